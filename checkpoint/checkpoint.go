@@ -1,0 +1,103 @@
+// Package checkpoint keeps a run's state so that no crash, full disk or rotten bit makes it wrong.
+//
+// A checkpoint is a folder of files and a manifest with their lengths and hashes. [Store.Save] writes it under a temporary
+// name, syncs it, and renames it into place; [Store.Latest] checks hashes and walks back from the newest to the first whole
+// one. Whatever happens in between, a reader sees the old state or the new one. Names, bytes and order are the caller's
+// business: the package knows nothing of models, optimizers or devices. docs/format/checkpoint.md describes the layout.
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"antiphase/internal/vfs"
+)
+
+var (
+	// ErrNone says that there is no checkpoint.
+	ErrNone = errors.New("no checkpoint")
+	// ErrDamaged says that a checkpoint is not what its manifest says, or cannot be read.
+	ErrDamaged = errors.New("damaged checkpoint")
+)
+
+// Checkpoint is one whole checkpoint on disk.
+type Checkpoint struct {
+	Dir      string
+	Step     int64
+	Manifest Manifest
+	fsys     vfs.FS
+}
+
+// Load reads and verifies a checkpoint folder given directly, whatever its name.
+func Load(dir string) (*Checkpoint, error) { return load(vfs.OS{}, dir) }
+
+func load(fsys vfs.FS, dir string) (*Checkpoint, error) {
+	if _, err := fsys.Stat(dir); err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	m, err := readManifest(fsys, filepath.Join(dir, manifestName))
+	if err != nil {
+		return nil, fmt.Errorf("%w %s: %s: %w", ErrDamaged, dir, manifestName, err)
+	}
+	c := &Checkpoint{Dir: dir, Step: m.Step, Manifest: m, fsys: fsys}
+	if err := c.Verify(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Path returns where the checkpoint's file name lies.
+func (c *Checkpoint) Path(name string) string { return filepath.Join(c.Dir, name) }
+
+// Verify reads every file and compares its length and hash with the manifest. The error names each file that differs.
+func (c *Checkpoint) Verify() error {
+	var bad error
+	for _, e := range c.Manifest.Files {
+		if err := c.verify(e); err != nil {
+			bad = join(bad, fmt.Errorf("%s: %w", e.Name, err))
+		}
+	}
+	if bad != nil {
+		return fmt.Errorf("%w %s: %w", ErrDamaged, c.Dir, bad)
+	}
+	return nil
+}
+
+// join is errors.Join on one line.
+func join(a, b error) error {
+	if a == nil {
+		return b
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}
+
+func (c *Checkpoint) verify(e Entry) error {
+	info, err := c.fsys.Stat(c.Path(e.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("the file is missing")
+	}
+	if err != nil {
+		return err
+	}
+	if info.Size != e.Bytes {
+		return fmt.Errorf("%d bytes, the manifest says %d", info.Size, e.Bytes)
+	}
+	f, err := c.fsys.Open(c.Path(e.Name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, 1<<20)); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(h.Sum(nil)); got != e.SHA256 {
+		return fmt.Errorf("sha256 %s, the manifest says %s", got, e.SHA256)
+	}
+	return nil
+}

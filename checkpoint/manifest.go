@@ -1,0 +1,107 @@
+package checkpoint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+
+	"antiphase/internal/vfs"
+)
+
+// Format is the version of the layout that this package writes, and the only one it reads.
+const Format = 1
+
+const (
+	manifestName = "MANIFEST.json"
+	maxManifest  = 16 << 20 // a manifest is read whole; thousands of files fit
+)
+
+// fileName keeps a name from leaving its folder, on any system.
+var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
+
+// Manifest lists a checkpoint's files. Sum is the SHA-256 of the manifest itself as written with an empty Sum, so that a
+// change of any byte of it is noticed too.
+type Manifest struct {
+	Format int     `json:"format"`
+	Step   int64   `json:"step"`
+	Files  []Entry `json:"files"` // by name
+	Sum    string  `json:"sum"`
+}
+
+// Entry is one file of a checkpoint.
+type Entry struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"` // hexadecimal, lower case
+}
+
+// Bytes returns the length of all files together.
+func (m Manifest) Bytes() int64 {
+	var sum int64
+	for _, e := range m.Files {
+		sum += e.Bytes
+	}
+	return sum
+}
+
+// render gives the one spelling of a manifest, its Sum computed.
+func (m Manifest) render() ([]byte, error) {
+	m.Sum = ""
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(append(b, '\n'))
+	m.Sum = hex.EncodeToString(sum[:])
+	b, err = json.MarshalIndent(m, "", "  ")
+	return append(b, '\n'), err
+}
+
+// parseManifest accepts only what render would write: a manifest is written by this package or it is damaged.
+func parseManifest(b []byte) (Manifest, error) {
+	var m Manifest
+	if err := json.Unmarshal(b, &m); err != nil {
+		return m, fmt.Errorf("not a manifest: %w", err)
+	}
+	if m.Format != Format {
+		return m, fmt.Errorf("format %d, this program reads format %d", m.Format, Format)
+	}
+	want, err := m.render()
+	if err != nil {
+		return m, err
+	}
+	if !bytes.Equal(b, want) {
+		return m, errors.New("its bytes do not match its own sum")
+	}
+	for i, e := range m.Files {
+		if !fileName.MatchString(e.Name) || e.Name == manifestName || e.Bytes < 0 || i > 0 && e.Name <= m.Files[i-1].Name {
+			return m, fmt.Errorf("file %d: name %q or length %d cannot be right", i, e.Name, e.Bytes)
+		}
+	}
+	return m, nil
+}
+
+func readManifest(fsys vfs.FS, path string) (Manifest, error) {
+	f, err := fsys.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Manifest{}, errors.New("the file is missing")
+	}
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
+	if err != nil {
+		return Manifest{}, err
+	}
+	if len(b) > maxManifest {
+		return Manifest{}, fmt.Errorf("longer than %d bytes", maxManifest)
+	}
+	return parseManifest(b)
+}

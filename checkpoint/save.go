@@ -1,0 +1,202 @@
+package checkpoint
+
+import (
+	"bufio"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"antiphase/internal/vfs"
+)
+
+// ErrCommitted marks an error of Save that came after the new checkpoint was safe: renewing `latest` or deleting an old
+// one failed. The checkpoint counts; the next Save tries the rest again.
+var ErrCommitted = errors.New("checkpoint is saved, tidying up failed")
+
+// File is one file to save. Write streams its contents, the same bytes each time it is called: after a full disk it is
+// called once more to count what was needed. Contents should be a function of the run's state alone, without clock or host.
+type File struct {
+	Name  string
+	Write func(io.Writer) error
+}
+
+// Save makes files durable as the checkpoint of step, replacing one of the same step. When it returns nil the checkpoint
+// survives a power loss. An error means that it does not exist and that older ones are as they were, unless it is an
+// ErrCommitted. An ErrNoSpace error means that a later Save may well succeed.
+func (s *Store) Save(step int64, files []File) error {
+	if err := s.check(step, files); err != nil {
+		return fmt.Errorf("checkpoint: save step %d: %w", step, err)
+	}
+	final := s.path(step)
+	tmp := final + ".tmp-" + unique()
+	aside, err := "", s.stage(tmp, step, files)
+	if err == nil {
+		aside, err = s.commit(tmp, final)
+	}
+	if err != nil {
+		s.remove(tmp)
+		return fmt.Errorf("checkpoint: save step %d: %w", step, s.explain(err, files))
+	}
+	if err := s.tidy(step, aside); err != nil {
+		return fmt.Errorf("%w: step %d: %w", ErrCommitted, step, err)
+	}
+	return nil
+}
+
+func (s *Store) check(step int64, files []File) error {
+	if s.opt.ReadOnly {
+		return fmt.Errorf("%s is open for reading only", s.dir)
+	}
+	if step < 0 {
+		return errors.New("a step is not negative")
+	}
+	seen := map[string]bool{strings.ToLower(manifestName): true}
+	for _, f := range files {
+		key := strings.ToLower(f.Name) // some file systems fold case, and a checkpoint must be movable there
+		if !fileName.MatchString(f.Name) || seen[key] {
+			return fmt.Errorf("file name %q is taken, or is not made of letters, digits, '.', '_' and '-'", f.Name)
+		}
+		seen[key] = true
+	}
+	return nil
+}
+
+func unique() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// stage writes the whole checkpoint into the folder tmp and makes its contents durable.
+func (s *Store) stage(tmp string, step int64, files []File) error {
+	if err := s.fs.Mkdir(tmp); err != nil {
+		return err
+	}
+	m := Manifest{Format: Format, Step: step, Files: []Entry{}}
+	for _, f := range files {
+		e, err := s.writeFile(tmp, f)
+		if err != nil {
+			return err
+		}
+		m.Files = append(m.Files, e)
+	}
+	slices.SortFunc(m.Files, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	b, err := m.render()
+	if err != nil {
+		return err
+	}
+	if _, err := s.writeFile(tmp, bytesFile(manifestName, b)); err != nil {
+		return err
+	}
+	return s.fs.SyncDir(tmp)
+}
+
+func bytesFile(name string, b []byte) File {
+	return File{name, func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}}
+}
+
+// writeFile writes, hashes and syncs one new file. A failed sync is not tried again: the kernel may have dropped the pages.
+func (s *Store) writeFile(dir string, file File) (Entry, error) {
+	out, err := s.fs.Create(filepath.Join(dir, file.Name))
+	if err != nil {
+		return Entry{}, err
+	}
+	h := &hashWriter{w: out, h: sha256.New()}
+	buf := bufio.NewWriterSize(h, 1<<20)
+	err = file.Write(buf)
+	if err == nil {
+		err = buf.Flush()
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	if cerr := out.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return Entry{}, fmt.Errorf("write %s: %w", file.Name, err)
+	}
+	return Entry{Name: file.Name, Bytes: h.n, SHA256: hex.EncodeToString(h.h.Sum(nil))}, nil
+}
+
+// hashWriter hashes and counts what was truly written.
+type hashWriter struct {
+	w io.Writer
+	h hash.Hash
+	n int64
+}
+
+func (w *hashWriter) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
+	w.h.Write(p[:n])
+	w.n += int64(n)
+	return n, err
+}
+
+// commit renames tmp to final durably. A checkpoint already there is moved aside first, to a name from which Open would
+// bring it back; its path is returned for deletion.
+func (s *Store) commit(tmp, final string) (aside string, err error) {
+	switch _, err := s.fs.Stat(final); {
+	case err == nil:
+		aside = final + ".old-" + unique()
+		if err := s.fs.Rename(final, aside); err != nil {
+			return "", err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	}
+	if err = s.fs.Rename(tmp, final); err == nil {
+		if err = s.fs.SyncDir(s.dir); err == nil {
+			return aside, nil
+		}
+		_ = s.fs.Rename(final, tmp) // not known to be durable: take it back, the caller removes it
+	}
+	if aside != "" {
+		_ = s.fs.Rename(aside, final) // should this fail too, the next Open does it
+	}
+	return "", err
+}
+
+// remove deletes what failed to become a checkpoint, as far as it can: the next Open deletes the rest.
+func (s *Store) remove(tmp string) {
+	_ = vfs.RemoveAll(s.fs, tmp)
+}
+
+// tidy does what may only be done once the new checkpoint is durable.
+func (s *Store) tidy(step int64, aside string) error {
+	if err := s.writeLatest(step); err != nil {
+		return err
+	}
+	if aside != "" {
+		if err := vfs.RemoveAll(s.fs, aside); err != nil {
+			return err
+		}
+	}
+	return s.prune(step)
+}
+
+// writeLatest replaces the file `latest`, a signpost for people and scripts: Latest itself trusts only hashes.
+func (s *Store) writeLatest(step int64) error {
+	name := latestName + ".tmp-" + unique()
+	path := filepath.Join(s.dir, name)
+	_, err := s.writeFile(s.dir, bytesFile(name, []byte(stepName(step)+"\n")))
+	if err == nil {
+		err = s.fs.Rename(path, filepath.Join(s.dir, latestName))
+	}
+	if err != nil {
+		s.remove(path)
+		return err
+	}
+	return s.fs.SyncDir(s.dir)
+}

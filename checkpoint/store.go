@@ -1,0 +1,201 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"antiphase/internal/vfs"
+)
+
+// folderName is the folder of checkpoints in a run folder; latestName the file in it that names the newest.
+const (
+	folderName = "checkpoints"
+	latestName = "latest"
+)
+
+// leftover matches what an interrupted Save may leave: .tmp- is worth nothing, .old- is a checkpoint being replaced.
+var leftover = regexp.MustCompile(`^(step-[0-9]{8,}|latest)\.(tmp|old)-[0-9a-f]{16}$`)
+
+// Options says how a Store works. The zero value keeps every checkpoint.
+type Options struct {
+	// FS is the file system, the machine's own when nil.
+	FS vfs.FS
+	// KeepLast is how many of the newest checkpoints a Save leaves; 0 keeps all.
+	KeepLast int
+	// KeepEvery keeps, besides, every checkpoint whose step it divides; 0 keeps none for that.
+	KeepEvery int
+	// ReadOnly leaves the folder as it is: nothing is made or cleaned up and Save is refused. For those who look at a run
+	// without holding its lock, since what looks left over may be a Save in progress.
+	ReadOnly bool
+}
+
+// Store is the checkpoints of one run folder. One goroutine uses it at a time, and one process writes to it (see flock).
+type Store struct {
+	dir string // the folder of checkpoints
+	opt Options
+	fs  vfs.FS
+}
+
+// Open opens the checkpoints of the run folder dir, makes their folder, and clears what an interrupted Save left there.
+func Open(dir string, opt Options) (*Store, error) {
+	if opt.KeepLast < 0 || opt.KeepEvery < 0 {
+		return nil, fmt.Errorf("checkpoint: keep last %d, keep every %d: neither may be negative", opt.KeepLast, opt.KeepEvery)
+	}
+	if opt.FS == nil {
+		opt.FS = vfs.OS{}
+	}
+	s := &Store{dir: filepath.Join(dir, folderName), opt: opt, fs: opt.FS}
+	if opt.ReadOnly {
+		return s, nil
+	}
+	if err := vfs.MkdirAll(s.fs, s.dir); err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := s.clean(); err != nil {
+		return nil, fmt.Errorf("checkpoint: clean up %s: %w", s.dir, err)
+	}
+	return s, nil
+}
+
+// clean puts back a checkpoint whose replacement was interrupted and deletes everything else unfinished.
+func (s *Store) clean() error {
+	names, err := s.fs.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		parts := leftover.FindStringSubmatch(name)
+		if parts == nil {
+			continue
+		}
+		path, whole := filepath.Join(s.dir, name), filepath.Join(s.dir, parts[1])
+		if parts[2] == "old" {
+			switch _, err := s.fs.Stat(whole); {
+			case errors.Is(err, fs.ErrNotExist):
+				if err := s.fs.Rename(path, whole); err != nil {
+					return err
+				}
+				continue
+			case err != nil:
+				return err
+			}
+		}
+		if err := vfs.RemoveAll(s.fs, path); err != nil {
+			return err
+		}
+	}
+	return s.fs.SyncDir(s.dir)
+}
+
+// Dir returns the folder that holds the checkpoints.
+func (s *Store) Dir() string { return s.dir }
+
+func stepName(step int64) string { return fmt.Sprintf("step-%08d", step) }
+
+func (s *Store) path(step int64) string { return filepath.Join(s.dir, stepName(step)) }
+
+// Steps returns the steps that have a checkpoint, whole or not, in rising order.
+func (s *Store) Steps() ([]int64, error) {
+	names, err := s.fs.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var steps []int64
+	for _, name := range names {
+		digits, ok := strings.CutPrefix(name, "step-")
+		if step, err := strconv.ParseInt(digits, 10, 64); ok && err == nil && stepName(step) == name {
+			steps = append(steps, step)
+		}
+	}
+	slices.Sort(steps)
+	return steps, nil
+}
+
+// At returns the verified checkpoint of one step; the error is an ErrNone when there is none, an ErrDamaged when it is not whole.
+func (s *Store) At(step int64) (*Checkpoint, error) {
+	c, err := s.load(step)
+	if errors.Is(err, fs.ErrNotExist) {
+		steps, _ := s.Steps()
+		return nil, fmt.Errorf("%w of step %d in %s: it has %d", ErrNone, step, s.dir, steps)
+	}
+	return c, err
+}
+
+// load reads one checkpoint and holds it to be the one its folder's name says. Its error is an fs.ErrNotExist only when the folder is gone.
+func (s *Store) load(step int64) (*Checkpoint, error) {
+	c, err := load(s.fs, s.path(step))
+	if err == nil && c.Step != step {
+		err = fmt.Errorf("%w %s: %s: it is of step %d", ErrDamaged, s.path(step), manifestName, c.Step)
+	}
+	if err == nil {
+		return c, nil
+	}
+	if _, serr := s.fs.Stat(s.path(step)); errors.Is(serr, fs.ErrNotExist) {
+		return nil, serr
+	}
+	return nil, err
+}
+
+// Latest returns the newest whole checkpoint. Damaged ones are named through warn (which may be nil) and walked past.
+// The error is an ErrNone when there is no checkpoint, and an ErrDamaged naming each one when there are some but none whole.
+func (s *Store) Latest(warn func(string)) (*Checkpoint, error) {
+	var bad error
+	for range 10 {
+		steps, err := s.Steps()
+		if err != nil {
+			return nil, err
+		}
+		if len(steps) == 0 {
+			return nil, fmt.Errorf("%w in %s", ErrNone, s.dir)
+		}
+		var c *Checkpoint
+		if c, bad = s.newest(steps, warn); bad == nil {
+			return c, nil
+		}
+		if !errors.Is(bad, fs.ErrNotExist) {
+			break
+		}
+		// One was deleted by the run's owner while we looked, so a newer one is there: look again.
+	}
+	return nil, fmt.Errorf("no whole checkpoint in %s: %w", s.dir, bad)
+}
+
+func (s *Store) newest(steps []int64, warn func(string)) (*Checkpoint, error) {
+	var bad error
+	for _, step := range slices.Backward(steps) {
+		c, err := s.load(step)
+		if err == nil {
+			return c, nil
+		}
+		bad = join(bad, err)
+		if warn != nil && !errors.Is(err, fs.ErrNotExist) {
+			warn(err.Error())
+		}
+	}
+	return nil, bad
+}
+
+// Rewind deletes the checkpoints after step, so that a run continued from there does not find the future it left.
+func (s *Store) Rewind(step int64) error {
+	if s.opt.ReadOnly {
+		return fmt.Errorf("checkpoint: %s is open for reading only", s.dir)
+	}
+	steps, err := s.Steps()
+	if err != nil {
+		return err
+	}
+	steps = slices.DeleteFunc(steps, func(n int64) bool { return n <= step })
+	if err := s.drop(steps); err != nil {
+		return fmt.Errorf("checkpoint: rewind to step %d: %w", step, err)
+	}
+	return nil
+}

@@ -1,0 +1,359 @@
+package data
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// BuildOptions say how documents become a set. The zero value is usable.
+type BuildOptions struct {
+	ShardTokens int                      // tokens after which a new shard begins; 0: 1<<26
+	HeldOut     float64                  // share of documents in split "valid", 0 to below 1, chosen by a hash of their text
+	MaxTokens   int64                    // stop after the document with which the set reaches it; 0: no bound
+	Workers     int                      // concurrent encoders; 0: GOMAXPROCS. The result does not depend on it
+	Progress    func(docs, tokens int64) // called from one goroutine as documents are written; may be nil
+}
+
+// Build encodes the documents of src, in order, into a token set in dir and returns its manifest.
+//
+// Each document's ids end with the end-of-text id, if the encoder has one; documents without a single token are left
+// out. Equal documents fall into the same split, and with HeldOut above 0 and two different documents neither split
+// is empty: the document with the smallest hash is always held out. A whole set of the same inputs that already
+// lies in dir is returned as it is; one of other inputs is replaced. Work happens in a temporary folder beside dir
+// that is renamed at the end, so dir never holds half a set.
+func Build(ctx context.Context, dir string, src []Source, enc Encoder, opt BuildOptions) (*Manifest, error) {
+	opt, err := opt.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m, err := newManifest(src, enc, opt)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("data: build: %w", err)
+	}
+	if old, err := reusable(dir, m.Inputs); old != nil || err != nil {
+		return old, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("data: build: %w", err)
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".tmp-")
+	if err != nil {
+		return nil, fmt.Errorf("data: build: %w", err)
+	}
+	defer os.RemoveAll(tmp) // gone already where the rename succeeded
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return nil, fmt.Errorf("data: build: %w", err)
+	}
+	b := &builder{dir: tmp, enc: enc, opt: opt, m: m}
+	if err := b.run(ctx, src); err != nil {
+		return nil, err
+	}
+	if err := b.finish(); err != nil {
+		return nil, err
+	}
+	return m, replace(dir, tmp)
+}
+
+func (o BuildOptions) withDefaults() (BuildOptions, error) {
+	if o.ShardTokens == 0 {
+		o.ShardTokens = 1 << 26
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	if o.ShardTokens < 0 || o.MaxTokens < 0 || o.Workers < 0 {
+		return o, fmt.Errorf("data: build: ShardTokens %d, MaxTokens %d, Workers %d: none may be negative", o.ShardTokens, o.MaxTokens, o.Workers)
+	}
+	if !(o.HeldOut >= 0 && o.HeldOut < 1) {
+		return o, fmt.Errorf("data: build: HeldOut %v, want a share from 0 to below 1", o.HeldOut)
+	}
+	return o, nil
+}
+
+// newManifest fills in all that is known before the first document is read. Fingerprints are taken now: a file that
+// changes while it is read will not match later.
+func newManifest(src []Source, enc Encoder, opt BuildOptions) (*Manifest, error) {
+	if len(src) == 0 {
+		return nil, errors.New("data: build: no sources")
+	}
+	vocab := enc.Vocab()
+	if vocab < 1 || vocab > maxVocab {
+		return nil, fmt.Errorf("data: build: encoder has a vocabulary of %d, want 1 to %d", vocab, maxVocab)
+	}
+	m := &Manifest{Format: manifestFormat, Tokenizer: enc.Hash(), Vocab: vocab, HeldOut: opt.HeldOut}
+	if eos, ok := enc.EOS(); ok {
+		if eos < 0 || int(eos) >= vocab {
+			return nil, fmt.Errorf("data: build: encoder's end-of-text id %d is outside its vocabulary of %d", eos, vocab)
+		}
+		m.EOS = &eos
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %d %v %d\n", m.contentHash(), opt.ShardTokens, opt.HeldOut, opt.MaxTokens)
+	known := true
+	for _, s := range src {
+		info := SourceInfo{Name: s.Name()}
+		if f, ok := s.(Fingerprinter); ok {
+			var err error
+			if info.Fingerprint, err = f.Fingerprint(); err != nil {
+				return nil, fmt.Errorf("data: build: source %s: %w", s.Name(), err)
+			}
+		}
+		known = known && info.Fingerprint != ""
+		fmt.Fprintf(h, "%q %q\n", info.Name, info.Fingerprint)
+		m.Sources = append(m.Sources, info)
+	}
+	if known {
+		m.Inputs = hex.EncodeToString(h.Sum(nil))
+	}
+	return m, nil
+}
+
+// errFull ends a build that has reached MaxTokens.
+var errFull = errors.New("token bound reached")
+
+// batch is some documents of one source on their way from reader to encoder to writer.
+type batch struct {
+	source int
+	docs   []Document
+	ids    []int32  // of all documents, end-of-text ids included
+	ends   []int    // ends[i] is where document i ends in ids
+	hashes []uint64 // of the texts
+	err    error
+	done   chan struct{} // closed when encoded
+}
+
+type builder struct {
+	dir    string
+	enc    Encoder
+	opt    BuildOptions
+	m      *Manifest
+	open   map[string]*shardWriter // by split
+	count  map[string]int          // shards begun, by split
+	held   [][]int32               // documents with the smallest hash so far, not written yet
+	least  uint64                  // that hash
+	docs   int64
+	tokens int64
+}
+
+// run moves documents through one reader, Workers encoders and one writer. The writer takes batches in the reader's
+// order, so shards are the same for any number of workers.
+func (b *builder) run(ctx context.Context, src []Source) error {
+	b.open, b.count = map[string]*shardWriter{}, map[string]int{}
+	defer func() {
+		for _, w := range b.open {
+			w.f.Close()
+		}
+	}()
+	g, ctx := errgroup.WithContext(ctx)
+	work := make(chan *batch)
+	queue := make(chan *batch, 2*b.opt.Workers)
+	g.Go(func() error {
+		defer close(queue)
+		defer close(work)
+		return produce(ctx, src, queue, work)
+	})
+	for range b.opt.Workers {
+		g.Go(func() error {
+			for t := range work {
+				b.encode(t)
+				close(t.done)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error { return b.consume(ctx, queue) })
+	if err := g.Wait(); err != nil && !errors.Is(err, errFull) {
+		return err
+	}
+	return b.settle()
+}
+
+// produce reads the sources in order and cuts them into batches.
+func produce(ctx context.Context, src []Source, queue, work chan<- *batch) error {
+	const maxDocs, maxBytes = 256, 1 << 18
+	send := func(t *batch) error {
+		for _, c := range []chan<- *batch{queue, work} {
+			select {
+			case c <- t:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
+	for i, s := range src {
+		t, size := &batch{source: i, done: make(chan struct{})}, 0
+		for d, err := range s.Documents(ctx) {
+			if err != nil {
+				return fmt.Errorf("data: build: source %s: %w", s.Name(), err)
+			}
+			t.docs, size = append(t.docs, d), size+len(d.Text)
+			if len(t.docs) < maxDocs && size < maxBytes {
+				continue
+			}
+			if err := send(t); err != nil {
+				return err
+			}
+			t, size = &batch{source: i, done: make(chan struct{})}, 0
+		}
+		if err := send(t); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+func (b *builder) encode(t *batch) {
+	for _, d := range t.docs {
+		begin := len(t.ids)
+		t.ids = b.enc.EncodeOrdinary(t.ids, d.Text)
+		for _, id := range t.ids[begin:] {
+			if id < 0 || int(id) >= b.m.Vocab {
+				t.err = fmt.Errorf("data: build: encoder gave id %d for a document of %s, its vocabulary is %d", id, d.Source, b.m.Vocab)
+				return
+			}
+		}
+		if len(t.ids) > begin && b.m.EOS != nil {
+			t.ids = append(t.ids, *b.m.EOS)
+		}
+		t.ends = append(t.ends, len(t.ids))
+		sum := sha256.Sum256([]byte(d.Text))
+		t.hashes = append(t.hashes, binary.LittleEndian.Uint64(sum[:]))
+	}
+	t.docs = nil
+}
+
+func (b *builder) consume(ctx context.Context, queue <-chan *batch) error {
+	for t := range queue {
+		select {
+		case <-t.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if t.err != nil {
+			return t.err
+		}
+		begin := 0
+		for i, end := range t.ends {
+			if err := b.add(t.source, t.ids[begin:end], t.hashes[i]); err != nil {
+				return err
+			}
+			begin = end
+			if b.opt.MaxTokens > 0 && b.tokens >= b.opt.MaxTokens {
+				return errFull
+			}
+		}
+		if b.opt.Progress != nil {
+			b.opt.Progress(b.docs, b.tokens)
+		}
+	}
+	return nil
+}
+
+// add counts a document and writes it, or holds it back while its hash is the smallest seen.
+func (b *builder) add(source int, ids []int32, hash uint64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	b.docs, b.tokens = b.docs+1, b.tokens+int64(len(ids))
+	b.m.Sources[source].Docs++
+	b.m.Sources[source].Tokens += int64(len(ids))
+	if b.opt.HeldOut == 0 || (len(b.held) > 0 && hash > b.least) {
+		return b.write(b.splitOf(hash), ids)
+	}
+	if len(b.held) > 0 && hash < b.least {
+		if err := b.release(b.splitOf(b.least)); err != nil {
+			return err
+		}
+	}
+	b.least = hash
+	b.held = append(b.held, append([]int32(nil), ids...))
+	return nil
+}
+
+func (b *builder) splitOf(hash uint64) string {
+	if float64(hash) < b.opt.HeldOut*math.Exp2(64) {
+		return Valid
+	}
+	return Train
+}
+
+// release writes the documents held back.
+func (b *builder) release(split string) error {
+	for _, ids := range b.held {
+		if err := b.write(split, ids); err != nil {
+			return err
+		}
+	}
+	b.held = b.held[:0]
+	return nil
+}
+
+func (b *builder) write(split string, ids []int32) error {
+	w := b.open[split]
+	if w != nil && w.header.tokens+uint64(len(ids)) > uint64(b.opt.ShardTokens) {
+		if err := b.closeShard(split); err != nil {
+			return err
+		}
+		w = nil
+	}
+	if w == nil {
+		var err error
+		w, err = createShard(filepath.Join(b.dir, fmt.Sprintf("%s-%05d.bin", split, b.count[split])), b.m.Vocab)
+		if err != nil {
+			return err
+		}
+		b.open[split] = w
+		b.count[split]++
+	}
+	if err := w.add(ids); err != nil {
+		return fmt.Errorf("data: build: %w", err)
+	}
+	return nil
+}
+
+func (b *builder) closeShard(split string) error {
+	info, err := b.open[split].finish(split)
+	delete(b.open, split)
+	b.m.Shards = append(b.m.Shards, info)
+	return err
+}
+
+// settle places the documents held back and closes the last shard of each split.
+func (b *builder) settle() error {
+	if b.docs == 0 {
+		return fmt.Errorf("data: build: %d sources gave no document with a token", len(b.m.Sources))
+	}
+	split := Valid
+	if b.count[Train] == 0 { // one document, or copies of one
+		split = Train
+	}
+	if err := b.release(split); err != nil {
+		return err
+	}
+	for _, split := range []string{Train, Valid} {
+		if b.open[split] == nil {
+			continue
+		}
+		if err := b.closeShard(split); err != nil {
+			return err
+		}
+	}
+	if b.opt.Progress != nil {
+		b.opt.Progress(b.docs, b.tokens)
+	}
+	return nil
+}

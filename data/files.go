@@ -1,0 +1,215 @@
+package data
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// reader reads the documents of one kind of file: yield returns false when no more are wanted.
+type reader struct {
+	ending string
+	read   func(f *os.File, yield func(text string) bool) error
+}
+
+// readers are the kinds of files that Open knows.
+var readers = []reader{
+	{".txt", plain(readText)}, {".txt.gz", gunzip(readText)}, {".txt.zst", unzstd(readText)},
+	{".jsonl", plain(readJSONL)}, {".jsonl.gz", gunzip(readJSONL)}, {".jsonl.zst", unzstd(readJSONL)},
+	{".parquet", readParquet},
+}
+
+func readerOf(path string, rs []reader) *reader {
+	name := strings.ToLower(filepath.Base(path))
+	for i := range rs {
+		if strings.HasSuffix(name, rs[i].ending) {
+			return &rs[i]
+		}
+	}
+	return nil
+}
+
+func endings(rs []reader) string {
+	var b strings.Builder
+	for i, r := range rs {
+		switch {
+		case i == 0:
+		case i == len(rs)-1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(r.ending)
+	}
+	return b.String()
+}
+
+type (
+	fileFunc   = func(*os.File, func(string) bool) error
+	streamFunc = func(*bufio.Reader, func(string) bool) error
+)
+
+func plain(read streamFunc) fileFunc {
+	return func(f *os.File, yield func(string) bool) error { return read(bufio.NewReaderSize(f, 1<<16), yield) }
+}
+
+func gunzip(read streamFunc) fileFunc {
+	return func(f *os.File, yield func(string) bool) error {
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		return read(bufio.NewReaderSize(z, 1<<16), yield)
+	}
+}
+
+func unzstd(read streamFunc) fileFunc {
+	return func(f *os.File, yield func(string) bool) error {
+		z, err := zstd.NewReader(f)
+		if err != nil {
+			return err
+		}
+		defer z.Close()
+		return read(bufio.NewReaderSize(z, 1<<16), yield)
+	}
+}
+
+// files is a source over files, in the order of paths, which are relative to root ("" for the working folder).
+type files struct {
+	name    string
+	root    string
+	paths   []string
+	readers []reader
+}
+
+func (s *files) Name() string { return s.name }
+
+// Fingerprint covers the paths, sizes and modification times.
+func (s *files) Fingerprint() (string, error) {
+	h := sha256.New()
+	for _, p := range s.paths {
+		st, err := os.Stat(filepath.Join(s.root, p))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%q %d %d\n", filepath.ToSlash(p), st.Size(), st.ModTime().UnixNano())
+	}
+	return fmt.Sprintf("%d files %s", len(s.paths), hex.EncodeToString(h.Sum(nil)[:16])), nil
+}
+
+func (s *files) Documents(ctx context.Context) iter.Seq2[Document, error] {
+	return func(yield func(Document, error) bool) {
+		for _, p := range s.paths {
+			more := true
+			path := filepath.Join(s.root, p)
+			err := readFile(path, readerOf(p, s.readers), func(text string) bool {
+				more = ctx.Err() == nil && yield(Document{Text: text, Source: filepath.ToSlash(p)}, nil)
+				return more
+			})
+			if err == nil && more {
+				continue
+			}
+			if more {
+				yield(Document{}, fmt.Errorf("%s: %w", path, err))
+			} else if ctx.Err() != nil {
+				yield(Document{}, ctx.Err())
+			}
+			return
+		}
+	}
+}
+
+func readFile(path string, r *reader, yield func(string) bool) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return r.read(f, yield)
+}
+
+const (
+	// textChunk bounds a document of running text. A book in one file becomes many documents, which can be shuffled
+	// and of which some can be held out.
+	textChunk = 64 << 10
+	// textBreak separates documents within a text file, as common plain-text corpora have it.
+	textBreak = "<|endoftext|>"
+)
+
+// readText yields the text between breaks, long pieces cut at the last paragraph, line, space or rune that fits.
+func readText(r *bufio.Reader, yield func(string) bool) error {
+	var buf []byte
+	chunk := make([]byte, 32<<10)
+	first, eof := true, false
+	for !eof {
+		n, err := io.ReadFull(r, chunk)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			eof = true
+		} else if err != nil {
+			return err
+		}
+		buf = append(buf, chunk[:n]...)
+		if first {
+			buf = bytes.TrimPrefix(buf, []byte("\ufeff"))
+			first = false
+		}
+		for len(buf) > 0 {
+			piece, used := nextPiece(buf, eof)
+			if used == 0 {
+				break
+			}
+			if text := cleanText(piece); text != "" && !yield(text) {
+				return nil
+			}
+			buf = buf[used:]
+		}
+	}
+	return nil
+}
+
+// nextPiece returns the next document of buf and how many bytes it uses up, 0 if more input is needed to tell.
+func nextPiece(buf []byte, eof bool) (piece []byte, used int) {
+	window := buf[:min(len(buf), textChunk)]
+	if i := bytes.Index(buf[:min(len(buf), textChunk+len(textBreak))], []byte(textBreak)); i >= 0 {
+		return buf[:i], i + len(textBreak)
+	}
+	if len(buf) < textChunk+len(textBreak) {
+		if !eof {
+			return nil, 0
+		}
+		if len(buf) <= textChunk {
+			return buf, len(buf)
+		}
+	}
+	for _, sep := range []string{"\n\n", "\n", " "} {
+		// Not in the first half: a cut there would leave a stub.
+		if i := bytes.LastIndex(window, []byte(sep)); i >= textChunk/2 {
+			return buf[:i], i + len(sep)
+		}
+	}
+	cut := len(window)
+	for i := 0; i < 3 && buf[cut]&0xc0 == 0x80; i++ { // not inside a rune
+		cut--
+	}
+	return buf[:cut], cut
+}
+
+// cleanText makes a piece valid UTF-8 without surrounding blank lines; "" if nothing is left.
+func cleanText(b []byte) string {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.Trim(string(b), "\r\n"), "\ufffd")
+}

@@ -1,0 +1,30 @@
+package data
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// gorootReaders take source and documentation as running text.
+var gorootReaders = []reader{{".go", plain(readText)}, {".md", plain(readText)}}
+
+// openGoroot is the source of the Go toolchain's own tree, without its testdata: real text that is on every
+// machine that has Go.
+func openGoroot() (Source, error) {
+	root := os.Getenv("GOROOT")
+	if root == "" {
+		out, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return nil, fmt.Errorf(`data: open: goroot: GOROOT is not set and "go env GOROOT" failed (%w); install Go, set GOROOT, or use "synthetic"`, err)
+		}
+		root = strings.TrimSpace(string(out))
+	}
+	src := filepath.Join(root, "src")
+	if st, err := os.Stat(src); err != nil || !st.IsDir() {
+		return nil, fmt.Errorf("data: open: goroot: %s is no folder; set GOROOT to a Go toolchain with its sources", src)
+	}
+	return openFolder("goroot", src, gorootReaders, "testdata")
+}

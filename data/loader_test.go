@@ -1,0 +1,224 @@
+package data
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type batchOf struct{ inputs, targets, starts []int32 }
+
+func next(l *Loader) batchOf {
+	n := l.b * l.t
+	b := batchOf{make([]int32, n), make([]int32, n), make([]int32, n)}
+	l.Next(b.inputs, b.targets, b.starts)
+	return b
+}
+
+func (b batchOf) equal(c batchOf) bool {
+	return slices.Equal(b.inputs, c.inputs) && slices.Equal(b.targets, c.targets) && slices.Equal(b.starts, c.starts)
+}
+
+// stream is what the loader must produce, made the slow way: documents whole, in the epoch's order.
+type stream struct {
+	tokens []int32
+	begin  []int // begin[i] is where the document of token i begins
+}
+
+func streamOf(sp *Split, seed uint64, epochs int) (s stream) {
+	for e := range epochs {
+		p := newPermutation(sp.docs(), seed, uint64(e))
+		for i := range sp.docs() {
+			at := len(s.tokens)
+			s.tokens = sp.Document(s.tokens, int64(p.at(i)))
+			for range len(s.tokens) - at {
+				s.begin = append(s.begin, at)
+			}
+		}
+	}
+	return s
+}
+
+func TestLoaderPacks(t *testing.T) {
+	const B, T, seed = 3, 17, 5
+	for _, enc := range []byteEncoder{narrow, wide, noEOS} {
+		sp := split(t, buildSet(t, randomTexts(60, 40, 1), enc, BuildOptions{ShardTokens: 300}), Train)
+		if len(sp.shards) < 3 {
+			t.Fatalf("%d shards, the test wants several", len(sp.shards))
+		}
+		want := streamOf(sp, seed, 3)
+		l := NewLoader(sp, B, T, seed)
+		for at := 0; at+B*T < len(want.tokens); {
+			b := next(l)
+			for i := range b.inputs {
+				row := at - i%T
+				target := want.tokens[at+1]
+				if enc.eos < 0 && want.begin[at+1] == at+1 {
+					target = -1
+				}
+				if b.inputs[i] != want.tokens[at] || b.targets[i] != target || int(b.starts[i]) != max(0, want.begin[at]-row) {
+					t.Fatalf("%s, stream token %d: input %d target %d start %d, want %d %d %d", enc.Hash(), at,
+						b.inputs[i], b.targets[i], b.starts[i], want.tokens[at], target, max(0, want.begin[at]-row))
+				}
+				at++
+			}
+		}
+	}
+}
+
+// One epoch holds every document exactly once, each with its end-of-text id.
+func TestEpochHoldsEveryDocumentOnce(t *testing.T) {
+	src := randomTexts(50, 30, 2)
+	sp := split(t, buildSet(t, src, narrow, BuildOptions{}), Train)
+	l := NewLoader(sp, 1, 1, 9)
+	for range 3 {
+		var text []byte
+		var got []string
+		for range sp.Tokens() {
+			id := next(l).inputs[0]
+			if id == narrow.eos {
+				got, text = append(got, string(text)), nil
+			} else {
+				text = append(text, byte(id))
+			}
+		}
+		slices.Sort(got)
+		want := slices.Sorted(slices.Values(src.docs))
+		if !slices.Equal(got, want) {
+			t.Fatalf("epoch holds %d documents, want the %d of the source", len(got), len(want))
+		}
+	}
+	if e := l.Epoch(); e != 3 {
+		t.Errorf("Epoch() = %v after three passes", e)
+	}
+}
+
+func TestResumeEqualsGoingOn(t *testing.T) {
+	const B, T, seed = 2, 13, 11
+	for _, docs := range []int{1, 2, 25} {
+		sp := split(t, buildSet(t, randomTexts(docs, 40, 3), narrow, BuildOptions{ShardTokens: 200}), Train)
+		steps := 3*int(sp.Tokens())/(B*T) + 2 // over three epoch edges
+		l := NewLoader(sp, B, T, seed)
+		var positions []Position
+		var epochs []float64
+		var batches []batchOf
+		for range steps {
+			positions, epochs = append(positions, jsonTrip(t, l.Position())), append(epochs, l.Epoch())
+			batches = append(batches, next(l))
+		}
+		reused := NewLoader(sp, B, T, seed)
+		for i := steps - 1; i >= 0; i-- {
+			fresh := NewLoader(sp, B, T, seed)
+			for _, l := range []*Loader{fresh, reused} {
+				if err := l.Seek(positions[i]); err != nil {
+					t.Fatal(err)
+				}
+				if l.Epoch() != epochs[i] || l.Position() != positions[i] {
+					t.Fatalf("step %d: stands at %v (%v), want %v (%v)", i, l.Position(), l.Epoch(), positions[i], epochs[i])
+				}
+				for j := i; j < min(i+3, steps); j++ {
+					if !next(l).equal(batches[j]) {
+						t.Fatalf("%d documents: batch %d after seeking to %d differs", docs, j, i)
+					}
+				}
+			}
+		}
+	}
+}
+
+func jsonTrip(t *testing.T, p Position) (q Position) {
+	t.Helper()
+	b, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &q); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// Micro-batches of any size hold the rows of one big batch.
+func TestMicroBatches(t *testing.T) {
+	sp := split(t, buildSet(t, randomTexts(30, 50, 4), narrow, BuildOptions{}), Train)
+	big := next(NewLoader(sp, 12, 10, 1))
+	for _, B := range []int{1, 2, 3, 4, 6} {
+		l := NewLoader(sp, B, 10, 1)
+		var got batchOf
+		for range 12 / B {
+			b := next(l)
+			got.inputs = append(got.inputs, b.inputs...)
+			got.targets = append(got.targets, b.targets...)
+			got.starts = append(got.starts, b.starts...)
+		}
+		if !got.equal(big) {
+			t.Errorf("%d batches of %d rows differ from one of 12", 12/B, B)
+		}
+	}
+}
+
+func TestLoaderShuffles(t *testing.T) {
+	sp := split(t, buildSet(t, randomTexts(40, 20, 5), narrow, BuildOptions{}), Train)
+	n := int(sp.Tokens())
+	l := NewLoader(sp, 1, n, 1)
+	first, second := next(l), next(l)
+	if slices.Equal(first.inputs, second.inputs) {
+		t.Error("two epochs have one order")
+	}
+	if slices.Equal(first.inputs, next(NewLoader(sp, 1, n, 2)).inputs) {
+		t.Error("two seeds have one order")
+	}
+}
+
+func TestSeekRefuses(t *testing.T) {
+	src := randomTexts(40, 20, 6)
+	set := buildSet(t, src, narrow, BuildOptions{HeldOut: 0.3})
+	l := NewLoader(split(t, set, Train), 2, 8, 1)
+	next(l)
+	good := l.Position()
+	for name, tc := range map[string]struct {
+		change func(p *Position)
+		want   string
+	}{
+		"dataset": {func(p *Position) { p.Dataset = "0123456789abcdef" }, "data set"},
+		"split":   {func(p *Position) { p.Split = Valid }, "split"},
+		"seed":    {func(p *Position) { p.Seed++ }, "seed"},
+		"index":   {func(p *Position) { p.Index = uint64(l.split.Docs()) }, "index"},
+		"offset":  {func(p *Position) { p.Offset = 1 << 40 }, "offset"},
+		"epoch":   {func(p *Position) { p.Epoch = 1 << 63 }, "epoch"},
+		"tokens":  {func(p *Position) { p.Tokens = 1 << 40 }, "tokens"},
+		"few":     {func(p *Position) { p.Index, p.Offset, p.Tokens = 5, 0, 4 }, "tokens"},
+	} {
+		p := good
+		tc.change(&p)
+		if err := l.Seek(p); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: error %v, want one about %q", name, err, tc.want)
+		}
+		if l.Position() != good {
+			t.Fatalf("%s: a refused Seek moved the loader", name)
+		}
+	}
+}
+
+func TestNextDoesNotAllocate(t *testing.T) {
+	sp := split(t, buildSet(t, randomTexts(40, 30, 7), narrow, BuildOptions{ShardTokens: 200}), Train)
+	l := NewLoader(sp, 4, 64, 1)
+	b := next(l)
+	if n := testing.AllocsPerRun(100, func() { l.Next(b.inputs, b.targets, b.starts) }); n != 0 {
+		t.Errorf("%v allocations per call", n)
+	}
+	if l.Epoch() < 2 {
+		t.Errorf("the runs ended at epoch %v, want them to cross epochs", l.Epoch())
+	}
+}
+
+func TestNextRefusesWrongLengths(t *testing.T) {
+	sp := split(t, buildSet(t, randomTexts(4, 30, 8), narrow, BuildOptions{}), Train)
+	defer func() {
+		if p := recover(); p == nil || !strings.Contains(p.(string), "2*8 = 16") {
+			t.Errorf("panic %v, want one with the shapes", p)
+		}
+	}()
+	NewLoader(sp, 2, 8, 1).Next(make([]int32, 16), make([]int32, 16), make([]int32, 15))
+}

@@ -1,0 +1,172 @@
+package data
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	manifestName   = "manifest.json"
+	manifestFormat = 1
+)
+
+// Names of the two splits.
+const (
+	Train = "train"
+	Valid = "valid"
+)
+
+// Manifest describes a token set: what it was made from, and every shard with its size and digest.
+type Manifest struct {
+	Format    int          `json:"format"`
+	Tokenizer string       `json:"tokenizer"`     // Encoder.Hash
+	Vocab     int          `json:"vocab"`         // ids are below it
+	EOS       *int32       `json:"eos,omitempty"` // last token of every document; absent: none
+	Sources   []SourceInfo `json:"sources"`
+	Inputs    string       `json:"inputs,omitempty"` // digest of all that decides the content; absent: never reused
+	HeldOut   float64      `json:"held_out"`
+	Shards    []ShardInfo  `json:"shards"`
+	Docs      int64        `json:"docs"`
+	Tokens    int64        `json:"tokens"`
+	Hash      string       `json:"hash"` // digest of the content: tokenizer and shards
+}
+
+// SourceInfo is one source as it was when the set was built.
+type SourceInfo struct {
+	Name        string `json:"name"`
+	Fingerprint string `json:"fingerprint,omitempty"`
+	Docs        int64  `json:"docs"`
+	Tokens      int64  `json:"tokens"`
+}
+
+// ShardInfo is one shard of a set.
+type ShardInfo struct {
+	Name   string `json:"name"`
+	Split  string `json:"split"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	Docs   int64  `json:"docs"`
+	Tokens int64  `json:"tokens"`
+}
+
+// ReadManifest reads and checks dir/manifest.json; the shards themselves are [OpenSet]'s to check.
+func ReadManifest(dir string) (*Manifest, error) {
+	path := filepath.Join(dir, manifestName)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("data: %s is not a token set: %w", dir, err)
+	}
+	return parseManifest(path, b)
+}
+
+func parseManifest(path string, b []byte) (*Manifest, error) {
+	// The version is read alone first, so that a newer file is called newer and not malformed.
+	var v struct{ Format int }
+	if err := json.Unmarshal(b, &v); err != nil {
+		return nil, corrupt(path, "not a manifest: %v", err)
+	}
+	if v.Format != manifestFormat {
+		return nil, corrupt(path, "manifest format %d, this program reads format %d", v.Format, manifestFormat)
+	}
+	m := new(Manifest)
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(m); err != nil {
+		return nil, corrupt(path, "%v", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, corrupt(path, "text after the manifest")
+	}
+	return m, m.check(path)
+}
+
+func (m *Manifest) check(path string) error {
+	if m.Vocab < 1 || m.Vocab > maxVocab {
+		return corrupt(path, "vocabulary of %d, want 1 to %d", m.Vocab, maxVocab)
+	}
+	if m.EOS != nil && (*m.EOS < 0 || int(*m.EOS) >= m.Vocab) {
+		return corrupt(path, "end-of-text id %d is outside the vocabulary of %d", *m.EOS, m.Vocab)
+	}
+	var docs, tokens int64
+	seen := map[string]bool{}
+	for i := range m.Shards {
+		s := &m.Shards[i]
+		if err := s.check(path); err != nil {
+			return err
+		}
+		if seen[s.Name] {
+			return corrupt(path, "shard %q is listed twice", s.Name)
+		}
+		seen[s.Name] = true
+		if s.Docs > math.MaxInt64-docs || s.Tokens > math.MaxInt64-tokens {
+			return corrupt(path, "shard %q: totals overflow", s.Name)
+		}
+		docs, tokens = docs+s.Docs, tokens+s.Tokens
+	}
+	if docs != m.Docs || tokens != m.Tokens {
+		return corrupt(path, "totals of %d documents and %d tokens, its shards add up to %d and %d", m.Docs, m.Tokens, docs, tokens)
+	}
+	if want := m.contentHash(); m.Hash != want {
+		return corrupt(path, "hash %q, its content hashes to %q (edited by hand?)", m.Hash, want)
+	}
+	return nil
+}
+
+func (s *ShardInfo) check(path string) error {
+	// A name with a separator could reach outside the folder.
+	if s.Name == "" || s.Name != filepath.Base(s.Name) || strings.ContainsAny(s.Name, `/\:`) || !filepath.IsLocal(s.Name) {
+		return corrupt(path, "shard name %q is not a plain file name", s.Name)
+	}
+	if s.Split != Train && s.Split != Valid {
+		return corrupt(path, "shard %q: split %q, want %q or %q", s.Name, s.Split, Train, Valid)
+	}
+	if s.Bytes < headerSize || s.Docs < 1 || s.Tokens < s.Docs {
+		return corrupt(path, "shard %q: %d bytes, %d documents, %d tokens is impossible", s.Name, s.Bytes, s.Docs, s.Tokens)
+	}
+	if sum, err := hex.DecodeString(s.SHA256); err != nil || len(sum) != sha256.Size {
+		return corrupt(path, "shard %q: sha256 %q is not 64 hex digits", s.Name, s.SHA256)
+	}
+	return nil
+}
+
+// contentHash covers what a training run sees and nothing else: not names, paths or times.
+func (m *Manifest) contentHash() string {
+	h := sha256.New()
+	eos := int64(-1)
+	if m.EOS != nil {
+		eos = int64(*m.EOS)
+	}
+	fmt.Fprintf(h, "antiphase set %d\ntokenizer %q\nvocab %d eos %d\n", m.Format, m.Tokenizer, m.Vocab, eos)
+	for _, s := range m.Shards {
+		fmt.Fprintf(h, "%s %d %d %s\n", s.Split, s.Docs, s.Tokens, strings.ToLower(s.SHA256))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// write stores the manifest as dir/manifest.json and syncs it.
+func (m *Manifest) write(dir string) error {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("data: manifest: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, manifestName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("data: manifest: %w", err)
+	}
+	defer f.Close()
+	if _, err := f.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("data: manifest: %w", err)
+	}
+	if err := f.Sync(); err != nil {
+		return fmt.Errorf("data: manifest: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Open makes a source from a spec:
+//
+//	FILE              .txt, .jsonl (field "text"), either also .gz or .zst; .parquet (column "text")
+//	FOLDER            every such file below it, in sorted order; names that begin with a dot are passed over
+//	GLOB              every such file it matches, in sorted order
+//	synthetic[:OPTS]  generated documents, see [Synthetic]; for a file of that name write ./synthetic
+//	goroot            the .go and .md files of the Go toolchain's source tree
+func Open(spec string) (Source, error) {
+	kind, opts, _ := strings.Cut(spec, ":")
+	switch {
+	case spec == "":
+		return nil, errors.New(`data: open: empty spec; want a file, a folder, a glob, "synthetic" or "goroot"`)
+	case kind == "synthetic":
+		return parseSynthetic(opts)
+	case spec == "goroot":
+		return openGoroot()
+	}
+	st, err := os.Stat(spec)
+	switch {
+	case err == nil && st.IsDir():
+		return openFolder(spec, spec, readers)
+	case err == nil:
+		if readerOf(spec, readers) == nil {
+			return nil, fmt.Errorf("data: open: %s: unknown kind of file; want one that ends with %s", spec, endings(readers))
+		}
+		return &files{name: spec, root: filepath.Dir(spec), paths: []string{filepath.Base(spec)}, readers: readers}, nil
+	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(spec, "*?["):
+		return openGlob(spec)
+	}
+	return nil, fmt.Errorf(`data: open: %w; want a file that ends with %s, a folder or glob of such, "synthetic" or "goroot"`, err, endings(readers))
+}
+
+// openFolder collects the files below dir that some reader reads, outside the folders named in skip.
+func openFolder(name, dir string, rs []reader, skip ...string) (Source, error) {
+	src := &files{name: name, root: dir, readers: rs}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path != dir && (strings.HasPrefix(d.Name(), ".") || d.IsDir() && slices.Contains(skip, d.Name())):
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+		case d.Type().IsRegular() && readerOf(path, rs) != nil:
+			rel, err := filepath.Rel(dir, path)
+			if err != nil {
+				return err
+			}
+			src.paths = append(src.paths, rel)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data: open: %w", err)
+	}
+	if len(src.paths) == 0 {
+		return nil, fmt.Errorf("data: open: folder %s holds no file that ends with %s", dir, endings(rs))
+	}
+	slices.Sort(src.paths)
+	return src, nil
+}
+
+func openGlob(spec string) (Source, error) {
+	matches, err := filepath.Glob(spec)
+	if err != nil {
+		return nil, fmt.Errorf("data: open: glob %s: %w", spec, err)
+	}
+	src := &files{name: spec, readers: readers}
+	for _, path := range matches {
+		st, err := os.Stat(path)
+		if err != nil {
+			return nil, fmt.Errorf("data: open: %w", err)
+		}
+		if st.Mode().IsRegular() && readerOf(path, readers) != nil {
+			src.paths = append(src.paths, path)
+		}
+	}
+	if len(src.paths) == 0 {
+		return nil, fmt.Errorf("data: open: glob %s matches no file that ends with %s (it matches %d other names)", spec, endings(readers), len(matches))
+	}
+	slices.Sort(src.paths)
+	return src, nil
+}

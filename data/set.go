@@ -1,0 +1,183 @@
+package data
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// Set is an opened token set: its manifest and its mapped shards.
+type Set struct {
+	Manifest *Manifest
+	dir      string
+	shards   []*Shard // parallel to Manifest.Shards
+}
+
+// OpenSet reads dir/manifest.json and maps its shards. Sizes, headers and document indexes are always checked,
+// every byte's SHA-256 when verify is set; the error names the shard that is missing or corrupt.
+func OpenSet(dir string, verify bool) (*Set, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{Manifest: m, dir: dir}
+	for i := range m.Shards {
+		sh, err := openListed(dir, m, &m.Shards[i], verify)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.shards = append(s.shards, sh)
+	}
+	return s, nil
+}
+
+// openListed opens one shard and holds it against its manifest entry.
+func openListed(dir string, m *Manifest, info *ShardInfo, verify bool) (*Shard, error) {
+	path := filepath.Join(dir, info.Name)
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, corrupt(path, "shard is missing; the manifest lists it with %d bytes: restore it or build the set again", info.Bytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data: shard: %w", err)
+	}
+	if st.Size() != info.Bytes {
+		return nil, corrupt(path, "%d bytes, the manifest says %d: restore it or build the set again", st.Size(), info.Bytes)
+	}
+	if verify {
+		if err := checkDigest(path, info.SHA256); err != nil {
+			return nil, err
+		}
+	}
+	sh, err := OpenShard(path, verify)
+	if err != nil {
+		return nil, err
+	}
+	if sh.Docs() != info.Docs || sh.Tokens() != info.Tokens || sh.Vocab() != m.Vocab {
+		defer sh.Close()
+		return nil, corrupt(path, "holds %d documents, %d tokens, vocabulary %d; the manifest says %d, %d, %d",
+			sh.Docs(), sh.Tokens(), sh.Vocab(), info.Docs, info.Tokens, m.Vocab)
+	}
+	return sh, nil
+}
+
+func checkDigest(path, want string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("data: shard: %w", err)
+	}
+	defer f.Close()
+	got, _, err := digest(f)
+	if err != nil {
+		return fmt.Errorf("data: shard %s: %w", path, err)
+	}
+	if !strings.EqualFold(got, want) {
+		return corrupt(path, "sha256 %s, the manifest says %s: restore it or build the set again", got, want)
+	}
+	return nil
+}
+
+// Close unmaps every shard; splits and loaders of the set must not be used afterwards.
+func (s *Set) Close() error {
+	var errs []error
+	for _, sh := range s.shards {
+		errs = append(errs, sh.Close())
+	}
+	s.shards = nil
+	return errors.Join(errs...)
+}
+
+// Split is one part of a set, its documents numbered through its shards in manifest order.
+type Split struct {
+	name   string
+	hash   string // of the set
+	eos    *int32
+	shards []*Shard
+	first  []uint64 // first[i] is the number of shards[i]'s first document; one more entry holds the total
+	tokens uint64
+}
+
+// Split returns the split "train" or "valid".
+func (s *Set) Split(name string) (*Split, error) {
+	sp := &Split{name: name, hash: s.Manifest.Hash, eos: s.Manifest.EOS, first: []uint64{0}}
+	have := map[string]bool{}
+	for i, info := range s.Manifest.Shards {
+		have[info.Split] = true
+		if info.Split != name {
+			continue
+		}
+		sp.shards = append(sp.shards, s.shards[i])
+		sp.first = append(sp.first, sp.first[len(sp.first)-1]+s.shards[i].header.docs)
+		sp.tokens += s.shards[i].header.tokens
+	}
+	if len(sp.shards) == 0 {
+		names := make([]string, 0, len(have))
+		for n := range have {
+			names = append(names, n)
+		}
+		sort.Strings(names)
+		return nil, fmt.Errorf("data: set %s has no split %q, it has %q; %q needs BuildOptions.HeldOut above 0", s.dir, name, names, Valid)
+	}
+	return sp, nil
+}
+
+// Name is "train" or "valid".
+func (s *Split) Name() string { return s.name }
+
+// Docs is the number of documents.
+func (s *Split) Docs() int64 { return int64(s.docs()) }
+
+// Tokens is the number of tokens of one epoch, end-of-text ids included.
+func (s *Split) Tokens() int64 { return int64(s.tokens) }
+
+// Document appends the ids of document i, its end-of-text id included, to dst.
+func (s *Split) Document(dst []int32, i int64) []int32 {
+	if i < 0 || i >= s.Docs() {
+		panic(fmt.Sprintf("data: document %d of split %q, which has %d", i, s.name, s.Docs()))
+	}
+	d := s.locate(uint64(i))
+	n := len(dst)
+	dst = append(dst, make([]int32, d.len())...)
+	d.read(dst[n:], 0)
+	return dst
+}
+
+func (s *Split) docs() uint64 { return s.first[len(s.first)-1] }
+
+// docRef is the place of one document: tokens [lo, hi) of a shard.
+type docRef struct {
+	shard  *Shard
+	lo, hi uint64
+}
+
+// locate finds document i by binary search over the shards, which are few.
+func (s *Split) locate(i uint64) docRef {
+	lo, hi := 0, len(s.shards)-1
+	for lo < hi {
+		mid := (lo + hi + 1) / 2
+		if s.first[mid] <= i {
+			lo = mid
+		} else {
+			hi = mid - 1
+		}
+	}
+	sh := s.shards[lo]
+	i -= s.first[lo]
+	return docRef{sh, sh.offset(i), sh.offset(i + 1)}
+}
+
+func (d *docRef) len() uint64 { return d.hi - d.lo }
+
+// read decodes len(dst) tokens beginning `offset` tokens into the document. An id outside the vocabulary means that
+// the file changed under us or was opened without verify: there is no right way to go on.
+func (d *docRef) read(dst []int32, offset uint64) {
+	if bad := d.shard.read(dst, d.lo+offset); bad >= 0 {
+		panic(fmt.Sprintf("data: shard %s is corrupt: token %d is id %d, outside the vocabulary of %d (open the set with verify)",
+			d.shard.path, d.lo+offset+uint64(bad), dst[bad], d.shard.header.vocab))
+	}
+}

@@ -1,0 +1,173 @@
+package data
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shardBytes is a small valid shard of documents {1,2,3} and {4,5}.
+func shardBytes(t testing.TB, vocab int) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s.bin")
+	w, err := createShard(path, vocab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range [][]int32{{1, 2, 3}, {4, 5}} {
+		if err := w.add(doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.finish(Train); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestShardRoundTrip(t *testing.T) {
+	for _, vocab := range []int{6, 1 << 16, 1<<16 + 1} {
+		path := filepath.Join(t.TempDir(), "s.bin")
+		if err := os.WriteFile(path, shardBytes(t, vocab), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s, err := OpenShard(path, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		got := make([]int32, 5)
+		if bad := s.read(got, 0); bad >= 0 || !slices.Equal(got, []int32{1, 2, 3, 4, 5}) {
+			t.Errorf("vocab %d: tokens %v", vocab, got)
+		}
+		if s.Docs() != 2 || s.Tokens() != 5 || s.offset(1) != 3 || s.Vocab() != vocab || s.Name() != "s.bin" {
+			t.Errorf("vocab %d: %d documents, %d tokens, second begins at %d", vocab, s.Docs(), s.Tokens(), s.offset(1))
+		}
+	}
+}
+
+// reseal makes the header checksum right again, so that the checks behind it are reached.
+func reseal(b []byte) []byte {
+	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+	return b
+}
+
+// Flipping any one byte is noticed by the reader itself, without the manifest.
+func TestShardEveryByteCounts(t *testing.T) {
+	good := shardBytes(t, 300)
+	for i := range good {
+		b := slices.Clone(good)
+		b[i] ^= 0x10
+		s, err := parseShard("x.bin", b)
+		if err == nil {
+			err = s.verify()
+		}
+		mustCorrupt(t, err, "x.bin")
+	}
+	for n := range good {
+		_, err := parseShard("x.bin", good[:n])
+		mustCorrupt(t, err, "x.bin")
+	}
+	_, err := parseShard("x.bin", append(slices.Clone(good), 0))
+	mustCorrupt(t, err, "x.bin")
+}
+
+func TestShardFaultsAreNamed(t *testing.T) {
+	le := binary.LittleEndian
+	index := func(b []byte) []byte { return b[le.Uint64(b[40:]):] }
+	fixIndex := func(b []byte) { le.PutUint32(b[52:], crc32.Checksum(index(b), castagnoli)) }
+	for want, change := range map[string]func(b []byte){
+		"not a token shard":              func(b []byte) { b[0] = 'X' },
+		"shard version 9":                func(b []byte) { le.PutUint32(b[8:], 9) },
+		"4 bytes per token, want 2":      func(b []byte) { le.PutUint32(b[12:], 4) },
+		"vocabulary of 0":                func(b []byte) { le.PutUint32(b[16:], 0) },
+		"reserved":                       func(b []byte) { b[20] = 1 },
+		"more than its":                  func(b []byte) { le.PutUint64(b[24:], 1<<61) },
+		"18446744073709551615 documents": func(b []byte) { le.PutUint64(b[24:], 1<<64-1) },
+		"18446744073709551615 tokens":    func(b []byte) { le.PutUint64(b[32:], 1<<64-1) },
+		"9223372036854775808 tokens":     func(b []byte) { le.PutUint64(b[32:], 1<<63) },
+		"with the index at 72":           func(b []byte) { le.PutUint64(b[40:], 72) },
+		"padding byte at offset 74":      func(b []byte) { b[74] = 7 },
+		"document index at offset 80":    func(b []byte) { index(b)[8] = 4 },
+		"begins at token 1":              func(b []byte) { index(b)[0] = 1; fixIndex(b) },
+		"document 1 spans tokens 5 to 5": func(b []byte) { index(b)[8] = 5; fixIndex(b) },
+		"ends at token 6":                func(b []byte) { index(b)[16] = 6; fixIndex(b) },
+		"tokens have checksum":           func(b []byte) { b[64] = 9 },
+		"token 1 is id 300": func(b []byte) {
+			le.PutUint16(b[66:], 300)
+			le.PutUint32(b[48:], crc32.Checksum(b[64:74], castagnoli))
+		},
+	} {
+		b := shardBytes(t, 300)
+		change(b)
+		s, err := parseShard("dir/x.bin", reseal(b))
+		if err == nil {
+			err = s.verify()
+		}
+		if c := mustCorrupt(t, err, "x.bin"); !strings.Contains(c.Fault, want) {
+			t.Errorf("fault %q, want one with %q", c.Fault, want)
+		}
+	}
+}
+
+func TestOpenShardNeedsAFile(t *testing.T) {
+	if _, err := OpenShard(filepath.Join(t.TempDir(), "none.bin"), false); err == nil || !strings.Contains(err.Error(), "none.bin") {
+		t.Errorf("error %v, want one with the name", err)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.bin")
+	if err := os.WriteFile(empty, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := OpenShard(empty, false)
+	mustCorrupt(t, err, "empty.bin")
+}
+
+// Whatever the bytes: no panic, an error that names the file, or a shard all of whose documents can be read.
+func FuzzShard(f *testing.F) {
+	for _, vocab := range []int{300, 1 << 20} {
+		b := shardBytes(f, vocab)
+		f.Add(b)
+		f.Add(b[:len(b)-8])
+		b = slices.Clone(b)
+		binary.LittleEndian.PutUint64(b[24:], 1<<60)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		// Mutations seldom hit a checksum: seal a copy too, so that the checks behind them are reached.
+		sealed := slices.Clone(b)
+		if len(sealed) >= headerSize {
+			le := binary.LittleEndian
+			if at := le.Uint64(sealed[40:]); at < uint64(len(sealed)) {
+				le.PutUint32(sealed[52:], crc32.Checksum(sealed[at:], castagnoli))
+			}
+			reseal(sealed)
+		}
+		for _, b := range [][]byte{b, sealed} {
+			s, err := parseShard("fuzz.bin", b)
+			if err != nil {
+				mustCorrupt(t, err, "fuzz.bin")
+				continue
+			}
+			var total uint64
+			for i := range s.header.docs {
+				d := docRef{s, s.offset(i), s.offset(i + 1)}
+				s.read(make([]int32, d.len()), d.lo)
+				total += d.len()
+			}
+			if total != s.header.tokens {
+				t.Fatalf("documents hold %d tokens, header says %d", total, s.header.tokens)
+			}
+			if err := s.verify(); err != nil {
+				mustCorrupt(t, err, "fuzz.bin")
+			}
+		}
+	})
+}

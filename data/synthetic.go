@@ -1,0 +1,204 @@
+package data
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+)
+
+// syntheticVersion is part of the fingerprint: raise it whenever any document changes.
+const syntheticVersion = 1
+
+// Synthetic generates documents from small grammars: text that a tiny model can learn something from on any machine,
+// with nothing to download. Document i is a pure function of (options, i), so any part can be made alone.
+//
+// Each document is of one kind, drawn by the mix:
+//
+//	prose   small worlds told in simple sentences: people, places, things, moods, and causes with effects
+//	facts   facts stated, then prose, then the facts asked for and answered
+//	needle  magic numbers of cities hidden in prose, then asked for ([NewNeedle] + answers)
+//	kv      a list of keys with values, then lookups
+//	shots   many examples of a labelling whose rule is new in each document ([NewShots] + answer)
+//	arith   sums, differences, comparisons and number sequences
+//
+// Names, values and rules are drawn anew for each document, so answers can only come from its own text.
+type Synthetic struct {
+	Seed    uint64
+	Docs    int
+	Bytes   int            // longest document; the length is drawn from Bytes/2 to Bytes
+	Mix     map[string]int // kind → weight
+	Needles int            // a needle document hides 1 to Needles numbers
+	Queries int            // its first question asks for 1 to Queries of them
+	Asks    int            // and 0 to Asks-1 single questions about others follow
+	Digits  int            // of numbers in needle and kv documents
+}
+
+// NewSynthetic returns the source that the spec "synthetic" stands for.
+func NewSynthetic() *Synthetic {
+	return &Synthetic{Seed: 1, Docs: 1000, Bytes: 1024, Needles: 4, Queries: 2, Asks: 3, Digits: 4,
+		Mix: map[string]int{"prose": 3, "facts": 1, "needle": 3, "kv": 1, "shots": 1, "arith": 1}}
+}
+
+// generators lists the kinds in the order in which the mix is drawn; each returns about n bytes, seldom more.
+var generators = []struct {
+	kind string
+	make func(s *Synthetic, r *rand.Rand, n int) string
+}{
+	{"prose", func(_ *Synthetic, r *rand.Rand, n int) string { return Prose(r, n) }},
+	{"facts", func(_ *Synthetic, r *rand.Rand, n int) string { return factsDocument(r, n) }},
+	{"needle", needleDocument},
+	{"kv", func(s *Synthetic, r *rand.Rand, n int) string { return kvDocument(r, n, s.Digits) }},
+	{"shots", func(_ *Synthetic, r *rand.Rand, n int) string { return shotsDocument(r, n) }},
+	{"arith", func(_ *Synthetic, r *rand.Rand, n int) string { return arithDocument(r, n) }},
+}
+
+func kinds() string {
+	var names []string
+	for _, g := range generators {
+		names = append(names, g.kind)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Document returns document i, which depends on nothing but the options and i.
+func (s *Synthetic) Document(i int) Document {
+	r := rand.New(rand.NewPCG(s.Seed, mix64(uint64(i)+1)))
+	total := 0
+	for _, g := range generators {
+		total += s.Mix[g.kind]
+	}
+	pick := r.IntN(total)
+	for _, g := range generators {
+		if pick -= s.Mix[g.kind]; pick < 0 {
+			n := s.Bytes/2 + r.IntN(s.Bytes-s.Bytes/2+1)
+			return Document{Text: g.make(s, r, n), Source: "synthetic/" + g.kind}
+		}
+	}
+	panic("unreachable: pick is below the sum of weights")
+}
+
+// Documents yields documents 0 to Docs-1.
+func (s *Synthetic) Documents(ctx context.Context) iter.Seq2[Document, error] {
+	return func(yield func(Document, error) bool) {
+		for i := range s.Docs {
+			if err := ctx.Err(); err != nil {
+				yield(Document{}, err)
+				return
+			}
+			if !yield(s.Document(i), nil) {
+				return
+			}
+		}
+	}
+}
+
+// Name is the complete spec, every option spelled out.
+func (s *Synthetic) Name() string {
+	var mix []string
+	for _, g := range generators {
+		if w := s.Mix[g.kind]; w > 0 {
+			mix = append(mix, fmt.Sprintf("%s:%d", g.kind, w))
+		}
+	}
+	return fmt.Sprintf("synthetic:seed=%d,docs=%d,len=%d,mix=%s,needles=%d,queries=%d,asks=%d,digits=%d",
+		s.Seed, s.Docs, s.Bytes, strings.Join(mix, "+"), s.Needles, s.Queries, s.Asks, s.Digits)
+}
+
+// Fingerprint is the name and the version of the generator.
+func (s *Synthetic) Fingerprint() (string, error) {
+	return fmt.Sprintf("v%d %s", syntheticVersion, s.Name()), nil
+}
+
+// parseSynthetic reads "seed=7,docs=20000,len=1024,mix=needle:4+prose:3"; what is not named keeps its default.
+func parseSynthetic(opts string) (*Synthetic, error) {
+	s := NewSynthetic()
+	ints := map[string]struct {
+		to      *int
+		low, hi int
+	}{
+		"docs": {&s.Docs, 1, 1 << 30}, "len": {&s.Bytes, 64, 1 << 24}, "needles": {&s.Needles, 1, len(cities)},
+		"queries": {&s.Queries, 1, len(cities)}, "asks": {&s.Asks, 1, len(cities)}, "digits": {&s.Digits, 2, 9},
+	}
+	for _, opt := range strings.FieldsFunc(opts, func(c rune) bool { return c == ',' }) {
+		key, value, _ := strings.Cut(opt, "=")
+		var err error
+		if f, ok := ints[key]; ok {
+			*f.to, err = strconv.Atoi(value)
+			if err == nil && (*f.to < f.low || *f.to > f.hi) {
+				err = fmt.Errorf("out of range")
+			}
+			if err != nil {
+				err = fmt.Errorf("want a whole number from %d to %d", f.low, f.hi)
+			}
+		} else if key == "seed" {
+			if s.Seed, err = strconv.ParseUint(value, 10, 64); err != nil {
+				err = fmt.Errorf("want a whole number, 0 or more")
+			}
+		} else if key == "mix" {
+			s.Mix, err = parseMix(value)
+		} else {
+			err = fmt.Errorf("unknown option; want seed, docs, len, mix, needles, queries, asks or digits")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("data: open: synthetic: %q: %w", opt, err)
+		}
+	}
+	return s, nil
+}
+
+// parseMix reads "needle:4+prose:3"; a kind without a weight has weight 1, one that is not named does not occur.
+func parseMix(value string) (map[string]int, error) {
+	mix := map[string]int{}
+	for _, part := range strings.Split(value, "+") {
+		kind, weight, found := strings.Cut(part, ":")
+		if !strings.Contains(", "+kinds()+",", ", "+kind+",") || kind == "" {
+			return nil, fmt.Errorf("unknown kind %q; want some of %s, as in needle:4+prose:3", kind, kinds())
+		}
+		w, err := 1, error(nil)
+		if found {
+			w, err = strconv.Atoi(weight)
+		}
+		if err != nil || w < 1 || w > 1e6 {
+			return nil, fmt.Errorf("weight %q of kind %s; want a whole number from 1 to 1000000", weight, kind)
+		}
+		mix[kind] = w
+	}
+	return mix, nil
+}
+
+// pick returns a random element.
+func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
+
+// sample returns n different elements in random order.
+func sample[T any](r *rand.Rand, list []T, n int) []T {
+	out := make([]T, n)
+	for i, j := range r.Perm(len(list))[:n] {
+		out[i] = list[j]
+	}
+	return out
+}
+
+// number returns a random number of exactly that many digits.
+func number(r *rand.Rand, digits int) string {
+	low := 1
+	for range digits - 1 {
+		low *= 10
+	}
+	return strconv.Itoa(low + r.IntN(9*low))
+}
+
+// numbers returns n different numbers of that many digits, as far as there are so many.
+func numbers(r *rand.Rand, n, digits int) []string {
+	seen := map[string]bool{}
+	out := make([]string, 0, n)
+	for tries := 0; len(out) < n; tries++ {
+		if x := number(r, digits); !seen[x] || tries > 100*n {
+			seen[x] = true
+			out = append(out, x)
+		}
+	}
+	return out
+}

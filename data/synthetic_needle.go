@@ -1,0 +1,184 @@
+package data
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+const needlePreamble = "There are special magic numbers hidden in the text below. Remember them.\n"
+
+// Needle is a retrieval prompt: magic numbers of cities hidden in a haystack, and a question about some of them.
+//
+//	There are special magic numbers hidden in the text below. Remember them.
+//	… The special magic Oslo number is: 4821. … The special magic Lima number is: 3310. …
+//	What is the special magic Oslo number? The special magic Oslo number is
+//
+// and with two queries
+//
+//	What are the special magic numbers for Oslo and Lima? The special magic Oslo number is 4821. The special magic Lima number is 3310.
+//
+// Prompt ends right before the space and the first number: " 4821" is then split into tokens as in training text, for
+// any tokenizer. The answer sentences repeat the needle's wording, so that retrieval is matching and copying. The
+// wording follows the public multi-needle evaluations; the haystack is [Prose] unless given.
+type Needle struct {
+	Prompt    string
+	Answers   []string // the queried numbers, in the order asked
+	Cities    []string // the queried cities, in the same order
+	Spans     [][2]int // byte spans in Prompt of the queried needles' sentences, in the same order
+	QuerySpan [2]int   // byte span in Prompt of the question, up to the end
+	Depth     float64  // asked for: where in the haystack the first queried needle lies
+
+	OtherCities  []string // the needles that are not asked for
+	OtherNumbers []string
+}
+
+// NeedleOptions size a prompt. Zero values mean the defaults.
+type NeedleOptions struct {
+	Needles  int                                  // numbers hidden; 0: 1
+	Queries  int                                  // of which asked for; 0: 1
+	Depth    float64                              // of the first queried needle, 0 (before all text) to 1 (after all text); others lie at random
+	Bytes    int                                  // approximate length of Prompt, not exceeded by more than its fixed parts; 0: 1024
+	Digits   int                                  // of every number; 0: 4
+	Haystack func(r *rand.Rand, bytes int) string // text of sentences, at most so many bytes; nil: Prose
+}
+
+func (o NeedleOptions) withDefaults() NeedleOptions {
+	o.Needles, o.Queries = cmp.Or(o.Needles, 1), cmp.Or(o.Queries, 1)
+	o.Bytes, o.Digits = cmp.Or(o.Bytes, 1024), cmp.Or(o.Digits, 4)
+	if o.Haystack == nil {
+		o.Haystack = Prose
+	}
+	if o.Needles < 1 || o.Needles > len(cities) || o.Queries < 1 || o.Queries > o.Needles || !(o.Depth >= 0 && o.Depth <= 1) || o.Digits < 1 || o.Digits > 9 {
+		panic(fmt.Sprintf("data: needle options: %d needles (want 1 to %d), %d queries (want 1 to needles), depth %v (want 0 to 1), %d digits (want 1 to 9)",
+			o.Needles, len(cities), o.Queries, o.Depth, o.Digits))
+	}
+	return o
+}
+
+// NewNeedle draws a prompt. Cities and numbers are random, so no answer can be known without reading the prompt.
+func NewNeedle(r *rand.Rand, opt NeedleOptions) Needle {
+	o := opt.withDefaults()
+	names := sample(r, cities, o.Needles)
+	nums := numbers(r, o.Needles, o.Digits)
+	q := o.Queries
+	n := Needle{Cities: names[:q:q], Answers: nums[:q:q], OtherCities: names[q:], OtherNumbers: nums[q:], Depth: o.Depth}
+	question := "\n" + needleQuestion(n.Cities)
+	rest := o.Bytes - len(needlePreamble) - len(question)
+	sentences := make([]string, o.Needles)
+	for i := range sentences {
+		sentences[i] = fmt.Sprintf("The special magic %s number is: %s.", names[i], nums[i])
+		rest -= len(sentences[i]) + 1
+	}
+	var hay string
+	if rest > 0 {
+		hay = o.Haystack(r, rest)
+	}
+	body, spans := hide(r, hay, sentences, o.Depth)
+	n.Prompt = needlePreamble + body + question
+	for _, s := range spans[:q] {
+		n.Spans = append(n.Spans, [2]int{s[0] + len(needlePreamble), s[1] + len(needlePreamble)})
+	}
+	n.QuerySpan = [2]int{len(n.Prompt) - len(question) + 1, len(n.Prompt)}
+	return n
+}
+
+// needleQuestion asks for the cities' numbers and begins the answer, up to where the first number belongs.
+func needleQuestion(names []string) string {
+	q := fmt.Sprintf("What is the special magic %s number?", names[0])
+	if last := len(names) - 1; last > 0 {
+		q = fmt.Sprintf("What are the special magic numbers for %s and %s?", strings.Join(names[:last], ", "), names[last])
+	}
+	return q + " " + needleAnswer(names[0])
+}
+
+// needleAnswer is the answer sentence without the number.
+func needleAnswer(city string) string { return fmt.Sprintf("The special magic %s number is", city) }
+
+// Completion is the whole right continuation of Prompt.
+func (n Needle) Completion() string {
+	var b strings.Builder
+	for i, city := range n.Cities {
+		if i > 0 {
+			b.WriteString(" " + needleAnswer(city))
+		}
+		b.WriteString(" " + n.Answers[i] + ".")
+	}
+	return b.String()
+}
+
+// hide puts sentences between those of hay: the first at the sentence boundary nearest to depth·len(hay), the others
+// at random boundaries. It returns each sentence's byte span.
+func hide(r *rand.Rand, hay string, sentences []string, depth float64) (string, [][2]int) {
+	bounds := boundaries(hay)
+	type placed struct {
+		which, at int
+		tie       float64 // order among sentences at one boundary; depth puts 0 first and 1 last
+	}
+	order := make([]placed, len(sentences))
+	for i := range order {
+		order[i] = placed{i, pick(r, bounds), r.Float64()}
+	}
+	order[0] = placed{0, nearest(bounds, depth*float64(len(hay))), depth}
+	slices.SortStableFunc(order, func(x, y placed) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.tie, y.tie)) })
+	var b strings.Builder
+	spans := make([][2]int, len(sentences))
+	from := 0
+	for _, p := range order {
+		b.WriteString(hay[from:p.at])
+		from = p.at
+		if b.Len() > 0 && p.at == len(hay) {
+			b.WriteByte(' ')
+		}
+		spans[p.which] = [2]int{b.Len(), b.Len() + len(sentences[p.which])}
+		b.WriteString(sentences[p.which])
+		if p.at < len(hay) {
+			b.WriteByte(' ')
+		}
+	}
+	b.WriteString(hay[from:])
+	return b.String(), spans
+}
+
+// boundaries are the offsets where a sentence of text begins, and its end.
+func boundaries(text string) []int {
+	out := []int{0}
+	for i := 1; i+1 < len(text); i++ {
+		if (text[i] == ' ' || text[i] == '\n') && strings.IndexByte(".?!", text[i-1]) >= 0 {
+			out = append(out, i+1)
+		}
+	}
+	if len(text) > 0 {
+		out = append(out, len(text))
+	}
+	return out
+}
+
+func nearest(bounds []int, at float64) int {
+	return slices.MinFunc(bounds, func(x, y int) int {
+		return cmp.Compare(max(float64(x)-at, at-float64(x)), max(float64(y)-at, at-float64(y)))
+	})
+}
+
+// needleDocument is a training document: a prompt, its completion, and single questions about other needles, because
+// one answer per document would be little to learn from.
+func needleDocument(s *Synthetic, r *rand.Rand, n int) string {
+	needles := 1 + r.IntN(s.Needles)
+	opt := NeedleOptions{Needles: needles, Queries: 1 + r.IntN(min(s.Queries, needles)), Depth: r.Float64(), Digits: s.Digits}
+	if r.IntN(4) == 0 {
+		opt.Depth = float64(r.IntN(2)) // the very ends are evaluated too
+	}
+	asks := r.IntN(min(s.Asks, needles-opt.Queries+1))
+	line := len(needleQuestion([]string{"Santiago"})) + len("\n .") + s.Digits
+	completion := opt.Queries * (len(needleAnswer("Santiago")) + len("  .") + s.Digits)
+	opt.Bytes = max(1, n-asks*line-completion)
+	x := NewNeedle(r, opt)
+	var b strings.Builder
+	b.WriteString(x.Prompt + x.Completion())
+	for i := range asks {
+		fmt.Fprintf(&b, "\n%s %s.", needleQuestion(x.OtherCities[i:i+1]), x.OtherNumbers[i])
+	}
+	return b.String()
+}

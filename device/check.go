@@ -1,0 +1,399 @@
+package device
+
+import (
+	"fmt"
+	"strings"
+
+	"antiphase/tensor"
+)
+
+// The checks below say in code what the doc comments of Device say in words, once for every device, so that a
+// wrong shape panics with the same text everywhere. t are the calling device's dtypes. A check that passes
+// compares integers and allocates nothing; text is made only on the way to the panic.
+
+// arg names a tensor in a panic's text.
+type arg struct {
+	name string
+	t    tensor.Tensor
+}
+
+// fail panics with what op wants and what it was given.
+//
+//go:noinline
+func fail(op, want string, args ...arg) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "device: %s wants %s; got", op, want)
+	for i, a := range args {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, " %s %v", a.name, a.t)
+	}
+	panic(b.String())
+}
+
+// sound says that t is present and its rows do not run into each other.
+func sound(t tensor.Tensor) bool { return t.Buf != nil && (t.Ld >= t.Cols || t.Rows <= 1) }
+
+// has says that t is present with this dtype and shape.
+func has(t tensor.Tensor, d tensor.DType, rows, cols int) bool {
+	return t.Type == d && t.Rows == rows && t.Cols == cols && sound(t)
+}
+
+// opt says that t is absent or has this dtype and shape.
+func opt(t tensor.Tensor, d tensor.DType, rows, cols int) bool {
+	return t.Buf == nil || has(t, d, rows, cols)
+}
+
+// iff says that t has this dtype and shape when on, and is absent otherwise.
+func iff(on bool, t tensor.Tensor, d tensor.DType, rows, cols int) bool {
+	if !on {
+		return t.Buf == nil
+	}
+	return has(t, d, rows, cols)
+}
+
+func float(d tensor.DType) bool { return d == tensor.F32 || d == tensor.F64 || d == tensor.BF16 }
+
+// either says that d is one of the device's two dtypes.
+func (t Types) either(d tensor.DType) bool { return d == t.Act || d == t.Stat }
+
+// CheckZero checks Zero's tensor.
+func CheckZero(x tensor.Tensor) {
+	if !sound(x) {
+		fail("Zero", "a tensor", arg{"t", x})
+	}
+}
+
+// CheckCopy checks Copy's tensors.
+func CheckCopy(dst, src tensor.Tensor) { checkPair("Copy", dst, src) }
+
+// CheckAdd checks Add's tensors.
+func CheckAdd(dst, src tensor.Tensor) { checkPair("Add", dst, src) }
+
+func checkPair(op string, dst, src tensor.Tensor) {
+	if !(sound(dst) && float(dst.Type) && float(src.Type) && has(src, src.Type, dst.Rows, dst.Cols)) {
+		fail(op, "two float tensors of one shape", arg{"dst", dst}, arg{"src", src})
+	}
+}
+
+// CheckAddBias checks AddBias's tensors.
+func CheckAddBias(y, b tensor.Tensor, t Types) {
+	if !(has(y, t.Act, y.Rows, y.Cols) && has(b, t.Act, 1, y.Cols)) {
+		fail("AddBias", "y[N,C] and b[1,C] in Act", arg{"y", y}, arg{"b", b})
+	}
+}
+
+// CheckBiasBackward checks BiasBackward's tensors.
+func CheckBiasBackward(db, dy tensor.Tensor, t Types) {
+	if !(has(dy, t.Act, dy.Rows, dy.Cols) && has(db, t.Stat, 1, dy.Cols)) {
+		fail("BiasBackward", "db[1,C] in Stat and dy[N,C] in Act", arg{"db", db}, arg{"dy", dy})
+	}
+}
+
+// CheckEmbed checks Embed's tensors.
+func CheckEmbed(out, table, ids tensor.Tensor, t Types) {
+	if !(has(table, t.Act, table.Rows, out.Cols) && has(out, t.Act, out.Rows, out.Cols) && has(ids, tensor.I32, 1, out.Rows)) {
+		fail("Embed", "out[N,C] and table[V,C] in Act, ids[1,N] in I32", arg{"out", out}, arg{"table", table}, arg{"ids", ids})
+	}
+}
+
+// CheckEmbedBackward checks EmbedBackward's tensors.
+func CheckEmbedBackward(dtable, dout, ids tensor.Tensor, t Types) {
+	if !(has(dtable, t.Stat, dtable.Rows, dout.Cols) && has(dout, t.Act, dout.Rows, dout.Cols) && has(ids, tensor.I32, 1, dout.Rows)) {
+		fail("EmbedBackward", "dtable[V,C] in Stat, dout[N,C] in Act, ids[1,N] in I32",
+			arg{"dtable", dtable}, arg{"dout", dout}, arg{"ids", ids})
+	}
+}
+
+// CheckMatMul checks MatMul's tensors.
+func CheckMatMul(c, a, b tensor.Tensor, op MatMul, t Types) {
+	m, k := a.Rows, a.Cols
+	if op.TransA {
+		m, k = k, m
+	}
+	br, bc := k, c.Cols
+	if op.TransB {
+		br, bc = bc, br
+	}
+	if !(t.either(c.Type) && has(c, c.Type, m, c.Cols) && has(a, t.Act, a.Rows, a.Cols) && has(b, t.Act, br, bc)) {
+		fail(op.String(), "c[m,n] in Act or Stat, op(a)[m,k] and op(b)[k,n] in Act", arg{"c", c}, arg{"a", a}, arg{"b", b})
+	}
+}
+
+// String is the product as a formula.
+func (m MatMul) String() string {
+	s := []byte("MatMul c")
+	if m.Accumulate {
+		s = append(s, " +="...)
+	} else {
+		s = append(s, " ="...)
+	}
+	s = append(s, " a"...)
+	if m.TransA {
+		s = append(s, "ᵀ"...)
+	}
+	s = append(s, "·b"...)
+	if m.TransB {
+		s = append(s, "ᵀ"...)
+	}
+	return string(s)
+}
+
+// CheckRMSNorm checks RMSNorm's tensors.
+func CheckRMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, t Types) {
+	n, c := x.Rows, x.Cols
+	if !(has(x, t.Act, n, c) && has(y, t.Act, n, c) && has(w, t.Act, 1, c) && opt(rstd, t.Stat, 1, n) &&
+		opt(delta, t.Act, n, c) && iff(delta.Ok(), sum, t.Act, n, c)) {
+		fail("RMSNorm", "y, x[N,C] and w[1,C] in Act, rstd[1,N] in Stat or absent, sum and delta[N,C] in Act or both absent",
+			arg{"y", y}, arg{"rstd", rstd}, arg{"sum", sum}, arg{"x", x}, arg{"delta", delta}, arg{"w", w})
+	}
+}
+
+// CheckRMSNormBackward checks RMSNormBackward's tensors.
+func CheckRMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor, t Types) {
+	n, c := x.Rows, x.Cols
+	if !(has(x, t.Act, n, c) && has(dx, t.Act, n, c) && has(dy, t.Act, n, c) && has(w, t.Act, 1, c) &&
+		has(dw, t.Stat, 1, c) && has(rstd, t.Stat, 1, n)) {
+		fail("RMSNormBackward", "dx, dy, x[N,C] and w[1,C] in Act, dw[1,C] and rstd[1,N] in Stat",
+			arg{"dx", dx}, arg{"dw", dw}, arg{"dy", dy}, arg{"x", x}, arg{"w", w}, arg{"rstd", rstd})
+	}
+}
+
+// Check checks Rope's tensors.
+func (r Rope) Check(x, table, pos tensor.Tensor, t Types) {
+	if !(r.Dim%2 == 0 && r.Dim > 0 && has(x, t.Act, x.Rows, r.Heads*r.Dim) &&
+		has(table, t.Stat, table.Rows, r.Dim) && has(pos, tensor.I32, 1, x.Rows)) {
+		fail(fmt.Sprintf("Rope of %d heads of %d", r.Heads, r.Dim), "an even Dim, x[N,Heads·Dim] in Act, table[P,Dim] in Stat, pos[1,N] in I32",
+			arg{"x", x}, arg{"table", table}, arg{"pos", pos})
+	}
+}
+
+// CheckSwiGLU checks SwiGLU's tensors.
+func CheckSwiGLU(y, gu tensor.Tensor, t Types) {
+	if !(has(y, t.Act, y.Rows, y.Cols) && has(gu, t.Act, y.Rows, 2*y.Cols)) {
+		fail("SwiGLU", "y[N,F] and gu[N,2F] in Act", arg{"y", y}, arg{"gu", gu})
+	}
+}
+
+// CheckSwiGLUBackward checks SwiGLUBackward's tensors.
+func CheckSwiGLUBackward(dgu, dy, gu tensor.Tensor, t Types) {
+	if !(has(dy, t.Act, dy.Rows, dy.Cols) && has(gu, t.Act, dy.Rows, 2*dy.Cols) && has(dgu, t.Act, dy.Rows, 2*dy.Cols)) {
+		fail("SwiGLUBackward", "dgu, gu[N,2F] and dy[N,F] in Act", arg{"dgu", dgu}, arg{"dy", dy}, arg{"gu", gu})
+	}
+}
+
+// CheckAttentionProbs checks AttentionProbs' tensors and the rows and heads it selects.
+func CheckAttentionProbs(out, q, k tensor.Tensor, p Probs, t Types) {
+	heads := p.D > 0 && q.Cols%p.D == 0 && k.Cols%p.D == 0 &&
+		p.QHead >= 0 && p.QHead < q.Cols/p.D && p.KHead >= 0 && p.KHead < k.Cols/p.D
+	rows := p.T > 0 && q.Rows%p.T == 0 && p.Seq >= 0 && p.Seq < q.Rows/p.T && p.Row >= 0 && p.Row+out.Rows <= p.T
+	if !(heads && rows && has(q, t.Act, q.Rows, q.Cols) && has(k, t.Act, q.Rows, k.Cols) && has(out, t.Stat, out.Rows, p.T)) {
+		fail(fmt.Sprintf("AttentionProbs %+v", p), "out[rows,T] in Stat, q and k[B·T,heads·D] in Act, all selected heads and rows inside",
+			arg{"out", out}, arg{"q", q}, arg{"k", k})
+	}
+}
+
+// check says that the vectors are four of Stat [1,D] and gives D.
+func (v LambdaVecs) check(op string, t Types) int {
+	d := v.Q1.Cols
+	if !(has(v.Q1, t.Stat, 1, d) && has(v.K1, t.Stat, 1, d) && has(v.Q2, t.Stat, 1, d) && has(v.K2, t.Stat, 1, d)) {
+		fail(op, "four vectors[1,D] in Stat", arg{"q1", v.Q1}, arg{"k1", v.K1}, arg{"q2", v.Q2}, arg{"k2", v.K2})
+	}
+	return d
+}
+
+// CheckLambda checks Lambda's tensors.
+func CheckLambda(lam tensor.Tensor, v LambdaVecs, t Types) {
+	v.check("Lambda", t)
+	if !has(lam, t.Stat, 1, 1) {
+		fail("Lambda", "lam[1,1] in Stat", arg{"lam", lam})
+	}
+}
+
+// CheckLambdaBackward checks LambdaBackward's tensors.
+func CheckLambdaBackward(d LambdaVecs, dlam tensor.Tensor, v LambdaVecs, t Types) {
+	if v.check("LambdaBackward", t) != d.check("LambdaBackward", t) || !has(dlam, t.Stat, dlam.Rows, dlam.Cols) {
+		fail("LambdaBackward", "gradients as wide as their vectors and dlam in Stat", arg{"dq1", d.Q1}, arg{"q1", v.Q1}, arg{"dlam", dlam})
+	}
+}
+
+// CheckSigmoid checks Sigmoid's tensors.
+func CheckSigmoid(y, x tensor.Tensor, t Types) {
+	if !(t.either(y.Type) && has(y, y.Type, y.Rows, y.Cols) && has(x, y.Type, y.Rows, y.Cols)) {
+		fail("Sigmoid", "two tensors of one shape, both Act or both Stat", arg{"y", y}, arg{"x", x})
+	}
+}
+
+// CheckSigmoidBackward checks SigmoidBackward's tensors.
+func CheckSigmoidBackward(dx, dy, y tensor.Tensor, t Types) {
+	if !(t.either(y.Type) && has(y, y.Type, y.Rows, y.Cols) && has(dy, y.Type, y.Rows, y.Cols) && has(dx, y.Type, y.Rows, y.Cols)) {
+		fail("SigmoidBackward", "three tensors of one shape, all Act or all Stat", arg{"dx", dx}, arg{"dy", dy}, arg{"y", y})
+	}
+}
+
+// Check checks Classify's tensors.
+func (c *Classifier) Check(t Types) {
+	n, w, v := c.X.Rows, c.X.Cols, c.W.Rows
+	grad := c.DX.Ok() || c.DW.Ok()
+	if !(has(c.X, t.Act, n, w) && has(c.W, t.Act, v, w) && has(c.Targets, tensor.I32, 1, n) && has(c.Loss, t.Stat, 1, n) &&
+		iff(grad, c.DX, t.Act, n, w) && iff(grad, c.DW, t.Stat, v, w)) {
+		fail("Classify", "X[N,C] and W[V,C] in Act, Targets[1,N] in I32, Loss[1,N] in Stat, DX as X in Act and DW as W in Stat or both absent",
+			arg{"X", c.X}, arg{"W", c.W}, arg{"Targets", c.Targets}, arg{"Loss", c.Loss}, arg{"DX", c.DX}, arg{"DW", c.DW})
+	}
+}
+
+// CheckSumSquares checks SumSquares' tensors.
+func CheckSumSquares(dst, x tensor.Tensor, t Types) {
+	if !(has(dst, t.Stat, 1, 1) && t.either(x.Type) && sound(x)) {
+		fail("SumSquares", "dst[1,1] in Stat and x in Act or Stat", arg{"dst", dst}, arg{"x", x})
+	}
+}
+
+// Check checks AdamW's tensors.
+func (a *AdamW) Check(t Types) {
+	n := a.W.Len()
+	flat := func(x tensor.Tensor, d tensor.DType) bool {
+		return x.Buf != nil && x.Type == d && x.Dense() && x.Len() == n
+	}
+	if !(t.either(a.W.Type) && flat(a.W, a.W.Type) && flat(a.M, t.Stat) && flat(a.V, t.Stat) && flat(a.G, t.Stat) &&
+		(!a.Master.Ok() || flat(a.Master, t.Stat)) && has(a.Rate, t.Stat, 1, 3) && has(a.GradSq, t.Stat, 1, 1)) {
+		fail("AdamW", "dense W in Act or Stat, M, V, G and Master (or none) in Stat, all of one length, Rate[1,3] and GradSq[1,1] in Stat",
+			arg{"W", a.W}, arg{"Master", a.Master}, arg{"M", a.M}, arg{"V", a.V}, arg{"G", a.G}, arg{"Rate", a.Rate}, arg{"GradSq", a.GradSq})
+	}
+	if a.RoundBF16 && !a.Master.Ok() {
+		fail("AdamW", "a Master with RoundBF16, or p would lose what W drops", arg{"W", a.W}, arg{"Master", a.Master})
+	}
+}
+
+// valid says that the geometry makes sense.
+func (s *AttnShape) valid() bool {
+	return s.B >= 0 && s.T >= 0 && s.Heads > 0 && s.Groups > 0 && s.Heads%s.Groups == 0 && s.D > 0 && s.DV > 0
+}
+
+// String shows the geometry.
+func (s *AttnShape) String() string {
+	return fmt.Sprintf("B=%d T=%d H=%d G=%d D=%d DV=%d", s.B, s.T, s.Heads, s.Groups, s.D, s.DV)
+}
+
+// ok says that the norm's weight fits; its outputs depend on the op.
+func (h *HeadNorm) ok(dv int, t Types) bool { return !h.On || opt(h.Weight, t.Act, 1, dv) }
+
+// Check checks Attention's tensors.
+func (a *Attn) Check(t Types) {
+	n, w := a.B*a.T, a.Heads*a.DV
+	if !(a.valid() && a.inputs(t) && has(a.Out, t.Act, n, w) && iff(a.Norm.On, a.Raw, t.Act, n, w) &&
+		opt(a.LSE, t.Stat, n, a.Heads) && iff(a.Norm.On, a.Rstd, t.Stat, n, a.Heads)) {
+		a.fail("Attention")
+	}
+}
+
+func (a *Attn) inputs(t Types) bool {
+	n := a.B * a.T
+	return has(a.Q, t.Act, n, a.Heads*a.D) && has(a.K, t.Act, n, a.Groups*a.D) && has(a.V, t.Act, n, a.Groups*a.DV) &&
+		opt(a.Start, tensor.I32, 1, n) && a.Norm.ok(a.DV, t)
+}
+
+func (a *Attn) fail(op string) {
+	fail(op+" of "+a.String(), "Q[N,H·D], K[N,G·D], V[N,G·DV], Out, Raw[N,H·DV] and norm[1,DV] in Act, LSE, Rstd[N,H] in Stat, Start[1,N] in I32",
+		arg{"Q", a.Q}, arg{"K", a.K}, arg{"V", a.V}, arg{"Start", a.Start}, arg{"Out", a.Out}, arg{"Raw", a.Raw},
+		arg{"LSE", a.LSE}, arg{"Rstd", a.Rstd}, arg{"norm", a.Norm.Weight})
+}
+
+// CheckBackward checks AttentionBackward's tensors: LSE, Raw and Rstd are needed with the norm on, LSE and Out with it off.
+func (a *Attn) CheckBackward(g *AttnGrad, t Types) {
+	n, w := a.B*a.T, a.Heads*a.DV
+	kept := has(a.Out, t.Act, n, w)
+	if a.Norm.On {
+		kept = has(a.Raw, t.Act, n, w) && has(a.Rstd, t.Stat, n, a.Heads)
+	}
+	if !(a.valid() && a.inputs(t) && kept && has(a.LSE, t.Stat, n, a.Heads)) {
+		a.fail("AttentionBackward")
+	}
+	if !(has(g.DOut, t.Act, n, w) && has(g.DQ, t.Act, n, a.Q.Cols) && has(g.DK, t.Act, n, a.K.Cols) && has(g.DV, t.Act, n, a.V.Cols) &&
+		iff(a.Norm.On && a.Norm.Weight.Ok(), g.DNorm, t.Stat, 1, a.DV)) {
+		fail("AttentionBackward of "+a.String(), "DOut[N,H·DV], DQ, DK, DV as Q, K, V in Act, DNorm[1,DV] in Stat when the norm has a weight",
+			arg{"DOut", g.DOut}, arg{"DQ", g.DQ}, arg{"DK", g.DK}, arg{"DV", g.DV}, arg{"DNorm", g.DNorm})
+	}
+}
+
+// CheckCached checks AttentionCached's tensors.
+func (a *Attn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
+	n, w := a.Q.Rows, a.Heads*a.DV
+	if !(a.valid() && a.Norm.ok(a.DV, t) && has(a.Q, t.Act, n, a.Heads*a.D) && has(a.Out, t.Act, n, w) &&
+		opt(a.Raw, t.Act, n, w) && opt(a.Rstd, t.Stat, n, a.Heads)) {
+		a.fail("AttentionCached")
+	}
+	c.check("AttentionCached", a.Groups*a.D, a.Groups*a.DV, n, slot, pos, t)
+}
+
+// check checks the pages for heads of kw and vw columns, and the addresses of n rows.
+func (c *Cache) check(op string, kw, vw, n int, slot, pos tensor.Tensor, t Types) {
+	if !(c.PageSize > 0 && has(c.K, t.Act, c.K.Rows, kw) && has(c.V, t.Act, c.K.Rows, vw) &&
+		has(c.Table, tensor.I32, c.Table.Rows, c.Table.Cols) && has(slot, tensor.I32, 1, n) && has(pos, tensor.I32, 1, n)) {
+		fail(fmt.Sprintf("%s of %d rows, keys %d and values %d wide, in pages of %d", op, n, kw, vw, c.PageSize),
+			"cache K and V with one number of rows in Act, Table, slot[1,N] and pos[1,N] in I32",
+			arg{"K", c.K}, arg{"V", c.V}, arg{"Table", c.Table}, arg{"slot", slot}, arg{"pos", pos})
+	}
+}
+
+// CheckWrite checks CacheWrite's tensors.
+func (c *Cache) CheckWrite(k, v, slot, pos tensor.Tensor, t Types) {
+	if !(has(k, t.Act, k.Rows, k.Cols) && has(v, t.Act, k.Rows, v.Cols)) {
+		fail("CacheWrite", "k and v with one number of rows in Act", arg{"k", k}, arg{"v", v})
+	}
+	c.check("CacheWrite", k.Cols, v.Cols, k.Rows, slot, pos, t)
+}
+
+// Check checks DiffAttention's tensors.
+func (a *DiffAttn) Check(t Types) {
+	n, w := a.B*a.T, a.Heads*a.DV
+	if !(a.valid() && a.inputs(t) && has(a.Out, t.Act, n, w) && iff(a.Norm.On, a.Raw, t.Act, n, w) && opt(a.Out2, t.Act, n, w) &&
+		opt(a.LSE, t.Stat, n, 2*a.Heads) && iff(a.Norm.On, a.Rstd, t.Stat, n, a.Heads)) {
+		a.fail("DiffAttention")
+	}
+}
+
+func (a *DiffAttn) inputs(t Types) bool {
+	n := a.B * a.T
+	return (a.Keys == 1 || a.Keys == 2) && has(a.Q, t.Act, n, 2*a.Heads*a.D) && has(a.K, t.Act, n, a.Groups*a.Keys*a.D) &&
+		has(a.V, t.Act, n, a.Groups*a.DV) && a.lambda(n, t) && opt(a.Start, tensor.I32, 1, n) && a.Norm.ok(a.DV, t)
+}
+
+func (a *DiffAttn) lambda(n int, t Types) bool {
+	return has(a.Lam, t.Stat, 1, 1) || has(a.Lam, t.Stat, n, a.Heads)
+}
+
+func (a *DiffAttn) fail(op string) {
+	fail(fmt.Sprintf("%s of %v Keys=%d", op, &a.AttnShape, a.Keys),
+		"Q[N,H·2·D], K[N,G·Keys·D], V[N,G·DV], Out, Raw, Out2[N,H·DV] and norm[1,DV] in Act, Lam[1,1] or [N,H], LSE[N,2H], Rstd[N,H] in Stat, Start[1,N] in I32",
+		arg{"Q", a.Q}, arg{"K", a.K}, arg{"V", a.V}, arg{"Lam", a.Lam}, arg{"Start", a.Start}, arg{"Out", a.Out}, arg{"Raw", a.Raw},
+		arg{"Out2", a.Out2}, arg{"LSE", a.LSE}, arg{"Rstd", a.Rstd}, arg{"norm", a.Norm.Weight})
+}
+
+// CheckBackward checks DiffAttentionBackward's tensors: LSE and Out2 are needed, and Raw and Rstd with the norm on or Out with it off.
+func (a *DiffAttn) CheckBackward(g *DiffAttnGrad, t Types) {
+	n, w := a.B*a.T, a.Heads*a.DV
+	kept := has(a.Out, t.Act, n, w)
+	if a.Norm.On {
+		kept = has(a.Raw, t.Act, n, w) && has(a.Rstd, t.Stat, n, a.Heads)
+	}
+	if !(a.valid() && a.inputs(t) && kept && has(a.Out2, t.Act, n, w) && has(a.LSE, t.Stat, n, 2*a.Heads)) {
+		a.fail("DiffAttentionBackward")
+	}
+	if !(has(g.DOut, t.Act, n, w) && has(g.DQ, t.Act, n, a.Q.Cols) && has(g.DK, t.Act, n, a.K.Cols) && has(g.DV, t.Act, n, a.V.Cols) &&
+		has(g.DLam, t.Stat, n, a.Heads) && iff(a.Norm.On && a.Norm.Weight.Ok(), g.DNorm, t.Stat, 1, a.DV)) {
+		fail("DiffAttentionBackward of "+a.String(), "DOut[N,H·DV], DQ, DK, DV as Q, K, V in Act, DLam[N,H] in Stat, DNorm[1,DV] in Stat when the norm has a weight",
+			arg{"DOut", g.DOut}, arg{"DQ", g.DQ}, arg{"DK", g.DK}, arg{"DV", g.DV}, arg{"DLam", g.DLam}, arg{"DNorm", g.DNorm})
+	}
+}
+
+// CheckCached checks DiffAttentionCached's tensors.
+func (a *DiffAttn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
+	n, w := a.Q.Rows, a.Heads*a.DV
+	if !(a.valid() && (a.Keys == 1 || a.Keys == 2) && a.Norm.ok(a.DV, t) && has(a.Q, t.Act, n, 2*a.Heads*a.D) && has(a.Out, t.Act, n, w) &&
+		a.lambda(n, t) && opt(a.Raw, t.Act, n, w) && opt(a.Rstd, t.Stat, n, a.Heads)) {
+		a.fail("DiffAttentionCached")
+	}
+	c.check("DiffAttentionCached", a.Groups*a.Keys*a.D, a.Groups*a.DV, n, slot, pos, t)
+}

@@ -1,0 +1,219 @@
+package cpu
+
+import "antiphase/internal/simd"
+
+// attnBackward computes dQ, dK and dV from the prepared query tiles: the logits are computed once more, the gradient
+// of the probabilities once for both maps. A tile of the pool is one block of keys of one group, which owns its
+// rows of dK and dV; its share of dQ goes to dQ itself (block 0) or to a partial sum that attnSum adds up later, in the
+// order of blocks. So no two workers write to the same place and no sum depends on who was first.
+//
+// Multiply-adds per cell, in units of D with DV = 2D: logits 2, dP 2, dV 2, dQ 2, dK 2 (one map with DV = D: 1 each).
+type attnBackward attnState
+
+// maxBlocks bounds the partial sums of dQ: at most (maxBlocks−1)/2 times dQ.
+const maxBlocks = 8
+
+// blockKeys is the number of keys in a block, a multiple of keyTile. It depends on T alone, as the bits do on it.
+func (s *attnState) blockKeys() int {
+	return (s.keyTiles() + maxBlocks - 1) / maxBlocks * keyTile
+}
+
+func (s *attnState) blocks() int { return (s.T + s.blockKeys() - 1) / s.blockKeys() }
+
+// backward runs the whole backward op.
+func (s *attnState) backward() {
+	s.keep.dnorm = append(s.keep.dnorm[:0], make([]float64, s.DV)...)
+	size := s.Heads*s.queryTiles()*s.queryPackSize() + s.partialAt(s.blocks())
+	s.chunks(size, func(s *attnState) {
+		s.d.run(s.seqs*s.Heads*s.queryTiles(), (*attnPrepare)(s))
+		s.addNorm()
+		s.d.run(s.seqs*s.Groups*s.blocks(), (*attnBackward)(s))
+		if s.blocks() > 1 {
+			s.d.run(s.seqs*s.queryTiles(), (*attnSum)(s))
+		}
+	})
+	for i := range s.dnorm {
+		s.dnorm[i] += float32(s.keep.dnorm[i])
+	}
+}
+
+// partialAt is where block kb's partial sum of dQ begins within a sequence's: block kb > 0 keeps rows kb·blockKeys … T−1.
+func (s *attnState) partialAt(kb int) int {
+	rows := 0
+	for i := 1; i < kb; i++ {
+		rows += s.T - i*s.blockKeys()
+	}
+	return rows * s.q.cols
+}
+
+// dqRows is where block kb of the chunk's sequence b sums up dQ, from query t on: memory and row step.
+func (s *attnState) dqRows(b, kb, t int) ([]float32, int) {
+	if kb == 0 {
+		return s.dq.from((s.first+b)*s.T+t, 0), s.dq.ld
+	}
+	base := s.seqs*s.Heads*s.queryTiles()*s.queryPackSize() + b*s.partialAt(s.blocks())
+	return s.packed[base+s.partialAt(kb)+(t-kb*s.blockKeys())*s.q.cols:], s.q.cols
+}
+
+// attnSum adds the blocks' partial sums to dQ.
+type attnSum attnState
+
+// tile i is one query tile of all heads of one sequence.
+func (t *attnSum) tile(i, _ int) {
+	s := (*attnState)(t)
+	b, q0 := i/s.queryTiles(), i%s.queryTiles()*queryTile
+	for kb := 1; kb*s.blockKeys() <= q0; kb++ {
+		part, ld := s.dqRows(b, kb, q0)
+		for r := range min(queryTile, s.T-q0) {
+			dq := s.dq.row((s.first+b)*s.T + q0 + r)
+			simd.Add(dq, dq, part[r*ld:])
+		}
+	}
+}
+
+// tile i: the first block of a group, the longest, comes first.
+func (t *attnBackward) tile(i, worker int) {
+	s := (*attnState)(t)
+	n := s.blocks()
+	kb, g, b := i%n, i/n%s.Groups, i/n/s.Groups
+	end := min(s.T, (kb+1)*s.blockKeys())
+	width := s.perGroup() * s.maps * s.D
+	dq, ld := s.dqRows(b, kb, kb*s.blockKeys())
+	for r := range s.T - kb*s.blockKeys() {
+		clear(dq[r*ld+g*width : r*ld+(g+1)*width])
+	}
+	w := cols{b: b, g: g, kb: kb, scratch: s.d.scratch(worker)}
+	s.carve(&w, worker)
+	for w.k0 = kb * s.blockKeys(); w.k0 < end; w.k0 += keyTile {
+		w.nk = min(keyTile, s.T-w.k0)
+		s.loadKeys(&w)
+		for h := g * s.perGroup(); h < (g+1)*s.perGroup(); h++ {
+			s.backwardColumn(&w, h)
+		}
+		s.storeKeys(&w)
+	}
+}
+
+// cols is one worker's state of a key tile.
+type cols struct {
+	b, g, kb, k0, nk int
+	kt, kb2          [2][]float32 // per key head: packed Kᵀ [D,nk], packed K [nk,D] times the scale
+	vt               []float32    // packed Vᵀ [DV,nk]
+	p                [2][]float32 // [nq,nk] per map: logits, P, then dS
+	dp, mix          []float32    // [nq,nk] dP; P1 − λP2
+	dk               [2][]float32 // [nk,D] per key head
+	dv               []float32    // [nk,DV]
+	dense            []float32    // [nk,D] scaled K on its way to a panel
+	scratch          *simd.Scratch
+}
+
+// carve cuts the worker's memory into w's parts.
+func (s *attnState) carve(w *cols, worker int) {
+	kt, kb, vt := simd.SizeB(s.D, keyTile), simd.SizeB(keyTile, s.D), simd.SizeB(s.DV, keyTile)
+	const cell = queryTile * keyTile
+	buf := s.d.buf(worker, s.keys*(kt+kb+keyTile*s.D)+vt+(s.maps+2)*cell+keyTile*(s.DV+s.D))
+	for m := range s.keys {
+		w.kt[m], w.kb2[m], w.dk[m] = cut(&buf, kt), cut(&buf, kb), cut(&buf, keyTile*s.D)
+	}
+	for m := range s.maps {
+		w.p[m] = cut(&buf, cell)
+	}
+	w.vt, w.dp, w.mix = cut(&buf, vt), cut(&buf, cell), cut(&buf, cell)
+	w.dv, w.dense = cut(&buf, keyTile*s.DV), cut(&buf, keyTile*s.D)
+}
+
+// loadKeys packs the tile's keys and values and clears their gradients.
+func (s *attnState) loadKeys(w *cols) {
+	row := (s.first+w.b)*s.T + w.k0
+	for m := range s.keys {
+		k := s.k.from(row, s.keyCol(w.g, m))
+		simd.PackB(w.kt[m], s.D, w.nk, k, s.k.ld, true)
+		scaledRows(w.dense, w.nk, s.D, k, s.k.ld, s.scale)
+		simd.PackB(w.kb2[m], w.nk, s.D, w.dense, s.D, false)
+		clear(w.dk[m])
+	}
+	simd.PackB(w.vt, s.DV, w.nk, s.v.from(row, w.g*s.DV), s.v.ld, true)
+	clear(w.dv)
+}
+
+// storeKeys writes the tile's dK and dV.
+func (s *attnState) storeKeys(w *cols) {
+	row := (s.first+w.b)*s.T + w.k0
+	for r := range w.nk {
+		for m := range s.keys {
+			copy(s.dk.part(row+r, s.keyCol(w.g, m), s.D), w.dk[m][r*s.D:])
+		}
+		copy(s.dv.part(row+r, w.g*s.DV, s.DV), w.dv[r*s.DV:])
+	}
+}
+
+// backwardColumn lets the key tile meet head h's query tiles, from the diagonal down to the last document that
+// reaches back to it.
+func (s *attnState) backwardColumn(w *cols, h int) {
+	for qt := w.k0 / queryTile; qt < s.queryTiles(); qt++ {
+		if s.begin((s.first+w.b)*s.T+qt*queryTile) >= w.k0+w.nk {
+			return
+		}
+		s.backwardTile(w, h, qt)
+	}
+}
+
+// backwardTile is one meeting: logits and dP, the row-wise part, then the three products into dV, dK and dQ.
+func (s *attnState) backwardTile(w *cols, h, qt int) {
+	q0, nk := qt*queryTile, w.nk
+	nq := min(queryTile, s.T-q0)
+	seen := min(nk, q0+nq-w.k0) // keys further right lie behind the diagonal for every row
+	q := s.queryPack(w.b, h, qt)
+	for m := range s.maps {
+		simd.GemmPacked(nq, seen, s.D, q.qa[m], w.kt[min(m, s.keys-1)], w.p[m], nk, false)
+	}
+	simd.GemmPacked(nq, seen, s.DV, q.doa, w.vt, w.dp, nk, false)
+	mix, ds := s.softmaxGrad(w, &q, h, q0, nq)
+	product(seen, s.DV, nq, mix, nk, true, q.dob, w.dv, s.DV, true, w.scratch)
+	dq, ld := s.dqRows(w.b, w.kb, q0)
+	for m := range s.maps {
+		key := min(m, s.keys-1)
+		product(seen, s.D, nq, ds[m], nk, true, q.qb[m], w.dk[key], s.D, true, w.scratch)
+		product(nq, s.D, nk, ds[m], nk, false, w.kb2[key], dq[s.queryCol(h, m):], ld, true, w.scratch)
+	}
+}
+
+// softmaxGrad goes through the rows of a tile: P_m = exp(logit − lse), mix = P1 − λP2, dS1 = P1∘(dP − Δ1),
+// dS2 = −λ·P2∘(dP − Δ2). It tells where mix and dS lie: with one map mix is P itself and dS replaces dP.
+func (s *attnState) softmaxGrad(w *cols, q *queryPack, h, q0, nq int) (mix []float32, ds [2][]float32) {
+	row, nk := (s.first+w.b)*s.T+q0, w.nk
+	for r := range nq {
+		lo, hi := s.window(row+r, q0+r, w.k0, nk)
+		at, end := r*nk+lo, r*nk+hi
+		if lo >= hi {
+			at, end = r*nk, r*nk
+		}
+		lse := s.lse.x[(row+r)*s.lse.ld+h*s.maps:]
+		p1, dp := w.p[0][at:end], w.dp[at:end]
+		simd.ExpSum(p1, p1, 1, lse[0])
+		if s.maps == 1 {
+			simd.SoftmaxGrad(dp, p1, dp, q.delta[0][r], 1)
+			clearAround(w.p[0], r*nk, at, end, (r+1)*nk)
+			clearAround(w.dp, r*nk, at, end, (r+1)*nk)
+			continue
+		}
+		p2, lam := w.p[1][at:end], s.lambda(row+r, h)
+		simd.ExpSum(p2, p2, 1, lse[1])
+		simd.AddScaled(w.mix[at:end], p1, -lam, p2)
+		simd.SoftmaxGrad(p1, p1, dp, q.delta[0][r], 1)
+		simd.SoftmaxGrad(p2, p2, dp, q.delta[1][r], -lam)
+		clearAround(w.mix, r*nk, at, end, (r+1)*nk)
+		clearAround(w.p[0], r*nk, at, end, (r+1)*nk)
+		clearAround(w.p[1], r*nk, at, end, (r+1)*nk)
+	}
+	if s.maps == 1 {
+		return w.p[0], [2][]float32{w.dp}
+	}
+	return w.mix, w.p
+}
+
+// clearAround zeroes x[from:to] except x[lo:hi].
+func clearAround(x []float32, from, lo, hi, to int) {
+	clear(x[from:lo])
+	clear(x[hi:to])
+}

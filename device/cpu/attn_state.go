@@ -1,0 +1,141 @@
+package cpu
+
+import (
+	"antiphase/device"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// Tiles of the attention map: queryTile × keyTile logits of each map are alive at a time, in the worker's own
+// second-level cache together with the operands that meet there. No other part of a T×T map is ever stored.
+const (
+	queryTile = 64
+	keyTile   = 128 // a multiple of queryTile
+)
+
+// packBudget bounds, in floats, the packed operands and partial sums that are alive at once: sequences are
+// handled in chunks that fit, at least one at a time. A sequence's bits do not depend on its chunk.
+const packBudget = 8 << 20
+
+// attnState is the attention op in progress. Plain attention is one map, differential attention two: the index m
+// below runs over the maps. Every task type of this op is another name for attnState, so that handing it to the
+// pool allocates nothing.
+type attnState struct {
+	d *Device
+	device.AttnShape
+	maps   int // softmax maps per head: 1 plain, 2 differential
+	keys   int // key heads per group
+	scale  float32
+	norm   device.HeadNorm
+	weight []float32 // of the head norm, nil: ones
+
+	q, k, v         mat
+	out, raw, out2  mat
+	lse, rstd, lam  mat
+	lamRow, lamHead int // steps of lam: (0,0) for one λ, (ld,1) for one per row and head
+	start           []int32
+
+	first, seqs int       // the chunk: sequences first … first+seqs−1
+	packed      []float32 // operands of the chunk, see attn_pack.go and attn_prepare.go
+
+	attnGrad
+	attnCache
+	probs attnProbs
+	keep  attnKeep
+}
+
+// attnKeep is the memory that outlives an op.
+type attnKeep struct {
+	ones  []float32 // stands for an absent norm weight
+	dnorm []float64 // sum of the shares of the norm weight's gradient
+}
+
+// plain fills in the arguments of plain attention.
+func (s *attnState) plain(d *Device, a *device.Attn) {
+	*s = attnState{d: d, AttnShape: a.AttnShape, maps: 1, keys: 1, keep: s.keep}
+	s.fill(a.Norm, a.Q, a.K, a.V, a.Start, a.Out, a.Raw, a.LSE, a.Rstd)
+}
+
+// diff fills in the arguments of differential attention.
+func (s *attnState) diff(d *Device, a *device.DiffAttn) {
+	*s = attnState{d: d, AttnShape: a.AttnShape, maps: 2, keys: a.Keys, keep: s.keep}
+	s.fill(a.Norm, a.Q, a.K, a.V, a.Start, a.Out, a.Raw, a.LSE, a.Rstd)
+	s.out2, s.lam = matOf(a.Out2), matOf(a.Lam)
+	if a.Lam.Len() > 1 {
+		s.lamRow, s.lamHead = a.Lam.Ld, 1
+	}
+}
+
+func (s *attnState) fill(norm device.HeadNorm, q, k, v, start, out, raw, lse, rstd tensor.Tensor) {
+	s.scale, s.norm, s.weight = float32(s.Scale), norm, f32(norm.Weight)
+	s.q, s.k, s.v = matOf(q), matOf(k), matOf(v)
+	s.out, s.raw, s.lse, s.rstd = matOf(out), matOf(raw), matOf(lse), matOf(rstd)
+	if start.Ok() {
+		s.start = i32(start)
+	}
+}
+
+// lambda is λ of row n and head h.
+func (s *attnState) lambda(n, h int) float32 { return s.lam.x[n*s.lamRow+h*s.lamHead] }
+
+// begin is the first key that row n (of the batch) attends to, within its sequence.
+func (s *attnState) begin(n int) int {
+	if s.start == nil {
+		return 0
+	}
+	return int(s.start[n])
+}
+
+// window is the range of columns of the key tile at k0 (nk wide) that row n, query t of its sequence, attends to.
+// It may be empty.
+func (s *attnState) window(n, t, k0, nk int) (lo, hi int) {
+	return max(0, s.begin(n)-k0), min(nk, t+1-k0)
+}
+
+// queryCol and keyCol are the first columns of map m's query head in Q and key head in K.
+func (s *attnState) queryCol(h, m int) int { return (h*s.maps + m) * s.D }
+func (s *attnState) keyCol(g, m int) int   { return (g*s.keys + min(m, s.keys-1)) * s.D }
+
+// perGroup is the number of heads that share one group's keys and values.
+func (s *attnState) perGroup() int   { return s.Heads / s.Groups }
+func (s *attnState) queryTiles() int { return (s.T + queryTile - 1) / queryTile }
+func (s *attnState) keyTiles() int   { return (s.T + keyTile - 1) / keyTile }
+
+// chunks runs f for one chunk of sequences after the other, with room for size floats per sequence.
+func (s *attnState) chunks(size int, f func(*attnState)) {
+	if s.T == 0 {
+		return
+	}
+	n := max(1, packBudget/max(1, size))
+	for s.first = 0; s.first < s.B; s.first += n {
+		s.seqs = min(n, s.B-s.first)
+		s.packed = s.d.room(s.seqs * size)
+		f(s)
+	}
+}
+
+// from is the memory from element (r,c) on, part n elements of it.
+func (m *mat) from(r, c int) []float32    { return m.x[r*m.ld+c:] }
+func (m *mat) part(r, c, n int) []float32 { return m.x[r*m.ld+c:][:n:n] }
+
+// cut takes the next n floats off buf.
+func cut(buf *[]float32, n int) []float32 {
+	x := (*buf)[:n:n]
+	*buf = (*buf)[n:]
+	return x
+}
+
+// scaledRows copies cols columns of rows rows to dense dst, times alpha.
+func scaledRows(dst []float32, rows, cols int, src []float32, ld int, alpha float32) {
+	for r := range rows {
+		copy(dst[r*cols:(r+1)*cols], src[r*ld:])
+	}
+	simd.Scale(dst[:rows*cols], alpha)
+}
+
+// product: c (+)= op(a)·b for a packed b [k,n], with a packed on the way.
+func product(m, n, k int, a []float32, lda int, transA bool, pb, c []float32, ldc int, accumulate bool, s *simd.Scratch) {
+	pa := s.A(simd.SizeA(m, k))
+	simd.PackA(pa, m, k, a, lda, transA)
+	simd.GemmPacked(m, n, k, pa, pb, c, ldc, accumulate)
+}

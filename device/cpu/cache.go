@@ -1,0 +1,30 @@
+package cpu
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// cacheWrite copies rows, in k and v, into the pages.
+type cacheWrite attnState
+
+// cacheRows is the number of rows in one tile.
+const cacheRows = 16
+
+// CacheWrite stores row n of k and v at (slot[n], pos[n]).
+func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
+	c.CheckWrite(k, v, slot, pos, d.Types())
+	s := &d.attn
+	s.k, s.v = matOf(k), matOf(v)
+	if s.cache(d, c, slot, pos, false) {
+		d.run((k.Rows+cacheRows-1)/cacheRows, (*cacheWrite)(s))
+	}
+}
+
+func (t *cacheWrite) tile(i, _ int) {
+	for n := i * cacheRows; n < min((i+1)*cacheRows, t.k.rows); n++ {
+		row, _ := t.place(int(t.slot[n]), int(t.pos[n]))
+		copy(t.ck.row(row), t.k.row(n))
+		copy(t.cv.row(row), t.v.row(n))
+	}
+}

@@ -1,0 +1,71 @@
+package cpu
+
+import (
+	"math"
+
+	"antiphase/device"
+	"antiphase/internal/simd"
+)
+
+type classifyTask struct {
+	y       mat // logits of the rows at hand, then their gradient
+	targets []int32
+	loss    []float32
+	scale   float64
+	grad    bool
+}
+
+// maxLogits bounds the logits held at once, in elements.
+const maxLogits = 16 << 20
+
+// Classify is the output projection with cross-entropy, in chunks of rows: logits, then loss and dlogits in place,
+// then DX = dlogits·W and DW += dlogitsᵀ·X. DW's sum runs over the rows in order, chunk after chunk.
+func (d *Device) Classify(c *device.Classifier) {
+	c.Check(d.Types())
+	x, w, dx, dw := matOf(c.X), matOf(c.W), matOf(c.DX), matOf(c.DW)
+	vocab := w.rows
+	d.checkTargets(i32(c.Targets), vocab)
+	step := min(x.rows, max(16, maxLogits/max(vocab, 1)))
+	logits := grown(&d.logits, step*vocab)
+	for n := 0; n < x.rows; n += step {
+		rows := min(step, x.rows-n)
+		y := mat{logits[:rows*vocab], rows, vocab, vocab}
+		d.gemm(y, x.rowsFrom(n, rows), w, x.cols, device.MatMul{TransB: true})
+		t := &d.classify
+		*t = classifyTask{y, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok()}
+		d.run(rows, t)
+		if c.DX.Ok() {
+			d.gemm(dx.rowsFrom(n, rows), y, w, vocab, device.MatMul{})
+			d.gemm(dw, y, x.rowsFrom(n, rows), rows, device.MatMul{TransA: true, Accumulate: true})
+		}
+	}
+}
+
+// checkTargets records a fault for a target that is neither a class nor −1.
+func (d *Device) checkTargets(targets []int32, vocab int) {
+	for i, y := range targets {
+		if y != -1 {
+			d.checkIDs("classify", targets[i:i+1], vocab)
+		}
+	}
+}
+
+// rowsFrom is rows [n, n+rows).
+func (m mat) rowsFrom(n, rows int) mat { return mat{m.x[n*m.ld:], rows, m.cols, m.ld} }
+
+// tile: loss = logsumexp(y) − y[target]; dy = Scale·(softmax(y) − onehot).
+func (t *classifyTask) tile(n, _ int) {
+	y, target := t.y.row(n), int(t.targets[n])
+	if target < 0 || target >= len(y) {
+		t.loss[n] = 0
+		clear(y)
+		return
+	}
+	top, hit := simd.Max(y), y[target]
+	sum := simd.ExpSum(y, y, 1, top)
+	t.loss[n] = float32(math.Log(float64(sum)) + float64(top) - float64(hit))
+	if t.grad {
+		simd.Scale(y, float32(t.scale/float64(sum)))
+		y[target] -= float32(t.scale)
+	}
+}

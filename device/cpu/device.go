@@ -1,0 +1,173 @@
+// Package cpu is the Device on the host's processor: float32 throughout, every op a parallel loop over tiles.
+//
+// A method checks shapes, fills its task (a struct that lives in the Device, so that a step allocates nothing) and
+// hands the tiles to a fixed pool of workers; the tile function does the work with internal/simd. Tiles are cut by
+// shape alone and each output element belongs to one tile, or to one fixed order of partial sums: results do not
+// depend on the number of workers. Work is finished when a method returns; Sync only reports faults.
+package cpu
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"antiphase/device"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// Options say how to use the machine.
+type Options struct {
+	Threads int // workers; 0 means GOMAXPROCS
+}
+
+// Device is the host's processor. It is used by one goroutine at a time.
+type Device struct {
+	pool    *pool
+	workers []worker
+	shared  []float32 // operands and partial sums that all workers read
+	logits  []float32 // Classify's chunk
+	fault   error     // first fault since the last Sync
+	tasks
+	attn attnState
+}
+
+// tasks are the arguments of the op that is running, one struct per op.
+type tasks struct {
+	zero            zeroTask
+	copy            copyTask
+	add             addTask
+	bias            biasTask
+	biasBackward    biasBackwardTask
+	embed           embedTask
+	embedBackward   embedBackwardTask
+	matmul          gemm
+	rmsnorm         rmsnormTask
+	rmsnormBackward rmsnormBackwardTask
+	rope            ropeTask
+	swiglu          swigluTask
+	swigluBackward  swigluBackwardTask
+	sigmoid         sigmoidTask
+	sigmoidBackward sigmoidBackwardTask
+	classify        classifyTask
+	sumSquares      sumSquaresTask
+	adamw           adamwTask
+}
+
+// worker is what one thread of the pool owns.
+type worker struct {
+	scratch simd.Scratch
+	buf     []float32
+	_       [64]byte // workers do not share cache lines
+}
+
+// New starts a device.
+func New(o Options) *Device {
+	n := o.Threads
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	return &Device{pool: newPool(n), workers: make([]worker, n)}
+}
+
+// Name says what this is.
+func (d *Device) Name() string {
+	return fmt.Sprintf("cpu: %d threads, %s, float32", len(d.workers), strings.Join(Features(), " "))
+}
+
+// Types are float32 for everything.
+func (d *Device) Types() device.Types { return device.Types{Act: tensor.F32, Stat: tensor.F32} }
+
+// Sync reports the first fault since the last call.
+func (d *Device) Sync() error {
+	err := d.fault
+	d.fault = nil
+	return err
+}
+
+// Close stops the workers.
+func (d *Device) Close() error {
+	d.pool.close()
+	return nil
+}
+
+// Write copies dense host bytes into dst.
+func (d *Device) Write(dst tensor.Tensor, src []byte) {
+	mustBytes("write", dst, len(src))
+	width := dst.Cols * dst.Type.Size()
+	for r := range dst.Rows {
+		copy(rowBytes(dst, r), src[r*width:(r+1)*width])
+	}
+}
+
+// Read copies src to dense host bytes.
+func (d *Device) Read(dst []byte, src tensor.Tensor) {
+	mustBytes("read", src, len(dst))
+	width := src.Cols * src.Type.Size()
+	for r := range src.Rows {
+		copy(dst[r*width:(r+1)*width], rowBytes(src, r))
+	}
+}
+
+// rowBytes is the memory of row r.
+func rowBytes(t tensor.Tensor, r int) []byte {
+	size := t.Type.Size()
+	at := t.Off + r*t.Ld*size
+	return t.Buf.Host[at : at+t.Cols*size]
+}
+
+func mustBytes(verb string, t tensor.Tensor, n int) {
+	if !t.Ok() || tensor.Bytes(t.Type, t.Rows, t.Cols) != n {
+		panic(fmt.Sprintf("cpu: %s of %d bytes and %v", verb, n, t))
+	}
+}
+
+// run hands tiles 0…n−1 of t to the workers and waits for the last.
+func (d *Device) run(n int, t task) { d.pool.run(n, t) }
+
+// scratch is the worker's room for packed operands.
+func (d *Device) scratch(worker int) *simd.Scratch { return &d.workers[worker].scratch }
+
+// buf is n floats of the worker's own, valid until its next call; their content is arbitrary.
+func (d *Device) buf(worker, n int) []float32 { return grown(&d.workers[worker].buf, n) }
+
+// room is n floats that all workers may see, valid until the next call; their content is arbitrary.
+func (d *Device) room(n int) []float32 { return grown(&d.shared, n) }
+
+func grown(buf *[]float32, n int) []float32 {
+	if cap(*buf) < n {
+		*buf = simd.Aligned(n + n/4)
+	}
+	return (*buf)[:n]
+}
+
+// f32 is the memory of a float32 tensor, nil for an absent one.
+func f32(t tensor.Tensor) []float32 {
+	if !t.Ok() {
+		return nil
+	}
+	return tensor.Host[float32](t)
+}
+
+// i32 is the memory of an int32 tensor.
+func i32(t tensor.Tensor) []int32 { return tensor.Host[int32](t) }
+
+// mat is a float32 matrix in memory, cheaper to walk than a Tensor.
+type mat struct {
+	x              []float32
+	rows, cols, ld int
+}
+
+func matOf(t tensor.Tensor) mat { return mat{f32(t), t.Rows, t.Cols, t.Ld} }
+
+// row is the elements of row r.
+func (m *mat) row(r int) []float32 { return m.x[r*m.ld : r*m.ld+m.cols : r*m.ld+m.cols] }
+
+// aligned cuts page-aligned memory of n bytes out of the Go heap.
+func aligned(n int) []byte {
+	const page = 4096
+	raw := make([]byte, n+page)
+	skip := int(-uintptr(unsafe.Pointer(&raw[0])) & (page - 1))
+	return raw[skip : skip+n : skip+n]
+}

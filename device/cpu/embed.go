@@ -1,0 +1,68 @@
+package cpu
+
+import (
+	"fmt"
+
+	"antiphase/device"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+type embedTask struct {
+	grid
+	out, table mat
+	ids        []int32
+}
+
+type embedBackwardTask struct {
+	dtable, dout mat
+	ids          []int32
+}
+
+// Embed: out[n,:] = table[ids[n],:]. The row of a wrong id becomes zero.
+func (d *Device) Embed(out, table, ids tensor.Tensor) {
+	device.CheckEmbed(out, table, ids, d.Types())
+	d.checkIDs("embed", i32(ids), table.Rows)
+	d.embed = embedTask{gridOf(out.Rows, out.Cols), matOf(out), matOf(table), i32(ids)}
+	d.run(d.embed.tiles(), &d.embed)
+}
+
+// checkIDs records a fault for the first id outside [0,n).
+func (d *Device) checkIDs(op string, ids []int32, n int) {
+	for i, id := range ids {
+		if (id < 0 || int(id) >= n) && d.fault == nil {
+			d.fault = fmt.Errorf("cpu: %s: id %d of row %d is outside a table of %d rows", op, id, i, n)
+		}
+	}
+}
+
+func (t *embedTask) tile(i, _ int) {
+	r0, r1, c0, c1 := t.span(i)
+	for r := r0; r < r1; r++ {
+		out, id := t.out.piece(r, c0, c1), int(t.ids[r])
+		if id < 0 || id >= t.table.rows {
+			clear(out)
+			continue
+		}
+		copy(out, t.table.piece(id, c0, c1))
+	}
+}
+
+// EmbedBackward accumulates: dtable[ids[n],:] += dout[n,:], rows in order of n. A wrong id adds nothing.
+func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
+	device.CheckEmbedBackward(dtable, dout, ids, d.Types())
+	d.checkIDs("embed backward", i32(ids), dtable.Rows)
+	d.embedBackward = embedBackwardTask{matOf(dtable), matOf(dout), i32(ids)}
+	d.run((dout.Cols+colStep-1)/colStep, &d.embedBackward)
+}
+
+func (t *embedBackwardTask) tile(i, _ int) {
+	c0 := i * colStep
+	c1 := min(c0+colStep, t.dout.cols)
+	for r, id := range t.ids {
+		if id >= 0 && int(id) < t.dtable.rows {
+			dst := t.dtable.piece(int(id), c0, c1)
+			simd.Add(dst, dst, t.dout.piece(r, c0, c1))
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package cpu
+
+import (
+	"antiphase/device"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// gemm is one matrix product in progress. A is packed once, by all workers, into shared memory; then every tile of
+// C packs its own columns of B, a run of k at a time, and lets all its rows of A run past them. Both operands are
+// read from memory about once and no transposed copy of a matrix exists. An element of C is one chain of
+// multiply-adds in the order of k (see simd.Gemm), so tiles may be cut to fit the number of workers.
+type gemm struct {
+	d              *Device
+	c, a, b        []float32
+	ldc, lda, ldb  int
+	transA, transB bool
+	accumulate     bool // of the block of k at hand
+
+	m, n, k    int // the block at hand: rows [i0,i0+m), run [p0,p0+k) of a larger product
+	i0, p0     int
+	packed     []float32 // runs of k one after the other, each a packed A of m rows
+	mc, nc, kc int       // tile of C, run of k
+}
+
+// gemmPack packs A; gemmTiles computes C. Both are views of one gemm.
+type (
+	gemmPack  gemm
+	gemmTiles gemm
+)
+
+// maxPacked bounds the packed A, in elements: larger products go block by block.
+const maxPacked = 4 << 20
+
+// MatMul: c = op(a)·op(b), or c += with Accumulate.
+func (d *Device) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
+	device.CheckMatMul(c, a, b, op, d.Types())
+	k := a.Cols
+	if op.TransA {
+		k = a.Rows
+	}
+	d.gemm(matOf(c), matOf(a), matOf(b), k, op)
+}
+
+// gemm is MatMul on matrices of the right shapes.
+func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
+	if c.rows == 0 || c.cols == 0 {
+		return
+	}
+	if k == 0 {
+		if !op.Accumulate {
+			for r := range c.rows {
+				clear(c.row(r))
+			}
+		}
+		return
+	}
+	mr := simd.MR()
+	depth := min(k, max(simd.KC, maxPacked/c.rows/simd.KC*simd.KC))
+	rows := min(c.rows, max(mr, maxPacked/depth/mr*mr))
+	g := &d.matmul
+	for i0 := 0; i0 < c.rows; i0 += rows {
+		for p0 := 0; p0 < k; p0 += depth {
+			*g = gemm{d: d, c: c.x, a: a.x, b: b.x, ldc: c.ld, lda: a.ld, ldb: b.ld,
+				transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate || p0 > 0,
+				m: min(rows, c.rows-i0), n: c.cols, k: min(depth, k-p0), i0: i0, p0: p0}
+			g.block()
+		}
+	}
+}
+
+// packRows is the rows of A in one tile of packing, in panels.
+const packPanels = 4
+
+// block runs both passes over the block at hand.
+func (g *gemm) block() {
+	g.cut()
+	g.packed = g.d.room(simd.SizeA(g.m, g.k))
+	rows := packPanels * simd.MR()
+	g.d.run((g.m+rows-1)/rows*((g.k+g.kc-1)/g.kc), (*gemmPack)(g))
+	g.d.run((g.m+g.mc-1)/g.mc*((g.n+g.nc-1)/g.nc), (*gemmTiles)(g))
+}
+
+// cut picks the tile of C. Few rows of A (decoding) do not pay for packing a wide B: a narrow one stays in the first cache.
+func (g *gemm) cut() {
+	mr, nr := simd.MR(), simd.NR()
+	g.mc, g.nc, g.kc = g.m, 3*nr, simd.KC
+	if g.m <= mr {
+		g.nc, g.kc = nr, simd.KC/2
+		return
+	}
+	want := 4 * len(g.d.workers) // tiles, so that a slow worker does not hold up the rest for long
+	if wide := (g.n + g.nc - 1) / g.nc; wide < want {
+		parts := (want + wide - 1) / wide
+		g.mc = max(8*mr, (g.m/parts+mr-1)/mr*mr)
+	}
+}
+
+func (g *gemmPack) tile(i, _ int) {
+	step := packPanels * simd.MR()
+	across := (g.m + step - 1) / step
+	r0, p0 := i%across*step, i/across*g.kc
+	rows, depth := min(step, g.m-r0), min(g.kc, g.k-p0)
+	src := (g.i0+r0)*g.lda + g.p0 + p0
+	if g.transA {
+		src = (g.p0+p0)*g.lda + g.i0 + r0
+	}
+	simd.PackA(g.packed[p0*g.m+r0*depth:], rows, depth, g.a[src:], g.lda, g.transA)
+}
+
+func (g *gemmTiles) tile(i, worker int) {
+	down := (g.m + g.mc - 1) / g.mc
+	r0, c0 := i%down*g.mc, i/down*g.nc
+	rows, cols := min(g.mc, g.m-r0), min(g.nc, g.n-c0)
+	c := g.c[(g.i0+r0)*g.ldc+c0:]
+	for p0 := 0; p0 < g.k; p0 += g.kc {
+		depth := min(g.kc, g.k-p0)
+		src := (g.p0+p0)*g.ldb + c0
+		if g.transB {
+			src = c0*g.ldb + g.p0 + p0
+		}
+		pb := g.d.scratch(worker).B(simd.SizeB(depth, cols))
+		simd.PackB(pb, depth, cols, g.b[src:], g.ldb, g.transB)
+		simd.GemmPacked(rows, cols, depth, g.packed[p0*g.m+r0*depth:], pb, c, g.ldc, g.accumulate || p0 > 0)
+	}
+}

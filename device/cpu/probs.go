@@ -1,0 +1,33 @@
+package cpu
+
+import (
+	"antiphase/device"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// attnProbs is AttentionProbs in progress; a tile is one row.
+type attnProbs struct {
+	device.Probs
+	out, q, k mat
+}
+
+// AttentionProbs materialises rows of one softmax map.
+func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
+	device.CheckAttentionProbs(out, q, k, p, d.Types())
+	d.attn.probs = attnProbs{p, matOf(out), matOf(q), matOf(k)}
+	d.run(out.Rows, &d.attn.probs)
+}
+
+func (t *attnProbs) tile(r, _ int) {
+	out, n := t.out.row(r), t.Row+r+1
+	q := t.q.part(t.Seq*t.T+t.Row+r, t.QHead*t.D, t.D)
+	dotRows(out[:n], q, t.k.from(t.Seq*t.T, t.KHead*t.D), t.k.ld)
+	clear(out[n:])
+	simd.Scale(out[:n], float32(t.Scale))
+	if t.Logits {
+		return
+	}
+	sum := simd.ExpSum(out[:n], out[:n], 1, simd.Max(out[:n]))
+	simd.Scale(out[:n], 1/sum)
+}

@@ -1,0 +1,58 @@
+package cpu
+
+import (
+	"antiphase/device"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+type ropeTask struct {
+	device.Rope
+	x, table mat
+	pos      []int32
+	step     int
+	d        *Device
+}
+
+// Rope rotates x in place.
+func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
+	r.Check(x, table, pos, d.Types())
+	t := &d.rope
+	*t = ropeTask{r, matOf(x), matOf(table), i32(pos), rowsPerTile(x.Cols), d}
+	d.checkIDs("rope", t.pos, table.Rows)
+	if d.fault == nil {
+		d.run((x.Rows+t.step-1)/t.step, t)
+	}
+}
+
+func (t *ropeTask) tile(i, worker int) {
+	half := t.Dim / 2
+	neg := t.d.buf(worker, half)
+	for n := i * t.step; n < min((i+1)*t.step, t.x.rows); n++ {
+		row := t.table.row(int(t.pos[n]))
+		cos, sin := row[:half], row[half:]
+		if t.Inverse {
+			copy(neg, sin)
+			simd.Scale(neg, -1)
+			sin = neg
+		}
+		x := t.x.row(n)
+		for h := range t.Heads {
+			head := x[h*t.Dim : (h+1)*t.Dim]
+			if t.Interleaved {
+				rotateInterleaved(head, cos, sin)
+			} else {
+				simd.Rotate(head[:half], head[half:], cos, sin)
+			}
+		}
+	}
+}
+
+// rotateInterleaved turns the pairs (x[2j], x[2j+1]).
+func rotateInterleaved(x, cos, sin []float32) {
+	for j, c := range cos {
+		s, a, b := sin[j], x[2*j], x[2*j+1]
+		x[2*j] = float32(a*c) - float32(b*s)
+		x[2*j+1] = float32(a*s) + float32(b*c)
+	}
+}

@@ -1,0 +1,97 @@
+package device
+
+import (
+	"fmt"
+	"unsafe"
+
+	"antiphase/internal/half"
+	"antiphase/tensor"
+)
+
+// Empty allocates a dense zeroed tensor of its own on d.
+func Empty(d Device, t tensor.DType, rows, cols int) tensor.Tensor {
+	b := d.Alloc(max(tensor.Bytes(t, rows, cols), 1))
+	return tensor.Tensor{Buf: b, Type: t, Rows: rows, Cols: cols, Ld: cols}
+}
+
+// WriteI32 copies ids or positions to the device.
+func WriteI32(d Device, dst tensor.Tensor, src []int32) {
+	mustLen("write", dst, len(src), tensor.I32)
+	d.Write(dst, raw(src))
+}
+
+// WriteFloats copies host numbers to a tensor of any float dtype, rounding to it.
+func WriteFloats[E float32 | float64](d Device, dst tensor.Tensor, src []E) {
+	mustLen("write", dst, len(src), dst.Type)
+	if int(unsafe.Sizeof(*new(E))) == dst.Type.Size() {
+		d.Write(dst, raw(src))
+		return
+	}
+	switch dst.Type {
+	case tensor.F32:
+		d.Write(dst, raw(convert[float32](src)))
+	case tensor.F64:
+		d.Write(dst, raw(convert[float64](src)))
+	case tensor.BF16:
+		out := make([]uint16, len(src))
+		for i, x := range src {
+			out[i] = half.F32ToBF16(float32(x))
+		}
+		d.Write(dst, raw(out))
+	default:
+		panic(fmt.Sprintf("device: write floats into %v", dst))
+	}
+}
+
+// ReadFloats copies a float tensor of any dtype to host numbers of len t.Len().
+func ReadFloats[E float32 | float64](d Device, dst []E, t tensor.Tensor) {
+	mustLen("read", t, len(dst), t.Type)
+	if int(unsafe.Sizeof(*new(E))) == t.Type.Size() {
+		d.Read(raw(dst), t)
+		return
+	}
+	switch t.Type {
+	case tensor.F32:
+		readVia[float32](d, dst, t)
+	case tensor.F64:
+		readVia[float64](d, dst, t)
+	case tensor.BF16:
+		in := make([]uint16, len(dst))
+		d.Read(raw(in), t)
+		for i, x := range in {
+			dst[i] = E(half.BF16ToF32(x))
+		}
+	default:
+		panic(fmt.Sprintf("device: read floats from %v", t))
+	}
+}
+
+func readVia[F, E float32 | float64](d Device, dst []E, t tensor.Tensor) {
+	in := make([]F, len(dst))
+	d.Read(raw(in), t)
+	for i, x := range in {
+		dst[i] = E(x)
+	}
+}
+
+func convert[F, E float32 | float64](src []E) []F {
+	out := make([]F, len(src))
+	for i, x := range src {
+		out[i] = F(x)
+	}
+	return out
+}
+
+// raw sees a slice of numbers as bytes, without a copy.
+func raw[E float32 | float64 | int32 | uint16](s []E) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+func mustLen(verb string, t tensor.Tensor, n int, d tensor.DType) {
+	if !t.Ok() || t.Len() != n || t.Type != d {
+		panic(fmt.Sprintf("device: %s of %d host values and %v", verb, n, t))
+	}
+}

@@ -1,0 +1,40 @@
+package ref
+
+import (
+	"fmt"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Embed: out[n,:] = table[ids[n],:]. An id outside the table is a fault and gives a row of zeros.
+func (d *Device) Embed(out, table, ids tensor.Tensor) {
+	device.CheckEmbed(out, table, ids, types)
+	y, tab := newMatrix(out.Rows, out.Cols), load(table)
+	for n, id := range integers(ids) {
+		if d.inTable("Embed", id, table) {
+			copy(y.row(n), tab.row(int(id)))
+		}
+	}
+	store(out, y)
+}
+
+// EmbedBackward: dtable[ids[n],:] += dout[n,:].
+func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
+	device.CheckEmbedBackward(dtable, dout, ids, types)
+	grad, dy := load(dtable), load(dout)
+	for n, id := range integers(ids) {
+		if d.inTable("EmbedBackward", id, dtable) {
+			axpy(grad.row(int(id)), 1, dy.row(n))
+		}
+	}
+	store(dtable, grad)
+}
+
+func (d *Device) inTable(op string, id int32, table tensor.Tensor) bool {
+	if id < 0 || int(id) >= table.Rows {
+		d.fail(fmt.Errorf("ref: %s: id %d outside a table of %d rows", op, id, table.Rows))
+		return false
+	}
+	return true
+}

@@ -1,0 +1,82 @@
+// Package ref is the oracle: every op of device.Device in float64, as plain loops that read like the formula.
+//
+// Each op is checked, its tensors are loaded into float64 matrices, the formula runs, and the result is stored
+// back through the view. Whatever helps the reader is materialised; nothing is tiled, fused or threaded.
+// Finite differences hold the backward formulas to the forward ones, and devicetest holds every other
+// device to this one. Only tests import it.
+package ref
+
+import (
+	"unsafe"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Device is the float64 oracle. Its memory is ordinary host memory.
+type Device struct {
+	fault error // the first since the last Sync
+}
+
+var _ device.Device = (*Device)(nil)
+
+var types = device.Types{Act: tensor.F64, Stat: tensor.F64}
+
+// New makes an oracle.
+func New() *Device { return &Device{} }
+
+// Name is "ref".
+func (d *Device) Name() string { return "ref (float64 oracle)" }
+
+// Types are F64 throughout.
+func (d *Device) Types() device.Types { return types }
+
+// Alloc gives zeroed host memory, aligned for every dtype.
+func (d *Device) Alloc(bytes int) *tensor.Buffer {
+	words := make([]uint64, max(1, (bytes+7)/8))
+	b := &tensor.Buffer{Host: unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), bytes), Size: bytes}
+	b.Addr = uintptr(unsafe.Pointer(&words[0]))
+	return b
+}
+
+// Free drops the memory, so that a later use of it panics.
+func (d *Device) Free(b *tensor.Buffer) { b.Host = nil }
+
+// Write copies dense host bytes into dst, row by row.
+func (d *Device) Write(dst tensor.Tensor, src []byte) {
+	row := dst.Cols * dst.Type.Size()
+	for r := range dst.Rows {
+		copy(bytesOf(dst, r), src[r*row:(r+1)*row])
+	}
+}
+
+// Read copies src to dense host bytes, row by row.
+func (d *Device) Read(dst []byte, src tensor.Tensor) {
+	row := src.Cols * src.Type.Size()
+	for r := range src.Rows {
+		copy(dst[r*row:(r+1)*row], bytesOf(src, r))
+	}
+}
+
+// bytesOf is the memory of row r of t.
+func bytesOf(t tensor.Tensor, r int) []byte {
+	from := t.Off + r*t.Ld*t.Type.Size()
+	return t.Buf.Host[from : from+t.Cols*t.Type.Size()]
+}
+
+// Sync returns the first fault since the last Sync: an id out of range, a position outside its page table.
+func (d *Device) Sync() error {
+	err := d.fault
+	d.fault = nil
+	return err
+}
+
+// Close has nothing to free.
+func (d *Device) Close() error { return nil }
+
+// fail keeps the first fault.
+func (d *Device) fail(err error) {
+	if d.fault == nil {
+		d.fault = err
+	}
+}

@@ -1,0 +1,111 @@
+// Package flock keeps two processes from working on one folder.
+//
+// [Acquire] takes the operating system's exclusive lock on the folder's LOCK file and writes into it who holds it. The system
+// drops the lock when the process ends, however it ends, so there is never a stale lock to clean up; the file stays, because
+// deleting a locked file would let two processes lock two files of the same name. Nothing here waits: a taken lock is refused.
+package flock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Name is the lock file's name in the folder.
+const Name = "LOCK"
+
+// ErrHeld says that another process, or another part of this one, holds the lock.
+var ErrHeld = errors.New("folder is in use")
+
+// Owner says who holds a lock.
+type Owner struct {
+	PID   int       `json:"pid"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"` // when the lock was taken
+}
+
+// HeldError is an ErrHeld that says by whom. Owner is zero while the holder has not yet written its name.
+type HeldError struct {
+	Dir   string
+	Owner Owner
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	if e.Owner.PID == 0 {
+		return fmt.Sprintf("%s: %v by another process", e.Dir, ErrHeld)
+	}
+	return fmt.Sprintf("%s: %v by process %d on %s since %s", e.Dir, ErrHeld, e.Owner.PID, e.Owner.Host, e.Owner.Since.Format(time.RFC3339))
+}
+
+// Is makes errors.Is(err, ErrHeld) true.
+func (e *HeldError) Is(target error) bool { return target == ErrHeld }
+
+// Lock is a held lock.
+type Lock struct{ f *os.File }
+
+// Acquire locks the folder dir, which must exist, or returns a *HeldError at once.
+func Acquire(dir string) (*Lock, error) {
+	f, err := os.OpenFile(filepath.Join(dir, Name), os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	taken, err := tryLock(f)
+	if err == nil && taken {
+		err = writeOwner(f)
+	} else if err == nil {
+		err = &HeldError{Dir: dir, Owner: readOwner(f)}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	return &Lock{f}, nil
+}
+
+// Release gives the lock back and empties the file. A second call does nothing.
+func (l *Lock) Release() error {
+	if l.f == nil {
+		return nil
+	}
+	f := l.f
+	l.f = nil
+	err := f.Truncate(0)
+	if cerr := f.Close(); err == nil { // closing the only descriptor drops the lock
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("unlock: %w", err)
+	}
+	return nil
+}
+
+func writeOwner(f *os.File) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	b, err := json.Marshal(Owner{PID: os.Getpid(), Host: host, Since: time.Now().UTC().Truncate(time.Second)})
+	if err != nil {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.WriteAt(append(b, '\n'), 0)
+	return err
+}
+
+// readOwner reads as much as there is: the holder may be writing this very moment.
+func readOwner(f *os.File) Owner {
+	var o Owner
+	b, err := io.ReadAll(io.LimitReader(f, 4096))
+	if err != nil || json.Unmarshal(b, &o) != nil {
+		return Owner{}
+	}
+	return o
+}

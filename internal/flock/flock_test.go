@@ -1,0 +1,109 @@
+package flock
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// holdDir makes this test binary a process that locks a folder, says so and waits to be killed.
+const holdDir = "FLOCK_TEST_HOLD"
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(holdDir)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	lock, err := Acquire(dir)
+	if err != nil {
+		os.Stdout.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+	os.Stdout.WriteString("held\n")
+	time.Sleep(time.Minute)
+	lock.Release()
+}
+
+func TestAcquireTwice(t *testing.T) {
+	dir := t.TempDir()
+	a, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Acquire(dir)
+	var held *HeldError
+	if !errors.Is(err, ErrHeld) || !errors.As(err, &held) || held.Owner.PID != os.Getpid() || time.Since(held.Owner.Since) > time.Hour {
+		t.Fatalf("second lock: %v", err)
+	}
+	host, _ := os.Hostname()
+	if !strings.Contains(err.Error(), host) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("%q does not name host %q and folder %q", err, host, dir)
+	}
+	if err := a.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Release(); err != nil {
+		t.Fatalf("second release: %v", err)
+	}
+	b, err := Acquire(dir)
+	if err != nil {
+		t.Fatalf("after release: %v", err)
+	}
+	if err := b.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDeath locks from another process, is refused with that process's number, kills it, and gets the lock.
+func TestDeath(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), holdDir+"="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	_, aerr := Acquire(dir)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // "signal: killed"
+	var held *HeldError
+	if line != "held\n" || !errors.As(aerr, &held) || held.Owner.PID != cmd.Process.Pid {
+		t.Fatalf("holder said %q, we got %v, want one naming process %d", line, aerr, cmd.Process.Pid)
+	}
+	lock, err := Acquire(dir)
+	if err != nil {
+		t.Fatalf("after the holder's death: %v", err)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnreadableOwner(t *testing.T) {
+	dir := t.TempDir()
+	a, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Release()
+	if err := os.WriteFile(filepath.Join(dir, Name), []byte(`{"pid":`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Acquire(dir); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "another process") {
+		t.Fatalf("half-written owner: %v", err)
+	}
+	if _, err := Acquire(filepath.Join(dir, "none")); err == nil || errors.Is(err, ErrHeld) {
+		t.Fatalf("missing folder: %v", err)
+	}
+}

@@ -1,0 +1,162 @@
+package safetensors
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+
+	"antiphase/internal/half"
+)
+
+// File is an open safetensors file. It may be read by several goroutines at once; Close ends every view.
+type File struct {
+	path  string
+	head  *header
+	data  []byte // the tensors' bytes: the mapping after the header; nil once closed
+	unmap func() error
+}
+
+// Open maps the file at path and checks its header. The file must not be shortened while it is open:
+// views are of the mapping, and touching a page that is gone ends the process. Replace files by rename.
+func Open(path string) (*File, error) {
+	b, unmap, err := mapFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	f, err := Parse(b)
+	if err != nil {
+		unmap()
+		return nil, fmt.Errorf("safetensors %s: %w", path, err)
+	}
+	f.path, f.unmap = path, unmap
+	return f, nil
+}
+
+// Parse checks b as a whole safetensors file; the result's views are of b.
+func Parse(b []byte) (*File, error) {
+	h, err := parseHeader(b)
+	if err != nil {
+		return nil, err
+	}
+	return &File{path: "in memory", head: h, data: b[h.start:], unmap: func() error { return nil }}, nil
+}
+
+// openRegular opens path and returns its size, refusing what cannot be mapped or read as one slice.
+func openRegular(path string) (*os.File, int, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err == nil && st.Size() > math.MaxInt {
+		err = fmt.Errorf("%s: %d bytes do not fit this machine's address space", path, st.Size())
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, int(st.Size()), nil
+}
+
+// Close ends the mapping; views taken before must not be used any more.
+func (f *File) Close() error {
+	unmap := f.unmap
+	f.data, f.unmap = nil, func() error { return nil }
+	if err := unmap(); err != nil {
+		return fmt.Errorf("safetensors %s: %w", f.path, err)
+	}
+	return nil
+}
+
+// Names returns the tensors' names, sorted.
+func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.head.infos)) }
+
+// Infos returns the tensors in the order of their bytes in the file.
+func (f *File) Infos() []Info { return f.head.order }
+
+// Info describes the tensor name; false when the file has none of that name.
+func (f *File) Info(name string) (Info, bool) {
+	t, ok := f.head.infos[name]
+	return t, ok
+}
+
+// Metadata returns the free text of the header, nil when there is none.
+func (f *File) Metadata() map[string]string { return f.head.meta }
+
+// Bytes returns a view of a tensor's bytes, valid until Close, not to be written to.
+func (f *File) Bytes(name string) ([]byte, error) {
+	t, ok := f.Info(name)
+	if !ok {
+		return nil, fmt.Errorf("safetensors %s: no tensor %q", f.path, name)
+	}
+	if f.data == nil {
+		return nil, fmt.Errorf("safetensors %s: tensor %q: the file is closed", f.path, name)
+	}
+	return f.data[t.Begin:t.End:t.End], nil
+}
+
+// Float32s returns a tensor of F64, F32, F16 or BF16 in new memory; F64 is rounded to nearest.
+func (f *File) Float32s(name string) ([]float32, error) { return floats[float32](f, name) }
+
+// Float64s returns a tensor of F64, F32, F16 or BF16 in new memory, exactly.
+func (f *File) Float64s(name string) ([]float64, error) { return floats[float64](f, name) }
+
+func floats[T float32 | float64](f *File, name string) ([]T, error) {
+	b, err := f.Bytes(name)
+	if err != nil {
+		return nil, err
+	}
+	switch d := f.head.infos[name].DType; d {
+	case F64:
+		return convert(b, 8, func(b []byte) T { return T(math.Float64frombits(binary.LittleEndian.Uint64(b))) }), nil
+	case F32:
+		return convert(b, 4, func(b []byte) T { return T(math.Float32frombits(binary.LittleEndian.Uint32(b))) }), nil
+	case F16:
+		return convert(b, 2, func(b []byte) T { return T(half.F16ToF32(binary.LittleEndian.Uint16(b))) }), nil
+	case BF16:
+		return convert(b, 2, func(b []byte) T { return T(half.BF16ToF32(binary.LittleEndian.Uint16(b))) }), nil
+	default:
+		return nil, fmt.Errorf("safetensors %s: tensor %q is %s, not a float type (F64, F32, F16, BF16)", f.path, name, d)
+	}
+}
+
+// Int64s returns a tensor of I64, I32, I16, I8, U32, U16, U8 or BOOL in new memory.
+func (f *File) Int64s(name string) ([]int64, error) {
+	b, err := f.Bytes(name)
+	if err != nil {
+		return nil, err
+	}
+	switch d := f.head.infos[name].DType; d {
+	case I64:
+		return convert(b, 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) }), nil
+	case I32:
+		return convert(b, 4, func(b []byte) int64 { return int64(int32(binary.LittleEndian.Uint32(b))) }), nil
+	case U32:
+		return convert(b, 4, func(b []byte) int64 { return int64(binary.LittleEndian.Uint32(b)) }), nil
+	case I16:
+		return convert(b, 2, func(b []byte) int64 { return int64(int16(binary.LittleEndian.Uint16(b))) }), nil
+	case U16:
+		return convert(b, 2, func(b []byte) int64 { return int64(binary.LittleEndian.Uint16(b)) }), nil
+	case I8:
+		return convert(b, 1, func(b []byte) int64 { return int64(int8(b[0])) }), nil
+	case U8, Bool:
+		return convert(b, 1, func(b []byte) int64 { return int64(b[0]) }), nil
+	default:
+		return nil, fmt.Errorf("safetensors %s: tensor %q is %s, not an integer type that fits int64", f.path, name, d)
+	}
+}
+
+// convert reads len(b)/size elements.
+func convert[T any](b []byte, size int, read func([]byte) T) []T {
+	out := make([]T, len(b)/size)
+	for i := range out {
+		out[i] = read(b[i*size:])
+	}
+	return out
+}

@@ -1,0 +1,79 @@
+package simd
+
+import "math"
+
+// e^x = 2^n·e^r with n = round(x·log2 e) and r = x − n·ln 2 in two parts, |r| ≤ ln2/2; e^r by its Taylor-like
+// polynomial 1 + r + r²·q(r). Below expMin the result would be subnormal and is 0; from expMax on it is +Inf.
+const (
+	expMin = -87.33654
+	expMax = 89
+	log2e  = 1.44269504088896340736
+	ln2Hi  = 0.693359375 // few bits: n·ln2Hi is exact
+	ln2Lo  = -2.12194440e-4
+	expC2  = 5.0000001201e-1
+	expC3  = 1.6666665459e-1
+	expC4  = 4.1665795894e-2
+	expC5  = 8.3334519073e-3
+	expC6  = 1.3981999507e-3
+	expC7  = 1.9875691500e-4
+)
+
+func expGeneric(x float32) float32 {
+	if x < expMin {
+		return 0
+	}
+	if x > expMax {
+		x = expMax
+	}
+	if x != x {
+		return x
+	}
+	n := float32(math.RoundToEven(float64(x * log2e)))
+	r := x - float32(n*ln2Hi)
+	r -= float32(n * ln2Lo)
+	q := float32(expC7)
+	q = float32(q*r) + expC6
+	q = float32(q*r) + expC5
+	q = float32(q*r) + expC4
+	q = float32(q*r) + expC3
+	q = float32(q*r) + expC2
+	p := float32(float32(q*r)*r) + r + 1
+	// n reaches 128, which has no float32 power of its own: scale in two halves.
+	h := int32(n) >> 1
+	return p * pow2(h) * pow2(int32(n)-h)
+}
+
+// pow2 is 2^n for −127 < n < 128.
+func pow2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) }
+
+func expSumGeneric(dst, src []float32, scale, shift float32) float32 {
+	var sum float32
+	for i, x := range src {
+		e := expGeneric(float32(scale*x) - shift)
+		dst[i] = e
+		sum += e
+	}
+	return sum
+}
+
+func sigmoidGeneric(dst, src []float32) {
+	for i, x := range src {
+		dst[i] = 1 / (1 + expGeneric(-x))
+	}
+}
+
+func siluMulGeneric(dst, g, u []float32) {
+	for i, x := range g {
+		dst[i] = x / (1 + expGeneric(-x)) * u[i]
+	}
+}
+
+func siluMulGradGeneric(dg, du, dy, g, u []float32) {
+	for i, x := range g {
+		s := 1 / (1 + expGeneric(-x))
+		t := dy[i] * s
+		ui := u[i]
+		du[i] = t * x
+		dg[i] = t * ui * (float32(x*(1-s)) + 1)
+	}
+}

@@ -1,0 +1,109 @@
+package simd
+
+import "fmt"
+
+// gemmKernels is one implementation of the matrix product: tiles of up to mr × nr elements of C are held in
+// registers while a panel of A (mr rows) and one of B (nr columns) run past, kc steps of k at a time.
+type gemmKernels struct {
+	mr, nr int
+	tiles  []tile // by falling number of rows; the first has mr rows, the last one
+	// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows, p < k.
+	transpose func(dst []float32, stride int, src []float32, ld, rows, k int)
+}
+
+// tile computes c[i·ldc+j] = c₀ + Σ_p a[p·stride+i]·b[p·nr+j] for i < rows, j < cols, where c₀ is c's
+// old content if load, else 0. Every element is one chain of additions in the order of p, starting with c₀.
+type tile struct {
+	rows int
+	run  func(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+}
+
+// KC is the recommended length of a run of k: a panel of A then stays in the first cache, a few of B in the second.
+const KC = 384
+
+// Scratch holds one worker's packed operands. Its zero value is ready; it grows to the largest product seen.
+type Scratch struct{ a, b []float32 }
+
+// MR is the number of rows in a panel of A: row ranges of a packed A may be cut at its multiples.
+func MR() int { return cur.mr }
+
+// NR is the number of columns in a panel of B.
+func NR() int { return cur.nr }
+
+// Gemm: c[m,n] = op(a)·op(b), or c += with accumulate. a is [m,k] ([k,m] when transA), b [k,n] ([n,k] when transB);
+// rows lie lda, ldb, ldc elements apart. Each element of c is one chain of multiply-adds in the order of k that
+// begins with c's old value or 0: its bits do not depend on m, n or its place.
+func Gemm(m, n, k int, a []float32, lda int, transA bool, b []float32, ldb int, transB bool,
+	c []float32, ldc int, accumulate bool, s *Scratch) {
+	const mc, nc = 336, 512 // blocks of A and B that the second cache holds; multiples of every mr and nr
+	if m == 0 || n == 0 {
+		return
+	}
+	if k == 0 {
+		zeroRows(m, n, c, ldc, accumulate)
+		return
+	}
+	for j := 0; j < n; j += nc {
+		cols := min(nc, n-j)
+		for p := 0; p < k; p += KC {
+			depth := min(KC, k-p)
+			pb := s.B(SizeB(depth, cols))
+			PackB(pb, depth, cols, b[at(p, j, ldb, transB):], ldb, transB)
+			for i := 0; i < m; i += mc {
+				rows := min(mc, m-i)
+				pa := s.A(SizeA(rows, depth))
+				PackA(pa, rows, depth, a[at(i, p, lda, transA):], lda, transA)
+				GemmPacked(rows, cols, depth, pa, pb, c[i*ldc+j:], ldc, accumulate || p > 0)
+			}
+		}
+	}
+}
+
+// GemmPacked is Gemm on operands from PackA and PackB. It runs fastest with k up to KC and a B of up to half the
+// second cache. Cutting k into pieces, the later ones accumulating, changes no bit of the result.
+func GemmPacked(m, n, k int, pa, pb []float32, c []float32, ldc int, accumulate bool) {
+	if m == 0 || n == 0 {
+		return
+	}
+	if k == 0 {
+		zeroRows(m, n, c, ldc, accumulate)
+		return
+	}
+	if len(pa) < m*k || len(pb) < SizeB(k, n) || len(c) < (m-1)*ldc+n {
+		panic(fmt.Sprintf("simd: packed gemm %d×%d×%d on %d, %d and %d (ld %d) elements", m, n, k, len(pa), len(pb), len(c), ldc))
+	}
+	mr, nr := cur.mr, cur.nr
+	for i := 0; i < m; i += mr {
+		rows := min(mr, m-i)
+		for j := 0; j < n; j += nr {
+			runPanel(rows, k, pa[i*k:], pb[j*k:], c[i*ldc+j:], ldc, min(nr, n-j), accumulate)
+		}
+	}
+}
+
+// runPanel covers up to mr rows with the tiles at hand.
+func runPanel(rows, k int, a, b, c []float32, ldc, cols int, load bool) {
+	i := 0
+	for _, t := range cur.tiles {
+		for ; rows-i >= t.rows; i += t.rows {
+			t.run(k, &a[i], rows, &b[0], &c[i*ldc], ldc, cols, load)
+		}
+	}
+}
+
+func zeroRows(m, n int, c []float32, ldc int, accumulate bool) {
+	if accumulate {
+		return
+	}
+	for i := range m {
+		clear(c[i*ldc : i*ldc+n])
+	}
+}
+
+// at is the place of element (row, col) of op(x).
+func at(row, col, ld int, trans bool) int {
+	if trans {
+		return col*ld + row
+	}
+	return row*ld + col
+}

@@ -1,0 +1,87 @@
+package simd
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// A is room for n elements of a packed A.
+func (s *Scratch) A(n int) []float32 { return grow(&s.a, n) }
+
+// B is room for n elements of a packed B.
+func (s *Scratch) B(n int) []float32 { return grow(&s.b, n) }
+
+func grow(buf *[]float32, n int) []float32 {
+	if cap(*buf) < n {
+		*buf = Aligned(n + n/4)
+	}
+	return (*buf)[:n]
+}
+
+// Aligned allocates n elements that begin on a cache line.
+func Aligned(n int) []float32 {
+	const line = 64
+	raw := make([]float32, n+line/4)
+	skip := (line - int(uintptr(unsafe.Pointer(&raw[0]))%line)) % line / 4
+	return raw[skip : skip+n : skip+n]
+}
+
+// SizeA is the number of elements of a packed m × k operand.
+func SizeA(m, k int) int { return m * k }
+
+// SizeB is the number of elements of a packed k × n operand: its last panel is filled up with zeros.
+func SizeB(k, n int) int { return (n + cur.nr - 1) / cur.nr * cur.nr * k }
+
+// PackA lays op(a) [m,k] out in panels of MR rows, one after the other; a panel holds its rows' elements of k = 0,
+// then those of k = 1 and so on. The last panel is as narrow as its rows, so that rows i… begin at element i·k
+// for every multiple i of MR. a is [k,m] when trans.
+func PackA(dst []float32, m, k int, a []float32, lda int, trans bool) {
+	mustFit("a", dst, SizeA(m, k), a, m, k, lda, trans)
+	mr := cur.mr
+	for i := 0; i < m; i += mr {
+		rows := min(mr, m-i)
+		panel := dst[i*k : (i+rows)*k]
+		if trans {
+			copyPanel(panel, rows, a[i:], lda, rows, k)
+		} else {
+			cur.transpose(panel, rows, a[i*lda:], lda, rows, k)
+		}
+	}
+}
+
+// PackB lays op(b) [k,n] out in panels of NR columns, the same way; the last one is filled up with zeros.
+// Columns j… begin at element j·k for every multiple j of NR. b is [n,k] when trans.
+func PackB(dst []float32, k, n int, b []float32, ldb int, trans bool) {
+	mustFit("b", dst, SizeB(k, n), b, n, k, ldb, !trans)
+	nr := cur.nr
+	for j := 0; j < n; j += nr {
+		cols := min(nr, n-j)
+		panel := dst[j*k : (j+nr)*k]
+		if cols < nr {
+			clear(panel)
+		}
+		if trans {
+			cur.transpose(panel, nr, b[j*ldb:], ldb, cols, k)
+		} else {
+			copyPanel(panel, nr, b[j:], ldb, cols, k)
+		}
+	}
+}
+
+// copyPanel: dst[p·stride+i] = src[p·ld+i] for i < width, p < k.
+func copyPanel(dst []float32, stride int, src []float32, ld, width, k int) {
+	for p := range k {
+		copy(dst[p*stride:p*stride+width], src[p*ld:p*ld+width])
+	}
+}
+
+// mustFit checks one operand: across = m or n, trans when k runs over the rows in memory.
+func mustFit(name string, dst []float32, size int, src []float32, across, k, ld int, trans bool) {
+	rows, cols := across, k
+	if trans {
+		rows, cols = k, across
+	}
+	if len(dst) < size || rows > 0 && cols > 0 && len(src) < (rows-1)*ld+cols {
+		panic(fmt.Sprintf("simd: pack %s of %d×%d (ld %d) from %d into %d elements", name, rows, cols, ld, len(src), len(dst)))
+	}
+}

@@ -1,0 +1,58 @@
+// Package simd holds the single-threaded float32 kernels of the CPU device: vectors, reductions and matrix tiles.
+//
+// Every kernel exists in plain Go (the oracle, always compiled) and, on amd64, in AVX-512 and AVX2+FMA assembly.
+// One table of functions is picked at start by CPU flags; Use switches it for tests or by hand. The exported
+// functions check lengths and call through the table, and allocate nothing. Each result is a pure function of
+// the arguments of one call: an element's bits do not depend on its neighbours or, in a matrix product, on m and n.
+package simd
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// kernels is one implementation of everything the package does.
+type kernels struct {
+	name string
+	gemmKernels
+	vectorKernels
+}
+
+// cur is the implementation in use.
+var cur = pick(os.Getenv("ANTIPHASE_SIMD"))
+
+// implementations are those this machine can run, best first; the generic one is always last.
+func implementations() []*kernels { return append(native(), &generic) }
+
+func pick(name string) *kernels {
+	all := implementations()
+	for _, k := range all {
+		if k.name == name {
+			return k
+		}
+	}
+	return all[0]
+}
+
+// Name is the implementation in use: avx512, avx2 or generic.
+func Name() string { return cur.name }
+
+// Names are the implementations that this machine can run, best first.
+func Names() []string {
+	var names []string
+	for _, k := range implementations() {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Use switches to an implementation. It must not run beside any kernel, and packed operands do not survive it.
+func Use(name string) error {
+	k := pick(name)
+	if k.name != name {
+		return fmt.Errorf("simd: no implementation %q here (have %s)", name, strings.Join(Names(), ", "))
+	}
+	cur = k
+	return nil
+}

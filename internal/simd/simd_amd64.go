@@ -1,0 +1,5 @@
+//go:build !purego
+
+package simd
+
+func native() []*kernels { return nil }

@@ -1,0 +1,160 @@
+package simd
+
+import "math"
+
+var generic = kernels{
+	name:        "generic",
+	gemmKernels: genericGemm,
+	vectorKernels: vectorKernels{
+		add: addGeneric, mul: mulGeneric, scale: scaleGeneric, axpy: axpyGeneric, addScaled: addScaledGeneric,
+		scaleMul: scaleMulGeneric, mulAxpy: mulAxpyGeneric, normGrad: normGradGeneric,
+		softmaxGrad: softmaxGradGeneric, rotate: rotateGeneric, roundBF16: roundBF16Generic,
+		dot: dotGeneric, dot3: dot3Generic, sumSquares: sumSquaresGeneric, max: maxGeneric,
+		expSum: expSumGeneric, sigmoid: sigmoidGeneric, sigmoidGrad: sigmoidGradGeneric,
+		siluMul: siluMulGeneric, siluMulGrad: siluMulGradGeneric, adamw: adamwGeneric,
+	},
+}
+
+// Products are wrapped in float32() wherever they are added, so that no compiler fuses them in one place and not in another.
+
+func addGeneric(dst, a, b []float32) {
+	for i := range dst {
+		dst[i] = a[i] + b[i]
+	}
+}
+
+func mulGeneric(dst, a, b []float32) {
+	for i := range dst {
+		dst[i] = a[i] * b[i]
+	}
+}
+
+func scaleGeneric(y []float32, alpha float32) {
+	for i := range y {
+		y[i] *= alpha
+	}
+}
+
+func axpyGeneric(y []float32, alpha float32, x []float32) {
+	for i := range y {
+		y[i] += float32(alpha * x[i])
+	}
+}
+
+func addScaledGeneric(dst, a []float32, alpha float32, b []float32) {
+	for i := range dst {
+		dst[i] = a[i] + float32(alpha*b[i])
+	}
+}
+
+func scaleMulGeneric(dst []float32, alpha float32, a, b []float32) {
+	for i := range dst {
+		dst[i] = alpha * a[i] * b[i]
+	}
+}
+
+func mulAxpyGeneric(y []float32, alpha float32, a, b []float32) {
+	for i := range y {
+		y[i] += float32(alpha * a[i] * b[i])
+	}
+}
+
+func normGradGeneric(dx, dy, w, x []float32, p, q float32) {
+	for i := range dx {
+		dx[i] += float32(p*dy[i]*w[i]) + float32(q*x[i])
+	}
+}
+
+func softmaxGradGeneric(dst, p, dp []float32, delta, alpha float32) {
+	for i := range dst {
+		dst[i] = alpha * p[i] * (dp[i] - delta)
+	}
+}
+
+func rotateGeneric(a, b, cos, sin []float32) {
+	for i, x := range a {
+		y := b[i]
+		a[i] = float32(x*cos[i]) - float32(y*sin[i])
+		b[i] = float32(x*sin[i]) + float32(y*cos[i])
+	}
+}
+
+func roundBF16Generic(dst, src []float32) {
+	for i, x := range src {
+		b := math.Float32bits(x)
+		if x == x {
+			b += 0x7FFF + b>>16&1
+		} else {
+			b |= 0x400000 // the quiet bit survives the cut, so a NaN stays one
+		}
+		dst[i] = math.Float32frombits(b &^ 0xFFFF)
+	}
+}
+
+func dotGeneric(a, b []float32) float32 {
+	var s0, s1, s2, s3 float32
+	i := 0
+	for ; i+4 <= len(a); i += 4 {
+		s0 += float32(a[i] * b[i])
+		s1 += float32(a[i+1] * b[i+1])
+		s2 += float32(a[i+2] * b[i+2])
+		s3 += float32(a[i+3] * b[i+3])
+	}
+	for ; i < len(a); i++ {
+		s0 += float32(a[i] * b[i])
+	}
+	return s0 + s2 + (s1 + s3)
+}
+
+func dot3Generic(a, b, c []float32) float32 {
+	var s0, s1 float32
+	i := 0
+	for ; i+2 <= len(a); i += 2 {
+		s0 += float32(a[i] * b[i] * c[i])
+		s1 += float32(a[i+1] * b[i+1] * c[i+1])
+	}
+	for ; i < len(a); i++ {
+		s0 += float32(a[i] * b[i] * c[i])
+	}
+	return s0 + s1
+}
+
+func sumSquaresGeneric(x []float32) float64 {
+	var s0, s1 float64
+	i := 0
+	for ; i+2 <= len(x); i += 2 {
+		a, b := float64(x[i]), float64(x[i+1])
+		s0 += float64(a * a)
+		s1 += float64(b * b)
+	}
+	for ; i < len(x); i++ {
+		a := float64(x[i])
+		s0 += float64(a * a)
+	}
+	return s0 + s1
+}
+
+func maxGeneric(x []float32) float32 {
+	m := float32(math.Inf(-1))
+	for _, v := range x {
+		m = max(m, v)
+	}
+	return m
+}
+
+func sigmoidGradGeneric(dst, dy, y []float32) {
+	for i := range dst {
+		dst[i] = dy[i] * y[i] * (1 - y[i])
+	}
+}
+
+func adamwGeneric(p, m, v, g []float32, s *AdamW) {
+	for i := range p {
+		gi := s.Clip * g[i]
+		mi := float32(s.Beta1*m[i]) + float32(s.Beta1c*gi)
+		vi := float32(s.Beta2*v[i]) + float32(s.Beta2c*gi*gi)
+		m[i], v[i] = mi, vi
+		root := float32(math.Sqrt(float64(s.C2 * vi)))
+		p[i] = float32(s.Keep*p[i]) - float32(s.Step*mi/(root+s.Eps))
+	}
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package vfs
+
+import "os"
+
+// syncDir fsyncs the folder itself: without it a rename may be undone by a power loss.
+func syncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

@@ -1,0 +1,102 @@
+// Package vfs is the narrow seam between code that must survive a crash and the file system.
+//
+// Code under test takes an [FS]; [OS] is the real one. The test doubles live in vfstest: an in-memory file system that
+// forgets what was not synced, and a wrapper that fails or watches any operation.
+// The interface has only what a careful writer needs, so that every step a crash can fall between is one call.
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+)
+
+// FS is a file system. Paths are those of package os; errors satisfy errors.Is with fs.ErrNotExist and fs.ErrExist.
+type FS interface {
+	// Create makes a file or empties the one there, for writing.
+	Create(name string) (File, error)
+	// Open opens a file for reading.
+	Open(name string) (File, error)
+	// Mkdir makes one folder; its parent must exist and it must not.
+	Mkdir(name string) error
+	// Rename moves a file or folder within its own folder, in one step that a crash does not split.
+	// It replaces a file there, and fails where a folder with something in it is.
+	Rename(from, to string) error
+	// Remove deletes a file or an empty folder.
+	Remove(name string) error
+	// ReadDir returns the sorted names in a folder.
+	ReadDir(name string) ([]string, error)
+	// Stat describes a file or folder, or what a symbolic link points to.
+	Stat(name string) (Info, error)
+	// SyncDir makes a folder's names durable: creations, renames and removals in it. File contents are File.Sync's part.
+	SyncDir(name string) error
+	// Free returns the bytes that may still be written to the volume holding name.
+	Free(name string) (int64, error)
+}
+
+// File is an open file.
+type File interface {
+	io.Reader
+	io.Writer
+	io.Closer
+	// Sync makes the contents durable. After an error the contents are lost: write them again to a new file.
+	Sync() error
+}
+
+// Info is what Stat tells.
+type Info struct {
+	Size int64
+	Dir  bool
+	Link bool // name is a symbolic link
+}
+
+// MkdirAll makes a folder and its missing parents, and makes each new name durable.
+func MkdirAll(fsys FS, name string) error {
+	switch info, err := fsys.Stat(name); {
+	case err == nil && info.Dir:
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s is a file where a folder belongs", name)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	parent := filepath.Dir(name)
+	if parent == name {
+		return fmt.Errorf("%s: %w", name, fs.ErrNotExist)
+	}
+	if err := MkdirAll(fsys, parent); err != nil {
+		return err
+	}
+	if err := fsys.Mkdir(name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return fsys.SyncDir(parent)
+}
+
+// RemoveAll deletes a file or a folder with all in it; nothing there is no error. A symbolic link is deleted, never followed.
+func RemoveAll(fsys FS, name string) error {
+	info, err := fsys.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Dir && !info.Link {
+		names, err := fsys.ReadDir(name)
+		if err != nil {
+			return err
+		}
+		for _, n := range names {
+			if err := RemoveAll(fsys, filepath.Join(name, n)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

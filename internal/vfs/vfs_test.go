@@ -1,0 +1,135 @@
+package vfs_test
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"antiphase/internal/vfs"
+	"antiphase/internal/vfs/vfstest"
+)
+
+func put(t *testing.T, fsys vfs.FS, path, text string) {
+	t.Helper()
+	f, err := fsys.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(f, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(fsys vfs.FS, path string) (string, error) {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	return string(b), err
+}
+
+// TestSame runs one script on the real file system and on the one in memory: crash tests mean nothing if they differ.
+func TestSame(t *testing.T) {
+	for name, c := range map[string]struct {
+		fsys vfs.FS
+		root string
+	}{
+		"os":     {vfs.OS{}, t.TempDir()},
+		"mem":    {vfstest.NewMem(), "/"},
+		"faulty": {&vfstest.Faulty{FS: vfstest.NewMem(), Hook: func(vfstest.Op) error { return nil }}, "/"},
+	} {
+		t.Run(name, func(t *testing.T) { script(t, c.fsys, func(p string) string { return filepath.Join(c.root, p) }) })
+	}
+}
+
+func script(t *testing.T, fsys vfs.FS, at func(string) string) {
+	if err := vfs.MkdirAll(fsys, at("a/b/c")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, fsys, at("a/x"), "old text")
+	put(t, fsys, at("a/x"), "new")
+	put(t, fsys, at("a/y"), "why")
+	put(t, fsys, at("a/b/c/z"), "zed")
+	wants := func(what string, err, want error) {
+		t.Helper()
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+	wants("mkdir again", fsys.Mkdir(at("a")), fs.ErrExist)
+	wants("mkdir without parent", fsys.Mkdir(at("q/r")), fs.ErrNotExist)
+	wants("mkdirall again", vfs.MkdirAll(fsys, at("a/b")), nil)
+	if err := vfs.MkdirAll(fsys, at("a/x")); err == nil {
+		t.Error("a file passed for a folder")
+	}
+	_, err := fsys.Open(at("none"))
+	wants("open", err, fs.ErrNotExist)
+	_, err = fsys.Create(at("q/none"))
+	wants("create", err, fs.ErrNotExist)
+	_, err = fsys.Stat(at("none"))
+	wants("stat", err, fs.ErrNotExist)
+	_, err = fsys.ReadDir(at("none"))
+	wants("readdir", err, fs.ErrNotExist)
+	wants("rename", fsys.Rename(at("none"), at("other")), fs.ErrNotExist)
+	wants("remove", fsys.Remove(at("none")), fs.ErrNotExist)
+	if fsys.Remove(at("a")) == nil {
+		t.Error("a full folder was removed")
+	}
+	wants("rename over a file", fsys.Rename(at("a/y"), at("a/x")), nil)
+	if s, err := get(fsys, at("a/x")); s != "why" || err != nil {
+		t.Errorf("read %q, %v", s, err)
+	}
+	if info, err := fsys.Stat(at("a/x")); err != nil || info.Size != 3 || info.Dir {
+		t.Errorf("stat %+v, %v", info, err)
+	}
+	if names, err := fsys.ReadDir(at("a")); err != nil || !slices.Equal(names, []string{"b", "x"}) {
+		t.Errorf("names %q, %v", names, err)
+	}
+	wants("mkdir", fsys.Mkdir(at("full")), nil)
+	put(t, fsys, at("full/x"), "")
+	if fsys.Rename(at("a"), at("full")) == nil {
+		t.Error("a folder was renamed over a full one")
+	}
+	wants("rename folder", fsys.Rename(at("a"), at("d")), nil)
+	if s, err := get(fsys, at("d/b/c/z")); s != "zed" || err != nil {
+		t.Errorf("read %q, %v", s, err)
+	}
+	wants("syncdir", fsys.SyncDir(at("d")), nil)
+	if n, err := fsys.Free(at("d")); n <= 0 || err != nil {
+		t.Errorf("free %d, %v", n, err)
+	}
+	wants("removeall", vfs.RemoveAll(fsys, at("d")), nil)
+	wants("removeall of nothing", vfs.RemoveAll(fsys, at("d")), nil)
+	if names, err := fsys.ReadDir(at(".")); err != nil || !slices.Equal(names, []string{"full"}) {
+		t.Errorf("left %q, %v", names, err)
+	}
+}
+
+func TestLinks(t *testing.T) {
+	dir := t.TempDir()
+	real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+	if err := os.MkdirAll(filepath.Join(real, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, link); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	if err := vfs.MkdirAll(vfs.OS{}, filepath.Join(link, "new", "er")); err != nil {
+		t.Errorf("a folder behind a link: %v", err)
+	}
+	if err := vfs.RemoveAll(vfs.OS{}, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(real, "sub")); err != nil {
+		t.Errorf("RemoveAll followed a link: %v", err)
+	}
+}

@@ -1,0 +1,86 @@
+package vfstest
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// Crash returns what a power loss now could leave. With a nil rng only what was synced stays. Otherwise each unsynced change
+// of a folder stays or is lost by itself, in any combination but one: a change of a name whose earlier change was lost is lost
+// too, for no journal gives the second without the first. An unsynced file is as it was synced, as it is now, cut
+// somewhere, or of its right length with lost pages of zeros. The file system itself is not changed.
+func (m *Mem) Crash(rng *rand.Rand) *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Mem{root: m.root.crash(rng), Cap: m.Cap}
+}
+
+// Clone returns a copy in which everything is as it is now, and durable.
+func (m *Mem) Clone() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Mem{root: m.root.clone(), Cap: m.Cap}
+}
+
+func (n *node) clone() *node {
+	if n.names == nil {
+		return &node{data: slices.Clone(n.data), synced: slices.Clone(n.data)}
+	}
+	return folder(n.names, (*node).clone)
+}
+
+// folder makes a folder of durable names, each child through f.
+func folder(names map[string]*node, f func(*node) *node) *node {
+	out := newDir()
+	for _, name := range slices.Sorted(maps.Keys(names)) { // sorted: the same seed gives the same crash
+		out.names[name] = f(names[name])
+	}
+	out.durable = maps.Clone(out.names)
+	return out
+}
+
+func (n *node) crash(rng *rand.Rand) *node {
+	if n.names == nil {
+		b := n.survivingBytes(rng)
+		return &node{data: b, synced: slices.Clone(b)}
+	}
+	names := maps.Clone(n.durable)
+	lost := map[string]bool{}
+	for _, c := range n.log {
+		keep := rng != nil && rng.IntN(2) == 0
+		for name := range c {
+			keep = keep && !lost[name]
+		}
+		if keep {
+			merge(names, c)
+			continue
+		}
+		for name := range c {
+			lost[name] = true
+		}
+	}
+	return folder(names, func(child *node) *node { return child.crash(rng) })
+}
+
+func (n *node) survivingBytes(rng *rand.Rand) []byte {
+	if rng == nil || slices.Equal(n.data, n.synced) {
+		return slices.Clone(n.synced)
+	}
+	now := slices.Clone(n.data)
+	switch rng.IntN(4) {
+	case 0:
+		return slices.Clone(n.synced)
+	case 1:
+		return now
+	case 2:
+		return now[:rng.IntN(len(now)+1)]
+	}
+	const page = 16 // small, so that small test files have several
+	for at := 0; at < len(now); at += page {
+		if rng.IntN(2) == 0 {
+			clear(now[at:min(at+page, len(now))])
+		}
+	}
+	return now
+}

@@ -1,0 +1,228 @@
+package layer
+
+import (
+	"fmt"
+	"math"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// archs is the table of attention architectures: a new one is a file beside this and a line here.
+var archs = []*Arch{&plainArch, &diffArch, &diff2Arch}
+
+// Arch is what the spine must know of an attention architecture: how many query, key and value
+// widths of D a head or group has, and how to make the part that mixes them.
+type Arch struct {
+	Name string
+	Doc  string // one line for listings
+
+	Queries int // query heads of width D per output head
+	Keys    int // key heads of width D per group
+	Values  int // width of a value head, in units of D
+
+	HeadNorm HeadNormMode // what it has unless a configuration says otherwise
+
+	check func(c *AttnConfig) error // what is special to it; may be nil
+	make  func(ps *ParamSet, c *AttnConfig) mixer
+}
+
+// mixer turns rotated queries, keys and values into head outputs: the part in which architectures differ.
+type mixer interface {
+	// forward returns out [N, H·DV]; x is the layer's input, from which q, k and v were projected.
+	forward(p *Pass, s device.AttnShape, x, q, k, v tensor.Tensor) tensor.Tensor
+	// cached is forward for single rows over the cache.
+	cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *device.Cache) tensor.Tensor
+	// backward sets dq, dk, dv from dout.
+	backward(p *Pass, dout, dq, dk, dv tensor.Tensor)
+	// tail adds to dx what flows to x other than through q, k and v.
+	tail(p *Pass, dx, x tensor.Tensor)
+	// lambda is the tensor of λ of the last forward and the sum of its entries over rows; absent without λ.
+	lambda() (lam, sum tensor.Tensor)
+}
+
+// HeadNormMode is the norm over each head's output.
+type HeadNormMode string
+
+// The paper's DIFF has a norm; whether it carries a gain differs between releases. Off and plain serve ablations.
+const (
+	HeadNormOff    HeadNormMode = "off"
+	HeadNormPlain  HeadNormMode = "plain"
+	HeadNormAffine HeadNormMode = "affine"
+)
+
+// AttnConfig is one attention layer. Heads counts outputs: heads of a Transformer, pairs of DIFF.
+type AttnConfig struct {
+	Arch        *Arch
+	Layer       int // 0-based
+	Dim         int // C
+	Heads       int // H
+	Groups      int // G
+	HeadDim     int // D
+	Bias        bool
+	HeadNorm    HeadNormMode
+	HeadNormEps float64
+	LambdaInit  float64
+	LambdaStd   float64
+	OutGain     float64 // scales the initial output projection
+	Rope        *Rope
+}
+
+// LookupArch finds an architecture by name.
+func LookupArch(name string) (*Arch, error) {
+	var names []string
+	for _, a := range archs {
+		if a.Name == name {
+			return a, nil
+		}
+		names = append(names, a.Name)
+	}
+	return nil, fmt.Errorf("arch: %q is unknown; there are %v", name, names)
+}
+
+// Archs lists the architectures in order.
+func Archs() []*Arch { return archs }
+
+// Check says what is wrong with the geometry, naming the field and what would be right.
+func (c *AttnConfig) Check() error {
+	for _, f := range []struct {
+		name string
+		v    int
+	}{{"dim", c.Dim}, {"heads", c.Heads}, {"kv_heads", c.Groups}, {"head_dim", c.HeadDim}} {
+		if f.v <= 0 {
+			return fmt.Errorf("%s: is %d, must be positive", f.name, f.v)
+		}
+	}
+	if c.Heads%c.Groups != 0 {
+		return fmt.Errorf("kv_heads: %d does not divide heads = %d", c.Groups, c.Heads)
+	}
+	if c.HeadDim%2 != 0 {
+		return fmt.Errorf("head_dim: is %d, must be even for rotary positions", c.HeadDim)
+	}
+	switch c.HeadNorm {
+	case HeadNormOff, HeadNormPlain, HeadNormAffine:
+	default:
+		return fmt.Errorf("head_norm: is %q, must be %q, %q or %q", c.HeadNorm, HeadNormOff, HeadNormPlain, HeadNormAffine)
+	}
+	if c.Arch.check != nil {
+		return c.Arch.check(c)
+	}
+	return nil
+}
+
+// Attention is the spine that all architectures share:
+//
+//	[q|k|v] = x·W_QKVᵀ,  q,k = RoPE(q,k),  y = mix(q,k,v)·W_Oᵀ
+//
+// with widths q: H·Queries·D, k: G·Keys·D, v: G·Values·D, mix: H·Values·D.
+type Attention struct {
+	cfg      AttnConfig
+	shape    device.AttnShape
+	QKV, Out *Linear
+	mix      mixer
+
+	x, qkv, heads tensor.Tensor // kept for Backward
+}
+
+// NewAttention declares one attention layer.
+func NewAttention(ps *ParamSet, c AttnConfig) *Attention {
+	a := c.Arch
+	l := &Attention{cfg: c}
+	l.shape = device.AttnShape{Heads: c.Heads, Groups: c.Groups, D: c.HeadDim, DV: a.Values * c.HeadDim,
+		Scale: 1 / math.Sqrt(float64(c.HeadDim))}
+	wq, wk, wv := l.widths()
+	l.QKV = NewLinear(ps, "qkv", c.Dim, wq+wk+wv, 1, c.Bias)
+	l.mix = a.make(ps, &l.cfg)
+	l.Out = NewLinear(ps, "out", c.Heads*l.shape.DV, c.Dim, c.OutGain, c.Bias)
+	return l
+}
+
+// widths are the columns of q, k and v inside qkv.
+func (l *Attention) widths() (wq, wk, wv int) {
+	a, s := l.cfg.Arch, l.shape
+	return s.Heads * a.Queries * s.D, s.Groups * a.Keys * s.D, s.Groups * s.DV
+}
+
+// split views the columns of a fused [N, q+k+v] tensor.
+func (l *Attention) split(t tensor.Tensor) (q, k, v tensor.Tensor) {
+	wq, wk, wv := l.widths()
+	return t.Columns(0, wq), t.Columns(wq, wq+wk), t.Columns(wq+wk, wq+wk+wv)
+}
+
+// rotated views the columns that RoPE turns: queries and keys lie side by side.
+func (l *Attention) rotated(t tensor.Tensor) tensor.Tensor {
+	wq, wk, _ := l.widths()
+	return t.Columns(0, wq+wk)
+}
+
+// Forward attends within the pass, or over the cache when the pass has slots.
+func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Tensor {
+	qkv := l.QKV.Forward(p, x)
+	l.cfg.Rope.Rotate(p, l.rotated(qkv), false)
+	q, k, v := l.split(qkv)
+	s := l.shape
+	s.B, s.T = p.B, p.T
+	var heads tensor.Tensor
+	if p.Slot.Ok() {
+		p.Dev.CacheWrite(c, k, v, p.Slot, p.Pos)
+		heads = l.mix.cached(p, s, x, q, c)
+	} else {
+		heads = l.mix.forward(p, s, x, q, k, v)
+	}
+	l.x, l.qkv, l.heads = x, qkv, heads
+	if p.Probe != nil {
+		p.Probe.Attention(l.view(p, s, q, k))
+	}
+	return l.Out.Forward(p, heads)
+}
+
+// Backward sets dx from dy.
+func (l *Attention) Backward(p *Pass, dx, dy tensor.Tensor) {
+	dheads := p.act(l.heads.Rows, l.heads.Cols)
+	l.Out.Backward(p, dheads, dy, l.heads, false)
+	dqkv := p.act(l.qkv.Rows, l.qkv.Cols)
+	dq, dk, dv := l.split(dqkv)
+	l.mix.backward(p, dheads, dq, dk, dv)
+	l.cfg.Rope.Rotate(p, l.rotated(dqkv), true)
+	l.QKV.Backward(p, dx, dqkv, l.x, false)
+	l.mix.tail(p, dx, l.x)
+}
+
+// CacheWidths are the columns of one position's keys and values in a cache.
+func (l *Attention) CacheWidths() (k, v int) {
+	_, wk, wv := l.widths()
+	return wk, wv
+}
+
+// MeanLambda is the mean λ of the last Forward; ok is false for an architecture without one.
+func (l *Attention) MeanLambda(d device.Device, rows int, buf []float32) (mean float64, ok bool) {
+	lam, sum := l.mix.lambda()
+	if !sum.Ok() {
+		return 0, false
+	}
+	device.ReadFloats(d, buf[:sum.Cols], sum)
+	for _, x := range buf[:sum.Cols] {
+		mean += float64(x)
+	}
+	if lam.Len() > 1 {
+		mean /= float64(rows * sum.Cols)
+	}
+	return mean, true
+}
+
+// norm is the device's view of the configured head norm, scale being its constant factor.
+func (c *AttnConfig) norm(w *Param, scale float64) device.HeadNorm {
+	n := device.HeadNorm{On: c.HeadNorm != HeadNormOff, Eps: c.HeadNormEps, Scale: scale}
+	if w != nil {
+		n.Weight = w.W
+	}
+	return n
+}
+
+// normGain declares the head norm's weight where the mode has one.
+func (c *AttnConfig) normGain(ps *ParamSet) *Param {
+	if c.HeadNorm != HeadNormAffine {
+		return nil
+	}
+	return ps.Add(Param{Name: "head_norm.weight", Kind: Gain, Rows: 1, Cols: c.Arch.Values * c.HeadDim, Const: 1})
+}

@@ -1,0 +1,99 @@
+package layer
+
+import (
+	"math"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// diffArch is the Differential Transformer of the paper: two query and two key heads per pair, values twice as wide.
+var diffArch = Arch{
+	Name: "diff", Doc: "differential attention, A1 − λA2 with one λ per layer and a norm per head (DIFF V1)",
+	Queries: 2, Keys: 2, Values: 2, HeadNorm: HeadNormAffine,
+	make: func(ps *ParamSet, c *AttnConfig) mixer { return newDiff(ps, c) },
+}
+
+// LambdaSchedule is λ_init of a layer counted from 0: 0.8 − 0.6·exp(−0.3·layer).
+func LambdaSchedule(layer int) float64 { return 0.8 - 0.6*math.Exp(-0.3*float64(layer)) }
+
+// diff is head_h = (1−λ_init)·RMSNorm((A1 − λA2)·V), A_i = softmax(Q_iK_iᵀ/√D), with
+//
+//	λ = exp(λq1·λk1) − exp(λq2·λk2) + λ_init
+//
+// one scalar for the layer. The factor is the constant 1−λ_init, not the learned λ.
+type diff struct {
+	cfg            *AttnConfig
+	gain           *Param
+	q1, k1, q2, k2 *Param
+	lam            tensor.Tensor // [1,1]: outlives the pass, so that metrics may read it
+	arg            device.DiffAttn
+	grad           device.DiffAttnGrad
+}
+
+func newDiff(ps *ParamSet, c *AttnConfig) *diff {
+	vec := func(name string) *Param {
+		return ps.Add(Param{Name: name, Kind: LambdaKind, Rows: 1, Cols: c.HeadDim, Std: c.LambdaStd})
+	}
+	return &diff{cfg: c, q1: vec("lambda_q1"), k1: vec("lambda_k1"), q2: vec("lambda_q2"), k2: vec("lambda_k2"), gain: c.normGain(ps)}
+}
+
+// setLambda evaluates λ on the device, into memory that stays.
+func (l *diff) setLambda(p *Pass) {
+	if !l.lam.Ok() {
+		l.lam = device.Empty(p.Dev, p.Dev.Types().Stat, 1, 1)
+	}
+	p.Dev.Lambda(l.lam, device.LambdaVecs{Q1: l.q1.W, K1: l.k1.W, Q2: l.q2.W, K2: l.k2.W}, l.cfg.LambdaInit)
+}
+
+func (l *diff) bind(p *Pass, s device.AttnShape, q tensor.Tensor) {
+	l.setLambda(p)
+	bindDiff(p, &l.arg, s, l.cfg, q, l.lam, l.cfg.norm(l.gain, 1-l.cfg.LambdaInit))
+}
+
+func (l *diff) forward(p *Pass, s device.AttnShape, _, q, k, v tensor.Tensor) tensor.Tensor {
+	l.bind(p, s, q)
+	return forwardDiff(p, &l.arg, k, v)
+}
+
+func (l *diff) cached(p *Pass, s device.AttnShape, _, q tensor.Tensor, c *device.Cache) tensor.Tensor {
+	l.bind(p, s, q)
+	p.Dev.DiffAttentionCached(&l.arg, c, p.Slot, p.Pos)
+	return l.arg.Out
+}
+
+func (l *diff) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
+	dlam := p.stat(dout.Rows, l.cfg.Heads)
+	l.grad = device.DiffAttnGrad{DOut: dout, DQ: dq, DK: dk, DV: dv, DLam: dlam}
+	if l.gain != nil {
+		l.grad.DNorm = l.gain.G
+	}
+	p.Dev.DiffAttentionBackward(&l.arg, &l.grad)
+	p.Dev.LambdaBackward(
+		device.LambdaVecs{Q1: l.q1.G, K1: l.k1.G, Q2: l.q2.G, K2: l.k2.G}, dlam,
+		device.LambdaVecs{Q1: l.q1.W, K1: l.k1.W, Q2: l.q2.W, K2: l.k2.W})
+}
+
+func (l *diff) tail(*Pass, tensor.Tensor, tensor.Tensor) {}
+
+func (l *diff) lambda() (lam, sum tensor.Tensor) { return l.lam, l.lam }
+
+// bindDiff fills what forward and cached share.
+func bindDiff(p *Pass, a *device.DiffAttn, s device.AttnShape, c *AttnConfig, q, lam tensor.Tensor, n device.HeadNorm) {
+	*a = device.DiffAttn{AttnShape: s, Keys: c.Arch.Keys, Norm: n, Q: q, Lam: lam}
+	a.Out = p.act(q.Rows, s.Heads*s.DV)
+}
+
+// forwardDiff runs the op over the pass with all that a backward pass needs.
+func forwardDiff(p *Pass, a *device.DiffAttn, k, v tensor.Tensor) tensor.Tensor {
+	n, w := a.Q.Rows, a.Heads*a.DV
+	a.K, a.V, a.Start = k, v, p.Start
+	a.Out2 = p.act(n, w)
+	a.LSE = p.stat(n, 2*a.Heads)
+	if a.Norm.On {
+		a.Raw = p.act(n, w)
+		a.Rstd = p.stat(n, a.Heads)
+	}
+	p.Dev.DiffAttention(a)
+	return a.Out
+}

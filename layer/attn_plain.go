@@ -1,0 +1,56 @@
+package layer
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// plainArch is the baseline: one softmax map per head, Llama's grouped-query attention.
+var plainArch = Arch{
+	Name: "transformer", Doc: "softmax attention, one map per head (the baseline)",
+	Queries: 1, Keys: 1, Values: 1, HeadNorm: HeadNormOff,
+	make: func(ps *ParamSet, c *AttnConfig) mixer { return &plain{cfg: c, gain: c.normGain(ps)} },
+}
+
+// plain is head_h = HeadNorm(softmax(QKᵀ/√D)·V); the norm is off but in ablations.
+type plain struct {
+	cfg  *AttnConfig
+	gain *Param
+	arg  device.Attn
+	grad device.AttnGrad
+}
+
+func (l *plain) bind(p *Pass, s device.AttnShape, q tensor.Tensor) {
+	l.arg = device.Attn{AttnShape: s, Norm: l.cfg.norm(l.gain, 1), Q: q}
+	l.arg.Out = p.act(q.Rows, s.Heads*s.DV)
+}
+
+func (l *plain) forward(p *Pass, s device.AttnShape, _, q, k, v tensor.Tensor) tensor.Tensor {
+	l.bind(p, s, q)
+	l.arg.K, l.arg.V, l.arg.Start = k, v, p.Start
+	l.arg.LSE = p.stat(q.Rows, s.Heads)
+	if l.arg.Norm.On {
+		l.arg.Raw = p.act(q.Rows, s.Heads*s.DV)
+		l.arg.Rstd = p.stat(q.Rows, s.Heads)
+	}
+	p.Dev.Attention(&l.arg)
+	return l.arg.Out
+}
+
+func (l *plain) cached(p *Pass, s device.AttnShape, _, q tensor.Tensor, c *device.Cache) tensor.Tensor {
+	l.bind(p, s, q)
+	p.Dev.AttentionCached(&l.arg, c, p.Slot, p.Pos)
+	return l.arg.Out
+}
+
+func (l *plain) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
+	l.grad = device.AttnGrad{DOut: dout, DQ: dq, DK: dk, DV: dv}
+	if l.gain != nil {
+		l.grad.DNorm = l.gain.G
+	}
+	p.Dev.AttentionBackward(&l.arg, &l.grad)
+}
+
+func (l *plain) tail(*Pass, tensor.Tensor, tensor.Tensor) {}
+
+func (l *plain) lambda() (lam, sum tensor.Tensor) { return }

@@ -1,0 +1,47 @@
+package layer
+
+import (
+	"math"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Linear is y = x·Wᵀ (+ b): x [N,in], W [out,in], y [N,out].
+type Linear struct {
+	W, B *Param // B is nil without a bias
+}
+
+// NewLinear declares a linear layer whose weights start with the deviation of a uniform fan-in init,
+// 1/√(3·in), times gain.
+func NewLinear(ps *ParamSet, name string, in, out int, gain float64, bias bool) *Linear {
+	l := &Linear{W: ps.Add(Param{Name: name + ".weight", Kind: Matrix, Rows: out, Cols: in, Std: gain / math.Sqrt(3*float64(in))})}
+	if bias {
+		l.B = ps.Add(Param{Name: name + ".bias", Kind: Bias, Rows: 1, Cols: out})
+	}
+	return l
+}
+
+// Forward pushes y in the activations' dtype.
+func (l *Linear) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
+	y := p.act(x.Rows, l.W.Rows)
+	l.Into(p, y, x)
+	return y
+}
+
+// Into computes y = x·Wᵀ (+ b) into a given tensor of any float dtype.
+func (l *Linear) Into(p *Pass, y, x tensor.Tensor) {
+	p.Dev.MatMul(y, x, l.W.W, device.MatMul{TransB: true})
+	if l.B != nil {
+		p.Dev.AddBias(y, l.B.W)
+	}
+}
+
+// Backward adds dyᵀ·x to W's gradient and sets dx = dy·W, or adds to dx when add is set.
+func (l *Linear) Backward(p *Pass, dx, dy, x tensor.Tensor, add bool) {
+	p.Dev.MatMul(l.W.G, dy, x, device.MatMul{TransA: true, Accumulate: true})
+	if l.B != nil {
+		p.Dev.BiasBackward(l.B.G, dy)
+	}
+	p.Dev.MatMul(dx, dy, l.W.W, device.MatMul{Accumulate: add})
+}

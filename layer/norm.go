@@ -1,0 +1,37 @@
+package layer
+
+import "antiphase/tensor"
+
+// Norm adds a branch to the residual stream and normalises the sum: s = x + delta, y = s/rms(s)·w.
+type Norm struct {
+	W   *Param // [1,C]
+	Eps float64
+
+	s, rstd tensor.Tensor // kept for Backward
+}
+
+// NewNorm declares a norm of width dim with gain 1.
+func NewNorm(ps *ParamSet, name string, dim int, eps float64) *Norm {
+	return &Norm{W: ps.Add(Param{Name: name + ".weight", Kind: Gain, Rows: 1, Cols: dim, Const: 1}), Eps: eps}
+}
+
+// Forward pushes s and y. Without a delta (the first norm) s is x itself.
+func (l *Norm) Forward(p *Pass, x, delta tensor.Tensor) (s, y tensor.Tensor) {
+	var sum tensor.Tensor
+	s = x
+	if delta.Ok() {
+		sum = p.act(x.Rows, x.Cols)
+		s = sum
+	}
+	y = p.act(x.Rows, x.Cols)
+	rstd := p.stat(1, x.Rows)
+	p.Dev.RMSNorm(y, rstd, sum, x, delta, l.W.W, l.Eps)
+	l.s, l.rstd = s, rstd
+	return s, y
+}
+
+// Backward adds the norm's share to ds, which already holds the gradient that flows past the norm along
+// the residual stream. ds is then the gradient of x and of delta alike.
+func (l *Norm) Backward(p *Pass, ds, dy tensor.Tensor) {
+	p.Dev.RMSNormBackward(ds, l.W.G, dy, l.s, l.W.W, l.rstd)
+}

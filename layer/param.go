@@ -1,0 +1,193 @@
+package layer
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Kind decides a parameter's dtype and whether weight decay may touch it.
+type Kind uint8
+
+// Matrices decay; embeddings by choice; gains (norm weights), biases and λ never do. Gains, biases and λ are Stat.
+const (
+	Matrix Kind = iota
+	Embedding
+	Gain
+	Bias
+	LambdaKind
+)
+
+// Param is one named weight with its gradient. Vectors are [1, Cols].
+type Param struct {
+	Name       string
+	Kind       Kind
+	Rows, Cols int
+	Std        float64 // initial values: normal with this deviation,
+	Const      float64 // around this mean
+	W, Master  tensor.Tensor
+	G          tensor.Tensor
+}
+
+// Shape is the shape as files state it: vectors have one dimension.
+func (p *Param) Shape() []int {
+	if p.Kind == Gain || p.Kind == Bias || p.Kind == LambdaKind {
+		return []int{p.Cols}
+	}
+	return []int{p.Rows, p.Cols}
+}
+
+// Full is the most exact copy of the values: the master where there is one.
+func (p *Param) Full() tensor.Tensor {
+	if p.Master.Ok() {
+		return p.Master
+	}
+	return p.W
+}
+
+// Group is a run of parameters that share dtype and decay, flat in memory, so that the optimiser
+// updates it in one launch.
+type Group struct {
+	Decay        bool
+	Params       []*Param
+	W, Master, G tensor.Tensor // [1, n]
+}
+
+// ParamSet is the parameter table: declared by constructors in order, then given memory all at once.
+type ParamSet struct {
+	List   []*Param
+	Groups []*Group
+	prefix string
+	byName map[string]*Param
+}
+
+// NewParamSet makes an empty table.
+func NewParamSet() *ParamSet { return &ParamSet{byName: map[string]*Param{}} }
+
+// Under gives names a prefix while f declares parameters.
+func (s *ParamSet) Under(prefix string, f func()) {
+	old := s.prefix
+	s.prefix += prefix + "."
+	f()
+	s.prefix = old
+}
+
+// Add declares a parameter.
+func (s *ParamSet) Add(p Param) *Param {
+	p.Name = s.prefix + p.Name
+	if s.byName[p.Name] != nil {
+		panic("layer: parameter declared twice: " + p.Name)
+	}
+	q := &p
+	s.List = append(s.List, q)
+	s.byName[q.Name] = q
+	return q
+}
+
+// Lookup finds a parameter by its full name.
+func (s *ParamSet) Lookup(name string) *Param { return s.byName[name] }
+
+// Count is the number of scalars.
+func (s *ParamSet) Count() int {
+	n := 0
+	for _, p := range s.List {
+		n += p.Rows * p.Cols
+	}
+	return n
+}
+
+// Memory says what Alloc is to provide besides the weights themselves.
+type Memory struct {
+	Train           bool // gradients, and master weights where Act is not Stat
+	Master          bool // master weights even where Act is Stat (weights rounded to bf16 values)
+	DecayEmbeddings bool
+}
+
+// Alloc gives every parameter its place in flat buffers on d.
+func (s *ParamSet) Alloc(d device.Device, m Memory) {
+	types := d.Types()
+	s.Groups = nil
+	for _, k := range []struct{ decay, stat bool }{{true, false}, {false, false}, {false, true}} {
+		g := &Group{Decay: k.decay}
+		n := 0
+		for _, p := range s.List {
+			stat := p.Kind > Embedding
+			decay := p.Kind == Matrix || p.Kind == Embedding && m.DecayEmbeddings
+			if stat == k.stat && decay == k.decay {
+				g.Params = append(g.Params, p)
+				n += padded(p)
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		dtype := types.Act
+		if k.stat {
+			dtype = types.Stat
+		}
+		g.W = device.Empty(d, dtype, 1, n)
+		if m.Train {
+			g.G = device.Empty(d, types.Stat, 1, n)
+		}
+		if m.Train && (m.Master && !k.stat || dtype != types.Stat) {
+			g.Master = device.Empty(d, types.Stat, 1, n)
+		}
+		s.Groups = append(s.Groups, g)
+	}
+	for _, g := range s.Groups {
+		g.place()
+	}
+}
+
+// padded rounds a parameter's room up so that each starts on its own cache line, whatever its dtype.
+func padded(p *Param) int { return (p.Rows*p.Cols + 127) / 128 * 128 }
+
+func (g *Group) place() {
+	at := 0
+	for _, p := range g.Params {
+		p.W = g.W.Slice(at, p.Rows, p.Cols)
+		if g.G.Ok() {
+			p.G = g.G.Slice(at, p.Rows, p.Cols)
+		}
+		if g.Master.Ok() {
+			p.Master = g.Master.Slice(at, p.Rows, p.Cols)
+		}
+		at += padded(p)
+	}
+}
+
+// Init draws every parameter from its own stream of the seed, keyed by name: two models of one seed
+// start equal wherever their parameters have the same name and shape.
+func (s *ParamSet) Init(d device.Device, seed uint64) {
+	for _, p := range s.List {
+		h := fnv.New64a()
+		fmt.Fprint(h, p.Name)
+		r := rand.New(rand.NewPCG(seed, h.Sum64()))
+		x := make([]float32, p.Rows*p.Cols)
+		for i := range x {
+			x[i] = float32(p.Const)
+			if p.Std > 0 {
+				x[i] += float32(p.Std * r.NormFloat64())
+			}
+		}
+		s.Set(d, p, x)
+	}
+}
+
+// Set gives p new values, master and working copy alike.
+func (s *ParamSet) Set(d device.Device, p *Param, x []float32) {
+	if p.Master.Ok() {
+		device.WriteFloats(d, p.Master, x)
+	}
+	device.WriteFloats(d, p.W, x)
+}
+
+// ZeroGrad clears all gradients.
+func (s *ParamSet) ZeroGrad(d device.Device) {
+	for _, g := range s.Groups {
+		d.Zero(g.G)
+	}
+}

@@ -1,0 +1,41 @@
+// Package layer holds the parts of the network as explicit forward/backward pairs.
+//
+// There is no tape: a layer's Forward keeps in the layer what its Backward will need, and Backward runs in
+// reverse order by hand. Activations live on the arena's stack, which the model releases block by block.
+// The attention spine (attn.go) is shared; an architecture is one file beside it (attn_plain.go,
+// attn_diff.go, attn_diff2.go) and one line in its table.
+//
+// A file reads in this order: the type with its equation, constructor, Forward, Backward.
+// Shapes follow the device package's legend; gradients are named with a d in front.
+package layer
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Pass is one trip of N rows through the network.
+type Pass struct {
+	Dev   device.Device
+	Arena *tensor.Arena
+
+	B, T  int           // N = B·T rows; in a cached pass B = N and T = 1
+	Pos   tensor.Tensor // I32 [1,N]: position of each row, for RoPE and the cache
+	Start tensor.Tensor // I32 [1,N]: first row of each row's document, or absent
+	Slot  tensor.Tensor // I32 [1,N]: cache slot of each row; present makes this a cached pass
+
+	Train bool  // keep what Backward needs
+	Probe Probe // looks inside; nil in ordinary passes
+}
+
+// N is the number of rows.
+func (p *Pass) N() int { return p.B * p.T }
+
+// act pushes an activation, stat a statistic.
+func (p *Pass) act(rows, cols int) tensor.Tensor {
+	return p.Arena.New(p.Dev.Types().Act, rows, cols)
+}
+
+func (p *Pass) stat(rows, cols int) tensor.Tensor {
+	return p.Arena.New(p.Dev.Types().Stat, rows, cols)
+}

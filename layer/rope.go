@@ -1,0 +1,47 @@
+package layer
+
+import (
+	"math"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Rope is the rotary embedding of one model: a table of cosines and sines by position, shared by all layers.
+type Rope struct {
+	Interleaved bool
+	dim         int
+	table       tensor.Tensor // Stat [positions, dim]: cos of dim/2 angles, then their sines
+}
+
+// Frequencies are the angles per position of the classic schedule: θ^(−2j/dim), j < dim/2.
+func Frequencies(dim int, theta float64) []float64 {
+	f := make([]float64, dim/2)
+	for j := range f {
+		f[j] = math.Pow(theta, -2*float64(j)/float64(dim))
+	}
+	return f
+}
+
+// NewRope tabulates positions × freq on the device, each value times scale (1 but for schemes that
+// stretch the attention's temperature).
+func NewRope(d device.Device, freq []float64, positions int, scale float64, interleaved bool) *Rope {
+	half := len(freq)
+	host := make([]float64, positions*2*half)
+	for p := range positions {
+		row := host[p*2*half:][:2*half]
+		for j, f := range freq {
+			sin, cos := math.Sincos(float64(p) * f)
+			row[j], row[half+j] = scale*cos, scale*sin
+		}
+	}
+	r := &Rope{Interleaved: interleaved, dim: 2 * half}
+	r.table = device.Empty(d, d.Types().Stat, positions, 2*half)
+	device.WriteFloats(d, r.table, host)
+	return r
+}
+
+// Rotate turns every head of x [N, heads·dim] by its row's position; inverse turns it back.
+func (r *Rope) Rotate(p *Pass, x tensor.Tensor, inverse bool) {
+	p.Dev.Rope(x, r.table, p.Pos, device.Rope{Heads: x.Cols / r.dim, Dim: r.dim, Interleaved: r.Interleaved, Inverse: inverse})
+}

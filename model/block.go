@@ -1,0 +1,52 @@
+package model
+
+import (
+	"strconv"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// Block is one layer of the network: y = x + attn(norm(x)), x' = y + mlp(norm(y)).
+//
+// The adds are fused into the norms: a block takes the residual stream x and the branch delta that is still to
+// be added to it, and hands on the same pair.
+type Block struct {
+	Norm1 *layer.Norm
+	Attn  *layer.Attention
+	Norm2 *layer.Norm
+	MLP   *layer.MLP
+}
+
+func newBlock(ps *layer.ParamSet, c Config, l int, rope *layer.Rope) *Block {
+	b := &Block{}
+	a, _ := c.attn(l) // the configuration was checked
+	a.Rope = rope
+	ps.Under("layers."+strconv.Itoa(l), func() {
+		b.Norm1 = layer.NewNorm(ps, "norm1", c.Dim, c.NormEps)
+		ps.Under("attn", func() { b.Attn = layer.NewAttention(ps, a) })
+		b.Norm2 = layer.NewNorm(ps, "norm2", c.Dim, c.NormEps)
+		ps.Under("mlp", func() { b.MLP = layer.NewMLP(ps, c.Dim, c.FFN, c.residualGain()) })
+	})
+	return b
+}
+
+// Forward returns the residual stream before the last add, and the branch to add.
+func (b *Block) Forward(p *layer.Pass, x, delta tensor.Tensor, c *device.Cache) (tensor.Tensor, tensor.Tensor) {
+	x, h := b.Norm1.Forward(p, x, delta)
+	x, h = b.Norm2.Forward(p, x, b.Attn.Forward(p, h, c))
+	return x, b.MLP.Forward(p, h)
+}
+
+// Backward carries dx, the gradient of the residual stream behind the block, to the one before it, in place.
+// Each branch reads dx before its norm adds to it, and the stream passes by unchanged.
+func (b *Block) Backward(p *layer.Pass, dx tensor.Tensor) {
+	m := p.Arena.Mark()
+	dh := p.Arena.New(dx.Type, dx.Rows, dx.Cols)
+	b.MLP.Backward(p, dh, dx)
+	b.Norm2.Backward(p, dx, dh)
+	b.Attn.Backward(p, dh, dx)
+	b.Norm1.Backward(p, dx, dh)
+	p.Arena.Release(m)
+}

@@ -1,0 +1,136 @@
+// Package model is the network as a whole: configuration, parameter table, blocks, and the passes over them.
+//
+// New builds the structure and its memory on a device; Backprop runs a training micro-batch and adds to the
+// gradients; Score gives the loss of every token; Step decodes rows against a paged KV cache. Whatever differs
+// between Transformer, DIFF and DIFF V2 is behind the layer package's attention spine: nothing here asks
+// which architecture it is.
+package model
+
+import (
+	"fmt"
+
+	"antiphase/layer"
+)
+
+// Config is a model's architecture. Zero values of optional fields are filled by Complete.
+type Config struct {
+	Arch     string `json:"arch" doc:"transformer, diff or diff2"`
+	Vocab    int    `json:"vocab" doc:"number of token ids"`
+	Context  int    `json:"context" doc:"longest sequence, in tokens"`
+	Layers   int    `json:"layers" doc:"number of blocks"`
+	Dim      int    `json:"dim" doc:"model width"`
+	Heads    int    `json:"heads" doc:"output heads; for diff and diff2 the pairs"`
+	KVHeads  int    `json:"kv_heads" doc:"key/value groups; default heads"`
+	HeadDim  int    `json:"head_dim" doc:"width of one query or key head"`
+	FFN      int    `json:"ffn" doc:"inner width of the MLP; default 8/3 of dim, rounded up to 32"`
+	TieEmbed bool   `json:"tie_embeddings" doc:"output projection is the embedding table"`
+	Bias     bool   `json:"attention_bias" doc:"biases on the attention's projections"`
+
+	RopeTheta       float64      `json:"rope_theta" doc:"base of the rotary frequencies; default 10000"`
+	RopeInterleaved bool         `json:"rope_interleaved" doc:"rotate neighbours (released code) instead of halves (Llama)"`
+	RopeScaling     *RopeScaling `json:"rope_scaling,omitempty"`
+	NormEps         float64      `json:"norm_eps" doc:"epsilon of the block norms; default 1e-5"`
+
+	HeadNorm     layer.HeadNormMode `json:"head_norm" doc:"norm over each head's output: off, plain or affine"`
+	HeadNormEps  float64            `json:"head_norm_eps" doc:"its epsilon; default 1e-5"`
+	LambdaInit   string             `json:"lambda_init" doc:"schedule (0.8 - 0.6 exp(-0.3 layer)) or constant"`
+	LambdaConst  float64            `json:"lambda_const" doc:"lambda_init of every layer when constant"`
+	LambdaStd    float64            `json:"lambda_std" doc:"deviation of the initial lambda vectors; default 0.1"`
+	InitResidual bool               `json:"init_residual" doc:"shrink initial output projections by 1/sqrt(2 layers)"`
+}
+
+// RopeScaling stretches rotary positions beyond the trained context; see rope.go for the types.
+type RopeScaling struct {
+	Type            string  `json:"type"`
+	Factor          float64 `json:"factor,omitempty"`
+	LowFreqFactor   float64 `json:"low_freq_factor,omitempty"`
+	HighFreqFactor  float64 `json:"high_freq_factor,omitempty"`
+	OriginalContext int     `json:"original_context,omitempty"`
+	BetaFast        float64 `json:"beta_fast,omitempty"`
+	BetaSlow        float64 `json:"beta_slow,omitempty"`
+	AttentionFactor float64 `json:"attention_factor,omitempty"`
+	MScale          float64 `json:"mscale,omitempty"`
+	MScaleAllDim    float64 `json:"mscale_all_dim,omitempty"`
+	Truncate        *bool   `json:"truncate,omitempty"`
+}
+
+// Values of LambdaInit.
+const (
+	LambdaSchedule = "schedule"
+	LambdaConstant = "constant"
+)
+
+// Complete fills the fields left out with their defaults and checks the result.
+func (c Config) Complete() (Config, error) {
+	set(&c.KVHeads, c.Heads)
+	set(&c.FFN, (c.Dim*8/3+31)/32*32)
+	set(&c.RopeTheta, 10000)
+	set(&c.NormEps, 1e-5)
+	set(&c.HeadNormEps, 1e-5)
+	set(&c.LambdaInit, LambdaSchedule)
+	set(&c.LambdaStd, 0.1)
+	if a, err := layer.LookupArch(c.Arch); err == nil {
+		set(&c.HeadNorm, a.HeadNorm)
+	}
+	return c, c.Check()
+}
+
+func set[T comparable](p *T, def T) {
+	var zero T
+	if *p == zero {
+		*p = def
+	}
+}
+
+// Check says what is wrong, naming the field and what would be right.
+func (c Config) Check() error {
+	for _, f := range []struct {
+		name string
+		v    int
+	}{{"vocab", c.Vocab}, {"context", c.Context}, {"layers", c.Layers}, {"ffn", c.FFN}} {
+		if f.v <= 0 {
+			return fmt.Errorf("%s: is %d, must be positive", f.name, f.v)
+		}
+	}
+	const most = 1 << 31
+	for _, f := range []struct {
+		name string
+		a, b int
+	}{{"vocab × dim", c.Vocab, c.Dim}, {"ffn × dim", c.FFN, c.Dim}, {"heads × head_dim", c.Heads, c.HeadDim}, {"context × dim", c.Context, c.Dim}} {
+		if f.a > most || f.b > most || f.a*f.b > 1<<40 {
+			return fmt.Errorf("%s: %d × %d is beyond any memory", f.name, f.a, f.b)
+		}
+	}
+	if c.RopeTheta <= 0 || c.NormEps < 0 || c.HeadNormEps < 0 || c.LambdaStd < 0 {
+		return fmt.Errorf("rope_theta = %g must be positive; norm_eps = %g, head_norm_eps = %g, lambda_std = %g not negative",
+			c.RopeTheta, c.NormEps, c.HeadNormEps, c.LambdaStd)
+	}
+	if c.LambdaInit != LambdaSchedule && c.LambdaInit != LambdaConstant {
+		return fmt.Errorf("lambda_init: is %q, must be %q or %q", c.LambdaInit, LambdaSchedule, LambdaConstant)
+	}
+	if _, _, err := c.frequencies(); err != nil {
+		return err
+	}
+	a, err := c.attn(0)
+	if err != nil {
+		return err
+	}
+	return a.Check()
+}
+
+// attn is the configuration of one attention layer.
+func (c Config) attn(l int) (layer.AttnConfig, error) {
+	arch, err := layer.LookupArch(c.Arch)
+	return layer.AttnConfig{
+		Arch: arch, Layer: l, Dim: c.Dim, Heads: c.Heads, Groups: c.KVHeads, HeadDim: c.HeadDim, Bias: c.Bias,
+		HeadNorm: c.HeadNorm, HeadNormEps: c.HeadNormEps,
+		LambdaInit: c.lambdaInit(l), LambdaStd: c.LambdaStd, OutGain: c.residualGain(),
+	}, err
+}
+
+func (c Config) lambdaInit(l int) float64 {
+	if c.LambdaInit == LambdaConstant {
+		return c.LambdaConst
+	}
+	return layer.LambdaSchedule(l)
+}

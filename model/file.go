@@ -1,0 +1,60 @@
+package model
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"antiphase/device"
+	"antiphase/internal/safetensors"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// Entries lists tensors of the table for a safetensors file, each read from the device when it is written.
+// pick chooses what to store of a parameter: its values, or an optimiser's moment of it.
+func Entries(d device.Device, ps *layer.ParamSet, pick func(*layer.Param) tensor.Tensor) []safetensors.Entry {
+	var list []safetensors.Entry
+	for _, p := range ps.List {
+		list = append(list, safetensors.Entry{Name: p.Name, DType: "F32", Shape: p.Shape(), WriteTo: func(w io.Writer) error {
+			x := make([]float32, p.Rows*p.Cols)
+			device.ReadFloats(d, x, pick(p))
+			return safetensors.FromFloat32s(p.Name, "F32", p.Shape(), x).WriteTo(w)
+		}})
+	}
+	return list
+}
+
+// Save writes all weights as safetensors in float32, under the table's names.
+func (m *Model) Save(w io.Writer, meta map[string]string) error {
+	return safetensors.Write(w, Entries(m.dev, m.Params, (*layer.Param).Full), meta)
+}
+
+// Load reads weights that Save wrote. Every parameter must be there in its shape, and nothing else.
+func (m *Model) Load(f *safetensors.File) error {
+	return Restore(f, m.Params, func(p *layer.Param, x []float32) { m.Params.Set(m.dev, p, x) })
+}
+
+// Restore reads one tensor per parameter and hands it to set.
+func Restore(f *safetensors.File, ps *layer.ParamSet, set func(*layer.Param, []float32)) error {
+	for _, name := range f.Names() {
+		if ps.Lookup(name) == nil {
+			return fmt.Errorf("tensor %q is not a parameter of this model", name)
+		}
+	}
+	for _, p := range ps.List {
+		info, ok := f.Info(p.Name)
+		if !ok {
+			return fmt.Errorf("tensor %q is missing", p.Name)
+		}
+		if !slices.Equal(info.Shape, p.Shape()) {
+			return fmt.Errorf("tensor %q has shape %v, the model wants %v", p.Name, info.Shape, p.Shape())
+		}
+		x, err := f.Float32s(p.Name)
+		if err != nil {
+			return err
+		}
+		set(p, x)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// Model is a network with its memory on one device. It is used by one goroutine at a time.
+type Model struct {
+	Config Config
+	Params *layer.ParamSet
+
+	dev    device.Device
+	arena  *tensor.Arena
+	embed  *layer.Embed
+	blocks []*Block
+	norm   *layer.Norm
+	loss   *layer.Loss
+
+	pass   layer.Pass
+	feed   feed
+	losses tensor.Tensor // Stat [1,N] of the last pass
+	rows   int           // rows of the last pass, for MeanLambda
+	lamBuf []float32
+}
+
+// New builds a model of a complete configuration (see Config.Complete) on d. Weights are zero until Init or Load.
+func New(d device.Device, c Config, m layer.Memory) (*Model, error) {
+	if err := c.Check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	freq, factor, _ := c.frequencies()
+	rope := layer.NewRope(d, freq, c.Context, factor, c.RopeInterleaved)
+	mod := &Model{Config: c, Params: layer.NewParamSet(), dev: d, arena: tensor.NewArena(d), lamBuf: make([]float32, c.Heads)}
+	mod.declare(rope)
+	mod.Params.Alloc(d, m)
+	return mod, nil
+}
+
+// declare makes the layers, which enter their parameters into the table in order.
+func (m *Model) declare(rope *layer.Rope) {
+	c, ps := m.Config, m.Params
+	m.embed = layer.NewEmbed(ps, c.Vocab, c.Dim)
+	m.blocks = nil
+	for l := range c.Layers {
+		m.blocks = append(m.blocks, newBlock(ps, c, l, rope))
+	}
+	m.norm = layer.NewNorm(ps, "norm", c.Dim, c.NormEps)
+	w := m.embed.Table
+	if !c.TieEmbed {
+		w = ps.Add(layer.Param{Name: "head.weight", Kind: layer.Matrix, Rows: c.Vocab, Cols: c.Dim, Std: 1 / math.Sqrt(float64(c.Dim))})
+	}
+	m.loss = &layer.Loss{W: w}
+}
+
+// Table is the parameter table of a configuration, without memory.
+func Table(c Config) *layer.ParamSet {
+	m := &Model{Config: c, Params: layer.NewParamSet()}
+	m.declare(nil)
+	return m.Params
+}
+
+func (c Config) residualGain() float64 {
+	if c.InitResidual {
+		return 1 / math.Sqrt(2*float64(c.Layers))
+	}
+	return 1
+}
+
+// Device is where the model lives.
+func (m *Model) Device() device.Device { return m.dev }
+
+// Init draws fresh weights from a seed.
+func (m *Model) Init(seed uint64) { m.Params.Init(m.dev, seed) }
+
+// ActivationBytes is the most memory that passes have needed so far.
+func (m *Model) ActivationBytes() int { return m.arena.High() }
+
+// Lambdas appends the mean λ of every layer in the last pass; nothing for an architecture without λ.
+func (m *Model) Lambdas(dst []float64) []float64 {
+	for _, b := range m.blocks {
+		if x, ok := b.Attn.MeanLambda(m.dev, m.rows, m.lamBuf); ok {
+			dst = append(dst, x)
+		}
+	}
+	return dst
+}

@@ -1,0 +1,116 @@
+// Package optim updates a model's parameters: AdamW over the parameter table's flat groups, global-norm
+// clipping without a trip to the host, and learning-rate schedules.
+package optim
+
+import (
+	"fmt"
+	"math"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// Config is AdamW's part of a run.
+type Config struct {
+	LR        float64 `json:"lr" doc:"peak learning rate"`
+	Beta1     float64 `json:"beta1" doc:"decay of the first moment"`
+	Beta2     float64 `json:"beta2" doc:"decay of the second moment"`
+	Eps       float64 `json:"eps" doc:"added to the root of the second moment"`
+	Decay     float64 `json:"weight_decay" doc:"decoupled decay of matrices; norms, lambda and biases never decay"`
+	DecayEmb  bool    `json:"decay_embeddings" doc:"decay embeddings too"`
+	Clip      float64 `json:"clip" doc:"largest global gradient norm; 0 does not clip"`
+	Schedule  string  `json:"schedule" doc:"cosine, linear or constant after the warm-up"`
+	Warmup    int     `json:"warmup" doc:"steps of linear warm-up"`
+	FinalLR   float64 `json:"final_lr" doc:"learning rate at the last step, as a fraction of lr"`
+	RoundBF16 bool    `json:"bf16_weights" doc:"round weights to bfloat16 values after each step, keeping float32 masters"`
+}
+
+// Default is the paper's optimiser of the scaling runs, with an epsilon and a clip of our choice.
+func Default() Config {
+	return Config{LR: 1e-3, Beta1: 0.9, Beta2: 0.98, Eps: 1e-8, Decay: 0.05, Clip: 1, Schedule: "cosine", Warmup: 100, FinalLR: 0.1}
+}
+
+// Check names the field that is wrong and what would be right.
+func (c Config) Check() error {
+	in := func(name string, v, lo, hi float64) error {
+		if !(v >= lo && v < hi) {
+			return fmt.Errorf("%s: is %g, must be in [%g, %g)", name, v, lo, hi)
+		}
+		return nil
+	}
+	for _, err := range []error{
+		in("lr", c.LR, 0, 1e3), in("beta1", c.Beta1, 0, 1), in("beta2", c.Beta2, 0, 1), in("eps", c.Eps, 0, 1),
+		in("weight_decay", c.Decay, 0, 1e3), in("clip", c.Clip, 0, math.Inf(1)), in("final_lr", c.FinalLR, 0, 1.0001),
+		in("warmup", float64(c.Warmup), 0, math.Inf(1)),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if _, ok := schedules[c.Schedule]; !ok {
+		return fmt.Errorf("schedule: is %q, must be cosine, linear or constant", c.Schedule)
+	}
+	return nil
+}
+
+// AdamW holds the moments of one parameter table.
+type AdamW struct {
+	cfg    Config
+	dev    device.Device
+	groups []*layer.Group
+	m, v   []tensor.Tensor // flat, one per group
+	rate   tensor.Tensor   // Stat [1,3]
+	sq     tensor.Tensor   // Stat [1,1]: Σ g²
+	host   [3]float32
+	arg    device.AdamW
+}
+
+// New allocates zero moments for ps, which must have gradients.
+func New(d device.Device, ps *layer.ParamSet, c Config) *AdamW {
+	o := &AdamW{cfg: c, dev: d, groups: ps.Groups}
+	stat := d.Types().Stat
+	for _, g := range ps.Groups {
+		o.m = append(o.m, device.Empty(d, stat, 1, g.G.Cols))
+		o.v = append(o.v, device.Empty(d, stat, 1, g.G.Cols))
+	}
+	o.rate, o.sq = device.Empty(d, stat, 1, 3), device.Empty(d, stat, 1, 1)
+	return o
+}
+
+// Norm computes the global gradient norm on the device, for clipping and for Step's guard, and reads it.
+func (o *AdamW) Norm() float64 {
+	o.dev.Zero(o.sq)
+	for _, g := range o.groups {
+		o.dev.SumSquares(o.sq, g.G)
+	}
+	device.ReadFloats(o.dev, o.host[:1], o.sq)
+	return math.Sqrt(float64(o.host[0]))
+}
+
+// Step updates all parameters with the rate of step t ≥ 1, clipping by the norm that Norm computed last.
+// A non-finite norm leaves everything as it was.
+func (o *AdamW) Step(t int, lr float64) {
+	c := &o.cfg
+	o.host = [3]float32{float32(lr), float32(-math.Expm1(float64(t) * math.Log(c.Beta1))), float32(-math.Expm1(float64(t) * math.Log(c.Beta2)))}
+	device.WriteFloats(o.dev, o.rate, o.host[:])
+	for i, g := range o.groups {
+		o.arg = device.AdamW{W: g.W, Master: g.Master, M: o.m[i], V: o.v[i], G: g.G, Rate: o.rate, GradSq: o.sq,
+			Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, MaxNorm: c.Clip, RoundBF16: c.RoundBF16 && g.Master.Ok()}
+		if g.Decay {
+			o.arg.Decay = c.Decay
+		}
+		o.dev.AdamW(&o.arg)
+	}
+}
+
+// Moments are the flat moments of the group that holds p, cut to p.
+func (o *AdamW) Moments(p *layer.Param) (m, v tensor.Tensor) {
+	for i, g := range o.groups {
+		if p.G.Buf == g.G.Buf {
+			at := (p.G.Off - g.G.Off) / p.G.Type.Size()
+			return o.m[i].Slice(at, p.Rows, p.Cols), o.v[i].Slice(at, p.Rows, p.Cols)
+		}
+	}
+	panic("optim: parameter " + p.Name + " is in no group")
+}

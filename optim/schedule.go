@@ -1,0 +1,29 @@
+package optim
+
+import "math"
+
+// schedules map progress after the warm-up, 0…1, to a share of the way from the peak (1) to the final rate (0).
+var schedules = map[string]func(x float64) float64{
+	"constant": func(float64) float64 { return 1 },
+	"linear":   func(x float64) float64 { return 1 - x },
+	"cosine":   func(x float64) float64 { return 0.5 * (1 + math.Cos(math.Pi*x)) },
+}
+
+// Rate is the learning rate of step (counted from 0) of total: a linear warm-up to LR over Warmup steps,
+// then the schedule down to FinalLR·LR at the last step.
+func (c Config) Rate(step, total int) float64 {
+	if step < c.Warmup {
+		return c.LR * float64(step+1) / float64(c.Warmup)
+	}
+	x := 1.0
+	if total-1 > c.Warmup {
+		x = min(float64(step-c.Warmup)/float64(total-1-c.Warmup), 1)
+	} else if c.Schedule == "constant" || total <= c.Warmup {
+		x = 0
+	}
+	s := schedules[c.Schedule](x)
+	if c.Schedule == "constant" {
+		return c.LR
+	}
+	return c.LR * (c.FinalLR + (1-c.FinalLR)*s)
+}

@@ -1,0 +1,101 @@
+// Package recipe describes complete runs as values.
+//
+// A recipe function (Tiny, Small, …) returns a whole run: model, tokenizer, data, training, optimiser.
+// Set changes one field by its dotted path, Read and Write go through JSON (or YAML), and whatever a run resolved
+// to is written into its folder, where it is a recipe again. Pair gives two runs whose models have the same number
+// of parameters to within 1 %, on the same data, from the same seed: the only fair comparison.
+package recipe
+
+import (
+	"fmt"
+
+	"antiphase/model"
+	"antiphase/optim"
+)
+
+// Recipe is one run, complete.
+type Recipe struct {
+	Name      string       `json:"name" doc:"what to call the run"`
+	Model     model.Config `json:"model"`
+	Tokenizer Tokenizer    `json:"tokenizer"`
+	Data      Data         `json:"data"`
+	Train     Train        `json:"train"`
+	Optim     optim.Config `json:"optim"`
+}
+
+// Tokenizer says where ids come from.
+type Tokenizer struct {
+	Path  string `json:"path" doc:"a tokenizer.json to use; empty trains one on the data, \"bytes\" is the plain byte tokenizer"`
+	Vocab int    `json:"vocab" doc:"size of the tokenizer to train"`
+	Docs  int    `json:"docs" doc:"documents to train it on; 0 takes all"`
+}
+
+// Data says what is read.
+type Data struct {
+	Sources   []string `json:"sources" doc:"files, folders, globs, synthetic[:options] or goroot"`
+	HeldOut   float64  `json:"held_out" doc:"share of documents kept for validation"`
+	MaxTokens int64    `json:"max_tokens" doc:"stop building after this many tokens; 0 takes all"`
+	Isolate   bool     `json:"isolate" doc:"packed documents do not attend to each other"`
+}
+
+// Train says how long, how much at once, and what is kept.
+type Train struct {
+	Seed        uint64 `json:"seed" doc:"decides weights and data order"`
+	Steps       int    `json:"steps" doc:"optimiser steps"`
+	Batch       int    `json:"batch" doc:"sequences per step"`
+	MicroBatch  int    `json:"micro_batch" doc:"sequences at a time; gradients add up; must divide batch"`
+	SeqLen      int    `json:"seq_len" doc:"tokens per sequence; at most model.context"`
+	LogEvery    int    `json:"log_every" doc:"steps between printed lines; every step goes to metrics.jsonl"`
+	EvalEvery   int    `json:"eval_every" doc:"steps between held-out losses; 0 only at the end"`
+	EvalBatches int    `json:"eval_batches" doc:"micro-batches per held-out loss"`
+	SaveEvery   int    `json:"save_every" doc:"steps between checkpoints; 0 only at the end"`
+	KeepLast    int    `json:"keep_last" doc:"checkpoints to keep"`
+	StrictSave  bool   `json:"strict_save" doc:"stop when a checkpoint cannot be written instead of trying again later"`
+}
+
+// Complete fills defaults and checks everything, naming the first field that is wrong by its path.
+func (r Recipe) Complete() (Recipe, error) {
+	if r.Tokenizer.Path == "bytes" {
+		r.Tokenizer.Vocab = 0
+	}
+	if r.Train.MicroBatch == 0 {
+		r.Train.MicroBatch = r.Train.Batch
+	}
+	var err error
+	if r.Model, err = r.Model.Complete(); err != nil {
+		return r, fmt.Errorf("model.%w", err)
+	}
+	if err := r.Optim.Check(); err != nil {
+		return r, fmt.Errorf("optim.%w", err)
+	}
+	return r, r.check()
+}
+
+func (r *Recipe) check() error {
+	t := r.Train
+	for _, f := range []struct {
+		name    string
+		v, from int
+	}{
+		{"steps", t.Steps, 1}, {"batch", t.Batch, 1}, {"micro_batch", t.MicroBatch, 1}, {"seq_len", t.SeqLen, 1},
+		{"log_every", t.LogEvery, 1}, {"eval_every", t.EvalEvery, 0}, {"eval_batches", t.EvalBatches, 0},
+		{"save_every", t.SaveEvery, 0}, {"keep_last", t.KeepLast, 1},
+	} {
+		if f.v < f.from {
+			return fmt.Errorf("train.%s: is %d, must be at least %d", f.name, f.v, f.from)
+		}
+	}
+	switch {
+	case t.Batch%t.MicroBatch != 0:
+		return fmt.Errorf("train.micro_batch: %d does not divide train.batch = %d", t.MicroBatch, t.Batch)
+	case t.SeqLen > r.Model.Context:
+		return fmt.Errorf("train.seq_len: is %d, model.context is %d", t.SeqLen, r.Model.Context)
+	case r.Data.HeldOut < 0 || r.Data.HeldOut >= 1:
+		return fmt.Errorf("data.held_out: is %g, must be in [0, 1)", r.Data.HeldOut)
+	case len(r.Data.Sources) == 0:
+		return fmt.Errorf("data.sources: is empty; name files, a folder, \"synthetic\" or \"goroot\"")
+	case r.Tokenizer.Path == "" && r.Tokenizer.Vocab < 257:
+		return fmt.Errorf("tokenizer.vocab: is %d, must be at least 257 (256 bytes and the end-of-text token)", r.Tokenizer.Vocab)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package recipe
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"antiphase/layer"
+	"antiphase/model"
+)
+
+// Every architecture of every size has the baseline's number of parameters to within 1 %.
+func TestPairsAreEqualInSize(t *testing.T) {
+	for _, s := range Sizes() {
+		base, err := s.Make("transformer")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := float64(model.Table(base.Model).Count())
+		for _, a := range layer.Archs() {
+			r, err := s.Make(a.Name)
+			if err != nil {
+				t.Fatalf("%s %s: %v", s.Name, a.Name, err)
+			}
+			got := float64(model.Table(r.Model).Count())
+			if s.Name != "nano" && math.Abs(got/want-1) >= 0.01 {
+				t.Errorf("%s: %s has %.0f parameters, the transformer %.0f (%+.2f %%)", s.Name, a.Name, got, want, 100*(got/want-1))
+			}
+		}
+	}
+}
+
+// The paper's sizes are reproduced: one embedding matrix, no norms, see the parameter accounting of the scaling figure.
+func TestPaperSizes(t *testing.T) {
+	for name, want := range map[string]float64{"830m": 0.8335, "1.4b": 1.4132, "2.8b": 2.7943} {
+		r, err := Named(name, "transformer")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, p := range model.Table(r.Model).List {
+			if p.Kind == layer.Matrix || p.Kind == layer.Embedding {
+				n += p.Rows * p.Cols
+			}
+		}
+		if got := float64(n) / 1e9; math.Abs(got-want) > 0.0001 {
+			t.Errorf("%s: %.4fB parameters, the paper plots %.4fB", name, got, want)
+		}
+	}
+}
+
+func TestJSONRoundTrip(t *testing.T) {
+	for _, s := range Sizes() {
+		for _, a := range layer.Archs() {
+			r, err := s.Make(a.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Model.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2}
+			r.Data.Sources = []string{"a,b.txt", "c"}
+			var back Recipe
+			if err := back.Parse(r.JSON()); err != nil {
+				t.Fatalf("%s %s: %v\n%s", s.Name, a.Name, err, r.JSON())
+			}
+			if d := cmp.Diff(r, back); d != "" {
+				t.Errorf("%s %s: %s", s.Name, a.Name, d)
+			}
+		}
+	}
+}
+
+func TestSet(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"train.steps=7", ""},
+		{"data.sources=a,b", ""},
+		{`data.sources=["x"]`, ""},
+		{"optim.lr=0.5", ""},
+		{"model.tie_embeddings=false", ""},
+		{"train.step=7", "train.steps"},
+		{"steps=7", "train.steps"},
+		{"model.head=7", "model.heads"},
+		{"train.steps=many", "whole number"},
+		{"optim.lr=x", "number"},
+		{"train.steps", "key=value"},
+	} {
+		r, err := Nano("diff")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = r.SetPair(c.in)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want one about %q", c.in, err, c.want)
+		}
+	}
+}
+
+func TestParseNamesLineAndNearestKey(t *testing.T) {
+	r, _ := Nano("diff")
+	err := r.Parse([]byte("train:\n  steps: 3\n  batchs: 4\n"))
+	if err == nil || !strings.Contains(err.Error(), "3:") || !strings.Contains(err.Error(), "train.batch") {
+		t.Fatalf("got %v", err)
+	}
+	if err := r.Parse([]byte("train:\n  steps: 3\nname: x\n")); err != nil || r.Train.Steps != 3 || r.Name != "x" {
+		t.Fatalf("yaml: %v, %+v", err, r.Train)
+	}
+}
+
+// Bad configurations name the field and what would be right.
+func TestComplete(t *testing.T) {
+	for _, c := range []struct{ set, want string }{
+		{"model.heads=0", "model.heads: is 0"},
+		{"model.kv_heads=3", "model.kv_heads: 3 does not divide"},
+		{"model.head_dim=7", "model.head_dim: is 7, must be even"},
+		{"model.layers=-1", "model.layers"},
+		{"model.vocab=0", "model.vocab"},
+		{"model.arch=difff", "arch"},
+		{"model.head_norm=rms", "model.head_norm"},
+		{"model.lambda_init=0.8", "model.lambda_init"},
+		{"train.micro_batch=3", "train.micro_batch: 3 does not divide"},
+		{"train.seq_len=100000", "train.seq_len"},
+		{"optim.beta1=1", "optim.beta1"},
+		{"optim.lr=NaN", "optim.lr"},
+		{"optim.schedule=step", "optim.schedule"},
+		{"data.held_out=1", "data.held_out"},
+		{"data.sources=[]", "data.sources"},
+	} {
+		r, _ := Nano("diff")
+		if err := r.SetPair(c.set); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Complete(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.set, err, c.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	r, _ := Nano("diff")
+	f.Add(r.JSON())
+	f.Add([]byte("train:\n  steps: 3\n"))
+	f.Add([]byte("model: {rope_scaling: {type: yarn, factor: 4}}"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, _ := Nano("diff")
+		if r.Parse(b) == nil {
+			_, _ = r.Complete()
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package recipe
+
+import (
+	"fmt"
+	"strings"
+
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/optim"
+)
+
+// Size is a named recipe function.
+type Size struct {
+	Name string
+	Doc  string
+	Make func(arch string) (Recipe, error)
+}
+
+// Sizes lists the recipes from small to large.
+func Sizes() []Size {
+	return []Size{
+		{"nano", "a few seconds, for tests", Nano},
+		{"tiny", "minutes on a laptop: the speedrun's pair", Tiny},
+		{"small", "20M parameters, hours on a CPU", Small},
+		{"160m", "12 × 768, one GPU", M160},
+		{"830m", "24 × 1536, the paper's smallest scaling model", M830},
+		{"1.4b", "24 × 2048, the paper's ablation model", B1},
+		{"2.8b", "32 × 2560, the paper's scaling model", B2},
+	}
+}
+
+// Named finds a recipe by size and architecture.
+func Named(size, arch string) (Recipe, error) {
+	var names []string
+	for _, s := range Sizes() {
+		if s.Name == size {
+			return s.Make(arch)
+		}
+		names = append(names, s.Name)
+	}
+	return Recipe{}, fmt.Errorf("size: %q is unknown; there are %s", size, strings.Join(names, ", "))
+}
+
+// Pair gives runs of two architectures that are equal in size, data, seed and all else.
+func Pair(size, a, b string) (Recipe, Recipe, error) {
+	ra, err := Named(size, a)
+	if err != nil {
+		return ra, ra, err
+	}
+	rb, err := Named(size, b)
+	return ra, rb, err
+}
+
+// shape is a size in the baseline's terms: heads counts the Transformer's.
+type shape struct{ layers, dim, heads, ffn, context, vocab int }
+
+// build turns a shape into an architecture of equal size: value heads that are wider than the baseline's are fewer in
+// the same measure, and parameters that the architecture has more of (DIFF V2's second queries) are taken from the MLP.
+func (s shape) build(arch string) (model.Config, error) {
+	a, err := layer.LookupArch(arch)
+	if err != nil {
+		return model.Config{}, fmt.Errorf("model.%w", err)
+	}
+	c := model.Config{Arch: arch, Vocab: s.vocab, Context: s.context, Layers: s.layers, Dim: s.dim,
+		Heads: s.heads / a.Values, HeadDim: s.dim / s.heads, FFN: s.ffn, TieEmbed: true, InitResidual: true, RopeInterleaved: true}
+	if c, err = c.Complete(); err != nil {
+		return c, fmt.Errorf("model.%w", err)
+	}
+	// What a width of the MLP costs in all layers, and how many widths the attention has over the baseline's 4·dim².
+	const step = 8
+	attn := a.Queries*c.Heads + a.Keys*c.KVHeads + a.Values*c.KVHeads + a.Values*c.Heads // in units of head_dim·dim
+	extra := attn*c.HeadDim*c.Dim - 4*c.Dim*c.Dim
+	c.FFN -= extra / (3 * c.Dim) / step * step
+	return c, nil
+}
+
+func (s shape) recipe(name, arch string, tr Train, lr float64) (Recipe, error) {
+	c, err := s.build(arch)
+	r := Recipe{
+		Name: name + "-" + arch, Model: c,
+		Tokenizer: Tokenizer{Vocab: s.vocab, Docs: 20000},
+		Data:      Data{Sources: []string{"synthetic"}, HeldOut: 0.02},
+		Train:     tr,
+		Optim:     optim.Default(),
+	}
+	r.Optim.LR = lr
+	return r, err
+}
+
+func training(steps, batch, micro, seq int) Train {
+	return Train{Seed: 1, Steps: steps, Batch: batch, MicroBatch: micro, SeqLen: seq,
+		LogEvery: 10, EvalEvery: 200, EvalBatches: 8, SaveEvery: 200, KeepLast: 2}
+}
+
+// Nano is a model of a few thousand parameters on bytes, for tests.
+func Nano(arch string) (Recipe, error) {
+	s := shape{layers: 2, dim: 32, heads: 4, ffn: 88, context: 64, vocab: 257}
+	r, err := s.recipe("nano", arch, training(20, 4, 4, 32), 3e-3)
+	r.Tokenizer = Tokenizer{Path: "bytes"}
+	r.Data.Sources = []string{"synthetic:docs=200"}
+	r.Optim.Warmup = 4
+	r.Train.EvalEvery, r.Train.SaveEvery = 0, 5
+	return r, err
+}
+
+// Tiny learns to retrieve in minutes on two cores.
+func Tiny(arch string) (Recipe, error) {
+	s := shape{layers: 4, dim: 128, heads: 8, ffn: 344, context: 512, vocab: 1024}
+	return s.recipe("tiny", arch, training(1000, 16, 16, 256), 3e-3)
+}
+
+// Small is the 20M model of the CPU benchmarks: 8 × 384.
+func Small(arch string) (Recipe, error) {
+	s := shape{layers: 8, dim: 384, heads: 6, ffn: 1024, context: 2048, vocab: 8192}
+	return s.recipe("small", arch, training(10000, 32, 8, 512), 1e-3)
+}
+
+// M160 is 12 × 768.
+func M160(arch string) (Recipe, error) {
+	s := shape{layers: 12, dim: 768, heads: 12, ffn: 2048, context: 2048, vocab: 50304}
+	return s.recipe("160m", arch, training(20000, 128, 16, 2048), 6e-4)
+}
+
+// M830 is the paper's smallest scaling model: 24 × 1536, 16 heads of 96.
+func M830(arch string) (Recipe, error) {
+	s := shape{layers: 24, dim: 1536, heads: 16, ffn: 4096, context: 2048, vocab: 100288}
+	return s.recipe("830m", arch, paperTraining(), 1.5e-4)
+}
+
+// B1 is the paper's 1.4B: 24 × 2048.
+func B1(arch string) (Recipe, error) {
+	s := shape{layers: 24, dim: 2048, heads: 16, ffn: 5460, context: 2048, vocab: 100288}
+	return s.recipe("1.4b", arch, paperTraining(), 1.5e-4)
+}
+
+// B2 is the paper's 2.8B: 32 × 2560.
+func B2(arch string) (Recipe, error) {
+	s := shape{layers: 32, dim: 2560, heads: 20, ffn: 6912, context: 2048, vocab: 100288}
+	return s.recipe("2.8b", arch, paperTraining(), 1.5e-4)
+}
+
+// paperTraining is the scaling runs' schedule: 40,000 steps of a quarter million tokens.
+func paperTraining() Train { return training(40000, 128, 4, 2048) }

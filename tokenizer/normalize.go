@@ -1,0 +1,120 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// normalizer rewrites a segment of text before it is cut into words.
+type normalizer func(p piece) piece
+
+// sequence applies normalizers in order; an empty list gives nil.
+func sequence(ns []normalizer) normalizer {
+	switch len(ns) {
+	case 0:
+		return nil
+	case 1:
+		return ns[0]
+	}
+	return func(p piece) piece {
+		for _, n := range ns {
+			p = n(p)
+		}
+		return p
+	}
+}
+
+// textNormalizer lifts a function of the text alone.
+func textNormalizer(f func(string) string) normalizer {
+	return func(p piece) piece {
+		p.s = f(p.s)
+		return p
+	}
+}
+
+// normalForm applies a Unicode normal form between the characters it must pass by.
+func normalForm(form norm.Form) normalizer {
+	return textNormalizer(func(s string) string {
+		i := strings.IndexFunc(s, unnormalized)
+		if i < 0 {
+			return form.String(s)
+		}
+		var b strings.Builder
+		for ; i >= 0; i = strings.IndexFunc(s, unnormalized) {
+			n := runeLen(s, i)
+			b.WriteString(form.String(s[:i]))
+			b.WriteString(s[i : i+n])
+			s = s[i+n:]
+		}
+		b.WriteString(form.String(s))
+		return b.String()
+	})
+}
+
+// lowercase maps each character by itself, so a final sigma has no special form; only İ becomes two characters.
+func lowercase(s string) string {
+	changed := false
+	for _, r := range s {
+		if r == 'İ' || lower(r) != r {
+			changed = true
+			break
+		}
+	}
+	if !changed {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s))
+	for i, r := range s {
+		switch {
+		case r == 'İ':
+			b.WriteString("i\u0307")
+		case r == utf8.RuneError:
+			b.WriteString(s[i : i+runeLen(s, i)])
+		default:
+			b.WriteRune(lower(r))
+		}
+	}
+	return b.String()
+}
+
+func stripAccents(s string) string {
+	if strings.IndexFunc(s, isAccent) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		if !isAccent(r) {
+			b.WriteString(s[i : i+runeLen(s, i)])
+		}
+	}
+	return b.String()
+}
+
+// strip removes white space at the ends. Text that loses its beginning no longer begins where the whole text begins.
+func strip(left, right bool) normalizer {
+	return func(p piece) piece {
+		if left {
+			n := len(p.s)
+			p.s = strings.TrimLeftFunc(p.s, unicode.IsSpace)
+			p.first = p.first && len(p.s) == n
+		}
+		if right {
+			p.s = strings.TrimRightFunc(p.s, unicode.IsSpace)
+		}
+		return p
+	}
+}
+
+// prepend puts text in front of a segment that is not empty.
+func prepend(text string) normalizer {
+	return textNormalizer(func(s string) string {
+		if s == "" {
+			return s
+		}
+		return text + s
+	})
+}
