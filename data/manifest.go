@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -82,10 +81,10 @@ func parseManifest(path string, b []byte) (*Manifest, error) {
 	if err := dec.Decode(m); err != nil {
 		return nil, corrupt(path, "%v", err)
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, corrupt(path, "text after the manifest")
+	if err := m.check(path); err != nil {
+		return nil, err
 	}
-	return m, m.check(path)
+	return m, nil
 }
 
 func (m *Manifest) check(path string) error {

@@ -125,7 +125,10 @@ func parseShard(path string, b []byte) (*Shard, error) {
 		}
 	}
 	s := &Shard{path: path, header: h, tokens: b[headerSize:end], index: b[indexAt:want]}
-	return s, s.checkIndex(indexAt)
+	if err := s.checkIndex(indexAt); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func parseHeader(path string, b []byte) (h shardHeader, err error) {

@@ -24,11 +24,14 @@ const syntheticVersion = 1
 //	shots   many examples of a labelling whose rule is new in each document ([NewShots] + answer)
 //	arith   sums, differences, comparisons and number sequences
 //
+// The spec "synthetic:seed=7,docs=20000,len=512,mix=needle:4+prose:3,needles=6,queries=2,asks=3,digits=4" names the
+// fields below (len is Bytes); what it leaves out keeps the default of [NewSynthetic].
+//
 // Names, values and rules are drawn anew for each document, so answers can only come from its own text.
 type Synthetic struct {
 	Seed    uint64
 	Docs    int
-	Bytes   int            // longest document; the length is drawn from Bytes/2 to Bytes
+	Bytes   int            // the length aimed at is drawn from Bytes/2 to Bytes
 	Mix     map[string]int // kind → weight
 	Needles int            // a needle document hides 1 to Needles numbers
 	Queries int            // its first question asks for 1 to Queries of them
@@ -119,7 +122,7 @@ func parseSynthetic(opts string) (*Synthetic, error) {
 		to      *int
 		low, hi int
 	}{
-		"docs": {&s.Docs, 1, 1 << 30}, "len": {&s.Bytes, 64, 1 << 24}, "needles": {&s.Needles, 1, len(cities)},
+		"docs": {&s.Docs, 1, 1 << 30}, "len": {&s.Bytes, 128, 1 << 24}, "needles": {&s.Needles, 1, len(cities)},
 		"queries": {&s.Queries, 1, len(cities)}, "asks": {&s.Asks, 1, len(cities)}, "digits": {&s.Digits, 2, 9},
 	}
 	for _, opt := range strings.FieldsFunc(opts, func(c rune) bool { return c == ',' }) {

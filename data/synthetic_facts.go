@@ -43,8 +43,8 @@ func factsDocument(r *rand.Rand, n int) string {
 	for _, f := range facts {
 		tail += len("\n ") + len(f.question) + len(f.statement)
 	}
-	if rest := n - b.Len() - tail - 1; rest > 200 {
-		b.WriteString("\n" + Prose(r, rest))
+	if prose := Prose(r, n-b.Len()-tail-1); prose != "" {
+		b.WriteString("\n" + prose)
 	}
 	r.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
 	for _, f := range facts {

@@ -40,7 +40,7 @@ type NeedleOptions struct {
 	Needles  int                                  // numbers hidden; 0: 1
 	Queries  int                                  // of which asked for; 0: 1
 	Depth    float64                              // of the first queried needle, 0 (before all text) to 1 (after all text); others lie at random
-	Bytes    int                                  // approximate length of Prompt, not exceeded by more than its fixed parts; 0: 1024
+	Bytes    int                                  // length of Prompt, nearly reached; exceeded only where preamble, needles and question are longer; 0: 1024
 	Digits   int                                  // of every number; 0: 4
 	Haystack func(r *rand.Rand, bytes int) string // text of sentences, at most so many bytes; nil: Prose
 }
@@ -72,11 +72,7 @@ func NewNeedle(r *rand.Rand, opt NeedleOptions) Needle {
 		sentences[i] = fmt.Sprintf("The special magic %s number is: %s.", names[i], nums[i])
 		rest -= len(sentences[i]) + 1
 	}
-	var hay string
-	if rest > 0 {
-		hay = o.Haystack(r, rest)
-	}
-	body, spans := hide(r, hay, sentences, o.Depth)
+	body, spans := hide(r, o.Haystack(r, max(0, rest)), sentences, o.Depth)
 	n.Prompt = needlePreamble + body + question
 	for _, s := range spans[:q] {
 		n.Spans = append(n.Spans, [2]int{s[0] + len(needlePreamble), s[1] + len(needlePreamble)})

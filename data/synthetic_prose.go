@@ -25,13 +25,13 @@ type world struct {
 	lying  map[string][]string // place → things lying there
 }
 
-// Prose tells of small worlds in at most n bytes of whole sentences (at least one sentence). Worlds of about
-// half a dozen events follow each other as paragraphs.
+// Prose tells of small worlds in at most n bytes of whole sentences; where not even one fits, the text is empty.
+// Worlds of about half a dozen events follow each other as paragraphs.
 func Prose(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for {
 		w := newWorld(r)
-		sentences := []string{w.opening()}
+		sentences := w.opening()
 		for range 5 + r.IntN(6) {
 			sentences = append(sentences, w.event()...)
 		}
@@ -43,7 +43,7 @@ func Prose(r *rand.Rand, n int) string {
 			case i == 0:
 				sep = "\n"
 			}
-			if b.Len() > 0 && b.Len()+len(sep)+len(s) > n {
+			if b.Len()+len(sep)+len(s) > n {
 				return b.String()
 			}
 			b.WriteString(sep)
@@ -69,15 +69,13 @@ func newWorld(r *rand.Rand) *world {
 }
 
 // opening introduces the people and the things.
-func (w *world) opening() string {
-	a := w.people[0]
-	s := fmt.Sprintf("%s was in the %s.", a.name, a.place)
-	for _, p := range w.people[1:] {
-		s += fmt.Sprintf(" %s was in the %s.", p.name, p.place)
+func (w *world) opening() (s []string) {
+	for _, p := range w.people {
+		s = append(s, fmt.Sprintf("%s was in the %s.", p.name, p.place))
 	}
 	for _, place := range w.places {
 		for _, thing := range w.lying[place] {
-			s += fmt.Sprintf(" The %s lay in the %s.", thing, place)
+			s = append(s, fmt.Sprintf("The %s lay in the %s.", thing, place))
 		}
 	}
 	return s

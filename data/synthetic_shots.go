@@ -26,7 +26,7 @@ type ShotOptions struct {
 // NewShots draws a task. Which made-up word labels which class of nouns is new in each task, so the rule can only be
 // read off the examples; they cycle through the classes in random order, each class at least once.
 //
-//	Text: a small red fox
+//	Text: one small red fox
 //	Label: dax
 func NewShots(r *rand.Rand, opt ShotOptions) Shots {
 	classes := opt.Classes
@@ -48,7 +48,7 @@ func NewShots(r *rand.Rand, opt ShotOptions) Shots {
 			fmt.Fprintf(&b, "Text: %s\nLabel: %s\n", shotText(r, nouns[c]), s.Labels[c])
 		}
 		// Another round must leave space for the question.
-		done = b.Len()+(classes+1)*len("Text: the small yellow hammer\nLabel: blick\n") > n
+		done = b.Len()+(classes+1)*len("Text: this small yellow hammer\nLabel: blick\n") > n
 	}
 	c := r.IntN(classes)
 	fmt.Fprintf(&b, "Text: %s\nLabel:", shotText(r, nouns[c]))
@@ -57,7 +57,7 @@ func NewShots(r *rand.Rand, opt ShotOptions) Shots {
 }
 
 func shotText(r *rand.Rand, nouns []string) string {
-	return fmt.Sprintf("%s %s %s %s", pick(r, []string{"a", "the", "one"}), pick(r, []string{"small", "big", "old", "new"}),
+	return fmt.Sprintf("%s %s %s %s", pick(r, []string{"this", "the", "one"}), pick(r, []string{"small", "big", "old", "new"}),
 		pick(r, colours), pick(r, nouns))
 }
 

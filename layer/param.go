@@ -185,6 +185,19 @@ func (s *ParamSet) Set(d device.Device, p *Param, x []float32) {
 	device.WriteFloats(d, p.W, x)
 }
 
+// Round sets every working copy that has a float32 master to the master's nearest bf16 values, as an update does.
+func (s *ParamSet) Round(d device.Device) {
+	for _, g := range s.Groups {
+		if !g.Master.Ok() {
+			continue
+		}
+		half := device.Empty(d, tensor.BF16, 1, g.W.Cols)
+		d.Copy(half, g.Master)
+		d.Copy(g.W, half)
+		d.Free(half.Buf)
+	}
+}
+
 // ZeroGrad clears all gradients.
 func (s *ParamSet) ZeroGrad(d device.Device) {
 	for _, g := range s.Groups {

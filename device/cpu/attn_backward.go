@@ -141,9 +141,10 @@ func (s *attnState) storeKeys(w *cols) {
 	row := (s.first+w.b)*s.T + w.k0
 	for r := range w.nk {
 		for m := range s.keys {
-			copy(s.dk.part(row+r, s.keyCol(w.g, m), s.D), w.dk[m][r*s.D:])
+			c := s.keyCol(w.g, m)
+			copy(s.dk.piece(row+r, c, c+s.D), w.dk[m][r*s.D:])
 		}
-		copy(s.dv.part(row+r, w.g*s.DV, s.DV), w.dv[r*s.DV:])
+		copy(s.dv.piece(row+r, w.g*s.DV, (w.g+1)*s.DV), w.dv[r*s.DV:])
 	}
 }
 

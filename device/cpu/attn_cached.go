@@ -27,16 +27,19 @@ func (s *attnState) cache(d *Device, x *device.Cache, slot, pos tensor.Tensor, a
 	from, last := 0, int32(-1) // in a prompt the pages that the row before has seen are good
 	for n, p := range s.pos {
 		page, slot := int(p)/x.PageSize, s.slot[n]
-		if !attend || slot == last && page < from {
+		switch {
+		case !attend:
 			from = page
-		} else if slot != last {
+		case slot == last:
+			from = min(from, page)
+		default:
 			from = 0
 		}
 		last = slot
 		ok := slot >= 0 && int(slot) < x.Table.Rows && p >= 0 && page < x.Table.Cols
 		for ; ok && from <= page; from++ {
 			row, _ := s.place(int(slot), from*x.PageSize)
-			ok = row >= 0 && row+x.PageSize <= x.K.Rows
+			ok = row >= 0 && row+min(x.PageSize, int(p)+1-from*x.PageSize) <= x.K.Rows
 		}
 		if !ok {
 			d.fault = cmp.Or(d.fault, fmt.Errorf("cpu: cache: position %d of slot %d (row %d) is in no page: table %v, cache %v",

@@ -114,9 +114,8 @@ func (s *attnState) chunks(size int, f func(*attnState)) {
 	}
 }
 
-// from is the memory from element (r,c) on, part n elements of it.
-func (m *mat) from(r, c int) []float32    { return m.x[r*m.ld+c:] }
-func (m *mat) part(r, c, n int) []float32 { return m.x[r*m.ld+c:][:n:n] }
+// from is the memory from element (r,c) on.
+func (m *mat) from(r, c int) []float32 { return m.x[r*m.ld+c:] }
 
 // cut takes the next n floats off buf.
 func cut(buf *[]float32, n int) []float32 {

@@ -21,7 +21,7 @@ func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
 
 func (t *attnProbs) tile(r, _ int) {
 	out, n := t.out.row(r), t.Row+r+1
-	q := t.q.part(t.Seq*t.T+t.Row+r, t.QHead*t.D, t.D)
+	q := t.q.piece(t.Seq*t.T+t.Row+r, t.QHead*t.D, (t.QHead+1)*t.D)
 	dotRows(out[:n], q, t.k.from(t.Seq*t.T, t.KHead*t.D), t.k.ld)
 	clear(out[n:])
 	simd.Scale(out[:n], float32(t.Scale))

@@ -7,8 +7,11 @@ import "fmt"
 type gemmKernels struct {
 	mr, nr int
 	tiles  []tile // by falling number of rows; the first has mr rows, the last one
-	// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows, p < k.
-	transpose func(dst []float32, stride int, src []float32, ld, rows, k int)
+	// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows ≤ lanes, p < k, k a multiple of 4. It may read lanes rows.
+	transpose func(dst *float32, stride int, src *float32, ld, rows, k int)
+	lanes     int
+	// copyPanel: dst[p·stride+i] = src[p·ld+i] for i < width ≤ nr, p < k.
+	copyPanel func(dst *float32, stride int, src *float32, ld, width, k int)
 }
 
 // tile computes c[i·ldc+j] = c₀ + Σ_p a[p·stride+i]·b[p·nr+j] for i < rows, j < cols, where c₀ is c's

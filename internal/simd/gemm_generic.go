@@ -8,14 +8,23 @@ const genericNR = 4
 var genericGemm = gemmKernels{
 	mr: 2, nr: genericNR,
 	tiles:     []tile{{2, tile2Generic}, {1, tile1Generic}},
-	transpose: transposeGeneric,
+	transpose: transposeGeneric, lanes: 1,
+	copyPanel: copyPanelGeneric,
 }
 
-func transposeGeneric(dst []float32, stride int, src []float32, ld, rows, k int) {
+func transposeGeneric(dst *float32, stride int, src *float32, ld, rows, k int) {
+	out, in := unsafe.Slice(dst, (k-1)*stride+rows), unsafe.Slice(src, (rows-1)*ld+k)
 	for i := range rows {
-		for p, x := range src[i*ld : i*ld+k] {
-			dst[p*stride+i] = x
+		for p, x := range in[i*ld : i*ld+k] {
+			out[p*stride+i] = x
 		}
+	}
+}
+
+func copyPanelGeneric(dst *float32, stride int, src *float32, ld, width, k int) {
+	out, in := unsafe.Slice(dst, (k-1)*stride+width), unsafe.Slice(src, (k-1)*ld+width)
+	for p := range k {
+		copy(out[p*stride:p*stride+width], in[p*ld:])
 	}
 }
 

@@ -36,15 +36,18 @@ func SizeB(k, n int) int { return (n + cur.nr - 1) / cur.nr * cur.nr * k }
 // then those of k = 1 and so on. The last panel is as narrow as its rows, so that rows i… begin at element i·k
 // for every multiple i of MR. a is [k,m] when trans.
 func PackA(dst []float32, m, k int, a []float32, lda int, trans bool) {
+	if m == 0 || k == 0 {
+		return
+	}
 	mustFit("a", dst, SizeA(m, k), a, m, k, lda, trans)
 	mr := cur.mr
 	for i := 0; i < m; i += mr {
 		rows := min(mr, m-i)
 		panel := dst[i*k : (i+rows)*k]
 		if trans {
-			copyPanel(panel, rows, a[i:], lda, rows, k)
+			cur.copyPanel(&panel[0], rows, &a[i], lda, rows, k)
 		} else {
-			cur.transpose(panel, rows, a[i*lda:], lda, rows, k)
+			transpose(panel, rows, a[i*lda:], lda, rows, k)
 		}
 	}
 }
@@ -52,6 +55,9 @@ func PackA(dst []float32, m, k int, a []float32, lda int, trans bool) {
 // PackB lays op(b) [k,n] out in panels of NR columns, the same way; the last one is filled up with zeros.
 // Columns j… begin at element j·k for every multiple j of NR. b is [n,k] when trans.
 func PackB(dst []float32, k, n int, b []float32, ldb int, trans bool) {
+	if n == 0 || k == 0 {
+		return
+	}
 	mustFit("b", dst, SizeB(k, n), b, n, k, ldb, !trans)
 	nr := cur.nr
 	for j := 0; j < n; j += nr {
@@ -61,17 +67,29 @@ func PackB(dst []float32, k, n int, b []float32, ldb int, trans bool) {
 			clear(panel)
 		}
 		if trans {
-			cur.transpose(panel, nr, b[j*ldb:], ldb, cols, k)
+			transpose(panel, nr, b[j*ldb:], ldb, cols, k)
 		} else {
-			copyPanel(panel, nr, b[j:], ldb, cols, k)
+			cur.copyPanel(&panel[0], nr, &b[j], ldb, cols, k)
 		}
 	}
 }
 
-// copyPanel: dst[p·stride+i] = src[p·ld+i] for i < width, p < k.
-func copyPanel(dst []float32, stride int, src []float32, ld, width, k int) {
-	for p := range k {
-		copy(dst[p*stride:p*stride+width], src[p*ld:p*ld+width])
+// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows, p < k. The kernel takes what it can: multiples of 4 of k,
+// and rows that have enough others behind them in src for it to read.
+func transpose(dst []float32, stride int, src []float32, ld, rows, k int) {
+	whole := k &^ 3
+	for i := 0; i < rows; i += cur.lanes {
+		n, s := min(cur.lanes, rows-i), src[i*ld:]
+		done := whole
+		if len(s) < (cur.lanes-1)*ld+whole {
+			done = 0
+		}
+		if done > 0 {
+			cur.transpose(&dst[i], stride, &s[0], ld, n, done)
+		}
+		if done < k {
+			transposeGeneric(&dst[done*stride+i], stride, &s[done], ld, n, k-done)
+		}
 	}
 }
 
@@ -81,7 +99,7 @@ func mustFit(name string, dst []float32, size int, src []float32, across, k, ld 
 	if trans {
 		rows, cols = k, across
 	}
-	if len(dst) < size || rows > 0 && cols > 0 && len(src) < (rows-1)*ld+cols {
+	if len(dst) < size || len(src) < (rows-1)*ld+cols {
 		panic(fmt.Sprintf("simd: pack %s of %d×%d (ld %d) from %d into %d elements", name, rows, cols, ld, len(src), len(dst)))
 	}
 }

@@ -2,4 +2,19 @@
 
 package simd
 
-func native() []*kernels { return nil }
+import "golang.org/x/sys/cpu"
+
+//go:generate go run ./gen .
+
+// native lists the assembly that this processor runs and the system saves the registers of.
+func native() []*kernels {
+	var out []*kernels
+	x := &cpu.X86
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
+		out = append(out, &avx512)
+	}
+	if x.HasAVX2 && x.HasFMA {
+		out = append(out, &avx2)
+	}
+	return out
+}

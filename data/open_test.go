@@ -1,0 +1,283 @@
+package data
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
+)
+
+func open(t *testing.T, spec string) Source {
+	t.Helper()
+	s, err := Open(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// read returns the texts and the files they came from.
+func read(t *testing.T, s Source) (text, from []string) {
+	t.Helper()
+	for d, err := range s.Documents(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, from = append(text, d.Text), append(from, d.Source)
+	}
+	return text, from
+}
+
+func gz(b []byte) []byte {
+	var buf bytes.Buffer
+	w := gzip.NewWriter(&buf)
+	w.Write(b)
+	w.Close()
+	return buf.Bytes()
+}
+
+func zst(b []byte) []byte {
+	w := must(zstd.NewWriter(nil))
+	defer w.Close()
+	return w.EncodeAll(b, nil)
+}
+
+func parquetOf[T any](t *testing.T, rows []T) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := parquet.NewGenericWriter[T](&buf, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(100))
+	must(w.Write(rows))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+type row struct {
+	ID   int64  `parquet:"id"`
+	Text string `parquet:"text"`
+}
+
+func TestFormats(t *testing.T) {
+	want := []string{"first\nline two", "zweites Dokument: äöü", "3rd \"quoted\""}
+	jsonl := []byte(`{"text": "first\nline two", "id": 1}` + "\n\n" + `{"text": "zweites Dokument: \u00e4ö\u00fc"}` + "\r\n" + `{"meta": {}, "text": "3rd \"quoted\""}`)
+	text := []byte("\ufefffirst\nline two\n<|endoftext|>\nzweites Dokument: äöü<|endoftext|>\n\n<|endoftext|>3rd \"quoted\"\n")
+	table := parquetOf(t, []row{{1, want[0]}, {2, want[1]}, {3, want[2]}})
+	type optional struct {
+		Text *string `parquet:"text,optional"`
+	}
+	nullable := parquetOf(t, []optional{{&want[0]}, {nil}, {&want[1]}, {&want[2]}})
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{
+		"a.jsonl": jsonl, "a.jsonl.gz": gz(jsonl), "a.jsonl.zst": zst(jsonl), "A.JSONL": jsonl,
+		"a.txt": text, "a.txt.gz": gz(text), "a.txt.zst": zst(text),
+		"a.parquet": table, "b.parquet": nullable,
+	} {
+		path := filepath.Join(dir, name)
+		write(t, path, content)
+		got, from := read(t, open(t, path))
+		if !slices.Equal(got, want) || from[0] != name {
+			t.Errorf("%s: documents %q from %q, want %q", name, got, from, want)
+		}
+	}
+}
+
+func TestParquetRowGroups(t *testing.T) {
+	var rows []row
+	var want []string
+	for i := range 1234 {
+		rows = append(rows, row{int64(i), fmt.Sprintf("document %d", i)})
+		want = append(want, rows[i].Text)
+	}
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	write(t, path, parquetOf(t, rows))
+	if got, _ := read(t, open(t, path)); !slices.Equal(got, want) {
+		t.Errorf("%d documents, want %d in order", len(got), len(want))
+	}
+}
+
+func TestFolderAndGlob(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"b/2.txt", "a/1.txt", "c.jsonl", ".git/x.txt", "a/readme.rst", "d.txt"} {
+		must(0, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
+		content := name
+		if strings.HasSuffix(name, ".jsonl") {
+			content = fmt.Sprintf(`{"text":%q}`, name)
+		}
+		write(t, filepath.Join(dir, name), []byte(content))
+	}
+	for spec, want := range map[string][]string{
+		dir:                                {"a/1.txt", "b/2.txt", "c.jsonl", "d.txt"},
+		filepath.Join(dir, "*"):            {"c.jsonl", "d.txt"},
+		filepath.Join(dir, "[ab]", "*"):    {"a/1.txt", "b/2.txt"},
+		filepath.Join(dir, "?", "1.*"):     {"a/1.txt"},
+		filepath.Join(dir, "b") + "/":      {"b/2.txt"},
+		filepath.Join(dir, "b") + "/2.txt": {"b/2.txt"},
+	} {
+		if got, _ := read(t, open(t, spec)); !slices.Equal(got, want) {
+			t.Errorf("%s: documents %q, want %q", spec, got, want)
+		}
+	}
+}
+
+func TestFingerprintFollowsTheFiles(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.txt")
+	write(t, path, []byte("one"))
+	print := func() string { return must(open(t, dir).(Fingerprinter).Fingerprint()) }
+	first := print()
+	if print() != first {
+		t.Error("fingerprint is not stable")
+	}
+	must(0, os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)))
+	second := print()
+	write(t, filepath.Join(dir, "b.txt"), []byte("two"))
+	if third := print(); first == second || second == third {
+		t.Errorf("fingerprints %s, %s, %s should differ", first, second, third)
+	}
+}
+
+// A long text is cut at paragraphs into documents that lose nothing but the cuts.
+func TestLongText(t *testing.T) {
+	var b strings.Builder
+	for i := range 6000 {
+		fmt.Fprintf(&b, "Paragraph %d tells of – ahem – not much.\nTwo lines of it.\n\n", i)
+	}
+	noBreaks := strings.Repeat("äß€", 100000)
+	path := filepath.Join(t.TempDir(), "x.txt")
+	for _, text := range []string{strings.TrimRight(b.String(), "\n"), noBreaks} {
+		write(t, path, []byte(text))
+		got, _ := read(t, open(t, path))
+		sep := "\n\n"
+		if text == noBreaks {
+			sep = ""
+		}
+		if strings.Join(got, sep) != text || len(got) < 5 {
+			t.Errorf("%d documents do not add up to the text", len(got))
+		}
+		for _, d := range got {
+			if len(d) > textChunk || !utf8.ValidString(d) {
+				t.Errorf("document of %d bytes, valid %v", len(d), utf8.ValidString(d))
+			}
+		}
+	}
+}
+
+func TestInvalidUTF8IsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.txt")
+	write(t, path, []byte("a\xffb"))
+	if got, _ := read(t, open(t, path)); !slices.Equal(got, []string{"a\ufffdb"}) {
+		t.Errorf("documents %q", got)
+	}
+}
+
+func TestOpenErrorsSayWhatIsRight(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "x.csv"), []byte("a,b"))
+	for spec, want := range map[string]string{
+		"":                                 "empty spec",
+		filepath.Join(dir, "none.txt"):     "none.txt",
+		filepath.Join(dir, "x.csv"):        ".jsonl.zst or .parquet",
+		dir:                                "holds no file that ends with",
+		filepath.Join(dir, "*"):            "it matches 1 other names",
+		filepath.Join(dir, "[x"):           "syntax error",
+		"synthetic:sed=1":                  "want seed, docs",
+		"synthetic:docs=0":                 "from 1 to",
+		"synthetic:docs=many":              "from 1 to",
+		"synthetic:seed=-1":                "whole number",
+		"synthetic:mix=poems:1":            "unknown kind \"poems\"; want some of prose, facts",
+		"synthetic:mix=prose:x":            "weight \"x\"",
+		"synthetic:mix=":                   "unknown kind",
+		"synthetic:needles=1000":           "from 1 to",
+		"goroot:1":                         "goroot:1",
+		filepath.Join(dir, "deep", "x.go"): "x.go",
+	} {
+		if _, err := Open(spec); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%q): error %v, want one with %q", spec, err, want)
+		}
+	}
+}
+
+func TestBadContentIsNamed(t *testing.T) {
+	table := parquetOf(t, []row{{1, "x"}})
+	type other struct {
+		Body string `parquet:"body"`
+	}
+	type list struct {
+		Text []string `parquet:"text"`
+	}
+	dir := t.TempDir()
+	for name, tc := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"json.jsonl":    {[]byte("{\"text\":\"ok\"}\n{\"text\":"), "line 2"},
+		"field.jsonl":   {[]byte(`{"content":"x"}`), `line 1: no field "text"`},
+		"type.jsonl":    {[]byte(`{"text":5}`), "line 1"},
+		"gz.txt.gz":     {[]byte("plain text, not packed"), "gzip"},
+		"cut.jsonl.gz":  {gz(bytes.Repeat([]byte("{\"text\":\"x\"}\n"), 10))[:20], "unexpected EOF"},
+		"zst.txt.zst":   {[]byte("plain text"), "magic"},
+		"other.parquet": {parquetOf(t, []other{{"x"}}), "its columns are body"},
+		"list.parquet":  {parquetOf(t, []list{{[]string{"x"}}}), "its columns are text"},
+		"cut.parquet":   {table[:len(table)/2], "parquet"},
+		"empty.parquet": {nil, "parquet"},
+	} {
+		path := filepath.Join(dir, name)
+		write(t, path, tc.content)
+		var err error
+		for _, e := range open(t, path).Documents(context.Background()) {
+			err = e
+		}
+		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: error %v, want one with %q", name, err, tc.want)
+		}
+	}
+}
+
+func TestSourcesStop(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.txt"), []byte("one<|endoftext|>two<|endoftext|>three"))
+	for _, s := range []Source{open(t, dir), open(t, "synthetic")} {
+		n := 0
+		for range s.Documents(context.Background()) {
+			if n++; n == 2 {
+				break
+			}
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var last error
+		for _, err := range s.Documents(ctx) {
+			cancel()
+			last = err
+		}
+		cancel()
+		if n != 2 || last != context.Canceled {
+			t.Errorf("%s: %d documents before a break, error %v after cancelling", s.Name(), n, last)
+		}
+	}
+}
+
+func TestGoroot(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("GOROOT", root)
+	if _, err := Open("goroot"); err == nil || !strings.Contains(err.Error(), "set GOROOT") {
+		t.Errorf("error %v, want advice", err)
+	}
+	for _, name := range []string{"src/a/a.go", "src/README.md", "src/a/testdata/x.go", "src/a/a.s", "lib/x.go"} {
+		must(0, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755))
+		write(t, filepath.Join(root, name), []byte("// "+name))
+	}
+	if _, from := read(t, open(t, "goroot")); !slices.Equal(from, []string{"README.md", "a/a.go"}) {
+		t.Errorf("files %q", from)
+	}
+}

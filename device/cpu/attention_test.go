@@ -1,0 +1,286 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/device/ref"
+	"antiphase/tensor"
+)
+
+// twin is one tensor on the device under test and on the oracle.
+type twin struct{ x, y tensor.Tensor }
+
+// attnCase makes twins of strided, NaN-surrounded memory for one geometry.
+type attnCase struct {
+	cpu *Device
+	ref *ref.Device
+	rng *rand.Rand
+}
+
+func newCase(threads int) *attnCase {
+	return &attnCase{New(Options{Threads: threads}), ref.New(), rand.New(rand.NewPCG(1, 2))}
+}
+
+// make allocates rows × cols with pad unused columns, all NaN.
+func (c *attnCase) make(rows, cols, pad int) twin {
+	t := twin{device.Empty(c.cpu, tensor.F32, rows, cols+pad), device.Empty(c.ref, tensor.F64, rows, cols)}
+	for i := range tensor.Host[float32](t.x) {
+		tensor.Host[float32](t.x)[i] = float32(math.NaN())
+	}
+	t.x = t.x.Columns(0, cols)
+	return t
+}
+
+// random is make filled with normal numbers of the given spread.
+func (c *attnCase) random(rows, cols, pad int, spread float64) twin {
+	t := c.make(rows, cols, pad)
+	v := make([]float32, rows*cols)
+	for i := range v {
+		v[i] = float32(spread * c.rng.NormFloat64())
+	}
+	device.WriteFloats(c.cpu, t.x, v)
+	device.WriteFloats(c.ref, t.y, v)
+	return t
+}
+
+func (c *attnCase) ints(v []int32) twin {
+	t := twin{device.Empty(c.cpu, tensor.I32, 1, len(v)), device.Empty(c.ref, tensor.I32, 1, len(v))}
+	device.WriteI32(c.cpu, t.x, v)
+	device.WriteI32(c.ref, t.y, v)
+	return t
+}
+
+// starts cuts every sequence into documents of random lengths.
+func (c *attnCase) starts(b, t int) twin {
+	v := make([]int32, b*t)
+	for i := range v {
+		if i%t != 0 && c.rng.IntN(60) > 0 {
+			v[i] = v[i-1]
+		} else {
+			v[i] = int32(i % t)
+		}
+	}
+	return c.ints(v)
+}
+
+func (c *attnCase) compare(t *testing.T, name string, w twin) {
+	t.Helper()
+	got, want := make([]float64, w.x.Len()), make([]float64, w.x.Len())
+	device.ReadFloats(c.cpu, got, w.x)
+	device.ReadFloats(c.ref, want, w.y)
+	var norm float64
+	for _, x := range want {
+		norm = max(norm, math.Abs(x))
+	}
+	for i := range got {
+		if d := math.Abs(got[i] - want[i]); !(d <= 3e-6*(1+norm)) {
+			t.Errorf("%s[%d,%d] = %g, want %g (largest %g)", name, i/w.x.Cols, i%w.x.Cols, got[i], want[i], norm)
+			return
+		}
+	}
+}
+
+// geometry is one case of the differential and, with maps 1, of the plain op.
+type geometry struct {
+	device.AttnShape
+	maps, keys, pad int
+	norm, weight    bool
+	rowLam, docs    bool
+}
+
+func (g geometry) String() string {
+	return fmt.Sprintf("%dx%d_h%d_g%d_d%d_%d_maps%d_keys%d_pad%d_norm%t%t_lam%t_docs%t", g.B, g.T, g.Heads, g.Groups, g.D, g.DV,
+		g.maps, g.keys, g.pad, g.norm, g.weight, g.rowLam, g.docs)
+}
+
+var geometries = []geometry{
+	{AttnShape: device.AttnShape{B: 1, T: 1, Heads: 1, Groups: 1, D: 1, DV: 1}, maps: 1, keys: 1},
+	{AttnShape: device.AttnShape{B: 2, T: 70, Heads: 4, Groups: 2, D: 8, DV: 8}, maps: 1, keys: 1, pad: 3},
+	{AttnShape: device.AttnShape{B: 1, T: 257, Heads: 2, Groups: 1, D: 33, DV: 17}, maps: 1, keys: 1, norm: true, weight: true, docs: true},
+	{AttnShape: device.AttnShape{B: 1, T: 1, Heads: 1, Groups: 1, D: 1, DV: 1}, maps: 2, keys: 2},
+	{AttnShape: device.AttnShape{B: 3, T: 65, Heads: 2, Groups: 2, D: 16, DV: 32}, maps: 2, keys: 2, norm: true, weight: true, pad: 5},
+	{AttnShape: device.AttnShape{B: 2, T: 129, Heads: 6, Groups: 2, D: 10, DV: 7}, maps: 2, keys: 2, norm: true, docs: true},
+	{AttnShape: device.AttnShape{B: 2, T: 200, Heads: 4, Groups: 2, D: 24, DV: 48}, maps: 2, keys: 1, rowLam: true, pad: 1},
+	{AttnShape: device.AttnShape{B: 1, T: 1200, Heads: 1, Groups: 1, D: 4, DV: 8}, maps: 2, keys: 1, rowLam: true, docs: true, norm: true, weight: true},
+	{AttnShape: device.AttnShape{B: 1, T: 1100, Heads: 2, Groups: 1, D: 4, DV: 8}, maps: 2, keys: 2, norm: true, weight: true},
+}
+
+// problem is all tensors of one case.
+type problem struct {
+	geometry
+	q, k, v, lam, start, weight   twin
+	out, raw, out2, lse, rstd     twin
+	dout, dq, dk, dv, dlam, dnorm twin
+}
+
+func (c *attnCase) problem(g geometry) *problem {
+	n, p := g.B*g.T, &problem{geometry: g}
+	g.Scale = 1 / math.Sqrt(float64(g.D))
+	p.geometry = g
+	p.q, p.k = c.random(n, g.Heads*g.maps*g.D, g.pad, 1.5), c.random(n, g.Groups*g.keys*g.D, g.pad, 1.5)
+	p.v, p.dout = c.random(n, g.Groups*g.DV, g.pad, 1), c.random(n, g.Heads*g.DV, g.pad, 1)
+	p.lam = c.random(1, 1, 0, 0.5)
+	if g.rowLam {
+		p.lam = c.random(n, g.Heads, g.pad, 0.5)
+	}
+	if g.docs {
+		p.start = c.starts(g.B, g.T)
+	}
+	p.out, p.lse = c.make(n, g.Heads*g.DV, g.pad), c.make(n, g.Heads*g.maps, g.pad)
+	if g.maps == 2 {
+		p.out2, p.dlam = c.make(n, g.Heads*g.DV, g.pad), c.make(n, g.Heads, g.pad)
+	}
+	if g.norm {
+		p.raw, p.rstd = c.make(n, g.Heads*g.DV, g.pad), c.make(n, g.Heads, g.pad)
+	}
+	if g.weight {
+		p.weight, p.dnorm = c.random(1, g.DV, 0, 1), c.random(1, g.DV, 0, 1)
+	}
+	p.dq, p.dk, p.dv = c.make(n, p.q.x.Cols, g.pad), c.make(n, p.k.x.Cols, g.pad), c.make(n, p.v.x.Cols, g.pad)
+	return p
+}
+
+// ops are forward and backward on one device; at picks that device's side of a twin.
+func (p *problem) ops(d device.Device, at func(twin) tensor.Tensor) (forward, backward func()) {
+	norm := device.HeadNorm{On: p.norm, Weight: at(p.weight), Eps: 1e-5, Scale: 0.8}
+	if p.maps == 1 {
+		a := &device.Attn{AttnShape: p.AttnShape, Norm: norm, Q: at(p.q), K: at(p.k), V: at(p.v), Start: at(p.start),
+			Out: at(p.out), Raw: at(p.raw), LSE: at(p.lse), Rstd: at(p.rstd)}
+		g := &device.AttnGrad{DOut: at(p.dout), DQ: at(p.dq), DK: at(p.dk), DV: at(p.dv), DNorm: at(p.dnorm)}
+		return func() { d.Attention(a) }, func() { d.AttentionBackward(a, g) }
+	}
+	a := &device.DiffAttn{AttnShape: p.AttnShape, Keys: p.keys, Norm: norm, Q: at(p.q), K: at(p.k), V: at(p.v), Lam: at(p.lam),
+		Start: at(p.start), Out: at(p.out), Raw: at(p.raw), Out2: at(p.out2), LSE: at(p.lse), Rstd: at(p.rstd)}
+	g := &device.DiffAttnGrad{DOut: at(p.dout), DQ: at(p.dq), DK: at(p.dk), DV: at(p.dv), DLam: at(p.dlam), DNorm: at(p.dnorm)}
+	return func() { d.DiffAttention(a) }, func() { d.DiffAttentionBackward(a, g) }
+}
+
+func (p *problem) run(d device.Device, at func(twin) tensor.Tensor) {
+	forward, backward := p.ops(d, at)
+	forward()
+	backward()
+}
+
+func onCPU(t twin) tensor.Tensor { return t.x }
+func onRef(t twin) tensor.Tensor { return t.y }
+
+func (p *problem) results() map[string]twin {
+	all := map[string]twin{"out": p.out, "raw": p.raw, "out2": p.out2, "lse": p.lse, "rstd": p.rstd, "dq": p.dq, "dk": p.dk,
+		"dv": p.dv, "dlam": p.dlam, "dnorm": p.dnorm}
+	for name, t := range all {
+		if !t.x.Ok() {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+func TestAttentionAgainstOracle(t *testing.T) {
+	c := newCase(2)
+	defer c.cpu.Close()
+	for _, g := range geometries {
+		t.Run(g.String(), func(t *testing.T) {
+			p := c.problem(g)
+			p.run(c.cpu, onCPU)
+			p.run(c.ref, onRef)
+			for name, w := range p.results() {
+				c.compare(t, name, w)
+			}
+		})
+	}
+}
+
+// TestAttentionThreads asks for the same bits from one and from five workers.
+func TestAttentionThreads(t *testing.T) {
+	one, five := newCase(1), newCase(5)
+	defer one.cpu.Close()
+	defer five.cpu.Close()
+	for _, g := range geometries {
+		p, q := one.problem(g), five.problem(g)
+		p.run(one.cpu, onCPU)
+		q.run(five.cpu, onCPU)
+		want := p.results()
+		for name, w := range q.results() {
+			a, b := make([]float32, w.x.Len()), make([]float32, w.x.Len())
+			device.ReadFloats(one.cpu, a, want[name].x)
+			device.ReadFloats(five.cpu, b, w.x)
+			if !slices.Equal(a, b) {
+				t.Errorf("%v: %s differs between 1 and 5 workers", g, name)
+			}
+		}
+	}
+}
+
+// TestAttentionAlone asks for the same bits from a sequence alone and in a batch.
+func TestAttentionAlone(t *testing.T) {
+	c := newCase(2)
+	defer c.cpu.Close()
+	for _, g := range geometries {
+		if g.B == 1 {
+			continue
+		}
+		p := c.problem(g)
+		p.run(c.cpu, onCPU)
+		alone := *p
+		alone.B = 1
+		for _, w := range []*twin{&alone.q, &alone.k, &alone.v, &alone.lam, &alone.dout, &alone.out, &alone.raw, &alone.out2,
+			&alone.lse, &alone.rstd, &alone.dq, &alone.dk, &alone.dv, &alone.dlam} {
+			if w.x.Rows > 1 {
+				w.x = w.x.RowRange(g.T, 2*g.T)
+			}
+		}
+		if g.docs {
+			alone.start.x = p.start.x.Columns(g.T, 2*g.T)
+		}
+		before := alone.snapshot(c)
+		alone.run(c.cpu, onCPU)
+		for name, want := range before {
+			if name != "dnorm" && !slices.Equal(want, alone.snapshot(c)[name]) {
+				t.Errorf("%v: %s of a sequence alone differs from the batch", g, name)
+			}
+		}
+	}
+}
+
+// snapshot copies the results.
+func (p *problem) snapshot(c *attnCase) map[string][]float32 {
+	out := map[string][]float32{}
+	for name, w := range p.results() {
+		out[name] = make([]float32, w.x.Len())
+		device.ReadFloats(c.cpu, out[name], w.x)
+	}
+	return out
+}
+
+// TestAttentionAllocates holds forward and backward to no allocation once the scratch has grown.
+func TestAttentionAllocates(t *testing.T) {
+	c := newCase(2)
+	defer c.cpu.Close()
+	for _, g := range geometries {
+		p := c.problem(g)
+		forward, backward := p.ops(c.cpu, onCPU)
+		if n := testing.AllocsPerRun(3, func() { forward(); backward() }); n > 0 {
+			t.Errorf("%v: %v allocations", g, n)
+		}
+	}
+}
+
+// TestAttentionInference leaves out what only backward needs.
+func TestAttentionInference(t *testing.T) {
+	c := newCase(2)
+	defer c.cpu.Close()
+	for _, g := range geometries {
+		p := c.problem(g)
+		p.lse, p.out2 = twin{}, twin{}
+		for d, at := range map[device.Device]func(twin) tensor.Tensor{c.cpu: onCPU, c.ref: onRef} {
+			forward, _ := p.ops(d, at)
+			forward()
+		}
+		c.compare(t, g.String(), p.out)
+	}
+}

@@ -1,0 +1,52 @@
+package devicetest
+
+import (
+	"math"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// targets are ids with every third position left out of the loss, or all of them.
+func targets(n, v int, none bool) []int32 {
+	ids := tokens(n, v)
+	for i := range ids {
+		if none || i%3 == 1 {
+			ids[i] = -1
+		}
+	}
+	return ids
+}
+
+func classifyCase(n, v, c int, grad, none bool) *Case {
+	cs := newCase("N=%d,V=%d,C=%d,grad=%v,none=%v", n, v, c, grad, none)
+	cs.flops = 2 * float64(n) * float64(v) * float64(c)
+	in := cs.in("X", act, n, c, perRow(1))
+	wopts := []option{normal(0, 1/math.Sqrt(float64(c)))}
+	if !grad {
+		wopts = append(wopts, anyRows)
+	}
+	w := cs.in("W", act, v, c, wopts...)
+	ids := cs.ints("Targets", 1, n, targets(n, v, none), perCol(1))
+	loss := cs.out("Loss", stat, 1, n, product, floor(1), perCol(1))
+	var dx, dw int
+	if grad {
+		cs.flops *= 3
+		dx = cs.out("DX", act, n, c, loose, floor(0.01), perRow(1))
+		dw = cs.acc("DW", stat, v, c, loose, floor(0.01))
+	}
+	cs.bind = func(x []tensor.Tensor) func(device.Device) {
+		cl := &device.Classifier{X: x[in], W: x[w], Targets: x[ids], Loss: x[loss], DX: x[dx], DW: x[dw], Scale: 0.25}
+		return func(d device.Device) { d.Classify(cl) }
+	}
+	return cs
+}
+
+func classifyCases() (all []*Case) {
+	for _, s := range [][3]int{{1, 1, 1}, {7, 13, 5}, {65, 129, 24}, {130, 300, 64}, {5, 4099, 40}} {
+		all = append(all, classifyCase(s[0], s[1], s[2], true, false), classifyCase(s[0], s[1], s[2], false, false))
+	}
+	return append(all, classifyCase(9, 33, 16, true, true))
+}
+
+func classifyBench() []*Case { return []*Case{classifyCase(256, 8192, 512, true, false)} }

@@ -1,0 +1,154 @@
+// Package devicetest holds every device to the contract of device.Device, op by op, with ref as the oracle.
+//
+// A file per op lists its cases: tensors with a role each, and the call. The driver does the rest, for every
+// case alike: fresh random inputs rounded to the device's dtypes, outputs poisoned with NaN or filled with what
+// must be accumulated onto, dense and strided views between guard zones, comparison with ref, the same bits
+// again, the same bits in pieces, and a panic that shows the shapes when one is wrong.
+// A new op is a new file and a line in the registry below.
+package devicetest
+
+import (
+	"os"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/device/ref"
+	"antiphase/tensor"
+)
+
+// op is the conformance of one op or of a forward and backward pair.
+type op struct {
+	stem  string                              // its file, here and in every device
+	cases func() []*Case                      // small and awkward sizes
+	bench func() []*Case                      // sizes worth timing
+	extra func(t *testing.T, d device.Device) // what only this op promises; may be nil
+}
+
+var ops = []op{
+	{"memory", noCases, noCases, memoryExtra},
+	{"zero", zeroCases, zeroBench, nil},
+	{"copy", copyCases, copyBench, copyExtra},
+	{"add", addCases, addBench, nil},
+	{"bias", biasCases, biasBench, nil},
+	{"embed", embedCases, embedBench, embedExtra},
+	{"matmul", matmulCases, matmulBench, nil},
+	{"rmsnorm", rmsnormCases, rmsnormBench, nil},
+	{"rope", ropeCases, ropeBench, ropeExtra},
+	{"swiglu", swigluCases, swigluBench, nil},
+	{"attention", attentionCases, attentionBench, nil},
+	{"diffattention", diffattentionCases, diffattentionBench, nil},
+	{"cache", cacheCases, cacheBench, cacheExtra},
+	{"probs", probsCases, probsBench, nil},
+	{"lambda", lambdaCases, lambdaBench, nil},
+	{"sigmoid", sigmoidCases, sigmoidBench, nil},
+	{"classify", classifyCases, classifyBench, nil},
+	{"sumsquares", sumsquaresCases, sumsquaresBench, nil},
+	{"adamw", adamwCases, adamwBench, adamwExtra},
+}
+
+func noCases() []*Case { return nil }
+
+// RunAll runs the whole conformance on d. With -short or ANTIPHASE_TEST_SHORT set it takes every third size.
+func RunAll(t *testing.T, d device.Device) {
+	oracle := ref.New()
+	for _, o := range ops {
+		t.Run(o.stem, func(t *testing.T) {
+			for _, c := range sizes(o.cases()) {
+				t.Run(c.name, func(t *testing.T) { c.conform(t, d, oracle) })
+			}
+			if o.extra != nil {
+				t.Run("extra", func(t *testing.T) { o.extra(t, d) })
+			}
+		})
+	}
+}
+
+// sizes thins out the cases for a short run.
+func sizes(all []*Case) []*Case {
+	if !testing.Short() && os.Getenv("ANTIPHASE_TEST_SHORT") == "" {
+		return all
+	}
+	var few []*Case
+	for i := 0; i < len(all); i += 3 {
+		few = append(few, all[i])
+	}
+	return few
+}
+
+// RunThreads holds a device to the same bits with one thread and with many, on every op.
+func RunThreads(t *testing.T, make func(threads int) device.Device) {
+	one := make(1)
+	defer closeDevice(t, one)
+	for _, threads := range []int{2, 3, 7} {
+		many := make(threads)
+		for _, o := range ops {
+			for _, c := range sizes(o.cases()) {
+				v := c.values(one.Types())
+				want := c.place(one, v, false).call(t).bits()
+				got := c.place(many, v, false).call(t).bits()
+				c.sameBits(t, got, want, "threads")
+			}
+		}
+		closeDevice(t, many)
+	}
+}
+
+func closeDevice(t *testing.T, d device.Device) {
+	t.Helper()
+	if err := d.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// RunAllocs holds a device to no allocation in any op once it has run before.
+func RunAllocs(t *testing.T, d device.Device) {
+	for _, o := range ops {
+		for _, c := range sizes(o.cases()) {
+			p := c.place(d, c.values(d.Types()), false)
+			run := c.bind(p.x)
+			if n := testing.AllocsPerRun(3, func() { run(d) }); n != 0 {
+				t.Errorf("%s/%s: %v allocations a call, want 0", o.stem, c.name, n)
+			}
+			p.sync(t)
+			p.free()
+		}
+	}
+}
+
+// BenchAll times every op on d. MB/s counts each tensor once, GFLOP/s the multiply-adds of the formula, twice.
+func BenchAll(b *testing.B, d device.Device) {
+	for _, o := range ops {
+		for _, c := range o.bench() {
+			var p *placed // made once, by the first of the runner's calls, if this one is chosen at all
+			b.Run(o.stem+"/"+c.name, func(b *testing.B) {
+				if p == nil {
+					p = c.place(d, c.values(d.Types()), false)
+				}
+				p.time(b)
+			})
+			if p != nil {
+				p.free()
+			}
+		}
+	}
+}
+
+func (p *placed) time(b *testing.B) {
+	run := p.c.bind(p.x)
+	run(p.d) // workspaces, kernels, caches
+	p.sync(b)
+	bytes := 0
+	for _, x := range p.x[1:] {
+		bytes += tensor.Bytes(x.Type, x.Rows, x.Cols)
+	}
+	b.SetBytes(int64(bytes))
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		run(p.d)
+	}
+	p.sync(b)
+	if p.c.flops > 0 {
+		b.ReportMetric(p.c.flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+	}
+}

@@ -1,0 +1,236 @@
+package hf
+
+import (
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/device/cpu"
+	"antiphase/device/ref"
+	"antiphase/internal/golden"
+	"antiphase/internal/safetensors"
+	"antiphase/layer"
+	"antiphase/model"
+)
+
+// devices are those that every golden folder runs on.
+var devices = map[string]func() device.Device{
+	"cpu": func() device.Device { return cpu.New(cpu.Options{}) },
+	"ref": func() device.Device { return ref.New() },
+}
+
+// TestGolden holds whole models to what transformers computed with the same folder: logits, loss, every gradient, and greedy text.
+func TestGolden(t *testing.T) {
+	for _, dir := range golden.Dirs(t, "testdata", "config.json", weightsFile, "golden.safetensors") {
+		for _, name := range slices.Sorted(maps.Keys(devices)) {
+			t.Run(filepath.Base(dir)+"/"+name, func(t *testing.T) {
+				dev := devices[name]()
+				defer dev.Close()
+				m, f, err := Open(dev, dir, layer.Memory{Train: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := safetensors.Open(filepath.Join(dir, "golden.safetensors"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer want.Close()
+				g := &goldenRun{t, m, f.layout, want}
+				g.logits()
+				g.backprop()
+				g.greedyCached()
+				g.greedyWhole()
+				if err := dev.Sync(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+type goldenRun struct {
+	*testing.T
+	m      *model.Model
+	layout layout
+	want   *safetensors.File
+}
+
+func (g *goldenRun) floats(name string) []float64 {
+	g.Helper()
+	x, err := g.want.Float64s(name)
+	if err != nil {
+		g.Fatal(err)
+	}
+	return x
+}
+
+func (g *goldenRun) ids(name string) []int32 {
+	g.Helper()
+	x, err := g.want.Int64s(name)
+	if err != nil {
+		g.Fatal(err)
+	}
+	ids := make([]int32, len(x))
+	for i, id := range x {
+		ids[i] = int32(id)
+	}
+	return ids
+}
+
+// batch is the golden input [B,T], with the shifted targets: nothing is known to follow the last token.
+func (g *goldenRun) batch() *model.Batch {
+	info, _ := g.want.Info("input_ids")
+	b := &model.Batch{B: info.Shape[0], T: info.Shape[1], IDs: g.ids("input_ids")}
+	b.Targets = make([]int32, len(b.IDs))
+	for i := range b.Targets {
+		b.Targets[i] = -1
+		if i%b.T < b.T-1 {
+			b.Targets[i] = b.IDs[i+1]
+		}
+	}
+	return b
+}
+
+func (g *goldenRun) logits() {
+	b := g.batch()
+	y := make([]float32, len(b.IDs)*g.m.Config.Vocab)
+	if err := g.m.Logits(b, y); err != nil {
+		g.Fatal(err)
+	}
+	d := golden.Largest(wide(y), g.floats("logits"))
+	g.Logf("logits: largest difference %.2g", d)
+	if !(d <= 1e-4) {
+		g.Errorf("logits differ by %g", d)
+	}
+}
+
+func (g *goldenRun) backprop() {
+	b := g.batch()
+	n := b.B * (b.T - 1)
+	g.m.Params.ZeroGrad(g.m.Device())
+	if err := g.m.Backprop(b, 1/float64(n)); err != nil {
+		g.Fatal(err)
+	}
+	losses := make([]float32, len(b.IDs))
+	g.m.Losses(losses)
+	var sum float64
+	for _, x := range losses {
+		sum += float64(x)
+	}
+	d := golden.Largest([]float64{sum / float64(n)}, g.floats("loss"))
+	g.Logf("loss %.6f: difference %.2g", sum/float64(n), d)
+	if !(d <= 1e-5) {
+		g.Errorf("loss %g differs by %g", sum/float64(n), d)
+	}
+	g.compareGradients(g.gradients())
+}
+
+// compareGradients holds got to the golden file, and wants each to have what the other has.
+func (g *goldenRun) compareGradients(got map[string][]float64) {
+	worst := 0.0
+	for _, name := range g.want.Names() {
+		name, ok := strings.CutPrefix(name, "grad/")
+		if !ok {
+			continue
+		}
+		d := golden.Relative(got[name], g.floats("grad/"+name))
+		worst = max(worst, d)
+		if !(d <= 1e-3) {
+			g.Errorf("gradient of %s is off by %g of its norm", name, d)
+		}
+		delete(got, name)
+	}
+	g.Logf("gradients: largest difference %.2g of the norm", worst)
+	for name := range got {
+		g.Errorf("gradient of %s is not in the golden file", name)
+	}
+}
+
+// gradients carries the gradients of our parameters back to the folder's tensors: the table read from right to left,
+// summing where a row was copied.
+func (g *goldenRun) gradients() map[string][]float64 {
+	out := map[string][]float64{}
+	for p := range g.layout.parts() {
+		param := g.m.Params.Lookup(p.param)
+		grad := make([]float64, param.Rows*param.Cols)
+		device.ReadFloats(g.m.Device(), grad, param.G)
+		for _, q := range p.pieces {
+			if out[q.name] == nil {
+				out[q.name] = make([]float64, q.rows*q.width())
+			}
+			for i := range q.n * q.width() {
+				out[q.name][q.from*q.width()+i] += grad[i]
+			}
+			grad = grad[q.n*q.width():]
+		}
+	}
+	return out
+}
+
+const promptLen = 16
+
+// greedyCached continues the prompt token by token through the cache, whose pages are small and out of order.
+func (g *goldenRun) greedyCached() {
+	want := g.ids("greedy")
+	const pageSize = 7
+	pages := (len(want) + pageSize - 1) / pageSize
+	c := g.m.NewCache(pages, pageSize, 1, pages)
+	defer c.Free()
+	for i := range pages {
+		c.Assign(0, i, int32(pages-1-i))
+	}
+	var r model.Rows
+	for i, id := range want[:promptLen] {
+		r.IDs, r.Slots, r.Pos = append(r.IDs, id), append(r.Slots, 0), append(r.Pos, int32(i))
+	}
+	r.Want = []int32{promptLen - 1}
+	logits := make([]float32, g.m.Config.Vocab)
+	got := slices.Clone(want[:promptLen])
+	for len(got) < len(want) {
+		if err := g.m.Step(c, r, logits); err != nil {
+			g.Fatal(err)
+		}
+		next := argmax(logits)
+		r = model.Rows{IDs: []int32{next}, Slots: []int32{0}, Pos: []int32{int32(len(got))}, Want: []int32{0}}
+		got = append(got, next)
+	}
+	if !slices.Equal(got, want) {
+		g.Errorf("greedy text through the cache\n got %v\nwant %v", got, want)
+	}
+}
+
+// greedyWhole checks the same text in one pass without a cache: each token must be the likeliest after those before it.
+func (g *goldenRun) greedyWhole() {
+	want := g.ids("greedy")
+	v := g.m.Config.Vocab
+	y := make([]float32, (len(want)-1)*v)
+	if err := g.m.Logits(&model.Batch{B: 1, T: len(want) - 1, IDs: want[:len(want)-1]}, y); err != nil {
+		g.Fatal(err)
+	}
+	for i := promptLen; i < len(want); i++ {
+		if got := argmax(y[(i-1)*v : i*v]); got != want[i] {
+			g.Errorf("token %d in a whole pass is %d, want %d", i, got, want[i])
+		}
+	}
+}
+
+func argmax(x []float32) int32 {
+	best := 0
+	for i := range x {
+		if x[i] > x[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}
+
+func wide(x []float32) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+	return y
+}

@@ -1,0 +1,123 @@
+// Package hf reads model folders of Hugging Face transformers: Llama and DiffLlama.
+//
+// Load checks config.json (config.go, rope.go), opens model.safetensors or its shards (shards.go) and holds every tensor
+// to the shape that the configuration implies. Weights then hands out our own parameters, put together from rows of the
+// folder's tensors by one table (layout.go). Open does all of it and gives a model ready to run.
+//
+// A folder is never trusted and never guessed at: what would change results and is not supported is refused with its key and value.
+package hf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/model"
+)
+
+// Folder is a checked model folder with its files open.
+type Folder struct {
+	Config    model.Config
+	ModelType string // "llama" or "diffllama"
+	BOS, Pad  int    // token ids, −1 when the folder names none
+	EOS       []int  // token ids that end a text; empty when the folder names none
+
+	dir    string
+	layout layout
+	shards *shards
+}
+
+// IsFolder says that dir looks like a model folder: it has a config.json.
+func IsFolder(dir string) bool {
+	st, err := os.Stat(filepath.Join(dir, "config.json"))
+	return err == nil && st.Mode().IsRegular()
+}
+
+// Load reads the configuration and checks every tensor's presence, shape and type, without reading its values.
+func Load(dir string) (*Folder, error) {
+	f, err := load(dir)
+	if err != nil {
+		return nil, fmt.Errorf("model folder %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+func load(dir string) (*Folder, error) {
+	root, err := openRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	config, err := root.read("config.json", maxConfig)
+	if err != nil {
+		return nil, err
+	}
+	generation, err := root.read("generation_config.json", maxConfig)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	f, err := parse(config, generation)
+	if err != nil {
+		return nil, err
+	}
+	f.dir = dir
+	if f.shards, err = root.open(); err != nil {
+		return nil, err
+	}
+	if err := f.shards.check(f.layout); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Close closes the folder's files; its configuration stays readable.
+func (f *Folder) Close() error { return f.shards.close() }
+
+// Weights hands every parameter of a model of f.Config to set, by its name in the parameter table, in float32 and in
+// the table's layout. x is set's to keep.
+func (f *Folder) Weights(set func(name string, x []float32) error) error {
+	for p := range f.layout.parts() {
+		x, err := f.shards.assemble(p)
+		if err == nil {
+			err = set(p.param, x)
+		}
+		if err != nil {
+			return fmt.Errorf("model folder %s: %w", f.dir, err)
+		}
+	}
+	return nil
+}
+
+// Open loads the folder into a new model on dev. The folder's files are closed again.
+func Open(dev device.Device, dir string, mem layer.Memory) (*model.Model, *Folder, error) {
+	f, err := Load(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	m, err := model.New(dev, f.Config, mem)
+	if err != nil {
+		return nil, nil, fmt.Errorf("model folder %s: %w", dir, err)
+	}
+	left := len(m.Params.List)
+	err = f.Weights(func(name string, x []float32) error {
+		p := m.Params.Lookup(name)
+		if p == nil || len(x) != p.Rows*p.Cols {
+			return fmt.Errorf("%d values for %q do not fit the model's table", len(x), name)
+		}
+		m.Params.Set(dev, p, x)
+		left--
+		return nil
+	})
+	if err == nil && left != 0 {
+		err = fmt.Errorf("model folder %s: %d parameters got no values", dir, left)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return m, f, nil
+}

@@ -1,0 +1,147 @@
+package hf
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// object reads a JSON object key by key. It keeps the first error and remembers which keys were asked for, so that
+// rest can refuse the others. A null is an absent key, as it is for transformers.
+type object struct {
+	path string // what errors put before a key
+	m    map[string]json.RawMessage
+	used map[string]bool
+	err  *error
+}
+
+func parseObject(path string, b []byte) (*object, error) {
+	o := &object{path: path, used: map[string]bool{}, err: new(error)}
+	if err := json.Unmarshal(b, &o.m); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if o.m == nil {
+		return nil, fmt.Errorf("%s: is null, must be an object", path)
+	}
+	return o, nil
+}
+
+// refuse records that key's value cannot be used, and why.
+func (o *object) refuse(key, why string) {
+	if *o.err != nil {
+		return
+	}
+	v := "absent"
+	if raw, ok := o.m[key]; ok {
+		v = string(compact(raw))
+		if len(v) > 80 {
+			v = v[:80] + "…"
+		}
+	}
+	*o.err = fmt.Errorf("%s: %s = %s: %s", o.path, key, v, why)
+}
+
+func compact(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, raw) != nil {
+		return raw
+	}
+	return b.Bytes()
+}
+
+// get gives the text of a key that is present and not null.
+func (o *object) get(key string) (json.RawMessage, bool) {
+	o.used[key] = true
+	raw, ok := o.m[key]
+	return raw, ok && string(compact(raw)) != "null"
+}
+
+// value decodes a key into a T, def when absent.
+func value[T any](o *object, key string, def T, what string) T {
+	raw, ok := o.get(key)
+	if !ok {
+		return def
+	}
+	var v T
+	if json.Unmarshal(raw, &v) != nil {
+		o.refuse(key, "must be "+what)
+		return def
+	}
+	return v
+}
+
+func (o *object) text(key, def string) string      { return value(o, key, def, "a string") }
+func (o *object) flag(key string, def bool) bool   { return value(o, key, def, "true or false") }
+func (o *object) texts(key string) (list []string) { return value(o, key, list, "a list of strings") }
+
+// count is a whole number from 1 to most; def 0 makes the key required.
+func (o *object) count(key string, def, most int) int {
+	raw, ok := o.get(key)
+	if !ok && def > 0 {
+		return def
+	}
+	n, err := strconv.Atoi(string(compact(raw)))
+	if !ok || err != nil || n < 1 || n > most {
+		o.refuse(key, fmt.Sprintf("must be a whole number from 1 to %d", most))
+		return 1 // keeps later arithmetic harmless
+	}
+	return n
+}
+
+// number is a finite number that is not negative.
+func (o *object) number(key string, def float64) float64 {
+	x := value(o, key, def, "a number")
+	if x < 0 || math.IsInf(x, 0) {
+		o.refuse(key, "must not be negative")
+	}
+	return x
+}
+
+// ids is one token id or a list of them; what lies outside the vocabulary can neither be read nor written and is dropped.
+func (o *object) ids(key string, vocab int) []int {
+	raw, ok := o.get(key)
+	if !ok {
+		return nil
+	}
+	var list []int
+	if raw = compact(raw); raw[0] == '[' {
+		list = value(o, key, list, "a token id or a list of them")
+	} else {
+		list = []int{value(o, key, -1, "a token id or a list of them")}
+	}
+	return slices.DeleteFunc(list, func(id int) bool { return id < 0 || id >= vocab })
+}
+
+// object is a nested object, nil when absent or empty.
+func (o *object) object(key string) *object {
+	m := value(o, key, map[string]json.RawMessage(nil), "an object")
+	if len(m) == 0 {
+		return nil
+	}
+	return &object{path: o.path + ": " + key, m: m, used: map[string]bool{}, err: o.err}
+}
+
+// neutral refuses a key unless it is absent or has one of these values, which change nothing.
+func (o *object) neutral(key string, values ...string) {
+	if raw, ok := o.get(key); ok && !slices.Contains(values, string(compact(raw))) {
+		o.refuse(key, "is not supported")
+	}
+}
+
+// rest refuses every key that nobody asked for, unless it is known to be idle or its value is empty.
+func (o *object) rest(idle map[string]bool) {
+	for _, key := range slices.Sorted(maps.Keys(o.m)) {
+		if o.used[key] || idle[key] || key[:min(1, len(key))] == "_" {
+			continue
+		}
+		switch string(compact(o.m[key])) {
+		case "null", "[]", "{}":
+		default:
+			o.refuse(key, "is unknown and might change results")
+		}
+	}
+}

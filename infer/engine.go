@@ -1,0 +1,118 @@
+package infer
+
+import (
+	"fmt"
+	"sync"
+
+	"antiphase/model"
+	"antiphase/tokenizer"
+)
+
+// Options size an engine. Zero fields take their defaults.
+type Options struct {
+	Slots        int     // sequences in one batch; default 8
+	CacheTokens  int     // positions in the KV cache, rounded up to whole pages; default Slots contexts
+	PageSize     int     // positions per page; default 16
+	PrefillChunk int     // prompt tokens per step, over all prompts; default 256
+	EOS          []int32 // ids that end a text; default the tokenizer's end-of-text token
+}
+
+// complete fills in the defaults and says what is out of range.
+func (o Options) complete(context int) (Options, error) {
+	for _, f := range []struct {
+		name string
+		v    *int
+		def  int
+	}{{"slots", &o.Slots, 8}, {"page_size", &o.PageSize, 16}, {"prefill_chunk", &o.PrefillChunk, 256}} {
+		if *f.v == 0 {
+			*f.v = f.def
+		}
+		if *f.v < 0 || *f.v > 1<<20 {
+			return o, &FieldError{f.name, fmt.Sprintf("is %d, must be between 1 and %d (0 takes the default, %d)", *f.v, 1<<20, f.def)}
+		}
+	}
+	if o.CacheTokens == 0 {
+		o.CacheTokens = o.Slots * context
+	}
+	if o.CacheTokens < 0 || o.CacheTokens > 1<<31-1-o.PageSize { // a row of the cache is an int32 on devices
+		return o, &FieldError{"cache_tokens", fmt.Sprintf("is %d, must be between 1 and %d", o.CacheTokens, 1<<31-1-o.PageSize)}
+	}
+	return o, nil
+}
+
+// Engine generates tokens for many sequences in shared batches. It is safe for concurrent use; the model must
+// not be used otherwise while a call is under way.
+type Engine struct {
+	model *model.Model
+	tok   *tokenizer.Tokenizer
+	opt   Options
+	vocab int
+	eos   []int32
+	cache *model.Cache
+
+	mu       sync.Mutex
+	turn     sync.Cond // a step has ended
+	stepping bool      // a step computes, without the lock
+	queue    []*seq    // waiting, first come first served
+	batch    []*seq    // running, in order of admission
+	resting  []*seq    // sessions between turns that hold pages
+	slots    []int32   // free ones
+	pool     pages
+	stats    Stats
+
+	// The step's own: used by whoever is stepping.
+	rows    model.Rows
+	logits  []float32
+	sampler sampler
+}
+
+// Stats is a look at an engine's load.
+type Stats struct {
+	Running, Waiting int // sequences in the batch and in the queue
+	Pages, FreePages int
+	Steps            int // batches computed
+	Rows             int // tokens computed, of prompts and of answers
+	Preempted        int // times a sequence lost its pages to an older one and was queued again
+	Evicted          int // times a resting session lost its pages
+}
+
+// New makes an engine over a model. tok may be nil: then events carry ids and no text.
+func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error) {
+	c := m.Config
+	opt, err := opt.complete(c.Context)
+	if err != nil {
+		return nil, fmt.Errorf("infer: %w", err)
+	}
+	if tok != nil && tok.Vocab() > c.Vocab {
+		return nil, fmt.Errorf("infer: the tokenizer has %d ids and the model a vocabulary of %d: they do not belong together", tok.Vocab(), c.Vocab)
+	}
+	e := &Engine{model: m, tok: tok, opt: opt, vocab: c.Vocab, eos: opt.EOS, sampler: newSampler(c.Vocab)}
+	e.turn.L = &e.mu
+	if tok != nil && e.eos == nil {
+		if id, ok := tok.EOS(); ok {
+			e.eos = []int32{id}
+		}
+	}
+	e.pool = newPages((opt.CacheTokens+opt.PageSize-1)/opt.PageSize, opt.PageSize)
+	e.cache = m.NewCache(e.pool.total, opt.PageSize, opt.Slots, e.pool.count(c.Context))
+	for i := range opt.Slots {
+		e.slots = append(e.slots, int32(opt.Slots-1-i))
+	}
+	n := opt.Slots + opt.PrefillChunk
+	e.rows = model.Rows{IDs: make([]int32, 0, n), Slots: make([]int32, 0, n), Pos: make([]int32, 0, n), Want: make([]int32, 0, opt.Slots)}
+	e.logits = make([]float32, opt.Slots*c.Vocab)
+	return e, nil
+}
+
+// Close gives the cache's memory back. No call may be under way or follow.
+func (e *Engine) Close() { e.cache.Free() }
+
+// Stats is the present load.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.stats
+	s.Running, s.Waiting = len(e.batch), len(e.queue)
+	s.Pages, s.FreePages = e.pool.total, len(e.pool.free)
+	return s
+}

@@ -1,0 +1,134 @@
+package infer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Request is a prompt and how to go on from it.
+type Request struct {
+	IDs      []int32
+	Sampling Sampling
+}
+
+// Generate runs all requests in shared batches, with one another and with other calls. emit is called on the
+// caller's goroutine for every token of every request, i being the request's index, and last with Done set; when
+// it returns false that request ends at once, without a further event. Other requests are not affected.
+//
+// Nothing runs when any request is at fault: the error is a [*FieldError] or a [*ContextError] then. A cancelled
+// context ends all requests and is returned; a request whose logits are no numbers fails with
+// [ReasonError] and its error is returned when the others are through.
+func (e *Engine) Generate(ctx context.Context, reqs []Request, emit func(i int, ev Event) bool) error {
+	seqs := make([]*seq, len(reqs))
+	outs := make([]*output, len(reqs))
+	for i, r := range reqs {
+		seqs[i] = &seq{tokens: slices.Clone(r.IDs)}
+		if err := e.begin(seqs[i], &r.Sampling); err != nil {
+			return fmt.Errorf("infer: request %d: %w", i, err)
+		}
+		outs[i] = e.newOutput(seqs[i])
+	}
+	return e.serve(ctx, seqs, outs, emit)
+}
+
+// serve queues sequences that begin has made ready and sees them through.
+func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit func(int, Event) bool) error {
+	e.mu.Lock()
+	for _, s := range seqs {
+		if len(s.tokens) == s.end { // no room for a single token
+			s.out = append(s.out, token{id: -1, reason: ReasonLength})
+		} else {
+			e.enqueue(s)
+		}
+	}
+	e.mu.Unlock()
+	defer e.settle(seqs) // also when emit panics
+	fs := make([]func(Event) bool, len(outs))
+	for i := range fs {
+		fs[i] = func(ev Event) bool { return emit(i, ev) }
+	}
+	for open := len(outs); open > 0; {
+		if !e.await(ctx, outs) {
+			cancelled := token{id: -1, reason: ReasonCancelled}
+			for i, o := range outs {
+				if !o.closed {
+					fs[i](o.event(&cancelled))
+				}
+			}
+			return context.Cause(ctx)
+		}
+		open = 0
+		for i, o := range outs {
+			if o.closed {
+				continue
+			}
+			if o.emit(fs[i]); o.closed {
+				e.dismiss(o.seq)
+			} else {
+				open++
+			}
+		}
+	}
+	return failures(outs)
+}
+
+// await returns true when any of outs has taken tokens, running steps where nobody else does, and false when the
+// context is cancelled.
+func (e *Engine) await(ctx context.Context, outs []*output) bool {
+	e.mu.Lock()
+	for {
+		if ctx.Err() != nil {
+			e.mu.Unlock()
+			return false
+		}
+		some := false
+		for _, o := range outs {
+			if o.take() {
+				some = true
+			}
+		}
+		if some {
+			e.mu.Unlock()
+			return true
+		}
+		if e.stepping {
+			e.turn.Wait() // as long as one step
+		} else {
+			e.step()
+		}
+	}
+}
+
+// dismiss says that nobody wants more of s. It leaves before the next step.
+func (e *Engine) dismiss(s *seq) {
+	e.mu.Lock()
+	s.leave = true
+	e.mu.Unlock()
+}
+
+// settle waits for a step under way and then makes sure that seqs have left.
+func (e *Engine) settle(seqs []*seq) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.stepping {
+		e.turn.Wait()
+	}
+	for _, s := range seqs {
+		if s.state != idle {
+			e.release(s)
+		}
+	}
+}
+
+// failures joins what went wrong with single requests.
+func failures(outs []*output) error {
+	var list []error
+	for i, o := range outs {
+		if o.err != nil {
+			list = append(list, fmt.Errorf("request %d: %w", i, o.err))
+		}
+	}
+	return errors.Join(list...)
+}

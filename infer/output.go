@@ -1,0 +1,106 @@
+package infer
+
+import "antiphase/tokenizer"
+
+// Reasons why a request ended.
+const (
+	ReasonStop      = "stop"      // a stop string or stop id
+	ReasonLength    = "length"    // MaxTokens, or the end of the context
+	ReasonEOS       = "eos"       // the model ended the text
+	ReasonCancelled = "cancelled" // the context was cancelled
+	ReasonError     = "error"     // see the call's error
+)
+
+// Event is one generated token, or the end of a request without one. Top is valid until emit returns.
+type Event struct {
+	ID      int32  // the token; −1 when there is none
+	Text    string // text that is now certain: whole characters, and nothing that could be part of a stop string
+	Logprob float64
+	Top     []TokenLogprob // the most likely tokens, best first, where asked for
+	Done    bool           // the request's last event
+	Reason  string         // why, when Done
+}
+
+// output turns one request's tokens into events. It belongs to the goroutine that called.
+type output struct {
+	seq    *seq
+	stream *tokenizer.Stream // nil without a tokenizer
+	stop   stopper
+	closed bool // its last event is out
+	given  int  // tokens that have become events
+	err    error
+
+	taken []token // taken from seq under the lock, then worked on without
+	tops  []TokenLogprob
+}
+
+// newOutput prepares for what follows the tokens of s. The stream is led through them first, so that the text goes on
+// as it would in the whole: a word's leading space survives only behind another word.
+func (e *Engine) newOutput(s *seq) *output {
+	o := &output{seq: s, stop: stopper{stops: s.sampling.Stop}}
+	if e.tok != nil {
+		o.stream = e.tok.Stream(true)
+		for _, id := range s.tokens {
+			o.stream.Push(id)
+		}
+	}
+	return o
+}
+
+// take moves the published tokens over, and says whether there are any. The engine's lock is held.
+func (o *output) take() bool {
+	if o.closed || len(o.seq.out) == 0 {
+		return false
+	}
+	o.taken, o.seq.out = o.seq.out, o.taken[:0]
+	o.tops, o.seq.outTop = o.seq.outTop, o.tops[:0]
+	return true
+}
+
+// emit gives the taken tokens to f one by one until f has enough or the request ends.
+func (o *output) emit(f func(Event) bool) {
+	tops := o.tops
+	for i := range o.taken {
+		if o.closed {
+			break
+		}
+		t := &o.taken[i]
+		ev := o.event(t)
+		ev.Top, tops = tops[:t.tops:t.tops], tops[t.tops:]
+		if t.id >= 0 {
+			o.given++
+		}
+		o.closed = ev.Done
+		if !f(ev) {
+			o.closed = true
+		}
+	}
+	o.taken = o.taken[:0]
+}
+
+// event makes a token an event. The token that ends a text by its id has no text itself.
+func (o *output) event(t *token) Event {
+	ev := Event{ID: t.id, Logprob: t.logprob, Reason: t.reason, Done: t.reason != ""}
+	if t.err != nil {
+		o.err = t.err
+	}
+	if o.stream == nil {
+		return ev
+	}
+	piece := ""
+	if t.id >= 0 && (t.reason == "" || t.reason == ReasonLength) {
+		piece = o.stream.Push(t.id)
+	}
+	if ev.Done {
+		piece += o.stream.Flush()
+	}
+	var hit bool
+	ev.Text, hit = o.stop.add(piece)
+	switch {
+	case hit:
+		ev.Done, ev.Reason = true, ReasonStop
+	case ev.Done:
+		ev.Text += o.stop.flush()
+	}
+	return ev
+}

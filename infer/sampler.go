@@ -1,0 +1,238 @@
+package infer
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+)
+
+// TokenLogprob is a token and its log-probability under the model, before any penalty, temperature or filter.
+type TokenLogprob struct {
+	ID      int32
+	Logprob float64
+}
+
+// sampler is the working memory for choosing tokens, shared by all sequences of an engine.
+type sampler struct {
+	cand []candidate // room for the vocabulary
+	raw  []float32   // the logits as the model gave them, where log-probabilities are asked for
+}
+
+func newSampler(vocab int) sampler {
+	return sampler{cand: make([]candidate, vocab), raw: make([]float32, vocab)}
+}
+
+// history is what a sequence's sampler remembers between tokens.
+type history struct {
+	rng  rand.PCG
+	seen []uint64 // one bit per id; nil without a repetition penalty
+	ids  []int32  // the ids whose bit is set, each once
+}
+
+// start begins a random stream and forgets what was seen.
+func (h *history) start(s *Sampling, vocab int, tokens []int32, room int) {
+	h.rng.Seed(s.Seed, 0x616e746970686173)
+	h.seen, h.ids = nil, nil
+	if s.RepetitionPenalty == 0 || s.RepetitionPenalty == 1 {
+		return
+	}
+	h.seen = make([]uint64, (vocab+63)/64)
+	h.ids = make([]int32, 0, min(vocab, room))
+	for _, id := range tokens {
+		h.see(id)
+	}
+}
+
+// see notes that a token is part of the sequence.
+func (h *history) see(id int32) {
+	if h.seen == nil {
+		return
+	}
+	if w, bit := &h.seen[id/64], uint64(1)<<(id%64); *w&bit == 0 {
+		*w |= bit
+		h.ids = append(h.ids, id)
+	}
+}
+
+// next chooses a token from a row of logits, which it changes in place, and appends the most likely ones to top
+// when log-probabilities are asked for. The step wraps its error with where it happened.
+func (m *sampler) next(logits []float32, s *Sampling, h *history, top []TokenLogprob) (id int32, logprob float64, _ []TokenLogprob, err error) {
+	first, err := argmax(logits)
+	if err != nil {
+		return -1, 0, top, err
+	}
+	if s.Logprobs == 0 {
+		return m.pick(logits, s, h, first), 0, top, nil
+	}
+	top, lse := m.logprobs(top, logits, s.Logprobs)
+	raw := m.raw[:copy(m.raw, logits)]
+	id = m.pick(logits, s, h, first)
+	return id, float64(raw[id]) - lse, top, nil
+}
+
+// pick chooses from a row whose first highest logit is top.
+func (m *sampler) pick(logits []float32, s *Sampling, h *history, top int32) int32 {
+	if len(h.ids) > 0 {
+		penalize(logits, h.ids, s.RepetitionPenalty)
+		top, _ = argmax(logits) // still a distribution: penalize keeps finite what is finite
+	}
+	if s.Temperature == 0 {
+		return top
+	}
+	limit := float64(logits[top])
+	// 53 random bits as a number in [0,1)
+	u := float64(h.rng.Uint64()>>11) / (1 << 53)
+	if s.TopK == 0 && (s.TopP == 0 || s.TopP == 1) {
+		return m.all(logits, s, limit, u)
+	}
+	return m.some(logits, s, limit, u)
+}
+
+// penalize is Hugging Face's repetition penalty: l/p for l > 0, l·p for l < 0. Results stay finite, so that an
+// extreme penalty is extreme and not an error.
+func penalize(logits []float32, ids []int32, penalty float64) {
+	for _, id := range ids {
+		l := float64(logits[id])
+		switch {
+		case math.IsInf(l, 0) || math.IsNaN(l):
+			continue
+		case l > 0:
+			l /= penalty
+		case l < 0:
+			l *= penalty
+		}
+		logits[id] = float32(max(-math.MaxFloat32, min(math.MaxFloat32, l)))
+	}
+}
+
+// argmax is the lowest id of the highest logit. NaN and +Inf anywhere are errors, and so is a row of −Inf only:
+// none of them is a distribution.
+func argmax(logits []float32) (int32, error) {
+	top, high := -1, float32(math.Inf(-1))
+	for i, l := range logits {
+		if l > high {
+			top, high = i, l
+		}
+		if l != l || l > math.MaxFloat32 {
+			return -1, fmt.Errorf("the logit of token %d is %g", i, l)
+		}
+	}
+	if top < 0 {
+		return -1, fmt.Errorf("all %d logits are -Inf", len(logits))
+	}
+	return int32(top), nil
+}
+
+// weigh is the token's probability in units of the most likely one's: exp((l − limit)/temperature).
+func weigh(l float32, limit, temperature float64) float64 {
+	d := float64(l) - limit
+	if d == 0 {
+		return 1 // 0/temperature, whatever the temperature
+	}
+	return math.Exp(d / temperature)
+}
+
+// all samples from the whole row; no order is needed. min-p compares with the most likely token's weight, 1.
+func (m *sampler) all(logits []float32, s *Sampling, limit, u float64) int32 {
+	list := m.cand[:0]
+	sum := 0.0
+	for i, l := range logits {
+		if w := weigh(l, limit, s.Temperature); w > 0 && w >= s.MinP {
+			list = append(list, candidate{id: int32(i), weight: w})
+			sum += w
+		}
+	}
+	return draw(list, u*sum)
+}
+
+// some samples from the most likely tokens: top-k, of these top-p, of these min-p.
+func (m *sampler) some(logits []float32, s *Sampling, limit, u float64) int32 {
+	k := len(logits)
+	if s.TopK > 0 {
+		k = min(k, s.TopK)
+	}
+	var list []candidate
+	if s.TopP == 0 || s.TopP == 1 {
+		list = weighAll(best(m.cand, logits, k), s, limit)
+	} else {
+		list = m.nucleus(logits, s, limit, k)
+	}
+	n, sum := 0, 0.0
+	for n < len(list) && list[n].weight >= s.MinP {
+		sum += list[n].weight
+		n++
+	}
+	return draw(list[:n], u*sum)
+}
+
+// nucleus is the shortest run of the k most likely tokens whose weights reach TopP of the k tokens' sum. Without
+// top-k that sum needs no order, and the run is looked for in growing prefixes: it is nearly always short.
+func (m *sampler) nucleus(logits []float32, s *Sampling, limit float64, k int) []candidate {
+	sum, n := 0.0, k
+	if k == len(logits) {
+		for _, l := range logits {
+			sum += weigh(l, limit, s.Temperature)
+		}
+		n = min(k, 64)
+	}
+	for ; ; n = min(k, 8*n) {
+		list := weighAll(best(m.cand, logits, n), s, limit)
+		if k < len(logits) {
+			sum = total(list)
+		}
+		reached := 0.0
+		for i := range list {
+			if reached += list[i].weight; reached >= s.TopP*sum {
+				return list[:i+1]
+			}
+		}
+		if n == k {
+			return list // rounding kept the sum below its share
+		}
+	}
+}
+
+func weighAll(list []candidate, s *Sampling, limit float64) []candidate {
+	for i := range list {
+		list[i].weight = weigh(list[i].logit, limit, s.Temperature)
+	}
+	return list
+}
+
+func total(list []candidate) float64 {
+	sum := 0.0
+	for i := range list {
+		sum += list[i].weight
+	}
+	return sum
+}
+
+// draw is the first token whose cumulated weight exceeds x. Rounding may leave x beyond the last; then it is that one.
+func draw(list []candidate, x float64) int32 {
+	id := list[0].id
+	for i := range list {
+		if list[i].weight > 0 {
+			id = list[i].id
+		}
+		if x -= list[i].weight; x < 0 {
+			break
+		}
+	}
+	return id
+}
+
+// logprobs appends the n most likely tokens to dst and returns the log of the sum of exponentials, from which
+// any token's log-probability follows.
+func (m *sampler) logprobs(dst []TokenLogprob, logits []float32, n int) ([]TokenLogprob, float64) {
+	list := best(m.cand, logits, n)
+	limit := float64(list[0].logit)
+	sum := 0.0
+	for _, l := range logits {
+		sum += math.Exp(float64(l) - limit)
+	}
+	lse := limit + math.Log(sum)
+	for _, c := range list {
+		dst = append(dst, TokenLogprob{ID: c.id, Logprob: float64(c.logit) - lse})
+	}
+	return dst, lse
+}

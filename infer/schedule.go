@@ -1,0 +1,175 @@
+package infer
+
+import "slices"
+
+// reap lets go of the sequences whose owners have left.
+func (e *Engine) reap() {
+	for i := len(e.batch) - 1; i >= 0; i-- {
+		if e.batch[i].leave {
+			e.release(e.batch[i])
+		}
+	}
+	for i := len(e.queue) - 1; i >= 0; i-- {
+		if e.queue[i].leave {
+			e.release(e.queue[i])
+		}
+	}
+}
+
+// release ends a sequence's turn. A session keeps its pages and rests; of any other the pages return.
+func (e *Engine) release(s *seq) {
+	e.remove(s)
+	if s.keep {
+		e.resting = append(e.resting, s)
+	} else {
+		e.drop(s)
+	}
+	s.state = idle
+}
+
+// remove takes s out of the batch or the queue.
+func (e *Engine) remove(s *seq) {
+	switch s.state {
+	case running:
+		e.batch = without(e.batch, s)
+		e.slots = append(e.slots, s.slot)
+	case waiting:
+		e.queue = without(e.queue, s)
+	}
+}
+
+// drop returns all pages of s; what they held must be computed again.
+func (e *Engine) drop(s *seq) {
+	e.pool.give(s.pages)
+	s.pages, s.cached = s.pages[:0], 0
+}
+
+// trim keeps the pages of the first n positions.
+func (e *Engine) trim(s *seq, n int) {
+	s.cached = min(s.cached, n)
+	used := e.pool.count(s.cached)
+	if used < len(s.pages) {
+		e.pool.give(s.pages[used:])
+		s.pages = s.pages[:used]
+	}
+}
+
+func without(list []*seq, s *seq) []*seq {
+	if i := slices.Index(list, s); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+// enqueue puts s behind those that wait.
+func (e *Engine) enqueue(s *seq) {
+	e.resting = without(e.resting, s)
+	s.cached = min(s.cached, len(s.tokens)-1) // the last token's logits are needed, so it is run again
+	s.state = waiting
+	e.queue = append(e.queue, s)
+}
+
+// admit moves waiting sequences into the batch while there is a slot and, besides what the batch still needs for
+// its prompts, room for the next one's tokens and one more. The queue is strict: nobody overtakes, so nobody starves.
+func (e *Engine) admit() {
+	promised := 0
+	for _, s := range e.batch {
+		promised += max(0, e.pool.count(len(s.tokens))-len(s.pages))
+	}
+	for len(e.queue) > 0 && len(e.slots) > 0 {
+		s := e.queue[0]
+		need := e.pool.count(len(s.tokens)+1) - len(s.pages) + promised
+		for len(e.pool.free) < need && e.evict(s) {
+		}
+		if len(e.pool.free) < need {
+			return
+		}
+		promised = need
+		e.queue = slices.Delete(e.queue, 0, 1)
+		s.slot = e.slots[len(e.slots)-1]
+		e.slots = e.slots[:len(e.slots)-1]
+		s.state = running
+		e.batch = append(e.batch, s)
+		for i, p := range s.pages {
+			e.cache.Assign(int(s.slot), i, p)
+		}
+	}
+}
+
+// evict takes the pages of a sequence that is not in the batch: the session that rested longest, or else the last
+// in the queue other than s. Their owners notice nothing but the time to compute them again.
+func (e *Engine) evict(s *seq) bool {
+	for len(e.resting) > 0 {
+		r := e.resting[0]
+		e.resting = slices.Delete(e.resting, 0, 1)
+		if len(r.pages) > 0 {
+			e.drop(r)
+			e.stats.Evicted++
+			return true
+		}
+	}
+	for i := len(e.queue) - 1; i >= 0; i-- {
+		if q := e.queue[i]; q != s && len(q.pages) > 0 {
+			e.drop(q)
+			e.stats.Evicted++
+			return true
+		}
+	}
+	return false
+}
+
+// preempt queues the batch's youngest again, in front, without its pages.
+func (e *Engine) preempt() *seq {
+	s := e.batch[len(e.batch)-1]
+	e.remove(s)
+	e.drop(s)
+	s.state = waiting
+	e.queue = slices.Insert(e.queue, 0, s)
+	e.stats.Preempted++
+	return s
+}
+
+// grow gives s pages for n positions; older sequences take from younger ones. It is false when s itself was the
+// youngest and had to go. The oldest always succeeds: no sequence is let in that is larger than the cache.
+func (e *Engine) grow(s *seq, n int) bool {
+	for len(s.pages) < e.pool.count(n) {
+		page, ok := e.pool.take()
+		if ok {
+			e.cache.Assign(int(s.slot), len(s.pages), page)
+			s.pages = append(s.pages, page)
+		} else if !e.evict(s) && e.preempt() == s {
+			return false
+		}
+	}
+	return true
+}
+
+// plan writes down the rows of the next step: one for every sequence that lacks a single position, and of the
+// longer ones' (prompts') tokens as many as PrefillChunk allows, oldest first.
+func (e *Engine) plan() {
+	r := &e.rows
+	r.IDs, r.Slots, r.Pos, r.Want = r.IDs[:0], r.Slots[:0], r.Pos[:0], r.Want[:0]
+	budget := e.opt.PrefillChunk
+	for i := 0; i < len(e.batch); i++ {
+		s := e.batch[i]
+		s.want = -1
+		n := len(s.tokens) - s.cached
+		if n > 1 {
+			n = min(n, budget)
+			budget -= n
+		}
+		if !e.grow(s, s.cached+n) {
+			return // s was the last
+		}
+		for range n {
+			r.IDs = append(r.IDs, s.tokens[s.cached])
+			r.Slots = append(r.Slots, s.slot)
+			r.Pos = append(r.Pos, int32(s.cached))
+			s.cached++
+		}
+		if s.cached == len(s.tokens) {
+			s.want = len(r.Want)
+			r.Want = append(r.Want, int32(len(r.IDs)-1))
+		}
+	}
+}

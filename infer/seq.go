@@ -1,0 +1,120 @@
+package infer
+
+import (
+	"fmt"
+	"slices"
+)
+
+// state is where a sequence stands with the engine.
+type state uint8
+
+const (
+	idle    state = iota // nothing to do: ended, or a session between turns
+	waiting              // queued for a slot and pages
+	running              // in the batch
+)
+
+// seq is one sequence of tokens and what of it is in the cache. While a step computes, a running sequence belongs
+// to the step; everything else about it is under the engine's lock.
+type seq struct {
+	tokens []int32 // prompt and generated
+	end    int     // length at which it is full
+	cached int     // positions whose keys and values are in pages
+	pages  []int32
+	slot   int32
+
+	sampling Sampling
+	hist     history
+
+	state state
+	leave bool // its owner wants no more tokens
+	keep  bool // a session: pages outlive the turn
+
+	want     int            // which row of the step's logits is its own; −1 without one
+	fresh    token          // what this step gave it
+	freshTop []TokenLogprob // its Top
+	out      []token        // given and not yet taken by its owner
+	outTop   []TokenLogprob // their Tops, one behind the other
+}
+
+// token is a step's result for one sequence.
+type token struct {
+	id      int32 // −1 where the sequence ended without one
+	logprob float64
+	tops    int    // entries of outTop that belong to it
+	reason  string // why it was the last; empty otherwise
+	err     error  // with ReasonError
+}
+
+// ContextError is a prompt that does not fit.
+type ContextError struct {
+	Prompt    int    // its tokens
+	MaxTokens int    // tokens asked for, where they are what does not fit; else 0
+	Limit     int    // tokens there is room for
+	Of        string // what has this room: "context" or "cache"
+}
+
+// Error states both numbers.
+func (e *ContextError) Error() string {
+	what := "the model's context"
+	if e.Of == "cache" {
+		what = "the KV cache"
+	}
+	if e.MaxTokens > 0 {
+		return fmt.Sprintf("prompt of %d tokens and max_tokens of %d do not fit: %s has room for %d", e.Prompt, e.MaxTokens, what, e.Limit)
+	}
+	return fmt.Sprintf("prompt has %d tokens, %s has room for %d", e.Prompt, what, e.Limit)
+}
+
+// begin makes s ready to generate after its tokens.
+func (e *Engine) begin(s *seq, p *Sampling) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	if len(p.Stop) > 0 && e.tok == nil {
+		return &FieldError{"stop", "needs a tokenizer, and the engine has none"}
+	}
+	n, context, room := len(s.tokens), e.model.Config.Context, e.pool.tokens()
+	if n == 0 {
+		return &FieldError{"prompt", "has no tokens, must have at least one (such as the beginning-of-text token)"}
+	}
+	for i, id := range s.tokens {
+		if id < 0 || int(id) >= e.vocab {
+			return &FieldError{"prompt", fmt.Sprintf("token %d is id %d, must be below the vocabulary's %d", i, id, e.vocab)}
+		}
+	}
+	if n > context {
+		return &ContextError{Prompt: n, Limit: context, Of: "context"}
+	}
+	s.end = min(context, room)
+	if p.MaxTokens > 0 {
+		s.end = n + min(p.MaxTokens, context-n)
+	}
+	if n > room {
+		return &ContextError{Prompt: n, Limit: room, Of: "cache"}
+	}
+	if s.end > room {
+		return &ContextError{Prompt: n, MaxTokens: s.end - n, Limit: room, Of: "cache"}
+	}
+	s.tokens = slices.Grow(s.tokens, s.end-n)
+	s.sampling = *p
+	s.sampling.Logprobs = min(p.Logprobs, e.vocab)
+	s.leave, s.out, s.outTop = false, s.out[:0], s.outTop[:0]
+	s.hist.start(p, e.vocab, s.tokens, s.end)
+	return nil
+}
+
+// accept takes a sampled token and says whether it is the last.
+func (e *Engine) accept(s *seq, id int32) (reason string) {
+	s.tokens = append(s.tokens, id)
+	s.hist.see(id)
+	switch {
+	case slices.Contains(s.sampling.StopIDs, id):
+		return ReasonStop
+	case !s.sampling.IgnoreEOS && slices.Contains(e.eos, id):
+		return ReasonEOS
+	case len(s.tokens) >= s.end:
+		return ReasonLength
+	}
+	return ""
+}

@@ -1,0 +1,73 @@
+package infer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Session is a conversation that keeps its keys and values between turns: a turn computes only tokens that are
+// new. When other work needs the memory the session gives its pages up and the next turn computes them again; the
+// results are the same. A Session is used by one goroutine at a time.
+type Session struct {
+	e      *Engine
+	seq    *seq
+	closed bool
+}
+
+// NewSession starts an empty conversation. Close it, or its pages stay taken until others need them.
+func (e *Engine) NewSession() *Session { return &Session{e: e, seq: &seq{keep: true}} }
+
+// Tokens are all tokens so far, prompts and answers. The slice is the session's own.
+func (s *Session) Tokens() []int32 { return s.seq.tokens }
+
+// Append adds tokens to be computed in the next turn.
+func (s *Session) Append(ids ...int32) { s.seq.tokens = append(s.seq.tokens, ids...) }
+
+// Prompt makes ids the session's tokens and says how many of them need no computing: the longest beginning that
+// has not changed and is in the cache. It serves chat templates, which render the whole conversation each turn.
+func (s *Session) Prompt(ids []int32) (reused int) {
+	old := s.seq.tokens
+	n := 0
+	for n < len(old) && n < len(ids) && old[n] == ids[n] {
+		n++
+	}
+	s.seq.tokens = append(s.seq.tokens[:n], ids[n:]...)
+	return s.cut(n)
+}
+
+// cut forgets what is cached from position n on and says how much there is before it.
+func (s *Session) cut(n int) int {
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.trim(s.seq, n)
+	return s.seq.cached
+}
+
+// Generate answers: it computes the tokens that were appended and goes on from them, see [Engine.Generate]. What emit has
+// seen becomes part of the session, the ending token included.
+func (s *Session) Generate(ctx context.Context, p Sampling, emit func(Event) bool) error {
+	if s.closed {
+		return errors.New("infer: the session is closed")
+	}
+	q := s.seq
+	n := len(q.tokens)
+	if err := s.e.begin(q, &p); err != nil {
+		return fmt.Errorf("infer: session: %w", err)
+	}
+	out := s.e.newOutput(q)
+	err := s.e.serve(ctx, []*seq{q}, []*output{out}, func(_ int, ev Event) bool { return emit(ev) })
+	// A stop string is found after its token was sampled, perhaps when others' steps had gone on already.
+	q.tokens = q.tokens[:n+out.given]
+	s.cut(len(q.tokens))
+	return err
+}
+
+// Close gives the pages back; a closed session generates no more.
+func (s *Session) Close() {
+	s.closed = true
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.resting = without(s.e.resting, s.seq)
+	s.e.drop(s.seq)
+}

@@ -1,0 +1,92 @@
+package simd
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+func benchEach(b *testing.B, f func(b *testing.B)) {
+	before := Name()
+	defer func() { cur = pick(before) }()
+	for _, name := range Names() {
+		cur = pick(name)
+		b.Run(name, f)
+	}
+}
+
+// BenchmarkGemm times one thread with both operands packed in the call.
+func BenchmarkGemm(b *testing.B) {
+	for _, s := range [][3]int{{1024, 768, 768}, {64, 64, 128}, {1, 768, 768}} {
+		m, n, k := s[0], s[1], s[2]
+		b.Run(fmt.Sprintf("%dx%dx%d", m, n, k), func(b *testing.B) {
+			benchEach(b, func(b *testing.B) {
+				r := rand.New(rand.NewPCG(1, 1))
+				x, w, y := random(r, m*k, 1), random(r, n*k, 1), make([]float32, m*n)
+				var s Scratch
+				for b.Loop() {
+					Gemm(m, n, k, x, k, false, w, k, true, y, n, false, &s)
+				}
+				b.ReportMetric(2*float64(m)*float64(n)*float64(k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+			})
+		})
+	}
+}
+
+// BenchmarkTile times the largest matrix tile on data in the first cache: the peak that Gemm can reach.
+func BenchmarkTile(b *testing.B) {
+	benchEach(b, func(b *testing.B) {
+		const k = 192
+		x, y, z := Aligned(cur.mr*k), Aligned(cur.nr*k), Aligned(cur.mr*cur.nr)
+		for b.Loop() {
+			cur.tiles[0].run(k, &x[0], cur.mr, &y[0], &z[0], cur.nr, cur.nr, false)
+		}
+		b.ReportMetric(2*float64(cur.mr*cur.nr*k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+	})
+}
+
+// BenchmarkVector times elementwise ops on 16 Ki elements, in the second cache.
+func BenchmarkVector(b *testing.B) {
+	const n = 16384
+	r := rand.New(rand.NewPCG(1, 1))
+	x, y, z, u, v := random(r, n, 1), random(r, n, 1), random(r, n, 1), random(r, n, 1), make([]float32, n)
+	s := &AdamW{Clip: 1, Beta1: 0.9, Beta1c: 0.1, Beta2: 0.95, Beta2c: 0.05, Keep: 1, Step: 1e-9, C2: 1, Eps: 1e-8}
+	for _, op := range []struct {
+		name string
+		f    func()
+	}{
+		{"add", func() { Add(z, x, y) }},
+		{"dot", func() { Dot(x, y) }},
+		{"sumsquares", func() { SumSquares(x) }},
+		{"max", func() { Max(x) }},
+		{"exp", func() { ExpSum(z, x, 1, 0) }},
+		{"silumul", func() { SiluMul(z, x, y) }},
+		{"silumulgrad", func() { SiluMulGrad(z, v, x, y, u) }},
+		{"adamw", func() { AdamWStep(z, x, v, y, s) }},
+	} {
+		b.Run(op.name, func(b *testing.B) {
+			benchEach(b, func(b *testing.B) {
+				for b.Loop() {
+					op.f()
+				}
+				b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/n, "ns/elem")
+			})
+		})
+	}
+}
+
+// BenchmarkPack times packing of a 768 × 768 weight, both ways.
+func BenchmarkPack(b *testing.B) {
+	const n = 768
+	x, y := Aligned(n*n), Aligned(n*n+64*n)
+	for _, trans := range []bool{false, true} {
+		b.Run(fmt.Sprintf("B/trans=%v", trans), func(b *testing.B) {
+			benchEach(b, func(b *testing.B) {
+				for b.Loop() {
+					PackB(y, n, n, x, n, trans)
+				}
+				b.ReportMetric(4*n*n*float64(b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+			})
+		})
+	}
+}

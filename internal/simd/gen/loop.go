@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// vecOp is one vector kernel: its Go signature and the program for one vector of elements.
+type vecOp struct {
+	name   string
+	params string // "dst,a,b" are slices; "alpha:f" a float32; "s:p" a pointer to a struct of float32
+	result string // "", "float32" or "float64"
+	unroll int
+	accs   int    // accumulators per unrolled step
+	start  uint32 // what they begin with
+	body   func(b *body)
+	end    func(b *body) // leaves the result in X0
+}
+
+// body is what a program writes to. Registers are handed out from 0; accumulators and scalars come first.
+type body struct {
+	*asm
+	op_    *vecOp
+	mem    map[string]string // slice → pointer register
+	scalar map[string]int    // scalar → register holding it in every lane
+	acc    int               // first accumulator of this step
+	free   int               // next register for a temporary
+	step   int               // which of the unrolled steps
+	masked bool
+}
+
+var pointers = []string{"DI", "SI", "BX", "R8", "R9"}
+
+type param struct {
+	name, kind string
+	off        int
+}
+
+// layout gives each parameter's place on the stack, and the result's.
+func (o *vecOp) layout() (ps []param, ret, size int) {
+	for _, f := range strings.Split(o.params, ",") {
+		name, kind, _ := strings.Cut(f, ":")
+		p := param{name: name, kind: kind, off: size}
+		switch kind {
+		case "f":
+			size += 4
+		case "":
+			p.off = (size + 7) &^ 7
+			size = p.off + 24
+		default:
+			p.off = (size + 7) &^ 7
+			size = p.off + 8
+		}
+		ps = append(ps, p)
+	}
+	ret = (size + 7) &^ 7
+	switch o.result {
+	case "float32":
+		return ps, ret, ret + 4
+	case "float64":
+		return ps, ret, ret + 8
+	}
+	return ps, ret, size
+}
+
+// emit writes the kernel: whole groups of unrolled vectors, single vectors, the masked rest.
+func (o *vecOp) emit(a *asm) {
+	ps, ret, size := o.layout()
+	a.text(o.name, size)
+	b := &body{asm: a, op_: o, mem: map[string]string{}, scalar: map[string]int{}}
+	b.prologue(ps)
+	base := b.free
+	if o.unroll > 1 {
+		a.loop("many", o.unroll, func() {
+			for b.step = range o.unroll {
+				b.acc, b.free = b.step*o.accs, base
+				o.body(b)
+			}
+		})
+	}
+	b.step, b.acc = 0, 0
+	a.loop("one", 1, func() {
+		b.free = base
+		o.body(b)
+	})
+	a.op("TESTQ", "CX", "CX")
+	a.op("JZ", "done")
+	b.laneMaskOne()
+	b.masked, b.free = true, base
+	o.body(b)
+	a.mark("done")
+	if o.end != nil {
+		b.free = base
+		o.end(b)
+		if o.result == "float64" {
+			a.op("VMOVSD", "X0", fmt.Sprintf("ret+%d(FP)", ret))
+		} else {
+			a.op("VMOVSS", "X0", fmt.Sprintf("ret+%d(FP)", ret))
+		}
+	}
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// loop runs f while at least n vectors are left: AX counts elements done, CX those left.
+func (a *asm) loop(stem string, n int, f func()) {
+	top, end := a.fresh(stem), a.fresh("end")
+	a.op("CMPQ", "CX", fmt.Sprintf("$%d", n*a.lanes))
+	a.op("JLT", end)
+	a.mark(top)
+	f()
+	a.op("ADDQ", fmt.Sprintf("$%d", n*a.lanes), "AX")
+	a.op("SUBQ", fmt.Sprintf("$%d", n*a.lanes), "CX")
+	a.op("CMPQ", "CX", fmt.Sprintf("$%d", n*a.lanes))
+	a.op("JGE", top)
+	a.mark(end)
+}
+
+// prologue loads pointers, length and scalars and sets the accumulators. The last register of AVX2 is the mask.
+func (b *body) prologue(ps []param) {
+	for i := range b.op_.accs * b.op_.unroll {
+		if b.op_.start == 0 {
+			b.op("VXORPS", b.v(i), b.v(i), b.v(i))
+		} else {
+			b.op("VMOVUPS", b.bits(b.op_.start), b.v(i))
+		}
+	}
+	b.free = b.op_.accs * b.op_.unroll
+	ptr := 0
+	for i, p := range ps {
+		switch {
+		case p.kind == "f":
+			b.scalar[p.name] = b.free
+			b.op("VBROADCASTSS", fmt.Sprintf("%s+%d(FP)", p.name, p.off), b.v(b.free))
+			b.free++
+		case p.kind != "":
+			b.op("MOVQ", fmt.Sprintf("%s+%d(FP)", p.name, p.off), "R10")
+		default:
+			b.mem[p.name] = pointers[ptr]
+			b.op("MOVQ", fmt.Sprintf("%s_base+%d(FP)", p.name, p.off), pointers[ptr])
+			if i == 0 {
+				b.op("MOVQ", fmt.Sprintf("%s_len+%d(FP)", p.name, p.off+8), "CX")
+			}
+			ptr++
+		}
+	}
+	b.op("XORQ", "AX", "AX")
+}
+
+// laneMaskOne masks the CX lanes that are left: K1, or the last register.
+func (b *body) laneMaskOne() {
+	if b.wide() {
+		b.op("MOVQ", "$1", "DX")
+		b.op("SHLQ", "CX", "DX")
+		b.op("DECQ", "DX")
+		b.op("KMOVW", "DX", "K1")
+		return
+	}
+	b.op("LEAQ", "mask"+b.tag+"<>+64(SB)", "DX")
+	b.op("SHLQ", "$2", "CX")
+	b.op("SUBQ", "CX", "DX")
+	b.op("VMOVUPS", "(DX)", b.mask())
+}
+
+func (b *body) mask() string { return b.v(b.regs - 1) }
+
+// tmp is a register for the rest of this step.
+func (b *body) tmp() string {
+	r := b.v(b.free)
+	b.free++
+	limit := b.regs
+	if !b.wide() {
+		limit--
+	}
+	if b.free > limit {
+		panic(b.op_.name + b.tag + ": out of registers")
+	}
+	return r
+}
+
+func (b *body) at(name string) string {
+	return fmt.Sprintf("%d(%s)(AX*4)", b.step*b.bytes(), b.mem[name])
+}
+
+// load reads the next vector of a slice; lanes beyond the end are 0.
+func (b *body) load(name string) string {
+	r := b.tmp()
+	switch {
+	case !b.masked:
+		b.op("VMOVUPS", b.at(name), r)
+	case b.wide():
+		b.op("VMOVUPS.Z", b.at(name), "K1", r)
+	default:
+		b.op("VMASKMOVPS", b.at(name), b.mask(), r)
+	}
+	return r
+}
+
+func (b *body) store(name, r string) {
+	switch {
+	case !b.masked:
+		b.op("VMOVUPS", r, b.at(name))
+	case b.wide():
+		b.op("VMOVUPS", r, "K1", b.at(name))
+	default:
+		b.op("VMASKMOVPS", r, b.mask(), b.at(name))
+	}
+}
+
+// trim clears the lanes beyond the end, before they enter a sum.
+func (b *body) trim(r string) {
+	if b.masked && b.wide() {
+		b.op("VMOVAPS.Z", r, "K1", r)
+	} else if b.masked {
+		b.op("VANDPS", b.mask(), r, r)
+	}
+}
+
+// s is the register of a scalar parameter.
+func (b *body) s(name string) string { return b.v(b.scalar[name]) }
+
+// field broadcasts element i of the pointed-to parameters.
+func (b *body) field(i int) string {
+	r := b.tmp()
+	b.op("VBROADCASTSS", fmt.Sprintf("%d(R10)", 4*i), r)
+	return r
+}
+
+// fold adds the accumulators into the first, and that one's lanes into X0.
+func (b *body) fold(add string) {
+	n := b.op_.accs * b.op_.unroll
+	for ; n > 1; n /= 2 {
+		for i := range n / 2 {
+			b.op(add, b.v(i+n/2), b.v(i), b.v(i))
+		}
+	}
+	if b.wide() {
+		b.op("VEXTRACTF64X4", "$1", "Z0", "Y1")
+		b.op(add, "Y1", "Y0", "Y0")
+	}
+	b.op("VEXTRACTF128", "$1", "Y0", "X1")
+	b.op(add, "X1", "X0", "X0")
+	b.op("VPERMILPD", "$1", "X0", "X1")
+	b.op(add, "X1", "X0", "X0")
+	if !strings.HasSuffix(add, "PD") {
+		b.op("VPERMILPS", "$1", "X0", "X1")
+		b.op(add, "X1", "X0", "X0")
+	}
+}

@@ -1,0 +1,35 @@
+// Command gen writes the assembly of package simd, for AVX-512 and AVX2 from one description of each kernel.
+//
+// A vector op is a short program over registers (vector.go, exp.go) that a frame (loop.go) runs over whole vectors
+// and, with a mask, over the rest. Matrix tiles and packing (gemm.go, pack.go) are written out for each number of
+// rows. Run it with go generate in the folder above; a test checks that the files there are what it writes.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	dir := "."
+	if len(os.Args) > 1 {
+		dir = os.Args[1]
+	}
+	for name, text := range generate() {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, "gen:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+// generate gives every file by name.
+func generate() map[string][]byte {
+	files := map[string][]byte{"stubs_amd64.go": stubs()}
+	for _, i := range []isa{avx512, avx2} {
+		files["vector_"+i.file+"_amd64.s"] = vectorFile(i)
+		files["gemm_"+i.file+"_amd64.s"] = gemmFile(i)
+	}
+	return files
+}

@@ -1,0 +1,206 @@
+package main
+
+import "fmt"
+
+// vecOps are the vector kernels, as package simd documents them.
+var vecOps = []vecOp{
+	{name: "add", params: "dst,a,b", unroll: 2, body: func(b *body) {
+		x := b.load("a")
+		b.op("VADDPS", b.load("b"), x, x)
+		b.store("dst", x)
+	}},
+	{name: "mul", params: "dst,a,b", unroll: 2, body: func(b *body) {
+		x := b.load("a")
+		b.op("VMULPS", b.load("b"), x, x)
+		b.store("dst", x)
+	}},
+	{name: "scale", params: "y,alpha:f", unroll: 2, body: func(b *body) {
+		y := b.load("y")
+		b.op("VMULPS", b.s("alpha"), y, y)
+		b.store("y", y)
+	}},
+	{name: "axpy", params: "y,alpha:f,x", unroll: 2, body: func(b *body) {
+		y := b.load("y")
+		b.op("VFMADD231PS", b.load("x"), b.s("alpha"), y)
+		b.store("y", y)
+	}},
+	{name: "addScaled", params: "dst,a,alpha:f,b", unroll: 2, body: func(b *body) {
+		y := b.load("a")
+		b.op("VFMADD231PS", b.load("b"), b.s("alpha"), y)
+		b.store("dst", y)
+	}},
+	{name: "scaleMul", params: "dst,alpha:f,a,b", unroll: 2, body: func(b *body) {
+		x := b.load("a")
+		b.op("VMULPS", b.s("alpha"), x, x)
+		b.op("VMULPS", b.load("b"), x, x)
+		b.store("dst", x)
+	}},
+	{name: "mulAxpy", params: "y,alpha:f,a,b", unroll: 2, body: func(b *body) {
+		x, y := b.load("a"), b.load("y")
+		b.op("VMULPS", b.s("alpha"), x, x)
+		b.op("VFMADD231PS", b.load("b"), x, y)
+		b.store("y", y)
+	}},
+	{name: "normGrad", params: "dx,dy,w,x,p:f,q:f", unroll: 1, body: func(b *body) {
+		dx, dy := b.load("dx"), b.load("dy")
+		b.op("VMULPS", b.s("p"), dy, dy)
+		b.op("VFMADD231PS", b.load("w"), dy, dx)
+		b.op("VFMADD231PS", b.load("x"), b.s("q"), dx)
+		b.store("dx", dx)
+	}},
+	{name: "softmaxGrad", params: "dst,p,dp,delta:f,alpha:f", unroll: 2, body: func(b *body) {
+		p, dp := b.load("p"), b.load("dp")
+		b.op("VSUBPS", b.s("delta"), dp, dp)
+		b.op("VMULPS", b.s("alpha"), p, p)
+		b.op("VMULPS", p, dp, dp)
+		b.store("dst", dp)
+	}},
+	{name: "rotate", params: "a,b,cos,sin", unroll: 1, body: func(b *body) {
+		x, y, cos, sin, t := b.load("a"), b.load("b"), b.load("cos"), b.load("sin"), b.tmp()
+		b.op("VMULPS", y, sin, t)
+		b.op("VFMSUB231PS", x, cos, t)
+		b.op("VMULPS", y, cos, y)
+		b.op("VFMADD231PS", x, sin, y)
+		b.store("a", t)
+		b.store("b", y)
+	}},
+	{name: "roundBF16", params: "dst,src", unroll: 1, body: roundBF16},
+	{name: "dot", params: "a,b", result: "float32", unroll: 4, accs: 1, body: func(b *body) {
+		b.op("VFMADD231PS", b.load("a"), b.load("b"), b.v(b.acc))
+	}, end: func(b *body) { b.fold("VADDPS") }},
+	{name: "dot3", params: "a,b,c", result: "float32", unroll: 4, accs: 1, body: func(b *body) {
+		x := b.load("a")
+		b.op("VMULPS", b.load("b"), x, x)
+		b.op("VFMADD231PS", b.load("c"), x, b.v(b.acc))
+	}, end: func(b *body) { b.fold("VADDPS") }},
+	{name: "sumSquares", params: "x", result: "float64", unroll: 2, accs: 2, body: sumSquares,
+		end: func(b *body) { b.fold("VADDPD") }},
+	{name: "max", params: "x", result: "float32", unroll: 4, accs: 1, start: negInf, body: maximum,
+		end: func(b *body) { b.fold("VMAXPS") }},
+	{name: "expSum", params: "dst,src,scale:f,shift:f", result: "float32", unroll: 1, accs: 1, body: func(b *body) {
+		x := b.load("src")
+		b.op("VFMSUB213PS", b.s("shift"), b.s("scale"), x)
+		e := b.exp(x)
+		b.store("dst", e)
+		b.trim(e)
+		b.op("VADDPS", e, b.v(b.acc), b.v(b.acc))
+	}, end: func(b *body) { b.fold("VADDPS") }},
+	{name: "sigmoid", params: "dst,src", unroll: 1, body: func(b *body) { b.store("dst", b.sigmoid(b.load("src"))) }},
+	{name: "sigmoidGrad", params: "dst,dy,y", unroll: 2, body: func(b *body) {
+		dy, y := b.load("dy"), b.load("y")
+		b.op("VMULPS", y, dy, dy)
+		b.op("VFNMADD231PS", y, dy, dy) // dy·y − dy·y·y
+		b.store("dst", dy)
+	}},
+	{name: "siluMul", params: "dst,g,u", unroll: 1, body: func(b *body) {
+		g := b.load("g")
+		s := b.sigmoid(g)
+		b.op("VMULPS", g, s, s)
+		b.op("VMULPS", b.load("u"), s, s)
+		b.store("dst", s)
+	}},
+	{name: "siluMulGrad", params: "dg,du,dy,g,u", unroll: 1, body: siluMulGrad},
+	{name: "adamw", params: "p,m,v,g,s:p", unroll: 1, body: adamw},
+}
+
+const (
+	one    = 0x3F800000
+	negInf = 0xFF800000
+)
+
+// roundBF16 adds 0x7FFF and the lowest kept bit, then cuts; a NaN gets its quiet bit instead.
+func roundBF16(b *body) {
+	x, t := b.load("src"), b.tmp()
+	nan := b.tmp()
+	b.op("VORPS", b.bits(0x400000), x, nan)
+	b.op("VPSRLD", "$16", x, t)
+	b.op("VANDPS", b.bits(1), t, t)
+	b.op("VPADDD", b.bits(0x7FFF), t, t)
+	b.op("VPADDD", x, t, t)
+	if b.wide() {
+		b.op("VCMPPS", "$3", x, x, "K2")
+		b.op("VMOVAPS", nan, "K2", t)
+	} else {
+		b.op("VCMPPS", "$3", x, x, x)
+		b.op("VBLENDVPS", x, nan, t, t)
+	}
+	b.op("VANDPS", b.bits(0xFFFF0000), t, t)
+	b.store("dst", t)
+}
+
+// sumSquares widens both halves of a vector and squares them in float64.
+func sumSquares(b *body) {
+	x, hi := b.free, b.free+1
+	b.load("x")
+	b.tmp()
+	low, high, extract := fmt.Sprintf("Y%d", x), fmt.Sprintf("Y%d", hi), "VEXTRACTF64X4"
+	if !b.wide() {
+		low, high, extract = fmt.Sprintf("X%d", x), fmt.Sprintf("X%d", hi), "VEXTRACTF128"
+	}
+	b.op(extract, "$1", b.v(x), high)
+	b.op("VCVTPS2PD", low, b.v(x))
+	b.op("VCVTPS2PD", high, b.v(hi))
+	b.op("VFMADD231PD", b.v(x), b.v(x), b.v(b.acc))
+	b.op("VFMADD231PD", b.v(hi), b.v(hi), b.v(b.acc+1))
+}
+
+// maximum keeps lanes beyond the end, which load as 0, out of the comparison.
+func maximum(b *body) {
+	x, acc := b.load("x"), b.v(b.acc)
+	switch {
+	case !b.masked:
+		b.op("VMAXPS", x, acc, acc)
+	case b.wide():
+		b.op("VMAXPS", x, acc, "K1", acc)
+	default:
+		b.op("VBLENDVPS", b.mask(), x, acc, x)
+		b.op("VMAXPS", x, acc, acc)
+	}
+}
+
+// siluMulGrad: t = dy·σ, du = t·g, dg = t·u·(1 + g·(1−σ)).
+func siluMulGrad(b *body) {
+	g := b.load("g")
+	s := b.sigmoid(g)
+	dy, u, r := b.load("dy"), b.load("u"), b.tmp()
+	b.op("VMOVUPS", b.bits(one), r)
+	b.op("VSUBPS", s, r, r)
+	b.op("VFMADD213PS", b.bits(one), g, r)
+	b.op("VMULPS", dy, s, s)
+	b.op("VMULPS", u, r, r)
+	b.op("VMULPS", s, r, r)
+	b.op("VMULPS", s, g, g)
+	b.store("du", g)
+	b.store("dg", r)
+}
+
+// adamw follows simd.AdamW; its fields in order: Clip Beta1 Beta1c Beta2 Beta2c Keep Step C2 Eps.
+func adamw(b *body) {
+	p, m, v, g := b.load("p"), b.load("m"), b.load("v"), b.load("g")
+	base := b.free
+	field := func(i int) string { b.free = base; return b.field(i) }
+	b.op("VMULPS", field(0), g, g)
+	b.op("VMULPS", field(1), m, m)
+	b.op("VFMADD231PS", field(2), g, m)
+	b.store("m", m)
+	b.op("VMULPS", field(3), v, v)
+	b.op("VMULPS", g, g, g)
+	b.op("VFMADD231PS", field(4), g, v)
+	b.store("v", v)
+	b.op("VMULPS", field(7), v, v)
+	b.op("VSQRTPS", v, v)
+	b.op("VADDPS", field(8), v, v)
+	b.op("VMULPS", field(6), m, m)
+	b.op("VDIVPS", v, m, m)
+	b.op("VMULPS", field(5), p, p)
+	b.op("VSUBPS", m, p, p)
+	b.store("p", p)
+}
+
+func vectorFile(i isa) []byte {
+	a := newAsm(i)
+	for n := range vecOps {
+		vecOps[n].emit(a)
+	}
+	return a.finish()
+}

@@ -1,0 +1,233 @@
+package simd
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"testing"
+)
+
+// each runs f under every implementation that the machine has.
+func each(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	before := Name()
+	defer func() { cur = pick(before) }()
+	for _, name := range Names() {
+		if err := Use(name); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(name, f)
+	}
+}
+
+func random(r *rand.Rand, n int, scale float64) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(r.NormFloat64() * scale)
+	}
+	return x
+}
+
+// near fails unless got is within tol of want, relative to max(1,|want|).
+func near(t *testing.T, what string, got, want []float32, tol float64) {
+	t.Helper()
+	for i := range want {
+		g, w := float64(got[i]), float64(want[i])
+		if math.IsNaN(w) != math.IsNaN(g) || !(math.IsNaN(w) || g == w || math.Abs(g-w) <= tol*max(1, math.Abs(w))) {
+			t.Fatalf("%s: element %d of %d is %v, want %v", what, i, len(want), g, w)
+		}
+	}
+}
+
+func TestUse(t *testing.T) {
+	if err := Use("mmx"); err == nil {
+		t.Error("mmx was accepted")
+	}
+	if n := Names(); n[len(n)-1] != "generic" {
+		t.Errorf("implementations %v do not end with generic", n)
+	}
+	if want := os.Getenv("ANTIPHASE_SIMD"); want != "" && Name() != want {
+		t.Errorf("ANTIPHASE_SIMD=%s picked %s", want, Name())
+	}
+}
+
+// lengths cover every tail and several turns of the unrolled loops.
+func lengths() []int {
+	n := []int{100, 127, 128, 200, 257, 1000}
+	for i := range 70 {
+		n = append(n, i)
+	}
+	return n
+}
+
+// elementwise lists the ops with one output: f runs the exported function, want the plain formula in float64.
+var elementwise = []struct {
+	name string
+	f    func(dst, a, b, c []float32)
+	want func(dst, a, b, c float64) float64
+}{
+	{"add", func(d, a, b, _ []float32) { Add(d, a, b) }, func(_, a, b, _ float64) float64 { return a + b }},
+	{"mul", func(d, a, b, _ []float32) { Mul(d, a, b) }, func(_, a, b, _ float64) float64 { return a * b }},
+	{"scale", func(d, _, _, _ []float32) { Scale(d, 3) }, func(d, _, _, _ float64) float64 { return 3 * d }},
+	{"axpy", func(d, a, _, _ []float32) { Axpy(d, 3, a) }, func(d, a, _, _ float64) float64 { return d + 3*a }},
+	{"addScaled", func(d, a, b, _ []float32) { AddScaled(d, a, -2, b) }, func(_, a, b, _ float64) float64 { return a - 2*b }},
+	{"scaleMul", func(d, a, b, _ []float32) { ScaleMul(d, 3, a, b) }, func(_, a, b, _ float64) float64 { return 3 * a * b }},
+	{"mulAxpy", func(d, a, b, _ []float32) { MulAxpy(d, 3, a, b) }, func(d, a, b, _ float64) float64 { return d + 3*a*b }},
+	{"normGrad", func(d, a, b, c []float32) { NormGrad(d, a, b, c, 3, -2) },
+		func(d, a, b, c float64) float64 { return d + 3*a*b - 2*c }},
+	{"softmaxGrad", func(d, a, b, _ []float32) { SoftmaxGrad(d, a, b, 0.5, -2) },
+		func(_, a, b, _ float64) float64 { return -2 * a * (b - 0.5) }},
+	{"exp", func(d, a, _, _ []float32) { ExpSum(d, a, 2, 1) }, func(_, a, _, _ float64) float64 { return math.Exp(2*a - 1) }},
+	{"sigmoid", func(d, a, _, _ []float32) { Sigmoid(d, a) }, func(_, a, _, _ float64) float64 { return sigma(a) }},
+	{"sigmoidGrad", func(d, a, b, _ []float32) { SigmoidGrad(d, a, b) }, func(_, a, b, _ float64) float64 { return a * b * (1 - b) }},
+	{"siluMul", func(d, a, b, _ []float32) { SiluMul(d, a, b) }, func(_, a, b, _ float64) float64 { return a * sigma(a) * b }},
+}
+
+func sigma(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func TestElementwise(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 2))
+		for _, op := range elementwise {
+			for _, n := range lengths() {
+				d, a, b, c := random(r, n+1, 1), random(r, n, 1), random(r, n, 1), random(r, n, 1)
+				want := make([]float32, n+1)
+				for i := range n {
+					want[i] = float32(op.want(float64(d[i]), float64(a[i]), float64(b[i]), float64(c[i])))
+				}
+				want[n] = d[n] // the element behind the end stays
+				op.f(d[:n], a, b, c)
+				near(t, op.name, d, want, 2e-6)
+			}
+		}
+	})
+}
+
+// Aliasing the output with the first input changes nothing.
+func TestInPlace(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for _, op := range elementwise {
+			const n = 83
+			a, b, c := random(r, n, 1), random(r, n, 1), random(r, n, 1)
+			dst, same := append([]float32(nil), a...), append([]float32(nil), a...)
+			op.f(dst, a, b, c)
+			op.f(same, same, b, c)
+			near(t, op.name, same, dst, 0)
+		}
+	})
+}
+
+func TestPairs(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(5, 6))
+		for _, n := range lengths() {
+			a, b, c, s := random(r, n, 1), random(r, n, 1), random(r, n, 1), random(r, n, 1)
+			wa, wb := append([]float32(nil), a...), append([]float32(nil), b...)
+			rotateGeneric(wa, wb, c, s)
+			ga, gb := append([]float32(nil), a...), append([]float32(nil), b...)
+			Rotate(ga, gb, c, s)
+			near(t, "rotate a", ga, wa, 1e-6)
+			near(t, "rotate b", gb, wb, 1e-6)
+
+			dy := random(r, n, 1)
+			siluMulGradGeneric(wa, wb, dy, a, b)
+			SiluMulGrad(a, b, dy, a, b) // in place, as the MLP uses it
+			near(t, "silu grad g", a, wa, 2e-6)
+			near(t, "silu grad u", b, wb, 2e-6)
+		}
+	})
+}
+
+func TestAdamW(t *testing.T) {
+	s := &AdamW{Clip: 0.5, Beta1: 0.9, Beta1c: 0.1, Beta2: 0.95, Beta2c: 0.05, Keep: 0.99, Step: 0.3, C2: 2, Eps: 1e-8}
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(7, 8))
+		for _, n := range lengths() {
+			p, m, v, g := random(r, n, 1), random(r, n, 1), random(r, n, 1), random(r, n, 1)
+			Mul(v, v, v)
+			var want [3][]float32
+			for i, x := range [][]float32{p, m, v} {
+				want[i] = append(want[i], x...)
+			}
+			adamwGeneric(want[0], want[1], want[2], g, s)
+			AdamWStep(p, m, v, g, s)
+			near(t, "p", p, want[0], 2e-6)
+			near(t, "m", m, want[1], 1e-6)
+			near(t, "v", v, want[2], 1e-6)
+		}
+	})
+}
+
+func TestReductions(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(9, 10))
+		for _, n := range lengths() {
+			a, b, c := random(r, n, 1), random(r, n, 1), random(r, n, 1)
+			var dot, dot3, sq, exp float64
+			top := math.Inf(-1)
+			for i := range a {
+				x, y, z := float64(a[i]), float64(b[i]), float64(c[i])
+				dot, dot3, sq, exp, top = dot+x*y, dot3+x*y*z, sq+x*x, exp+math.Exp(x-4), max(top, x-4)
+			}
+			near(t, "dot", []float32{Dot(a, b), Dot3(a, b, c)}, []float32{float32(dot), float32(dot3)}, 1e-5)
+			if got := SumSquares(a); math.Abs(got-sq) > 1e-12*sq {
+				t.Fatalf("sum of squares of %d: %v, want %v", n, got, sq)
+			}
+			sum := ExpSum(b, a, 1, 4)
+			near(t, "exp sum", []float32{sum}, []float32{float32(exp)}, 1e-6)
+			for i := range a {
+				a[i] -= 4 // all negative: zeros of the masked lanes must not win
+			}
+			near(t, "max", []float32{Max(a)}, []float32{float32(top)}, 1e-6)
+		}
+	})
+}
+
+func TestExp(t *testing.T) {
+	inf := float32(math.Inf(1))
+	each(t, func(t *testing.T) {
+		var worst float64
+		x := make([]float32, 37)
+		y := make([]float32, len(x))
+		for lo := -88.0; lo < 88.8; lo += 0.01 {
+			for i := range x {
+				x[i] = float32(lo + 0.0002*float64(i))
+			}
+			ExpSum(y, x, 1, 0)
+			for i, e := range y {
+				want := math.Exp(float64(x[i]))
+				if want < 1.18e-38 || want > math.MaxFloat32 {
+					continue
+				}
+				ulp := float64(math.Nextafter32(float32(want), inf)) - float64(float32(want))
+				worst = max(worst, math.Abs(float64(e)-want)/ulp)
+			}
+		}
+		if worst > 2 {
+			t.Errorf("exp is off by %.2f ulp", worst)
+		}
+		t.Logf("exp is within %.2f ulp", worst)
+		odd := []float32{-inf, inf, float32(math.NaN()), -1e30, 1e30, -104, 0, 89}
+		ExpSum(y[:len(odd)], odd, 1, 0)
+		near(t, "odd", y, []float32{0, inf, float32(math.NaN()), 0, inf, 0, 1, inf}, 0)
+	})
+}
+
+func TestRoundBF16(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(11, 12))
+		x := []float32{0, float32(math.Inf(1)), float32(math.Inf(-1)), math.Float32frombits(0x7F800001), math.Float32frombits(0xFFFFFFFF), math.MaxFloat32}
+		for range 1000 {
+			x = append(x, math.Float32frombits(r.Uint32()), math.Float32frombits(r.Uint32()<<15))
+		}
+		want, got := make([]float32, len(x)), make([]float32, len(x))
+		roundBF16Generic(want, x)
+		RoundBF16(got, x)
+		for i := range got {
+			if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+				t.Fatalf("%x rounds to %x, want %x", math.Float32bits(x[i]), math.Float32bits(got[i]), math.Float32bits(want[i]))
+			}
+		}
+	})
+}

@@ -1,0 +1,32 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ErrNotFinite says that a loss or a gradient was NaN or infinite. The update was not made.
+var ErrNotFinite = errors.New("loss or gradient is not finite")
+
+// crash writes what is needed to repeat the step: its batch and the state before it. The newest checkpoint holds the
+// weights to start from.
+func (t *run) crash(loss, norm float64) error {
+	step := t.state.Step + 1
+	dir := filepath.Join(t.opt.Dir, fmt.Sprintf("crash-step-%d", step))
+	err := fmt.Errorf("train: step %d: %w (loss %v, gradient norm %v); the batch is in %s; a lower optim.lr or optim.clip often helps",
+		step, ErrNotFinite, loss, norm, dir)
+	b, jerr := json.Marshal(map[string]any{
+		"step": step, "loss": fmt.Sprint(loss), "grad_norm": fmt.Sprint(norm), "data": t.loader.Position(),
+		"recipe": t.recipe, "ids": t.batch.IDs, "targets": t.batch.Targets, "starts": t.batch.Starts,
+	})
+	if jerr == nil {
+		jerr = os.MkdirAll(dir, 0o755)
+	}
+	if jerr == nil {
+		jerr = writeFile(filepath.Join(dir, "batch.json"), b)
+	}
+	return errors.Join(err, jerr)
+}

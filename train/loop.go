@@ -1,0 +1,209 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"antiphase/checkpoint"
+	"antiphase/data"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/optim"
+	"antiphase/recipe"
+	"antiphase/tokenizer"
+)
+
+// run is a training run in progress.
+type run struct {
+	opt    *Options
+	recipe recipe.Recipe
+	tok    *tokenizer.Tokenizer
+	set    *data.Set
+	store  *checkpoint.Store
+
+	model   *model.Model
+	optim   *optim.AdamW
+	loader  *data.Loader
+	valid   *data.Split // nil without a held-out split
+	state   State
+	resumed int
+
+	batch   model.Batch // a whole step's rows; micro-batches are views of it
+	losses  []float32   // of one micro-batch
+	metrics *metrics
+	clock   clock
+	row     Row
+}
+
+// build makes everything that has memory.
+func (t *run) build() error {
+	r, dev := t.recipe, t.opt.Device
+	m, err := model.New(dev, r.Model, layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb})
+	if err != nil {
+		return err
+	}
+	split, err := t.set.Split(data.Train)
+	if err != nil {
+		return err
+	}
+	if r.Data.HeldOut > 0 {
+		if t.valid, err = t.set.Split(data.Valid); err != nil {
+			return err
+		}
+	}
+	n := r.Train.Batch * r.Train.SeqLen
+	t.model, t.optim = m, optim.New(dev, m.Params, r.Optim)
+	t.loader = data.NewLoader(split, r.Train.Batch, r.Train.SeqLen, r.Train.Seed)
+	t.batch = model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n), Starts: make([]int32, n)}
+	t.losses = make([]float32, r.Train.MicroBatch*r.Train.SeqLen)
+	t.row.Lambda = make([]float64, 0, r.Model.Layers)
+	return nil
+}
+
+func (t *run) close() {
+	t.metrics.close()
+}
+
+// loop takes steps until the last one, the context's end, or a fault.
+func (t *run) loop(ctx context.Context) (Result, error) {
+	tr := t.recipe.Train
+	t.clock.start(t.recipe, t.opt.Device)
+	for t.state.Step < tr.Steps {
+		if err := t.step(); err != nil {
+			return t.result(), err
+		}
+		if tr.EvalEvery > 0 && t.state.Step%tr.EvalEvery == 0 || t.state.Step == tr.Steps {
+			if err := t.evaluate(); err != nil {
+				return t.result(), err
+			}
+		}
+		if err := t.report(); err != nil {
+			return t.result(), err
+		}
+		stop := ctx.Err() != nil && t.state.Step < tr.Steps
+		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 {
+			if err := t.save(stop || t.state.Step == tr.Steps); err != nil {
+				return t.result(), err
+			}
+		}
+		if stop {
+			return t.result(), fmt.Errorf("step %d of %d: %w", t.state.Step, tr.Steps, ErrInterrupted)
+		}
+	}
+	return t.result(), nil
+}
+
+// step is one optimiser step: every micro-batch adds its gradient of the step's mean loss, then one update.
+// It allocates nothing once it has run.
+func (t *run) step() error {
+	tr := t.recipe.Train
+	t.loader.Next(t.batch.IDs, t.batch.Targets, t.batch.Starts)
+	count := 0
+	for _, id := range t.batch.Targets {
+		if id >= 0 {
+			count++
+		}
+	}
+	t.model.Params.ZeroGrad(t.opt.Device)
+	sum := 0.0
+	for at := 0; at < len(t.batch.IDs); at += tr.MicroBatch * tr.SeqLen {
+		micro := t.micro(at)
+		if err := t.model.Backprop(&micro, 1/float64(max(count, 1))); err != nil {
+			return err
+		}
+		t.model.Losses(t.losses)
+		for _, x := range t.losses {
+			sum += float64(x)
+		}
+	}
+	loss, norm := sum/float64(max(count, 1)), t.optim.Norm()
+	if err := t.opt.Device.Sync(); err != nil {
+		return fmt.Errorf("train: step %d: %w", t.state.Step+1, err)
+	}
+	if !finite(loss) || !finite(norm) {
+		return t.crash(loss, norm)
+	}
+	lr := t.recipe.Optim.Rate(t.state.Step, tr.Steps)
+	t.optim.Step(t.state.Step+1, lr)
+	t.state.advance(loss, len(t.batch.IDs))
+	t.row.Loss, t.row.GradNorm, t.row.LR = loss, norm, lr
+	return nil
+}
+
+// micro is the micro-batch whose first row of tokens is at.
+func (t *run) micro(at int) model.Batch {
+	tr := t.recipe.Train
+	end := at + tr.MicroBatch*tr.SeqLen
+	b := model.Batch{B: tr.MicroBatch, T: tr.SeqLen, IDs: t.batch.IDs[at:end], Targets: t.batch.Targets[at:end]}
+	if t.recipe.Data.Isolate {
+		b.Starts = t.batch.Starts[at:end]
+	}
+	return b
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+func (t *run) result() Result {
+	return Result{Steps: t.state.Step, Loss: t.row.Loss, Valid: t.state.Valid, Resumed: t.resumed}
+}
+
+// report completes the step's row, writes it and hands it on.
+func (t *run) report() error {
+	now := time.Now()
+	t.clock.fill(&t.row, now, t.state, t.recipe)
+	t.row.Epoch, t.row.DataPos = t.loader.Epoch(), t.state.Tokens
+	t.row.LossEMA = t.state.EMA
+	t.row.MemGB = float64(t.model.ActivationBytes()) / (1 << 30)
+	t.row.Lambda = t.model.Lambdas(t.row.Lambda[:0])
+	if err := t.metrics.write(&t.row); err != nil {
+		return err
+	}
+	if t.opt.Report != nil {
+		t.opt.Report(t.row)
+	}
+	t.row.Valid = math.NaN()
+	return nil
+}
+
+// evaluate measures the held-out loss on the same rows every time.
+func (t *run) evaluate() error {
+	if t.valid == nil || t.recipe.Train.EvalBatches == 0 {
+		return nil
+	}
+	loss, err := HeldOut(t.model, t.valid, t.recipe, t.recipe.Train.EvalBatches)
+	if err != nil {
+		return err
+	}
+	t.state.Valid, t.row.Valid = loss, loss
+	return nil
+}
+
+// HeldOut is the mean loss per token over the first micro-batches of a split, in its unshuffled-by-seed order 0.
+func HeldOut(m *model.Model, sp *data.Split, r recipe.Recipe, batches int) (float64, error) {
+	b, T := r.Train.MicroBatch, r.Train.SeqLen
+	loader := data.NewLoader(sp, b, T, 0)
+	n := b * T
+	batch := model.Batch{B: b, T: T, IDs: make([]int32, n), Targets: make([]int32, n), Starts: make([]int32, n)}
+	starts := batch.Starts
+	if !r.Data.Isolate {
+		batch.Starts = nil
+	}
+	losses := make([]float32, n)
+	sum, count := 0.0, 0
+	for range batches {
+		loader.Next(batch.IDs, batch.Targets, starts)
+		if err := m.Score(&batch); err != nil {
+			return 0, err
+		}
+		m.Losses(losses)
+		for i, x := range losses {
+			if batch.Targets[i] >= 0 {
+				sum += float64(x)
+				count++
+			}
+		}
+	}
+	return sum / float64(max(count, 1)), nil
+}

@@ -1,0 +1,204 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"antiphase/checkpoint"
+	"antiphase/data"
+	"antiphase/device"
+	"antiphase/internal/safetensors"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/recipe"
+	"antiphase/tensor"
+)
+
+const stateFormat = 1
+
+// State is all of a run that is neither weights nor moments. It holds no times, so that the same step of the same run
+// gives the same bytes.
+type State struct {
+	Format int             `json:"format"`
+	Step   int             `json:"step"`
+	Tokens int64           `json:"tokens"`
+	EMA    float64         `json:"loss_ema"`
+	Valid  float64         `json:"valid_loss"`
+	Data   data.Position   `json:"data"`
+	Recipe json.RawMessage `json:"recipe"`
+}
+
+func (s *State) advance(loss float64, tokens int) {
+	const keep = 0.98
+	if s.Step == 0 {
+		s.EMA = loss
+	}
+	s.EMA = keep*s.EMA + (1-keep)*loss
+	s.Step++
+	s.Tokens += int64(tokens)
+}
+
+// save writes a checkpoint. A full disk is survived and tried again at the next save, unless this is the last chance.
+func (t *run) save(must bool) error {
+	t.state.Format, t.state.Data, t.state.Recipe = stateFormat, t.loader.Position(), t.recipe.JSON()
+	state, err := json.MarshalIndent(t.state, "", "  ")
+	if err != nil {
+		return fmt.Errorf("train: state of step %d: %w", t.state.Step, err)
+	}
+	tok, err := t.tok.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	err = t.store.Save(int64(t.state.Step), []checkpoint.File{
+		{Name: "model.safetensors", Write: func(w io.Writer) error { return t.model.Save(w, nil) }},
+		{Name: "optimizer.safetensors", Write: func(w io.Writer) error { return safetensors.Write(w, t.moments(), nil) }},
+		{Name: "state.json", Write: bytesTo(state)},
+		{Name: "tokenizer.json", Write: bytesTo(tok)},
+	})
+	switch {
+	case errors.Is(err, checkpoint.ErrCommitted):
+		t.opt.Say("warning: %v", err)
+	case errors.Is(err, checkpoint.ErrNoSpace) && !must && !t.recipe.Train.StrictSave:
+		t.opt.Say("warning: checkpoint of step %d not written, trying again at the next one: %v", t.state.Step, err)
+	case err != nil:
+		return fmt.Errorf("train: step %d: %w", t.state.Step, err)
+	}
+	return nil
+}
+
+func bytesTo(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := w.Write(b); return err }
+}
+
+// moments lists the optimiser's tensors: m/NAME and v/NAME of every parameter.
+func (t *run) moments() []safetensors.Entry {
+	first := model.Entries(t.opt.Device, t.model.Params, func(p *layer.Param) tensor.Tensor { m, _ := t.optim.Moments(p); return m })
+	second := model.Entries(t.opt.Device, t.model.Params, func(p *layer.Param) tensor.Tensor { _, v := t.optim.Moments(p); return v })
+	for i := range first {
+		first[i].Name, second[i].Name = "m/"+first[i].Name, "v/"+second[i].Name
+	}
+	return append(first, second...)
+}
+
+// resume restores the newest whole checkpoint, or initialises the weights when there is none.
+func (t *run) resume() error {
+	c, err := t.store.Latest(func(s string) { t.opt.Say("warning: %s; looking at the one before", s) })
+	if errors.Is(err, checkpoint.ErrNone) {
+		t.model.Init(t.recipe.Train.Seed)
+		t.roundWeights()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	if err := t.restore(c); err != nil {
+		return fmt.Errorf("train: %s: %w", c.Dir, err)
+	}
+	t.resumed = t.state.Step
+	t.opt.Say("resuming from step %d of %d (%s)", t.state.Step, t.recipe.Train.Steps, c.Dir)
+	return t.store.Rewind(c.Step)
+}
+
+func (t *run) restore(c *checkpoint.Checkpoint) error {
+	state, err := ReadState(c)
+	if err != nil {
+		return err
+	}
+	if err := t.compatible(state); err != nil {
+		return err
+	}
+	f, err := safetensors.Open(c.Path("model.safetensors"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := t.model.Load(f); err != nil {
+		return err
+	}
+	t.roundWeights()
+	if err := t.restoreMoments(c.Path("optimizer.safetensors")); err != nil {
+		return err
+	}
+	t.state = *state
+	return t.loader.Seek(state.Data)
+}
+
+// roundWeights makes the working copy what the last update left: the master rounded to bf16 values.
+func (t *run) roundWeights() {
+	if t.recipe.Optim.RoundBF16 {
+		t.model.Params.Round(t.opt.Device)
+	}
+}
+
+func (t *run) restoreMoments(path string) error {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, p := range t.model.Params.List {
+		m, v := t.optim.Moments(p)
+		for _, x := range []struct {
+			name string
+			t    tensor.Tensor
+		}{{"m/" + p.Name, m}, {"v/" + p.Name, v}} {
+			host, err := f.Float32s(x.name)
+			if err != nil {
+				return err
+			}
+			if len(host) != x.t.Len() {
+				return fmt.Errorf("tensor %q has %d values, the optimiser wants %d", x.name, len(host), x.t.Len())
+			}
+			device.WriteFloats(t.opt.Device, x.t, host)
+		}
+	}
+	return nil
+}
+
+// ReadState reads a checkpoint's state.
+func ReadState(c *checkpoint.Checkpoint) (*State, error) {
+	b, err := os.ReadFile(c.Path("state.json"))
+	if err != nil {
+		return nil, err
+	}
+	var s State
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, fmt.Errorf("state.json: %w", err)
+	}
+	if s.Format != stateFormat {
+		return nil, fmt.Errorf("state.json: format %d, this program reads %d", s.Format, stateFormat)
+	}
+	return &s, nil
+}
+
+// safe are the keys that may change between two calls of one run: they alter what is printed and kept, or how long it
+// goes on, and nothing of what has been computed.
+var safe = map[string]bool{
+	"name": true, "train.steps": true, "train.log_every": true, "train.eval_every": true, "train.eval_batches": true,
+	"train.save_every": true, "train.keep_last": true, "train.strict_save": true,
+}
+
+// compatible compares the recipe at hand with the checkpoint's.
+func (t *run) compatible(s *State) error {
+	var old recipe.Recipe
+	if err := old.Parse(s.Recipe); err != nil {
+		return fmt.Errorf("state.json: recipe:%w", err)
+	}
+	var bad []string
+	for _, c := range recipe.Diff(old, t.recipe) {
+		line := fmt.Sprintf("%s: was %s, is %s", c.Path, c.Old, c.New)
+		if safe[c.Path] || t.opt.Force {
+			t.opt.Say("changed: %s", line)
+			continue
+		}
+		bad = append(bad, line)
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("%w:\n  %s\nuse another folder, the old values, or --force", ErrChanged, strings.Join(bad, "\n  "))
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+// Package train runs a recipe: prepare tokenizer and data, then the loop, in a run folder that survives anything.
+//
+//	run/recipe.json       the resolved recipe; itself a recipe
+//	run/tokenizer.json    what made the ids
+//	run/data/             token shards (or elsewhere, see Options.Data)
+//	run/metrics.jsonl     one row per step
+//	run/checkpoints/      see the checkpoint package
+//	run/crash-step-N/     what is needed to look at a step whose loss was not finite
+//
+// The same call continues where the last one stopped, to the bit. Nothing here knows a terminal or a device's kind:
+// progress goes to the functions in Options.
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"antiphase/checkpoint"
+	"antiphase/data"
+	"antiphase/device"
+	"antiphase/internal/flock"
+	"antiphase/recipe"
+	"antiphase/tokenizer"
+)
+
+// ErrInterrupted says that the context ended, the state is saved, and the same call will go on from there.
+var ErrInterrupted = errors.New("interrupted; the state is saved, run the same command again to go on")
+
+// ErrChanged says that a run folder holds a run of another recipe.
+var ErrChanged = errors.New("the run folder holds a different run")
+
+// Options is everything about a run that is not its recipe.
+type Options struct {
+	Dir    string // run folder, made when missing
+	Data   string // token set; default Dir/data
+	Device device.Device
+	Force  bool // continue although the recipe changed in more than is safe
+
+	Say      func(format string, args ...any)      // one-off messages; may be nil
+	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil
+	Report   func(Row)                             // every step's row; may be nil
+}
+
+// Result is how a run stood when Run returned.
+type Result struct {
+	Steps   int
+	Loss    float64 // last step's
+	Valid   float64 // last held-out loss; 0 when there was none
+	Resumed int     // step that this call continued from
+}
+
+// Run trains r to its last step, continuing what Dir already holds.
+func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
+	if opt.Say == nil {
+		opt.Say = func(string, ...any) {}
+	}
+	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+		return Result{}, fmt.Errorf("train: %w", err)
+	}
+	lock, err := flock.Acquire(opt.Dir)
+	if err != nil {
+		return Result{}, fmt.Errorf("train: %w", err)
+	}
+	defer lock.Release()
+	tok, set, err := Prepare(ctx, r, &opt)
+	if err != nil {
+		return Result{}, err
+	}
+	defer set.Close()
+	run, err := newRun(r, &opt, tok, set)
+	if err != nil {
+		return Result{}, err
+	}
+	defer run.close()
+	return run.loop(ctx)
+}
+
+// newRun builds the model, the optimiser and the loader, and restores the newest checkpoint.
+func newRun(r recipe.Recipe, opt *Options, tok *tokenizer.Tokenizer, set *data.Set) (*run, error) {
+	t := &run{opt: opt, recipe: r, tok: tok, set: set}
+	store, err := checkpoint.Open(opt.Dir, checkpoint.Options{KeepLast: r.Train.KeepLast})
+	if err != nil {
+		return nil, err
+	}
+	t.store = store
+	if err := t.build(); err != nil {
+		return nil, err
+	}
+	if err := t.resume(); err != nil {
+		return nil, err
+	}
+	if err := writeFile(filepath.Join(opt.Dir, "recipe.json"), r.JSON()); err != nil {
+		return nil, err
+	}
+	if t.metrics, err = openMetrics(filepath.Join(opt.Dir, "metrics.jsonl"), t.state.Step); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// writeFile replaces a small file whole.
+func writeFile(path string, b []byte) error {
+	tmp := path + ".tmp"
+	if err := os.WriteFile(tmp, b, 0o644); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	return nil
+}
