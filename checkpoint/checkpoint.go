@@ -7,6 +7,7 @@
 package checkpoint
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"sync"
 
 	"antiphase/internal/vfs"
 )
@@ -24,6 +26,9 @@ var (
 	// ErrDamaged says that a checkpoint is not what its manifest says, or cannot be read.
 	ErrDamaged = errors.New("damaged checkpoint")
 )
+
+// buffers are large, so that hashing and writing take few calls, and kept, so that a save costs no garbage.
+var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 1<<20) }}
 
 // Checkpoint is one whole checkpoint on disk.
 type Checkpoint struct {
@@ -37,8 +42,11 @@ type Checkpoint struct {
 func Load(dir string) (*Checkpoint, error) { return load(vfs.OS{}, dir) }
 
 func load(fsys vfs.FS, dir string) (*Checkpoint, error) {
-	if _, err := fsys.Stat(dir); err != nil {
+	switch _, err := fsys.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("checkpoint: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("%w %s: %w", ErrDamaged, dir, err)
 	}
 	m, err := readManifest(fsys, filepath.Join(dir, manifestName))
 	if err != nil {
@@ -93,7 +101,13 @@ func (c *Checkpoint) verify(e Entry) error {
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, 1<<20)); err != nil {
+	buf := buffers.Get().(*bufio.Writer)
+	defer buffers.Put(buf)
+	buf.Reset(h)
+	if _, err := buf.ReadFrom(struct{ io.Reader }{f}); err != nil { // a bare Reader: no short cut around the buffer
+		return err
+	}
+	if err := buf.Flush(); err != nil {
 		return err
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != e.SHA256 {

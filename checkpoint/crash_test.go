@@ -18,39 +18,45 @@ import (
 
 // scenario is a Save to crash in: what is there before, and what a reader may find.
 type scenario struct {
-	name   string
-	opt    Options
-	before func(t testing.TB, mem *vfstest.Mem)
-	old    string // the state to find when the new one is not there, "" for none
+	name    string
+	opt     Options
+	before  func(t testing.TB, mem *vfstest.Mem)
+	old     string // the state to find when the new one is not there, "" for none
+	count   int    // how many checkpoints are there before
+	damaged bool   // one of them is damaged
 }
 
-const newState = "8/new"
+const (
+	newState = "8/new"
+	theEnd   = "the end" // when Save has returned
+)
 
 var scenarios = []scenario{
-	{"first checkpoint", Options{}, func(testing.TB, *vfstest.Mem) {}, ""},
+	{"first checkpoint", Options{}, func(testing.TB, *vfstest.Mem) {}, "", 0, false},
 	{"next checkpoint", Options{}, func(t testing.TB, mem *vfstest.Mem) {
 		save(t, open(t, mem, Options{}), 4, "old")
-	}, "4/old"},
+	}, "4/old", 1, false},
 	{"the old ones deleted", Options{KeepLast: 1}, func(t testing.TB, mem *vfstest.Mem) {
 		save(t, open(t, mem, Options{}), 2, "old")
 		save(t, open(t, mem, Options{}), 4, "old")
-	}, "4/old"},
+	}, "4/old", 2, false},
 	{"the only one replaced", Options{}, func(t testing.TB, mem *vfstest.Mem) {
 		save(t, open(t, mem, Options{}), 8, "old")
-	}, "8/old"},
+	}, "8/old", 1, false},
 	{"a damaged one replaced", Options{}, func(t testing.TB, mem *vfstest.Mem) {
 		s := open(t, mem, Options{})
 		save(t, s, 4, "old")
 		save(t, s, 8, "old")
 		replace(t, mem, filepath.Join(s.path(8), "state.json"), []byte("{}"))
-	}, "4/old"},
+	}, "4/old", 2, true},
 }
 
 // after gives the file systems a crash now may leave: all as it is (the process died), only what was synced, and luck.
-func after(mem *vfstest.Mem, seeds uint64) []*vfstest.Mem {
+func after(mem *vfstest.Mem, op, draws int) []*vfstest.Mem {
 	out := []*vfstest.Mem{mem.Clone(), mem.Crash(nil)}
-	for seed := range seeds {
-		out = append(out, mem.Crash(rand.New(rand.NewPCG(seed, 8))))
+	rng := rand.New(rand.NewPCG(8, uint64(op)))
+	for range draws {
+		out = append(out, mem.Crash(rng))
 	}
 	return out
 }
@@ -63,11 +69,13 @@ func TestCrashAnywhere(t *testing.T) {
 			mem := vfstest.NewMem()
 			sc.before(t, mem)
 			mem = mem.Clone()
-			tried, renamed, durable := 0, false, false
+			tried, renamed, durable := map[string]bool{}, false, false
 			fsys := &vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
-				for _, left := range after(mem, 24) {
-					tried++
-					recover8(t, sc, left, durable, op.String())
+				for _, left := range after(mem, op.Index, 60) {
+					if key := fmt.Sprint(durable, left); !tried[key] {
+						tried[key] = true
+						recover8(t, sc, left, durable, op.String())
+					}
 				}
 				durable = durable || renamed // the operation after the SyncDir that follows the rename
 				renamed = renamed || op.Kind == "syncdir" && hasStep8(mem)
@@ -75,10 +83,10 @@ func TestCrashAnywhere(t *testing.T) {
 			}}
 			s := open(t, fsys, sc.opt)
 			save(t, s, 8, "new")
-			for _, left := range after(mem, 24) {
-				recover8(t, sc, left, true, "the end")
+			for _, left := range after(mem, fsys.Count(), 60) {
+				recover8(t, sc, left, true, theEnd)
 			}
-			t.Logf("%d operations, %d file systems", fsys.Count(), tried)
+			t.Logf("%d operations, %d different file systems left", fsys.Count(), len(tried))
 		})
 	}
 }
@@ -98,7 +106,7 @@ func recover8(t *testing.T, sc scenario, mem *vfstest.Mem, durable bool, when st
 	t.Helper()
 	again := mem.Clone()
 	fsys := &vfstest.Faulty{FS: again, Hook: func(op vfstest.Op) error {
-		for _, left := range after(again, 2) {
+		for _, left := range after(again, op.Index, 2) {
 			found(t, sc, left, durable, when+", then "+op.String())
 		}
 		return nil
@@ -129,10 +137,37 @@ func found(t *testing.T, sc scenario, mem *vfstest.Mem, durable bool, when strin
 	if got != newState && (durable || got != sc.old) {
 		t.Fatalf("crash before %s: found %q (%v), want %q or, if not yet durable (%v), %q", when, got, err, newState, !durable, sc.old)
 	}
-	if warned != "" && sc.name != "a damaged one replaced" {
+	if warned != "" && !sc.damaged {
 		t.Fatalf("crash before %s: a reader was told of damage: %s", when, warned)
 	}
+	checkRest(t, sc, s, mem, got == newState, when)
 	return s
+}
+
+// checkRest: every folder with a checkpoint's name is whole, none was deleted before the new one was there, and `latest`
+// names one that exists.
+func checkRest(t *testing.T, sc scenario, s *Store, mem *vfstest.Mem, isNew bool, when string) {
+	t.Helper()
+	steps, err := s.Steps()
+	if err != nil || !isNew && len(steps) < sc.count {
+		t.Fatalf("crash before %s: only steps %d of %d are left (%v)", when, steps, sc.count, err)
+	}
+	for _, step := range steps {
+		if _, err := s.At(step); err != nil && !sc.damaged {
+			t.Fatalf("crash before %s: %v", when, err)
+		}
+	}
+	path := filepath.Join(s.Dir(), latestName)
+	if _, err := mem.Stat(path); err != nil {
+		if sc.count > 0 {
+			t.Fatalf("crash before %s: %v", when, err)
+		}
+		return
+	}
+	name := string(read(t, mem, path))
+	if _, err := mem.Stat(filepath.Join(s.Dir(), strings.TrimSpace(name))); err != nil || when == theEnd && name != "step-00000008\n" {
+		t.Fatalf("crash before %s: latest names %q: %v", when, name, err)
+	}
 }
 
 // killDir makes this test binary a process that saves checkpoints there for ever.

@@ -35,6 +35,7 @@ func (s *Store) Save(step int64, files []File) error {
 	if err := s.check(step, files); err != nil {
 		return fmt.Errorf("checkpoint: save step %d: %w", step, err)
 	}
+	_ = s.clean() // room that a failed Save could not free; should it fail again, this Save may still succeed
 	final := s.path(step)
 	tmp := final + ".tmp-" + unique()
 	aside, err := "", s.stage(tmp, step, files)
@@ -42,7 +43,6 @@ func (s *Store) Save(step int64, files []File) error {
 		aside, err = s.commit(tmp, final)
 	}
 	if err != nil {
-		s.remove(tmp)
 		return fmt.Errorf("checkpoint: save step %d: %w", step, s.explain(err, files))
 	}
 	if err := s.tidy(step, aside); err != nil {
@@ -75,8 +75,13 @@ func unique() string {
 	return hex.EncodeToString(b[:])
 }
 
-// stage writes the whole checkpoint into the folder tmp and makes its contents durable.
-func (s *Store) stage(tmp string, step int64, files []File) error {
+// stage writes the whole checkpoint into the folder tmp and makes its contents durable, or leaves no tmp.
+func (s *Store) stage(tmp string, step int64, files []File) (err error) {
+	defer func() {
+		if err != nil {
+			s.remove(tmp)
+		}
+	}()
 	if err := s.fs.Mkdir(tmp); err != nil {
 		return err
 	}
@@ -113,7 +118,9 @@ func (s *Store) writeFile(dir string, file File) (Entry, error) {
 		return Entry{}, err
 	}
 	h := &hashWriter{w: out, h: sha256.New()}
-	buf := bufio.NewWriterSize(h, 1<<20)
+	buf := buffers.Get().(*bufio.Writer)
+	defer buffers.Put(buf)
+	buf.Reset(h)
 	err = file.Write(buf)
 	if err == nil {
 		err = buf.Flush()
@@ -144,31 +151,43 @@ func (w *hashWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// commit renames tmp to final durably. A checkpoint already there is moved aside first, to a name from which Open would
-// bring it back; its path is returned for deletion.
+// commit renames tmp to final durably, or takes everything back. A checkpoint already there is moved aside first, to a
+// name from which Open would bring it back; its path is returned for deletion.
 func (s *Store) commit(tmp, final string) (aside string, err error) {
-	switch _, err := s.fs.Stat(final); {
-	case err == nil:
-		aside = final + ".old-" + unique()
-		if err := s.fs.Rename(final, aside); err != nil {
+	aside, err = s.makeRoom(final)
+	if err == nil {
+		if err = s.fs.Rename(tmp, final); err == nil {
+			if err = s.fs.SyncDir(s.dir); err == nil {
+				return aside, nil
+			}
+			_ = s.fs.Rename(final, tmp) // not known to be durable, so it does not count
+		}
+		if aside != "" {
+			_ = s.fs.Rename(aside, final) // should this fail too, the next clean does it
+		}
+		// The files may go only when the names are back for good: else a crash could show final, half deleted.
+		if s.fs.SyncDir(s.dir) != nil {
 			return "", err
 		}
-	case !errors.Is(err, fs.ErrNotExist):
-		return "", err
 	}
-	if err = s.fs.Rename(tmp, final); err == nil {
-		if err = s.fs.SyncDir(s.dir); err == nil {
-			return aside, nil
-		}
-		_ = s.fs.Rename(final, tmp) // not known to be durable: take it back, the caller removes it
-	}
-	if aside != "" {
-		_ = s.fs.Rename(aside, final) // should this fail too, the next Open does it
-	}
+	s.remove(tmp)
 	return "", err
 }
 
-// remove deletes what failed to become a checkpoint, as far as it can: the next Open deletes the rest.
+// makeRoom moves a checkpoint out of the way and returns where it went, "" when there was none.
+func (s *Store) makeRoom(final string) (aside string, err error) {
+	_, err = s.fs.Stat(final)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	aside = final + ".old-" + unique()
+	return aside, s.fs.Rename(final, aside)
+}
+
+// remove deletes what failed to become a checkpoint, as far as it can: the next clean deletes the rest.
 func (s *Store) remove(tmp string) {
 	_ = vfs.RemoveAll(s.fs, tmp)
 }

@@ -69,11 +69,12 @@ func (s *Store) clean() error {
 	if err != nil {
 		return err
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !leftover.MatchString(name) })
+	if len(names) == 0 {
+		return nil
+	}
 	for _, name := range names {
 		parts := leftover.FindStringSubmatch(name)
-		if parts == nil {
-			continue
-		}
 		path, whole := filepath.Join(s.dir, name), filepath.Join(s.dir, parts[1])
 		if parts[2] == "old" {
 			switch _, err := s.fs.Stat(whole); {

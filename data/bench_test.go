@@ -24,7 +24,7 @@ func BenchmarkNext(b *testing.B) {
 }
 
 func BenchmarkSeek(b *testing.B) {
-	l := NewLoader(split(b, buildSet(b, must(parseSynthetic("docs=4000,len=100")), narrow, BuildOptions{}), Train), 1, 1, 1)
+	l := NewLoader(split(b, buildSet(b, must(parseSynthetic("docs=4000,len=128")), narrow, BuildOptions{}), Train), 1, 1, 1)
 	p := Position{Dataset: l.split.hash, Split: Train, Seed: 1, Epoch: 900, Index: 3999}
 	p.Tokens = l.split.tokens - 1
 	d := l.split.locate(func() uint64 { perm := newPermutation(4000, 1, 900); return perm.at(3999) }())

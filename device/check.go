@@ -324,25 +324,29 @@ func (a *Attn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
 		opt(a.Raw, t.Act, n, w) && opt(a.Rstd, t.Stat, n, a.Heads)) {
 		a.fail("AttentionCached")
 	}
-	c.check("AttentionCached", a.Groups*a.D, a.Groups*a.DV, n, slot, pos, t)
+	if !c.fits(a.Groups*a.D, a.Groups*a.DV, n, slot, pos, t) {
+		c.fail("AttentionCached of "+a.String(), slot, pos, arg{"Q", a.Q})
+	}
 }
 
-// check checks the pages for heads of kw and vw columns, and the addresses of n rows.
-func (c *Cache) check(op string, kw, vw, n int, slot, pos tensor.Tensor, t Types) {
-	if !(c.PageSize > 0 && has(c.K, t.Act, c.K.Rows, kw) && has(c.V, t.Act, c.K.Rows, vw) &&
-		has(c.Table, tensor.I32, c.Table.Rows, c.Table.Cols) && has(slot, tensor.I32, 1, n) && has(pos, tensor.I32, 1, n)) {
-		fail(fmt.Sprintf("%s of %d rows, keys %d and values %d wide, in pages of %d", op, n, kw, vw, c.PageSize),
-			"cache K and V with one number of rows in Act, Table, slot[1,N] and pos[1,N] in I32",
-			arg{"K", c.K}, arg{"V", c.V}, arg{"Table", c.Table}, arg{"slot", slot}, arg{"pos", pos})
-	}
+// fits says that the pages hold heads of kw and vw columns, and that slot and pos address n rows.
+func (c *Cache) fits(kw, vw, n int, slot, pos tensor.Tensor, t Types) bool {
+	return c.PageSize > 0 && has(c.K, t.Act, c.K.Rows, kw) && has(c.V, t.Act, c.K.Rows, vw) &&
+		has(c.Table, tensor.I32, c.Table.Rows, c.Table.Cols) && has(slot, tensor.I32, 1, n) && has(pos, tensor.I32, 1, n)
+}
+
+// fail panics with the cache and the rows that do not fit it.
+func (c *Cache) fail(op string, slot, pos tensor.Tensor, rows ...arg) {
+	fail(fmt.Sprintf("%s in pages of %d", op, c.PageSize),
+		"cache K and V with one number of rows and as wide as their heads in Act, Table, slot[1,N] and pos[1,N] in I32",
+		append(rows, arg{"cache K", c.K}, arg{"cache V", c.V}, arg{"Table", c.Table}, arg{"slot", slot}, arg{"pos", pos})...)
 }
 
 // CheckWrite checks CacheWrite's tensors.
 func (c *Cache) CheckWrite(k, v, slot, pos tensor.Tensor, t Types) {
-	if !(has(k, t.Act, k.Rows, k.Cols) && has(v, t.Act, k.Rows, v.Cols)) {
-		fail("CacheWrite", "k and v with one number of rows in Act", arg{"k", k}, arg{"v", v})
+	if !(has(k, t.Act, k.Rows, k.Cols) && has(v, t.Act, k.Rows, v.Cols) && c.fits(k.Cols, v.Cols, k.Rows, slot, pos, t)) {
+		c.fail("CacheWrite", slot, pos, arg{"k", k}, arg{"v", v})
 	}
-	c.check("CacheWrite", k.Cols, v.Cols, k.Rows, slot, pos, t)
 }
 
 // Check checks DiffAttention's tensors.
@@ -395,5 +399,7 @@ func (a *DiffAttn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
 		a.lambda(n, t) && opt(a.Raw, t.Act, n, w) && opt(a.Rstd, t.Stat, n, a.Heads)) {
 		a.fail("DiffAttentionCached")
 	}
-	c.check("DiffAttentionCached", a.Groups*a.Keys*a.D, a.Groups*a.DV, n, slot, pos, t)
+	if !c.fits(a.Groups*a.Keys*a.D, a.Groups*a.DV, n, slot, pos, t) {
+		c.fail(fmt.Sprintf("DiffAttentionCached of %v Keys=%d", &a.AttnShape, a.Keys), slot, pos, arg{"Q", a.Q})
+	}
 }

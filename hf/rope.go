@@ -53,7 +53,11 @@ func (o *object) checkRope(r *model.RopeScaling, c *model.Config) {
 	switch r.Type {
 	case "default", "linear", "dynamic", "llama3", "yarn":
 	default:
-		o.refuse("rope_type", "must be default, linear, dynamic, llama3 or yarn")
+		key := "rope_type"
+		if _, ok := o.get(key); !ok {
+			key = "type"
+		}
+		o.refuse(key, "must be default, linear, dynamic, llama3 or yarn")
 	}
 	if _, ok := o.get("attention_factor"); ok && r.AttentionFactor == 0 {
 		o.refuse("attention_factor", "must be positive")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -86,9 +87,9 @@ func (r *root) open() (*shards, error) {
 // noWeights says what is missing, and what to do about weights in a format that runs code.
 func (r *root) noWeights() error {
 	for _, pattern := range []string{"*.bin", "*.bin.index.json", "*.pt", "*.pth", "*.ckpt"} {
-		if found, _ := filepath.Glob(filepath.Join(r.dir, pattern)); len(found) > 0 {
+		if found, _ := fs.Glob(os.DirFS(r.dir), pattern); len(found) > 0 {
 			return fmt.Errorf("%s: pickled weights are not read, since reading them can run any code; "+
-				"convert them with transformers: model.save_pretrained(dir, safe_serialization=True)", filepath.Base(found[0]))
+				"convert them with transformers: model.save_pretrained(dir, safe_serialization=True)", found[0])
 		}
 	}
 	return fmt.Errorf("neither %s nor %s is there", weightsFile, indexFile)
@@ -118,36 +119,40 @@ func parseIndex(b []byte) (map[string][]string, error) {
 	return files, nil
 }
 
-// openFiles opens shards and checks that each tensor is in one of them, the one the index says.
-func (r *root) openFiles(files map[string][]string) (s *shards, err error) {
-	s = &shards{at: map[string]*safetensors.File{}}
-	defer func() {
-		if err != nil {
-			s.close()
-		}
-	}()
+// openFiles opens shards; files lists the tensors that each must hold.
+func (r *root) openFiles(files map[string][]string) (*shards, error) {
+	s := &shards{at: map[string]*safetensors.File{}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if _, err := r.Stat(filepath.Join(r.sub, name)); err != nil {
+		if err := s.add(r, name, files[name]); err != nil {
+			s.close()
 			return nil, err
-		}
-		f, err := safetensors.Open(filepath.Join(r.dir, name))
-		if err != nil {
-			return nil, err
-		}
-		s.files = append(s.files, f)
-		for _, tensor := range f.Names() {
-			if s.at[tensor] != nil {
-				return nil, fmt.Errorf("%s: tensor %q is in another shard too", name, tensor)
-			}
-			s.at[tensor] = f
-		}
-		for _, tensor := range files[name] {
-			if s.at[tensor] != f {
-				return nil, fmt.Errorf("%s: tensor %q is not there, though %s says so", name, tensor, indexFile)
-			}
 		}
 	}
 	return s, nil
+}
+
+// add opens one shard and checks that its tensors are in no other, and that it has those the index says.
+func (s *shards) add(r *root, name string, must []string) error {
+	if _, err := r.Stat(filepath.Join(r.sub, name)); err != nil { // no link may lead out
+		return err
+	}
+	f, err := safetensors.Open(filepath.Join(r.dir, name))
+	if err != nil {
+		return err
+	}
+	s.files = append(s.files, f)
+	for _, tensor := range f.Names() {
+		if s.at[tensor] != nil {
+			return fmt.Errorf("%s: tensor %q is in another shard too", name, tensor)
+		}
+		s.at[tensor] = f
+	}
+	for _, tensor := range must {
+		if s.at[tensor] != f {
+			return fmt.Errorf("%s: tensor %q is not there, though %s says so", name, tensor, indexFile)
+		}
+	}
+	return nil
 }
 
 func (s *shards) close() error {

@@ -97,6 +97,7 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 		return &ContextError{Prompt: n, MaxTokens: s.end - n, Limit: room, Of: "cache"}
 	}
 	s.tokens = slices.Grow(s.tokens, s.end-n)
+	s.pages = slices.Grow(s.pages, max(0, e.pool.count(s.end)-len(s.pages)))
 	s.sampling = *p
 	s.sampling.Logprobs = min(p.Logprobs, e.vocab)
 	s.leave, s.out, s.outTop = false, s.out[:0], s.outTop[:0]

@@ -39,22 +39,53 @@ func (v View) Rows(out tensor.Tensor, head, m, seq, row int, logits bool) {
 	})
 }
 
-// Lambda is λ of a row and head; 0 without λ. buf holds Lam's values, as Lambdas reads them.
-func (v View) Lambda(buf []float64, row, head int) float64 {
-	switch v.Lam.Len() {
+// RowReader reads single rows of a view's maps to the host, reusing its memory.
+type RowReader struct {
+	v         View
+	out       tensor.Tensor
+	lam       []float64
+	row, diff []float64
+}
+
+// RowReader starts reading rows of T entries.
+func (v View) RowReader(T int) *RowReader {
+	r := &RowReader{v: v, row: make([]float64, T), diff: make([]float64, T), lam: make([]float64, v.Lam.Len())}
+	r.out = device.Empty(v.dev, v.dev.Types().Stat, 1, T)
+	if len(r.lam) > 0 {
+		device.ReadFloats(v.dev, r.lam, v.Lam)
+	}
+	return r
+}
+
+// Free gives the reader's device memory back.
+func (r *RowReader) Free() { r.v.dev.Free(r.out.Buf) }
+
+// Map is one row of map m of a head: probabilities, or scaled logits. It is valid until the next call.
+func (r *RowReader) Map(head, m, seq, row int, logits bool) []float64 {
+	r.v.Rows(r.out, head, m, seq, row, logits)
+	device.ReadFloats(r.v.dev, r.row, r.out)
+	return r.row
+}
+
+// Scores is one row of what the head applies to its values: A, or A1 − λA2. It is valid until the next call.
+func (r *RowReader) Scores(head, seq, row int) []float64 {
+	copy(r.diff, r.Map(head, 0, seq, row, false))
+	if r.v.Maps == 2 {
+		lam := r.Lambda(seq*r.v.Shape.T+row, head)
+		for s, x := range r.Map(head, 1, seq, row, false) {
+			r.diff[s] -= lam * x
+		}
+	}
+	return r.diff
+}
+
+// Lambda is λ of a row and head; 0 without λ.
+func (r *RowReader) Lambda(row, head int) float64 {
+	switch len(r.lam) {
 	case 0:
 		return 0
 	case 1:
-		return buf[0]
+		return r.lam[0]
 	}
-	return buf[row*v.Shape.Heads+head]
-}
-
-// Lambdas reads all of λ to the host.
-func (v View) Lambdas() []float64 {
-	buf := make([]float64, v.Lam.Len())
-	if len(buf) > 0 {
-		device.ReadFloats(v.dev, buf, v.Lam)
-	}
-	return buf
+	return r.lam[row*r.v.Shape.Heads+head]
 }

@@ -172,6 +172,9 @@ func (m *bpe) compute(st *scratch, w string, raw bool, dst []int32) []int32 {
 
 func (m *bpe) merge(st *scratch, w string, raw bool, dst []int32) []int32 {
 	m.symbols(st, w, raw)
+	if m.merges.n == 0 {
+		return append(dst, st.sym...)
+	}
 	if len(st.sym) <= shortWord {
 		return m.mergeShort(st, dst)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,20 +102,24 @@ func TestGolden(t *testing.T) {
 
 func checkGolden(t *testing.T, tok *Tokenizer, c goldenCase) {
 	t.Helper()
-	diff := func(what string, want, got any) {
+	ids := func(what string, want, got []int32) {
 		t.Helper()
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%q: %s differs (-want +got):\n%s", c.Text, what, d)
+		if !slices.Equal(want, got) {
+			t.Errorf("%q: %s differ (-want +got):\n%s", c.Text, what, cmp.Diff(want, got))
 		}
 	}
-	ids := tok.Encode(c.Text)
-	diff("ids", append([]int32{}, c.IDs...), append([]int32{}, ids...))
-	diff("ids without template", append([]int32{}, c.NoSpecial...), append([]int32{}, tok.Append(nil, c.Text)...))
-	diff("decoded", c.Decoded, tok.Decode(c.IDs, true))
-	diff("decoded with specials", c.DecodedKeep, tok.Decode(c.IDs, false))
-	for _, skip := range []bool{true, false} {
-		diff("streamed", tok.Decode(c.IDs, skip), streamed(tok, c.IDs, skip))
+	text := func(what, want, got string) {
+		t.Helper()
+		if want != got {
+			t.Errorf("%q: %s differs:\nwant %+q\ngot  %+q", c.Text, what, want, got)
+		}
 	}
+	ids("ids", c.IDs, tok.Encode(c.Text))
+	ids("ids without template", c.NoSpecial, tok.Append(nil, c.Text))
+	text("decoded", c.Decoded, tok.Decode(c.IDs, true))
+	text("decoded with specials", c.DecodedKeep, tok.Decode(c.IDs, false))
+	text("streamed", c.Decoded, streamed(tok, c.IDs, true))
+	text("streamed with specials", c.DecodedKeep, streamed(tok, c.IDs, false))
 }
 
 func streamed(tok *Tokenizer, ids []int32, skip bool) string {

@@ -31,7 +31,7 @@ func (t *Tokenizer) MarshalJSON() ([]byte, error) {
 		added = []addedToken{}
 	}
 	put(`,"added_tokens":`, added)
-	put(`,"normalizer":`, sp.normalizer)
+	put(`,"normalizer":`, sp.normalizer) // a nil component is written as null
 	put(`,"pre_tokenizer":`, sp.pre)
 	put(`,"post_processor":`, sp.processor)
 	put(`,"decoder":`, sp.decoder)
@@ -41,7 +41,7 @@ func (t *Tokenizer) MarshalJSON() ([]byte, error) {
 	put(`,"byte_fallback":`, sp.byteFallback)
 	put(`,"ignore_merges":`, sp.ignoreMerges)
 	b.WriteString(`,"vocab":{`)
-	spell := make([]string, len(t.tokens))
+	spell := make(map[int32]string, len(sp.vocab))
 	sep := ""
 	for _, tok := range byID(sp.vocab) {
 		id := sp.vocab[tok]

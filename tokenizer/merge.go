@@ -15,6 +15,7 @@ type pairTable struct {
 	keys  []uint64 // left<<32 | right, or noPair
 	vals  []merge
 	shift uint
+	n     int // pairs held
 }
 
 const noPair = math.MaxUint64
@@ -38,6 +39,9 @@ func (t *pairTable) put(left, right int32, m merge) {
 	i := int(key * 0x9E3779B97F4A7C15 >> t.shift)
 	for t.keys[i] != noPair && t.keys[i] != key {
 		i = (i + 1) & (len(t.keys) - 1)
+	}
+	if t.keys[i] == noPair {
+		t.n++
 	}
 	t.keys[i], t.vals[i] = key, m
 }

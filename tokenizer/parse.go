@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"unicode/utf8"
 )
@@ -117,6 +118,7 @@ func (t *Tokenizer) parseComponents(f file) error {
 func (t *Tokenizer) finish() {
 	t.model.special = t.special
 	t.rawTrie, t.normTrie = newTrie(), newTrie()
+	t.text = slices.Clone(t.tokens)
 	// Special tokens come first, so among equal spellings the special one is matched.
 	for _, special := range []bool{true, false} {
 		for _, tok := range t.spec.added {
@@ -132,11 +134,12 @@ func (t *Tokenizer) finish() {
 				p = t.normalize(p)
 			}
 			t.normTrie.add(p.s, tok.ID)
+			t.text[tok.ID] = p.s
 		}
 	}
 	t.isSkip = make([]bool, len(t.tokens))
-	for id, tok := range t.tokens {
-		t.isSkip[id] = tok != "" && t.special[tok]
+	for id, text := range t.text {
+		t.isSkip[id] = text != "" && t.special[text]
 	}
 	t.hash = sync.OnceValue(t.computeHash)
 }

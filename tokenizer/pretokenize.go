@@ -18,16 +18,19 @@ type preTokenizer interface {
 
 // buildStages chains the pre-tokenizers in front of the model. Slot 0 belongs to the model.
 func buildStages(pres []preTokenizer, m *bpe) (stage, int) {
-	next := m.textWord
 	if n := len(pres); n > 0 {
 		if _, ok := pres[n-1].(byteLevelPre); ok {
-			next = m.byteWord
+			return chain(pres, m.byteWord), n + 1
 		}
 	}
+	return chain(pres, m.textWord), len(pres) + 1
+}
+
+func chain(pres []preTokenizer, next stage) stage {
 	for i := len(pres) - 1; i >= 0; i-- {
 		next = pres[i].stage(next, i+1, i == len(pres)-1)
 	}
-	return next, len(pres) + 1
+	return next
 }
 
 // byteLevelPre puts a space in front if asked, cuts by PatternGPT2 if asked, and spells bytes in the byte-level alphabet. In

@@ -55,10 +55,10 @@ func (s *Stream) Flush() string {
 }
 
 func (s *Stream) push(id int32) {
-	if id < 0 || int(id) >= len(s.t.tokens) || s.t.tokens[id] == "" || s.skip && s.t.isSkip[id] {
+	if id < 0 || int(id) >= len(s.t.text) || s.t.text[id] == "" || s.skip && s.t.isSkip[id] {
 		return
 	}
-	s.head(s.t.tokens[id])
+	s.head(s.t.text[id])
 }
 
 func (s *Stream) take() string {

@@ -16,7 +16,9 @@ type Tokenizer struct {
 	added  map[int32]addedToken
 	// special holds contents, not ids: Hugging Face skips a token when its text equals that of a special one.
 	special map[string]bool
-	isSkip  []bool // id → its content is in special
+	// text is what decoding starts from: the token, or for an added token that is matched normalized its normalized form.
+	text   []string
+	isSkip []bool // id → its text is in special
 
 	rawTrie  *trie // added tokens matched in the text as given
 	normTrie *trie // added tokens matched after normalization
@@ -58,10 +60,10 @@ func (t *Tokenizer) Special(id int32) bool {
 // TokenBytes returns the bytes a token stands for in decoded text: for byte-level tokens and for <0xNN> the raw bytes,
 // which need not be whole UTF-8 characters. It is nil for an unknown id.
 func (t *Tokenizer) TokenBytes(id int32) []byte {
-	tok := t.Token(id)
-	if tok == "" {
+	if t.Token(id) == "" {
 		return nil
 	}
+	tok := t.text[id]
 	for _, d := range t.decoder {
 		switch d := d.(type) {
 		case byteLevelDecoder:

@@ -170,12 +170,12 @@ func (s *attnState) backwardTile(w *cols, h, qt int) {
 	}
 	simd.GemmPacked(nq, seen, s.DV, q.doa, w.vt, w.dp, nk, false)
 	mix, ds := s.softmaxGrad(w, &q, h, q0, nq)
-	product(seen, s.DV, nq, mix, nk, true, q.dob, w.dv, s.DV, true, w.scratch)
+	product(seen, s.DV, nq, mix, nk, true, q.dob, nq, w.dv, s.DV, w.scratch)
 	dq, ld := s.dqRows(w.b, w.kb, q0)
 	for m := range s.maps {
 		key := min(m, s.keys-1)
-		product(seen, s.D, nq, ds[m], nk, true, q.qb[m], w.dk[key], s.D, true, w.scratch)
-		product(nq, s.D, nk, ds[m], nk, false, w.kb2[key], dq[s.queryCol(h, m):], ld, true, w.scratch)
+		product(seen, s.D, nq, ds[m], nk, true, q.qb[m], nq, w.dk[key], s.D, w.scratch)
+		product(nq, s.D, seen, ds[m], nk, false, w.kb2[key], nk, dq[s.queryCol(h, m):], ld, w.scratch)
 	}
 }
 

@@ -132,9 +132,12 @@ func scaledRows(dst []float32, rows, cols int, src []float32, ld int, alpha floa
 	simd.Scale(dst[:rows*cols], alpha)
 }
 
-// product: c (+)= op(a)·b for a packed b [k,n], with a packed on the way.
-func product(m, n, k int, a []float32, lda int, transA bool, pb, c []float32, ldc int, accumulate bool, s *simd.Scratch) {
-	pa := s.A(simd.SizeA(m, k))
+// product: c += op(a)·b for the first k of the depth rows of a packed b [depth,n], with a packed on the way.
+// b's panels of columns are taken one by one, as that is where k may stop short of depth.
+func product(m, n, k int, a []float32, lda int, transA bool, pb []float32, depth int, c []float32, ldc int, s *simd.Scratch) {
+	pa, nr := s.A(simd.SizeA(m, k)), simd.NR()
 	simd.PackA(pa, m, k, a, lda, transA)
-	simd.GemmPacked(m, n, k, pa, pb, c, ldc, accumulate)
+	for j := 0; j < n; j += nr {
+		simd.GemmPacked(m, min(nr, n-j), k, pa, pb[j*depth:], c[j:], ldc, true)
+	}
 }

@@ -81,7 +81,7 @@ func (s *attnState) forwardTile(w *rows, kt, worker int) {
 			softmaxStep(w.p[i*nk:(i+1)*nk], lo, hi, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
 		}
 	}
-	product(s.maps*w.nq, s.DV, nk, w.p, nk, false, values, w.acc, s.DV, true, s.d.scratch(worker))
+	product(s.maps*w.nq, s.DV, seen, w.p, nk, false, values, nk, w.acc, s.DV, s.d.scratch(worker))
 }
 
 // softmaxStep turns columns [lo,hi) of p from logits into exp(logit − top) and the others into 0, where top is the

@@ -20,7 +20,7 @@ type adamwSpec struct {
 }
 
 func adamwCase(s adamwSpec) *Case {
-	cs := newCase("%+v", s)
+	cs := newCase("n=%d,%v,master=%v,round=%v,max=%v,sq=%v", s.n, s.kind, s.master, s.round, s.maxNorm, s.gradSq)
 	wopts := []option{dense}
 	if s.round {
 		wopts = append(wopts, rounded(tensor.BF16)) // a last bit more or less before a tie is a whole step after it

@@ -6,7 +6,7 @@ import (
 )
 
 func addCase(dst, src kind, n, c int) *Case {
-	cs := newCase("dst=%d,src=%d,N=%d,C=%d", dst, src, n, c)
+	cs := newCase("%v=%v,N=%d,C=%d", dst, src, n, c)
 	y := cs.acc("dst", dst, n, c, perRow(1))
 	s := cs.in("src", src, n, c, perRow(1))
 	return cs.call(func(d device.Device, x []tensor.Tensor) { d.Add(x[y], x[s]) })
@@ -21,4 +21,6 @@ func addCases() (all []*Case) {
 	return all
 }
 
-func addBench() []*Case { return []*Case{addCase(act, act, 1024, 1024), addCase(stat, stat, 1024, 1024)} }
+func addBench() []*Case {
+	return []*Case{addCase(act, act, 1024, 1024), addCase(stat, stat, 1024, 1024)}
+}

@@ -7,7 +7,7 @@ import (
 
 func addBiasCase(n, c int) *Case {
 	cs := newCase("add,N=%d,C=%d", n, c)
-	y := cs.acc("y", act, n, c, perRow(1))
+	y := cs.acc("y", act, n, c, perRow(1), anyRows)
 	b := cs.in("b", act, 1, c)
 	return cs.call(func(d device.Device, x []tensor.Tensor) { d.AddBias(x[y], x[b]) })
 }
@@ -15,7 +15,7 @@ func addBiasCase(n, c int) *Case {
 func biasBackwardCase(n, c int) *Case {
 	cs := newCase("backward,N=%d,C=%d", n, c)
 	db := cs.acc("db", stat, 1, c, floor(1))
-	dy := cs.in("dy", act, n, c)
+	dy := cs.in("dy", act, n, c, anyRows)
 	return cs.call(func(d device.Device, x []tensor.Tensor) { d.BiasBackward(x[db], x[dy]) })
 }
 

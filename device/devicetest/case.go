@@ -19,6 +19,7 @@ type Case struct {
 	derive func(v [][]float64)                         // computes inputs from inputs; may be nil
 	units  int                                         // parts that do not depend on each other: rows or sequences
 	flops  float64                                     // multiply-adds ×2
+	touch  int                                         // Act elements that the call touches, where that is not all of its tensors
 	slack  float64                                     // factor of the tolerance, 1 unless the case is ill-conditioned
 }
 
@@ -32,6 +33,9 @@ const (
 	bf16
 	ints
 )
+
+// String is the kind in a case's name.
+func (k kind) String() string { return [...]string{"act", "stat", "f32", "bf16", "ints"}[k] }
 
 // role says what the op does with an argument.
 type role uint8

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -210,4 +211,32 @@ func (c *Case) mustPanic(t *testing.T, p *placed, i int, wrong tensor.Tensor) {
 	} else if !strings.Contains(text, wrong.String()) {
 		t.Errorf("%s %v instead of %v: the panic does not show it: %s", c.args[i].name, wrong, p.x[i], text)
 	}
+}
+
+// fused runs a case with the named arguments as neighbouring columns of one tensor, as a fused projection and its
+// gradient hold them, and compares with ref. Their spans overlap though they share no element.
+func (c *Case) fused(t *testing.T, d, oracle device.Device, names ...string) {
+	v := c.values(d.Types())
+	truth := c.place(oracle, v, false).call(t)
+	p := c.place(d, v, false)
+	apart := p.x
+	p.x = append([]tensor.Tensor(nil), apart...)
+	rows, cols, at := 0, 0, map[string]int{}
+	for i := 1; i < len(c.args); i++ {
+		if slices.Contains(names, c.args[i].name) {
+			at[c.args[i].name] = i
+			rows, cols = apart[i].Rows, cols+apart[i].Cols
+		}
+	}
+	joint, from := device.Empty(d, d.Types().Act, rows, cols), 0
+	for _, name := range names {
+		i := at[name]
+		p.x[i] = joint.Columns(from, from+apart[i].Cols)
+		from += apart[i].Cols
+		d.Copy(p.x[i], apart[i])
+	}
+	c.compare(t, p.call(t), truth)
+	d.Free(joint.Buf)
+	p.free()
+	truth.free()
 }

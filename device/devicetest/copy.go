@@ -18,7 +18,7 @@ func floats(f func(dst, src kind)) {
 }
 
 func copyCase(dst, src kind, n, c int) *Case {
-	cs := newCase("dst=%d,src=%d,N=%d,C=%d", dst, src, n, c)
+	cs := newCase("%v=%v,N=%d,C=%d", dst, src, n, c)
 	y := cs.out("dst", dst, n, c, exact, perRow(1))
 	s := cs.in("src", src, n, c, perRow(1))
 	return cs.call(func(d device.Device, x []tensor.Tensor) { d.Copy(x[y], x[s]) })
@@ -49,4 +49,6 @@ func copyExtra(t *testing.T, d device.Device) {
 	}
 }
 
-func copyBench() []*Case { return []*Case{copyCase(f32, f32, 1024, 1024), copyCase(bf16, f32, 1024, 1024)} }
+func copyBench() []*Case {
+	return []*Case{copyCase(f32, f32, 1024, 1024), copyCase(bf16, f32, 1024, 1024)}
+}

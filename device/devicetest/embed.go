@@ -57,4 +57,6 @@ func embedExtra(t *testing.T, d device.Device) {
 	}
 }
 
-func embedBench() []*Case { return []*Case{embedCase(1024, 8192, 768), embedBackwardCase(1024, 8192, 768)} }
+func embedBench() []*Case {
+	return []*Case{embedCase(1024, 8192, 768), embedBackwardCase(1024, 8192, 768)}
+}

@@ -8,7 +8,7 @@ import (
 )
 
 func matmulCase(m, n, k int, to kind, op device.MatMul) *Case {
-	cs := newCase("%v,to=%d,%d×%d×%d", op, to, m, n, k)
+	cs := newCase("%v,%v,%d×%d×%d", op, to, m, n, k)
 	cs.flops = 2 * float64(m) * float64(n) * float64(k)
 	write := cs.out
 	if op.Accumulate {

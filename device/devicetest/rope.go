@@ -22,7 +22,7 @@ func angles(p, dim int) option {
 }
 
 func ropeCase(n, p int, r device.Rope) *Case {
-	cs := newCase("N=%d,%+v", n, r)
+	cs := newCase("N=%d,heads=%d,D=%d,interleaved=%v,inverse=%v", n, r.Heads, r.Dim, r.Interleaved, r.Inverse)
 	v := cs.acc("x", act, n, r.Heads*r.Dim, perRow(1))
 	table := cs.in("table", stat, p, r.Dim, angles(p, r.Dim), anyRows)
 	pos := cs.ints("pos", 1, n, tokens(n, p), perCol(1))

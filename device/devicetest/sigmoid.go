@@ -6,10 +6,10 @@ import (
 )
 
 func sigmoidCase(k kind, n, c int, alias bool) *Case {
-	cs := newCase("forward,kind=%d,N=%d,C=%d,alias=%v", k, n, c, alias)
+	cs := newCase("forward,%v,N=%d,C=%d,alias=%v", k, n, c, alias)
 	var y, v int
 	if alias {
-		v = cs.acc("x", k, n, c, normal(0, 8), perRow(1))
+		v = cs.acc("x", k, n, c, normal(0, 8), perRow(1), anyRows, anyCols)
 		y = v
 	} else {
 		v, y = cs.in("x", k, n, c, normal(0, 8), perRow(1)), cs.out("y", k, n, c, perRow(1))
@@ -18,7 +18,7 @@ func sigmoidCase(k kind, n, c int, alias bool) *Case {
 }
 
 func sigmoidBackwardCase(k kind, n, c int, alias bool) *Case {
-	cs := newCase("backward,kind=%d,N=%d,C=%d,alias=%v", k, n, c, alias)
+	cs := newCase("backward,%v,N=%d,C=%d,alias=%v", k, n, c, alias)
 	y := cs.in("y", k, n, c, uniform(0, 1), perRow(1))
 	var dx, dy int
 	if alias {

@@ -6,7 +6,7 @@ import (
 )
 
 func sumsquaresCase(k kind, n, c int) *Case {
-	cs := newCase("kind=%d,N=%d,C=%d", k, n, c)
+	cs := newCase("%v,N=%d,C=%d", k, n, c)
 	dst := cs.acc("dst", stat, 1, 1, floor(1))
 	v := cs.in("x", k, n, c, anyRows, anyCols)
 	return cs.call(func(d device.Device, x []tensor.Tensor) { d.SumSquares(x[dst], x[v]) })

@@ -6,7 +6,7 @@ import (
 )
 
 func zeroCase(k kind, n, c int) *Case {
-	cs := newCase("kind=%d,N=%d,C=%d", k, n, c)
+	cs := newCase("%v,N=%d,C=%d", k, n, c)
 	t := cs.out("t", k, n, c, exact, anyRows, anyCols, anyType)
 	return cs.call(func(d device.Device, x []tensor.Tensor) { d.Zero(x[t]) })
 }

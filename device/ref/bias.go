@@ -7,7 +7,7 @@ import (
 
 // AddBias: y[n,:] += b.
 func (d *Device) AddBias(y, b tensor.Tensor) {
-	device.CheckAddBias(y, b, types)
+	device.CheckAddBias(y, b, d.types)
 	out, bias := load(y), load(b)
 	for n := range out.rows {
 		axpy(out.row(n), 1, bias.v)
@@ -17,7 +17,7 @@ func (d *Device) AddBias(y, b tensor.Tensor) {
 
 // BiasBackward: db += Σ_n dy[n,:].
 func (d *Device) BiasBackward(db, dy tensor.Tensor) {
-	device.CheckBiasBackward(db, dy, types)
+	device.CheckBiasBackward(db, dy, d.types)
 	grad, in := load(db), load(dy)
 	for n := range in.rows {
 		axpy(grad.v, 1, in.row(n))

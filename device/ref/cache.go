@@ -9,7 +9,7 @@ import (
 
 // CacheWrite stores row n of k and v at (slot[n], pos[n]).
 func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
-	c.CheckWrite(k, v, slot, pos, types)
+	c.CheckWrite(k, v, slot, pos, d.types)
 	keys, vals := load(k), load(v)
 	for n := range keys.rows {
 		row := d.cacheRow(c, int(integers(slot)[n]), int(integers(pos)[n]))

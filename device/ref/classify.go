@@ -9,7 +9,7 @@ import (
 
 // Classify: y = X·Wᵀ, Loss = logsumexp(y) − y[target], dy = Scale·(softmax(y) − onehot), DX = dy·W, DW += dyᵀ·X.
 func (d *Device) Classify(c *device.Classifier) {
-	c.Check(types)
+	c.Check(d.types)
 	x, w, loss := load(c.X), load(c.W), newMatrix(1, c.X.Rows)
 	dx, dw := newMatrix(x.rows, x.cols), load(c.DW)
 	for n, target := range integers(c.Targets) {

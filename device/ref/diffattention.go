@@ -7,7 +7,7 @@ import (
 
 // DiffAttention: A_i = softmax(Scale·Q_i·K_iᵀ), raw = (A1 − λ·A2)·V, out = HeadNorm(raw), Out2 = A2·V.
 func (d *Device) DiffAttention(a *device.DiffAttn) {
-	a.Check(types)
+	a.Check(d.types)
 	q, k, v, lam := load(a.Q), load(a.K), load(a.V), load(a.Lam)
 	raw, out2, lse := newMatrix(q.rows, a.Heads*a.DV), newMatrix(q.rows, a.Heads*a.DV), newMatrix(q.rows, 2*a.Heads)
 	for n := range q.rows {
@@ -43,7 +43,7 @@ func lambdaOf(lam matrix, n, h int) float64 {
 
 // DiffAttentionBackward: dV = (P1 − λP2)ᵀ·dO, dS1 = P1∘(dP − Δ1), dS2 = −λP2∘(dP − Δ2), dλ = −Δ2.
 func (d *Device) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
-	a.CheckBackward(g, types)
+	a.CheckBackward(g, d.types)
 	q, k, v := load(a.Q), load(a.K), load(a.V)
 	lam, lse, out2 := load(a.Lam), load(a.LSE), load(a.Out2)
 	raw, draw := openHeads(a.Norm, a.DV, a.Out, a.Raw, a.Rstd, g.DOut, g.DNorm)
@@ -80,7 +80,7 @@ func (d *Device) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGra
 
 // DiffAttentionCached: each row attends to positions 0…pos of its slot, with both maps.
 func (d *Device) DiffAttentionCached(a *device.DiffAttn, c *device.Cache, slot, pos tensor.Tensor) {
-	a.CheckCached(c, slot, pos, types)
+	a.CheckCached(c, slot, pos, d.types)
 	q, lam, raw := load(a.Q), load(a.Lam), newMatrix(a.Q.Rows, a.Heads*a.DV)
 	for n := range q.rows {
 		hi := int(integers(pos)[n])

@@ -9,7 +9,7 @@ import (
 
 // Embed: out[n,:] = table[ids[n],:]. An id outside the table is a fault and gives a row of zeros.
 func (d *Device) Embed(out, table, ids tensor.Tensor) {
-	device.CheckEmbed(out, table, ids, types)
+	device.CheckEmbed(out, table, ids, d.types)
 	y, tab := newMatrix(out.Rows, out.Cols), load(table)
 	for n, id := range integers(ids) {
 		if d.inTable("Embed", id, table) {
@@ -21,7 +21,7 @@ func (d *Device) Embed(out, table, ids tensor.Tensor) {
 
 // EmbedBackward: dtable[ids[n],:] += dout[n,:].
 func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
-	device.CheckEmbedBackward(dtable, dout, ids, types)
+	device.CheckEmbedBackward(dtable, dout, ids, d.types)
 	grad, dy := load(dtable), load(dout)
 	for n, id := range integers(ids) {
 		if d.inTable("EmbedBackward", id, dtable) {

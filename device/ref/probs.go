@@ -7,7 +7,7 @@ import (
 
 // AttentionProbs: out[r,s] = softmax_s(Scale·q·k_s), or the scaled logits, for s ≤ Row+r; 0 beyond.
 func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
-	device.CheckAttentionProbs(out, q, k, p, types)
+	device.CheckAttentionProbs(out, q, k, p, d.types)
 	qs, ks, m := load(q), load(k), newMatrix(out.Rows, out.Cols)
 	first := p.Seq * p.T
 	for r := range m.rows {

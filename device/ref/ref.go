@@ -7,6 +7,7 @@
 package ref
 
 import (
+	"fmt"
 	"unsafe"
 
 	"antiphase/device"
@@ -15,21 +16,26 @@ import (
 
 // Device is the float64 oracle. Its memory is ordinary host memory.
 type Device struct {
+	types device.Types
 	fault error // the first since the last Sync
 }
 
 var _ device.Device = (*Device)(nil)
 
-var types = device.Types{Act: tensor.F64, Stat: tensor.F64}
+// New makes an oracle: float64 in memory too.
+func New() *Device { return NewTypes(device.Types{Act: tensor.F64, Stat: tensor.F64}) }
 
-// New makes an oracle.
-func New() *Device { return &Device{} }
+// NewTypes makes one whose tensors are of these dtypes. It still computes in float64 and rounds each result once,
+// which is the best that any device of these dtypes can do.
+func NewTypes(t device.Types) *Device { return &Device{types: t} }
 
-// Name is "ref".
-func (d *Device) Name() string { return "ref (float64 oracle)" }
+// Name says that this is the oracle, and what its tensors are made of.
+func (d *Device) Name() string {
+	return fmt.Sprintf("ref (float64 oracle over %v and %v)", d.types.Act, d.types.Stat)
+}
 
-// Types are F64 throughout.
-func (d *Device) Types() device.Types { return types }
+// Types are F64 unless the device was made with others.
+func (d *Device) Types() device.Types { return d.types }
 
 // Alloc gives zeroed host memory, aligned for every dtype.
 func (d *Device) Alloc(bytes int) *tensor.Buffer {

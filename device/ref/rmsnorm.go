@@ -9,11 +9,12 @@ import (
 
 // RMSNorm: s = x + delta, rstd = 1/√(mean s² + eps), y = s·rstd·w.
 func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
-	device.CheckRMSNorm(y, rstd, sum, x, delta, w, types)
+	device.CheckRMSNorm(y, rstd, sum, x, delta, w, d.types)
 	s, weight := load(x), load(w)
 	if delta.Ok() {
 		axpy(s.v, 1, load(delta).v)
 		store(sum, s)
+		s = load(sum) // as later layers will see it
 	}
 	out, inv := newMatrix(s.rows, s.cols), newMatrix(1, s.rows)
 	for n := range s.rows {
@@ -31,7 +32,7 @@ func rms(x []float64, eps float64) float64 { return 1 / math.Sqrt(dot(x, x)/floa
 
 // RMSNormBackward: with x̂ = x·rstd and g = dy·w, dx += rstd·(g − x̂·mean(g·x̂)), dw += Σ_n dy·x̂.
 func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
-	device.CheckRMSNormBackward(dx, dw, dy, x, w, rstd, types)
+	device.CheckRMSNormBackward(dx, dw, dy, x, w, rstd, d.types)
 	gx, gw := load(dx), load(dw)
 	up, in, weight, inv := load(dy), load(x), load(w), load(rstd)
 	for n := range in.rows {

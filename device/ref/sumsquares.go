@@ -7,7 +7,7 @@ import (
 
 // SumSquares: dst += Σ x².
 func (d *Device) SumSquares(dst, x tensor.Tensor) {
-	device.CheckSumSquares(dst, x, types)
+	device.CheckSumSquares(dst, x, d.types)
 	sum, m := load(dst), load(x)
 	sum.v[0] += dot(m.v, m.v)
 	store(dst, sum)

@@ -7,7 +7,7 @@ import (
 
 // SwiGLU: y = g·σ(g)·u.
 func (d *Device) SwiGLU(y, gu tensor.Tensor) {
-	device.CheckSwiGLU(y, gu, types)
+	device.CheckSwiGLU(y, gu, d.types)
 	in, out := load(gu), newMatrix(y.Rows, y.Cols)
 	for n := range out.rows {
 		g, u := in.head(n, 0, out.cols), in.head(n, 1, out.cols)
@@ -20,7 +20,7 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 
 // SwiGLUBackward: dg = dy·u·σ(g)·(1 + g·(1−σ(g))), du = dy·g·σ(g).
 func (d *Device) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
-	device.CheckSwiGLUBackward(dgu, dy, gu, types)
+	device.CheckSwiGLUBackward(dgu, dy, gu, d.types)
 	in, up, out := load(gu), load(dy), newMatrix(dgu.Rows, dgu.Cols)
 	for n := range up.rows {
 		g, u := in.head(n, 0, up.cols), in.head(n, 1, up.cols)

@@ -16,9 +16,10 @@ type gemmKernels struct {
 
 // tile computes c[i·ldc+j] = c₀ + Σ_p a[p·stride+i]·b[p·nr+j] for i < rows, j < cols, where c₀ is c's
 // old content if load, else 0. Every element is one chain of additions in the order of p, starting with c₀.
+// next is the tile of C that will be wanted after this one: a hint, never read.
 type tile struct {
 	rows int
-	run  func(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+	run  func(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 }
 
 // KC is the recommended length of a run of k: a panel of A then stays in the first cache, a few of B in the second.
@@ -79,17 +80,21 @@ func GemmPacked(m, n, k int, pa, pb []float32, c []float32, ldc int, accumulate 
 	for i := 0; i < m; i += mr {
 		rows := min(mr, m-i)
 		for j := 0; j < n; j += nr {
-			runPanel(rows, k, pa[i*k:], pb[j*k:], c[i*ldc+j:], ldc, min(nr, n-j), accumulate)
+			next := i*ldc + j + nr
+			if j+nr >= n {
+				next = min((i+mr)*ldc, len(c)-1)
+			}
+			runPanel(rows, k, pa[i*k:], pb[j*k:], c[i*ldc+j:], ldc, min(nr, n-j), accumulate, &c[next])
 		}
 	}
 }
 
 // runPanel covers up to mr rows with the tiles at hand.
-func runPanel(rows, k int, a, b, c []float32, ldc, cols int, load bool) {
+func runPanel(rows, k int, a, b, c []float32, ldc, cols int, load bool, next *float32) {
 	i := 0
 	for _, t := range cur.tiles {
 		for ; rows-i >= t.rows; i += t.rows {
-			t.run(k, &a[i], rows, &b[0], &c[i*ldc], ldc, cols, load)
+			t.run(k, &a[i], rows, &b[0], &c[i*ldc], ldc, cols, load, next)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func copyPanelGeneric(dst *float32, stride int, src *float32, ld, width, k int) 
 	}
 }
 
-func tile2Generic(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool) {
+func tile2Generic(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, _ *float32) {
 	as := unsafe.Slice(a, (k-1)*stride+2)
 	bs := unsafe.Slice(b, k*genericNR)
 	c0, c1 := unsafe.Slice(c, cols), unsafe.Slice(c, ldc+cols)[ldc:]
@@ -57,7 +57,7 @@ func tile2Generic(k int, a *float32, stride int, b, c *float32, ldc, cols int, l
 	copy(c1, s1[:])
 }
 
-func tile1Generic(k int, a *float32, stride int, b, c *float32, _, cols int, load bool) {
+func tile1Generic(k int, a *float32, stride int, b, c *float32, _, cols int, load bool, _ *float32) {
 	as := unsafe.Slice(a, (k-1)*stride+1)
 	bs := unsafe.Slice(b, k*genericNR)
 	c0 := unsafe.Slice(c, cols)

@@ -100,19 +100,19 @@ func siluMulGradAVX512(dg []float32, du []float32, dy []float32, g []float32, u 
 func adamwAVX512(p []float32, m []float32, v []float32, g []float32, s *AdamW)
 
 //go:noescape
-func tile14xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+func tile14xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
-func tile8xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+func tile8xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
-func tile4xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+func tile4xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
-func tile2xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+func tile2xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
-func tile1xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+func tile1xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
 func transposeAVX512(dst *float32, stride int, src *float32, ld, rows, k int)
@@ -216,16 +216,16 @@ func siluMulGradAVX2(dg []float32, du []float32, dy []float32, g []float32, u []
 func adamwAVX2(p []float32, m []float32, v []float32, g []float32, s *AdamW)
 
 //go:noescape
-func tile6xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+func tile6xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
-func tile4xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+func tile4xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
-func tile2xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+func tile2xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
-func tile1xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)
+func tile1xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
 func transposeAVX2(dst *float32, stride int, src *float32, ld, rows, k int)

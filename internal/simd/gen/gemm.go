@@ -2,6 +2,9 @@ package main
 
 import "fmt"
 
+// ahead is how far B is fetched before its use, in bytes: it streams from the second cache.
+const ahead = 1024
+
 // tileRows are the heights of the matrix tiles; any number of rows is a sum of them.
 func (i isa) tileRows() []int {
 	if i.wide() {
@@ -14,7 +17,7 @@ func (i isa) tileRows() []int {
 // spread over another. Per step of k: 2 loads of B, and a broadcast and 2 multiply-adds for each row.
 // At 14 rows AVX-512 does 28 multiply-adds for 16 loads, so the two multipliers are the bound.
 func (a *asm) tile(rows int) {
-	a.text(fmt.Sprintf("tile%dx", rows), 57)
+	a.text(fmt.Sprintf("tile%dx", rows), 72)
 	lo := a.regs - 2 // masks, in the registers that later hold A's element
 	a.op("MOVQ", "cols+48(FP)", "CX")
 	a.laneMasks(lo)
@@ -37,6 +40,9 @@ func (a *asm) tile(rows int) {
 		a.op("VXORPS", a.v(i), a.v(i), a.v(i))
 	}
 	a.mark("begin")
+	a.prefetchC(rows)
+	a.op("MOVQ", "R8", "R10")
+	a.op("IMULQ", "CX", "R10") // from one panel of A to the next
 	a.op("SUBQ", "$4", "CX")
 	a.op("JLT", "rest")
 	a.mark("four")
@@ -77,11 +83,28 @@ func (a *asm) eachC(rows int, f func(i int, mem, reg string)) {
 	}
 }
 
+// prefetchC asks for the tile that comes next: its elements are wanted before anything else.
+func (a *asm) prefetchC(rows int) {
+	a.op("MOVQ", "next+64(FP)", "DX")
+	for range rows {
+		for i := 0; i < 2*a.bytes(); i += 64 {
+			a.op("PREFETCHT0", fmt.Sprintf("%d(DX)", i))
+		}
+		a.op("ADDQ", "R9", "DX")
+	}
+}
+
 // tileStep is one step of k. Two registers take turns with A's elements.
 func (a *asm) tileStep(rows, u int) {
 	b0, b1 := a.v(a.regs-4), a.v(a.regs-3)
 	a.op("VMOVUPS", fmt.Sprintf("%d(BX)", 2*u*a.bytes()), b0)
 	a.op("VMOVUPS", fmt.Sprintf("%d(BX)", (2*u+1)*a.bytes()), b1)
+	for i := 0; i < 2*a.bytes(); i += 64 {
+		a.op("PREFETCHT0", fmt.Sprintf("%d(BX)", 2*u*a.bytes()+i+ahead))
+	}
+	if rows == a.mr {
+		a.op("PREFETCHT1", "(SI)(R10*1)") // the next panel of A, from the third cache to the second
+	}
 	for r := range rows {
 		t := a.v(a.regs - 2 + r%2)
 		a.op("VBROADCASTSS", fmt.Sprintf("%d(SI)", 4*r), t)

@@ -17,7 +17,7 @@ func stubs() []byte {
 			fmt.Fprintf(&out, "\n//go:noescape\nfunc %s%s%s\n", vecOps[n].name, i.tag, vecOps[n].signature())
 		}
 		for _, r := range i.tileRows() {
-			fmt.Fprintf(&out, "\n//go:noescape\nfunc tile%dx%s(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool)\n", r, i.tag)
+			fmt.Fprintf(&out, "\n//go:noescape\nfunc tile%dx%s(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)\n", r, i.tag)
 		}
 		fmt.Fprintf(&out, "\n//go:noescape\nfunc transpose%s(dst *float32, stride int, src *float32, ld, rows, k int)\n", i.tag)
 		fmt.Fprintf(&out, "\n//go:noescape\nfunc copyPanel%s(dst *float32, stride int, src *float32, ld, width, k int)\n", i.tag)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 )
 
 // Crash returns what a power loss now could leave. With a nil rng only what was synced stays. Otherwise each unsynced change
@@ -21,6 +22,25 @@ func (m *Mem) Clone() *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return &Mem{root: m.root.clone(), Cap: m.Cap}
+}
+
+// String lists what is there now, "a=bytes b/(c=bytes)", sorted: two file systems with one listing behave alike.
+func (m *Mem) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.root.list()
+}
+
+func (n *node) list() string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(n.names)) {
+		if child := n.names[name]; child.names != nil {
+			out = append(out, name+"/("+child.list()+")")
+		} else {
+			out = append(out, name+"="+string(child.data))
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 func (n *node) clone() *node {

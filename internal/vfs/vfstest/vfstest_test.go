@@ -11,30 +11,6 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// contents renders a file system as "path=bytes" words.
-func contents(t *testing.T, fsys vfs.FS, dir string) string {
-	t.Helper()
-	names, err := fsys.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, name := range names {
-		path := dir + "/" + name
-		if info, _ := fsys.Stat(path); info.Dir {
-			out = append(out, name+"/("+contents(t, fsys, path)+")")
-			continue
-		}
-		f, err := fsys.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, _ := io.ReadAll(f)
-		out = append(out, name+"="+string(b))
-	}
-	return strings.Join(out, " ")
-}
-
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -64,18 +40,18 @@ func TestCrashForgets(t *testing.T) {
 	write(t, m, "d/name-lost", "three", true)
 	write(t, m, "d/synced", "four", false)
 	must(t, m.Mkdir("lost"))
-	if got, want := contents(t, m.Crash(nil), "."), "d/(bytes-lost= synced=one)"; got != want {
+	if got, want := m.Crash(nil).String(), "d/(bytes-lost= synced=one)"; got != want {
 		t.Fatalf("left %q, want %q", got, want)
 	}
 	must(t, m.Rename("d/synced", "d/moved"))
-	if got, want := contents(t, m.Crash(nil), "."), "d/(bytes-lost= synced=one)"; got != want {
+	if got, want := m.Crash(nil).String(), "d/(bytes-lost= synced=one)"; got != want {
 		t.Fatalf("after a rename left %q, want %q", got, want)
 	}
 	must(t, m.SyncDir("d"))
-	if got, want := contents(t, m.Crash(nil), "."), "d/(bytes-lost= moved=one name-lost=three)"; got != want {
+	if got, want := m.Crash(nil).String(), "d/(bytes-lost= moved=one name-lost=three)"; got != want {
 		t.Fatalf("after its sync left %q, want %q", got, want)
 	}
-	if got, want := contents(t, m.Clone(), "."), "d/(bytes-lost=two moved=four name-lost=three) lost/()"; got != want {
+	if got, want := m.Clone().String(), "d/(bytes-lost=two moved=four name-lost=three) lost/()"; got != want {
 		t.Fatalf("clone has %q, want %q", got, want)
 	}
 }
@@ -90,7 +66,7 @@ func TestCrashOutcomes(t *testing.T) {
 	write(t, m, "c", "3", true)
 	seen := map[string]bool{}
 	for seed := range uint64(200) {
-		seen[contents(t, m.Crash(rand.New(rand.NewPCG(seed, 0))), ".")] = true
+		seen[m.Crash(rand.New(rand.NewPCG(seed, 0))).String()] = true
 	}
 	for _, want := range []string{"a=1", "a=1 b=2", "a=2", "a=1 c=3", "a=1 b=2 c=3", "a=2 c=3"} {
 		if !seen[want] {
@@ -109,7 +85,7 @@ func TestUnsyncedBytes(t *testing.T) {
 	must(t, m.SyncDir("."))
 	kinds := map[string]int{}
 	for seed := range uint64(100) {
-		got := strings.TrimPrefix(contents(t, m.Crash(rand.New(rand.NewPCG(seed, 1))), "."), "a=")
+		got := strings.TrimPrefix(m.Crash(rand.New(rand.NewPCG(seed, 1))).String(), "a=")
 		switch {
 		case got == "":
 			kinds["empty"]++

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/infer"
+)
+
+type chatFlags struct {
+	sampling
+	model   string
+	verbose bool
+}
+
+func chatVerb(a *app) *cobra.Command {
+	var f chatFlags
+	c := &cobra.Command{
+		Use:   "chat",
+		Short: "Talk to a model; Ctrl-C stops the answer, Ctrl-D leaves",
+		Long: `Chat is a read-eval-print loop over one growing context. A base model continues text rather than
+answering it: what you type is appended to the context, and the model writes on until it ends a
+document, meets --stop, or has written --max-tokens.
+
+Commands: /clear begins anew, /show prints the context, /set KEY VALUE changes a sampling value,
+/help lists them.`,
+		Example: "  antiphase chat --model runs/tiny-diff --temperature 0.7",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.chat(&f) },
+	}
+	c.Flags().StringVarP(&f.model, "model", "m", "", "run folder, checkpoint or Hugging Face folder")
+	c.Flags().BoolVar(&f.verbose, "verbose", false, "print the speed behind each answer")
+	f.flags(c.Flags(), 0.8, 256)
+	return c
+}
+
+// repl is one conversation.
+type repl struct {
+	a *app
+	f *chatFlags
+	e *infer.Engine
+	l *loaded
+	s *infer.Session
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // of the answer in progress, else nil
+}
+
+// watch makes Ctrl-C end the answer in progress and not the program. SIGTERM still ends the program.
+func (r *repl) watch() func() {
+	signal.Stop(r.a.signals)
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, os.Interrupt)
+	go func() {
+		for range ch {
+			r.mu.Lock()
+			if r.cancel != nil {
+				r.cancel()
+			} else {
+				fmt.Fprint(r.a.err, "\nCtrl-D leaves\n> ")
+			}
+			r.mu.Unlock()
+		}
+	}()
+	return func() { signal.Stop(ch); close(ch) }
+}
+
+func (r *repl) answering(cancel context.CancelFunc) {
+	r.mu.Lock()
+	r.cancel = cancel
+	r.mu.Unlock()
+}
+
+func (a *app) chat(f *chatFlags) error {
+	if err := f.resolve(a); err != nil {
+		return err
+	}
+	e, l, done, err := a.engine(f.model, 1)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r := &repl{a: a, f: f, e: e, l: l, s: e.NewSession()}
+	defer func() { r.s.Close() }()
+	defer r.watch()()
+	a.note("%s, context of %d tokens; /help lists commands, Ctrl-D leaves", l.Dir, l.Model.Config.Context)
+	in := bufio.NewReader(a.in)
+	for {
+		if !a.quiet {
+			fmt.Fprint(a.err, "> ")
+		}
+		text, err := in.ReadString('\n')
+		if text = strings.TrimRight(text, "\r\n"); text != "" {
+			if terr := r.turn(text); terr != nil {
+				fmt.Fprintln(a.err, a.paint(red, "error: ")+terr.Error())
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			a.note("")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (r *repl) turn(text string) error {
+	if strings.HasPrefix(text, "/") {
+		return r.command(strings.Fields(text))
+	}
+	ids := r.l.Tokenizer.Append(nil, text)
+	if len(r.s.Tokens()) == 0 {
+		ids = r.l.encode(text)
+	}
+	if room := r.l.Model.Config.Context - len(r.s.Tokens()) - len(ids); room < 1 {
+		return fmt.Errorf("the context of %d tokens is full (%d used, %d typed); /clear begins anew", r.l.Model.Config.Context, len(r.s.Tokens()), len(ids))
+	}
+	r.s.Append(ids...)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r.answering(cancel)
+	defer r.answering(nil)
+	begin, n := time.Now(), 0
+	err := r.s.Generate(ctx, r.f.Sampling, func(ev infer.Event) bool {
+		fmt.Fprint(r.a.out, ev.Text)
+		if ev.ID >= 0 {
+			n++
+		}
+		return true
+	})
+	fmt.Fprintln(r.a.out)
+	r.f.Seed++
+	if r.f.verbose {
+		r.a.note("%d tokens, %.0f tok/s", n, float64(n)/time.Since(begin).Seconds())
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+func (r *repl) command(w []string) error {
+	switch w[0] {
+	case "/help":
+		r.a.note("/clear  begin anew\n/show   print the context\n/set temperature|top-k|top-p|min-p|max-tokens|seed VALUE\n/help   this")
+	case "/clear":
+		r.s.Close()
+		r.s = r.e.NewSession()
+	case "/show":
+		fmt.Fprintln(r.a.out, r.l.Tokenizer.Decode(r.s.Tokens(), false))
+	case "/set":
+		return r.set(w[1:])
+	default:
+		return fmt.Errorf("%s: unknown command; /help lists them", w[0])
+	}
+	return nil
+}
+
+func (r *repl) set(w []string) error {
+	if len(w) != 2 {
+		return errors.New("/set: want a name and a value, as in /set temperature 0.7")
+	}
+	p := r.f.Sampling
+	targets := map[string]any{"temperature": &p.Temperature, "top-k": &p.TopK, "top-p": &p.TopP, "min-p": &p.MinP, "max-tokens": &p.MaxTokens, "seed": &p.Seed}
+	t, ok := targets[w[0]]
+	if !ok {
+		return fmt.Errorf("/set: %q is not one of temperature, top-k, top-p, min-p, max-tokens, seed", w[0])
+	}
+	if _, err := fmt.Sscan(w[1], t); err != nil {
+		return fmt.Errorf("/set %s: %q is not a number", w[0], w[1])
+	}
+	if err := p.Check(); err != nil {
+		return err
+	}
+	r.f.Sampling = p
+	return nil
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/device/cpu"
+	"antiphase/train"
+)
+
+func doctorVerb(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "doctor",
+		Short:   "Say what hardware was found, what is used, and what is not and why",
+		Example: "  antiphase doctor\n  antiphase doctor --json",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return a.doctor(asJSON) },
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return c
+}
+
+func (a *app) doctor(asJSON bool) error {
+	d, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	facts := []struct{ Key, Value string }{
+		{"version", version()},
+		{"go", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
+		{"device", d.Name()},
+		{"cpus", fmt.Sprint(runtime.NumCPU())},
+		{"matrix product", fmt.Sprintf("%.0f GFLOP/s (float32, 512³, all threads)", train.Peak(d)/1e9)},
+	}
+	for _, f := range cpu.Features() {
+		facts = append(facts, struct{ Key, Value string }{"cpu", f})
+	}
+	if s := os.Getenv("ANTIPHASE_SIMD"); s != "" {
+		facts = append(facts, struct{ Key, Value string }{"ANTIPHASE_SIMD", s})
+	}
+	if asJSON {
+		out := map[string][]string{}
+		for _, f := range facts {
+			out[f.Key] = append(out[f.Key], f.Value)
+		}
+		return a.json(out)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, f := range facts {
+		fmt.Fprintf(w, "%s\t%s\n", f.Key, f.Value)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"antiphase/checkpoint"
+	"antiphase/data"
+	"antiphase/train"
+)
+
+// Exit codes. 0 is success; a missed evaluation bar would be 6.
+const (
+	exitFailed     = 1
+	exitUsage      = 2  // wrong flags or configuration; nothing was begun
+	exitBadInput   = 3  // a file is corrupt or not what it should be
+	exitNoRoom     = 4  // out of disk or memory
+	exitNotFinite  = 5  // numerical failure
+	exitTryAgain   = 75 // stopped and saved; the same command goes on
+	exitInterrupt  = 130
+	exitTerminated = 143
+)
+
+// usageError is a mistake on the command line or in a recipe.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usage(err error) error { return usageError{err} }
+
+// badInput is a file that cannot be used.
+type badInput struct{ error }
+
+func (e badInput) Unwrap() error { return e.error }
+
+// fail prints the error and chooses the exit code.
+func (a *app) fail(err error) int {
+	fmt.Fprintln(a.err, a.paint(red, "error: ")+err.Error())
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
+	var u usageError
+	var b badInput
+	var c *data.CorruptError
+	switch {
+	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
+		return exitTryAgain
+	case errors.Is(err, train.ErrNotFinite):
+		return exitNotFinite
+	case errors.Is(err, checkpoint.ErrNoSpace):
+		return exitNoRoom
+	case errors.As(err, &u), errors.Is(err, train.ErrChanged), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
+		return exitUsage
+	case errors.As(err, &b), errors.As(err, &c), errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrNone), errors.Is(err, fs.ErrNotExist):
+		return exitBadInput
+	}
+	return exitFailed
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"antiphase/infer"
+)
+
+// sampling are the flags that generate and chat share.
+type sampling struct {
+	infer.Sampling
+	seed int64
+}
+
+func (s *sampling) flags(f *pflag.FlagSet, temperature float64, tokens int) {
+	f.IntVarP(&s.MaxTokens, "max-tokens", "n", tokens, "most tokens to generate; 0 fills the context")
+	f.Float64Var(&s.Temperature, "temperature", temperature, "0 is greedy")
+	f.IntVar(&s.TopK, "top-k", 0, "keep the k most likely tokens; 0 keeps all")
+	f.Float64Var(&s.TopP, "top-p", 0, "keep the likeliest tokens of this total probability; 0 keeps all")
+	f.Float64Var(&s.MinP, "min-p", 0, "keep tokens of at least this share of the best one's probability")
+	f.Float64Var(&s.RepetitionPenalty, "repetition-penalty", 1, "above 1 makes seen tokens less likely")
+	f.Int64Var(&s.seed, "seed", -1, "random seed; negative draws one and prints it")
+	f.StringArrayVar(&s.Stop, "stop", nil, "text that ends the output (repeatable)")
+	f.BoolVar(&s.IgnoreEOS, "ignore-eos", false, "go on behind the end-of-text token")
+}
+
+// resolve draws a seed where none was given and checks the ranges.
+func (s *sampling) resolve(a *app) error {
+	s.Seed = uint64(s.seed)
+	if s.seed < 0 {
+		s.Seed = uint64(rand.Uint32())
+		if s.Temperature > 0 {
+			a.note("seed %d", s.Seed)
+		}
+	}
+	if err := s.Check(); err != nil {
+		return usage(fmt.Errorf("--%s", strings.ReplaceAll(err.Error(), "_", "-")))
+	}
+	return nil
+}
+
+type generateFlags struct {
+	sampling
+	model, prompt, file string
+	samples             int
+	json, echo          bool
+}
+
+func generateVerb(a *app) *cobra.Command {
+	var f generateFlags
+	c := &cobra.Command{
+		Use:   "generate [PROMPT]",
+		Short: "Continue a prompt",
+		Long:  "Generate continues a prompt given as an argument, with -p, from a file, or on standard input, and streams the text to stdout.",
+		Example: `  antiphase generate --model runs/tiny-diff -p "The special magic"
+  antiphase generate --model runs/tiny-diff --temperature 0.8 --top-p 0.95 --num-samples 3 "Once"
+  cat prompt.txt | antiphase generate --model runs/tiny-diff --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				f.prompt = args[0]
+			}
+			return a.generate(cmd.Context(), &f, len(args) == 1 || cmd.Flags().Changed("prompt"))
+		},
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint or Hugging Face folder")
+	fl.StringVarP(&f.prompt, "prompt", "p", "", "text to continue")
+	fl.StringVar(&f.file, "prompt-file", "", "file to continue")
+	fl.IntVar(&f.samples, "num-samples", 1, "how many continuations")
+	fl.IntVar(&f.Logprobs, "logprobs", 0, "with --json: log-probabilities of each token and the n likeliest")
+	fl.BoolVar(&f.echo, "echo", false, "print the prompt before the text")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object per sample")
+	f.flags(fl, 0.8, 128)
+	return c
+}
+
+// readPrompt takes the prompt from where it was given.
+func (a *app) readPrompt(f *generateFlags, given bool) (string, error) {
+	switch {
+	case f.file != "" && given:
+		return "", usage(errors.New("--prompt-file: a prompt was given as well; give one"))
+	case f.file != "":
+		b, err := os.ReadFile(f.file)
+		if err != nil {
+			return "", badInput{err}
+		}
+		return string(b), nil
+	case given:
+		return f.prompt, nil
+	}
+	if r, ok := a.in.(*os.File); ok && terminal(r) {
+		return "", usage(errors.New("no prompt: give one as an argument, with -p, --prompt-file or on standard input"))
+	}
+	b, err := io.ReadAll(a.in)
+	return string(b), err
+}
+
+func (a *app) generate(ctx context.Context, f *generateFlags, given bool) error {
+	if f.samples < 1 {
+		return usage(fmt.Errorf("--num-samples: is %d, must be positive", f.samples))
+	}
+	if err := f.resolve(a); err != nil {
+		return err
+	}
+	prompt, err := a.readPrompt(f, given)
+	if err != nil {
+		return err
+	}
+	e, l, done, err := a.engine(f.model, min(f.samples, 16))
+	if err != nil {
+		return err
+	}
+	defer done()
+	ids := l.encode(prompt)
+	if len(ids) == 0 {
+		return usage(errors.New("the prompt is empty and the tokenizer has no beginning or end token to start from"))
+	}
+	reqs := make([]infer.Request, f.samples)
+	for i := range reqs {
+		reqs[i] = infer.Request{IDs: ids, Sampling: f.Sampling}
+		reqs[i].Sampling.Seed += uint64(i)
+	}
+	begin := time.Now()
+	if !f.json && f.samples == 1 {
+		return a.stream(ctx, e, reqs, f, prompt, begin)
+	}
+	return a.collect(ctx, e, reqs, f, prompt, begin)
+}
+
+// stream prints one continuation as it comes.
+func (a *app) stream(ctx context.Context, e *infer.Engine, reqs []infer.Request, f *generateFlags, prompt string, begin time.Time) error {
+	if f.echo {
+		fmt.Fprint(a.out, prompt)
+	}
+	n := 0
+	err := e.Generate(ctx, reqs, func(_ int, ev infer.Event) bool {
+		fmt.Fprint(a.out, ev.Text)
+		if ev.ID >= 0 {
+			n++
+		}
+		return true
+	})
+	fmt.Fprintln(a.out)
+	a.note("%d tokens, %.0f tok/s", n, float64(n)/time.Since(begin).Seconds())
+	return err
+}
+
+// sample is one continuation as JSON.
+type sample struct {
+	Index   int                    `json:"index"`
+	Seed    uint64                 `json:"seed"`
+	Prompt  string                 `json:"prompt"`
+	Text    string                 `json:"text"`
+	IDs     []int32                `json:"ids"`
+	Reason  string                 `json:"finish_reason"`
+	Logprob []float64              `json:"logprobs,omitempty"`
+	Top     [][]infer.TokenLogprob `json:"top_logprobs,omitempty"`
+}
+
+// collect runs all samples in one batch and prints them in order.
+func (a *app) collect(ctx context.Context, e *infer.Engine, reqs []infer.Request, f *generateFlags, prompt string, begin time.Time) error {
+	out := make([]sample, len(reqs))
+	n := 0
+	err := e.Generate(ctx, reqs, func(i int, ev infer.Event) bool {
+		s := &out[i]
+		s.Text += ev.Text
+		if ev.ID >= 0 {
+			n++
+			s.IDs = append(s.IDs, ev.ID)
+			if f.Logprobs > 0 {
+				s.Logprob, s.Top = append(s.Logprob, ev.Logprob), append(s.Top, slices.Clone(ev.Top))
+			}
+		}
+		s.Reason = ev.Reason
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for i := range out {
+		s := &out[i]
+		s.Index, s.Seed, s.Prompt = i, reqs[i].Sampling.Seed, prompt
+		if f.json {
+			if err := a.json(s); err != nil {
+				return err
+			}
+			continue
+		}
+		if f.echo {
+			s.Text = prompt + s.Text
+		}
+		fmt.Fprintf(a.out, "--- sample %d\n%s\n", i+1, s.Text)
+	}
+	a.note("%d tokens, %.0f tok/s", n, float64(n)/time.Since(begin).Seconds())
+	return nil
+}
+
+// engine opens a model with its tokenizer for text generation.
+func (a *app) engine(dir string, slots int) (*infer.Engine, *loaded, func(), error) {
+	d, err := a.open()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	l, err := a.load(d, dir)
+	if err == nil && l.Tokenizer == nil {
+		err = badInput{fmt.Errorf("--model: %s has no tokenizer.json, so text cannot be made; \"antiphase logits\" works on ids", dir)}
+	}
+	var e *infer.Engine
+	if err == nil {
+		e, err = infer.New(l.Model, l.Tokenizer, infer.Options{Slots: slots, EOS: l.EOS})
+	}
+	if err != nil {
+		d.Close()
+		return nil, nil, nil, err
+	}
+	return e, l, func() { e.Close(); d.Close() }, nil
+}
+
+// encode makes a prompt's ids; an empty one begins at the beginning- or end-of-text token, as documents do.
+func (l *loaded) encode(text string) []int32 {
+	ids := l.Tokenizer.Encode(text)
+	if len(ids) > 0 {
+		return ids
+	}
+	if id, ok := l.Tokenizer.BOS(); ok {
+		return []int32{id}
+	}
+	if id, ok := l.Tokenizer.EOS(); ok {
+		return []int32{id}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// verbs lists the subcommands, one file each.
+var verbs = []func(*app) *cobra.Command{
+	speedrunVerb, trainVerb, generateVerb, chatVerb, logitsVerb, showVerb, recipesVerb, doctorVerb,
+}
+
+// app is what every verb shares: the streams and the global flags.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	quiet    bool
+	color    string
+	device   string
+	threads  int
+	signals  chan os.Signal // ends the context; chat takes it over
+}
+
+// run executes a command line and returns the exit code.
+func run(args []string, in io.Reader, out, errw io.Writer) int {
+	a := &app{in: in, out: out, err: errw}
+	root := &cobra.Command{
+		Use:   "antiphase",
+		Short: "Differential Transformers: train, resume, evaluate, generate, look inside",
+		Long: `Antiphase is a complete Differential Transformer system in one binary.
+
+A differential head computes two softmax maps and subtracts one from the other, so that
+common attention noise cancels. Begin with:
+
+  antiphase speedrun            train a Transformer and a DIFF Transformer and compare them
+  antiphase train --size small  train one model; the same command again resumes`,
+		SilenceUsage: true, SilenceErrors: true,
+		Version: version(),
+	}
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errw)
+	f := root.PersistentFlags()
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results only, no progress")
+	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
+	f.StringVar(&a.device, "device", "auto", "where to compute: auto or cpu")
+	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	for _, v := range verbs {
+		root.AddCommand(v(a))
+	}
+	ctx, stop := interruptible(a)
+	defer stop()
+	if err := root.ExecuteContext(ctx); err != nil {
+		return a.fail(err)
+	}
+	return 0
+}
+
+// interruptible gives a context that the first SIGINT or SIGTERM ends, so that work can be saved; a second one exits at once.
+func interruptible(a *app) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ch := make(chan os.Signal, 2)
+	a.signals = ch
+	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		if _, ok := <-ch; !ok {
+			return
+		}
+		a.note("\nstopping after this step and saving; once more to stop at once")
+		cancel()
+		if s, ok := <-ch; ok {
+			if s == os.Interrupt {
+				os.Exit(exitInterrupt)
+			}
+			os.Exit(exitTerminated)
+		}
+	}()
+	return ctx, func() { signal.Stop(ch); close(ch); cancel() }
+}
+
+// version is the module's version or commit, as the Go toolchain recorded it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			v = s.Value[:12]
+		}
+		if s.Key == "vcs.modified" && s.Value == "true" {
+			v += "+dirty"
+		}
+	}
+	return v
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+)
+
+const (
+	red   = "31"
+	green = "32"
+	dim   = "2"
+	bold  = "1"
+)
+
+// note prints talk to stderr unless --quiet.
+func (a *app) note(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.err, format+"\n", args...)
+	}
+}
+
+// terminal says whether w is a terminal that understands control sequences.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// paint colours text for stderr and tables, where colours are wanted.
+func (a *app) paint(code, s string) string {
+	if !a.colored() {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (a *app) colored() bool {
+	switch a.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return os.Getenv("NO_COLOR") == "" && terminal(a.err)
+}
+
+// line is a progress display: one line rewritten in place on a terminal, a plain line now and then elsewhere.
+type line struct {
+	a     *app
+	live  bool
+	last  time.Time
+	width int
+}
+
+func (a *app) newLine() *line { return &line{a: a, live: terminal(a.err)} }
+
+// show displays s. Plain lines appear at most every few seconds unless must.
+func (l *line) show(s string, must bool) {
+	if l.a.quiet {
+		return
+	}
+	now := time.Now()
+	if l.live {
+		if !must && now.Sub(l.last) < 50*time.Millisecond {
+			return
+		}
+		fmt.Fprintf(l.a.err, "\r%s%s", s, strings.Repeat(" ", max(0, l.width-len(s))))
+		l.width = len(s)
+	} else {
+		if !must && now.Sub(l.last) < 5*time.Second {
+			return
+		}
+		fmt.Fprintln(l.a.err, s)
+	}
+	l.last = now
+}
+
+// end leaves the line standing.
+func (l *line) end() {
+	if l.live && l.width > 0 && !l.a.quiet {
+		fmt.Fprintln(l.a.err)
+	}
+	l.width = 0
+}
+
+// json prints v to stdout, indented.
+func (a *app) json(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// seconds is a duration for people.
+func seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", s)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+}
+
+// count is a number for people: 12.3k, 4.56M.
+func count(n float64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.2fB", n/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.2fM", n/1e6)
+	case n >= 1e3:
+		return fmt.Sprintf("%.1fk", n/1e3)
+	}
+	return fmt.Sprintf("%.0f", n)
+}

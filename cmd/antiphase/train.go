@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/recipe"
+	"antiphase/train"
+)
+
+// trainFlags are train's own flags.
+type trainFlags struct {
+	size, arch, dir   string
+	data              []string
+	set               []string
+	steps             int
+	dry, print, force bool
+	json              bool
+}
+
+func trainVerb(a *app) *cobra.Command {
+	var f trainFlags
+	c := &cobra.Command{
+		Use:   "train [recipe.json|recipe.yaml] [key=value ...]",
+		Short: "Train a model; the same command again resumes",
+		Long: `Train runs a recipe in a run folder. The folder survives interruption: the same command
+continues from the newest whole checkpoint, to the bit. Ctrl-C finishes the step, saves
+and exits with code 75.
+
+A recipe is a named size (--size, see "antiphase recipes"), a file, or both: the file
+then states what differs. Any field can be set by its dotted path.`,
+		Example: `  antiphase train --size tiny --arch diff --dir runs/tiny-diff
+  antiphase train --size small --arch diff2 --data 'books/*.jsonl.zst' --set train.steps=2000
+  antiphase train runs/tiny-diff/recipe.json --dir runs/again
+  antiphase train --size 830m --arch diff --dry-run`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.train(cmd.Context(), &f, args) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.size, "size", "tiny", "named recipe to start from")
+	fl.StringVar(&f.arch, "arch", "diff", "architecture: transformer, diff or diff2")
+	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
+	fl.StringSliceVar(&f.data, "data", nil, "data sources: files, folders, globs, synthetic, goroot")
+	fl.StringArrayVar(&f.set, "set", nil, "change a field: --set train.steps=100 (repeatable)")
+	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N")
+	fl.BoolVar(&f.dry, "dry-run", false, "print size, memory, FLOPs and expected time, and stop")
+	fl.BoolVar(&f.print, "print-config", false, "print the resolved recipe and stop")
+	fl.BoolVar(&f.force, "force", false, "continue a run although its recipe changed")
+	fl.BoolVar(&f.json, "json", false, "result (or dry run) as JSON on stdout")
+	return c
+}
+
+// resolve merges size, file, flags and overrides, in that order.
+func (f *trainFlags) resolve(args []string) (recipe.Recipe, error) {
+	r, err := recipe.Named(f.size, f.arch)
+	if err != nil {
+		return r, usage(err)
+	}
+	for _, arg := range args {
+		if strings.Contains(arg, "=") {
+			f.set = append(f.set, arg)
+		} else if err := r.Read(arg); err != nil {
+			return r, usage(err)
+		}
+	}
+	if len(f.data) > 0 {
+		r.Data.Sources = f.data
+	}
+	if f.steps != 0 {
+		r.Train.Steps = f.steps
+	}
+	for _, s := range f.set {
+		if err := r.SetPair(s); err != nil {
+			return r, usage(fmt.Errorf("--set: %w", err))
+		}
+	}
+	if r, err = r.Complete(); err != nil {
+		return r, usage(err)
+	}
+	return r, nil
+}
+
+func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
+	r, err := f.resolve(args)
+	if err != nil {
+		return err
+	}
+	if f.print {
+		_, err := a.out.Write(r.JSON())
+		return err
+	}
+	d, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if f.dry {
+		return a.dryRun(d, r, f.json)
+	}
+	if f.dir == "" {
+		f.dir = filepath.Join("runs", r.Name)
+	}
+	a.note("%s: %s, %s parameters, on %s", f.dir, r.Model.Arch, count(float64(model.Table(r.Model).Count())), d.Name())
+	res, err := a.trainRun(ctx, d, r, train.Options{Dir: f.dir, Force: f.force})
+	if err != nil {
+		return err
+	}
+	a.note("done: step %d, loss %.4f, held-out %.4f; try: antiphase generate --model %s -p \"Once\"", res.Steps, res.Loss, res.Valid, f.dir)
+	if f.json {
+		return a.json(map[string]any{"dir": f.dir, "steps": res.Steps, "loss": res.Loss, "valid_loss": res.Valid, "resumed_from": res.Resumed})
+	}
+	return nil
+}
+
+// trainRun runs a recipe with progress on stderr.
+func (a *app) trainRun(ctx context.Context, d device.Device, r recipe.Recipe, opt train.Options) (train.Result, error) {
+	l := a.newLine()
+	opt.Device = d
+	opt.Say = func(format string, args ...any) { l.end(); a.note(format, args...) }
+	opt.Progress = func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }
+	opt.Report = func(row train.Row) {
+		logged := row.Step%r.Train.LogEvery == 0 || row.Step == row.Total || row.Step == 1
+		l.show(stepLine(row), !l.live && logged && row.Step == row.Total)
+	}
+	res, err := train.Run(ctx, r, opt)
+	l.end()
+	return res, err
+}
+
+func prepareLine(stage string, done, total int64) string {
+	if total > 0 {
+		return fmt.Sprintf("%s %s of %s (%.0f %%)", stage, count(float64(done)), count(float64(total)), 100*float64(done)/float64(total))
+	}
+	return fmt.Sprintf("%s %s", stage, count(float64(done)))
+}
+
+// stepLine is one step for people.
+func stepLine(r train.Row) string {
+	s := fmt.Sprintf("step %d/%d (%.0f %%) | loss %.4f | grad %.2f | lr %.2e | %s tok/s | mfu %.0f %%",
+		r.Step, r.Total, 100*float64(r.Step)/float64(r.Total), r.LossEMA, r.GradNorm, r.LR, count(r.TokS), 100*r.MFU)
+	if n := len(r.Lambda); n > 0 {
+		s += fmt.Sprintf(" | λ %.2f…%.2f", r.Lambda[0], r.Lambda[n-1])
+	}
+	return s + " | eta " + seconds(r.ETA)
+}
+
+// dryRun prints what a run would take.
+func (a *app) dryRun(d device.Device, r recipe.Recipe, asJSON bool) error {
+	n := model.Table(r.Model).Count()
+	forward, all := r.Model.FLOPs(r.Train.SeqLen)
+	tokens := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
+	size := d.Types().Act.Size()
+	state := n * (size + 4*3) // weights, gradients and two moments
+	acts := r.Model.ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, size)
+	const share = 0.5 // of a bare matrix product's rate: what whole steps reach, roughly
+	eta := tokens * all / (train.Peak(d) * share)
+	if asJSON {
+		return a.json(map[string]any{"arch": r.Model.Arch, "parameters": n, "flops_per_token_forward": forward, "flops_per_token": all,
+			"state_bytes": state, "activation_bytes": acts, "steps": r.Train.Steps, "tokens": tokens, "expected_seconds": eta, "device": d.Name()})
+	}
+	fmt.Fprintf(a.out, "architecture   %s (%s)\n", r.Model.Arch, archDoc(r.Model.Arch))
+	fmt.Fprintf(a.out, "parameters     %s\n", count(float64(n)))
+	fmt.Fprintf(a.out, "FLOPs/token    %s forward, %s with backward\n", count(forward), count(all))
+	fmt.Fprintf(a.out, "memory         %.2f GiB weights, gradients and moments + %.2f GiB activations\n", gib(state), gib(acts))
+	fmt.Fprintf(a.out, "steps          %d of %d × %d tokens = %s tokens\n", r.Train.Steps, r.Train.Batch, r.Train.SeqLen, count(tokens))
+	fmt.Fprintf(a.out, "expected time  about %s on %s\n", seconds(eta), d.Name())
+	return nil
+}
+
+func gib(n int) float64 { return float64(n) / (1 << 30) }
+
+func archDoc(name string) string {
+	if a, err := layer.LookupArch(name); err == nil {
+		return a.Doc
+	}
+	return name
+}
+
+// exists says whether a path is there.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

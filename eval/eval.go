@@ -1,0 +1,70 @@
+// Package eval judges models: one file per task, every number with its standard error.
+//
+// A task asks a language model for three things only (LM): the likelihood of a continuation, the likelihood of a
+// whole text, and text up to a stop. What needs to see inside (attention to the answer, outliers, maps) takes a Subject,
+// our own model. A task's result is data; report.go renders results as a table and as one self-contained page.
+package eval
+
+import (
+	"context"
+	"math"
+)
+
+// LM is a language model as tasks see it: strings in, numbers and strings out.
+type LM interface {
+	// Loglikelihood scores each continuation given its context.
+	Loglikelihood(ctx context.Context, reqs []Continuation) ([]Score, error)
+	// LoglikelihoodRolling scores whole texts, long ones in windows of the model's context.
+	LoglikelihoodRolling(ctx context.Context, texts []string) ([]Score, error)
+	// GenerateUntil continues each prompt greedily until a stop text or MaxTokens.
+	GenerateUntil(ctx context.Context, reqs []Generation) ([]string, error)
+}
+
+// Continuation asks for log P(Text | Context).
+type Continuation struct{ Context, Text string }
+
+// Score is a log-likelihood in nats over a number of tokens; Greedy says that every token was the likeliest.
+type Score struct {
+	LogProb float64
+	Tokens  int
+	Greedy  bool
+}
+
+// Generation asks for text.
+type Generation struct {
+	Prompt    string
+	Until     []string
+	MaxTokens int
+}
+
+// Mean is an average with its standard error over n samples.
+type Mean struct {
+	Value  float64 `json:"value"`
+	StdErr float64 `json:"stderr"`
+	N      int     `json:"n"`
+}
+
+// tally accumulates a Mean.
+type tally struct {
+	n          int
+	sum, sumSq float64
+}
+
+func (t *tally) add(x float64) {
+	t.n++
+	t.sum += x
+	t.sumSq += x * x
+}
+
+func (t *tally) mean() Mean {
+	if t.n == 0 {
+		return Mean{}
+	}
+	n := float64(t.n)
+	m := Mean{Value: t.sum / n, N: t.n}
+	if t.n > 1 {
+		variance := max(0, (t.sumSq-t.sum*t.sum/n)/(n-1))
+		m.StdErr = math.Sqrt(variance / n)
+	}
+	return m
+}

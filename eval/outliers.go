@@ -1,0 +1,135 @@
+package eval
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"antiphase/data"
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/tensor"
+)
+
+// OutlierResult is the largest magnitudes of attention logits (before the softmax, scaled, both maps pooled) and of
+// hidden states (each block's output, both residual adds done), as in the paper's Table 5.
+type OutlierResult struct {
+	Tokens int     `json:"tokens"`
+	Logits Extreme `json:"attention_logits"`
+	Hidden Extreme `json:"hidden_states"`
+}
+
+// Extreme are the k-th largest values and the median. The median comes from a histogram of logarithms and is exact to
+// about 1 %.
+type Extreme struct {
+	Top1   float64 `json:"top1"`
+	Top2   float64 `json:"top2"`
+	Top3   float64 `json:"top3"`
+	Top10  float64 `json:"top10"`
+	Top100 float64 `json:"top100"`
+	Median float64 `json:"median"`
+}
+
+// Outliers looks at tokens of a held-out split in sequences of seqLen.
+func Outliers(ctx context.Context, s *Subject, sp *data.Split, seqLen, sequences int) (OutlierResult, error) {
+	loader := data.NewLoader(sp, 1, seqLen, 0)
+	b := model.Batch{B: 1, T: seqLen, IDs: make([]int32, seqLen)}
+	targets, starts := make([]int32, seqLen), make([]int32, seqLen)
+	p := &outlierProbe{dev: s.Model.Device()}
+	for range sequences {
+		if err := ctx.Err(); err != nil {
+			return OutlierResult{}, err
+		}
+		loader.Next(b.IDs, targets, starts)
+		if err := s.Model.Inspect(&b, p); err != nil {
+			return OutlierResult{}, err
+		}
+	}
+	return OutlierResult{Tokens: sequences * seqLen, Logits: p.logits.result(), Hidden: p.hidden.result()}, nil
+}
+
+type outlierProbe struct {
+	dev            device.Device
+	logits, hidden extremes
+	buf            []float32
+}
+
+// Attention implements layer.Probe.
+func (p *outlierProbe) Attention(v layer.View) {
+	T := v.Shape.T
+	r := v.RowReader(T)
+	defer r.Free()
+	for h := range v.Shape.Heads {
+		for m := range v.Maps {
+			for t := range T {
+				for _, x := range r.Map(h, m, 0, t, true)[:t+1] {
+					p.logits.add(math.Abs(x))
+				}
+			}
+		}
+	}
+}
+
+// Hidden implements layer.Probe.
+func (p *outlierProbe) Hidden(_ int, x tensor.Tensor) {
+	p.buf = slices.Grow(p.buf[:0], x.Len())[:x.Len()]
+	device.ReadFloats(p.dev, p.buf, x)
+	for _, v := range p.buf {
+		p.hidden.add(math.Abs(float64(v)))
+	}
+}
+
+// extremes streams magnitudes: the hundred largest in a sorted list, everything in a histogram over log2.
+type extremes struct {
+	top  []float64 // ascending
+	bins [bins]int
+	n    int
+}
+
+const (
+	bins    = 1 << 13
+	perOct  = 64 // bins per factor of two: 1.1 % wide
+	zeroBin = bins / 2
+)
+
+func (e *extremes) add(x float64) {
+	e.n++
+	e.bins[binOf(x)]++
+	const keep = 100
+	if len(e.top) == keep && x <= e.top[0] {
+		return
+	}
+	at, _ := slices.BinarySearch(e.top, x)
+	e.top = slices.Insert(e.top, at, x)
+	if len(e.top) > keep {
+		e.top = e.top[1:]
+	}
+}
+
+func binOf(x float64) int {
+	if x == 0 {
+		return 0
+	}
+	return min(max(zeroBin+int(math.Floor(perOct*math.Log2(x))), 0), bins-1)
+}
+
+func (e *extremes) result() Extreme {
+	kth := func(k int) float64 {
+		if len(e.top) < k {
+			return math.NaN()
+		}
+		return e.top[len(e.top)-k]
+	}
+	return Extreme{kth(1), kth(2), kth(3), kth(10), kth(100), e.median()}
+}
+
+func (e *extremes) median() float64 {
+	seen := 0
+	for i, n := range e.bins {
+		if seen += n; 2*seen >= e.n {
+			return math.Exp2((float64(i-zeroBin) + 0.5) / perOct)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,108 @@
+package infer
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+// text collects the pieces of one request's text.
+func pieces(t *testing.T, e *Engine, r Request) (list []string, a answer) {
+	t.Helper()
+	err := e.Generate(context.Background(), []Request{r}, func(_ int, ev Event) bool {
+		a.add(t, ev)
+		list = append(list, ev.Text)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list, a
+}
+
+// The model recites a text byte by byte: characters come out whole, and only once.
+func TestTextComesInWholeCharacters(t *testing.T) {
+	tok := bytesTokenizer(t)
+	const text = "hé!😀 漢"
+	e := engine(t, chain(t, newCPU(t), text), tok, Options{})
+	got, a := pieces(t, e, Request{tok.Encode("h"), Sampling{}})
+	want := []string{"", "é", "!", "", "", "", "😀", " ", "", "", "漢", ""}
+	if !slices.Equal(got, want) || a.Reason != ReasonEOS {
+		t.Errorf("pieces %q because of %q, want %q", got, a.Reason, want)
+	}
+	if id := a.IDs[len(a.IDs)-1]; id != 256 {
+		t.Errorf("the last id is %d, want the end of text", id)
+	}
+	// cut inside a character: what cannot be completed is shown as such
+	got, a = pieces(t, e, Request{tok.Encode("h"), Sampling{MaxTokens: 5}})
+	if a.Text != "é!\uFFFD" || a.Reason != ReasonLength {
+		t.Errorf("five bytes give %q because of %q", got, a.Reason)
+	}
+	for _, p := range got {
+		if !utf8.ValidString(p) {
+			t.Errorf("piece %q is no UTF-8", p)
+		}
+	}
+}
+
+func TestStopStrings(t *testing.T) {
+	tok := bytesTokenizer(t)
+	e := engine(t, chain(t, newCPU(t), "abcdefgh😀xyz"), tok, Options{})
+	for _, c := range []struct {
+		stop   []string
+		want   []string
+		reason string
+	}{
+		{[]string{"de"}, []string{"b", "c", "", ""}, ReasonStop},
+		{[]string{"def!", "z"}, []string{"b", "c", "", "", "", "defg", "h", "", "", "", "😀", "x", "y", ""}, ReasonStop},
+		{[]string{"zzz"}, []string{"b", "c", "d", "e", "f", "g", "h", "", "", "", "😀", "x", "y", "", "z"}, ReasonEOS},
+		{[]string{"cdefg", "ef"}, []string{"b", "", "", "", "cd"}, ReasonStop},
+		{[]string{"h😀"}, []string{"b", "c", "d", "e", "f", "g", "", "", "", "", ""}, ReasonStop},
+		{[]string{"b"}, []string{""}, ReasonStop},
+	} {
+		got, a := pieces(t, e, Request{tok.Encode("a"), Sampling{Stop: c.stop}})
+		if !slices.Equal(got, c.want) || a.Reason != c.reason {
+			t.Errorf("stop %q: pieces %q because of %q, want %q because of %q", c.stop, got, a.Reason, c.want, c.reason)
+		}
+	}
+	if s := e.Stats(); s.FreePages != s.Pages {
+		t.Errorf("left behind %+v", s)
+	}
+}
+
+// Whatever pieces a text comes in, the output is what stands before the stop string that is complete first, and no
+// piece ever shows the beginning of one.
+func TestStopperProperty(t *testing.T) {
+	word := rapid.StringOfN(rapid.RuneFrom([]rune("abé")), 1, 4, -1)
+	rapid.Check(t, func(t *rapid.T) {
+		stops := rapid.SliceOfN(word, 1, 3).Draw(t, "stops")
+		parts := rapid.SliceOf(word).Draw(t, "parts")
+		text := strings.Join(parts, "")
+		start, end := len(text), len(text)+1
+		for _, w := range stops {
+			if i := strings.Index(text, w); i >= 0 && (i+len(w) < end || i+len(w) == end && i < start) {
+				start, end = i, i+len(w)
+			}
+		}
+		s := stopper{stops: stops}
+		got, hit := "", false
+		for _, p := range parts {
+			var out string
+			out, hit = s.add(p)
+			got += out
+			if !strings.HasPrefix(text[:start], got) {
+				t.Fatalf("showed %q of %q, which ends at %d", got, text, start)
+			}
+			if hit {
+				break
+			}
+		}
+		if got += s.flush(); got != text[:start] || hit != (end <= len(text)) {
+			t.Fatalf("%q with stops %q gave %q, hit %v", parts, stops, got, hit)
+		}
+	})
+}

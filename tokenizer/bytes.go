@@ -1,0 +1,48 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+)
+
+// Components of the tokenizers made here, as the file spells them.
+const (
+	byteLevelJSON      = `{"add_prefix_space":false,"trim_offsets":true,"type":"ByteLevel","use_regex":true}`
+	byteLevelPlainJSON = `{"add_prefix_space":false,"trim_offsets":true,"type":"ByteLevel","use_regex":false}`
+)
+
+// byteSpecials take the ids from 256 on.
+var byteSpecials = []string{"<|endoftext|>", "<|pad|>", "<|im_start|>", "<|im_end|>"}
+
+var bytesOnce = sync.OnceValue(func() *Tokenizer {
+	sp := spec{
+		vocab:   make(map[string]int32, 256),
+		pre:     json.RawMessage(byteLevelPlainJSON),
+		decoder: json.RawMessage(byteLevelJSON),
+	}
+	for b := range 256 {
+		sp.vocab[byteText[b]] = int32(b)
+	}
+	for i, s := range byteSpecials {
+		sp.added = append(sp.added, addedToken{ID: int32(256 + i), Content: s, Special: true})
+	}
+	t, err := build(sp)
+	if err != nil {
+		panic("tokenizer: the byte tokenizer does not parse: " + err.Error())
+	}
+	return t
+})
+
+// Bytes returns the tokenizer whose token b is the byte b, with <|endoftext|> at 256 followed by <|pad|>, <|im_start|> and
+// <|im_end|>. It has no merges and needs no file: small models and tests use it.
+func Bytes() *Tokenizer { return bytesOnce() }
+
+// build makes a tokenizer from a spec by way of its file, so that there is one path from content to tables.
+func build(sp spec) (*Tokenizer, error) {
+	b, err := (&Tokenizer{spec: sp}).MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("build tokenizer: %w", err)
+	}
+	return Parse(b)
+}
