@@ -28,7 +28,7 @@ var (
 )
 
 // buffers are large, so that hashing and writing take few calls, and kept, so that a save costs no garbage.
-var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 1<<20) }}
+var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 1<<17) }}
 
 // Checkpoint is one whole checkpoint on disk.
 type Checkpoint struct {

@@ -50,6 +50,8 @@ type Engine struct {
 	eos   []int32
 	cache *model.Cache
 
+	echoRows int // most logits of prompts in one step, which bounds their memory
+
 	mu       sync.Mutex
 	turn     sync.Cond // a step has ended
 	stepping bool      // a step computes, without the lock
@@ -88,6 +90,7 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 	}
 	e := &Engine{model: m, tok: tok, opt: opt, vocab: c.Vocab, eos: opt.EOS, sampler: newSampler(c.Vocab)}
 	e.turn.L = &e.mu
+	e.echoRows = max(1, min(opt.PrefillChunk, 1<<22/c.Vocab))
 	if tok != nil && e.eos == nil {
 		if id, ok := tok.EOS(); ok {
 			e.eos = []int32{id}

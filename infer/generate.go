@@ -37,7 +37,7 @@ func (e *Engine) Generate(ctx context.Context, reqs []Request, emit func(i int, 
 func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit func(int, Event) bool) error {
 	e.mu.Lock()
 	for _, s := range seqs {
-		if len(s.tokens) == s.end { // no room for a single token
+		if len(s.tokens) == s.end && !s.sampling.Echo { // nothing to do: no room for a single token
 			s.out = append(s.out, token{id: -1, reason: ReasonLength})
 		} else {
 			e.enqueue(s)
@@ -108,16 +108,17 @@ func (e *Engine) dismiss(s *seq) {
 	e.mu.Unlock()
 }
 
-// settle waits for a step under way and then makes sure that seqs have left.
+// settle sees to it that seqs have left, waiting for a step that computes some of them.
 func (e *Engine) settle(seqs []*seq) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for e.stepping {
-		e.turn.Wait()
-	}
 	for _, s := range seqs {
-		if s.state != idle {
-			e.release(s)
+		for s.leave = true; s.state != idle; {
+			if e.stepping {
+				e.turn.Wait()
+			} else {
+				e.release(s)
+			}
 		}
 	}
 }

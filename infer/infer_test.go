@@ -105,7 +105,7 @@ func generate(t testing.TB, e *Engine, reqs ...Request) []answer {
 func mixed() []Request {
 	var list []Request
 	for i := range 8 {
-		r := Request{Sampling: Sampling{Seed: uint64(i), MaxTokens: 5 + 3*i, Logprobs: i % 3}}
+		r := Request{Sampling: Sampling{Seed: uint64(i), MaxTokens: 5 + 3*i, Logprobs: i % 3, Echo: i == 6}}
 		for j := range 1 + 5*i {
 			r.IDs = append(r.IDs, int32((7*i+3*j+j*j)%50))
 		}

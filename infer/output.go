@@ -14,6 +14,7 @@ const (
 // Event is one generated token, or the end of a request without one. Top is valid until emit returns.
 type Event struct {
 	ID      int32  // the token; −1 when there is none
+	Prompt  bool   // it is the prompt's, see Sampling.Echo; the first of these has no log-probability
 	Text    string // text that is now certain: whole characters, and nothing that could be part of a stop string
 	Logprob float64
 	Top     []TokenLogprob // the most likely tokens, best first, where asked for
@@ -35,13 +36,13 @@ type output struct {
 }
 
 // newOutput prepares for what follows the tokens of s. The stream is led through them first, so that the text goes on
-// as it would in the whole: a word's leading space survives only behind another word.
+// as it would in the whole: a word's leading space survives only behind another word. An echo does that by itself.
 func (e *Engine) newOutput(s *seq) *output {
 	o := &output{seq: s, stop: stopper{stops: s.sampling.Stop}}
 	if e.tok != nil {
 		o.stream = e.tok.Stream(true)
-		for _, id := range s.tokens {
-			o.stream.Push(id)
+		for i := 0; i < len(s.tokens) && !s.sampling.Echo; i++ {
+			o.stream.Push(s.tokens[i])
 		}
 	}
 	return o
@@ -67,7 +68,7 @@ func (o *output) emit(f func(Event) bool) {
 		t := &o.taken[i]
 		ev := o.event(t)
 		ev.Top, tops = tops[:t.tops:t.tops], tops[t.tops:]
-		if t.id >= 0 {
+		if t.id >= 0 && !t.prompt {
 			o.given++
 		}
 		o.closed = ev.Done
@@ -80,11 +81,15 @@ func (o *output) emit(f func(Event) bool) {
 
 // event makes a token an event. The token that ends a text by its id has no text itself.
 func (o *output) event(t *token) Event {
-	ev := Event{ID: t.id, Logprob: t.logprob, Reason: t.reason, Done: t.reason != ""}
+	ev := Event{ID: t.id, Prompt: t.prompt, Logprob: t.logprob, Reason: t.reason, Done: t.reason != ""}
 	if t.err != nil {
 		o.err = t.err
 	}
 	if o.stream == nil {
+		return ev
+	}
+	if t.prompt { // stop strings are for answers
+		ev.Text = o.stream.Push(t.id)
 		return ev
 	}
 	piece := ""

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // TokenLogprob is a token and its log-probability under the model, before any penalty, temperature or filter.
@@ -64,7 +65,7 @@ func (m *sampler) next(logits []float32, s *Sampling, h *history, top []TokenLog
 	if s.Logprobs == 0 {
 		return m.pick(logits, s, h, first), 0, top, nil
 	}
-	top, lse := m.logprobs(top, logits, s.Logprobs)
+	top, lse := m.logprobs(top, logits, s.Logprobs, logits[first])
 	raw := m.raw[:copy(m.raw, logits)]
 	id = m.pick(logits, s, h, first)
 	return id, float64(raw[id]) - lse, top, nil
@@ -165,31 +166,45 @@ func (m *sampler) some(logits []float32, s *Sampling, limit, u float64) int32 {
 	return draw(list[:n], u*sum)
 }
 
-// nucleus is the shortest run of the k most likely tokens whose weights reach TopP of the k tokens' sum. Without
-// top-k that sum needs no order, and the run is looked for in growing prefixes: it is nearly always short.
+// nucleus is the shortest run of the k most likely tokens whose weights reach TopP of the k tokens' sum.
 func (m *sampler) nucleus(logits []float32, s *Sampling, limit float64, k int) []candidate {
-	sum, n := 0.0, k
-	if k == len(logits) {
-		for _, l := range logits {
-			sum += weigh(l, limit, s.Temperature)
-		}
-		n = min(k, 64)
+	var list []candidate
+	var sum float64
+	if k < len(logits) {
+		list = weighAll(best(m.cand, logits, k), s, limit)
+		sum = total(list)
+	} else {
+		list, sum = m.heavy(logits, s, limit)
 	}
-	for ; ; n = min(k, 8*n) {
-		list := weighAll(best(m.cand, logits, n), s, limit)
-		if k < len(logits) {
-			sum = total(list)
-		}
-		reached := 0.0
-		for i := range list {
-			if reached += list[i].weight; reached >= s.TopP*sum {
-				return list[:i+1]
-			}
-		}
-		if n == k {
-			return list // rounding kept the sum below its share
+	reached := 0.0
+	for i := range list {
+		if reached += list[i].weight; reached >= s.TopP*sum {
+			return list[:i+1]
 		}
 	}
+	return list // rounding kept the sum below its share
+}
+
+// heavy lists, best first, all tokens that can be in the nucleus, with the sum of all weights. Tokens below the share
+// (1−TopP)·sum/V together weigh less than what top-p leaves out, so they need no sorting: of a trained model's row
+// hardly anything is left.
+func (m *sampler) heavy(logits []float32, s *Sampling, limit float64) ([]candidate, float64) {
+	list := m.cand[:len(logits)]
+	for i, l := range logits {
+		list[i] = candidate{id: int32(i), logit: l}
+	}
+	weighAll(list, s, limit)
+	sum := total(list)
+	least := (1 - s.TopP) * sum / float64(len(list))
+	n := 0
+	for _, c := range list {
+		if c.weight >= least {
+			list[n] = c
+			n++
+		}
+	}
+	slices.SortFunc(list[:n], compare)
+	return list[:n], sum
 }
 
 func weighAll(list []candidate, s *Sampling, limit float64) []candidate {
@@ -222,17 +237,25 @@ func draw(list []candidate, x float64) int32 {
 }
 
 // logprobs appends the n most likely tokens to dst and returns the log of the sum of exponentials, from which
-// any token's log-probability follows.
-func (m *sampler) logprobs(dst []TokenLogprob, logits []float32, n int) ([]TokenLogprob, float64) {
-	list := best(m.cand, logits, n)
-	limit := float64(list[0].logit)
+// any token's log-probability follows. limit is the highest logit.
+func (m *sampler) logprobs(dst []TokenLogprob, logits []float32, n int, limit float32) ([]TokenLogprob, float64) {
 	sum := 0.0
 	for _, l := range logits {
-		sum += math.Exp(float64(l) - limit)
+		sum += math.Exp(float64(l) - float64(limit))
 	}
-	lse := limit + math.Log(sum)
-	for _, c := range list {
+	lse := float64(limit) + math.Log(sum)
+	for _, c := range best(m.cand, logits, n) {
 		dst = append(dst, TokenLogprob{ID: c.id, Logprob: float64(c.logit) - lse})
 	}
 	return dst, lse
+}
+
+// score is the log-probability of a given token, and the n most likely ones appended to top.
+func (m *sampler) score(logits []float32, id int32, n int, top []TokenLogprob) (float64, []TokenLogprob, error) {
+	first, err := argmax(logits)
+	if err != nil {
+		return 0, top, err
+	}
+	top, lse := m.logprobs(top, logits, n, logits[first])
+	return float64(logits[id]) - lse, top, nil
 }

@@ -20,6 +20,7 @@ type Sampling struct {
 	StopIDs           []int32  // ids that end the output
 	IgnoreEOS         bool     // go on behind the end-of-text token
 	Logprobs          int      // report each token's log-probability and the n most likely ones; 0 reports none
+	Echo              bool     // before the answer, emit the prompt's tokens with their log-probabilities
 }
 
 // FieldError is a setting out of its range. Field is spelled as in requests and flags.

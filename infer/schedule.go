@@ -64,7 +64,11 @@ func without(list []*seq, s *seq) []*seq {
 // enqueue puts s behind those that wait.
 func (e *Engine) enqueue(s *seq) {
 	e.resting = without(e.resting, s)
-	s.cached = min(s.cached, len(s.tokens)-1) // the last token's logits are needed, so it is run again
+	s.pages = slices.Grow(s.pages, max(0, e.pool.count(s.end)-len(s.pages))) // so that steps need not
+	s.cached = min(s.cached, len(s.tokens)-1)                                // the last token's logits are needed, so it is run again
+	if s.sampling.Echo {
+		s.cached = 0 // and so are everyone's
+	}
 	s.state = waiting
 	e.queue = append(e.queue, s)
 }
@@ -78,7 +82,7 @@ func (e *Engine) admit() {
 	}
 	for len(e.queue) > 0 && len(e.slots) > 0 {
 		s := e.queue[0]
-		need := e.pool.count(len(s.tokens)+1) - len(s.pages) + promised
+		need := e.pool.count(min(len(s.tokens)+1, s.end)) - len(s.pages) + promised
 		for len(e.pool.free) < need && e.evict(s) {
 		}
 		if len(e.pool.free) < need {
@@ -149,27 +153,40 @@ func (e *Engine) grow(s *seq, n int) bool {
 func (e *Engine) plan() {
 	r := &e.rows
 	r.IDs, r.Slots, r.Pos, r.Want = r.IDs[:0], r.Slots[:0], r.Pos[:0], r.Want[:0]
-	budget := e.opt.PrefillChunk
+	budget, echo := e.opt.PrefillChunk, e.echoRows
 	for i := 0; i < len(e.batch); i++ {
 		s := e.batch[i]
-		s.want = -1
 		n := len(s.tokens) - s.cached
 		if n > 1 {
 			n = min(n, budget)
+			if s.sampling.Echo {
+				n = min(n, echo)
+				echo -= n
+			}
 			budget -= n
 		}
 		if !e.grow(s, s.cached+n) {
 			return // s was the last
 		}
-		for range n {
-			r.IDs = append(r.IDs, s.tokens[s.cached])
-			r.Slots = append(r.Slots, s.slot)
-			r.Pos = append(r.Pos, int32(s.cached))
-			s.cached++
+		e.planRows(s, n)
+	}
+}
+
+// planRows writes down the next n positions of s and which of their logits it needs.
+func (e *Engine) planRows(s *seq, n int) {
+	r := &e.rows
+	s.want, s.echo = len(r.Want), 0
+	for range n {
+		if s.sampling.Echo && s.cached >= s.scored && s.cached+1 < s.prompt {
+			r.Want = append(r.Want, int32(len(r.IDs)))
+			s.echo++
 		}
-		if s.cached == len(s.tokens) {
-			s.want = len(r.Want)
-			r.Want = append(r.Want, int32(len(r.IDs)-1))
-		}
+		r.IDs = append(r.IDs, s.tokens[s.cached])
+		r.Slots = append(r.Slots, s.slot)
+		r.Pos = append(r.Pos, int32(s.cached))
+		s.cached++
+	}
+	if s.last = s.cached == len(s.tokens); s.last {
+		r.Want = append(r.Want, int32(len(r.IDs)-1))
 	}
 }

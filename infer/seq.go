@@ -30,16 +30,24 @@ type seq struct {
 	leave bool // its owner wants no more tokens
 	keep  bool // a session: pages outlive the turn
 
-	want     int            // which row of the step's logits is its own; −1 without one
-	fresh    token          // what this step gave it
-	freshTop []TokenLogprob // its Top
+	prompt int // tokens before this turn's first generated one
+	scored int // prompt positions whose logits have been used for Echo
+
+	// The step's plan: from row want of the logits on, echo rows score the prompt and, if last, one more is to be
+	// sampled from.
+	want, echo int
+	last       bool
+
+	fresh    []token        // what this step gave it
+	freshTop []TokenLogprob // their Tops, one behind the other
 	out      []token        // given and not yet taken by its owner
-	outTop   []TokenLogprob // their Tops, one behind the other
+	outTop   []TokenLogprob
 }
 
 // token is a step's result for one sequence.
 type token struct {
 	id      int32 // −1 where the sequence ended without one
+	prompt  bool  // it is an echo
 	logprob float64
 	tops    int    // entries of outTop that belong to it
 	reason  string // why it was the last; empty otherwise
@@ -66,7 +74,8 @@ func (e *ContextError) Error() string {
 	return fmt.Sprintf("prompt has %d tokens, %s has room for %d", e.Prompt, what, e.Limit)
 }
 
-// begin makes s ready to generate after its tokens.
+// begin makes s ready to generate after its tokens. It leaves the pages alone: those of a resting session belong to the
+// engine, which may take them at any step.
 func (e *Engine) begin(s *seq, p *Sampling) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -97,10 +106,13 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 		return &ContextError{Prompt: n, MaxTokens: s.end - n, Limit: room, Of: "cache"}
 	}
 	s.tokens = slices.Grow(s.tokens, s.end-n)
-	s.pages = slices.Grow(s.pages, max(0, e.pool.count(s.end)-len(s.pages)))
 	s.sampling = *p
 	s.sampling.Logprobs = min(p.Logprobs, e.vocab)
 	s.leave, s.out, s.outTop = false, s.out[:0], s.outTop[:0]
+	s.prompt, s.scored = n, 0
+	if p.Echo {
+		s.out = append(s.out, token{id: s.tokens[0], prompt: true}) // nothing comes before the first, so it has no probability
+	}
 	s.hist.start(p, e.vocab, s.tokens, s.end)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 
 	"antiphase/model"
@@ -116,6 +117,46 @@ func TestSessionSurvivesEviction(t *testing.T) {
 	b.Close()
 	if st := e.Stats(); st.FreePages != st.Pages {
 		t.Errorf("left behind %+v", st)
+	}
+}
+
+// Sessions of many goroutines fight for a small cache and all get the answers they would have alone.
+func TestConcurrentSessions(t *testing.T) {
+	m := tiny(t, newCPU(t), "diff")
+	talk := func(e *Engine, i int) []int32 {
+		s := e.NewSession()
+		defer s.Close()
+		for turn := range 4 {
+			s.Append(int32(i), int32(turn), 3)
+			if turn == 2 {
+				s.Prompt(append(slices.Clone(s.Tokens()[:5]), int32(i)))
+			}
+			say(t, s, Sampling{Temperature: 1, Seed: uint64(i), MaxTokens: 8})
+		}
+		return slices.Clone(s.Tokens())
+	}
+	const n = 6
+	var want [n][]int32
+	large := engine(t, m, nil, Options{})
+	for i := range n {
+		want[i] = talk(large, i)
+	}
+	e := engine(t, m, nil, Options{Slots: 3, PageSize: 4, CacheTokens: 64, PrefillChunk: 5})
+	var wg sync.WaitGroup
+	for i := range 3 * n {
+		wg.Go(func() {
+			if got := talk(e, i%n); !slices.Equal(got, want[i%n]) {
+				t.Errorf("session %d: %v, alone %v", i%n, got, want[i%n])
+			}
+		})
+	}
+	wg.Wait()
+	st := e.Stats()
+	if st.FreePages != st.Pages || st.Running+st.Waiting > 0 || len(e.resting) > 0 {
+		t.Errorf("left behind %+v", st)
+	}
+	if st.Evicted == 0 {
+		t.Errorf("nobody was evicted, the case tests nothing: %+v", st)
 	}
 }
 

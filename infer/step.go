@@ -46,43 +46,66 @@ func (e *Engine) compute() {
 
 // run is the model's part.
 func (e *Engine) run() error {
-	if err := e.model.Step(e.cache, e.rows, e.logits[:len(e.rows.Want)*e.vocab]); err != nil {
+	n := len(e.rows.Want) * e.vocab
+	if len(e.logits) < n { // an echo wants more rows than there are slots
+		e.logits = make([]float32, n)
+	}
+	if err := e.model.Step(e.cache, e.rows, e.logits[:n]); err != nil {
 		return err
 	}
 	return e.model.Device().Sync()
 }
 
-// sample chooses a token for every sequence that has logits. A row of logits that is no distribution fails its
-// sequence alone.
+// sample makes tokens of the logits. A row that is no distribution fails its sequence alone.
 func (e *Engine) sample() {
 	for _, s := range e.batch {
-		if s.want < 0 {
-			continue
+		s.fresh, s.freshTop = s.fresh[:0], s.freshTop[:0]
+		if err := e.tokens(s); err != nil {
+			err = fmt.Errorf("infer: step %d, after %d tokens: %w", e.stats.Steps, len(s.tokens), err)
+			s.fresh = append(s.fresh, token{id: -1, reason: ReasonError, err: err})
 		}
-		t := &s.fresh
-		*t = token{}
-		row := e.logits[s.want*e.vocab:][:e.vocab]
-		var err error
-		t.id, t.logprob, s.freshTop, err = e.sampler.next(row, &s.sampling, &s.hist, s.freshTop[:0])
-		if err != nil {
-			t.reason, t.err = ReasonError, fmt.Errorf("infer: step %d, after %d tokens: %w", e.stats.Steps, len(s.tokens), err)
-			continue
-		}
-		t.tops = len(s.freshTop)
-		t.reason = e.accept(s, t.id)
 	}
 }
 
-// publish hands the sampled tokens to their owners and lets go of those that have ended.
+// tokens scores the prompt tokens that were asked for and samples the next one if the last row was among the step's.
+func (e *Engine) tokens(s *seq) (err error) {
+	row := e.logits[s.want*e.vocab:]
+	for range s.echo {
+		s.scored++
+		t := token{id: s.tokens[s.scored], prompt: true}
+		had := len(s.freshTop)
+		if t.logprob, s.freshTop, err = e.sampler.score(row[:e.vocab], t.id, s.sampling.Logprobs, s.freshTop); err != nil {
+			return err
+		}
+		t.tops = len(s.freshTop) - had
+		s.fresh = append(s.fresh, t)
+		row = row[e.vocab:]
+	}
+	if !s.last {
+		return nil
+	}
+	if len(s.tokens) == s.end { // an echo without room for an answer
+		s.fresh = append(s.fresh, token{id: -1, reason: ReasonLength})
+		return nil
+	}
+	var t token
+	had := len(s.freshTop)
+	if t.id, t.logprob, s.freshTop, err = e.sampler.next(row[:e.vocab], &s.sampling, &s.hist, s.freshTop); err != nil {
+		return err
+	}
+	t.tops = len(s.freshTop) - had
+	t.reason = e.accept(s, t.id)
+	s.fresh = append(s.fresh, t)
+	return nil
+}
+
+// publish hands the tokens to their owners and lets go of those that have ended.
 func (e *Engine) publish() {
 	for i := len(e.batch) - 1; i >= 0; i-- {
 		s := e.batch[i]
-		if s.want < 0 {
-			continue
-		}
-		s.out = append(s.out, s.fresh)
-		s.outTop = append(s.outTop, s.freshTop[:s.fresh.tops]...)
-		if s.fresh.reason != "" {
+		s.out = append(s.out, s.fresh...)
+		s.outTop = append(s.outTop, s.freshTop...)
+		if n := len(s.fresh); n > 0 && s.fresh[n-1].reason != "" {
 			e.release(s)
 		}
 	}

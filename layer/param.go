@@ -177,6 +177,18 @@ func (s *ParamSet) Init(d device.Device, seed uint64) {
 	}
 }
 
+// Free gives the parameters' memory back.
+func (s *ParamSet) Free(d device.Device) {
+	for _, g := range s.Groups {
+		for _, t := range []tensor.Tensor{g.W, g.Master, g.G} {
+			if t.Ok() {
+				d.Free(t.Buf)
+			}
+		}
+	}
+	s.Groups = nil
+}
+
 // Set gives p new values, master and working copy alike.
 func (s *ParamSet) Set(d device.Device, p *Param, x []float32) {
 	if p.Master.Ok() {

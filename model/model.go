@@ -74,6 +74,15 @@ func (c Config) residualGain() float64 {
 // Device is where the model lives.
 func (m *Model) Device() device.Device { return m.dev }
 
+// Free gives the model's memory back; it cannot be used afterwards.
+func (m *Model) Free() {
+	m.arena.Free()
+	m.Params.Free(m.dev)
+	if m.feed.mem.Ok() {
+		m.dev.Free(m.feed.mem.Buf)
+	}
+}
+
 // Init draws fresh weights from a seed.
 func (m *Model) Init(seed uint64) { m.Params.Init(m.dev, seed) }
 

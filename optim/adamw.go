@@ -78,6 +78,16 @@ func New(d device.Device, ps *layer.ParamSet, c Config) *AdamW {
 	return o
 }
 
+// Free gives the moments' memory back.
+func (o *AdamW) Free() {
+	for i := range o.m {
+		o.dev.Free(o.m[i].Buf)
+		o.dev.Free(o.v[i].Buf)
+	}
+	o.dev.Free(o.rate.Buf)
+	o.dev.Free(o.sq.Buf)
+}
+
 // Norm computes the global gradient norm on the device, for clipping and for Step's guard, and reads it.
 func (o *AdamW) Norm() float64 {
 	o.dev.Zero(o.sq)

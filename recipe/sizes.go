@@ -94,7 +94,7 @@ func training(steps, batch, micro, seq int) Train {
 
 // Nano is a model of a few thousand parameters on bytes, for tests.
 func Nano(arch string) (Recipe, error) {
-	s := shape{layers: 2, dim: 32, heads: 4, ffn: 88, context: 64, vocab: 257}
+	s := shape{layers: 2, dim: 32, heads: 4, ffn: 88, context: 64, vocab: 260}
 	r, err := s.recipe("nano", arch, training(20, 4, 4, 32), 3e-3)
 	r.Tokenizer = Tokenizer{Path: "bytes"}
 	r.Data.Sources = []string{"synthetic:docs=200"}
@@ -103,10 +103,13 @@ func Nano(arch string) (Recipe, error) {
 	return r, err
 }
 
-// Tiny learns to retrieve in minutes on two cores.
+// Tiny learns to retrieve in minutes on two cores: short documents, half of them with something to look up.
 func Tiny(arch string) (Recipe, error) {
-	s := shape{layers: 4, dim: 128, heads: 8, ffn: 344, context: 512, vocab: 1024}
-	return s.recipe("tiny", arch, training(1000, 16, 16, 256), 3e-3)
+	s := shape{layers: 4, dim: 128, heads: 8, ffn: 344, context: 256, vocab: 512}
+	r, err := s.recipe("tiny", arch, training(2000, 16, 16, 256), 4e-3)
+	r.Data.Sources = []string{"synthetic:docs=100000,len=512,mix=needle:4+kv:2+prose:2+facts:1+shots:1"}
+	r.Tokenizer.Docs = 2000
+	return r, err
 }
 
 // Small is the 20M model of the CPU benchmarks: 8 × 384.

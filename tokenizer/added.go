@@ -22,7 +22,9 @@ type trie struct {
 	next  map[uint64]int32 // node<<8 | byte → node
 	end   []int32          // node → token id, or -1
 	first [256]bool        // bytes a token can begin with
-	one   int              // the only such byte, or -1
+	short [256]bool        // bytes that are a token
+	pairs [1024]uint64     // bit set of the two bytes a longer token can begin with
+	one   int              // the only first byte, or -1
 }
 
 func newTrie() *trie { return &trie{next: map[uint64]int32{}, end: []int32{-1}, one: -1} }
@@ -37,6 +39,11 @@ func (t *trie) add(s string, id int32) {
 		if t.one = int(s[0]); len(t.end) > 1 {
 			t.one = -1
 		}
+	}
+	if len(s) == 1 {
+		t.short[s[0]] = true
+	} else {
+		t.pairs[int(s[0])<<2|int(s[1])>>6] |= 1 << (s[1] & 63)
 	}
 	node := int32(0)
 	for i := range len(s) {
@@ -67,6 +74,9 @@ func (t *trie) find(s string, i int) (start, stop int, id int32, ok bool) {
 			}
 			i += n
 		} else if !t.first[s[i]] {
+			continue
+		}
+		if !t.short[s[i]] && (i+1 == len(s) || t.pairs[int(s[i])<<2|int(s[i+1])>>6]&(1<<(s[i+1]&63)) == 0) {
 			continue
 		}
 		node, last, id := int32(0), -1, int32(0)

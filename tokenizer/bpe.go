@@ -32,9 +32,6 @@ type cutRune struct {
 	joins map[rune]bool
 }
 
-// cacheLimit is the length in bytes up to which words are cached.
-const cacheLimit = 64
-
 // newBPE builds the lookup tables; merges are in rank order and a later duplicate of a pair replaces the earlier.
 func newBPE(vocab map[string]int32, merges []mergeRule) *bpe {
 	m := &bpe{vocab: vocab, unk: -1, runeID: map[rune]int32{}}
@@ -139,18 +136,20 @@ func (m *bpe) word(st *scratch, w string, raw bool) {
 		st.dst = m.merge(st, w, raw, st.dst)
 		return
 	}
-	if len(w) > cacheLimit {
+	if len(w) > cacheBytes {
 		st.dst = m.compute(st, w, raw, st.dst)
 		return
 	}
 	slot := m.cache.slot(w)
-	if e := slot.Load(); e != nil && e.word == w {
-		st.dst = append(st.dst, e.ids...)
+	if e := slot.Load(); e.is(w) {
+		st.dst = append(st.dst, e.ids[:e.n]...)
 		return
 	}
 	n := len(st.dst)
 	st.dst = m.compute(st, w, raw, st.dst)
-	slot.Store(newCacheEntry(w, st.dst[n:]))
+	if e := newCacheEntry(w, st.dst[n:]); e != nil {
+		slot.Store(e)
+	}
 }
 
 func (m *bpe) spelling(st *scratch, w string, raw bool) string {

@@ -2,20 +2,27 @@ package tokenizer
 
 import (
 	"hash/maphash"
-	"strings"
 	"sync/atomic"
 )
 
 // wordCache remembers the ids of recent words. Each word has one slot and a later word in the same slot takes it over, so
-// memory is bounded by slots × (cacheLimit bytes + as many ids) and no lock is needed: entries do not change once stored.
+// memory is bounded by 72 bytes a slot, and no lock is needed: entries do not change once stored.
 type wordCache struct {
 	seed  maphash.Seed
 	slots []atomic.Pointer[cacheEntry]
 }
 
+// Longer words, and words of more ids, are not cached.
+const (
+	cacheBytes = 30
+	cacheIDs   = 8
+)
+
+// cacheEntry fills one cache line.
 type cacheEntry struct {
-	word string
-	ids  []int32
+	size, n uint8
+	word    [cacheBytes]byte
+	ids     [cacheIDs]int32
 }
 
 // newWordCache sizes the cache by the vocabulary: 1,024 to 65,536 slots.
@@ -31,7 +38,15 @@ func (c *wordCache) slot(w string) *atomic.Pointer[cacheEntry] {
 	return &c.slots[maphash.String(c.seed, w)&uint64(len(c.slots)-1)]
 }
 
-// newCacheEntry copies both: w may be a view of a buffer and ids part of a caller's slice.
+func (e *cacheEntry) is(w string) bool { return e != nil && string(e.word[:e.size]) == w }
+
+// newCacheEntry returns an entry for a word of up to cacheBytes, or nil when it has too many ids.
 func newCacheEntry(w string, ids []int32) *cacheEntry {
-	return &cacheEntry{strings.Clone(w), append(make([]int32, 0, len(ids)), ids...)}
+	if len(ids) > cacheIDs {
+		return nil
+	}
+	e := &cacheEntry{size: uint8(len(w)), n: uint8(len(ids))}
+	copy(e.word[:], w)
+	copy(e.ids[:], ids)
+	return e
 }

@@ -64,6 +64,8 @@ func (t *run) build() error {
 
 func (t *run) close() {
 	t.metrics.close()
+	t.optim.Free()
+	t.model.Free()
 }
 
 // loop takes steps until the last one, the context's end, or a fault.

@@ -51,7 +51,10 @@ func (o *Options) progress(stage string, done, total int64) {
 
 // prepareTokenizer loads run/tokenizer.json, or the recipe's file, or trains one and keeps it.
 func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options, src []data.Source) (*tokenizer.Tokenizer, error) {
-	path := filepath.Join(opt.Dir, "tokenizer.json")
+	path := opt.Tokenizer
+	if path == "" {
+		path = filepath.Join(opt.Dir, "tokenizer.json")
+	}
 	tok, err := tokenizer.Load(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return tok, err

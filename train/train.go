@@ -34,10 +34,11 @@ var ErrChanged = errors.New("the run folder holds a different run")
 
 // Options is everything about a run that is not its recipe.
 type Options struct {
-	Dir    string // run folder, made when missing
-	Data   string // token set; default Dir/data
-	Device device.Device
-	Force  bool // continue although the recipe changed in more than is safe
+	Dir       string // run folder, made when missing
+	Data      string // token set; default Dir/data
+	Tokenizer string // tokenizer file to take or make; default Dir/tokenizer.json
+	Device    device.Device
+	Force     bool // continue although the recipe changed in more than is safe
 
 	Say      func(format string, args ...any)      // one-off messages; may be nil
 	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil

@@ -23,6 +23,7 @@ func (s *attnState) blocks() int { return (s.T + s.blockKeys() - 1) / s.blockKey
 // backward runs the whole backward op.
 func (s *attnState) backward() {
 	s.keep.dnorm = append(s.keep.dnorm[:0], make([]float64, s.DV)...)
+	s.reserve(max(s.colsSize(), queryTile*(s.D+s.DV)), queryTile*keyTile)
 	size := s.Heads*s.queryTiles()*s.queryPackSize() + s.partialAt(s.blocks())
 	s.chunks(size, func(s *attnState) {
 		s.d.run(s.seqs*s.Heads*s.queryTiles(), (*attnPrepare)(s))
@@ -97,7 +98,7 @@ func (t *attnBackward) tile(i, worker int) {
 // cols is one worker's state of a key tile.
 type cols struct {
 	b, g, kb, k0, nk int
-	kt, kb2          [2][]float32 // per key head: packed Kᵀ [D,nk], packed K [nk,D] times the scale
+	kt, kn           [2][]float32 // per key head: packed Kᵀ [D,nk], packed K [nk,D] times the scale
 	vt               []float32    // packed Vᵀ [DV,nk]
 	p                [2][]float32 // [nq,nk] per map: logits, P, then dS
 	dp, mix          []float32    // [nq,nk] dP; P1 − λP2
@@ -107,13 +108,19 @@ type cols struct {
 	scratch          *simd.Scratch
 }
 
+// colsSize is the number of floats of a cols.
+func (s *attnState) colsSize() int {
+	kt, kn, vt := simd.SizeB(s.D, keyTile), simd.SizeB(keyTile, s.D), simd.SizeB(s.DV, keyTile)
+	return s.keys*(kt+kn+keyTile*s.D) + vt + (s.maps+2)*queryTile*keyTile + keyTile*(s.DV+s.D)
+}
+
 // carve cuts the worker's memory into w's parts.
 func (s *attnState) carve(w *cols, worker int) {
-	kt, kb, vt := simd.SizeB(s.D, keyTile), simd.SizeB(keyTile, s.D), simd.SizeB(s.DV, keyTile)
+	kt, kn, vt := simd.SizeB(s.D, keyTile), simd.SizeB(keyTile, s.D), simd.SizeB(s.DV, keyTile)
 	const cell = queryTile * keyTile
-	buf := s.d.buf(worker, s.keys*(kt+kb+keyTile*s.D)+vt+(s.maps+2)*cell+keyTile*(s.DV+s.D))
+	buf := s.d.buf(worker, s.colsSize())
 	for m := range s.keys {
-		w.kt[m], w.kb2[m], w.dk[m] = cut(&buf, kt), cut(&buf, kb), cut(&buf, keyTile*s.D)
+		w.kt[m], w.kn[m], w.dk[m] = cut(&buf, kt), cut(&buf, kn), cut(&buf, keyTile*s.D)
 	}
 	for m := range s.maps {
 		w.p[m] = cut(&buf, cell)
@@ -129,7 +136,7 @@ func (s *attnState) loadKeys(w *cols) {
 		k := s.k.from(row, s.keyCol(w.g, m))
 		simd.PackB(w.kt[m], s.D, w.nk, k, s.k.ld, true)
 		scaledRows(w.dense, w.nk, s.D, k, s.k.ld, s.scale)
-		simd.PackB(w.kb2[m], w.nk, s.D, w.dense, s.D, false)
+		simd.PackB(w.kn[m], w.nk, s.D, w.dense, s.D, false)
 		clear(w.dk[m])
 	}
 	simd.PackB(w.vt, s.DV, w.nk, s.v.from(row, w.g*s.DV), s.v.ld, true)
@@ -159,58 +166,56 @@ func (s *attnState) backwardColumn(w *cols, h int) {
 	}
 }
 
-// backwardTile is one meeting: logits and dP, the row-wise part, then the three products into dV, dK and dQ.
+// backwardTile is one meeting: logits and dP, the row-wise part, then the products into dV, dK and dQ.
 func (s *attnState) backwardTile(w *cols, h, qt int) {
-	q0, nk := qt*queryTile, w.nk
+	q0, nk, row := qt*queryTile, w.nk, (s.first+w.b)*s.T+qt*queryTile
 	nq := min(queryTile, s.T-q0)
-	seen := min(nk, q0+nq-w.k0) // keys further right lie behind the diagonal for every row
+	from, to := s.live(row, q0, nq, w.k0, nk)
 	q := s.queryPack(w.b, h, qt)
 	for m := range s.maps {
-		simd.GemmPacked(nq, seen, s.D, q.qa[m], w.kt[min(m, s.keys-1)], w.p[m], nk, false)
+		simd.GemmPacked(nq, to-from, s.D, q.qa[m], w.kt[min(m, s.keys-1)][from*s.D:], w.p[m][from:], nk, false)
 	}
-	simd.GemmPacked(nq, seen, s.DV, q.doa, w.vt, w.dp, nk, false)
-	mix, ds := s.softmaxGrad(w, &q, h, q0, nq)
-	product(seen, s.DV, nq, mix, nk, true, q.dob, nq, w.dv, s.DV, w.scratch)
+	simd.GemmPacked(nq, to-from, s.DV, q.doa, w.vt[from*s.DV:], w.dp[from:], nk, false)
+	for r := range nq {
+		s.softmaxGrad(w, &q, row, h, q0, r, from, to)
+	}
+	mix, ds := w.mix, w.p
+	if s.maps == 1 {
+		mix, ds[0] = w.p[0], w.dp
+	}
+	product(to-from, s.DV, nq, mix[from:], nk, true, q.dob, nq, 0, w.dv[from*s.DV:], s.DV, w.scratch)
 	dq, ld := s.dqRows(w.b, w.kb, q0)
 	for m := range s.maps {
 		key := min(m, s.keys-1)
-		product(seen, s.D, nq, ds[m], nk, true, q.qb[m], nq, w.dk[key], s.D, w.scratch)
-		product(nq, s.D, seen, ds[m], nk, false, w.kb2[key], nk, dq[s.queryCol(h, m):], ld, w.scratch)
+		product(to-from, s.D, nq, ds[m][from:], nk, true, q.qb[m], nq, 0, w.dk[key][from*s.D:], s.D, w.scratch)
+		product(nq, s.D, to-from, ds[m][from:], nk, false, w.kn[key], nk, from, dq[s.queryCol(h, m):], ld, w.scratch)
 	}
 }
 
-// softmaxGrad goes through the rows of a tile: P_m = exp(logit − lse), mix = P1 − λP2, dS1 = P1∘(dP − Δ1),
-// dS2 = −λ·P2∘(dP − Δ2). It tells where mix and dS lie: with one map mix is P itself and dS replaces dP.
-func (s *attnState) softmaxGrad(w *cols, q *queryPack, h, q0, nq int) (mix []float32, ds [2][]float32) {
-	row, nk := (s.first+w.b)*s.T+q0, w.nk
-	for r := range nq {
-		lo, hi := s.window(row+r, q0+r, w.k0, nk)
-		at, end := r*nk+lo, r*nk+hi
-		if lo >= hi {
-			at, end = r*nk, r*nk
-		}
-		lse := s.lse.x[(row+r)*s.lse.ld+h*s.maps:]
-		p1, dp := w.p[0][at:end], w.dp[at:end]
-		simd.ExpSum(p1, p1, 1, lse[0])
-		if s.maps == 1 {
-			simd.SoftmaxGrad(dp, p1, dp, q.delta[0][r], 1)
-			clearAround(w.p[0], r*nk, at, end, (r+1)*nk)
-			clearAround(w.dp, r*nk, at, end, (r+1)*nk)
-			continue
-		}
-		p2, lam := w.p[1][at:end], s.lambda(row+r, h)
+// softmaxGrad goes through row r of a tile: P_m = exp(logit − lse), mix = P1 − λP2, dS1 = P1∘(dP − Δ1),
+// dS2 = −λ·P2∘(dP − Δ2), with dS in place of P. With one map mix is P itself and dS replaces dP.
+func (s *attnState) softmaxGrad(w *cols, q *queryPack, row, h, q0, r, from, to int) {
+	lo, hi := s.window(row+r, q0+r, w.k0, w.nk)
+	if lo >= hi {
+		lo, hi = from, from
+	}
+	at, end, first, last := r*w.nk+lo, r*w.nk+hi, r*w.nk+from, r*w.nk+to
+	lse := s.lse.x[(row+r)*s.lse.ld+h*s.maps:]
+	p1, dp := w.p[0][at:end], w.dp[at:end]
+	simd.ExpSum(p1, p1, 1, lse[0])
+	if s.maps == 1 {
+		simd.SoftmaxGrad(dp, p1, dp, q.delta[0][r], 1)
+		clearAround(w.dp, first, at, end, last)
+	} else {
+		p2, mix, lam := w.p[1][at:end], w.mix[at:end], s.lambda(row+r, h)
 		simd.ExpSum(p2, p2, 1, lse[1])
-		simd.AddScaled(w.mix[at:end], p1, -lam, p2)
+		simd.AddScaled(mix, p1, -lam, p2)
 		simd.SoftmaxGrad(p1, p1, dp, q.delta[0][r], 1)
 		simd.SoftmaxGrad(p2, p2, dp, q.delta[1][r], -lam)
-		clearAround(w.mix, r*nk, at, end, (r+1)*nk)
-		clearAround(w.p[0], r*nk, at, end, (r+1)*nk)
-		clearAround(w.p[1], r*nk, at, end, (r+1)*nk)
+		clearAround(w.mix, first, at, end, last)
+		clearAround(w.p[1], first, at, end, last)
 	}
-	if s.maps == 1 {
-		return w.p[0], [2][]float32{w.dp}
-	}
-	return w.mix, w.p
+	clearAround(w.p[0], first, at, end, last)
 }
 
 // clearAround zeroes x[from:to] except x[lo:hi].

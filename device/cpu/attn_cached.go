@@ -64,15 +64,19 @@ type attnCached attnState
 // cached runs the op; Raw, Rstd and LSE are of no use here.
 func (s *attnState) cached() {
 	s.raw, s.rstd, s.lse, s.out2 = mat{}, mat{}, mat{}, mat{}
+	s.reserve(s.cachedSize(), 0)
 	s.d.run(s.q.rows*s.Groups, (*attnCached)(s))
 }
+
+// cachedSize is the number of floats that a tile works in.
+func (s *attnState) cachedSize() int { return s.perGroup() * s.maps * (s.D + keyTile + s.DV + 2) }
 
 // tile i is group i%G of row i/G.
 func (t *attnCached) tile(i, worker int) {
 	s := (*attnState)(t)
 	n, g := i/s.Groups, i%s.Groups
 	vecs := s.perGroup() * s.maps // query vectors: head by head, the maps of a head side by side
-	buf := s.d.buf(worker, vecs*(s.D+keyTile+s.DV+2))
+	buf := s.d.buf(worker, s.cachedSize())
 	q, p, acc := cut(&buf, vecs*s.D), cut(&buf, vecs*keyTile), cut(&buf, vecs*s.DV)
 	top, sum := cut(&buf, vecs), cut(&buf, vecs)
 	copy(q, s.q.from(n, g*vecs*s.D))

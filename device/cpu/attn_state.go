@@ -14,8 +14,8 @@ const (
 )
 
 // packBudget bounds, in floats, the packed operands and partial sums that are alive at once: sequences are
-// handled in chunks that fit, at least one at a time. A sequence's bits do not depend on its chunk.
-const packBudget = 8 << 20
+// handled in chunks that fit, at least one at a time. A sequence's bits do not depend on its chunk. A test lowers it.
+var packBudget = 8 << 20
 
 // attnState is the attention op in progress. Plain attention is one map, differential attention two: the index m
 // below runs over the maps. Every task type of this op is another name for attnState, so that handing it to the
@@ -89,7 +89,15 @@ func (s *attnState) begin(n int) int {
 // window is the range of columns of the key tile at k0 (nk wide) that row n, query t of its sequence, attends to.
 // It may be empty.
 func (s *attnState) window(n, t, k0, nk int) (lo, hi int) {
-	return max(0, s.begin(n)-k0), min(nk, t+1-k0)
+	hi = min(nk, t+1-k0)
+	return min(max(0, s.begin(n)-k0), max(0, hi)), max(0, hi)
+}
+
+// live is the range of columns of the key tile at k0 that any of the nq rows from n on, queries from t on, attends to,
+// widened to the left to whole panels of packed keys. What lies outside is not computed.
+func (s *attnState) live(n, t, nq, k0, nk int) (from, to int) {
+	from, to = max(0, s.begin(n)-k0), min(nk, t+nq-k0)
+	return from - from%simd.NR(), to
 }
 
 // queryCol and keyCol are the first columns of map m's query head in Q and key head in K.
@@ -100,6 +108,14 @@ func (s *attnState) keyCol(g, m int) int   { return (g*s.keys + min(m, s.keys-1)
 func (s *attnState) perGroup() int   { return s.Heads / s.Groups }
 func (s *attnState) queryTiles() int { return (s.T + queryTile - 1) / queryTile }
 func (s *attnState) keyTiles() int   { return (s.T + keyTile - 1) / keyTile }
+
+// reserve grows every worker's memory to buf floats, and a floats of packed operands, before they are needed.
+func (s *attnState) reserve(buf, a int) {
+	for w := range s.d.workers {
+		s.d.buf(w, buf)
+		s.d.scratch(w).A(a)
+	}
+}
 
 // chunks runs f for one chunk of sequences after the other, with room for size floats per sequence.
 func (s *attnState) chunks(size int, f func(*attnState)) {
@@ -132,12 +148,12 @@ func scaledRows(dst []float32, rows, cols int, src []float32, ld int, alpha floa
 	simd.Scale(dst[:rows*cols], alpha)
 }
 
-// product: c += op(a)·b for the first k of the depth rows of a packed b [depth,n], with a packed on the way.
+// product: c += op(a)·b for rows from … from+k−1 of a packed b [depth,n], with a [m,k] packed on the way.
 // b's panels of columns are taken one by one, as that is where k may stop short of depth.
-func product(m, n, k int, a []float32, lda int, transA bool, pb []float32, depth int, c []float32, ldc int, s *simd.Scratch) {
+func product(m, n, k int, a []float32, lda int, transA bool, pb []float32, depth, from int, c []float32, ldc int, s *simd.Scratch) {
 	pa, nr := s.A(simd.SizeA(m, k)), simd.NR()
 	simd.PackA(pa, m, k, a, lda, transA)
 	for j := 0; j < n; j += nr {
-		simd.GemmPacked(m, min(nr, n-j), k, pa, pb[j*depth:], c[j:], ldc, true)
+		simd.GemmPacked(m, min(nr, n-j), k, pa, pb[j*depth+from*nr:], c[j:], ldc, true)
 	}
 }

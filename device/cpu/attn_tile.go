@@ -13,6 +13,7 @@ type attnForward attnState
 
 // forward runs the whole forward op.
 func (s *attnState) forward() {
+	s.reserve(s.maps*queryTile*(s.D+keyTile+s.DV+2)+queryTile*s.D, s.maps*queryTile*keyTile)
 	s.chunks(s.packSize(), func(s *attnState) {
 		s.d.run(s.seqs*s.Groups*s.keyTiles(), (*attnPack)(s))
 		s.d.run(s.seqs*s.Heads*s.queryTiles(), (*attnForward)(s))
@@ -68,26 +69,27 @@ func (s *attnState) loadQueries(w *rows, worker int) {
 func (s *attnState) forwardTile(w *rows, kt, worker int) {
 	k0 := kt * keyTile
 	nk := min(keyTile, s.T-k0)
-	seen := min(nk, w.q0+w.nq-k0) // columns further right lie behind the diagonal for every row
+	from, to := s.live(w.row, w.q0, w.nq, k0, nk)
 	keys, values := s.panels(w.b, w.h/s.perGroup(), kt)
 	for m := range s.maps {
-		k := keys[min(m, s.keys-1)*s.keyPanel():]
-		simd.GemmPacked(w.nq, seen, s.D, w.q[m*w.nq*s.D:], k, w.p[m*w.nq*nk:], nk, false)
+		k := keys[min(m, s.keys-1)*s.keyPanel()+from*s.D:]
+		simd.GemmPacked(w.nq, to-from, s.D, w.q[m*w.nq*s.D:], k, w.p[m*w.nq*nk+from:], nk, false)
 	}
 	for r := range w.nq {
 		lo, hi := s.window(w.row+r, w.q0+r, k0, nk)
 		for m := range s.maps {
 			i := m*w.nq + r
-			softmaxStep(w.p[i*nk:(i+1)*nk], lo, hi, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
+			p := w.p[i*nk+from : i*nk+to]
+			softmaxStep(p, lo-from, hi-from, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
 		}
 	}
-	product(s.maps*w.nq, s.DV, seen, w.p, nk, false, values, nk, w.acc, s.DV, s.d.scratch(worker))
+	product(s.maps*w.nq, s.DV, to-from, w.p[from:], nk, false, values, nk, from, w.acc, s.DV, s.d.scratch(worker))
 }
 
 // softmaxStep turns columns [lo,hi) of p from logits into exp(logit − top) and the others into 0, where top is the
 // largest logit so far; what was summed under a smaller top is scaled down first.
 func softmaxStep(p []float32, lo, hi int, acc []float32, top, sum *float32) {
-	if lo >= hi {
+	if lo >= hi { // the row's document begins behind this tile, or it ends before the diagonal
 		clear(p)
 		return
 	}

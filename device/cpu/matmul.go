@@ -69,7 +69,7 @@ func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
 	}
 }
 
-// packRows is the rows of A in one tile of packing, in panels.
+// packPanels is the panels of A in one tile of packing.
 const packPanels = 4
 
 // block runs both passes over the block at hand.
@@ -81,19 +81,28 @@ func (g *gemm) block() {
 	g.d.run((g.m+g.mc-1)/g.mc*((g.n+g.nc-1)/g.nc), (*gemmTiles)(g))
 }
 
-// cut picks the tile of C. Few rows of A (decoding) do not pay for packing a wide B: a narrow one stays in the first cache.
+// cut picks the tile of C and the run of k. A wide tile lets a panel of A, fetched from the third cache, meet many
+// columns of B; 192 × KC of them fill a quarter of the second cache. Few rows of A (decoding) are bound by reading B:
+// there a narrow piece is packed and used while it is in the first cache.
 func (g *gemm) cut() {
+	const wide = 192
 	mr, nr := simd.MR(), simd.NR()
-	g.mc, g.nc, g.kc = g.m, 3*nr, simd.KC
 	if g.m <= mr {
-		g.nc, g.kc = nr, simd.KC/2
+		g.mc, g.nc, g.kc = g.m, nr, evenRun(g.k, simd.KC/2)
 		return
 	}
+	g.mc, g.nc, g.kc = g.m, wide, evenRun(g.k, simd.KC)
 	want := 4 * len(g.d.workers) // tiles, so that a slow worker does not hold up the rest for long
-	if wide := (g.n + g.nc - 1) / g.nc; wide < want {
-		parts := (want + wide - 1) / wide
+	if across := (g.n + g.nc - 1) / g.nc; across < want {
+		parts := (want + across - 1) / across
 		g.mc = max(8*mr, (g.m/parts+mr-1)/mr*mr)
 	}
+}
+
+// evenRun cuts k into runs of at most limit, a multiple of 16, of about the same length.
+func evenRun(k, limit int) int {
+	runs := (k + limit - 1) / limit
+	return ((k+runs-1)/runs + 15) / 16 * 16
 }
 
 func (g *gemmPack) tile(i, _ int) {

@@ -23,7 +23,7 @@ type tile struct {
 }
 
 // KC is the recommended length of a run of k: a panel of A then stays in the first cache, a few of B in the second.
-const KC = 384
+const KC = 512
 
 // Scratch holds one worker's packed operands. Its zero value is ready; it grows to the largest product seen.
 type Scratch struct{ a, b []float32 }
@@ -39,7 +39,7 @@ func NR() int { return cur.nr }
 // begins with c's old value or 0: its bits do not depend on m, n or its place.
 func Gemm(m, n, k int, a []float32, lda int, transA bool, b []float32, ldb int, transB bool,
 	c []float32, ldc int, accumulate bool, s *Scratch) {
-	const mc, nc = 336, 512 // blocks of A and B that the second cache holds; multiples of every mr and nr
+	const mc, nc = 168, 384 // blocks of A and B that the second cache holds; multiples of every mr and nr
 	if m == 0 || n == 0 {
 		return
 	}

@@ -59,12 +59,22 @@ func script(t *testing.T, fsys vfs.FS, at func(string) string) {
 	put(t, fsys, at("a/x"), "new")
 	put(t, fsys, at("a/y"), "why")
 	put(t, fsys, at("a/b/c/z"), "zed")
-	wants := func(what string, err, want error) {
+	refusals(t, fsys, at)
+	changes(t, fsys, at)
+}
+
+// expect returns a check of an error's kind.
+func expect(t *testing.T) func(what string, err, want error) {
+	return func(what string, err, want error) {
 		t.Helper()
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", what, err, want)
 		}
 	}
+}
+
+func refusals(t *testing.T, fsys vfs.FS, at func(string) string) {
+	wants := expect(t)
 	wants("mkdir again", fsys.Mkdir(at("a")), fs.ErrExist)
 	wants("mkdir without parent", fsys.Mkdir(at("q/r")), fs.ErrNotExist)
 	wants("mkdirall again", vfs.MkdirAll(fsys, at("a/b")), nil)
@@ -84,6 +94,10 @@ func script(t *testing.T, fsys vfs.FS, at func(string) string) {
 	if fsys.Remove(at("a")) == nil {
 		t.Error("a full folder was removed")
 	}
+}
+
+func changes(t *testing.T, fsys vfs.FS, at func(string) string) {
+	wants := expect(t)
 	wants("rename over a file", fsys.Rename(at("a/y"), at("a/x")), nil)
 	if s, err := get(fsys, at("a/x")); s != "why" || err != nil {
 		t.Errorf("read %q, %v", s, err)

@@ -1,0 +1,82 @@
+package infer
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"antiphase/model"
+)
+
+// echoed runs one request and parts the prompt's events from the answer's.
+func echoed(t *testing.T, e *Engine, r Request) (prompt, rest answer) {
+	t.Helper()
+	r.Sampling.Echo = true
+	err := e.Generate(context.Background(), []Request{r}, func(_ int, ev Event) bool {
+		if ev.Prompt {
+			if rest.IDs != nil {
+				t.Errorf("echo of %d behind the answer's tokens", ev.ID)
+			}
+			prompt.add(t, ev)
+		} else {
+			rest.add(t, ev)
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prompt, rest
+}
+
+// Echoed log-probabilities are the losses that the model's own scoring gives, and the answer is that without an echo.
+func TestEchoEqualsScore(t *testing.T) {
+	onArchs(t, func(t *testing.T, m *model.Model) {
+		ids := []int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}
+		n := len(ids)
+		targets := append(slices.Clone(ids[1:]), -1)
+		loss := make([]float32, n)
+		if err := m.Score(&model.Batch{B: 1, T: n, IDs: ids, Targets: targets}); err != nil {
+			t.Fatal(err)
+		}
+		m.Losses(loss)
+		req := Request{ids, Sampling{Temperature: 1, MaxTokens: 5, Logprobs: 2}}
+		want := generate(t, engine(t, m, nil, Options{}), req)[0]
+		for _, o := range []Options{{}, {PrefillChunk: 3}, {PrefillChunk: 1}} {
+			e := engine(t, m, nil, o)
+			if o.PrefillChunk == 0 {
+				e.echoRows = 4 // as a large vocabulary would have it
+			}
+			got, rest := echoed(t, e, req)
+			if !slices.Equal(got.IDs, ids) || !slices.Equal(rest.IDs, want.IDs) || !slices.Equal(rest.Logprobs, want.Logprobs) {
+				t.Fatalf("%+v: echo %v of %v, answer %v, without echo %v", o, got.IDs, ids, rest.IDs, want.IDs)
+			}
+			if got.Logprobs[0] != 0 || len(got.Tops[0]) != 0 {
+				t.Errorf("the first token has logprob %g and top %v", got.Logprobs[0], got.Tops[0])
+			}
+			for i := 1; i < n; i++ {
+				if math.Abs(got.Logprobs[i]+float64(loss[i-1])) > 1e-5 || len(got.Tops[i]) != 2 || got.Tops[i][0].Logprob < got.Logprobs[i] {
+					t.Errorf("%+v: token %d has logprob %g and top %v, its loss is %g", o, i, got.Logprobs[i], got.Tops[i], loss[i-1])
+				}
+			}
+		}
+	})
+}
+
+func TestEchoOfFullContextAndText(t *testing.T) {
+	e := engine(t, tiny(t, newCPU(t), "diff2"), nil, Options{Slots: 1})
+	got, rest := echoed(t, e, Request{make([]int32, 64), Sampling{}})
+	if len(got.IDs) != 64 || len(rest.IDs) != 0 || rest.Reason != ReasonLength {
+		t.Errorf("%d tokens echoed, %d generated, ended as %q", len(got.IDs), len(rest.IDs), rest.Reason)
+	}
+	tok := bytesTokenizer(t)
+	e = engine(t, chain(t, newCPU(t), "ab😀cd"), tok, Options{})
+	got, rest = echoed(t, e, Request{tok.Encode("ab")[:2], Sampling{Stop: []string{"b", "d"}}})
+	if got.Text != "ab" || rest.Text != "😀c" || rest.Reason != ReasonStop {
+		t.Errorf("echo %q, answer %q because of %q", got.Text, rest.Text, rest.Reason)
+	}
+	if s := e.Stats(); s.FreePages != s.Pages {
+		t.Errorf("left behind %+v", s)
+	}
+}
