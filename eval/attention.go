@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"antiphase/data"
-	"antiphase/device"
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/tensor"
@@ -44,22 +43,30 @@ func (s Segments) normalised() Segments {
 
 // AttentionResult is the paper's Table 3 and Figure 1: attention to the answer and attention noise by depth.
 //
-// The paper's formula is not public; it averages over all heads and layers. Our choices: the query is the prompt's last
-// token, the one that must produce the answer; a differential head's scores are A1 − λA2, summed with their sign
-// (Signed) or by magnitude (Absolute); the segment sums are averaged over samples, layers and heads and then divided
-// by their total. For an ordinary head both are the same.
+// The paper's formula is not public; it averages over all heads and layers. Our choices: the query is the token that
+// must produce the answer's first digit; a differential head's scores are A1 − λA2, summed with their sign (Signed) or
+// by magnitude (Absolute); the segment sums are averaged over samples, layers and heads and then divided by their
+// total. For an ordinary head both are the same. Signed shares may lie outside 0 to 1.
 type AttentionResult struct {
 	Depths   []float64    `json:"depths"`
 	Signed   []Segments   `json:"signed"`
 	Absolute []Segments   `json:"absolute"`
 	ByLayer  [][]Segments `json:"by_layer"` // [depth][layer], absolute
+
+	// Over all depths. The errors are those of a ratio of sums over samples.
+	Answer       Mean `json:"answer"` // absolute
+	Noise        Mean `json:"noise"`
+	SignedAnswer Mean `json:"signed_answer"`
+	SignedNoise  Mean `json:"signed_noise"`
 }
 
-// Attention measures where the last token of a needle prompt looks.
+// Attention measures where a model looks for the answer of a needle prompt.
 func Attention(ctx context.Context, s *Subject, opt NeedleOptions) (AttentionResult, error) {
 	r := AttentionResult{Depths: opt.Depths}
+	var answer, noise, signedAnswer, signedNoise ratio
 	for i, depth := range opt.Depths {
-		p := &segmentProbe{dev: s.Model.Device(), layers: make([]Segments, s.Model.Config.Layers)}
+		var signed, absolute Segments
+		p := &segmentProbe{layers: make([]Segments, s.Model.Config.Layers)}
 		for _, c := range needles(opt, depth, uint64(i)) {
 			if err := ctx.Err(); err != nil {
 				return r, err
@@ -67,33 +74,52 @@ func Attention(ctx context.Context, s *Subject, opt NeedleOptions) (AttentionRes
 			if err := p.look(s, c); err != nil {
 				return r, err
 			}
+			signed.add(p.signed, 1)
+			absolute.add(p.absolute, 1)
+			answer.add(p.absolute.Answer, p.absolute.total())
+			noise.add(p.absolute.Noise(), p.absolute.total())
+			signedAnswer.add(p.signed.Answer, p.signed.total())
+			signedNoise.add(p.signed.Noise(), p.signed.total())
 		}
-		r.Signed = append(r.Signed, p.signed.normalised())
-		r.Absolute = append(r.Absolute, p.absolute.normalised())
-		layers := make([]Segments, len(p.layers))
-		for l, x := range p.layers {
-			layers[l] = x.normalised()
+		r.Signed = append(r.Signed, signed.normalised())
+		r.Absolute = append(r.Absolute, absolute.normalised())
+		for l := range p.layers {
+			p.layers[l] = p.layers[l].normalised()
 		}
-		r.ByLayer = append(r.ByLayer, layers)
+		r.ByLayer = append(r.ByLayer, p.layers)
 	}
+	r.Answer, r.Noise = answer.mean(), noise.mean()
+	r.SignedAnswer, r.SignedNoise = signedAnswer.mean(), signedNoise.mean()
 	return r, nil
 }
 
 // segmentProbe sums the last row of every map by segment.
 type segmentProbe struct {
-	dev              device.Device
-	bounds           [4]int // first token, needle from, needle to, question from
-	signed, absolute Segments
-	layers           []Segments
+	bounds           [4]int     // ends of: first token, context before, needle, context behind
+	signed, absolute Segments   // of the last sample, over layers and heads
+	layers           []Segments // absolute, over all samples
 }
 
 func (p *segmentProbe) look(s *Subject, c data.Needle) error {
-	ids := s.encode(c.Prompt)
+	ids := s.question(c)
 	offsets := s.offsets(ids)
 	from, to := tokenSpan(offsets, c.Spans[0])
 	query, _ := tokenSpan(offsets, c.QuerySpan)
 	p.bounds = [4]int{1, from, to, query}
+	p.signed, p.absolute = Segments{}, Segments{}
 	return s.Model.Inspect(&model.Batch{B: 1, T: len(ids), IDs: ids}, p)
+}
+
+// question gives the ids up to the token that must produce the answer's first digit. Prompts end before the space in
+// front of it: where that space is a token of its own, bytes for example, it is the space that must look.
+func (s *Subject) question(c data.Needle) []int32 {
+	if len(c.Answers) == 0 {
+		return s.encode(c.Prompt)
+	}
+	whole := s.encode(c.Prompt + " " + c.Answers[0])
+	digit := len(c.Prompt) + 1
+	first, _ := tokenSpan(s.offsets(whole), [2]int{digit, digit + 1})
+	return whole[:first]
 }
 
 // Attention implements layer.Probe.

@@ -68,3 +68,32 @@ func (t *tally) mean() Mean {
 	}
 	return m
 }
+
+// ratio accumulates Σx/Σt over samples.
+type ratio struct {
+	n                int
+	x, t, xx, xt, tt float64
+}
+
+func (r *ratio) add(x, t float64) {
+	r.n++
+	r.x += x
+	r.t += t
+	r.xx += x * x
+	r.xt += x * t
+	r.tt += t * t
+}
+
+// mean is v = Σx/Σt; its error is that of the mean residual x − v·t, over the mean t (first order).
+func (r *ratio) mean() Mean {
+	if r.n == 0 || r.t == 0 {
+		return Mean{N: r.n}
+	}
+	n, v := float64(r.n), r.x/r.t
+	m := Mean{Value: v, N: r.n}
+	if r.n > 1 {
+		residual := max(0, r.xx-2*v*r.xt+v*v*r.tt)
+		m.StdErr = math.Sqrt(residual/(n*(n-1))) / math.Abs(r.t/n)
+	}
+	return m
+}

@@ -11,7 +11,7 @@ import (
 // LossOptions sizes the held-out loss.
 type LossOptions struct {
 	SeqLen  int // tokens per sequence
-	Batches int // of the subject's batch size
+	Batches int // of the subject's batch size; a split that is used up ends the measurement
 	Isolate bool
 }
 
@@ -19,7 +19,7 @@ type LossOptions struct {
 type LossResult struct {
 	Loss       Mean         `json:"loss"` // over sequences
 	Perplexity float64      `json:"perplexity"`
-	Tokens     int          `json:"tokens"`
+	Tokens     int          `json:"tokens"`      // scored
 	ByPosition []AtPosition `json:"by_position"` // cumulative
 }
 
@@ -38,9 +38,12 @@ func Loss(ctx context.Context, s *Subject, sp *data.Split, opt LossOptions) (Los
 	if opt.Isolate {
 		b.Starts = starts
 	}
-	var seq tally
+	r, seq := LossResult{}, tally{}
 	at, count := make([]float64, T), make([]int, T)
 	for range opt.Batches {
+		if loader.Epoch() >= 1 { // a text read twice would make the error look smaller than it is
+			break
+		}
 		if err := ctx.Err(); err != nil {
 			return LossResult{}, err
 		}
@@ -60,27 +63,38 @@ func Loss(ctx context.Context, s *Subject, sp *data.Split, opt LossOptions) (Los
 				at[t] += x
 				count[t]++
 			}
-			seq.add(sum / float64(max(n, 1)))
+			if n > 0 {
+				seq.add(sum / float64(n))
+			}
+			r.Tokens += n
 		}
 	}
-	r := LossResult{Loss: seq.mean(), Tokens: opt.Batches * B * T, ByPosition: cumulative(at, count)}
+	r.Loss, r.ByPosition = seq.mean(), cumulative(at, count)
 	r.Perplexity = math.Exp(r.Loss.Value)
 	return r, nil
 }
 
-// cumulative averages over all positions up to each of a log-spaced set.
+// cumulative averages over all positions up to each of a log-spaced set: 1, 2, 3, 4, 6, 8, 12, 16 … and the last.
 func cumulative(sum []float64, count []int) []AtPosition {
 	var out []AtPosition
-	total, n, next := 0.0, 0, 1.0
+	total, n, step := 0.0, 0, 0
 	for t := range sum {
 		total += sum[t]
 		n += count[t]
-		if float64(t+1) >= next || t == len(sum)-1 {
+		if t+1 >= logSpaced(step) || t == len(sum)-1 {
 			out = append(out, AtPosition{t + 1, total / float64(max(n, 1))})
-			for next <= float64(t+1) {
-				next *= math.Sqrt2
+			for logSpaced(step) <= t+1 {
+				step++
 			}
 		}
 	}
 	return out
+}
+
+// logSpaced is the k-th of two positions per octave: 2^(k/2), and 1.5·2^((k−1)/2) between them.
+func logSpaced(k int) int {
+	if k%2 == 1 {
+		return 3 << (k / 2) / 2
+	}
+	return 1 << (k / 2)
 }

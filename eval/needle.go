@@ -42,7 +42,8 @@ func Needle(ctx context.Context, lm LM, opt NeedleOptions) (NeedleResult, error)
 		cases := needles(opt, depth, uint64(i))
 		reqs := make([]Generation, len(cases))
 		for k, c := range cases {
-			reqs[k] = Generation{Prompt: c.Prompt, Until: []string{"\n"}, MaxTokens: 24 * opt.Queries}
+			// No token is shorter than a byte, so the right answer always fits, in any vocabulary.
+			reqs[k] = Generation{Prompt: c.Prompt, Until: []string{"\n"}, MaxTokens: len(c.Completion())}
 		}
 		out, err := lm.GenerateUntil(ctx, reqs)
 		if err != nil {

@@ -20,8 +20,8 @@ type OutlierResult struct {
 	Hidden Extreme `json:"hidden_states"`
 }
 
-// Extreme are the k-th largest values and the median. The median comes from a histogram of logarithms and is exact to
-// about 1 %.
+// Extreme are the k-th largest values (0 where there were fewer) and the median. The median comes from a histogram of
+// logarithms and is exact to about 1 %.
 type Extreme struct {
 	Top1   float64 `json:"top1"`
 	Top2   float64 `json:"top2"`
@@ -111,13 +111,13 @@ func binOf(x float64) int {
 	if x == 0 {
 		return 0
 	}
-	return min(max(zeroBin+int(math.Floor(perOct*math.Log2(x))), 0), bins-1)
+	return int(min(max(zeroBin+math.Floor(perOct*math.Log2(x)), 0), bins-1)) // clamped before: an infinity is no int
 }
 
 func (e *extremes) result() Extreme {
 	kth := func(k int) float64 {
 		if len(e.top) < k {
-			return math.NaN()
+			return 0
 		}
 		return e.top[len(e.top)-k]
 	}
@@ -127,7 +127,7 @@ func (e *extremes) result() Extreme {
 func (e *extremes) median() float64 {
 	seen := 0
 	for i, n := range e.bins {
-		if seen += n; 2*seen >= e.n {
+		if seen += n; 2*seen > e.n {
 			return math.Exp2((float64(i-zeroBin) + 0.5) / perOct)
 		}
 	}

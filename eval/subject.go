@@ -50,16 +50,23 @@ func (s *Subject) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Sco
 		if from >= len(whole) {
 			return nil, fmt.Errorf("eval: continuation %q of request %d has no tokens of its own", r.Text, i)
 		}
-		if n := s.Model.Config.Context + 1; len(whole) > n { // the context's end counts, not its beginning
-			cut := len(whole) - n
-			whole, from = whole[cut:], max(from-cut, 1)
+		if from == 0 {
+			return nil, fmt.Errorf("eval: request %d has no context, and the tokenizer no token to put in its place", i)
+		}
+		n := s.Model.Config.Context + 1
+		if len(whole)-from >= n {
+			return nil, fmt.Errorf("eval: continuation of request %d has %d tokens, the model's context is %d", i, len(whole)-from, n-1)
+		}
+		if cut := len(whole) - n; cut > 0 { // the context's end counts, not its beginning
+			whole, from = whole[cut:], from-cut
 		}
 		seqs[i] = scored{ids: whole, from: from}
 	}
 	return s.score(ctx, seqs)
 }
 
-// LoglikelihoodRolling implements LM: every token is scored once, with as much context as its window holds.
+// LoglikelihoodRolling implements LM: every token is scored once, with as much context as its window holds. Without a
+// token to put before the text its first one is only context.
 func (s *Subject) LoglikelihoodRolling(ctx context.Context, texts []string) ([]Score, error) {
 	out := make([]Score, len(texts))
 	n := s.Model.Config.Context

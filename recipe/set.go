@@ -46,7 +46,7 @@ func show(x reflect.Value) string {
 	return string(b)
 }
 
-// Set gives the field at path a new value: Set("train.steps", "100"). Lists are comma-separated or JSON.
+// Set gives the field at path a new value: Set("train.steps", "100"). A list is JSON, or a single entry as it stands.
 func (r *Recipe) Set(path, value string) error {
 	all := r.Fields()
 	for _, f := range all {
@@ -111,7 +111,7 @@ func (f Field) setList(s string) error {
 	if strings.HasPrefix(s, "[") {
 		return json.Unmarshal([]byte(s), f.v.Addr().Interface())
 	}
-	f.v.Set(reflect.ValueOf(strings.Split(s, ",")))
+	f.v.Set(reflect.ValueOf([]string{s}))
 	return nil
 }
 

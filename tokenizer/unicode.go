@@ -47,8 +47,10 @@ func isPunct(r rune) bool {
 	return unicode.IsPunct(r) && !newerPunct.has(r) || r == 0x166D || r == 0x111C9
 }
 
-// isAccent is the property StripAccents removes: any mark.
-func isAccent(r rune) bool { return unicode.IsMark(r) && !newerMarks.has(r) }
+// isAccent is the property StripAccents removes: any mark, two of which have become letters since.
+func isAccent(r rune) bool {
+	return r > 127 && (unicode.IsMark(r) && !newerMarks.has(r) || r == 0x1CF2 || r == 0x1CF3)
+}
 
 // unnormalized are characters that the normal forms pass by as if they were unassigned.
 func unnormalized(r rune) bool { return r > 127 && (newerMarks.has(r) || newerFolds.has(r)) }

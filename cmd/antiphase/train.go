@@ -47,7 +47,7 @@ then states what differs. Any field can be set by its dotted path.`,
 	fl.StringVar(&f.size, "size", "tiny", "named recipe to start from")
 	fl.StringVar(&f.arch, "arch", "diff", "architecture: transformer, diff or diff2")
 	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
-	fl.StringSliceVar(&f.data, "data", nil, "data sources: files, folders, globs, synthetic, goroot")
+	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic or goroot (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field: --set train.steps=100 (repeatable)")
 	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N")
 	fl.BoolVar(&f.dry, "dry-run", false, "print size, memory, FLOPs and expected time, and stop")

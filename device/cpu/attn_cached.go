@@ -17,6 +17,7 @@ type attnCache struct {
 	tableLd   int
 	pageSize  int
 	slot, pos []int32
+	spans     int // stretches of keyTile positions that the longest row attends to
 }
 
 // cache fills in the cache and says whether every position that rows will touch has a page: those from 0 on when
@@ -38,7 +39,7 @@ func (s *attnState) cache(d *Device, x *device.Cache, slot, pos tensor.Tensor, a
 		last = slot
 		ok := slot >= 0 && int(slot) < x.Table.Rows && p >= 0 && page < x.Table.Cols
 		for ; ok && from <= page; from++ {
-			row, _ := s.place(int(slot), from*x.PageSize)
+			row := s.place(int(slot), from*x.PageSize)
 			ok = row >= 0 && row+min(x.PageSize, int(p)+1-from*x.PageSize) <= x.K.Rows
 		}
 		if !ok {
@@ -50,95 +51,155 @@ func (s *attnState) cache(d *Device, x *device.Cache, slot, pos tensor.Tensor, a
 	return true
 }
 
-// place is the cache row of position p of a slot, and how many positions from p on follow it in memory.
-func (c *attnCache) place(slot, p int) (row, run int) {
-	in := p % c.pageSize
-	return int(c.table[slot*c.tableLd+p/c.pageSize])*c.pageSize + in, c.pageSize - in
+// place is the cache row of position p of a slot.
+func (c *attnCache) place(slot, p int) int {
+	return int(c.table[slot*c.tableLd+p/c.pageSize])*c.pageSize + p%c.pageSize
 }
 
-// attnCached attends from single rows to the cache. A tile of the pool is one row and one group: the group's heads
-// and both maps go through keys and values together, keyTile positions at a time, so that the cache is read once.
-// Nothing in it depends on other rows or on the size of a page, hence the same bits alone, in a batch or in a prompt.
+// cachedRows is the number of rows of one slot that go through a stretch of the cache together: those of a prompt.
+const cachedRows = 4
+
+// attnCached attends from single rows to the cache. A tile of the pool is a few rows and keyTile positions: every head
+// and map of these rows goes through keys and values together, so that the cache is read once, from front to back. Each
+// row keeps the softmax of each stretch apart; attnMerge joins them in the order of positions. Nothing in a
+// row's sums depends on other rows or on the size of a page, hence the same bits alone, in a batch or in a prompt.
 type attnCached attnState
 
-// cached runs the op; Raw, Rstd and LSE are of no use here.
+// cached runs the op, as many rows at a time as there is room for; Raw, Rstd and LSE are of no use here.
 func (s *attnState) cached() {
 	s.raw, s.rstd, s.lse, s.out2 = mat{}, mat{}, mat{}, mat{}
-	s.reserve(s.cachedSize(), 0)
-	s.d.run(s.q.rows*s.Groups, (*attnCached)(s))
+	vecs := s.Heads * s.maps
+	s.reserve(cachedRows*vecs*(s.D+keyTile), 0)
+	s.spans = 0
+	for _, p := range s.pos {
+		s.spans = max(s.spans, int(p)/keyTile+1)
+	}
+	n := max(1, packBudget/max(1, s.spans*s.spanSize()))
+	for s.first = 0; s.first < s.q.rows; s.first += n {
+		s.seqs = min(n, s.q.rows-s.first)
+		s.packed = s.d.room(s.seqs * s.spans * s.spanSize())
+		s.bundle()
+		s.d.run((len(s.keep.bundles)-1)*s.spans, (*attnCached)(s))
+		s.d.run(s.seqs, (*attnMerge)(s))
+	}
 }
 
-// cachedSize is the number of floats that a tile works in.
-func (s *attnState) cachedSize() int { return s.perGroup() * s.maps * (s.D + keyTile + s.DV + 2) }
+// bundle cuts the chunk's rows into runs of up to cachedRows of one slot; bundle i is rows bundles[i] … bundles[i+1]−1.
+func (s *attnState) bundle() {
+	b := append(s.keep.bundles[:0], int32(s.first))
+	for n := s.first + 1; n < s.first+s.seqs; n++ {
+		if at := b[len(b)-1]; n-int(at) == cachedRows || s.slot[n] != s.slot[at] {
+			b = append(b, int32(n))
+		}
+	}
+	s.keep.bundles = append(b, int32(s.first+s.seqs))
+}
 
-// tile i is group i%G of row i/G.
+// spanSize is the number of floats that a row keeps of a stretch, span where they lie: per query vector Σ p·v [DV], the
+// largest logit and Σ p. Query vectors go head by head, the maps of a head side by side.
+func (s *attnState) spanSize() int { return s.Heads * s.maps * (s.DV + 2) }
+func (s *attnState) span(n, span int) (acc, top, sum []float32) {
+	vecs, size := s.Heads*s.maps, s.spanSize()
+	x := s.packed[((n-s.first)*s.spans+span)*size:][:size]
+	return x[:vecs*s.DV], x[vecs*s.DV : vecs*(s.DV+1)], x[vecs*(s.DV+1):]
+}
+
+// tile i is stretch i%spans of bundle i/spans.
 func (t *attnCached) tile(i, worker int) {
 	s := (*attnState)(t)
-	n, g := i/s.Groups, i%s.Groups
-	vecs := s.perGroup() * s.maps // query vectors: head by head, the maps of a head side by side
-	buf := s.d.buf(worker, s.cachedSize())
-	q, p, acc := cut(&buf, vecs*s.D), cut(&buf, vecs*keyTile), cut(&buf, vecs*s.DV)
-	top, sum := cut(&buf, vecs), cut(&buf, vecs)
-	copy(q, s.q.from(n, g*vecs*s.D))
-	simd.Scale(q, s.scale)
+	first, last, span := int(s.keep.bundles[i/s.spans]), int(s.keep.bundles[i/s.spans+1]), i%s.spans
+	vecs := s.Heads * s.maps
+	buf := s.d.buf(worker, cachedRows*vecs*(s.D+keyTile))
+	q, p := cut(&buf, cachedRows*vecs*s.D), cut(&buf, cachedRows*vecs*keyTile)
+	longest := 0
+	for n := first; n < last; n++ {
+		longest = max(longest, s.length(n, span))
+		copy(q[(n-first)*vecs*s.D:], s.q.row(n))
+	}
+	simd.Scale(q[:(last-first)*vecs*s.D], s.scale)
+	for j := range longest {
+		row := s.place(int(s.slot[first]), span*keyTile+j)
+		for n := first; n < last; n++ {
+			if j < s.length(n, span) {
+				s.logits(p[(n-first)*vecs*keyTile+j:], q[(n-first)*vecs*s.D:], s.ck.row(row))
+			}
+		}
+	}
+	for n := first; n < last; n++ {
+		s.spanSoftmax(p[(n-first)*vecs*keyTile:], n, span)
+	}
+	for j := range longest {
+		row := s.place(int(s.slot[first]), span*keyTile+j)
+		for n := first; n < last; n++ {
+			if j < s.length(n, span) {
+				acc, _, _ := s.span(n, span)
+				s.weigh(acc, p[(n-first)*vecs*keyTile+j:], s.cv.row(row))
+			}
+		}
+	}
+}
+
+// length is the number of positions of a stretch that row n attends to.
+func (s *attnState) length(n, span int) int {
+	return max(0, min(keyTile, int(s.pos[n])+1-span*keyTile))
+}
+
+// logits: p[v·keyTile] = q[v]·k for one position's keys.
+func (s *attnState) logits(p, q, k []float32) {
+	for h := range s.Heads {
+		for m := range s.maps {
+			v, c := h*s.maps+m, s.keyCol(h/s.perGroup(), m)
+			p[v*keyTile] = simd.Dot(q[v*s.D:(v+1)*s.D], k[c:])
+		}
+	}
+}
+
+// spanSoftmax turns a row's logits into exp(logit − top), and keeps top and the sum.
+func (s *attnState) spanSoftmax(p []float32, n, span int) {
+	size := s.length(n, span)
+	if size == 0 {
+		return
+	}
+	acc, top, sum := s.span(n, span)
 	clear(acc)
-	clear(sum)
 	for v := range top {
-		top[v] = float32(math.Inf(-1))
+		x := p[v*keyTile : v*keyTile+size]
+		top[v] = simd.Max(x)
+		sum[v] = simd.ExpSum(x, x, 1, top[v])
 	}
-	end := int(s.pos[n]) + 1
-	for k0 := 0; k0 < end; k0 += keyTile {
-		nk := min(keyTile, end-k0)
-		s.cachedLogits(q, p, n, g, k0, nk)
-		for v := range vecs {
-			softmaxStep(p[v*keyTile:v*keyTile+nk], 0, nk, acc[v*s.DV:(v+1)*s.DV], &top[v], &sum[v])
+}
+
+// weigh: acc[v] += p[v·keyTile]·(the group's value) for one position's values.
+func (s *attnState) weigh(acc, p, values []float32) {
+	for h := range s.Heads {
+		x := values[h/s.perGroup()*s.DV:]
+		for v := h * s.maps; v < (h+1)*s.maps; v++ {
+			simd.Axpy(acc[v*s.DV:(v+1)*s.DV], p[v*keyTile], x)
 		}
-		s.cachedValues(acc, p, n, g, k0, nk)
 	}
-	for h := range s.perGroup() {
+}
+
+// attnMerge joins a row's stretches and writes its output.
+type attnMerge attnState
+
+// tile i is one row: each stretch is weighed by exp(its top − the largest).
+func (t *attnMerge) tile(i, _ int) {
+	s := (*attnState)(t)
+	n := s.first + i
+	acc, top, sum := s.span(n, 0)
+	for span := 1; span <= int(s.pos[n])/keyTile; span++ {
+		acc2, top2, sum2 := s.span(n, span)
+		for v := range top {
+			a, b := acc[v*s.DV:(v+1)*s.DV], acc2[v*s.DV:(v+1)*s.DV]
+			m := max(top[v], top2[v])
+			c, d := float32(math.Exp(float64(top[v]-m))), float32(math.Exp(float64(top2[v]-m)))
+			simd.Scale(a, c)
+			simd.Axpy(a, d, b)
+			top[v], sum[v] = m, sum[v]*c+sum2[v]*d
+		}
+	}
+	for h := range s.Heads {
 		v := h * s.maps
-		s.finish(n, g*s.perGroup()+h, 1, acc[v*s.DV:], top[v:], sum[v:])
-	}
-}
-
-// cachedLogits: p[v,j] = q[v]·k of position k0+j, for j < nk.
-func (s *attnState) cachedLogits(q, p []float32, n, g, k0, nk int) {
-	vecs := s.perGroup() * s.maps
-	for j := 0; j < nk; {
-		row, run := s.place(int(s.slot[n]), k0+j)
-		run = min(run, nk-j)
-		for v := range vecs {
-			k := s.ck.from(row, s.keyCol(g, v%s.maps))
-			dotRows(p[v*keyTile+j:][:run], q[v*s.D:(v+1)*s.D], k, s.ck.ld)
-		}
-		j += run
-	}
-}
-
-// cachedValues: acc[v] += Σ_j p[v,j]·v of position k0+j, in the order of positions.
-func (s *attnState) cachedValues(acc, p []float32, n, g, k0, nk int) {
-	vecs := s.perGroup() * s.maps
-	for j := 0; j < nk; {
-		row, run := s.place(int(s.slot[n]), k0+j)
-		run = min(run, nk-j)
-		x := s.cv.from(row, g*s.DV)
-		for v := range vecs {
-			axpyRows(acc[v*s.DV:(v+1)*s.DV], p[v*keyTile+j:][:run], x, s.cv.ld)
-		}
-		j += run
-	}
-}
-
-// dotRows: dst[j] = x·(row j), rows lying ld apart.
-func dotRows(dst, x, rows []float32, ld int) {
-	for j := range dst {
-		dst[j] = simd.Dot(x, rows[j*ld:])
-	}
-}
-
-// axpyRows: y += Σ_j alpha[j]·(row j), row after row.
-func axpyRows(y, alpha, rows []float32, ld int) {
-	for j, a := range alpha {
-		simd.Axpy(y, a, rows[j*ld:])
+		s.finish(n, h, 1, acc[v*s.DV:], top[v:], sum[v:])
 	}
 }

@@ -48,6 +48,8 @@ type attnState struct {
 type attnKeep struct {
 	ones  []float32 // stands for an absent norm weight
 	dnorm []float64 // sum of the shares of the norm weight's gradient
+	// bundles are the rows where runs of one slot begin in a cached op, and their end.
+	bundles []int32
 }
 
 // plain fills in the arguments of plain attention.

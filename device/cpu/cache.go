@@ -23,7 +23,7 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 
 func (t *cacheWrite) tile(i, _ int) {
 	for n := i * cacheRows; n < min((i+1)*cacheRows, t.k.rows); n++ {
-		row, _ := t.place(int(t.slot[n]), int(t.pos[n]))
+		row := t.place(int(t.slot[n]), int(t.pos[n]))
 		copy(t.ck.row(row), t.k.row(n))
 		copy(t.cv.row(row), t.v.row(n))
 	}

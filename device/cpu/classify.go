@@ -25,7 +25,7 @@ func (d *Device) Classify(c *device.Classifier) {
 	x, w, dx, dw := matOf(c.X), matOf(c.W), matOf(c.DX), matOf(c.DW)
 	vocab := w.rows
 	d.checkTargets(i32(c.Targets), vocab)
-	step := min(x.rows, max(16, maxLogits/max(vocab, 1)))
+	step := min(x.rows, max(16, d.maxLogits/max(vocab, 1)))
 	logits := grown(&d.logits, step*vocab)
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)

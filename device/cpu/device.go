@@ -29,9 +29,14 @@ type Device struct {
 	shared  []float32 // operands and partial sums that all workers read
 	logits  []float32 // Classify's chunk
 	fault   error     // first fault since the last Sync
+
+	maxPacked, maxLogits int // see the constants; a test makes them small
+
 	tasks
 	attn attnState
 }
+
+var _ device.Device = (*Device)(nil)
 
 // tasks are the arguments of the op that is running, one struct per op.
 type tasks struct {
@@ -68,7 +73,7 @@ func New(o Options) *Device {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Device{pool: newPool(n), workers: make([]worker, n)}
+	return &Device{pool: newPool(n), workers: make([]worker, n), maxPacked: maxPacked, maxLogits: maxLogits}
 }
 
 // Name says what this is.

@@ -23,10 +23,11 @@ type gemm struct {
 	mc, nc, kc int       // tile of C, run of k
 }
 
-// gemmPack packs A; gemmTiles computes C. Both are views of one gemm.
+// gemmPack packs A; gemmTiles computes C; gemmSkinny computes a C of very few rows. All are views of one gemm.
 type (
-	gemmPack  gemm
-	gemmTiles gemm
+	gemmPack   gemm
+	gemmTiles  gemm
+	gemmSkinny gemm
 )
 
 // maxPacked bounds the packed A, in elements: larger products go block by block.
@@ -55,9 +56,13 @@ func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
 		}
 		return
 	}
+	if c.rows <= simd.SkinnyRows() && op.TransB && !op.TransA {
+		d.skinny(c, a, b, k, op.Accumulate)
+		return
+	}
 	mr := simd.MR()
-	depth := min(k, max(simd.KC, maxPacked/c.rows/simd.KC*simd.KC))
-	rows := min(c.rows, max(mr, maxPacked/depth/mr*mr))
+	depth := min(k, max(simd.KC, d.maxPacked/c.rows/simd.KC*simd.KC))
+	rows := min(c.rows, max(mr, d.maxPacked/depth/mr*mr))
 	g := &d.matmul
 	for i0 := 0; i0 < c.rows; i0 += rows {
 		for p0 := 0; p0 < k; p0 += depth {
@@ -67,6 +72,22 @@ func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
 			g.block()
 		}
 	}
+}
+
+// skinny is the product of decoding: few rows times a weight. The weight is read once, unpacked, in pieces of whole
+// rows of W; the sums are those of the tiles, bit for bit.
+func (d *Device) skinny(c, a, b mat, k int, accumulate bool) {
+	g := &d.matmul
+	*g = gemm{d: d, c: c.x, a: a.x, b: b.x, ldc: c.ld, lda: a.ld, ldb: b.ld,
+		accumulate: accumulate, m: c.rows, n: c.cols, k: k}
+	g.nc = max(32, (g.n/(4*len(d.workers))+31)/32*32)
+	d.run((g.n+g.nc-1)/g.nc, (*gemmSkinny)(g))
+}
+
+func (g *gemmSkinny) tile(i, worker int) {
+	c0 := i * g.nc
+	simd.GemmSkinny(g.m, min(g.nc, g.n-c0), g.k, g.a, g.lda, g.b[c0*g.ldb:], g.ldb, g.c[c0:], g.ldc,
+		g.accumulate, g.d.scratch(worker))
 }
 
 // packPanels is the panels of A in one tile of packing.

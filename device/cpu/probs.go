@@ -22,7 +22,10 @@ func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
 func (t *attnProbs) tile(r, _ int) {
 	out, n := t.out.row(r), t.Row+r+1
 	q := t.q.piece(t.Seq*t.T+t.Row+r, t.QHead*t.D, (t.QHead+1)*t.D)
-	dotRows(out[:n], q, t.k.from(t.Seq*t.T, t.KHead*t.D), t.k.ld)
+	k := t.k.from(t.Seq*t.T, t.KHead*t.D)
+	for s := range n {
+		out[s] = simd.Dot(q, k[s*t.k.ld:])
+	}
 	clear(out[n:])
 	simd.Scale(out[:n], float32(t.Scale))
 	if t.Logits {

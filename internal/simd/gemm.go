@@ -6,7 +6,8 @@ import "fmt"
 // registers while a panel of A (mr rows) and one of B (nr columns) run past, kc steps of k at a time.
 type gemmKernels struct {
 	mr, nr int
-	tiles  []tile // by falling number of rows; the first has mr rows, the last one
+	tiles  []tile   // by falling number of rows; the first has mr rows, the last one
+	skinny []skinny // by number of rows, from 1; none in the generic implementation
 	// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows ≤ lanes, p < k, k a multiple of 4. It may read lanes rows.
 	transpose func(dst *float32, stride int, src *float32, ld, rows, k int)
 	lanes     int
@@ -21,6 +22,10 @@ type tile struct {
 	rows int
 	run  func(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 }
+
+// skinny computes c[i·ldc+j] = c₀ + Σ_p a[i·lda+p]·b[j·ldb+p] for all its rows i and j < lanes, with the sums of a tile
+// but without packing. k is a multiple of 4.
+type skinny func(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
 
 // KC is the recommended length of a run of k: a panel of A then stays in the first cache, a few of B in the second.
 const KC = 512

@@ -87,6 +87,27 @@ func TestGemmRowsAndCuts(t *testing.T) {
 	})
 }
 
+// The product without packing has the bits of the packed one.
+func TestGemmSkinny(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(4, 4))
+		var s Scratch
+		for m := 1; m <= SkinnyRows(); m++ {
+			for _, nk := range [][2]int{{1, 1}, {16, 16}, {48, 100}, {75, 903}, {40, 3}, {3, 40}, {33, 0}} {
+				n, k := nk[0], nk[1]
+				for _, acc := range []bool{false, true} {
+					a, b := newOperand(r, m, k, false), newOperand(r, k, n, true)
+					c := random(r, m*(n+3), 1)
+					want := append([]float32(nil), c...)
+					Gemm(m, n, k, a.x, a.ld, false, b.x, b.ld, true, want, n+3, acc, &s)
+					GemmSkinny(m, n, k, a.x, a.ld, b.x, b.ld, c, n+3, acc, &s)
+					near(t, "skinny", c, want, 0)
+				}
+			}
+		}
+	})
+}
+
 func TestGemmAllocatesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 3))
 	var s Scratch

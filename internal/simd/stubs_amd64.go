@@ -9,6 +9,7 @@ var avx512 = kernels{
 	gemmKernels: gemmKernels{
 		mr: 14, nr: 32,
 		tiles:     []tile{{14, tile14xAVX512}, {8, tile8xAVX512}, {4, tile4xAVX512}, {2, tile2xAVX512}, {1, tile1xAVX512}},
+		skinny:    []skinny{skinny1xAVX512, skinny2xAVX512, skinny3xAVX512, skinny4xAVX512},
 		transpose: transposeAVX512, copyPanel: copyPanelAVX512, lanes: 16,
 	},
 	vectorKernels: vectorKernels{
@@ -115,6 +116,18 @@ func tile2xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, l
 func tile1xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
+func skinny1xAVX512(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
+
+//go:noescape
+func skinny2xAVX512(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
+
+//go:noescape
+func skinny3xAVX512(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
+
+//go:noescape
+func skinny4xAVX512(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
+
+//go:noescape
 func transposeAVX512(dst *float32, stride int, src *float32, ld, rows, k int)
 
 //go:noescape
@@ -125,6 +138,7 @@ var avx2 = kernels{
 	gemmKernels: gemmKernels{
 		mr: 6, nr: 16,
 		tiles:     []tile{{6, tile6xAVX2}, {4, tile4xAVX2}, {2, tile2xAVX2}, {1, tile1xAVX2}},
+		skinny:    []skinny{skinny1xAVX2, skinny2xAVX2, skinny3xAVX2, skinny4xAVX2},
 		transpose: transposeAVX2, copyPanel: copyPanelAVX2, lanes: 8,
 	},
 	vectorKernels: vectorKernels{
@@ -226,6 +240,18 @@ func tile2xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, loa
 
 //go:noescape
 func tile1xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+
+//go:noescape
+func skinny1xAVX2(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
+
+//go:noescape
+func skinny2xAVX2(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
+
+//go:noescape
+func skinny3xAVX2(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
+
+//go:noescape
+func skinny4xAVX2(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
 
 //go:noescape
 func transposeAVX2(dst *float32, stride int, src *float32, ld, rows, k int)

@@ -119,6 +119,9 @@ func gemmFile(i isa) []byte {
 	for _, r := range i.tileRows() {
 		a.tile(r)
 	}
+	for r := 1; r <= skinnyRows; r++ {
+		a.skinny(r)
+	}
 	a.transpose()
 	a.copyPanel()
 	return a.finish()

@@ -20,71 +20,87 @@ func (a *asm) transpose() {
 	for i := 1; i < len(bases); i++ {
 		a.op("LEAQ", fmt.Sprintf("(%s)(R8*4)", bases[i-1]), bases[i])
 	}
+	a.turn(bases, func(_ int, reg string) {
+		a.storeMasked(0, 14, reg, "(DI)")
+		a.op("ADDQ", "BX", "DI")
+	})
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// turn gives each of CX columns of the rows at bases to sink, as a register with an element of every row, in groups
+// of 16 (AVX-512) and 4. sink gets the column's number within its group; group comes before a group's end with its
+// size in bytes along a row.
+func (a *asm) turn(bases []string, sink func(p int, reg string), group ...func(bytes int)) {
+	step := func(bytes int) {
+		for _, b := range bases {
+			a.op("ADDQ", fmt.Sprintf("$%d", bytes), b)
+		}
+		for _, g := range group {
+			g(bytes)
+		}
+	}
 	if a.wide() {
-		a.transposeLines(bases)
+		a.mark("line")
+		a.op("SUBQ", "$16", "CX")
+		a.op("JLT", "fours")
+		a.turnLines(bases, sink)
+		step(64)
+		a.op("JMP", "line")
+		a.mark("fours")
+		a.op("ADDQ", "$16", "CX")
 	}
 	a.mark("block")
 	a.op("SUBQ", "$4", "CX")
 	a.op("JLT", "done")
-	a.transposeFours(bases)
+	a.turnFours(bases, sink)
+	step(16)
 	a.op("JMP", "block")
 	a.mark("done")
-	a.op("VZEROUPPER")
-	a.op("RET")
 }
 
 // rowAddr are the four rows of one base.
 var rowAddr = []string{"(%s)", "(%s)(R8*1)", "(%s)(R8*2)", "(%s)(R9*1)"}
 
-// transposeLines turns 16 rows × 16 elements at a time, so that each cache line is touched once: rows that lie a
+// turnLines turns 16 rows × 16 elements at a time, so that each cache line is touched once: rows that lie a
 // power of two apart share a few places in the first cache and would push each other out. 64 shuffles for 1 KiB.
-func (a *asm) transposeLines(bases []string) {
-	a.mark("line")
-	a.op("SUBQ", "$16", "CX")
-	a.op("JLT", "fours")
+func (a *asm) turnLines(bases []string, sink func(p int, reg string)) {
 	for i := range 16 {
 		row := fmt.Sprintf(rowAddr[i%4], bases[i/4])
 		a.op("VMOVUPS", row, a.v(i))
 		a.op("PREFETCHT0", "256"+row)
 	}
-	// Pairs, then fours within 128 bits: register 16+4q+e is element e (mod 4) of rows 4q…4q+3.
-	for q := range 4 {
-		r, t := 4*q, 16+4*q
-		a.op("VUNPCKLPS", a.v(r+1), a.v(r), a.v(t))
-		a.op("VUNPCKHPS", a.v(r+1), a.v(r), a.v(t+1))
-		a.op("VUNPCKLPS", a.v(r+3), a.v(r+2), a.v(t+2))
-		a.op("VUNPCKHPS", a.v(r+3), a.v(r+2), a.v(t+3))
-		a.op("VUNPCKLPD", a.v(t+2), a.v(t), a.v(r))
-		a.op("VUNPCKHPD", a.v(t+2), a.v(t), a.v(r+1))
-		a.op("VUNPCKLPD", a.v(t+3), a.v(t+1), a.v(r+2))
-		a.op("VUNPCKHPD", a.v(t+3), a.v(t+1), a.v(r+3))
+	// Pairs, then fours within 128 bits: then register 4q+e holds, in its part s, element 4s+e of rows 4q…4q+3.
+	t0, t1, t2, t3 := a.v(16), a.v(17), a.v(18), a.v(19)
+	for q := 0; q < 16; q += 4 {
+		a.op("VUNPCKLPS", a.v(q+1), a.v(q), t0)
+		a.op("VUNPCKHPS", a.v(q+1), a.v(q), t1)
+		a.op("VUNPCKLPS", a.v(q+3), a.v(q+2), t2)
+		a.op("VUNPCKHPS", a.v(q+3), a.v(q+2), t3)
+		a.op("VUNPCKLPD", t2, t0, a.v(q))
+		a.op("VUNPCKHPD", t2, t0, a.v(q+1))
+		a.op("VUNPCKLPD", t3, t1, a.v(q+2))
+		a.op("VUNPCKHPD", t3, t1, a.v(q+3))
 	}
-	// Register 4q+e holds, in its 128-bit part s, elements 4s+e of rows 4q…: a 4 × 4 transpose of parts for each e.
+	// A 4 × 4 transpose of the 128-bit parts for each e.
 	for e := range 4 {
-		a.op("VSHUFF32X4", "$0x44", a.v(4+e), a.v(e), a.v(16+e))     // q0s0 q0s1 q1s0 q1s1
-		a.op("VSHUFF32X4", "$0xEE", a.v(4+e), a.v(e), a.v(20+e))     // q0s2 q0s3 q1s2 q1s3
-		a.op("VSHUFF32X4", "$0x44", a.v(12+e), a.v(8+e), a.v(24+e))  // q2s0 q2s1 q3s0 q3s1
-		a.op("VSHUFF32X4", "$0xEE", a.v(12+e), a.v(8+e), a.v(28+e))  // q2s2 q2s3 q3s2 q3s3
-		a.op("VSHUFF32X4", "$0x88", a.v(24+e), a.v(16+e), a.v(e))    // s0
-		a.op("VSHUFF32X4", "$0xDD", a.v(24+e), a.v(16+e), a.v(4+e))  // s1
-		a.op("VSHUFF32X4", "$0x88", a.v(28+e), a.v(20+e), a.v(8+e))  // s2
-		a.op("VSHUFF32X4", "$0xDD", a.v(28+e), a.v(20+e), a.v(12+e)) // s3
+		a.op("VSHUFF32X4", "$0x44", a.v(4+e), a.v(e), t0)    // q0s0 q0s1 q1s0 q1s1
+		a.op("VSHUFF32X4", "$0xEE", a.v(4+e), a.v(e), t1)    // q0s2 q0s3 q1s2 q1s3
+		a.op("VSHUFF32X4", "$0x44", a.v(12+e), a.v(8+e), t2) // q2s0 q2s1 q3s0 q3s1
+		a.op("VSHUFF32X4", "$0xEE", a.v(12+e), a.v(8+e), t3) // q2s2 q2s3 q3s2 q3s3
+		a.op("VSHUFF32X4", "$0x88", t2, t0, a.v(e))
+		a.op("VSHUFF32X4", "$0xDD", t2, t0, a.v(4+e))
+		a.op("VSHUFF32X4", "$0x88", t3, t1, a.v(8+e))
+		a.op("VSHUFF32X4", "$0xDD", t3, t1, a.v(12+e))
 	}
 	for p := range 16 {
-		a.storeMasked(0, 14, a.v(p), "(DI)")
-		a.op("ADDQ", "BX", "DI")
+		sink(p, a.v(p))
 	}
-	for _, b := range bases {
-		a.op("ADDQ", "$64", b)
-	}
-	a.op("JMP", "line")
-	a.mark("fours")
-	a.op("ADDQ", "$16", "CX")
 }
 
-// transposeFours turns all rows × 4 elements. Rows i, i+4, i+8 … meet in one register, 4 elements each, straight from
+// turnFours turns all rows × 4 elements. Rows i, i+4, i+8 … meet in one register, 4 elements each, straight from
 // memory; then the four registers are turned within each 128 bits.
-func (a *asm) transposeFours(bases []string) {
+func (a *asm) turnFours(bases []string, sink func(p int, reg string)) {
 	insert := "VINSERTF128"
 	if a.wide() {
 		insert = "VINSERTF32X4"
@@ -109,11 +125,7 @@ func (a *asm) transposeFours(bases []string) {
 	a.op("VUNPCKLPD", a.v(7), a.v(5), a.v(2))
 	a.op("VUNPCKHPD", a.v(7), a.v(5), a.v(3))
 	for r := range 4 {
-		a.storeMasked(0, 14, a.v(r), "(DI)")
-		a.op("ADDQ", "BX", "DI")
-	}
-	for _, b := range bases {
-		a.op("ADDQ", "$16", b)
+		sink(r, a.v(r))
 	}
 }
 

@@ -19,6 +19,9 @@ func stubs() []byte {
 		for _, r := range i.tileRows() {
 			fmt.Fprintf(&out, "\n//go:noescape\nfunc tile%dx%s(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)\n", r, i.tag)
 		}
+		for r := 1; r <= skinnyRows; r++ {
+			fmt.Fprintf(&out, "\n//go:noescape\nfunc skinny%dx%s(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)\n", r, i.tag)
+		}
 		fmt.Fprintf(&out, "\n//go:noescape\nfunc transpose%s(dst *float32, stride int, src *float32, ld, rows, k int)\n", i.tag)
 		fmt.Fprintf(&out, "\n//go:noescape\nfunc copyPanel%s(dst *float32, stride int, src *float32, ld, width, k int)\n", i.tag)
 	}
@@ -33,6 +36,10 @@ func table(out *bytes.Buffer, i isa) {
 	fmt.Fprintf(out, "\nvar %s = kernels{\nname: %q,\ngemmKernels: gemmKernels{\nmr: %d, nr: %d,\ntiles: []tile{", i.file, i.file, i.mr, i.nv*i.lanes)
 	for _, r := range i.tileRows() {
 		fmt.Fprintf(out, "{%d, tile%dx%s},", r, r, i.tag)
+	}
+	fmt.Fprintf(out, "},\nskinny: []skinny{")
+	for r := 1; r <= skinnyRows; r++ {
+		fmt.Fprintf(out, "skinny%dx%s,", r, i.tag)
 	}
 	fmt.Fprintf(out, "},\ntranspose: transpose%s, copyPanel: copyPanel%s, lanes: %d,\n},\nvectorKernels: vectorKernels{\n", i.tag, i.tag, i.lanes)
 	for n := range vecOps {

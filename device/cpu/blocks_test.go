@@ -1,0 +1,113 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+func randomTensor(d *Device, r *rand.Rand, rows, cols int) tensor.Tensor {
+	t := device.Empty(d, tensor.F32, rows, cols)
+	for i := range f32(t) {
+		f32(t)[i] = float32(r.NormFloat64())
+	}
+	return t
+}
+
+func sameBits(t *testing.T, what string, got, want tensor.Tensor) {
+	t.Helper()
+	for i, w := range f32(want) {
+		if g := f32(got)[i]; math.Float32bits(g) != math.Float32bits(w) {
+			t.Fatalf("%s: element %d is %v, want %v", what, i, g, w)
+		}
+	}
+}
+
+// A product cut into blocks of rows and of k has the bits of the whole.
+func TestMatMulBlocks(t *testing.T) {
+	each(t, func(t *testing.T) {
+		d := New(Options{Threads: 2})
+		defer d.Close()
+		r := rand.New(rand.NewPCG(1, 1))
+		const m, n, k = 61, 70, 1300
+		for _, op := range []device.MatMul{{TransB: true}, {}, {TransA: true, Accumulate: true}} {
+			a, b, c0 := randomTensor(d, r, m, k), randomTensor(d, r, k, n), randomTensor(d, r, m, n)
+			if op.TransA {
+				a = a.Reshape(k, m)
+			}
+			if op.TransB {
+				b = b.Reshape(n, k)
+			}
+			whole, cut := device.Empty(d, tensor.F32, m, n), device.Empty(d, tensor.F32, m, n)
+			d.Copy(whole, c0)
+			d.Copy(cut, c0)
+			d.maxPacked = maxPacked
+			d.MatMul(whole, a, b, op)
+			d.maxPacked = 20000 // 28 rows of one run of k
+			d.MatMul(cut, a, b, op)
+			sameBits(t, op.String(), cut, whole)
+		}
+	})
+}
+
+// A row of a linear layer has the same bits alone, in any small batch, and in a large one.
+func TestMatMulRows(t *testing.T) {
+	each(t, func(t *testing.T) {
+		d := New(Options{Threads: 2})
+		defer d.Close()
+		r := rand.New(rand.NewPCG(2, 2))
+		const m, n, k = 40, 100, 770
+		x, w := randomTensor(d, r, m, k), randomTensor(d, r, n, k)
+		op := device.MatMul{TransB: true}
+		whole, part := device.Empty(d, tensor.F32, m, n), device.Empty(d, tensor.F32, m, n)
+		d.MatMul(whole, x, w, op)
+		for batch := 1; batch < 20; batch++ {
+			for i := 0; i+batch <= m; i += batch {
+				d.MatMul(part.RowRange(i, i+batch), x.RowRange(i, i+batch), w, op)
+				sameBits(t, "batch", part.RowRange(i, i+batch), whole.RowRange(i, i+batch))
+			}
+		}
+	})
+}
+
+// Chunks of logits change nothing but the memory they take.
+func TestClassifyChunks(t *testing.T) {
+	d := New(Options{Threads: 2})
+	defer d.Close()
+	r := rand.New(rand.NewPCG(3, 3))
+	const n, v, c = 75, 130, 20
+	run := func(limit int) [3]tensor.Tensor {
+		d.maxLogits = limit
+		r = rand.New(rand.NewPCG(3, 3))
+		x, w, dw := randomTensor(d, r, n, c), randomTensor(d, r, v, c), randomTensor(d, r, v, c)
+		targets := device.Empty(d, tensor.I32, 1, n)
+		for i := range i32(targets) {
+			i32(targets)[i] = int32(r.IntN(v+1) - 1)
+		}
+		loss, dx := device.Empty(d, tensor.F32, 1, n), device.Empty(d, tensor.F32, n, c)
+		d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, DX: dx, DW: dw, Scale: 0.1})
+		return [3]tensor.Tensor{loss, dx, dw}
+	}
+	whole, chunks := run(maxLogits), run(17*v)
+	for i, name := range []string{"loss", "dx", "dw"} {
+		sameBits(t, name, chunks[i], whole[i])
+	}
+}
+
+func TestClassifyFault(t *testing.T) {
+	d := New(Options{Threads: 1})
+	defer d.Close()
+	r := rand.New(rand.NewPCG(4, 4))
+	targets := device.Empty(d, tensor.I32, 1, 2)
+	copy(i32(targets), []int32{-1, 9})
+	d.Classify(&device.Classifier{X: randomTensor(d, r, 2, 4), W: randomTensor(d, r, 9, 4), Targets: targets, Loss: device.Empty(d, tensor.F32, 1, 2)})
+	if d.Sync() == nil {
+		t.Error("target 9 of 9 classes is no fault")
+	}
+	if err := d.Sync(); err != nil {
+		t.Errorf("the fault came twice: %v", err)
+	}
+}

@@ -1,0 +1,356 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"antiphase/device/cpu"
+	"antiphase/internal/flock"
+	"antiphase/layer"
+	"antiphase/recipe"
+)
+
+// nano is a run of a second: every architecture trains it in every test that loops over them.
+func nano(t testing.TB, arch string, set ...string) recipe.Recipe {
+	t.Helper()
+	r, err := recipe.Nano(arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range append([]string{"data.sources=synthetic:docs=60", "train.batch=2", "train.seq_len=16"}, set...) {
+		if err := r.SetPair(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Train.MicroBatch = min(r.Train.MicroBatch, r.Train.Batch)
+	if r, err = r.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// options gives a folder its own device.
+func options(t testing.TB, dir string) Options {
+	d := cpu.New(cpu.Options{Threads: 2})
+	t.Cleanup(func() { d.Close() })
+	return Options{Dir: dir, Device: d}
+}
+
+func mustRun(t testing.TB, r recipe.Recipe, opt Options) Result {
+	t.Helper()
+	res, err := Run(context.Background(), r, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// files reads every file of a checkpoint folder.
+func files(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(dir, path)
+		out[rel] = b
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func sameFiles(t testing.TB, got, want map[string][]byte) {
+	t.Helper()
+	if len(want) == 0 || len(got) != len(want) {
+		t.Fatalf("%d files, want %d", len(got), len(want))
+	}
+	for name, b := range want {
+		if !bytes.Equal(got[name], b) {
+			t.Errorf("%s differs (%d and %d bytes)", name, len(got[name]), len(b))
+		}
+	}
+}
+
+// stopAt runs until a step is reported and interrupts there, as Ctrl-C does.
+func stopAt(t testing.TB, r recipe.Recipe, opt Options, step int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	opt.Report = func(row Row) {
+		if row.Step == step {
+			cancel()
+		}
+	}
+	if _, err := Run(ctx, r, opt); !errors.Is(err, ErrInterrupted) {
+		t.Fatalf("stopped at step %d: %v", step, err)
+	}
+}
+
+// Stop after every step and resume: the last checkpoint is the same to the byte, for every architecture, across epochs
+// and with micro-batches.
+func TestResumeIsExact(t *testing.T) {
+	const steps = 21
+	for _, a := range layer.Archs() {
+		t.Run(a.Name, func(t *testing.T) {
+			r := nano(t, a.Name, "train.steps=21", "train.save_every=4", "train.micro_batch=1", "train.eval_every=5", "data.sources=synthetic:docs=6,len=128", "data.held_out=0.2")
+			whole := t.TempDir()
+			mustRun(t, r, options(t, whole))
+			want := files(t, filepath.Join(whole, "checkpoints", "step-00000021"))
+			for k := 1; k < steps; k++ {
+				dir := t.TempDir()
+				opt := options(t, dir)
+				stopAt(t, r, opt, k)
+				if res := mustRun(t, r, opt); res.Resumed != k || res.Steps != steps {
+					t.Fatalf("stopped at %d: resumed from %d, ended at %d", k, res.Resumed, res.Steps)
+				}
+				sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000021")), want)
+			}
+		})
+	}
+}
+
+// One thread and many train to the same bytes.
+func TestThreadsDoNotMatter(t *testing.T) {
+	for _, a := range layer.Archs() {
+		r := nano(t, a.Name, "train.steps=5")
+		var want map[string][]byte
+		for _, n := range []int{1, 2, 5} {
+			dir := t.TempDir()
+			d := cpu.New(cpu.Options{Threads: n})
+			mustRun(t, r, Options{Dir: dir, Device: d})
+			d.Close()
+			got := files(t, filepath.Join(dir, "checkpoints", "step-00000005"))
+			if want == nil {
+				want = got
+			}
+			sameFiles(t, got, want)
+		}
+	}
+}
+
+// Micro-batches give the large batch's losses and weights to float32 accuracy.
+func TestAccumulation(t *testing.T) {
+	for _, a := range layer.Archs() {
+		var want []Row
+		for _, micro := range []string{"4", "2", "1"} {
+			r := nano(t, a.Name, "train.batch=4", "train.micro_batch="+micro, "train.steps=6")
+			opt := options(t, t.TempDir())
+			var rows []Row
+			opt.Report = func(row Row) { rows = append(rows, row) }
+			mustRun(t, r, opt)
+			if want == nil {
+				want = rows
+			}
+			for i := range rows {
+				if math.Abs(rows[i].Loss-want[i].Loss) > 1e-4 || math.Abs(rows[i].GradNorm/want[i].GradNorm-1) > 1e-3 {
+					t.Errorf("%s, micro-batches of %s, step %d: loss %g, norm %g; whole: %g, %g", a.Name, micro, i+1, rows[i].Loss, rows[i].GradNorm, want[i].Loss, want[i].GradNorm)
+				}
+			}
+		}
+	}
+}
+
+// Every architecture learns: the loss of a few hundred tiny steps falls well below the start.
+func TestLearns(t *testing.T) {
+	for _, a := range layer.Archs() {
+		for _, set := range []string{"optim.bf16_weights=false", "optim.bf16_weights=true"} {
+			r := nano(t, a.Name, "train.steps=60", "train.batch=4", "train.seq_len=32", "train.save_every=0", set)
+			opt := options(t, t.TempDir())
+			var first, last float64
+			opt.Report = func(row Row) {
+				if row.Step == 1 {
+					first = row.Loss
+				}
+				last = row.LossEMA
+			}
+			res := mustRun(t, r, opt)
+			if !(last < first-1) || !(res.Valid < first-1) || res.Valid == 0 {
+				t.Errorf("%s %s: loss %g → %g, held out %g", a.Name, set, first, last, res.Valid)
+			}
+		}
+	}
+}
+
+// With bf16 weights a resumed run equals an unbroken one too.
+func TestResumeRoundedWeights(t *testing.T) {
+	r := nano(t, "diff", "train.steps=8", "optim.bf16_weights=true", "train.save_every=0")
+	whole, broken := t.TempDir(), t.TempDir()
+	mustRun(t, r, options(t, whole))
+	opt := options(t, broken)
+	stopAt(t, r, opt, 3)
+	mustRun(t, r, opt)
+	sameFiles(t, files(t, filepath.Join(broken, "checkpoints", "step-00000008")), files(t, filepath.Join(whole, "checkpoints", "step-00000008")))
+}
+
+// A damaged newest checkpoint is named and the one before is used; the end is the same.
+func TestDamagedCheckpoint(t *testing.T) {
+	r := nano(t, "diff", "train.steps=12", "train.save_every=3")
+	whole, dir := t.TempDir(), t.TempDir()
+	mustRun(t, r, options(t, whole))
+	opt := options(t, dir)
+	stopAt(t, r, opt, 7)
+	path := filepath.Join(dir, "checkpoints", "step-00000007", "model.safetensors")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)/2] ^= 1
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	opt.Say = func(f string, args ...any) { said = append(said, strings.TrimSpace(f)+" "+sprint(args)) }
+	if res := mustRun(t, r, opt); res.Resumed != 6 {
+		t.Errorf("resumed from %d, want 6", res.Resumed)
+	}
+	if s := strings.Join(said, "\n"); !strings.Contains(s, "step-00000007") || !strings.Contains(s, "model.safetensors") {
+		t.Errorf("the damaged checkpoint was not named: %s", s)
+	}
+	sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000012")), files(t, filepath.Join(whole, "checkpoints", "step-00000012")))
+}
+
+func sprint(args []any) string {
+	var b strings.Builder
+	for _, a := range args {
+		if s, ok := a.(string); ok {
+			b.WriteString(s)
+		}
+	}
+	return b.String()
+}
+
+func TestSecondTrainerIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	lock, err := flock.Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Release()
+	if _, err := Run(context.Background(), nano(t, "diff"), options(t, dir)); !errors.Is(err, flock.ErrHeld) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What may change between two calls of one run, and what may not.
+func TestChangedRecipe(t *testing.T) {
+	dir := t.TempDir()
+	r := nano(t, "diff", "train.steps=4")
+	mustRun(t, r, options(t, dir))
+	for _, c := range []struct {
+		set string
+		ok  bool
+	}{
+		{"train.steps=5", true}, {"train.save_every=2", true}, {"name=other", true}, {"train.log_every=3", true},
+		{"model.ffn=64", false}, {"optim.lr=0.1", false}, {"train.seed=9", false}, {"train.batch=4", false},
+		{"model.head_norm=plain", false}, {"data.held_out=0.5", false},
+	} {
+		changed := nano(t, "diff", "train.steps=4", c.set)
+		_, err := Run(context.Background(), changed, options(t, dir))
+		key, _, _ := strings.Cut(c.set, "=")
+		switch {
+		case c.ok && err != nil:
+			t.Errorf("%s: %v", c.set, err)
+		case !c.ok && err == nil:
+			t.Errorf("%s: accepted", c.set)
+		case !c.ok && !errors.Is(err, ErrChanged) && !strings.Contains(err.Error(), "data set"):
+			t.Errorf("%s: error %v", c.set, err)
+		case !c.ok && errors.Is(err, ErrChanged) && !strings.Contains(err.Error(), key):
+			t.Errorf("%s: the difference is not named: %v", c.set, err)
+		}
+		if c.ok { // bring the folder back to step 4's recipe
+			os.RemoveAll(filepath.Join(dir, "checkpoints"))
+			mustRun(t, r, options(t, dir))
+		}
+	}
+}
+
+// A loss that is not finite stops the run before the update, with the batch on disk.
+func TestNotFinite(t *testing.T) {
+	dir := t.TempDir()
+	r := nano(t, "diff", "train.steps=9", "train.save_every=2", "optim.clip=0", "optim.lr=900", "optim.warmup=0", "optim.schedule=constant")
+	_, err := Run(context.Background(), r, options(t, dir))
+	if !errors.Is(err, ErrNotFinite) {
+		t.Fatalf("a learning rate of 900: %v", err)
+	}
+	found, _ := filepath.Glob(filepath.Join(dir, "crash-step-*", "batch.json"))
+	if len(found) != 1 || !strings.Contains(err.Error(), filepath.Dir(found[0])) {
+		t.Errorf("crash folder: %v, error %v", found, err)
+	}
+}
+
+// Metrics of a resumed run have every step once.
+func TestMetricsAreCut(t *testing.T) {
+	dir := t.TempDir()
+	r := nano(t, "diff2", "train.steps=10", "train.save_every=4")
+	opt := options(t, dir)
+	stopAt(t, r, opt, 6)
+	if err := os.RemoveAll(filepath.Join(dir, "checkpoints", "step-00000006")); err != nil {
+		t.Fatal(err)
+	}
+	if res := mustRun(t, r, opt); res.Resumed != 4 {
+		t.Fatalf("resumed from %d", res.Resumed)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	if len(lines) != 10 {
+		t.Fatalf("%d rows, want 10", len(lines))
+	}
+	for i, l := range lines {
+		if !strings.Contains(l, `"step":`+itoa(i+1)+",") || !strings.Contains(l, `"lambda":[0.`) {
+			t.Errorf("row %d: %s", i, l)
+		}
+	}
+}
+
+func itoa(n int) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + itoa(n%10)
+}
+
+// A steady training step, its row included, allocates nothing.
+func TestStepDoesNotAllocate(t *testing.T) {
+	for _, a := range layer.Archs() {
+		for _, isolate := range []string{"data.isolate=false", "data.isolate=true"} {
+			r := nano(t, a.Name, "train.steps=1000", "train.micro_batch=1", isolate)
+			opt := options(t, t.TempDir())
+			opt.Say = func(string, ...any) {}
+			tok, set, err := Prepare(context.Background(), r, &opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := newRun(r, &opt, tok, set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run.clock.start(r, opt.Device)
+			once := func() {
+				if err := errors.Join(run.step(), run.report()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			once()
+			if n := testing.AllocsPerRun(10, once); n != 0 {
+				t.Errorf("%s %s: %v allocations per step", a.Name, isolate, n)
+			}
+			run.close()
+			set.Close()
+		}
+	}
+}
