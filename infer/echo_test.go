@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"antiphase/model"
 )
 
@@ -78,5 +80,25 @@ func TestEchoOfFullContextAndText(t *testing.T) {
 	}
 	if s := e.Stats(); s.FreePages != s.Pages {
 		t.Errorf("left behind %+v", s)
+	}
+}
+
+// A prompt that loses its pages half way is computed again, but no token is told twice.
+func TestEchoSurvivesPreemption(t *testing.T) {
+	m := tiny(t, newCPU(t), "diff")
+	reqs := []Request{
+		{[]int32{1, 2, 3, 4}, Sampling{MaxTokens: 26}},
+		{make([]int32, 24), Sampling{MaxTokens: 2, Echo: true, Logprobs: 1}},
+	}
+	for i := range reqs[1].IDs {
+		reqs[1].IDs[i] = int32(i)
+	}
+	want := generate(t, engine(t, m, nil, Options{}), reqs...)
+	e := engine(t, m, nil, Options{PageSize: 4, CacheTokens: 32, PrefillChunk: 1})
+	if d := cmp.Diff(want, generate(t, e, reqs...)); d != "" {
+		t.Errorf("with room (-) and without (+):\n%s", d)
+	}
+	if e.Stats().Preempted == 0 {
+		t.Errorf("nobody was preempted, the case tests nothing: %+v", e.Stats())
 	}
 }

@@ -89,6 +89,16 @@ func TestResultsDoNotDependOnCompany(t *testing.T) {
 	})
 }
 
+// Prompts that do not fit together wait for each other instead of taking each other's pages.
+func TestFullCacheQueues(t *testing.T) {
+	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{PageSize: 4, CacheTokens: 24})
+	r := Request{make([]int32, 15), Sampling{MaxTokens: 1}}
+	generate(t, e, r, r, r)
+	if s := e.Stats(); s.Preempted > 0 || s.Rows != 45 || s.FreePages != s.Pages {
+		t.Errorf("three prompts of 15 tokens: %+v", s)
+	}
+}
+
 // Calls from many goroutines share batches and do not disturb one another.
 func TestConcurrentCalls(t *testing.T) {
 	m := tiny(t, newCPU(t), "diff")

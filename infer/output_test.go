@@ -2,15 +2,18 @@ package infer
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"antiphase/tokenizer"
 )
 
-// text collects the pieces of one request's text.
+// pieces lists the texts of one request's events.
 func pieces(t *testing.T, e *Engine, r Request) (list []string, a answer) {
 	t.Helper()
 	err := e.Generate(context.Background(), []Request{r}, func(_ int, ev Event) bool {
@@ -71,6 +74,26 @@ func TestStopStrings(t *testing.T) {
 	}
 	if s := e.Stats(); s.FreePages != s.Pages {
 		t.Errorf("left behind %+v", s)
+	}
+}
+
+// The answer's text goes on from the prompt's: the space before its first word is there.
+func TestTextGoesOnFromThePrompt(t *testing.T) {
+	space := map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}
+	raw, err := json.Marshal(map[string]any{
+		"version": "1.0", "truncation": nil, "padding": nil, "normalizer": nil, "pre_tokenizer": space, "post_processor": nil, "decoder": space,
+		"added_tokens": []any{}, "model": map[string]any{"type": "BPE", "vocab": map[string]int{"▁a": 0, "▁b": 1, "▁c": 2}, "merges": []string{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := engine(t, chain(t, newCPU(t), "\x00\x01\x02"), tok, Options{})
+	if got := generate(t, e, Request{[]int32{0}, Sampling{MaxTokens: 2}})[0]; got.Text != " b c" {
+		t.Errorf("text is %q, want %q", got.Text, " b c")
 	}
 }
 

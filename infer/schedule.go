@@ -65,9 +65,10 @@ func without(list []*seq, s *seq) []*seq {
 func (e *Engine) enqueue(s *seq) {
 	e.resting = without(e.resting, s)
 	s.pages = slices.Grow(s.pages, max(0, e.pool.count(s.end)-len(s.pages))) // so that steps need not
-	s.cached = min(s.cached, len(s.tokens)-1)                                // the last token's logits are needed, so it is run again
+	// The last token is run again if need be, for its logits; an echo needs everyone's.
+	s.cached = min(s.cached, len(s.tokens)-1)
 	if s.sampling.Echo {
-		s.cached = 0 // and so are everyone's
+		s.cached = 0
 	}
 	s.state = waiting
 	e.queue = append(e.queue, s)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"antiphase/device/ref"
 	"antiphase/model"
 )
 
@@ -183,4 +184,47 @@ func TestSessionGoesOnAfterStop(t *testing.T) {
 	if got := say(t, s, Sampling{}); got.Text != "gh" || got.Reason != ReasonEOS {
 		t.Errorf("text %q because of %q", got.Text, got.Reason)
 	}
+}
+
+// While the reader is slow others' steps go on; what it never saw is not part of the session, in tokens or in cache.
+func TestSessionForgetsWhatWasNotRead(t *testing.T) {
+	m := tiny(t, newCPU(t), "diff")
+	e := engine(t, m, nil, Options{PageSize: 4})
+	s := e.NewSession()
+	defer s.Close()
+	s.Append(1, 2, 3)
+	n := 0
+	err := s.Generate(context.Background(), Sampling{Temperature: 1}, func(Event) bool {
+		generate(t, e, Request{[]int32{5}, Sampling{MaxTokens: 3}}) // three more steps for everybody
+		n++
+		return n < 4
+	})
+	if err != nil || len(s.Tokens()) != 3+4 {
+		t.Fatalf("error %v, tokens %v", err, s.Tokens())
+	}
+	s.Append(8, 8, 8, 8, 8, 8)
+	p := Sampling{MaxTokens: 8}
+	want := generate(t, engine(t, m, nil, Options{}), Request{s.Tokens(), p})[0].IDs
+	if got := say(t, s, p).IDs; !slices.Equal(got, want) {
+		t.Errorf("%v, fresh %v", got, want)
+	}
+}
+
+// What a failed step left in the cache is not used again.
+func TestSessionStartsOverAfterFault(t *testing.T) {
+	d := &faulty{Device: ref.New()}
+	e := engine(t, tiny(t, d, "diff"), nil, Options{})
+	s := e.NewSession()
+	defer s.Close()
+	s.Append(1, 2, 3)
+	say(t, s, Sampling{MaxTokens: 2})
+	d.fault = errors.New("lost")
+	if err := s.Generate(context.Background(), Sampling{}, func(Event) bool { return true }); !errors.Is(err, d.fault) {
+		t.Errorf("error is %v", err)
+	}
+	if n := s.Prompt(slices.Clone(s.Tokens())); n != 0 {
+		t.Errorf("%d positions are reused", n)
+	}
+	d.fault = nil
+	say(t, s, Sampling{MaxTokens: 2})
 }

@@ -28,7 +28,7 @@ type filter interface {
 // byteLevelDecoder reads the byte-level alphabet; bytes that are not UTF-8 become U+FFFD.
 type byteLevelDecoder struct{}
 
-func (byteLevelDecoder) fuses() bool                   { return true }
+func (byteLevelDecoder) fuses() bool                  { return true }
 func (byteLevelDecoder) open(out sink, _ bool) filter { return &byteLevelFilter{out: out} }
 
 type byteLevelFilter struct {
@@ -126,8 +126,10 @@ func validPrefix(b []byte) int {
 // fuseDecoder joins everything into one string.
 type fuseDecoder struct{}
 
-func (fuseDecoder) fuses() bool                   { return true }
-func (fuseDecoder) open(out sink, _ bool) filter { return mapFilter{out, func(s string) string { return s }} }
+func (fuseDecoder) fuses() bool { return true }
+func (fuseDecoder) open(out sink, _ bool) filter {
+	return mapFilter{out, func(s string) string { return s }}
+}
 
 // replaceDecoder replaces a pattern in each string.
 type replaceDecoder struct {

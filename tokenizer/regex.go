@@ -25,7 +25,11 @@ func compileRegex(expr string) (pattern, error) {
 			return pattern{}, fmt.Errorf("pattern %q uses %s, which is not supported", expr, f)
 		}
 	}
-	re, err := regexp2.Compile(expr, regexp2.Multiline)
+	ours, err := translate(expr)
+	if err != nil {
+		return pattern{}, fmt.Errorf("pattern %q: %w", expr, err)
+	}
+	re, err := regexp2.Compile(ours, regexp2.Multiline)
 	if err != nil {
 		return pattern{}, fmt.Errorf("pattern %q: %w", expr, err)
 	}

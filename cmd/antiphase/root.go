@@ -13,7 +13,7 @@ import (
 
 // verbs lists the subcommands, one file each.
 var verbs = []func(*app) *cobra.Command{
-	trainVerb, generateVerb, chatVerb, logitsVerb, showVerb, recipesVerb, doctorVerb,
+	speedrunVerb, trainVerb, generateVerb, chatVerb, logitsVerb, showVerb, recipesVerb, doctorVerb,
 }
 
 // app is what every verb shares: the streams and the global flags.

@@ -27,8 +27,15 @@ func (t *addTask) tile(i, _ int) {
 			simd.Add(f32(dst), f32(dst), f32(src))
 			continue
 		}
-		for c := range dst.Cols {
-			put(dst, c, get(dst, c)+get(src, c))
+		var a, b [256]float64
+		for c := 0; c < dst.Cols; c += len(a) {
+			n := min(len(a), dst.Cols-c)
+			widen(a[:n], dst.Columns(c, c+n))
+			widen(b[:n], src.Columns(c, c+n))
+			for i := range n {
+				a[i] += b[i]
+			}
+			narrow(dst.Columns(c, c+n), a[:n])
 		}
 	}
 }

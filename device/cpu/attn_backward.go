@@ -22,6 +22,9 @@ func (s *attnState) blocks() int { return (s.T + s.blockKeys() - 1) / s.blockKey
 
 // backward runs the whole backward op.
 func (s *attnState) backward() {
+	if s.B*s.T == 0 {
+		return
+	}
 	s.keep.dnorm = append(s.keep.dnorm[:0], make([]float64, s.DV)...)
 	s.reserve(max(s.colsSize(), queryTile*(s.D+s.DV)), queryTile*keyTile)
 	size := s.Heads*s.queryTiles()*s.queryPackSize() + s.partialAt(s.blocks())
@@ -95,9 +98,11 @@ func (t *attnBackward) tile(i, worker int) {
 	}
 }
 
-// cols is one worker's state of a key tile.
+// cols is one worker's state of a key tile, and of its present meeting with a query tile.
 type cols struct {
 	b, g, kb, k0, nk int
+	h, q0, row       int          // the query tile: head, first query in the sequence and in the batch
+	from, to         int          // columns that any of its rows attends to
 	kt, kn           [2][]float32 // per key head: packed Kᵀ [D,nk], packed K [nk,D] times the scale
 	vt               []float32    // packed Vᵀ [DV,nk]
 	p                [2][]float32 // [nq,nk] per map: logits, P, then dS
@@ -168,46 +173,48 @@ func (s *attnState) backwardColumn(w *cols, h int) {
 
 // backwardTile is one meeting: logits and dP, the row-wise part, then the products into dV, dK and dQ.
 func (s *attnState) backwardTile(w *cols, h, qt int) {
-	q0, nk, row := qt*queryTile, w.nk, (s.first+w.b)*s.T+qt*queryTile
-	nq := min(queryTile, s.T-q0)
-	from, to := s.live(row, q0, nq, w.k0, nk)
+	w.h, w.q0, w.row = h, qt*queryTile, (s.first+w.b)*s.T+qt*queryTile
+	nq, nk := min(queryTile, s.T-w.q0), w.nk
+	w.from, w.to = s.live(w.row, w.q0, nq, w.k0, nk)
+	from, width := w.from, w.to-w.from
 	q := s.queryPack(w.b, h, qt)
 	for m := range s.maps {
-		simd.GemmPacked(nq, to-from, s.D, q.qa[m], w.kt[min(m, s.keys-1)][from*s.D:], w.p[m][from:], nk, false)
+		simd.GemmPacked(nq, width, s.D, q.qa[m], w.kt[min(m, s.keys-1)][from*s.D:], w.p[m][from:], nk, false)
 	}
-	simd.GemmPacked(nq, to-from, s.DV, q.doa, w.vt[from*s.DV:], w.dp[from:], nk, false)
+	simd.GemmPacked(nq, width, s.DV, q.doa, w.vt[from*s.DV:], w.dp[from:], nk, false)
 	for r := range nq {
-		s.softmaxGrad(w, &q, row, h, q0, r, from, to)
+		s.softmaxGrad(w, &q, r)
 	}
 	mix, ds := w.mix, w.p
 	if s.maps == 1 {
 		mix, ds[0] = w.p[0], w.dp
 	}
-	product(to-from, s.DV, nq, mix[from:], nk, true, q.dob, nq, 0, w.dv[from*s.DV:], s.DV, w.scratch)
-	dq, ld := s.dqRows(w.b, w.kb, q0)
+	product(width, s.DV, nq, mix[from:], nk, true, q.dob, nq, 0, w.dv[from*s.DV:], s.DV, w.scratch)
+	dq, ld := s.dqRows(w.b, w.kb, w.q0)
 	for m := range s.maps {
 		key := min(m, s.keys-1)
-		product(to-from, s.D, nq, ds[m][from:], nk, true, q.qb[m], nq, 0, w.dk[key][from*s.D:], s.D, w.scratch)
-		product(nq, s.D, to-from, ds[m][from:], nk, false, w.kn[key], nk, from, dq[s.queryCol(h, m):], ld, w.scratch)
+		product(width, s.D, nq, ds[m][from:], nk, true, q.qb[m], nq, 0, w.dk[key][from*s.D:], s.D, w.scratch)
+		product(nq, s.D, width, ds[m][from:], nk, false, w.kn[key], nk, from, dq[s.queryCol(h, m):], ld, w.scratch)
 	}
 }
 
-// softmaxGrad goes through row r of a tile: P_m = exp(logit − lse), mix = P1 − λP2, dS1 = P1∘(dP − Δ1),
+// softmaxGrad goes through row r of a meeting: P_m = exp(logit − lse), mix = P1 − λP2, dS1 = P1∘(dP − Δ1),
 // dS2 = −λ·P2∘(dP − Δ2), with dS in place of P. With one map mix is P itself and dS replaces dP.
-func (s *attnState) softmaxGrad(w *cols, q *queryPack, row, h, q0, r, from, to int) {
-	lo, hi := s.window(row+r, q0+r, w.k0, w.nk)
+func (s *attnState) softmaxGrad(w *cols, q *queryPack, r int) {
+	n := w.row + r
+	lo, hi := s.window(n, w.q0+r, w.k0, w.nk)
 	if lo >= hi {
-		lo, hi = from, from
+		lo, hi = w.from, w.from
 	}
-	at, end, first, last := r*w.nk+lo, r*w.nk+hi, r*w.nk+from, r*w.nk+to
-	lse := s.lse.x[(row+r)*s.lse.ld+h*s.maps:]
+	at, end, first, last := r*w.nk+lo, r*w.nk+hi, r*w.nk+w.from, r*w.nk+w.to
+	lse := s.lse.x[n*s.lse.ld+w.h*s.maps:]
 	p1, dp := w.p[0][at:end], w.dp[at:end]
 	simd.ExpSum(p1, p1, 1, lse[0])
 	if s.maps == 1 {
 		simd.SoftmaxGrad(dp, p1, dp, q.delta[0][r], 1)
 		clearAround(w.dp, first, at, end, last)
 	} else {
-		p2, mix, lam := w.p[1][at:end], w.mix[at:end], s.lambda(row+r, h)
+		p2, mix, lam := w.p[1][at:end], w.mix[at:end], s.lambda(n, w.h)
 		simd.ExpSum(p2, p2, 1, lse[1])
 		simd.AddScaled(mix, p1, -lam, p2)
 		simd.SoftmaxGrad(p1, p1, dp, q.delta[0][r], 1)

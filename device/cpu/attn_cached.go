@@ -57,19 +57,20 @@ func (c *attnCache) place(slot, p int) int {
 }
 
 // cachedRows is the number of rows of one slot that go through a stretch of the cache together: those of a prompt.
-const cachedRows = 4
+const cachedRows = 32
 
-// attnCached attends from single rows to the cache. A tile of the pool is a few rows and keyTile positions: every head
-// and map of these rows goes through keys and values together, so that the cache is read once, from front to back. Each
-// row keeps the softmax of each stretch apart; attnMerge joins them in the order of positions. Nothing in a
-// row's sums depends on other rows or on the size of a page, hence the same bits alone, in a batch or in a prompt.
+// attnCached attends from single rows to the cache. A tile of the pool is a bundle of rows of one slot, keyTile
+// positions and a group: the group's heads and both maps of all these rows meet its keys and values, packed once, in two
+// products. Each row keeps the softmax of each stretch apart; attnMerge joins them in the order of positions.
+//
+// An element of a product is one chain over k, whatever the number of rows, and a position that a row must not
+// see adds an exact 0 to its end: so a row's bits are the same alone, in a batch or in a prompt, in pages of any size.
 type attnCached attnState
 
 // cached runs the op, as many rows at a time as there is room for; Raw, Rstd and LSE are of no use here.
 func (s *attnState) cached() {
 	s.raw, s.rstd, s.lse, s.out2 = mat{}, mat{}, mat{}, mat{}
-	vecs := s.Heads * s.maps
-	s.reserve(cachedRows*vecs*(s.D+keyTile), 0)
+	s.reserve(s.stretchSize(), s.most()*max(s.D, keyTile))
 	s.spans = 0
 	for _, p := range s.pos {
 		s.spans = max(s.spans, int(p)/keyTile+1)
@@ -79,7 +80,7 @@ func (s *attnState) cached() {
 		s.seqs = min(n, s.q.rows-s.first)
 		s.packed = s.d.room(s.seqs * s.spans * s.spanSize())
 		s.bundle()
-		s.d.run((len(s.keep.bundles)-1)*s.spans, (*attnCached)(s))
+		s.d.run((len(s.keep.bundles)-1)*s.spans*s.Groups, (*attnCached)(s))
 		s.d.run(s.seqs, (*attnMerge)(s))
 	}
 }
@@ -95,48 +96,58 @@ func (s *attnState) bundle() {
 	s.keep.bundles = append(b, int32(s.first+s.seqs))
 }
 
-// spanSize is the number of floats that a row keeps of a stretch, span where they lie: per query vector Σ p·v [DV], the
+// spanSize is the number of floats that a row keeps of a stretch, part where they lie: per query vector Σ p·v [DV], the
 // largest logit and Σ p. Query vectors go head by head, the maps of a head side by side.
 func (s *attnState) spanSize() int { return s.Heads * s.maps * (s.DV + 2) }
-func (s *attnState) span(n, span int) (acc, top, sum []float32) {
+func (s *attnState) part(n, span int) (acc, top, sum []float32) {
 	vecs, size := s.Heads*s.maps, s.spanSize()
 	x := s.packed[((n-s.first)*s.spans+span)*size:][:size]
 	return x[:vecs*s.DV], x[vecs*s.DV : vecs*(s.DV+1)], x[vecs*(s.DV+1):]
 }
 
-// tile i is stretch i%spans of bundle i/spans.
+// stretch is one worker's state: a bundle's rows, and in each row the query vectors of one group.
+type stretch struct {
+	g, span, slot int
+	first, rows   int
+	nk            int       // positions that the longest row sees
+	vecs          int       // query vectors of all rows: row by row, head by head, map by map
+	q             []float32 // [rows·heads, D] of one map, scaled
+	dense, panel  []float32 // keys or values gathered from their pages, and packed
+	p             []float32 // [vecs, nk]
+	acc           []float32 // [vecs, DV]
+}
+
+// most is the largest number of query vectors of a stretch, stretchSize the number of floats it works in.
+func (s *attnState) most() int { return cachedRows * s.perGroup() * s.maps }
+func (s *attnState) stretchSize() int {
+	return s.most()*(s.D+keyTile+s.DV) + keyTile*max(s.D, s.DV) + max(simd.SizeB(s.D, keyTile), simd.SizeB(keyTile, s.DV))
+}
+
+// tile i is group i%G of stretch i/G%spans of bundle i/G/spans.
 func (t *attnCached) tile(i, worker int) {
 	s := (*attnState)(t)
-	first, last, span := int(s.keep.bundles[i/s.spans]), int(s.keep.bundles[i/s.spans+1]), i%s.spans
-	vecs := s.Heads * s.maps
-	buf := s.d.buf(worker, cachedRows*vecs*(s.D+keyTile))
-	q, p := cut(&buf, cachedRows*vecs*s.D), cut(&buf, cachedRows*vecs*keyTile)
-	longest := 0
-	for n := first; n < last; n++ {
-		longest = max(longest, s.length(n, span))
-		copy(q[(n-first)*vecs*s.D:], s.q.row(n))
+	w := stretch{g: i % s.Groups, span: i / s.Groups % s.spans}
+	from, to := s.keep.bundles[i/s.Groups/s.spans], s.keep.bundles[i/s.Groups/s.spans+1]
+	w.first, w.rows, w.slot = int(from), int(to-from), int(s.slot[from])
+	for r := range w.rows {
+		w.nk = max(w.nk, s.length(w.first+r, w.span))
 	}
-	simd.Scale(q[:(last-first)*vecs*s.D], s.scale)
-	for j := range longest {
-		row := s.place(int(s.slot[first]), span*keyTile+j)
-		for n := first; n < last; n++ {
-			if j < s.length(n, span) {
-				s.logits(p[(n-first)*vecs*keyTile+j:], q[(n-first)*vecs*s.D:], s.ck.row(row))
-			}
-		}
+	if w.nk == 0 {
+		return
 	}
-	for n := first; n < last; n++ {
-		s.spanSoftmax(p[(n-first)*vecs*keyTile:], n, span)
-	}
-	for j := range longest {
-		row := s.place(int(s.slot[first]), span*keyTile+j)
-		for n := first; n < last; n++ {
-			if j < s.length(n, span) {
-				acc, _, _ := s.span(n, span)
-				s.weigh(acc, p[(n-first)*vecs*keyTile+j:], s.cv.row(row))
-			}
-		}
-	}
+	w.vecs = w.rows * s.perGroup() * s.maps
+	buf := s.d.buf(worker, s.stretchSize())
+	w.q, w.p, w.acc = cut(&buf, w.vecs*s.D), cut(&buf, w.vecs*w.nk), cut(&buf, w.vecs*s.DV)
+	w.dense = cut(&buf, keyTile*max(s.D, s.DV))
+	w.panel = buf
+	scratch := s.d.scratch(worker)
+	s.stretchLogits(&w, scratch)
+	s.stretchSoftmax(&w)
+	v, ld := s.gather(&w, &s.cv, w.g*s.DV, s.DV)
+	simd.PackB(w.panel, w.nk, s.DV, v, ld, false)
+	clear(w.acc)
+	product(w.vecs, s.DV, w.nk, w.p, w.nk, false, w.panel, w.nk, 0, w.acc, s.DV, scratch)
+	s.stretchKeep(&w)
 }
 
 // length is the number of positions of a stretch that row n attends to.
@@ -144,37 +155,68 @@ func (s *attnState) length(n, span int) int {
 	return max(0, min(keyTile, int(s.pos[n])+1-span*keyTile))
 }
 
-// logits: p[v·keyTile] = q[v]·k for one position's keys.
-func (s *attnState) logits(p, q, k []float32) {
-	for h := range s.Heads {
-		for m := range s.maps {
-			v, c := h*s.maps+m, s.keyCol(h/s.perGroup(), m)
-			p[v*keyTile] = simd.Dot(q[v*s.D:(v+1)*s.D], k[c:])
+// gather is columns c … c+width−1 of the stretch's positions and their row step: in place where the pages follow each
+// other in memory, else copied together.
+func (s *attnState) gather(w *stretch, x *mat, c, width int) ([]float32, int) {
+	p0 := w.span * keyTile
+	row := s.place(w.slot, p0)
+	whole := true
+	for j := s.pageSize - p0%s.pageSize; j < w.nk; j += s.pageSize {
+		whole = whole && s.place(w.slot, p0+j) == row+j
+	}
+	if whole {
+		return x.from(row, c), x.ld
+	}
+	for j := range w.nk {
+		copy(w.dense[j*width:(j+1)*width], x.from(s.place(w.slot, p0+j), c))
+	}
+	return w.dense, width
+}
+
+// stretchLogits: p = Scale·q·k, a map at a time; the maps of a V2 pair share the packed keys.
+func (s *attnState) stretchLogits(w *stretch, scratch *simd.Scratch) {
+	heads := s.perGroup()
+	for m := range s.maps {
+		if m < s.keys {
+			k, ld := s.gather(w, &s.ck, s.keyCol(w.g, m), s.D)
+			simd.PackB(w.panel, s.D, w.nk, k, ld, true)
+		}
+		for v := range w.rows * heads {
+			copy(w.q[v*s.D:(v+1)*s.D], s.q.from(w.first+v/heads, s.queryCol(w.g*heads+v%heads, m)))
+		}
+		n := w.rows * heads
+		simd.Scale(w.q[:n*s.D], s.scale)
+		pa := scratch.A(simd.SizeA(n, s.D))
+		simd.PackA(pa, n, s.D, w.q, s.D, false)
+		simd.GemmPacked(n, w.nk, s.D, pa, w.panel, w.p[m*w.nk:], s.maps*w.nk, false)
+	}
+}
+
+// stretchSoftmax turns each vector's logits into exp(logit − top), 0 behind its row's position, and keeps top and sum.
+func (s *attnState) stretchSoftmax(w *stretch) {
+	per := s.perGroup() * s.maps
+	for r := range w.rows {
+		size := s.length(w.first+r, w.span)
+		_, top, sum := s.part(w.first+r, w.span)
+		for i := range per {
+			p := w.p[(r*per+i)*w.nk : (r*per+i+1)*w.nk]
+			clear(p[size:])
+			if p = p[:size]; size > 0 {
+				at := w.g*per + i
+				top[at] = simd.Max(p)
+				sum[at] = simd.ExpSum(p, p, 1, top[at])
+			}
 		}
 	}
 }
 
-// spanSoftmax turns a row's logits into exp(logit − top), and keeps top and the sum.
-func (s *attnState) spanSoftmax(p []float32, n, span int) {
-	size := s.length(n, span)
-	if size == 0 {
-		return
-	}
-	acc, top, sum := s.span(n, span)
-	clear(acc)
-	for v := range top {
-		x := p[v*keyTile : v*keyTile+size]
-		top[v] = simd.Max(x)
-		sum[v] = simd.ExpSum(x, x, 1, top[v])
-	}
-}
-
-// weigh: acc[v] += p[v·keyTile]·(the group's value) for one position's values.
-func (s *attnState) weigh(acc, p, values []float32) {
-	for h := range s.Heads {
-		x := values[h/s.perGroup()*s.DV:]
-		for v := h * s.maps; v < (h+1)*s.maps; v++ {
-			simd.Axpy(acc[v*s.DV:(v+1)*s.DV], p[v*keyTile], x)
+// stretchKeep copies each row's Σ p·v to its place.
+func (s *attnState) stretchKeep(w *stretch) {
+	size := s.perGroup() * s.maps * s.DV
+	for r := range w.rows {
+		if s.length(w.first+r, w.span) > 0 {
+			acc, _, _ := s.part(w.first+r, w.span)
+			copy(acc[w.g*size:(w.g+1)*size], w.acc[r*size:])
 		}
 	}
 }
@@ -186,9 +228,9 @@ type attnMerge attnState
 func (t *attnMerge) tile(i, _ int) {
 	s := (*attnState)(t)
 	n := s.first + i
-	acc, top, sum := s.span(n, 0)
+	acc, top, sum := s.part(n, 0)
 	for span := 1; span <= int(s.pos[n])/keyTile; span++ {
-		acc2, top2, sum2 := s.span(n, span)
+		acc2, top2, sum2 := s.part(n, span)
 		for v := range top {
 			a, b := acc[v*s.DV:(v+1)*s.DV], acc2[v*s.DV:(v+1)*s.DV]
 			m := max(top[v], top2[v])

@@ -112,6 +112,9 @@ func (s *attnState) rowSums(p *queryPack, r, n, h int, do []float32) {
 
 // addNorm adds the chunk's shares of the norm weight's gradient to the total, in the order of rows.
 func (s *attnState) addNorm() {
+	if s.dnorm == nil {
+		return
+	}
 	total := s.keep.dnorm
 	for b := range s.seqs {
 		for h := range s.Heads {

@@ -121,9 +121,6 @@ func (s *attnState) reserve(buf, a int) {
 
 // chunks runs f for one chunk of sequences after the other, with room for size floats per sequence.
 func (s *attnState) chunks(size int, f func(*attnState)) {
-	if s.T == 0 {
-		return
-	}
 	n := max(1, packBudget/max(1, size))
 	for s.first = 0; s.first < s.B; s.first += n {
 		s.seqs = min(n, s.B-s.first)

@@ -27,31 +27,45 @@ func (t *copyTask) tile(i, _ int) {
 			copy(rowBytes(dst, 0), rowBytes(src, 0))
 			continue
 		}
-		for c := range dst.Cols {
-			put(dst, c, get(src, c))
+		var wide [256]float64
+		for c := 0; c < dst.Cols; c += len(wide) {
+			x := wide[:min(len(wide), dst.Cols-c)]
+			widen(x, src.Columns(c, c+len(x)))
+			narrow(dst.Columns(c, c+len(x)), x)
 		}
 	}
 }
 
-// get is element c of a single row of any float dtype. A float64 holds all of them exactly.
-func get(t tensor.Tensor, c int) float64 {
-	switch t.Type {
+// widen reads a single row of any float dtype. A float64 holds all of them exactly.
+func widen(dst []float64, src tensor.Tensor) {
+	switch src.Type {
 	case tensor.F64:
-		return tensor.Host[float64](t)[c]
+		copy(dst, tensor.Host[float64](src))
 	case tensor.BF16:
-		return float64(half.BF16ToF32(tensor.Host[uint16](t)[c]))
+		for i, x := range tensor.Host[uint16](src) {
+			dst[i] = float64(half.BF16ToF32(x))
+		}
+	default:
+		for i, x := range f32(src) {
+			dst[i] = float64(x)
+		}
 	}
-	return float64(f32(t)[c])
 }
 
-// put stores x as element c of a single row, rounded to its dtype.
-func put(t tensor.Tensor, c int, x float64) {
-	switch t.Type {
+// narrow stores a single row, rounded to its dtype.
+func narrow(dst tensor.Tensor, src []float64) {
+	switch dst.Type {
 	case tensor.F64:
-		tensor.Host[float64](t)[c] = x
+		copy(tensor.Host[float64](dst), src)
 	case tensor.BF16:
-		tensor.Host[uint16](t)[c] = half.F32ToBF16(float32(x))
+		out := tensor.Host[uint16](dst)
+		for i, x := range src {
+			out[i] = half.F32ToBF16(float32(x))
+		}
 	default:
-		f32(t)[c] = float32(x)
+		out := f32(dst)
+		for i, x := range src {
+			out[i] = float32(x)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package deps
 
 import (
 	_ "github.com/dlclark/regexp2/v2"
+	_ "github.com/ebitengine/purego"
 	_ "github.com/goccy/go-yaml"
 	_ "github.com/google/go-cmp/cmp"
 	_ "github.com/klauspost/compress/zstd"

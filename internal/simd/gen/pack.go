@@ -142,6 +142,8 @@ func (a *asm) copyPanel() {
 	a.op("MOVQ", "k+40(FP)", "CX")
 	a.op("SHLQ", "$2", "BX")
 	a.op("SHLQ", "$2", "R8")
+	a.op("MOVQ", "R8", "R9")
+	a.op("SHLQ", "$4", "R9") // rows ahead: too far apart for the processor's own prefetching
 	for _, vectors := range []int{1, 2} {
 		if vectors == 1 {
 			a.op("CMPQ", "AX", fmt.Sprintf("$%d", a.lanes))
@@ -150,6 +152,7 @@ func (a *asm) copyPanel() {
 		label := []string{"", "one", "two"}[vectors]
 		a.mark(label)
 		for i := range vectors {
+			a.op("PREFETCHT0", fmt.Sprintf("%d(SI)(R9*1)", i*a.bytes()))
 			a.loadMasked(i, 14, fmt.Sprintf("%d(SI)", i*a.bytes()), a.v(i))
 			a.storeMasked(i, 14, a.v(i), fmt.Sprintf("%d(DI)", i*a.bytes()))
 		}

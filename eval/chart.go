@@ -1,0 +1,131 @@
+package eval
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+)
+
+// Charts are drawn 480 units wide: two beside each other on a desk, one at a readable size on a phone.
+const chartWidth, chartHeight = 480, 270
+
+// series is one side's line. Points are in data units.
+type series struct {
+	name   string
+	class  string // "s0", "s1", …: the side's colour
+	line   [][2]float64
+	faint  [][2]float64 // drawn thin behind, without a label
+	dots   bool
+	dashed bool   // a reference
+	format string // of the last value, in the label; empty for none
+}
+
+// lineChart draws series with their names at their ends instead of a legend.
+func lineChart(label, xName string, x, y scale, list []series) template.HTML {
+	d := newSVG(chartWidth, chartHeight, label)
+	x.from, x.to = 40, chartWidth-104
+	y.from, y.to = chartHeight-36, 14
+	d.grid(x, y)
+	d.text("axis mid", (x.from+x.to)/2, chartHeight-4, xName)
+	for _, s := range list {
+		d.path(s.class+" faint", y.inside(x, s.faint))
+	}
+	ends := make([]float64, len(list))
+	for i, s := range list {
+		points := y.inside(x, s.line)
+		class := s.class + " line"
+		if s.dashed {
+			class = "reference"
+		}
+		d.path(class, points)
+		if s.dots {
+			for k, p := range points {
+				d.circle(s.class+" dot", p[0], p[1], 2.6, fmt.Sprintf("%s: %.4g at %.6g", s.name, s.line[len(s.line)-len(points)+k][1], s.line[len(s.line)-len(points)+k][0]))
+			}
+		}
+		if len(points) > 0 {
+			ends[i] = points[len(points)-1][1]
+		}
+	}
+	spread(ends, 14, y.to, y.from)
+	for i, s := range list {
+		if len(s.line) == 0 {
+			continue
+		}
+		name := s.name
+		if s.format != "" {
+			name += " " + fmt.Sprintf(s.format, s.line[len(s.line)-1][1])
+		}
+		d.text(s.class+" name", x.to+7, ends[i]+4, name)
+	}
+	return d.done()
+}
+
+// grid draws rules at the y ticks and marks at the x ticks.
+func (d *svg) grid(x, y scale) {
+	ticks := y.ticks(4)
+	for i, s := range tickText(ticks) {
+		at := y.at(ticks[i])
+		d.line("grid", x.from, at, x.to, at)
+		d.text("tick end", x.from-6, at+3.5, s)
+	}
+	ticks = x.ticks(5)
+	for i, s := range tickText(ticks) {
+		at := x.at(ticks[i])
+		d.line("mark", at, y.from, at, y.from+4)
+		d.text("tick mid", at, y.from+16, s)
+	}
+}
+
+// inside maps points to the drawing. A curve may begin above the frame; it is shown from where it comes into it.
+func (s scale) inside(x scale, points [][2]float64) [][2]float64 {
+	out := make([][2]float64, 0, len(points))
+	for _, p := range points {
+		if p[1] > s.hi {
+			out = out[:0]
+			continue
+		}
+		out = append(out, [2]float64{x.at(p[0]), s.at(max(p[1], s.lo))})
+	}
+	return out
+}
+
+// spread moves labels apart until no two are closer than gap, keeping their order and staying between lo and hi.
+func spread(at []float64, gap, lo, hi float64) {
+	order := make([]int, len(at))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return int(math.Copysign(1, at[a]-at[b])) })
+	for range 50 {
+		for k := 1; k < len(order); k++ {
+			a, b := order[k-1], order[k]
+			if d := gap - (at[b] - at[a]); d > 0 {
+				at[a] -= d / 2
+				at[b] += d / 2
+			}
+		}
+	}
+	for i := range at {
+		at[i] = min(max(at[i], lo), hi)
+	}
+}
+
+// extent is the range of the y values of points, widened by a twentieth at both ends.
+func extent(lists ...[][2]float64) (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, points := range lists {
+		for _, p := range points {
+			lo, hi = min(lo, p[1]), max(hi, p[1])
+		}
+	}
+	if lo > hi {
+		return 0, 1
+	}
+	room := max((hi-lo)/20, 1e-3*math.Abs(hi), 1e-6)
+	return lo - room, hi + room
+}
+
+// sideClass is the colour of a side; there are four, then they repeat.
+func sideClass(i int) string { return fmt.Sprintf("s%d", i%4) }

@@ -1,0 +1,40 @@
+package eval
+
+import (
+	"html/template"
+
+	"antiphase/layer"
+)
+
+// lambdaByLayer draws the learned λ, with the paper's λ_init for reference where a side has one λ per layer.
+func lambdaByLayer(sides []Side) template.HTML {
+	var list []series
+	var shown [][][2]float64
+	layers, reference := 0, 0
+	for i, s := range sides {
+		if len(s.Lambda) == 0 {
+			continue
+		}
+		x := series{name: s.Name, class: sideClass(i), format: "%.2f", dots: true}
+		for l, lam := range s.Lambda {
+			x.line = append(x.line, [2]float64{float64(l + 1), lam})
+		}
+		list, shown = append(list, x), append(shown, x.line)
+		layers = max(layers, len(s.Lambda))
+		if s.Arch == "diff" {
+			reference = max(reference, len(s.Lambda))
+		}
+	}
+	if layers == 0 {
+		return ""
+	}
+	if reference > 0 {
+		x := series{name: "paper's λ_init", class: "quiet", dashed: true}
+		for l := range reference {
+			x.line = append(x.line, [2]float64{float64(l + 1), layer.LambdaSchedule(l)})
+		}
+		list, shown = append(list, x), append(shown, x.line)
+	}
+	lo, hi := extent(shown...)
+	return lineChart("λ by layer", "layer", scale{lo: 1, hi: float64(layers)}, scale{lo: min(lo, 0), hi: max(hi, 1)}, list)
+}

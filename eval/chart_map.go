@@ -1,0 +1,85 @@
+package eval
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"math"
+	"strings"
+)
+
+// strength is how strongly a score is coloured: the square root lets scores of one percent be seen, and one absolute
+// scale for all maps lets them be compared.
+func strength(x float64) float64 { return min(1, math.Sqrt(math.Abs(x))) }
+
+// signClass is the colour of a score: warm above zero, cold below. Zero has the colour of the page.
+func signClass(x float64) string {
+	if x < 0 {
+		return "neg"
+	}
+	return "pos"
+}
+
+// visible is the smallest score that is drawn.
+const visible = 5e-4
+
+// mapChart draws one map: queries downwards, keys to the right, the answer's columns and the question's rows named.
+func mapChart(x *MapExample, m *Matrix) template.HTML {
+	const side, left, top = 300, 14, 4
+	n := len(m.Rows)
+	c := float64(side) / float64(max(n, 1))
+	d := newSVG(left+side+4, top+side+22, fmt.Sprintf("map %s, layer %d, head %d", m.Name, x.Layer, x.Head))
+	fmt.Fprintf(&d.b, `<polygon class="field" points="%d,%d %s,%d %s,%s %s,%d %d,%d"/>`, left, top,
+		num(left+c), top, num(left+side), num(top+side-c), num(left+side), top+side, left, top+side)
+	for i, row := range m.Rows {
+		for j, v := range row {
+			if math.Abs(v) < visible {
+				continue
+			}
+			tip := fmt.Sprintf("%s → %s: %+.3f", unitText(x.Units[i]), unitText(x.Units[j]), v)
+			d.cell(signClass(v), left+c*float64(j), top+c*float64(i), c, c, strength(v), tip)
+		}
+	}
+	a, b := left+c*float64(x.Answer[0]), left+c*float64(x.Answer[1])
+	d.line("bracket", a, top+side+4, b, top+side+4)
+	d.text("answer mid", (a+b)/2, top+side+17, "answer")
+	q := top + c*float64(x.Query)
+	d.line("bracket quiet", left-4, q, left-4, top+side)
+	fmt.Fprintf(&d.b, `<text class="tick mid" transform="translate(%d %s) rotate(-90)">question</text>`, left-7, num((q+top+side)/2))
+	return d.done()
+}
+
+// unitText makes a unit's blanks visible.
+func unitText(s string) string {
+	return strings.NewReplacer("\n", "⏎", " ", "␣", "\t", "⇥").Replace(s)
+}
+
+// promptHeat is the prompt itself, each unit coloured by what the last row gives it.
+func promptHeat(x *MapExample) template.HTML {
+	rows := x.Maps[len(x.Maps)-1].Rows
+	last := rows[len(rows)-1]
+	var b strings.Builder
+	for j, v := range last {
+		class := ""
+		if j >= x.Answer[0] && j < x.Answer[1] {
+			class = " in"
+		}
+		text := html.EscapeString(strings.ReplaceAll(x.Units[j], "\n", "⏎\n"))
+		fmt.Fprintf(&b, `<span class="u %s%s" style="--a:%.0f%%" title="%+.3f">%s</span>`, signClass(v), class, 100*strength(v), v, text)
+	}
+	return template.HTML(b.String())
+}
+
+// scaleBar is the key of all maps.
+func scaleBar() template.HTML {
+	const w, cells = 240, 48
+	d := newSVG(w+20, 34, "colour scale from −1 to 1")
+	for i := range cells {
+		v := 2*(float64(i)+0.5)/cells - 1
+		d.cell(signClass(v), 10+float64(i)*w/cells, 2, float64(w)/cells, 12, strength(v), "")
+	}
+	for _, v := range []float64{-1, -0.25, 0, 0.25, 1} {
+		d.text("tick mid", 10+(v+1)/2*w, 28, strings.Replace(fmt.Sprintf("%g", v), "-", "−", 1))
+	}
+	return d.done()
+}
