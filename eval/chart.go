@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // Charts are drawn 480 units wide: two beside each other on a desk, one at a readable size on a phone.
@@ -24,7 +25,7 @@ type series struct {
 // lineChart draws series with their names at their ends instead of a legend.
 func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 	d := newSVG(chartWidth, chartHeight, label)
-	x.from, x.to = 40, chartWidth-104
+	x.from, x.to = 40, chartWidth-8-labelRoom(list)
 	y.from, y.to = chartHeight-36, 14
 	d.grid(x, y)
 	d.text("axis mid", (x.from+x.to)/2, chartHeight-4, xName)
@@ -41,7 +42,8 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 		d.path(class, points)
 		if s.dots {
 			for k, p := range points {
-				d.circle(s.class+" dot", p[0], p[1], 2.6, fmt.Sprintf("%s: %.4g at %.6g", s.name, s.line[len(s.line)-len(points)+k][1], s.line[len(s.line)-len(points)+k][0]))
+				v := s.line[len(s.line)-len(points)+k] // inside drops points at the beginning only
+				d.circle(s.class+" dot", p[0], p[1], 2.6, fmt.Sprintf("%s: %.4f at %.6g", s.name, v[1], v[0]))
 			}
 		}
 		if len(points) > 0 {
@@ -53,18 +55,31 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 		if len(s.line) == 0 {
 			continue
 		}
-		name := s.name
-		if s.format != "" {
-			name += " " + fmt.Sprintf(s.format, s.line[len(s.line)-1][1])
-		}
-		d.text(s.class+" name", x.to+7, ends[i]+4, name)
+		d.text(s.class+" name", x.to+7, ends[i]+4, s.label())
 	}
 	return d.done()
 }
 
+// label is a line's name and its last value.
+func (s *series) label() string {
+	if s.format == "" || len(s.line) == 0 {
+		return s.name
+	}
+	return s.name + " " + minus(fmt.Sprintf(s.format, s.line[len(s.line)-1][1]))
+}
+
+// labelRoom is the width that the longest label takes, at most a third of the chart.
+func labelRoom(list []series) float64 {
+	n := 0
+	for _, s := range list {
+		n = max(n, utf8.RuneCountInString(s.label()))
+	}
+	return min(7.4*float64(n), chartWidth/3)
+}
+
 // grid draws rules at the y ticks and marks at the x ticks.
 func (d *svg) grid(x, y scale) {
-	ticks := y.ticks(4)
+	ticks := y.ticks(5)
 	for i, s := range tickText(ticks) {
 		at := y.at(ticks[i])
 		d.line("grid", x.from, at, x.to, at)

@@ -57,7 +57,7 @@ func segmentBars(label string, depths []float64, list []Segments) template.HTML 
 	const w, left, bar, step = 360, 42, 17, 25
 	h := float64(22 + step*len(list) + 18)
 	d := newSVG(w, h, "attention by segment, "+label)
-	x := scale{lo: 0, hi: 1, from: left, to: w - 92}
+	x := scale{lo: 0, hi: 1, from: left, to: w - 98}
 	for _, s := range list {
 		lo, hi := 0.0, 0.0
 		for _, v := range s.list() {
@@ -66,7 +66,7 @@ func segmentBars(label string, depths []float64, list []Segments) template.HTML 
 		x.lo, x.hi = min(x.lo, lo), max(x.hi, hi)
 	}
 	d.text("tick end", left-8, 13, "depth")
-	d.text("tick end", w-46, 13, "answer")
+	d.text("tick end", w-50, 13, "answer")
 	d.text("tick end", w-2, 13, "noise")
 	for i, s := range list {
 		y := float64(20 + step*i)
@@ -79,11 +79,11 @@ func segmentBars(label string, depths []float64, list []Segments) template.HTML 
 			}
 			a, b := x.at(*at), x.at(*at+v)
 			*at += v
-			tip := fmt.Sprintf("%s: %.1f %%", segmentNames[k].name, 100*v)
+			tip := segmentNames[k].name + minus(fmt.Sprintf(": %.1f %%", 100*v))
 			d.rect(segmentNames[k].class, min(a, b), y, max(a, b)-min(a, b), bar, tip)
 		}
-		d.text("answer end", w-46, y+bar/2+4, fmt.Sprintf("%.1f %%", 100*s.Answer))
-		d.text("tick end", w-2, y+bar/2+4, fmt.Sprintf("%.1f %%", 100*s.Noise()))
+		d.text("answer end", w-50, y+bar/2+4, minus(fmt.Sprintf("%.1f %%", 100*s.Answer)))
+		d.text("tick end", w-2, y+bar/2+4, minus(fmt.Sprintf("%.1f %%", 100*s.Noise())))
 	}
 	bottom := float64(20 + step*len(list))
 	d.line("axisline", x.at(0), 17, x.at(0), bottom-4)
@@ -91,4 +91,29 @@ func segmentBars(label string, depths []float64, list []Segments) template.HTML 
 		d.text("tick mid", x.at(v), bottom+8, fmt.Sprintf("%.0f %%", 100*v))
 	}
 	return d.done()
+}
+
+// answerByLayer draws the share of each layer's attention that is on the answer, by magnitude, averaged over depths.
+func answerByLayer(sides []Side) template.HTML {
+	var list []series
+	var shown [][][2]float64
+	layers := 0
+	for i, s := range sides {
+		x := series{name: s.Name, class: sideClass(i), dots: true}
+		for _, at := range s.Attention.ByLayer {
+			for l, seg := range at {
+				if l >= len(x.line) {
+					x.line = append(x.line, [2]float64{float64(l + 1), 0})
+				}
+				x.line[l][1] += 100 * seg.Answer / float64(len(s.Attention.ByLayer))
+			}
+		}
+		layers = max(layers, len(x.line))
+		list, shown = append(list, x), append(shown, x.line)
+	}
+	if layers < 2 {
+		return ""
+	}
+	_, hi := extent(shown...)
+	return lineChart("attention to the answer by layer", "layer", scale{lo: 1, hi: float64(layers)}, scale{lo: 0, hi: hi}, list)
 }

@@ -29,7 +29,7 @@ func lambdaByLayer(sides []Side) template.HTML {
 		return ""
 	}
 	if reference > 0 {
-		x := series{name: "paper's λ_init", class: "quiet", dashed: true}
+		x := series{name: "λ_init (paper)", class: "quiet", dashed: true}
 		for l := range reference {
 			x.line = append(x.line, [2]float64{float64(l + 1), layer.LambdaSchedule(l)})
 		}

@@ -30,7 +30,7 @@ func lossCurves(sides []Side) template.HTML {
 		return ""
 	}
 	for _, x := range list {
-		shown = append(shown, after(x.faint, 0.06*float64(last)), after(x.line, 0.06*float64(last)))
+		shown = append(shown, after(x.faint, float64(last)/10), after(x.line, float64(last)/10))
 	}
 	lo, hi := extent(shown...)
 	return lineChart("loss by training step", "training step", scale{lo: 0, hi: float64(last)}, scale{lo: lo, hi: hi}, list)

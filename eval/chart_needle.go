@@ -14,12 +14,7 @@ func needleBars(sides []Side, kind needleKind) template.HTML {
 		d.line("grid", left, y.at(v), right, y.at(v))
 		d.text("tick end", left-6, y.at(v)+3.5, fmt.Sprintf("%.0f %%", 100*v))
 	}
-	var depths []float64
-	for i := range sides {
-		if r := kind.of(&sides[i]); len(r.Depths) > len(depths) {
-			depths = r.Depths
-		}
-	}
+	depths := kind.depths(sides)
 	group := float64(right-left) / (float64(len(depths)) + 1.5)
 	for g := range len(depths) + 1 {
 		mid := left + group*(float64(g)+0.5)

@@ -131,9 +131,11 @@ func (r *Report) metrics() []metric {
 			}},
 	}
 	for _, kind := range r.needleKinds() {
-		list = append(list, kind.metrics()...)
+		list = append(list, kind.metrics(depthLabel(kind.depths(r.Sides)))...)
 	}
-	list = append(list, attentionMetrics()...)
+	for _, s := range r.Sides[:min(1, len(r.Sides))] {
+		list = append(list, attentionMetrics(depthLabel(s.Attention.Depths))...)
+	}
 	list = append(list, outlierMetrics("attention logits", func(s *Side) Extreme { return s.Outliers.Logits })...)
 	list = append(list, outlierMetrics("hidden states", func(s *Side) Extreme { return s.Outliers.Hidden })...)
 	return append(list, metric{name: "λ, mean over layers (range)", text: lambdaText})
@@ -167,11 +169,24 @@ func (k needleKind) of(s *Side) NeedleResult {
 
 func (k needleKind) String() string { return fmt.Sprintf("N=%d R=%d", k.needles, k.queries) }
 
-func (k needleKind) metrics() []metric {
+// depths are those of the side that has most of them.
+func (k needleKind) depths(sides []Side) []float64 {
+	var out []float64
+	for i := range sides {
+		if r := k.of(&sides[i]); len(r.Depths) > len(out) {
+			out = r.Depths
+		}
+	}
+	return out
+}
+
+func depthLabel(depths []float64) string { return "at depths " + percents(depths) }
+
+func (k needleKind) metrics(depths string) []metric {
 	return []metric{
 		{name: "needle retrieval " + k.String() + ", %", better: higher, format: percent,
 			value: func(s *Side) (float64, float64, bool) { return known(k.of(s).Accuracy) }},
-		{name: "by depth", minor: true, text: func(s *Side) string {
+		{name: depths, minor: true, text: func(s *Side) string {
 			var values []float64
 			for _, m := range k.of(s).ByDepth {
 				values = append(values, m.Value)
@@ -181,7 +196,7 @@ func (k needleKind) metrics() []metric {
 	}
 }
 
-func attentionMetrics() []metric {
+func attentionMetrics(depths string) []metric {
 	byDepth := func(pick func(Segments) float64) func(*Side) string {
 		return func(s *Side) string {
 			var values []float64
@@ -195,12 +210,12 @@ func attentionMetrics() []metric {
 	return []metric{
 		{name: "attention to the answer, %", better: higher, format: percent,
 			value: func(s *Side) (float64, float64, bool) { return known(s.Attention.Answer) }},
-		{name: "by depth", minor: true, text: byDepth(func(x Segments) float64 { return x.Answer })},
+		{name: depths, minor: true, text: byDepth(func(x Segments) float64 { return x.Answer })},
 		{name: "with sign", minor: true, format: percent,
 			value: func(s *Side) (float64, float64, bool) { return known(s.Attention.SignedAnswer) }},
 		{name: "attention noise, %", better: lower, format: percent,
 			value: func(s *Side) (float64, float64, bool) { return known(s.Attention.Noise) }},
-		{name: "by depth", minor: true, text: byDepth(Segments.Noise)},
+		{name: depths, minor: true, text: byDepth(Segments.Noise)},
 		{name: "with sign", minor: true, format: percent,
 			value: func(s *Side) (float64, float64, bool) { return known(s.Attention.SignedNoise) }},
 	}

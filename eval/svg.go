@@ -146,8 +146,11 @@ func tickText(ticks []float64) []string {
 		case x >= 1e4 && math.Mod(x, 1e3) == 0:
 			out[i] = strconv.FormatFloat(x/1e3, 'f', -1, 64) + "k"
 		default:
-			out[i] = strconv.FormatFloat(x+0, 'f', decimals, 64)
+			out[i] = minus(strconv.FormatFloat(x+0, 'f', decimals, 64)) // x+0 has no sign where x is −0
 		}
 	}
 	return out
 }
+
+// minus writes negative numbers with the sign that is as wide as a plus.
+func minus(s string) string { return strings.Replace(s, "-", "−", 1) }

@@ -1,13 +1,11 @@
 package eval
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 )
 
-// marks are a column of their own, so that numbers stay aligned.
-var marks = map[verdict]string{unmarked: " ", best: "▸", tied: "≈"}
+var marks = map[verdict]string{unmarked: "", best: "▸", tied: "≈"}
 
 // Table renders the comparison as aligned text: a row per metric, a column per side, the better value marked.
 func (r *Report) Table(color bool) string {
@@ -19,15 +17,15 @@ func (r *Report) Table(color bool) string {
 	for _, x := range rows {
 		name = max(name, utf8.RuneCountInString(x.label()))
 		for i, c := range x.cells {
-			width[i] = max(width[i], utf8.RuneCountInString(c.show()))
+			width[i] = max(width[i], utf8.RuneCountInString(c.marked()))
 		}
 	}
 	var b strings.Builder
 	line := strings.Repeat(" ", name)
 	rule := strings.Repeat("─", name)
 	for i, s := range r.Sides {
-		line += "    " + pad(s.Name, width[i])
-		rule += strings.Repeat("─", width[i]+4)
+		line += "   " + pad(s.Name, width[i])
+		rule += strings.Repeat("─", width[i]+3)
 	}
 	b.WriteString(paint(color, "1", line) + "\n" + rule + "\n")
 	for _, x := range rows {
@@ -37,7 +35,7 @@ func (r *Report) Table(color bool) string {
 	return b.String()
 }
 
-const legend = "▸ better   ≈ the same within twice the combined standard error   ± standard error"
+const legend = "▸ better, ≈ the same within twice the combined standard error, ± one standard error"
 
 func (x *row) label() string {
 	if x.minor {
@@ -53,6 +51,9 @@ func (c *cell) show() string {
 	return c.text
 }
 
+// marked is the value behind its mark.
+func (c *cell) marked() string { return strings.TrimSpace(marks[c.verdict] + " " + c.show()) }
+
 func (x *row) line(name int, width []int, color bool) string {
 	style := ""
 	if x.minor {
@@ -65,7 +66,7 @@ func (x *row) line(name int, width []int, color bool) string {
 		if c.verdict == best {
 			s = "1;32"
 		}
-		out += "  " + paint(color, s, fmt.Sprintf("%s %s", marks[c.verdict], pad(c.show(), width[i])))
+		out += "   " + paint(color, s, pad(c.marked(), width[i]))
 	}
 	return strings.TrimRight(out, " ")
 }

@@ -9,8 +9,8 @@ import (
 
 // translate rewrites a pattern of Oniguruma's Ruby syntax for our engine, which follows .NET:
 //
-//   - \p{L}, \p{N}, \p{M}, \p{P}, \p{S}, \d and \w get the characters that Oniguruma's newer Unicode adds; \w also follows
-//     its idea of a word, which outside a class takes in six Latin-1 numbers;
+//   - \p{…} of general categories, \d and \w get the characters that Oniguruma's newer Unicode adds; \w also follows its
+//     idea of a word, which outside a class takes in six Latin-1 numbers;
 //   - \b and \B are written out with that \w;
 //   - possessive x?+ x*+ x++ become atomic groups, and x{n,m}+ the repeated group that it is in Ruby;
 //   - a class inside a class is refused: it is a union there and a subtraction or plain text here.
@@ -120,23 +120,23 @@ func (t *translator) class() error {
 
 // classItems are the insides of classes that stand for the escapes.
 var classItems = sync.OnceValue(func() map[string]string {
-	items := func(text string, more ...ranges) string {
-		for _, rs := range more {
-			for _, r := range rs {
-				text += string(r[0]) + "-" + string(r[1])
-			}
+	m := map[string]string{}
+	add := func(esc, text string, more ranges) {
+		if m[esc] == "" {
+			m[esc] = text
 		}
-		return text
+		for _, r := range more {
+			m[esc] += string(r[0]) + "-" + string(r[1])
+		}
 	}
-	return map[string]string{
-		`\p{L}`: items(`\p{L}`, newLetters),
-		`\p{N}`: items(`\p{N}`, newNumbers),
-		`\p{M}`: items(`\p{M}`, newMarks),
-		`\p{P}`: items(`\p{P}`, newPunct),
-		`\p{S}`: items(`\p{S}`, newSymbols),
-		`\d`:    items(`\d`, newNumbers),
-		`\w`:    items(`\p{L}\p{Nl}\p{Other_Alphabetic}\p{M}\p{Nd}\p{Pc}`, newLetters, newWords),
+	for cat, more := range newCategory {
+		for _, name := range []string{cat, cat[:1]} {
+			add(`\p{`+name+`}`, `\p{`+name+`}`, more)
+		}
 	}
+	add(`\d`, `\d`, newNumbers)
+	add(`\w`, `\p{L}\p{Nl}\p{Other_Alphabetic}\p{M}\p{Nd}\p{Pc}`, newWords)
+	return m
 })
 
 // escape copies a backslash and what belongs to it.

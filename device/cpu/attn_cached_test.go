@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"math"
 	"slices"
 	"testing"
 
@@ -9,20 +8,34 @@ import (
 	"antiphase/tensor"
 )
 
-// pages is a cache of two slots whose pages lie in mixed order, with room for 320 positions each.
-const pageSize, slotPages = 16, 20
+// slotRows is the number of positions of each of the two slots of a test's cache.
+const slotRows = 320
 
-func (c *attnCase) pages(g geometry) (x, y *device.Cache) {
-	rows := 2 * slotPages * pageSize
-	k, v := c.random(rows, g.Groups*g.keys*g.D, g.pad, 1.5), c.random(rows, g.Groups*g.DV, g.pad, 1)
-	order := make([]int32, 2*slotPages)
-	for i, p := range c.rng.Perm(len(order)) {
-		order[i] = int32(p)
+// kv is the content of both slots, position by position.
+type kv struct{ k, v twin }
+
+func (c *attnCase) kv(g geometry) kv {
+	return kv{c.random(2*slotRows, g.Groups*g.keys*g.D, 0, 1.5), c.random(2*slotRows, g.Groups*g.DV, 0, 1)}
+}
+
+// pages writes the content into a cache of pages of the given size: in order, or in any.
+func (c *attnCase) pages(x kv, size int, mixed bool) *device.Cache {
+	n := 2 * slotRows / size
+	order := make([]int32, n)
+	for i := range order {
+		order[i] = int32(i)
 	}
-	t := c.ints(order)
-	x = &device.Cache{K: k.x, V: v.x, Table: t.x.Reshape(2, slotPages), PageSize: pageSize}
-	y = &device.Cache{K: k.y, V: v.y, Table: t.y.Reshape(2, slotPages), PageSize: pageSize}
-	return x, y
+	if mixed {
+		c.rng.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	cache := &device.Cache{K: device.Empty(c.cpu, tensor.F32, n*size, x.k.x.Cols), V: device.Empty(c.cpu, tensor.F32, n*size, x.v.x.Cols),
+		Table: c.ints(order).x.Reshape(2, n/2), PageSize: size}
+	slot, pos := make([]int32, 2*slotRows), make([]int32, 2*slotRows)
+	for i := range slot {
+		slot[i], pos[i] = int32(i/slotRows), int32(i%slotRows)
+	}
+	c.cpu.CacheWrite(cache, x.k.x, x.v.x, c.ints(slot).x, c.ints(pos).x)
+	return cache
 }
 
 // attend runs the cached op of either kind on rows [from,to) of p.
@@ -42,33 +55,42 @@ func (p *problem) attend(d device.Device, at func(twin) tensor.Tensor, c *device
 }
 
 var cachedGeometries = []geometry{
-	{AttnShape: device.AttnShape{B: 1, T: 9, Heads: 4, Groups: 2, D: 32, DV: 32}, maps: 1, keys: 1, pad: 3},
-	{AttnShape: device.AttnShape{B: 1, T: 9, Heads: 4, Groups: 2, D: 16, DV: 40}, maps: 2, keys: 2, norm: true, weight: true},
-	{AttnShape: device.AttnShape{B: 1, T: 9, Heads: 4, Groups: 1, D: 24, DV: 48}, maps: 2, keys: 1, rowLam: true, norm: true},
+	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 2, D: 32, DV: 32}, maps: 1, keys: 1, pad: 3},
+	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 2, D: 16, DV: 40}, maps: 2, keys: 2, norm: true, weight: true},
+	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 1, D: 24, DV: 48}, maps: 2, keys: 1, rowLam: true, norm: true},
 }
 
-// TestCachedRows compares with the oracle and asks for the same bits from rows alone and in a batch, among them a
-// piece of a prompt (rows 3…8).
-func TestCachedRows(t *testing.T) {
-	c := newCase(2)
+// TestCachedPages asks for the same bits from pages of any size in any order, in one batch (two rows of decoding and a
+// prompt that crosses a stretch), in two chunks, and row by row.
+func TestCachedPages(t *testing.T) {
+	c := newCase(3)
 	defer c.cpu.Close()
+	slots, places := make([]int32, 50), make([]int32, 50)
+	for i := range slots {
+		slots[i], places[i] = 1, int32(100+i)
+	}
+	slots[0], places[0], places[1] = 0, 319, 3
+	slot, pos := c.ints(slots).x, c.ints(places).x
 	for _, g := range cachedGeometries {
-		p := c.problem(g)
-		x, y := c.pages(g)
-		slot := c.ints([]int32{0, 1, 0, 1, 1, 1, 1, 1, 1})
-		pos := c.ints([]int32{0, 17, 319, 125, 126, 127, 128, 129, 130})
-		p.attend(c.cpu, onCPU, x, slot.x, pos.x, 0, 9)
-		p.attend(c.ref, onRef, y, slot.y, pos.y, 0, 9)
-		c.compare(t, g.String(), p.out)
-		batch := make([]float32, p.out.x.Len())
-		device.ReadFloats(c.cpu, batch, p.out.x)
-		alone := make([]float32, p.out.x.Len())
-		for n := range 9 {
-			p.attend(c.cpu, onCPU, x, slot.x, pos.x, n, n+1)
-		}
-		device.ReadFloats(c.cpu, alone, p.out.x)
-		if !slices.Equal(batch, alone) {
-			t.Errorf("%v: rows alone and in a batch differ", g)
+		p, x := c.problem(g), c.kv(g)
+		var want []float32
+		for i, cache := range []*device.Cache{c.pages(x, 320, false), c.pages(x, 16, false), c.pages(x, 16, true), c.pages(x, 5, true)} {
+			p.attend(c.cpu, onCPU, cache, slot, pos, 0, 50)
+			if i == 0 {
+				want = c.read(p.out)
+			} else if !slices.Equal(want, c.read(p.out)) {
+				t.Errorf("%v: bits depend on pages of %d", g, cache.PageSize)
+			}
+			withBudget(1, func() { p.attend(c.cpu, onCPU, cache, slot, pos, 0, 50) })
+			if !slices.Equal(want, c.read(p.out)) {
+				t.Errorf("%v: bits depend on the room", g)
+			}
+			for n := range 50 {
+				p.attend(c.cpu, onCPU, cache, slot, pos, n, n+1)
+			}
+			if !slices.Equal(want, c.read(p.out)) {
+				t.Errorf("%v: rows alone and together differ in pages of %d", g, cache.PageSize)
+			}
 		}
 		if err := c.cpu.Sync(); err != nil {
 			t.Error(err)
@@ -81,58 +103,26 @@ func TestCacheFault(t *testing.T) {
 	c := newCase(1)
 	defer c.cpu.Close()
 	g := cachedGeometries[0]
-	p := c.problem(g)
-	x, _ := c.pages(g)
-	for _, bad := range []struct{ slot, pos int32 }{{2, 0}, {-1, 0}, {0, slotPages * pageSize}, {1, -1}} {
-		slot, pos := c.ints([]int32{bad.slot}), c.ints([]int32{bad.pos})
-		p.attend(c.cpu, onCPU, x, slot.x, pos.x, 0, 1)
+	p, x := c.problem(g), c.pages(c.kv(g), 16, true)
+	for _, bad := range []struct{ slot, pos int32 }{{2, 0}, {-1, 0}, {0, slotRows}, {1, -1}} {
+		slot, pos := c.ints([]int32{bad.slot}).x, c.ints([]int32{bad.pos}).x
+		p.attend(c.cpu, onCPU, x, slot, pos, 0, 1)
 		if c.cpu.Sync() == nil {
 			t.Errorf("no fault at slot %d position %d", bad.slot, bad.pos)
 		}
-		c.cpu.CacheWrite(x, device.Empty(c.cpu, tensor.F32, 1, x.K.Cols), device.Empty(c.cpu, tensor.F32, 1, x.V.Cols), slot.x, pos.x)
+		c.cpu.CacheWrite(x, device.Empty(c.cpu, tensor.F32, 1, x.K.Cols), device.Empty(c.cpu, tensor.F32, 1, x.V.Cols), slot, pos)
 		if c.cpu.Sync() == nil {
 			t.Errorf("no fault writing at slot %d position %d", bad.slot, bad.pos)
 		}
 	}
 	tensor.Host[int32](x.Table)[3] = 1000 // a page that is not there, in the middle of slot 0
-	slot, pos := c.ints([]int32{0, 0}), c.ints([]int32{2*pageSize + 5, 5*pageSize + 1})
-	p.attend(c.cpu, onCPU, x, slot.x, pos.x, 0, 1)
+	slot, pos := c.ints([]int32{0, 0}).x, c.ints([]int32{2*16 + 5, 5*16 + 1}).x
+	p.attend(c.cpu, onCPU, x, slot, pos, 0, 1)
 	if err := c.cpu.Sync(); err != nil {
 		t.Errorf("rows before the broken page: %v", err)
 	}
-	p.attend(c.cpu, onCPU, x, slot.x, pos.x, 0, 2)
+	p.attend(c.cpu, onCPU, x, slot, pos, 0, 2)
 	if c.cpu.Sync() == nil {
 		t.Error("no fault behind a broken page")
-	}
-}
-
-// TestCacheWrite writes a prompt and reads it back from its pages.
-func TestCacheWrite(t *testing.T) {
-	c := newCase(2)
-	defer c.cpu.Close()
-	g := cachedGeometries[0]
-	x, y := c.pages(g)
-	k, v := c.random(40, x.K.Cols, 2, 1), c.random(40, x.V.Cols, 1, 1)
-	var slots, places []int32
-	for i := range 40 {
-		slots, places = append(slots, int32(i%2)), append(places, int32(7+3*i))
-	}
-	slot, pos := c.ints(slots), c.ints(places)
-	c.cpu.CacheWrite(x, k.x, v.x, slot.x, pos.x)
-	c.ref.CacheWrite(y, k.y, v.y, slot.y, pos.y)
-	c.compare(t, "keys", twin{x.K, y.K})
-	c.compare(t, "values", twin{x.V, y.V})
-}
-
-func TestProbs(t *testing.T) {
-	c := newCase(2)
-	defer c.cpu.Close()
-	q, k := c.random(2*50, 3*12, 4, 2), c.random(2*50, 2*12, 1, 2)
-	for _, logits := range []bool{false, true} {
-		p := device.Probs{T: 50, D: 12, Seq: 1, Row: 13, QHead: 2, KHead: 1, Scale: 1 / math.Sqrt(12), Logits: logits}
-		out := c.make(30, 50, 2)
-		c.cpu.AttentionProbs(out.x, q.x, k.x, p)
-		c.ref.AttentionProbs(out.y, q.y, k.y, p)
-		c.compare(t, "probs", out)
 	}
 }

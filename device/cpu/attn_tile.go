@@ -129,8 +129,8 @@ func (s *attnState) finish(n, h, step int, acc, top, sum []float32) {
 // normalise writes out = Scale·w·raw·rstd, or raw itself without a norm.
 func (s *attnState) normalise(n, h int, raw []float32) {
 	out := s.out.piece(n, h*s.DV, (h+1)*s.DV)
-	copy(out, raw)
 	if !s.norm.On {
+		copy(out, raw)
 		return
 	}
 	rstd := float32(1 / math.Sqrt(simd.SumSquares(raw)/float64(s.DV)+s.norm.Eps))
@@ -139,9 +139,10 @@ func (s *attnState) normalise(n, h int, raw []float32) {
 		s.rstd.x[n*s.rstd.ld+h] = rstd
 	}
 	alpha := rstd * float32(s.norm.Scale)
-	if s.weight == nil {
-		simd.Scale(out, alpha)
-	} else {
+	if s.weight != nil {
 		simd.ScaleMul(out, alpha, raw, s.weight)
+		return
 	}
+	copy(out, raw)
+	simd.Scale(out, alpha)
 }

@@ -26,7 +26,7 @@ func (d *Device) Classify(c *device.Classifier) {
 	vocab := w.rows
 	d.checkTargets(i32(c.Targets), vocab)
 	step := min(x.rows, max(16, d.maxLogits/max(vocab, 1)))
-	logits := grown(&d.logits, step*vocab)
+	logits := d.logits.floats(d, step*vocab)
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
 		y := mat{logits[:rows*vocab], rows, vocab, vocab}

@@ -26,9 +26,9 @@ type Options struct {
 type Device struct {
 	pool    *pool
 	workers []worker
-	shared  []float32 // operands and partial sums that all workers read
-	logits  []float32 // Classify's chunk
-	fault   error     // first fault since the last Sync
+	shared  region // operands and partial sums that all workers read
+	logits  region // Classify's chunk
+	fault   error  // first fault since the last Sync
 
 	maxPacked, maxLogits int // see the constants; a test makes them small
 
@@ -91,9 +91,11 @@ func (d *Device) Sync() error {
 	return err
 }
 
-// Close stops the workers.
+// Close stops the workers and frees the device's own memory.
 func (d *Device) Close() error {
 	d.pool.close()
+	d.shared.free(d)
+	d.logits.free(d)
 	return nil
 }
 
@@ -138,7 +140,25 @@ func (d *Device) scratch(worker int) *simd.Scratch { return &d.workers[worker].s
 func (d *Device) buf(worker, n int) []float32 { return grown(&d.workers[worker].buf, n) }
 
 // room is n floats that all workers may see, valid until the next call; their content is arbitrary.
-func (d *Device) room(n int) []float32 { return grown(&d.shared, n) }
+func (d *Device) room(n int) []float32 { return d.shared.floats(d, n) }
+
+// region is memory of the device's own that only grows.
+type region struct{ buf *tensor.Buffer }
+
+func (r *region) floats(d *Device, n int) []float32 {
+	if r.buf == nil || r.buf.Size < 4*n {
+		r.free(d)
+		r.buf = d.Alloc(4 * (n + n/4 + 1))
+	}
+	return f32(tensor.Tensor{Buf: r.buf, Type: tensor.F32, Rows: 1, Cols: n, Ld: n})
+}
+
+func (r *region) free(d *Device) {
+	if r.buf != nil {
+		d.Free(r.buf)
+		r.buf = nil
+	}
+}
 
 func grown(buf *[]float32, n int) []float32 {
 	if cap(*buf) < n {

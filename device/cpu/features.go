@@ -1,9 +1,15 @@
 package cpu
 
-import "antiphase/internal/simd"
+import (
+	"os"
+	"slices"
 
-// Features lists what the kernels use of this processor: the implementation picked first, then the others it can
-// run. The environment variable ANTIPHASE_SIMD (avx512, avx2 or generic) picks another one.
+	"antiphase/internal/simd"
+)
+
+// Features lists what the kernels use of this processor: the implementation picked first, then, in brackets, the
+// others that it can run. The environment variable ANTIPHASE_SIMD (avx512, avx2 or generic) picks another one; a name
+// that this machine cannot run is listed last and has no effect.
 func Features() []string {
 	picked := simd.Name()
 	out := []string{picked}
@@ -11,6 +17,9 @@ func Features() []string {
 		if n != picked {
 			out = append(out, "("+n+")")
 		}
+	}
+	if want := os.Getenv(simd.Env); want != "" && !slices.Contains(simd.Names(), want) {
+		out = append(out, "(no "+want+" here)")
 	}
 	return out
 }

@@ -21,6 +21,13 @@ func TestFeatures(t *testing.T) {
 	})
 }
 
+func TestFeaturesWrongName(t *testing.T) {
+	t.Setenv(simd.Env, "sse9")
+	if f := Features(); f[len(f)-1] != "(no sse9 here)" {
+		t.Errorf("features %v say nothing of sse9", f)
+	}
+}
+
 func TestAlloc(t *testing.T) {
 	d := New(Options{Threads: 1})
 	defer d.Close()

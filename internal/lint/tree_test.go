@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -68,15 +69,23 @@ func parse(name, text string) (*source, error) {
 	return s, err
 }
 
-// tree reads every source of the module: all build tags, so that one machine checks them all; nested modules are not ours.
+// tree is every source of the module: all build tags, so that one machine checks them all; nested modules are not ours.
 func tree(t *testing.T) []*source {
 	t.Helper()
-	root := filepath.Join("..", "..")
-	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
-		t.Fatalf("the tests of this package run in its folder, two below the root: %v", err)
+	all, err := read()
+	if err != nil {
+		t.Fatal(err)
 	}
-	var all []*source
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	return all
+}
+
+// read walks the tree once for all tests.
+var read = sync.OnceValues(func() (all []*source, err error) {
+	root := filepath.Join("..", "..") // a test runs in its package's folder
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -98,11 +107,8 @@ func tree(t *testing.T) []*source {
 		all = append(all, s)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
+	return all, err
+})
 
 // enter says whether a folder holds sources of this module: nil, or fs.SkipDir.
 func enter(dir, name string) error {

@@ -40,15 +40,13 @@ func PackA(dst []float32, m, k int, a []float32, lda int, trans bool) {
 		return
 	}
 	mustFit("a", dst, SizeA(m, k), a, m, k, lda, trans)
-	mr := cur.mr
-	for i := 0; i < m; i += mr {
-		rows := min(mr, m-i)
-		panel := dst[i*k : (i+rows)*k]
-		if trans {
-			cur.copyPanel(&panel[0], rows, &a[i], lda, rows, k)
-		} else {
-			transpose(panel, rows, a[i*lda:], lda, rows, k)
-		}
+	if trans {
+		copyPanels(dst, m, k, a, lda, cur.mr, false)
+		return
+	}
+	for i := 0; i < m; i += cur.mr {
+		rows := min(cur.mr, m-i)
+		transpose(dst[i*k:(i+rows)*k], rows, a[i*lda:], lda, rows, k)
 	}
 }
 
@@ -60,16 +58,30 @@ func PackB(dst []float32, k, n int, b []float32, ldb int, trans bool) {
 	}
 	mustFit("b", dst, SizeB(k, n), b, n, k, ldb, !trans)
 	nr := cur.nr
+	if whole := n / nr * nr; whole < n {
+		clear(dst[whole*k : (whole+nr)*k])
+	}
+	if !trans {
+		copyPanels(dst, n, k, b, ldb, nr, true)
+		return
+	}
 	for j := 0; j < n; j += nr {
-		cols := min(nr, n-j)
-		panel := dst[j*k : (j+nr)*k]
-		if cols < nr {
-			clear(panel)
-		}
-		if trans {
-			transpose(panel, nr, b[j*ldb:], ldb, cols, k)
-		} else {
-			cur.copyPanel(&panel[0], nr, &b[j], ldb, cols, k)
+		transpose(dst[j*k:(j+nr)*k], nr, b[j*ldb:], ldb, min(nr, n-j), k)
+	}
+}
+
+// copyPanels packs a matrix whose rows in memory run across the panels, a few rows at a time: their cache lines serve
+// all panels before they are lost. full says that a narrow last panel has the width of the others.
+func copyPanels(dst []float32, across, k int, src []float32, ld, width int, full bool) {
+	const rows = 32
+	for p := 0; p < k; p += rows {
+		for i := 0; i < across; i += width {
+			n := min(width, across-i)
+			stride := n
+			if full {
+				stride = width
+			}
+			cur.copyPanel(&dst[i*k+p*stride], stride, &src[p*ld+i], ld, n, min(rows, k-p))
 		}
 	}
 }

@@ -19,8 +19,11 @@ type kernels struct {
 	vectorKernels
 }
 
+// Env is the environment variable that picks an implementation by name.
+const Env = "ANTIPHASE_SIMD"
+
 // cur is the implementation in use.
-var cur = pick(os.Getenv("ANTIPHASE_SIMD"))
+var cur = pick(os.Getenv(Env))
 
 // implementations are those this machine can run, best first; the generic one is always last.
 func implementations() []*kernels { return append(native(), &generic) }

@@ -46,8 +46,8 @@ func TestUse(t *testing.T) {
 	if n := Names(); n[len(n)-1] != "generic" {
 		t.Errorf("implementations %v do not end with generic", n)
 	}
-	if want := os.Getenv("ANTIPHASE_SIMD"); want != "" && Name() != want {
-		t.Errorf("ANTIPHASE_SIMD=%s picked %s", want, Name())
+	if want := os.Getenv(Env); want != "" && Name() != want {
+		t.Errorf("%s=%s picked %s", Env, want, Name())
 	}
 }
 
@@ -155,6 +155,25 @@ func TestAdamW(t *testing.T) {
 			near(t, "p", p, want[0], 2e-6)
 			near(t, "m", m, want[1], 1e-6)
 			near(t, "v", v, want[2], 1e-6)
+		}
+	})
+}
+
+// Moments in the subnormal range become zero, and the processor's mode is as before.
+func TestAdamWSubnormal(t *testing.T) {
+	const tiny = 1e-41
+	each(t, func(t *testing.T) {
+		if Name() == "generic" {
+			t.Skip("plain Go keeps subnormal numbers")
+		}
+		p, m, v, g := []float32{1}, []float32{tiny}, []float32{tiny}, []float32{0}
+		AdamWStep(p, m, v, g, &AdamW{Clip: 1, Beta1: 0.9, Beta1c: 0.1, Beta2: 0.95, Beta2c: 0.05, Keep: 1, Step: 1, C2: 1, Eps: 1e-8})
+		if p[0] != 1 || m[0] != 0 || v[0] != 0 {
+			t.Errorf("p, m, v = %v, %v, %v; want 1, 0, 0", p[0], m[0], v[0])
+		}
+		x := []float32{tiny}
+		if Scale(x, 0.5); x[0] == 0 {
+			t.Error("subnormal numbers are still zero behind the step")
 		}
 	})
 }

@@ -25,7 +25,7 @@ async function open(file) {
       decode: async (ids, skip) => t.decode(ids, skip),
     };
   }
-  const { Tokenizer } = await import(require.resolve('@huggingface/tokenizers'));
+  const { Tokenizer } = require('@huggingface/tokenizers');
   const t = new Tokenizer(JSON.parse(json), {});
   return {
     name: '@huggingface/tokenizers',

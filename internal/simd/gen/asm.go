@@ -50,8 +50,8 @@ func (a *asm) op(name string, args ...any) {
 	fmt.Fprintf(&a.out, "\t%s\n", strings.TrimSpace(name+" "+strings.Join(text, ", ")))
 }
 
-func (a *asm) text(name string, argBytes int) {
-	fmt.Fprintf(&a.out, "\nTEXT ·%s%s(SB), NOSPLIT, $0-%d\n", name, a.tag, argBytes)
+func (a *asm) text(name string, frame, args int) {
+	fmt.Fprintf(&a.out, "\nTEXT ·%s%s(SB), NOSPLIT, $%d-%d\n", name, a.tag, frame, args)
 }
 
 func (a *asm) mark(label string) { fmt.Fprintf(&a.out, "%s:\n", label) }

@@ -17,8 +17,8 @@ func (i isa) tileRows() []int {
 // spread over another. Per step of k: 2 loads of B, and a broadcast and 2 multiply-adds for each row.
 // At 14 rows AVX-512 does 28 multiply-adds for 16 loads, so the two multipliers are the bound.
 func (a *asm) tile(rows int) {
-	a.text(fmt.Sprintf("tile%dx", rows), 72)
 	lo := a.regs - 2 // masks, in the registers that later hold A's element
+	a.text(fmt.Sprintf("tile%dx", rows), 0, 72)
 	a.op("MOVQ", "cols+48(FP)", "CX")
 	a.laneMasks(lo)
 	a.op("MOVQ", "a+8(FP)", "SI")
@@ -43,6 +43,19 @@ func (a *asm) tile(rows int) {
 	a.prefetchC(rows)
 	a.op("MOVQ", "R8", "R10")
 	a.op("IMULQ", "CX", "R10") // from one panel of A to the next
+	a.tileLoop(rows)
+	if !a.wide() {
+		a.op("MOVQ", "cols+48(FP)", "CX")
+		a.laneMasks(lo)
+	}
+	a.op("MOVQ", "DI", "DX")
+	a.eachC(rows, func(i int, mem, reg string) { a.storeMasked(i, lo, reg, mem) })
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// tileLoop runs over k, four steps at a time and the rest one by one.
+func (a *asm) tileLoop(rows int) {
 	a.op("SUBQ", "$4", "CX")
 	a.op("JLT", "rest")
 	a.mark("four")
@@ -61,14 +74,6 @@ func (a *asm) tile(rows int) {
 	a.op("DECQ", "CX")
 	a.op("JNZ", "one")
 	a.mark("store")
-	if !a.wide() {
-		a.op("MOVQ", "cols+48(FP)", "CX")
-		a.laneMasks(lo)
-	}
-	a.op("MOVQ", "DI", "DX")
-	a.eachC(rows, func(i int, mem, reg string) { a.storeMasked(i, lo, reg, mem) })
-	a.op("VZEROUPPER")
-	a.op("RET")
 }
 
 // eachC walks DX over the rows of C.

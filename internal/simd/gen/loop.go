@@ -13,6 +13,7 @@ type vecOp struct {
 	unroll int
 	accs   int    // accumulators per unrolled step
 	start  uint32 // what they begin with
+	flush  bool   // subnormal numbers are 0 while it runs
 	body   func(b *body)
 	end    func(b *body) // leaves the result in X0
 }
@@ -20,7 +21,7 @@ type vecOp struct {
 // body is what a program writes to. Registers are handed out from 0; accumulators and scalars come first.
 type body struct {
 	*asm
-	op_    *vecOp
+	kernel *vecOp
 	mem    map[string]string // slice → pointer register
 	scalar map[string]int    // scalar → register holding it in every lane
 	acc    int               // first accumulator of this step
@@ -66,9 +67,13 @@ func (o *vecOp) layout() (ps []param, ret, size int) {
 // emit writes the kernel: whole groups of unrolled vectors, single vectors, the masked rest.
 func (o *vecOp) emit(a *asm) {
 	ps, ret, size := o.layout()
-	a.text(o.name, size)
-	b := &body{asm: a, op_: o, mem: map[string]string{}, scalar: map[string]int{}}
+	a.text(o.name, o.frame(), size)
+	b := &body{asm: a, kernel: o, mem: map[string]string{}, scalar: map[string]int{}}
 	b.prologue(ps)
+	if o.flush {
+		a.op("STMXCSR", "mode-8(SP)")
+		a.op("LDMXCSR", a.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
+	}
 	base := b.free
 	if o.unroll > 1 {
 		a.loop("many", o.unroll, func() {
@@ -98,8 +103,19 @@ func (o *vecOp) emit(a *asm) {
 			a.op("VMOVSS", "X0", fmt.Sprintf("ret+%d(FP)", ret))
 		}
 	}
+	if o.flush {
+		a.op("LDMXCSR", "mode-8(SP)")
+	}
 	a.op("VZEROUPPER")
 	a.op("RET")
+}
+
+// frame is the room on the stack: the processor's mode, where it is changed.
+func (o *vecOp) frame() int {
+	if o.flush {
+		return 8
+	}
+	return 0
 }
 
 // loop runs f while at least n vectors are left: AX counts elements done, CX those left.
@@ -118,14 +134,14 @@ func (a *asm) loop(stem string, n int, f func()) {
 
 // prologue loads pointers, length and scalars and sets the accumulators. The last register of AVX2 is the mask.
 func (b *body) prologue(ps []param) {
-	for i := range b.op_.accs * b.op_.unroll {
-		if b.op_.start == 0 {
+	for i := range b.kernel.accs * b.kernel.unroll {
+		if b.kernel.start == 0 {
 			b.op("VXORPS", b.v(i), b.v(i), b.v(i))
 		} else {
-			b.op("VMOVUPS", b.bits(b.op_.start), b.v(i))
+			b.op("VMOVUPS", b.bits(b.kernel.start), b.v(i))
 		}
 	}
-	b.free = b.op_.accs * b.op_.unroll
+	b.free = b.kernel.accs * b.kernel.unroll
 	ptr := 0
 	for i, p := range ps {
 		switch {
@@ -173,7 +189,7 @@ func (b *body) tmp() string {
 		limit--
 	}
 	if b.free > limit {
-		panic(b.op_.name + b.tag + ": out of registers")
+		panic(b.kernel.name + b.tag + ": out of registers")
 	}
 	return r
 }
@@ -228,7 +244,7 @@ func (b *body) field(i int) string {
 
 // fold adds the accumulators into the first, and that one's lanes into X0.
 func (b *body) fold(add string) {
-	n := b.op_.accs * b.op_.unroll
+	n := b.kernel.accs * b.kernel.unroll
 	for ; n > 1; n /= 2 {
 		for i := range n / 2 {
 			b.op(add, b.v(i+n/2), b.v(i), b.v(i))

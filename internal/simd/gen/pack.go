@@ -6,7 +6,7 @@ import "fmt"
 // stored or not. R8 is the distance of rows, R9 three times that; each base is 4 rows further than the one before.
 func (a *asm) transpose() {
 	bases := []string{"SI", "R10", "R11", "R12"}[:a.lanes/4]
-	a.text("transpose", 48)
+	a.text("transpose", 0, 48)
 	a.op("MOVQ", "rows+32(FP)", "CX")
 	a.laneMasks(14)
 	a.op("MOVQ", "dst+0(FP)", "DI")
@@ -23,22 +23,20 @@ func (a *asm) transpose() {
 	a.turn(bases, func(_ int, reg string) {
 		a.storeMasked(0, 14, reg, "(DI)")
 		a.op("ADDQ", "BX", "DI")
-	})
+	}, func(int) {})
 	a.op("VZEROUPPER")
 	a.op("RET")
 }
 
 // turn gives each of CX columns of the rows at bases to sink, as a register with an element of every row, in groups
-// of 16 (AVX-512) and 4. sink gets the column's number within its group; group comes before a group's end with its
-// size in bytes along a row.
-func (a *asm) turn(bases []string, sink func(p int, reg string), group ...func(bytes int)) {
+// of 16 (AVX-512) and of 4. sink gets the column's number within its group; after a group, whose length along a row is
+// bytes, advance moves what else walks along.
+func (a *asm) turn(bases []string, sink func(p int, reg string), advance func(bytes int)) {
 	step := func(bytes int) {
 		for _, b := range bases {
 			a.op("ADDQ", fmt.Sprintf("$%d", bytes), b)
 		}
-		for _, g := range group {
-			g(bytes)
-		}
+		advance(bytes)
 	}
 	if a.wide() {
 		a.mark("line")
@@ -131,7 +129,7 @@ func (a *asm) turnFours(bases []string, sink func(p int, reg string)) {
 
 // copyPanel: dst[p·stride+i] = src[p·ld+i] for i < width ≤ 2 vectors, p < k.
 func (a *asm) copyPanel() {
-	a.text("copyPanel", 48)
+	a.text("copyPanel", 0, 48)
 	a.op("MOVQ", "width+32(FP)", "CX")
 	a.laneMasks(14)
 	a.op("MOVQ", "dst+0(FP)", "DI")

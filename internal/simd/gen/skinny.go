@@ -10,7 +10,7 @@ const skinnyRows = 4
 // For AVX-512 64 shuffles and 16·rows multiply-adds on 1 KiB of B, on different ports: faster than memory.
 func (a *asm) skinny(rows int) {
 	bases := []string{"SI", "R10", "R11", "R12"}[:a.lanes/4]
-	a.text(fmt.Sprintf("skinny%dx", rows), 57)
+	a.text(fmt.Sprintf("skinny%dx", rows), 0, 57)
 	a.op("MOVQ", "k+0(FP)", "CX")
 	a.op("MOVQ", "a+8(FP)", "DI")
 	a.op("MOVQ", "lda+16(FP)", "BX")

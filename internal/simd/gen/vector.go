@@ -100,7 +100,7 @@ var vecOps = []vecOp{
 		b.store("dst", s)
 	}},
 	{name: "siluMulGrad", params: "dg,du,dy,g,u", unroll: 1, body: siluMulGrad},
-	{name: "adamw", params: "p,m,v,g,s:p", unroll: 1, body: adamw},
+	{name: "adamw", params: "p,m,v,g,s:p", unroll: 1, flush: true, body: adamw},
 }
 
 const (

@@ -1,0 +1,30 @@
+# A dozen verbs, one line each. `make` lists them.
+.PHONY: help build test short race lint bench fuzz cover cross ci speedrun clean
+export CGO_ENABLED ?= 0
+
+help: ## list the verbs
+	@sed -n 's/^\([a-z]*\): .*## /\1\t/p' Makefile | expand -t 12
+build: ## one static binary: bin/antiphase
+	go build -trimpath -o bin/ ./cmd/antiphase
+test: ## every test
+	go test ./...
+short: ## every test that takes no time
+	go test -short ./...
+race: ## the concurrent packages under the race detector (needs gcc)
+	.ci/run race
+lint: ## format, vet, staticcheck, house rules
+	.ci/run format tidy vet lint
+bench: ## benchmarks: make bench PKG=./device/cpu
+	go test -run '^$$' -bench . -benchmem $(or $(PKG),./...)
+fuzz: ## every fuzz target: make fuzz FUZZTIME=1m
+	.ci/run fuzz
+cover: ## coverage by function, and bin/cover.html
+	mkdir -p bin && go test -short -coverprofile bin/cover.out ./... && go tool cover -html bin/cover.out -o bin/cover.html && go tool cover -func bin/cover.out
+cross: ## build and vet for the other systems
+	.ci/run cross
+ci: ## all that CI runs
+	.ci/run
+speedrun: ## train DIFF and the Transformer side by side, from nothing to a report
+	go run ./cmd/antiphase speedrun
+clean: ## remove what the verbs above wrote
+	rm -rf bin

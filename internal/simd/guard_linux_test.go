@@ -1,0 +1,66 @@
+package simd
+
+import (
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// guarded is n random elements that end where readable memory ends: reading one further is a fault.
+func guarded(t *testing.T, r *rand.Rand, n int) []float32 {
+	t.Helper()
+	page := unix.Getpagesize()
+	size := (4*n + page - 1) / page * page
+	m, err := unix.Mmap(-1, 0, size+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(m) })
+	if err := unix.Mprotect(m[size:], unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	if n == 0 {
+		return nil
+	}
+	x := unsafe.Slice((*float32)(unsafe.Pointer(&m[size-4*n])), n)
+	copy(x, random(r, n, 1))
+	return x
+}
+
+// No kernel touches memory behind its operands.
+func TestGuard(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 9))
+		for _, n := range []int{1, 7, 15, 16, 17, 33, 63, 100} {
+			d, a, b, c := guarded(t, r, n), guarded(t, r, n), guarded(t, r, n), guarded(t, r, n)
+			for _, op := range elementwise {
+				op.f(d, a, b, c)
+			}
+			Rotate(a, b, c, d)
+			SiluMulGrad(a, b, c, d, b)
+			RoundBF16(a, b)
+			_, _, _, _ = Dot(a, b), Dot3(a, b, c), SumSquares(a), Max(a)
+			AdamWStep(a, b, c, d, &AdamW{})
+		}
+		var s Scratch
+		for _, sh := range [][3]int{{1, 1, 1}, {14, 32, 16}, {6, 16, 4}, {3, 20, 37}, {30, 45, 21}, {15, 33, 64}} {
+			m, n, k := sh[0], sh[1], sh[2]
+			for bits := range 4 {
+				a, b, c := guarded(t, r, m*k), guarded(t, r, n*k), guarded(t, r, m*n)
+				lda, ldb, ta, tb := k, n, bits&1 != 0, bits&2 != 0
+				if ta {
+					lda = m
+				}
+				if tb {
+					ldb = k
+				}
+				Gemm(m, n, k, a, lda, ta, b, ldb, tb, c, n, true, &s)
+				if m <= SkinnyRows() && tb && !ta {
+					GemmSkinny(m, n, k, a, lda, b, ldb, c, n, false, &s)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package tokenizer
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestMatchersCover: whatever the pattern and the text, even one that is not UTF-8, the spans cover it in order.
+func TestMatchersCover(t *testing.T) {
+	texts := []string{"", "a", "aa bb", "\xff", "a\xffb\xe2\x82c", "é\xc3 é", strings.Repeat("\xf0\x9f", 5), "日本\x80語 12"}
+	for _, expr := range []string{`a+`, `x*`, `\w+`, `\s`, `(?=b)`, `.`, `[^a]`, `\bb`, `é`, PatternGPT2, PatternLlama3} {
+		p, err := compileRegex(expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range texts {
+			done := 0
+			for _, sp := range matchPattern(p)(nil, s) {
+				if sp.start != done || sp.stop < sp.start || sp.stop > len(s) {
+					t.Fatalf("%s on %q: span %v behind %d", expr, s, sp, done)
+				}
+				done = sp.stop
+			}
+			if done != len(s) {
+				t.Fatalf("%s on %q: %d of %d bytes covered", expr, s, done, len(s))
+			}
+		}
+	}
+}
+
+func TestTranslate(t *testing.T) {
+	for in, want := range map[string]string{
+		`a?+b*+c++`:    `(?>a?)(?>b*)(?>c+)`,
+		`(?:a|b)++`:    `(?>(?:a|b)+)`,
+		`[a-c]++x`:     `(?>[a-c]+)x`,
+		`\.++`:         `(?>\.+)`,
+		`a{1,3}+`:      `(?:a{1,3})+`,
+		`a+?b??`:       `a+?b??`,
+		`(?i:a)(?!b)`:  `(?i:a)(?!b)`,
+		`a{b`:          `a{b`,
+		`\\w[\\w]`:     `\\w[\\w]`,
+		`[\]\[]`:       `[\]\[]`,
+		`\p{Lu}\P{Ll}`: `\p{Lu}\P{Ll}`,
+		`\`:            `\`,
+	} {
+		got, err := translate(in)
+		if err != nil || got != want {
+			t.Errorf("%s becomes %s, %v; want %s", in, got, err, want)
+		}
+	}
+	for _, in := range []string{`[a[b]]`, `[a`, `[`} {
+		if got, err := translate(in); err == nil {
+			t.Errorf("%s becomes %s; want an error", in, got)
+		}
+	}
+}
