@@ -66,7 +66,8 @@ func (x *row) line(name int, width []int, color bool) string {
 		if c.verdict == best {
 			s = "1;32"
 		}
-		out += "   " + paint(color, s, pad(c.marked(), width[i]))
+		text := c.marked()
+		out += strings.Repeat(" ", 3+width[i]-utf8.RuneCountInString(text)) + paint(color, s, text)
 	}
 	return strings.TrimRight(out, " ")
 }

@@ -7,50 +7,53 @@ import (
 	"testing"
 )
 
+// refusals are changes to tinyJSON and what the error must name.
+var refusals = []struct{ old, new, want string }{
+	{`"version":"1.0"`, `"version":"2.0"`, "2.0"},
+	{`"version":"1.0"`, `"version":"1.0","extra":1`, "extra"},
+	{`"type":"NFC"`, `"type":"Nmt"`, "Nmt"},
+	{`"type":"NFC"`, `"type":"NFC","depth":1`, "depth"},
+	{`"type":"Split"`, `"type":"BertPreTokenizer"`, "BertPreTokenizer"},
+	{`"MergedWithNext"`, `"Merged"`, "Merged"},
+	{`"Regex":"a+|\\d"`, `"Regex":"(a"`, "(a"},
+	{`"Regex":"a+|\\d"`, `"Regex":"[[:alpha:]]"`, "[[:"},
+	{`"Regex":"a+|\\d"`, `"Regexp":"a"`, "Regexp"},
+	{`"type":"TemplateProcessing"`, `"type":"BertProcessing"`, "BertProcessing"},
+	{`"ids":[7]`, `"ids":[4294967296]`, "4294967296"},
+	{`"single":[{"SpecialToken":{"id":"<s>"`, `"single":[{"SpecialToken":{"id":"<t>"`, "<t>"},
+	{`{"Sequence":{"id":"A","type_id":0}}],
+"pair"`, `{"Sequence":{"id":"B","type_id":0}}],
+"pair"`, "want A"},
+	{`"type":"ByteFallback"`, `"type":"WordPiece"`, "WordPiece"},
+	{`"content":" ","start"`, `"content":"xy","start"`, "one character"},
+	{`"type":"BPE"`, `"type":"Unigram"`, "Unigram"},
+	{`"dropout":null`, `"dropout":0.1`, "dropout"},
+	{`"continuing_subword_prefix":null`, `"continuing_subword_prefix":"##"`, "continuing_subword_prefix"},
+	{`"end_of_word_suffix":null`, `"end_of_word_suffix":"</w>"`, "end_of_word_suffix"},
+	{`"ab":4`, `"ab":2147483648`, "2147483648"},
+	{`"ab":4`, `"ab":2147483647`, "2147483647"},
+	{`"ab":4`, `"ab":-1`, "-1"},
+	{`"ab":4`, `"ab":2`, "share id 2"},
+	{`"ab":4`, `"ab":"4"`, "string"},
+	{`"ab":4`, `"xy":4`, `"ab"`},
+	{`"a b"`, `"a b a"`, "merges[0]"},
+	{`["ab","a"]`, `["ab","a","b"]`, "merges[1]"},
+	{`["ab","a"]`, `7`, "merges[1]"},
+	{`"id":7`, `"id":2147483648`, "2147483648"},
+	{`"id":7,`, ``, "added_tokens[0]"},
+	{`"single_word":false`, `"single_word":1`, "added_tokens[0]"},
+	{`{"version"`, `["version"`, "tokenizer.json"},
+	{`"byte_fallback"`, `"bytes"`, "bytes"},
+	{`}}`, ``, "ends too early"},
+	{`"model"`, `"model":null,"decoder"`, "no model"},
+}
+
 // TestParseRefuses changes one thing of a good file at a time; the error must name it.
 func TestParseRefuses(t *testing.T) {
 	if _, err := Parse([]byte(tinyJSON)); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ old, new, want string }{
-		{`"version":"1.0"`, `"version":"2.0"`, "2.0"},
-		{`"version":"1.0"`, `"version":"1.0","extra":1`, "extra"},
-		{`"type":"NFC"`, `"type":"Nmt"`, "Nmt"},
-		{`"type":"NFC"`, `"type":"NFC","depth":1`, "depth"},
-		{`"type":"Split"`, `"type":"BertPreTokenizer"`, "BertPreTokenizer"},
-		{`"MergedWithNext"`, `"Merged"`, "Merged"},
-		{`"Regex":"a+|\\d"`, `"Regex":"(a"`, "(a"},
-		{`"Regex":"a+|\\d"`, `"Regex":"[[:alpha:]]"`, "[[:"},
-		{`"Regex":"a+|\\d"`, `"Regexp":"a"`, "Regexp"},
-		{`"type":"TemplateProcessing"`, `"type":"BertProcessing"`, "BertProcessing"},
-		{`"ids":[7]`, `"ids":[4294967296]`, "4294967296"},
-		{`"single":[{"SpecialToken":{"id":"<s>"`, `"single":[{"SpecialToken":{"id":"<t>"`, "<t>"},
-		{`{"Sequence":{"id":"A","type_id":0}}],
-"pair"`, `{"Sequence":{"id":"B","type_id":0}}],
-"pair"`, "want A"},
-		{`"type":"ByteFallback"`, `"type":"WordPiece"`, "WordPiece"},
-		{`"content":" ","start"`, `"content":"xy","start"`, "one character"},
-		{`"type":"BPE"`, `"type":"Unigram"`, "Unigram"},
-		{`"dropout":null`, `"dropout":0.1`, "dropout"},
-		{`"continuing_subword_prefix":null`, `"continuing_subword_prefix":"##"`, "continuing_subword_prefix"},
-		{`"end_of_word_suffix":null`, `"end_of_word_suffix":"</w>"`, "end_of_word_suffix"},
-		{`"ab":4`, `"ab":2147483648`, "2147483648"},
-		{`"ab":4`, `"ab":2147483647`, "2147483647"},
-		{`"ab":4`, `"ab":-1`, "-1"},
-		{`"ab":4`, `"ab":2`, "share id 2"},
-		{`"ab":4`, `"ab":"4"`, "string"},
-		{`"ab":4`, `"xy":4`, `"ab"`},
-		{`"a b"`, `"a b a"`, "merges[0]"},
-		{`["ab","a"]`, `["ab","a","b"]`, "merges[1]"},
-		{`["ab","a"]`, `7`, "merges[1]"},
-		{`"id":7`, `"id":2147483648`, "2147483648"},
-		{`"id":7,`, ``, "added_tokens[0]"},
-		{`"single_word":false`, `"single_word":1`, "added_tokens[0]"},
-		{`{"version"`, `["version"`, "tokenizer.json"},
-		{`"byte_fallback"`, `"bytes"`, "bytes"},
-		{`}}`, ``, "ends too early"},
-		{`"model"`, `"model":null,"decoder"`, "no model"},
-	} {
+	for _, c := range refusals {
 		if !strings.Contains(tinyJSON, c.old) {
 			t.Fatalf("the file has no %s", c.old)
 		}

@@ -40,7 +40,7 @@ func TestTranslate(t *testing.T) {
 		`a{b`:          `a{b`,
 		`\\w[\\w]`:     `\\w[\\w]`,
 		`[\]\[]`:       `[\]\[]`,
-		`\p{Lu}\P{Ll}`: `\p{Lu}\P{Ll}`,
+		`\p{Zs}\P{Lt}`: `\p{Zs}\P{Lt}`,
 		`\`:            `\`,
 	} {
 		got, err := translate(in)

@@ -9,7 +9,7 @@ import (
 
 // translate rewrites a pattern of Oniguruma's Ruby syntax for our engine, which follows .NET:
 //
-//   - \p{…} of general categories, \d and \w get the characters that Oniguruma's newer Unicode adds; \w also follows its
+//   - \p{…} of general categories and Han, \d and \w get the characters that Oniguruma's newer Unicode adds; \w also follows its
 //     idea of a word, which outside a class takes in six Latin-1 numbers;
 //   - \b and \B are written out with that \w;
 //   - possessive x?+ x*+ x++ become atomic groups, and x{n,m}+ the repeated group that it is in Ruby;
@@ -134,6 +134,7 @@ var classItems = sync.OnceValue(func() map[string]string {
 			add(`\p{`+name+`}`, `\p{`+name+`}`, more)
 		}
 	}
+	add(`\p{Han}`, `\p{Han}`, ranges{{0x2EBF0, 0x2EE5D}})
 	add(`\d`, `\d`, newNumbers)
 	add(`\w`, `\p{L}\p{Nl}\p{Other_Alphabetic}\p{M}\p{Nd}\p{Pc}`, newWords)
 	return m

@@ -63,19 +63,7 @@ func naiveMerges(docs []string, opt TrainOptions, scan scanner) [][2]string {
 	}
 	var merges [][2]string
 	for len(ids) < opt.Vocab {
-		pairs := map[[2]string]int{}
-		for w, toks := range words {
-			for i := 0; i+1 < len(toks); i++ {
-				pairs[[2]string{toks[i], toks[i+1]}] += counts[w]
-			}
-		}
-		var best [2]string
-		top := 1
-		for p, n := range pairs {
-			if n > top || n == top && top > 1 && (ids[p[0]] < ids[best[0]] || ids[p[0]] == ids[best[0]] && ids[p[1]] < ids[best[1]]) {
-				best, top = p, n
-			}
-		}
+		best, top := bestPair(words, counts, ids)
 		if top < 2 {
 			break
 		}
@@ -97,6 +85,24 @@ func naiveMerges(docs []string, opt TrainOptions, scan scanner) [][2]string {
 		}
 	}
 	return merges
+}
+
+// bestPair returns the most frequent pair, the smallest ids first among equals, and its count; 1 stands for none.
+func bestPair(words map[string][]string, counts, ids map[string]int) (best [2]string, top int) {
+	pairs := map[[2]string]int{}
+	for w, toks := range words {
+		for i := 0; i+1 < len(toks); i++ {
+			pairs[[2]string{toks[i], toks[i+1]}] += counts[w]
+		}
+	}
+	top = 1
+	for p, n := range pairs {
+		less := ids[p[0]] < ids[best[0]] || ids[p[0]] == ids[best[0]] && ids[p[1]] < ids[best[1]]
+		if n > top || n == top && top > 1 && less {
+			best, top = p, n
+		}
+	}
+	return best, top
 }
 
 func TestTrainAgainstNaive(t *testing.T) {

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 
 	"antiphase/device"
@@ -41,11 +42,11 @@ func (d *Device) Classify(c *device.Classifier) {
 	}
 }
 
-// checkTargets records a fault for a target that is neither a class nor −1.
+// checkTargets records a fault for a target that is neither a class nor −1; its row counts as −1.
 func (d *Device) checkTargets(targets []int32, vocab int) {
-	for i, y := range targets {
-		if y != -1 {
-			d.checkIDs("classify", targets[i:i+1], vocab)
+	for n, y := range targets {
+		if (y < -1 || int(y) >= vocab) && d.fault == nil {
+			d.fault = fmt.Errorf("cpu: classify: target %d of row %d is none of %d classes", y, n, vocab)
 		}
 	}
 }

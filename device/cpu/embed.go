@@ -27,13 +27,17 @@ func (d *Device) Embed(out, table, ids tensor.Tensor) {
 	d.run(d.embed.tiles(), &d.embed)
 }
 
-// checkIDs records a fault for the first id outside [0,n).
-func (d *Device) checkIDs(op string, ids []int32, n int) {
+// checkIDs says that all ids are in [0,n) and records a fault for the first that is not.
+func (d *Device) checkIDs(op string, ids []int32, n int) bool {
 	for i, id := range ids {
-		if (id < 0 || int(id) >= n) && d.fault == nil {
-			d.fault = fmt.Errorf("cpu: %s: id %d of row %d is outside a table of %d rows", op, id, i, n)
+		if id < 0 || int(id) >= n {
+			if d.fault == nil {
+				d.fault = fmt.Errorf("cpu: %s: id %d of row %d is outside a table of %d rows", op, id, i, n)
+			}
+			return false
 		}
 	}
+	return true
 }
 
 func (t *embedTask) tile(i, _ int) {

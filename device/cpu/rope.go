@@ -14,13 +14,12 @@ type ropeTask struct {
 	d        *Device
 }
 
-// Rope rotates x in place.
+// Rope rotates x in place. A position outside the table leaves x as it is.
 func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.Types())
 	t := &d.rope
 	*t = ropeTask{r, matOf(x), matOf(table), i32(pos), rowsPerTile(x.Cols), d}
-	d.checkIDs("rope", t.pos, table.Rows)
-	if d.fault == nil {
+	if d.checkIDs("rope", t.pos, table.Rows) {
 		d.run((x.Rows+t.step-1)/t.step, t)
 	}
 }

@@ -1,0 +1,336 @@
+// Package cuda is the Device on an NVIDIA GPU: bf16 weights and activations, fp32 sums, statistics and master weights.
+//
+// A method checks shapes, works out the geometry from them alone and launches: kernels of kernels/STEM.cu, or cuBLASLt
+// for large products. All work runs in the order of one stream; a method returns at once, Sync waits and tells the first
+// fault (an id outside its table, an error of the driver). Scratch memory is one room that grows to the largest need, so a
+// steady step allocates nothing, on the host or on the GPU, and Record turns it into one graph. Sums have a fixed order.
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"antiphase/device"
+	"antiphase/internal/cu"
+	"antiphase/tensor"
+)
+
+// ErrUnavailable is wrapped by Open's error where there is no GPU, driver or compiler to use.
+var ErrUnavailable = cu.ErrUnavailable
+
+// Options say how to open a GPU.
+type Options struct {
+	Progress func(line string) // told about each kernel that is being built; may be nil
+}
+
+// Device is one GPU. It is used by one goroutine at a time.
+type Device struct {
+	drv   cu.Driver
+	info  cu.Info
+	types device.Types
+
+	funcs   []loaded           // by kernel
+	modules map[string]uintptr // by unit and options
+	err     error              // first fault since the last Sync
+	args    [maxArgs]uint64    // of the launch under way, so that a launch allocates nothing
+	product cu.Product         // of the product under way, likewise
+
+	fault  uintptr // device memory: code, value, bound of the first fault there
+	told   [16]byte
+	room   scratch
+	graphs int // alive: they hold addresses of the room
+}
+
+var _ device.Device = (*Device)(nil)
+
+// maxArgs bounds the parameters of a kernel.
+const maxArgs = 48
+
+// loaded is a kernel that is ready, and how much dynamic shared memory it may use.
+type loaded struct {
+	fn     cu.Func
+	shared int
+}
+
+// Open opens GPU number ordinal.
+func Open(ordinal int, opt Options) (*Device, error) {
+	drv, err := cu.Open(ordinal, opt.Progress)
+	if err != nil {
+		return nil, err
+	}
+	d, err := newDevice(drv)
+	if err != nil {
+		return nil, errors.Join(err, drv.Close())
+	}
+	return d, nil
+}
+
+// newDevice makes a device of a driver, which it owns from then on.
+func newDevice(drv cu.Driver) (*Device, error) {
+	info := drv.Info()
+	if info.Major < 8 {
+		return nil, fmt.Errorf("%w: %s has compute capability %d.%d, bf16 matrix units begin with 8.0", ErrUnavailable, info.Name, info.Major, info.Minor)
+	}
+	fault, err := drv.Alloc(16)
+	if err != nil {
+		return nil, err
+	}
+	return &Device{
+		drv: drv, info: info, fault: fault,
+		types:   device.Types{Act: tensor.BF16, Stat: tensor.F32},
+		funcs:   make([]loaded, len(registry)),
+		modules: map[string]uintptr{},
+	}, nil
+}
+
+// Name says what this is.
+func (d *Device) Name() string {
+	return fmt.Sprintf("cuda:%d: %s, %s, %d SMs, bf16", d.info.Ordinal, d.info.Name, d.info.Arch(), d.info.SMs)
+}
+
+// Info describes the GPU and its libraries.
+func (d *Device) Info() cu.Info { return d.info }
+
+// Types are bf16 for weights and activations, fp32 for statistics.
+func (d *Device) Types() device.Types { return d.types }
+
+// Alloc gives zeroed device memory. It panics when the GPU has none left, as a slice does.
+func (d *Device) Alloc(bytes int) *tensor.Buffer {
+	addr, err := d.drv.Alloc(bytes)
+	if err != nil {
+		panic(fmt.Sprintf("cuda: %d bytes of device memory: %v", bytes, err))
+	}
+	return &tensor.Buffer{Addr: addr, Size: bytes}
+}
+
+// Free takes it back.
+func (d *Device) Free(b *tensor.Buffer) {
+	d.fail(d.drv.Free(b.Addr))
+	*b = tensor.Buffer{}
+}
+
+// Write copies dense host bytes into dst.
+func (d *Device) Write(dst tensor.Tensor, src []byte) {
+	mustBytes("write", dst, len(src))
+	if len(src) > 0 {
+		d.fail(d.drv.Upload(block(dst), src))
+	}
+}
+
+// Read waits for the work before it and copies src to dense host bytes.
+func (d *Device) Read(dst []byte, src tensor.Tensor) {
+	mustBytes("read", src, len(dst))
+	if len(dst) > 0 {
+		d.fail(d.drv.Download(dst, block(src)))
+	}
+}
+
+func mustBytes(verb string, t tensor.Tensor, n int) {
+	if !t.Ok() || tensor.Bytes(t.Type, t.Rows, t.Cols) != n {
+		panic(fmt.Sprintf("cuda: %s of %d bytes and %v", verb, n, t))
+	}
+}
+
+// Sync waits for all work and returns the first fault since the last call.
+func (d *Device) Sync() error {
+	d.fail(d.drv.Download(d.told[:], cu.Block{Addr: d.fault, Rows: 1, Width: 16, Pitch: 16}))
+	d.fail(d.drv.Sync())
+	if code := d.told[0]; code != 0 {
+		value, bound := int32(binary.LittleEndian.Uint32(d.told[4:])), int32(binary.LittleEndian.Uint32(d.told[8:]))
+		d.fail(fault(int(code), value, bound))
+		clear(d.told[:])
+		d.fail(d.drv.Clear(cu.Block{Addr: d.fault, Rows: 1, Width: 16, Pitch: 16}))
+	}
+	err := d.err
+	d.err = nil
+	if d.graphs == 0 {
+		d.fail(d.room.drop(d.drv))
+	}
+	return err
+}
+
+// faults are the kernels' codes (prelude.cuh) in words: the value that was wrong, then its bound.
+var faults = [...]string{
+	1: "Embed: id %d outside a table of %d rows",
+	2: "EmbedBackward: id %d outside a table of %d rows",
+	3: "Rope: position %d outside a table of %d",
+	4: "Classify: target %d outside %d classes",
+	5: "cache: position %d outside %d",
+}
+
+func fault(code int, value, bound int32) error {
+	if code >= len(faults) || faults[code] == "" {
+		return fmt.Errorf("cuda: fault %d with %d and %d", code, value, bound)
+	}
+	return fmt.Errorf("cuda: "+faults[code], value, bound)
+}
+
+// Close frees what the device holds of its own.
+func (d *Device) Close() error { return d.drv.Close() }
+
+// fail keeps the first fault for Sync.
+func (d *Device) fail(err error) {
+	if err != nil && d.err == nil {
+		d.err = err
+	}
+}
+
+// launch starts a kernel, building it at its first use. Arguments are made by ptr, i32 and f32, one for each parameter.
+func (d *Device) launch(k kernel, grid, block cu.Dim, shared int, args ...uint64) {
+	f := &d.funcs[k]
+	if f.fn == 0 {
+		if err := d.load(k); err != nil {
+			d.fail(err)
+			return
+		}
+	}
+	if shared > f.shared {
+		if err := d.drv.Reserve(f.fn, shared); err != nil {
+			d.fail(err)
+			return
+		}
+		f.shared = shared
+	}
+	n := copy(d.args[:], args)
+	if err := d.drv.Launch(f.fn, grid, block, shared, d.args[:n]); err != nil {
+		d.fail(fmt.Errorf("cuda: kernel %s: %w", registry[k].name, err))
+	}
+}
+
+// load builds the kernel's unit, unless another kernel of it was there first, and finds the kernel in it.
+func (d *Device) load(k kernel) error {
+	r := registry[k]
+	key := r.unit + " " + r.options
+	module, ok := d.modules[key]
+	if !ok {
+		s, err := source(r.unit, r.options)
+		if err != nil {
+			return err
+		}
+		if module, err = d.drv.Load(s); err != nil {
+			return err
+		}
+		d.modules[key] = module
+	}
+	fn, err := d.drv.Func(module, r.name)
+	if err != nil {
+		return fmt.Errorf("cuda: kernel %s of %s.cu: %w", r.name, r.unit, err)
+	}
+	d.funcs[k] = loaded{fn, defaultShared}
+	return nil
+}
+
+// defaultShared is what a kernel may use without asking.
+const defaultShared = 48 << 10
+
+// Build compiles every kernel now instead of at its first use.
+func (d *Device) Build() error {
+	for k := range registry {
+		if d.funcs[k].fn == 0 {
+			if err := d.load(kernel(k)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Graph is recorded work: Launch replays all of it with one call, on the same addresses.
+type Graph struct {
+	d *Device
+	g cu.Graph
+}
+
+// Record keeps what f starts, without running it. f must have run once before, so that kernels, plans and scratch memory
+// are there, and may not read, write or wait.
+func (d *Device) Record(f func()) (*Graph, error) {
+	g, err := d.drv.Record(f)
+	if err != nil {
+		return nil, err
+	}
+	d.graphs++
+	return &Graph{d, g}, nil
+}
+
+// Launch replays the graph; faults surface in Sync.
+func (g *Graph) Launch() { g.d.fail(g.g.Launch()) }
+
+// Free gives the graph back.
+func (g *Graph) Free() error {
+	g.d.graphs--
+	return g.g.Free()
+}
+
+// Time runs f and gives the milliseconds that the GPU spent between its start and its end.
+func (d *Device) Time(f func()) (float64, error) { return d.drv.Time(f) }
+
+// ---- what launchers are made of ----
+
+// ptr is the address of t's first element as an argument, 0 when t is absent.
+func ptr(t tensor.Tensor) uint64 {
+	if t.Buf == nil {
+		return 0
+	}
+	return uint64(t.Buf.Addr) + uint64(t.Off)
+}
+
+// i32 is an integer argument; i64 parameters take it too.
+func i32(x int) uint64 { return uint64(int64(x)) }
+
+// f32 is a float argument.
+func f32(x float64) uint64 { return uint64(math.Float32bits(float32(x))) }
+
+// flag is a bool as an int argument.
+func flag(x bool) uint64 {
+	if x {
+		return 1
+	}
+	return 0
+}
+
+// faultPtr is the argument of kernels that report out-of-range values.
+func (d *Device) faultPtr() uint64 { return uint64(d.fault) }
+
+// dim1, dim2 and dim3 are extents.
+func dim1(x int) cu.Dim       { return cu.Dim{X: x, Y: 1, Z: 1} }
+func dim2(x, y int) cu.Dim    { return cu.Dim{X: x, Y: y, Z: 1} }
+func dim3(x, y, z int) cu.Dim { return cu.Dim{X: x, Y: y, Z: z} }
+
+// ceil is n/m rounded up.
+func ceil(n, m int) int { return (n + m - 1) / m }
+
+// vec says that 16-byte accesses to 8 elements at a time (bf16) or twice 4 (fp32) are right in all rows of all tensors.
+func vec(all ...tensor.Tensor) bool {
+	for _, t := range all {
+		if t.Buf != nil && ((t.Buf.Addr+uintptr(t.Off))%16 != 0 || t.Rows > 1 && t.Ld*t.Type.Size()%16 != 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// block is t as a rectangle of bytes.
+func block(t tensor.Tensor) cu.Block {
+	size := t.Type.Size()
+	b := cu.Block{Addr: t.Buf.Addr + uintptr(t.Off), Rows: t.Rows, Width: t.Cols * size, Pitch: t.Ld * size}
+	if t.Dense() {
+		b.Width *= b.Rows
+		b.Rows, b.Pitch = 1, b.Width
+	}
+	return b
+}
+
+// flat views dense tensors as one row each; false leaves them alone.
+func flat(all ...*tensor.Tensor) {
+	for _, t := range all {
+		if t.Buf != nil && !t.Dense() {
+			return
+		}
+	}
+	for _, t := range all {
+		t.Cols *= t.Rows
+		t.Rows, t.Ld = 1, t.Cols
+	}
+}

@@ -1,0 +1,52 @@
+package cuda
+
+import (
+	"fmt"
+
+	"antiphase/internal/cu"
+)
+
+// scratch is device memory for the length of one op: work runs in one order, so the next op may have the same bytes.
+// It only grows. Outgrown memory is kept while work under way or a graph may still use it.
+type scratch struct {
+	addr    uintptr
+	size    int
+	retired []uintptr
+}
+
+// drop frees what was outgrown. All work must be done and no graph alive.
+func (s *scratch) drop(drv cu.Driver) error {
+	for _, p := range s.retired {
+		if err := drv.Free(p); err != nil {
+			return err
+		}
+	}
+	s.retired = s.retired[:0]
+	return nil
+}
+
+// scratch gives the address of at least bytes of device memory on 256 bytes, with arbitrary content, valid until the next
+// op asks: an op that needs several pieces asks once and cuts them with carve.
+func (d *Device) scratch(bytes int) uintptr {
+	if bytes > d.room.size {
+		addr, err := d.drv.Alloc(bytes + bytes/8)
+		if err != nil {
+			panic(fmt.Sprintf("cuda: %d bytes of scratch memory: %v", bytes, err))
+		}
+		if d.room.addr != 0 {
+			d.room.retired = append(d.room.retired, d.room.addr)
+		}
+		d.room.addr, d.room.size = addr, bytes+bytes/8
+	}
+	return d.room.addr
+}
+
+// carver cuts pieces off scratch memory. Walk it twice: from 0 to learn the size, from scratch(size) for the addresses.
+type carver struct{ at uintptr }
+
+// take is the next piece, on 256 bytes.
+func (c *carver) take(bytes int) uint64 {
+	p := c.at
+	c.at += (uintptr(bytes) + 255) &^ 255
+	return uint64(p)
+}

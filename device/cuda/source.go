@@ -1,0 +1,73 @@
+package cuda
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"antiphase/internal/cu"
+)
+
+// The kernels are data of the program: text that the GPU's own compiler turns into machine code at first use.
+//
+//go:embed kernels/*.cu kernels/*.cuh
+var sources embed.FS
+
+// kernel names one kernel of the registry.
+type kernel int
+
+// kernelRef is where a kernel comes from: kernels/unit.cu built with options.
+type kernelRef struct {
+	unit, name, options string
+}
+
+// registry lists every kernel that some launcher uses, so that a test can build them all.
+var registry []kernelRef
+
+// kernelOf registers a kernel: unit is the stem of its .cu, options (such as "-DHEAD=64") are part of the unit's identity.
+func kernelOf(unit, name string, options ...string) kernel {
+	registry = append(registry, kernelRef{unit, name, strings.Join(options, " ")})
+	return kernel(len(registry) - 1)
+}
+
+// source is the complete text of a unit: the prelude, then the .cu with each #include "x.cuh" put in its place once.
+func source(unit, options string) (cu.Source, error) {
+	var text strings.Builder
+	seen := map[string]bool{}
+	for _, file := range []string{"prelude.cuh", unit + ".cu"} {
+		if err := expand(&text, file, seen); err != nil {
+			return cu.Source{}, err
+		}
+	}
+	name := unit
+	if options != "" {
+		name += " " + options
+	}
+	return cu.Source{Name: name, Text: text.String(), Options: strings.Fields(options)}, nil
+}
+
+func expand(text *strings.Builder, file string, seen map[string]bool) error {
+	if seen[file] {
+		return nil
+	}
+	seen[file] = true
+	b, err := sources.ReadFile("kernels/" + file)
+	if err != nil {
+		return fmt.Errorf("cuda: kernel source %s: %w", file, err)
+	}
+	fmt.Fprintf(text, "#line 1 \"%s\"\n", file)
+	n := 0
+	for line := range strings.Lines(string(b)) {
+		n++
+		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), `#include "`); ok {
+			if err := expand(text, strings.TrimSuffix(rest, `"`), seen); err != nil {
+				return err
+			}
+			fmt.Fprintf(text, "#line %d \"%s\"\n", n+1, file)
+			continue
+		}
+		text.WriteString(line)
+	}
+	text.WriteByte('\n')
+	return nil
+}

@@ -1,0 +1,137 @@
+package eval
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"antiphase/device/ref"
+	"antiphase/model"
+)
+
+// logSoftmax is log P(id) at every row of a single sequence, by hand.
+func logSoftmax(t *testing.T, s *Subject, ids []int32) func(row int, id int32) float64 {
+	t.Helper()
+	v := s.Model.Config.Vocab
+	logits := make([]float32, len(ids)*v)
+	if err := s.Model.Logits(&model.Batch{B: 1, T: len(ids), IDs: ids}, logits); err != nil {
+		t.Fatal(err)
+	}
+	return func(row int, id int32) float64 {
+		sum := 0.0
+		for _, x := range logits[row*v : (row+1)*v] {
+			sum += math.Exp(float64(x))
+		}
+		return float64(logits[row*v+int(id)]) - math.Log(sum)
+	}
+}
+
+func TestLoglikelihood(t *testing.T) {
+	onArchs(t, 24, func(t *testing.T, s *Subject) {
+		reqs := []Continuation{{"The sky", " is blue"}, {"", "x"}, {"long ago and far away from here", " it was"}, {"a", "bcdefgh"}}
+		got, err := s.Loglikelihood(context.Background(), reqs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range reqs {
+			ids := s.encode(r.Context + r.Text)
+			ids = ids[max(0, len(ids)-25):] // 24 of context, and the last to be predicted
+			lp := logSoftmax(t, s, ids[:len(ids)-1])
+			want := 0.0
+			for k := len(ids) - len(r.Text); k < len(ids); k++ {
+				want += lp(k-1, ids[k])
+			}
+			if got[i].Tokens != len(r.Text) || !near(got[i].LogProb, want, 2e-4) {
+				t.Errorf("%q: %+v, want %g over %d", r, got[i], want, len(r.Text))
+			}
+		}
+	})
+}
+
+func TestLoglikelihoodGreedy(t *testing.T) {
+	s := subject(t, ref.New(), "diff", 24)
+	for c := 'a'; c <= 'z'; c++ {
+		text := "ab" + string(c)
+		lp, best := logSoftmax(t, s, s.encode(text)), int32(0)
+		for id := range int32(s.Model.Config.Vocab) {
+			if lp(3, id) > lp(3, best) {
+				best = id
+			}
+		}
+		if best >= 128 { // no character of its own
+			continue
+		}
+		got, err := s.Loglikelihood(context.Background(), []Continuation{{text, string(rune(best))}, {text, string(rune(best ^ 1))}})
+		if err != nil || !got[0].Greedy || got[1].Greedy {
+			t.Errorf("%+v, %v: the likeliest byte %q is greedy, its neighbour is not", got, err, best)
+		}
+		return
+	}
+	t.Fatal("no context is followed by a character")
+}
+
+func TestLoglikelihoodRefuses(t *testing.T) {
+	s := subject(t, ref.New(), "transformer", 8)
+	for name, r := range map[string]Continuation{"empty": {"abc", ""}, "too long": {"abc", "123456789"}} {
+		if got, err := s.Loglikelihood(context.Background(), []Continuation{r}); err == nil {
+			t.Errorf("%s: %+v and no error", name, got)
+		}
+	}
+	if _, err := s.Loglikelihood(context.Background(), []Continuation{{"abc", "12345678"}}); err != nil {
+		t.Errorf("as long as the context: %v", err)
+	}
+}
+
+// Every token counts once, with the context of its window.
+func TestLoglikelihoodRolling(t *testing.T) {
+	const n = 16
+	onArchs(t, n, func(t *testing.T, s *Subject) {
+		texts := []string{"", "a", "exactly sixteen.", strings.Repeat("to and fro ", 5)}
+		got, err := s.LoglikelihoodRolling(context.Background(), texts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, text := range texts {
+			ids := s.encode(text)
+			want := 0.0
+			for k := 1; k < len(ids); k++ {
+				from := (k - 1) / n * n
+				want += logSoftmax(t, s, ids[from:k])(k-1-from, ids[k])
+			}
+			if got[i].Tokens != len(text) || !near(got[i].LogProb, want, 1e-3) {
+				t.Errorf("%q: %+v, want %g over %d", text, got[i], want, len(text))
+			}
+		}
+	})
+}
+
+func TestGenerateUntil(t *testing.T) {
+	onArchs(t, 48, func(t *testing.T, s *Subject) {
+		free, err := s.GenerateUntil(context.Background(), []Generation{{Prompt: "Once", MaxTokens: 12}, {Prompt: "Twice upon", MaxTokens: 5}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runes := []rune(free[0])
+		if len(runes) < 4 || len(runes) > 12 || len([]rune(free[1])) > 5 {
+			t.Fatalf("12 and 5 tokens gave %q", free)
+		}
+		stop := string(runes[2:4])
+		got, err := s.GenerateUntil(context.Background(), []Generation{{Prompt: "Once", Until: []string{stop}, MaxTokens: 12}})
+		if want, _, _ := strings.Cut(free[0], stop); err != nil || got[0] != want {
+			t.Errorf("until %q: %q, %v, want %q", stop, got, err, want)
+		}
+	})
+}
+
+func TestCancelled(t *testing.T) {
+	s := subject(t, ref.New(), "diff2", 16)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := s.Loglikelihood(ctx, []Continuation{{"a", "b"}}); err == nil {
+		t.Error("Loglikelihood ran on")
+	}
+	if _, err := s.GenerateUntil(ctx, []Generation{{Prompt: "a", MaxTokens: 4}}); err == nil {
+		t.Error("GenerateUntil ran on")
+	}
+}

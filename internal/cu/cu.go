@@ -1,0 +1,109 @@
+// Package cu reaches an NVIDIA GPU without cgo: the driver, NVRTC and cuBLASLt by dlopen.
+//
+// Open finds the libraries, retains the device's primary context and gives a Driver: memory, copies, kernels from source,
+// matrix products and graphs, all in the order of one stream. Kernels are compiled at first use and kept as cubins under the
+// user's cache folder. Every call locks its OS thread and makes the context current there, in one place (see enter), so that a
+// Driver may move between goroutines but is used by one at a time. Without CUDA, Open says in one line what was looked for.
+package cu
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrUnavailable is wrapped by the error of Open where there is no usable GPU, driver or compiler.
+var ErrUnavailable = errors.New("cuda is not available")
+
+// unavailable says in one line what was looked for and not found.
+func unavailable(format string, a ...any) error {
+	return fmt.Errorf("%w: %s", ErrUnavailable, fmt.Sprintf(format, a...))
+}
+
+// Dim is the extent of a grid or of a block.
+type Dim struct{ X, Y, Z int }
+
+// Func is a kernel that was loaded.
+type Func uintptr
+
+// Info describes the GPU and the libraries behind a Driver.
+type Info struct {
+	Name         string
+	Ordinal      int
+	Major, Minor int // compute capability
+	SMs          int // streaming multiprocessors
+	L2           int // bytes
+	Shared       int // bytes of shared memory that one block may ask for
+	Memory       int // bytes in all
+	Driver       int // CUDA version of the driver, 1000·major + 10·minor
+	NVRTC        int // version of the compiler, likewise
+	CublasLt     int // version of cuBLASLt as it numbers itself; 0 when there is none
+}
+
+// Arch is the name of the architecture that kernels are built for.
+func (i Info) Arch() string {
+	if i.Major >= 9 {
+		return fmt.Sprintf("sm_%d%da", i.Major, i.Minor) // with the instructions of this generation alone
+	}
+	return fmt.Sprintf("sm_%d%d", i.Major, i.Minor)
+}
+
+// Source is one unit of compilation: complete text, no file is looked for.
+type Source struct {
+	Name    string // for messages
+	Text    string
+	Options []string
+}
+
+// Block is a rectangle of bytes: Rows of Width bytes that start Pitch bytes apart. Its host side is dense.
+type Block struct {
+	Addr               uintptr
+	Rows, Width, Pitch int
+}
+
+// Product is c[m,n] (+)= op(a)[m,k]·op(b)[k,n] of row-major bf16 matrices with fp32 accumulation.
+// The fields up to Accumulate are the shape, which a plan is kept for; leading dimensions are in elements.
+type Product struct {
+	M, N, K        int
+	LdA, LdB, LdC  int
+	TransA, TransB bool
+	Float          bool // c is fp32, else bf16
+	Accumulate     bool
+	Split          bool // the sum over k may be cut into parts that are added in a fixed order
+	A, B, C        uintptr
+}
+
+// Graph is recorded work that one call replays.
+type Graph interface {
+	Launch() error
+	Free() error
+}
+
+// Driver is what a device needs of a GPU. All work runs in the order of the calls.
+type Driver interface {
+	Info() Info
+	// Alloc gives zeroed device memory, aligned to 256 bytes; Free takes it back for a later Alloc.
+	Alloc(bytes int) (uintptr, error)
+	Free(addr uintptr) error
+	// Upload copies dense host bytes; src may be reused at once.
+	Upload(dst Block, src []byte) error
+	// Download waits for the work before it and copies to dense host bytes.
+	Download(dst []byte, src Block) error
+	// Clear sets bytes to zero, Move copies a rectangle to another of the same rows and width.
+	Clear(b Block) error
+	Move(dst, src Block) error
+	// Load builds a unit; Func finds a kernel in it and lets it use shared bytes of dynamic shared memory.
+	Load(s Source) (module uintptr, err error)
+	Func(module uintptr, name string) (Func, error)
+	Reserve(f Func, shared int) error
+	// Launch starts a kernel; args hold one parameter each, in its low bytes.
+	Launch(f Func, grid, block Dim, shared int, args []uint64) error
+	// MatMul forms a product, or says false where the library has no way for this shape.
+	MatMul(p *Product) (bool, error)
+	// Sync waits for everything and returns the first fault.
+	Sync() error
+	// Record keeps what f starts, without running it, as a graph.
+	Record(f func()) (Graph, error)
+	// Time runs f and gives the milliseconds between its start and its end on the GPU.
+	Time(f func()) (float64, error)
+	Close() error
+}

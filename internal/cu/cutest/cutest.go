@@ -1,0 +1,172 @@
+// Package cutest is a GPU that only writes down what it is asked: launchers are tested against it on any machine.
+package cutest
+
+import (
+	"fmt"
+	"slices"
+
+	"antiphase/internal/cu"
+)
+
+// Launch is one recorded launch.
+type Launch struct {
+	Kernel      string
+	Grid, Block cu.Dim
+	Shared      int
+	Args        []uint64
+}
+
+// Driver records. Its memory is numbers without bytes behind them: what is read back is zero.
+type Driver struct {
+	Launches []Launch
+	Products []cu.Product
+	Clears   []cu.Block
+	Moves    []cu.Block // destinations
+	Loaded   []string   // units, in the order of their first use
+	Live     int        // bytes allocated and not freed
+	NoLt     bool       // MatMul finds no way
+	Device   cu.Info
+
+	next  uintptr
+	sizes map[uintptr]int
+	names []string // of kernels, Func is the place + 1
+	err   error
+}
+
+var _ cu.Driver = (*Driver)(nil)
+
+// New makes a recorder that claims to be an H200.
+func New() *Driver {
+	return &Driver{
+		Device: cu.Info{Name: "recorder", Major: 9, SMs: 132, L2: 60 << 20, Shared: 227 << 10, Memory: 140 << 30},
+		next:   1 << 32,
+		sizes:  map[uintptr]int{},
+	}
+}
+
+// Reset forgets what was recorded.
+func (d *Driver) Reset() { d.Launches, d.Products, d.Clears, d.Moves = nil, nil, nil, nil }
+
+// Fail makes the next Sync return err.
+func (d *Driver) Fail(err error) { d.err = err }
+
+// Info is Device.
+func (d *Driver) Info() cu.Info { return d.Device }
+
+// Alloc hands out addresses.
+func (d *Driver) Alloc(bytes int) (uintptr, error) {
+	at := d.next
+	d.next += uintptr(bytes+4095) &^ 4095
+	d.sizes[at] = bytes
+	d.Live += bytes
+	return at, nil
+}
+
+// Free refuses what Alloc did not give.
+func (d *Driver) Free(addr uintptr) error {
+	n, ok := d.sizes[addr]
+	if !ok {
+		return fmt.Errorf("free of %#x, which is not allocated", addr)
+	}
+	delete(d.sizes, addr)
+	d.Live -= n
+	return nil
+}
+
+// Upload looks at the sizes only.
+func (d *Driver) Upload(dst cu.Block, src []byte) error { return fits(dst, len(src)) }
+
+// Download gives zeros.
+func (d *Driver) Download(dst []byte, src cu.Block) error {
+	clear(dst)
+	return fits(src, len(dst))
+}
+
+func fits(b cu.Block, n int) error {
+	if b.Rows*b.Width != n {
+		return fmt.Errorf("%d bytes and a block of %d rows of %d", n, b.Rows, b.Width)
+	}
+	return nil
+}
+
+// Clear records.
+func (d *Driver) Clear(b cu.Block) error {
+	d.Clears = append(d.Clears, b)
+	return nil
+}
+
+// Move records the destination.
+func (d *Driver) Move(dst, src cu.Block) error {
+	d.Moves = append(d.Moves, dst)
+	return nil
+}
+
+// Load accepts any text.
+func (d *Driver) Load(s cu.Source) (uintptr, error) {
+	d.Loaded = append(d.Loaded, s.Name)
+	return uintptr(len(d.Loaded)), nil
+}
+
+// Func accepts any name.
+func (d *Driver) Func(module uintptr, name string) (cu.Func, error) {
+	d.names = append(d.names, name)
+	return cu.Func(len(d.names)), nil
+}
+
+// Reserve refuses more shared memory than a block may have.
+func (d *Driver) Reserve(f cu.Func, shared int) error {
+	if shared > d.Device.Shared {
+		return fmt.Errorf("kernel %s: %d bytes of shared memory, at most %d", d.names[f-1], shared, d.Device.Shared)
+	}
+	return nil
+}
+
+// Launch records, and refuses geometry that no GPU takes.
+func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64) error {
+	name := d.names[f-1]
+	threads := block.X * block.Y * block.Z
+	if grid.X < 1 || grid.Y < 1 || grid.Z < 1 || grid.X > 1<<31-1 || grid.Y > 65535 || grid.Z > 65535 || threads < 1 || threads > 1024 {
+		return fmt.Errorf("kernel %s: grid %v of blocks %v", name, grid, block)
+	}
+	d.Launches = append(d.Launches, Launch{name, grid, block, shared, slices.Clone(args)})
+	return nil
+}
+
+// MatMul records.
+func (d *Driver) MatMul(p *cu.Product) (bool, error) {
+	if d.NoLt {
+		return false, nil
+	}
+	d.Products = append(d.Products, *p)
+	return true, nil
+}
+
+// Sync returns what Fail left.
+func (d *Driver) Sync() error {
+	err := d.err
+	d.err = nil
+	return err
+}
+
+// Record runs f once; its replay does nothing.
+func (d *Driver) Record(f func()) (cu.Graph, error) {
+	f()
+	return graph{}, nil
+}
+
+type graph struct{}
+
+// Launch does nothing.
+func (graph) Launch() error { return nil }
+
+// Free does nothing.
+func (graph) Free() error { return nil }
+
+// Time runs f in no time.
+func (d *Driver) Time(f func()) (float64, error) {
+	f()
+	return 0, nil
+}
+
+// Close has nothing to give back.
+func (d *Driver) Close() error { return nil }

@@ -1,0 +1,10 @@
+//go:build !linux || (!amd64 && !arm64) || nogpu
+
+package cu
+
+import "runtime"
+
+// Open says that this build has no way to a GPU.
+func Open(ordinal int, progress func(string)) (Driver, error) {
+	return nil, unavailable("device %d was asked for, but this program was built for %s/%s without GPU support", ordinal, runtime.GOOS, runtime.GOARCH)
+}
