@@ -29,8 +29,9 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 	y.from, y.to = chartHeight-36, 14
 	d.grid(x, y)
 	d.text("axis mid", (x.from+x.to)/2, chartHeight-4, xName)
-	for _, s := range list {
-		d.path(s.class+" faint", y.inside(x, s.faint))
+	for i := range list {
+		list[i].line = slices.DeleteFunc(list[i].line, func(p [2]float64) bool { return !finite(p[1]) })
+		d.path(list[i].class+" faint", y.inside(x, list[i].faint))
 	}
 	ends := make([]float64, len(list))
 	for i, s := range list {
@@ -43,7 +44,7 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 		if s.dots {
 			for k, p := range points {
 				v := s.line[len(s.line)-len(points)+k] // inside drops points at the beginning only
-				d.circle(s.class+" dot", p[0], p[1], 2.6, fmt.Sprintf("%s: %.4f at %.6g", s.name, v[1], v[0]))
+				d.circle(s.class+" dot", p[0], p[1], 2.6, s.name+": "+show("%.4f", v[1])+show(" at %.6g", v[0]))
 			}
 		}
 		if len(points) > 0 {
@@ -65,7 +66,7 @@ func (s *series) label() string {
 	if s.format == "" || len(s.line) == 0 {
 		return s.name
 	}
-	return s.name + " " + minus(fmt.Sprintf(s.format, s.line[len(s.line)-1][1]))
+	return s.name + " " + show(s.format, s.line[len(s.line)-1][1])
 }
 
 // labelRoom is the width that the longest label takes, at most a third of the chart.
@@ -132,7 +133,9 @@ func extent(lists ...[][2]float64) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for _, points := range lists {
 		for _, p := range points {
-			lo, hi = min(lo, p[1]), max(hi, p[1])
+			if finite(p[1]) {
+				lo, hi = min(lo, p[1]), max(hi, p[1])
+			}
 		}
 	}
 	if lo > hi {

@@ -61,6 +61,9 @@ func segmentBars(label string, depths []float64, list []Segments) template.HTML 
 	for _, s := range list {
 		lo, hi := 0.0, 0.0
 		for _, v := range s.list() {
+			if !finite(v) {
+				continue
+			}
 			lo, hi = lo+min(v, 0), hi+max(v, 0)
 		}
 		x.lo, x.hi = min(x.lo, lo), max(x.hi, hi)
@@ -70,7 +73,7 @@ func segmentBars(label string, depths []float64, list []Segments) template.HTML 
 	d.text("tick end", w-2, 13, "noise")
 	for i, s := range list {
 		y := float64(20 + step*i)
-		d.text("tick end", left-8, y+bar/2+4, fmt.Sprintf("%.0f %%", 100*depths[i]))
+		d.text("tick end", left-8, y+bar/2+4, show("%.0f %%", 100*depths[i]))
 		pos, neg := 0.0, 0.0
 		for k, v := range s.list() {
 			at := &pos
@@ -79,11 +82,11 @@ func segmentBars(label string, depths []float64, list []Segments) template.HTML 
 			}
 			a, b := x.at(*at), x.at(*at+v)
 			*at += v
-			tip := segmentNames[k].name + minus(fmt.Sprintf(": %.1f %%", 100*v))
+			tip := segmentNames[k].name + show(": %.1f %%", 100*v)
 			d.rect(segmentNames[k].class, min(a, b), y, max(a, b)-min(a, b), bar, tip)
 		}
-		d.text("answer end", w-50, y+bar/2+4, minus(fmt.Sprintf("%.1f %%", 100*s.Answer)))
-		d.text("tick end", w-2, y+bar/2+4, minus(fmt.Sprintf("%.1f %%", 100*s.Noise())))
+		d.text("answer end", w-50, y+bar/2+4, show("%.1f %%", 100*s.Answer))
+		d.text("tick end", w-2, y+bar/2+4, show("%.1f %%", 100*s.Noise()))
 	}
 	bottom := float64(20 + step*len(list))
 	d.line("axisline", x.at(0), 17, x.at(0), bottom-4)

@@ -33,10 +33,10 @@ func mapChart(x *MapExample, m *Matrix) template.HTML {
 		num(left+c), top, num(left+side), num(top+side-c), num(left+side), top+side, left, top+side)
 	for i, row := range m.Rows {
 		for j, v := range row {
-			if math.Abs(v) < visible {
+			if !(math.Abs(v) >= visible) { // NaN is not either
 				continue
 			}
-			tip := unitText(x.Units[i]) + " → " + unitText(x.Units[j]) + minus(fmt.Sprintf(": %+.3f", v))
+			tip := unitText(x.Units[i]) + " → " + unitText(x.Units[j]) + show(": %+.3f", v)
 			d.cell(signClass(v), left+c*float64(j), top+c*float64(i), c, c, strength(v), tip)
 		}
 	}
@@ -65,7 +65,7 @@ func promptHeat(x *MapExample) template.HTML {
 			class = " in"
 		}
 		text := html.EscapeString(strings.ReplaceAll(x.Units[j], "\n", "⏎\n"))
-		fmt.Fprintf(&b, `<span class="u %s%s" style="--a:%.0f%%" title="%s">%s</span>`, signClass(v), class, 100*strength(v), minus(fmt.Sprintf("%+.3f", v)), text)
+		fmt.Fprintf(&b, `<span class="u %s%s" style="--a:%s%%" title="%s">%s</span>`, signClass(v), class, num(100*strength(v)), show("%+.3f", v), text)
 	}
 	return template.HTML(b.String())
 }
@@ -79,7 +79,7 @@ func scaleBar() template.HTML {
 		d.cell(signClass(v), 10+float64(i)*w/cells, 2, float64(w)/cells, 12, strength(v), "")
 	}
 	for _, v := range []float64{-1, -0.25, 0, 0.25, 1} {
-		d.text("tick mid", 10+(v+1)/2*w, 28, minus(fmt.Sprintf("%g", v)))
+		d.text("tick mid", 10+(v+1)/2*w, 28, show("%g", v))
 	}
 	return d.done()
 }

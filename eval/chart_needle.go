@@ -20,7 +20,7 @@ func needleBars(sides []Side, kind needleKind) template.HTML {
 		mid := left + group*(float64(g)+0.5)
 		name := "all depths"
 		if g < len(depths) {
-			name = fmt.Sprintf("%.0f %%", 100*depths[g])
+			name = show("%.0f %%", 100*depths[g])
 		} else {
 			mid += group / 2
 		}
@@ -49,11 +49,11 @@ func (d *svg) bar(m Mean, y scale, mid, width float64, i int, sides []Side) {
 	w := width / float64(len(sides))
 	x := mid - width/2 + w*float64(i)
 	top := y.at(m.Value)
-	tip := fmt.Sprintf("%s: %.1f ± %.1f %% of %d", sides[i].Name, 100*m.Value, 100*m.StdErr, m.N)
+	tip := fmt.Sprintf("%s: %s ± %s %% of %d", sides[i].Name, show("%.1f", 100*m.Value), show("%.1f", 100*m.StdErr), m.N)
 	d.rect(sideClass(i)+" bar", x+0.75, min(top, y.from-1), w-1.5, max(y.from-top, 1), tip)
 	lo, hi := y.at(max(0, m.Value-m.StdErr)), y.at(min(1, m.Value+m.StdErr))
 	if m.StdErr > 0 {
 		d.line("whisker", x+w/2, lo, x+w/2, hi)
 	}
-	d.text("value mid", x+w/2, min(hi, top)-4, fmt.Sprintf("%.0f", 100*m.Value))
+	d.text("value mid", x+w/2, min(hi, top)-4, show("%.0f", 100*m.Value))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -222,11 +221,11 @@ func attentionMetrics(depths string) []metric {
 }
 
 func outlierMetrics(name string, of func(*Side) Extreme) []metric {
-	show := func(v, _ float64) string { return magnitude(v) }
+	format := func(v, _ float64) string { return magnitude(v) }
 	return []metric{
-		{name: "largest of " + name, better: lower, format: show,
+		{name: "largest of " + name, better: lower, format: format,
 			value: func(s *Side) (float64, float64, bool) { return of(s).Top1, 0, s.Outliers.Tokens > 0 }},
-		{name: "median", minor: true, format: show,
+		{name: "median", minor: true, format: format,
 			value: func(s *Side) (float64, float64, bool) { return of(s).Median, 0, s.Outliers.Tokens > 0 }},
 	}
 }
@@ -239,22 +238,22 @@ func lambdaText(s *Side) string {
 	for _, x := range s.Lambda {
 		sum += x
 	}
-	return fmt.Sprintf("%.3f (%.2f to %.2f)", sum/float64(len(s.Lambda)), slices.Min(s.Lambda), slices.Max(s.Lambda))
+	return show("%.3f", sum/float64(len(s.Lambda))) + show(" (%.2f", slices.Min(s.Lambda)) + show(" to %.2f)", slices.Max(s.Lambda))
 }
 
 func known(m Mean) (value, err float64, ok bool) { return m.Value, m.StdErr, m.N > 0 }
 
 // plusMinus formats a value and its error alike.
 func plusMinus(verb string) func(v, err float64) string {
-	return func(v, err float64) string { return fmt.Sprintf(verb+" ± "+verb, v, err) }
+	return func(v, err float64) string { return show(verb, v) + " ± " + show(verb, err) }
 }
 
-func percent(v, err float64) string { return fmt.Sprintf("%.1f ± %.1f", 100*v, 100*err) }
+func percent(v, err float64) string { return show("%.1f", 100*v) + " ± " + show("%.1f", 100*err) }
 
 func percents(values []float64) string {
 	var out []string
 	for _, v := range values {
-		out = append(out, fmt.Sprintf("%.0f", 100*v))
+		out = append(out, show("%.0f", 100*v))
 	}
 	return strings.Join(out, " ")
 }
@@ -265,11 +264,11 @@ func magnitude(v float64) string {
 	case v >= 1000:
 		return count(v)
 	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
+		return show("%.0f", v)
 	case v >= 10:
-		return fmt.Sprintf("%.1f", v)
+		return show("%.1f", v)
 	}
-	return fmt.Sprintf("%.2f", v)
+	return show("%.2f", v)
 }
 
 // count writes a whole number in groups of three digits; empty for zero, which stands for unknown.
@@ -277,7 +276,7 @@ func count(v float64) string {
 	if v == 0 {
 		return ""
 	}
-	s := strconv.FormatFloat(v, 'f', 0, 64)
+	s := show("%.0f", v)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}

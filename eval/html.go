@@ -17,7 +17,7 @@ var (
 	//go:embed page.css
 	pageCSS string
 
-	page = template.Must(template.New("page").Funcs(template.FuncMap{"side": sideClass, "magnitude": magnitude, "heat": promptHeat, "map": mapChart}).Parse(pageHTML))
+	page = template.Must(template.New("page").Funcs(template.FuncMap{"side": sideClass, "magnitude": magnitude, "show": show, "heat": promptHeat, "map": mapChart}).Parse(pageHTML))
 )
 
 // HTML writes the report as one page that needs nothing else: no network, no script.
@@ -136,7 +136,7 @@ func (r *Report) facts() []string {
 	if r.Commit != "" {
 		out = append(out, "commit "+r.Commit)
 	}
-	if r.Seconds > 0 {
+	if finite(r.Seconds) && r.Seconds > 0 {
 		out = append(out, time.Duration(r.Seconds*float64(time.Second)).Round(time.Second).String()+" from start to end")
 	}
 	return out

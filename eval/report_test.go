@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -25,13 +26,13 @@ func fakeSide(r *rand.Rand, name, arch string, k float64) Side {
 		s.Loss.ByPosition = append(s.Loss.ByPosition, AtPosition{p, 1.2 + 2/math.Sqrt(float64(p)) - 0.01*k*math.Log(float64(p))})
 	}
 	for _, n := range []needleKind{{1, 1}, {4, 2}} {
-		x := NeedleResult{Needles: n.needles, Queries: n.queries, Bytes: 1024, Depths: Depths, Accuracy: Mean{0.9 - 0.08*float64(n.needles)*(1-k), 0.02, 250}}
+		x := NeedleResult{Needles: n.needles, Queries: n.queries, Bytes: 1024, Depths: slices.Clone(Depths), Accuracy: Mean{0.9 - 0.08*float64(n.needles)*(1-k), 0.02, 250}}
 		for range Depths {
 			x.ByDepth = append(x.ByDepth, Mean{min(1, x.Accuracy.Value+0.05*r.NormFloat64()), 0.05, 50})
 		}
 		s.Needles = append(s.Needles, x)
 	}
-	s.Attention = AttentionResult{Depths: Depths, Answer: Mean{0.05 + 0.2*k, 0.004, 250}, Noise: Mean{0.52 - 0.3*k, 0.01, 250},
+	s.Attention = AttentionResult{Depths: slices.Clone(Depths), Answer: Mean{0.05 + 0.2*k, 0.004, 250}, Noise: Mean{0.52 - 0.3*k, 0.01, 250},
 		SignedAnswer: Mean{0.05 + 0.3*k, 0.01, 250}, SignedNoise: Mean{0.52 - 0.5*k, 0.01, 250}}
 	for range Depths {
 		x := Segments{0.32 - 0.1*k, 0.18 - 0.1*k, 0.05 + 0.2*k, 0.32 - 0.2*k, 0.13 + 0.2*k}.normalised()

@@ -27,8 +27,13 @@ func newSVG(w, h float64, label string) *svg {
 // done ends the drawing. It is safe to place unescaped: only this file wrote it.
 func (d *svg) done() template.HTML { return template.HTML(d.b.String() + "</svg>") }
 
-// num writes a coordinate with two decimals at most.
-func num(x float64) string { return strconv.FormatFloat(math.Round(100*x)/100, 'f', -1, 64) }
+// num writes a coordinate with two decimals at most. What is no number, of a model that has diverged, lies at 0.
+func num(x float64) string {
+	if !finite(x) {
+		return "0"
+	}
+	return strconv.FormatFloat(math.Round(100*x)/100, 'f', -1, 64)
+}
 
 // rect draws a box; tip, where not empty, appears under the pointer.
 func (d *svg) rect(class string, x, y, w, h float64, tip string) {
@@ -146,11 +151,16 @@ func tickText(ticks []float64) []string {
 		case x >= 1e4 && math.Mod(x, 1e3) == 0:
 			out[i] = strconv.FormatFloat(x/1e3, 'f', -1, 64) + "k"
 		default:
-			out[i] = minus(strconv.FormatFloat(x+0, 'f', decimals, 64)) // x+0 has no sign where x is −0
+			out[i] = show("%."+strconv.Itoa(decimals)+"f", x+0) // x+0 has no sign where x is −0
 		}
 	}
 	return out
 }
 
-// minus writes negative numbers with the sign that is as wide as a plus.
-func minus(s string) string { return strings.Replace(s, "-", "−", 1) }
+// show formats a number for people: − is as wide as +, and what is no number is a dash.
+func show(verb string, x float64) string {
+	if !finite(x) {
+		return "–"
+	}
+	return strings.Replace(fmt.Sprintf(verb, x), "-", "−", 1)
+}

@@ -110,9 +110,6 @@ func (o *oracle) GenerateUntil(_ context.Context, reqs []Generation) ([]string, 
 				answer += " The special magic " + city + " number is " + number + "."
 			}
 		}
-		if len(answer) > r.MaxTokens+len(" The special magic  number is")+len("Montevideo") {
-			answer = answer[:r.MaxTokens]
-		}
 		out = append(out, answer)
 	}
 	o.reqs = append(o.reqs, reqs...)

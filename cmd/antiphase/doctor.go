@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"runtime"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -25,25 +25,25 @@ func doctorVerb(a *app) *cobra.Command {
 	return c
 }
 
+// simdEnv forces a set of kernels.
+const simdEnv = "ANTIPHASE_SIMD"
+
+type fact struct{ Key, Value string }
+
 func (a *app) doctor(asJSON bool) error {
 	d, err := a.open()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	facts := []struct{ Key, Value string }{
+	facts := []fact{
 		{"version", version()},
 		{"go", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
 		{"device", d.Name()},
 		{"cpus", fmt.Sprint(runtime.NumCPU())},
 		{"matrix product", fmt.Sprintf("%.0f GFLOP/s (float32, 512³, all threads)", train.Peak(d)/1e9)},
 	}
-	for _, f := range cpu.Features() {
-		facts = append(facts, struct{ Key, Value string }{"cpu", f})
-	}
-	if s := os.Getenv("ANTIPHASE_SIMD"); s != "" {
-		facts = append(facts, struct{ Key, Value string }{"ANTIPHASE_SIMD", s})
-	}
+	facts = append(facts, fact{"instructions", strings.Join(cpu.Features(), " ") + "; the first is used, " + simdEnv + " picks another"})
 	if asJSON {
 		out := map[string][]string{}
 		for _, f := range facts {

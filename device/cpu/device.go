@@ -9,7 +9,6 @@ package cpu
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"unsafe"
 
 	"antiphase/device"
@@ -78,7 +77,7 @@ func New(o Options) *Device {
 
 // Name says what this is.
 func (d *Device) Name() string {
-	return fmt.Sprintf("cpu: %d threads, %s, float32", len(d.workers), strings.Join(Features(), " "))
+	return fmt.Sprintf("cpu: %d threads, %s, float32", len(d.workers), simd.Name())
 }
 
 // Types are float32 for everything.

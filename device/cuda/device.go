@@ -43,8 +43,6 @@ type Device struct {
 	graphs int // alive: they hold addresses of the room
 }
 
-var _ device.Device = (*Device)(nil)
-
 // maxArgs bounds the parameters of a kernel.
 const maxArgs = 48
 

@@ -26,6 +26,8 @@ var table = []row{
 	{pkg: "internal/vfs/vfstest", ours: "internal/vfs"},
 	{pkg: "internal/flock", foreign: "golang.org/x/sys"},
 	{pkg: "internal/safetensors", ours: "internal/half", foreign: "golang.org/x/sys"},
+	{pkg: "internal/cu", foreign: "github.com/ebitengine/purego golang.org/x/sys"},
+	{pkg: "internal/cu/cutest", ours: "internal/cu"},
 	{pkg: "internal/golden"},
 	{pkg: "internal/lint"},
 
@@ -33,6 +35,7 @@ var table = []row{
 	{pkg: "device", ours: "tensor internal/half"},
 	{pkg: "device/ref", ours: "device tensor internal/half"},
 	{pkg: "device/cpu", ours: "device tensor internal/half internal/simd", foreign: "golang.org/x/sys github.com/klauspost/cpuid/v2"},
+	{pkg: "device/cuda", ours: "device tensor internal/half internal/cu"},
 	{pkg: "device/devicetest", ours: "device device/ref tensor internal/half"},
 
 	{pkg: "layer", ours: "device tensor"},
@@ -51,10 +54,10 @@ var table = []row{
 }
 
 // onlyTests may be imported by tests and by each other: an oracle or a fake must never end up in the product.
-var onlyTests = []string{"device/ref", "device/devicetest", "internal/vfs/vfstest", "internal/golden", "internal/lint"}
+var onlyTests = []string{"device/ref", "device/devicetest", "internal/vfs/vfstest", "internal/cu/cutest", "internal/golden", "internal/lint"}
 
 // onlyCommand may be imported by cmd/antiphase and by tests: everything else takes the device it is given.
-var onlyCommand = []string{"device/cpu"}
+var onlyCommand = []string{"device/cpu", "device/cuda"}
 
 // hostReaders may look at a tensor's memory from the host; everyone else asks the device, or a GPU could not be one.
 var hostReaders = []string{"tensor", "device/cpu", "device/ref"}

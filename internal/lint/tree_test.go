@@ -17,7 +17,7 @@ import (
 const module = "antiphase"
 
 // kinds are the source files that rules look at; only Go files are parsed.
-var kinds = []string{".go", ".s", ".h", ".cu"}
+var kinds = []string{".go", ".s", ".h", ".cu", ".cuh"}
 
 // source is one file of the tree.
 type source struct {

@@ -1,0 +1,61 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The first signal finishes the step, saves and exits 75; the same command goes on.
+func TestInterruptSavesAndResumes(t *testing.T) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		dir := filepath.Join(t.TempDir(), "run")
+		args := []string{"train", "--size", "nano", "--arch", "diff", "--dir", dir, "--steps", "100000", "--set", "train.save_every=0"}
+		cmd := self(args...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, filepath.Join(dir, "metrics.jsonl"))
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		err := cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != exitTryAgain {
+			t.Fatalf("%v: exit code %d (%v), want %d", sig, code, err, exitTryAgain)
+		}
+		found, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "step-*"))
+		if len(found) != 1 {
+			t.Fatalf("%v: checkpoints %v", sig, found)
+		}
+		cmd = self(append(args, "--steps", "1", "--set", "train.steps=1")...)
+		var out strings.Builder
+		cmd.Stderr = &out
+		if err := cmd.Run(); err != nil || !strings.Contains(out.String(), "resuming from step") {
+			t.Errorf("%v: %v: %s", sig, err, out.String())
+		}
+	}
+}
+
+// self runs this test binary as the command.
+func self(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Args[0] = "antiphase"
+	return cmd
+}
+
+func waitFor(t *testing.T, path string) {
+	t.Helper()
+	for range 600 {
+		if s, err := os.Stat(path); err == nil && s.Size() > 0 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("%s did not appear", path)
+}

@@ -1,0 +1,99 @@
+//go:build (amd64 || arm64) && !nogpu
+
+package cu
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ebitengine/purego"
+)
+
+// lib is an open shared library.
+type lib struct {
+	name   string
+	handle uintptr
+}
+
+// openLib tries names in order, each by the loader's own search first and then in the folders of toolkits and Python
+// environments. The error names everything that was tried.
+func openLib(names ...string) (*lib, error) {
+	var tried []string
+	for _, name := range names {
+		candidates := []string{name}
+		if strings.HasPrefix(name, "libcuda.") {
+			candidates = append(candidates, "/usr/local/nvidia/lib64/"+name, "/usr/lib/wsl/lib/"+name)
+		} else {
+			candidates = append(append(overrides(name), name), installed(name)...)
+		}
+		for _, path := range candidates {
+			h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+			if err == nil {
+				return &lib{path, h}, nil
+			}
+			if path != name { // a file that is there and does not load deserves its reason
+				tried = append(tried, err.Error())
+			}
+		}
+		tried = append(tried, name)
+	}
+	return nil, errors.New("tried " + strings.Join(tried, ", "))
+}
+
+// overrides are the places that ANTIPHASE_CUDA_PATH names, a list of folders.
+func overrides(name string) (out []string) {
+	for _, dir := range filepath.SplitList(os.Getenv("ANTIPHASE_CUDA_PATH")) {
+		for _, sub := range []string{"", "lib64", "lib"} {
+			if path := filepath.Join(dir, sub, name); exists(path) {
+				out = append(out, path)
+			}
+		}
+	}
+	return out
+}
+
+// installed looks where toolkits and pip put libraries that the loader does not search.
+func installed(name string) (out []string) {
+	patterns := []string{
+		"/usr/local/cuda*/lib64/" + name,
+		"/usr/local/cuda*/targets/*/lib/" + name,
+		"/opt/cuda*/lib64/" + name,
+	}
+	var roots []string
+	for _, env := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
+		if dir := os.Getenv(env); dir != "" {
+			roots = append(roots, dir)
+		}
+	}
+	roots = append(roots, "/usr", "/usr/local", "/opt/*/.venv", "/opt/*/venv", "/opt/venv", "/opt/*")
+	for _, root := range roots {
+		for _, site := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages"} {
+			patterns = append(patterns, filepath.Join(root, site, "nvidia", "*", "lib", name))
+		}
+	}
+	for _, p := range patterns {
+		found, _ := filepath.Glob(p) // only a malformed pattern is an error
+		out = append(out, found...)
+	}
+	return out
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// symbols fills a table of entry points.
+func (l *lib) symbols(table map[string]*uintptr) error {
+	for name, at := range table {
+		p, err := purego.Dlsym(l.handle, name)
+		if err != nil {
+			return fmt.Errorf("%s has no %s", l.name, name)
+		}
+		*at = p
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+//go:build (amd64 || arm64) && !nogpu
+
+package cu
+
+import "unsafe"
+
+// Uploads go through pinned host memory, so that they run beside the host and the caller's bytes are free at once: a ring of
+// pieces that are filled one after the other, each with an event that says when the GPU has read it.
+const (
+	pieceSize = 4 << 20
+	pieces    = 4
+)
+
+type staging struct {
+	piece [pieces]struct {
+		host  unsafe.Pointer
+		event uintptr
+	}
+	at, used int // the piece being filled, and how far
+}
+
+func (s *staging) open(g *gpu) error {
+	for i := range s.piece {
+		p := &s.piece[i]
+		if err := g.check("cuMemAllocHost", call(g.api.memAllocHost, uintptr(unsafe.Pointer(&p.host)), pieceSize)); err != nil {
+			return err
+		}
+		if err := g.check("cuEventCreate", call(g.api.eventCreate, g.result(0), 2)); err != nil { // 2: no timing
+			return err
+		}
+		p.event = uintptr(g.out[0])
+	}
+	return nil
+}
+
+func (s *staging) close(g *gpu) {
+	for i := range s.piece {
+		p := &s.piece[i]
+		if p.event != 0 {
+			_ = call(g.api.eventDestroy, p.event)
+		}
+		if p.host != nil {
+			_ = call(g.api.memFreeHost, uintptr(p.host))
+		}
+	}
+	*s = staging{}
+}
+
+// take gives n ≤ pieceSize bytes of pinned memory that the GPU no longer reads.
+func (s *staging) take(g *gpu, n int) ([]byte, error) {
+	if s.used+n > pieceSize {
+		if err := g.check("cuEventRecord", fast(g.api.eventRecord, s.piece[s.at].event, g.stream)); err != nil {
+			return nil, err
+		}
+		s.at, s.used = (s.at+1)%pieces, 0
+		if err := g.check("cuEventSynchronize", fast(g.api.eventSync, s.piece[s.at].event)); err != nil {
+			return nil, err
+		}
+	}
+	b := unsafe.Slice((*byte)(unsafe.Add(s.piece[s.at].host, s.used)), n)
+	s.used += (n + 255) &^ 255
+	return b, nil
+}
+
+// Upload copies dense host bytes to the device, in as many pieces as it takes.
+func (g *gpu) Upload(dst Block, src []byte) error {
+	defer g.enter()()
+	if dst.Rows == 1 {
+		for at := 0; at < len(src); at += pieceSize {
+			part := src[at:min(len(src), at+pieceSize)]
+			if err := g.upload(Block{dst.Addr + uintptr(at), 1, len(part), len(part)}, part); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := max(1, pieceSize/max(1, dst.Width))
+	for r := 0; r < dst.Rows; r += rows {
+		n := min(rows, dst.Rows-r)
+		b := Block{dst.Addr + uintptr(r*dst.Pitch), n, dst.Width, dst.Pitch}
+		if err := g.upload(b, src[r*dst.Width:(r+n)*dst.Width]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upload copies at most one piece; rows wider than a piece do not occur in a matrix that fits a GPU's pitch.
+func (g *gpu) upload(dst Block, src []byte) error {
+	stage, err := g.stage.take(g, len(src))
+	if err != nil {
+		return err
+	}
+	copy(stage, src)
+	from := uintptr(unsafe.Pointer(&stage[0]))
+	if dst.Rows == 1 {
+		return g.check("cuMemcpyHtoDAsync", fast(g.api.htod, dst.Addr, from, uintptr(len(src)), g.stream))
+	}
+	g.desc2D = [16]uint64{2: onHost, 3: uint64(from), 6: uint64(dst.Width),
+		9: onDevice, 11: uint64(dst.Addr), 13: uint64(dst.Pitch), 14: uint64(dst.Width), 15: uint64(dst.Rows)}
+	return g.copy2D()
+}
+
+// Download waits for the work before it and copies to dense host bytes.
+func (g *gpu) Download(dst []byte, src Block) error {
+	defer g.enter()()
+	rows, step := src.Rows, max(1, pieceSize/max(1, src.Width))
+	if src.Rows == 1 {
+		for at := 0; at < len(dst); at += pieceSize {
+			part := dst[at:min(len(dst), at+pieceSize)]
+			if err := g.download(part, Block{src.Addr + uintptr(at), 1, len(part), len(part)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for r := 0; r < rows; r += step {
+		n := min(step, rows-r)
+		b := Block{src.Addr + uintptr(r*src.Pitch), n, src.Width, src.Pitch}
+		if err := g.download(dst[r*src.Width:(r+n)*src.Width], b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *gpu) download(dst []byte, src Block) error {
+	stage, err := g.stage.take(g, len(dst))
+	if err != nil {
+		return err
+	}
+	to := uintptr(unsafe.Pointer(&stage[0]))
+	if src.Rows == 1 {
+		err = g.check("cuMemcpyDtoHAsync", fast(g.api.dtoh, to, src.Addr, uintptr(len(dst)), g.stream))
+	} else {
+		g.desc2D = [16]uint64{2: onDevice, 4: uint64(src.Addr), 6: uint64(src.Pitch),
+			9: onHost, 10: uint64(to), 13: uint64(src.Width), 14: uint64(src.Width), 15: uint64(src.Rows)}
+		err = g.copy2D()
+	}
+	if err != nil {
+		return err
+	}
+	if err := g.check("wait for the GPU", fast(g.api.streamSync, g.stream)); err != nil {
+		return err
+	}
+	copy(dst, stage)
+	return nil
+}
