@@ -118,5 +118,5 @@ func answerByLayer(sides []Side) template.HTML {
 		return ""
 	}
 	_, hi := extent(shown...)
-	return lineChart("attention to the answer by layer", "layer", scale{lo: 1, hi: float64(layers)}, scale{lo: 0, hi: hi}, list)
+	return lineChart("attention to the answer by layer", "layer", scale{lo: 1, hi: float64(layers), whole: true}, scale{lo: 0, hi: hi}, list)
 }

@@ -36,5 +36,5 @@ func lambdaByLayer(sides []Side) template.HTML {
 		list, shown = append(list, x), append(shown, x.line)
 	}
 	lo, hi := extent(shown...)
-	return lineChart("λ by layer", "layer", scale{lo: 1, hi: float64(layers)}, scale{lo: min(lo, 0), hi: max(hi, 1)}, list)
+	return lineChart("λ by layer", "layer", scale{lo: 1, hi: float64(layers), whole: true}, scale{lo: min(lo, 0), hi: max(hi, 1)}, list)
 }

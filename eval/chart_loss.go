@@ -33,7 +33,7 @@ func lossCurves(sides []Side) template.HTML {
 		shown = append(shown, after(x.faint, float64(last)/10), after(x.line, float64(last)/10))
 	}
 	lo, hi := extent(shown...)
-	return lineChart("loss by training step", "training step", scale{lo: 0, hi: float64(last)}, scale{lo: lo, hi: hi}, list)
+	return lineChart("loss by training step", "training step", scale{lo: 0, hi: float64(last), whole: true}, scale{lo: lo, hi: hi}, list)
 }
 
 // after keeps points behind x.

@@ -2,7 +2,8 @@
 //
 // A task asks a language model for three things only (LM): the likelihood of a continuation, the likelihood of a
 // whole text, and text up to a stop. What needs to see inside (attention to the answer, outliers, maps) takes a Subject,
-// our own model. A task's result is data; report.go renders results as a table and as one self-contained page.
+// our own model. A task's result is data; a Report gathers the results of models side by side (report.go), compare.go
+// says which is better and where that cannot be told, table.go and html.go render it as text and as one page.
 package eval
 
 import (

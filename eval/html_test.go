@@ -117,6 +117,7 @@ func TestTicks(t *testing.T) {
 		{scale{lo: -0.2, hi: 0.3}, 5, "−0.2 −0.1 0.0 0.1 0.2 0.3"},
 		{scale{lo: 0, hi: 30000}, 5, "0 10k 20k 30k"},
 		{scale{lo: 1, hi: 512, log: true}, 5, "2 8 32 128 512"},
+		{scale{lo: 1, hi: 3, whole: true}, 5, "1 2 3"},
 		{scale{lo: 1, hi: 1}, 5, "1"},
 	} {
 		if got := strings.Join(tickText(c.s.ticks(c.n)), " "); got != c.want {

@@ -90,6 +90,7 @@ type scale struct {
 	lo, hi   float64 // data
 	from, to float64 // drawing
 	log      bool
+	whole    bool // only whole numbers have ticks
 }
 
 func (s scale) at(x float64) float64 {
@@ -117,6 +118,9 @@ func (s scale) ticks(n int) []float64 {
 		return out
 	}
 	step := roundStep((s.hi - s.lo) / float64(n))
+	if s.whole {
+		step = max(step, 1)
+	}
 	for k := math.Ceil(s.lo/step - 1e-9); k*step <= s.hi+1e-9*step; k++ {
 		out = append(out, k*step)
 	}

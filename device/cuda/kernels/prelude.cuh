@@ -182,3 +182,11 @@ __device__ __forceinline__ void cpAsync16(u32 dst, const void* src, int bytes = 
 __device__ __forceinline__ void cpCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until at most N of the youngest groups are still under way.
 template <int N> __device__ __forceinline__ void cpWait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+// ---- elementwise walks: r over rows, c over columns in steps of 8, a thread 8 neighbours at a time ----
+#define FOR_EACH_8(r, c, rows, cols)                          \
+  for (i64 r = blockIdx.y; r < (rows); r += gridDim.y)        \
+    for (i64 c = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * 8; c < (cols); c += (i64)gridDim.x * blockDim.x * 8)
+
+// How many of the 8 elements at c exist.
+__device__ __forceinline__ int left8(i64 c, i64 cols) { return cols - c < 8 ? (int)(cols - c) : 8; }

@@ -1,0 +1,110 @@
+// Tiles of bf16 in shared memory and products of them on the tensor cores.
+//
+// A tile has rows of W columns, W/8 chunks of 16 bytes each. Chunk c of row r lies at place c ^ x(r) of its row, so that the
+// eight rows of an 8×8 matrix lie in eight different groups of banks whether a warp walks along rows or down columns:
+// x(r) = r mod 8 when a row is a multiple of 128 bytes, r/2 mod 4 when it is an odd multiple of 64 (W = 96).
+// Fragments are 16×16. A warp among S neighbours takes fragments w, w+S, w+2S, … of a side: with S a power of two the
+// place of a fragment is then (the lane's own address ^ constant) + constant, one instruction or none.
+#include "attn_ptx.cuh"
+
+template <int W> __device__ __forceinline__ u32 tileAt(u32 base, int row, int chunk) {
+  static_assert(W % 64 == 0 || W % 64 == 32, "a row is a multiple of 64 bytes");
+  int x = W % 64 == 0 ? row & 7 : (row >> 1) & 3;
+  return base + row * (2 * W) + ((chunk ^ x) << 4);
+}
+
+// Moves an address from tileAt to the right by piece·16 columns.
+template <int W> __device__ __forceinline__ u32 tileRight(u32 at, int piece) {
+  constexpr int mask = W % 64 == 0 ? 7 : 3;
+  int chunk = 2 * piece;
+  return (at ^ ((chunk & mask) << 4)) + ((chunk & ~mask) << 4);
+}
+
+// Starts copying ROWS rows of W columns from src (rows ld apart); rows from `rows` on become 0.
+template <int ROWS, int W, int THREADS> __device__ __forceinline__ void tileLoad(u32 base, const bf16* src, i64 ld, int rows, int tid) {
+  constexpr int chunks = W / 8, all = ROWS * chunks;
+#pragma unroll
+  for (int i = 0; i < (all + THREADS - 1) / THREADS; i++) {
+    int at = tid + i * THREADS;
+    if (all % THREADS != 0 && at >= all) break;
+    int r = at / chunks, c = at % chunks;
+    bool in = r < rows;
+    cpAsync16(tileAt<W>(base, r, c), src + (in ? r * ld : 0) + c * 8, in ? 16 : 0);
+  }
+}
+
+// One side of a product as a tile. For the left side (rows m) FLIP says that the tile is stored [k][m], for the right side
+// (columns n) that it is stored [k][n]; otherwise [m][k] and [n][k].
+template <int W, bool FLIP, int STRIDE> struct Side {
+  u32 at;
+  __device__ __forceinline__ void load(u32* r, int i, int k) const {
+    if (FLIP)
+      ldmatrix4t(r, tileRight<W>(at, i * STRIDE) + k * (16 * 2 * W));
+    else
+      ldmatrix4(r, tileRight<W>(at, k) + i * STRIDE * (16 * 2 * W));
+  }
+};
+template <int W, bool FLIP, int STRIDE> __device__ __forceinline__ Side<W, FLIP, STRIDE> leftSide(u32 base, int piece, int lane) {
+  if (FLIP) return {tileAt<W>(base, ((lane >> 4) << 3) + (lane & 7), 2 * piece + ((lane >> 3) & 1))};
+  return {tileAt<W>(base, 16 * piece + (lane & 15), lane >> 4)};
+}
+template <int W, bool FLIP, int STRIDE> __device__ __forceinline__ Side<W, FLIP, STRIDE> rightSide(u32 base, int piece, int lane) {
+  if (FLIP) return {tileAt<W>(base, lane & 15, 2 * piece + (lane >> 4))};
+  return {tileAt<W>(base, 16 * piece + ((lane >> 4) << 3) + (lane & 7), (lane >> 3) & 1)};
+}
+
+// acc[M][2N] (tiles of 16×8) += left·right over K steps of 16.
+template <int M, int N, int K, typename L, typename R> __device__ __forceinline__ void product(float (&acc)[M][2 * N][4], L left, R right) {
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    u32 a[M][4];
+#pragma unroll
+    for (int i = 0; i < M; i++) left.load(a[i], i, k);
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+      u32 b[4];
+      right.load(b, j, k);
+#pragma unroll
+      for (int i = 0; i < M; i++) {
+        mma16816(acc[i][2 * j], a[i], b);
+        mma16816(acc[i][2 * j + 1], a[i], b + 2);
+      }
+    }
+  }
+}
+
+template <int M, int N> __device__ __forceinline__ void clear(float (&acc)[M][N][4]) {
+#pragma unroll
+  for (int i = 0; i < M; i++)
+#pragma unroll
+    for (int j = 0; j < N; j++)
+#pragma unroll
+      for (int e = 0; e < 4; e++) acc[i][j][e] = 0.f;
+}
+
+// Sum and maximum over the four lanes that share a row of an accumulator.
+__device__ __forceinline__ float rowSum(float x) {
+  x += __shfl_xor_sync(0xffffffffu, x, 1);
+  return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+__device__ __forceinline__ float rowMax(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
+}
+
+// How 8 warps share an output of M × N: the number of warps along N that reads the fewest fragments.
+__device__ constexpr int warpsAlongN(int m, int n) {
+  int best = 0, cost = 1 << 30;
+  for (int wn = 1; wn <= 8; wn *= 2) {
+    int wm = 8 / wn;
+    if ((m / 16) % wm != 0 || (n / 16) % wn != 0) continue;
+    if (m / wm + n / wn < cost) {
+      cost = m / wm + n / wn;
+      best = wn;
+    }
+  }
+  return best;
+}
+
+constexpr float LOG2E = 1.4426950408889634f, LN2 = 0.6931471805599453f;
+#define INFINITE __uint_as_float(0x7f800000u)

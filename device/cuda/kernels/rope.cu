@@ -1,0 +1,56 @@
+// Rope, in place: (a,b) → (a·cos − b·sin, a·sin + b·cos) with the angle of pos[n]; inverse takes −sin.
+// A thread turns W pairs: 8 of (j, j+Dim/2), 4 of (2j, 2j+1), or one where the head's width or its place allow no 16-byte
+// access. Bound by one read and one write of x; the table stays in cache.
+template <int W, bool INTERLEAVED>
+__device__ __forceinline__ void turn(bf16* x, i64 ldx, const float* table, i64 ldt, const int* pos, u32 rows, int heads, int dim, int positions,
+                                     float sign, int* fault) {
+  u32 half = dim / 2, per = heads * (half / W), at = blockIdx.x * blockDim.x + threadIdx.x;
+  u32 r = at / per, unit = at % per;
+  if (r >= rows) return;
+  int p = pos[r];
+  if (p < 0 || p >= positions) {
+    if (unit == 0) report(fault, FAULT_ROPE, p, positions);
+    return;
+  }
+  u32 head = unit / (half / W), j = unit % (half / W) * W;
+  const float *cosine = table + p * ldt + j, *sine = cosine + half;
+  bf16* at0 = x + r * ldx + head * dim + (INTERLEAVED ? 2 * j : j);
+  if (W == 1) {
+    bf16* at1 = at0 + (INTERLEAVED ? 1 : half);
+    float a = toFloat(*at0), b = toFloat(*at1), c = cosine[0], s = sign * sine[0];
+    *at0 = toBf16(a * c - b * s);
+    *at1 = toBf16(a * s + b * c);
+  } else if (INTERLEAVED) {
+    float v[8];
+    load8(v, at0, 8, true);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      float a = v[2 * i], b = v[2 * i + 1], c = cosine[i], s = sign * sine[i];
+      v[2 * i] = a * c - b * s;
+      v[2 * i + 1] = a * s + b * c;
+    }
+    store8(at0, v, 8, true);
+  } else {
+    float a[8], b[8];
+    load8(a, at0, 8, true);
+    load8(b, at0 + half, 8, true);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      float c = cosine[i], s = sign * sine[i], t = a[i];
+      a[i] = t * c - b[i] * s;
+      b[i] = t * s + b[i] * c;
+    }
+    store8(at0, a, 8, true);
+    store8(at0 + half, b, 8, true);
+  }
+}
+
+#define ROPE(name, W, INTERLEAVED)                                                                                                       \
+  extern "C" __global__ void name(bf16* x, i64 ldx, const float* table, i64 ldt, const int* pos, int rows, int heads, int dim,           \
+                                  int positions, float sign, int* fault) {                                                               \
+    turn<W, INTERLEAVED>(x, ldx, table, ldt, pos, rows, heads, dim, positions, sign, fault);                                             \
+  }
+ROPE(rope_half_1, 1, false)
+ROPE(rope_half_8, 8, false)
+ROPE(rope_pairs_1, 1, true)
+ROPE(rope_pairs_4, 4, true)

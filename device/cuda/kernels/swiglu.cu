@@ -1,0 +1,33 @@
+// SwiGLU: y = g·σ(g)·u for gu = [g | u]. A thread does 8 neighbours; bound by reading gu and writing y, once each.
+__device__ __forceinline__ float logistic(float x) { return 1.f / (1.f + __expf(-x)); }
+
+extern "C" __global__ void swiglu(bf16* y, i64 ldy, const bf16* gu, i64 ldg, i64 rows, i64 cols, int vec) {
+  FOR_EACH_8(r, c, rows, cols) {
+    float g[8], u[8];
+    int n = left8(c, cols);
+    load8(g, gu + r * ldg + c, n, vec);
+    load8(u, gu + r * ldg + cols + c, n, vec);
+#pragma unroll
+    for (int i = 0; i < 8; i++) u[i] *= g[i] * logistic(g[i]);
+    store8(y + r * ldy + c, u, n, vec);
+  }
+}
+
+// SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ. dgu may be gu: a thread reads its 16 elements before it writes them.
+extern "C" __global__ void swiglu_backward(bf16* dgu, i64 lddg, const bf16* dy, i64 ldy, const bf16* gu, i64 ldg, i64 rows, i64 cols, int vec) {
+  FOR_EACH_8(r, c, rows, cols) {
+    float g[8], u[8], d[8];
+    int n = left8(c, cols);
+    load8(g, gu + r * ldg + c, n, vec);
+    load8(u, gu + r * ldg + cols + c, n, vec);
+    load8(d, dy + r * ldy + c, n, vec);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+      float s = logistic(g[i]), up = d[i] * g[i] * s;
+      g[i] = d[i] * u[i] * s * (1.f + g[i] * (1.f - s));
+      u[i] = up;
+    }
+    store8(dgu + r * lddg + c, g, n, vec);
+    store8(dgu + r * lddg + cols + c, u, n, vec);
+  }
+}
