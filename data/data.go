@@ -49,6 +49,7 @@ type CorruptError struct {
 	Fault string
 }
 
+// Error implements error.
 func (e *CorruptError) Error() string { return fmt.Sprintf("data: %s: %s", e.File, e.Fault) }
 
 func corrupt(file, format string, args ...any) error {

@@ -39,6 +39,7 @@ type Position struct {
 // NewLoader returns a loader at the beginning of epoch 0 that fills B rows of T tokens at a time.
 func NewLoader(sp *Split, B, T int, seed uint64) *Loader {
 	if B < 1 || T < 1 {
+		// Sizes come from a checked recipe.
 		panic(fmt.Sprintf("data: loader of B=%d rows of T=%d tokens, want both positive", B, T))
 	}
 	l := &Loader{split: sp, b: B, t: T, seed: seed}
@@ -64,6 +65,7 @@ func (l *Loader) enter(epoch, index uint64) {
 // After an end-of-text id the target is the next document's first token: the id serves as beginning-of-text too.
 func (l *Loader) Next(inputs, targets, starts []int32) {
 	if n := l.b * l.t; len(inputs) != n || len(targets) != n || len(starts) != n {
+		// The caller allocated the slices for this loader.
 		panic(fmt.Sprintf("data: Next(inputs[%d], targets[%d], starts[%d]), want B*T = %d*%d = %d each",
 			len(inputs), len(targets), len(starts), l.b, l.t, n))
 	}

@@ -138,6 +138,7 @@ func (s *Split) Tokens() int64 { return int64(s.tokens) }
 // Document appends the ids of document i, its end-of-text id included, to dst.
 func (s *Split) Document(dst []int32, i int64) []int32 {
 	if i < 0 || i >= s.Docs() {
+		// A caller counts with Docs: an index out of range is a bug, as in a slice.
 		panic(fmt.Sprintf("data: document %d of split %q, which has %d", i, s.name, s.Docs()))
 	}
 	d := s.locate(uint64(i))
@@ -177,6 +178,7 @@ func (d *docRef) len() uint64 { return d.hi - d.lo }
 // the file changed under us or was opened without verify: there is no right way to go on.
 func (d *docRef) read(dst []int32, offset uint64) {
 	if bad := d.shard.read(dst, d.lo+offset); bad >= 0 {
+		// Next has no error to return, and OpenSet with verify has made this impossible but for a file changed while mapped.
 		panic(fmt.Sprintf("data: shard %s is corrupt: token %d is id %d, outside the vocabulary of %d (open the set with verify)",
 			d.shard.path, d.lo+offset+uint64(bad), dst[bad], d.shard.header.vocab))
 	}

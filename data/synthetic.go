@@ -80,6 +80,7 @@ func (s *Synthetic) Document(i int) Document {
 			return Document{Text: g.make(s, r, n), Source: "synthetic/" + g.kind}
 		}
 	}
+	// The weights add up to total, so some generator was picked.
 	panic("unreachable: pick is below the sum of weights")
 }
 

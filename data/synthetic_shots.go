@@ -34,6 +34,7 @@ func NewShots(r *rand.Rand, opt ShotOptions) Shots {
 		classes = 2
 	}
 	if classes < 2 || classes > len(categories) {
+		// Options come from code; the spec parser has checked those that users write.
 		panic(fmt.Sprintf("data: shots with %d classes, want 2 to %d", classes, len(categories)))
 	}
 	n := opt.Bytes

@@ -29,6 +29,7 @@ var bytesOnce = sync.OnceValue(func() *Tokenizer {
 	}
 	t, err := build(sp)
 	if err != nil {
+		// The description is a constant of this file.
 		panic("tokenizer: the byte tokenizer does not parse: " + err.Error())
 	}
 	return t

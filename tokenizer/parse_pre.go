@@ -51,12 +51,12 @@ func walk(raw json.RawMessage, list string, depth int, leaf func(kind string, ra
 	}
 	for key := range seq {
 		if key != "type" && key != list {
-			return fmt.Errorf("Sequence: unknown field %q; want %s", key, list)
+			return fmt.Errorf("a Sequence has the unknown field %q; want %s", key, list)
 		}
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(seq[list], &items); err != nil || items == nil {
-		return fmt.Errorf("Sequence: %s must be a list", list)
+		return fmt.Errorf("a Sequence needs %s, a list", list)
 	}
 	for i, item := range items {
 		if err := walk(item, list, depth+1, leaf); err != nil {

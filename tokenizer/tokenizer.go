@@ -116,6 +116,7 @@ func (t *Tokenizer) Hash() string { return t.hash() }
 func (t *Tokenizer) computeHash() string {
 	b, err := t.MarshalJSON()
 	if err != nil {
+		// Everything in a parsed tokenizer came from JSON.
 		panic("tokenizer: cannot marshal a parsed tokenizer: " + err.Error())
 	}
 	sum := sha256.Sum256(b)

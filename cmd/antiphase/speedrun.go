@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -175,7 +176,7 @@ func (f *speedrunFlags) apply(r *recipe.Recipe) {
 func (a *app) judge(ctx context.Context, d device.Device, f *speedrunFlags, pair []recipe.Recipe) (*eval.Report, error) {
 	rep := &eval.Report{Title: "Antiphase speedrun", Machine: d.Name() + ", " + runtime.GOOS + "/" + runtime.GOARCH, Commit: version(),
 		Date: time.Now().UTC().Format("2006-01-02"), Recipe: pair[1].JSON()}
-	set, err := data.OpenSet(filepath.Join(f.dir, "data"), false)
+	set, err := data.OpenSet(filepath.Join(f.dir, "data"), true)
 	if err != nil {
 		return nil, err
 	}
@@ -223,15 +224,16 @@ func (a *app) publish(f *speedrunFlags, r *eval.Report) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
+	var j bytes.Buffer
+	if err := r.JSON(&j); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(f.dir, "report.json"), append(b, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(f.dir, "report.json"), j.Bytes(), 0o644); err != nil {
 		return err
 	}
 	if f.json {
-		return a.json(r)
+		_, err := a.out.Write(j.Bytes())
+		return err
 	}
 	fmt.Fprintln(a.out)
 	fmt.Fprint(a.out, r.Table(a.colored() && terminal(a.out)))

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -181,10 +180,4 @@ func archDoc(name string) string {
 		return a.Doc
 	}
 	return name
-}
-
-// exists says whether a path is there.
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

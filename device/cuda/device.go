@@ -40,7 +40,9 @@ type Device struct {
 	fault  uintptr // device memory: code, value, bound of the first fault there
 	told   [16]byte
 	room   scratch
-	graphs int // alive: they hold addresses of the room
+	logits scratch       // Classify's chunk, held while its products use the room
+	chunk  tensor.Buffer // the same memory, as products see it
+	graphs int           // alive: they hold addresses of the room
 }
 
 // maxArgs bounds the parameters of a kernel.
@@ -145,6 +147,7 @@ func (d *Device) Sync() error {
 	d.err = nil
 	if d.graphs == 0 {
 		d.fail(d.room.drop(d.drv))
+		d.fail(d.logits.drop(d.drv))
 	}
 	return err
 }

@@ -25,21 +25,23 @@ func (s *scratch) drop(drv cu.Driver) error {
 	return nil
 }
 
-// scratch gives the address of at least bytes of device memory on 256 bytes, with arbitrary content, valid until the next
-// op asks: an op that needs several pieces asks once and cuts them with carve.
-func (d *Device) scratch(bytes int) uintptr {
-	if bytes > d.room.size {
-		addr, err := d.drv.Alloc(bytes + bytes/8)
+// need gives the address of at least bytes of device memory on 256 bytes, with arbitrary content.
+func (s *scratch) need(drv cu.Driver, bytes int) uintptr {
+	if bytes > s.size {
+		addr, err := drv.Alloc(bytes + bytes/8)
 		if err != nil {
 			panic(fmt.Sprintf("cuda: %d bytes of scratch memory: %v", bytes, err))
 		}
-		if d.room.addr != 0 {
-			d.room.retired = append(d.room.retired, d.room.addr)
+		if s.addr != 0 {
+			s.retired = append(s.retired, s.addr)
 		}
-		d.room.addr, d.room.size = addr, bytes+bytes/8
+		s.addr, s.size = addr, bytes+bytes/8
 	}
-	return d.room.addr
+	return s.addr
 }
+
+// scratch gives room that is valid until the next op asks: an op that needs several pieces asks once and cuts them.
+func (d *Device) scratch(bytes int) uintptr { return d.room.need(d.drv, bytes) }
 
 // carver cuts pieces off scratch memory. Walk it twice: from 0 to learn the size, from scratch(size) for the addresses.
 type carver struct{ at uintptr }

@@ -31,7 +31,8 @@ __device__ __forceinline__ void tile(const bf16* a, i64 lda, const bf16* b, i64 
   constexpr int WM = BM == 16 ? 16 : 32, WN = BM == 16 ? 16 : 32;
   constexpr int LA = (TA ? BM : BK) + 8, LB = (TB ? BK : BN) + 8;
   constexpr int SA = (TA ? BK : BM) * LA, SB = (TB ? BN : BK) * LB;
-  extern __shared__ __attribute__((aligned(16))) bf16 room[];
+  extern __shared__ uint4 room16[];
+  bf16* room = (bf16*)room16;
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   int wm = BM == 16 ? 0 : (warp >> 1) * 32, wn = BM == 16 ? warp * 16 : (warp & 1) * 32;
   int m0 = blockIdx.y * BM, n0 = blockIdx.x * BN, k0 = blockIdx.z * per, k1 = k0 + per < k ? k0 + per : k;

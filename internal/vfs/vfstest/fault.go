@@ -13,6 +13,7 @@ type Op struct {
 	Path  string
 }
 
+// String shows the operation as a test failure names it.
 func (o Op) String() string { return fmt.Sprintf("#%d %s %s", o.Index, o.Kind, o.Path) }
 
 // Faulty shows every operation to Hook before it is done. An error from Hook is the operation's outcome: nothing is done,

@@ -1,0 +1,49 @@
+package cuda
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+var classifyRows = kernelOf("classify", "classify")
+
+// logitsRoom bounds the logits that are held at a time, in bytes: fp32 as the product leaves them, so that the loss is not
+// rounded to bf16, and then their gradient in the same place. 512 MiB is 4096 rows of 32 k classes: enough for the
+// products to run at full speed and for DW to be read and written few times.
+const logitsRoom = 512 << 20
+
+// Classify: y = X·Wᵀ, Loss = logsumexp(y) − y[target], dy = Scale·(softmax(y) − onehot), DX = dy·W, DW += dyᵀ·X.
+func (d *Device) Classify(c *device.Classifier) {
+	c.Check(d.types)
+	n, classes := c.X.Rows, c.W.Rows
+	if n == 0 || classes == 0 {
+		return
+	}
+	ld := ceil(classes, 8) * 8
+	rows := min(n, max(1, logitsRoom/(4*ld)))
+	if rows < n {
+		rows = max(128, rows/128*128) // whole tiles
+	}
+	rows = min(rows, n)
+	d.chunk.Addr = d.logits.need(d.drv, rows*ld*4)
+	d.chunk.Size = rows * ld * 4
+	for at := 0; at < n; at += rows {
+		d.classify(c, at, min(at+rows, n), ld)
+	}
+}
+
+// classify does rows [from, to).
+func (d *Device) classify(c *device.Classifier, from, to, ld int) {
+	rows, classes := to-from, c.W.Rows
+	x := c.X.RowRange(from, to)
+	y := tensor.Tensor{Buf: &d.chunk, Type: tensor.F32, Rows: rows, Cols: classes, Ld: ld}
+	d.multiply(y, x, c.W, device.MatMul{TransB: true})
+	d.launch(classifyRows, dim1(rows), dim1(min(512, rowThreads(classes))), 0,
+		ptr(c.Loss.Columns(from, to)), ptr(y), i32(ld), ptr(c.Targets.Columns(from, to)), i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
+	if !c.DX.Ok() {
+		return
+	}
+	dy := tensor.Tensor{Buf: &d.chunk, Type: tensor.BF16, Rows: rows, Cols: classes, Ld: 2 * ld}
+	d.multiply(c.DX.RowRange(from, to), dy, c.W, device.MatMul{})
+	d.multiply(c.DW, dy, x, device.MatMul{TransA: true, Accumulate: true})
+}

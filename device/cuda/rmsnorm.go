@@ -1,0 +1,55 @@
+package cuda
+
+import (
+	"fmt"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+var (
+	rmsnormForward      = kernelOf("rmsnorm", "rmsnorm")
+	rmsnormBackward     = kernelOf("rmsnorm", "rmsnorm_backward")
+	rmsnormBackwardWide = kernelOf("rmsnorm", "rmsnorm_backward_wide")
+	rmsnormFinish       = kernelOf("rmsnorm", "rmsnorm_finish")
+)
+
+// maxNormed is the widest row that a block holds in registers.
+const maxNormed = 4 * 8 * 1024
+
+// RMSNorm: s = x + delta, y = s·rstd·w.
+func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
+	device.CheckRMSNorm(y, rstd, sum, x, delta, w, d.types)
+	mustNarrow("RMSNorm", x)
+	if x.Len() == 0 {
+		return
+	}
+	d.launch(rmsnormForward, dim1(x.Rows), dim1(rowThreads(x.Cols)), 0,
+		ptr(y), i32(y.Ld), ptr(rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta), i32(delta.Ld),
+		ptr(w), i32(x.Cols), f32(eps), flag(vec(y, sum, x, delta, w)))
+}
+
+// RMSNormBackward: dx += rstd·(g − x̂·mean(g·x̂)), dw += Σ_n dy·x̂.
+func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
+	device.CheckRMSNormBackward(dx, dw, dy, x, w, rstd, d.types)
+	mustNarrow("RMSNormBackward", x)
+	if x.Len() == 0 {
+		return
+	}
+	per := max(1, ceil(x.Rows, 8*d.info.SMs)) // eight blocks on each multiprocessor, each with its part of dw
+	parts := ceil(x.Rows, per)
+	part := uint64(d.scratch(parts * x.Cols * 4))
+	k := rmsnormBackward
+	if x.Cols > 8*1024 {
+		k = rmsnormBackwardWide
+	}
+	d.launch(k, dim1(parts), dim1(rowThreads(x.Cols)), 0, ptr(dx), i32(dx.Ld), part, ptr(dy), i32(dy.Ld), ptr(x), i32(x.Ld),
+		ptr(w), ptr(rstd), i32(x.Rows), i32(x.Cols), i32(per), flag(vec(dx, dy, x, w)))
+	d.launch(rmsnormFinish, dim1(ceil(x.Cols, 32)), dim1(256), 0, ptr(dw), part, i32(parts), i32(x.Cols))
+}
+
+func mustNarrow(op string, x tensor.Tensor) {
+	if x.Cols > maxNormed {
+		panic(fmt.Sprintf("cuda: %s of rows up to %d; got %v", op, maxNormed, x))
+	}
+}

@@ -1,0 +1,33 @@
+package cuda
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+var (
+	swigluForward  = kernelOf("swiglu", "swiglu")
+	swigluBackward = kernelOf("swiglu", "swiglu_backward")
+)
+
+// SwiGLU: y = g·σ(g)·u.
+func (d *Device) SwiGLU(y, gu tensor.Tensor) {
+	device.CheckSwiGLU(y, gu, d.types)
+	if y.Len() == 0 {
+		return
+	}
+	grid, block := each(y.Rows, y.Cols)
+	d.launch(swigluForward, grid, block, 0, ptr(y), i32(y.Ld), ptr(gu), i32(gu.Ld), i32(y.Rows), i32(y.Cols),
+		flag(vec(y, gu) && y.Cols%8 == 0)) // u begins at column F
+}
+
+// SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ.
+func (d *Device) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
+	device.CheckSwiGLUBackward(dgu, dy, gu, d.types)
+	if dy.Len() == 0 {
+		return
+	}
+	grid, block := each(dy.Rows, dy.Cols)
+	d.launch(swigluBackward, grid, block, 0, ptr(dgu), i32(dgu.Ld), ptr(dy), i32(dy.Ld), ptr(gu), i32(gu.Ld), i32(dy.Rows), i32(dy.Cols),
+		flag(vec(dgu, dy, gu) && dy.Cols%8 == 0))
+}

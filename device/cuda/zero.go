@@ -1,0 +1,12 @@
+package cuda
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Zero: t = 0, by the driver's own fill.
+func (d *Device) Zero(t tensor.Tensor) {
+	device.CheckZero(t)
+	d.fail(d.drv.Clear(block(t)))
+}
