@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 )
 
 // syntheticVersion is part of the fingerprint: raise it whenever any document changes.
-const syntheticVersion = 1
+const syntheticVersion = 2
 
 // Synthetic generates documents from small grammars: text that a tiny model can learn something from on any machine,
 // with nothing to download. Document i is a pure function of (options, i), so any part can be made alone.
@@ -53,6 +54,7 @@ var generators = []struct {
 	{"prose", func(_ *Synthetic, r *rand.Rand, n int) string { return Prose(r, n) }},
 	{"facts", func(_ *Synthetic, r *rand.Rand, n int) string { return factsDocument(r, n) }},
 	{"needle", needleDocument},
+	{"copy", func(_ *Synthetic, r *rand.Rand, n int) string { return copyDocument(r, n) }},
 	{"kv", func(s *Synthetic, r *rand.Rand, n int) string { return kvDocument(r, n, s.Digits) }},
 	{"shots", func(_ *Synthetic, r *rand.Rand, n int) string { return shotsDocument(r, n) }},
 	{"arith", func(_ *Synthetic, r *rand.Rand, n int) string { return arithDocument(r, n) }},
@@ -76,7 +78,7 @@ func (s *Synthetic) Document(i int) Document {
 	pick := r.IntN(total)
 	for _, g := range generators {
 		if pick -= s.Mix[g.kind]; pick < 0 {
-			n := s.Bytes/2 + r.IntN(s.Bytes-s.Bytes/2+1)
+			n := int(float64(s.Bytes) * math.Exp2(-3*r.Float64()))
 			return Document{Text: g.make(s, r, n), Source: "synthetic/" + g.kind}
 		}
 	}

@@ -7,25 +7,23 @@ import (
 	"strings"
 )
 
-// kvDocument lists keys with values and then looks some up:
+// kvDocument is a list of keys with values in which keys come again, always with the same value: what is new cannot be
+// known, what comes again can.
 //
-//	fox: 4821
-//	elm: 1190
-//	elm? 1190
+//	fox 48
+//	elm 11
+//	fox 48
 func kvDocument(r *rand.Rand, n, digits int) string {
 	keys := slices.Concat(animals, tools, clothes, trees, metals)
-	const line = len("willow: \n") // a little above the mean
-	// Two thirds of the bytes list, one third looks up.
-	count := max(2, min(len(keys), n*2/3/(line+digits)))
+	const line = len("willow \n") // a little above the mean
+	lines := max(2, n/(line+digits))
+	count := min(len(keys), 2+r.IntN(max(1, lines/3))) // each key comes three times or more
 	keys = sample(r, keys, count)
 	values := numbers(r, count, digits)
 	var b strings.Builder
-	for i, key := range keys {
-		fmt.Fprintf(&b, "%s: %s\n", key, values[i])
-	}
-	for first := true; first || b.Len()+line+digits <= n; first = false {
+	for range lines {
 		i := r.IntN(count)
-		fmt.Fprintf(&b, "%s? %s\n", keys[i], values[i])
+		fmt.Fprintf(&b, "%s %s\n", keys[i], values[i])
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-const needlePreamble = "There are special magic numbers hidden in the text below. Remember them.\n"
+const needlePreamble = "There are magic codes hidden in the text below. Remember them.\n"
 
 // Needle is a retrieval prompt: magic numbers of cities hidden in a haystack, and a question about some of them.
 //
@@ -70,7 +70,7 @@ func NewNeedle(r *rand.Rand, opt NeedleOptions) Needle {
 	rest := o.Bytes - len(needlePreamble) - len(question)
 	sentences := make([]string, o.Needles)
 	for i := range sentences {
-		sentences[i] = fmt.Sprintf("The special magic %s number is: %s.", names[i], nums[i])
+		sentences[i] = needleAnswer(names[i]) + " " + nums[i] + "."
 		rest -= len(sentences[i]) + 1
 	}
 	body, spans := hide(r, o.Haystack(r, max(0, rest)), sentences, o.Depth)
@@ -84,15 +84,15 @@ func NewNeedle(r *rand.Rand, opt NeedleOptions) Needle {
 
 // needleQuestion asks for the cities' numbers and begins the answer, up to where the first number belongs.
 func needleQuestion(names []string) string {
-	q := fmt.Sprintf("What is the special magic %s number?", names[0])
+	q := fmt.Sprintf("Which magic code begins with %s?", names[0])
 	if last := len(names) - 1; last > 0 {
-		q = fmt.Sprintf("What are the special magic numbers for %s and %s?", strings.Join(names[:last], ", "), names[last])
+		q = fmt.Sprintf("Which magic codes begin with %s and %s?", strings.Join(names[:last], ", "), names[last])
 	}
 	return q + " " + needleAnswer(names[0])
 }
 
 // needleAnswer is the answer sentence without the number.
-func needleAnswer(city string) string { return fmt.Sprintf("The special magic %s number is", city) }
+func needleAnswer(city string) string { return "The magic code is " + city }
 
 // Completion is the whole right continuation of Prompt.
 func (n Needle) Completion() string {

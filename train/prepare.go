@@ -62,7 +62,7 @@ func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options, src []
 	switch r.Tokenizer.Path {
 	case "":
 		tok, err = tokenizer.Train(ctx, texts(ctx, src, r.Tokenizer.Docs, &err), tokenizer.TrainOptions{
-			Vocab: r.Tokenizer.Vocab, Specials: []string{"<|endoftext|>"},
+			Pattern: tokenizer.PatternGPT2, Vocab: r.Tokenizer.Vocab, Specials: []string{"<|endoftext|>"},
 			Progress: func(done, total int) { opt.progress("tokenizer", int64(done), int64(total)) }})
 	case "bytes":
 		tok = tokenizer.Bytes()

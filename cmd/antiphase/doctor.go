@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/device/cpu"
+	"antiphase/device/cuda"
 	"antiphase/train"
 )
 
@@ -44,6 +45,7 @@ func (a *app) doctor(asJSON bool) error {
 		{"matrix product", fmt.Sprintf("%.0f GFLOP/s (float32, 512³, all threads)", train.Peak(d)/1e9)},
 	}
 	facts = append(facts, fact{"instructions", strings.Join(cpu.Features(), " ") + "; the first is used, " + simdEnv + " picks another"})
+	facts = append(facts, fact{"cuda", cudaFact()})
 	if asJSON {
 		out := map[string][]string{}
 		for _, f := range facts {
@@ -56,4 +58,14 @@ func (a *app) doctor(asJSON bool) error {
 		fmt.Fprintf(w, "%s\t%s\n", f.Key, f.Value)
 	}
 	return w.Flush()
+}
+
+// cudaFact names the first GPU, or says why there is none.
+func cudaFact() string {
+	d, err := cuda.Open(0, cuda.Options{})
+	if err != nil {
+		return err.Error()
+	}
+	defer d.Close()
+	return d.Name()
 }

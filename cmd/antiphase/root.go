@@ -50,7 +50,7 @@ common attention noise cancels. Begin with:
 	f := root.PersistentFlags()
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results only, no progress")
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
-	f.StringVar(&a.device, "device", "auto", "where to compute: auto or cpu")
+	f.StringVar(&a.device, "device", "auto", "where to compute: auto, cpu, cuda or cuda:N")
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	for _, v := range verbs {

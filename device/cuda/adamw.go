@@ -20,5 +20,5 @@ func (d *Device) AdamW(a *device.AdamW) {
 	}
 	d.launch(adamwStep[flag(a.W.Type == tensor.F32)], dim1(min(ceil(n, 8*256), 1<<20)), dim1(256), 0,
 		ptr(a.W), ptr(a.Master), ptr(a.M), ptr(a.V), ptr(a.G), ptr(a.Rate), ptr(a.GradSq), i32(n),
-		f32(a.Beta1), f32(a.Beta2), f32(a.Eps), f32(a.Decay), f32(a.MaxNorm), flag(a.RoundBF16), flag(aligned))
+		f32(a.Beta1), f32(1-a.Beta1), f32(a.Beta2), f32(1-a.Beta2), f32(a.Eps), f32(a.Decay), f32(a.MaxNorm), flag(a.RoundBF16), flag(aligned))
 }

@@ -7,10 +7,10 @@ import (
 
 var classifyRows = kernelOf("classify", "classify")
 
-// logitsRoom bounds the logits that are held at a time, in bytes: fp32 as the product leaves them, so that the loss is not
+// maxLogits bounds the logits that are held at a time, in bytes: fp32 as the product leaves them, so that the loss is not
 // rounded to bf16, and then their gradient in the same place. 512 MiB is 4096 rows of 32 k classes: enough for the
 // products to run at full speed and for DW to be read and written few times.
-const logitsRoom = 512 << 20
+const maxLogits = 512 << 20
 
 // Classify: y = X·Wᵀ, Loss = logsumexp(y) − y[target], dy = Scale·(softmax(y) − onehot), DX = dy·W, DW += dyᵀ·X.
 func (d *Device) Classify(c *device.Classifier) {
@@ -20,7 +20,7 @@ func (d *Device) Classify(c *device.Classifier) {
 		return
 	}
 	ld := ceil(classes, 8) * 8
-	rows := min(n, max(1, logitsRoom/(4*ld)))
+	rows := min(n, max(1, d.maxLogits/(4*ld)))
 	if rows < n {
 		rows = max(128, rows/128*128) // whole tiles
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"antiphase/device"
 	"antiphase/internal/cu"
@@ -31,11 +32,12 @@ type Device struct {
 	info  cu.Info
 	types device.Types
 
-	funcs   []loaded           // by kernel
-	modules map[string]uintptr // by unit and options
-	err     error              // first fault since the last Sync
-	args    [maxArgs]uint64    // of the launch under way, so that a launch allocates nothing
-	product cu.Product         // of the product under way, likewise
+	funcs   []loaded          // by kernel
+	modules map[string]module // by unit and options
+	replace map[string]string // kernel files that a test puts in place of the embedded ones
+	err     error             // first fault since the last Sync
+	args    [maxArgs]uint64   // of the launch under way, so that a launch allocates nothing
+	product cu.Product        // of the product under way, likewise
 
 	fault  uintptr // device memory: code, value, bound of the first fault there
 	told   [16]byte
@@ -43,7 +45,11 @@ type Device struct {
 	logits scratch       // Classify's chunk, held while its products use the room
 	chunk  tensor.Buffer // the same memory, as products see it
 	graphs int           // alive: they hold addresses of the room
+
+	maxLogits int // see the constant; a test makes it small
 }
+
+var _ device.Device = (*Device)(nil)
 
 // maxArgs bounds the parameters of a kernel.
 const maxArgs = 48
@@ -52,6 +58,12 @@ const maxArgs = 48
 type loaded struct {
 	fn     cu.Func
 	shared int
+}
+
+// module is a unit that was loaded, or why it could not be: it is not tried again.
+type module struct {
+	handle uintptr
+	err    error
 }
 
 // Open opens GPU number ordinal.
@@ -78,10 +90,10 @@ func newDevice(drv cu.Driver) (*Device, error) {
 		return nil, err
 	}
 	return &Device{
-		drv: drv, info: info, fault: fault,
+		drv: drv, info: info, fault: fault, maxLogits: maxLogits,
 		types:   device.Types{Act: tensor.BF16, Stat: tensor.F32},
 		funcs:   make([]loaded, len(registry)),
-		modules: map[string]uintptr{},
+		modules: map[string]module{},
 	}, nil
 }
 
@@ -204,18 +216,19 @@ func (d *Device) launch(k kernel, grid, block cu.Dim, shared int, args ...uint64
 func (d *Device) load(k kernel) error {
 	r := registry[k]
 	key := r.unit + " " + r.options
-	module, ok := d.modules[key]
+	m, ok := d.modules[key]
 	if !ok {
-		s, err := source(r.unit, r.options)
-		if err != nil {
-			return err
+		s, err := source(r.unit, r.options, d.replace)
+		if err == nil {
+			m.handle, err = d.drv.Load(s)
 		}
-		if module, err = d.drv.Load(s); err != nil {
-			return err
-		}
-		d.modules[key] = module
+		m.err = err
+		d.modules[key] = m
 	}
-	fn, err := d.drv.Func(module, r.name)
+	if m.err != nil {
+		return m.err
+	}
+	fn, err := d.drv.Func(m.handle, r.name)
 	if err != nil {
 		return fmt.Errorf("cuda: kernel %s of %s.cu: %w", r.name, r.unit, err)
 	}
@@ -226,16 +239,18 @@ func (d *Device) load(k kernel) error {
 // defaultShared is what a kernel may use without asking.
 const defaultShared = 48 << 10
 
-// Build compiles every kernel now instead of at its first use.
+// Build compiles every kernel now instead of at its first use, and tells every unit that does not compile.
 func (d *Device) Build() error {
+	var all []error
 	for k := range registry {
-		if d.funcs[k].fn == 0 {
-			if err := d.load(kernel(k)); err != nil {
-				return err
-			}
+		if d.funcs[k].fn != 0 {
+			continue
+		}
+		if err := d.load(kernel(k)); err != nil && !slices.ContainsFunc(all, func(e error) bool { return e.Error() == err.Error() }) {
+			all = append(all, err)
 		}
 	}
-	return nil
+	return errors.Join(all...)
 }
 
 // Graph is recorded work: Launch replays all of it with one call, on the same addresses.
@@ -248,6 +263,10 @@ type Graph struct {
 // are there, and may not read, write or wait.
 func (d *Device) Record(f func()) (*Graph, error) {
 	g, err := d.drv.Record(f)
+	if err == nil && d.err != nil {
+		err, d.err = d.err, nil
+		_ = g.Free() // it lacks the launch that failed
+	}
 	if err != nil {
 		return nil, err
 	}

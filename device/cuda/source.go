@@ -30,12 +30,13 @@ func kernelOf(unit, name string, options ...string) kernel {
 	return kernel(len(registry) - 1)
 }
 
-// source is the complete text of a unit: the prelude, then the .cu with each #include "x.cuh" put in its place once.
-func source(unit, options string) (cu.Source, error) {
+// source is the complete text of a unit: the prelude, then the .cu with each #include "x.cuh" put in its place once. Files
+// in replace stand for those of the same name.
+func source(unit, options string, replace map[string]string) (cu.Source, error) {
 	var text strings.Builder
 	seen := map[string]bool{}
 	for _, file := range []string{"prelude.cuh", unit + ".cu"} {
-		if err := expand(&text, file, seen); err != nil {
+		if err := expand(&text, file, seen, replace); err != nil {
 			return cu.Source{}, err
 		}
 	}
@@ -46,21 +47,25 @@ func source(unit, options string) (cu.Source, error) {
 	return cu.Source{Name: name, Text: text.String(), Options: strings.Fields(options)}, nil
 }
 
-func expand(text *strings.Builder, file string, seen map[string]bool) error {
+func expand(text *strings.Builder, file string, seen map[string]bool, replace map[string]string) error {
 	if seen[file] {
 		return nil
 	}
 	seen[file] = true
-	b, err := sources.ReadFile("kernels/" + file)
-	if err != nil {
-		return fmt.Errorf("cuda: kernel source %s: %w", file, err)
+	content, ok := replace[file]
+	if !ok {
+		b, err := sources.ReadFile("kernels/" + file)
+		if err != nil {
+			return fmt.Errorf("cuda: kernel source %s: %w", file, err)
+		}
+		content = string(b)
 	}
 	fmt.Fprintf(text, "#line 1 \"%s\"\n", file)
 	n := 0
-	for line := range strings.Lines(string(b)) {
+	for line := range strings.Lines(content) {
 		n++
 		if rest, ok := strings.CutPrefix(strings.TrimSpace(line), `#include "`); ok {
-			if err := expand(text, strings.TrimSuffix(rest, `"`), seen); err != nil {
+			if err := expand(text, strings.TrimSuffix(rest, `"`), seen, replace); err != nil {
 				return err
 			}
 			fmt.Fprintf(text, "#line %d \"%s\"\n", n+1, file)

@@ -58,3 +58,73 @@ func TestMissingLibrary(t *testing.T) {
 		t.Errorf("%q is more than one line", err)
 	}
 }
+
+// A size class holds what was asked and wastes at most an eighth above the smallest.
+func TestClass(t *testing.T) {
+	for n := 1; n < 1<<31; n += n/3 + 1 {
+		c := class(n)
+		if c < n || c%512 != 0 || n > 4096 && c > n+n/8 {
+			t.Errorf("%d bytes have class %d", n, c)
+		}
+		if class(c) != c {
+			t.Errorf("class %d has class %d", c, class(c))
+		}
+	}
+}
+
+// Every byte of a rectangle is in one part, and no part is larger than a piece.
+func TestCut(t *testing.T) {
+	for _, b := range []Block{{4096, 1, 3*pieceSize + 5, 3*pieceSize + 5}, {4096, 7, 100, 128}, {4096, 3, pieceSize + 1, pieceSize + 64}, {4096, 5, pieceSize/2 + 1, pieceSize}} {
+		at := 0
+		err := cut(b, func(part Block, from, to int) error {
+			if from != at || part.Rows*part.Width != to-from || to-from > pieceSize {
+				t.Errorf("%v: part %v for bytes %d to %d", b, part, from, to)
+			}
+			if want := b.Addr + uintptr(from/b.Width*b.Pitch+from%b.Width); part.Addr != want {
+				t.Errorf("%v: part %v, want address %d", b, part, want)
+			}
+			at = to
+			return nil
+		})
+		if err != nil || at != b.Rows*b.Width {
+			t.Errorf("%v: %d of %d bytes (%v)", b, at, b.Rows*b.Width, err)
+		}
+	}
+}
+
+// The calls of a steady step allocate nothing on their way to the driver, which is a function here that returns 0.
+func TestSteadyStepAllocatesNothing(t *testing.T) {
+	h, err := purego.Dlopen("libc.so.6", purego.RTLD_NOW)
+	if err != nil {
+		t.Skip("no libc.so.6 here: ", err)
+	}
+	zero, err := purego.Dlsym(h, "abs") // of the first argument, which is 0 throughout
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gpu{}
+	for _, at := range g.api.table() {
+		*at = zero
+	}
+	p := &Product{M: 512, N: 256, K: 128, TransB: true, A: 4096, B: 4096, C: 4096}
+	key := *p
+	key.A, key.B, key.C = 0, 0, 0
+	g.lt = &cublasLt{g: g, api: ltAPI{matmul: zero}, plans: map[Product]*plan{key: {}}, alpha: &[2]float32{1, 0}}
+	args := make([]uint64, 13)
+	for name, f := range map[string]func() error{
+		"Launch": func() error { return g.Launch(0, Dim{1, 1, 1}, Dim{32, 1, 1}, 0, args) },
+		"Clear":  func() error { return g.Clear(Block{Rows: 1, Width: 64, Pitch: 64}) },
+		"Move":   func() error { return g.Move(Block{Rows: 1, Width: 64, Pitch: 64}, Block{}) },
+		"Sync":   g.Sync,
+		"graph":  (&graph{g: g}).Launch,
+		"MatMul": func() error { _, err := g.MatMul(p); return err },
+	} {
+		if n := testing.AllocsPerRun(50, func() {
+			if err := f(); err != nil {
+				t.Fatal(name, err)
+			}
+		}); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}

@@ -25,6 +25,10 @@ type Dim struct{ X, Y, Z int }
 // Func is a kernel that was loaded.
 type Func uintptr
 
+// Usage is what the compiler gave a kernel: registers a thread, bytes of local memory a thread (spilled registers, arrays
+// that are indexed at run time; 0 is fast), and bytes of static shared memory a block.
+type Usage struct{ Registers, Local, Shared int }
+
 // Info describes the GPU and the libraries behind a Driver.
 type Info struct {
 	Name         string
@@ -95,6 +99,8 @@ type Driver interface {
 	Load(s Source) (module uintptr, err error)
 	Func(module uintptr, name string) (Func, error)
 	Reserve(f Func, shared int) error
+	// Usage is what a kernel takes of a multiprocessor.
+	Usage(f Func) Usage
 	// Launch starts a kernel; args hold one parameter each, in its low bytes.
 	Launch(f Func, grid, block Dim, shared int, args []uint64) error
 	// MatMul forms a product, or says false where the library has no way for this shape.

@@ -45,7 +45,7 @@ type driverAPI struct {
 	memAlloc, memFree, memAllocHost, memFreeHost, htod, dtoh, dtod, copy2D, memset, memset2D             uintptr
 	streamCreate, streamDestroy, streamSync                                                              uintptr
 	eventCreate, eventDestroy, eventRecord, eventSync, eventElapsed                                      uintptr
-	moduleLoad, moduleUnload, moduleFunc, funcSetAttribute, launch                                       uintptr
+	moduleLoad, moduleUnload, moduleFunc, funcSetAttribute, funcGetAttribute, launch                     uintptr
 	captureBegin, captureEnd, graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy              uintptr
 }
 
@@ -64,7 +64,7 @@ func (a *driverAPI) table() map[string]*uintptr {
 		"cuEventCreate": &a.eventCreate, "cuEventDestroy_v2": &a.eventDestroy, "cuEventRecord": &a.eventRecord,
 		"cuEventSynchronize": &a.eventSync, "cuEventElapsedTime": &a.eventElapsed,
 		"cuModuleLoadData": &a.moduleLoad, "cuModuleUnload": &a.moduleUnload, "cuModuleGetFunction": &a.moduleFunc,
-		"cuFuncSetAttribute": &a.funcSetAttribute, "cuLaunchKernel": &a.launch,
+		"cuFuncSetAttribute": &a.funcSetAttribute, "cuFuncGetAttribute": &a.funcGetAttribute, "cuLaunchKernel": &a.launch,
 		"cuStreamBeginCapture_v2": &a.captureBegin, "cuStreamEndCapture": &a.captureEnd,
 		"cuGraphInstantiateWithFlags": &a.graphInstantiate, "cuGraphLaunch": &a.graphLaunch,
 		"cuGraphExecDestroy": &a.graphExecDestroy, "cuGraphDestroy": &a.graphDestroy,

@@ -45,6 +45,17 @@ func (g *gpu) Reserve(f Func, shared int) error {
 	return g.check(fmt.Sprintf("%d bytes of shared memory", shared), call(g.api.funcSetAttribute, uintptr(f), maxDynamicShared, uintptr(shared)))
 }
 
+// Usage asks the driver; what it does not know reads as 0.
+func (g *gpu) Usage(f Func) Usage {
+	defer g.enter()()
+	read := func(attribute uintptr) int {
+		_ = call(g.api.funcGetAttribute, g.result(0), attribute, uintptr(f))
+		return int(int32(g.out[0]))
+	}
+	const static, local, registers = 1, 3, 4
+	return Usage{Registers: read(registers), Local: read(local), Shared: read(static)}
+}
+
 // Launch starts a kernel.
 func (g *gpu) Launch(f Func, grid, block Dim, shared int, args []uint64) error {
 	if len(args) > maxParams {

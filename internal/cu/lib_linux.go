@@ -23,12 +23,7 @@ type lib struct {
 func openLib(names ...string) (*lib, error) {
 	var tried []string
 	for _, name := range names {
-		candidates := []string{name}
-		if strings.HasPrefix(name, "libcuda.") {
-			candidates = append(candidates, "/usr/local/nvidia/lib64/"+name, "/usr/lib/wsl/lib/"+name)
-		} else {
-			candidates = append(append(overrides(name), name), installed(name)...)
-		}
+		candidates := append(append(overrides(name), name), installed(name)...)
 		for _, path := range candidates {
 			h, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 			if err == nil {
@@ -61,6 +56,8 @@ func installed(name string) (out []string) {
 		"/usr/local/cuda*/lib64/" + name,
 		"/usr/local/cuda*/targets/*/lib/" + name,
 		"/opt/cuda*/lib64/" + name,
+		"/usr/local/nvidia/lib64/" + name, // the driver, in containers
+		"/usr/lib/wsl/lib/" + name,
 	}
 	var roots []string
 	for _, env := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
@@ -96,4 +93,15 @@ func (l *lib) symbols(table map[string]*uintptr) error {
 		*at = p
 	}
 	return nil
+}
+
+// preload opens what l will look for by its bare name, from l's own folder, where the loader may not look.
+func preload(l *lib, pattern string) {
+	if !strings.Contains(l.name, "/") {
+		return
+	}
+	found, _ := filepath.Glob(filepath.Join(filepath.Dir(l.name), pattern)) // only a malformed pattern is an error
+	for _, path := range found {
+		_, _ = purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL) // if it is needed, l will say so
+	}
 }

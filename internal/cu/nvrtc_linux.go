@@ -16,7 +16,7 @@ type nvrtc struct {
 }
 
 type nvrtcAPI struct {
-	version, create, compile, destroy, logSize, log, cubinSize, cubin, errorString uintptr
+	version, create, compile, destroy, logSize, log, cubinSize, cubin uintptr
 }
 
 func openNVRTC() (*nvrtc, error) {
@@ -24,12 +24,12 @@ func openNVRTC() (*nvrtc, error) {
 	if err != nil {
 		return nil, err
 	}
+	preload(l, "libnvrtc-builtins.so*")
 	r := &nvrtc{}
 	a := &r.api
 	err = l.symbols(map[string]*uintptr{
 		"nvrtcVersion": &a.version, "nvrtcCreateProgram": &a.create, "nvrtcCompileProgram": &a.compile, "nvrtcDestroyProgram": &a.destroy,
 		"nvrtcGetProgramLogSize": &a.logSize, "nvrtcGetProgramLog": &a.log, "nvrtcGetCUBINSize": &a.cubinSize, "nvrtcGetCUBIN": &a.cubin,
-		"nvrtcGetErrorString": &a.errorString,
 	})
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (r *nvrtc) compile(s Source, arch string) ([]byte, error) {
 		return nil, fmt.Errorf("kernel %s: nvrtcCreateProgram: code %d", s.Name, code)
 	}
 	defer func() { _ = call(r.api.destroy, uintptr(unsafe.Pointer(&prog))) }()
-	options := append([]string{"--gpu-architecture=" + arch, "--std=c++17", "-default-device", "--fmad=true"}, s.Options...)
+	options := append([]string{"--gpu-architecture=" + arch, "--std=c++17", "-default-device", "--generate-line-info"}, s.Options...)
 	argv := make([]*byte, len(options))
 	for i, o := range options {
 		argv[i] = zeroEnded(o)

@@ -62,30 +62,43 @@ func (s *staging) take(g *gpu, n int) ([]byte, error) {
 	return b, nil
 }
 
-// Upload copies dense host bytes to the device, in as many pieces as it takes.
-func (g *gpu) Upload(dst Block, src []byte) error {
-	defer g.enter()()
-	if dst.Rows == 1 {
-		for at := 0; at < len(src); at += pieceSize {
-			part := src[at:min(len(src), at+pieceSize)]
-			if err := g.upload(Block{dst.Addr + uintptr(at), 1, len(part), len(part)}, part); err != nil {
-				return err
+// cut divides a rectangle into parts of at most one piece: rows together where they fit, else runs of one row. f gets each
+// part and its place in the dense host bytes.
+func cut(b Block, f func(part Block, from, to int) error) error {
+	if b.Rows == 1 || b.Width > pieceSize {
+		for r := range b.Rows {
+			for at := 0; at < b.Width; at += pieceSize {
+				n, host := min(pieceSize, b.Width-at), r*b.Width+at
+				if err := f(Block{b.Addr + uintptr(r*b.Pitch+at), 1, n, n}, host, host+n); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
 	}
-	rows := max(1, pieceSize/max(1, dst.Width))
-	for r := 0; r < dst.Rows; r += rows {
-		n := min(rows, dst.Rows-r)
-		b := Block{dst.Addr + uintptr(r*dst.Pitch), n, dst.Width, dst.Pitch}
-		if err := g.upload(b, src[r*dst.Width:(r+n)*dst.Width]); err != nil {
+	rows := pieceSize / max(1, b.Width)
+	for r := 0; r < b.Rows; r += rows {
+		n := min(rows, b.Rows-r)
+		if err := f(Block{b.Addr + uintptr(r*b.Pitch), n, b.Width, b.Pitch}, r*b.Width, (r+n)*b.Width); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// upload copies at most one piece; rows wider than a piece do not occur in a matrix that fits a GPU's pitch.
+// Upload copies dense host bytes to the device, in as many pieces as it takes.
+func (g *gpu) Upload(dst Block, src []byte) error {
+	defer g.enter()()
+	return cut(dst, func(part Block, from, to int) error { return g.upload(part, src[from:to]) })
+}
+
+// Download waits for the work before it and copies to dense host bytes.
+func (g *gpu) Download(dst []byte, src Block) error {
+	defer g.enter()()
+	return cut(src, func(part Block, from, to int) error { return g.download(dst[from:to], part) })
+}
+
+// upload copies one part.
 func (g *gpu) upload(dst Block, src []byte) error {
 	stage, err := g.stage.take(g, len(src))
 	if err != nil {
@@ -101,29 +114,7 @@ func (g *gpu) upload(dst Block, src []byte) error {
 	return g.copy2D()
 }
 
-// Download waits for the work before it and copies to dense host bytes.
-func (g *gpu) Download(dst []byte, src Block) error {
-	defer g.enter()()
-	rows, step := src.Rows, max(1, pieceSize/max(1, src.Width))
-	if src.Rows == 1 {
-		for at := 0; at < len(dst); at += pieceSize {
-			part := dst[at:min(len(dst), at+pieceSize)]
-			if err := g.download(part, Block{src.Addr + uintptr(at), 1, len(part), len(part)}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for r := 0; r < rows; r += step {
-		n := min(step, rows-r)
-		b := Block{src.Addr + uintptr(r*src.Pitch), n, src.Width, src.Pitch}
-		if err := g.download(dst[r*src.Width:(r+n)*src.Width], b); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
+// download copies one part and waits for it.
 func (g *gpu) download(dst []byte, src Block) error {
 	stage, err := g.stage.take(g, len(dst))
 	if err != nil {

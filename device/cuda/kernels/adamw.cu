@@ -5,7 +5,7 @@
 // p is the fp32 master with w its rounded copy, or w itself. Rates and GradSq are read on the device, so a recorded step may
 // be replayed with new ones; GradSq that is not finite leaves everything as it is. A thread updates 8 neighbours; bound by
 // reading p, m, v, g and writing p, m, v, w once: 30 bytes an element with a bf16 copy.
-struct Factors { float beta1, beta2, eps, decay, maxNorm; };
+struct Factors { float beta1, rest1, beta2, rest2, eps, decay, maxNorm; }; // rest = 1 − β, as precise as fp32 can be
 
 template <typename T>
 __device__ __forceinline__ void step(T* w, float* master, float* m, float* v, const float* g, const float* rate, const float* gradSq, i64 n, Factors f,
@@ -24,8 +24,8 @@ __device__ __forceinline__ void step(T* w, float* master, float* m, float* v, co
 #pragma unroll
     for (int i = 0; i < 8; i++) {
       float e = d[i] * clip;
-      a[i] = f.beta1 * a[i] + (1.f - f.beta1) * e;
-      b[i] = f.beta2 * b[i] + (1.f - f.beta2) * e * e;
+      a[i] = f.beta1 * a[i] + f.rest1 * e;
+      b[i] = f.beta2 * b[i] + f.rest2 * e * e;
       p[i] -= lr * (a[i] / c1 / (sqrtf(b[i] / c2) + f.eps) + f.decay * p[i]);
     }
     store8(m + at, a, some, vec);
@@ -41,9 +41,9 @@ __device__ __forceinline__ void step(T* w, float* master, float* m, float* v, co
 
 #define ADAMW(name, T)                                                                                                                       \
   extern "C" __global__ void __launch_bounds__(256) name(T* w, float* master, float* m, float* v, const float* g, const float* rate,         \
-                                                         const float* gradSq, i64 n, float beta1, float beta2, float eps, float decay,       \
-                                                         float maxNorm, int round, int vec) {                                                \
-    Factors f = {beta1, beta2, eps, decay, maxNorm};                                                                                         \
+                                                         const float* gradSq, i64 n, float beta1, float rest1, float beta2, float rest2,     \
+                                                         float eps, float decay, float maxNorm, int round, int vec) {                        \
+    Factors f = {beta1, rest1, beta2, rest2, eps, decay, maxNorm};                                                                           \
     step(w, master, m, v, g, rate, gradSq, n, f, round, vec);                                                                                \
   }
 ADAMW(adamw_bf16, bf16)

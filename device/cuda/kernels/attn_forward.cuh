@@ -10,11 +10,11 @@
 // The running maximum is raised only when it grows by 2^8 or more: P stays below 2^8, sums stay exact enough in fp32, and
 // accumulators are almost never rescaled.
 //
-// Work per (query, key) cell in multiply-adds: MAPS·(D + DV); 6·D for V1 (DV = 2D), 2·D for plain.
-// Registers: the accumulators take MT·DV/2 ≤ 128, S 32·MT, Q 4·D/16 when MT = 1 (else Q is read from shared memory);
-// 8 warps and one block per SM for MAPS 2, 4 warps and two blocks for MAPS 1. Shared memory per tile of 64 keys, MT = 1:
-// (2·64·D + 2·64·DV)·8/64 bytes… the fragments of K and V are read by each warp once: 131 KB + 131 KB for D = 128, DV = 256, 2050 cycles
-// at 128 bytes a cycle, against 1536 mma of 1.6 cycles each, so the tensor pipe is the bound: about 620 TFLOP/s on an H200.
+// Work per (query, key) cell in multiply-adds: MAPS·(D + DV), 6·D for V1 (DV = 2D) and 2·D for plain.
+// Registers: the sums take MT·DV/2 ≤ 128, S 32·MT, Q D/4 when MT = 1 (with MT = 2 it is read from shared memory); of 255.
+// 8 warps, one block per SM for MAPS 2; 4 warps, two blocks for MAPS 1 and DV ≤ 128. For D = 128, DV = 256 and a tile of
+// 64 × 64 the fragments of K and V cost 262 KB of shared memory reads, 2050 cycles at 128 bytes each, beside 1536 mma
+// at 1.6 cycles: the tensor pipe, fed by mma.sync, is the bound, about 620 TFLOP/s on an H200.
 #include "attn_tile.cuh"
 
 constexpr int D = HEAD, DV = VALUE;
@@ -51,6 +51,13 @@ struct Place {
   __device__ __forceinline__ int col(int j) const { return 16 * ((j >> 1) * CW + c) + 8 * (j & 1) + 2 * t; }
 };
 
+// Partners are neighbours, so they sit on two schedulers: the warps of one scheduler belong to different pairs, and one may
+// take exponentials while the other multiplies.
+__device__ __forceinline__ Place placeOf(int tid, int m0) {
+  const int warp = tid >> 5, lane = tid & 31;
+  return {lane, warp / CW, warp % CW, lane >> 2, lane & 3, m0};
+}
+
 __device__ __forceinline__ void loadKeys(u32 at, const bf16* k, const bf16* v, const Forward& p, int j, int tid) {
   int rows = p.T - j * BN;
 #pragma unroll
@@ -59,16 +66,20 @@ __device__ __forceinline__ void loadKeys(u32 at, const bf16* k, const bf16* v, c
 }
 
 // S outside the causal triangle, or before the row's document, becomes −inf.
-__device__ __forceinline__ void maskTile(float (&s)[MT][BN / 8][4], const Place& w, const int (&first)[MT][2], int key) {
+__device__ __forceinline__ void maskTile(float (&s)[MT][BN / 8][4], const Forward& p, const Place& w, i64 n0, int key) {
 #pragma unroll
   for (int mt = 0; mt < MT; mt++)
 #pragma unroll
-    for (int j = 0; j < BN / 8; j++)
+    for (int half = 0; half < 2; half++) {
+      const int row = w.row(mt, half), first = p.start == 0 ? 0 : p.start[n0 + min(row, p.T - 1)];
 #pragma unroll
-      for (int e = 0; e < 4; e++) {
-        int s0 = key + 8 * j + 2 * w.t + (e & 1);
-        if (s0 > w.row(mt, e >> 1) || s0 < first[mt][e >> 1]) s[mt][j][e] = -INFINITE;
-      }
+      for (int j = 0; j < BN / 8; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+          const int at = key + 8 * j + 2 * w.t + e;
+          if (at > row || at < first) s[mt][j][2 * half + e] = -INFINITE;
+        }
+    }
 }
 
 // One tile of the online softmax: s becomes P relative to the running maximum; f are the factors of what was summed before.
@@ -126,34 +137,28 @@ __device__ __forceinline__ void rescale(Acc& o, const float (&f)[MAPS][MT][2]) {
       for (int e = 0; e < 4; e++) o[i][j][e] *= f[i / MT][i % MT][e >> 1];
 }
 
-// o += P·V for the warp's columns, both maps with each fragment of V. other is where the partner's fragments lie.
-__device__ __forceinline__ void addValues(Acc& o, const u32 (&p)[MT][BN / 16][4], u32 other, Side<DV, true, CW> v) {
-#pragma unroll
-  for (int k = 0; k < BN / 16; k++) {
-    u32 q[MT][4];
-    if (MAPS == 2)
-#pragma unroll
-      for (int i = 0; i < MT; i++) ldShared4(q[i], other + (i * (BN / 16) + k) * 512);
-#pragma unroll
-    for (int j = 0; j < ON; j++) {
-      u32 b[4];
-      v.load(b, j, k);
-#pragma unroll
-      for (int i = 0; i < MT; i++) {
-        mma16816(o[i][2 * j], p[i][k], b);
-        mma16816(o[i][2 * j + 1], p[i][k], b + 2);
-        if (MAPS == 2) {
-          mma16816(o[(MAPS - 1) * MT + i][2 * j], q[i], b);
-          mma16816(o[(MAPS - 1) * MT + i][2 * j + 1], q[i], b + 2);
-        }
-      }
+// P as the left side of P·V: the warp's own fragments, then its partner's in shared memory.
+struct Weights {
+  const u32 (&own)[MT][BN / 16][4];
+  u32 other;
+  __device__ __forceinline__ void load(u32* r, int i, int k) const {
+    if (i >= MT) {
+      ldShared4(r, other + ((i - MT) * (BN / 16) + k) * 512);
+      return;
     }
+#pragma unroll
+    for (int e = 0; e < 4; e++) r[e] = own[i < MT ? i : 0][k][e];
   }
-}
+};
 
-// Writes two neighbouring columns.
-__device__ __forceinline__ void store2(bf16* p, float a, float b) { *(u32*)p = packBf16(a, b); }
-
+// Q as the left side of Q·Kᵀ where it stays in registers.
+struct Held {
+  const u32 (&f)[D / 16][4];
+  __device__ __forceinline__ void load(u32* r, int i, int k) const {
+#pragma unroll
+    for (int e = 0; e < 4; e++) r[e] = f[k][e];
+  }
+};
 
 // Turns the accumulators into raw (in o[0…MT−1]) and stores Out2 = A2·V. inv holds 1/sum of both maps.
 __device__ __forceinline__ void mixMaps(const Forward& p, const Place& w, Acc& o, const float (&inv)[MAPS][MT][2], int h, i64 n0) {
@@ -250,20 +255,10 @@ __device__ __forceinline__ void finish(const Forward& p, const Place& w, Acc& o,
 // S of the warp's own map.
 __device__ __forceinline__ void scores(float (&s)[MT][BN / 8][4], const u32 (&fq)[D / 16][4], u32 q, u32 k, int lane, int r) {
   clear(s);
-  auto keys = rightSide<D, false, 1>(k, 0, lane);
-  if (MT == 1) {
-#pragma unroll
-    for (int i = 0; i < D / 16; i++)
-#pragma unroll
-      for (int j = 0; j < BN / 16; j++) {
-        u32 b[4];
-        keys.load(b, j, i);
-        mma16816(s[0][2 * j], fq[i], b);
-        mma16816(s[0][2 * j + 1], fq[i], b + 2);
-      }
-  } else {
-    product<MT, BN / 16, D / 16>(s, leftSide<D, false, RW>(q, r, lane), keys);
-  }
+  if constexpr (MT == 1)
+    product<MT, BN / 16, D / 16>(s, Held{fq}, rightSide<D, false, 1>(k, 0, lane));
+  else
+    product<MT, BN / 16, D / 16>(s, leftSide<D, false, RW>(q, r, lane), rightSide<D, false, 1>(k, 0, lane));
 }
 
 // Gives the partner this warp's P and factors, and takes the partner's factors.
@@ -282,16 +277,13 @@ __device__ __forceinline__ void exchange(u32 mine, u32 his, const u32 (&pf)[MT][
 
 __device__ __forceinline__ void forward(const Forward& p) {
   const u32 base = sharedBase();
-  const int tid = threadIdx.x, warp = tid >> 5, h = blockIdx.y, b = blockIdx.z, grp = h / (p.H / p.G);
-  Place w;
-  w.lane = tid & 31, w.r = warp % RW, w.c = warp / RW, w.g = w.lane >> 2, w.t = w.lane & 3;
-  w.m0 = (gridDim.x - 1 - blockIdx.x) * BM; // long rows first
+  int tid = threadIdx.x;
+  const int h = blockIdx.y, b = blockIdx.z, grp = h / (p.H / p.G);
+  Place w = placeOf(tid, (gridDim.x - 1 - blockIdx.x) * BM); // long rows first
   const i64 n0 = (i64)b * p.T;
   const bf16 *k = p.k + n0 * p.ldk + (i64)grp * KEYS * D, *v = p.v + n0 * p.ldv + (i64)grp * DV;
   const int rows = min(p.T - w.m0, BM), last = (w.m0 + rows - 1) / BN;
-  int j = 0, late = 0, first[MT][2];
-#pragma unroll
-  for (int i = 0; i < 2 * MT; i++) first[i >> 1][i & 1] = p.start == 0 ? 0 : p.start[n0 + min(w.row(i >> 1, i & 1), p.T - 1)];
+  int j = 0, late = 0;
   if (p.start != 0) j = p.start[n0 + w.m0] / BN, late = p.start[n0 + w.m0 + rows - 1];
 #pragma unroll
   for (int i = 0; i < MAPS; i++) tileLoad<BM, D, THREADS>(base + i * SQ, p.q + (n0 + w.m0) * p.ldq + ((i64)h * MAPS + i) * D, p.ldq, rows, tid);
@@ -311,18 +303,20 @@ __device__ __forceinline__ void forward(const Forward& p) {
   for (int i = 0; i < 2 * MT; i++) top[i >> 1][i & 1] = -INFINITE, sum[i >> 1][i & 1] = 0.f;
   for (int odd = 0; j <= last; j++, odd ^= 1) {
     const u32 at = base + AT_STAGE + odd * STAGE;
+    tid = fresh((u32)tid);
+    w = placeOf(tid, w.m0); // addresses are formed anew in each turn
     if (j < last) loadKeys(base + AT_STAGE + (odd ^ 1) * STAGE, k, v, p, j + 1, tid);
     cpCommit();
     float s[MT][BN / 8][4], f[MAPS][MT][2];
     u32 pf[MT][BN / 16][4];
     scores(s, fq, base + w.c * SQ, at + (KEYS == 2 ? w.c * SK : 0), w.lane, w.r);
-    if (j * BN + BN - 1 > w.m0 || j * BN < late) maskTile(s, w, first, j * BN);
+    if (j * BN + BN - 1 > w.m0 || j * BN < late) maskTile(s, p, w, n0, j * BN);
     softmaxTile(s, top, sum, f[0], p.scale * LOG2E);
     packTile(pf, s);
     const u32 mine = base + AT_P + odd * SP + (w.c * RW + w.r) * PAIR, his = base + AT_P + odd * SP + ((1 - w.c) * RW + w.r) * PAIR;
     if (MAPS == 2) exchange(mine, his, pf, f, w.lane, w.r);
     rescale(o, f);
-    addValues(o, pf, his + w.lane * 16, rightSide<DV, true, CW>(at + KEYS * SK, w.c, w.lane));
+    product<MAPS * MT, ON, BN / 16>(o, Weights{pf, his + w.lane * 16}, rightSide<DV, true, CW>(at + KEYS * SK, w.c, w.lane));
     cpWait<0>();
     __syncthreads();
   }

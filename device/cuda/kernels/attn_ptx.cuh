@@ -18,6 +18,17 @@ __device__ __forceinline__ float lg2(float x) {
   return y;
 }
 
+// Hides where an address comes from: what is made of it is then formed where it is used, and does not occupy registers
+// for the whole of a loop.
+__device__ __forceinline__ u32 fresh(u32 x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+__device__ __forceinline__ const bf16* fresh(const bf16* x) {
+  asm volatile("" : "+l"(x));
+  return x;
+}
+
 // The dynamic shared memory of the block, on 128 bytes: swizzled tiles rely on that.
 __device__ __forceinline__ u32 sharedBase() {
   extern __shared__ __align__(128) unsigned char attnShared[];

@@ -13,23 +13,33 @@ template <int W> __device__ __forceinline__ u32 tileAt(u32 base, int row, int ch
   return base + row * (2 * W) + ((chunk ^ x) << 4);
 }
 
-// Moves an address from tileAt to the right by piece·16 columns.
-template <int W> __device__ __forceinline__ u32 tileRight(u32 at, int piece) {
+// Moves an address from tileAt to the right by some chunks, none of whose bits were set in the first chunk.
+template <int W> __device__ __forceinline__ u32 tileRight(u32 at, int chunks) {
   constexpr int mask = W % 64 == 0 ? 7 : 3;
-  int chunk = 2 * piece;
-  return (at ^ ((chunk & mask) << 4)) + ((chunk & ~mask) << 4);
+  return (at ^ ((chunks & mask) << 4)) + ((chunks & ~mask) << 4);
 }
 
-// Starts copying ROWS rows of W columns from src (rows ld apart); rows from `rows` on become 0.
+// Starts copying ROWS rows of W columns from src (rows ld apart); rows from `rows` on become 0. Where a turn of the block is
+// a multiple of 8 rows, the swizzle stays the same and both addresses only advance.
 template <int ROWS, int W, int THREADS> __device__ __forceinline__ void tileLoad(u32 base, const bf16* src, i64 ld, int rows, int tid) {
-  constexpr int chunks = W / 8, all = ROWS * chunks;
+  constexpr int chunks = W / 8, all = ROWS * chunks, turns = (all + THREADS - 1) / THREADS, step = THREADS / chunks;
+  constexpr bool even = THREADS % chunks == 0 && step % 8 == 0;
+  int r = tid / chunks, c = tid % chunks;
+  const bf16* from = src + r * ld + c * 8;
+  const u32 to = fresh(tileAt<W>(base, r, c));
 #pragma unroll
-  for (int i = 0; i < (all + THREADS - 1) / THREADS; i++) {
-    int at = tid + i * THREADS;
-    if (all % THREADS != 0 && at >= all) break;
-    int r = at / chunks, c = at % chunks;
-    bool in = r < rows;
-    cpAsync16(tileAt<W>(base, r, c), src + (in ? r * ld : 0) + c * 8, in ? 16 : 0);
+  for (int i = 0; i < turns; i++) {
+    if (!even) {
+      int at = tid + i * THREADS;
+      if (at >= all) break;
+      r = at / chunks, c = at % chunks;
+      bool in = r < rows;
+      cpAsync16(tileAt<W>(base, r, c), src + (in ? r * ld : 0) + c * 8, in ? 16 : 0);
+    } else {
+      bool in = r + i * step < rows;
+      cpAsync16(to + i * step * (2 * W), in ? from : src, in ? 16 : 0);
+      from = fresh(from + step * ld);
+    }
   }
 }
 
@@ -39,36 +49,38 @@ template <int W, bool FLIP, int STRIDE> struct Side {
   u32 at;
   __device__ __forceinline__ void load(u32* r, int i, int k) const {
     if (FLIP)
-      ldmatrix4t(r, tileRight<W>(at, i * STRIDE) + k * (16 * 2 * W));
+      ldmatrix4t(r, tileRight<W>(at, 2 * i * STRIDE) + k * (16 * 2 * W));
     else
-      ldmatrix4(r, tileRight<W>(at, k) + i * STRIDE * (16 * 2 * W));
+      ldmatrix4(r, tileRight<W>(at, 2 * k) + i * STRIDE * (16 * 2 * W));
   }
 };
 template <int W, bool FLIP, int STRIDE> __device__ __forceinline__ Side<W, FLIP, STRIDE> leftSide(u32 base, int piece, int lane) {
-  if (FLIP) return {tileAt<W>(base, ((lane >> 4) << 3) + (lane & 7), 2 * piece + ((lane >> 3) & 1))};
-  return {tileAt<W>(base, 16 * piece + (lane & 15), lane >> 4)};
+  if (FLIP) return {fresh(tileAt<W>(base, ((lane >> 4) << 3) + (lane & 7), 2 * piece + ((lane >> 3) & 1)))};
+  return {fresh(tileAt<W>(base, 16 * piece + (lane & 15), lane >> 4))};
 }
 template <int W, bool FLIP, int STRIDE> __device__ __forceinline__ Side<W, FLIP, STRIDE> rightSide(u32 base, int piece, int lane) {
-  if (FLIP) return {tileAt<W>(base, lane & 15, 2 * piece + (lane >> 4))};
-  return {tileAt<W>(base, 16 * piece + ((lane >> 4) << 3) + (lane & 7), (lane >> 3) & 1)};
+  if (FLIP) return {fresh(tileAt<W>(base, lane & 15, 2 * piece + (lane >> 4)))};
+  return {fresh(tileAt<W>(base, 16 * piece + ((lane >> 4) << 3) + (lane & 7), (lane >> 3) & 1))};
 }
 
-// acc[M][2N] (tiles of 16×8) += left·right over K steps of 16.
+// acc[M][2N] (tiles of 16×8) += left·right over K steps of 16. Each fragment is asked for one step of N before it is used.
 template <int M, int N, int K, typename L, typename R> __device__ __forceinline__ void product(float (&acc)[M][2 * N][4], L left, R right) {
+  u32 a[2][M][4], b[2][4];
 #pragma unroll
-  for (int k = 0; k < K; k++) {
-    u32 a[M][4];
+  for (int i = 0; i < M; i++) left.load(a[0][i], i, 0);
+  right.load(b[0], 0, 0);
 #pragma unroll
-    for (int i = 0; i < M; i++) left.load(a[i], i, k);
+  for (int x = 0; x < K * N; x++) {
+    const int k = x / N, j = x % N;
+    if (x + 1 < K * N) right.load(b[(x + 1) & 1], (x + 1) % N, (x + 1) / N);
+    if (j == (N > 1 ? N - 2 : 0) && k + 1 < K) {
 #pragma unroll
-    for (int j = 0; j < N; j++) {
-      u32 b[4];
-      right.load(b, j, k);
+      for (int i = 0; i < M; i++) left.load(a[(k + 1) & 1][i], i, k + 1);
+    }
 #pragma unroll
-      for (int i = 0; i < M; i++) {
-        mma16816(acc[i][2 * j], a[i], b);
-        mma16816(acc[i][2 * j + 1], a[i], b + 2);
-      }
+    for (int i = 0; i < M; i++) {
+      mma16816(acc[i][2 * j], a[k & 1][i], b[x & 1]);
+      mma16816(acc[i][2 * j + 1], a[k & 1][i], b[x & 1] + 2);
     }
   }
 }
@@ -92,8 +104,11 @@ __device__ __forceinline__ float rowMax(float x) {
   return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
+// Writes two neighbouring columns.
+__device__ __forceinline__ void store2(bf16* p, float a, float b) { *(u32*)p = packBf16(a, b); }
+
 // How 8 warps share an output of M × N: the number of warps along N that reads the fewest fragments.
-__device__ constexpr int warpsAlongN(int m, int n) {
+constexpr int warpsAlongN(int m, int n) {
   int best = 0, cost = 1 << 30;
   for (int wn = 1; wn <= 8; wn *= 2) {
     int wm = 8 / wn;
@@ -106,5 +121,6 @@ __device__ constexpr int warpsAlongN(int m, int n) {
   return best;
 }
 
-constexpr float LOG2E = 1.4426950408889634f, LN2 = 0.6931471805599453f;
+#define LOG2E 1.4426950408889634f
+#define LN2 0.6931471805599453f
 #define INFINITE __uint_as_float(0x7f800000u)

@@ -25,7 +25,10 @@ type Driver struct {
 	Loaded   []string   // units, in the order of their first use
 	Live     int        // bytes allocated and not freed
 	NoLt     bool       // MatMul finds no way
-	Device   cu.Info
+	Quiet    bool       // record nothing, so that a test sees the caller's allocations alone
+	// Params is how many parameters each kernel has; a launch with another number is an error. Nil: not looked at.
+	Params map[string]int
+	Device cu.Info
 
 	next  uintptr
 	sizes map[uintptr]int
@@ -91,13 +94,17 @@ func fits(b cu.Block, n int) error {
 
 // Clear records.
 func (d *Driver) Clear(b cu.Block) error {
-	d.Clears = append(d.Clears, b)
+	if !d.Quiet {
+		d.Clears = append(d.Clears, b)
+	}
 	return nil
 }
 
 // Move records the destination.
 func (d *Driver) Move(dst, src cu.Block) error {
-	d.Moves = append(d.Moves, dst)
+	if !d.Quiet {
+		d.Moves = append(d.Moves, dst)
+	}
 	return nil
 }
 
@@ -121,12 +128,21 @@ func (d *Driver) Reserve(f cu.Func, shared int) error {
 	return nil
 }
 
+// Usage knows nothing.
+func (d *Driver) Usage(cu.Func) cu.Usage { return cu.Usage{} }
+
 // Launch records, and refuses geometry that no GPU takes.
 func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64) error {
 	name := d.names[f-1]
 	threads := block.X * block.Y * block.Z
 	if grid.X < 1 || grid.Y < 1 || grid.Z < 1 || grid.X > 1<<31-1 || grid.Y > 65535 || grid.Z > 65535 || threads < 1 || threads > 1024 {
 		return fmt.Errorf("kernel %s: grid %v of blocks %v", name, grid, block)
+	}
+	if want, ok := d.Params[name]; d.Params != nil && (!ok || want != len(args)) {
+		return fmt.Errorf("kernel %s: %d arguments for %d parameters", name, len(args), want)
+	}
+	if d.Quiet {
+		return nil
 	}
 	d.Launches = append(d.Launches, Launch{name, grid, block, shared, slices.Clone(args)})
 	return nil
@@ -136,6 +152,9 @@ func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64
 func (d *Driver) MatMul(p *cu.Product) (bool, error) {
 	if d.NoLt {
 		return false, nil
+	}
+	if d.Quiet {
+		return true, nil
 	}
 	d.Products = append(d.Products, *p)
 	return true, nil

@@ -1,0 +1,117 @@
+package cuda
+
+import (
+	"antiphase/internal/cu"
+	"antiphase/tensor"
+)
+
+var (
+	attnPrepare = kernelOf("attention_prepare", "attention_prepare")
+	attnNorm    = kernelOf("attention_prepare", "attention_norm")
+)
+
+// prepareRows is the number of (row, head) pairs that a block of attention_prepare takes.
+const prepareRows = 128
+
+// attnScratch are the pieces of scratch memory of one backward pass.
+type attnScratch struct {
+	grad  uint64 // the gradient of raw, bf16 [N,H·DV], when the norm is on
+	stats uint64 // rows' statistics, fp32 [B,H,pad,floats]
+	part  uint64 // the weight's gradient, one row for each block of attention_prepare
+	sums  uint64 // dQ as fragments, fp32
+	count uint64 // counters of dQ's parts, then the ticket
+}
+
+// attnRoom is what a backward pass needs: rows of a sequence with padding, floats of a row's statistics, query tiles of a
+// sequence (0 without tiled kernels).
+type attnRoom struct{ pad, stats, tiles, blocks, counters int }
+
+func (c *attnCall) room(pad, stats, tiles int) attnRoom {
+	r := attnRoom{pad: pad, stats: stats, tiles: tiles, blocks: ceil(c.B*pad*c.Heads, prepareRows)}
+	if tiles > 0 {
+		r.counters = c.B*c.Heads*tiles*8 + 1
+	}
+	return r
+}
+
+func (r *attnRoom) carve(c *attnCall, at uintptr) (s attnScratch, size int) {
+	w := carver{at}
+	if c.norm.On {
+		s.grad = w.take(c.B * c.T * c.Heads * c.DV * 2)
+	}
+	s.stats = w.take(c.B * c.Heads * r.pad * r.stats * 4)
+	if c.weight {
+		s.part = w.take(r.blocks * c.DV * 4)
+	}
+	if r.tiles > 0 {
+		s.sums = w.take(c.B * c.Heads * c.maps * r.pad * c.D * 4)
+		s.count = w.take(r.counters * 4)
+	}
+	return s, int(w.at - at)
+}
+
+// attendBackward launches the backward pass.
+func (d *Device) attendBackward(c *attnCall) {
+	c.mustFit()
+	if c.B*c.T == 0 {
+		return
+	}
+	s, k, ok := c.tiled()
+	room := c.room(c.T, 2+6*(c.maps-1), 0)
+	rows, keys, stats, shared := 0, 0, 0, 0
+	if ok {
+		rows, keys, stats, shared = s.backwardTile()
+		tiles := ceil(c.T, rows)
+		room = c.room(tiles*rows, stats, tiles)
+	}
+	_, size := room.carve(c, 0)
+	m, _ := room.carve(c, d.scratch(size))
+	d.prepare(c, &room, &m)
+	o, ldo := ptr(c.dout), c.dout.Ld
+	if c.norm.On {
+		o, ldo = m.grad, c.Heads*c.DV
+	}
+	if !ok {
+		d.backwardGeneral(c, &m, o, ldo)
+		return
+	}
+	d.fail(d.drv.Clear(cu.Block{Addr: uintptr(m.count), Rows: 1, Width: room.counters * 4, Pitch: room.counters * 4}))
+	d.launch(k.backward, dim1(ceil(c.T, keys)*c.B*c.Groups), dim1(attnThreads), shared,
+		ptr(c.q), ptr(c.k), ptr(c.v), o, ptr(c.start), m.stats, m.sums, m.count, m.count+uint64(room.counters-1)*4, ptr(c.dk), ptr(c.dv),
+		i32(c.q.Ld), i32(c.k.Ld), i32(c.v.Ld), i32(ldo), i32(c.dk.Ld), i32(c.dv.Ld), i32(c.T), i32(c.Heads), i32(c.Groups), f32(c.Scale))
+	d.launch(k.queries, dim3(room.tiles, c.Heads, c.B), dim1(attnThreads), 0,
+		m.sums, ptr(c.dq), i32(c.dq.Ld), i32(c.T), i32(c.Heads), f32(c.Scale))
+}
+
+// prepare launches what comes before: the gradient of raw, the rows' statistics, dλ and the norm's weight.
+func (d *Device) prepare(c *attnCall, r *attnRoom, m *attnScratch) {
+	raw := c.out
+	if c.norm.On {
+		raw = c.raw
+	}
+	d.launch(attnPrepare, dim1(r.blocks), dim1(256), 0,
+		ptr(c.dout), ptr(raw), ptr(c.out2), c.weightPtr(), ptr(c.lse), ptr(c.rstd), ptr(c.lam), m.grad, m.stats, ptr(c.dlam), m.part,
+		i32(c.dout.Ld), i32(raw.Ld), i32(c.out2.Ld), i32(c.lse.Ld), i32(c.rstd.Ld), i32(c.lam.Ld), i32(c.Heads*c.DV), i32(c.dlam.Ld),
+		i32(c.B), i32(c.T), i32(r.pad), i32(c.Heads), i32(c.DV), i32(c.maps), flag(c.norm.On), flag(c.eachLam), flag(vec8(c.DV, c.dout, raw, c.out2)),
+		f32(c.norm.Scale))
+	if c.weight {
+		d.launch(attnNorm, dim1(ceil(c.DV, 32)), dim1(1024), 0, ptr(c.dnorm), m.part, i32(r.blocks), i32(c.DV))
+	}
+}
+
+// vec8 says that heads of dv columns begin on 16 bytes in all rows of all tensors.
+func vec8(dv int, all ...tensor.Tensor) bool { return dv%8 == 0 && vec(all...) }
+
+// backwardGeneral is the main part for any shape.
+func (d *Device) backwardGeneral(c *attnCall, m *attnScratch, o uint64, ldo int) {
+	n := c.B * c.T
+	for _, step := range [2]struct {
+		k     kernel
+		items int
+	}{{attnGeneral[c.maps].queries, n * c.Heads}, {attnGeneral[c.maps].keys, n * c.Groups}} {
+		d.launch(step.k, dim1(ceil(step.items, generalWarps)), dim1(32*generalWarps), 0,
+			ptr(c.q), ptr(c.k), ptr(c.v), o, ptr(c.start), m.stats, ptr(c.dq), ptr(c.dk), ptr(c.dv),
+			i32(c.q.Ld), i32(c.k.Ld), i32(c.v.Ld), i32(ldo), i32(c.dq.Ld), i32(c.dk.Ld), i32(c.dv.Ld),
+			i32(n), i32(c.T), i32(c.Heads), i32(c.Groups), i32(c.D), i32(c.DV), i32(c.keys), f32(c.Scale))
+	}
+}

@@ -1,0 +1,196 @@
+//go:build linux && amd64
+
+package cuda
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"antiphase/internal/cu"
+)
+
+// emulator is a Driver that runs the kernels on the CPU: their text is compiled as C++ with testdata/ptx.cuh in the place
+// of kernels/ptx.cuh. It is slow and right, so that the kernels' arithmetic, bounds and barriers are tested on any machine.
+type emulator struct {
+	t        testing.TB
+	compiler string
+	dir      string
+	memory   map[uintptr][]byte
+	funcs    []emulated
+	units    []uintptr
+	err      error
+	args     [maxArgs]unsafe.Pointer
+	slots    [maxArgs]uint64
+}
+
+type emulated struct{ launch, entry uintptr }
+
+var _ cu.Driver = (*emulator)(nil)
+
+// newEmulator skips the test where there is no C++ compiler, or no time.
+func newEmulator(t testing.TB) *emulator {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("compiling the kernels as C++ takes half a minute")
+	}
+	for _, name := range []string{"g++", "clang++-19", "clang++-16", "clang++", "c++"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return &emulator{t: t, compiler: path, dir: t.TempDir(), memory: map[uintptr][]byte{}}
+		}
+	}
+	t.Skip("no C++ compiler to run the kernels with")
+	return nil
+}
+
+// Info claims a small Hopper, so that geometry that depends on the number of multiprocessors takes several shapes.
+func (e *emulator) Info() cu.Info {
+	return cu.Info{Name: "emulator", Major: 9, SMs: 3, L2: 1 << 20, Shared: 227 << 10}
+}
+
+// Alloc gives host memory on 256 bytes, with noise behind its end for those who read too far.
+func (e *emulator) Alloc(bytes int) (uintptr, error) {
+	b := make([]byte, bytes+1024)
+	skip := int(-uintptr(unsafe.Pointer(&b[0])) & 255)
+	for i := skip + bytes; i < len(b); i++ {
+		b[i] = byte(rand.Uint32()) | 0x70
+	}
+	at := uintptr(unsafe.Pointer(&b[skip]))
+	e.memory[at] = b
+	return at, nil
+}
+
+func (e *emulator) Free(addr uintptr) error {
+	if e.memory[addr] == nil {
+		return fmt.Errorf("free of %#x", addr)
+	}
+	delete(e.memory, addr)
+	return nil
+}
+
+// bytesAt sees device memory, which is the host's.
+func bytesAt(addr uintptr, n int) []byte {
+	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
+}
+
+func row(b cu.Block, r int) []byte { return bytesAt(b.Addr+uintptr(r*b.Pitch), b.Width) }
+
+func (e *emulator) Upload(dst cu.Block, src []byte) error {
+	for r := range dst.Rows {
+		copy(row(dst, r), src[r*dst.Width:])
+	}
+	return nil
+}
+
+func (e *emulator) Download(dst []byte, src cu.Block) error {
+	for r := range src.Rows {
+		copy(dst[r*src.Width:], row(src, r))
+	}
+	return nil
+}
+
+func (e *emulator) Clear(b cu.Block) error {
+	for r := range b.Rows {
+		clear(row(b, r))
+	}
+	return nil
+}
+
+func (e *emulator) Move(dst, src cu.Block) error {
+	for r := range dst.Rows {
+		copy(row(dst, r), row(src, r))
+	}
+	return nil
+}
+
+var dynamicShared = regexp.MustCompile(`extern __shared__ (?:__align__\(\d+\) )?(\w[\w ]*?) (\w+)\[\];`)
+
+// Load compiles a unit, with an entry of one signature for each kernel of the registry that is in it.
+func (e *emulator) Load(s cu.Source) (uintptr, error) {
+	var text strings.Builder
+	text.WriteString(dynamicShared.ReplaceAllString(s.Text, "$1* $2 = ($1*)emu::dynamic;"))
+	for _, r := range registry {
+		if strings.TrimSpace(r.unit+" "+r.options) == s.Name {
+			fmt.Fprintf(&text, "extern \"C\" __attribute__((visibility(\"default\"))) void emu_%s(void** p) { emu::invoke(%s, p); }\n", r.name, r.name)
+		}
+	}
+	base := filepath.Join(e.dir, fmt.Sprintf("unit%d", len(e.units)))
+	if err := os.WriteFile(base+".cc", []byte(text.String()), 0o644); err != nil {
+		return 0, err
+	}
+	args := append([]string{"-O1", "-w", "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing", "-fvisibility=hidden", "-o", base + ".so"}, s.Options...)
+	if out, err := exec.Command(e.compiler, append(args, base+".cc")...).CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%s: %v\n%.4000s", s.Name, err, out)
+	}
+	lib, err := purego.Dlopen(base+".so", purego.RTLD_NOW|purego.RTLD_LOCAL)
+	e.units = append(e.units, lib)
+	return lib, err
+}
+
+func (e *emulator) Func(module uintptr, name string) (cu.Func, error) {
+	entry, err := purego.Dlsym(module, "emu_"+name)
+	if err != nil {
+		return 0, err
+	}
+	launch, err := purego.Dlsym(module, "emu_launch")
+	e.funcs = append(e.funcs, emulated{launch, entry})
+	return cu.Func(len(e.funcs)), err
+}
+
+func (e *emulator) Reserve(cu.Func, int) error { return nil }
+
+func (e *emulator) Usage(cu.Func) cu.Usage { return cu.Usage{} }
+
+func (e *emulator) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64) error {
+	if shared > e.Info().Shared {
+		return fmt.Errorf("%d bytes of shared memory", shared)
+	}
+	for i, a := range args {
+		e.slots[i] = a
+		e.args[i] = unsafe.Pointer(&e.slots[i])
+	}
+	k := e.funcs[f-1]
+	purego.SyscallN(k.launch, k.entry, uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z),
+		uintptr(block.X), uintptr(block.Y), uintptr(block.Z), uintptr(unsafe.Pointer(&e.args[0])))
+	return nil
+}
+
+// MatMul leaves every product to the built-in kernel.
+func (e *emulator) MatMul(*cu.Product) (bool, error) { return false, nil }
+
+func (e *emulator) Sync() error { return nil }
+
+func (e *emulator) Record(f func()) (cu.Graph, error) { return nil, fmt.Errorf("no graphs") }
+
+func (e *emulator) Time(f func()) (float64, error) {
+	f()
+	return 0, nil
+}
+
+func (e *emulator) Close() error { return nil }
+
+// emulatedDevice is a Device whose kernels run on the CPU.
+func emulatedDevice(t testing.TB) *Device {
+	t.Helper()
+	d, err := newDevice(newEmulator(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.replace = map[string]string{}
+	for _, name := range []string{"ptx.cuh", "attn_ptx.cuh"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.replace[name] = string(b)
+	}
+	return d
+}

@@ -1,0 +1,29 @@
+//go:build linux && amd64
+
+package cuda
+
+import (
+	"os"
+	"testing"
+
+	"antiphase/device/devicetest"
+)
+
+// TestEmulated holds every kernel to the contract, on the CPU, at a third of the sizes; at all of them, which takes a minute,
+// with ANTIPHASE_TEST_LONG=1.
+func TestEmulated(t *testing.T) {
+	if os.Getenv("ANTIPHASE_TEST_LONG") != "1" {
+		t.Setenv("ANTIPHASE_TEST_SHORT", "1")
+	}
+	d := emulatedDevice(t)
+	defer d.Close()
+	devicetest.RunAll(t, d)
+}
+
+// TestEmulatedWide does so at sizes that conformance leaves out.
+func TestEmulatedWide(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	wide(t, d, 300, 72, 520)
+	rowsAlone(t, d)
+}

@@ -1,0 +1,263 @@
+// kernels/ptx.cuh for a CPU: a kernel is ordinary C++, its threads are fibers of one OS thread, and blocks run one after
+// the other. A fiber runs until it needs the others: at a barrier of the block, or where a warp acts as one (shuffle, mma,
+// ldmatrix, vote). Blocks, warps and lanes take turns in an order that changes from launch to launch, so that work which leans
+// on an order without a barrier differs between two runs. Shared memory is poisoned before each block, asynchronous copies land only when they are waited for,
+// and a barrier that not all reach, or an address that is not aligned, ends the program with a message.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __constant__ static const
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+
+typedef unsigned short bf16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef long long i64;
+struct uint3 { unsigned x, y, z; };
+struct __align__(16) uint4 { unsigned x, y, z, w; };
+struct __align__(8) uint2 { unsigned x, y; };
+struct __align__(16) float4 { float x, y, z, w; };
+struct __align__(8) float2 { float x, y; };
+static uint3 threadIdx, blockIdx, blockDim, gridDim;
+
+// Saves the running fiber's registers and stack and continues another.
+extern "C" void emu_switch(void** save, void* load);
+asm(".text\n.local emu_switch\n.type emu_switch,@function\nemu_switch:\n"
+    "push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n"
+    "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
+    "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\nret\n");
+
+namespace emu {
+enum State { READY, WARP, BLOCK, NAMED, DONE };
+struct Copy { char* dst; const char* src; int bytes, group; };
+struct Fiber {
+  void* sp;
+  State state;
+  int barrier, threads, parity, group;
+  uint3 tid;
+  std::vector<Copy> copies;
+};
+struct Slot { u32 v[32][8]; };
+
+constexpr size_t STACK = 256 << 10;
+static __align__(1024) char dynamic[232 << 10];
+static Fiber fibers[1024];
+static Slot slots[32][2];
+static char* stacks;
+static int count, current;
+static u32 launches; // its bits choose the orders
+static void* scheduler;
+static void (*kernel)(void**);
+static void** params;
+
+[[noreturn]] static void die(const char* why) {
+  fprintf(stderr, "emulated kernel: %s (block %u,%u,%u thread %u)\n", why, blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x);
+  abort();
+}
+
+static void yield(State s) {
+  Fiber& f = fibers[current];
+  f.state = s;
+  emu_switch(&f.sp, scheduler);
+}
+
+static void entry() {
+  kernel(params);
+  yield(DONE);
+}
+
+static void begin(int i) {
+  Fiber& f = fibers[i];
+  u64* top = (u64*)(stacks + (i + 1) * STACK) - 1; // entry begins 8 off 16 bytes, as after a call
+  *--top = (u64)entry;
+  top -= 6;
+  memset(top, 0, 6 * sizeof(u64));
+  f.sp = top;
+  f.state = READY;
+  f.parity = f.group = 0;
+  f.copies.clear();
+  f.tid = {(unsigned)i % blockDim.x, (unsigned)i / blockDim.x % blockDim.y, (unsigned)i / (blockDim.x * blockDim.y)};
+}
+
+// One pass over a warp's ready lanes; says whether any ran.
+static bool runLanes(int from, int to) {
+  bool ran = false;
+  for (int at = from; at < to; at++) {
+    int i = launches & 1 ? to - 1 - (at - from) : at;
+    if (fibers[i].state != READY) continue;
+    current = i;
+    threadIdx = fibers[i].tid;
+    emu_switch(&scheduler, fibers[i].sp);
+    ran = true;
+  }
+  return ran;
+}
+
+static bool release(int from, int to, State s) { // all that are not done wait for s: let them go
+  bool some = false;
+  for (int i = from; i < to; i++) {
+    if (fibers[i].state != DONE && fibers[i].state != s) return false;
+    some |= fibers[i].state == s;
+  }
+  for (int i = from; some && i < to; i++)
+    if (fibers[i].state == s) fibers[i].state = READY;
+  return some;
+}
+
+static bool releaseNamed() {
+  int waiting[16] = {}, want[16] = {};
+  for (int i = 0; i < count; i++)
+    if (fibers[i].state == NAMED) waiting[fibers[i].barrier]++, want[fibers[i].barrier] = fibers[i].threads;
+  bool some = false;
+  for (int i = 0; i < count; i++)
+    if (fibers[i].state == NAMED && waiting[fibers[i].barrier] == want[fibers[i].barrier]) fibers[i].state = READY, some = true;
+  return some;
+}
+
+static void runBlock() {
+  memset(dynamic, 0xff, sizeof dynamic);
+  for (int i = 0; i < count; i++) begin(i);
+  for (bool live = true; live;) {
+    bool ran = false;
+    for (int at = 0, warps = (count + 31) / 32; at < warps; at++) {
+      int w = 32 * (launches & 2 ? warps - 1 - at : at), to = w + 32 < count ? w + 32 : count;
+      do ran |= runLanes(w, to);
+      while (release(w, to, WARP));
+    }
+    bool freed = release(0, count, BLOCK) || releaseNamed();
+    live = false;
+    for (int i = 0; i < count; i++) live |= fibers[i].state != DONE;
+    if (live && !ran && !freed) die("a barrier that not all threads reach");
+  }
+}
+
+static int lane() { return current & 31; }
+
+// Every lane leaves n words and sees those of all.
+static const Slot& share(const u32* x, int n) {
+  Fiber& f = fibers[current];
+  Slot& s = slots[current >> 5][f.parity];
+  f.parity ^= 1;
+  for (int i = 0; i < n; i++) s.v[lane()][i] = x[i];
+  yield(WARP);
+  return s;
+}
+
+template <typename... A, size_t... I> void invokeAt(void (*f)(A...), void** p, std::index_sequence<I...>) { f(*(std::remove_reference_t<A>*)p[I]...); }
+template <typename... A> void invoke(void (*f)(A...), void** p) { invokeAt(f, p, std::index_sequence_for<A...>()); }
+}  // namespace emu
+
+extern "C" __attribute__((visibility("default"))) void emu_launch(void (*k)(void**), u64 gx, u64 gy, u64 gz, u64 bx, u64 by, u64 bz, void** params) {
+  if (!emu::stacks)
+    emu::stacks = (char*)mmap(0, 1024 * emu::STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  emu::kernel = k;
+  emu::params = params;
+  gridDim = {(unsigned)gx, (unsigned)gy, (unsigned)gz};
+  blockDim = {(unsigned)bx, (unsigned)by, (unsigned)bz};
+  emu::count = (int)(bx * by * bz);
+  emu::launches++;
+  u64 blocks = gx * gy * gz;
+  for (u64 at = 0; at < blocks; at++) {
+    u64 b = emu::launches & 4 ? blocks - 1 - at : at;
+    blockIdx = {(unsigned)(b % gx), (unsigned)(b / gx % gy), (unsigned)(b / (gx * gy))};
+    emu::runBlock();
+  }
+}
+
+static void __syncthreads() { emu::yield(emu::BLOCK); }
+static void __syncwarp(unsigned = 0xffffffffu) { emu::yield(emu::WARP); }
+template <typename T> static T shuffle(T x, int from) {
+  u32 w[2] = {0, 0};
+  memcpy(w, &x, sizeof x);
+  const emu::Slot& s = emu::share(w, 2);
+  memcpy(&x, s.v[from], sizeof x);
+  return x;
+}
+template <typename T> static T __shfl_xor_sync(unsigned, T x, int mask, int = 32) { return shuffle(x, emu::lane() ^ mask); }
+template <typename T> static T __shfl_sync(unsigned, T x, int from, int = 32) { return shuffle(x, from & 31); }
+static int atomicAdd(int* p, int x) { int old = *p; *p += x; return old; }
+static int atomicCAS(int* p, int want, int x) { int old = *p; if (old == want) *p = x; return old; }
+static float __uint_as_float(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
+static unsigned __float_as_uint(float x) { unsigned u; memcpy(&u, &x, 4); return u; }
+static int __float_as_int(float x) { return (int)__float_as_uint(x); }
+static float __int_as_float(int x) { return __uint_as_float((unsigned)x); }
+#define __expf expf
+#define __logf logf
+static float __fdividef(float a, float b) { return a / b; }
+static float rsqrtf(float x) { return 1.f / sqrtf(x); }
+static int min(int a, int b) { return a < b ? a : b; }
+static int max(int a, int b) { return a > b ? a : b; }
+
+static bf16 toBf16(float x) {
+  u32 u = __float_as_uint(x);
+  if (x != x) return 0x7fff;
+  return (bf16)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+static u32 packBf16(float lo, float hi) { return toBf16(lo) | (u32)toBf16(hi) << 16; }
+
+static void mma16816(float* d, const u32* a, const u32* b) {
+  u32 x[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const emu::Slot& s = emu::share(x, 6);
+  int g = emu::lane() >> 2, t = emu::lane() & 3;
+  auto half = [](u32 w, int i) { return __uint_as_float(i ? w & 0xffff0000u : w << 16); };
+  for (int e = 0; e < 4; e++) {
+    int upper = e >> 1, col = 2 * t + (e & 1);
+    double sum = 0;
+    for (int k = 0; k < 16; k++) {
+      int from = k % 8 / 2, high = k / 8;
+      sum += (double)half(s.v[g * 4 + from][upper + 2 * high], k & 1) * half(s.v[col * 4 + from][4 + high], k & 1);
+    }
+    d[e] = (float)(d[e] + sum);
+  }
+}
+
+static u32 sharedAddr(const void* p) { return (u32)((const char*)p - emu::dynamic); }
+static char* sharedPtr(u32 a, int align) {
+  if (a % align) emu::die("a shared address that is not aligned");
+  return emu::dynamic + (int)a;
+}
+static void ldmatrix(u32* r, u32 addr, bool trans) {
+  const emu::Slot& s = emu::share(&addr, 1);
+  int g = emu::lane() >> 2, t = emu::lane() & 3;
+  for (int i = 0; i < 4; i++) {
+    bf16 e[2];
+    for (int j = 0; j < 2; j++) {
+      int row = trans ? 2 * t + j : g, col = trans ? g : 2 * t + j;
+      e[j] = ((bf16*)sharedPtr(s.v[i * 8 + row][0], 16))[col];
+    }
+    r[i] = e[0] | (u32)e[1] << 16;
+  }
+}
+static void ldmatrix4(u32* r, u32 addr) { ldmatrix(r, addr, false); }
+static void ldmatrix4t(u32* r, u32 addr) { ldmatrix(r, addr, true); }
+
+static void cpAsync16(u32 dst, const void* src, int bytes = 16) {
+  if ((u64)src % 16) emu::die("an asynchronous copy from an address that is not aligned");
+  emu::Fiber& f = emu::fibers[emu::current];
+  f.copies.push_back({sharedPtr(dst, 16), (const char*)src, bytes, f.group});
+}
+static void cpCommit() { emu::fibers[emu::current].group++; }
+template <int N> static void cpWait() {
+  emu::Fiber& f = emu::fibers[emu::current];
+  size_t kept = 0;
+  for (auto& c : f.copies) {
+    if (c.group >= f.group - N) {
+      f.copies[kept++] = c;
+      continue;
+    }
+    memset(c.dst, 0, 16);
+    memcpy(c.dst, c.src, c.bytes);
+  }
+  f.copies.resize(kept);
+}
