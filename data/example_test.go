@@ -70,7 +70,7 @@ func ExampleNewNeedle() {
 		fmt.Println(n.Prompt[s[0]:s[1]])
 	}
 	// Output:
-	// What are the special magic numbers for Riga and Paris? The special magic Riga number is| 2380. The special magic Paris number is 3195.
-	// The special magic Riga number is: 2380.
-	// The special magic Paris number is: 3195.
+	// Which magic codes begin with Riga and Paris? The magic code is Riga| 23. The magic code is Paris 31.
+	// The magic code is Riga 23.
+	// The magic code is Paris 31.
 }

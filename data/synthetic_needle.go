@@ -10,19 +10,20 @@ import (
 
 const needlePreamble = "There are magic codes hidden in the text below. Remember them.\n"
 
-// Needle is a retrieval prompt: magic numbers of cities hidden in a haystack, and a question about some of them.
+// Needle is a retrieval prompt: magic codes, a city and a number each, hidden in a haystack, and a question about some of them.
 //
-//	There are special magic numbers hidden in the text below. Remember them.
-//	… The special magic Oslo number is: 4821. … The special magic Lima number is: 3310. …
-//	What is the special magic Oslo number? The special magic Oslo number is
+//	There are magic codes hidden in the text below. Remember them.
+//	… The magic code is Oslo 48. … The magic code is Lima 33. …
+//	Which magic code begins with Oslo? The magic code is Oslo
 //
 // and with two queries
 //
-//	What are the special magic numbers for Oslo and Lima? The special magic Oslo number is 4821. The special magic Lima number is 3310.
+//	Which magic codes begin with Oslo and Lima? The magic code is Oslo 48. The magic code is Lima 33.
 //
-// Prompt ends right before the space and the first number: " 4821" is then split into tokens as in training text, for
-// any tokenizer. The answer sentences repeat the needle's wording, so that retrieval is matching and copying. The
-// wording follows the public multi-needle evaluations; the haystack is [Prose] unless given.
+// Prompt ends right before the space and the first number: " 48" is then split into tokens as in training text, for
+// any tokenizer. The answer sentences repeat the needle's wording, and the city stands
+// right before its number, so that retrieval is matching and copying: what a tiny model can learn in minutes. The
+// haystack is [Prose] unless given.
 type Needle struct {
 	Prompt    string
 	Answers   []string // the queried numbers, in the order asked
@@ -41,13 +42,13 @@ type NeedleOptions struct {
 	Queries  int                                  // of which asked for; 0: 1
 	Depth    float64                              // of the first queried needle, 0 (before all text) to 1 (after all text); others lie at random
 	Bytes    int                                  // length of Prompt, nearly reached; exceeded only where preamble, needles and question are longer; 0: 1024
-	Digits   int                                  // of every number; 0: 4
+	Digits   int                                  // of every number; 0: 2
 	Haystack func(r *rand.Rand, bytes int) string // text of sentences, at most so many bytes; nil: Prose
 }
 
 func (o NeedleOptions) withDefaults() NeedleOptions {
 	o.Needles, o.Queries = cmp.Or(o.Needles, 1), cmp.Or(o.Queries, 1)
-	o.Bytes, o.Digits = cmp.Or(o.Bytes, 1024), cmp.Or(o.Digits, 4)
+	o.Bytes, o.Digits = cmp.Or(o.Bytes, 1024), cmp.Or(o.Digits, 2)
 	if o.Haystack == nil {
 		o.Haystack = Prose
 	}

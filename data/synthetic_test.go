@@ -20,7 +20,7 @@ func TestSyntheticIsFixed(t *testing.T) {
 		d := NewSynthetic().Document(i)
 		fmt.Fprintf(h, "%s\n%s\n", d.Source, d.Text)
 	}
-	const want = "v1 aed09ef779a89d9e"
+	const want = "v1 daf69e154166a9ae"
 	if got := fmt.Sprintf("v%d %x", syntheticVersion, h.Sum(nil)[:8]); got != want {
 		t.Errorf("200 documents hash to %q, want %q", got, want)
 	}
@@ -65,7 +65,7 @@ func TestSyntheticLength(t *testing.T) {
 			for i := range 100 {
 				text := s.Document(i).Text
 				// A kv list has at most 50 keys and shots come in rounds, so these may end early or a little late.
-				if len(text) < n/4 || len(text) > n+n/10 || !utf8.ValidString(text) || strings.TrimSpace(text) != text {
+				if len(text) < n/16 || len(text) > n+n/10 || !utf8.ValidString(text) || strings.TrimSpace(text) != text {
 					t.Fatalf("%s: document %d has %d bytes, want up to %d:\n%s", g.kind, i, len(text), n, text)
 				}
 			}
@@ -73,7 +73,7 @@ func TestSyntheticLength(t *testing.T) {
 	}
 }
 
-var needleSentence = regexp.MustCompile(`The special magic (\w+) number is: (\d+)\.`)
+var needleSentence = regexp.MustCompile(`The magic code is (\w+) (\d+)\.`)
 
 func TestNeedle(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -85,7 +85,7 @@ func TestNeedle(t *testing.T) {
 			t.Fatalf("%+v: %d answers, %d cities, %d spans", o, len(n.Answers), len(n.Cities), len(n.Spans))
 		}
 		for j, s := range n.Spans {
-			want := fmt.Sprintf("The special magic %s number is: %s.", n.Cities[j], n.Answers[j])
+			want := fmt.Sprintf("The magic code is %s %s.", n.Cities[j], n.Answers[j])
 			if got := n.Prompt[s[0]:s[1]]; got != want {
 				t.Fatalf("span %d holds %q, want %q", j, got, want)
 			}
@@ -101,8 +101,8 @@ func TestNeedle(t *testing.T) {
 		if len(found) != o.Needles || len(seen) != o.Needles {
 			t.Fatalf("%d needles of %d cities in the prompt, want %d", len(found), len(seen), o.Needles)
 		}
-		if n.QuerySpan[1] != len(n.Prompt) || !strings.HasPrefix(n.Prompt[n.QuerySpan[0]:], "What ") ||
-			!strings.HasSuffix(n.Prompt, "The special magic "+n.Cities[0]+" number is") {
+		if n.QuerySpan[1] != len(n.Prompt) || !strings.HasPrefix(n.Prompt[n.QuerySpan[0]:], "Which magic code") ||
+			!strings.HasSuffix(n.Prompt, "The magic code is "+n.Cities[0]) {
 			t.Fatalf("question %q", n.Prompt[n.QuerySpan[0]:])
 		}
 	}
@@ -135,7 +135,7 @@ func TestNeedleHaystack(t *testing.T) {
 		asked = bytes
 		return "One. Two."
 	}})
-	want := "One. The special magic " + n.Cities[0] + " number is: " + n.Answers[0] + ". Two."
+	want := "One. The magic code is " + n.Cities[0] + " " + n.Answers[0] + ". Two."
 	if !strings.Contains(n.Prompt, want) || asked < 500 {
 		t.Errorf("prompt %q (asked for %d bytes), want %q inside", n.Prompt, asked, want)
 	}
@@ -149,15 +149,15 @@ func TestNeedleHaystack(t *testing.T) {
 func TestNeedleDocument(t *testing.T) {
 	s := NewSynthetic()
 	s.Mix, s.Needles = map[string]int{"needle": 1}, 8
-	answer := regexp.MustCompile(`The special magic (\w+) number is (\d+)\.`)
 	asked := 0
 	for i := range 300 {
 		text := s.Document(i).Text
 		truth := map[string]string{}
-		for _, m := range needleSentence.FindAllStringSubmatch(text, -1) {
+		body, questions, _ := strings.Cut(text, "\nWhich magic code")
+		for _, m := range needleSentence.FindAllStringSubmatch(body, -1) {
 			truth[m[1]] = m[2]
 		}
-		answers := answer.FindAllStringSubmatch(text, -1)
+		answers := needleSentence.FindAllStringSubmatch(questions, -1)
 		for _, m := range answers {
 			if truth[m[1]] != m[2] {
 				t.Fatalf("answer %q contradicts %v", m[0], truth)
@@ -191,22 +191,19 @@ func TestKVLookups(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for range 100 {
 		values := map[string]string{}
-		lookups := 0
+		again := 0
 		for _, line := range strings.Split(kvDocument(r, 500, 3), "\n") {
-			if key, value, ok := strings.Cut(line, ": "); ok {
-				if values[key] != "" {
-					t.Fatalf("key %q twice", key)
-				}
-				values[key] = value
-				continue
+			key, value, ok := strings.Cut(line, " ")
+			if old := values[key]; !ok || old != "" && old != value {
+				t.Fatalf("line %q, the value was %q", line, old)
 			}
-			lookups++
-			if key, value, _ := strings.Cut(line, "? "); value == "" || values[key] != value {
-				t.Fatalf("lookup %q, want %q", line, values[key])
+			if values[key] != "" {
+				again++
 			}
+			values[key] = value
 		}
-		if lookups < 3 {
-			t.Errorf("%d lookups", lookups)
+		if again < len(values) {
+			t.Errorf("%d lines of %d keys come again", again, len(values))
 		}
 	}
 }

@@ -62,7 +62,7 @@ func fakeSide(r *rand.Rand, name, arch string, k float64) Side {
 }
 
 func fakeMaps(r *rand.Rand, k float64) MapExample {
-	text := "<|endoftext|>There are special magic numbers hidden in the text below. Remember them.\nRuth took the red lamp to the mill because it was dark. The special magic Oslo number is: 4821. Tom was glad. He went home.\nWhat is the special magic Oslo number? The special magic Oslo number is "
+	text := "<|endoftext|>There are magic codes hidden in the text below. Remember them.\nRuth took the red lamp to the mill because it was dark. The magic code is Oslo 4821. Tom was glad. He went home.\nWhich magic code begins with Oslo? The magic code is Oslo "
 	x := MapExample{Layer: 3, Head: 2, Words: true, Units: []string{"<|endoftext|>"}, Answer: [2]int{25, 32}, Query: 37}
 	x.Units = append(x.Units, strings.SplitAfter(text[len(x.Units[0]):], " ")...)
 	soft := func(sharp float64) Matrix {

@@ -103,11 +103,11 @@ func (o *oracle) GenerateUntil(_ context.Context, reqs []Generation) ([]string, 
 	for i, r := range reqs {
 		question := r.Prompt[strings.LastIndexByte(r.Prompt, '\n'):]
 		answer := ""
-		for _, part := range strings.Split(r.Prompt, "The special magic ")[1:] {
-			city, rest, _ := strings.Cut(part, " number is: ")
+		for _, part := range strings.Split(r.Prompt, "The magic code is ")[1:] {
+			city, rest, _ := strings.Cut(part, " ")
 			number, _, ok := strings.Cut(rest, ".")
 			if ok && strings.Contains(question, city) && i%4 != 3 {
-				answer += " The special magic " + city + " number is " + number + "."
+				answer += " The magic code is " + city + " " + number + "."
 			}
 		}
 		out = append(out, answer)

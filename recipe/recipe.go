@@ -25,9 +25,10 @@ type Recipe struct {
 
 // Tokenizer says where ids come from.
 type Tokenizer struct {
-	Path  string `json:"path" doc:"a tokenizer.json to use; empty trains one on the data, \"bytes\" is the plain byte tokenizer"`
-	Vocab int    `json:"vocab" doc:"size of the tokenizer to train"`
-	Docs  int    `json:"docs" doc:"documents to train it on; 0 takes all"`
+	Path    string `json:"path" doc:"a tokenizer.json to use; empty trains one on the data, \"bytes\" is the plain byte tokenizer"`
+	Vocab   int    `json:"vocab" doc:"size of the tokenizer to train"`
+	Docs    int    `json:"docs" doc:"documents to train it on; 0 takes all"`
+	Pattern string `json:"pattern" doc:"how text is split before merging: llama3 (default), gpt2 or qwen2"`
 }
 
 // Data says what is read.

@@ -103,12 +103,15 @@ func Nano(arch string) (Recipe, error) {
 	return r, err
 }
 
-// Tiny learns to retrieve in minutes on two cores: short documents, half of them with something to look up.
+// Tiny learns to retrieve in minutes on two cores: whole documents of up to 512 bytes, in most of which something can be
+// looked up, a vocabulary in which names and numbers are single tokens, and output projections that start at full size.
 func Tiny(arch string) (Recipe, error) {
-	s := shape{layers: 4, dim: 128, heads: 8, ffn: 344, context: 256, vocab: 512}
-	r, err := s.recipe("tiny", arch, training(2000, 16, 16, 256), 4e-3)
-	r.Data.Sources = []string{"synthetic:docs=100000,len=512,mix=needle:4+kv:2+prose:2+facts:1+shots:1"}
-	r.Tokenizer.Docs = 2000
+	s := shape{layers: 3, dim: 128, heads: 4, ffn: 344, context: 256, vocab: 1024}
+	r, err := s.recipe("tiny", arch, training(2000, 8, 8, 256), 2e-3)
+	r.Model.InitResidual = false
+	r.Data = Data{Sources: []string{"synthetic:docs=200000,len=512,mix=needle:4+kv:4+prose:1"}, HeldOut: 0.02, Isolate: true}
+	r.Tokenizer = Tokenizer{Vocab: s.vocab, Docs: 4000, Pattern: "gpt2"}
+	r.Optim.Beta2 = 0.95
 	return r, err
 }
 

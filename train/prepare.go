@@ -49,6 +49,11 @@ func (o *Options) progress(stage string, done, total int64) {
 	}
 }
 
+// patterns are the splits that a recipe may name.
+var patterns = map[string]string{
+	"": tokenizer.PatternLlama3, "llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2, "qwen2": tokenizer.PatternQwen2,
+}
+
 // prepareTokenizer loads run/tokenizer.json, or the recipe's file, or trains one and keeps it.
 func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options, src []data.Source) (*tokenizer.Tokenizer, error) {
 	path := opt.Tokenizer
@@ -59,10 +64,13 @@ func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options, src []
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return tok, err
 	}
+	if _, ok := patterns[r.Tokenizer.Pattern]; !ok {
+		return nil, fmt.Errorf("tokenizer.pattern: is %q, must be llama3, gpt2 or qwen2", r.Tokenizer.Pattern)
+	}
 	switch r.Tokenizer.Path {
 	case "":
 		tok, err = tokenizer.Train(ctx, texts(ctx, src, r.Tokenizer.Docs, &err), tokenizer.TrainOptions{
-			Pattern: tokenizer.PatternGPT2, Vocab: r.Tokenizer.Vocab, Specials: []string{"<|endoftext|>"},
+			Pattern: patterns[r.Tokenizer.Pattern], Vocab: r.Tokenizer.Vocab, Specials: []string{"<|endoftext|>"},
 			Progress: func(done, total int) { opt.progress("tokenizer", int64(done), int64(total)) }})
 	case "bytes":
 		tok = tokenizer.Bytes()

@@ -63,7 +63,7 @@ func generateVerb(a *app) *cobra.Command {
 		Use:   "generate [PROMPT]",
 		Short: "Continue a prompt",
 		Long:  "Generate continues a prompt given as an argument, with -p, from a file, or on standard input, and streams the text to stdout.",
-		Example: `  antiphase generate --model runs/tiny-diff -p "The special magic"
+		Example: `  antiphase generate --model runs/tiny-diff -p "The magic code is"
   antiphase generate --model runs/tiny-diff --temperature 0.8 --top-p 0.95 --num-samples 3 "Once"
   cat prompt.txt | antiphase generate --model runs/tiny-diff --json`,
 		Args: cobra.MaximumNArgs(1),

@@ -31,7 +31,7 @@ VARIANTS = {
     "bias": dict(attention_bias=True),
     "tied": dict(tie_word_embeddings=True),
     "mqa": dict(num_key_value_heads=1),
-    "odd-kv": dict(num_attention_heads=6, num_key_value_heads=3, head_dim=16),
+    "odd-kv": dict(hidden_size=96, num_attention_heads=6, num_key_value_heads=3, head_dim=16),
     "wide-head": dict(head_dim=24),
     "theta": rope("default") | dict(rope_parameters=dict(rope_type="default", rope_theta=640000.0)),
     "linear": rope("linear", factor=2.0),
@@ -42,6 +42,10 @@ VARIANTS = {
     "bf16": dict(),
     "sharded": dict(),
 }
+
+
+# DiffLlama wants an even number of key/value heads.
+ODD = ("mqa", "odd-kv")
 
 
 def build(kind, extra):
@@ -81,7 +85,7 @@ def main():
     for kind in ("diffllama", "llama"):
         for name, extra in VARIANTS.items():
             folder = f"{kind}-{name}"
-            if want and folder not in want:
+            if want and folder not in want or kind == "diffllama" and name in ODD:
                 continue
             torch.manual_seed(sum(map(ord, folder)))
             model = build(kind, extra)
