@@ -65,7 +65,7 @@ type Device interface {
 	MatMul(c, a, b tensor.Tensor, op MatMul)
 
 	// RMSNorm: s = x + delta (s = x when delta is absent; then sum is absent too);
-	// rstd[0,n] = 1/√(mean_c s[n,c]² + eps); y[n,c] = s[n,c]·rstd[n]·w[0,c].
+	// rstd[0,n] = 1/√(mean_c s[n,c]² + eps); y[n,c] = s[n,c]·rstd[n]·w[0,c]. w is Act, rstd Stat.
 	// sum (= s) may alias x or delta; rstd may be absent. s is rounded to sum's dtype before it is normalised.
 	RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64)
 	// RMSNormBackward accumulates both: with x the normalised input (s above) and x̂ = x·rstd, g = dy·w:

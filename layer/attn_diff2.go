@@ -37,9 +37,14 @@ func (l *diff2) forward(p *Pass, s device.AttnShape, x, q, k, v tensor.Tensor) t
 	if !l.sum.Ok() {
 		l.sum = device.Empty(p.Dev, p.Dev.Types().Stat, 1, l.cfg.Heads)
 	}
+	out := forwardDiff(p, &l.arg, k, v)
+	m := p.Arena.Mark()
+	lam := p.act(x.Rows, l.cfg.Heads)
+	p.Dev.Copy(lam, l.arg.Lam)
 	p.Dev.Zero(l.sum)
-	p.Dev.BiasBackward(l.sum, l.arg.Lam)
-	return forwardDiff(p, &l.arg, k, v)
+	p.Dev.BiasBackward(l.sum, lam)
+	p.Arena.Release(m)
+	return out
 }
 
 func (l *diff2) cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *device.Cache) tensor.Tensor {

@@ -12,7 +12,7 @@ import (
 // Kind decides a parameter's dtype and whether weight decay may touch it.
 type Kind uint8
 
-// Matrices decay; embeddings by choice; gains (norm weights), biases and λ never do. Gains, biases and λ are Stat.
+// Matrices decay; embeddings by choice; gains (norm weights), biases and λ never do. λ is Stat, all else Act.
 const (
 	Matrix Kind = iota
 	Embedding
@@ -114,7 +114,7 @@ func (s *ParamSet) Alloc(d device.Device, m Memory) {
 		g := &Group{Decay: k.decay}
 		n := 0
 		for _, p := range s.List {
-			stat := p.Kind > Embedding
+			stat := p.Kind == LambdaKind
 			decay := p.Kind == Matrix || p.Kind == Embedding && m.DecayEmbeddings
 			if stat == k.stat && decay == k.decay {
 				g.Params = append(g.Params, p)

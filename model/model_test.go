@@ -227,3 +227,28 @@ func TestBatchErrors(t *testing.T) {
 		}
 	}
 }
+
+// A device whose activations and statistics differ in dtype, as a GPU's do, runs every pass: training, scoring, decoding.
+// The oracle in bf16 stands for it, and its loss is the float64 loss to bf16's accuracy.
+func TestMixedTypes(t *testing.T) {
+	for name, c := range configs(t) {
+		r := rand.New(rand.NewPCG(11, 12))
+		exact := newModel(t, ref.New(), c)
+		mixed := newModel(t, ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32}), c)
+		b := batch(r, c, 2, 6)
+		b.Starts = []int32{0, 0, 2, 2, 2, 2, 0, 0, 0, 0, 4, 4}
+		want, got := make([]float32, 12), make([]float32, 12)
+		for m, out := range map[*Model][]float32{exact: want, mixed: got} {
+			if err := m.Backprop(b, 0.1); err != nil {
+				t.Fatal(err)
+			}
+			m.Losses(out)
+		}
+		for i := range want {
+			if math.Abs(float64(got[i]-want[i])) > 0.05 {
+				t.Errorf("%s: loss of row %d is %g in bf16, %g in float64", name, i, got[i], want[i])
+			}
+		}
+		decode(t, mixed, b.IDs[:6], 2)
+	}
+}
