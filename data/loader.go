@@ -62,7 +62,8 @@ func (l *Loader) enter(epoch, index uint64) {
 //	targets[b*T+t]  the token after it; -1 (ignore) where a document ends and the vocabulary has no end-of-text id
 //	starts[b*T+t]   the place in row b where the document of position t begins, 0 if it began in an earlier row
 //
-// After an end-of-text id the target is the next document's first token: the id serves as beginning-of-text too.
+// After an end-of-text id the target is the next document's first token: the id serves as beginning-of-text too, and the
+// document behind it begins with it.
 func (l *Loader) Next(inputs, targets, starts []int32) {
 	if n := l.b * l.t; len(inputs) != n || len(targets) != n || len(starts) != n {
 		// The caller allocated the slices for this loader.
@@ -79,8 +80,12 @@ func (l *Loader) row(inputs, targets, starts []int32) {
 		n := int(min(uint64(len(inputs)-at), l.doc.len()-l.offset))
 		seg := inputs[at : at+n]
 		l.doc.read(seg, l.offset)
+		start := at
+		if at > 0 && l.split.eos != nil { // a new document, behind an end-of-text id
+			start--
+		}
 		for i := range seg {
-			starts[at+i] = int32(at)
+			starts[at+i] = int32(start)
 		}
 		copy(targets[at:], seg[1:])
 		at += n

@@ -23,8 +23,7 @@ type Arch struct {
 
 	HeadNorm HeadNormMode // what it has unless a configuration says otherwise
 
-	check func(c *AttnConfig) error // what is special to it; may be nil
-	make  func(ps *ParamSet, c *AttnConfig) mixer
+	make func(ps *ParamSet, c *AttnConfig) mixer
 }
 
 // mixer turns rotated queries, keys and values into head outputs: the part in which architectures differ.
@@ -37,6 +36,8 @@ type mixer interface {
 	backward(p *Pass, dout, dq, dk, dv tensor.Tensor)
 	// tail adds to dx what flows to x other than through q, k and v.
 	tail(p *Pass, dx, x tensor.Tensor)
+	// free gives back memory that outlives passes.
+	free(d device.Device)
 	// lambda is the tensor of λ of the last forward and the sum of its entries over rows; absent without λ.
 	lambda() (lam, sum tensor.Tensor)
 }
@@ -103,9 +104,6 @@ func (c *AttnConfig) Check() error {
 	case HeadNormOff, HeadNormPlain, HeadNormAffine:
 	default:
 		return fmt.Errorf("head_norm: is %q, must be %q, %q or %q", c.HeadNorm, HeadNormOff, HeadNormPlain, HeadNormAffine)
-	}
-	if c.Arch.check != nil {
-		return c.Arch.check(c)
 	}
 	return nil
 }
@@ -187,6 +185,9 @@ func (l *Attention) Backward(p *Pass, dx, dy tensor.Tensor) {
 	l.QKV.Backward(p, dx, dqkv, l.x, false)
 	l.mix.tail(p, dx, l.x)
 }
+
+// Free gives back the memory that the layer holds between passes.
+func (l *Attention) Free(d device.Device) { l.mix.free(d) }
 
 // CacheWidths are the columns of one position's keys and values in a cache.
 func (l *Attention) CacheWidths() (k, v int) {

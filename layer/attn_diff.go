@@ -76,6 +76,12 @@ func (l *diff) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
 
 func (l *diff) tail(*Pass, tensor.Tensor, tensor.Tensor) {}
 
+func (l *diff) free(d device.Device) {
+	if l.lam.Ok() {
+		d.Free(l.lam.Buf)
+	}
+}
+
 func (l *diff) lambda() (lam, sum tensor.Tensor) { return l.lam, l.lam }
 
 // bindDiff fills what forward and cached share.

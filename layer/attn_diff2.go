@@ -11,7 +11,9 @@ var diff2Arch = Arch{
 	Name: "diff2", Doc: "differential attention with shared keys and a λ per token and head (DIFF V2)",
 	Queries: 2, Keys: 1, Values: 1, HeadNorm: HeadNormOff,
 	make: func(ps *ParamSet, c *AttnConfig) mixer {
-		return &diff2{cfg: c, gain: c.normGain(ps), proj: NewLinear(ps, "lambda", c.Dim, c.Heads, 1, false)}
+		l := &diff2{cfg: c, gain: c.normGain(ps), proj: NewLinear(ps, "lambda", c.Dim, c.Heads, 1, false)}
+		l.proj.W.Kind = LambdaMatrix
+		return l
 	},
 }
 
@@ -68,6 +70,12 @@ func (l *diff2) tail(p *Pass, dx, x tensor.Tensor) {
 	dlam := p.act(x.Rows, l.cfg.Heads)
 	p.Dev.Copy(dlam, l.grad.DLam)
 	l.proj.Backward(p, dx, dlam, x, true)
+}
+
+func (l *diff2) free(d device.Device) {
+	if l.sum.Ok() {
+		d.Free(l.sum.Buf)
+	}
 }
 
 func (l *diff2) lambda() (lam, sum tensor.Tensor) { return l.arg.Lam, l.sum }

@@ -53,4 +53,6 @@ func (l *plain) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
 
 func (l *plain) tail(*Pass, tensor.Tensor, tensor.Tensor) {}
 
+func (l *plain) free(device.Device) {}
+
 func (l *plain) lambda() (lam, sum tensor.Tensor) { return }

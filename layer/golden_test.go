@@ -194,7 +194,7 @@ func newFixture(t *testing.T, d device.Device, c layer.AttnConfig, b, seq int) *
 	for i := range pos {
 		pos[i] = int32(i % seq)
 	}
-	r.pass = &layer.Pass{Dev: d, Arena: tensor.NewArena(d), B: b, T: seq, Train: true, Pos: device.Empty(d, tensor.I32, 1, len(pos))}
+	r.pass = &layer.Pass{Dev: d, Arena: tensor.NewArena(d), B: b, T: seq, Pos: device.Empty(d, tensor.I32, 1, len(pos))}
 	device.WriteI32(d, r.pass.Pos, pos)
 	return r
 }

@@ -35,7 +35,7 @@ func newRig(t *testing.T, b, n int) *rig {
 }
 
 func (r *rig) pass() *Pass {
-	return &Pass{Dev: r.dev, Arena: tensor.NewArena(r.dev), B: r.b, T: r.n, Pos: r.pos, Start: r.from, Train: true}
+	return &Pass{Dev: r.dev, Arena: tensor.NewArena(r.dev), B: r.b, T: r.n, Pos: r.pos, Start: r.from}
 }
 
 // random fills a new tensor with normal numbers.

@@ -12,13 +12,15 @@ import (
 // Kind decides a parameter's dtype and whether weight decay may touch it.
 type Kind uint8
 
-// Matrices decay; embeddings by choice; gains (norm weights), biases and λ never do. λ is Stat, all else Act.
+// Matrices decay; embeddings by choice; gains (norm weights), biases and all that makes λ never do. The vectors of λ are
+// Stat; all else is Act, DIFF V2's projection to λ too, since it is the factor of a product.
 const (
 	Matrix Kind = iota
 	Embedding
 	Gain
 	Bias
 	LambdaKind
+	LambdaMatrix
 )
 
 // Param is one named weight with its gradient. Vectors are [1, Cols].

@@ -1,7 +1,7 @@
 // Package layer holds the parts of the network as explicit forward/backward pairs.
 //
 // There is no tape: a layer's Forward keeps in the layer what its Backward will need, and Backward runs in
-// reverse order by hand. Activations live on the arena's stack, which the model releases block by block.
+// reverse order by hand. Activations live on the arena's stack, which the next pass takes from its bottom again.
 // The attention spine (attn.go) is shared; an architecture is one file beside it (attn_plain.go,
 // attn_diff.go, attn_diff2.go) and one line in its table.
 //
@@ -24,7 +24,6 @@ type Pass struct {
 	Start tensor.Tensor // I32 [1,N]: first row of each row's document, or absent
 	Slot  tensor.Tensor // I32 [1,N]: cache slot of each row; present makes this a cached pass
 
-	Train bool  // keep what Backward needs
 	Probe Probe // looks inside; nil in ordinary passes
 }
 

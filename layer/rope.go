@@ -41,6 +41,9 @@ func NewRope(d device.Device, freq []float64, positions int, scale float64, inte
 	return r
 }
 
+// Free gives the table back.
+func (r *Rope) Free(d device.Device) { d.Free(r.table.Buf) }
+
 // Rotate turns every head of x [N, heads·dim] by its row's position; inverse turns it back.
 func (r *Rope) Rotate(p *Pass, x tensor.Tensor, inverse bool) {
 	p.Dev.Rope(x, r.table, p.Pos, device.Rope{Heads: x.Cols / r.dim, Dim: r.dim, Interleaved: r.Interleaved, Inverse: inverse})

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 
 	"antiphase/device"
@@ -13,6 +14,14 @@ import (
 type Batch struct {
 	B, T                 int
 	IDs, Targets, Starts []int32
+}
+
+// checkScored is check for a batch whose losses are asked for.
+func (b *Batch) checkScored(c *Config) error {
+	if b.Targets == nil {
+		return errors.New("model: the batch has no targets to score")
+	}
+	return b.check(c)
 }
 
 func (b *Batch) check(c *Config) error {
@@ -74,12 +83,12 @@ func (f *feed) room(d device.Device, n int) {
 }
 
 // begin starts a pass over a batch: integers to the device, arena empty.
-func (m *Model) begin(b *Batch, train bool) (p *layer.Pass, ids, targets tensor.Tensor) {
+func (m *Model) begin(b *Batch) (p *layer.Pass, ids, targets tensor.Tensor) {
 	n := b.B * b.T
 	f := &m.feed
 	f.room(m.dev, n)
 	m.arena.Release(tensor.Mark{})
-	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: b.B, T: b.T, Train: train, Probe: m.pass.Probe}
+	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: b.B, T: b.T, Probe: m.pass.Probe}
 	p = &m.pass
 	m.rows = n
 	for i := range n {

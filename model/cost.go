@@ -13,7 +13,7 @@ func (c Config) FLOPs(T int) (forward, train float64) {
 	}
 	weights := 0
 	for _, p := range Table(c).List {
-		if p.Kind == layer.Matrix || p.Kind == layer.Embedding && c.TieEmbed {
+		if p.Kind == layer.Matrix || p.Kind == layer.LambdaMatrix || p.Kind == layer.Embedding && c.TieEmbed {
 			weights += p.Rows * p.Cols
 		}
 	}

@@ -17,6 +17,7 @@ type Model struct {
 	dev    device.Device
 	arena  *tensor.Arena
 	embed  *layer.Embed
+	rope   *layer.Rope
 	blocks []*Block
 	norm   *layer.Norm
 	loss   *layer.Loss
@@ -35,7 +36,7 @@ func New(d device.Device, c Config, m layer.Memory) (*Model, error) {
 	}
 	freq, factor, _ := c.frequencies()
 	rope := layer.NewRope(d, freq, c.Context, factor, c.RopeInterleaved)
-	mod := &Model{Config: c, Params: layer.NewParamSet(), dev: d, arena: tensor.NewArena(d), lamBuf: make([]float32, c.Heads)}
+	mod := &Model{Config: c, Params: layer.NewParamSet(), dev: d, arena: tensor.NewArena(d), rope: rope, lamBuf: make([]float32, c.Heads)}
 	mod.declare(rope)
 	mod.Params.Alloc(d, m)
 	return mod, nil
@@ -78,6 +79,10 @@ func (m *Model) Device() device.Device { return m.dev }
 func (m *Model) Free() {
 	m.arena.Free()
 	m.Params.Free(m.dev)
+	m.rope.Free(m.dev)
+	for _, b := range m.blocks {
+		b.Attn.Free(m.dev)
+	}
 	if m.feed.mem.Ok() {
 		m.dev.Free(m.feed.mem.Buf)
 	}

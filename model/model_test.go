@@ -219,6 +219,7 @@ func TestBatchErrors(t *testing.T) {
 		"bad id":     {B: 1, T: 1, IDs: []int32{19}},
 		"negative":   {B: 1, T: 1, IDs: []int32{-1}},
 		"bad target": {B: 1, T: 1, IDs: []int32{0}, Targets: []int32{-2}},
+		"no targets": {B: 1, T: 1, IDs: []int32{0}},
 		"empty":      {},
 		"ragged":     {B: 2, T: 2, IDs: make([]int32, 3)},
 	} {

@@ -33,10 +33,10 @@ func (m *Model) probeHidden(p *layer.Pass, l int, x, delta tensor.Tensor) {
 // Backprop runs a micro-batch forward and backward: it adds the gradient of scale·Σ loss to the parameters'
 // gradients and keeps the losses for Losses.
 func (m *Model) Backprop(b *Batch, scale float64) error {
-	if err := b.check(&m.Config); err != nil {
+	if err := b.checkScored(&m.Config); err != nil {
 		return err
 	}
-	p, ids, targets := m.begin(b, true)
+	p, ids, targets := m.begin(b)
 	m.losses = m.arena.New(m.dev.Types().Stat, 1, p.N())
 	dx := m.arena.New(m.dev.Types().Act, p.N(), m.Config.Dim)
 	m.dev.Zero(dx)
@@ -56,10 +56,10 @@ func (m *Model) Losses(dst []float32) { device.ReadFloats(m.dev, dst, m.losses) 
 
 // Score runs a batch forward and keeps the losses for Losses.
 func (m *Model) Score(b *Batch) error {
-	if err := b.check(&m.Config); err != nil {
+	if err := b.checkScored(&m.Config); err != nil {
 		return err
 	}
-	p, ids, targets := m.begin(b, false)
+	p, ids, targets := m.begin(b)
 	m.losses = m.arena.New(m.dev.Types().Stat, 1, p.N())
 	m.loss.Forward(p, m.losses, m.forward(p, ids, nil), targets)
 	return nil
@@ -70,7 +70,7 @@ func (m *Model) Logits(b *Batch, dst []float32) error {
 	if err := b.check(&m.Config); err != nil {
 		return err
 	}
-	p, ids, _ := m.begin(b, false)
+	p, ids, _ := m.begin(b)
 	y := m.arena.New(m.dev.Types().Stat, p.N(), m.Config.Vocab)
 	m.loss.Logits(p, y, m.forward(p, ids, nil))
 	device.ReadFloats(m.dev, dst, y)
@@ -84,7 +84,7 @@ func (m *Model) Inspect(b *Batch, probe layer.Probe) error {
 	if err := b.check(&m.Config); err != nil {
 		return err
 	}
-	p, ids, _ := m.begin(b, false)
+	p, ids, _ := m.begin(b)
 	m.forward(p, ids, nil)
 	return nil
 }

@@ -40,7 +40,7 @@ func (c Config) Check() error {
 		return nil
 	}
 	for _, err := range []error{
-		in("lr", c.LR, 0, 1e3), in("beta1", c.Beta1, 0, 1), in("beta2", c.Beta2, 0, 1), in("eps", c.Eps, 0, 1),
+		in("lr", c.LR, 0, 1e3), in("beta1", c.Beta1, 0, 1), in("beta2", c.Beta2, 0, 1), in("eps", c.Eps, 1e-30, 1),
 		in("weight_decay", c.Decay, 0, 1e3), in("clip", c.Clip, 0, math.Inf(1)), in("final_lr", c.FinalLR, 0, 1.0001),
 		in("warmup", float64(c.Warmup), 0, math.Inf(1)),
 	} {

@@ -18,12 +18,6 @@ func (c Config) Rate(step, total int) float64 {
 	x := 1.0
 	if total-1 > c.Warmup {
 		x = min(float64(step-c.Warmup)/float64(total-1-c.Warmup), 1)
-	} else if c.Schedule == "constant" || total <= c.Warmup {
-		x = 0
 	}
-	s := schedules[c.Schedule](x)
-	if c.Schedule == "constant" {
-		return c.LR
-	}
-	return c.LR * (c.FinalLR + (1-c.FinalLR)*s)
+	return c.LR * (c.FinalLR + (1-c.FinalLR)*schedules[c.Schedule](x))
 }

@@ -1,13 +1,14 @@
 // Package recipe describes complete runs as values.
 //
 // A recipe function (Tiny, Small, …) returns a whole run: model, tokenizer, data, training, optimiser.
-// Set changes one field by its dotted path, Read and Write go through JSON (or YAML), and whatever a run resolved
+// Set changes one field by its dotted path, Read and JSON go through files, and whatever a run resolved
 // to is written into its folder, where it is a recipe again. Pair gives two runs whose models have the same number
 // of parameters to within 1 %, on the same data, from the same seed: the only fair comparison.
 package recipe
 
 import (
 	"fmt"
+	"slices"
 
 	"antiphase/model"
 	"antiphase/optim"
@@ -54,10 +55,16 @@ type Train struct {
 	StrictSave  bool   `json:"strict_save" doc:"stop when a checkpoint cannot be written instead of trying again later"`
 }
 
+// Patterns are the names that tokenizer.pattern may have.
+var Patterns = []string{"llama3", "gpt2", "qwen2"}
+
 // Complete fills defaults and checks everything, naming the first field that is wrong by its path.
 func (r Recipe) Complete() (Recipe, error) {
 	if r.Tokenizer.Path == "bytes" {
 		r.Tokenizer.Vocab = 0
+	}
+	if r.Tokenizer.Pattern == "" {
+		r.Tokenizer.Pattern = Patterns[0]
 	}
 	if r.Train.MicroBatch == 0 {
 		r.Train.MicroBatch = r.Train.Batch
@@ -95,6 +102,10 @@ func (r *Recipe) check() error {
 		return fmt.Errorf("data.held_out: is %g, must be in [0, 1)", r.Data.HeldOut)
 	case len(r.Data.Sources) == 0:
 		return fmt.Errorf("data.sources: is empty; name files, a folder, \"synthetic\" or \"goroot\"")
+	case r.Tokenizer.Path == "" && r.Tokenizer.Vocab > r.Model.Vocab:
+		return fmt.Errorf("tokenizer.vocab: is %d, model.vocab only %d", r.Tokenizer.Vocab, r.Model.Vocab)
+	case !slices.Contains(Patterns, r.Tokenizer.Pattern):
+		return fmt.Errorf("tokenizer.pattern: is %q, must be one of %q", r.Tokenizer.Pattern, Patterns)
 	case r.Tokenizer.Path == "" && r.Tokenizer.Vocab < 257:
 		return fmt.Errorf("tokenizer.vocab: is %d, must be at least 257 (256 bytes and the end-of-text token)", r.Tokenizer.Vocab)
 	}

@@ -83,6 +83,8 @@ func TestSet(t *testing.T) {
 		{"model.head=7", "model.heads"},
 		{"train.steps=many", "whole number"},
 		{"optim.lr=x", "number"},
+		{"optim.lr=NaN", "finite"},
+		{"data.held_out=inf", "finite"},
 		{"train.steps", "key=value"},
 	} {
 		r, err := Nano("diff")
@@ -121,7 +123,8 @@ func TestComplete(t *testing.T) {
 		{"train.micro_batch=3", "train.micro_batch: 3 does not divide"},
 		{"train.seq_len=100000", "train.seq_len"},
 		{"optim.beta1=1", "optim.beta1"},
-		{"optim.lr=NaN", "optim.lr"},
+		{"optim.eps=0", "optim.eps"},
+		{"tokenizer.pattern=foo", "tokenizer.pattern"},
 		{"optim.schedule=step", "optim.schedule"},
 		{"data.held_out=1", "data.held_out"},
 		{"data.sources=[]", "data.sources"},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"sort"
 	"strconv"
@@ -83,7 +84,10 @@ func (f Field) set(s string) error {
 		}
 	case reflect.Float64:
 		var x float64
-		if x, err = strconv.ParseFloat(s, 64); err == nil {
+		if x, err = strconv.ParseFloat(s, 64); err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
+			err = errors.New("it must be finite")
+		}
+		if err == nil {
 			f.v.SetFloat(x)
 		}
 	case reflect.Bool:

@@ -89,7 +89,7 @@ func (s shape) recipe(name, arch string, tr Train, lr float64) (Recipe, error) {
 
 func training(steps, batch, micro, seq int) Train {
 	return Train{Seed: 1, Steps: steps, Batch: batch, MicroBatch: micro, SeqLen: seq,
-		LogEvery: 10, EvalEvery: 200, EvalBatches: 8, SaveEvery: 200, KeepLast: 2}
+		LogEvery: 100, EvalEvery: 200, EvalBatches: 8, SaveEvery: 200, KeepLast: 2}
 }
 
 // Nano is a model of a few thousand parameters on bytes, for tests.

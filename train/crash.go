@@ -16,10 +16,10 @@ var ErrNotFinite = errors.New("loss or gradient is not finite")
 func (t *run) crash(loss, norm float64) error {
 	step := t.state.Step + 1
 	dir := filepath.Join(t.opt.Dir, fmt.Sprintf("crash-step-%d", step))
-	err := fmt.Errorf("train: step %d: %w (loss %v, gradient norm %v); the batch is in %s; a lower optim.lr or optim.clip often helps",
+	err := fmt.Errorf("train: step %d: %w (loss %v, gradient norm %v); the batch is in %s; a lower optim.lr or optim.clip, with --force, often helps",
 		step, ErrNotFinite, loss, norm, dir)
 	b, jerr := json.Marshal(map[string]any{
-		"step": step, "loss": fmt.Sprint(loss), "grad_norm": fmt.Sprint(norm), "data": t.loader.Position(),
+		"step": step, "loss": fmt.Sprint(loss), "grad_norm": fmt.Sprint(norm), "data": t.before,
 		"recipe": t.recipe, "ids": t.batch.IDs, "targets": t.batch.Targets, "starts": t.batch.Starts,
 	})
 	if jerr == nil {

@@ -8,6 +8,7 @@ import (
 
 	"antiphase/checkpoint"
 	"antiphase/data"
+	"antiphase/internal/vfs"
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/optim"
@@ -30,8 +31,9 @@ type run struct {
 	state   State
 	resumed int
 
-	batch   model.Batch // a whole step's rows; micro-batches are views of it
-	losses  []float32   // of one micro-batch
+	before  data.Position // of this step's batch
+	batch   model.Batch   // a whole step's rows; micro-batches are views of it
+	losses  []float32     // of one micro-batch
 	metrics *metrics
 	clock   clock
 	row     Row
@@ -50,7 +52,7 @@ func (t *run) build() error {
 	}
 	if r.Data.HeldOut > 0 {
 		if t.valid, err = t.set.Split(data.Valid); err != nil {
-			return err
+			return fmt.Errorf("train: nothing is held out, the data is a single document: set data.held_out=0 or give more (%w)", err)
 		}
 	}
 	n := r.Train.Batch * r.Train.SeqLen
@@ -62,10 +64,20 @@ func (t *run) build() error {
 	return nil
 }
 
+// close gives back whatever the run has got so far.
 func (t *run) close() {
-	t.metrics.close()
-	t.optim.Free()
-	t.model.Free()
+	if t.metrics != nil {
+		t.metrics.close()
+	}
+	if t.optim != nil {
+		t.optim.Free()
+	}
+	if t.model != nil {
+		t.model.Free()
+	}
+	if t.set != nil {
+		_ = t.set.Close() // only read from
+	}
 }
 
 // loop takes steps until the last one, the context's end, or a fault.
@@ -101,6 +113,7 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 // It allocates nothing once it has run.
 func (t *run) step() error {
 	tr := t.recipe.Train
+	t.before = t.loader.Position()
 	t.loader.Next(t.batch.IDs, t.batch.Targets, t.batch.Starts)
 	count := 0
 	for _, id := range t.batch.Targets {
@@ -148,7 +161,7 @@ func (t *run) micro(at int) model.Batch {
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 func (t *run) result() Result {
-	return Result{Steps: t.state.Step, Loss: t.row.Loss, Valid: t.state.Valid, Resumed: t.resumed}
+	return Result{Steps: t.state.Step, Loss: t.state.Loss, Valid: t.state.Valid, Resumed: t.resumed}
 }
 
 // report completes the step's row, writes it and hands it on.
@@ -159,7 +172,9 @@ func (t *run) report() error {
 	t.row.LossEMA = t.state.EMA
 	t.row.MemGB = float64(t.model.ActivationBytes()) / (1 << 30)
 	t.row.Lambda = t.model.Lambdas(t.row.Lambda[:0])
-	if err := t.metrics.write(&t.row); err != nil {
+	if err := t.metrics.write(&t.row); vfs.IsNoSpace(err) {
+		t.opt.Say("warning: row of step %d not written: %v", t.state.Step, err)
+	} else if err != nil {
 		return err
 	}
 	if t.opt.Report != nil {
@@ -182,7 +197,7 @@ func (t *run) evaluate() error {
 	return nil
 }
 
-// HeldOut is the mean loss per token over the first micro-batches of a split, in its unshuffled-by-seed order 0.
+// HeldOut is the mean loss per token over the first micro-batches of a split, in the order of seed 0 whatever the run's seed.
 func HeldOut(m *model.Model, sp *data.Split, r recipe.Recipe, batches int) (float64, error) {
 	b, T := r.Train.MicroBatch, r.Train.SeqLen
 	loader := data.NewLoader(sp, b, T, 0)

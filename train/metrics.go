@@ -69,6 +69,7 @@ func (r *Row) append(b []byte) []byte {
 // metrics is the open metrics.jsonl.
 type metrics struct {
 	f   *os.File
+	end int64 // of the last whole row
 	buf []byte
 }
 
@@ -85,10 +86,7 @@ func openMetrics(path string, step int) (*metrics, error) {
 	if err := f.Truncate(keep); err != nil {
 		return nil, errors.Join(fmt.Errorf("train: metrics: %w", err), f.Close())
 	}
-	if _, err := f.Seek(keep, 0); err != nil {
-		return nil, errors.Join(fmt.Errorf("train: metrics: %w", err), f.Close())
-	}
-	return &metrics{f: f}, nil
+	return &metrics{f: f, end: keep}, nil
 }
 
 // keptBytes is the length of the rows up to step.
@@ -118,9 +116,11 @@ func keptBytes(path string, step int) (int64, error) {
 
 func (m *metrics) write(r *Row) error {
 	m.buf = r.append(m.buf[:0])
-	if _, err := m.f.Write(m.buf); err != nil {
+	if _, err := m.f.WriteAt(m.buf, m.end); err != nil {
+		_ = m.f.Truncate(m.end) // half a row; the next one is written over it in any case
 		return fmt.Errorf("train: metrics: %w", err)
 	}
+	m.end += int64(len(m.buf))
 	return nil
 }
 
@@ -164,9 +164,18 @@ func (c *clock) fill(r *Row, now time.Time, s State, rec recipe.Recipe) {
 	r.Wall = now.Sub(c.begin).Seconds()
 }
 
-// Peak measures the device's rate on a 512³ product, the best of a few: the yardstick of MFU and of time estimates.
+// Peak measures the device's rate on a square product of at least a millisecond, the best of a few: the yardstick of MFU
+// and of time estimates.
 func Peak(d device.Device) float64 {
-	const n = 512
+	for n := 512; ; n *= 2 {
+		if best := product(d, n); best > 1e-3 || n == 8192 {
+			return 2 * float64(n) * float64(n) * float64(n) / best
+		}
+	}
+}
+
+// product is the shortest time in seconds of a few n³ products.
+func product(d device.Device, n int) float64 {
 	act := d.Types().Act
 	a, b, c := device.Empty(d, act, n, n), device.Empty(d, act, n, n), device.Empty(d, act, n, n)
 	defer func() { d.Free(a.Buf); d.Free(b.Buf); d.Free(c.Buf) }()
@@ -178,5 +187,5 @@ func Peak(d device.Device) float64 {
 		device.ReadFloats(d, one[:], tensor.Tensor(c.RowRange(0, 1).Columns(0, 1)))
 		best = min(best, time.Since(t).Seconds())
 	}
-	return 2 * n * n * n / best
+	return best
 }

@@ -1,10 +1,11 @@
 package train
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -14,25 +15,51 @@ import (
 	"antiphase/tokenizer"
 )
 
-// Prepare makes the run's tokenizer and token set, or takes the ones that are there.
-func Prepare(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, *data.Set, error) {
+// prepare makes the run's tokenizer and token set, or takes the ones that are there. A run that goes on from a checkpoint
+// needs its own tokenizer and its own shards, and no sources.
+func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
 	if opt.Data == "" {
 		opt.Data = filepath.Join(opt.Dir, "data")
 	}
-	var src []data.Source
-	for _, spec := range r.Data.Sources {
-		s, err := data.Open(spec)
+	if c != nil {
+		tok, err := tokenizer.Load(c.Path("tokenizer.json"))
 		if err != nil {
 			return nil, nil, err
 		}
-		src = append(src, s)
+		if m, err := data.ReadManifest(opt.Data); err == nil && m.Hash == c.state.Data.Dataset {
+			set, err := data.OpenSet(opt.Data, true)
+			return tok, set, err
+		}
+		opt.Say("the token set of this run is not in %s: building it again", opt.Data)
+		return buildSet(ctx, r, opt, tok)
 	}
-	tok, err := prepareTokenizer(ctx, r, opt, src)
+	tok, err := prepareTokenizer(ctx, r, opt)
 	if err != nil {
 		return nil, nil, err
 	}
 	if tok.Vocab() > r.Model.Vocab {
 		return nil, nil, fmt.Errorf("train: the tokenizer has %d ids, model.vocab is %d: set model.vocab=%d", tok.Vocab(), r.Model.Vocab, (tok.Vocab()+63)/64*64)
+	}
+	return buildSet(ctx, r, opt, tok)
+}
+
+// sources opens what the recipe names.
+func sources(r recipe.Recipe) ([]data.Source, error) {
+	var src []data.Source
+	for _, spec := range r.Data.Sources {
+		s, err := data.Open(spec)
+		if err != nil {
+			return nil, err
+		}
+		src = append(src, s)
+	}
+	return src, nil
+}
+
+func buildSet(ctx context.Context, r recipe.Recipe, opt *Options, tok *tokenizer.Tokenizer) (*tokenizer.Tokenizer, *data.Set, error) {
+	src, err := sources(r)
+	if err != nil {
+		return nil, nil, err
 	}
 	_, err = data.Build(ctx, opt.Data, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, MaxTokens: r.Data.MaxTokens,
 		Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
@@ -49,60 +76,67 @@ func (o *Options) progress(stage string, done, total int64) {
 	}
 }
 
-// patterns are the splits that a recipe may name.
-var patterns = map[string]string{
-	"": tokenizer.PatternLlama3, "llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2, "qwen2": tokenizer.PatternQwen2,
-}
+// patterns are the splits that a recipe may name, see recipe.Patterns.
+var patterns = map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2, "qwen2": tokenizer.PatternQwen2}
 
-// prepareTokenizer loads run/tokenizer.json, or the recipe's file, or trains one and keeps it.
-func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options, src []data.Source) (*tokenizer.Tokenizer, error) {
+// prepareTokenizer takes the recipe's file, or the tokenizer that an earlier call trained with the same settings on the
+// same sources, or trains one and keeps it with a note of what it was made from.
+func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
+	switch r.Tokenizer.Path {
+	case "":
+	case "bytes":
+		return tokenizer.Bytes(), nil
+	default:
+		return tokenizer.Load(r.Tokenizer.Path)
+	}
 	path := opt.Tokenizer
 	if path == "" {
 		path = filepath.Join(opt.Dir, "tokenizer.json")
 	}
-	tok, err := tokenizer.Load(path)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return tok, err
+	origin, err := json.Marshal(map[string]any{"tokenizer": r.Tokenizer, "sources": r.Data.Sources})
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
 	}
-	if _, ok := patterns[r.Tokenizer.Pattern]; !ok {
-		return nil, fmt.Errorf("tokenizer.pattern: is %q, must be llama3, gpt2 or qwen2", r.Tokenizer.Pattern)
+	if old, err := os.ReadFile(path + ".origin"); err == nil && bytes.Equal(old, origin) {
+		return tokenizer.Load(path)
 	}
-	switch r.Tokenizer.Path {
-	case "":
-		tok, err = tokenizer.Train(ctx, texts(ctx, src, r.Tokenizer.Docs, &err), tokenizer.TrainOptions{
-			Pattern: patterns[r.Tokenizer.Pattern], Vocab: r.Tokenizer.Vocab, Specials: []string{"<|endoftext|>"},
-			Progress: func(done, total int) { opt.progress("tokenizer", int64(done), int64(total)) }})
-	case "bytes":
-		tok = tokenizer.Bytes()
-		err = nil
-	default:
-		tok, err = tokenizer.Load(r.Tokenizer.Path)
-	}
+	tok, err := trainTokenizer(ctx, r, opt)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("train: %w", err)
+	if err := tok.Save(path); err != nil {
+		return nil, err
 	}
-	return tok, tok.Save(path)
+	return tok, writeFile(path+".origin", origin)
 }
 
-// texts yields at most n documents of all sources (all when n is 0); a source's error lands in *errp.
-func texts(ctx context.Context, src []data.Source, n int, errp *error) iter.Seq[string] {
+func trainTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
+	src, err := sources(r)
+	if err != nil {
+		return nil, err
+	}
+	var bad error // of a source
+	tok, err := tokenizer.Train(ctx, texts(ctx, src, r.Tokenizer.Docs, &bad), tokenizer.TrainOptions{
+		Pattern: patterns[r.Tokenizer.Pattern], Vocab: r.Tokenizer.Vocab, Specials: []string{"<|endoftext|>"},
+		Progress: func(done, total int) { opt.progress("tokenizer", int64(done), int64(total)) }})
+	return tok, errors.Join(bad, err)
+}
+
+// texts yields n documents, an equal share of each source (all when n is 0); a source's error lands in *bad.
+func texts(ctx context.Context, src []data.Source, n int, bad *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		*errp = nil
-		left := n
 		for _, s := range src {
+			left := (n + len(src) - 1) / len(src)
 			for d, err := range s.Documents(ctx) {
 				if err != nil {
-					*errp = err
+					*bad = err
 					return
 				}
 				if !yield(d.Text) {
 					return
 				}
 				if left--; left == 0 {
-					return
+					break
 				}
 			}
 		}

@@ -26,6 +26,7 @@ type State struct {
 	Format int             `json:"format"`
 	Step   int             `json:"step"`
 	Tokens int64           `json:"tokens"`
+	Loss   float64         `json:"loss"`
 	EMA    float64         `json:"loss_ema"`
 	Valid  float64         `json:"valid_loss"`
 	Data   data.Position   `json:"data"`
@@ -38,6 +39,7 @@ func (s *State) advance(loss float64, tokens int) {
 		s.EMA = loss
 	}
 	s.EMA = keep*s.EMA + (1-keep)*loss
+	s.Loss = loss
 	s.Step++
 	s.Tokens += int64(tokens)
 }
@@ -84,16 +86,37 @@ func (t *run) moments() []safetensors.Entry {
 	return append(first, second...)
 }
 
-// resume restores the newest whole checkpoint, or initialises the weights when there is none.
-func (t *run) resume() error {
+// saved is a checkpoint to go on from, with its state.
+type saved struct {
+	*checkpoint.Checkpoint
+	state *State
+}
+
+// latest finds the newest whole checkpoint and checks that it is of this recipe; nil when there is none.
+func (t *run) latest() (*saved, error) {
 	c, err := t.store.Latest(func(s string) { t.opt.Say("warning: %s; looking at the one before", s) })
 	if errors.Is(err, checkpoint.ErrNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	state, err := ReadState(c)
+	if err == nil {
+		err = t.compatible(state)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("train: %s: %w", c.Dir, err)
+	}
+	return &saved{c, state}, nil
+}
+
+// resume restores a checkpoint, or initialises the weights when there is none.
+func (t *run) resume(c *saved) error {
+	if c == nil {
 		t.model.Init(t.recipe.Train.Seed)
 		t.roundWeights()
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("train: %w", err)
 	}
 	if err := t.restore(c); err != nil {
 		return fmt.Errorf("train: %s: %w", c.Dir, err)
@@ -103,14 +126,7 @@ func (t *run) resume() error {
 	return t.store.Rewind(c.Step)
 }
 
-func (t *run) restore(c *checkpoint.Checkpoint) error {
-	state, err := ReadState(c)
-	if err != nil {
-		return err
-	}
-	if err := t.compatible(state); err != nil {
-		return err
-	}
+func (t *run) restore(c *saved) error {
 	f, err := safetensors.Open(c.Path("model.safetensors"))
 	if err != nil {
 		return err
@@ -123,8 +139,8 @@ func (t *run) restore(c *checkpoint.Checkpoint) error {
 	if err := t.restoreMoments(c.Path("optimizer.safetensors")); err != nil {
 		return err
 	}
-	t.state = *state
-	return t.loader.Seek(state.Data)
+	t.state = *c.state
+	return t.loader.Seek(c.state.Data)
 }
 
 // roundWeights makes the working copy what the last update left: the master rounded to bf16 values.

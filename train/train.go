@@ -1,7 +1,7 @@
 // Package train runs a recipe: prepare tokenizer and data, then the loop, in a run folder that survives anything.
 //
 //	run/recipe.json       the resolved recipe; itself a recipe
-//	run/tokenizer.json    what made the ids
+//	run/tokenizer.json    the tokenizer, where one was trained; every checkpoint has its own copy
 //	run/data/             token shards (or elsewhere, see Options.Data)
 //	run/metrics.jsonl     one row per step
 //	run/checkpoints/      see the checkpoint package
@@ -19,15 +19,13 @@ import (
 	"path/filepath"
 
 	"antiphase/checkpoint"
-	"antiphase/data"
 	"antiphase/device"
 	"antiphase/internal/flock"
 	"antiphase/recipe"
-	"antiphase/tokenizer"
 )
 
-// ErrInterrupted says that the context ended, the state is saved, and the same call will go on from there.
-var ErrInterrupted = errors.New("interrupted; the state is saved, run the same command again to go on")
+// ErrInterrupted says that the context ended, what was done is saved, and the same call will go on from there.
+var ErrInterrupted = errors.New("interrupted; run the same command again to go on")
 
 // ErrChanged says that a run folder holds a run of another recipe.
 var ErrChanged = errors.New("the run folder holds a different run")
@@ -66,12 +64,10 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 		return Result{}, fmt.Errorf("train: %w", err)
 	}
 	defer lock.Release()
-	tok, set, err := Prepare(ctx, r, &opt)
-	if err != nil {
-		return Result{}, err
+	run, err := newRun(ctx, r, &opt)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("while preparing: %w", ErrInterrupted)
 	}
-	defer set.Close()
-	run, err := newRun(r, &opt, tok, set)
 	if err != nil {
 		return Result{}, err
 	}
@@ -79,27 +75,40 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 	return run.loop(ctx)
 }
 
-// newRun builds the model, the optimiser and the loader, and restores the newest checkpoint.
-func newRun(r recipe.Recipe, opt *Options, tok *tokenizer.Tokenizer, set *data.Set) (*run, error) {
-	t := &run{opt: opt, recipe: r, tok: tok, set: set}
-	store, err := checkpoint.Open(opt.Dir, checkpoint.Options{KeepLast: r.Train.KeepLast})
-	if err != nil {
-		return nil, err
-	}
-	t.store = store
-	if err := t.build(); err != nil {
-		return nil, err
-	}
-	if err := t.resume(); err != nil {
-		return nil, err
-	}
-	if err := writeFile(filepath.Join(opt.Dir, "recipe.json"), r.JSON()); err != nil {
-		return nil, err
-	}
-	if t.metrics, err = openMetrics(filepath.Join(opt.Dir, "metrics.jsonl"), t.state.Step); err != nil {
+// newRun makes a run ready for its next step.
+func newRun(ctx context.Context, r recipe.Recipe, opt *Options) (*run, error) {
+	t := &run{opt: opt, recipe: r}
+	if err := t.ready(ctx); err != nil {
+		t.close()
 		return nil, err
 	}
 	return t, nil
+}
+
+// ready looks for a checkpoint first, so that a run of another recipe is refused before anything of it is touched; then it
+// prepares tokenizer and data, builds the model, the optimiser and the loader, and restores.
+func (t *run) ready(ctx context.Context) (err error) {
+	if t.store, err = checkpoint.Open(t.opt.Dir, checkpoint.Options{KeepLast: t.recipe.Train.KeepLast}); err != nil {
+		return err
+	}
+	c, err := t.latest()
+	if err != nil {
+		return err
+	}
+	if t.tok, t.set, err = prepare(ctx, t.recipe, t.opt, c); err != nil {
+		return err
+	}
+	if err := t.build(); err != nil {
+		return err
+	}
+	if err := t.resume(c); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(t.opt.Dir, "recipe.json"), t.recipe.JSON()); err != nil {
+		return err
+	}
+	t.metrics, err = openMetrics(filepath.Join(t.opt.Dir, "metrics.jsonl"), t.state.Step)
+	return err
 }
 
 // writeFile replaces a small file whole.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -276,6 +277,45 @@ func TestChangedRecipe(t *testing.T) {
 	}
 }
 
+// A refused call leaves the run as it was, and a run goes on without its sources.
+func TestShardsAreTheRuns(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "a.txt")
+	if err := os.WriteFile(file, []byte(strings.Repeat("one two three four. ", 200)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := nano(t, "diff", "train.steps=8", "train.save_every=2", "data.held_out=0", "data.sources="+file)
+	opt := options(t, dir)
+	stopAt(t, r, opt, 3)
+	before := files(t, filepath.Join(dir, "data"))
+	other := nano(t, "diff", "train.steps=8", "train.save_every=2", "data.held_out=0")
+	if _, err := Run(context.Background(), other, opt); !errors.Is(err, ErrChanged) {
+		t.Fatalf("other data: %v", err)
+	}
+	sameFiles(t, files(t, filepath.Join(dir, "data")), before)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if res := mustRun(t, r, opt); res.Resumed != 3 || res.Steps != 8 || res.Loss == 0 {
+		t.Errorf("%+v", res)
+	}
+}
+
+// A source that breaks off gives an error and no tokenizer.
+func TestBrokenSource(t *testing.T) {
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "a.jsonl")
+	if err := os.WriteFile(bad, []byte("{\"text\":\"fine\"}\n{\"text\": 7}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := nano(t, "diff", "tokenizer.path=", "tokenizer.vocab=260", "data.sources="+bad)
+	if _, err := Run(context.Background(), r, options(t, filepath.Join(dir, "run"))); err == nil || !strings.Contains(err.Error(), bad) {
+		t.Errorf("error %v", err)
+	}
+	if found, _ := filepath.Glob(filepath.Join(dir, "run", "tokenizer.json*")); len(found) > 0 {
+		t.Errorf("left %v", found)
+	}
+}
+
 // A loss that is not finite stops the run before the update, with the batch on disk.
 func TestNotFinite(t *testing.T) {
 	dir := t.TempDir()
@@ -311,17 +351,10 @@ func TestMetricsAreCut(t *testing.T) {
 		t.Fatalf("%d rows, want 10", len(lines))
 	}
 	for i, l := range lines {
-		if !strings.Contains(l, `"step":`+itoa(i+1)+",") || !strings.Contains(l, `"lambda":[0.`) {
+		if !strings.Contains(l, `"step":`+strconv.Itoa(i+1)+",") || !strings.Contains(l, `"lambda":[0.`) {
 			t.Errorf("row %d: %s", i, l)
 		}
 	}
-}
-
-func itoa(n int) string {
-	if n < 10 {
-		return string(rune('0' + n))
-	}
-	return itoa(n/10) + itoa(n%10)
 }
 
 // A steady training step, its row included, allocates nothing.
@@ -331,11 +364,7 @@ func TestStepDoesNotAllocate(t *testing.T) {
 			r := nano(t, a.Name, "train.steps=1000", "train.micro_batch=1", isolate)
 			opt := options(t, t.TempDir())
 			opt.Say = func(string, ...any) {}
-			tok, set, err := Prepare(context.Background(), r, &opt)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run, err := newRun(r, &opt, tok, set)
+			run, err := newRun(context.Background(), r, &opt)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -350,7 +379,6 @@ func TestStepDoesNotAllocate(t *testing.T) {
 				t.Errorf("%s %s: %v allocations per step", a.Name, isolate, n)
 			}
 			run.close()
-			set.Close()
 		}
 	}
 }

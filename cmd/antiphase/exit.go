@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"antiphase/checkpoint"
 	"antiphase/data"
+	"antiphase/infer"
+	"antiphase/internal/vfs"
 	"antiphase/train"
 )
 
@@ -38,6 +41,12 @@ func (e badInput) Unwrap() error { return e.error }
 
 // fail prints the error and chooses the exit code.
 func (a *app) fail(err error) int {
+	if errors.Is(err, context.Canceled) && !errors.Is(err, train.ErrInterrupted) { // the user knows
+		if a.stopped == syscall.SIGTERM {
+			return exitTerminated
+		}
+		return exitInterrupt
+	}
 	fmt.Fprintln(a.err, a.paint(red, "error: ")+err.Error())
 	return exitCode(err)
 }
@@ -46,14 +55,15 @@ func exitCode(err error) int {
 	var u usageError
 	var b badInput
 	var c *data.CorruptError
+	var x *infer.ContextError
 	switch {
-	case errors.Is(err, train.ErrInterrupted), errors.Is(err, context.Canceled):
+	case errors.Is(err, train.ErrInterrupted):
 		return exitTryAgain
 	case errors.Is(err, train.ErrNotFinite):
 		return exitNotFinite
-	case errors.Is(err, checkpoint.ErrNoSpace):
+	case errors.Is(err, checkpoint.ErrNoSpace), vfs.IsNoSpace(err):
 		return exitNoRoom
-	case errors.As(err, &u), errors.Is(err, train.ErrChanged), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
+	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage
 	case errors.As(err, &b), errors.As(err, &c), errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrNone), errors.Is(err, fs.ErrNotExist):
 		return exitBadInput

@@ -69,7 +69,13 @@ func generateVerb(a *app) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
+				if cmd.Flags().Changed("prompt") {
+					return usage(errors.New("--prompt: a prompt was given as an argument as well; give one"))
+				}
 				f.prompt = args[0]
+			}
+			if f.Logprobs > 0 && !f.json {
+				return usage(errors.New("--logprobs: needs --json"))
 			}
 			return a.generate(cmd.Context(), &f, len(args) == 1 || cmd.Flags().Changed("prompt"))
 		},
@@ -228,17 +234,17 @@ func (a *app) engine(dir string, slots int) (*infer.Engine, *loaded, func(), err
 	return e, l, func() { e.Close(); d.Close() }, nil
 }
 
-// encode makes a prompt's ids; an empty one begins at the beginning- or end-of-text token, as documents do.
+// encode makes a prompt's ids. A run's model saw the end-of-text token before every document, so its prompts begin with
+// it; a Hugging Face folder's tokenizer says itself what comes first, and an empty prompt begins with what it has.
 func (l *loaded) encode(text string) []int32 {
 	ids := l.Tokenizer.Encode(text)
-	if len(ids) > 0 {
+	if l.Kind != kindRun && len(ids) > 0 {
 		return ids
 	}
-	if id, ok := l.Tokenizer.BOS(); ok {
-		return []int32{id}
+	for _, first := range []func() (int32, bool){l.Tokenizer.BOS, l.Tokenizer.EOS} {
+		if id, ok := first(); ok {
+			return append([]int32{id}, ids...)
+		}
 	}
-	if id, ok := l.Tokenizer.EOS(); ok {
-		return []int32{id}
-	}
-	return nil
+	return ids
 }

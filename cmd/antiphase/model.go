@@ -13,12 +13,18 @@ import (
 	"antiphase/train"
 )
 
+// Kinds of folder that hold a model.
+const (
+	kindRun = "run"
+	kindHF  = "Hugging Face"
+)
+
 // loaded is a model with all that using it needs.
 type loaded struct {
 	Model     *model.Model
 	Tokenizer *tokenizer.Tokenizer // nil when the folder has none
 	EOS       []int32
-	Kind      string // run, checkpoint or Hugging Face folder
+	Kind      string // kindRun or kindHF
 	Dir       string
 	Step      int
 }
@@ -49,7 +55,7 @@ func (a *app) loadRun(d device.Device, dir string) (*loaded, error) {
 	if err != nil {
 		return nil, badInput{fmt.Errorf("%s: %w", s.Checkpoint.Dir, err)}
 	}
-	l := &loaded{Model: m, Tokenizer: s.Tokenizer, Kind: "run", Dir: s.Checkpoint.Dir, Step: s.State.Step}
+	l := &loaded{Model: m, Tokenizer: s.Tokenizer, Kind: kindRun, Dir: s.Checkpoint.Dir, Step: s.State.Step}
 	if id, ok := s.Tokenizer.EOS(); ok {
 		l.EOS = []int32{id}
 	}
@@ -62,7 +68,7 @@ func loadHF(d device.Device, dir string) (*loaded, error) {
 		return nil, badInput{err}
 	}
 	defer f.Close()
-	l := &loaded{Model: m, Kind: "Hugging Face", Dir: dir}
+	l := &loaded{Model: m, Kind: kindHF, Dir: dir}
 	for _, id := range f.EOS {
 		l.EOS = append(l.EOS, int32(id))
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -25,6 +26,7 @@ type app struct {
 	device   string
 	threads  int
 	signals  chan os.Signal // ends the context; chat takes it over
+	stopped  os.Signal      // the signal that ended it
 }
 
 // run executes a command line and returns the exit code.
@@ -53,6 +55,12 @@ common attention noise cancels. Begin with:
 	f.StringVar(&a.device, "device", "auto", "where to compute: auto, cpu, cuda or cuda:N")
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if a.color != "auto" && a.color != "always" && a.color != "never" {
+			return usage(fmt.Errorf("--color: %q is unknown; there are auto, always and never", a.color))
+		}
+		return nil
+	}
 	for _, v := range verbs {
 		root.AddCommand(v(a))
 	}
@@ -71,10 +79,12 @@ func interruptible(a *app) (context.Context, func()) {
 	a.signals = ch
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		if _, ok := <-ch; !ok {
+		s, ok := <-ch
+		if !ok {
 			return
 		}
-		a.note("\nstopping after this step and saving; once more to stop at once")
+		a.note("\nstopping; once more to stop at once")
+		a.stopped = s
 		cancel()
 		if s, ok := <-ch; ok {
 			if s == os.Interrupt {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -25,16 +26,9 @@ func exitCmd(ts *testscript.TestScript, neg bool, args []string) {
 	err := ts.Exec(args[1], args[2:]...)
 	got := "0"
 	if e, ok := err.(interface{ ExitCode() int }); ok {
-		got = itoa(e.ExitCode())
+		got = strconv.Itoa(e.ExitCode())
 	}
 	if got != args[0] {
 		ts.Fatalf("exit code %s, want %s (%v)", got, args[0], err)
 	}
-}
-
-func itoa(n int) string {
-	if n < 10 {
-		return string(rune('0' + n))
-	}
-	return itoa(n/10) + string(rune('0'+n%10))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,8 @@ import (
 	"antiphase/data"
 	"antiphase/device"
 	"antiphase/eval"
+	"antiphase/internal/flock"
+	"antiphase/layer"
 	"antiphase/recipe"
 	"antiphase/train"
 )
@@ -65,10 +68,7 @@ const baseline = "transformer"
 
 func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
 	begin := time.Now()
-	if f.Minutes <= 0 {
-		return usage(fmt.Errorf("--minutes: is %g, must be positive", f.Minutes))
-	}
-	ra, rb, err := recipe.Pair(f.Size, baseline, f.Arch)
+	ra, rb, err := f.pair()
 	if err != nil {
 		return usage(err)
 	}
@@ -77,8 +77,16 @@ func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
 		return err
 	}
 	defer d.Close()
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return err
+	}
+	lock, err := flock.Acquire(f.dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
 	if f.fresh {
-		if err := clearSpeedrun(f.dir, baseline, f.Arch); err != nil {
+		if err := clearSpeedrun(f.dir); err != nil {
 			return err
 		}
 	}
@@ -103,9 +111,31 @@ func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
 	return a.publish(f, report)
 }
 
+// pair checks the flags and gives both recipes.
+func (f *speedrunFlags) pair() (a, b recipe.Recipe, err error) {
+	if !(f.Minutes > 0 && f.Minutes < 1e6) {
+		return a, b, fmt.Errorf("--minutes: is %g, must be positive", f.Minutes)
+	}
+	if f.Arch == baseline {
+		return a, b, fmt.Errorf("--arch: %s is what the challenger is compared with; take another", baseline)
+	}
+	if a, b, err = recipe.Pair(f.Size, baseline, f.Arch); err != nil {
+		return a, b, err
+	}
+	const room = 256 // tokens: a needle prompt with its answer
+	if a.Model.Context < room {
+		return a, b, fmt.Errorf("--size: the context of %s is %d tokens, needle prompts need %d", f.Size, a.Model.Context, room)
+	}
+	return a, b, nil
+}
+
 // clearSpeedrun deletes what a speedrun makes and nothing else.
-func clearSpeedrun(dir string, archs ...string) error {
-	for _, name := range append(archs, "data", "tokenizer.json", "plan.json", "report.html", "report.json") {
+func clearSpeedrun(dir string) error {
+	names := []string{"data", "tokenizer.json", "tokenizer.json.origin", "plan.json", "report.html", "report.json"}
+	for _, a := range layer.Archs() {
+		names = append(names, a.Name)
+	}
+	for _, name := range names {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err
 		}
@@ -131,9 +161,6 @@ func (a *app) planSpeedrun(d device.Device, f *speedrunFlags, pair []recipe.Reci
 		return err
 	default:
 		if err := a.measure(d, f, pair); err != nil {
-			return err
-		}
-		if err := os.MkdirAll(f.dir, 0o755); err != nil {
 			return err
 		}
 		b, _ := json.Marshal(f.plan) // plain numbers and strings
@@ -168,6 +195,11 @@ func (f *speedrunFlags) apply(r *recipe.Recipe) {
 	t.Steps, t.Seed = f.Steps, f.Seed
 	t.EvalEvery, t.SaveEvery = max(f.Steps/10, 1), max(f.Steps/10, 1)
 	r.Optim.Warmup = max(f.Steps/20, 1)
+	for i, s := range r.Data.Sources {
+		if strings.HasPrefix(s, "synthetic:") {
+			r.Data.Sources[i] = fmt.Sprintf("%s,seed=%d", s, f.Seed)
+		}
+	}
 	// One pass over as much data as the steps need, with the held-out part on top.
 	r.Data.MaxTokens = int64(float64(f.Steps*t.Batch*t.SeqLen) * 1.05 / (1 - r.Data.HeldOut))
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -69,8 +70,10 @@ func (l *line) show(s string, must bool) {
 		if !must && now.Sub(l.last) < 50*time.Millisecond {
 			return
 		}
-		fmt.Fprintf(l.a.err, "\r%s%s", s, strings.Repeat(" ", max(0, l.width-len(s))))
-		l.width = len(s)
+		s = fit(l.a.err, s)
+		n := utf8.RuneCountInString(s)
+		fmt.Fprintf(l.a.err, "\r%s%s", s, strings.Repeat(" ", max(0, l.width-n)))
+		l.width = n
 	} else {
 		if !must && now.Sub(l.last) < 5*time.Second {
 			return
@@ -78,6 +81,18 @@ func (l *line) show(s string, must bool) {
 		fmt.Fprintln(l.a.err, s)
 	}
 	l.last = now
+}
+
+// fit cuts a line to the terminal's width, so that rewriting it does not scroll.
+func fit(w io.Writer, s string) string {
+	if f, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 1 {
+			if r := []rune(s); len(r) >= width {
+				return string(r[:width-1])
+			}
+		}
+	}
+	return s
 }
 
 // end leaves the line standing.

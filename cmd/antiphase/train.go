@@ -111,7 +111,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	a.note("done: step %d, loss %.4f, held-out %.4f; try: antiphase generate --model %s -p \"Once\"", res.Steps, res.Loss, res.Valid, f.dir)
+	a.note("done: step %d, loss %.4f%s; try: antiphase generate --model %s \"Once\"", res.Steps, res.Loss, heldOut(res.Valid), f.dir)
 	if f.json {
 		return a.json(map[string]any{"dir": f.dir, "steps": res.Steps, "loss": res.Loss, "valid_loss": res.Valid, "resumed_from": res.Resumed})
 	}
@@ -125,12 +125,19 @@ func (a *app) trainRun(ctx context.Context, d device.Device, r recipe.Recipe, op
 	opt.Say = func(format string, args ...any) { l.end(); a.note(format, args...) }
 	opt.Progress = func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }
 	opt.Report = func(row train.Row) {
-		logged := row.Step%r.Train.LogEvery == 0 || row.Step == row.Total || row.Step == 1
-		l.show(stepLine(row), !l.live && logged && row.Step == row.Total)
+		l.show(stepLine(row), row.Step == row.Total || !l.live && row.Step%r.Train.LogEvery == 0)
 	}
 	res, err := train.Run(ctx, r, opt)
 	l.end()
 	return res, err
+}
+
+// heldOut is the held-out loss for people, where there is one.
+func heldOut(loss float64) string {
+	if loss == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", held-out %.4f", loss)
 }
 
 func prepareLine(stage string, done, total int64) string {

@@ -27,7 +27,6 @@ type emulator struct {
 	memory   map[uintptr][]byte
 	funcs    []emulated
 	units    []uintptr
-	err      error
 	args     [maxArgs]unsafe.Pointer
 	slots    [maxArgs]uint64
 }

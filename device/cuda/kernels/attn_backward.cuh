@@ -20,9 +20,22 @@
 // Registers: dK, dV take BN·(KEYS·D + DV)/256 ≤ 128 of 255; S, P, dP ≤ 64 more; one block of 8 warps per SM.
 #include "attn_tile.cuh"
 
+// What benchmarks take out or change. ADDS: 3 all of dQ; 2 its adds in any order, 1 none of them, 0 not even its product, none
+// of which leaves a right dQ. TWIN: small tiles, two blocks per SM. EARLY: one counter for a tile; it is asked for at the start
+// of a turn, when its answer is not yet needed, and one thread announces the adds of all warps.
+#ifndef ADDS
+#define ADDS 3
+#endif
+#ifndef EARLY
+#define EARLY 0
+#endif
+#ifndef TWIN
+#define TWIN 0
+#endif
+
 constexpr int D = HEAD, DV = VALUE, THREADS = 256, WARPS = 8;
-constexpr int BN = KEYS * D + DV <= 256 ? 128 : 64;
-constexpr int BM = MAPS == 1 && D + DV <= 128 ? 128 : 64;
+constexpr int BN = !TWIN && KEYS * D + DV <= 256 ? 128 : 64;
+constexpr int BM = !TWIN && MAPS == 1 && D + DV <= 128 ? 128 : 64;
 
 // How the warps share S (and dP), dQ, dK and dV: warps along columns and rows, fragments of a warp along rows and columns.
 constexpr int SNW = warpsAlongN(BM, BN), SMW = 8 / SNW, SM = BM / 16 / SMW, SN = BN / 16 / SNW;
@@ -216,19 +229,21 @@ __device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 
 }
 
 // Adds the tile's share to its query tile's dQ, after the key tiles behind this one.
-__device__ __forceinline__ void addQueries(const Backward& p, const Walk& w, u32 base, int* count, i64 tile, int warp, int lane) {
+__device__ __forceinline__ void addQueries(const Backward& p, const Walk& w, u32 base, int* count, int seen, i64 tile, int warp, int lane) {
   const int before = (min(w.m * BM + BM, p.T) - 1) / BN - w.n; // key tiles that come first
+  if (EARLY) seen = __shfl_sync(0xffffffffu, seen, 0); // the warp decides as one
 #pragma unroll
   for (int i = 0; i < MAPS; i++) {
     float acc[QM][2 * QN][4];
     clear(acc);
     product<QM, QN, BN / 16>(acc, leftSide<BN, false, QMW>(base + AT_P + (1 + i) * BYTES_P, warp / QNW, lane),
                              rightSide<D, true, QNW>(base + (KEYS == 2 ? i : 0) * BYTES_K, warp % QNW, lane));
-    if (i == 0 && before > 0) {
+    if (ADDS == 3 && i == 0 && before > seen) {
       if (lane == 0)
         while (loadAcquire(count) < before) {}
       __syncwarp();
     }
+    if (ADDS < 2) continue;
     float* to = p.dq + ((tile * MAPS + i) * WARPS + warp) * PART + lane * 4;
 #pragma unroll
     for (int x = 0; x < QM * 2 * QN; x++) {
@@ -282,28 +297,31 @@ __device__ __forceinline__ void backward(const Backward& p) {
     more = ahead.next(heads);
     if (more) loadStage(base + AT_STAGE + (odd ^ 1) * STAGE, p, ahead, tid);
     cpCommit();
+    const int seen = EARLY ? loadRelaxed(p.counts + ((i64)(w.b * p.H + w.h) * tiles + w.m) * WARPS) : 0;
     formTiles(p, w, base, stage, warp, lane);
     __syncwarp();
-    if (count != 0 && lane == 0) addRelease(count, 1); // long done by now, so this does not stall
+    if (ADDS == 3 && !EARLY && count != 0 && lane == 0) addRelease(count, 1); // long done by now, so this does not stall
     __syncthreads();
+    if (ADDS == 3 && EARLY && count != 0 && tid == 0) addRelease(count, 1);
     product<VM, VN, BM / 16>(dv, leftSide<BN, true, VMW>(base + AT_P, warp / VNW, lane), rightSide<DV, true, VNW>(stage + MAPS * BYTES_Q, warp % VNW, lane));
 #pragma unroll
     for (int i = 0; i < MAPS; i++)
       product<KM, KN, BM / 16>(dk[KEYS == 2 ? i : 0], leftSide<BN, true, KMW>(base + AT_P + (1 + i) * BYTES_P, warp / KNW, lane),
                                rightSide<D, true, KNW>(stage + i * BYTES_Q, warp % KNW, lane));
     const i64 tile = (i64)(w.b * p.H + w.h) * tiles + w.m;
-    count = p.counts + tile * WARPS + warp;
-    addQueries(p, w, base, count, tile, warp, lane);
+    count = p.counts + tile * WARPS + (EARLY ? 0 : warp);
+    if (ADDS > 0) addQueries(p, w, base, count, seen, tile, warp, lane);
     w = ahead;
   }
-  __syncwarp();
-  if (lane == 0) addRelease(count, 1);
+  if (EARLY) __syncthreads();
+  else __syncwarp();
+  if (ADDS == 3 && (EARLY ? tid : lane) == 0) addRelease(count, 1);
 #pragma unroll
   for (int i = 0; i < KEYS; i++) storeSums<KM, KN, KMW, KNW>(dk[i], p.dk + key * p.lddk + ((i64)w.group * KEYS + i) * D, p.lddk, rows, p.scale, warp, lane);
   storeSums<VM, VN, VMW, VNW>(dv, p.dv + key * p.lddv + (i64)w.group * DV, p.lddv, rows, 1.f, warp, lane);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, 1 + TWIN)
 KERNEL(const bf16* q, const bf16* k, const bf16* v, const bf16* o, const int* start, const float* stats,
        float* dq, int* counts, int* ticket, bf16* dk, bf16* dv,
        i64 ldq, i64 ldk, i64 ldv, i64 ldo, i64 lddk, i64 lddv, int T, int H, int G, float scale) {

@@ -77,6 +77,11 @@ __device__ __forceinline__ int loadAcquire(const int* p) {
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
   return x;
 }
+__device__ __forceinline__ int loadRelaxed(const int* p) {
+  int x;
+  asm volatile("ld.relaxed.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
+  return x;
+}
 __device__ __forceinline__ void addRelease(int* p, int x) {
   asm volatile("fence.acq_rel.gpu; red.release.gpu.global.add.s32 [%0], %1;" ::"l"(p), "r"(x) : "memory");
 }

@@ -7,6 +7,11 @@
 // place of a fragment is then (the lane's own address ^ constant) + constant, one instruction or none.
 #include "attn_ptx.cuh"
 
+// AHEAD 0 asks for fragments only when they are used: fewer registers, and latency is left to the other warps.
+#ifndef AHEAD
+#define AHEAD 1
+#endif
+
 template <int W> __device__ __forceinline__ u32 tileAt(u32 base, int row, int chunk) {
   static_assert(W % 64 == 0 || W % 64 == 32, "a row is a multiple of 64 bytes");
   int x = W % 64 == 0 ? row & 7 : (row >> 1) & 3;
@@ -68,12 +73,17 @@ template <int M, int N, int K, typename L, typename R> __device__ __forceinline_
   u32 a[2][M][4], b[2][4];
 #pragma unroll
   for (int i = 0; i < M; i++) left.load(a[0][i], i, 0);
-  right.load(b[0], 0, 0);
+  if (AHEAD) right.load(b[0], 0, 0);
 #pragma unroll
   for (int x = 0; x < K * N; x++) {
     const int k = x / N, j = x % N;
-    if (x + 1 < K * N) right.load(b[(x + 1) & 1], (x + 1) % N, (x + 1) / N);
-    if (j == (N > 1 ? N - 2 : 0) && k + 1 < K) {
+    if (!AHEAD && j == 0 && k > 0) {
+#pragma unroll
+      for (int i = 0; i < M; i++) left.load(a[k & 1][i], i, k);
+    }
+    if (!AHEAD) right.load(b[x & 1], j, k);
+    if (AHEAD && x + 1 < K * N) right.load(b[(x + 1) & 1], (x + 1) % N, (x + 1) / N);
+    if (AHEAD && j == (N > 1 ? N - 2 : 0) && k + 1 < K) {
 #pragma unroll
       for (int i = 0; i < M; i++) left.load(a[(k + 1) & 1][i], i, k + 1);
     }

@@ -2,4 +2,11 @@
 #define MAPS 2
 #define KERNEL diffattention_backward
 #define KERNEL_QUERIES diffattention_queries
+#define KERNEL_KEYS diffattention_keys
+#define KERNEL_ROWS diffattention_rows
+#include "attn_tile.cuh"
+#ifdef SPLIT
+#include "attn_split.cuh"
+#else
 #include "attn_backward.cuh"
+#endif

@@ -30,4 +30,5 @@ static int loadAcquire(const int* p) {
   if (++polls > 1 << 20) emu::die("a block that waits for a later one");
   return *(volatile const int*)p;
 }
+static int loadRelaxed(const int* p) { return *(volatile const int*)p; }
 static void addRelease(int* p, int x) { *p += x; }
