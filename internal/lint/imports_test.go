@@ -46,7 +46,7 @@ var table = []row{
 	{pkg: "recipe", ours: "model layer optim", foreign: "github.com/goccy/go-yaml"},
 	{pkg: "checkpoint", ours: "internal/vfs"},
 	{pkg: "hf", ours: "model layer device internal/safetensors"},
-	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device tensor internal/flock internal/safetensors"},
+	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device tensor internal/flock internal/safetensors internal/vfs"},
 	{pkg: "infer", ours: "model tokenizer"},
 	{pkg: "eval", ours: "infer model layer data tokenizer device tensor"},
 

@@ -190,6 +190,17 @@ constexpr int KSTAGE_O = MAPS * QS * D * 2, KSTAGE_STATS = KSTAGE_O + QS * DV * 
 typedef float KeyScores[KF][QS / 8][4];
 typedef u32 KeyPacked[KF][QS / 8][2];
 
+// One statistic (at a place in bytes) of the two neighbouring queries of column block j.
+__device__ __forceinline__ void keyStats(float (&x)[2], u32 stage, int j, int place, int lane) {
+  const u32 at = stage + KSTAGE_STATS + (8 * j + 2 * (lane & 3)) * (STATS * 4);
+  if (MAPS == 1) { // both rows in one read
+    u32 all[4];
+    ldShared4(all, at);
+    x[0] = __uint_as_float(all[place / 4]), x[1] = __uint_as_float(all[2 + place / 4]);
+  } else
+    x[0] = ldShared(at + place), x[1] = ldShared(at + STATS * 4 + place);
+}
+
 // Pᵀ of map i: keys key0 + 16·mt + 8·half, queries row0 + 8·j + e, both of the sequence.
 __device__ __forceinline__ void keyMap(KeyScores& s, const Split& p, int i, i64 n0, int n, int row0, u32 base, u32 stage, int warp, int lane) {
   const int key0 = n * BK + 16 * KF * warp + (lane >> 2);
@@ -197,19 +208,14 @@ __device__ __forceinline__ void keyMap(KeyScores& s, const Split& p, int i, i64 
   clear(s);
   product<KF, QS / 16, D / 16>(s, leftSide<D, false, 1>(base + (KEYS == 2 ? i : 0) * BK * D * 2, KF * warp, lane), rightSide<D, false, 1>(stage + i * QS * D * 2, 0, lane));
 #pragma unroll
-  for (int j = 0; j < QS / 8; j++)
+  for (int j = 0; j < QS / 8; j++) {
+    float lse[2];
+    keyStats(lse, stage, j, 4 * i, lane);
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
-      const int in = 8 * j + 2 * (lane & 3) + e;
-      const float lse = ldShared(stage + KSTAGE_STATS + in * (STATS * 4) + 4 * i);
+    for (int mt = 0; mt < KF; mt++)
 #pragma unroll
-      for (int mt = 0; mt < KF; mt++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-          float& x = s[mt][j][2 * half + e];
-          x = ex2(fmaf(x, p.scale * LOG2E, -lse));
-        }
-    }
+      for (int e = 0; e < 4; e++) s[mt][j][e] = ex2(fmaf(s[mt][j][e], p.scale * LOG2E, -lse[e & 1]));
+  }
   if (!mask) return;
 #pragma unroll
   for (int j = 0; j < QS / 8; j++)
@@ -230,27 +236,24 @@ __device__ __forceinline__ void keyMap(KeyScores& s, const Split& p, int i, i64 
 // Wᵀ = P1ᵀ − P2ᵀ·λ, into s.
 __device__ __forceinline__ void keySubtract(KeyScores& s, const KeyScores& t, u32 stage, int lane) {
 #pragma unroll
-  for (int j = 0; j < QS / 8; j++)
+  for (int j = 0; j < QS / 8; j++) {
+    float lam[2];
+    keyStats(lam, stage, j, AT_LAMBDA, lane);
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
-      const float lam = ldShared(stage + KSTAGE_STATS + (8 * j + 2 * (lane & 3) + e) * (STATS * 4) + AT_LAMBDA);
+    for (int mt = 0; mt < KF; mt++)
 #pragma unroll
-      for (int mt = 0; mt < KF; mt++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) s[mt][j][2 * half + e] = fmaf(-lam, t[mt][j][2 * half + e], s[mt][j][2 * half + e]);
-    }
+      for (int e = 0; e < 4; e++) s[mt][j][e] = fmaf(-lam[e & 1], t[mt][j][e], s[mt][j][e]);
+  }
 }
 
 // dSᵀ = f·Pᵀ∘(dPᵀ − Δ) with f = 1, or −λ for the second map.
 __device__ __forceinline__ void keyGrad(KeyPacked& pk, const KeyScores& dp, int i, u32 stage, int lane) {
 #pragma unroll
   for (int j = 0; j < QS / 8; j++) {
-    float d[2], f[2];
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-      const u32 at = stage + KSTAGE_STATS + (8 * j + 2 * (lane & 3) + e) * (STATS * 4);
-      d[e] = ldShared(at + AT_DELTA + 4 * i), f[e] = i == 1 ? -ldShared(at + AT_LAMBDA) : 1.f;
-    }
+    float d[2], f[2] = {-1.f, -1.f};
+    keyStats(d, stage, j, AT_DELTA + 4 * i, lane);
+    if (i == 1) keyStats(f, stage, j, AT_LAMBDA, lane);
+    f[0] = -f[0], f[1] = -f[1];
 #pragma unroll
     for (int mt = 0; mt < KF; mt++)
 #pragma unroll
