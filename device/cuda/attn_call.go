@@ -49,7 +49,7 @@ const maxHead, maxValue = 256, 512
 func (c *attnCall) mustFit() {
 	if c.D > maxHead || c.DV > maxValue {
 		s := c.AttnShape // a copy: formatting the field itself would move every call to the heap
-		panic(fmt.Sprintf("cuda: attention of %+v: heads of at most %d and values of at most %d", s, maxHead, maxValue))
+		panic(fmt.Sprintf("cuda: attention of %s: heads of at most %d and values of at most %d", s.String(), maxHead, maxValue))
 	}
 }
 

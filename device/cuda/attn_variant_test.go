@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ type variant struct {
 	split  bool   // attn_split.cuh makes dK and dV too, where they fit
 	narrow bool   // and does so in blocks of four warps
 	twin   bool   // small tiles, two blocks per SM
+	wide   bool   // 16 warps
 	right  bool   // dQ is right; otherwise only the time means something
 }
 
@@ -36,6 +38,11 @@ var variants = []variant{
 	{name: "split", keys: "-DADDS=0", rows: "-DSPLIT", split: true, right: true},
 	{name: "split-no-ahead", keys: "-DADDS=0 -DAHEAD=0", rows: "-DSPLIT -DAHEAD=0", split: true, right: true},
 	{name: "split-narrow", keys: "-DADDS=0", rows: "-DSPLIT -DNARROW=1", split: true, narrow: true, right: true},
+	{name: "wide", keys: "-DWIDE=1", wide: true, right: true},
+	{name: "wide-early", keys: "-DWIDE=1 -DEARLY=1", wide: true, right: true},
+	{name: "wide-early-no-ahead", keys: "-DWIDE=1 -DEARLY=1 -DAHEAD=0", wide: true, right: true},
+	{name: "wide-no-adds", keys: "-DWIDE=1 -DADDS=1", wide: true},
+	{name: "wide-rows", keys: "-DWIDE=1 -DADDS=0", rows: "-DSPLIT", wide: true, right: true},
 	{name: "twin", keys: "-DTWIN=1", twin: true, right: true},
 	{name: "twin-early", keys: "-DTWIN=1 -DEARLY=1", twin: true, right: true},
 	{name: "twin-rows", keys: "-DADDS=0 -DTWIN=1", rows: "-DSPLIT", twin: true, right: true},
@@ -173,7 +180,11 @@ func (v *variant) run(d *Device, c *attnCall, built map[string]kernel, parts int
 	if split {
 		pad = ceil(c.T, 128) * 128
 	}
-	room := c.room(pad, stats, tiles)
+	room, warps := c.room(pad, stats, tiles), 8
+	if v.wide {
+		warps = 16
+		room.counters = c.B*c.Heads*tiles*warps + 1
+	}
 	_, size := room.carve(c, 0)
 	m, _ := room.carve(c, d.scratch(size))
 	if parts&partPrepare != 0 {
@@ -193,7 +204,7 @@ func (v *variant) run(d *Device, c *attnCall, built map[string]kernel, parts int
 			i32(c.q.Ld), i32(c.k.Ld), i32(c.v.Ld), i32(ldo), i32(c.dk.Ld), i32(c.dv.Ld), i32(c.T), i32(c.Heads), i32(c.Groups), i32(pad), f32(c.Scale))
 	default:
 		d.fail(d.drv.Clear(cu.Block{Addr: uintptr(m.count), Rows: 1, Width: room.counters * 4, Pitch: room.counters * 4}))
-		d.launch(dkv, dim1(ceil(c.T, keys)*c.B*c.Groups), dim1(attnThreads), shared,
+		d.launch(dkv, dim1(ceil(c.T, keys)*c.B*c.Groups), dim1(32*warps), shared,
 			ptr(c.q), ptr(c.k), ptr(c.v), o, ptr(c.start), m.stats, m.sums, m.count, m.count+uint64(room.counters-1)*4, ptr(c.dk), ptr(c.dv),
 			i32(c.q.Ld), i32(c.k.Ld), i32(c.v.Ld), i32(ldo), i32(c.dk.Ld), i32(c.dv.Ld), i32(c.T), i32(c.Heads), i32(c.Groups), f32(c.Scale))
 	}
@@ -205,8 +216,24 @@ func (v *variant) run(d *Device, c *attnCall, built map[string]kernel, parts int
 			ptr(c.q), ptr(c.k), ptr(c.v), o, ptr(c.start), m.stats, ptr(c.dq),
 			i32(c.q.Ld), i32(c.k.Ld), i32(c.v.Ld), i32(ldo), i32(c.dq.Ld), i32(c.T), i32(c.Heads), i32(c.Groups), i32(pad), f32(c.Scale))
 	default:
-		d.launch(dq, dim3(room.tiles, c.Heads, c.B), dim1(attnThreads), 0,
+		d.launch(dq, dim3(room.tiles, c.Heads, c.B), dim1(32*warps), 0,
 			m.sums, ptr(c.dq), i32(c.dq.Ld), i32(c.T), i32(c.Heads), f32(c.Scale))
+	}
+}
+
+// TestBackwardVariants holds them to the general kernels on a GPU, and to the same bits in a second run.
+func TestBackwardVariants(t *testing.T) {
+	d := gpu(t, nil)
+	built := variantKernels()
+	d.funcs = append(d.funcs, make([]loaded, len(registry)-len(d.funcs))...)
+	for _, s := range variantShapes() {
+		for _, v := range variants {
+			if v.right && v.has(s) {
+				t.Run(fmt.Sprintf("%s/%d-%d-%d-%d", v.name, s.maps, s.keys, s.d, s.dv), func(t *testing.T) {
+					tiledAgrees(t, d, s, 2, 1000, func(c *attnCall) { v.run(d, c, built, all) })
+				})
+			}
+		}
 	}
 }
 
@@ -242,12 +269,14 @@ func sample(d *Device, c *attnCall) (v []float64) {
 }
 
 // BenchmarkBackwardVariants prints one table: GPU µs of the whole backward pass and of its parts, the distance of its results
-// from those as they are, registers and spilled bytes. It is run once, with -benchtime=1x.
+// from those as they are, registers and spilled bytes. It is run once, with -benchtime=1x. ANTIPHASE_CUDA_VARIANT may name some
+// of them, separated by commas.
 func BenchmarkBackwardVariants(b *testing.B) {
 	const tokens = 32768
+	only, some := os.LookupEnv("ANTIPHASE_CUDA_VARIANT")
 	built := variantKernels()
 	d := gpu(b, nil)
-	fmt.Printf("\n%-18s %-6s %-15s %8s %8s %8s %8s %9s  %s\n", "shape", "op", "variant", "total", "prepare", "keys", "rows", "distance", "registers/spilled keys, rows")
+	fmt.Printf("\n%-18s %-6s %-20s %8s %8s %8s %8s %9s  %s\n", "shape", "op", "variant", "total", "prepare", "keys", "rows", "distance", "registers/spilled keys, rows")
 	for _, s := range []struct{ width, head, t int }{{2048, 128, 8192}, {2048, 128, 2048}, {768, 64, 2048}} {
 		heads := s.width / s.head
 		for _, k := range []struct {
@@ -259,7 +288,7 @@ func BenchmarkBackwardVariants(b *testing.B) {
 			d.attend(c)
 			var want []float64
 			for _, v := range variants {
-				if !v.has(k.shape) {
+				if !v.has(k.shape) || some && !slices.Contains(strings.Split(only, ","), v.name) {
 					continue
 				}
 				total := median(b, d, func() { v.run(d, c, built, all) })
@@ -277,7 +306,7 @@ func BenchmarkBackwardVariants(b *testing.B) {
 				}
 				dkv, dq := v.kernels(k.shape, built)
 				u, w := d.drv.Usage(d.funcs[dkv].fn), d.drv.Usage(d.funcs[dq].fn)
-				fmt.Printf("%4d/%-3d T%-8d %-6s %-15s %8.0f %8.0f %8.0f %8.0f %9.1e  %d/%d, %d/%d\n", s.width, s.head, s.t, k.name, v.name,
+				fmt.Printf("%4d/%-3d T%-8d %-6s %-20s %8.0f %8.0f %8.0f %8.0f %9.1e  %d/%d, %d/%d\n", s.width, s.head, s.t, k.name, v.name,
 					total, part[0], part[1], part[2], math.Sqrt(diff/size), u.Registers, u.Local, w.Registers, w.Local)
 			}
 			for _, x := range []tensor.Tensor{c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv} {

@@ -22,26 +22,30 @@
 
 // What benchmarks take out or change. ADDS: 3 all of dQ; 2 its adds in any order, 1 none of them, 0 not even its product, none
 // of which leaves a right dQ. TWIN: small tiles, two blocks per SM. EARLY: one counter for a tile; it is asked for at the start
-// of a turn, when its answer is not yet needed, and one thread announces the adds of all warps.
+// of a turn, when its answer is not yet needed, and one thread announces the adds of all warps. WIDE: 16 warps with smaller
+// shares, which read more of shared memory and hide more latency.
 #ifndef ADDS
 #define ADDS 3
 #endif
 #ifndef EARLY
 #define EARLY 0
 #endif
+#ifndef WIDE
+#define WIDE 0
+#endif
 #ifndef TWIN
 #define TWIN 0
 #endif
 
-constexpr int D = HEAD, DV = VALUE, THREADS = 256, WARPS = 8;
+constexpr int D = HEAD, DV = VALUE, WARPS = WIDE ? 16 : 8, THREADS = 32 * WARPS;
 constexpr int BN = !TWIN && KEYS * D + DV <= 256 ? 128 : 64;
 constexpr int BM = !TWIN && MAPS == 1 && D + DV <= 128 ? 128 : 64;
 
 // How the warps share S (and dP), dQ, dK and dV: warps along columns and rows, fragments of a warp along rows and columns.
-constexpr int SNW = warpsAlongN(BM, BN), SMW = 8 / SNW, SM = BM / 16 / SMW, SN = BN / 16 / SNW;
-constexpr int QNW = warpsAlongN(BM, D), QMW = 8 / QNW, QM = BM / 16 / QMW, QN = D / 16 / QNW;
-constexpr int KNW = warpsAlongN(BN, D), KMW = 8 / KNW, KM = BN / 16 / KMW, KN = D / 16 / KNW;
-constexpr int VNW = warpsAlongN(BN, DV), VMW = 8 / VNW, VM = BN / 16 / VMW, VN = DV / 16 / VNW;
+constexpr int SNW = warpsAlongN(BM, BN, WARPS), SMW = WARPS / SNW, SM = BM / 16 / SMW, SN = BN / 16 / SNW;
+constexpr int QNW = warpsAlongN(BM, D, WARPS), QMW = WARPS / QNW, QM = BM / 16 / QMW, QN = D / 16 / QNW;
+constexpr int KNW = warpsAlongN(BN, D, WARPS), KMW = WARPS / KNW, KM = BN / 16 / KMW, KN = D / 16 / KNW;
+constexpr int VNW = warpsAlongN(BN, DV, WARPS), VMW = WARPS / VNW, VM = BN / 16 / VMW, VN = DV / 16 / VNW;
 
 // Shared memory: K, V, then two stages of Q, dO and statistics, then W and dS.
 constexpr int STATS = MAPS == 1 ? 2 : 8; // floats of a row: LSE·log2 e, Δ; or both of each, λ and padding

@@ -196,7 +196,7 @@ __device__ __forceinline__ void keyStats(float (&x)[2], u32 stage, int j, int pl
   if (MAPS == 1) { // both rows in one read
     u32 all[4];
     ldShared4(all, at);
-    x[0] = __uint_as_float(all[place / 4]), x[1] = __uint_as_float(all[2 + place / 4]);
+    x[0] = __uint_as_float(place == 0 ? all[0] : all[1]), x[1] = __uint_as_float(place == 0 ? all[2] : all[3]);
   } else
     x[0] = ldShared(at + place), x[1] = ldShared(at + STATS * 4 + place);
 }
@@ -252,7 +252,7 @@ __device__ __forceinline__ void keyGrad(KeyPacked& pk, const KeyScores& dp, int 
   for (int j = 0; j < QS / 8; j++) {
     float d[2], f[2] = {-1.f, -1.f};
     keyStats(d, stage, j, AT_DELTA + 4 * i, lane);
-    if (i == 1) keyStats(f, stage, j, AT_LAMBDA, lane);
+    if (MAPS == 2 && i == 1) keyStats(f, stage, j, AT_LAMBDA, lane);
     f[0] = -f[0], f[1] = -f[1];
 #pragma unroll
     for (int mt = 0; mt < KF; mt++)

@@ -117,11 +117,11 @@ __device__ __forceinline__ float rowMax(float x) {
 // Writes two neighbouring columns.
 __device__ __forceinline__ void store2(bf16* p, float a, float b) { *(u32*)p = packBf16(a, b); }
 
-// How 8 warps share an output of M × N: the number of warps along N that reads the fewest fragments.
-constexpr int warpsAlongN(int m, int n) {
+// How warps share an output of M × N: the number of warps along N that reads the fewest fragments.
+constexpr int warpsAlongN(int m, int n, int warps) {
   int best = 0, cost = 1 << 30;
-  for (int wn = 1; wn <= 8; wn *= 2) {
-    int wm = 8 / wn;
+  for (int wn = 1; wn <= warps; wn *= 2) {
+    int wm = warps / wn;
     if ((m / 16) % wm != 0 || (n / 16) % wn != 0) continue;
     if (m / wm + n / wn < cost) {
       cost = m / wm + n / wn;
