@@ -22,13 +22,14 @@
 
 // What benchmarks take out or change. ADDS: 3 all of dQ; 2 its adds in any order, 1 none of them, 0 not even its product, none
 // of which leaves a right dQ. TWIN: small tiles, two blocks per SM. EARLY: one counter for a tile; it is asked for at the start
-// of a turn, when its answer is not yet needed, and one thread announces the adds of all warps. WIDE: 16 warps with smaller
+// of a turn, when its answer is not yet needed, and one thread announces the adds of all warps; the adds wait for the answer by
+// control flow, and both are done in L2. WIDE: 16 warps with smaller
 // shares, which read more of shared memory and hide more latency.
 #ifndef ADDS
 #define ADDS 3
 #endif
 #ifndef EARLY
-#define EARLY 0
+#define EARLY 1
 #endif
 #ifndef WIDE
 #define WIDE 0
