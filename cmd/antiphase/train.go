@@ -76,6 +76,9 @@ func (f *trainFlags) resolve(args []string) (recipe.Recipe, error) {
 		r.Train.Steps = f.steps
 	}
 	for _, s := range f.set {
+		if arch, ok := strings.CutPrefix(s, "model.arch="); ok && arch != r.Model.Arch {
+			return r, usage(fmt.Errorf("--set: model.arch alone would keep the heads of %s; use --arch %s", r.Model.Arch, arch))
+		}
 		if err := r.SetPair(s); err != nil {
 			return r, usage(fmt.Errorf("--set: %w", err))
 		}

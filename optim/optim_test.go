@@ -1,0 +1,93 @@
+package optim
+
+import (
+	"math"
+	"testing"
+
+	"antiphase/device/ref"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// The schedules at their corners: warm-up from lr/warmup to lr, then down to final_lr·lr at the last step.
+func TestRate(t *testing.T) {
+	for _, c := range []struct {
+		schedule    string
+		step, total int
+		want        float64
+	}{
+		{"linear", 0, 101, 0.1}, {"linear", 9, 101, 1}, {"linear", 10, 101, 1}, {"linear", 55, 101, 0.6}, {"linear", 100, 101, 0.2},
+		{"cosine", 10, 101, 1}, {"cosine", 55, 101, 0.6}, {"cosine", 100, 101, 0.2}, {"cosine", 500, 101, 0.2},
+		{"constant", 4, 101, 0.5}, {"constant", 100, 101, 1},
+	} {
+		cfg := Config{LR: 1, Warmup: 10, FinalLR: 0.2, Schedule: c.schedule}
+		if got := cfg.Rate(c.step, c.total); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s, step %d of %d: %g, want %g", c.schedule, c.step, c.total, got, c.want)
+		}
+	}
+}
+
+// Two steps against the formula worked by hand: clipping by the norm over all groups, bias correction, and decay of the
+// matrix alone.
+func TestStep(t *testing.T) {
+	d := ref.New()
+	ps := layer.NewParamSet()
+	kinds := map[*layer.Param]bool{ // → decays
+		ps.Add(layer.Param{Name: "matrix", Kind: layer.Matrix, Rows: 1, Cols: 1}):           true,
+		ps.Add(layer.Param{Name: "embedding", Kind: layer.Embedding, Rows: 1, Cols: 1}):     false,
+		ps.Add(layer.Param{Name: "gain", Kind: layer.Gain, Rows: 1, Cols: 1}):               false,
+		ps.Add(layer.Param{Name: "lambda", Kind: layer.LambdaKind, Rows: 1, Cols: 1}):       false,
+		ps.Add(layer.Param{Name: "projection", Kind: layer.LambdaMatrix, Rows: 1, Cols: 1}): false,
+	}
+	ps.Alloc(d, layer.Memory{Train: true})
+	c := Config{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.1, Clip: 1}
+	o := New(d, ps, c)
+	want := map[*layer.Param][3]float64{} // w, m, v
+	for p := range kinds {
+		tensor.Host[float64](p.W)[0] = 2
+		want[p] = [3]float64{2}
+	}
+	for step := 1; step <= 2; step++ {
+		g := float64(step)
+		for p := range kinds {
+			tensor.Host[float64](p.G)[0] = g
+		}
+		norm := g * math.Sqrt(5)
+		if got := o.Norm(); math.Abs(got-norm) > 1e-6 {
+			t.Errorf("norm %g, want %g", got, norm)
+		}
+		o.Step(step, 0.01)
+		for p, decays := range kinds {
+			s, clipped := want[p], g/norm
+			s[1], s[2] = 0.9*s[1]+0.1*clipped, 0.99*s[2]+0.01*clipped*clipped
+			update := s[1] / (1 - math.Pow(0.9, g)) / (math.Sqrt(s[2]/(1-math.Pow(0.99, g))) + 1e-8)
+			if decays {
+				update += 0.1 * s[0]
+			}
+			s[0] -= 0.01 * update
+			want[p] = s
+			if got := tensor.Host[float64](p.W)[0]; math.Abs(got-s[0]) > 1e-7 {
+				t.Errorf("step %d, %s: %.9g, want %.9g", step, p.Name, got, s[0])
+			}
+		}
+	}
+}
+
+// A norm that is not finite leaves weights and moments alone.
+func TestStepRefusesNaN(t *testing.T) {
+	d := ref.New()
+	ps := layer.NewParamSet()
+	p := ps.Add(layer.Param{Name: "w", Kind: layer.Matrix, Rows: 1, Cols: 2})
+	ps.Alloc(d, layer.Memory{Train: true})
+	o := New(d, ps, Config{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.1, Clip: 1})
+	tensor.Host[float64](p.W)[0] = 3
+	tensor.Host[float64](p.G)[0], tensor.Host[float64](p.G)[1] = 1, math.NaN()
+	if n := o.Norm(); !math.IsNaN(n) {
+		t.Errorf("norm %g", n)
+	}
+	o.Step(1, 0.1)
+	m, v := o.Moments(p)
+	if tensor.Host[float64](p.W)[0] != 3 || tensor.Host[float64](m)[0] != 0 || tensor.Host[float64](v)[0] != 0 {
+		t.Error("the update was made")
+	}
+}
