@@ -180,3 +180,6 @@ func needleDocument(s *Synthetic, r *rand.Rand, n int) string {
 	}
 	return b.String()
 }
+
+// MostNeedles is the largest number of needles that a prompt can hide: there are so many cities.
+func MostNeedles() int { return len(cities) }

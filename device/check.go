@@ -243,6 +243,13 @@ func (c *Classifier) Check(t Types) {
 	}
 }
 
+// CheckArgMax checks ArgMax's tensors.
+func CheckArgMax(ids, x tensor.Tensor, t Types) {
+	if !(has(ids, tensor.I32, 1, x.Rows) && has(x, t.Stat, x.Rows, x.Cols)) {
+		fail("ArgMax", "ids[1,N] in I32 and x[N,V] in Stat", arg{"ids", ids}, arg{"x", x})
+	}
+}
+
 // CheckSumSquares checks SumSquares' tensors.
 func CheckSumSquares(dst, x tensor.Tensor, t Types) {
 	if !(has(dst, t.Stat, 1, 1) && t.either(x.Type) && sound(x)) {

@@ -108,6 +108,9 @@ type Device interface {
 	// SigmoidBackward: dx = dy·y·(1−y), y being the forward result. dx may alias dy.
 	SigmoidBackward(dx, dy, y tensor.Tensor)
 
+	// ArgMax: ids[0,n] = the lowest column of the largest element of row n, for x [N,V] in Stat and ids I32 [1,N]; −1 where the row
+	// is no distribution's logits: an element is NaN or +Inf, or all are −Inf.
+	ArgMax(ids, x tensor.Tensor)
 	// Classify is the output projection fused with cross-entropy and both its gradients, see Classifier.
 	Classify(c *Classifier)
 

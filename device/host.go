@@ -20,6 +20,12 @@ func WriteI32(d Device, dst tensor.Tensor, src []int32) {
 	d.Write(dst, raw(src))
 }
 
+// ReadI32 copies ids from the device.
+func ReadI32(d Device, dst []int32, t tensor.Tensor) {
+	mustLen("read", t, len(dst), tensor.I32)
+	d.Read(raw(dst), t)
+}
+
 // WriteFloats copies host numbers to a tensor of any float dtype, rounding to it.
 func WriteFloats[E float32 | float64](d Device, dst tensor.Tensor, src []E) {
 	mustLen("write", dst, len(src), dst.Type)

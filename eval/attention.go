@@ -51,7 +51,8 @@ type AttentionResult struct {
 	Depths   []float64    `json:"depths"`
 	Signed   []Segments   `json:"signed"`
 	Absolute []Segments   `json:"absolute"`
-	ByLayer  [][]Segments `json:"by_layer"` // [depth][layer], absolute
+	ByLayer  [][]Segments `json:"by_layer"`          // [depth][layer], absolute
+	ByHead   [][]Segments `json:"by_head,omitempty"` // [layer][head], absolute, over all depths
 
 	// Over all depths. The errors are those of a ratio of sums over samples.
 	Answer       Mean `json:"answer"` // absolute
@@ -62,52 +63,107 @@ type AttentionResult struct {
 
 // Attention measures where a model looks for the answer of a needle prompt.
 func Attention(ctx context.Context, s *Subject, opt NeedleOptions) (AttentionResult, error) {
-	r := AttentionResult{Depths: opt.Depths}
-	var answer, noise, signedAnswer, signedNoise ratio
+	sum := newAttentionSum(opt.Depths)
 	for i, depth := range opt.Depths {
-		var signed, absolute Segments
-		p := &segmentProbe{layers: make([]Segments, s.Model.Config.Layers)}
 		for _, c := range needles(opt, depth, uint64(i)) {
 			if err := ctx.Err(); err != nil {
-				return r, err
+				return AttentionResult{}, err
 			}
-			if err := p.look(s, c); err != nil {
-				return r, err
+			look, err := s.look(c)
+			if err != nil {
+				return AttentionResult{}, err
 			}
-			signed.add(p.signed, 1)
-			absolute.add(p.absolute, 1)
-			answer.add(p.absolute.Answer, p.absolute.total())
-			noise.add(p.absolute.Noise(), p.absolute.total())
-			signedAnswer.add(p.signed.Answer, p.signed.total())
-			signedNoise.add(p.signed.Noise(), p.signed.total())
+			sum.add(i, look)
 		}
-		r.Signed = append(r.Signed, signed.normalised())
-		r.Absolute = append(r.Absolute, absolute.normalised())
-		for l := range p.layers {
-			p.layers[l] = p.layers[l].normalised()
-		}
-		r.ByLayer = append(r.ByLayer, p.layers)
 	}
-	r.Answer, r.Noise = answer.mean(), noise.mean()
-	r.SignedAnswer, r.SignedNoise = signedAnswer.mean(), signedNoise.mean()
-	return r, nil
+	return sum.result(), nil
 }
 
-// segmentProbe sums the last row of every map by segment.
+// gaze is where one token looks: segment sums by layer and head.
+type gaze struct{ signed, absolute [][]Segments }
+
+// total sums over layers and heads.
+func total(list [][]Segments) (s Segments) {
+	for _, heads := range list {
+		for _, h := range heads {
+			s.add(h, 1)
+		}
+	}
+	return s
+}
+
+// attentionSum gathers gazes into a result.
+type attentionSum struct {
+	depths                                   []float64
+	signed, absolute                         []Segments
+	layers                                   [][]Segments
+	heads                                    [][]Segments
+	answer, noise, signedAnswer, signedNoise ratio
+}
+
+func newAttentionSum(depths []float64) *attentionSum {
+	n := len(depths)
+	return &attentionSum{depths: depths, signed: make([]Segments, n), absolute: make([]Segments, n), layers: make([][]Segments, n)}
+}
+
+func (t *attentionSum) add(depth int, g gaze) {
+	signed, absolute := total(g.signed), total(g.absolute)
+	t.signed[depth].add(signed, 1)
+	t.absolute[depth].add(absolute, 1)
+	t.answer.add(absolute.Answer, absolute.total())
+	t.noise.add(absolute.Noise(), absolute.total())
+	t.signedAnswer.add(signed.Answer, signed.total())
+	t.signedNoise.add(signed.Noise(), signed.total())
+	for l, heads := range g.absolute {
+		if l == len(t.layers[depth]) {
+			t.layers[depth] = append(t.layers[depth], Segments{})
+		}
+		t.layers[depth][l].add(total(g.absolute[l:l+1]), 1)
+		if l == len(t.heads) {
+			t.heads = append(t.heads, make([]Segments, len(heads)))
+		}
+		for h, x := range heads {
+			t.heads[l][h].add(x, 1)
+		}
+	}
+}
+
+func (t *attentionSum) result() AttentionResult {
+	r := AttentionResult{Depths: t.depths, Answer: t.answer.mean(), Noise: t.noise.mean(),
+		SignedAnswer: t.signedAnswer.mean(), SignedNoise: t.signedNoise.mean()}
+	for d := range t.depths {
+		r.Signed, r.Absolute = append(r.Signed, t.signed[d].normalised()), append(r.Absolute, t.absolute[d].normalised())
+		r.ByLayer = append(r.ByLayer, normalised(t.layers[d]))
+	}
+	for _, heads := range t.heads {
+		r.ByHead = append(r.ByHead, normalised(heads))
+	}
+	return r
+}
+
+func normalised(list []Segments) []Segments {
+	out := make([]Segments, len(list))
+	for i, s := range list {
+		out[i] = s.normalised()
+	}
+	return out
+}
+
+// segmentProbe sums the last row of every map by segment: one row of T scores at a time, whatever T is.
 type segmentProbe struct {
-	bounds           [4]int     // ends of: first token, context before, needle, context behind
-	signed, absolute Segments   // of the last sample, over layers and heads
-	layers           []Segments // absolute, over all samples
+	bounds [4]int // ends of: first token, context before, needle, context behind
+	gaze
 }
 
-func (p *segmentProbe) look(s *Subject, c data.Needle) error {
+// look runs a prompt up to the token that must produce the answer.
+func (s *Subject) look(c data.Needle) (gaze, error) {
 	ids := s.question(c)
 	offsets := s.offsets(ids)
 	from, to := tokenSpan(offsets, c.Spans[0])
 	query, _ := tokenSpan(offsets, c.QuerySpan)
-	p.bounds = [4]int{1, from, to, query}
-	p.signed, p.absolute = Segments{}, Segments{}
-	return s.Model.Inspect(&model.Batch{B: 1, T: len(ids), IDs: ids}, p)
+	p := &segmentProbe{bounds: [4]int{1, from, to, query}}
+	err := s.Model.Inspect(&model.Batch{B: 1, T: len(ids), IDs: ids}, p)
+	return p.gaze, err
 }
 
 // question gives the ids up to the token that must produce the answer's first digit. Prompts end before the space in
@@ -127,13 +183,12 @@ func (p *segmentProbe) Attention(v layer.View) {
 	T := v.Shape.T
 	last := v.RowReader(T)
 	defer last.Free()
-	for h := range v.Shape.Heads {
+	signed, absolute := make([]Segments, v.Shape.Heads), make([]Segments, v.Shape.Heads)
+	for h := range signed {
 		row := last.Scores(h, 0, T-1)
-		signed, absolute := p.sum(row, false), p.sum(row, true)
-		p.signed.add(signed, 1)
-		p.absolute.add(absolute, 1)
-		p.layers[v.Layer].add(absolute, 1)
+		signed[h], absolute[h] = p.sum(row, false), p.sum(row, true)
 	}
+	p.signed, p.absolute = append(p.signed, signed), append(p.absolute, absolute)
 }
 
 // Hidden implements layer.Probe.

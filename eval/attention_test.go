@@ -149,6 +149,40 @@ func TestAttentionEqualsFullMaps(t *testing.T) {
 	}
 }
 
+// A model whose weights are all zero looks at every token alike, so a segment's share is its share of the tokens, by hand: one token
+// is the first, tokens are bytes. With A1 = A2 the sign of A1 − λA2 is everywhere that of 1 − λ.
+func TestAttentionOfUniformModel(t *testing.T) {
+	for _, a := range layer.Archs() {
+		s := subject(t, ref.New(), a.Name, 340)
+		zero, err := model.New(ref.New(), s.Model.Config, layer.Memory{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Model = zero
+		c := needles(smallNeedle, 0.5, 0)[0]
+		g, err := s.look(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := float64(len(c.Prompt) + 2) // the first token, and the space that must produce the digit
+		want := Segments{1 / n, float64(c.Spans[0][0]) / n, float64(c.Spans[0][1]-c.Spans[0][0]) / n, float64(c.QuerySpan[0]-c.Spans[0][1]) / n,
+			float64(len(c.Prompt)+1-c.QuerySpan[0]) / n}
+		for kind, heads := range map[string][][]Segments{"signed": g.signed, "absolute": g.absolute} {
+			for l := range heads {
+				for h, got := range heads[l] {
+					d := got.normalised()
+					d.add(want, -1)
+					for _, x := range d.list() {
+						if !near(x, 0, 1e-9) {
+							t.Fatalf("%s %s: layer %d head %d has %+v, want %+v", a.Name, kind, l, h, got.normalised(), want)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // shortNeedle is a prompt that fits a map.
 func shortNeedle() data.Needle {
 	r := rand.New(rand.NewPCG(3, 4))

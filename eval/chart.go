@@ -18,6 +18,7 @@ type series struct {
 	line   [][2]float64
 	faint  [][2]float64 // drawn thin behind, without a label
 	dots   bool
+	bare   bool   // dots without a line or a label
 	dashed bool   // a reference
 	format string // of the last value, in the label; empty for none
 }
@@ -33,29 +34,29 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 		list[i].line = slices.DeleteFunc(list[i].line, func(p [2]float64) bool { return !finite(p[1]) })
 		d.path(list[i].class+" faint", y.inside(x, list[i].faint))
 	}
-	ends := make([]float64, len(list))
-	for i, s := range list {
+	var ends []float64 // heights of labels
+	var labels []series
+	for _, s := range list {
 		points := y.inside(x, s.line)
 		class := s.class + " line"
 		if s.dashed {
 			class = "reference"
 		}
-		d.path(class, points)
+		if !s.bare {
+			d.path(class, points)
+		}
 		if s.dots {
 			for k, p := range points {
 				v := s.line[len(s.line)-len(points)+k] // inside drops points at the beginning only
 				d.circle(s.class+" dot", p[0], p[1], 2.6, s.name+": "+show("%.4f", v[1])+show(" at %.6g", v[0]))
 			}
 		}
-		if len(points) > 0 {
-			ends[i] = points[len(points)-1][1]
+		if len(points) > 0 && !s.bare {
+			ends, labels = append(ends, points[len(points)-1][1]), append(labels, s)
 		}
 	}
 	spread(ends, 14, y.to, y.from)
-	for i, s := range list {
-		if len(s.line) == 0 {
-			continue
-		}
+	for i, s := range labels {
 		d.text(s.class+" name", x.to+7, ends[i]+4, s.label())
 	}
 	return d.done()
@@ -81,13 +82,13 @@ func labelRoom(list []series) float64 {
 // grid draws rules at the y ticks and marks at the x ticks.
 func (d *svg) grid(x, y scale) {
 	ticks := y.ticks(5)
-	for i, s := range tickText(ticks) {
+	for i, s := range y.texts(ticks) {
 		at := y.at(ticks[i])
 		d.line("grid", x.from, at, x.to, at)
 		d.text("tick end", x.from-6, at+3.5, s)
 	}
 	ticks = x.ticks(5)
-	for i, s := range tickText(ticks) {
+	for i, s := range x.texts(ticks) {
 		at := x.at(ticks[i])
 		d.line("mark", at, y.from, at, y.from+4)
 		d.text("tick mid", at, y.from+16, s)

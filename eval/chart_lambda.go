@@ -6,11 +6,11 @@ import (
 	"antiphase/layer"
 )
 
-// lambdaByLayer draws the learned λ, with the paper's λ_init for reference where a side has one λ per layer.
+// lambdaByLayer draws the learned λ of the sides that have one, with the paper's λ_init for reference.
 func lambdaByLayer(sides []Side) template.HTML {
 	var list []series
 	var shown [][][2]float64
-	layers, reference := 0, 0
+	layers := 0
 	for i, s := range sides {
 		if len(s.Lambda) == 0 {
 			continue
@@ -21,20 +21,15 @@ func lambdaByLayer(sides []Side) template.HTML {
 		}
 		list, shown = append(list, x), append(shown, x.line)
 		layers = max(layers, len(s.Lambda))
-		if s.Arch == "diff" {
-			reference = max(reference, len(s.Lambda))
-		}
 	}
 	if layers == 0 {
 		return ""
 	}
-	if reference > 0 {
-		x := series{name: "λ_init (paper)", class: "quiet", dashed: true}
-		for l := range reference {
-			x.line = append(x.line, [2]float64{float64(l + 1), layer.LambdaSchedule(l)})
-		}
-		list, shown = append(list, x), append(shown, x.line)
+	x := series{name: "λ_init (paper)", class: "quiet", dashed: true}
+	for l := range layers {
+		x.line = append(x.line, [2]float64{float64(l + 1), layer.LambdaSchedule(l)})
 	}
+	list, shown = append(list, x), append(shown, x.line)
 	lo, hi := extent(shown...)
 	return lineChart("λ by layer", "layer", scale{lo: 1, hi: float64(layers), whole: true}, scale{lo: min(lo, 0), hi: max(hi, 1)}, list)
 }

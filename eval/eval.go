@@ -1,9 +1,11 @@
 // Package eval judges models: one file per task, every number with its standard error.
 //
-// A task asks a language model for three things only (LM): the likelihood of a continuation, the likelihood of a
-// whole text, and text up to a stop. What needs to see inside (attention to the answer, outliers, maps) takes a Subject,
-// our own model. A task's result is data; a Report gathers the results of models side by side (report.go), compare.go
-// says which is better and where that cannot be told, table.go and html.go render it as text and as one page.
+// A task (task.go) prepares its questions, puts them to a language model and scores the answers. It asks for three things only (LM):
+// the likelihood of a continuation, the likelihood of a whole text, and text up to a stop; what needs to see inside takes a Subject, our
+// own model. Run (run.go) takes tasks and models through that, logs answers so that a stopped call goes on, and gives an Evaluation:
+// results side by side with paired tests (paired.go), as a table, as JSON, under the evaluation harness's keys (harness.go), as a page.
+//
+// A Report is the same for a speedrun: report.go holds its data, compare.go says which side is better, table.go and html.go render it.
 package eval
 
 import (
@@ -36,6 +38,19 @@ type Generation struct {
 	Prompt    string
 	Until     []string
 	MaxTokens int
+}
+
+// Tokenwise is an LM that shows the loss of every token.
+type Tokenwise interface {
+	// Losses scores whole texts, long ones in windows of the model's context.
+	Losses(ctx context.Context, texts []string) ([][]TokenLoss, error)
+}
+
+// TokenLoss is −log P of a token (nats) at a position of its window, counted from 1.
+type TokenLoss struct {
+	ID       int32
+	Position int
+	Loss     float64
 }
 
 // Mean is an average with its standard error over n samples.

@@ -174,7 +174,7 @@ func TestExtremes(t *testing.T) {
 			t.Errorf("of %d: %+v, want %+v", n, got, want)
 		}
 	}
-	if binOf(math.Inf(1)) != bins-1 || binOf(0) != 0 || binOf(1) != zeroBin {
+	if binOf(math.Inf(1)) != bins-1 || binOf(0) != 0 || binOf(1) != oneBin {
 		t.Errorf("bins of ∞, 0, 1: %d, %d, %d", binOf(math.Inf(1)), binOf(0), binOf(1))
 	}
 }

@@ -16,6 +16,8 @@ var (
 	pageHTML string
 	//go:embed page.css
 	pageCSS string
+	//go:embed figure.css
+	figureCSS string
 
 	page = template.Must(template.New("page").Funcs(template.FuncMap{"side": sideClass, "magnitude": magnitude, "show": show, "heat": promptHeat, "map": mapChart}).Parse(pageHTML))
 )
@@ -81,7 +83,7 @@ type sampleView struct {
 }
 
 func (r *Report) view() *view {
-	v := &view{Report: r, CSS: template.CSS(pageCSS), Facts: r.facts(), Legend: legend,
+	v := &view{Report: r, CSS: template.CSS(figureCSS + pageCSS), Facts: r.facts(), Legend: legend,
 		Curves: lossCurves(r.Sides), Position: lossByPosition(r.Sides), Attention: attentionPanels(r.Sides), ByLayer: answerByLayer(r.Sides),
 		Lambda: lambdaByLayer(r.Sides), Scale: scaleBar(), Samples: r.samples(), RecipeDoc: indented(r.Recipe)}
 	rows := r.rows()

@@ -24,6 +24,7 @@ type JudgeOptions struct {
 
 // Judge measures one side of a speedrun. The same options ask every model the same questions.
 func Judge(ctx context.Context, s *Subject, opt JudgeOptions) (*Side, error) {
+	defer s.Close()
 	side := &Side{Name: s.Name, Arch: s.Model.Config.Arch, Parameters: s.Model.Params.Count()}
 	stages := []struct {
 		what string
@@ -136,5 +137,3 @@ func readMetrics(path string, side *Side) error {
 	}
 	return in.Err()
 }
-
-var _ LM = (*Subject)(nil)

@@ -39,21 +39,14 @@ func Needle(ctx context.Context, lm LM, opt NeedleOptions) (NeedleResult, error)
 	r := NeedleResult{Needles: opt.Needles, Queries: opt.Queries, Bytes: opt.Bytes, Depths: opt.Depths}
 	var all tally
 	for i, depth := range opt.Depths {
-		cases := needles(opt, depth, uint64(i))
-		reqs := make([]Generation, len(cases))
-		for k, c := range cases {
-			// No token is shorter than a byte, so the right answer always fits, in any vocabulary.
-			reqs[k] = Generation{Prompt: c.Prompt, Until: []string{"\n"}, MaxTokens: len(c.Completion())}
-		}
-		out, err := lm.GenerateUntil(ctx, reqs)
+		got, err := answerFreely(ctx, lm, needles(opt, depth, uint64(i)))
 		if err != nil {
 			return r, err
 		}
 		var at tally
-		for k, c := range cases {
-			x := hits(c, out[k])
-			at.add(x)
-			all.add(x)
+		for _, a := range got {
+			at.add(a.hits)
+			all.add(a.hits)
 		}
 		r.ByDepth = append(r.ByDepth, at.mean())
 	}
@@ -68,6 +61,67 @@ func needles(opt NeedleOptions, depth float64, stream uint64) []data.Needle {
 		cases[i] = data.NewNeedle(g, data.NeedleOptions{Needles: opt.Needles, Queries: opt.Queries, Depth: depth, Bytes: opt.Bytes, Digits: opt.Digits})
 	}
 	return cases
+}
+
+// found is an answer and the share of asked numbers in it.
+type found struct {
+	text string
+	hits float64
+}
+
+// answerFreely lets the model write what it likes, up to the length of the right answer.
+func answerFreely(ctx context.Context, lm LM, cases []data.Needle) ([]found, error) {
+	reqs := make([]Generation, len(cases))
+	for i, c := range cases {
+		// No token is shorter than a byte, so the right answer always fits, in any vocabulary.
+		reqs[i] = Generation{Prompt: c.Prompt, Until: []string{"\n"}, MaxTokens: len(c.Completion())}
+	}
+	texts, err := lm.GenerateUntil(ctx, reqs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]found, len(cases))
+	for i, c := range cases {
+		out[i] = found{texts[i], hits(c, texts[i])}
+	}
+	return out, nil
+}
+
+// answerAmong holds the model to the numbers that the text hides: for each city asked for, behind the right answers to those
+// before it, the model picks one of the N. Guessing scores 1/N.
+func answerAmong(ctx context.Context, lm LM, cases []data.Needle) ([]found, error) {
+	var reqs []Choice
+	for _, c := range cases {
+		prompt := c.Prompt
+		options := []string{}
+		for _, n := range append(c.Answers[:len(c.Answers):len(c.Answers)], c.OtherNumbers...) {
+			options = append(options, " "+n+".")
+		}
+		for q := range c.Answers {
+			reqs = append(reqs, Choice{Prompt: prompt, Options: options})
+			if q+1 < len(c.Answers) {
+				prompt += " " + c.Answers[q] + ". The magic code is " + c.Cities[q+1]
+			}
+		}
+	}
+	picked, err := choose(ctx, lm, reqs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]found, len(cases))
+	at := 0
+	for i, c := range cases {
+		for q := range c.Answers {
+			if picked[at] >= 0 {
+				out[i].text += reqs[at].Options[picked[at]]
+			}
+			if picked[at] == q {
+				out[i].hits += 1 / float64(len(c.Answers))
+			}
+			at++
+		}
+	}
+	return out, nil
 }
 
 // hits is the share of asked numbers that stand in the output as whole numbers.

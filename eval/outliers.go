@@ -20,8 +20,8 @@ type OutlierResult struct {
 	Hidden Extreme `json:"hidden_states"`
 }
 
-// Extreme are the k-th largest values (0 where there were fewer) and the median. The median comes from a histogram of
-// logarithms and is exact to about 1 %.
+// Extreme are the k-th largest values (0 where there were fewer) and the median. The median comes from a histogram
+// and is exact to 1 %.
 type Extreme struct {
 	Top1   float64 `json:"top1"`
 	Top2   float64 `json:"top2"`
@@ -57,15 +57,16 @@ type outlierProbe struct {
 
 // Attention implements layer.Probe.
 func (p *outlierProbe) Attention(v layer.View) {
-	T := v.Shape.T
-	r := v.RowReader(T)
+	r := v.TileReader()
 	defer r.Free()
-	for h := range v.Shape.Heads {
-		for m := range v.Maps {
-			for t := range T {
-				for _, x := range r.Map(h, m, 0, t, true)[:t+1] {
-					p.logits.add(math.Abs(x))
-				}
+	for seq := range v.Shape.B {
+		for h := range v.Shape.Heads {
+			for m := range v.Maps {
+				r.Map(h, m, seq, true, func(_ int, row []float64) {
+					for _, x := range row {
+						p.logits.add(math.Abs(x))
+					}
+				})
 			}
 		}
 	}
@@ -80,7 +81,7 @@ func (p *outlierProbe) Hidden(_ int, x tensor.Tensor) {
 	}
 }
 
-// extremes streams magnitudes: the hundred largest in a sorted list, everything in a histogram over log2.
+// extremes streams magnitudes: the hundred largest in a sorted list, everything in a histogram over powers of two.
 type extremes struct {
 	top  []float64 // ascending
 	bins [bins]int
@@ -88,30 +89,43 @@ type extremes struct {
 }
 
 const (
-	bins    = 1 << 13
-	perOct  = 64 // bins per factor of two: 1.1 % wide
-	zeroBin = bins / 2
+	keepTop      = 100
+	perOct       = 64 // bins per factor of two: 0.8 to 1.6 % wide
+	octaves      = 128
+	bins         = octaves * perOct
+	oneBin       = bins / 2             // that of 1
+	mantissaRest = 52 - 6               // bits of a number behind those that tell its bin
+	firstBin     = 1023*perOct - oneBin // the number's own count of bins, below the first
 )
 
 func (e *extremes) add(x float64) {
 	e.n++
 	e.bins[binOf(x)]++
-	const keep = 100
-	if len(e.top) == keep && x <= e.top[0] {
+	if len(e.top) == keepTop && x <= e.top[0] {
 		return
 	}
 	at, _ := slices.BinarySearch(e.top, x)
 	e.top = slices.Insert(e.top, at, x)
-	if len(e.top) > keep {
+	if len(e.top) > keepTop {
 		e.top = e.top[1:]
 	}
 }
 
-func binOf(x float64) int {
-	if x == 0 {
-		return 0
+// merge adds what another has seen.
+func (e *extremes) merge(o *extremes) {
+	for i, n := range o.bins {
+		e.bins[i] += n
 	}
-	return int(min(max(zeroBin+math.Floor(perOct*math.Log2(x)), 0), bins-1)) // clamped before: an infinity is no int
+	e.n += o.n
+	e.top = append(e.top, o.top...)
+	slices.Sort(e.top)
+	e.top = e.top[max(0, len(e.top)-keepTop):]
+}
+
+// binOf is the bin of a magnitude: exponent and the first six bits of the mantissa, as they stand in the number. There is one of these
+// for every logit, so it must not cost a logarithm.
+func binOf(x float64) int {
+	return min(max(int(math.Float64bits(x)>>mantissaRest)-firstBin, 0), bins-1)
 }
 
 func (e *extremes) result() Extreme {
@@ -128,7 +142,7 @@ func (e *extremes) median() float64 {
 	seen := 0
 	for i, n := range e.bins {
 		if seen += n; 2*seen > e.n {
-			return math.Exp2((float64(i-zeroBin) + 0.5) / perOct)
+			return math.Float64frombits(uint64(i+firstBin)<<mantissaRest + 1<<(mantissaRest-1)) // its middle
 		}
 	}
 	return 0

@@ -3,25 +3,54 @@ package eval
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"antiphase/infer"
 	"antiphase/model"
 	"antiphase/tokenizer"
 )
 
-// Subject is one of our own models under test. It is an LM, and it can be looked into.
+// Subject is one of our own models under test. It is an LM, it chooses under constraint, shows its losses token by token, and
+// can be looked into.
 type Subject struct {
 	Name      string
 	Model     *model.Model
 	Tokenizer *tokenizer.Tokenizer
-	Batch     int // sequences at a time; default 8
+	Batch     int     // sequences at a time; default 8
+	EOS       []int32 // ids that end a text; default the tokenizer's
+
+	forest *forest // keeps its cache from call to call
 }
+
+var (
+	_ LM        = (*Subject)(nil)
+	_ Chooser   = (*Subject)(nil)
+	_ Tokenwise = (*Subject)(nil)
+)
 
 func (s *Subject) batch() int {
 	if s.Batch > 0 {
 		return s.Batch
 	}
 	return 8
+}
+
+// Close gives back the memory that calls have left; the model stays. Whoever changes the model between calls must close, since keys of
+// prompts are kept.
+func (s *Subject) Close() {
+	if s.forest != nil {
+		s.forest.free()
+	}
+	s.forest = nil
+}
+
+// walk runs sequences through the model.
+func (s *Subject) walk(ctx context.Context, walks []walk, show see) error {
+	if s.forest == nil {
+		s.forest = &forest{m: s.Model}
+	}
+	return s.forest.run(ctx, walks, s.batch(), show)
 }
 
 // first is the token before every text: the one that separates documents in training.
@@ -42,111 +71,131 @@ func (s *Subject) encode(text string) []int32 {
 }
 
 // Loglikelihood implements LM. Context and continuation are encoded together and split at the context's length, as
-// they would be in running text.
+// they would be in running text; white space at the context's end counts as the continuation's beginning. Of what is longer than the
+// model's context the beginning is dropped; a continuation that is longer itself is scored in windows.
 func (s *Subject) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Score, error) {
-	seqs := make([]scored, len(reqs))
+	var walks []walk
+	var of []int // the request of each walk
 	for i, r := range reqs {
-		whole, from := s.encode(r.Context+r.Text), len(s.encode(r.Context))
+		whole, from := s.encode(r.Context+r.Text), len(s.encode(strings.TrimRight(r.Context, " \t\n")))
 		if from >= len(whole) {
 			return nil, fmt.Errorf("eval: continuation %q of request %d has no tokens of its own", r.Text, i)
 		}
 		if from == 0 {
 			return nil, fmt.Errorf("eval: request %d has no context, and the tokenizer no token to put in its place", i)
 		}
-		n := s.Model.Config.Context + 1
-		if len(whole)-from >= n {
-			return nil, fmt.Errorf("eval: continuation of request %d has %d tokens, the model's context is %d", i, len(whole)-from, n-1)
+		n := s.Model.Config.Context
+		for len(whole)-from > n {
+			walks, of = append(walks, walk{ids: whole[from-1 : from+n], from: 1}), append(of, i)
+			from += n
 		}
-		if cut := len(whole) - n; cut > 0 { // the context's end counts, not its beginning
-			whole, from = whole[cut:], from-cut
-		}
-		seqs[i] = scored{ids: whole, from: from}
+		cut := max(0, len(whole)-n-1)
+		walks, of = append(walks, walk{ids: whole[cut:], from: from - cut}), append(of, i)
 	}
-	return s.score(ctx, seqs)
+	out := make([]Score, len(reqs))
+	for i := range out {
+		out[i].Greedy = true
+	}
+	return out, s.walk(ctx, walks, func(k, t int, logits []float32) (int32, bool) {
+		id, o := walks[k].ids[t], &out[of[k]]
+		lp, best := logProb(logits, id)
+		o.LogProb += lp
+		o.Greedy = o.Greedy && best == id
+		o.Tokens++
+		return 0, false
+	})
 }
 
 // LoglikelihoodRolling implements LM: every token is scored once, with as much context as its window holds. Without a
-// token to put before the text its first one is only context.
+// token to put before the text its first one is only context. Greedy is not told.
 func (s *Subject) LoglikelihoodRolling(ctx context.Context, texts []string) ([]Score, error) {
-	out := make([]Score, len(texts))
-	n := s.Model.Config.Context
-	for i, text := range texts {
-		ids := s.encode(text)
-		var seqs []scored
-		for at := 0; at+1 < len(ids); at += n {
-			seqs = append(seqs, scored{ids: ids[at:min(at+n+1, len(ids))], from: 1})
-		}
-		parts, err := s.score(ctx, seqs)
-		if err != nil {
-			return nil, err
-		}
-		out[i].Greedy = true
-		for _, p := range parts {
-			out[i].LogProb += p.LogProb
-			out[i].Tokens += p.Tokens
-			out[i].Greedy = out[i].Greedy && p.Greedy
+	losses, err := s.Losses(ctx, texts)
+	return rolled(losses), err
+}
+
+// rolled adds up the tokens of each text.
+func rolled(losses [][]TokenLoss) []Score {
+	out := make([]Score, len(losses))
+	for i, list := range losses {
+		for _, x := range list {
+			out[i].LogProb -= x.Loss
+			out[i].Tokens++
 		}
 	}
-	return out, nil
+	return out
 }
 
-// scored is a sequence whose tokens from index from on are to be scored.
-type scored struct {
-	ids  []int32
-	from int
-}
+// lossRows bounds the rows of one pass, and so the memory for their activations.
+const lossRows = 8192
 
-// score runs sequences in padded batches. Padding lies behind the tokens, where causal attention does not see it.
-func (s *Subject) score(ctx context.Context, seqs []scored) ([]Score, error) {
-	out := make([]Score, len(seqs))
-	for at := 0; at < len(seqs); at += s.batch() {
+// Losses implements Tokenwise: texts in windows of the context, in batches of like length.
+func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, error) {
+	type window struct {
+		text, at int
+		ids      []int32
+	}
+	n := s.Model.Config.Context
+	out := make([][]TokenLoss, len(texts))
+	var list []window
+	for i, text := range texts {
+		ids := s.encode(text)
+		for at := 0; at+1 < len(ids); at += n {
+			list = append(list, window{i, at, ids[at:min(at+n+1, len(ids))]})
+		}
+		out[i] = make([]TokenLoss, max(len(ids)-1, 0))
+		for t := 1; t < len(ids); t++ {
+			out[i][t-1] = TokenLoss{ID: ids[t], Position: (t-1)%n + 1}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b window) int { return len(a.ids) - len(b.ids) })
+	for len(list) > 0 {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		part := seqs[at:min(at+s.batch(), len(seqs))]
-		T := 0
-		for _, q := range part {
-			T = max(T, len(q.ids)-1)
+		n := 1 // as many as make lossRows with padding
+		for n < min(s.batch(), len(list)) && (n+1)*len(list[n].ids) <= lossRows {
+			n++
 		}
-		b := model.Batch{B: len(part), T: T, IDs: make([]int32, len(part)*T)}
-		for i, q := range part {
-			copy(b.IDs[i*T:], q.ids[:len(q.ids)-1])
+		part := list[:n]
+		list = list[n:]
+		T := len(part[len(part)-1].ids) - 1
+		b := model.Batch{B: len(part), T: T, IDs: make([]int32, len(part)*T), Targets: slices.Repeat([]int32{-1}, len(part)*T)}
+		for i, w := range part { // padding lies behind the tokens, where causal attention does not see it
+			copy(b.IDs[i*T:], w.ids[:len(w.ids)-1])
+			copy(b.Targets[i*T:], w.ids[1:])
 		}
-		logits := make([]float32, len(b.IDs)*s.Model.Config.Vocab)
-		if err := s.Model.Logits(&b, logits); err != nil {
+		if err := s.Model.Score(&b); err != nil {
 			return nil, err
 		}
-		for i, q := range part {
-			out[at+i] = scoreRows(q, logits[i*T*s.Model.Config.Vocab:], s.Model.Config.Vocab)
+		losses := make([]float32, len(part)*T)
+		s.Model.Losses(losses)
+		for i, w := range part {
+			for t := range len(w.ids) - 1 {
+				out[w.text][w.at+t].Loss = float64(losses[i*T+t])
+			}
 		}
 	}
 	return out, nil
 }
 
-// scoreRows sums log-probabilities over a sequence's scored tokens.
-func scoreRows(q scored, logits []float32, vocab int) Score {
-	r := Score{Greedy: true}
-	for t := q.from; t < len(q.ids); t++ {
-		row := logits[(t-1)*vocab : t*vocab]
-		lp, best := logProb(row, q.ids[t])
-		r.LogProb += lp
-		r.Greedy = r.Greedy && best == q.ids[t]
-		r.Tokens++
-	}
-	return r
-}
-
-// GenerateUntil implements LM.
+// GenerateUntil implements LM. Of a prompt that leaves no room in the context the beginning is dropped.
 func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]string, error) {
-	e, err := infer.New(s.Model, s.Tokenizer, infer.Options{Slots: s.batch()})
+	context := s.Model.Config.Context
+	in := make([]infer.Request, len(reqs))
+	longest := 1
+	for i, r := range reqs {
+		ids, most := s.encode(r.Prompt), min(r.MaxTokens, context-1)
+		ids = ids[max(0, len(ids)+most-context):]
+		in[i] = infer.Request{IDs: ids, Sampling: infer.Sampling{MaxTokens: most, Stop: r.Until}}
+		longest = max(longest, len(ids)+most)
+	}
+	slots := min(s.batch(), len(reqs))
+	cache := max(longest, min(slots*longest, forestBytes/s.Model.CacheBytes()))
+	e, err := infer.New(s.Model, s.Tokenizer, infer.Options{Slots: slots, CacheTokens: cache, EOS: s.EOS})
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	in := make([]infer.Request, len(reqs))
-	for i, r := range reqs {
-		in[i] = infer.Request{IDs: s.encode(r.Prompt), Sampling: infer.Sampling{MaxTokens: r.MaxTokens, Stop: r.Until}}
-	}
 	out := make([]string, len(reqs))
 	err = e.Generate(ctx, in, func(i int, ev infer.Event) bool {
 		out[i] += ev.Text

@@ -73,13 +73,30 @@ func TestLoglikelihoodGreedy(t *testing.T) {
 
 func TestLoglikelihoodRefuses(t *testing.T) {
 	s := subject(t, ref.New(), "transformer", 8)
-	for name, r := range map[string]Continuation{"empty": {"abc", ""}, "too long": {"abc", "123456789"}} {
-		if got, err := s.Loglikelihood(context.Background(), []Continuation{r}); err == nil {
-			t.Errorf("%s: %+v and no error", name, got)
-		}
+	if got, err := s.Loglikelihood(context.Background(), []Continuation{{"abc", ""}}); err == nil {
+		t.Errorf("of nothing: %+v and no error", got)
 	}
-	if _, err := s.Loglikelihood(context.Background(), []Continuation{{"abc", "12345678"}}); err != nil {
-		t.Errorf("as long as the context: %v", err)
+}
+
+// A continuation longer than the context is scored in windows: of 8 tokens here, the last with all the context there is.
+func TestLoglikelihoodOfLong(t *testing.T) {
+	s := subject(t, ref.New(), "transformer", 8)
+	const context8, text = "abc", "0123456789ABCDEFGHI"
+	got, err := s.Loglikelihood(context.Background(), []Continuation{{context8, text}, {context8, "12345678"}})
+	if err != nil || got[0].Tokens != len(text) || got[1].Tokens != 8 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	ids := s.encode(context8 + text)
+	want := 0.0
+	for k := 4; k < len(ids); k++ {
+		from := 3 + (k-4)/8*8
+		if k >= 4+16 { // the last window is full
+			from = len(ids) - 9
+		}
+		want += logSoftmax(t, s, ids[from:k])(k-1-from, ids[k])
+	}
+	if !near(got[0].LogProb, want, 1e-6) {
+		t.Errorf("%g, want %g", got[0].LogProb, want)
 	}
 }
 

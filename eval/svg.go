@@ -90,6 +90,7 @@ type scale struct {
 	lo, hi   float64 // data
 	from, to float64 // drawing
 	log      bool
+	tens     bool // a logarithmic scale with ticks at 1, 2 and 5 times powers of ten
 	whole    bool // only whole numbers have ticks
 }
 
@@ -107,6 +108,9 @@ func (s scale) at(x float64) float64 {
 // ticks are round values inside the scale, about n of them; powers of two on a logarithmic one.
 func (s scale) ticks(n int) []float64 {
 	var out []float64
+	if s.tens {
+		return s.decimals(n)
+	}
 	if s.log {
 		last := math.Floor(math.Log2(s.hi))
 		step := max(1, math.Ceil(last/float64(n)))
@@ -127,6 +131,25 @@ func (s scale) ticks(n int) []float64 {
 	return out
 }
 
+// decimals are 1, 2 and 5 times powers of ten; without 2 and 5 where those would be too many.
+func (s scale) decimals(n int) []float64 {
+	var out []float64
+	for _, steps := range [][]float64{{1, 2, 5}, {1}} {
+		out = out[:0]
+		for e := math.Floor(math.Log10(s.lo)); e <= math.Log10(s.hi); e++ {
+			for _, m := range steps {
+				if x := m * math.Pow(10, e); x >= s.lo*(1-1e-9) && x <= s.hi*(1+1e-9) {
+					out = append(out, x)
+				}
+			}
+		}
+		if len(out) <= 2*n {
+			break
+		}
+	}
+	return out
+}
+
 // roundStep is the next of 1, 2, 5 times a power of ten.
 func roundStep(x float64) float64 {
 	if !(x > 0) {
@@ -139,6 +162,18 @@ func roundStep(x float64) float64 {
 		}
 	}
 	return 10 * p
+}
+
+// texts writes the scale's ticks.
+func (s scale) texts(ticks []float64) []string {
+	if !s.tens {
+		return tickText(ticks)
+	}
+	out := make([]string, len(ticks))
+	for i, x := range ticks {
+		out[i] = short(x)
+	}
+	return out
 }
 
 // tickText writes ticks with as many decimals as their step needs.

@@ -53,9 +53,23 @@ func parse(config, generation []byte) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{ModelType: o.text("model_type", "")}
+	_, named := o.m["arch"]
+	var special func(*object) error
+	switch {
+	case f.ModelType == string(Antiphase):
+		special = f.parseOwn
+	case f.ModelType == "" && named:
+		special = f.parseReleased
+	}
+	if special != nil {
+		if err := special(o); err != nil {
+			return nil, err
+		}
+		return f, f.generation(generation)
+	}
 	family, ok := families[f.ModelType]
 	if !ok {
-		o.refuse("model_type", `must be "llama" or "diffllama"`)
+		o.refuse("model_type", `must be "llama", "diffllama" or "antiphase"`)
 		return nil, *o.err
 	}
 	if classes := o.texts("architectures"); len(classes) > 0 && !slices.Contains(classes, family.class) {
@@ -64,6 +78,8 @@ func parse(config, generation []byte) (*Folder, error) {
 	o.unsupported()
 	f.layout = o.geometry(family.diff)
 	f.Config = o.model(f.layout, family.normEps)
+	f.layout.extras = extras(f.Config)
+	o.origin(f)
 	o.tokens(f)
 	o.rest(idle)
 	if *o.err != nil {
@@ -91,7 +107,7 @@ func (o *object) unsupported() {
 
 // geometry reads the sizes that decide where a parameter's rows lie.
 func (o *object) geometry(diff bool) layout {
-	l := layout{diff: diff}
+	l := layout{halves: diff, names: llamaNames}
 	l.vocab = o.count("vocab_size", 0, maxCount)
 	l.layers = o.count("num_hidden_layers", 0, maxCount)
 	l.dim = o.count("hidden_size", 0, maxCount)
@@ -104,6 +120,7 @@ func (o *object) geometry(diff bool) layout {
 	if diff && l.heads%2 != 0 {
 		o.refuse("num_attention_heads", "must be even: two query heads make one differential head")
 	}
+	l.values, l.out = l.kvHeads, l.heads
 	l.headDim = o.count("head_dim", max(l.dim/l.heads, 1), maxCount)
 	l.bias = o.flag("attention_bias", false)
 	l.tied = o.flag("tie_word_embeddings", false)
@@ -123,7 +140,7 @@ func (o *object) model(l layout, normEps float64) model.Config {
 	}
 	c.NormEps = o.number("rms_norm_eps", normEps)
 	c.HeadNormEps = c.NormEps
-	if l.diff {
+	if l.halves {
 		c.Arch, c.HeadNorm = "diff", layer.HeadNormPlain
 		c.Heads, c.KVHeads = l.heads/2, l.groups()
 		c.LambdaStd = o.number("lambda_std_dev", c.LambdaStd)
@@ -132,10 +149,20 @@ func (o *object) model(l layout, normEps float64) model.Config {
 	return c
 }
 
+// origin reads what our own export notes beside a model of transformers' classes: that its rows were re-laid from a
+// rotation of neighbours. Read back the same way, they are bit for bit what they were.
+func (o *object) origin(f *Folder) {
+	if from := o.object("antiphase"); from != nil {
+		f.Config.RopeInterleaved = from.flag("rope_interleaved", false)
+		f.layout.relay = f.Config.RopeInterleaved
+		from.rest(nil)
+	}
+}
+
 // tokens reads the special ids of either configuration file; those of f stay where o names none.
 func (o *object) tokens(f *Folder) {
 	one := func(key string, old int) int {
-		switch list := o.ids(key, f.layout.vocab); len(list) {
+		switch list := o.ids(key, f.Config.Vocab); len(list) {
 		case 0:
 			return old
 		case 1:
@@ -149,20 +176,7 @@ func (o *object) tokens(f *Folder) {
 		f.BOS, f.Pad = -1, -1
 	}
 	f.BOS, f.Pad = one("bos_token_id", f.BOS), one("pad_token_id", f.Pad)
-	if eos := o.ids("eos_token_id", f.layout.vocab); len(eos) > 0 {
+	if eos := o.ids("eos_token_id", f.Config.Vocab); len(eos) > 0 {
 		f.EOS = eos
 	}
-}
-
-// generation lets generation_config.json have the last word on special ids; the rest of it is for samplers.
-func (f *Folder) generation(b []byte) error {
-	if b == nil {
-		return nil
-	}
-	o, err := parseObject("generation_config.json", b)
-	if err != nil {
-		return err
-	}
-	o.tokens(f)
-	return *o.err
 }

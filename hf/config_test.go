@@ -143,6 +143,8 @@ func TestParseRefuses(t *testing.T) {
 		{dict{"quantization_config": dict{"bits": 4}}, `quantization_config = {"bits":4}`},
 		{dict{"partial_rotary_factor": 0.5}, "partial_rotary_factor = 0.5"},
 		{dict{"logit_scale": 0.5}, "logit_scale = 0.5"},
+		{dict{"arch": "diff"}, `arch = "diff"`},
+		{dict{"antiphase": dict{"rope_interleaved": true, "scale": 2}}, "scale = 2"},
 		{dict{"vocab_size": 0}, "vocab_size = 0"},
 		{dict{"vocab_size": drop}, "vocab_size = absent"},
 		{dict{"vocab_size": 1 << 40}, "vocab_size = 1099511627776"},

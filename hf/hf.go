@@ -1,8 +1,9 @@
-// Package hf reads model folders of Hugging Face transformers: Llama and DiffLlama.
+// Package hf reads and writes model folders of Hugging Face transformers: Llama, DiffLlama, and a class of our own for the rest.
 //
-// Load checks config.json (config.go, rope.go), opens model.safetensors or its shards (shards.go) and holds every tensor
-// to the shape that the configuration implies. Weights then hands out our own parameters, put together from rows of the
-// folder's tensors by one table (layout.go). Open does all of it and gives a model ready to run.
+// Load checks config.json (config.go, rope.go, own.go), opens model.safetensors or its shards (shards.go) and holds every
+// tensor to the shape that the configuration implies. Weights then hands out our own parameters, put together from rows of the
+// folder's tensors by one table (layout.go). Open does all of it and gives a model ready to run. Export goes the other way through
+// the same table (target.go), folds what a class has no place for (fold.go) and makes the folder appear whole (write.go).
 //
 // A folder is never trusted and never guessed at: what would change results and is not supported is refused with its key and value.
 package hf
@@ -21,13 +22,16 @@ import (
 // Folder is a checked model folder with its files open.
 type Folder struct {
 	Config    model.Config
-	ModelType string // "llama" or "diffllama"
+	ModelType string // "llama", "diffllama" or "antiphase"; empty for a model of the authors' released modules
 	BOS, Pad  int    // token ids, −1 when the folder names none
 	EOS       []int  // token ids that end a text; empty when the folder names none
 
-	dir    string
-	layout layout
-	shards *shards
+	Generation *Generation // sampling defaults
+
+	dir      string
+	released bool // in the authors' names, some of which only the files tell
+	layout   layout
+	shards   *shards
 }
 
 // IsFolder says that dir looks like a model folder: it has a config.json.
@@ -67,6 +71,9 @@ func load(dir string) (*Folder, error) {
 	if f.shards, err = root.open(); err != nil {
 		return nil, err
 	}
+	if f.released {
+		f.layout.names = f.shards.releasedNames()
+	}
 	if err := f.shards.check(f.layout); err != nil {
 		f.Close()
 		return nil, err
@@ -76,6 +83,24 @@ func load(dir string) (*Folder, error) {
 
 // Close closes the folder's files; its configuration stays readable.
 func (f *Folder) Close() error { return f.shards.close() }
+
+// Tokens are the folder's special ids.
+func (f *Folder) Tokens() Tokens { return Tokens{BOS: f.BOS, Pad: f.Pad, EOS: f.EOS} }
+
+// Values reads single parameters of a model of f.Config: mapped bytes become numbers when they are asked for.
+func (f *Folder) Values() Values {
+	byName := map[string]part{}
+	for p := range f.layout.parts() {
+		byName[p.param] = p
+	}
+	return func(name string) ([]float32, error) {
+		p, ok := byName[name]
+		if !ok {
+			return nil, fmt.Errorf("model folder %s: there is no parameter %q", f.dir, name)
+		}
+		return f.shards.assemble(p)
+	}
+}
 
 // Weights hands every parameter of a model of f.Config to set, by its name in the parameter table, in float32 and in
 // the table's layout. x is set's to keep.

@@ -3,13 +3,42 @@ package hf
 import (
 	"iter"
 	"strconv"
+	"strings"
+
+	"antiphase/layer"
+	"antiphase/model"
 )
 
 // layout is the geometry of a folder in transformers' terms: heads counts single query heads for DiffLlama too.
 type layout struct {
 	vocab, layers, dim, inner int
 	heads, kvHeads, headDim   int
-	bias, tied, diff          bool
+	values, out               int // widths of the value projection and of all heads' output, in units of headDim
+	bias, tied                bool
+
+	halves bool     // a pair's two maps lie in the first and second half of the heads (DiffLlama), not side by side
+	relay  bool     // rotation turns neighbours in our rows and halves in the folder's
+	extras []source // what else an attention has, by our names below attn.; files say it as theirs does
+	names  naming
+}
+
+// naming is how files spell what is not the same everywhere.
+type naming struct {
+	root string // before everything but the output projection
+	out  string // the attention's output projection
+}
+
+var llamaNames = naming{root: "model.", out: "o_proj"}
+
+// theirs spells one of an attention's extras as the authors' released code does.
+func theirs(extra string) string {
+	switch extra {
+	case "head_norm.weight":
+		return "subln.weight"
+	case "lambda.weight":
+		return "lambda_proj.weight"
+	}
+	return extra
 }
 
 // source is a tensor of the folder: [rows, cols], or the vector [rows] when cols is 0.
@@ -43,13 +72,43 @@ type part struct {
 
 func (s source) all() piece { return piece{s, 0, s.rows} }
 
+// canonical is the layout whose heads lie as ours do: that of the authors' released modules, and of our own class.
+func canonical(c model.Config, n naming) (layout, error) {
+	a, err := layer.LookupArch(c.Arch)
+	if err != nil {
+		return layout{}, err
+	}
+	return layout{
+		vocab: c.Vocab, layers: c.Layers, dim: c.Dim, inner: c.FFN, headDim: c.HeadDim, bias: c.Bias, tied: c.TieEmbed,
+		heads: c.Heads * a.Queries, kvHeads: c.KVHeads * a.Keys, values: c.KVHeads * a.Values, out: c.Heads * a.Values,
+		extras: extras(c), names: n,
+	}, nil
+}
+
+// extras lists what a configuration's attention has beside its projections, by asking the parameter table of one layer.
+func extras(c model.Config) (list []source) {
+	c.Layers = 1
+	for _, p := range model.Table(c).List {
+		name, ok := strings.CutPrefix(p.Name, "layers.0.attn.")
+		if !ok || strings.HasPrefix(name, "qkv.") || strings.HasPrefix(name, "out.") {
+			continue
+		}
+		if s := p.Shape(); len(s) == 1 {
+			list = append(list, source{name, s[0], 0})
+		} else {
+			list = append(list, source{name, s[0], s[1]})
+		}
+	}
+	return list
+}
+
 // parts is the whole correspondence, in the order of the parameter table. It is made on demand, layer by layer.
 func (l layout) parts() iter.Seq[part] {
 	return func(yield func(part) bool) {
 		one := func(param, name string, rows, cols int) bool {
 			return yield(part{param, []piece{source{name, rows, cols}.all()}})
 		}
-		if !one("embed.weight", "model.embed_tokens.weight", l.vocab, l.dim) {
+		if !one("embed.weight", l.names.root+"embed_tokens.weight", l.vocab, l.dim) {
 			return
 		}
 		for i := range l.layers {
@@ -59,39 +118,36 @@ func (l layout) parts() iter.Seq[part] {
 				}
 			}
 		}
-		_ = one("norm.weight", "model.norm.weight", l.dim, 0) &&
+		_ = one("norm.weight", l.names.root+"norm.weight", l.dim, 0) &&
 			(l.tied || one("head.weight", "lm_head.weight", l.vocab, l.dim))
 	}
 }
 
 // block is one layer's part of the table.
 func (l layout) block(i string) []part {
-	ours, theirs := "layers."+i+".", "model.layers."+i+"."
+	ours, file := "layers."+i+".", l.names.root+"layers."+i+"."
 	whole := func(param, name string, rows, cols int) part {
-		return part{ours + param, []piece{source{theirs + name, rows, cols}.all()}}
+		return part{ours + param, []piece{source{file + name, rows, cols}.all()}}
 	}
-	width := l.heads * l.headDim
 	list := []part{
 		whole("norm1.weight", "input_layernorm.weight", l.dim, 0),
-		{ours + "attn.qkv.weight", l.qkv(theirs+"self_attn.", "weight", l.dim)},
+		{ours + "attn.qkv.weight", l.qkv(file+"self_attn.", "weight", l.dim)},
 	}
 	if l.bias {
-		list = append(list, part{ours + "attn.qkv.bias", l.qkv(theirs+"self_attn.", "bias", 0)})
+		list = append(list, part{ours + "attn.qkv.bias", l.qkv(file+"self_attn.", "bias", 0)})
 	}
-	if l.diff {
-		for _, v := range []string{"lambda_q1", "lambda_k1", "lambda_q2", "lambda_k2"} {
-			list = append(list, whole("attn."+v, "self_attn."+v, l.headDim, 0))
-		}
+	for _, x := range l.extras {
+		list = append(list, whole("attn."+x.name, "self_attn."+theirs(x.name), x.rows, x.cols))
 	}
-	list = append(list, whole("attn.out.weight", "self_attn.o_proj.weight", l.dim, width))
+	list = append(list, whole("attn.out.weight", "self_attn."+l.names.out+".weight", l.dim, l.out*l.headDim))
 	if l.bias {
-		list = append(list, whole("attn.out.bias", "self_attn.o_proj.bias", l.dim, 0))
+		list = append(list, whole("attn.out.bias", "self_attn."+l.names.out+".bias", l.dim, 0))
 	}
 	return append(list,
 		whole("norm2.weight", "post_attention_layernorm.weight", l.dim, 0),
 		part{ours + "mlp.gate_up.weight", []piece{
-			source{theirs + "mlp.gate_proj.weight", l.inner, l.dim}.all(),
-			source{theirs + "mlp.up_proj.weight", l.inner, l.dim}.all(),
+			source{file + "mlp.gate_proj.weight", l.inner, l.dim}.all(),
+			source{file + "mlp.up_proj.weight", l.inner, l.dim}.all(),
 		}},
 		whole("mlp.down.weight", "mlp.down_proj.weight", l.dim, l.inner))
 }
@@ -102,21 +158,37 @@ func (l layout) block(i string) []part {
 func (l layout) qkv(attn, kind string, cols int) []piece {
 	q := source{attn + "q_proj." + kind, l.heads * l.headDim, cols}
 	k := source{attn + "k_proj." + kind, l.kvHeads * l.headDim, cols}
-	v := source{attn + "v_proj." + kind, l.kvHeads * l.headDim, cols}
-	if !l.diff {
-		return []piece{q.all(), k.all(), v.all()}
+	v := source{attn + "v_proj." + kind, l.values * l.headDim, cols}
+	if !l.halves {
+		list := append(l.turned(q.all()), l.turned(k.all())...)
+		return append(list, v.all())
 	}
 	head := func(s source, h int) piece { return piece{s, h * l.headDim, l.headDim} }
 	var qs, ks, vs []piece
 	for i := range l.heads / 2 {
-		qs = append(qs, head(q, i), head(q, l.heads/2+i))
+		qs = append(append(qs, l.turned(head(q, i))...), l.turned(head(q, l.heads/2+i))...)
 	}
 	for g := range l.groups() {
 		h1, h2 := l.readBy(g * (l.heads / 2 / l.groups()))
-		ks = append(ks, head(k, h1), head(k, h2))
+		ks = append(append(ks, l.turned(head(k, h1))...), l.turned(head(k, h2))...)
 		vs = append(vs, head(v, h1), head(v, h2))
 	}
 	return append(append(qs, ks...), vs...)
+}
+
+// turned is heads whose rotation turns (2j, 2j+1) in our rows and (j, d/2+j) in the folder's, row by row. The product of a query
+// and a key does not see the order, as long as both have the same.
+func (l layout) turned(p piece) []piece {
+	if !l.relay {
+		return []piece{p}
+	}
+	list := make([]piece, 0, p.n)
+	for at := p.from; at < p.from+p.n; at += l.headDim {
+		for j := range l.headDim / 2 {
+			list = append(list, piece{p.source, at + j, 1}, piece{p.source, at + l.headDim/2 + j, 1})
+		}
+	}
+	return list
 }
 
 // readBy is the two key heads of pair i: its query heads are i and heads/2+i, and each key head serves heads/kvHeads

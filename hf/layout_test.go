@@ -66,7 +66,7 @@ func TestPairsReadTheirHeads(t *testing.T) {
 			if heads%kv != 0 {
 				continue
 			}
-			l := layout{layers: 1, dim: 2, heads: heads, kvHeads: kv, headDim: 1, diff: true}
+			l := layout{layers: 1, dim: 2, heads: heads, kvHeads: kv, values: kv, out: heads, headDim: 1, halves: true}
 			pieces := l.qkv("", "weight", 2)
 			pairs, groups := heads/2, l.groups()
 			if pairs%groups != 0 || len(pieces) != 2*pairs+4*groups {

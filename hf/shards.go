@@ -59,6 +59,16 @@ func (r *root) read(name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
+// ReadFile reads a file of a model folder of at most limit bytes. A link that leads out of the folder is not followed, but for the cache's own.
+func ReadFile(dir, name string, limit int64) ([]byte, error) {
+	r, err := openRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return r.read(name, limit)
+}
+
 // shards are the open weight files, and which of them holds each tensor.
 type shards struct {
 	files []*safetensors.File
@@ -162,6 +172,17 @@ func (s *shards) close() error {
 	}
 	s.files = nil
 	return errors.Join(errs...)
+}
+
+// DTypes are the bytes of weights on disk by the type they are stored in.
+func (f *Folder) DTypes() map[string]int64 {
+	sum := map[string]int64{}
+	for _, file := range f.shards.files {
+		for _, t := range file.Infos() {
+			sum[string(t.DType)] += t.End - t.Begin
+		}
+	}
+	return sum
 }
 
 // check holds every tensor to the layout, and the layout to every tensor.

@@ -120,6 +120,15 @@ func TestLinksStayInside(t *testing.T) {
 	if _, err := Load(real); err == nil {
 		t.Error("a link out of the folder was followed")
 	}
+	if _, err := ReadFile(real, shardNames[0], 1<<20); err == nil {
+		t.Error("a link out of the folder was read")
+	}
+	if _, err := ReadFile(real, "config.json", 10); err == nil {
+		t.Error("more than the limit was read")
+	}
+	if b, err := ReadFile(real, "config.json", 1<<20); err != nil || len(b) == 0 {
+		t.Errorf("config.json: %d bytes, %v", len(b), err)
+	}
 
 	cache := filepath.Join(t.TempDir(), "models--org--name")
 	snapshot := filepath.Join(cache, "snapshots", "abc")

@@ -13,17 +13,17 @@ type Options struct {
 	Slots        int     // sequences in one batch; default 8
 	CacheTokens  int     // positions in the KV cache, rounded up to whole pages; default Slots contexts
 	PageSize     int     // positions per page; default 16
-	PrefillChunk int     // prompt tokens per step, over all prompts; default 256
+	PrefillChunk int     // prompt tokens per step, over all prompts; default as the model's device likes them, see model.PromptRows
 	EOS          []int32 // ids that end a text; default the tokenizer's end-of-text token
 }
 
 // complete fills in the defaults and says what is out of range.
-func (o Options) complete(context int) (Options, error) {
+func (o Options) complete(m *model.Model) (Options, error) {
 	for _, f := range []struct {
 		name string
 		v    *int
 		def  int
-	}{{"slots", &o.Slots, 8}, {"page_size", &o.PageSize, 16}, {"prefill_chunk", &o.PrefillChunk, 256}} {
+	}{{"slots", &o.Slots, 8}, {"page_size", &o.PageSize, 16}, {"prefill_chunk", &o.PrefillChunk, m.PromptRows()}} {
 		if *f.v == 0 {
 			*f.v = f.def
 		}
@@ -32,7 +32,7 @@ func (o Options) complete(context int) (Options, error) {
 		}
 	}
 	if o.CacheTokens == 0 {
-		o.CacheTokens = o.Slots * context
+		o.CacheTokens = o.Slots * m.Config.Context
 	}
 	if o.CacheTokens < 0 || o.CacheTokens > 1<<31-1-o.PageSize { // a row of the cache is an int32 on devices
 		return o, &FieldError{"cache_tokens", fmt.Sprintf("is %d, must be between 1 and %d", o.CacheTokens, 1<<31-1-o.PageSize)}
@@ -65,6 +65,8 @@ type Engine struct {
 	// The step's own: used by whoever is stepping.
 	rows    model.Rows
 	logits  []float32
+	best    []int32 // likeliest tokens, where greedy
+	greedy  bool    // the step's sequences want no more
 	sampler sampler
 }
 
@@ -81,7 +83,7 @@ type Stats struct {
 // New makes an engine over a model. tok may be nil: then events carry ids and no text.
 func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error) {
 	c := m.Config
-	opt, err := opt.complete(c.Context)
+	opt, err := opt.complete(m)
 	if err != nil {
 		return nil, fmt.Errorf("infer: %w", err)
 	}
@@ -103,7 +105,7 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 	}
 	n := opt.Slots + opt.PrefillChunk
 	e.rows = model.Rows{IDs: make([]int32, 0, n), Slots: make([]int32, 0, n), Pos: make([]int32, 0, n), Want: make([]int32, 0, opt.Slots)}
-	e.logits = make([]float32, opt.Slots*c.Vocab)
+	e.logits, e.best = make([]float32, opt.Slots*c.Vocab), make([]int32, opt.Slots)
 	return e, nil
 }
 

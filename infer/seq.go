@@ -117,6 +117,12 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 	return nil
 }
 
+// greedy says that all s wants of a step is its likeliest token.
+func (s *seq) greedy() bool {
+	p := &s.sampling
+	return p.Temperature == 0 && p.Logprobs == 0 && !p.Echo && (p.RepetitionPenalty == 0 || p.RepetitionPenalty == 1)
+}
+
 // accept takes a sampled token and says whether it is the last.
 func (e *Engine) accept(s *seq, id int32) (reason string) {
 	s.tokens = append(s.tokens, id)

@@ -1,6 +1,9 @@
 package infer
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // step computes one batch for everybody. It is called with the lock held and nobody stepping, and returns so; while
 // the model runs the lock is free for others to queue, leave and take their tokens.
@@ -44,16 +47,32 @@ func (e *Engine) compute() {
 	e.stats.Rows += len(e.rows.IDs)
 }
 
-// run is the model's part.
+// run is the model's part. Where every sequence takes its likeliest token and asks for no more, only those come to the host.
 func (e *Engine) run() error {
-	n := len(e.rows.Want) * e.vocab
-	if len(e.logits) < n { // an echo wants more rows than there are slots
-		e.logits = make([]float32, n)
+	if err := e.model.Run(e.cache, e.rows); err != nil {
+		return err
 	}
-	if err := e.model.Step(e.cache, e.rows, e.logits[:n]); err != nil {
+	if err := e.read(); err != nil {
 		return err
 	}
 	return e.model.Device().Sync()
+}
+
+// read fetches the step's best tokens, or its logits.
+func (e *Engine) read() error {
+	n := len(e.rows.Want)
+	if e.greedy = n <= len(e.best) && !slices.ContainsFunc(e.batch, func(s *seq) bool { return !s.greedy() }); e.greedy {
+		if err := e.model.ReadBest(e.best[:n]); err != nil {
+			return err
+		}
+		if e.greedy = !slices.Contains(e.best[:n], -1); e.greedy { // else the logits tell what is wrong with them
+			return nil
+		}
+	}
+	if len(e.logits) < n*e.vocab { // an echo wants more rows than there are slots
+		e.logits = make([]float32, n*e.vocab)
+	}
+	return e.model.ReadLogits(e.logits[:n*e.vocab])
 }
 
 // sample makes tokens of the logits. A row that is no distribution fails its sequence alone.
@@ -69,6 +88,12 @@ func (e *Engine) sample() {
 
 // tokens scores the prompt tokens that were asked for and samples the next one if the last row was among the step's.
 func (e *Engine) tokens(s *seq) (err error) {
+	if e.greedy {
+		if s.last {
+			e.give(s, token{id: e.best[s.want]})
+		}
+		return nil
+	}
 	row := e.logits[s.want*e.vocab:]
 	for range s.echo {
 		s.scored++
@@ -94,9 +119,14 @@ func (e *Engine) tokens(s *seq) (err error) {
 		return err
 	}
 	t.tops = len(s.freshTop) - had
+	e.give(s, t)
+	return nil
+}
+
+// give makes t the next token of s.
+func (e *Engine) give(s *seq, t token) {
 	t.reason = e.accept(s, t.id)
 	s.fresh = append(s.fresh, t)
-	return nil
 }
 
 // publish hands the tokens to their owners and lets go of those that have ended.

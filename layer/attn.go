@@ -30,7 +30,7 @@ type Arch struct {
 type mixer interface {
 	// forward returns out [N, H·DV]; x is the layer's input, from which q, k and v were projected.
 	forward(p *Pass, s device.AttnShape, x, q, k, v tensor.Tensor) tensor.Tensor
-	// cached is forward for single rows over the cache.
+	// cached is forward for rows over the cache, where their keys and values are already.
 	cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *device.Cache) tensor.Tensor
 	// backward sets dq, dk, dv from dout.
 	backward(p *Pass, dout, dq, dk, dv tensor.Tensor)
@@ -118,6 +118,7 @@ type Attention struct {
 	shape    device.AttnShape
 	QKV, Out *Linear
 	mix      mixer
+	low      *lowbit // nil: exact
 
 	x, qkv, heads tensor.Tensor // kept for Backward
 }
@@ -160,6 +161,7 @@ func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Te
 	q, k, v := l.split(qkv)
 	s := l.shape
 	s.B, s.T = p.B, p.T
+	l.low.keys(p, s, k, v)
 	var heads tensor.Tensor
 	if p.Slot.Ok() {
 		p.Dev.CacheWrite(c, k, v, p.Slot, p.Pos)
@@ -167,6 +169,7 @@ func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Te
 	} else {
 		heads = l.mix.forward(p, s, x, q, k, v)
 	}
+	l.low.heads(p, s, c, heads, q, k, v)
 	l.x, l.qkv, l.heads = x, qkv, heads
 	if p.Probe != nil {
 		p.Probe.Attention(l.view(p, s, q, k))

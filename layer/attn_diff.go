@@ -28,6 +28,7 @@ type diff struct {
 	q1, k1, q2, k2 *Param
 	lam            tensor.Tensor // [1,1]: outlives the pass, so that metrics may read it
 	arg            device.DiffAttn
+	part           device.DiffAttn // some rows of arg
 	grad           device.DiffAttnGrad
 }
 
@@ -58,8 +59,16 @@ func (l *diff) forward(p *Pass, s device.AttnShape, _, q, k, v tensor.Tensor) te
 
 func (l *diff) cached(p *Pass, s device.AttnShape, _, q tensor.Tensor, c *device.Cache) tensor.Tensor {
 	l.bind(p, s, q)
-	p.Dev.DiffAttentionCached(&l.arg, c, p.Slot, p.Pos)
+	overCache(p, l, c, l.arg.Out, q)
 	return l.arg.Out
+}
+
+func (l *diff) rows(p *Pass, c *device.Cache, from, to int) {
+	rowsDiff(p, &l.part, &l.arg, c, from, to)
+}
+
+func (l *diff) chunk(p *Pass, c *Chunk, o, q, k, v tensor.Tensor) {
+	chunkDiff(p, &l.part, &l.arg, c, o, q, k, v)
 }
 
 func (l *diff) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
@@ -84,7 +93,7 @@ func (l *diff) free(d device.Device) {
 
 func (l *diff) lambda() (lam, sum tensor.Tensor) { return l.lam, l.lam }
 
-// bindDiff fills what forward and cached share.
+// bindDiff fills what all rows share and makes room for the output.
 func bindDiff(p *Pass, a *device.DiffAttn, s device.AttnShape, c *AttnConfig, q, lam tensor.Tensor, n device.HeadNorm) {
 	*a = device.DiffAttn{AttnShape: s, Keys: c.Arch.Keys, Norm: n, Q: q, Lam: lam}
 	a.Out = p.act(q.Rows, s.Heads*s.DV)
@@ -96,10 +105,40 @@ func forwardDiff(p *Pass, a *device.DiffAttn, k, v tensor.Tensor) tensor.Tensor 
 	a.K, a.V, a.Start = k, v, p.Start
 	a.Out2 = p.act(n, w)
 	a.LSE = p.stat(n, 2*a.Heads)
-	if a.Norm.On {
-		a.Raw = p.act(n, w)
-		a.Rstd = p.stat(n, a.Heads)
-	}
+	normedDiff(p, a)
 	p.Dev.DiffAttention(a)
 	return a.Out
+}
+
+// normedDiff makes room for what the head norm keeps.
+func normedDiff(p *Pass, a *device.DiffAttn) {
+	if a.Norm.On {
+		a.Raw = p.act(a.Q.Rows, a.Heads*a.DV)
+		a.Rstd = p.stat(a.Q.Rows, a.Heads)
+	}
+}
+
+// rowsDiff runs rows [from, to) of all over the cache, as part.
+func rowsDiff(p *Pass, part, all *device.DiffAttn, c *device.Cache, from, to int) {
+	*part = *all
+	part.Q, part.Out = all.Q.RowRange(from, to), all.Out.RowRange(from, to)
+	if all.Lam.Len() > 1 {
+		part.Lam = all.Lam.RowRange(from, to)
+	}
+	p.Dev.DiffAttentionCached(part, c, p.Slot.Columns(from, to), p.Pos.Columns(from, to))
+}
+
+// chunkDiff runs a chunk of all as a sequence of its own, as part.
+func chunkDiff(p *Pass, part, all *device.DiffAttn, c *Chunk, o, q, k, v tensor.Tensor) {
+	*part = *all
+	part.B, part.T = 1, q.Rows
+	part.Q, part.K, part.V, part.Out = q, k, v, o
+	if all.Lam.Len() > 1 {
+		part.Lam = all.Lam.RowRange(c.From, c.To)
+		if c.Past > 0 {
+			part.Lam = behind(p, c.Past, part.Lam)
+		}
+	}
+	normedDiff(p, part)
+	p.Dev.DiffAttention(part)
 }

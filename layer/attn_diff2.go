@@ -24,6 +24,7 @@ type diff2 struct {
 	proj *Linear       // W_λ [H,C]
 	sum  tensor.Tensor // [1,H]: Σ over rows of λ, for metrics
 	arg  device.DiffAttn
+	part device.DiffAttn // some rows of arg
 	grad device.DiffAttnGrad
 }
 
@@ -51,8 +52,16 @@ func (l *diff2) forward(p *Pass, s device.AttnShape, x, q, k, v tensor.Tensor) t
 
 func (l *diff2) cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *device.Cache) tensor.Tensor {
 	l.bind(p, s, x, q)
-	p.Dev.DiffAttentionCached(&l.arg, c, p.Slot, p.Pos)
+	overCache(p, l, c, l.arg.Out, q)
 	return l.arg.Out
+}
+
+func (l *diff2) rows(p *Pass, c *device.Cache, from, to int) {
+	rowsDiff(p, &l.part, &l.arg, c, from, to)
+}
+
+func (l *diff2) chunk(p *Pass, c *Chunk, o, q, k, v tensor.Tensor) {
+	chunkDiff(p, &l.part, &l.arg, c, o, q, k, v)
 }
 
 func (l *diff2) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
@@ -65,9 +74,9 @@ func (l *diff2) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
 	p.Dev.SigmoidBackward(dlam, dlam, l.arg.Lam)
 }
 
-// tail carries dλ back through W_λ to the layer's input.
+// tail carries dλ back through W_λ to the layer's input. Rows are padded to 8 columns: a GPU's matrix units read 16 bytes at a time.
 func (l *diff2) tail(p *Pass, dx, x tensor.Tensor) {
-	dlam := p.act(x.Rows, l.cfg.Heads)
+	dlam := p.act(x.Rows, (l.cfg.Heads+7)&^7).Columns(0, l.cfg.Heads)
 	p.Dev.Copy(dlam, l.grad.DLam)
 	l.proj.Backward(p, dx, dlam, x, true)
 }

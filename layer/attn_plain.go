@@ -17,6 +17,7 @@ type plain struct {
 	cfg  *AttnConfig
 	gain *Param
 	arg  device.Attn
+	part device.Attn // some rows of arg
 	grad device.AttnGrad
 }
 
@@ -25,22 +26,41 @@ func (l *plain) bind(p *Pass, s device.AttnShape, q tensor.Tensor) {
 	l.arg.Out = p.act(q.Rows, s.Heads*s.DV)
 }
 
+// normed makes room for what the head norm keeps.
+func (l *plain) normed(p *Pass, a *device.Attn) {
+	if a.Norm.On {
+		a.Raw = p.act(a.Q.Rows, a.Heads*a.DV)
+		a.Rstd = p.stat(a.Q.Rows, a.Heads)
+	}
+}
+
 func (l *plain) forward(p *Pass, s device.AttnShape, _, q, k, v tensor.Tensor) tensor.Tensor {
 	l.bind(p, s, q)
 	l.arg.K, l.arg.V, l.arg.Start = k, v, p.Start
 	l.arg.LSE = p.stat(q.Rows, s.Heads)
-	if l.arg.Norm.On {
-		l.arg.Raw = p.act(q.Rows, s.Heads*s.DV)
-		l.arg.Rstd = p.stat(q.Rows, s.Heads)
-	}
+	l.normed(p, &l.arg)
 	p.Dev.Attention(&l.arg)
 	return l.arg.Out
 }
 
 func (l *plain) cached(p *Pass, s device.AttnShape, _, q tensor.Tensor, c *device.Cache) tensor.Tensor {
 	l.bind(p, s, q)
-	p.Dev.AttentionCached(&l.arg, c, p.Slot, p.Pos)
+	overCache(p, l, c, l.arg.Out, q)
 	return l.arg.Out
+}
+
+func (l *plain) rows(p *Pass, c *device.Cache, from, to int) {
+	l.part = l.arg
+	l.part.Q, l.part.Out = l.arg.Q.RowRange(from, to), l.arg.Out.RowRange(from, to)
+	p.Dev.AttentionCached(&l.part, c, p.Slot.Columns(from, to), p.Pos.Columns(from, to))
+}
+
+func (l *plain) chunk(p *Pass, _ *Chunk, o, q, k, v tensor.Tensor) {
+	l.part = l.arg
+	l.part.B, l.part.T = 1, q.Rows
+	l.part.Q, l.part.K, l.part.V, l.part.Out = q, k, v, o
+	l.normed(p, &l.part)
+	p.Dev.Attention(&l.part)
 }
 
 func (l *plain) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {

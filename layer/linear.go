@@ -15,7 +15,7 @@ type Linear struct {
 // NewLinear declares a linear layer whose weights start with the deviation of a uniform fan-in init,
 // 1/√(3·in), times gain.
 func NewLinear(ps *ParamSet, name string, in, out int, gain float64, bias bool) *Linear {
-	l := &Linear{W: ps.Add(Param{Name: name + ".weight", Kind: Matrix, Rows: out, Cols: in, Std: gain / math.Sqrt(3*float64(in))})}
+	l := &Linear{W: ps.Add(Param{Name: name + ".weight", Kind: Matrix, Rows: out, Cols: in, Std: gain / math.Sqrt(3*float64(in)), product: true})}
 	if bias {
 		l.B = ps.Add(Param{Name: name + ".bias", Kind: Bias, Rows: 1, Cols: out})
 	}
@@ -37,9 +37,9 @@ func (l *Linear) Into(p *Pass, y, x tensor.Tensor) {
 	}
 }
 
-// Backward adds dyᵀ·x to W's gradient and sets dx = dy·W, or adds to dx when add is set.
+// Backward adds dyᵀ·x to W's gradient (or makes it that, in a fresh pass) and sets dx = dy·W, or adds to dx when add is set.
 func (l *Linear) Backward(p *Pass, dx, dy, x tensor.Tensor, add bool) {
-	p.Dev.MatMul(l.W.G, dy, x, device.MatMul{TransA: true, Accumulate: true})
+	p.Dev.MatMul(l.W.G, dy, x, device.MatMul{TransA: true, Accumulate: !p.Fresh})
 	if l.B != nil {
 		p.Dev.BiasBackward(l.B.G, dy)
 	}

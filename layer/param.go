@@ -32,6 +32,7 @@ type Param struct {
 	Const      float64 // around this mean
 	W, Master  tensor.Tensor
 	G          tensor.Tensor
+	product    bool // a fresh pass sets its gradient
 }
 
 // Shape is the shape as files state it: vectors have one dimension.
@@ -216,5 +217,27 @@ func (s *ParamSet) Round(d device.Device) {
 func (s *ParamSet) ZeroGrad(d device.Device) {
 	for _, g := range s.Groups {
 		d.Zero(g.G)
+	}
+}
+
+// ZeroSums clears what a fresh pass adds to: all gradients but those of the layers' matrices, which are most of the memory and are
+// set by one product each.
+func (s *ParamSet) ZeroSums(d device.Device) {
+	for _, g := range s.Groups {
+		from, at := 0, 0
+		for _, p := range g.Params {
+			if p.product && p.Kind == Matrix {
+				g.zero(d, from, at)
+				from = at + padded(p)
+			}
+			at += padded(p)
+		}
+		g.zero(d, from, at)
+	}
+}
+
+func (g *Group) zero(d device.Device, from, to int) {
+	if from < to {
+		d.Zero(g.G.Columns(from, to))
 	}
 }

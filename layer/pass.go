@@ -24,6 +24,10 @@ type Pass struct {
 	Start tensor.Tensor // I32 [1,N]: first row of each row's document, or absent
 	Slot  tensor.Tensor // I32 [1,N]: cache slot of each row; present makes this a cached pass
 
+	Fresh bool // backward sets the gradients of products' weights instead of adding to them, see ParamSet.ZeroSums
+
+	Chunks []Chunk // of a cached pass: rows that attend together, in order; the others attend one by one
+
 	Probe Probe // looks inside; nil in ordinary passes
 }
 

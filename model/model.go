@@ -23,10 +23,14 @@ type Model struct {
 	loss   *layer.Loss
 
 	pass   layer.Pass
-	feed   feed
-	losses tensor.Tensor // Stat [1,N] of the last pass
-	rows   int           // rows of the last pass, for MeanLambda
+	feed   Feed          // of passes that are not recorded
+	losses tensor.Tensor // Stat [1,N] of the last batch
+	rows   int           // rows of its last pass, for MeanLambda
 	lamBuf []float32
+	chunks chunks
+	ends   ends // of the last Run
+
+	version int // of what passes do: recorded work of an older one is stale
 }
 
 // New builds a model of a complete configuration (see Config.Complete) on d. Weights are zero until Init or Load.
@@ -83,13 +87,22 @@ func (m *Model) Free() {
 	for _, b := range m.blocks {
 		b.Attn.Free(m.dev)
 	}
-	if m.feed.mem.Ok() {
-		m.dev.Free(m.feed.mem.Buf)
-	}
+	m.feed.Free()
+	m.chunks.free(m.dev)
 }
 
 // Init draws fresh weights from a seed.
 func (m *Model) Init(seed uint64) { m.Params.Init(m.dev, seed) }
+
+// settle puts the memory of the passes before into one piece.
+func (m *Model) settle() {
+	if m.arena.Settle() {
+		m.version++
+	}
+}
+
+// Version changes whenever passes do other work, or on other memory, than before: what was recorded is then stale.
+func (m *Model) Version() int { return m.version }
 
 // ActivationBytes is the most memory that passes have needed so far.
 func (m *Model) ActivationBytes() int { return m.arena.High() }

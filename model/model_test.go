@@ -143,6 +143,44 @@ func TestAccumulation(t *testing.T) {
 	}
 }
 
+// Gradient sets what Backprop adds, whatever was there before, in any number of micro-batches.
+func TestGradientIsSet(t *testing.T) {
+	for name, c := range configs(t) {
+		r := rand.New(rand.NewPCG(7, 8))
+		m := newModel(t, ref.New(), c)
+		b := batch(r, c, 4, 5)
+		if err := m.Backprop(b, 0.1); err != nil {
+			t.Fatal(err)
+		}
+		var want []float64
+		for _, p := range m.Params.List {
+			want = append(want, tensor.Host[float64](p.G)...)
+		}
+		for _, micro := range []int{4, 2, 1} {
+			for _, g := range m.Params.Groups {
+				for i := range tensor.Host[float64](g.G) {
+					tensor.Host[float64](g.G)[i] = math.NaN()
+				}
+			}
+			var f Feed
+			if err := m.Put(&f, b, micro); err != nil {
+				t.Fatal(err)
+			}
+			m.Gradient(&f, 0.1)
+			at := 0
+			for _, p := range m.Params.List {
+				for i, g := range tensor.Host[float64](p.G) {
+					if !(math.Abs(g-want[at+i]) <= 1e-12) {
+						t.Fatalf("%s: micro-batches of %d: %s[%d] is %g, want %g", name, micro, p.Name, i, g, want[at+i])
+					}
+				}
+				at += p.Rows * p.Cols
+			}
+			f.Free()
+		}
+	}
+}
+
 // Decoding step by step, a whole prompt at once, and the full forward pass give the same logits.
 func TestStepEqualsForward(t *testing.T) {
 	for name, c := range configs(t) {

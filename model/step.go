@@ -8,55 +8,6 @@ import (
 	"antiphase/tensor"
 )
 
-// Cache is the KV cache of all layers: pages of PageSize positions, handed to slots through one page table.
-// Which slot owns which pages is the caller's business; Assign writes it down.
-type Cache struct {
-	PageSize, Pages    int
-	Slots, PagesOfSlot int
-
-	dev    device.Device
-	layers []device.Cache
-	table  tensor.Tensor
-	entry  [1]int32
-}
-
-// NewCache allocates pages × pageSize positions, shared by at most slots sequences of at most pagesOfSlot pages.
-func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
-	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, dev: m.dev}
-	c.table = device.Empty(m.dev, tensor.I32, slots, pagesOfSlot)
-	act := m.dev.Types().Act
-	for _, b := range m.blocks {
-		k, v := b.Attn.CacheWidths()
-		c.layers = append(c.layers, device.Cache{
-			K: device.Empty(m.dev, act, pages*pageSize, k), V: device.Empty(m.dev, act, pages*pageSize, v),
-			Table: c.table, PageSize: pageSize,
-		})
-	}
-	return c
-}
-
-// Assign makes page the i-th of slot.
-func (c *Cache) Assign(slot, i int, page int32) {
-	c.entry[0] = page
-	device.WriteI32(c.dev, c.table.RowRange(slot, slot+1).Columns(i, i+1), c.entry[:])
-}
-
-// Free gives the memory back.
-func (c *Cache) Free() {
-	for _, l := range c.layers {
-		c.dev.Free(l.K.Buf)
-		c.dev.Free(l.V.Buf)
-	}
-	c.dev.Free(c.table.Buf)
-}
-
-func (c *Cache) layer(l int) *device.Cache {
-	if c == nil {
-		return nil
-	}
-	return &c.layers[l]
-}
-
 // Rows are tokens to run against a cache: row n is token IDs[n] at position Pos[n] of slot Slots[n].
 // Rows of one slot come in order of position and all earlier positions are already cached. Want lists the rows
 // whose logits are asked for.
@@ -64,37 +15,121 @@ type Rows struct {
 	IDs, Slots, Pos, Want []int32
 }
 
-// Step runs rows through the network, writes their keys and values to the cache, and reads the logits of the
-// wanted rows, [len(Want), V], to the host. Decoding is one row per sequence; a prompt is many rows of one slot.
+// Step runs rows (see Run) and reads the logits of the wanted ones, [len(Want), V], to the host.
 func (m *Model) Step(c *Cache, r Rows, logits []float32) error {
-	if err := m.checkRows(c, r, logits); err != nil {
+	if err := m.Run(c, r); err != nil {
 		return err
 	}
+	return m.ReadLogits(logits)
+}
+
+// Run runs rows through the network and writes their keys and values to the cache. Decoding is one row per sequence; a
+// prompt is many rows of one slot. ReadLogits and ReadBest give what came of the wanted rows, until the next pass.
+// Where the device can record work, decoding so many sequences becomes one call.
+func (m *Model) Run(c *Cache, r Rows) error {
+	if err := m.checkRows(c, r); err != nil {
+		return err
+	}
+	c.flush()
+	m.settle()
 	n := len(r.IDs)
-	f := &m.feed
-	f.room(m.dev, n)
-	m.arena.Release(tensor.Mark{})
-	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: n, T: 1}
-	p := &m.pass
 	m.rows = n
-	p.Slot, p.Pos = f.put(m.dev, feedSlot, r.Slots), f.put(m.dev, feedPos, r.Pos)
-	h := m.forward(p, f.put(m.dev, feedIDs, r.IDs), c)
-	if len(r.Want) == 0 {
+	chunks := m.chunks.find(m.dev, c, &r)
+	if n < len(c.steady) && wantsAll(&r) && len(chunks) == 0 {
+		c.feed.room(m.dev, len(c.steady)-1)
+		c.feed.rows(&r)
+		m.ends = c.steady[n].run(m, c, n)
 		return nil
 	}
-	last := m.arena.New(h.Type, len(r.Want), h.Cols)
-	m.dev.Embed(last, h, f.put(m.dev, feedWant, r.Want)) // gathers the wanted rows
-	y := m.arena.New(m.dev.Types().Stat, len(r.Want), m.Config.Vocab)
-	m.loss.Logits(p, y, last)
-	device.ReadFloats(m.dev, logits, y)
+	m.feed.room(m.dev, n)
+	m.feed.rows(&r)
+	h := m.stepRows(c, &m.feed, n, chunks)
+	m.ends = ends{}
+	if want := len(r.Want); want > 0 {
+		last := m.arena.New(h.Type, want, h.Cols)
+		m.dev.Embed(last, h, m.feed.view(feedWant, want)) // gathers the wanted rows
+		m.ends = m.end(last)
+	}
 	return nil
 }
 
-func (m *Model) checkRows(c *Cache, r Rows, logits []float32) error {
+// run takes a step that comes again and again.
+func (s *steady) run(m *Model, c *Cache, n int) ends {
+	if s.version != m.version {
+		s.repeat.Forget()
+		s.version = m.version
+	}
+	if s.work == nil {
+		s.work = func() { s.ends = m.end(m.stepRows(c, &c.feed, n, nil)) }
+	}
+	s.repeat.Run(m.dev, s.work)
+	return s.ends
+}
+
+// ends is what a step's wanted rows give.
+type ends struct {
+	logits tensor.Tensor // Stat [·,V]
+	best   tensor.Tensor // I32 [1,·]: their likeliest tokens
+}
+
+// ReadLogits reads the logits of the last Run's wanted rows, [len(Want), V].
+func (m *Model) ReadLogits(dst []float32) error {
+	if len(dst) != m.ends.logits.Len() {
+		return fmt.Errorf("model: room for %d logits, the step has %d rows of vocabulary %d", len(dst), m.ends.logits.Rows, m.Config.Vocab)
+	}
+	if len(dst) > 0 {
+		device.ReadFloats(m.dev, dst, m.ends.logits)
+	}
+	return nil
+}
+
+// ReadBest reads the likeliest token of each of the last Run's wanted rows; −1 where the logits are no numbers (see
+// device.ArgMax). It spares the way of whole rows of logits to the host.
+func (m *Model) ReadBest(dst []int32) error {
+	if len(dst) != m.ends.best.Len() {
+		return fmt.Errorf("model: room for %d tokens, the step has %d", len(dst), m.ends.best.Len())
+	}
+	if len(dst) > 0 {
+		device.ReadI32(m.dev, dst, m.ends.best)
+	}
+	return nil
+}
+
+// wantsAll says that every row is wanted, in order.
+func wantsAll(r *Rows) bool {
+	for i, w := range r.Want {
+		if int(w) != i {
+			return false
+		}
+	}
+	return len(r.Want) == len(r.IDs)
+}
+
+// stepRows runs the n rows in f to the last norm's output.
+func (m *Model) stepRows(c *Cache, f *Feed, n int, chunks []layer.Chunk) tensor.Tensor {
+	m.arena.Release(tensor.Mark{})
+	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: n, T: 1, Slot: f.view(feedSlot, n), Pos: f.view(feedPos, n), Chunks: chunks}
+	return m.forward(&m.pass, f.view(feedIDs, n), c)
+}
+
+// logits pushes the logits of the rows of h, [·,V] in Stat.
+func (m *Model) logits(h tensor.Tensor) tensor.Tensor {
+	y := m.arena.New(m.dev.Types().Stat, h.Rows, m.Config.Vocab)
+	m.loss.Logits(&m.pass, y, h)
+	return y
+}
+
+// end pushes what the wanted rows h give.
+func (m *Model) end(h tensor.Tensor) ends {
+	e := ends{m.logits(h), m.arena.New(tensor.I32, 1, h.Rows)}
+	m.dev.ArgMax(e.best, e.logits)
+	return e
+}
+
+func (m *Model) checkRows(c *Cache, r Rows) error {
 	n := len(r.IDs)
-	if n == 0 || len(r.Slots) != n || len(r.Pos) != n || len(r.Want) > n || len(logits) != len(r.Want)*m.Config.Vocab {
-		return fmt.Errorf("model: step of %d ids, %d slots, %d positions, %d wanted, room for %d logits of vocabulary %d",
-			n, len(r.Slots), len(r.Pos), len(r.Want), len(logits), m.Config.Vocab)
+	if n == 0 || len(r.Slots) != n || len(r.Pos) != n || len(r.Want) > n {
+		return fmt.Errorf("model: step of %d ids, %d slots, %d positions, %d wanted", n, len(r.Slots), len(r.Pos), len(r.Want))
 	}
 	for i, p := range r.Pos {
 		if p < 0 || int(p) >= min(m.Config.Context, c.PageSize*c.PagesOfSlot) || r.Slots[i] < 0 || int(r.Slots[i]) >= c.Slots {

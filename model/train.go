@@ -1,90 +1,98 @@
 package model
 
 import (
+	"errors"
+
 	"antiphase/device"
 	"antiphase/layer"
 	"antiphase/tensor"
 )
 
-// forward runs the network to the last norm's output h [N,C].
+// forward runs the network to the last norm's output h [N,C]. Chunks of a prompt may be long and have no backward pass: of
+// each block they keep the stream alone.
 func (m *Model) forward(p *layer.Pass, ids tensor.Tensor, c *Cache) tensor.Tensor {
 	x := m.embed.Forward(p, ids)
 	var delta tensor.Tensor
+	var kept [2]tensor.Tensor
+	if len(p.Chunks) > 0 {
+		kept = [2]tensor.Tensor{m.arena.New(x.Type, x.Rows, x.Cols), m.arena.New(x.Type, x.Rows, x.Cols)}
+	}
+	mark := m.arena.Mark()
 	for l, b := range m.blocks {
 		x, delta = b.Forward(p, x, delta, c.layer(l))
-		if p.Probe != nil {
-			m.probeHidden(p, l, x, delta)
+		if len(p.Chunks) > 0 {
+			m.dev.Copy(kept[0], x)
+			m.dev.Copy(kept[1], delta)
+			x, delta = kept[0], kept[1]
+			m.arena.Release(mark)
 		}
 	}
 	_, h := m.norm.Forward(p, x, delta)
 	return h
 }
 
-// probeHidden shows the stream behind block l, with the add done that the next norm would do.
-func (m *Model) probeHidden(p *layer.Pass, l int, x, delta tensor.Tensor) {
-	mark := p.Arena.Mark()
-	s := p.Arena.New(x.Type, x.Rows, x.Cols)
-	p.Dev.Copy(s, x)
-	p.Dev.Add(s, delta)
-	p.Probe.Hidden(l, s)
-	p.Arena.Release(mark)
-}
-
-// Backprop runs a micro-batch forward and backward: it adds the gradient of scale·Σ loss to the parameters'
-// gradients and keeps the losses for Losses.
+// Backprop runs a batch forward and backward: it adds the gradient of scale·Σ loss to the parameters' gradients and keeps the
+// losses for Losses.
 func (m *Model) Backprop(b *Batch, scale float64) error {
-	if err := b.checkScored(&m.Config); err != nil {
+	if err := m.put(b, true); err != nil {
 		return err
 	}
-	p, ids, targets := m.begin(b)
-	m.losses = m.arena.New(m.dev.Types().Stat, 1, p.N())
+	m.backprop(&m.feed, 0, scale, false)
+	return nil
+}
+
+// Gradient makes the parameters' gradients that of scale·Σ loss over the batch in f (see Put), which must have targets. It is the
+// device's work alone, and so may be recorded.
+func (m *Model) Gradient(f *Feed, scale float64) {
+	m.Params.ZeroSums(m.dev)
+	for i := range f.b / f.micro {
+		m.backprop(f, i, scale, i == 0)
+	}
+}
+
+// backprop runs micro-batch i of f forward and backward.
+func (m *Model) backprop(f *Feed, i int, scale float64, fresh bool) {
+	p, in := m.begin(f, i)
+	p.Fresh = fresh
 	dx := m.arena.New(m.dev.Types().Act, p.N(), m.Config.Dim)
 	m.dev.Zero(dx)
-	h := m.forward(p, ids, nil)
+	h := m.forward(p, in.ids, nil)
 	dh := m.arena.New(m.dev.Types().Act, p.N(), m.Config.Dim)
-	m.loss.Backward(p, dh, m.losses, h, targets, scale)
+	m.loss.Backward(p, dh, in.losses, h, in.targets, scale)
 	m.norm.Backward(p, dx, dh)
 	for l := len(m.blocks) - 1; l >= 0; l-- {
 		m.blocks[l].Backward(p, dx)
 	}
 	m.embed.Backward(p, dx)
-	return nil
 }
 
-// Losses reads the loss of every row of the last Backprop or Score; 0 where the target was −1.
+// put fills the model's own feed for a single pass.
+func (m *Model) put(b *Batch, scored bool) error {
+	if scored && b.Targets == nil {
+		return errors.New("model: the batch has no targets to score")
+	}
+	return m.Put(&m.feed, b, b.B)
+}
+
+// Losses reads the loss of every row of the last batch that was run; 0 where the target was −1.
 func (m *Model) Losses(dst []float32) { device.ReadFloats(m.dev, dst, m.losses) }
 
 // Score runs a batch forward and keeps the losses for Losses.
 func (m *Model) Score(b *Batch) error {
-	if err := b.checkScored(&m.Config); err != nil {
+	if err := m.put(b, true); err != nil {
 		return err
 	}
-	p, ids, targets := m.begin(b)
-	m.losses = m.arena.New(m.dev.Types().Stat, 1, p.N())
-	m.loss.Forward(p, m.losses, m.forward(p, ids, nil), targets)
+	p, in := m.begin(&m.feed, 0)
+	m.loss.Forward(p, in.losses, m.forward(p, in.ids, nil), in.targets)
 	return nil
 }
 
 // Logits runs a batch forward and reads the logits of all rows, [N,V], to the host.
 func (m *Model) Logits(b *Batch, dst []float32) error {
-	if err := b.check(&m.Config); err != nil {
+	if err := m.put(b, false); err != nil {
 		return err
 	}
-	p, ids, _ := m.begin(b)
-	y := m.arena.New(m.dev.Types().Stat, p.N(), m.Config.Vocab)
-	m.loss.Logits(p, y, m.forward(p, ids, nil))
-	device.ReadFloats(m.dev, dst, y)
-	return nil
-}
-
-// Inspect runs a batch forward under a probe.
-func (m *Model) Inspect(b *Batch, probe layer.Probe) error {
-	m.pass.Probe = probe
-	defer func() { m.pass.Probe = nil }()
-	if err := b.check(&m.Config); err != nil {
-		return err
-	}
-	p, ids, _ := m.begin(b)
-	m.forward(p, ids, nil)
+	p, in := m.begin(&m.feed, 0)
+	device.ReadFloats(m.dev, dst, m.logits(m.forward(p, in.ids, nil)))
 	return nil
 }

@@ -1,5 +1,6 @@
 // Package optim updates a model's parameters: AdamW over the parameter table's flat groups, global-norm
-// clipping without a trip to the host, and learning-rate schedules.
+// clipping without a trip to the host, and learning-rate schedules. A Stepper makes whole steps of it and of the model's
+// backward pass, each one call where the device can record work.
 package optim
 
 import (
@@ -88,22 +89,21 @@ func (o *AdamW) Free() {
 	o.dev.Free(o.sq.Buf)
 }
 
-// Norm computes the global gradient norm on the device, for clipping and for Step's guard, and reads it.
-func (o *AdamW) Norm() float64 {
+// SetRate writes the learning rate and the bias corrections of step t ≥ 1, which Step reads on the device.
+func (o *AdamW) SetRate(t int, lr float64) {
+	c := &o.cfg
+	o.host = [3]float32{float32(lr), float32(-math.Expm1(float64(t) * math.Log(c.Beta1))), float32(-math.Expm1(float64(t) * math.Log(c.Beta2)))}
+	device.WriteFloats(o.dev, o.rate, o.host[:])
+}
+
+// Step computes the global gradient norm and updates all parameters, clipping by it, without a trip to the host: it may be
+// recorded. A norm that is not finite leaves everything as it was.
+func (o *AdamW) Step() {
+	c := &o.cfg
 	o.dev.Zero(o.sq)
 	for _, g := range o.groups {
 		o.dev.SumSquares(o.sq, g.G)
 	}
-	device.ReadFloats(o.dev, o.host[:1], o.sq)
-	return math.Sqrt(float64(o.host[0]))
-}
-
-// Step updates all parameters with the rate of step t ≥ 1, clipping by the norm that Norm computed last.
-// A non-finite norm leaves everything as it was.
-func (o *AdamW) Step(t int, lr float64) {
-	c := &o.cfg
-	o.host = [3]float32{float32(lr), float32(-math.Expm1(float64(t) * math.Log(c.Beta1))), float32(-math.Expm1(float64(t) * math.Log(c.Beta2)))}
-	device.WriteFloats(o.dev, o.rate, o.host[:])
 	for i, g := range o.groups {
 		o.arg = device.AdamW{W: g.W, Master: g.Master, M: o.m[i], V: o.v[i], G: g.G, Rate: o.rate, GradSq: o.sq,
 			Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, MaxNorm: c.Clip, RoundBF16: c.RoundBF16 && g.Master.Ok()}
@@ -112,6 +112,12 @@ func (o *AdamW) Step(t int, lr float64) {
 		}
 		o.dev.AdamW(&o.arg)
 	}
+}
+
+// Norm reads the global gradient norm of the last Step.
+func (o *AdamW) Norm() float64 {
+	device.ReadFloats(o.dev, o.host[:1], o.sq)
+	return math.Sqrt(float64(o.host[0]))
 }
 
 // Moments are the flat moments of the group that holds p, cut to p.

@@ -11,18 +11,20 @@ type Allocator interface {
 // align keeps every tensor on its own cache lines and fit for the widest vector or bulk copy.
 const align = 256
 
-// Arena is a stack of tensors in a few large blocks. Forward pushes with New, backward pops with Release.
-// Blocks are kept, so a second identical pass lands on the same addresses and allocates nothing.
+// Arena is a stack of tensors. Forward pushes with New, backward pops with Release.
+// A first pass takes memory block by block; Settle then puts all of it into one block of just the size that was needed, and
+// every later pass of that size lands on the same addresses and allocates nothing.
 type Arena struct {
 	alloc  Allocator
 	blocks []*Buffer
 	cur    int // block being filled
 	off    int // bytes used of it
+	used   int // bytes of all tensors
 	high   int
 }
 
 // Mark is a height of the stack.
-type Mark struct{ block, off int }
+type Mark struct{ block, off, used int }
 
 // NewArena makes an empty arena; its first New fetches memory.
 func NewArena(a Allocator) *Arena { return &Arena{alloc: a} }
@@ -41,38 +43,39 @@ func (a *Arena) New(d DType, rows, cols int) Tensor {
 	}
 	t := Tensor{Buf: a.blocks[a.cur], Off: a.off, Type: d, Rows: rows, Cols: cols, Ld: cols}
 	a.off += need
-	a.high = max(a.high, a.Used())
+	a.used += need
+	a.high = max(a.high, a.used)
 	return t
 }
 
-// grow adds a block: at least twice the last one, so that their number stays small.
+// grow adds a block of little more than what is needed: a device may have no memory to spare, and Settle comes soon.
 func (a *Arena) grow(need int) {
-	size := max(need, 1<<20)
-	if n := len(a.blocks); n > 0 {
-		size = max(size, 2*a.blocks[n-1].Size)
+	a.blocks = append(a.blocks, a.alloc.Alloc(max(need, 1<<20, a.high/16)))
+}
+
+// Settle makes one block of several, and says whether it did: then everything has moved. Nothing may be in use.
+func (a *Arena) Settle() bool {
+	if len(a.blocks) < 2 {
+		return false
 	}
-	a.blocks = append(a.blocks, a.alloc.Alloc(size))
+	a.Free()
+	a.blocks = append(a.blocks, a.alloc.Alloc(a.high))
+	return true
 }
 
 // Mark is the present height.
-func (a *Arena) Mark() Mark { return Mark{a.cur, a.off} }
+func (a *Arena) Mark() Mark { return Mark{a.cur, a.off, a.used} }
 
 // Release pops everything pushed since m.
 func (a *Arena) Release(m Mark) {
 	if m.block > a.cur || m.block == a.cur && m.off > a.off {
 		panic("tensor: arena released to a mark above its top")
 	}
-	a.cur, a.off = m.block, m.off
+	a.cur, a.off, a.used = m.block, m.off, m.used
 }
 
-// Used is the number of bytes up to the top, High the most there ever was.
-func (a *Arena) Used() int {
-	n := a.off
-	for _, b := range a.blocks[:a.cur] {
-		n += b.Size
-	}
-	return n
-}
+// Used is the number of bytes of all tensors on the stack.
+func (a *Arena) Used() int { return a.used }
 
 // High is the largest Used so far.
 func (a *Arena) High() int { return a.high }

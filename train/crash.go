@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// ErrNotFinite says that a loss or a gradient was NaN or infinite. The update was not made.
+// ErrNotFinite says that a loss or a gradient was NaN or infinite. Nothing of the step was kept.
 var ErrNotFinite = errors.New("loss or gradient is not finite")
 
 // crash writes what is needed to repeat the step: its batch and the state before it. The newest checkpoint holds the
@@ -20,7 +20,7 @@ func (t *run) crash(loss, norm float64) error {
 		step, ErrNotFinite, loss, norm, dir)
 	b, jerr := json.Marshal(map[string]any{
 		"step": step, "loss": fmt.Sprint(loss), "grad_norm": fmt.Sprint(norm), "data": t.before,
-		"recipe": t.recipe, "ids": t.batch.IDs, "targets": t.batch.Targets, "starts": t.batch.Starts,
+		"recipe": t.recipe, "ids": t.batch.IDs, "targets": t.batch.Targets, "starts": t.starts,
 	})
 	if jerr == nil {
 		jerr = os.MkdirAll(dir, 0o755)

@@ -32,8 +32,9 @@ type run struct {
 	resumed int
 
 	before  data.Position // of this step's batch
-	batch   model.Batch   // a whole step's rows; micro-batches are views of it
-	losses  []float32     // of one micro-batch
+	batch   model.Batch   // a whole step's rows
+	starts  []int32       // of its documents; the batch has them where documents are kept apart
+	stepper *optim.Stepper
 	metrics *metrics
 	clock   clock
 	row     Row
@@ -58,8 +59,11 @@ func (t *run) build() error {
 	n := r.Train.Batch * r.Train.SeqLen
 	t.model, t.optim = m, optim.New(dev, m.Params, r.Optim)
 	t.loader = data.NewLoader(split, r.Train.Batch, r.Train.SeqLen, r.Train.Seed)
-	t.batch = model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n), Starts: make([]int32, n)}
-	t.losses = make([]float32, r.Train.MicroBatch*r.Train.SeqLen)
+	t.stepper = optim.NewStepper(m, t.optim, r.Train.MicroBatch)
+	t.batch = model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
+	if t.starts = make([]int32, n); r.Data.Isolate {
+		t.batch.Starts = t.starts
+	}
 	t.row.Lambda = make([]float64, 0, r.Model.Layers)
 	return nil
 }
@@ -68,6 +72,9 @@ func (t *run) build() error {
 func (t *run) close() {
 	if t.metrics != nil {
 		t.metrics.close()
+	}
+	if t.stepper != nil {
+		t.stepper.Free()
 	}
 	if t.optim != nil {
 		t.optim.Free()
@@ -109,53 +116,21 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 	return t.result(), nil
 }
 
-// step is one optimiser step: every micro-batch adds its gradient of the step's mean loss, then one update.
-// It allocates nothing once it has run.
+// step is one optimiser step on the loader's next batch. It allocates nothing once it has run.
 func (t *run) step() error {
-	tr := t.recipe.Train
 	t.before = t.loader.Position()
-	t.loader.Next(t.batch.IDs, t.batch.Targets, t.batch.Starts)
-	count := 0
-	for _, id := range t.batch.Targets {
-		if id >= 0 {
-			count++
-		}
-	}
-	t.model.Params.ZeroGrad(t.opt.Device)
-	sum := 0.0
-	for at := 0; at < len(t.batch.IDs); at += tr.MicroBatch * tr.SeqLen {
-		micro := t.micro(at)
-		if err := t.model.Backprop(&micro, 1/float64(max(count, 1))); err != nil {
-			return err
-		}
-		t.model.Losses(t.losses)
-		for _, x := range t.losses {
-			sum += float64(x)
-		}
-	}
-	loss, norm := sum/float64(max(count, 1)), t.optim.Norm()
-	if err := t.opt.Device.Sync(); err != nil {
+	t.loader.Next(t.batch.IDs, t.batch.Targets, t.starts)
+	lr := t.recipe.Optim.Rate(t.state.Step, t.recipe.Train.Steps)
+	loss, norm, err := t.stepper.Step(&t.batch, t.state.Step+1, lr)
+	if err != nil {
 		return fmt.Errorf("train: step %d: %w", t.state.Step+1, err)
 	}
 	if !finite(loss) || !finite(norm) {
 		return t.crash(loss, norm)
 	}
-	lr := t.recipe.Optim.Rate(t.state.Step, tr.Steps)
-	t.optim.Step(t.state.Step+1, lr)
 	t.state.advance(loss, len(t.batch.IDs))
 	t.row.Loss, t.row.GradNorm, t.row.LR = loss, norm, lr
 	return nil
-}
-
-// micro is the micro-batch whose first row of tokens is at.
-func (t *run) micro(at int) model.Batch {
-	tr := t.recipe.Train
-	end := at + tr.MicroBatch*tr.SeqLen
-	b := model.Batch{B: tr.MicroBatch, T: tr.SeqLen, IDs: t.batch.IDs[at:end], Targets: t.batch.Targets[at:end]}
-	if t.recipe.Data.Isolate {
-		b.Starts = t.batch.Starts[at:end]
-	}
-	return b
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -22,8 +22,10 @@ func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) {
 	m.Init(r.Train.Seed)
 	o := optim.New(d, m.Params, r.Optim)
 	defer o.Free()
-	n := r.Train.MicroBatch * r.Train.SeqLen
-	b := model.Batch{B: r.Train.MicroBatch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
+	step := optim.NewStepper(m, o, r.Train.MicroBatch)
+	defer step.Free()
+	n := r.Train.Batch * r.Train.SeqLen
+	b := model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
 	g := rand.New(rand.NewPCG(r.Train.Seed, 1))
 	for i := range b.IDs {
 		b.IDs[i], b.Targets[i] = int32(g.IntN(r.Model.Vocab)), int32(g.IntN(r.Model.Vocab))
@@ -31,15 +33,7 @@ func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) {
 	best := time.Duration(0)
 	for i := range 6 {
 		begin := time.Now()
-		m.Params.ZeroGrad(d)
-		for range r.Train.Batch / r.Train.MicroBatch {
-			if err := m.Backprop(&b, 1/float64(n)); err != nil {
-				return 0, err
-			}
-		}
-		o.Norm()
-		o.Step(i+1, 0)
-		if err := d.Sync(); err != nil {
+		if _, _, err := step.Step(&b, i+1, 0); err != nil {
 			return 0, err
 		}
 		if took := time.Since(begin); best == 0 || took < best {

@@ -15,12 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/infer"
+	"antiphase/tokenizer"
+	"antiphase/tokenizer/chat"
 )
 
 type chatFlags struct {
 	sampling
-	model   string
-	verbose bool
+	model, template, system string
+	raw, verbose            bool
 }
 
 func chatVerb(a *app) *cobra.Command {
@@ -28,9 +30,10 @@ func chatVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk to a model; Ctrl-C stops the answer, Ctrl-D leaves",
-		Long: `Chat is a read-eval-print loop over one growing context. A base model continues text rather than
-answering it: what you type is appended to the context, and the model writes on until it ends a
-document, meets --stop, or has written --max-tokens.
+		Long: `Chat is a read-eval-print loop over one growing context. With a chat template, which Hugging Face
+folders of instructed models bring along, what you type is a user's message and the model answers.
+A base model continues text rather than answering it: what you type is appended to the context, and
+the model writes on until it ends a document, meets --stop, or has written --max-tokens.
 
 Commands: /clear begins anew, /show prints the context, /set KEY VALUE changes a sampling value,
 /help lists them.`,
@@ -38,7 +41,10 @@ Commands: /clear begins anew, /show prints the context, /set KEY VALUE changes a
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.chat(&f) },
 	}
-	c.Flags().StringVarP(&f.model, "model", "m", "", "run folder, checkpoint or Hugging Face folder")
+	c.Flags().StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
+	c.Flags().StringVar(&f.template, "chat-template", "", "a Jinja file instead of the model's own template")
+	c.Flags().StringVar(&f.system, "system", "", "the system's message before the first of yours")
+	c.Flags().BoolVar(&f.raw, "raw", false, "no chat template: continue text")
 	c.Flags().BoolVar(&f.verbose, "verbose", false, "print the speed behind each answer")
 	f.flags(c.Flags(), 0.8, 256)
 	return c
@@ -51,6 +57,9 @@ type repl struct {
 	e *infer.Engine
 	l *loaded
 	s *infer.Session
+
+	template *chat.Template // nil: text is continued
+	said     []chat.Message
 
 	mu     sync.Mutex
 	cancel context.CancelFunc // of the answer in progress, else nil
@@ -90,7 +99,11 @@ func (a *app) chat(f *chatFlags) error {
 		return err
 	}
 	defer done()
+	f.adopt(a, l.Generation)
 	r := &repl{a: a, f: f, e: e, l: l, s: e.NewSession()}
+	if err := r.pickTemplate(); err != nil {
+		return err
+	}
 	defer func() { r.s.Close() }()
 	defer r.watch()()
 	a.note("%s, context of %d tokens; /help lists commands, Ctrl-D leaves", l.Dir, l.Model.Config.Context)
@@ -119,27 +132,27 @@ func (r *repl) turn(text string) error {
 	if strings.HasPrefix(text, "/") {
 		return r.command(strings.Fields(text))
 	}
-	ids := r.l.Tokenizer.Append(nil, text)
-	if len(r.s.Tokens()) == 0 {
-		ids = r.l.encode(text)
+	if err := r.ask(text); err != nil {
+		return err
 	}
-	if room := r.l.Model.Config.Context - len(r.s.Tokens()) - len(ids); room < 1 {
-		return fmt.Errorf("the context of %d tokens is full (%d used, %d typed); /clear begins anew", r.l.Model.Config.Context, len(r.s.Tokens()), len(ids))
-	}
-	r.s.Append(ids...)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	r.answering(cancel)
 	defer r.answering(nil)
 	begin, n := time.Now(), 0
+	var answer strings.Builder
 	err := r.s.Generate(ctx, r.f.Sampling, func(ev infer.Event) bool {
 		fmt.Fprint(r.a.out, ev.Text)
+		answer.WriteString(ev.Text)
 		if ev.ID >= 0 {
 			n++
 		}
 		return true
 	})
 	fmt.Fprintln(r.a.out)
+	if r.template != nil {
+		r.said = append(r.said, chat.Message{Role: "assistant", Content: answer.String()})
+	}
 	r.f.Seed++
 	if r.f.verbose {
 		r.a.note("%d tokens, %.0f tok/s", n, float64(n)/time.Since(begin).Seconds())
@@ -150,13 +163,78 @@ func (r *repl) turn(text string) error {
 	return err
 }
 
+// pickTemplate decides between conversation and continuation.
+func (r *repl) pickTemplate() error {
+	var err error
+	switch {
+	case r.f.raw:
+	case r.f.template != "":
+		var b []byte
+		if b, err = os.ReadFile(r.f.template); err == nil {
+			r.template, err = chat.Parse(string(b), r.l.specialTexts())
+		}
+	case r.l.Kind == kindHF:
+		r.template, err = chat.Load(r.l.Dir)
+	}
+	if err != nil {
+		return badInput{err}
+	}
+	if r.template == nil && r.f.system != "" {
+		return usage(errors.New("--system: needs a chat template; this model has none, --chat-template gives one"))
+	}
+	return nil
+}
+
+// specialTexts are the special tokens by the names that templates have for them.
+func (l *loaded) specialTexts() map[string]string {
+	m := map[string]string{}
+	for name, find := range map[string]func() (int32, bool){"bos_token": l.Tokenizer.BOS, "eos_token": l.Tokenizer.EOS, "pad_token": l.Tokenizer.Pad} {
+		if id, ok := find(); ok {
+			m[name] = l.Tokenizer.Token(id)
+		}
+	}
+	return m
+}
+
+// ask puts what was typed into the session: behind its text, or as a message of the conversation, which the template renders as a whole.
+func (r *repl) ask(text string) error {
+	used, limit := len(r.s.Tokens()), r.l.Model.Config.Context
+	if r.template == nil {
+		ids := r.l.Tokenizer.Append(nil, text)
+		if used == 0 {
+			ids = r.l.encode(text)
+		}
+		if used+len(ids) >= limit {
+			return fmt.Errorf("the context of %d tokens is full (%d used, %d typed); /clear begins anew", limit, used, len(ids))
+		}
+		r.s.Append(ids...)
+		return nil
+	}
+	said := r.said
+	if len(said) == 0 && r.f.system != "" {
+		said = append(said, chat.Message{Role: "system", Content: r.f.system})
+	}
+	said = append(said, chat.Message{Role: "user", Content: text})
+	whole, err := r.template.Render(chat.Conversation{Messages: said, Generate: true})
+	if err != nil {
+		return err
+	}
+	ids := r.l.Tokenizer.Encode(whole, tokenizer.NoTemplate)
+	if len(ids) >= limit {
+		return fmt.Errorf("the context of %d tokens is full (the conversation has %d); /clear begins anew", limit, len(ids))
+	}
+	r.s.Prompt(ids)
+	r.said = said
+	return nil
+}
+
 func (r *repl) command(w []string) error {
 	switch w[0] {
 	case "/help":
 		r.a.note("/clear  begin anew\n/show   print the context\n/set temperature|top-k|top-p|min-p|max-tokens|seed VALUE\n/help   this")
 	case "/clear":
 		r.s.Close()
-		r.s = r.e.NewSession()
+		r.s, r.said = r.e.NewSession(), nil
 	case "/show":
 		fmt.Fprintln(r.a.out, r.l.Tokenizer.Decode(r.s.Tokens(), false))
 	case "/set":

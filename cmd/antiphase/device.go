@@ -12,7 +12,8 @@ import (
 	"antiphase/internal/cu"
 )
 
-// open gives the device that --device names: cpu, cuda or cuda:N, or auto, which takes the first GPU where there is one.
+// open gives the device that --device names: cpu, cuda or cuda:N, or auto, which takes the first GPU where there is one and
+// it has --precision.
 func (a *app) open() (device.Device, error) {
 	if a.threads < 0 {
 		return nil, usage(fmt.Errorf("--threads: is %d, must not be negative", a.threads))
@@ -25,17 +26,26 @@ func (a *app) open() (device.Device, error) {
 			return nil, usage(fmt.Errorf("--device: %q is no device; want auto, cpu, cuda or cuda:N", a.device))
 		}
 	}
+	p, err := cpu.ParsePrecision(a.precision)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--precision: %w", err))
+	}
+	gpu := a.precision == "auto" || p == cpu.BF16 // all that a GPU multiplies in
 	switch kind {
 	case "cpu":
-		return cpu.New(cpu.Options{Threads: a.threads}), nil
+		return cpu.New(cpu.Options{Threads: a.threads, Precision: p}), nil
 	case "cuda":
+		if !gpu {
+			return nil, usage(fmt.Errorf("--precision: %s is not what --device %s computes in; CUDA has bf16, the CPU has all", a.precision, a.device))
+		}
 		return a.openCUDA(ordinal)
 	case "auto":
-		d, err := a.openCUDA(0)
-		if errors.Is(err, cu.ErrUnavailable) {
-			return cpu.New(cpu.Options{Threads: a.threads}), nil
+		if gpu {
+			if d, err := a.openCUDA(0); !errors.Is(err, cu.ErrUnavailable) {
+				return d, err
+			}
 		}
-		return d, err
+		return cpu.New(cpu.Options{Threads: a.threads, Precision: p}), nil
 	}
 	return nil, usage(fmt.Errorf("--device: %q is unknown; there are auto, cpu, cuda and cuda:N", a.device))
 }

@@ -14,16 +14,19 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"antiphase/hf"
 	"antiphase/infer"
 )
 
 // sampling are the flags that generate and chat share.
 type sampling struct {
 	infer.Sampling
-	seed int64
+	seed  int64
+	given *pflag.FlagSet // knows which values were typed
 }
 
 func (s *sampling) flags(f *pflag.FlagSet, temperature float64, tokens int) {
+	s.given = f
 	f.IntVarP(&s.MaxTokens, "max-tokens", "n", tokens, "most tokens to generate; 0 fills the context")
 	f.Float64Var(&s.Temperature, "temperature", temperature, "0 is greedy")
 	f.IntVar(&s.TopK, "top-k", 0, "keep the k most likely tokens; 0 keeps all")
@@ -48,6 +51,46 @@ func (s *sampling) resolve(a *app) error {
 		return usage(fmt.Errorf("--%s", strings.ReplaceAll(err.Error(), "_", "-")))
 	}
 	return nil
+}
+
+// adopt takes the defaults of the model's generation_config.json for what was not typed.
+func (s *sampling) adopt(a *app, g *hf.Generation) {
+	if g == nil {
+		return
+	}
+	var took []string
+	take := func(flag string, v any, set func()) {
+		if !s.given.Changed(flag) {
+			set()
+			took = append(took, fmt.Sprintf("%s %v", flag, v))
+		}
+	}
+	switch t := g.Temperature; {
+	case g.Sample != nil && !*g.Sample:
+		take("temperature", 0, func() { s.Temperature = 0 })
+	case t != nil:
+		take("temperature", *t, func() { s.Temperature = *t })
+	case g.Sample != nil: // what transformers takes for sampling where nothing is said
+		take("temperature", 1, func() { s.Temperature = 1 })
+	}
+	if v := g.TopK; v != nil {
+		take("top-k", *v, func() { s.TopK = *v })
+	}
+	if v := g.TopP; v != nil {
+		take("top-p", *v, func() { s.TopP = *v })
+	}
+	if v := g.MinP; v != nil {
+		take("min-p", *v, func() { s.MinP = *v })
+	}
+	if v := g.RepetitionPenalty; v != nil {
+		take("repetition-penalty", *v, func() { s.RepetitionPenalty = *v })
+	}
+	if v := g.MaxNewTokens; v != nil {
+		take("max-tokens", *v, func() { s.MaxTokens = *v })
+	}
+	if len(took) > 0 {
+		a.note("from generation_config.json: %s", strings.Join(took, ", "))
+	}
 }
 
 type generateFlags struct {
@@ -81,7 +124,7 @@ func generateVerb(a *app) *cobra.Command {
 		},
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint or Hugging Face folder")
+	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	fl.StringVarP(&f.prompt, "prompt", "p", "", "text to continue")
 	fl.StringVar(&f.file, "prompt-file", "", "file to continue")
 	fl.IntVar(&f.samples, "num-samples", 1, "how many continuations")
@@ -129,6 +172,7 @@ func (a *app) generate(ctx context.Context, f *generateFlags, given bool) error 
 		return err
 	}
 	defer done()
+	f.adopt(a, l.Generation)
 	ids := l.encode(prompt)
 	if len(ids) == 0 {
 		return usage(errors.New("the prompt is empty and the tokenizer has no beginning or end token to start from"))
@@ -242,7 +286,11 @@ func (l *loaded) encode(text string) []int32 {
 		return ids
 	}
 	for _, first := range []func() (int32, bool){l.Tokenizer.BOS, l.Tokenizer.EOS} {
-		if id, ok := first(); ok {
+		id, ok := first()
+		if ok && len(ids) > 0 && ids[0] == id {
+			return ids // the tokenizer of an imported run says so itself
+		}
+		if ok {
 			return append([]int32{id}, ids...)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 type logitsFlags struct {
-	model, ids, file, out, precision string
-	json                             bool
+	model, ids, file, out string
+	json                  bool
 }
 
 func logitsVerb(a *app) *cobra.Command {
@@ -34,7 +34,6 @@ func logitsVerb(a *app) *cobra.Command {
 	fl.StringVar(&f.ids, "ids", "", "token ids, separated by commas")
 	fl.StringVar(&f.file, "ids-file", "", "file of token ids, separated by commas or white space")
 	fl.StringVar(&f.out, "out", "", "write a safetensors file with input_ids and logits [T, vocabulary]")
-	fl.StringVar(&f.precision, "precision", "fp32", "fp32 (CPU) or bf16 (CUDA)")
 	fl.BoolVar(&f.json, "json", false, "all logits as JSON; without it the five highest of each position")
 	return c
 }
@@ -68,13 +67,8 @@ func (f *logitsFlags) read() ([]int32, error) {
 }
 
 func (a *app) logits(f *logitsFlags) error {
-	switch {
-	case f.precision != "fp32" && f.precision != "bf16":
-		return usage(fmt.Errorf("--precision: %q is unknown; there are fp32 (CPU) and bf16 (CUDA)", f.precision))
-	case f.precision == "fp32" && a.device == "auto":
-		a.device = "cpu"
-	case (f.precision == "fp32") != (a.device == "cpu"):
-		return usage(fmt.Errorf("--precision: %s is not what --device %s computes in; the CPU has fp32, CUDA bf16", f.precision, a.device))
+	if a.precision == "auto" && !strings.HasPrefix(a.device, "cuda") {
+		a.precision = "fp32" // what others compare with
 	}
 	ids, err := f.read()
 	if err != nil {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"antiphase/device"
 	"antiphase/hf"
@@ -27,15 +25,15 @@ type loaded struct {
 	Kind      string // kindRun or kindHF
 	Dir       string
 	Step      int
+
+	Generation *hf.Generation // sampling defaults; nil for a run
 }
 
-// load opens --model: a run folder, a checkpoint or a Hugging Face folder.
-func (a *app) load(d device.Device, dir string) (*loaded, error) {
-	if dir == "" {
-		return nil, usage(fmt.Errorf("--model: missing; name a run folder, a checkpoint or a Hugging Face folder"))
-	}
-	if _, err := os.Stat(dir); err != nil {
-		return nil, badInput{fmt.Errorf("--model: %w", err)}
+// load opens --model: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache.
+func (a *app) load(d device.Device, name string) (*loaded, error) {
+	dir, err := locate(name)
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case train.IsRun(dir):
@@ -43,7 +41,7 @@ func (a *app) load(d device.Device, dir string) (*loaded, error) {
 	case hf.IsFolder(dir):
 		return loadHF(d, dir)
 	}
-	return nil, badInput{fmt.Errorf("--model: %s is neither a run folder (checkpoints/), a checkpoint (state.json) nor a Hugging Face folder (config.json)", dir)}
+	return nil, unknownFolder(dir)
 }
 
 func (a *app) loadRun(d device.Device, dir string) (*loaded, error) {
@@ -68,15 +66,10 @@ func loadHF(d device.Device, dir string) (*loaded, error) {
 		return nil, badInput{err}
 	}
 	defer f.Close()
-	l := &loaded{Model: m, Kind: kindHF, Dir: dir}
+	l := &loaded{Model: m, Kind: kindHF, Dir: dir, Generation: f.Generation}
 	for _, id := range f.EOS {
 		l.EOS = append(l.EOS, int32(id))
 	}
-	path := filepath.Join(dir, "tokenizer.json")
-	if _, err := os.Stat(path); err == nil {
-		if l.Tokenizer, err = tokenizer.Load(path); err != nil {
-			return nil, badInput{err}
-		}
-	}
-	return l, nil
+	l.Tokenizer, err = tokenizerOf(dir)
+	return l, err
 }

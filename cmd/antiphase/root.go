@@ -14,19 +14,22 @@ import (
 
 // verbs lists the subcommands, one file each.
 var verbs = []func(*app) *cobra.Command{
-	speedrunVerb, trainVerb, generateVerb, chatVerb, logitsVerb, showVerb, recipesVerb, doctorVerb,
+	speedrunVerb, trainVerb, generateVerb, chatVerb, logitsVerb, tokenizeVerb,
+	showVerb, validateVerb, exportVerb, importVerb, convertVerb, recipesVerb, benchVerb, doctorVerb, evalVerb,
+	reportVerb, scalingVerb, ablationVerb,
 }
 
 // app is what every verb shares: the streams and the global flags.
 type app struct {
-	in       io.Reader
-	out, err io.Writer
-	quiet    bool
-	color    string
-	device   string
-	threads  int
-	signals  chan os.Signal // ends the context; chat takes it over
-	stopped  os.Signal      // the signal that ended it
+	in        io.Reader
+	out, err  io.Writer
+	quiet     bool
+	color     string
+	device    string
+	threads   int
+	precision string
+	signals   chan os.Signal // ends the context; chat takes it over
+	stopped   os.Signal      // the signal that ended it
 }
 
 // run executes a command line and returns the exit code.
@@ -54,6 +57,7 @@ common attention noise cancels. Begin with:
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
 	f.StringVar(&a.device, "device", "auto", "where to compute: auto, cpu, cuda or cuda:N")
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
+	f.StringVar(&a.precision, "precision", "auto", "factors of products: fp32, bf16, int8 (CPU, inference only) or auto, the fastest that trains well")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.color != "auto" && a.color != "always" && a.color != "never" {

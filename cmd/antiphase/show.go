@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,7 @@ import (
 func showVerb(a *app) *cobra.Command {
 	var asJSON, tensors bool
 	c := &cobra.Command{
-		Use:   "show DIR",
+		Use:   "show MODEL",
 		Short: "Describe a run, a checkpoint or a Hugging Face folder",
 		Example: `  antiphase show runs/tiny-diff
   antiphase show runs/tiny-diff --tensors --json`,
@@ -31,6 +32,9 @@ type shown struct {
 	Step       int          `json:"step,omitempty"`
 	Parameters int          `json:"parameters"`
 	Bytes      int          `json:"bytes_fp32"`
+	Stored     int64        `json:"bytes_stored"`
+	DTypes     []string     `json:"dtypes"`
+	ModelType  string       `json:"model_type,omitempty"`
 	Config     model.Config `json:"config"`
 	Vocab      int          `json:"tokenizer_vocab,omitempty"`
 	Lambda     []float64    `json:"lambda,omitempty"`
@@ -52,8 +56,16 @@ func (a *app) show(dir string, asJSON, tensors bool) error {
 	if err != nil {
 		return err
 	}
+	disk, err := a.stored(dir)
+	if err != nil {
+		return err
+	}
+	defer disk.close()
 	n := l.Model.Params.Count()
-	s := shown{Dir: l.Dir, Kind: l.Kind, Step: l.Step, Parameters: n, Bytes: 4 * n, Config: l.Model.Config}
+	s := shown{Dir: l.Dir, Kind: l.Kind, Step: l.Step, Parameters: n, Bytes: 4 * n, Config: l.Model.Config, Stored: disk.Bytes, DTypes: dtypeList(disk.DTypes)}
+	if disk.Folder != nil {
+		s.ModelType = disk.Folder.ModelType
+	}
 	if l.Tokenizer != nil {
 		s.Vocab = l.Tokenizer.Vocab()
 	}
@@ -81,7 +93,11 @@ func (a *app) printShown(s shown) error {
 		fmt.Fprintf(w, "step\t%d\n", s.Step)
 	}
 	fmt.Fprintf(w, "architecture\t%s: %s\n", c.Arch, archDoc(c.Arch))
+	if s.ModelType != "" {
+		fmt.Fprintf(w, "model type\t%s\n", s.ModelType)
+	}
 	fmt.Fprintf(w, "parameters\t%s (%.1f MiB in float32)\n", count(float64(s.Parameters)), float64(s.Bytes)/(1<<20))
+	fmt.Fprintf(w, "stored\t%.1f MiB as %s\n", float64(s.Stored)/(1<<20), strings.Join(s.DTypes, ", "))
 	fmt.Fprintf(w, "shape\t%d layers × %d, %d heads in %d groups of %d, ffn %d\n", c.Layers, c.Dim, c.Heads, c.KVHeads, c.HeadDim, c.FFN)
 	fmt.Fprintf(w, "context\t%d tokens, vocabulary %d\n", c.Context, c.Vocab)
 	if len(s.Lambda) > 0 {

@@ -17,6 +17,7 @@ type adamwTask struct {
 // AdamW updates parameters in place.
 func (d *Device) AdamW(a *device.AdamW) {
 	a.Check(d.Types())
+	d.touch(a.W, a.Master, a.M, a.V)
 	sq := float64(f32(a.GradSq)[0])
 	if math.IsNaN(sq) || math.IsInf(sq, 0) {
 		return

@@ -14,6 +14,7 @@ type addTask struct {
 // Add accumulates: dst += src.
 func (d *Device) Add(dst, src tensor.Tensor) {
 	device.CheckAdd(dst, src)
+	d.touch(dst)
 	flat(&dst, &src)
 	d.add = addTask{gridOf(dst.Rows, dst.Cols), dst, src}
 	d.run(d.add.tiles(), &d.add)

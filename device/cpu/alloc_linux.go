@@ -13,8 +13,8 @@ import (
 // translation, so the kernel is asked for 2 MiB ones.
 const huge = 4 << 20
 
-// Alloc gives fresh zeroed memory that begins on a page.
-func (d *Device) Alloc(bytes int) *tensor.Buffer {
+// allocate gives fresh zeroed memory that begins on a page.
+func (d *Device) allocate(bytes int) *tensor.Buffer {
 	var b []byte
 	if bytes >= huge {
 		var err error
@@ -29,8 +29,8 @@ func (d *Device) Alloc(bytes int) *tensor.Buffer {
 	return &tensor.Buffer{Host: b, Addr: uintptr(unsafe.Pointer(&b[0])), Size: bytes}
 }
 
-// Free takes it back.
-func (d *Device) Free(b *tensor.Buffer) {
+// release takes it back.
+func (d *Device) release(b *tensor.Buffer) {
 	if len(b.Host) >= huge {
 		if err := unix.Munmap(b.Host); err != nil {
 			panic(fmt.Sprintf("cpu: free %d bytes: %v", b.Size, err))

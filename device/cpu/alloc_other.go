@@ -8,11 +8,11 @@ import (
 	"antiphase/tensor"
 )
 
-// Alloc gives fresh zeroed memory that begins on a page.
-func (d *Device) Alloc(bytes int) *tensor.Buffer {
+// allocate gives fresh zeroed memory that begins on a page.
+func (d *Device) allocate(bytes int) *tensor.Buffer {
 	b := aligned(max(bytes, 1))
 	return &tensor.Buffer{Host: b, Addr: uintptr(unsafe.Pointer(&b[0])), Size: bytes}
 }
 
-// Free takes it back; the garbage collector does the rest.
-func (d *Device) Free(b *tensor.Buffer) { *b = tensor.Buffer{} }
+// release takes it back.
+func (d *Device) release(b *tensor.Buffer) { *b = tensor.Buffer{} }

@@ -26,7 +26,7 @@ func (s *attnState) backward() {
 		return
 	}
 	s.keep.dnorm = append(s.keep.dnorm[:0], make([]float64, s.DV)...)
-	s.reserve(max(s.colsSize(), queryTile*(s.D+s.DV)), queryTile*keyTile)
+	s.reserve(max(s.colsSize(), queryTile*(s.D+s.DV)), queryTile*keyTile, 0)
 	size := s.Heads*s.queryTiles()*s.queryPackSize() + s.partialAt(s.blocks())
 	s.chunks(size, func(s *attnState) {
 		s.d.run(s.seqs*s.Heads*s.queryTiles(), (*attnPrepare)(s))
@@ -115,13 +115,13 @@ type cols struct {
 
 // colsSize is the number of floats of a cols.
 func (s *attnState) colsSize() int {
-	kt, kn, vt := simd.SizeB(s.D, keyTile), simd.SizeB(keyTile, s.D), simd.SizeB(s.DV, keyTile)
+	kt, kn, vt := s.sizeB(s.D, keyTile), s.sizeB(keyTile, s.D), s.sizeB(s.DV, keyTile)
 	return s.keys*(kt+kn+keyTile*s.D) + vt + (s.maps+2)*queryTile*keyTile + keyTile*(s.DV+s.D)
 }
 
 // carve cuts the worker's memory into w's parts.
 func (s *attnState) carve(w *cols, worker int) {
-	kt, kn, vt := simd.SizeB(s.D, keyTile), simd.SizeB(keyTile, s.D), simd.SizeB(s.DV, keyTile)
+	kt, kn, vt := s.sizeB(s.D, keyTile), s.sizeB(keyTile, s.D), s.sizeB(s.DV, keyTile)
 	const cell = queryTile * keyTile
 	buf := s.d.buf(worker, s.colsSize())
 	for m := range s.keys {
@@ -139,12 +139,12 @@ func (s *attnState) loadKeys(w *cols) {
 	row := (s.first+w.b)*s.T + w.k0
 	for m := range s.keys {
 		k := s.k.from(row, s.keyCol(w.g, m))
-		simd.PackB(w.kt[m], s.D, w.nk, k, s.k.ld, true)
-		scaledRows(w.dense, w.nk, s.D, k, s.k.ld, s.scale)
-		simd.PackB(w.kn[m], w.nk, s.D, w.dense, s.D, false)
+		s.packB(w.kt[m], s.D, w.nk, k, s.k.ld, true)
+		x, ld := s.scaled(w.dense, w.nk, s.D, k, s.k.ld)
+		s.packB(w.kn[m], w.nk, s.D, x, ld, false)
 		clear(w.dk[m])
 	}
-	simd.PackB(w.vt, s.DV, w.nk, s.v.from(row, w.g*s.DV), s.v.ld, true)
+	s.packB(w.vt, s.DV, w.nk, s.v.from(row, w.g*s.DV), s.v.ld, true)
 	clear(w.dv)
 }
 
@@ -179,9 +179,9 @@ func (s *attnState) backwardTile(w *cols, h, qt int) {
 	from, width := w.from, w.to-w.from
 	q := s.queryPack(w.b, h, qt)
 	for m := range s.maps {
-		simd.GemmPacked(nq, width, s.D, q.qa[m], w.kt[min(m, s.keys-1)][from*s.D:], w.p[m][from:], nk, false)
+		s.multiply(nq, width, s.D, q.qa[m], w.kt[min(m, s.keys-1)], from, w.p[m][from:], nk, false, w.scratch)
 	}
-	simd.GemmPacked(nq, width, s.DV, q.doa, w.vt[from*s.DV:], w.dp[from:], nk, false)
+	s.multiply(nq, width, s.DV, q.doa, w.vt, from, w.dp[from:], nk, false, w.scratch)
 	for r := range nq {
 		s.softmaxGrad(w, &q, r)
 	}
@@ -189,12 +189,12 @@ func (s *attnState) backwardTile(w *cols, h, qt int) {
 	if s.maps == 1 {
 		mix, ds[0] = w.p[0], w.dp
 	}
-	product(width, s.DV, nq, mix[from:], nk, true, q.dob, nq, 0, w.dv[from*s.DV:], s.DV, w.scratch)
+	s.product(width, s.DV, nq, mix[from:], nk, true, q.dob, nq, 0, w.dv[from*s.DV:], s.DV, w.scratch)
 	dq, ld := s.dqRows(w.b, w.kb, w.q0)
 	for m := range s.maps {
 		key := min(m, s.keys-1)
-		product(width, s.D, nq, ds[m][from:], nk, true, q.qb[m], nq, 0, w.dk[key][from*s.D:], s.D, w.scratch)
-		product(nq, s.D, width, ds[m][from:], nk, false, w.kn[key], nk, from, dq[s.queryCol(h, m):], ld, w.scratch)
+		s.product(width, s.D, nq, ds[m][from:], nk, true, q.qb[m], nq, 0, w.dk[key][from*s.D:], s.D, w.scratch)
+		s.product(nq, s.D, width, ds[m][from:], nk, false, w.kn[key], nk, from, dq[s.queryCol(h, m):], ld, w.scratch)
 	}
 }
 
@@ -209,16 +209,16 @@ func (s *attnState) softmaxGrad(w *cols, q *queryPack, r int) {
 	at, end, first, last := r*w.nk+lo, r*w.nk+hi, r*w.nk+w.from, r*w.nk+w.to
 	lse := s.lse.x[n*s.lse.ld+w.h*s.maps:]
 	p1, dp := w.p[0][at:end], w.dp[at:end]
-	simd.ExpSum(p1, p1, 1, lse[0])
+	simd.ExpSum(p1, p1, s.post, lse[0])
 	if s.maps == 1 {
-		simd.SoftmaxGrad(dp, p1, dp, q.delta[0][r], 1)
+		simd.SoftmaxGrad(dp, p1, dp, q.delta[0][r], s.post)
 		clearAround(w.dp, first, at, end, last)
 	} else {
 		p2, mix, lam := w.p[1][at:end], w.mix[at:end], s.lambda(n, w.h)
-		simd.ExpSum(p2, p2, 1, lse[1])
+		simd.ExpSum(p2, p2, s.post, lse[1])
 		simd.AddScaled(mix, p1, -lam, p2)
-		simd.SoftmaxGrad(p1, p1, dp, q.delta[0][r], 1)
-		simd.SoftmaxGrad(p2, p2, dp, q.delta[1][r], -lam)
+		simd.SoftmaxGrad(p1, p1, dp, q.delta[0][r], s.post)
+		simd.SoftmaxGrad(p2, p2, dp, q.delta[1][r], -lam*s.post)
 		clearAround(w.mix, first, at, end, last)
 		clearAround(w.p[1], first, at, end, last)
 	}

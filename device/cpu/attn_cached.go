@@ -70,7 +70,7 @@ type attnCached attnState
 // cached runs the op, as many rows at a time as there is room for; Raw, Rstd and LSE are of no use here.
 func (s *attnState) cached() {
 	s.raw, s.rstd, s.lse, s.out2 = mat{}, mat{}, mat{}, mat{}
-	s.reserve(s.stretchSize(), s.most()*max(s.D, keyTile))
+	s.reserve(s.stretchSize(), s.most()*max(s.D, keyTile), s.most())
 	s.spans = 0
 	for _, p := range s.pos {
 		s.spans = max(s.spans, int(p)/keyTile+1)
@@ -120,7 +120,7 @@ type stretch struct {
 // most is the largest number of query vectors of a stretch, stretchSize the number of floats it works in.
 func (s *attnState) most() int { return cachedRows * s.perGroup() * s.maps }
 func (s *attnState) stretchSize() int {
-	return s.most()*(s.D+keyTile+s.DV) + keyTile*max(s.D, s.DV) + max(simd.SizeB(s.D, keyTile), simd.SizeB(keyTile, s.DV))
+	return s.most()*(s.D+keyTile+s.DV) + keyTile*max(s.D, s.DV) + max(s.sizeB(s.D, keyTile), s.sizeB(keyTile, s.DV))
 }
 
 // tile i is group i%G of stretch i/G%spans of bundle i/G/spans.
@@ -144,9 +144,9 @@ func (t *attnCached) tile(i, worker int) {
 	s.stretchLogits(&w, scratch)
 	s.stretchSoftmax(&w)
 	v, ld := s.gather(&w, &s.cv, w.g*s.DV, s.DV)
-	simd.PackB(w.panel, w.nk, s.DV, v, ld, false)
+	s.packB(w.panel, w.nk, s.DV, v, ld, false)
 	clear(w.acc)
-	product(w.vecs, s.DV, w.nk, w.p, w.nk, false, w.panel, w.nk, 0, w.acc, s.DV, scratch)
+	s.product(w.vecs, s.DV, w.nk, w.p, w.nk, false, w.panel, w.nk, 0, w.acc, s.DV, scratch)
 	s.stretchKeep(&w)
 }
 
@@ -179,16 +179,16 @@ func (s *attnState) stretchLogits(w *stretch, scratch *simd.Scratch) {
 	for m := range s.maps {
 		if m < s.keys {
 			k, ld := s.gather(w, &s.ck, s.keyCol(w.g, m), s.D)
-			simd.PackB(w.panel, s.D, w.nk, k, ld, true)
+			s.packB(w.panel, s.D, w.nk, k, ld, true)
 		}
 		for v := range w.rows * heads {
 			copy(w.q[v*s.D:(v+1)*s.D], s.q.from(w.first+v/heads, s.queryCol(w.g*heads+v%heads, m)))
 		}
 		n := w.rows * heads
-		simd.Scale(w.q[:n*s.D], s.scale)
-		pa := scratch.A(simd.SizeA(n, s.D))
-		simd.PackA(pa, n, s.D, w.q, s.D, false)
-		simd.GemmPacked(n, w.nk, s.D, pa, w.panel, w.p[m*w.nk:], s.maps*w.nk, false)
+		simd.Scale(w.q[:n*s.D], s.pre)
+		pa := scratch.A(s.sizeA(n, s.D))
+		s.packA(pa, n, s.D, w.q, s.D, false)
+		s.multiply(n, w.nk, s.D, pa, w.panel, 0, w.p[m*w.nk:], s.maps*w.nk, false, scratch)
 	}
 }
 
@@ -203,8 +203,8 @@ func (s *attnState) stretchSoftmax(w *stretch) {
 			clear(p[size:])
 			if p = p[:size]; size > 0 {
 				at := w.g*per + i
-				top[at] = simd.Max(p)
-				sum[at] = simd.ExpSum(p, p, 1, top[at])
+				top[at] = simd.Max(p) * s.post
+				sum[at] = simd.ExpSum(p, p, s.post, top[at])
 			}
 		}
 	}

@@ -1,7 +1,5 @@
 package cpu
 
-import "antiphase/internal/simd"
-
 // attnPack lays out keys and values as right-hand operands, once for all query tiles and heads that read them.
 type attnPack attnState
 
@@ -14,14 +12,14 @@ func (p *attnPack) tile(i, _ int) {
 	nk, row := min(keyTile, s.T-k0), (s.first+b)*s.T+k0
 	keys, values := s.panels(b, g, kt)
 	for m := range s.keys {
-		simd.PackB(keys[m*s.keyPanel():], s.D, nk, s.k.from(row, s.keyCol(g, m)), s.k.ld, true)
+		s.packB(keys[m*s.keyPanel():], s.D, nk, s.k.from(row, s.keyCol(g, m)), s.k.ld, true)
 	}
-	simd.PackB(values, nk, s.DV, s.v.from(row, g*s.DV), s.v.ld, false)
+	s.packB(values, nk, s.DV, s.v.from(row, g*s.DV), s.v.ld, false)
 }
 
 // keyPanel is the room of one packed Kᵀ [D,keyTile], valuePanel of one packed V [keyTile,DV].
-func (s *attnState) keyPanel() int   { return simd.SizeB(s.D, keyTile) }
-func (s *attnState) valuePanel() int { return simd.SizeB(keyTile, s.DV) }
+func (s *attnState) keyPanel() int   { return s.sizeB(s.D, keyTile) }
+func (s *attnState) valuePanel() int { return s.sizeB(keyTile, s.DV) }
 
 // packSize is the number of floats of one sequence's panels.
 func (s *attnState) packSize() int {

@@ -37,8 +37,8 @@ func (s *attnState) grad(dout, dq, dk, dv mat) {
 
 // queryPackSize is the number of floats of a queryPack.
 func (s *attnState) queryPackSize() int {
-	q := simd.SizeA(queryTile, s.D) + simd.SizeB(queryTile, s.D)
-	o := simd.SizeA(queryTile, s.DV) + simd.SizeB(queryTile, s.DV)
+	q := s.sizeA(queryTile, s.D) + s.sizeB(queryTile, s.D)
+	o := s.sizeA(queryTile, s.DV) + s.sizeB(queryTile, s.DV)
 	return s.maps*(q+queryTile) + o + s.DV
 }
 
@@ -48,12 +48,12 @@ func (s *attnState) queryPack(b, h, qt int) (p queryPack) {
 	at := ((b*s.Heads+h)*s.queryTiles() + qt) * size
 	buf := s.packed[at : at+size]
 	for m := range s.maps {
-		p.qa[m] = cut(&buf, simd.SizeA(queryTile, s.D))
-		p.qb[m] = cut(&buf, simd.SizeB(queryTile, s.D))
+		p.qa[m] = cut(&buf, s.sizeA(queryTile, s.D))
+		p.qb[m] = cut(&buf, s.sizeB(queryTile, s.D))
 		p.delta[m] = cut(&buf, queryTile)
 	}
-	p.doa = cut(&buf, simd.SizeA(queryTile, s.DV))
-	p.dob = cut(&buf, simd.SizeB(queryTile, s.DV))
+	p.doa = cut(&buf, s.sizeA(queryTile, s.DV))
+	p.dob = cut(&buf, s.sizeB(queryTile, s.DV))
 	p.dnorm = cut(&buf, s.DV)
 	return p
 }
@@ -69,9 +69,9 @@ func (t *attnPrepare) tile(i, worker int) {
 	buf := s.d.buf(worker, nq*(s.D+s.DV))
 	q, do := cut(&buf, nq*s.D), cut(&buf, nq*s.DV)
 	for m := range s.maps {
-		scaledRows(q, nq, s.D, s.q.from(row, s.queryCol(h, m)), s.q.ld, s.scale)
-		simd.PackA(p.qa[m], nq, s.D, q, s.D, false)
-		simd.PackB(p.qb[m], nq, s.D, q, s.D, false)
+		x, ld := s.scaled(q, nq, s.D, s.q.from(row, s.queryCol(h, m)), s.q.ld)
+		s.packA(p.qa[m], nq, s.D, x, ld, false)
+		s.packB(p.qb[m], nq, s.D, x, ld, false)
 	}
 	clear(p.dnorm)
 	for r := range nq {
@@ -79,8 +79,8 @@ func (t *attnPrepare) tile(i, worker int) {
 		s.gradRaw(x, row+r, h, p.dnorm)
 		s.rowSums(&p, r, row+r, h, x)
 	}
-	simd.PackA(p.doa, nq, s.DV, do, s.DV, false)
-	simd.PackB(p.dob, nq, s.DV, do, s.DV, false)
+	s.packA(p.doa, nq, s.DV, do, s.DV, false)
+	s.packB(p.dob, nq, s.DV, do, s.DV, false)
 }
 
 // gradRaw is the head norm backward: with g = Scale·w·dout and x̂ = raw·rstd,

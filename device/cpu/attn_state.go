@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"antiphase/device"
-	"antiphase/internal/simd"
 	"antiphase/tensor"
 )
 
@@ -23,11 +22,14 @@ var packBudget = 8 << 20
 type attnState struct {
 	d *Device
 	device.AttnShape
-	maps   int // softmax maps per head: 1 plain, 2 differential
-	keys   int // key heads per group
-	scale  float32
-	norm   device.HeadNorm
-	weight []float32 // of the head norm, nil: ones
+	maps int  // softmax maps per head: 1 plain, 2 differential
+	keys int  // key heads per group
+	half bool // factors of products are bfloat16
+	// pre and post are the logits' scale: of the queries (and of the keys in dQ) before they are factors, and of the
+	// products. A bfloat16 factor is rounded, so the scale comes after.
+	pre, post float32
+	norm      device.HeadNorm
+	weight    []float32 // of the head norm, nil: ones
 
 	q, k, v         mat
 	out, raw, out2  mat
@@ -69,7 +71,12 @@ func (s *attnState) diff(d *Device, a *device.DiffAttn) {
 }
 
 func (s *attnState) fill(norm device.HeadNorm, q, k, v, start, out, raw, lse, rstd tensor.Tensor) {
-	s.scale, s.norm, s.weight = float32(s.Scale), norm, f32(norm.Weight)
+	s.half = s.d.precision != FP32
+	s.pre, s.post = float32(s.Scale), 1
+	if s.half {
+		s.pre, s.post = 1, float32(s.Scale)
+	}
+	s.norm, s.weight = norm, f32(norm.Weight)
 	s.q, s.k, s.v = matOf(q), matOf(k), matOf(v)
 	s.out, s.raw, s.lse, s.rstd = matOf(out), matOf(raw), matOf(lse), matOf(rstd)
 	if start.Ok() {
@@ -99,7 +106,7 @@ func (s *attnState) window(n, t, k0, nk int) (lo, hi int) {
 // widened to the left to whole panels of packed keys. What lies outside is not computed.
 func (s *attnState) live(n, t, nq, k0, nk int) (from, to int) {
 	from, to = max(0, s.begin(n)-k0), min(nk, t+nq-k0)
-	return from - from%simd.NR(), to
+	return from - from%s.columns(), to
 }
 
 // queryCol and keyCol are the first columns of map m's query head in Q and key head in K.
@@ -111,11 +118,15 @@ func (s *attnState) perGroup() int   { return s.Heads / s.Groups }
 func (s *attnState) queryTiles() int { return (s.T + queryTile - 1) / queryTile }
 func (s *attnState) keyTiles() int   { return (s.T + keyTile - 1) / keyTile }
 
-// reserve grows every worker's memory to buf floats, and a floats of packed operands, before they are needed.
-func (s *attnState) reserve(buf, a int) {
+// reserve grows every worker's memory to buf floats, and a floats of packed operands of at most rows rows, before they
+// are needed.
+func (s *attnState) reserve(buf, a, rows int) {
 	for w := range s.d.workers {
 		s.d.buf(w, buf)
 		s.d.scratch(w).A(a)
+		if s.half {
+			s.d.scratch(w).ReserveBF16(max(s.maps*queryTile, keyTile, rows), max(keyTile, s.DV), max(keyTile, s.DV))
+		}
 	}
 }
 
@@ -137,22 +148,4 @@ func cut(buf *[]float32, n int) []float32 {
 	x := (*buf)[:n:n]
 	*buf = (*buf)[n:]
 	return x
-}
-
-// scaledRows copies cols columns of rows rows to dense dst, times alpha.
-func scaledRows(dst []float32, rows, cols int, src []float32, ld int, alpha float32) {
-	for r := range rows {
-		copy(dst[r*cols:(r+1)*cols], src[r*ld:])
-	}
-	simd.Scale(dst[:rows*cols], alpha)
-}
-
-// product: c += op(a)·b for rows from … from+k−1 of a packed b [depth,n], with a [m,k] packed on the way.
-// b's panels of columns are taken one by one, as that is where k may stop short of depth.
-func product(m, n, k int, a []float32, lda int, transA bool, pb []float32, depth, from int, c []float32, ldc int, s *simd.Scratch) {
-	pa, nr := s.A(simd.SizeA(m, k)), simd.NR()
-	simd.PackA(pa, m, k, a, lda, transA)
-	for j := 0; j < n; j += nr {
-		simd.GemmPacked(m, min(nr, n-j), k, pa, pb[j*depth+from*nr:], c[j:], ldc, true)
-	}
 }

@@ -13,7 +13,7 @@ type attnForward attnState
 
 // forward runs the whole forward op.
 func (s *attnState) forward() {
-	s.reserve(s.maps*queryTile*(s.D+keyTile+s.DV+2)+queryTile*s.D, s.maps*queryTile*keyTile)
+	s.reserve(s.maps*(s.sizeA(queryTile, s.D)+queryTile*(keyTile+s.DV+2))+queryTile*s.D, s.maps*queryTile*keyTile, 0)
 	s.chunks(s.packSize(), func(s *attnState) {
 		s.d.run(s.seqs*s.Groups*s.keyTiles(), (*attnPack)(s))
 		s.d.run(s.seqs*s.Heads*s.queryTiles(), (*attnForward)(s))
@@ -50,13 +50,14 @@ func (f *attnForward) tile(i, worker int) {
 // loadQueries carves the worker's memory, scales and packs the queries and resets the softmax.
 func (s *attnState) loadQueries(w *rows, worker int) {
 	n := s.maps * w.nq
-	buf := s.d.buf(worker, n*(s.D+keyTile+s.DV+2)+w.nq*s.D)
-	w.q, w.p, w.acc = cut(&buf, n*s.D), cut(&buf, n*keyTile), cut(&buf, n*s.DV)
+	size := s.sizeA(w.nq, s.D)
+	buf := s.d.buf(worker, s.maps*size+n*(keyTile+s.DV+2)+w.nq*s.D)
+	w.q, w.p, w.acc = cut(&buf, s.maps*size), cut(&buf, n*keyTile), cut(&buf, n*s.DV)
 	w.top, w.sum = cut(&buf, n), cut(&buf, n)
 	dense := cut(&buf, w.nq*s.D)
 	for m := range s.maps {
-		scaledRows(dense, w.nq, s.D, s.q.from(w.row, s.queryCol(w.h, m)), s.q.ld, s.scale)
-		simd.PackA(w.q[m*w.nq*s.D:], w.nq, s.D, dense, s.D, false)
+		q, ld := s.scaled(dense, w.nq, s.D, s.q.from(w.row, s.queryCol(w.h, m)), s.q.ld)
+		s.packA(w.q[m*size:], w.nq, s.D, q, ld, false)
 	}
 	clear(w.acc)
 	clear(w.sum)
@@ -70,25 +71,26 @@ func (s *attnState) forwardTile(w *rows, kt, worker int) {
 	k0 := kt * keyTile
 	nk := min(keyTile, s.T-k0)
 	from, to := s.live(w.row, w.q0, w.nq, k0, nk)
+	scratch := s.d.scratch(worker)
 	keys, values := s.panels(w.b, w.h/s.perGroup(), kt)
 	for m := range s.maps {
-		k := keys[min(m, s.keys-1)*s.keyPanel()+from*s.D:]
-		simd.GemmPacked(w.nq, to-from, s.D, w.q[m*w.nq*s.D:], k, w.p[m*w.nq*nk+from:], nk, false)
+		k := keys[min(m, s.keys-1)*s.keyPanel():]
+		s.multiply(w.nq, to-from, s.D, w.q[m*s.sizeA(w.nq, s.D):], k, from, w.p[m*w.nq*nk+from:], nk, false, scratch)
 	}
 	for r := range w.nq {
 		lo, hi := s.window(w.row+r, w.q0+r, k0, nk)
 		for m := range s.maps {
 			i := m*w.nq + r
 			p := w.p[i*nk+from : i*nk+to]
-			softmaxStep(p, lo-from, hi-from, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
+			softmaxStep(p, s.post, lo-from, hi-from, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
 		}
 	}
-	product(s.maps*w.nq, s.DV, to-from, w.p[from:], nk, false, values, nk, from, w.acc, s.DV, s.d.scratch(worker))
+	s.product(s.maps*w.nq, s.DV, to-from, w.p[from:], nk, false, values, nk, from, w.acc, s.DV, scratch)
 }
 
-// softmaxStep turns columns [lo,hi) of p from logits into exp(logit − top) and the others into 0, where top is the
+// softmaxStep turns columns [lo,hi) of p, times scale, from logits into exp(logit − top) and the others into 0, where top is the
 // largest logit so far; what was summed under a smaller top is scaled down first.
-func softmaxStep(p []float32, lo, hi int, acc []float32, top, sum *float32) {
+func softmaxStep(p []float32, scale float32, lo, hi int, acc []float32, top, sum *float32) {
 	if lo >= hi { // the row's document begins behind this tile, or it ends before the diagonal
 		clear(p)
 		return
@@ -96,13 +98,13 @@ func softmaxStep(p []float32, lo, hi int, acc []float32, top, sum *float32) {
 	clear(p[:lo])
 	clear(p[hi:])
 	x := p[lo:hi]
-	if m := simd.Max(x); m > *top {
+	if m := simd.Max(x) * scale; m > *top {
 		c := float32(math.Exp(float64(*top - m)))
 		simd.Scale(acc, c)
 		*sum *= c
 		*top = m
 	}
-	*sum += simd.ExpSum(x, x, 1, *top)
+	*sum += simd.ExpSum(x, x, scale, *top)
 }
 
 // finish writes row n of head h: raw = A1·V − λ·A2·V from acc, top and sum (map m's lie m·step rows further on; acc

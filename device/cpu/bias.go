@@ -23,6 +23,7 @@ const colStep = 128
 // AddBias: y[n,:] += b[0,:].
 func (d *Device) AddBias(y, b tensor.Tensor) {
 	device.CheckAddBias(y, b, d.Types())
+	d.touch(y)
 	d.bias = biasTask{gridOf(y.Rows, y.Cols), matOf(y), f32(b)}
 	d.run(d.bias.tiles(), &d.bias)
 }
@@ -38,6 +39,7 @@ func (t *biasTask) tile(i, _ int) {
 // BiasBackward accumulates column sums: db[0,c] += Σ_n dy[n,c].
 func (d *Device) BiasBackward(db, dy tensor.Tensor) {
 	device.CheckBiasBackward(db, dy, d.Types())
+	d.touch(db)
 	d.biasBackward = biasBackwardTask{matOf(dy), f32(db)}
 	d.run((dy.Cols+colStep-1)/colStep, &d.biasBackward)
 }

@@ -14,6 +14,7 @@ const cacheRows = 16
 // CacheWrite stores row n of k and v at (slot[n], pos[n]).
 func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	c.CheckWrite(k, v, slot, pos, d.Types())
+	d.touch(c.K, c.V)
 	s := &d.attn
 	s.k, s.v = matOf(k), matOf(v)
 	if s.cache(d, c, slot, pos, false) {

@@ -17,12 +17,13 @@ type classifyTask struct {
 }
 
 // maxLogits bounds the logits held at once, in elements.
-const maxLogits = 16 << 20
+const maxLogits = 8 << 20
 
 // Classify is the output projection with cross-entropy, in chunks of rows: logits, then loss and dlogits in place,
 // then DX = dlogits·W and DW += dlogitsᵀ·X. DW's sum runs over the rows in order, chunk after chunk.
 func (d *Device) Classify(c *device.Classifier) {
 	c.Check(d.Types())
+	d.touch(c.Loss, c.DX, c.DW)
 	x, w, dx, dw := matOf(c.X), matOf(c.W), matOf(c.DX), matOf(c.DW)
 	vocab := w.rows
 	d.checkTargets(i32(c.Targets), vocab)

@@ -14,6 +14,7 @@ type copyTask struct {
 // Copy: dst = src in dst's dtype.
 func (d *Device) Copy(dst, src tensor.Tensor) {
 	device.CheckCopy(dst, src)
+	d.touch(dst)
 	flat(&dst, &src)
 	d.copy = copyTask{gridOf(dst.Rows, dst.Cols), dst, src}
 	d.run(d.copy.tiles(), &d.copy)

@@ -25,26 +25,45 @@ func each(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
+// The implementations that only add products of bfloat16 have nothing of their own to show at fp32.
 func TestConformance(t *testing.T) {
 	each(t, func(t *testing.T) {
-		d := New(Options{Threads: 3})
-		defer d.Close()
-		devicetest.RunAll(t, d)
+		for _, p := range []Precision{FP32, BF16} {
+			if p == FP32 && (simd.Name() == "amx" || simd.Name() == "avx512bf16") {
+				continue
+			}
+			t.Run(p.String(), func(t *testing.T) {
+				if p == BF16 && simd.Name() != "amx" {
+					t.Setenv("ANTIPHASE_TEST_SHORT", "1") // the same tiles of the same ops on slower products
+				}
+				d := New(Options{Threads: 3, Precision: p})
+				defer d.Close()
+				devicetest.RunAll(t, d)
+			})
+		}
 	})
 }
 
 func TestThreads(t *testing.T) {
-	devicetest.RunThreads(t, func(threads int) device.Device { return New(Options{Threads: threads}) })
+	for _, p := range []Precision{FP32, BF16, Int8} {
+		devicetest.RunThreads(t, func(threads int) device.Device { return New(Options{Threads: threads, Precision: p}) })
+	}
 }
 
 func TestAllocs(t *testing.T) {
-	d := New(Options{Threads: 2})
-	defer d.Close()
-	devicetest.RunAllocs(t, d)
+	for _, p := range []Precision{FP32, BF16, Int8} {
+		d := New(Options{Threads: 2, Precision: p})
+		devicetest.RunAllocs(t, d)
+		_ = d.Close()
+	}
 }
 
 func BenchmarkOps(b *testing.B) {
-	d := New(Options{})
-	defer d.Close()
-	devicetest.BenchAll(b, d)
+	for _, p := range []Precision{FP32, BF16} {
+		b.Run(p.String(), func(b *testing.B) {
+			d := New(Options{Precision: p})
+			defer d.Close()
+			devicetest.BenchAll(b, d)
+		})
+	}
 }

@@ -1,4 +1,5 @@
-// Package cpu is the Device on the host's processor: float32 throughout, every op a parallel loop over tiles.
+// Package cpu is the Device on the host's processor: float32 tensors, every op a parallel loop over tiles. Products are
+// float32 too, or take bfloat16 or int8 factors (Options.Precision).
 //
 // A method checks shapes, fills its task (a struct that lives in the Device, so that a step allocates nothing) and
 // hands the tiles to a fixed pool of workers; the tile function does the work with internal/simd. Tiles are cut by
@@ -18,16 +19,20 @@ import (
 
 // Options say how to use the machine.
 type Options struct {
-	Threads int // workers; 0 means GOMAXPROCS
+	Threads   int       // workers; 0 means GOMAXPROCS
+	Precision Precision // of products; float32 unless said otherwise
 }
 
 // Device is the host's processor. It is used by one goroutine at a time.
 type Device struct {
 	pool    *pool
 	workers []worker
-	shared  region // operands and partial sums that all workers read
-	logits  region // Classify's chunk
-	fault   error  // first fault since the last Sync
+	shared  region  // operands and partial sums that all workers read
+	logits  region  // Classify's chunk
+	fault   error   // first fault since the last Sync
+	weights weights // right-hand operands that stay packed
+
+	precision Precision
 
 	maxPacked, maxLogits int // see the constants; a test makes them small
 
@@ -47,6 +52,8 @@ type tasks struct {
 	embed           embedTask
 	embedBackward   embedBackwardTask
 	matmul          gemm
+	matmulBF16      gemmBF16
+	matmulFew       gemmFew
 	rmsnorm         rmsnormTask
 	rmsnormBackward rmsnormBackwardTask
 	rope            ropeTask
@@ -72,12 +79,12 @@ func New(o Options) *Device {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Device{pool: newPool(n), workers: make([]worker, n), maxPacked: maxPacked, maxLogits: maxLogits}
+	return &Device{pool: newPool(n), workers: make([]worker, n), precision: o.Precision, maxPacked: maxPacked, maxLogits: maxLogits}
 }
 
 // Name says what this is.
 func (d *Device) Name() string {
-	return fmt.Sprintf("cpu: %d threads, %s, float32", len(d.workers), simd.Name())
+	return fmt.Sprintf("cpu: %d threads, %s, %s", len(d.workers), simd.Name(), d.precision)
 }
 
 // Types are float32 for everything.
@@ -95,12 +102,27 @@ func (d *Device) Close() error {
 	d.pool.close()
 	d.shared.free(d)
 	d.logits.free(d)
+	d.freeWeights()
 	return nil
+}
+
+// Alloc gives fresh zeroed memory that begins on a page.
+func (d *Device) Alloc(bytes int) *tensor.Buffer {
+	b := d.allocate(bytes)
+	d.forget(b) // the collector may give out again what was never given back
+	return b
+}
+
+// Free takes it back.
+func (d *Device) Free(b *tensor.Buffer) {
+	d.forget(b)
+	d.release(b)
 }
 
 // Write copies dense host bytes into dst.
 func (d *Device) Write(dst tensor.Tensor, src []byte) {
 	mustBytes("write", dst, len(src))
+	d.touch(dst)
 	width := dst.Cols * dst.Type.Size()
 	for r := range dst.Rows {
 		copy(rowBytes(dst, r), src[r*width:(r+1)*width])
@@ -147,14 +169,20 @@ type region struct{ buf *tensor.Buffer }
 func (r *region) floats(d *Device, n int) []float32 {
 	if r.buf == nil || r.buf.Size < 4*n {
 		r.free(d)
-		r.buf = d.Alloc(4 * (n + n/4 + 1))
+		r.buf = d.allocate(4 * (n + n/4 + 1))
 	}
-	return f32(tensor.Tensor{Buf: r.buf, Type: tensor.F32, Rows: 1, Cols: n, Ld: n})
+	return floatsOf(r.buf)[:n]
+}
+
+// floatsOf is a buffer's memory.
+func floatsOf(b *tensor.Buffer) []float32 {
+	n := b.Size / 4
+	return f32(tensor.Tensor{Buf: b, Type: tensor.F32, Rows: 1, Cols: n, Ld: n})
 }
 
 func (r *region) free(d *Device) {
 	if r.buf != nil {
-		d.Free(r.buf)
+		d.release(r.buf)
 		r.buf = nil
 	}
 }

@@ -22,6 +22,7 @@ type embedBackwardTask struct {
 // Embed: out[n,:] = table[ids[n],:]. The row of a wrong id becomes zero.
 func (d *Device) Embed(out, table, ids tensor.Tensor) {
 	device.CheckEmbed(out, table, ids, d.Types())
+	d.touch(out)
 	d.checkIDs("embed", i32(ids), table.Rows)
 	d.embed = embedTask{gridOf(out.Rows, out.Cols), matOf(out), matOf(table), i32(ids)}
 	d.run(d.embed.tiles(), &d.embed)
@@ -55,6 +56,7 @@ func (t *embedTask) tile(i, _ int) {
 // EmbedBackward accumulates: dtable[ids[n],:] += dout[n,:], rows in order of n. A wrong id adds nothing.
 func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	device.CheckEmbedBackward(dtable, dout, ids, d.Types())
+	d.touch(dtable)
 	d.checkIDs("embed backward", i32(ids), dtable.Rows)
 	d.embedBackward = embedBackwardTask{matOf(dtable), matOf(dout), i32(ids)}
 	d.run((dout.Cols+colStep-1)/colStep, &d.embedBackward)

@@ -36,6 +36,7 @@ const maxPacked = 4 << 20
 // MatMul: c = op(a)·op(b), or c += with Accumulate.
 func (d *Device) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 	device.CheckMatMul(c, a, b, op, d.Types())
+	d.touch(c)
 	k := a.Cols
 	if op.TransA {
 		k = a.Rows
@@ -54,6 +55,14 @@ func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
 				clear(c.row(r))
 			}
 		}
+		return
+	}
+	switch {
+	case d.precision == Int8 && op == (device.MatMul{TransB: true}):
+		d.gemmInt8(c, a, b, k)
+		return
+	case d.precision != FP32:
+		d.gemmBF16(c, a, b, k, op)
 		return
 	}
 	if c.rows <= simd.SkinnyRows() && op.TransB && !op.TransA {

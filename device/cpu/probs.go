@@ -15,6 +15,7 @@ type attnProbs struct {
 // AttentionProbs materialises rows of one softmax map.
 func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
 	device.CheckAttentionProbs(out, q, k, p, d.Types())
+	d.touch(out)
 	d.attn.probs = attnProbs{p, matOf(out), matOf(q), matOf(k)}
 	d.run(out.Rows, &d.attn.probs)
 }

@@ -25,6 +25,7 @@ type rmsnormBackwardTask struct {
 // RMSNorm: s = x + delta, y = s·rstd·w.
 func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	device.CheckRMSNorm(y, rstd, sum, x, delta, w, d.Types())
+	d.touch(y, rstd, sum)
 	t := &d.rmsnorm
 	*t = rmsnormTask{matOf(y), matOf(sum), matOf(x), matOf(delta), f32(rstd), f32(w), eps, rowsPerTile(x.Cols)}
 	d.run((x.Rows+t.step-1)/t.step, t)
@@ -55,6 +56,7 @@ func (t *rmsnormTask) tile(i, _ int) {
 // shares are added in order at the end.
 func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	device.CheckRMSNormBackward(dx, dw, dy, x, w, rstd, d.Types())
+	d.touch(dx, dw)
 	step := max(8, (x.Rows+63)/64)
 	chunks := (x.Rows + step - 1) / step
 	t := &d.rmsnormBackward

@@ -17,6 +17,7 @@ type ropeTask struct {
 // Rope rotates x in place. A position outside the table leaves x as it is.
 func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.Types())
+	d.touch(x)
 	t := &d.rope
 	*t = ropeTask{r, matOf(x), matOf(table), i32(pos), rowsPerTile(x.Cols), d}
 	if d.checkIDs("rope", t.pos, table.Rows) {
@@ -39,19 +40,10 @@ func (t *ropeTask) tile(i, worker int) {
 		for h := range t.Heads {
 			head := x[h*t.Dim : (h+1)*t.Dim]
 			if t.Interleaved {
-				rotateInterleaved(head, cos, sin)
+				simd.RotatePairs(head, cos, sin)
 			} else {
 				simd.Rotate(head[:half], head[half:], cos, sin)
 			}
 		}
-	}
-}
-
-// rotateInterleaved turns the pairs (x[2j], x[2j+1]).
-func rotateInterleaved(x, cos, sin []float32) {
-	for j, c := range cos {
-		s, a, b := sin[j], x[2*j], x[2*j+1]
-		x[2*j] = float32(a*c) - float32(b*s)
-		x[2*j+1] = float32(a*s) + float32(b*c)
 	}
 }

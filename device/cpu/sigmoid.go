@@ -19,6 +19,7 @@ type sigmoidBackwardTask struct {
 // Sigmoid: y = 1/(1+e^−x).
 func (d *Device) Sigmoid(y, x tensor.Tensor) {
 	device.CheckSigmoid(y, x, d.Types())
+	d.touch(y)
 	flat(&y, &x)
 	d.sigmoid = sigmoidTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(x)}
 	d.run(d.sigmoid.tiles(), &d.sigmoid)
@@ -34,6 +35,7 @@ func (t *sigmoidTask) tile(i, _ int) {
 // SigmoidBackward: dx = dy·y·(1−y).
 func (d *Device) SigmoidBackward(dx, dy, y tensor.Tensor) {
 	device.CheckSigmoidBackward(dx, dy, y, d.Types())
+	d.touch(dx)
 	flat(&dx, &dy, &y)
 	d.sigmoidBackward = sigmoidBackwardTask{gridOf(y.Rows, y.Cols), matOf(dx), matOf(dy), matOf(y)}
 	d.run(d.sigmoidBackward.tiles(), &d.sigmoidBackward)

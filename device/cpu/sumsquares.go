@@ -15,6 +15,7 @@ type sumSquaresTask struct {
 // SumSquares accumulates: dst[0,0] += Σ x². Tiles are summed in float64, then added in order.
 func (d *Device) SumSquares(dst, x tensor.Tensor) {
 	device.CheckSumSquares(dst, x, d.Types())
+	d.touch(dst)
 	flat(&x)
 	t := &d.sumSquares
 	t.grid, t.x = gridOf(x.Rows, x.Cols), matOf(x)

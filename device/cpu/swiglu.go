@@ -19,6 +19,7 @@ type swigluBackwardTask struct {
 // SwiGLU: y = silu(g)·u for gu = [g | u].
 func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 	device.CheckSwiGLU(y, gu, d.Types())
+	d.touch(y)
 	d.swiglu = swigluTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(gu)}
 	d.run(d.swiglu.tiles(), &d.swiglu)
 }
@@ -34,6 +35,7 @@ func (t *swigluTask) tile(i, _ int) {
 // SwiGLUBackward: dgu from dy and gu.
 func (d *Device) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
 	device.CheckSwiGLUBackward(dgu, dy, gu, d.Types())
+	d.touch(dgu)
 	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(dy), matOf(gu)}
 	d.run(d.swigluBackward.tiles(), &d.swigluBackward)
 }

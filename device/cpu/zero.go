@@ -12,6 +12,7 @@ type zeroTask struct {
 
 // Zero: t = 0.
 func (d *Device) Zero(t tensor.Tensor) {
+	d.touch(t)
 	device.CheckZero(t)
 	flat(&t)
 	d.zero = zeroTask{gridOf(t.Rows, t.Cols), t}

@@ -6,8 +6,9 @@ import (
 )
 
 var (
-	attnPrepare = kernelOf("attention_prepare", "attention_prepare")
-	attnNorm    = kernelOf("attention_prepare", "attention_norm")
+	attnPrepare     = kernelOf("attention_prepare", "attention_prepare")
+	attnPrepareWide = kernelOf("attention_prepare", "attention_prepare_wide")
+	attnNorm        = kernelOf("attention_prepare", "attention_norm")
 )
 
 // prepareRows is the number of (row, head) pairs that a block of attention_prepare takes.
@@ -19,7 +20,7 @@ type attnScratch struct {
 	stats uint64 // rows' statistics, fp32 [B,H,pad,floats]
 	part  uint64 // the weight's gradient, one row for each block of attention_prepare
 	sums  uint64 // dQ as fragments, fp32
-	count uint64 // counters of dQ's parts, then the ticket
+	count uint64 // counters of dQ's tiles, then the ticket
 }
 
 // attnRoom is what a backward pass needs: rows of a sequence with padding, floats of a row's statistics, query tiles of a
@@ -29,7 +30,7 @@ type attnRoom struct{ pad, stats, tiles, blocks, counters int }
 func (c *attnCall) room(pad, stats, tiles int) attnRoom {
 	r := attnRoom{pad: pad, stats: stats, tiles: tiles, blocks: ceil(c.B*pad*c.Heads, prepareRows)}
 	if tiles > 0 {
-		r.counters = c.B*c.Heads*tiles*8 + 1
+		r.counters = c.B*c.Heads*tiles + 1
 	}
 	return r
 }
@@ -57,46 +58,56 @@ func (d *Device) attendBackward(c *attnCall) {
 		return
 	}
 	s, k, ok := c.tiled()
-	room := c.room(c.T, 2+6*(c.maps-1), 0)
-	rows, keys, stats, shared := 0, 0, 0, 0
 	if ok {
-		rows, keys, stats, shared = s.backwardTile()
-		tiles := ceil(c.T, rows)
-		room = c.room(tiles*rows, stats, tiles)
-	}
-	_, size := room.carve(c, 0)
-	m, _ := room.carve(c, d.scratch(size))
-	d.prepare(c, &room, &m)
-	o, ldo := ptr(c.dout), c.dout.Ld
-	if c.norm.On {
-		o, ldo = m.grad, c.Heads*c.DV
-	}
-	if !ok {
-		d.backwardGeneral(c, &m, o, ldo)
+		d.backwardTiled(c, s.backwardTile(), k)
 		return
 	}
+	room := c.room(c.T, s.stats(), 0)
+	m, o, ldo := d.prepare(c, &room)
+	d.backwardGeneral(c, &m, o, ldo)
+}
+
+// backwardTiled launches the kernels of the call's shape.
+func (d *Device) backwardTiled(c *attnCall, t attnTile, k attnTiled) {
+	s, tiles := attnShape{c.maps, c.keys, c.D, c.DV}, ceil(c.T, t.rows)
+	room := c.room(tiles*t.rows, s.stats(), tiles)
+	m, o, ldo := d.prepare(c, &room)
 	d.fail(d.drv.Clear(cu.Block{Addr: uintptr(m.count), Rows: 1, Width: room.counters * 4, Pitch: room.counters * 4}))
-	d.launch(k.backward, dim1(ceil(c.T, keys)*c.B*c.Groups), dim1(attnThreads), shared,
+	d.launch(k.backward, dim1(ceil(c.T, t.keys)*c.B*c.Groups), dim1(32*t.warps), t.shared(s),
 		ptr(c.q), ptr(c.k), ptr(c.v), o, ptr(c.start), m.stats, m.sums, m.count, m.count+uint64(room.counters-1)*4, ptr(c.dk), ptr(c.dv),
 		i32(c.q.Ld), i32(c.k.Ld), i32(c.v.Ld), i32(ldo), i32(c.dk.Ld), i32(c.dv.Ld), i32(c.T), i32(c.Heads), i32(c.Groups), f32(c.Scale))
-	d.launch(k.queries, dim3(room.tiles, c.Heads, c.B), dim1(attnThreads), 0,
+	d.launch(k.queries, dim3(room.tiles, c.Heads, c.B), dim1(32*t.warps), 0,
 		m.sums, ptr(c.dq), i32(c.dq.Ld), i32(c.T), i32(c.Heads), f32(c.Scale))
 }
 
-// prepare launches what comes before: the gradient of raw, the rows' statistics, dλ and the norm's weight.
-func (d *Device) prepare(c *attnCall, r *attnRoom, m *attnScratch) {
+// prepare takes the scratch memory and launches what comes before: the rows' statistics, dλ, the norm's weight and the
+// gradient of raw, of which it returns address and row length.
+func (d *Device) prepare(c *attnCall, r *attnRoom) (m attnScratch, grad uint64, ld int) {
+	_, size := r.carve(c, 0)
+	m, _ = r.carve(c, d.scratch(size))
 	raw := c.out
 	if c.norm.On {
 		raw = c.raw
 	}
-	d.launch(attnPrepare, dim1(r.blocks), dim1(256), 0,
+	k, lanes := attnPrepare, 2 // lanes of a row, 8 columns each
+	for lanes < 32 && 8*lanes < c.DV {
+		lanes *= 2
+	}
+	if c.DV > 8*lanes {
+		k = attnPrepareWide
+	}
+	d.launch(k, dim1(r.blocks), dim1(256), 0,
 		ptr(c.dout), ptr(raw), ptr(c.out2), c.weightPtr(), ptr(c.lse), ptr(c.rstd), ptr(c.lam), m.grad, m.stats, ptr(c.dlam), m.part,
 		i32(c.dout.Ld), i32(raw.Ld), i32(c.out2.Ld), i32(c.lse.Ld), i32(c.rstd.Ld), i32(c.lam.Ld), i32(c.Heads*c.DV), i32(c.dlam.Ld),
 		i32(c.B), i32(c.T), i32(r.pad), i32(c.Heads), i32(c.DV), i32(c.maps), flag(c.norm.On), flag(c.eachLam), flag(vec8(c.DV, c.dout, raw, c.out2)),
-		f32(c.norm.Scale))
+		i32(lanes), f32(c.norm.Scale))
 	if c.weight {
 		d.launch(attnNorm, dim1(ceil(c.DV, 32)), dim1(1024), 0, ptr(c.dnorm), m.part, i32(r.blocks), i32(c.DV))
 	}
+	if c.norm.On {
+		return m, m.grad, c.Heads * c.DV
+	}
+	return m, ptr(c.dout), c.dout.Ld
 }
 
 // vec8 says that heads of dv columns begin on 16 bytes in all rows of all tensors.

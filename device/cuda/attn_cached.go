@@ -1,60 +1,127 @@
 package cuda
 
 import (
+	"fmt"
+	"os"
+
 	"antiphase/device"
 	"antiphase/tensor"
 )
 
-// attnSplit and attnJoin are the kernels of cached attention, by the number of maps.
-var (
-	attnSplit = [3]kernel{1: kernelOf("attention_cached", "attention_split"), 2: kernelOf("diffattention_cached", "diffattention_split")}
-	attnJoin  = [3]kernel{1: kernelOf("attention_cached", "attention_join"), 2: kernelOf("diffattention_cached", "diffattention_join")}
-)
+// attnCached are the kernels of cached attention for one shape.
+type attnCached struct{ split, join kernel }
 
-// Numbers of kernels/attn_cached.cuh: keys of a split, floats that its warps add up, threads of a join; how many splits of a
-// row a launch takes at once; and the bytes that the splits of one launch may leave in scratch memory.
+// cachedKernels registers kernels for a shape; the zero shape takes its numbers at run time.
+func cachedKernels(maps int, s attnShape) attnCached {
+	unit := "attention"
+	if maps == 2 {
+		unit = "diffattention"
+	}
+	split := 0
+	if s.maps != 0 {
+		split = s.splitKeys()
+	}
+	options := fmt.Sprintf("-DHEAD=%d -DVALUE=%d -DKEYS=%d -DSPLIT=%d -DTHREADS=%d", s.d, s.dv, s.keys, split, splitThreads)
+	return attnCached{earlyOf(unit+"_cached", unit+"_split", options), earlyOf(unit+"_cached", unit+"_join", options)}
+}
+
+// cachedShapes are the shapes whose numbers the compiler knows: those of the tiled kernels but plain attention with wide values.
+var cachedShapes = func() map[attnShape]attnCached {
+	all := map[attnShape]attnCached{}
+	for _, d := range []int{64, 96, 128} {
+		for _, s := range []attnShape{{1, 1, d, d}, {2, 1, d, d}, {2, 2, d, 2 * d}} {
+			all[s] = cachedKernels(s.maps, s)
+		}
+	}
+	return all
+}()
+
+// cachedGeneral are the kernels for any other shape, by the number of maps.
+var cachedGeneral = [3]attnCached{1: cachedKernels(1, attnShape{}), 2: cachedKernels(2, attnShape{})}
+
+// Numbers of kernels/attn_cached.cuh: the threads of a join; and the bytes that the splits of one launch may leave in scratch memory.
 const (
-	splitKeys, splitSums, joinThreads = 64, 4 * 4 * 256, 1024
-	splitsAtOnce                      = 64
-	splitRoom                         = 256 << 20
+	joinThreads = 384
+	splitRoom   = 256 << 20
 )
 
-// splitParts is where the partial sums of one launch lie: O, then m and l.
-type splitParts struct {
-	sums, stats uint64
-	splits      int
+// splitThreads are those of a split, splitBytes bounds its K and V. To be timed: 128 threads of 64 KB, or 256 of 100 KB.
+var splitThreads, splitBytes = func() (int, int) {
+	if os.Getenv("ANTIPHASE_CUDA_SPLIT") == "128" {
+		return 128, 64 << 10
+	}
+	return 256, 100 << 10
+}()
+
+// wide8 is the width of a head in shared memory and in the splits' sums.
+func wide8(n int) int { return ceil(n, 8) * 8 }
+
+// splitKeys is the keys of a split: as many as make at most splitBytes of K and V.
+func (s attnShape) splitKeys() int {
+	keys := splitThreads
+	for row := s.keys*wide8(s.d) + wide8(s.dv); keys > 32 && keys*row*2 > splitBytes; {
+		keys /= 2
+	}
+	return keys
+}
+
+// cachedCall is a call's kernels and how its keys are cut; sums and stats are where the splits of one launch leave O, and m with l.
+type cachedCall struct {
+	*attnCall
+	attnCached
+	keysOfSplit, splits int
+	sums, stats         uint64
 }
 
 // attendCached launches attention of single rows to a cache. Long prompts come in pieces, so that scratch memory stays small.
-func (d *Device) attendCached(c *attnCall, cache *device.Cache, slot, pos tensor.Tensor) {
-	c.mustFit()
-	splits := ceil(cache.Table.Cols*cache.PageSize, splitKeys)
-	if c.q.Rows == 0 || splits == 0 {
+func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor.Tensor) {
+	a.mustFit()
+	s := attnShape{a.maps, a.keys, a.D, a.DV}
+	c := cachedCall{attnCall: a, attnCached: cachedGeneral[a.maps], keysOfSplit: s.splitKeys()}
+	if k, ok := cachedShapes[s]; ok {
+		c.attnCached = k
+	}
+	if _, shared := c.splitShared(); shared > d.info.Shared { // a smaller GPU than most: shorter splits, of a number known at run time
+		c.attnCached, c.keysOfSplit = cachedGeneral[a.maps], c.keysOfSplit/2
+	}
+	c.splits = ceil(cache.Table.Cols*cache.PageSize, c.keysOfSplit)
+	if c.q.Rows == 0 || c.splits == 0 {
 		return
 	}
-	perRow := splits * c.Heads * c.maps * (c.DV + 2) * 4
+	vectors := c.splits * c.Heads * c.maps
+	perRow := vectors * (wide8(c.DV) + 2) * 4
 	rows := min(c.q.Rows, max(1, splitRoom/perRow), 65535)
-	part := splitParts{sums: uint64(d.scratch(rows * perRow)), splits: splits}
-	part.stats = part.sums + uint64(rows*splits*c.Heads*c.maps*c.DV*4)
+	c.sums = uint64(d.scratch(rows * perRow))
+	c.stats = c.sums + uint64(rows*vectors*wide8(c.DV)*4)
 	for from := 0; from < c.q.Rows; from += rows {
 		to := min(from+rows, c.q.Rows)
-		d.split(c, cache, c.q.RowRange(from, to), slot.Columns(from, to), pos.Columns(from, to), part)
-		d.join(c, from, to, pos.Columns(from, to), part)
+		d.split(&c, cache, c.q.RowRange(from, to), slot.Columns(from, to), pos.Columns(from, to))
+		d.join(&c, from, to, pos.Columns(from, to))
 	}
 }
 
-// split launches the rows' partial sums.
-func (d *Device) split(c *attnCall, cache *device.Cache, q, slot, pos tensor.Tensor, part splitParts) {
+// splitShared is the shared memory of a split in bytes, and its room for K in elements, which later holds the sums of groups of threads.
+func (c *cachedCall) splitShared() (roomK, bytes int) {
 	vectors := c.Heads / c.Groups * c.maps
-	d.launch(attnSplit[c.maps], dim3(min(part.splits, splitsAtOnce), c.Groups, q.Rows), dim1(128), 4*(vectors*(c.D+splitKeys)+splitSums),
-		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), part.sums, part.stats,
+	roomK = max(c.keysOfSplit*(c.keys*wide8(c.D)/8|1)*8, splitThreads*8*min(vectors, 4)*2)
+	return roomK, 2*(roomK+c.keysOfSplit*wide8(c.DV)) + 4*vectors*(wide8(c.D)+c.keysOfSplit)
+}
+
+// split launches the rows' partial sums. Blocks beyond a row's keys end at once; that there are not too many of those, a block
+// takes several splits where there are enough blocks without: the cache's capacity and the number of rows decide, no position.
+func (d *Device) split(c *cachedCall, cache *device.Cache, q, slot, pos tensor.Tensor) {
+	roomK, shared := c.splitShared()
+	atOnce := min(c.splits, max(64, ceil(8*d.info.SMs, c.Groups*q.Rows)))
+	early := q.Rows == 1 && d.fresh.settled(cache.K, ptr(slot), ptr(pos)) && d.fresh.settled(cache.V, ptr(slot), ptr(pos))
+	d.launch(c.attnCached.split, dim3(atOnce, c.Groups, q.Rows), dim1(splitThreads), shared,
+		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), c.sums, c.stats,
 		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(c.Groups), i32(c.D), i32(c.DV), i32(c.keys),
-		i32(part.splits), flag(c.D%8 == 0 && vec8(c.DV, cache.K, cache.V)), f32(c.Scale),
-		i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows))
+		i32(c.keysOfSplit), i32(c.splits), i32(roomK), flag(c.D%8 == 0 && c.DV%8 == 0 && vec(cache.K, cache.V)), f32(c.Scale),
+		i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows), flag(early))
 }
 
 // join launches the sum over splits and the head norm.
-func (d *Device) join(c *attnCall, from, to int, pos tensor.Tensor, part splitParts) {
+func (d *Device) join(c *cachedCall, from, to int, pos tensor.Tensor) {
 	lam, out, raw, rstd := c.lam, c.out.RowRange(from, to), c.raw, c.rstd
 	if c.eachLam {
 		lam = lam.RowRange(from, to)
@@ -65,7 +132,8 @@ func (d *Device) join(c *attnCall, from, to int, pos tensor.Tensor, part splitPa
 	if rstd.Ok() {
 		rstd = rstd.RowRange(from, to)
 	}
-	d.launch(attnJoin[c.maps], dim2(c.Heads, to-from), dim1(joinThreads), 4*c.maps*part.splits,
-		part.sums, part.stats, ptr(pos), ptr(lam), c.weightPtr(), ptr(out), ptr(raw), ptr(rstd), i32(lam.Ld), i32(out.Ld), i32(raw.Ld), i32(rstd.Ld),
-		i32(c.Heads), i32(c.DV), i32(part.splits), flag(c.eachLam), flag(c.norm.On), f32(c.norm.Eps), f32(c.norm.Scale))
+	d.launch(c.attnCached.join, dim2(c.Heads, to-from), dim1(joinThreads), 4*(4*joinThreads+c.maps*c.splits),
+		c.sums, c.stats, ptr(pos), ptr(lam), c.weightPtr(), ptr(out), ptr(raw), ptr(rstd), i32(lam.Ld), i32(out.Ld), i32(raw.Ld), i32(rstd.Ld),
+		i32(c.Heads), i32(c.DV), i32(c.keysOfSplit), i32(c.splits), flag(c.eachLam), flag(c.norm.On), f32(c.norm.Eps), f32(c.norm.Scale))
+	d.fresh.wrote(out, raw, rstd)
 }

@@ -1,6 +1,9 @@
 package cuda
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // attnShape is what a tiled kernel is built for.
 type attnShape struct{ maps, keys, d, dv int }
@@ -26,20 +29,31 @@ func (s attnShape) kernels() attnTiled {
 	if s.maps == 2 {
 		unit, options = "diffattention", append(options, fmt.Sprintf("-DKEYS=%d", s.keys))
 	}
+	back := append(slices.Clone(options), s.backwardTile().options()...)
+	keys, blocks := s.forwardKeys()
 	return attnTiled{
-		kernelOf(unit, unit+"_forward", options...),
-		kernelOf(unit+"_backward", unit+"_backward", options...),
-		kernelOf(unit+"_backward", unit+"_queries", options...),
+		kernelOf(unit, unit+"_forward", append(slices.Clone(options), fmt.Sprintf("-DBN=%d", keys), fmt.Sprintf("-DBLOCKS=%d", blocks))...),
+		kernelOf(unit+"_backward", unit+"_backward", back...),
+		kernelOf(unit+"_backward", unit+"_queries", back...),
 	}
 }
 
-// forwardTile is the geometry of kernels/attn_forward.cuh: query rows of a block, its threads and its shared memory.
+// forwardKeys is a choice of kernels/attn_forward.cuh: keys of a tile and blocks of an SM.
+func (s attnShape) forwardKeys() (keys, blocks int) {
+	if s.maps == 1 && s.dv <= 128 {
+		return 64, 2
+	}
+	return 64, 1
+}
+
+// forwardTile is the rest of its geometry: query rows of a block, its threads and its shared memory.
 func (s attnShape) forwardTile() (rows, threads, shared int) {
-	const keys, pairs = 64, 4 // keys of a tile, warps (or pairs of warps) along rows
+	const pairs = 4 // warps (or pairs of warps) along rows
 	fragments := 1
 	if s.dv <= 128 {
 		fragments = 2
 	}
+	keys, _ := s.forwardKeys()
 	rows = 16 * fragments * pairs
 	shared = s.maps*rows*s.d*2 + 2*keys*(s.keys*s.d+s.dv)*2
 	if s.maps == 2 {
@@ -48,25 +62,40 @@ func (s attnShape) forwardTile() (rows, threads, shared int) {
 	return rows, 32 * pairs * s.maps, shared
 }
 
-// backwardTile is the geometry of kernels/attn_backward.cuh: query rows and keys of a tile, floats of a row's statistics, and
-// shared memory. Its blocks have 256 threads.
-func (s attnShape) backwardTile() (rows, keys, stats, shared int) {
-	rows, keys, stats = 64, 64, 2
-	if s.keys*s.d+s.dv <= 256 {
-		keys = 128
-	}
-	if s.maps == 1 && s.d+s.dv <= 128 {
-		rows = 128
-	}
-	if s.maps == 2 {
-		stats = 8
-	}
-	stage := s.maps*rows*s.d*2 + rows*s.dv*2 + rows*stats*4
-	return rows, keys, stats, keys*(s.keys*s.d+s.dv)*2 + 2*stage + (1+s.maps)*rows*keys*2
+// attnTile is the geometry of kernels/attn_backward.cuh: query rows and keys of a tile, warps of a block, blocks of an SM, and
+// whether warps own keys.
+type attnTile struct {
+	rows, keys, warps, blocks int
+	own                       bool
 }
 
-// attnThreads is the block of the backward kernels.
-const attnThreads = 256
+// backwardTile is the shape's tile.
+func (s attnShape) backwardTile() attnTile {
+	switch width := s.keys*s.d + s.dv; { // of a key's sums
+	case width <= 128 && s.maps == 1: // with two maps, registers run out: sharing S is 9 % faster
+		return attnTile{64, 128, 4, 2, true}
+	case width <= 256:
+		return attnTile{64, 128, 8, 1, false}
+	}
+	return attnTile{64, 64, 8, 1, false}
+}
+
+func (t attnTile) options() []string {
+	return []string{fmt.Sprintf("-DBM=%d", t.rows), fmt.Sprintf("-DBN=%d", t.keys), fmt.Sprintf("-DWARPS=%d", t.warps),
+		fmt.Sprintf("-DBLOCKS=%d", t.blocks), fmt.Sprintf("-DOWN=%d", flag(t.own))}
+}
+
+// stats is the number of floats of a row's statistics.
+func (s attnShape) stats() int { return 2 + 6*(s.maps-1) }
+
+// shared is the tile's shared memory: K and V, two stages of Q, dO and statistics, W (unless warps own keys) and dS.
+func (t attnTile) shared(s attnShape) int {
+	stage, tiles := s.maps*t.rows*s.d*2+t.rows*s.dv*2+t.rows*s.stats()*4, 1+s.maps
+	if t.own {
+		tiles = 1
+	}
+	return t.keys*(s.keys*s.d+s.dv)*2 + 2*stage + tiles*t.rows*t.keys*2
+}
 
 // tiled finds the call's tiled kernels. Their copies are of 16 bytes, so all rows must lie on them.
 func (c *attnCall) tiled() (attnShape, attnTiled, bool) {

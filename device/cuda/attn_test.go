@@ -55,7 +55,7 @@ func TestAttnLaunches(t *testing.T) {
 		{"attention backward", func(d *Device) { a, g := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, true); d.AttentionBackward(a, g) },
 			[]string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0", "attention_backward 64,1,1 × 256 + 164864", "attention_queries 16,16,2 × 256 + 0"}},
 		{"attention backward of narrow heads", func(d *Device) { a, g := attnOn(d, 1, 1000, 2, 2, 64, 64, 0, false); d.AttentionBackward(a, g) },
-			[]string{"attention_prepare 16,1,1 × 256 + 0", "attention_backward 16,1,1 × 256 + 165888", "attention_queries 8,2,1 × 256 + 0"}},
+			[]string{"attention_prepare 16,1,1 × 256 + 0", "attention_backward 16,1,1 × 128 + 82944", "attention_queries 16,2,1 × 128 + 0"}},
 		{"diffattention V1", func(d *Device) {
 			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
 			d.DiffAttention(a)
@@ -72,7 +72,7 @@ func TestAttnLaunches(t *testing.T) {
 			cache, slot, pos := cached(d, 3, 20)
 			a, _ := diffOn(d, 1, 3, 4, 2, 64, 128, 2)
 			d.DiffAttentionCached(a, cache, slot, pos)
-		}, []string{"diffattention_split 5,2,3 × 128 + 18432", "diffattention_join 4,3,1 × 1024 + 40"}},
+		}, []string{"diffattention_split 3,2,3 × 256 + 70656", "diffattention_join 4,3,1 × 384 + 6168"}},
 		{"cache write", func(d *Device) {
 			cache, slot, pos := cached(d, 5, 20)
 			d.CacheWrite(cache, act(d, 5, 256), act(d, 5, 256), slot, pos)
@@ -128,11 +128,12 @@ func TestAttnArguments(t *testing.T) {
 func TestAttnShapes(t *testing.T) {
 	for s := range attnShapes {
 		_, _, forward := s.forwardTile()
-		_, keys, _, backward := s.backwardTile()
+		tile := s.backwardTile()
+		keys, backward := tile.keys, tile.shared(s)
 		if most := 227<<10 - 1024; forward > most || backward > most {
 			t.Errorf("%+v wants %d and %d bytes of shared memory", s, forward, backward)
 		}
-		if sums := keys * (s.keys*s.d + s.dv) / attnThreads; sums > 128 {
+		if sums := keys * (s.keys*s.d + s.dv) / (32 * tile.warps); sums > 128 {
 			t.Errorf("%+v keeps %d sums in a thread", s, sums)
 		}
 	}

@@ -32,5 +32,5 @@ func (d *Device) BiasBackward(db, dy tensor.Tensor) {
 	part := uint64(d.scratch(parts * dy.Cols * 4))
 	d.launch(biasParts, dim2(ceil(dy.Cols, 256), parts), dim1(256), 0,
 		part, ptr(dy), i32(dy.Ld), i32(dy.Rows), i32(dy.Cols), i32(per), flag(vec(dy)))
-	d.launch(biasFinish, dim1(ceil(dy.Cols, 32)), dim1(256), 0, ptr(db), part, i32(parts), i32(dy.Cols))
+	d.launch(biasFinish, dim1(ceil(dy.Cols, 32)), dim1(1024), 0, ptr(db), part, i32(parts), i32(dy.Cols))
 }

@@ -38,7 +38,7 @@ func (d *Device) classify(c *device.Classifier, from, to, ld int) {
 	x := c.X.RowRange(from, to)
 	y := tensor.Tensor{Buf: &d.chunk, Type: tensor.F32, Rows: rows, Cols: classes, Ld: ld}
 	d.multiply(y, x, c.W, device.MatMul{TransB: true})
-	d.launch(classifyRows, dim1(rows), dim1(min(512, rowThreads(classes))), 0,
+	d.launch(classifyRows, dim1(rows), dim1(rowThreads(ceil(classes, 2))), 0, // two pieces a thread
 		ptr(c.Loss.Columns(from, to)), ptr(y), i32(ld), ptr(c.Targets.Columns(from, to)), i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
 	if !c.DX.Ok() {
 		return

@@ -62,6 +62,9 @@ func TestSmoke(t *testing.T) {
 
 func TestConformance(t *testing.T) { devicetest.RunAll(t, gpu(t, nil)) }
 
+// TestLong is conformance at the longest sequences.
+func TestLong(t *testing.T) { devicetest.RunLong(t, gpu(t, nil), 32768) }
+
 func TestAllocs(t *testing.T) { devicetest.RunAllocs(t, gpu(t, nil)) }
 
 // TestWide includes products that go to cuBLASLt.

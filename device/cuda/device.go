@@ -39,17 +39,22 @@ type Device struct {
 	args    [maxArgs]uint64   // of the launch under way, so that a launch allocates nothing
 	product cu.Product        // of the product under way, likewise
 
-	fault  uintptr // device memory: code, value, bound of the first fault there
-	told   [16]byte
+	fault  uintptr // shared memory: code, value, bound of the first fault of a kernel
+	told   []byte  // the same, as the host sees it
 	room   scratch
 	logits scratch       // Classify's chunk, held while its products use the room
 	chunk  tensor.Buffer // the same memory, as products see it
 	graphs int           // alive: they hold addresses of the room
+	fresh  fresh         // what kernels that overlap have written
 
 	maxLogits int // see the constant; a test makes it small
 }
 
-var _ device.Device = (*Device)(nil)
+var (
+	_ device.Device   = (*Device)(nil)
+	_ device.Recorder = (*Device)(nil)
+	_ device.Chunker  = (*Device)(nil)
+)
 
 // maxArgs bounds the parameters of a kernel.
 const maxArgs = 48
@@ -85,12 +90,12 @@ func newDevice(drv cu.Driver) (*Device, error) {
 	if info.Major < 8 {
 		return nil, fmt.Errorf("%w: %s has compute capability %d.%d, bf16 matrix units begin with 8.0", ErrUnavailable, info.Name, info.Major, info.Minor)
 	}
-	fault, err := drv.Alloc(16)
+	fault, told, err := drv.Shared(16)
 	if err != nil {
 		return nil, err
 	}
 	return &Device{
-		drv: drv, info: info, fault: fault, maxLogits: maxLogits,
+		drv: drv, info: info, fault: fault, told: told, maxLogits: maxLogits,
 		types:   device.Types{Act: tensor.BF16, Stat: tensor.F32},
 		funcs:   make([]loaded, len(registry)),
 		modules: map[string]module{},
@@ -147,13 +152,11 @@ func mustBytes(verb string, t tensor.Tensor, n int) {
 
 // Sync waits for all work and returns the first fault since the last call.
 func (d *Device) Sync() error {
-	d.fail(d.drv.Download(d.told[:], cu.Block{Addr: d.fault, Rows: 1, Width: 16, Pitch: 16}))
 	d.fail(d.drv.Sync())
 	if code := d.told[0]; code != 0 {
 		value, bound := int32(binary.LittleEndian.Uint32(d.told[4:])), int32(binary.LittleEndian.Uint32(d.told[8:]))
 		d.fail(fault(int(code), value, bound))
-		clear(d.told[:])
-		d.fail(d.drv.Clear(cu.Block{Addr: d.fault, Rows: 1, Width: 16, Pitch: 16}))
+		clear(d.told)
 	}
 	err := d.err
 	d.err = nil
@@ -206,6 +209,9 @@ func (d *Device) launch(k kernel, grid, block cu.Dim, shared int, args ...uint64
 		}
 		f.shared = shared
 	}
+	if !registry[k].early {
+		d.fresh.clear()
+	}
 	n := copy(d.args[:], args)
 	if err := d.drv.Launch(f.fn, grid, block, shared, d.args[:n]); err != nil {
 		d.fail(fmt.Errorf("cuda: kernel %s: %w", registry[k].name, err))
@@ -232,6 +238,9 @@ func (d *Device) load(k kernel) error {
 	if err != nil {
 		return fmt.Errorf("cuda: kernel %s of %s.cu: %w", r.name, r.unit, err)
 	}
+	if e, ok := d.drv.(cu.EarlyStarter); ok && r.early {
+		e.Early(fn)
+	}
 	d.funcs[k] = loaded{fn, defaultShared}
 	return nil
 }
@@ -253,35 +262,42 @@ func (d *Device) Build() error {
 	return errors.Join(all...)
 }
 
-// Graph is recorded work: Launch replays all of it with one call, on the same addresses.
-type Graph struct {
+// graph is recorded work: Launch replays all of it with one call, on the same addresses.
+type graph struct {
 	d *Device
 	g cu.Graph
 }
 
 // Record keeps what f starts, without running it. f must have run once before, so that kernels, plans and scratch memory
 // are there, and may not read, write or wait.
-func (d *Device) Record(f func()) (*Graph, error) {
+func (d *Device) Record(f func()) (device.Replay, error) {
+	before := d.err
+	d.err = nil
 	g, err := d.drv.Record(f)
 	if err == nil && d.err != nil {
-		err, d.err = d.err, nil
+		err = d.err
 		_ = g.Free() // it lacks the launch that failed
 	}
+	d.err = before // what failed to be recorded will run, and tell then
 	if err != nil {
 		return nil, err
 	}
 	d.graphs++
-	return &Graph{d, g}, nil
+	return &graph{d, g}, nil
 }
 
 // Launch replays the graph; faults surface in Sync.
-func (g *Graph) Launch() { g.d.fail(g.g.Launch()) }
+func (g *graph) Launch() { g.d.fail(g.g.Launch()) }
 
 // Free gives the graph back.
-func (g *Graph) Free() error {
+func (g *graph) Free() error {
 	g.d.graphs--
 	return g.g.Free()
 }
+
+// ChunkRows is where rows of one sequence are better off together: a block of Attention reads each key once for 64 rows or
+// more, AttentionCached once for each.
+func (d *Device) ChunkRows() int { return 32 }
 
 // Time runs f and gives the milliseconds that the GPU spent between its start and its end.
 func (d *Device) Time(f func()) (float64, error) { return d.drv.Time(f) }

@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	embedRows    = kernelOf("embed", "embed")
+	embedRows    = earlyOf("embed", "embed")
 	embedRank    = kernelOf("embed", "embed_rank")
 	embedOffsets = kernelOf("embed", "embed_offsets")
 	embedPlace   = kernelOf("embed", "embed_place")
@@ -23,6 +23,7 @@ func (d *Device) Embed(out, table, ids tensor.Tensor) {
 	grid, block := each(out.Rows, out.Cols)
 	d.launch(embedRows, grid, block, 0, ptr(out), i32(out.Ld), ptr(table), i32(table.Ld), ptr(ids),
 		i32(out.Rows), i32(out.Cols), i32(table.Rows), flag(vec(out, table)), d.faultPtr())
+	d.fresh.wrote(out)
 }
 
 // embedChunk is the rows that one block ranks.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -26,12 +27,15 @@ type emulator struct {
 	dir      string
 	memory   map[uintptr][]byte
 	funcs    []emulated
-	units    []uintptr
+	graph    *emulatedGraph // being recorded
 	args     [maxArgs]unsafe.Pointer
 	slots    [maxArgs]uint64
 }
 
 type emulated struct{ launch, entry uintptr }
+
+// emulatedUnits are those that some test has compiled, by name and text: they serve all tests, which run one after the other.
+var emulatedUnits = map[string]uintptr{}
 
 var _ cu.Driver = (*emulator)(nil)
 
@@ -75,6 +79,11 @@ func (e *emulator) Free(addr uintptr) error {
 	return nil
 }
 
+func (e *emulator) Shared(bytes int) (uintptr, []byte, error) {
+	at, err := e.Alloc(bytes)
+	return at, bytesAt(at, bytes), err
+}
+
 // bytesAt sees device memory, which is the host's.
 func bytesAt(addr uintptr, n int) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))), n)
@@ -83,6 +92,9 @@ func bytesAt(addr uintptr, n int) []byte {
 func row(b cu.Block, r int) []byte { return bytesAt(b.Addr+uintptr(r*b.Pitch), b.Width) }
 
 func (e *emulator) Upload(dst cu.Block, src []byte) error {
+	if e.graph != nil {
+		return fmt.Errorf("%d bytes copied while a graph is recorded", len(src))
+	}
 	for r := range dst.Rows {
 		copy(row(dst, r), src[r*dst.Width:])
 	}
@@ -90,6 +102,9 @@ func (e *emulator) Upload(dst cu.Block, src []byte) error {
 }
 
 func (e *emulator) Download(dst []byte, src cu.Block) error {
+	if e.graph != nil {
+		return fmt.Errorf("%d bytes copied while a graph is recorded", len(dst))
+	}
 	for r := range src.Rows {
 		copy(dst[r*src.Width:], row(src, r))
 	}
@@ -97,6 +112,9 @@ func (e *emulator) Download(dst []byte, src cu.Block) error {
 }
 
 func (e *emulator) Clear(b cu.Block) error {
+	if e.later(func() error { return e.Clear(b) }) {
+		return nil
+	}
 	for r := range b.Rows {
 		clear(row(b, r))
 	}
@@ -104,6 +122,9 @@ func (e *emulator) Clear(b cu.Block) error {
 }
 
 func (e *emulator) Move(dst, src cu.Block) error {
+	if e.later(func() error { return e.Move(dst, src) }) {
+		return nil
+	}
 	for r := range dst.Rows {
 		copy(row(dst, r), row(src, r))
 	}
@@ -121,7 +142,11 @@ func (e *emulator) Load(s cu.Source) (uintptr, error) {
 			fmt.Fprintf(&text, "extern \"C\" __attribute__((visibility(\"default\"))) void emu_%s(void** p) { emu::invoke(%s, p); }\n", r.name, r.name)
 		}
 	}
-	base := filepath.Join(e.dir, fmt.Sprintf("unit%d", len(e.units)))
+	key := s.Name + text.String()
+	if lib, ok := emulatedUnits[key]; ok {
+		return lib, nil
+	}
+	base := filepath.Join(e.dir, fmt.Sprintf("unit%d", len(emulatedUnits)))
 	if err := os.WriteFile(base+".cc", []byte(text.String()), 0o644); err != nil {
 		return 0, err
 	}
@@ -130,7 +155,9 @@ func (e *emulator) Load(s cu.Source) (uintptr, error) {
 		return 0, fmt.Errorf("%s: %v\n%.4000s", s.Name, err, out)
 	}
 	lib, err := purego.Dlopen(base+".so", purego.RTLD_NOW|purego.RTLD_LOCAL)
-	e.units = append(e.units, lib)
+	if err == nil {
+		emulatedUnits[key] = lib
+	}
 	return lib, err
 }
 
@@ -152,6 +179,11 @@ func (e *emulator) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint
 	if shared > e.Info().Shared {
 		return fmt.Errorf("%d bytes of shared memory", shared)
 	}
+	if e.graph != nil {
+		args = slices.Clone(args)
+		e.later(func() error { return e.Launch(f, grid, block, shared, args) })
+		return nil
+	}
 	for i, a := range args {
 		e.slots[i] = a
 		e.args[i] = unsafe.Pointer(&e.slots[i])
@@ -167,7 +199,35 @@ func (e *emulator) MatMul(*cu.Product) (bool, error) { return false, nil }
 
 func (e *emulator) Sync() error { return nil }
 
-func (e *emulator) Record(f func()) (cu.Graph, error) { return nil, fmt.Errorf("no graphs") }
+// Record keeps what f asks for as a list of calls.
+func (e *emulator) Record(f func()) (cu.Graph, error) {
+	g := &emulatedGraph{}
+	e.graph = g
+	f()
+	e.graph = nil
+	return g, nil
+}
+
+// later puts a call into the graph that is being recorded, if there is one.
+func (e *emulator) later(call func() error) bool {
+	if e.graph != nil {
+		e.graph.calls = append(e.graph.calls, call)
+	}
+	return e.graph != nil
+}
+
+type emulatedGraph struct{ calls []func() error }
+
+func (g *emulatedGraph) Launch() error {
+	for _, f := range g.calls {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *emulatedGraph) Free() error { return nil }
 
 func (e *emulator) Time(f func()) (float64, error) {
 	f()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"antiphase/device/devicetest"
+	"antiphase/model"
 )
 
 // TestEmulated holds every kernel to the contract, on the CPU, at a third of the sizes; at all of them, which takes a minute,
@@ -26,4 +27,13 @@ func TestEmulatedWide(t *testing.T) {
 	defer d.Close()
 	wide(t, d, 300, 72, 520)
 	rowsAlone(t, d)
+}
+
+// TestEmulatedModel trains and decodes by graphs and takes a prompt on the emulator. One architecture does: what differs between them is in the ops.
+func TestEmulatedModel(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	recordedSteps(t, d, "diff")
+	recordedDecoding(t, d, "diff")
+	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8}, 33, 40)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	lambdaForward  = kernelOf("lambda", "lambda")
+	lambdaForward  = earlyOf("lambda", "lambda")
 	lambdaSum      = kernelOf("lambda", "lambda_sum")
 	lambdaBackward = kernelOf("lambda", "lambda_backward")
 )
@@ -14,7 +14,12 @@ var (
 // Lambda: λ = exp(q1·k1) − exp(q2·k2) + init.
 func (d *Device) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
 	device.CheckLambda(lam, v, d.types)
-	d.launch(lambdaForward, dim1(1), dim1(128), 0, ptr(lam), ptr(v.Q1), ptr(v.K1), ptr(v.Q2), ptr(v.K2), i32(v.Q1.Cols), f32(init))
+	early := true
+	for _, t := range [4]tensor.Tensor{v.Q1, v.K1, v.Q2, v.K2} {
+		early = early && d.fresh.settled(t, 0, 0)
+	}
+	d.launch(lambdaForward, dim1(1), dim1(128), 0, ptr(lam), ptr(v.Q1), ptr(v.K1), ptr(v.Q2), ptr(v.K2), i32(v.Q1.Cols), f32(init), flag(early))
+	d.fresh.wrote(lam)
 }
 
 // LambdaBackward adds ±s·exp(q·k) times the partner of each vector, s = Σ dlam.

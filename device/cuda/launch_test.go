@@ -52,16 +52,19 @@ func TestLaunches(t *testing.T) {
 		{"add", func(d *Device) { d.Add(stat(d, 3, 64), act(d, 3, 64)) }, []string{"add_f32_bf16 1,1,1 × 32 + 0"}},
 		{"bias", func(d *Device) { d.AddBias(act(d, 100, 768), act(d, 1, 768)) }, []string{"bias_add 1,25,1 × 96 + 0"}},
 		{"bias backward", func(d *Device) { d.BiasBackward(stat(d, 1, 768), act(d, 1000, 768)) },
-			[]string{"bias_parts 3,16,1 × 256 + 0", "bias_finish 24,1,1 × 256 + 0"}},
+			[]string{"bias_parts 3,16,1 × 256 + 0", "bias_finish 24,1,1 × 1024 + 0"}},
 		{"embed", func(d *Device) { d.Embed(act(d, 64, 768), act(d, 1000, 768), ints(d, 64)) }, []string{"embed 1,64,1 × 96 + 0"}},
 		{"embed backward", func(d *Device) { d.EmbedBackward(stat(d, 1000, 768), act(d, 3000, 768), ints(d, 3000)) },
 			[]string{"embed_rank 3,1,1 × 1024 + 0", "embed_offsets 4,1,1 × 256 + 0", "embed_place 12,1,1 × 256 + 0", "embed_gather 1000,1,1 × 128 + 0"}},
 		{"rmsnorm", func(d *Device) {
 			d.RMSNorm(act(d, 50, 768), stat(d, 1, 50), tensor.Tensor{}, act(d, 50, 768), tensor.Tensor{}, act(d, 1, 768), 1e-5)
 		}, []string{"rmsnorm 50,1,1 × 96 + 0"}},
+		{"rmsnorm of wide rows", func(d *Device) {
+			d.RMSNorm(act(d, 5, 9000), stat(d, 1, 5), tensor.Tensor{}, act(d, 5, 9000), tensor.Tensor{}, act(d, 1, 9000), 1e-5)
+		}, []string{"rmsnorm_wide 5,1,1 × 1024 + 0"}},
 		{"rmsnorm backward", func(d *Device) {
 			d.RMSNormBackward(act(d, 4096, 2048), stat(d, 1, 2048), act(d, 4096, 2048), act(d, 4096, 2048), act(d, 1, 2048), stat(d, 1, 4096))
-		}, []string{"rmsnorm_backward 1024,1,1 × 256 + 0", "rmsnorm_finish 64,1,1 × 256 + 0"}},
+		}, []string{"rmsnorm_backward 2048,1,1 × 256 + 0", "rmsnorm_finish 64,1,1 × 1024 + 0"}},
 		{"rope", func(d *Device) {
 			d.Rope(act(d, 100, 12*64), stat(d, 128, 64), ints(d, 100), device.Rope{Heads: 12, Dim: 64})
 		}, []string{"rope_half_8 19,1,1 × 256 + 0"}},
@@ -84,7 +87,23 @@ func TestLaunches(t *testing.T) {
 		{"matmul of one row", func(d *Device) {
 			d.MatMul(act(d, 1, 2048), act(d, 1, 2048), act(d, 2048, 2048), device.MatMul{TransB: true})
 		},
-			[]string{"matmul_nt_16 32,1,8 × 128 + 46080", "matmul_reduce 8,1,1 × 256 + 0"}},
+			[]string{"matmul_rows8_4 128,1,1 × 256 + 5120"}},
+		{"matmul of one long row", func(d *Device) {
+			d.MatMul(act(d, 1, 1536), act(d, 1, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
+		},
+			[]string{"matmul_rows8_long 96,1,1 × 256 + 137216"}},
+		{"matmul of 64 rows", func(d *Device) {
+			d.MatMul(act(d, 64, 1536), act(d, 64, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
+		},
+			[]string{"matmul_rows64_1 96,1,1 × 256 + 122880"}},
+		{"matmul of 200 rows", func(d *Device) {
+			d.MatMul(act(d, 200, 4608), on(d, tensor.BF16, 200, 1536, 1539), act(d, 4608, 1536), device.MatMul{TransB: true})
+		},
+			[]string{"matmul_rows64_4 72,4,1 × 256 + 196608"}},
+		{"matmul of one row by odd weights", func(d *Device) {
+			d.MatMul(act(d, 1, 2048), act(d, 1, 2047), act(d, 2048, 2047), device.MatMul{TransB: true})
+		},
+			[]string{"matmul_nt_16 32,1,7 × 128 + 46080", "matmul_reduce 8,1,1 × 256 + 0"}},
 		{"matmul of 100 rows", func(d *Device) { d.MatMul(stat(d, 100, 768), act(d, 100, 2048), act(d, 2048, 768), device.MatMul{}) },
 			[]string{"matmul_nn_64 12,2,8 × 128 + 55296", "matmul_reduce 300,1,1 × 256 + 0"}},
 		{"matmul of an odd width", func(d *Device) { d.MatMul(act(d, 1000, 77), act(d, 1000, 64), act(d, 64, 77), device.MatMul{}) },

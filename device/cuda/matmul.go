@@ -15,8 +15,8 @@ var matmulKernels = [4][2]kernel{
 
 var matmulReduce = kernelOf("matmul", "matmul_reduce")
 
-// fewRows bounds the products whose rows have the same bits in any company: up to so many rows our own kernel multiplies,
-// always in the same order. Beyond, cuBLASLt chooses by the whole shape, and a row among many may differ in its last
+// fewRows bounds the products whose rows have the same bits in any company: up to so many rows our own kernels multiply, which one
+// depends on the weights alone, always in the same order. Beyond, cuBLASLt chooses by the whole shape, and a row among many may differ in its last
 // bit from the same row among few.
 const fewRows = 256
 
@@ -47,6 +47,10 @@ func (d *Device) multiply(c, a, b tensor.Tensor, op device.MatMul) {
 		if done || err != nil {
 			return
 		}
+	}
+	if streams(c.Rows, k, b, op) {
+		d.stream(c, a, b, k, op)
+		return
 	}
 	d.tiles(c, a, b, k, op)
 }

@@ -8,13 +8,14 @@ import (
 )
 
 var (
-	rmsnormForward      = kernelOf("rmsnorm", "rmsnorm")
+	rmsnormForward      = earlyOf("rmsnorm", "rmsnorm")
+	rmsnormForwardWide  = earlyOf("rmsnorm", "rmsnorm_wide")
 	rmsnormBackward     = kernelOf("rmsnorm", "rmsnorm_backward")
 	rmsnormBackwardWide = kernelOf("rmsnorm", "rmsnorm_backward_wide")
 	rmsnormFinish       = kernelOf("rmsnorm", "rmsnorm_finish")
 )
 
-// maxNormed is the widest row that a block holds in registers.
+// maxNormed is the widest row that a block holds in registers, four pieces of 8 a thread; with one piece it is a quarter.
 const maxNormed = 4 * 8 * 1024
 
 // RMSNorm: s = x + delta, y = s·rstd·w.
@@ -24,9 +25,14 @@ func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	if x.Len() == 0 {
 		return
 	}
-	d.launch(rmsnormForward, dim1(x.Rows), dim1(rowThreads(x.Cols)), 0,
+	k := rmsnormForward
+	if x.Cols > maxNormed/4 {
+		k = rmsnormForwardWide
+	}
+	d.launch(k, dim1(x.Rows), dim1(rowThreads(x.Cols)), 0,
 		ptr(y), i32(y.Ld), ptr(rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta), i32(delta.Ld),
 		ptr(w), i32(x.Cols), f32(eps), flag(vec(y, sum, x, delta, w)))
+	d.fresh.wrote(y, rstd, sum)
 }
 
 // RMSNormBackward: dx += rstd·(g − x̂·mean(g·x̂)), dw += Σ_n dy·x̂.
@@ -36,16 +42,16 @@ func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	if x.Len() == 0 {
 		return
 	}
-	per := max(1, ceil(x.Rows, 8*d.info.SMs)) // eight blocks on each multiprocessor, each with its part of dw
+	per := max(1, ceil(x.Rows, 16*d.info.SMs)) // sixteen blocks on each multiprocessor, each with its part of dw
 	parts := ceil(x.Rows, per)
 	part := uint64(d.scratch(parts * x.Cols * 4))
 	k := rmsnormBackward
-	if x.Cols > 8*1024 {
+	if x.Cols > maxNormed/8 { // blocks of up to 512 threads have the registers for a row
 		k = rmsnormBackwardWide
 	}
 	d.launch(k, dim1(parts), dim1(rowThreads(x.Cols)), 0, ptr(dx), i32(dx.Ld), part, ptr(dy), i32(dy.Ld), ptr(x), i32(x.Ld),
 		ptr(w), ptr(rstd), i32(x.Rows), i32(x.Cols), i32(per), flag(vec(dx, dy, x, w)))
-	d.launch(rmsnormFinish, dim1(ceil(x.Cols, 32)), dim1(256), 0, ptr(dw), part, i32(parts), i32(x.Cols))
+	d.launch(rmsnormFinish, dim1(ceil(x.Cols, 32)), dim1(1024), 0, ptr(dw), part, i32(parts), i32(x.Cols))
 }
 
 func mustNarrow(op string, x tensor.Tensor) {

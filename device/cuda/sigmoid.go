@@ -7,7 +7,7 @@ import (
 
 // sigmoidKernels forward and backward, by dtype (bf16, fp32).
 var (
-	sigmoidForward  = [2]kernel{kernelOf("sigmoid", "sigmoid_bf16"), kernelOf("sigmoid", "sigmoid_f32")}
+	sigmoidForward  = [2]kernel{earlyOf("sigmoid", "sigmoid_bf16"), earlyOf("sigmoid", "sigmoid_f32")}
 	sigmoidBackward = [2]kernel{kernelOf("sigmoid", "sigmoid_backward_bf16"), kernelOf("sigmoid", "sigmoid_backward_f32")}
 )
 
@@ -15,6 +15,7 @@ var (
 func (d *Device) Sigmoid(y, x tensor.Tensor) {
 	device.CheckSigmoid(y, x, d.types)
 	d.pair(sigmoidForward[flag(y.Type == tensor.F32)], y, x)
+	d.fresh.wrote(y)
 }
 
 // SigmoidBackward: dx = dy·y·(1−y).

@@ -19,6 +19,7 @@ type kernel int
 // kernelRef is where a kernel comes from: kernels/unit.cu built with options.
 type kernelRef struct {
 	unit, name, options string
+	early               bool // it waits by itself for the work before it, see kernels/early.cuh
 }
 
 // registry lists every kernel that some launcher uses, so that a test can build them all.
@@ -26,8 +27,15 @@ var registry []kernelRef
 
 // kernelOf registers a kernel: unit is the stem of its .cu, options (such as "-DHEAD=64") are part of the unit's identity.
 func kernelOf(unit, name string, options ...string) kernel {
-	registry = append(registry, kernelRef{unit, name, strings.Join(options, " ")})
+	registry = append(registry, kernelRef{unit: unit, name: name, options: strings.Join(options, " ")})
 	return kernel(len(registry) - 1)
+}
+
+// earlyOf registers a kernel that begins with beginNext and waitEarlier, so that it may start while the one before it ends.
+func earlyOf(unit, name string, options ...string) kernel {
+	k := kernelOf(unit, name, options...)
+	registry[k].early = true
+	return k
 }
 
 // source is the complete text of a unit: the prelude, then the .cu with each #include "x.cuh" put in its place once. Files

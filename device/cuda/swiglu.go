@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	swigluForward  = kernelOf("swiglu", "swiglu")
+	swigluForward  = earlyOf("swiglu", "swiglu")
 	swigluBackward = kernelOf("swiglu", "swiglu_backward")
 )
 
@@ -19,6 +19,7 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 	grid, block := each(y.Rows, y.Cols)
 	d.launch(swigluForward, grid, block, 0, ptr(y), i32(y.Ld), ptr(gu), i32(gu.Ld), i32(y.Rows), i32(y.Cols),
 		flag(vec(y, gu) && y.Cols%8 == 0)) // u begins at column F
+	d.fresh.wrote(y)
 }
 
 // SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ.

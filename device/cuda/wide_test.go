@@ -122,15 +122,16 @@ func wide(t *testing.T, d *Device, m, n, k int) {
 	b.same("RMSNorm", y, 1e-2)
 	b.same("RMSNormBackward dx", dx, 1e-2)
 	b.same("RMSNormBackward dw", dw, 1e-5)
-	b.chunked()
+	b.d.maxLogits = 128 * 4 * 48
+	b.classify(300, 64, 41) // in chunks of 128 rows
+	b.d.maxLogits = maxLogits
+	b.classify(7, 16, 33001) // rows of several tiles of the block
 }
 
-// chunked is Classify in chunks of 128 rows.
-func (b *beside) chunked() {
-	b.d.maxLogits = 128 * 4 * 48
-	defer func() { b.d.maxLogits = maxLogits }()
-	x, w, ids := b.random(tensor.BF16, 300, 64, 0, 1), b.random(tensor.BF16, 41, 64, 0, 0.1), b.ids(300, 41)
-	loss, dx, dw := b.random(tensor.F32, 1, 300, 0, 1), b.random(tensor.BF16, 300, 64, 0, 1), b.random(tensor.F32, 41, 64, 0, 1)
+// classify checks one shape.
+func (b *beside) classify(n, width, classes int) {
+	x, w, ids := b.random(tensor.BF16, n, width, 0, 1), b.random(tensor.BF16, classes, width, 0, 0.1), b.ids(n, classes)
+	loss, dx, dw := b.random(tensor.F32, 1, n, 0, 1), b.random(tensor.BF16, n, width, 0, 1), b.random(tensor.F32, classes, width, 0, 1)
 	b.both(func(d device.Device, i int) {
 		d.Classify(&device.Classifier{X: x[i], W: w[i], Targets: ids[i], Loss: loss[i], DX: dx[i], DW: dw[i], Scale: 0.5})
 	})

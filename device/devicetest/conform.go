@@ -17,9 +17,19 @@ import (
 // that dtype's tolerance. A device without it multiplies in Act.
 type Products interface{ Products() tensor.DType }
 
+// factors draws every argument's content; where the device rounds the factors of its products, Act values are rounded to that
+// dtype first. What is compared is then the products' own error, as on a device whose tensors have that dtype.
+func (c *Case) factors(d device.Device) [][]float64 {
+	t := d.Types()
+	if p, ok := d.(Products); ok {
+		t.Act = p.Products()
+	}
+	return c.values(t)
+}
+
 // conform holds d to the contract on one case.
 func (c *Case) conform(t *testing.T, d, oracle device.Device) {
-	v := c.values(d.Types())
+	v := c.factors(d)
 	truth := c.place(oracle, v, false).call(t)
 	defer truth.free()
 	for _, strided := range []bool{false, true} {
@@ -216,7 +226,7 @@ func (c *Case) mustPanic(t *testing.T, p *placed, i int, wrong tensor.Tensor) {
 // fused runs a case with the named arguments as neighbouring columns of one tensor, as a fused projection and its
 // gradient hold them, and compares with ref. Their spans overlap though they share no element.
 func (c *Case) fused(t *testing.T, d, oracle device.Device, names ...string) {
-	v := c.values(d.Types())
+	v := c.factors(d)
 	truth := c.place(oracle, v, false).call(t)
 	p := c.place(d, v, false)
 	apart := p.x

@@ -41,6 +41,7 @@ var ops = []op{
 	{"probs", probsCases, probsBench, nil},
 	{"lambda", lambdaCases, lambdaBench, nil},
 	{"sigmoid", sigmoidCases, sigmoidBench, nil},
+	{"argmax", argmaxCases, argmaxBench, nil},
 	{"classify", classifyCases, classifyBench, nil},
 	{"sumsquares", sumsquaresCases, sumsquaresBench, nil},
 	{"adamw", adamwCases, adamwBench, adamwExtra},

@@ -82,12 +82,22 @@ type Graph interface {
 	Free() error
 }
 
+// EarlyStarter is a Driver that can start a kernel while the one before it still runs (programmatic dependent launch).
+type EarlyStarter interface {
+	// Early says that a kernel waits by itself for the work before it (griddepcontrol.wait). It then starts early behind another such kernel,
+	// and only there: whatever came before the first of them is done and seen when any of them starts.
+	Early(f Func)
+}
+
 // Driver is what a device needs of a GPU. All work runs in the order of the calls.
 type Driver interface {
 	Info() Info
 	// Alloc gives zeroed device memory, aligned to 256 bytes; Free takes it back for a later Alloc.
 	Alloc(bytes int) (uintptr, error)
 	Free(addr uintptr) error
+	// Shared gives zeroed memory that kernels and the host both reach, as long as the driver lives. The host sees what kernels
+	// wrote there after Sync.
+	Shared(bytes int) (addr uintptr, host []byte, err error)
 	// Upload copies dense host bytes; src may be reused at once.
 	Upload(dst Block, src []byte) error
 	// Download waits for the work before it and copies to dense host bytes.

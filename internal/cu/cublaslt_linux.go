@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// cublasLt forms large products. A shape is planned once, by the library's own heuristics and not by timing, so that the
-// same GPU gives the same bits in every run; after that a product is one call.
+// cublasLt forms large products. A shape is planned once: the library's heuristics name several ways, and tune takes the
+// fastest of those with the same bits, so that the same GPU gives the same bits in every run; after that a product is one call.
 type cublasLt struct {
 	g         *gpu
 	api       ltAPI
@@ -17,6 +17,7 @@ type cublasLt struct {
 	workspace uintptr
 	plans     map[Product]*plan
 	alpha     *[2]float32 // 1 and 0 on the heap, where the library reads factors
+	events    [2]uintptr  // tune's own: a plan may be made while other work is timed
 }
 
 // workspaceSize is what the library may use for its own: 32 MiB is its advice for Hopper.
@@ -76,15 +77,22 @@ func openCublasLt(g *gpu) (*cublasLt, error) {
 	}
 	t.handle = uintptr(g.out[0])
 	t.version = int(call(a.version))
-	if t.workspace, err = g.fresh(workspaceSize); err != nil {
-		return nil, err
+	for i := range t.events {
+		if err := g.check("cuEventCreate", call(g.api.eventCreate, g.result(0), 0)); err != nil {
+			return nil, err
+		}
+		t.events[i] = uintptr(g.out[0])
 	}
-	return t, nil
+	t.workspace, err = g.fresh(workspaceSize)
+	return t, err
 }
 
 func (t *cublasLt) close() {
 	_ = call(t.api.destroy, t.handle)
 	_ = call(t.g.api.memFree, t.workspace)
+	for _, e := range t.events {
+		_ = call(t.g.api.eventDestroy, e)
+	}
 }
 
 // MatMul forms a product if the library can.
@@ -97,13 +105,7 @@ func (g *gpu) MatMul(p *Product) (bool, error) {
 	if err != nil || pl.none {
 		return false, err
 	}
-	beta := uintptr(unsafe.Pointer(&g.lt.alpha[1]))
-	if p.Accumulate {
-		beta = uintptr(unsafe.Pointer(&g.lt.alpha[0]))
-	}
-	code := fast(g.lt.api.matmul, g.lt.handle, pl.desc, uintptr(unsafe.Pointer(&g.lt.alpha[0])), p.B, pl.a, p.A, pl.b, beta,
-		p.C, pl.c, p.C, pl.c, uintptr(unsafe.Pointer(&pl.algo)), g.lt.workspace, workspaceSize, g.stream)
-	if code != 0 {
+	if code := g.lt.run(pl, p); code != 0 {
 		return false, fmt.Errorf("cublasLtMatmul of %d×%d×%d: status %d", p.M, p.N, p.K, code)
 	}
 	return true, nil
@@ -154,7 +156,7 @@ func (t *cublasLt) make(pl *plan, p *Product) error {
 	return t.choose(pl, p)
 }
 
-// choose asks the heuristics.
+// choose asks the heuristics and, where it pays, the clock. While work is being recorded nothing can be timed.
 func (t *cublasLt) choose(pl *plan, p *Product) error {
 	var pref uintptr
 	if code := call(t.api.prefCreate, uintptr(unsafe.Pointer(&pref))); code != 0 {
@@ -175,8 +177,13 @@ func (t *cublasLt) choose(pl *plan, p *Product) error {
 		return fmt.Errorf("preference: status %d", code)
 	}
 	var found int32
-	code = call(t.api.heuristic, t.handle, pl.desc, pl.a, pl.b, pl.c, pl.c, pref, 1, uintptr(unsafe.Pointer(&pl.algo)), uintptr(unsafe.Pointer(&found)))
+	ways := make([]ltResult, 8)
+	code = call(t.api.heuristic, t.handle, pl.desc, pl.a, pl.b, pl.c, pl.c, pref, uintptr(len(ways)), uintptr(unsafe.Pointer(&ways[0])), uintptr(unsafe.Pointer(&found)))
+	pl.algo = ways[0]
 	pl.none = code != 0 || found == 0 || pl.algo.state != 0 || pl.algo.workspace > workspaceSize
+	if !pl.none && found > 1 && 2*p.M*p.N*p.K >= tuneFrom && !t.g.recording {
+		t.tune(pl, p, ways[:found])
+	}
 	return nil
 }
 

@@ -28,11 +28,14 @@ type gpu struct {
 	slots  [maxParams]uint64
 	desc2D [16]uint64 // CUDA_MEMCPY2D of the copy under way
 	out    [4]uint64  // where calls put results: the heap does not move
+	early  early      // kernels that may start before their turn
 
-	pool    pool
-	stage   staging
-	modules []uintptr
-	events  [2]uintptr
+	pool      pool
+	stage     staging
+	shared    []uintptr
+	modules   []uintptr
+	events    [2]uintptr
+	recording bool // work goes into a graph
 }
 
 // maxParams bounds the parameters of a kernel.
@@ -45,7 +48,7 @@ type driverAPI struct {
 	memAlloc, memFree, memAllocHost, memFreeHost, htod, dtoh, dtod, copy2D, memset, memset2D             uintptr
 	streamCreate, streamDestroy, streamSync                                                              uintptr
 	eventCreate, eventDestroy, eventRecord, eventSync, eventElapsed                                      uintptr
-	moduleLoad, moduleUnload, moduleFunc, funcSetAttribute, funcGetAttribute, launch                     uintptr
+	moduleLoad, moduleUnload, moduleFunc, funcSetAttribute, funcGetAttribute, launch, launchEx           uintptr
 	captureBegin, captureEnd, graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy              uintptr
 }
 
@@ -64,7 +67,7 @@ func (a *driverAPI) table() map[string]*uintptr {
 		"cuEventCreate": &a.eventCreate, "cuEventDestroy_v2": &a.eventDestroy, "cuEventRecord": &a.eventRecord,
 		"cuEventSynchronize": &a.eventSync, "cuEventElapsedTime": &a.eventElapsed,
 		"cuModuleLoadData": &a.moduleLoad, "cuModuleUnload": &a.moduleUnload, "cuModuleGetFunction": &a.moduleFunc,
-		"cuFuncSetAttribute": &a.funcSetAttribute, "cuFuncGetAttribute": &a.funcGetAttribute, "cuLaunchKernel": &a.launch,
+		"cuFuncSetAttribute": &a.funcSetAttribute, "cuFuncGetAttribute": &a.funcGetAttribute, "cuLaunchKernel": &a.launch, "cuLaunchKernelEx": &a.launchEx,
 		"cuStreamBeginCapture_v2": &a.captureBegin, "cuStreamEndCapture": &a.captureEnd,
 		"cuGraphInstantiateWithFlags": &a.graphInstantiate, "cuGraphLaunch": &a.graphLaunch,
 		"cuGraphExecDestroy": &a.graphExecDestroy, "cuGraphDestroy": &a.graphDestroy,
@@ -167,6 +170,7 @@ func (g *gpu) start() error {
 // enter binds the goroutine to its thread and makes the context current there; the result undoes the binding.
 // A context belongs to a thread and a goroutine may wake up on another at any call: this is the one place that knows it.
 func (g *gpu) enter() (leave func()) {
+	g.early.chained = false // but for Launch, which says so itself
 	runtime.LockOSThread()
 	_ = fast(g.api.ctxSetCurrent, g.ctx) // fails only for a context that is gone, and then so does the next call
 	return runtime.UnlockOSThread
@@ -240,6 +244,9 @@ func zeroEnded(s string) *byte {
 
 // Sync waits for everything.
 func (g *gpu) Sync() error {
+	if g.recording {
+		return errRecording
+	}
 	defer g.enter()()
 	return g.check("wait for the GPU", fast(g.api.streamSync, g.stream))
 }
@@ -256,6 +263,9 @@ func (g *gpu) Close() error {
 	}
 	g.stage.close(g)
 	g.pool.close(g)
+	for _, p := range g.shared {
+		_ = call(g.api.memFreeHost, p)
+	}
 	for _, m := range g.modules {
 		_ = call(g.api.moduleUnload, m)
 	}

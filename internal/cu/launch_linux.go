@@ -61,8 +61,15 @@ func (g *gpu) Launch(f Func, grid, block Dim, shared int, args []uint64) error {
 	if len(args) > maxParams {
 		panic(fmt.Sprintf("cu: launch with %d arguments, at most %d", len(args), maxParams))
 	}
+	chained := g.early.chained
 	defer g.enter()()
 	copy(g.slots[:], args)
+	if g.early.funcs[f] {
+		g.early.chained = true
+		if chained {
+			return g.check("launch", g.launchEarly(f, grid, block, shared))
+		}
+	}
 	return g.check("launch", fast(g.api.launch, uintptr(f),
 		uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z), uintptr(block.X), uintptr(block.Y), uintptr(block.Z),
 		uintptr(shared), g.stream, uintptr(unsafe.Pointer(&g.params[0])), 0))
@@ -74,23 +81,35 @@ type graph struct {
 	exec uintptr
 }
 
-// Record keeps what f starts as a graph. Capture is relaxed: f may build kernels or grow memory, though it should not have to.
+// Record keeps what f starts as a graph.
 func (g *gpu) Record(f func()) (Graph, error) {
 	defer g.enter()()
-	const relaxed = 2
-	if err := g.check("begin a graph", call(g.api.captureBegin, g.stream, relaxed)); err != nil {
+	recorded, err := g.capture(f)
+	if err != nil {
 		return nil, err
 	}
-	f()
-	if err := g.check("end a graph", call(g.api.captureEnd, g.stream, g.result(0))); err != nil {
-		return nil, err
-	}
-	recorded := uintptr(g.out[0])
 	defer func() { _ = call(g.api.graphDestroy, recorded) }()
 	if err := g.check("make a graph", call(g.api.graphInstantiate, g.result(0), recorded, 0)); err != nil {
 		return nil, err
 	}
 	return &graph{g, uintptr(g.out[0])}, nil
+}
+
+// capture is the recording itself, which ends with f, also by a panic. It is relaxed: f may build kernels or grow memory,
+// though it should not have to.
+func (g *gpu) capture(f func()) (recorded uintptr, err error) {
+	const relaxed = 2
+	if err := g.check("begin a graph", call(g.api.captureBegin, g.stream, relaxed)); err != nil {
+		return 0, err
+	}
+	g.recording = true
+	defer func() {
+		g.recording, g.early.chained = false, false
+		err = g.check("end a graph", call(g.api.captureEnd, g.stream, g.result(0)))
+		recorded = uintptr(g.out[0])
+	}()
+	f()
+	return 0, nil
 }
 
 // Launch replays the graph.

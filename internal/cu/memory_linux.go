@@ -15,10 +15,18 @@ type pool struct {
 	used map[uintptr]int   // class of what is out
 }
 
+// large is the size from which memory is not kept but goes back to the driver: it is a model's or a pass's, comes and goes seldom,
+// and others may need it.
+const large = 64 << 20
+
 // class rounds a size up so that at most an eighth is wasted and sizes meet again.
 func class(n int) int {
 	if n <= 512 {
 		return 512
+	}
+	if n >= large {
+		const page = 2 << 20
+		return (n + page - 1) &^ (page - 1)
 	}
 	step := 1 << max(9, bits.Len(uint(n-1))-4)
 	return (n + step - 1) &^ (step - 1)
@@ -63,13 +71,17 @@ func (g *gpu) fresh(bytes int) (uintptr, error) {
 	return uintptr(g.out[0]), g.check("cuMemAlloc", code)
 }
 
-// Free keeps the memory for a later Alloc.
+// Free keeps the memory for a later Alloc, unless it is large: the driver waits for the work on it then.
 func (g *gpu) Free(addr uintptr) error {
 	c, ok := g.pool.used[addr]
 	if !ok {
 		return fmt.Errorf("free of device memory %#x, which is not allocated", addr)
 	}
 	delete(g.pool.used, addr)
+	if c >= large {
+		defer g.enter()()
+		return g.check("cuMemFree", call(g.api.memFree, addr))
+	}
 	g.pool.free[c] = append(g.pool.free[c], addr)
 	return nil
 }
@@ -84,6 +96,19 @@ func (p *pool) close(g *gpu) {
 		_ = call(g.api.memFree, addr)
 	}
 	p.free, p.used = nil, nil
+}
+
+// Shared gives pinned memory, which has one address for both sides.
+func (g *gpu) Shared(bytes int) (uintptr, []byte, error) {
+	defer g.enter()()
+	var at unsafe.Pointer
+	if err := g.check("cuMemAllocHost", call(g.api.memAllocHost, uintptr(unsafe.Pointer(&at)), uintptr(bytes))); err != nil {
+		return 0, nil, err
+	}
+	g.shared = append(g.shared, uintptr(at))
+	host := unsafe.Slice((*byte)(at), bytes)
+	clear(host)
+	return uintptr(at), host, nil
 }
 
 // Clear sets a rectangle to zero.

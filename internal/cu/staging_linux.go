@@ -2,7 +2,13 @@
 
 package cu
 
-import "unsafe"
+import (
+	"errors"
+	"unsafe"
+)
+
+// errRecording refuses what would end a recording and leave events behind that nobody can wait for.
+var errRecording = errors.New("a copy or a wait while work is recorded")
 
 // Uploads go through pinned host memory, so that they run beside the host and the caller's bytes are free at once: a ring of
 // pieces that are filled one after the other, each with an event that says when the GPU has read it.
@@ -88,14 +94,34 @@ func cut(b Block, f func(part Block, from, to int) error) error {
 
 // Upload copies dense host bytes to the device, in as many pieces as it takes.
 func (g *gpu) Upload(dst Block, src []byte) error {
+	if g.recording {
+		return errRecording
+	}
 	defer g.enter()()
 	return cut(dst, func(part Block, from, to int) error { return g.upload(part, src[from:to]) })
 }
 
-// Download waits for the work before it and copies to dense host bytes.
+// Download waits for the work before it and copies to dense host bytes. While one part leaves pinned memory the next is on its
+// way there.
 func (g *gpu) Download(dst []byte, src Block) error {
+	if g.recording {
+		return errRecording
+	}
 	defer g.enter()()
-	return cut(src, func(part Block, from, to int) error { return g.download(dst[from:to], part) })
+	var late arrival
+	err := cut(src, func(part Block, from, to int) error {
+		next, err := g.download(dst[from:to], part)
+		if err != nil {
+			return err
+		}
+		last := late
+		late = next
+		return g.land(last)
+	})
+	if err != nil {
+		return err
+	}
+	return g.land(late)
 }
 
 // upload copies one part.
@@ -114,11 +140,17 @@ func (g *gpu) upload(dst Block, src []byte) error {
 	return g.copy2D()
 }
 
-// download copies one part and waits for it.
-func (g *gpu) download(dst []byte, src Block) error {
+// arrival is a part on its way through pinned memory.
+type arrival struct {
+	dst, stage []byte
+	piece      int
+}
+
+// download starts the copy of one part.
+func (g *gpu) download(dst []byte, src Block) (arrival, error) {
 	stage, err := g.stage.take(g, len(dst))
 	if err != nil {
-		return err
+		return arrival{}, err
 	}
 	to := uintptr(unsafe.Pointer(&stage[0]))
 	if src.Rows == 1 {
@@ -128,12 +160,23 @@ func (g *gpu) download(dst []byte, src Block) error {
 			9: onHost, 10: uint64(to), 13: uint64(src.Width), 14: uint64(src.Width), 15: uint64(src.Rows)}
 		err = g.copy2D()
 	}
-	if err != nil {
+	return arrival{dst, stage, g.stage.at}, err
+}
+
+// land waits for a part and hands it over. A piece that has been left has an event behind its last copy.
+func (g *gpu) land(a arrival) error {
+	if a.dst == nil {
+		return nil
+	}
+	code := int32(0)
+	if a.piece != g.stage.at {
+		code = fast(g.api.eventSync, g.stage.piece[a.piece].event)
+	} else {
+		code = fast(g.api.streamSync, g.stream)
+	}
+	if err := g.check("wait for the GPU", code); err != nil {
 		return err
 	}
-	if err := g.check("wait for the GPU", fast(g.api.streamSync, g.stream)); err != nil {
-		return err
-	}
-	copy(dst, stage)
+	copy(a.dst, a.stage)
 	return nil
 }

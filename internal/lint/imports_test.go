@@ -40,14 +40,16 @@ var table = []row{
 
 	{pkg: "layer", ours: "device tensor"},
 	{pkg: "model", ours: "layer device tensor internal/safetensors"},
-	{pkg: "optim", ours: "layer device tensor"},
+	{pkg: "optim", ours: "model layer device tensor"},
 	{pkg: "tokenizer", foreign: "github.com/dlclark/regexp2/v2 golang.org/x/text"},
+	{pkg: "tokenizer/chat", foreign: "github.com/nikolalohinski/gonja/v2"},
 	{pkg: "data", foreign: "github.com/klauspost/compress github.com/parquet-go/parquet-go golang.org/x/sync golang.org/x/sys"},
 	{pkg: "recipe", ours: "model layer optim", foreign: "github.com/goccy/go-yaml"},
 	{pkg: "checkpoint", ours: "internal/vfs"},
-	{pkg: "hf", ours: "model layer device internal/safetensors"},
+	{pkg: "hf", ours: "model layer device tokenizer internal/safetensors internal/vfs"},
 	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device tensor internal/flock internal/safetensors internal/vfs"},
 	{pkg: "infer", ours: "model tokenizer"},
+	{pkg: "bench", ours: "infer train recipe model layer optim device tensor"},
 	{pkg: "eval", ours: "infer model layer data tokenizer device tensor"},
 
 	{pkg: "cmd/antiphase", ours: "*", foreign: "github.com/spf13 golang.org/x/term"},

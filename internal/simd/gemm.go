@@ -30,8 +30,16 @@ type skinny func(k int, a *float32, lda int, b *float32, ldb int, c *float32, ld
 // KC is the recommended length of a run of k: a panel of A then stays in the first cache, a few of B in the second.
 const KC = 512
 
-// Scratch holds one worker's packed operands. Its zero value is ready; it grows to the largest product seen.
-type Scratch struct{ a, b []float32 }
+// Scratch holds one worker's packed operands and the product it is at. Its zero value is ready; it grows to the largest product seen.
+type Scratch struct {
+	a, b    []float32
+	edge    []float32 // padded pieces of C
+	tile    []float32 // a finished tile on its way to C
+	wide    []float32 // rows of bfloat16 values, widened
+	bf16    gemmBF16
+	args    tileArgs
+	chooser chooser
+}
 
 // MR is the number of rows in a panel of A: row ranges of a packed A may be cut at its multiples.
 func MR() int { return cur.mr }

@@ -39,6 +39,7 @@ func TestGuard(t *testing.T) {
 				op.f(d, a, b, c)
 			}
 			Rotate(a, b, c, d)
+			RotatePairs(guarded(t, r, 2*n), c, d)
 			SiluMulGrad(a, b, c, d, b)
 			RoundBF16(a, b)
 			_, _, _, _ = Dot(a, b), Dot3(a, b, c), SumSquares(a), Max(a)

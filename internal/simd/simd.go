@@ -1,6 +1,8 @@
-// Package simd holds the single-threaded float32 kernels of the CPU device: vectors, reductions and matrix tiles.
+// Package simd holds the single-threaded kernels of the CPU device: vectors, reductions and matrix tiles in float32, and
+// products of bfloat16 and int8 values with float32 sums.
 //
-// Every kernel exists in plain Go (the oracle, always compiled) and, on amd64, in AVX-512 and AVX2+FMA assembly.
+// Every kernel exists in plain Go (the oracle, always compiled) and, on amd64, in AVX-512 and AVX2+FMA assembly; products of
+// bfloat16 also with AVX512_BF16 and with AMX tiles, on top of AVX-512 for the rest.
 // One table of functions is picked at start by CPU flags; Use switches it for tests or by hand. The exported
 // functions check lengths and call through the table, and allocate nothing. Each result is a pure function of
 // the arguments of one call: an element's bits do not depend on its neighbours or, in a matrix product, on m and n.
@@ -17,6 +19,7 @@ type kernels struct {
 	name string
 	gemmKernels
 	vectorKernels
+	bf16Kernels
 }
 
 // Env is the environment variable that picks an implementation by name.
@@ -38,7 +41,7 @@ func pick(name string) *kernels {
 	return all[0]
 }
 
-// Name is the implementation in use: avx512, avx2 or generic.
+// Name is the implementation in use: amx, avx512bf16, avx512, avx2 or generic.
 func Name() string { return cur.name }
 
 // Names are the implementations that this machine can run, best first.

@@ -10,7 +10,13 @@ import "golang.org/x/sys/cpu"
 func native() []*kernels {
 	var out []*kernels
 	x := &cpu.X86
-	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL {
+	if hasAMX() {
+		out = append(out, &amx)
+	}
+	if hasAVX512() && x.HasAVX512BF16 {
+		out = append(out, &avx512bf16)
+	}
+	if hasAVX512() {
 		out = append(out, &avx512)
 	}
 	if x.HasAVX2 && x.HasFMA {

@@ -130,6 +130,12 @@ func TestPairs(t *testing.T) {
 			near(t, "rotate a", ga, wa, 1e-6)
 			near(t, "rotate b", gb, wb, 1e-6)
 
+			x, y := random(r, 2*n, 1), make([]float32, 2*n)
+			copy(y, x)
+			rotatePairsGeneric(y, c, s)
+			RotatePairs(x, c, s)
+			near(t, "rotate pairs", x, y, 1e-6)
+
 			dy := random(r, n, 1)
 			siluMulGradGeneric(wa, wb, dy, a, b)
 			SiluMulGrad(a, b, dy, a, b) // in place, as the MLP uses it

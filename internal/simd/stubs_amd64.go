@@ -34,6 +34,12 @@ var avx512 = kernels{
 		siluMul:     siluMulAVX512,
 		siluMulGrad: siluMulGradAVX512,
 		adamw:       adamwAVX512,
+		rotatePairs: rotatePairsAVX512,
+	},
+	bf16Kernels: bf16Kernels{packers: genericPackers, product: productFew, fewAlike: true,
+		few:     []fewBF16{fewBF16x1AVX512, fewBF16x2AVX512, fewBF16x3AVX512, fewBF16x4AVX512},
+		fewInt8: []fewInt8{fewInt8x1AVX512, fewInt8x2AVX512, fewInt8x3AVX512, fewInt8x4AVX512},
+		one:     fewBF16OneAVX512, oneInt8: fewInt8OneAVX512, group: 6,
 	},
 }
 
@@ -101,6 +107,9 @@ func siluMulGradAVX512(dg []float32, du []float32, dy []float32, g []float32, u 
 func adamwAVX512(p []float32, m []float32, v []float32, g []float32, s *AdamW)
 
 //go:noescape
+func rotatePairsAVX512(x, cos, sin []float32)
+
+//go:noescape
 func tile14xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
@@ -163,6 +172,11 @@ var avx2 = kernels{
 		siluMul:     siluMulAVX2,
 		siluMulGrad: siluMulGradAVX2,
 		adamw:       adamwAVX2,
+		rotatePairs: rotatePairsAVX2,
+	},
+	bf16Kernels: bf16Kernels{packers: genericPackers, product: productFew, fewAlike: true,
+		few:     []fewBF16{fewBF16x1AVX2, fewBF16x2AVX2, fewBF16x3AVX2, fewBF16x4AVX2},
+		fewInt8: []fewInt8{fewInt8x1AVX2, fewInt8x2AVX2, fewInt8x3AVX2, fewInt8x4AVX2},
 	},
 }
 
@@ -230,6 +244,9 @@ func siluMulGradAVX2(dg []float32, du []float32, dy []float32, g []float32, u []
 func adamwAVX2(p []float32, m []float32, v []float32, g []float32, s *AdamW)
 
 //go:noescape
+func rotatePairsAVX2(x, cos, sin []float32)
+
+//go:noescape
 func tile6xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
@@ -258,3 +275,141 @@ func transposeAVX2(dst *float32, stride int, src *float32, ld, rows, k int)
 
 //go:noescape
 func copyPanelAVX2(dst *float32, stride int, src *float32, ld, width, k int)
+
+//go:noescape
+func fewBF16x1AVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewInt8x1AVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewBF16x2AVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewInt8x2AVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewBF16x3AVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewInt8x3AVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewBF16x4AVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewInt8x4AVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewBF16x1AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewInt8x1AVX2(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewBF16x2AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewInt8x2AVX2(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewBF16x3AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewInt8x3AVX2(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewBF16x4AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewInt8x4AVX2(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewBF16OneAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func fewInt8OneAVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
+
+//go:noescape
+func widenInt8AVX512(dst *uint16, src *int8, lines int)
+
+//go:noescape
+func packLinesBF16(dst *uint16, src *float32, ld, steps int)
+
+//go:noescape
+func packLinesTurnBF16(dst *uint16, src *float32, ld, steps int)
+
+//go:noescape
+func packPairsBF16(dst *uint16, src *float32, ld, steps int)
+
+//go:noescape
+func packPairsTurnBF16(dst *uint16, src *float32, ld, steps int)
+
+//go:noescape
+func dotRows8xBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)
+
+//go:noescape
+func dotRows4xBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)
+
+//go:noescape
+func dotRows2xBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)
+
+//go:noescape
+func dotRows1xBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)
+
+//go:noescape
+func gemmBF16WideNear2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowNear2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideFar2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowFar2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideNear4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowNear4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideFar4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowFar4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideNear8AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowNear8AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideFar8AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowFar8AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideNear16AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowNear16AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideFar16AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowFar16AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideNear32AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideFar32AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16HalfAMX(p *tileArgs)

@@ -14,6 +14,7 @@ type vectorKernels struct {
 	normGrad    func(dx, dy, w, x []float32, p, q float32)
 	softmaxGrad func(dst, p, dp []float32, delta, alpha float32)
 	rotate      func(a, b, cos, sin []float32)
+	rotatePairs func(x, cos, sin []float32) // whole vectors; the rest is left
 	roundBF16   func(dst, src []float32)
 	dot         func(a, b []float32) float32
 	dot3        func(a, b, c []float32) float32
@@ -67,6 +68,19 @@ func SoftmaxGrad(dst, p, dp []float32, delta, alpha float32) {
 // Rotate turns the pairs (a,b) by an angle: a' = a·cos − b·sin, b' = a·sin + b·cos.
 func Rotate(a, b, cos, sin []float32) {
 	cur.rotate(a, like("rotate", a, b), like("rotate", a, cos), like("rotate", a, sin))
+}
+
+// RotatePairs is Rotate for pairs of neighbours: a = x[2j], b = x[2j+1].
+func RotatePairs(x, cos, sin []float32) {
+	cos, sin = like("rotate pairs", x[:len(x)/2], cos), like("rotate pairs", x[:len(x)/2], sin)
+	whole := len(x) / cur.lanes * cur.lanes
+	if cur.lanes == 1 {
+		whole = 0
+	}
+	if whole > 0 {
+		cur.rotatePairs(x[:whole], cos, sin)
+	}
+	rotatePairsGeneric(x[whole:], cos[whole/2:], sin[whole/2:])
 }
 
 // RoundBF16: dst = src rounded to the nearest bfloat16 value, ties to even. A NaN stays one.

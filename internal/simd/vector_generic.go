@@ -8,11 +8,12 @@ var generic = kernels{
 	vectorKernels: vectorKernels{
 		add: addGeneric, mul: mulGeneric, scale: scaleGeneric, axpy: axpyGeneric, addScaled: addScaledGeneric,
 		scaleMul: scaleMulGeneric, mulAxpy: mulAxpyGeneric, normGrad: normGradGeneric,
-		softmaxGrad: softmaxGradGeneric, rotate: rotateGeneric, roundBF16: roundBF16Generic,
+		softmaxGrad: softmaxGradGeneric, rotate: rotateGeneric, rotatePairs: rotatePairsGeneric, roundBF16: roundBF16Generic,
 		dot: dotGeneric, dot3: dot3Generic, sumSquares: sumSquaresGeneric, max: maxGeneric,
 		expSum: expSumGeneric, sigmoid: sigmoidGeneric, sigmoidGrad: sigmoidGradGeneric,
 		siluMul: siluMulGeneric, siluMulGrad: siluMulGradGeneric, adamw: adamwGeneric,
 	},
+	bf16Kernels: genericBF16,
 }
 
 // Products are wrapped in float32() wherever they are added, so that no compiler fuses them in one place and not in another.
@@ -76,6 +77,14 @@ func rotateGeneric(a, b, cos, sin []float32) {
 		y := b[i]
 		a[i] = float32(x*cos[i]) - float32(y*sin[i])
 		b[i] = float32(x*sin[i]) + float32(y*cos[i])
+	}
+}
+
+func rotatePairsGeneric(x, cos, sin []float32) {
+	for j, c := range cos {
+		s, a, b := sin[j], x[2*j], x[2*j+1]
+		x[2*j] = float32(a*c) - float32(b*s)
+		x[2*j+1] = float32(a*s) + float32(b*c)
 	}
 }
 

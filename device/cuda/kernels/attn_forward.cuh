@@ -2,8 +2,8 @@
 //
 //   A_i = softmax(Scale·Q_i·K_iᵀ),  raw = A_1·V  or  (A_1 − λ·A_2)·V,  out = HeadNorm(raw).
 //
-// Built with -DKEYS -DHEAD -DVALUE for one shape. A block owns BM query rows of one head and walks over its key tiles of BN = 64,
-// double-buffered by cp.async; K and V are read once for both maps. 16·MT rows belong to one warp (MAPS 1) or to a pair
+// Built with -DKEYS -DHEAD -DVALUE for one shape, -DBN -DBLOCKS (of an SM) for its tiles. A block owns BM query rows of one head and
+// walks over its key tiles of BN, double-buffered by cp.async; K and V are read once for both maps. 16·MT rows belong to one warp (MAPS 1) or to a pair
 // of warps (MAPS 2): warp c of a pair forms S_c and its online softmax, hands P_c (as fragments, through shared memory) and
 // its row factors to its partner, and accumulates half of V's columns for both maps, so each fragment of V feeds
 // 2·MT products. Without the pair, two accumulators of 16 × 256 would need 256 registers.
@@ -22,7 +22,7 @@ constexpr int MT = DV <= 128 ? 2 : 1;            // row fragments of a warp
 constexpr int RW = 4;                            // warps (or pairs) along rows
 constexpr int CW = MAPS;                         // warps along V's columns
 constexpr int THREADS = 32 * RW * CW;
-constexpr int BM = 16 * MT * RW, BN = 64;
+constexpr int BM = 16 * MT * RW;
 constexpr int ON = DV / 16 / CW;                 // column fragments of a warp's output
 constexpr int SQ = BM * D * 2, SK = BN * D * 2, SV = BN * DV * 2; // bytes of a tile of Q, K, V
 constexpr int STAGE = KEYS * SK + SV;
@@ -323,7 +323,7 @@ __device__ __forceinline__ void forward(const Forward& p) {
   finish(p, w, o, top, sum, base + AT_ROW, h, n0);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, MAPS == 1 && DV <= 128 ? 2 : 1)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 KERNEL(const bf16* q, const bf16* k, const bf16* v, const int* start, const float* lam, const bf16* weight,
        bf16* out, bf16* raw, bf16* out2, float* lse, float* rstd,
        i64 ldq, i64 ldk, i64 ldv, i64 ldo, i64 ldraw, i64 ldo2, i64 ldlse, i64 ldrstd, i64 ldlam,

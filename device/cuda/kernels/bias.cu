@@ -43,6 +43,6 @@ extern "C" __global__ void __launch_bounds__(256) bias_parts(float* part, const 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(256) bias_finish(float* db, const float* part, int parts, int cols) {
+extern "C" __global__ void __launch_bounds__(1024) bias_finish(float* db, const float* part, int parts, int cols) {
   addColumns(db, part, parts, cols);
 }

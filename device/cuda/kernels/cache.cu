@@ -1,18 +1,26 @@
-// CacheWrite: row n of k and v goes to (slot[n], pos[n]) of the cache, one block per row. Bound: bytes.
+// CacheWrite: row n of k and v goes to (slot[n], pos[n]) of the cache. A thread moves 16 bytes (or one element where rows do not lie on
+// them) of k and v seen as one row. For the few rows of decoding the bound is latency: where a row goes is known before its turn comes.
 #include "attn_page.cuh"
+#include "early.cuh"
 
-__device__ __forceinline__ void copyRow(bf16* to, const bf16* from, int n, bool vec) {
-  const int whole = vec ? n / 8 : 0;
-  for (int i = threadIdx.x; i < whole; i += blockDim.x) ((uint4*)to)[i] = ((const uint4*)from)[i];
-  for (int i = 8 * whole + threadIdx.x; i < n; i += blockDim.x) to[i] = from[i];
-}
-
+// Grid (rows, pieces).
 extern "C" __global__ void __launch_bounds__(128)
 cache_write(bf16* K, bf16* V, const bf16* k, const bf16* v, const int* table, const int* slot, const int* pos, int* fault,
             i64 ldK, i64 ldV, i64 ldk, i64 ldv, i64 ldt, int kw, int vw, int slots, int pages, int size, int rows, int vec) {
+  beginNext();
   const i64 n = blockIdx.x;
+  const int each = vec ? 8 : 1, piece = (blockIdx.y * 128 + threadIdx.x) * each;
+  if (piece >= kw + vw) return;
+  const bool key = piece < kw;
+  const bf16* from = key ? k + n * ldk + piece : v + n * ldv + piece - kw;
   const int row = pageRow({table, ldt, slots, pages, size, rows}, slot[n], pos[n], fault);
+  waitEarlier();
   if (row < 0) return;
-  copyRow(K + row * ldK, k + n * ldk, kw, vec);
-  copyRow(V + row * ldV, v + n * ldv, vw, vec);
+  uint4 all = {0, 0, 0, 0};
+  bf16 one = 0;
+  if (vec) all = *(const uint4*)from;
+  else one = *from;
+  bf16* to = key ? K + row * ldK + piece : V + row * ldV + piece - kw;
+  if (vec) *(uint4*)to = all;
+  else *to = one;
 }

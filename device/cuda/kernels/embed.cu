@@ -1,6 +1,10 @@
 // Embed: out[n,:] = table[ids[n],:], bits unchanged. Bound by reading and writing N·C elements.
 // An id outside [0,V) is reported and gives zeros.
+#include "early.cuh"
+
 extern "C" __global__ void embed(bf16* out, i64 ldo, const bf16* table, i64 ldt, const int* ids, i64 rows, i64 cols, int vocab, int vec, int* fault) {
+  beginNext();
+  waitEarlier();
   FOR_EACH_8(r, c, rows, cols) {
     int id = ids[r], n = left8(c, cols);
     bool ok = id >= 0 && id < vocab;

@@ -1,4 +1,6 @@
-// Lambda: λ = exp(q1·k1) − exp(q2·k2) + init, one block, in fp64: the vectors are short.
+// Lambda: λ = exp(q1·k1) − exp(q2·k2) + init, one block, in fp64: the vectors are short. They are weights: where the launcher says
+// so they are read before the kernel's turn.
+#include "early.cuh"
 #include "sums.cuh"
 
 __device__ __forceinline__ double dotVec(const float* a, const float* b, int n, double* room) {
@@ -7,10 +9,15 @@ __device__ __forceinline__ double dotVec(const float* a, const float* b, int n, 
   return blockSum(s, room);
 }
 
-extern "C" __global__ void __launch_bounds__(128) lambda(float* lam, const float* q1, const float* k1, const float* q2, const float* k2, int n, float init) {
+extern "C" __global__ void __launch_bounds__(128) lambda(float* lam, const float* q1, const float* k1, const float* q2, const float* k2, int n, float init,
+                                                         int early) {
   __shared__ double room[32];
-  double a = dotVec(q1, k1, n, room), b = dotVec(q2, k2, n, room);
-  if (threadIdx.x == 0) lam[0] = (float)(exp(a) - exp(b) + init);
+  beginNext();
+  if (!early) waitEarlier();
+  const double a = dotVec(q1, k1, n, room), b = dotVec(q2, k2, n, room);
+  const float value = (float)(exp(a) - exp(b) + init);
+  waitEarlier();
+  if (threadIdx.x == 0) lam[0] = value;
 }
 
 extern "C" __global__ void __launch_bounds__(256) lambda_sum(double* part, const float* x, i64 ldx, i64 rows, i64 cols, int vec) {

@@ -1,5 +1,5 @@
-// Products c[m,n] (+)= op(a)[m,k]·op(b)[k,n] that cuBLASLt is not asked for: few rows (decoding, short prompts), where a
-// row must have the same bits in any company, and shapes that the library refuses.
+// Products c[m,n] (+)= op(a)[m,k]·op(b)[k,n] that neither cuBLASLt nor matmul_rows.cu is asked for: few rows, which must have the
+// same bits in any company, by weights that lie the other way round or not on 16 bytes, and shapes that the library refuses.
 //
 // A block makes a BM×64 tile over its part of k: tiles of 64 k come in by cp.async, three or four under way, rows padded by
 // 16 bytes so that ldmatrix meets no bank twice; 4 warps multiply with mma.m16n8k16. An element is the sum over k in steps of

@@ -1,18 +1,23 @@
 // RMSNorm: s = x + delta (rounded to bf16 and stored as sum), rstd = 1/√(mean s² + eps), y = s·rstd·w.
-// A block owns a row and holds it in registers, 8 neighbours a thread and up to 4 such pieces: one read of x and delta, one
-// write of sum and y, which is the bound. The sum of squares is a fixed tree.
-extern "C" __global__ void __launch_bounds__(1024) rmsnorm(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta,
-                                                           i64 ldd, const bf16* w, int cols, float eps, int vec) {
+// A block owns a row and holds it in registers, K pieces of 8 neighbours a thread: one read of x and delta, one write of
+// sum and y, which is the bound; for the few rows of decoding it is latency, so w is asked for together with x. The sum of squares is a fixed tree.
+#include "early.cuh"
+
+template <int K>
+__device__ __forceinline__ void forward(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta, i64 ldd,
+                                        const bf16* w, int cols, float eps, int vec) {
   __shared__ float room[32];
+  beginNext();
+  waitEarlier();
   i64 r = blockIdx.x;
-  float s[4][8], ss = 0.f;
+  float s[K][8], g[K][8], ss = 0.f;
 #pragma unroll
-  for (int k = 0; k < 4; k++) {
+  for (int k = 0; k < K; k++) {
     int c = (k * blockDim.x + threadIdx.x) * 8, n = cols - c;
-    if (n <= 0) break;
+    float d[8] = {};
     load8(s[k], x + r * ldx + c, n, vec);
+    load8(g[k], w + c, n, vec);
     if (delta) {
-      float d[8];
       load8(d, delta + r * ldd + c, n, vec);
 #pragma unroll
       for (int i = 0; i < 8; i++) s[k][i] = toFloat(toBf16(s[k][i] + d[i]));
@@ -24,26 +29,58 @@ extern "C" __global__ void __launch_bounds__(1024) rmsnorm(bf16* y, i64 ldy, flo
   float inv = 1.f / sqrtf(blockSum(ss, room) / (float)cols + eps);
   if (rstd && threadIdx.x == 0) rstd[r] = inv;
 #pragma unroll
-  for (int k = 0; k < 4; k++) {
-    int c = (k * blockDim.x + threadIdx.x) * 8, n = cols - c;
-    if (n <= 0) break;
-    float g[8];
-    load8(g, w + c, n, vec);
+  for (int k = 0; k < K; k++) {
+    int c = (k * blockDim.x + threadIdx.x) * 8;
 #pragma unroll
-    for (int i = 0; i < 8; i++) g[i] = s[k][i] * inv * g[i];
-    store8(y + r * ldy + c, g, n, vec);
+    for (int i = 0; i < 8; i++) g[k][i] = s[k][i] * inv * g[k][i];
+    store8(y + r * ldy + c, g[k], cols - c, vec);
   }
+}
+
+extern "C" __global__ void __launch_bounds__(1024) rmsnorm(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta,
+                                                           i64 ldd, const bf16* w, int cols, float eps, int vec) {
+  forward<1>(y, ldy, rstd, sum, lds, x, ldx, delta, ldd, w, cols, eps, vec);
+}
+// Rows wider than 8192.
+extern "C" __global__ void __launch_bounds__(1024) rmsnorm_wide(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx,
+                                                                const bf16* delta, i64 ldd, const bf16* w, int cols, float eps, int vec) {
+  forward<4>(y, ldy, rstd, sum, lds, x, ldx, delta, ldd, w, cols, eps, vec);
 }
 
 #include "columns.cuh"
 
 // RMSNormBackward: x̂ = x·rstd, g = dy·w; dx += rstd·(g − x̂·mean(g·x̂)); dw += Σ_n dy·x̂.
-// A block owns `per` rows one after the other and keeps its columns of w and of dw's part in registers (K pieces of 8 a
-// thread); rmsnorm_finish adds the parts in order. Bound by reading dy, x and dx and writing dx, once each.
+// A block owns `per` rows, two at a time, and keeps its columns of w and of dw's part in registers (K pieces of 8 a thread);
+// rmsnorm_finish adds the parts in order. Bound by reading dy, x and dx and writing dx, once each. So that enough bytes are
+// under way, rows wait for their mean as they came, 4 registers for 8 numbers, and are unpacked twice.
+struct Raw { u32 x[4]; };
+
+__device__ __forceinline__ Raw loadRaw(const bf16* p, int n, bool vec) {
+  if (vec && n >= 8) {
+    uint4 v = *(const uint4*)p;
+    return {{v.x, v.y, v.z, v.w}};
+  }
+  float v[8];
+  load8(v, p, n, false);
+  return {{packBf16(v[0], v[1]), packBf16(v[2], v[3]), packBf16(v[4], v[5]), packBf16(v[6], v[7])}};
+}
+__device__ __forceinline__ float element(const Raw& r, int i) { return i % 2 == 0 ? lowBf16(r.x[i / 2]) : highBf16(r.x[i / 2]); }
+
+// Sums of two numbers over the block, in every thread. Two calls need no barrier between them.
+__device__ __forceinline__ void blockSum2(float (&x)[2], float (*room)[32]) {
+  int warps = blockDim.x >> 5, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  x[0] = warpSum(x[0]), x[1] = warpSum(x[1]);
+  __syncthreads();
+  if (lane == 0) room[0][warp] = x[0], room[1][warp] = x[1];
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 2; i++) x[i] = warpSum(lane < warps ? room[i][lane] : 0.f);
+}
+
 template <int K>
 __device__ __forceinline__ void backward(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx, const bf16* w,
                                          const float* rstd, i64 rows, int cols, int per, int vec) {
-  __shared__ float room[32];
+  __shared__ float room[2][32];
   float weight[K][8], dw[K][8];
 #pragma unroll
   for (int k = 0; k < K; k++) {
@@ -53,31 +90,48 @@ __device__ __forceinline__ void backward(bf16* dx, i64 lddx, float* part, const 
     for (int i = 0; i < 8; i++) dw[k][i] = 0.f;
   }
   i64 to = (i64)(blockIdx.x + 1) * per < rows ? (i64)(blockIdx.x + 1) * per : rows;
-  for (i64 r = (i64)blockIdx.x * per; r < to; r++) {
-    float xhat[K][8], g[K][8], dot = 0.f, inv = rstd[r];
+  for (i64 r = (i64)blockIdx.x * per; r < to; r += 2) {
+    const int both = r + 1 < to ? 2 : 1;
+    Raw rx[2][K], rdy[2][K], rdx[2][K];
+    float inv[2], dot[2] = {};
 #pragma unroll
-    for (int k = 0; k < K; k++) {
-      int c = (k * blockDim.x + threadIdx.x) * 8;
-      load8(xhat[k], x + r * ldx + c, cols - c, vec);
-      load8(g[k], dy + r * ldy + c, cols - c, vec);
+    for (int b = 0; b < 2; b++) {
+      const i64 n = r + (b < both ? b : 0);
+      inv[b] = rstd[n];
 #pragma unroll
-      for (int i = 0; i < 8; i++) {
-        xhat[k][i] *= inv;
-        dw[k][i] += g[k][i] * xhat[k][i];
-        g[k][i] *= weight[k][i];
-        dot += g[k][i] * xhat[k][i];
+      for (int k = 0; k < K; k++) {
+        int c = (k * blockDim.x + threadIdx.x) * 8;
+        rx[b][k] = loadRaw(x + n * ldx + c, cols - c, vec);
+        rdy[b][k] = loadRaw(dy + n * ldy + c, cols - c, vec);
+        rdx[b][k] = loadRaw(dx + n * lddx + c, cols - c, vec);
       }
     }
-    float mean = blockSum(dot, room) / (float)cols;
 #pragma unroll
-    for (int k = 0; k < K; k++) {
-      int c = (k * blockDim.x + threadIdx.x) * 8;
-      if (c >= cols) break;
-      float d[8];
-      load8(d, dx + r * lddx + c, cols - c, vec);
+    for (int b = 0; b < 2; b++) {
+      if (b >= both) break;
 #pragma unroll
-      for (int i = 0; i < 8; i++) d[i] += inv * (g[k][i] - xhat[k][i] * mean);
-      store8(dx + r * lddx + c, d, cols - c, vec);
+      for (int k = 0; k < K; k++)
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+          const float xhat = element(rx[b][k], i) * inv[b], g = element(rdy[b][k], i);
+          dw[k][i] += g * xhat;
+          dot[b] += g * weight[k][i] * xhat;
+        }
+    }
+    blockSum2(dot, room);
+#pragma unroll
+    for (int b = 0; b < 2; b++) {
+      if (b >= both) break;
+      const float mean = dot[b] / (float)cols;
+#pragma unroll
+      for (int k = 0; k < K; k++) {
+        int c = (k * blockDim.x + threadIdx.x) * 8;
+        float d[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+          d[i] = element(rdx[b][k], i) + inv[b] * (element(rdy[b][k], i) * weight[k][i] - element(rx[b][k], i) * inv[b] * mean);
+        store8(dx + (r + b) * lddx + c, d, cols - c, vec);
+      }
     }
   }
 #pragma unroll
@@ -87,16 +141,16 @@ __device__ __forceinline__ void backward(bf16* dx, i64 lddx, float* part, const 
   }
 }
 
-extern "C" __global__ void __launch_bounds__(1024) rmsnorm_backward(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx,
+extern "C" __global__ void __launch_bounds__(512, 2) rmsnorm_backward(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx,
                                                                     const bf16* w, const float* rstd, i64 rows, int cols, int per, int vec) {
   backward<1>(dx, lddx, part, dy, ldy, x, ldx, w, rstd, rows, cols, per, vec);
 }
-// Rows wider than 8192.
+// Rows wider than 4096: registers do not suffice, and what lies in local memory stays in cache.
 extern "C" __global__ void __launch_bounds__(1024) rmsnorm_backward_wide(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx,
                                                                          const bf16* w, const float* rstd, i64 rows, int cols, int per, int vec) {
   backward<4>(dx, lddx, part, dy, ldy, x, ldx, w, rstd, rows, cols, per, vec);
 }
 
-extern "C" __global__ void __launch_bounds__(256) rmsnorm_finish(float* dw, const float* part, int parts, int cols) {
+extern "C" __global__ void __launch_bounds__(1024) rmsnorm_finish(float* dw, const float* part, int parts, int cols) {
   addColumns(dw, part, parts, cols);
 }

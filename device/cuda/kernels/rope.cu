@@ -1,39 +1,42 @@
 // Rope, in place: (a,b) → (a·cos − b·sin, a·sin + b·cos) with the angle of pos[n]; inverse takes −sin.
 // A thread turns W pairs: 8 of (j, j+Dim/2), 4 of (2j, 2j+1), or one where the head's width or its place allow no 16-byte
-// access. Bound by one read and one write of x; the table stays in cache.
+// access. Bound by one read and one write of x; the table stays in cache. For a few rows of decoding it is latency: the position is
+// read before the kernel's turn.
+#include "early.cuh"
+
 template <int W, bool INTERLEAVED>
 __device__ __forceinline__ void turn(bf16* x, i64 ldx, const float* table, i64 ldt, const int* pos, u32 rows, int heads, int dim, int positions,
                                      float sign, int* fault) {
+  beginNext();
   u32 half = dim / 2, per = heads * (half / W), at = blockIdx.x * blockDim.x + threadIdx.x;
   u32 r = at / per, unit = at % per;
   if (r >= rows) return;
-  int p = pos[r];
+  u32 head = unit / (half / W), j = unit % (half / W) * W;
+  bf16 *at0 = x + r * ldx + head * dim + (INTERLEAVED ? 2 * j : j), *at1 = at0 + (INTERLEAVED ? 1 : half);
+  const int p = pos[r];
+  waitEarlier();
+  float a[8], b[8];
+  if (W == 1) a[0] = toFloat(*at0), b[0] = toFloat(*at1);
+  else load8(a, at0, 8, true);
+  if (W == 8) load8(b, at1, 8, true);
   if (p < 0 || p >= positions) {
     if (unit == 0) report(fault, FAULT_ROPE, p, positions);
     return;
   }
-  u32 head = unit / (half / W), j = unit % (half / W) * W;
   const float *cosine = table + p * ldt + j, *sine = cosine + half;
-  bf16* at0 = x + r * ldx + head * dim + (INTERLEAVED ? 2 * j : j);
   if (W == 1) {
-    bf16* at1 = at0 + (INTERLEAVED ? 1 : half);
-    float a = toFloat(*at0), b = toFloat(*at1), c = cosine[0], s = sign * sine[0];
-    *at0 = toBf16(a * c - b * s);
-    *at1 = toBf16(a * s + b * c);
+    float c = cosine[0], s = sign * sine[0];
+    *at0 = toBf16(a[0] * c - b[0] * s);
+    *at1 = toBf16(a[0] * s + b[0] * c);
   } else if (INTERLEAVED) {
-    float v[8];
-    load8(v, at0, 8, true);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-      float a = v[2 * i], b = v[2 * i + 1], c = cosine[i], s = sign * sine[i];
-      v[2 * i] = a * c - b * s;
-      v[2 * i + 1] = a * s + b * c;
+      float c = cosine[i], s = sign * sine[i], t = a[2 * i], u = a[2 * i + 1];
+      a[2 * i] = t * c - u * s;
+      a[2 * i + 1] = t * s + u * c;
     }
-    store8(at0, v, 8, true);
+    store8(at0, a, 8, true);
   } else {
-    float a[8], b[8];
-    load8(a, at0, 8, true);
-    load8(b, at0 + half, 8, true);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
       float c = cosine[i], s = sign * sine[i], t = a[i];
@@ -41,7 +44,7 @@ __device__ __forceinline__ void turn(bf16* x, i64 ldx, const float* table, i64 l
       b[i] = t * s + b[i] * c;
     }
     store8(at0, a, 8, true);
-    store8(at0 + half, b, 8, true);
+    store8(at1, b, 8, true);
   }
 }
 

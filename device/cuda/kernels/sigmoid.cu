@@ -1,6 +1,10 @@
 // Sigmoid: y = 1/(1+e^−x), and backward dx = dy·y·(1−y). A thread does 8 neighbours; outputs may be their own inputs.
+#include "early.cuh"
+
 template <typename T>
 __device__ __forceinline__ void forward(T* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols, int vec) {
+  beginNext();
+  waitEarlier();
   FOR_EACH_8(r, c, rows, cols) {
     float v[8];
     int n = left8(c, cols);

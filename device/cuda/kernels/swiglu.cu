@@ -1,7 +1,12 @@
 // SwiGLU: y = g·σ(g)·u for gu = [g | u]. A thread does 8 neighbours; bound by reading gu and writing y, once each.
-__device__ __forceinline__ float logistic(float x) { return 1.f / (1.f + __expf(-x)); }
+#include "early.cuh"
+
+// The divisor is below 2^126 for x > −87; beyond that the quotient is 0, which is right for bf16.
+__device__ __forceinline__ float logistic(float x) { return __fdividef(1.f, 1.f + __expf(-x)); }
 
 extern "C" __global__ void swiglu(bf16* y, i64 ldy, const bf16* gu, i64 ldg, i64 rows, i64 cols, int vec) {
+  beginNext();
+  waitEarlier();
   FOR_EACH_8(r, c, rows, cols) {
     float g[8], u[8];
     int n = left8(c, cols);

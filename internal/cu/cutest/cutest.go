@@ -23,6 +23,8 @@ type Driver struct {
 	Clears   []cu.Block
 	Moves    []cu.Block // destinations
 	Loaded   []string   // units, in the order of their first use
+	Graphs   int        // launches of graphs
+	Recorded int        // launches, products, clears and moves inside the last graph
 	Live     int        // bytes allocated and not freed
 	NoLt     bool       // MatMul finds no way
 	Quiet    bool       // record nothing, so that a test sees the caller's allocations alone
@@ -34,6 +36,8 @@ type Driver struct {
 	sizes map[uintptr]int
 	names []string // of kernels, Func is the place + 1
 	err   error
+
+	recording bool
 }
 
 var _ cu.Driver = (*Driver)(nil)
@@ -48,7 +52,15 @@ func New() *Driver {
 }
 
 // Reset forgets what was recorded.
-func (d *Driver) Reset() { d.Launches, d.Products, d.Clears, d.Moves = nil, nil, nil, nil }
+func (d *Driver) Reset() { d.Launches, d.Products, d.Clears, d.Moves, d.Graphs = nil, nil, nil, nil, 0 }
+
+// aside counts a call that belongs to a graph, and says that there is nothing more to do about it.
+func (d *Driver) aside() bool {
+	if d.recording {
+		d.Recorded++
+	}
+	return d.recording || d.Quiet
+}
 
 // Fail makes the next Sync return err.
 func (d *Driver) Fail(err error) { d.err = err }
@@ -76,16 +88,25 @@ func (d *Driver) Free(addr uintptr) error {
 	return nil
 }
 
-// Upload looks at the sizes only.
-func (d *Driver) Upload(dst cu.Block, src []byte) error { return fits(dst, len(src)) }
-
-// Download gives zeros.
-func (d *Driver) Download(dst []byte, src cu.Block) error {
-	clear(dst)
-	return fits(src, len(dst))
+// Shared is host memory and an address.
+func (d *Driver) Shared(bytes int) (uintptr, []byte, error) {
+	at, err := d.Alloc(bytes)
+	return at, make([]byte, bytes), err
 }
 
-func fits(b cu.Block, n int) error {
+// Upload looks at the sizes, and refuses a copy that would become part of a graph.
+func (d *Driver) Upload(dst cu.Block, src []byte) error { return d.fits(dst, len(src)) }
+
+// Download gives zeros, and refuses likewise.
+func (d *Driver) Download(dst []byte, src cu.Block) error {
+	clear(dst)
+	return d.fits(src, len(dst))
+}
+
+func (d *Driver) fits(b cu.Block, n int) error {
+	if d.recording {
+		return fmt.Errorf("%d bytes copied while a graph is recorded", n)
+	}
 	if b.Rows*b.Width != n {
 		return fmt.Errorf("%d bytes and a block of %d rows of %d", n, b.Rows, b.Width)
 	}
@@ -94,7 +115,7 @@ func fits(b cu.Block, n int) error {
 
 // Clear records.
 func (d *Driver) Clear(b cu.Block) error {
-	if !d.Quiet {
+	if !d.aside() {
 		d.Clears = append(d.Clears, b)
 	}
 	return nil
@@ -102,7 +123,7 @@ func (d *Driver) Clear(b cu.Block) error {
 
 // Move records the destination.
 func (d *Driver) Move(dst, src cu.Block) error {
-	if !d.Quiet {
+	if !d.aside() {
 		d.Moves = append(d.Moves, dst)
 	}
 	return nil
@@ -141,7 +162,7 @@ func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64
 	if want, ok := d.Params[name]; d.Params != nil && (!ok || want != len(args)) {
 		return fmt.Errorf("kernel %s: %d arguments for %d parameters", name, len(args), want)
 	}
-	if d.Quiet {
+	if d.aside() {
 		return nil
 	}
 	d.Launches = append(d.Launches, Launch{name, grid, block, shared, slices.Clone(args)})
@@ -153,7 +174,7 @@ func (d *Driver) MatMul(p *cu.Product) (bool, error) {
 	if d.NoLt {
 		return false, nil
 	}
-	if d.Quiet {
+	if d.aside() {
 		return true, nil
 	}
 	d.Products = append(d.Products, *p)
@@ -167,16 +188,21 @@ func (d *Driver) Sync() error {
 	return err
 }
 
-// Record runs f once; its replay does nothing.
+// Record counts what f asks for; the replay is counted too.
 func (d *Driver) Record(f func()) (cu.Graph, error) {
+	d.Recorded, d.recording = 0, true
 	f()
-	return graph{}, nil
+	d.recording = false
+	return graph{d}, nil
 }
 
-type graph struct{}
+type graph struct{ d *Driver }
 
-// Launch does nothing.
-func (graph) Launch() error { return nil }
+// Launch counts.
+func (g graph) Launch() error {
+	g.d.Graphs++
+	return nil
+}
 
 // Free does nothing.
 func (graph) Free() error { return nil }

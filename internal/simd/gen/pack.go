@@ -68,6 +68,14 @@ func (a *asm) turnLines(bases []string, sink func(p int, reg string)) {
 		a.op("VMOVUPS", row, a.v(i))
 		a.op("PREFETCHT0", "256"+row)
 	}
+	a.turnRegisters()
+	for p := range 16 {
+		sink(p, a.v(p))
+	}
+}
+
+// turnRegisters transposes registers 0–15 as a 16 × 16 matrix of 32-bit elements; 16–19 are used on the way.
+func (a *asm) turnRegisters() {
 	// Pairs, then fours within 128 bits: then register 4q+e holds, in its part s, element 4s+e of rows 4q…4q+3.
 	t0, t1, t2, t3 := a.v(16), a.v(17), a.v(18), a.v(19)
 	for q := 0; q < 16; q += 4 {
@@ -90,9 +98,6 @@ func (a *asm) turnLines(bases []string, sink func(p int, reg string)) {
 		a.op("VSHUFF32X4", "$0xDD", t2, t0, a.v(4+e))
 		a.op("VSHUFF32X4", "$0x88", t3, t1, a.v(8+e))
 		a.op("VSHUFF32X4", "$0xDD", t3, t1, a.v(12+e))
-	}
-	for p := range 16 {
-		sink(p, a.v(p))
 	}
 }
 

@@ -16,6 +16,7 @@ func stubs() []byte {
 		for n := range vecOps {
 			fmt.Fprintf(&out, "\n//go:noescape\nfunc %s%s%s\n", vecOps[n].name, i.tag, vecOps[n].signature())
 		}
+		fmt.Fprintf(&out, "\n//go:noescape\nfunc rotatePairs%s(x, cos, sin []float32)\n", i.tag)
 		for _, r := range i.tileRows() {
 			fmt.Fprintf(&out, "\n//go:noescape\nfunc tile%dx%s(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)\n", r, i.tag)
 		}
@@ -25,6 +26,7 @@ func stubs() []byte {
 		fmt.Fprintf(&out, "\n//go:noescape\nfunc transpose%s(dst *float32, stride int, src *float32, ld, rows, k int)\n", i.tag)
 		fmt.Fprintf(&out, "\n//go:noescape\nfunc copyPanel%s(dst *float32, stride int, src *float32, ld, width, k int)\n", i.tag)
 	}
+	bf16Stubs(&out)
 	text, err := format.Source(out.Bytes())
 	if err != nil {
 		panic(err)
@@ -45,7 +47,49 @@ func table(out *bytes.Buffer, i isa) {
 	for n := range vecOps {
 		fmt.Fprintf(out, "%s: %s%s,\n", vecOps[n].name, vecOps[n].name, i.tag)
 	}
+	fmt.Fprintf(out, "rotatePairs: rotatePairs%s,\n", i.tag)
+	out.WriteString("},\nbf16Kernels: bf16Kernels{packers: genericPackers, product: productFew, fewAlike: true,\n")
+	for _, kind := range []string{"BF16", "Int8"} {
+		field := map[string]string{"BF16": "few", "Int8": "fewInt8"}[kind]
+		fmt.Fprintf(out, "%s: []few%s{", field, kind)
+		for r := 1; r <= fewRows; r++ {
+			fmt.Fprintf(out, "few%sx%d%s,", kind, r, i.tag)
+		}
+		out.WriteString("},\n")
+	}
+	if i.wide() {
+		fmt.Fprintf(out, "one: %s%s, oneInt8: %s%s, group: %d,\n", fewName(1, fewGroup, false), i.tag, fewName(1, fewGroup, true), i.tag, fewGroup)
+	}
 	out.WriteString("},\n}\n")
+}
+
+// bf16Stubs declares the kernels of bf16.go, few.go and amx.go.
+func bf16Stubs(out *bytes.Buffer) {
+	declare := func(format string, a ...any) { fmt.Fprintf(out, "\n//go:noescape\nfunc "+format+"\n", a...) }
+	for _, i := range []isa{avx512, avx2} {
+		for r := 1; r <= fewRows; r++ {
+			declare("fewBF16x%d%s(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)", r, i.tag)
+			declare("fewInt8x%d%s(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)", r, i.tag)
+		}
+	}
+	declare("%sAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)", fewName(1, fewGroup, false))
+	declare("%sAVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)", fewName(1, fewGroup, true))
+	declare("widenInt8AVX512(dst *uint16, src *int8, lines int)")
+	for _, name := range []string{"packLines", "packLinesTurn", "packPairs", "packPairsTurn"} {
+		declare("%sBF16(dst *uint16, src *float32, ld, steps int)", name)
+	}
+	for _, r := range dotHeights {
+		declare("dotRows%dxBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)", r)
+	}
+	for _, d := range amxDrain {
+		for _, far := range []bool{false, true} {
+			declare("%sAMX(p *tileArgs)", tilesName(d, far, false))
+			if d < 32 {
+				declare("%sAMX(p *tileArgs)", tilesName(d, far, true))
+			}
+		}
+	}
+	declare("gemmBF16HalfAMX(p *tileArgs)")
 }
 
 // signature is the op's parameters in Go.

@@ -202,5 +202,6 @@ func vectorFile(i isa) []byte {
 	for n := range vecOps {
 		vecOps[n].emit(a)
 	}
+	a.rotatePairs()
 	return a.finish()
 }

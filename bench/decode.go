@@ -1,0 +1,232 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"antiphase/infer"
+	"antiphase/layer"
+	"antiphase/model"
+)
+
+// DecodeOptions describe generation: batch sequences, each with context tokens behind it.
+type DecodeOptions struct {
+	Geometry
+	Batch  []int
+	Prompt int  // tokens in the prompt
+	Chunk  int  // prompt tokens per step; 0 is 1024
+	Ops    bool // say where the time of a step goes
+}
+
+// Decode measures generation as users get it, with its scheduling and greedy sampling on the host: prompt tokens per second of one
+// sequence, then tokens per second of every batch. A step must read all weights and every sequence's keys and values once; these bytes
+// over the step's time stand beside the device's bandwidth.
+func (c *Config) Decode(ctx context.Context, o DecodeOptions, emit func(Row)) error {
+	c.defaults()
+	if o.Chunk == 0 {
+		o.Chunk = 4096
+	}
+	largest := 1
+	for _, n := range o.Batch {
+		largest = max(largest, n)
+	}
+	// While the last prompts are computed the first sequences go on: a step for each chunk of each prompt.
+	o.Context = o.Prompt + largest*((o.Prompt+o.Chunk-1)/o.Chunk+1) + c.Warmup + c.Reps + 2
+	r, err := o.config()
+	if err != nil {
+		return err
+	}
+	m, err := model.New(c.Device, r.Model, layer.Memory{})
+	if err != nil {
+		return err
+	}
+	defer m.Free()
+	drawParams(c.Device, m.Params)
+	if err := c.prefill(ctx, o, m, emit); err != nil {
+		return err
+	}
+	top := c.bandwidth()
+	defer top.free()
+	for _, n := range o.Batch {
+		if err := c.generate(ctx, o, m, n, top, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// engine serves n sequences of m.
+func (o *DecodeOptions) engine(m *model.Model, n int) (*infer.Engine, error) {
+	return infer.New(m, nil, infer.Options{Slots: n, PrefillChunk: o.Chunk})
+}
+
+// requests are n random prompts that go on greedily.
+func (o *DecodeOptions) requests(m *model.Model, n, most int) []infer.Request {
+	list := make([]infer.Request, n)
+	ids := randomIDs(n*o.Prompt, m.Config.Vocab)
+	for i := range list {
+		list[i] = infer.Request{IDs: ids[i*o.Prompt : (i+1)*o.Prompt], Sampling: infer.Sampling{MaxTokens: most}}
+	}
+	return list
+}
+
+// prefill measures the time to the first token of one prompt.
+func (c *Config) prefill(ctx context.Context, o DecodeOptions, m *model.Model, emit func(Row)) error {
+	top, err := c.product()
+	if err != nil {
+		return err
+	}
+	defer top.free()
+	e, err := o.engine(m, 1)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	row := o.row(m, "prefill", 1)
+	c.Say("decode %s", row.Name)
+	short := *c
+	short.Warmup, short.Reps = min(c.Warmup, 2), min(c.Reps, 5)
+	got, err := short.measure(ctx, func() (float64, error) {
+		begin := time.Now()
+		err := e.Generate(ctx, o.requests(m, 1, 1), func(int, infer.Event) bool { return true })
+		return time.Since(begin).Seconds(), err
+	}, top)
+	if err != nil {
+		return err
+	}
+	tokens := float64(o.Prompt)
+	flops, _ := m.Config.FLOPs(o.Prompt)
+	row.fill(got, &short, top, flops*tokens, func(sec float64) float64 { return tokens / sec })
+	emit(row)
+	return nil
+}
+
+func (o *DecodeOptions) row(m *model.Model, what string, batch int) Row {
+	s := shapeOf(o.Geometry, m.Config)
+	s["context"], s["batch"], s["pass"] = o.Prompt, batch, what
+	return Row{Kind: "decode", Name: fmt.Sprintf("%s %s %s batch %d context %d", o.Size, o.Arch, what, batch, o.Prompt), Unit: "tokens/s", Shape: s}
+}
+
+// errEnough ends a generation that has been measured.
+var errEnough = errors.New("bench: enough")
+
+// generate measures steps of n sequences, from the one on in which all have computed their prompts.
+func (c *Config) generate(ctx context.Context, o DecodeOptions, m *model.Model, n int, top *Ceiling, emit func(Row)) error {
+	e, err := o.engine(m, n)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	row := o.row(m, "decode", n)
+	c.Say("decode %s", row.Name)
+	w := &watch{c: c, top: top, begin: func() {}, lengths: make([]int, n)}
+	if err := w.run(ctx, e, o.requests(m, n, 0)); err != nil {
+		return fmt.Errorf("%s: %w", row.Name, err)
+	}
+	cached := float64(n * o.Prompt)
+	for _, k := range w.lengths {
+		cached += float64(k) - float64(c.Reps)/2 // in the middle of the measured steps
+	}
+	row.Shape["mean_context"] = cached / float64(n)
+	row.Shape["step_bytes"] = c.stepBytes(m.Config, cached)
+	row.fill(w.got, c, top, c.stepBytes(m.Config, cached), func(sec float64) float64 { return float64(n) / sec })
+	if o.Ops {
+		if row.Ops, err = c.generateOps(ctx, o, m.Config, n); err != nil {
+			return err
+		}
+	}
+	emit(row)
+	return nil
+}
+
+// generateOps runs steps of n sequences op by op.
+func (c *Config) generateOps(ctx context.Context, o DecodeOptions, cfg model.Config, n int) ([]OpTime, error) {
+	ops := NewOps(c.Device)
+	m, err := model.New(ops.chunked(), cfg, layer.Memory{})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Free()
+	drawParams(c.Device, m.Params)
+	e, err := o.engine(m, n)
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	nothing := &Ceiling{Run: func() (float64, error) { return 1, nil }}
+	w := &watch{c: &Config{Warmup: 2, Reps: min(c.Reps, 5)}, top: nothing, begin: ops.Reset, lengths: make([]int, n)}
+	err = w.run(ctx, e, o.requests(m, n, 0))
+	return ops.Times(w.c.Reps), err
+}
+
+// watch takes the time between the tokens of the first sequence: a step with everything around it. The ceiling is measured in between.
+type watch struct {
+	c       *Config
+	top     *Ceiling
+	begin   func() // called before the first measured step
+	stop    context.CancelCauseFunc
+	lengths []int // tokens generated by each sequence
+	started int   // sequences that have generated any
+	steps   int   // since all have
+	last    time.Time
+	got     samples
+	err     error
+}
+
+// run generates until enough steps were measured.
+func (w *watch) run(ctx context.Context, e *infer.Engine, list []infer.Request) error {
+	ctx, w.stop = context.WithCancelCause(ctx)
+	defer w.stop(nil)
+	if err := e.Generate(ctx, list, w.event); err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	if w.err == nil && len(w.got.seconds) < w.c.Reps {
+		return fmt.Errorf("bench: %d of %d steps were measured", len(w.got.seconds), w.c.Reps)
+	}
+	return w.err
+}
+
+func (w *watch) event(i int, ev infer.Event) bool {
+	if ev.ID < 0 {
+		return true
+	}
+	if w.lengths[i] == 0 {
+		w.started++
+	}
+	w.lengths[i]++
+	if i != 0 || w.started < len(w.lengths) {
+		return true
+	}
+	now := time.Now()
+	if w.steps++; w.steps > w.c.Warmup+1 {
+		top, err := w.top.Run()
+		w.got.seconds, w.got.ceiling = append(w.got.seconds, now.Sub(w.last).Seconds()), append(w.got.ceiling, top)
+		if w.err = err; err != nil || len(w.got.seconds) == w.c.Reps {
+			w.stop(errEnough)
+		}
+	}
+	if w.steps == w.c.Warmup+1 {
+		w.begin()
+	}
+	w.last = time.Now()
+	return true
+}
+
+// stepBytes are the bytes that a step must read when cached positions lie in the cache of all sequences together: the matrices, the
+// embedding where it is the classifier too, keys and values.
+func (c *Config) stepBytes(m model.Config, cached float64) float64 {
+	matrices := 0
+	for _, p := range model.Table(m).List {
+		if p.Kind != layer.Embedding || m.TieEmbed {
+			matrices += p.Rows * p.Cols
+		}
+	}
+	a, err := layer.LookupArch(m.Arch)
+	if err != nil {
+		panic(err) // the model was made of it
+	}
+	kv := m.Layers * m.KVHeads * (a.Keys + a.Values) * m.HeadDim * c.Device.Types().Act.Size()
+	return c.weightBytes()*float64(matrices) + float64(kv)*cached
+}

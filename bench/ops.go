@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Ops is a device that times every op of another one by name and shape. Each op is waited for, so that the sum of the ops is a little
+// more than a step that runs freely.
+type Ops struct {
+	device.Device
+	times map[opKey]*OpTime
+	err   error // first fault of timing, told by Sync
+}
+
+// OpTime is what one op of one shape took.
+type OpTime struct {
+	Op      string  `json:"op"`
+	Shape   string  `json:"shape,omitempty"`
+	Calls   float64 `json:"calls"` // per step
+	Seconds float64 `json:"seconds"`
+	FLOPs   float64 `json:"flops,omitempty"` // multiply-adds of matrices count 2, all else 0
+	Bytes   float64 `json:"bytes"`           // of the operands, each counted once
+}
+
+// opKey tells ops apart; m, n and k are those of a product.
+type opKey struct {
+	name    string
+	m, n, k int
+}
+
+// NewOps wraps d.
+func NewOps(d device.Device) *Ops { return &Ops{Device: d, times: map[opKey]*OpTime{}} }
+
+// chunked is the same device, which takes prompts as the one behind it does.
+func (o *Ops) chunked() device.Device {
+	if c, ok := o.Device.(device.Chunker); ok {
+		return struct {
+			*Ops
+			device.Chunker
+		}{o, c}
+	}
+	return o
+}
+
+// Reset forgets the times so far.
+func (o *Ops) Reset() { clear(o.times) }
+
+// Times lists the ops by time, each divided by the number of steps they were taken over.
+func (o *Ops) Times(steps int) []OpTime {
+	var list []OpTime
+	n := float64(steps)
+	for k, t := range o.times {
+		e := OpTime{Op: k.name, Calls: t.Calls / n, Seconds: t.Seconds / n, FLOPs: t.FLOPs / n, Bytes: t.Bytes / n}
+		if k.m+k.n+k.k > 0 {
+			e.Shape = fmt.Sprintf("%d×%d×%d", k.m, k.n, k.k)
+		}
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b OpTime) int {
+		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Shape, b.Shape))
+	})
+	return list
+}
+
+// Sync tells the first fault of the device or of timing it.
+func (o *Ops) Sync() error {
+	err := o.err
+	o.err = nil
+	return cmp.Or(err, o.Device.Sync())
+}
+
+// op runs and times one op.
+func (o *Ops) op(k opKey, flops float64, run func(), operands ...tensor.Tensor) {
+	sec, err := elapsed(o.Device, run)
+	if o.err == nil {
+		o.err = err
+	}
+	t := o.times[k]
+	if t == nil {
+		t = &OpTime{}
+		o.times[k] = t
+	}
+	t.Calls++
+	t.Seconds += sec
+	t.FLOPs += flops
+	for _, x := range operands {
+		if x.Ok() {
+			t.Bytes += float64(tensor.Bytes(x.Type, x.Rows, x.Cols))
+		}
+	}
+}
+
+// cells are the (query, key) pairs of causal attention in all heads. Documents that are kept apart have fewer.
+func cells(s *device.AttnShape) float64 {
+	return float64(s.B) * float64(s.Heads) * float64(s.T) * float64(s.T+1) / 2
+}
+
+// attnForward and attnBackward are the FLOPs of attention with q maps to a head: forward q·(D+DV) multiply-adds a cell; backward the
+// scores again (q·D), dP and dV once for all maps (2·DV), dQ and dK (2·q·D).
+func attnForward(s *device.AttnShape, q int) float64 {
+	return 2 * cells(s) * float64(q*(s.D+s.DV))
+}
+
+func attnBackward(s *device.AttnShape, q int) float64 {
+	return 2 * cells(s) * float64(3*q*s.D+2*s.DV)
+}

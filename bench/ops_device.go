@@ -1,0 +1,188 @@
+package bench
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Write is timed: a step feeds its ids and rates by it.
+func (o *Ops) Write(dst tensor.Tensor, src []byte) {
+	o.op(opKey{name: "Write"}, 0, func() { o.Device.Write(dst, src) }, dst)
+}
+
+// Read is timed: a step reads its losses by it.
+func (o *Ops) Read(dst []byte, src tensor.Tensor) {
+	o.op(opKey{name: "Read"}, 0, func() { o.Device.Read(dst, src) }, src)
+}
+
+// Zero is timed.
+func (o *Ops) Zero(t tensor.Tensor) {
+	o.op(opKey{name: "Zero"}, 0, func() { o.Device.Zero(t) }, t)
+}
+
+// Copy is timed.
+func (o *Ops) Copy(dst, src tensor.Tensor) {
+	o.op(opKey{name: "Copy"}, 0, func() { o.Device.Copy(dst, src) }, dst, src)
+}
+
+// Add is timed.
+func (o *Ops) Add(dst, src tensor.Tensor) {
+	o.op(opKey{name: "Add"}, 0, func() { o.Device.Add(dst, src) }, dst, src)
+}
+
+// AddBias is timed.
+func (o *Ops) AddBias(y, b tensor.Tensor) {
+	o.op(opKey{name: "AddBias"}, 0, func() { o.Device.AddBias(y, b) }, y, b)
+}
+
+// BiasBackward is timed.
+func (o *Ops) BiasBackward(db, dy tensor.Tensor) {
+	o.op(opKey{name: "BiasBackward"}, 0, func() { o.Device.BiasBackward(db, dy) }, db, dy)
+}
+
+// Embed is timed.
+func (o *Ops) Embed(out, table, ids tensor.Tensor) {
+	o.op(opKey{name: "Embed"}, 0, func() { o.Device.Embed(out, table, ids) }, out, out, ids)
+}
+
+// EmbedBackward is timed.
+func (o *Ops) EmbedBackward(dtable, dout, ids tensor.Tensor) {
+	o.op(opKey{name: "EmbedBackward"}, 0, func() { o.Device.EmbedBackward(dtable, dout, ids) }, dout, dout, ids)
+}
+
+// MatMul is timed, each shape and form by itself.
+func (o *Ops) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
+	k := a.Cols
+	if op.TransA {
+		k = a.Rows
+	}
+	key := opKey{productName(op), c.Rows, c.Cols, k}
+	o.op(key, 2*float64(c.Rows)*float64(c.Cols)*float64(k), func() { o.Device.MatMul(c, a, b, op) }, a, b, c)
+}
+
+// productName says which of a linear layer's products this is: the forms are distinct.
+func productName(op device.MatMul) string {
+	switch op {
+	case device.MatMul{TransB: true}:
+		return "MatMul y=x·Wᵀ"
+	case device.MatMul{}:
+		return "MatMul dx=dy·W"
+	case device.MatMul{Accumulate: true}:
+		return "MatMul dx+=dy·W"
+	case device.MatMul{TransA: true, Accumulate: true}:
+		return "MatMul dW+=dyᵀ·x"
+	}
+	return op.String()
+}
+
+// RMSNorm is timed.
+func (o *Ops) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
+	o.op(opKey{name: "RMSNorm"}, 0, func() { o.Device.RMSNorm(y, rstd, sum, x, delta, w, eps) }, y, rstd, sum, x, delta, w)
+}
+
+// RMSNormBackward is timed; dx is read and written.
+func (o *Ops) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
+	o.op(opKey{name: "RMSNormBackward"}, 0, func() { o.Device.RMSNormBackward(dx, dw, dy, x, w, rstd) }, dx, dx, dw, dy, x, w, rstd)
+}
+
+// Rope is timed; x is read and written.
+func (o *Ops) Rope(x, table, pos tensor.Tensor, r device.Rope) {
+	o.op(opKey{name: "Rope"}, 0, func() { o.Device.Rope(x, table, pos, r) }, x, x, pos)
+}
+
+// SwiGLU is timed.
+func (o *Ops) SwiGLU(y, gu tensor.Tensor) {
+	o.op(opKey{name: "SwiGLU"}, 0, func() { o.Device.SwiGLU(y, gu) }, y, gu)
+}
+
+// SwiGLUBackward is timed.
+func (o *Ops) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
+	o.op(opKey{name: "SwiGLUBackward"}, 0, func() { o.Device.SwiGLUBackward(dgu, dy, gu) }, dgu, dy, gu)
+}
+
+// Attention is timed.
+func (o *Ops) Attention(a *device.Attn) {
+	o.op(opKey{name: "Attention"}, attnForward(&a.AttnShape, 1), func() { o.Device.Attention(a) }, a.Q, a.K, a.V, a.Out, a.Raw, a.LSE)
+}
+
+// AttentionBackward is timed.
+func (o *Ops) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
+	o.op(opKey{name: "AttentionBackward"}, attnBackward(&a.AttnShape, 1), func() { o.Device.AttentionBackward(a, g) },
+		a.Q, a.K, a.V, a.Out, a.LSE, g.DOut, g.DQ, g.DK, g.DV)
+}
+
+// AttentionCached is timed; how much of the cache it reads is the device's secret.
+func (o *Ops) AttentionCached(a *device.Attn, c *device.Cache, slot, pos tensor.Tensor) {
+	o.op(opKey{name: "AttentionCached"}, 0, func() { o.Device.AttentionCached(a, c, slot, pos) }, a.Q, a.Out)
+}
+
+// DiffAttention is timed.
+func (o *Ops) DiffAttention(a *device.DiffAttn) {
+	o.op(opKey{name: "DiffAttention"}, attnForward(&a.AttnShape, 2), func() { o.Device.DiffAttention(a) },
+		a.Q, a.K, a.V, a.Out, a.Raw, a.Out2, a.LSE)
+}
+
+// DiffAttentionBackward is timed.
+func (o *Ops) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
+	o.op(opKey{name: "DiffAttentionBackward"}, attnBackward(&a.AttnShape, 2), func() { o.Device.DiffAttentionBackward(a, g) },
+		a.Q, a.K, a.V, a.Out, a.Out2, a.LSE, g.DOut, g.DQ, g.DK, g.DV, g.DLam)
+}
+
+// DiffAttentionCached is timed.
+func (o *Ops) DiffAttentionCached(a *device.DiffAttn, c *device.Cache, slot, pos tensor.Tensor) {
+	o.op(opKey{name: "DiffAttentionCached"}, 0, func() { o.Device.DiffAttentionCached(a, c, slot, pos) }, a.Q, a.Out)
+}
+
+// CacheWrite is timed.
+func (o *Ops) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
+	o.op(opKey{name: "CacheWrite"}, 0, func() { o.Device.CacheWrite(c, k, v, slot, pos) }, k, k, v, v)
+}
+
+// AttentionProbs is timed.
+func (o *Ops) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
+	o.op(opKey{name: "AttentionProbs"}, 0, func() { o.Device.AttentionProbs(out, q, k, p) }, out)
+}
+
+// Lambda is timed.
+func (o *Ops) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
+	o.op(opKey{name: "Lambda"}, 0, func() { o.Device.Lambda(lam, v, init) }, v.Q1, v.K1, v.Q2, v.K2)
+}
+
+// LambdaBackward is timed.
+func (o *Ops) LambdaBackward(d device.LambdaVecs, dlam tensor.Tensor, v device.LambdaVecs) {
+	o.op(opKey{name: "LambdaBackward"}, 0, func() { o.Device.LambdaBackward(d, dlam, v) }, dlam)
+}
+
+// Sigmoid is timed.
+func (o *Ops) Sigmoid(y, x tensor.Tensor) {
+	o.op(opKey{name: "Sigmoid"}, 0, func() { o.Device.Sigmoid(y, x) }, y, x)
+}
+
+// SigmoidBackward is timed.
+func (o *Ops) SigmoidBackward(dx, dy, y tensor.Tensor) {
+	o.op(opKey{name: "SigmoidBackward"}, 0, func() { o.Device.SigmoidBackward(dx, dy, y) }, dx, dy, y)
+}
+
+// Classify is timed: one product forward, two more for gradients.
+func (o *Ops) Classify(c *device.Classifier) {
+	flops := 2 * float64(c.X.Rows) * float64(c.X.Cols) * float64(c.W.Rows)
+	if c.DX.Ok() {
+		flops *= 3
+	}
+	o.op(opKey{"Classify", c.X.Rows, c.W.Rows, c.X.Cols}, flops, func() { o.Device.Classify(c) }, c.X, c.W, c.Loss, c.DX, c.DW)
+}
+
+// SumSquares is timed.
+func (o *Ops) SumSquares(dst, x tensor.Tensor) {
+	o.op(opKey{name: "SumSquares"}, 0, func() { o.Device.SumSquares(dst, x) }, x)
+}
+
+// AdamW is timed: weights, masters and moments are read and written.
+func (o *Ops) AdamW(a *device.AdamW) {
+	o.op(opKey{name: "AdamW"}, 0, func() { o.Device.AdamW(a) }, a.W, a.Master, a.Master, a.M, a.M, a.V, a.V, a.G)
+}
+
+// ArgMax is timed.
+func (o *Ops) ArgMax(ids, x tensor.Tensor) {
+	o.op(opKey{name: "ArgMax"}, 0, func() { o.Device.ArgMax(ids, x) }, x)
+}

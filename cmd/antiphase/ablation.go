@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/data"
+	"antiphase/device"
+	"antiphase/eval"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/recipe"
+	"antiphase/train"
+)
+
+type ablationFlags struct {
+	size, arch, dir string
+	data, set       []string
+	steps           int
+	seed            uint64
+	json            bool
+}
+
+func ablationVerb(a *app) *cobra.Command {
+	var f ablationFlags
+	c := &cobra.Command{
+		Use:   "ablation",
+		Short: "Train and tabulate the paper's seven ablations at any size",
+		Long: `Ablation trains seven models on the same data from the same seed: the baseline, with heads of twice the width, with a norm over
+each head; the differential model, without that norm, with a constant λ_init of 0.8 and of 0.5. It prints their held-out loss,
+also on tokens that could be recalled (AR-Hit) and on the others, beside the paper's Table 6. Ctrl-C saves; the same command
+continues.`,
+		Example: `  antiphase ablation --size tiny --steps 500
+  antiphase ablation --size 160m --data 'books/*.jsonl.zst' --dir runs/ablation-160m`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.ablation(cmd.Context(), &f) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.size, "size", "tiny", "size of the models, see \"antiphase recipes\"")
+	fl.StringVar(&f.arch, "arch", "diff", "the differential model")
+	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "ablation"), "folder to work in")
+	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic or goroot (repeatable)")
+	fl.StringArrayVar(&f.set, "set", nil, "change a field of every recipe: --set train.batch=16 (repeatable)")
+	fl.IntVar(&f.steps, "steps", 0, "optimiser steps of each model; 0 keeps the recipe's")
+	fl.Uint64Var(&f.seed, "seed", 1, "decides weights and order")
+	fl.BoolVar(&f.json, "json", false, "print the results as JSON instead of the table")
+	return c
+}
+
+func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
+	rows := eval.Ablations()
+	recipes := make([]recipe.Recipe, len(rows))
+	for i, row := range rows {
+		r, err := f.recipe(row)
+		if err != nil {
+			return usage(fmt.Errorf("%s: %w", row.Name, err))
+		}
+		recipes[i] = r
+	}
+	d, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	out := &eval.AblationResult{Size: f.size, Steps: recipes[0].Train.Steps}
+	t := recipes[0].Train
+	out.Tokens = int64(t.Steps) * int64(t.Batch*t.SeqLen)
+	for i, row := range rows {
+		a.note("\n%s", a.paint(bold, fmt.Sprintf("%s: %s (%d of %d)", row.Name, row.Doc, i+1, len(rows))))
+		opt := train.Options{Dir: filepath.Join(f.dir, row.Name), Data: filepath.Join(f.dir, "data"), Tokenizer: filepath.Join(f.dir, "tokenizer.json")}
+		if _, err := a.trainRun(ctx, d, recipes[i], opt); err != nil {
+			return err
+		}
+	}
+	for i, row := range rows {
+		x, err := a.ablationRow(ctx, d, f, recipes[i], row)
+		if err != nil {
+			return fmt.Errorf("%s: %w", row.Name, err)
+		}
+		out.Rows = append(out.Rows, *x)
+	}
+	return a.presentAblation(f, out)
+}
+
+// recipe is a row's run.
+func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
+	arch := baseline
+	if row.Challenger {
+		arch = f.arch
+	}
+	r, err := recipe.Named(f.size, arch)
+	if err != nil {
+		return r, err
+	}
+	if row.Change(&r.Model); r.Model.Heads < 1 {
+		return r, fmt.Errorf("%s has too few heads to halve", f.size)
+	}
+	if len(f.data) > 0 {
+		r.Data.Sources = f.data
+	}
+	if f.steps > 0 {
+		r.Train.Steps = f.steps
+		r.Optim.Warmup = min(r.Optim.Warmup, max(f.steps/20, 1))
+	}
+	if t := r.Train; r.Data.MaxTokens == 0 { // one pass over as much data as the steps need, with the held-out part on top
+		const least = 1 << 20 // something must be held out
+		r.Data.MaxTokens = max(int64(float64(t.Steps*t.Batch*t.SeqLen)*1.05/(1-r.Data.HeldOut)), least)
+	}
+	r.Train.Seed, r.Name = f.seed, r.Name+"-"+row.Name
+	for _, s := range f.set {
+		if err := r.SetPair(s); err != nil {
+			return r, fmt.Errorf("--set: %w", err)
+		}
+	}
+	if r.Data.HeldOut <= 0 {
+		return r, fmt.Errorf("data.held_out: is %g; the table is of held-out losses", r.Data.HeldOut)
+	}
+	return r.Complete()
+}
+
+// ablationRow measures a trained model on the held-out split that all share.
+func (a *app) ablationRow(ctx context.Context, d device.Device, f *ablationFlags, r recipe.Recipe, row eval.Ablation) (*eval.AblationRow, error) {
+	set, err := data.OpenSet(filepath.Join(f.dir, "data"), false)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	valid, err := set.Split(data.Valid)
+	if err != nil {
+		return nil, err
+	}
+	l, err := a.load(d, filepath.Join(f.dir, row.Name))
+	if err != nil {
+		return nil, err
+	}
+	defer l.Model.Free()
+	x := &eval.AblationRow{Name: row.Name, Doc: row.Doc, Arch: r.Model.Arch, Parameters: model.Table(r.Model).Count(),
+		Heads: r.Model.Heads, HeadDim: r.Model.HeadDim, HeadNorm: r.Model.HeadNorm != layer.HeadNormOff}
+	s := &eval.Subject{Name: row.Name, Model: l.Model, Tokenizer: l.Tokenizer, Batch: 16}
+	return x, x.Measure(ctx, s, valid, eval.LossOptions{SeqLen: r.Train.SeqLen, Batches: 16, Isolate: r.Data.Isolate})
+}
+
+func (a *app) presentAblation(f *ablationFlags, r *eval.AblationResult) error {
+	b, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(f.dir, ablationFile)
+	if err := os.WriteFile(path, append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	if f.json {
+		return a.json(r)
+	}
+	fmt.Fprintln(a.out)
+	fmt.Fprint(a.out, r.Table(a.colored() && terminal(a.out)))
+	a.note("\n%s; a page of it: antiphase report %s", path, f.dir)
+	return nil
+}

@@ -1,0 +1,310 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/bench"
+	"antiphase/device"
+	"antiphase/device/cpu"
+	"antiphase/layer"
+)
+
+// benchFlags are those that all benchmarks share.
+type benchFlags struct {
+	json, save   bool
+	reps, warmup int
+}
+
+func benchVerb(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure products, attention, training steps and decoding on this machine",
+		Example: `  antiphase bench train --size small --arch all --ops
+  antiphase bench decode --size small --batch 1,8
+  antiphase bench gemm --size 160m --json`,
+		Args: cobra.NoArgs,
+	}
+	var f benchFlags
+	p := c.PersistentFlags()
+	p.BoolVar(&f.json, "json", false, "as JSON")
+	p.BoolVar(&f.save, "save", false, "append the rows to "+filepath.Join("results", "bench"))
+	p.IntVar(&f.reps, "reps", 10, "measured repetitions")
+	p.IntVar(&f.warmup, "warmup", 3, "repetitions before those")
+	c.AddCommand(benchGemmVerb(a, &f), benchAttentionVerb(a, &f), benchTrainVerb(a, &f), benchDecodeVerb(a, &f))
+	return c
+}
+
+func benchTrainVerb(a *app, f *benchFlags) *cobra.Command {
+	var t bench.TrainOptions
+	var sizes, archs []string
+	c := &cobra.Command{
+		Use:   "train",
+		Short: "Tokens per second of a training step, its memory, and where its time goes",
+		Example: `  antiphase bench train --size small --arch all
+  antiphase bench train --size 160m --seq 2048 --batch 16 --steps 20 --ops --device cuda`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := geometries(t.Geometry, sizes, archs)
+			if err != nil {
+				return err
+			}
+			for _, t.Geometry = range list {
+				if err := t.Check(); err != nil {
+					return usage(err)
+				}
+			}
+			return a.bench(f, func(b *bench.Config, emit func(bench.Row)) error {
+				for _, t.Geometry = range list {
+					row, err := b.Train(c.Context(), t)
+					if err != nil {
+						return err
+					}
+					emit(row)
+				}
+				return nil
+			})
+		},
+	}
+	geometryFlags(c, &t.Geometry, &sizes, &archs, "all")
+	c.Flags().IntVar(&t.Seq, "seq", 0, "tokens of a sequence; 0 keeps the recipe's")
+	c.Flags().IntVar(&t.Batch, "batch", 0, "sequences of a step; 0 takes the recipe's micro-batch")
+	c.Flags().IntVar(&t.Micro, "micro", 0, "sequences at a time; 0 takes all of the step's")
+	c.Flags().IntVar(&f.reps, "steps", 10, "measured steps, another name of --reps")
+	c.Flags().BoolVar(&t.Ops, "ops", false, "also run steps op by op and list where the time goes")
+	return c
+}
+
+func benchGemmVerb(a *app, f *benchFlags) *cobra.Command {
+	var o bench.GemmOptions
+	var sizes, archs, shapes []string
+	c := &cobra.Command{
+		Use:   "gemm",
+		Short: "Every matrix product of a size: training's three, the classifier, decoding's few rows",
+		Example: `  antiphase bench gemm --size small
+  antiphase bench gemm --size 160m --arch diff2 --tokens 4096 --rows 1,16
+  antiphase bench gemm --shape 1024x768x768,4096x3072x768`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := geometries(o.Geometry, sizes, archs)
+			if err != nil {
+				return err
+			}
+			products, err := parseShapes(shapes)
+			if err != nil {
+				return err
+			}
+			return a.bench(f, func(b *bench.Config, emit func(bench.Row)) error {
+				if len(products) > 0 {
+					return b.Products(c.Context(), products, emit)
+				}
+				for _, o.Geometry = range list {
+					if err := b.Gemm(c.Context(), o, emit); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	geometryFlags(c, &o.Geometry, &sizes, &archs, layer.Archs()[0].Name)
+	c.Flags().IntVar(&o.Tokens, "tokens", 0, "rows of the training products; 0 takes the recipe's micro-batch")
+	c.Flags().IntSliceVar(&o.Rows, "rows", []int{1, 8, 64}, "rows of the decoding products")
+	c.Flags().StringSliceVar(&shapes, "shape", nil, "products of these rows × outputs × inputs instead, such as 1024x768x3072")
+	return c
+}
+
+// parseShapes reads ROWSxOUTxIN.
+func parseShapes(list []string) (out []bench.Shape, err error) {
+	for _, s := range list {
+		var p bench.Shape
+		if n, err := fmt.Sscanf(s, "%dx%dx%d", &p.Rows, &p.Out, &p.In); n != 3 || err != nil || min(p.Rows, p.Out, p.In) < 1 {
+			return nil, usage(fmt.Errorf("--shape: %q is no product; want ROWSxOUTxIN, such as 1024x768x3072", s))
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func benchAttentionVerb(a *app, f *benchFlags) *cobra.Command {
+	var o bench.AttentionOptions
+	var archs []string
+	var seqs []int
+	c := &cobra.Command{
+		Use:   "attention",
+		Short: "The attention of every architecture at one width, forward and backward",
+		Example: `  antiphase bench attention --dim 768 --head 64 --seq 512,2048 --tokens 4096
+  antiphase bench attention --dim 2048 --head 128 --seq 2048,8192 --tokens 32768 --device cuda`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var list []bench.AttentionOptions
+			for _, o.Seq = range seqs {
+				for _, o.Arch = range archNames(archs) {
+					if err := o.Check(); err != nil {
+						return usage(fmt.Errorf("--%w", err))
+					}
+					list = append(list, o)
+				}
+			}
+			return a.bench(f, func(b *bench.Config, emit func(bench.Row)) error {
+				for _, o := range list {
+					if err := b.Attention(c.Context(), o, emit); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().StringSliceVar(&archs, "arch", []string{"all"}, "architectures, or all")
+	c.Flags().IntVar(&o.Dim, "dim", 2048, "model width")
+	c.Flags().IntVar(&o.Head, "head", 128, "width of a query or key head")
+	c.Flags().IntSliceVar(&seqs, "seq", []int{2048, 8192}, "tokens of a sequence")
+	c.Flags().IntVar(&o.Tokens, "tokens", 32768, "tokens of all sequences together")
+	return c
+}
+
+func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
+	var o bench.DecodeOptions
+	var sizes, archs []string
+	c := &cobra.Command{
+		Use:   "decode",
+		Short: "Prompt and generated tokens per second, and the bytes that a step moves",
+		Example: `  antiphase bench decode --size small --batch 1,8 --context 512
+  antiphase bench decode --size 160m,830m --batch 1,64 --context 4096 --device cuda`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			list, err := geometries(o.Geometry, sizes, archs)
+			if err != nil {
+				return err
+			}
+			if len(o.Batch) == 0 || slices.Min(o.Batch) < 1 || o.Prompt < 1 || o.Chunk < 1 {
+				return usage(fmt.Errorf("--batch, --context and --chunk: are %v, %d and %d, must be positive", o.Batch, o.Prompt, o.Chunk))
+			}
+			return a.bench(f, func(b *bench.Config, emit func(bench.Row)) error {
+				for _, o.Geometry = range list {
+					if err := b.Decode(c.Context(), o, emit); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	}
+	geometryFlags(c, &o.Geometry, &sizes, &archs, "all")
+	c.Flags().IntSliceVar(&o.Batch, "batch", []int{1, 8}, "sequences at a time")
+	c.Flags().IntVar(&o.Prompt, "context", 1024, "tokens behind each sequence")
+	c.Flags().IntVar(&o.Chunk, "chunk", 4096, "most prompt tokens in a step")
+	c.Flags().BoolVar(&o.Ops, "ops", false, "also run steps op by op and list where the time goes")
+	return c
+}
+
+// geometryFlags are the flags of a named size.
+func geometryFlags(c *cobra.Command, g *bench.Geometry, sizes, archs *[]string, arch string) {
+	c.Flags().StringSliceVar(sizes, "size", []string{"small"}, "sizes that antiphase recipes lists")
+	c.Flags().StringSliceVar(archs, "arch", []string{arch}, "architectures, or all")
+	c.Flags().IntVar(&g.Head, "head", 0, "another width of query and key heads")
+	c.Flags().IntVar(&g.Vocab, "vocab", 0, "another vocabulary")
+	c.Flags().IntVar(&g.Layers, "layers", 0, "another number of layers")
+}
+
+// archNames are the architectures that --arch names.
+func archNames(names []string) []string {
+	if len(names) != 1 || names[0] != "all" {
+		return names
+	}
+	names = nil
+	for _, a := range layer.Archs() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// geometries are all that the flags name, each checked before anything is measured.
+func geometries(g bench.Geometry, sizes, archs []string) (list []bench.Geometry, err error) {
+	for _, g.Size = range sizes {
+		for _, g.Arch = range archNames(archs) {
+			if err := g.Check(); err != nil {
+				return nil, usage(fmt.Errorf("--%w", err))
+			}
+			list = append(list, g)
+		}
+	}
+	return list, nil
+}
+
+// bench opens the device, runs a benchmark and prints its rows: also those that were done when it was stopped or failed.
+func (a *app) bench(f *benchFlags, run func(b *bench.Config, emit func(bench.Row)) error) error {
+	if f.reps < 1 || f.warmup < 1 {
+		return usage(fmt.Errorf("--reps: is %d, must be at least 1; --warmup: is %d, must be too: the first run builds and packs", f.reps, f.warmup))
+	}
+	d, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	b := a.benchConfig(d)
+	b.Warmup, b.Reps, b.Say = f.warmup, f.reps, a.note
+	a.note("%s", d.Name())
+	rows := []bench.Row{}
+	stamp := bench.Stamp{Commit: version(), Time: time.Now().UTC().Truncate(time.Second), Command: strings.Join(os.Args[1:], " "),
+		Machine: bench.Machine{Device: d.Name(), OS: runtime.GOOS + "/" + runtime.GOARCH, Cores: runtime.NumCPU()}}
+	err = run(b, func(r bench.Row) {
+		r.Stamp = stamp
+		rows = append(rows, r)
+	})
+	if err == nil || len(rows) > 0 {
+		if e := a.benchDone(f, rows); e != nil {
+			return e
+		}
+	}
+	return err
+}
+
+func (a *app) benchDone(f *benchFlags, rows []bench.Row) error {
+	if f.save {
+		if err := bench.Save(filepath.Join("results", "bench"), rows); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return a.json(rows)
+	}
+	return bench.Print(a.out, rows)
+}
+
+// benchConfig gives a benchmark its device and the ceilings that are known of it: for a processor the loops of device/cpu.
+func (a *app) benchConfig(d device.Device) *bench.Config {
+	b := &bench.Config{Device: d}
+	c, ok := d.(*cpu.Device)
+	if !ok || len(cpu.Peaks()) == 0 {
+		return b
+	}
+	threads := a.threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	b.WeightBytes = map[cpu.Precision]float64{cpu.FP32: 4, cpu.BF16: 2, cpu.Int8: 1}[c.Precision()]
+	name := cpu.Peaks()[0]
+	for _, p := range cpu.Peaks() {
+		if c.Precision() != cpu.FP32 && strings.HasSuffix(p, cpu.BF16.String()) { // products are bf16 with int8 weights too
+			name = p
+		}
+	}
+	const turn, read = 20 * time.Millisecond, 512 << 20
+	b.Product = bench.Ceiling{Name: fmt.Sprintf("%s in registers, %d threads", name, threads), Unit: bench.UnitFLOPs, Run: func() (float64, error) {
+		x, err := cpu.Peak(name, threads, turn)
+		return x / 1e12, err
+	}}
+	b.Bandwidth = bench.Ceiling{Name: fmt.Sprintf("read of %d MiB, %d threads", read>>20, threads), Unit: bench.UnitBytes, Run: func() (float64, error) {
+		return cpu.ReadBandwidth(read, threads, 5*turn) / 1e9, nil
+	}}
+	return b
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/device"
+	"antiphase/eval"
+)
+
+type evalFlags struct {
+	models, tasks, set []string
+	opt                eval.Options
+	judge              string
+	batch              int
+	json, save         bool
+}
+
+func evalVerb(a *app) *cobra.Command {
+	var f evalFlags
+	c := &cobra.Command{
+		Use:   "eval",
+		Short: "Judge models: every table and figure of the paper as a task",
+		Long: `Eval puts the same questions to one model or several and prints a table with standard errors; with several models each
+difference to the first one comes with a paired test. Without --data the tasks make small stand-ins of their data sets; with
+--data they read the sets from a folder (see docs/evaluation.md for its files). --output keeps answers and results: a call that
+was stopped goes on where it was, and "antiphase report" makes a page of it.`,
+		Example: `  antiphase eval ls
+  antiphase eval --tasks mc,needle --model runs/speedrun/transformer --model runs/speedrun/diff
+  antiphase eval --tasks all --limit 50 --model runs/a --model runs/b --output results/a-b
+  antiphase eval --tasks needle --set needle.lengths=4096,8192 --model runs/a --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd.Context(), &f) },
+	}
+	fl := c.Flags()
+	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint URL#MODEL; also NAME=… (repeatable)")
+	fl.StringSliceVarP(&f.tasks, "tasks", "t", nil, "tasks or groups, separated by commas; \"all\"; see \"antiphase eval ls\"")
+	fl.StringVar(&f.opt.Data, "data", "", "folder of data sets; without it stand-ins are generated")
+	fl.IntVar(&f.opt.Limit, "limit", 0, "most samples of each task; 0 takes all")
+	fl.Uint64Var(&f.opt.Seed, "seed", 1, "draws examples, orders and prompts")
+	fl.IntVar(&f.opt.Shots, "num-fewshot", -1, "solved examples before each question; negative takes each task's own number")
+	fl.StringArrayVar(&f.set, "set", nil, "a task's setting, TASK.KEY=VALUE (repeatable); see \"antiphase eval ls\"")
+	fl.BoolVar(&f.opt.LogSamples, "log-samples", false, "keep prompts and answers in --output")
+	fl.StringVarP(&f.opt.Output, "output", "o", "", "folder for answers and results; the same call goes on where it was")
+	fl.StringVar(&f.judge, "judge", "", "endpoint (URL#MODEL or URL#MODEL#chat) that judges answers which no rule can")
+	fl.IntVar(&f.batch, "batch", 16, "sequences at a time")
+	fl.BoolVar(&f.json, "json", false, "print the results as JSON, with lm-evaluation-harness's keys")
+	fl.BoolVar(&f.save, "save", false, "append the numbers as rows to "+filepath.Join("results", "eval"))
+	c.AddCommand(evalListVerb(a))
+	return c
+}
+
+// eval checks everything that can be wrong, runs, prints and writes.
+func (a *app) eval(ctx context.Context, f *evalFlags) error {
+	if len(f.models) == 0 {
+		return usage(errors.New("--model: missing; name a run folder, a checkpoint or a Hugging Face folder"))
+	}
+	if f.opt.Limit < 0 || f.batch < 1 {
+		return usage(fmt.Errorf("--limit is %d, must not be negative; --batch is %d, must be positive", f.opt.Limit, f.batch))
+	}
+	if f.opt.LogSamples && f.opt.Output == "" {
+		return usage(errors.New("--log-samples: needs --output"))
+	}
+	tasks, err := eval.Select(f.tasks)
+	if err != nil {
+		return usage(fmt.Errorf("--tasks: %w", err))
+	}
+	if f.opt.Set, err = readSettings(f.set); err != nil {
+		return usage(err)
+	}
+	if f.judge != "" {
+		e, ok, err := endpoint(f.judge)
+		if err != nil || !ok {
+			return usage(fmt.Errorf("--judge: %q is no endpoint; want URL#MODEL or URL#MODEL#chat", f.judge))
+		}
+		f.opt.Judge, f.opt.JudgeName = e, e.Model+" at "+e.URL
+	}
+	d, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	targets, err := a.targets(d, f)
+	if err != nil {
+		return err
+	}
+	line := a.newLine()
+	f.opt.Progress = func(p eval.Progress) { line.show(progress(p), p.Done == 0) }
+	ev, err := eval.Run(ctx, targets, tasks, f.opt)
+	line.end()
+	var input *eval.InputError
+	switch {
+	case errors.As(err, &input) && input.Usage:
+		return usage(err)
+	case input != nil:
+		return badInput{err}
+	case err != nil:
+		return err
+	}
+	ev.Title, ev.Machine, ev.Commit = "Antiphase evaluation", d.Name()+", "+runtime.GOOS+"/"+runtime.GOARCH, version()
+	ev.Date = time.Now().UTC().Format("2006-01-02")
+	return a.present(f, ev)
+}
+
+// progress is the line shown while a task runs.
+func progress(p eval.Progress) string {
+	s := fmt.Sprintf("%s: %s %d/%d", p.Model, p.Task, p.Done, p.Total)
+	if p.Done > 0 && p.Elapsed > time.Second {
+		s += ", " + seconds(p.Elapsed.Seconds())
+	}
+	return s
+}
+
+// readSettings takes TASK.KEY=VALUE apart.
+func readSettings(list []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, s := range list {
+		key, value, ok := strings.Cut(s, "=")
+		if !ok || !strings.Contains(key, ".") {
+			return nil, fmt.Errorf("--set: %q is no setting; want TASK.KEY=VALUE", s)
+		}
+		out[key] = value
+	}
+	return out, nil
+}
+
+// targets opens the models. A path's last element is its name unless another has the same.
+func (a *app) targets(d device.Device, f *evalFlags) ([]eval.Target, error) {
+	var out []eval.Target
+	seen := map[string]bool{}
+	for _, m := range f.models {
+		name, path := modelName(m)
+		if seen[name] {
+			name = path
+		}
+		seen[name] = true
+		t, err := a.target(d, name, path, f.batch)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func (a *app) target(d device.Device, name, path string, batch int) (eval.Target, error) {
+	if e, ok, err := endpoint(path); err != nil || ok {
+		const context = 4096 // tokens: what prompts are sized by, since the interface does not tell
+		return eval.Target{Name: name, Key: path, LM: e, Context: context}, err
+	}
+	l, err := a.load(d, path)
+	if err != nil {
+		return eval.Target{}, err
+	}
+	if l.Tokenizer == nil {
+		return eval.Target{}, badInput{fmt.Errorf("--model: %s has no tokenizer.json, so it cannot be asked anything", path)}
+	}
+	s := &eval.Subject{Name: name, Model: l.Model, Tokenizer: l.Tokenizer, Batch: batch, EOS: l.EOS}
+	key, err := folderKey(l.Dir)
+	return eval.Target{Name: name, Key: key, LM: s, Context: l.Model.Config.Context}, err
+}
+
+// folderKey tells whether a model's folder still holds what it held: names, sizes and times of its files.
+func folderKey(dir string) (string, error) {
+	files, err := os.ReadDir(dir)
+	key := dir
+	for _, f := range files {
+		st, err := f.Info()
+		if err != nil {
+			return "", err
+		}
+		key += fmt.Sprintf("\n%s %d %d", f.Name(), st.Size(), st.ModTime().UnixNano())
+	}
+	return key, err
+}
+
+// modelName takes NAME=PATH apart; without a name the path's last element is it.
+func modelName(m string) (name, path string) {
+	if name, path, ok := strings.Cut(m, "="); ok && !strings.ContainsAny(name, "/:") {
+		return name, path
+	}
+	if url, model, ok := strings.Cut(m, endpointMark); ok && strings.Contains(url, "://") {
+		return model, m
+	}
+	return filepath.Base(filepath.Clean(m)), m
+}
+
+// endpointMark stands between the address and the model's name there.
+const endpointMark = "#"
+
+// endpoint reads URL#MODEL, and URL#MODEL#chat for servers that answer messages only. The key is taken from OPENAI_API_KEY.
+func endpoint(s string) (*eval.Endpoint, bool, error) {
+	if !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") {
+		return nil, false, nil
+	}
+	url, model, ok := strings.Cut(s, endpointMark)
+	model, kind, _ := strings.Cut(model, endpointMark)
+	if !ok || model == "" || kind != "" && kind != "chat" {
+		return nil, false, usage(fmt.Errorf("%s is no endpoint; want URL#MODEL or URL#MODEL#chat, such as http://localhost:8000/v1#small", s))
+	}
+	return &eval.Endpoint{URL: url, Model: model, Key: os.Getenv("OPENAI_API_KEY"), Chat: kind == "chat"}, true, nil
+}
+
+// present prints the table or the JSON, and writes the output folder.
+func (a *app) present(f *evalFlags, ev *eval.Evaluation) error {
+	var j bytes.Buffer
+	if err := ev.JSON(&j); err != nil {
+		return err
+	}
+	if f.opt.Output != "" {
+		if err := os.WriteFile(filepath.Join(f.opt.Output, eval.File), j.Bytes(), 0o644); err != nil {
+			return err
+		}
+		if err := ev.WriteHarness(f.opt.Output); err != nil {
+			return err
+		}
+	}
+	if f.save {
+		rows := ev.Rows(time.Now().UTC().Truncate(time.Second), strings.Join(os.Args[1:], " "))
+		if err := eval.SaveRows(filepath.Join("results", "eval"), rows); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return ev.HarnessJSON(a.out)
+	}
+	fmt.Fprint(a.out, ev.Table(a.colored() && terminal(a.out)))
+	if f.opt.Output != "" {
+		a.note("\n%s; a page of it: antiphase report %s", filepath.Join(f.opt.Output, eval.File), f.opt.Output)
+	}
+	return nil
+}
+
+// evalListVerb lists the tasks.
+func evalListVerb(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "ls",
+		Short: "List the tasks, their measures and their settings",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return a.listTasks(asJSON) },
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return c
+}
+
+func (a *app) listTasks(asJSON bool) error {
+	type row struct {
+		Name     string         `json:"name"`
+		Group    string         `json:"group,omitempty"`
+		Version  int            `json:"version"`
+		Shots    int            `json:"shots"`
+		Doc      string         `json:"doc"`
+		Measures []string       `json:"measures"`
+		Inside   bool           `json:"inside"`
+		Slow     bool           `json:"slow"`
+		Settings map[string]any `json:"settings,omitempty"`
+	}
+	var list []row
+	for _, t := range eval.Tasks() {
+		r := row{t.Name, t.Group, t.Version, max(t.Shots, 0), t.Doc, nil, t.Inside, t.Slow, map[string]any{}}
+		for _, m := range t.Measures {
+			r.Measures = append(r.Measures, m.Name)
+		}
+		for _, s := range t.Settings {
+			r.Settings[s.Key] = s.Default
+		}
+		list = append(list, r)
+	}
+	if asJSON {
+		return a.json(list)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TASK\tGROUP\tVERSION\tSHOTS\tMEASURES\t")
+	for _, r := range list {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", r.Name, r.Group, r.Version, r.Shots, strings.Join(r.Measures, " "), r.Doc)
+	}
+	fmt.Fprintln(w, "\nSETTING\tDEFAULT\t\t\t\t")
+	shown := map[string]bool{}
+	for _, t := range eval.Tasks() {
+		for _, s := range t.Settings {
+			key := t.Name + "." + s.Key
+			if t.Group != "" {
+				key = t.Group + "." + s.Key
+			}
+			if !shown[key] {
+				fmt.Fprintf(w, "%s\t%v\t\t\t\t%s\n", key, s.Default, s.Doc)
+			}
+			shown[key] = true
+		}
+	}
+	return w.Flush()
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"antiphase/hf"
+	"antiphase/model"
+	"antiphase/tokenizer"
+	"antiphase/tokenizer/chat"
+)
+
+// exportFlags are those that export and convert share.
+type exportFlags struct {
+	class, dtype, shard, chat string
+	force, json               bool
+}
+
+func (f *exportFlags) flags(fl *pflag.FlagSet) {
+	fl.StringVar(&f.class, "class", "auto", "transformers class: auto, llama, diffllama or antiphase (brings its own Python)")
+	fl.StringVar(&f.dtype, "dtype", "float32", "weights as float32, bfloat16 or float16")
+	fl.StringVar(&f.shard, "max-shard-size", "5GB", "spread larger weights over several files")
+	fl.StringVar(&f.chat, "chat-template", "", "a Jinja file to go along as chat_template.jinja")
+	fl.BoolVar(&f.force, "force", false, "replace a folder that is there")
+	fl.BoolVar(&f.json, "json", false, "print what was written as JSON")
+}
+
+func exportVerb(a *app) *cobra.Command {
+	var f exportFlags
+	c := &cobra.Command{
+		Use:   "export MODEL DIR",
+		Short: "Write a model as a Hugging Face folder",
+		Long: `Export writes a folder that transformers' AutoModelForCausalLM.from_pretrained loads and that gives the
+same logits, with its tokenizer and a model card. A Transformer becomes a LlamaForCausalLM and a DIFF
+Transformer a DiffLlamaForCausalLM, no remote code needed: heads and rotary rows are re-laid, and the
+gain of the head norm is folded into o_proj. Other models (DIFF V2, ablations) become an
+AntiphaseForCausalLM, whose code lies in the folder and needs trust_remote_code=True.
+
+The folder appears whole or not at all.`,
+		Example: `  antiphase export runs/tiny-diff tiny-diff-hf
+  antiphase export runs/small-diff2 out --dtype bfloat16 --max-shard-size 500MB`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error { return a.export(args[0], args[1], &f) },
+	}
+	f.flags(c.Flags())
+	return c
+}
+
+// exported is what export tells.
+type exported struct {
+	Dir    string   `json:"dir"`
+	Class  hf.Class `json:"class"`
+	Remote bool     `json:"trust_remote_code"`
+	DType  string   `json:"dtype"`
+	Files  []string `json:"files"`
+}
+
+func (a *app) export(from, dir string, f *exportFlags) error {
+	shard, err := size(f.shard)
+	if err != nil {
+		return usage(fmt.Errorf("--max-shard-size: %w", err))
+	}
+	s, err := a.stored(from)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	e := &hf.Export{Config: s.Config, Values: s.Values, Class: hf.Class(f.class), DType: f.dtype, ShardBytes: shard, Tokens: s.Tokens, Generation: s.Generation}
+	if e.Generation == nil {
+		e.Generation = &hf.Generation{}
+	}
+	class, err := e.Resolve()
+	if err != nil {
+		return usage(fmt.Errorf("--class: %w", err))
+	}
+	if err := s.companions(e, f.chat); err != nil {
+		return err
+	}
+	if e.Files["README.md"] == nil {
+		e.Files["README.md"] = s.card(class).Markdown()
+	}
+	if err := e.Write(dir, f.force); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return usage(fmt.Errorf("%w; --force replaces it", err))
+		}
+		return err
+	}
+	a.note("wrote %s for transformers' %s", dir, class)
+	if !f.json {
+		return nil
+	}
+	out := exported{Dir: dir, Class: class, Remote: class == hf.Antiphase, DType: f.dtype}
+	names, err := os.ReadDir(dir)
+	for _, n := range names {
+		out.Files = append(out.Files, n.Name())
+	}
+	return errors.Join(err, a.json(out))
+}
+
+// carried are the files that go along from one Hugging Face folder to another as they are.
+var carried = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model", "chat_template.jinja", "README.md", "LICENSE"}
+
+const maxCarried = 1 << 28
+
+// companions gives an export the tokenizer and what else belongs to the model. A run's prompts begin with a token that its
+// tokenizer does not add by itself; the exported one does, so that everyone asks the model what it was trained on.
+func (s *stored) companions(e *hf.Export, chatFile string) error {
+	e.Files = map[string][]byte{}
+	var template []byte
+	if chatFile != "" {
+		b, err := os.ReadFile(chatFile)
+		if err == nil {
+			_, err = chat.Parse(string(b), nil)
+		}
+		if err != nil {
+			return badInput{fmt.Errorf("--chat-template: %w", err)}
+		}
+		template = b
+	}
+	if s.Kind == kindRun {
+		files, ids, err := hf.TokenizerFiles(s.Tokenizer, s.Config.Context, firstToken(s.Tokenizer), template)
+		if err != nil {
+			return err
+		}
+		e.Files, e.Tokens = files, ids
+		return nil
+	}
+	for _, name := range carried {
+		b, err := hf.ReadFile(s.Dir, name, maxCarried)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return badInput{err}
+		}
+		e.Files[name] = b
+	}
+	if template != nil {
+		e.Files["chat_template.jinja"] = template
+	}
+	return nil
+}
+
+// firstToken is what stands before every document that a run saw, −1 for nothing.
+func firstToken(t *tokenizer.Tokenizer) int32 {
+	for _, first := range []func() (int32, bool){t.BOS, t.EOS} {
+		if id, ok := first(); ok {
+			return id
+		}
+	}
+	return -1
+}
+
+// card tells the run's facts.
+func (s *stored) card(class hf.Class) *hf.Card {
+	c := s.Config
+	card := &hf.Card{Name: filepath.Base(s.Dir), Class: class, About: sentence(archDoc(c.Arch))}
+	fact := func(name, format string, args ...any) {
+		card.Facts = append(card.Facts, [2]string{name, fmt.Sprintf(format, args...)})
+	}
+	fact("architecture", "%s", c.Arch)
+	fact("parameters", "%d", model.Table(c).Count())
+	fact("shape", "%d layers of width %d, %d heads in %d groups of %d, inner width %d", c.Layers, c.Dim, c.Heads, c.KVHeads, c.HeadDim, c.FFN)
+	fact("context", "%d tokens", c.Context)
+	fact("vocabulary", "%d", c.Vocab)
+	if s.Saved == nil {
+		return card
+	}
+	r, st := s.Saved.Recipe, s.Saved.State
+	card.Name, card.Recipe = r.Name, r.JSON()
+	fact("run", "%s, seed %d", r.Name, r.Train.Seed)
+	fact("trained", "%d of %d steps, %d tokens", st.Step, r.Train.Steps, st.Tokens)
+	fact("training loss", "%.4f at the last step, %.4f smoothed", st.Loss, st.EMA)
+	if st.Valid > 0 {
+		fact("held-out loss", "%.4f", st.Valid)
+	}
+	fact("data", "%v", r.Data.Sources)
+	fact("tokenizer", "sha256 %s", s.Saved.Tokenizer.Hash())
+	fact("program", "antiphase %s", version())
+	return card
+}
+
+// sentence makes a listing's line one: a capital and a full stop.
+func sentence(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "Attention: " + s + "."
+}
+
+// dtypeList names the stored types, the one with most bytes first.
+func dtypeList(m map[string]int64) []string {
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return int(min(max(m[b]-m[a], -1), 1)) })
+}

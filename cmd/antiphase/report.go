@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/eval"
+)
+
+// Names of the files that scaling and ablation write and report reads, beside eval's own.
+const (
+	scalingFile  = "scaling-%s.json" // by parameters or tokens
+	ablationFile = "ablation.json"
+	pageFile     = "evaluation.html"
+)
+
+func reportVerb(a *app) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "report FOLDER...",
+		Short: "Make one page of evaluations, scaling fits and ablations",
+		Long: `Report reads what "antiphase eval --output", "antiphase scaling --output" and "antiphase ablation" have written to the
+folders and writes one HTML page: tables, and figures beside the paper's, each of which can be saved as SVG and CSV.
+The page needs neither network nor script.`,
+		Example: `  antiphase report results/a-b
+  antiphase report results/a-b runs/ablation --output page.html`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, dirs []string) error { return a.report(dirs, out) },
+	}
+	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default FOLDER/"+pageFile+")")
+	return c
+}
+
+func (a *app) report(dirs []string, out string) error {
+	var p eval.Page
+	found := 0
+	for _, dir := range dirs {
+		n, err := readPage(&p, dir)
+		if err != nil {
+			return badInput{err}
+		}
+		found += n
+	}
+	if found == 0 {
+		return badInput{fmt.Errorf("%v: no %s, %s or %s; make one with \"antiphase eval --output\", \"antiphase scaling --output\" or \"antiphase ablation\"",
+			dirs, eval.File, fmt.Sprintf(scalingFile, "…"), ablationFile)}
+	}
+	if out == "" {
+		out = filepath.Join(dirs[0], pageFile)
+	}
+	var b bytes.Buffer
+	if err := p.HTML(&b); err != nil {
+		return badInput{err}
+	}
+	if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out, out)
+	return nil
+}
+
+// readPage adds what a folder holds, and says how much that is.
+func readPage(p *eval.Page, dir string) (found int, err error) {
+	if _, err := os.Stat(dir); err != nil {
+		return 0, err
+	}
+	read := func(name string, use func(b []byte) error) error {
+		path := filepath.Join(dir, name)
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err == nil {
+			err = use(b)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		found++
+		return nil
+	}
+	err = read(eval.File, func(b []byte) (err error) {
+		p.Evaluation, err = eval.ReadEvaluation(bytes.NewReader(b))
+		return err
+	})
+	for _, by := range []string{"parameters", "tokens"} {
+		err = errors.Join(err, read(fmt.Sprintf(scalingFile, by), func(b []byte) error {
+			var r eval.ScalingResult
+			if err := json.Unmarshal(b, &r); err != nil {
+				return err
+			}
+			p.Scaling = append(p.Scaling, r)
+			return r.Check()
+		}))
+	}
+	return found, errors.Join(err, read(ablationFile, func(b []byte) error { return json.Unmarshal(b, &p.Ablation) }))
+}

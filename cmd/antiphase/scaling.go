@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/eval"
+	"antiphase/model"
+	"antiphase/recipe"
+)
+
+type scalingFlags struct {
+	by     string
+	seed   uint64
+	output string
+	json   bool
+}
+
+func scalingVerb(a *app) *cobra.Command {
+	var f scalingFlags
+	c := &cobra.Command{
+		Use:   "scaling RUN...",
+		Short: "Fit loss against parameters or tokens, and say what one architecture needs for the other's loss",
+		Long: `Scaling reads the held-out losses of run folders and fits L(x) = E + A·x^−α for each architecture.
+By parameters, x is a run's size and its loss the last one: runs should have seen the same tokens, three sizes or more of each
+architecture. By tokens, x is the training tokens at each held-out loss of one run of each architecture. The first run's
+architecture is what the others are compared with: how much of its largest x they need for its loss, with a bootstrap interval.`,
+		Example: `  antiphase scaling runs/t-*  runs/d-* --output results/scaling
+  antiphase scaling --by tokens runs/speedrun/transformer runs/speedrun/diff`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, runs []string) error { return a.scaling(&f, runs) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.by, "by", "parameters", "x of the curves: parameters or tokens")
+	fl.Uint64Var(&f.seed, "seed", 1, "of the bootstrap")
+	fl.StringVarP(&f.output, "output", "o", "", "folder to write the result to, for \"antiphase report\"")
+	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
+	return c
+}
+
+func (a *app) scaling(f *scalingFlags, runs []string) error {
+	if f.by != "parameters" && f.by != "tokens" {
+		return usage(fmt.Errorf("--by: %q is unknown; there are parameters and tokens", f.by))
+	}
+	curves, err := readCurves(runs, f.by)
+	if err != nil {
+		return badInput{err}
+	}
+	r, err := eval.Scaling(f.by, curves, f.seed)
+	if err != nil {
+		return badInput{err}
+	}
+	if f.output != "" {
+		b, err := json.MarshalIndent(r, "", " ")
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(f.output, 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(f.output, fmt.Sprintf(scalingFile, f.by)), append(b, '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	if f.json {
+		return a.json(r)
+	}
+	fmt.Fprint(a.out, r.Table(a.colored() && terminal(a.out)))
+	return nil
+}
+
+// readCurves gathers the points of run folders by architecture, in the order in which architectures are first named.
+func readCurves(runs []string, by string) ([]eval.ScalingCurve, error) {
+	var out []eval.ScalingCurve
+	for _, dir := range runs {
+		var r recipe.Recipe
+		if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil {
+			return nil, fmt.Errorf("%s is no run folder: %w", dir, err)
+		}
+		points, err := readLosses(filepath.Join(dir, "metrics.jsonl"))
+		if err != nil {
+			return nil, err
+		}
+		if by == "parameters" {
+			points = []eval.ScalingPoint{{X: float64(model.Table(r.Model).Count()), Loss: points[len(points)-1].Loss}}
+		}
+		at := slices.IndexFunc(out, func(c eval.ScalingCurve) bool { return c.Name == r.Model.Arch })
+		if at < 0 {
+			at = len(out)
+			out = append(out, eval.ScalingCurve{Name: r.Model.Arch})
+		} else if by == "tokens" {
+			return nil, fmt.Errorf("%s: a second run of %s; by tokens there is one of each architecture", dir, r.Model.Arch)
+		}
+		out[at].Points = append(out[at].Points, points...)
+	}
+	return out, nil
+}
+
+// readLosses are the held-out losses of a run by tokens seen.
+func readLosses(path string) ([]eval.ScalingPoint, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var out []eval.ScalingPoint
+	in := bufio.NewScanner(bytes.NewReader(b))
+	in.Buffer(nil, 1<<20)
+	for n := 1; in.Scan(); n++ {
+		var row struct {
+			Valid  *float64 `json:"valid_loss"`
+			Tokens float64  `json:"tokens_seen"`
+		}
+		if err := json.Unmarshal(in.Bytes(), &row); err != nil {
+			return nil, fmt.Errorf("%s: row %d: %w", path, n, err)
+		}
+		if row.Valid != nil && *row.Valid > 0 && row.Tokens > 0 {
+			out = append(out, eval.ScalingPoint{X: row.Tokens, Loss: *row.Valid})
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: no held-out loss; train with --set data.held_out above 0", path)
+	}
+	return out, in.Err()
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/tokenizer"
+	"antiphase/train"
+)
+
+type tokenizeFlags struct {
+	tokenizer, model        string
+	decode, noSpecial, json bool
+}
+
+func tokenizeVerb(a *app) *cobra.Command {
+	var f tokenizeFlags
+	c := &cobra.Command{
+		Use:   "tokenize [TEXT]",
+		Short: "Turn text into token ids, or ids into text",
+		Long: `Tokenize reads text from the argument or from standard input, as it is, and prints its ids. With
+--decode it reads ids, separated by white space or commas, and prints their text as it becomes certain.`,
+		Example: `  antiphase tokenize --model runs/tiny-diff "Hello world"
+  antiphase tokenize --tokenizer tokenizer.json --json < text.txt
+  antiphase tokenize --model runs/tiny-diff --decode "15 287 3"`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			t, err := a.openTokenizer(&f)
+			if err != nil {
+				return err
+			}
+			for _, n := range t.Notes() {
+				a.note("note: %s", n)
+			}
+			in := a.in
+			if len(args) == 1 {
+				in = strings.NewReader(args[0])
+			} else if r, ok := a.in.(*os.File); ok && terminal(r) {
+				return usage(errors.New("no text: give it as an argument or on standard input"))
+			}
+			if f.decode {
+				return a.decode(t, in, &f)
+			}
+			return a.tokenize(t, in, &f)
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.tokenizer, "tokenizer", "", "a tokenizer.json")
+	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
+	fl.BoolVar(&f.decode, "decode", false, "from ids to text")
+	fl.BoolVar(&f.noSpecial, "no-special", false, "no special tokens: none added around a text, none shown in a decoded one")
+	fl.BoolVar(&f.json, "json", false, `print {"ids": […], "tokens": […]}, or {"text": …} with --decode`)
+	return c
+}
+
+// openTokenizer finds the tokenizer that the flags name.
+func (a *app) openTokenizer(f *tokenizeFlags) (*tokenizer.Tokenizer, error) {
+	if (f.tokenizer == "") == (f.model == "") {
+		return nil, usage(errors.New("give --tokenizer or --model, one of them"))
+	}
+	path := f.tokenizer
+	if path == "" {
+		dir, err := locate(f.model)
+		if err != nil {
+			return nil, err
+		}
+		if train.IsRun(dir) {
+			s, err := train.Open(dir, func(w string) { a.note("warning: %s", w) })
+			if err != nil {
+				return nil, badInput{err}
+			}
+			return s.Tokenizer, nil
+		}
+		path = filepath.Join(dir, "tokenizer.json")
+	}
+	t, err := tokenizer.Load(path)
+	if err != nil {
+		return nil, badInput{err}
+	}
+	return t, nil
+}
+
+func (a *app) tokenize(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) error {
+	b, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	var opt []tokenizer.Option
+	if f.noSpecial {
+		opt = append(opt, tokenizer.NoTemplate)
+	}
+	ids := t.Encode(string(b), opt...)
+	w := bufio.NewWriter(a.out)
+	if !f.json {
+		sep := ""
+		for _, id := range ids {
+			w.WriteString(sep)
+			w.WriteString(strconv.Itoa(int(id)))
+			sep = " "
+		}
+		w.WriteByte('\n')
+		return w.Flush()
+	}
+	out := struct {
+		IDs    []int32  `json:"ids"`
+		Tokens []string `json:"tokens"`
+	}{IDs: ids, Tokens: make([]string, len(ids))}
+	for i, id := range ids {
+		out.Tokens[i] = t.Token(id)
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return errors.Join(e.Encode(out), w.Flush())
+}
+
+// decode prints text as ids arrive, never half a character.
+func (a *app) decode(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) error {
+	s := t.Stream(f.noSpecial)
+	words := bufio.NewScanner(in)
+	words.Split(splitIDs)
+	var text strings.Builder
+	out := io.Writer(a.out)
+	if f.json {
+		out = &text
+	}
+	for n := 0; words.Scan(); n++ {
+		id, err := strconv.ParseInt(words.Text(), 10, 32)
+		if err != nil || t.Token(int32(id)) == "" {
+			return usage(fmt.Errorf("ids: entry %d, %q, is not a token id of this tokenizer, which has %d", n, words.Text(), t.Vocab()))
+		}
+		if _, err := io.WriteString(out, s.Push(int32(id))); err != nil {
+			return err
+		}
+	}
+	if err := words.Err(); err != nil {
+		return usage(fmt.Errorf("ids: %w", err))
+	}
+	if _, err := io.WriteString(out, s.Flush()); err != nil {
+		return err
+	}
+	if f.json {
+		return a.json(map[string]string{"text": text.String()})
+	}
+	_, err := fmt.Fprintln(a.out)
+	return err
+}
+
+// splitIDs is bufio.ScanWords that takes commas and brackets for white space, so that a JSON list is a list too.
+func splitIDs(data []byte, atEOF bool) (int, []byte, error) {
+	gap := func(c byte) bool { return strings.IndexByte(" \t\r\n,[]", c) >= 0 }
+	begin := 0
+	for begin < len(data) && gap(data[begin]) {
+		begin++
+	}
+	for i := begin; i < len(data); i++ {
+		if gap(data[i]) {
+			return i + 1, data[begin:i], nil
+		}
+	}
+	if atEOF && begin < len(data) {
+		return len(data), data[begin:], nil
+	}
+	return begin, nil, nil
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/model"
+	"antiphase/tokenizer/chat"
+)
+
+func validateVerb(a *app) *cobra.Command {
+	var asJSON, shallow bool
+	c := &cobra.Command{
+		Use:   "validate MODEL",
+		Short: "Check a model folder without running it",
+		Long: `Validate checks what can be checked without computing: configuration, the presence, shape and type of
+every tensor, that all weights are finite, hashes of a checkpoint, that the tokenizer fits the model, and
+that the chat template is sound. It exits with 0 when all is well and with 3 when something is not.`,
+		Example: `  antiphase validate ./DiffLlama-375M
+  antiphase validate runs/tiny-diff --json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.validate(args[0], asJSON, shallow) },
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	c.Flags().BoolVar(&shallow, "shallow", false, "do not read the weights' values")
+	return c
+}
+
+// finding is the outcome of one check.
+type finding struct {
+	Check  string `json:"check"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+func (a *app) validate(name string, asJSON, shallow bool) error {
+	list, err := a.findings(name, shallow)
+	if err != nil {
+		return err
+	}
+	var bad []string
+	for _, f := range list {
+		if !f.OK {
+			bad = append(bad, f.Check)
+		}
+	}
+	if asJSON {
+		err = a.json(map[string]any{"ok": len(bad) == 0, "checks": list})
+	} else {
+		for _, f := range list {
+			mark := a.paint(green, "ok  ")
+			if !f.OK {
+				mark = a.paint(red, "bad ")
+			}
+			fmt.Fprintf(a.out, "%s %-10s %s\n", mark, f.Check, f.Detail)
+		}
+	}
+	if len(bad) > 0 {
+		return errors.Join(err, badInput{fmt.Errorf("%s: %s", name, strings.Join(bad, ", "))})
+	}
+	return err
+}
+
+// findings runs every check that the one before it leaves possible.
+func (a *app) findings(name string, shallow bool) ([]finding, error) {
+	if _, err := locate(name); err != nil {
+		return nil, err
+	}
+	s, err := a.stored(name)
+	if err != nil {
+		return []finding{{"folder", false, err.Error()}}, nil
+	}
+	defer s.close()
+	list := []finding{
+		{"folder", true, fmt.Sprintf("%s (%s)", s.Dir, s.Kind)},
+		{"tensors", true, fmt.Sprintf("%d parameters in %s", model.Table(s.Config).Count(), strings.Join(dtypeList(s.DTypes), ", "))},
+	}
+	if !shallow {
+		list = append(list, s.checkFinite())
+	}
+	list = append(list, s.checkTokenizer())
+	if s.Kind == kindHF {
+		list = append(list, checkChat(s.Dir))
+	}
+	return list, nil
+}
+
+// checkFinite reads every weight.
+func (s *stored) checkFinite() finding {
+	f := finding{Check: "weights", OK: true, Detail: "all values are finite"}
+	for _, p := range model.Table(s.Config).List {
+		x, err := s.Values(p.Name)
+		if err != nil {
+			return finding{"weights", false, err.Error()}
+		}
+		for i, v := range x {
+			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+				return finding{"weights", false, fmt.Sprintf("%s: value %d is %g", p.Name, i, v)}
+			}
+		}
+	}
+	return f
+}
+
+// checkTokenizer holds the tokenizer to the model's vocabulary, and the special ids to the tokenizer.
+func (s *stored) checkTokenizer() finding {
+	if s.Tokenizer == nil {
+		return finding{"tokenizer", true, "there is none: the model works on ids only"}
+	}
+	if n := s.Tokenizer.Vocab(); n > s.Config.Vocab {
+		return finding{"tokenizer", false, fmt.Sprintf("has %d ids, the model a vocabulary of %d", n, s.Config.Vocab)}
+	}
+	for _, id := range append([]int{s.Tokens.BOS, s.Tokens.Pad}, s.Tokens.EOS...) {
+		if id >= 0 && s.Tokenizer.Token(int32(id)) == "" {
+			return finding{"tokenizer", false, fmt.Sprintf("has no token %d, which the configuration names as special", id)}
+		}
+	}
+	detail := fmt.Sprintf("%d ids", s.Tokenizer.Vocab())
+	if notes := s.Tokenizer.Notes(); len(notes) > 0 {
+		detail += "; " + strings.Join(notes, "; ")
+	}
+	return finding{"tokenizer", true, detail}
+}
+
+// checkChat renders the shortest of conversations.
+func checkChat(dir string) finding {
+	t, err := chat.Load(dir)
+	switch {
+	case err != nil:
+		return finding{"chat", false, err.Error()}
+	case t == nil:
+		return finding{"chat", true, "there is no template: text is continued"}
+	}
+	text, err := t.Render(chat.Conversation{Messages: []chat.Message{{Role: "user", Content: "hello"}}, Generate: true})
+	if err != nil {
+		return finding{"chat", false, err.Error()}
+	}
+	return finding{"chat", true, fmt.Sprintf("renders %q", shorten(text, 60))}
+}
+
+func shorten(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}

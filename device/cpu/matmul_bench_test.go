@@ -1,0 +1,82 @@
+package cpu
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// quiet times f, which makes so many operations, in turns with a peak loop of about the same length on one thread. It keeps
+// the samples around which the peak was near its best, because a neighbour on the same core takes more from some kernels
+// than from others, and reports their medians: rate, and share of the peak.
+func quiet(b *testing.B, peak simd.PeakLoop, ops float64, f func()) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	turns := int(ops/peak.Ops)/2 + 1
+	timed := func(f func()) float64 {
+		begin := threadTime()
+		f()
+		return (threadTime() - begin).Seconds()
+	}
+	type sample struct{ peak, rate float64 }
+	var all []sample
+	var best float64
+	for b.Loop() {
+		before := timed(func() { peak.Run(turns) })
+		t := timed(f)
+		after := timed(func() { peak.Run(turns) })
+		s := sample{peak.Ops * float64(turns) / max(before, after), ops / t}
+		all, best = append(all, s), max(best, s.peak)
+	}
+	all = slices.DeleteFunc(all, func(s sample) bool { return s.peak < 0.9*best })
+	slices.SortFunc(all, func(s, t sample) int { return cmp.Compare(s.rate/s.peak, t.rate/t.peak) })
+	mid := all[len(all)/2]
+	b.ReportMetric(mid.rate/1e9, "GFLOP/s")
+	b.ReportMetric(mid.rate/mid.peak, "ofpeak")
+	b.ReportMetric(float64(len(all)), "samples")
+}
+
+// BenchmarkLinear times the three products of linear layers on one thread, as a training step makes them: activations in
+// float32, packed in the call, weights packed before.
+func BenchmarkLinear(b *testing.B) {
+	for _, p := range []Precision{FP32, BF16} {
+		for _, s := range [][3]int{{1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {4096, 2048, 384}, {4096, 384, 1024}, {1000, 770, 1001}} {
+			benchLinear(b, p, s[0], s[1], s[2])
+		}
+	}
+}
+
+func benchLinear(b *testing.B, p Precision, n, out, in int) {
+	name := map[Precision]string{FP32: "avx512 fp32", BF16: "amx bf16"}[p]
+	i := slices.IndexFunc(simd.Peaks(), func(p simd.PeakLoop) bool { return p.Name == name })
+	if i < 0 {
+		b.Skip("no " + name + " here")
+	}
+	d := New(Options{Threads: 1, Precision: p})
+	defer d.Close()
+	r := rand.New(rand.NewPCG(1, 1))
+	x, w, y, dw := randomTensor(d, r, n, in), randomTensor(d, r, out, in), randomTensor(d, r, n, out), randomTensor(d, r, out, in)
+	dx := device.Empty(d, tensor.F32, n, in)
+	for _, c := range []struct {
+		name string
+		f    func()
+	}{
+		{"y", func() { d.MatMul(y, x, w, device.MatMul{TransB: true}) }},
+		{"dx", func() { d.MatMul(dx, y, w, device.MatMul{}) }},
+		{"dw", func() { d.MatMul(dw, y, x, device.MatMul{TransA: true, Accumulate: true}) }},
+	} {
+		b.Run(fmt.Sprintf("%v/%dx%dx%d/%s", p, n, out, in, c.name), func(b *testing.B) {
+			quiet(b, simd.Peaks()[i], 2*float64(n)*float64(out)*float64(in), c.f)
+		})
+	}
+	for _, t := range []tensor.Tensor{x, w, y, dw, dx} {
+		d.Free(t.Buf)
+	}
+}

@@ -1,0 +1,159 @@
+package cpu
+
+import (
+	"antiphase/device"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// gemmBF16 is one product of bfloat16 factors in progress. B is packed whole: a weight once for all products in a row
+// (see weights), an activation by all workers for this one. A tile of C goes through k in runs. Of A it packs the block of
+// rows of a run just before it multiplies it, so that it is in the second cache and no activation is written to memory a second
+// time; where there are too few rows for tiles across all of C, A is packed first, by all.
+type gemmBF16 struct {
+	d              *Device
+	c, a, b        mat
+	transA, transB bool
+	accumulate     bool
+	far            bool
+	k, run         int
+	mb, nb         int      // tile of C
+	pa, pb         []uint16 // packed operands; pa, run after run, is empty where tiles pack their own
+}
+
+// gemmPackB and gemmPackA pack a piece of an operand each, gemmTilesBF16 computes C. All are views of one gemmBF16.
+type (
+	gemmPackB     gemmBF16
+	gemmPackA     gemmBF16
+	gemmTilesBF16 gemmBF16
+)
+
+const (
+	panel = simd.PanelBF16
+	// runBF16 is the longest run of k: that of the kernel, and a block of A then has rows enough to make up for fetching B.
+	runBF16 = 1024
+	// blockBytes is the room of a block of A in the second cache, next to a panel of B and what the hardware fetches.
+	blockBytes = 1 << 19
+	// leastRows is the height of a tile below which it is cut across instead.
+	leastRows = 4 * panel
+	// farBytes is the size of C from which it is written around the caches.
+	farBytes = 4 << 20
+	// packSpan is the rows, columns or elements of k in one tile of packing.
+	packSpan = 2 * panel
+)
+
+// gemmBF16 is MatMul with factors rounded to bfloat16, on matrices of the right shapes, none of them empty.
+func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
+	g := &d.matmulBF16
+	*g = gemmBF16{d: d, c: c, a: a, b: b, transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate, k: k}
+	g.cut()
+	fresh := g.reserve()
+	if !fresh {
+		n := k // along the rows of B in memory
+		if g.transB {
+			n = c.cols
+		}
+		d.run((n+packSpan-1)/packSpan, (*gemmPackB)(g))
+	}
+	if c.rows <= simd.FewBF16() && !op.TransA {
+		d.fewBF16(c, a, g.pb, k, op.Accumulate)
+		return
+	}
+	if len(g.pa) > 0 {
+		d.run((c.rows+packSpan-1)/packSpan, (*gemmPackA)(g))
+	}
+	d.run((c.rows+g.mb-1)/g.mb*((c.cols+g.nb-1)/g.nb), (*gemmTilesBF16)(g))
+}
+
+// cut picks the run of k and the tile of C, a few for each worker: a block of rows across all columns if that makes it tall
+// enough, else part of the columns too.
+func (g *gemmBF16) cut() {
+	g.run = (evenRun(g.k, runBF16) + panel - 1) / panel * panel
+	g.far = g.run >= g.k && 4*g.c.rows*g.c.cols >= farBytes
+	want := 4 * len(g.d.workers)
+	block := max(leastRows, blockBytes/(2*g.run)/panel*panel)
+	g.nb, g.mb = g.c.cols, min(block, (g.c.rows/want+panel-1)/panel*panel)
+	if g.mb < leastRows {
+		g.mb = min(block, max(leastRows, (g.c.rows/2+panel-1)/panel*panel))
+		down := (g.c.rows + g.mb - 1) / g.mb
+		across := (want + down - 1) / down
+		g.nb = max(2*panel, (g.c.cols/across+panel-1)/panel*panel)
+	}
+}
+
+// reserve finds room for packed operands and for what the workers need. fresh says that B is packed already.
+func (g *gemmBF16) reserve() (fresh bool) {
+	sizeA, sizeB := 0, 0
+	if g.nb < g.c.cols {
+		sizeA = packSize(g.c.rows, g.k)
+	}
+	if g.transA { // B is an activation
+		sizeB = packSize(g.c.cols, g.k)
+	} else {
+		var buf *tensor.Buffer
+		buf, fresh = g.d.weight(g.b, g.transB, false, 2*simd.SizeBF16(g.c.cols, g.k))
+		g.pb = words(buf)
+	}
+	room := g.d.room(sizeA + sizeB)
+	g.pa = halves(room[:sizeA])
+	if g.transA {
+		g.pb = halves(room[sizeA:])
+	}
+	for w := range g.d.workers {
+		if sizeA == 0 {
+			g.d.scratch(w).A(packSize(g.mb, g.run))
+		}
+		g.d.scratch(w).ReserveBF16(g.mb, g.nb, g.run)
+	}
+	return fresh
+}
+
+func (g *gemmPackB) tile(i, _ int) {
+	at := i * packSpan
+	if g.transB {
+		simd.PackBBF16(g.pb[simd.SizeBF16(at, g.k):], g.k, min(packSpan, g.c.cols-at), g.b.x[at*g.b.ld:], g.b.ld, true, g.k)
+		return
+	}
+	simd.PackBBF16(g.pb[panel*at:], min(packSpan, g.k-at), g.c.cols, g.b.x[at*g.b.ld:], g.b.ld, false, g.k)
+}
+
+func (g *gemmPackA) tile(i, _ int) {
+	r := i * packSpan
+	for p := 0; p < g.k; p += g.run {
+		(*gemmBF16)(g).packA((*gemmBF16)(g).blockA(r, p), r, min(packSpan, g.c.rows-r), p)
+	}
+}
+
+// blockA is where rows from r on of the run at p lie in pa.
+func (g *gemmBF16) blockA(r, p int) []uint16 {
+	return g.pa[simd.SizeBF16(g.c.rows, p)+simd.SizeBF16(r, min(g.run, g.k-p)):]
+}
+
+// packA packs rows r … r+n−1 of the run at p.
+func (g *gemmBF16) packA(dst []uint16, r, n, p int) {
+	row, col := r, p
+	if g.transA {
+		row, col = col, row
+	}
+	simd.PackABF16(dst, n, min(g.run, g.k-p), g.a.from(row, col), g.a.ld, g.transA)
+}
+
+func (t *gemmTilesBF16) tile(i, worker int) {
+	g := (*gemmBF16)(t)
+	across := (g.c.cols + g.nb - 1) / g.nb
+	r, j := i/across*g.mb, i%across*g.nb
+	m, n := min(g.mb, g.c.rows-r), min(g.nb, g.c.cols-j)
+	s := g.d.scratch(worker)
+	for p := 0; p < g.k; p += g.run {
+		k := min(g.run, g.k-p)
+		var pa []uint16
+		if len(g.pa) > 0 {
+			pa = g.blockA(r, p)
+		} else {
+			pa = halves(s.A(packSize(m, k)))
+			g.packA(pa, r, m, p)
+		}
+		pb := g.pb[simd.SizeBF16(j, g.k)+panel*p:]
+		simd.GemmBF16(m, n, k, pa, pb, g.k, g.c.x[r*g.c.ld+j:], g.c.ld, g.accumulate || p > 0, g.far, s)
+	}
+}

@@ -1,0 +1,88 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"antiphase/internal/simd"
+)
+
+// Peaks are the names that Peak takes here, such as "avx512 fp32", "avx2 fp32", "amx bf16" and "amx int8"; none without assembly.
+func Peaks() []string {
+	var names []string
+	for _, p := range simd.Peaks() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Peak measures, for about d, the rate of a loop of multiply-adds on registers alone: FLOP/s (int8: operations) of the
+// given number of threads together. A kernel's share of it is worth comparing only within one run, taken in turns:
+// clocks and neighbours change from one moment to the next.
+func Peak(name string, threads int, d time.Duration) (float64, error) {
+	all := simd.Peaks()
+	i := slices.IndexFunc(all, func(p simd.PeakLoop) bool { return p.Name == name })
+	if i < 0 {
+		return 0, fmt.Errorf("cpu: no peak loop %q here (have %q)", name, Peaks())
+	}
+	const turns = 500 // some ten microseconds
+	n := together(threads, d, func(int) float64 { all[i].Run(turns); return turns })
+	return n * all[i].Ops, nil
+}
+
+// ReadBandwidth measures, for about d, how many bytes per second the threads together read out of an array of the given
+// size, each its own part from end to end. The array is made and written first, outside the time.
+func ReadBandwidth(bytes, threads int, d time.Duration) float64 {
+	dev := New(Options{Threads: 1})
+	defer dev.Close()
+	b := dev.Alloc(max(bytes, 1024*threads))
+	defer dev.Free(b)
+	x := floatsOf(b)
+	for i := range x {
+		x[i] = 1
+	}
+	part := len(x) / threads
+	const piece = 64 << 10 // floats: a few tens of microseconds
+	at := make([]int, 16*threads)
+	return together(threads, d, func(w int) float64 {
+		from := w*part + at[16*w]
+		n := min(piece, (w+1)*part-from)
+		simd.ReadLoop(x[from : from+n])
+		if at[16*w] += n; at[16*w] == part {
+			at[16*w] = 0
+		}
+		return float64(4 * n)
+	})
+}
+
+// together runs f on each thread until d is over and gives the sum of its results per second.
+func together(threads int, d time.Duration, f func(worker int) float64) float64 {
+	var wg sync.WaitGroup
+	var ready, stop atomic.Int64
+	sums := make([]float64, threads)
+	for w := range threads {
+		wg.Go(func() {
+			f(w) // the clock and the caches settle
+			for ready.Add(1); ready.Load() < int64(threads); {
+			}
+			begin := time.Now()
+			var n float64
+			for stop.Load() == 0 {
+				n += f(w)
+				if time.Since(begin) > d {
+					stop.Store(1)
+				}
+			}
+			sums[w] = n / time.Since(begin).Seconds()
+		})
+	}
+	wg.Wait()
+	var total float64
+	for _, s := range sums {
+		total += s
+	}
+	return total
+}

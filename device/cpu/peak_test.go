@@ -1,0 +1,43 @@
+package cpu
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestPeak(t *testing.T) {
+	for _, name := range Peaks() {
+		if r, err := Peak(name, 2, time.Millisecond); err != nil || r <= 0 {
+			t.Errorf("peak of %s: %v, %v", name, r, err)
+		}
+	}
+	if _, err := Peak("mmx", 1, 0); err == nil {
+		t.Error("mmx has a peak")
+	}
+	if r := ReadBandwidth(1<<20, 2, time.Millisecond); r <= 0 {
+		t.Errorf("read bandwidth %v", r)
+	}
+}
+
+// BenchmarkPeak prints the machine's limits.
+func BenchmarkPeak(b *testing.B) {
+	const long = 100 * time.Millisecond
+	for _, threads := range []int{1, 2} {
+		for _, name := range Peaks() {
+			b.Run(fmt.Sprintf("%s/%d", name, threads), func(b *testing.B) {
+				for range b.N {
+					r, _ := Peak(name, threads, long)
+					b.ReportMetric(r/1e9, "GFLOP/s")
+				}
+			})
+		}
+		for _, mib := range []int{1, 32, 1024} {
+			b.Run(fmt.Sprintf("read %d MiB/%d", mib, threads), func(b *testing.B) {
+				for range b.N {
+					b.ReportMetric(ReadBandwidth(mib<<20, threads, long)/1e9, "GB/s")
+				}
+			})
+		}
+	}
+}

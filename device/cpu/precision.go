@@ -1,0 +1,56 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// Precision is how the device multiplies. Tensors are float32 and sums run in float32 in any case.
+type Precision int
+
+// The precisions. BF16 rounds the factors of every large product (linear layers, attention, the classifier) to bfloat16.
+// Int8 is for inference: y = x·Wᵀ takes W as bytes with a scale for each row, x as bfloat16; other products are as with BF16.
+const (
+	FP32 Precision = iota
+	BF16
+	Int8
+)
+
+var precisions = []string{"fp32", "bf16", "int8"}
+
+// String is the precision's name.
+func (p Precision) String() string { return precisions[p] }
+
+// ParsePrecision is the precision of a name: fp32, bf16, int8, or auto for BestPrecision.
+func ParsePrecision(name string) (Precision, error) {
+	if name == "auto" {
+		return BestPrecision(), nil
+	}
+	if i := slices.Index(precisions, name); i >= 0 {
+		return Precision(i), nil
+	}
+	return 0, fmt.Errorf("%q is no precision; there are auto, fp32, bf16 and int8", name)
+}
+
+// BestPrecision is the fastest one that is sound for training on this machine: BF16 where tiles multiply it many times
+// faster than float32, else FP32.
+func BestPrecision() Precision {
+	if simd.Name() == "amx" {
+		return BF16
+	}
+	return FP32
+}
+
+// Precision is how this device multiplies.
+func (d *Device) Precision() Precision { return d.precision }
+
+// Products is the dtype that factors of products are rounded to.
+func (d *Device) Products() tensor.DType {
+	if d.precision == FP32 {
+		return tensor.F32
+	}
+	return tensor.BF16
+}

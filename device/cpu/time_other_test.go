@@ -1,0 +1,10 @@
+//go:build !linux
+
+package cpu
+
+import "time"
+
+var begin = time.Now()
+
+// threadTime is the time of day where a thread's own is not to be had.
+func threadTime() time.Duration { return time.Since(begin) }

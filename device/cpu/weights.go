@@ -1,0 +1,117 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// weights keeps right-hand operands packed from one product to the next: a weight is packed once for each direction it is
+// used in and again only after it was written. Every op that writes says so with touch; a piece of memory that is given
+// back, or given out, is forgotten. At bf16 or int8 the packed copy is the only one that decoding reads.
+type weights struct {
+	byKey map[weightKey]*weight
+	// lo and hi are the span of all weights: most tensors that ops write lie outside.
+	lo, hi uintptr
+}
+
+// weightKey is a view of memory and what it was packed as.
+type weightKey struct {
+	at             uintptr
+	rows, cols, ld int
+	trans, bytes   bool
+}
+
+// weight is a packed operand. stale says that its source was written since.
+type weight struct {
+	end   uintptr // of its source
+	buf   *tensor.Buffer
+	stale bool
+}
+
+func spanOf(x []float32) (from, to uintptr) {
+	from = uintptr(unsafe.Pointer(unsafe.SliceData(x)))
+	return from, from + 4*uintptr(len(x))
+}
+
+// weight finds b's packed form, of the given number of bytes. fresh says that it holds b's present values; else the
+// caller fills it.
+func (d *Device) weight(b mat, trans, bytes bool, size int) (buf *tensor.Buffer, fresh bool) {
+	from, to := spanOf(b.x)
+	key := weightKey{from, b.rows, b.cols, b.ld, trans, bytes}
+	w := d.weights.byKey[key]
+	if w == nil {
+		if d.weights.byKey == nil {
+			d.weights = weights{byKey: map[weightKey]*weight{}, lo: from, hi: to}
+		}
+		w = &weight{end: to, buf: d.allocate(size), stale: true}
+		d.weights.byKey[key] = w
+		d.weights.lo, d.weights.hi = min(d.weights.lo, from), max(d.weights.hi, to)
+	}
+	fresh = !w.stale
+	w.stale = false
+	return w.buf, fresh
+}
+
+// touch marks what is packed of these tensors as out of date: they are about to be written.
+func (d *Device) touch(ts ...tensor.Tensor) {
+	if len(d.weights.byKey) == 0 {
+		return
+	}
+	for _, t := range ts {
+		if !t.Ok() || t.Rows == 0 || t.Cols == 0 {
+			continue
+		}
+		from := t.Buf.Addr + uintptr(t.Off)
+		to := from + uintptr(((t.Rows-1)*t.Ld+t.Cols)*t.Type.Size())
+		if to <= d.weights.lo || from >= d.weights.hi {
+			continue
+		}
+		for k, w := range d.weights.byKey {
+			if k.at < to && from < w.end {
+				w.stale = true
+			}
+		}
+	}
+}
+
+// forget drops what is packed of a buffer.
+func (d *Device) forget(b *tensor.Buffer) {
+	if len(d.weights.byKey) == 0 {
+		return
+	}
+	for k, w := range d.weights.byKey {
+		if k.at < b.Addr+uintptr(b.Size) && b.Addr < w.end {
+			delete(d.weights.byKey, k)
+			d.release(w.buf)
+		}
+	}
+}
+
+// freeWeights gives all packed operands back.
+func (d *Device) freeWeights() {
+	for _, w := range d.weights.byKey {
+		d.release(w.buf)
+	}
+	d.weights = weights{}
+}
+
+// words sees a buffer as bfloat16 values, bytesOf as int8.
+func words(b *tensor.Buffer) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(&b.Host[0])), b.Size/2)
+}
+func bytesOf(b *tensor.Buffer) []int8 {
+	return unsafe.Slice((*int8)(unsafe.Pointer(&b.Host[0])), b.Size)
+}
+
+// halves sees floats as twice as many bfloat16 values.
+func halves(x []float32) []uint16 {
+	if len(x) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint16)(unsafe.Pointer(&x[0])), 2*len(x))
+}
+
+// packSize is the number of floats whose memory a packed bfloat16 operand takes.
+func packSize(across, k int) int { return simd.SizeBF16(across, k) / 2 }

@@ -1,0 +1,131 @@
+package cpu
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Every op that writes a weight makes the next product use what it wrote.
+func TestWeightsFollowWrites(t *testing.T) {
+	const n, k = 40, 64
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, p := range []Precision{BF16, Int8} {
+		d, fresh := New(Options{Threads: 2, Precision: p}), New(Options{Threads: 2, Precision: p})
+		x, w, other := randomTensor(d, r, 7, k), randomTensor(d, r, n, k), randomTensor(d, r, n, k)
+		y, dx, want := device.Empty(d, tensor.F32, 7, n), device.Empty(d, tensor.F32, 7, k), device.Empty(d, tensor.F32, 7, n)
+		for name, write := range writers(d, r, w, other) {
+			d.MatMul(y, x, w, device.MatMul{TransB: true})
+			d.MatMul(dx, y, w, device.MatMul{})
+			write()
+			d.MatMul(y, x, w, device.MatMul{TransB: true})
+			d.MatMul(dx, y, w, device.MatMul{})
+			again := randomTensor(fresh, r, n, k) // memory that the other device has never seen
+			copy(f32(again), f32(w))
+			fresh.MatMul(want, x, again, device.MatMul{TransB: true})
+			sameBits(t, p.String()+" forward after "+name, y, want)
+			back := device.Empty(d, tensor.F32, 7, k)
+			fresh.MatMul(back, y, again, device.MatMul{})
+			sameBits(t, p.String()+" backward after "+name, dx, back)
+			fresh.Free(again.Buf)
+		}
+		d.Close()
+		fresh.Close()
+	}
+}
+
+// writers are ops that change w.
+func writers(d *Device, r *rand.Rand, w, other tensor.Tensor) map[string]func() {
+	flat := func(t tensor.Tensor) tensor.Tensor { return t.Reshape(1, t.Len()) }
+	zero := func() tensor.Tensor { return device.Empty(d, tensor.F32, 1, w.Len()) }
+	rate, sq := device.Empty(d, tensor.F32, 1, 3), device.Empty(d, tensor.F32, 1, 1)
+	copy(f32(rate), []float32{0.1, 0.1, 0.1})
+	ids := device.Empty(d, tensor.I32, 1, 3)
+	return map[string]func(){
+		"write":          func() { device.WriteFloats(d, w, f32(randomTensor(d, r, w.Rows, w.Cols))) },
+		"write of a row": func() { device.WriteFloats(d, w.RowRange(3, 4), f32(randomTensor(d, r, 1, w.Cols))) },
+		"copy":           func() { d.Copy(w, other) },
+		"add":            func() { d.Add(w, other) },
+		"product":        func() { d.MatMul(w, other, randomTensor(d, r, w.Cols, w.Cols), device.MatMul{}) },
+		"embed backward": func() { d.EmbedBackward(w, randomTensor(d, r, 3, w.Cols), ids) },
+		"adamw": func() {
+			d.AdamW(&device.AdamW{W: flat(w), M: zero(), V: zero(), G: flat(other), Rate: rate, GradSq: sq, Beta1: 0.9, Beta2: 0.9, Eps: 1e-8})
+		},
+		"sigmoid": func() { d.Sigmoid(w, other) },
+	}
+}
+
+// What is packed of memory that was given back is given back too.
+func TestWeightsForget(t *testing.T) {
+	d := New(Options{Threads: 1, Precision: BF16})
+	defer d.Close()
+	r := rand.New(rand.NewPCG(2, 2))
+	x, y := randomTensor(d, r, 3, 50), device.Empty(d, tensor.F32, 3, 60)
+	for range 3 {
+		w := randomTensor(d, r, 60, 50)
+		d.MatMul(y, x, w, device.MatMul{TransB: true})
+		if n := len(d.weights.byKey); n != 1 {
+			t.Fatalf("%d weights are packed, want 1", n)
+		}
+		d.Free(w.Buf)
+	}
+	if n := len(d.weights.byKey); n != 0 {
+		t.Errorf("%d weights are packed of freed memory", n)
+	}
+}
+
+// With bytes a product is that of the rounded weights, for few rows and for many.
+func TestMatMulInt8(t *testing.T) {
+	each(t, func(t *testing.T) {
+		d := New(Options{Threads: 3, Precision: Int8})
+		defer d.Close()
+		r := rand.New(rand.NewPCG(3, 3))
+		for _, s := range [][3]int{{1, 33, 70}, {4, 64, 64}, {5, 100, 96}, {70, 130, 200}} {
+			m, n, k := s[0], s[1], s[2]
+			x, w, y := randomTensor(d, r, m, k), randomTensor(d, r, n, k), device.Empty(d, tensor.F32, m, n)
+			d.MatMul(y, x, w, device.MatMul{TransB: true})
+			for i := range m {
+				for j := range n {
+					row := f32(w)[j*k : (j+1)*k]
+					var top float32
+					for _, v := range row {
+						top = max(top, v, -v)
+					}
+					var sum float64
+					for p, v := range row {
+						a := math.Float32frombits((math.Float32bits(f32(x)[i*k+p]) + 0x7FFF + math.Float32bits(f32(x)[i*k+p])>>16&1) &^ 0xFFFF)
+						sum += float64(a) * math.RoundToEven(float64(v*(127/top))) * float64(top/127)
+					}
+					if got := float64(f32(y)[i*n+j]); math.Abs(got-sum) > 1e-4 {
+						t.Fatalf("%d×%d×%d: y[%d,%d] = %v, want %v", m, n, k, i, j, got, sum)
+					}
+				}
+			}
+		}
+	})
+}
+
+// A row has the same bits alone, among few, and among many, with bytes too.
+func TestMatMulRowsPacked(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for _, p := range []Precision{BF16, Int8} {
+			d := New(Options{Threads: 2, Precision: p})
+			r := rand.New(rand.NewPCG(4, 4))
+			const m, n, k = 70, 100, 770
+			x, w := randomTensor(d, r, m, k), randomTensor(d, r, n, k)
+			op := device.MatMul{TransB: true}
+			whole, part := device.Empty(d, tensor.F32, m, n), device.Empty(d, tensor.F32, m, n)
+			d.MatMul(whole, x, w, op)
+			for _, batch := range []int{1, 3, 5, 17, 33, 64} {
+				for i := 0; i+batch <= m; i += batch {
+					d.MatMul(part.RowRange(i, i+batch), x.RowRange(i, i+batch), w, op)
+					sameBits(t, p.String(), part.RowRange(i, i+batch), whole.RowRange(i, i+batch))
+				}
+			}
+			d.Close()
+		}
+	})
+}

@@ -1,0 +1,13 @@
+//go:build linux && amd64
+
+package cuda
+
+import "testing"
+
+// TestEmulatedDecode runs the checks of decoding on the CPU.
+func TestEmulatedDecode(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	rowsRight(t, d)
+	cachedRight(t, d, 140)
+}

@@ -1,0 +1,128 @@
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+func TestDecode(t *testing.T) {
+	d := gpu(t, nil)
+	rowsRight(t, d)
+	cachedRight(t, d, 700)
+}
+
+// Kernels that start before their turn leave the bits that they leave one by one: as a stream of launches, and as a graph.
+func TestDecodeChained(t *testing.T) {
+	d := gpu(t, nil)
+	for _, arch := range []string{"plain", "diff", "diff2"} {
+		for _, rows := range []int{1, 3} {
+			s := newDecodeStep(d, 0, arch, rows, 512)
+			newest := (7*7919+13)%(8*rows)*64 + 63 // slot 0's last, see decodePages
+			s.run(func() {
+				if err := d.Sync(); err != nil {
+					t.Fatal(err)
+				}
+			})
+			want := read(d, s.logit, s.layers[11].cache.K)
+			step := func() { s.run(func() {}) }
+			g, err := d.Record(step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 20 {
+				d.Zero(s.logit)
+				for _, l := range s.layers { // the newest key must come from this step
+					d.Zero(l.cache.K.RowRange(newest, newest+1))
+				}
+				if i%2 == 0 {
+					g.Launch()
+				} else {
+					step()
+				}
+				if got := read(d, s.logit, s.layers[11].cache.K); !bytes.Equal(got, want) {
+					t.Fatalf("%s, %d rows: run %d has other bits than op by op", arch, rows, i)
+				}
+			}
+			if err := g.Free(); err != nil {
+				t.Error(err)
+			}
+			s.free()
+		}
+	}
+}
+
+// rowsRight holds every kernel for few rows to the oracle, and each row to the bits that it has alone.
+func rowsRight(t *testing.T, d *Device) {
+	for _, k := range []int{8, 104, 1536, 2120} {
+		b := newBeside(t, d)
+		const n = 50
+		x, w := b.random(tensor.BF16, 70, k, 3, 1), b.random(tensor.BF16, n, k, 8, 1)
+		y, op := b.random(tensor.F32, 70, n, 0, 1), device.MatMul{TransB: true}
+		b.oracle.MatMul(y[1], x[1], w[1], op)
+		var first []byte
+		all := slices.Concat([]rowsKernel{rowsLong, rowsShort[2], rowsShort[3], rowsFirst, rowsSecond}, rowsStaged[0], rowsStaged[1])
+		for i, s := range all {
+			d.Zero(y[0])
+			d.streamBy(s, y[0], x[0], w[0], k, op)
+			name := fmt.Sprintf("%s of k=%d", registry[s.kernel].name, k)
+			b.same(name, y, 1e-5)
+			if got := read(d, y[0]); i == 0 {
+				first = got
+			} else if !bytes.Equal(got, first) {
+				t.Errorf("%s: other bits than %s", name, registry[rowsLong.kernel].name)
+			}
+		}
+		one := y[0].RowRange(69, 70)
+		d.stream(one, x[0].RowRange(69, 70), w[0], k, op)
+		if got := read(d, one); !bytes.Equal(got, first[69*n*4:]) {
+			t.Errorf("the last of 70 rows has other bits alone, k=%d", k)
+		}
+	}
+}
+
+// cachedRight holds cached attention of every shape that the compiler knows to the oracle, with heads that share keys and without, and its
+// rows to the bits they have alone.
+func cachedRight(t *testing.T, d *Device, context int) {
+	for s := range cachedShapes {
+		for _, share := range []int{1, 2} {
+			b := newBeside(t, d)
+			const page, groups, rows = 16, 2, 3
+			heads, pages := groups*share, ceil(context, page)
+			k, v := b.random(tensor.BF16, rows*pages*page, groups*s.keys*s.d, 8, 1), b.random(tensor.BF16, rows*pages*page, groups*s.dv, 0, 1)
+			q, out := b.random(tensor.BF16, rows, heads*s.maps*s.d, 0, 1), b.random(tensor.BF16, rows, heads*s.dv, 0, 1)
+			lam, weight := b.random(tensor.F32, rows, heads, 0, 0.5), b.random(tensor.BF16, 1, s.dv, 0, 1)
+			attend := func(d device.Device, i, from, to int) {
+				table, slot, pos := device.Empty(d, tensor.I32, rows, pages), device.Empty(d, tensor.I32, 1, rows), device.Empty(d, tensor.I32, 1, rows)
+				at := make([]int32, rows*pages)
+				for j := range at {
+					at[j] = int32((j + 5) % len(at))
+				}
+				device.WriteI32(d, table, at)
+				device.WriteI32(d, slot, []int32{2, 0, 1})
+				device.WriteI32(d, pos, []int32{int32(context) - 1, 0, int32(context)/2 + 1})
+				cache := &device.Cache{K: k[i], V: v[i], Table: table, PageSize: page}
+				shape := device.AttnShape{Heads: heads, Groups: groups, D: s.d, DV: s.dv, Scale: 0.1}
+				norm := device.HeadNorm{On: true, Weight: weight[i], Eps: 1e-5, Scale: 0.3}
+				slot, pos = slot.Columns(from, to), pos.Columns(from, to)
+				if s.maps == 1 {
+					d.AttentionCached(&device.Attn{AttnShape: shape, Norm: norm, Q: q[i].RowRange(from, to), Out: out[i].RowRange(from, to)}, cache, slot, pos)
+					return
+				}
+				d.DiffAttentionCached(&device.DiffAttn{AttnShape: shape, Keys: s.keys, Norm: norm, Q: q[i].RowRange(from, to), Lam: lam[i].RowRange(from, to),
+					Out: out[i].RowRange(from, to)}, cache, slot, pos)
+			}
+			b.both(func(d device.Device, i int) { attend(d, i, 0, rows) })
+			b.same(fmt.Sprintf("cached %+v, %d heads", s, heads), out, 1e-2)
+			all := read(d, out[0])
+			attend(d, 0, 2, 3)
+			if got := read(d, out[0]); !bytes.Equal(got, all) {
+				t.Errorf("cached %+v: a row has other bits alone", s)
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package cuda
+
+import "antiphase/tensor"
+
+// span is memory that a kernel wrote; slot and pos are the rows' arguments where CacheWrite put one row there.
+type span struct{ from, to, slot, pos uint64 }
+
+// fresh is what the early kernels (kernels/early.cuh) since the last other one have written: it may still be under way when the next early
+// kernel starts, which must not ask for it before it has waited. The spans of a step repeat, so the list stays short.
+type fresh struct {
+	spans []span
+	over  bool // there were more
+}
+
+const maxSpans = 1024
+
+func (f *fresh) clear() { f.spans, f.over = f.spans[:0], false }
+
+// wrote notes outputs of an early kernel.
+func (f *fresh) wrote(all ...tensor.Tensor) {
+	for _, t := range all {
+		f.note(spanOf(t))
+	}
+}
+
+func (f *fresh) note(s span) {
+	for i := range f.spans {
+		if o := &f.spans[i]; o.from == s.from && o.to == s.to {
+			if o.slot != s.slot || o.pos != s.pos {
+				o.slot, o.pos = 0, 0
+			}
+			return
+		}
+	}
+	if len(f.spans) == maxSpans {
+		f.over = true
+	} else if s.to > s.from {
+		f.spans = append(f.spans, s)
+	}
+}
+
+// settled says that t was written before any kernel that is still under way began, but for CacheWrite's row of this slot and pos.
+func (f *fresh) settled(t tensor.Tensor, slot, pos uint64) bool {
+	s := spanOf(t)
+	for _, o := range f.spans {
+		if o.from < s.to && s.from < o.to && (o.slot == 0 || o.slot != slot || o.pos != pos) {
+			return false
+		}
+	}
+	return !f.over
+}
+
+func spanOf(t tensor.Tensor) span {
+	if !t.Ok() || t.Len() == 0 {
+		return span{}
+	}
+	return span{from: ptr(t), to: ptr(t) + uint64(((t.Rows-1)*t.Ld+t.Cols)*t.Type.Size())}
+}

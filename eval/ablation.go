@@ -1,0 +1,135 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"antiphase/data"
+	"antiphase/layer"
+	"antiphase/model"
+)
+
+// Ablation is one row of the paper's Table 6: a change to the model of a pair, all else being equal.
+type Ablation struct {
+	Name       string // of its run folder
+	Doc        string
+	Challenger bool // a change to the differential model, else to the baseline
+	Change     func(c *model.Config)
+}
+
+// Ablations are the seven rows. Where the paper says GroupNorm it is the norm over each head's output.
+func Ablations() []Ablation {
+	wide := func(c *model.Config) { c.Heads, c.KVHeads, c.HeadDim = c.Heads/2, c.KVHeads/2, c.HeadDim*2 }
+	constant := func(x float64) func(c *model.Config) {
+		return func(c *model.Config) { c.LambdaInit, c.LambdaConst = model.LambdaConstant, x }
+	}
+	return []Ablation{
+		{"base", "baseline", false, func(*model.Config) {}},
+		{"base-wide", "half the heads, twice as wide", false, wide},
+		{"base-wide-norm", "and a norm over each head", false, func(c *model.Config) { wide(c); c.HeadNorm = layer.HeadNormAffine }},
+		{"diff", "differential, λ_init by depth", true, func(*model.Config) {}},
+		{"diff-no-norm", "without the norm over each head", true, func(c *model.Config) { c.HeadNorm = layer.HeadNormOff }},
+		{"diff-lambda-0.8", "λ_init = 0.8 in all layers", true, constant(0.8)},
+		{"diff-lambda-0.5", "λ_init = 0.5 in all layers", true, constant(0.5)},
+	}
+}
+
+// AblationResult is the table as trained here.
+type AblationResult struct {
+	Size   string        `json:"size"`
+	Steps  int           `json:"steps"`
+	Tokens int64         `json:"tokens"` // seen in training by each
+	Rows   []AblationRow `json:"rows"`   // in the order of Ablations
+}
+
+// AblationRow is one trained model.
+type AblationRow struct {
+	Name       string `json:"name"`
+	Doc        string `json:"doc"`
+	Arch       string `json:"arch"`
+	Parameters int    `json:"parameters"`
+	Heads      int    `json:"heads"`
+	HeadDim    int    `json:"head_dim"`
+	HeadNorm   bool   `json:"head_norm"`
+	Loss       Mean   `json:"loss"`   // on held-out text
+	ARHit      Mean   `json:"ar_hit"` // of it, on tokens that could be recalled
+	Others     Mean   `json:"others"`
+}
+
+// Measure fills a row's losses from a held-out split: AR-Hit is the loss on tokens that end a pair of tokens seen before in the same
+// sequence, frequent pairs left out (see the task lm).
+func (r *AblationRow) Measure(ctx context.Context, s *Subject, sp *data.Split, opt LossOptions) error {
+	B, T := s.batch(), opt.SeqLen
+	loader := data.NewLoader(sp, B, T, 0)
+	b := model.Batch{B: B, T: T, IDs: make([]int32, B*T), Targets: make([]int32, B*T)}
+	starts, losses := make([]int32, B*T), make([]float32, B*T)
+	if opt.Isolate {
+		b.Starts = starts
+	}
+	var windows [][]TokenLoss
+	var lists [][]int32
+	for range opt.Batches {
+		if loader.Epoch() >= 1 { // a text read twice would make the error look smaller than it is
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		loader.Next(b.IDs, b.Targets, starts)
+		if err := s.Model.Score(&b); err != nil {
+			return err
+		}
+		s.Model.Losses(losses)
+		for i := range B {
+			var w []TokenLoss
+			var ids []int32
+			for t := range T {
+				if id := b.Targets[i*T+t]; id >= 0 {
+					ids = append(ids, id)
+					w = append(w, TokenLoss{ID: id, Position: len(w) + 1, Loss: float64(losses[i*T+t])})
+				}
+			}
+			windows, lists = append(windows, w), append(lists, ids)
+		}
+	}
+	frequent := frequentPairs(lists, 1e-3)
+	var answers []Answer
+	for i, w := range windows {
+		a := Answer{ID: fmt.Sprint(i), Values: map[string]float64{}, Weights: map[string]float64{}}
+		sum := 0.0
+		for _, x := range w {
+			sum += x.Loss
+		}
+		a.put("loss", sum, float64(len(w)))
+		a.recall(w, frequent)
+		answers = append(answers, a)
+	}
+	r.Loss, r.ARHit, r.Others = meanOf(answers, "loss"), meanOf(answers, "ar_hit"), meanOf(answers, "others")
+	return nil
+}
+
+// Table renders the rows, with the difference to the first behind each loss and the paper's losses for comparison.
+func (r *AblationResult) Table(color bool) string {
+	t := table{head: []string{"model", "heads × width", "norm", "loss", "AR-Hit", "others", "paper: loss", "AR-Hit", "others"}}
+	for i, x := range r.Rows {
+		norm := "no"
+		if x.HeadNorm {
+			norm = "yes"
+		}
+		row := []string{x.Name, fmt.Sprintf("%d × %d", x.Heads, x.HeadDim), norm, plusMinus("%.4f")(x.Loss.Value, x.Loss.StdErr),
+			plusMinus("%.4f")(x.ARHit.Value, x.ARHit.StdErr), plusMinus("%.4f")(x.Others.Value, x.Others.StdErr)}
+		if i < len(paperAblation) {
+			p := paperAblation[i]
+			row = append(row, show("%.3f", p.loss), show("%.3f", p.arHit), show("%.3f", p.others))
+		}
+		t.rows = append(t.rows, row)
+	}
+	var b strings.Builder
+	b.WriteString(t.render(color))
+	for _, x := range r.Rows {
+		fmt.Fprintf(&b, "%s: %s, %s, %s parameters\n", x.Name, x.Arch, x.Doc, count(float64(x.Parameters)))
+	}
+	fmt.Fprintf(&b, "%s, %d steps, %s tokens each; ± one standard error over sequences of one run each. The paper: 1.4B, 10B tokens.\n", r.Size, r.Steps, count(float64(r.Tokens)))
+	return b.String()
+}

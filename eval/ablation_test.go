@@ -1,0 +1,72 @@
+package eval
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"antiphase/device/ref"
+	"antiphase/layer"
+	"antiphase/model"
+)
+
+// The changed models exist, differ from their origin where they should, and keep its size.
+func TestAblations(t *testing.T) {
+	base := model.Config{Arch: "transformer", Vocab: 260, Context: 64, Layers: 2, Dim: 32, Heads: 4, KVHeads: 4, HeadDim: 8}
+	diff := model.Config{Arch: "diff", Vocab: 260, Context: 64, Layers: 2, Dim: 32, Heads: 2, KVHeads: 2, HeadDim: 8}
+	var sizes []int
+	seen := map[model.Config]bool{}
+	for _, a := range Ablations() {
+		c := base
+		if a.Challenger {
+			c = diff
+		}
+		a.Change(&c)
+		c, err := c.Complete()
+		if err != nil {
+			t.Fatalf("%s: %v", a.Name, err)
+		}
+		if seen[c] {
+			t.Errorf("%s is a model that was there before", a.Name)
+		}
+		seen[c] = true
+		sizes = append(sizes, model.Table(c).Count())
+		if strings.Contains(a.Name, "no-norm") != (c.HeadNorm == layer.HeadNormOff && a.Challenger) {
+			t.Errorf("%s has the norm %q", a.Name, c.HeadNorm)
+		}
+	}
+	for i, n := range sizes {
+		if len(sizes) != len(paperAblation) || n < sizes[0]*99/100 || n > sizes[0]*101/100 {
+			t.Errorf("row %d has %d parameters, the first %d", i, n, sizes[0])
+		}
+	}
+}
+
+// AR-Hit and the others make up the loss, and the split counts each token once.
+func TestAblationMeasure(t *testing.T) {
+	sp := heldOut(t)
+	s := subject(t, ref.New(), "diff", 64)
+	var r AblationRow
+	if err := r.Measure(context.Background(), s, sp, LossOptions{SeqLen: 64, Batches: 2}); err != nil {
+		t.Fatal(err)
+	}
+	want, err := Loss(context.Background(), s, sp, LossOptions{SeqLen: 64, Batches: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lo, hi := min(r.ARHit.Value, r.Others.Value), max(r.ARHit.Value, r.Others.Value)
+	if !near(r.Loss.Value, want.Loss.Value, 1e-6) || r.Loss.Value < lo || r.Loss.Value > hi || r.ARHit.N == 0 || r.Others.N == 0 {
+		t.Errorf("loss %+v of %+v and %+v; measured as a loss %+v", r.Loss, r.ARHit, r.Others, want.Loss)
+	}
+}
+
+func TestFrequentPairs(t *testing.T) {
+	lists := [][]int32{{1, 2, 1, 2, 1, 2, 1, 2, 1, 3, 3}} // pairs 12 and 21 four times, 13 and 33 once
+	if got := frequentPairs(lists, 0.5); len(got) != 0 {
+		t.Errorf("more than half of all: %v", got)
+	}
+	got := frequentPairs(lists, 0.05)
+	if len(got) != 2 || !got[[2]int32{1, 2}] || !got[[2]int32{2, 1}] {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,180 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Choice asks for one of the options as the continuation of a prompt.
+type Choice struct {
+	Prompt  string
+	Options []string // with the space in front of them that running text would have
+}
+
+// Chooser is an LM that can be held to a list of options: at each token it takes the likeliest of those that some option still
+// allows, until one option is left (Ratner et al., 2023, with each option cut to its shortest unique beginning).
+type Chooser interface {
+	Choose(ctx context.Context, reqs []Choice) ([]int, error)
+}
+
+// choose asks for options: under constraint where the model can, else by free text, which counts as the longest option that it
+// begins with (−1: none).
+func choose(ctx context.Context, lm LM, reqs []Choice) ([]int, error) {
+	if c, ok := lm.(Chooser); ok {
+		return c.Choose(ctx, reqs)
+	}
+	gen := make([]Generation, len(reqs))
+	for i, r := range reqs {
+		longest := 0
+		for _, o := range r.Options {
+			longest = max(longest, len(o))
+		}
+		gen[i] = Generation{Prompt: r.Prompt, Until: []string{"\n"}, MaxTokens: longest + 1}
+	}
+	texts, err := lm.GenerateUntil(ctx, gen)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]int, len(reqs))
+	for i, r := range reqs {
+		out[i] = beginsWith(texts[i], r.Options)
+	}
+	return out, nil
+}
+
+// beginsWith is the longest option that text begins with, spaces and case aside.
+func beginsWith(text string, options []string) int {
+	text = strings.ToLower(strings.TrimSpace(text))
+	best, length := -1, 0
+	for i, o := range options {
+		o = strings.ToLower(strings.TrimSpace(o))
+		if len(o) > length && strings.HasPrefix(text, o) {
+			best, length = i, len(o)
+		}
+	}
+	return best
+}
+
+// trie holds options as token ids.
+type trie struct {
+	next   map[int32]*trie
+	option int // the first option here or below
+	leaves int // options here and below
+	end    int // the option that ends here; −1: none
+}
+
+func newTrie() *trie { return &trie{next: map[int32]*trie{}, end: -1} }
+
+// add puts option i under ids; of two with the same ids the first stays.
+func (t *trie) add(ids []int32, i int) {
+	if t.has(ids) {
+		return
+	}
+	for {
+		if t.leaves == 0 {
+			t.option = i
+		}
+		t.leaves++
+		if len(ids) == 0 {
+			t.end = i
+			return
+		}
+		n := t.next[ids[0]]
+		if n == nil {
+			n = newTrie()
+			t.next[ids[0]] = n
+		}
+		t, ids = n, ids[1:]
+	}
+}
+
+func (t *trie) has(ids []int32) bool {
+	for _, id := range ids {
+		if t = t.next[id]; t == nil {
+			return false
+		}
+	}
+	return t.end >= 0
+}
+
+// step is the likeliest token that some option allows, ties going to the lowest id. Where an option ends inside a longer one the
+// longer one is taken: what would follow the shorter is not known.
+func (t *trie) step(logits []float32) (int32, *trie) {
+	best := int32(-1)
+	for id := range t.next {
+		if best < 0 || logits[id] > logits[best] || logits[id] == logits[best] && id < best {
+			best = id
+		}
+	}
+	return best, t.next[best]
+}
+
+// Choose implements Chooser. Prompts that begin alike are computed once.
+func (s *Subject) Choose(ctx context.Context, reqs []Choice) ([]int, error) {
+	walks, at := make([]walk, len(reqs)), make([]*trie, len(reqs))
+	for i, r := range reqs {
+		if len(r.Options) == 0 {
+			return nil, fmt.Errorf("eval: request %d has no options to choose from", i)
+		}
+		w, root, err := s.options(r)
+		if err != nil {
+			return nil, fmt.Errorf("eval: request %d: %w", i, err)
+		}
+		walks[i], at[i] = w, root
+	}
+	err := s.walk(ctx, walks, func(i, _ int, logits []float32) (int32, bool) {
+		if at[i].leaves == 1 {
+			return 0, false
+		}
+		id, next := at[i].step(logits)
+		at[i] = next
+		return id, next.leaves > 1
+	})
+	out := make([]int, len(reqs))
+	for i, t := range at {
+		out[i] = t.option
+	}
+	return out, err
+}
+
+// options encodes a request: the prompt as far as it is the same before every option, and the options behind it.
+func (s *Subject) options(r Choice) (walk, *trie, error) {
+	// The last line and an option are encoded together; what comes before is encoded once, since words do not reach over the end of
+	// a line. Where a tokenizer's do, the whole is encoded for every option.
+	whole := s.encode(r.Prompt)
+	line := r.Prompt[strings.LastIndexByte(r.Prompt, '\n')+1:]
+	tail := s.Tokenizer.EncodeOrdinary(nil, line)
+	head := len(whole) - len(tail)
+	alone := head > 0 && slices.Equal(whole[head:], tail)
+	list := make([][]int32, len(r.Options))
+	prompt, depth := len(whole), 0
+	for i, o := range r.Options {
+		if alone {
+			list[i] = s.Tokenizer.EncodeOrdinary(slices.Clone(whole[:head]), line+o)
+		} else {
+			list[i] = s.encode(r.Prompt + o)
+		}
+		depth = max(depth, len(list[i]))
+	}
+	for _, ids := range list {
+		prompt = min(prompt, common(ids, list[0]))
+	}
+	ids := slices.Clone(list[0][:prompt])
+	if prompt == 0 {
+		return walk{}, nil, fmt.Errorf("the options have no token before them")
+	}
+	root := newTrie()
+	for i, o := range list {
+		root.add(o[prompt:], i)
+	}
+	grow := depth - prompt
+	if cut := prompt + grow - s.Model.Config.Context; cut > 0 {
+		if cut >= prompt {
+			return walk{}, nil, fmt.Errorf("an option has %d tokens, the model's context is %d", grow, s.Model.Config.Context)
+		}
+		ids = ids[cut:]
+	}
+	return walk{ids: ids, from: len(ids), grow: max(grow, 1)}, root, nil
+}

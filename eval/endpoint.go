@@ -1,0 +1,266 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// Endpoint is a model behind an OpenAI-compatible HTTP interface. Text comes from /completions (or /chat/completions); likelihoods
+// need /completions with echo and logprobs, which not every server has: the error says so then.
+type Endpoint struct {
+	URL      string // up to and with the version: "http://localhost:8000/v1"
+	Model    string
+	Key      string // sent as bearer token; empty: none
+	Chat     bool   // prompts are sent as a user's message; there are no likelihoods
+	Parallel int    // requests at a time; default 8
+	Client   *http.Client
+}
+
+// completionRequest is the part of the interface that is used.
+type completionRequest struct {
+	Model       string    `json:"model"`
+	Prompt      string    `json:"prompt,omitempty"`
+	Messages    []message `json:"messages,omitempty"`
+	MaxTokens   int       `json:"max_tokens"`
+	Temperature float64   `json:"temperature"`
+	Stop        []string  `json:"stop,omitempty"`
+	Echo        bool      `json:"echo,omitempty"`
+	Logprobs    int       `json:"logprobs,omitempty"`
+}
+
+type message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+type completionReply struct {
+	Choices []struct {
+		Text     string   `json:"text"`
+		Message  *message `json:"message"`
+		Logprobs *struct {
+			Tokens  []string             `json:"tokens"`
+			Logprob []*float64           `json:"token_logprobs"`
+			Top     []map[string]float64 `json:"top_logprobs"`
+			Offset  []int                `json:"text_offset"`
+		} `json:"logprobs"`
+	} `json:"choices"`
+}
+
+var (
+	_ LM        = (*Endpoint)(nil)
+	_ Tokenwise = (*Endpoint)(nil)
+)
+
+// GenerateUntil implements LM. Of stop texts the first four are sent, which is the interface's limit; the output is cut at all of them.
+func (e *Endpoint) GenerateUntil(ctx context.Context, reqs []Generation) ([]string, error) {
+	out := make([]string, len(reqs))
+	err := e.each(ctx, len(reqs), func(ctx context.Context, i int) error {
+		r := reqs[i]
+		body := completionRequest{Model: e.Model, Prompt: r.Prompt, MaxTokens: r.MaxTokens, Stop: r.Until[:min(len(r.Until), 4)]}
+		path := "/completions"
+		if e.Chat {
+			path, body.Prompt, body.Messages = "/chat/completions", "", []message{{"user", r.Prompt}}
+		}
+		reply, err := e.post(ctx, path, body)
+		if err != nil {
+			return err
+		}
+		out[i] = reply.Choices[0].Text
+		if m := reply.Choices[0].Message; e.Chat && m != nil {
+			out[i] = m.Content
+		}
+		for _, stop := range r.Until {
+			out[i], _, _ = strings.Cut(out[i], stop)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Loglikelihood implements LM: context and continuation are echoed with their log-probabilities, and those behind the context count.
+func (e *Endpoint) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Score, error) {
+	out := make([]Score, len(reqs))
+	err := e.each(ctx, len(reqs), func(ctx context.Context, i int) error {
+		context, text := strings.TrimRight(reqs[i].Context, " \t\n"), reqs[i].Context+reqs[i].Text
+		tokens, err := e.echo(ctx, text)
+		from := utf8.RuneCountInString(context)
+		out[i].Greedy = true
+		for _, t := range tokens {
+			if t.at >= from {
+				out[i].LogProb += t.logprob
+				out[i].Tokens++
+				out[i].Greedy = out[i].Greedy && t.best
+			}
+		}
+		if err == nil && out[i].Tokens == 0 {
+			err = fmt.Errorf("eval: endpoint %s: no token of %q behind %q", e.URL, text[len(context):], context)
+		}
+		return err
+	})
+	return out, err
+}
+
+// LoglikelihoodRolling implements LM. A text longer than the server's context is the server's to refuse.
+func (e *Endpoint) LoglikelihoodRolling(ctx context.Context, texts []string) ([]Score, error) {
+	losses, err := e.Losses(ctx, texts)
+	return rolled(losses), err
+}
+
+// Losses implements Tokenwise. Ids are hashes of the tokens' text, which is what the interface shows of them.
+func (e *Endpoint) Losses(ctx context.Context, texts []string) ([][]TokenLoss, error) {
+	out := make([][]TokenLoss, len(texts))
+	err := e.each(ctx, len(texts), func(ctx context.Context, i int) error {
+		tokens, err := e.echo(ctx, texts[i])
+		for k, t := range tokens {
+			h := fnv.New32a()
+			h.Write([]byte(t.text))
+			out[i] = append(out[i], TokenLoss{ID: int32(h.Sum32() >> 1), Position: k + 1, Loss: -t.logprob})
+		}
+		return err
+	})
+	return out, err
+}
+
+// errNoEcho is what an endpoint without likelihoods gets.
+var errNoEcho = errors.New("the endpoint gives no log-probabilities of the prompt (completions with echo and logprobs): " +
+	"only tasks that generate text can be run on it")
+
+// echoed is a token of a prompt: its text, its place in characters, and whether none was likelier.
+type echoed struct {
+	text    string
+	at      int
+	logprob float64
+	best    bool
+}
+
+// echo gives the tokens of a text that have a log-probability: all but the first, which has nothing before it.
+func (e *Endpoint) echo(ctx context.Context, text string) ([]echoed, error) {
+	if e.Chat {
+		return nil, errNoEcho
+	}
+	reply, err := e.post(ctx, "/completions", completionRequest{Model: e.Model, Prompt: text, Echo: true, Logprobs: 1})
+	if err != nil {
+		return nil, err
+	}
+	lp := reply.Choices[0].Logprobs
+	if lp == nil || len(lp.Logprob) == 0 || len(lp.Logprob) != len(lp.Offset) || len(lp.Tokens) != len(lp.Offset) ||
+		!strings.HasPrefix(reply.Choices[0].Text, text) {
+		return nil, errNoEcho
+	}
+	var out []echoed
+	end := utf8.RuneCountInString(text)
+	for i, p := range lp.Logprob {
+		if lp.Offset[i] >= end || p == nil { // a server may insist on a token of its own
+			continue
+		}
+		t := echoed{lp.Tokens[i], lp.Offset[i], *p, true}
+		if i < len(lp.Top) {
+			for _, top := range lp.Top[i] {
+				t.best = t.best && *p >= top-1e-9
+			}
+		}
+		if !finite(*p) {
+			return nil, fmt.Errorf("eval: endpoint %s: the log-probability of %q is %g", e.URL, t.text, *p)
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// each runs f for 0 to n−1, a few at a time; the first error ends all.
+func (e *Endpoint) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	parallel := e.Parallel
+	if parallel <= 0 {
+		parallel = 8
+	}
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range min(parallel, n) {
+		all.Go(func() {
+			for i := range next {
+				if err := f(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// post sends a request, again after a pause where the server is busy or away.
+func (e *Endpoint) post(ctx context.Context, path string, body completionRequest) (*completionReply, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	const tries = 5
+	for try := 0; ; try++ {
+		reply, again, err := e.send(ctx, strings.TrimSuffix(e.URL, "/")+path, raw)
+		if err == nil {
+			return reply, nil
+		}
+		if !again || try == tries-1 || ctx.Err() != nil {
+			return nil, fmt.Errorf("eval: endpoint %s: %w", e.URL, err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(time.Duration(math.Exp2(float64(try)) * float64(250*time.Millisecond))):
+		}
+	}
+}
+
+// send is one try; again says that another may succeed.
+func (e *Endpoint) send(ctx context.Context, url string, raw []byte) (reply *completionReply, again bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	if err != nil {
+		return nil, false, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if e.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+e.Key)
+	}
+	client := e.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, true, err
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(res.Body, 1<<26))
+	if err != nil {
+		return nil, true, err
+	}
+	if res.StatusCode != http.StatusOK {
+		busy := res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500
+		return nil, busy, fmt.Errorf("%s: %.300s", res.Status, strings.TrimSpace(string(b)))
+	}
+	reply = &completionReply{}
+	if err := json.Unmarshal(b, reply); err != nil {
+		return nil, false, fmt.Errorf("its answer is no completion: %w", err)
+	}
+	if len(reply.Choices) == 0 {
+		return nil, false, errors.New("its answer has no choices")
+	}
+	return reply, false, nil
+}

@@ -1,0 +1,141 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+)
+
+// server answers like an OpenAI-compatible one whose tokens are characters: each has log-probability −1, an 'x' −2 where −1 is possible.
+type server struct {
+	mu      sync.Mutex
+	noEcho  bool
+	busy    int // refusals before the first answer
+	bodies  []completionRequest
+	headers []string
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var q completionRequest
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+		http.Error(w, err.Error(), 400)
+		return
+	}
+	if s.busy > 0 {
+		s.busy--
+		http.Error(w, "busy", http.StatusServiceUnavailable)
+		return
+	}
+	s.bodies, s.headers = append(s.bodies, q), append(s.headers, r.Header.Get("Authorization"))
+	switch {
+	case q.Model != "small":
+		http.Error(w, `{"error": "no such model"}`, http.StatusNotFound)
+	case r.URL.Path == "/v1/chat/completions":
+		w.Write([]byte(`{"choices": [{"message": {"role": "assistant", "content": "heard ` + q.Messages[0].Content + `"}}]}`))
+	case !q.Echo || s.noEcho:
+		w.Write([]byte(`{"choices": [{"text": " four\nfive"}]}`))
+	default:
+		w.Write(s.echo(q.Prompt))
+	}
+}
+
+func (s *server) echo(prompt string) []byte {
+	var tokens []string
+	var lps []*float64
+	var tops []map[string]float64
+	var offsets []int
+	for i, r := range []rune(prompt) {
+		lp := -1.0
+		if r == 'x' {
+			lp = -2
+		}
+		tokens, offsets, tops, lps = append(tokens, string(r)), append(offsets, i), append(tops, map[string]float64{"t": -1}), append(lps, &lp)
+	}
+	lps[0], tops[0] = nil, nil
+	b, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"text": prompt,
+		"logprobs": map[string]any{"tokens": tokens, "token_logprobs": lps, "top_logprobs": tops, "text_offset": offsets}}}})
+	return b
+}
+
+func serve(t *testing.T, s *server) *Endpoint {
+	t.Helper()
+	srv := httptest.NewServer(s)
+	t.Cleanup(srv.Close)
+	return &Endpoint{URL: srv.URL + "/v1/", Model: "small", Key: "secret"}
+}
+
+func TestEndpoint(t *testing.T) {
+	s := &server{busy: 1}
+	e := serve(t, s)
+	ctx := context.Background()
+	got, err := e.Loglikelihood(ctx, []Continuation{{"a é", " bc"}, {"ab", " xy"}, {"trailing ", "word"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Score{{-3, 3, true}, {-4, 3, false}, {-5, 5, true}} // the space before "word" counts with it
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("request %d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+	rolling, err := e.LoglikelihoodRolling(ctx, []string{"naïve"})
+	if err != nil || rolling[0].Tokens != utf8.RuneCountInString("naïve")-1 || rolling[0].LogProb != -4 {
+		t.Errorf("%+v, %v", rolling, err)
+	}
+	text, err := e.GenerateUntil(ctx, []Generation{{Prompt: "three", Until: []string{"\n"}, MaxTokens: 7}})
+	if err != nil || text[0] != " four" {
+		t.Errorf("%q, %v", text, err)
+	}
+	last := s.bodies[len(s.bodies)-1]
+	if last.MaxTokens != 7 || last.Stop[0] != "\n" || last.Temperature != 0 || s.headers[0] != "Bearer secret" {
+		t.Errorf("sent %+v with %q", last, s.headers[0])
+	}
+}
+
+// A server without echo can generate, and says clearly that it cannot score.
+func TestEndpointWithoutEcho(t *testing.T) {
+	e := serve(t, &server{noEcho: true})
+	if _, err := e.Loglikelihood(context.Background(), []Continuation{{"a", "b"}}); !errors.Is(err, errNoEcho) {
+		t.Errorf("%v", err)
+	}
+	e.Chat = true
+	if _, err := e.Loglikelihood(context.Background(), []Continuation{{"a", "b"}}); !errors.Is(err, errNoEcho) {
+		t.Errorf("chat: %v", err)
+	}
+	text, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "you", MaxTokens: 3}})
+	if err != nil || text[0] != "heard you" {
+		t.Errorf("chat: %q, %v", text, err)
+	}
+}
+
+func TestEndpointErrors(t *testing.T) {
+	e := serve(t, &server{})
+	e.Model = "large"
+	if _, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "a"}, {Prompt: "b"}}); err == nil || !strings.Contains(err.Error(), "404 Not Found: {\"error\": \"no such model\"}") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := e.GenerateUntil(ctx, []Generation{{Prompt: "a"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A whole task runs on an endpoint, labels without constraint.
+func TestTaskOnEndpoint(t *testing.T) {
+	e := serve(t, &server{})
+	for _, name := range []string{"piqa", "icl_trec", "lm", "gsm8k"} {
+		j := prepared(t, lookup(t, name), Options{Limit: 2}, 512)
+		if r := answer(t, j, e); len(r.Metrics) == 0 {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}

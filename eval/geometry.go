@@ -1,0 +1,257 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// geometryTasks is the shape of attention and of what it makes: questions that the paper leaves open, measured.
+func geometryTasks() []Task {
+	return []Task{{
+		Name: "geometry", Version: 1, Shots: -1, Inside: true,
+		Doc: "spectral gap and effective rank of attention maps and token representations, sparsity and negative mass",
+		Measures: []Measure{{"map_gap", neither}, {"map_rank", neither}, {"hidden_gap", neither}, {"hidden_rank", neither},
+			{"collapse", neither}, {"sparsity", neither}, {"near_zero", neither}, {"negative", neither}},
+		Settings: append(textSettings(128), Setting{"samples", 4, "sequences"}),
+		Prepare:  prepareGeometry,
+	}}
+}
+
+// GeometryDetail is the table of the task geometry: a row per layer.
+type GeometryDetail struct {
+	Length int             `json:"length"` // tokens: the rank that maps and representations could have
+	Layers []GeometryLayer `json:"layers"`
+}
+
+// GeometryLayer is one layer, mean over sequences (and heads).
+type GeometryLayer struct {
+	Maps []GeometryMap `json:"maps"` // A; or A1, A2 and A1 − λA2
+	// Of the token representations behind the layer, X [T,C].
+	HiddenGap  float64 `json:"hidden_gap"`
+	HiddenRank float64 `json:"hidden_rank"`
+	Collapse   float64 `json:"collapse"` // ‖X − 1x̄ᵀ‖/‖X‖, x̄ the mean token: 0 where all tokens are the same
+}
+
+// GeometryMap is one kind of map. Gap and rank are of its singular values (the eigenvalues of a causal map are its diagonal and say
+// nothing of its rank).
+type GeometryMap struct {
+	Name     string  `json:"name"`
+	Gap      float64 `json:"gap"`
+	Rank     float64 `json:"rank"`
+	Sparsity float64 `json:"sparsity"`  // Hoyer's, of rows: (√n − ‖a‖₁/‖a‖₂)/(√n − 1), 0 uniform, 1 one entry
+	NearZero float64 `json:"near_zero"` // share of entries below a hundredth of their row's largest magnitude
+	Negative float64 `json:"negative"`  // share of magnitude that is below zero
+}
+
+func prepareGeometry(p *Plan) (*Job, error) {
+	if n := p.Int("length"); n == 0 || n > p.context {
+		p.values["length"] = p.context
+	}
+	if n := p.Int("length"); n > 1024 {
+		return nil, fmt.Errorf("length is %d; spectra of maps that large take too long, 1024 is the most", n)
+	}
+	texts, length, err := p.sequences(p.limit(p.Int("samples")))
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{Chunk: 1}
+	for i := range texts {
+		j.IDs = append(j.IDs, fmt.Sprint(i))
+	}
+	j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
+		s := lm.(*Subject)
+		out := make([]Answer, len(which))
+		for i, w := range which {
+			b := s.read(texts[w], length)
+			if b.T < 2 {
+				return nil, fmt.Errorf("text %d has %d tokens; maps need two", w, b.T)
+			}
+			g := &geometryProbe{ctx: ctx, dev: s.Model.Device()}
+			if err := s.Model.Inspect(b, g); err != nil {
+				return nil, err
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			out[i] = g.answer()
+		}
+		return out, allFinite(out)
+	}
+	j.Finish = func(r *Result) error { return finishGeometry(r, length) }
+	return j, nil
+}
+
+// geometryProbe measures one sequence.
+type geometryProbe struct {
+	ctx    context.Context
+	dev    device.Device
+	layers []GeometryLayer
+}
+
+// Attention implements layer.Probe: maps are T×T, and T is small here.
+func (p *geometryProbe) Attention(v layer.View) {
+	r := v.TileReader()
+	defer r.Free()
+	kinds := []mapKind{{"A", func(h int, f func(int, []float64)) { r.Map(h, 0, 0, false, f) }}}
+	if v.Maps == 2 {
+		kinds[0].name = "A1"
+		kinds = append(kinds,
+			mapKind{"A2", func(h int, f func(int, []float64)) { r.Map(h, 1, 0, false, f) }},
+			mapKind{appliedMap, func(h int, f func(int, []float64)) {
+				r.Scores(h, 0, func(t int, row []float64, _ float64) { f(t, row) })
+			}})
+	}
+	var l GeometryLayer
+	for _, k := range kinds {
+		mean := GeometryMap{Name: k.name}
+		for h := range v.Shape.Heads {
+			if p.ctx.Err() != nil {
+				break
+			}
+			rows := make([][]float64, 0, v.Shape.T)
+			k.read(h, func(t int, row []float64) {
+				full := make([]float64, v.Shape.T)
+				copy(full, row)
+				rows = append(rows, full)
+			})
+			mean.add(mapGeometry(rows), 1/float64(v.Shape.Heads))
+		}
+		l.Maps = append(l.Maps, mean)
+	}
+	p.layers = append(p.layers, l)
+}
+
+// mapKind is a map and how its rows are read.
+type mapKind struct {
+	name string
+	read func(head int, f func(t int, row []float64))
+}
+
+const appliedMap = "A1 − λA2"
+
+// Hidden implements layer.Probe.
+func (p *geometryProbe) Hidden(l int, x tensor.Tensor) {
+	all := make([]float64, x.Len())
+	device.ReadFloats(p.dev, all, x)
+	rows := make([][]float64, x.Rows)
+	for t := range rows {
+		rows[t] = all[t*x.Cols : (t+1)*x.Cols]
+	}
+	g := &p.layers[l]
+	if p.ctx.Err() == nil {
+		sigma := spectrum(rows)
+		g.HiddenGap, g.HiddenRank, g.Collapse = spectralGap(sigma), effectiveRank(sigma), collapse(rows)
+	}
+}
+
+// collapse is how far rows are from being all the same, over their size.
+func collapse(rows [][]float64) float64 {
+	mean, all, rest := make([]float64, len(rows[0])), 0.0, 0.0
+	for _, r := range rows {
+		for c, x := range r {
+			mean[c] += x / float64(len(rows))
+		}
+	}
+	for _, r := range rows {
+		for c, x := range r {
+			all += x * x
+			rest += (x - mean[c]) * (x - mean[c])
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return math.Sqrt(rest / all)
+}
+
+// mapGeometry measures one causal map, its masked entries being 0. Row 0 has one entry and no sparsity.
+func mapGeometry(rows [][]float64) GeometryMap {
+	sigma := spectrum(rows)
+	g := GeometryMap{Gap: spectralGap(sigma), Rank: effectiveRank(sigma)}
+	magnitude, below, entries, small := 0.0, 0.0, 0, 0
+	for t, full := range rows {
+		row := full[:t+1]
+		one, two, top := 0.0, 0.0, 0.0
+		for _, x := range row {
+			one += math.Abs(x)
+			two += x * x
+			top = max(top, math.Abs(x))
+			below += max(-x, 0)
+		}
+		magnitude += one
+		for _, x := range row {
+			if math.Abs(x) < top/100 {
+				small++
+			}
+		}
+		entries += len(row)
+		if n := math.Sqrt(float64(len(row))); n > 1 && two > 0 {
+			g.Sparsity += (n - one/math.Sqrt(two)) / (n - 1) / float64(len(rows)-1)
+		}
+	}
+	g.NearZero = float64(small) / float64(entries)
+	if magnitude > 0 {
+		g.Negative = below / magnitude
+	}
+	return g
+}
+
+func (g *GeometryMap) fields() map[string]*float64 {
+	return map[string]*float64{"gap": &g.Gap, "rank": &g.Rank, "sparsity": &g.Sparsity, "near_zero": &g.NearZero, "negative": &g.Negative}
+}
+
+func (g *GeometryMap) add(o GeometryMap, w float64) {
+	of := o.fields()
+	for name, x := range g.fields() {
+		*x += w * *of[name]
+	}
+}
+
+// answer keeps every layer's numbers, and their mean over layers under the task's measures; maps are the ones that are applied.
+func (p *geometryProbe) answer() Answer {
+	a := Answer{Values: map[string]float64{}}
+	n := float64(len(p.layers))
+	var mean GeometryMap
+	for l, g := range p.layers {
+		for _, m := range g.Maps {
+			for name, x := range m.fields() {
+				a.Values[fmt.Sprintf("%d.%s.%s", l, m.Name, name)] = *x
+			}
+		}
+		for name, x := range map[string]float64{"hidden_gap": g.HiddenGap, "hidden_rank": g.HiddenRank, "collapse": g.Collapse} {
+			a.Values[fmt.Sprintf("%d.%s", l, name)] = x
+			a.Values[name] += x / n
+		}
+		mean.add(g.Maps[len(g.Maps)-1], 1/n)
+	}
+	a.Values["map_gap"], a.Values["map_rank"] = mean.Gap, mean.Rank
+	a.Values["sparsity"], a.Values["near_zero"], a.Values["negative"] = mean.Sparsity, mean.NearZero, mean.Negative
+	return a
+}
+
+func finishGeometry(r *Result, length int) error {
+	d := GeometryDetail{Length: length}
+	value := func(key string) float64 { return meanOf(r.Answers, key).Value }
+	for l := 0; meanOf(r.Answers, fmt.Sprintf("%d.collapse", l)).N > 0; l++ {
+		g := GeometryLayer{HiddenGap: value(fmt.Sprintf("%d.hidden_gap", l)), HiddenRank: value(fmt.Sprintf("%d.hidden_rank", l)),
+			Collapse: value(fmt.Sprintf("%d.collapse", l))}
+		for _, name := range strings.Split("A,A1,A2,"+appliedMap, ",") {
+			m := GeometryMap{Name: name}
+			if meanOf(r.Answers, fmt.Sprintf("%d.%s.gap", l, name)).N == 0 {
+				continue
+			}
+			for field, x := range m.fields() {
+				*x = value(fmt.Sprintf("%d.%s.%s", l, name, field))
+			}
+			g.Maps = append(g.Maps, m)
+		}
+		d.Layers = append(d.Layers, g)
+	}
+	return r.SetDetail(d)
+}

@@ -1,0 +1,185 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"antiphase/data"
+)
+
+// hallucinationTasks ask for what a text says (the paper's Table 4, after Lookback Lens): questions about passages and papers, and a
+// summary of an article. Its news sets are not free; eLife digests stand in for summarisation. The prompts are our own.
+//
+// Measured by rule: exact match and F1 against the right answer, ROUGE-L, and the share of the output that stands in the source. With
+// a judge, as in the paper: a larger model that sees output and right answer and says whether it is accurate and free of hallucination.
+func hallucinationTasks() []Task {
+	var out []Task
+	for _, set := range groundedSets {
+		t := Task{
+			Name: set.name, Group: "hallucination", Version: 1, Shots: -1, Doc: set.doc,
+			Measures: []Measure{{"f1", higher}, {"em", higher}, {"rouge_l", higher}, {"grounded", higher}, {"judge", higher}},
+			Settings: []Setting{
+				{"max_tokens", set.tokens, "most tokens of an answer"},
+				{"items", 100, "questions"},
+			},
+			Prepare: func(p *Plan) (*Job, error) { return prepareGrounded(p, set) },
+		}
+		if set.summary {
+			t.Measures = []Measure{{"rouge_l", higher}, {"grounded", higher}, {"judge", higher}}
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// groundedItem is a source with what is asked of it.
+type groundedItem struct {
+	id, source string
+	task       string // stands behind the source
+	answer     string
+}
+
+// groundedSet is one data set.
+type groundedSet struct {
+	name, doc string
+	file      string
+	tokens    int
+	summary   bool
+	read      func(p *Plan, file string, limit int) ([]groundedItem, error)
+}
+
+var groundedSets = []groundedSet{
+	{"hotpotqa", "HotpotQA: questions over several passages", "longqa/hotpotqa_dev_subset", 32, false, readPassages},
+	{"2wikimqa", "2WikiMultihopQA: questions over several passages", "longqa/2wikimultihopqa_dev_subset", 32, false, readPassages},
+	{"qasper", "Qasper: questions about a paper", "longqa/qasper_leval", 64, false, readPapers},
+	{"elife", "eLife digests: a plain-language summary of an article", "longqa/elife_digest_summ", 256, true, readArticles},
+}
+
+func prepareGrounded(p *Plan, set groundedSet) (*Job, error) {
+	n := p.limit(p.Int("items"))
+	tokens := min(p.Int("max_tokens"), p.context/4)
+	if n < 1 || tokens < 1 {
+		return nil, fmt.Errorf("items is %d, max_tokens is %d, both must be positive", n, p.Int("max_tokens"))
+	}
+	items, err := set.load(p, n)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{Chunk: 16, Config: map[string]any{"source": set.file, "used_max_tokens": tokens}}
+	if p.Data == "" {
+		j.Config["source"] = "stand-in"
+	}
+	if p.Judge != nil {
+		j.Config["judge"], j.Config["judge_prompt"] = p.JudgeName, judgePrompt("QUESTION", "RIGHT ANSWER", "OUTPUT")
+	}
+	cut := 0
+	for i := range items {
+		q := &items[i]
+		whole := q.source
+		q.source = p.fitMiddle(whole, p.context-tokens-p.count(q.task))
+		if len(q.source) < len(whole) {
+			cut++
+		}
+		j.IDs = append(j.IDs, fmt.Sprintf("%d %s", i, q.id))
+		j.Gold = append(j.Gold, Continuation{q.source + q.task, " " + q.answer})
+	}
+	j.Config["sources_cut"] = cut // to the context, in their middle
+	j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
+		return askGrounded(ctx, lm, p.Judge, items, which, tokens, set.summary)
+	}
+	return j, nil
+}
+
+func (set *groundedSet) load(p *Plan, n int) ([]groundedItem, error) {
+	if p.Data != "" {
+		return set.read(p, set.file, n)
+	}
+	g := p.rand("stand-in")
+	var out []groundedItem
+	for i := range min(n, standInTexts) {
+		q := makeGrounded(g)
+		if set.summary {
+			q = makeSummary(g)
+		}
+		q.id = fmt.Sprint(i)
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+// fitMiddle takes words out of a text's middle until it has at most so many tokens: beginning and end say most.
+func (p *Plan) fitMiddle(text string, tokens int) string {
+	for keep := len(text); ; {
+		n := p.count(text)
+		if n <= tokens || keep < 8 {
+			return text
+		}
+		keep = min(keep*max(tokens, 0)/n*15/16, keep-1)
+		text = strings.ToValidUTF8(text[:keep/2], "") + " … " + strings.ToValidUTF8(text[len(text)-keep/2:], "")
+	}
+}
+
+// askGrounded generates, scores by rule, and asks the judge where there is one.
+func askGrounded(ctx context.Context, lm, judge LM, items []groundedItem, which []int, tokens int, summary bool) ([]Answer, error) {
+	reqs := make([]Generation, len(which))
+	for i, w := range which {
+		reqs[i] = Generation{Prompt: items[w].source + items[w].task, Until: []string{"\n"}, MaxTokens: tokens}
+		if summary {
+			reqs[i].Until = []string{"\n\n"}
+		}
+	}
+	texts, err := lm.GenerateUntil(ctx, reqs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Answer, len(which))
+	for i, w := range which {
+		q, said := &items[w], strings.TrimSpace(texts[i])
+		v := map[string]float64{"rouge_l": rougeL(said, q.answer), "grounded": grounded(said, q.source)}
+		if !summary {
+			v["em"], v["f1"] = truth(normalText(said) == normalText(q.answer)), wordF1(said, q.answer)
+		}
+		out[i] = Answer{Values: v, Doc: map[string]any{"prompt": reqs[i].Prompt, "answer": said, "wanted": q.answer}}
+	}
+	if judge == nil {
+		return out, nil
+	}
+	verdicts := make([]Generation, len(which))
+	for i, w := range which {
+		verdicts[i] = Generation{Prompt: judgePrompt(strings.TrimSpace(items[w].task), items[w].answer, texts[i]), MaxTokens: 8}
+	}
+	said, err := judge.GenerateUntil(ctx, verdicts)
+	if err != nil {
+		return nil, fmt.Errorf("judge: %w", err)
+	}
+	for i := range out {
+		out[i].Doc["judge"] = said[i]
+		if beginsWith(said[i], []string{"yes", "no"}) < 0 {
+			return nil, fmt.Errorf("judge: it answered %q, want yes or no", said[i])
+		}
+		out[i].Values["judge"] = truth(beginsWith(said[i], []string{"yes", "no"}) == 0)
+	}
+	return out, nil
+}
+
+// judgePrompt is what the judge is asked.
+func judgePrompt(question, right, output string) string {
+	return "You check a model's output against a trusted answer.\n\nTask given to the model:\n" + question +
+		"\n\nTrusted answer:\n" + right + "\n\nThe model's output:\n" + strings.TrimSpace(output) +
+		"\n\nIs the output accurate and free of anything that the trusted answer does not support? Reply with one word, yes or no.\nReply:"
+}
+
+// makeGrounded is a stand-in: codes hidden in a story, and one asked for.
+func makeGrounded(g *rand.Rand) groundedItem {
+	c := data.NewNeedle(g, data.NeedleOptions{Needles: 2, Depth: g.Float64(), Bytes: 400})
+	return groundedItem{source: c.Prompt[:c.QuerySpan[0]], task: c.Prompt[c.QuerySpan[0]:], answer: c.Answers[0]}
+}
+
+// makeSummary is a stand-in: the first sentence of a story stands for its summary.
+func makeSummary(g *rand.Rand) groundedItem {
+	story := data.Prose(g, 400)
+	first, _, _ := strings.Cut(story, ". ")
+	return groundedItem{source: story + "\n", task: "Summary:", answer: first + "."}
+}

@@ -1,0 +1,93 @@
+package eval
+
+import (
+	"fmt"
+	"strings"
+)
+
+type passageRow struct {
+	ID       any    `json:"id"`
+	Question string `json:"question"`
+	Answer   string `json:"answer"`
+	Contexts []struct {
+		Title string `json:"title"`
+		Text  string `json:"text"`
+	} `json:"contexts"`
+}
+
+func (r *passageRow) check() error {
+	if len(r.Contexts) == 0 {
+		return fmt.Errorf(`field "contexts" is missing or empty`)
+	}
+	return missing("question", r.Question, "answer", r.Answer)
+}
+
+// readPassages reads questions over several titled passages.
+func readPassages(p *Plan, file string, limit int) ([]groundedItem, error) {
+	rows, err := readSet[passageRow](p, file, limit)
+	var out []groundedItem
+	for _, r := range rows {
+		var b strings.Builder
+		for _, c := range r.Contexts {
+			b.WriteString(c.Title + "\n" + c.Text + "\n\n")
+		}
+		out = append(out, groundedItem{fmt.Sprint(r.ID), b.String(), askShort(r.Question), r.Answer})
+	}
+	return out, err
+}
+
+func askShort(question string) string {
+	return "Answer from the text above, in as few words as possible.\nQuestion: " + question + "\nAnswer:"
+}
+
+type paperRow struct {
+	ID        any      `json:"id"`
+	Document  string   `json:"document"`
+	Questions []string `json:"questions"`
+	Answers   []string `json:"answers"`
+}
+
+func (r *paperRow) check() error {
+	if len(r.Questions) == 0 || len(r.Questions) != len(r.Answers) {
+		return fmt.Errorf(`fields "questions" and "answers" have %d and %d entries, want as many of each`, len(r.Questions), len(r.Answers))
+	}
+	return missing("document", r.Document)
+}
+
+// readPapers reads documents with several questions each, question by question through all documents.
+func readPapers(p *Plan, file string, limit int) ([]groundedItem, error) {
+	rows, err := readSet[paperRow](p, file, 0)
+	var out []groundedItem
+	for k, found := 0, true; found; k++ {
+		found = false
+		for _, r := range rows {
+			if k >= len(r.Questions) {
+				continue
+			}
+			found = true
+			out = append(out, groundedItem{fmt.Sprintf("%v.%d", r.ID, k), r.Document + "\n\n", askShort(r.Questions[k]), r.Answers[k]})
+			if len(out) == limit {
+				return out, err
+			}
+		}
+	}
+	return out, err
+}
+
+type articleRow struct {
+	ID       any    `json:"id"`
+	Document string `json:"document"`
+	Summary  string `json:"summary"`
+}
+
+func (r *articleRow) check() error { return missing("document", r.Document, "summary", r.Summary) }
+
+// readArticles reads articles with their summaries.
+func readArticles(p *Plan, file string, limit int) ([]groundedItem, error) {
+	rows, err := readSet[articleRow](p, file, limit)
+	var out []groundedItem
+	for _, r := range rows {
+		out = append(out, groundedItem{fmt.Sprint(r.ID), r.Document + "\n\n", "Summary of the article above in plain language:", r.Summary})
+	}
+	return out, err
+}

@@ -1,0 +1,183 @@
+package eval
+
+import (
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+)
+
+// extractAnswer finds the final answer in a solution: behind "####", in the last \boxed{}, behind "answer is", or the last number.
+func extractAnswer(text string) string {
+	if _, after, ok := cutLast(text, "####"); ok {
+		return strings.TrimSpace(firstLine(after))
+	}
+	if boxed, ok := lastBoxed(text); ok {
+		return boxed
+	}
+	if _, after, ok := cutLast(strings.ToLower(text), "answer is"); ok {
+		after = firstLine(strings.TrimLeft(text[len(text)-len(after):], " :"))
+		if i := strings.Index(after, ". "); i >= 0 {
+			after = after[:i]
+		}
+		return strings.TrimSpace(strings.TrimRight(after, ". "))
+	}
+	if all := numberPattern.FindAllString(text, -1); len(all) > 0 {
+		return strings.TrimRight(all[len(all)-1], ".,")
+	}
+	return ""
+}
+
+var numberPattern = regexp.MustCompile(`-?\$?[0-9][0-9,]*(\.[0-9]+)?`)
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(strings.TrimLeft(s, " "), "\n")
+	return s
+}
+
+// cutLast is strings.Cut at the last sep. Lower-casing keeps lengths for the ASCII that seps are made of; text of other alphabets
+// whose lengths change is found by the other rules.
+func cutLast(s, sep string) (before, after string, ok bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// lastBoxed is what the last \boxed{…} holds, braces inside it matched.
+func lastBoxed(text string) (string, bool) {
+	_, after, ok := cutLast(text, `\boxed{`)
+	if !ok {
+		return "", false
+	}
+	depth := 1
+	for i, r := range after {
+		switch r {
+		case '{':
+			depth++
+		case '}':
+			if depth--; depth == 0 {
+				return after[:i], true
+			}
+		}
+	}
+	return "", false
+}
+
+var (
+	mathDrop = strings.NewReplacer(`\left`, "", `\right`, "", `\!`, "", `\,`, "", `\;`, "", `\ `, " ", `\$`, "", "$", "", `\%`, "", "%", "",
+		`^\circ`, "", `^{\circ}`, "", `\degree`, "")
+	mathName = strings.NewReplacer(`\cdot`, "*", `\times`, "*", "×", "*", "÷", "/", `\div`, "/", `\pi`, "pi", "π", "pi", "−", "-",
+		`\dfrac`, `\frac`, `\tfrac`, `\frac`, "**", "^")
+	mathText     = regexp.MustCompile(`\\(?:text|mathrm|mbox|textbf)\s*\{([^{}]*)\}`)
+	mathFrac     = regexp.MustCompile(`\\frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}`)
+	mathShort    = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
+	mathSqrt     = regexp.MustCompile(`\\sqrt\s*\{([^{}]*)\}`)
+	mathThousand = regexp.MustCompile(`(\d),(\d{3})\b`)
+	mathUnit     = regexp.MustCompile(`^(-?[0-9.,/ ]*[0-9])(?:\s*\([^()]*\)|\s+[a-z]{2}[a-z ./]*)$`)
+	mathName1    = regexp.MustCompile(`^[a-zA-Z](?:\([a-z]\))?\s*=\s*`)
+)
+
+// normalAnswer brings an answer to one form: LaTeX taken away, fractions and roots written out, units and thousands' commas dropped.
+func normalAnswer(s string) string {
+	s = mathText.ReplaceAllString(mathDrop.Replace(strings.TrimSpace(s)), " $1 ")
+	s = mathShort.ReplaceAllString(mathName.Replace(s), `\frac{$1}{$2}`)
+	for range 4 { // innermost first
+		s = mathFrac.ReplaceAllString(s, "(($1)/($2))")
+		s = mathSqrt.ReplaceAllString(s, "sqrt($1)")
+	}
+	s = strings.NewReplacer("{", "(", "}", ")", `\`, "").Replace(s)
+	s = mathName1.ReplaceAllString(strings.TrimRight(strings.TrimSpace(s), "."), "")
+	if m := mathUnit.FindStringSubmatch(strings.ToLower(s)); m != nil {
+		s = m[1]
+	}
+	for mathThousand.MatchString(s) && !strings.ContainsAny(s, "([") {
+		s = mathThousand.ReplaceAllString(s, "$1$2")
+	}
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// sameAnswer says whether two answers mean the same: equal in normal form, or equal as lists, element by element, or equal in value.
+func sameAnswer(a, b string) bool {
+	a, b = normalAnswer(a), normalAnswer(b)
+	if a == "" || b == "" {
+		return false
+	}
+	return sameForm(a, b)
+}
+
+func sameForm(a, b string) bool {
+	if strings.EqualFold(strings.ReplaceAll(a, " ", ""), strings.ReplaceAll(b, " ", "")) {
+		return true
+	}
+	x, y := elements(a), elements(b)
+	if len(x) != len(y) {
+		return false
+	}
+	if len(x) == 1 {
+		return sameValue(a, b)
+	}
+	if bracket(a) != bracket(b) {
+		return false
+	}
+	for i := range x {
+		if !sameForm(x[i], y[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// bracket is how a list is enclosed, which tells open intervals from closed ones.
+func bracket(s string) string {
+	s = strings.TrimSpace(s)
+	if s != "" && strings.ContainsAny(s[:1], "([") && strings.ContainsAny(s[len(s)-1:], ")]") {
+		return s[:1] + s[len(s)-1:]
+	}
+	return ""
+}
+
+// elements splits at the commas that are outside inner brackets, an enclosing pair taken off.
+func elements(s string) []string {
+	if bracket(s) != "" && strings.Contains(s, ",") {
+		s = s[1 : len(s)-1]
+	}
+	var out []string
+	depth, from := 0, 0
+	for i := range len(s) {
+		switch s[i] {
+		case '(', '[':
+			depth++
+		case ')', ']':
+			depth--
+		case ',':
+			if depth == 0 {
+				out = append(out, strings.TrimSpace(s[from:i]))
+				from = i + 1
+			}
+		}
+	}
+	return append(out, strings.TrimSpace(s[from:]))
+}
+
+// sameValue evaluates both at random points of their letters; one that is no expression equals nothing.
+func sameValue(a, b string) bool {
+	g := rand.New(rand.NewPCG(3, 1))
+	agreed := 0
+	for range 6 {
+		vars := map[rune]float64{}
+		for r := 'a'; r <= 'z'; r++ {
+			vars[r], vars[r-'a'+'A'] = 0.5+2*g.Float64(), 0.5+2*g.Float64()
+		}
+		x, errX := evaluate(a, vars)
+		y, errY := evaluate(b, vars)
+		if errX != nil || errY != nil { // a root of a negative number, say: another point may do
+			continue
+		}
+		if math.Abs(x-y) > 1e-6*max(1, math.Abs(x), math.Abs(y)) {
+			return false
+		}
+		agreed++
+	}
+	return agreed >= 2
+}

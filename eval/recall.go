@@ -1,0 +1,64 @@
+package eval
+
+// bigrams are pairs of tokens that are too frequent to count as recalled.
+type bigrams map[[2]int32]bool
+
+// frequent are the pairs that make up more than share of all pairs in texts. The paper (after Zoology) leaves frequent pairs out of
+// AR-Hit by their count in training text, and gives neither n nor the cut; ours is n = 2 and a share of the evaluated text.
+func (s *Subject) frequent(texts []string, share float64) bigrams {
+	lists := make([][]int32, len(texts))
+	for i, text := range texts {
+		lists[i] = s.encode(text)
+	}
+	return frequentPairs(lists, share)
+}
+
+// frequentPairs are the neighbours that make up more than share of all, and more than a few: in little text every pair is a large share.
+func frequentPairs(lists [][]int32, share float64) bigrams {
+	count, total := map[[2]int32]int{}, 0
+	for _, ids := range lists {
+		for t := 1; t < len(ids); t++ {
+			count[[2]int32{ids[t-1], ids[t]}]++
+			total++
+		}
+	}
+	const few = 2
+	out := bigrams{}
+	for p, n := range count {
+		if float64(n) > max(few, share*float64(total)) {
+			out[p] = true
+		}
+	}
+	return out
+}
+
+// recalled says of each token whether it ends a pair that its window has held before and that is not frequent.
+func recalled(list []TokenLoss, frequent bigrams) []bool {
+	out := make([]bool, len(list))
+	seen := bigrams{}
+	for t, x := range list {
+		if x.Position == 1 { // a new window
+			clear(seen)
+			continue
+		}
+		p := [2]int32{list[t-1].ID, x.ID}
+		out[t] = seen[p] && !frequent[p]
+		seen[p] = true
+	}
+	return out
+}
+
+// recall keeps the loss on tokens that could be recalled (AR-Hit) and on the others.
+func (a *Answer) recall(list []TokenLoss, frequent bigrams) {
+	var sum, n [2]float64
+	for t, hit := range recalled(list, frequent) {
+		k := 0
+		if hit {
+			k = 1
+		}
+		sum[k] += list[t].Loss
+		n[k]++
+	}
+	a.put("others", sum[0], n[0])
+	a.put("ar_hit", sum[1], n[1])
+}

@@ -1,0 +1,251 @@
+package eval
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// ScalingPoint is one measurement: the held-out loss at x parameters or training tokens.
+type ScalingPoint struct {
+	X    float64 `json:"x"`
+	Loss float64 `json:"loss"`
+}
+
+// ScalingCurve is the measurements of one architecture and the curve through them,
+//
+//	L(x) = E + A·x^−α
+//
+// fitted by least squares. With three points the curve goes through all of them and its error is unknown.
+type ScalingCurve struct {
+	Name   string         `json:"name"`
+	Points []ScalingPoint `json:"points"`
+	E      float64        `json:"e"`
+	A      float64        `json:"a"`
+	Alpha  float64        `json:"alpha"`
+	RMS    float64        `json:"rms"` // of the residuals
+}
+
+// ScalingResult is the curves by parameters or by tokens, the first being what the others are compared with.
+type ScalingResult struct {
+	By      string         `json:"by"` // "parameters" or "tokens"
+	Curves  []ScalingCurve `json:"curves"`
+	Matches []ScalingMatch `json:"matches"`
+}
+
+// ScalingMatch says what a challenger needs for the loss that the first has at x: Needs, or the share Ratio of x. Low and High are the
+// ends of a 95 % bootstrap interval of Ratio (both 0 where there are too few points for one); +Inf does not occur: a loss that the
+// challenger's curve never reaches has no match.
+type ScalingMatch struct {
+	Name  string  `json:"name"`
+	At    float64 `json:"at"`
+	Loss  float64 `json:"loss"`
+	Needs float64 `json:"needs"`
+	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"low,omitempty"`
+	High  float64 `json:"high,omitempty"`
+	Draws int     `json:"draws"` // of the bootstrap in which the loss was reached
+}
+
+const bootstrapDraws = 500
+
+// Scaling fits a curve to each architecture's points and compares them at the first one's largest x.
+func Scaling(by string, curves []ScalingCurve, seed uint64) (*ScalingResult, error) {
+	if len(curves) == 0 {
+		return nil, errors.New("there are no runs to fit")
+	}
+	r := &ScalingResult{By: by}
+	for _, c := range curves {
+		if err := c.fit(); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
+		}
+		r.Curves = append(r.Curves, c)
+	}
+	first := &r.Curves[0]
+	at := first.Points[len(first.Points)-1].X
+	for i := range r.Curves[1:] {
+		if m, ok := match(first, &r.Curves[i+1], at, seed+uint64(i)); ok {
+			r.Matches = append(r.Matches, m)
+		}
+	}
+	return r, nil
+}
+
+// Check says what is wrong with a result that was read from a file.
+func (r *ScalingResult) Check() error {
+	if len(r.Curves) == 0 {
+		return errors.New("it has no curves")
+	}
+	for _, c := range r.Curves {
+		if len(c.Points) == 0 || !(c.Points[0].X > 0) {
+			return fmt.Errorf("%s: it has no points", c.Name)
+		}
+	}
+	return nil
+}
+
+// Table renders the curves and what they say.
+func (r *ScalingResult) Table(color bool) string {
+	t := table{head: []string{"architecture", r.By, "", "loss", "fit"}}
+	for i := range r.Curves {
+		c := &r.Curves[i]
+		for k, p := range c.Points {
+			name := c.Name
+			if k > 0 {
+				name = ""
+			}
+			t.rows = append(t.rows, []string{name, count(p.X), "", show("%.4f", p.Loss), show("%.4f", c.At(p.X))})
+		}
+	}
+	out := t.render(color)
+	for _, c := range r.Curves {
+		out += fmt.Sprintf("%s: L(x) = %s + %s·x^−%s, residuals %s\n", c.Name, show("%.4f", c.E), show("%.4g", c.A), show("%.4f", c.Alpha), show("%.2g", c.RMS))
+	}
+	for _, m := range r.Matches {
+		out += fmt.Sprintf("%s needs %s %s, %s %% of %s, for the loss %s that %s has there", m.Name, short(m.Needs), r.By, show("%.1f", 100*m.Ratio), short(m.At), show("%.4f", m.Loss), r.Curves[0].Name)
+		if m.High > 0 {
+			out += fmt.Sprintf(" (95 %% interval %s to %s %%)", show("%.1f", 100*m.Low), show("%.1f", 100*m.High))
+		} else {
+			out += " (too few points for an interval)"
+		}
+		out += "\n"
+	}
+	return out
+}
+
+// At is the curve's loss.
+func (c *ScalingCurve) At(x float64) float64 { return c.E + c.A*math.Pow(x, -c.Alpha) }
+
+// inverse is the x of a loss; ok is false where the curve never comes so low.
+func (c *ScalingCurve) inverse(loss float64) (x float64, ok bool) {
+	y := (loss - c.E) / c.A
+	x = math.Pow(y, -1/c.Alpha)
+	return x, y > 0 && finite(x)
+}
+
+// fit checks and sorts the points and finds E, A and α: for each α the other two are a straight line in x^−α, so one dimension is
+// searched, first over a grid and then by golden section.
+func (c *ScalingCurve) fit() error {
+	slices.SortFunc(c.Points, func(a, b ScalingPoint) int { return cmp.Compare(a.X, b.X) })
+	different := 0
+	for i, p := range c.Points {
+		if !(p.X > 0) || !finite(p.Loss) {
+			return fmt.Errorf("a point has x = %g and a loss of %g; x must be positive and the loss finite", p.X, p.Loss)
+		}
+		if i == 0 || p.X > c.Points[i-1].X*1.001 {
+			different++
+		}
+	}
+	if different < 3 {
+		return fmt.Errorf("it has %d different sizes; a curve of three numbers needs 3", different)
+	}
+	if c.Points[0].Loss <= c.Points[len(c.Points)-1].Loss {
+		return errors.New("the loss does not fall from the smallest to the largest; there is no curve to fit")
+	}
+	c.solve()
+	return nil
+}
+
+const leastAlpha, mostAlpha = 0.01, 4
+
+func (c *ScalingCurve) solve() {
+	unit := math.Sqrt(c.Points[0].X * c.Points[len(c.Points)-1].X) // x^−α of billions would be lost beside 1
+	cost := func(logAlpha float64) float64 { return c.line(math.Exp(logAlpha), unit) }
+	const cells = 48
+	lo, hi := math.Log(leastAlpha), math.Log(mostAlpha)
+	best, least, step := lo, math.Inf(1), (hi-lo)/cells
+	for i := range cells + 1 {
+		if x := lo + step*float64(i); cost(x) < least {
+			best, least = x, cost(x)
+		}
+	}
+	a, b := max(lo, best-step), min(hi, best+step)
+	const golden = 0.6180339887498949
+	for range 32 {
+		x, y := b-golden*(b-a), a+golden*(b-a)
+		if cost(x) < cost(y) {
+			b = y
+		} else {
+			a = x
+		}
+	}
+	c.Alpha = math.Exp((a + b) / 2)
+	c.RMS = math.Sqrt(c.line(c.Alpha, unit) / float64(len(c.Points)))
+	c.A *= math.Pow(unit, c.Alpha)
+}
+
+// line sets E and A of L = E + A·(x/unit)^−α and returns the sum of squares. E below zero would be a loss that no text can have: it
+// is held at 0.
+func (c *ScalingCurve) line(alpha, unit float64) float64 {
+	n, sx, sy, sxx, sxy := float64(len(c.Points)), 0.0, 0.0, 0.0, 0.0
+	xs := make([]float64, len(c.Points))
+	for i, p := range c.Points {
+		x := math.Pow(p.X/unit, -alpha)
+		xs[i] = x
+		sx, sy, sxx, sxy = sx+x, sy+p.Loss, sxx+x*x, sxy+x*p.Loss
+	}
+	c.A = (n*sxy - sx*sy) / (n*sxx - sx*sx)
+	c.E = (sy - c.A*sx) / n
+	if c.E < 0 {
+		c.E, c.A = 0, sxy/sxx
+	}
+	sum := 0.0
+	for i, p := range c.Points {
+		d := p.Loss - c.E - c.A*xs[i]
+		sum += d * d
+	}
+	return sum
+}
+
+// match compares at x, with an interval from a bootstrap of the residuals of both curves: new losses are the curve's plus residuals
+// drawn with replacement, made larger by √(n/(n−3)) for the three numbers that were fitted to them.
+func match(first, other *ScalingCurve, at float64, seed uint64) (ScalingMatch, bool) {
+	m := ScalingMatch{Name: other.Name, At: at, Loss: first.At(at)}
+	needs, ok := other.inverse(m.Loss)
+	if !ok {
+		return m, false
+	}
+	m.Needs, m.Ratio = needs, needs/at
+	if min(len(first.Points), len(other.Points)) < 4 {
+		return m, true
+	}
+	g := rand.New(rand.NewPCG(seed, 0x5ca1e))
+	var ratios []float64
+	for range bootstrapDraws {
+		a, b := first.redrawn(g), other.redrawn(g)
+		if x, ok := b.inverse(a.At(at)); ok {
+			ratios = append(ratios, x/at)
+		}
+	}
+	m.Draws = len(ratios)
+	if m.Draws > bootstrapDraws/2 { // else the ends would be those of the lucky half
+		slices.Sort(ratios)
+		m.Low, m.High = quantile(ratios, 0.025), quantile(ratios, 0.975)
+	}
+	return m, true
+}
+
+func (c *ScalingCurve) redrawn(g *rand.Rand) *ScalingCurve {
+	n := len(c.Points)
+	wider := math.Sqrt(float64(n) / float64(n-3))
+	out := &ScalingCurve{Points: make([]ScalingPoint, n)}
+	for i, p := range c.Points {
+		from := c.Points[g.IntN(n)]
+		out.Points[i] = ScalingPoint{p.X, c.At(p.X) + wider*(from.Loss-c.At(from.X))}
+	}
+	out.solve()
+	return out
+}
+
+// quantile of sorted values, linear between neighbours.
+func quantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	i := min(int(at), len(sorted)-2)
+	if i < 0 {
+		return sorted[0]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}

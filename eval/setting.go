@@ -1,0 +1,147 @@
+package eval
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Setting is a dial of a task: "needle.lengths=512,1024" sets lengths of the task or group needle. The default's type
+// (int, float64, string, bool, []int, []float64, []string) says how it is read.
+type Setting struct {
+	Key     string
+	Default any
+	Doc     string
+}
+
+// Plan is what a task prepares itself from: the user's options with its own settings resolved.
+type Plan struct {
+	*Options
+	task   *Task
+	shots  int
+	values map[string]any
+}
+
+// plan resolves a task's settings.
+func (o *Options) plan(t *Task) (*Plan, error) {
+	p := &Plan{Options: o, task: t, shots: t.Shots, values: map[string]any{}}
+	if o.Shots >= 0 && t.Shots >= 0 {
+		p.shots = o.Shots
+	}
+	for _, s := range t.Settings {
+		p.values[s.Key] = s.Default
+		for _, name := range []string{t.Group, t.Name} {
+			text, ok := o.Set[name+"."+s.Key]
+			if !ok || name == "" {
+				continue
+			}
+			v, err := readSetting(s.Default, text)
+			if err != nil {
+				return nil, fmt.Errorf("%s.%s=%s: %w", name, s.Key, text, err)
+			}
+			p.values[s.Key] = v
+		}
+	}
+	return p, nil
+}
+
+// checkSettings refuses keys that none of the tasks has.
+func (o *Options) checkSettings(tasks []Task) error {
+	var known []string
+	for _, t := range tasks {
+		for _, s := range t.Settings {
+			known = append(known, t.Name+"."+s.Key)
+			if t.Group != "" {
+				known = append(known, t.Group+"."+s.Key)
+			}
+		}
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for key := range o.Set {
+		if !slices.Contains(known, key) {
+			return fmt.Errorf("setting %q is unknown; the tasks asked for have %s", key, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// readSetting reads text as the type of def.
+func readSetting(def any, text string) (any, error) {
+	switch def.(type) {
+	case int:
+		return strconv.Atoi(text)
+	case float64:
+		return strconv.ParseFloat(text, 64)
+	case bool:
+		return strconv.ParseBool(text)
+	case []int:
+		return readList(text, strconv.Atoi)
+	case []float64:
+		return readList(text, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+	case []string:
+		return strings.Split(text, ","), nil
+	}
+	return text, nil
+}
+
+func readList[T any](text string, read func(string) (T, error)) ([]T, error) {
+	var out []T
+	for _, s := range strings.Split(text, ",") {
+		v, err := read(strings.TrimSpace(s))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// setting is the value of a key that the task declares with this type.
+func setting[T any](p *Plan, key string) T {
+	v, ok := p.values[key].(T)
+	if !ok {
+		// Keys and types stand in the task's own table.
+		panic(fmt.Sprintf("eval: task %s has no setting %q of type %T", p.task.Name, key, v))
+	}
+	return v
+}
+
+// Int is a setting that is a whole number.
+func (p *Plan) Int(key string) int { return setting[int](p, key) }
+
+// Float is a setting that is a number.
+func (p *Plan) Float(key string) float64 { return setting[float64](p, key) }
+
+// Bool is a setting that is true or false.
+func (p *Plan) Bool(key string) bool { return setting[bool](p, key) }
+
+// Text is a setting that is text.
+func (p *Plan) Text(key string) string { return setting[string](p, key) }
+
+// Ints is a setting that is a list of whole numbers.
+func (p *Plan) Ints(key string) []int { return setting[[]int](p, key) }
+
+// Floats is a setting that is a list of numbers.
+func (p *Plan) Floats(key string) []float64 { return setting[[]float64](p, key) }
+
+// Texts is a setting that is a list of texts.
+func (p *Plan) Texts(key string) []string { return setting[[]string](p, key) }
+
+// limit is how many of n samples are wanted.
+func (p *Plan) limit(n int) int {
+	if p.Limit > 0 {
+		return min(n, p.Limit)
+	}
+	return n
+}
+
+// rand is a stream of random numbers for one purpose of the task: the same for the same seed, whatever other tasks run.
+func (p *Plan) rand(purpose string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(p.task.Name + " " + purpose))
+	return rand.New(rand.NewPCG(p.Seed, h.Sum64()))
+}

@@ -1,0 +1,137 @@
+package hf
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+
+	"antiphase/internal/safetensors"
+	"antiphase/internal/vfs"
+	"antiphase/model"
+)
+
+// Class is the transformers class that a folder is written for.
+type Class string
+
+// Auto takes Llama or DiffLlama where they compute the same, and Antiphase, whose Python code lies in the folder and needs
+// trust_remote_code, where they do not: DIFF V2, and ablations such as no head norm.
+const (
+	Auto      Class = "auto"
+	Llama     Class = "llama"
+	DiffLlama Class = "diffllama"
+	Antiphase Class = "antiphase"
+)
+
+// Classes lists what an export may be asked for.
+func Classes() []Class { return []Class{Auto, Llama, DiffLlama, Antiphase} }
+
+// dtypes are the types that weights can be stored in, by the name that config.json has for them.
+var dtypes = map[string]safetensors.DType{"float32": safetensors.F32, "bfloat16": safetensors.BF16, "float16": safetensors.F16}
+
+// ShardBytes is the size above which weights are spread over several files: what transformers does.
+const ShardBytes = 5e9
+
+// Values hands out a parameter of the table by its name, in float32. The caller keeps what it gets.
+type Values func(name string) ([]float32, error)
+
+// Export is a folder to be written.
+type Export struct {
+	Config     model.Config
+	Values     Values
+	Class      Class  // Auto when empty
+	DType      string // float32 (default), bfloat16 or float16; λ stays float32
+	ShardBytes int64  // most bytes of tensors in a file; ShardBytes when 0
+	Tokens     Tokens
+	Generation *Generation
+	Files      map[string][]byte // what else belongs into the folder: tokenizer, chat template, card
+}
+
+// Tokens are special ids; −1 and an empty list stand for none.
+type Tokens struct {
+	BOS, Pad int
+	EOS      []int
+}
+
+// Resolve says for which class the folder will be written, and why not for the one that was asked for.
+func (e *Export) Resolve() (Class, error) {
+	if err := e.Config.Check(); err != nil {
+		return "", err
+	}
+	native, why := nativeClass(e.Config)
+	switch want := cmp.Or(e.Class, Auto); want {
+	case Auto:
+		if native == "" {
+			return Antiphase, nil
+		}
+		return native, nil
+	case Antiphase, native:
+		return want, nil
+	case Llama, DiffLlama:
+		if native != "" {
+			why = fmt.Sprintf("the model is a %s", native)
+		}
+		return "", fmt.Errorf("class %q cannot hold this model: %s; class %q can", want, why, Antiphase)
+	default:
+		return "", fmt.Errorf("class %q is unknown; there are %v", want, Classes())
+	}
+}
+
+// Write makes the folder dir, whole or not at all. A folder that is there already is an error, or is exchanged when replace says so.
+func (e *Export) Write(dir string, replace bool) error { return e.write(vfs.OS{}, dir, replace) }
+
+func (e *Export) write(fsys vfs.FS, dir string, replace bool) error {
+	files, err := e.files()
+	if err == nil {
+		err = publish(fsys, dir, files, replace)
+	}
+	if err != nil {
+		return fmt.Errorf("model folder %s: %w", dir, err)
+	}
+	return nil
+}
+
+// file is one file of a folder; write streams its contents.
+type file struct {
+	name  string
+	write func(w io.Writer) error
+}
+
+// files lists everything that the folder will hold.
+func (e *Export) files() ([]file, error) {
+	class, err := e.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	dtype, ok := dtypes[cmp.Or(e.DType, "float32")]
+	if !ok {
+		return nil, fmt.Errorf("dtype %q is unknown; there are float32, bfloat16 and float16", e.DType)
+	}
+	targets, err := e.targets(class)
+	if err != nil {
+		return nil, err
+	}
+	config, err := e.configJSON(class)
+	if err != nil {
+		return nil, err
+	}
+	list := []file{{"config.json", config}}
+	if class == Antiphase {
+		list = append(list, remoteCode()...)
+	}
+	if e.Generation != nil {
+		generation, err := e.generationJSON()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, file{"generation_config.json", generation})
+	}
+	for name, b := range e.Files {
+		list = append(list, file{name, contents(b)})
+	}
+	weights, err := e.shards(targets, dtype)
+	return append(list, weights...), err
+}
+
+func contents(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := w.Write(b); return err }
+}

@@ -1,0 +1,74 @@
+package infer
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/device/ref"
+	"antiphase/tensor"
+)
+
+// reader notes the largest read.
+type reader struct {
+	device.Device
+	most int
+}
+
+func (r *reader) Read(dst []byte, src tensor.Tensor) {
+	r.most = max(r.most, len(dst))
+	r.Device.Read(dst, src)
+}
+
+// Sequences that take their likeliest token fetch ids alone, and in company that needs logits they get the same tokens.
+func TestGreedyReadsIDs(t *testing.T) {
+	d := &reader{Device: ref.New()}
+	e := engine(t, tiny(t, d, "diff"), nil, Options{Slots: 3, PrefillChunk: 4})
+	a, b := Request{[]int32{1, 2, 3, 4, 5, 6}, Sampling{MaxTokens: 9}}, Request{[]int32{7}, Sampling{MaxTokens: 12}}
+	d.most = 0
+	got := generate(t, e, a, b)
+	if d.most > 4*3 {
+		t.Errorf("a greedy step read %d bytes at once", d.most)
+	}
+	c := Request{[]int32{8, 9}, Sampling{MaxTokens: 15, Temperature: 1}}
+	with := generate(t, e, a, b, c)
+	if d.most < 50*4 {
+		t.Errorf("a sampled step read %d bytes at most", d.most)
+	}
+	for i := range got {
+		if !slices.Equal(got[i].IDs, with[i].IDs) {
+			t.Errorf("request %d: %v by best tokens, %v by logits", i, got[i].IDs, with[i].IDs)
+		}
+	}
+}
+
+// A greedy sequence whose logits are no numbers fails alone and says which.
+func TestGreedyNaN(t *testing.T) {
+	m := tiny(t, newCPU(t), "transformer")
+	good := Request{[]int32{1, 2, 3}, Sampling{MaxTokens: 5}}
+	want := generate(t, engine(t, m, nil, Options{}), good)[0]
+	bad := int32(4)
+	for slices.Contains(want.IDs, bad) {
+		bad++
+	}
+	p := m.Params.Lookup("embed.weight")
+	x := make([]float32, p.Rows*p.Cols)
+	device.ReadFloats(m.Device(), x, p.W)
+	x[int(bad)*p.Cols] = float32(math.NaN())
+	m.Params.Set(m.Device(), p, x)
+	e := engine(t, m, nil, Options{})
+	got := make([]answer, 2)
+	err := e.Generate(context.Background(), []Request{good, {[]int32{1, bad}, Sampling{MaxTokens: 5}}}, func(i int, ev Event) bool {
+		got[i].add(t, ev)
+		return true
+	})
+	if err == nil || !strings.Contains(err.Error(), "request 1") || !strings.Contains(err.Error(), "the logit of token 0 is NaN") {
+		t.Errorf("error is %v", err)
+	}
+	if !slices.Equal(got[0].IDs, want.IDs) {
+		t.Errorf("the neighbour said %v, alone %v", got[0].IDs, want.IDs)
+	}
+}

@@ -1,0 +1,54 @@
+//go:build (amd64 || arm64) && !nogpu
+
+package cu
+
+import (
+	"os"
+	"unsafe"
+)
+
+// early holds the kernels that may start while the one before them still runs, and cuLaunchKernelEx's arguments.
+type early struct {
+	funcs   map[Func]bool
+	chained bool // the last thing asked of the GPU was such a kernel
+	config  launchConfig
+	attr    launchAttribute
+}
+
+// launchConfig is CUlaunchConfig.
+type launchConfig struct {
+	dims   [7]uint32 // grid, block, bytes of dynamic shared memory
+	_      uint32
+	stream uintptr
+	attrs  uintptr
+	count  uint32
+	_      uint32
+}
+
+// launchAttribute is CUlaunchAttribute: a number and a union of 64 bytes.
+type launchAttribute struct {
+	id    uint32
+	_     uint32
+	value [16]uint32
+}
+
+// Early lets a kernel start early: from Hopper on, and from CUDA 12.3 on, which can record it.
+func (g *gpu) Early(f Func) {
+	if g.info.Major < 9 || g.info.Driver < 12030 || os.Getenv("ANTIPHASE_CUDA_EARLY") == "0" {
+		return
+	}
+	if g.early.funcs == nil {
+		g.early.funcs = map[Func]bool{}
+	}
+	g.early.funcs[f] = true
+}
+
+// launchEarly starts a kernel whose arguments lie in g.slots. A graph that is being recorded gets a programmatic edge.
+func (g *gpu) launchEarly(f Func, grid, block Dim, shared int) int32 {
+	const programmaticStreamSerialization = 6
+	e := &g.early
+	e.attr.id, e.attr.value[0] = programmaticStreamSerialization, 1
+	e.config.dims = [7]uint32{uint32(grid.X), uint32(grid.Y), uint32(grid.Z), uint32(block.X), uint32(block.Y), uint32(block.Z), uint32(shared)}
+	e.config.stream, e.config.attrs, e.config.count = g.stream, uintptr(unsafe.Pointer(&e.attr)), 1
+	return fast(g.api.launchEx, uintptr(unsafe.Pointer(&e.config)), uintptr(f), uintptr(unsafe.Pointer(&g.params[0])), 0)
+}

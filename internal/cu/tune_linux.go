@@ -1,0 +1,108 @@
+//go:build (amd64 || arm64) && !nogpu
+
+package cu
+
+import (
+	"bytes"
+	"math"
+	"unsafe"
+)
+
+// tuneFrom is the work, in floating-point operations, from which a product is worth timing: some ten microseconds.
+const tuneFrom = 1 << 33
+
+// tuneRows is the number of rows of a product that are compared, spread over all of it.
+const tuneRows = 8
+
+// tune times the library's ways to form a product, on its own operands and into memory of its own, and keeps the fastest
+// of those that give the bits of the first. So the choice, which depends on the moment, never shows in a result: ways that cut or
+// order the sum over k differently drop out.
+func (t *cublasLt) tune(pl *plan, p *Product, ways []ltResult) {
+	size := 2 * ((p.M-1)*p.LdC + p.N)
+	if p.Float {
+		size *= 2
+	}
+	room, err := t.g.fresh(size)
+	if err != nil {
+		return // no memory to try things in: the first way stays
+	}
+	defer func() {
+		_ = fast(t.g.api.streamSync, t.g.stream)
+		_ = call(t.g.api.memFree, room)
+	}()
+	trial := *p
+	trial.C = room
+	var first []byte
+	best, chosen := math.Inf(1), pl.algo
+	defer func() { pl.algo = chosen }()
+	for i, w := range ways {
+		pl.algo = w
+		if w.state != 0 || w.workspace > workspaceSize {
+			continue // never the first: the plan would have none
+		}
+		if fast(t.g.api.memset, room, 0, uintptr(size), t.g.stream) != 0 {
+			return
+		}
+		got, ok := t.sample(pl, &trial)
+		if i == 0 {
+			first = got
+			if !ok || len(bytes.Trim(got, "\x00")) == 0 {
+				return // zeros would hide a difference
+			}
+		}
+		if !ok || !bytes.Equal(got, first) {
+			continue
+		}
+		if ms := t.time(pl, &trial); ms < 0.98*best { // an earlier way wins a draw
+			best, chosen = ms, w
+		}
+	}
+}
+
+// sample forms the product and reads some of its rows.
+func (t *cublasLt) sample(pl *plan, p *Product) ([]byte, bool) {
+	if t.run(pl, p) != 0 {
+		return nil, false
+	}
+	element := 2
+	if p.Float {
+		element = 4
+	}
+	width := p.N * element
+	got := make([]byte, tuneRows*width)
+	for i := range tuneRows {
+		row := i * (p.M - 1) / (tuneRows - 1)
+		from := Block{Addr: p.C + uintptr(row*p.LdC*element), Rows: 1, Width: width, Pitch: width}
+		if t.g.Download(got[i*width:(i+1)*width], from) != nil {
+			return nil, false
+		}
+	}
+	return got, true
+}
+
+// time is the milliseconds of one product, or +Inf where it fails.
+func (t *cublasLt) time(pl *plan, p *Product) float64 {
+	const turns = 5
+	api, e := &t.g.api, &t.events
+	code := fast(api.eventRecord, e[0], t.g.stream)
+	for range turns {
+		code |= t.run(pl, p)
+	}
+	code |= fast(api.eventRecord, e[1], t.g.stream)
+	code |= fast(api.eventSync, e[1])
+	code |= call(api.eventElapsed, t.g.result(0), e[0], e[1])
+	if code != 0 {
+		return math.Inf(1)
+	}
+	return float64(math.Float32frombits(uint32(t.g.out[0]))) / turns
+}
+
+// run starts one product in the plan's way.
+func (t *cublasLt) run(pl *plan, p *Product) int32 {
+	beta := uintptr(unsafe.Pointer(&t.alpha[1]))
+	if p.Accumulate {
+		beta = uintptr(unsafe.Pointer(&t.alpha[0]))
+	}
+	return fast(t.api.matmul, t.handle, pl.desc, uintptr(unsafe.Pointer(&t.alpha[0])), p.B, pl.a, p.A, pl.b, beta,
+		p.C, pl.c, p.C, pl.c, uintptr(unsafe.Pointer(&pl.algo)), t.workspace, workspaceSize, t.g.stream)
+}

@@ -1,0 +1,231 @@
+package main
+
+import "fmt"
+
+const (
+	// fewRows is the largest number of rows of the kernels of few.
+	fewRows = 4
+	// fewGroup is the number of panels that a single row meets at once.
+	fewGroup = 6
+	// fewAhead is how far B is fetched before its use, in bytes.
+	fewAhead = 1024
+)
+
+// few: C[rows, 32·panels] += A·B for float32 rows of A that hold bfloat16 values and packed panels of B, bfloat16 or bytes,
+// stride bytes apart. It repeats the sums of a tile product bit for bit: over each 32 steps of k one chain of multiply-adds
+// for the even elements and one for the odd, then C += even + odd, subnormal numbers being 0. So rows may go either way,
+// and where there are no tiles this is the product.
+//
+// A line of B serves 2·rows multiply-adds: memory is the bound. It gives more to several streams than to one, so a line of each
+// of group panels is read before the next of the first, and a step of every group before the next step of the first.
+func (a *asm) few(rows, group int, bytes bool) {
+	step := panelStep
+	if bytes {
+		step = panelStep / 2
+	}
+	a.text(fewName(rows, group, bytes), 8, 64)
+	a.op("STMXCSR", "mode-8(SP)")
+	a.op("LDMXCSR", a.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
+	a.op("MOVQ", "steps+0(FP)", "CX")
+	a.op("MOVQ", "a+8(FP)", "SI")
+	a.op("MOVQ", "lda+16(FP)", "R8")
+	a.op("MOVQ", "b+24(FP)", "R11")
+	a.op("MOVQ", "ldc+40(FP)", "R9")
+	a.op("MOVQ", "stride+56(FP)", "R13")
+	a.op("SHLQ", "$2", "R8")
+	a.op("SHLQ", "$2", "R9")
+	a.op("LEAQ", "(R8)(R8*2)", "R10")
+	a.op("VMOVUPS", a.bits(0xFFFF0000), a.fewReg(fewMask))
+	a.mark("step")
+	a.op("MOVQ", "R11", "BX")
+	a.op("MOVQ", "c+32(FP)", "DI")
+	a.op("MOVQ", "panels+48(FP)", "R12")
+	a.mark("panel")
+	a.fewPanel(rows, group, bytes)
+	for range group {
+		a.op("ADDQ", "R13", "BX")
+	}
+	a.op("SUBQ", fmt.Sprintf("$%d", group), "R12")
+	a.op("JNZ", "panel")
+	a.op("ADDQ", "$128", "SI")
+	a.op("ADDQ", fmt.Sprintf("$%d", step), "R11")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "step")
+	a.op("LDMXCSR", "mode-8(SP)")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+func fewName(rows, group int, bytes bool) string {
+	name := "fewBF16"
+	if bytes {
+		name = "fewInt8"
+	}
+	if group > 1 {
+		return name + "One"
+	}
+	return fmt.Sprintf("%sx%d", name, rows)
+}
+
+// fewPanel is a step of the panels at BX: all 32 columns at once, or with AVX2 8 at a time, which are half of each line of a
+// tile, then the other half, then the other tile. DI moves on by 32 columns.
+func (a *asm) fewPanel(rows, group int, bytes bool) {
+	if a.wide() {
+		if group > 3 {
+			a.op("LEAQ", "(R13)(R13*2)", "R14")
+			a.op("ADDQ", "BX", "R14")
+		}
+		a.fewStep(rows, 2*group, bytes)
+		a.op("ADDQ", fmt.Sprintf("$%d", 128*group), "DI")
+		return
+	}
+	half, tile := 32, 1024
+	if bytes {
+		half, tile = 8, 512
+	}
+	a.op("MOVQ", "BX", "R14")
+	a.op("MOVQ", "$4", "AX")
+	a.mark("group")
+	a.fewStep(rows, 1, bytes)
+	a.op("ADDQ", "$32", "DI")
+	a.op("ADDQ", fmt.Sprintf("$%d", half), "BX")
+	a.op("CMPQ", "AX", "$3")
+	a.op("JNE", "same")
+	a.op("ADDQ", fmt.Sprintf("$%d", tile-2*half), "BX")
+	a.mark("same")
+	a.op("DECQ", "AX")
+	a.op("JNZ", "group")
+	a.op("MOVQ", "R14", "BX")
+}
+
+const (
+	fewEven = iota // chains of row r, vector i
+	fewOdd
+	fewB // even and odd elements of B
+	fewMask
+	fewSpread
+)
+
+// fewReg is the register of one of these parts. Rows times vectors is at most 12; two pairs of registers take turns with B.
+func (a *asm) fewReg(part int, at ...int) string {
+	n, pairs := 2*fewGroup, 2
+	if !a.wide() {
+		n, pairs = fewRows, 1
+	}
+	switch part {
+	case fewEven, fewOdd:
+		return a.v(part*n + at[0])
+	case fewB:
+		return a.v(2*n + 2*(at[1]%pairs) + at[0])
+	case fewMask:
+		return a.v(2*n + 2*pairs)
+	}
+	return a.v(2*n + 2*pairs + 1)
+}
+
+// fewStep is 32 steps of k for vecs vectors of columns.
+func (a *asm) fewStep(rows, vecs int, bytes bool) {
+	for n := range rows * vecs {
+		for _, part := range []int{fewEven, fewOdd} {
+			x := a.fewReg(part, n)
+			a.op("VXORPS", x, x, x)
+		}
+	}
+	for p := range 16 {
+		for i := range vecs {
+			a.fewB(p, i, bytes)
+			a.fewLine(rows, vecs, p, i)
+		}
+	}
+	a.op("MOVQ", "DI", "DX")
+	for r := range rows {
+		for i := range vecs {
+			even, mem := a.fewReg(fewEven, r*vecs+i), fmt.Sprintf("%d(DX)", i*a.bytes())
+			a.op("VADDPS", a.fewReg(fewOdd, r*vecs+i), even, even)
+			a.op("VADDPS", mem, even, even)
+			a.op("VMOVUPS", even, mem)
+		}
+		if r < rows-1 {
+			a.op("ADDQ", "R9", "DX")
+		}
+	}
+}
+
+// fewLine multiplies line p, vector i of B with the elements of all rows.
+func (a *asm) fewLine(rows, vecs, p, i int) {
+	for odd, part := range []int{fewEven, fewOdd} {
+		for r := range rows {
+			mem := fmt.Sprintf([]string{"%d(SI)", "%d(SI)(R8*1)", "%d(SI)(R8*2)", "%d(SI)(R10*1)"}[r], 8*p+4*odd)
+			b, acc := a.fewReg(fewB, odd, i), a.fewReg(part, r*vecs+i)
+			if a.wide() {
+				a.op("VFMADD231PS.BCST", mem, b, acc)
+				continue
+			}
+			a.op("VBROADCASTSS", mem, a.fewReg(fewSpread))
+			a.op("VFMADD231PS", a.fewReg(fewSpread), b, acc)
+		}
+	}
+}
+
+// fewB widens the elements of line p, vector i of B, and fetches what comes behind.
+func (a *asm) fewB(p, i int, bytes bool) {
+	even, odd := a.fewReg(fewB, 0, i), a.fewReg(fewB, 1, i)
+	mem := func(at int) string {
+		base := []string{"BX", "R14"}[i/6]
+		return fmt.Sprintf([]string{"%d(%s)", "%d(%s)(R13*1)", "%d(%s)(R13*2)"}[i/2%3], at, base)
+	}
+	if bytes {
+		at := 512*(i%2) + 32*p
+		if p%2 == 0 {
+			a.op("PREFETCHT0", mem(at+fewAhead))
+		}
+		a.op("VPMOVSXBD", mem(at), even)
+		a.op("VPMOVSXBD", mem(at+16), odd)
+		a.op("VCVTDQ2PS", even, even)
+		a.op("VCVTDQ2PS", odd, odd)
+		return
+	}
+	at := 1024*(i%2) + 64*p
+	a.op("PREFETCHT0", mem(at+fewAhead))
+	a.op("VMOVUPS", mem(at), odd)
+	a.op("VPSLLD", "$16", odd, even)
+	a.op("VANDPS", a.fewReg(fewMask), odd, odd)
+}
+
+// widenInt8 turns steps of a panel of bytes into bfloat16: every byte is one exactly.
+func (a *asm) widenInt8() {
+	a.text("widenInt8", 0, 24)
+	a.op("MOVQ", "dst+0(FP)", "DI")
+	a.op("MOVQ", "src+8(FP)", "SI")
+	a.op("MOVQ", "lines+16(FP)", "CX")
+	a.op("VMOVUPS", a.bits(0xFFFF0000), "Z2")
+	a.mark("line")
+	a.op("VPMOVSXBD", "(SI)", "Z0")
+	a.op("VPMOVSXBD", "16(SI)", "Z1")
+	a.op("VCVTDQ2PS", "Z0", "Z0")
+	a.op("VCVTDQ2PS", "Z1", "Z1")
+	a.op("VPSRLD", "$16", "Z0", "Z0")
+	a.op("VANDPS", "Z2", "Z1", "Z1")
+	a.op("VORPS", "Z0", "Z1", "Z0")
+	a.op("VMOVUPS", "Z0", "(DI)")
+	a.op("ADDQ", "$32", "SI")
+	a.op("ADDQ", "$64", "DI")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "line")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+func fewFile(i isa) []byte {
+	a := newAsm(i)
+	for r := 1; r <= fewRows; r++ {
+		a.few(r, 1, false)
+		a.few(r, 1, true)
+	}
+	if i.wide() {
+		a.few(1, fewGroup, false)
+		a.few(1, fewGroup, true)
+		a.widenInt8()
+	}
+	return a.finish()
+}

@@ -1,0 +1,82 @@
+package main
+
+import "fmt"
+
+// peakFile holds the loops whose rates are the machine's limits: multiply-adds on registers alone, reads of memory.
+func peakFile() []byte {
+	a := newAsm(avx512)
+	a.include(missingFile)
+	for _, i := range []isa{avx512, avx2} {
+		a.isa = i
+		a.peakFMA()
+		a.readMemory()
+	}
+	a.isa = amx
+	a.peakTiles("peakBF16", a.tileProduct)
+	a.peakTiles("peakInt8", a.tileProductInt8)
+	return a.finish()
+}
+
+// peakFMA: n turns of 24 independent multiply-adds on as many chains as hide their latency.
+func (a *asm) peakFMA() {
+	a.text("peakFMA", 0, 8)
+	a.op("MOVQ", "n+0(FP)", "CX")
+	for r := range 14 {
+		a.op("VXORPS", a.v(r), a.v(r), a.v(r))
+	}
+	a.mark("loop")
+	for r := range 24 {
+		a.op("VFMADD231PS", a.v(12), a.v(13), a.v(r%12))
+	}
+	a.op("DECQ", "CX")
+	a.op("JNZ", "loop")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// readMemory reads n bytes, a multiple of 512, and uses them for nothing. It reads 8 parts side by side, because memory gives more
+// to several streams than to one.
+func (a *asm) readMemory() {
+	a.text("readMemory", 0, 16)
+	a.op("MOVQ", "p+0(FP)", "SI")
+	a.op("MOVQ", "n+8(FP)", "CX")
+	a.op("SHRQ", "$3", "CX")
+	a.op("LEAQ", "(CX)(CX*2)", "R9")
+	a.op("LEAQ", "(SI)(CX*4)", "DI")
+	a.op("MOVQ", "CX", "R8")
+	a.mark("loop")
+	for i := 0; i < 64; i += a.bytes() {
+		for s := range 8 {
+			mem := fmt.Sprintf([]string{"%d(%s)", "%d(%s)(R8*1)", "%d(%s)(R8*2)", "%d(%s)(R9*1)"}[s%4], i, []string{"SI", "DI"}[s/4])
+			a.op("VXORPS", mem, a.v(s), a.v(s))
+		}
+	}
+	a.op("ADDQ", "$64", "SI")
+	a.op("ADDQ", "$64", "DI")
+	a.op("SUBQ", "$64", "CX")
+	a.op("JGT", "loop")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// peakTiles: n turns of 4 tile products on the 4 KiB at data. The data matters: zeros draw less power and run faster.
+func (a *asm) peakTiles(name string, product func(dst, x, y int)) {
+	a.text(name, 0, 24)
+	a.op("MOVQ", "cfg+0(FP)", "AX")
+	a.op("MOVQ", "n+8(FP)", "CX")
+	a.op("MOVQ", "data+16(FP)", "SI")
+	a.op("MOVQ", "$64", "R10")
+	a.tileConfig("AX")
+	for t := range 4 {
+		a.tileZero(t)
+		a.tileLoad(4+t, "SI", "R10", 1024*t)
+	}
+	a.mark("loop")
+	for t := range 4 {
+		product(t, 4+t/2, 6+t%2)
+	}
+	a.op("DECQ", "CX")
+	a.op("JNZ", "loop")
+	a.tileRelease()
+	a.op("RET")
+}

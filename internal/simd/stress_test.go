@@ -1,0 +1,86 @@
+package simd
+
+import (
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// stressEnv is a duration: how long TestStress runs, instead of a moment.
+const stressEnv = "ANTIPHASE_STRESS"
+
+// TestStress multiplies on many more goroutines than there are processors, while garbage is collected all the time, goroutines
+// are preempted by signals and move between threads: tiles are a thread's own and must survive all of it. Every product
+// must have the bits that it has in peace.
+func TestStress(t *testing.T) {
+	long := 300 * time.Millisecond
+	if s := os.Getenv(stressEnv); s != "" {
+		var err error
+		if long, err = time.ParseDuration(s); err != nil {
+			t.Fatalf("%s: %v", stressEnv, err)
+		}
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(1))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.NumCPU())))
+	var products, wrong, stop atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 * runtime.GOMAXPROCS(0) {
+		wg.Go(func() { stressProducts(uint64(i), &products, &wrong, &stop) })
+	}
+	for range 4 {
+		wg.Go(func() { // garbage, and loops that only a signal can preempt
+			for x := uint32(1); stop.Load() == 0; {
+				keep := make([][]byte, 64)
+				for j := range keep {
+					keep[j] = make([]byte, 4096)
+				}
+				for range 100000 {
+					x = x*1664525 + 1013904223
+				}
+				runtime.KeepAlive(keep)
+			}
+		})
+	}
+	begin := time.Now()
+	for time.Since(begin) < long {
+		signalAll()
+		time.Sleep(200 * time.Microsecond)
+	}
+	stop.Store(1)
+	wg.Wait()
+	if wrong.Load() > 0 || products.Load() == 0 {
+		t.Errorf("%d of %d products of %s are wrong", wrong.Load(), products.Load(), Name())
+	}
+	t.Logf("%d products of %s", products.Load(), Name())
+}
+
+// stressProducts repeats one product of its own and compares.
+func stressProducts(seed uint64, products, wrong, stop *atomic.Int64) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	m, n, k := 20+r.IntN(100), 20+r.IntN(100), 1+r.IntN(1200)
+	var s Scratch
+	pa, pb := make([]uint16, SizeBF16(m, k)), make([]uint16, SizeBF16(n, k))
+	PackABF16(pa, m, k, random(r, m*k, 1), k, false)
+	PackBBF16(pb, k, n, random(r, n*k, 1), k, true, k)
+	want, got := make([]float32, m*n), make([]float32, m*n)
+	if FewBF16() > 0 { // the same sums without tiles
+		g := gemmBF16{&cur.bf16Kernels, m, n, up32(k) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), want, n, false, &s, false}
+		productFew(&g)
+	} else {
+		GemmBF16(m, n, k, pa, pb, k, want, n, false, false, &s)
+	}
+	for stop.Load() == 0 {
+		GemmBF16(m, n, k, pa, pb, k, got, n, false, false, &s)
+		products.Add(1)
+		if !slices.Equal(got, want) {
+			wrong.Add(1)
+		}
+		clear(got)
+	}
+}

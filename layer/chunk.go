@@ -1,0 +1,62 @@
+package layer
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Chunk is rows [From, To) of a cached pass that attend together (see device.Chunker): positions Past, Past+1, … of one slot.
+type Chunk struct {
+	From, To, Past int
+	Keys           tensor.Tensor // I32 [1, Past+To−From]: the cache's rows of positions 0, 1, …
+}
+
+// spans is a mixer's way over the cache: rows fills rows [from, to) of its output, each row for itself; chunk fills o from queries q,
+// keys k and values v of one sequence from its beginning.
+type spans interface {
+	rows(p *Pass, c *device.Cache, from, to int)
+	chunk(p *Pass, ch *Chunk, o, q, k, v tensor.Tensor)
+}
+
+// overCache fills out: the pass's chunks together, what is between them row by row.
+func overCache(p *Pass, m spans, c *device.Cache, out, q tensor.Tensor) {
+	at := 0
+	for i := range p.Chunks {
+		ch := &p.Chunks[i]
+		if at < ch.From {
+			m.rows(p, c, at, ch.From)
+		}
+		attendChunk(p, m, ch, c, out.RowRange(ch.From, ch.To), q.RowRange(ch.From, ch.To))
+		at = ch.To
+	}
+	if at < q.Rows {
+		m.rows(p, c, at, q.Rows)
+	}
+}
+
+// attendChunk gathers keys and values from the cache. The queries of positions before the chunk, whose outputs nobody wants, are
+// zeros: at most the work of the whole sequence from its beginning, which Attention does many times faster than rows that
+// each read the cache.
+func attendChunk(p *Pass, m spans, ch *Chunk, c *device.Cache, out, q tensor.Tensor) {
+	mark := p.Arena.Mark()
+	n := ch.Past + q.Rows
+	k, v := p.act(n, c.K.Cols), p.act(n, c.V.Cols)
+	p.Dev.Embed(k, c.K, ch.Keys)
+	p.Dev.Embed(v, c.V, ch.Keys)
+	if ch.Past == 0 {
+		m.chunk(p, ch, out, q, k, v)
+	} else {
+		o := p.act(n, out.Cols)
+		m.chunk(p, ch, o, behind(p, ch.Past, q), k, v)
+		p.Dev.Copy(out, o.RowRange(ch.Past, n))
+	}
+	p.Arena.Release(mark)
+}
+
+// behind pushes t with n rows of zeros before it.
+func behind(p *Pass, n int, t tensor.Tensor) tensor.Tensor {
+	out := p.Arena.New(t.Type, n+t.Rows, t.Cols)
+	p.Dev.Zero(out.RowRange(0, n))
+	p.Dev.Copy(out.RowRange(n, out.Rows), t)
+	return out
+}

@@ -1,0 +1,89 @@
+package layer
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// tileEntries is how much of a map is held at once: a megaentry, whatever T is, so that no map is ever held whole.
+const tileEntries = 1 << 20
+
+// TileReader reads whole maps to the host in tiles of R rows, [R,T] with R·T about tileEntries.
+type TileReader struct {
+	v    View
+	rows int
+	out  tensor.Tensor
+	host [2][]float64 // a tile of each map
+	raw  []float32    // as it comes from a device that computes in float32
+	lam  *RowReader
+}
+
+// TileReader starts reading.
+func (v View) TileReader() *TileReader {
+	T := v.Shape.T
+	r := &TileReader{v: v, rows: min(T, max(1, min(64, tileEntries/T)))}
+	r.out = device.Empty(v.dev, v.dev.Types().Stat, r.rows, T)
+	r.lam = v.RowReader(1)
+	if r.out.Type == tensor.F32 {
+		r.raw = make([]float32, r.rows*T)
+	}
+	for m := range min(v.Maps, len(r.host)) {
+		r.host[m] = make([]float64, r.rows*T)
+	}
+	return r
+}
+
+// Free gives the reader's device memory back.
+func (r *TileReader) Free() {
+	r.lam.Free()
+	r.v.dev.Free(r.out.Buf)
+}
+
+// Map calls f with every row t of map m of a head, its t+1 entries being probabilities or scaled logits. A row is valid during the
+// call.
+func (r *TileReader) Map(head, m, seq int, logits bool, f func(t int, row []float64)) {
+	T := r.v.Shape.T
+	for t := 0; t < T; t += r.rows {
+		n := r.read(head, m, seq, t, logits)
+		for i := range n {
+			f(t+i, r.host[m][i*T:i*T+t+i+1])
+		}
+	}
+}
+
+// Scores calls f with every row of what the head applies to its values, A or A1 − λA2, together with the row's λ (0 without one).
+func (r *TileReader) Scores(head, seq int, f func(t int, row []float64, lam float64)) {
+	T := r.v.Shape.T
+	for t := 0; t < T; t += r.rows {
+		n := r.read(head, 0, seq, t, false)
+		if r.v.Maps == 2 {
+			r.read(head, 1, seq, t, false)
+		}
+		for i := range n {
+			row := r.host[0][i*T : i*T+t+i+1]
+			lam := r.lam.Lambda(seq*T+t+i, head)
+			if r.v.Maps == 2 {
+				for s, x := range r.host[1][i*T : i*T+t+i+1] {
+					row[s] -= lam * x
+				}
+			}
+			f(t+i, row, lam)
+		}
+	}
+}
+
+// read fetches the tile that begins at row t, and says how many rows it has.
+func (r *TileReader) read(head, m, seq, t int, logits bool) int {
+	n := min(r.rows, r.v.Shape.T-t)
+	out := r.out.RowRange(0, n)
+	r.v.Rows(out, head, m, seq, t, logits)
+	if r.raw == nil {
+		device.ReadFloats(r.v.dev, r.host[m][:out.Len()], out)
+		return n
+	}
+	device.ReadFloats(r.v.dev, r.raw[:out.Len()], out)
+	for i, x := range r.raw[:out.Len()] {
+		r.host[m][i] = float64(x)
+	}
+	return n
+}

@@ -1,0 +1,201 @@
+package layer
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"sync"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// hostAttn is attention with quantised logits on the host: out = HeadNorm(Σ_m w_m·softmax(quantised logits of map m)·V), w = 1, −λ.
+type hostAttn struct {
+	device.AttnShape
+	q    Lowbit
+	maps int // query heads of an output head
+	keys int // key heads of a group
+
+	queries, lam, weight []float64
+	starts               []int32
+	norm                 device.HeadNorm
+	out                  []float64 // [N, H·DV]
+}
+
+func (l *lowbit) host(p *Pass, s device.AttnShape, q tensor.Tensor) *hostAttn {
+	h := &hostAttn{AttnShape: s, q: l.Lowbit, maps: l.arch.Queries, keys: l.arch.Keys,
+		queries: readAll(p.Dev, q), norm: l.mix.(headNormed).headNorm(), out: make([]float64, q.Rows*s.Heads*s.DV)}
+	if lam, _ := l.mix.lambda(); lam.Ok() {
+		h.lam = readAll(p.Dev, lam)
+	}
+	if h.norm.Weight.Ok() {
+		h.weight = readAll(p.Dev, h.norm.Weight)
+	}
+	if p.Start.Ok() {
+		h.starts = readInts(p.Dev, p.Start)
+	}
+	return h
+}
+
+// start is the first key that row n may see.
+func (h *hostAttn) start(n int) int {
+	if h.starts == nil {
+		return 0
+	}
+	return int(h.starts[n])
+}
+
+// part is one sequence's keys and values, and the range of them that a row sees.
+type part struct {
+	k, v []float64
+	sees func(n int) (from, to int)
+}
+
+// attendCache fills the rows of a cached pass, sequence by sequence: rows of one slot come together, in order of position.
+func (h *hostAttn) attendCache(p *Pass, c *device.Cache) {
+	slots, pos, table := readInts(p.Dev, p.Slot), readInts(p.Dev, p.Pos), readInts(p.Dev, c.Table)
+	for from := 0; from < len(slots); {
+		to := from + 1
+		for to < len(slots) && slots[to] == slots[from] {
+			to++
+		}
+		n := int(slices.Max(pos[from:to])) + 1
+		keys, values := make([]float64, 0, n*c.K.Cols), make([]float64, 0, n*c.V.Cols)
+		for t := 0; t < n; t += c.PageSize {
+			at := int(table[int(slots[from])*c.Table.Cols+t/c.PageSize]) * c.PageSize
+			end := at + min(c.PageSize, n-t)
+			keys, values = append(keys, readAll(p.Dev, c.K.RowRange(at, end))...), append(values, readAll(p.Dev, c.V.RowRange(at, end))...)
+		}
+		h.attend(from, to, part{keys, values, func(n int) (int, int) { return 0, int(pos[n]) + 1 }})
+		from = to
+	}
+}
+
+// attend fills rows [from,to) of out, heads side by side in goroutines.
+func (h *hostAttn) attend(from, to int, s part) {
+	top := 0.0
+	if h.q.Per == PerTensor {
+		for head := range h.Heads {
+			for m := range h.maps {
+				top = max(top, h.top(head, m, from, to, s))
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for head := range h.Heads {
+		wg.Go(func() {
+			for m := range h.maps {
+				scale := top
+				if h.q.Per == PerHead {
+					scale = h.top(head, m, from, to, s)
+				}
+				h.mix(head, m, from, to, scale, s)
+			}
+			for n := from; n < to; n++ {
+				h.normalise(h.row(n, head))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// top is the largest magnitude of a map's logits over rows [from,to).
+func (h *hostAttn) top(head, m, from, to int, s part) float64 {
+	top, buf := 0.0, []float64(nil)
+	for n := from; n < to; n++ {
+		buf = h.logits(buf[:0], head, m, n, s)
+		top = max(top, absmax(buf))
+	}
+	return top
+}
+
+// mix adds w_m·softmax(·)·V of one map to the head's rows.
+func (h *hostAttn) mix(head, m, from, to int, top float64, s part) {
+	var buf []float64
+	group := head / (h.Heads / h.Groups)
+	width := h.Groups * h.DV
+	for n := from; n < to; n++ {
+		buf = h.logits(buf[:0], head, m, n, s)
+		if h.q.Per == PerRow {
+			top = absmax(buf)
+		}
+		quantise(buf, h.q.Logits, top)
+		most, sum := slices.Max(buf), 0.0
+		for i, x := range buf {
+			buf[i] = math.Exp(x - most)
+			sum += buf[i]
+		}
+		w := h.sign(n, head, m) / sum
+		first, _ := s.sees(n)
+		out := h.row(n, head)
+		for i, x := range buf {
+			v := s.v[(first+i)*width+group*h.DV:]
+			for c := range out {
+				out[c] += w * x * v[c]
+			}
+		}
+	}
+}
+
+// logits appends row n's scaled logits of a map over the keys that it sees.
+func (h *hostAttn) logits(dst []float64, head, m, n int, s part) []float64 {
+	group, width := head/(h.Heads/h.Groups), h.Groups*h.keys*h.D
+	key := (group*h.keys + min(m, h.keys-1)) * h.D
+	q := h.queries[(n*h.Heads*h.maps+head*h.maps+m)*h.D:][:h.D]
+	from, to := s.sees(n)
+	for t := from; t < to; t++ {
+		dot := 0.0
+		for c, x := range s.k[t*width+key:][:h.D] {
+			dot += q[c] * x
+		}
+		dst = append(dst, h.Scale*dot)
+	}
+	return dst
+}
+
+// sign is 1 for the first map and −λ for the second.
+func (h *hostAttn) sign(n, head, m int) float64 {
+	switch {
+	case m == 0:
+		return 1
+	case len(h.lam) == 1:
+		return -h.lam[0]
+	}
+	return -h.lam[n*h.Heads+head]
+}
+
+func (h *hostAttn) row(n, head int) []float64 { return h.out[(n*h.Heads+head)*h.DV:][:h.DV] }
+
+// normalise applies the head norm to one head's row.
+func (h *hostAttn) normalise(x []float64) {
+	if !h.norm.On {
+		return
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += v * v
+	}
+	f := h.norm.Scale / math.Sqrt(sum/float64(len(x))+h.norm.Eps)
+	for i := range x {
+		x[i] *= f
+		if h.weight != nil {
+			x[i] *= h.weight[i]
+		}
+	}
+}
+
+func readAll(d device.Device, t tensor.Tensor) []float64 {
+	x := make([]float64, t.Len())
+	device.ReadFloats(d, x, t)
+	return x
+}
+
+func readInts(d device.Device, t tensor.Tensor) []int32 {
+	b, x := make([]byte, 4*t.Len()), make([]int32, t.Len())
+	d.Read(b, t)
+	for i := range x {
+		x[i] = int32(binary.NativeEndian.Uint32(b[4*i:]))
+	}
+	return x
+}

@@ -1,0 +1,86 @@
+package model
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// Cache is the KV cache of all layers: pages of PageSize positions, handed to slots through one page table.
+// Which slot owns which pages is the caller's business; Assign writes it down.
+type Cache struct {
+	PageSize, Pages    int
+	Slots, PagesOfSlot int
+
+	dev    device.Device
+	layers []device.Cache
+	table  tensor.Tensor
+	pages  []int32 // the table, as the host knows it
+	lo, hi int     // entries of it that the device does not know yet
+
+	feed   Feed
+	steady []steady // by the number of rows
+}
+
+// maxSteady bounds the rows of steps that are recorded, and so their number.
+const maxSteady = 256
+
+// steady is a step that comes again and again: so many rows, all of them wanted.
+type steady struct {
+	repeat  device.Repeat
+	version int // the model's, when it was recorded
+	work    func()
+	ends    ends
+}
+
+// NewCache allocates pages × pageSize positions, shared by at most slots sequences of at most pagesOfSlot pages.
+func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
+	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, dev: m.dev, steady: make([]steady, min(slots, maxSteady)+1)}
+	c.table, c.pages = device.Empty(m.dev, tensor.I32, slots, pagesOfSlot), make([]int32, slots*pagesOfSlot)
+	act := m.dev.Types().Act
+	for _, b := range m.blocks {
+		k, v := b.Attn.CacheWidths()
+		c.layers = append(c.layers, device.Cache{
+			K: device.Empty(m.dev, act, pages*pageSize, k), V: device.Empty(m.dev, act, pages*pageSize, v),
+			Table: c.table, PageSize: pageSize,
+		})
+	}
+	return c
+}
+
+// Assign makes page the i-th of slot, from the next step on.
+func (c *Cache) Assign(slot, i int, page int32) {
+	at := slot*c.PagesOfSlot + i
+	c.pages[at] = page
+	if c.lo == c.hi {
+		c.lo, c.hi = at, at
+	}
+	c.lo, c.hi = min(c.lo, at), max(c.hi, at+1)
+}
+
+// flush brings what was assigned to the device, in one piece: sequences that grow in step take new pages together.
+func (c *Cache) flush() {
+	if c.lo < c.hi {
+		device.WriteI32(c.dev, c.table.Reshape(1, len(c.pages)).Columns(c.lo, c.hi), c.pages[c.lo:c.hi])
+	}
+	c.lo, c.hi = 0, 0
+}
+
+// Free gives the memory back.
+func (c *Cache) Free() {
+	for i := range c.steady {
+		c.steady[i].repeat.Forget()
+	}
+	c.feed.Free()
+	for _, l := range c.layers {
+		c.dev.Free(l.K.Buf)
+		c.dev.Free(l.V.Buf)
+	}
+	c.dev.Free(c.table.Buf)
+}
+
+func (c *Cache) layer(l int) *device.Cache {
+	if c == nil {
+		return nil
+	}
+	return &c.layers[l]
+}

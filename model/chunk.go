@@ -1,0 +1,88 @@
+package model
+
+import (
+	"slices"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// chunks finds a step's runs of rows that attend together, on devices where that pays, and holds their keys' places.
+type chunks struct {
+	list   []layer.Chunk
+	places []int32       // rows of the cache, one chunk's behind the other's
+	mem    tensor.Tensor // the same on the device, I32 [1, room]
+}
+
+// chunkWork bounds the work of a chunk: the tiled attention also runs the queries before it, so a few rows behind a long
+// past are cheaper one by one. A row by itself costs as much as some hundred in a tile: 64 leaves a margin.
+const chunkWork = 64
+
+// find gives the runs of consecutive positions of one slot that are long enough.
+func (k *chunks) find(d device.Device, c *Cache, r *Rows) []layer.Chunk {
+	k.list, k.places = k.list[:0], k.places[:0]
+	dev, ok := d.(device.Chunker)
+	if !ok {
+		return nil
+	}
+	least := dev.ChunkRows()
+	for from, n := 0, len(r.IDs); from < n; {
+		to := from + 1
+		for to < n && r.Slots[to] == r.Slots[from] && r.Pos[to] == r.Pos[to-1]+1 {
+			to++
+		}
+		past := int(r.Pos[from])
+		if rows := to - from; rows >= least && past+rows <= chunkWork*rows {
+			k.list = append(k.list, layer.Chunk{From: from, To: to, Past: past})
+			k.place(c, int(r.Slots[from]), past+rows)
+		}
+		from = to
+	}
+	k.upload(d)
+	return k.list
+}
+
+// place lists where the first n positions of a slot lie.
+func (k *chunks) place(c *Cache, slot, n int) {
+	k.places = slices.Grow(k.places, n)
+	pages := c.pages[slot*c.PagesOfSlot:]
+	for i := range n {
+		k.places = append(k.places, pages[i/c.PageSize]*int32(c.PageSize)+int32(i%c.PageSize))
+	}
+}
+
+// upload copies the places to the device and gives each chunk its own.
+func (k *chunks) upload(d device.Device) {
+	n := len(k.places)
+	if n == 0 {
+		return
+	}
+	if k.mem.Cols < n {
+		k.free(d)
+		k.mem = device.Empty(d, tensor.I32, 1, n)
+	}
+	device.WriteI32(d, k.mem.Columns(0, n), k.places)
+	at := 0
+	for i := range k.list {
+		ch := &k.list[i]
+		keys := ch.Past + ch.To - ch.From
+		ch.Keys = k.mem.Columns(at, at+keys)
+		at += keys
+	}
+}
+
+func (k *chunks) free(d device.Device) {
+	if k.mem.Ok() {
+		d.Free(k.mem.Buf)
+	}
+}
+
+// PromptRows is how many rows of prompts a step should take at a time on the model's device: enough for large products, and few
+// enough that others' tokens need not wait long.
+func (m *Model) PromptRows() int {
+	if _, ok := m.dev.(device.Chunker); ok {
+		return 4096
+	}
+	return 256
+}

@@ -1,0 +1,116 @@
+package model
+
+import (
+	"fmt"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// Feed is what passes take from the host and give back: integers in, losses out. Its addresses stay until it must grow, so
+// that the work between may be recorded. The zero Feed is empty; Model.Put fills it.
+type Feed struct {
+	dev    device.Device
+	ints   tensor.Tensor // I32 [feedRows, room]
+	losses tensor.Tensor // Stat [1, room]
+	host   []int32
+
+	b, t, micro               int // the batch's sequences and tokens, and the sequences of one pass
+	ids, targets, starts, pos tensor.Tensor
+}
+
+// Rows of ints: of a batch and, from the second on, of rows against a cache, which are copied in one piece.
+const (
+	feedTargets = iota
+	feedIDs
+	feedPos
+	feedSlot
+	feedWant
+	feedRows
+	feedStarts = feedSlot // a pass has documents or slots
+)
+
+// row copies src to row i of the integers and returns it as [1,n].
+func (f *Feed) row(i int, src []int32) tensor.Tensor {
+	t := f.view(i, len(src))
+	device.WriteI32(f.dev, t, src)
+	return t
+}
+
+// rows copies rows against a cache, each list in its row of the integers.
+func (f *Feed) rows(r *Rows) {
+	n := len(r.IDs)
+	for i, src := range [...][]int32{r.IDs, r.Pos, r.Slots, r.Want} {
+		copy(f.host[i*n:(i+1)*n], src)
+	}
+	device.WriteI32(f.dev, f.ints.RowRange(feedIDs, feedRows).Columns(0, n), f.host[:(feedRows-feedIDs)*n])
+}
+
+// view is the first n integers of row i.
+func (f *Feed) view(i, n int) tensor.Tensor { return f.ints.RowRange(i, i+1).Columns(0, n) }
+
+// room makes place for n rows.
+func (f *Feed) room(d device.Device, n int) {
+	if f.ints.Cols >= n {
+		return
+	}
+	f.Free()
+	f.dev = d
+	f.ints, f.losses = device.Empty(d, tensor.I32, feedRows, n), device.Empty(d, d.Types().Stat, 1, n)
+	f.host = make([]int32, (feedRows-feedIDs)*n)
+}
+
+// Free gives the memory back.
+func (f *Feed) Free() {
+	if f.ints.Ok() {
+		f.dev.Free(f.ints.Buf)
+		f.dev.Free(f.losses.Buf)
+	}
+	*f = Feed{}
+}
+
+// Put copies a batch to the device, to be passed through the network micro sequences at a time (see Pass), and makes f what
+// Losses reads.
+func (m *Model) Put(f *Feed, b *Batch, micro int) error {
+	if err := b.check(&m.Config); err != nil {
+		return err
+	}
+	if micro < 1 || b.B%micro != 0 {
+		return fmt.Errorf("model: %d sequences in micro-batches of %d", b.B, micro)
+	}
+	n := b.B * b.T
+	m.settle()
+	f.room(m.dev, n)
+	f.b, f.t, f.micro = b.B, b.T, micro
+	for i := range n {
+		f.host[i] = int32(i % b.T)
+	}
+	f.pos, f.ids = f.row(feedPos, f.host[:n]), f.row(feedIDs, b.IDs)
+	f.targets, f.starts = tensor.Tensor{}, tensor.Tensor{}
+	if b.Targets != nil {
+		f.targets = f.row(feedTargets, b.Targets)
+	}
+	if b.Starts != nil {
+		f.starts = f.row(feedStarts, b.Starts)
+	}
+	m.losses, m.rows = f.losses.Columns(0, n), micro*b.T
+	return nil
+}
+
+// input is one micro-batch as a pass sees it.
+type input struct{ ids, targets, losses tensor.Tensor }
+
+// begin starts a pass over micro-batch i of f, with the arena empty.
+func (m *Model) begin(f *Feed, i int) (*layer.Pass, input) {
+	n := f.micro * f.t
+	part := func(t tensor.Tensor) tensor.Tensor {
+		if !t.Ok() {
+			return t
+		}
+		return t.Columns(i*n, (i+1)*n)
+	}
+	m.arena.Release(tensor.Mark{})
+	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: f.micro, T: f.t, Probe: m.pass.Probe, Pos: part(f.pos), Start: part(f.starts)}
+	return &m.pass, input{part(f.ids), part(f.targets), part(f.losses.Columns(0, f.b*f.t))}
+}

@@ -1,0 +1,37 @@
+package model
+
+import (
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// Inspect runs a batch forward under a probe. Nothing is kept for a backward pass: the memory of a layer is given up before the
+// next one takes its own, so a long sequence needs the widest half of a block and not the depth of the network.
+func (m *Model) Inspect(b *Batch, probe layer.Probe) error {
+	m.pass.Probe = probe
+	defer func() { m.pass.Probe = nil }()
+	if err := m.put(b, false); err != nil {
+		return err
+	}
+	p, in := m.begin(&m.feed, 0)
+	m.walk(p, in.ids)
+	return nil
+}
+
+// walk is forward with the residual stream x [N,C] in one place. Adding a branch to it rounds as the norm that would add it does,
+// so the numbers are those of forward.
+func (m *Model) walk(p *layer.Pass, ids tensor.Tensor) {
+	x := m.embed.Forward(p, ids)
+	for l, b := range m.blocks {
+		mark := p.Arena.Mark()
+		_, h := b.Norm1.Forward(p, x, tensor.Tensor{})
+		p.Dev.Add(x, b.Attn.Forward(p, h, nil))
+		p.Arena.Release(mark)
+		_, h = b.Norm2.Forward(p, x, tensor.Tensor{})
+		p.Dev.Add(x, b.MLP.Forward(p, h))
+		p.Arena.Release(mark)
+		if p.Probe != nil {
+			p.Probe.Hidden(l, x)
+		}
+	}
+}

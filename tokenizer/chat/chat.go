@@ -1,0 +1,174 @@
+// Package chat renders conversations with the chat template that a model folder brings along.
+//
+// Load finds a folder's template, Parse reads one, and Render writes a conversation's text, ready to be tokenized without further special
+// tokens. Templates are Jinja, run by gonja: guard.go rewrites what gonja parsed so that every step is charged to a budget
+// (budget.go); blocks.go, ops.go, methods.go and json.go are what a template can use. A template is never trusted: it reads
+// no file, includes nothing, and ends in bounded time, memory and output whatever it says.
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nikolalohinski/gonja/v2/config"
+	"github.com/nikolalohinski/gonja/v2/exec"
+	"github.com/nikolalohinski/gonja/v2/loaders"
+)
+
+// Limits of a chat template: it comes with a model and is trusted as little as its weights.
+const (
+	maxTemplate   = 1 << 18 // bytes of source
+	maxTagTokens  = 2000    // tokens in one tag, which bounds how deep an expression nests
+	maxBlocks     = 100     // blocks inside each other
+	maxMacroDepth = 32
+	maxItems      = 1 << 16 // of a list to go through
+	maxValue      = 4 << 20 // bytes of one value, written out
+	maxNesting    = 100     // of lists and dicts in a value
+	maxSteps      = 1 << 17 // operations of one rendering
+	maxWork       = 1 << 28 // bytes made by one rendering, dropped ones included
+	maxTime       = 2 * time.Second
+)
+
+// ErrTemplate marks what a chat template does wrong, or that it refuses a conversation.
+var ErrTemplate = errors.New("chat template")
+
+// Template renders a conversation as the text that a model was trained on.
+type Template struct {
+	template *exec.Template
+	source   string
+	tokens   map[string]string // variables such as bos_token
+}
+
+// Conversation is what there is to render.
+type Conversation struct {
+	Messages any            // what marshals to a JSON list of objects with role and content
+	Tools    any            // what marshals to a JSON list of tools, nil for none
+	Generate bool           // end with what begins the assistant's answer
+	Vars     map[string]any // further variables of the template
+	Now      time.Time      // what strftime_now says; now when zero
+}
+
+// Message is the simplest element of Conversation.Messages.
+type Message struct {
+	Role    string `json:"role"`
+	Content string `json:"content"`
+}
+
+// Parse reads a template. tokens are variables that templates expect, such as bos_token and eos_token.
+func Parse(source string, tokens map[string]string) (t *Template, err error) {
+	defer func() { err = finish(err, recover()) }()
+	if len(source) > maxTemplate {
+		return nil, fmt.Errorf("is %d bytes, at most %d are read", len(source), maxTemplate)
+	}
+	cfg := config.New()
+	cfg.TrimBlocks, cfg.LeftStripBlocks = true, true // as transformers sets them
+	list, err := lex(source, cfg)
+	if err != nil {
+		return nil, err
+	}
+	const name = "/chat_template"
+	whole := inlineIfs(source, list)
+	loader, err := loaders.NewMemoryLoader(map[string]string{name: whole})
+	if err != nil {
+		return nil, err
+	}
+	tpl, err := exec.NewTemplate(name, cfg, loader, chatEnvironment())
+	if err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), whole, "…")) // gonja quotes the whole of it
+	}
+	if err := guardNodes(tpl.Root().Nodes, 0); err != nil {
+		return nil, err
+	}
+	return &Template{template: tpl, source: source, tokens: tokens}, nil
+}
+
+// Source is the template's text.
+func (t *Template) Source() string { return t.source }
+
+// Render writes a conversation.
+func (t *Template) Render(c Conversation) (text string, err error) {
+	defer func() { err = finish(err, recover()) }()
+	if c.Now.IsZero() {
+		c.Now = time.Now()
+	}
+	b := &budget{steps: maxSteps, work: maxWork, end: time.Now().Add(maxTime), now: c.Now}
+	vars := map[string]any{budgetName: b, "add_generation_prompt": c.Generate}
+	for k, v := range t.tokens {
+		vars[k] = v
+	}
+	if vars["messages"], err = ordered(c.Messages); err != nil {
+		return "", fmt.Errorf("messages: %w", err)
+	}
+	if c.Tools != nil {
+		if vars["tools"], err = ordered(c.Tools); err != nil {
+			return "", fmt.Errorf("tools: %w", err)
+		}
+	}
+	for k, v := range c.Vars {
+		if vars[k], err = ordered(v); err != nil {
+			return "", fmt.Errorf("%s: %w", k, err)
+		}
+	}
+	out := &boundedText{left: maxValue}
+	if err := t.template.Execute(out, exec.NewContext(vars)); err != nil {
+		if b.err != nil {
+			return "", b.err // what the template itself raised, or the limit it met, without the path there
+		}
+		return "", innermost(err)
+	}
+	return out.String(), nil
+}
+
+// innermost is the cause of an error without the path to it: gonja tells every node on the way.
+func innermost(err error) error {
+	for range 1000 {
+		var next error
+		switch e := err.(type) {
+		case *exec.Value:
+			next, _ = e.Interface().(error)
+		case interface{ Unwrap() error }:
+			next = e.Unwrap()
+		case interface{ Cause() error }:
+			next = e.Cause()
+		}
+		if next == nil {
+			break
+		}
+		err = next
+	}
+	return err
+}
+
+// finish makes any failure an ErrTemplate of bounded length. gonja panics on some operations, such as a remainder of zero.
+func finish(err error, panicked any) error {
+	if panicked != nil {
+		err = fmt.Errorf("%v", panicked)
+	}
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if len(text) > 500 {
+		text = strings.ToValidUTF8(text[:500], "") + "…"
+	}
+	return fmt.Errorf("%w: %s", ErrTemplate, text)
+}
+
+// boundedText collects output up to a limit.
+type boundedText struct {
+	strings.Builder
+	left int
+}
+
+// Write implements io.Writer.
+func (b *boundedText) Write(p []byte) (int, error) { return b.WriteString(string(p)) }
+
+// WriteString implements io.StringWriter.
+func (b *boundedText) WriteString(s string) (int, error) {
+	if b.left -= len(s); b.left < 0 {
+		return 0, fmt.Errorf("prints more than %d bytes", maxValue)
+	}
+	return b.Builder.WriteString(s)
+}

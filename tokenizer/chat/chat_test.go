@@ -1,0 +1,203 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestGolden renders what Hugging Face's JavaScript Jinja rendered (tools/golden/chat_golden.mjs).
+func TestGolden(t *testing.T) {
+	b, err := os.ReadFile("testdata/golden.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Name, Template, Want string
+		Error                *string
+		Generate             bool
+		Messages, Tools      json.RawMessage
+	}
+	if err := json.Unmarshal(b, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if c.Error != nil {
+			t.Errorf("%s: the golden file has an error: %s", c.Name, *c.Error)
+			continue
+		}
+		conv := Conversation{Messages: c.Messages, Generate: c.Generate}
+		if c.Tools != nil {
+			conv.Tools = c.Tools
+		}
+		got, err := render(c.Template, conv)
+		if err != nil {
+			t.Errorf("%s: %v", c.Name, err)
+		} else if got != c.Want {
+			t.Errorf("%s, generate %v:\n got %q\nwant %q", c.Name, c.Generate, got, c.Want)
+		}
+	}
+}
+
+func render(source string, c Conversation) (string, error) {
+	t, err := Parse(source, map[string]string{"bos_token": "<s>", "eos_token": "</s>"})
+	if err != nil {
+		return "", err
+	}
+	return t.Render(c)
+}
+
+var hello = Conversation{Messages: []Message{{"user", "hello"}}}
+
+// TestAttacks: every template ends soon, in bounded memory, with an error that says what it met.
+func TestAttacks(t *testing.T) {
+	many := func(n int, s string) string { return strings.Repeat(s, n) }
+	for _, a := range []struct{ name, source, text string }{
+		{"include", "{% include '/etc/passwd' %}", "'include' not found"},
+		{"import", "{% import '/etc/passwd' as x %}", "'import' not found"},
+		{"from", "{% from 'x' import y %}", "'from' not found"},
+		{"extends", "{% extends '/etc/passwd' %}", "'extends' not found"},
+		{"range", "{% for i in range(1000000000) %}{% endfor %}", "more than 65536 numbers"},
+		{"loops", many(4, "{% for i in range(60000) %}") + many(4, "{% endfor %}"), "takes"},
+		{"filtered loops", many(3, "{% for i in range(60000) if i %}") + many(3, "{% endfor %}"), "takes"},
+		{"recursive loop", "{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}", "recursive"},
+		{"repeat", "{{ 'a' * 1000000000 }}", "more than 4194304 bytes"},
+		{"repeat overflow", "{{ 'abcdefgh' * 2305843009213693952 }}", "more than 4194304 bytes"},
+		{"doubling", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}", "bytes"},
+		{"doubling by plus", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}", "bytes"},
+		{"doubling by block", "{% set ns = namespace(x='a') %}{% for i in range(60) %}{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}{% endfor %}", "bytes"},
+		{"laughs", "{% set ns = namespace(x='ha') %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}", "bytes"},
+		{"laughs in dicts", "{% set ns = namespace(x='ha') %}{% for i in range(60) %}{% set ns.x = {'a': ns.x, 'b': ns.x} %}{% endfor %}{{ ns.x | tojson }}", "bytes"},
+		{"deep", "{% set ns = namespace(x='ha') %}{% for i in range(6000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}", "deeper"},
+		{"hoard", "{% set ns = namespace(l=[]) %}{% for i in range(60000) %}{% set ns.l = ns.l + ['a' * 100000] %}{% endfor %}", "bytes"},
+		{"cycle", "{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", "namespace"},
+		{"cycle in list", "{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns }}", "namespace"},
+		{"cycle in dict", "{% set ns = namespace() %}{% set ns.a = dict(b=ns) %}{{ ns }}", "namespace"},
+		{"macro", "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "deeper than 32"},
+		{"macros", "{% macro f() %}{{ g() }}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}", "deeper than 32"},
+		{"macro tree", "{% macro f(n) %}{% if n > 0 %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(30) }}", "takes"},
+		{"print", "{% for i in range(60000) %}{{ 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' }}{% endfor %}", "prints more than"},
+		{"parentheses", "{{ " + many(50000, "(") + "1" + many(50000, ")") + " }}", "more than 2000 tokens"},
+		{"nots", "{{ " + many(50000, "not ") + "1 }}", "more than 2000 tokens"},
+		{"blocks", many(5000, "{% if true %}") + many(5000, "{% endif %}"), "inside each other"},
+		{"size", many(300000, "a"), "at most 262144"},
+		{"replace", "{{ ('a' * 100000).replace('', 'b' * 100000) }}", "more than 4194304 bytes"},
+		{"replace filter", "{{ ('a' * 100000) | replace('a', 'b' * 100000) }}", "more than 4194304 bytes"},
+		{"join", "{{ range(60000) | join('b' * 100000) }}", "more than 4194304 bytes"},
+		{"join method", "{{ ('b' * 100000).join(range(60000)) }}", "more than 4194304 bytes"},
+		{"indent", "{{ ('a\n' * 1000000) | indent(1000) }}", "more than 4194304 bytes"},
+		{"letters", "{% for c in 'a' * 1000000 %}{% endfor %}", "at most 65536"},
+		{"long chain", "{{ 'x'" + many(450, ".strip()") + " }}", ""},
+		{"zero", "{{ 1 % 0 }}", "division by zero"},
+		{"zero filter", "{{ 1 // 0 }}", "division by zero"},
+		{"raise", "{{ raise_exception('no ' + messages[0].role) }}", "no user"},
+		{"method", "{{ messages.__class__() }}", "__class__"},
+		{"format", "{{ '%1000000000d'.format(1) }}", "not known"},
+		{"unknown filter", "{{ 1 | center(1000000000) }}", "center"},
+		{"lipsum", "{{ lipsum(1000000000) }}", "not callable"},
+		{"call block", "{% call f() %}{% endcall %}", "'call' not found"},
+		{"unclosed", "{% if true %}", "endif"},
+		{"broken", "{{ 'abc", ""},
+	} {
+		begin := time.Now()
+		out, err := render(a.source, hello)
+		if took := time.Since(begin); took > 2*maxTime {
+			t.Errorf("%s took %v", a.name, took)
+		}
+		switch {
+		case a.name == "long chain":
+			if err != nil || out != "x" {
+				t.Errorf("%s: %q, %v", a.name, out, err)
+			}
+		case !errors.Is(err, ErrTemplate) || !strings.Contains(err.Error(), a.text):
+			t.Errorf("%s: error %v, want one with %q", a.name, err, a.text)
+		case len(err.Error()) > 600:
+			t.Errorf("%s: the error has %d bytes", a.name, len(err.Error()))
+		}
+	}
+}
+
+// TestMore holds what Python does and the golden file cannot say.
+func TestMore(t *testing.T) {
+	now := time.Date(2026, 3, 7, 9, 5, 4, 0, time.UTC)
+	for _, c := range []struct{ source, want string }{
+		{"{{ true }} {{ 1.0 }} {{ [true, 'a'] }}", "True 1.0 [True, 'a']"},
+		{"{{ strftime_now('%d %b %Y, %H:%M %%') }}", "07 Mar 2026, 09:05 %"},
+		{"{% generation %}{{ messages[0].content }}{% endgeneration %}", "hello"},
+		{"{{ {'b': 1, 'a': 'ü</x>'} | tojson }}", `{"b": 1, "a": "ü</x>"}`},
+		{"{{ (-7) // 2 }} {{ -7 % 3 }} {{ 2 ** 10 }} {{ 3 / 2 }}", "-4 2 1024 1.5"},
+		{"{{ 'a b  c'.split() | join('-') }} {{ 'a,b,c'.split(',', 1)[1] }} {{ 'a,b,c'.rsplit(',', 1)[0] }}", "a-b-c b,c a,b"},
+		{"{{ 'Hello World'.title() }} {{ 'xxabxx'.strip('x') }} {{ 'ab'.startswith(('x', 'a')) }}", "Hello World ab True"},
+		{"{{ 'l1\nl2' | indent(2) }}", "l1\n  l2"},
+		{"{{ messages[0].get('nothing', 'd') }} {{ messages[0].get('role') }} {{ messages[0].keys() | list }}", "d user ['role', 'content']"},
+		{"{% set x = 'a' if messages else 'b' %}{{ x }}{% set y = 'a' if not messages else 'b' %}{{ y }}", "ab"},
+		{"{{ more }} {{ enable_thinking is defined and not enable_thinking }}", "words True"},
+	} {
+		conv := hello
+		conv.Now, conv.Vars = now, map[string]any{"more": "words", "enable_thinking": false}
+		got, err := render(c.source, conv)
+		if err != nil || got != c.want {
+			t.Errorf("%s\n got %q (%v)\nwant %q", c.source, got, err, c.want)
+		}
+	}
+}
+
+// FuzzTemplate feeds arbitrary templates: none may panic, hang or crash.
+func FuzzTemplate(f *testing.F) {
+	f.Add("{% for m in messages %}{{ m.role ~ m['content'] | trim }}{% endfor %}")
+	f.Add("{% macro f(x) %}{{ x }}{% endmacro %}{{ f([1, {'a': 2}]) | tojson }}")
+	f.Add("{% set ns = namespace(a=1) %}{% set ns.a = ns.a + 1 %}{{ ns.a[1:2] }}")
+	f.Fuzz(func(t *testing.T, source string) {
+		out, err := render(source, hello)
+		if err == nil && len(out) > maxValue {
+			t.Errorf("%d bytes", len(out))
+		}
+	})
+}
+
+// TestLoad finds a folder's template in each place that it may have.
+func TestLoad(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string // rendered; "" when there is none
+		bad   string // part of the error
+	}{
+		"none":       {files: map[string]string{}},
+		"no config":  {files: map[string]string{"chat_template.jinja": "A{{ bos_token }}"}, want: "A"},
+		"file":       {files: map[string]string{"chat_template.jinja": "F{{ bos_token }}", "tokenizer_config.json": `{"bos_token": "<s>", "chat_template": "C"}`}, want: "F<s>"},
+		"config":     {files: map[string]string{"tokenizer_config.json": `{"bos_token": {"content": "<b>", "special": true}, "chat_template": "C{{ bos_token }}"}`}, want: "C<b>"},
+		"list":       {files: map[string]string{"tokenizer_config.json": `{"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]}`}, want: "D"},
+		"no default": {files: map[string]string{"tokenizer_config.json": `{"chat_template": [{"name": "rag", "template": "T"}]}`}, bad: "default"},
+		"number":     {files: map[string]string{"tokenizer_config.json": `{"chat_template": 7}`}, bad: "must be a string"},
+		"null":       {files: map[string]string{"tokenizer_config.json": `{"chat_template": null}`}},
+		"broken":     {files: map[string]string{"tokenizer_config.json": `{`}, bad: "tokenizer_config.json"},
+		"include":    {files: map[string]string{"chat_template.jinja": "{% include 'tokenizer_config.json' %}"}, bad: "include"},
+	} {
+		dir := t.TempDir()
+		for file, text := range c.files {
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tpl, err := Load(dir)
+		if c.bad != "" {
+			if err == nil || !strings.Contains(err.Error(), c.bad) {
+				t.Errorf("%s: error %v, want one with %q", name, err, c.bad)
+			}
+			continue
+		}
+		if err != nil || (tpl == nil) != (c.want == "") {
+			t.Errorf("%s: template %v, error %v", name, tpl, err)
+			continue
+		}
+		if tpl != nil {
+			if got, err := tpl.Render(hello); err != nil || got != c.want {
+				t.Errorf("%s: %q (%v), want %q", name, got, err, c.want)
+			}
+		}
+	}
+}

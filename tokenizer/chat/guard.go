@@ -1,0 +1,259 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nikolalohinski/gonja/v2/builtins/control_structures"
+	"github.com/nikolalohinski/gonja/v2/config"
+	"github.com/nikolalohinski/gonja/v2/nodes"
+	"github.com/nikolalohinski/gonja/v2/tokens"
+)
+
+// gonja has no limits of its own, so a parsed template is rewritten before it runs. Values are guarded where they come into being
+// (literals, calls, filters, arithmetic), loops where they begin and at each turn, macros where they are called; each is a filter
+// under a name that no template can spell.
+const (
+	guardFilter = "\x00guard" // charges and measures a value
+	iterFilter  = "\x00iter"  // the same, and bounds the number of its items
+	opFilter    = "\x00op"    // arithmetic that measures first; its first argument is the operator
+	callFilter  = "\x00call"  // a method; its first argument is the name
+)
+
+var known = chatFilters()
+
+// lex cuts a template into tokens, in bounds on what the parser will recurse into.
+func lex(source string, cfg *config.Config) (list []*tokens.Token, err error) {
+	n := 0
+	stream := tokens.LexAll(source, cfg)
+	for !stream.End() {
+		t := stream.Next()
+		list = append(list, t)
+		switch t.Type {
+		case tokens.Error:
+			return nil, fmt.Errorf("line %d: %s", t.Line, t.Val)
+		case tokens.Data, tokens.BlockBegin, tokens.VariableBegin:
+			n = 0
+		default:
+			if n++; n > maxTagTokens {
+				return nil, fmt.Errorf("line %d: a tag of more than %d tokens", t.Line, maxTagTokens)
+			}
+		}
+	}
+	return list, nil
+}
+
+// guardNodes rewrites the elements of a template or of a block's body.
+func guardNodes(list []nodes.Node, depth int) error {
+	if depth > maxBlocks {
+		return fmt.Errorf("more than %d blocks inside each other", maxBlocks)
+	}
+	for _, n := range list {
+		switch n := n.(type) {
+		case *nodes.Data, *nodes.Comment:
+		case *nodes.Output:
+			if err := guardAll(&n.Expression, &n.Condition, &n.Alternative); err != nil {
+				return err
+			}
+			n.Expression = &nodes.FilteredExpression{Expression: n.Expression, Filters: []*nodes.FilterCall{call(n.Start, guardFilter)}}
+		case *nodes.ControlStructureBlock:
+			if err := guardBlock(n, depth); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("line %d: %T is not supported", n.Position().Line, n)
+		}
+	}
+	return nil
+}
+
+// guardBlock rewrites one statement.
+func guardBlock(n *nodes.ControlStructureBlock, depth int) error {
+	body := func(w *nodes.Wrapper) error {
+		if w == nil {
+			return nil
+		}
+		return guardNodes(w.Nodes, depth+1)
+	}
+	switch s := n.ControlStructure.(type) {
+	case *controlStructures.ForControlStructure:
+		if s.Recursive {
+			return fmt.Errorf("line %d: a recursive loop is not supported", n.Location.Line)
+		}
+		if err := errors.Join(guardAll(&s.ObjectEvaluator, &s.IfCondition), body(s.BodyWrapper), body(s.EmptyWrapper)); err != nil {
+			return err
+		}
+		s.ObjectEvaluator = filtered(n.Location, s.ObjectEvaluator, iterFilter)
+		tick := &nodes.Output{Start: n.Location, End: n.Location, Expression: filtered(n.Location, &nodes.String{Location: n.Location}, guardFilter)}
+		s.BodyWrapper.Nodes = append([]nodes.Node{tick}, s.BodyWrapper.Nodes...)
+		return nil
+	case *controlStructures.IfControlStructure:
+		for i := range s.Conditions {
+			if err := guard(&s.Conditions[i]); err != nil {
+				return err
+			}
+		}
+		for _, w := range s.Wrappers {
+			if err := body(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	case *controlStructures.MacroControlStructure:
+		for _, p := range s.Kwargs {
+			if err := guardAll(&p.Value); err != nil {
+				return err
+			}
+		}
+		n.ControlStructure = &macroBlock{s}
+		return body(s.Wrapper)
+	case *setBlock:
+		return errors.Join(guardAll(&s.value, &s.when, &s.alt), body(s.body))
+	case *plainBlock:
+		return body(s.body)
+	case *controlStructures.RawControlStructure, *controlStructures.BreakControlStructure, *controlStructures.ContinueControlStructure:
+		return nil
+	}
+	return fmt.Errorf("line %d: statement %s is not supported", n.Location.Line, strconv.Quote(n.Name))
+}
+
+func call(at *tokens.Token, name string, args ...nodes.Expression) *nodes.FilterCall {
+	return &nodes.FilterCall{Token: at, Name: name, Args: args, Kwargs: map[string]nodes.Expression{}}
+}
+
+func filtered(at *tokens.Token, e nodes.Expression, name string, args ...nodes.Expression) nodes.Expression {
+	return &nodes.FilteredExpression{Expression: e, Filters: []*nodes.FilterCall{call(at, name, args...)}}
+}
+
+// guardAll rewrites the expressions that are there.
+func guardAll(list ...*nodes.Expression) error {
+	for _, e := range list {
+		if *e == nil {
+			continue
+		}
+		if err := guard(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func guardList(list []nodes.Expression) error {
+	for i := range list {
+		if err := guard(&list[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func guardMap(m map[string]nodes.Expression) error {
+	for k, e := range m {
+		if err := guard(&e); err != nil {
+			return err
+		}
+		m[k] = e
+	}
+	return nil
+}
+
+// guard rewrites one expression in place. Its depth is bounded by the tokens of its tag.
+func guard(e *nodes.Expression) error {
+	at := (*e).Position()
+	made := func(err error) error { // a value comes into being here
+		*e = filtered(at, *e, guardFilter)
+		return err
+	}
+	switch n := (*e).(type) {
+	case *nodes.None, *nodes.Bool, *nodes.Integer, *nodes.Float, *nodes.String, *nodes.Name:
+		return nil
+	case *nodes.List:
+		return made(guardList(n.Val))
+	case *nodes.Tuple:
+		return made(guardList(n.Val))
+	case *nodes.Dict:
+		for _, p := range n.Pairs {
+			if err := guardAll(&p.Key, &p.Value); err != nil {
+				return err
+			}
+		}
+		return made(nil)
+	case *nodes.Call:
+		return made(guardCall(e, n))
+	case *nodes.GetItem:
+		return guardParts(&n.Node, &n.Arg)
+	case *nodes.GetSlice:
+		return made(guardParts(&n.Node, &n.Start, &n.End, &n.Step))
+	case *nodes.GetAttribute:
+		return guardParts(&n.Node)
+	case *nodes.Negation:
+		return guardAll(&n.Term)
+	case *nodes.UnaryExpression:
+		return guardAll(&n.Term)
+	case *nodes.BinaryExpression:
+		return guardBinary(e, n)
+	case *nodes.TestExpression:
+		return errors.Join(guardAll(&n.Expression), guardList(n.Test.Args), guardMap(n.Test.Kwargs))
+	case *nodes.FilteredExpression:
+		if err := guardAll(&n.Expression); err != nil {
+			return err
+		}
+		for _, f := range n.Filters {
+			if known[f.Name] == nil {
+				return fmt.Errorf("line %d: filter %.40q is not supported", f.Token.Line, f.Name)
+			}
+			if err := errors.Join(guardList(f.Args), guardMap(f.Kwargs)); err != nil {
+				return err
+			}
+		}
+		return made(nil)
+	}
+	return fmt.Errorf("line %d: expression %T is not supported", at.Line, *e)
+}
+
+// guardParts is guardAll for expressions that gonja declares as any node.
+func guardParts(list ...*nodes.Node) error {
+	for _, n := range list {
+		e := nodes.Expression(*n)
+		if err := guardAll(&e); err != nil {
+			return err
+		}
+		*n = e
+	}
+	return nil
+}
+
+// guardCall rewrites calls. A method's call becomes a filter of the value before the dot; other calls must be of a plain name.
+func guardCall(e *nodes.Expression, n *nodes.Call) error {
+	if err := errors.Join(guardList(n.Args), guardMap(n.Kwargs)); err != nil {
+		return err
+	}
+	switch f := n.Func.(type) {
+	case *nodes.Name:
+		return nil
+	case *nodes.GetAttribute:
+		self := nodes.Expression(f.Node)
+		if err := guard(&self); err != nil {
+			return err
+		}
+		c := call(n.Location, callFilter, append([]nodes.Expression{&nodes.String{Location: n.Location, Val: f.Attribute}}, n.Args...)...)
+		c.Kwargs = n.Kwargs
+		*e = &nodes.FilteredExpression{Expression: self, Filters: []*nodes.FilterCall{c}}
+		return nil
+	}
+	return fmt.Errorf("line %d: only names and methods can be called", n.Location.Line)
+}
+
+// guardBinary rewrites arithmetic; comparisons and logic make nothing and stay as they are.
+func guardBinary(e *nodes.Expression, n *nodes.BinaryExpression) error {
+	if err := guardAll(&n.Left, &n.Right); err != nil {
+		return err
+	}
+	op := n.Operator.Token
+	switch op.Type {
+	case tokens.Addition, tokens.Subtraction, tokens.Multiply, tokens.Division, tokens.FloorDivision, tokens.Modulo, tokens.Power, tokens.Tilde:
+		*e = filtered(op, n.Left, opFilter, &nodes.String{Location: op, Val: op.Val}, n.Right)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/nikolalohinski/gonja/v2/exec"
+)
+
+// ordered turns a Go value into what templates see, by way of its JSON, with the keys of objects in their order.
+func ordered(v any) (any, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxValue {
+		return nil, fmt.Errorf("are %d bytes, at most %d fit", len(b), maxValue)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	x, err := orderedNext(d, 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("text behind the end of the JSON")
+	}
+	return x, nil
+}
+
+func orderedNext(d *json.Decoder, depth int) (any, error) {
+	if depth > maxNesting {
+		return nil, errDeep
+	}
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := t.(type) {
+	case json.Number:
+		if i, err := t.Int64(); err == nil {
+			return int(i), nil
+		}
+		return t.Float64()
+	case json.Delim:
+		if t == '[' {
+			return orderedList(d, depth)
+		}
+		return orderedDict(d, depth)
+	}
+	return t, nil
+}
+
+func orderedList(d *json.Decoder, depth int) (any, error) {
+	list := []any{}
+	for d.More() {
+		x, err := orderedNext(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	_, err := d.Token()
+	return list, err
+}
+
+func orderedDict(d *json.Decoder, depth int) (any, error) {
+	dict := exec.NewDict()
+	for d.More() {
+		k, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		x, err := orderedNext(d, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		dict.Pairs = append(dict.Pairs, &exec.Pair{Key: exec.AsValue(k), Value: exec.AsValue(x)})
+	}
+	_, err := d.Token()
+	return dict, err
+}
+
+// jsonStyle is how tojson writes: as Python's json.dumps with ensure_ascii off.
+type jsonStyle struct {
+	indent     string
+	item, pair string // separators
+	sortKeys   bool
+}
+
+// toJSON is transformers' tojson, not Jinja's: nothing is escaped for HTML.
+func toJSON(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
+	b := budgetOf(e)
+	if in.IsError() {
+		return in
+	}
+	style := jsonStyle{item: ", ", pair: ": ", sortKeys: argument(p, 3, "sort_keys").IsTrue()}
+	switch w := argument(p, 1, "indent"); {
+	case w.IsInteger():
+		n := w.Integer()
+		if n < 0 || n > 64 {
+			return b.fail("tojson: an indent of %d", n)
+		}
+		style.indent, style.item = strings.Repeat(" ", n), ","
+	case w.IsString():
+		style.indent, style.item = w.String(), ","
+	}
+	if s := argument(p, 2, "separators"); s.IsList() && s.Len() == 2 {
+		style.item, style.pair = s.Index(0).String(), s.Index(1).String()
+	}
+	out := &boundedText{left: maxValue}
+	if err := style.write(out, in.Interface(), 0); err != nil {
+		return b.fail("tojson: %w", err)
+	}
+	return b.made(exec.AsSafeValue(out.String()))
+}
+
+func (s *jsonStyle) write(w *boundedText, v any, depth int) error {
+	switch v := v.(type) {
+	case *exec.Value:
+		return s.write(w, v.Interface(), depth)
+	case *exec.Dict:
+		return s.dict(w, v, depth)
+	case exec.ValuesList:
+		return list(s, w, v, depth)
+	case []*exec.Value:
+		return list(s, w, v, depth)
+	case []any:
+		return list(s, w, v, depth)
+	case []string:
+		return list(s, w, v, depth)
+	case nil, bool, string, int, float64:
+		b, err := json.Marshal(v)
+		if text, ok := v.(string); ok {
+			b = quoteJSON(text)
+		}
+		if err == nil {
+			_, err = w.WriteString(string(b))
+		}
+		return err
+	}
+	return fmt.Errorf("%T cannot be written", v)
+}
+
+// quoteJSON is a JSON string without escapes for HTML.
+func quoteJSON(s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string always encodes
+	text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	text = bytes.ReplaceAll(text, []byte(`\u2028`), []byte("\u2028")) // Python leaves these two
+	return bytes.ReplaceAll(text, []byte(`\u2029`), []byte("\u2029"))
+}
+
+func (s *jsonStyle) line(w *boundedText, depth int) error {
+	if s.indent == "" {
+		return nil
+	}
+	_, err := w.WriteString("\n" + strings.Repeat(s.indent, depth))
+	return err
+}
+
+func list[T any](s *jsonStyle, w *boundedText, v []T, depth int) error {
+	return s.group(w, "[", "]", len(v), depth, func(i int) error { return s.write(w, v[i], depth+1) })
+}
+
+func (s *jsonStyle) dict(w *boundedText, d *exec.Dict, depth int) error {
+	pairs := d.Pairs
+	if s.sortKeys {
+		pairs = slices.SortedFunc(slices.Values(pairs), func(a, b *exec.Pair) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+	}
+	return s.group(w, "{", "}", len(pairs), depth, func(i int) error {
+		if _, err := w.WriteString(string(quoteJSON(pairs[i].Key.String())) + s.pair); err != nil {
+			return err
+		}
+		return s.write(w, pairs[i].Value, depth+1)
+	})
+}
+
+// group writes what stands between brackets.
+func (s *jsonStyle) group(w *boundedText, left, right string, n, depth int, item func(int) error) error {
+	if depth > maxNesting {
+		return errDeep
+	}
+	if _, err := w.WriteString(left); err != nil {
+		return err
+	}
+	for i := range n {
+		if i > 0 {
+			if _, err := w.WriteString(s.item); err != nil {
+				return err
+			}
+		}
+		if err := s.line(w, depth+1); err != nil {
+			return err
+		}
+		if err := item(i); err != nil {
+			return err
+		}
+	}
+	if n > 0 {
+		if err := s.line(w, depth); err != nil {
+			return err
+		}
+	}
+	_, err := w.WriteString(right)
+	return err
+}

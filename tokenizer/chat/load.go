@@ -1,0 +1,103 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const maxConfig = 32 << 20 // bytes of a tokenizer_config.json, which may list many added tokens
+
+// Load reads a model folder's template: chat_template.jinja, or the one inside tokenizer_config.json where older releases of
+// transformers keep it. It is nil when the folder has none.
+func Load(dir string) (*Template, error) {
+	config, tokens, err := readConfig(filepath.Join(dir, "tokenizer_config.json"))
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "chat_template.jinja")
+	source, err := readSome(path, maxTemplate)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		path = filepath.Join(dir, "tokenizer_config.json")
+		source, err = templateOf(config)
+	case err == nil && len(source) == 0:
+		return nil, fmt.Errorf("%s is empty", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(source) == 0 {
+		return nil, nil
+	}
+	t, err := Parse(string(source), tokens)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// readSome reads a file of at most limit bytes.
+func readSome(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("is larger than %d bytes", limit)
+	}
+	return b, err
+}
+
+// readConfig gives the file's template, and the special tokens by the names that templates have for them.
+func readConfig(path string) (template json.RawMessage, tokens map[string]string, err error) {
+	tokens = map[string]string{}
+	b, err := readSome(path, maxConfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, tokens, nil
+	}
+	var m map[string]json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(b, &m)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, name := range []string{"bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token"} {
+		var text string
+		var object struct{ Content string }
+		if json.Unmarshal(m[name], &text) == nil && text != "" {
+			tokens[name] = text
+		} else if json.Unmarshal(m[name], &object) == nil && object.Content != "" {
+			tokens[name] = object.Content
+		}
+	}
+	return m["chat_template"], tokens, nil
+}
+
+// templateOf reads chat_template: a text, or a list of named ones of which "default" is meant.
+func templateOf(raw json.RawMessage) ([]byte, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return []byte(text), nil
+	}
+	var list []struct{ Name, Template string }
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, errors.New("chat_template: must be a string or a list of named templates")
+	}
+	for _, t := range list {
+		if t.Name == "default" {
+			return []byte(t.Template), nil
+		}
+	}
+	return nil, errors.New(`chat_template: none of the templates is named "default"`)
+}

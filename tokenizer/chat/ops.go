@@ -1,0 +1,358 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/nikolalohinski/gonja/v2/builtins"
+	"github.com/nikolalohinski/gonja/v2/exec"
+)
+
+// harmless are gonja's filters whose results are no larger than what goes in, or not by much.
+var harmless = strings.Fields(`abs capitalize d default e escape first float int last length count list lower map max min
+	reject rejectattr reverse round safe select selectattr sort string title trim upper wordcount`)
+
+// chatFilters are all filters, those that guard.go puts in included.
+func chatFilters() map[string]exec.FilterFunction {
+	filters := map[string]exec.FilterFunction{
+		guardFilter: func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value { return budgetOf(e).made(in) },
+		iterFilter:  iterable,
+		opFilter: func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
+			return arithmetic(budgetOf(e), p.Args[0].String(), in, p.Args[1])
+		},
+		callFilter: func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
+			return method(budgetOf(e), in, p.Args[0].String(), p.Args[1:], p.KwArgs)
+		},
+		"tojson": toJSON,
+		"join": func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
+			return joined(budgetOf(e), in, argument(p, 0, "d").String())
+		},
+		"replace": func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
+			return replaced(budgetOf(e), in.String(), argument(p, 0, "old").String(), argument(p, 1, "new").String(), argument(p, 2, "count"))
+		},
+		"indent": indent,
+		"unique": unique,
+		"items": func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
+			return method(budgetOf(e), in, "items", nil, nil)
+		},
+		"dictsort": func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
+			return sortedItems(budgetOf(e), in)
+		},
+	}
+	for _, name := range harmless {
+		filters[name], _ = builtins.Filters.Get(name)
+	}
+	return filters
+}
+
+// chatEnvironment is all that a chat template can name.
+func chatEnvironment() *exec.Environment {
+	return &exec.Environment{
+		Context: exec.NewContext(map[string]any{
+			"range": rangeList, "namespace": newNamespace, "dict": newDict, "raise_exception": raise, "strftime_now": strftimeNow,
+		}),
+		Filters: exec.NewFilterSet(chatFilters()), Tests: builtins.Tests, ControlStructures: chatStatements(), Methods: builtins.Methods,
+	}
+}
+
+// argument is the i-th argument, also under its name; nil's value when absent.
+func argument(p *exec.VarArgs, i int, name string) *exec.Value {
+	if v, ok := p.KwArgs[name]; ok {
+		return v
+	}
+	if i < len(p.Args) {
+		return p.Args[i]
+	}
+	return exec.AsValue(nil)
+}
+
+// iterable bounds the turns of a loop before it begins.
+func iterable(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
+	b := budgetOf(e)
+	if in.IsError() {
+		return in
+	}
+	n := in.Len()
+	if n > maxItems {
+		return b.fail("loops over %d items, at most %d are allowed", n, maxItems)
+	}
+	b.steps -= n / 4                           // gonja prepares all items before the first turn
+	if over := b.charge(64 * n); over != nil { // and this is what it keeps of each
+		return over
+	}
+	return in
+}
+
+// arithmetic is Python's, as far as templates use it: texts join and repeat, lists join, numbers compute.
+func arithmetic(b *budget, op string, x, y *exec.Value) *exec.Value {
+	if x.IsError() {
+		return x
+	}
+	text := x.IsString() || y.IsString()
+	switch {
+	case op == "~" || op == "+" && text:
+		if over := b.charge(printed(x) + printed(y)); over != nil {
+			return over
+		}
+		return exec.AsValue(x.String() + y.String())
+	case op == "*" && text:
+		if y.IsString() {
+			x, y = y, x
+		}
+		n, s := max(y.Integer(), 0), x.String()
+		if n > maxValue || n*len(s) > maxValue {
+			return b.fail("%w", errLarge)
+		}
+		if over := b.charge(n * len(s)); over != nil {
+			return over
+		}
+		return exec.AsValue(strings.Repeat(s, n))
+	case op == "+" && x.IsList() && y.IsList():
+		list := append(items(x), items(y)...)
+		return b.made(exec.AsValue(list))
+	case !x.IsNumber() && !x.IsBool() || !y.IsNumber() && !y.IsBool():
+		return b.fail("operator %s does not go with %s", op, kinds(x, y))
+	}
+	if over := b.charge(0); over != nil {
+		return over
+	}
+	if x.IsFloat() || y.IsFloat() || op == "/" {
+		return floats(b, op, x.Float(), y.Float())
+	}
+	return integers(b, op, whole(x), whole(y))
+}
+
+// whole is an integer or a truth value as a number.
+func whole(v *exec.Value) int {
+	if v.IsBool() {
+		if v.Bool() {
+			return 1
+		}
+		return 0
+	}
+	return v.Integer()
+}
+
+func kinds(x, y *exec.Value) string { return fmt.Sprintf("%T and %T", x.Interface(), y.Interface()) }
+
+func integers(b *budget, op string, x, y int) *exec.Value {
+	switch op {
+	case "+":
+		return exec.AsValue(x + y)
+	case "-":
+		return exec.AsValue(x - y)
+	case "*":
+		return exec.AsValue(x * y)
+	case "//", "%":
+		if y == 0 {
+			return b.fail("division by zero")
+		}
+		q, r := x/y, x%y
+		if r != 0 && (r < 0) != (y < 0) { // Python rounds down
+			q, r = q-1, r+y
+		}
+		if op == "%" {
+			return exec.AsValue(r)
+		}
+		return exec.AsValue(q)
+	case "**":
+		p := math.Pow(float64(x), float64(y))
+		if p == math.Trunc(p) && math.Abs(p) < 1<<53 {
+			return exec.AsValue(int(p))
+		}
+		return exec.AsValue(p)
+	}
+	return b.fail("operator %s is unknown", op)
+}
+
+func floats(b *budget, op string, x, y float64) *exec.Value {
+	if y == 0 && (op == "/" || op == "//" || op == "%") {
+		return b.fail("division by zero")
+	}
+	switch op {
+	case "+":
+		return exec.AsValue(x + y)
+	case "-":
+		return exec.AsValue(x - y)
+	case "*":
+		return exec.AsValue(x * y)
+	case "/":
+		return exec.AsValue(x / y)
+	case "//":
+		return exec.AsValue(math.Floor(x / y))
+	case "%":
+		return exec.AsValue(x - y*math.Floor(x/y))
+	case "**":
+		return exec.AsValue(math.Pow(x, y))
+	}
+	return b.fail("operator %s is unknown", op)
+}
+
+// printed is about the bytes of a value when written out; every value was measured when it was made.
+func printed(v *exec.Value) int {
+	if v.IsString() {
+		return len(v.String())
+	}
+	left := maxValue
+	if measure(v.Interface(), 0, &left) != nil {
+		return maxValue + 1
+	}
+	return maxValue - left
+}
+
+// items are the elements of a list, the keys of a dict, the characters of a text.
+func items(v *exec.Value) []any {
+	var list []any
+	v.Iterate(func(_, _ int, key, _ *exec.Value) bool {
+		list = append(list, key.Interface())
+		return true
+	}, func() {})
+	return list
+}
+
+func joined(b *budget, v *exec.Value, sep string) *exec.Value {
+	if v.Len() > maxItems {
+		return b.fail("joins more than %d items", maxItems)
+	}
+	list := items(v)
+	n := len(sep) * len(list)
+	for _, x := range list {
+		if n += printed(exec.AsValue(x)); n > maxValue {
+			break
+		}
+	}
+	if over := b.charge(n); over != nil {
+		return over
+	}
+	texts := make([]string, len(list))
+	for i, x := range list {
+		texts[i] = exec.AsValue(x).String()
+	}
+	return exec.AsValue(strings.Join(texts, sep))
+}
+
+func replaced(b *budget, s, old, with string, limit *exec.Value) *exec.Value {
+	n := -1
+	if limit.IsInteger() {
+		n = limit.Integer()
+	}
+	times := strings.Count(s, old)
+	if n >= 0 {
+		times = min(times, n)
+	}
+	if len(with) > 0 && times > maxValue/len(with) {
+		return b.fail("%w", errLarge)
+	}
+	if over := b.charge(len(s) + times*len(with)); over != nil {
+		return over
+	}
+	return exec.AsValue(strings.Replace(s, old, with, n))
+}
+
+// indent puts a margin before each line but the first, or before that too; blank lines stay blank.
+func indent(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
+	b := budgetOf(e)
+	margin := "    "
+	switch w := argument(p, 0, "width"); {
+	case w.IsString():
+		margin = w.String()
+	case w.IsInteger():
+		if n := w.Integer(); n < 0 || n > 1000 {
+			return b.fail("indent: a width of %d", n)
+		}
+		margin = strings.Repeat(" ", w.Integer())
+	}
+	first, blank := argument(p, 1, "first").IsTrue(), argument(p, 2, "blank").IsTrue()
+	s := in.String()
+	lines := strings.Split(s, "\n")
+	if over := b.charge(len(s) + len(lines)*len(margin)); over != nil {
+		return over
+	}
+	for i, line := range lines {
+		if (i > 0 || first) && (blank || line != "") {
+			lines[i] = margin + line
+		}
+	}
+	return exec.AsValue(strings.Join(lines, "\n"))
+}
+
+// unique keeps the first of equal elements. Comparing each with each is why it takes few.
+func unique(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
+	b := budgetOf(e)
+	if in.Len() > 2000 {
+		return b.fail("unique: more than 2000 items")
+	}
+	var kept []any
+	for _, x := range items(in) {
+		if !slices.ContainsFunc(kept, func(k any) bool { return exec.AsValue(k).EqualValueTo(exec.AsValue(x)) }) {
+			kept = append(kept, x)
+		}
+	}
+	return b.made(exec.AsValue(kept))
+}
+
+// sortedItems are a dict's pairs by key.
+func sortedItems(b *budget, in *exec.Value) *exec.Value {
+	v := method(b, in, "items", nil, nil)
+	if list, ok := v.Interface().([]any); ok {
+		slices.SortStableFunc(list, func(x, y any) int {
+			return strings.Compare(exec.AsValue(x.([]any)[0]).String(), exec.AsValue(y.([]any)[0]).String())
+		})
+	}
+	return v
+}
+
+// rangeList is range(stop), range(start, stop) and range(start, stop, step).
+func rangeList(e *exec.Evaluator, p *exec.VarArgs) (*exec.Value, error) {
+	at := make([]int, len(p.Args))
+	for i, a := range p.Args {
+		at[i] = a.Integer()
+	}
+	start, stop, step := 0, 0, 1
+	switch len(at) {
+	case 1:
+		stop = at[0]
+	case 2:
+		start, stop = at[0], at[1]
+	case 3:
+		start, stop, step = at[0], at[1], at[2]
+	}
+	if step == 0 || len(at) < 1 || len(at) > 3 {
+		return nil, errors.New("range: want one to three numbers, the step not zero")
+	}
+	list := []any{}
+	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
+		if len(list) == maxItems {
+			return budgetOf(e).fail("range: more than %d numbers", maxItems), nil
+		}
+		list = append(list, i)
+	}
+	return exec.AsValue(list), nil
+}
+
+// newNamespace is Jinja's namespace: the one thing whose attributes can be set.
+func newNamespace(_ *exec.Evaluator, p *exec.VarArgs) map[string]any {
+	ns := map[string]any{}
+	for k, v := range p.KwArgs {
+		ns[k] = v.Interface()
+	}
+	return ns
+}
+
+func newDict(_ *exec.Evaluator, p *exec.VarArgs) *exec.Value {
+	d := exec.NewDict()
+	for _, k := range sortedKeys(p.KwArgs) {
+		d.Pairs = append(d.Pairs, &exec.Pair{Key: exec.AsValue(k), Value: p.KwArgs[k]})
+	}
+	return exec.AsValue(d)
+}
+
+// raise ends the rendering with the template's own words.
+func raise(e *exec.Evaluator, p *exec.VarArgs) (*exec.Value, error) {
+	b := budgetOf(e)
+	b.fail("%s", argument(p, 0, "message").String())
+	return nil, b.err
+}
