@@ -81,12 +81,8 @@ func (t *attnBackward) tile(i, worker int) {
 	n := s.blocks()
 	kb, g, b := i%n, i/n%s.Groups, i/n/s.Groups
 	end := min(s.T, (kb+1)*s.blockKeys())
-	width := s.perGroup() * s.maps * s.D
-	dq, ld := s.dqRows(b, kb, kb*s.blockKeys())
-	for r := range s.T - kb*s.blockKeys() {
-		clear(dq[r*ld+g*width : r*ld+(g+1)*width])
-	}
-	w := cols{b: b, g: g, kb: kb, scratch: s.d.scratch(worker)}
+	s.clearUnmet(b, g, kb, end)
+	w := cols{b: b, g: g, kb: kb, scratch: s.d.scratch(worker), factors: &s.d.workers[worker].softmax}
 	s.carve(&w, worker)
 	for w.k0 = kb * s.blockKeys(); w.k0 < end; w.k0 += keyTile {
 		w.nk = min(keyTile, s.T-w.k0)
@@ -95,6 +91,25 @@ func (t *attnBackward) tile(i, worker int) {
 			s.backwardColumn(&w, h)
 		}
 		s.storeKeys(&w)
+	}
+}
+
+// firstKeys is the first key tile of block kb that the query tile whose first row is n meets: there dQ begins.
+func (s *attnState) firstKeys(kb, n int) int {
+	return max(kb*s.blockKeys(), s.begin(n)/keyTile*keyTile)
+}
+
+// clearUnmet zeroes block kb's sum of dQ where a query tile meets none of its keys, which end at end.
+func (s *attnState) clearUnmet(b, g, kb, end int) {
+	width := s.perGroup() * s.maps * s.D
+	for q0 := kb * s.blockKeys(); q0 < s.T; q0 += queryTile {
+		if s.begin((s.first+b)*s.T+q0) < end {
+			continue
+		}
+		dq, ld := s.dqRows(b, kb, q0)
+		for r := range min(queryTile, s.T-q0) {
+			clear(dq[r*ld+g*width : r*ld+(g+1)*width])
+		}
 	}
 }
 
@@ -111,6 +126,7 @@ type cols struct {
 	dv               []float32    // [nk,DV]
 	dense            []float32    // [nk,D] scaled K on its way to a panel
 	scratch          *simd.Scratch
+	factors          *simd.SoftmaxBack
 }
 
 // colsSize is the number of floats of a cols.
@@ -189,12 +205,13 @@ func (s *attnState) backwardTile(w *cols, h, qt int) {
 	if s.maps == 1 {
 		mix, ds[0] = w.p[0], w.dp
 	}
-	s.product(width, s.DV, nq, mix[from:], nk, true, q.dob, nq, 0, w.dv[from*s.DV:], s.DV, w.scratch)
+	s.product(width, s.DV, nq, mix[from:], nk, true, q.dob, nq, 0, w.dv[from*s.DV:], s.DV, true, w.scratch)
 	dq, ld := s.dqRows(w.b, w.kb, w.q0)
+	first := w.k0 == s.firstKeys(w.kb, w.row)
 	for m := range s.maps {
 		key := min(m, s.keys-1)
-		s.product(width, s.D, nq, ds[m][from:], nk, true, q.qb[m], nq, 0, w.dk[key][from*s.D:], s.D, w.scratch)
-		s.product(nq, s.D, width, ds[m][from:], nk, false, w.kn[key], nk, from, dq[s.queryCol(h, m):], ld, w.scratch)
+		s.product(width, s.D, nq, ds[m][from:], nk, true, q.qb[m], nq, 0, w.dk[key][from*s.D:], s.D, true, w.scratch)
+		s.product(nq, s.D, width, ds[m][from:], nk, false, w.kn[key], nk, from, dq[s.queryCol(h, m):], ld, !first, w.scratch)
 	}
 }
 
@@ -208,17 +225,15 @@ func (s *attnState) softmaxGrad(w *cols, q *queryPack, r int) {
 	}
 	at, end, first, last := r*w.nk+lo, r*w.nk+hi, r*w.nk+w.from, r*w.nk+w.to
 	lse := s.lse.x[n*s.lse.ld+w.h*s.maps:]
-	p1, dp := w.p[0][at:end], w.dp[at:end]
-	simd.ExpSum(p1, p1, s.post, lse[0])
+	p1, dp, f := w.p[0][at:end], w.dp[at:end], w.factors
+	f.Scale, f.LSE[0], f.Delta[0], f.Alpha[0] = s.post, lse[0], q.delta[0][r], s.post
 	if s.maps == 1 {
-		simd.SoftmaxGrad(dp, p1, dp, q.delta[0][r], s.post)
+		simd.SoftmaxBackward(p1, dp, f)
 		clearAround(w.dp, first, at, end, last)
 	} else {
-		p2, mix, lam := w.p[1][at:end], w.mix[at:end], s.lambda(n, w.h)
-		simd.ExpSum(p2, p2, s.post, lse[1])
-		simd.AddScaled(mix, p1, -lam, p2)
-		simd.SoftmaxGrad(p1, p1, dp, q.delta[0][r], s.post)
-		simd.SoftmaxGrad(p2, p2, dp, q.delta[1][r], -lam*s.post)
+		lam := s.lambda(n, w.h)
+		f.LSE[1], f.Delta[1], f.Alpha[1], f.Lam = lse[1], q.delta[1][r], -lam*s.post, -lam
+		simd.SoftmaxBackward2(p1, w.p[1][at:end], w.mix[at:end], dp, f)
 		clearAround(w.mix, first, at, end, last)
 		clearAround(w.p[1], first, at, end, last)
 	}

@@ -145,8 +145,7 @@ func (t *attnCached) tile(i, worker int) {
 	s.stretchSoftmax(&w)
 	v, ld := s.gather(&w, &s.cv, w.g*s.DV, s.DV)
 	s.packB(w.panel, w.nk, s.DV, v, ld, false)
-	clear(w.acc)
-	s.product(w.vecs, s.DV, w.nk, w.p, w.nk, false, w.panel, w.nk, 0, w.acc, s.DV, scratch)
+	s.product(w.vecs, s.DV, w.nk, w.p, w.nk, false, w.panel, w.nk, 0, w.acc, s.DV, false, scratch)
 	s.stretchKeep(&w)
 }
 

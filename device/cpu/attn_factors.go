@@ -52,17 +52,18 @@ func (s *attnState) multiply(m, n, k int, pa, pb []float32, col int, c []float32
 	simd.GemmPacked(m, n, k, pa, pb[col*k:], c, ldc, accumulate)
 }
 
-// product: c += op(a)·b for rows from … from+k−1 of a packed b [depth,n], with a [m,k] packed on the way. from is a
+// product: c = op(a)·b, or c += with accumulate, for rows from … from+k−1 of a packed b [depth,n], with a [m,k] packed on the way. from is a
 // multiple of columns; panels of float32 columns are taken one by one, as that is where k may stop short of depth.
-func (s *attnState) product(m, n, k int, a []float32, lda int, transA bool, pb []float32, depth, from int, c []float32, ldc int, scratch *simd.Scratch) {
+func (s *attnState) product(m, n, k int, a []float32, lda int, transA bool, pb []float32, depth, from int,
+	c []float32, ldc int, accumulate bool, scratch *simd.Scratch) {
 	pa, nr := scratch.A(s.sizeA(m, k)), simd.NR()
 	s.packA(pa, m, k, a, lda, transA)
 	if s.half {
-		simd.GemmBF16(m, n, k, halves(pa), halves(pb)[simd.PanelBF16*from:], depth, c, ldc, true, false, scratch)
+		simd.GemmBF16(m, n, k, halves(pa), halves(pb)[simd.PanelBF16*from:], depth, c, ldc, accumulate, false, scratch)
 		return
 	}
 	for j := 0; j < n; j += nr {
-		simd.GemmPacked(m, min(nr, n-j), k, pa, pb[j*depth+from*nr:], c[j:], ldc, true)
+		simd.GemmPacked(m, min(nr, n-j), k, pa, pb[j*depth+from*nr:], c[j:], ldc, accumulate)
 	}
 }
 

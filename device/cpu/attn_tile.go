@@ -77,20 +77,58 @@ func (s *attnState) forwardTile(w *rows, kt, worker int) {
 		k := keys[min(m, s.keys-1)*s.keyPanel():]
 		s.multiply(w.nq, to-from, s.D, w.q[m*s.sizeA(w.nq, s.D):], k, from, w.p[m*w.nq*nk+from:], nk, false, scratch)
 	}
+	if s.half {
+		s.forwardHalf(w, k0, nk, from, to, values, scratch)
+		return
+	}
 	for r := range w.nq {
 		lo, hi := s.window(w.row+r, w.q0+r, k0, nk)
 		for m := range s.maps {
 			i := m*w.nq + r
 			p := w.p[i*nk+from : i*nk+to]
-			softmaxStep(p, s.post, lo-from, hi-from, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
+			softmaxStep(p, lo-from, hi-from, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
 		}
 	}
-	s.product(s.maps*w.nq, s.DV, to-from, w.p[from:], nk, false, values, nk, from, w.acc, s.DV, scratch)
+	s.product(s.maps*w.nq, s.DV, to-from, w.p[from:], nk, false, values, nk, from, w.acc, s.DV, true, scratch)
 }
 
-// softmaxStep turns columns [lo,hi) of p, times scale, from logits into exp(logit − top) and the others into 0, where top is the
+// forwardHalf is the rest of forwardTile with bfloat16 factors: the probabilities go straight into the packed operand.
+func (s *attnState) forwardHalf(w *rows, k0, nk, from, to int, values []float32, scratch *simd.Scratch) {
+	n, width := s.maps*w.nq, to-from
+	pa := halves(scratch.A(packSize(n, width)))
+	for r := range w.nq {
+		lo, hi := s.window(w.row+r, w.q0+r, k0, nk)
+		lo, hi = lo-from, hi-from
+		for m := range s.maps {
+			i := m*w.nq + r
+			p := w.p[i*nk+from : i*nk+to]
+			if lo >= hi { // the row's document begins behind this tile, or it ends before the diagonal
+				simd.ExpPackBF16(pa, i, p, 0, 1, 0)
+				continue
+			}
+			for c := range lo {
+				p[c] = float32(math.Inf(-1))
+			}
+			raise(simd.Max(p[lo:hi])*s.post, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
+			w.sum[i] += simd.ExpPackBF16(pa, i, p, hi, s.post, w.top[i])
+		}
+	}
+	simd.GemmBF16(n, s.DV, width, pa, halves(values)[simd.PanelBF16*from:], nk, w.acc, s.DV, true, false, scratch)
+}
+
+// raise makes m the largest logit so far, if it is, and scales down what was summed under a smaller one.
+func raise(m float32, acc []float32, top, sum *float32) {
+	if m > *top {
+		c := float32(math.Exp(float64(*top - m)))
+		simd.Scale(acc, c)
+		*sum *= c
+		*top = m
+	}
+}
+
+// softmaxStep turns columns [lo,hi) of p from logits into exp(logit − top) and the others into 0, where top is the
 // largest logit so far; what was summed under a smaller top is scaled down first.
-func softmaxStep(p []float32, scale float32, lo, hi int, acc []float32, top, sum *float32) {
+func softmaxStep(p []float32, lo, hi int, acc []float32, top, sum *float32) {
 	if lo >= hi { // the row's document begins behind this tile, or it ends before the diagonal
 		clear(p)
 		return
@@ -98,13 +136,8 @@ func softmaxStep(p []float32, scale float32, lo, hi int, acc []float32, top, sum
 	clear(p[:lo])
 	clear(p[hi:])
 	x := p[lo:hi]
-	if m := simd.Max(x) * scale; m > *top {
-		c := float32(math.Exp(float64(*top - m)))
-		simd.Scale(acc, c)
-		*sum *= c
-		*top = m
-	}
-	*sum += simd.ExpSum(x, x, scale, *top)
+	raise(simd.Max(x), acc, top, sum)
+	*sum += simd.ExpSum(x, x, 1, *top)
 }
 
 // finish writes row n of head h: raw = A1·V − λ·A2·V from acc, top and sum (map m's lie m·step rows further on; acc

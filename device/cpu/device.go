@@ -70,7 +70,8 @@ type tasks struct {
 type worker struct {
 	scratch simd.Scratch
 	buf     []float32
-	_       [64]byte // workers do not share cache lines
+	softmax simd.SoftmaxBack // factors of the row at hand
+	_       [64]byte         // workers do not share cache lines
 }
 
 // New starts a device.

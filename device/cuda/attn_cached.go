@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"os"
 
 	"antiphase/device"
 	"antiphase/tensor"
@@ -39,27 +38,22 @@ var cachedShapes = func() map[attnShape]attnCached {
 // cachedGeneral are the kernels for any other shape, by the number of maps.
 var cachedGeneral = [3]attnCached{1: cachedKernels(1, attnShape{}), 2: cachedKernels(2, attnShape{})}
 
-// Numbers of kernels/attn_cached.cuh: the threads of a join; and the bytes that the splits of one launch may leave in scratch memory.
+// Numbers of kernels/attn_cached.cuh: the threads of a split and of a join; the bytes of K and V that bound a split; and the bytes that the splits
+// of one launch may leave in scratch memory. Splits of 128 threads and 64 KB were as fast for one map, and for two a fifth slower with many rows.
 const (
-	joinThreads = 384
-	splitRoom   = 256 << 20
+	splitThreads = 256
+	joinThreads  = 384
+	splitBytes   = 100 << 10
+	splitRoom    = 256 << 20
 )
 
-// splitThreads are those of a split, splitBytes bounds its K and V. To be timed: 128 threads of 64 KB, or 256 of 100 KB.
-var splitThreads, splitBytes = func() (int, int) {
-	if os.Getenv("ANTIPHASE_CUDA_SPLIT") == "128" {
-		return 128, 64 << 10
-	}
-	return 256, 100 << 10
-}()
-
-// wide8 is the width of a head in shared memory and in the splits' sums.
-func wide8(n int) int { return ceil(n, 8) * 8 }
+// wide16 is the width of a head in shared memory and in the splits' sums.
+func wide16(n int) int { return ceil(n, 16) * 16 }
 
 // splitKeys is the keys of a split: as many as make at most splitBytes of K and V.
 func (s attnShape) splitKeys() int {
 	keys := splitThreads
-	for row := s.keys*wide8(s.d) + wide8(s.dv); keys > 32 && keys*row*2 > splitBytes; {
+	for row := s.keys*wide16(s.d) + wide16(s.dv); keys > 32 && keys*row*2 > splitBytes; {
 		keys /= 2
 	}
 	return keys
@@ -89,10 +83,10 @@ func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor
 		return
 	}
 	vectors := c.splits * c.Heads * c.maps
-	perRow := vectors * (wide8(c.DV) + 2) * 4
+	perRow := vectors * (wide16(c.DV) + 2) * 4
 	rows := min(c.q.Rows, max(1, splitRoom/perRow), 65535)
 	c.sums = uint64(d.scratch(rows * perRow))
-	c.stats = c.sums + uint64(rows*vectors*wide8(c.DV)*4)
+	c.stats = c.sums + uint64(rows*vectors*wide16(c.DV)*4)
 	for from := 0; from < c.q.Rows; from += rows {
 		to := min(from+rows, c.q.Rows)
 		d.split(&c, cache, c.q.RowRange(from, to), slot.Columns(from, to), pos.Columns(from, to))
@@ -100,11 +94,11 @@ func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor
 	}
 }
 
-// splitShared is the shared memory of a split in bytes, and its room for K in elements, which later holds the sums of groups of threads.
+// splitShared is the shared memory of a split in bytes, and its room for K in elements, which later holds the sums of 64 keys each.
 func (c *cachedCall) splitShared() (roomK, bytes int) {
-	vectors := c.Heads / c.Groups * c.maps
-	roomK = max(c.keysOfSplit*(c.keys*wide8(c.D)/8|1)*8, splitThreads*8*min(vectors, 4)*2)
-	return roomK, 2*(roomK+c.keysOfSplit*wide8(c.DV)) + 4*vectors*(wide8(c.D)+c.keysOfSplit)
+	vectors, wide := c.Heads/c.Groups*c.maps, wide16(c.DV)
+	roomK = max(c.keysOfSplit*(c.keys*wide16(c.D)+8), ceil(c.keysOfSplit, 64)*min(vectors, 4)*wide*2)
+	return roomK, 2*(roomK+c.keysOfSplit*(wide+8)+vectors*(wide16(c.D)+8)) + 4*vectors*(c.keysOfSplit+8)
 }
 
 // split launches the rows' partial sums. Blocks beyond a row's keys end at once; that there are not too many of those, a block
@@ -116,7 +110,7 @@ func (d *Device) split(c *cachedCall, cache *device.Cache, q, slot, pos tensor.T
 	d.launch(c.attnCached.split, dim3(atOnce, c.Groups, q.Rows), dim1(splitThreads), shared,
 		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), c.sums, c.stats,
 		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(c.Groups), i32(c.D), i32(c.DV), i32(c.keys),
-		i32(c.keysOfSplit), i32(c.splits), i32(roomK), flag(c.D%8 == 0 && c.DV%8 == 0 && vec(cache.K, cache.V)), f32(c.Scale),
+		i32(c.keysOfSplit), i32(c.splits), i32(roomK), flag(c.D%16 == 0 && c.DV%16 == 0 && vec(cache.K, cache.V)), f32(c.Scale),
 		i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows), flag(early))
 }
 

@@ -30,34 +30,40 @@ func (s attnShape) kernels() attnTiled {
 		unit, options = "diffattention", append(options, fmt.Sprintf("-DKEYS=%d", s.keys))
 	}
 	back := append(slices.Clone(options), s.backwardTile().options()...)
-	keys, blocks := s.forwardKeys()
 	return attnTiled{
-		kernelOf(unit, unit+"_forward", append(slices.Clone(options), fmt.Sprintf("-DBN=%d", keys), fmt.Sprintf("-DBLOCKS=%d", blocks))...),
+		kernelOf(unit, unit+"_forward", append(slices.Clone(options), s.forward().options()...)...),
 		kernelOf(unit+"_backward", unit+"_backward", back...),
 		kernelOf(unit+"_backward", unit+"_queries", back...),
 	}
 }
 
-// forwardKeys is a choice of kernels/attn_forward.cuh: keys of a tile and blocks of an SM.
-func (s attnShape) forwardKeys() (keys, blocks int) {
-	if s.maps == 1 && s.dv <= 128 {
-		return 64, 2
+// forwardTile is the geometry of kernels/attn_forward.cuh: row fragments of a warp, keys of a tile, blocks of an SM.
+type forwardTile struct{ fragments, keys, blocks int }
+
+// forward is the shape's tile.
+func (s attnShape) forward() forwardTile {
+	switch {
+	case s.dv > 128:
+		return forwardTile{1, 64, 1}
+	case s.maps == 2:
+		return forwardTile{2, 64, 1}
+	case s.d <= 64 && s.dv <= 64:
+		return forwardTile{2, 64, 3}
 	}
-	return 64, 1
+	return forwardTile{2, 64, 2}
 }
 
-// forwardTile is the rest of its geometry: query rows of a block, its threads and its shared memory.
-func (s attnShape) forwardTile() (rows, threads, shared int) {
+func (t forwardTile) options() []string {
+	return []string{fmt.Sprintf("-DMT=%d", t.fragments), fmt.Sprintf("-DBN=%d", t.keys), fmt.Sprintf("-DBLOCKS=%d", t.blocks)}
+}
+
+// sizes are the query rows of a block, its threads and its shared memory.
+func (t forwardTile) sizes(s attnShape) (rows, threads, shared int) {
 	const pairs = 4 // warps (or pairs of warps) along rows
-	fragments := 1
-	if s.dv <= 128 {
-		fragments = 2
-	}
-	keys, _ := s.forwardKeys()
-	rows = 16 * fragments * pairs
-	shared = s.maps*rows*s.d*2 + 2*keys*(s.keys*s.d+s.dv)*2
+	rows = 16 * t.fragments * pairs
+	shared = s.maps*rows*s.d*2 + 2*t.keys*(s.keys*s.d+s.dv)*2
 	if s.maps == 2 {
-		shared += 2*pairs*2*fragments*(keys/16*512+256) + rows*16
+		shared += 2*pairs*2*t.fragments*(t.keys/16*512+256) + rows*16
 	}
 	return rows, 32 * pairs * s.maps, shared
 }

@@ -72,7 +72,7 @@ func TestAttnLaunches(t *testing.T) {
 			cache, slot, pos := cached(d, 3, 20)
 			a, _ := diffOn(d, 1, 3, 4, 2, 64, 128, 2)
 			d.DiffAttentionCached(a, cache, slot, pos)
-		}, []string{"diffattention_split 3,2,3 × 256 + 70656", "diffattention_join 4,3,1 × 384 + 6168"}},
+		}, []string{"diffattention_split 3,2,3 × 256 + 72384", "diffattention_join 4,3,1 × 384 + 6168"}},
 		{"cache write", func(d *Device) {
 			cache, slot, pos := cached(d, 5, 20)
 			d.CacheWrite(cache, act(d, 5, 256), act(d, 5, 256), slot, pos)
@@ -127,7 +127,7 @@ func TestAttnArguments(t *testing.T) {
 // Every tiled shape fits the shared memory of one block, and its warps' sums fit the registers.
 func TestAttnShapes(t *testing.T) {
 	for s := range attnShapes {
-		_, _, forward := s.forwardTile()
+		_, _, forward := s.forward().sizes(s)
 		tile := s.backwardTile()
 		keys, backward := tile.keys, tile.shared(s)
 		if most := 227<<10 - 1024; forward > most || backward > most {

@@ -65,7 +65,7 @@ func rowsRight(t *testing.T, d *Device) {
 		y, op := b.random(tensor.F32, 70, n, 0, 1), device.MatMul{TransB: true}
 		b.oracle.MatMul(y[1], x[1], w[1], op)
 		var first []byte
-		all := slices.Concat([]rowsKernel{rowsLong, rowsShort[2], rowsShort[3], rowsFirst, rowsSecond}, rowsStaged[0], rowsStaged[1])
+		all := slices.Concat([]rowsKernel{rowsLong, rowsShort, rowsAny, rowsSecond}, rowsStaged[0], rowsStaged[1])
 		for i, s := range all {
 			d.Zero(y[0])
 			d.streamBy(s, y[0], x[0], w[0], k, op)

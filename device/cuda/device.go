@@ -141,6 +141,7 @@ func (d *Device) Read(dst []byte, src tensor.Tensor) {
 	mustBytes("read", src, len(dst))
 	if len(dst) > 0 {
 		d.fail(d.drv.Download(dst, block(src)))
+		d.fresh.clear()
 	}
 }
 
@@ -153,6 +154,7 @@ func mustBytes(verb string, t tensor.Tensor, n int) {
 // Sync waits for all work and returns the first fault since the last call.
 func (d *Device) Sync() error {
 	d.fail(d.drv.Sync())
+	d.fresh.clear()
 	if code := d.told[0]; code != 0 {
 		value, bound := int32(binary.LittleEndian.Uint32(d.told[4:])), int32(binary.LittleEndian.Uint32(d.told[8:]))
 		d.fail(fault(int(code), value, bound))
@@ -242,6 +244,9 @@ func (d *Device) load(k kernel) error {
 		e.Early(fn)
 	}
 	d.funcs[k] = loaded{fn, defaultShared}
+	if r.early {
+		d.funcs[k].shared = 0 // the driver is to know of any: see cu.Driver's Reserve
+	}
 	return nil
 }
 
@@ -273,6 +278,7 @@ type graph struct {
 func (d *Device) Record(f func()) (device.Replay, error) {
 	before := d.err
 	d.err = nil
+	d.fresh.clear() // a recording's first kernel does not start early, nor does the first one behind it
 	g, err := d.drv.Record(f)
 	if err == nil && d.err != nil {
 		err = d.err

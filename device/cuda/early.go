@@ -5,8 +5,9 @@ import "antiphase/tensor"
 // span is memory that a kernel wrote; slot and pos are the rows' arguments where CacheWrite put one row there.
 type span struct{ from, to, slot, pos uint64 }
 
-// fresh is what the early kernels (kernels/early.cuh) since the last other one have written: it may still be under way when the next early
-// kernel starts, which must not ask for it before it has waited. The spans of a step repeat, so the list stays short.
+// fresh is what the early kernels (kernels/early.cuh) have written since the last other one, or since the host last waited: it may still be
+// under way when the next early kernel starts, which must not ask for it before it has waited. The spans of a step repeat, so the list stays
+// short. A span that stays in it too long costs time: memory that is given away and taken anew looks as if it were still being written.
 type fresh struct {
 	spans []span
 	over  bool // there were more

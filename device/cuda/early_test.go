@@ -40,12 +40,21 @@ func TestEarly(t *testing.T) {
 	check("attention behind its row's key", attend(1, cache, slot.Columns(0, 1), pos.Columns(0, 1)), true)
 	check("attention behind another row's key", attend(1, cache, slot.Columns(0, 1), other.Columns(0, 1)), false)
 	check("attention of several rows", attend(3, cache, slot, pos), false)
-	d.RMSNorm(h, tensor.Tensor{}, tensor.Tensor{}, act(d, 64, 64), tensor.Tensor{}, act(d, 1, 64), 1e-5)
+	norm := func() {
+		d.RMSNorm(h, tensor.Tensor{}, tensor.Tensor{}, act(d, 64, 64), tensor.Tensor{}, act(d, 1, 64), 1e-5)
+	}
+	norm()
 	check("weights that a norm just wrote", multiply(h), false)
 	check("part of them", multiply(h.RowRange(32, 64)), false)
 	check("weights beside them", multiply(w), true)
 	d.Copy(act(d, 8, 8), stat(d, 8, 8)) // every kernel before it has ended when the next one starts
 	check("the same weights later", multiply(h), true)
+	norm()
+	check("weights that a norm wrote anew", multiply(h), false)
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	check("weights that were waited for", multiply(h), true)
 	write(3)
 	check("attention behind several keys", attend(1, cache, slot.Columns(0, 1), pos.Columns(0, 1)), false)
 }

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"os"
 
 	"antiphase/device"
 	"antiphase/tensor"
@@ -18,12 +17,11 @@ func rowsOf(name string, cols, rows int) rowsKernel {
 	return rowsKernel{earlyOf("matmul_rows", name), cols, rows}
 }
 
-// The kernels for up to 8 rows, by the k that a block has under way at once (firstRows), up to 16, and for more, by the columns of
-// a block: 16 to 64.
+// The kernels for up to 8 rows (firstRows), up to 16, and for more, by the columns of a block: 16 to 64.
 var (
-	rowsFirst  = rowsOf("matmul_rows8_4", 16, 8)
-	rowsShort  = []rowsKernel{2: rowsOf("matmul_rows8_2", 16, 8), 3: rowsOf("matmul_rows8_3", 16, 8)} // by pieces of a warp
+	rowsShort  = rowsOf("matmul_rows8_short", 16, 8)
 	rowsLong   = rowsOf("matmul_rows8_long", 16, 8)
+	rowsAny    = rowsOf("matmul_rows8_any", 16, 8)
 	rowsSecond = rowsOf("matmul_rows16", 16, 16)
 	rowsStaged = [2][]rowsKernel{stagedOf(32), stagedOf(64)}
 )
@@ -65,7 +63,7 @@ func (d *Device) streamBy(s rowsKernel, c, x, w tensor.Tensor, k int, op device.
 // keep all blocks on the GPU at once, or the most. An element's sum is the same in all of them.
 func (d *Device) pickRows(m, n, k int) rowsKernel {
 	switch {
-	case m <= rowsFirst.rows:
+	case m <= rowsLong.rows:
 		return d.firstRows(k)
 	case m <= rowsSecond.rows:
 		return rowsSecond
@@ -81,24 +79,17 @@ func (d *Device) pickRows(m, n, k int) rowsKernel {
 	return best
 }
 
-// longFrom is the pieces of a warp above which weights go to shared memory. To be timed: 4, or 2.
-var longFrom = func() int {
-	if os.Getenv("ANTIPHASE_CUDA_LONG") == "2" {
-		return 2
-	}
-	return 4
-}()
-
-// firstRows is the kernel for up to 8 rows that has a block's weights under way all at once, if there is one.
+// firstRows is the kernel for up to 8 rows that has a block's weights under way all at once, if there is one: in registers up to k = 1024, in
+// shared memory beyond. Registers for more would leave no room beside the kernel in front: at k = 1536 a whole step took 1320 µs with them and
+// 900 with shared memory (H200, plain, 830m).
 func (d *Device) firstRows(k int) rowsKernel {
-	pieces := ceil(k, rowsPiece*rowsWarps)
 	switch {
-	case pieces > longFrom && rowsLong.shared(k) <= d.info.Shared:
+	case k <= 2*rowsPiece*rowsWarps:
+		return rowsShort
+	case rowsLong.shared(k) <= d.info.Shared:
 		return rowsLong
-	case pieces < len(rowsShort):
-		return rowsShort[max(pieces, 2)]
 	}
-	return rowsFirst
+	return rowsAny
 }
 
 // shared is the room of the warps' sums, columns padded by 4; for long k also of the weights, rows padded by 32; and for many rows at least that

@@ -31,7 +31,7 @@ func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	}
 	d.launch(k, dim1(x.Rows), dim1(rowThreads(x.Cols)), 0,
 		ptr(y), i32(y.Ld), ptr(rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta), i32(delta.Ld),
-		ptr(w), i32(x.Cols), f32(eps), flag(vec(y, sum, x, delta, w)))
+		ptr(w), i32(x.Cols), f32(eps), flag(vec(y, sum, x, delta, w)), flag(x.Rows <= fewRows && d.fresh.settled(w, 0, 0)))
 	d.fresh.wrote(y, rstd, sum)
 }
 

@@ -17,6 +17,9 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 		return
 	}
 	grid, block := each(y.Rows, y.Cols)
+	if y.Rows <= 8 { // of decoding: on as many SMs as there are, because exponentials queue up in one
+		grid.X, block.X = ceil(y.Cols, 8*64), 64
+	}
 	d.launch(swigluForward, grid, block, 0, ptr(y), i32(y.Ld), ptr(gu), i32(gu.Ld), i32(y.Rows), i32(y.Cols),
 		flag(vec(y, gu) && y.Cols%8 == 0)) // u begins at column F
 	d.fresh.wrote(y)

@@ -2,10 +2,7 @@
 
 package cu
 
-import (
-	"os"
-	"unsafe"
-)
+import "unsafe"
 
 // early holds the kernels that may start while the one before them still runs, and cuLaunchKernelEx's arguments.
 type early struct {
@@ -34,7 +31,7 @@ type launchAttribute struct {
 
 // Early lets a kernel start early: from Hopper on, and from CUDA 12.3 on, which can record it.
 func (g *gpu) Early(f Func) {
-	if g.info.Major < 9 || g.info.Driver < 12030 || os.Getenv("ANTIPHASE_CUDA_EARLY") == "0" {
+	if g.info.Major < 9 || g.info.Driver < 12030 {
 		return
 	}
 	if g.early.funcs == nil {

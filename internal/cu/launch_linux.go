@@ -38,10 +38,16 @@ func (g *gpu) Func(module uintptr, name string) (Func, error) {
 	return Func(g.out[0]), err
 }
 
-// Reserve lets a kernel use more than the default of dynamic shared memory.
+// Reserve lets a kernel use more than the default of dynamic shared memory. An SM is cut into L1 and shared memory while it is idle, as its first
+// kernel likes best; a kernel that may start early likes the largest shared memory, or the one behind it would find no room beside it.
 func (g *gpu) Reserve(f Func, shared int) error {
 	defer g.enter()()
-	const maxDynamicShared = 8
+	const maxDynamicShared, preferredShared, all = 8, 9, 100 // the last in percent
+	if g.early.funcs[f] {
+		if err := g.check("the share of shared memory", call(g.api.funcSetAttribute, uintptr(f), preferredShared, all)); err != nil {
+			return err
+		}
+	}
 	return g.check(fmt.Sprintf("%d bytes of shared memory", shared), call(g.api.funcSetAttribute, uintptr(f), maxDynamicShared, uintptr(shared)))
 }
 

@@ -44,6 +44,8 @@ func TestGuard(t *testing.T) {
 			RoundBF16(a, b)
 			_, _, _, _ = Dot(a, b), Dot3(a, b, c), SumSquares(a), Max(a)
 			AdamWStep(a, b, c, d, &AdamW{})
+			SoftmaxBackward(a, b, &SoftmaxBack{})
+			SoftmaxBackward2(a, b, c, d, &SoftmaxBack{})
 		}
 		var s Scratch
 		for _, sh := range [][3]int{{1, 1, 1}, {14, 32, 16}, {6, 16, 4}, {3, 20, 37}, {30, 45, 21}, {15, 33, 64}} {

@@ -75,8 +75,6 @@ var elementwise = []struct {
 	{"mulAxpy", func(d, a, b, _ []float32) { MulAxpy(d, 3, a, b) }, func(d, a, b, _ float64) float64 { return d + 3*a*b }},
 	{"normGrad", func(d, a, b, c []float32) { NormGrad(d, a, b, c, 3, -2) },
 		func(d, a, b, c float64) float64 { return d + 3*a*b - 2*c }},
-	{"softmaxGrad", func(d, a, b, _ []float32) { SoftmaxGrad(d, a, b, 0.5, -2) },
-		func(_, a, b, _ float64) float64 { return -2 * a * (b - 0.5) }},
 	{"exp", func(d, a, _, _ []float32) { ExpSum(d, a, 2, 1) }, func(_, a, _, _ float64) float64 { return math.Exp(2*a - 1) }},
 	{"sigmoid", func(d, a, _, _ []float32) { Sigmoid(d, a) }, func(_, a, _, _ float64) float64 { return sigma(a) }},
 	{"sigmoidGrad", func(d, a, b, _ []float32) { SigmoidGrad(d, a, b) }, func(_, a, b, _ float64) float64 { return a * b * (1 - b) }},
@@ -141,6 +139,31 @@ func TestPairs(t *testing.T) {
 			SiluMulGrad(a, b, dy, a, b) // in place, as the MLP uses it
 			near(t, "silu grad g", a, wa, 2e-6)
 			near(t, "silu grad u", b, wb, 2e-6)
+		}
+	})
+}
+
+// The fused row of the backward pass is its formulas one by one.
+func TestSoftmaxBackward(t *testing.T) {
+	s := &SoftmaxBack{Scale: 0.5, LSE: [2]float32{1, 2}, Delta: [2]float32{0.3, -0.2}, Alpha: [2]float32{0.7, -0.4}, Lam: -0.6}
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(7, 9))
+		for _, n := range lengths() {
+			p1, p2, dp, mix := random(r, n, 1), random(r, n, 1), random(r, n, 1), make([]float32, n)
+			var want [5][]float32 // P, its gradient, mix, both gradients
+			for i := range n {
+				e1, e2 := math.Exp(float64(p1[i])/2-1), math.Exp(float64(p2[i])/2-2)
+				d1, d2 := e1*(float64(dp[i])-float64(s.Delta[0])), e2*(float64(dp[i])-float64(s.Delta[1]))
+				for j, x := range []float64{e1, float64(s.Alpha[0]) * d1, e1 + float64(s.Lam)*e2, float64(s.Alpha[0]) * d1, float64(s.Alpha[1]) * d2} {
+					want[j] = append(want[j], float32(x))
+				}
+			}
+			one, grad := append([]float32(nil), p1...), append([]float32(nil), dp...)
+			SoftmaxBackward(one, grad, s)
+			SoftmaxBackward2(p1, p2, mix, dp, s)
+			for j, got := range [][]float32{one, grad, mix, p1, p2} {
+				near(t, "softmax backward", got, want[j], 3e-6)
+			}
 		}
 	})
 }

@@ -13,28 +13,29 @@ var avx512 = kernels{
 		transpose: transposeAVX512, copyPanel: copyPanelAVX512, lanes: 16,
 	},
 	vectorKernels: vectorKernels{
-		add:         addAVX512,
-		mul:         mulAVX512,
-		scale:       scaleAVX512,
-		axpy:        axpyAVX512,
-		addScaled:   addScaledAVX512,
-		scaleMul:    scaleMulAVX512,
-		mulAxpy:     mulAxpyAVX512,
-		normGrad:    normGradAVX512,
-		softmaxGrad: softmaxGradAVX512,
-		rotate:      rotateAVX512,
-		roundBF16:   roundBF16AVX512,
-		dot:         dotAVX512,
-		dot3:        dot3AVX512,
-		sumSquares:  sumSquaresAVX512,
-		max:         maxAVX512,
-		expSum:      expSumAVX512,
-		sigmoid:     sigmoidAVX512,
-		sigmoidGrad: sigmoidGradAVX512,
-		siluMul:     siluMulAVX512,
-		siluMulGrad: siluMulGradAVX512,
-		adamw:       adamwAVX512,
-		rotatePairs: rotatePairsAVX512,
+		add:          addAVX512,
+		mul:          mulAVX512,
+		scale:        scaleAVX512,
+		axpy:         axpyAVX512,
+		addScaled:    addScaledAVX512,
+		scaleMul:     scaleMulAVX512,
+		mulAxpy:      mulAxpyAVX512,
+		normGrad:     normGradAVX512,
+		rotate:       rotateAVX512,
+		roundBF16:    roundBF16AVX512,
+		dot:          dotAVX512,
+		dot3:         dot3AVX512,
+		sumSquares:   sumSquaresAVX512,
+		max:          maxAVX512,
+		expSum:       expSumAVX512,
+		softmaxBack:  softmaxBackAVX512,
+		softmaxBack2: softmaxBack2AVX512,
+		sigmoid:      sigmoidAVX512,
+		sigmoidGrad:  sigmoidGradAVX512,
+		siluMul:      siluMulAVX512,
+		siluMulGrad:  siluMulGradAVX512,
+		adamw:        adamwAVX512,
+		rotatePairs:  rotatePairsAVX512,
 	},
 	bf16Kernels: bf16Kernels{packers: genericPackers, product: productFew, fewAlike: true,
 		few:     []fewBF16{fewBF16x1AVX512, fewBF16x2AVX512, fewBF16x3AVX512, fewBF16x4AVX512},
@@ -68,9 +69,6 @@ func mulAxpyAVX512(y []float32, alpha float32, a []float32, b []float32)
 func normGradAVX512(dx []float32, dy []float32, w []float32, x []float32, p float32, q float32)
 
 //go:noescape
-func softmaxGradAVX512(dst []float32, p []float32, dp []float32, delta float32, alpha float32)
-
-//go:noescape
 func rotateAVX512(a []float32, b []float32, cos []float32, sin []float32)
 
 //go:noescape
@@ -90,6 +88,12 @@ func maxAVX512(x []float32) float32
 
 //go:noescape
 func expSumAVX512(dst []float32, src []float32, scale float32, shift float32) float32
+
+//go:noescape
+func softmaxBackAVX512(p []float32, dp []float32, s *SoftmaxBack)
+
+//go:noescape
+func softmaxBack2AVX512(p1 []float32, p2 []float32, mix []float32, dp []float32, s *SoftmaxBack)
 
 //go:noescape
 func sigmoidAVX512(dst []float32, src []float32)
@@ -151,28 +155,29 @@ var avx2 = kernels{
 		transpose: transposeAVX2, copyPanel: copyPanelAVX2, lanes: 8,
 	},
 	vectorKernels: vectorKernels{
-		add:         addAVX2,
-		mul:         mulAVX2,
-		scale:       scaleAVX2,
-		axpy:        axpyAVX2,
-		addScaled:   addScaledAVX2,
-		scaleMul:    scaleMulAVX2,
-		mulAxpy:     mulAxpyAVX2,
-		normGrad:    normGradAVX2,
-		softmaxGrad: softmaxGradAVX2,
-		rotate:      rotateAVX2,
-		roundBF16:   roundBF16AVX2,
-		dot:         dotAVX2,
-		dot3:        dot3AVX2,
-		sumSquares:  sumSquaresAVX2,
-		max:         maxAVX2,
-		expSum:      expSumAVX2,
-		sigmoid:     sigmoidAVX2,
-		sigmoidGrad: sigmoidGradAVX2,
-		siluMul:     siluMulAVX2,
-		siluMulGrad: siluMulGradAVX2,
-		adamw:       adamwAVX2,
-		rotatePairs: rotatePairsAVX2,
+		add:          addAVX2,
+		mul:          mulAVX2,
+		scale:        scaleAVX2,
+		axpy:         axpyAVX2,
+		addScaled:    addScaledAVX2,
+		scaleMul:     scaleMulAVX2,
+		mulAxpy:      mulAxpyAVX2,
+		normGrad:     normGradAVX2,
+		rotate:       rotateAVX2,
+		roundBF16:    roundBF16AVX2,
+		dot:          dotAVX2,
+		dot3:         dot3AVX2,
+		sumSquares:   sumSquaresAVX2,
+		max:          maxAVX2,
+		expSum:       expSumAVX2,
+		softmaxBack:  softmaxBackAVX2,
+		softmaxBack2: softmaxBack2AVX2,
+		sigmoid:      sigmoidAVX2,
+		sigmoidGrad:  sigmoidGradAVX2,
+		siluMul:      siluMulAVX2,
+		siluMulGrad:  siluMulGradAVX2,
+		adamw:        adamwAVX2,
+		rotatePairs:  rotatePairsAVX2,
 	},
 	bf16Kernels: bf16Kernels{packers: genericPackers, product: productFew, fewAlike: true,
 		few:     []fewBF16{fewBF16x1AVX2, fewBF16x2AVX2, fewBF16x3AVX2, fewBF16x4AVX2},
@@ -205,9 +210,6 @@ func mulAxpyAVX2(y []float32, alpha float32, a []float32, b []float32)
 func normGradAVX2(dx []float32, dy []float32, w []float32, x []float32, p float32, q float32)
 
 //go:noescape
-func softmaxGradAVX2(dst []float32, p []float32, dp []float32, delta float32, alpha float32)
-
-//go:noescape
 func rotateAVX2(a []float32, b []float32, cos []float32, sin []float32)
 
 //go:noescape
@@ -227,6 +229,12 @@ func maxAVX2(x []float32) float32
 
 //go:noescape
 func expSumAVX2(dst []float32, src []float32, scale float32, shift float32) float32
+
+//go:noescape
+func softmaxBackAVX2(p []float32, dp []float32, s *SoftmaxBack)
+
+//go:noescape
+func softmaxBack2AVX2(p1 []float32, p2 []float32, mix []float32, dp []float32, s *SoftmaxBack)
 
 //go:noescape
 func sigmoidAVX2(dst []float32, src []float32)
@@ -344,6 +352,9 @@ func packPairsBF16(dst *uint16, src *float32, ld, steps int)
 
 //go:noescape
 func packPairsTurnBF16(dst *uint16, src *float32, ld, steps int)
+
+//go:noescape
+func expPackBF16(dst *uint16, src *float32, n, steps int, scale, shift float32) float32
 
 //go:noescape
 func dotRows8xBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)

@@ -4,28 +4,29 @@ import "fmt"
 
 // vectorKernels are the elementwise and reducing functions of one implementation. Their slices have equal lengths.
 type vectorKernels struct {
-	add         func(dst, a, b []float32)
-	mul         func(dst, a, b []float32)
-	scale       func(y []float32, alpha float32)
-	axpy        func(y []float32, alpha float32, x []float32)
-	addScaled   func(dst, a []float32, alpha float32, b []float32)
-	scaleMul    func(dst []float32, alpha float32, a, b []float32)
-	mulAxpy     func(y []float32, alpha float32, a, b []float32)
-	normGrad    func(dx, dy, w, x []float32, p, q float32)
-	softmaxGrad func(dst, p, dp []float32, delta, alpha float32)
-	rotate      func(a, b, cos, sin []float32)
-	rotatePairs func(x, cos, sin []float32) // whole vectors; the rest is left
-	roundBF16   func(dst, src []float32)
-	dot         func(a, b []float32) float32
-	dot3        func(a, b, c []float32) float32
-	sumSquares  func(x []float32) float64
-	max         func(x []float32) float32
-	expSum      func(dst, src []float32, scale, shift float32) float32
-	sigmoid     func(dst, src []float32)
-	sigmoidGrad func(dst, dy, y []float32)
-	siluMul     func(dst, g, u []float32)
-	siluMulGrad func(dg, du, dy, g, u []float32)
-	adamw       func(p, m, v, g []float32, s *AdamW)
+	add          func(dst, a, b []float32)
+	mul          func(dst, a, b []float32)
+	scale        func(y []float32, alpha float32)
+	axpy         func(y []float32, alpha float32, x []float32)
+	addScaled    func(dst, a []float32, alpha float32, b []float32)
+	scaleMul     func(dst []float32, alpha float32, a, b []float32)
+	mulAxpy      func(y []float32, alpha float32, a, b []float32)
+	normGrad     func(dx, dy, w, x []float32, p, q float32)
+	rotate       func(a, b, cos, sin []float32)
+	rotatePairs  func(x, cos, sin []float32) // whole vectors; the rest is left
+	roundBF16    func(dst, src []float32)
+	dot          func(a, b []float32) float32
+	dot3         func(a, b, c []float32) float32
+	sumSquares   func(x []float32) float64
+	max          func(x []float32) float32
+	expSum       func(dst, src []float32, scale, shift float32) float32
+	softmaxBack  func(p, dp []float32, s *SoftmaxBack)
+	softmaxBack2 func(p1, p2, mix, dp []float32, s *SoftmaxBack)
+	sigmoid      func(dst, src []float32)
+	sigmoidGrad  func(dst, dy, y []float32)
+	siluMul      func(dst, g, u []float32)
+	siluMulGrad  func(dg, du, dy, g, u []float32)
+	adamw        func(p, m, v, g []float32, s *AdamW)
 }
 
 // Add: dst = a + b.
@@ -60,9 +61,26 @@ func NormGrad(dx, dy, w, x []float32, p, q float32) {
 	cur.normGrad(dx, like("norm grad", dx, dy), like("norm grad", dx, w), like("norm grad", dx, x), p, q)
 }
 
-// SoftmaxGrad: dst = alpha·p·(dp − delta).
-func SoftmaxGrad(dst, p, dp []float32, delta, alpha float32) {
-	cur.softmaxGrad(dst, like("softmax grad", dst, p), like("softmax grad", dst, dp), delta, alpha)
+// SoftmaxBack holds the factors of a row of one or two softmax maps in the backward pass.
+type SoftmaxBack struct {
+	Scale float32
+	LSE   [2]float32
+	Delta [2]float32
+	Alpha [2]float32
+	Lam   float32 // of the second map in mix: −λ
+}
+
+// SoftmaxBackward: p = exp(Scale·p − LSE), dp = Alpha·p·(dp − Delta): a row of logits becomes probabilities, and the gradient of
+// these becomes that of the logits.
+func SoftmaxBackward(p, dp []float32, s *SoftmaxBack) {
+	cur.softmaxBack(p, like("softmax backward", p, dp), s)
+}
+
+// SoftmaxBackward2 is SoftmaxBackward for two maps that share dp: with p1, p2 the probabilities, mix = p1 + Lam·p2, and p1 and
+// p2 are replaced by the gradients of their logits.
+func SoftmaxBackward2(p1, p2, mix, dp []float32, s *SoftmaxBack) {
+	const op = "softmax backward"
+	cur.softmaxBack2(p1, like(op, p1, p2), like(op, p1, mix), like(op, p1, dp), s)
 }
 
 // Rotate turns the pairs (a,b) by an angle: a' = a·cos − b·sin, b' = a·sin + b·cos.

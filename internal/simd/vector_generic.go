@@ -8,7 +8,7 @@ var generic = kernels{
 	vectorKernels: vectorKernels{
 		add: addGeneric, mul: mulGeneric, scale: scaleGeneric, axpy: axpyGeneric, addScaled: addScaledGeneric,
 		scaleMul: scaleMulGeneric, mulAxpy: mulAxpyGeneric, normGrad: normGradGeneric,
-		softmaxGrad: softmaxGradGeneric, rotate: rotateGeneric, rotatePairs: rotatePairsGeneric, roundBF16: roundBF16Generic,
+		softmaxBack: softmaxBackGeneric, softmaxBack2: softmaxBack2Generic, rotate: rotateGeneric, rotatePairs: rotatePairsGeneric, roundBF16: roundBF16Generic,
 		dot: dotGeneric, dot3: dot3Generic, sumSquares: sumSquaresGeneric, max: maxGeneric,
 		expSum: expSumGeneric, sigmoid: sigmoidGeneric, sigmoidGrad: sigmoidGradGeneric,
 		siluMul: siluMulGeneric, siluMulGrad: siluMulGradGeneric, adamw: adamwGeneric,
@@ -66,9 +66,20 @@ func normGradGeneric(dx, dy, w, x []float32, p, q float32) {
 	}
 }
 
-func softmaxGradGeneric(dst, p, dp []float32, delta, alpha float32) {
-	for i := range dst {
-		dst[i] = alpha * p[i] * (dp[i] - delta)
+func softmaxBackGeneric(p, dp []float32, s *SoftmaxBack) {
+	for i, x := range p {
+		e := expGeneric(float32(s.Scale*x) - s.LSE[0])
+		p[i] = e
+		dp[i] = s.Alpha[0] * e * (dp[i] - s.Delta[0])
+	}
+}
+
+func softmaxBack2Generic(p1, p2, mix, dp []float32, s *SoftmaxBack) {
+	for i, x := range p1 {
+		e1, e2 := expGeneric(float32(s.Scale*x)-s.LSE[0]), expGeneric(float32(s.Scale*p2[i])-s.LSE[1])
+		mix[i] = e1 + float32(s.Lam*e2)
+		p1[i] = s.Alpha[0] * e1 * (dp[i] - s.Delta[0])
+		p2[i] = s.Alpha[1] * e2 * (dp[i] - s.Delta[1])
 	}
 }
 

@@ -134,6 +134,7 @@ def train(a, script="torch_train.py", python=sys.executable, variants=None):
         for w in peers:
             w.close()
         pairs.append(pair)
+        note("  ".join(x for x in pair.line() if x))  # so that nothing is lost if the rest is stopped
         medians[arch] = [statistics.median(x) for x in zip(*pair.rounds)]
     base = a.arch[0]
     for arch in a.arch[1:]:

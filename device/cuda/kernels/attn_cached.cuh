@@ -3,8 +3,10 @@
 // Kernel 1: a block for (row, group) takes the row's keys in splits and gives, for each query vector of the group's heads
 // and each split, m = max s, l = Σ exp2(s − m), O = Σ exp2(s − m)·v, with s = scale·log2 e·q·k. All of a split's K and V, up to 100 KB, is asked
 // for at once by cp.async, and two or three blocks share an SM, so that the memory never waits for arithmetic. K and V are read
-// once for all query vectors of the group: both maps, and all heads that share them. A thread makes whole scores, one key head of
-// one key, so that no sum crosses lanes; rows of K are an odd number of 16 bytes apart and meet no bank twice.
+// once for all query vectors of the group: both maps, and all heads that share them. After the wait what counts is the chain of
+// steps, so both products are the matrix units': S = K·Qᵀ with keys as the tall side of m16n8k16 and query vectors as the narrow one, and
+// Oᵀ = Vᵀ·Pᵀ with columns as the tall side, where a vector of P is two narrow columns, bf16(p) and bf16(p − bf16(p)), which loses nothing
+// and costs nothing. Rows of K and V are an odd number of 16 bytes apart and meet no bank twice.
 // Where only one row's newest key may still be on its way (`early`), everything before it is asked for while the kernels that make the query
 // still run (early.cuh).
 // Kernel 2 adds a row's splits, subtracts the maps and applies the head norm; its sums are under way before the weights are known.
@@ -13,7 +15,7 @@
 // bits do not depend on its company. Bound: bytes of K and V, (keys·D + DV)·2 per group and position.
 //
 // HEAD, VALUE, KEYS and SPLIT (keys of a split) are the shape, or 0 for one that is known at run time; THREADS are those of a split. In
-// shared memory and in the splits' sums heads are as wide as the next multiple of 8, with zeros behind their end.
+// shared memory and in the splits' sums heads are as wide as the next multiple of 16, with zeros behind their end.
 #include "attn_page.cuh"
 #include "attn_ptx.cuh"
 #include "early.cuh"
@@ -30,15 +32,13 @@ struct Cached {
   __device__ __forceinline__ int keys() const { return KEYS ? KEYS : keyHeads; }
   __device__ __forceinline__ int split() const { return SPLIT ? SPLIT : keysOfSplit; }
   __device__ __forceinline__ int vectors() const { return H / G * MAPS; }
-  __device__ __forceinline__ int wideD() const { return (D() + 7) / 8 * 8; }
-  __device__ __forceinline__ int wideDV() const { return (DV() + 7) / 8 * 8; }
-  __device__ __forceinline__ int pitchK() const { return (keys() * wideD() / 8 | 1) * 8; }
+  __device__ __forceinline__ int wideD() const { return (D() + 15) / 16 * 16; }
+  __device__ __forceinline__ int wideDV() const { return (DV() + 15) / 16 * 16; }
+  __device__ __forceinline__ int pitchK() const { return keys() * wideD() + 8; }
+  __device__ __forceinline__ int pitchV() const { return wideDV() + 8; }
+  __device__ __forceinline__ int pitchQ() const { return wideD() + 8; }
+  __device__ __forceinline__ int pitchS() const { return split() + 8; }
 };
-
-__device__ __forceinline__ void unpack8(float* x, const uint4& v) {
-  x[0] = lowBf16(v.x), x[1] = highBf16(v.x), x[2] = lowBf16(v.y), x[3] = highBf16(v.y);
-  x[4] = lowBf16(v.z), x[5] = highBf16(v.z), x[6] = lowBf16(v.w), x[7] = highBf16(v.w);
-}
 
 // Asks for `heads` heads of width n of the rows' cache lines, from column c0 on; rows that do not exist become zeros.
 __device__ __forceinline__ void stage(bf16* to, int pitch, const bf16* from, i64 ld, i64 c0, const int* rows, int count, int heads, int n, bool vec) {
@@ -51,69 +51,62 @@ __device__ __forceinline__ void stage(bf16* to, int pitch, const bf16* from, i64
     }
     return;
   }
-  const int wide = (n + 7) / 8 * 8;
+  const int wide = (n + 15) / 16 * 16;
   for (int i = threadIdx.x; i < count * heads * wide; i += THREADS) {
     const int s = i / (heads * wide), c = i % (heads * wide), head = c / wide, e = c % wide;
     to[s * pitch + c] = rows[s] >= 0 && e < n ? from[rows[s] * ld + c0 + head * n + e] : (bf16)0;
   }
 }
 
-// Scores of one key with N query vectors that are `next` floats apart; vectors beyond `left` repeat the last.
-template <int N>
-__device__ __forceinline__ void scoreKey(float* z, const bf16* key, const float* query, int next, int left, int wide) {
-  float odd[N];
+// score[i][s] = scale·q_i·k_s for the split's keys. A warp takes 16 keys of one key head, with up to 8 of its query vectors at a time.
+__device__ __forceinline__ void splitScores(const Cached& a, float* score, const bf16* K, const bf16* query, int count, float scale) {
+  constexpr int STEPS = HEAD ? HEAD / 16 : 1;
+  const int each = a.vectors() / a.keys(), tiles = a.split() / 16; // query vectors of a key head; a constant where the shape is
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  for (int item = threadIdx.x >> 5; item < tiles * a.keys(); item += THREADS / 32) {
+    const int j = item / tiles, s0 = item % tiles * 16;
+    if (s0 >= count) continue;
+    const u32 at = sharedAddr(K + (s0 + (lane & 15)) * a.pitchK() + j * a.wideD() + (lane >> 4) * 8);
+    for (int h = 0; h < each; h += 8) {
+      const bf16* q = query + (min(h + g, each - 1) * a.keys() + j) * a.pitchQ() + 2 * t; // vectors beyond the last repeat it
+      float z[4] = {0.f, 0.f, 0.f, 0.f};
+      for (int c = 0; c < a.wideD(); c += 16 * STEPS) {
+        u32 k[STEPS][4], x[STEPS][2]; // all loads, then all products
 #pragma unroll
-  for (int i = 0; i < N; i++) z[i] = odd[i] = 0.f;
-#pragma unroll 4
-  for (int c = 0; c < wide; c += 8) {
-    float x[8];
-    unpack8(x, *(const uint4*)(key + c));
+        for (int u = 0; u < STEPS; u++) {
+          x[u][0] = *(const u32*)(q + c + 16 * u), x[u][1] = *(const u32*)(q + c + 16 * u + 8);
+          ldmatrix4(k[u], at + 2 * (c + 16 * u));
+        }
 #pragma unroll
-    for (int i = 0; i < N; i++) {
-      const float* at = query + min(i, left - 1) * next + c;
-      const float4 a = *(const float4*)at, b = *(const float4*)(at + 4);
-      z[i] = fmaf(x[0], a.x, z[i]), odd[i] = fmaf(x[1], a.y, odd[i]), z[i] = fmaf(x[2], a.z, z[i]), odd[i] = fmaf(x[3], a.w, odd[i]);
-      z[i] = fmaf(x[4], b.x, z[i]), odd[i] = fmaf(x[5], b.y, odd[i]), z[i] = fmaf(x[6], b.z, z[i]), odd[i] = fmaf(x[7], b.w, odd[i]);
-    }
-  }
+        for (int u = 0; u < STEPS; u++) mma16816(z, k[u], x[u]);
+      }
 #pragma unroll
-  for (int i = 0; i < N; i++) z[i] += odd[i];
-}
-
-template <int N>
-__device__ __forceinline__ void scoreSome(const Cached& a, float* score, const bf16* K, const float* query, int s, int j, int h) {
-  float z[N];
-  const int left = a.vectors() / a.keys() - h, first = h * a.keys() + j;
-  scoreKey<N>(z, K + s * a.pitchK() + j * a.wideD(), query + first * a.wideD(), a.keys() * a.wideD(), left, a.wideD());
-#pragma unroll
-  for (int i = 0; i < N; i++)
-    if (i < left) score[(first + i * a.keys()) * a.split() + s] = z[i];
-}
-
-// score[i][s] = q_i·k_s for the split's keys; a thread for each key head of a key.
-__device__ __forceinline__ void splitScores(const Cached& a, float* score, const bf16* K, const float* query, int count) {
-  const int each = a.vectors() / a.keys(); // query vectors of a key head
-  for (int item = threadIdx.x; item < a.split() * a.keys(); item += THREADS) {
-    const int s = item % a.split(), j = item / a.split();
-    if (s >= count) continue;
-    for (int h = 0; h < each; h += 4) {
-      if (each - h >= 3) scoreSome<4>(a, score, K, query, s, j, h);
-      else if (each - h == 2) scoreSome<2>(a, score, K, query, s, j, h);
-      else scoreSome<1>(a, score, K, query, s, j, h);
+      for (int e = 0; e < 4; e++) {
+        const int i = h + 2 * t + (e & 1);
+        if (i < each) score[(i * a.keys() + j) * a.pitchS() + s0 + g + (e >> 1) * 8] = scale * z[e];
+      }
     }
   }
 }
 
-// The scores of a query vector become exp2(s − m); m and l go to stats. A warp for each vector.
+// The scores of a query vector become exp2(s − m), and 0 beyond the last key; m and l go to stats. A warp for each vector.
 __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, float* stats, int count) {
+  constexpr int PER = (SPLIT ? SPLIT : THREADS) / 32; // scores of a lane
   const int lane = threadIdx.x & 31;
   for (int i = threadIdx.x >> 5; i < a.vectors(); i += THREADS / 32) {
-    float top = LOWEST, sum = 0.f;
-    for (int s = lane; s < count; s += 32) top = fmaxf(top, score[i * a.split() + s]);
+    float x[PER], top = LOWEST, sum = 0.f;
+#pragma unroll
+    for (int u = 0; u < PER; u++) {
+      const int s = lane + 32 * u;
+      x[u] = s < count ? score[i * a.pitchS() + s] : LOWEST;
+      top = fmaxf(top, x[u]);
+    }
     top = warpMax(top);
-    for (int s = lane; s < count; s += 32) {
-      const float p = ex2(score[i * a.split() + s] - top);
-      score[i * a.split() + s] = p;
+#pragma unroll
+    for (int u = 0; u < PER; u++) {
+      const int s = lane + 32 * u;
+      const float p = s < count ? ex2(x[u] - top) : 0.f;
+      if (s < a.split()) score[i * a.pitchS() + s] = p;
       sum += p;
     }
     sum = warpSum(sum);
@@ -121,34 +114,43 @@ __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, floa
   }
 }
 
-// O of N query vectors from i0 on: a thread holds 8 columns and takes every groups-th key; the groups are added in order.
-template <int N>
+// Two neighbours of P as bf16, or what that rounding loses; or 0.
+__device__ __forceinline__ u32 packPart(const float* p, bool rest, bool there) {
+  const float2 x = *(const float2*)p;
+  const u32 high = packBf16(x.x, x.y), low = packBf16(x.x - lowBf16(high), x.y - highBf16(high));
+  return there ? rest ? low : high : 0;
+}
+
+// O of up to 4 query vectors from i0 on. A warp takes 16 columns and 64 keys; the 64s are added in order.
 __device__ __forceinline__ void splitValues(const Cached& a, const float* score, const bf16* V, float* room, float* to, int count, int i0) {
-  const int wide = a.wideDV(), pieces = wide / 8, groups = THREADS / pieces, p = threadIdx.x % pieces, group = threadIdx.x / pieces;
-  float acc[N][8] = {};
-  if (group < groups)
-#pragma unroll 4
-    for (int s = group; s < count; s += groups) {
-      float x[8];
-      unpack8(x, *(const uint4*)(V + s * wide + 8 * p));
+  const int wide = a.wideDV(), tiles = wide / 16, parts = (count + 63) / 64, some = min(4, a.vectors() - i0);
+  const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  const float* p = score + (i0 + min(g & 3, some - 1)) * a.pitchS() + 2 * t; // vectors beyond the last repeat it
+  for (int item = threadIdx.x >> 5; item < tiles * parts; item += THREADS / 32) {
+    const int m0 = item % tiles * 16, part = item / tiles;
+    const u32 at = sharedAddr(V + ((lane >> 4) * 8 + (lane & 7)) * a.pitchV() + m0 + (lane >> 3 & 1) * 8);
+    float z[4] = {0.f, 0.f, 0.f, 0.f};
+    u32 v[4][4], x[4][2];
 #pragma unroll
-      for (int i = 0; i < N; i++) {
-        const float f = score[(i0 + i) * a.split() + s];
-#pragma unroll
-        for (int e = 0; e < 8; e++) acc[i][e] = fmaf(f, x[e], acc[i][e]);
-      }
+    for (int u = 0; u < 4; u++) { // no branch, so that all loads go first: steps beyond the last key repeat the last, times 0
+      const int s = 64 * part + 16 * u, from = min(s, (count - 1) / 16 * 16);
+      x[u][0] = packPart(p + from, g > 3, s < count), x[u][1] = packPart(p + from + 8, g > 3, s < count);
+      ldmatrix4t(v[u], at + 2 * from * a.pitchV());
     }
-  if (group < groups)
 #pragma unroll
-    for (int i = 0; i < N; i++) {
-      float* at = room + (group * N + i) * wide + 8 * p;
-      *(float4*)at = {acc[i][0], acc[i][1], acc[i][2], acc[i][3]};
-      *(float4*)(at + 4) = {acc[i][4], acc[i][5], acc[i][6], acc[i][7]};
+    for (int u = 0; u < 4; u++) mma16816(z, v[u], x[u]);
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      const float both = z[e] + __shfl_xor_sync(0xffffffffu, z[e], 2);
+      const int i = 2 * t + (e & 1);
+      if (i < some) room[(part * some + i) * wide + m0 + g + (e >> 1) * 8] = both;
     }
+  }
   __syncthreads();
-  for (int x = threadIdx.x; x < N * wide; x += THREADS) {
+  for (int x = threadIdx.x; x < some * wide; x += THREADS) {
     float z = 0.f;
-    for (int j = 0; j < groups; j++) z += room[j * N * wide + x];
+#pragma unroll 4
+    for (int j = 0; j < parts; j++) z += room[j * some * wide + x];
     to[i0 * wide + x] = z;
   }
   __syncthreads();
@@ -158,8 +160,14 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
 __device__ __forceinline__ void stageRows(const Cached& a, bf16* K, bf16* V, const int* row, int g, int from, int to) {
   stage(K + from * a.pitchK(), a.pitchK(), a.k, a.ldk, (i64)g * a.keys() * a.D(), row + from, to - from, a.keys(), a.D(), a.vec);
   cpCommit();
-  stage(V + from * a.wideDV(), a.wideDV(), a.v, a.ldv, (i64)g * a.DV(), row + from, to - from, 1, a.DV(), a.vec);
+  stage(V + from * a.pitchV(), a.pitchV(), a.v, a.ldv, (i64)g * a.DV(), row + from, to - from, 1, a.DV(), a.vec);
   cpCommit();
+}
+
+// The values of keys beyond the split's last, up to the next 16, become zeros: whatever lay there might be no number.
+__device__ __forceinline__ void clearValues(const Cached& a, bf16* V, int count) {
+  const int pieces = a.wideDV() / 8, all = ((count + 15) / 16 * 16 - count) * pieces;
+  for (int i = threadIdx.x; i < all; i += THREADS) *(uint4*)(V + (count + i / pieces) * a.pitchV() + i % pieces * 8) = {0, 0, 0, 0};
 }
 
 // Grid (splits at a time, groups, rows). Shared memory: room for K (then for the groups' sums), V, the query vectors, their scores.
@@ -168,7 +176,6 @@ KERNEL_SPLIT(const bf16* q, const bf16* k, const bf16* v, const int* table, cons
              i64 ldq, i64 ldk, i64 ldv, i64 ldt, int H, int G, int D, int DV, int keys, int keysOfSplit, int splits, int roomK, int vec, float scale,
              int slots, int pages, int size, int rows, int early) {
   extern __shared__ uint4 cachedShared[];
-  __shared__ int row[THREADS];
   const Cached a = {k, v, ldk, ldv, H, G, D, DV, keys, keysOfSplit, vec};
   const Pages cache = {table, ldt, slots, pages, size, rows};
   beginNext();
@@ -176,8 +183,9 @@ KERNEL_SPLIT(const bf16* q, const bf16* k, const bf16* v, const int* table, cons
   const int last = min(pos[blockIdx.z], splits * split - 1), mine = slot[blockIdx.z];
   const i64 n = blockIdx.z;
   if (threadIdx.x == 0 && (pos[n] < 0 || pos[n] >= pages * size)) report(fault, FAULT_CACHE, pos[n], pages * size);
-  bf16 *K = (bf16*)cachedShared, *V = K + roomK;
-  float *query = (float*)(V + split * a.wideDV()), *score = query + vectors * wide;
+  bf16 *K = (bf16*)cachedShared, *V = K + roomK, *query = V + split * a.pitchV();
+  float* score = (float*)(query + vectors * a.pitchQ());
+  int* row = (int*)score; // until all keys are asked for
   if (!early || (int)blockIdx.x * split > last) waitEarlier();
   for (int at = blockIdx.x; at * split <= last; at += gridDim.x) {
     const int first = at * split, count = min(last - first + 1, split);
@@ -186,10 +194,12 @@ KERNEL_SPLIT(const bf16* q, const bf16* k, const bf16* v, const int* table, cons
     __syncthreads();
     const int sure = early && first + count > last ? count - 1 : count;
     stageRows(a, K, V, row, g, 0, sure);
+    clearValues(a, V, count);
     if (at == (int)blockIdx.x) {
       waitEarlier();
+#pragma unroll 2
       for (int i = threadIdx.x; i < vectors * wide; i += THREADS)
-        query[i] = i % wide < a.D() ? scale * LOG2E * toFloat(q[n * ldq + ((i64)g * vectors + i / wide) * a.D() + i % wide]) : 0.f;
+        query[i / wide * a.pitchQ() + i % wide] = i % wide < a.D() ? q[n * ldq + ((i64)g * vectors + i / wide) * a.D() + i % wide] : (bf16)0;
     }
     if (sure < count) {
       stageRows(a, K, V, row, g, sure, count);
@@ -198,33 +208,38 @@ KERNEL_SPLIT(const bf16* q, const bf16* k, const bf16* v, const int* table, cons
       cpWait<1>();
     }
     __syncthreads();
-    splitScores(a, score, K, query, count);
+    splitScores(a, score, K, query, count, scale * LOG2E);
     __syncthreads();
     splitSoftmax(a, score, stats + 2 * part, count);
     cpWait<0>();
     __syncthreads();
     float* to = sums + part * a.wideDV();
-    for (int i = 0; i < vectors;) {
-      if (vectors - i >= 4) splitValues<4>(a, score, V, (float*)K, to, count, i), i += 4;
-      else if (vectors - i >= 2) splitValues<2>(a, score, V, (float*)K, to, count, i), i += 2;
-      else splitValues<1>(a, score, V, (float*)K, to, count, i), i++;
-    }
+    for (int i = 0; i < vectors; i += 4) splitValues(a, score, V, (float*)K, to, count, i);
   }
 }
 
 constexpr int JOIN = 384, BATCH = 4; // splits whose sums a thread asks for at once
 
-// One map's largest m and Σ exp2(m − top)·l over the splits. Each warp finds both by itself: no barrier.
-__device__ __forceinline__ float2 joinTotal(const float* stats, i64 next, int used) {
+// Each map's largest m and Σ exp2(m − top)·l over the splits. Each warp finds both by itself in one pass: no barrier.
+__device__ __forceinline__ void joinTotals(float2* total, const float* stats, i64 next, int used) {
   const int lane = threadIdx.x & 31;
-  float top = LOWEST, sum = 0.f;
-  for (int s = lane; s < used; s += 32) top = fmaxf(top, stats[s * next]);
-  top = warpMax(top);
+#pragma unroll
+  for (int i = 0; i < MAPS; i++) total[i] = {LOWEST, 0.f};
   for (int s = lane; s < used; s += 32) {
-    const float2 x = *(const float2*)(stats + s * next);
-    sum = fmaf(ex2(x.x - top), x.y, sum);
+    float2 x[MAPS];
+#pragma unroll
+    for (int i = 0; i < MAPS; i++) x[i] = *(const float2*)(stats + s * next + 2 * i);
+#pragma unroll
+    for (int i = 0; i < MAPS; i++) {
+      const float top = fmaxf(total[i].x, x[i].x);
+      total[i] = {top, fmaf(ex2(total[i].x - top), total[i].y, ex2(x[i].x - top) * x[i].y)};
+    }
   }
-  return {top, warpSum(sum)};
+#pragma unroll
+  for (int i = 0; i < MAPS; i++) {
+    const float top = warpMax(total[i].x);
+    total[i] = {top, warpSum(ex2(total[i].x - top) * total[i].y)};
+  }
 }
 
 // Grid (heads, rows). A thread takes 4 columns of every groups-th split.
@@ -234,12 +249,17 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
   extern __shared__ uint4 cachedShared[];
   __shared__ float room[32];
   beginNext();
-  const int h = blockIdx.x, used = min(max(pos[blockIdx.y], 0) / split + 1, splits), wide = (DV + 7) / 8 * 8;
+  const int h = blockIdx.x, used = min(max(pos[blockIdx.y], 0) / split + 1, splits), wide = (DV + 15) / 16 * 16;
   const int columns = wide / 4, groups = JOIN / columns, c = threadIdx.x % columns * 4, group = threadIdx.x / columns;
   const i64 n = blockIdx.y, at = n * splits * H * MAPS + h * MAPS, next = (i64)H * MAPS;
   float *part = (float*)cachedShared, *factor = part + JOIN * 4; // [groups][wide], [MAPS][splits]
   float4 x = {0.f, 0.f, 0.f, 0.f};
+  float y[2] = {0.f, 0.f}, scaled[2] = {gain, gain}, minus = 0.f;
   waitEarlier();
+  if (MAPS == 2) minus = each ? -lam[n * ldlam + h] : -lam[0];
+#pragma unroll
+  for (int i = 0; i < 2; i++) // all loads that the end needs, now
+    if (norm && weight != 0 && (int)threadIdx.x + i * JOIN < DV) scaled[i] *= toFloat(weight[threadIdx.x + i * JOIN]);
   for (int s0 = group; s0 < used + group; s0 += groups * BATCH) { // the same turns for all threads: the first has a barrier
     float4 z[MAPS][BATCH];
 #pragma unroll
@@ -251,11 +271,12 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
         if (s < used && group < groups) z[i][u] = *(const float4*)(sums + (at + s * next + i) * wide + c);
       }
     if (s0 == group) {
+      float2 total[MAPS];
+      joinTotals(total, stats + 2 * at, 2 * next, used);
 #pragma unroll
       for (int i = 0; i < MAPS; i++) {
-        const float2 t = joinTotal(stats + 2 * (at + i), 2 * next, used);
-        const float f = (i == 0 ? 1.f : each ? -lam[n * ldlam + h] : -lam[0]) / t.y;
-        for (int s = threadIdx.x; s < used; s += JOIN) factor[i * splits + s] = f * ex2(stats[2 * (at + i) + s * 2 * next] - t.x);
+        const float f = (i == 0 ? 1.f : minus) / total[i].y;
+        for (int s = threadIdx.x; s < used; s += JOIN) factor[i * splits + s] = f * ex2(stats[2 * (at + i) + s * 2 * next] - total[i].x);
       }
       __syncthreads();
     }
@@ -270,13 +291,18 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
   }
   if (group < groups) *(float4*)(part + group * wide + c) = x;
   __syncthreads();
-  const int col = threadIdx.x;
-  float y = 0.f;
-  if (col < DV)
-    for (int j = 0; j < groups; j++) y += part[j * wide + col];
-  const float rs = norm ? rsqrtf(blockSum(y * y, room) / DV + eps) : 1.f;
-  if (col >= DV) return;
-  if (norm && raw != 0) raw[n * ldraw + (i64)h * DV + col] = toBf16(y);
-  out[n * ldo + (i64)h * DV + col] = toBf16(norm ? y * gain * rs * (weight != 0 ? toFloat(weight[col]) : 1.f) : y);
-  if (norm && rstd != 0 && col == 0) rstd[n * ldrstd + h] = rs;
+#pragma unroll
+  for (int i = 0; i < 2; i++) // values of up to 768
+    if ((int)threadIdx.x + i * JOIN < DV)
+#pragma unroll 8
+      for (int j = 0; j < groups; j++) y[i] += part[j * wide + threadIdx.x + i * JOIN];
+  const float rs = norm ? rsqrtf(blockSum(y[0] * y[0] + y[1] * y[1], room) / DV + eps) : 1.f;
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    const int col = threadIdx.x + i * JOIN;
+    if (col >= DV) continue;
+    if (norm && raw != 0) raw[n * ldraw + (i64)h * DV + col] = toBf16(y[i]);
+    out[n * ldo + (i64)h * DV + col] = toBf16(norm ? y[i] * scaled[i] * rs : y[i]);
+  }
+  if (norm && rstd != 0 && threadIdx.x == 0) rstd[n * ldrstd + h] = rs;
 }

@@ -2,7 +2,7 @@
 //
 //   A_i = softmax(Scale·Q_i·K_iᵀ),  raw = A_1·V  or  (A_1 − λ·A_2)·V,  out = HeadNorm(raw).
 //
-// Built with -DKEYS -DHEAD -DVALUE for one shape, -DBN -DBLOCKS (of an SM) for its tiles. A block owns BM query rows of one head and
+// Built with -DKEYS -DHEAD -DVALUE for one shape, -DMT (row fragments of a warp) -DBN -DBLOCKS (of an SM) for its tiles. A block owns BM query rows of one head and
 // walks over its key tiles of BN, double-buffered by cp.async; K and V are read once for both maps. 16·MT rows belong to one warp (MAPS 1) or to a pair
 // of warps (MAPS 2): warp c of a pair forms S_c and its online softmax, hands P_c (as fragments, through shared memory) and
 // its row factors to its partner, and accumulates half of V's columns for both maps, so each fragment of V feeds
@@ -18,7 +18,6 @@
 #include "attn_tile.cuh"
 
 constexpr int D = HEAD, DV = VALUE;
-constexpr int MT = DV <= 128 ? 2 : 1;            // row fragments of a warp
 constexpr int RW = 4;                            // warps (or pairs) along rows
 constexpr int CW = MAPS;                         // warps along V's columns
 constexpr int THREADS = 32 * RW * CW;

@@ -4,7 +4,7 @@
 // scarce. A block makes 16·R columns of c for 8·X rows; its 8 warps share k in pieces of 64, piece p going to warp p % 8. A lane takes
 // 16 bytes, k = 8t…8t+7 of row g, and hands out words 0, 1 and then 2, 3 of both operands as the mma's k pairs; the order of k inside a sum
 // is free. What a warp reads is its own, so no barrier stands between the loads and the sums. Three ways to have enough bytes under way:
-//   rows    up to 16 rows: AHEAD pieces of weights and x in registers; for up to 8 rows and k = 2048 that is all of them
+//   rows    up to 16 rows: AHEAD pieces of weights and x in registers; for up to 8 rows and k = 1024 that is all of them
 //   long    up to 8 rows of longer k: all weights of the block in shared memory
 //   staged  more rows: x is the larger part by then; a ring of half pieces of both in shared memory
 // Weights are asked for before the kernels that make x have ended (early.cuh); blocks for up to 8 rows are so small that two kernels share an SM.
@@ -112,9 +112,8 @@ __device__ __forceinline__ void rows(const bf16* x, i64 ldx, const bf16* w, i64 
   name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {                                 \
     rows<R, X, AHEAD>(x, ldx, w, ldw, c, ldc, m, n, k, flags);                                                                             \
   }
-ROWS(matmul_rows8_2, 1, 1, 2, 4)
-ROWS(matmul_rows8_3, 1, 1, 3, 3)
-ROWS(matmul_rows8_4, 1, 1, 4, 2)
+ROWS(matmul_rows8_short, 1, 1, 2, 4)
+ROWS(matmul_rows8_any, 1, 1, 4, 2)
 ROWS(matmul_rows16, 1, 2, 2, 2)
 
 // Up to 8 rows of long k: all of the block's weights go to shared memory, behind the room of the warps' sums, rows `pitch` elements apart: 4 times

@@ -1,22 +1,26 @@
 // RMSNorm: s = x + delta (rounded to bf16 and stored as sum), rstd = 1/√(mean s² + eps), y = s·rstd·w.
 // A block owns a row and holds it in registers, K pieces of 8 neighbours a thread: one read of x and delta, one write of
-// sum and y, which is the bound; for the few rows of decoding it is latency, so w is asked for together with x. The sum of squares is a fixed tree.
+// sum and y, which is the bound; for the few rows of decoding it is latency, so w, which comes from afar, is asked for before the kernel's turn
+// where the launcher says so, and otherwise together with x. The sum of squares is a fixed tree.
 #include "early.cuh"
 
 template <int K>
 __device__ __forceinline__ void forward(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta, i64 ldd,
-                                        const bf16* w, int cols, float eps, int vec) {
+                                        const bf16* w, int cols, float eps, int vec, int early) {
   __shared__ float room[32];
   beginNext();
-  waitEarlier();
   i64 r = blockIdx.x;
   float s[K][8], g[K][8], ss = 0.f;
+  if (early)
+#pragma unroll
+    for (int k = 0; k < K; k++) load8(g[k], w + (k * blockDim.x + threadIdx.x) * 8, cols - (int)(k * blockDim.x + threadIdx.x) * 8, vec);
+  waitEarlier();
 #pragma unroll
   for (int k = 0; k < K; k++) {
     int c = (k * blockDim.x + threadIdx.x) * 8, n = cols - c;
     float d[8] = {};
     load8(s[k], x + r * ldx + c, n, vec);
-    load8(g[k], w + c, n, vec);
+    if (!early) load8(g[k], w + c, n, vec);
     if (delta) {
       load8(d, delta + r * ldd + c, n, vec);
 #pragma unroll
@@ -38,13 +42,13 @@ __device__ __forceinline__ void forward(bf16* y, i64 ldy, float* rstd, bf16* sum
 }
 
 extern "C" __global__ void __launch_bounds__(1024) rmsnorm(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta,
-                                                           i64 ldd, const bf16* w, int cols, float eps, int vec) {
-  forward<1>(y, ldy, rstd, sum, lds, x, ldx, delta, ldd, w, cols, eps, vec);
+                                                           i64 ldd, const bf16* w, int cols, float eps, int vec, int early) {
+  forward<1>(y, ldy, rstd, sum, lds, x, ldx, delta, ldd, w, cols, eps, vec, early);
 }
 // Rows wider than 8192.
 extern "C" __global__ void __launch_bounds__(1024) rmsnorm_wide(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx,
-                                                                const bf16* delta, i64 ldd, const bf16* w, int cols, float eps, int vec) {
-  forward<4>(y, ldy, rstd, sum, lds, x, ldx, delta, ldd, w, cols, eps, vec);
+                                                                const bf16* delta, i64 ldd, const bf16* w, int cols, float eps, int vec, int early) {
+  forward<4>(y, ldy, rstd, sum, lds, x, ldx, delta, ldd, w, cols, eps, vec, early);
 }
 
 #include "columns.cuh"

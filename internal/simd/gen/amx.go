@@ -300,6 +300,9 @@ func (a *asm) drainRest(n int, far bool) {
 	a.drainRows(8, far)
 	a.op("DECQ", "CX")
 	a.op("JNZ", "last")
+	if far {
+		a.op("SFENCE") // other threads may see the result as soon as the caller says so
+	}
 	a.op("VZEROUPPER")
 	a.op("RET")
 }

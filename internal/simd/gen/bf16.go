@@ -142,6 +142,7 @@ func bf16File() []byte {
 			a.packTile(pairs, turn)
 		}
 	}
+	a.expPack()
 	for _, r := range dotHeights {
 		a.dotRows(r)
 	}

@@ -78,6 +78,7 @@ func bf16Stubs(out *bytes.Buffer) {
 	for _, name := range []string{"packLines", "packLinesTurn", "packPairs", "packPairsTurn"} {
 		declare("%sBF16(dst *uint16, src *float32, ld, steps int)", name)
 	}
+	declare("expPackBF16(dst *uint16, src *float32, n, steps int, scale, shift float32) float32")
 	for _, r := range dotHeights {
 		declare("dotRows%dxBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)", r)
 	}
@@ -97,7 +98,7 @@ func (o *vecOp) signature() string {
 	var ps []string
 	for _, f := range strings.Split(o.params, ",") {
 		name, kind, _ := strings.Cut(f, ":")
-		t := map[string]string{"": "[]float32", "f": "float32", "p": "*AdamW"}[kind]
+		t := map[string]string{"": "[]float32", "f": "float32", "p": "*AdamW", "g": "*SoftmaxBack"}[kind]
 		ps = append(ps, name+" "+t)
 	}
 	return strings.TrimSpace(fmt.Sprintf("(%s) %s", strings.Join(ps, ", "), o.result))

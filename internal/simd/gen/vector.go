@@ -48,13 +48,6 @@ var vecOps = []vecOp{
 		b.op("VFMADD231PS", b.load("x"), b.s("q"), dx)
 		b.store("dx", dx)
 	}},
-	{name: "softmaxGrad", params: "dst,p,dp,delta:f,alpha:f", unroll: 2, body: func(b *body) {
-		p, dp := b.load("p"), b.load("dp")
-		b.op("VSUBPS", b.s("delta"), dp, dp)
-		b.op("VMULPS", b.s("alpha"), p, p)
-		b.op("VMULPS", p, dp, dp)
-		b.store("dst", dp)
-	}},
 	{name: "rotate", params: "a,b,cos,sin", unroll: 1, body: func(b *body) {
 		x, y, cos, sin, t := b.load("a"), b.load("b"), b.load("cos"), b.load("sin"), b.tmp()
 		b.op("VMULPS", y, sin, t)
@@ -85,6 +78,8 @@ var vecOps = []vecOp{
 		b.trim(e)
 		b.op("VADDPS", e, b.v(b.acc), b.v(b.acc))
 	}, end: func(b *body) { b.fold("VADDPS") }},
+	{name: "softmaxBack", params: "p,dp,s:g", unroll: 1, body: softmaxBack},
+	{name: "softmaxBack2", params: "p1,p2,mix,dp,s:g", unroll: 1, body: softmaxBack2},
 	{name: "sigmoid", params: "dst,src", unroll: 1, body: func(b *body) { b.store("dst", b.sigmoid(b.load("src"))) }},
 	{name: "sigmoidGrad", params: "dst,dy,y", unroll: 2, body: func(b *body) {
 		dy, y := b.load("dy"), b.load("y")
@@ -156,6 +151,53 @@ func maximum(b *body) {
 		b.op("VBLENDVPS", b.mask(), x, acc, x)
 		b.op("VMAXPS", x, acc, acc)
 	}
+}
+
+// Fields of simd.SoftmaxBack.
+const backScale, backLSE, backDelta, backAlpha, backLam = 0, 1, 3, 5, 7
+
+// softmax is exp(Scale·x − LSE_m); the registers from here on are free again behind it.
+func (b *body) softmax(slice string, m int) string {
+	x, base := b.load(slice), b.free
+	scale := b.field(backScale)
+	b.op("VFMSUB213PS", b.field(backLSE+m), scale, x)
+	b.free = base
+	e := b.exp(x)
+	b.op("VMOVAPS", e, x)
+	b.free = base
+	return x
+}
+
+// timesGrad: (Alpha_m·p)·(dp − Delta_m), in p.
+func (b *body) timesGrad(p, dp string, m int) {
+	base := b.free
+	t := b.tmp()
+	b.op("VSUBPS", b.field(backDelta+m), dp, t)
+	b.op("VMULPS", b.field(backAlpha+m), p, p)
+	b.op("VMULPS", t, p, p)
+	b.free = base
+}
+
+func softmaxBack(b *body) {
+	p := b.softmax("p", 0)
+	b.store("p", p)
+	dp := b.load("dp")
+	b.timesGrad(p, dp, 0)
+	b.store("dp", p)
+}
+
+func softmaxBack2(b *body) {
+	p1 := b.softmax("p1", 0)
+	p2 := b.softmax("p2", 1)
+	mix := b.tmp()
+	b.op("VMOVAPS", p1, mix)
+	b.op("VFMADD231PS", p2, b.field(backLam), mix)
+	b.store("mix", mix)
+	dp := b.load("dp")
+	b.timesGrad(p1, dp, 0)
+	b.timesGrad(p2, dp, 1)
+	b.store("p1", p1)
+	b.store("p2", p2)
 }
 
 // siluMulGrad: t = dy·σ, du = t·g, dg = t·u·(1 + g·(1−σ)).
