@@ -1,5 +1,5 @@
 # A dozen verbs, one line each. `make` lists them.
-.PHONY: help build test short race lint bench fuzz cover cross ci speedrun clean
+.PHONY: help build test gpu short race lint bench fuzz cover cross ci speedrun clean
 export CGO_ENABLED ?= 0
 
 help: ## list the verbs
@@ -8,6 +8,8 @@ build: ## one static binary: bin/antiphase
 	go build -trimpath -o bin/ ./cmd/antiphase
 test: ## every test
 	go test ./...
+gpu: build ## what tools/gpu/check.sh runs on a GPU machine: the binary and the GPU's tests, in bin/
+	for p in device/cuda train hf; do go test -c -o bin/$$(basename $$p).test ./$$p || exit 1; done
 short: ## every test that takes no time
 	go test -short ./...
 race: ## the concurrent packages under the race detector (needs gcc)

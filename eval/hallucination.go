@@ -18,7 +18,7 @@ func hallucinationTasks() []Task {
 	var out []Task
 	for _, set := range groundedSets {
 		t := Task{
-			Name: set.name, Group: "hallucination", Version: 1, Shots: -1, Doc: set.doc,
+			Name: set.name, Group: "hallucination", Version: 2, Shots: -1, Doc: set.doc,
 			Measures: []Measure{{"f1", higher}, {"em", higher}, {"rouge_l", higher}, {"grounded", higher}, {"judge", higher}},
 			Settings: []Setting{
 				{"max_tokens", set.tokens, "most tokens of an answer"},
@@ -77,6 +77,7 @@ func prepareGrounded(p *Plan, set groundedSet) (*Job, error) {
 	cut := 0
 	for i := range items {
 		q := &items[i]
+		q.answer = strings.Join(strings.Fields(q.answer), " ") // on one line, as outputs end with their line or paragraph
 		whole := q.source
 		q.source = p.fitMiddle(whole, p.context-tokens-p.count(q.task))
 		if len(q.source) < len(whole) {

@@ -63,7 +63,7 @@ func TestSourcesFit(t *testing.T) {
 // Questions of several papers come in turn, and a limit cuts them.
 func TestPapers(t *testing.T) {
 	dir := t.TempDir()
-	writeSet(t, dir, "longqa/qasper_leval", `{"id": 1, "document": "D1", "questions": ["a?", "b?"], "answers": ["A", "B"]}`,
+	writeSet(t, dir, "longqa/qasper_leval", `{"id": 1, "document": "D1", "questions": ["a?", "b?"], "answers": ["A", "B\\n"]}`,
 		`{"id": 2, "document": "D2", "questions": ["c?"], "answers": ["C"]}`)
 	j := prepared(t, lookup(t, "qasper"), Options{Data: dir}, 400)
 	var got []string

@@ -18,7 +18,7 @@ func iclTasks() []Task {
 	var out []Task
 	for _, set := range iclSets {
 		out = append(out, Task{
-			Name: "icl_" + set.name, Group: "icl", Version: 1, Shots: -1, Doc: set.doc + ": accuracy over growing shots",
+			Name: "icl_" + set.name, Group: "icl", Version: 2, Shots: -1, Doc: set.doc + ": accuracy over growing shots",
 			Measures: []Measure{{"acc", higher}},
 			Settings: []Setting{
 				{"shots", []int{0}, "numbers of examples; 0: doubling from one of each class until the context is full"},
@@ -47,23 +47,26 @@ func (t *iclTask) example(x iclItem) string {
 }
 func (t *iclTask) question(x iclItem) string { return t.set.x + x.text + "\n" + t.set.y }
 
-// options are the labels as they stand in text.
+// options are the labels as they stand in text, with the end of their line: without it "cancel" could never be chosen beside "cancel
+// reservation", since nothing would tell where it ends.
 func (t *iclTask) options() []string {
 	out := make([]string, len(t.labels))
 	for i, l := range t.labels {
-		out[i] = " " + l
+		out[i] = " " + l + "\n"
 	}
 	return out
 }
 
 // fit is how many of the examples the context has room for, besides any question and label.
 func (t *iclTask) fit(p *Plan) (int, error) {
-	room := 0
-	for _, x := range t.test {
-		for _, l := range []string{slices.MaxFunc(t.labels, func(a, b string) int { return len(a) - len(b) })} {
-			room = max(room, p.count(t.question(x)+" "+l))
-		}
+	label, question := 0, 0
+	for _, o := range t.options() {
+		label = max(label, p.count(o))
 	}
+	for _, x := range t.test {
+		question = max(question, p.count(t.question(x)))
+	}
+	room := question + label
 	for n, x := range t.train {
 		if room += p.count(t.example(x)); room > p.context {
 			if n == 0 {

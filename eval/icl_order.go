@@ -14,7 +14,7 @@ func orderTasks() []Task {
 	var out []Task
 	for _, set := range iclSets {
 		out = append(out, Task{
-			Name: "icl_order_" + set.name, Group: "icl_order", Version: 1, Shots: -1, Doc: set.doc + ": spread over orders of the examples",
+			Name: "icl_order_" + set.name, Group: "icl_order", Version: 2, Shots: -1, Doc: set.doc + ": spread over orders of the examples",
 			Measures: []Measure{{"acc", higher}},
 			Settings: []Setting{
 				{"shots", 0, "examples; 0: half of what the context has room for"},

@@ -84,7 +84,7 @@ func TestICLPrompts(t *testing.T) {
 	}
 	// What fits besides a question and its label.
 	example := len("query: train 00\nintent: class 0\n==\n")
-	fit := (500 - len("query: asked 00\nintent: class 0")) / example
+	fit := (500 - len("query: asked 00\nintent: class 0\n")) / example
 	want := []int{2, 4, 8, fit}
 	if got := j.Config["shot_counts"].([]int); !slices.Equal(got, want) {
 		t.Fatalf("shots %v, want %v", got, want)

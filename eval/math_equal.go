@@ -15,8 +15,8 @@ func extractAnswer(text string) string {
 	if boxed, ok := lastBoxed(text); ok {
 		return boxed
 	}
-	if _, after, ok := cutLast(strings.ToLower(text), "answer is"); ok {
-		after = firstLine(strings.TrimLeft(text[len(text)-len(after):], " :"))
+	if all := answerIs.FindAllStringIndex(text, -1); len(all) > 0 {
+		after := firstLine(strings.TrimLeft(text[all[len(all)-1][1]:], " :"))
 		if i := strings.Index(after, ". "); i >= 0 {
 			after = after[:i]
 		}
@@ -28,6 +28,9 @@ func extractAnswer(text string) string {
 	return ""
 }
 
+// answerIs is matched in the text as it is: lower-casing would move what lies behind letters whose two cases differ in length.
+var answerIs = regexp.MustCompile(`(?i)answer is`)
+
 var numberPattern = regexp.MustCompile(`-?\$?[0-9][0-9,]*(\.[0-9]+)?`)
 
 func firstLine(s string) string {
@@ -35,8 +38,7 @@ func firstLine(s string) string {
 	return s
 }
 
-// cutLast is strings.Cut at the last sep. Lower-casing keeps lengths for the ASCII that seps are made of; text of other alphabets
-// whose lengths change is found by the other rules.
+// cutLast is strings.Cut at the last sep.
 func cutLast(s, sep string) (before, after string, ok bool) {
 	if i := strings.LastIndex(s, sep); i >= 0 {
 		return s[:i], s[i+len(sep):], true

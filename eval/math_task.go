@@ -34,7 +34,7 @@ const gsm8kTrain = "math/gsm8k_train"
 
 var mathSets = []mathSet{
 	{"gsm8k", "GSM8K: grade-school word problems", "math/gsm8k_test", gsm8kTrain},
-	{"minerva_math", "MATH: competition problems", "math/math_test", ""},
+	{"competition_math", "MATH: competition problems", "math/math_test", ""},
 	{"svamp", "SVAMP: varied word problems", "math/svamp_test", gsm8kTrain},
 	{"asdiv", "ASDiv: diverse word problems", "math/asdiv_test", gsm8kTrain},
 	{"mawps", "MAWPS: word problems", "math/mawps_test", gsm8kTrain},

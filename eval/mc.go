@@ -28,12 +28,13 @@ func (q *mcItem) choices() int { return max(len(q.contexts), len(q.endings)) }
 // solved is the question with its right answer, as an example.
 func (q *mcItem) solved() string { return q.context(q.gold) + " " + q.ending(q.gold) }
 
-// mcTasks are the eight sets of the paper's Tables 1 and 8, and LAMBADA, put and scored as lm-evaluation-harness does: acc takes
-// the ending of the highest summed log-likelihood, acc_norm the highest per byte of the ending.
+// mcTasks are the seven sets of the paper's Tables 1 and 8, and LAMBADA, put and scored as lm-evaluation-harness does: acc takes
+// the ending of the highest summed log-likelihood, acc_norm the highest per character of the ending (the harness divides by Python's
+// len of a string, which counts characters, not bytes).
 func mcTasks() []Task {
 	var out []Task
 	for _, set := range mcSets {
-		t := Task{Name: set.name, Group: "mc", Version: 1, Doc: set.doc,
+		t := Task{Name: set.name, Group: "mc", Version: 2, Doc: set.doc,
 			Measures: []Measure{{"acc", higher}, {"acc_norm", higher}},
 			Settings: []Setting{{"same_shots", false, "the same examples before every question, which is faster; the harness draws them anew"}},
 			Beside:   set.single, // the paper's mean is of the other seven
@@ -186,7 +187,7 @@ func (q *mcItem) score(scores []Score, single bool) Answer {
 		return Answer{Values: map[string]float64{"acc": truth(scores[0].Greedy), "nll": -scores[0].LogProb}}
 	}
 	best, norm := 0, 0
-	per := func(k int) float64 { return scores[k].LogProb / float64(len(q.ending(k))) }
+	per := func(k int) float64 { return scores[k].LogProb / float64(runes(q.ending(k))) }
 	for k := range scores {
 		if scores[k].LogProb > scores[best].LogProb {
 			best = k

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// By hand: sums −10, −9, −20 make the second likeliest; per byte −10/10, −9/3, −20/40 the third.
+// By hand: sums −10, −9, −20 make the second likeliest; per character −10/10, −9/3, −20/40 the third.
 func TestMCScore(t *testing.T) {
 	q := mcItem{contexts: []string{"Q"}, endings: []string{strings.Repeat("a", 10), "bbb", strings.Repeat("c", 40)}}
 	scores := []Score{{LogProb: -10}, {LogProb: -9}, {LogProb: -20}}
@@ -21,9 +21,9 @@ func TestMCScore(t *testing.T) {
 			t.Errorf("gold %d: %v, want %v", gold, got, want)
 		}
 	}
-	q = mcItem{endings: []string{"é", "ee"}, contexts: []string{"Q"}, gold: 0} // both two bytes
+	q = mcItem{endings: []string{"éé", "eee"}, contexts: []string{"Q"}, gold: 1} // by bytes −3/4 would beat −4/3, by characters it loses
 	if got := q.score([]Score{{LogProb: -3}, {LogProb: -4}}, false).Values["acc_norm"]; got != 1 {
-		t.Errorf("bytes count, not characters: %g", got)
+		t.Errorf("characters count, not bytes: %g", got)
 	}
 	if got := q.score([]Score{{LogProb: -2, Greedy: true}}, true).Values; got["acc"] != 1 || got["nll"] != 2 {
 		t.Errorf("single: %v", got)

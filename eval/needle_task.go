@@ -11,7 +11,7 @@ import (
 // needleTasks is retrieval of magic codes from a long text, over lengths and depths (the paper's Table 2 and Figure 5).
 func needleTasks() []Task {
 	return []Task{{
-		Name: "needle", Version: 2, Shots: -1,
+		Name: "needle", Version: 3, Shots: -1,
 		Doc:      "magic codes hidden in a long text, over lengths and depths",
 		Measures: []Measure{{"acc", higher}},
 		Settings: append(needleSettings(4, 2, 10), Setting{"decoding", "free", "free: whatever the model writes; constrained: one of the numbers hidden"}),
@@ -188,7 +188,9 @@ func (p *Plan) fitNeedle(hay haystack, perToken float64, length int, depth float
 	opt.Bytes = int(float64(length) * perToken)
 	for range 20 {
 		c := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, stream)), opt)
-		over := p.count(c.Prompt+c.Completion()) + 1 - length // one token more, which some tokenizers put first
+		// Free decoding asks for as many tokens as the answer has bytes (answerFreely). Were there less room, the model would drop the
+		// prompt's beginning, and a needle at depth 0 with it.
+		over := p.count(c.Prompt) + len(c.Completion()) + 1 - length // one token more, which some tokenizers put first
 		if over <= 0 && len(c.Prompt) <= opt.Bytes {
 			return c, nil
 		}

@@ -139,7 +139,7 @@ var paperMath = []struct {
 	set        string
 	base, diff float64
 }{
-	{"gsm8k", .412, .426}, {"minerva_math", .199, .250}, {"svamp", .550, .637}, {"asdiv", .788, .838}, {"mawps", .751, .862}, {"carp_en", .323, .425},
+	{"gsm8k", .412, .426}, {"competition_math", .199, .250}, {"svamp", .550, .637}, {"asdiv", .788, .838}, {"mawps", .751, .862}, {"carp_en", .323, .425},
 	{"tabmwp", .275, .324}, {"college_math", .164, .300},
 }
 

@@ -228,6 +228,9 @@ func (o *Options) ask(ctx context.Context, t *Target, j job, log *sampleLog, ope
 		if len(samples) != n {
 			return 0, fmt.Errorf("%d questions gave %d samples", n, len(samples))
 		}
+		if err := allFinite(samples); err != nil {
+			return 0, err
+		}
 		for i := range samples {
 			samples[i].ID = j.IDs[open[i]]
 		}
@@ -262,4 +265,16 @@ func (j job) result(done map[string]Answer, seconds float64) (*Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// allFinite refuses what no file can hold and no mean survives.
+func allFinite(list []Answer) error {
+	for i := range list {
+		for name, x := range list[i].Values {
+			if !finite(x) {
+				return fmt.Errorf("%s is %g: the model has diverged, or its weights are damaged", name, x)
+			}
+		}
+	}
+	return nil
 }

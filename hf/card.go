@@ -10,7 +10,7 @@ import (
 type Card struct {
 	Name   string
 	Class  Class
-	About  string      // a sentence on the architecture
+	About  string      // a sentence on the architecture, and one on where the weights are from
 	Facts  [][2]string // a table: what, and its value
 	Recipe []byte      // the run's recipe as JSON, nil for none
 }
@@ -18,8 +18,11 @@ type Card struct {
 // Markdown is the card's text.
 func (c *Card) Markdown() []byte {
 	var b bytes.Buffer
-	b.WriteString("---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- antiphase\n- differential-transformer\n---\n\n")
-	fmt.Fprintf(&b, "# %s\n\n%s Trained with Antiphase.\n\n| | |\n|---|---|\n", c.Name, c.About)
+	b.WriteString("---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- antiphase\n")
+	if c.Class != Llama {
+		b.WriteString("- differential-transformer\n")
+	}
+	fmt.Fprintf(&b, "---\n\n# %s\n\n%s\n\n| | |\n|---|---|\n", c.Name, c.About)
 	for _, f := range c.Facts {
 		fmt.Fprintf(&b, "| %s | %s |\n", cell(f[0]), cell(f[1]))
 	}

@@ -119,11 +119,11 @@ func (e *Export) files() ([]file, error) {
 		list = append(list, remoteCode()...)
 	}
 	if e.Generation != nil {
-		generation, err := e.generationJSON()
+		b, err := e.Generation.JSON(e.Tokens)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, file{"generation_config.json", generation})
+		list = append(list, file{"generation_config.json", contents(b)})
 	}
 	for name, b := range e.Files {
 		list = append(list, file{name, contents(b)})

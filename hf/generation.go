@@ -2,7 +2,8 @@ package hf
 
 import (
 	"fmt"
-	"io"
+
+	"antiphase/model"
 )
 
 // Generation is what generation_config.json says of sampling. A nil field is one that the file leaves to its reader.
@@ -16,16 +17,15 @@ type Generation struct {
 	MaxNewTokens      *int
 }
 
-// generationJSON is generation_config.json.
-func (e *Export) generationJSON() (func(io.Writer) error, error) {
+// JSON is generation_config.json.
+func (g *Generation) JSON(t Tokens) ([]byte, error) {
 	m := map[string]any{}
-	e.Tokens.into(m)
+	t.into(m)
 	for key, v := range m {
 		if v == nil {
 			delete(m, key)
 		}
 	}
-	g := e.Generation
 	put(m, "do_sample", g.Sample)
 	put(m, "temperature", g.Temperature)
 	put(m, "top_k", g.TopK)
@@ -33,7 +33,14 @@ func (e *Export) generationJSON() (func(io.Writer) error, error) {
 	put(m, "min_p", g.MinP)
 	put(m, "repetition_penalty", g.RepetitionPenalty)
 	put(m, "max_new_tokens", g.MaxNewTokens)
-	return indented(m)
+	return jsonText(m)
+}
+
+// ParseGeneration reads what JSON wrote, for a model of vocab ids.
+func ParseGeneration(b []byte, vocab int) (*Generation, Tokens, error) {
+	f := &Folder{Config: model.Config{Vocab: vocab}, BOS: -1, Pad: -1}
+	err := f.generation(b)
+	return f.Generation, f.Tokens(), err
 }
 
 func put[T any](m map[string]any, key string, v *T) {

@@ -3,15 +3,18 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
-// Beginning returns a tokenizer that puts id before every text, as its file's post-processor; t itself when it does so already.
+// Beginning returns a tokenizer that puts id before every text, and nothing else around it, as its file's post-processor; t itself when
+// it does so already.
 func (t *Tokenizer) Beginning(id int32) (*Tokenizer, error) {
 	tok := t.Token(id)
 	if tok == "" {
 		return nil, fmt.Errorf("tokenizer: there is no token %d to begin with", id)
 	}
-	if len(t.template.prefix) > 0 && t.template.prefix[0] == id {
+	own := len(t.template.prefix)+len(t.template.suffix) > 0
+	if own && slices.Equal(t.template.prefix, []int32{id}) && len(t.template.suffix) == 0 {
 		return t, nil
 	}
 	type object = map[string]any
@@ -23,7 +26,7 @@ func (t *Tokenizer) Beginning(id int32) (*Tokenizer, error) {
 		"special_tokens": object{tok: object{"id": tok, "ids": []int32{id}, "tokens": []string{tok}}},
 	}
 	processor := any(template)
-	if !isNull(t.spec.processor) {
+	if !own && !isNull(t.spec.processor) { // one that adds nothing still has to do with offsets
 		processor = object{"type": "Sequence", "processors": []any{t.spec.processor, template}}
 	}
 	b, err := json.Marshal(processor)

@@ -10,12 +10,16 @@ import "antiphase/internal/simd"
 // Multiply-adds per cell, in units of D with DV = 2D: logits 2, dP 2, dV 2, dQ 2, dK 2 (one map with DV = D: 1 each).
 type attnBackward attnState
 
-// maxBlocks bounds the partial sums of dQ: at most (maxBlocks−1)/2 times dQ.
-const maxBlocks = 8
+const (
+	// maxBlocks bounds the partial sums of dQ: at most (maxBlocks−1)/2 times dQ.
+	maxBlocks = 8
+	// leastBlock is the number of key tiles below which a block is not worth a partial sum: heads and sequences make tiles enough.
+	leastBlock = 4
+)
 
 // blockKeys is the number of keys in a block, a multiple of keyTile. It depends on T alone, as the bits do on it.
 func (s *attnState) blockKeys() int {
-	return (s.keyTiles() + maxBlocks - 1) / maxBlocks * keyTile
+	return max(leastBlock, (s.keyTiles()+maxBlocks-1)/maxBlocks) * keyTile
 }
 
 func (s *attnState) blocks() int { return (s.T + s.blockKeys() - 1) / s.blockKeys() }

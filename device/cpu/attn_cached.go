@@ -57,10 +57,10 @@ func (c *attnCache) place(slot, p int) int {
 }
 
 // cachedRows is the number of rows of one slot that go through a stretch of the cache together: those of a prompt.
-const cachedRows = 32
+const cachedRows = 128
 
 // attnCached attends from single rows to the cache. A tile of the pool is a bundle of rows of one slot, keyTile
-// positions and a group: the group's heads and both maps of all these rows meet its keys and values, packed once, in two
+// positions and some groups: a group's heads and both maps of all these rows meet its keys and values, packed once, in two
 // products. Each row keeps the softmax of each stretch apart; attnMerge joins them in the order of positions.
 //
 // An element of a product is one chain over k, whatever the number of rows, and a position that a row must not
@@ -80,7 +80,7 @@ func (s *attnState) cached() {
 		s.seqs = min(n, s.q.rows-s.first)
 		s.packed = s.d.room(s.seqs * s.spans * s.spanSize())
 		s.bundle()
-		s.d.run((len(s.keep.bundles)-1)*s.spans*s.Groups, (*attnCached)(s))
+		s.d.run((len(s.keep.bundles)-1)*s.spans*groupParts, (*attnCached)(s))
 		s.d.run(s.seqs, (*attnMerge)(s))
 	}
 }
@@ -115,6 +115,7 @@ type stretch struct {
 	dense, panel  []float32 // keys or values gathered from their pages, and packed
 	p             []float32 // [vecs, nk]
 	acc           []float32 // [vecs, DV]
+	touched       float32   // keeps reads alive
 }
 
 // most is the largest number of query vectors of a stretch, stretchSize the number of floats it works in.
@@ -123,30 +124,51 @@ func (s *attnState) stretchSize() int {
 	return s.most()*(s.D+keyTile+s.DV) + keyTile*max(s.D, s.DV) + max(s.sizeB(s.D, keyTile), s.sizeB(keyTile, s.DV))
 }
 
-// tile i is group i%G of stretch i/G%spans of bundle i/G/spans.
+// groupParts is the number of tiles that share the groups of a stretch. Their columns of a row are read one after the other, as
+// memory likes it, and short contexts still have work for a few workers.
+const groupParts = 2
+
+// tile i is part i%groupParts of the groups of stretch i/groupParts%spans of bundle i/groupParts/spans.
 func (t *attnCached) tile(i, worker int) {
 	s := (*attnState)(t)
-	w := stretch{g: i % s.Groups, span: i / s.Groups % s.spans}
-	from, to := s.keep.bundles[i/s.Groups/s.spans], s.keep.bundles[i/s.Groups/s.spans+1]
+	part, i := i%groupParts, i/groupParts
+	w := stretch{span: i % s.spans}
+	from, to := s.keep.bundles[i/s.spans], s.keep.bundles[i/s.spans+1]
 	w.first, w.rows, w.slot = int(from), int(to-from), int(s.slot[from])
 	for r := range w.rows {
 		w.nk = max(w.nk, s.length(w.first+r, w.span))
 	}
-	if w.nk == 0 {
+	g0, g1 := part*s.Groups/groupParts, (part+1)*s.Groups/groupParts
+	if w.nk == 0 || g0 == g1 {
 		return
 	}
+	s.fetch(&w, &s.ck, s.keyCol(g0, 0), (g1-g0)*s.keys*s.D)
+	s.fetch(&w, &s.cv, g0*s.DV, (g1-g0)*s.DV)
 	w.vecs = w.rows * s.perGroup() * s.maps
 	buf := s.d.buf(worker, s.stretchSize())
 	w.q, w.p, w.acc = cut(&buf, w.vecs*s.D), cut(&buf, w.vecs*w.nk), cut(&buf, w.vecs*s.DV)
 	w.dense = cut(&buf, keyTile*max(s.D, s.DV))
 	w.panel = buf
 	scratch := s.d.scratch(worker)
-	s.stretchLogits(&w, scratch)
-	s.stretchSoftmax(&w)
-	v, ld := s.gather(&w, &s.cv, w.g*s.DV, s.DV)
-	s.packB(w.panel, w.nk, s.DV, v, ld, false)
-	s.product(w.vecs, s.DV, w.nk, w.p, w.nk, false, w.panel, w.nk, 0, w.acc, s.DV, false, scratch)
-	s.stretchKeep(&w)
+	for w.g = g0; w.g < g1; w.g++ {
+		s.stretchLogits(&w, scratch)
+		s.stretchSoftmax(&w)
+		v, ld := s.gather(&w, &s.cv, w.g*s.DV, s.DV)
+		s.packB(w.panel, w.nk, s.DV, v, ld, false)
+		s.product(w.vecs, s.DV, w.nk, w.p, w.nk, false, w.panel, w.nk, 0, w.acc, s.DV, false, scratch)
+		s.stretchKeep(&w)
+	}
+}
+
+// fetch brings columns c … c+width−1 of the stretch's positions into the second cache: it reads an element of every line, along the
+// rows, before the groups come back for their shares of them.
+func (s *attnState) fetch(w *stretch, x *mat, c, width int) {
+	const line = 16
+	for j := range w.nk {
+		for i, r := 0, x.from(s.place(w.slot, w.span*keyTile+j), c)[:width]; i < width; i += line {
+			w.touched += r[i]
+		}
+	}
 }
 
 // length is the number of positions of a stretch that row n attends to.

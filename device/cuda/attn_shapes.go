@@ -57,15 +57,20 @@ func (t forwardTile) options() []string {
 	return []string{fmt.Sprintf("-DMT=%d", t.fragments), fmt.Sprintf("-DBN=%d", t.keys), fmt.Sprintf("-DBLOCKS=%d", t.blocks)}
 }
 
-// sizes are the query rows of a block, its threads and its shared memory.
+// sizes are the query rows of a block, its threads and its shared memory: Q, two stages of K and V, and for two maps what warps
+// of a pair exchange (P, where one fragment lets Q stay in registers, in Q's place) and 16 bytes a row.
 func (t forwardTile) sizes(s attnShape) (rows, threads, shared int) {
 	const pairs = 4 // warps (or pairs of warps) along rows
 	rows = 16 * t.fragments * pairs
-	shared = s.maps*rows*s.d*2 + 2*t.keys*(s.keys*s.d+s.dv)*2
+	q, p := s.maps*rows*s.d*2, 0
 	if s.maps == 2 {
-		shared += 2*pairs*2*t.fragments*(t.keys/16*512+256) + rows*16
+		p = 2 * pairs * 2 * t.fragments * (t.keys/16*512 + 256)
+		shared = rows * 16
 	}
-	return rows, 32 * pairs * s.maps, shared
+	if t.fragments == 1 {
+		q, p = max(q, p), 0
+	}
+	return rows, 32 * pairs * s.maps, shared + q + p + 2*t.keys*(s.keys*s.d+s.dv)*2
 }
 
 // attnTile is the geometry of kernels/attn_backward.cuh: query rows and keys of a tile, warps of a block, blocks of an SM, and

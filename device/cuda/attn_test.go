@@ -60,7 +60,7 @@ func TestAttnLaunches(t *testing.T) {
 			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"diffattention_forward 128,8,4 × 256 + 201728", "attention_prepare 2048,1,1 × 256 + 0",
+		}, []string{"diffattention_forward 128,8,4 × 256 + 168960", "attention_prepare 2048,1,1 × 256 + 0",
 			"diffattention_backward 4096,1,1 × 256 + 225280", "diffattention_queries 128,8,4 × 256 + 0"}},
 		{"diffattention V2", func(d *Device) {
 			a, g := diffOn(d, 1, 130, 4, 2, 128, 128, 1)

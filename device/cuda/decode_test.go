@@ -3,6 +3,7 @@ package cuda
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -65,7 +66,7 @@ func rowsRight(t *testing.T, d *Device) {
 		y, op := b.random(tensor.F32, 70, n, 0, 1), device.MatMul{TransB: true}
 		b.oracle.MatMul(y[1], x[1], w[1], op)
 		var first []byte
-		all := slices.Concat([]rowsKernel{rowsLong, rowsShort, rowsAny, rowsSecond}, rowsStaged[0], rowsStaged[1])
+		all := slices.Concat([]rowsKernel{rowsLong, rowsHalf, rowsShort, rowsAny, rowsSecond}, rowsStaged[0], rowsStaged[1])
 		for i, s := range all {
 			d.Zero(y[0])
 			d.streamBy(s, y[0], x[0], w[0], k, op)
@@ -85,11 +86,11 @@ func rowsRight(t *testing.T, d *Device) {
 	}
 }
 
-// cachedRight holds cached attention of every shape that the compiler knows to the oracle, with heads that share keys and without, and its
-// rows to the bits they have alone.
+// cachedRight holds cached attention of every shape that the compiler knows, and of some that it does not (widths that are no multiple of 16, values
+// wider than a join has threads), to the oracle, with heads that share keys and without, and its rows to the bits they have alone.
 func cachedRight(t *testing.T, d *Device, context int) {
-	for s := range cachedShapes {
-		for _, share := range []int{1, 2} {
+	for _, s := range append(slices.Collect(maps.Keys(cachedShapes)), attnShape{1, 1, 72, 40}, attnShape{2, 2, 200, 400}) {
+		for _, share := range []int{1, 3} {
 			b := newBeside(t, d)
 			const page, groups, rows = 16, 2, 3
 			heads, pages := groups*share, ceil(context, page)

@@ -85,13 +85,17 @@ func TestLaunches(t *testing.T) {
 			d.AdamW(&device.AdamW{W: act(d, 1, n), Master: stat(d, 1, n), M: stat(d, 1, n), V: stat(d, 1, n), G: stat(d, 1, n), Rate: stat(d, 1, 3), GradSq: stat(d, 1, 1)})
 		}, []string{"adamw_bf16 3,1,1 × 256 + 0"}},
 		{"matmul of one row", func(d *Device) {
-			d.MatMul(act(d, 1, 2048), act(d, 1, 1024), act(d, 2048, 1024), device.MatMul{TransB: true})
+			d.MatMul(act(d, 1, 2304), act(d, 1, 768), act(d, 2304, 768), device.MatMul{TransB: true})
 		},
-			[]string{"matmul_rows8_short 128,1,1 × 256 + 5120"}},
-		{"matmul of one long row", func(d *Device) {
+			[]string{"matmul_rows8_short 144,1,1 × 256 + 5120"}},
+		{"matmul of one longer row", func(d *Device) {
+			d.MatMul(act(d, 1, 4608), act(d, 1, 1536), act(d, 4608, 1536), device.MatMul{TransB: true})
+		},
+			[]string{"matmul_rows8_long 288,1,1 × 256 + 55296"}},
+		{"matmul of one long row to few columns", func(d *Device) {
 			d.MatMul(act(d, 1, 1536), act(d, 1, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
 		},
-			[]string{"matmul_rows8_long 96,1,1 × 256 + 137216"}},
+			[]string{"matmul_rows8_half 192,1,1 × 256 + 71168"}},
 		{"matmul of 64 rows", func(d *Device) {
 			d.MatMul(act(d, 64, 1536), act(d, 64, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
 		},

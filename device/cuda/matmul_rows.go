@@ -21,6 +21,7 @@ func rowsOf(name string, cols, rows int) rowsKernel {
 var (
 	rowsShort  = rowsOf("matmul_rows8_short", 16, 8)
 	rowsLong   = rowsOf("matmul_rows8_long", 16, 8)
+	rowsHalf   = rowsOf("matmul_rows8_half", 8, 8)
 	rowsAny    = rowsOf("matmul_rows8_any", 16, 8)
 	rowsSecond = rowsOf("matmul_rows16", 16, 16)
 	rowsStaged = [2][]rowsKernel{stagedOf(32), stagedOf(64)}
@@ -64,7 +65,7 @@ func (d *Device) streamBy(s rowsKernel, c, x, w tensor.Tensor, k int, op device.
 func (d *Device) pickRows(m, n, k int) rowsKernel {
 	switch {
 	case m <= rowsLong.rows:
-		return d.firstRows(k)
+		return d.firstRows(n, k)
 	case m <= rowsSecond.rows:
 		return rowsSecond
 	}
@@ -80,10 +81,12 @@ func (d *Device) pickRows(m, n, k int) rowsKernel {
 }
 
 // firstRows is the kernel for up to 8 rows that has a block's weights under way all at once, if there is one: in registers up to k = 1024, in
-// shared memory beyond. Registers for more would leave no room beside the kernel in front: at k = 1536 a whole step took 1320 µs with them and
-// 900 with shared memory (H200, plain, 830m).
-func (d *Device) firstRows(k int) rowsKernel {
+// shared memory beyond. Registers for more spill where two kernels are to share an SM: at k = 1536 a whole step took 1320 µs with them and 900 with
+// shared memory (H200, plain, 830m). Where blocks of 16 columns would leave SMs idle, there are twice as many of 8.
+func (d *Device) firstRows(n, k int) rowsKernel {
 	switch {
+	case ceil(n, rowsLong.cols) < d.info.SMs && rowsHalf.shared(k) <= d.info.Shared:
+		return rowsHalf
 	case k <= 2*rowsPiece*rowsWarps:
 		return rowsShort
 	case rowsLong.shared(k) <= d.info.Shared:
@@ -92,12 +95,12 @@ func (d *Device) firstRows(k int) rowsKernel {
 	return rowsAny
 }
 
-// shared is the room of the warps' sums, columns padded by 4; for long k also of the weights, rows padded by 32; and for many rows at least that
-// of the warps' rings of three half pieces.
+// shared is the room of the warps' sums, at least 16 columns, padded by 4; for long k also of the weights, rows padded by 32; and for many rows
+// at least that of the warps' rings of three half pieces.
 func (s rowsKernel) shared(k int) int {
-	sums := rowsWarps * s.rows * (s.cols + 4) * 4
+	sums := rowsWarps * s.rows * (max(s.cols, 16) + 4) * 4
 	switch {
-	case s == rowsLong:
+	case s == rowsLong || s == rowsHalf:
 		return sums + s.cols*(ceil(k, rowsPiece)*rowsPiece+32)*2
 	case s.rows > rowsSecond.rows:
 		return max(sums, rowsWarps*3*(s.cols+s.rows)*rowsPiece)

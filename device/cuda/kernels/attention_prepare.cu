@@ -49,22 +49,36 @@ __device__ __forceinline__ void storeStats(const Prepare& p, const Row& r, float
   *(float4*)(s + 4) = y;
 }
 
+// What the lane reads of a row.
+template <int WIDE> struct Inputs {
+  Raw dout[WIDE], raw[WIDE], out2[WIDE];
+  float rstd;
+  __device__ __forceinline__ void load(const Prepare& p, const Row& r) {
+    const i64 n = (i64)r.b * p.T + r.t;
+    rstd = p.norm && r.live ? p.rstd[n * p.ldrstd + r.h] : 1.f;
+#pragma unroll
+    for (int i = 0; i < WIDE; i++) {
+      const int c = 8 * (r.lane + p.lanes * i), left = r.live ? p.DV - c : 0;
+      const i64 at = (i64)r.h * p.DV + c;
+      dout[i] = loadRaw(p.dout + n * p.lddout + at, left, p.vec);
+      raw[i] = loadRaw(p.raw + n * p.ldraw + at, left, p.vec);
+      if (p.maps == 2) out2[i] = loadRaw(p.out2 + n * p.ldo2 + at, left, p.vec);
+    }
+  }
+};
+
 // dw collects the weight's gradient of the lane's columns.
-template <int WIDE> __device__ __forceinline__ void prepareRow(const Prepare& p, const Row& r, float (&dw)[WIDE][8]) {
-  const i64 n = (i64)r.b * p.T + r.t;
-  const float rs = p.norm && r.live ? p.rstd[n * p.ldrstd + r.h] : 1.f;
-  float g[WIDE][8], x[WIDE][8], y[WIDE][8], mean = 0.f;
+template <int WIDE> __device__ __forceinline__ void prepareRow(const Prepare& p, const Row& r, const Inputs<WIDE>& in, float (&dw)[WIDE][8]) {
+  const float rs = in.rstd;
+  float g[WIDE][8], mean = 0.f;
 #pragma unroll
   for (int i = 0; i < WIDE; i++) {
     const int c = 8 * (r.lane + p.lanes * i), left = r.live ? p.DV - c : 0;
-    const i64 at = (i64)r.h * p.DV + c;
-    load8(g[i], p.dout + n * p.lddout + at, left, p.vec);
-    load8(x[i], p.raw + n * p.ldraw + at, left, p.vec);
-    if (p.maps == 2) load8(y[i], p.out2 + n * p.ldo2 + at, left, p.vec);
-    if (!p.norm) continue;
 #pragma unroll
     for (int e = 0; e < 8; e++) {
-      const float up = p.gain * g[i][e], hat = x[i][e] * rs;
+      g[i][e] = element(in.dout[i], e);
+      if (!p.norm) continue;
+      const float up = p.gain * g[i][e], hat = element(in.raw[i], e) * rs;
       dw[i][e] += up * hat;
       g[i][e] = p.weight != 0 && e < left ? up * toFloat(p.weight[c + e]) : up;
       mean += g[i][e] * hat;
@@ -77,18 +91,19 @@ template <int WIDE> __device__ __forceinline__ void prepareRow(const Prepare& p,
     const int c = 8 * (r.lane + p.lanes * i), left = r.live ? p.DV - c : 0;
 #pragma unroll
     for (int e = 0; e < 8; e++) {
+      const float x = element(in.raw[i], e);
       float whole = g[i][e];
       if (p.norm) {
-        whole = rs * (g[i][e] - x[i][e] * rs * mean);
+        whole = rs * (g[i][e] - x * rs * mean);
         g[i][e] = toFloat(toBf16(whole));
       }
-      d1 += g[i][e] * x[i][e];
+      d1 += g[i][e] * x;
       if (p.maps == 2) {
-        d2 += g[i][e] * y[i][e];
-        fine += whole * y[i][e];
+        d2 += g[i][e] * element(in.out2[i], e);
+        fine += whole * element(in.out2[i], e);
       }
     }
-    if (p.norm && left > 0) store8(p.grad + n * p.ldgrad + (i64)r.h * p.DV + c, g[i], left, p.vec);
+    if (p.norm && left > 0) store8(p.grad + ((i64)r.b * p.T + r.t) * p.ldgrad + (i64)r.h * p.DV + c, g[i], left, p.vec);
   }
   d1 = sumOf(d1, p.lanes);
   if (p.maps == 2) d2 = sumOf(d2, p.lanes), fine = sumOf(fine, p.lanes);
@@ -101,10 +116,19 @@ template <int WIDE> __device__ __forceinline__ void prepare(const Prepare& p) {
   const int lane = threadIdx.x % p.lanes;
   const u32 all = (u32)p.B * p.pad * p.H;
   float dw[WIDE][8] = {};
-  for (int k = 0; k < PER_BLOCK; k += groups) { // whole warps stay together: PER_BLOCK is a multiple of groups
-    const u32 item = blockIdx.x * PER_BLOCK + k + group, position = item / p.H;
-    const int t = position % p.pad;
-    prepareRow<WIDE>(p, {(int)(position / p.pad), t, (int)(item % p.H), lane, item < all, item < all && t < p.T}, dw);
+  for (int k = 0; k < PER_BLOCK; k += 2 * groups) { // whole warps stay together: PER_BLOCK is a multiple of groups
+    Row r[2];
+    Inputs<WIDE> in[2]; // both rows are asked for before the first is used
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      const u32 item = blockIdx.x * PER_BLOCK + k + i * groups + group, position = item / p.H;
+      const int t = position % p.pad;
+      const bool mine = item < all && k + i * groups < PER_BLOCK;
+      r[i] = {(int)(position / p.pad), t, (int)(item % p.H), lane, mine, mine && t < p.T};
+      in[i].load(p, r[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < 2; i++) prepareRow<WIDE>(p, r[i], in[i], dw);
   }
   if (p.part == 0) return;
 #pragma unroll

@@ -9,7 +9,7 @@
 // and costs nothing. Rows of K and V are an odd number of 16 bytes apart and meet no bank twice.
 // Where only one row's newest key may still be on its way (`early`), everything before it is asked for while the kernels that make the query
 // still run (early.cuh).
-// Kernel 2 adds a row's splits, subtracts the maps and applies the head norm; its sums are under way before the weights are known.
+// Kernel 2 adds a row's splits, subtracts the maps and applies the head norm; all that it reads is under way before the first of it is used.
 //
 // Where a split begins depends on the shape and the key's position alone and each row is summed by itself in a fixed order, so a row's
 // bits do not depend on its company. Bound: bytes of K and V, (keys·D + DV)·2 per group and position.
@@ -220,12 +220,9 @@ KERNEL_SPLIT(const bf16* q, const bf16* k, const bf16* v, const int* table, cons
 
 constexpr int JOIN = 384, BATCH = 4; // splits whose sums a thread asks for at once
 
-// Each map's largest m and Σ exp2(m − top)·l over the splits. Each warp finds both by itself in one pass: no barrier.
+// Each map's largest m and Σ exp2(m − top)·l over the splits, from a lane's first m and l. Each warp finds both by itself: no barrier.
 __device__ __forceinline__ void joinTotals(float2* total, const float* stats, i64 next, int used) {
-  const int lane = threadIdx.x & 31;
-#pragma unroll
-  for (int i = 0; i < MAPS; i++) total[i] = {LOWEST, 0.f};
-  for (int s = lane; s < used; s += 32) {
+  for (int s = (threadIdx.x & 31) + 32; s < used; s += 32) {
     float2 x[MAPS];
 #pragma unroll
     for (int i = 0; i < MAPS; i++) x[i] = *(const float2*)(stats + s * next + 2 * i);
@@ -256,6 +253,12 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
   float4 x = {0.f, 0.f, 0.f, 0.f};
   float y[2] = {0.f, 0.f}, scaled[2] = {gain, gain}, minus = 0.f;
   waitEarlier();
+  float2 total[MAPS]; // asked for before the sums, so that the factors are made while those come
+#pragma unroll
+  for (int i = 0; i < MAPS; i++) {
+    total[i] = {LOWEST, 0.f};
+    if ((int)(threadIdx.x & 31) < used) total[i] = *(const float2*)(stats + 2 * (at + i + (threadIdx.x & 31) * next));
+  }
   if (MAPS == 2) minus = each ? -lam[n * ldlam + h] : -lam[0];
 #pragma unroll
   for (int i = 0; i < 2; i++) // all loads that the end needs, now
@@ -271,7 +274,6 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
         if (s < used && group < groups) z[i][u] = *(const float4*)(sums + (at + s * next + i) * wide + c);
       }
     if (s0 == group) {
-      float2 total[MAPS];
       joinTotals(total, stats + 2 * at, 2 * next, used);
 #pragma unroll
       for (int i = 0; i < MAPS; i++) {

@@ -27,7 +27,9 @@ constexpr int SQ = BM * D * 2, SK = BN * D * 2, SV = BN * DV * 2; // bytes of a 
 constexpr int STAGE = KEYS * SK + SV;
 constexpr int FACTORS = MT * (BN / 16) * 512, PAIR = FACTORS + MT * 256; // a warp's P, then its row factors, for its partner
 constexpr int SP = MAPS == 2 ? RW * CW * PAIR : 0;
-constexpr int AT_STAGE = MAPS * SQ, AT_P = AT_STAGE + 2 * STAGE, AT_ROW = AT_P + 2 * SP;
+constexpr bool HELD = MT == 1; // Q stays in registers, and P takes its place in shared memory
+constexpr int AT_STAGE = HELD && 2 * SP > MAPS * SQ ? 2 * SP : MAPS * SQ;
+constexpr int AT_P = HELD ? 0 : AT_STAGE + 2 * STAGE, AT_ROW = HELD ? AT_STAGE + 2 * STAGE : AT_P + 2 * SP;
 constexpr float RAISE = 8.f;
 
 struct Forward {
@@ -254,7 +256,7 @@ __device__ __forceinline__ void finish(const Forward& p, const Place& w, Acc& o,
 // S of the warp's own map.
 __device__ __forceinline__ void scores(float (&s)[MT][BN / 8][4], const u32 (&fq)[D / 16][4], u32 q, u32 k, int lane, int r) {
   clear(s);
-  if constexpr (MT == 1)
+  if constexpr (HELD)
     product<MT, BN / 16, D / 16>(s, Held{fq}, rightSide<D, false, 1>(k, 0, lane));
   else
     product<MT, BN / 16, D / 16>(s, leftSide<D, false, RW>(q, r, lane), rightSide<D, false, 1>(k, 0, lane));
@@ -291,9 +293,10 @@ __device__ __forceinline__ void forward(const Forward& p) {
   cpWait<0>();
   __syncthreads();
   u32 fq[D / 16][4];
-  if (MT == 1) {
+  if (HELD) {
 #pragma unroll
     for (int i = 0; i < D / 16; i++) leftSide<D, false, RW>(base + w.c * SQ, w.r, w.lane).load(fq[i], 0, i);
+    __syncthreads();
   }
   Acc o;
   clear(o);

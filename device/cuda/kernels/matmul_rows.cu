@@ -5,7 +5,7 @@
 // 16 bytes, k = 8t…8t+7 of row g, and hands out words 0, 1 and then 2, 3 of both operands as the mma's k pairs; the order of k inside a sum
 // is free. What a warp reads is its own, so no barrier stands between the loads and the sums. Three ways to have enough bytes under way:
 //   rows    up to 16 rows: AHEAD pieces of weights and x in registers; for up to 8 rows and k = 1024 that is all of them
-//   long    up to 8 rows of longer k: all weights of the block in shared memory
+//   long    up to 8 rows of longer k: all weights of the block in shared memory; with half the columns where there would be fewer blocks than SMs
 //   staged  more rows: x is the larger part by then; a ring of half pieces of both in shared memory
 // Weights are asked for before the kernels that make x have ended (early.cuh); blocks for up to 8 rows are so small that two kernels share an SM.
 //
@@ -118,18 +118,19 @@ ROWS(matmul_rows16, 1, 2, 2, 2)
 
 // Up to 8 rows of long k: all of the block's weights go to shared memory, behind the room of the warps' sums, rows `pitch` elements apart: 4 times
 // an odd number of 16 bytes, so that a quarter of a warp (two rows, 64 bytes each) meets no bank twice. A warp waits for its own pieces alone.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 4)
-matmul_rows8_long(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {
+// COLS is 16, or 8: the mma's other 8 rows are then zeros.
+template <int COLS>
+__device__ __forceinline__ void longRows(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {
   extern __shared__ float warpSums[];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
-  const int m0 = blockIdx.y * 8, n0 = blockIdx.x * 16, pitch = (k + PIECE - 1) / PIECE * PIECE + 32;
+  const int m0 = blockIdx.y * 8, n0 = blockIdx.x * COLS, pitch = (k + PIECE - 1) / PIECE * PIECE + 32;
   bf16* weights = (bf16*)(warpSums + WARPS * 8 * 20);
   const Rows in = {x, ldx, m, k, flags};
   beginNext();
   if (!(flags & EARLY_W)) waitEarlier();
   for (int k0 = PIECE * warp; k0 < k; k0 += PIECE * WARPS)
 #pragma unroll
-    for (int i = 0; i < 4; i++) { // four rows of 128 bytes at a time
+    for (int i = 0; i < COLS / 4; i++) { // four rows of 128 bytes at a time
       const int row = 4 * i + (lane >> 3), at = k0 + (lane & 7) * 8;
       const bool there = n0 + row < n && at < k;
       cpAsync16(sharedAddr(weights + row * pitch + at), there ? w + (n0 + row) * ldw + at : w, there ? 16 : 0);
@@ -150,12 +151,22 @@ matmul_rows8_long(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 l
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         const bf16* from = weights + g * pitch + at + 32 * h;
-        step32(acc[0][0], *(const uint4*)from, *(const uint4*)(from + 8 * pitch), b[u][h]);
+        uint4 other = {0, 0, 0, 0};
+        if (COLS > 8) other = *(const uint4*)(from + 8 * pitch);
+        step32(acc[0][0], *(const uint4*)from, other, b[u][h]);
       }
     }
   }
-  finish<1, 1>(acc, c, ldc, m, n, m0, n0, flags);
+  finish<1, 1>(acc, c, ldc, m, min(n, n0 + COLS), m0, n0, flags);
 }
+
+#define LONG(name, COLS)                                                                                                                   \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, 4)                                                                              \
+  name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {                                 \
+    longRows<COLS>(x, ldx, w, ldw, c, ldc, m, n, k, flags);                                                                                \
+  }
+LONG(matmul_rows8_long, 16)
+LONG(matmul_rows8_half, 8)
 
 // A half piece of `count` rows from row0 on, rows 64 bytes apart: a quarter of a warp reads two rows, and meets no bank twice.
 __device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, int row0, int rows, int count, int k0, int k, bool vec) {

@@ -59,6 +59,19 @@ __device__ __forceinline__ void store8(float* p, const float* x, int n, bool vec
   }
 }
 
+// Eight elements as they lie in memory, for loads that should be under way early and cost few registers.
+struct Raw { u32 x[4]; };
+__device__ __forceinline__ Raw loadRaw(const bf16* p, int n, bool vec) {
+  if (vec && n >= 8) {
+    uint4 v = *(const uint4*)p;
+    return {{v.x, v.y, v.z, v.w}};
+  }
+  float v[8];
+  load8(v, p, n, false);
+  return {{packBf16(v[0], v[1]), packBf16(v[2], v[3]), packBf16(v[4], v[5]), packBf16(v[6], v[7])}};
+}
+__device__ __forceinline__ float element(const Raw& r, int i) { return i % 2 == 0 ? lowBf16(r.x[i / 2]) : highBf16(r.x[i / 2]); }
+
 // ---- reductions: a fixed tree, the same bits each time, the result in every thread ----
 template <typename T> __device__ __forceinline__ T warpSum(T x) {
 #pragma unroll

@@ -57,19 +57,6 @@ extern "C" __global__ void __launch_bounds__(1024) rmsnorm_wide(bf16* y, i64 ldy
 // A block owns `per` rows, two at a time, and keeps its columns of w and of dw's part in registers (K pieces of 8 a thread);
 // rmsnorm_finish adds the parts in order. Bound by reading dy, x and dx and writing dx, once each. So that enough bytes are
 // under way, rows wait for their mean as they came, 4 registers for 8 numbers, and are unpacked twice.
-struct Raw { u32 x[4]; };
-
-__device__ __forceinline__ Raw loadRaw(const bf16* p, int n, bool vec) {
-  if (vec && n >= 8) {
-    uint4 v = *(const uint4*)p;
-    return {{v.x, v.y, v.z, v.w}};
-  }
-  float v[8];
-  load8(v, p, n, false);
-  return {{packBf16(v[0], v[1]), packBf16(v[2], v[3]), packBf16(v[4], v[5]), packBf16(v[6], v[7])}};
-}
-__device__ __forceinline__ float element(const Raw& r, int i) { return i % 2 == 0 ? lowBf16(r.x[i / 2]) : highBf16(r.x[i / 2]); }
-
 // Sums of two numbers over the block, in every thread. Two calls need no barrier between them.
 __device__ __forceinline__ void blockSum2(float (&x)[2], float (*room)[32]) {
   int warps = blockDim.x >> 5, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
