@@ -58,40 +58,19 @@ type AblationRow struct {
 }
 
 // Measure fills a row's losses from a held-out split: AR-Hit is the loss on tokens that end a pair of tokens seen before in the same
-// sequence, frequent pairs left out (see the task lm).
+// sequence (the same document, where documents are kept apart), frequent pairs left out (see the task lm).
 func (r *AblationRow) Measure(ctx context.Context, s *Subject, sp *data.Split, opt LossOptions) error {
-	B, T := s.batch(), opt.SeqLen
-	loader := data.NewLoader(sp, B, T, 0)
-	b := model.Batch{B: B, T: T, IDs: make([]int32, B*T), Targets: make([]int32, B*T)}
-	starts, losses := make([]int32, B*T), make([]float32, B*T)
-	if opt.Isolate {
-		b.Starts = starts
-	}
 	var windows [][]TokenLoss
 	var lists [][]int32
-	for range opt.Batches {
-		if loader.Epoch() >= 1 { // a text read twice would make the error look smaller than it is
-			break
+	err := s.splitRows(ctx, sp, opt, func(list []TokenLoss, _ []int) {
+		ids := make([]int32, len(list))
+		for i, x := range list {
+			ids[i] = x.ID
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		loader.Next(b.IDs, b.Targets, starts)
-		if err := s.Model.Score(&b); err != nil {
-			return err
-		}
-		s.Model.Losses(losses)
-		for i := range B {
-			var w []TokenLoss
-			var ids []int32
-			for t := range T {
-				if id := b.Targets[i*T+t]; id >= 0 {
-					ids = append(ids, id)
-					w = append(w, TokenLoss{ID: id, Position: len(w) + 1, Loss: float64(losses[i*T+t])})
-				}
-			}
-			windows, lists = append(windows, w), append(lists, ids)
-		}
+		windows, lists = append(windows, list), append(lists, ids)
+	})
+	if err != nil {
+		return err
 	}
 	frequent := frequentPairs(lists, 1e-3)
 	var answers []Answer

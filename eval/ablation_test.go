@@ -70,3 +70,24 @@ func TestFrequentPairs(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// Where documents are kept apart, positions begin anew with each: what another document held cannot be recalled.
+func TestPositionsOfDocuments(t *testing.T) {
+	s := subject(t, ref.New(), "transformer", 512)
+	for _, isolate := range []bool{false, true} {
+		begun := 0
+		err := s.splitRows(context.Background(), heldOut(t), LossOptions{SeqLen: 512, Batches: 2, Isolate: isolate}, func(list []TokenLoss, places []int) {
+			for i, x := range list {
+				if i > 0 && x.Position <= list[i-1].Position {
+					begun++
+				}
+				if !isolate && x.Position != places[i]+1 {
+					t.Fatalf("position %d at place %d", x.Position, places[i])
+				}
+			}
+		})
+		if err != nil || isolate != (begun > 0) {
+			t.Errorf("isolated %v: %d documents begin inside a row, %v", isolate, begun, err)
+		}
+	}
+}

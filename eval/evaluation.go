@@ -91,6 +91,9 @@ func (e *Evaluation) Table(color bool) string {
 	} else {
 		out += "± one standard error\n"
 	}
+	for _, s := range e.remarks() {
+		out += s + "\n"
+	}
 	return out
 }
 

@@ -147,22 +147,32 @@ func askGrounded(ctx context.Context, lm, judge LM, items []groundedItem, which 
 	if judge == nil {
 		return out, nil
 	}
-	verdicts := make([]Generation, len(which))
+	asked := make([]Generation, len(which))
 	for i, w := range which {
-		verdicts[i] = Generation{Prompt: judgePrompt(strings.TrimSpace(items[w].task), items[w].answer, texts[i]), MaxTokens: 8}
+		asked[i] = Generation{Prompt: judgePrompt(strings.TrimSpace(items[w].task), items[w].answer, texts[i]), MaxTokens: 8}
 	}
-	said, err := judge.GenerateUntil(ctx, verdicts)
+	return out, judged(ctx, judge, asked, out)
+}
+
+// judged adds the judge's verdicts. A sample whose verdict is neither yes nor no goes without one: the same judge would say the same
+// again, and the evaluation could never be finished. One that answers nothing of a chunk so is no judge.
+func judged(ctx context.Context, judge LM, asked []Generation, out []Answer) error {
+	said, err := judge.GenerateUntil(ctx, asked)
 	if err != nil {
-		return nil, fmt.Errorf("judge: %w", err)
+		return fmt.Errorf("judge: %w", err)
 	}
+	clear := 0
 	for i := range out {
 		out[i].Doc["judge"] = said[i]
-		if beginsWith(said[i], []string{"yes", "no"}) < 0 {
-			return nil, fmt.Errorf("judge: it answered %q, want yes or no", said[i])
+		if v := beginsWith(said[i], []string{"yes", "no"}); v >= 0 {
+			out[i].Values["judge"] = truth(v == 0)
+			clear++
 		}
-		out[i].Values["judge"] = truth(beginsWith(said[i], []string{"yes", "no"}) == 0)
 	}
-	return out, nil
+	if clear == 0 {
+		return fmt.Errorf("judge: it answered %q, want yes or no", said[0])
+	}
+	return nil
 }
 
 // judgePrompt is what the judge is asked.

@@ -10,6 +10,7 @@ import (
 type judgeStub struct {
 	knower
 	say   string
+	then  string // to all but the first, where it is not empty
 	asked []string
 }
 
@@ -17,12 +18,14 @@ func (j *judgeStub) GenerateUntil(_ context.Context, reqs []Generation) ([]strin
 	out := make([]string, len(reqs))
 	for i, r := range reqs {
 		j.asked = append(j.asked, r.Prompt)
-		out[i] = j.say
+		if out[i] = j.say; i > 0 && j.then != "" {
+			out[i] = j.then
+		}
 	}
 	return out, nil
 }
 
-// The judge sees output and right answer; its prompt is part of the result; what is neither yes nor no is an error.
+// The judge sees output and right answer; its prompt is part of the result; what is neither yes nor no does not count.
 func TestJudge(t *testing.T) {
 	for say, want := range map[string]float64{" Yes.": 1, "no": 0} {
 		judge := &judgeStub{say: say}
@@ -39,7 +42,20 @@ func TestJudge(t *testing.T) {
 			t.Errorf("config %v", r.Config)
 		}
 	}
-	j := prepared(t, lookup(t, "hotpotqa"), Options{Limit: 1, Judge: &judgeStub{say: "perhaps"}}, 512)
+	mixed := &judgeStub{say: "yes", then: "perhaps"} // of three the first is clear
+	j := prepared(t, lookup(t, "hotpotqa"), Options{Limit: 3, Judge: mixed, JudgeName: "stub"}, 512)
+	r := answer(t, j, knows(j.Job))
+	if m, ok := r.Metric("judge"); !ok || m.Value != 1 || m.N != 1 {
+		t.Errorf("mixed: %+v", r.Metrics)
+	}
+	e := &Evaluation{Models: []Judged{{Name: "m", Results: []Result{*r}}}}
+	if got := strings.Join(e.remarks(), "|"); !strings.Contains(got, "neither yes nor no to 2 of 3") {
+		t.Errorf("remarks %q", got)
+	}
+	if got := e.judgeNote(); len(got) != 1 || !strings.Contains(got[0], "stub, was asked: “You check") {
+		t.Errorf("note %q", got)
+	}
+	j = prepared(t, lookup(t, "hotpotqa"), Options{Limit: 1, Judge: &judgeStub{say: "perhaps"}}, 512)
 	if _, err := j.Ask(context.Background(), knows(j.Job), []int{0}); err == nil || !strings.Contains(err.Error(), "want yes or no") {
 		t.Errorf("%v", err)
 	}
@@ -63,7 +79,7 @@ func TestSourcesFit(t *testing.T) {
 // Questions of several papers come in turn, and a limit cuts them.
 func TestPapers(t *testing.T) {
 	dir := t.TempDir()
-	writeSet(t, dir, "longqa/qasper_leval", `{"id": 1, "document": "D1", "questions": ["a?", "b?"], "answers": ["A", "B\\n"]}`,
+	writeSet(t, dir, "longqa/qasper_leval", `{"id": 1, "document": "D1", "questions": ["a?", "b?"], "answers": ["A", "B\n"]}`,
 		`{"id": 2, "document": "D2", "questions": ["c?"], "answers": ["C"]}`)
 	j := prepared(t, lookup(t, "qasper"), Options{Data: dir}, 400)
 	var got []string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -54,7 +55,7 @@ func (p *Page) HTML(w io.Writer) error {
 }
 
 func (p *Page) view() (*pageView, error) {
-	v := &pageView{Title: "Antiphase evaluation", CSS: template.CSS(figureCSS + pageCSS), Notes: pageNotes}
+	v := &pageView{Title: "Antiphase evaluation", CSS: template.CSS(figureCSS + pageCSS)}
 	ev := p.Evaluation
 	if ev == nil {
 		ev = &Evaluation{}
@@ -64,6 +65,7 @@ func (p *Page) view() (*pageView, error) {
 	}
 	v.Models = ev.Models
 	v.Facts = ev.facts()
+	v.Notes = slices.Concat(pageNotes, ev.remarks(), ev.judgeNote())
 	sections := []func(*Evaluation) (section, error){
 		scoreSection, positionSection, needleSection, attentionSection, iclSection, orderSection, outlierSection, lowbitSection,
 		geometrySection, throughputSection,

@@ -44,11 +44,8 @@ func scalingFigure(id, title string, r *ScalingResult) figure {
 		}
 		list = append(list, line, dots)
 	}
-	for _, m := range r.Matches {
-		f.Note += fmt.Sprintf("%s needs %s %% of the %s for the loss that %s has at %s", m.Name, show("%.1f", 100*m.Ratio), r.By, r.Curves[0].Name, short(m.At))
-		if m.High > 0 {
-			f.Note += fmt.Sprintf(" (95 %%: %s to %s)", show("%.1f", 100*m.Low), show("%.1f", 100*m.High))
-		}
+	f.Note = strings.Join(r.findings(), ". ")
+	if f.Note != "" {
 		f.Note += ". "
 	}
 	x, y := around(list)

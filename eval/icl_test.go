@@ -165,3 +165,15 @@ func TestICLWithModel(t *testing.T) {
 		}
 	}
 }
+
+// No label is the beginning of another as the model is offered them: else the shorter could never be chosen.
+func TestOptionsEnd(t *testing.T) {
+	task := &iclTask{labels: []string{"cancel", "cancel reservation", "time", "timer"}}
+	for i, a := range task.options() {
+		for k, b := range task.options() {
+			if i != k && strings.HasPrefix(b, a) {
+				t.Errorf("%q begins %q", a, b)
+			}
+		}
+	}
+}

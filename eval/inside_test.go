@@ -58,6 +58,16 @@ func detail[T any](t *testing.T, r *Result) T {
 	return d
 }
 
+// A prompt that fills the context leaves room for what free decoding may write; else its beginning, and the needle there, is dropped.
+func TestNeedleLeavesRoom(t *testing.T) {
+	j := prepared(t, lookup(t, "needle"), Options{Limit: 2}, 512)
+	for _, g := range j.Gold {
+		if n := j.plan.count(g.Context) + len(g.Text); n > 512 || n < 400 {
+			t.Errorf("%d tokens of prompt and answer, the context is 512", n)
+		}
+	}
+}
+
 // planted answers needle prompts by reading them. It knows codes hidden in the first part of the prompt, and guesses the rest.
 type planted struct {
 	oracle

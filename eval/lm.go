@@ -31,6 +31,31 @@ type AtPosition struct {
 
 // Loss measures a held-out split in its fixed order.
 func Loss(ctx context.Context, s *Subject, sp *data.Split, opt LossOptions) (LossResult, error) {
+	r, seq := LossResult{}, tally{}
+	at, count := make([]float64, opt.SeqLen), make([]int, opt.SeqLen)
+	err := s.splitRows(ctx, sp, opt, func(list []TokenLoss, places []int) {
+		sum := 0.0
+		for i, x := range list {
+			sum += x.Loss
+			at[places[i]] += x.Loss
+			count[places[i]]++
+		}
+		if len(list) > 0 {
+			seq.add(sum / float64(len(list)))
+		}
+		r.Tokens += len(list)
+	})
+	if err != nil {
+		return LossResult{}, err
+	}
+	r.Loss, r.ByPosition = seq.mean(), cumulative(at, count)
+	r.Perplexity = math.Exp(r.Loss.Value)
+	return r, nil
+}
+
+// splitRows scores a held-out split in its fixed order and shows each sequence: the tokens that count, and the places (from 0) of the
+// rows that predict them. Positions are counted in the window that the token sees: its document where documents are kept apart.
+func (s *Subject) splitRows(ctx context.Context, sp *data.Split, opt LossOptions, show func(list []TokenLoss, places []int)) error {
 	B, T := s.batch(), opt.SeqLen
 	loader := data.NewLoader(sp, B, T, 0)
 	b := model.Batch{B: B, T: T, IDs: make([]int32, B*T), Targets: make([]int32, B*T)}
@@ -38,40 +63,34 @@ func Loss(ctx context.Context, s *Subject, sp *data.Split, opt LossOptions) (Los
 	if opt.Isolate {
 		b.Starts = starts
 	}
-	r, seq := LossResult{}, tally{}
-	at, count := make([]float64, T), make([]int, T)
 	for range opt.Batches {
 		if loader.Epoch() >= 1 { // a text read twice would make the error look smaller than it is
 			break
 		}
 		if err := ctx.Err(); err != nil {
-			return LossResult{}, err
+			return err
 		}
 		loader.Next(b.IDs, b.Targets, starts)
 		if err := s.Model.Score(&b); err != nil {
-			return LossResult{}, err
+			return err
 		}
 		s.Model.Losses(losses)
-		for i := range B {
-			sum, n := 0.0, 0
+		for at := 0; at < B*T; at += T {
+			var list []TokenLoss
+			var places []int
 			for t := range T {
-				if b.Targets[i*T+t] < 0 {
-					continue
+				if id := b.Targets[at+t]; id >= 0 {
+					position := t + 1
+					if opt.Isolate {
+						position -= int(starts[at+t])
+					}
+					list, places = append(list, TokenLoss{id, position, float64(losses[at+t])}), append(places, t)
 				}
-				x := float64(losses[i*T+t])
-				sum, n = sum+x, n+1
-				at[t] += x
-				count[t]++
 			}
-			if n > 0 {
-				seq.add(sum / float64(n))
-			}
-			r.Tokens += n
+			show(list, places)
 		}
 	}
-	r.Loss, r.ByPosition = seq.mean(), cumulative(at, count)
-	r.Perplexity = math.Exp(r.Loss.Value)
-	return r, nil
+	return nil
 }
 
 // cumulative averages over all positions up to each of a log-spaced set: 1, 2, 3, 4, 6, 8, 12, 16 … and the last.

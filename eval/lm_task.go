@@ -32,12 +32,12 @@ func lmTasks() []Task {
 
 func prepareLM(p *Plan) (*Job, error) {
 	length := p.Int("length")
-	if length <= 0 {
+	if length == 0 {
 		length = p.context
 	}
 	n := p.limit(p.Int("pieces"))
-	if n < 1 || p.Float("frequent") < 0 {
-		return nil, fmt.Errorf("pieces is %d, must be positive; frequent is %g, must not be negative", n, p.Float("frequent"))
+	if n < 1 || length < 0 || p.Float("frequent") < 0 {
+		return nil, fmt.Errorf("pieces is %d, must be positive; length is %d and frequent is %g, must not be negative", n, length, p.Float("frequent"))
 	}
 	texts, err := p.heldOut(p.Text("text"), p.bytes(length), n)
 	if err != nil {
@@ -163,11 +163,12 @@ func lmAnswer(text string, nll float64, tokens int) Answer {
 	a := Answer{Values: map[string]float64{}, Weights: map[string]float64{}, Doc: map[string]any{"text": text}}
 	a.put("loss", nll, float64(tokens))
 	a.put("bits_per_byte", nll/math.Ln2, float64(len(text)))
-	a.put("nll_per_word", nll, float64(len(space.FindAllStringIndex(text, -1))+1)) // as the harness counts: white space at an end has an empty word behind it
+	a.put("nll_per_word", nll, float64(len(space.FindAllStringIndex(text, -1))+1)) // the harness's count: an end in white space adds one
 	return a
 }
 
-var space = regexp.MustCompile(`\s+`)
+// space is white space as the harness's language sees it, which goes beyond ASCII.
+var space = regexp.MustCompile(`[\s\v\p{Z}\x{1c}-\x{1f}\x{85}]+`)
 
 // put keeps sum/n as the mean of n units, where there are any.
 func (a *Answer) put(name string, sum, n float64) {

@@ -17,7 +17,7 @@ func TestLMAnswer(t *testing.T) {
 	for i := 1; i <= 6; i++ {
 		list = append(list, TokenLoss{ID: int32(i), Position: i, Loss: float64(i)})
 	}
-	a := lmAnswer("ab cd", 21, 6)
+	a := lmAnswer("ab cd", 21, 6) // two words
 	a.byPosition(list)
 	r := &Result{Answers: []Answer{a}}
 	for _, m := range lookup(t, "lm").Measures[:2] {
@@ -51,6 +51,11 @@ func TestRecall(t *testing.T) {
 	}
 	if slices.Contains(recalled(list, bigrams{{1, 2}: true}), true) {
 		t.Error("a frequent pair was recalled")
+	}
+	// A last window that reaches back two tokens, over b c: it has not seen a b, but has b c.
+	list = []TokenLoss{{1, 1, 1}, {2, 2, 1}, {3, 3, 1}, {2, 2, 1}, {3, 3, 1}, {1, 4, 1}, {2, 5, 1}}
+	if got, want := recalled(list, nil), []bool{false, false, false, false, true, false, false}; !slices.Equal(got, want) {
+		t.Errorf("reaching back: %v, want %v", got, want)
 	}
 	s := &Subject{Tokenizer: tokenizer.Bytes()}
 	got := s.frequent([]string{"ababab", "xy"}, 0.3) // of 8 pairs a b has 3, b a 2; each text's first pair is with the token before it

@@ -12,7 +12,7 @@ func TestExtractAnswer(t *testing.T) {
 		"There are 3 and then 4,500 dollars":                   "4,500",
 		"first 2, then 7.5 apples.":                            "7.5",
 		"nothing":                                              "",
-		"The Answer is ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5": "ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5", // three bytes each in lower case, two here
+		"The Answer is ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5":                      "ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5", // three bytes each in lower case, two here
 	} {
 		if got := extractAnswer(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

@@ -127,6 +127,9 @@ var paperICL = []struct {
 	{"trec", .6990, .8787, .19, .04}, {"trec_fine", .6096, .8260, .24, .09}, {"banking77", .6522, .7563, .13, .09}, {"clinc150", .7400, .7922, .12, .06},
 }
 
+// paperAlternating is Figure 7b: the spread on TREC with the examples alternating by class, which no other set has.
+var paperAlternating = struct{ base, diff float64 }{.567, .134}
+
 // paperHallucination is Table 4, the question-answering sets (100 questions each): share of answers that GPT-4o finds accurate and free
 // of hallucination.
 var paperHallucination = []struct {
@@ -183,6 +186,9 @@ func paperScore(r *Result, metric string) (base, diff float64, ok bool) {
 		if "icl_order_"+x.set == r.Task && metric == "spread_random" {
 			return x.baseSpread, x.diffSpread, true
 		}
+	}
+	if r.Task == "icl_order_trec" && metric == "spread_alternating" {
+		return paperAlternating.base, paperAlternating.diff, true
 	}
 	for _, x := range paperNeedleTable {
 		if r.Task == "needle" && metric == "acc" && number(r.Config["needles"]) == float64(x.needles) && number(r.Config["queries"]) == float64(x.queries) {

@@ -32,13 +32,19 @@ func frequentPairs(lists [][]int32, share float64) bigrams {
 	return out
 }
 
-// recalled says of each token whether it ends a pair that its window has held before and that is not frequent.
+// recalled says of each token whether it ends a pair that its window has held before and that is not frequent. A window begins where
+// positions do not go on; it may reach back over tokens that stand in the list before it.
 func recalled(list []TokenLoss, frequent bigrams) []bool {
 	out := make([]bool, len(list))
 	seen := bigrams{}
 	for t, x := range list {
-		if x.Position == 1 { // a new window
+		if t == 0 || x.Position != list[t-1].Position+1 {
 			clear(seen)
+			for k := max(t-x.Position+1, 1); k < t; k++ {
+				seen[[2]int32{list[k-1].ID, list[k].ID}] = true
+			}
+		}
+		if x.Position == 1 { // the token before it may not be in the list
 			continue
 		}
 		p := [2]int32{list[t-1].ID, x.ID}

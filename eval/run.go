@@ -74,7 +74,8 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (*Eva
 	for i := range tasks {
 		j, err := opt.prepare(&tasks[i])
 		if err != nil {
-			return nil, &InputError{error: fmt.Errorf("%s: %w", tasks[i].Name, err)}
+			var in *InputError
+			return nil, &InputError{fmt.Errorf("%s: %w", tasks[i].Name, err), errors.As(err, &in) && in.Usage}
 		}
 		jobs = append(jobs, j)
 	}

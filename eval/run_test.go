@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -206,4 +207,23 @@ func TestHarnessKeys(t *testing.T) {
 	if table := ev.Table(false); !strings.Contains(table, "counting  0      acc     0.50 ± 0.29  0.50 ± 0.29") {
 		t.Errorf("table:\n%s", table)
 	}
+}
+
+// A model whose numbers are no numbers is named as such, before they spoil a mean or a file.
+func TestDiverged(t *testing.T) {
+	lm := &diverged{}
+	_, err := Run(context.Background(), []Target{{Name: "m", LM: lm, Context: 256}}, []Task{*lookup(t, "lambada_openai")}, Options{Limit: 2, Shots: -1})
+	if err == nil || !strings.Contains(err.Error(), "nll is NaN: the model has diverged") {
+		t.Errorf("%v", err)
+	}
+}
+
+type diverged struct{ knower }
+
+func (*diverged) Loglikelihood(_ context.Context, reqs []Continuation) ([]Score, error) {
+	out := make([]Score, len(reqs))
+	for i := range out {
+		out[i].LogProb = math.NaN()
+	}
+	return out, nil
 }

@@ -50,7 +50,10 @@ type ScalingMatch struct {
 	Draws int     `json:"draws"` // of the bootstrap in which the loss was reached
 }
 
-const bootstrapDraws = 500
+const (
+	bootstrapDraws   = 500
+	leastForInterval = 4 // points: three numbers are fitted, and something must be left over
+)
 
 // Scaling fits a curve to each architecture's points and compares them at the first one's largest x.
 func Scaling(by string, curves []ScalingCurve, seed uint64) (*ScalingResult, error) {
@@ -104,14 +107,34 @@ func (r *ScalingResult) Table(color bool) string {
 	for _, c := range r.Curves {
 		out += fmt.Sprintf("%s: L(x) = %s + %s·x^−%s, residuals %s\n", c.Name, show("%.4f", c.E), show("%.4g", c.A), show("%.4f", c.Alpha), show("%.2g", c.RMS))
 	}
-	for _, m := range r.Matches {
-		out += fmt.Sprintf("%s needs %s %s, %s %% of %s, for the loss %s that %s has there", m.Name, short(m.Needs), r.By, show("%.1f", 100*m.Ratio), short(m.At), show("%.4f", m.Loss), r.Curves[0].Name)
-		if m.High > 0 {
-			out += fmt.Sprintf(" (95 %% interval %s to %s %%)", show("%.1f", 100*m.Low), show("%.1f", 100*m.High))
-		} else {
-			out += " (too few points for an interval)"
+	for _, s := range r.findings() {
+		out += s + "\n"
+	}
+	return out
+}
+
+// findings says in words what each challenger needs.
+func (r *ScalingResult) findings() []string {
+	var out []string
+	first := &r.Curves[0]
+	for _, c := range r.Curves[1:] {
+		at := slices.IndexFunc(r.Matches, func(m ScalingMatch) bool { return m.Name == c.Name })
+		if at < 0 {
+			x := first.Points[len(first.Points)-1].X
+			out = append(out, fmt.Sprintf("%s's curve never comes down to the loss %s that %s has at %s %s", c.Name, show("%.4f", first.At(x)), first.Name, short(x), r.By))
+			continue
 		}
-		out += "\n"
+		m := r.Matches[at]
+		s := fmt.Sprintf("%s needs %s %s, %s %% of %s, for the loss %s that %s has there", m.Name, short(m.Needs), r.By, show("%.1f", 100*m.Ratio), short(m.At), show("%.4f", m.Loss), first.Name)
+		switch {
+		case m.High > 0:
+			s += fmt.Sprintf(" (95 %% interval %s to %s %%)", show("%.1f", 100*m.Low), show("%.1f", 100*m.High))
+		case min(len(first.Points), len(c.Points)) < leastForInterval:
+			s += " (too few points for an interval)"
+		default:
+			s += fmt.Sprintf(" (no interval: %d of %d resampled curves come so low)", m.Draws, bootstrapDraws)
+		}
+		out = append(out, s)
 	}
 	return out
 }
@@ -209,7 +232,7 @@ func match(first, other *ScalingCurve, at float64, seed uint64) (ScalingMatch, b
 		return m, false
 	}
 	m.Needs, m.Ratio = needs, needs/at
-	if min(len(first.Points), len(other.Points)) < 4 {
+	if min(len(first.Points), len(other.Points)) < leastForInterval {
 		return m, true
 	}
 	g := rand.New(rand.NewPCG(seed, 0x5ca1e))

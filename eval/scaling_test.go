@@ -97,7 +97,7 @@ func TestScalingRefuses(t *testing.T) {
 	// A challenger whose curve ends above has no match.
 	high := curveOf("high", 3, 100, 0.35, 0, nil, fewSizes...)
 	r, err := Scaling("tokens", []ScalingCurve{curveOf("low", 1, 100, 0.35, 0, nil, fewSizes...), high}, 1)
-	if err != nil || len(r.Matches) != 0 {
+	if err != nil || len(r.Matches) != 0 || !strings.Contains(r.Table(false), "high's curve never comes down to the loss") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -40,7 +40,7 @@ func (o *Options) plan(t *Task) (*Plan, error) {
 			}
 			v, err := readSetting(s.Default, text)
 			if err != nil {
-				return nil, fmt.Errorf("%s.%s=%s: %w", name, s.Key, text, err)
+				return nil, &InputError{fmt.Errorf("%s.%s=%s: %w", name, s.Key, text, err), true}
 			}
 			p.values[s.Key] = v
 		}
@@ -70,22 +70,42 @@ func (o *Options) checkSettings(tasks []Task) error {
 }
 
 // readSetting reads text as the type of def.
-func readSetting(def any, text string) (any, error) {
+func readSetting(def any, text string) (v any, err error) {
+	var want string
 	switch def.(type) {
 	case int:
-		return strconv.Atoi(text)
+		want = "a whole number"
+		v, err = strconv.Atoi(text)
 	case float64:
-		return strconv.ParseFloat(text, 64)
+		want = "a number"
+		v, err = readNumber(text)
 	case bool:
-		return strconv.ParseBool(text)
+		want = "true or false"
+		v, err = strconv.ParseBool(text)
 	case []int:
-		return readList(text, strconv.Atoi)
+		want = "whole numbers with commas between them"
+		v, err = readList(text, strconv.Atoi)
 	case []float64:
-		return readList(text, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+		want = "numbers with commas between them"
+		v, err = readList(text, readNumber)
 	case []string:
-		return strings.Split(text, ","), nil
+		v = strings.Split(text, ",")
+	default:
+		v = text
 	}
-	return text, nil
+	if err != nil {
+		return nil, fmt.Errorf("want %s", want)
+	}
+	return v, nil
+}
+
+// readNumber refuses what comparisons with a range would let through.
+func readNumber(s string) (float64, error) {
+	x, err := strconv.ParseFloat(s, 64)
+	if err == nil && !finite(x) {
+		err = strconv.ErrRange
+	}
+	return x, err
 }
 
 func readList[T any](text string, read func(string) (T, error)) ([]T, error) {

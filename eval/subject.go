@@ -106,8 +106,9 @@ func (s *Subject) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Sco
 	})
 }
 
-// LoglikelihoodRolling implements LM: every token is scored once, with as much context as its window holds. Without a
-// token to put before the text its first one is only context. Greedy is not told.
+// LoglikelihoodRolling implements LM: every token is scored once, with as much context as its window holds; the last window of a
+// text that needs several is a full one, as in the harness. Without a token to put before the text its first one is only context.
+// Greedy is not told.
 func (s *Subject) LoglikelihoodRolling(ctx context.Context, texts []string) ([]Score, error) {
 	losses, err := s.Losses(ctx, texts)
 	return rolled(losses), err
@@ -131,8 +132,8 @@ const lossRows = 8192
 // Losses implements Tokenwise: texts in windows of the context, in batches of like length.
 func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, error) {
 	type window struct {
-		text, at int
-		ids      []int32
+		text, from, at int // the window begins at from; tokens behind at are scored
+		ids            []int32
 	}
 	n := s.Model.Config.Context
 	out := make([][]TokenLoss, len(texts))
@@ -140,11 +141,12 @@ func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, er
 	for i, text := range texts {
 		ids := s.encode(text)
 		for at := 0; at+1 < len(ids); at += n {
-			list = append(list, window{i, at, ids[at:min(at+n+1, len(ids))]})
-		}
-		out[i] = make([]TokenLoss, max(len(ids)-1, 0))
-		for t := 1; t < len(ids); t++ {
-			out[i][t-1] = TokenLoss{ID: ids[t], Position: (t-1)%n + 1}
+			end := min(at+n+1, len(ids))
+			from := max(0, end-n-1)
+			list = append(list, window{i, from, at, ids[from:end]})
+			for t := at + 1; t < end; t++ {
+				out[i] = append(out[i], TokenLoss{ID: ids[t], Position: t - from})
+			}
 		}
 	}
 	slices.SortStableFunc(list, func(a, b window) int { return len(a.ids) - len(b.ids) })
@@ -170,8 +172,8 @@ func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, er
 		losses := make([]float32, len(part)*T)
 		s.Model.Losses(losses)
 		for i, w := range part {
-			for t := range len(w.ids) - 1 {
-				out[w.text][w.at+t].Loss = float64(losses[i*T+t])
+			for t := w.at - w.from; t < len(w.ids)-1; t++ {
+				out[w.text][w.from+t].Loss = float64(losses[i*T+t])
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"antiphase/layer"
@@ -128,21 +127,13 @@ func ropeParameters(c model.Config) map[string]any {
 
 // describeOwn adds what the folder's own Python class reads: the configuration as we have it, and the numbers that follow from it.
 func describeOwn(m map[string]any, c model.Config) error {
-	if s := c.RopeScaling; s != nil && s.Type != "default" && s.Type != "dynamic" {
-		return fmt.Errorf("rope_scaling.type = %q: class %q has no scaled rotation", s.Type, Antiphase)
+	frequencies, factor, err := c.Frequencies()
+	if err != nil {
+		return err
 	}
 	a, err := layer.LookupArch(c.Arch)
 	if err != nil {
 		return err
-	}
-	kind := "none"
-	for _, x := range extras(c) {
-		switch {
-		case isLambda("." + x.name):
-			kind = "vectors"
-		case x.name == "lambda.weight":
-			kind = "projection"
-		}
 	}
 	inits := make([]float64, c.Layers)
 	for i := range inits {
@@ -152,9 +143,12 @@ func describeOwn(m map[string]any, c model.Config) error {
 	m["auto_map"] = map[string]any{
 		"AutoConfig": "configuration_antiphase.AntiphaseConfig", "AutoModelForCausalLM": "modeling_antiphase.AntiphaseForCausalLM",
 	}
-	m["antiphase"] = map[string]any{
-		"model": c, "queries": a.Queries, "keys": a.Keys, "values": a.Values, "lambda": kind, "lambda_init": inits,
-		"rope_frequencies": layer.Frequencies(c.HeadDim, c.RopeTheta),
+	own := map[string]any{
+		"model": c, "queries": a.Queries, "keys": a.Keys, "values": a.Values, "lambda": lambdaKind(c), "lambda_init": inits, "rope_frequencies": frequencies,
 	}
+	if factor != 1 {
+		own["rope_factor"] = factor
+	}
+	m["antiphase"] = own
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"antiphase/internal/safetensors"
 	"antiphase/internal/vfs"
@@ -27,6 +29,9 @@ func Classes() []Class { return []Class{Auto, Llama, DiffLlama, Antiphase} }
 
 // dtypes are the types that weights can be stored in, by the name that config.json has for them.
 var dtypes = map[string]safetensors.DType{"float32": safetensors.F32, "bfloat16": safetensors.BF16, "float16": safetensors.F16}
+
+// DTypes lists the types that weights can be stored in.
+func DTypes() []string { return slices.Sorted(maps.Keys(dtypes)) }
 
 // ShardBytes is the size above which weights are spread over several files: what transformers does.
 const ShardBytes = 5e9
@@ -104,7 +109,7 @@ func (e *Export) files() ([]file, error) {
 	}
 	dtype, ok := dtypes[cmp.Or(e.DType, "float32")]
 	if !ok {
-		return nil, fmt.Errorf("dtype %q is unknown; there are float32, bfloat16 and float16", e.DType)
+		return nil, fmt.Errorf("dtype %q is unknown; there are %v", e.DType, DTypes())
 	}
 	targets, err := e.targets(class)
 	if err != nil {

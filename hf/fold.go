@@ -4,16 +4,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"antiphase/layer"
 	"antiphase/model"
 )
-
-// isLambda says that a tensor is one of the vectors that make λ.
-func isLambda(name string) bool {
-	return strings.Contains(name, ".lambda_q") || strings.Contains(name, ".lambda_k")
-}
 
 // nativeClass is the class of transformers that computes the same function, or "" and what it lacks. The parameter table and the
 // geometry decide, not the architecture's name.
@@ -22,19 +16,13 @@ func nativeClass(c model.Config) (class Class, why string) {
 	if err != nil {
 		return "", err.Error()
 	}
-	lambdas := 0
-	for _, x := range extras(c) {
-		if isLambda("." + x.name) {
-			lambdas++
-		}
-	}
 	switch {
 	case a.Queries == 1 && a.Keys == 1 && a.Values == 1:
 		if c.HeadNorm != layer.HeadNormOff {
 			return "", fmt.Sprintf("%s has no norm over a head's output, head_norm = %q", Llama, c.HeadNorm)
 		}
 		return Llama, ""
-	case a.Queries == 2 && a.Keys == 2 && a.Values == 2 && lambdas == 4:
+	case a.Queries == 2 && a.Keys == 2 && a.Values == 2 && lambdaKind(c) == lambdaVectors:
 		if c.HeadNorm == layer.HeadNormOff {
 			return "", fmt.Sprintf("%s always has a norm over a head's output, head_norm = %q", DiffLlama, c.HeadNorm)
 		}
@@ -90,14 +78,6 @@ func (e *Export) fold(byName map[string]*target) {
 	}
 }
 
-// lambdaInit is λ_init of a layer.
-func lambdaInit(c model.Config, i int) float64 {
-	if c.LambdaInit == model.LambdaConstant {
-		return c.LambdaConst
-	}
-	return layer.LambdaSchedule(i)
-}
-
 func scale(s float64) func([]float32) error {
 	return func(x []float32) error {
 		for i := range x {
@@ -140,26 +120,8 @@ func (e *Export) shiftLambda(byName map[string]*target, at, ours string, by floa
 		}
 	}
 	byName[at+q].fold = append(byName[at+q].fold, unit(func() (float64, error) {
-		dot, err := e.dot(ours+q, ours+k)
+		dot, err := dot(e.Values, ours+q, ours+k)
 		return math.Log(math.Exp(dot) + math.Abs(by)), err
 	}))
 	byName[at+k].fold = append(byName[at+k].fold, unit(func() (float64, error) { return 1, nil }))
-}
-
-func (e *Export) dot(a, b string) (sum float64, err error) {
-	x, err := e.Values(a)
-	if err != nil {
-		return 0, err
-	}
-	y, err := e.Values(b)
-	if err != nil {
-		return 0, err
-	}
-	if len(x) != len(y) {
-		return 0, fmt.Errorf("parameters %q and %q have %d and %d values", a, b, len(x), len(y))
-	}
-	for i := range x {
-		sum += float64(x[i]) * float64(y[i])
-	}
-	return sum, nil
 }

@@ -122,7 +122,7 @@ func TestOwnRefuses(t *testing.T) {
 		{own(func(c *model.Config) { c.Layers = 1 << 40 }), "too many"},
 		{own(func(c *model.Config) { c.Context = 1 << 40 }), "beyond any memory"},
 		{own(func(c *model.Config) { c.Heads = 3 }), "kv_heads"},
-		{own(func(c *model.Config) { c.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2} }), "rope_scaling"},
+		{own(func(c *model.Config) { c.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2} }), "does not agree"},
 	} {
 		if _, err := parse(encode(t, with(good, c.change)), nil); err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%v: error %v, want one with %q", c.change, err, c.text)

@@ -57,7 +57,7 @@ func occupied(fsys vfs.FS, dir string) (bool, error) {
 	case err != nil:
 		return false, err
 	case !info.Dir || info.Link:
-		return false, errors.New("is there already and is not a folder")
+		return false, fmt.Errorf("is there already and is not a folder: %w", fs.ErrInvalid)
 	}
 	names, err := fsys.ReadDir(dir)
 	return len(names) > 0, err

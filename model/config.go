@@ -108,7 +108,7 @@ func (c Config) Check() error {
 	if c.LambdaInit != LambdaSchedule && c.LambdaInit != LambdaConstant {
 		return fmt.Errorf("lambda_init: is %q, must be %q or %q", c.LambdaInit, LambdaSchedule, LambdaConstant)
 	}
-	if _, _, err := c.frequencies(); err != nil {
+	if _, _, err := c.Frequencies(); err != nil {
 		return err
 	}
 	a, err := c.attn(0)

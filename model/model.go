@@ -38,7 +38,7 @@ func New(d device.Device, c Config, m layer.Memory) (*Model, error) {
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	freq, factor, _ := c.frequencies()
+	freq, factor, _ := c.Frequencies()
 	rope := layer.NewRope(d, freq, c.Context, factor, c.RopeInterleaved)
 	mod := &Model{Config: c, Params: layer.NewParamSet(), dev: d, arena: tensor.NewArena(d), rope: rope, lamBuf: make([]float32, c.Heads)}
 	mod.declare(rope)

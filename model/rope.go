@@ -7,10 +7,10 @@ import (
 	"antiphase/layer"
 )
 
-// frequencies are the rotary angles per position and the factor on their cosines and sines,
+// Frequencies are the rotary angles per position and the factor on their cosines and sines,
 // for the scaling types that Hugging Face configurations know: default, linear, llama3, yarn.
 // (dynamic depends on the length at hand; within the trained context it equals default.)
-func (c Config) frequencies() (freq []float64, factor float64, err error) {
+func (c Config) Frequencies() (freq []float64, factor float64, err error) {
 	if c.HeadDim <= 0 || c.RopeTheta <= 0 {
 		return nil, 1, nil
 	}

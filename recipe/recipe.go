@@ -42,6 +42,7 @@ type Data struct {
 
 // Train says how long, how much at once, and what is kept.
 type Train struct {
+	From        string `json:"from,omitempty" doc:"model whose weights to begin with, and not random ones"`
 	Seed        uint64 `json:"seed" doc:"decides weights and data order"`
 	Steps       int    `json:"steps" doc:"optimiser steps"`
 	Batch       int    `json:"batch" doc:"sequences per step"`

@@ -64,7 +64,7 @@ func (t *run) build() error {
 	if t.starts = make([]int32, n); r.Data.Isolate {
 		t.batch.Starts = t.starts
 	}
-	t.row.Lambda = make([]float64, 0, r.Model.Layers)
+	t.row.Lambda, t.row.Valid = make([]float64, 0, r.Model.Layers), math.NaN()
 	return nil
 }
 

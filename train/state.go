@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -18,7 +19,10 @@ import (
 	"antiphase/tensor"
 )
 
-const stateFormat = 1
+const (
+	stateFormat = 1
+	momentsFile = "optimizer.safetensors"
+)
 
 // State is all of a run that is neither weights nor moments. It holds no times, so that the same step of the same run
 // gives the same bytes.
@@ -57,7 +61,7 @@ func (t *run) save(must bool) error {
 	}
 	err = t.store.Save(int64(t.state.Step), []checkpoint.File{
 		{Name: "model.safetensors", Write: func(w io.Writer) error { return t.model.Save(w, nil) }},
-		{Name: "optimizer.safetensors", Write: func(w io.Writer) error { return safetensors.Write(w, t.moments(), nil) }},
+		{Name: momentsFile, Write: func(w io.Writer) error { return safetensors.Write(w, t.moments(), nil) }},
 		{Name: "state.json", Write: bytesTo(state)},
 		{Name: "tokenizer.json", Write: bytesTo(tok)},
 	})
@@ -103,7 +107,7 @@ func (t *run) latest() (*saved, error) {
 	}
 	state, err := ReadState(c)
 	if err == nil {
-		err = t.compatible(state)
+		err = t.compatible(c, state)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("train: %s: %w", c.Dir, err)
@@ -111,10 +115,12 @@ func (t *run) latest() (*saved, error) {
 	return &saved{c, state}, nil
 }
 
-// resume restores a checkpoint, or initialises the weights when there is none.
+// resume restores a checkpoint; where there is none the weights are those given, or are drawn.
 func (t *run) resume(c *saved) error {
 	if c == nil {
-		t.model.Init(t.recipe.Train.Seed)
+		if err := t.begin(); err != nil {
+			return fmt.Errorf("train: weights to begin with: %w", err)
+		}
 		t.roundWeights()
 		return nil
 	}
@@ -124,6 +130,24 @@ func (t *run) resume(c *saved) error {
 	t.resumed = t.state.Step
 	t.opt.Say("resuming from step %d of %d (%s)", t.state.Step, t.recipe.Train.Steps, c.Dir)
 	return t.store.Rewind(c.Step)
+}
+
+func (t *run) begin() error {
+	if t.opt.Weights == nil {
+		t.model.Init(t.recipe.Train.Seed)
+		return nil
+	}
+	for _, p := range t.model.Params.List {
+		x, err := t.opt.Weights(p.Name)
+		if err != nil {
+			return err
+		}
+		if len(x) != p.Rows*p.Cols {
+			return fmt.Errorf("parameter %q has %d values there, the recipe's model wants %v", p.Name, len(x), p.Shape())
+		}
+		t.model.Params.Set(t.opt.Device, p, x)
+	}
+	return nil
 }
 
 func (t *run) restore(c *saved) error {
@@ -136,7 +160,7 @@ func (t *run) restore(c *saved) error {
 		return err
 	}
 	t.roundWeights()
-	if err := t.restoreMoments(c.Path("optimizer.safetensors")); err != nil {
+	if err := t.restoreMoments(c.Path(momentsFile)); err != nil {
 		return err
 	}
 	t.state = *c.state
@@ -198,8 +222,11 @@ var safe = map[string]bool{
 	"train.save_every": true, "train.keep_last": true, "train.strict_save": true,
 }
 
-// compatible compares the recipe at hand with the checkpoint's.
-func (t *run) compatible(s *State) error {
+// compatible compares the recipe at hand with the checkpoint's, which must be one to go on from.
+func (t *run) compatible(c *checkpoint.Checkpoint, s *State) error {
+	if _, err := os.Stat(c.Path(momentsFile)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: an imported model, without the optimiser's state; begin with its weights in another folder: --from %s", ErrChanged, t.opt.Dir)
+	}
 	var old recipe.Recipe
 	if err := old.Parse(s.Recipe); err != nil {
 		return fmt.Errorf("state.json: recipe:%w", err)

@@ -38,6 +38,8 @@ type Options struct {
 	Device    device.Device
 	Force     bool // continue although the recipe changed in more than is safe
 
+	Weights func(name string) ([]float32, error) // parameters to begin with, asked for where there is no checkpoint; nil draws them
+
 	Say      func(format string, args ...any)      // one-off messages; may be nil
 	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil
 	Report   func(Row)                             // every step's row; may be nil

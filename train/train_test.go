@@ -382,3 +382,15 @@ func TestStepDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// A row has a held-out loss where one was measured at its step, and none before the first.
+func TestRowsWithHeldOutLoss(t *testing.T) {
+	r := nano(t, "transformer", "train.steps=4", "train.eval_every=2", "data.sources=synthetic:docs=6,len=128", "data.held_out=0.2")
+	opt := options(t, t.TempDir())
+	opt.Report = func(row Row) {
+		if measured := row.Step%2 == 0; measured != (row.Valid > 0) || measured == math.IsNaN(row.Valid) {
+			t.Errorf("step %d: held-out loss %g", row.Step, row.Valid)
+		}
+	}
+	mustRun(t, r, opt)
+}

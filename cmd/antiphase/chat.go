@@ -91,7 +91,7 @@ func (r *repl) answering(cancel context.CancelFunc) {
 }
 
 func (a *app) chat(f *chatFlags) error {
-	if err := f.resolve(a); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	e, l, done, err := a.engine(f.model, 1)
@@ -99,7 +99,8 @@ func (a *app) chat(f *chatFlags) error {
 		return err
 	}
 	defer done()
-	f.adopt(a, l.Generation)
+	f.adopt(a, l.Manners.Generation)
+	f.draw(a)
 	r := &repl{a: a, f: f, e: e, l: l, s: e.NewSession()}
 	if err := r.pickTemplate(); err != nil {
 		return err
@@ -173,7 +174,7 @@ func (r *repl) pickTemplate() error {
 		if b, err = os.ReadFile(r.f.template); err == nil {
 			r.template, err = chat.Parse(string(b), r.l.specialTexts())
 		}
-	case r.l.Kind == kindHF:
+	default:
 		r.template, err = chat.Load(r.l.Dir)
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,12 +31,17 @@ options of export, or run, as import does.`,
 		Example: `  antiphase convert org/model out --dtype bfloat16
   antiphase convert out runs/again --to run`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			switch to {
 			case "transformers":
-				return a.export(args[0], args[1], &f)
+				return a.export(cmd.Context(), args[0], args[1], &f)
 			case "run":
-				return a.importModel(args[0], args[1], f.json)
+				for _, name := range []string{"class", "dtype", "max-shard-size", "chat-template", "force"} {
+					if cmd.Flags().Changed(name) {
+						return usage(fmt.Errorf("--%s: does not go with --to run", name))
+					}
+				}
+				return a.importModel(cmd.Context(), args[0], args[1], f.json)
 			}
 			return usage(fmt.Errorf("--to: %q is unknown; there are transformers and run", to))
 		},
@@ -47,62 +53,106 @@ options of export, or run, as import does.`,
 
 // stored is a model on disk, opened without a device: its values are read when they are asked for.
 type stored struct {
-	Config     model.Config
-	Values     hf.Values
-	Tokenizer  *tokenizer.Tokenizer // nil when the folder has none
-	Tokens     hf.Tokens
-	Generation *hf.Generation
-	Saved      *train.Saved // of a run, else nil
-	Folder     *hf.Folder   // of a Hugging Face folder, else nil
-	Dir, Kind  string
-	Bytes      int64 // of weights on disk
-	DTypes     map[string]int64
+	Config    model.Config
+	Values    hf.Values
+	Tokenizer *tokenizer.Tokenizer // nil when the folder has none
+	Manners   manners
+	Saved     *train.Saved // of a run, else nil
+	Folder    *hf.Folder   // of a Hugging Face folder, else nil
+	Dir, Kind string
+	Bytes     int64 // of weights on disk
+	DTypes    map[string]int64
 
 	close func() error
+}
+
+// manners is how a model is to be asked. A run of our own saw the end-of-text token before and behind every document and nothing else;
+// a Hugging Face folder says it itself, and the checkpoint that import makes of one keeps what it said.
+type manners struct {
+	hf.Tokens
+	Generation *hf.Generation // sampling defaults; nil for a run of our own
+	First      int32          // what begins every prompt; −1: what the tokenizer says
+}
+
+func mannersOf(s *train.Saved) (manners, error) {
+	m := manners{Tokens: hf.Tokens{BOS: -1, Pad: -1}, First: -1}
+	b, err := os.ReadFile(s.Checkpoint.Path(generationFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		if id, ok := s.Tokenizer.EOS(); ok {
+			m.First, m.EOS = id, []int{int(id)}
+		}
+		return m, nil
+	}
+	if err == nil {
+		m.Generation, m.Tokens, err = hf.ParseGeneration(b, s.Recipe.Model.Vocab)
+	}
+	if err != nil {
+		return m, badInput{fmt.Errorf("%s: %w", s.Checkpoint.Dir, err)}
+	}
+	return m, nil
 }
 
 // locate turns --model into a folder: a path, or org/name in the local Hugging Face cache.
 func locate(name string) (string, error) {
 	if name == "" {
-		return "", usage(fmt.Errorf("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache"))
+		return "", usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache"))
 	}
 	_, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) && hf.IsHubName(name) {
 		dir, err := hf.Cached(name)
 		if err != nil {
-			return "", badInput{fmt.Errorf("--model: there is no folder %s, and %w", name, err)}
+			return "", badInput{fmt.Errorf("there is no folder %s, and %w", name, err)}
 		}
 		return dir, nil
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", badInput{fmt.Errorf("there is no folder %s", name)}
+	}
 	if err != nil {
-		return "", badInput{fmt.Errorf("--model: %w", err)}
+		return "", badInput{err}
 	}
 	return name, nil
 }
 
-// stored opens a model folder of any layout.
-func (a *app) stored(name string) (*stored, error) {
+// stored opens a model folder of any layout. Once ctx has ended it has no more values to give, so that what is being made of them is given up.
+func (a *app) stored(ctx context.Context, name string) (s *stored, err error) {
 	dir, err := locate(name)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case train.IsRun(dir):
-		return a.storedRun(dir)
+		s, err = a.storedRun(dir)
 	case hf.IsFolder(dir):
-		return storedHF(dir)
+		s, err = storedHF(dir)
+	default:
+		err = unknownFolder(dir)
 	}
-	return nil, unknownFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	values := s.Values
+	s.Values = func(name string) ([]float32, error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		return values(name)
+	}
+	return s, nil
 }
 
 func unknownFolder(dir string) error {
-	return badInput{fmt.Errorf("--model: %s is neither a run folder (checkpoints/), a checkpoint (state.json) nor a Hugging Face folder (config.json)", dir)}
+	return badInput{fmt.Errorf("%s is neither a run folder (checkpoints/), a checkpoint (state.json) nor a Hugging Face folder (config.json)", dir)}
 }
 
 func (a *app) storedRun(dir string) (*stored, error) {
 	s, err := train.Open(dir, func(w string) { a.note("warning: %s", w) })
 	if err != nil {
 		return nil, badInput{err}
+	}
+	ask, err := mannersOf(s)
+	if err != nil {
+		return nil, err
 	}
 	f, err := safetensors.Open(s.Checkpoint.Path("model.safetensors"))
 	if err != nil {
@@ -113,14 +163,11 @@ func (a *app) storedRun(dir string) (*stored, error) {
 			return nil, badInput{errors.Join(fmt.Errorf("%s: tensor %q is %v, must be %v", s.Checkpoint.Dir, p.Name, info.Shape, p.Shape()), f.Close())}
 		}
 	}
-	t := &stored{Config: s.Recipe.Model, Values: f.Float32s, Tokenizer: s.Tokenizer, Saved: s, Dir: s.Checkpoint.Dir, Kind: kindRun,
-		Tokens: hf.Tokens{BOS: -1, Pad: -1}, DTypes: map[string]int64{}, close: f.Close}
+	t := &stored{Config: s.Recipe.Model, Values: f.Float32s, Tokenizer: s.Tokenizer, Manners: ask, Saved: s, Dir: s.Checkpoint.Dir, Kind: kindRun,
+		DTypes: map[string]int64{}, close: f.Close}
 	for _, info := range f.Infos() {
 		t.DTypes[string(info.DType)] += info.End - info.Begin
 		t.Bytes += info.End - info.Begin
-	}
-	if id, ok := s.Tokenizer.EOS(); ok {
-		t.Tokens.EOS = []int{int(id)}
 	}
 	return t, nil
 }
@@ -130,7 +177,7 @@ func storedHF(dir string) (*stored, error) {
 	if err != nil {
 		return nil, badInput{err}
 	}
-	t := &stored{Config: f.Config, Values: f.Values(), Tokens: f.Tokens(), Generation: f.Generation, Folder: f, Dir: dir, Kind: kindHF, close: f.Close}
+	t := &stored{Config: f.Config, Values: f.Values(), Manners: manners{f.Tokens(), f.Generation, -1}, Folder: f, Dir: dir, Kind: kindHF, close: f.Close}
 	t.DTypes = f.DTypes()
 	for _, n := range t.DTypes {
 		t.Bytes += n

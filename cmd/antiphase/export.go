@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +15,6 @@ import (
 
 	"antiphase/hf"
 	"antiphase/model"
-	"antiphase/tokenizer"
 	"antiphase/tokenizer/chat"
 )
 
@@ -48,7 +48,7 @@ The folder appears whole or not at all.`,
 		Example: `  antiphase export runs/tiny-diff tiny-diff-hf
   antiphase export runs/small-diff2 out --dtype bfloat16 --max-shard-size 500MB`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error { return a.export(args[0], args[1], &f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.export(cmd.Context(), args[0], args[1], &f) },
 	}
 	f.flags(c.Flags())
 	return c
@@ -63,23 +63,23 @@ type exported struct {
 	Files  []string `json:"files"`
 }
 
-func (a *app) export(from, dir string, f *exportFlags) error {
+func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) error {
 	shard, err := size(f.shard)
 	if err != nil {
 		return usage(fmt.Errorf("--max-shard-size: %w", err))
 	}
-	s, err := a.stored(from)
+	s, err := a.stored(ctx, from)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	e := &hf.Export{Config: s.Config, Values: s.Values, Class: hf.Class(f.class), DType: f.dtype, ShardBytes: shard, Tokens: s.Tokens, Generation: s.Generation}
-	if e.Generation == nil {
-		e.Generation = &hf.Generation{}
-	}
+	e := &hf.Export{Config: s.Config, Values: s.Values, Class: hf.Class(f.class), DType: f.dtype, ShardBytes: shard, Tokens: s.Manners.Tokens, Generation: s.Manners.Generation}
 	class, err := e.Resolve()
 	if err != nil {
 		return usage(fmt.Errorf("--class: %w", err))
+	}
+	if !slices.Contains(hf.DTypes(), f.dtype) {
+		return usage(fmt.Errorf("--dtype: %q is unknown; there are %v", f.dtype, hf.DTypes()))
 	}
 	if err := s.companions(e, f.chat); err != nil {
 		return err
@@ -90,6 +90,9 @@ func (a *app) export(from, dir string, f *exportFlags) error {
 	if err := e.Write(dir, f.force); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return usage(fmt.Errorf("%w; --force replaces it", err))
+		}
+		if errors.Is(err, fs.ErrInvalid) {
+			return usage(err)
 		}
 		return err
 	}
@@ -108,12 +111,14 @@ func (a *app) export(from, dir string, f *exportFlags) error {
 // carried are the files that go along from one Hugging Face folder to another as they are.
 var carried = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model", "chat_template.jinja", "README.md", "LICENSE"}
 
-const maxCarried = 1 << 28
+const (
+	maxCarried     = 1 << 28
+	generationFile = "generation_config.json"
+)
 
 // companions gives an export the tokenizer and what else belongs to the model. A run's prompts begin with a token that its
 // tokenizer does not add by itself; the exported one does, so that everyone asks the model what it was trained on.
 func (s *stored) companions(e *hf.Export, chatFile string) error {
-	e.Files = map[string][]byte{}
 	var template []byte
 	if chatFile != "" {
 		b, err := os.ReadFile(chatFile)
@@ -125,44 +130,38 @@ func (s *stored) companions(e *hf.Export, chatFile string) error {
 		}
 		template = b
 	}
-	if s.Kind == kindRun {
-		files, ids, err := hf.TokenizerFiles(s.Tokenizer, s.Config.Context, firstToken(s.Tokenizer), template)
-		if err != nil {
-			return err
-		}
-		e.Files, e.Tokens = files, ids
-		return nil
+	var err error
+	if s.Manners.Generation == nil {
+		e.Generation = &hf.Generation{}
+		e.Files, e.Tokens, err = hf.TokenizerFiles(s.Tokenizer, s.Config.Context, s.Manners.First, template)
+		return err
 	}
+	if e.Files, err = s.carry(); err == nil && template != nil {
+		e.Files["chat_template.jinja"] = template
+	}
+	return err
+}
+
+// carry reads what goes along as it is.
+func (s *stored) carry() (map[string][]byte, error) {
+	files := map[string][]byte{}
 	for _, name := range carried {
 		b, err := hf.ReadFile(s.Dir, name, maxCarried)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return badInput{err}
+			return nil, badInput{err}
 		}
-		e.Files[name] = b
+		files[name] = b
 	}
-	if template != nil {
-		e.Files["chat_template.jinja"] = template
-	}
-	return nil
-}
-
-// firstToken is what stands before every document that a run saw, −1 for nothing.
-func firstToken(t *tokenizer.Tokenizer) int32 {
-	for _, first := range []func() (int32, bool){t.BOS, t.EOS} {
-		if id, ok := first(); ok {
-			return id
-		}
-	}
-	return -1
+	return files, nil
 }
 
 // card tells the run's facts.
 func (s *stored) card(class hf.Class) *hf.Card {
 	c := s.Config
-	card := &hf.Card{Name: filepath.Base(s.Dir), Class: class, About: sentence(archDoc(c.Arch))}
+	card := &hf.Card{Name: filepath.Base(s.Dir), Class: class, About: "Attention: " + archDoc(c.Arch) + "."}
 	fact := func(name, format string, args ...any) {
 		card.Facts = append(card.Facts, [2]string{name, fmt.Sprintf(format, args...)})
 	}
@@ -171,12 +170,17 @@ func (s *stored) card(class hf.Class) *hf.Card {
 	fact("shape", "%d layers of width %d, %d heads in %d groups of %d, inner width %d", c.Layers, c.Dim, c.Heads, c.KVHeads, c.HeadDim, c.FFN)
 	fact("context", "%d tokens", c.Context)
 	fact("vocabulary", "%d", c.Vocab)
-	if s.Saved == nil {
+	if s.Saved == nil || s.Saved.State.Step == 0 { // weights that others trained
+		card.About += " Converted with Antiphase."
 		return card
 	}
 	r, st := s.Saved.Recipe, s.Saved.State
 	card.Name, card.Recipe = r.Name, r.JSON()
+	card.About += " Trained with Antiphase."
 	fact("run", "%s, seed %d", r.Name, r.Train.Seed)
+	if r.Train.From != "" {
+		fact("began with", "%s", r.Train.From)
+	}
 	fact("trained", "%d of %d steps, %d tokens", st.Step, r.Train.Steps, st.Tokens)
 	fact("training loss", "%.4f at the last step, %.4f smoothed", st.Loss, st.EMA)
 	if st.Valid > 0 {
@@ -186,14 +190,6 @@ func (s *stored) card(class hf.Class) *hf.Card {
 	fact("tokenizer", "sha256 %s", s.Saved.Tokenizer.Hash())
 	fact("program", "antiphase %s", version())
 	return card
-}
-
-// sentence makes a listing's line one: a capital and a full stop.
-func sentence(s string) string {
-	if s == "" {
-		return ""
-	}
-	return "Attention: " + s + "."
 }
 
 // dtypeList names the stored types, the one with most bytes first.

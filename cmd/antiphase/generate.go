@@ -38,8 +38,16 @@ func (s *sampling) flags(f *pflag.FlagSet, temperature float64, tokens int) {
 	f.BoolVar(&s.IgnoreEOS, "ignore-eos", false, "go on behind the end-of-text token")
 }
 
-// resolve draws a seed where none was given and checks the ranges.
-func (s *sampling) resolve(a *app) error {
+// check holds what was typed to its ranges, before anything is opened.
+func (s *sampling) check() error {
+	if err := s.Check(); err != nil {
+		return usage(fmt.Errorf("--%s", strings.ReplaceAll(err.Error(), "_", "-")))
+	}
+	return nil
+}
+
+// draw takes the seed that was typed, or draws one and tells it where it matters.
+func (s *sampling) draw(a *app) {
 	s.Seed = uint64(s.seed)
 	if s.seed < 0 {
 		s.Seed = uint64(rand.Uint32())
@@ -47,10 +55,6 @@ func (s *sampling) resolve(a *app) error {
 			a.note("seed %d", s.Seed)
 		}
 	}
-	if err := s.Check(); err != nil {
-		return usage(fmt.Errorf("--%s", strings.ReplaceAll(err.Error(), "_", "-")))
-	}
-	return nil
 }
 
 // adopt takes the defaults of the model's generation_config.json for what was not typed.
@@ -160,7 +164,7 @@ func (a *app) generate(ctx context.Context, f *generateFlags, given bool) error 
 	if f.samples < 1 {
 		return usage(fmt.Errorf("--num-samples: is %d, must be positive", f.samples))
 	}
-	if err := f.resolve(a); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	prompt, err := a.readPrompt(f, given)
@@ -172,7 +176,8 @@ func (a *app) generate(ctx context.Context, f *generateFlags, given bool) error 
 		return err
 	}
 	defer done()
-	f.adopt(a, l.Generation)
+	f.adopt(a, l.Manners.Generation)
+	f.draw(a)
 	ids := l.encode(prompt)
 	if len(ids) == 0 {
 		return usage(errors.New("the prompt is empty and the tokenizer has no beginning or end token to start from"))
@@ -265,7 +270,7 @@ func (a *app) engine(dir string, slots int) (*infer.Engine, *loaded, func(), err
 	}
 	l, err := a.load(d, dir)
 	if err == nil && l.Tokenizer == nil {
-		err = badInput{fmt.Errorf("--model: %s has no tokenizer.json, so text cannot be made; \"antiphase logits\" works on ids", dir)}
+		err = badInput{fmt.Errorf("%s has no tokenizer.json, so text cannot be made; \"antiphase logits\" works on ids", dir)}
 	}
 	var e *infer.Engine
 	if err == nil {
@@ -278,20 +283,16 @@ func (a *app) engine(dir string, slots int) (*infer.Engine, *loaded, func(), err
 	return e, l, func() { e.Close(); d.Close() }, nil
 }
 
-// encode makes a prompt's ids. A run's model saw the end-of-text token before every document, so its prompts begin with
-// it; a Hugging Face folder's tokenizer says itself what comes first, and an empty prompt begins with what it has.
+// encode makes a prompt's ids. What a run of our own saw begins with its first token, whatever its tokenizer would put there; elsewhere the
+// tokenizer says itself what comes first, and an empty prompt begins with what it has.
 func (l *loaded) encode(text string) []int32 {
-	ids := l.Tokenizer.Encode(text)
-	if l.Kind != kindRun && len(ids) > 0 {
-		return ids
+	if first := l.Manners.First; first >= 0 {
+		return l.Tokenizer.Append([]int32{first}, text)
 	}
+	ids := l.Tokenizer.Encode(text)
 	for _, first := range []func() (int32, bool){l.Tokenizer.BOS, l.Tokenizer.EOS} {
-		id, ok := first()
-		if ok && len(ids) > 0 && ids[0] == id {
-			return ids // the tokenizer of an imported run says so itself
-		}
-		if ok {
-			return append([]int32{id}, ids...)
+		if id, ok := first(); ok && len(ids) == 0 {
+			ids = []int32{id}
 		}
 	}
 	return ids

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -23,20 +26,24 @@ func importVerb(a *app) *cobra.Command {
 		Short: "Make a run folder of a Hugging Face folder",
 		Long: `Import reads a Llama, a DiffLlama, a folder that export wrote or a model of the released modules' layout,
 checks every tensor, and writes a run folder with one checkpoint, of step 0: weights in our own
-layout in float32, the tokenizer and a recipe. It holds no optimiser's state.
+layout in float32, a recipe, and the tokenizer, sampling defaults, chat template, card and licence of the
+folder, so that it speaks as it did there. It holds no optimiser's state: "antiphase train --from" goes
+on from its weights. The run folder appears whole or not at all.
 
 Folders can be used as they are, too: generate, chat, logits, show and export take them as --model.`,
 		Example: `  antiphase import ./DiffLlama-375M runs/diffllama
   antiphase import org/model runs/model`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error { return a.importModel(args[0], args[1], asJSON) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.importModel(cmd.Context(), args[0], args[1], asJSON)
+		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print what was written as JSON")
 	return c
 }
 
-func (a *app) importModel(from, dir string, asJSON bool) error {
-	s, err := a.stored(from)
+func (a *app) importModel(ctx context.Context, from, dir string, asJSON bool) error {
+	s, err := a.stored(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -51,14 +58,7 @@ func (a *app) importModel(from, dir string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	store, err := checkpoint.Open(dir, checkpoint.Options{})
-	if err != nil {
-		return err
-	}
-	if err := store.Save(0, files); err != nil {
+	if err := newRun(dir, files); err != nil {
 		return err
 	}
 	n := model.Table(s.Config).Count()
@@ -67,6 +67,41 @@ func (a *app) importModel(from, dir string, asJSON bool) error {
 		return a.json(map[string]any{"dir": dir, "arch": s.Config.Arch, "parameters": n})
 	}
 	return nil
+}
+
+// newRun makes a run folder of one checkpoint appear whole or not at all.
+func newRun(dir string, files []checkpoint.File) (err error) {
+	up := filepath.Dir(filepath.Clean(dir))
+	if err := os.MkdirAll(up, 0o777); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(up, "."+filepath.Base(dir)+".tmp-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(tmp))
+		}
+	}()
+	run := filepath.Join(tmp, "run") // MkdirTemp's own folder is for nobody else to read
+	if err := os.Mkdir(run, 0o777); err != nil {
+		return err
+	}
+	store, err := checkpoint.Open(run, checkpoint.Options{})
+	if err != nil {
+		return err
+	}
+	if err := store.Save(0, files); err != nil {
+		return err
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty, as importModel saw
+		return err
+	}
+	if err := os.Rename(run, dir); err != nil {
+		return err
+	}
+	return os.Remove(tmp)
 }
 
 // checkpointFiles are those of a checkpoint that nothing has been trained on yet.
@@ -82,7 +117,7 @@ func (s *stored) checkpointFiles(name string) ([]checkpoint.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	tok, err := s.Tokenizer.MarshalJSON()
+	along, err := s.along()
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +131,23 @@ func (s *stored) checkpointFiles(name string) ([]checkpoint.File, error) {
 			return safetensors.FromFloat32s(p.Name, safetensors.F32, p.Shape(), x).WriteTo(w)
 		}})
 	}
-	bytes := func(b []byte) func(io.Writer) error {
-		return func(w io.Writer) error { _, err := w.Write(b); return err }
+	list := []checkpoint.File{{Name: "model.safetensors", Write: func(w io.Writer) error { return safetensors.Write(w, entries, nil) }}}
+	along["state.json"] = state
+	for name, b := range along {
+		list = append(list, checkpoint.File{Name: name, Write: func(w io.Writer) error { _, err := w.Write(b); return err }})
 	}
-	return []checkpoint.File{
-		{Name: "model.safetensors", Write: func(w io.Writer) error { return safetensors.Write(w, entries, nil) }},
-		{Name: "state.json", Write: bytes(state)},
-		{Name: "tokenizer.json", Write: bytes(tok)},
-	}, nil
+	return list, nil
+}
+
+// along is what a checkpoint keeps beside weights: the tokenizer, and of a Hugging Face folder what makes it speak as it did there.
+func (s *stored) along() (map[string][]byte, error) {
+	if s.Manners.Generation == nil {
+		b, err := s.Tokenizer.MarshalJSON()
+		return map[string][]byte{"tokenizer.json": b}, err
+	}
+	files, err := s.carry()
+	if err == nil {
+		files[generationFile], err = s.Manners.Generation.JSON(s.Manners.Tokens)
+	}
+	return files, err
 }

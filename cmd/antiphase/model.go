@@ -21,27 +21,34 @@ const (
 type loaded struct {
 	Model     *model.Model
 	Tokenizer *tokenizer.Tokenizer // nil when the folder has none
-	EOS       []int32
-	Kind      string // kindRun or kindHF
+	Manners   manners
+	EOS       []int32 // those of Manners
+	Kind      string  // kindRun or kindHF
 	Dir       string
 	Step      int
-
-	Generation *hf.Generation // sampling defaults; nil for a run
 }
 
 // load opens --model: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache.
-func (a *app) load(d device.Device, name string) (*loaded, error) {
+func (a *app) load(d device.Device, name string) (l *loaded, err error) {
 	dir, err := locate(name)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case train.IsRun(dir):
-		return a.loadRun(d, dir)
+		l, err = a.loadRun(d, dir)
 	case hf.IsFolder(dir):
-		return loadHF(d, dir)
+		l, err = loadHF(d, dir)
+	default:
+		err = unknownFolder(dir)
 	}
-	return nil, unknownFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range l.Manners.EOS {
+		l.EOS = append(l.EOS, int32(id))
+	}
+	return l, nil
 }
 
 func (a *app) loadRun(d device.Device, dir string) (*loaded, error) {
@@ -49,15 +56,15 @@ func (a *app) loadRun(d device.Device, dir string) (*loaded, error) {
 	if err != nil {
 		return nil, badInput{err}
 	}
+	ask, err := mannersOf(s)
+	if err != nil {
+		return nil, err
+	}
 	m, err := s.Model(d)
 	if err != nil {
 		return nil, badInput{fmt.Errorf("%s: %w", s.Checkpoint.Dir, err)}
 	}
-	l := &loaded{Model: m, Tokenizer: s.Tokenizer, Kind: kindRun, Dir: s.Checkpoint.Dir, Step: s.State.Step}
-	if id, ok := s.Tokenizer.EOS(); ok {
-		l.EOS = []int32{id}
-	}
-	return l, nil
+	return &loaded{Model: m, Tokenizer: s.Tokenizer, Manners: ask, Kind: kindRun, Dir: s.Checkpoint.Dir, Step: s.State.Step}, nil
 }
 
 func loadHF(d device.Device, dir string) (*loaded, error) {
@@ -66,10 +73,7 @@ func loadHF(d device.Device, dir string) (*loaded, error) {
 		return nil, badInput{err}
 	}
 	defer f.Close()
-	l := &loaded{Model: m, Kind: kindHF, Dir: dir, Generation: f.Generation}
-	for _, id := range f.EOS {
-		l.EOS = append(l.EOS, int32(id))
-	}
+	l := &loaded{Model: m, Manners: manners{f.Tokens(), f.Generation, -1}, Kind: kindHF, Dir: dir}
 	l.Tokenizer, err = tokenizerOf(dir)
 	return l, err
 }

@@ -31,11 +31,21 @@ folders and writes one HTML page: tables, and figures beside the paper's, each o
 The page needs neither network nor script.`,
 		Example: `  antiphase report results/a-b
   antiphase report results/a-b runs/ablation --output page.html`,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeastOne("FOLDER"),
 		RunE: func(_ *cobra.Command, dirs []string) error { return a.report(dirs, out) },
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default FOLDER/"+pageFile+")")
 	return c
+}
+
+// atLeastOne refuses a call without arguments.
+func atLeastOne(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usage(fmt.Errorf("%s: missing; name at least 1", what))
+		}
+		return nil
+	}
 }
 
 func (a *app) report(dirs []string, out string) error {

@@ -34,7 +34,7 @@ architecture. By tokens, x is the training tokens at each held-out loss of one r
 architecture is what the others are compared with: how much of its largest x they need for its loss, with a bootstrap interval.`,
 		Example: `  antiphase scaling runs/t-*  runs/d-* --output results/scaling
   antiphase scaling --by tokens runs/speedrun/transformer runs/speedrun/diff`,
-		Args: cobra.MinimumNArgs(1),
+		Args: atLeastOne("RUN"),
 		RunE: func(_ *cobra.Command, runs []string) error { return a.scaling(&f, runs) },
 	}
 	fl := c.Flags()

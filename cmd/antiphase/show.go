@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"antiphase/hf"
 	"antiphase/model"
 )
 
@@ -18,7 +20,7 @@ func showVerb(a *app) *cobra.Command {
 		Example: `  antiphase show runs/tiny-diff
   antiphase show runs/tiny-diff --tensors --json`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.show(args[0], asJSON, tensors) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], asJSON, tensors) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	c.Flags().BoolVar(&tensors, "tensors", false, "list every parameter with its shape")
@@ -38,6 +40,7 @@ type shown struct {
 	Config     model.Config `json:"config"`
 	Vocab      int          `json:"tokenizer_vocab,omitempty"`
 	Lambda     []float64    `json:"lambda,omitempty"`
+	LambdaOf   string       `json:"lambda_of,omitempty"` // the token whose λ it is, where λ depends on the text
 	Tensors    []paramShape `json:"tensors,omitempty"`
 }
 
@@ -46,36 +49,37 @@ type paramShape struct {
 	Shape []int  `json:"shape"`
 }
 
-func (a *app) show(dir string, asJSON, tensors bool) error {
-	d, err := a.open()
+// show reads what the files say; only a λ that depends on the text needs the model itself.
+func (a *app) show(ctx context.Context, name string, asJSON, tensors bool) error {
+	d, err := a.stored(ctx, name)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	l, err := a.load(d, dir)
-	if err != nil {
-		return err
+	defer d.close()
+	table := model.Table(d.Config)
+	n := table.Count()
+	s := shown{Dir: d.Dir, Kind: d.Kind, Parameters: n, Bytes: 4 * n, Config: d.Config, Stored: d.Bytes, DTypes: dtypeList(d.DTypes)}
+	if d.Saved != nil {
+		s.Step = d.Saved.State.Step
 	}
-	disk, err := a.stored(dir)
-	if err != nil {
-		return err
+	if d.Folder != nil {
+		s.ModelType = d.Folder.ModelType
 	}
-	defer disk.close()
-	n := l.Model.Params.Count()
-	s := shown{Dir: l.Dir, Kind: l.Kind, Step: l.Step, Parameters: n, Bytes: 4 * n, Config: l.Model.Config, Stored: disk.Bytes, DTypes: dtypeList(disk.DTypes)}
-	if disk.Folder != nil {
-		s.ModelType = disk.Folder.ModelType
+	if d.Tokenizer != nil {
+		s.Vocab = d.Tokenizer.Vocab()
 	}
-	if l.Tokenizer != nil {
-		s.Vocab = l.Tokenizer.Vocab()
+	known := false
+	if s.Lambda, known, err = hf.Lambdas(d.Config, d.Values); err != nil {
+		return badInput{err}
 	}
-	// λ is known after a pass: of one token, the first id. For DIFF it does not depend on the input.
-	if err := l.Model.Score(&model.Batch{B: 1, T: 1, IDs: []int32{0}, Targets: []int32{0}}); err != nil {
-		return err
+	if !known {
+		s.LambdaOf = "the first id"
+		if s.Lambda, err = a.passLambda(name); err != nil {
+			return err
+		}
 	}
-	s.Lambda = l.Model.Lambdas(nil)
 	if tensors {
-		for _, p := range l.Model.Params.List {
+		for _, p := range table.List {
 			s.Tensors = append(s.Tensors, paramShape{p.Name, p.Shape()})
 		}
 	}
@@ -83,6 +87,23 @@ func (a *app) show(dir string, asJSON, tensors bool) error {
 		return a.json(s)
 	}
 	return a.printShown(s)
+}
+
+// passLambda is λ by layer as a pass over one token, the first id, has it.
+func (a *app) passLambda(name string) ([]float64, error) {
+	d, err := a.open()
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	l, err := a.load(d, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Model.Score(&model.Batch{B: 1, T: 1, IDs: []int32{0}, Targets: []int32{0}}); err != nil {
+		return nil, err
+	}
+	return l.Model.Lambdas(nil), nil
 }
 
 func (a *app) printShown(s shown) error {
@@ -104,6 +125,9 @@ func (a *app) printShown(s shown) error {
 		fmt.Fprintf(w, "λ by layer\t")
 		for _, x := range s.Lambda {
 			fmt.Fprintf(w, "%.3f ", x)
+		}
+		if s.LambdaOf != "" {
+			fmt.Fprintf(w, "(of %s; it depends on the text)", s.LambdaOf)
 		}
 		fmt.Fprintln(w)
 	}

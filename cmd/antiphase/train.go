@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ import (
 // trainFlags are train's own flags.
 type trainFlags struct {
 	size, arch, dir   string
+	from              string
 	data              []string
 	set               []string
 	steps             int
@@ -35,16 +37,26 @@ continues from the newest whole checkpoint, to the bit. Ctrl-C finishes the step
 and exits with code 75.
 
 A recipe is a named size (--size, see "antiphase recipes"), a file, or both: the file
-then states what differs. Any field can be set by its dotted path.`,
+then states what differs. Any field can be set by its dotted path.
+
+With --from a run begins with the weights, the shape and the tokenizer of another model: a run, a
+checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts anew.`,
 		Example: `  antiphase train --size tiny --arch diff --dir runs/tiny-diff
   antiphase train --size small --arch diff2 --data 'books/*.jsonl.zst' --set train.steps=2000
   antiphase train runs/tiny-diff/recipe.json --dir runs/again
+  antiphase train --from org/model --data notes.jsonl --steps 500 --set optim.lr=1e-5
   antiphase train --size 830m --arch diff --dry-run`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.train(cmd.Context(), &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.from != "" && !cmd.Flags().Changed("arch") {
+				f.arch = ""
+			}
+			return a.train(cmd.Context(), &f, args)
+		},
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.size, "size", "tiny", "named recipe to start from")
 	fl.StringVar(&f.arch, "arch", "diff", "architecture: transformer, diff or diff2")
+	fl.StringVar(&f.from, "from", "", "model to begin with: run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
 	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic or goroot (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field: --set train.steps=100 (repeatable)")
@@ -56,11 +68,57 @@ then states what differs. Any field can be set by its dotted path.`,
 	return c
 }
 
-// resolve merges size, file, flags and overrides, in that order.
-func (f *trainFlags) resolve(args []string) (recipe.Recipe, error) {
-	r, err := recipe.Named(f.size, f.arch)
+// begin is the named recipe, or what it becomes for the model that --from names.
+func (a *app) begin(ctx context.Context, f *trainFlags) (recipe.Recipe, error) {
+	if f.from == "" {
+		r, err := recipe.Named(f.size, f.arch)
+		if err != nil {
+			return r, usage(err)
+		}
+		return r, nil
+	}
+	s, err := a.stored(ctx, f.from)
+	if err != nil {
+		return recipe.Recipe{}, err
+	}
+	defer s.close()
+	if f.arch != "" && f.arch != s.Config.Arch {
+		return recipe.Recipe{}, usage(fmt.Errorf("--arch: is %s, the model of --from is a %s", f.arch, s.Config.Arch))
+	}
+	if s.Tokenizer == nil {
+		return recipe.Recipe{}, badInput{fmt.Errorf("%s has no tokenizer.json, and training needs one", s.Dir)}
+	}
+	r, err := recipe.Named(f.size, s.Config.Arch)
 	if err != nil {
 		return r, usage(err)
+	}
+	r.Name, r.Model, r.Train.From = filepath.Base(filepath.Clean(f.from))+"-on", s.Config, f.from
+	r.Tokenizer = recipe.Tokenizer{Path: filepath.Join(s.Dir, "tokenizer.json")}
+	r.Train.SeqLen = min(r.Train.SeqLen, s.Config.Context)
+	return r, nil
+}
+
+// weightsOf gives the parameters of the model that a recipe begins with, nil for none. It is opened when the first is asked for: a run
+// that goes on needs it no more.
+func (a *app) weightsOf(ctx context.Context, r recipe.Recipe) func(string) ([]float32, error) {
+	if r.Train.From == "" {
+		return nil
+	}
+	open := sync.OnceValues(func() (*stored, error) { return a.stored(ctx, r.Train.From) })
+	return func(name string) ([]float32, error) {
+		s, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return s.Values(name)
+	}
+}
+
+// resolve merges size, file, flags and overrides, in that order.
+func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe.Recipe, error) {
+	r, err := a.begin(ctx, f)
+	if err != nil {
+		return r, err
 	}
 	for _, arg := range args {
 		if strings.Contains(arg, "=") {
@@ -90,7 +148,7 @@ func (f *trainFlags) resolve(args []string) (recipe.Recipe, error) {
 }
 
 func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
-	r, err := f.resolve(args)
+	r, err := a.resolve(ctx, f, args)
 	if err != nil {
 		return err
 	}
@@ -110,7 +168,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 		f.dir = filepath.Join("runs", r.Name)
 	}
 	a.note("%s: %s, %s parameters, on %s", f.dir, r.Model.Arch, count(float64(model.Table(r.Model).Count())), d.Name())
-	res, err := a.trainRun(ctx, d, r, train.Options{Dir: f.dir, Force: f.force})
+	res, err := a.trainRun(ctx, d, r, train.Options{Dir: f.dir, Force: f.force, Weights: a.weightsOf(ctx, r)})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -23,7 +24,9 @@ that the chat template is sound. It exits with 0 when all is well and with 3 whe
 		Example: `  antiphase validate ./DiffLlama-375M
   antiphase validate runs/tiny-diff --json`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.validate(args[0], asJSON, shallow) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.validate(cmd.Context(), args[0], asJSON, shallow)
+		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	c.Flags().BoolVar(&shallow, "shallow", false, "do not read the weights' values")
@@ -37,9 +40,9 @@ type finding struct {
 	Detail string `json:"detail"`
 }
 
-func (a *app) validate(name string, asJSON, shallow bool) error {
-	list, err := a.findings(name, shallow)
-	if err != nil {
+func (a *app) validate(ctx context.Context, name string, asJSON, shallow bool) error {
+	list, err := a.findings(ctx, name, shallow)
+	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
 	var bad []string
@@ -66,11 +69,11 @@ func (a *app) validate(name string, asJSON, shallow bool) error {
 }
 
 // findings runs every check that the one before it leaves possible.
-func (a *app) findings(name string, shallow bool) ([]finding, error) {
+func (a *app) findings(ctx context.Context, name string, shallow bool) ([]finding, error) {
 	if _, err := locate(name); err != nil {
 		return nil, err
 	}
-	s, err := a.stored(name)
+	s, err := a.stored(ctx, name)
 	if err != nil {
 		return []finding{{"folder", false, err.Error()}}, nil
 	}
@@ -82,11 +85,7 @@ func (a *app) findings(name string, shallow bool) ([]finding, error) {
 	if !shallow {
 		list = append(list, s.checkFinite())
 	}
-	list = append(list, s.checkTokenizer())
-	if s.Kind == kindHF {
-		list = append(list, checkChat(s.Dir))
-	}
-	return list, nil
+	return append(list, s.checkTokenizer(), checkChat(s.Dir)), nil
 }
 
 // checkFinite reads every weight.
@@ -114,7 +113,7 @@ func (s *stored) checkTokenizer() finding {
 	if n := s.Tokenizer.Vocab(); n > s.Config.Vocab {
 		return finding{"tokenizer", false, fmt.Sprintf("has %d ids, the model a vocabulary of %d", n, s.Config.Vocab)}
 	}
-	for _, id := range append([]int{s.Tokens.BOS, s.Tokens.Pad}, s.Tokens.EOS...) {
+	for _, id := range append([]int{s.Manners.BOS, s.Manners.Pad}, s.Manners.EOS...) {
 		if id >= 0 && s.Tokenizer.Token(int32(id)) == "" {
 			return finding{"tokenizer", false, fmt.Sprintf("has no token %d, which the configuration names as special", id)}
 		}

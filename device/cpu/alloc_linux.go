@@ -9,30 +9,43 @@ import (
 	"antiphase/tensor"
 )
 
-// huge is the size from which memory is mapped on its own: 4 KiB pages cost large matrices dearly in address
-// translation, so the kernel is asked for 2 MiB ones.
-const huge = 4 << 20
+const (
+	// huge is the size from which memory is mapped on its own: 4 KiB pages cost large matrices dearly in address
+	// translation, and the processor's own fetching stops at their ends, so the kernel is asked for 2 MiB ones.
+	huge     = 1 << 20
+	hugePage = 2 << 20
+)
+
+// mappings are the device's mapped buffers by address: a buffer begins on a huge page, somewhere inside.
+type mappings map[uintptr][]byte
 
 // allocate gives fresh zeroed memory that begins on a page.
 func (d *Device) allocate(bytes int) *tensor.Buffer {
-	var b []byte
-	if bytes >= huge {
-		var err error
-		b, err = unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-		if err != nil {
-			panic(fmt.Sprintf("cpu: %d bytes of memory: %v", bytes, err))
-		}
-		_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // advice: a kernel without huge pages is right too
-	} else {
-		b = aligned(max(bytes, 1))
+	if bytes < huge {
+		b := aligned(max(bytes, 1))
+		return &tensor.Buffer{Host: b, Addr: uintptr(unsafe.Pointer(&b[0])), Size: bytes}
 	}
-	return &tensor.Buffer{Host: b, Addr: uintptr(unsafe.Pointer(&b[0])), Size: bytes}
+	room := (bytes + hugePage - 1) / hugePage * hugePage
+	m, err := unix.Mmap(-1, 0, room+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		panic(fmt.Sprintf("cpu: %d bytes of memory: %v", bytes, err))
+	}
+	skip := int(-uintptr(unsafe.Pointer(&m[0])) & (hugePage - 1))
+	_ = unix.Madvise(m[skip:skip+room], unix.MADV_HUGEPAGE) // advice: a kernel without huge pages is right too
+	b := m[skip : skip+bytes : skip+bytes]
+	if d.mapped == nil {
+		d.mapped = mappings{}
+	}
+	addr := uintptr(unsafe.Pointer(&b[0]))
+	d.mapped[addr] = m
+	return &tensor.Buffer{Host: b, Addr: addr, Size: bytes}
 }
 
 // release takes it back.
 func (d *Device) release(b *tensor.Buffer) {
-	if len(b.Host) >= huge {
-		if err := unix.Munmap(b.Host); err != nil {
+	if m, ok := d.mapped[b.Addr]; ok {
+		delete(d.mapped, b.Addr)
+		if err := unix.Munmap(m); err != nil {
 			panic(fmt.Sprintf("cpu: free %d bytes: %v", b.Size, err))
 		}
 	}

@@ -164,11 +164,14 @@ func (t *attnCached) tile(i, worker int) {
 // rows, before the groups come back for their shares of them.
 func (s *attnState) fetch(w *stretch, x *mat, c, width int) {
 	const line = 16
+	var sum float32
 	for j := range w.nk {
-		for i, r := 0, x.from(s.place(w.slot, w.span*keyTile+j), c)[:width]; i < width; i += line {
-			w.touched += r[i]
+		r := x.from(s.place(w.slot, w.span*keyTile+j), c)[:width]
+		for i := 0; i < width; i += line {
+			sum += r[i]
 		}
 	}
+	w.touched += sum
 }
 
 // length is the number of positions of a stretch that row n attends to.

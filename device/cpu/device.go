@@ -33,6 +33,7 @@ type Device struct {
 	weights weights // right-hand operands that stay packed
 
 	precision Precision
+	mapped    mappings // memory that is not the Go heap's
 
 	maxPacked, maxLogits int // see the constants; a test makes them small
 

@@ -65,18 +65,16 @@ func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
 	d.run((c.rows+g.mb-1)/g.mb*((c.cols+g.nb-1)/g.nb), (*gemmTilesBF16)(g))
 }
 
-// cut picks the run of k and the tile of C, a few for each worker: a block of rows across all columns if that makes it tall
-// enough, else part of the columns too.
+// cut picks the run of k and the tile of C, a few for each worker, whose cores may differ in speed: a block of rows across all
+// columns if there are rows enough, else part of the columns too.
 func (g *gemmBF16) cut() {
 	g.run = (evenRun(g.k, runBF16) + panel - 1) / panel * panel
 	g.far = g.run >= g.k && 4*g.c.rows*g.c.cols >= farBytes
-	want := 4 * len(g.d.workers)
+	workers := len(g.d.workers)
 	block := max(leastRows, blockBytes/(2*g.run)/panel*panel)
-	g.nb, g.mb = g.c.cols, min(block, (g.c.rows/want+panel-1)/panel*panel)
-	if g.mb < leastRows {
-		g.mb = min(block, max(leastRows, (g.c.rows/2+panel-1)/panel*panel))
-		down := (g.c.rows + g.mb - 1) / g.mb
-		across := (want + down - 1) / down
+	g.nb, g.mb = g.c.cols, min(block, max(leastRows, (g.c.rows/(8*workers)+panel-1)/panel*panel))
+	if down := (g.c.rows + g.mb - 1) / g.mb; down < 4*workers {
+		across := (4*workers + down - 1) / down
 		g.nb = max(2*panel, (g.c.cols/across+panel-1)/panel*panel)
 	}
 }

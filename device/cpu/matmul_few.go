@@ -34,9 +34,9 @@ func (g *gemmFew) round() {
 	}
 }
 
-// spread picks the width of a tile: a few for each worker, whole panels.
-func (g *gemmFew) spread() int {
-	g.nb = max(panel, (g.c.cols/(8*len(g.d.workers))+panel-1)/panel*panel)
+// spread picks the width of a tile, a multiple of step: a few for each worker.
+func (g *gemmFew) spread(step int) int {
+	g.nb = max(step, (g.c.cols/(8*len(g.d.workers))+step-1)/step*step)
 	return (g.c.cols + g.nb - 1) / g.nb
 }
 
@@ -45,7 +45,7 @@ func (d *Device) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
 	g := &d.matmulFew
 	*g = gemmFew{d: d, c: c, a: a, k: k, pb: pb, accumulate: accumulate}
 	g.round()
-	n := g.spread()
+	n := g.spread(simd.FewColumns())
 	g.reserve(c.rows)
 	d.run(n, g)
 }
@@ -75,7 +75,7 @@ func (d *Device) gemmInt8(c, a, b mat, k int) {
 	}
 	if c.rows <= simd.FewInt8() {
 		g.round()
-		n := g.spread()
+		n := g.spread(simd.FewColumns())
 		g.reserve(min(c.rows, panel))
 		d.run(n, g)
 		return
@@ -84,7 +84,7 @@ func (d *Device) gemmInt8(c, a, b mat, k int) {
 	*p = gemmBF16{d: d, c: c, a: a, k: k, run: (k + panel - 1) / panel * panel}
 	p.pa = halves(d.room(packSize(c.rows, k)))
 	d.run((c.rows+packSpan-1)/packSpan, (*gemmPackA)(p))
-	n := g.spread()
+	n := g.spread(2 * panel)
 	for w := range d.workers {
 		d.scratch(w).A(packSize(g.nb, k))
 	}

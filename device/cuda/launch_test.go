@@ -110,8 +110,7 @@ func TestLaunches(t *testing.T) {
 			[]string{"matmul_nt_16 32,1,7 × 128 + 46080", "matmul_reduce 8,1,1 × 256 + 0"}},
 		{"matmul of 100 rows", func(d *Device) { d.MatMul(stat(d, 100, 768), act(d, 100, 2048), act(d, 2048, 768), device.MatMul{}) },
 			[]string{"matmul_nn_64 12,2,8 × 128 + 55296", "matmul_reduce 300,1,1 × 256 + 0"}},
-		{"matmul of an odd width", func(d *Device) { d.MatMul(act(d, 1000, 77), act(d, 1000, 64), act(d, 64, 77), device.MatMul{}) },
-			[]string{"matmul_nn_64 2,16,1 × 128 + 55296"}},
+		{"matmul of an odd width", func(d *Device) { d.MatMul(act(d, 1000, 77), act(d, 1000, 64), act(d, 64, 77), device.MatMul{}) }, nil},
 		{"matmul of many rows", func(d *Device) { d.MatMul(act(d, 4096, 768), act(d, 4096, 768), act(d, 768, 768), device.MatMul{}) }, nil},
 	} {
 		d, drv := fakeDevice(t)

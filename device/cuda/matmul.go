@@ -35,7 +35,7 @@ func (d *Device) multiply(c, a, b tensor.Tensor, op device.MatMul) {
 	if op.TransA {
 		k = a.Rows
 	}
-	if k >= 8 && vec(c, a, b) && (c.Rows > fewRows || op.TransA && k > fewRows) {
+	if k >= 8 && (c.Rows > fewRows || op.TransA && k > fewRows) { // rows that begin between 16 bytes cost the library speed, ours more
 		d.product.M, d.product.N, d.product.K = c.Rows, c.Cols, k
 		d.product.LdA, d.product.LdB, d.product.LdC = a.Ld, b.Ld, c.Ld
 		d.product.TransA, d.product.TransB = op.TransA, op.TransB

@@ -11,7 +11,7 @@ class AntiphaseConfig(PreTrainedConfig):
 
     antiphase holds what the attention needs beside them: model (the configuration as Antiphase writes it), queries and keys
     (maps per head, key heads per group), values (width of a value in head_dims), lambda (none, vectors or projection), lambda_init
-    (a number per layer) and rope_frequencies (angles per position).
+    (a number per layer), rope_frequencies (angles per position) and rope_factor (on their cosines and sines; 1 when absent).
     """
 
     model_type = "antiphase"

@@ -39,7 +39,8 @@ class Rotation:
         wide = torch.float32 if position_ids.device.type == "mps" else torch.float64
         frequencies = torch.tensor(config.antiphase["rope_frequencies"], dtype=wide, device=position_ids.device)
         angles = position_ids[:, None, :, None].to(wide) * frequencies
-        self.cos, self.sin = angles.cos().to(dtype), angles.sin().to(dtype)
+        factor = config.antiphase.get("rope_factor", 1.0)
+        self.cos, self.sin = (factor * angles.cos()).to(dtype), (factor * angles.sin()).to(dtype)
         self.interleaved = config.antiphase["model"]["rope_interleaved"]
 
     def __call__(self, x):

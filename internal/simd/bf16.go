@@ -197,6 +197,9 @@ func FewBF16() int {
 	return len(cur.few)
 }
 
+// FewColumns is the number of columns that a single row meets at once in GemmFewBF16 and GemmInt8: work is best cut at its multiples.
+func FewColumns() int { return PanelBF16 * max(1, cur.group) }
+
 // GemmFewBF16 is GemmBF16 for few rows of a that are not packed: [m, up to a multiple of 32 of k, zeros from k on], holding
 // bfloat16 values. Its cost is reading b. It gives the same bits.
 func GemmFewBF16(m, n, k int, a []float32, lda int, pb []uint16, c []float32, ldc int, accumulate bool, s *Scratch) {
@@ -276,5 +279,5 @@ type tileArgs struct {
 	rows, cols       int
 	strideA, strideB int
 	load             int // 1: C is accumulated onto
-	next             int // the kernel's own
+	_                int // the kernel's own
 }

@@ -67,3 +67,38 @@ func TestGuard(t *testing.T) {
 		}
 	})
 }
+
+// Nor do the products of bfloat16 and bytes, whose packed operands end where memory does too.
+func TestGuardBF16(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(1, 10))
+		var s Scratch
+		for _, sh := range [][3]int{{1, 1, 1}, {32, 32, 32}, {1, 192, 64}, {3, 70, 37}, {45, 33, 96}, {16, 64, 1100}} {
+			m, n, k := sh[0], sh[1], sh[2]
+			for bits := range 4 {
+				a, b, c := guarded(t, r, m*k), guarded(t, r, n*k), guarded(t, r, m*n)
+				lda, ldb, ta, tb := k, n, bits&1 != 0, bits&2 != 0
+				if ta {
+					lda = m
+				}
+				if tb {
+					ldb = k
+				}
+				pa, pb := asBF16(guarded(t, r, SizeBF16(m, k)/2)), asBF16(guarded(t, r, SizeBF16(n, k)/2))
+				PackABF16(pa, m, k, a, lda, ta)
+				PackBBF16(pb, k, n, b, ldb, tb, k)
+				GemmBF16(m, n, k, pa, pb, k, c, n, ta, tb, &s)
+				wide := guarded(t, r, m*up32(k))
+				GemmFewBF16(m, n, k, wide, up32(k), pb, c, n, tb, &s)
+				if tb {
+					bytes, scale := asInt8(guarded(t, r, SizeInt8(n, k)/4)), guarded(t, r, n)
+					PackInt8(bytes, scale, n, k, b, k)
+					GemmInt8(m, n, k, wide, up32(k), bytes, scale, c, n, &s)
+					WidenInt8(pb, bytes)
+				}
+			}
+			row := guarded(t, r, k)
+			ExpPackBF16(asBF16(guarded(t, r, SizeBF16(1, k)/2)), 0, row, k, 1, 0)
+		}
+	})
+}

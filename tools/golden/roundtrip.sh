@@ -55,6 +55,10 @@ both diff-constant-low diff model.lambda_init=constant model.lambda_const=0.1
 both diff-nonorm diff model.head_norm=off
 both diff2 diff2
 both diff2-gqa-bias-untied diff2 model.kv_heads=2 model.attention_bias=true model.tie_embeddings=false
+both transformer-llama3 transformer 'model.rope_scaling={"type":"llama3","factor":4,"low_freq_factor":1,"high_freq_factor":4,"original_context":16}'
+both diff-yarn diff 'model.rope_scaling={"type":"yarn","factor":4,"original_context":16}'
+both diff2-yarn diff2 'model.rope_scaling={"type":"yarn","factor":4,"original_context":16}'
+both diff2-linear diff2 'model.rope_scaling={"type":"linear","factor":2}'
 both diff2-halves-norm diff2 model.rope_interleaved=false model.head_norm=affine
 folder diff-own diff run --class antiphase
 folder diff-sharded diff run --max-shard-size 20KB

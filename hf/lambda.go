@@ -1,0 +1,87 @@
+package hf
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"antiphase/layer"
+	"antiphase/model"
+)
+
+// How a model comes by its λ, as a folder of class Antiphase says it.
+const (
+	lambdaNone       = "none"       // one map per head
+	lambdaVectors    = "vectors"    // one λ per layer, of four vectors
+	lambdaProjection = "projection" // one λ per token and head
+)
+
+// lambdaKind asks the parameter table.
+func lambdaKind(c model.Config) string {
+	kind, vectors := lambdaNone, 0
+	for _, x := range extras(c) {
+		if isLambda("." + x.name) {
+			vectors++
+		}
+		if x.name == "lambda.weight" {
+			kind = lambdaProjection
+		}
+	}
+	if vectors == 4 {
+		kind = lambdaVectors
+	}
+	return kind
+}
+
+// isLambda says that a tensor is one of the vectors that make λ.
+func isLambda(name string) bool {
+	return strings.Contains(name, ".lambda_q") || strings.Contains(name, ".lambda_k")
+}
+
+// lambdaInit is λ_init of a layer.
+func lambdaInit(c model.Config, i int) float64 {
+	if c.LambdaInit == model.LambdaConstant {
+		return c.LambdaConst
+	}
+	return layer.LambdaSchedule(i)
+}
+
+// Lambdas is λ of every layer, exp(q1·k1) − exp(q2·k2) + λ_init, from the weights alone. It is nil for a model without λ, and known is false where
+// λ depends on the text.
+func Lambdas(c model.Config, get Values) (list []float64, known bool, err error) {
+	if kind := lambdaKind(c); kind != lambdaVectors {
+		return nil, kind == lambdaNone, nil
+	}
+	for i := range c.Layers {
+		at := "layers." + strconv.Itoa(i) + ".attn."
+		a, err := dot(get, at+"lambda_q1", at+"lambda_k1")
+		if err != nil {
+			return nil, true, err
+		}
+		b, err := dot(get, at+"lambda_q2", at+"lambda_k2")
+		if err != nil {
+			return nil, true, err
+		}
+		list = append(list, math.Exp(a)-math.Exp(b)+lambdaInit(c, i))
+	}
+	return list, true, nil
+}
+
+func dot(get Values, a, b string) (sum float64, err error) {
+	x, err := get(a)
+	if err != nil {
+		return 0, err
+	}
+	y, err := get(b)
+	if err != nil {
+		return 0, err
+	}
+	if len(x) != len(y) {
+		return 0, fmt.Errorf("parameters %q and %q have %d and %d values", a, b, len(x), len(y))
+	}
+	for i := range x {
+		sum += float64(x[i]) * float64(y[i])
+	}
+	return sum, nil
+}
