@@ -29,7 +29,11 @@ func prepareAttention(p *Plan) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{IDs: ids, Chunk: 4}
+	prompts := make([]string, len(cases))
+	for i, c := range cases {
+		prompts[i] = c.Prompt
+	}
+	j := &Job{IDs: ids, Chunk: 4, Config: map[string]any{"text_hash": textHash(prompts...)}}
 	j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
 		s := lm.(*Subject)
 		out := make([]Answer, len(which))

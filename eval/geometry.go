@@ -60,7 +60,7 @@ func prepareGeometry(p *Plan) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Chunk: 1}
+	j := &Job{Chunk: 1, Config: map[string]any{"text_hash": textHash(texts...)}}
 	for i := range texts {
 		j.IDs = append(j.IDs, fmt.Sprint(i))
 	}

@@ -44,12 +44,10 @@ func prepareLM(p *Plan) (*Job, error) {
 		return nil, err
 	}
 	j := &Job{Chunk: 32}
-	h := fnv.New64a()
-	for i, text := range texts {
-		h.Write([]byte(text))
+	for i := range texts {
 		j.IDs = append(j.IDs, fmt.Sprint(i))
 	}
-	j.Config = map[string]any{"text_hash": fmt.Sprintf("%016x", h.Sum64())}
+	j.Config = map[string]any{"text_hash": textHash(texts...)}
 	frequent := map[LM]bigrams{} // by the tokens of each model
 	j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
 		part := make([]string, len(which))
@@ -63,6 +61,15 @@ func prepareLM(p *Plan) (*Job, error) {
 	}
 	j.Finish = finishLM
 	return j, nil
+}
+
+// textHash tells texts apart, so that a log of other texts is not continued.
+func textHash(texts ...string) string {
+	h := fnv.New64a()
+	for _, text := range texts {
+		h.Write(append([]byte(text), 0))
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
 }
 
 // heldOut gives n pieces of held-out text of about so many bytes. Generated text is of a seed that training does not use.

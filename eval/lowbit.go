@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -93,7 +94,11 @@ func prepareLowbit(p *Plan) (*Job, error) {
 		return nil, fmt.Errorf("%s: %w", all[at].Name, err)
 	}
 	n := min(len(inner.IDs), max(p.Int("samples"), 1))
-	j := &Job{Chunk: n}
+	questions, err := json.Marshal([]any{inner.task.Version, inner.Config, inner.Gold})
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{Chunk: n, Config: map[string]any{"questions_hash": textHash(string(questions))}}
 	for _, w := range ways {
 		for _, id := range inner.IDs[:n] {
 			j.IDs = append(j.IDs, w.name+" "+id)

@@ -60,7 +60,7 @@ func prepareOutliers(p *Plan) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Chunk: 4}
+	j := &Job{Chunk: 4, Config: map[string]any{"text_hash": textHash(texts...)}}
 	for i := range texts {
 		j.IDs = append(j.IDs, fmt.Sprint(i))
 	}

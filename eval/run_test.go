@@ -227,3 +227,29 @@ func (*diverged) Loglikelihood(_ context.Context, reqs []Continuation) ([]Score,
 	}
 	return out, nil
 }
+
+// Tasks without written questions tell their texts apart too: other text or other examples is another evaluation.
+func TestKeysKnowTheTexts(t *testing.T) {
+	dir := t.TempDir()
+	key := func(task string, opt Options) string {
+		j := prepared(t, lookup(t, task), opt, 512)
+		k, err := opt.key(&Target{Key: "m"}, j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	for _, task := range []string{"lm", "outliers", "geometry", "attention"} {
+		keys := map[string]bool{}
+		for _, word := range []string{"one", "two"} {
+			writeSet(t, dir, "lm/valid", `{"text": "`+strings.Repeat("This is sentence "+word+" of many. ", 300)+`"}`)
+			keys[key(task, Options{Data: dir, Limit: 1})] = true
+		}
+		if len(keys) != 2 {
+			t.Errorf("%s: the same key for other text", task)
+		}
+	}
+	if key("lowbit", Options{Limit: 2, Shots: 0}) == key("lowbit", Options{Limit: 2, Shots: 3}) {
+		t.Error("lowbit: the same key for other examples")
+	}
+}

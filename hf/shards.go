@@ -47,7 +47,15 @@ func openRoot(dir string) (*root, error) {
 
 // read reads a whole file of at most limit bytes.
 func (r *root) read(name string, limit int64) ([]byte, error) {
-	f, err := r.Root.Open(filepath.Join(r.sub, name))
+	path := filepath.Join(r.sub, name)
+	st, err := r.Root.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() { // a pipe would be waited for
+		return nil, fmt.Errorf("%s is not a file", name)
+	}
+	f, err := r.Root.Open(path)
 	if err != nil {
 		return nil, err
 	}

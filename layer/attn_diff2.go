@@ -74,9 +74,9 @@ func (l *diff2) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
 	p.Dev.SigmoidBackward(dlam, dlam, l.arg.Lam)
 }
 
-// tail carries dλ back through W_λ to the layer's input. Rows are padded to 8 columns: a GPU's matrix units read 16 bytes at a time.
+// tail carries dλ back through W_λ to the layer's input.
 func (l *diff2) tail(p *Pass, dx, x tensor.Tensor) {
-	dlam := p.act(x.Rows, (l.cfg.Heads+7)&^7).Columns(0, l.cfg.Heads)
+	dlam := p.padded(x.Rows, l.cfg.Heads)
 	p.Dev.Copy(dlam, l.grad.DLam)
 	l.proj.Backward(p, dx, dlam, x, true)
 }

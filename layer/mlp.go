@@ -21,14 +21,14 @@ func NewMLP(ps *ParamSet, dim, inner int, gain float64) *MLP {
 func (l *MLP) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 	l.x = x
 	l.gu = l.GateUp.Forward(p, x)
-	l.h = p.act(x.Rows, l.gu.Cols/2)
+	l.h = p.padded(x.Rows, l.gu.Cols/2)
 	p.Dev.SwiGLU(l.h, l.gu)
 	return l.Down.Forward(p, l.h)
 }
 
 // Backward sets dx from dy.
 func (l *MLP) Backward(p *Pass, dx, dy tensor.Tensor) {
-	dh := p.act(l.h.Rows, l.h.Cols)
+	dh := p.padded(l.h.Rows, l.h.Cols)
 	l.Down.Backward(p, dh, dy, l.h, false)
 	p.Dev.SwiGLUBackward(l.gu, dh, l.gu)
 	l.GateUp.Backward(p, dx, l.gu, l.x, false)

@@ -39,6 +39,11 @@ func (p *Pass) act(rows, cols int) tensor.Tensor {
 	return p.Arena.New(p.Dev.Types().Act, rows, cols)
 }
 
+// padded is act with rows of a multiple of 8 columns, of which it shows cols: a GPU's matrix units read 16 bytes at a time.
+func (p *Pass) padded(rows, cols int) tensor.Tensor {
+	return p.act(rows, (cols+7)&^7).Columns(0, cols)
+}
+
 func (p *Pass) stat(rows, cols int) tensor.Tensor {
 	return p.Arena.New(p.Dev.Types().Stat, rows, cols)
 }

@@ -35,9 +35,22 @@ type file struct {
 	Model         json.RawMessage   `json:"model"`
 }
 
+// MaxFile is the size above which a tokenizer.json is refused unread: several times that of the largest in use, and what a machine can bear.
+const MaxFile = 1 << 28
+
+var errTooLarge = fmt.Errorf("tokenizer.json is larger than %d bytes", MaxFile)
+
 // Load reads a tokenizer.json file.
 func Load(path string) (*Tokenizer, error) {
-	b, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("load tokenizer: %w", err)
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err == nil && st.Size() > MaxFile {
+		return nil, fmt.Errorf("load %s: %w", path, errTooLarge)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1)) // a device has no size
 	if err != nil {
 		return nil, fmt.Errorf("load tokenizer: %w", err)
 	}
@@ -51,6 +64,9 @@ func Load(path string) (*Tokenizer, error) {
 // Parse reads the bytes of a tokenizer.json. A component, field or value that it does not know and that could change ids is
 // refused by name.
 func Parse(r []byte) (*Tokenizer, error) {
+	if len(r) > MaxFile {
+		return nil, errTooLarge
+	}
 	if !utf8.Valid(r) {
 		return nil, errors.New("tokenizer.json is not valid UTF-8")
 	}

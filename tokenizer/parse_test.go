@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,7 @@ var refusals = []struct{ old, new, want string }{
 	{`"end_of_word_suffix":null`, `"end_of_word_suffix":"</w>"`, "end_of_word_suffix"},
 	{`"ab":4`, `"ab":2147483648`, "2147483648"},
 	{`"ab":4`, `"ab":2147483647`, "2147483647"},
+	{`"ab":4`, `"ab":1000000000`, "1000000000"},
 	{`"ab":4`, `"ab":-1`, "-1"},
 	{`"ab":4`, `"ab":2`, "share id 2"},
 	{`"ab":4`, `"ab":"4"`, "string"},
@@ -88,6 +90,21 @@ func TestLoadNamesTheFile(t *testing.T) {
 	_, err := Load(path)
 	if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "WordLevel") {
 		t.Errorf("wrong model: error %v", err)
+	}
+}
+
+// TestLoadIsBounded: a file without end, or one of 10⁹ entries, is not read into memory.
+func TestLoadIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "endless.json")
+	f, err := os.Create(path)
+	if err == nil {
+		err = errors.Join(f.Truncate(20e9), f.Close())
+	}
+	if err != nil {
+		t.Skipf("no room for a sparse file: %v", err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("20 GB: error %v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"antiphase/hf"
 	"antiphase/infer"
 	"antiphase/tokenizer"
 	"antiphase/tokenizer/chat"
@@ -175,7 +176,7 @@ func (r *repl) pickTemplate() error {
 			r.template, err = chat.Parse(string(b), r.l.specialTexts())
 		}
 	default:
-		r.template, err = chat.Load(r.l.Dir)
+		r.template, err = chatTemplate(r.l.Dir)
 	}
 	if err != nil {
 		return badInput{err}
@@ -184,6 +185,11 @@ func (r *repl) pickTemplate() error {
 		return usage(errors.New("--system: needs a chat template; this model has none, --chat-template gives one"))
 	}
 	return nil
+}
+
+// chatTemplate reads a folder's template, nil when there is none.
+func chatTemplate(dir string) (*chat.Template, error) {
+	return chat.Load(func(name string, limit int64) ([]byte, error) { return hf.ReadFile(dir, name, limit) })
 }
 
 // specialTexts are the special tokens by the names that templates have for them.

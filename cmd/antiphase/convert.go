@@ -190,13 +190,16 @@ func storedHF(dir string) (*stored, error) {
 
 // tokenizerOf reads a folder's tokenizer.json, nil when there is none.
 func tokenizerOf(dir string) (*tokenizer.Tokenizer, error) {
-	path := filepath.Join(dir, "tokenizer.json")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+	b, err := hf.ReadFile(dir, "tokenizer.json", tokenizer.MaxFile)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	t, err := tokenizer.Load(path)
+	var t *tokenizer.Tokenizer
+	if err == nil {
+		t, err = tokenizer.Parse(b)
+	}
 	if err != nil {
-		return nil, badInput{err}
+		return nil, badInput{fmt.Errorf("%s: %w", filepath.Join(dir, "tokenizer.json"), err)}
 	}
 	return t, nil
 }

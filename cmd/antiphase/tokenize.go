@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -67,26 +66,29 @@ func (a *app) openTokenizer(f *tokenizeFlags) (*tokenizer.Tokenizer, error) {
 	if (f.tokenizer == "") == (f.model == "") {
 		return nil, usage(errors.New("give --tokenizer or --model, one of them"))
 	}
-	path := f.tokenizer
-	if path == "" {
-		dir, err := locate(f.model)
+	if f.tokenizer != "" {
+		t, err := tokenizer.Load(f.tokenizer)
 		if err != nil {
-			return nil, err
+			return nil, badInput{err}
 		}
-		if train.IsRun(dir) {
-			s, err := train.Open(dir, func(w string) { a.note("warning: %s", w) })
-			if err != nil {
-				return nil, badInput{err}
-			}
-			return s.Tokenizer, nil
-		}
-		path = filepath.Join(dir, "tokenizer.json")
+		return t, nil
 	}
-	t, err := tokenizer.Load(path)
+	dir, err := locate(f.model)
 	if err != nil {
-		return nil, badInput{err}
+		return nil, err
 	}
-	return t, nil
+	if train.IsRun(dir) {
+		s, err := train.Open(dir, func(w string) { a.note("warning: %s", w) })
+		if err != nil {
+			return nil, badInput{err}
+		}
+		return s.Tokenizer, nil
+	}
+	t, err := tokenizerOf(dir)
+	if err == nil && t == nil {
+		err = badInput{fmt.Errorf("%s has no tokenizer.json", dir)}
+	}
+	return t, err
 }
 
 func (a *app) tokenize(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) error {

@@ -127,7 +127,7 @@ func (s *stored) checkTokenizer() finding {
 
 // checkChat renders the shortest of conversations.
 func checkChat(dir string) finding {
-	t, err := chat.Load(dir)
+	t, err := chatTemplate(dir)
 	switch {
 	case err != nil:
 		return finding{"chat", false, err.Error()}

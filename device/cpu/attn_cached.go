@@ -152,10 +152,10 @@ func (t *attnCached) tile(i, worker int) {
 	scratch := s.d.scratch(worker)
 	for w.g = g0; w.g < g1; w.g++ {
 		s.stretchLogits(&w, scratch)
-		s.stretchSoftmax(&w)
+		pa := s.stretchSoftmax(&w, scratch)
 		v, ld := s.gather(&w, &s.cv, w.g*s.DV, s.DV)
 		s.packB(w.panel, w.nk, s.DV, v, ld, false)
-		s.product(w.vecs, s.DV, w.nk, w.p, w.nk, false, w.panel, w.nk, 0, w.acc, s.DV, false, scratch)
+		s.multiply(w.vecs, s.DV, w.nk, pa, w.panel, 0, w.acc, s.DV, false, scratch)
 		s.stretchKeep(&w)
 	}
 }
@@ -216,22 +216,36 @@ func (s *attnState) stretchLogits(w *stretch, scratch *simd.Scratch) {
 	}
 }
 
-// stretchSoftmax turns each vector's logits into exp(logit − top), 0 behind its row's position, and keeps top and sum.
-func (s *attnState) stretchSoftmax(w *stretch) {
+// stretchSoftmax turns each vector's logits into exp(logit − top), 0 behind its row's position, keeps top and sum, and gives the
+// result packed.
+func (s *attnState) stretchSoftmax(w *stretch, scratch *simd.Scratch) (pa []float32) {
+	pa = scratch.A(s.sizeA(w.vecs, w.nk))
 	per := s.perGroup() * s.maps
 	for r := range w.rows {
 		size := s.length(w.first+r, w.span)
 		_, top, sum := s.part(w.first+r, w.span)
 		for i := range per {
-			p := w.p[(r*per+i)*w.nk : (r*per+i+1)*w.nk]
+			p, at := w.p[(r*per+i)*w.nk:(r*per+i+1)*w.nk], w.g*per+i
+			if size > 0 {
+				top[at] = simd.Max(p[:size]) * s.post
+			}
+			if s.half {
+				x := simd.ExpPackBF16(halves(pa), r*per+i, p, size, s.post, top[at])
+				if size > 0 {
+					sum[at] = x
+				}
+				continue
+			}
 			clear(p[size:])
-			if p = p[:size]; size > 0 {
-				at := w.g*per + i
-				top[at] = simd.Max(p) * s.post
-				sum[at] = simd.ExpSum(p, p, s.post, top[at])
+			if size > 0 {
+				sum[at] = simd.ExpSum(p[:size], p[:size], s.post, top[at])
 			}
 		}
 	}
+	if !s.half {
+		simd.PackA(pa, w.vecs, w.nk, w.p, w.nk, false)
+	}
+	return pa
 }
 
 // stretchKeep copies each row's Σ p·v to its place.

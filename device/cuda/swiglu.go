@@ -21,7 +21,7 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 		grid.X, block.X = ceil(y.Cols, 8*64), 64
 	}
 	d.launch(swigluForward, grid, block, 0, ptr(y), i32(y.Ld), ptr(gu), i32(gu.Ld), i32(y.Rows), i32(y.Cols),
-		flag(vec(y, gu) && y.Cols%8 == 0)) // u begins at column F
+		gateVec(y.Cols, y, gu))
 	d.fresh.wrote(y)
 }
 
@@ -33,5 +33,16 @@ func (d *Device) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
 	}
 	grid, block := each(dy.Rows, dy.Cols)
 	d.launch(swigluBackward, grid, block, 0, ptr(dgu), i32(dgu.Ld), ptr(dy), i32(dy.Ld), ptr(gu), i32(gu.Ld), i32(dy.Rows), i32(dy.Cols),
-		flag(vec(dgu, dy, gu) && dy.Cols%8 == 0))
+		gateVec(dy.Cols, dgu, dy, gu))
+}
+
+// gateVec says how the kernels may read: 1 by 16 bytes, 2 by 16 but u, which begins at column f, by 8, 0 one by one.
+func gateVec(f int, all ...tensor.Tensor) uint64 {
+	switch {
+	case !vec(all...) || f%4 != 0:
+		return 0
+	case f%8 != 0:
+		return 2
+	}
+	return 1
 }

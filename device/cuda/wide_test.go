@@ -122,6 +122,14 @@ func wide(t *testing.T, d *Device, m, n, k int) {
 	b.same("RMSNorm", y, 1e-2)
 	b.same("RMSNormBackward dx", dx, 1e-2)
 	b.same("RMSNormBackward dw", dw, 1e-5)
+	gu, h, dh := b.random(tensor.BF16, 9, 2*20, 0, 2), b.random(tensor.BF16, 9, 20, 4, 1), b.random(tensor.BF16, 9, 20, 4, 1)
+	b.both(func(d device.Device, i int) { // u between 16 bytes
+		d.SwiGLU(h[i], gu[i])
+		d.SwiGLUBackward(gu[i], dh[i], gu[i])
+	})
+	b.same("SwiGLU", h, 1e-2)
+	b.same("SwiGLUBackward", gu, 1e-2)
+
 	b.d.maxLogits = 128 * 4 * 48
 	b.classify(300, 64, 41) // in chunks of 128 rows
 	b.d.maxLogits = maxLogits

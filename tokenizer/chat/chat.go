@@ -150,6 +150,12 @@ func finish(err error, panicked any) error {
 		return nil
 	}
 	text := err.Error()
+	// gonja names the filters on its way to a fault. Those that begin with NUL are the guard's, of which a template's author knows nothing.
+	if i := strings.LastIndexByte(text, 0); i >= 0 {
+		if _, cause, ok := strings.Cut(text[i:], "': "); ok {
+			text = cause
+		}
+	}
 	if len(text) > 500 {
 		text = strings.ToValidUTF8(text[:500], "") + "…"
 	}

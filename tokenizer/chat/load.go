@@ -4,61 +4,47 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 )
 
-const maxConfig = 32 << 20 // bytes of a tokenizer_config.json, which may list many added tokens
+const (
+	configFile = "tokenizer_config.json"
+	maxConfig  = 32 << 20 // bytes of it: it may list many added tokens
+)
 
 // Load reads a model folder's template: chat_template.jinja, or the one inside tokenizer_config.json where older releases of
-// transformers keep it. It is nil when the folder has none.
-func Load(dir string) (*Template, error) {
-	config, tokens, err := readConfig(filepath.Join(dir, "tokenizer_config.json"))
+// transformers keep it. It is nil when the folder has none. read gives a file of the folder of at most limit bytes.
+func Load(read func(name string, limit int64) ([]byte, error)) (*Template, error) {
+	config, tokens, err := readConfig(read)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", configFile, err)
 	}
-	path := filepath.Join(dir, "chat_template.jinja")
-	source, err := readSome(path, maxTemplate)
+	from := "chat_template.jinja"
+	source, err := read(from, maxTemplate)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		path = filepath.Join(dir, "tokenizer_config.json")
+		from = configFile
 		source, err = templateOf(config)
 	case err == nil && len(source) == 0:
-		return nil, fmt.Errorf("%s is empty", path)
+		return nil, fmt.Errorf("%s is empty", from)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	if len(source) == 0 {
 		return nil, nil
 	}
 	t, err := Parse(string(source), tokens)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	return t, nil
 }
 
-// readSome reads a file of at most limit bytes.
-func readSome(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
-		err = fmt.Errorf("is larger than %d bytes", limit)
-	}
-	return b, err
-}
-
 // readConfig gives the file's template, and the special tokens by the names that templates have for them.
-func readConfig(path string) (template json.RawMessage, tokens map[string]string, err error) {
+func readConfig(read func(string, int64) ([]byte, error)) (template json.RawMessage, tokens map[string]string, err error) {
 	tokens = map[string]string{}
-	b, err := readSome(path, maxConfig)
+	b, err := read(configFile, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, tokens, nil
 	}
@@ -67,7 +53,7 @@ func readConfig(path string) (template json.RawMessage, tokens map[string]string
 		err = json.Unmarshal(b, &m)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, err
 	}
 	for _, name := range []string{"bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token"} {
 		var text string

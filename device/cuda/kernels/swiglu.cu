@@ -4,6 +4,25 @@
 // The divisor is below 2^126 for x > −87; beyond that the quotient is 0, which is right for bf16.
 __device__ __forceinline__ float logistic(float x) { return __fdividef(1.f, 1.f + __expf(-x)); }
 
+// u begins at column F: where that is no multiple of 8, it lies between 16 bytes, and with vec 2 on 8 of them.
+__device__ __forceinline__ void loadU(float* u, const bf16* p, int n, int vec) {
+  if (vec != 2 || n < 8) {
+    load8(u, p, n, vec == 1);
+    return;
+  }
+  uint2 a = *(const uint2*)p, b = *(const uint2*)(p + 4);
+  u[0] = lowBf16(a.x), u[1] = highBf16(a.x), u[2] = lowBf16(a.y), u[3] = highBf16(a.y);
+  u[4] = lowBf16(b.x), u[5] = highBf16(b.x), u[6] = lowBf16(b.y), u[7] = highBf16(b.y);
+}
+__device__ __forceinline__ void storeU(bf16* p, const float* u, int n, int vec) {
+  if (vec != 2 || n < 8) {
+    store8(p, u, n, vec == 1);
+    return;
+  }
+  *(uint2*)p = {packBf16(u[0], u[1]), packBf16(u[2], u[3])};
+  *(uint2*)(p + 4) = {packBf16(u[4], u[5]), packBf16(u[6], u[7])};
+}
+
 extern "C" __global__ void swiglu(bf16* y, i64 ldy, const bf16* gu, i64 ldg, i64 rows, i64 cols, int vec) {
   beginNext();
   waitEarlier();
@@ -11,7 +30,7 @@ extern "C" __global__ void swiglu(bf16* y, i64 ldy, const bf16* gu, i64 ldg, i64
     float g[8], u[8];
     int n = left8(c, cols);
     load8(g, gu + r * ldg + c, n, vec);
-    load8(u, gu + r * ldg + cols + c, n, vec);
+    loadU(u, gu + r * ldg + cols + c, n, vec);
 #pragma unroll
     for (int i = 0; i < 8; i++) u[i] *= g[i] * logistic(g[i]);
     store8(y + r * ldy + c, u, n, vec);
@@ -24,7 +43,7 @@ extern "C" __global__ void swiglu_backward(bf16* dgu, i64 lddg, const bf16* dy, 
     float g[8], u[8], d[8];
     int n = left8(c, cols);
     load8(g, gu + r * ldg + c, n, vec);
-    load8(u, gu + r * ldg + cols + c, n, vec);
+    loadU(u, gu + r * ldg + cols + c, n, vec);
     load8(d, dy + r * ldy + c, n, vec);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
@@ -33,6 +52,6 @@ extern "C" __global__ void swiglu_backward(bf16* dgu, i64 lddg, const bf16* dy, 
       u[i] = up;
     }
     store8(dgu + r * lddg + c, g, n, vec);
-    store8(dgu + r * lddg + cols + c, u, n, vec);
+    storeU(dgu + r * lddg + cols + c, u, n, vec);
   }
 }
