@@ -1,5 +1,5 @@
 # A dozen verbs, one line each. `make` lists them.
-.PHONY: help build test gpu short race lint bench fuzz cover cross ci speedrun clean
+.PHONY: help build test gpu short race stress lint bench fuzz cover cross ci speedrun clean
 export CGO_ENABLED ?= 0
 
 help: ## list the verbs
@@ -14,6 +14,8 @@ short: ## every test that takes no time
 	go test -short ./...
 race: ## the concurrent packages under the race detector (needs gcc)
 	.ci/run race
+stress: ## AMX kernels for ten minutes under garbage collection and signals
+	ANTIPHASE_STRESS=10m go test -run Stress -timeout 20m ./internal/simd
 lint: ## format, vet, staticcheck, house rules
 	.ci/run format tidy vet lint
 bench: ## benchmarks: make bench PKG=./device/cpu

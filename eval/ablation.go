@@ -88,7 +88,24 @@ func (r *AblationRow) Measure(ctx context.Context, s *Subject, sp *data.Split, o
 	return nil
 }
 
-// Table renders the rows, with the difference to the first behind each loss and the paper's losses for comparison.
+// cells are a row's three losses and the paper's of that row. Where no token could be recalled there is no loss on such.
+func (x *AblationRow) cells(row int) []string {
+	var out []string
+	for _, m := range []Mean{x.Loss, x.ARHit, x.Others} {
+		if m.N == 0 {
+			out = append(out, "–")
+		} else {
+			out = append(out, plusMinus("%.4f")(m.Value, m.StdErr))
+		}
+	}
+	if row < len(paperAblation) {
+		p := paperAblation[row]
+		out = append(out, show("%.3f", p.loss), show("%.3f", p.arHit), show("%.3f", p.others))
+	}
+	return out
+}
+
+// Table renders the rows beside the paper's.
 func (r *AblationResult) Table(color bool) string {
 	t := table{head: []string{"model", "heads × width", "norm", "loss", "AR-Hit", "others", "paper: loss", "AR-Hit", "others"}}
 	for i, x := range r.Rows {
@@ -96,13 +113,7 @@ func (r *AblationResult) Table(color bool) string {
 		if x.HeadNorm {
 			norm = "yes"
 		}
-		row := []string{x.Name, fmt.Sprintf("%d × %d", x.Heads, x.HeadDim), norm, plusMinus("%.4f")(x.Loss.Value, x.Loss.StdErr),
-			plusMinus("%.4f")(x.ARHit.Value, x.ARHit.StdErr), plusMinus("%.4f")(x.Others.Value, x.Others.StdErr)}
-		if i < len(paperAblation) {
-			p := paperAblation[i]
-			row = append(row, show("%.3f", p.loss), show("%.3f", p.arHit), show("%.3f", p.others))
-		}
-		t.rows = append(t.rows, row)
+		t.rows = append(t.rows, append([]string{x.Name, fmt.Sprintf("%d × %d", x.Heads, x.HeadDim), norm}, x.cells(i)...))
 	}
 	var b strings.Builder
 	b.WriteString(t.render(color))

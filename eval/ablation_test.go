@@ -91,3 +91,10 @@ func TestPositionsOfDocuments(t *testing.T) {
 		}
 	}
 }
+
+func TestAblationCells(t *testing.T) {
+	x := AblationRow{Loss: Mean{3, 0.1, 9}, Others: Mean{3, 0.1, 9}}
+	if got, want := strings.Join(x.cells(3), "|"), "3.0000 ± 0.1000|–|3.0000 ± 0.1000|3.062|0.880|3.247"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

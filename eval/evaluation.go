@@ -74,7 +74,7 @@ func (e *Evaluation) Table(color bool) string {
 		for k, metric := range first.Metrics {
 			row := []string{"", "", metric.Name}
 			if k == 0 {
-				row[0], row[1] = first.Task, fmt.Sprint(first.Shots)
+				row[0], row[1] = first.label(), fmt.Sprint(first.Shots)
 			}
 			for i := range e.Models {
 				row = append(row, e.cells(i, first.Task, metric)...)

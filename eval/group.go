@@ -41,6 +41,16 @@ func (e *Evaluation) average(tasks []Task) {
 	}
 }
 
+// groupSize is how many tasks a group's mean is over.
+func (e *Evaluation) groupSize(group string) int {
+	for _, g := range e.Models[0].Groups {
+		if g.Group == group {
+			return len(g.Tasks)
+		}
+	}
+	return 0
+}
+
 // difference is the paired difference of a model to the first.
 func (e *Evaluation) difference(task, metric, model string) Mean {
 	for _, p := range e.Paired {

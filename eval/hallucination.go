@@ -39,7 +39,25 @@ type groundedItem struct {
 	id, source string
 	task       string // stands behind the source
 	answer     string
+	also       []string // other answers that are as right
 }
+
+// best is the highest score of an output over the right answers.
+func (q *groundedItem) best(said string, score func(said, right string) float64) float64 {
+	out := score(said, q.answer)
+	for _, right := range q.also {
+		out = max(out, score(said, right))
+	}
+	return out
+}
+
+// trusted is the right answers as the judge is shown them.
+func (q *groundedItem) trusted() string {
+	return strings.Join(append([]string{q.answer}, q.also...), "\nor: ")
+}
+
+// sameText is exact match.
+func sameText(a, b string) float64 { return truth(normalText(a) == normalText(b)) }
 
 // groundedSet is one data set.
 type groundedSet struct {
@@ -67,10 +85,7 @@ func prepareGrounded(p *Plan, set groundedSet) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Chunk: 16, Config: map[string]any{"source": set.file, "used_max_tokens": tokens}}
-	if p.Data == "" {
-		j.Config["source"] = "stand-in"
-	}
+	j := &Job{Chunk: 16, Config: map[string]any{"source": p.source(set.file), "used_max_tokens": tokens}}
 	if p.Judge != nil {
 		j.Config["judge"], j.Config["judge_prompt"] = p.JudgeName, judgePrompt("QUESTION", "RIGHT ANSWER", "OUTPUT")
 	}
@@ -138,9 +153,9 @@ func askGrounded(ctx context.Context, lm, judge LM, items []groundedItem, which 
 	out := make([]Answer, len(which))
 	for i, w := range which {
 		q, said := &items[w], strings.TrimSpace(texts[i])
-		v := map[string]float64{"rouge_l": rougeL(said, q.answer), "grounded": grounded(said, q.source)}
+		v := map[string]float64{"rouge_l": q.best(said, rougeL), "grounded": grounded(said, q.source)}
 		if !summary {
-			v["em"], v["f1"] = truth(normalText(said) == normalText(q.answer)), wordF1(said, q.answer)
+			v["em"], v["f1"] = q.best(said, sameText), q.best(said, wordF1)
 		}
 		out[i] = Answer{Values: v, Doc: map[string]any{"prompt": reqs[i].Prompt, "answer": said, "wanted": q.answer}}
 	}
@@ -149,7 +164,7 @@ func askGrounded(ctx context.Context, lm, judge LM, items []groundedItem, which 
 	}
 	asked := make([]Generation, len(which))
 	for i, w := range which {
-		asked[i] = Generation{Prompt: judgePrompt(strings.TrimSpace(items[w].task), items[w].answer, texts[i]), MaxTokens: 8}
+		asked[i] = Generation{Prompt: judgePrompt(strings.TrimSpace(items[w].task), items[w].trusted(), texts[i]), MaxTokens: 8}
 	}
 	return out, judged(ctx, judge, asked, out)
 }

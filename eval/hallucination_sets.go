@@ -2,6 +2,7 @@ package eval
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ func readPassages(p *Plan, file string, limit int) ([]groundedItem, error) {
 		for _, c := range r.Contexts {
 			b.WriteString(c.Title + "\n" + c.Text + "\n\n")
 		}
-		out = append(out, groundedItem{fmt.Sprint(r.ID), b.String(), askShort(r.Question), r.Answer})
+		out = append(out, groundedItem{id: fmt.Sprint(r.ID), source: b.String(), task: askShort(r.Question), answer: r.Answer})
 	}
 	return out, err
 }
@@ -54,7 +55,8 @@ func (r *paperRow) check() error {
 	return missing("document", r.Document)
 }
 
-// readPapers reads documents with several questions each, question by question through all documents.
+// readPapers reads documents with several questions each, question by question through all documents. A question that a document has
+// twice has two right answers.
 func readPapers(p *Plan, file string, limit int) ([]groundedItem, error) {
 	rows, err := readSet[paperRow](p, file, 0)
 	var out []groundedItem
@@ -65,8 +67,16 @@ func readPapers(p *Plan, file string, limit int) ([]groundedItem, error) {
 				continue
 			}
 			found = true
-			out = append(out, groundedItem{fmt.Sprintf("%v.%d", r.ID, k), r.Document + "\n\n", askShort(r.Questions[k]), r.Answers[k]})
-			if len(out) == limit {
+			if slices.Contains(r.Questions[:k], r.Questions[k]) {
+				continue
+			}
+			q := groundedItem{id: fmt.Sprintf("%v.%d", r.ID, k), source: r.Document + "\n\n", task: askShort(r.Questions[k]), answer: r.Answers[k]}
+			for i := k + 1; i < len(r.Questions); i++ {
+				if r.Questions[i] == r.Questions[k] {
+					q.also = append(q.also, r.Answers[i])
+				}
+			}
+			if out = append(out, q); len(out) == limit {
 				return out, err
 			}
 		}
@@ -87,7 +97,7 @@ func readArticles(p *Plan, file string, limit int) ([]groundedItem, error) {
 	rows, err := readSet[articleRow](p, file, limit)
 	var out []groundedItem
 	for _, r := range rows {
-		out = append(out, groundedItem{fmt.Sprint(r.ID), r.Document + "\n\n", "Summary of the article above in plain language:", r.Summary})
+		out = append(out, groundedItem{id: fmt.Sprint(r.ID), source: r.Document + "\n\n", task: "Summary of the article above in plain language:", answer: r.Summary})
 	}
 	return out, err
 }

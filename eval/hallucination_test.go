@@ -93,3 +93,19 @@ func TestPapers(t *testing.T) {
 		t.Errorf("%v", j.IDs)
 	}
 }
+
+// By hand: a question that stands twice in a paper is asked once, and either answer is right.
+func TestTwoRightAnswers(t *testing.T) {
+	dir := t.TempDir()
+	writeSet(t, dir, "longqa/qasper_leval", `{"id": 1, "document": "D", "questions": ["a?", "b?", "a?"], "answers": ["red fox", "B", "blue"]}`)
+	j := prepared(t, lookup(t, "qasper"), Options{Data: dir}, 400)
+	if len(j.IDs) != 2 {
+		t.Fatalf("%v", j.IDs)
+	}
+	for said, want := range map[string][2]float64{"The blue.": {1, 1}, "red fox": {1, 1}, "fox": {0, 2.0 / 3}, "green": {0, 0}} {
+		got, err := j.Ask(context.Background(), &judgeStub{say: said}, []int{0})
+		if err != nil || got[0].Values["em"] != want[0] || !near(got[0].Values["f1"], want[1], 1e-12) {
+			t.Errorf("%q: %v, %v, want %v", said, got, err, want)
+		}
+	}
+}

@@ -150,7 +150,7 @@ func scoreSection(e *Evaluation) (section, error) {
 		for i, metric := range first.Metrics {
 			row := []string{"", "", metric.Name}
 			if i == 0 {
-				row[0], row[1] = first.Task, fmt.Sprint(first.Shots)
+				row[0], row[1] = first.label(), fmt.Sprint(first.Shots)
 			}
 			for m := range e.Models {
 				row = append(row, e.cells(m, first.Task, metric)...)
@@ -168,7 +168,7 @@ func scoreSection(e *Evaluation) (section, error) {
 		}
 		if list := e.Models[0].Results; first.Group != "" && (k == len(list)-1 || list[k+1].Group != first.Group) && e.sameGroups() {
 			for _, row := range e.groupRow(first.Group) {
-				g.Rows = append(g.Rows, append(row, paperGroup(first.Group, first.Shots)...))
+				g.Rows = append(g.Rows, append(row, paperGroup(first.Group, e.groupSize(first.Group), first.Shots)...))
 			}
 		}
 	}

@@ -76,13 +76,8 @@ func ablationSection(r *AblationResult) section {
 	g := grid{ID: "ablation", Note: fmt.Sprintf("%s, %d steps, %s tokens each, one run each; the paper: 1.4B, 10B tokens.", r.Size, r.Steps, short(float64(r.Tokens)))}
 	g.Rows = [][]string{{"model", "what", "heads", "width", "norm", "loss", "AR-Hit", "others", "loss (paper)", "AR-Hit (paper)", "others (paper)"}}
 	for i, x := range r.Rows {
-		pm := func(m Mean) string { return plusMinus("%.4f")(m.Value, m.StdErr) }
-		row := []string{x.Name, x.Arch + ", " + x.Doc, fmt.Sprint(x.Heads), fmt.Sprint(x.HeadDim), fmt.Sprint(x.HeadNorm), pm(x.Loss), pm(x.ARHit), pm(x.Others)}
-		if i < len(paperAblation) {
-			p := paperAblation[i]
-			row = append(row, show("%.3f", p.loss), show("%.3f", p.arHit), show("%.3f", p.others))
-		}
-		g.Rows = append(g.Rows, row)
+		row := []string{x.Name, x.Arch + ", " + x.Doc, fmt.Sprint(x.Heads), fmt.Sprint(x.HeadDim), fmt.Sprint(x.HeadNorm)}
+		g.Rows = append(g.Rows, append(row, x.cells(i)...))
 	}
 	s.Tables = []grid{g}
 	return s

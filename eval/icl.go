@@ -132,7 +132,7 @@ func prepareICL(p *Plan, set iclSet) (*Job, error) {
 		return nil, err
 	}
 	j := &Job{Chunk: len(t.test), Chance: 1 / float64(len(t.labels))}
-	j.Config = map[string]any{"source": set.source(p), "classes": len(t.labels), "shot_counts": counts}
+	j.Config = map[string]any{"source": p.source(set.test), "classes": len(t.labels), "shot_counts": counts}
 	var head strings.Builder
 	var prompts []string
 	have := 0

@@ -78,7 +78,7 @@ func prepareOrder(p *Plan, set iclSet) (*Job, error) {
 		return nil, fmt.Errorf("shots is %d, there is room for 1 to %d; seeds is %d, must be 2 or more", shots, fit, seeds)
 	}
 	j := &Job{Chunk: len(t.test), Chance: 1 / float64(len(t.labels))}
-	j.Config = map[string]any{"source": set.source(p), "classes": len(t.labels), "used_shots": shots}
+	j.Config = map[string]any{"source": p.source(set.test), "classes": len(t.labels), "used_shots": shots}
 	var prompts []string
 	for _, kind := range arrangements {
 		for seed := range seeds {

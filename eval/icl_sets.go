@@ -48,13 +48,6 @@ type iclRow struct {
 
 func (r *iclRow) check() error { return missing("text", r.Text, "label", r.Label) }
 
-func (set *iclSet) source(p *Plan) string {
-	if p.Data == "" {
-		return "stand-in"
-	}
-	return set.test
-}
-
 // load reads or makes the set, draws the questions and orders the examples.
 func (set iclSet) load(p *Plan) (*iclTask, error) {
 	n := p.limit(p.Int("items"))
@@ -77,7 +70,7 @@ func (set iclSet) load(p *Plan) (*iclTask, error) {
 	}
 	slices.Sort(t.labels)
 	if len(t.labels) < 2 {
-		return nil, fmt.Errorf("%s has one class only, %q: there is nothing to tell apart", set.source(p), t.labels)
+		return nil, fmt.Errorf("%s has one class only, %q: there is nothing to tell apart", p.source(set.test), t.labels)
 	}
 	t.train = rounds(g, t.train, t.labels)
 	g.Shuffle(len(t.test), func(i, j int) { t.test[i], t.test[j] = t.test[j], t.test[i] })

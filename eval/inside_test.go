@@ -142,7 +142,7 @@ func TestNeedleRefuses(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.txt")
 	for set, want := range map[string]string{
 		"needle.needles=0": "needles", "needle.queries=5": "queries", "needle.depths=1.5": "depths", "needle.lengths=900": "context", "needle.digits=0": "digits",
-		"needle.lengths=60": "room", "needle.samples=0": "samples", "needle.decoding=x": "decoding", "needle.haystack=" + empty: "haystack",
+		"needle.lengths=60": "room", "needle.samples=0": "samples", "needle.decoding=x": "decoding", "needle.wording=x": "wording", "needle.haystack=" + empty: "haystack",
 	} {
 		key, value, _ := strings.Cut(set, "=")
 		tasks, _ := Select([]string{"needle"})

@@ -102,10 +102,7 @@ func prepareMath(p *Plan, set mathSet) (*Job, error) {
 	if tokens < 1 {
 		return nil, fmt.Errorf("max_tokens is %d, must be positive", p.Int("max_tokens"))
 	}
-	j := &Job{Chunk: 32, Config: map[string]any{"source": set.test, "used_max_tokens": tokens}}
-	if p.Data == "" {
-		j.Config["source"] = "stand-in"
-	}
+	j := &Job{Chunk: 32, Config: map[string]any{"source": p.source(set.test), "used_max_tokens": tokens}}
 	g := p.rand("shots")
 	var prompts []string
 	examples := 0

@@ -63,7 +63,7 @@ func prepareMC(p *Plan, set mcSet) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Chunk: 64, Config: map[string]any{"source": set.source(p)}}
+	j := &Job{Chunk: 64, Config: map[string]any{"source": p.source(set.test)}}
 	chance := 0.0
 	g := p.rand("shots")
 	heads := make([]string, len(items))
@@ -131,13 +131,6 @@ func (set *mcSet) load(p *Plan) (items, pool []mcItem, err error) {
 		err = fmt.Errorf("%d examples are asked for, the set has %d to draw from", p.shots, len(pool))
 	}
 	return items, pool, err
-}
-
-func (set *mcSet) source(p *Plan) string {
-	if p.Data == "" {
-		return "stand-in"
-	}
-	return set.test
 }
 
 // shotsText is n solved examples, the question itself not among them.

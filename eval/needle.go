@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 
@@ -39,7 +40,7 @@ func Needle(ctx context.Context, lm LM, opt NeedleOptions) (NeedleResult, error)
 	r := NeedleResult{Needles: opt.Needles, Queries: opt.Queries, Bytes: opt.Bytes, Depths: opt.Depths}
 	var all tally
 	for i, depth := range opt.Depths {
-		got, err := answerFreely(ctx, lm, needles(opt, depth, uint64(i)))
+		got, err := answerFreely(ctx, lm, wordings["own"], needles(opt, depth, uint64(i)))
 		if err != nil {
 			return r, err
 		}
@@ -70,11 +71,11 @@ type found struct {
 }
 
 // answerFreely lets the model write what it likes, up to the length of the right answer.
-func answerFreely(ctx context.Context, lm LM, cases []data.Needle) ([]found, error) {
+func answerFreely(ctx context.Context, lm LM, w *wording, cases []data.Needle) ([]found, error) {
 	reqs := make([]Generation, len(cases))
 	for i, c := range cases {
 		// No token is shorter than a byte, so the right answer always fits, in any vocabulary.
-		reqs[i] = Generation{Prompt: c.Prompt, Until: []string{"\n"}, MaxTokens: len(c.Completion())}
+		reqs[i] = Generation{Prompt: c.Prompt, Until: []string{"\n"}, MaxTokens: len(w.completion(c))}
 	}
 	texts, err := lm.GenerateUntil(ctx, reqs)
 	if err != nil {
@@ -89,7 +90,7 @@ func answerFreely(ctx context.Context, lm LM, cases []data.Needle) ([]found, err
 
 // answerAmong holds the model to the numbers that the text hides: for each city asked for, behind the right answers to those
 // before it, the model picks one of the N. Guessing scores 1/N.
-func answerAmong(ctx context.Context, lm LM, cases []data.Needle) ([]found, error) {
+func answerAmong(ctx context.Context, lm LM, w *wording, cases []data.Needle) ([]found, error) {
 	var reqs []Choice
 	for _, c := range cases {
 		prompt := c.Prompt
@@ -100,7 +101,7 @@ func answerAmong(ctx context.Context, lm LM, cases []data.Needle) ([]found, erro
 		for q := range c.Answers {
 			reqs = append(reqs, Choice{Prompt: prompt, Options: options})
 			if q+1 < len(c.Answers) {
-				prompt += " " + c.Answers[q] + ". The magic code is " + c.Cities[q+1]
+				prompt += " " + c.Answers[q] + ". " + fmt.Sprintf(w.begin, c.Cities[q+1])
 			}
 		}
 	}

@@ -28,6 +28,7 @@ func needleSettings(needles, queries, samples int) []Setting {
 		{"lengths", []int{0}, "of prompts and answers, in tokens; 0: the context"},
 		{"samples", samples, "per length and depth; the paper takes 50"},
 		{"digits", 2, "of every number"},
+		{"wording", "own", "own: as in synthetic training text; public: the nearest published sentences (LWM, YOCO)"},
 		{"haystack", "", "text to hide them in: a file or folder; empty: held-out text of --data, or generated prose without it"},
 	}
 }
@@ -69,14 +70,14 @@ func prepareNeedle(p *Plan) (*Job, error) {
 		answer, j.Chance = answerAmong, 1/float64(p.Int("needles"))
 	}
 	for _, c := range cases {
-		j.Gold = append(j.Gold, Continuation{c.Prompt, c.Completion()})
+		j.Gold = append(j.Gold, Continuation{c.Prompt, p.wording().completion(c.Needle)})
 	}
 	j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
 		part := make([]data.Needle, len(which))
 		for i, w := range which {
 			part[i] = cases[w].Needle
 		}
-		got, err := answer(ctx, lm, part)
+		got, err := answer(ctx, lm, p.wording(), part)
 		if err != nil {
 			return nil, err
 		}
@@ -165,6 +166,8 @@ func (p *Plan) checkNeedle() error {
 		return fmt.Errorf("queries is %d, must be 1 to needles, %d", r, n)
 	case digits < 1 || digits > 9:
 		return fmt.Errorf("digits is %d, must be 1 to 9", digits)
+	case p.wording() == nil:
+		return fmt.Errorf("wording is %q, must be own or public", p.Text("wording"))
 	case p.Int("samples") < 1:
 		return fmt.Errorf("samples is %d, must be positive", p.Int("samples"))
 	}
@@ -187,11 +190,12 @@ func (p *Plan) fitNeedle(hay haystack, perToken float64, length int, depth float
 	opt := data.NeedleOptions{Needles: p.Int("needles"), Queries: p.Int("queries"), Depth: depth, Digits: p.Int("digits"), Haystack: hay}
 	opt.Bytes = int(float64(length) * perToken)
 	for range 20 {
-		c := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, stream)), opt)
+		drawn := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, stream)), opt)
+		c := p.wording().reword(drawn)
 		// Free decoding asks for as many tokens as the answer has bytes (answerFreely). Were there less room, the model would drop the
 		// prompt's beginning, and a needle at depth 0 with it.
-		over := p.count(c.Prompt) + len(c.Completion()) + 1 - length // one token more, which some tokenizers put first
-		if over <= 0 && len(c.Prompt) <= opt.Bytes {
+		over := p.count(c.Prompt) + len(p.wording().completion(c)) + 1 - length // one token more, which some tokenizers put first
+		if over <= 0 && len(drawn.Prompt) <= opt.Bytes {
 			return c, nil
 		}
 		opt.Bytes -= max(int(float64(over)*perToken), 1) + 8

@@ -24,6 +24,14 @@ func TestRemarks(t *testing.T) {
 	if !strings.HasSuffix(e.Table(false), want[2]+"\n") {
 		t.Errorf("the table lacks them:\n%s", e.Table(false))
 	}
+	for source, want := range map[string]string{"mc/piqa_val": "piqa", standIn: "piqa (stand-in)"} {
+		if got := (&Result{Task: "piqa", Config: map[string]any{"source": source}}).label(); got != want {
+			t.Errorf("label %q, want %q", got, want)
+		}
+	}
+	if all, some := paperGroup("mc", 7, 0), paperGroup("mc", 3, 0); all[0] != "0.554" || some[0] != "" {
+		t.Errorf("the paper's mean beside one of seven tasks %q, of three %q", all, some)
+	}
 	if got := (&Evaluation{}).remarks(); len(got) != 0 {
 		t.Errorf("of nothing: %q", got)
 	}

@@ -38,6 +38,17 @@ func (r *Result) Metric(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
+// standIn is the source of a set that was generated; see standIns.
+const standIn = "stand-in"
+
+// label is the task's name in tables, with a warning where the set of that name was not asked.
+func (r *Result) label() string {
+	if r.Config["source"] == standIn {
+		return r.Task + " (" + standIn + ")"
+	}
+	return r.Task
+}
+
 // Add appends a metric that is no plain mean over samples.
 func (r *Result) Add(name string, better direction, m Mean) {
 	r.Metrics = append(r.Metrics, Metric{Name: name, Mean: m, Better: better})

@@ -68,6 +68,14 @@ func (p *Plan) find(name string) (string, error) {
 	return "", fmt.Errorf("--data: %s has no %s (looked for %s)", p.Data, name, strings.Join(tried, ", "))
 }
 
+// source is what a result says its questions came from.
+func (p *Plan) source(file string) string {
+	if p.Data == "" {
+		return standIn
+	}
+	return file
+}
+
 // missing says which of the named fields are empty.
 func missing(fields ...string) error {
 	for i := 0; i+1 < len(fields); i += 2 {

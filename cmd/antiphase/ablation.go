@@ -62,7 +62,7 @@ func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
 		}
 		recipes[i] = r
 	}
-	d, err := a.open()
+	d, err := a.openTraining()
 	if err != nil {
 		return err
 	}

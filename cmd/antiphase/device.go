@@ -50,6 +50,14 @@ func (a *app) open() (device.Device, error) {
 	return nil, usage(fmt.Errorf("--device: %q is unknown; there are auto, cpu, cuda and cuda:N", a.device))
 }
 
+// openTraining is open for verbs that train: weights that are rounded to int8 cannot learn.
+func (a *app) openTraining() (device.Device, error) {
+	if p, err := cpu.ParsePrecision(a.precision); err == nil && p == cpu.Int8 {
+		return nil, usage(errors.New("--precision: int8 holds weights that do not change; train in fp32 or bf16"))
+	}
+	return a.open()
+}
+
 // openCUDA opens a GPU; kernels that must be built first show as progress.
 func (a *app) openCUDA(ordinal int) (device.Device, error) {
 	d, err := cuda.Open(ordinal, cuda.Options{Progress: func(s string) { a.note("%s", s) }})

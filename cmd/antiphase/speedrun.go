@@ -72,7 +72,7 @@ func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	d, err := a.open()
+	d, err := a.openTraining()
 	if err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 		_, err := a.out.Write(r.JSON())
 		return err
 	}
-	d, err := a.open()
+	d, err := a.openTraining()
 	if err != nil {
 		return err
 	}

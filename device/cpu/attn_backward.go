@@ -125,6 +125,7 @@ type cols struct {
 	kt, kn           [2][]float32 // per key head: packed Kᵀ [D,nk], packed K [nk,D] times the scale
 	vt               []float32    // packed Vᵀ [DV,nk]
 	p                [2][]float32 // [nq,nk] per map: logits, P, then dS
+	both             []float32    // their memory
 	dp, mix          []float32    // [nq,nk] dP; P1 − λP2
 	dk               [2][]float32 // [nk,D] per key head
 	dv               []float32    // [nk,DV]
@@ -147,8 +148,9 @@ func (s *attnState) carve(w *cols, worker int) {
 	for m := range s.keys {
 		w.kt[m], w.kn[m], w.dk[m] = cut(&buf, kt), cut(&buf, kn), cut(&buf, keyTile*s.D)
 	}
+	w.both = cut(&buf, s.maps*cell)
 	for m := range s.maps {
-		w.p[m] = cut(&buf, cell)
+		w.p[m] = w.both[m*cell : (m+1)*cell]
 	}
 	w.vt, w.dp, w.mix = cut(&buf, vt), cut(&buf, cell), cut(&buf, cell)
 	w.dv, w.dense = cut(&buf, keyTile*s.DV), cut(&buf, keyTile*s.D)
@@ -198,8 +200,12 @@ func (s *attnState) backwardTile(w *cols, h, qt int) {
 	w.from, w.to = s.live(w.row, w.q0, nq, w.k0, nk)
 	from, width := w.from, w.to-w.from
 	q := s.queryPack(w.b, h, qt)
-	for m := range s.maps {
-		s.multiply(nq, width, s.D, q.qa[m], w.kt[min(m, s.keys-1)], from, w.p[m][from:], nk, false, w.scratch)
+	stack := s.stacks(nq) && nk == keyTile // both maps' logits lie one behind the other too
+	if stack {
+		s.multiply(s.maps*nq, width, s.D, q.qa, w.kt[0], from, w.both[from:], nk, false, w.scratch)
+	}
+	for m := 0; m < s.maps && !stack; m++ {
+		s.multiply(nq, width, s.D, s.left(&q, m), w.kt[min(m, s.keys-1)], from, w.p[m][from:], nk, false, w.scratch)
 	}
 	s.multiply(nq, width, s.DV, q.doa, w.vt, from, w.dp[from:], nk, false, w.scratch)
 	for r := range nq {
@@ -212,11 +218,26 @@ func (s *attnState) backwardTile(w *cols, h, qt int) {
 	s.product(width, s.DV, nq, mix[from:], nk, true, q.dob, nq, 0, w.dv[from*s.DV:], s.DV, true, w.scratch)
 	dq, ld := s.dqRows(w.b, w.kb, w.q0)
 	first := w.k0 == s.firstKeys(w.kb, w.row)
+	if stack {
+		s.product(width, s.D, s.maps*nq, w.both[from:], nk, true, q.qb, s.maps*nq, 0, w.dk[0][from*s.D:], s.D, true, w.scratch)
+	}
 	for m := range s.maps {
 		key := min(m, s.keys-1)
-		s.product(width, s.D, nq, ds[m][from:], nk, true, q.qb[m], nq, 0, w.dk[key][from*s.D:], s.D, true, w.scratch)
+		if !stack {
+			s.keyGrad(w, &q, m, nq, ds[m])
+		}
 		s.product(nq, s.D, width, ds[m][from:], nk, false, w.kn[key], nk, from, dq[s.queryCol(h, m):], ld, !first, w.scratch)
 	}
+}
+
+// keyGrad adds map m's share of dK.
+func (s *attnState) keyGrad(w *cols, q *queryPack, m, nq int, ds []float32) {
+	qb, depth, row := s.right(q, m), nq, 0
+	if s.stacks(nq) {
+		qb, depth, row = q.qb, s.maps*nq, m*nq
+	}
+	dk := w.dk[min(m, s.keys-1)][w.from*s.D:]
+	s.product(w.to-w.from, s.D, nq, ds[w.from:], w.nk, true, qb, depth, row, dk, s.D, true, w.scratch)
 }
 
 // softmaxGrad goes through row r of a meeting: P_m = exp(logit − lse), mix = P1 − λP2, dS1 = P1∘(dP − Δ1),

@@ -78,3 +78,7 @@ func (s *attnState) scaled(dense []float32, rows, cols int, src []float32, ld in
 	simd.Scale(dense[:rows*cols], s.pre)
 	return dense, cols
 }
+
+// stacks says that a query tile of nq rows keeps the queries of both maps one behind the other: those of a V2 pair meet the same
+// keys, so one product does for two, and dK is summed over both at once.
+func (s *attnState) stacks(nq int) bool { return s.half && s.maps > s.keys && nq == queryTile }

@@ -15,7 +15,7 @@ type attnPrepare attnState
 
 // queryPack is the packed operands of one query tile of one head.
 type queryPack struct {
-	qa, qb   [2][]float32 // per map, scaled: left [nq,D], right [nq,D]
+	qa, qb   []float32    // of all maps, scaled: left [nq,D], right [nq,D]; see attnState.left and right
 	doa, dob []float32    // dO: left [nq,DV], right [nq,DV]
 	delta    [2][]float32 // Δ of each row
 	dnorm    []float32    // [DV] the tile's Σ Scale·dout·raw·rstd
@@ -47,15 +47,20 @@ func (s *attnState) queryPack(b, h, qt int) (p queryPack) {
 	size := s.queryPackSize()
 	at := ((b*s.Heads+h)*s.queryTiles() + qt) * size
 	buf := s.packed[at : at+size]
+	p.qa, p.qb = cut(&buf, s.maps*s.sizeA(queryTile, s.D)), cut(&buf, s.maps*s.sizeB(queryTile, s.D))
 	for m := range s.maps {
-		p.qa[m] = cut(&buf, s.sizeA(queryTile, s.D))
-		p.qb[m] = cut(&buf, s.sizeB(queryTile, s.D))
 		p.delta[m] = cut(&buf, queryTile)
 	}
 	p.doa = cut(&buf, s.sizeA(queryTile, s.DV))
 	p.dob = cut(&buf, s.sizeB(queryTile, s.DV))
 	p.dnorm = cut(&buf, s.DV)
 	return p
+}
+
+// left and right are the operands of map m; the right ones of a tile that stacks them are one, of all maps.
+func (s *attnState) left(p *queryPack, m int) []float32 { return p.qa[m*s.sizeA(queryTile, s.D):] }
+func (s *attnState) right(p *queryPack, m int) []float32 {
+	return p.qb[m*s.sizeB(queryTile, s.D):]
 }
 
 // tile i is one query tile of one head of one sequence.
@@ -70,8 +75,12 @@ func (t *attnPrepare) tile(i, worker int) {
 	q, do := cut(&buf, nq*s.D), cut(&buf, nq*s.DV)
 	for m := range s.maps {
 		x, ld := s.scaled(q, nq, s.D, s.q.from(row, s.queryCol(h, m)), s.q.ld)
-		s.packA(p.qa[m], nq, s.D, x, ld, false)
-		s.packB(p.qb[m], nq, s.D, x, ld, false)
+		s.packA(s.left(&p, m), nq, s.D, x, ld, false)
+		if s.stacks(nq) {
+			simd.PackBBF16(halves(p.qb)[m*nq*simd.PanelBF16:], nq, s.D, x, ld, false, s.maps*nq)
+		} else {
+			s.packB(s.right(&p, m), nq, s.D, x, ld, false)
+		}
 	}
 	clear(p.dnorm)
 	for r := range nq {

@@ -73,7 +73,10 @@ func (s *attnState) forwardTile(w *rows, kt, worker int) {
 	from, to := s.live(w.row, w.q0, w.nq, k0, nk)
 	scratch := s.d.scratch(worker)
 	keys, values := s.panels(w.b, w.h/s.perGroup(), kt)
-	for m := range s.maps {
+	if s.stacks(w.nq) {
+		s.multiply(s.maps*w.nq, to-from, s.D, w.q, keys, from, w.p[from:], nk, false, scratch)
+	}
+	for m := 0; m < s.maps && !s.stacks(w.nq); m++ {
 		k := keys[min(m, s.keys-1)*s.keyPanel():]
 		s.multiply(w.nq, to-from, s.D, w.q[m*s.sizeA(w.nq, s.D):], k, from, w.p[m*w.nq*nk+from:], nk, false, scratch)
 	}
