@@ -121,11 +121,13 @@ func (r *ScalingResult) findings() []string {
 		at := slices.IndexFunc(r.Matches, func(m ScalingMatch) bool { return m.Name == c.Name })
 		if at < 0 {
 			x := first.Points[len(first.Points)-1].X
-			out = append(out, fmt.Sprintf("%s's curve never comes down to the loss %s that %s has at %s %s", c.Name, show("%.4f", first.At(x)), first.Name, short(x), r.By))
+			out = append(out, fmt.Sprintf("%s's curve never comes down to the loss %s that %s has at %s %s",
+				c.Name, show("%.4f", first.At(x)), first.Name, short(x), r.By))
 			continue
 		}
 		m := r.Matches[at]
-		s := fmt.Sprintf("%s needs %s %s, %s %% of %s, for the loss %s that %s has there", m.Name, short(m.Needs), r.By, show("%.1f", 100*m.Ratio), short(m.At), show("%.4f", m.Loss), first.Name)
+		s := fmt.Sprintf("%s needs %s %s, %s %% of %s, for the loss %s that %s has there",
+			m.Name, short(m.Needs), r.By, show("%.1f", 100*m.Ratio), short(m.At), show("%.4f", m.Loss), first.Name)
 		switch {
 		case m.High > 0:
 			s += fmt.Sprintf(" (95 %% interval %s to %s %%)", show("%.1f", 100*m.Low), show("%.1f", 100*m.High))

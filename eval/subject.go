@@ -19,6 +19,7 @@ type Subject struct {
 	Tokenizer *tokenizer.Tokenizer
 	Batch     int     // sequences at a time; default 8
 	EOS       []int32 // ids that end a text; default the tokenizer's
+	First     *int32  // the token before every text; default the tokenizer's beginning or, without one, its end
 
 	forest *forest // keeps its cache from call to call
 }
@@ -53,8 +54,11 @@ func (s *Subject) walk(ctx context.Context, walks []walk, show see) error {
 	return s.forest.run(ctx, walks, s.batch(), show)
 }
 
-// first is the token before every text: the one that separates documents in training.
+// first is the token before every text: the one that stood between documents in training.
 func (s *Subject) first() (int32, bool) {
+	if s.First != nil {
+		return *s.First, true
+	}
 	if id, ok := s.Tokenizer.BOS(); ok {
 		return id, true
 	}

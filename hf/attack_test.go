@@ -65,6 +65,20 @@ func TestAttackIndex(t *testing.T) {
 	}
 }
 
+// TestAttackKinds: what is no file is not opened, where a pipe would be waited for without end.
+func TestAttackKinds(t *testing.T) {
+	for _, name := range []string{weightsFile, "generation_config.json"} {
+		dir := t.TempDir()
+		write(t, dir, "config.json", encode(t, small("llama")))
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), name+" is not a file") {
+			t.Errorf("a folder called %s: error %v", name, err)
+		}
+	}
+}
+
 // TestCached finds models in Hugging Face's cache as its own tools do, and is not led out of it.
 func TestCached(t *testing.T) {
 	home := t.TempDir()

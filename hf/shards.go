@@ -45,17 +45,21 @@ func openRoot(dir string) (*root, error) {
 	return &root{r, dir, sub}, nil
 }
 
+// isFile refuses what no link may lead to, outside of the folder, and what is no file: a pipe would be waited for without end.
+func (r *root) isFile(name string) error {
+	st, err := r.Stat(filepath.Join(r.sub, name))
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", name)
+	}
+	return err
+}
+
 // read reads a whole file of at most limit bytes.
 func (r *root) read(name string, limit int64) ([]byte, error) {
-	path := filepath.Join(r.sub, name)
-	st, err := r.Root.Stat(path)
-	if err != nil {
+	if err := r.isFile(name); err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() { // a pipe would be waited for
-		return nil, fmt.Errorf("%s is not a file", name)
-	}
-	f, err := r.Root.Open(path)
+	f, err := r.Root.Open(filepath.Join(r.sub, name))
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +155,7 @@ func (r *root) openFiles(files map[string][]string) (*shards, error) {
 
 // add opens one shard and checks that its tensors are in no other, and that it has those the index says.
 func (s *shards) add(r *root, name string, must []string) error {
-	if _, err := r.Stat(filepath.Join(r.sub, name)); err != nil { // no link may lead out
+	if err := r.isFile(name); err != nil {
 		return err
 	}
 	f, err := safetensors.Open(filepath.Join(r.dir, name))

@@ -166,6 +166,9 @@ func (a *app) target(d device.Device, name, path string, batch int) (eval.Target
 		return eval.Target{}, badInput{fmt.Errorf("--model: %s has no tokenizer.json, so it cannot be asked anything", path)}
 	}
 	s := &eval.Subject{Name: name, Model: l.Model, Tokenizer: l.Tokenizer, Batch: batch, EOS: l.EOS}
+	if l.Manners.First >= 0 {
+		s.First = &l.Manners.First
+	}
 	key, err := folderKey(l.Dir)
 	return eval.Target{Name: name, Key: key, LM: s, Context: l.Model.Config.Context}, err
 }

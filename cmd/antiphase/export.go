@@ -73,7 +73,8 @@ func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) erro
 		return err
 	}
 	defer s.close()
-	e := &hf.Export{Config: s.Config, Values: s.Values, Class: hf.Class(f.class), DType: f.dtype, ShardBytes: shard, Tokens: s.Manners.Tokens, Generation: s.Manners.Generation}
+	e := &hf.Export{Config: s.Config, Values: s.Values, Class: hf.Class(f.class), DType: f.dtype, ShardBytes: shard,
+		Tokens: s.Manners.Tokens, Generation: s.Manners.Generation}
 	class, err := e.Resolve()
 	if err != nil {
 		return usage(fmt.Errorf("--class: %w", err))
@@ -109,7 +110,8 @@ func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) erro
 }
 
 // carried are the files that go along from one Hugging Face folder to another as they are.
-var carried = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model", "chat_template.jinja", "README.md", "LICENSE"}
+var carried = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
+	"chat_template.jinja", "README.md", "LICENSE"}
 
 const (
 	maxCarried     = 1 << 28
