@@ -89,9 +89,9 @@ func (r *AblationRow) Measure(ctx context.Context, s *Subject, sp *data.Split, o
 }
 
 // cells are a row's three losses and the paper's of that row. Where no token could be recalled there is no loss on such.
-func (x *AblationRow) cells(row int) []string {
+func (r *AblationRow) cells(row int) []string {
 	var out []string
-	for _, m := range []Mean{x.Loss, x.ARHit, x.Others} {
+	for _, m := range []Mean{r.Loss, r.ARHit, r.Others} {
 		if m.N == 0 {
 			out = append(out, "–")
 		} else {
