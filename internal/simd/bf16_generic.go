@@ -83,13 +83,14 @@ func fewBF16Generic(rows int) fewBF16 {
 		all := unsafe.Slice(b, (panels-1)*stride/2+steps*stepBF16)
 		for q := range panels {
 			panel, c := all[q*stride/2:], (*float32)(unsafe.Add(unsafe.Pointer(c), 4*q*PanelBF16))
-			fewGeneric(rows, steps, a, lda, c, ldc, func(line int, even, odd *[PanelBF16]float32) {
+			fewGeneric(rows, steps, a, lda, c, ldc, func(line int) (b widened) {
 				for t := range 2 {
 					for j := range tileBF16 {
 						x := panel[line+t*tileBF16*PanelBF16+2*j:][:2]
-						even[t*tileBF16+j], odd[t*tileBF16+j] = f32Of(x[0]), f32Of(x[1])
+						b[0][t*tileBF16+j], b[1][t*tileBF16+j] = f32Of(x[0]), f32Of(x[1])
 					}
 				}
+				return b
 			})
 		}
 	}
@@ -100,27 +101,31 @@ func fewInt8Generic(rows int) fewInt8 {
 		all := unsafe.Slice(b, (panels-1)*stride+steps*stepBF16)
 		for q := range panels {
 			panel, c := all[q*stride:], (*float32)(unsafe.Add(unsafe.Pointer(c), 4*q*PanelBF16))
-			fewGeneric(rows, steps, a, lda, c, ldc, func(line int, even, odd *[PanelBF16]float32) {
+			fewGeneric(rows, steps, a, lda, c, ldc, func(line int) (b widened) {
 				for t := range 2 {
 					for j := range tileBF16 {
 						x := panel[line+t*tileBF16*PanelBF16+j:]
-						even[t*tileBF16+j], odd[t*tileBF16+j] = float32(x[0]), float32(x[tileBF16])
+						b[0][t*tileBF16+j], b[1][t*tileBF16+j] = float32(x[0]), float32(x[tileBF16])
 					}
 				}
+				return b
 			})
 		}
 	}
 }
 
-// fewGeneric does one panel. It asks widen for the 32 columns of a line of both tiles, which begins at element line of the panel.
-func fewGeneric(rows, steps int, a *float32, lda int, c *float32, ldc int, widen func(line int, even, odd *[PanelBF16]float32)) {
+// widened holds the even and the odd elements of k of a panel's columns.
+type widened [2][PanelBF16]float32
+
+// fewGeneric does one panel. It asks widen for the 32 columns of a line of both tiles, which begins at element line of the panel; by
+// value, since what a pointer of an unknown function points to would be allocated.
+func fewGeneric(rows, steps int, a *float32, lda int, c *float32, ldc int, widen func(line int) widened) {
 	as, cs := unsafe.Slice(a, (rows-1)*lda+steps*PanelBF16), unsafe.Slice(c, (rows-1)*ldc+PanelBF16)
-	var b, sum [2][PanelBF16]float32
 	for s := range steps {
 		for r := range rows {
-			sum = [2][PanelBF16]float32{}
+			var sum widened
 			for p := range PanelBF16 / 2 {
-				widen(s*stepBF16+p*PanelBF16, &b[0], &b[1])
+				b := widen(s*stepBF16 + p*PanelBF16)
 				x := as[r*lda+s*PanelBF16+2*p:][:2]
 				for j := range PanelBF16 {
 					sum[0][j] += float32(x[0] * b[0][j])
