@@ -1,47 +1,16 @@
 package cpu
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
 	"antiphase/device"
+	"antiphase/internal/quiet"
 	"antiphase/internal/simd"
 	"antiphase/tensor"
 )
-
-// quiet times f, which makes so many operations, in turns with a peak loop of about the same length on one thread. It keeps
-// the samples around which the peak was near its best, because a neighbour on the same core takes more from some kernels
-// than from others, and reports their medians: rate, and share of the peak.
-func quiet(b *testing.B, peak simd.PeakLoop, ops float64, f func()) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	turns := int(ops/peak.Ops)/2 + 1
-	timed := func(f func()) float64 {
-		begin := threadTime()
-		f()
-		return (threadTime() - begin).Seconds()
-	}
-	type sample struct{ peak, rate float64 }
-	var all []sample
-	var best float64
-	for b.Loop() {
-		before := timed(func() { peak.Run(turns) })
-		t := timed(f)
-		after := timed(func() { peak.Run(turns) })
-		s := sample{peak.Ops * float64(turns) / max(before, after), ops / t}
-		all, best = append(all, s), max(best, s.peak)
-	}
-	all = slices.DeleteFunc(all, func(s sample) bool { return s.peak < 0.9*best })
-	slices.SortFunc(all, func(s, t sample) int { return cmp.Compare(s.rate/s.peak, t.rate/t.peak) })
-	mid := all[len(all)/2]
-	b.ReportMetric(mid.rate/1e9, "GFLOP/s")
-	b.ReportMetric(mid.rate/mid.peak, "ofpeak")
-	b.ReportMetric(float64(len(all)), "samples")
-}
 
 // BenchmarkLinear times the three products of linear layers on one thread, as a training step makes them: activations in
 // float32, packed in the call, weights packed before.
@@ -73,7 +42,7 @@ func benchLinear(b *testing.B, p Precision, n, out, in int) {
 		{"dw", func() { d.MatMul(dw, y, x, device.MatMul{TransA: true, Accumulate: true}) }},
 	} {
 		b.Run(fmt.Sprintf("%v/%dx%dx%d/%s", p, n, out, in, c.name), func(b *testing.B) {
-			quiet(b, simd.Peaks()[i], 2*float64(n)*float64(out)*float64(in), c.f)
+			quiet.Time(b, quiet.Loop{Ops: simd.Peaks()[i].Ops, Run: simd.Peaks()[i].Run}, 2*float64(n)*float64(out)*float64(in), c.f)
 		})
 	}
 	for _, t := range []tensor.Tensor{x, w, y, dw, dx} {

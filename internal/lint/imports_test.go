@@ -29,6 +29,7 @@ var table = []row{
 	{pkg: "internal/cu", foreign: "github.com/ebitengine/purego golang.org/x/sys"},
 	{pkg: "internal/cu/cutest", ours: "internal/cu"},
 	{pkg: "internal/golden"},
+	{pkg: "internal/quiet", foreign: "golang.org/x/sys"},
 	{pkg: "internal/lint"},
 
 	{pkg: "tensor"},
@@ -56,7 +57,7 @@ var table = []row{
 }
 
 // onlyTests may be imported by tests and by each other: an oracle or a fake must never end up in the product.
-var onlyTests = []string{"device/ref", "device/devicetest", "internal/vfs/vfstest", "internal/cu/cutest", "internal/golden", "internal/lint"}
+var onlyTests = []string{"device/ref", "device/devicetest", "internal/vfs/vfstest", "internal/cu/cutest", "internal/golden", "internal/lint", "internal/quiet"}
 
 // onlyCommand may be imported by cmd/antiphase and by tests: everything else takes the device it is given.
 var onlyCommand = []string{"device/cpu", "device/cuda"}

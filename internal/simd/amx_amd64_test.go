@@ -14,7 +14,7 @@ func processorHasAMX() bool { return cpu.X86.HasAMXBF16 }
 // The sums of a tile are those of the kernels for few rows, bit for bit, subnormal numbers included.
 func TestTilesAreFew(t *testing.T) {
 	if !hasAMX() {
-		t.Skip("no tiles")
+		t.Skip("no AMX here; where the processor has it, TestAMXRuns fails instead")
 	}
 	const m, n, k = 45, 70, 700
 	r := rand.New(rand.NewPCG(3, 3))
@@ -38,7 +38,7 @@ func TestTilesAreFew(t *testing.T) {
 // The narrow kernels give the bits of the wide ones, on every number of steps.
 func TestNarrowIsWide(t *testing.T) {
 	if !hasAMX() {
-		t.Skip("no tiles")
+		t.Skip("no AMX here; where the processor has it, TestAMXRuns fails instead")
 	}
 	r := rand.New(rand.NewPCG(5, 5))
 	const m, n = 96, 64

@@ -1,13 +1,13 @@
 package simd
 
 import (
-	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"unsafe"
+
+	"antiphase/internal/quiet"
 )
 
 func benchEach(b *testing.B, f func(b *testing.B)) {
@@ -38,42 +38,12 @@ func BenchmarkGemm(b *testing.B) {
 }
 
 // peakNamed is one of the peak loops.
-func peakNamed(b *testing.B, name string) PeakLoop {
+func peakNamed(b *testing.B, name string) quiet.Loop {
 	i := slices.IndexFunc(Peaks(), func(p PeakLoop) bool { return p.Name == name })
 	if i < 0 {
 		b.Skip("no " + name + " here")
 	}
-	return Peaks()[i]
-}
-
-// quiet times f, which makes so many operations, in turns with a peak loop of about the same length on one thread. It keeps
-// the samples around which the peak was near its best, because a neighbour on the same core takes more from some kernels
-// than from others, and reports their medians: rate, and share of the peak.
-func quiet(b *testing.B, peak PeakLoop, ops float64, f func()) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	turns := int(ops/peak.Ops)/2 + 1
-	timed := func(f func()) float64 {
-		begin := threadTime()
-		f()
-		return (threadTime() - begin).Seconds()
-	}
-	type sample struct{ peak, rate float64 }
-	var all []sample
-	var best float64
-	for b.Loop() {
-		before := timed(func() { peak.Run(turns) })
-		t := timed(f)
-		after := timed(func() { peak.Run(turns) })
-		s := sample{peak.Ops * float64(turns) / max(before, after), ops / t}
-		all, best = append(all, s), max(best, s.peak)
-	}
-	all = slices.DeleteFunc(all, func(s sample) bool { return s.peak < 0.9*best })
-	slices.SortFunc(all, func(s, t sample) int { return cmp.Compare(s.rate/s.peak, t.rate/t.peak) })
-	mid := all[len(all)/2]
-	b.ReportMetric(mid.rate/1e9, "GFLOP/s")
-	b.ReportMetric(mid.rate/mid.peak, "ofpeak")
-	b.ReportMetric(float64(len(all)), "samples")
+	return quiet.Loop{Ops: Peaks()[i].Ops, Run: Peaks()[i].Run}
 }
 
 // asBF16 sees floats as twice as many bfloat16 values.
@@ -99,14 +69,14 @@ func BenchmarkGemmBF16(b *testing.B) {
 		name := fmt.Sprintf("%dx%dx%d", m, n, k)
 		block := max(64, (1<<19)/k/32*32)
 		b.Run(name+"/packed", func(b *testing.B) {
-			quiet(b, peak, 2*float64(m)*float64(n)*float64(k), func() {
+			quiet.Time(b, peak, 2*float64(m)*float64(n)*float64(k), func() {
 				for i := 0; i < m; i += block {
 					GemmBF16(min(block, m-i), n, k, px[SizeBF16(i, k):], pw, k, y[i*n:], n, false, m > 128, &sc)
 				}
 			})
 		})
 		b.Run(name+"/packing a", func(b *testing.B) {
-			quiet(b, peak, 2*float64(m)*float64(n)*float64(k), func() {
+			quiet.Time(b, peak, 2*float64(m)*float64(n)*float64(k), func() {
 				for i := 0; i < m; i += block {
 					PackABF16(px[SizeBF16(i, k):], min(block, m-i), k, x[i*k:], k, false)
 					GemmBF16(min(block, m-i), n, k, px[SizeBF16(i, k):], pw, k, y[i*n:], n, false, m > 128, &sc)

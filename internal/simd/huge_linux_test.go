@@ -2,7 +2,6 @@ package simd
 
 import (
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -21,14 +20,4 @@ func huge(b *testing.B, n int) []float32 {
 		x[i] = float32(i%17) - 8
 	}
 	return x
-}
-
-// threadTime is the processor time of this thread: what others take of a shared machine does not count. A call at the
-// beginning must have locked the goroutine to its thread.
-func threadTime() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		panic(err)
-	}
-	return time.Duration(t.Nano())
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"antiphase/internal/quiet"
 )
 
 // A product of bytes is that of the values they stand for, whichever way it is taken.
@@ -89,8 +91,8 @@ func BenchmarkDecode(b *testing.B) {
 		{"int8", func() { GemmInt8(1, 4*n, k, x, k, asInt8(memory), scale, y, n, &s) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			read := PeakLoop{Name: "read", Ops: 4 * n * k / 64, run: func(turns int) { ReadLoop(memory[:turns*n*k/64]) }}
-			quiet(b, read, 4*n*k, c.f)
+			read := quiet.Loop{Ops: 4 * n * k / 64, Run: func(turns int) { ReadLoop(memory[:turns*n*k/64]) }}
+			quiet.Time(b, read, 4*n*k, c.f)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package cpu
+package quiet
 
 import (
 	"time"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime is the processor time of this thread: what others take of a shared machine does not count. A call at the
-// beginning must have locked the goroutine to its thread.
+// threadTime is the processor time of this thread, to which the goroutine is locked: what others take of a shared machine
+// does not count.
 func threadTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
