@@ -4,8 +4,8 @@
 //   P_i = exp(Scale·Q_i·K_iᵀ − LSE_i),  dP = dO·Vᵀ,  W = P_1 − λ·P_2,  dV = Wᵀ·dO
 //   dS_1 = P_1∘(dP − Δ_1),  dS_2 = −λ·P_2∘(dP − Δ_2),  dK_i = Scale·dS_iᵀ·Q_i,  dQ_i = Scale·dS_i·K_i
 //
-// Built with -DKEYS -DHEAD -DVALUE for one shape and -DBM -DBN -DWARPS -DBLOCKS (of an SM) -DOWN for its tiles. A block owns BN keys of one group and walks over the query tiles that see
-// them, head by head: K, V and the sums of dK, dV stay on the SM, Q, dO and the rows' statistics come double-buffered by
+// Built with -DKEYS -DHEAD -DVALUE for one shape and -DBM -DBN -DWARPS -DBLOCKS (of an SM) -DOWN for its tiles. A block owns BN keys
+// of one group and walks over the query tiles that see them, head by head: K, V and the sums of dK, dV stay on the SM, Q, dO and the rows' statistics come double-buffered by
 // cp.async. Two ways to share a tile's work among warps: OWN 1 gives each its keys, OWN 0 shares S (see the files of that name).
 // dP and dV are formed once for both maps: MAPS·3·D + 2·DV multiply-adds per cell, 10·D for V1 and 5·D for plain.
 //
@@ -18,7 +18,7 @@
 // deterministic way, a second kernel over query tiles, costs S and dP again: 14·D instead of 10·D, and 8.4k cycles of
 // shared memory instead of 5.9k per 64 × 64 tile (D = 128, DV = 256); there the bound is those 5.9k cycles against 4.1k of
 // mma, about 430 TFLOP/s on an H200.
-// Registers: dK, dV take BN·(KEYS·D + DV)/256 ≤ 128 of 255; S, P, dP ≤ 64 more; one block of 8 warps per SM.
+// Registers: dK, dV take BN·(KEYS·D + DV)/THREADS ≤ 128 of 255; S, P, dP ≤ 64 more. Eight warps on an SM, in one block or two.
 #include "attn_tile.cuh"
 
 constexpr int D = HEAD, DV = VALUE, THREADS = 32 * WARPS;

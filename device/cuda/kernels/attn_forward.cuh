@@ -2,8 +2,9 @@
 //
 //   A_i = softmax(Scale·Q_i·K_iᵀ),  raw = A_1·V  or  (A_1 − λ·A_2)·V,  out = HeadNorm(raw).
 //
-// Built with -DKEYS -DHEAD -DVALUE for one shape, -DMT (row fragments of a warp) -DBN -DBLOCKS (of an SM) for its tiles. A block owns BM query rows of one head and
-// walks over its key tiles of BN, double-buffered by cp.async; K and V are read once for both maps. 16·MT rows belong to one warp (MAPS 1) or to a pair
+// Built with -DKEYS -DHEAD -DVALUE for one shape, -DMT (row fragments of a warp) -DBN -DBLOCKS (of an SM) for its tiles. A block owns
+// BM query rows of one head and walks over its key tiles of BN, double-buffered by cp.async; K and V are read once for both
+// maps. 16·MT rows belong to one warp (MAPS 1) or to a pair
 // of warps (MAPS 2): warp c of a pair forms S_c and its online softmax, hands P_c (as fragments, through shared memory) and
 // its row factors to its partner, and accumulates half of V's columns for both maps, so each fragment of V feeds
 // 2·MT products. Without the pair, two accumulators of 16 × 256 would need 256 registers.
@@ -12,7 +13,7 @@
 //
 // Work per (query, key) cell in multiply-adds: MAPS·(D + DV), 6·D for V1 (DV = 2D) and 2·D for plain.
 // Registers: the sums take MT·DV/2 ≤ 128, S 32·MT, Q D/4 when MT = 1 (with MT = 2 it is read from shared memory); of 255.
-// 8 warps, one block per SM for MAPS 2; 4 warps, two blocks for MAPS 1 and DV ≤ 128. For D = 128, DV = 256 and a tile of
+// A block has 8 warps for MAPS 2 and 4 for MAPS 1; how many share an SM is a choice by shape. For D = 128, DV = 256 and a tile of
 // 64 × 64 the fragments of K and V cost 262 KB of shared memory reads, 2050 cycles at 128 bytes each, beside 1536 mma
 // at 1.6 cycles: the tensor pipe, fed by mma.sync, is the bound, about 620 TFLOP/s on an H200.
 #include "attn_tile.cuh"

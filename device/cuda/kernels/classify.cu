@@ -5,8 +5,9 @@
 // A block owns a row and reads it twice: once for maximum and sum together (a running maximum rescales the sum), once for
 // dz, which replaces z in place as bf16 [rows, 2·ld] (the first half of the row's bytes). A tile of AHEAD·8 elements a thread
 // is read by all before any of it is written, and bf16 number i lies where fp32 number i/2 was, so nothing unread is lost.
-// Rows with target −1 give loss 0 and dz 0. Bound by 4+2 bytes a logit where the second read hits the L2: so a multiprocessor
-// has one large block under way, not several, and each thread asks for AHEAD pieces before it uses the first.
+// Rows with target −1 give loss 0 and dz 0. Bound by 4+4+2 bytes a logit, which it reaches on an H200: the second read comes from
+// memory again, for rows of many blocks do not stay in the L2 (see docs/kernels.md for what was tried). Each thread asks for
+// AHEAD pieces before it uses the first.
 constexpr int AHEAD = 2;
 
 // Eight logits from c on of each of the thread's pieces; behind the last class they count as −inf.
