@@ -60,10 +60,7 @@ func prepareGeometry(p *Plan) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Chunk: 1, Config: map[string]any{"text_hash": textHash(texts...)}}
-	for i := range texts {
-		j.IDs = append(j.IDs, fmt.Sprint(i))
-	}
+	j := jobOf(texts, 1)
 	j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
 		s := lm.(*Subject)
 		out := make([]Answer, len(which))

@@ -43,11 +43,7 @@ func prepareLM(p *Plan) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Job{Chunk: 32}
-	for i := range texts {
-		j.IDs = append(j.IDs, fmt.Sprint(i))
-	}
-	j.Config = map[string]any{"text_hash": textHash(texts...)}
+	j := jobOf(texts, 32)
 	frequent := map[LM]bigrams{} // by the tokens of each model
 	j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
 		part := make([]string, len(which))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -45,6 +46,15 @@ type Job struct {
 	Ask func(ctx context.Context, lm LM, which []int) ([]Answer, error)
 	// Finish adds what is more than a mean over samples: derived measures, the data of figures. It may be nil.
 	Finish func(r *Result) error
+}
+
+// jobOf begins a job with one sample for each text: they are numbered, and another set of texts is another job.
+func jobOf(texts []string, chunk int) *Job {
+	j := &Job{Chunk: chunk, Config: map[string]any{"text_hash": textHash(texts...)}}
+	for i := range texts {
+		j.IDs = append(j.IDs, strconv.Itoa(i))
+	}
+	return j
 }
 
 // Answer is a model's answer to one question. Values hold the task's measures and whatever else Finish needs;
