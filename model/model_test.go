@@ -117,6 +117,15 @@ func compare(t *testing.T, r *rand.Rand, p *layer.Param, loss func() float64) {
 	}
 }
 
+// gradient is p's, row after row.
+func gradient(p *layer.Param) []float64 {
+	var out []float64
+	for r := range p.Rows {
+		out = append(out, tensor.Host[float64](p.G.RowRange(r, r+1))...)
+	}
+	return out
+}
+
 // Two micro-batches give the gradient of the large batch.
 func TestAccumulation(t *testing.T) {
 	for name, c := range configs(t) {
@@ -133,7 +142,7 @@ func TestAccumulation(t *testing.T) {
 			}
 		}
 		for i, p := range whole.Params.List {
-			want, got := tensor.Host[float64](p.G), tensor.Host[float64](parts.Params.List[i].G)
+			want, got := gradient(p), gradient(parts.Params.List[i])
 			for k := range want {
 				if math.Abs(want[k]-got[k]) > 1e-12 {
 					t.Fatalf("%s: %s[%d]: %g in parts, %g whole", name, p.Name, k, got[k], want[k])
@@ -154,12 +163,14 @@ func TestGradientIsSet(t *testing.T) {
 		}
 		var want []float64
 		for _, p := range m.Params.List {
-			want = append(want, tensor.Host[float64](p.G)...)
+			want = append(want, gradient(p)...)
 		}
 		for _, micro := range []int{4, 2, 1} {
-			for _, g := range m.Params.Groups {
-				for i := range tensor.Host[float64](g.G) {
-					tensor.Host[float64](g.G)[i] = math.NaN()
+			for _, p := range m.Params.List {
+				for r := range p.Rows {
+					for i := range tensor.Host[float64](p.G.RowRange(r, r+1)) {
+						tensor.Host[float64](p.G.RowRange(r, r+1))[i] = math.NaN()
+					}
 				}
 			}
 			var f Feed
@@ -169,7 +180,7 @@ func TestGradientIsSet(t *testing.T) {
 			m.Gradient(&f, 0.1)
 			at := 0
 			for _, p := range m.Params.List {
-				for i, g := range tensor.Host[float64](p.G) {
+				for i, g := range gradient(p) {
 					if !(math.Abs(g-want[at+i]) <= 1e-12) {
 						t.Fatalf("%s: micro-batches of %d: %s[%d] is %g, want %g", name, micro, p.Name, i, g, want[at+i])
 					}

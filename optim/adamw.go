@@ -125,7 +125,7 @@ func (o *AdamW) Moments(p *layer.Param) (m, v tensor.Tensor) {
 	for i, g := range o.groups {
 		if p.G.Buf == g.G.Buf {
 			at := (p.G.Off - g.G.Off) / p.G.Type.Size()
-			return o.m[i].Slice(at, p.Rows, p.Cols), o.v[i].Slice(at, p.Rows, p.Cols)
+			return p.In(o.m[i], at), p.In(o.v[i], at)
 		}
 	}
 	panic("optim: parameter " + p.Name + " is in no group")

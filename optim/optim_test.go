@@ -93,3 +93,35 @@ func TestStepRefusesNaN(t *testing.T) {
 		t.Error("the update was made")
 	}
 }
+
+// Rows of an odd number of columns lie apart in flat memory; what is between them stays zero, and moments lie as weights do.
+func TestStepOverPaddedRows(t *testing.T) {
+	d := ref.New()
+	ps := layer.NewParamSet()
+	p := ps.Add(layer.Param{Name: "w", Kind: layer.Matrix, Rows: 3, Cols: 5, Std: 1})
+	ps.Alloc(d, layer.Memory{Train: true})
+	ps.Init(d, 1)
+	o := New(d, ps, Config{Beta1: 0.9, Beta2: 0.99, Eps: 1e-8, Decay: 0.1, Clip: 1})
+	for r := range p.Rows {
+		for c := range p.Cols {
+			tensor.Host[float64](p.G.RowRange(r, r+1))[c] = float64(1 + r*p.Cols + c)
+		}
+	}
+	o.SetRate(1, 0.1)
+	o.Step()
+	m, _ := o.Moments(p)
+	if m.Ld != p.W.Ld || p.W.Ld%8 != 0 {
+		t.Fatalf("rows of weights are %d apart, of moments %d", p.W.Ld, m.Ld)
+	}
+	first := tensor.Host[float64](m)[0]
+	for i, x := range tensor.Host[float64](m.RowRange(2, 3)) {
+		if want := first * float64(1+2*p.Cols+i); math.Abs(x-want) > 1e-12 {
+			t.Errorf("moment %d of the last row is %g, want %g", i, x, want)
+		}
+	}
+	for i, x := range tensor.Host[float64](ps.Groups[0].W) {
+		if inside := i/p.W.Ld < p.Rows && i%p.W.Ld < p.Cols; !inside && x != 0 {
+			t.Errorf("element %d between the rows is %g", i, x)
+		}
+	}
+}
