@@ -7,7 +7,7 @@ import (
 	"antiphase/tensor"
 )
 
-// Linear is y = x·Wᵀ (+ b): x [N,in], W [out,in], y [N,out].
+// Linear is y = x·Wᵀ (+ b): x [N,in], W [out,in], y [N,out]. x and dx may have more columns, see Pass.wide: W has zeros there.
 type Linear struct {
 	W, B *Param // B is nil without a bias
 }
@@ -31,7 +31,7 @@ func (l *Linear) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 
 // Into computes y = x·Wᵀ (+ b) into a given tensor of any float dtype.
 func (l *Linear) Into(p *Pass, y, x tensor.Tensor) {
-	p.Dev.MatMul(y, x, l.W.W, device.MatMul{TransB: true})
+	p.Dev.MatMul(y, x, l.W.shown(l.W.W, x.Cols), device.MatMul{TransB: true})
 	if l.B != nil {
 		p.Dev.AddBias(y, l.B.W)
 	}
@@ -39,9 +39,9 @@ func (l *Linear) Into(p *Pass, y, x tensor.Tensor) {
 
 // Backward adds dyᵀ·x to W's gradient (or makes it that, in a fresh pass) and sets dx = dy·W, or adds to dx when add is set.
 func (l *Linear) Backward(p *Pass, dx, dy, x tensor.Tensor, add bool) {
-	p.Dev.MatMul(l.W.G, dy, x, device.MatMul{TransA: true, Accumulate: !p.Fresh})
+	p.Dev.MatMul(l.W.shown(l.W.G, x.Cols), dy, x, device.MatMul{TransA: true, Accumulate: !p.Fresh})
 	if l.B != nil {
 		p.Dev.BiasBackward(l.B.G, dy)
 	}
-	p.Dev.MatMul(dx, dy, l.W.W, device.MatMul{Accumulate: add})
+	p.Dev.MatMul(dx, dy, l.W.shown(l.W.W, dx.Cols), device.MatMul{Accumulate: add})
 }

@@ -6,7 +6,7 @@ import "antiphase/tensor"
 type MLP struct {
 	GateUp, Down *Linear
 
-	x, gu, h tensor.Tensor // kept for Backward
+	x, gu, h tensor.Tensor // kept for Backward; h is wide
 }
 
 // NewMLP declares the two products; gain scales the initial weights of the one that writes to the residual stream.
@@ -21,15 +21,16 @@ func NewMLP(ps *ParamSet, dim, inner int, gain float64) *MLP {
 func (l *MLP) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 	l.x = x
 	l.gu = l.GateUp.Forward(p, x)
-	l.h = p.padded(x.Rows, l.gu.Cols/2)
-	p.Dev.SwiGLU(l.h, l.gu)
+	inner := l.gu.Cols / 2
+	l.h = p.wide(x.Rows, inner)
+	p.Dev.SwiGLU(l.h.Columns(0, inner), l.gu)
 	return l.Down.Forward(p, l.h)
 }
 
 // Backward sets dx from dy.
 func (l *MLP) Backward(p *Pass, dx, dy tensor.Tensor) {
-	dh := p.padded(l.h.Rows, l.h.Cols)
+	dh := p.act(l.h.Rows, l.h.Cols)
 	l.Down.Backward(p, dh, dy, l.h, false)
-	p.Dev.SwiGLUBackward(l.gu, dh, l.gu)
+	p.Dev.SwiGLUBackward(l.gu, dh.Columns(0, l.gu.Cols/2), l.gu)
 	l.GateUp.Backward(p, dx, l.gu, l.x, false)
 }

@@ -176,6 +176,15 @@ func (g *Group) place() {
 	}
 }
 
+// shown is t, one of the parameter's matrices, with cols columns: its own, or those together with the zeros behind them.
+func (p *Param) shown(t tensor.Tensor, cols int) tensor.Tensor {
+	if cols != p.Cols && cols != p.stride() {
+		panic(fmt.Sprintf("layer: %s has %d columns, %d with the zeros behind them; %d are asked for", p.Name, p.Cols, p.stride(), cols))
+	}
+	t.Cols = cols
+	return t
+}
+
 // Init draws every parameter from its own stream of the seed, keyed by name: two models of one seed
 // start equal wherever their parameters have the same name and shape.
 func (s *ParamSet) Init(d device.Device, seed uint64) {

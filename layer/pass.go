@@ -44,6 +44,16 @@ func (p *Pass) padded(rows, cols int) tensor.Tensor {
 	return p.act(rows, (cols+7)&^7).Columns(0, cols)
 }
 
+// wide is act with a multiple of 8 columns, those from cols on zero. As the factor of a product they add nothing, and a GPU's library
+// has fast ways only for sums and rows of whole pieces of 16 bytes.
+func (p *Pass) wide(rows, cols int) tensor.Tensor {
+	t := p.act(rows, (cols+7)&^7)
+	if t.Cols > cols {
+		p.Dev.Zero(t.Columns(cols, t.Cols))
+	}
+	return t
+}
+
 func (p *Pass) stat(rows, cols int) tensor.Tensor {
 	return p.Arena.New(p.Dev.Types().Stat, rows, cols)
 }
