@@ -1,15 +1,22 @@
 package cuda
 
 import (
+	"fmt"
+
 	"antiphase/internal/cu"
 	"antiphase/tensor"
 )
 
-var (
-	attnPrepare     = kernelOf("attention_prepare", "attention_prepare")
-	attnPrepareWide = kernelOf("attention_prepare", "attention_prepare_wide")
-	attnNorm        = kernelOf("attention_prepare", "attention_norm")
-)
+// attnPrepare by the number of maps (less one), the head norm and whether heads are wider than 256, which takes two turns of a warp.
+var attnPrepare = func() (all [2][2][2]struct{ rows, norm kernel }) {
+	for i := range 8 {
+		maps, norm, wide := i>>2, i>>1&1, i&1
+		options := []string{fmt.Sprintf("-DMAPS=%d", maps+1), fmt.Sprintf("-DNORM=%d", norm), fmt.Sprintf("-DWIDE=%d", wide+1)}
+		all[maps][norm][wide].rows = kernelOf("attention_prepare", "attention_prepare", options...)
+		all[maps][norm][wide].norm = kernelOf("attention_prepare", "attention_norm", options...)
+	}
+	return all
+}()
 
 // prepareRows is the number of (row, head) pairs that a block of attention_prepare takes.
 const prepareRows = 128
@@ -89,20 +96,18 @@ func (d *Device) prepare(c *attnCall, r *attnRoom) (m attnScratch, grad uint64, 
 	if c.norm.On {
 		raw = c.raw
 	}
-	k, lanes := attnPrepare, 2 // lanes of a row, 8 columns each
+	lanes := 2 // of a row, 8 columns each
 	for lanes < 32 && 8*lanes < c.DV {
 		lanes *= 2
 	}
-	if c.DV > 8*lanes {
-		k = attnPrepareWide
-	}
-	d.launch(k, dim1(r.blocks), dim1(256), 0,
+	k := attnPrepare[c.maps-1][flag(c.norm.On)][flag(c.DV > 8*lanes)]
+	d.launch(k.rows, dim1(r.blocks), dim1(256), 0,
 		ptr(c.dout), ptr(raw), ptr(c.out2), c.weightPtr(), ptr(c.lse), ptr(c.rstd), ptr(c.lam), m.grad, m.stats, ptr(c.dlam), m.part,
 		i32(c.dout.Ld), i32(raw.Ld), i32(c.out2.Ld), i32(c.lse.Ld), i32(c.rstd.Ld), i32(c.lam.Ld), i32(c.Heads*c.DV), i32(c.dlam.Ld),
-		i32(c.B), i32(c.T), i32(r.pad), i32(c.Heads), i32(c.DV), i32(c.maps), flag(c.norm.On), flag(c.eachLam), flag(vec8(c.DV, c.dout, raw, c.out2)),
+		i32(c.B), i32(c.T), i32(r.pad), i32(c.Heads), i32(c.DV), flag(c.eachLam), flag(vec8(c.DV, c.dout, raw, c.out2)),
 		i32(lanes), f32(c.norm.Scale))
 	if c.weight {
-		d.launch(attnNorm, dim1(ceil(c.DV, 32)), dim1(1024), 0, ptr(c.dnorm), m.part, i32(r.blocks), i32(c.DV))
+		d.launch(k.norm, dim1(ceil(c.DV, 32)), dim1(1024), 0, ptr(c.dnorm), m.part, i32(r.blocks), i32(c.DV))
 	}
 	if c.norm.On {
 		return m, m.grad, c.Heads * c.DV

@@ -60,16 +60,16 @@ func (t forwardTile) options() []string {
 }
 
 // sizes are the query rows of a block, its threads and its shared memory: Q, two stages of K and V, and for two maps what warps
-// of a pair exchange (P, where one fragment lets Q stay in registers, in Q's place) and 16 bytes a row.
+// of a pair exchange (P, where Q stays in registers, in Q's place) and 16 bytes a row.
 func (t forwardTile) sizes(s attnShape) (rows, threads, shared int) {
 	const pairs = 4 // warps (or pairs of warps) along rows
 	rows = 16 * t.fragments * pairs
 	q, p := s.maps*rows*s.d*2, 0
 	if s.maps == 2 {
-		p = 2 * pairs * 2 * t.fragments * (t.keys/16*512 + 256)
+		p = pairs * 2 * t.fragments * (t.keys/16*512 + 256)
 		shared = rows * 16
 	}
-	if t.fragments == 1 {
+	if t.fragments == 1 && (t.blocks == 1 || s.dv <= 64) {
 		q, p = max(q, p), 0
 	}
 	return rows, 32 * pairs * s.maps, shared + q + p + 2*t.keys*(s.keys*s.d+s.dv)*2

@@ -60,13 +60,13 @@ func TestAttnLaunches(t *testing.T) {
 			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"diffattention_forward 128,8,4 × 256 + 168960", "attention_prepare 2048,1,1 × 256 + 0",
+		}, []string{"diffattention_forward 128,8,4 × 256 + 164864", "attention_prepare 2048,1,1 × 256 + 0",
 			"diffattention_backward 4096,1,1 × 256 + 225280", "diffattention_queries 128,8,4 × 256 + 0"}},
 		{"diffattention V2", func(d *Device) {
 			a, g := diffOn(d, 1, 130, 4, 2, 128, 128, 1)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"diffattention_forward 2,4,1 × 256 + 206848", "attention_prepare 6,1,1 × 256 + 0",
+		}, []string{"diffattention_forward 2,4,1 × 256 + 169984", "attention_prepare 6,1,1 × 256 + 0",
 			"diffattention_backward 4,1,1 × 256 + 217088", "diffattention_queries 3,4,1 × 256 + 0"}},
 		{"diffattention cached", func(d *Device) {
 			cache, slot, pos := cached(d, 3, 20)

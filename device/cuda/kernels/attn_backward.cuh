@@ -105,10 +105,10 @@ template <int M, int N, int MW, int NW> __device__ __forceinline__ void storeSum
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       const int row = 16 * (mt * MW + warp / NW) + (lane >> 2) + 8 * half;
-      if (row >= rows) continue;
+      u32 x[2 * N];
 #pragma unroll
-      for (int j = 0; j < 2 * N; j++)
-        store2(to + row * ld + 16 * ((j >> 1) * NW + warp % NW) + 8 * (j & 1) + 2 * (lane & 3), f * acc[mt][j][2 * half], f * acc[mt][j][2 * half + 1]);
+      for (int j = 0; j < 2 * N; j++) x[j] = packBf16(f * acc[mt][j][2 * half], f * acc[mt][j][2 * half + 1]);
+      storePieces<2 * N, NW>(to + row * ld, x, warp % NW, lane & 3, row < rows);
     }
 }
 

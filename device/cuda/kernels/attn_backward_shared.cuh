@@ -19,78 +19,90 @@ struct Cell {
 typedef float Scores[SM][2 * SN][4];
 typedef u32 Packed[SM][2 * SN][2]; // pairs of neighbouring columns
 
-__device__ __forceinline__ void maskScores(Scores& s, const Backward& p, const Walk& w, const Cell& at) {
+// With two maps, S_1 and S_2 are formed for a piece of the warp's columns at a time: beside dK and dV, all of both would not fit in
+// registers. Their j-th columns are the warp's j0 + j-th.
+constexpr int PN = MAPS == 2 && SM * SN > 2 && BN * (KEYS * D + DV) > 64 * THREADS ? 1 : SN;
+typedef float Piece[SM][2 * PN][4];
+
+// The right side of a product from its j0-th fragment on.
+template <typename S> struct From {
+  S side;
+  int j0;
+  __device__ __forceinline__ void load(u32* r, int j, int k) const { side.load(r, j0 + j, k); }
+};
+
+__device__ __forceinline__ void maskScores(Piece& s, const Backward& p, const Walk& w, const Cell& at, int j0) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       const int row = w.m * BM + at.row(mt, half), first = p.start == 0 ? 0 : p.start[w.n0 + min(row, p.T - 1)];
 #pragma unroll
-      for (int j = 0; j < 2 * SN; j++)
+      for (int j = 0; j < 2 * PN; j++)
 #pragma unroll
         for (int e = 0; e < 2; e++) {
-          const int key = w.n * BN + at.col(j) + e;
+          const int key = w.n * BN + at.col(j0 + j) + e;
           if (key > row || key < first) s[mt][j][2 * half + e] = -INFINITE;
         }
     }
 }
 
 // P = exp2(c·s − LSE·log2 e), in place; the statistic lies at stats for row 0.
-__device__ __forceinline__ void exponentials(Scores& s, const Cell& at, u32 stats, float c) {
+__device__ __forceinline__ void exponentials(Piece& s, const Cell& at, u32 stats, float c) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       const float lse = ldShared(stats + at.row(mt, half) * (STATS * 4));
 #pragma unroll
-      for (int j = 0; j < 2 * SN; j++)
+      for (int j = 0; j < 2 * PN; j++)
 #pragma unroll
         for (int e = 2 * half; e < 2 * half + 2; e++) s[mt][j][e] = ex2(fmaf(s[mt][j][e], c, -lse));
     }
 }
 
-__device__ __forceinline__ void pack(Packed& p, const Scores& s) {
+__device__ __forceinline__ void pack(Packed& p, const Piece& s, int j0) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
 #pragma unroll
-    for (int j = 0; j < 2 * SN; j++)
+    for (int j = 0; j < 2 * PN; j++)
 #pragma unroll
-      for (int half = 0; half < 2; half++) p[mt][j][half] = packBf16(s[mt][j][2 * half], s[mt][j][2 * half + 1]);
+      for (int half = 0; half < 2; half++) p[mt][j0 + j][half] = packBf16(s[mt][j][2 * half], s[mt][j][2 * half + 1]);
 }
 
-// Writes a packed tile; at is the lane's first place in it.
+// Writes a pair of a packed tile; at is the lane's first place in it.
+__device__ __forceinline__ void storePair(u32 at, int mt, int half, int j, u32 x) {
+  stShared(tileRight<BN>(at, 2 * SNW * (j >> 1) + (j & 1)) + (mt * 16 * SMW + 8 * half) * (2 * BN), x);
+}
+
 __device__ __forceinline__ void storeTile(u32 at, const Packed& p) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
 #pragma unroll
     for (int j = 0; j < 2 * SN; j++)
 #pragma unroll
-      for (int half = 0; half < 2; half++)
-        stShared(tileRight<BN>(at, 2 * SNW * (j >> 1) + (j & 1)) + (mt * 16 * SMW + 8 * half) * (2 * BN), p[mt][j][half]);
+      for (int half = 0; half < 2; half++) storePair(at, mt, half, j, p[mt][j][half]);
 }
 
 // λP2, P2 being in s, becomes packed in lp, and W = P1 − λP2 goes to shared memory. P1 is not rounded before that: where
 // the maps agree, W is small.
-__device__ __forceinline__ void subtract(Packed& lp, const Scores& s, const Scores& p1, const Cell& at, u32 stats, u32 out) {
-  Packed w;
+__device__ __forceinline__ void subtract(Packed& lp, const Piece& s, const Piece& p1, const Cell& at, u32 stats, u32 out, int j0) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
 #pragma unroll
     for (int half = 0; half < 2; half++) {
       const float lam = ldShared(stats + at.row(mt, half) * (STATS * 4) + 16);
 #pragma unroll
-      for (int j = 0; j < 2 * SN; j++) {
+      for (int j = 0; j < 2 * PN; j++) {
         const float a = lam * s[mt][j][2 * half], b = lam * s[mt][j][2 * half + 1];
-        lp[mt][j][half] = packBf16(a, b);
-        w[mt][j][half] = packBf16(p1[mt][j][2 * half] - a, p1[mt][j][2 * half + 1] - b);
+        lp[mt][j0 + j][half] = packBf16(a, b);
+        storePair(out, mt, half, j0 + j, packBf16(p1[mt][j][2 * half] - a, p1[mt][j][2 * half + 1] - b));
       }
     }
-  storeTile(out, w);
 }
 
 // dS = ±P∘(dP − Δ), to shared memory. Δ lies at delta for row 0.
 __device__ __forceinline__ void gradScores(const Packed& p, const Scores& dp, const Cell& at, u32 delta, float sign, u32 out) {
-  Packed ds;
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
 #pragma unroll
@@ -98,9 +110,29 @@ __device__ __forceinline__ void gradScores(const Packed& p, const Scores& dp, co
       const float d = ldShared(delta + at.row(mt, half) * (STATS * 4));
 #pragma unroll
       for (int j = 0; j < 2 * SN; j++)
-        ds[mt][j][half] = packBf16(sign * lowBf16(p[mt][j][half]) * (dp[mt][j][2 * half] - d), sign * highBf16(p[mt][j][half]) * (dp[mt][j][2 * half + 1] - d));
+        storePair(out, mt, half, j, packBf16(sign * lowBf16(p[mt][j][half]) * (dp[mt][j][2 * half] - d), sign * highBf16(p[mt][j][half]) * (dp[mt][j][2 * half + 1] - d)));
     }
-  storeTile(out, ds);
+}
+
+// P_1, packed, and with two maps λ·P_2 and W, of the columns from the warp's j0-th on.
+__device__ __forceinline__ void formMaps(Packed& p1, Packed& p2, const Backward& p, const Walk& w, u32 base, u32 stage, const Cell& at, u32 out, bool mask,
+                                         int j0, int sm, int sn, int lane) {
+  const u32 stats = stage + MAPS * BYTES_Q + BYTES_O;
+  const float c = p.scale * LOG2E;
+  Piece s, t;
+  clear(s);
+  product<SM, PN, D / 16>(s, leftSide<D, false, SMW>(stage, sm, lane), From<Side<D, false, SNW>>{rightSide<D, false, SNW>(base, sn, lane), j0 / 2});
+  if (mask) maskScores(s, p, w, at, j0);
+  exponentials(s, at, stats, c);
+  if (MAPS == 2) {
+    clear(t);
+    product<SM, PN, D / 16>(t, leftSide<D, false, SMW>(stage + BYTES_Q, sm, lane),
+                            From<Side<D, false, SNW>>{rightSide<D, false, SNW>(base + (KEYS - 1) * BYTES_K, sn, lane), j0 / 2});
+    if (mask) maskScores(t, p, w, at, j0);
+    exponentials(t, at, stats + 4, c);
+    subtract(p2, t, s, at, stats, out, j0);
+  }
+  pack(p1, s, j0);
 }
 
 // What can be done before the other warps are done: W and dS of the tile at hand, into shared memory.
@@ -109,22 +141,11 @@ __device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 
   const Cell at = {16 * sm + (lane >> 2), 16 * sn + 2 * (lane & 3)};
   const u32 stats = stage + MAPS * BYTES_Q + BYTES_O, out = fresh(tileAt<BN>(base + AT_P, at.row0, 2 * sn) + 4 * (lane & 3));
   const bool mask = w.n * BN + BN - 1 > w.m * BM || (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.T) - 1]);
-  const float c = p.scale * LOG2E;
-  Scores s, t;
   Packed p1, p2;
-  clear(s);
-  product<SM, SN, D / 16>(s, leftSide<D, false, SMW>(stage, sm, lane), rightSide<D, false, SNW>(base, sn, lane));
-  if (mask) maskScores(s, p, w, at);
-  exponentials(s, at, stats, c);
-  if (MAPS == 2) {
-    clear(t);
-    product<SM, SN, D / 16>(t, leftSide<D, false, SMW>(stage + BYTES_Q, sm, lane), rightSide<D, false, SNW>(base + (KEYS - 1) * BYTES_K, sn, lane));
-    if (mask) maskScores(t, p, w, at);
-    exponentials(t, at, stats + 4, c);
-    subtract(p2, t, s, at, stats, out);
-  }
-  pack(p1, s);
+#pragma unroll
+  for (int j0 = 0; j0 < 2 * SN; j0 += 2 * PN) formMaps(p1, p2, p, w, base, stage, at, out, mask, j0, sm, sn, lane);
   if (MAPS == 1) storeTile(out, p1);
+  Scores s;
   clear(s);
   product<SM, SN, DV / 16>(s, leftSide<DV, false, SMW>(stage + MAPS * BYTES_Q, sm, lane), rightSide<DV, false, SNW>(base + AT_V, sn, lane));
   gradScores(p1, s, at, stats + 4 * MAPS, 1.f, out + BYTES_P);

@@ -12,7 +12,7 @@
 // accumulators are almost never rescaled.
 //
 // Work per (query, key) cell in multiply-adds: MAPS·(D + DV), 6·D for V1 (DV = 2D) and 2·D for plain.
-// Registers: the sums take MT·DV/2 ≤ 128, S 32·MT, Q D/4 when MT = 1 (with MT = 2 it is read from shared memory); of 255.
+// Registers: the sums take MT·DV/2 ≤ 128, S 32·MT, Q D/4 where it is held; of 255 with one block on an SM, of 128 with two.
 // A block has 8 warps for MAPS 2 and 4 for MAPS 1; how many share an SM is a choice by shape. For D = 128, DV = 256 and a tile of
 // 64 × 64 the fragments of K and V cost 262 KB of shared memory reads, 2050 cycles at 128 bytes each, beside 1536 mma
 // at 1.6 cycles: the tensor pipe, fed by mma.sync, is the bound, about 620 TFLOP/s on an H200.
@@ -28,9 +28,9 @@ constexpr int SQ = BM * D * 2, SK = BN * D * 2, SV = BN * DV * 2; // bytes of a 
 constexpr int STAGE = KEYS * SK + SV;
 constexpr int FACTORS = MT * (BN / 16) * 512, PAIR = FACTORS + MT * 256; // a warp's P, then its row factors, for its partner
 constexpr int SP = MAPS == 2 ? RW * CW * PAIR : 0;
-constexpr bool HELD = MT == 1; // Q stays in registers, and P takes its place in shared memory
-constexpr int AT_STAGE = HELD && 2 * SP > MAPS * SQ ? 2 * SP : MAPS * SQ;
-constexpr int AT_P = HELD ? 0 : AT_STAGE + 2 * STAGE, AT_ROW = HELD ? AT_STAGE + 2 * STAGE : AT_P + 2 * SP;
+constexpr bool HELD = MT == 1 && (BLOCKS == 1 || DV <= 64); // Q stays in registers, where they suffice, and P takes its place in shared memory
+constexpr int AT_STAGE = HELD && SP > MAPS * SQ ? SP : MAPS * SQ;
+constexpr int AT_P = HELD ? 0 : AT_STAGE + 2 * STAGE, AT_ROW = HELD ? AT_STAGE + 2 * STAGE : AT_P + SP;
 constexpr float RAISE = 8.f;
 
 struct Forward {
@@ -174,17 +174,15 @@ __device__ __forceinline__ void mixMaps(const Forward& p, const Place& w, Acc& o
       a = w.c == 0 ? own : -lam * own;
       b = w.c == 0 ? -lam * other : other;
     }
-    const bool keep = MAPS == 2 && p.out2 != 0 && row < p.T;
+    u32 second[2 * ON]; // A2·V
 #pragma unroll
     for (int j = 0; j < 2 * ON; j++) {
       float *x = &o[mt][j][2 * half], *y = &o[(MAPS - 1) * MT + mt][j][2 * half];
-      if (keep) {
-        bool mine = w.c == 1;
-        store2(p.out2 + (n0 + row) * p.ldo2 + (i64)h * DV + w.col(j), mine ? x[0] * own : y[0] * other, mine ? x[1] * own : y[1] * other);
-      }
+      second[j] = w.c == 1 ? packBf16(x[0] * own, x[1] * own) : packBf16(y[0] * other, y[1] * other);
       x[0] = MAPS == 2 ? a * x[0] + b * y[0] : a * x[0];
       x[1] = MAPS == 2 ? a * x[1] + b * y[1] : a * x[1];
     }
+    if (MAPS == 2 && p.out2 != 0) storePieces<2 * ON, CW>(p.out2 + (n0 + row) * p.ldo2 + (i64)h * DV, second, w.c, w.t, row < p.T);
   }
 }
 
@@ -193,22 +191,24 @@ __device__ __forceinline__ void storeRows(const Forward& p, const Place& w, cons
 #pragma unroll
   for (int i = 0; i < 2 * MT; i++) {
     const int mt = i >> 1, half = i & 1, row = w.row(mt, half);
-    if (row >= p.T) continue;
     const i64 n = n0 + row;
-    bf16* out = p.out + n * p.ldo + (i64)h * DV;
-    if (p.norm && p.rstd != 0 && w.c == 0 && w.t == 0) p.rstd[n * p.ldrstd + h] = rstd[mt][half];
+    const bool live = row < p.T;
+    u32 raw[2 * ON], out[2 * ON];
 #pragma unroll
     for (int j = 0; j < 2 * ON; j++) {
       const int col = w.col(j);
       float x = o[mt][j][2 * half], y = o[mt][j][2 * half + 1];
+      raw[j] = packBf16(x, y);
       if (p.norm) {
-        if (p.raw != 0) store2(p.raw + n * p.ldraw + (i64)h * DV + col, x, y);
         const float f = p.gain * rstd[mt][half];
         x *= f * (p.weight != 0 ? toFloat(p.weight[col]) : 1.f);
         y *= f * (p.weight != 0 ? toFloat(p.weight[col + 1]) : 1.f);
       }
-      store2(out + col, x, y);
+      out[j] = packBf16(x, y);
     }
+    if (p.norm && p.rstd != 0 && w.c == 0 && w.t == 0 && live) p.rstd[n * p.ldrstd + h] = rstd[mt][half];
+    if (p.norm && p.raw != 0) storePieces<2 * ON, CW>(p.raw + n * p.ldraw + (i64)h * DV, raw, w.c, w.t, live);
+    storePieces<2 * ON, CW>(p.out + n * p.ldo + (i64)h * DV, out, w.c, w.t, live);
   }
 }
 
@@ -316,7 +316,7 @@ __device__ __forceinline__ void forward(const Forward& p) {
     if (j * BN + BN - 1 > w.m0 || j * BN < late) maskTile(s, p, w, n0, j * BN);
     softmaxTile(s, top, sum, f[0], p.scale * LOG2E);
     packTile(pf, s);
-    const u32 mine = base + AT_P + odd * SP + (w.c * RW + w.r) * PAIR, his = base + AT_P + odd * SP + ((1 - w.c) * RW + w.r) * PAIR;
+    const u32 mine = base + AT_P + (w.c * RW + w.r) * PAIR, his = base + AT_P + ((1 - w.c) * RW + w.r) * PAIR;
     if (MAPS == 2) exchange(mine, his, pf, f, w.lane, w.r);
     rescale(o, f);
     product<MAPS * MT, ON, BN / 16>(o, Weights{pf, his + w.lane * 16}, rightSide<DV, true, CW>(at + KEYS * SK, w.c, w.lane));

@@ -114,8 +114,34 @@ __device__ __forceinline__ float rowMax(float x) {
   return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
-// Writes two neighbouring columns.
-__device__ __forceinline__ void store2(bf16* p, float a, float b) { *(u32*)p = packBf16(a, b); }
+// Four lanes hold a word of each of four pieces, their lane being the word's place in the piece; then each holds one whole piece, lane t that
+// of number t.
+__device__ __forceinline__ void gather4(u32 (&x)[4], int t) {
+#pragma unroll
+  for (int bit = 1; bit <= 2; bit <<= 1)
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      if (i & bit) continue;
+      const bool upper = (t & bit) != 0;
+      const u32 got = (u32)__shfl_xor_sync(0xffffffffu, (int)(upper ? x[i] : x[i | bit]), bit);
+      if (upper) x[i] = got;
+      else x[i | bit] = got;
+    }
+}
+
+// Writes a row's share of one warp among NW, N pieces of 8 columns of which each of the row's four lanes t holds two: 16 bytes at a time,
+// which fill the memory's sectors of 32, as far as there are four pieces.
+template <int N, int NW> __device__ __forceinline__ void storePieces(bf16* row, const u32 (&x)[N], int n, int t, bool live) {
+#pragma unroll
+  for (int j = 0; j + 4 <= N; j += 4) {
+    u32 v[4] = {x[j], x[j + 1], x[j + 2], x[j + 3]};
+    gather4(v, t);
+    if (live) *(uint4*)(row + 16 * ((j / 2 + t / 2) * NW + n) + 8 * (t & 1)) = {v[0], v[1], v[2], v[3]};
+  }
+#pragma unroll
+  for (int j = N & ~3; j < N; j++)
+    if (live) *(u32*)(row + 16 * (j / 2 * NW + n) + 8 * (j & 1) + 2 * t) = x[j];
+}
 
 // How warps share an output of M × N: the number of warps along N that reads the fewest fragments.
 constexpr int warpsAlongN(int m, int n, int warps) {

@@ -70,6 +70,16 @@ __device__ __forceinline__ Raw loadRaw(const bf16* p, int n, bool vec) {
   load8(v, p, n, false);
   return {{packBf16(v[0], v[1]), packBf16(v[2], v[3]), packBf16(v[4], v[5]), packBf16(v[6], v[7])}};
 }
+__device__ __forceinline__ void storeRaw(bf16* p, const Raw& r, int n, bool vec) {
+  if (vec && n >= 8) {
+    uint4 v;
+    v.x = r.x[0]; v.y = r.x[1]; v.z = r.x[2]; v.w = r.x[3];
+    *(uint4*)p = v;
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; i++) if (i < n) p[i] = (bf16)(r.x[i / 2] >> 16 * (i % 2));
+  }
+}
 __device__ __forceinline__ float element(const Raw& r, int i) { return i % 2 == 0 ? lowBf16(r.x[i / 2]) : highBf16(r.x[i / 2]); }
 
 // ---- reductions: a fixed tree, the same bits each time, the result in every thread ----
