@@ -32,6 +32,14 @@ func BenchmarkAttention(b *testing.B) {
 			name := fmt.Sprintf("%d/%d/T%d/%s", s.width, s.head, s.t, k.name)
 			b.Run(name+"/forward", func(b *testing.B) { report(b, d, forward, 0, func() { d.attend(c) }) })
 			b.Run(name+"/backward", func(b *testing.B) { report(b, d, backward, 0, func() { d.attendBackward(c) }) })
+			room, tensors := c.room(s.t, k.shape.stats(), 0), 2 // dOut and raw; with two maps Out2, with the norm the gradient
+			if k.shape.maps == 2 {
+				tensors++
+			}
+			if c.norm.On {
+				tensors++
+			}
+			b.Run(name+"/prepare", func(b *testing.B) { report(b, d, 0, float64(2*tensors*tokens*k.heads*k.shape.dv), func() { d.prepare(c, &room) }) })
 			for _, x := range []tensor.Tensor{c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv} {
 				if x.Ok() {
 					d.Free(x.Buf)

@@ -19,13 +19,15 @@ def shapes(a):
 
 def rows(a):
     out = []
+    x = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+    busy = lambda: torch.mm(x, x)  # as antiphase bench does: a GPU at work runs at a lower clock than one that waits
     for arch, batch, heads, seq in shapes(a):
         q, k, v = mix.tensors(arch, batch, heads, seq, a.head)
         for name, way in mix.ARCHS[arch]["ways"].items():
             for backend in a.backend:
                 about = dict(arch=arch, way=name, backend=backend, dim=a.dim, head_dim=a.head, seq=seq, batch=batch)
                 try:
-                    forward, both = mix.measure(way, backend, q, k, v, a.warmup, a.reps)
+                    forward, both = mix.measure(way, backend, q, k, v, a.warmup, a.reps, busy)
                 except RuntimeError as e:
                     out.append(dict(about, error=str(e).splitlines()[0][:120]))
                     continue

@@ -56,10 +56,11 @@ def tensors(arch, batch, heads, seq, d):
     return leaf(heads * a["queries"], d), leaf(heads * a["keys"], d), leaf(heads, d * a["values"])
 
 
-def timed(f, reps):
-    """Seconds of each repetition by events."""
+def timed(f, reps, between=lambda: None):
+    """Seconds of each repetition by events; between runs before each and is not counted."""
     out = []
     for _ in range(reps):
+        between()
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         f()
@@ -74,7 +75,7 @@ def combine(maps):
     return maps[0] if len(maps) == 1 else maps[0] - 0.5 * maps[1]
 
 
-def measure(way, backend, q, k, v, warmup, reps):
+def measure(way, backend, q, k, v, warmup, reps, between=lambda: None):
     """Seconds of forward alone and of forward with backward."""
     with sdpa_kernel([BACKENDS[backend]]):
         grad = torch.randn_like(combine(way(q, k, v)))
@@ -88,7 +89,7 @@ def measure(way, backend, q, k, v, warmup, reps):
             q.grad = k.grad = v.grad = None
 
         timed(both, warmup)
-        return timed(forward, reps), timed(both, reps)
+        return timed(forward, reps, between), timed(both, reps, between)
 
 
 def best(arch, batch, heads, seq, d, backends, ways):
