@@ -96,8 +96,8 @@ func (o *Ops) SwiGLU(y, gu tensor.Tensor) {
 }
 
 // SwiGLUBackward is timed.
-func (o *Ops) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
-	o.op(opKey{name: "SwiGLUBackward"}, 0, func() { o.Device.SwiGLUBackward(dgu, dy, gu) }, dgu, dy, gu)
+func (o *Ops) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
+	o.op(opKey{name: "SwiGLUBackward"}, 0, func() { o.Device.SwiGLUBackward(dgu, y, dy, gu) }, dgu, y, dy, gu)
 }
 
 // Attention is timed.

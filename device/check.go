@@ -177,9 +177,9 @@ func CheckSwiGLU(y, gu tensor.Tensor, t Types) {
 }
 
 // CheckSwiGLUBackward checks SwiGLUBackward's tensors.
-func CheckSwiGLUBackward(dgu, dy, gu tensor.Tensor, t Types) {
-	if !(has(dy, t.Act, dy.Rows, dy.Cols) && has(gu, t.Act, dy.Rows, 2*dy.Cols) && has(dgu, t.Act, dy.Rows, 2*dy.Cols)) {
-		fail("SwiGLUBackward", "dgu, gu[N,2F] and dy[N,F] in Act", arg{"dgu", dgu}, arg{"dy", dy}, arg{"gu", gu})
+func CheckSwiGLUBackward(dgu, y, dy, gu tensor.Tensor, t Types) {
+	if !(has(dy, t.Act, dy.Rows, dy.Cols) && has(y, t.Act, dy.Rows, dy.Cols) && has(gu, t.Act, dy.Rows, 2*dy.Cols) && has(dgu, t.Act, dy.Rows, 2*dy.Cols)) {
+		fail("SwiGLUBackward", "dgu, gu[N,2F] and y, dy[N,F] in Act", arg{"dgu", dgu}, arg{"y", y}, arg{"dy", dy}, arg{"gu", gu})
 	}
 }
 

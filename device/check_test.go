@@ -88,7 +88,7 @@ func right() func() {
 		CheckRMSNormBackward(x, vec, y, x, w, row, bf16)
 		Rope{Heads: 2, Dim: 4}.Check(x, angles, ids, bf16)
 		CheckSwiGLU(x, wide, bf16)
-		CheckSwiGLUBackward(wide, x, wide, bf16)
+		CheckSwiGLUBackward(wide, x, x, wide, bf16)
 		plain.Check(bf16)
 		plain.CheckBackward(pg, bf16)
 		normed.Check(bf16)

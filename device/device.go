@@ -77,8 +77,8 @@ type Device interface {
 
 	// SwiGLU: y = silu(g)·u for gu [N,2F] = [g | u], y [N,F]; silu(g) = g·σ(g).
 	SwiGLU(y, gu tensor.Tensor)
-	// SwiGLUBackward: dgu [N,2F] from dy [N,F] and gu; dgu may alias gu.
-	SwiGLUBackward(dgu, dy, gu tensor.Tensor)
+	// SwiGLUBackward: dgu [N,2F], and y [N,F] once more, so that nobody need keep it, from dy [N,F] and gu; dgu may alias gu, y may alias dy.
+	SwiGLUBackward(dgu, y, dy, gu tensor.Tensor)
 
 	// Attention is causal softmax attention, see Attn.
 	Attention(a *Attn)

@@ -174,7 +174,9 @@ func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Te
 	if p.Probe != nil {
 		p.Probe.Attention(l.view(p, s, q, k))
 	}
-	return l.Out.Forward(p, heads)
+	y := p.branch(x.Rows, l.Out.W.Rows)
+	l.Out.Into(p, y, heads)
+	return y
 }
 
 // Backward sets dx from dy.

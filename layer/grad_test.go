@@ -52,9 +52,8 @@ func (r *rig) random(rows, cols int) tensor.Tensor {
 func (r *rig) start() {
 	r.ps.Alloc(r.dev, Memory{Train: true})
 	for _, p := range r.ps.List {
-		x := tensor.Host[float64](p.W)
-		for i := range x {
-			x[i] = p.Const + 0.4*r.rng.NormFloat64()
+		for i := range p.W.Len() {
+			*element(p.W, i) = p.Const + 0.4*r.rng.NormFloat64()
 		}
 	}
 }
@@ -73,11 +72,17 @@ func (r *rig) check(x tensor.Tensor, forward func(p *Pass, x tensor.Tensor) tens
 	r.dev.Copy(dout, w)
 	dx := backward(p, dout)
 	if dx.Ok() {
-		r.compare("x", tensor.Host[float64](x), tensor.Host[float64](dx), value)
+		r.compare("x", x, dx, value)
 	}
 	for _, q := range r.ps.List {
-		r.compare(q.Name, tensor.Host[float64](q.W), tensor.Host[float64](q.G), value)
+		r.compare(q.Name, q.W, q.G, value)
 	}
+}
+
+// element is number i of t, row after row.
+func element(t tensor.Tensor, i int) *float64 {
+	r := i / t.Cols
+	return &tensor.Host[float64](t.RowRange(r, r+1))[i%t.Cols]
 }
 
 func dot(a, b []float64) (s float64) {
@@ -88,26 +93,27 @@ func dot(a, b []float64) (s float64) {
 }
 
 // compare checks every element of a small tensor and a random sample of a large one.
-func (r *rig) compare(name string, x, g []float64, value func() float64) {
+func (r *rig) compare(name string, x, g tensor.Tensor, value func() float64) {
 	r.t.Helper()
 	scale := 1e-3
-	for _, v := range g {
-		scale = max(scale, math.Abs(v))
+	for i := range g.Len() {
+		scale = max(scale, math.Abs(*element(g, i)))
 	}
-	for k := range min(len(x), 24) {
+	for k := range min(x.Len(), 24) {
 		i := k
-		if len(x) > 24 {
-			i = r.rng.IntN(len(x))
+		if x.Len() > 24 {
+			i = r.rng.IntN(x.Len())
 		}
 		const h = 1e-5
-		old := x[i]
-		x[i] = old + h
+		at := element(x, i)
+		old := *at
+		*at = old + h
 		up := value()
-		x[i] = old - h
+		*at = old - h
 		down := value()
-		x[i] = old
-		if want := (up - down) / (2 * h); math.Abs(g[i]-want) > 1e-6*scale {
-			r.t.Errorf("%s[%d]: gradient %.9g, difference %.9g (scale %.3g)", name, i, g[i], want, scale)
+		*at = old
+		if got, want := *element(g, i), (up-down)/(2*h); math.Abs(got-want) > 1e-6*scale {
+			r.t.Errorf("%s[%d]: gradient %.9g, difference %.9g (scale %.3g)", name, i, got, want, scale)
 			return
 		}
 	}

@@ -37,11 +37,21 @@ func (l *Linear) Into(p *Pass, y, x tensor.Tensor) {
 	}
 }
 
-// Backward adds dyᵀ·x to W's gradient (or makes it that, in a fresh pass) and sets dx = dy·W, or adds to dx when add is set.
+// Backward is Weights and Input.
 func (l *Linear) Backward(p *Pass, dx, dy, x tensor.Tensor, add bool) {
+	l.Weights(p, dy, x)
+	l.Input(p, dx, dy, add)
+}
+
+// Weights adds dyᵀ·x to W's gradient, or makes it that in a fresh pass.
+func (l *Linear) Weights(p *Pass, dy, x tensor.Tensor) {
 	p.Dev.MatMul(l.W.shown(l.W.G, x.Cols), dy, x, device.MatMul{TransA: true, Accumulate: !p.Fresh})
 	if l.B != nil {
 		p.Dev.BiasBackward(l.B.G, dy)
 	}
+}
+
+// Input sets dx = dy·W, or adds that to dx when add is set.
+func (l *Linear) Input(p *Pass, dx, dy tensor.Tensor, add bool) {
 	p.Dev.MatMul(dx, dy, l.W.shown(l.W.W, dx.Cols), device.MatMul{Accumulate: add})
 }

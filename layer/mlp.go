@@ -6,7 +6,7 @@ import "antiphase/tensor"
 type MLP struct {
 	GateUp, Down *Linear
 
-	x, gu, h tensor.Tensor // kept for Backward; h is wide
+	x, gu tensor.Tensor // kept for Backward
 }
 
 // NewMLP declares the two products; gain scales the initial weights of the one that writes to the residual stream.
@@ -17,20 +17,25 @@ func NewMLP(ps *ParamSet, dim, inner int, gain float64) *MLP {
 	}
 }
 
-// Forward pushes gu [N,2F], h [N,F] and y [N,C].
+// Forward pushes gu [N,2F] and gives y [N,C], a branch. What lies between them, h [N,F], is formed again in Backward.
 func (l *MLP) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
+	y := p.branch(x.Rows, l.Down.W.Rows)
 	l.x = x
 	l.gu = l.GateUp.Forward(p, x)
-	inner := l.gu.Cols / 2
-	l.h = p.wide(x.Rows, inner)
-	p.Dev.SwiGLU(l.h.Columns(0, inner), l.gu)
-	return l.Down.Forward(p, l.h)
+	m, inner := p.Arena.Mark(), l.gu.Cols/2
+	h := p.wide(x.Rows, inner)
+	p.Dev.SwiGLU(h.Columns(0, inner), l.gu)
+	l.Down.Into(p, y, h)
+	p.Arena.Release(m)
+	return y
 }
 
 // Backward sets dx from dy.
 func (l *MLP) Backward(p *Pass, dx, dy tensor.Tensor) {
-	dh := p.act(l.h.Rows, l.h.Cols)
-	l.Down.Backward(p, dh, dy, l.h, false)
-	p.Dev.SwiGLUBackward(l.gu, dh.Columns(0, l.gu.Cols/2), l.gu)
+	h := p.act(dy.Rows, l.Down.W.stride())
+	l.Down.Input(p, h, dy, false) // dh, with zeros behind its columns as W has
+	inside := h.Columns(0, l.gu.Cols/2)
+	p.Dev.SwiGLUBackward(l.gu, inside, inside, l.gu)
+	l.Down.Weights(p, dy, h)
 	l.GateUp.Backward(p, dx, l.gu, l.x, false)
 }

@@ -29,6 +29,10 @@ type Pass struct {
 	Chunks []Chunk // of a cached pass: rows that attend together, in order; the others attend one by one
 
 	Probe Probe // looks inside; nil in ordinary passes
+
+	// Branch [N,C] is where what attention and MLP give waits until the next norm has added it to the residual stream. No backward pass
+	// asks for it again, so that all blocks may share one. Without it each gets its own.
+	Branch tensor.Tensor
 }
 
 // N is the number of rows.
@@ -37,6 +41,14 @@ func (p *Pass) N() int { return p.B * p.T }
 // act pushes an activation, stat a statistic.
 func (p *Pass) act(rows, cols int) tensor.Tensor {
 	return p.Arena.New(p.Dev.Types().Act, rows, cols)
+}
+
+// branch is the place of a branch.
+func (p *Pass) branch(rows, cols int) tensor.Tensor {
+	if p.Branch.Ok() {
+		return p.Branch
+	}
+	return p.act(rows, cols)
 }
 
 // padded is act with rows of a multiple of 8 columns, of which it shows cols: a GPU's matrix units read 16 bytes at a time.

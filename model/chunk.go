@@ -84,5 +84,5 @@ func (m *Model) PromptRows() int {
 	if _, ok := m.dev.(device.Chunker); ok {
 		return 4096
 	}
-	return 256
+	return 512
 }

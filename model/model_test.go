@@ -65,9 +65,8 @@ func TestGradient(t *testing.T) {
 			r := rand.New(rand.NewPCG(5, 6))
 			m := newModel(t, ref.New(), c)
 			for _, p := range m.Params.List { // away from the symmetric start
-				x := tensor.Host[float64](p.W)
-				for i := range x {
-					x[i] += 0.2 * r.NormFloat64()
+				for i := range p.Rows * p.Cols {
+					*element(p, p.W, i) += 0.2 * r.NormFloat64()
 				}
 			}
 			b := batch(r, c, 2, 6)
@@ -96,25 +95,32 @@ func TestGradient(t *testing.T) {
 // compare checks a few elements and one random direction of a parameter.
 func compare(t *testing.T, r *rand.Rand, p *layer.Param, loss func() float64) {
 	t.Helper()
-	x, g := tensor.Host[float64](p.W), tensor.Host[float64](p.G)
+	g := gradient(p)
 	scale := 1e-4
 	for _, v := range g {
 		scale = max(scale, math.Abs(v))
 	}
 	for range 4 {
-		i := r.IntN(len(x))
+		i := r.IntN(len(g))
 		const h = 2e-5
-		old := x[i]
-		x[i] = old + h
+		x := element(p, p.W, i)
+		old := *x
+		*x = old + h
 		up := loss()
-		x[i] = old - h
+		*x = old - h
 		down := loss()
-		x[i] = old
+		*x = old
 		if want := (up - down) / (2 * h); math.Abs(g[i]-want) > 1e-6*scale+1e-10 {
 			t.Errorf("%s[%d]: gradient %.9g, difference %.9g (scale %.3g)", p.Name, i, g[i], want, scale)
 			return
 		}
 	}
+}
+
+// element is number i, row after row, of one of p's matrices.
+func element(p *layer.Param, t tensor.Tensor, i int) *float64 {
+	r := i / p.Cols
+	return &tensor.Host[float64](t.RowRange(r, r+1))[i%p.Cols]
 }
 
 // gradient is p's, row after row.
@@ -167,10 +173,8 @@ func TestGradientIsSet(t *testing.T) {
 		}
 		for _, micro := range []int{4, 2, 1} {
 			for _, p := range m.Params.List {
-				for r := range p.Rows {
-					for i := range tensor.Host[float64](p.G.RowRange(r, r+1)) {
-						tensor.Host[float64](p.G.RowRange(r, r+1))[i] = math.NaN()
-					}
+				for i := range p.Rows * p.Cols {
+					*element(p, p.G, i) = math.NaN()
 				}
 			}
 			var f Feed

@@ -9,21 +9,20 @@ import (
 )
 
 // forward runs the network to the last norm's output h [N,C]. Chunks of a prompt may be long and have no backward pass: of
-// each block they keep the stream alone.
+// each block they keep the stream and the branch alone.
 func (m *Model) forward(p *layer.Pass, ids tensor.Tensor, c *Cache) tensor.Tensor {
 	x := m.embed.Forward(p, ids)
-	var delta tensor.Tensor
-	var kept [2]tensor.Tensor
+	p.Branch = m.arena.New(x.Type, x.Rows, x.Cols)
+	var delta, kept tensor.Tensor
 	if len(p.Chunks) > 0 {
-		kept = [2]tensor.Tensor{m.arena.New(x.Type, x.Rows, x.Cols), m.arena.New(x.Type, x.Rows, x.Cols)}
+		kept = m.arena.New(x.Type, x.Rows, x.Cols)
 	}
 	mark := m.arena.Mark()
 	for l, b := range m.blocks {
 		x, delta = b.Forward(p, x, delta, c.layer(l))
 		if len(p.Chunks) > 0 {
-			m.dev.Copy(kept[0], x)
-			m.dev.Copy(kept[1], delta)
-			x, delta = kept[0], kept[1]
+			m.dev.Copy(kept, x)
+			x = kept
 			m.arena.Release(mark)
 		}
 	}

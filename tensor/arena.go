@@ -48,10 +48,8 @@ func (a *Arena) New(d DType, rows, cols int) Tensor {
 	return t
 }
 
-// grow adds a block of little more than what is needed: a device may have no memory to spare, and Settle comes soon.
-func (a *Arena) grow(need int) {
-	a.blocks = append(a.blocks, a.alloc.Alloc(max(need, 1<<20, a.high/16)))
-}
+// grow adds a block of just what is needed, small tensors sharing one: a device may have no memory to spare, and Settle comes soon.
+func (a *Arena) grow(need int) { a.blocks = append(a.blocks, a.alloc.Alloc(max(need, 1<<20))) }
 
 // Settle makes one block of several, and says whether it did: then everything has moved. Nothing may be in use.
 func (a *Arena) Settle() bool {

@@ -13,7 +13,8 @@ type swigluTask struct {
 
 type swigluBackwardTask struct {
 	grid
-	dgu, dy, gu mat
+	d              *Device
+	dgu, y, dy, gu mat
 }
 
 // SwiGLU: y = silu(g)·u for gu = [g | u].
@@ -32,19 +33,22 @@ func (t *swigluTask) tile(i, _ int) {
 	}
 }
 
-// SwiGLUBackward: dgu from dy and gu.
-func (d *Device) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
-	device.CheckSwiGLUBackward(dgu, dy, gu, d.Types())
-	d.touch(dgu)
-	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(dy), matOf(gu)}
+// SwiGLUBackward: dgu from dy and gu, and y once more.
+func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
+	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.Types())
+	d.touch(dgu, y)
+	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), d, matOf(dgu), matOf(y), matOf(dy), matOf(gu)}
 	d.run(d.swigluBackward.tiles(), &d.swigluBackward)
 }
 
-func (t *swigluBackwardTask) tile(i, _ int) {
+// tile forms a piece of y aside: its place may be dy's, and what it is made of dgu's.
+func (t *swigluBackwardTask) tile(i, worker int) {
 	r0, r1, c0, c1 := t.span(i)
-	f := t.dy.cols
+	f, y := t.dy.cols, t.d.buf(worker, c1-c0)
 	for r := r0; r < r1; r++ {
+		simd.SiluMul(y, t.gu.piece(r, c0, c1), t.gu.piece(r, f+c0, f+c1))
 		simd.SiluMulGrad(t.dgu.piece(r, c0, c1), t.dgu.piece(r, f+c0, f+c1),
 			t.dy.piece(r, c0, c1), t.gu.piece(r, c0, c1), t.gu.piece(r, f+c0, f+c1))
+		copy(t.y.piece(r, c0, c1), y)
 	}
 }

@@ -5,7 +5,13 @@ import (
 	"antiphase/tensor"
 )
 
-var argmaxRows = kernelOf("argmax", "argmax")
+var (
+	argmaxRows   = earlyOf("argmax", "argmax")
+	argmaxFinish = earlyOf("argmax", "argmax_finish")
+)
+
+// argmaxPart is the columns of a block: 8 for each of 256 threads.
+const argmaxPart = 2048
 
 // ArgMax: the lowest column of each row's largest element.
 func (d *Device) ArgMax(ids, x tensor.Tensor) {
@@ -13,5 +19,15 @@ func (d *Device) ArgMax(ids, x tensor.Tensor) {
 	if x.Rows == 0 {
 		return
 	}
-	d.launch(argmaxRows, dim1(x.Rows), dim1(rowThreads(x.Cols)), 0, ptr(ids), ptr(x), i32(x.Ld), i32(x.Cols), flag(vec(x)))
+	parts := max(1, ceil(x.Cols, argmaxPart))
+	to, tops := ptr(ids), uint64(0)
+	if parts > 1 {
+		to = uint64(d.scratch(8 * parts * x.Rows))
+		tops = to + uint64(4*parts*x.Rows)
+	}
+	d.launch(argmaxRows, dim2(parts, x.Rows), dim1(256), 0, to, tops, ptr(x), i32(x.Ld), i32(x.Cols), argmaxPart, flag(vec(x)))
+	if parts > 1 {
+		d.launch(argmaxFinish, dim1(x.Rows), dim1(32), 0, ptr(ids), to, tops, i32(parts))
+	}
+	d.fresh.wrote(ids)
 }

@@ -39,7 +39,9 @@ func BenchmarkAttention(b *testing.B) {
 			if c.norm.On {
 				tensors++
 			}
-			b.Run(name+"/prepare", func(b *testing.B) { report(b, d, 0, float64(2*tensors*tokens*k.heads*k.shape.dv), func() { d.prepare(c, &room) }) })
+			b.Run(name+"/prepare", func(b *testing.B) {
+				report(b, d, 0, float64(2*tensors*tokens*k.heads*k.shape.dv), func() { d.prepare(c, &room) })
+			})
 			for _, x := range []tensor.Tensor{c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv} {
 				if x.Ok() {
 					d.Free(x.Buf)

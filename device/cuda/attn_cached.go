@@ -107,7 +107,7 @@ func (d *Device) split(c *cachedCall, cache *device.Cache, q, slot, pos tensor.T
 	roomK, shared := c.splitShared()
 	atOnce := min(c.splits, max(64, ceil(8*d.info.SMs, c.Groups*q.Rows)))
 	early := q.Rows == 1 && d.fresh.settled(cache.K, ptr(slot), ptr(pos)) && d.fresh.settled(cache.V, ptr(slot), ptr(pos))
-	d.launch(c.attnCached.split, dim3(atOnce, c.Groups, q.Rows), dim1(splitThreads), shared,
+	d.launch(c.attnCached.split, dim3(c.Groups, atOnce, q.Rows), dim1(splitThreads), shared,
 		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), c.sums, c.stats,
 		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(c.Groups), i32(c.D), i32(c.DV), i32(c.keys),
 		i32(c.keysOfSplit), i32(c.splits), i32(roomK), flag(c.D%16 == 0 && c.DV%16 == 0 && vec(cache.K, cache.V)), f32(c.Scale),

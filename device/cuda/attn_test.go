@@ -72,7 +72,7 @@ func TestAttnLaunches(t *testing.T) {
 			cache, slot, pos := cached(d, 3, 20)
 			a, _ := diffOn(d, 1, 3, 4, 2, 64, 128, 2)
 			d.DiffAttentionCached(a, cache, slot, pos)
-		}, []string{"diffattention_split 3,2,3 × 256 + 72384", "diffattention_join 4,3,1 × 384 + 6168"}},
+		}, []string{"diffattention_split 2,3,3 × 256 + 72384", "diffattention_join 4,3,1 × 384 + 6168"}},
 		{"cache write", func(d *Device) {
 			cache, slot, pos := cached(d, 5, 20)
 			d.CacheWrite(cache, act(d, 5, 256), act(d, 5, 256), slot, pos)

@@ -95,7 +95,7 @@ func BenchmarkMemory(b *testing.B) {
 		run("rmsnorm", 4*one, func() { d.RMSNorm(dy, rstd, x, x, dx, w, 1e-5) })
 		run("rmsnormbackward", 4*one, func() { d.RMSNormBackward(dx, dw, dy, x, w, rstd) })
 		run("swiglu", 3*inner, func() { d.SwiGLU(h, gu) })
-		run("swiglubackward", 5*inner, func() { d.SwiGLUBackward(gu, h, gu) })
+		run("swiglubackward", 6*inner, func() { d.SwiGLUBackward(gu, h, h, gu) })
 		table, pos := stat(d, 4096, 64), ints(d, s.n)
 		run("rope", 2*one, func() { d.Rope(x, table, pos, device.Rope{Heads: s.c / 64, Dim: 64}) })
 		for _, t := range []tensor.Tensor{x, dy, dx, gu, h, table} {

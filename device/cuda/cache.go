@@ -5,7 +5,11 @@ import (
 	"antiphase/tensor"
 )
 
-var cacheWrite = earlyOf("cache", "cache_write")
+var (
+	cacheWrite = earlyOf("cache", "cache_write")
+	// ropeCache does Rope first, by layout: halves, neighbours.
+	ropeCache = [2]kernel{earlyOf("rope_cache", "rope_cache_half"), earlyOf("rope_cache", "rope_cache_pairs")}
+)
 
 // CacheWrite stores row n of k and v at (slot[n], pos[n]).
 func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
@@ -17,10 +21,19 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	if wide {
 		pieces /= 8
 	}
-	d.launch(cacheWrite, dim2(k.Rows, max(1, ceil(pieces, 128))), dim1(128), 0,
-		ptr(c.K), ptr(c.V), ptr(k), ptr(v), ptr(c.Table), ptr(slot), ptr(pos), d.faultPtr(),
-		i32(c.K.Ld), i32(c.V.Ld), i32(k.Ld), i32(v.Ld), i32(c.Table.Ld), i32(k.Cols), i32(v.Cols),
-		i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize), i32(c.K.Rows), flag(wide))
+	h := &d.held
+	if h.kind == heldTurned && !(h.turn.leaves(k, v) && h.product.ends(&h.turn, v) && h.apartFrom(c.K) && h.apartFrom(c.V)) {
+		d.multiplyRows(&h.product)
+		h.kind = heldTurn
+	}
+	switch {
+	case h.kind == heldTurned:
+		d.multiplyTurned(&h.product, &h.turn, c, slot, pos)
+	case h.kind == heldTurn && wide && h.turn.leaves(k, v):
+		d.turnAndKeep(c, v, slot, pos)
+	default:
+		d.keep(c, k, v, slot, pos, pieces, wide)
+	}
 	for _, t := range []tensor.Tensor{c.K, c.V} {
 		s := spanOf(t)
 		if k.Rows == 1 {
@@ -28,4 +41,43 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 		}
 		d.fresh.note(s)
 	}
+}
+
+// keep launches CacheWrite alone.
+func (d *Device) keep(c *device.Cache, k, v, slot, pos tensor.Tensor, pieces int, wide bool) {
+	d.launch(cacheWrite, dim2(k.Rows, max(1, ceil(pieces, 128))), dim1(128), 0,
+		ptr(c.K), ptr(c.V), ptr(k), ptr(v), ptr(c.Table), ptr(slot), ptr(pos), d.faultPtr(),
+		i32(c.K.Ld), i32(c.V.Ld), i32(k.Ld), i32(v.Ld), i32(c.Table.Ld), i32(k.Cols), i32(v.Cols),
+		i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize), i32(c.K.Rows), flag(wide))
+}
+
+// leaves says that k is the last columns that Rope turns, whole heads, and that v is beside all of them.
+func (c *turnCall) leaves(k, v tensor.Tensor) bool {
+	at := c.x.Cols - k.Cols
+	if at < 0 || at%c.Dim != 0 || !same(k, c.x.Columns(at, c.x.Cols)) {
+		return false
+	}
+	if !v.Overlaps(c.x) {
+		return true
+	}
+	from := int(ptr(v)-ptr(c.x)) / v.Type.Size() // columns of one row of both: their spans meet where there are several rows
+	return v.Ld == c.x.Ld && from >= c.x.Cols && from+v.Cols <= v.Ld
+}
+
+// ends says that v is the product's columns behind those that are turned.
+func (p *productCall) ends(t *turnCall, v tensor.Tensor) bool {
+	return same(v, p.c.Columns(t.x.Cols, p.c.Cols))
+}
+
+// turnAndKeep launches the Rope that is held and CacheWrite together.
+func (d *Device) turnAndKeep(c *device.Cache, v, slot, pos tensor.Tensor) {
+	d.held.kind = heldNone
+	t := &d.held.turn
+	pairs, _ := t.pairs()
+	units := t.x.Rows * (t.Heads*(t.Dim/2/pairs) + v.Cols/8)
+	d.launch(ropeCache[flag(t.Interleaved)], dim1(ceil(units, 128)), dim1(128), 0,
+		ptr(t.x), i32(t.x.Ld), ptr(t.table), i32(t.table.Ld), ptr(t.pos), i32(t.x.Rows), i32(t.Heads), i32(t.Dim), i32(t.table.Rows), f32(t.sign()),
+		ptr(c.K), i32(c.K.Ld), i32(t.x.Cols-c.K.Cols), ptr(c.V), i32(c.V.Ld), ptr(v), i32(v.Ld), i32(v.Cols), ptr(slot), ptr(pos),
+		ptr(c.Table), i32(c.Table.Ld), i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize), i32(c.K.Rows), d.faultPtr())
+	d.fresh.wrote(t.x)
 }

@@ -23,7 +23,7 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 			from.Rows, from.Width = to.Rows, to.Width
 			to.Pitch, from.Pitch = dst.Ld*dst.Type.Size(), src.Ld*src.Type.Size()
 		}
-		d.fail(d.drv.Move(to, from))
+		d.fail(d.now().Move(to, from))
 		return
 	}
 	k := copyBF16F32

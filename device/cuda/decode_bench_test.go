@@ -123,6 +123,7 @@ type decodeStep struct {
 	layers                 []decodeLayer
 	words                  tensor.Tensor
 	x, h, qkv, o, y, gu, a tensor.Tensor
+	x2                     tensor.Tensor // the residual stream's other buffer
 	norm, rope, lam, logit tensor.Tensor
 	lamW, vec              tensor.Tensor
 	ids, slot, pos         tensor.Tensor
@@ -146,6 +147,7 @@ func newDecodeStep(d *Device, size int, arch string, rows, context int) *decodeS
 	s.words = spread(nil, d, m.vocab, m.dim)
 	s.bytes += float64(s.words.Len() * 2)
 	s.x, s.h, s.y, s.o = act(d, rows, m.dim), act(d, rows, m.dim), act(d, rows, m.dim), act(d, rows, vw)
+	s.x2 = act(d, rows, m.dim)
 	s.qkv, s.gu, s.a = act(d, rows, qw+kw+vw), act(d, rows, 2*s.inner), act(d, rows, s.inner)
 	s.norm, s.rope, s.logit = spread(nil, d, 1, m.dim), fill(d, stat(d, context, s.shape.d), 3, 0.7, 0), stat(d, rows, m.vocab)
 	s.vec = fill(d, stat(d, 4, s.shape.d), 5, 0, 0.1)
@@ -162,7 +164,7 @@ func (s *decodeStep) free() {
 			s.d.Free(t.Buf)
 		}
 	}
-	for _, t := range []tensor.Tensor{s.words, s.x, s.h, s.qkv, s.o, s.y, s.gu, s.a, s.rope, s.logit} {
+	for _, t := range []tensor.Tensor{s.words, s.x, s.x2, s.h, s.qkv, s.o, s.y, s.gu, s.a, s.rope, s.logit} {
 		s.d.Free(t.Buf)
 	}
 }
@@ -190,17 +192,22 @@ func (s *decodeStep) attend(l *decodeLayer) {
 		Norm: device.HeadNorm{On: s.shape.keys == 2, Eps: 1e-5, Scale: 0.2}}, &l.cache, s.slot, s.pos)
 }
 
-// run is the step, with a residual stream that keeps to one buffer; pause comes after each op.
+// run is the step, with a residual stream that goes from one buffer to another at each norm, as the model's does; pause comes after each op.
 func (s *decodeStep) run(pause func()) {
 	d, product := s.d, device.MatMul{TransB: true}
 	d.Embed(s.x, s.words, s.ids)
 	pause()
-	delta, sum := tensor.Tensor{}, tensor.Tensor{}
+	x, other, delta, sum := s.x, s.x2, tensor.Tensor{}, tensor.Tensor{}
 	qw, kw := s.heads*s.shape.maps*s.shape.d, s.heads*s.shape.keys*s.shape.d
 	for i := range s.layers {
 		l := &s.layers[i]
 		for _, op := range []func(){
-			func() { d.RMSNorm(s.h, tensor.Tensor{}, sum, s.x, delta, s.norm, 1e-5) },
+			func() {
+				d.RMSNorm(s.h, tensor.Tensor{}, sum, x, delta, s.norm, 1e-5)
+				if sum.Ok() {
+					x, other = other, x
+				}
+			},
 			func() { d.MatMul(s.qkv, s.h, l.qkv, product) },
 			func() {
 				d.Rope(s.qkv.Columns(0, qw+kw), s.rope, s.pos, device.Rope{Heads: (qw + kw) / s.shape.d, Dim: s.shape.d, Interleaved: true})
@@ -211,7 +218,10 @@ func (s *decodeStep) run(pause func()) {
 			s.lambda,
 			func() { s.attend(l) },
 			func() { d.MatMul(s.y, s.o, l.out, product) },
-			func() { d.RMSNorm(s.h, tensor.Tensor{}, s.x, s.x, s.y, s.norm, 1e-5) },
+			func() {
+				d.RMSNorm(s.h, tensor.Tensor{}, other, x, s.y, s.norm, 1e-5)
+				x, other = other, x
+			},
 			func() { d.MatMul(s.gu, s.h, l.gateUp, product) },
 			func() { d.SwiGLU(s.a, s.gu) },
 			func() { d.MatMul(s.y, s.a, l.down, product) },
@@ -219,15 +229,16 @@ func (s *decodeStep) run(pause func()) {
 			op()
 			pause()
 		}
-		sum, delta = s.x, s.y
+		sum, delta = other, s.y
 	}
-	d.RMSNorm(s.h, tensor.Tensor{}, sum, s.x, delta, s.norm, 1e-5)
+	d.RMSNorm(s.h, tensor.Tensor{}, other, x, delta, s.norm, 1e-5)
 	pause()
 	d.MatMul(s.logit, s.h, s.words, product)
 }
 
 // BenchmarkDecode times, at a context of 4096: each architecture's attention over all layers' caches, the small ops of the layers alone
-// (latency: they move nothing to speak of), and the whole step, each as one graph. Bytes are weights, K and V, each once.
+// (latency: they move nothing to speak of), and the whole step, each as one graph. Bytes are weights, K and V, each once. The step of one sequence also
+// with every op a kernel of its own, with norms in the blocks of their products everywhere or for queries, keys and values alone, and waited for each time.
 func BenchmarkDecode(b *testing.B) {
 	const context = 4096
 	d := gpu(b, nil)
@@ -244,16 +255,45 @@ func BenchmarkDecode(b *testing.B) {
 						}
 					})
 				})
-				b.Run(name+"/step", func(b *testing.B) {
-					replay(b, d, 1, s.bytes, func() { s.run(func() {}) })
-					b.ReportMetric(s.bytes/1e6, "MB")
-				})
+				b.Run(name+"/step", s.bench)
 				if rows == 1 {
+					for what, bits := range map[string]int{"norm": normTurned | normGated | normPlain, "normturn": normTurned} {
+						d.prologue = bits
+						b.Run(name+"/step-"+what, s.bench)
+						d.prologue = 0
+					}
+					d.unfused = true
+					b.Run(name+"/step-unfused", s.bench)
+					d.unfused = false
+					b.Run(name+"/step-alone", s.benchAlone)
 					smallOps(b, s, name)
 				}
 				s.free()
 			}
 		}
+	}
+}
+
+func (s *decodeStep) bench(b *testing.B) {
+	replay(b, s.d, 1, s.bytes, func() { s.run(func() {}) })
+	b.ReportMetric(s.bytes/1e6, "MB")
+}
+
+// benchAlone launches a step and waits for it, by the host's clock.
+func (s *decodeStep) benchAlone(b *testing.B) {
+	g, err := s.d.Record(func() { s.run(func() {}) })
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range b.N {
+		g.Launch()
+		if err := s.d.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(b.N), "host-µs/op")
+	if err := g.Free(); err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -275,6 +315,7 @@ func smallOps(b *testing.B, s *decodeStep, name string) {
 		}},
 		{"swiglu", func() { d.SwiGLU(s.a, s.gu) }},
 		{"lambda", s.lambda},
+		{"argmax", func() { d.ArgMax(s.ids, s.logit) }},
 	} {
 		if op.name == "lambda" && s.shape.maps == 1 {
 			continue

@@ -11,3 +11,12 @@ func TestEmulatedDecode(t *testing.T) {
 	rowsRight(t, d)
 	cachedRight(t, d, 140)
 }
+
+// TestEmulatedHeld runs those of ops that wait for the next one.
+func TestEmulatedHeld(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	leftRight(t, d)
+	gatedRight(t, d)
+	turnedRight(t, d)
+}

@@ -15,6 +15,9 @@ func TestDecode(t *testing.T) {
 	d := gpu(t, nil)
 	rowsRight(t, d)
 	cachedRight(t, d, 700)
+	leftRight(t, d)
+	gatedRight(t, d)
+	turnedRight(t, d)
 }
 
 // Kernels that start before their turn leave the bits that they leave one by one: as a stream of launches, and as a graph.

@@ -46,6 +46,10 @@ type Device struct {
 	chunk  tensor.Buffer // the same memory, as products see it
 	graphs int           // alive: they hold addresses of the room
 	fresh  fresh         // what kernels that overlap have written
+	held   held          // an op that the next one may take along
+
+	unfused  bool // nothing is held: a test's
+	prologue int  // see makesRows; a benchmark tries others
 
 	maxLogits int // see the constant; a test makes it small
 }
@@ -124,7 +128,7 @@ func (d *Device) Alloc(bytes int) *tensor.Buffer {
 
 // Free takes it back.
 func (d *Device) Free(b *tensor.Buffer) {
-	d.fail(d.drv.Free(b.Addr))
+	d.fail(d.now().Free(b.Addr))
 	*b = tensor.Buffer{}
 }
 
@@ -132,7 +136,7 @@ func (d *Device) Free(b *tensor.Buffer) {
 func (d *Device) Write(dst tensor.Tensor, src []byte) {
 	mustBytes("write", dst, len(src))
 	if len(src) > 0 {
-		d.fail(d.drv.Upload(block(dst), src))
+		d.fail(d.now().Upload(block(dst), src))
 	}
 }
 
@@ -140,7 +144,7 @@ func (d *Device) Write(dst tensor.Tensor, src []byte) {
 func (d *Device) Read(dst []byte, src tensor.Tensor) {
 	mustBytes("read", src, len(dst))
 	if len(dst) > 0 {
-		d.fail(d.drv.Download(dst, block(src)))
+		d.fail(d.now().Download(dst, block(src)))
 		d.fresh.clear()
 	}
 }
@@ -153,7 +157,7 @@ func mustBytes(verb string, t tensor.Tensor, n int) {
 
 // Sync waits for all work and returns the first fault since the last call.
 func (d *Device) Sync() error {
-	d.fail(d.drv.Sync())
+	d.fail(d.now().Sync())
 	d.fresh.clear()
 	if code := d.told[0]; code != 0 {
 		value, bound := int32(binary.LittleEndian.Uint32(d.told[4:])), int32(binary.LittleEndian.Uint32(d.told[8:]))
@@ -197,6 +201,7 @@ func (d *Device) fail(err error) {
 
 // launch starts a kernel, building it at its first use. Arguments are made by ptr, i32 and f32, one for each parameter.
 func (d *Device) launch(k kernel, grid, block cu.Dim, shared int, args ...uint64) {
+	d.flush()
 	f := &d.funcs[k]
 	if f.fn == 0 {
 		if err := d.load(k); err != nil {
@@ -276,10 +281,11 @@ type graph struct {
 // Record keeps what f starts, without running it. f must have run once before, so that kernels, plans and scratch memory
 // are there, and may not read, write or wait.
 func (d *Device) Record(f func()) (device.Replay, error) {
+	d.flush()
 	before := d.err
 	d.err = nil
 	d.fresh.clear() // a recording's first kernel does not start early, nor does the first one behind it
-	g, err := d.drv.Record(f)
+	g, err := d.drv.Record(func() { f(); d.flush() })
 	if err == nil && d.err != nil {
 		err = d.err
 		_ = g.Free() // it lacks the launch that failed
@@ -293,7 +299,10 @@ func (d *Device) Record(f func()) (device.Replay, error) {
 }
 
 // Launch replays the graph; faults surface in Sync.
-func (g *graph) Launch() { g.d.fail(g.g.Launch()) }
+func (g *graph) Launch() {
+	g.d.flush()
+	g.d.fail(g.g.Launch())
+}
 
 // Free gives the graph back.
 func (g *graph) Free() error {
@@ -306,7 +315,9 @@ func (g *graph) Free() error {
 func (d *Device) ChunkRows() int { return 32 }
 
 // Time runs f and gives the milliseconds that the GPU spent between its start and its end.
-func (d *Device) Time(f func()) (float64, error) { return d.drv.Time(f) }
+func (d *Device) Time(f func()) (float64, error) {
+	return d.now().Time(func() { f(); d.flush() })
+}
 
 // ---- what launchers are made of ----
 

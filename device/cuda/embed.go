@@ -55,7 +55,7 @@ func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	r := carveEmbed(&at, rows, vocab)
 	chunks := ceil(rows, embedChunk)
 	zero := int(r.rank - r.count) // counts and cursor lie first
-	d.fail(d.drv.Clear(cu.Block{Addr: uintptr(r.count), Rows: 1, Width: zero, Pitch: zero}))
+	d.fail(d.now().Clear(cu.Block{Addr: uintptr(r.count), Rows: 1, Width: zero, Pitch: zero}))
 	d.launch(embedRank, dim1(chunks), dim1(embedChunk), 0, r.rank, r.count, ptr(ids), i32(rows), i32(vocab), d.faultPtr())
 	d.launch(embedOffsets, dim1(ceil(vocab, 256)), dim1(256), 0, r.used, r.base, r.count, r.cursor, i32(chunks), i32(vocab))
 	d.launch(embedPlace, dim1(ceil(rows, 256)), dim1(256), 0, r.list, r.base, r.count, r.rank, ptr(ids), i32(rows), i32(vocab))

@@ -29,11 +29,12 @@ func TestEmulatedWide(t *testing.T) {
 	rowsAlone(t, d)
 }
 
-// TestEmulatedModel trains and decodes by graphs and takes a prompt on the emulator. One architecture does: what differs between them is in the ops.
+// TestEmulatedModel trains and decodes by graphs and takes a prompt on the emulator. One architecture does for most: what differs between them is in the ops.
 func TestEmulatedModel(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	recordedSteps(t, d, "diff")
 	recordedDecoding(t, d, "diff")
+	recordedDecoding(t, d, "diff2") // reads a norm's rows twice
 	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8}, 33, 40)
 }

@@ -172,9 +172,12 @@ func decodings(t *testing.T, d device.Device, arch string) (out []string) {
 	return out
 }
 
-// recordedDecoding holds decoding steps that are replayed to those that run op by op.
+// recordedDecoding holds decoding steps that are replayed to those that run op by op, each a kernel of its own.
 func recordedDecoding(t *testing.T, d *Device, arch string) {
-	want, got := decodings(t, eager{d}, arch), decodings(t, d, arch)
+	d.unfused = true
+	want := decodings(t, eager{d}, arch)
+	d.unfused = false
+	got := decodings(t, d, arch)
 	for i := range want {
 		if got[i] != want[i] {
 			t.Errorf("%s: step %d gives\n%.300s recorded,\n%.300s op by op", arch, i, got[i], want[i])

@@ -75,7 +75,7 @@ func TestLaunches(t *testing.T) {
 			d.Rope(act(d, 100, 2*24), stat(d, 128, 24), ints(d, 100), device.Rope{Heads: 2, Dim: 24, Interleaved: true, Inverse: true})
 		}, []string{"rope_pairs_4 3,1,1 × 256 + 0"}},
 		{"swiglu", func(d *Device) { d.SwiGLU(act(d, 100, 2048), act(d, 100, 4096)) }, []string{"swiglu 1,100,1 × 256 + 0"}},
-		{"swiglu backward", func(d *Device) { d.SwiGLUBackward(act(d, 9, 4096), act(d, 9, 2048), act(d, 9, 4096)) },
+		{"swiglu backward", func(d *Device) { d.SwiGLUBackward(act(d, 9, 4096), act(d, 9, 2048), act(d, 9, 2048), act(d, 9, 4096)) },
 			[]string{"swiglu_backward 1,9,1 × 256 + 0"}},
 		{"sigmoid", func(d *Device) { d.Sigmoid(stat(d, 64, 12), stat(d, 64, 12)) }, []string{"sigmoid_f32 1,1,1 × 96 + 0"}},
 		{"sumsquares", func(d *Device) { d.SumSquares(stat(d, 1, 1), stat(d, 1, 1<<20)) },
@@ -92,6 +92,10 @@ func TestLaunches(t *testing.T) {
 			d.MatMul(act(d, 1, 4608), act(d, 1, 1536), act(d, 4608, 1536), device.MatMul{TransB: true})
 		},
 			[]string{"matmul_rows8_long 288,1,1 × 256 + 55296"}},
+		{"matmul of one longer row to many columns", func(d *Device) {
+			d.MatMul(act(d, 1, 8192), act(d, 1, 1536), act(d, 8192, 1536), device.MatMul{TransB: true})
+		},
+			[]string{"matmul_rows8_long 512,1,1 × 256 + 55296"}},
 		{"matmul of one long row to few columns", func(d *Device) {
 			d.MatMul(act(d, 1, 1536), act(d, 1, 4096), act(d, 1536, 4096), device.MatMul{TransB: true})
 		},

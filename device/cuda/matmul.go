@@ -42,7 +42,7 @@ func (d *Device) multiply(c, a, b tensor.Tensor, op device.MatMul) {
 		d.product.Float, d.product.Accumulate = c.Type == tensor.F32, op.Accumulate
 		d.product.Split = op.TransA // a sum over all rows: no row's own bits are at stake
 		d.product.A, d.product.B, d.product.C = uintptr(ptr(a)), uintptr(ptr(b)), uintptr(ptr(c))
-		done, err := d.drv.MatMul(&d.product)
+		done, err := d.now().MatMul(&d.product)
 		d.fail(err)
 		if done || err != nil {
 			return

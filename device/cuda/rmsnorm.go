@@ -25,14 +25,39 @@ func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	if x.Len() == 0 {
 		return
 	}
+	n := normCall{y, rstd, sum, x, delta, w, eps}
+	if d.unfused || !n.canWait() {
+		d.normalize(&n)
+		return
+	}
+	d.flush()
+	d.held.kind, d.held.norm = heldNorm, n
+	d.fresh.wrote(y, rstd, sum)
+}
+
+// normCall is RMSNorm's arguments.
+type normCall struct {
+	y, rstd, sum, x, delta, w tensor.Tensor
+	eps                       float64
+}
+
+// canWait says that a product may do the norm on its way: a few rows on 16 bytes, and nothing read where block 0 writes while others still read.
+func (n *normCall) canWait() bool {
+	return n.x.Rows <= maxHeld && n.x.Cols%8 == 0 && n.x.Cols <= maxNormed/4 && vec(n.y, n.sum, n.x, n.delta, n.w) &&
+		apart([]tensor.Tensor{n.y, n.rstd, n.sum}, n.x, n.delta, n.w)
+}
+
+// normalize launches the norm as a kernel of its own.
+func (d *Device) normalize(n *normCall) {
+	y, sum, x, delta, w := n.y, n.sum, n.x, n.delta, n.w
 	k := rmsnormForward
 	if x.Cols > maxNormed/4 {
 		k = rmsnormForwardWide
 	}
 	d.launch(k, dim1(x.Rows), dim1(rowThreads(x.Cols)), 0,
-		ptr(y), i32(y.Ld), ptr(rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta), i32(delta.Ld),
-		ptr(w), i32(x.Cols), f32(eps), flag(vec(y, sum, x, delta, w)), flag(x.Rows <= fewRows && d.fresh.settled(w, 0, 0)))
-	d.fresh.wrote(y, rstd, sum)
+		ptr(y), i32(y.Ld), ptr(n.rstd), ptr(sum), i32(sum.Ld), ptr(x), i32(x.Ld), ptr(delta), i32(delta.Ld),
+		ptr(w), i32(x.Cols), f32(n.eps), flag(vec(y, sum, x, delta, w)), flag(x.Rows <= fewRows && d.fresh.settled(w, 0, 0)))
+	d.fresh.wrote(y, n.rstd, sum)
 }
 
 // RMSNormBackward: dx += rstd·(g − x̂·mean(g·x̂)), dw += Σ_n dy·x̂.

@@ -17,19 +17,56 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	if x.Len() == 0 {
 		return
 	}
-	pairs, wide := 1, false // pairs a thread turns
-	switch {
-	case r.Interleaved && r.Dim%8 == 0 && vec(x):
-		pairs, wide = 4, true
-	case !r.Interleaved && r.Dim%16 == 0 && vec(x):
-		pairs, wide = 8, true
+	c := turnCall{r, x, table, pos}
+	if _, wide := c.pairs(); d.unfused || !wide || x.Rows > maxTurned {
+		d.rotate(&c)
+		return
 	}
-	sign := 1.0
-	if r.Inverse {
-		sign = -1
+	if d.held.kind == heldProduct && c.follows(&d.held.product) && d.fresh.settled(table, 0, 0) {
+		d.held.kind = heldTurned
+	} else {
+		d.flush()
+		d.held.kind = heldTurn
 	}
-	units := x.Rows * r.Heads * (r.Dim / 2 / pairs)
-	d.launch(ropeKernels[flag(r.Interleaved)][flag(wide)], dim1(ceil(units, 256)), dim1(256), 0,
-		ptr(x), i32(x.Ld), ptr(table), i32(table.Ld), ptr(pos), i32(x.Rows), i32(r.Heads), i32(r.Dim), i32(table.Rows), f32(sign), d.faultPtr())
+	d.held.turn = c
 	d.fresh.wrote(x)
+}
+
+// follows says that x is the first columns of a product, heads of whole tiles.
+func (c *turnCall) follows(p *productCall) bool {
+	return c.Dim%16 == 0 && c.x.Cols <= p.c.Cols && same(c.x, p.c.Columns(0, c.x.Cols))
+}
+
+// turnCall is Rope's arguments.
+type turnCall struct {
+	device.Rope
+	x, table, pos tensor.Tensor
+}
+
+// pairs is how many a thread turns, and whether it takes 16 bytes at once.
+func (c *turnCall) pairs() (n int, wide bool) {
+	switch {
+	case c.Interleaved && c.Dim%8 == 0 && vec(c.x):
+		return 4, true
+	case !c.Interleaved && c.Dim%16 == 0 && vec(c.x):
+		return 8, true
+	}
+	return 1, false
+}
+
+func (c *turnCall) sign() float64 {
+	if c.Inverse {
+		return -1
+	}
+	return 1
+}
+
+// rotate launches Rope as a kernel of its own.
+func (d *Device) rotate(c *turnCall) {
+	pairs, wide := c.pairs()
+	units := c.x.Rows * c.Heads * (c.Dim / 2 / pairs)
+	d.launch(ropeKernels[flag(c.Interleaved)][flag(wide)], dim1(ceil(units, 256)), dim1(256), 0,
+		ptr(c.x), i32(c.x.Ld), ptr(c.table), i32(c.table.Ld), ptr(c.pos), i32(c.x.Rows), i32(c.Heads), i32(c.Dim), i32(c.table.Rows),
+		f32(c.sign()), d.faultPtr())
+	d.fresh.wrote(c.x)
 }

@@ -16,6 +16,10 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 	if y.Len() == 0 {
 		return
 	}
+	if h := &d.held; h.kind == heldProduct && same(gu, h.product.c) && y.Cols%8 == 0 && h.apartFrom(y) {
+		d.multiplyGated(&h.product, y)
+		return
+	}
 	grid, block := each(y.Rows, y.Cols)
 	if y.Rows <= 8 { // of decoding: on as many SMs as there are, because exponentials queue up in one
 		grid.X, block.X = ceil(y.Cols, 8*64), 64
@@ -25,15 +29,15 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 	d.fresh.wrote(y)
 }
 
-// SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ.
-func (d *Device) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
-	device.CheckSwiGLUBackward(dgu, dy, gu, d.types)
+// SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ, y = g·σ·u.
+func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
+	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.types)
 	if dy.Len() == 0 {
 		return
 	}
 	grid, block := each(dy.Rows, dy.Cols)
-	d.launch(swigluBackward, grid, block, 0, ptr(dgu), i32(dgu.Ld), ptr(dy), i32(dy.Ld), ptr(gu), i32(gu.Ld), i32(dy.Rows), i32(dy.Cols),
-		gateVec(dy.Cols, dgu, dy, gu))
+	d.launch(swigluBackward, grid, block, 0, ptr(dgu), i32(dgu.Ld), ptr(y), i32(y.Ld), ptr(dy), i32(dy.Ld), ptr(gu), i32(gu.Ld), i32(dy.Rows), i32(dy.Cols),
+		gateVec(dy.Cols, dgu, y, dy, gu))
 }
 
 // gateVec says how the kernels may read: 1 by 16 bytes, 2 by 16 but u, which begins at column f, by 8, 0 one by one.

@@ -125,7 +125,7 @@ func wide(t *testing.T, d *Device, m, n, k int) {
 	gu, h, dh := b.random(tensor.BF16, 9, 2*20, 0, 2), b.random(tensor.BF16, 9, 20, 4, 1), b.random(tensor.BF16, 9, 20, 4, 1)
 	b.both(func(d device.Device, i int) { // u between 16 bytes
 		d.SwiGLU(h[i], gu[i])
-		d.SwiGLUBackward(gu[i], dh[i], gu[i])
+		d.SwiGLUBackward(gu[i], dh[i], dh[i], gu[i])
 	})
 	b.same("SwiGLU", h, 1e-2)
 	b.same("SwiGLUBackward", gu, 1e-2)

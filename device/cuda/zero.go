@@ -8,5 +8,5 @@ import (
 // Zero: t = 0, by the driver's own fill.
 func (d *Device) Zero(t tensor.Tensor) {
 	device.CheckZero(t)
-	d.fail(d.drv.Clear(block(t)))
+	d.fail(d.now().Clear(block(t)))
 }

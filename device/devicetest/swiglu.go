@@ -15,15 +15,15 @@ func swigluCase(n, f int) *Case {
 
 func swigluBackwardCase(n, f int, alias bool) *Case {
 	cs := newCase("backward,N=%d,F=%d,alias=%v", n, f, alias)
-	dy := cs.in("dy", act, n, f, perRow(1))
-	var gu, dgu int
+	var gu, dgu, dy, y int
 	if alias {
-		gu = cs.acc("gu", act, n, 2*f, normal(0, 4), perRow(1))
-		dgu = gu
+		gu, dy = cs.acc("gu", act, n, 2*f, normal(0, 4), perRow(1)), cs.acc("dy", act, n, f, perRow(1))
+		dgu, y = gu, dy
 	} else {
 		gu, dgu = cs.in("gu", act, n, 2*f, normal(0, 4), perRow(1)), cs.out("dgu", act, n, 2*f, perRow(1))
+		dy, y = cs.in("dy", act, n, f, perRow(1)), cs.out("y", act, n, f, perRow(1))
 	}
-	return cs.call(func(d device.Device, x []tensor.Tensor) { d.SwiGLUBackward(x[dgu], x[dy], x[gu]) })
+	return cs.call(func(d device.Device, x []tensor.Tensor) { d.SwiGLUBackward(x[dgu], x[y], x[dy], x[gu]) })
 }
 
 func swigluCases() (all []*Case) {

@@ -137,7 +137,7 @@ func TestRopeGradient(t *testing.T) {
 func TestActivationGradients(t *testing.T) {
 	b := newBench(5)
 	gu, dy, y, dgu := b.normal(3, 10), b.normal(3, 5), b.zeros(3, 5), b.zeros(3, 10)
-	b.SwiGLUBackward(dgu, dy, gu)
+	b.SwiGLUBackward(dgu, y, dy, gu)
 	b.check(t, func() { b.SwiGLU(y, gu) }, y, dy, param{"gu", gu, dgu})
 
 	x, dx := b.normal(3, 5), b.zeros(3, 5)

@@ -18,10 +18,10 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 	store(y, out)
 }
 
-// SwiGLUBackward: dg = dy·u·σ(g)·(1 + g·(1−σ(g))), du = dy·g·σ(g).
-func (d *Device) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
-	device.CheckSwiGLUBackward(dgu, dy, gu, d.types)
-	in, up, out := load(gu), load(dy), newMatrix(dgu.Rows, dgu.Cols)
+// SwiGLUBackward: dg = dy·u·σ(g)·(1 + g·(1−σ(g))), du = dy·g·σ(g), y = g·σ(g)·u.
+func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
+	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.types)
+	in, up, out, again := load(gu), load(dy), newMatrix(dgu.Rows, dgu.Cols), newMatrix(y.Rows, y.Cols)
 	for n := range up.rows {
 		g, u := in.head(n, 0, up.cols), in.head(n, 1, up.cols)
 		dg, du := out.head(n, 0, up.cols), out.head(n, 1, up.cols)
@@ -29,7 +29,9 @@ func (d *Device) SwiGLUBackward(dgu, dy, gu tensor.Tensor) {
 			s := sigmoid(g[f])
 			dg[f] = e * u[f] * s * (1 + g[f]*(1-s))
 			du[f] = e * g[f] * s
+			again.row(n)[f] = g[f] * s * u[f]
 		}
 	}
 	store(dgu, out)
+	store(y, again)
 }

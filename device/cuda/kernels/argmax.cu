@@ -1,9 +1,11 @@
 // ids[r] = the lowest column of the largest element of row r of x [rows, cols]; −1 where an element is NaN or +inf, or all are −inf.
 //
-// A block owns a row. A thread sees its columns in rising order and keeps the first of equals; AHEAD pieces are asked for before
-// the first is looked at. Bound by 4 bytes an element, which a product has just left in the L2: a row of 100 k columns takes
-// some microseconds, where its copy to the host and a walk there take a hundred times that for a batch of 64.
+// Grid (parts, rows): a block takes `per` columns of a row, a thread 8 neighbours at a time in rising order, the first of equals. With several parts
+// their results go to (ids, tops) as rows of parts, and argmax_finish picks among them. Bound by 4 bytes an element, which a product has just left in
+// the L2: one block alone takes some microseconds for 100 k of them, latency is all that many take.
+#include "early.cuh"
 #define NONE 0x7fffffff
+#define LOWEST __uint_as_float(0xff800000u)
 
 __device__ __forceinline__ int warpMin(int x) {
 #pragma unroll
@@ -11,34 +13,51 @@ __device__ __forceinline__ int warpMin(int x) {
   return x;
 }
 
-extern "C" __global__ void __launch_bounds__(1024) argmax(int* ids, const float* x, i64 ld, int cols, int vec) {
-  constexpr int AHEAD = 4;
+extern "C" __global__ void __launch_bounds__(256) argmax(int* ids, float* tops, const float* x, i64 ld, int cols, int per, int vec) {
   __shared__ float room[32];
   __shared__ int least[32];
-  const float* row = x + blockIdx.x * ld;
-  const int step = blockDim.x * 8, lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-  float top = __uint_as_float(0xff800000u);
+  beginNext();
+  const float* row = x + blockIdx.y * ld;
+  const int from = blockIdx.x * per, to = min(cols, from + per), lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  float top = LOWEST;
   int at = NONE;
   bool bad = false;
-  for (int base = threadIdx.x * 8; base < cols; base += AHEAD * step) {
-    float v[AHEAD][8];
+  waitEarlier();
+  for (int base = from + threadIdx.x * 8; base < to; base += blockDim.x * 8) {
+    float v[8];
+    load8(v, row + base, left8(base, to), vec);
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++)
-      if (base + u * step < cols) load8(v[u], row + base + u * step, left8(base + u * step, cols), vec);
-#pragma unroll
-    for (int u = 0; u < AHEAD; u++)
-#pragma unroll
-      for (int i = 0; i < 8; i++) {
-        int c = base + u * step + i;
-        if (c >= cols) continue;
-        bad |= !(v[u][i] <= 3.402823466e38f);
-        if (v[u][i] > top) top = v[u][i], at = c;
-      }
+    for (int i = 0; i < 8; i++) {
+      if (base + i >= to) continue;
+      bad |= !(v[i] <= 3.402823466e38f);
+      if (v[i] > top) top = v[i], at = base + i;
+    }
   }
-  float most = blockMax(top, room);
+  const float most = blockMax(top, room);
   at = warpMin(bad ? -1 : top == most ? at : NONE);
   if (lane == 0) least[warp] = at;
   __syncthreads();
   at = warpMin(lane < warps ? least[lane] : NONE);
+  if (threadIdx.x != 0) return;
+  const i64 to1 = (i64)blockIdx.y * gridDim.x + blockIdx.x;
+  if (gridDim.x > 1) tops[to1] = most;
+  ids[to1] = at == NONE && gridDim.x == 1 ? -1 : at;
+}
+
+// A warp for each row.
+extern "C" __global__ void __launch_bounds__(32) argmax_finish(int* ids, const int* part, const float* tops, int parts) {
+  beginNext();
+  const i64 first = (i64)blockIdx.x * parts;
+  float most = LOWEST;
+  int at = NONE;
+  waitEarlier();
+  for (int p = threadIdx.x; p < parts; p += 32) {
+    const float top = tops[first + p];
+    const int mine = part[first + p]; // rising with p, or −1
+    if (mine < 0) at = -1;
+    else if (at >= 0 && top > most) most = top, at = mine;
+  }
+  const float all = warpMax(most);
+  at = warpMin(at < 0 ? -1 : most == all ? at : NONE);
   if (threadIdx.x == 0) ids[blockIdx.x] = at == NONE ? -1 : at;
 }

@@ -170,7 +170,8 @@ __device__ __forceinline__ void clearValues(const Cached& a, bf16* V, int count)
   for (int i = threadIdx.x; i < all; i += THREADS) *(uint4*)(V + (count + i / pieces) * a.pitchV() + i % pieces * 8) = {0, 0, 0, 0};
 }
 
-// Grid (splits at a time, groups, rows). Shared memory: room for K (then for the groups' sums), V, the query vectors, their scores.
+// Grid (groups, splits at a time, rows): what runs at the same time reads whole rows of the cache, and blocks beyond a row's last key come
+// last and leave at once. Shared memory: room for K (then for the groups' sums), V, the query vectors, their scores.
 extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
 KERNEL_SPLIT(const bf16* q, const bf16* k, const bf16* v, const int* table, const int* slot, const int* pos, int* fault, float* sums, float* stats,
              i64 ldq, i64 ldk, i64 ldv, i64 ldt, int H, int G, int D, int DV, int keys, int keysOfSplit, int splits, int roomK, int vec, float scale,
@@ -179,15 +180,16 @@ KERNEL_SPLIT(const bf16* q, const bf16* k, const bf16* v, const int* table, cons
   const Cached a = {k, v, ldk, ldv, H, G, D, DV, keys, keysOfSplit, vec};
   const Pages cache = {table, ldt, slots, pages, size, rows};
   beginNext();
-  const int g = blockIdx.y, split = a.split(), vectors = a.vectors(), wide = a.wideD();
+  const int g = blockIdx.x, split = a.split(), vectors = a.vectors(), wide = a.wideD();
   const int last = min(pos[blockIdx.z], splits * split - 1), mine = slot[blockIdx.z];
   const i64 n = blockIdx.z;
   if (threadIdx.x == 0 && (pos[n] < 0 || pos[n] >= pages * size)) report(fault, FAULT_CACHE, pos[n], pages * size);
   bf16 *K = (bf16*)cachedShared, *V = K + roomK, *query = V + split * a.pitchV();
   float* score = (float*)(query + vectors * a.pitchQ());
   int* row = (int*)score; // until all keys are asked for
-  if (!early || (int)blockIdx.x * split > last) waitEarlier();
-  for (int at = blockIdx.x; at * split <= last; at += gridDim.x) {
+  if (blockIdx.y > 0 && (int)blockIdx.y * split > last) return; // the first split stays: see early.cuh
+  if (!early || last < 0) waitEarlier();
+  for (int at = blockIdx.y; at * split <= last; at += gridDim.y) {
     const int first = at * split, count = min(last - first + 1, split);
     const i64 part = (n * splits + at) * H * MAPS + g * vectors;
     for (int s = threadIdx.x; s < count; s += THREADS) row[s] = pageRow(cache, mine, first + s, fault);
@@ -195,7 +197,7 @@ KERNEL_SPLIT(const bf16* q, const bf16* k, const bf16* v, const int* table, cons
     const int sure = early && first + count > last ? count - 1 : count;
     stageRows(a, K, V, row, g, 0, sure);
     clearValues(a, V, count);
-    if (at == (int)blockIdx.x) {
+    if (at == (int)blockIdx.y) {
       waitEarlier();
 #pragma unroll 2
       for (int i = threadIdx.x; i < vectors * wide; i += THREADS)

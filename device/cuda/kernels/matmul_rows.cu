@@ -8,23 +8,14 @@
 //   long    up to 8 rows of longer k: all weights of the block in shared memory; with half the columns where there would be fewer blocks than SMs
 //   staged  more rows: x is the larger part by then; a ring of half pieces of both in shared memory
 // Weights are asked for before the kernels that make x have ended (early.cuh); blocks for up to 8 rows are so small that two kernels share an SM.
+// Those for up to 8 rows may make x themselves by a norm (left.cuh), and send c through the op behind them (turn.cuh).
 //
 // An element is the sum over a warp's pieces in order, and then over the warps in order. R, X and AHEAD take no part in it: a row has the
 // same bits in any company.
 #include "early.cuh"
+#include "left.cuh"
 #include "stream.cuh"
-
-enum { OUT_FLOAT = 1, ACCUMULATE = 2, VEC_X = 4, EARLY_W = 8 };
-constexpr int PIECE = 64, WARPS = 8;
-
-// Eight elements of a row of x; 0 beyond the rows and beyond k.
-__device__ __forceinline__ uint4 fetchRow(const bf16* p, bool there, bool vec) {
-  uint4 v = {0, 0, 0, 0};
-  if (!there) return v;
-  if (vec) return *(const uint4*)p;
-  v.x = p[0] | (u32)p[1] << 16, v.y = p[2] | (u32)p[3] << 16, v.z = p[4] | (u32)p[5] << 16, v.w = p[6] | (u32)p[7] << 16;
-  return v;
-}
+#include "turn.cuh"
 
 // acc += the product of 32 k: rows g and g+8 of the weights with row g of x.
 __device__ __forceinline__ void step32(float* acc, const uint4& lo, const uint4& hi, const uint4& x) {
@@ -35,8 +26,8 @@ __device__ __forceinline__ void step32(float* acc, const uint4& lo, const uint4&
 }
 
 // Adds the warps' sums in order. They lie as [warp][row of x][column], columns padded by 4 so that a warp meets no bank twice.
-template <int R, int X>
-__device__ __forceinline__ void finish(float (*acc)[X][4], void* c, i64 ldc, int m, int n, int m0, int n0, int flags) {
+template <int R, int X, class Out>
+__device__ __forceinline__ void finish(Out& out, float (*acc)[X][4], int m, int n, int m0, int n0) {
   extern __shared__ float warpSums[];
   constexpr int LINE = 16 * R + 4;
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
@@ -49,33 +40,26 @@ __device__ __forceinline__ void finish(float (*acc)[X][4], void* c, i64 ldc, int
   __syncthreads();
   for (int i = threadIdx.x; i < 16 * R * 8 * X; i += 32 * WARPS) {
     const int row = i / (16 * R), col = i % (16 * R);
-    if (m0 + row >= m || n0 + col >= n) continue;
+    const bool there = m0 + row < m && n0 + col < n;
     float v = 0.f;
+    if (there)
 #pragma unroll
-    for (int w = 0; w < WARPS; w++) v += warpSums[(w * 8 * X + row) * LINE + col];
-    const i64 at = (m0 + row) * ldc + n0 + col;
-    if (flags & OUT_FLOAT) ((float*)c)[at] = flags & ACCUMULATE ? ((float*)c)[at] + v : v;
-    else ((bf16*)c)[at] = toBf16(flags & ACCUMULATE ? toFloat(((bf16*)c)[at]) + v : v);
+      for (int w = 0; w < WARPS; w++) v += warpSums[(w * 8 * X + row) * LINE + col];
+    out.put(v, m0 + row, n0, col, there);
   }
 }
 
-// Eight elements of rows m0…m0+7 of x for the mma.
-struct Rows {
-  const bf16* x;
-  i64 ld;
-  int m, k, flags;
-  __device__ __forceinline__ uint4 at(int row, int k0) const { return fetchRow(x + row * ld + k0, k0 < k && row < m, flags & VEC_X); }
-};
-
-template <int R, int X, int AHEAD>
-__device__ __forceinline__ void rows(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {
+template <int R, int X, int AHEAD, class In, class Out>
+__device__ __forceinline__ void rows(In in, Out out, const bf16* w, i64 ldw, int m, int n, int k, int flags) {
+  extern __shared__ float warpSums[];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int m0 = blockIdx.y * 8 * X, n0 = blockIdx.x * 16 * R;
-  const Rows in = {x, ldx, m, k, flags};
   float acc[R][X][4] = {};
   beginNext();
   if (!(flags & EARLY_W)) waitEarlier();
-  for (int k0 = PIECE * warp; k0 < k; k0 += PIECE * WARPS * AHEAD) {
+  bool made = false;
+  int k0 = PIECE * warp;
+  do { // a warp without a piece multiplies zeros once
     uint4 a[AHEAD][R][2][2]; // [half of 64 k][row g or g+8]
 #pragma unroll
     for (int u = 0; u < AHEAD; u++)
@@ -83,11 +67,16 @@ __device__ __forceinline__ void rows(const bf16* x, i64 ldx, const bf16* w, i64 
       for (int r = 0; r < R; r++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-          const int at = k0 + u * PIECE * WARPS + (i >> 1) * 32 + 8 * t, row = n0 + 16 * r + g + (i & 1) * 8;
+          const int at = k0 + u * PIECE * WARPS + (i >> 1) * 32 + 8 * t, row = out.tile(n0 + 16 * r).column(g + (i & 1) * 8);
           a[u][r][i >> 1][i & 1] = {0, 0, 0, 0};
           if (at < k && row < n) a[u][r][i >> 1][i & 1] = stream16(w + row * ldw + at);
         }
-    waitEarlier();
+    if (!made) {
+      in.ahead(), out.ahead(n0);
+      waitEarlier();
+      in.make(warpSums);
+      made = true;
+    }
     uint4 b[AHEAD][X][2];
 #pragma unroll
     for (int u = 0; u < AHEAD; u++)
@@ -101,42 +90,36 @@ __device__ __forceinline__ void rows(const bf16* x, i64 ldx, const bf16* w, i64 
         for (int r = 0; r < R; r++)
 #pragma unroll
           for (int j = 0; j < X; j++) step32(acc[r][j], a[u][r][h][0], a[u][r][h][1], b[u][j][h]);
-  }
-  waitEarlier(); // warps without a piece
-  finish<R, X>(acc, c, ldc, m, n, m0, n0, flags);
+    k0 += PIECE * WARPS * AHEAD;
+  } while (k0 < k);
+  in.done();
+  finish<R, X>(out, acc, m, n, m0, n0);
 }
-
-// BLOCKS on an SM leave a thread the registers that its loads under way need.
-#define ROWS(name, R, X, AHEAD, BLOCKS)                                                                                                    \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                                                         \
-  name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {                                 \
-    rows<R, X, AHEAD>(x, ldx, w, ldw, c, ldc, m, n, k, flags);                                                                             \
-  }
-ROWS(matmul_rows8_short, 1, 1, 2, 4)
-ROWS(matmul_rows8_any, 1, 1, 4, 2)
-ROWS(matmul_rows16, 1, 2, 2, 2)
 
 // Up to 8 rows of long k: all of the block's weights go to shared memory, behind the room of the warps' sums, rows `pitch` elements apart: 4 times
 // an odd number of 16 bytes, so that a quarter of a warp (two rows, 64 bytes each) meets no bank twice. A warp waits for its own pieces alone.
-// COLS is 16, or 8: the mma's other 8 rows are then zeros.
-template <int COLS>
-__device__ __forceinline__ void longRows(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {
+// COLS is 16, or 8: the mma's other 8 rows are then zeros. Fewer blocks that walk over the columns leave shared memory for the next kernel, but lost
+// a third of the speed with 100 KB instead of 200 KB of an SM under way (H200).
+template <int COLS, class In, class Out>
+__device__ __forceinline__ void longRows(In in, Out out, const bf16* w, i64 ldw, int m, int n, int k, int flags) {
   extern __shared__ float warpSums[];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int m0 = blockIdx.y * 8, n0 = blockIdx.x * COLS, pitch = (k + PIECE - 1) / PIECE * PIECE + 32;
-  bf16* weights = (bf16*)(warpSums + WARPS * 8 * 20);
-  const Rows in = {x, ldx, m, k, flags};
+  const Tile tile = out.tile(n0);
+  bf16* weights = (bf16*)((char*)warpSums + in.room());
   beginNext();
   if (!(flags & EARLY_W)) waitEarlier();
   for (int k0 = PIECE * warp; k0 < k; k0 += PIECE * WARPS)
 #pragma unroll
     for (int i = 0; i < COLS / 4; i++) { // four rows of 128 bytes at a time
-      const int row = 4 * i + (lane >> 3), at = k0 + (lane & 7) * 8;
-      const bool there = n0 + row < n && at < k;
-      cpAsync16(sharedAddr(weights + row * pitch + at), there ? w + (n0 + row) * ldw + at : w, there ? 16 : 0);
+      const int row = 4 * i + (lane >> 3), at = k0 + (lane & 7) * 8, column = tile.column(row);
+      const bool there = column < n && at < k;
+      cpAsync16(sharedAddr(weights + row * pitch + at), there ? w + column * ldw + at : w, there ? 16 : 0);
     }
   cpCommit();
+  in.ahead(), out.ahead(n0);
   waitEarlier();
+  in.make(warpSums);
   float acc[1][1][4] = {};
   bool landed = false;
   for (int k0 = PIECE * warp; k0 < k; k0 += PIECE * WARPS * 4) {
@@ -157,16 +140,58 @@ __device__ __forceinline__ void longRows(const bf16* x, i64 ldx, const bf16* w, 
       }
     }
   }
-  finish<1, 1>(acc, c, ldc, m, min(n, n0 + COLS), m0, n0, flags);
+  in.done();
+  finish<1, 1>(out, acc, m, min(n, n0 + COLS), m0, n0);
 }
 
-#define LONG(name, COLS)                                                                                                                   \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, 4)                                                                              \
+// BLOCKS on an SM leave a thread the registers that its loads under way need.
+#define STORED(name, BLOCKS, ...)                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                                                         \
   name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {                                 \
-    longRows<COLS>(x, ldx, w, ldw, c, ldc, m, n, k, flags);                                                                                \
+    __VA_ARGS__(Stored{x, ldx, m, k, flags}, Plain{c, ldc, flags}, w, ldw, m, n, k, flags);                                                \
   }
-LONG(matmul_rows8_long, 16)
-LONG(matmul_rows8_half, 8)
+STORED(matmul_rows8_short, 4, rows<1, 1, 2>)
+STORED(matmul_rows8_any, 2, rows<1, 1, 4>)
+STORED(matmul_rows16, 2, rows<1, 2, 2>)
+STORED(matmul_rows8_long, 4, longRows<16>)
+STORED(matmul_rows8_half, 4, longRows<8>)
+
+// The sources and targets of the other kernels, as their parameters.
+#define NORM_ARGS                                                                                                                          \
+  bf16 *h, i64 ldh, float *rstd, bf16 *sum, i64 lds, const bf16 *x, i64 ldx, const bf16 *delta, i64 ldd, const bf16 *gain, float eps
+#define FROM_NORM Normed{{m, k, 0}, h, ldh, rstd, sum, lds, x, ldx, delta, ldd, gain, eps, flags, {}}
+#define STORED_ARGS const bf16 *x, i64 ldx
+#define FROM_MEMORY Stored{x, ldx, m, k, flags}
+#define TURN_ARGS                                                                                                                          \
+  const float *table, i64 ldt, const int *angle, int positions, float sign, int dim, int pairs, int k0, int v0, bf16 *K, i64 ldK, bf16 *V, \
+      i64 ldV, const int *slot, const int *pos, const int *pages, i64 ldp, int slots, int perSlot, int size, int lines, int *fault
+#define TO_CACHE                                                                                                                               \
+  Turned{(bf16*)c, ldc, table, ldt, angle, positions, sign, dim, pairs, k0, v0, K, ldK, V, ldV, slot, pos,                                 \
+         {pages, ldp, slots, perSlot, size, lines}, fault, m, -1, -1, false, 0.f, 0.f}
+#define GATE_ARGS bf16 *a, i64 lda
+#define TO_GATE Glu{(bf16*)c, ldc, a, lda, n / 2}
+
+#define JOINED(name, BLOCKS, IN, IN_ARGS, OUT, OUT_ARGS, ...)                                                                              \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                                                         \
+  name(IN_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags, OUT_ARGS) {                                      \
+    __VA_ARGS__(IN, OUT, w, ldw, m, n, k, flags);                                                                                          \
+  }
+JOINED(matmul_turn8_short, 3, FROM_MEMORY, STORED_ARGS, TO_CACHE, TURN_ARGS, rows<1, 1, 2>)
+JOINED(matmul_turn8_long, 3, FROM_MEMORY, STORED_ARGS, TO_CACHE, TURN_ARGS, longRows<16>)
+JOINED(matmul_gate8_short, 4, FROM_MEMORY, STORED_ARGS, TO_GATE, GATE_ARGS, rows<1, 1, 2>)
+JOINED(matmul_gate8_long, 4, FROM_MEMORY, STORED_ARGS, TO_GATE, GATE_ARGS, longRows<16>)
+JOINED(matmul_normturn8_short, 3, FROM_NORM, NORM_ARGS, TO_CACHE, TURN_ARGS, rows<1, 1, 2>)
+JOINED(matmul_normturn8_long, 3, FROM_NORM, NORM_ARGS, TO_CACHE, TURN_ARGS, longRows<16>)
+JOINED(matmul_normgate8_short, 3, FROM_NORM, NORM_ARGS, TO_GATE, GATE_ARGS, rows<1, 1, 2>)
+JOINED(matmul_normgate8_long, 4, FROM_NORM, NORM_ARGS, TO_GATE, GATE_ARGS, longRows<16>)
+
+#define NORMED(name, BLOCKS, ...)                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                                                         \
+  name(NORM_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {                                              \
+    __VA_ARGS__(FROM_NORM, Plain{c, ldc, flags}, w, ldw, m, n, k, flags);                                                                       \
+  }
+NORMED(matmul_norm8_short, 3, rows<1, 1, 2>)
+NORMED(matmul_norm8_long, 4, longRows<16>)
 
 // A half piece of `count` rows from row0 on, rows 64 bytes apart: a quarter of a warp reads two rows, and meets no bank twice.
 __device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, int row0, int rows, int count, int k0, int k, bool vec) {
@@ -219,7 +244,8 @@ __device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i6
   }
   cpWait<0>();
   __syncthreads(); // the rings become the room of the sums
-  finish<R, X>(acc, c, ldc, m, n, m0, n0, flags);
+  Plain out = {c, ldc, flags};
+  finish<R, X>(out, acc, m, n, m0, n0);
 }
 
 #define STAGED(name, R, X)                                                                                                                 \

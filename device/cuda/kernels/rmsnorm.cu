@@ -1,8 +1,9 @@
 // RMSNorm: s = x + delta (rounded to bf16 and stored as sum), rstd = 1/√(mean s² + eps), y = s·rstd·w.
 // A block owns a row and holds it in registers, K pieces of 8 neighbours a thread: one read of x and delta, one write of
 // sum and y, which is the bound; for the few rows of decoding it is latency, so w, which comes from afar, is asked for before the kernel's turn
-// where the launcher says so, and otherwise together with x. The sum of squares is a fixed tree.
+// where the launcher says so, and otherwise together with x. The sum of squares is a fixed tree, norm.cuh's.
 #include "early.cuh"
+#include "norm.cuh"
 
 template <int K>
 __device__ __forceinline__ void forward(bf16* y, i64 ldy, float* rstd, bf16* sum, i64 lds, const bf16* x, i64 ldx, const bf16* delta, i64 ldd,
@@ -23,14 +24,12 @@ __device__ __forceinline__ void forward(bf16* y, i64 ldy, float* rstd, bf16* sum
     if (!early) load8(g[k], w + c, n, vec);
     if (delta) {
       load8(d, delta + r * ldd + c, n, vec);
-#pragma unroll
-      for (int i = 0; i < 8; i++) s[k][i] = toFloat(toBf16(s[k][i] + d[i]));
+      addRounded(s[k], d);
       store8(sum + r * lds + c, s[k], n, vec);
     }
-#pragma unroll
-    for (int i = 0; i < 8; i++) ss += s[k][i] * s[k][i];
+    ss = addSquares(ss, s[k]);
   }
-  float inv = 1.f / sqrtf(blockSum(ss, room) / (float)cols + eps);
+  float inv = normRstd(blockSum(ss, room), cols, eps);
   if (rstd && threadIdx.x == 0) rstd[r] = inv;
 #pragma unroll
   for (int k = 0; k < K; k++) {

@@ -3,6 +3,7 @@
 // access. Bound by one read and one write of x; the table stays in cache. For a few rows of decoding it is latency: the position is
 // read before the kernel's turn.
 #include "early.cuh"
+#include "rope.cuh"
 
 template <int W, bool INTERLEAVED>
 __device__ __forceinline__ void turn(bf16* x, i64 ldx, const float* table, i64 ldt, const int* pos, u32 rows, int heads, int dim, int positions,
@@ -25,24 +26,13 @@ __device__ __forceinline__ void turn(bf16* x, i64 ldx, const float* table, i64 l
   }
   const float *cosine = table + p * ldt + j, *sine = cosine + half;
   if (W == 1) {
-    float c = cosine[0], s = sign * sine[0];
-    *at0 = toBf16(a[0] * c - b[0] * s);
-    *at1 = toBf16(a[0] * s + b[0] * c);
+    rotate(a[0], b[0], cosine[0], sign * sine[0]);
+    *at0 = toBf16(a[0]), *at1 = toBf16(b[0]);
   } else if (INTERLEAVED) {
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      float c = cosine[i], s = sign * sine[i], t = a[2 * i], u = a[2 * i + 1];
-      a[2 * i] = t * c - u * s;
-      a[2 * i + 1] = t * s + u * c;
-    }
+    rotatePairs(a, cosine, sine, sign);
     store8(at0, a, 8, true);
   } else {
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-      float c = cosine[i], s = sign * sine[i], t = a[i];
-      a[i] = t * c - b[i] * s;
-      b[i] = t * s + b[i] * c;
-    }
+    rotateHalves(a, b, cosine, sine, sign);
     store8(at0, a, 8, true);
     store8(at1, b, 8, true);
   }

@@ -1,5 +1,6 @@
 // Sigmoid: y = 1/(1+e^−x), and backward dx = dy·y·(1−y). A thread does 8 neighbours; outputs may be their own inputs.
 #include "early.cuh"
+#include "gate.cuh"
 
 template <typename T>
 __device__ __forceinline__ void forward(T* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols, int vec) {
@@ -10,7 +11,7 @@ __device__ __forceinline__ void forward(T* y, i64 ldy, const T* x, i64 ldx, i64 
     int n = left8(c, cols);
     load8(v, x + r * ldx + c, n, vec);
 #pragma unroll
-    for (int i = 0; i < 8; i++) v[i] = 1.f / (1.f + expf(-v[i]));
+    for (int i = 0; i < 8; i++) v[i] = sigmoid(v[i]);
     store8(y + r * ldy + c, v, n, vec);
   }
 }

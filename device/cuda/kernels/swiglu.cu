@@ -1,8 +1,6 @@
 // SwiGLU: y = g·σ(g)·u for gu = [g | u]. A thread does 8 neighbours; bound by reading gu and writing y, once each.
 #include "early.cuh"
-
-// The divisor is below 2^126 for x > −87; beyond that the quotient is 0, which is right for bf16.
-__device__ __forceinline__ float logistic(float x) { return __fdividef(1.f, 1.f + __expf(-x)); }
+#include "gate.cuh"
 
 // u begins at column F: where that is no multiple of 8, it lies between 16 bytes, and with vec 2 on 8 of them.
 __device__ __forceinline__ void loadU(float* u, const bf16* p, int n, int vec) {
@@ -32,25 +30,29 @@ extern "C" __global__ void swiglu(bf16* y, i64 ldy, const bf16* gu, i64 ldg, i64
     load8(g, gu + r * ldg + c, n, vec);
     loadU(u, gu + r * ldg + cols + c, n, vec);
 #pragma unroll
-    for (int i = 0; i < 8; i++) u[i] *= g[i] * logistic(g[i]);
+    for (int i = 0; i < 8; i++) u[i] = gated(g[i], u[i]);
     store8(y + r * ldy + c, u, n, vec);
   }
 }
 
-// SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ. dgu may be gu: a thread reads its 16 elements before it writes them.
-extern "C" __global__ void swiglu_backward(bf16* dgu, i64 lddg, const bf16* dy, i64 ldy, const bf16* gu, i64 ldg, i64 rows, i64 cols, int vec) {
+// SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ, and y once more. dgu may be gu and y dy: a thread reads its 24 elements before it
+// writes as many.
+extern "C" __global__ void swiglu_backward(bf16* dgu, i64 lddg, bf16* y, i64 ldy, const bf16* dy, i64 lddy, const bf16* gu, i64 ldg, i64 rows, i64 cols,
+                                           int vec) {
   FOR_EACH_8(r, c, rows, cols) {
     float g[8], u[8], d[8];
     int n = left8(c, cols);
     load8(g, gu + r * ldg + c, n, vec);
     loadU(u, gu + r * ldg + cols + c, n, vec);
-    load8(d, dy + r * ldy + c, n, vec);
+    load8(d, dy + r * lddy + c, n, vec);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-      float s = logistic(g[i]), up = d[i] * g[i] * s;
-      g[i] = d[i] * u[i] * s * (1.f + g[i] * (1.f - s));
-      u[i] = up;
+      const float s = logistic(g[i]), a = g[i] * s, du = d[i] * a, dg = d[i] * u[i] * s * (1.f + g[i] * (1.f - s));
+      d[i] = u[i] * a;
+      g[i] = dg;
+      u[i] = du;
     }
+    store8(y + r * ldy + c, d, n, vec);
     store8(dgu + r * lddg + c, g, n, vec);
     storeU(dgu + r * lddg + cols + c, u, n, vec);
   }

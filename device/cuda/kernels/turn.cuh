@@ -1,0 +1,112 @@
+// Where a product of few rows puts its columns (matmul_rows.cu), which spares the small kernel behind it:
+//   Plain   into c, on request through Sigmoid (V2's λ)
+//   Glu     gate and up projections: into c, and through SwiGLU into a
+//   Turned  queries, keys and values: through Rope into c and the cache
+// A block's 16 columns are a tile that holds whole pairs: 16 neighbours, or 8 and the 8 that lie half a head or half of c on. What a row turns by
+// and where it goes is asked for before the kernel's turn.
+//
+// A target has: ahead, for the block's first tile; tile, the columns of one; and put, called by all threads of a warp, for one element.
+#include "attn_page.cuh"
+#include "gate.cuh"
+#include "rope.cuh"
+
+enum { OUT_FLOAT = 1, ACCUMULATE = 2, SIGMOID = 32 };
+
+// Columns at…at+7 and at+gap+8…at+gap+15.
+struct Tile {
+  int at, gap;
+  __device__ __forceinline__ int column(int i) const { return at + i + (i < 8 ? 0 : gap); }
+};
+
+struct Plain {
+  void* c;
+  i64 ldc;
+  int flags;
+  __device__ __forceinline__ void ahead(int) {}
+  __device__ __forceinline__ Tile tile(int n0) const { return {n0, 0}; }
+  __device__ __forceinline__ void put(float v, int row, int n0, int i, bool there) {
+    if (!there) return;
+    const i64 at = row * ldc + n0 + i;
+    if (flags & SIGMOID) v = sigmoid(v); // of fp32 that is not added to
+    if (flags & OUT_FLOAT) ((float*)c)[at] = flags & ACCUMULATE ? ((float*)c)[at] + v : v;
+    else ((bf16*)c)[at] = toBf16(flags & ACCUMULATE ? toFloat(((bf16*)c)[at]) + v : v);
+  }
+};
+
+// c = [g | u], and a = g·σ(g)·u beside it: a tile is 8 columns of g and their partners.
+struct Glu {
+  bf16* c;
+  i64 ldc;
+  bf16* a;
+  i64 lda;
+  int inner; // columns of a
+  __device__ __forceinline__ void ahead(int) {}
+  __device__ __forceinline__ Tile tile(int n0) const { return {n0 / 2, inner - 8}; }
+  __device__ __forceinline__ void put(float v, int row, int n0, int i, bool there) {
+    const float x = toFloat(toBf16(v)), u = __shfl_xor_sync(0xffffffffu, x, 8);
+    if (!there) return;
+    const int column = tile(n0).column(i);
+    c[row * ldc + column] = toBf16(x);
+    if (i < 8) a[row * lda + column] = toBf16(gated(x, u));
+  }
+};
+
+// c = [q | k | v]: q and k, columns up to v0, are turned by the angles of their rows, k (from k0 on) and v go to their place in the cache too.
+struct Turned {
+  bf16* c;
+  i64 ldc;
+  const float* table;
+  i64 ldt;
+  const int* angle;
+  int positions;
+  float sign;
+  int dim, pairs, k0, v0;
+  bf16* K;
+  i64 ldK;
+  bf16* V;
+  i64 ldV;
+  const int *slot, *pos;
+  Pages cache;
+  int* fault;
+  int m;
+
+  int seen, page; // the tile that the rest is for; the row of the cache
+  bool turns;
+  float cosine, sine;
+
+  __device__ __forceinline__ Tile tile(int n0) const {
+    if (pairs || n0 >= v0) return {n0, 0};
+    return {n0 / dim * dim + n0 % dim / 2, dim / 2 - 8};
+  }
+  __device__ __forceinline__ void look(int row, int n0, int column) {
+    seen = n0, page = -1, turns = false;
+    if (column >= k0) page = pageRow(cache, slot[row], pos[row], fault);
+    if (n0 >= v0) return;
+    const int p = angle[row], e = column % dim, j = pairs ? e / 2 : e % (dim / 2);
+    turns = p >= 0 && p < positions;
+    if (turns) cosine = table[p * ldt + j], sine = sign * table[p * ldt + dim / 2 + j];
+    else report(fault, FAULT_ROPE, p, positions);
+  }
+  __device__ __forceinline__ void ahead(int n0) {
+    const int row = threadIdx.x / 16;
+    seen = -1;
+    if (row < m) look(row, n0, tile(n0).column(threadIdx.x % 16));
+  }
+  __device__ __forceinline__ void put(float v, int row, int n0, int i, bool there) {
+    const float x = toFloat(toBf16(v)), other = __shfl_xor_sync(0xffffffffu, x, pairs ? 1 : 8);
+    if (!there) return;
+    const int column = tile(n0).column(i);
+    if (seen != n0) look(row, n0, column);
+    float y = x;
+    if (turns) {
+      const bool second = pairs ? i & 1 : i >= 8;
+      float a = second ? other : x, b = second ? x : other;
+      rotate(a, b, cosine, sine);
+      y = second ? b : a;
+    }
+    c[row * ldc + column] = toBf16(y);
+    if (page < 0) return;
+    if (column < v0) K[page * ldK + column - k0] = toBf16(y);
+    else V[page * ldV + column - v0] = toBf16(y);
+  }
+};
