@@ -79,7 +79,7 @@ func (d *Device) backwardTiled(c *attnCall, t attnTile, k attnTiled) {
 	s, tiles := attnShape{c.maps, c.keys, c.D, c.DV}, ceil(c.T, t.rows)
 	room := c.room(tiles*t.rows, s.stats(), tiles)
 	m, o, ldo := d.prepare(c, &room)
-	d.fail(d.drv.Clear(cu.Block{Addr: uintptr(m.count), Rows: 1, Width: room.counters * 4, Pitch: room.counters * 4}))
+	d.fail(d.now().Clear(cu.Block{Addr: uintptr(m.count), Rows: 1, Width: room.counters * 4, Pitch: room.counters * 4}))
 	d.launch(k.backward, dim1(ceil(c.T, t.keys)*c.B*c.Groups), dim1(32*t.warps), t.shared(s),
 		ptr(c.q), ptr(c.k), ptr(c.v), o, ptr(c.start), m.stats, m.sums, m.count, m.count+uint64(room.counters-1)*4, ptr(c.dk), ptr(c.dv),
 		i32(c.q.Ld), i32(c.k.Ld), i32(c.v.Ld), i32(ldo), i32(c.dk.Ld), i32(c.dv.Ld), i32(c.T), i32(c.Heads), i32(c.Groups), f32(c.Scale))

@@ -17,11 +17,7 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	if k.Rows == 0 {
 		return
 	}
-	wide, pieces := k.Cols%8 == 0 && v.Cols%8 == 0 && vec(c.K, c.V, k, v), k.Cols+v.Cols
-	if wide {
-		pieces /= 8
-	}
-	h := &d.held
+	wide, h := k.Cols%8 == 0 && v.Cols%8 == 0 && vec(c.K, c.V, k, v), &d.held
 	if h.kind == heldTurned && !(h.turn.leaves(k, v) && h.product.ends(&h.turn, v) && h.apartFrom(c.K) && h.apartFrom(c.V)) {
 		d.multiplyRows(&h.product)
 		h.kind = heldTurn
@@ -29,10 +25,10 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	switch {
 	case h.kind == heldTurned:
 		d.multiplyTurned(&h.product, &h.turn, c, slot, pos)
-	case h.kind == heldTurn && wide && h.turn.leaves(k, v):
+	case h.kind == heldTurn && wide && h.turn.leaves(k, v) && apart([]tensor.Tensor{h.turn.x}, c.K, c.V):
 		d.turnAndKeep(c, v, slot, pos)
 	default:
-		d.keep(c, k, v, slot, pos, pieces, wide)
+		d.keep(c, k, v, slot, pos, wide)
 	}
 	for _, t := range []tensor.Tensor{c.K, c.V} {
 		s := spanOf(t)
@@ -43,8 +39,12 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	}
 }
 
-// keep launches CacheWrite alone.
-func (d *Device) keep(c *device.Cache, k, v, slot, pos tensor.Tensor, pieces int, wide bool) {
+// keep launches CacheWrite alone; wide says that it may move 16 bytes at a time.
+func (d *Device) keep(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool) {
+	pieces := k.Cols + v.Cols
+	if wide {
+		pieces /= 8
+	}
 	d.launch(cacheWrite, dim2(k.Rows, max(1, ceil(pieces, 128))), dim1(128), 0,
 		ptr(c.K), ptr(c.V), ptr(k), ptr(v), ptr(c.Table), ptr(slot), ptr(pos), d.faultPtr(),
 		i32(c.K.Ld), i32(c.V.Ld), i32(k.Ld), i32(v.Ld), i32(c.Table.Ld), i32(k.Cols), i32(v.Cols),

@@ -238,7 +238,7 @@ func (s *decodeStep) run(pause func()) {
 
 // BenchmarkDecode times, at a context of 4096: each architecture's attention over all layers' caches, the small ops of the layers alone
 // (latency: they move nothing to speak of), and the whole step, each as one graph. Bytes are weights, K and V, each once. The step of one sequence also
-// with every op a kernel of its own, with norms in the blocks of their products everywhere or for queries, keys and values alone, and waited for each time.
+// with every op a kernel of its own, and waited for each time.
 func BenchmarkDecode(b *testing.B) {
 	const context = 4096
 	d := gpu(b, nil)
@@ -257,11 +257,6 @@ func BenchmarkDecode(b *testing.B) {
 				})
 				b.Run(name+"/step", s.bench)
 				if rows == 1 {
-					for what, bits := range map[string]int{"norm": normTurned | normGated | normPlain, "normturn": normTurned} {
-						d.prologue = bits
-						b.Run(name+"/step-"+what, s.bench)
-						d.prologue = 0
-					}
 					d.unfused = true
 					b.Run(name+"/step-unfused", s.bench)
 					d.unfused = false

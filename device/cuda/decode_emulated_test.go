@@ -19,4 +19,5 @@ func TestEmulatedHeld(t *testing.T) {
 	leftRight(t, d)
 	gatedRight(t, d)
 	turnedRight(t, d)
+	faultsRight(t, d)
 }

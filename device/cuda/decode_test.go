@@ -18,6 +18,7 @@ func TestDecode(t *testing.T) {
 	leftRight(t, d)
 	gatedRight(t, d)
 	turnedRight(t, d)
+	faultsRight(t, d)
 }
 
 // Kernels that start before their turn leave the bits that they leave one by one: as a stream of launches, and as a graph.
@@ -60,6 +61,14 @@ func TestDecodeChained(t *testing.T) {
 	}
 }
 
+func (s rowsKernel) name() string { return registry[s.alone.stored].name }
+
+// streamBy multiplies with a given kernel.
+func (d *Device) streamBy(s rowsKernel, c, x, w tensor.Tensor, k int, op device.MatMul) {
+	d.flush()
+	d.multiplyRows(&productCall{s: s, c: c, x: x, w: w, k: k, op: op})
+}
+
 // rowsRight holds every kernel for few rows to the oracle, and each row to the bits that it has alone.
 func rowsRight(t *testing.T, d *Device) {
 	for _, k := range []int{8, 104, 1536, 2120} {
@@ -73,12 +82,12 @@ func rowsRight(t *testing.T, d *Device) {
 		for i, s := range all {
 			d.Zero(y[0])
 			d.streamBy(s, y[0], x[0], w[0], k, op)
-			name := fmt.Sprintf("%s of k=%d", registry[s.kernel].name, k)
+			name := fmt.Sprintf("%s of k=%d", s.name(), k)
 			b.same(name, y, 1e-5)
 			if got := read(d, y[0]); i == 0 {
 				first = got
 			} else if !bytes.Equal(got, first) {
-				t.Errorf("%s: other bits than %s", name, registry[rowsLong.kernel].name)
+				t.Errorf("%s: other bits than %s", name, rowsLong.name())
 			}
 		}
 		one := y[0].RowRange(69, 70)

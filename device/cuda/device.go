@@ -1,9 +1,10 @@
 // Package cuda is the Device on an NVIDIA GPU: bf16 weights and activations, fp32 sums, statistics and master weights.
 //
 // A method checks shapes, works out the geometry from them alone and launches: kernels of kernels/STEM.cu, or cuBLASLt
-// for large products. All work runs in the order of one stream; a method returns at once, Sync waits and tells the first
-// fault (an id outside its table, an error of the driver). Scratch memory is one room that grows to the largest need, so a
-// steady step allocates nothing, on the host or on the GPU, and Record turns it into one graph. Sums have a fixed order.
+// for large products; of few rows an op may wait for the next and run in one kernel with it (held.go). All work runs in the
+// order of one stream; a method returns at once, Sync waits and tells the first fault (an id outside its table, an error of
+// the driver). Scratch memory is one room that grows to the largest need, so a steady step allocates nothing, on the host or
+// on the GPU, and Record turns it into one graph. Sums have a fixed order.
 package cuda
 
 import (
@@ -48,8 +49,7 @@ type Device struct {
 	fresh  fresh         // what kernels that overlap have written
 	held   held          // an op that the next one may take along
 
-	unfused  bool // nothing is held: a test's
-	prologue int  // see makesRows; a benchmark tries others
+	unfused bool // nothing is held: a test's
 
 	maxLogits int // see the constant; a test makes it small
 }
@@ -285,7 +285,10 @@ func (d *Device) Record(f func()) (device.Replay, error) {
 	before := d.err
 	d.err = nil
 	d.fresh.clear() // a recording's first kernel does not start early, nor does the first one behind it
-	g, err := d.drv.Record(func() { f(); d.flush() })
+	g, err := d.drv.Record(func() {
+		defer d.flush() // also behind a panic: what f started belongs to the recording
+		f()
+	})
 	if err == nil && d.err != nil {
 		err = d.err
 		_ = g.Free() // it lacks the launch that failed

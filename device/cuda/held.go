@@ -14,7 +14,7 @@ import (
 //	MatMul, SwiGLU
 //	MatMul, Sigmoid
 //
-// each with RMSNorm before it where makesRows says so.
+// each with RMSNorm before it where the product's weights are in registers (shortOf).
 type held struct {
 	kind    heldKind
 	norm    normCall
@@ -33,8 +33,8 @@ const (
 	heldNarrow  // a product of few columns, likewise
 )
 
-// maxHeld is the most rows whose norm every block of a product repeats: each reads two rows more for one, and their room in shared memory costs a
-// block its place on the SM (k = 1536, from three rows on). maxTurned is for what repeats nothing.
+// maxHeld is the most rows whose norm every block of a product repeats: for each of them it reads two more, x and delta. maxTurned is for what repeats
+// nothing: the rows of one block.
 const (
 	maxHeld   = 2
 	maxTurned = 8
@@ -78,6 +78,12 @@ func apart(written []tensor.Tensor, read ...tensor.Tensor) bool {
 		}
 	}
 	return true
+}
+
+// apartFrom says that t shares memory with nothing that a held product or its norm still reads or writes.
+func (h *held) apartFrom(t tensor.Tensor) bool {
+	p, n := &h.product, &h.norm
+	return apart([]tensor.Tensor{t}, p.c, p.x, p.w) && (!p.norm || apart([]tensor.Tensor{t}, n.y, n.rstd, n.sum, n.x, n.delta, n.w))
 }
 
 // same says that two views are one.

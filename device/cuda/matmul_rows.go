@@ -7,36 +7,46 @@ import (
 	"antiphase/tensor"
 )
 
-// rowsKernel is a kernel of kernels/matmul_rows.cu: the columns and rows of c that a block makes.
+// rowsKernel is a kernel of kernels/matmul_rows.cu: the columns and rows of c that a block makes, and its variants.
 type rowsKernel struct {
-	kernel     kernel
+	alone      pairOf
 	cols, rows int
 
-	joins  bool   // it has variants that do the op behind it (kernels/turn.cuh), without and with the norm before it (kernels/left.cuh):
-	normed kernel // none
+	joins  bool   // it can do the op behind it (kernels/turn.cuh):
 	turned pairOf // Rope and CacheWrite
 	gated  pairOf // SwiGLU
+	norms  bool   // and all of them the norm before it (kernels/left.cuh)
 }
 
-// pairOf is a kernel for rows that lie in memory and one for rows that it makes by a norm.
+// pairOf is a kernel for rows that lie in memory and, where the product can do the norm, one for rows that it makes.
 type pairOf struct{ stored, normed kernel }
 
 func rowsOf(name string, cols, rows int) rowsKernel {
-	return rowsKernel{kernel: earlyOf("matmul_rows", name), cols: cols, rows: rows}
+	return rowsKernel{alone: pairOf{stored: earlyOf("matmul_rows", name)}, cols: cols, rows: rows}
 }
 
-// joiningOf is a kernel of 16 columns, whole pairs of any layout, for up to 8 rows, with its variants.
+// joiningOf is a kernel of 16 columns, whole pairs of any layout, for up to 8 rows, that can do the op behind it: once for each element as it is
+// stored, which costs nothing.
 func joiningOf(name string) rowsKernel {
 	r := rowsOf("matmul_rows8_"+name, 16, 8)
-	r.joins, r.normed = true, earlyOf("matmul_rows", "matmul_norm8_"+name)
-	r.turned = pairOf{earlyOf("matmul_rows", "matmul_turn8_"+name), earlyOf("matmul_rows", "matmul_normturn8_"+name)}
-	r.gated = pairOf{earlyOf("matmul_rows", "matmul_gate8_"+name), earlyOf("matmul_rows", "matmul_normgate8_"+name)}
+	r.joins = true
+	r.turned.stored, r.gated.stored = earlyOf("matmul_rows", "matmul_turn8_"+name), earlyOf("matmul_rows", "matmul_gate8_"+name)
+	return r
+}
+
+// shortOf is the one kernel whose blocks can also repeat the norm before it: that with its weights in registers. Where weights lie in shared memory, four
+// blocks share an SM and what each does after its wait adds up: two norms and a SwiGLU of a layer in the blocks of their products cost 830m 2.3 µs
+// more a layer than kernels of their own (H200), and a norm alone saved nothing.
+func shortOf() rowsKernel {
+	r := joiningOf("short")
+	r.norms, r.alone.normed = true, earlyOf("matmul_rows", "matmul_norm8_short")
+	r.turned.normed, r.gated.normed = earlyOf("matmul_rows", "matmul_normturn8_short"), earlyOf("matmul_rows", "matmul_normgate8_short")
 	return r
 }
 
 // The kernels for up to 8 rows (firstRows), up to 16, and for more, by the columns of a block: 16 to 64.
 var (
-	rowsShort  = joiningOf("short")
+	rowsShort  = shortOf()
 	rowsLong   = joiningOf("long")
 	rowsHalf   = rowsOf("matmul_rows8_half", 8, 8)
 	rowsAny    = rowsOf("matmul_rows8_any", 16, 8)
@@ -57,6 +67,15 @@ const (
 	rowsVecX, rowsEarly  = 4, 8
 	rowsGain             = 16
 	rowsSigmoid          = 32
+)
+
+// maxShort is the longest k of rowsShort: two pieces for each warp. rowsSums is the bytes of the warps' sums of 8 rows, columns padded by 4. The rows that
+// a norm leaves, padded by 32, and their 8 sums of squares must fit in there, or the constant below does not compile.
+const (
+	maxShort = 2 * rowsPiece * rowsWarps
+	rowsSums = rowsWarps * 8 * (16 + 4) * 4
+
+	_ = uint(rowsSums - maxHeld*(2*(maxShort+32)+4*rowsWarps))
 )
 
 // streams says whether a product is one of few rows with weights that can be read 16 bytes at a time. Of the rows it looks at their number
@@ -100,63 +119,30 @@ func (d *Device) holdProduct(kind heldKind, p *productCall) {
 // makes says that p may make its rows by n: they are what n leaves, and p writes nothing that other blocks still read. Each block makes all of them,
 // so that with more blocks than are on the GPU at a time there is more to lose than a kernel's latency: the logits' product has thousands.
 func (n *normCall) makes(p *productCall) bool {
-	return p.s.joins && p.c.Rows <= maxHeld && same(p.x, n.y) && ceil(p.c.Cols, p.s.cols) <= 1024 && apart([]tensor.Tensor{p.c, n.y, n.rstd, n.sum}, n.x, n.delta, n.w, p.w)
+	return p.s.norms && p.c.Rows <= maxHeld && same(p.x, n.y) && ceil(p.c.Cols, p.s.cols) <= 1024 &&
+		apart([]tensor.Tensor{p.c, n.y, n.rstd, n.sum}, n.x, n.delta, n.w, p.w)
 }
 
 // multiplyRows launches a product by itself, with the norm before it.
-func (d *Device) multiplyRows(p *productCall) { d.launchRows(p, pairOf{p.s.kernel, p.s.normed}, 0) }
+func (d *Device) multiplyRows(p *productCall) { d.launchRows(p, p.s.alone, 0) }
 
-// streamBy launches one with a given kernel.
-func (d *Device) streamBy(s rowsKernel, c, x, w tensor.Tensor, k int, op device.MatMul) {
-	d.flush()
-	d.multiplyRows(&productCall{s: s, c: c, x: x, w: w, k: k, op: op})
-}
-
-// Bits of Device.prologue: which kernels with their weights in shared memory make their rows by the norm before them.
-const normTurned, normGated, normPlain = 1, 2, 4
-
-// makesRows says whether the blocks repeat the norm. Kernels with their weights in registers do. Where weights lie in shared memory, four blocks share an
-// SM and what each does after its wait adds up: two norms and a SwiGLU of a layer in the blocks of their products cost 830m 2.3 µs more a layer than kernels of
-// their own (H200), while what follows a product, done once for each element as it is stored, costs nothing.
-func (d *Device) makesRows(p *productCall, k pairOf) bool {
-	if p.s.madeShared(p.c.Rows, p.k) > d.info.Shared {
-		return false
-	}
-	if p.s == rowsShort {
-		return true
-	}
-	bit := normPlain
-	switch k {
-	case p.s.turned:
-		bit = normTurned
-	case p.s.gated:
-		bit = normGated
-	}
-	return d.prologue&bit != 0
-}
-
-// launchRows launches a product of the kernels k, whose own arguments are more, and with it all that is held. Weights that may still be written wait for
-// their turn.
+// launchRows launches a product by one of its kernels, whose own arguments are more, and with it all that is held. Weights that may still be written
+// wait for their turn.
 func (d *Device) launchRows(p *productCall, k pairOf, flags uint64, more ...uint64) {
 	d.held.kind = heldNone
-	n, made := &d.held.norm, p.norm && d.makesRows(p, k)
-	if p.norm && !made {
-		d.normalize(n)
-	}
+	n := &d.held.norm
 	var room [maxArgs]uint64
-	args, run, shared := room[:0], k.stored, p.s.shared(p.k)
+	args, run := append(room[:0], ptr(p.x), i32(p.x.Ld)), k.stored
 	flags |= flag(p.c.Type == tensor.F32)*matmulFloat | flag(p.op.Accumulate)*matmulAccumulate | flag(vec(p.x))*rowsVecX | flag(d.fresh.settled(p.w, 0, 0))*rowsEarly
-	if made {
-		args, run, shared = append(args, ptr(n.y), i32(n.y.Ld), ptr(n.rstd), ptr(n.sum), i32(n.sum.Ld), ptr(n.x), i32(n.x.Ld), ptr(n.delta), i32(n.delta.Ld),
-			ptr(n.w), f32(n.eps)), k.normed, p.s.madeShared(p.c.Rows, p.k)
+	if p.norm {
+		args, run = append(room[:0], ptr(n.y), i32(n.y.Ld), ptr(n.rstd), ptr(n.sum), i32(n.sum.Ld), ptr(n.x), i32(n.x.Ld), ptr(n.delta), i32(n.delta.Ld),
+			ptr(n.w), f32(n.eps)), k.normed
 		flags |= flag(d.fresh.settled(n.w, 0, 0)) * rowsGain
-	} else {
-		args = append(args, ptr(p.x), i32(p.x.Ld))
 	}
 	args = append(args, ptr(p.w), i32(p.w.Ld), ptr(p.c), i32(p.c.Ld), i32(p.c.Rows), i32(p.c.Cols), i32(p.k), flags)
-	d.launch(run, dim2(ceil(p.c.Cols, p.s.cols), ceil(p.c.Rows, p.s.rows)), dim1(32*rowsWarps), shared, append(args, more...)...)
+	d.launch(run, dim2(ceil(p.c.Cols, p.s.cols), ceil(p.c.Rows, p.s.rows)), dim1(32*rowsWarps), p.s.shared(p.k), append(args, more...)...)
 	d.fresh.wrote(p.c)
-	if made {
+	if p.norm {
 		d.fresh.wrote(n.y, n.rstd, n.sum)
 	}
 }
@@ -173,12 +159,6 @@ func (d *Device) multiplyTurned(p *productCall, t *turnCall, c *device.Cache, sl
 		ptr(t.table), i32(t.table.Ld), ptr(t.pos), i32(t.table.Rows), f32(t.sign()), i32(t.Dim), flag(t.Interleaved),
 		i32(t.x.Cols-c.K.Cols), i32(t.x.Cols), ptr(c.K), i32(c.K.Ld), ptr(c.V), i32(c.V.Ld), ptr(slot), ptr(pos),
 		ptr(c.Table), i32(c.Table.Ld), i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize), i32(c.K.Rows), d.faultPtr())
-}
-
-// apartFrom says that t shares memory with nothing that a held product or its norm still reads or writes.
-func (h *held) apartFrom(t tensor.Tensor) bool {
-	p, n := &h.product, &h.norm
-	return apart([]tensor.Tensor{t}, p.c, p.x, p.w) && (!p.norm || apart([]tensor.Tensor{t}, n.y, n.rstd, n.sum, n.x, n.delta, n.w))
 }
 
 // pickRows takes the smallest blocks that hold all rows. x is read again by each block, so that many rows want many columns: as few as
@@ -208,7 +188,7 @@ func (d *Device) firstRows(n, k int) rowsKernel {
 	switch {
 	case ceil(n, rowsLong.cols) < d.info.SMs && rowsHalf.shared(k) <= d.info.Shared:
 		return rowsHalf
-	case k <= 2*rowsPiece*rowsWarps:
+	case k <= maxShort:
 		return rowsShort
 	case rowsLong.shared(k) <= d.info.Shared:
 		return rowsLong
@@ -227,10 +207,4 @@ func (s rowsKernel) shared(k int) int {
 		return max(sums, rowsWarps*3*(s.cols+s.rows)*rowsPiece)
 	}
 	return sums
-}
-
-// madeShared is shared with m rows that the block makes, and their 32 sums of squares, in the room of the warps' sums.
-func (s rowsKernel) madeShared(m, k int) int {
-	sums := rowsWarps * s.rows * (16 + 4) * 4
-	return s.shared(k) - sums + max(sums, m*(2*(ceil(k, rowsPiece)*rowsPiece+32)+128))
 }

@@ -41,9 +41,9 @@ type normCall struct {
 	eps                       float64
 }
 
-// canWait says that a product may do the norm on its way: a few rows on 16 bytes, and nothing read where block 0 writes while others still read.
+// canWait says that a product may do the norm on its way: a few short rows on 16 bytes, and nothing read where block 0 writes while others still read.
 func (n *normCall) canWait() bool {
-	return n.x.Rows <= maxHeld && n.x.Cols%8 == 0 && n.x.Cols <= maxNormed/4 && vec(n.y, n.sum, n.x, n.delta, n.w) &&
+	return n.x.Rows <= maxHeld && n.x.Cols%8 == 0 && n.x.Cols <= maxShort && vec(n.y, n.sum, n.x, n.delta, n.w) &&
 		apart([]tensor.Tensor{n.y, n.rstd, n.sum}, n.x, n.delta, n.w)
 }
 

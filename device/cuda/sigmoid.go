@@ -15,7 +15,7 @@ var (
 func (d *Device) Sigmoid(y, x tensor.Tensor) {
 	device.CheckSigmoid(y, x, d.types)
 	if p := &d.held.product; d.held.kind == heldNarrow && same(x, p.c) && same(y, x) {
-		d.launchRows(p, pairOf{p.s.kernel, p.s.normed}, rowsSigmoid)
+		d.launchRows(p, p.s.alone, rowsSigmoid)
 		return
 	}
 	d.pair(sigmoidForward[flag(y.Type == tensor.F32)], y, x)

@@ -13,9 +13,13 @@ cache_write(bf16* K, bf16* V, const bf16* k, const bf16* v, const int* table, co
   if (piece >= kw + vw) return;
   const bool key = piece < kw;
   const bf16* from = key ? k + n * ldk + piece : v + n * ldv + piece - kw;
-  const int row = pageRow({table, ldt, slots, pages, size, rows}, slot[n], pos[n], fault);
+  const Pages cache = {table, ldt, slots, pages, size, rows};
+  const int row = pageAt(cache, slot[n], pos[n]);
   waitEarlier();
-  if (row < 0) return;
+  if (row < 0) {
+    noPage(cache, pos[n], fault);
+    return;
+  }
   uint4 all = {0, 0, 0, 0};
   bf16 one = 0;
   if (vec) all = *(const uint4*)from;

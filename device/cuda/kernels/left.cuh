@@ -1,11 +1,11 @@
 // Where the rows of x come from in a product of few rows (matmul_rows.cu). They lie in memory, or the product makes them itself: of one or two
 // rows RMSNorm is all latency, about 2 µs as a kernel of its own (H200) and a fraction of that here, beside weights that are on their way already.
-// Every block makes all rows, rounded to bf16 as the op would have stored them, in the room where the warps' sums will be, so that as many
-// blocks as before share an SM; block 0 also writes what the op writes, for whoever reads it later. Bound: for each block (2m+1)·k elements from L2
-// beside its 16·k or 8·k of weights.
+// Every block makes all rows, rounded to bf16 as the op would have stored them, in the room where the warps' sums will be (matmul_rows.go says that
+// they fit), so that as many blocks as before share an SM; block 0 also writes what the op writes, for whoever reads it later. Bound: for each block
+// (2m+1)·k elements from L2 beside its 16·k of weights.
 //
-// A source has: room, the bytes before the weights in shared memory; ahead, what may be asked for before the kernel's turn; make, called by all
-// threads after it; at, eight elements of a row, 0 beyond the rows and beyond k; and done, before the room is the sums'.
+// A source has: ahead, what may be asked for before the kernel's turn; make, called by all threads after it; at, eight elements of a row, 0 beyond
+// the rows and beyond k; and done, before the room is the sums'.
 #include "norm.cuh"
 
 enum { VEC_X = 4, EARLY_W = 8, EARLY_GAIN = 16 };
@@ -32,30 +32,16 @@ struct Stored {
   const bf16* x;
   i64 ld;
   int m, k, flags;
-  __device__ __forceinline__ int room() const { return SUMS; }
   __device__ __forceinline__ void ahead() {}
   __device__ __forceinline__ void make(void*) {}
   __device__ __forceinline__ uint4 at(int row, int k0) const { return fetchRow(x + row * ld + k0, k0 < k && row < m, flags & VEC_X); }
   __device__ __forceinline__ void done() {}
 };
 
-// Rows that the block has made: m of them, `pitch` elements apart (4 times an odd number of 16 bytes: a quarter of a warp meets no bank twice),
-// behind them 32 sums of squares each.
-struct Made {
+// RMSNorm of up to two rows of up to 1024: s = x + delta, h = s·rstd·gain. A thread has 8 neighbours of both rows, a warp 256 of them: a line. The rows lie
+// `pitch` elements apart (4 times an odd number of 16 bytes: a quarter of a warp meets no bank twice), behind them the lines' sums of squares.
+struct Normed {
   int m, k;
-  bf16* left;
-  __device__ __forceinline__ int pitch() const { return (k + PIECE - 1) / PIECE * PIECE + 32; }
-  __device__ __forceinline__ int room() const { return max(SUMS, m * (2 * pitch() + 128)); }
-  __device__ __forceinline__ uint4 at(int row, int k0) const {
-    uint4 v = {0, 0, 0, 0};
-    if (row < m && k0 < k) v = *(const uint4*)(left + row * pitch() + k0);
-    return v;
-  }
-  __device__ __forceinline__ void done() { __syncthreads(); }
-};
-
-// RMSNorm: s = x + delta, h = s·rstd·gain. 32·8 neighbours of a row are a line, which belongs to one warp.
-struct Normed : Made {
   bf16* h;
   i64 ldh;
   float* rstd;
@@ -68,57 +54,65 @@ struct Normed : Made {
   const bf16* gain;
   float eps;
   int flags;
-  uint4 first; // the gain of the warp's first line
 
+  bf16* left;   // the rows
+  uint4 weight; // the thread's part of the gain
+
+  __device__ __forceinline__ int pitch() const { return (k + PIECE - 1) / PIECE * PIECE + 32; }
+  __device__ __forceinline__ void takeGain() { weight = fetchRow(gain + threadIdx.x * 8, (int)threadIdx.x * 8 < k, true); }
   __device__ __forceinline__ void ahead() {
-    if (flags & EARLY_GAIN) first = fetchRow(gain + threadIdx.x * 8, (int)threadIdx.x * 8 < k, true);
+    if (flags & EARLY_GAIN) takeGain();
   }
-  // The squares of a line's 256 columns, of two rows at a time; s waits in its place for the row's rstd.
-  __device__ __forceinline__ void squares(float* room, int line, int c) {
-    for (int r0 = 0; r0 < m; r0 += 2) {
-      float s[2][8], d[2][8];
+  // s waits in its place for the row's rstd.
+  __device__ __forceinline__ void addUp(float* squares, int line, int c) {
+    float s[2][8], d[2][8];
 #pragma unroll
-      for (int b = 0; b < 2; b++) {
-        const bool there = r0 + b < m && c < k;
-        take8(s[b], x + (r0 + b) * ldx + c, there);
-        take8(d[b], delta + (r0 + b) * ldd + c, there && delta);
-      }
+    for (int r = 0; r < 2; r++) {
+      const bool there = r < m && c < k;
+      take8(s[r], x + r * ldx + c, there);
+      take8(d[r], delta + r * ldd + c, there && delta);
+    }
 #pragma unroll
-      for (int b = 0; b < 2; b++) {
-        const int r = r0 + b;
-        if (r >= m) break;
-        if (delta) addRounded(s[b], d[b]);
-        const float ss = warpSum(addSquares(0.f, s[b]));
-        if ((threadIdx.x & 31) == 0) room[32 * r + line] = ss;
-        if (c >= k) continue;
-        store8(left + r * pitch() + c, s[b], 8, true);
-        if (delta && blockIdx.x == 0) store8(sum + r * lds + c, s[b], 8, true);
-      }
+    for (int r = 0; r < 2; r++) {
+      if (r >= m) break;
+      if (delta) addRounded(s[r], d[r]);
+      const float ss = warpSum(addSquares(0.f, s[r]));
+      if ((threadIdx.x & 31) == 0) squares[WARPS * r + line] = ss;
+      if (c >= k) continue;
+      store8(left + r * pitch() + c, s[r], 8, true);
+      if (delta && blockIdx.x == 0) store8(sum + r * lds + c, s[r], 8, true);
+    }
+  }
+  __device__ __forceinline__ void scale(const float* squares, int lines, int c) {
+    const int lane = threadIdx.x & 31;
+    float g[8];
+    unpack8(g, weight);
+    for (int r = 0; r < m; r++) {
+      const float inv = normRstd(warpSum(lane < lines ? squares[WARPS * r + lane] : 0.f), k, eps);
+      if (rstd && blockIdx.x == 0 && threadIdx.x == 0) rstd[r] = inv;
+      if (c >= k) continue;
+      float s[8];
+      take8(s, left + r * pitch() + c, true);
+#pragma unroll
+      for (int i = 0; i < 8; i++) s[i] = s[i] * inv * g[i];
+      store8(left + r * pitch() + c, s, 8, true);
+      if (blockIdx.x == 0) store8(h + r * ldh + c, s, 8, true);
     }
   }
   __device__ __forceinline__ void make(void* shared) {
     left = (bf16*)shared;
-    float* room = (float*)(left + m * pitch());
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, lines = (k + 255) / 256;
-    if (!(flags & EARLY_GAIN)) first = fetchRow(gain + threadIdx.x * 8, (int)threadIdx.x * 8 < k, true);
-    for (int line = warp; line < lines; line += WARPS) squares(room, line, (32 * line + lane) * 8);
+    float* squares = (float*)(left + m * pitch());
+    const int line = threadIdx.x >> 5, lines = (k + 255) / 256, c = threadIdx.x * 8;
+    if (!(flags & EARLY_GAIN)) takeGain();
+    if (line < lines) addUp(squares, line, c);
     __syncthreads();
-    for (int line = warp; line < lines; line += WARPS) {
-      const int c = (32 * line + lane) * 8;
-      float g[8];
-      unpack8(g, line == warp ? first : fetchRow(gain + c, c < k, true));
-      for (int r = 0; r < m; r++) {
-        const float inv = normRstd(warpSum(lane < lines ? room[32 * r + lane] : 0.f), k, eps);
-        if (rstd && blockIdx.x == 0 && line == 0 && lane == 0) rstd[r] = inv;
-        if (c >= k) continue;
-        float s[8];
-        take8(s, left + r * pitch() + c, true);
-#pragma unroll
-        for (int i = 0; i < 8; i++) s[i] = s[i] * inv * g[i];
-        store8(left + r * pitch() + c, s, 8, true);
-        if (blockIdx.x == 0) store8(h + r * ldh + c, s, 8, true);
-      }
-    }
+    if (line < lines) scale(squares, lines, c);
     __syncthreads();
   }
+  __device__ __forceinline__ uint4 at(int row, int k0) const {
+    uint4 v = {0, 0, 0, 0};
+    if (row < m && k0 < k) v = *(const uint4*)(left + row * pitch() + k0);
+    return v;
+  }
+  __device__ __forceinline__ void done() { __syncthreads(); }
 };

@@ -8,7 +8,7 @@
 //   long    up to 8 rows of longer k: all weights of the block in shared memory; with half the columns where there would be fewer blocks than SMs
 //   staged  more rows: x is the larger part by then; a ring of half pieces of both in shared memory
 // Weights are asked for before the kernels that make x have ended (early.cuh); blocks for up to 8 rows are so small that two kernels share an SM.
-// Those for up to 8 rows may make x themselves by a norm (left.cuh), and send c through the op behind them (turn.cuh).
+// Those of 16 columns for up to 8 rows send c through the op behind them (turn.cuh); with weights in registers they may also make x by a norm (left.cuh).
 //
 // An element is the sum over a warp's pieces in order, and then over the warps in order. R, X and AHEAD take no part in it: a row has the
 // same bits in any company.
@@ -100,13 +100,13 @@ __device__ __forceinline__ void rows(In in, Out out, const bf16* w, i64 ldw, int
 // an odd number of 16 bytes, so that a quarter of a warp (two rows, 64 bytes each) meets no bank twice. A warp waits for its own pieces alone.
 // COLS is 16, or 8: the mma's other 8 rows are then zeros. Fewer blocks that walk over the columns leave shared memory for the next kernel, but lost
 // a third of the speed with 100 KB instead of 200 KB of an SM under way (H200).
-template <int COLS, class In, class Out>
-__device__ __forceinline__ void longRows(In in, Out out, const bf16* w, i64 ldw, int m, int n, int k, int flags) {
+template <int COLS, class Out>
+__device__ __forceinline__ void longRows(Stored in, Out out, const bf16* w, i64 ldw, int m, int n, int k, int flags) {
   extern __shared__ float warpSums[];
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, g = lane >> 2, t = lane & 3;
   const int m0 = blockIdx.y * 8, n0 = blockIdx.x * COLS, pitch = (k + PIECE - 1) / PIECE * PIECE + 32;
   const Tile tile = out.tile(n0);
-  bf16* weights = (bf16*)((char*)warpSums + in.room());
+  bf16* weights = (bf16*)((char*)warpSums + SUMS);
   beginNext();
   if (!(flags & EARLY_W)) waitEarlier();
   for (int k0 = PIECE * warp; k0 < k; k0 += PIECE * WARPS)
@@ -117,9 +117,8 @@ __device__ __forceinline__ void longRows(In in, Out out, const bf16* w, i64 ldw,
       cpAsync16(sharedAddr(weights + row * pitch + at), there ? w + column * ldw + at : w, there ? 16 : 0);
     }
   cpCommit();
-  in.ahead(), out.ahead(n0);
+  out.ahead(n0);
   waitEarlier();
-  in.make(warpSums);
   float acc[1][1][4] = {};
   bool landed = false;
   for (int k0 = PIECE * warp; k0 < k; k0 += PIECE * WARPS * 4) {
@@ -140,7 +139,6 @@ __device__ __forceinline__ void longRows(In in, Out out, const bf16* w, i64 ldw,
       }
     }
   }
-  in.done();
   finish<1, 1>(out, acc, m, min(n, n0 + COLS), m0, n0);
 }
 
@@ -159,15 +157,15 @@ STORED(matmul_rows8_half, 4, longRows<8>)
 // The sources and targets of the other kernels, as their parameters.
 #define NORM_ARGS                                                                                                                          \
   bf16 *h, i64 ldh, float *rstd, bf16 *sum, i64 lds, const bf16 *x, i64 ldx, const bf16 *delta, i64 ldd, const bf16 *gain, float eps
-#define FROM_NORM Normed{{m, k, 0}, h, ldh, rstd, sum, lds, x, ldx, delta, ldd, gain, eps, flags, {}}
+#define FROM_NORM Normed{m, k, h, ldh, rstd, sum, lds, x, ldx, delta, ldd, gain, eps, flags, 0, {}}
 #define STORED_ARGS const bf16 *x, i64 ldx
 #define FROM_MEMORY Stored{x, ldx, m, k, flags}
 #define TURN_ARGS                                                                                                                          \
   const float *table, i64 ldt, const int *angle, int positions, float sign, int dim, int pairs, int k0, int v0, bf16 *K, i64 ldK, bf16 *V, \
       i64 ldV, const int *slot, const int *pos, const int *pages, i64 ldp, int slots, int perSlot, int size, int lines, int *fault
-#define TO_CACHE                                                                                                                               \
+#define TO_CACHE                                                                                                                           \
   Turned{(bf16*)c, ldc, table, ldt, angle, positions, sign, dim, pairs, k0, v0, K, ldK, V, ldV, slot, pos,                                 \
-         {pages, ldp, slots, perSlot, size, lines}, fault, m, -1, -1, false, 0.f, 0.f}
+         {pages, ldp, slots, perSlot, size, lines}, fault, m, -1, false, false, 0.f, 0.f}
 #define GATE_ARGS bf16 *a, i64 lda
 #define TO_GATE Glu{(bf16*)c, ldc, a, lda, n / 2}
 
@@ -181,17 +179,12 @@ JOINED(matmul_turn8_long, 3, FROM_MEMORY, STORED_ARGS, TO_CACHE, TURN_ARGS, long
 JOINED(matmul_gate8_short, 4, FROM_MEMORY, STORED_ARGS, TO_GATE, GATE_ARGS, rows<1, 1, 2>)
 JOINED(matmul_gate8_long, 4, FROM_MEMORY, STORED_ARGS, TO_GATE, GATE_ARGS, longRows<16>)
 JOINED(matmul_normturn8_short, 3, FROM_NORM, NORM_ARGS, TO_CACHE, TURN_ARGS, rows<1, 1, 2>)
-JOINED(matmul_normturn8_long, 3, FROM_NORM, NORM_ARGS, TO_CACHE, TURN_ARGS, longRows<16>)
 JOINED(matmul_normgate8_short, 3, FROM_NORM, NORM_ARGS, TO_GATE, GATE_ARGS, rows<1, 1, 2>)
-JOINED(matmul_normgate8_long, 4, FROM_NORM, NORM_ARGS, TO_GATE, GATE_ARGS, longRows<16>)
 
-#define NORMED(name, BLOCKS, ...)                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                                                         \
-  name(NORM_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {                                              \
-    __VA_ARGS__(FROM_NORM, Plain{c, ldc, flags}, w, ldw, m, n, k, flags);                                                                       \
-  }
-NORMED(matmul_norm8_short, 3, rows<1, 1, 2>)
-NORMED(matmul_norm8_long, 4, longRows<16>)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 3)
+matmul_norm8_short(NORM_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {
+  rows<1, 1, 2>(FROM_NORM, Plain{c, ldc, flags}, w, ldw, m, n, k, flags);
+}
 
 // A half piece of `count` rows from row0 on, rows 64 bytes apart: a quarter of a warp reads two rows, and meets no bank twice.
 __device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, int row0, int rows, int count, int k0, int k, bool vec) {

@@ -17,8 +17,11 @@ __device__ __forceinline__ void turnAndKeep(bf16* x, i64 ldx, const float* table
     waitEarlier();
     return;
   }
-  const int p = angle[r], row = pageRow(cache, slot[r], pos[r], fault);
+  const int p = angle[r], row = pageAt(cache, slot[r], pos[r]);
+  const bool known = p >= 0 && p < positions;
   waitEarlier();
+  if (!known) report(fault, FAULT_ROPE, p, positions); // by all threads, and first, as Rope would
+  if (row < 0) noPage(cache, pos[r], fault);
   if (unit >= turns) {
     const int c = (unit - turns) * 8;
     if (row >= 0) *(uint4*)(V + row * ldV + c) = *(const uint4*)(v + r * ldv + c);
@@ -29,14 +32,12 @@ __device__ __forceinline__ void turnAndKeep(bf16* x, i64 ldx, const float* table
   float a[8], b[8];
   load8(a, to, 8, true);
   if (!INTERLEAVED) load8(b, to + half, 8, true);
-  if (p >= 0 && p < positions) {
+  if (known) {
     const float *cosine = table + p * ldt + j, *sine = cosine + half;
     if (INTERLEAVED) rotatePairs(a, cosine, sine, sign);
     else rotateHalves(a, b, cosine, sine, sign);
     store8(to, a, 8, true);
     if (!INTERLEAVED) store8(to + half, b, 8, true);
-  } else if (unit == 0) {
-    report(fault, FAULT_ROPE, p, positions);
   }
   if (key) store8(key, a, 8, true);
   if (key && !INTERLEAVED) store8(key + half, b, 8, true);

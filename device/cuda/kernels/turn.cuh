@@ -5,7 +5,8 @@
 // A block's 16 columns are a tile that holds whole pairs: 16 neighbours, or 8 and the 8 that lie half a head or half of c on. What a row turns by
 // and where it goes is asked for before the kernel's turn.
 //
-// A target has: ahead, for the block's first tile; tile, the columns of one; and put, called by all threads of a warp, for one element.
+// A target has: tile, its columns; ahead, for what the thread will put; and put, called by all threads of a warp, for one element. Those but Plain have one
+// tile of up to 8 rows in a block, element i of row r put by thread 16·r + i.
 #include "attn_page.cuh"
 #include "gate.cuh"
 #include "rope.cuh"
@@ -70,33 +71,35 @@ struct Turned {
   int* fault;
   int m;
 
-  int seen, page; // the tile that the rest is for; the row of the cache
-  bool turns;
+  // Of the thread's element, known before the kernel's turn: its row of the cache, its angle, and whether one of them is missing.
+  int page;
+  bool turns, wrong;
   float cosine, sine;
 
   __device__ __forceinline__ Tile tile(int n0) const {
     if (pairs || n0 >= v0) return {n0, 0};
     return {n0 / dim * dim + n0 % dim / 2, dim / 2 - 8};
   }
-  __device__ __forceinline__ void look(int row, int n0, int column) {
-    seen = n0, page = -1, turns = false;
-    if (column >= k0) page = pageRow(cache, slot[row], pos[row], fault);
-    if (n0 >= v0) return;
-    const int p = angle[row], e = column % dim, j = pairs ? e / 2 : e % (dim / 2);
-    turns = p >= 0 && p < positions;
-    if (turns) cosine = table[p * ldt + j], sine = sign * table[p * ldt + dim / 2 + j];
-    else report(fault, FAULT_ROPE, p, positions);
-  }
+  __device__ __forceinline__ bool known(int p) const { return p >= 0 && p < positions; }
   __device__ __forceinline__ void ahead(int n0) {
-    const int row = threadIdx.x / 16;
-    seen = -1;
-    if (row < m) look(row, n0, tile(n0).column(threadIdx.x % 16));
+    const int row = threadIdx.x / 16, column = tile(n0).column(threadIdx.x % 16);
+    if (row >= m) return;
+    if (column >= k0) page = pageAt(cache, slot[row], pos[row]);
+    const int p = angle[row], e = column % dim, j = pairs ? e / 2 : e % (dim / 2);
+    wrong = !known(p) || (column >= k0 && page < 0);
+    turns = known(p) && n0 < v0;
+    if (turns) cosine = table[p * ldt + j], sine = sign * table[p * ldt + dim / 2 + j];
+  }
+  // Rope's fault comes first, as it would from two ops, also where only the cache's is this block's.
+  __device__ __forceinline__ void tell(int row) {
+    if (!known(angle[row])) report(fault, FAULT_ROPE, angle[row], positions);
+    else noPage(cache, pos[row], fault);
   }
   __device__ __forceinline__ void put(float v, int row, int n0, int i, bool there) {
     const float x = toFloat(toBf16(v)), other = __shfl_xor_sync(0xffffffffu, x, pairs ? 1 : 8);
     if (!there) return;
+    if (wrong) tell(row);
     const int column = tile(n0).column(i);
-    if (seen != n0) look(row, n0, column);
     float y = x;
     if (turns) {
       const bool second = pairs ? i & 1 : i >= 8;
