@@ -145,7 +145,7 @@ func (g *gemm) decoding(w weight, n int) error {
 	if w.name == "classifier" {
 		out = d.Types().Stat // logits
 	}
-	const room, most = 1 << 30, 1024 // bytes of all copies, and their number
+	const room, most = 1 << 29, 1024 // bytes of all copies, and their number
 	copies := min(max(1, room/tensor.Bytes(act, w.out, w.in)), most)
 	pool := device.Empty(d, act, copies*w.out, w.in)
 	x, y := noisy(d, act, n, w.in), device.Empty(d, out, n, w.out)
@@ -154,6 +154,9 @@ func (g *gemm) decoding(w weight, n int) error {
 	draw(d, at(0), 0, 0.1)
 	for i := 1; i < copies; i++ {
 		d.Copy(at(i), at(0))
+	}
+	for i := range copies { // a device may keep weights in another form, made once
+		d.MatMul(y, x, at(i), device.MatMul{TransB: true})
 	}
 	bytes := g.weightBytes()*float64(w.out*w.in) + float64(tensor.Bytes(act, n, w.in)+tensor.Bytes(out, n, w.out))
 	return g.row(w, "y=x·Wᵀ", n, bytes, g.bytes, func(i int) { d.MatMul(y, x, at(i), device.MatMul{TransB: true}) })

@@ -22,8 +22,8 @@ type attnCase struct {
 	rng *rand.Rand
 }
 
-func newCase(threads int) *attnCase {
-	return &attnCase{New(Options{Threads: threads}), ref.New(), rand.New(rand.NewPCG(1, 2))}
+func newCase(threads int, p Precision) *attnCase {
+	return &attnCase{New(Options{Threads: threads, Precision: p}), ref.New(), rand.New(rand.NewPCG(1, 2))}
 }
 
 // make allocates rows × cols with pad unused columns, all NaN.
@@ -68,8 +68,13 @@ func (c *attnCase) starts(b, t int) twin {
 	return c.ints(v)
 }
 
+// compare allows for rounding: of sums, and at BF16 of factors. Logits, of magnitude 10 here, then err by a few hundredths.
 func (c *attnCase) compare(t *testing.T, name string, w twin) {
 	t.Helper()
+	tol := 3e-6
+	if c.cpu.precision == BF16 {
+		tol = 0.04
+	}
 	got, want := make([]float64, w.x.Len()), make([]float64, w.x.Len())
 	device.ReadFloats(c.cpu, got, w.x)
 	device.ReadFloats(c.ref, want, w.y)
@@ -78,7 +83,7 @@ func (c *attnCase) compare(t *testing.T, name string, w twin) {
 		norm = max(norm, math.Abs(x))
 	}
 	for i := range got {
-		if d := math.Abs(got[i] - want[i]); !(d <= 3e-6*(1+norm)) {
+		if d := math.Abs(got[i] - want[i]); !(d <= tol*(1+norm)) {
 			t.Errorf("%s[%d,%d] = %g, want %g (largest %g)", name, i/w.x.Cols, i%w.x.Cols, got[i], want[i], norm)
 			return
 		}
@@ -103,6 +108,9 @@ func (g geometry) String() string {
 var geometries = []geometry{
 	{AttnShape: device.AttnShape{B: 2, T: 1100, Heads: 2, Groups: 1, D: 4, DV: 5}, maps: 1, keys: 1, pad: 3, docs: true},
 	{AttnShape: device.AttnShape{B: 1, T: 1200, Heads: 1, Groups: 1, D: 4, DV: 8}, maps: 2, keys: 1, rowLam: true, docs: true, norm: true, weight: true},
+	{AttnShape: device.AttnShape{B: 1, T: 700, Heads: 2, Groups: 1, D: 40, DV: 72}, maps: 2, keys: 1, rowLam: true, docs: true},
+	{AttnShape: device.AttnShape{B: 2, T: 333, Heads: 2, Groups: 2, D: 64, DV: 64}, maps: 1, keys: 1},
+	{AttnShape: device.AttnShape{B: 4, T: 150, Heads: 2, Groups: 1, D: 20, DV: 40}, maps: 2, keys: 2, norm: true, weight: true, docs: true},
 	{AttnShape: device.AttnShape{B: 3, T: 1030, Heads: 2, Groups: 1, D: 4, DV: 8}, maps: 2, keys: 2, norm: true, weight: true, pad: 2},
 }
 
@@ -177,26 +185,33 @@ func (p *problem) results() map[string]twin {
 }
 
 func TestAttentionLong(t *testing.T) {
-	c := newCase(2)
-	defer c.cpu.Close()
-	for _, g := range geometries {
-		t.Run(g.String(), func(t *testing.T) {
-			p := c.problem(g)
-			p.run(c.cpu, onCPU)
-			p.run(c.ref, onRef)
-			for name, w := range p.results() {
-				c.compare(t, name, w)
-			}
-		})
+	for _, p := range []Precision{FP32, BF16} {
+		c := newCase(2, p)
+		defer c.cpu.Close()
+		for _, g := range geometries {
+			t.Run(p.String()+"/"+g.String(), func(t *testing.T) {
+				p := c.problem(g)
+				p.run(c.cpu, onCPU)
+				p.run(c.ref, onRef)
+				for name, w := range p.results() {
+					c.compare(t, name, w)
+				}
+			})
+		}
 	}
 }
 
 // TestAttentionChunks asks for the same bits, the norm weight's gradient included, when there is room for one
-// sequence at a time, and from five workers as from one.
+// sequence at a time, and from five workers as from one, who has groups enough to do each from beginning to end.
 func TestAttentionChunks(t *testing.T) {
-	one, five := newCase(1), newCase(5)
-	defer one.cpu.Close()
-	defer five.cpu.Close()
+	for _, p := range []Precision{FP32, BF16} {
+		one, five := newCase(1, p), newCase(5, p)
+		chunksAlike(t, one, five)
+		_, _ = one.cpu.Close(), five.cpu.Close()
+	}
+}
+
+func chunksAlike(t *testing.T, one, five *attnCase) {
 	for _, g := range geometries {
 		p, q := one.problem(g), five.problem(g)
 		p.run(one.cpu, onCPU)
@@ -204,7 +219,7 @@ func TestAttentionChunks(t *testing.T) {
 		want := p.results()
 		for name, w := range q.results() {
 			if !slices.Equal(one.read(want[name]), five.read(w)) {
-				t.Errorf("%v: %s differs between chunks", g, name)
+				t.Errorf("%v, %v: %s differs between chunks", one.cpu.precision, g, name)
 			}
 		}
 	}
@@ -225,7 +240,7 @@ func (c *attnCase) read(w twin) []float32 {
 
 // TestAttentionEmpty runs no sequence, and sequences of no tokens.
 func TestAttentionEmpty(t *testing.T) {
-	c := newCase(2)
+	c := newCase(2, BestPrecision())
 	defer c.cpu.Close()
 	for _, g := range geometries {
 		for _, n := range [][2]int{{0, 5}, {5, 0}} {

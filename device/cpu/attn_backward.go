@@ -1,20 +1,27 @@
 package cpu
 
-import "antiphase/internal/simd"
+import (
+	"math"
+
+	"antiphase/internal/simd"
+)
 
 // attnBackward computes dQ, dK and dV from the prepared query tiles: the logits are computed once more, the gradient
 // of the probabilities once for both maps. A tile of the pool is one block of keys of one group, which owns its
-// rows of dK and dV; its share of dQ goes to dQ itself (block 0) or to a partial sum that attnSum adds up later, in the
-// order of blocks. So no two workers write to the same place and no sum depends on who was first.
+// rows of dK and dV and sums them up transposed, so that P and dS are right-hand operands as they lie; its share of dQ goes to a
+// partial sum of its own. These are added up in the order of blocks. So no two workers write to the same place and no sum
+// depends on who was first.
 //
 // Multiply-adds per cell, in units of D with DV = 2D: logits 2, dP 2, dV 2, dQ 2, dK 2 (one map with DV = D: 1 each).
 type attnBackward attnState
 
 const (
-	// maxBlocks bounds the partial sums of dQ: at most (maxBlocks−1)/2 times dQ.
+	// maxBlocks bounds the partial sums of dQ: at most (maxBlocks+1)/2 times dQ.
 	maxBlocks = 8
 	// leastBlock is the number of key tiles below which a block is not worth a partial sum: heads and sequences make tiles enough.
 	leastBlock = 4
+	// leastGroups is the number of groups for each worker from which a group is one worker's from beginning to end.
+	leastGroups = 4
 )
 
 // blockKeys is the number of keys in a block, a multiple of keyTile. It depends on T alone, as the bits do on it.
@@ -30,52 +37,81 @@ func (s *attnState) backward() {
 		return
 	}
 	s.keep.dnorm = append(s.keep.dnorm[:0], make([]float64, s.DV)...)
-	s.reserve(max(s.colsSize(), queryTile*(s.D+s.DV)), queryTile*keyTile, 0)
-	size := s.Heads*s.queryTiles()*s.queryPackSize() + s.partialAt(s.blocks())
-	s.chunks(size, func(s *attnState) {
-		s.d.run(s.seqs*s.Heads*s.queryTiles(), (*attnPrepare)(s))
+	s.rows = queryTile
+	if s.half { // logits stay in the first cache whatever the size, and long sums are better
+		s.rows = min(tallTile, (s.T+queryTile-1)/queryTile*queryTile)
+	}
+	s.queryFloats = s.queryPackSize()
+	s.keep.posts = grown(&s.keep.posts, s.rows)
+	for i := range s.keep.posts {
+		s.keep.posts[i] = s.post
+	}
+	s.reserve(max(s.colsSize(), s.step(s.rows)*(s.D+s.Heads*s.DV), s.step(keyTile)*s.D), 0, 0)
+	if workers := len(s.d.workers); s.blocks() == 1 && s.B*s.Groups >= leastGroups*workers {
+		s.slots = slots{n: workers, heads: s.perGroup(), groups: 1, own: true}
+		s.slots.size = s.slotSize()
+		s.first, s.seqs = 0, s.B
+		s.packed = s.d.room(workers*s.slots.size + s.B*s.Heads*s.shareCount()*s.DV)
+		s.d.run(s.B*s.Groups, (*attnBackward)(s))
 		s.addNorm()
-		s.d.run(s.seqs*s.Groups*s.blocks(), (*attnBackward)(s))
-		if s.blocks() > 1 {
-			s.d.run(s.seqs*s.queryTiles(), (*attnSum)(s))
-		}
-	})
+	} else {
+		s.slots = slots{heads: s.Heads, groups: s.Groups}
+		s.slots.size = s.slotSize()
+		s.chunks(s.slots.size+s.Heads*s.shareCount()*s.DV, func(s *attnState) {
+			s.slots.n = s.seqs
+			s.d.run(s.seqs*s.keyTiles(), (*attnPrepare)(s))
+			s.addNorm()
+			s.d.run(s.seqs*s.Groups*s.blocks(), (*attnBackward)(s))
+			if s.blocks() > 1 {
+				s.d.run(s.seqs*s.queryTiles(), (*attnSum)(s))
+			}
+		})
+	}
 	for i := range s.dnorm {
 		s.dnorm[i] += float32(s.keep.dnorm[i])
 	}
 }
 
-// partialAt is where block kb's partial sum of dQ begins within a sequence's: block kb > 0 keeps rows kb·blockKeys … T−1.
+// dqSize is the number of floats of a query tile's partial sum of dQ: [s.rows, whole(D)] for each map.
+func (s *attnState) dqSize() int { return s.maps * s.rows * s.whole(s.D) }
+
+// partialAt is where block kb's partial sums of dQ begin within a sequence's: they begin with the query tile on the diagonal.
 func (s *attnState) partialAt(kb int) int {
-	rows := 0
-	for i := 1; i < kb; i++ {
-		rows += s.T - i*s.blockKeys()
+	tiles := 0
+	for i := range kb {
+		tiles += s.queryTiles() - i*s.blockKeys()/s.rows
 	}
-	return rows * s.q.cols
+	return tiles * s.slots.heads * s.dqSize()
 }
 
-// dqRows is where block kb of the chunk's sequence b sums up dQ, from query t on: memory and row step.
-func (s *attnState) dqRows(b, kb, t int) ([]float32, int) {
-	if kb == 0 {
-		return s.dq.from((s.first+b)*s.T+t, 0), s.dq.ld
-	}
-	base := s.seqs*s.Heads*s.queryTiles()*s.queryPackSize() + b*s.partialAt(s.blocks())
-	return s.packed[base+s.partialAt(kb)+(t-kb*s.blockKeys())*s.q.cols:], s.q.cols
+// dqTile is block kb's partial sum of dQ for query tile qt of head h.
+func (s *attnState) dqTile(at slot, kb, h, qt int) []float32 {
+	base := at.i*s.slots.size + s.slots.heads*s.queryTiles()*s.queryFloats + s.partialAt(kb)
+	first := kb * s.blockKeys() / s.rows
+	return s.packed[base+((h-at.group*s.perGroup())*(s.queryTiles()-first)+qt-first)*s.dqSize():][:s.dqSize()]
 }
 
-// attnSum adds the blocks' partial sums to dQ.
+// storeQueries adds up the partial sums of a query tile and writes its dQ.
+func (s *attnState) storeQueries(at slot, b, h, qt int, on *worker) {
+	q0, d := qt*s.rows, s.whole(s.D)
+	nq, sum := min(s.rows, s.T-q0), s.dqTile(at, 0, h, qt)
+	for m := range s.maps {
+		part := sum[m*s.rows*d:][:nq*d]
+		for kb := 1; kb*s.blockKeys() <= q0; kb++ {
+			simd.Add(part, part, s.dqTile(at, kb, h, qt)[m*s.rows*d:])
+		}
+		on.tile.ScaleRows(s.dq.from((s.first+b)*s.T+q0, s.queryCol(h, m)), s.dq.ld, part, d, nq, s.D, s.keep.posts, s.dq.far())
+	}
+}
+
+// attnSum writes dQ where there are several blocks.
 type attnSum attnState
 
 // tile i is one query tile of all heads of one sequence.
-func (t *attnSum) tile(i, _ int) {
+func (t *attnSum) tile(i, worker int) {
 	s := (*attnState)(t)
-	b, q0 := i/s.queryTiles(), i%s.queryTiles()*queryTile
-	for kb := 1; kb*s.blockKeys() <= q0; kb++ {
-		part, ld := s.dqRows(b, kb, q0)
-		for r := range min(queryTile, s.T-q0) {
-			dq := s.dq.row((s.first+b)*s.T + q0 + r)
-			simd.Add(dq, dq, part[r*ld:])
-		}
+	for h := range s.Heads {
+		s.storeQueries(slot{i: i / s.queryTiles()}, i/s.queryTiles(), h, i%s.queryTiles(), &s.d.workers[worker])
 	}
 }
 
@@ -85,16 +121,28 @@ func (t *attnBackward) tile(i, worker int) {
 	n := s.blocks()
 	kb, g, b := i%n, i/n%s.Groups, i/n/s.Groups
 	end := min(s.T, (kb+1)*s.blockKeys())
-	s.clearUnmet(b, g, kb, end)
-	w := cols{b: b, g: g, kb: kb, scratch: s.d.scratch(worker), factors: &s.d.workers[worker].softmax}
+	for kt := 0; kt < s.keyTiles() && s.slots.own; kt++ {
+		s.prepare(b, kt, g, g+1, worker)
+	}
+	w := cols{at: s.slotOf(b, g, worker), b: b, g: g, kb: kb, on: &s.d.workers[worker]}
+	s.clearUnmet(&w, end)
 	s.carve(&w, worker)
 	for w.k0 = kb * s.blockKeys(); w.k0 < end; w.k0 += keyTile {
 		w.nk = min(keyTile, s.T-w.k0)
-		s.loadKeys(&w)
+		w.keyPack = s.keyPack(w.at, g, w.k0/keyTile)
+		for m := range s.keys {
+			clear(w.dk[m])
+		}
+		clear(w.dv)
 		for h := g * s.perGroup(); h < (g+1)*s.perGroup(); h++ {
 			s.backwardColumn(&w, h)
 		}
 		s.storeKeys(&w)
+	}
+	for h := g * s.perGroup(); h < (g+1)*s.perGroup() && n == 1; h++ {
+		for qt := range s.queryTiles() {
+			s.storeQueries(w.at, b, h, qt, w.on)
+		}
 	}
 }
 
@@ -103,161 +151,164 @@ func (s *attnState) firstKeys(kb, n int) int {
 	return max(kb*s.blockKeys(), s.begin(n)/keyTile*keyTile)
 }
 
-// clearUnmet zeroes block kb's sum of dQ where a query tile meets none of its keys, which end at end.
-func (s *attnState) clearUnmet(b, g, kb, end int) {
-	width := s.perGroup() * s.maps * s.D
-	for q0 := kb * s.blockKeys(); q0 < s.T; q0 += queryTile {
-		if s.begin((s.first+b)*s.T+q0) < end {
-			continue
-		}
-		dq, ld := s.dqRows(b, kb, q0)
-		for r := range min(queryTile, s.T-q0) {
-			clear(dq[r*ld+g*width : r*ld+(g+1)*width])
+// clearUnmet zeroes the block's sum of dQ where a query tile meets none of its keys, which end at end.
+func (s *attnState) clearUnmet(w *cols, end int) {
+	for qt := w.kb * s.blockKeys() / s.rows; qt < s.queryTiles(); qt++ {
+		for h := w.g * s.perGroup(); h < (w.g+1)*s.perGroup() && s.begin((s.first+w.b)*s.T+qt*s.rows) >= end; h++ {
+			clear(s.dqTile(w.at, w.kb, h, qt))
 		}
 	}
 }
 
 // cols is one worker's state of a key tile, and of its present meeting with a query tile.
 type cols struct {
+	at               slot
 	b, g, kb, k0, nk int
-	h, q0, row       int          // the query tile: head, first query in the sequence and in the batch
-	from, to         int          // columns that any of its rows attends to
-	kt, kn           [2][]float32 // per key head: packed Kᵀ [D,nk], packed K [nk,D] times the scale
-	vt               []float32    // packed Vᵀ [DV,nk]
-	p                [2][]float32 // [nq,nk] per map: logits, P, then dS
-	both             []float32    // their memory
-	dp, mix          []float32    // [nq,nk] dP; P1 − λP2
-	dk               [2][]float32 // [nk,D] per key head
-	dv               []float32    // [nk,DV]
-	dense            []float32    // [nk,D] scaled K on its way to a panel
-	scratch          *simd.Scratch
-	factors          *simd.SoftmaxBack
+	h, q0, row       int // the query tile: head, first query that sees these keys in the sequence and in the batch
+	skip, nq, np     int // rows before it, rows in use, whole rows
+	from, width      int // columns that any of its rows attends to
+	keyPack
+	p        [2][]float32 // float32: [nq,keyTile] per map: logits, P, then dS
+	dp, mix  []float32    // float32: [nq,keyTile] dP; P1 − λP2
+	mixB     []float32    // packed mix [nq,width]
+	dsA, dsB [2][]float32 // per map: dS packed as a left-hand and as a right-hand operand [nq,width]
+	dk       [2][]float32 // [whole(D),keyTile] per key head
+	dv       []float32    // [whole(DV),keyTile]
+	on       *worker
+}
+
+// cells is the number of floats of a tile of logits of float32 factors; those of others never leave the kernel.
+func (s *attnState) cells() int {
+	if s.half {
+		return 0
+	}
+	return s.rows * keyTile
 }
 
 // colsSize is the number of floats of a cols.
 func (s *attnState) colsSize() int {
-	kt, kn, vt := s.sizeB(s.D, keyTile), s.sizeB(keyTile, s.D), s.sizeB(s.DV, keyTile)
-	return s.keys*(kt+kn+keyTile*s.D) + vt + (s.maps+2)*queryTile*keyTile + keyTile*(s.DV+s.D)
+	sums := (s.keys*s.whole(s.D) + s.whole(s.DV)) * keyTile
+	a, b := s.sizeA(s.rows, keyTile), s.sizeB(s.rows, keyTile)
+	return s.maps*(s.cells()+a+b) + 2*s.cells() + b + sums
 }
 
 // carve cuts the worker's memory into w's parts.
 func (s *attnState) carve(w *cols, worker int) {
-	kt, kn, vt := s.sizeB(s.D, keyTile), s.sizeB(keyTile, s.D), s.sizeB(s.DV, keyTile)
-	const cell = queryTile * keyTile
+	a, b := s.sizeA(s.rows, keyTile), s.sizeB(s.rows, keyTile)
 	buf := s.d.buf(worker, s.colsSize())
 	for m := range s.keys {
-		w.kt[m], w.kn[m], w.dk[m] = cut(&buf, kt), cut(&buf, kn), cut(&buf, keyTile*s.D)
+		w.dk[m] = cut(&buf, s.whole(s.D)*keyTile)
 	}
-	w.both = cut(&buf, s.maps*cell)
 	for m := range s.maps {
-		w.p[m] = w.both[m*cell : (m+1)*cell]
+		w.p[m], w.dsA[m], w.dsB[m] = cut(&buf, s.cells()), cut(&buf, a), cut(&buf, b)
 	}
-	w.vt, w.dp, w.mix = cut(&buf, vt), cut(&buf, cell), cut(&buf, cell)
-	w.dv, w.dense = cut(&buf, keyTile*s.DV), cut(&buf, keyTile*s.D)
-}
-
-// loadKeys packs the tile's keys and values and clears their gradients.
-func (s *attnState) loadKeys(w *cols) {
-	row := (s.first+w.b)*s.T + w.k0
-	for m := range s.keys {
-		k := s.k.from(row, s.keyCol(w.g, m))
-		s.packB(w.kt[m], s.D, w.nk, k, s.k.ld, true)
-		x, ld := s.scaled(w.dense, w.nk, s.D, k, s.k.ld)
-		s.packB(w.kn[m], w.nk, s.D, x, ld, false)
-		clear(w.dk[m])
-	}
-	s.packB(w.vt, s.DV, w.nk, s.v.from(row, w.g*s.DV), s.v.ld, true)
-	clear(w.dv)
+	w.dp, w.mix, w.mixB, w.dv = cut(&buf, s.cells()), cut(&buf, s.cells()), cut(&buf, b), cut(&buf, s.whole(s.DV)*keyTile)
 }
 
 // storeKeys writes the tile's dK and dV.
 func (s *attnState) storeKeys(w *cols) {
 	row := (s.first+w.b)*s.T + w.k0
-	for r := range w.nk {
-		for m := range s.keys {
-			c := s.keyCol(w.g, m)
-			copy(s.dk.piece(row+r, c, c+s.D), w.dk[m][r*s.D:])
-		}
-		copy(s.dv.piece(row+r, w.g*s.DV, (w.g+1)*s.DV), w.dv[r*s.DV:])
+	for m := range s.keys {
+		w.on.tile.TurnRows(s.dk.from(row, s.keyCol(w.g, m)), s.dk.ld, w.dk[m], keyTile, w.nk, s.D, s.keep.posts, s.dk.far())
 	}
+	w.on.tile.TurnRows(s.dv.from(row, w.g*s.DV), s.dv.ld, w.dv, keyTile, w.nk, s.DV, ones[:], s.dv.far())
 }
 
 // backwardColumn lets the key tile meet head h's query tiles, from the diagonal down to the last document that
 // reaches back to it.
 func (s *attnState) backwardColumn(w *cols, h int) {
-	for qt := w.k0 / queryTile; qt < s.queryTiles(); qt++ {
-		if s.begin((s.first+w.b)*s.T+qt*queryTile) >= w.k0+w.nk {
+	for qt := w.k0 / s.rows; qt < s.queryTiles(); qt++ {
+		if s.begin((s.first+w.b)*s.T+qt*s.rows) >= w.k0+w.nk {
 			return
 		}
 		s.backwardTile(w, h, qt)
 	}
 }
 
-// backwardTile is one meeting: logits and dP, the row-wise part, then the products into dV, dK and dQ.
+// backwardTile is one meeting: logits and dP, the softmax, then the products into dV, dK and dQ.
 func (s *attnState) backwardTile(w *cols, h, qt int) {
-	w.h, w.q0, w.row = h, qt*queryTile, (s.first+w.b)*s.T+qt*queryTile
-	nq, nk := min(queryTile, s.T-w.q0), w.nk
-	w.from, w.to = s.live(w.row, w.q0, nq, w.k0, nk)
-	from, width := w.from, w.to-w.from
-	q := s.queryPack(w.b, h, qt)
-	stack := s.stacks(nq) && nk == keyTile // both maps' logits lie one behind the other too
-	if stack {
-		s.multiply(s.maps*nq, width, s.D, q.qa, w.kt[0], from, w.both[from:], nk, false, w.scratch)
+	w.skip = max(0, w.k0-qt*s.rows)
+	w.h, w.q0 = h, qt*s.rows+w.skip
+	w.row = (s.first+w.b)*s.T + w.q0
+	all := min(s.rows, s.T-qt*s.rows)
+	w.nq = all - w.skip
+	w.np = s.whole(w.nq)
+	from, to := s.live(w.row, w.q0, w.nq, w.k0, w.nk)
+	w.from, w.width = from, to-from
+	q := s.queryPack(w.at, h, qt)
+	if s.half {
+		s.gradHalf(w, &q, all)
+	} else {
+		s.gradRows(w, &q)
 	}
-	for m := 0; m < s.maps && !stack; m++ {
-		s.multiply(nq, width, s.D, s.left(&q, m), w.kt[min(m, s.keys-1)], from, w.p[m][from:], nk, false, w.scratch)
+	late, long := simd.Full, simd.Full
+	if w.q0-w.k0 == from { // on the diagonal: queries do not see later keys
+		late, long = simd.LaterColumns, simd.LongerRows
 	}
-	s.multiply(nq, width, s.DV, q.doa, w.vt, from, w.dp[from:], nk, false, w.scratch)
-	for r := range nq {
-		s.softmaxGrad(w, &q, r)
+	s.meet(s.DV, w.width, w.nq, s.rowsAt(q.dot, w.skip), all, w.mixB, w.nq, w.dv[from:], keyTile, true, late, w.on)
+	dq, d := s.dqTile(w.at, w.kb, h, qt), s.whole(s.D)
+	first := w.k0 == s.firstKeys(w.kb, (s.first+w.b)*s.T+qt*s.rows)
+	for m := range s.maps {
+		key := min(m, s.keys-1)
+		s.meet(s.D, w.width, w.nq, s.rowsAt(s.turned(&q, m, all), w.skip), all, w.dsB[m], w.nq, w.dk[key][from:], keyTile, true, late, w.on)
+		s.meet(w.nq, s.D, w.width, w.dsA[m], w.width, s.rowsAt(w.kn[key], from), w.nk, dq[(m*s.rows+w.skip)*d:], d, !first, long, w.on)
+	}
+}
+
+// gradHalf is the way from Q, K, V and dO to mix and dS with bfloat16 factors: one kernel does it all. The query tile has all rows.
+func (s *attnState) gradHalf(w *cols, q *queryPack, all int) {
+	g, win := &w.on.grad, &w.on.window
+	win.find(s, w.row, w.q0, w.nq, w.k0, w.nk, w.from, s.whole(w.width))
+	*g = simd.AttnGrad{Maps: s.maps, Rows: w.np, Cols: s.whole(w.width), D: s.D, DV: s.DV, DO: halves(q.doa[packSize(w.skip, s.DV):]),
+		V: halves(s.columnsAt(w.vt, s.DV, w.from)), Lo: win.lo[:], Hi: win.hi[:], Live: win.live[:], Scale: s.post * math.Log2E,
+		Lam: q.lam[w.skip:], Mix: halves(w.mixB), StridePairs: simd.SizeBF16(simd.PanelBF16, w.np)}
+	for m := range s.maps {
+		g.Q[m], g.K[m] = halves(s.left(q, m, all)[packSize(w.skip, s.D):]), halves(s.columnsAt(w.kt[min(m, s.keys-1)], s.D, w.from))
+		g.LSE[m], g.Delta[m] = q.lse[m][w.skip:], q.delta[m][w.skip:]
+		g.Lines[m], g.Pairs[m] = halves(w.dsA[m]), halves(w.dsB[m])
+	}
+	w.on.tile.Grad(g, &w.on.scratch)
+}
+
+// gradRows is the same with float32 factors, row by row: P_m = exp(logit − lse), mix = P1 − λP2, dS1 = P1∘(dP − Δ1),
+// dS2 = −λ·P2∘(dP − Δ2), with dS in place of P. With one map mix is P itself and dS replaces dP.
+func (s *attnState) gradRows(w *cols, q *queryPack) {
+	for m := range s.maps {
+		k := s.columnsAt(w.kt[min(m, s.keys-1)], s.D, w.from)
+		simd.GemmPacked(w.nq, w.width, s.D, s.left(q, m, w.nq), k, w.p[m], keyTile, false)
+	}
+	simd.GemmPacked(w.nq, w.width, s.DV, q.doa, s.columnsAt(w.vt, s.DV, w.from), w.dp, keyTile, false)
+	for r := range w.nq {
+		s.softmaxGrad(w, q, r)
 	}
 	mix, ds := w.mix, w.p
 	if s.maps == 1 {
 		mix, ds[0] = w.p[0], w.dp
 	}
-	s.product(width, s.DV, nq, mix[from:], nk, true, q.dob, nq, 0, w.dv[from*s.DV:], s.DV, true, w.scratch)
-	dq, ld := s.dqRows(w.b, w.kb, w.q0)
-	first := w.k0 == s.firstKeys(w.kb, w.row)
-	if stack {
-		s.product(width, s.D, s.maps*nq, w.both[from:], nk, true, q.qb, s.maps*nq, 0, w.dk[0][from*s.D:], s.D, true, w.scratch)
-	}
+	simd.PackB(w.mixB, w.nq, w.width, mix, keyTile, false)
 	for m := range s.maps {
-		key := min(m, s.keys-1)
-		if !stack {
-			s.keyGrad(w, &q, m, nq, ds[m])
-		}
-		s.product(nq, s.D, width, ds[m][from:], nk, false, w.kn[key], nk, from, dq[s.queryCol(h, m):], ld, !first, w.scratch)
+		simd.PackA(w.dsA[m], w.nq, w.width, ds[m], keyTile, false)
+		simd.PackB(w.dsB[m], w.nq, w.width, ds[m], keyTile, false)
 	}
 }
 
-// keyGrad adds map m's share of dK.
-func (s *attnState) keyGrad(w *cols, q *queryPack, m, nq int, ds []float32) {
-	qb, depth, row := s.right(q, m), nq, 0
-	if s.stacks(nq) {
-		qb, depth, row = q.qb, s.maps*nq, m*nq
-	}
-	dk := w.dk[min(m, s.keys-1)][w.from*s.D:]
-	s.product(w.to-w.from, s.D, nq, ds[w.from:], w.nk, true, qb, depth, row, dk, s.D, true, w.scratch)
-}
-
-// softmaxGrad goes through row r of a meeting: P_m = exp(logit − lse), mix = P1 − λP2, dS1 = P1∘(dP − Δ1),
-// dS2 = −λ·P2∘(dP − Δ2), with dS in place of P. With one map mix is P itself and dS replaces dP.
+// softmaxGrad goes through row r of a meeting.
 func (s *attnState) softmaxGrad(w *cols, q *queryPack, r int) {
-	n := w.row + r
-	lo, hi := s.window(n, w.q0+r, w.k0, w.nk)
+	lo, hi := s.window(w.row+r, w.q0+r, w.k0, w.nk)
+	lo, hi = lo-w.from, hi-w.from
 	if lo >= hi {
-		lo, hi = w.from, w.from
+		lo, hi = 0, 0
 	}
-	at, end, first, last := r*w.nk+lo, r*w.nk+hi, r*w.nk+w.from, r*w.nk+w.to
-	lse := s.lse.x[n*s.lse.ld+w.h*s.maps:]
-	p1, dp, f := w.p[0][at:end], w.dp[at:end], w.factors
-	f.Scale, f.LSE[0], f.Delta[0], f.Alpha[0] = s.post, lse[0], q.delta[0][r], s.post
+	first := r * keyTile
+	at, end, last := first+lo, first+hi, first+w.width
+	p1, dp, f := w.p[0][at:end], w.dp[at:end], &w.on.softmax
+	f.Scale, f.LSE[0], f.Delta[0], f.Alpha[0] = s.post, q.lse[0][r], q.delta[0][r], s.post
 	if s.maps == 1 {
 		simd.SoftmaxBackward(p1, dp, f)
 		clearAround(w.dp, first, at, end, last)
 	} else {
-		lam := s.lambda(n, w.h)
-		f.LSE[1], f.Delta[1], f.Alpha[1], f.Lam = lse[1], q.delta[1][r], -lam*s.post, -lam
+		lam := q.lam[r]
+		f.LSE[1], f.Delta[1], f.Alpha[1], f.Lam = q.lse[1][r], q.delta[1][r], lam*s.post, lam
 		simd.SoftmaxBackward2(p1, w.p[1][at:end], w.mix[at:end], dp, f)
 		clearAround(w.mix, first, at, end, last)
 		clearAround(w.p[1], first, at, end, last)

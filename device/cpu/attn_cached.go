@@ -263,7 +263,7 @@ func (s *attnState) stretchKeep(w *stretch) {
 type attnMerge attnState
 
 // tile i is one row: each stretch is weighed by exp(its top − the largest).
-func (t *attnMerge) tile(i, _ int) {
+func (t *attnMerge) tile(i, worker int) {
 	s := (*attnState)(t)
 	n := s.first + i
 	acc, top, sum := s.part(n, 0)
@@ -280,6 +280,6 @@ func (t *attnMerge) tile(i, _ int) {
 	}
 	for h := range s.Heads {
 		v := h * s.maps
-		s.finish(n, h, 1, acc[v*s.DV:], top[v:], sum[v:])
+		s.finish(n, h, 1, 1, s.DV, acc[v*s.DV:], top[v:], sum[v:], &s.d.workers[worker])
 	}
 }

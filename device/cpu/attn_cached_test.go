@@ -63,7 +63,7 @@ var cachedGeometries = []geometry{
 // TestCachedPages asks for the same bits from pages of any size in any order, in one batch (two rows of decoding and a
 // prompt that crosses a stretch), in two chunks, and row by row.
 func TestCachedPages(t *testing.T) {
-	c := newCase(3)
+	c := newCase(3, FP32)
 	defer c.cpu.Close()
 	slots, places := make([]int32, 50), make([]int32, 50)
 	for i := range slots {
@@ -100,7 +100,7 @@ func TestCachedPages(t *testing.T) {
 
 // TestCacheFault asks for a fault, not a crash, when a position has no page.
 func TestCacheFault(t *testing.T) {
-	c := newCase(1)
+	c := newCase(1, FP32)
 	defer c.cpu.Close()
 	g := cachedGeometries[0]
 	p, x := c.problem(g), c.pages(c.kv(g), 16, true)

@@ -52,18 +52,45 @@ func (s *attnState) multiply(m, n, k int, pa, pb []float32, col int, c []float32
 	simd.GemmPacked(m, n, k, pa, pb[col*k:], c, ldc, accumulate)
 }
 
-// product: c = op(a)·b, or c += with accumulate, for rows from … from+k−1 of a packed b [depth,n], with a [m,k] packed on the way. from is a
-// multiple of columns; panels of float32 columns are taken one by one, as that is where k may stop short of depth.
-func (s *attnState) product(m, n, k int, a []float32, lda int, transA bool, pb []float32, depth, from int,
-	c []float32, ldc int, accumulate bool, scratch *simd.Scratch) {
-	pa, nr := scratch.A(s.sizeA(m, k)), simd.NR()
-	s.packA(pa, m, k, a, lda, transA)
+// whole is n rounded up to what tiles are made of: panels of bfloat16 operands, which are filled up with zeros.
+func (s *attnState) whole(n int) int {
 	if s.half {
-		simd.GemmBF16(m, n, k, halves(pa), halves(pb)[simd.PanelBF16*from:], depth, c, ldc, accumulate, false, scratch)
+		return (n + simd.PanelBF16 - 1) / simd.PanelBF16 * simd.PanelBF16
+	}
+	return n
+}
+
+// columnsAt and rowsAt are a packed right-hand operand of depth rows from a column or row on, a multiple of columns.
+func (s *attnState) columnsAt(pb []float32, depth, col int) []float32 {
+	if s.half {
+		return pb[packSize(col, depth):]
+	}
+	return pb[col*depth:]
+}
+
+func (s *attnState) rowsAt(pb []float32, row int) []float32 {
+	if s.half {
+		return pb[row*simd.PanelBF16/2:]
+	}
+	return pb[row*simd.NR():]
+}
+
+// meet: c = a·b, or c += with accumulate, within the first caches. a and b were packed with depthA and depthB elements of k, of which k take
+// part. With bfloat16 factors all of whole(m) × whole(n) is written. Panels of float32 columns are taken one by one where k stops
+// short of depthB; a's k does not. zeros may be left out.
+func (s *attnState) meet(m, n, k int, pa []float32, depthA int, pb []float32, depthB int, c []float32, ldc int, accumulate bool,
+	zeros simd.Triangle, w *worker) {
+	if s.half {
+		const panel = simd.PanelBF16
+		w.tile.Product(s.whole(m), s.whole(n), k, halves(pa), panel*s.whole(depthA), halves(pb), panel*s.whole(depthB), c, ldc, accumulate, zeros, &w.scratch)
 		return
 	}
-	for j := 0; j < n; j += nr {
-		simd.GemmPacked(m, min(nr, n-j), k, pa, pb[j*depth+from*nr:], c[j:], ldc, accumulate)
+	if k == depthB {
+		simd.GemmPacked(m, n, k, pa, pb, c, ldc, accumulate)
+		return
+	}
+	for j := 0; j < n; j += simd.NR() {
+		simd.GemmPacked(m, min(simd.NR(), n-j), k, pa, pb[j*depthB:], c[j:], ldc, accumulate)
 	}
 }
 
@@ -78,7 +105,3 @@ func (s *attnState) scaled(dense []float32, rows, cols int, src []float32, ld in
 	simd.Scale(dense[:rows*cols], s.pre)
 	return dense, cols
 }
-
-// stacks says that a query tile of nq rows keeps the queries of both maps one behind the other: those of a V2 pair meet the same
-// keys, so one product does for two, and dK is summed over both at once.
-func (s *attnState) stacks(nq int) bool { return s.half && s.maps > s.keys && nq == queryTile }

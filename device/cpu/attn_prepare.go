@@ -1,6 +1,10 @@
 package cpu
 
-import "antiphase/internal/simd"
+import (
+	"math"
+
+	"antiphase/internal/simd"
+)
 
 // attnGrad is what the backward pass has on top of attnState.
 type attnGrad struct {
@@ -10,15 +14,15 @@ type attnGrad struct {
 
 // attnPrepare is the part of the backward pass that goes row by row: through the head norm to dO, the gradient of
 // raw, the row sums Δ, dλ and each query tile's share of the norm weight's gradient. It leaves Q (times the scale)
-// and dO packed both as left-hand and as right-hand operands.
+// and dO packed as left-hand operands, as they lie and transposed.
 type attnPrepare attnState
 
 // queryPack is the packed operands of one query tile of one head.
 type queryPack struct {
-	qa, qb   []float32    // of all maps, scaled: left [nq,D], right [nq,D]; see attnState.left and right
-	doa, dob []float32    // dO: left [nq,DV], right [nq,DV]
-	delta    [2][]float32 // Δ of each row
-	dnorm    []float32    // [DV] the tile's Σ Scale·dout·raw·rstd
+	qa, qt     []float32    // of all maps, scaled: [nq,D], and [D,nq]; see attnState.left and turned
+	doa, dot   []float32    // dO: [nq,DV], and [DV,nq]
+	lse, delta [2][]float32 // of each row; lse in the unit of the softmax
+	lam        []float32    // −λ of each row
 }
 
 // grad fills in the gradients' places.
@@ -37,69 +41,200 @@ func (s *attnState) grad(dout, dq, dk, dv mat) {
 
 // queryPackSize is the number of floats of a queryPack.
 func (s *attnState) queryPackSize() int {
-	q := s.sizeA(queryTile, s.D) + s.sizeB(queryTile, s.D)
-	o := s.sizeA(queryTile, s.DV) + s.sizeB(queryTile, s.DV)
-	return s.maps*(q+queryTile) + o + s.DV
+	q := s.sizeA(s.rows, s.D) + s.sizeA(s.D, s.rows)
+	o := s.sizeA(s.rows, s.DV) + s.sizeA(s.DV, s.rows)
+	return s.maps*(q+2*s.rows) + o + s.rows
 }
 
-// queryPack is that of query tile qt of head h of the chunk's sequence b.
-func (s *attnState) queryPack(b, h, qt int) (p queryPack) {
-	size := s.queryPackSize()
-	at := ((b*s.Heads+h)*s.queryTiles() + qt) * size
-	buf := s.packed[at : at+size]
-	p.qa, p.qb = cut(&buf, s.maps*s.sizeA(queryTile, s.D)), cut(&buf, s.maps*s.sizeB(queryTile, s.D))
-	for m := range s.maps {
-		p.delta[m] = cut(&buf, queryTile)
+// slots are where packed operands and partial sums of dQ lie. A slot has room for all heads of a sequence of the chunk; or, when the slots are
+// the workers' own, for the heads of the group that a worker is at, so that they never leave its cache.
+type slots struct {
+	n, heads, groups int
+	size             int // floats of each
+	own              bool
+}
+
+// slot is one of them, and the first group in it.
+type slot struct{ i, group int }
+
+// slotOf is where the operands of group g of the chunk's sequence b lie for a worker.
+func (s *attnState) slotOf(b, g, worker int) slot {
+	if s.slots.own {
+		return slot{worker, g}
 	}
-	p.doa = cut(&buf, s.sizeA(queryTile, s.DV))
-	p.dob = cut(&buf, s.sizeB(queryTile, s.DV))
-	p.dnorm = cut(&buf, s.DV)
+	return slot{b, 0}
+}
+
+// slotSize is the number of floats of a slot: queryPacks, partial sums of dQ, keyPacks.
+func (s *attnState) slotSize() int {
+	return s.slots.heads*s.queryTiles()*s.queryFloats + s.partialAt(s.blocks()) + s.slots.groups*s.keyTiles()*s.keyPackSize()
+}
+
+// queryPackAt is where the queryPack of query tile qt of head h begins: with the factors of its rows.
+func (s *attnState) queryPackAt(at slot, h, qt int) int {
+	return at.i*s.slots.size + ((h-at.group*s.perGroup())*s.queryTiles()+qt)*s.queryFloats
+}
+
+func (s *attnState) queryPack(at slot, h, qt int) (p queryPack) {
+	i := s.queryPackAt(at, h, qt)
+	buf := s.packed[i : i+s.queryFloats]
+	for m := range s.maps {
+		p.lse[m] = cut(&buf, s.rows)
+	}
+	for m := range s.maps {
+		p.delta[m] = cut(&buf, s.rows)
+	}
+	p.lam = cut(&buf, s.rows)
+	p.qa, p.qt = cut(&buf, s.maps*s.sizeA(s.rows, s.D)), cut(&buf, s.maps*s.sizeA(s.D, s.rows))
+	p.doa, p.dot = cut(&buf, s.sizeA(s.rows, s.DV)), buf
 	return p
 }
 
-// left and right are the operands of map m; the right ones of a tile that stacks them are one, of all maps.
-func (s *attnState) left(p *queryPack, m int) []float32 { return p.qa[m*s.sizeA(queryTile, s.D):] }
-func (s *attnState) right(p *queryPack, m int) []float32 {
-	return p.qb[m*s.sizeB(queryTile, s.D):]
+// deltas are Δ of the rows of head h's query tile.
+func (s *attnState) deltas(at slot, h, qt int) (d [2][]float32) {
+	x := s.packed[s.queryPackAt(at, h, qt)+s.maps*s.rows:]
+	for m := range s.maps {
+		d[m] = x[m*s.rows : (m+1)*s.rows]
+	}
+	return d
 }
 
-// tile i is one query tile of one head of one sequence.
+// shares are the parts of the norm weight's gradient, [·,DV] for every step rows of each head, behind the slots: Σ Scale·dout·raw·rstd.
+func (s *attnState) shareCount() int { return (s.T + s.step(s.rows) - 1) / s.step(s.rows) }
+func (s *attnState) shares(b, h int) []float32 {
+	n := s.shareCount() * s.DV
+	return s.packed[s.slots.n*s.slots.size+(b*s.Heads+h)*n:][:n]
+}
+
+// left and turned are the operands of map m in a tile of nq queries.
+func (s *attnState) left(p *queryPack, m, nq int) []float32   { return p.qa[m*s.sizeA(nq, s.D):] }
+func (s *attnState) turned(p *queryPack, m, nq int) []float32 { return p.qt[m*s.sizeA(s.D, nq):] }
+
+// tile i is the rows of one key tile of one sequence.
 func (t *attnPrepare) tile(i, worker int) {
 	s := (*attnState)(t)
-	tiles := s.queryTiles()
-	qt, bh := i%tiles, i/tiles
-	b, h := bh/s.Heads, bh%s.Heads
-	nq, row := min(queryTile, s.T-qt*queryTile), (s.first+b)*s.T+qt*queryTile
-	p := s.queryPack(b, h, qt)
-	buf := s.d.buf(worker, nq*(s.D+s.DV))
-	q, do := cut(&buf, nq*s.D), cut(&buf, nq*s.DV)
-	for m := range s.maps {
-		x, ld := s.scaled(q, nq, s.D, s.q.from(row, s.queryCol(h, m)), s.q.ld)
-		s.packA(s.left(&p, m), nq, s.D, x, ld, false)
-		if s.stacks(nq) {
-			simd.PackBBF16(halves(p.qb)[m*nq*simd.PanelBF16:], nq, s.D, x, ld, false, s.maps*nq)
-		} else {
-			s.packB(s.right(&p, m), nq, s.D, x, ld, false)
+	s.prepare(i/s.keyTiles(), i%s.keyTiles(), 0, s.Groups, worker)
+}
+
+// prepare does the rows of key tile kt of the chunk's sequence b for groups g0 … g1−1: their keys and values as in attnPack, then their
+// queries and dO.
+func (s *attnState) prepare(b, kt, g0, g1, worker int) {
+	k0, at := kt*keyTile, s.slotOf(b, g0, worker)
+	end := min(s.T, k0+keyTile)
+	for t := k0; t < end; t += s.step(keyTile) {
+		n, row := min(s.step(keyTile), end-t), (s.first+b)*s.T+t
+		for g := g0; g < g1; g++ {
+			p := s.keyPack(at, g, kt)
+			for m := range s.keys {
+				k := s.k.from(row, s.keyCol(g, m))
+				s.packB(s.columnsAt(p.kt[m], s.D, t-k0), s.D, n, k, s.k.ld, true)
+				x, ld := s.scaled(s.d.buf(worker, n*s.D), n, s.D, k, s.k.ld)
+				s.packRows(p.kn[m], t-k0, n, s.D, x, ld, end-k0)
+			}
+		}
+		for g := g0; g < g1; g++ {
+			s.packB(s.columnsAt(s.keyPack(at, g, kt).vt, s.DV, t-k0), s.DV, n, s.v.from(row, g*s.DV), s.v.ld, true)
 		}
 	}
-	clear(p.dnorm)
-	for r := range nq {
-		x := do[r*s.DV : (r+1)*s.DV]
-		s.gradRaw(x, row+r, h, p.dnorm)
-		s.rowSums(&p, r, row+r, h, x)
+	for t := k0; t < end; t += s.step(s.rows) {
+		s.prepareRows(b, t, min(s.step(s.rows), end-t), g0*s.perGroup(), g1*s.perGroup(), at, worker)
 	}
-	s.packA(p.doa, nq, s.DV, do, s.DV, false)
-	s.packB(p.dob, nq, s.DV, do, s.DV, false)
+}
+
+// keyPack is the packed operands of one key tile of one group.
+type keyPack struct {
+	kt, kn [2][]float32 // per key head: Kᵀ [D,nk], K [nk,D] times the scale
+	vt     []float32    // Vᵀ [DV,nk]
+}
+
+func (s *attnState) keyPackSize() int {
+	return s.keys*(s.sizeB(s.D, keyTile)+s.sizeB(keyTile, s.D)) + s.sizeB(s.DV, keyTile)
+}
+
+// keyPack is that of key tile kt of group g, behind the queryPacks and partial sums of dQ.
+func (s *attnState) keyPack(at slot, g, kt int) (p keyPack) {
+	base := at.i*s.slots.size + s.slots.heads*s.queryTiles()*s.queryFloats + s.partialAt(s.blocks())
+	buf := s.packed[base+((g-at.group)*s.keyTiles()+kt)*s.keyPackSize():][:s.keyPackSize()]
+	for m := range s.keys {
+		p.kt[m], p.kn[m] = cut(&buf, s.sizeB(s.D, keyTile)), cut(&buf, s.sizeB(keyTile, s.D))
+	}
+	p.vt = buf
+	return p
+}
+
+// prepareRows does n queries from t on, all in one query tile, of heads h0 … h1−1.
+func (s *attnState) prepareRows(b, t, n, h0, h1 int, at slot, worker int) {
+	row, qt, in := (s.first+b)*s.T+t, t/s.rows, t%s.rows
+	all := min(s.rows, s.T-qt*s.rows)
+	buf := s.d.buf(worker, n*(s.D+(h1-h0)*s.DV))
+	dense, do, ld := cut(&buf, n*s.D), buf, (h1-h0)*s.DV
+	if !s.norm.On {
+		do, ld = s.dout.from(row, h0*s.DV), s.dout.ld
+	}
+	share := t / s.step(s.rows) * s.DV
+	for h := h0; h < h1; h++ {
+		clear(s.shares(b, h)[share:][:s.DV])
+	}
+	for r := range n {
+		for h := h0; h < h1; h++ {
+			x := do[r*ld+(h-h0)*s.DV:][:s.DV]
+			if s.norm.On {
+				s.gradRaw(x, row+r, h, s.shares(b, h)[share:][:s.DV])
+			}
+			s.rowSums(s.deltas(at, h, qt), in+r, row+r, h, x)
+		}
+	}
+	for h := h0; h < h1; h++ {
+		p := s.queryPack(at, h, qt)
+		for m := range s.maps {
+			x, ld := s.scaled(dense, n, s.D, s.q.from(row, s.queryCol(h, m)), s.q.ld)
+			s.packA(s.rowsOf(s.left(&p, m, all), s.D, in), n, s.D, x, ld, false)
+			s.packTurned(s.turned(&p, m, all), in, n, s.D, x, ld, all)
+		}
+		s.packA(s.rowsOf(p.doa, s.DV, in), n, s.DV, do[(h-h0)*s.DV:], ld, false)
+		s.packTurned(p.dot, in, n, s.DV, do[(h-h0)*s.DV:], ld, all)
+		s.rowFactors(&p, in, n, row, h)
+	}
+}
+
+// packTurned packs the transpose of rows row … row+n−1 of x [depth,cols] as a left-hand operand [cols,depth]; all of them with float32 factors.
+func (s *attnState) packTurned(dst []float32, row, n, cols int, x []float32, ld, depth int) {
+	if s.half {
+		simd.PackPartBF16(halves(s.rowsAt(dst, row)), cols, n, x, ld, true, depth)
+		return
+	}
+	simd.PackA(dst, cols, n, x, ld, true)
+}
+
+// rowFactors copies lse and λ of n rows from row on, which are those from at on of their tile; behind the last one it fills these and Δ
+// up with zeros.
+func (s *attnState) rowFactors(p *queryPack, at, n, row, h int) {
+	unit := float32(1)
+	if s.half {
+		unit = math.Log2E
+	}
+	last := (row+n)%s.T == 0
+	for m := range s.maps {
+		for r := range n {
+			p.lse[m][at+r] = unit * s.lse.x[(row+r)*s.lse.ld+h*s.maps+m]
+		}
+		if last {
+			clear(p.lse[m][at+n:])
+			clear(p.delta[m][at+n:])
+		}
+	}
+	for r := 0; r < n && s.maps == 2; r++ {
+		p.lam[at+r] = -s.lambda(row+r, h)
+	}
+	if last {
+		clear(p.lam[at+n:])
+	}
 }
 
 // gradRaw is the head norm backward: with g = Scale·w·dout and x̂ = raw·rstd,
 // do = rstd·(g − x̂·mean(g·x̂)) and dnorm += Scale·dout·x̂.
 func (s *attnState) gradRaw(do []float32, n, h int, dnorm []float32) {
 	dout := s.dout.piece(n, h*s.DV, (h+1)*s.DV)
-	if !s.norm.On {
-		copy(do, dout)
-		return
-	}
 	raw, rstd := s.raw.piece(n, h*s.DV, (h+1)*s.DV), s.rstd.x[n*s.rstd.ld+h]
 	alpha := rstd * float32(s.norm.Scale)
 	mean := simd.Dot3(dout, s.weight, raw) * alpha / float32(s.DV)
@@ -109,12 +244,12 @@ func (s *attnState) gradRaw(do []float32, n, h int, dnorm []float32) {
 }
 
 // rowSums: Δ1 = dO·O1 with O1 = raw + λ·O2, Δ2 = dO·O2, dλ = −Δ2.
-func (s *attnState) rowSums(p *queryPack, r, n, h int, do []float32) {
-	p.delta[0][r] = simd.Dot(do, s.raw.piece(n, h*s.DV, (h+1)*s.DV))
+func (s *attnState) rowSums(delta [2][]float32, r, n, h int, do []float32) {
+	delta[0][r] = simd.Dot(do, s.raw.piece(n, h*s.DV, (h+1)*s.DV))
 	if s.maps == 2 {
 		d2 := simd.Dot(do, s.out2.piece(n, h*s.DV, (h+1)*s.DV))
-		p.delta[0][r] += s.lambda(n, h) * d2
-		p.delta[1][r] = d2
+		delta[0][r] += s.lambda(n, h) * d2
+		delta[1][r] = d2
 		s.dlam.x[n*s.dlam.ld+h] = -d2
 	}
 }
@@ -127,10 +262,8 @@ func (s *attnState) addNorm() {
 	total := s.keep.dnorm
 	for b := range s.seqs {
 		for h := range s.Heads {
-			for qt := range s.queryTiles() {
-				for i, x := range s.queryPack(b, h, qt).dnorm {
-					total[i] += float64(x)
-				}
+			for i, x := range s.shares(b, h) {
+				total[i%s.DV] += float64(x)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"antiphase/device"
+	"antiphase/internal/simd"
 	"antiphase/tensor"
 )
 
@@ -9,7 +10,8 @@ import (
 // second-level cache together with the operands that meet there. No other part of a T×T map is ever stored.
 const (
 	queryTile = 64
-	keyTile   = 128 // a multiple of queryTile
+	tallTile  = 256           // of the backward pass with bfloat16 factors
+	keyTile   = simd.TileCols // a multiple of queryTile
 )
 
 // packBudget bounds, in floats, the packed operands and partial sums that are alive at once: sequences are
@@ -37,6 +39,9 @@ type attnState struct {
 	lamRow, lamHead int // steps of lam: (0,0) for one λ, (ld,1) for one per row and head
 	start           []int32
 
+	rows        int // of a query tile
+	queryFloats int // floats of a queryPack
+	slots       slots
 	first, seqs int       // the chunk: sequences first … first+seqs−1
 	packed      []float32 // operands of the chunk, see attn_pack.go and attn_prepare.go
 
@@ -50,6 +55,7 @@ type attnState struct {
 type attnKeep struct {
 	ones  []float32 // stands for an absent norm weight
 	dnorm []float64 // sum of the shares of the norm weight's gradient
+	posts []float32 // post, for each row of a query tile
 	// bundles are the rows where runs of one slot begin in a cached op, and their end.
 	bundles []int32
 }
@@ -109,13 +115,45 @@ func (s *attnState) live(n, t, nq, k0, nk int) (from, to int) {
 	return from - from%s.columns(), to
 }
 
+// windows are the columns that the rows of a query tile attend to in a key tile, and what each 32 of them have in common, as simd.AttnGrad
+// has them. Rows of zeros that fill up a panel attend to everything.
+type windows struct {
+	lo, hi [tallTile]int32
+	live   [tallTile / simd.PanelBF16]int32
+	masked bool // any is
+}
+
+// find fills w for nq rows from n on, queries from t on, and columns from … from+width−1 of the key tile at k0, whole panels. Rows have their lo
+// and hi where any is masked.
+func (w *windows) find(s *attnState, n, t, nq, k0, nk, from, width int) {
+	const strip = simd.PanelBF16
+	w.masked = false
+	for r0 := 0; r0 < nq; r0 += strip {
+		last := min(nq, r0+strip) - 1
+		_, end := s.window(n+last, t+last, k0, nk)
+		live := int32(max(1, min(width, end-from+strip-1)/strip))
+		if t+r0-k0 < from+width-1 || from+width > nk || s.begin(n+last)-k0 > from {
+			live |= simd.Masked
+			w.masked = true
+		}
+		w.live[r0/strip] = live
+	}
+	for r := 0; r < s.whole(nq) && w.masked; r++ {
+		w.lo[r], w.hi[r] = 0, int32(width)
+		if r < nq {
+			lo, hi := s.window(n+r, t+r, k0, nk)
+			w.lo[r], w.hi[r] = int32(lo-from), int32(hi-from)
+		}
+	}
+}
+
 // queryCol and keyCol are the first columns of map m's query head in Q and key head in K.
 func (s *attnState) queryCol(h, m int) int { return (h*s.maps + m) * s.D }
 func (s *attnState) keyCol(g, m int) int   { return (g*s.keys + min(m, s.keys-1)) * s.D }
 
 // perGroup is the number of heads that share one group's keys and values.
 func (s *attnState) perGroup() int   { return s.Heads / s.Groups }
-func (s *attnState) queryTiles() int { return (s.T + queryTile - 1) / queryTile }
+func (s *attnState) queryTiles() int { return (s.T + s.rows - 1) / s.rows }
 func (s *attnState) keyTiles() int   { return (s.T + keyTile - 1) / keyTile }
 
 // reserve grows every worker's memory to buf floats, and a floats of packed operands of at most rows rows, before they
@@ -125,6 +163,7 @@ func (s *attnState) reserve(buf, a, rows int) {
 		s.d.buf(w, buf)
 		s.d.scratch(w).A(a)
 		if s.half {
+			s.d.workers[w].tile.Reserve()
 			s.d.scratch(w).ReserveBF16(max(s.maps*queryTile, keyTile, rows), max(keyTile, s.DV), max(keyTile, s.DV))
 		}
 	}
@@ -139,6 +178,19 @@ func (s *attnState) chunks(size int, f func(*attnState)) {
 		f(s)
 	}
 }
+
+// ones are factors that change nothing.
+var ones = func() (x [tallTile]float32) {
+	for i := range x {
+		x[i] = 1
+	}
+	return x
+}()
+
+// farSize is the number of floats from which a matrix is written around the caches.
+const farSize = 1 << 18
+
+func (m *mat) far() bool { return m.rows*m.cols >= farSize }
 
 // from is the memory from element (r,c) on.
 func (m *mat) from(r, c int) []float32 { return m.x[r*m.ld+c:] }

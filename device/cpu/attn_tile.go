@@ -13,21 +13,28 @@ type attnForward attnState
 
 // forward runs the whole forward op.
 func (s *attnState) forward() {
-	s.reserve(s.maps*(s.sizeA(queryTile, s.D)+queryTile*(keyTile+s.DV+2))+queryTile*s.D, s.maps*queryTile*keyTile, 0)
+	s.rows = queryTile
+	s.reserve(s.rowsSize(), s.maps*queryTile*keyTile, 0)
 	s.chunks(s.packSize(), func(s *attnState) {
-		s.d.run(s.seqs*s.Groups*s.keyTiles(), (*attnPack)(s))
+		s.d.run(s.seqs*s.keyTiles(), (*attnPack)(s))
 		s.d.run(s.seqs*s.Heads*s.queryTiles(), (*attnForward)(s))
 	})
 }
 
-// rows is one worker's state of a query tile: nq rows of each map, the maps stacked.
+// rows is one worker's state of a query tile: np rows of each map, nq of them in use, the maps one behind the other.
 type rows struct {
-	b, h, q0, nq int
-	row          int       // of query q0 in the batch
-	q            []float32 // maps packed [nq,D], times the scale
-	p            []float32 // [maps·nq, nk] logits, then probabilities
-	acc          []float32 // [maps·nq, DV] Σ exp(logit − top)·v
-	top, sum     []float32 // [maps·nq] largest logit so far, Σ exp(logit − top)
+	b, h, q0, nq, np int
+	row              int       // of query q0 in the batch
+	q                []float32 // maps packed [nq,D], times the scale
+	p                []float32 // float32: [maps·np, keyTile] logits, then probabilities
+	acc              []float32 // [maps·np, whole(DV)] Σ exp(logit − top)·v
+	top, sum         []float32 // [maps·np] largest logit so far, Σ exp(logit − top)
+	any              bool      // acc holds something
+}
+
+// rowsSize is the number of floats of a rows.
+func (s *attnState) rowsSize() int {
+	return max(s.maps*queryTile*(keyTile+s.whole(s.DV)+2), queryTile*s.D)
 }
 
 // tile i: the last query tile of a head, the longest, comes first.
@@ -37,29 +44,27 @@ func (f *attnForward) tile(i, worker int) {
 	qt, bh := tiles-1-i%tiles, i/tiles
 	w := rows{b: bh / s.Heads, h: bh % s.Heads, q0: qt * queryTile}
 	w.nq = min(queryTile, s.T-w.q0)
+	w.np = s.whole(w.nq)
 	w.row = (s.first+w.b)*s.T + w.q0
 	s.loadQueries(&w, worker)
 	for kt := s.begin(w.row) / keyTile; kt*keyTile < w.q0+w.nq; kt++ {
-		s.forwardTile(&w, kt, worker)
+		s.forwardTile(&w, kt, &s.d.workers[worker])
 	}
-	for r := range w.nq {
-		s.finish(w.row+r, w.h, w.nq, w.acc[r*s.DV:], w.top[r:], w.sum[r:])
+	if s.half {
+		simd.Scale(w.top, math.Ln2) // back from units of log 2
 	}
+	s.finish(w.row, w.h, w.nq, w.np, s.whole(s.DV), w.acc, w.top, w.sum, &s.d.workers[worker])
 }
 
-// loadQueries carves the worker's memory, scales and packs the queries and resets the softmax.
+// loadQueries carves the worker's memory and resets the softmax.
 func (s *attnState) loadQueries(w *rows, worker int) {
-	n := s.maps * w.nq
-	size := s.sizeA(w.nq, s.D)
-	buf := s.d.buf(worker, s.maps*size+n*(keyTile+s.DV+2)+w.nq*s.D)
-	w.q, w.p, w.acc = cut(&buf, s.maps*size), cut(&buf, n*keyTile), cut(&buf, n*s.DV)
-	w.top, w.sum = cut(&buf, n), cut(&buf, n)
-	dense := cut(&buf, w.nq*s.D)
-	for m := range s.maps {
-		q, ld := s.scaled(dense, w.nq, s.D, s.q.from(w.row, s.queryCol(w.h, m)), s.q.ld)
-		s.packA(w.q[m*size:], w.nq, s.D, q, ld, false)
+	n := s.maps * w.np
+	buf := s.d.buf(worker, s.rowsSize())
+	w.q, w.acc, w.p = s.queries(w.b, w.h, w.q0/queryTile), cut(&buf, n*s.whole(s.DV)), nil
+	if !s.half {
+		w.p = cut(&buf, n*keyTile)
 	}
-	clear(w.acc)
+	w.top, w.sum = cut(&buf, n), cut(&buf, n)
 	clear(w.sum)
 	for i := range w.top {
 		w.top[i] = float32(math.Inf(-1))
@@ -67,56 +72,55 @@ func (s *attnState) loadQueries(w *rows, worker int) {
 }
 
 // forwardTile lets the query tile meet key tile kt.
-func (s *attnState) forwardTile(w *rows, kt, worker int) {
+func (s *attnState) forwardTile(w *rows, kt int, on *worker) {
 	k0 := kt * keyTile
 	nk := min(keyTile, s.T-k0)
 	from, to := s.live(w.row, w.q0, w.nq, k0, nk)
-	scratch := s.d.scratch(worker)
+	width := to - from
 	keys, values := s.panels(w.b, w.h/s.perGroup(), kt)
-	if s.stacks(w.nq) {
-		s.multiply(s.maps*w.nq, to-from, s.D, w.q, keys, from, w.p[from:], nk, false, scratch)
-	}
-	for m := 0; m < s.maps && !s.stacks(w.nq); m++ {
-		k := keys[min(m, s.keys-1)*s.keyPanel():]
-		s.multiply(w.nq, to-from, s.D, w.q[m*s.sizeA(w.nq, s.D):], k, from, w.p[m*w.nq*nk+from:], nk, false, scratch)
-	}
 	if s.half {
-		s.forwardHalf(w, k0, nk, from, to, values, scratch)
+		s.forwardHalf(w, k0, nk, from, s.whole(width), keys, values, on)
+		w.any = true
 		return
 	}
-	for r := range w.nq {
-		lo, hi := s.window(w.row+r, w.q0+r, k0, nk)
-		for m := range s.maps {
-			i := m*w.nq + r
-			p := w.p[i*nk+from : i*nk+to]
-			softmaxStep(p, lo-from, hi-from, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
-		}
+	for m := range s.maps {
+		k := keys[min(m, s.keys-1)*s.keyPanel():]
+		simd.GemmPacked(w.nq, width, s.D, w.q[m*s.sizeA(w.nq, s.D):], k[from*s.D:], w.p[m*w.nq*keyTile:], keyTile, false)
 	}
-	s.product(s.maps*w.nq, s.DV, to-from, w.p[from:], nk, false, values, nk, from, w.acc, s.DV, true, scratch)
+	s.softmaxRows(w, k0, nk, from, to)
+	pa := on.scratch.A(s.sizeA(s.maps*w.nq, width))
+	simd.PackA(pa, s.maps*w.nq, width, w.p, keyTile, false)
+	s.meet(s.maps*w.nq, s.DV, width, pa, width, s.rowsAt(values, from), nk, w.acc, s.DV, w.any, simd.Full, on)
+	w.any = true
 }
 
-// forwardHalf is the rest of forwardTile with bfloat16 factors: the probabilities go straight into the packed operand.
-func (s *attnState) forwardHalf(w *rows, k0, nk, from, to int, values []float32, scratch *simd.Scratch) {
-	n, width := s.maps*w.nq, to-from
-	pa := halves(scratch.A(packSize(n, width)))
+// forwardHalf is forwardTile with bfloat16 factors: one kernel does it all.
+func (s *attnState) forwardHalf(w *rows, k0, nk, from, width int, keys, values []float32, on *worker) {
+	x := &on.rows
+	*x = simd.AttnRows{Maps: s.maps, Rows: w.np, Cols: width, D: s.D, DV: s.whole(s.DV), Q: halves(w.q), V: halves(s.rowsAt(values, from)),
+		StrideV: simd.SizeBF16(simd.PanelBF16, nk), Scale: s.post * math.Log2E, Top: w.top, Sum: w.sum, Acc: w.acc, First: !w.any}
+	for m := range s.maps {
+		x.K[m] = halves(s.columnsAt(keys[min(m, s.keys-1)*s.keyPanel():], s.D, from))
+	}
+	if on.window.find(s, w.row, w.q0, w.nq, k0, nk, from, width); on.window.masked {
+		x.Lo, x.Hi = on.window.lo[:], on.window.hi[:]
+	}
+	on.tile.Forward(x, &on.scratch)
+}
+
+// softmaxRows turns the logits into probabilities in place, with float32 factors.
+func (s *attnState) softmaxRows(w *rows, k0, nk, from, to int) {
 	for r := range w.nq {
 		lo, hi := s.window(w.row+r, w.q0+r, k0, nk)
-		lo, hi = lo-from, hi-from
 		for m := range s.maps {
 			i := m*w.nq + r
-			p := w.p[i*nk+from : i*nk+to]
-			if lo >= hi { // the row's document begins behind this tile, or it ends before the diagonal
-				simd.ExpPackBF16(pa, i, p, 0, 1, 0)
-				continue
+			acc := w.acc[i*s.DV : (i+1)*s.DV]
+			if !w.any {
+				acc = nil
 			}
-			for c := range lo {
-				p[c] = float32(math.Inf(-1))
-			}
-			raise(simd.Max(p[lo:hi])*s.post, w.acc[i*s.DV:(i+1)*s.DV], &w.top[i], &w.sum[i])
-			w.sum[i] += simd.ExpPackBF16(pa, i, p, hi, s.post, w.top[i])
+			softmaxStep(w.p[i*keyTile:i*keyTile+to-from], lo-from, hi-from, acc, &w.top[i], &w.sum[i])
 		}
 	}
-	simd.GemmBF16(n, s.DV, width, pa, halves(values)[simd.PanelBF16*from:], nk, w.acc, s.DV, true, false, scratch)
 }
 
 // raise makes m the largest logit so far, if it is, and scales down what was summed under a smaller one.
@@ -143,44 +147,56 @@ func softmaxStep(p []float32, lo, hi int, acc []float32, top, sum *float32) {
 	*sum += simd.ExpSum(x, x, 1, *top)
 }
 
-// finish writes row n of head h: raw = A1·V − λ·A2·V from acc, top and sum (map m's lie m·step rows further on; acc
-// is overwritten), the head norm, and what backward will ask for.
-func (s *attnState) finish(n, h, step int, acc, top, sum []float32) {
-	raw := acc[:s.DV]
-	simd.Scale(raw, 1/sum[0])
-	if s.maps == 2 {
-		o2 := acc[step*s.DV:][:s.DV]
-		simd.Scale(o2, 1/sum[step])
-		simd.Axpy(raw, -s.lambda(n, h), o2)
-		if s.out2.x != nil {
-			copy(s.out2.piece(n, h*s.DV, (h+1)*s.DV), o2)
-		}
-	}
-	if s.lse.x != nil {
+// finish writes rows n … n+count−1 of head h: raw = A1·V − λ·A2·V from acc, top and sum (map m's lie m·step rows further on; rows of acc, which
+// is overwritten, are ld apart), the head norm, and what backward will ask for.
+func (s *attnState) finish(n, h, count, step, ld int, acc, top, sum []float32, on *worker) {
+	c := h * s.DV
+	for r := range count {
 		for m := range s.maps {
-			s.lse.x[n*s.lse.ld+h*s.maps+m] = top[m*step] + float32(math.Log(float64(sum[m*step])))
+			i := m*step + r
+			if s.lse.x != nil {
+				s.lse.x[(n+r)*s.lse.ld+h*s.maps+m] = top[i] + float32(math.Log(float64(sum[i])))
+			}
+			sum[i] = 1 / sum[i]
 		}
 	}
-	s.normalise(n, h, raw)
-}
-
-// normalise writes out = Scale·w·raw·rstd, or raw itself without a norm.
-func (s *attnState) normalise(n, h int, raw []float32) {
-	out := s.out.piece(n, h*s.DV, (h+1)*s.DV)
-	if !s.norm.On {
-		copy(out, raw)
+	if s.maps == 1 && !s.norm.On {
+		on.tile.ScaleRows(s.out.from(n, c), s.out.ld, acc, ld, count, s.DV, sum, s.out.far())
 		return
 	}
+	for r := range count {
+		raw := acc[r*ld:][:s.DV]
+		simd.Scale(raw, sum[r])
+		if s.maps == 2 {
+			o2 := acc[(step+r)*ld:][:s.DV]
+			simd.Scale(o2, sum[step+r])
+			simd.Axpy(raw, -s.lambda(n+r, h), o2)
+		}
+	}
+	if s.maps == 2 && s.out2.x != nil {
+		on.tile.ScaleRows(s.out2.from(n, c), s.out2.ld, acc[step*ld:], ld, count, s.DV, ones[:], s.out2.far())
+	}
+	if s.norm.On {
+		if s.raw.x != nil {
+			on.tile.ScaleRows(s.raw.from(n, c), s.raw.ld, acc, ld, count, s.DV, ones[:], s.raw.far())
+		}
+		for r := range count {
+			s.normalise(n+r, h, acc[r*ld:][:s.DV])
+		}
+	}
+	on.tile.ScaleRows(s.out.from(n, c), s.out.ld, acc, ld, count, s.DV, ones[:], s.out.far())
+}
+
+// normalise turns raw into Scale·w·raw·rstd.
+func (s *attnState) normalise(n, h int, raw []float32) {
 	rstd := float32(1 / math.Sqrt(simd.SumSquares(raw)/float64(s.DV)+s.norm.Eps))
-	if s.raw.x != nil {
-		copy(s.raw.piece(n, h*s.DV, (h+1)*s.DV), raw)
+	if s.rstd.x != nil {
 		s.rstd.x[n*s.rstd.ld+h] = rstd
 	}
 	alpha := rstd * float32(s.norm.Scale)
 	if s.weight != nil {
-		simd.ScaleMul(out, alpha, raw, s.weight)
+		simd.ScaleMul(raw, alpha, raw, s.weight)
 		return
 	}
-	copy(out, raw)
-	simd.Scale(out, alpha)
+	simd.Scale(raw, alpha)
 }

@@ -54,6 +54,7 @@ type tasks struct {
 	embedBackward   embedBackwardTask
 	matmul          gemm
 	matmulBF16      gemmBF16
+	matmulGrad      gemmGrad
 	matmulFew       gemmFew
 	rmsnorm         rmsnormTask
 	rmsnormBackward rmsnormBackwardTask
@@ -72,7 +73,11 @@ type worker struct {
 	scratch simd.Scratch
 	buf     []float32
 	softmax simd.SoftmaxBack // factors of the row at hand
-	_       [64]byte         // workers do not share cache lines
+	tile    simd.AttnTile
+	rows    simd.AttnRows
+	grad    simd.AttnGrad
+	window  windows
+	_       [64]byte // workers do not share cache lines
 }
 
 // New starts a device.

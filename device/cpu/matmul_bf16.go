@@ -16,6 +16,7 @@ type gemmBF16 struct {
 	transA, transB bool
 	accumulate     bool
 	far            bool
+	parts          bool // the sums of a tile stay in the second cache between runs
 	k, run         int
 	mb, nb         int      // tile of C
 	pa, pb         []uint16 // packed operands; pa, run after run, is empty where tiles pack their own
@@ -32,18 +33,23 @@ const (
 	panel = simd.PanelBF16
 	// runBF16 is the longest run of k: that of the kernel, and a block of A then has rows enough to make up for fetching B.
 	runBF16 = 1024
-	// blockBytes is the room of a block of A in the second cache, next to a panel of B and what the hardware fetches.
-	blockBytes = 1 << 19
-	// leastRows is the height of a tile below which it is cut across instead.
-	leastRows = 4 * panel
-	// farBytes is the size of C from which it is written around the caches.
-	farBytes = 4 << 20
+	// leastRows and mostRows bound the height of a tile. What it packs of A fills a quarter of the second cache; the higher, the fewer
+	// times B is fetched from the third.
+	leastRows, mostRows = 4 * panel, 8 * panel
+	// manyColumns are better cut than rows.
+	manyColumns = 1536
+	// farBytes is the size of C from which it is written around the caches: the second one's.
+	farBytes = 2 << 20
 	// packSpan is the rows, columns or elements of k in one tile of packing.
 	packSpan = 2 * panel
 )
 
 // gemmBF16 is MatMul with factors rounded to bfloat16, on matrices of the right shapes, none of them empty.
 func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
+	if op.TransA && !op.TransB {
+		d.gradBF16(c, a, b, k, op.Accumulate)
+		return
+	}
 	g := &d.matmulBF16
 	*g = gemmBF16{d: d, c: c, a: a, b: b, transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate, k: k}
 	g.cut()
@@ -69,14 +75,20 @@ func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
 // columns if there are rows enough, else part of the columns too.
 func (g *gemmBF16) cut() {
 	g.run = (evenRun(g.k, runBF16) + panel - 1) / panel * panel
-	g.far = g.run >= g.k && 4*g.c.rows*g.c.cols >= farBytes
+	g.nb, g.mb = g.c.cols, mostRows
+	for g.run < g.k && !simd.PartBF16(g.mb, g.nb) && g.mb > leastRows {
+		g.mb -= panel
+	}
 	workers := len(g.d.workers)
-	block := max(leastRows, blockBytes/(2*g.run)/panel*panel)
-	g.nb, g.mb = g.c.cols, min(block, max(leastRows, (g.c.rows/(8*workers)+panel-1)/panel*panel))
+	for g.mb > leastRows && g.c.cols < manyColumns && (g.c.rows+g.mb-1)/g.mb < 4*workers {
+		g.mb -= panel
+	}
 	if down := (g.c.rows + g.mb - 1) / g.mb; down < 4*workers {
 		across := (4*workers + down - 1) / down
 		g.nb = max(2*panel, (g.c.cols/across+panel-1)/panel*panel)
 	}
+	g.parts = simd.PartBF16(g.mb, g.nb)
+	g.far = (g.run >= g.k || g.parts) && 4*g.c.rows*g.c.cols >= farBytes
 }
 
 // reserve finds room for packed operands and for what the workers need. fresh says that B is packed already.
@@ -138,8 +150,8 @@ func (g *gemmBF16) packA(dst []uint16, r, n, p int) {
 
 func (t *gemmTilesBF16) tile(i, worker int) {
 	g := (*gemmBF16)(t)
-	across := (g.c.cols + g.nb - 1) / g.nb
-	r, j := i/across*g.mb, i%across*g.nb
+	down := (g.c.rows + g.mb - 1) / g.mb
+	r, j := i%down*g.mb, i/down*g.nb
 	m, n := min(g.mb, g.c.rows-r), min(g.nb, g.c.cols-j)
 	s := g.d.scratch(worker)
 	for p := 0; p < g.k; p += g.run {
@@ -152,6 +164,10 @@ func (t *gemmTilesBF16) tile(i, worker int) {
 			g.packA(pa, r, m, p)
 		}
 		pb := g.pb[simd.SizeBF16(j, g.k)+panel*p:]
-		simd.GemmBF16(m, n, k, pa, pb, g.k, g.c.x[r*g.c.ld+j:], g.c.ld, g.accumulate || p > 0, g.far, s)
+		first, last, accumulate := p == 0, p+k == g.k, g.accumulate
+		if !g.parts {
+			first, last, accumulate = true, true, accumulate || p > 0
+		}
+		simd.GemmPartBF16(m, n, k, pa, pb, g.k, g.c.x[r*g.c.ld+j:], g.c.ld, accumulate, g.far, first, last, s)
 	}
 }

@@ -27,7 +27,7 @@ func TestTilesAreFew(t *testing.T) {
 		c := [3][]float32{make([]float32, m*n), make([]float32, m*n), make([]float32, m*n)}
 		for i, x := range []*kernels{&amx, &avx512, &avx2} {
 			g := &s.bf16
-			*g = gemmBF16{&x.bf16Kernels, m, n, (k + 31) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), c[i], n, false, &s, false}
+			*g = gemmBF16{&x.bf16Kernels, m, n, (k + 31) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), c[i], n, false, &s, false, true, true}
 			x.product(g)
 		}
 		near(t, "avx512", c[1], c[0], 0)
@@ -56,7 +56,7 @@ func TestNarrowIsWide(t *testing.T) {
 				copy(c[kernel], start)
 				s := Scratch{chooser: chooser{kernel: kernel, count: 1}}
 				g := &s.bf16
-				*g = gemmBF16{&amx.bf16Kernels, m, n, steps, pa, pb, SizeBF16(32, k), SizeBF16(32, k), c[kernel], n, bits&1 != 0, &s, bits&2 != 0}
+				*g = gemmBF16{&amx.bf16Kernels, m, n, steps, pa, pb, SizeBF16(32, k), SizeBF16(32, k), c[kernel], n, bits&1 != 0, &s, bits&2 != 0, true, true}
 				productAMX(g)
 			}
 			near(t, "narrow", c[1], c[0], 0)

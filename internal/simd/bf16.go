@@ -25,13 +25,17 @@ type bf16Kernels struct {
 	widen func(dst *uint16, src *int8, lines int)
 }
 
-// packers convert blocks of 16 × 32 elements, one tile for each of steps steps of k, a panel's step apart.
+// packers convert float32 to tiles. They may all be absent.
 type packers struct {
-	lines     func(dst *uint16, src *float32, ld, steps int) // A [m,k]
-	linesTurn func(dst *uint16, src *float32, ld, steps int) // B [n,k]
-	pairs     func(dst *uint16, src *float32, ld, steps int) // B [k,n]
-	pairsTurn func(dst *uint16, src *float32, ld, steps int) // A [k,m]
+	// lines and linesTurn pack 16 rows of A [m,k], or of B [n,k], one tile for each step of k, a panel's step apart.
+	lines, linesTurn func(dst *uint16, src *float32, ld, k int)
+	// pairs packs 8 rows of B [k,n] into 4 lines of the tiles of a step, panels stride bytes apart, zeros behind the last column.
+	pairs func(dst *uint16, src *float32, ld, cols, stride int)
+	// turn makes a step of A out of one of B. src is where that was packed from: what lies behind will be wanted soon.
+	turn func(dst *uint16, panels, stride int, src *float32, ld int)
 }
+
+const pairRows = 8 // of a call of pairs
 
 // fewBF16 computes c[i·ldc+j] += Σ_p a[i·lda+p]·b[p,j] for all its rows i and j < 32·panels, where a holds bfloat16 values and
 // b's panels lie stride bytes apart. fewInt8 does it for bytes.
@@ -46,7 +50,9 @@ const (
 	tileBF16  = 16
 	// fewPanels is the number of panels that few rows meet at once: a step of each stays in the first cache.
 	fewPanels = 6
-	stepBF16  = PanelBF16 * PanelBF16 // values of a step
+	// maxPartial is the number of tiles whose sums are put aside between runs of k, 4 KiB each.
+	maxPartial = 144
+	stepBF16   = PanelBF16 * PanelBF16 // values of a step
 )
 
 // up32 is n rounded up to whole panels or steps.
@@ -73,6 +79,11 @@ func PackBBF16(dst []uint16, k, n int, b []float32, ldb int, trans bool, depth i
 	packBF16(dst, n, k, b, ldb, !trans, true, depth)
 }
 
+// PackDownBF16 packs x [k,across], a left operand given transposed or a right one, as part of an operand that is depth along k.
+func PackDownBF16(dst []uint16, across, k int, x []float32, ld, depth int, right bool) {
+	packBF16(dst, across, k, x, ld, true, right, depth)
+}
+
 // packBF16 packs a matrix with k along its rows in memory, or down its columns when down, in A's layout or in B's.
 func packBF16(dst []uint16, across, k int, src []float32, ld int, down, b bool, depth int) {
 	if across == 0 || k == 0 {
@@ -85,61 +96,58 @@ func packBF16(dst []uint16, across, k int, src []float32, ld int, down, b bool, 
 	if len(dst) < panelsBF16(across, k, depth) || len(src) < (rows-1)*ld+cols {
 		panic(fmt.Sprintf("simd: pack bf16 of %d×%d (ld %d) from %d into %d elements", rows, cols, ld, len(src), len(dst)))
 	}
-	steps, kernel := up32(k)/PanelBF16, cur.packer(down, b)
-	if !down {
-		for i := 0; i < up32(across); i += tileBF16 {
-			packTiles(dst[i/PanelBF16*SizeBF16(PanelBF16, depth):], across, k, src, ld, i, 0, steps, down, b, kernel)
-		}
+	if down {
+		packDown(dst, across, k, src, ld, b, depth)
 		return
 	}
-	// All of a few rows are packed before the next ones are fetched.
-	for s := range steps {
-		for i := 0; i < up32(across); i += tileBF16 {
-			packTiles(dst[i/PanelBF16*SizeBF16(PanelBF16, depth):], across, k, src, ld, i, s, s+1, down, b, kernel)
+	kernel := cur.lines
+	if b {
+		kernel = cur.linesTurn
+	}
+	for i := 0; i < up32(across); i += tileBF16 {
+		panel := dst[i/PanelBF16*SizeBF16(PanelBF16, depth)+i%PanelBF16*PanelBF16:]
+		if kernel != nil && i+tileBF16 <= across {
+			kernel(&panel[0], &src[i*ld], ld, k)
+			continue
+		}
+		for s := range up32(k) / PanelBF16 {
+			packTile(panel[s*stepBF16:], across-i, k-s*PanelBF16, src, i, s*PanelBF16, ld, false, b)
 		}
 	}
 }
 
-// packTiles packs steps from … to−1 of the tiles of row (or column) i into its panel.
-func packTiles(panel []uint16, across, k int, src []float32, ld, i, from, to int, down, b bool, kernel func(dst *uint16, src *float32, ld, steps int)) {
-	panel = panel[i%PanelBF16*PanelBF16:]
-	n := max(0, min(tileBF16, across-i))
-	if whole := min(to, k/PanelBF16); n == tileBF16 && from < whole {
-		kernel(&panel[from*stepBF16], &src[at(i, from*PanelBF16, ld, down)], ld, whole-from)
-		from = whole
-	}
-	for s := from; s < to; s++ {
-		tile, p := panel[s*stepBF16:][:tileBF16*PanelBF16], s*PanelBF16
-		clear(tile)
-		if n > 0 {
-			packTile(tile, src[at(i, p, ld, down):], ld, n, min(PanelBF16, k-p), down, b)
-		}
-	}
-}
-
-// packer is the kernel for a layout in memory and a layout of panels.
-func (k *bf16Kernels) packer(down, b bool) func(dst *uint16, src *float32, ld, steps int) {
-	switch {
-	case down && b:
-		return k.pairs
-	case down:
-		return k.pairsTurn
-	case b:
-		return k.linesTurn
-	}
-	return k.lines
-}
-
-// packTile packs n rows (of A, or columns of B) and depth elements of k into a tile of zeros, one by one: the plain form
-// of the packers, and the ragged edges of all.
-func packTile(tile []uint16, src []float32, ld, n, depth int, down, b bool) {
-	for i := range n {
-		for p := range depth {
-			to := i*PanelBF16 + p
-			if b {
-				to = p/2*PanelBF16 + 2*i + p%2
+// packDown packs a matrix with k down its columns, a step of k after the other, along its rows.
+func packDown(dst []uint16, across, k int, src []float32, ld int, b bool, depth int) {
+	panels, stride := up32(across)/PanelBF16, SizeBF16(PanelBF16, depth)
+	for s := range up32(k) / PanelBF16 {
+		p, step := s*PanelBF16, dst[s*stepBF16:]
+		if cur.pairs == nil || p+PanelBF16 > k {
+			for i := 0; i < up32(across); i += tileBF16 {
+				packTile(step[i/PanelBF16*stride+i%PanelBF16*PanelBF16:], across-i, k-p, src, i, p, ld, true, b)
 			}
-			tile[to] = bf16Of(src[at(i, p, ld, down)])
+			continue
+		}
+		for r := 0; r < PanelBF16; r += pairRows {
+			cur.pairs(&step[r/2*PanelBF16], &src[(p+r)*ld], ld, across, 2*stride)
+		}
+		if !b {
+			cur.turn(&step[0], panels, 2*stride, &src[p*ld], ld)
+		}
+	}
+}
+
+// packTile packs up to n rows (of A, or columns of B) from i on and up to depth elements of k from p on into a tile, one by
+// one, zeros behind them: the plain form of the packers, and the ragged edges of all.
+func packTile(tile []uint16, n, depth int, src []float32, i, p, ld int, down, b bool) {
+	tile = tile[:tileBF16*PanelBF16]
+	clear(tile)
+	for r := range min(n, tileBF16) {
+		for q := range min(depth, PanelBF16) {
+			to := r*PanelBF16 + q
+			if b {
+				to = q/2*PanelBF16 + 2*r + q%2
+			}
+			tile[to] = bf16Of(src[at(i+r, p+q, ld, down)])
 		}
 	}
 }
@@ -150,6 +158,15 @@ func packTile(tile []uint16, src []float32, ld, n, depth int, down, b bool) {
 // place, and k may be cut at multiples of 32. far says that c had better not go through the caches: it is part of a
 // matrix that is larger than they are, and not read soon.
 func GemmBF16(m, n, k int, pa, pb []uint16, depth int, c []float32, ldc int, accumulate, far bool, s *Scratch) {
+	GemmPartBF16(m, n, k, pa, pb, depth, c, ldc, accumulate, far, true, true, s)
+}
+
+// PartBF16 says that the sums of m × n elements have room in the second cache between the parts of GemmPartBF16.
+func PartBF16(m, n int) bool { return up32(m)/PanelBF16*(up32(n)/PanelBF16) <= maxPartial }
+
+// GemmPartBF16 is GemmBF16 of a part of k, one after the other: only behind the last one are all sums in c. No other product may
+// come in between. accumulate is that of the whole.
+func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c []float32, ldc int, accumulate, far, first, last bool, s *Scratch) {
 	if m == 0 || n == 0 {
 		return
 	}
@@ -157,11 +174,12 @@ func GemmBF16(m, n, k int, pa, pb []uint16, depth int, c []float32, ldc int, acc
 		zeroRows(m, n, c, ldc, accumulate)
 		return
 	}
-	if len(pa) < SizeBF16(m, k) || len(pb) < panelsBF16(n, k, depth) || len(c) < (m-1)*ldc+n {
+	if len(pa) < SizeBF16(m, k) || len(pb) < panelsBF16(n, k, depth) || len(c) < (m-1)*ldc+n || !(first && last || PartBF16(m, n)) {
 		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d of %d on %d, %d and %d (ld %d) elements", m, n, k, depth, len(pa), len(pb), len(c), ldc))
 	}
 	g := &s.bf16
-	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, pa, pb, SizeBF16(PanelBF16, k), SizeBF16(PanelBF16, depth), c, ldc, accumulate, s, far}
+	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, pa, pb, SizeBF16(PanelBF16, k), SizeBF16(PanelBF16, depth), c, ldc,
+		accumulate || !first, s, far, first, last}
 	cur.product(g)
 }
 
@@ -234,6 +252,7 @@ func (s *Scratch) ReserveBF16(m, n, k int) {
 	grow(&s.edge, PanelBF16*up32(max(m, n)))
 	grow(&s.wide, PanelBF16*up32(k))
 	grow(&s.tile, stepBF16)
+	grow(&s.partial, stepBF16*maxPartial)
 }
 
 // gemmBF16 is one product of packed operands: steps of k, panels strideA and strideB values apart.
@@ -247,6 +266,7 @@ type gemmBF16 struct {
 	accumulate       bool
 	s                *Scratch
 	far              bool // C is large: written around the caches
+	first, last      bool // part of k
 }
 
 // edge runs f on a padded copy of the m × n elements of C from (i,j) on, its rows ld elements apart, and takes their results.
@@ -278,6 +298,8 @@ type tileArgs struct {
 	ldc, steps       int
 	rows, cols       int
 	strideA, strideB int
-	load             int // 1: C is accumulated onto
-	_                int // the kernel's own
+	load             int      // tiles begin with: 0 zero, 1 C, 2 partial
+	_                int      // the kernel's own
+	partial          *float32 // sums of an earlier run of k, tile after tile
+	keep             int      // 1: the sums go to partial, not to C
 }

@@ -17,7 +17,7 @@ var (
 func withBF16(name string, product func(*gemmBF16)) kernels {
 	k := avx512
 	k.name = name
-	k.packers = packers{lines: packLinesBF16, linesTurn: packLinesTurnBF16, pairs: packPairsBF16, pairsTurn: packPairsTurnBF16}
+	k.packers = packers{lines: packLinesBF16, linesTurn: packLinesTurnBF16, pairs: packPairsBF16, turn: turnPairsBF16}
 	k.product, k.expPack = product, expPackBF16
 	k.fewAlike = name == "amx"
 	if name == "amx" {
@@ -27,9 +27,9 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 }
 
 const (
-	// maxRun is the most steps of k in one go: 64 KiB of a panel of B, more than the first cache, but from there on reading
-	// and writing C in between costs more.
-	maxRun = 32
+	// maxRun is the most steps of k in one go where there are several: a panel of B then takes 32 KiB, two thirds of the first cache,
+	// and is read from there. Up to maxSingle it is cheaper to miss now and then than to put the sums aside.
+	maxRun, maxSingle = 16, 28
 	// maxCall bounds the work of one call, in products of a step of two panels: some 50 µs, because the collector cannot
 	// stop a thread that is in assembly.
 	maxCall = 1500
@@ -42,6 +42,7 @@ func productAMX(g *gemmBF16) {
 	if rows > 0 && cols > 0 {
 		g.panels(0, 0, rows, cols, g.c, g.ldc, tile)
 	}
+	g.first, g.last = true, true // the edges have their sums in C between parts
 	if rows > 0 && cols < g.n {
 		g.edge(0, cols, rows, g.n-cols, rows, PanelBF16, g.accumulate, func(c []float32) {
 			g.panels(0, cols, rows, PanelBF16, c, PanelBF16, tile)
@@ -59,30 +60,67 @@ func productAMX(g *gemmBF16) {
 	}
 }
 
-// panels computes m rows from i on and n columns from j on, whole panels, to c.
+// panels computes m rows from i on and n columns from j on, whole panels, to c. Between runs of k the sums of a group of
+// tiles wait in the second cache.
 func (g *gemmBF16) panels(i, j, m, n int, c []float32, ldc int, tile []float32) {
-	runs := (g.steps + maxRun - 1) / maxRun
-	run := (g.steps + runs - 1) / runs
-	down := max(1, min(m/PanelBF16, maxCall/run)) * PanelBF16
-	step := max(1, min(n/PanelBF16, maxCall/(run*(down/PanelBF16)))) * PanelBF16
-	far := g.far && runs == 1 && !g.accumulate && uintptr(unsafe.Pointer(&c[0]))%64 == 0 && ldc%16 == 0
-	for p := 0; p < g.steps; p += run {
-		for c0 := 0; c0 < n; c0 += step {
-			for r0 := 0; r0 < m; r0 += down {
-				t := &g.s.args
-				*t = tileArgs{
-					a: &g.a[(i+r0)/PanelBF16*g.strideA+p*stepBF16], b: &g.b[(j+c0)/PanelBF16*g.strideB+p*stepBF16],
-					c: &c[r0*ldc+c0], scratch: &tile[0], config: &tileConfig[0], ldc: 4 * ldc, steps: min(run, g.steps-p),
-					rows: min(down, m-r0) / PanelBF16, cols: min(step, n-c0) / PanelBF16,
-					strideA: 2 * g.strideA, strideB: 2 * g.strideB,
-				}
-				if g.accumulate || p > 0 {
-					t.load = 1
-				}
-				g.s.chooser.runTiles(t, far)
-			}
+	run, down, group := runOf(g.steps), m/PanelBF16, n/PanelBF16
+	if g.first && g.last { // else there is room for all
+		down = max(1, min(down, maxCall/run, 8))
+		if run < g.steps {
+			group = max(1, min(group, maxPartial/3/down))
 		}
 	}
+	far := g.far && (!g.accumulate || !g.first) && uintptr(unsafe.Pointer(&c[0]))%64 == 0 && ldc%16 == 0
+	for r0 := 0; r0 < m; r0 += down * PanelBF16 {
+		for c0 := 0; c0 < n; c0 += group * PanelBF16 {
+			t := tileArgs{
+				a: &g.a[(i+r0)/PanelBF16*g.strideA], b: &g.b[(j+c0)/PanelBF16*g.strideB], c: &c[r0*ldc+c0],
+				scratch: &tile[0], config: &tileConfig[0], ldc: 4 * ldc,
+				rows: min(down, (m-r0)/PanelBF16), cols: min(group, (n-c0)/PanelBF16),
+				strideA: 2 * g.strideA, strideB: 2 * g.strideB,
+			}
+			g.tiles(&t, run, far)
+		}
+	}
+}
+
+// tiles computes the tiles of C of first, run after run of k.
+func (g *gemmBF16) tiles(first *tileArgs, run int, far bool) {
+	partial := grow(&g.s.partial, stepBF16*maxPartial)
+	across := max(1, min(first.cols, maxCall/(run*first.rows)))
+	for p := 0; p < g.steps; p += run {
+		for j := 0; j < first.cols; j += across {
+			t := &g.s.args
+			*t = *first
+			t.a, t.b, t.c = offset(t.a, 2*p*stepBF16), offset(t.b, j*t.strideB+2*p*stepBF16), offset(t.c, 4*j*PanelBF16)
+			t.steps, t.cols = min(run, g.steps-p), min(across, first.cols-j)
+			if run < g.steps || !g.first || !g.last {
+				t.partial = &partial[j*t.rows*stepBF16]
+			}
+			switch {
+			case p > 0 || !g.first:
+				t.load = 2
+			case g.accumulate:
+				t.load = 1
+			}
+			if p+run < g.steps || !g.last {
+				t.keep = 1
+			}
+			g.s.chooser.runTiles(t, far)
+		}
+	}
+}
+
+// offset is p so many bytes further on.
+func offset[T any](p *T, bytes int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), bytes)) }
+
+// runOf cuts k into runs of about the same length.
+func runOf(steps int) int {
+	if steps <= maxSingle {
+		return steps
+	}
+	runs := (steps + maxRun - 1) / maxRun
+	return (steps + runs - 1) / runs
 }
 
 // runTiles picks the kernel that writes a tile out in as many steps of k as the next one has, and of the wide and the narrow
@@ -94,7 +132,6 @@ func (c *chooser) runTiles(t *tileArgs, far bool) {
 	}
 	at := min(4, bits.Len(uint(t.steps))-1)
 	kernels := [2]func(*tileArgs){wide[at], narrow[at]}
-	shape := tileShape{t.steps, far, t.load != 0}
 	work := t.rows * t.cols * t.steps
 	switch {
 	case at == 0:
@@ -102,48 +139,60 @@ func (c *chooser) runTiles(t *tileArgs, far bool) {
 	case work < leastTimed:
 		kernels[c.kernel](t)
 	default:
-		c.count++
-		kernel := c.kernel
-		trial := c.count%trialEvery == 0 && c.last == shape
-		if trial {
-			kernel ^= 1
+		kind := t.load<<1 | t.keep
+		if far {
+			kind |= 8
 		}
+		kernel, trial := c.pick(kind, t.steps)
 		begin := time.Now()
 		kernels[kernel](t)
-		c.took(kernel, shape, float64(time.Since(begin))/float64(work), trial)
+		c.took(kernel, kind, t.steps, float64(time.Since(begin))/float64(work), trial)
 	}
 }
 
 // chooser remembers which kernel was the faster one on this worker's core. A core is shared with a neighbour that comes and
 // goes within milliseconds; with one the narrow kernel wins, alone the wide one. Both give the same bits, so that the
 // choice is nobody else's business. Now and then a call is made with the other kernel and its time compared with that of
-// the call before, which had the same shape.
+// the last call of the same kind: soon after a change, which may have been an accident, then less and less often.
 type chooser struct {
-	kernel int // 0 wide, 1 narrow
-	count  int
-	last   tileShape
-	cost   float64 // of the last call, in ns per product of a step of two panels
+	kernel      int // 0 wide, 1 narrow
+	count, wait int // calls since the last trial, and how many there should be
+	last        [16]lastCall
 }
 
-type tileShape struct {
-	steps     int
-	far, load bool
+// lastCall is a call of a kind: how tiles begin, where they go.
+type lastCall struct {
+	steps int
+	cost  float64 // in ns per product of a step of two panels
 }
 
 const (
 	leastTimed = 100 // products of a step of two panels: some microseconds
-	trialEvery = 16
+	leastWait  = 4
+	mostWait   = 32
 	trialGain  = 0.95 // a trial must be faster than this for a change
 )
 
-func (c *chooser) took(kernel int, shape tileShape, cost float64, trial bool) {
-	if trial {
-		if cost < trialGain*c.cost {
-			c.kernel, c.cost = kernel, cost
-		}
-		return
+// pick says which kernel is to be run, and whether that is a trial.
+func (c *chooser) pick(kind, steps int) (kernel int, trial bool) {
+	c.count++
+	if c.count > max(c.wait, leastWait) && c.last[kind].steps == steps {
+		c.count = 0
+		return c.kernel ^ 1, true
 	}
-	c.last, c.cost = shape, cost
+	return c.kernel, false
+}
+
+func (c *chooser) took(kernel, kind, steps int, cost float64, trial bool) {
+	switch {
+	case !trial:
+		c.last[kind] = lastCall{steps, cost}
+	case cost < trialGain*c.last[kind].cost:
+		*c = chooser{kernel: kernel}
+		c.last[kind] = lastCall{steps, cost}
+	default:
+		c.wait = min(mostWait, 2*max(c.wait, leastWait))
+	}
 }
 
 // Kernels for at least 1, 2, 4, 8 and 16 steps of k.

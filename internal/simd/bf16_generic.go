@@ -5,12 +5,7 @@ import (
 	"unsafe"
 )
 
-var genericPackers = packers{
-	lines: packGeneric(false, false), linesTurn: packGeneric(false, true),
-	pairs: packGeneric(true, true), pairsTurn: packGeneric(true, false),
-}
-
-var genericBF16 = bf16Kernels{packers: genericPackers, product: productFew, fewAlike: true,
+var genericBF16 = bf16Kernels{product: productFew, fewAlike: true,
 	few:     []fewBF16{fewBF16Generic(1), fewBF16Generic(2)},
 	fewInt8: []fewInt8{fewInt8Generic(1), fewInt8Generic(2)},
 }
@@ -25,17 +20,6 @@ func bf16Of(x float32) uint16 {
 }
 
 func f32Of(x uint16) float32 { return math.Float32frombits(uint32(x) << 16) }
-
-// packGeneric is one of the packers.
-func packGeneric(down, b bool) func(dst *uint16, src *float32, ld, steps int) {
-	return func(dst *uint16, src *float32, ld, steps int) {
-		last := at(tileBF16-1, steps*PanelBF16-1, ld, down)
-		out, in := unsafe.Slice(dst, (steps-1)*stepBF16+tileBF16*PanelBF16), unsafe.Slice(src, last+1)
-		for s := range steps {
-			packTile(out[s*stepBF16:], in[at(0, s*PanelBF16, ld, down):], ld, tileBF16, PanelBF16, down, b)
-		}
-	}
-}
 
 // productFew is the product where there are no tiles: A's rows are widened, 32 at a time, and meet B a few at once.
 func productFew(g *gemmBF16) {

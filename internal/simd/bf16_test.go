@@ -121,6 +121,12 @@ func TestGemmBF16RowsAndCuts(t *testing.T) {
 			GemmBF16(m, n, depth, pa, pb[32*p:], k, part, n, p > 0, false, &s)
 		}
 		near(t, "k in pieces", part, whole, 0)
+		for p := 0; p < k; p += 544 {
+			depth := min(544, k-p)
+			PackABF16(pa, m, depth, a[p:], k, false)
+			GemmPartBF16(m, n, depth, pa, pb[32*p:], k, part, n, false, p > 0, p == 0, p+depth == k, &s)
+		}
+		near(t, "k in parts", part, whole, 0)
 	})
 }
 

@@ -35,6 +35,7 @@ type Scratch struct {
 	a, b    []float32
 	edge    []float32 // padded pieces of C
 	tile    []float32 // a finished tile on its way to C
+	partial []float32 // sums of tiles between runs of k
 	wide    []float32 // rows of bfloat16 values, widened
 	bf16    gemmBF16
 	args    tileArgs

@@ -20,6 +20,7 @@ type kernels struct {
 	gemmKernels
 	vectorKernels
 	bf16Kernels
+	attnKernels
 }
 
 // Env is the environment variable that picks an implementation by name.

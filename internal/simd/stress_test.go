@@ -70,7 +70,7 @@ func stressProducts(seed uint64, products, wrong, stop *atomic.Int64) {
 	PackBBF16(pb, k, n, random(r, n*k, 1), k, true, k)
 	want, got := make([]float32, m*n), make([]float32, m*n)
 	if FewBF16() > 0 { // the same sums without tiles
-		g := gemmBF16{&cur.bf16Kernels, m, n, up32(k) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), want, n, false, &s, false}
+		g := gemmBF16{&cur.bf16Kernels, m, n, up32(k) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), want, n, false, &s, false, true, true}
 		productFew(&g)
 	} else {
 		GemmBF16(m, n, k, pa, pb, k, want, n, false, false, &s)

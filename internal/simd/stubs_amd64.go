@@ -37,7 +37,7 @@ var avx512 = kernels{
 		adamw:        adamwAVX512,
 		rotatePairs:  rotatePairsAVX512,
 	},
-	bf16Kernels: bf16Kernels{packers: genericPackers, product: productFew, fewAlike: true,
+	bf16Kernels: bf16Kernels{product: productFew, fewAlike: true,
 		few:     []fewBF16{fewBF16x1AVX512, fewBF16x2AVX512, fewBF16x3AVX512, fewBF16x4AVX512},
 		fewInt8: []fewInt8{fewInt8x1AVX512, fewInt8x2AVX512, fewInt8x3AVX512, fewInt8x4AVX512},
 		one:     fewBF16OneAVX512, oneInt8: fewInt8OneAVX512, group: 6,
@@ -179,7 +179,7 @@ var avx2 = kernels{
 		adamw:        adamwAVX2,
 		rotatePairs:  rotatePairsAVX2,
 	},
-	bf16Kernels: bf16Kernels{packers: genericPackers, product: productFew, fewAlike: true,
+	bf16Kernels: bf16Kernels{product: productFew, fewAlike: true,
 		few:     []fewBF16{fewBF16x1AVX2, fewBF16x2AVX2, fewBF16x3AVX2, fewBF16x4AVX2},
 		fewInt8: []fewInt8{fewInt8x1AVX2, fewInt8x2AVX2, fewInt8x3AVX2, fewInt8x4AVX2},
 	},
@@ -342,16 +342,16 @@ func fewInt8OneAVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, 
 func widenInt8AVX512(dst *uint16, src *int8, lines int)
 
 //go:noescape
-func packLinesBF16(dst *uint16, src *float32, ld, steps int)
+func packLinesBF16(dst *uint16, src *float32, ld, k int)
 
 //go:noescape
-func packLinesTurnBF16(dst *uint16, src *float32, ld, steps int)
+func packLinesTurnBF16(dst *uint16, src *float32, ld, k int)
 
 //go:noescape
-func packPairsBF16(dst *uint16, src *float32, ld, steps int)
+func packPairsBF16(dst *uint16, src *float32, ld, cols, stride int)
 
 //go:noescape
-func packPairsTurnBF16(dst *uint16, src *float32, ld, steps int)
+func turnPairsBF16(dst *uint16, panels, stride int, src *float32, ld int)
 
 //go:noescape
 func expPackBF16(dst *uint16, src *float32, n, steps int, scale, shift float32) float32
@@ -424,3 +424,27 @@ func gemmBF16WideFar32AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16HalfAMX(p *tileArgs)
+
+//go:noescape
+func attnForwardTile(p *forwardArgs)
+
+//go:noescape
+func attnGrad1Tile(p *gradArgs)
+
+//go:noescape
+func attnGrad2Tile(p *gradArgs)
+
+//go:noescape
+func productTile(p *productArgs)
+
+//go:noescape
+func scaleRowsNearTile(p *outArgs)
+
+//go:noescape
+func turnRowsNearTile(p *outArgs)
+
+//go:noescape
+func scaleRowsFarTile(p *outArgs)
+
+//go:noescape
+func turnRowsFarTile(p *outArgs)

@@ -219,25 +219,32 @@ def build(folder):
 
 
 def cpu_gemm(a):
-    """y = x·Wᵀ of many shapes against OpenBLAS and oneDNN, one shape at a time, all programs in turns."""
-    kinds = {"fp32": [("gemm_openblas", []), ("gemm_onednn", ["f32", "packed"]), ("gemm_onednn", ["f32", "plain"])],
-             "bf16": [("gemm_onednn", ["bf16", "packed"]), ("gemm_onednn", ["bf16", "plain"])]}[a.precision]
+    """y = x·Wᵀ of many shapes against OpenBLAS, oneDNN and PyTorch, one shape at a time, all programs in turns."""
+    kinds = {"fp32": [("gemm_openblas", []), ("gemm_onednn", ["f32", "packed"]), ("gemm_onednn", ["f32", "plain"]), ("torch_gemm", ["fp32"])],
+             "bf16": [("gemm_onednn", ["bf16", "packed"]), ("gemm_onednn", ["bf16", "plain"]), ("torch_gemm", ["bf16"])]}[a.precision]
     pairs = []
     with tempfile.TemporaryDirectory() as folder:
-        made = build(folder)
+        made = {name: [path] for name, path in build(folder).items()}
+        if subprocess.run([a.python, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode == 0:
+            made["torch_gemm"] = [a.python, os.path.join(HERE, "torch_gemm.py")]
+        else:
+            note(f"{a.python} has no PyTorch; see README.md")
         for shape in a.shape.split(","):
-            group = {}
+            group, shares = {}, []
             for _ in range(a.rounds):
                 mine = [r for r in ours(a, "gemm", "--shape", shape, "--reps", str(a.steps), *a.more) if r["shape"]["product"].startswith("y=")][0]
                 a.rows.append(dict(mine, side="antiphase"))
                 for program, args in kinds:
                     if program not in made:
                         continue
-                    cmd = [made[program], *shape.split("x"), str(a.threads), str(a.steps), *args]
+                    cmd = [*made[program], *shape.split("x"), str(a.threads), str(a.steps), *args]
                     r = json.loads(subprocess.run(cmd, stdout=subprocess.PIPE, check=True).stdout)
                     a.rows.append(dict(r, side="peer"))
-                    p = group.setdefault(r["name"], Pair(f"{shape} ({100 * mine['share']:.0f}% of peak) vs {r['name']}", "ms", False))
+                    p = group.setdefault(r["name"], Pair(f"{shape} vs {r['name']}", "ms", False))
                     p.add(mine["value"], 1e3 * statistics.median(r["seconds"]))
+                shares.append(mine["share"])
+            for p in group.values():
+                p.name += f" ({100 * statistics.median(shares):.0f}% of peak)"
             pairs += group.values()
     return pairs
 
@@ -264,7 +271,7 @@ def main():
     p.add_argument("--shape", default=SHAPES, help="cpu-gemm: ROWSxOUTxIN, a list")
     p.add_argument("--threads", type=int, default=0, help="CPU threads of both sides")
     p.add_argument("--compile", action="store_true", help="cpu-train: torch.compile, for PyTorch 2")
-    p.add_argument("--python", default="/usr/bin/python3", help="cpu-train: the interpreter that has PyTorch")
+    p.add_argument("--python", default="/usr/bin/python3", help="on a CPU: the interpreter that has PyTorch")
     p.add_argument("--json", action="store_true", help="print all rows instead of the table")
     a, a.more = p.parse_known_args()
     cpu = a.what.startswith("cpu")

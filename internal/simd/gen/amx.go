@@ -7,6 +7,7 @@ const (
 	argA, argB, argC, argScratch, argConfig  = 0, 8, 16, 24, 32
 	argLdc, argSteps, argRows, argCols       = 40, 48, 56, 64
 	argStrideA, argStrideB, argLoad, argNext = 72, 80, 88, 96
+	argPartial, argKeep                      = 104, 112
 
 	panelStep = 2048 // bytes of a panel of 32 rows or columns per 32 steps of k
 )
@@ -50,8 +51,7 @@ func (a *asm) gemmTiles(drain int, far, narrow bool) {
 	a.drainRest(rows/8, far)
 }
 
-// startColumn begins with A, at the top of C. AX is what comes behind this piece of B and is wanted next, whether of this panel or
-// the one after it; R13 counts tiles.
+// startColumn begins with A, at the top of C. AX is the next panel of B, wanted next; R13 counts tiles.
 func (a *asm) startColumn(narrow bool) {
 	a.op("MOVQ", arg(argA), "R8")
 	a.op("MOVQ", arg(argRows), "R13")
@@ -61,23 +61,46 @@ func (a *asm) startColumn(narrow bool) {
 		a.op("MOVQ", "CX", arg(argNext)) // from the first half of a panel of A to the second
 	}
 	a.op("MOVQ", arg(argC), "R11")
-	a.op("MOVQ", arg(argSteps), "AX")
-	a.op("SHLQ", "$11", "AX")
+	a.op("MOVQ", arg(argStrideB), "AX")
 	a.op("ADDQ", "BX", "AX")
 }
 
-// tileKLoop runs over k, CX turns of it, and writes the tile before to C meanwhile.
+// tileKLoop runs over k, CX turns of it. Meanwhile it writes the tile before to C, if there is one, and fetches what the next one will
+// want: the place where this one goes, and sums to begin with. BP is where those are that were put aside, 0 if there are none.
 func (a *asm) tileKLoop(rows, drain int, far, narrow bool) {
 	step := a.tileStep4
 	if narrow {
 		step = a.narrowStep
 	}
+	a.op("XORL", "BP", "BP")
+	a.op("CMPQ", arg(argLoad), "$2")
+	a.op("JNE", "nothing")
+	a.op("MOVQ", arg(argPartial), "BP")
+	a.op("ADDQ", fmt.Sprintf("$%d", 128*rows), "BP")
+	a.mark("nothing")
 	a.op("TESTQ", "DX", "DX")
-	a.op("JZ", "plain")
+	a.op("JZ", "idle")
+	a.drainingTurns(rows, drain, far, step)
+	a.mark("plain")
+	step()
+	a.op("DECQ", "CX")
+	a.op("JNZ", "plain")
+	a.op("JMP", "finished")
+	a.mark("idle")
+	a.op("CMPQ", arg(argLoad), "$0")
+	a.op("JEQ", "plain")
+	a.fetchingTurns(rows, drain, far, step)
+	a.op("JMP", "plain")
+	a.mark("finished")
+	if narrow {
+		a.oddStep()
+	}
+}
+
+// drainingTurns are those in which the tile before is written to C.
+func (a *asm) drainingTurns(rows, drain int, far bool, step func()) {
 	a.op("MOVQ", arg(argScratch), "R15")
-	a.op("SUBQ", fmt.Sprintf("$%d", rows/drain), "CX")
-	a.op("MOVQ", "CX", "rest-8(SP)")
-	a.op("MOVQ", fmt.Sprintf("$%d", rows/drain), "CX")
+	a.firstTurns(rows, drain)
 	if !far {
 		a.nextTile(rows)
 	}
@@ -87,31 +110,76 @@ func (a *asm) tileKLoop(rows, drain int, far, narrow bool) {
 	if !far {
 		a.fetchRows(drain)
 	}
+	a.op("TESTQ", "BP", "BP")
+	a.op("JZ", "drained")
+	a.fetchPartial(drain)
+	a.mark("drained")
 	a.op("DECQ", "CX")
 	a.op("JNZ", "draining")
+	a.otherTurns()
+}
+
+// fetchingTurns are those with nothing to write, but sums to fetch for the next tile: partial ones, or C's.
+func (a *asm) fetchingTurns(rows, drain int, far bool, step func()) {
+	a.firstTurns(rows, drain)
+	if !far {
+		a.nextTile(rows)
+	}
+	a.mark("fetching")
+	step()
+	if !far {
+		a.op("TESTQ", "BP", "BP")
+		a.op("JNZ", "sums")
+		a.fetchRows(drain)
+		a.op("JMP", "fetched")
+	}
+	a.mark("sums")
+	a.fetchPartial(drain)
+	a.mark("fetched")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "fetching")
+	a.otherTurns()
+}
+
+// firstTurns leaves in CX the turns that something is done in beside the products; otherTurns what is left then, none: it is finished.
+func (a *asm) firstTurns(rows, drain int) {
+	a.op("SUBQ", fmt.Sprintf("$%d", rows/drain), "CX")
+	a.op("MOVQ", "CX", "rest-8(SP)")
+	a.op("MOVQ", fmt.Sprintf("$%d", rows/drain), "CX")
+}
+
+func (a *asm) otherTurns() {
 	a.op("MOVQ", "rest-8(SP)", "CX")
 	a.op("TESTQ", "CX", "CX")
 	a.op("JZ", "finished")
-	a.mark("plain")
-	step()
-	a.op("DECQ", "CX")
-	a.op("JNZ", "plain")
-	a.mark("finished")
-	if narrow {
-		a.oddStep()
-	}
 }
 
-// parkTile puts the finished tile into the scratch, for DX.
-func (a *asm) parkTile(narrow bool) {
-	a.op("MOVQ", arg(argScratch), "R15")
-	a.op("MOVQ", "$128", "R14")
-	for t := range 4 {
-		if t < 2 || !narrow {
-			a.tileStore(t, "R15", "R14", t/2*2048+t%2*64)
-		}
+// fetchPartial fetches n rows of the sums that the next tile begins with.
+func (a *asm) fetchPartial(n int) {
+	for i := range 2 * n {
+		a.op("PREFETCHT0", fmt.Sprintf("%d(BP)", 64*i))
 	}
+	a.op("ADDQ", fmt.Sprintf("$%d", 128*n), "BP")
+}
+
+// parkTile puts the finished tile into the scratch, for DX, or where partial sums wait for the next run of k.
+func (a *asm) parkTile(narrow bool) {
+	tiles := 4
+	if narrow {
+		tiles = 2
+	}
+	a.op("MOVQ", arg(argScratch), "R15")
 	a.op("MOVQ", "R11", "DX")
+	a.op("CMPQ", arg(argKeep), "$0")
+	a.op("JEQ", "park")
+	a.op("MOVQ", arg(argPartial), "R15")
+	a.op("XORL", "DX", "DX")
+	a.mark("park")
+	a.op("MOVQ", "$128", "R14")
+	for t := range tiles {
+		a.tileStore(t, "R15", "R14", t/2*2048+t%2*64)
+	}
+	a.op("ADDQ", fmt.Sprintf("$%d", 1024*tiles), arg(argPartial))
 }
 
 // nextPanel goes to the next panel of A, or half of one, and the tile of C below.
@@ -159,14 +227,15 @@ func (a *asm) amxBegin() {
 
 // nextTile sets R14 to the tile of C behind the one at hand: below its rows, or at the top of the next column.
 func (a *asm) nextTile(rows int) {
+	below := a.fresh("below")
 	a.op("MOVQ", "R12", "R14")
 	a.op("IMULQ", fmt.Sprintf("$%d", rows), "R14")
 	a.op("ADDQ", "R11", "R14")
 	a.op("CMPQ", "R13", "$1")
-	a.op("JNE", "below")
+	a.op("JNE", below)
 	a.op("MOVQ", arg(argC), "R14")
 	a.op("ADDQ", "$128", "R14")
-	a.mark("below")
+	a.mark(below)
 }
 
 // fetchRows fetches n rows of it: a store that misses the caches waits for what it overwrites, and a few of them fill the
@@ -175,18 +244,20 @@ func (a *asm) fetchRows(n int) {
 	for range n {
 		a.op("PREFETCHT0", "(R14)")
 		a.op("PREFETCHT0", "64(R14)")
+		a.op("PREFETCHT0", "127(R14)") // a row may begin within a line
 		a.op("ADDQ", "R12", "R14")
 	}
 }
 
-// startTiles sets tiles 0–3 (0–1 when narrow) to C, or to zero.
+// startTiles sets tiles 0–3 (0–1 when narrow) to C, to partial sums, or to zero.
 func (a *asm) startTiles(narrow bool) {
 	if narrow {
 		a.startPair()
 		return
 	}
-	a.op("CMPQ", arg(argLoad), "$0")
-	a.op("JEQ", "zero")
+	a.op("CMPQ", arg(argLoad), "$1")
+	a.op("JLT", "zero")
+	a.op("JGT", "partial")
 	a.op("MOVQ", "R12", "CX")
 	a.op("SHLQ", "$4", "CX")
 	a.op("ADDQ", "R11", "CX")
@@ -195,6 +266,7 @@ func (a *asm) startTiles(narrow bool) {
 	a.tileLoad(2, "CX", "R12", 0)
 	a.tileLoad(3, "CX", "R12", 64)
 	a.op("JMP", "begin")
+	a.loadPartial(4)
 	a.mark("zero")
 	for t := range 4 {
 		a.tileZero(t)
@@ -234,13 +306,26 @@ func (a *asm) drainRows(n int, far bool) {
 	a.op("ADDQ", fmt.Sprintf("$%d", 128*n), "R15")
 }
 
-// startPair sets tiles 0–1 to the 16 rows of C at R11, or to zero.
+// loadPartial sets tiles 0 … n−1 to partial sums.
+func (a *asm) loadPartial(n int) {
+	a.mark("partial")
+	a.op("MOVQ", arg(argPartial), "CX")
+	a.op("MOVQ", "$128", "R14")
+	for t := range n {
+		a.tileLoad(t, "CX", "R14", t/2*2048+t%2*64)
+	}
+	a.op("JMP", "begin")
+}
+
+// startPair sets tiles 0–1 to the 16 rows of C at R11, to partial sums, or to zero.
 func (a *asm) startPair() {
-	a.op("CMPQ", arg(argLoad), "$0")
-	a.op("JEQ", "zero")
+	a.op("CMPQ", arg(argLoad), "$1")
+	a.op("JLT", "zero")
+	a.op("JGT", "partial")
 	a.tileLoad(0, "R11", "R12", 0)
 	a.tileLoad(1, "R11", "R12", 64)
 	a.op("JMP", "begin")
+	a.loadPartial(2)
 	a.mark("zero")
 	a.tileZero(0)
 	a.tileZero(1)
@@ -276,11 +361,12 @@ func (a *asm) narrowStep() {
 	a.op("ADDQ", fmt.Sprintf("$%d", 2*panelStep), "R9")
 }
 
-// fetchB fetches two lines of the piece of B that comes next.
+// fetchB fetches four lines of the panel of B that comes next.
 func (a *asm) fetchB() {
-	a.op("PREFETCHT1", "(AX)")
-	a.op("PREFETCHT1", "64(AX)")
-	a.op("ADDQ", "$128", "AX")
+	for i := range 4 {
+		a.op("PREFETCHT1", fmt.Sprintf("%d(AX)", 64*i))
+	}
+	a.op("ADDQ", "$256", "AX")
 }
 
 // nextColumn goes to the next panel of B, or ends with the tiles.
@@ -294,6 +380,8 @@ func (a *asm) nextColumn() {
 
 // drainRest writes out the last tile, of 8·n rows, and returns.
 func (a *asm) drainRest(n int, far bool) {
+	a.op("TESTQ", "DX", "DX")
+	a.op("JZ", "over")
 	a.op("MOVQ", arg(argScratch), "R15")
 	a.op("MOVQ", fmt.Sprintf("$%d", n), "CX")
 	a.mark("last")
@@ -303,6 +391,7 @@ func (a *asm) drainRest(n int, far bool) {
 	if far {
 		a.op("SFENCE") // other threads may see the result as soon as the caller says so
 	}
+	a.mark("over")
 	a.op("VZEROUPPER")
 	a.op("RET")
 }

@@ -7,8 +7,9 @@ const (
 	fewRows = 4
 	// fewGroup is the number of panels that a single row meets at once.
 	fewGroup = 6
-	// fewAhead is how far B is fetched before its use, in bytes.
-	fewAhead = 1024
+	// fewAhead and fewAheadInt8 are how far B is fetched before its use, in bytes: a step and a half, so that the lines of one tile ask
+	// for those of the other; of bytes, whose widening is the bound, a step.
+	fewAhead, fewAheadInt8 = 3072, 1024
 )
 
 // few: C[rows, 32·panels] += A·B for float32 rows of A that hold bfloat16 values and packed panels of B, bfloat16 or bytes,
@@ -177,7 +178,7 @@ func (a *asm) fewB(p, i int, bytes bool) {
 	if bytes {
 		at := 512*(i%2) + 32*p
 		if p%2 == 0 {
-			a.op("PREFETCHT0", mem(at+fewAhead))
+			a.op("PREFETCHT0", mem(at+fewAheadInt8))
 		}
 		a.op("VPMOVSXBD", mem(at), even)
 		a.op("VPMOVSXBD", mem(at+16), odd)

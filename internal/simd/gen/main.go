@@ -27,7 +27,8 @@ func main() {
 // generate gives every file by name.
 func generate() map[string][]byte {
 	files := map[string][]byte{"stubs_amd64.go": stubs(), "peak_amd64.s": peakFile(),
-		"gemm_amx_amd64.s": amxFile(), "bf16_amd64.s": bf16File()}
+		"gemm_amx_amd64.s": amxFile(), "bf16_amd64.s": bf16File(),
+		"attn_amd64.s": attnFile()}
 	for _, i := range []isa{avx512, avx2} {
 		files["vector_"+i.file+"_amd64.s"] = vectorFile(i)
 		files["few_"+i.file+"_amd64.s"] = fewFile(i)

@@ -48,7 +48,7 @@ func table(out *bytes.Buffer, i isa) {
 		fmt.Fprintf(out, "%s: %s%s,\n", vecOps[n].name, vecOps[n].name, i.tag)
 	}
 	fmt.Fprintf(out, "rotatePairs: rotatePairs%s,\n", i.tag)
-	out.WriteString("},\nbf16Kernels: bf16Kernels{packers: genericPackers, product: productFew, fewAlike: true,\n")
+	out.WriteString("},\nbf16Kernels: bf16Kernels{product: productFew, fewAlike: true,\n")
 	for _, kind := range []string{"BF16", "Int8"} {
 		field := map[string]string{"BF16": "few", "Int8": "fewInt8"}[kind]
 		fmt.Fprintf(out, "%s: []few%s{", field, kind)
@@ -75,9 +75,11 @@ func bf16Stubs(out *bytes.Buffer) {
 	declare("%sAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)", fewName(1, fewGroup, false))
 	declare("%sAVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)", fewName(1, fewGroup, true))
 	declare("widenInt8AVX512(dst *uint16, src *int8, lines int)")
-	for _, name := range []string{"packLines", "packLinesTurn", "packPairs", "packPairsTurn"} {
-		declare("%sBF16(dst *uint16, src *float32, ld, steps int)", name)
+	for _, name := range []string{"packLines", "packLinesTurn"} {
+		declare("%sBF16(dst *uint16, src *float32, ld, k int)", name)
 	}
+	declare("packPairsBF16(dst *uint16, src *float32, ld, cols, stride int)")
+	declare("turnPairsBF16(dst *uint16, panels, stride int, src *float32, ld int)")
 	declare("expPackBF16(dst *uint16, src *float32, n, steps int, scale, shift float32) float32")
 	for _, r := range dotHeights {
 		declare("dotRows%dxBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)", r)
@@ -91,6 +93,7 @@ func bf16Stubs(out *bytes.Buffer) {
 		}
 	}
 	declare("gemmBF16HalfAMX(p *tileArgs)")
+	attnStubs(declare)
 }
 
 // signature is the op's parameters in Go.

@@ -1,0 +1,97 @@
+package main
+
+import "fmt"
+
+// Byte offsets of the fields of simd.outArgs.
+const (
+	outDst, outSrc, outScale, outLdDst, outLdSrc, outRows, outVecs = 0, 8, 16, 24, 32, 40, 48
+)
+
+// scaleRows: row r of dst = scale[r] · row r of src, 16·vectors elements each. Rows are pieces of a matrix that is larger than the caches: they
+// are written around them, whole lines at a time, when far.
+func (a *asm) scaleRows(far bool) {
+	a.text("scaleRows"+way(far), 0, 8)
+	a.op("MOVQ", "p+0(FP)", "AX")
+	a.outBegin()
+	a.op("MOVQ", fmt.Sprintf("%d(AX)", outScale), "BX")
+	a.mark("row")
+	a.op("VBROADCASTSS", "(BX)", "Z0")
+	a.op("MOVQ", "SI", "R10")
+	a.op("MOVQ", "DI", "R11")
+	a.op("MOVQ", "R13", "DX")
+	a.mark("vector")
+	a.op("VMULPS", "(R10)", "Z0", "Z1")
+	a.op(storeWay(far), "Z1", "(R11)")
+	a.op("ADDQ", "$64", "R10")
+	a.op("ADDQ", "$64", "R11")
+	a.op("DECQ", "DX")
+	a.op("JNZ", "vector")
+	a.op("ADDQ", "R8", "DI")
+	a.op("ADDQ", "R9", "SI")
+	a.op("ADDQ", "$4", "BX")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "row")
+	a.outEnd(far)
+}
+
+// turnRows: element (r, c) of dst = scale[0] · element (c, r) of src, for 16·rows and 16·vectors of them: 16 whole rows of dst at a time.
+func (a *asm) turnRows(far bool) {
+	a.text("turnRows"+way(far), 0, 8)
+	a.op("MOVQ", "p+0(FP)", "AX")
+	a.outBegin()
+	a.op("MOVQ", fmt.Sprintf("%d(AX)", outScale), "BX")
+	a.op("VBROADCASTSS", "(BX)", "Z31")
+	a.mark("rows")
+	a.op("MOVQ", "SI", "R10")
+	a.op("MOVQ", "DI", "R11")
+	a.op("MOVQ", "R13", "DX")
+	a.mark("block")
+	for i := range 16 {
+		a.op("VMULPS", "(R10)", "Z31", a.v(i))
+		a.op("ADDQ", "R9", "R10")
+	}
+	a.turnRegisters()
+	a.op("MOVQ", "R11", "R12")
+	for i := range 16 {
+		a.op(storeWay(far), a.v(i), "(R12)")
+		a.op("ADDQ", "R8", "R12")
+	}
+	a.op("ADDQ", "$64", "R11")
+	a.op("DECQ", "DX")
+	a.op("JNZ", "block")
+	a.op("MOVQ", "R8", "R12")
+	a.op("SHLQ", "$4", "R12")
+	a.op("ADDQ", "R12", "DI")
+	a.op("ADDQ", "$64", "SI")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "rows")
+	a.outEnd(far)
+}
+
+func way(far bool) string {
+	if far {
+		return "Far"
+	}
+	return "Near"
+}
+
+func storeWay(far bool) string {
+	if far {
+		return "VMOVNTPS"
+	}
+	return "VMOVUPS"
+}
+
+func (a *asm) outBegin() {
+	for _, p := range []gradPointer{{outDst, "DI", 0}, {outSrc, "SI", 0}, {outLdDst, "R8", 0}, {outLdSrc, "R9", 0}, {outRows, "CX", 0}, {outVecs, "R13", 0}} {
+		a.op("MOVQ", fmt.Sprintf("%d(AX)", p.off), p.reg)
+	}
+}
+
+func (a *asm) outEnd(far bool) {
+	if far {
+		a.op("SFENCE") // other threads may see the result as soon as the caller says so
+	}
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
