@@ -22,12 +22,14 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 
 func (t *copyTask) tile(i, _ int) {
 	r0, r1, c0, c1 := t.span(i)
+	if t.dst.Type == t.src.Type { // rows may be as short as a layer's λ
+		for r := r0; r < r1; r++ {
+			copy(t.dst.Buf.Host[place(t.dst, r, c0):place(t.dst, r, c1)], t.src.Buf.Host[place(t.src, r, c0):])
+		}
+		return
+	}
 	for r := r0; r < r1; r++ {
 		dst, src := t.dst.RowRange(r, r+1).Columns(c0, c1), t.src.RowRange(r, r+1).Columns(c0, c1)
-		if dst.Type == src.Type {
-			copy(rowBytes(dst, 0), rowBytes(src, 0))
-			continue
-		}
 		var wide [256]float64
 		for c := 0; c < dst.Cols; c += len(wide) {
 			x := wide[:min(len(wide), dst.Cols-c)]
@@ -36,6 +38,9 @@ func (t *copyTask) tile(i, _ int) {
 		}
 	}
 }
+
+// place is where element (r,c) of t begins, in bytes.
+func place(t tensor.Tensor, r, c int) int { return t.Off + (r*t.Ld+c)*t.Type.Size() }
 
 // widen reads a single row of any float dtype. A float64 holds all of them exactly.
 func widen(dst []float64, src tensor.Tensor) {

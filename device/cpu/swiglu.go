@@ -13,7 +13,6 @@ type swigluTask struct {
 
 type swigluBackwardTask struct {
 	grid
-	d              *Device
 	dgu, y, dy, gu mat
 }
 
@@ -37,18 +36,15 @@ func (t *swigluTask) tile(i, _ int) {
 func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.Types())
 	d.touch(dgu, y)
-	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), d, matOf(dgu), matOf(y), matOf(dy), matOf(gu)}
+	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(y), matOf(dy), matOf(gu)}
 	d.run(d.swigluBackward.tiles(), &d.swigluBackward)
 }
 
-// tile forms a piece of y aside: its place may be dy's, and what it is made of dgu's.
-func (t *swigluBackwardTask) tile(i, worker int) {
+func (t *swigluBackwardTask) tile(i, _ int) {
 	r0, r1, c0, c1 := t.span(i)
-	f, y := t.dy.cols, t.d.buf(worker, c1-c0)
+	f := t.dy.cols
 	for r := r0; r < r1; r++ {
-		simd.SiluMul(y, t.gu.piece(r, c0, c1), t.gu.piece(r, f+c0, f+c1))
-		simd.SiluMulGrad(t.dgu.piece(r, c0, c1), t.dgu.piece(r, f+c0, f+c1),
+		simd.SiluMulGrad(t.dgu.piece(r, c0, c1), t.dgu.piece(r, f+c0, f+c1), t.y.piece(r, c0, c1),
 			t.dy.piece(r, c0, c1), t.gu.piece(r, c0, c1), t.gu.piece(r, f+c0, f+c1))
-		copy(t.y.piece(r, c0, c1), y)
 	}
 }

@@ -114,7 +114,7 @@ func BenchmarkVector(b *testing.B) {
 		{"max", func() { Max(x) }},
 		{"exp", func() { ExpSum(z, x, 1, 0) }},
 		{"silumul", func() { SiluMul(z, x, y) }},
-		{"silumulgrad", func() { SiluMulGrad(z, v, x, y, u) }},
+		{"silumulgrad", func() { SiluMulGrad(z, v, x, x, y, u) }},
 		{"adamw", func() { AdamWStep(z, x, v, y, s) }},
 	} {
 		b.Run(op.name, func(b *testing.B) {

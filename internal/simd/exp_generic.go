@@ -68,11 +68,12 @@ func siluMulGeneric(dst, g, u []float32) {
 	}
 }
 
-func siluMulGradGeneric(dg, du, dy, g, u []float32) {
+func siluMulGradGeneric(dg, du, y, dy, g, u []float32) {
 	for i, x := range g {
 		s := 1 / (1 + expGeneric(-x))
 		t := dy[i] * s
 		ui := u[i]
+		y[i] = x / (1 + expGeneric(-x)) * ui
 		du[i] = t * x
 		dg[i] = t * ui * (float32(x*(1-s)) + 1)
 	}

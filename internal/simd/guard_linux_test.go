@@ -40,7 +40,7 @@ func TestGuard(t *testing.T) {
 			}
 			Rotate(a, b, c, d)
 			RotatePairs(guarded(t, r, 2*n), c, d)
-			SiluMulGrad(a, b, c, d, b)
+			SiluMulGrad(a, b, c, c, d, b)
 			RoundBF16(a, b)
 			_, _, _, _ = Dot(a, b), Dot3(a, b, c), SumSquares(a), Max(a)
 			AdamWStep(a, b, c, d, &AdamW{})

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 )
 
@@ -134,11 +135,16 @@ func TestPairs(t *testing.T) {
 			RotatePairs(x, c, s)
 			near(t, "rotate pairs", x, y, 1e-6)
 
-			dy := random(r, n, 1)
-			siluMulGradGeneric(wa, wb, dy, a, b)
-			SiluMulGrad(a, b, dy, a, b) // in place, as the MLP uses it
+			dy, wy, again := random(r, n, 1), make([]float32, n), make([]float32, n)
+			siluMulGradGeneric(wa, wb, wy, dy, a, b)
+			SiluMul(again, a, b)
+			SiluMulGrad(a, b, dy, dy, a, b) // in place, as the MLP uses it
 			near(t, "silu grad g", a, wa, 2e-6)
 			near(t, "silu grad u", b, wb, 2e-6)
+			near(t, "silu again", dy, wy, 2e-6)
+			if !slices.Equal(dy, again) {
+				t.Error("silu again has other bits than SiluMul")
+			}
 		}
 	})
 }

@@ -105,7 +105,7 @@ func sigmoidGradAVX512(dst []float32, dy []float32, y []float32)
 func siluMulAVX512(dst []float32, g []float32, u []float32)
 
 //go:noescape
-func siluMulGradAVX512(dg []float32, du []float32, dy []float32, g []float32, u []float32)
+func siluMulGradAVX512(dg []float32, du []float32, y []float32, dy []float32, g []float32, u []float32)
 
 //go:noescape
 func adamwAVX512(p []float32, m []float32, v []float32, g []float32, s *AdamW)
@@ -246,7 +246,7 @@ func sigmoidGradAVX2(dst []float32, dy []float32, y []float32)
 func siluMulAVX2(dst []float32, g []float32, u []float32)
 
 //go:noescape
-func siluMulGradAVX2(dg []float32, du []float32, dy []float32, g []float32, u []float32)
+func siluMulGradAVX2(dg []float32, du []float32, y []float32, dy []float32, g []float32, u []float32)
 
 //go:noescape
 func adamwAVX2(p []float32, m []float32, v []float32, g []float32, s *AdamW)

@@ -25,7 +25,7 @@ type vectorKernels struct {
 	sigmoid      func(dst, src []float32)
 	sigmoidGrad  func(dst, dy, y []float32)
 	siluMul      func(dst, g, u []float32)
-	siluMulGrad  func(dg, du, dy, g, u []float32)
+	siluMulGrad  func(dg, du, y, dy, g, u []float32)
 	adamw        func(p, m, v, g []float32, s *AdamW)
 }
 
@@ -135,10 +135,10 @@ func SiluMul(dst, g, u []float32) {
 	cur.siluMul(dst, like("silu mul", dst, g), like("silu mul", dst, u))
 }
 
-// SiluMulGrad: with σ = σ(g), du = dy·g·σ and dg = dy·u·σ·(1 + g·(1−σ)). dg, du may be g, u.
-func SiluMulGrad(dg, du, dy, g, u []float32) {
+// SiluMulGrad: with σ = σ(g), du = dy·g·σ and dg = dy·u·σ·(1 + g·(1−σ)), and y = g·σ·u, the bits of SiluMul. dg, du may be g, u, and y may be dy.
+func SiluMulGrad(dg, du, y, dy, g, u []float32) {
 	const op = "silu mul grad"
-	cur.siluMulGrad(dg, like(op, dg, du), like(op, dg, dy), like(op, dg, g), like(op, dg, u))
+	cur.siluMulGrad(dg, like(op, dg, du), like(op, dg, y), like(op, dg, dy), like(op, dg, g), like(op, dg, u))
 }
 
 // AdamW holds the factors of one step: with ĝ = Clip·g, m = Beta1·m + Beta1c·ĝ, v = Beta2·v + Beta2c·ĝ²,

@@ -30,7 +30,7 @@ type body struct {
 	masked bool
 }
 
-var pointers = []string{"DI", "SI", "BX", "R8", "R9"}
+var pointers = []string{"DI", "SI", "BX", "R8", "R9", "R11"}
 
 type param struct {
 	name, kind string

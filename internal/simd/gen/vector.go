@@ -94,7 +94,7 @@ var vecOps = []vecOp{
 		b.op("VMULPS", b.load("u"), s, s)
 		b.store("dst", s)
 	}},
-	{name: "siluMulGrad", params: "dg,du,dy,g,u", unroll: 1, body: siluMulGrad},
+	{name: "siluMulGrad", params: "dg,du,y,dy,g,u", unroll: 1, body: siluMulGrad},
 	{name: "adamw", params: "p,m,v,g,s:p", unroll: 1, flush: true, body: adamw},
 }
 
@@ -200,11 +200,14 @@ func softmaxBack2(b *body) {
 	b.store("p2", p2)
 }
 
-// siluMulGrad: t = dy·σ, du = t·g, dg = t·u·(1 + g·(1−σ)).
+// siluMulGrad: t = dy·σ, du = t·g, dg = t·u·(1 + g·(1−σ)), and y = g·σ·u as siluMul forms it.
 func siluMulGrad(b *body) {
 	g := b.load("g")
 	s := b.sigmoid(g)
 	dy, u, r := b.load("dy"), b.load("u"), b.tmp()
+	b.op("VMULPS", g, s, r)
+	b.op("VMULPS", u, r, r)
+	b.store("y", r)
 	b.op("VMOVUPS", b.bits(one), r)
 	b.op("VSUBPS", s, r, r)
 	b.op("VFMADD213PS", b.bits(one), g, r)
