@@ -149,7 +149,8 @@ type Classifier struct {
 //
 // with Rate [1,3] = (lr, c1 = 1−β1^t, c2 = 1−β2^t) in Stat, so that a step may be replayed with new rates.
 // p is Master when present, and W = p rounded to W's dtype, or to bf16 values when RoundBF16; without
-// Master, p is W itself. M, V, G, Master are Stat. When GradSq[0,0] is not finite nothing changes.
+// Master, p is W itself. M, V, G, Master are Stat. Where W is BF16 and Stat F32, Master may be I16: then p is the number whose halves are
+// W and Master (see half.Split), an exact float32 in four bytes instead of six. When GradSq[0,0] is not finite nothing changes.
 type AdamW struct {
 	W, Master, M, V, G       tensor.Tensor
 	Rate, GradSq             tensor.Tensor

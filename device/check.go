@@ -257,6 +257,9 @@ func CheckSumSquares(dst, x tensor.Tensor, t Types) {
 	}
 }
 
+// Split says that W and Master are the halves of the parameters.
+func (a *AdamW) Split() bool { return a.W.Type == tensor.BF16 && a.Master.Type == tensor.I16 }
+
 // Check checks AdamW's tensors.
 func (a *AdamW) Check(t Types) {
 	n := a.W.Len()
@@ -264,8 +267,8 @@ func (a *AdamW) Check(t Types) {
 		return x.Buf != nil && x.Type == d && x.Dense() && x.Len() == n
 	}
 	if !(t.either(a.W.Type) && flat(a.W, a.W.Type) && flat(a.M, t.Stat) && flat(a.V, t.Stat) && flat(a.G, t.Stat) &&
-		(!a.Master.Ok() || flat(a.Master, t.Stat)) && has(a.Rate, t.Stat, 1, 3) && has(a.GradSq, t.Stat, 1, 1)) {
-		fail("AdamW", "dense W in Act or Stat, M, V, G and Master (or none) in Stat, all of one length, Rate[1,3] and GradSq[1,1] in Stat",
+		(!a.Master.Ok() || flat(a.Master, t.Stat) || a.Split() && t.Stat == tensor.F32 && flat(a.Master, tensor.I16)) && has(a.Rate, t.Stat, 1, 3) && has(a.GradSq, t.Stat, 1, 1)) {
+		fail("AdamW", "dense W in Act or Stat, M, V, G and Master (or none) in Stat, or W in BF16 and Master in I16 where Stat is F32, all of one length, Rate[1,3] and GradSq[1,1] in Stat",
 			arg{"W", a.W}, arg{"Master", a.Master}, arg{"M", a.M}, arg{"V", a.V}, arg{"G", a.G}, arg{"Rate", a.Rate}, arg{"GradSq", a.GradSq})
 	}
 	if a.RoundBF16 && !a.Master.Ok() {

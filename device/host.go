@@ -72,6 +72,30 @@ func ReadFloats[E float32 | float64](d Device, dst []E, t tensor.Tensor) {
 	}
 }
 
+// WriteSplit gives w, in BF16, and lower, in I16, the halves of float32 numbers.
+func WriteSplit(d Device, w, lower tensor.Tensor, src []float32) {
+	mustLen("write", w, len(src), tensor.BF16)
+	mustLen("write", lower, len(src), tensor.I16)
+	up, low := make([]uint16, len(src)), make([]uint16, len(src))
+	for i, x := range src {
+		up[i], low[i] = half.Split(x)
+	}
+	d.Write(w, raw(up))
+	d.Write(lower, raw(low))
+}
+
+// ReadSplit joins the halves again.
+func ReadSplit(d Device, dst []float32, w, lower tensor.Tensor) {
+	mustLen("read", w, len(dst), tensor.BF16)
+	mustLen("read", lower, len(dst), tensor.I16)
+	up, low := make([]uint16, len(dst)), make([]uint16, len(dst))
+	d.Read(raw(up), w)
+	d.Read(raw(low), lower)
+	for i := range dst {
+		dst[i] = half.Join(up[i], low[i])
+	}
+}
+
 func readVia[F, E float32 | float64](d Device, dst []E, t tensor.Tensor) {
 	in := make([]F, len(dst))
 	d.Read(raw(in), t)

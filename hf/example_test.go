@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"antiphase/device"
 	"antiphase/device/cpu"
 	"antiphase/hf"
 	"antiphase/layer"
@@ -30,7 +29,7 @@ func ExampleExport() {
 	e := &hf.Export{Config: c, DType: "bfloat16", Tokens: hf.Tokens{BOS: -1, Pad: -1, EOS: []int{0}}, Values: func(name string) ([]float32, error) {
 		p := m.Params.Lookup(name)
 		x := make([]float32, p.Rows*p.Cols)
-		device.ReadFloats(dev, x, p.Full())
+		p.Read(dev, x)
 		return x, nil
 	}}
 	dir, err := os.MkdirTemp("", "example")

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"antiphase/device"
 	"antiphase/device/ref"
 	"antiphase/internal/golden"
 	"antiphase/internal/vfs/vfstest"
@@ -56,7 +55,7 @@ func valuesOf(m *model.Model) Values {
 			return nil, fmt.Errorf("no parameter %q", name)
 		}
 		x := make([]float32, p.Rows*p.Cols)
-		device.ReadFloats(m.Device(), x, p.Full())
+		p.Read(m.Device(), x)
 		return x, nil
 	}
 }

@@ -43,12 +43,16 @@ func (p *Param) Shape() []int {
 	return []int{p.Rows, p.Cols}
 }
 
-// Full is the most exact copy of the values: the master where there is one.
-func (p *Param) Full() tensor.Tensor {
-	if p.Master.Ok() {
-		return p.Master
+// Read reads the most exact values there are: the master's where there is one.
+func (p *Param) Read(d device.Device, dst []float32) {
+	switch {
+	case p.Master.Type == tensor.I16:
+		device.ReadSplit(d, dst, p.W, p.Master)
+	case p.Master.Ok():
+		device.ReadFloats(d, dst, p.Master)
+	default:
+		device.ReadFloats(d, dst, p.W)
 	}
-	return p.W
 }
 
 // Group is a run of parameters that share dtype and decay, flat in memory, so that the optimiser
@@ -136,7 +140,7 @@ func (s *ParamSet) Alloc(d device.Device, m Memory) {
 			g.G = device.Empty(d, types.Stat, 1, n)
 		}
 		if m.Train && (m.Master && !k.stat || dtype != types.Stat) {
-			g.Master = device.Empty(d, types.Stat, 1, n)
+			g.Master = device.Empty(d, masterType(dtype, types.Stat), 1, n)
 		}
 		s.Groups = append(s.Groups, g)
 	}
@@ -160,6 +164,14 @@ func (p *Param) room() int { return (p.Rows*p.stride() + 127) / 128 * 128 }
 // In is the parameter's part of its group's flat memory, or of another that is laid out like it, where it begins at element at.
 func (p *Param) In(flat tensor.Tensor, at int) tensor.Tensor {
 	return flat.Slice(at, p.Rows, p.stride()).Columns(0, p.Cols)
+}
+
+// masterType is that of masters: float32, or their lower halves where weights are the upper ones.
+func masterType(weight, stat tensor.DType) tensor.DType {
+	if weight == tensor.BF16 && stat == tensor.F32 {
+		return tensor.I16
+	}
+	return stat
 }
 
 func (g *Group) place() {
@@ -217,16 +229,20 @@ func (s *ParamSet) Free(d device.Device) {
 
 // Set gives p new values, master and working copy alike.
 func (s *ParamSet) Set(d device.Device, p *Param, x []float32) {
+	if p.Master.Type == tensor.I16 {
+		device.WriteSplit(d, p.W, p.Master, x)
+		return
+	}
 	if p.Master.Ok() {
 		device.WriteFloats(d, p.Master, x)
 	}
 	device.WriteFloats(d, p.W, x)
 }
 
-// Round sets every working copy that has a float32 master to the master's nearest bf16 values, as an update does.
+// Round sets every working copy that has a whole master to the master's nearest bf16 values, as an update does.
 func (s *ParamSet) Round(d device.Device) {
 	for _, g := range s.Groups {
-		if !g.Master.Ok() {
+		if !g.Master.Ok() || g.Master.Type == tensor.I16 {
 			continue
 		}
 		half := device.Empty(d, tensor.BF16, 1, g.W.Cols)

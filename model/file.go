@@ -5,20 +5,18 @@ import (
 	"io"
 	"slices"
 
-	"antiphase/device"
 	"antiphase/internal/safetensors"
 	"antiphase/layer"
-	"antiphase/tensor"
 )
 
 // Entries lists tensors of the table for a safetensors file, each read from the device when it is written.
 // pick chooses what to store of a parameter: its values, or an optimiser's moment of it.
-func Entries(d device.Device, ps *layer.ParamSet, pick func(*layer.Param) tensor.Tensor) []safetensors.Entry {
+func Entries(ps *layer.ParamSet, read func(p *layer.Param, dst []float32)) []safetensors.Entry {
 	var list []safetensors.Entry
 	for _, p := range ps.List {
 		list = append(list, safetensors.Entry{Name: p.Name, DType: "F32", Shape: p.Shape(), WriteTo: func(w io.Writer) error {
 			x := make([]float32, p.Rows*p.Cols)
-			device.ReadFloats(d, x, pick(p))
+			read(p, x)
 			return safetensors.FromFloat32s(p.Name, "F32", p.Shape(), x).WriteTo(w)
 		}})
 	}
@@ -27,7 +25,7 @@ func Entries(d device.Device, ps *layer.ParamSet, pick func(*layer.Param) tensor
 
 // Save writes all weights as safetensors in float32, under the table's names.
 func (m *Model) Save(w io.Writer, meta map[string]string) error {
-	return safetensors.Write(w, Entries(m.dev, m.Params, (*layer.Param).Full), meta)
+	return safetensors.Write(w, Entries(m.Params, func(p *layer.Param, dst []float32) { p.Read(m.dev, dst) }), meta)
 }
 
 // Load reads weights that Save wrote. Every parameter must be there in its shape, and nothing else.

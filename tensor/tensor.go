@@ -14,13 +14,15 @@ import (
 // DType is the type of one element.
 type DType uint8
 
-// The element types. F64 is the oracle's, BF16 the GPU's, F32 everyone's; I32 holds ids and positions.
+// The element types. F64 is the oracle's, BF16 the GPU's, F32 everyone's; I32 holds ids and positions, I16 the lower halves of float32
+// numbers whose upper ones are a BF16 (see half.Split).
 const (
 	Invalid DType = iota
 	F32
 	F64
 	BF16
 	I32
+	I16
 )
 
 // Size is the number of bytes of one element.
@@ -30,7 +32,7 @@ func (d DType) Size() int {
 		return 8
 	case F32, I32:
 		return 4
-	case BF16:
+	case BF16, I16:
 		return 2
 	}
 	panic(fmt.Sprintf("tensor: size of dtype %d", d))
@@ -47,6 +49,8 @@ func (d DType) String() string {
 		return "BF16"
 	case I32:
 		return "I32"
+	case I16:
+		return "I16"
 	}
 	return "invalid"
 }

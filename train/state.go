@@ -82,8 +82,14 @@ func bytesTo(b []byte) func(io.Writer) error {
 
 // moments lists the optimiser's tensors: m/NAME and v/NAME of every parameter.
 func (t *run) moments() []safetensors.Entry {
-	first := model.Entries(t.opt.Device, t.model.Params, func(p *layer.Param) tensor.Tensor { m, _ := t.optim.Moments(p); return m })
-	second := model.Entries(t.opt.Device, t.model.Params, func(p *layer.Param) tensor.Tensor { _, v := t.optim.Moments(p); return v })
+	first := model.Entries(t.model.Params, func(p *layer.Param, dst []float32) {
+		m, _ := t.optim.Moments(p)
+		device.ReadFloats(t.opt.Device, dst, m)
+	})
+	second := model.Entries(t.model.Params, func(p *layer.Param, dst []float32) {
+		_, v := t.optim.Moments(p)
+		device.ReadFloats(t.opt.Device, dst, v)
+	})
 	for i := range first {
 		first[i].Name, second[i].Name = "m/"+first[i].Name, "v/"+second[i].Name
 	}

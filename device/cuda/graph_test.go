@@ -102,12 +102,11 @@ func steps(t *testing.T, d device.Device, arch string) (rows []string, weights [
 			rows = append(rows, fmt.Sprint(losses, m.Lambdas(nil)))
 		}
 	}
-	for _, g := range m.Params.Groups {
-		x := make([]float32, g.Master.Cols+g.W.Cols)
-		if g.Master.Ok() {
-			device.ReadFloats(d, x[:g.Master.Cols], g.Master)
-		}
-		device.ReadFloats(d, x[g.Master.Cols:], g.W)
+	for _, p := range m.Params.List {
+		x := make([]float32, p.Rows*p.Cols)
+		p.Read(d, x)
+		weights = fmt.Append(weights, x)
+		device.ReadFloats(d, x, p.W)
 		weights = fmt.Append(weights, x)
 	}
 	return rows, weights

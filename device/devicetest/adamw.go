@@ -3,9 +3,11 @@ package devicetest
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"antiphase/device"
+	"antiphase/internal/half"
 	"antiphase/tensor"
 )
 
@@ -64,6 +66,7 @@ func adamwCases() (all []*Case) {
 
 // adamwExtra: W is its master rounded once, to its dtype or to bf16 values.
 func adamwExtra(t *testing.T, d device.Device) {
+	adamwSplit(t, d)
 	for _, round := range []bool{false, true} {
 		c := adamwCase(adamwSpec{n: 301, kind: act, master: true, round: round})
 		p := c.place(d, c.values(d.Types()), false).call(t)
@@ -74,6 +77,48 @@ func adamwExtra(t *testing.T, d device.Device) {
 		w, master := decode(d.Types().Act, p.content(1)), decode(d.Types().Stat, p.content(2))
 		close(t, fmt.Sprintf("W with RoundBF16=%v", round), w, decode(to, encode(to, master)), 301, 0, 0)
 		p.free()
+	}
+}
+
+// adamwSplit: parameters in halves are, bit for bit, what they are with a whole master, step after step.
+func adamwSplit(t *testing.T, d device.Device) {
+	if d.Types() != (device.Types{Act: tensor.BF16, Stat: tensor.F32}) {
+		return // no halves there
+	}
+	const n = 1003
+	r := rand.New(rand.NewPCG(3, 4))
+	fresh := func(t tensor.DType) tensor.Tensor { return device.Empty(d, t, 1, n) }
+	whole := device.AdamW{W: fresh(tensor.BF16), Master: fresh(tensor.F32), M: fresh(tensor.F32), V: fresh(tensor.F32), G: fresh(tensor.F32),
+		Rate: device.Empty(d, tensor.F32, 1, 3), GradSq: device.Empty(d, tensor.F32, 1, 1), Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, Decay: 0.1, MaxNorm: 1}
+	halves := whole
+	halves.W, halves.Master, halves.M, halves.V = fresh(tensor.BF16), fresh(tensor.I16), fresh(tensor.F32), fresh(tensor.F32)
+	x := make([]float32, n)
+	draw := func() []float32 {
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+		return x
+	}
+	device.WriteFloats(d, whole.Master, draw())
+	device.WriteSplit(d, halves.W, halves.Master, x)
+	device.WriteFloats(d, whole.Rate, []float32{0.01, 0.2, 0.1})
+	device.WriteFloats(d, whole.GradSq, []float32{2})
+	want, w := make([]float32, n), make([]float32, n)
+	for step := range 4 {
+		device.WriteFloats(d, whole.G, draw())
+		d.AdamW(&whole)
+		d.AdamW(&halves)
+		device.ReadFloats(d, want, whole.Master)
+		device.ReadSplit(d, x, halves.W, halves.Master)
+		device.ReadFloats(d, w, halves.W)
+		for i := range x {
+			if upper, _ := half.Split(want[i]); x[i] != want[i] || w[i] != half.BF16ToF32(upper) {
+				t.Fatalf("step %d, element %d: %x in halves (weight %x), %x whole", step, i, math.Float32bits(x[i]), math.Float32bits(w[i]), math.Float32bits(want[i]))
+			}
+		}
+	}
+	for _, x := range []tensor.Tensor{whole.W, whole.Master, whole.M, whole.V, whole.G, whole.Rate, whole.GradSq, halves.W, halves.Master, halves.M, halves.V} {
+		d.Free(x.Buf)
 	}
 }
 

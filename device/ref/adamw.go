@@ -5,6 +5,7 @@ import (
 
 	"antiphase/device"
 	"antiphase/internal/half"
+	"antiphase/tensor"
 )
 
 // AdamW is one step: ĝ = g·clip, m and v are running means of ĝ and ĝ², p −= lr·(m̂/(√v̂+Eps) + Decay·p).
@@ -18,11 +19,7 @@ func (d *Device) AdamW(a *device.AdamW) {
 	if a.MaxNorm > 0 {
 		clip = min(1, a.MaxNorm/math.Sqrt(sq))
 	}
-	param := a.W
-	if a.Master.Ok() {
-		param = a.Master
-	}
-	rate, p, m, v, g := load(a.Rate).v, load(param), load(a.M), load(a.V), load(a.G)
+	rate, p, m, v, g := load(a.Rate).v, loadParam(a), load(a.M), load(a.V), load(a.G)
 	lr, c1, c2 := rate[0], rate[1], rate[2]
 	for i := range p.v {
 		e := g.v[i] * clip
@@ -32,10 +29,38 @@ func (d *Device) AdamW(a *device.AdamW) {
 	}
 	store(a.M, m)
 	store(a.V, v)
-	store(param, p)
-	if !a.Master.Ok() {
+	storeParam(a, p)
+}
+
+// loadParam is p: W, its master, or what both are the halves of.
+func loadParam(a *device.AdamW) matrix {
+	switch {
+	case a.Split():
+		p := newMatrix(a.W.Rows, a.W.Cols)
+		w, lower := tensor.Host[uint16](a.W), tensor.Host[uint16](a.Master)
+		for i := range p.v {
+			p.v[i] = float64(half.Join(w[i], lower[i]))
+		}
+		return p
+	case a.Master.Ok():
+		return load(a.Master)
+	}
+	return load(a.W)
+}
+
+func storeParam(a *device.AdamW, p matrix) {
+	switch {
+	case a.Split():
+		w, lower := tensor.Host[uint16](a.W), tensor.Host[uint16](a.Master)
+		for i, x := range p.v {
+			w[i], lower[i] = half.Split(float32(x))
+		}
+		return
+	case !a.Master.Ok():
+		store(a.W, p)
 		return
 	}
+	store(a.Master, p)
 	w := matrix{a.W.Rows, a.W.Cols, p.v}
 	if a.RoundBF16 {
 		for i, e := range w.v {

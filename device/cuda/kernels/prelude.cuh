@@ -66,9 +66,10 @@ __device__ __forceinline__ Raw loadRaw(const bf16* p, int n, bool vec) {
     uint4 v = *(const uint4*)p;
     return {{v.x, v.y, v.z, v.w}};
   }
-  float v[8];
-  load8(v, p, n, false);
-  return {{packBf16(v[0], v[1]), packBf16(v[2], v[3]), packBf16(v[4], v[5]), packBf16(v[6], v[7])}};
+  Raw r = {};
+#pragma unroll
+  for (int i = 0; i < 8; i++) if (i < n) r.x[i / 2] |= (u32)p[i] << 16 * (i % 2);
+  return r;
 }
 __device__ __forceinline__ void storeRaw(bf16* p, const Raw& r, int n, bool vec) {
   if (vec && n >= 8) {
