@@ -1,8 +1,6 @@
 package hf
 
 import (
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,7 +8,7 @@ import (
 
 	"antiphase/device"
 	"antiphase/device/cpu"
-	"antiphase/device/cuda"
+	"antiphase/device/cuda/cudatest"
 	"antiphase/device/ref"
 	"antiphase/internal/golden"
 	"antiphase/internal/safetensors"
@@ -36,22 +34,18 @@ var devices = []struct {
 	open   func(t *testing.T) device.Device
 	bounds bounds
 }{
-	{"cpu", func(*testing.T) device.Device { return cpu.New(cpu.Options{}) }, exact},
-	{"ref", func(*testing.T) device.Device { return ref.New() }, exact},
-	{"cuda", openCUDA, bf16},
+	{"cpu", onHost(func() device.Device { return cpu.New(cpu.Options{}) }), exact},
+	{"ref", onHost(func() device.Device { return ref.New() }), exact},
+	{"cuda", func(t *testing.T) device.Device { return cudatest.Open(t) }, bf16},
 }
 
-// openCUDA opens the first GPU, or skips. With ANTIPHASE_REQUIRE_CUDA=1 there must be one.
-func openCUDA(t *testing.T) device.Device {
-	d, err := cuda.Open(0, cuda.Options{})
-	if err == nil {
+// onHost opens a device that needs no permission.
+func onHost(open func() device.Device) func(t *testing.T) device.Device {
+	return func(t *testing.T) device.Device {
+		d := open()
+		t.Cleanup(func() { _ = d.Close() })
 		return d
 	}
-	if !errors.Is(err, cuda.ErrUnavailable) || os.Getenv("ANTIPHASE_REQUIRE_CUDA") == "1" {
-		t.Fatal(err)
-	}
-	t.Skip(err)
-	return nil
 }
 
 // TestGolden holds whole models to what transformers computed with the same folder: logits, loss, every gradient, and greedy text.
@@ -60,7 +54,6 @@ func TestGolden(t *testing.T) {
 		for _, d := range devices {
 			t.Run(filepath.Base(dir)+"/"+d.name, func(t *testing.T) {
 				dev := d.open(t)
-				defer dev.Close()
 				m, f, err := Open(dev, dir, layer.Memory{Train: true})
 				if err != nil {
 					t.Fatal(err)

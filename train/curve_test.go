@@ -1,35 +1,14 @@
 package train
 
 import (
-	"errors"
 	"math"
-	"os"
 	"testing"
 
 	"antiphase/device"
 	"antiphase/device/cpu"
-	"antiphase/device/cuda"
+	"antiphase/device/cuda/cudatest"
 	"antiphase/layer"
 )
-
-// openCUDA opens the first GPU, or skips. With ANTIPHASE_REQUIRE_CUDA=1 there must be one.
-func openCUDA(t *testing.T) device.Device {
-	t.Helper()
-	d, err := cuda.Open(0, cuda.Options{})
-	if err == nil {
-		t.Cleanup(func() {
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return d
-	}
-	if !errors.Is(err, cuda.ErrUnavailable) || os.Getenv("ANTIPHASE_REQUIRE_CUDA") == "1" {
-		t.Fatal(err)
-	}
-	t.Skip(err)
-	return nil
-}
 
 // curve trains 200 small steps and gives their rows.
 func curve(t *testing.T, d device.Device, arch string, set ...string) (rows []Row) {
@@ -49,7 +28,7 @@ func apart(a, b []Row) (mean float64) {
 
 // TestCurve: in bf16 on a GPU every architecture learns along the curve of fp32 on the CPU, far closer than another seed's lies.
 func TestCurve(t *testing.T) {
-	gpu, host := openCUDA(t), cpu.New(cpu.Options{})
+	gpu, host := cudatest.Open(t), cpu.New(cpu.Options{})
 	defer host.Close()
 	for _, a := range layer.Archs() {
 		want, got := curve(t, host, a.Name), curve(t, gpu, a.Name)
@@ -65,7 +44,7 @@ func TestCurve(t *testing.T) {
 
 // TestResumeOnGPU: a run on a GPU, stopped and resumed, ends with the bytes of an unbroken one: graphs do not outlive their run.
 func TestResumeOnGPU(t *testing.T) {
-	gpu := openCUDA(t)
+	gpu := cudatest.Open(t)
 	for _, a := range layer.Archs() {
 		r := nano(t, a.Name, "train.steps=12", "train.batch=4", "train.micro_batch=2", "train.eval_every=4", "train.save_every=0")
 		whole, broken := Options{Dir: t.TempDir(), Device: gpu}, Options{Dir: t.TempDir(), Device: gpu}
