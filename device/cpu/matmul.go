@@ -112,13 +112,13 @@ func (g *gemm) block() {
 }
 
 // cut picks the tile of C and the run of k. A wide tile lets a panel of A, fetched from the third cache, meet many
-// columns of B; 192 × KC of them fill a quarter of the second cache. Few rows of A (decoding) are bound by reading B:
+// columns of B; 192 × KC of them fill less than a third of the second cache. Few rows of A (decoding) are bound by reading B:
 // there a narrow piece is packed and used while it is in the first cache.
 func (g *gemm) cut() {
 	const wide = 192
 	mr, nr := simd.MR(), simd.NR()
 	if g.m <= mr {
-		g.mc, g.nc, g.kc = g.m, nr, evenRun(g.k, simd.KC/2)
+		g.mc, g.nc, g.kc = g.m, nr, evenRun(g.k, simd.KC/3)
 		return
 	}
 	g.mc, g.nc, g.kc = g.m, wide, evenRun(g.k, simd.KC)

@@ -27,8 +27,9 @@ type tile struct {
 // but without packing. k is a multiple of 4.
 type skinny func(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
 
-// KC is the recommended length of a run of k: a panel of A then stays in the first cache, a few of B in the second.
-const KC = 512
+// KC is the recommended length of a run of k: a few panels of B stay in the second cache. Both operands are read from there without loss;
+// shorter runs, for the first cache's sake, would fetch and write C more often, from further away.
+const KC = 768
 
 // Scratch holds one worker's packed operands and the product it is at. Its zero value is ready; it grows to the largest product seen.
 type Scratch struct {
@@ -53,7 +54,7 @@ func NR() int { return cur.nr }
 // begins with c's old value or 0: its bits do not depend on m, n or its place.
 func Gemm(m, n, k int, a []float32, lda int, transA bool, b []float32, ldb int, transB bool,
 	c []float32, ldc int, accumulate bool, s *Scratch) {
-	const mc, nc = 168, 384 // blocks of A and B that the second cache holds; multiples of every mr and nr
+	const mc, nc = 168, 192 // blocks of A and B that the second cache holds; multiples of every mr and nr
 	if m == 0 || n == 0 {
 		return
 	}

@@ -8,8 +8,8 @@ const (
 	// fewGroup is the number of panels that a single row meets at once.
 	fewGroup = 6
 	// fewAhead and fewAheadInt8 are how far B is fetched before its use, in bytes: a step and a half, so that the lines of one tile ask
-	// for those of the other; of bytes, whose widening is the bound, a step.
-	fewAhead, fewAheadInt8 = 3072, 1024
+	// for those of the other. Behind the last step comes the first one of the next group.
+	fewAhead, fewAheadInt8 = 3072, 1536
 )
 
 // few: C[rows, 32·panels] += A·B for float32 rows of A that hold bfloat16 values and packed panels of B, bfloat16 or bytes,
@@ -24,7 +24,11 @@ func (a *asm) few(rows, group int, bytes bool) {
 	if bytes {
 		step = panelStep / 2
 	}
-	a.text(fewName(rows, group, bytes), 8, 64)
+	frame := 8
+	if group > 1 {
+		frame = 16
+	}
+	a.text(fewName(rows, group, bytes), frame, 64)
 	a.op("STMXCSR", "mode-8(SP)")
 	a.op("LDMXCSR", a.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
 	a.op("MOVQ", "steps+0(FP)", "CX")
@@ -36,6 +40,10 @@ func (a *asm) few(rows, group int, bytes bool) {
 	a.op("SHLQ", "$2", "R8")
 	a.op("SHLQ", "$2", "R9")
 	a.op("LEAQ", "(R8)(R8*2)", "R10")
+	if group > 1 {
+		a.op("IMUL3Q", fmt.Sprintf("$%d", group-1), "R13", "AX")
+		a.op("MOVQ", "AX", "jump-16(SP)") // from behind a panel to the one that follows it in the next group
+	}
 	a.op("VMOVUPS", a.bits(0xFFFF0000), a.fewReg(fewMask))
 	a.mark("step")
 	a.op("MOVQ", "R11", "BX")
@@ -72,9 +80,10 @@ func fewName(rows, group int, bytes bool) string {
 // tile, then the other half, then the other tile. DI moves on by 32 columns.
 func (a *asm) fewPanel(rows, group int, bytes bool) {
 	if a.wide() {
-		if group > 3 {
+		if group > 1 {
 			a.op("LEAQ", "(R13)(R13*2)", "R14")
 			a.op("ADDQ", "BX", "R14")
+			a.fewTargets()
 		}
 		a.fewStep(rows, 2*group, bytes)
 		a.op("ADDQ", fmt.Sprintf("$%d", 128*group), "DI")
@@ -97,6 +106,19 @@ func (a *asm) fewPanel(rows, group int, bytes bool) {
 	a.op("DECQ", "AX")
 	a.op("JNZ", "group")
 	a.op("MOVQ", "R14", "BX")
+}
+
+// fewTargets sets where the lines of a step are fetched ahead for, but for the distance: R8 and R10 for the first tile of the first and
+// the last three panels, R9 and DX for the second. A single row needs none of them for itself.
+func (a *asm) fewTargets() {
+	last := [2]int{1, 2} // steps left when the distance leads behind the panel
+	for tile, regs := range [][2]string{{"R8", "R10"}, {"R9", "DX"}} {
+		a.op("MOVQ", "$0", "AX")
+		a.op("CMPQ", "CX", fmt.Sprintf("$%d", last[tile]))
+		a.op("CMOVQLE", "jump-16(SP)", "AX")
+		a.op("LEAQ", "(BX)(AX*1)", regs[0])
+		a.op("LEAQ", "(R14)(AX*1)", regs[1])
+	}
 }
 
 const (
@@ -134,7 +156,7 @@ func (a *asm) fewStep(rows, vecs int, bytes bool) {
 	}
 	for p := range 16 {
 		for i := range vecs {
-			a.fewB(p, i, bytes)
+			a.fewB(p, i, vecs > 2, bytes)
 			a.fewLine(rows, vecs, p, i)
 		}
 	}
@@ -168,17 +190,24 @@ func (a *asm) fewLine(rows, vecs, p, i int) {
 	}
 }
 
-// fewB widens the elements of line p, vector i of B, and fetches what comes behind.
-func (a *asm) fewB(p, i int, bytes bool) {
+// fewB widens the elements of line p, vector i of B, and fetches what comes behind, in a group by way of fewTargets.
+func (a *asm) fewB(p, i int, group, bytes bool) {
 	even, odd := a.fewReg(fewB, 0, i), a.fewReg(fewB, 1, i)
-	mem := func(at int) string {
-		base := []string{"BX", "R14"}[i/6]
+	from := func(at int, base string) string {
 		return fmt.Sprintf([]string{"%d(%s)", "%d(%s)(R13*1)", "%d(%s)(R13*2)"}[i/2%3], at, base)
+	}
+	mem := func(at int) string { return from(at, []string{"BX", "R14"}[i/6]) }
+	fetch := func(at int) {
+		base := "BX"
+		if group {
+			base = [][]string{{"R8", "R10"}, {"R9", "DX"}}[i%2][i/6]
+		}
+		a.op("PREFETCHT0", from(at, base))
 	}
 	if bytes {
 		at := 512*(i%2) + 32*p
 		if p%2 == 0 {
-			a.op("PREFETCHT0", mem(at+fewAheadInt8))
+			fetch(at + fewAheadInt8)
 		}
 		a.op("VPMOVSXBD", mem(at), even)
 		a.op("VPMOVSXBD", mem(at+16), odd)
@@ -187,7 +216,7 @@ func (a *asm) fewB(p, i int, bytes bool) {
 		return
 	}
 	at := 1024*(i%2) + 64*p
-	a.op("PREFETCHT0", mem(at+fewAhead))
+	fetch(at + fewAhead)
 	a.op("VMOVUPS", mem(at), odd)
 	a.op("VPSLLD", "$16", odd, even)
 	a.op("VANDPS", a.fewReg(fewMask), odd, odd)
