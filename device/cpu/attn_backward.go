@@ -46,7 +46,7 @@ func (s *attnState) backward() {
 	for i := range s.keep.posts {
 		s.keep.posts[i] = s.post
 	}
-	s.reserve(max(s.colsSize(), s.step(s.rows)*(s.D+s.Heads*s.DV), s.step(keyTile)*s.D), 0, 0)
+	s.reserve(max(s.colsSize(), s.step(s.rows)*(s.D+s.Heads*s.DV), s.step(keyTile)*s.D), 0)
 	if workers := len(s.d.workers); s.blocks() == 1 && s.B*s.Groups >= leastGroups*workers {
 		s.slots = slots{n: workers, heads: s.perGroup(), groups: 1, own: true}
 		s.slots.size = s.slotSize()

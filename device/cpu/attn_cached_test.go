@@ -9,7 +9,7 @@ import (
 )
 
 // slotRows is the number of positions of each of the two slots of a test's cache.
-const slotRows = 320
+const slotRows = 1120
 
 // kv is the content of both slots, position by position.
 type kv struct{ k, v twin }
@@ -63,33 +63,39 @@ var cachedGeometries = []geometry{
 // TestCachedPages asks for the same bits from pages of any size in any order, in one batch (two rows of decoding and a
 // prompt that crosses a stretch), in two chunks, and row by row.
 func TestCachedPages(t *testing.T) {
-	c := newCase(3, FP32)
-	defer c.cpu.Close()
+	for _, p := range []Precision{FP32, BF16} {
+		c := newCase(3, p)
+		pagesAlike(t, c)
+		_ = c.cpu.Close()
+	}
+}
+
+func pagesAlike(t *testing.T, c *attnCase) {
 	slots, places := make([]int32, 50), make([]int32, 50)
 	for i := range slots {
-		slots[i], places[i] = 1, int32(100+i)
+		slots[i], places[i] = 1, int32(490+i)
 	}
-	slots[0], places[0], places[1] = 0, 319, 3
+	slots[0], places[0], places[1] = 0, slotRows-1, 3
 	slot, pos := c.ints(slots).x, c.ints(places).x
 	for _, g := range cachedGeometries {
 		p, x := c.problem(g), c.kv(g)
 		var want []float32
-		for i, cache := range []*device.Cache{c.pages(x, 320, false), c.pages(x, 16, false), c.pages(x, 16, true), c.pages(x, 5, true)} {
+		for i, cache := range []*device.Cache{c.pages(x, slotRows, false), c.pages(x, 16, false), c.pages(x, 16, true), c.pages(x, 5, true)} {
 			p.attend(c.cpu, onCPU, cache, slot, pos, 0, 50)
 			if i == 0 {
 				want = c.read(p.out)
 			} else if !slices.Equal(want, c.read(p.out)) {
-				t.Errorf("%v: bits depend on pages of %d", g, cache.PageSize)
+				t.Errorf("%v, %v: bits depend on pages of %d", c.cpu.precision, g, cache.PageSize)
 			}
 			withBudget(1, func() { p.attend(c.cpu, onCPU, cache, slot, pos, 0, 50) })
 			if !slices.Equal(want, c.read(p.out)) {
-				t.Errorf("%v: bits depend on the room", g)
+				t.Errorf("%v, %v: bits depend on the room", c.cpu.precision, g)
 			}
 			for n := range 50 {
 				p.attend(c.cpu, onCPU, cache, slot, pos, n, n+1)
 			}
 			if !slices.Equal(want, c.read(p.out)) {
-				t.Errorf("%v: rows alone and together differ in pages of %d", g, cache.PageSize)
+				t.Errorf("%v, %v: rows alone and together differ in pages of %d", c.cpu.precision, g, cache.PageSize)
 			}
 		}
 		if err := c.cpu.Sync(); err != nil {

@@ -53,11 +53,10 @@ type attnState struct {
 
 // attnKeep is the memory that outlives an op.
 type attnKeep struct {
-	ones  []float32 // stands for an absent norm weight
-	dnorm []float64 // sum of the shares of the norm weight's gradient
-	posts []float32 // post, for each row of a query tile
-	// bundles are the rows where runs of one slot begin in a cached op, and their end.
-	bundles []int32
+	ones    []float32 // stands for an absent norm weight
+	dnorm   []float64 // sum of the shares of the norm weight's gradient
+	posts   []float32 // post, for each row of a query tile
+	bundles []bundle  // of a cached op
 }
 
 // plain fills in the arguments of plain attention.
@@ -147,6 +146,13 @@ func (w *windows) find(s *attnState, n, t, nq, k0, nk, from, width int) {
 	}
 }
 
+// repeat gives rows count … n−1, those of further heads, the columns of the first count.
+func (w *windows) repeat(count, n int) {
+	for r := count; r < n; r++ {
+		w.lo[r], w.hi[r] = w.lo[r-count], w.hi[r-count]
+	}
+}
+
 // queryCol and keyCol are the first columns of map m's query head in Q and key head in K.
 func (s *attnState) queryCol(h, m int) int { return (h*s.maps + m) * s.D }
 func (s *attnState) keyCol(g, m int) int   { return (g*s.keys + min(m, s.keys-1)) * s.D }
@@ -156,15 +162,14 @@ func (s *attnState) perGroup() int   { return s.Heads / s.Groups }
 func (s *attnState) queryTiles() int { return (s.T + s.rows - 1) / s.rows }
 func (s *attnState) keyTiles() int   { return (s.T + keyTile - 1) / keyTile }
 
-// reserve grows every worker's memory to buf floats, and a floats of packed operands of at most rows rows, before they
-// are needed.
-func (s *attnState) reserve(buf, a, rows int) {
+// reserve grows every worker's memory to buf floats, and a floats of packed operands, before they are needed.
+func (s *attnState) reserve(buf, a int) {
 	for w := range s.d.workers {
 		s.d.buf(w, buf)
 		s.d.scratch(w).A(a)
 		if s.half {
 			s.d.workers[w].tile.Reserve()
-			s.d.scratch(w).ReserveBF16(max(s.maps*queryTile, keyTile, rows), max(keyTile, s.DV), max(keyTile, s.DV))
+			s.d.scratch(w).ReserveBF16(max(s.maps*queryTile, keyTile), max(keyTile, s.DV), max(keyTile, s.DV))
 		}
 	}
 }

@@ -14,7 +14,7 @@ type attnForward attnState
 // forward runs the whole forward op.
 func (s *attnState) forward() {
 	s.rows = queryTile
-	s.reserve(s.rowsSize(), s.maps*queryTile*keyTile, 0)
+	s.reserve(s.rowsSize(), s.maps*queryTile*keyTile)
 	s.chunks(s.packSize(), func(s *attnState) {
 		s.d.run(s.seqs*s.keyTiles(), (*attnPack)(s))
 		s.d.run(s.seqs*s.Heads*s.queryTiles(), (*attnForward)(s))
@@ -25,6 +25,7 @@ func (s *attnState) forward() {
 type rows struct {
 	b, h, q0, nq, np int
 	row              int       // of query q0 in the batch
+	heads, count     int       // nq is count queries of each of these heads, one head behind the other
 	q                []float32 // maps packed [nq,D], times the scale
 	p                []float32 // float32: [maps·np, keyTile] logits, then probabilities
 	acc              []float32 // [maps·np, whole(DV)] Σ exp(logit − top)·v
@@ -42,13 +43,15 @@ func (f *attnForward) tile(i, worker int) {
 	s := (*attnState)(f)
 	tiles := s.queryTiles()
 	qt, bh := tiles-1-i%tiles, i/tiles
-	w := rows{b: bh / s.Heads, h: bh % s.Heads, q0: qt * queryTile}
+	w := rows{b: bh / s.Heads, h: bh % s.Heads, heads: 1, q0: qt * queryTile}
 	w.nq = min(queryTile, s.T-w.q0)
+	w.count = w.nq
 	w.np = s.whole(w.nq)
 	w.row = (s.first+w.b)*s.T + w.q0
 	s.loadQueries(&w, worker)
 	for kt := s.begin(w.row) / keyTile; kt*keyTile < w.q0+w.nq; kt++ {
-		s.forwardTile(&w, kt, &s.d.workers[worker])
+		keys, values := s.panels(w.b, w.h/s.perGroup(), kt)
+		s.forwardTile(&w, kt*keyTile, min(keyTile, s.T-kt*keyTile), keys, values, &s.d.workers[worker])
 	}
 	if s.half {
 		simd.Scale(w.top, math.Ln2) // back from units of log 2
@@ -65,19 +68,22 @@ func (s *attnState) loadQueries(w *rows, worker int) {
 		w.p = cut(&buf, n*keyTile)
 	}
 	w.top, w.sum = cut(&buf, n), cut(&buf, n)
+	w.reset()
+}
+
+// reset begins a softmax.
+func (w *rows) reset() {
+	w.any = false
 	clear(w.sum)
 	for i := range w.top {
 		w.top[i] = float32(math.Inf(-1))
 	}
 }
 
-// forwardTile lets the query tile meet key tile kt.
-func (s *attnState) forwardTile(w *rows, kt int, on *worker) {
-	k0 := kt * keyTile
-	nk := min(keyTile, s.T-k0)
-	from, to := s.live(w.row, w.q0, w.nq, k0, nk)
+// forwardTile lets the query tile meet the nk keys and values from k0 on.
+func (s *attnState) forwardTile(w *rows, k0, nk int, keys, values []float32, on *worker) {
+	from, to := s.live(w.row, w.q0, w.count, k0, nk)
 	width := to - from
-	keys, values := s.panels(w.b, w.h/s.perGroup(), kt)
 	if s.half {
 		s.forwardHalf(w, k0, nk, from, s.whole(width), keys, values, on)
 		w.any = true
@@ -97,12 +103,13 @@ func (s *attnState) forwardTile(w *rows, kt int, on *worker) {
 // forwardHalf is forwardTile with bfloat16 factors: one kernel does it all.
 func (s *attnState) forwardHalf(w *rows, k0, nk, from, width int, keys, values []float32, on *worker) {
 	x := &on.rows
-	*x = simd.AttnRows{Maps: s.maps, Rows: w.np, Cols: width, D: s.D, DV: s.whole(s.DV), Q: halves(w.q), V: halves(s.rowsAt(values, from)),
+	*x = simd.AttnRows{Maps: s.maps, Rows: w.np, Live: w.nq, Cols: width, D: s.D, DV: s.whole(s.DV), Q: halves(w.q), V: halves(s.rowsAt(values, from)),
 		StrideV: simd.SizeBF16(simd.PanelBF16, nk), Scale: s.post * math.Log2E, Top: w.top, Sum: w.sum, Acc: w.acc, First: !w.any}
 	for m := range s.maps {
 		x.K[m] = halves(s.columnsAt(keys[min(m, s.keys-1)*s.keyPanel():], s.D, from))
 	}
-	if on.window.find(s, w.row, w.q0, w.nq, k0, nk, from, width); on.window.masked {
+	if on.window.find(s, w.row, w.q0, w.count, k0, nk, from, width); on.window.masked {
+		on.window.repeat(w.count, w.nq)
 		x.Lo, x.Hi = on.window.lo[:], on.window.hi[:]
 	}
 	on.tile.Forward(x, &on.scratch)
@@ -111,7 +118,7 @@ func (s *attnState) forwardHalf(w *rows, k0, nk, from, width int, keys, values [
 // softmaxRows turns the logits into probabilities in place, with float32 factors.
 func (s *attnState) softmaxRows(w *rows, k0, nk, from, to int) {
 	for r := range w.nq {
-		lo, hi := s.window(w.row+r, w.q0+r, k0, nk)
+		lo, hi := s.window(w.row+r%w.count, w.q0+r%w.count, k0, nk)
 		for m := range s.maps {
 			i := m*w.nq + r
 			acc := w.acc[i*s.DV : (i+1)*s.DV]

@@ -76,9 +76,7 @@ func (t *AttnTile) Product(m, n, k int, pa []uint16, strideA int, pb []uint16, s
 		panic(fmt.Sprintf("simd: tile product %d×%d×%d on %d (%d), %d (%d) and %d (ld %d) elements", m, n, k, len(pa), strideA, len(pb), strideB, len(c), ldc))
 	}
 	if cur.productTile == nil {
-		s.bf16 = gemmBF16{bf16Kernels: &cur.bf16Kernels, m: m, n: n, steps: steps, a: pa, b: pb, strideA: strideA, strideB: strideB,
-			c: c, ldc: ldc, accumulate: accumulate, s: s}
-		cur.product(&s.bf16)
+		rowsProduct(m, n, k, pa, strideA, pb, strideB, c, ldc, accumulate, s)
 		return
 	}
 	t.product = productArgs{a: &pa[0], b: &pb[0], c: &c[0], ldc: 4 * ldc, steps: steps, rows: m / PanelBF16, cols: n / PanelBF16,
@@ -100,6 +98,7 @@ func (t *AttnTile) Product(m, n, k int, pa []uint16, strideA int, pb []uint16, s
 //	Top' = max(Top, Scale·x),  p = 2^(Scale·x − Top'),  Sum' = Sum·2^(Top − Top') + Σ p,  Acc' = Acc·2^(Top − Top') + p·v.
 type AttnRows struct {
 	Maps, Rows, Cols int         // rows of each map
+	Live             int         // those in use; the others' results mean nothing
 	D, DV            int         // DV a multiple of PanelBF16
 	Q                []uint16    // packed A [Rows, D], the maps one behind the other
 	K                [2][]uint16 // packed B [D, Cols] of each map
@@ -127,8 +126,9 @@ type forwardArgs struct {
 	strideK, depth           int
 	strideQ, strideV, panels int
 	first, masked            int
+	live                     int
 	scale                    float32
-	_                        [15]uintptr
+	_                        [14]uintptr
 	_, _                     [16]float32
 	_                        [16][16]float32
 }
@@ -136,7 +136,8 @@ type forwardArgs struct {
 // Forward runs x.
 func (t *AttnTile) Forward(x *AttnRows, s *Scratch) {
 	rows, steps := x.Maps*x.Rows, x.Cols/PanelBF16
-	ok := x.Rows > 0 && x.Rows%strip == 0 && x.Cols > 0 && x.Cols <= TileCols && x.Cols%PanelBF16 == 0 && x.D > 0 && x.DV > 0 && x.DV%PanelBF16 == 0 &&
+	ok := x.Rows > 0 && x.Rows%strip == 0 && x.Live > x.Rows-strip && x.Live <= x.Rows &&
+		x.Cols > 0 && x.Cols <= TileCols && x.Cols%PanelBF16 == 0 && x.D > 0 && x.DV > 0 && x.DV%PanelBF16 == 0 &&
 		len(x.Q) >= SizeBF16(rows, x.D) && len(x.V) >= (x.DV/PanelBF16-1)*x.StrideV+steps*stepBF16 &&
 		len(x.Top) >= rows && len(x.Sum) >= rows && len(x.Acc) >= rows*x.DV && (x.Lo == nil || min(len(x.Lo), len(x.Hi)) >= x.Rows)
 	for m := range x.Maps {
@@ -157,7 +158,7 @@ func (t *AttnTile) Forward(x *AttnRows, s *Scratch) {
 	a.ldacc, a.vectors, a.panels = 4*x.DV, x.DV/tileBF16, x.DV/PanelBF16
 	a.strips, a.maps, a.steps, a.depth = x.Rows/strip, x.Maps, steps, up32(x.D)/PanelBF16
 	a.strideQ, a.strideK, a.strideV = 2*SizeBF16(PanelBF16, x.D), 2*SizeBF16(PanelBF16, x.D), 2*x.StrideV
-	a.first, a.masked, a.scale = 0, 0, x.Scale
+	a.first, a.masked, a.live, a.scale = 0, 0, x.Live, x.Scale
 	if x.First {
 		a.first = 1
 	}
@@ -176,16 +177,24 @@ func (t *AttnTile) forwardGeneric(x *AttnRows, s *Scratch) {
 	logits, pa := t.room[:stripSize], asWords(t.room[stripSize:])
 	for r0 := 0; r0 < x.Maps*x.Rows; r0 += strip {
 		m, in := r0/x.Rows, r0%x.Rows
-		t.Product(strip, x.Cols, x.D, x.Q[r0/strip*q:], q, x.K[m], q, logits, TileCols, false, Full, s)
+		live := min(strip, x.Live-in)
+		rowsProduct(live, x.Cols, x.D, x.Q[r0/strip*q:], q, x.K[m], q, logits, TileCols, false, s)
 		maskRows(logits, in, x.Cols, x.Lo, x.Hi)
-		for r := range strip {
+		for r := range live {
 			x.softmax(logits[r*TileCols:][:x.Cols], r0+r)
 			for c, e := range logits[r*TileCols:][:x.Cols] {
 				pa[placeA(r, c, p)] = bf16Of(e)
 			}
 		}
-		t.Product(strip, x.DV, x.Cols, pa, p, x.V, x.StrideV, x.Acc[r0*x.DV:], x.DV, !x.First, Full, s)
+		rowsProduct(live, x.DV, x.Cols, pa, p, x.V, x.StrideV, x.Acc[r0*x.DV:], x.DV, !x.First, s)
 	}
+}
+
+// rowsProduct is the product without a kernel of its own, of any number of rows.
+func rowsProduct(m, n, k int, pa []uint16, strideA int, pb []uint16, strideB int, c []float32, ldc int, accumulate bool, s *Scratch) {
+	s.bf16 = gemmBF16{bf16Kernels: &cur.bf16Kernels, m: m, n: n, steps: up32(k) / PanelBF16, a: pa, b: pb, strideA: strideA, strideB: strideB,
+		c: c, ldc: ldc, accumulate: accumulate, s: s}
+	cur.product(&s.bf16)
 }
 
 // softmax is the step of one row.

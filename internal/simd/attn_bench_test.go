@@ -37,7 +37,7 @@ func BenchmarkAttnTile(b *testing.B) {
 	for maps := 1; maps <= 2; maps++ {
 		rows, dv := 64, d*maps
 		kv := packed(SizeBF16(cols, d))
-		x := AttnRows{Maps: maps, Rows: rows, Cols: cols, D: d, DV: dv, Q: packed(SizeBF16(maps*rows, d)), K: [2][]uint16{kv, kv},
+		x := AttnRows{Maps: maps, Rows: rows, Live: rows, Cols: cols, D: d, DV: dv, Q: packed(SizeBF16(maps*rows, d)), K: [2][]uint16{kv, kv},
 			V: packed(SizeBF16(cols, dv)), StrideV: SizeBF16(32, cols), Scale: 0.125, Top: Aligned(maps * rows), Sum: Aligned(maps * rows), Acc: Aligned(maps * rows * dv)}
 		b.Run(fmt.Sprintf("forward%d", maps), func(b *testing.B) {
 			quiet.Time(b, peak, float64(often*maps*rows*cols*2*(d+dv)), func() {

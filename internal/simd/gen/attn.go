@@ -11,9 +11,9 @@ const (
 	fwdQ, fwdK, fwdV, fwdTop, fwdSum, fwdAcc, fwdLo, fwdHi                      = 0, 8, 24, 32, 40, 48, 56, 64
 	fwdLogits, fwdP, fwdConfig                                                  = 72, 80, 88
 	fwdLd, fwdVecs, fwdStrips, fwdMaps, fwdSteps, fwdStrideK, fwdDepth          = 96, 104, 112, 120, 128, 136, 144
-	fwdStrideQ, fwdStrideV, fwdPanels, fwdFirst, fwdMasked, fwdScale            = 152, 160, 168, 176, 184, 192
-	fwdWork, workQ, workK, workTop, workSum, workAcc, workLo, workHi, workStrip = 200, 200, 208, 216, 224, 232, 240, 248, 256
-	workMap, workPanel                                                          = 264, 272
+	fwdStrideQ, fwdStrideV, fwdPanels, fwdFirst, fwdMasked, fwdLive, fwdScale   = 152, 160, 168, 176, 184, 192, 200
+	fwdWork, workQ, workK, workTop, workSum, workAcc, workLo, workHi, workStrip = 208, 208, 216, 224, 232, 240, 248, 256, 264
+	workMap, workLive, workGroup                                                = 272, 280, 288
 	fwdShift, fwdFactor, fwdSums                                                = 320, 384, 448
 
 	tileRow                                                = 512
@@ -74,13 +74,13 @@ func (a *asm) attnForward() {
 	a.op("VBROADCASTSS", arg(fwdScale), a.v(regScale))
 	a.exp2Constants()
 	a.mark("map")
-	a.move(fwdLo, workLo, fwdHi, workHi, fwdStrips, workStrip)
+	a.move(fwdLo, workLo, fwdHi, workHi, fwdStrips, workStrip, fwdLive, workLive)
 	a.mark("strip")
 	a.op("MOVQ", arg(workQ), "R8")
 	a.op("MOVQ", arg(workK), "BX")
 	a.op("MOVQ", arg(fwdLogits), "R11")
 	a.op("MOVQ", arg(fwdSteps), "R13")
-	a.stripProduct(fwdDepth, fwdStrideK)
+	a.stripProduct(fwdDepth, fwdStrideK, workLive)
 	a.maskStrip(fwdMasked, fwdLogits, workLo, workHi)
 	a.softmaxStrip()
 	a.valueProduct()
@@ -92,6 +92,7 @@ func (a *asm) attnForward() {
 	for _, off := range []int{workTop, workSum, workLo, workHi} {
 		a.op("ADDQ", "$128", arg(off))
 	}
+	a.op("SUBQ", "$32", arg(workLive))
 	a.op("DECQ", arg(workStrip))
 	a.op("JNZ", "strip")
 	a.move(fwdK+8, workK)
@@ -148,7 +149,7 @@ func (a *asm) iotaTable() {
 	fmt.Fprintf(&a.out, "GLOBL iota%s<>(SB), RODATA|NOPTR, $512\n", a.tag)
 }
 
-// softmaxStrip is the softmax of 32 rows, 16 at a time: SI their logits, BX their lines of p.
+// softmaxStrip is the softmax of 32 rows, or those in use, 16 at a time: SI their logits, BX their lines of p.
 func (a *asm) softmaxStrip() {
 	for i, r := range []string{"SI", "BX"} {
 		a.op("MOVQ", arg(fwdLogits+8*i), r)
@@ -158,8 +159,11 @@ func (a *asm) softmaxStrip() {
 	}
 	a.op("MOVQ", arg(fwdLd), "R11")
 	a.op("MOVQ", arg(fwdSteps), "R13")
-	a.op("MOVQ", "$2", "AX")
-	a.op("MOVQ", "AX", arg(workPanel))
+	a.op("MOVQ", arg(workLive), "AX")
+	a.op("MOVQ", "$32", "CX")
+	a.op("CMPQ", "AX", "CX")
+	a.op("CMOVQGT", "CX", "AX")
+	a.op("MOVQ", "AX", arg(workGroup))
 	a.mark("group")
 	a.rowTops()
 	a.raiseTops()
@@ -171,8 +175,8 @@ func (a *asm) softmaxStrip() {
 	a.op("MOVQ", "R11", "AX")
 	a.op("SHLQ", "$4", "AX")
 	a.op("ADDQ", "AX", "R10")
-	a.op("DECQ", arg(workPanel))
-	a.op("JNZ", "group")
+	a.op("SUBQ", "$16", arg(workGroup))
+	a.op("JGT", "group")
 }
 
 // rowTops: Z0 is the largest logits of the 16 rows at SI.
@@ -268,7 +272,10 @@ func (a *asm) expRows() {
 	a.op("ADDQ", "$64", "R15")
 	a.op("INCQ", "DX")
 	a.op("CMPQ", "DX", "$16")
-	a.op("JNE", "row")
+	a.op("JEQ", "sums")
+	a.op("CMPQ", "DX", arg(workGroup))
+	a.op("JLT", "row")
+	a.mark("sums")
 	for r := range 16 {
 		a.op("VMOVUPS", fmt.Sprintf("%d(DI)", fwdSums+64*r), a.v(r))
 	}
@@ -288,7 +295,12 @@ func (a *asm) valueProduct() {
 	a.op("MOVQ", "$64", "R10")
 	a.op("MOVQ", arg(fwdPanels), "R13")
 	a.mark("values")
+	few := a.fresh("few")
 	for half := range 2 {
+		if half == 1 {
+			a.op("CMPQ", arg(workLive), "$16")
+			a.op("JLE", few)
+		}
 		a.startSums(half, fwdFirst, "JNE")
 		a.op("MOVQ", arg(fwdP), "SI")
 		if half == 1 {
@@ -297,6 +309,7 @@ func (a *asm) valueProduct() {
 		a.halfProduct(half, fwdSteps, true)
 		a.endSums(half)
 	}
+	a.mark(few)
 	a.op("ADDQ", "$128", "R11")
 	a.op("ADDQ", "$128", "R14")
 	a.op("ADDQ", arg(fwdStrideV), "BX")

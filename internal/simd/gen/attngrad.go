@@ -68,13 +68,13 @@ func (a *asm) gradProducts(maps int) {
 		a.op("MOVQ", arg(gradK+8*m), "BX")
 		a.op("MOVQ", arg(gradLogits+8*m), "R11")
 		a.op("MOVQ", arg(nowCols), "R13")
-		a.stripProduct(gradDepth, gradStrideK)
+		a.stripProduct(gradDepth, gradStrideK, 0)
 	}
 	a.op("MOVQ", arg(nowDO), "R8")
 	a.op("MOVQ", arg(gradV), "BX")
 	a.op("MOVQ", arg(gradDP), "R11")
 	a.op("MOVQ", arg(nowCols), "R13")
-	a.stripProduct(gradDepthV, gradStrideV)
+	a.stripProduct(gradDepthV, gradStrideV, 0)
 }
 
 type gradPointer struct {

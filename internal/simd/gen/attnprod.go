@@ -3,13 +3,17 @@ package main
 import "fmt"
 
 // stripProduct multiplies the panel of A at R8 with R13 panels of B from BX on into 32 rows of logits at R11: depth steps of k, panels
-// of B stride bytes apart.
-func (a *asm) stripProduct(depth, stride int) {
-	column := a.fresh("column")
+// of B stride bytes apart. Where the argument live, if any, is no more than 16, only the first 16 rows.
+func (a *asm) stripProduct(depth, stride, live int) {
+	column, few := a.fresh("column"), a.fresh("few")
 	a.op("MOVQ", "$64", "R10")
 	a.op("MOVQ", fmt.Sprintf("$%d", tileRow), "R12")
 	a.mark(column)
 	for half := range 2 {
+		if half == 1 && live != 0 {
+			a.op("CMPQ", arg(live), "$16")
+			a.op("JLE", few)
+		}
 		a.tileZero(2 * half)
 		a.tileZero(2*half + 1)
 		a.op("LEAQ", fmt.Sprintf("%d(R8)", 1024*half), "SI")
@@ -17,6 +21,7 @@ func (a *asm) stripProduct(depth, stride int) {
 		a.tileStore(2*half, "R11", "R12", half*16*tileRow)
 		a.tileStore(2*half+1, "R11", "R12", half*16*tileRow+64)
 	}
+	a.mark(few)
 	a.op("ADDQ", "$128", "R11")
 	a.op("ADDQ", arg(stride), "BX")
 	a.op("DECQ", "R13")
