@@ -10,8 +10,6 @@ import "fmt"
 type bf16Kernels struct {
 	packers
 	product func(*gemmBF16)
-	// expPack writes a row of a packed A, see ExpPackBF16. It may be absent.
-	expPack func(dst *uint16, src *float32, n, steps int, scale, shift float32) float32
 	few     []fewBF16
 	// fewAlike says that few sums as product does, bit for bit.
 	fewAlike bool
@@ -181,30 +179,6 @@ func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c []float32, ldc int,
 	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, pa, pb, SizeBF16(PanelBF16, k), SizeBF16(PanelBF16, depth), c, ldc,
 		accumulate || !first, s, far, first, last}
 	cur.product(g)
-}
-
-// ExpPackBF16 writes row of a packed A of k = len(src) elements: exp(scale·src − shift) for the first n, 0 for the others. The
-// sum of the row, before it is rounded, is returned. src is lost.
-func ExpPackBF16(pa []uint16, row int, src []float32, n int, scale, shift float32) float32 {
-	k := len(src)
-	lines := pa[row/PanelBF16*SizeBF16(PanelBF16, k)+row%PanelBF16*PanelBF16:]
-	steps := up32(k) / PanelBF16
-	if n < 0 || n > k || k == 0 || len(lines) < (steps-1)*stepBF16+PanelBF16 {
-		panic(fmt.Sprintf("simd: exp of %d of %d elements into row %d of %d", n, k, row, len(pa)))
-	}
-	if cur.expPack != nil {
-		return cur.expPack(&lines[0], &src[0], n, steps, scale, shift)
-	}
-	sum := cur.expSum(src[:n], src[:n], scale, shift)
-	clear(src[n:])
-	for s := range steps {
-		line := lines[s*stepBF16:][:PanelBF16]
-		clear(line)
-		for p, x := range src[s*PanelBF16 : min(k, (s+1)*PanelBF16)] {
-			line[p] = bf16Of(x)
-		}
-	}
-	return sum
 }
 
 // FewBF16 is the largest m for which GemmFewBF16 is worth calling, 0 where it never is.

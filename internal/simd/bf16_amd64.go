@@ -18,7 +18,7 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 	k := avx512
 	k.name = name
 	k.packers = packers{lines: packLinesBF16, linesTurn: packLinesTurnBF16, pairs: packPairsBF16, turn: turnPairsBF16}
-	k.product, k.expPack = product, expPackBF16
+	k.product = product
 	k.fewAlike = name == "amx"
 	if name == "amx" {
 		k.widen = widenInt8AVX512

@@ -130,39 +130,6 @@ func TestGemmBF16RowsAndCuts(t *testing.T) {
 	})
 }
 
-// A row of exponentials is packed as PackABF16 would, whatever its length.
-func TestExpPackBF16(t *testing.T) {
-	each(t, func(t *testing.T) {
-		r := rand.New(rand.NewPCG(6, 6))
-		for _, k := range []int{1, 31, 32, 33, 64, 100, 128} {
-			for n := range k + 1 {
-				const rows, row = 40, 37
-				x, all := random(r, k, 1), make([]float32, rows*k)
-				var want float64
-				for p := range n {
-					e := math.Exp(float64(x[p])*0.5 - 0.25)
-					all[row*k+p], want = float32(e), want+e
-				}
-				got, packed := make([]uint16, SizeBF16(rows, k)), make([]uint16, SizeBF16(rows, k))
-				for i := range got {
-					got[i] = 0x7FC0
-				}
-				PackABF16(packed, rows, k, all, k, false)
-				sum := ExpPackBF16(got, row, append([]float32(nil), x...), n, 0.5, 0.25)
-				near(t, "sum", []float32{sum}, []float32{float32(want)}, 1e-5)
-				for s := 0; s < up32(k); s += 32 {
-					at := SizeBF16(32, k) + 32*s + row%32*32
-					for p := range 32 {
-						if g, w := f32Of(got[at+p]), f32Of(packed[at+p]); math.Abs(float64(g-w)) > 0.01*math.Abs(float64(w)) {
-							t.Fatalf("%d of %d: element %d is %v, want %v", n, k, s+p, g, w)
-						}
-					}
-				}
-			}
-		}
-	})
-}
-
 // A machine whose processor has tiles must run them: nothing here may pass because they were left out.
 func TestAMXRuns(t *testing.T) {
 	if !processorHasAMX() || runtime.GOOS != "linux" {

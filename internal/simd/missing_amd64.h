@@ -85,7 +85,6 @@
 #define VCVTNE2PS2BF16_Z5_Z7_Z13 BYTE $0x62; BYTE $0x72; BYTE $0x47; BYTE $0x48; BYTE $0x72; BYTE $0xED // vcvtne2ps2bf16 zmm13, zmm7, zmm5
 #define VCVTNE2PS2BF16_Z5_Z7_Z5 BYTE $0x62; BYTE $0xF2; BYTE $0x47; BYTE $0x48; BYTE $0x72; BYTE $0xED // vcvtne2ps2bf16 zmm5, zmm7, zmm5
 #define VCVTNE2PS2BF16_Z5_Z9_Z5 BYTE $0x62; BYTE $0xF2; BYTE $0x37; BYTE $0x48; BYTE $0x72; BYTE $0xED // vcvtne2ps2bf16 zmm5, zmm9, zmm5
-#define VCVTNE2PS2BF16_Z6_Z10_Z6 BYTE $0x62; BYTE $0xF2; BYTE $0x2F; BYTE $0x48; BYTE $0x72; BYTE $0xF6 // vcvtne2ps2bf16 zmm6, zmm10, zmm6
 #define VCVTNE2PS2BF16_Z6_Z16_Z6 BYTE $0x62; BYTE $0xF2; BYTE $0x7F; BYTE $0x40; BYTE $0x72; BYTE $0xF6 // vcvtne2ps2bf16 zmm6, zmm16, zmm6
 #define VCVTNE2PS2BF16_Z6_Z7_Z11 BYTE $0x62; BYTE $0x72; BYTE $0x47; BYTE $0x48; BYTE $0x72; BYTE $0xDE // vcvtne2ps2bf16 zmm11, zmm7, zmm6
 #define VCVTNE2PS2BF16_Z7_Z16_Z7 BYTE $0x62; BYTE $0xF2; BYTE $0x7F; BYTE $0x40; BYTE $0x72; BYTE $0xFF // vcvtne2ps2bf16 zmm7, zmm16, zmm7

@@ -354,9 +354,6 @@ func packPairsBF16(dst *uint16, src *float32, ld, cols, stride int)
 func turnPairsBF16(dst *uint16, panels, stride int, src *float32, ld int)
 
 //go:noescape
-func expPackBF16(dst *uint16, src *float32, n, steps int, scale, shift float32) float32
-
-//go:noescape
 func dotRows8xBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)
 
 //go:noescape

@@ -226,7 +226,6 @@ func bf16File() []byte {
 	a.packLines(true)
 	a.packPairs()
 	a.turnPairs()
-	a.expPack()
 	for _, r := range dotHeights {
 		a.dotRows(r)
 	}

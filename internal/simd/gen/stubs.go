@@ -80,7 +80,6 @@ func bf16Stubs(out *bytes.Buffer) {
 	}
 	declare("packPairsBF16(dst *uint16, src *float32, ld, cols, stride int)")
 	declare("turnPairsBF16(dst *uint16, panels, stride int, src *float32, ld int)")
-	declare("expPackBF16(dst *uint16, src *float32, n, steps int, scale, shift float32) float32")
 	for _, r := range dotHeights {
 		declare("dotRows%dxBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)", r)
 	}
