@@ -43,15 +43,6 @@ func (s *attnState) packB(dst []float32, k, n int, b []float32, ldb int, trans b
 	simd.PackB(dst, k, n, b, ldb, trans)
 }
 
-// multiply: c = a·b, or c += with accumulate, for columns col … col+n−1 of b, where col is a multiple of columns.
-func (s *attnState) multiply(m, n, k int, pa, pb []float32, col int, c []float32, ldc int, accumulate bool, scratch *simd.Scratch) {
-	if s.half {
-		simd.GemmBF16(m, n, k, halves(pa), halves(pb[packSize(col, k):]), k, c, ldc, accumulate, false, scratch)
-		return
-	}
-	simd.GemmPacked(m, n, k, pa, pb[col*k:], c, ldc, accumulate)
-}
-
 // whole is n rounded up to what tiles are made of: panels of bfloat16 operands, which are filled up with zeros.
 func (s *attnState) whole(n int) int {
 	if s.half {
