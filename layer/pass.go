@@ -51,15 +51,14 @@ func (p *Pass) branch(rows, cols int) tensor.Tensor {
 	return p.act(rows, cols)
 }
 
-// padded is act with rows of a multiple of 8 columns, of which it shows cols: a GPU's matrix units read 16 bytes at a time.
+// padded is act with rows of whole pieces (see up8), of which it shows cols.
 func (p *Pass) padded(rows, cols int) tensor.Tensor {
-	return p.act(rows, (cols+7)&^7).Columns(0, cols)
+	return p.act(rows, up8(cols)).Columns(0, cols)
 }
 
-// wide is act with a multiple of 8 columns, those from cols on zero. As the factor of a product they add nothing, and a GPU's library
-// has fast ways only for sums and rows of whole pieces of 16 bytes.
+// wide is act with whole pieces of columns, those from cols on zero: as the factor of a product they add nothing.
 func (p *Pass) wide(rows, cols int) tensor.Tensor {
-	t := p.act(rows, (cols+7)&^7)
+	t := p.act(rows, up8(cols))
 	if t.Cols > cols {
 		p.Dev.Zero(t.Columns(cols, t.Cols))
 	}
