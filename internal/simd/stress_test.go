@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"math"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -31,7 +32,11 @@ func TestStress(t *testing.T) {
 	var products, wrong, stop atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 8 * runtime.GOMAXPROCS(0) {
-		wg.Go(func() { stressProducts(uint64(i), &products, &wrong, &stop) })
+		work := stressProducts
+		if i%4 == 0 {
+			work = stressAttention
+		}
+		wg.Go(func() { work(uint64(i), &products, &wrong, &stop) })
 	}
 	for range 4 {
 		wg.Go(func() { // garbage, and loops that only a signal can preempt
@@ -58,6 +63,36 @@ func TestStress(t *testing.T) {
 		t.Errorf("%d of %d products of %s are wrong", wrong.Load(), products.Load(), Name())
 	}
 	t.Logf("%d products of %s", products.Load(), Name())
+}
+
+// stressAttention repeats one meeting of queries with keys and values, which holds tiles through its softmax, and compares with the first,
+// whose numbers TestAttnForward checks.
+func stressAttention(seed uint64, products, wrong, stop *atomic.Int64) {
+	const rows, cols, d, dv, maps = 64, 128, 64, 128, 2
+	r := rand.New(rand.NewPCG(seed, 8))
+	var s Scratch
+	var tile AttnTile
+	x := AttnRows{Maps: maps, Rows: rows, Live: rows, Cols: cols, D: d, DV: dv, StrideV: SizeBF16(32, cols), Scale: 0.3, First: true,
+		Top: make([]float32, maps*rows), Sum: make([]float32, maps*rows), Acc: make([]float32, maps*rows*dv)}
+	x.Q, _ = packedA(r, maps*rows, d)
+	x.K[0], _ = packedB(r, cols, d)
+	x.K[1], _ = packedB(r, cols, d)
+	x.V, _ = packedB(r, dv, cols)
+	var want []float32
+	for stop.Load() == 0 {
+		for i := range x.Top {
+			x.Top[i], x.Sum[i] = float32(math.Inf(-1)), 0
+		}
+		tile.Forward(&x, &s)
+		products.Add(1)
+		if want == nil {
+			want = slices.Concat(x.Acc, x.Top, x.Sum)
+		}
+		if !slices.Equal(slices.Concat(x.Acc, x.Top, x.Sum), want) {
+			wrong.Add(1)
+		}
+		clear(x.Acc)
+	}
 }
 
 // stressProducts repeats one product of its own and compares.
