@@ -43,8 +43,8 @@ func (o AttentionOptions) config() (layer.AttnConfig, error) {
 	return c, c.Check()
 }
 
-// Attention measures the attention op of an architecture, forward and backward, inside a whole attention layer: its inputs are the
-// columns of a real QKV product. Everything else in the layer runs but is not counted.
+// Attention measures the attention op of an architecture, forward and backward, as an attention layer asks for it: its inputs are the
+// columns of a real QKV product. The rest of the layer runs once, before.
 func (c *Config) Attention(ctx context.Context, o AttentionOptions, emit func(Row)) error {
 	c.defaults()
 	cfg, err := o.config()
@@ -84,6 +84,7 @@ func (c *Config) Attention(ctx context.Context, o AttentionOptions, emit func(Ro
 type attnLayer struct {
 	name  string
 	ops   *Ops
+	asked *attnAsked
 	ps    *layer.ParamSet
 	rope  *layer.Rope
 	attn  *layer.Attention
@@ -95,6 +96,7 @@ type attnLayer struct {
 
 func newAttnLayer(d device.Device, cfg layer.AttnConfig, o AttentionOptions) *attnLayer {
 	l := &attnLayer{name: fmt.Sprintf("%s %d/%d T=%d", o.Arch, o.Dim, o.Head, o.Seq), ops: NewOps(d), ps: layer.NewParamSet(), arena: tensor.NewArena(d)}
+	l.asked = &attnAsked{Device: l.ops}
 	l.rope = layer.NewRope(d, layer.Frequencies(o.Head, 10000), o.Seq, 1, true)
 	cfg.Rope = l.rope
 	l.attn = layer.NewAttention(l.ps, cfg)
@@ -102,7 +104,7 @@ func newAttnLayer(d device.Device, cfg layer.AttnConfig, o AttentionOptions) *at
 	drawParams(d, l.ps)
 	b := o.Tokens / o.Seq
 	n := b * o.Seq
-	l.pass = layer.Pass{Dev: l.ops, Arena: l.arena, B: b, T: o.Seq, Pos: device.Empty(d, tensor.I32, 1, n)}
+	l.pass = layer.Pass{Dev: l.asked, Arena: l.arena, B: b, T: o.Seq, Pos: device.Empty(d, tensor.I32, 1, n)}
 	l.x, l.dx = device.Empty(d, d.Types().Act, n, o.Dim), device.Empty(d, d.Types().Act, n, o.Dim)
 	draw(d, l.x, 0, 1)
 	pos := make([]int32, n)
@@ -110,7 +112,43 @@ func newAttnLayer(d device.Device, cfg layer.AttnConfig, o AttentionOptions) *at
 		pos[i] = int32(i % o.Seq)
 	}
 	device.WriteI32(d, l.pass.Pos, pos)
+	y := l.attn.Forward(&l.pass, l.x, nil)
+	l.attn.Backward(&l.pass, l.dx, y)
 	return l
+}
+
+// attnAsked keeps the attention ops that it is asked for, to run them again.
+type attnAsked struct {
+	device.Device
+	forward, backward func()
+}
+
+// Attention is kept.
+func (k *attnAsked) Attention(a *device.Attn) {
+	b := *a
+	k.forward = func() { k.Device.Attention(&b) }
+	k.forward()
+}
+
+// AttentionBackward is kept.
+func (k *attnAsked) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
+	b, h := *a, *g
+	k.backward = func() { k.Device.AttentionBackward(&b, &h) }
+	k.backward()
+}
+
+// DiffAttention is kept.
+func (k *attnAsked) DiffAttention(a *device.DiffAttn) {
+	b := *a
+	k.forward = func() { k.Device.DiffAttention(&b) }
+	k.forward()
+}
+
+// DiffAttentionBackward is kept.
+func (k *attnAsked) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
+	b, h := *a, *g
+	k.backward = func() { k.Device.DiffAttentionBackward(&b, &h) }
+	k.backward()
 }
 
 func (l *attnLayer) free() {
@@ -122,12 +160,11 @@ func (l *attnLayer) free() {
 	release(d, l.x, l.dx, l.pass.Pos)
 }
 
-// run goes through the layer and back and gives the seconds of its attention ops.
+// run takes the attention ops forward and back and gives their seconds.
 func (l *attnLayer) run() (forward, backward float64, err error) {
 	l.ops.Reset()
-	l.arena.Release(tensor.Mark{})
-	y := l.attn.Forward(&l.pass, l.x, nil)
-	l.attn.Backward(&l.pass, l.dx, y)
+	l.asked.forward()
+	l.asked.backward()
 	for _, t := range l.ops.Times(1) {
 		switch {
 		case strings.HasSuffix(t.Op, "AttentionBackward"):
