@@ -8,7 +8,7 @@ import (
 )
 
 // attnCached are the kernels of cached attention for one shape.
-type attnCached struct{ split, join kernel }
+type attnCached struct{ split, splits, join kernel }
 
 // cachedKernels registers kernels for a shape; the zero shape takes its numbers at run time.
 func cachedKernels(maps int, s attnShape) attnCached {
@@ -21,7 +21,8 @@ func cachedKernels(maps int, s attnShape) attnCached {
 		split = s.splitKeys()
 	}
 	options := fmt.Sprintf("-DHEAD=%d -DVALUE=%d -DKEYS=%d -DSPLIT=%d -DTHREADS=%d", s.d, s.dv, s.keys, split, splitThreads)
-	return attnCached{earlyOf(unit+"_cached", unit+"_split", options), earlyOf(unit+"_cached", unit+"_join", options)}
+	of := func(name string) kernel { return earlyOf(unit+"_cached", unit+name, options) }
+	return attnCached{of("_split"), of("_splits"), of("_join")}
 }
 
 // cachedShapes are the shapes whose numbers the compiler knows: those of the tiled kernels but plain attention with wide values.
@@ -45,6 +46,7 @@ const (
 	joinThreads  = 384
 	splitBytes   = 100 << 10
 	splitRoom    = 256 << 20
+	splitBlocks  = 12 // of an SM, where rows are many: three at a time, and enough turns to even out rows of different lengths
 )
 
 // wide16 is the width of a head in shared memory and in the splits' sums.
@@ -63,8 +65,8 @@ func (s attnShape) splitKeys() int {
 type cachedCall struct {
 	*attnCall
 	attnCached
-	keysOfSplit, splits int
-	sums, stats         uint64
+	keysOfSplit, parts int // keys of a split, and splits of all that the cache can hold of a sequence
+	sums, stats        uint64
 }
 
 // attendCached launches attention of single rows to a cache. Long prompts come in pieces, so that scratch memory stays small.
@@ -75,14 +77,14 @@ func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor
 	if k, ok := cachedShapes[s]; ok {
 		c.attnCached = k
 	}
-	if _, shared := c.splitShared(); shared > d.info.Shared { // a smaller GPU than most: shorter splits, of a number known at run time
+	if c.splitShared(true) > d.info.Shared { // a smaller GPU than most: shorter splits, of a number known at run time
 		c.attnCached, c.keysOfSplit = cachedGeneral[a.maps], c.keysOfSplit/2
 	}
-	c.splits = ceil(cache.Table.Cols*cache.PageSize, c.keysOfSplit)
-	if c.q.Rows == 0 || c.splits == 0 {
+	c.parts = ceil(cache.Table.Cols*cache.PageSize, c.keysOfSplit)
+	if c.q.Rows == 0 || c.parts == 0 {
 		return
 	}
-	vectors := c.splits * c.Heads * c.maps
+	vectors := c.parts * c.Heads * c.maps
 	perRow := vectors * (wide16(c.DV) + 2) * 4
 	rows := min(c.q.Rows, max(1, splitRoom/perRow), 65535)
 	c.sums = uint64(d.scratch(rows * perRow))
@@ -94,23 +96,32 @@ func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor
 	}
 }
 
-// splitShared is the shared memory of a split in bytes, and its room for K in elements, which later holds the sums of 64 keys each.
-func (c *cachedCall) splitShared() (roomK, bytes int) {
+// splitShared is the shared memory of a split in bytes: K, V, queries and scores; with more splits for a block also sums of 64 keys each and the cache
+// lines of two splits, which otherwise lie where K and the scores do.
+func (c *cachedCall) splitShared(more bool) int {
 	vectors, wide := c.Heads/c.Groups*c.maps, wide16(c.DV)
-	roomK = max(c.keysOfSplit*(c.keys*wide16(c.D)+8), ceil(c.keysOfSplit, 64)*min(vectors, 4)*wide*2)
-	return roomK, 2*(roomK+c.keysOfSplit*(wide+8)+vectors*(wide16(c.D)+8)) + 4*vectors*(c.keysOfSplit+8)
+	sums := ceil(c.keysOfSplit, 64) * min(vectors, 4) * wide * 4
+	keys := max(c.keysOfSplit*(c.keys*wide16(c.D)+8)*2, sums)
+	all := keys + 2*(c.keysOfSplit*(wide+8)+vectors*(wide16(c.D)+8)) + 4*vectors*(c.keysOfSplit+8)
+	if more {
+		all += sums + 4*2*c.keysOfSplit
+	}
+	return all
 }
 
-// split launches the rows' partial sums. Blocks beyond a row's keys end at once; that there are not too many of those, a block
-// takes several splits where there are enough blocks without: the cache's capacity and the number of rows decide, no position.
+// split launches the rows' partial sums. Blocks beyond a row's keys end at once; that there are not too many of those, and one split's copies run beside
+// another's arithmetic, a block takes several splits where there are enough blocks without: the cache's capacity and the number of rows decide, no position.
 func (d *Device) split(c *cachedCall, cache *device.Cache, q, slot, pos tensor.Tensor) {
-	roomK, shared := c.splitShared()
-	atOnce := min(c.splits, max(64, ceil(8*d.info.SMs, c.Groups*q.Rows)))
+	atOnce := min(c.parts, ceil(splitBlocks*d.info.SMs, c.Groups*q.Rows))
+	run, more := c.attnCached.split, atOnce < c.parts
+	if more {
+		run = c.attnCached.splits
+	}
 	early := q.Rows == 1 && d.fresh.settled(cache.K, ptr(slot), ptr(pos)) && d.fresh.settled(cache.V, ptr(slot), ptr(pos))
-	d.launch(c.attnCached.split, dim3(c.Groups, atOnce, q.Rows), dim1(splitThreads), shared,
+	d.launch(run, dim3(c.Groups, atOnce, q.Rows), dim1(splitThreads), c.splitShared(more),
 		ptr(q), ptr(cache.K), ptr(cache.V), ptr(cache.Table), ptr(slot), ptr(pos), d.faultPtr(), c.sums, c.stats,
 		i32(q.Ld), i32(cache.K.Ld), i32(cache.V.Ld), i32(cache.Table.Ld), i32(c.Heads), i32(c.Groups), i32(c.D), i32(c.DV), i32(c.keys),
-		i32(c.keysOfSplit), i32(c.splits), i32(roomK), flag(c.D%16 == 0 && c.DV%16 == 0 && vec(cache.K, cache.V)), f32(c.Scale),
+		i32(c.keysOfSplit), i32(c.parts), flag(c.D%16 == 0 && c.DV%16 == 0 && vec(cache.K, cache.V)), f32(c.Scale),
 		i32(cache.Table.Rows), i32(cache.Table.Cols), i32(cache.PageSize), i32(cache.K.Rows), flag(early))
 }
 
@@ -126,8 +137,8 @@ func (d *Device) join(c *cachedCall, from, to int, pos tensor.Tensor) {
 	if rstd.Ok() {
 		rstd = rstd.RowRange(from, to)
 	}
-	d.launch(c.attnCached.join, dim2(c.Heads, to-from), dim1(joinThreads), 4*(4*joinThreads+c.maps*c.splits),
+	d.launch(c.attnCached.join, dim2(c.Heads, to-from), dim1(joinThreads), 4*(4*joinThreads+c.maps*c.parts),
 		c.sums, c.stats, ptr(pos), ptr(lam), c.weightPtr(), ptr(out), ptr(raw), ptr(rstd), i32(lam.Ld), i32(out.Ld), i32(raw.Ld), i32(rstd.Ld),
-		i32(c.Heads), i32(c.DV), i32(c.keysOfSplit), i32(c.splits), flag(c.eachLam), flag(c.norm.On), f32(c.norm.Eps), f32(c.norm.Scale))
+		i32(c.Heads), i32(c.DV), i32(c.keysOfSplit), i32(c.parts), flag(c.eachLam), flag(c.norm.On), f32(c.norm.Eps), f32(c.norm.Scale))
 	d.fresh.wrote(out, raw, rstd)
 }

@@ -136,6 +136,14 @@ func cachedRight(t *testing.T, d *Device, context int) {
 			if got := read(d, out[0]); !bytes.Equal(got, all) {
 				t.Errorf("cached %+v: a row has other bits alone", s)
 			}
+			sms := d.info.SMs
+			d.info.SMs = 1 // so that a block takes several splits
+			d.Zero(out[0])
+			attend(d, 0, 0, rows)
+			d.info.SMs = sms
+			if got := read(d, out[0]); !bytes.Equal(got, all) {
+				t.Errorf("cached %+v: other bits where a block takes several splits", s)
+			}
 		}
 	}
 }

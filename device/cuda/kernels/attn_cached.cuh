@@ -2,7 +2,8 @@
 //
 // Kernel 1: a block for (row, group) takes the row's keys in splits and gives, for each query vector of the group's heads
 // and each split, m = max s, l = Σ exp2(s − m), O = Σ exp2(s − m)·v, with s = scale·log2 e·q·k. All of a split's K and V, up to 100 KB, is asked
-// for at once by cp.async, and two or three blocks share an SM, so that the memory never waits for arithmetic. K and V are read
+// for at once by cp.async, the next split's K as soon as this one's has been used and its V likewise, and two or three blocks share an SM, so that
+// the memory never waits for arithmetic. K and V are read
 // once for all query vectors of the group: both maps, and all heads that share them. After the wait what counts is the chain of
 // steps, so both products are the matrix units': S = K·Qᵀ with keys as the tall side of m16n8k16 and query vectors as the narrow one, and
 // Oᵀ = Vᵀ·Pᵀ with columns as the tall side, where a vector of P is two narrow columns, bf16(p) and bf16(p − bf16(p)), which loses nothing
@@ -156,11 +157,20 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
   __syncthreads();
 }
 
-// Asks for the keys (then a group of their own) and values of the split's rows from…to−1.
-__device__ __forceinline__ void stageRows(const Cached& a, bf16* K, bf16* V, const int* row, int g, int from, int to) {
-  stage(K + from * a.pitchK(), a.pitchK(), a.k, a.ldk, (i64)g * a.keys() * a.D(), row + from, to - from, a.keys(), a.D(), a.vec);
+// A part of the cache: where its keys and values lie in shared memory and which lines of the cache they are.
+struct Part {
+  bf16 *K, *V;
+  int* row;
+  int first, count;
+};
+
+// Asks for the keys, or values, of the part's rows from…to−1, as a group of their own.
+__device__ __forceinline__ void stageKeys(const Cached& a, const Part& p, int g, int from, int to) {
+  stage(p.K + from * a.pitchK(), a.pitchK(), a.k, a.ldk, (i64)g * a.keys() * a.D(), p.row + from, to - from, a.keys(), a.D(), a.vec);
   cpCommit();
-  stage(V + from * a.pitchV(), a.pitchV(), a.v, a.ldv, (i64)g * a.DV(), row + from, to - from, 1, a.DV(), a.vec);
+}
+__device__ __forceinline__ void stageValues(const Cached& a, const Part& p, int g, int from, int to) {
+  stage(p.V + from * a.pitchV(), a.pitchV(), a.v, a.ldv, (i64)g * a.DV(), p.row + from, to - from, 1, a.DV(), a.vec);
   cpCommit();
 }
 
@@ -170,54 +180,86 @@ __device__ __forceinline__ void clearValues(const Cached& a, bf16* V, int count)
   for (int i = threadIdx.x; i < all; i += THREADS) *(uint4*)(V + (count + i / pieces) * a.pitchV() + i % pieces * 8) = {0, 0, 0, 0};
 }
 
+// Finds the cache lines of the part that begins at key first of a slot.
+__device__ __forceinline__ void findRows(Part& p, int first, int last, int split, const Pages& cache, int slot, int* fault) {
+  p.first = first, p.count = max(0, min(last - first + 1, split));
+  for (int s = threadIdx.x; s < p.count; s += THREADS) p.row[s] = pageRow(cache, slot, first + s, fault);
+}
+
+struct Split {
+  Cached a;
+  Pages cache;
+  const bf16* q;
+  i64 ldq;
+  const int *slot, *pos;
+  int *fault, splits;
+  float *sums, *stats, scale;
+};
+
 // Grid (groups, splits at a time, rows): what runs at the same time reads whole rows of the cache, and blocks beyond a row's last key come
-// last and leave at once. Shared memory: room for K (then for the groups' sums), V, the query vectors, their scores.
-extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS)
-KERNEL_SPLIT(const bf16* q, const bf16* k, const bf16* v, const int* table, const int* slot, const int* pos, int* fault, float* sums, float* stats,
-             i64 ldq, i64 ldk, i64 ldv, i64 ldt, int H, int G, int D, int DV, int keys, int keysOfSplit, int splits, int roomK, int vec, float scale,
-             int slots, int pages, int size, int rows, int early) {
+// last and leave at once. With MORE, a block goes on to the splits behind those that run at the same time. Shared memory: K, V, the query vectors, their
+// scores and, with MORE, sums of 64 keys each and the cache lines of two splits, which otherwise take the place of K and the scores.
+template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p, bool early) {
   extern __shared__ uint4 cachedShared[];
-  const Cached a = {k, v, ldk, ldv, H, G, D, DV, keys, keysOfSplit, vec};
-  const Pages cache = {table, ldt, slots, pages, size, rows};
-  beginNext();
-  const int g = blockIdx.x, split = a.split(), vectors = a.vectors(), wide = a.wideD();
-  const int last = min(pos[blockIdx.z], splits * split - 1), mine = slot[blockIdx.z];
+  const Cached& a = p.a;
+  const int g = blockIdx.x, split = a.split(), vectors = a.vectors(), wide = a.wideD(), room = p.cache.pages * p.cache.size;
   const i64 n = blockIdx.z;
-  if (threadIdx.x == 0 && (pos[n] < 0 || pos[n] >= pages * size)) report(fault, FAULT_CACHE, pos[n], pages * size);
-  bf16 *K = (bf16*)cachedShared, *V = K + roomK, *query = V + split * a.pitchV();
-  float* score = (float*)(query + vectors * a.pitchQ());
-  int* row = (int*)score; // until all keys are asked for
+  const int last = min(p.pos[n], p.splits * split - 1), mine = p.slot[n];
+  if (threadIdx.x == 0 && (p.pos[n] < 0 || p.pos[n] >= room)) report(p.fault, FAULT_CACHE, p.pos[n], room);
+  const int sums = (split + 63) / 64 * min(vectors, 4) * a.wideDV(); // of 64 keys each
+  bf16 *K = (bf16*)cachedShared, *V = K + max(split * a.pitchK(), 2 * sums), *query = V + split * a.pitchV();
+  float *score = (float*)(query + vectors * a.pitchQ()), *parts = MORE ? score + vectors * a.pitchS() : (float*)K;
+  int* row = MORE ? (int*)(parts + sums) : (int*)score; // there until all keys are asked for
   if (blockIdx.y > 0 && (int)blockIdx.y * split > last) return; // the first split stays: see early.cuh
   if (!early || last < 0) waitEarlier();
-  for (int at = blockIdx.y; at * split <= last; at += gridDim.y) {
-    const int first = at * split, count = min(last - first + 1, split);
-    const i64 part = (n * splits + at) * H * MAPS + g * vectors;
-    for (int s = threadIdx.x; s < count; s += THREADS) row[s] = pageRow(cache, mine, first + s, fault);
-    __syncthreads();
-    const int sure = early && first + count > last ? count - 1 : count;
-    stageRows(a, K, V, row, g, 0, sure);
-    clearValues(a, V, count);
-    if (at == (int)blockIdx.y) {
-      waitEarlier();
+  Part here = {K, V, row, 0, 0}, next = {K, V, row + split, 0, 0};
+  findRows(here, blockIdx.y * split, last, split, p.cache, mine, p.fault);
+  __syncthreads();
+  const int sure = early && here.first + here.count > last ? here.count - 1 : here.count;
+  stageKeys(a, here, g, 0, sure);
+  stageValues(a, here, g, 0, sure);
+  clearValues(a, V, here.count);
+  waitEarlier();
 #pragma unroll 2
-      for (int i = threadIdx.x; i < vectors * wide; i += THREADS)
-        query[i / wide * a.pitchQ() + i % wide] = i % wide < a.D() ? q[n * ldq + ((i64)g * vectors + i / wide) * a.D() + i % wide] : (bf16)0;
-    }
-    if (sure < count) {
-      stageRows(a, K, V, row, g, sure, count);
-      cpWait<0>();
-    } else {
-      cpWait<1>();
-    }
-    __syncthreads();
-    splitScores(a, score, K, query, count, scale * LOG2E);
-    __syncthreads();
-    splitSoftmax(a, score, stats + 2 * part, count);
-    cpWait<0>();
-    __syncthreads();
-    float* to = sums + part * a.wideDV();
-    for (int i = 0; i < vectors; i += 4) splitValues(a, score, V, (float*)K, to, count, i);
+  for (int i = threadIdx.x; i < vectors * wide; i += THREADS)
+    query[i / wide * a.pitchQ() + i % wide] = i % wide < a.D() ? p.q[n * p.ldq + ((i64)g * vectors + i / wide) * a.D() + i % wide] : (bf16)0;
+  if (sure < here.count) { // the newest key, in two groups as well: all but the last must be there
+    stageKeys(a, here, g, sure, here.count);
+    stageValues(a, here, g, sure, here.count);
   }
+  for (int at = blockIdx.y; here.count > 0; at += gridDim.y) {
+    const i64 part = (n * p.splits + at) * a.H * MAPS + g * vectors;
+    if (MORE) findRows(next, here.first + gridDim.y * split, last, split, p.cache, mine, p.fault);
+    cpWait<1>();
+    __syncthreads();
+    splitScores(a, score, K, query, here.count, p.scale * LOG2E);
+    __syncthreads();
+    if (MORE) stageKeys(a, next, g, 0, next.count);
+    splitSoftmax(a, score, p.stats + 2 * part, here.count);
+    cpWait<MORE>();
+    __syncthreads();
+    for (int i = 0; i < vectors; i += 4) splitValues(a, score, V, parts, p.sums + part * a.wideDV(), here.count, i);
+    if (!MORE) break;
+    stageValues(a, next, g, 0, next.count);
+    clearValues(a, V, next.count);
+    int* used = here.row;
+    here = next, next.row = used;
+  }
+}
+
+#define SPLIT_ARGS                                                                                                                         \
+  const bf16 *q, const bf16 *k, const bf16 *v, const int *table, const int *slot, const int *pos, int *fault, float *sums, float *stats,   \
+      i64 ldq, i64 ldk, i64 ldv, i64 ldt, int H, int G, int D, int DV, int keys, int keysOfSplit, int splits, int vec, float scale,        \
+      int slots, int pages, int size, int rows, int early
+#define SPLIT_CALL {{k, v, ldk, ldv, H, G, D, DV, keys, keysOfSplit, vec}, {table, ldt, slots, pages, size, rows}, q, ldq, slot, pos, fault, splits, sums, stats, scale}, early
+
+extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS) KERNEL_SPLIT(SPLIT_ARGS) {
+  beginNext();
+  attendSplits<false>(SPLIT_CALL);
+}
+extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS) KERNEL_SPLITS(SPLIT_ARGS) {
+  beginNext();
+  attendSplits<true>(SPLIT_CALL);
 }
 
 constexpr int JOIN = 384, BATCH = 4; // splits whose sums a thread asks for at once
