@@ -112,7 +112,7 @@ func (c *cachedCall) splitShared(more bool) int {
 // split launches the rows' partial sums. Blocks beyond a row's keys end at once; that there are not too many of those, and one split's copies run beside
 // another's arithmetic, a block takes several splits where there are enough blocks without: the cache's capacity and the number of rows decide, no position.
 func (d *Device) split(c *cachedCall, cache *device.Cache, q, slot, pos tensor.Tensor) {
-	atOnce := min(c.parts, ceil(splitBlocks*d.info.SMs, c.Groups*q.Rows))
+	atOnce := min(c.parts, max(1, splitBlocks*d.info.SMs/(c.Groups*q.Rows)))
 	run, more := c.attnCached.split, atOnce < c.parts
 	if more {
 		run = c.attnCached.splits
