@@ -18,6 +18,7 @@ import (
 
 	"antiphase/device"
 	"antiphase/device/cpu"
+	"antiphase/infer"
 	"antiphase/layer"
 	"antiphase/tensor"
 )
@@ -277,6 +278,36 @@ func TestDecodeRows(t *testing.T) {
 		params, kv := float64(rows[1].Shape["params"].(int)), 2*32*2.0 // layers, width, keys and values
 		if want := 4 * (params + kv*at); at < 20 || at > 27 || rows[1].Shape["step_bytes"] != want {
 			t.Errorf("%s: %v bytes at context %g, want %g", a.Name, rows[1].Shape["step_bytes"], at, want)
+		}
+	}
+}
+
+// TestWatch: a sample is a stretch of steps, with the ceiling behind each, and the steps that a break disturbs are left out.
+func TestWatch(t *testing.T) {
+	for _, s := range []stretch{{0, 1}, {2, 8}} {
+		tokens, stopped := 0, false
+		var measured, clock []int
+		w := &watch{c: &Config{Warmup: 3, Reps: 4}, stretch: s, lengths: make([]int, 2), begin: func() { measured = append(measured, tokens) }}
+		w.stop = func(error) { stopped = true }
+		w.top = &Ceiling{Run: func() (float64, error) { measured = append(measured, tokens); return 1, nil }}
+		for !stopped && tokens < 100 {
+			tokens++
+			before := w.last
+			if w.event(0, infer.Event{ID: 1}); w.last != before {
+				clock = append(clock, tokens)
+			}
+			w.event(1, infer.Event{ID: 1})
+		}
+		// All have started when the first's second token comes; three more are the warm-up.
+		wantMeasured, wantClock := []int{5}, []int{2, 3, 4, 5}
+		for i := range 4 {
+			if s.skipped > 0 {
+				wantClock = append(wantClock, 5+i*s.all()+s.skipped)
+			}
+			wantClock, wantMeasured = append(wantClock, 5+(i+1)*s.all()), append(wantMeasured, 5+(i+1)*s.all())
+		}
+		if !slices.Equal(measured, wantMeasured) || !slices.Equal(clock, wantClock) || len(w.got.seconds) != 4 {
+			t.Errorf("%+v: measured at tokens %v, want %v; the clock was set at %v, want %v", s, measured, wantMeasured, clock, wantClock)
 		}
 	}
 }

@@ -6,6 +6,8 @@
 // the device, or a sampled one (sampler.go, selection.go). The caller's own goroutine then turns its tokens into events (output.go): text in whole
 // characters, with stop strings held back (stop.go). A [Session] keeps its pages between turns.
 //
+// Where the device works behind the host, a step of greedy decoding is started before the tokens of the last one are seen (ahead.go).
+//
 // There is no background goroutine. Whoever waits for tokens runs the next step for everybody, so that concurrent
 // calls share batches, a slow reader holds up only itself, and nothing is left behind when the last call returns.
 //

@@ -50,7 +50,8 @@ type Engine struct {
 	eos   []int32
 	cache *model.Cache
 
-	echoRows int // most logits of prompts in one step, which bounds their memory
+	echoRows  int // most logits of prompts in one step, which bounds their memory
+	aheadRows int // largest batch that can be decoded ahead
 
 	mu       sync.Mutex
 	turn     sync.Cond // a step has ended
@@ -67,6 +68,7 @@ type Engine struct {
 	logits  []float32
 	best    []int32 // likeliest tokens, where greedy
 	greedy  bool    // the step's sequences want no more
+	further bool    // the step behind it is started before its tokens are seen
 	sampler sampler
 }
 
@@ -100,6 +102,7 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 	}
 	e.pool = newPages((opt.CacheTokens+opt.PageSize-1)/opt.PageSize, opt.PageSize)
 	e.cache = m.NewCache(e.pool.total, opt.PageSize, opt.Slots, e.pool.count(c.Context))
+	e.aheadRows = e.cache.Ahead()
 	for i := range opt.Slots {
 		e.slots = append(e.slots, int32(opt.Slots-1-i))
 	}

@@ -108,10 +108,10 @@ func (e *Engine) dismiss(s *seq) {
 	e.mu.Unlock()
 }
 
-// settle sees to it that seqs have left, waiting for a step that computes some of them.
+// settle sees to it that seqs have left, waiting for a step that computes some of them. Whoever leaves last waits for a step that was started ahead,
+// too, so that nothing computes when no call is under way.
 func (e *Engine) settle(seqs []*seq) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	for _, s := range seqs {
 		for s.leave = true; s.state != idle; {
 			if e.stepping {
@@ -121,6 +121,10 @@ func (e *Engine) settle(seqs []*seq) {
 			}
 		}
 	}
+	for len(e.batch) == 0 && !e.stepping && e.underWay() {
+		e.step()
+	}
+	e.mu.Unlock()
 }
 
 // failures joins what went wrong with single requests.

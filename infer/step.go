@@ -10,8 +10,11 @@ import (
 func (e *Engine) step() {
 	e.stepping = true
 	e.reap()
-	e.admit()
-	e.plan()
+	if !e.underWay() { // else its rows are the step's
+		e.admit()
+		e.plan()
+	}
+	e.further = e.foresee()
 	if len(e.rows.IDs) > 0 {
 		e.compute()
 	}
@@ -49,10 +52,12 @@ func (e *Engine) compute() {
 
 // run is the model's part. Where every sequence takes its likeliest token and asks for no more, only those come to the host.
 func (e *Engine) run() error {
-	if err := e.model.Run(e.cache, e.rows); err != nil {
-		return err
+	if !e.underWay() {
+		if err := e.model.Run(e.cache, e.rows); err != nil {
+			return err
+		}
 	}
-	if err := e.read(); err != nil {
+	if err := e.read(); err != nil || e.further { // what is under way is not waited for
 		return err
 	}
 	return e.model.Device().Sync()
@@ -62,10 +67,10 @@ func (e *Engine) run() error {
 func (e *Engine) read() error {
 	n := len(e.rows.Want)
 	if e.greedy = n <= len(e.best) && !slices.ContainsFunc(e.batch, func(s *seq) bool { return !s.greedy() }); e.greedy {
-		if err := e.model.ReadBest(e.best[:n]); err != nil {
+		if err := e.readBest(e.best[:n]); err != nil {
 			return err
 		}
-		if e.greedy = !slices.Contains(e.best[:n], -1); e.greedy { // else the logits tell what is wrong with them
+		if e.greedy = e.further || !slices.Contains(e.best[:n], -1); e.greedy { // else the logits tell what is wrong with them
 			return nil
 		}
 	}
@@ -89,9 +94,13 @@ func (e *Engine) sample() {
 // tokens scores the prompt tokens that were asked for and samples the next one if the last row was among the step's.
 func (e *Engine) tokens(s *seq) (err error) {
 	if e.greedy {
-		if s.last {
-			e.give(s, token{id: e.best[s.want]})
+		if !s.last {
+			return nil
 		}
+		if e.best[s.want] < 0 {
+			return errNoNumbers
+		}
+		e.give(s, token{id: e.best[s.want]})
 		return nil
 	}
 	row := e.logits[s.want*e.vocab:]

@@ -19,6 +19,7 @@ type Cache struct {
 
 	feed   Feed
 	steady []steady // by the number of rows
+	ahead  ahead
 }
 
 // maxSteady bounds the rows of steps that are recorded, and so their number.
@@ -70,6 +71,7 @@ func (c *Cache) Free() {
 	for i := range c.steady {
 		c.steady[i].repeat.Forget()
 	}
+	c.ahead.free()
 	c.feed.Free()
 	for _, l := range c.layers {
 		c.dev.Free(l.K.Buf)

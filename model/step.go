@@ -33,11 +33,12 @@ func (m *Model) Run(c *Cache, r Rows) error {
 	c.flush()
 	m.settle()
 	n := len(r.IDs)
-	m.rows = n
+	m.rows, c.ahead.rows = n, 0
 	chunks := m.chunks.find(m.dev, c, &r)
 	if n < len(c.steady) && wantsAll(&r) && len(chunks) == 0 {
 		c.feed.room(m.dev, len(c.steady)-1)
 		c.feed.rows(&r)
+		c.ahead.rows = n
 		m.ends = c.steady[n].run(m, c, n)
 		return nil
 	}
@@ -60,7 +61,12 @@ func (s *steady) run(m *Model, c *Cache, n int) ends {
 		s.version = m.version
 	}
 	if s.work == nil {
-		s.work = func() { s.ends = m.end(m.stepRows(c, &c.feed, n, nil)) }
+		s.work = func() {
+			s.ends = m.end(m.stepRows(c, &c.feed, n, nil))
+			if a, ok := m.dev.(device.Ahead); ok {
+				a.Advance(c.feed.view(feedIDs, n), c.feed.view(feedPos, n), s.ends.best)
+			}
+		}
 	}
 	s.repeat.Run(m.dev, s.work)
 	return s.ends

@@ -58,6 +58,7 @@ var (
 	_ device.Device   = (*Device)(nil)
 	_ device.Recorder = (*Device)(nil)
 	_ device.Chunker  = (*Device)(nil)
+	_ device.Ahead    = (*Device)(nil)
 )
 
 // maxArgs bounds the parameters of a kernel.

@@ -111,6 +111,25 @@ func (e *emulator) Download(dst []byte, src cu.Block) error {
 	return nil
 }
 
+func (e *emulator) NewFetch(bytes int) (cu.Fetch, error) {
+	at, err := e.Alloc(bytes)
+	return emulatedFetch{e, at}, err
+}
+
+// emulatedFetch is memory: work is done when it is asked for.
+type emulatedFetch struct {
+	e  *emulator
+	at uintptr
+}
+
+func (f emulatedFetch) Addr() uintptr { return f.at }
+func (f emulatedFetch) Mark() error   { return nil }
+func (f emulatedFetch) Free() error   { return f.e.Free(f.at) }
+
+func (f emulatedFetch) Wait(dst []byte) error {
+	return f.e.Download(dst, cu.Block{Addr: f.at, Rows: 1, Width: len(dst), Pitch: len(dst)})
+}
+
 func (e *emulator) Clear(b cu.Block) error {
 	if e.later(func() error { return e.Clear(b) }) {
 		return nil

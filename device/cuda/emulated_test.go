@@ -36,5 +36,7 @@ func TestEmulatedModel(t *testing.T) {
 	recordedSteps(t, d, "diff")
 	recordedDecoding(t, d, "diff")
 	recordedDecoding(t, d, "diff2") // reads a norm's rows twice
+	advanceRight(t, d)
+	decodeAhead(t, d, "diff")
 	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8}, 33, 40)
 }

@@ -53,6 +53,7 @@ func TestLaunches(t *testing.T) {
 		{"bias", func(d *Device) { d.AddBias(act(d, 100, 768), act(d, 1, 768)) }, []string{"bias_add 1,25,1 × 96 + 0"}},
 		{"bias backward", func(d *Device) { d.BiasBackward(stat(d, 1, 768), act(d, 1000, 768)) },
 			[]string{"bias_parts 3,16,1 × 256 + 0", "bias_finish 24,1,1 × 1024 + 0"}},
+		{"advance", func(d *Device) { d.Advance(ints(d, 300), ints(d, 300), ints(d, 300)) }, []string{"advance 2,1,1 × 256 + 0"}},
 		{"embed", func(d *Device) { d.Embed(act(d, 64, 768), act(d, 1000, 768), ints(d, 64)) }, []string{"embed 1,64,1 × 96 + 0"}},
 		{"embed backward", func(d *Device) { d.EmbedBackward(stat(d, 1000, 768), act(d, 3000, 768), ints(d, 3000)) },
 			[]string{"embed_rank 3,1,1 × 1024 + 0", "embed_offsets 4,1,1 × 256 + 0", "embed_place 12,1,1 × 256 + 0", "embed_gather 1000,1,1 × 128 + 0"}},

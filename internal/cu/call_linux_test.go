@@ -3,6 +3,7 @@
 package cu
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -112,12 +113,16 @@ func TestSteadyStepAllocatesNothing(t *testing.T) {
 	key.A, key.B, key.C = 0, 0, 0
 	g.lt = &cublasLt{g: g, api: ltAPI{matmul: zero}, plans: map[Product]*plan{key: {}}, alpha: &[2]float32{1, 0}}
 	args := make([]uint64, 13)
+	pinnedRoom, landed := slices.Repeat([]byte{7}, 64), make([]byte, 64)
+	way := &fetch{g: g, size: 64, place: pinned{host: unsafe.Pointer(&pinnedRoom[0])}}
 	for name, f := range map[string]func() error{
 		"Launch": func() error { return g.Launch(0, Dim{1, 1, 1}, Dim{32, 1, 1}, 0, args) },
 		"Clear":  func() error { return g.Clear(Block{Rows: 1, Width: 64, Pitch: 64}) },
 		"Move":   func() error { return g.Move(Block{Rows: 1, Width: 64, Pitch: 64}, Block{}) },
 		"Sync":   g.Sync,
 		"graph":  (&graph{g: g}).Launch,
+		"Mark":   way.Mark,
+		"Wait":   func() error { return way.Wait(landed) },
 		"MatMul": func() error { _, err := g.MatMul(p); return err },
 	} {
 		if n := testing.AllocsPerRun(50, func() {
@@ -127,6 +132,9 @@ func TestSteadyStepAllocatesNothing(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
 		}
+	}
+	if !slices.Equal(landed, pinnedRoom) || way.Wait(make([]byte, 65)) == nil {
+		t.Errorf("a fetch brought %v, or gave more than it has room for", landed)
 	}
 }
 

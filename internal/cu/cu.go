@@ -82,6 +82,17 @@ type Graph interface {
 	Free() error
 }
 
+// Fetch is a way to the host: memory that kernels write and the host reads, and a mark in the order of work.
+type Fetch interface {
+	// Addr is where kernels write.
+	Addr() uintptr
+	// Mark sets the mark behind the work so far.
+	Mark() error
+	// Wait blocks until the work before the mark is done, not for work behind it, and hands over what it has left here.
+	Wait(dst []byte) error
+	Free() error
+}
+
 // EarlyStarter is a Driver that can start a kernel while the one before it still runs (programmatic dependent launch).
 type EarlyStarter interface {
 	// Early says that a kernel waits by itself for the work before it (griddepcontrol.wait). It then starts early behind another such kernel,
@@ -102,6 +113,8 @@ type Driver interface {
 	Upload(dst Block, src []byte) error
 	// Download waits for the work before it and copies to dense host bytes.
 	Download(dst []byte, src Block) error
+	// NewFetch makes a way for at most so many bytes.
+	NewFetch(bytes int) (Fetch, error)
 	// Clear sets bytes to zero, Move copies a rectangle to another of the same rows and width.
 	Clear(b Block) error
 	Move(dst, src Block) error

@@ -4,6 +4,7 @@ package cu
 
 import (
 	"errors"
+	"fmt"
 	"unsafe"
 )
 
@@ -18,38 +19,51 @@ const (
 )
 
 type staging struct {
-	piece [pieces]struct {
-		host  unsafe.Pointer
-		event uintptr
-	}
+	piece    [pieces]pinned
 	at, used int // the piece being filled, and how far
 }
 
 func (s *staging) open(g *gpu) error {
 	for i := range s.piece {
-		p := &s.piece[i]
-		if err := g.check("cuMemAllocHost", call(g.api.memAllocHost, uintptr(unsafe.Pointer(&p.host)), pieceSize)); err != nil {
+		if err := s.piece[i].open(g, pieceSize); err != nil {
 			return err
 		}
-		if err := g.check("cuEventCreate", call(g.api.eventCreate, g.result(0), 2)); err != nil { // 2: no timing
-			return err
-		}
-		p.event = uintptr(g.out[0])
 	}
 	return nil
 }
 
 func (s *staging) close(g *gpu) {
 	for i := range s.piece {
-		p := &s.piece[i]
-		if p.event != 0 {
-			_ = call(g.api.eventDestroy, p.event)
-		}
-		if p.host != nil {
-			_ = call(g.api.memFreeHost, uintptr(p.host))
-		}
+		s.piece[i].close(g)
 	}
 	*s = staging{}
+}
+
+// pinned is host memory that the GPU reaches, with an event for what it does there.
+type pinned struct {
+	host  unsafe.Pointer
+	event uintptr
+}
+
+func (p *pinned) open(g *gpu, bytes int) error {
+	if err := g.check("cuMemAllocHost", call(g.api.memAllocHost, uintptr(unsafe.Pointer(&p.host)), uintptr(bytes))); err != nil {
+		return err
+	}
+	if err := g.check("cuEventCreate", call(g.api.eventCreate, g.result(0), 2)); err != nil { // 2: no timing
+		return err
+	}
+	p.event = uintptr(g.out[0])
+	return nil
+}
+
+func (p *pinned) close(g *gpu) {
+	if p.event != 0 {
+		_ = call(g.api.eventDestroy, p.event)
+	}
+	if p.host != nil {
+		_ = call(g.api.memFreeHost, uintptr(p.host))
+	}
+	*p = pinned{}
 }
 
 // take gives n ≤ pieceSize bytes of pinned memory that the GPU no longer reads.
@@ -179,4 +193,56 @@ func (g *gpu) land(a arrival) error {
 	}
 	copy(a.dst, a.stage)
 	return nil
+}
+
+// fetch is pinned memory, which has one address for both sides. No copy engine takes part: to hand a few bytes from the kernels' engine to that one and
+// back cost a decoding step more than it takes to write them.
+type fetch struct {
+	g     *gpu
+	place pinned
+	size  int
+}
+
+// NewFetch takes the pinned memory.
+func (g *gpu) NewFetch(bytes int) (Fetch, error) {
+	defer g.enter()()
+	f := &fetch{g: g, size: bytes}
+	if err := f.place.open(g, bytes); err != nil {
+		f.place.close(g)
+		return nil, err
+	}
+	return f, nil
+}
+
+// Addr is the pinned memory.
+func (f *fetch) Addr() uintptr { return uintptr(f.place.host) }
+
+// Mark records the event.
+func (f *fetch) Mark() error {
+	if f.g.recording {
+		return errRecording
+	}
+	defer f.g.enter()()
+	return f.g.check("cuEventRecord", fast(f.g.api.eventRecord, f.place.event, f.g.stream))
+}
+
+// Wait is for the mark alone.
+func (f *fetch) Wait(dst []byte) error {
+	if len(dst) > f.size {
+		return fmt.Errorf("%d bytes of pinned memory of %d", len(dst), f.size)
+	}
+	defer f.g.enter()()
+	if err := f.g.check("wait for the GPU", fast(f.g.api.eventSync, f.place.event)); err != nil {
+		return err
+	}
+	copy(dst, unsafe.Slice((*byte)(f.place.host), f.size))
+	return nil
+}
+
+// Free waits for what is under way, if there is anything.
+func (f *fetch) Free() error {
+	defer f.g.enter()()
+	err := f.g.check("wait for the GPU", fast(f.g.api.eventSync, f.place.event))
+	f.place.close(f.g)
+	return err
 }

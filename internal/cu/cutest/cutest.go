@@ -25,6 +25,7 @@ type Driver struct {
 	Loaded   []string   // units, in the order of their first use
 	Graphs   int        // launches of graphs
 	Recorded int        // launches, products, clears and moves inside the last graph
+	Order    []string   // graphs, marks, waits for them, copies and Syncs as they were asked for, up to its capacity
 	Live     int        // bytes allocated and not freed
 	NoLt     bool       // MatMul finds no way
 	Quiet    bool       // record nothing, so that a test sees the caller's allocations alone
@@ -52,7 +53,16 @@ func New() *Driver {
 }
 
 // Reset forgets what was recorded.
-func (d *Driver) Reset() { d.Launches, d.Products, d.Clears, d.Moves, d.Graphs = nil, nil, nil, nil, 0 }
+func (d *Driver) Reset() {
+	d.Launches, d.Products, d.Clears, d.Moves, d.Graphs, d.Order = nil, nil, nil, nil, 0, d.Order[:0]
+}
+
+// note writes down a call's place among the others.
+func (d *Driver) note(call string) {
+	if len(d.Order) < cap(d.Order) {
+		d.Order = append(d.Order, call)
+	}
+}
 
 // aside counts a call that belongs to a graph, and says that there is nothing more to do about it.
 func (d *Driver) aside() bool {
@@ -95,13 +105,51 @@ func (d *Driver) Shared(bytes int) (uintptr, []byte, error) {
 }
 
 // Upload looks at the sizes, and refuses a copy that would become part of a graph.
-func (d *Driver) Upload(dst cu.Block, src []byte) error { return d.fits(dst, len(src)) }
+func (d *Driver) Upload(dst cu.Block, src []byte) error {
+	d.note("upload")
+	return d.fits(dst, len(src))
+}
 
 // Download gives zeros, and refuses likewise.
 func (d *Driver) Download(dst []byte, src cu.Block) error {
+	d.note("download")
 	clear(dst)
 	return d.fits(src, len(dst))
 }
+
+// NewFetch gives zeros, too.
+func (d *Driver) NewFetch(bytes int) (cu.Fetch, error) {
+	at, err := d.Alloc(bytes)
+	return &fetch{d: d, at: at, room: bytes}, err
+}
+
+type fetch struct {
+	d    *Driver
+	at   uintptr
+	room int
+}
+
+// Addr is an address.
+func (f *fetch) Addr() uintptr { return f.at }
+
+// Mark refuses to become part of a graph.
+func (f *fetch) Mark() error {
+	f.d.note("mark")
+	return f.d.fits(cu.Block{}, 0)
+}
+
+// Wait gives zeros.
+func (f *fetch) Wait(dst []byte) error {
+	f.d.note("wait")
+	if len(dst) > f.room {
+		return fmt.Errorf("%d bytes of a room for %d", len(dst), f.room)
+	}
+	clear(dst)
+	return nil
+}
+
+// Free counts.
+func (f *fetch) Free() error { return f.d.Free(f.at) }
 
 func (d *Driver) fits(b cu.Block, n int) error {
 	if d.recording {
@@ -183,6 +231,7 @@ func (d *Driver) MatMul(p *cu.Product) (bool, error) {
 
 // Sync returns what Fail left.
 func (d *Driver) Sync() error {
+	d.note("sync")
 	err := d.err
 	d.err = nil
 	return err
@@ -200,6 +249,7 @@ type graph struct{ d *Driver }
 
 // Launch counts.
 func (g graph) Launch() error {
+	g.d.note("graph")
 	g.d.Graphs++
 	return nil
 }

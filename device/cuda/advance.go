@@ -1,0 +1,61 @@
+package cuda
+
+import (
+	"fmt"
+
+	"antiphase/device"
+	"antiphase/internal/cu"
+	"antiphase/tensor"
+)
+
+var advance, fetched = kernelOf("advance", "advance"), kernelOf("advance", "fetched")
+
+// Advance makes the rows of a decoding step those of the next.
+func (d *Device) Advance(ids, pos, best tensor.Tensor) {
+	device.CheckAdvance(ids, pos, best)
+	if n := ids.Cols; n > 0 {
+		d.launch(advance, dim1(ceil(n, 256)), dim1(256), 0, ptr(ids), ptr(pos), ptr(best), i32(n))
+	}
+}
+
+// fetch is a driver's, and what had failed when its copy was started.
+type fetch struct {
+	d    *Device
+	way  cu.Fetch
+	room int
+	err  error
+}
+
+// NewFetch makes a way to the host. Like Alloc it panics when there is no memory for it.
+func (d *Device) NewFetch(bytes int) device.Fetch {
+	way, err := d.drv.NewFetch(bytes)
+	if err != nil {
+		panic(fmt.Sprintf("cuda: %d bytes of pinned memory: %v", bytes, err))
+	}
+	return &fetch{d: d, way: way, room: bytes}
+}
+
+// Start begins the copy. What the driver has refused so far is Wait's to tell: what it refuses later is not.
+func (f *fetch) Start(src tensor.Tensor) {
+	if src.Type.Size() != 4 || src.Rows != 1 || 4*src.Cols > f.room {
+		panic(fmt.Sprintf("cuda: fetch of %v, at most one row of %d words", src, f.room/4))
+	}
+	f.d.launch(fetched, dim1(ceil(src.Cols, 256)), dim1(256), 0, uint64(f.way.Addr()), ptr(src), i32(src.Cols))
+	f.d.fail(f.way.Mark())
+	f.err, f.d.err = f.d.err, nil
+}
+
+// Wait blocks until the copy is there. Where a kernel has reported a fault meanwhile it waits for everything, so that the report is whole.
+func (f *fetch) Wait(dst []byte) error {
+	err := f.way.Wait(dst)
+	if f.err != nil {
+		err, f.err = f.err, nil
+	}
+	if err == nil && f.d.told[0] != 0 {
+		err = f.d.Sync()
+	}
+	return err
+}
+
+// Free gives the pinned memory back.
+func (f *fetch) Free() { f.d.fail(f.way.Free()) }
