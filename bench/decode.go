@@ -258,6 +258,6 @@ func (c *Config) stepBytes(m model.Config, cached float64) float64 {
 	if err != nil {
 		panic(err) // the model was made of it
 	}
-	kv := m.Layers * m.KVHeads * (a.Keys + a.Values) * m.HeadDim * c.Device.Types().Act.Size()
+	kv := m.Layers * m.KVHeads * (a.Keys + a.Values) * m.HeadDim * c.Device.Types().Cache.Size()
 	return c.weightBytes()*float64(matrices) + float64(kv)*cached
 }

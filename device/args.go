@@ -102,7 +102,7 @@ type DiffAttnGrad struct {
 }
 
 // Cache is a paged key/value cache of one layer. Position p of slot s lies in row
-// Table[s, p/PageSize]·PageSize + p%PageSize of K [rows, G·Keys·D] and V [rows, G·DV].
+// Table[s, p/PageSize]·PageSize + p%PageSize of K [rows, G·Keys·D] and V [rows, G·DV], both of Types.Cache.
 //
 // AttentionCached and DiffAttentionCached take N independent query rows: row n attends to positions 0…pos[n]
 // of slot[n] (both I32 [1,N]), which CacheWrite has filled. They read Q, Lam and Norm of their Attn or DiffAttn and write

@@ -341,14 +341,14 @@ func (a *Attn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
 
 // fits says that the pages hold heads of kw and vw columns, and that slot and pos address n rows.
 func (c *Cache) fits(kw, vw, n int, slot, pos tensor.Tensor, t Types) bool {
-	return c.PageSize > 0 && has(c.K, t.Act, c.K.Rows, kw) && has(c.V, t.Act, c.K.Rows, vw) &&
+	return c.PageSize > 0 && has(c.K, t.Cache, c.K.Rows, kw) && has(c.V, t.Cache, c.K.Rows, vw) &&
 		has(c.Table, tensor.I32, c.Table.Rows, c.Table.Cols) && has(slot, tensor.I32, 1, n) && has(pos, tensor.I32, 1, n)
 }
 
 // fail panics with the cache and the rows that do not fit it.
 func (c *Cache) fail(op string, slot, pos tensor.Tensor, rows ...arg) {
 	fail(fmt.Sprintf("%s in pages of %d", op, c.PageSize),
-		"cache K and V with one number of rows and as wide as their heads in Act, Table, slot[1,N] and pos[1,N] in I32",
+		"cache K and V with one number of rows and as wide as their heads in Types.Cache, Table, slot[1,N] and pos[1,N] in I32",
 		append(rows, arg{"cache K", c.K}, arg{"cache V", c.V}, arg{"Table", c.Table}, arg{"slot", slot}, arg{"pos", pos})...)
 }
 

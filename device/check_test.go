@@ -8,7 +8,7 @@ import (
 	"antiphase/tensor"
 )
 
-var bf16 = Types{Act: tensor.BF16, Stat: tensor.F32}
+var bf16 = Types{Act: tensor.BF16, Stat: tensor.F32, Cache: tensor.BF16}
 
 func at(d tensor.DType, rows, cols int) tensor.Tensor {
 	return tensor.Tensor{Buf: &tensor.Buffer{}, Type: d, Rows: rows, Cols: cols, Ld: cols}

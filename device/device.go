@@ -23,8 +23,9 @@ import "antiphase/tensor"
 
 // Types are the dtypes a device computes in.
 type Types struct {
-	Act  tensor.DType // weights and activations
-	Stat tensor.DType // master weights, gradients of weights, moments, statistics, λ, losses
+	Act   tensor.DType // weights and activations
+	Stat  tensor.DType // master weights, gradients of weights, moments, statistics, λ, losses
+	Cache tensor.DType // keys and values in a Cache: Act, or what the device rounds the factors of attention's products to
 }
 
 // Device is one processor with its memory and its ops.
@@ -92,7 +93,7 @@ type Device interface {
 	// DiffAttentionCached attends from single rows to a KV cache, reading V once for both maps.
 	DiffAttentionCached(a *DiffAttn, c *Cache, slot, pos tensor.Tensor)
 
-	// CacheWrite stores row n of k [N,·] and v [N,·] at (slot[n], pos[n]) of the cache.
+	// CacheWrite stores row n of k [N,·] and v [N,·], rounded to the cache's dtype, at (slot[n], pos[n]) of the cache.
 	CacheWrite(c *Cache, k, v, slot, pos tensor.Tensor)
 	// AttentionProbs materialises rows of one softmax map, for inspection only, see Probs.
 	AttentionProbs(out, q, k tensor.Tensor, p Probs)

@@ -37,11 +37,11 @@ type steady struct {
 func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
 	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, dev: m.dev, steady: make([]steady, min(slots, maxSteady)+1)}
 	c.table, c.pages = device.Empty(m.dev, tensor.I32, slots, pagesOfSlot), make([]int32, slots*pagesOfSlot)
-	act := m.dev.Types().Act
+	kv := m.dev.Types().Cache
 	for _, b := range m.blocks {
 		k, v := b.Attn.CacheWidths()
 		c.layers = append(c.layers, device.Cache{
-			K: device.Empty(m.dev, act, pages*pageSize, k), V: device.Empty(m.dev, act, pages*pageSize, v),
+			K: device.Empty(m.dev, kv, pages*pageSize, k), V: device.Empty(m.dev, kv, pages*pageSize, v),
 			Table: c.table, PageSize: pageSize,
 		})
 	}

@@ -7,5 +7,5 @@ func (m *Model) CacheBytes() int {
 		k, v := b.Attn.CacheWidths()
 		n += k + v
 	}
-	return n * m.dev.Types().Act.Size()
+	return n * m.dev.Types().Cache.Size()
 }

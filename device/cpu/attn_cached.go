@@ -10,25 +10,45 @@ import (
 	"antiphase/tensor"
 )
 
-// attnCache is a paged cache and the rows that address it.
+// attnCache is a paged cache and the rows that address it. Keys and values are bfloat16 where factors of products are, else float32.
 type attnCache struct {
-	ck, cv    mat
+	keys16    pages[uint16]
+	values16  pages[uint16]
+	keys32    pages[float32]
+	values32  pages[float32]
 	table     []int32
 	tableLd   int
 	pageSize  int
+	blocked   bool // pages are whole blocks of positions
 	slot, pos []int32
 
 	prompted       bundle // the prompt at hand
 	group0, group1 int    // its groups
-	from           int    // first of the bundles at hand
+	from, to       int    // the bundles at hand
 	spans, parts   int    // stretches of the longest of them, parts of their groups
 }
+
+// pages is a cache's keys or values: rows of all heads, ld elements apart.
+type pages[T float32 | uint16] struct {
+	x  []T
+	ld int
+}
+
+func pagesOf[T float32 | uint16](t tensor.Tensor) pages[T] { return pages[T]{tensor.Host[T](t), t.Ld} }
+
+// from is the memory from element (r,c) on.
+func (p *pages[T]) from(r, c int) []T { return p.x[r*p.ld+c:] }
 
 // cache fills in the cache and says whether every position that rows will touch has a page: those from 0 on when
 // they attend, only their own when they write. One that has none is a fault, and the op is not run.
 func (s *attnState) cache(d *Device, x *device.Cache, slot, pos tensor.Tensor, attend bool) bool {
-	s.attnCache = attnCache{ck: matOf(x.K), cv: matOf(x.V), table: i32(x.Table), tableLd: x.Table.Ld, pageSize: x.PageSize,
-		slot: i32(slot), pos: i32(pos)}
+	s.attnCache = attnCache{table: i32(x.Table), tableLd: x.Table.Ld, pageSize: x.PageSize, slot: i32(slot), pos: i32(pos),
+		blocked: x.PageSize%simd.BlockRows == 0 && x.K.Rows%x.PageSize == 0}
+	if x.K.Type == tensor.BF16 {
+		s.keys16, s.values16 = pagesOf[uint16](x.K), pagesOf[uint16](x.V)
+	} else {
+		s.keys32, s.values32 = pagesOf[float32](x.K), pagesOf[float32](x.V)
+	}
 	from, last := 0, int32(-1) // in a prompt the pages that the row before has seen are good
 	for n, p := range s.pos {
 		page, slot := int(p)/x.PageSize, s.slot[n]
@@ -72,7 +92,7 @@ func (b *bundle) keys() int { return b.pos + b.count }
 
 // cached attends from rows to the cache; Raw, Rstd and LSE are of no use here.
 //
-// A row goes through its positions in stretches of four key tiles, counted from position 0: an online softmax within a stretch; stretches are
+// A row goes through its positions in stretches of two key tiles, counted from position 0: an online softmax within a stretch; stretches are
 // joined in the order of positions. An element of a product is one chain over k, whatever the number of rows, and a position that a row must not
 // see adds an exact 0 to its end: so a row's bits are the same alone, in a batch or in a prompt, in pages of any size. Prompts (attn_prompt.go)
 // and few rows (attn_stretch.go) only differ in what is done by whom.
@@ -122,20 +142,40 @@ func (s *attnState) packCache(slot, p0, nk, g0, g1 int, panels []float32, step i
 		n := min(s.step(keyTile), nk-t)
 		for g := g0; g < g1; g++ {
 			for m := range s.keys {
-				k, ld := s.gather(slot, p0+t, n, &s.ck, s.keyCol(g, m), s.D, dense)
-				s.packB(s.columnsAt(panels[(g-g0)*step+m*s.keyPanel():], s.D, t), s.D, s.whole(n), k, ld, true)
+				s.packKeys(s.columnsAt(panels[(g-g0)*step+m*s.keyPanel():], s.D, t), slot, p0+t, n, s.keyCol(g, m), dense)
 			}
 		}
 		for g := g0; g < g1; g++ {
-			v, ld := s.gather(slot, p0+t, n, &s.cv, g*s.DV, s.DV, dense)
-			s.packRows(panels[(g-g0)*step+s.keys*s.keyPanel():], t, s.whole(n), s.DV, v, ld, nk)
+			s.packValues(panels[(g-g0)*step+s.keys*s.keyPanel():], slot, p0, t, n, nk, g*s.DV, dense)
 		}
 	}
 }
 
+// packKeys packs n positions from p on of the key head at column c.
+func (s *attnState) packKeys(dst []float32, slot, p, n, c int, dense []float32) {
+	if s.half {
+		k, ld := gather(s, slot, p, n, &s.keys16, c, s.D, halves(dense))
+		simd.PackTurnedHalves(halves(dst), s.D, s.whole(n), k, ld)
+		return
+	}
+	k, ld := gather(s, slot, p, n, &s.keys32, c, s.D, dense)
+	simd.PackB(dst, s.D, n, k, ld, true)
+}
+
+// packValues packs n positions from p0+t on of the value head at column c, part of nk from p0 on.
+func (s *attnState) packValues(dst []float32, slot, p0, t, n, nk, c int, dense []float32) {
+	if s.half {
+		v, ld := gather(s, slot, p0+t, n, &s.values16, c, s.DV, halves(dense))
+		simd.PackHalves(halves(s.rowsAt(dst, t)), s.whole(n), s.DV, v, ld, nk)
+		return
+	}
+	v, ld := gather(s, slot, p0+t, n, &s.values32, c, s.DV, dense)
+	simd.PackB(dst, n, s.DV, v, ld, false)
+}
+
 // gather is columns c … c+width−1 of n positions from p on, filled up with zeros to whole panels, and their row step: in place where they are
 // whole panels in one piece of memory, else copied together.
-func (s *attnState) gather(slot, p, n int, x *mat, c, width int, dense []float32) ([]float32, int) {
+func gather[T float32 | uint16](s *attnState, slot, p, n int, x *pages[T], c, width int, dense []T) ([]T, int) {
 	row, end := s.place(slot, p), s.whole(n)
 	whole := n == end
 	for j := s.pageSize - p%s.pageSize; j < n && whole; j += s.pageSize {
@@ -200,25 +240,26 @@ type sums struct {
 	top, sum []float32
 }
 
-// join adds a later stretch to x: what has the smaller top is scaled down to the other's. y is lost.
-func (s *attnState) join(x, y *sums, factor []float32) {
-	for v := range x.top {
-		factor[v] = -max(y.top[v]-x.top[v], x.top[v]-y.top[v])
+// join adds a later stretch to x: what has the smaller top is scaled down to the other's. factors has room for two of each vector.
+func (s *attnState) join(x, y *sums, factors []float32, on *worker) {
+	n := len(x.top)
+	fx, fy := factors[:n], factors[n:2*n]
+	for v := range fx {
+		fx[v] = -max(y.top[v]-x.top[v], x.top[v]-y.top[v])
 	}
 	unit := float32(1)
 	if s.half {
 		unit = math.Ln2
 	}
-	simd.ExpSum(factor, factor, unit, 0)
-	for v, f := range factor {
-		a, b := x.acc[v*x.ld:][:s.DV], y.acc[v*y.ld:][:s.DV]
-		if y.top[v] > x.top[v] {
-			simd.Scale(a, f)
-			simd.Add(a, a, b)
+	simd.ExpSum(fx, fx, unit, 0)
+	for v, f := range fx {
+		if fy[v] = f; y.top[v] > x.top[v] {
+			fy[v] = 1
 			x.top[v], x.sum[v] = y.top[v], float32(x.sum[v]*f)+y.sum[v]
 			continue
 		}
-		simd.Axpy(a, f, b)
+		fx[v] = 1
 		x.sum[v] += float32(f * y.sum[v])
 	}
+	on.tile.JoinRows(x.acc, x.ld, y.acc, y.ld, n, s.DV, fx, fy)
 }

@@ -2,14 +2,16 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"antiphase/device"
-	"antiphase/tensor"
+	"antiphase/internal/simd"
 )
 
-// BenchmarkCached is the attention of a model of 12 layers with a context of 1024 positions: of a single row, which reads the cache, at GB/s, and
-// of a prompt, at the multiply-adds of the cells on and below the diagonal.
+// BenchmarkCached is the attention of a model of 12 layers with a context of 1024 positions: of a single row, which reads the cache, at GB/s and in
+// turns with reading as much memory, and of a prompt, at the multiply-adds of the cells on and below the diagonal.
 func BenchmarkCached(b *testing.B) {
 	const layers, context, page = 12, 1024, 16
 	for _, g := range []geometry{
@@ -40,19 +42,55 @@ func benchCached(b *testing.B, g geometry, layers, context, page, rows int) {
 	k, v := c.random(context, kCols, 0, 1).x, c.random(context, vCols, 0, 1).x
 	caches := make([]*device.Cache, layers)
 	for i := range caches {
-		x := &device.Cache{K: device.Empty(c.cpu, tensor.F32, context, kCols), V: device.Empty(c.cpu, tensor.F32, context, vCols),
+		x := &device.Cache{K: device.Empty(c.cpu, c.cpu.Types().Cache, context, kCols), V: device.Empty(c.cpu, c.cpu.Types().Cache, context, vCols),
 			Table: c.ints(order).x, PageSize: page}
 		c.cpu.Copy(x.K, k)
 		c.cpu.Copy(x.V, v)
 		caches[i] = x
 	}
+	size := c.cpu.Types().Cache.Size() * context * (kCols + vCols)
+	read := newReading(c.cpu, layers*size)
+	var shares []float64
 	b.ReportAllocs()
 	for b.Loop() {
+		begin := time.Now()
 		for _, x := range caches {
 			p.attend(c.cpu, onCPU, x, slot, pos, 0, rows)
 		}
+		took := time.Since(begin)
+		b.StopTimer()
+		shares = append(shares, float64(read.time())/float64(took))
+		b.StartTimer()
 	}
 	times := float64(b.N*layers) / b.Elapsed().Seconds() / 1e9
-	b.ReportMetric(times*float64(4*context*(kCols+vCols)), "GB/s")
+	slices.Sort(shares)
+	b.ReportMetric(times*float64(size), "GB/s")
+	b.ReportMetric(shares[len(shares)/2], "of-reading")
 	b.ReportMetric(times*float64(g.Heads*rows*g.maps)*float64(2*context-rows+1)*float64(g.D+g.DV), "GFLOP/s")
+}
+
+// reading is memory beside the caches, as much, that the workers read in the same way.
+type reading struct {
+	d *Device
+	x []float32
+}
+
+const readingPiece = 64 << 10
+
+func newReading(d *Device, bytes int) *reading {
+	r := &reading{d, floatsOf(d.Alloc(bytes))}
+	for i := range r.x {
+		r.x[i] = 1
+	}
+	return r
+}
+
+func (r *reading) tile(i, _ int) {
+	simd.ReadLoop(r.x[i*readingPiece : min((i+1)*readingPiece, len(r.x))])
+}
+
+func (r *reading) time() time.Duration {
+	begin := time.Now()
+	r.d.run((len(r.x)+readingPiece-1)/readingPiece, r)
+	return time.Since(begin)
 }

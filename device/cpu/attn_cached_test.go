@@ -28,7 +28,7 @@ func (c *attnCase) pages(x kv, size int, mixed bool) *device.Cache {
 	if mixed {
 		c.rng.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
-	cache := &device.Cache{K: device.Empty(c.cpu, tensor.F32, n*size, x.k.x.Cols), V: device.Empty(c.cpu, tensor.F32, n*size, x.v.x.Cols),
+	cache := &device.Cache{K: device.Empty(c.cpu, c.cpu.Types().Cache, n*size, x.k.x.Cols), V: device.Empty(c.cpu, c.cpu.Types().Cache, n*size, x.v.x.Cols),
 		Table: c.ints(order).x.Reshape(2, n/2), PageSize: size}
 	slot, pos := make([]int32, 2*slotRows), make([]int32, 2*slotRows)
 	for i := range slot {
@@ -58,6 +58,8 @@ var cachedGeometries = []geometry{
 	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 2, D: 32, DV: 32}, maps: 1, keys: 1, pad: 3},
 	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 2, D: 16, DV: 40}, maps: 2, keys: 2, norm: true, weight: true},
 	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 1, D: 24, DV: 48}, maps: 2, keys: 1, rowLam: true, norm: true},
+	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 3, Groups: 3, D: 64, DV: 128}, maps: 2, keys: 2, norm: true, pad: 1},
+	{AttnShape: device.AttnShape{B: 1, T: 50, Heads: 4, Groups: 2, D: 64, DV: 64}, maps: 2, keys: 1, rowLam: true},
 }
 
 // TestCachedPages asks for the same bits from pages of any size in any order, in one batch (two rows of decoding and a
@@ -91,11 +93,13 @@ func pagesAlike(t *testing.T, c *attnCase) {
 			if !slices.Equal(want, c.read(p.out)) {
 				t.Errorf("%v, %v: bits depend on the room", c.cpu.precision, g)
 			}
-			for n := range 50 {
-				p.attend(c.cpu, onCPU, cache, slot, pos, n, n+1)
-			}
-			if !slices.Equal(want, c.read(p.out)) {
-				t.Errorf("%v, %v: rows alone and together differ in pages of %d", c.cpu.precision, g, cache.PageSize)
+			for _, rows := range []int{1, 2} {
+				for n := 0; n < 50; n += rows {
+					p.attend(c.cpu, onCPU, cache, slot, pos, n, n+rows)
+				}
+				if !slices.Equal(want, c.read(p.out)) {
+					t.Errorf("%v, %v: %d rows and all together differ in pages of %d", c.cpu.precision, g, rows, cache.PageSize)
+				}
 			}
 		}
 		if err := c.cpu.Sync(); err != nil {

@@ -22,7 +22,7 @@ func (s *attnState) prompt(b bundle) {
 }
 
 // promptSums is the number of floats of what a tile has of earlier stretches.
-func (s *attnState) promptSums() int { return s.maps * queryTile * (s.whole(s.DV) + 3) }
+func (s *attnState) promptSums() int { return s.maps * queryTile * (s.whole(s.DV) + 4) }
 
 // stride is the number of floats from a group's panels to the next one's.
 func (s *attnState) stride() int { return (s.prompted.keys() + keyTile - 1) / keyTile * s.panelSize() }
@@ -46,12 +46,12 @@ func (t *attnPrompt) tile(i, worker int) {
 	s.carveRows(&w, &buf)
 	s.openQueries(&w, dense)
 	n, ld := s.maps*w.np, s.whole(s.DV)
-	factor := cut(&buf, n)
+	factors := cut(&buf, 2*n)
 	all := sums{acc: cut(&buf, n*ld), ld: ld, top: cut(&buf, n), sum: cut(&buf, n)}
 	panels, on := s.packed[(w.h/s.perGroup()-s.group0)*s.stride():], &s.d.workers[worker]
-	for p0 := 0; p0 < w.q0+w.count; p0 += stretchTiles * keyTile {
+	for p0 := 0; p0 < w.q0+w.count; p0 += stretchKeys {
 		w.reset()
-		for k0 := p0; k0 < min(p0+stretchTiles*keyTile, w.q0+w.count); k0 += keyTile {
+		for k0 := p0; k0 < min(p0+stretchKeys, w.q0+w.count); k0 += keyTile {
 			s.meetPanels(&w, k0, min(keyTile, s.prompted.keys()-k0), panels[k0/keyTile*s.panelSize():], on)
 		}
 		part := sums{acc: w.acc, ld: ld, top: w.top, sum: w.sum}
@@ -59,7 +59,7 @@ func (t *attnPrompt) tile(i, worker int) {
 			all, w.acc, w.top, w.sum = part, all.acc, all.top, all.sum
 			continue
 		}
-		s.join(&all, &part, factor)
+		s.join(&all, &part, factors, on)
 	}
 	s.finish(w.row, w.h, w.count, w.np, ld, all.acc, all.top, all.sum, on)
 }

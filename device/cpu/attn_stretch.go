@@ -1,29 +1,32 @@
 package cpu
 
+import "slices"
+
 // attnStretch attends from few rows to the cache, whose cost is reading it once. A tile of the pool is a bundle's rows, one stretch of positions
-// and some groups: it packs their keys and values in the second cache, where all heads of a group meet them together. Each row keeps what it
-// has of each stretch; attnMerge joins them.
+// and some groups: very few rows meet their keys and values as they lie (attn_few.go), more of them after packing in the second cache, where all
+// heads of a group meet them together. Each row keeps what it has of each stretch; attnMerge joins them.
 type attnStretch attnState
 
 const (
 	// stretchTiles is the number of key tiles in a stretch. Bits depend on it.
-	stretchTiles = 4
+	stretchTiles = 2
+	stretchKeys  = stretchTiles * keyTile
 	// stretchRoom is the number of floats of a stretch's packed keys and values that leave room in the second cache.
 	stretchRoom = 128 << 10
-	// leastTiles is the number of tiles for each worker that make them finish together.
+	// leastTiles is the number of tiles of packed keys and values for each worker that make them finish together.
 	leastTiles = 2
 )
 
-func spansOf(keys int) int { return (keys + stretchTiles*keyTile - 1) / (stretchTiles * keyTile) }
+func spansOf(keys int) int { return (keys + stretchKeys - 1) / stretchKeys }
 
 // stretches runs the op for all bundles, as many at a time as there is room for.
 func (s *attnState) stretches() {
 	all := s.keep.bundles
-	for s.from = 0; s.from < len(all); {
-		to, size := s.from, 0
-		s.spans = 0
-		for ; to < len(all); to++ {
-			b := &all[to]
+	for s.from = 0; s.from < len(all); s.from = s.to {
+		size := 0
+		s.to, s.spans = s.from, 0
+		for ; s.to < len(all); s.to++ {
+			b := &all[s.to]
 			n := b.count * spansOf(b.keys()) * s.spanSize()
 			if size > 0 && size+n > packBudget {
 				break
@@ -32,18 +35,39 @@ func (s *attnState) stretches() {
 			s.spans = max(s.spans, spansOf(b.keys()))
 		}
 		s.packed = s.d.room(size)
-		s.divide(to - s.from)
-		s.reserve(s.stretchSize(), s.maps*queryTile*keyTile)
-		s.d.run((to-s.from)*s.spans*s.parts, (*attnStretch)(s))
-		s.d.run(to-s.from, (*attnMerge)(s))
-		s.from = to
+		s.divide(all[s.from:s.to])
+		s.reserveStretch(all[s.from:s.to])
+		s.d.run((s.to-s.from)*s.spans*s.parts, (*attnStretch)(s))
+		s.d.run(s.to-s.from, (*attnMerge)(s))
 	}
 }
 
-// divide picks the number of parts of the groups for n bundles: they fit in the cache, and every worker has some.
-func (s *attnState) divide(n int) {
-	most := leastTiles * len(s.d.workers)
-	parts := max((s.Groups*stretchTiles*s.panelSize()+stretchRoom-1)/stretchRoom, (most+n*s.spans-1)/(n*s.spans))
+// reserveStretch makes room for all these bundles.
+func (s *attnState) reserveStretch(all []bundle) {
+	size, rows := 0, 0
+	for i := range all {
+		if groups := (s.Groups + s.parts - 1) / s.parts; s.few(&all[i]) {
+			size, rows = max(size, s.fewSize(all[i].count, groups)), max(rows, groups*s.groupRows(all[i].count))
+		} else {
+			size = max(size, s.stretchSize())
+		}
+	}
+	s.reserve(size, s.maps*queryTile*keyTile)
+	for w := range s.d.workers {
+		if x := &s.d.workers[w]; len(x.hi) < rows {
+			x.hi = make([]int32, rows)
+		}
+	}
+}
+
+// divide picks the number of parts of the groups: every worker has some, and they fit in the cache where they are packed. What is read as it lies
+// is best read whole.
+func (s *attnState) divide(all []bundle) {
+	n := len(all) * s.spans
+	parts := (len(s.d.workers) + n - 1) / n
+	if slices.ContainsFunc(all, func(b bundle) bool { return !s.few(&b) }) {
+		parts = max((s.Groups*stretchTiles*s.panelSize()+stretchRoom-1)/stretchRoom, (leastTiles*len(s.d.workers)+n-1)/n)
+	}
 	s.parts = min(parts, s.Groups)
 }
 
@@ -61,17 +85,37 @@ func (s *attnState) part(b *bundle, r, span int) sums {
 	return sums{x[:vecs*s.DV], s.DV, x[vecs*s.DV : vecs*(s.DV+1)], x[vecs*(s.DV+1):]}
 }
 
-// tile i is part i%parts of the groups of one stretch of a bundle.
+// piece is what a tile of the pool does: groups g0 … g1−1 of one stretch of a bundle, positions p0 … end−1. It may be empty.
+type piece struct {
+	*bundle
+	span, p0, end, g0, g1 int
+}
+
+// piece i is part i%parts of the groups.
+func (s *attnState) piece(i int) piece {
+	part, i := i%s.parts, i/s.parts
+	p := piece{bundle: &s.keep.bundles[s.from+i/s.spans], span: i % s.spans, g0: part * s.Groups / s.parts, g1: (part + 1) * s.Groups / s.parts}
+	p.p0 = p.span * stretchKeys
+	p.end = min(p.p0+stretchKeys, p.keys())
+	return p
+}
+
+// tile i is piece i.
 func (t *attnStretch) tile(i, worker int) {
 	s := (*attnState)(t)
-	part, i := i%s.parts, i/s.parts
-	span, b := i%s.spans, &s.keep.bundles[s.from+i/s.spans]
-	p0 := span * stretchTiles * keyTile
-	end := min(p0+stretchTiles*keyTile, b.keys())
-	g0, g1 := part*s.Groups/s.parts, (part+1)*s.Groups/s.parts
-	if p0 >= end {
-		return
+	p := s.piece(i)
+	switch {
+	case p.p0 >= p.end:
+	case s.few(p.bundle):
+		s.meetFew(&p, i+len(s.d.workers), worker)
+	default:
+		s.meetPacked(&p, worker)
 	}
+}
+
+// meetPacked packs a piece's keys and values in the second cache and attends to them.
+func (s *attnState) meetPacked(p *piece, worker int) {
+	b, p0, end, g0, g1 := p.bundle, p.p0, p.end, p.g0, p.g1
 	buf, step := s.d.buf(worker, s.stretchSize()), stretchTiles*s.panelSize()
 	dense, panels := cut(&buf, s.denseSize()), cut(&buf, (g1-g0)*step)
 	for k0 := p0; k0 < end; k0 += keyTile {
@@ -88,7 +132,7 @@ func (t *attnStretch) tile(i, worker int) {
 			for k0 := p0; k0 < end; k0 += keyTile {
 				s.meetPanels(&w, k0, min(keyTile, end-k0), panels[(g-g0)*step+(k0-p0)/keyTile*s.panelSize():], &s.d.workers[worker])
 			}
-			s.keepPart(&w, b, span)
+			s.keepPart(&w, b, p.span)
 		}
 	}
 }
@@ -116,7 +160,7 @@ func (t *attnMerge) tile(i, worker int) {
 		all := s.part(b, r, 0)
 		for span := 1; span < spansOf(b.pos+r+1); span++ {
 			part := s.part(b, r, span)
-			s.join(&all, &part, s.d.buf(worker, s.Heads*s.maps))
+			s.join(&all, &part, s.d.buf(worker, 2*s.Heads*s.maps), &s.d.workers[worker])
 		}
 		for h := range s.Heads {
 			v := h * s.maps

@@ -2,10 +2,11 @@ package cpu
 
 import (
 	"antiphase/device"
+	"antiphase/internal/simd"
 	"antiphase/tensor"
 )
 
-// cacheWrite copies rows, in k and v, into the pages.
+// cacheWrite copies rows, in k and v, into the pages, in their dtype.
 type cacheWrite attnState
 
 // cacheRows is the number of rows in one tile.
@@ -25,7 +26,12 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 func (t *cacheWrite) tile(i, _ int) {
 	for n := i * cacheRows; n < min((i+1)*cacheRows, t.k.rows); n++ {
 		row := t.place(int(t.slot[n]), int(t.pos[n]))
-		copy(t.ck.row(row), t.k.row(n))
-		copy(t.cv.row(row), t.v.row(n))
+		if t.keys16.x != nil {
+			simd.NarrowBF16(t.keys16.from(row, 0), t.k.row(n))
+			simd.NarrowBF16(t.values16.from(row, 0), t.v.row(n))
+			continue
+		}
+		copy(t.keys32.from(row, 0), t.k.row(n))
+		copy(t.values32.from(row, 0), t.v.row(n))
 	}
 }

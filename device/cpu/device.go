@@ -1,5 +1,5 @@
 // Package cpu is the Device on the host's processor: float32 tensors, every op a parallel loop over tiles. Products are
-// float32 too, or take bfloat16 or int8 factors (Options.Precision).
+// float32 too, or take bfloat16 or int8 factors (Options.Precision); a cache of keys and values is then bfloat16.
 //
 // A method checks shapes, fills its task (a struct that lives in the Device, so that a step allocates nothing) and
 // hands the tiles to a fixed pool of workers; the tile function does the work with internal/simd. Tiles are cut by
@@ -56,6 +56,7 @@ type tasks struct {
 	matmulBF16      gemmBF16
 	matmulGrad      gemmGrad
 	matmulFew       gemmFew
+	matmulInt8      gemmInt8
 	rmsnorm         rmsnormTask
 	rmsnormBackward rmsnormBackwardTask
 	rope            ropeTask
@@ -76,6 +77,8 @@ type worker struct {
 	tile    simd.AttnTile
 	rows    simd.AttnRows
 	grad    simd.AttnGrad
+	few     simd.AttnFew
+	hi      []int32 // of few
 	window  windows
 	_       [64]byte // workers do not share cache lines
 }
@@ -94,8 +97,10 @@ func (d *Device) Name() string {
 	return fmt.Sprintf("cpu: %d threads, %s, %s", len(d.workers), simd.Name(), d.precision)
 }
 
-// Types are float32 for everything.
-func (d *Device) Types() device.Types { return device.Types{Act: tensor.F32, Stat: tensor.F32} }
+// Types are float32 for everything but a cache, which holds the factors of products.
+func (d *Device) Types() device.Types {
+	return device.Types{Act: tensor.F32, Stat: tensor.F32, Cache: d.Products()}
+}
 
 // Sync reports the first fault since the last call.
 func (d *Device) Sync() error {

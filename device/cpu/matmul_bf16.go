@@ -31,8 +31,9 @@ type (
 
 const (
 	panel = simd.PanelBF16
-	// runBF16 is the longest run of k: that of the kernel, and a block of A then has rows enough to make up for fetching B.
-	runBF16 = 1024
+	// runBF16 is the longest run of k where sums go to C behind each; runPart where they stay in the second cache, beside the run's blocks
+	// of A and B.
+	runBF16, runPart = 1024, 512
 	// leastRows and mostRows bound the height of a tile. What it packs of A fills a quarter of the second cache; the higher, the fewer
 	// times B is fetched from the third.
 	leastRows, mostRows = 4 * panel, 8 * panel
@@ -74,9 +75,8 @@ func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
 // cut picks the run of k and the tile of C, a few for each worker, whose cores may differ in speed: a block of rows across all
 // columns if there are rows enough, else part of the columns too.
 func (g *gemmBF16) cut() {
-	g.run = (evenRun(g.k, runBF16) + panel - 1) / panel * panel
 	g.nb, g.mb = g.c.cols, mostRows
-	for g.run < g.k && !simd.PartBF16(g.mb, g.nb) && g.mb > leastRows {
+	for g.k > runBF16 && !simd.PartBF16(g.mb, g.nb) && g.mb > leastRows {
 		g.mb -= panel
 	}
 	workers := len(g.d.workers)
@@ -87,7 +87,11 @@ func (g *gemmBF16) cut() {
 		across := (4*workers + down - 1) / down
 		g.nb = max(2*panel, (g.c.cols/across+panel-1)/panel*panel)
 	}
-	g.parts = simd.PartBF16(g.mb, g.nb)
+	longest := runBF16
+	if g.parts = g.k > runBF16 && simd.PartBF16(g.mb, g.nb); g.parts {
+		longest = runPart
+	}
+	g.run = (evenRun(g.k, longest) + panel - 1) / panel * panel
 	g.far = (g.run >= g.k || g.parts) && 4*g.c.rows*g.c.cols >= farBytes
 }
 

@@ -8,11 +8,12 @@ import (
 	"antiphase/tensor"
 )
 
-// Precision is how the device multiplies. Tensors are float32 and sums run in float32 in any case.
+// Precision is how the device multiplies. Tensors are float32 in any case, and so are sums but those of Int8.
 type Precision int
 
 // The precisions. BF16 rounds the factors of every large product (linear layers, attention, the classifier) to bfloat16.
-// Int8 is for inference: y = x·Wᵀ takes W as bytes with a scale for each row, x as bfloat16; other products are as with BF16.
+// Int8 is for inference: y = x·Wᵀ takes W as bytes with a scale for each row and x as 16-bit integers with a scale for each row, which is
+// far finer than bfloat16, and sums them exactly; other products, and sums of more than 65,536, are as with BF16.
 const (
 	FP32 Precision = iota
 	BF16

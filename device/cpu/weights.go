@@ -97,12 +97,9 @@ func (d *Device) freeWeights() {
 	d.weights = weights{}
 }
 
-// words sees a buffer as bfloat16 values, bytesOf as int8.
+// words sees a buffer as bfloat16 values.
 func words(b *tensor.Buffer) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(&b.Host[0])), b.Size/2)
-}
-func bytesOf(b *tensor.Buffer) []int8 {
-	return unsafe.Slice((*int8)(unsafe.Pointer(&b.Host[0])), b.Size)
 }
 
 // halves sees floats as twice as many bfloat16 values.

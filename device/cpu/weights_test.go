@@ -77,7 +77,7 @@ func TestWeightsForget(t *testing.T) {
 	}
 }
 
-// With bytes a product is that of the rounded weights, for few rows and for many.
+// With bytes a product is that of the rounded weights and of rows that are rounded far less than to bfloat16, for few rows and for many.
 func TestMatMulInt8(t *testing.T) {
 	each(t, func(t *testing.T) {
 		d := New(Options{Threads: 3, Precision: Int8})
@@ -96,10 +96,9 @@ func TestMatMulInt8(t *testing.T) {
 					}
 					var sum float64
 					for p, v := range row {
-						a := math.Float32frombits((math.Float32bits(f32(x)[i*k+p]) + 0x7FFF + math.Float32bits(f32(x)[i*k+p])>>16&1) &^ 0xFFFF)
-						sum += float64(a) * math.RoundToEven(float64(v*(127/top))) * float64(top/127)
+						sum += float64(f32(x)[i*k+p]) * math.RoundToEven(float64(v*(127/top))) * float64(top/127)
 					}
-					if got := float64(f32(y)[i*n+j]); math.Abs(got-sum) > 1e-4 {
+					if got := float64(f32(y)[i*n+j]); math.Abs(got-sum) > 2e-4*math.Sqrt(float64(k)) {
 						t.Fatalf("%d×%d×%d: y[%d,%d] = %v, want %v", m, n, k, i, j, got, sum)
 					}
 				}

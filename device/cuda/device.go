@@ -101,7 +101,7 @@ func newDevice(drv cu.Driver) (*Device, error) {
 	}
 	return &Device{
 		drv: drv, info: info, fault: fault, told: told, maxLogits: maxLogits,
-		types:   device.Types{Act: tensor.BF16, Stat: tensor.F32},
+		types:   device.Types{Act: tensor.BF16, Stat: tensor.F32, Cache: tensor.BF16},
 		funcs:   make([]loaded, len(registry)),
 		modules: map[string]module{},
 	}, nil

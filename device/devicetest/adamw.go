@@ -82,7 +82,7 @@ func adamwExtra(t *testing.T, d device.Device) {
 
 // adamwSplit: parameters in halves are, bit for bit, what they are with a whole master, step after step.
 func adamwSplit(t *testing.T, d device.Device) {
-	if d.Types() != (device.Types{Act: tensor.BF16, Stat: tensor.F32}) {
+	if d.Types().Act != tensor.BF16 || d.Types().Stat != tensor.F32 {
 		return // no halves there
 	}
 	const n = 1003

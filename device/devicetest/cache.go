@@ -76,7 +76,7 @@ func (p pages) readable(c *Case, kw, vw int) (a cacheArgs) {
 			}
 		}
 	}
-	a.k, a.v = c.in("K", act, p.rows(), kw, sparse(kw)), c.in("V", act, p.rows(), vw, sparse(vw))
+	a.k, a.v = c.in("K", cached, p.rows(), kw, sparse(kw)), c.in("V", cached, p.rows(), vw, sparse(vw))
 	p.address(c, &a, table)
 	return a
 }
@@ -93,7 +93,7 @@ func (a cacheArgs) cache(x []tensor.Tensor, size int) *device.Cache {
 func cacheWriteCase(p pages, kw, vw int) *Case {
 	c := newCase("write,page=%d,N=%d,K=%d,V=%d", p.size, len(p.pos), kw, vw)
 	c.touch = 2 * len(p.pos) * (kw + vw)
-	a := cacheArgs{k: c.acc("K", act, p.rows(), kw, exact), v: c.acc("V", act, p.rows(), vw, exact)}
+	a := cacheArgs{k: c.acc("K", cached, p.rows(), kw, exact), v: c.acc("V", cached, p.rows(), vw, exact)}
 	p.address(c, &a, p.table(c.random()))
 	k, v := c.in("k", act, len(p.pos), kw, perRow(1)), c.in("v", act, len(p.pos), vw, perRow(1))
 	c.bind = func(x []tensor.Tensor) func(device.Device) {
@@ -126,6 +126,7 @@ func cachedCase(s attnSpec, p pages) *Case {
 		a.lam = c.in("lam", stat, n, s.h, uniform(0.1, 0.9), perRow(1))
 	}
 	where := p.readable(c, kh*s.d, s.g*s.dv)
+	c.unit = cached
 	for _, last := range p.pos {
 		c.touch += (int(last) + 1) * (kh*s.d + s.g*s.dv)
 	}
@@ -195,8 +196,8 @@ func through(t *testing.T, d device.Device, s attnSpec, full *Case, p *placed) {
 		device.WriteI32(d, t, v)
 		return t
 	}
-	act := d.Types().Act
-	cache := &device.Cache{K: device.Empty(d, act, where.rows(), x["k"].Cols), V: device.Empty(d, act, where.rows(), x["v"].Cols),
+	act, kv := d.Types().Act, d.Types().Cache
+	cache := &device.Cache{K: device.Empty(d, kv, where.rows(), x["k"].Cols), V: device.Empty(d, kv, where.rows(), x["v"].Cols),
 		Table: ids(where.slots, where.per, where.table(full.random())), PageSize: where.size}
 	slot, pos, out := ids(1, n, where.slot), ids(1, n, where.pos), device.Empty(d, act, n, s.h*s.dv)
 	d.CacheWrite(cache, x["k"], x["v"], slot, pos)
@@ -208,7 +209,7 @@ func through(t *testing.T, d device.Device, s attnSpec, full *Case, p *placed) {
 	got, want := make([]float64, out.Len()), make([]float64, out.Len())
 	device.ReadFloats(d, got, out)
 	device.ReadFloats(d, want, x["out"])
-	close(t, "cached", got, want, out.Cols, full.tolerance(&arg{kind: 0, product: true}, d), 0)
+	close(t, "cached", got, want, out.Cols, full.tolerance(&arg{product: true, coarse: d.Types().Cache}, d), 0)
 	for _, b := range []tensor.Tensor{cache.K, cache.V, cache.Table, slot, pos, out} {
 		d.Free(b.Buf)
 	}

@@ -19,7 +19,8 @@ type Case struct {
 	derive func(v [][]float64)                         // computes inputs from inputs; may be nil
 	units  int                                         // parts that do not depend on each other: rows or sequences
 	flops  float64                                     // multiply-adds ×2
-	touch  int                                         // Act elements that the call touches, where that is not all of its tensors
+	touch  int                                         // elements that the call touches, where that is not all of its tensors
+	unit   kind                                        // what these are
 	slack  float64                                     // factor of the tolerance, 1 unless the case is ill-conditioned
 }
 
@@ -29,13 +30,14 @@ type kind uint8
 const (
 	act kind = iota
 	stat
+	cached
 	f32
 	bf16
 	ints
 )
 
 // String is the kind in a case's name.
-func (k kind) String() string { return [...]string{"act", "stat", "f32", "bf16", "ints"}[k] }
+func (k kind) String() string { return [...]string{"act", "stat", "cached", "f32", "bf16", "ints"}[k] }
 
 // role says what the op does with an argument.
 type role uint8
@@ -150,6 +152,8 @@ func (a *arg) dtype(t device.Types) tensor.DType {
 		return t.Act
 	case stat:
 		return t.Stat
+	case cached:
+		return t.Cache
 	case f32:
 		return tensor.F32
 	case bf16:

@@ -139,7 +139,7 @@ func (p *placed) time(b *testing.B) {
 	run := p.c.bind(p.x)
 	run(p.d) // workspaces, kernels, caches
 	p.sync(b)
-	bytes := p.c.touch * p.d.Types().Act.Size()
+	bytes := p.c.touch * (&arg{kind: p.c.unit}).dtype(p.d.Types()).Size()
 	if bytes == 0 {
 		for _, x := range p.x[1:] {
 			bytes += tensor.Bytes(x.Type, x.Rows, x.Cols)

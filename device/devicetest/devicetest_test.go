@@ -16,6 +16,12 @@ func TestF32(t *testing.T) {
 	devicetest.RunAll(t, ref.NewTypes(device.Types{Act: tensor.F32, Stat: tensor.F32}))
 }
 
+// A cache may be coarser than what is written to it.
+func TestCoarseCache(t *testing.T) {
+	t.Setenv("ANTIPHASE_TEST_SHORT", "1")
+	devicetest.RunAll(t, ref.NewTypes(device.Types{Act: tensor.F32, Stat: tensor.F32, Cache: tensor.BF16}))
+}
+
 func TestBF16(t *testing.T) {
 	devicetest.RunAll(t, ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32}))
 }

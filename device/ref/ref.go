@@ -7,6 +7,7 @@
 package ref
 
 import (
+	"cmp"
 	"fmt"
 	"unsafe"
 
@@ -26,8 +27,11 @@ var _ device.Device = (*Device)(nil)
 func New() *Device { return NewTypes(device.Types{Act: tensor.F64, Stat: tensor.F64}) }
 
 // NewTypes makes one whose tensors are of these dtypes. It still computes in float64 and rounds each result once,
-// which is the best that any device of these dtypes can do.
-func NewTypes(t device.Types) *Device { return &Device{types: t} }
+// which is the best that any device of these dtypes can do. A cache is of Act unless t says otherwise.
+func NewTypes(t device.Types) *Device {
+	t.Cache = cmp.Or(t.Cache, t.Act)
+	return &Device{types: t}
+}
 
 // Name says that this is the oracle, and what its tensors are made of.
 func (d *Device) Name() string {

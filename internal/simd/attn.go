@@ -25,6 +25,7 @@ type AttnTile struct {
 	grad    gradArgs
 	product productArgs
 	out     outArgs
+	few     fewArgs
 	room    []float32
 }
 

@@ -14,4 +14,25 @@ func init() {
 		turnRows:    [2]func(*outArgs){turnRowsNearTile, turnRowsFarTile},
 		productTile: func(a *productArgs) { a.config = &tileConfig[0]; productTile(a) },
 	}
+	amx.stretchKernels = stretchKernels{
+		keys:   []func(*stretchKeys){oneColumn(keys1xStretch), oneColumn(keys2xStretch), oneColumn(keys3xStretch), oneColumn(keys4xStretch)},
+		values: []func(*stretchValues){values1xStretch, values2xStretch},
+		soft:   softStretch,
+		join:   joinRowsStretch,
+	}
+}
+
+// columnConfig is tileConfig with tile 4 alone as wide as a line: the others hold a single column.
+var columnConfig = func() (c [64]byte) {
+	c = tileConfig
+	for t := range 8 {
+		if t != 4 {
+			c[16+2*t] = 4
+		}
+	}
+	return c
+}()
+
+func oneColumn(kernel func(*stretchKeys)) func(*stretchKeys) {
+	return func(a *stretchKeys) { a.config = &columnConfig[0]; kernel(a) }
 }

@@ -49,9 +49,6 @@ func peakNamed(b *testing.B, name string) quiet.Loop {
 // asBF16 sees floats as twice as many bfloat16 values.
 func asBF16(x []float32) []uint16 { return unsafe.Slice((*uint16)(unsafe.Pointer(&x[0])), 2*len(x)) }
 
-// asInt8 sees floats as four times as many bytes.
-func asInt8(x []float32) []int8 { return unsafe.Slice((*int8)(unsafe.Pointer(&x[0])), 4*len(x)) }
-
 // BenchmarkGemmBF16 times products of packed operands on one thread, and attention's short ones in the caches.
 func BenchmarkGemmBF16(b *testing.B) {
 	peak := peakNamed(b, "amx bf16")

@@ -13,14 +13,9 @@ type bf16Kernels struct {
 	few     []fewBF16
 	// fewAlike says that few sums as product does, bit for bit.
 	fewAlike bool
-	fewInt8  []fewInt8
-	// one and oneInt8 are those of a single row that read group panels side by side; panels is a multiple of that.
-	// Without them group is 0.
-	one     fewBF16
-	oneInt8 fewInt8
-	group   int
-	// widen turns lines of a panel of bytes into lines of one of bfloat16. Absent where few bytes do for any number of rows.
-	widen func(dst *uint16, src *int8, lines int)
+	// one is that of a single row that reads group panels side by side; panels is a multiple of that. Without it group is 0.
+	one   fewBF16
+	group int
 }
 
 // packers convert float32 to tiles. They may all be absent.
@@ -36,11 +31,8 @@ type packers struct {
 const pairRows = 8 // of a call of pairs
 
 // fewBF16 computes c[i·ldc+j] += Σ_p a[i·lda+p]·b[p,j] for all its rows i and j < 32·panels, where a holds bfloat16 values and
-// b's panels lie stride bytes apart. fewInt8 does it for bytes.
-type (
-	fewBF16 func(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
-	fewInt8 func(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
-)
+// b's panels lie stride bytes apart.
+type fewBF16 func(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 const (
 	// PanelBF16 is the number of rows or columns of a bfloat16 panel, and of the elements of k in one step of it.
@@ -48,8 +40,9 @@ const (
 	tileBF16  = 16
 	// fewPanels is the number of panels that few rows meet at once: a step of each stays in the first cache.
 	fewPanels = 6
-	// maxPartial is the number of tiles whose sums are put aside between runs of k, 4 KiB each.
-	maxPartial = 144
+	// maxPartial is the number of tiles whose sums are put aside between runs of k, 4 KiB each. There is room for one more: kernels
+	// read what lies behind the last.
+	maxPartial = 192
 	stepBF16   = PanelBF16 * PanelBF16 // values of a step
 )
 
@@ -226,7 +219,7 @@ func (s *Scratch) ReserveBF16(m, n, k int) {
 	grow(&s.edge, PanelBF16*up32(max(m, n)))
 	grow(&s.wide, PanelBF16*up32(k))
 	grow(&s.tile, stepBF16)
-	grow(&s.partial, stepBF16*maxPartial)
+	grow(&s.partial, stepBF16*(maxPartial+1))
 }
 
 // gemmBF16 is one product of packed operands: steps of k, panels strideA and strideB values apart.

@@ -18,10 +18,11 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 	k := avx512
 	k.name = name
 	k.packers = packers{lines: packLinesBF16, linesTurn: packLinesTurnBF16, pairs: packPairsBF16, turn: turnPairsBF16}
+	k.halfPackers = halfPackers{turnHalves: turnHalvesStretch, pairHalves: pairHalvesStretch, narrow: narrowStretch}
 	k.product = product
 	k.fewAlike = name == "amx"
 	if name == "amx" {
-		k.widen = widenInt8AVX512
+		k.bytes.tiles = tilesInt8
 	}
 	return k
 }
@@ -29,7 +30,7 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 const (
 	// maxRun is the most steps of k in one go where there are several: a panel of B then takes 32 KiB, two thirds of the first cache,
 	// and is read from there. Up to maxSingle it is cheaper to miss now and then than to put the sums aside.
-	maxRun, maxSingle = 16, 28
+	maxRun, maxSingle = 16, 20
 	// maxCall bounds the work of one call, in products of a step of two panels: some 50 µs, because the collector cannot
 	// stop a thread that is in assembly.
 	maxCall = 1500
@@ -86,7 +87,7 @@ func (g *gemmBF16) panels(i, j, m, n int, c []float32, ldc int, tile []float32) 
 
 // tiles computes the tiles of C of first, run after run of k.
 func (g *gemmBF16) tiles(first *tileArgs, run int, far bool) {
-	partial := grow(&g.s.partial, stepBF16*maxPartial)
+	partial := grow(&g.s.partial, stepBF16*(maxPartial+1))
 	across := max(1, min(first.cols, maxCall/(run*first.rows)))
 	for p := 0; p < g.steps; p += run {
 		for j := 0; j < first.cols; j += across {
@@ -133,21 +134,18 @@ func (c *chooser) runTiles(t *tileArgs, far bool) {
 	at := min(4, bits.Len(uint(t.steps))-1)
 	kernels := [2]func(*tileArgs){wide[at], narrow[at]}
 	work := t.rows * t.cols * t.steps
-	switch {
-	case at == 0:
-		kernels[0](t)
-	case work < leastTimed:
+	if work < leastTimed {
 		kernels[c.kernel](t)
-	default:
-		kind := t.load<<1 | t.keep
-		if far {
-			kind |= 8
-		}
-		kernel, trial := c.pick(kind, t.steps)
-		begin := time.Now()
-		kernels[kernel](t)
-		c.took(kernel, kind, t.steps, float64(time.Since(begin))/float64(work), trial)
+		return
 	}
+	kind := t.load<<1 | t.keep
+	if far {
+		kind |= 8
+	}
+	kernel, trial := c.pick(kind, t.steps)
+	begin := time.Now()
+	kernels[kernel](t)
+	c.took(kernel, kind, t.steps, float64(time.Since(begin))/float64(work), trial)
 }
 
 // chooser remembers which kernel was the faster one on this worker's core. A core is shared with a neighbour that comes and
@@ -201,10 +199,10 @@ var (
 		gemmBF16WideNear2AMX}
 	wideFar = [5]func(*tileArgs){gemmBF16WideFar32AMX, gemmBF16WideFar16AMX, gemmBF16WideFar8AMX, gemmBF16WideFar4AMX,
 		gemmBF16WideFar2AMX}
-	narrowNear = [5]func(*tileArgs){nil, gemmBF16NarrowNear16AMX, gemmBF16NarrowNear8AMX, gemmBF16NarrowNear4AMX,
-		gemmBF16NarrowNear2AMX}
-	narrowFar = [5]func(*tileArgs){nil, gemmBF16NarrowFar16AMX, gemmBF16NarrowFar8AMX, gemmBF16NarrowFar4AMX,
-		gemmBF16NarrowFar2AMX}
+	narrowNear = [5]func(*tileArgs){gemmBF16NarrowNear16AMX, gemmBF16NarrowNear8AMX, gemmBF16NarrowNear4AMX, gemmBF16NarrowNear2AMX,
+		gemmBF16NarrowNear1AMX}
+	narrowFar = [5]func(*tileArgs){gemmBF16NarrowFar16AMX, gemmBF16NarrowFar8AMX, gemmBF16NarrowFar4AMX, gemmBF16NarrowFar2AMX,
+		gemmBF16NarrowFar1AMX}
 )
 
 // half computes up to 16 rows from i on, padded, to c.

@@ -6,8 +6,7 @@ import (
 )
 
 var genericBF16 = bf16Kernels{product: productFew, fewAlike: true,
-	few:     []fewBF16{fewBF16Generic(1), fewBF16Generic(2)},
-	fewInt8: []fewInt8{fewInt8Generic(1), fewInt8Generic(2)},
+	few: []fewBF16{fewBF16Generic(1), fewBF16Generic(2)},
 }
 
 // bf16Of rounds to nearest, ties to even; a NaN stays one.
@@ -72,24 +71,6 @@ func fewBF16Generic(rows int) fewBF16 {
 					for j := range tileBF16 {
 						x := panel[line+t*tileBF16*PanelBF16+2*j:][:2]
 						b[0][t*tileBF16+j], b[1][t*tileBF16+j] = f32Of(x[0]), f32Of(x[1])
-					}
-				}
-				return b
-			})
-		}
-	}
-}
-
-func fewInt8Generic(rows int) fewInt8 {
-	return func(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int) {
-		all := unsafe.Slice(b, (panels-1)*stride+steps*stepBF16)
-		for q := range panels {
-			panel, c := all[q*stride:], (*float32)(unsafe.Add(unsafe.Pointer(c), 4*q*PanelBF16))
-			fewGeneric(rows, steps, a, lda, c, ldc, func(line int) (b widened) {
-				for t := range 2 {
-					for j := range tileBF16 {
-						x := panel[line+t*tileBF16*PanelBF16+j:]
-						b[0][t*tileBF16+j], b[1][t*tileBF16+j] = float32(x[0]), float32(x[tileBF16])
 					}
 				}
 				return b

@@ -39,8 +39,11 @@ type Scratch struct {
 	partial []float32 // sums of tiles between runs of k
 	wide    []float32 // rows of bfloat16 values, widened
 	bf16    gemmBF16
+	int8    gemmInt8
+	int8At  int8Args
 	args    tileArgs
 	chooser chooser
+	picks   chooser // for int8
 }
 
 // MR is the number of rows in a panel of A: row ranges of a packed A may be cut at its multiples.

@@ -1,8 +1,8 @@
-// Package simd holds the single-threaded kernels of the CPU device: vectors, reductions and matrix tiles in float32, and
-// products of bfloat16 and int8 values with float32 sums.
+// Package simd holds the single-threaded kernels of the CPU device: vectors, reductions and matrix tiles in float32,
+// products of bfloat16 values with float32 sums, and of 16-bit with int8 values with exact ones.
 //
 // Every kernel exists in plain Go (the oracle, always compiled) and, on amd64, in AVX-512 and AVX2+FMA assembly; products of
-// bfloat16 also with AVX512_BF16 and with AMX tiles, on top of AVX-512 for the rest.
+// bfloat16 also with AVX512_BF16 and with AMX tiles, on top of AVX-512 for the rest, those of int8 with AVX512_VNNI and AMX.
 // One table of functions is picked at start by CPU flags; Use switches it for tests or by hand. The exported
 // functions check lengths and call through the table, and allocate nothing. Each result is a pure function of
 // the arguments of one call: an element's bits do not depend on its neighbours or, in a matrix product, on m and n.
@@ -21,6 +21,9 @@ type kernels struct {
 	vectorKernels
 	bf16Kernels
 	attnKernels
+	stretchKernels
+	halfPackers
+	bytes int8Kernels
 }
 
 // Env is the environment variable that picks an implementation by name.

@@ -11,13 +11,13 @@ func native() []*kernels {
 	var out []*kernels
 	x := &cpu.X86
 	if hasAMX() {
-		out = append(out, &amx)
+		out = append(out, withoutVNNI(&amx))
 	}
 	if hasAVX512() && x.HasAVX512BF16 {
-		out = append(out, &avx512bf16)
+		out = append(out, withoutVNNI(&avx512bf16))
 	}
 	if hasAVX512() {
-		out = append(out, &avx512)
+		out = append(out, withoutVNNI(&avx512))
 	}
 	if x.HasAVX2 && x.HasFMA {
 		out = append(out, &avx2)

@@ -33,8 +33,13 @@ func TestStress(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 8 * runtime.GOMAXPROCS(0) {
 		work := stressProducts
-		if i%4 == 0 {
+		switch i % 4 {
+		case 0:
 			work = stressAttention
+		case 1:
+			work = stressInt8
+		case 2:
+			work = stressFew
 		}
 		wg.Go(func() { work(uint64(i), &products, &wrong, &stop) })
 	}
@@ -92,6 +97,25 @@ func stressAttention(seed uint64, products, wrong, stop *atomic.Int64) {
 			wrong.Add(1)
 		}
 		clear(x.Acc)
+	}
+}
+
+// stressInt8 repeats a product of bytes, whose sums may be put aside between runs of k, and compares with the same without tiles.
+func stressInt8(seed uint64, products, wrong, stop *atomic.Int64) {
+	r := rand.New(rand.NewPCG(seed, 9))
+	m, n, k := 20+r.IntN(100), 20+r.IntN(100), 1+r.IntN(2400)
+	var s Scratch
+	x, w := packInt8(m, n, k, random(r, m*k, 1), random(r, n*k, 1), &s)
+	want, got := make([]float32, m*n), make([]float32, m*n)
+	g := gemmInt8{&cur.bytes, x, w, m, 0, n, upInt8(k), want, n, false, &s}
+	g.panels()
+	for stop.Load() == 0 {
+		GemmInt8(x, w, 0, n, got, n, false, &s)
+		products.Add(1)
+		if !slices.Equal(got, want) {
+			wrong.Add(1)
+		}
+		clear(got)
 	}
 }
 

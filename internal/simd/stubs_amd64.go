@@ -38,10 +38,13 @@ var avx512 = kernels{
 		rotatePairs:  rotatePairsAVX512,
 	},
 	bf16Kernels: bf16Kernels{product: productFew, fewAlike: true,
-		few:     []fewBF16{fewBF16x1AVX512, fewBF16x2AVX512, fewBF16x3AVX512, fewBF16x4AVX512},
-		fewInt8: []fewInt8{fewInt8x1AVX512, fewInt8x2AVX512, fewInt8x3AVX512, fewInt8x4AVX512},
-		one:     fewBF16OneAVX512, oneInt8: fewInt8OneAVX512, group: 6,
+		few: []fewBF16{fewBF16x1AVX512, fewBF16x2AVX512, fewBF16x3AVX512, fewBF16x4AVX512},
+		one: fewBF16OneAVX512, group: 6,
 	},
+	bytes: int8Kernels{few: []fewInt8{fewInt8x1VNNI, fewInt8x2VNNI, fewInt8x3VNNI, fewInt8x4VNNI},
+		side:   []fewInt8{fewInt8Side1xVNNI, fewInt8Side2xVNNI, fewInt8Side3xVNNI},
+		groups: []int{6, 3, 2}, planes: true,
+		top: topInt8VNNI, split: splitInt8VNNI},
 }
 
 //go:noescape
@@ -180,9 +183,10 @@ var avx2 = kernels{
 		rotatePairs:  rotatePairsAVX2,
 	},
 	bf16Kernels: bf16Kernels{product: productFew, fewAlike: true,
-		few:     []fewBF16{fewBF16x1AVX2, fewBF16x2AVX2, fewBF16x3AVX2, fewBF16x4AVX2},
-		fewInt8: []fewInt8{fewInt8x1AVX2, fewInt8x2AVX2, fewInt8x3AVX2, fewInt8x4AVX2},
+		few: []fewBF16{fewBF16x1AVX2, fewBF16x2AVX2, fewBF16x3AVX2, fewBF16x4AVX2},
 	},
+	bytes: int8Kernels{few: []fewInt8{fewInt8x1AVX2, fewInt8x2AVX2, fewInt8x3AVX2, fewInt8x4AVX2},
+		top: topInt8AVX2, split: splitInt8AVX2},
 }
 
 //go:noescape
@@ -288,58 +292,28 @@ func copyPanelAVX2(dst *float32, stride int, src *float32, ld, width, k int)
 func fewBF16x1AVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 //go:noescape
-func fewInt8x1AVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
-
-//go:noescape
 func fewBF16x2AVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
-
-//go:noescape
-func fewInt8x2AVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
 
 //go:noescape
 func fewBF16x3AVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 //go:noescape
-func fewInt8x3AVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
-
-//go:noescape
 func fewBF16x4AVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
-
-//go:noescape
-func fewInt8x4AVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
 
 //go:noescape
 func fewBF16x1AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 //go:noescape
-func fewInt8x1AVX2(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
-
-//go:noescape
 func fewBF16x2AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
-
-//go:noescape
-func fewInt8x2AVX2(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
 
 //go:noescape
 func fewBF16x3AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 //go:noescape
-func fewInt8x3AVX2(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
-
-//go:noescape
 func fewBF16x4AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 //go:noescape
-func fewInt8x4AVX2(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
-
-//go:noescape
 func fewBF16OneAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
-
-//go:noescape
-func fewInt8OneAVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)
-
-//go:noescape
-func widenInt8AVX512(dst *uint16, src *int8, lines int)
 
 //go:noescape
 func packLinesBF16(dst *uint16, src *float32, ld, k int)
@@ -369,58 +343,127 @@ func dotRows1xBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)
 func gemmBF16WideNear2AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16NarrowNear2AMX(p *tileArgs)
+func gemmBF16NarrowNear1AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideFar2AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16NarrowFar2AMX(p *tileArgs)
+func gemmBF16NarrowFar1AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideNear4AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16NarrowNear4AMX(p *tileArgs)
+func gemmBF16NarrowNear2AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideFar4AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16NarrowFar4AMX(p *tileArgs)
+func gemmBF16NarrowFar2AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideNear8AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16NarrowNear8AMX(p *tileArgs)
+func gemmBF16NarrowNear4AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideFar8AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16NarrowFar8AMX(p *tileArgs)
+func gemmBF16NarrowFar4AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideNear16AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16NarrowNear16AMX(p *tileArgs)
+func gemmBF16NarrowNear8AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideFar16AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16NarrowFar16AMX(p *tileArgs)
+func gemmBF16NarrowFar8AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideNear32AMX(p *tileArgs)
 
 //go:noescape
+func gemmBF16NarrowNear16AMX(p *tileArgs)
+
+//go:noescape
 func gemmBF16WideFar32AMX(p *tileArgs)
 
 //go:noescape
+func gemmBF16NarrowFar16AMX(p *tileArgs)
+
+//go:noescape
 func gemmBF16HalfAMX(p *tileArgs)
+
+//go:noescape
+func topInt8VNNI(x *float32, steps int) uint32
+
+//go:noescape
+func splitInt8VNNI(dst *int16, x *float32, steps, stride int, inv float32)
+
+//go:noescape
+func fewInt8x1VNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8Side1xVNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x2VNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8Side2xVNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x3VNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8Side3xVNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x4VNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func topInt8AVX2(x *float32, steps int) uint32
+
+//go:noescape
+func splitInt8AVX2(dst *int16, x *float32, steps, stride int, inv float32)
+
+//go:noescape
+func fewInt8x1AVX2(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x2AVX2(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x3AVX2(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x4AVX2(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func tilesInt8WideNearAMX(p *int8Args)
+
+//go:noescape
+func tilesInt8NarrowNearAMX(p *int8Args)
+
+//go:noescape
+func tilesInt8WideFarAMX(p *int8Args)
+
+//go:noescape
+func tilesInt8NarrowFarAMX(p *int8Args)
+
+//go:noescape
+func tilesInt8WideStreamAMX(p *int8Args)
+
+//go:noescape
+func tilesInt8NarrowStreamAMX(p *int8Args)
 
 //go:noescape
 func attnForwardTile(p *forwardArgs)
@@ -445,3 +488,36 @@ func scaleRowsFarTile(p *outArgs)
 
 //go:noescape
 func turnRowsFarTile(p *outArgs)
+
+//go:noescape
+func keys1xStretch(p *stretchKeys)
+
+//go:noescape
+func keys2xStretch(p *stretchKeys)
+
+//go:noescape
+func keys3xStretch(p *stretchKeys)
+
+//go:noescape
+func keys4xStretch(p *stretchKeys)
+
+//go:noescape
+func values1xStretch(p *stretchValues)
+
+//go:noescape
+func values2xStretch(p *stretchValues)
+
+//go:noescape
+func softStretch(p *stretchSoft)
+
+//go:noescape
+func turnHalvesStretch(dst, src *uint16, ld, steps int)
+
+//go:noescape
+func pairHalvesStretch(dst, src *uint16, ld, panels, stride int)
+
+//go:noescape
+func narrowStretch(dst *uint16, src *float32, n int)
+
+//go:noescape
+func joinRowsStretch(p *joinArgs)

@@ -14,6 +14,7 @@ var generic = kernels{
 		siluMul: siluMulGeneric, siluMulGrad: siluMulGradGeneric, adamw: adamwGeneric,
 	},
 	bf16Kernels: genericBF16,
+	bytes:       genericInt8,
 }
 
 // Products are wrapped in float32() wherever they are added, so that no compiler fuses them in one place and not in another.

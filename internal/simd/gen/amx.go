@@ -12,20 +12,20 @@ const (
 	panelStep = 2048 // bytes of a panel of 32 rows or columns per 32 steps of k
 )
 
-// amxDrain lists the kernels by the rows of the tile before that each step of k writes out.
+// amxDrain lists the wide kernels by the rows of the tile before that each step of k writes out; narrow ones have half of each.
 var amxDrain = []int{2, 4, 8, 16, 32}
 
 // gemmTiles emits C[32·rows, 32·cols] (+)= A·B on packed bfloat16 panels. A panel of B stays in the first cache while
 // A's stream past it from the second, loaded so as not to push it out. Tiles 0–3 hold 32 × 32 elements of C, 4–5 a
-// step of A, 6–7 of B: 4 products of 16 cycles for 4 loads of 8.
+// step of A, 6 one half of B's after the other: 4 products of 16 cycles for 4 loads of 8.
 //
 // Writing C costs as much as multiplying. A finished tile goes to a scratch of 4 KiB; the steps of the next tile
 // write it to C, drain rows each, in the shadow of the products; around the caches when far, which spares reading
 // what is overwritten.
 //
-// The narrow form has half the tiles in flight: 16 × 32 elements of C in tiles 0–1, two steps of k of A in 4–5 and of B in 6–7.
-// It loads half as much again, but where a neighbour keeps the other half of the core busy it is faster by a third. The
-// sums are the same. It needs at least 2 steps.
+// Tile instructions need a fresh tile register each, of which a core has few to spare beside those in use, and half as many once a
+// neighbour keeps its other half busy: then a kernel is the faster the fewer tiles it uses. The narrow form uses four: 16 × 32
+// elements of C in tiles 0–1, A in 4, B in 6. It loads half as much again, but is then faster by a fifth. The sums are the same.
 func (a *asm) gemmTiles(drain int, far, narrow bool) {
 	rows := 32
 	if narrow {
@@ -34,16 +34,14 @@ func (a *asm) gemmTiles(drain int, far, narrow bool) {
 	a.text(tilesName(drain, far, narrow), 8, 8)
 	a.amxBegin()
 	a.op("XORL", "DX", "DX") // where the tile before goes: nowhere yet
+	a.startTiles(narrow)
 	a.mark("column")
 	a.startColumn(narrow)
 	a.mark("panel")
-	a.startTiles(narrow)
+	a.startFromC(narrow)
 	a.op("MOVQ", "BX", "R9")
 	a.op("MOVQ", "R8", "SI")
 	a.op("MOVQ", arg(argSteps), "CX")
-	if narrow {
-		a.op("SHRQ", "$1", "CX")
-	}
 	a.tileKLoop(rows, drain, far, narrow)
 	a.parkTile(narrow)
 	a.nextPanel(narrow)
@@ -65,109 +63,62 @@ func (a *asm) startColumn(narrow bool) {
 	a.op("ADDQ", "BX", "AX")
 }
 
-// tileKLoop runs over k, CX turns of it. Meanwhile it writes the tile before to C, if there is one, and fetches what the next one will
-// want: the place where this one goes, and sums to begin with. BP is where those are that were put aside, 0 if there are none.
+// tileKLoop runs over k, CX turns of it. Meanwhile it writes the tile before to C, if there is one, and fetches the place where
+// the next one goes. Sums put aside are not fetched: that takes longer than waiting for them.
 func (a *asm) tileKLoop(rows, drain int, far, narrow bool) {
 	step := a.tileStep4
 	if narrow {
 		step = a.narrowStep
 	}
-	a.op("XORL", "BP", "BP")
-	a.op("CMPQ", arg(argLoad), "$2")
-	a.op("JNE", "nothing")
-	a.op("MOVQ", arg(argPartial), "BP")
-	a.op("ADDQ", fmt.Sprintf("$%d", 128*rows), "BP")
-	a.mark("nothing")
 	a.op("TESTQ", "DX", "DX")
 	a.op("JZ", "idle")
-	a.drainingTurns(rows, drain, far, step)
+	a.op("MOVQ", arg(argScratch), "R15")
+	a.sideTurns(rows, drain, far, func() {
+		step()
+		a.drainRows(drain, far)
+		if !far {
+			a.fetchRows(drain)
+		}
+	})
 	a.mark("plain")
 	step()
 	a.op("DECQ", "CX")
 	a.op("JNZ", "plain")
 	a.op("JMP", "finished")
 	a.mark("idle")
-	a.op("CMPQ", arg(argLoad), "$0")
-	a.op("JEQ", "plain")
-	a.fetchingTurns(rows, drain, far, step)
+	a.op("CMPQ", arg(argLoad), "$1")
+	a.op("JNE", "plain")
+	if !far { // C is wanted for the sums it holds
+		a.sideTurns(rows, drain, far, func() {
+			step()
+			a.fetchRows(drain)
+		})
+	}
 	a.op("JMP", "plain")
 	a.mark("finished")
-	if narrow {
-		a.oddStep()
-	}
 }
 
-// drainingTurns are those in which the tile before is written to C.
-func (a *asm) drainingTurns(rows, drain int, far bool, step func()) {
-	a.op("MOVQ", arg(argScratch), "R15")
-	a.firstTurns(rows, drain)
-	if !far {
-		a.nextTile(rows)
-	}
-	a.mark("draining")
-	step()
-	a.drainRows(drain, far)
-	if !far {
-		a.fetchRows(drain)
-	}
-	a.op("TESTQ", "BP", "BP")
-	a.op("JZ", "drained")
-	a.fetchPartial(drain)
-	a.mark("drained")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "draining")
-	a.otherTurns()
-}
-
-// fetchingTurns are those with nothing to write, but sums to fetch for the next tile: partial ones, or C's.
-func (a *asm) fetchingTurns(rows, drain int, far bool, step func()) {
-	a.firstTurns(rows, drain)
-	if !far {
-		a.nextTile(rows)
-	}
-	a.mark("fetching")
-	step()
-	if !far {
-		a.op("TESTQ", "BP", "BP")
-		a.op("JNZ", "sums")
-		a.fetchRows(drain)
-		a.op("JMP", "fetched")
-	}
-	a.mark("sums")
-	a.fetchPartial(drain)
-	a.mark("fetched")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "fetching")
-	a.otherTurns()
-}
-
-// firstTurns leaves in CX the turns that something is done in beside the products; otherTurns what is left then, none: it is finished.
-func (a *asm) firstTurns(rows, drain int) {
+// sideTurns are the first ones, in which something is done beside the products. It falls through if others are left.
+func (a *asm) sideTurns(rows, drain int, far bool, turn func()) {
+	again := a.fresh("turn")
 	a.op("SUBQ", fmt.Sprintf("$%d", rows/drain), "CX")
 	a.op("MOVQ", "CX", "rest-8(SP)")
 	a.op("MOVQ", fmt.Sprintf("$%d", rows/drain), "CX")
-}
-
-func (a *asm) otherTurns() {
+	if !far {
+		a.nextTile(rows)
+	}
+	a.mark(again)
+	turn()
+	a.op("DECQ", "CX")
+	a.op("JNZ", again)
 	a.op("MOVQ", "rest-8(SP)", "CX")
 	a.op("TESTQ", "CX", "CX")
 	a.op("JZ", "finished")
 }
 
-// fetchPartial fetches n rows of the sums that the next tile begins with.
-func (a *asm) fetchPartial(n int) {
-	for i := range 2 * n {
-		a.op("PREFETCHT0", fmt.Sprintf("%d(BP)", 64*i))
-	}
-	a.op("ADDQ", fmt.Sprintf("$%d", 128*n), "BP")
-}
-
-// parkTile puts the finished tile into the scratch, for DX, or where partial sums wait for the next run of k.
+// parkTile puts the finished tile into the scratch, for DX, or where partial sums wait for the next run of k. Each tile register begins
+// the next tile, with zero or its partial sums, as soon as it is stored.
 func (a *asm) parkTile(narrow bool) {
-	tiles := 4
-	if narrow {
-		tiles = 2
-	}
 	a.op("MOVQ", arg(argScratch), "R15")
 	a.op("MOVQ", "R11", "DX")
 	a.op("CMPQ", arg(argKeep), "$0")
@@ -175,11 +126,43 @@ func (a *asm) parkTile(narrow bool) {
 	a.op("MOVQ", arg(argPartial), "R15")
 	a.op("XORL", "DX", "DX")
 	a.mark("park")
+	tiles := sumTiles(narrow)
+	a.op("ADDQ", fmt.Sprintf("$%d", 1024*len(tiles)), arg(argPartial))
 	a.op("MOVQ", "$128", "R14")
-	for t := range tiles {
+	store := func(t int) {
 		a.tileStore(t, "R15", "R14", t/2*2048+t%2*64)
+		a.gap()
 	}
-	a.op("ADDQ", fmt.Sprintf("$%d", 1024*tiles), arg(argPartial))
+	a.op("CMPQ", arg(argLoad), "$1")
+	a.op("JLT", "tozero")
+	a.op("JGT", "topartial")
+	for _, t := range tiles {
+		store(t)
+	}
+	a.op("JMP", "parked")
+	a.mark("tozero")
+	for _, t := range tiles {
+		store(t)
+		a.tileZero(t)
+		a.gap()
+	}
+	a.op("JMP", "parked")
+	a.mark("topartial")
+	a.op("MOVQ", arg(argPartial), "CX")
+	for _, t := range tiles {
+		store(t)
+		a.tileLoad(t, "CX", "R14", t/2*2048+t%2*64)
+		a.gap()
+	}
+	a.mark("parked")
+}
+
+// sumTiles are the tiles with sums, in the order in which a step finishes them.
+func sumTiles(narrow bool) []int {
+	if narrow {
+		return []int{0, 1}
+	}
+	return []int{0, 2, 1, 3}
 }
 
 // nextPanel goes to the next panel of A, or half of one, and the tile of C below.
@@ -249,44 +232,59 @@ func (a *asm) fetchRows(n int) {
 	}
 }
 
-// startTiles sets tiles 0–3 (0–1 when narrow) to C, to partial sums, or to zero.
+// startTiles sets the first tile to zero, or to partial sums; one that begins with C waits for startFromC.
 func (a *asm) startTiles(narrow bool) {
-	if narrow {
-		a.startPair()
-		return
-	}
+	tiles := sumTiles(narrow)
 	a.op("CMPQ", arg(argLoad), "$1")
-	a.op("JLT", "zero")
+	a.op("JEQ", "column")
 	a.op("JGT", "partial")
+	for _, t := range tiles {
+		a.tileZero(t)
+	}
+	a.op("JMP", "column")
+	a.mark("partial")
+	a.op("MOVQ", arg(argPartial), "CX")
+	a.op("MOVQ", "$128", "R14")
+	for _, t := range tiles {
+		a.tileLoad(t, "CX", "R14", t/2*2048+t%2*64)
+	}
+}
+
+// startFromC sets a tile to what is in C at R11, if it is to begin with that.
+func (a *asm) startFromC(narrow bool) {
+	a.op("CMPQ", arg(argLoad), "$1")
+	a.op("JNE", "begin")
 	a.op("MOVQ", "R12", "CX")
 	a.op("SHLQ", "$4", "CX")
 	a.op("ADDQ", "R11", "CX")
-	a.tileLoad(0, "R11", "R12", 0)
-	a.tileLoad(1, "R11", "R12", 64)
-	a.tileLoad(2, "CX", "R12", 0)
-	a.tileLoad(3, "CX", "R12", 64)
-	a.op("JMP", "begin")
-	a.loadPartial(4)
-	a.mark("zero")
-	for t := range 4 {
-		a.tileZero(t)
+	for _, t := range sumTiles(narrow) {
+		a.tileLoad(t, []string{"R11", "CX"}[t/2], "R12", t%2*64)
+		a.gap()
 	}
 	a.mark("begin")
 }
 
 // tileStep4 is one step of 32 along k: SI walks A's panel, R9 B's, AX the piece of B that comes next.
 func (a *asm) tileStep4() {
-	a.tileStream(4, "SI", "R10", 0)
-	a.tileStream(5, "SI", "R10", 1024)
-	a.tileLoad(6, "R9", "R10", 0)
-	a.tileLoad(7, "R9", "R10", 1024)
-	a.tileProduct(0, 4, 6)
-	a.tileProduct(1, 4, 7)
-	a.fetchB()
-	a.tileProduct(2, 5, 6)
-	a.tileProduct(3, 5, 7)
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "SI")
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R9")
+	for half := range 2 {
+		a.tileStream(4+half, "SI", "R10", 1024*half)
+		a.gap()
+	}
+	for col := range 2 {
+		a.tileLoad(6, "R9", "R10", 1024*col)
+		a.gap()
+		for half := range 2 {
+			a.tileProduct(2*half+col, 4+half, 6)
+			a.gap()
+		}
+	}
+	a.nextStep(4)
+}
+
+// gap keeps tile instructions apart: beside a busy neighbour, ones that follow each other closely take half as long again. Alone it
+// costs nothing.
+func (a *asm) gap() {
+	a.raw("GAP", []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}, "8 × nop")
 }
 
 // drainRows copies n rows of the scratch at R15 to C at DX.
@@ -306,67 +304,27 @@ func (a *asm) drainRows(n int, far bool) {
 	a.op("ADDQ", fmt.Sprintf("$%d", 128*n), "R15")
 }
 
-// loadPartial sets tiles 0 … n−1 to partial sums.
-func (a *asm) loadPartial(n int) {
-	a.mark("partial")
-	a.op("MOVQ", arg(argPartial), "CX")
-	a.op("MOVQ", "$128", "R14")
-	for t := range n {
-		a.tileLoad(t, "CX", "R14", t/2*2048+t%2*64)
-	}
-	a.op("JMP", "begin")
-}
-
-// startPair sets tiles 0–1 to the 16 rows of C at R11, to partial sums, or to zero.
-func (a *asm) startPair() {
-	a.op("CMPQ", arg(argLoad), "$1")
-	a.op("JLT", "zero")
-	a.op("JGT", "partial")
-	a.tileLoad(0, "R11", "R12", 0)
-	a.tileLoad(1, "R11", "R12", 64)
-	a.op("JMP", "begin")
-	a.loadPartial(2)
-	a.mark("zero")
-	a.tileZero(0)
-	a.tileZero(1)
-	a.mark("begin")
-}
-
-// oddStep is the last of an odd number of steps.
-func (a *asm) oddStep() {
-	a.op("TESTQ", "$1", arg(argSteps))
-	a.op("JZ", "even")
-	a.tileStream(4, "SI", "R10", 0)
-	a.tileLoad(6, "R9", "R10", 0)
-	a.tileLoad(7, "R9", "R10", 1024)
-	a.tileProduct(0, 4, 6)
-	a.tileProduct(1, 4, 7)
-	a.mark("even")
-}
-
-// narrowStep is two steps of k.
+// narrowStep is one step for 16 rows.
 func (a *asm) narrowStep() {
 	a.tileStream(4, "SI", "R10", 0)
-	a.tileStream(5, "SI", "R10", panelStep)
-	for half := range 2 {
-		a.tileLoad(6, "R9", "R10", 1024*half)
-		a.tileLoad(7, "R9", "R10", 1024*half+panelStep)
-		a.tileProduct(half, 4, 6)
-		a.tileProduct(half, 5, 7)
-		if half == 0 {
-			a.fetchB()
-		}
+	a.gap()
+	for col := range 2 {
+		a.tileLoad(6, "R9", "R10", 1024*col)
+		a.gap()
+		a.tileProduct(col, 4, 6)
+		a.gap()
 	}
-	a.op("ADDQ", fmt.Sprintf("$%d", 2*panelStep), "SI")
-	a.op("ADDQ", fmt.Sprintf("$%d", 2*panelStep), "R9")
+	a.nextStep(2)
 }
 
-// fetchB fetches four lines of the panel of B that comes next.
-func (a *asm) fetchB() {
-	for i := range 4 {
+// nextStep goes on along k, and fetches n lines of the panel of B that comes next.
+func (a *asm) nextStep(n int) {
+	for i := range n {
 		a.op("PREFETCHT1", fmt.Sprintf("%d(AX)", 64*i))
 	}
-	a.op("ADDQ", "$256", "AX")
+	a.op("ADDQ", fmt.Sprintf("$%d", 64*n), "AX")
+	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "SI")
+	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R9")
 }
 
 // nextColumn goes to the next panel of B, or ends with the tiles.
@@ -404,16 +362,21 @@ func (a *asm) gemmHalf() {
 	a.op("MOVQ", arg(argC), "R11")
 	a.op("MOVQ", arg(argCols), "R13")
 	a.mark("column")
-	a.startPair()
+	a.tileZero(0)
+	a.tileZero(1)
+	a.startFromC(true)
 	a.op("MOVQ", "BX", "R9")
 	a.op("MOVQ", arg(argA), "SI")
 	a.op("MOVQ", arg(argSteps), "CX")
 	a.mark("step")
 	a.tileLoad(4, "SI", "R10", 0)
-	a.tileStream(6, "R9", "R10", 0)
-	a.tileProduct(0, 4, 6)
-	a.tileStream(7, "R9", "R10", 1024)
-	a.tileProduct(1, 4, 7)
+	a.gap()
+	for col := range 2 {
+		a.tileStream(6, "R9", "R10", 1024*col)
+		a.gap()
+		a.tileProduct(col, 4, 6)
+		a.gap()
+	}
 	for i := 0; i < panelStep; i += 64 {
 		a.op("PREFETCHT0", fmt.Sprintf("%d(R9)", 2*panelStep+i))
 	}
@@ -437,9 +400,7 @@ func amxFile() []byte {
 	for _, d := range amxDrain {
 		for _, far := range []bool{false, true} {
 			a.gemmTiles(d, far, false)
-			if d < 32 {
-				a.gemmTiles(d, far, true)
-			}
+			a.gemmTiles(d/2, far, true)
 		}
 	}
 	a.gemmHalf()

@@ -28,41 +28,30 @@ func (a *asm) stripProduct(depth, stride, live int) {
 	a.op("JNZ", column)
 }
 
-// halfProduct adds the product of 16 rows of A at SI with the panel of B at BX to tiles 2·half and 2·half+1, two of the depth steps of k at a
-// time: half the tiles in flight of the other way, see gemmTiles, and a result can be stored while the next half multiplies. What streams
-// past, B or else A, is loaded so as not to push the rest out of the first cache.
+// halfProduct adds the product of 16 rows of A at SI with the panel of B at BX to tiles 2·half and 2·half+1: few tiles in use, kept
+// apart, see gemmTiles, and a result can be stored while the next half multiplies. What streams past, B or else A, is loaded so as
+// not to push the rest out of the first cache.
 func (a *asm) halfProduct(half, depth int, streamB bool) {
 	loadA, loadB := a.tileStream, a.tileLoad
 	if streamB {
 		loadA, loadB = a.tileLoad, a.tileStream
 	}
-	pair, odd, end := a.fresh("pair"), a.fresh("odd"), a.fresh("end")
+	step := a.fresh("step")
 	a.op("MOVQ", "BX", "R9")
 	a.op("MOVQ", arg(depth), "CX")
-	a.op("SUBQ", "$2", "CX")
-	a.op("JLT", odd)
-	a.mark(pair)
+	a.mark(step)
 	loadA(4, "SI", "R10", 0)
-	loadA(5, "SI", "R10", panelStep)
+	a.gap()
 	for col := range 2 {
 		loadB(6, "R9", "R10", 1024*col)
-		loadB(7, "R9", "R10", 1024*col+panelStep)
+		a.gap()
 		a.tileProduct(2*half+col, 4, 6)
-		a.tileProduct(2*half+col, 5, 7)
+		a.gap()
 	}
-	a.op("ADDQ", fmt.Sprintf("$%d", 2*panelStep), "SI")
-	a.op("ADDQ", fmt.Sprintf("$%d", 2*panelStep), "R9")
-	a.op("SUBQ", "$2", "CX")
-	a.op("JGE", pair)
-	a.mark(odd)
-	a.op("CMPQ", "CX", "$-1")
-	a.op("JNE", end)
-	loadA(4, "SI", "R10", 0)
-	for col := range 2 {
-		loadB(6+col, "R9", "R10", 1024*col)
-		a.tileProduct(2*half+col, 4, 6+col)
-	}
-	a.mark(end)
+	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "SI")
+	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R9")
+	a.op("DECQ", "CX")
+	a.op("JNZ", step)
 }
 
 // startSums sets tiles 2·half and 2·half+1 to 16 rows of C, at R11 or R14, R12 bytes apart; or to zero, where the jump is taken

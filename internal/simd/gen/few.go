@@ -7,28 +7,24 @@ const (
 	fewRows = 4
 	// fewGroup is the number of panels that a single row meets at once.
 	fewGroup = 6
-	// fewAhead and fewAheadInt8 are how far B is fetched before its use, in bytes: a step and a half, so that the lines of one tile ask
-	// for those of the other. Behind the last step comes the first one of the next group.
-	fewAhead, fewAheadInt8 = 3072, 1536
+	// fewAhead is how far B is fetched before its use, in bytes: a step and a half, so that the lines of one tile ask for those of
+	// the other. Behind the last step comes the first one of the next group.
+	fewAhead = 3072
 )
 
-// few: C[rows, 32·panels] += A·B for float32 rows of A that hold bfloat16 values and packed panels of B, bfloat16 or bytes,
-// stride bytes apart. It repeats the sums of a tile product bit for bit: over each 32 steps of k one chain of multiply-adds
+// few: C[rows, 32·panels] += A·B for float32 rows of A that hold bfloat16 values and packed panels of B, stride bytes apart.
+// It repeats the sums of a tile product bit for bit: over each 32 steps of k one chain of multiply-adds
 // for the even elements and one for the odd, then C += even + odd, subnormal numbers being 0. So rows may go either way,
 // and where there are no tiles this is the product.
 //
 // A line of B serves 2·rows multiply-adds: memory is the bound. It gives more to several streams than to one, so a line of each
 // of group panels is read before the next of the first, and a step of every group before the next step of the first.
-func (a *asm) few(rows, group int, bytes bool) {
-	step := panelStep
-	if bytes {
-		step = panelStep / 2
-	}
+func (a *asm) few(rows, group int) {
 	frame := 8
 	if group > 1 {
 		frame = 16
 	}
-	a.text(fewName(rows, group, bytes), frame, 64)
+	a.text(fewName(rows, group), frame, 64)
 	a.op("STMXCSR", "mode-8(SP)")
 	a.op("LDMXCSR", a.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
 	a.op("MOVQ", "steps+0(FP)", "CX")
@@ -50,14 +46,14 @@ func (a *asm) few(rows, group int, bytes bool) {
 	a.op("MOVQ", "c+32(FP)", "DI")
 	a.op("MOVQ", "panels+48(FP)", "R12")
 	a.mark("panel")
-	a.fewPanel(rows, group, bytes)
+	a.fewPanel(rows, group)
 	for range group {
 		a.op("ADDQ", "R13", "BX")
 	}
 	a.op("SUBQ", fmt.Sprintf("$%d", group), "R12")
 	a.op("JNZ", "panel")
 	a.op("ADDQ", "$128", "SI")
-	a.op("ADDQ", fmt.Sprintf("$%d", step), "R11")
+	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R11")
 	a.op("DECQ", "CX")
 	a.op("JNZ", "step")
 	a.op("LDMXCSR", "mode-8(SP)")
@@ -65,38 +61,31 @@ func (a *asm) few(rows, group int, bytes bool) {
 	a.op("RET")
 }
 
-func fewName(rows, group int, bytes bool) string {
-	name := "fewBF16"
-	if bytes {
-		name = "fewInt8"
-	}
+func fewName(rows, group int) string {
 	if group > 1 {
-		return name + "One"
+		return "fewBF16One"
 	}
-	return fmt.Sprintf("%sx%d", name, rows)
+	return fmt.Sprintf("fewBF16x%d", rows)
 }
 
 // fewPanel is a step of the panels at BX: all 32 columns at once, or with AVX2 8 at a time, which are half of each line of a
 // tile, then the other half, then the other tile. DI moves on by 32 columns.
-func (a *asm) fewPanel(rows, group int, bytes bool) {
+func (a *asm) fewPanel(rows, group int) {
 	if a.wide() {
 		if group > 1 {
 			a.op("LEAQ", "(R13)(R13*2)", "R14")
 			a.op("ADDQ", "BX", "R14")
 			a.fewTargets()
 		}
-		a.fewStep(rows, 2*group, bytes)
+		a.fewStep(rows, 2*group)
 		a.op("ADDQ", fmt.Sprintf("$%d", 128*group), "DI")
 		return
 	}
-	half, tile := 32, 1024
-	if bytes {
-		half, tile = 8, 512
-	}
+	const half, tile = 32, 1024
 	a.op("MOVQ", "BX", "R14")
 	a.op("MOVQ", "$4", "AX")
 	a.mark("group")
-	a.fewStep(rows, 1, bytes)
+	a.fewStep(rows, 1)
 	a.op("ADDQ", "$32", "DI")
 	a.op("ADDQ", fmt.Sprintf("$%d", half), "BX")
 	a.op("CMPQ", "AX", "$3")
@@ -147,7 +136,7 @@ func (a *asm) fewReg(part int, at ...int) string {
 }
 
 // fewStep is 32 steps of k for vecs vectors of columns.
-func (a *asm) fewStep(rows, vecs int, bytes bool) {
+func (a *asm) fewStep(rows, vecs int) {
 	for n := range rows * vecs {
 		for _, part := range []int{fewEven, fewOdd} {
 			x := a.fewReg(part, n)
@@ -156,7 +145,7 @@ func (a *asm) fewStep(rows, vecs int, bytes bool) {
 	}
 	for p := range 16 {
 		for i := range vecs {
-			a.fewB(p, i, vecs > 2, bytes)
+			a.fewB(p, i, vecs > 2)
 			a.fewLine(rows, vecs, p, i)
 		}
 	}
@@ -191,7 +180,7 @@ func (a *asm) fewLine(rows, vecs, p, i int) {
 }
 
 // fewB widens the elements of line p, vector i of B, and fetches what comes behind, in a group by way of fewTargets.
-func (a *asm) fewB(p, i int, group, bytes bool) {
+func (a *asm) fewB(p, i int, group bool) {
 	even, odd := a.fewReg(fewB, 0, i), a.fewReg(fewB, 1, i)
 	from := func(at int, base string) string {
 		return fmt.Sprintf([]string{"%d(%s)", "%d(%s)(R13*1)", "%d(%s)(R13*2)"}[i/2%3], at, base)
@@ -204,17 +193,6 @@ func (a *asm) fewB(p, i int, group, bytes bool) {
 		}
 		a.op("PREFETCHT0", from(at, base))
 	}
-	if bytes {
-		at := 512*(i%2) + 32*p
-		if p%2 == 0 {
-			fetch(at + fewAheadInt8)
-		}
-		a.op("VPMOVSXBD", mem(at), even)
-		a.op("VPMOVSXBD", mem(at+16), odd)
-		a.op("VCVTDQ2PS", even, even)
-		a.op("VCVTDQ2PS", odd, odd)
-		return
-	}
 	at := 1024*(i%2) + 64*p
 	fetch(at + fewAhead)
 	a.op("VMOVUPS", mem(at), odd)
@@ -222,40 +200,13 @@ func (a *asm) fewB(p, i int, group, bytes bool) {
 	a.op("VANDPS", a.fewReg(fewMask), odd, odd)
 }
 
-// widenInt8 turns steps of a panel of bytes into bfloat16: every byte is one exactly.
-func (a *asm) widenInt8() {
-	a.text("widenInt8", 0, 24)
-	a.op("MOVQ", "dst+0(FP)", "DI")
-	a.op("MOVQ", "src+8(FP)", "SI")
-	a.op("MOVQ", "lines+16(FP)", "CX")
-	a.op("VMOVUPS", a.bits(0xFFFF0000), "Z2")
-	a.mark("line")
-	a.op("VPMOVSXBD", "(SI)", "Z0")
-	a.op("VPMOVSXBD", "16(SI)", "Z1")
-	a.op("VCVTDQ2PS", "Z0", "Z0")
-	a.op("VCVTDQ2PS", "Z1", "Z1")
-	a.op("VPSRLD", "$16", "Z0", "Z0")
-	a.op("VANDPS", "Z2", "Z1", "Z1")
-	a.op("VORPS", "Z0", "Z1", "Z0")
-	a.op("VMOVUPS", "Z0", "(DI)")
-	a.op("ADDQ", "$32", "SI")
-	a.op("ADDQ", "$64", "DI")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "line")
-	a.op("VZEROUPPER")
-	a.op("RET")
-}
-
 func fewFile(i isa) []byte {
 	a := newAsm(i)
 	for r := 1; r <= fewRows; r++ {
-		a.few(r, 1, false)
-		a.few(r, 1, true)
+		a.few(r, 1)
 	}
 	if i.wide() {
-		a.few(1, fewGroup, false)
-		a.few(1, fewGroup, true)
-		a.widenInt8()
+		a.few(1, fewGroup)
 	}
 	return a.finish()
 }

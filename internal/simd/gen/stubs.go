@@ -49,18 +49,21 @@ func table(out *bytes.Buffer, i isa) {
 	}
 	fmt.Fprintf(out, "rotatePairs: rotatePairs%s,\n", i.tag)
 	out.WriteString("},\nbf16Kernels: bf16Kernels{product: productFew, fewAlike: true,\n")
-	for _, kind := range []string{"BF16", "Int8"} {
-		field := map[string]string{"BF16": "few", "Int8": "fewInt8"}[kind]
-		fmt.Fprintf(out, "%s: []few%s{", field, kind)
-		for r := 1; r <= fewRows; r++ {
-			fmt.Fprintf(out, "few%sx%d%s,", kind, r, i.tag)
-		}
-		out.WriteString("},\n")
+	out.WriteString("few: []fewBF16{")
+	for r := 1; r <= fewRows; r++ {
+		fmt.Fprintf(out, "fewBF16x%d%s,", r, i.tag)
 	}
+	out.WriteString("},\n")
 	if i.wide() {
-		fmt.Fprintf(out, "one: %s%s, oneInt8: %s%s, group: %d,\n", fewName(1, fewGroup, false), i.tag, fewName(1, fewGroup, true), i.tag, fewGroup)
+		fmt.Fprintf(out, "one: %s%s, group: %d,\n", fewName(1, fewGroup), i.tag, fewGroup)
 	}
-	out.WriteString("},\n}\n")
+	out.WriteString("},\n")
+	if i.wide() {
+		out.WriteString(int8Table(vnni))
+	} else {
+		out.WriteString(int8Table(avx2))
+	}
+	out.WriteString("}\n")
 }
 
 // bf16Stubs declares the kernels of bf16.go, few.go and amx.go.
@@ -69,12 +72,9 @@ func bf16Stubs(out *bytes.Buffer) {
 	for _, i := range []isa{avx512, avx2} {
 		for r := 1; r <= fewRows; r++ {
 			declare("fewBF16x%d%s(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)", r, i.tag)
-			declare("fewInt8x%d%s(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)", r, i.tag)
 		}
 	}
-	declare("%sAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)", fewName(1, fewGroup, false))
-	declare("%sAVX512(steps int, a *float32, lda int, b *int8, c *float32, ldc, panels, stride int)", fewName(1, fewGroup, true))
-	declare("widenInt8AVX512(dst *uint16, src *int8, lines int)")
+	declare("%sAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)", fewName(1, fewGroup))
 	for _, name := range []string{"packLines", "packLinesTurn"} {
 		declare("%sBF16(dst *uint16, src *float32, ld, k int)", name)
 	}
@@ -86,13 +86,13 @@ func bf16Stubs(out *bytes.Buffer) {
 	for _, d := range amxDrain {
 		for _, far := range []bool{false, true} {
 			declare("%sAMX(p *tileArgs)", tilesName(d, far, false))
-			if d < 32 {
-				declare("%sAMX(p *tileArgs)", tilesName(d, far, true))
-			}
+			declare("%sAMX(p *tileArgs)", tilesName(d/2, far, true))
 		}
 	}
 	declare("gemmBF16HalfAMX(p *tileArgs)")
+	int8Stubs(declare)
 	attnStubs(declare)
+	stretchStubs(declare)
 }
 
 // signature is the op's parameters in Go.

@@ -1,0 +1,162 @@
+package main
+
+import "fmt"
+
+// stretchQueries is the most queries that meet a tile of keys at once.
+const stretchQueries = 4
+
+// Byte offsets of the fields of simd.stretchSoft.
+const (
+	softLogits, softTop, softSum, softAcc, softHi = 0, 8, 16, 24, 32
+	softRows, softSteps, softVecs, softScale      = 40, 48, 56, 64
+)
+
+// stretchSoft is one step of the online softmax of rows of up to 128 logits, as softmaxStrip does it for 32 rows, bit for bit: logits turn
+// into p, rounded to bfloat16, in place. A row attends to its first hi columns.
+func (a *asm) stretchSoft() {
+	a.text("soft", 0, 8)
+	a.op("MOVQ", "p+0(FP)", "DI")
+	a.op("VBROADCASTSS", arg(softScale), a.v(regScale))
+	a.exp2Constants()
+	for i, r := range []string{"SI", "R8", "R9", "R10", "R11", "R12", "R13"} {
+		a.op("MOVQ", arg(softLogits+8*i), r)
+	}
+	a.mark("row")
+	a.softTop()
+	a.softRaise()
+	a.op("VXORPS", "Z20", "Z20", "Z20")
+	a.op("VXORPS", "Z21", "Z21", "Z21")
+	a.op("MOVQ", "SI", "AX")
+	a.op("MOVQ", "R13", "CX")
+	a.mark("line")
+	for i := range 2 {
+		x, e := 0+4*i, 1+4*i
+		a.op("VMOVUPS", fmt.Sprintf("%d(AX)", 64*i), a.v(x))
+		a.op("VFMSUB213PS", "Z8", a.v(regScale), a.v(x))
+		a.exp2(e, x, 2+4*i)
+		a.op("VADDPS", a.v(e), a.v(20+i), a.v(20+i))
+	}
+	a.narrowPair(1, 5, 1)
+	a.op("VEXTRACTI64X4", "$1", "Z1", "Y5")
+	for i, r := range []string{"1", "5"} {
+		a.op("VPMOVZXWD", "Y"+r, "Z"+r)
+		a.op("VPSLLD", "$16", "Z"+r, "Z"+r)
+		a.op("VMOVUPS", "Z"+r, fmt.Sprintf("%d(AX)", 64*i))
+	}
+	a.op("ADDQ", "$128", "AX")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "line")
+	a.op("VADDPS", "Z21", "Z20", "Z0")
+	a.foldLanes("VADDPS", 0, 1)
+	a.op("VADDSS", "(R9)", "X0", "X0")
+	a.op("VMOVSS", "X0", "(R9)")
+	a.op("ADDQ", fmt.Sprintf("$%d", tileRow), "SI")
+	for _, r := range []string{"R8", "R9", "R11"} {
+		a.op("ADDQ", "$4", r)
+	}
+	a.op("DECQ", "R12")
+	a.op("JNZ", "row")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// foldLanes reduces register x to every lane of itself, in fold16's order; t is used on the way.
+func (a *asm) foldLanes(op string, x, t int) {
+	for _, s := range []string{"$0x4E", "$0xB1"} {
+		a.op("VPERMILPS", s, a.v(x), a.v(t))
+		a.op(op, a.v(t), a.v(x), a.v(x))
+	}
+	for _, s := range []string{"$0x4E", "$0xB1"} {
+		a.op("VSHUFF32X4", s, a.v(x), a.v(x), a.v(t))
+		a.op(op, a.v(t), a.v(x), a.v(x))
+	}
+}
+
+// softTop masks the row's logits and leaves the largest in all lanes of Z8.
+func (a *asm) softTop() {
+	a.op("VPBROADCASTD", "(R11)", "Z9")
+	a.op("VMOVUPS", a.bits(negInf), "Z10")
+	a.op("VMOVAPS", "Z10", "Z8")
+	a.op("LEAQ", fmt.Sprintf("iota%s<>(SB)", a.tag), "BX")
+	a.op("MOVQ", "SI", "AX")
+	a.op("MOVQ", "R13", "CX")
+	a.mark("tops")
+	for i := range 2 {
+		a.op("VMOVDQU64", fmt.Sprintf("%d(BX)", 64*i), "Z11")
+		a.op("VMOVUPS", fmt.Sprintf("%d(AX)", 64*i), a.v(12+i))
+		a.op("VPCMPD", "$5", "Z9", "Z11", "K1") // not below hi
+		a.op("VMOVAPS", "Z10", "K1", a.v(12+i))
+		a.op("VMOVUPS", a.v(12+i), fmt.Sprintf("%d(AX)", 64*i))
+		a.op("VMAXPS", a.v(12+i), "Z8", "Z8")
+	}
+	a.op("ADDQ", "$128", "AX")
+	a.op("ADDQ", "$128", "BX")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "tops")
+	a.foldLanes("VMAXPS", 8, 9)
+}
+
+// softRaise is raiseTops for one row: it leaves what is subtracted in Z8.
+func (a *asm) softRaise() {
+	a.op("VMULPS", a.v(regScale), "Z8", "Z8")
+	a.op("VBROADCASTSS", "(R8)", "Z9")
+	a.op("VMAXPS", "Z9", "Z8", "Z8")
+	a.op("VMOVSS", "X8", "(R8)")
+	a.op("VMOVUPS", a.bits(0xFF7FFFFF), "Z10")
+	a.op("VMAXPS", "Z10", "Z8", "Z8")
+	a.op("VMAXPS", "Z10", "Z9", "Z9")
+	a.op("VSUBPS", "Z8", "Z9", "Z9")
+	a.exp2(11, 9, 12)
+	a.op("VMULSS", "(R9)", "X11", "X12")
+	a.op("VMOVSS", "X12", "(R9)")
+	a.op("MOVQ", arg(softVecs), "DX")
+	a.op("VXORPS", "Z12", "Z12", "Z12")
+	a.op("VCMPPS", "$4", "Z12", "Z9", "K1")
+	a.op("KORTESTW", "K1", "K1")
+	a.op("JZ", "same")
+	a.mark("scale")
+	a.op("VMULPS", "(R10)", "Z11", "Z12")
+	a.op("VMOVUPS", "Z12", "(R10)")
+	a.op("ADDQ", "$64", "R10")
+	a.op("DECQ", "DX")
+	a.op("JNZ", "scale")
+	a.op("JMP", "raised")
+	a.mark("same")
+	a.op("SHLQ", "$6", "DX")
+	a.op("ADDQ", "DX", "R10")
+	a.mark("raised")
+}
+
+func stretchFile() []byte {
+	a := newAsm(stretch)
+	a.include(missingFile)
+	for n := 1; n <= stretchQueries; n++ {
+		a.stretchKeys(n)
+	}
+	for n := 1; n <= 2; n++ {
+		a.stretchValues(n)
+	}
+	a.stretchSoft()
+	a.turnHalves()
+	a.pairHalves()
+	a.narrow()
+	a.joinRows()
+	a.joinTable()
+	a.wordTable()
+	a.iotaTable()
+	return a.finish()
+}
+
+func stretchStubs(declare func(format string, a ...any)) {
+	for n := 1; n <= stretchQueries; n++ {
+		declare("keys%dxStretch(p *stretchKeys)", n)
+	}
+	for n := 1; n <= 2; n++ {
+		declare("values%dxStretch(p *stretchValues)", n)
+	}
+	declare("softStretch(p *stretchSoft)")
+	declare("turnHalvesStretch(dst, src *uint16, ld, steps int)")
+	declare("pairHalvesStretch(dst, src *uint16, ld, panels, stride int)")
+	declare("narrowStretch(dst *uint16, src *float32, n int)")
+	declare("joinRowsStretch(p *joinArgs)")
+}
