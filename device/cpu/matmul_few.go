@@ -12,19 +12,22 @@ type gemmFew struct {
 	rows       []float32 // [c.rows, k up to whole steps]
 	pb         []uint16
 	nb         int
+	spans      spans
 }
 
 // fewBF16 multiplies with a weight that gemmBF16 packed.
 func (d *Device) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
 	g := &d.matmulFew
-	*g = gemmFew{d: d, c: c, a: a, k: k, pb: pb, accumulate: accumulate}
+	*g = gemmFew{d: d, c: c, a: a, k: k, pb: pb, accumulate: accumulate, spans: g.spans}
 	g.round()
 	step := simd.FewColumns()
 	g.nb = max(step, (c.cols/(8*len(d.workers))+step-1)/step*step) // a few tiles for each worker
 	for w := range d.workers {
 		d.scratch(w).ReserveBF16(c.rows, g.nb, k)
 	}
-	d.run((c.cols+g.nb-1)/g.nb, g)
+	tiles := (c.cols + g.nb - 1) / g.nb
+	g.spans.cut(tiles, len(d.workers))
+	d.run(tiles, g)
 }
 
 // round prepares the rows of a.
@@ -38,8 +41,8 @@ func (g *gemmFew) round() {
 	}
 }
 
-func (g *gemmFew) tile(i, worker int) {
-	j := i * g.nb
+func (g *gemmFew) tile(_, worker int) {
+	j := g.spans.claim(worker) * g.nb
 	n, ld := min(g.nb, g.c.cols-j), (g.k+panel-1)/panel*panel
 	simd.GemmFewBF16(g.c.rows, n, g.k, g.rows, ld, g.pb[simd.SizeBF16(j, g.k):], g.c.x[j:], g.c.ld, g.accumulate, g.d.scratch(worker))
 }
