@@ -12,13 +12,13 @@ type gemmFew struct {
 	rows       []float32 // [c.rows, k up to whole steps]
 	pb         []uint16
 	nb         int
-	spans      spans
+	shares     shares
 }
 
 // fewBF16 multiplies with a weight that gemmBF16 packed.
 func (d *Device) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
 	g := &d.matmulFew
-	*g = gemmFew{d: d, c: c, a: a, k: k, pb: pb, accumulate: accumulate, spans: g.spans}
+	*g = gemmFew{d: d, c: c, a: a, k: k, pb: pb, accumulate: accumulate, shares: g.shares}
 	g.round()
 	step := simd.FewColumns()
 	g.nb = max(step, (c.cols/(8*len(d.workers))+step-1)/step*step) // a few tiles for each worker
@@ -26,7 +26,7 @@ func (d *Device) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
 		d.scratch(w).ReserveBF16(c.rows, g.nb, k)
 	}
 	tiles := (c.cols + g.nb - 1) / g.nb
-	g.spans.cut(tiles, len(d.workers))
+	g.shares.cut(tiles, len(d.workers))
 	d.run(tiles, g)
 }
 
@@ -42,7 +42,7 @@ func (g *gemmFew) round() {
 }
 
 func (g *gemmFew) tile(_, worker int) {
-	j := g.spans.claim(worker) * g.nb
+	j := g.shares.claim(worker) * g.nb
 	n, ld := min(g.nb, g.c.cols-j), (g.k+panel-1)/panel*panel
 	simd.GemmFewBF16(g.c.rows, n, g.k, g.rows, ld, g.pb[simd.SizeBF16(j, g.k):], g.c.x[j:], g.c.ld, g.accumulate, g.d.scratch(worker))
 }

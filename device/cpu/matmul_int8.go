@@ -16,7 +16,7 @@ type gemmInt8 struct {
 	w       simd.ColumnsInt8
 	far     bool
 	nb      int
-	spans   spans
+	shares  shares
 }
 
 // gemmQuantise packs rows of W, gemmRowsInt8 rows of x, gemmTilesInt8 computes C. All are views of one gemmInt8.
@@ -40,7 +40,7 @@ func (d *Device) gemmInt8(c, a, b mat, k int) {
 		return
 	}
 	g := &d.matmulInt8
-	*g = gemmInt8{d: d, c: c, a: a, b: b, k: k, far: 4*c.rows*c.cols >= farBytes, spans: g.spans}
+	*g = gemmInt8{d: d, c: c, a: a, b: b, k: k, far: 4*c.rows*c.cols >= farBytes, shares: g.shares}
 	for w := range d.workers {
 		d.scratch(w).ReserveInt8()
 	}
@@ -56,7 +56,7 @@ func (d *Device) gemmInt8(c, a, b mat, k int) {
 		g.x = simd.MakeRowsInt8(rows, k, d.room(simd.SizeRowsInt8(rows, k)))
 		d.run((rows+packRows-1)/packRows, (*gemmRowsInt8)(g))
 		tiles := (c.cols + g.nb - 1) / g.nb
-		g.spans.cut(tiles, len(d.workers))
+		g.shares.cut(tiles, len(d.workers))
 		d.run(tiles, (*gemmTilesInt8)(g))
 	}
 }
@@ -81,6 +81,6 @@ func (g *gemmRowsInt8) tile(i, worker int) {
 }
 
 func (g *gemmTilesInt8) tile(_, worker int) {
-	j := g.spans.claim(worker) * g.nb
+	j := g.shares.claim(worker) * g.nb
 	simd.GemmInt8(&g.x, &g.w, j, min(g.nb, g.c.cols-j), g.c.x[j:], g.c.ld, g.far, g.d.scratch(worker))
 }

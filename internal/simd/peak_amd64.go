@@ -19,7 +19,7 @@ func peaks() []PeakLoop {
 	}
 	if hasAMX() {
 		// Random data: the tile unit clocks higher on zeros.
-		data := make([]uint16, 2048)
+		data := make([]uint16, 1024)
 		for i := range data {
 			data[i] = uint16(rand.Uint32())&0x81FF | 0x3E00
 		}
