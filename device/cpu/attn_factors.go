@@ -29,7 +29,7 @@ func (s *attnState) columns() int {
 
 func (s *attnState) packA(dst []float32, m, k int, a []float32, lda int, trans bool) {
 	if s.half {
-		simd.PackABF16(halves(dst), m, k, a, lda, trans)
+		simd.PackABF16(halves(dst), m, k, simd.View{X: a, Ld: lda}, trans)
 		return
 	}
 	simd.PackA(dst, m, k, a, lda, trans)
@@ -37,7 +37,7 @@ func (s *attnState) packA(dst []float32, m, k int, a []float32, lda int, trans b
 
 func (s *attnState) packB(dst []float32, k, n int, b []float32, ldb int, trans bool) {
 	if s.half {
-		simd.PackBBF16(halves(dst), k, n, b, ldb, trans, k)
+		simd.PackBBF16(halves(dst), k, n, simd.View{X: b, Ld: ldb}, trans, k)
 		return
 	}
 	simd.PackB(dst, k, n, b, ldb, trans)

@@ -46,7 +46,7 @@ func (s *attnState) step(n int) int {
 // packRows packs rows row … row+n−1 of a right-hand operand [depth,cols]; all of them with float32 factors.
 func (s *attnState) packRows(dst []float32, row, n, cols int, x []float32, ld, depth int) {
 	if s.half {
-		simd.PackBBF16(halves(s.rowsAt(dst, row)), n, cols, x, ld, false, depth)
+		simd.PackBBF16(halves(s.rowsAt(dst, row)), n, cols, simd.View{X: x, Ld: ld}, false, depth)
 		return
 	}
 	simd.PackB(dst, n, cols, x, ld, false)

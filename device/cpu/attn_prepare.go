@@ -200,7 +200,7 @@ func (s *attnState) prepareRows(b, t, n, h0, h1 int, at slot, worker int) {
 // packTurned packs the transpose of rows row … row+n−1 of x [depth,cols] as a left-hand operand [cols,depth]; all of them with float32 factors.
 func (s *attnState) packTurned(dst []float32, row, n, cols int, x []float32, ld, depth int) {
 	if s.half {
-		simd.PackPartBF16(halves(s.rowsAt(dst, row)), cols, n, x, ld, true, depth)
+		simd.PackPartBF16(halves(s.rowsAt(dst, row)), cols, n, simd.View{X: x, Ld: ld}, true, depth)
 		return
 	}
 	simd.PackA(dst, cols, n, x, ld, true)

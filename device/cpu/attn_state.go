@@ -197,9 +197,6 @@ const farSize = 1 << 18
 
 func (m *mat) far() bool { return m.rows*m.cols >= farSize }
 
-// from is the memory from element (r,c) on.
-func (m *mat) from(r, c int) []float32 { return m.x[r*m.ld+c:] }
-
 // cut takes the next n floats off buf.
 func cut(buf *[]float32, n int) []float32 {
 	x := (*buf)[:n:n]

@@ -31,7 +31,7 @@ func (d *Device) Classify(c *device.Classifier) {
 	logits := d.logits.floats(d, step*vocab)
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
-		y := mat{logits[:rows*vocab], rows, vocab, vocab}
+		y := mat{x: logits[:rows*vocab], rows: rows, cols: vocab, ld: vocab}
 		d.gemm(y, x.rowsFrom(n, rows), w, x.cols, device.MatMul{TransB: true})
 		t := &d.classify
 		*t = classifyTask{y, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok()}
@@ -51,9 +51,6 @@ func (d *Device) checkTargets(targets []int32, vocab int) {
 		}
 	}
 }
-
-// rowsFrom is rows [n, n+rows).
-func (m mat) rowsFrom(n, rows int) mat { return mat{m.x[n*m.ld:], rows, m.cols, m.ld} }
 
 // tile: loss = logsumexp(y) − y[target]; dy = Scale·(softmax(y) − onehot).
 func (t *classifyTask) tile(n, _ int) {

@@ -33,7 +33,8 @@ type Device struct {
 	weights weights // right-hand operands that stay packed
 
 	precision Precision
-	mapped    mappings // memory that is not the Go heap's
+	act       tensor.DType // of weights and activations
+	mapped    mappings     // memory that is not the Go heap's
 
 	maxPacked, maxLogits int // see the constants; a test makes them small
 
@@ -89,7 +90,7 @@ func New(o Options) *Device {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Device{pool: newPool(n), workers: make([]worker, n), precision: o.Precision, maxPacked: maxPacked, maxLogits: maxLogits}
+	return &Device{pool: newPool(n), workers: make([]worker, n), precision: o.Precision, act: tensor.F32, maxPacked: maxPacked, maxLogits: maxLogits}
 }
 
 // Name says what this is.
@@ -99,7 +100,7 @@ func (d *Device) Name() string {
 
 // Types are float32 for everything but a cache, which holds the factors of products.
 func (d *Device) Types() device.Types {
-	return device.Types{Act: tensor.F32, Stat: tensor.F32, Cache: d.Products()}
+	return device.Types{Act: d.act, Stat: tensor.F32, Cache: d.Products()}
 }
 
 // Sync reports the first fault since the last call.
@@ -216,17 +217,6 @@ func f32(t tensor.Tensor) []float32 {
 
 // i32 is the memory of an int32 tensor.
 func i32(t tensor.Tensor) []int32 { return tensor.Host[int32](t) }
-
-// mat is a float32 matrix in memory, cheaper to walk than a Tensor.
-type mat struct {
-	x              []float32
-	rows, cols, ld int
-}
-
-func matOf(t tensor.Tensor) mat { return mat{f32(t), t.Rows, t.Cols, t.Ld} }
-
-// row is the elements of row r.
-func (m *mat) row(r int) []float32 { return m.x[r*m.ld : r*m.ld+m.cols : r*m.ld+m.cols] }
 
 // aligned cuts page-aligned memory of n bytes out of the Go heap.
 func aligned(n int) []byte {

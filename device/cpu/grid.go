@@ -40,6 +40,3 @@ func flat(ts ...*tensor.Tensor) {
 		*t = t.Reshape(1, t.Len())
 	}
 }
-
-// piece is columns [c0,c1) of row r.
-func (m *mat) piece(r, c0, c1 int) []float32 { return m.x[r*m.ld+c0 : r*m.ld+c1 : r*m.ld+c1] }

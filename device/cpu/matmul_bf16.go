@@ -125,10 +125,10 @@ func (g *gemmBF16) reserve() (fresh bool) {
 func (g *gemmPackB) tile(i, _ int) {
 	at := i * packSpan
 	if g.transB {
-		simd.PackBBF16(g.pb[simd.SizeBF16(at, g.k):], g.k, min(packSpan, g.c.cols-at), g.b.x[at*g.b.ld:], g.b.ld, true, g.k)
+		simd.PackBBF16(g.pb[simd.SizeBF16(at, g.k):], g.k, min(packSpan, g.c.cols-at), simd.View{X: g.b.x[at*g.b.ld:], Ld: g.b.ld}, true, g.k)
 		return
 	}
-	simd.PackBBF16(g.pb[panel*at:], min(packSpan, g.k-at), g.c.cols, g.b.x[at*g.b.ld:], g.b.ld, false, g.k)
+	simd.PackBBF16(g.pb[panel*at:], min(packSpan, g.k-at), g.c.cols, simd.View{X: g.b.x[at*g.b.ld:], Ld: g.b.ld}, false, g.k)
 }
 
 func (g *gemmPackA) tile(i, _ int) {
@@ -149,7 +149,7 @@ func (g *gemmBF16) packA(dst []uint16, r, n, p int) {
 	if g.transA {
 		row, col = col, row
 	}
-	simd.PackABF16(dst, n, min(g.run, g.k-p), g.a.from(row, col), g.a.ld, g.transA)
+	simd.PackABF16(dst, n, min(g.run, g.k-p), g.a.at(row, col), g.transA)
 }
 
 func (t *gemmTilesBF16) tile(i, worker int) {
@@ -172,6 +172,6 @@ func (t *gemmTilesBF16) tile(i, worker int) {
 		if !g.parts {
 			first, last, accumulate = true, true, accumulate || p > 0
 		}
-		simd.GemmPartBF16(m, n, k, pa, pb, g.k, g.c.x[r*g.c.ld+j:], g.c.ld, accumulate, g.far, first, last, s)
+		simd.GemmPartBF16(m, n, k, pa, pb, g.k, simd.View{X: g.c.x[r*g.c.ld+j:], Ld: g.c.ld}, accumulate, g.far, first, last, s)
 	}
 }

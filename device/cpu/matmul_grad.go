@@ -78,7 +78,7 @@ func (g *gemmGrad) pack(dst []uint16, right bool, i, n, p, k, depth int) {
 	if right {
 		x = &g.b
 	}
-	simd.PackDownBF16(dst, n, k, x.from(p, i), x.ld, depth, right)
+	simd.PackDownBF16(dst, n, k, x.at(p, i), depth, right)
 }
 
 // sharedAt is where columns from i on of the run at p lie.
@@ -115,7 +115,7 @@ func (g *gemmGrad) tile(i, worker int) {
 			g.pack(pa, false, r, m, p, k, k)
 			pb = g.sharedAt(j, p)
 		}
-		simd.GemmPartBF16(m, n, k, pa, pb, k, c, ldc, accumulate, false, p == from, p+k == to, s)
+		simd.GemmPartBF16(m, n, k, pa, pb, k, simd.View{X: c, Ld: ldc}, accumulate, false, p == from, p+k == to, s)
 	}
 }
 

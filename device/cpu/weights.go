@@ -30,15 +30,19 @@ type weight struct {
 	stale bool
 }
 
-func spanOf(x []float32) (from, to uintptr) {
-	from = uintptr(unsafe.Pointer(unsafe.SliceData(x)))
-	return from, from + 4*uintptr(len(x))
+func spanOf(m mat) (from, to uintptr) {
+	if m.h != nil {
+		from = uintptr(unsafe.Pointer(unsafe.SliceData(m.h)))
+		return from, from + 2*uintptr(len(m.h))
+	}
+	from = uintptr(unsafe.Pointer(unsafe.SliceData(m.x)))
+	return from, from + 4*uintptr(len(m.x))
 }
 
 // weight finds b's packed form, of the given number of bytes. fresh says that it holds b's present values; else the
 // caller fills it.
 func (d *Device) weight(b mat, trans, bytes bool, size int) (buf *tensor.Buffer, fresh bool) {
-	from, to := spanOf(b.x)
+	from, to := spanOf(b)
 	key := weightKey{from, b.rows, b.cols, b.ld, trans, bytes}
 	w := d.weights.byKey[key]
 	if w == nil {

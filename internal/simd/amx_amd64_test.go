@@ -22,8 +22,8 @@ func TestTilesAreFew(t *testing.T) {
 	for _, scale := range []float64{1, 1e-19, 1e19} {
 		a, b := random(r, m*k, scale), random(r, n*k, scale)
 		pa, pb := make([]uint16, SizeBF16(m, k)), make([]uint16, SizeBF16(n, k))
-		PackABF16(pa, m, k, a, k, false)
-		PackBBF16(pb, k, n, b, k, true, k)
+		PackABF16(pa, m, k, View{X: a, Ld: k}, false)
+		PackBBF16(pb, k, n, View{X: b, Ld: k}, true, k)
 		c := [3][]float32{make([]float32, m*n), make([]float32, m*n), make([]float32, m*n)}
 		for i, x := range []*kernels{&amx, &avx512, &avx2} {
 			g := &s.bf16
@@ -46,8 +46,8 @@ func TestNarrowIsWide(t *testing.T) {
 		k := 32 * steps
 		a, b := random(r, m*k, 1), random(r, n*k, 1)
 		pa, pb := make([]uint16, SizeBF16(m, k)), make([]uint16, SizeBF16(n, k))
-		PackABF16(pa, m, k, a, k, false)
-		PackBBF16(pb, k, n, b, k, true, k)
+		PackABF16(pa, m, k, View{X: a, Ld: k}, false)
+		PackBBF16(pb, k, n, View{X: b, Ld: k}, true, k)
 		for bits := range 4 {
 			var c [2][]float32
 			start := random(r, m*n, 1)

@@ -63,8 +63,8 @@ const (
 )
 
 // PackPartBF16 is PackABF16 for a part of a larger operand with depth elements of k: steps from element p of k on go to dst[32·p:].
-func PackPartBF16(dst []uint16, m, k int, a []float32, lda int, trans bool, depth int) {
-	packBF16(dst, m, k, a, lda, trans, false, depth)
+func PackPartBF16(dst []uint16, m, k int, a View, trans bool, depth int) {
+	packBF16(dst, m, k, a, trans, false, depth)
 }
 
 // Product is GemmBF16 for whole panels, m and n multiples of PanelBF16, with everything in the first caches. Zeros that are left out are not

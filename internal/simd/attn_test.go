@@ -11,14 +11,14 @@ import (
 func packedA(r *rand.Rand, across, k int) ([]uint16, []float32) {
 	x, dst := random(r, across*k, 1), make([]uint16, SizeBF16(across, k))
 	roundBF16Generic(x, x)
-	PackABF16(dst, across, k, x, k, false)
+	PackABF16(dst, across, k, View{X: x, Ld: k}, false)
 	return dst, x
 }
 
 func packedB(r *rand.Rand, across, k int) ([]uint16, []float32) {
 	x, dst := random(r, across*k, 1), make([]uint16, SizeBF16(across, k))
 	roundBF16Generic(x, x)
-	PackBBF16(dst, k, across, x, k, true, k)
+	PackBBF16(dst, k, across, View{X: x, Ld: k}, true, k)
 	return dst, x
 }
 
@@ -174,7 +174,7 @@ func TestAttnProduct(t *testing.T) {
 			for _, accumulate := range []bool{false, true} {
 				got := random(r, m*(n+16), 1)
 				want := slices.Clone(got)
-				GemmBF16(m, n, k, pa, pb, k, want, n+16, accumulate, false, &s)
+				GemmBF16(m, n, k, pa, pb, k, View{X: want, Ld: n + 16}, accumulate, false, &s)
 				tile.Product(m, n, k, pa, SizeBF16(32, k), pb, SizeBF16(32, k), got, n+16, accumulate, Full, &s)
 				near(t, "product", got, want, 0)
 			}
@@ -209,8 +209,8 @@ func TestAttnTriangle(t *testing.T) {
 					}
 				}
 				pa, pb := make([]uint16, SizeBF16(m, k)), make([]uint16, SizeBF16(n, k))
-				PackABF16(pa, m, k, x, k, false)
-				PackBBF16(pb, k, n, y, n, false, k)
+				PackABF16(pa, m, k, View{X: x, Ld: k}, false)
+				PackBBF16(pb, k, n, View{X: y, Ld: n}, false, k)
 				got, want := make([]float32, m*n), make([]float32, m*n)
 				tile.Product(m, n, k, pa, SizeBF16(32, k), pb, SizeBF16(32, k), got, n, false, zeros, &s)
 				tile.Product(m, n, k, pa, SizeBF16(32, k), pb, SizeBF16(32, k), want, n, false, Full, &s)

@@ -61,22 +61,22 @@ func BenchmarkGemmBF16(b *testing.B) {
 		copy(w, random(r, n*k, 1))
 		px, pw := asBF16(huge(b, SizeBF16(m, k)/2)), asBF16(huge(b, SizeBF16(n, k)/2))
 		var sc Scratch
-		PackBBF16(pw, k, n, w, k, true, k)
-		PackABF16(px, m, k, x, k, false)
+		PackBBF16(pw, k, n, View{X: w, Ld: k}, true, k)
+		PackABF16(px, m, k, View{X: x, Ld: k}, false)
 		name := fmt.Sprintf("%dx%dx%d", m, n, k)
 		block := max(64, (1<<19)/k/32*32)
 		b.Run(name+"/packed", func(b *testing.B) {
 			quiet.Time(b, peak, 2*float64(m)*float64(n)*float64(k), func() {
 				for i := 0; i < m; i += block {
-					GemmBF16(min(block, m-i), n, k, px[SizeBF16(i, k):], pw, k, y[i*n:], n, false, m > 128, &sc)
+					GemmBF16(min(block, m-i), n, k, px[SizeBF16(i, k):], pw, k, View{X: y[i*n:], Ld: n}, false, m > 128, &sc)
 				}
 			})
 		})
 		b.Run(name+"/packing a", func(b *testing.B) {
 			quiet.Time(b, peak, 2*float64(m)*float64(n)*float64(k), func() {
 				for i := 0; i < m; i += block {
-					PackABF16(px[SizeBF16(i, k):], min(block, m-i), k, x[i*k:], k, false)
-					GemmBF16(min(block, m-i), n, k, px[SizeBF16(i, k):], pw, k, y[i*n:], n, false, m > 128, &sc)
+					PackABF16(px[SizeBF16(i, k):], min(block, m-i), k, View{X: x[i*k:], Ld: k}, false)
+					GemmBF16(min(block, m-i), n, k, px[SizeBF16(i, k):], pw, k, View{X: y[i*n:], Ld: n}, false, m > 128, &sc)
 				}
 			})
 		})
@@ -154,13 +154,13 @@ func BenchmarkPackBF16(b *testing.B) {
 				for b.Loop() {
 					switch {
 					case right && trans:
-						PackBBF16(dst, cols, rows, x, cols, true, cols)
+						PackBBF16(dst, cols, rows, View{X: x, Ld: cols}, true, cols)
 					case right:
-						PackBBF16(dst, rows, cols, x, cols, false, rows)
+						PackBBF16(dst, rows, cols, View{X: x, Ld: cols}, false, rows)
 					case trans:
-						PackABF16(dst, cols, rows, x, cols, true)
+						PackABF16(dst, cols, rows, View{X: x, Ld: cols}, true)
 					default:
-						PackABF16(dst, rows, cols, x, cols, false)
+						PackABF16(dst, rows, cols, View{X: x, Ld: cols}, false)
 					}
 				}
 			})

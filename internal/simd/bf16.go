@@ -60,23 +60,23 @@ func panelsBF16(across, k, depth int) int {
 }
 
 // PackABF16 rounds op(a) [m,k] to bfloat16 and packs it. a is [k,m] when trans.
-func PackABF16(dst []uint16, m, k int, a []float32, lda int, trans bool) {
-	packBF16(dst, m, k, a, lda, trans, false, k)
+func PackABF16(dst []uint16, m, k int, a View, trans bool) {
+	packBF16(dst, m, k, a, trans, false, k)
 }
 
 // PackBBF16 rounds op(b) [k,n] to bfloat16 and packs it. b is [n,k] when trans. depth is k, or that of a larger operand of
 // which this is a part: steps from element p of k on go to dst[32·p:].
-func PackBBF16(dst []uint16, k, n int, b []float32, ldb int, trans bool, depth int) {
-	packBF16(dst, n, k, b, ldb, !trans, true, depth)
+func PackBBF16(dst []uint16, k, n int, b View, trans bool, depth int) {
+	packBF16(dst, n, k, b, !trans, true, depth)
 }
 
 // PackDownBF16 packs x [k,across], a left operand given transposed or a right one, as part of an operand that is depth along k.
-func PackDownBF16(dst []uint16, across, k int, x []float32, ld, depth int, right bool) {
-	packBF16(dst, across, k, x, ld, true, right, depth)
+func PackDownBF16(dst []uint16, across, k int, x View, depth int, right bool) {
+	packBF16(dst, across, k, x, true, right, depth)
 }
 
 // packBF16 packs a matrix with k along its rows in memory, or down its columns when down, in A's layout or in B's.
-func packBF16(dst []uint16, across, k int, src []float32, ld int, down, b bool, depth int) {
+func packBF16(dst []uint16, across, k int, src View, down, b bool, depth int) {
 	if across == 0 || k == 0 {
 		return
 	}
@@ -84,11 +84,11 @@ func packBF16(dst []uint16, across, k int, src []float32, ld int, down, b bool, 
 	if down {
 		rows, cols = k, across
 	}
-	if len(dst) < panelsBF16(across, k, depth) || len(src) < (rows-1)*ld+cols {
-		panic(fmt.Sprintf("simd: pack bf16 of %d×%d (ld %d) from %d into %d elements", rows, cols, ld, len(src), len(dst)))
+	if len(dst) < panelsBF16(across, k, depth) || src.size() < (rows-1)*src.Ld+cols {
+		panic(fmt.Sprintf("simd: pack bf16 of %d×%d (ld %d) from %d into %d elements", rows, cols, src.Ld, src.size(), len(dst)))
 	}
 	if down {
-		packDown(dst, across, k, src, ld, b, depth)
+		packDown(dst, across, k, src, b, depth)
 		return
 	}
 	kernel := cur.lines
@@ -97,39 +97,39 @@ func packBF16(dst []uint16, across, k int, src []float32, ld int, down, b bool, 
 	}
 	for i := 0; i < up32(across); i += tileBF16 {
 		panel := dst[i/PanelBF16*SizeBF16(PanelBF16, depth)+i%PanelBF16*PanelBF16:]
-		if kernel != nil && i+tileBF16 <= across {
-			kernel(&panel[0], &src[i*ld], ld, k)
+		if kernel != nil && src.H == nil && i+tileBF16 <= across {
+			kernel(&panel[0], &src.X[i*src.Ld], src.Ld, k)
 			continue
 		}
 		for s := range up32(k) / PanelBF16 {
-			packTile(panel[s*stepBF16:], across-i, k-s*PanelBF16, src, i, s*PanelBF16, ld, false, b)
+			packTile(panel[s*stepBF16:], across-i, k-s*PanelBF16, src, i, s*PanelBF16, false, b)
 		}
 	}
 }
 
 // packDown packs a matrix with k down its columns, a step of k after the other, along its rows.
-func packDown(dst []uint16, across, k int, src []float32, ld int, b bool, depth int) {
+func packDown(dst []uint16, across, k int, src View, b bool, depth int) {
 	panels, stride := up32(across)/PanelBF16, SizeBF16(PanelBF16, depth)
 	for s := range up32(k) / PanelBF16 {
 		p, step := s*PanelBF16, dst[s*stepBF16:]
-		if cur.pairs == nil || p+PanelBF16 > k {
+		if cur.pairs == nil || src.H != nil || p+PanelBF16 > k {
 			for i := 0; i < up32(across); i += tileBF16 {
-				packTile(step[i/PanelBF16*stride+i%PanelBF16*PanelBF16:], across-i, k-p, src, i, p, ld, true, b)
+				packTile(step[i/PanelBF16*stride+i%PanelBF16*PanelBF16:], across-i, k-p, src, i, p, true, b)
 			}
 			continue
 		}
 		for r := 0; r < PanelBF16; r += pairRows {
-			cur.pairs(&step[r/2*PanelBF16], &src[(p+r)*ld], ld, across, 2*stride)
+			cur.pairs(&step[r/2*PanelBF16], &src.X[(p+r)*src.Ld], src.Ld, across, 2*stride)
 		}
 		if !b {
-			cur.turn(&step[0], panels, 2*stride, &src[p*ld], ld)
+			cur.turn(&step[0], panels, 2*stride, &src.X[p*src.Ld], src.Ld)
 		}
 	}
 }
 
 // packTile packs up to n rows (of A, or columns of B) from i on and up to depth elements of k from p on into a tile, one by
 // one, zeros behind them: the plain form of the packers, and the ragged edges of all.
-func packTile(tile []uint16, n, depth int, src []float32, i, p, ld int, down, b bool) {
+func packTile(tile []uint16, n, depth int, src View, i, p int, down, b bool) {
 	tile = tile[:tileBF16*PanelBF16]
 	clear(tile)
 	for r := range min(n, tileBF16) {
@@ -138,7 +138,7 @@ func packTile(tile []uint16, n, depth int, src []float32, i, p, ld int, down, b 
 			if b {
 				to = q/2*PanelBF16 + 2*r + q%2
 			}
-			tile[to] = bf16Of(src[at(i+r, p+q, ld, down)])
+			tile[to] = src.bf16(at(i+r, p+q, src.Ld, down))
 		}
 	}
 }
@@ -148,8 +148,8 @@ func packTile(tile []uint16, n, depth int, src []float32, i, p, ld int, down, b 
 // The sum of an element is a chain of one addition per step of 32 elements of k: its bits do not depend on m, n or its
 // place, and k may be cut at multiples of 32. far says that c had better not go through the caches: it is part of a
 // matrix that is larger than they are, and not read soon.
-func GemmBF16(m, n, k int, pa, pb []uint16, depth int, c []float32, ldc int, accumulate, far bool, s *Scratch) {
-	GemmPartBF16(m, n, k, pa, pb, depth, c, ldc, accumulate, far, true, true, s)
+func GemmBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, far bool, s *Scratch) {
+	GemmPartBF16(m, n, k, pa, pb, depth, c, accumulate, far, true, true, s)
 }
 
 // PartBF16 says that the sums of m × n elements have room in the second cache between the parts of GemmPartBF16.
@@ -157,21 +157,37 @@ func PartBF16(m, n int) bool { return up32(m)/PanelBF16*(up32(n)/PanelBF16) <= m
 
 // GemmPartBF16 is GemmBF16 of a part of k, one after the other: only behind the last one are all sums in c. No other product may
 // come in between. accumulate is that of the whole.
-func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c []float32, ldc int, accumulate, far, first, last bool, s *Scratch) {
+func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, far, first, last bool, s *Scratch) {
 	if m == 0 || n == 0 {
 		return
 	}
-	if k == 0 {
-		zeroRows(m, n, c, ldc, accumulate)
+	if c.size() < (m-1)*c.Ld+n || k > 0 && (len(pa) < SizeBF16(m, k) || len(pb) < panelsBF16(n, k, depth)) || !(first && last || PartBF16(m, n)) {
+		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d of %d on %d, %d and %d (ld %d) elements", m, n, k, depth, len(pa), len(pb), c.size(), c.Ld))
+	}
+	if c.H != nil {
+		gemmNarrow(m, n, k, pa, pb, depth, c, accumulate, first, last, s)
 		return
 	}
-	if len(pa) < SizeBF16(m, k) || len(pb) < panelsBF16(n, k, depth) || len(c) < (m-1)*ldc+n || !(first && last || PartBF16(m, n)) {
-		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d of %d on %d, %d and %d (ld %d) elements", m, n, k, depth, len(pa), len(pb), len(c), ldc))
+	if k == 0 {
+		zeroRows(m, n, c.X, c.Ld, accumulate)
+		return
 	}
 	g := &s.bf16
-	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, pa, pb, SizeBF16(PanelBF16, k), SizeBF16(PanelBF16, depth), c, ldc,
+	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, pa, pb, SizeBF16(PanelBF16, k), SizeBF16(PanelBF16, depth), c.X, c.Ld,
 		accumulate || !first, s, far, first, last}
 	cur.product(g)
+}
+
+// gemmNarrow is GemmPartBF16 into bfloat16: by way of float32 sums, rounded once behind the last part.
+func gemmNarrow(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, first, last bool, s *Scratch) {
+	wide := View{X: grow(&s.sums, m*n), Ld: n}
+	for r := 0; r < m && first && accumulate; r++ {
+		WidenBF16(wide.X[r*n:(r+1)*n], c.H[r*c.Ld:][:n])
+	}
+	GemmPartBF16(m, n, k, pa, pb, depth, wide, accumulate, false, first, last, s)
+	for r := 0; r < m && last; r++ {
+		NarrowBF16(c.H[r*c.Ld:][:n], wide.X[r*n:(r+1)*n])
+	}
 }
 
 // FewBF16 is the largest m for which GemmFewBF16 is worth calling, 0 where it never is.
@@ -220,6 +236,7 @@ func (s *Scratch) ReserveBF16(m, n, k int) {
 	grow(&s.wide, PanelBF16*up32(k))
 	grow(&s.tile, stepBF16)
 	grow(&s.partial, stepBF16*(maxPartial+1))
+	grow(&s.sums, m*n)
 }
 
 // gemmBF16 is one product of packed operands: steps of k, panels strideA and strideB values apart.

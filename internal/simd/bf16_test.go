@@ -28,9 +28,9 @@ func TestPackBF16(t *testing.T) {
 					dst[i] = 0x7FC0
 				}
 				if b {
-					PackBBF16(dst, k, across, x.x, x.ld, !down, k)
+					PackBBF16(dst, k, across, View{X: x.x, Ld: x.ld}, !down, k)
 				} else {
-					PackABF16(dst, across, k, x.x, x.ld, down)
+					PackABF16(dst, across, k, View{X: x.x, Ld: x.ld}, down)
 				}
 				want := packedBF16(across, k, x, b)
 				if !slices.Equal(dst[:len(want)], want) || dst[len(want)] != 0x7FC0 {
@@ -77,9 +77,9 @@ func TestGemmBF16(t *testing.T) {
 				}
 				want := product(m, n, k, a.rounded(), b.rounded(), c, ldc, acc)
 				pa, pb := make([]uint16, SizeBF16(m, k)), make([]uint16, SizeBF16(n, k))
-				PackABF16(pa, m, k, a.x, a.ld, a.trans)
-				PackBBF16(pb, k, n, b.x, b.ld, b.trans, k)
-				GemmBF16(m, n, k, pa, pb, k, c, ldc, acc, bits&1 != 0, &s)
+				PackABF16(pa, m, k, View{X: a.x, Ld: a.ld}, a.trans)
+				PackBBF16(pb, k, n, View{X: b.x, Ld: b.ld}, b.trans, k)
+				GemmBF16(m, n, k, pa, pb, k, View{X: c, Ld: ldc}, acc, bits&1 != 0, &s)
 				near(t, "gemm", c, want, 2e-6*math.Sqrt(float64(k+1)))
 			}
 		}
@@ -94,19 +94,19 @@ func TestGemmBF16RowsAndCuts(t *testing.T) {
 		var s Scratch
 		a, b := random(r, m*k, 1), random(r, n*k, 1)
 		pa, pb := make([]uint16, SizeBF16(m, k)), make([]uint16, SizeBF16(n, k))
-		PackABF16(pa, m, k, a, k, false)
-		PackBBF16(pb, k, n, b, k, true, k)
+		PackABF16(pa, m, k, View{X: a, Ld: k}, false)
+		PackBBF16(pb, k, n, View{X: b, Ld: k}, true, k)
 		whole, part := make([]float32, m*n), make([]float32, m*n)
-		GemmBF16(m, n, k, pa, pb, k, whole, n, false, false, &s)
+		GemmBF16(m, n, k, pa, pb, k, View{X: whole, Ld: n}, false, false, &s)
 		one := make([]uint16, SizeBF16(1, k))
 		for i := range m {
-			PackABF16(one, 1, k, a[i*k:], k, false)
-			GemmBF16(1, n, k, one, pb, k, part[i*n:], n, false, false, &s)
+			PackABF16(one, 1, k, View{X: a[i*k:], Ld: k}, false)
+			GemmBF16(1, n, k, one, pb, k, View{X: part[i*n:], Ld: n}, false, false, &s)
 		}
 		near(t, "rows alone", part, whole, 0)
 		for j := range n {
-			PackBBF16(one, k, 1, b[j*k:], k, true, k)
-			GemmBF16(m, 1, k, pa, one, k, part[j:], n, false, false, &s)
+			PackBBF16(one, k, 1, View{X: b[j*k:], Ld: k}, true, k)
+			GemmBF16(m, 1, k, pa, one, k, View{X: part[j:], Ld: n}, false, false, &s)
 		}
 		near(t, "columns alone", part, whole, 0)
 		for i := range min(m, FewBF16()) {
@@ -117,14 +117,14 @@ func TestGemmBF16RowsAndCuts(t *testing.T) {
 		near(t, "rows that are not packed", part, whole, 0)
 		for p := 0; p < k; p += 160 {
 			depth := min(160, k-p)
-			PackABF16(pa, m, depth, a[p:], k, false)
-			GemmBF16(m, n, depth, pa, pb[32*p:], k, part, n, p > 0, false, &s)
+			PackABF16(pa, m, depth, View{X: a[p:], Ld: k}, false)
+			GemmBF16(m, n, depth, pa, pb[32*p:], k, View{X: part, Ld: n}, p > 0, false, &s)
 		}
 		near(t, "k in pieces", part, whole, 0)
 		for p := 0; p < k; p += 544 {
 			depth := min(544, k-p)
-			PackABF16(pa, m, depth, a[p:], k, false)
-			GemmPartBF16(m, n, depth, pa, pb[32*p:], k, part, n, false, p > 0, p == 0, p+depth == k, &s)
+			PackABF16(pa, m, depth, View{X: a[p:], Ld: k}, false)
+			GemmPartBF16(m, n, depth, pa, pb[32*p:], k, View{X: part, Ld: n}, false, p > 0, p == 0, p+depth == k, &s)
 		}
 		near(t, "k in parts", part, whole, 0)
 	})

@@ -85,9 +85,9 @@ func TestGuardBF16(t *testing.T) {
 					ldb = k
 				}
 				pa, pb := asBF16(guarded(t, r, SizeBF16(m, k)/2)), asBF16(guarded(t, r, SizeBF16(n, k)/2))
-				PackABF16(pa, m, k, a, lda, ta)
-				PackBBF16(pb, k, n, b, ldb, tb, k)
-				GemmBF16(m, n, k, pa, pb, k, c, n, ta, tb, &s)
+				PackABF16(pa, m, k, View{X: a, Ld: lda}, ta)
+				PackBBF16(pb, k, n, View{X: b, Ld: ldb}, tb, k)
+				GemmBF16(m, n, k, pa, pb, k, View{X: c, Ld: n}, ta, tb, &s)
 				wide := guarded(t, r, m*up32(k))
 				GemmFewBF16(m, n, k, wide, up32(k), pb, c, n, tb, &s)
 				if tb {

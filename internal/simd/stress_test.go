@@ -125,17 +125,17 @@ func stressProducts(seed uint64, products, wrong, stop *atomic.Int64) {
 	m, n, k := 20+r.IntN(100), 20+r.IntN(100), 1+r.IntN(1200)
 	var s Scratch
 	pa, pb := make([]uint16, SizeBF16(m, k)), make([]uint16, SizeBF16(n, k))
-	PackABF16(pa, m, k, random(r, m*k, 1), k, false)
-	PackBBF16(pb, k, n, random(r, n*k, 1), k, true, k)
+	PackABF16(pa, m, k, View{X: random(r, m*k, 1), Ld: k}, false)
+	PackBBF16(pb, k, n, View{X: random(r, n*k, 1), Ld: k}, true, k)
 	want, got := make([]float32, m*n), make([]float32, m*n)
 	if FewBF16() > 0 { // the same sums without tiles
 		g := gemmBF16{&cur.bf16Kernels, m, n, up32(k) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), want, n, false, &s, false, true, true}
 		productFew(&g)
 	} else {
-		GemmBF16(m, n, k, pa, pb, k, want, n, false, false, &s)
+		GemmBF16(m, n, k, pa, pb, k, View{X: want, Ld: n}, false, false, &s)
 	}
 	for stop.Load() == 0 {
-		GemmBF16(m, n, k, pa, pb, k, got, n, false, false, &s)
+		GemmBF16(m, n, k, pa, pb, k, View{X: got, Ld: n}, false, false, &s)
 		products.Add(1)
 		if !slices.Equal(got, want) {
 			wrong.Add(1)

@@ -75,12 +75,12 @@ func (c *fewCase) packed(p0 int, first bool, top, sum, acc []float32, t *AttnTil
 			V: make([]uint16, SizeBF16(x.DV, TileCols)), StrideV: SizeBF16(PanelBF16, TileCols), Lo: make([]int32, strip), Hi: make([]int32, strip),
 			Top: make([]float32, x.Keys*strip), Sum: make([]float32, x.Keys*strip), Acc: make([]float32, x.Keys*strip*x.DV)}
 		copy(y.Hi, x.Hi[g*n:][:x.Queries])
-		PackBBF16(y.V, x.Cols, x.DV, c.wide[1][p0*c.vCol+g*x.DV:], c.vCol, false, TileCols)
+		PackBBF16(y.V, x.Cols, x.DV, View{X: c.wide[1][p0*c.vCol+g*x.DV:], Ld: c.vCol}, false, TileCols)
 		row := func(m, j int) (from, to int) { return g*n + m*x.Queries + j, m*strip + j }
 		for m := range x.Keys {
-			PackABF16(q[SizeBF16(m*strip, x.D):], x.Queries, x.D, c.q[(g*n+m*x.Queries)*x.D:], x.D, false)
+			PackABF16(q[SizeBF16(m*strip, x.D):], x.Queries, x.D, View{X: c.q[(g*n+m*x.Queries)*x.D:], Ld: x.D}, false)
 			y.K[m] = make([]uint16, SizeBF16(TileCols, x.D))
-			PackBBF16(y.K[m], x.D, x.Cols, c.wide[0][p0*c.kCol+(g*x.Keys+m)*x.D:], c.kCol, true, x.D)
+			PackBBF16(y.K[m], x.D, x.Cols, View{X: c.wide[0][p0*c.kCol+(g*x.Keys+m)*x.D:], Ld: c.kCol}, true, x.D)
 			for j := range x.Queries {
 				from, to := row(m, j)
 				y.Top[to], y.Sum[to] = top[from], sum[from]
@@ -171,13 +171,13 @@ func TestHalves(t *testing.T) {
 			}
 			depth := rows + 32
 			want, got := make([]uint16, SizeBF16(cols, depth)), make([]uint16, SizeBF16(cols, depth))
-			PackBBF16(want, rows, cols, wide, ld, false, depth)
+			PackBBF16(want, rows, cols, View{X: wide, Ld: ld}, false, depth)
 			PackHalves(got, rows, cols, half, ld, depth)
 			if !slices.Equal(got, want) {
 				t.Errorf("%v: packed rows differ", g)
 			}
 			want, got = make([]uint16, SizeBF16(rows, cols)), make([]uint16, SizeBF16(rows, cols))
-			PackBBF16(want, cols, rows, wide, ld, true, cols)
+			PackBBF16(want, cols, rows, View{X: wide, Ld: ld}, true, cols)
 			PackTurnedHalves(got, cols, rows, half, ld)
 			if !slices.Equal(got, want) {
 				t.Errorf("%v: packed columns differ", g)

@@ -1,0 +1,73 @@
+package cpu
+
+import (
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// mat is a matrix in memory, cheaper to walk than a Tensor: float32 in x, or bfloat16 in h.
+//
+// Ops compute in float32. They read a piece of a row with read and write one where place says, followed by store: float32 matrices are read and written
+// in place, pieces of bfloat16 ones go through a buffer that stays in the first cache.
+type mat struct {
+	x              []float32
+	h              []uint16
+	rows, cols, ld int
+}
+
+func matOf(t tensor.Tensor) mat {
+	m := mat{rows: t.Rows, cols: t.Cols, ld: t.Ld}
+	switch {
+	case !t.Ok():
+	case t.Type == tensor.BF16:
+		m.h = tensor.Host[uint16](t)
+	default:
+		m.x = f32(t)
+	}
+	return m
+}
+
+// ok says that the matrix is there.
+func (m *mat) ok() bool { return m.x != nil || m.h != nil }
+
+// row is the elements of row r of a float32 matrix, piece columns [c0,c1) of them, from the memory from element (r,c) on.
+func (m *mat) row(r int) []float32           { return m.piece(r, 0, m.cols) }
+func (m *mat) piece(r, c0, c1 int) []float32 { return m.x[r*m.ld+c0 : r*m.ld+c1 : r*m.ld+c1] }
+func (m *mat) from(r, c int) []float32       { return m.x[r*m.ld+c:] }
+
+// half is columns [c0,c1) of row r of a bfloat16 matrix.
+func (m *mat) half(r, c0, c1 int) []uint16 { return m.h[r*m.ld+c0 : r*m.ld+c1 : r*m.ld+c1] }
+
+// at is the matrix from element (r,c) on.
+func (m *mat) at(r, c int) simd.View { return simd.View{X: m.x, H: m.h, Ld: m.ld}.From(r, c) }
+
+// rowsFrom is rows [n, n+rows).
+func (m mat) rowsFrom(n, rows int) mat {
+	v := m.at(n, 0)
+	return mat{v.X, v.H, rows, m.cols, m.ld}
+}
+
+// read is columns [c0,c1) of row r in float32: as they lie, or widened into buf.
+func (m *mat) read(r, c0, c1 int, buf []float32) []float32 {
+	if m.h == nil {
+		return m.piece(r, c0, c1)
+	}
+	buf = buf[:c1-c0]
+	simd.WidenBF16(buf, m.half(r, c0, c1))
+	return buf
+}
+
+// place is where to compute columns [c0,c1) of row r: in the matrix itself, or in buf. store then takes them from there.
+func (m *mat) place(r, c0, c1 int, buf []float32) []float32 {
+	if m.h == nil {
+		return m.piece(r, c0, c1)
+	}
+	return buf[:c1-c0]
+}
+
+// store rounds x, which is what place gave, to a bfloat16 matrix.
+func (m *mat) store(r, c0, c1 int, x []float32) {
+	if m.h != nil {
+		simd.NarrowBF16(m.half(r, c0, c1), x)
+	}
+}
