@@ -10,8 +10,10 @@ import (
 
 type adamwTask struct {
 	simd.AdamW
-	w, p, m, v, g []float32 // p is the master copy, or w itself
+	w, p, m, v, g []float32 // p is the master copy or w itself, none where it is in halves
+	h, low        []uint16  // w in bfloat16, and p's lower halves where h is the upper ones
 	round         bool
+	d             *Device
 }
 
 // AdamW updates parameters in place.
@@ -23,11 +25,16 @@ func (d *Device) AdamW(a *device.AdamW) {
 		return
 	}
 	t := &d.adamw
-	*t = adamwTask{factors(a, sq), f32(a.W), f32(a.W), f32(a.M), f32(a.V), f32(a.G), a.RoundBF16}
-	if a.Master.Ok() {
+	w := matOf(a.W)
+	*t = adamwTask{AdamW: factors(a, sq), w: w.x, p: w.x, m: f32(a.M), v: f32(a.V), g: f32(a.G), h: w.h, round: a.RoundBF16, d: d}
+	switch {
+	case a.Split():
+		t.low = tensor.Host[uint16](a.Master)
+	case a.Master.Ok():
 		t.p = f32(a.Master)
 	}
-	d.run((len(t.p)+chunk-1)/chunk, t)
+	d.reserve(part)
+	d.run((len(t.g)+chunk-1)/chunk, t)
 }
 
 // factors folds the step's constants, in float64, into those of the kernel.
@@ -47,17 +54,39 @@ func factors(a *device.AdamW, gradSq float64) simd.AdamW {
 	}
 }
 
-func (t *adamwTask) tile(i, _ int) {
-	const part = 1024 // p stays in the first cache between the update and the rounding
-	for c0 := i * chunk; c0 < min((i+1)*chunk, len(t.p)); c0 += part {
-		c1 := min(c0+part, len(t.p))
-		p, w := t.p[c0:c1], t.w[c0:c1]
+func (t *adamwTask) tile(i, worker int) {
+	buf := t.d.buf(worker, part)
+	for c0 := i * chunk; c0 < min((i+1)*chunk, len(t.g)); c0 += part { // p stays in the first cache between update and rounding
+		c1 := min(c0+part, len(t.g))
+		p := t.load(c0, c1, buf)
 		simd.AdamWStep(p, t.m[c0:c1], t.v[c0:c1], t.g[c0:c1], &t.AdamW)
-		switch {
-		case t.round:
-			simd.RoundBF16(w, p)
-		case &w[0] != &p[0]:
-			copy(w, p)
-		}
+		t.store(c0, c1, p)
+	}
+}
+
+// load is parameters [c0,c1) in float32: as they lie, or in buf.
+func (t *adamwTask) load(c0, c1 int, buf []float32) []float32 {
+	switch {
+	case t.p != nil:
+		return t.p[c0:c1]
+	case t.low != nil:
+		simd.JoinBF16(buf[:c1-c0], t.h[c0:c1], t.low[c0:c1])
+	default:
+		simd.WidenBF16(buf[:c1-c0], t.h[c0:c1])
+	}
+	return buf[:c1-c0]
+}
+
+// store gives the weights [c0,c1) their new values p.
+func (t *adamwTask) store(c0, c1 int, p []float32) {
+	switch {
+	case t.low != nil:
+		simd.SplitBF16(t.h[c0:c1], t.low[c0:c1], p)
+	case t.h != nil:
+		simd.NarrowBF16(t.h[c0:c1], p)
+	case t.round:
+		simd.RoundBF16(t.w[c0:c1], p)
+	case &t.w[c0] != &p[0]:
+		copy(t.w[c0:c1], p)
 	}
 }

@@ -9,6 +9,8 @@ import (
 type addTask struct {
 	grid
 	dst, src tensor.Tensor
+	y, x     mat // the same, where neither is float64
+	d        *Device
 }
 
 // Add accumulates: dst += src.
@@ -16,27 +18,40 @@ func (d *Device) Add(dst, src tensor.Tensor) {
 	device.CheckAdd(dst, src)
 	d.touch(dst)
 	flat(&dst, &src)
-	d.add = addTask{gridOf(dst.Rows, dst.Cols), dst, src}
+	d.reserve(3 * part)
+	d.add = addTask{grid: gridOf(dst.Rows, dst.Cols), dst: dst, src: src, d: d}
+	if !d.add.double() {
+		d.add.y, d.add.x = matOf(dst), matOf(src)
+	}
 	d.run(d.add.tiles(), &d.add)
 }
 
-func (t *addTask) tile(i, _ int) {
-	r0, r1, c0, c1 := t.span(i)
-	for r := r0; r < r1; r++ {
-		dst, src := t.dst.RowRange(r, r+1).Columns(c0, c1), t.src.RowRange(r, r+1).Columns(c0, c1)
-		if dst.Type == tensor.F32 && src.Type == tensor.F32 {
-			simd.Add(f32(dst), f32(dst), f32(src))
-			continue
+// double says that the sum is one of float64.
+func (t *addTask) double() bool { return t.dst.Type == tensor.F64 || t.src.Type == tensor.F64 }
+
+func (t *addTask) tile(i, worker int) {
+	if t.double() {
+		t.tileF64(i)
+		return
+	}
+	a, b, _ := t.d.stage(worker)
+	for p := t.pieces(i); p.next(); {
+		y := t.y.read(p.r, p.c0, p.c1, a)
+		simd.Add(y, y, t.x.read(p.r, p.c0, p.c1, b))
+		t.y.store(p.r, p.c0, p.c1, y)
+	}
+}
+
+func (t *addTask) tileF64(i int) {
+	var a, b [part]float64
+	for p := t.pieces(i); p.next(); {
+		n := p.c1 - p.c0
+		dst, src := t.dst.RowRange(p.r, p.r+1).Columns(p.c0, p.c1), t.src.RowRange(p.r, p.r+1).Columns(p.c0, p.c1)
+		widen(a[:n], dst)
+		widen(b[:n], src)
+		for j := range n {
+			a[j] += b[j]
 		}
-		var a, b [256]float64
-		for c := 0; c < dst.Cols; c += len(a) {
-			n := min(len(a), dst.Cols-c)
-			widen(a[:n], dst.Columns(c, c+n))
-			widen(b[:n], src.Columns(c, c+n))
-			for i := range n {
-				a[i] += b[i]
-			}
-			narrow(dst.Columns(c, c+n), a[:n])
-		}
+		narrow(dst, a[:n])
 	}
 }

@@ -26,24 +26,44 @@ func newCase(threads int, p Precision) *attnCase {
 	return &attnCase{New(Options{Threads: threads, Precision: p}), ref.New(), rand.New(rand.NewPCG(1, 2))}
 }
 
-// make allocates rows × cols with pad unused columns, all NaN.
-func (c *attnCase) make(rows, cols, pad int) twin {
-	t := twin{device.Empty(c.cpu, tensor.F32, rows, cols+pad), device.Empty(c.ref, tensor.F64, rows, cols)}
-	for i := range tensor.Host[float32](t.x) {
-		tensor.Host[float32](t.x)[i] = float32(math.NaN())
+// eachKind runs f on factors of either kind, and on tensors of either that hold bfloat16 ones.
+func eachKind(threads int, f func(c *attnCase, name string)) {
+	for _, p := range []Precision{FP32, BF16} {
+		for act := tensor.F32; ; act = tensor.BF16 {
+			c := newCase(threads, p)
+			c.cpu.act = act
+			f(c, p.String()+"_"+act.String())
+			_ = c.cpu.Close()
+			if act == c.cpu.Products() {
+				break
+			}
+		}
 	}
+}
+
+// act and stat allocate rows × cols with pad unused columns, all NaN.
+func (c *attnCase) act(rows, cols, pad int) twin  { return c.make(c.cpu.Types().Act, rows, cols, pad) }
+func (c *attnCase) stat(rows, cols, pad int) twin { return c.make(c.cpu.Types().Stat, rows, cols, pad) }
+
+func (c *attnCase) make(dtype tensor.DType, rows, cols, pad int) twin {
+	t := twin{device.Empty(c.cpu, dtype, rows, cols+pad), device.Empty(c.ref, tensor.F64, rows, cols)}
+	nan := make([]float32, t.x.Len())
+	for i := range nan {
+		nan[i] = float32(math.NaN())
+	}
+	device.WriteFloats(c.cpu, t.x, nan)
 	t.x = t.x.Columns(0, cols)
 	return t
 }
 
-// random is make filled with normal numbers of the given spread.
-func (c *attnCase) random(rows, cols, pad int, spread float64) twin {
-	t := c.make(rows, cols, pad)
-	v := make([]float32, rows*cols)
+// random is t filled with normal numbers of the given spread.
+func (c *attnCase) random(t twin, spread float64) twin {
+	v := make([]float32, t.x.Len())
 	for i := range v {
 		v[i] = float32(spread * c.rng.NormFloat64())
 	}
 	device.WriteFloats(c.cpu, t.x, v)
+	device.ReadFloats(c.cpu, v, t.x)
 	device.WriteFloats(c.ref, t.y, v)
 	return t
 }
@@ -126,26 +146,26 @@ func (c *attnCase) problem(g geometry) *problem {
 	n, p := g.B*g.T, &problem{geometry: g}
 	g.Scale = 1 / math.Sqrt(float64(g.D))
 	p.geometry = g
-	p.q, p.k = c.random(n, g.Heads*g.maps*g.D, g.pad, 1.5), c.random(n, g.Groups*g.keys*g.D, g.pad, 1.5)
-	p.v, p.dout = c.random(n, g.Groups*g.DV, g.pad, 1), c.random(n, g.Heads*g.DV, g.pad, 1)
-	p.lam = c.random(1, 1, 0, 0.5)
+	p.q, p.k = c.random(c.act(n, g.Heads*g.maps*g.D, g.pad), 1.5), c.random(c.act(n, g.Groups*g.keys*g.D, g.pad), 1.5)
+	p.v, p.dout = c.random(c.act(n, g.Groups*g.DV, g.pad), 1), c.random(c.act(n, g.Heads*g.DV, g.pad), 1)
+	p.lam = c.random(c.stat(1, 1, 0), 0.5)
 	if g.rowLam {
-		p.lam = c.random(n, g.Heads, g.pad, 0.5)
+		p.lam = c.random(c.stat(n, g.Heads, g.pad), 0.5)
 	}
 	if g.docs {
 		p.start = c.starts(g.B, g.T)
 	}
-	p.out, p.lse = c.make(n, g.Heads*g.DV, g.pad), c.make(n, g.Heads*g.maps, g.pad)
+	p.out, p.lse = c.act(n, g.Heads*g.DV, g.pad), c.stat(n, g.Heads*g.maps, g.pad)
 	if g.maps == 2 {
-		p.out2, p.dlam = c.make(n, g.Heads*g.DV, g.pad), c.make(n, g.Heads, g.pad)
+		p.out2, p.dlam = c.act(n, g.Heads*g.DV, g.pad), c.stat(n, g.Heads, g.pad)
 	}
 	if g.norm {
-		p.raw, p.rstd = c.make(n, g.Heads*g.DV, g.pad), c.make(n, g.Heads, g.pad)
+		p.raw, p.rstd = c.act(n, g.Heads*g.DV, g.pad), c.stat(n, g.Heads, g.pad)
 	}
 	if g.weight {
-		p.weight, p.dnorm = c.random(1, g.DV, 0, 1), c.random(1, g.DV, 0, 1)
+		p.weight, p.dnorm = c.random(c.act(1, g.DV, 0), 1), c.random(c.stat(1, g.DV, 0), 1)
 	}
-	p.dq, p.dk, p.dv = c.make(n, p.q.x.Cols, g.pad), c.make(n, p.k.x.Cols, g.pad), c.make(n, p.v.x.Cols, g.pad)
+	p.dq, p.dk, p.dv = c.act(n, p.q.x.Cols, g.pad), c.act(n, p.k.x.Cols, g.pad), c.act(n, p.v.x.Cols, g.pad)
 	return p
 }
 
@@ -185,11 +205,9 @@ func (p *problem) results() map[string]twin {
 }
 
 func TestAttentionLong(t *testing.T) {
-	for _, p := range []Precision{FP32, BF16} {
-		c := newCase(2, p)
-		defer c.cpu.Close()
+	eachKind(2, func(c *attnCase, name string) {
 		for _, g := range geometries {
-			t.Run(p.String()+"/"+g.String(), func(t *testing.T) {
+			t.Run(name+"/"+g.String(), func(t *testing.T) {
 				p := c.problem(g)
 				p.run(c.cpu, onCPU)
 				p.run(c.ref, onRef)
@@ -198,17 +216,18 @@ func TestAttentionLong(t *testing.T) {
 				}
 			})
 		}
-	}
+	})
 }
 
 // TestAttentionChunks asks for the same bits, the norm weight's gradient included, when there is room for one
 // sequence at a time, and from five workers as from one, who has groups enough to do each from beginning to end.
 func TestAttentionChunks(t *testing.T) {
-	for _, p := range []Precision{FP32, BF16} {
-		one, five := newCase(1, p), newCase(5, p)
+	eachKind(1, func(one *attnCase, _ string) {
+		five := newCase(5, one.cpu.precision)
+		five.cpu.act = one.cpu.act
 		chunksAlike(t, one, five)
-		_, _ = one.cpu.Close(), five.cpu.Close()
-	}
+		_ = five.cpu.Close()
+	})
 }
 
 func chunksAlike(t *testing.T, one, five *attnCase) {

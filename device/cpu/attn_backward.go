@@ -46,7 +46,7 @@ func (s *attnState) backward() {
 	for i := range s.keep.posts {
 		s.keep.posts[i] = s.post
 	}
-	s.reserve(max(s.colsSize(), s.step(s.rows)*(s.D+s.Heads*s.DV), s.step(keyTile)*s.D), 0)
+	s.reserve(max(s.colsSize(), s.prepareSize(s.step(s.rows), s.Heads), s.step(keyTile)*s.D), 0)
 	if workers := len(s.d.workers); s.blocks() == 1 && s.B*s.Groups >= leastGroups*workers {
 		s.slots = slots{n: workers, heads: s.perGroup(), groups: 1, own: true}
 		s.slots.size = s.slotSize()
@@ -100,7 +100,7 @@ func (s *attnState) storeQueries(at slot, b, h, qt int, on *worker) {
 		for kb := 1; kb*s.blockKeys() <= q0; kb++ {
 			simd.Add(part, part, s.dqTile(at, kb, h, qt)[m*s.rows*d:])
 		}
-		on.tile.ScaleRows(s.dq.from((s.first+b)*s.T+q0, s.queryCol(h, m)), s.dq.ld, part, d, nq, s.D, s.keep.posts, s.dq.far())
+		on.tile.ScaleRows(s.dq.at((s.first+b)*s.T+q0, s.queryCol(h, m)), part, d, nq, s.D, s.keep.posts, s.dq.far())
 	}
 }
 
@@ -209,9 +209,9 @@ func (s *attnState) carve(w *cols, worker int) {
 func (s *attnState) storeKeys(w *cols) {
 	row := (s.first+w.b)*s.T + w.k0
 	for m := range s.keys {
-		w.on.tile.TurnRows(s.dk.from(row, s.keyCol(w.g, m)), s.dk.ld, w.dk[m], keyTile, w.nk, s.D, s.keep.posts, s.dk.far())
+		w.on.tile.TurnRows(s.dk.at(row, s.keyCol(w.g, m)), w.dk[m], keyTile, w.nk, s.D, s.keep.posts, s.dk.far())
 	}
-	w.on.tile.TurnRows(s.dv.from(row, w.g*s.DV), s.dv.ld, w.dv, keyTile, w.nk, s.DV, ones[:], s.dv.far())
+	w.on.tile.TurnRows(s.dv.at(row, w.g*s.DV), w.dv, keyTile, w.nk, s.DV, ones[:], s.dv.far())
 }
 
 // backwardColumn lets the key tile meet head h's query tiles, from the diagonal down to the last document that

@@ -215,16 +215,30 @@ func (s *attnState) cachedSize(rows int) int {
 // openQueries packs the tile's queries.
 func (s *attnState) openQueries(w *rows, dense []float32) {
 	for m := range s.maps {
-		q, ld := s.q.from(w.row, s.queryCol(w.h, m)), s.q.ld
+		q := s.q.at(w.row, s.queryCol(w.h, m))
 		if w.heads > 1 {
-			for r := range w.nq {
-				copy(dense[r*s.D:(r+1)*s.D], s.q.from(w.row+r%w.count, s.queryCol(w.h+r/w.count, m)))
-			}
-			q, ld = dense, s.D
+			q = s.together(w, m, dense)
 		}
-		q, ld = s.scaled(dense, w.nq, s.D, q, ld)
-		s.packA(w.q[m*s.sizeA(w.nq, s.D):], w.nq, s.D, q, ld, false)
+		q = s.scaled(dense, w.nq, s.D, q)
+		s.packA(w.q[m*s.sizeA(w.nq, s.D):], w.nq, s.D, q, false)
 	}
+}
+
+// together copies the tile's queries of several heads, map m, into dense.
+func (s *attnState) together(w *rows, m int, dense []float32) simd.View {
+	all := simd.View{X: dense, Ld: s.D}
+	if s.q.h != nil {
+		all = simd.View{H: halves(dense), Ld: s.D}
+	}
+	for r := range w.nq {
+		q := s.q.at(w.row+r%w.count, s.queryCol(w.h+r/w.count, m))
+		if q.H != nil {
+			copy(all.H[r*s.D:(r+1)*s.D], q.H)
+		} else {
+			copy(all.X[r*s.D:(r+1)*s.D], q.X)
+		}
+	}
+	return all
 }
 
 // meetPanels lets the tile meet nk keys and values from k0 on.

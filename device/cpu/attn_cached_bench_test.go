@@ -39,7 +39,7 @@ func benchCached(b *testing.B, g geometry, layers, context, page, rows int) {
 		places[i] = int32(context - rows + i)
 	}
 	slot, pos := c.ints(slots).x, c.ints(places).x
-	k, v := c.random(context, kCols, 0, 1).x, c.random(context, vCols, 0, 1).x
+	k, v := c.random(c.act(context, kCols, 0), 1).x, c.random(c.act(context, vCols, 0), 1).x
 	caches := make([]*device.Cache, layers)
 	for i := range caches {
 		x := &device.Cache{K: device.Empty(c.cpu, c.cpu.Types().Cache, context, kCols), V: device.Empty(c.cpu, c.cpu.Types().Cache, context, vCols),

@@ -15,7 +15,7 @@ const slotRows = 1120
 type kv struct{ k, v twin }
 
 func (c *attnCase) kv(g geometry) kv {
-	return kv{c.random(2*slotRows, g.Groups*g.keys*g.D, 0, 1.5), c.random(2*slotRows, g.Groups*g.DV, 0, 1)}
+	return kv{c.random(c.act(2*slotRows, g.Groups*g.keys*g.D, 0), 1.5), c.random(c.act(2*slotRows, g.Groups*g.DV, 0), 1)}
 }
 
 // pages writes the content into a cache of pages of the given size: in order, or in any.
@@ -65,11 +65,7 @@ var cachedGeometries = []geometry{
 // TestCachedPages asks for the same bits from pages of any size in any order, in one batch (two rows of decoding and a
 // prompt that crosses a stretch), in two chunks, and row by row.
 func TestCachedPages(t *testing.T) {
-	for _, p := range []Precision{FP32, BF16} {
-		c := newCase(3, p)
-		pagesAlike(t, c)
-		_ = c.cpu.Close()
-	}
+	eachKind(3, func(c *attnCase, _ string) { pagesAlike(t, c) })
 }
 
 func pagesAlike(t *testing.T, c *attnCase) {

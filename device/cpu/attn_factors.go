@@ -27,20 +27,21 @@ func (s *attnState) columns() int {
 	return simd.NR()
 }
 
-func (s *attnState) packA(dst []float32, m, k int, a []float32, lda int, trans bool) {
+// packA and packB pack what lies in memory in either dtype. Factors that are not bfloat16 come from float32.
+func (s *attnState) packA(dst []float32, m, k int, a simd.View, trans bool) {
 	if s.half {
-		simd.PackABF16(halves(dst), m, k, simd.View{X: a, Ld: lda}, trans)
+		simd.PackABF16(halves(dst), m, k, a, trans)
 		return
 	}
-	simd.PackA(dst, m, k, a, lda, trans)
+	simd.PackA(dst, m, k, a.X, a.Ld, trans)
 }
 
-func (s *attnState) packB(dst []float32, k, n int, b []float32, ldb int, trans bool) {
+func (s *attnState) packB(dst []float32, k, n int, b simd.View, trans bool) {
 	if s.half {
-		simd.PackBBF16(halves(dst), k, n, simd.View{X: b, Ld: ldb}, trans, k)
+		simd.PackBBF16(halves(dst), k, n, b, trans, k)
 		return
 	}
-	simd.PackB(dst, k, n, b, ldb, trans)
+	simd.PackB(dst, k, n, b.X, b.Ld, trans)
 }
 
 // whole is n rounded up to what tiles are made of: panels of bfloat16 operands, which are filled up with zeros.
@@ -85,14 +86,14 @@ func (s *attnState) meet(m, n, k int, pa []float32, depthA int, pb []float32, de
 	}
 }
 
-// scaled is rows × cols elements of src times pre, and their row step: src itself, or a copy in dense.
-func (s *attnState) scaled(dense []float32, rows, cols int, src []float32, ld int) ([]float32, int) {
+// scaled is rows × cols elements of src times pre: src itself, as with bfloat16 factors, or a copy in dense.
+func (s *attnState) scaled(dense []float32, rows, cols int, src simd.View) simd.View {
 	if s.pre == 1 {
-		return src, ld
+		return src
 	}
 	for r := range rows {
-		copy(dense[r*cols:(r+1)*cols], src[r*ld:])
+		copy(dense[r*cols:(r+1)*cols], src.X[r*src.Ld:])
 	}
 	simd.Scale(dense[:rows*cols], s.pre)
-	return dense, cols
+	return simd.View{X: dense, Ld: cols}
 }

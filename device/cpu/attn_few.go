@@ -17,7 +17,7 @@ func (s *attnState) meetFew(p *piece, next, worker int) {
 	w := rows{top: x.Top, sum: x.Sum}
 	w.reset()
 	clear(x.Acc)
-	s.eachRow(p, func(i, h, m, r int) { x.SetQuery(i, s.q.from(b.row+r, s.queryCol(h, m))) })
+	s.eachRow(p, func(i, h, m, r int) { x.SetQuery(i, s.q.at(b.row+r, s.queryCol(h, m))) })
 	for k0 := p.p0; k0 < p.end; k0 += keyTile {
 		x.Cols = min(keyTile, p.end-k0)
 		s.blocksOf(x, p, k0, next, buf)

@@ -25,12 +25,12 @@ func (p *attnPack) tile(i, worker int) {
 		for g := range s.Groups {
 			keys, _ := s.panels(b, g, kt)
 			for m := range s.keys {
-				s.packB(s.columnsAt(keys[m*s.keyPanel():], s.D, t-k0), s.D, n, s.k.from(row, s.keyCol(g, m)), s.k.ld, true)
+				s.packB(s.columnsAt(keys[m*s.keyPanel():], s.D, t-k0), s.D, n, s.k.at(row, s.keyCol(g, m)), true)
 			}
 		}
 		for g := range s.Groups {
 			_, values := s.panels(b, g, kt)
-			s.packRows(values, t-k0, n, s.DV, s.v.from(row, g*s.DV), s.v.ld, end-k0)
+			s.packRows(values, t-k0, n, s.DV, s.v.at(row, g*s.DV), end-k0)
 		}
 	}
 }
@@ -44,12 +44,12 @@ func (s *attnState) step(n int) int {
 }
 
 // packRows packs rows row … row+n−1 of a right-hand operand [depth,cols]; all of them with float32 factors.
-func (s *attnState) packRows(dst []float32, row, n, cols int, x []float32, ld, depth int) {
+func (s *attnState) packRows(dst []float32, row, n, cols int, x simd.View, depth int) {
 	if s.half {
-		simd.PackBBF16(halves(s.rowsAt(dst, row)), n, cols, simd.View{X: x, Ld: ld}, false, depth)
+		simd.PackBBF16(halves(s.rowsAt(dst, row)), n, cols, x, false, depth)
 		return
 	}
-	simd.PackB(dst, n, cols, x, ld, false)
+	simd.PackB(dst, n, cols, x.X, x.Ld, false)
 }
 
 // packQueries packs n queries from t on of head h.
@@ -58,8 +58,8 @@ func (s *attnState) packQueries(b, h, t, n, worker int) {
 	nq, row := min(queryTile, s.T-qt*queryTile), (s.first+b)*s.T+t
 	dst := s.queries(b, h, qt)
 	for m := range s.maps {
-		q, ld := s.scaled(s.d.buf(worker, n*s.D), n, s.D, s.q.from(row, s.queryCol(h, m)), s.q.ld)
-		s.packA(s.rowsOf(dst[m*s.sizeA(nq, s.D):], s.D, t%queryTile), n, s.D, q, ld, false)
+		q := s.scaled(s.d.buf(worker, n*s.D), n, s.D, s.q.at(row, s.queryCol(h, m)))
+		s.packA(s.rowsOf(dst[m*s.sizeA(nq, s.D):], s.D, t%queryTile), n, s.D, q, false)
 	}
 }
 

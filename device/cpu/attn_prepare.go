@@ -28,7 +28,7 @@ type queryPack struct {
 // grad fills in the gradients' places.
 func (s *attnState) grad(dout, dq, dk, dv mat) {
 	s.dout, s.dq, s.dk, s.dv = dout, dq, dk, dv
-	if s.raw.x == nil {
+	if !s.raw.ok() {
 		s.raw = s.out // without a norm raw is the output itself
 	}
 	if s.weight == nil {
@@ -126,14 +126,13 @@ func (s *attnState) prepare(b, kt, g0, g1, worker int) {
 		for g := g0; g < g1; g++ {
 			p := s.keyPack(at, g, kt)
 			for m := range s.keys {
-				k := s.k.from(row, s.keyCol(g, m))
-				s.packB(s.columnsAt(p.kt[m], s.D, t-k0), s.D, n, k, s.k.ld, true)
-				x, ld := s.scaled(s.d.buf(worker, n*s.D), n, s.D, k, s.k.ld)
-				s.packRows(p.kn[m], t-k0, n, s.D, x, ld, end-k0)
+				k := s.k.at(row, s.keyCol(g, m))
+				s.packB(s.columnsAt(p.kt[m], s.D, t-k0), s.D, n, k, true)
+				s.packRows(p.kn[m], t-k0, n, s.D, s.scaled(s.d.buf(worker, n*s.D), n, s.D, k), end-k0)
 			}
 		}
 		for g := g0; g < g1; g++ {
-			s.packB(s.columnsAt(s.keyPack(at, g, kt).vt, s.DV, t-k0), s.DV, n, s.v.from(row, g*s.DV), s.v.ld, true)
+			s.packB(s.columnsAt(s.keyPack(at, g, kt).vt, s.DV, t-k0), s.DV, n, s.v.at(row, g*s.DV), true)
 		}
 	}
 	for t := k0; t < end; t += s.step(s.rows) {
@@ -166,10 +165,11 @@ func (s *attnState) keyPack(at slot, g, kt int) (p keyPack) {
 func (s *attnState) prepareRows(b, t, n, h0, h1 int, at slot, worker int) {
 	row, qt, in := (s.first+b)*s.T+t, t/s.rows, t%s.rows
 	all := min(s.rows, s.T-qt*s.rows)
-	buf := s.d.buf(worker, n*(s.D+(h1-h0)*s.DV))
-	dense, do, ld := cut(&buf, n*s.D), buf, (h1-h0)*s.DV
+	buf := s.d.buf(worker, s.prepareSize(n, h1-h0))
+	dense, near := cut(&buf, n*s.D), s.nearRows(&buf)
+	do := simd.View{X: buf, Ld: (h1 - h0) * s.DV}
 	if !s.norm.On {
-		do, ld = s.dout.from(row, h0*s.DV), s.dout.ld
+		do = s.dout.at(row, h0*s.DV)
 	}
 	share := t / s.step(s.rows) * s.DV
 	for h := h0; h < h1; h++ {
@@ -177,33 +177,60 @@ func (s *attnState) prepareRows(b, t, n, h0, h1 int, at slot, worker int) {
 	}
 	for r := range n {
 		for h := h0; h < h1; h++ {
-			x := do[r*ld+(h-h0)*s.DV:][:s.DV]
+			near.read(s, row+r, h)
+			x := near.dout
 			if s.norm.On {
-				s.gradRaw(x, row+r, h, s.shares(b, h)[share:][:s.DV])
+				x = do.X[r*do.Ld+(h-h0)*s.DV:][:s.DV]
+				s.gradRaw(x, row+r, h, &near, s.shares(b, h)[share:][:s.DV])
 			}
-			s.rowSums(s.deltas(at, h, qt), in+r, row+r, h, x)
+			s.rowSums(s.deltas(at, h, qt), in+r, row+r, h, x, &near)
 		}
 	}
 	for h := h0; h < h1; h++ {
 		p := s.queryPack(at, h, qt)
 		for m := range s.maps {
-			x, ld := s.scaled(dense, n, s.D, s.q.from(row, s.queryCol(h, m)), s.q.ld)
-			s.packA(s.rowsOf(s.left(&p, m, all), s.D, in), n, s.D, x, ld, false)
-			s.packTurned(s.turned(&p, m, all), in, n, s.D, x, ld, all)
+			x := s.scaled(dense, n, s.D, s.q.at(row, s.queryCol(h, m)))
+			s.packA(s.rowsOf(s.left(&p, m, all), s.D, in), n, s.D, x, false)
+			s.packTurned(s.turned(&p, m, all), in, n, s.D, x, all)
 		}
-		s.packA(s.rowsOf(p.doa, s.DV, in), n, s.DV, do[(h-h0)*s.DV:], ld, false)
-		s.packTurned(p.dot, in, n, s.DV, do[(h-h0)*s.DV:], ld, all)
+		x := do.From(0, (h-h0)*s.DV)
+		s.packA(s.rowsOf(p.doa, s.DV, in), n, s.DV, x, false)
+		s.packTurned(p.dot, in, n, s.DV, x, all)
 		s.rowFactors(&p, in, n, row, h)
 	}
 }
 
+// prepareSize is the number of floats that prepareRows works in.
+func (s *attnState) prepareSize(n, heads int) int { return n*(s.D+heads*s.DV) + 3*s.DV }
+
+// nearRow is a head's piece of a row of what comes from behind and what forward kept, in float32: as it lies, or in a buffer.
+type nearRow struct {
+	buf             [3][]float32
+	dout, raw, out2 []float32
+}
+
+func (s *attnState) nearRows(buf *[]float32) (x nearRow) {
+	for i := range x.buf {
+		x.buf[i] = cut(buf, s.DV)
+	}
+	return x
+}
+
+func (x *nearRow) read(s *attnState, n, h int) {
+	c0, c1 := h*s.DV, (h+1)*s.DV
+	x.dout, x.raw = s.dout.read(n, c0, c1, x.buf[0]), s.raw.read(n, c0, c1, x.buf[1])
+	if s.maps == 2 {
+		x.out2 = s.out2.read(n, c0, c1, x.buf[2])
+	}
+}
+
 // packTurned packs the transpose of rows row … row+n−1 of x [depth,cols] as a left-hand operand [cols,depth]; all of them with float32 factors.
-func (s *attnState) packTurned(dst []float32, row, n, cols int, x []float32, ld, depth int) {
+func (s *attnState) packTurned(dst []float32, row, n, cols int, x simd.View, depth int) {
 	if s.half {
-		simd.PackPartBF16(halves(s.rowsAt(dst, row)), cols, n, simd.View{X: x, Ld: ld}, true, depth)
+		simd.PackPartBF16(halves(s.rowsAt(dst, row)), cols, n, x, true, depth)
 		return
 	}
-	simd.PackA(dst, cols, n, x, ld, true)
+	simd.PackA(dst, cols, n, x.X, x.Ld, true)
 }
 
 // rowFactors copies lse and λ of n rows from row on, which are those from at on of their tile; behind the last one it fills these and Δ
@@ -233,9 +260,8 @@ func (s *attnState) rowFactors(p *queryPack, at, n, row, h int) {
 
 // gradRaw is the head norm backward: with g = Scale·w·dout and x̂ = raw·rstd,
 // do = rstd·(g − x̂·mean(g·x̂)) and dnorm += Scale·dout·x̂.
-func (s *attnState) gradRaw(do []float32, n, h int, dnorm []float32) {
-	dout := s.dout.piece(n, h*s.DV, (h+1)*s.DV)
-	raw, rstd := s.raw.piece(n, h*s.DV, (h+1)*s.DV), s.rstd.x[n*s.rstd.ld+h]
+func (s *attnState) gradRaw(do []float32, n, h int, near *nearRow, dnorm []float32) {
+	dout, raw, rstd := near.dout, near.raw, s.rstd.x[n*s.rstd.ld+h]
 	alpha := rstd * float32(s.norm.Scale)
 	mean := simd.Dot3(dout, s.weight, raw) * alpha / float32(s.DV)
 	clear(do)
@@ -244,10 +270,10 @@ func (s *attnState) gradRaw(do []float32, n, h int, dnorm []float32) {
 }
 
 // rowSums: Δ1 = dO·O1 with O1 = raw + λ·O2, Δ2 = dO·O2, dλ = −Δ2.
-func (s *attnState) rowSums(delta [2][]float32, r, n, h int, do []float32) {
-	delta[0][r] = simd.Dot(do, s.raw.piece(n, h*s.DV, (h+1)*s.DV))
+func (s *attnState) rowSums(delta [2][]float32, r, n, h int, do []float32, near *nearRow) {
+	delta[0][r] = simd.Dot(do, near.raw)
 	if s.maps == 2 {
-		d2 := simd.Dot(do, s.out2.piece(n, h*s.DV, (h+1)*s.DV))
+		d2 := simd.Dot(do, near.out2)
 		delta[0][r] += s.lambda(n, h) * d2
 		delta[1][r] = d2
 		s.dlam.x[n*s.dlam.ld+h] = -d2

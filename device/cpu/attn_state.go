@@ -53,6 +53,7 @@ type attnState struct {
 
 // attnKeep is the memory that outlives an op.
 type attnKeep struct {
+	weight  []float32 // the head norm's, widened
 	ones    []float32 // stands for an absent norm weight
 	dnorm   []float64 // sum of the shares of the norm weight's gradient
 	posts   []float32 // post, for each row of a query tile
@@ -81,12 +82,21 @@ func (s *attnState) fill(norm device.HeadNorm, q, k, v, start, out, raw, lse, rs
 	if s.half {
 		s.pre, s.post = 1, float32(s.Scale)
 	}
-	s.norm, s.weight = norm, f32(norm.Weight)
+	s.norm, s.weight = norm, s.widened(norm.Weight)
 	s.q, s.k, s.v = matOf(q), matOf(k), matOf(v)
 	s.out, s.raw, s.lse, s.rstd = matOf(out), matOf(raw), matOf(lse), matOf(rstd)
 	if start.Ok() {
 		s.start = i32(start)
 	}
+}
+
+// widened is the head norm's weight in float32.
+func (s *attnState) widened(weight tensor.Tensor) []float32 {
+	w := matOf(weight)
+	if !w.ok() {
+		return nil
+	}
+	return w.read(0, 0, w.cols, grown(&s.keep.weight, w.cols))
 }
 
 // lambda is λ of row n and head h.

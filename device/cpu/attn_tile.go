@@ -168,7 +168,7 @@ func (s *attnState) finish(n, h, count, step, ld int, acc, top, sum []float32, o
 		}
 	}
 	if s.maps == 1 && !s.norm.On {
-		on.tile.ScaleRows(s.out.from(n, c), s.out.ld, acc, ld, count, s.DV, sum, s.out.far())
+		on.tile.ScaleRows(s.out.at(n, c), acc, ld, count, s.DV, sum, s.out.far())
 		return
 	}
 	for r := range count {
@@ -180,18 +180,18 @@ func (s *attnState) finish(n, h, count, step, ld int, acc, top, sum []float32, o
 			simd.Axpy(raw, -s.lambda(n+r, h), o2)
 		}
 	}
-	if s.maps == 2 && s.out2.x != nil {
-		on.tile.ScaleRows(s.out2.from(n, c), s.out2.ld, acc[step*ld:], ld, count, s.DV, ones[:], s.out2.far())
+	if s.maps == 2 && s.out2.ok() {
+		on.tile.ScaleRows(s.out2.at(n, c), acc[step*ld:], ld, count, s.DV, ones[:], s.out2.far())
 	}
 	if s.norm.On {
-		if s.raw.x != nil {
-			on.tile.ScaleRows(s.raw.from(n, c), s.raw.ld, acc, ld, count, s.DV, ones[:], s.raw.far())
+		if s.raw.ok() {
+			on.tile.ScaleRows(s.raw.at(n, c), acc, ld, count, s.DV, ones[:], s.raw.far())
 		}
 		for r := range count {
 			s.normalise(n+r, h, acc[r*ld:][:s.DV])
 		}
 	}
-	on.tile.ScaleRows(s.out.from(n, c), s.out.ld, acc, ld, count, s.DV, ones[:], s.out.far())
+	on.tile.ScaleRows(s.out.at(n, c), acc, ld, count, s.DV, ones[:], s.out.far())
 }
 
 // normalise turns raw into Scale·w·raw·rstd.

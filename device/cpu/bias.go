@@ -10,11 +10,13 @@ type biasTask struct {
 	grid
 	y mat
 	b []float32
+	d *Device
 }
 
 type biasBackwardTask struct {
 	dy mat
 	db []float32
+	d  *Device
 }
 
 // colStep is the width of a tile in ops that sum over rows: each column is summed by one worker, from the top down.
@@ -24,15 +26,17 @@ const colStep = 128
 func (d *Device) AddBias(y, b tensor.Tensor) {
 	device.CheckAddBias(y, b, d.Types())
 	d.touch(y)
-	d.bias = biasTask{gridOf(y.Rows, y.Cols), matOf(y), f32(b)}
+	d.reserve(3 * part)
+	d.bias = biasTask{gridOf(y.Rows, y.Cols), matOf(y), wide(b, d.room(b.Cols)), d}
 	d.run(d.bias.tiles(), &d.bias)
 }
 
-func (t *biasTask) tile(i, _ int) {
-	r0, r1, c0, c1 := t.span(i)
-	for r := r0; r < r1; r++ {
-		y := t.y.piece(r, c0, c1)
-		simd.Add(y, y, t.b[c0:c1])
+func (t *biasTask) tile(i, worker int) {
+	a, _, _ := t.d.stage(worker)
+	for p := t.pieces(i); p.next(); {
+		y := t.y.read(p.r, p.c0, p.c1, a)
+		simd.Add(y, y, t.b[p.c0:p.c1])
+		t.y.store(p.r, p.c0, p.c1, y)
 	}
 }
 
@@ -40,15 +44,16 @@ func (t *biasTask) tile(i, _ int) {
 func (d *Device) BiasBackward(db, dy tensor.Tensor) {
 	device.CheckBiasBackward(db, dy, d.Types())
 	d.touch(db)
-	d.biasBackward = biasBackwardTask{matOf(dy), f32(db)}
+	d.reserve(colStep)
+	d.biasBackward = biasBackwardTask{matOf(dy), f32(db), d}
 	d.run((dy.Cols+colStep-1)/colStep, &d.biasBackward)
 }
 
-func (t *biasBackwardTask) tile(i, _ int) {
+func (t *biasBackwardTask) tile(i, worker int) {
 	c0 := i * colStep
 	c1 := min(c0+colStep, t.dy.cols)
-	db := t.db[c0:c1]
+	db, buf := t.db[c0:c1], t.d.buf(worker, colStep)
 	for r := range t.dy.rows {
-		simd.Add(db, db, t.dy.piece(r, c0, c1))
+		simd.Add(db, db, t.dy.read(r, c0, c1, buf))
 	}
 }

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -9,19 +8,26 @@ import (
 	"antiphase/tensor"
 )
 
+// randomTensor is an activation.
 func randomTensor(d *Device, r *rand.Rand, rows, cols int) tensor.Tensor {
-	t := device.Empty(d, tensor.F32, rows, cols)
-	for i := range f32(t) {
-		f32(t)[i] = float32(r.NormFloat64())
+	return randomOf(d, d.act, r, rows, cols)
+}
+
+func randomOf(d *Device, dtype tensor.DType, r *rand.Rand, rows, cols int) tensor.Tensor {
+	t, x := device.Empty(d, dtype, rows, cols), make([]float32, rows*cols)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
 	}
+	device.WriteFloats(d, t, x)
 	return t
 }
 
 func sameBits(t *testing.T, what string, got, want tensor.Tensor) {
 	t.Helper()
-	for i, w := range f32(want) {
-		if g := f32(got)[i]; math.Float32bits(g) != math.Float32bits(w) {
-			t.Fatalf("%s: element %d is %v, want %v", what, i, g, w)
+	size := want.Type.Size()
+	for i, w := range want.Buf.Host[want.Off:][:want.Len()*size] {
+		if g := got.Buf.Host[got.Off+i]; g != w {
+			t.Fatalf("%s: byte %d of element %d is %v, want %v", what, i%size, i/size, g, w)
 		}
 	}
 }
@@ -87,7 +93,7 @@ func TestClassifyChunks(t *testing.T) {
 		for i := range i32(targets) {
 			i32(targets)[i] = int32(r.IntN(v+1) - 1)
 		}
-		loss, dx := device.Empty(d, tensor.F32, 1, n), device.Empty(d, tensor.F32, n, c)
+		loss, dx := device.Empty(d, tensor.F32, 1, n), device.Empty(d, d.act, n, c)
 		d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, DX: dx, DW: dw, Scale: 0.1})
 		return [3]tensor.Tensor{loss, dx, dw}
 	}

@@ -26,12 +26,16 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 func (t *cacheWrite) tile(i, _ int) {
 	for n := i * cacheRows; n < min((i+1)*cacheRows, t.k.rows); n++ {
 		row := t.place(int(t.slot[n]), int(t.pos[n]))
-		if t.keys16.x != nil {
+		switch {
+		case t.k.h != nil:
+			copy(t.keys16.from(row, 0), t.k.half(n, 0, t.k.cols))
+			copy(t.values16.from(row, 0), t.v.half(n, 0, t.v.cols))
+		case t.keys16.x != nil:
 			simd.NarrowBF16(t.keys16.from(row, 0), t.k.row(n))
 			simd.NarrowBF16(t.values16.from(row, 0), t.v.row(n))
-			continue
+		default:
+			copy(t.keys32.from(row, 0), t.k.row(n))
+			copy(t.values32.from(row, 0), t.v.row(n))
 		}
-		copy(t.keys32.from(row, 0), t.k.row(n))
-		copy(t.values32.from(row, 0), t.v.row(n))
 	}
 }

@@ -9,7 +9,8 @@ import (
 )
 
 type classifyTask struct {
-	y       mat // logits of the rows at hand, then their gradient
+	y       mat  // logits of the rows at hand, then their gradient
+	half    bool // which is rounded to bfloat16, as a factor of products would be: in the first half of each row
 	targets []int32
 	loss    []float32
 	scale   float64
@@ -34,11 +35,12 @@ func (d *Device) Classify(c *device.Classifier) {
 		y := mat{x: logits[:rows*vocab], rows: rows, cols: vocab, ld: vocab}
 		d.gemm(y, x.rowsFrom(n, rows), w, x.cols, device.MatMul{TransB: true})
 		t := &d.classify
-		*t = classifyTask{y, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok()}
+		*t = classifyTask{y, d.precision != FP32, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok()}
 		d.run(rows, t)
 		if c.DX.Ok() {
-			d.gemm(dx.rowsFrom(n, rows), y, w, vocab, device.MatMul{})
-			d.gemm(dw, y, x.rowsFrom(n, rows), rows, device.MatMul{TransA: true, Accumulate: true})
+			dy := t.gradient()
+			d.gemm(dx.rowsFrom(n, rows), dy, w, vocab, device.MatMul{})
+			d.gemm(dw, dy, x.rowsFrom(n, rows), rows, device.MatMul{TransA: true, Accumulate: true})
 		}
 	}
 }
@@ -58,7 +60,7 @@ func (t *classifyTask) tile(n, _ int) {
 	if target < 0 || target >= len(y) {
 		t.loss[n] = 0
 		clear(y)
-		return
+		return // zeros in either dtype
 	}
 	top, hit := simd.Max(y), y[target]
 	sum := simd.ExpSum(y, y, 1, top)
@@ -67,4 +69,15 @@ func (t *classifyTask) tile(n, _ int) {
 		simd.Scale(y, float32(t.scale/float64(sum)))
 		y[target] -= float32(t.scale)
 	}
+	if t.grad && t.half {
+		simd.NarrowBF16(halves(y), y)
+	}
+}
+
+// gradient is what tile left.
+func (t *classifyTask) gradient() mat {
+	if !t.half {
+		return t.y
+	}
+	return mat{h: halves(t.y.x), rows: t.y.rows, cols: t.y.cols, ld: 2 * t.y.ld}
 }

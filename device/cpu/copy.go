@@ -3,12 +3,14 @@ package cpu
 import (
 	"antiphase/device"
 	"antiphase/internal/half"
+	"antiphase/internal/simd"
 	"antiphase/tensor"
 )
 
 type copyTask struct {
 	grid
 	dst, src tensor.Tensor
+	d        *Device
 }
 
 // Copy: dst = src in dst's dtype.
@@ -16,26 +18,34 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 	device.CheckCopy(dst, src)
 	d.touch(dst)
 	flat(&dst, &src)
-	d.copy = copyTask{gridOf(dst.Rows, dst.Cols), dst, src}
+	d.reserve(3 * part)
+	d.copy = copyTask{gridOf(dst.Rows, dst.Cols), dst, src, d}
 	d.run(d.copy.tiles(), &d.copy)
 }
 
-func (t *copyTask) tile(i, _ int) {
-	r0, r1, c0, c1 := t.span(i)
-	if t.dst.Type == t.src.Type { // rows may be as short as a layer's λ
-		for r := r0; r < r1; r++ {
-			copy(t.dst.Buf.Host[place(t.dst, r, c0):place(t.dst, r, c1)], t.src.Buf.Host[place(t.src, r, c0):])
+func (t *copyTask) tile(i, worker int) {
+	for p := t.pieces(i); p.next(); {
+		if t.dst.Type == t.src.Type { // rows may be as short as a layer's λ
+			copy(t.dst.Buf.Host[place(t.dst, p.r, p.c0):place(t.dst, p.r, p.c1)], t.src.Buf.Host[place(t.src, p.r, p.c0):])
+			continue
 		}
-		return
+		t.convert(t.dst.RowRange(p.r, p.r+1).Columns(p.c0, p.c1), t.src.RowRange(p.r, p.r+1).Columns(p.c0, p.c1), worker)
 	}
-	for r := r0; r < r1; r++ {
-		dst, src := t.dst.RowRange(r, r+1).Columns(c0, c1), t.src.RowRange(r, r+1).Columns(c0, c1)
-		var wide [256]float64
-		for c := 0; c < dst.Cols; c += len(wide) {
-			x := wide[:min(len(wide), dst.Cols-c)]
-			widen(x, src.Columns(c, c+len(x)))
-			narrow(dst.Columns(c, c+len(x)), x)
-		}
+}
+
+// convert copies a piece of a row to another dtype.
+func (t *copyTask) convert(dst, src tensor.Tensor, worker int) {
+	switch {
+	case dst.Type == tensor.BF16 && src.Type == tensor.F32: // not NarrowBF16: a copy keeps subnormal numbers
+		x, rest, _ := t.d.stage(worker)
+		simd.RoundBF16(x[:dst.Cols], f32(src))
+		simd.SplitBF16(tensor.Host[uint16](dst), halves(rest), x[:dst.Cols])
+	case dst.Type == tensor.F32 && src.Type == tensor.BF16:
+		simd.WidenBF16(f32(dst), tensor.Host[uint16](src))
+	default:
+		var wide [part]float64
+		widen(wide[:dst.Cols], src)
+		narrow(dst, wide[:dst.Cols])
 	}
 }
 

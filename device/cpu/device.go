@@ -90,7 +90,7 @@ func New(o Options) *Device {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Device{pool: newPool(n), workers: make([]worker, n), precision: o.Precision, act: tensor.F32, maxPacked: maxPacked, maxLogits: maxLogits}
+	return &Device{pool: newPool(n), workers: make([]worker, n), precision: o.Precision, act: o.Precision.act(), maxPacked: maxPacked, maxLogits: maxLogits}
 }
 
 // Name says what this is.

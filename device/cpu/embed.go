@@ -10,13 +10,14 @@ import (
 
 type embedTask struct {
 	grid
-	out, table mat
+	out, table tensor.Tensor
 	ids        []int32
 }
 
 type embedBackwardTask struct {
 	dtable, dout mat
 	ids          []int32
+	d            *Device
 }
 
 // Embed: out[n,:] = table[ids[n],:]. The row of a wrong id becomes zero.
@@ -24,7 +25,7 @@ func (d *Device) Embed(out, table, ids tensor.Tensor) {
 	device.CheckEmbed(out, table, ids, d.Types())
 	d.touch(out)
 	d.checkIDs("embed", i32(ids), table.Rows)
-	d.embed = embedTask{gridOf(out.Rows, out.Cols), matOf(out), matOf(table), i32(ids)}
+	d.embed = embedTask{gridOf(out.Rows, out.Cols), out, table, i32(ids)}
 	d.run(d.embed.tiles(), &d.embed)
 }
 
@@ -44,12 +45,12 @@ func (d *Device) checkIDs(op string, ids []int32, n int) bool {
 func (t *embedTask) tile(i, _ int) {
 	r0, r1, c0, c1 := t.span(i)
 	for r := r0; r < r1; r++ {
-		out, id := t.out.piece(r, c0, c1), int(t.ids[r])
-		if id < 0 || id >= t.table.rows {
+		out, id := t.out.Buf.Host[place(t.out, r, c0):place(t.out, r, c1)], int(t.ids[r])
+		if id < 0 || id >= t.table.Rows {
 			clear(out)
 			continue
 		}
-		copy(out, t.table.piece(id, c0, c1))
+		copy(out, t.table.Buf.Host[place(t.table, id, c0):])
 	}
 }
 
@@ -58,17 +59,19 @@ func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	device.CheckEmbedBackward(dtable, dout, ids, d.Types())
 	d.touch(dtable)
 	d.checkIDs("embed backward", i32(ids), dtable.Rows)
-	d.embedBackward = embedBackwardTask{matOf(dtable), matOf(dout), i32(ids)}
+	d.reserve(colStep)
+	d.embedBackward = embedBackwardTask{matOf(dtable), matOf(dout), i32(ids), d}
 	d.run((dout.Cols+colStep-1)/colStep, &d.embedBackward)
 }
 
-func (t *embedBackwardTask) tile(i, _ int) {
+func (t *embedBackwardTask) tile(i, worker int) {
 	c0 := i * colStep
 	c1 := min(c0+colStep, t.dout.cols)
+	buf := t.d.buf(worker, colStep)
 	for r, id := range t.ids {
 		if id >= 0 && int(id) < t.dtable.rows {
 			dst := t.dtable.piece(int(id), c0, c1)
-			simd.Add(dst, dst, t.dout.piece(r, c0, c1))
+			simd.Add(dst, dst, t.dout.read(r, c0, c1, buf))
 		}
 	}
 }

@@ -29,6 +29,44 @@ func (g *grid) span(i int) (r0, r1, c0, c1 int) {
 	return r0, min(r0+g.rowStep, g.rows), c0, min(c0+g.colStep, g.cols)
 }
 
+// part is the number of elements that an op has in hand at once: three pieces of float32 stay in the first cache.
+const part = 1024
+
+// pieces walks over a tile: columns [c0,c1) of row r, at most part of them at a time.
+type pieces struct {
+	r, c0, c1       int
+	rows, from, end int
+}
+
+// pieces is the walk over tile i.
+func (g *grid) pieces(i int) pieces {
+	r0, r1, c0, c1 := g.span(i)
+	return pieces{r: r0 - 1, c1: c1, rows: r1, from: c0, end: c1}
+}
+
+// next steps to the next piece, or says that there is none.
+func (p *pieces) next() bool {
+	p.c0 = p.c1
+	if p.c0 == p.end {
+		p.r, p.c0 = p.r+1, p.from
+	}
+	p.c1 = min(p.c0+part, p.end)
+	return p.r < p.rows
+}
+
+// stage is room of the worker's own for three pieces in float32; see reserve.
+func (d *Device) stage(worker int) (a, b, c []float32) {
+	buf := d.buf(worker, 3*part)
+	return buf[:part], buf[part : 2*part], buf[2*part:]
+}
+
+// reserve grows every worker's memory to n floats, so that no tile allocates.
+func (d *Device) reserve(n int) {
+	for w := range d.workers {
+		d.buf(w, n)
+	}
+}
+
 // flat turns tensors that are all dense into single rows, so that narrow ones are cut into full tiles too.
 func flat(ts ...*tensor.Tensor) {
 	for _, t := range ts {

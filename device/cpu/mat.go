@@ -30,6 +30,25 @@ func matOf(t tensor.Tensor) mat {
 // ok says that the matrix is there.
 func (m *mat) ok() bool { return m.x != nil || m.h != nil }
 
+// bytes is the size of its elements.
+func (m *mat) bytes() int {
+	if m.h != nil {
+		return 2 * m.rows * m.cols
+	}
+	return 4 * m.rows * m.cols
+}
+
+// clear makes it zero.
+func (m *mat) clear() {
+	for r := range m.rows {
+		if m.h != nil {
+			clear(m.half(r, 0, m.cols))
+		} else {
+			clear(m.row(r))
+		}
+	}
+}
+
 // row is the elements of row r of a float32 matrix, piece columns [c0,c1) of them, from the memory from element (r,c) on.
 func (m *mat) row(r int) []float32           { return m.piece(r, 0, m.cols) }
 func (m *mat) piece(r, c0, c1 int) []float32 { return m.x[r*m.ld+c0 : r*m.ld+c1 : r*m.ld+c1] }
@@ -45,6 +64,12 @@ func (m *mat) at(r, c int) simd.View { return simd.View{X: m.x, H: m.h, Ld: m.ld
 func (m mat) rowsFrom(n, rows int) mat {
 	v := m.at(n, 0)
 	return mat{v.X, v.H, rows, m.cols, m.ld}
+}
+
+// wide is the row of a vector that many rows meet, in float32: as it lies, or widened into buf once for all of them.
+func wide(t tensor.Tensor, buf []float32) []float32 {
+	m := matOf(t)
+	return m.read(0, 0, m.cols, buf)
 }
 
 // read is columns [c0,c1) of row r in float32: as they lie, or widened into buf.

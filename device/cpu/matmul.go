@@ -51,9 +51,7 @@ func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
 	}
 	if k == 0 {
 		if !op.Accumulate {
-			for r := range c.rows {
-				clear(c.row(r))
-			}
+			c.clear()
 		}
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"antiphase/tensor"
 )
 
-// BenchmarkLinear times the three products of linear layers on one thread, as a training step makes them: activations in
-// float32, packed in the call, weights packed before.
+// BenchmarkLinear times the three products of linear layers on one thread, as a training step makes them: activations packed in
+// the call, weights packed before.
 func BenchmarkLinear(b *testing.B) {
 	for _, p := range []Precision{FP32, BF16} {
 		for _, s := range [][3]int{{1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {4096, 2048, 384}, {4096, 384, 1024}, {1000, 770, 1001}} {
@@ -31,8 +31,8 @@ func benchLinear(b *testing.B, p Precision, n, out, in int) {
 	d := New(Options{Threads: 1, Precision: p})
 	defer d.Close()
 	r := rand.New(rand.NewPCG(1, 1))
-	x, w, y, dw := randomTensor(d, r, n, in), randomTensor(d, r, out, in), randomTensor(d, r, n, out), randomTensor(d, r, out, in)
-	dx := device.Empty(d, tensor.F32, n, in)
+	x, w, y, dw := randomTensor(d, r, n, in), randomTensor(d, r, out, in), randomTensor(d, r, n, out), randomOf(d, tensor.F32, r, out, in)
+	dx := device.Empty(d, d.act, n, in)
 	for _, c := range []struct {
 		name string
 		f    func()

@@ -47,7 +47,7 @@ const (
 
 // gemmBF16 is MatMul with factors rounded to bfloat16, on matrices of the right shapes, none of them empty.
 func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
-	if op.TransA && !op.TransB {
+	if op.TransA && !op.TransB && c.h == nil {
 		d.gradBF16(c, a, b, k, op.Accumulate)
 		return
 	}
@@ -87,12 +87,15 @@ func (g *gemmBF16) cut() {
 		across := (4*workers + down - 1) / down
 		g.nb = max(2*panel, (g.c.cols/across+panel-1)/panel*panel)
 	}
+	for g.k > runBF16 && g.c.h != nil && !simd.PartBF16(g.mb, g.nb) { // bfloat16 has no room for partial sums
+		g.nb = (g.nb/2 + panel - 1) / panel * panel
+	}
 	longest := runBF16
 	if g.parts = g.k > runBF16 && simd.PartBF16(g.mb, g.nb); g.parts {
 		longest = runPart
 	}
 	g.run = (evenRun(g.k, longest) + panel - 1) / panel * panel
-	g.far = (g.run >= g.k || g.parts) && 4*g.c.rows*g.c.cols >= farBytes
+	g.far = (g.run >= g.k || g.parts) && g.c.bytes() >= farBytes
 }
 
 // reserve finds room for packed operands and for what the workers need. fresh says that B is packed already.
@@ -125,10 +128,10 @@ func (g *gemmBF16) reserve() (fresh bool) {
 func (g *gemmPackB) tile(i, _ int) {
 	at := i * packSpan
 	if g.transB {
-		simd.PackBBF16(g.pb[simd.SizeBF16(at, g.k):], g.k, min(packSpan, g.c.cols-at), simd.View{X: g.b.x[at*g.b.ld:], Ld: g.b.ld}, true, g.k)
+		simd.PackBBF16(g.pb[simd.SizeBF16(at, g.k):], g.k, min(packSpan, g.c.cols-at), g.b.at(at, 0), true, g.k)
 		return
 	}
-	simd.PackBBF16(g.pb[panel*at:], min(packSpan, g.k-at), g.c.cols, simd.View{X: g.b.x[at*g.b.ld:], Ld: g.b.ld}, false, g.k)
+	simd.PackBBF16(g.pb[panel*at:], min(packSpan, g.k-at), g.c.cols, g.b.at(at, 0), false, g.k)
 }
 
 func (g *gemmPackA) tile(i, _ int) {
@@ -172,6 +175,6 @@ func (t *gemmTilesBF16) tile(i, worker int) {
 		if !g.parts {
 			first, last, accumulate = true, true, accumulate || p > 0
 		}
-		simd.GemmPartBF16(m, n, k, pa, pb, g.k, simd.View{X: g.c.x[r*g.c.ld+j:], Ld: g.c.ld}, accumulate, g.far, first, last, s)
+		simd.GemmPartBF16(m, n, k, pa, pb, g.k, g.c.at(r, j), accumulate, g.far, first, last, s)
 	}
 }

@@ -10,6 +10,7 @@ type gemmFew struct {
 	accumulate bool
 	k          int
 	rows       []float32 // [c.rows, k up to whole steps]
+	sums       []float32 // [c.rows, c.cols] where C is bfloat16
 	pb         []uint16
 	nb         int
 	shares     shares
@@ -33,10 +34,19 @@ func (d *Device) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
 // round prepares the rows of a.
 func (g *gemmFew) round() {
 	ld := (g.k + panel - 1) / panel * panel
-	g.rows = g.d.room(g.c.rows * ld)
+	sums := 0
+	if g.c.h != nil {
+		sums = g.c.rows * g.c.cols
+	}
+	g.sums = g.d.room(sums + g.c.rows*ld)
+	g.rows, g.sums = g.sums[sums:], g.sums[:sums]
 	for r := range g.c.rows {
 		row := g.rows[r*ld : (r+1)*ld]
-		simd.RoundBF16(row[:g.k], g.a.row(r))
+		if g.a.h != nil {
+			simd.WidenBF16(row, g.a.half(r, 0, g.k))
+		} else {
+			simd.RoundBF16(row[:g.k], g.a.row(r))
+		}
 		clear(row[g.k:])
 	}
 }
@@ -44,5 +54,15 @@ func (g *gemmFew) round() {
 func (g *gemmFew) tile(_, worker int) {
 	j := g.shares.claim(worker) * g.nb
 	n, ld := min(g.nb, g.c.cols-j), (g.k+panel-1)/panel*panel
-	simd.GemmFewBF16(g.c.rows, n, g.k, g.rows, ld, g.pb[simd.SizeBF16(j, g.k):], g.c.x[j:], g.c.ld, g.accumulate, g.d.scratch(worker))
+	c, ldc := g.c.x, g.c.ld
+	if g.c.h != nil {
+		c, ldc = g.sums, g.c.cols
+	}
+	for r := 0; r < g.c.rows && g.c.h != nil && g.accumulate; r++ {
+		simd.WidenBF16(c[r*ldc+j:], g.c.half(r, j, j+n))
+	}
+	simd.GemmFewBF16(g.c.rows, n, g.k, g.rows, ld, g.pb[simd.SizeBF16(j, g.k):], c[j:], ldc, g.accumulate, g.d.scratch(worker))
+	for r := 0; r < g.c.rows && g.c.h != nil; r++ {
+		simd.NarrowBF16(g.c.half(r, j, j+n), c[r*ldc+j:][:n])
+	}
 }

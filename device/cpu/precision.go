@@ -55,3 +55,11 @@ func (d *Device) Products() tensor.DType {
 	}
 	return tensor.BF16
 }
+
+// act is the dtype of weights and activations.
+func (p Precision) act() tensor.DType {
+	if p == BF16 {
+		return tensor.BF16
+	}
+	return tensor.F32
+}

@@ -10,22 +10,24 @@ import (
 type attnProbs struct {
 	device.Probs
 	out, q, k mat
+	d         *Device
 }
 
 // AttentionProbs materialises rows of one softmax map.
 func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
 	device.CheckAttentionProbs(out, q, k, p, d.Types())
 	d.touch(out)
-	d.attn.probs = attnProbs{p, matOf(out), matOf(q), matOf(k)}
+	d.attn.probs = attnProbs{p, matOf(out), matOf(q), matOf(k), d}
+	d.reserve(2 * p.D)
 	d.run(out.Rows, &d.attn.probs)
 }
 
-func (t *attnProbs) tile(r, _ int) {
+func (t *attnProbs) tile(r, worker int) {
 	out, n := t.out.row(r), t.Row+r+1
-	q := t.q.piece(t.Seq*t.T+t.Row+r, t.QHead*t.D, (t.QHead+1)*t.D)
-	k := t.k.from(t.Seq*t.T, t.KHead*t.D)
+	buf := t.d.buf(worker, 2*t.D)
+	q := t.q.read(t.Seq*t.T+t.Row+r, t.QHead*t.D, (t.QHead+1)*t.D, buf[:t.D])
 	for s := range n {
-		out[s] = simd.Dot(q, k[s*t.k.ld:])
+		out[s] = simd.Dot(q, t.k.read(t.Seq*t.T+s, t.KHead*t.D, (t.KHead+1)*t.D, buf[t.D:]))
 	}
 	clear(out[n:])
 	simd.Scale(out[:n], float32(t.Scale))

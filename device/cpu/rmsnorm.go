@@ -13,6 +13,7 @@ type rmsnormTask struct {
 	rstd, w          []float32
 	eps              float64
 	step             int
+	d                *Device
 }
 
 type rmsnormBackwardTask struct {
@@ -20,6 +21,7 @@ type rmsnormBackwardTask struct {
 	w, rstd   []float32
 	partial   []float32 // [chunks, C]: each chunk's share of dw
 	step      int
+	d         *Device
 }
 
 // RMSNorm: s = x + delta, y = s·rstd·w.
@@ -27,26 +29,32 @@ func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	device.CheckRMSNorm(y, rstd, sum, x, delta, w, d.Types())
 	d.touch(y, rstd, sum)
 	t := &d.rmsnorm
-	*t = rmsnormTask{matOf(y), matOf(sum), matOf(x), matOf(delta), f32(rstd), f32(w), eps, rowsPerTile(x.Cols)}
+	d.reserve(2 * x.Cols)
+	*t = rmsnormTask{matOf(y), matOf(sum), matOf(x), matOf(delta), f32(rstd), wide(w, d.room(x.Cols)), eps, rowsPerTile(x.Cols), d}
 	d.run((x.Rows+t.step-1)/t.step, t)
 }
 
 // rowsPerTile is how many whole rows of cols elements make one tile.
 func rowsPerTile(cols int) int { return max(1, chunk/max(cols, 1)) }
 
-func (t *rmsnormTask) tile(i, _ int) {
+func (t *rmsnormTask) tile(i, worker int) {
+	c := t.x.cols
+	buf := t.d.buf(worker, 2*c)
 	for n := i * t.step; n < min((i+1)*t.step, t.x.rows); n++ {
-		s := t.x.row(n)
-		if t.delta.x != nil {
-			sum := t.sum.row(n)
-			simd.Add(sum, s, t.delta.row(n))
-			s = sum
+		s := t.x.read(n, 0, c, buf)
+		if t.delta.ok() {
+			sum := t.sum.place(n, 0, c, buf)
+			simd.Add(sum, s, t.delta.read(n, 0, c, buf[c:]))
+			t.sum.store(n, 0, c, sum)
+			s = t.sum.read(n, 0, c, buf) // as it was rounded
 		}
 		rstd := float32(1 / math.Sqrt(simd.SumSquares(s)/float64(len(s))+t.eps))
 		if t.rstd != nil {
 			t.rstd[n] = rstd
 		}
-		simd.ScaleMul(t.y.row(n), rstd, s, t.w)
+		y := t.y.place(n, 0, c, buf)
+		simd.ScaleMul(y, rstd, s, t.w)
+		t.y.store(n, 0, c, y)
 	}
 }
 
@@ -60,7 +68,9 @@ func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	step := max(8, (x.Rows+63)/64)
 	chunks := (x.Rows + step - 1) / step
 	t := &d.rmsnormBackward
-	*t = rmsnormBackwardTask{matOf(dx), matOf(dy), matOf(x), f32(w), f32(rstd), d.room(chunks * x.Cols), step}
+	d.reserve(3 * x.Cols)
+	room := d.room((chunks + 1) * x.Cols)
+	*t = rmsnormBackwardTask{matOf(dx), matOf(dy), matOf(x), wide(w, room[chunks*x.Cols:]), f32(rstd), room, step, d}
 	d.run(chunks, t)
 	sum := f32(dw)
 	for i := range chunks {
@@ -68,13 +78,16 @@ func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	}
 }
 
-func (t *rmsnormBackwardTask) tile(i, _ int) {
-	dw := t.partial[i*t.x.cols : (i+1)*t.x.cols]
+func (t *rmsnormBackwardTask) tile(i, worker int) {
+	c := t.x.cols
+	buf, dw := t.d.buf(worker, 3*c), t.partial[i*c:(i+1)*c]
 	clear(dw)
 	for n := i * t.step; n < min((i+1)*t.step, t.x.rows); n++ {
-		dy, x, rstd := t.dy.row(n), t.x.row(n), t.rstd[n]
+		dy, x, rstd := t.dy.read(n, 0, c, buf), t.x.read(n, 0, c, buf[c:]), t.rstd[n]
 		mean := simd.Dot3(dy, t.w, x) * rstd / float32(len(x))
-		simd.NormGrad(t.dx.row(n), dy, t.w, x, rstd, -rstd*rstd*mean)
+		dx := t.dx.read(n, 0, c, buf[2*c:])
+		simd.NormGrad(dx, dy, t.w, x, rstd, -rstd*rstd*mean)
+		t.dx.store(n, 0, c, dx)
 		simd.MulAxpy(dw, rstd, dy, x)
 	}
 }

@@ -19,6 +19,7 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.Types())
 	d.touch(x)
 	t := &d.rope
+	d.reserve(max(part, r.Dim) + r.Dim/2)
 	*t = ropeTask{r, matOf(x), matOf(table), i32(pos), rowsPerTile(x.Cols), d}
 	if d.checkIDs("rope", t.pos, table.Rows) {
 		d.run((x.Rows+t.step-1)/t.step, t)
@@ -26,8 +27,9 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 }
 
 func (t *ropeTask) tile(i, worker int) {
-	half := t.Dim / 2
-	neg := t.d.buf(worker, half)
+	half, step := t.Dim/2, max(1, part/t.Dim)*t.Dim // whole heads
+	buf := t.d.buf(worker, step+half)
+	neg := buf[step:]
 	for n := i * t.step; n < min((i+1)*t.step, t.x.rows); n++ {
 		row := t.table.row(int(t.pos[n]))
 		cos, sin := row[:half], row[half:]
@@ -36,14 +38,23 @@ func (t *ropeTask) tile(i, worker int) {
 			simd.Scale(neg, -1)
 			sin = neg
 		}
-		x := t.x.row(n)
-		for h := range t.Heads {
-			head := x[h*t.Dim : (h+1)*t.Dim]
-			if t.Interleaved {
-				simd.RotatePairs(head, cos, sin)
-			} else {
-				simd.Rotate(head[:half], head[half:], cos, sin)
-			}
+		for c := 0; c < t.x.cols; c += step {
+			end := min(c+step, t.x.cols)
+			x := t.x.read(n, c, end, buf)
+			t.rotate(x, cos, sin)
+			t.x.store(n, c, end, x)
+		}
+	}
+}
+
+// rotate turns the heads in x by one position's angles.
+func (t *ropeTask) rotate(x, cos, sin []float32) {
+	half := t.Dim / 2
+	for ; len(x) > 0; x = x[t.Dim:] {
+		if t.Interleaved {
+			simd.RotatePairs(x[:t.Dim], cos, sin)
+		} else {
+			simd.Rotate(x[:half], x[half:t.Dim], cos, sin)
 		}
 	}
 }

@@ -9,11 +9,13 @@ import (
 type sigmoidTask struct {
 	grid
 	y, x mat
+	d    *Device
 }
 
 type sigmoidBackwardTask struct {
 	grid
 	dx, dy, y mat
+	d         *Device
 }
 
 // Sigmoid: y = 1/(1+e^−x).
@@ -21,14 +23,17 @@ func (d *Device) Sigmoid(y, x tensor.Tensor) {
 	device.CheckSigmoid(y, x, d.Types())
 	d.touch(y)
 	flat(&y, &x)
-	d.sigmoid = sigmoidTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(x)}
+	d.reserve(3 * part)
+	d.sigmoid = sigmoidTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(x), d}
 	d.run(d.sigmoid.tiles(), &d.sigmoid)
 }
 
-func (t *sigmoidTask) tile(i, _ int) {
-	r0, r1, c0, c1 := t.span(i)
-	for r := r0; r < r1; r++ {
-		simd.Sigmoid(t.y.piece(r, c0, c1), t.x.piece(r, c0, c1))
+func (t *sigmoidTask) tile(i, worker int) {
+	a, _, _ := t.d.stage(worker)
+	for p := t.pieces(i); p.next(); {
+		y := t.y.place(p.r, p.c0, p.c1, a)
+		simd.Sigmoid(y, t.x.read(p.r, p.c0, p.c1, a))
+		t.y.store(p.r, p.c0, p.c1, y)
 	}
 }
 
@@ -37,13 +42,16 @@ func (d *Device) SigmoidBackward(dx, dy, y tensor.Tensor) {
 	device.CheckSigmoidBackward(dx, dy, y, d.Types())
 	d.touch(dx)
 	flat(&dx, &dy, &y)
-	d.sigmoidBackward = sigmoidBackwardTask{gridOf(y.Rows, y.Cols), matOf(dx), matOf(dy), matOf(y)}
+	d.reserve(3 * part)
+	d.sigmoidBackward = sigmoidBackwardTask{gridOf(y.Rows, y.Cols), matOf(dx), matOf(dy), matOf(y), d}
 	d.run(d.sigmoidBackward.tiles(), &d.sigmoidBackward)
 }
 
-func (t *sigmoidBackwardTask) tile(i, _ int) {
-	r0, r1, c0, c1 := t.span(i)
-	for r := r0; r < r1; r++ {
-		simd.SigmoidGrad(t.dx.piece(r, c0, c1), t.dy.piece(r, c0, c1), t.y.piece(r, c0, c1))
+func (t *sigmoidBackwardTask) tile(i, worker int) {
+	a, b, _ := t.d.stage(worker)
+	for p := t.pieces(i); p.next(); {
+		dx := t.dx.place(p.r, p.c0, p.c1, a)
+		simd.SigmoidGrad(dx, t.dy.read(p.r, p.c0, p.c1, a), t.y.read(p.r, p.c0, p.c1, b))
+		t.dx.store(p.r, p.c0, p.c1, dx)
 	}
 }

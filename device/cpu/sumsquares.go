@@ -10,6 +10,7 @@ type sumSquaresTask struct {
 	grid
 	x       mat
 	partial []float64 // one per tile
+	d       *Device
 }
 
 // SumSquares accumulates: dst[0,0] += Σ x². Tiles are summed in float64, then added in order.
@@ -18,12 +19,13 @@ func (d *Device) SumSquares(dst, x tensor.Tensor) {
 	d.touch(dst)
 	flat(&x)
 	t := &d.sumSquares
-	t.grid, t.x = gridOf(x.Rows, x.Cols), matOf(x)
+	t.grid, t.x, t.d = gridOf(x.Rows, x.Cols), matOf(x), d
 	n := t.tiles()
 	if cap(t.partial) < n {
 		t.partial = make([]float64, n)
 	}
 	t.partial = t.partial[:n]
+	d.reserve(t.colStep)
 	d.run(n, t)
 	sum := float64(f32(dst)[0])
 	for _, p := range t.partial {
@@ -32,11 +34,12 @@ func (d *Device) SumSquares(dst, x tensor.Tensor) {
 	f32(dst)[0] = float32(sum)
 }
 
-func (t *sumSquaresTask) tile(i, _ int) {
+func (t *sumSquaresTask) tile(i, worker int) {
 	r0, r1, c0, c1 := t.span(i)
+	buf := t.d.buf(worker, t.colStep)
 	var sum float64
 	for r := r0; r < r1; r++ {
-		sum += simd.SumSquares(t.x.piece(r, c0, c1))
+		sum += simd.SumSquares(t.x.read(r, c0, c1, buf))
 	}
 	t.partial[i] = sum
 }

@@ -9,26 +9,31 @@ import (
 type swigluTask struct {
 	grid
 	y, gu mat
+	d     *Device
 }
 
 type swigluBackwardTask struct {
 	grid
 	dgu, y, dy, gu mat
+	d              *Device
 }
 
 // SwiGLU: y = silu(g)·u for gu = [g | u].
 func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 	device.CheckSwiGLU(y, gu, d.Types())
 	d.touch(y)
-	d.swiglu = swigluTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(gu)}
+	d.reserve(3 * part)
+	d.swiglu = swigluTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(gu), d}
 	d.run(d.swiglu.tiles(), &d.swiglu)
 }
 
-func (t *swigluTask) tile(i, _ int) {
-	r0, r1, c0, c1 := t.span(i)
+func (t *swigluTask) tile(i, worker int) {
 	f := t.y.cols
-	for r := r0; r < r1; r++ {
-		simd.SiluMul(t.y.piece(r, c0, c1), t.gu.piece(r, c0, c1), t.gu.piece(r, f+c0, f+c1))
+	a, b, _ := t.d.stage(worker)
+	for p := t.pieces(i); p.next(); {
+		y := t.y.place(p.r, p.c0, p.c1, a)
+		simd.SiluMul(y, t.gu.read(p.r, p.c0, p.c1, a), t.gu.read(p.r, f+p.c0, f+p.c1, b))
+		t.y.store(p.r, p.c0, p.c1, y)
 	}
 }
 
@@ -36,15 +41,20 @@ func (t *swigluTask) tile(i, _ int) {
 func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.Types())
 	d.touch(dgu, y)
-	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(y), matOf(dy), matOf(gu)}
+	d.reserve(3 * part)
+	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(y), matOf(dy), matOf(gu), d}
 	d.run(d.swigluBackward.tiles(), &d.swigluBackward)
 }
 
-func (t *swigluBackwardTask) tile(i, _ int) {
-	r0, r1, c0, c1 := t.span(i)
+func (t *swigluBackwardTask) tile(i, worker int) {
 	f := t.dy.cols
-	for r := r0; r < r1; r++ {
-		simd.SiluMulGrad(t.dgu.piece(r, c0, c1), t.dgu.piece(r, f+c0, f+c1), t.y.piece(r, c0, c1),
-			t.dy.piece(r, c0, c1), t.gu.piece(r, c0, c1), t.gu.piece(r, f+c0, f+c1))
+	a, b, c := t.d.stage(worker)
+	for p := t.pieces(i); p.next(); {
+		r, c0, c1 := p.r, p.c0, p.c1
+		dg, du, y := t.dgu.place(r, c0, c1, a), t.dgu.place(r, f+c0, f+c1, b), t.y.place(r, c0, c1, c)
+		simd.SiluMulGrad(dg, du, y, t.dy.read(r, c0, c1, c), t.gu.read(r, c0, c1, a), t.gu.read(r, f+c0, f+c1, b))
+		t.dgu.store(r, c0, c1, dg)
+		t.dgu.store(r, f+c0, f+c1, du)
+		t.y.store(r, c0, c1, y)
 	}
 }

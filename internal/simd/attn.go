@@ -14,8 +14,7 @@ type attnKernels struct {
 	forwardTile func(*forwardArgs)
 	gradTile    [2]func(*gradArgs) // for one and for two maps
 	productTile func(*productArgs)
-	scaleRows   [2]func(*outArgs) // near and far
-	turnRows    [2]func(*outArgs)
+	outKernels
 }
 
 // AttnTile is one worker's room for these kernels. Rows and columns of tiles are whole panels here: what fills them up is the

@@ -10,8 +10,12 @@ func init() {
 			func(a *gradArgs) { a.config = &tileConfig[0]; attnGrad1Tile(a) },
 			func(a *gradArgs) { a.config = &tileConfig[0]; attnGrad2Tile(a) },
 		},
-		scaleRows:   [2]func(*outArgs){scaleRowsNearTile, scaleRowsFarTile},
-		turnRows:    [2]func(*outArgs){turnRowsNearTile, turnRowsFarTile},
+		outKernels: outKernels{
+			scaleRows:    [2]func(*outArgs){scaleRowsNearTile, scaleRowsFarTile},
+			scaleHalves:  [2]func(*outArgs){scaleHalvesNearTile, scaleHalvesFarTile},
+			turnRows:     [2]func(*outArgs){turnRowsNearTile, turnRowsFarTile},
+			turnToHalves: [2]func(*outArgs){turnToHalvesNearTile, turnToHalvesFarTile},
+		},
 		productTile: func(a *productArgs) { a.config = &tileConfig[0]; productTile(a) },
 	}
 	amx.stretchKernels = stretchKernels{

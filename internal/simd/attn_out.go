@@ -5,56 +5,95 @@ import (
 	"unsafe"
 )
 
-// outArgs are the arguments of scaleRows and turnRows: rows of 16·vectors elements, or 16 rows of them, ldDst and ldSrc bytes apart.
+// outArgs are the arguments of the kernels below: rows of dst, or 16 of them, vectors of 16 elements or, of bfloat16, lines of 32; ldDst and ldSrc
+// are bytes.
 type outArgs struct {
-	dst, src, scale *float32
-	ldDst, ldSrc    int
-	rows, vectors   int
+	dst           unsafe.Pointer
+	src, scale    *float32
+	ldDst, ldSrc  int
+	rows, vectors int
 }
 
-// kernelFor is the one of near and far that may write to x, rows ld elements apart: around the caches go whole lines only.
-func kernelFor(kernels [2]func(*outArgs), x *float32, ld int, far bool) func(*outArgs) {
-	if far && uintptr(unsafe.Pointer(x))%64 == 0 && ld%16 == 0 {
-		return kernels[1]
+// outKernels write results, near and far. They may be absent.
+type outKernels struct {
+	scaleRows, scaleHalves [2]func(*outArgs)
+	turnRows, turnToHalves [2]func(*outArgs)
+}
+
+// run hands x to the one of near and far that may write to its dst: around the caches go whole lines only. It says whether there is one.
+func (t *AttnTile) run(kernels [2]func(*outArgs), far bool) bool {
+	kernel := kernels[0]
+	if far && uintptr(t.out.dst)%64 == 0 && t.out.ldDst%64 == 0 {
+		kernel = kernels[1]
 	}
-	return kernels[0]
+	if kernel == nil {
+		return false
+	}
+	kernel(&t.out)
+	return true
 }
 
-// ScaleRows: dst[r·ldDst+c] = scale[r]·src[r·ldSrc+c] for c < cols. far says that dst is part of a matrix that is larger than the caches.
-func (t *AttnTile) ScaleRows(dst []float32, ldDst int, src []float32, ldSrc, rows, cols int, scale []float32, far bool) {
+// outTo fills in the arguments, for rows as they are counted there, and says that they are whole vectors or lines.
+func (t *AttnTile) outTo(dst View, src []float32, ldSrc, rows, cols int, scale []float32) bool {
+	if dst.H != nil {
+		t.out = outArgs{unsafe.Pointer(&dst.H[0]), &src[0], &scale[0], 2 * dst.Ld, 4 * ldSrc, rows, cols / PanelBF16}
+		return cols%PanelBF16 == 0
+	}
+	t.out = outArgs{unsafe.Pointer(&dst.X[0]), &src[0], &scale[0], 4 * dst.Ld, 4 * ldSrc, rows, cols / tileBF16}
+	return cols%tileBF16 == 0
+}
+
+// ScaleRows: dst(r, c) = scale[r]·src[r·ldSrc+c] for c < cols. src is lost. far says that dst is part of a matrix that is larger than the caches.
+func (t *AttnTile) ScaleRows(dst View, src []float32, ldSrc, rows, cols int, scale []float32, far bool) {
 	if rows == 0 || cols == 0 {
 		return
 	}
-	if len(dst) < (rows-1)*ldDst+cols || len(src) < (rows-1)*ldSrc+cols || len(scale) < rows {
-		panic(fmt.Sprintf("simd: scale %d×%d of %d (ld %d) into %d (ld %d) elements", rows, cols, len(src), ldSrc, len(dst), ldDst))
+	if dst.size() < (rows-1)*dst.Ld+cols || len(src) < (rows-1)*ldSrc+cols || len(scale) < rows {
+		panic(fmt.Sprintf("simd: scale %d×%d of %d (ld %d) into %d (ld %d) elements", rows, cols, len(src), ldSrc, dst.size(), dst.Ld))
 	}
-	if kernel := kernelFor(cur.scaleRows, &dst[0], ldDst, far); kernel != nil && cols%16 == 0 {
-		t.out = outArgs{&dst[0], &src[0], &scale[0], 4 * ldDst, 4 * ldSrc, rows, cols / 16}
-		kernel(&t.out)
+	kernels := cur.scaleRows
+	if dst.H != nil {
+		kernels = cur.scaleHalves
+	}
+	if t.outTo(dst, src, ldSrc, rows, cols, scale) && t.run(kernels, far) {
 		return
 	}
 	for r := range rows {
-		x := dst[r*ldDst:][:cols]
-		copy(x, src[r*ldSrc:])
+		x := src[r*ldSrc:][:cols]
 		cur.scale(x, scale[r])
+		if dst.H != nil {
+			NarrowBF16(dst.H[r*dst.Ld:], x)
+		} else {
+			copy(dst.X[r*dst.Ld:], x)
+		}
 	}
 }
 
-// TurnRows: dst[r·ldDst+c] = scale[0]·src[c·ldSrc+r] for r < rows, c < cols. src is lost. far is as in ScaleRows.
-func (t *AttnTile) TurnRows(dst []float32, ldDst int, src []float32, ldSrc, rows, cols int, scale []float32, far bool) {
+// TurnRows: dst(r, c) = scale[0]·src[c·ldSrc+r] for r < rows, c < cols. src is lost. far is as in ScaleRows.
+func (t *AttnTile) TurnRows(dst View, src []float32, ldSrc, rows, cols int, scale []float32, far bool) {
 	if rows == 0 || cols == 0 {
 		return
 	}
-	if len(dst) < (rows-1)*ldDst+cols || len(src) < (cols-1)*ldSrc+rows || len(scale) == 0 {
-		panic(fmt.Sprintf("simd: turn %d×%d of %d (ld %d) into %d (ld %d) elements", rows, cols, len(src), ldSrc, len(dst), ldDst))
+	if dst.size() < (rows-1)*dst.Ld+cols || len(src) < (cols-1)*ldSrc+rows || len(scale) == 0 {
+		panic(fmt.Sprintf("simd: turn %d×%d of %d (ld %d) into %d (ld %d) elements", rows, cols, len(src), ldSrc, dst.size(), dst.Ld))
 	}
-	if kernel := kernelFor(cur.turnRows, &dst[0], ldDst, far); kernel != nil && cols%16 == 0 && rows%16 == 0 {
-		t.out = outArgs{&dst[0], &src[0], &scale[0], 4 * ldDst, 4 * ldSrc, rows / 16, cols / 16}
-		kernel(&t.out)
+	kernels := cur.turnRows
+	if dst.H != nil {
+		kernels = cur.turnToHalves
+	}
+	if t.outTo(dst, src, ldSrc, rows/tileBF16, cols, scale) && rows%tileBF16 == 0 && t.run(kernels, far) {
 		return
 	}
 	for c := range cols {
 		cur.scale(src[c*ldSrc:][:rows], scale[0])
 	}
-	transpose(dst, ldDst, src, ldSrc, cols, rows)
+	if dst.H == nil {
+		transpose(dst.X, dst.Ld, src, ldSrc, cols, rows)
+		return
+	}
+	for r := range rows {
+		for c := range cols {
+			dst.H[r*dst.Ld+c] = bf16Of(src[c*ldSrc+r])
+		}
+	}
 }

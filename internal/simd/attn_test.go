@@ -220,6 +220,22 @@ func TestAttnTriangle(t *testing.T) {
 	})
 }
 
+// nearHalf holds rows of bfloat16, twice as far apart, to the rounded rows of want. What lies beside them stays 0.
+func nearHalf(t *testing.T, what string, got []uint16, want []float32, rows, cols, ld int) {
+	t.Helper()
+	for i := range rows {
+		for c := range 2 * ld {
+			x := uint16(0)
+			if c < cols {
+				x = bf16Of(want[i*ld+c])
+			}
+			if y := got[i*2*ld+c]; x != y {
+				t.Fatalf("%s[%d,%d] = %x, want %x", what, i, c, y, x)
+			}
+		}
+	}
+}
+
 // Results on their way out, whole vectors and ragged ones, near and far.
 func TestAttnOut(t *testing.T) {
 	each(t, func(t *testing.T) {
@@ -230,22 +246,30 @@ func TestAttnOut(t *testing.T) {
 				rows, cols := sh[0], sh[1]
 				ld := (cols + 31) &^ 15
 				src, scale := random(r, (rows+cols)*(rows+cols), 1), random(r, rows, 1)
-				dst := Aligned(rows * ld)
+				dst, half := Aligned(rows*ld), asWords(Aligned(rows*ld))
 				want := make([]float32, rows*ld)
 				for i := range rows {
 					for c := range cols {
 						want[i*ld+c] = scale[i] * src[i*(cols+1)+c]
 					}
 				}
-				tile.ScaleRows(dst, ld, src, cols+1, rows, cols, scale, far)
+				lost := slices.Clone(src)
+				tile.ScaleRows(View{X: dst, Ld: ld}, lost, cols+1, rows, cols, scale, far)
 				near(t, "scaled", dst, want, 0)
+				copy(lost, src)
+				tile.ScaleRows(View{H: half, Ld: 2 * ld}, lost, cols+1, rows, cols, scale, far)
+				nearHalf(t, "scaled", half, want, rows, cols, ld)
 				for i := range rows {
 					for c := range cols {
 						want[i*ld+c] = scale[0] * src[c*(rows+1)+i]
 					}
 				}
-				tile.TurnRows(dst, ld, src, rows+1, rows, cols, scale, far)
+				copy(lost, src)
+				tile.TurnRows(View{X: dst, Ld: ld}, lost, rows+1, rows, cols, scale, far)
 				near(t, "turned", dst, want, 0)
+				copy(lost, src)
+				tile.TurnRows(View{H: half, Ld: 2 * ld}, lost, rows+1, rows, cols, scale, far)
+				nearHalf(t, "turned", half, want, rows, cols, ld)
 			}
 		}
 	})

@@ -125,6 +125,31 @@ func BenchmarkVector(b *testing.B) {
 	}
 }
 
+// BenchmarkHalf times conversions of rows in the first cache.
+func BenchmarkHalf(b *testing.B) {
+	for _, n := range []int{384, 1000} {
+		r := rand.New(rand.NewPCG(1, 1))
+		x, up, low := random(r, n, 1), make([]uint16, n), make([]uint16, n)
+		for _, op := range []struct {
+			name string
+			f    func()
+		}{
+			{"widen", func() { WidenBF16(x, up) }},
+			{"narrow", func() { NarrowBF16(up, x) }},
+			{"join", func() { JoinBF16(x, up, low) }},
+			{"split", func() { SplitBF16(up, low, x) }},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", op.name, n), func(b *testing.B) {
+				benchEach(b, func(b *testing.B) {
+					for b.Loop() {
+						op.f()
+					}
+				})
+			})
+		}
+	}
+}
+
 // BenchmarkPack times packing of a 768 × 768 weight, both ways.
 func BenchmarkPack(b *testing.B) {
 	const n = 768
@@ -141,26 +166,32 @@ func BenchmarkPack(b *testing.B) {
 	}
 }
 
-// BenchmarkPackBF16 times packing of activations from memory beyond the caches, in all four layouts.
+// BenchmarkPackBF16 times packing of activations from memory beyond the second cache, in all four layouts, in the blocks that products take.
 func BenchmarkPackBF16(b *testing.B) {
-	const rows = 4096
-	for _, cols := range []int{384, 2048} {
-		x := huge(b, rows*cols)
-		dst := asBF16(huge(b, rows*cols/2))
-		for bits := range 4 {
-			trans, right := bits&1 != 0, bits&2 != 0
-			b.Run(fmt.Sprintf("%dx%d/trans=%v,right=%v", rows, cols, trans, right), func(b *testing.B) {
-				b.SetBytes(4 * rows * int64(cols))
+	const run, wide = 512, 256
+	for _, sh := range [][2]int{{4096, 384}, {4096, 2048}, {4200, 770}} {
+		rows, cols := sh[0], sh[1]
+		x, dst := huge(b, rows*cols), asBF16(huge(b, run*wide))
+		for bits := range 8 {
+			down, right, view, bytes, kind := bits&1 != 0, bits&2 != 0, View{X: x, Ld: cols}, 4, "floats"
+			if bits >= 4 {
+				view, bytes, kind = View{H: asBF16(x), Ld: cols}, 2, "halves"
+			}
+			high, width := wide, run
+			if down {
+				high, width = run, wide
+			}
+			b.Run(fmt.Sprintf("%dx%d/down=%v,right=%v/%s", rows, cols, down, right, kind), func(b *testing.B) {
+				b.SetBytes(int64(bytes * rows * cols))
 				for b.Loop() {
-					switch {
-					case right && trans:
-						PackBBF16(dst, cols, rows, View{X: x, Ld: cols}, true, cols)
-					case right:
-						PackBBF16(dst, rows, cols, View{X: x, Ld: cols}, false, rows)
-					case trans:
-						PackABF16(dst, cols, rows, View{X: x, Ld: cols}, true)
-					default:
-						PackABF16(dst, rows, cols, View{X: x, Ld: cols}, false)
+					for r := 0; r < rows; r += high {
+						for c := 0; c < cols; c += width {
+							across, k := min(high, rows-r), min(width, cols-c)
+							if down {
+								across, k = k, across
+							}
+							packBF16(dst, across, k, view.From(r, c), down, right, k)
+						}
 					}
 				}
 			})

@@ -8,7 +8,8 @@ import "fmt"
 // of 16 rows or columns: 16 lines of 32 values. Line i of a tile of A is row i; line p of a tile of B
 // holds elements 2p and 2p+1 of k for each of its 16 columns. Everything is filled up with zeros.
 type bf16Kernels struct {
-	packers
+	floats  packers[float32]
+	halves  packers[uint16]
 	product func(*gemmBF16)
 	few     []fewBF16
 	// fewAlike says that few sums as product does, bit for bit.
@@ -17,18 +18,6 @@ type bf16Kernels struct {
 	one   fewBF16
 	group int
 }
-
-// packers convert float32 to tiles. They may all be absent.
-type packers struct {
-	// lines and linesTurn pack 16 rows of A [m,k], or of B [n,k], one tile for each step of k, a panel's step apart.
-	lines, linesTurn func(dst *uint16, src *float32, ld, k int)
-	// pairs packs 8 rows of B [k,n] into 4 lines of the tiles of a step, panels stride bytes apart, zeros behind the last column.
-	pairs func(dst *uint16, src *float32, ld, cols, stride int)
-	// turn makes a step of A out of one of B. src is where that was packed from: what lies behind will be wanted soon.
-	turn func(dst *uint16, panels, stride int, src *float32, ld int)
-}
-
-const pairRows = 8 // of a call of pairs
 
 // fewBF16 computes c[i·ldc+j] += Σ_p a[i·lda+p]·b[p,j] for all its rows i and j < 32·panels, where a holds bfloat16 values and
 // b's panels lie stride bytes apart.
@@ -57,90 +46,6 @@ func SizeBF16(across, k int) int { return up32(across) * up32(k) }
 // panelsBF16 is the extent of the first k elements of panels that are depth long.
 func panelsBF16(across, k, depth int) int {
 	return (across-1)/PanelBF16*SizeBF16(PanelBF16, depth) + SizeBF16(PanelBF16, k)
-}
-
-// PackABF16 rounds op(a) [m,k] to bfloat16 and packs it. a is [k,m] when trans.
-func PackABF16(dst []uint16, m, k int, a View, trans bool) {
-	packBF16(dst, m, k, a, trans, false, k)
-}
-
-// PackBBF16 rounds op(b) [k,n] to bfloat16 and packs it. b is [n,k] when trans. depth is k, or that of a larger operand of
-// which this is a part: steps from element p of k on go to dst[32·p:].
-func PackBBF16(dst []uint16, k, n int, b View, trans bool, depth int) {
-	packBF16(dst, n, k, b, !trans, true, depth)
-}
-
-// PackDownBF16 packs x [k,across], a left operand given transposed or a right one, as part of an operand that is depth along k.
-func PackDownBF16(dst []uint16, across, k int, x View, depth int, right bool) {
-	packBF16(dst, across, k, x, true, right, depth)
-}
-
-// packBF16 packs a matrix with k along its rows in memory, or down its columns when down, in A's layout or in B's.
-func packBF16(dst []uint16, across, k int, src View, down, b bool, depth int) {
-	if across == 0 || k == 0 {
-		return
-	}
-	rows, cols := across, k
-	if down {
-		rows, cols = k, across
-	}
-	if len(dst) < panelsBF16(across, k, depth) || src.size() < (rows-1)*src.Ld+cols {
-		panic(fmt.Sprintf("simd: pack bf16 of %d×%d (ld %d) from %d into %d elements", rows, cols, src.Ld, src.size(), len(dst)))
-	}
-	if down {
-		packDown(dst, across, k, src, b, depth)
-		return
-	}
-	kernel := cur.lines
-	if b {
-		kernel = cur.linesTurn
-	}
-	for i := 0; i < up32(across); i += tileBF16 {
-		panel := dst[i/PanelBF16*SizeBF16(PanelBF16, depth)+i%PanelBF16*PanelBF16:]
-		if kernel != nil && src.H == nil && i+tileBF16 <= across {
-			kernel(&panel[0], &src.X[i*src.Ld], src.Ld, k)
-			continue
-		}
-		for s := range up32(k) / PanelBF16 {
-			packTile(panel[s*stepBF16:], across-i, k-s*PanelBF16, src, i, s*PanelBF16, false, b)
-		}
-	}
-}
-
-// packDown packs a matrix with k down its columns, a step of k after the other, along its rows.
-func packDown(dst []uint16, across, k int, src View, b bool, depth int) {
-	panels, stride := up32(across)/PanelBF16, SizeBF16(PanelBF16, depth)
-	for s := range up32(k) / PanelBF16 {
-		p, step := s*PanelBF16, dst[s*stepBF16:]
-		if cur.pairs == nil || src.H != nil || p+PanelBF16 > k {
-			for i := 0; i < up32(across); i += tileBF16 {
-				packTile(step[i/PanelBF16*stride+i%PanelBF16*PanelBF16:], across-i, k-p, src, i, p, true, b)
-			}
-			continue
-		}
-		for r := 0; r < PanelBF16; r += pairRows {
-			cur.pairs(&step[r/2*PanelBF16], &src.X[(p+r)*src.Ld], src.Ld, across, 2*stride)
-		}
-		if !b {
-			cur.turn(&step[0], panels, 2*stride, &src.X[p*src.Ld], src.Ld)
-		}
-	}
-}
-
-// packTile packs up to n rows (of A, or columns of B) from i on and up to depth elements of k from p on into a tile, one by
-// one, zeros behind them: the plain form of the packers, and the ragged edges of all.
-func packTile(tile []uint16, n, depth int, src View, i, p int, down, b bool) {
-	tile = tile[:tileBF16*PanelBF16]
-	clear(tile)
-	for r := range min(n, tileBF16) {
-		for q := range min(depth, PanelBF16) {
-			to := r*PanelBF16 + q
-			if b {
-				to = q/2*PanelBF16 + 2*r + q%2
-			}
-			tile[to] = src.bf16(at(i+r, p+q, src.Ld, down))
-		}
-	}
 }
 
 // GemmBF16: c[m,n] = a·b, or c += with accumulate, for operands from PackABF16 and PackBBF16. depth is the number of

@@ -17,8 +17,9 @@ var (
 func withBF16(name string, product func(*gemmBF16)) kernels {
 	k := avx512
 	k.name = name
-	k.packers = packers{lines: packLinesBF16, linesTurn: packLinesTurnBF16, pairs: packPairsBF16, turn: turnPairsBF16}
-	k.halfPackers = halfPackers{turnHalves: turnHalvesStretch, pairHalves: pairHalvesStretch, narrow: narrowStretch}
+	k.floats = packers[float32]{lines: packFloatsBF16, linesTurn: packFloatsTurnBF16, pairs: pairFloatsBF16, turn: turnFloatsBF16}
+	k.halves = packers[uint16]{lines: packHalvesBF16, linesTurn: packHalvesTurnBF16, pairs: pairHalvesBF16, turn: turnHalvesBF16}
+	k.narrow = narrowBF16
 	k.product = product
 	k.fewAlike = name == "amx"
 	if name == "amx" {

@@ -15,26 +15,35 @@ func (o operand) rounded() operand {
 	return operand{x, o.ld, o.trans}
 }
 
+// halves is the same in bfloat16.
+func (o operand) halves() View {
+	h := make([]uint16, len(o.x))
+	NarrowBF16(h, o.x)
+	return View{H: h, Ld: o.ld}
+}
+
 // Packing puts every element in its place, zeros around it, in all implementations alike.
 func TestPackBF16(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
-		for _, sh := range [][2]int{{1, 1}, {16, 32}, {32, 32}, {33, 65}, {17, 31}, {64, 96}, {5, 130}, {100, 7}} {
+		for _, sh := range [][2]int{{1, 1}, {16, 32}, {32, 32}, {33, 65}, {17, 31}, {64, 96}, {5, 130}, {100, 7}, {49, 74}, {33, 129}, {15, 59}} {
 			for bits := range 4 {
 				across, k, down, b := sh[0], sh[1], bits&1 != 0, bits&2 != 0
 				x := newOperand(r, across, k, down)
-				dst := make([]uint16, SizeBF16(across, k)+1)
-				for i := range dst {
-					dst[i] = 0x7FC0
-				}
-				if b {
-					PackBBF16(dst, k, across, View{X: x.x, Ld: x.ld}, !down, k)
-				} else {
-					PackABF16(dst, across, k, View{X: x.x, Ld: x.ld}, down)
-				}
 				want := packedBF16(across, k, x, b)
-				if !slices.Equal(dst[:len(want)], want) || dst[len(want)] != 0x7FC0 {
-					t.Fatalf("%d×%d, down %v, as B %v: wrong", across, k, down, b)
+				for kind, view := range []View{{X: x.x, Ld: x.ld}, x.halves()} {
+					dst := make([]uint16, SizeBF16(across, k)+1)
+					for i := range dst {
+						dst[i] = 0x7FC0
+					}
+					if b {
+						PackBBF16(dst, k, across, view, !down, k)
+					} else {
+						PackABF16(dst, across, k, view, down)
+					}
+					if !slices.Equal(dst[:len(want)], want) || dst[len(want)] != 0x7FC0 {
+						t.Fatalf("%d×%d, down %v, as B %v, of %s: wrong", across, k, down, b, []string{"floats", "halves"}[kind])
+					}
 				}
 			}
 		}

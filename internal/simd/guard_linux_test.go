@@ -29,6 +29,12 @@ func guarded(t *testing.T, r *rand.Rand, n int) []float32 {
 	return x
 }
 
+// guardedHalves is the same of bfloat16.
+func guardedHalves(t *testing.T, r *rand.Rand, n int) []uint16 {
+	t.Helper()
+	return asBF16(guarded(t, r, (n+1)/2))[n%2:]
+}
+
 // No kernel touches memory behind its operands.
 func TestGuard(t *testing.T) {
 	each(t, func(t *testing.T) {
@@ -44,6 +50,11 @@ func TestGuard(t *testing.T) {
 			RoundBF16(a, b)
 			_, _, _, _ = Dot(a, b), Dot3(a, b, c), SumSquares(a), Max(a)
 			AdamWStep(a, b, c, d, &AdamW{})
+			up, low := guardedHalves(t, r, n), guardedHalves(t, r, n)
+			SplitBF16(up, low, a)
+			JoinBF16(b, up, low)
+			NarrowBF16(low, c)
+			WidenBF16(c, up)
 			SoftmaxBackward(a, b, &SoftmaxBack{})
 			SoftmaxBackward2(a, b, c, d, &SoftmaxBack{})
 		}
@@ -88,6 +99,9 @@ func TestGuardBF16(t *testing.T) {
 				PackABF16(pa, m, k, View{X: a, Ld: lda}, ta)
 				PackBBF16(pb, k, n, View{X: b, Ld: ldb}, tb, k)
 				GemmBF16(m, n, k, pa, pb, k, View{X: c, Ld: n}, ta, tb, &s)
+				PackABF16(pa, m, k, View{H: guardedHalves(t, r, m*k), Ld: lda}, ta)
+				PackBBF16(pb, k, n, View{H: guardedHalves(t, r, n*k), Ld: ldb}, tb, k)
+				GemmBF16(m, n, k, pa, pb, k, View{H: guardedHalves(t, r, m*n), Ld: n}, ta, tb, &s)
 				wide := guarded(t, r, m*up32(k))
 				GemmFewBF16(m, n, k, wide, up32(k), pb, c, n, tb, &s)
 				if tb {

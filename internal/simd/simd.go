@@ -19,10 +19,10 @@ type kernels struct {
 	name string
 	gemmKernels
 	vectorKernels
+	halfKernels
 	bf16Kernels
 	attnKernels
 	stretchKernels
-	halfPackers
 	bytes int8Kernels
 }
 

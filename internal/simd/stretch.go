@@ -109,10 +109,14 @@ func (x *AttnFew) after(i, blocks int) *uint16 {
 }
 
 // SetQuery rounds row i's query to its place in Q.
-func (x *AttnFew) SetQuery(i int, q []float32) {
+func (x *AttnFew) SetQuery(i int, q View) {
 	for p := 0; p < x.D; p += PanelBF16 {
 		at := (i/x.Queries*x.D/PanelBF16+p/PanelBF16)*x.Queries + i%x.Queries
-		NarrowBF16(x.Q[at*PanelBF16:][:PanelBF16], q[p:p+PanelBF16])
+		if to := x.Q[at*PanelBF16:][:PanelBF16]; q.H != nil {
+			copy(to, q.H[p:p+PanelBF16])
+		} else {
+			NarrowBF16(to, q.X[p:p+PanelBF16])
+		}
 	}
 }
 

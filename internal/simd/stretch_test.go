@@ -45,7 +45,7 @@ func newFew(rng *rand.Rand, groups, keys, queries, d, dv, pad, blocks int) *fewC
 		c.q[i] = float32(rng.NormFloat64())
 	}
 	for i := range rows {
-		c.x.SetQuery(i, c.q[i*d:(i+1)*d])
+		c.x.SetQuery(i, View{X: c.q[i*d : (i+1)*d]})
 	}
 	for i := range c.x.Top {
 		c.x.Top[i] = float32(math.Inf(-1))

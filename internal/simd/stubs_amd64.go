@@ -37,6 +37,12 @@ var avx512 = kernels{
 		adamw:        adamwAVX512,
 		rotatePairs:  rotatePairsAVX512,
 	},
+	halfKernels: halfKernels{
+		widen:       widenAVX512,
+		narrow:      narrowAVX512,
+		joinHalves:  joinHalvesAVX512,
+		splitHalves: splitHalvesAVX512,
+	},
 	bf16Kernels: bf16Kernels{product: productFew, fewAlike: true,
 		few: []fewBF16{fewBF16x1AVX512, fewBF16x2AVX512, fewBF16x3AVX512, fewBF16x4AVX512},
 		one: fewBF16OneAVX512, group: 6,
@@ -114,6 +120,18 @@ func siluMulGradAVX512(dg []float32, du []float32, y []float32, dy []float32, g 
 func adamwAVX512(p []float32, m []float32, v []float32, g []float32, s *AdamW)
 
 //go:noescape
+func widenAVX512(dst []float32, src []uint16)
+
+//go:noescape
+func narrowAVX512(dst []uint16, src []float32)
+
+//go:noescape
+func joinHalvesAVX512(dst []float32, up []uint16, low []uint16)
+
+//go:noescape
+func splitHalvesAVX512(up []uint16, low []uint16, src []float32)
+
+//go:noescape
 func rotatePairsAVX512(x, cos, sin []float32)
 
 //go:noescape
@@ -181,6 +199,12 @@ var avx2 = kernels{
 		siluMulGrad:  siluMulGradAVX2,
 		adamw:        adamwAVX2,
 		rotatePairs:  rotatePairsAVX2,
+	},
+	halfKernels: halfKernels{
+		widen:       widenAVX2,
+		narrow:      narrowAVX2,
+		joinHalves:  joinHalvesAVX2,
+		splitHalves: splitHalvesAVX2,
 	},
 	bf16Kernels: bf16Kernels{product: productFew, fewAlike: true,
 		few: []fewBF16{fewBF16x1AVX2, fewBF16x2AVX2, fewBF16x3AVX2, fewBF16x4AVX2},
@@ -256,6 +280,18 @@ func siluMulGradAVX2(dg []float32, du []float32, y []float32, dy []float32, g []
 func adamwAVX2(p []float32, m []float32, v []float32, g []float32, s *AdamW)
 
 //go:noescape
+func widenAVX2(dst []float32, src []uint16)
+
+//go:noescape
+func narrowAVX2(dst []uint16, src []float32)
+
+//go:noescape
+func joinHalvesAVX2(dst []float32, up []uint16, low []uint16)
+
+//go:noescape
+func splitHalvesAVX2(up []uint16, low []uint16, src []float32)
+
+//go:noescape
 func rotatePairsAVX2(x, cos, sin []float32)
 
 //go:noescape
@@ -313,19 +349,34 @@ func fewBF16x3AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, p
 func fewBF16x4AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 //go:noescape
+func narrowBF16(dst []uint16, src []float32)
+
+//go:noescape
 func fewBF16OneAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 //go:noescape
-func packLinesBF16(dst *uint16, src *float32, ld, k int)
+func packFloatsBF16(dst *uint16, src *float32, ld, rows, k int)
 
 //go:noescape
-func packLinesTurnBF16(dst *uint16, src *float32, ld, k int)
+func packFloatsTurnBF16(dst *uint16, src *float32, ld, rows, k int)
 
 //go:noescape
-func packPairsBF16(dst *uint16, src *float32, ld, cols, stride int)
+func pairFloatsBF16(dst *uint16, src *float32, ld, rows, cols, stride int)
 
 //go:noescape
-func turnPairsBF16(dst *uint16, panels, stride int, src *float32, ld int)
+func turnFloatsBF16(dst *uint16, panels, stride int, src *float32, ld int)
+
+//go:noescape
+func packHalvesBF16(dst *uint16, src *uint16, ld, rows, k int)
+
+//go:noescape
+func packHalvesTurnBF16(dst *uint16, src *uint16, ld, rows, k int)
+
+//go:noescape
+func pairHalvesBF16(dst *uint16, src *uint16, ld, rows, cols, stride int)
+
+//go:noescape
+func turnHalvesBF16(dst *uint16, panels, stride int, src *uint16, ld int)
 
 //go:noescape
 func dotRows8xBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)
@@ -484,10 +535,22 @@ func scaleRowsNearTile(p *outArgs)
 func turnRowsNearTile(p *outArgs)
 
 //go:noescape
+func scaleHalvesNearTile(p *outArgs)
+
+//go:noescape
+func turnToHalvesNearTile(p *outArgs)
+
+//go:noescape
 func scaleRowsFarTile(p *outArgs)
 
 //go:noescape
 func turnRowsFarTile(p *outArgs)
+
+//go:noescape
+func scaleHalvesFarTile(p *outArgs)
+
+//go:noescape
+func turnToHalvesFarTile(p *outArgs)
 
 //go:noescape
 func keys1xStretch(p *stretchKeys)
@@ -509,15 +572,6 @@ func values2xStretch(p *stretchValues)
 
 //go:noescape
 func softStretch(p *stretchSoft)
-
-//go:noescape
-func turnHalvesStretch(dst, src *uint16, ld, steps int)
-
-//go:noescape
-func pairHalvesStretch(dst, src *uint16, ld, panels, stride int)
-
-//go:noescape
-func narrowStretch(dst *uint16, src *float32, n int)
 
 //go:noescape
 func joinRowsStretch(p *joinArgs)

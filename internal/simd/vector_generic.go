@@ -13,6 +13,7 @@ var generic = kernels{
 		expSum: expSumGeneric, sigmoid: sigmoidGeneric, sigmoidGrad: sigmoidGradGeneric,
 		siluMul: siluMulGeneric, siluMulGrad: siluMulGradGeneric, adamw: adamwGeneric,
 	},
+	halfKernels: genericHalf,
 	bf16Kernels: genericBF16,
 	bytes:       genericInt8,
 }

@@ -1,7 +1,5 @@
 package simd
 
-import "fmt"
-
 // View is a matrix in memory, its rows Ld elements apart: float32 in X, or bfloat16 in H.
 type View struct {
 	X  []float32
@@ -26,14 +24,4 @@ func (v *View) bf16(i int) uint16 {
 		return v.H[i]
 	}
 	return bf16Of(v.X[i])
-}
-
-// WidenBF16: dst = src, which is exact.
-func WidenBF16(dst []float32, src []uint16) {
-	if len(dst) < len(src) {
-		panic(fmt.Sprintf("simd: widen %d elements into %d", len(src), len(dst)))
-	}
-	for i, h := range src {
-		dst[i] = f32Of(h)
-	}
 }

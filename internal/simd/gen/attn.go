@@ -326,8 +326,10 @@ func attnFile() []byte {
 	}
 	a.productTiles()
 	for _, far := range []bool{false, true} {
-		a.scaleRows(far)
-		a.turnRows(far)
+		for _, half := range []bool{false, true} {
+			a.scaleRows(far, half)
+			a.turnRows(far, half)
+		}
 	}
 	a.pairTable()
 	a.iotaTable()
@@ -340,7 +342,9 @@ func attnStubs(declare func(format string, a ...any)) {
 	declare("attnGrad2Tile(p *gradArgs)")
 	declare("productTile(p *productArgs)")
 	for _, far := range []bool{false, true} {
-		declare("scaleRows%sTile(p *outArgs)", way(far))
-		declare("turnRows%sTile(p *outArgs)", way(far))
+		for _, half := range []bool{false, true} {
+			declare("%sTile(p *outArgs)", scaleName(far, half))
+			declare("%sTile(p *outArgs)", turnName(far, half))
+		}
 	}
 }

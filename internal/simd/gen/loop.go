@@ -8,7 +8,7 @@ import (
 // vecOp is one vector kernel: its Go signature and the program for one vector of elements.
 type vecOp struct {
 	name   string
-	params string // "dst,a,b" are slices; "alpha:f" a float32; "s:p" a pointer to a struct of float32
+	params string // "dst,a,b" are slices; "h:h" one of bfloat16; "alpha:f" a float32; "s:p" a pointer to a struct of float32
 	result string // "", "float32" or "float64"
 	unroll int
 	accs   int    // accumulators per unrolled step
@@ -23,6 +23,7 @@ type body struct {
 	*asm
 	kernel *vecOp
 	mem    map[string]string // slice → pointer register
+	half   map[string]bool   // slices of 16-bit halves
 	scalar map[string]int    // scalar → register holding it in every lane
 	acc    int               // first accumulator of this step
 	free   int               // next register for a temporary
@@ -45,7 +46,7 @@ func (o *vecOp) layout() (ps []param, ret, size int) {
 		switch kind {
 		case "f":
 			size += 4
-		case "":
+		case "", "h":
 			p.off = (size + 7) &^ 7
 			size = p.off + 24
 		default:
@@ -68,7 +69,7 @@ func (o *vecOp) layout() (ps []param, ret, size int) {
 func (o *vecOp) emit(a *asm) {
 	ps, ret, size := o.layout()
 	a.text(o.name, o.frame(), size)
-	b := &body{asm: a, kernel: o, mem: map[string]string{}, scalar: map[string]int{}}
+	b := &body{asm: a, kernel: o, mem: map[string]string{}, half: map[string]bool{}, scalar: map[string]int{}}
 	b.prologue(ps)
 	if o.flush {
 		a.op("STMXCSR", "mode-8(SP)")
@@ -90,8 +91,8 @@ func (o *vecOp) emit(a *asm) {
 	})
 	a.op("TESTQ", "CX", "CX")
 	a.op("JZ", "done")
-	b.laneMaskOne()
-	b.masked, b.free = true, base
+	b.rest()
+	b.free = base
 	o.body(b)
 	a.mark("done")
 	if o.end != nil {
@@ -149,9 +150,12 @@ func (b *body) prologue(ps []param) {
 			b.scalar[p.name] = b.free
 			b.op("VBROADCASTSS", fmt.Sprintf("%s+%d(FP)", p.name, p.off), b.v(b.free))
 			b.free++
-		case p.kind != "":
+		case p.kind != "" && p.kind != "h":
 			b.op("MOVQ", fmt.Sprintf("%s+%d(FP)", p.name, p.off), "R10")
 		default:
+			if p.kind == "h" {
+				b.half[p.name] = true
+			}
 			b.mem[p.name] = pointers[ptr]
 			b.op("MOVQ", fmt.Sprintf("%s_base+%d(FP)", p.name, p.off), pointers[ptr])
 			if i == 0 {
@@ -163,8 +167,14 @@ func (b *body) prologue(ps []param) {
 	b.op("XORQ", "AX", "AX")
 }
 
-// laneMaskOne masks the CX lanes that are left: K1, or the last register.
-func (b *body) laneMaskOne() {
+// rest prepares the vector of the CX elements that are left: with a mask of them in K1, or in the last register. AVX2 has none for words: with
+// slices of bfloat16, of which there is at least a vector, it does the last ones again.
+func (b *body) rest() {
+	if len(b.half) > 0 && !b.wide() {
+		b.op("LEAQ", fmt.Sprintf("-%d(AX)(CX*1)", b.lanes), "AX")
+		return
+	}
+	b.masked = true
 	if b.wide() {
 		b.op("MOVQ", "$1", "DX")
 		b.op("SHLQ", "CX", "DX")
@@ -195,6 +205,9 @@ func (b *body) tmp() string {
 }
 
 func (b *body) at(name string) string {
+	if b.half[name] {
+		return fmt.Sprintf("%d(%s)(AX*2)", b.step*b.bytes()/2, b.mem[name])
+	}
 	return fmt.Sprintf("%d(%s)(AX*4)", b.step*b.bytes(), b.mem[name])
 }
 

@@ -113,6 +113,11 @@ func (a *asm) narrowPair(dst, high, low int) {
 		fmt.Sprintf("vcvtne2ps2bf16 zmm%d, zmm%d, zmm%d", dst, high, low))
 }
 
+// narrowOne rounds Z[src] to 16 bfloat16 in Y[dst].
+func (a *asm) narrowOne(dst, src int) {
+	a.raw(fmt.Sprintf("VCVTNEPS2BF16_Z%d_Y%d", src, dst), evex(2, 0x72, dst, 0, src), fmt.Sprintf("vcvtneps2bf16 ymm%d, zmm%d", dst, src))
+}
+
 // dotPairs: Z[dst] += pairs of bfloat16 of Z[x]·Z[y].
 func (a *asm) dotPairs(dst, x, y int) {
 	a.raw(fmt.Sprintf("VDPBF16PS_Z%d_Z%d_Z%d", y, x, dst), evex(2, 0x52, dst, x, y),

@@ -127,6 +127,37 @@ func (a *asm) softRaise() {
 	a.mark("raised")
 }
 
+// joinRows: row r of x = fx[r]·x + fy[r]·y, 16·vectors elements each.
+func (a *asm) joinRows() {
+	a.text("joinRows", 0, 8)
+	a.op("MOVQ", "p+0(FP)", "AX")
+	for i, r := range []string{"DI", "SI", "BX", "DX", "R8", "R9", "CX", "R13"} {
+		a.op("MOVQ", fmt.Sprintf("%d(AX)", 8*i), r) // the fields of simd.joinArgs
+	}
+	a.mark("row")
+	a.op("VBROADCASTSS", "(BX)", "Z0")
+	a.op("VBROADCASTSS", "(DX)", "Z1")
+	a.op("MOVQ", "DI", "R10")
+	a.op("MOVQ", "SI", "R11")
+	a.op("MOVQ", "R13", "R12")
+	a.mark("vector")
+	a.op("VMULPS", "(R10)", "Z0", "Z2")
+	a.op("VFMADD231PS", "(R11)", "Z1", "Z2")
+	a.op("VMOVUPS", "Z2", "(R10)")
+	a.op("ADDQ", "$64", "R10")
+	a.op("ADDQ", "$64", "R11")
+	a.op("DECQ", "R12")
+	a.op("JNZ", "vector")
+	a.op("ADDQ", "R8", "DI")
+	a.op("ADDQ", "R9", "SI")
+	a.op("ADDQ", "$4", "BX")
+	a.op("ADDQ", "$4", "DX")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "row")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
 func stretchFile() []byte {
 	a := newAsm(stretch)
 	a.include(missingFile)
@@ -137,12 +168,8 @@ func stretchFile() []byte {
 		a.stretchValues(n)
 	}
 	a.stretchSoft()
-	a.turnHalves()
-	a.pairHalves()
-	a.narrow()
 	a.joinRows()
 	a.joinTable()
-	a.wordTable()
 	a.iotaTable()
 	return a.finish()
 }
@@ -155,8 +182,5 @@ func stretchStubs(declare func(format string, a ...any)) {
 		declare("values%dxStretch(p *stretchValues)", n)
 	}
 	declare("softStretch(p *stretchSoft)")
-	declare("turnHalvesStretch(dst, src *uint16, ld, steps int)")
-	declare("pairHalvesStretch(dst, src *uint16, ld, panels, stride int)")
-	declare("narrowStretch(dst *uint16, src *float32, n int)")
 	declare("joinRowsStretch(p *joinArgs)")
 }

@@ -16,6 +16,9 @@ func stubs() []byte {
 		for n := range vecOps {
 			fmt.Fprintf(&out, "\n//go:noescape\nfunc %s%s%s\n", vecOps[n].name, i.tag, vecOps[n].signature())
 		}
+		for n := range halfOps {
+			fmt.Fprintf(&out, "\n//go:noescape\nfunc %s%s%s\n", halfOps[n].name, i.tag, halfOps[n].signature())
+		}
 		fmt.Fprintf(&out, "\n//go:noescape\nfunc rotatePairs%s(x, cos, sin []float32)\n", i.tag)
 		for _, r := range i.tileRows() {
 			fmt.Fprintf(&out, "\n//go:noescape\nfunc tile%dx%s(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)\n", r, i.tag)
@@ -48,6 +51,10 @@ func table(out *bytes.Buffer, i isa) {
 		fmt.Fprintf(out, "%s: %s%s,\n", vecOps[n].name, vecOps[n].name, i.tag)
 	}
 	fmt.Fprintf(out, "rotatePairs: rotatePairs%s,\n", i.tag)
+	out.WriteString("},\nhalfKernels: halfKernels{\n")
+	for n := range halfOps {
+		fmt.Fprintf(out, "%s: %s%s,\n", halfOps[n].name, halfOps[n].name, i.tag)
+	}
 	out.WriteString("},\nbf16Kernels: bf16Kernels{product: productFew, fewAlike: true,\n")
 	out.WriteString("few: []fewBF16{")
 	for r := 1; r <= fewRows; r++ {
@@ -74,12 +81,9 @@ func bf16Stubs(out *bytes.Buffer) {
 			declare("fewBF16x%d%s(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)", r, i.tag)
 		}
 	}
+	declare("narrowBF16%s", narrowOp.signature())
 	declare("%sAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)", fewName(1, fewGroup))
-	for _, name := range []string{"packLines", "packLinesTurn"} {
-		declare("%sBF16(dst *uint16, src *float32, ld, k int)", name)
-	}
-	declare("packPairsBF16(dst *uint16, src *float32, ld, cols, stride int)")
-	declare("turnPairsBF16(dst *uint16, panels, stride int, src *float32, ld int)")
+	packStubs(declare)
 	for _, r := range dotHeights {
 		declare("dotRows%dxBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)", r)
 	}
@@ -100,7 +104,7 @@ func (o *vecOp) signature() string {
 	var ps []string
 	for _, f := range strings.Split(o.params, ",") {
 		name, kind, _ := strings.Cut(f, ":")
-		t := map[string]string{"": "[]float32", "f": "float32", "p": "*AdamW", "g": "*SoftmaxBack"}[kind]
+		t := map[string]string{"": "[]float32", "f": "float32", "h": "[]uint16", "p": "*AdamW", "g": "*SoftmaxBack"}[kind]
 		ps = append(ps, name+" "+t)
 	}
 	return strings.TrimSpace(fmt.Sprintf("(%s) %s", strings.Join(ps, ", "), o.result))

@@ -103,9 +103,15 @@ const (
 	negInf = 0xFF800000
 )
 
-// roundBF16 adds 0x7FFF and the lowest kept bit, then cuts; a NaN gets its quiet bit instead.
 func roundBF16(b *body) {
-	x, t := b.load("src"), b.tmp()
+	t := b.rounded(b.load("src"))
+	b.op("VANDPS", b.bits(0xFFFF0000), t, t)
+	b.store("dst", t)
+}
+
+// rounded adds 0x7FFF and the lowest kept bit, to be cut then; a NaN gets its quiet bit instead.
+func (b *body) rounded(x string) string {
+	t := b.tmp()
 	nan := b.tmp()
 	b.op("VORPS", b.bits(0x400000), x, nan)
 	b.op("VPSRLD", "$16", x, t)
@@ -119,8 +125,7 @@ func roundBF16(b *body) {
 		b.op("VCMPPS", "$3", x, x, x)
 		b.op("VBLENDVPS", x, nan, t, t)
 	}
-	b.op("VANDPS", b.bits(0xFFFF0000), t, t)
-	b.store("dst", t)
+	return t
 }
 
 // sumSquares widens both halves of a vector and squares them in float64.
@@ -246,6 +251,9 @@ func vectorFile(i isa) []byte {
 	a := newAsm(i)
 	for n := range vecOps {
 		vecOps[n].emit(a)
+	}
+	for n := range halfOps {
+		halfOps[n].emit(a)
 	}
 	a.rotatePairs()
 	return a.finish()

@@ -1,0 +1,103 @@
+package simd
+
+import "fmt"
+
+// packers lay a matrix of float32, which they round, or of bfloat16 out in tiles. They may all be absent. Behind rows and columns are zeros.
+type packers[T float32 | uint16] struct {
+	// lines and linesTurn pack up to 16 rows of A [m,k], or of B [n,k], one tile for each step of k, a panel's step apart.
+	lines, linesTurn func(dst *uint16, src *T, ld, rows, k int)
+	// pairs packs up to 8 rows of B [k,n] into 4 lines of the tiles of a step, panels stride bytes apart.
+	pairs func(dst *uint16, src *T, ld, rows, cols, stride int)
+	// turn makes a step of A out of one of B. src is where that was packed from: what lies behind will be wanted soon.
+	turn func(dst *uint16, panels, stride int, src *T, ld int)
+}
+
+const pairRows = 8 // of a call of pairs
+
+// PackABF16 rounds op(a) [m,k] to bfloat16 and packs it. a is [k,m] when trans.
+func PackABF16(dst []uint16, m, k int, a View, trans bool) {
+	packBF16(dst, m, k, a, trans, false, k)
+}
+
+// PackBBF16 rounds op(b) [k,n] to bfloat16 and packs it. b is [n,k] when trans. depth is k, or that of a larger operand of
+// which this is a part: steps from element p of k on go to dst[32·p:].
+func PackBBF16(dst []uint16, k, n int, b View, trans bool, depth int) {
+	packBF16(dst, n, k, b, !trans, true, depth)
+}
+
+// PackDownBF16 packs x [k,across], a left operand given transposed or a right one, as part of an operand that is depth along k.
+func PackDownBF16(dst []uint16, across, k int, x View, depth int, right bool) {
+	packBF16(dst, across, k, x, true, right, depth)
+}
+
+// packBF16 packs a matrix with k along its rows in memory, or down its columns when down, in A's layout or in B's.
+func packBF16(dst []uint16, across, k int, src View, down, b bool, depth int) {
+	if across == 0 || k == 0 {
+		return
+	}
+	rows, cols := across, k
+	if down {
+		rows, cols = k, across
+	}
+	if len(dst) < panelsBF16(across, k, depth) || src.size() < (rows-1)*src.Ld+cols {
+		panic(fmt.Sprintf("simd: pack bf16 of %d×%d (ld %d) from %d into %d elements", rows, cols, src.Ld, src.size(), len(dst)))
+	}
+	switch {
+	case cur.floats.lines == nil:
+		packPlain(dst, across, k, src, down, b, depth)
+	case src.H != nil:
+		packFast(dst, across, k, src.H, src.Ld, down, b, depth, &cur.halves)
+	default:
+		packFast(dst, across, k, src.X, src.Ld, down, b, depth, &cur.floats)
+	}
+}
+
+// packFast packs with kernels: 16 rows at a time or, where k goes down, a step of k after the other, along the rows.
+func packFast[T float32 | uint16](dst []uint16, across, k int, src []T, ld int, down, b bool, depth int, kernels *packers[T]) {
+	stride := SizeBF16(PanelBF16, depth)
+	row := func(r int) *T { return &src[min(r*ld, len(src)-1)] } // of rows behind the last nothing is read
+	if down {
+		for p := 0; p < k; p += PanelBF16 {
+			step := dst[p*PanelBF16:]
+			for r := 0; r < PanelBF16; r += pairRows {
+				kernels.pairs(&step[r/2*PanelBF16], row(p+r), ld, k-p-r, across, 2*stride)
+			}
+			if !b {
+				kernels.turn(&step[0], up32(across)/PanelBF16, 2*stride, row(p), ld)
+			}
+		}
+		return
+	}
+	kernel := kernels.lines
+	if b {
+		kernel = kernels.linesTurn
+	}
+	for i := 0; i < up32(across); i += tileBF16 {
+		kernel(&dst[i/PanelBF16*stride+i%PanelBF16*PanelBF16], row(i), ld, across-i, k)
+	}
+}
+
+// packPlain packs element by element.
+func packPlain(dst []uint16, across, k int, src View, down, b bool, depth int) {
+	for i := 0; i < up32(across); i += tileBF16 {
+		panel := dst[i/PanelBF16*SizeBF16(PanelBF16, depth)+i%PanelBF16*PanelBF16:]
+		for p := 0; p < k; p += PanelBF16 {
+			packTile(panel[p*PanelBF16:], across-i, k-p, src, i, p, down, b)
+		}
+	}
+}
+
+// packTile packs up to n rows (of A, or columns of B) from i on and up to depth elements of k from p on into a tile, zeros behind them.
+func packTile(tile []uint16, n, depth int, src View, i, p int, down, b bool) {
+	tile = tile[:tileBF16*PanelBF16]
+	clear(tile)
+	for r := range min(n, tileBF16) {
+		for q := range min(depth, PanelBF16) {
+			to := r*PanelBF16 + q
+			if b {
+				to = q/2*PanelBF16 + 2*r + q%2
+			}
+			tile[to] = src.bf16(at(i+r, p+q, src.Ld, down))
+		}
+	}
+}

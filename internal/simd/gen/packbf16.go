@@ -1,0 +1,249 @@
+package main
+
+import "fmt"
+
+// packElem is what a matrix consists of that is packed.
+type packElem struct {
+	name, kind string // of kernels, in Go
+	shift      int    // log₂ of its bytes
+}
+
+var packElems = []packElem{{"Floats", "float32", 2}, {"Halves", "uint16", 1}}
+
+// lines is the number of cache lines, and of registers, that 32 elements take.
+func (e packElem) lines() int { return 1 << e.shift / 2 }
+
+// packLines packs rows of k elements, up to 16, one tile of bfloat16 for every 32 elements, zeros behind the last of both. A tile is 16 lines of
+// 64 bytes: of A, line m holds 32 elements of k of row m; of B, line p holds elements 2p and 2p+1 of k of 16 columns, side
+// by side. One is the other's transpose in units of pairs.
+//
+//	packFloats, packHalves          rows of A as they lie
+//	packFloatsTurn, packHalvesTurn  columns of B given as rows: [n,k]
+func (a *asm) packLines(e packElem, turn bool) {
+	name := "pack" + e.name
+	if turn {
+		name += "Turn"
+	}
+	a.text(name, 0, 40)
+	a.op("MOVQ", "dst+0(FP)", "DI")
+	a.op("MOVQ", "src+8(FP)", "SI")
+	a.op("MOVQ", "ld+16(FP)", "R8")
+	a.op("MOVQ", "rows+24(FP)", "R11")
+	a.op("MOVQ", "k+32(FP)", "BX")
+	a.op("SHLQ", fmt.Sprintf("$%d", e.shift), "R8")
+	a.op("MOVQ", fmt.Sprintf("$%d", 128*e.lines()), "R9") // what is fetched: two steps ahead, at the end those of the next 16 rows
+	a.op("MOVQ", "R8", "R10")
+	a.op("SHLQ", "$4", "R10")
+	a.op("ADDQ", "R9", "R10")
+	a.op("LEAQ", "31(BX)", "AX")
+	a.op("ANDQ", "$-32", "AX")
+	a.op("SHLQ", fmt.Sprintf("$%d", e.shift), "AX")
+	a.op("SUBQ", "AX", "R10")
+	a.wholeMasks()
+	a.mark("step")
+	a.op("CMPQ", "BX", "$64")
+	a.op("JGT", "whole")
+	a.op("MOVQ", "R10", "R9")
+	a.op("CMPQ", "BX", "$32")
+	a.op("JGE", "whole")
+	a.op("MOVQ", "BX", "CX")
+	a.packMasks(e)
+	a.mark("whole")
+	a.op("MOVQ", "SI", "AX")
+	a.eachLine(16, "R11", func(i int) {
+		a.packLoad(e, "(AX)", i, 16)
+		for l := range e.lines() {
+			a.op("PREFETCHT0", fmt.Sprintf("%d(AX)(R9*1)", 64*l))
+		}
+		if e.lines() == 2 {
+			a.narrowPair(i, 16, i)
+		}
+		a.op("ADDQ", "R8", "AX")
+	})
+	if turn {
+		a.turnRegisters()
+	}
+	for i := range 16 {
+		a.op("VMOVDQU64", a.v(i), fmt.Sprintf("%d(DI)", 64*i))
+	}
+	a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), "SI")
+	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "DI")
+	a.op("SUBQ", "$32", "BX")
+	a.op("JGT", "step")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// eachLine runs f for as many of n rows as count says, and leaves the registers of the others zero.
+func (a *asm) eachLine(n int, count string, f func(i int)) {
+	loaded := a.fresh("loaded")
+	for i := range n {
+		a.op("VPXORD", a.v(i), a.v(i), a.v(i))
+	}
+	for i := range n {
+		a.op("CMPQ", count, fmt.Sprintf("$%d", i))
+		a.op("JLE", loaded)
+		f(i)
+	}
+	a.mark(loaded)
+}
+
+// wholeMasks lets all elements through, packMasks only the first CX of 32.
+func (a *asm) wholeMasks() {
+	a.op("KXNORD", "K1", "K1", "K1")
+	a.op("KXNORD", "K2", "K2", "K2")
+}
+
+func (a *asm) packMasks(e packElem) {
+	a.laneMasks(0)
+	if e.lines() == 1 { // one register
+		a.op("KUNPCKWD", "K1", "K2", "K1")
+	}
+}
+
+// packLoad loads 32 elements from mem into register low, and high where they are floats.
+func (a *asm) packLoad(e packElem, mem string, low, high int) {
+	if e.lines() == 1 {
+		a.op("VMOVDQU16.Z", mem, "K1", a.v(low))
+		return
+	}
+	a.op("VMOVUPS.Z", mem, "K1", a.v(low))
+	a.op("VMOVUPS.Z", "64"+mem, "K2", a.v(high))
+}
+
+// packPairs packs rows of B [k,n], up to 8, into 4 lines of each tile, panels stride bytes apart, zeros behind its cols columns and its rows. It goes
+// along the rows, 8 streams that the processor sees and follows; memory is the bound.
+func (a *asm) packPairs(e packElem) {
+	a.text("pair"+e.name, 0, 48)
+	a.op("MOVQ", "dst+0(FP)", "DI")
+	a.op("MOVQ", "src+8(FP)", "SI")
+	a.op("MOVQ", "ld+16(FP)", "R8")
+	a.op("MOVQ", "rows+24(FP)", "R13")
+	a.op("MOVQ", "cols+32(FP)", "BX")
+	a.op("MOVQ", "stride+40(FP)", "DX")
+	a.op("SHLQ", fmt.Sprintf("$%d", e.shift), "R8")
+	a.op("LEAQ", "(R8)(R8*2)", "R9")
+	a.op("LEAQ", "(SI)(R8*4)", "R10")
+	a.op("LEAQ", "(SI)(R8*8)", "R11")
+	a.op("LEAQ", "(R10)(R8*8)", "R12")
+	if e.lines() == 2 {
+		a.op("VMOVDQU64", "pairs"+a.tag+"<>(SB)", "Z31")
+	} else {
+		a.op("VMOVDQU64", "words"+a.tag+"<>(SB)", "Z30")
+		a.op("VMOVDQU64", "words"+a.tag+"<>+64(SB)", "Z31")
+	}
+	a.wholeMasks()
+	a.op("SUBQ", "$32", "BX")
+	a.op("JLT", "last")
+	a.mark("panel")
+	a.pairPanel(e)
+	for _, r := range []string{"SI", "R10", "R11", "R12"} {
+		a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), r)
+	}
+	a.op("ADDQ", "DX", "DI")
+	a.op("SUBQ", "$32", "BX")
+	a.op("JGE", "panel")
+	a.mark("last")
+	a.op("MOVQ", "BX", "CX")
+	a.op("ADDQ", "$32", "CX")
+	a.op("JLE", "done") // none left, or these were the last
+	a.packMasks(e)
+	a.op("XORL", "BX", "BX") // one more turn
+	a.op("JMP", "panel")
+	a.mark("done")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// pairPanel packs 32 columns of them, the rows in registers 0–7 and, of floats, their other halves in 8–15.
+func (a *asm) pairPanel(e packElem) {
+	if e.lines() == 2 {
+		for i := range 8 {
+			a.op("VPXORD", a.v(8+i), a.v(8+i), a.v(8+i))
+		}
+	}
+	a.eachLine(8, "R13", func(r int) {
+		a.packLoad(e, fmt.Sprintf(rowAddr[r%4], []string{"SI", "R10"}[r/4]), r, 8+r)
+		for l := range e.lines() {
+			a.op("PREFETCHT0", fmt.Sprintf("%d"+rowAddr[r%4], 64*l, []string{"R11", "R12"}[r/4]))
+		}
+	})
+	for i := range 4 { // line i of both tiles
+		x, y := 2*i, 2*i+1
+		if e.lines() == 2 {
+			a.narrowPair(x, y, x)
+			a.narrowPair(y, 8+y, 8+x)
+			a.op("VPERMW", a.v(x), "Z31", a.v(x))
+			a.op("VPERMW", a.v(y), "Z31", a.v(y))
+		} else {
+			a.op("VMOVDQA64", a.v(x), a.v(8+i))
+			a.op("VPERMT2W", a.v(y), "Z30", a.v(x))
+			a.op("VPERMT2W", a.v(y), "Z31", a.v(8+i))
+			y = 8 + i
+		}
+		a.op("VMOVDQU64", a.v(x), fmt.Sprintf("%d(DI)", 64*i))
+		a.op("VMOVDQU64", a.v(y), fmt.Sprintf("%d(DI)", 1024+64*i))
+	}
+}
+
+// turnPairs makes tiles of A out of tiles of B, in place: one step of panels that lie stride bytes apart. Meanwhile it fetches 8 of the rows
+// that packPairs will want then: those after the ones it has fetched itself, the next of src's.
+func (a *asm) turnPairs(e packElem) {
+	a.text("turn"+e.name, 0, 40)
+	a.op("MOVQ", "dst+0(FP)", "DI")
+	a.op("MOVQ", "panels+8(FP)", "CX")
+	a.op("MOVQ", "stride+16(FP)", "DX")
+	a.op("MOVQ", "src+24(FP)", "R11")
+	a.op("MOVQ", "ld+32(FP)", "R8")
+	a.op("SHLQ", fmt.Sprintf("$%d", e.shift), "R8")
+	a.op("LEAQ", "(R8)(R8*4)", "R9")
+	a.op("LEAQ", "(R11)(R9*8)", "R11")
+	a.op("LEAQ", "(R8)(R8*2)", "R9")
+	a.op("LEAQ", "(R11)(R8*4)", "R12")
+	a.mark("panel")
+	for h := range 2 {
+		for i := range 16 {
+			a.op("VMOVDQU64", fmt.Sprintf("%d(DI)", 1024*h+64*i), a.v(i))
+			if i%2 == 0 && h < e.lines() {
+				a.op("PREFETCHT0", fmt.Sprintf("%d"+rowAddr[i/2%4], 64*h, []string{"R11", "R12"}[i/8]))
+			}
+		}
+		a.turnRegisters()
+		for i := range 16 {
+			a.op("VMOVDQU64", a.v(i), fmt.Sprintf("%d(DI)", 1024*h+64*i))
+		}
+	}
+	a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), "R11")
+	a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), "R12")
+	a.op("ADDQ", "DX", "DI")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "panel")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// pairTable is the permutation that interleaves the halves of a vector of 32 words.
+func (a *asm) pairTable() {
+	for i := 0; i < 16; i += 2 {
+		fmt.Fprintf(&a.out, "DATA pairs%s<>+%d(SB)/8, $0x%04X%04X%04X%04X\n", a.tag, 4*i, 17+i, i+1, 16+i, i)
+	}
+	fmt.Fprintf(&a.out, "GLOBL pairs%s<>(SB), RODATA|NOPTR, $64\n", a.tag)
+}
+
+// wordTable interleaves the words of two vectors: the first 16 of each, then the others.
+func (a *asm) wordTable() {
+	for i := range 16 {
+		fmt.Fprintf(&a.out, "DATA words%s<>+%d(SB)/8, $0x%04X%04X%04X%04X\n", a.tag, 8*i, 33+2*i, 2*i+1, 32+2*i, 2*i)
+	}
+	fmt.Fprintf(&a.out, "GLOBL words%s<>(SB), RODATA|NOPTR, $128\n", a.tag)
+}
+
+// packStubs declares them.
+func packStubs(declare func(format string, a ...any)) {
+	for _, e := range packElems {
+		declare("pack%sBF16(dst *uint16, src *%s, ld, rows, k int)", e.name, e.kind)
+		declare("pack%sTurnBF16(dst *uint16, src *%s, ld, rows, k int)", e.name, e.kind)
+		declare("pair%sBF16(dst *uint16, src *%s, ld, rows, cols, stride int)", e.name, e.kind)
+		declare("turn%sBF16(dst *uint16, panels, stride int, src *%s, ld int)", e.name, e.kind)
+	}
+}
