@@ -57,7 +57,7 @@ common attention noise cancels. Begin with:
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
 	f.StringVar(&a.device, "device", "auto", "where to compute: auto, cpu, cuda or cuda:N")
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
-	f.StringVar(&a.precision, "precision", "auto", "factors of products: fp32, bf16, int8 (CPU, inference only) or auto, the fastest that trains well")
+	f.StringVar(&a.precision, "precision", "auto", "weights, activations and factors of products: fp32, bf16, int8 (weights; CPU, inference only) or auto, the fastest that trains well")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.color != "auto" && a.color != "always" && a.color != "never" {

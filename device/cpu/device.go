@@ -1,5 +1,5 @@
-// Package cpu is the Device on the host's processor: float32 tensors, every op a parallel loop over tiles. Products are
-// float32 too, or take bfloat16 or int8 factors (Options.Precision); a cache of keys and values is then bfloat16.
+// Package cpu is the Device on the host's processor: every op a parallel loop over tiles, computing in float32. Weights and activations are
+// float32 or, by Options.Precision, bfloat16; products take the latter, or int8 weights, as factors.
 //
 // A method checks shapes, fills its task (a struct that lives in the Device, so that a step allocates nothing) and
 // hands the tiles to a fixed pool of workers; the tile function does the work with internal/simd. Tiles are cut by
@@ -98,7 +98,7 @@ func (d *Device) Name() string {
 	return fmt.Sprintf("cpu: %d threads, %s, %s", len(d.workers), simd.Name(), d.precision)
 }
 
-// Types are float32 for everything but a cache, which holds the factors of products.
+// Types: a cache holds the factors of products.
 func (d *Device) Types() device.Types {
 	return device.Types{Act: d.act, Stat: tensor.F32, Cache: d.Products()}
 }

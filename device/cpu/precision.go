@@ -8,10 +8,10 @@ import (
 	"antiphase/tensor"
 )
 
-// Precision is how the device multiplies. Tensors are float32 in any case, and so are sums but those of Int8.
+// Precision is how the device multiplies, and what its tensors hold. Sums are float32 in any case, but those of Int8.
 type Precision int
 
-// The precisions. BF16 rounds the factors of every large product (linear layers, attention, the classifier) to bfloat16.
+// The precisions. BF16 keeps weights and activations in bfloat16, master weights, statistics and gradients of weights in float32; every other one has float32 tensors.
 // Int8 is for inference: y = x·Wᵀ takes W as bytes with a scale for each row and x as 16-bit integers with a scale for each row, which is
 // far finer than bfloat16, and sums them exactly; other products, and sums of more than 65,536, are as with BF16.
 const (
@@ -56,7 +56,7 @@ func (d *Device) Products() tensor.DType {
 	return tensor.BF16
 }
 
-// act is the dtype of weights and activations.
+// act is the dtype of weights and activations. Int8 keeps float32: its weights are bytes anyway, and its rows are rounded to 16 bits.
 func (p Precision) act() tensor.DType {
 	if p == BF16 {
 		return tensor.BF16
