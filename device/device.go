@@ -21,11 +21,24 @@ package device
 
 import "antiphase/tensor"
 
-// Types are the dtypes a device computes in.
+// Types are the dtypes a device computes in, and how it likes them laid out.
 type Types struct {
 	Act   tensor.DType // weights and activations
 	Stat  tensor.DType // master weights, gradients of weights, moments, statistics, λ, losses
 	Cache tensor.DType // keys and values in a Cache: Act, or what the device rounds the factors of attention's products to
+	// OddRows: rows of large activations had better begin an odd number of cache lines apart, see Stride.
+	OddRows bool
+}
+
+// Stride is the distance from row to row at which to allocate an activation of so many columns. With OddRows the lines of a column, which a
+// product writes one below the other, fall on both halves of a cache that is cut in two by the parity of lines.
+func (t Types) Stride(cols int) int {
+	const line = 64
+	per := line / t.Act.Size()
+	if !t.OddRows || cols < 2*per {
+		return cols
+	}
+	return ((cols+per-1)/per | 1) * per
 }
 
 // Device is one processor with its memory and its ops.

@@ -181,9 +181,9 @@ func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Te
 
 // Backward sets dx from dy.
 func (l *Attention) Backward(p *Pass, dx, dy tensor.Tensor) {
-	dheads := p.act(l.heads.Rows, l.heads.Cols)
+	dheads := p.Act(l.heads.Rows, l.heads.Cols)
 	l.Out.Backward(p, dheads, dy, l.heads, false)
-	dqkv := p.act(l.qkv.Rows, l.qkv.Cols)
+	dqkv := p.Act(l.qkv.Rows, l.qkv.Cols)
 	dq, dk, dv := l.split(dqkv)
 	l.mix.backward(p, dheads, dq, dk, dv)
 	l.cfg.Rope.Rotate(p, l.rotated(dqkv), true)

@@ -96,14 +96,14 @@ func (l *diff) lambda() (lam, sum tensor.Tensor) { return l.lam, l.lam }
 // bindDiff fills what all rows share and makes room for the output.
 func bindDiff(p *Pass, a *device.DiffAttn, s device.AttnShape, c *AttnConfig, q, lam tensor.Tensor, n device.HeadNorm) {
 	*a = device.DiffAttn{AttnShape: s, Keys: c.Arch.Keys, Norm: n, Q: q, Lam: lam}
-	a.Out = p.act(q.Rows, s.Heads*s.DV)
+	a.Out = p.Act(q.Rows, s.Heads*s.DV)
 }
 
 // forwardDiff runs the op over the pass with all that a backward pass needs.
 func forwardDiff(p *Pass, a *device.DiffAttn, k, v tensor.Tensor) tensor.Tensor {
 	n, w := a.Q.Rows, a.Heads*a.DV
 	a.K, a.V, a.Start = k, v, p.Start
-	a.Out2 = p.act(n, w)
+	a.Out2 = p.Act(n, w)
 	a.LSE = p.stat(n, 2*a.Heads)
 	normedDiff(p, a)
 	p.Dev.DiffAttention(a)
@@ -113,7 +113,7 @@ func forwardDiff(p *Pass, a *device.DiffAttn, k, v tensor.Tensor) tensor.Tensor 
 // normedDiff makes room for what the head norm keeps.
 func normedDiff(p *Pass, a *device.DiffAttn) {
 	if a.Norm.On {
-		a.Raw = p.act(a.Q.Rows, a.Heads*a.DV)
+		a.Raw = p.Act(a.Q.Rows, a.Heads*a.DV)
 		a.Rstd = p.stat(a.Q.Rows, a.Heads)
 	}
 }

@@ -42,7 +42,7 @@ func (l *diff2) forward(p *Pass, s device.AttnShape, x, q, k, v tensor.Tensor) t
 	}
 	out := forwardDiff(p, &l.arg, k, v)
 	m := p.Arena.Mark()
-	lam := p.act(x.Rows, l.cfg.Heads)
+	lam := p.Act(x.Rows, l.cfg.Heads)
 	p.Dev.Copy(lam, l.arg.Lam)
 	p.Dev.Zero(l.sum)
 	p.Dev.BiasBackward(l.sum, lam)

@@ -23,13 +23,13 @@ type plain struct {
 
 func (l *plain) bind(p *Pass, s device.AttnShape, q tensor.Tensor) {
 	l.arg = device.Attn{AttnShape: s, Norm: l.cfg.norm(l.gain, 1), Q: q}
-	l.arg.Out = p.act(q.Rows, s.Heads*s.DV)
+	l.arg.Out = p.Act(q.Rows, s.Heads*s.DV)
 }
 
 // normed makes room for what the head norm keeps.
 func (l *plain) normed(p *Pass, a *device.Attn) {
 	if a.Norm.On {
-		a.Raw = p.act(a.Q.Rows, a.Heads*a.DV)
+		a.Raw = p.Act(a.Q.Rows, a.Heads*a.DV)
 		a.Rstd = p.stat(a.Q.Rows, a.Heads)
 	}
 }

@@ -40,13 +40,13 @@ func overCache(p *Pass, m spans, c *device.Cache, out, q tensor.Tensor) {
 func attendChunk(p *Pass, m spans, ch *Chunk, c *device.Cache, out, q tensor.Tensor) {
 	mark := p.Arena.Mark()
 	n := ch.Past + q.Rows
-	k, v := p.act(n, c.K.Cols), p.act(n, c.V.Cols)
+	k, v := p.Act(n, c.K.Cols), p.Act(n, c.V.Cols)
 	p.Dev.Embed(k, c.K, ch.Keys)
 	p.Dev.Embed(v, c.V, ch.Keys)
 	if ch.Past == 0 {
 		m.chunk(p, ch, out, q, k, v)
 	} else {
-		o := p.act(n, out.Cols)
+		o := p.Act(n, out.Cols)
 		m.chunk(p, ch, o, behind(p, ch.Past, q), k, v)
 		p.Dev.Copy(out, o.RowRange(ch.Past, n))
 	}

@@ -20,7 +20,7 @@ func NewEmbed(ps *ParamSet, vocab, dim int) *Embed {
 // Forward pushes the rows of ids, I32 [1,N].
 func (e *Embed) Forward(p *Pass, ids tensor.Tensor) tensor.Tensor {
 	e.ids = ids
-	x := p.act(ids.Cols, e.Table.Cols)
+	x := p.Act(ids.Cols, e.Table.Cols)
 	p.Dev.Embed(x, e.Table.W, ids)
 	return x
 }

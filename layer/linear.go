@@ -24,7 +24,7 @@ func NewLinear(ps *ParamSet, name string, in, out int, gain float64, bias bool) 
 
 // Forward pushes y in the activations' dtype.
 func (l *Linear) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
-	y := p.act(x.Rows, l.W.Rows)
+	y := p.Act(x.Rows, l.W.Rows)
 	l.Into(p, y, x)
 	return y
 }

@@ -32,7 +32,7 @@ func (l *MLP) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 
 // Backward sets dx from dy.
 func (l *MLP) Backward(p *Pass, dx, dy tensor.Tensor) {
-	h := p.act(dy.Rows, l.Down.W.stride())
+	h := p.Act(dy.Rows, l.Down.W.stride())
 	l.Down.Input(p, h, dy, false) // dh, with zeros behind its columns as W has
 	inside := h.Columns(0, l.gu.Cols/2)
 	p.Dev.SwiGLUBackward(l.gu, inside, inside, l.gu)

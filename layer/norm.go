@@ -20,10 +20,10 @@ func (l *Norm) Forward(p *Pass, x, delta tensor.Tensor) (s, y tensor.Tensor) {
 	var sum tensor.Tensor
 	s = x
 	if delta.Ok() {
-		sum = p.act(x.Rows, x.Cols)
+		sum = p.Act(x.Rows, x.Cols)
 		s = sum
 	}
-	y = p.act(x.Rows, x.Cols)
+	y = p.Act(x.Rows, x.Cols)
 	rstd := p.stat(1, x.Rows)
 	p.Dev.RMSNorm(y, rstd, sum, x, delta, l.W.W, l.Eps)
 	l.s, l.rstd = s, rstd

@@ -38,9 +38,10 @@ type Pass struct {
 // N is the number of rows.
 func (p *Pass) N() int { return p.B * p.T }
 
-// act pushes an activation, stat a statistic.
-func (p *Pass) act(rows, cols int) tensor.Tensor {
-	return p.Arena.New(p.Dev.Types().Act, rows, cols)
+// Act pushes an activation, laid out as the device likes it.
+func (p *Pass) Act(rows, cols int) tensor.Tensor {
+	t := p.Dev.Types()
+	return p.Arena.New(t.Act, rows, t.Stride(cols)).Columns(0, cols)
 }
 
 // branch is the place of a branch.
@@ -48,23 +49,24 @@ func (p *Pass) branch(rows, cols int) tensor.Tensor {
 	if p.Branch.Ok() {
 		return p.Branch
 	}
-	return p.act(rows, cols)
+	return p.Act(rows, cols)
 }
 
-// padded is act with rows of whole pieces (see up8), of which it shows cols.
+// padded is Act with rows of whole pieces (see up8), of which it shows cols.
 func (p *Pass) padded(rows, cols int) tensor.Tensor {
-	return p.act(rows, up8(cols)).Columns(0, cols)
+	return p.Act(rows, up8(cols)).Columns(0, cols)
 }
 
-// wide is act with whole pieces of columns, those from cols on zero: as the factor of a product they add nothing.
+// wide is Act with whole pieces of columns, those from cols on zero: as the factor of a product they add nothing.
 func (p *Pass) wide(rows, cols int) tensor.Tensor {
-	t := p.act(rows, up8(cols))
+	t := p.Act(rows, up8(cols))
 	if t.Cols > cols {
 		p.Dev.Zero(t.Columns(cols, t.Cols))
 	}
 	return t
 }
 
+// stat pushes a statistic.
 func (p *Pass) stat(rows, cols int) tensor.Tensor {
 	return p.Arena.New(p.Dev.Types().Stat, rows, cols)
 }

@@ -43,7 +43,7 @@ func (b *Block) Forward(p *layer.Pass, x, delta tensor.Tensor, c *device.Cache) 
 // Each branch reads dx before its norm adds to it, and the stream passes by unchanged.
 func (b *Block) Backward(p *layer.Pass, dx tensor.Tensor) {
 	m := p.Arena.Mark()
-	dh := p.Arena.New(dx.Type, dx.Rows, dx.Cols)
+	dh := p.Act(dx.Rows, dx.Cols)
 	b.MLP.Backward(p, dh, dx)
 	b.Norm2.Backward(p, dx, dh)
 	b.Attn.Backward(p, dh, dx)

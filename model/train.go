@@ -12,10 +12,10 @@ import (
 // each block they keep the stream and the branch alone.
 func (m *Model) forward(p *layer.Pass, ids tensor.Tensor, c *Cache) tensor.Tensor {
 	x := m.embed.Forward(p, ids)
-	p.Branch = m.arena.New(x.Type, x.Rows, x.Cols)
+	p.Branch = p.Act(x.Rows, x.Cols)
 	var delta, kept tensor.Tensor
 	if len(p.Chunks) > 0 {
-		kept = m.arena.New(x.Type, x.Rows, x.Cols)
+		kept = p.Act(x.Rows, x.Cols)
 	}
 	mark := m.arena.Mark()
 	for l, b := range m.blocks {
@@ -53,10 +53,10 @@ func (m *Model) Gradient(f *Feed, scale float64) {
 func (m *Model) backprop(f *Feed, i int, scale float64, fresh bool) {
 	p, in := m.begin(f, i)
 	p.Fresh = fresh
-	dx := m.arena.New(m.dev.Types().Act, p.N(), m.Config.Dim)
+	dx := p.Act(p.N(), m.Config.Dim)
 	m.dev.Zero(dx)
 	h := m.forward(p, in.ids, nil)
-	dh := m.arena.New(m.dev.Types().Act, p.N(), m.Config.Dim)
+	dh := p.Act(p.N(), m.Config.Dim)
 	m.loss.Backward(p, dh, in.losses, h, in.targets, scale)
 	m.norm.Backward(p, dx, dh)
 	for l := len(m.blocks) - 1; l >= 0; l-- {

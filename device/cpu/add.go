@@ -36,6 +36,11 @@ func (t *addTask) tile(i, worker int) {
 	}
 	a, b, _ := t.d.stage(worker)
 	for p := t.pieces(i); p.next(); {
+		if t.y.short() && t.x.short() {
+			y := t.y.half(p.r, p.c0, p.c1)
+			simd.AddBF16(y, y, t.x.half(p.r, p.c0, p.c1))
+			continue
+		}
 		y := t.y.read(p.r, p.c0, p.c1, a)
 		simd.Add(y, y, t.x.read(p.r, p.c0, p.c1, b))
 		t.y.store(p.r, p.c0, p.c1, y)

@@ -54,6 +54,9 @@ func (m *mat) row(r int) []float32           { return m.piece(r, 0, m.cols) }
 func (m *mat) piece(r, c0, c1 int) []float32 { return m.x[r*m.ld+c0 : r*m.ld+c1 : r*m.ld+c1] }
 func (m *mat) from(r, c int) []float32       { return m.x[r*m.ld+c:] }
 
+// short says that the matrix is bfloat16 and that there are kernels which take it as it is.
+func (m *mat) short() bool { return m.h != nil && simd.VectorsBF16() }
+
 // half is columns [c0,c1) of row r of a bfloat16 matrix.
 func (m *mat) half(r, c0, c1 int) []uint16 { return m.h[r*m.ld+c0 : r*m.ld+c1 : r*m.ld+c1] }
 

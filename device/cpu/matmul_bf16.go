@@ -7,15 +7,16 @@ import (
 )
 
 // gemmBF16 is one product of bfloat16 factors in progress. B is packed whole: a weight once for all products in a row
-// (see weights), an activation by all workers for this one. A tile of C goes through k in runs. Of A it packs the block of
-// rows of a run just before it multiplies it, so that it is in the second cache and no activation is written to memory a second
-// time; where there are too few rows for tiles across all of C, A is packed first, by all.
+// (see weights), an activation by all workers for this one. A tile of C goes through k in runs. Rows of A are multiplied as they lie
+// if they can be. Else a tile packs the block of rows of a run just before it multiplies it, so that it is in the second cache and no activation is
+// written to memory a second time; where there are too few rows for tiles across all of C, A is packed first, by all.
 type gemmBF16 struct {
 	d              *Device
 	c, a, b        mat
 	transA, transB bool
 	accumulate     bool
 	far            bool
+	direct         bool // A is not packed
 	parts          bool // the sums of a tile stay in the second cache between runs
 	k, run         int
 	mb, nb         int      // tile of C
@@ -52,7 +53,8 @@ func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
 		return
 	}
 	g := &d.matmulBF16
-	*g = gemmBF16{d: d, c: c, a: a, b: b, transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate, k: k}
+	*g = gemmBF16{d: d, c: c, a: a, b: b, transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate, k: k,
+		direct: !op.TransA && simd.RowsBF16(a.at(0, 0), k)}
 	g.cut()
 	fresh := g.reserve()
 	if !fresh {
@@ -101,7 +103,7 @@ func (g *gemmBF16) cut() {
 // reserve finds room for packed operands and for what the workers need. fresh says that B is packed already.
 func (g *gemmBF16) reserve() (fresh bool) {
 	sizeA, sizeB := 0, 0
-	if g.nb < g.c.cols {
+	if g.nb < g.c.cols && !g.direct {
 		sizeA = packSize(g.c.rows, g.k)
 	}
 	if g.transA { // B is an activation
@@ -117,7 +119,7 @@ func (g *gemmBF16) reserve() (fresh bool) {
 		g.pb = halves(room[sizeA:])
 	}
 	for w := range g.d.workers {
-		if sizeA == 0 {
+		if sizeA == 0 && !g.direct {
 			g.d.scratch(w).A(packSize(g.mb, g.run))
 		}
 		g.d.scratch(w).ReserveBF16(g.mb, g.nb, g.run)
@@ -163,17 +165,20 @@ func (t *gemmTilesBF16) tile(i, worker int) {
 	s := g.d.scratch(worker)
 	for p := 0; p < g.k; p += g.run {
 		k := min(g.run, g.k-p)
-		var pa []uint16
-		if len(g.pa) > 0 {
-			pa = g.blockA(r, p)
-		} else {
-			pa = halves(s.A(packSize(m, k)))
-			g.packA(pa, r, m, p)
-		}
 		pb := g.pb[simd.SizeBF16(j, g.k)+panel*p:]
 		first, last, accumulate := p == 0, p+k == g.k, g.accumulate
 		if !g.parts {
 			first, last, accumulate = true, true, accumulate || p > 0
+		}
+		if g.direct {
+			simd.GemmRowsBF16(m, n, k, g.a.at(r, p), pb, g.k, g.c.at(r, j), accumulate, g.far, first, last, s)
+			continue
+		}
+		pa := halves(s.A(packSize(m, k)))
+		if len(g.pa) > 0 {
+			pa = g.blockA(r, p)
+		} else {
+			g.packA(pa, r, m, p)
 		}
 		simd.GemmPartBF16(m, n, k, pa, pb, g.k, g.c.at(r, j), accumulate, g.far, first, last, s)
 	}

@@ -41,6 +41,10 @@ func (t *rmsnormTask) tile(i, worker int) {
 	c := t.x.cols
 	buf := t.d.buf(worker, 2*c)
 	for n := i * t.step; n < min((i+1)*t.step, t.x.rows); n++ {
+		if t.x.short() {
+			t.rowBF16(n)
+			continue
+		}
 		s := t.x.read(n, 0, c, buf)
 		if t.delta.ok() {
 			sum := t.sum.place(n, 0, c, buf)
@@ -48,14 +52,32 @@ func (t *rmsnormTask) tile(i, worker int) {
 			t.sum.store(n, 0, c, sum)
 			s = t.sum.read(n, 0, c, buf) // as it was rounded
 		}
-		rstd := float32(1 / math.Sqrt(simd.SumSquares(s)/float64(len(s))+t.eps))
-		if t.rstd != nil {
-			t.rstd[n] = rstd
-		}
+		rstd := t.factor(n, simd.SumSquares(s))
 		y := t.y.place(n, 0, c, buf)
 		simd.ScaleMul(y, rstd, s, t.w)
 		t.y.store(n, 0, c, y)
 	}
+}
+
+// rowBF16 is row n where all are bfloat16 and there are kernels for that.
+func (t *rmsnormTask) rowBF16(n int) {
+	c := t.x.cols
+	s := t.x.half(n, 0, c)
+	if t.delta.ok() {
+		sum := t.sum.half(n, 0, c)
+		simd.AddBF16(sum, s, t.delta.half(n, 0, c))
+		s = sum
+	}
+	simd.ScaleMulBF16(t.y.half(n, 0, c), t.factor(n, simd.SumSquaresBF16(s)), s, t.w)
+}
+
+// factor is rstd of row n, whose squares have this sum.
+func (t *rmsnormTask) factor(n int, square float64) float32 {
+	rstd := float32(1 / math.Sqrt(square/float64(t.x.cols)+t.eps))
+	if t.rstd != nil {
+		t.rstd[n] = rstd
+	}
+	return rstd
 }
 
 // RMSNormBackward: with g = dy·w and x̂ = x·rstd, dx += rstd·(g − x̂·mean(g·x̂)), dw += Σ_n dy·x̂.
@@ -83,6 +105,13 @@ func (t *rmsnormBackwardTask) tile(i, worker int) {
 	buf, dw := t.d.buf(worker, 3*c), t.partial[i*c:(i+1)*c]
 	clear(dw)
 	for n := i * t.step; n < min((i+1)*t.step, t.x.rows); n++ {
+		if t.x.short() {
+			dy, x, rstd := t.dy.half(n, 0, c), t.x.half(n, 0, c), t.rstd[n]
+			mean := simd.Dot3BF16(dy, t.w, x) * rstd / float32(len(x))
+			simd.NormGradBF16(t.dx.half(n, 0, c), dy, t.w, x, rstd, -rstd*rstd*mean)
+			simd.MulAxpyBF16(dw, rstd, dy, x)
+			continue
+		}
 		dy, x, rstd := t.dy.read(n, 0, c, buf), t.x.read(n, 0, c, buf[c:]), t.rstd[n]
 		mean := simd.Dot3(dy, t.w, x) * rstd / float32(len(x))
 		dx := t.dx.read(n, 0, c, buf[2*c:])

@@ -38,6 +38,12 @@ func (t *ropeTask) tile(i, worker int) {
 			simd.Scale(neg, -1)
 			sin = neg
 		}
+		if t.x.short() && !t.Interleaved {
+			for c := 0; c < t.x.cols; c += t.Dim {
+				simd.RotateBF16(t.x.half(n, c, c+half), t.x.half(n, c+half, c+t.Dim), cos, sin)
+			}
+			continue
+		}
 		for c := 0; c < t.x.cols; c += step {
 			end := min(c+step, t.x.cols)
 			x := t.x.read(n, c, end, buf)

@@ -31,6 +31,10 @@ func (t *swigluTask) tile(i, worker int) {
 	f := t.y.cols
 	a, b, _ := t.d.stage(worker)
 	for p := t.pieces(i); p.next(); {
+		if t.y.short() {
+			simd.SiluMulBF16(t.y.half(p.r, p.c0, p.c1), t.gu.half(p.r, p.c0, p.c1), t.gu.half(p.r, f+p.c0, f+p.c1))
+			continue
+		}
 		y := t.y.place(p.r, p.c0, p.c1, a)
 		simd.SiluMul(y, t.gu.read(p.r, p.c0, p.c1, a), t.gu.read(p.r, f+p.c0, f+p.c1, b))
 		t.y.store(p.r, p.c0, p.c1, y)
@@ -51,6 +55,11 @@ func (t *swigluBackwardTask) tile(i, worker int) {
 	a, b, c := t.d.stage(worker)
 	for p := t.pieces(i); p.next(); {
 		r, c0, c1 := p.r, p.c0, p.c1
+		if t.y.short() {
+			simd.SiluMulGradBF16(t.dgu.half(r, c0, c1), t.dgu.half(r, f+c0, f+c1), t.y.half(r, c0, c1),
+				t.dy.half(r, c0, c1), t.gu.half(r, c0, c1), t.gu.half(r, f+c0, f+c1))
+			continue
+		}
 		dg, du, y := t.dgu.place(r, c0, c1, a), t.dgu.place(r, f+c0, f+c1, b), t.y.place(r, c0, c1, c)
 		simd.SiluMulGrad(dg, du, y, t.dy.read(r, c0, c1, c), t.gu.read(r, c0, c1, a), t.gu.read(r, f+c0, f+c1, b))
 		t.dgu.store(r, c0, c1, dg)

@@ -65,21 +65,35 @@ func BenchmarkGemmBF16(b *testing.B) {
 		PackABF16(px, m, k, View{X: x, Ld: k}, false)
 		name := fmt.Sprintf("%dx%dx%d", m, n, k)
 		block := max(64, (1<<19)/k/32*32)
-		b.Run(name+"/packed", func(b *testing.B) {
-			quiet.Time(b, peak, 2*float64(m)*float64(n)*float64(k), func() {
-				for i := 0; i < m; i += block {
-					GemmBF16(min(block, m-i), n, k, px[SizeBF16(i, k):], pw, k, View{X: y[i*n:], Ld: n}, false, m > 128, &sc)
-				}
+		halves := View{H: asBF16(huge(b, m*k/2)), Ld: k}
+		NarrowBF16(halves.H, x)
+		to := [2]View{{X: y, Ld: n}, {H: asBF16(huge(b, m*n/2)), Ld: n}}
+		for _, way := range []struct {
+			name string
+			c    View
+			from View // packed in the call, or as it lies
+			rows bool
+		}{{"packed", to[0], View{}, false}, {"packing a", to[0], View{X: x, Ld: k}, false}, {"packed/halves", to[1], View{}, false},
+			{"packing a/halves", to[1], halves, false}, {"rows/halves", to[1], halves, true}} {
+			if way.rows && !RowsBF16(halves, k) {
+				continue
+			}
+			b.Run(name+"/"+way.name, func(b *testing.B) {
+				quiet.Time(b, peak, 2*float64(m)*float64(n)*float64(k), func() {
+					for i := 0; i < m; i += block {
+						rows, c := min(block, m-i), way.c.From(i, 0)
+						if way.rows {
+							GemmRowsBF16(rows, n, k, halves.From(i, 0), pw, k, c, false, m > 128, true, true, &sc)
+							continue
+						}
+						if way.from.Ld > 0 {
+							PackABF16(px[SizeBF16(i, k):], rows, k, way.from.From(i, 0), false)
+						}
+						GemmBF16(rows, n, k, px[SizeBF16(i, k):], pw, k, c, false, m > 128, &sc)
+					}
+				})
 			})
-		})
-		b.Run(name+"/packing a", func(b *testing.B) {
-			quiet.Time(b, peak, 2*float64(m)*float64(n)*float64(k), func() {
-				for i := 0; i < m; i += block {
-					PackABF16(px[SizeBF16(i, k):], min(block, m-i), k, View{X: x[i*k:], Ld: k}, false)
-					GemmBF16(min(block, m-i), n, k, px[SizeBF16(i, k):], pw, k, View{X: y[i*n:], Ld: n}, false, m > 128, &sc)
-				}
-			})
-		})
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package simd
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // bf16Kernels is one implementation of products of bfloat16 values with float32 sums.
 //
@@ -11,7 +14,9 @@ type bf16Kernels struct {
 	floats  packers[float32]
 	halves  packers[uint16]
 	product func(*gemmBF16)
-	few     []fewBF16
+	// direct says that product writes C in bfloat16 too, and takes rows of A as they lie.
+	direct bool
+	few    []fewBF16
 	// fewAlike says that few sums as product does, bit for bit.
 	fewAlike bool
 	// one is that of a single row that reads group panels side by side; panels is a multiple of that. Without it group is 0.
@@ -66,11 +71,39 @@ func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, f
 	if m == 0 || n == 0 {
 		return
 	}
-	if c.size() < (m-1)*c.Ld+n || k > 0 && (len(pa) < SizeBF16(m, k) || len(pb) < panelsBF16(n, k, depth)) || !(first && last || PartBF16(m, n)) {
-		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d of %d on %d, %d and %d (ld %d) elements", m, n, k, depth, len(pa), len(pb), c.size(), c.Ld))
+	if len(pa) < SizeBF16(m, k) {
+		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d on %d packed elements", m, n, k, len(pa)))
 	}
-	if c.H != nil {
-		gemmNarrow(m, n, k, pa, pb, depth, c, accumulate, first, last, s)
+	g := gemmBF16{a: pa, strideA: SizeBF16(PanelBF16, k)}
+	g.run(m, n, k, pb, depth, c, accumulate, far, first, last, s)
+}
+
+// RowsBF16 says that rows of a, k elements each, are fit for GemmRowsBF16: they begin and end with cache lines, of bfloat16, and do not all fall on the same places
+// of the first cache.
+func RowsBF16(a View, k int) bool {
+	const line = 32
+	return cur.direct && a.H != nil && k%PanelBF16 == 0 && a.Ld%line == 0 && a.Ld%(64*line) != 0 && uintptr(unsafe.Pointer(&a.H[0]))%(2*line) == 0
+}
+
+// GemmRowsBF16 is GemmPartBF16 with a [m,k] as it lies, if RowsBF16 agrees. a had better be in the second cache.
+func GemmRowsBF16(m, n, k int, a View, pb []uint16, depth int, c View, accumulate, far, first, last bool, s *Scratch) {
+	if m == 0 || n == 0 {
+		return
+	}
+	if len(a.H) < (m-1)*a.Ld+k || !RowsBF16(a, k) {
+		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d on rows of %d elements (ld %d)", m, n, k, len(a.H), a.Ld))
+	}
+	g := gemmBF16{a: a.H, lda: a.Ld}
+	g.run(m, n, k, pb, depth, c, accumulate, far, first, last, s)
+}
+
+// run is one product; of it only A is there.
+func (a *gemmBF16) run(m, n, k int, pb []uint16, depth int, c View, accumulate, far, first, last bool, s *Scratch) {
+	if c.size() < (m-1)*c.Ld+n || k > 0 && len(pb) < panelsBF16(n, k, depth) || !(first && last || PartBF16(m, n)) {
+		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d of %d on %d and %d (ld %d) elements", m, n, k, depth, len(pb), c.size(), c.Ld))
+	}
+	if c.H != nil && (!cur.direct || k == 0) {
+		a.narrow(m, n, k, pb, depth, c, accumulate, first, last, s)
 		return
 	}
 	if k == 0 {
@@ -78,18 +111,18 @@ func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, f
 		return
 	}
 	g := &s.bf16
-	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, pa, pb, SizeBF16(PanelBF16, k), SizeBF16(PanelBF16, depth), c.X, c.Ld,
-		accumulate || !first, s, far, first, last}
+	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, a.a, pb, a.strideA, SizeBF16(PanelBF16, depth), c.X, c.Ld,
+		accumulate || !first, s, far, first, last, a.lda, c.H}
 	cur.product(g)
 }
 
-// gemmNarrow is GemmPartBF16 into bfloat16: by way of float32 sums, rounded once behind the last part.
-func gemmNarrow(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, first, last bool, s *Scratch) {
+// narrow is run into bfloat16 where there are no tiles: by way of float32 sums, rounded once behind the last part.
+func (a *gemmBF16) narrow(m, n, k int, pb []uint16, depth int, c View, accumulate, first, last bool, s *Scratch) {
 	wide := View{X: grow(&s.sums, m*n), Ld: n}
 	for r := 0; r < m && first && accumulate; r++ {
 		WidenBF16(wide.X[r*n:(r+1)*n], c.H[r*c.Ld:][:n])
 	}
-	GemmPartBF16(m, n, k, pa, pb, depth, wide, accumulate, false, first, last, s)
+	a.run(m, n, k, pb, depth, wide, accumulate, false, first, last, s)
 	for r := 0; r < m && last; r++ {
 		NarrowBF16(c.H[r*c.Ld:][:n], wide.X[r*n:(r+1)*n])
 	}
@@ -137,14 +170,18 @@ func (s *Scratch) few(m, n, k int, c []float32, ldc int, accumulate bool) *gemmB
 
 // ReserveBF16 grows s for products of up to m × n × k, so that none of them allocates.
 func (s *Scratch) ReserveBF16(m, n, k int) {
-	grow(&s.edge, PanelBF16*up32(max(m, n)))
+	grow(&s.edge, PanelBF16*(up32(m)+up32(n)))
 	grow(&s.wide, PanelBF16*up32(k))
 	grow(&s.tile, stepBF16)
 	grow(&s.partial, stepBF16*(maxPartial+1))
-	grow(&s.sums, m*n)
+	if cur.direct {
+		grow(&s.below, PanelBF16*up32(k)/2)
+	} else {
+		grow(&s.sums, m*n)
+	}
 }
 
-// gemmBF16 is one product of packed operands: steps of k, panels strideA and strideB values apart.
+// gemmBF16 is one product: steps of k, packed panels strideA and strideB values apart.
 type gemmBF16 struct {
 	*bf16Kernels
 	m, n, steps      int
@@ -154,22 +191,22 @@ type gemmBF16 struct {
 	ldc              int
 	accumulate       bool
 	s                *Scratch
-	far              bool // C is large: written around the caches
-	first, last      bool // part of k
+	far              bool     // C is large: written around the caches
+	first, last      bool     // part of k
+	lda              int      // where A's rows are not packed
+	h                []uint16 // C in bfloat16
 }
 
-// edge runs f on a padded copy of the m × n elements of C from (i,j) on, its rows ld elements apart, and takes their results.
-// load says that f adds to what is there.
-func (g *gemmBF16) edge(i, j, m, n, rows, ld int, load bool, f func(c []float32)) {
-	buf := grow(&g.s.edge, rows*ld)
-	if load {
-		for r := range m {
-			copy(buf[r*ld:][:n], g.c[(i+r)*g.ldc+j:])
-		}
-	}
-	f(buf)
+// pad copies the m × n elements of C from (i,j) on to padded memory, unpad copies them back.
+func (g *gemmBF16) pad(to View, i, j, m, n int) {
 	for r := range m {
-		copy(g.c[(i+r)*g.ldc+j:][:n], buf[r*ld:])
+		copy(to.X[r*to.Ld:][:n], g.c[(i+r)*g.ldc+j:])
+	}
+}
+
+func (g *gemmBF16) unpad(from View, i, j, m, n int) {
+	for r := range m {
+		copy(g.c[(i+r)*g.ldc+j:][:n], from.X[r*from.Ld:])
 	}
 }
 
@@ -179,7 +216,7 @@ func (g *gemmBF16) row(r int) []uint16 {
 }
 
 // tileArgs are the arguments of the tile kernels: rows × cols panels, C's rows ldc bytes and panels of A and B strideA and
-// strideB bytes apart. The kernels change it.
+// strideB bytes apart. c may be bfloat16. The kernels change it.
 type tileArgs struct {
 	a, b             *uint16
 	c, scratch       *float32
@@ -191,4 +228,8 @@ type tileArgs struct {
 	_                int      // the kernel's own
 	partial          *float32 // sums of an earlier run of k, tile after tile
 	keep             int      // 1: the sums go to partial, not to C
+	// A's rows, its next 16 rows and its next 32 elements of k lie so many bytes apart.
+	rowA, halfA, stepA int
+	_                  [3]int // the kernel's own
+	halves, far        int    // 1: C is bfloat16; 1: it is written around the caches. For the choice of a kernel.
 }

@@ -20,9 +20,10 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 	k.floats = packers[float32]{lines: packFloatsBF16, linesTurn: packFloatsTurnBF16, pairs: pairFloatsBF16, turn: turnFloatsBF16}
 	k.halves = packers[uint16]{lines: packHalvesBF16, linesTurn: packHalvesTurnBF16, pairs: pairHalvesBF16, turn: turnHalvesBF16}
 	k.narrow = narrowBF16
+	k.short = bf16Vectors{addBF16, scaleMulBF16, mulAxpyBF16, normGradBF16, rotateBF16, dot3BF16, sumSquaresBF16, siluMulBF16, siluMulGradBF16}
 	k.product = product
 	k.fewAlike = name == "amx"
-	if name == "amx" {
+	if k.direct = name == "amx"; k.direct {
 		k.bytes.tiles = tilesInt8
 	}
 	return k
@@ -31,76 +32,131 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 const (
 	// maxRun is the most steps of k in one go where there are several: a panel of B then takes 32 KiB, two thirds of the first cache,
 	// and is read from there. Up to maxSingle it is cheaper to miss now and then than to put the sums aside.
-	maxRun, maxSingle = 16, 20
 	// maxCall bounds the work of one call, in products of a step of two panels: some 50 µs, because the collector cannot
 	// stop a thread that is in assembly.
-	maxCall = 1500
 )
+
+var maxRun, maxSingle, maxCall, maxDown = 16, 20, 1500, 8
 
 // productAMX runs whole panels straight into C, and the ragged right and bottom edges by way of padded memory.
 func productAMX(g *gemmBF16) {
 	tile := grow(&g.s.tile, PanelBF16*PanelBF16)
-	rows, cols := g.m/PanelBF16*PanelBF16, g.n/PanelBF16*PanelBF16
+	rows, cols, ld := g.m/PanelBF16*PanelBF16, g.n/PanelBF16*PanelBF16, up32(g.n)
 	if rows > 0 && cols > 0 {
-		g.panels(0, 0, rows, cols, g.c, g.ldc, tile)
+		g.panels(0, rows, cols, View{g.c, g.h, g.ldc}, tile)
 	}
-	g.first, g.last = true, true // the edges have their sums in C between parts
+	// The edges are in C between parts or, where that is bfloat16, in the padded memory.
+	load, store := g.accumulate, true
+	if g.h != nil {
+		load, store = g.accumulate && g.first, g.last
+	}
+	g.first, g.last = true, true
+	room := grow(&g.s.edge, PanelBF16*(rows+ld))
+	right, bottom := View{X: room[:PanelBF16*rows], Ld: PanelBF16}, View{X: room[PanelBF16*rows:], Ld: ld}
 	if rows > 0 && cols < g.n {
-		g.edge(0, cols, rows, g.n-cols, rows, PanelBF16, g.accumulate, func(c []float32) {
-			g.panels(0, cols, rows, PanelBF16, c, PanelBF16, tile)
-		})
+		g.begin(right, 0, cols, rows, g.n-cols, load)
+		g.panels(cols, rows, PanelBF16, right, tile)
+		g.finish(right, 0, cols, rows, g.n-cols, store)
 	}
 	if left := g.m - rows; left > 0 {
-		ld := up32(g.n)
-		g.edge(rows, 0, left, g.n, PanelBF16, ld, g.accumulate, func(c []float32) {
-			if left <= tileBF16 {
-				g.half(rows, ld, c)
-			} else {
-				g.panels(rows, 0, PanelBF16, ld, c, ld, tile)
-			}
-		})
+		g.below(rows)
+		g.begin(bottom, rows, 0, left, g.n, load)
+		if left <= tileBF16 {
+			g.half(ld, bottom.X)
+		} else {
+			g.panels(0, PanelBF16, ld, bottom, tile)
+		}
+		g.finish(bottom, rows, 0, left, g.n, store)
 	}
 }
 
-// panels computes m rows from i on and n columns from j on, whole panels, to c. Between runs of k the sums of a group of
+// begin is pad, if load says that there is something to add to, and finish unpad, if the sums are complete, of either type.
+func (g *gemmBF16) begin(to View, i, j, m, n int, load bool) {
+	if load && g.h == nil {
+		g.pad(to, i, j, m, n)
+	}
+	for r := 0; r < m && load && g.h != nil; r++ {
+		widenAVX512(to.X[r*to.Ld:][:n], g.h[(i+r)*g.ldc+j:][:n])
+	}
+}
+
+func (g *gemmBF16) finish(from View, i, j, m, n int, store bool) {
+	if store && g.h == nil {
+		g.unpad(from, i, j, m, n)
+	}
+	for r := 0; r < m && store && g.h != nil; r++ {
+		narrowBF16(g.h[(i+r)*g.ldc+j:][:n], from.X[r*from.Ld:][:n])
+	}
+}
+
+// below makes A what lies below its first rows, whole panels of them, and packs that where it is not.
+func (g *gemmBF16) below(rows int) {
+	if g.lda == 0 {
+		g.a = g.a[rows/PanelBF16*g.strideA:]
+		return
+	}
+	k := g.steps * PanelBF16
+	g.strideA = SizeBF16(PanelBF16, k)
+	left := unsafe.Slice((*uint16)(unsafe.Pointer(&grow(&g.s.below, g.strideA/2)[0])), g.strideA)
+	packFast(left, g.m-rows, k, g.a[rows*g.lda:], g.lda, false, false, k, &g.halves)
+	g.a, g.lda = left, 0
+}
+
+// panels computes m rows and n columns from j on, whole panels, to c. Between runs of k the sums of a group of
 // tiles wait in the second cache.
-func (g *gemmBF16) panels(i, j, m, n int, c []float32, ldc int, tile []float32) {
-	run, down, group := runOf(g.steps), m/PanelBF16, n/PanelBF16
+func (g *gemmBF16) panels(j, m, n int, c View, tile []float32) {
+	run, down, group, seed := runOf(g.steps), m/PanelBF16, n/PanelBF16, c.H != nil && g.accumulate && g.first
 	if g.first && g.last { // else there is room for all
-		down = max(1, min(down, maxCall/run, 8))
-		if run < g.steps {
+		down = max(1, min(down, maxCall/run, maxDown))
+		if run < g.steps || seed {
 			group = max(1, min(group, maxPartial/3/down))
 		}
 	}
-	far := g.far && (!g.accumulate || !g.first) && uintptr(unsafe.Pointer(&c[0]))%64 == 0 && ldc%16 == 0
+	all := tileArgs{scratch: &tile[0], config: &tileConfig[0], ldc: 4 * c.Ld, strideA: 2 * g.strideA, strideB: 2 * g.strideB,
+		rowA: 2 * PanelBF16, halfA: stepBF16, stepA: 2 * stepBF16}
+	if g.lda > 0 {
+		all.strideA, all.rowA, all.halfA, all.stepA = 2*PanelBF16*g.lda, 2*g.lda, 2*tileBF16*g.lda, 2*PanelBF16
+	}
+	to, width := unsafe.Pointer(unsafe.SliceData(c.X)), 4
+	if c.H != nil {
+		to, width, all.ldc, all.halves = unsafe.Pointer(&c.H[0]), 2, 2*c.Ld, 1
+	}
+	if g.far && (!g.accumulate || !g.first) && uintptr(to)%64 == 0 && all.ldc%64 == 0 {
+		all.far = 1
+	}
 	for r0 := 0; r0 < m; r0 += down * PanelBF16 {
 		for c0 := 0; c0 < n; c0 += group * PanelBF16 {
-			t := tileArgs{
-				a: &g.a[(i+r0)/PanelBF16*g.strideA], b: &g.b[(j+c0)/PanelBF16*g.strideB], c: &c[r0*ldc+c0],
-				scratch: &tile[0], config: &tileConfig[0], ldc: 4 * ldc,
-				rows: min(down, (m-r0)/PanelBF16), cols: min(group, (n-c0)/PanelBF16),
-				strideA: 2 * g.strideA, strideB: 2 * g.strideB,
-			}
-			g.tiles(&t, run, far)
+			t := all
+			t.a, t.b = offset(&g.a[0], r0/PanelBF16*t.strideA), &g.b[(j+c0)/PanelBF16*g.strideB]
+			t.c = (*float32)(unsafe.Add(to, r0*t.ldc+c0*width))
+			t.rows, t.cols = min(down, (m-r0)/PanelBF16), min(group, (n-c0)/PanelBF16)
+			g.tiles(&t, run, seed)
 		}
 	}
 }
 
-// tiles computes the tiles of C of first, run after run of k.
-func (g *gemmBF16) tiles(first *tileArgs, run int, far bool) {
+// tiles computes the tiles of C of first, run after run of k. seed says that they begin with C, which is bfloat16.
+func (g *gemmBF16) tiles(first *tileArgs, run int, seed bool) {
 	partial := grow(&g.s.partial, stepBF16*(maxPartial+1))
 	across := max(1, min(first.cols, maxCall/(run*first.rows)))
+	width := 4 * PanelBF16
+	if first.halves == 1 {
+		width = 2 * PanelBF16
+	}
+	if seed {
+		widenTilesAMX(&partial[0], (*uint16)(unsafe.Pointer(first.c)), first.ldc, first.rows, first.cols)
+	}
 	for p := 0; p < g.steps; p += run {
 		for j := 0; j < first.cols; j += across {
 			t := &g.s.args
 			*t = *first
-			t.a, t.b, t.c = offset(t.a, 2*p*stepBF16), offset(t.b, j*t.strideB+2*p*stepBF16), offset(t.c, 4*j*PanelBF16)
+			t.a, t.b, t.c = offset(t.a, p*t.stepA), offset(t.b, j*t.strideB+2*p*stepBF16), offset(t.c, j*width)
 			t.steps, t.cols = min(run, g.steps-p), min(across, first.cols-j)
-			if run < g.steps || !g.first || !g.last {
+			if run < g.steps || !g.first || !g.last || seed {
 				t.partial = &partial[j*t.rows*stepBF16]
 			}
 			switch {
-			case p > 0 || !g.first:
+			case p > 0 || !g.first || seed:
 				t.load = 2
 			case g.accumulate:
 				t.load = 1
@@ -108,7 +164,7 @@ func (g *gemmBF16) tiles(first *tileArgs, run int, far bool) {
 			if p+run < g.steps || !g.last {
 				t.keep = 1
 			}
-			g.s.chooser.runTiles(t, far)
+			g.s.chooser.runTiles(t)
 		}
 	}
 }
@@ -127,26 +183,18 @@ func runOf(steps int) int {
 
 // runTiles picks the kernel that writes a tile out in as many steps of k as the next one has, and of the wide and the narrow
 // ones that which is faster just now.
-func (c *chooser) runTiles(t *tileArgs, far bool) {
-	wide, narrow := &wideNear, &narrowNear
-	if far {
-		wide, narrow = &wideFar, &narrowFar
-	}
-	at := min(4, bits.Len(uint(t.steps))-1)
-	kernels := [2]func(*tileArgs){wide[at], narrow[at]}
+func (c *chooser) runTiles(t *tileArgs) {
+	kernels, at := &tileKernels[t.halves][t.far], min(4, bits.Len(uint(t.steps))-1)
 	work := t.rows * t.cols * t.steps
 	if work < leastTimed {
-		kernels[c.kernel](t)
+		kernels[c.kernel][at](t)
 		return
 	}
-	kind := t.load<<1 | t.keep
-	if far {
-		kind |= 8
-	}
+	kind := t.far<<4 | t.halves<<3 | t.load<<1 | t.keep
 	kernel, trial := c.pick(kind, t.steps)
-	begin := time.Now()
-	kernels[kernel](t)
-	c.took(kernel, kind, t.steps, float64(time.Since(begin))/float64(work), trial)
+	steps, begin := t.steps, time.Now()
+	kernels[kernel][at](t)
+	c.took(kernel, kind, steps, float64(time.Since(begin))/float64(work), trial)
 }
 
 // chooser remembers which kernel was the faster one on this worker's core. A core is shared with a neighbour that comes and
@@ -156,7 +204,7 @@ func (c *chooser) runTiles(t *tileArgs, far bool) {
 type chooser struct {
 	kernel      int // 0 wide, 1 narrow
 	count, wait int // calls since the last trial, and how many there should be
-	last        [16]lastCall
+	last        [32]lastCall
 }
 
 // lastCall is a call of a kind: how tiles begin, where they go.
@@ -194,24 +242,12 @@ func (c *chooser) took(kernel, kind, steps int, cost float64, trial bool) {
 	}
 }
 
-// Kernels for at least 1, 2, 4, 8 and 16 steps of k.
-var (
-	wideNear = [5]func(*tileArgs){gemmBF16WideNear32AMX, gemmBF16WideNear16AMX, gemmBF16WideNear8AMX, gemmBF16WideNear4AMX,
-		gemmBF16WideNear2AMX}
-	wideFar = [5]func(*tileArgs){gemmBF16WideFar32AMX, gemmBF16WideFar16AMX, gemmBF16WideFar8AMX, gemmBF16WideFar4AMX,
-		gemmBF16WideFar2AMX}
-	narrowNear = [5]func(*tileArgs){gemmBF16NarrowNear16AMX, gemmBF16NarrowNear8AMX, gemmBF16NarrowNear4AMX, gemmBF16NarrowNear2AMX,
-		gemmBF16NarrowNear1AMX}
-	narrowFar = [5]func(*tileArgs){gemmBF16NarrowFar16AMX, gemmBF16NarrowFar8AMX, gemmBF16NarrowFar4AMX, gemmBF16NarrowFar2AMX,
-		gemmBF16NarrowFar1AMX}
-)
-
-// half computes up to 16 rows from i on, padded, to c.
-func (g *gemmBF16) half(i, ldc int, c []float32) {
+// half computes up to 16 rows, padded, to c.
+func (g *gemmBF16) half(ldc int, c []float32) {
 	step := max(1, 4*maxCall/g.steps)
 	for c0 := 0; c0 < g.n; c0 += step * PanelBF16 {
 		t := &g.s.args
-		*t = tileArgs{a: &g.row(i)[0], b: &g.b[c0/PanelBF16*g.strideB], c: &c[c0], config: &tileConfig[0], ldc: 4 * ldc,
+		*t = tileArgs{a: &g.a[0], b: &g.b[c0/PanelBF16*g.strideB], c: &c[c0], config: &tileConfig[0], ldc: 4 * ldc,
 			steps: g.steps, rows: 1, cols: min(step, (ldc-c0)/PanelBF16), strideB: 2 * g.strideB}
 		if g.accumulate {
 			t.load = 1
@@ -235,9 +271,12 @@ func productDot(g *gemmBF16) {
 				rows, kernel = 2, dotRows2xBF16
 			}
 			if cols < PanelBF16 {
-				g.edge(i, j, rows, cols, rows, PanelBF16, g.accumulate, func(c []float32) {
-					kernel(g.steps, &g.row(i)[0], b, &c[0], PanelBF16, g.accumulate)
-				})
+				edge := View{X: grow(&g.s.edge, rows*PanelBF16), Ld: PanelBF16}
+				if g.accumulate {
+					g.pad(edge, i, j, rows, cols)
+				}
+				kernel(g.steps, &g.row(i)[0], b, &edge.X[0], PanelBF16, g.accumulate)
+				g.unpad(edge, i, j, rows, cols)
 			} else {
 				kernel(g.steps, &g.row(i)[0], b, &g.c[i*g.ldc+j], g.ldc, g.accumulate)
 			}

@@ -54,7 +54,10 @@ func (g *gemmBF16) fewRows(i, rows int, a []float32, lda int, f func(j, rows, pa
 			j += panels * PanelBF16
 		}
 		if j < g.n {
-			g.edge(i+r, j, n, g.n-j, n, PanelBF16, true, func(c []float32) { f(j, n, 1, &a[r*lda], &c[0], PanelBF16) })
+			edge := View{X: grow(&g.s.edge, n*PanelBF16), Ld: PanelBF16}
+			g.pad(edge, i+r, j, n, g.n-j)
+			f(j, n, 1, &a[r*lda], &edge.X[0], PanelBF16)
+			g.unpad(edge, i+r, j, n, g.n-j)
 		}
 	}
 }

@@ -37,7 +37,8 @@ type Scratch struct {
 	edge    []float32 // padded pieces of C
 	tile    []float32 // a finished tile on its way to C
 	partial []float32 // sums of tiles between runs of k
-	sums    []float32 // those of a product into bfloat16
+	sums    []float32 // those of a product into bfloat16 where there are no tiles
+	below   []float32 // rows below whole panels of rows that are not packed
 	wide    []float32 // rows of bfloat16 values, widened
 	bf16    gemmBF16
 	int8    gemmInt8

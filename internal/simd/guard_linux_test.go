@@ -55,6 +55,15 @@ func TestGuard(t *testing.T) {
 			JoinBF16(b, up, low)
 			NarrowBF16(low, c)
 			WidenBF16(c, up)
+			if VectorsBF16() {
+				l := bf16Lists{w: [2][]float32{a, b}}
+				for i := range l.h {
+					l.h[i] = guardedHalves(t, r, n)
+				}
+				for _, pair := range bf16Pairs {
+					pair[0](&l)
+				}
+			}
 			SoftmaxBackward(a, b, &SoftmaxBack{})
 			SoftmaxBackward2(a, b, c, d, &SoftmaxBack{})
 		}

@@ -24,6 +24,7 @@ type kernels struct {
 	attnKernels
 	stretchKernels
 	bytes int8Kernels
+	short bf16Vectors
 }
 
 // Env is the environment variable that picks an implementation by name.

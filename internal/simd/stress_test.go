@@ -129,7 +129,7 @@ func stressProducts(seed uint64, products, wrong, stop *atomic.Int64) {
 	PackBBF16(pb, k, n, View{X: random(r, n*k, 1), Ld: k}, true, k)
 	want, got := make([]float32, m*n), make([]float32, m*n)
 	if FewBF16() > 0 { // the same sums without tiles
-		g := gemmBF16{&cur.bf16Kernels, m, n, up32(k) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), want, n, false, &s, false, true, true}
+		g := gemmBF16{&cur.bf16Kernels, m, n, up32(k) / 32, pa, pb, SizeBF16(32, k), SizeBF16(32, k), want, n, false, &s, false, true, true, 0, nil}
 		productFew(&g)
 	} else {
 		GemmBF16(m, n, k, pa, pb, k, View{X: want, Ld: n}, false, false, &s)

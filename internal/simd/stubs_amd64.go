@@ -352,6 +352,33 @@ func fewBF16x4AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, p
 func narrowBF16(dst []uint16, src []float32)
 
 //go:noescape
+func addBF16(dst []uint16, a []uint16, b []uint16)
+
+//go:noescape
+func scaleMulBF16(dst []uint16, alpha float32, a []uint16, b []float32)
+
+//go:noescape
+func mulAxpyBF16(y []float32, alpha float32, a []uint16, b []uint16)
+
+//go:noescape
+func normGradBF16(dx []uint16, dy []uint16, w []float32, x []uint16, p float32, q float32)
+
+//go:noescape
+func rotateBF16(a []uint16, b []uint16, cos []float32, sin []float32)
+
+//go:noescape
+func dot3BF16(a []uint16, b []float32, c []uint16) float32
+
+//go:noescape
+func sumSquaresBF16(x []uint16) float64
+
+//go:noescape
+func siluMulBF16(dst []uint16, g []uint16, u []uint16)
+
+//go:noescape
+func siluMulGradBF16(dg []uint16, du []uint16, y []uint16, dy []uint16, g []uint16, u []uint16)
+
+//go:noescape
 func fewBF16OneAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
 //go:noescape
@@ -397,22 +424,10 @@ func gemmBF16WideNear2AMX(p *tileArgs)
 func gemmBF16NarrowNear1AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16WideFar2AMX(p *tileArgs)
-
-//go:noescape
-func gemmBF16NarrowFar1AMX(p *tileArgs)
-
-//go:noescape
 func gemmBF16WideNear4AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16NarrowNear2AMX(p *tileArgs)
-
-//go:noescape
-func gemmBF16WideFar4AMX(p *tileArgs)
-
-//go:noescape
-func gemmBF16NarrowFar2AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideNear8AMX(p *tileArgs)
@@ -421,22 +436,10 @@ func gemmBF16WideNear8AMX(p *tileArgs)
 func gemmBF16NarrowNear4AMX(p *tileArgs)
 
 //go:noescape
-func gemmBF16WideFar8AMX(p *tileArgs)
-
-//go:noescape
-func gemmBF16NarrowFar4AMX(p *tileArgs)
-
-//go:noescape
 func gemmBF16WideNear16AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16NarrowNear8AMX(p *tileArgs)
-
-//go:noescape
-func gemmBF16WideFar16AMX(p *tileArgs)
-
-//go:noescape
-func gemmBF16NarrowFar8AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16WideNear32AMX(p *tileArgs)
@@ -445,13 +448,117 @@ func gemmBF16WideNear32AMX(p *tileArgs)
 func gemmBF16NarrowNear16AMX(p *tileArgs)
 
 //go:noescape
+func gemmBF16WideFar2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowFar1AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideFar4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowFar2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideFar8AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowFar4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideFar16AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowFar8AMX(p *tileArgs)
+
+//go:noescape
 func gemmBF16WideFar32AMX(p *tileArgs)
 
 //go:noescape
 func gemmBF16NarrowFar16AMX(p *tileArgs)
 
 //go:noescape
+func gemmBF16WideHalvesNear2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesNear1AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideHalvesNear4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesNear2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideHalvesNear8AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesNear4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideHalvesNear16AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesNear8AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideHalvesNear32AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesNear16AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideHalvesFar2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesFar1AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideHalvesFar4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesFar2AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideHalvesFar8AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesFar4AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideHalvesFar16AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesFar8AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16WideHalvesFar32AMX(p *tileArgs)
+
+//go:noescape
+func gemmBF16NarrowHalvesFar16AMX(p *tileArgs)
+
+//go:noescape
 func gemmBF16HalfAMX(p *tileArgs)
+
+//go:noescape
+func widenTilesAMX(dst *float32, src *uint16, ld, rows, cols int)
+
+var tileKernels = [2][2][2][5]func(*tileArgs){
+	{{
+		{gemmBF16WideNear32AMX, gemmBF16WideNear16AMX, gemmBF16WideNear8AMX, gemmBF16WideNear4AMX, gemmBF16WideNear2AMX},
+		{gemmBF16NarrowNear16AMX, gemmBF16NarrowNear8AMX, gemmBF16NarrowNear4AMX, gemmBF16NarrowNear2AMX, gemmBF16NarrowNear1AMX},
+	}, {
+		{gemmBF16WideFar32AMX, gemmBF16WideFar16AMX, gemmBF16WideFar8AMX, gemmBF16WideFar4AMX, gemmBF16WideFar2AMX},
+		{gemmBF16NarrowFar16AMX, gemmBF16NarrowFar8AMX, gemmBF16NarrowFar4AMX, gemmBF16NarrowFar2AMX, gemmBF16NarrowFar1AMX},
+	}},
+	{{
+		{gemmBF16WideHalvesNear32AMX, gemmBF16WideHalvesNear16AMX, gemmBF16WideHalvesNear8AMX, gemmBF16WideHalvesNear4AMX, gemmBF16WideHalvesNear2AMX},
+		{gemmBF16NarrowHalvesNear16AMX, gemmBF16NarrowHalvesNear8AMX, gemmBF16NarrowHalvesNear4AMX, gemmBF16NarrowHalvesNear2AMX, gemmBF16NarrowHalvesNear1AMX},
+	}, {
+		{gemmBF16WideHalvesFar32AMX, gemmBF16WideHalvesFar16AMX, gemmBF16WideHalvesFar8AMX, gemmBF16WideHalvesFar4AMX, gemmBF16WideHalvesFar2AMX},
+		{gemmBF16NarrowHalvesFar16AMX, gemmBF16NarrowHalvesFar8AMX, gemmBF16NarrowHalvesFar4AMX, gemmBF16NarrowHalvesFar2AMX, gemmBF16NarrowHalvesFar1AMX},
+	}},
+}
 
 //go:noescape
 func topInt8VNNI(x *float32, steps int) uint32

@@ -75,6 +75,9 @@ func bf16File() []byte {
 		a.dotRows(r)
 	}
 	narrowOp.emit(a)
+	for _, o := range bf16Ops() {
+		o.emit(a)
+	}
 	a.pairTable()
 	a.wordTable()
 	return a.finish()

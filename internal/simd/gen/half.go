@@ -1,19 +1,14 @@
 package main
 
-import "fmt"
+import "strconv"
 
 // halfOps are the vector kernels between float32 and 16-bit halves of it.
 var halfOps = []vecOp{
-	{name: "widen", params: "dst,src:h", unroll: 4, body: func(b *body) {
-		x := b.words("VPMOVZXWD", "src")
-		b.op("VPSLLD", "$16", x, x)
-		b.store("dst", x)
-	}},
+	{name: "widen", params: "dst,src:h", unroll: 4, body: func(b *body) { b.store("dst", b.load("src")) }},
 	narrowOp,
 	{name: "joinHalves", params: "dst,up:h,low:h", unroll: 2, body: func(b *body) {
 		// Where the lower half is negative as a number of 16 bits, the upper one was rounded up: their sum is what was cut.
-		x := b.words("VPMOVZXWD", "up")
-		b.op("VPSLLD", "$16", x, x)
+		x := b.load("up")
 		b.op("VPADDD", b.words("VPMOVSXWD", "low"), x, x)
 		b.store("dst", x)
 	}},
@@ -30,22 +25,47 @@ var halfOps = []vecOp{
 }
 
 // narrowOp exists in a third form: the processor's own conversion, which takes subnormal numbers for 0.
-var narrowOp = vecOp{name: "narrow", params: "dst:h,src", unroll: 4, body: func(b *body) {
-	x := b.load("src")
+var narrowOp = vecOp{name: "narrow", params: "dst:h,src", unroll: 4, body: func(b *body) { b.store("dst", b.load("src")) }}
+
+// bf16Ops are those kernels of vecOps that also exist on slices of bfloat16, with the processor's own conversion: what they read and write
+// is half as much, and no float32 is put down in between.
+func bf16Ops() (all []vecOp) {
+	params := map[string]string{
+		"add": "dst:h,a:h,b:h", "scaleMul": "dst:h,alpha:f,a:h,b", "mulAxpy": "y,alpha:f,a:h,b:h", "normGrad": "dx:h,dy:h,w,x:h,p:f,q:f",
+		"rotate": "a:h,b:h,cos,sin", "dot3": "a:h,b,c:h", "sumSquares": "x:h",
+		"siluMul": "dst:h,g:h,u:h", "siluMulGrad": "dg:h,du:h,y:h,dy:h,g:h,u:h",
+	}
+	for _, o := range vecOps {
+		if p, ok := params[o.name]; ok {
+			o.params = p
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// storeRounded rounds r to bfloat16.
+func (b *body) storeRounded(name, r string) {
+	free := b.free
+	defer func() { b.free = free }()
 	if b.tag != bf16.tag {
-		x = b.rounded(x)
+		x := b.rounded(r)
 		b.op("VPSRLD", "$16", x, x)
-		b.storeWords("dst", x)
+		b.storeWords(name, x)
 		return
 	}
-	b.narrowOne(b.free-1, b.free-1)
-	words := fmt.Sprintf("Y%d", b.free-1)
-	if b.masked {
-		b.op("VMOVDQU16", words, "K1", b.at("dst"))
-	} else {
-		b.op("VMOVDQU", words, b.at("dst"))
+	words := "Y" + b.tmp()[1:]
+	from, err := strconv.Atoi(r[1:])
+	if err != nil {
+		panic(b.kernel.name + ": store of " + r)
 	}
-}}
+	b.narrowOne(b.free-1, from)
+	if b.masked {
+		b.op("VMOVDQU16", words, "K1", b.at(name))
+	} else {
+		b.op("VMOVDQU", words, b.at(name))
+	}
+}
 
 // words loads a vector of 16-bit numbers and widens them by op.
 func (b *body) words(op, name string) string {

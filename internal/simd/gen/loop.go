@@ -211,8 +211,13 @@ func (b *body) at(name string) string {
 	return fmt.Sprintf("%d(%s)(AX*4)", b.step*b.bytes(), b.mem[name])
 }
 
-// load reads the next vector of a slice; lanes beyond the end are 0.
+// load reads the next vector of a slice, in float32; lanes beyond the end are 0.
 func (b *body) load(name string) string {
+	if b.half[name] {
+		x := b.words("VPMOVZXWD", name)
+		b.op("VPSLLD", "$16", x, x)
+		return x
+	}
 	r := b.tmp()
 	switch {
 	case !b.masked:
@@ -225,7 +230,12 @@ func (b *body) load(name string) string {
 	return r
 }
 
+// store writes the next vector of a slice, rounded where that is one of bfloat16; AVX2 leaves r to be overwritten then.
 func (b *body) store(name, r string) {
+	if b.half[name] {
+		b.storeRounded(name, r)
+		return
+	}
 	switch {
 	case !b.masked:
 		b.op("VMOVUPS", r, b.at(name))

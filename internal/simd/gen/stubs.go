@@ -82,18 +82,15 @@ func bf16Stubs(out *bytes.Buffer) {
 		}
 	}
 	declare("narrowBF16%s", narrowOp.signature())
+	for _, o := range bf16Ops() {
+		declare("%sBF16%s", o.name, o.signature())
+	}
 	declare("%sAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)", fewName(1, fewGroup))
 	packStubs(declare)
 	for _, r := range dotHeights {
 		declare("dotRows%dxBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)", r)
 	}
-	for _, d := range amxDrain {
-		for _, far := range []bool{false, true} {
-			declare("%sAMX(p *tileArgs)", tilesName(d, far, false))
-			declare("%sAMX(p *tileArgs)", tilesName(d/2, far, true))
-		}
-	}
-	declare("gemmBF16HalfAMX(p *tileArgs)")
+	tileStubs(out, declare)
 	int8Stubs(declare)
 	attnStubs(declare)
 	stretchStubs(declare)
