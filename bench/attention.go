@@ -105,7 +105,7 @@ func newAttnLayer(d device.Device, cfg layer.AttnConfig, o AttentionOptions) *at
 	b := o.Tokens / o.Seq
 	n := b * o.Seq
 	l.pass = layer.Pass{Dev: l.asked, Arena: l.arena, B: b, T: o.Seq, Pos: device.Empty(d, tensor.I32, 1, n)}
-	l.x, l.dx = device.Empty(d, d.Types().Act, n, o.Dim), device.Empty(d, d.Types().Act, n, o.Dim)
+	l.x, l.dx = device.EmptyAct(d, n, o.Dim), device.EmptyAct(d, n, o.Dim)
 	draw(d, l.x, 0, 1)
 	pos := make([]int32, n)
 	for i := range pos {

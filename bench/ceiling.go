@@ -62,7 +62,7 @@ func (c *Config) product() (*Ceiling, error) {
 func (c *Config) productOf(n int) *Ceiling {
 	d := c.Device
 	act := d.Types().Act
-	x, y, z := noisy(d, act, n, n), noisy(d, act, n, n), device.Empty(d, act, n, n)
+	x, y, z := noisyAct(d, n, n), noisy(d, act, n, n), device.EmptyAct(d, n, n)
 	return &Ceiling{
 		Name: fmt.Sprintf("own product %d³ %s", n, act), Unit: UnitFLOPs,
 		Run: func() (float64, error) {

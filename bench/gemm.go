@@ -105,9 +105,8 @@ type gemm struct {
 // training measures y = x·Wᵀ, dx = dy·W and dW += dyᵀ·x of all tokens.
 func (g *gemm) training(w weight) error {
 	d, n := g.Device, g.opt.Tokens
-	act := d.Types().Act
-	x, dx, y := noisy(d, act, n, w.in), device.Empty(d, act, n, w.in), device.Empty(d, act, n, w.out)
-	m, dm := noisy(d, act, w.out, w.in), device.Empty(d, d.Types().Stat, w.out, w.in)
+	x, dx, y := noisyAct(d, n, w.in), device.EmptyAct(d, n, w.in), device.EmptyAct(d, n, w.out)
+	m, dm := noisy(d, d.Types().Act, w.out, w.in), device.Empty(d, d.Types().Stat, w.out, w.in)
 	defer release(d, x, dx, y, m, dm)
 	flops := 2 * float64(n) * float64(w.out) * float64(w.in)
 	for _, p := range []struct {
@@ -130,8 +129,8 @@ func (g *gemm) training(w weight) error {
 func (g *gemm) classifier(w weight) error {
 	d, n := g.Device, g.opt.Tokens
 	act, stat := d.Types().Act, d.Types().Stat
-	c := &device.Classifier{X: noisy(d, act, n, w.in), W: noisy(d, act, w.out, w.in), Targets: device.Empty(d, tensor.I32, 1, n),
-		Loss: device.Empty(d, stat, 1, n), DX: device.Empty(d, act, n, w.in), DW: device.Empty(d, stat, w.out, w.in), Scale: 1 / float64(n)}
+	c := &device.Classifier{X: noisyAct(d, n, w.in), W: noisy(d, act, w.out, w.in), Targets: device.Empty(d, tensor.I32, 1, n),
+		Loss: device.Empty(d, stat, 1, n), DX: device.EmptyAct(d, n, w.in), DW: device.Empty(d, stat, w.out, w.in), Scale: 1 / float64(n)}
 	defer release(d, c.X, c.W, c.Targets, c.Loss, c.DX, c.DW)
 	device.WriteI32(d, c.Targets, randomIDs(n, w.out))
 	flops := 6 * float64(n) * float64(w.out) * float64(w.in)

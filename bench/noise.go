@@ -43,6 +43,13 @@ func noisy(d device.Device, t tensor.DType, rows, cols int) tensor.Tensor {
 	return x
 }
 
+// noisyAct is noisy for an activation.
+func noisyAct(d device.Device, rows, cols int) tensor.Tensor {
+	x := device.EmptyAct(d, rows, cols)
+	draw(d, x, 0, 0.1)
+	return x
+}
+
 // drawParams gives every parameter random values of its own deviation.
 func drawParams(d device.Device, ps *layer.ParamSet) {
 	for _, p := range ps.List {

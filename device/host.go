@@ -14,6 +14,12 @@ func Empty(d Device, t tensor.DType, rows, cols int) tensor.Tensor {
 	return tensor.Tensor{Buf: b, Type: t, Rows: rows, Cols: cols, Ld: cols}
 }
 
+// EmptyAct is Empty for an activation, laid out as the device likes it.
+func EmptyAct(d Device, rows, cols int) tensor.Tensor {
+	t := d.Types()
+	return Empty(d, t.Act, rows, t.Stride(cols)).Columns(0, cols)
+}
+
 // WriteI32 copies ids or positions to the device.
 func WriteI32(d Device, dst tensor.Tensor, src []int32) {
 	mustLen("write", dst, len(src), tensor.I32)

@@ -176,8 +176,7 @@ func Peak(d device.Device) float64 {
 
 // product is the shortest time in seconds of a few n³ products.
 func product(d device.Device, n int) float64 {
-	act := d.Types().Act
-	a, b, c := device.Empty(d, act, n, n), device.Empty(d, act, n, n), device.Empty(d, act, n, n)
+	a, b, c := device.EmptyAct(d, n, n), device.Empty(d, d.Types().Act, n, n), device.EmptyAct(d, n, n)
 	defer func() { d.Free(a.Buf); d.Free(b.Buf); d.Free(c.Buf) }()
 	best := math.Inf(1)
 	var one [1]float32

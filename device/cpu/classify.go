@@ -6,6 +6,7 @@ import (
 
 	"antiphase/device"
 	"antiphase/internal/simd"
+	"antiphase/tensor"
 )
 
 type classifyTask struct {
@@ -29,10 +30,11 @@ func (d *Device) Classify(c *device.Classifier) {
 	vocab := w.rows
 	d.checkTargets(i32(c.Targets), vocab)
 	step := min(x.rows, max(16, d.maxLogits/max(vocab, 1)))
-	logits := d.logits.floats(d, step*vocab)
+	ld := device.Types{Act: tensor.F32, OddRows: true}.Stride(vocab)
+	logits := d.logits.floats(d, step*ld)
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
-		y := mat{x: logits[:rows*vocab], rows: rows, cols: vocab, ld: vocab}
+		y := mat{x: logits[:rows*ld], rows: rows, cols: vocab, ld: ld}
 		d.gemm(y, x.rowsFrom(n, rows), w, x.cols, device.MatMul{TransB: true})
 		t := &d.classify
 		*t = classifyTask{y, d.precision != FP32, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok()}

@@ -31,8 +31,9 @@ func benchLinear(b *testing.B, p Precision, n, out, in int) {
 	d := New(Options{Threads: 1, Precision: p})
 	defer d.Close()
 	r := rand.New(rand.NewPCG(1, 1))
-	x, w, y, dw := randomTensor(d, r, n, in), randomTensor(d, r, out, in), randomTensor(d, r, n, out), randomOf(d, tensor.F32, r, out, in)
-	dx := device.Empty(d, d.act, n, in)
+	act := func(cols int) tensor.Tensor { return randomTensor(d, r, n, d.Types().Stride(cols)).Columns(0, cols) }
+	x, w, y, dw := act(in), randomTensor(d, r, out, in), act(out), randomOf(d, tensor.F32, r, out, in)
+	dx := device.EmptyAct(d, n, in)
 	for _, c := range []struct {
 		name string
 		f    func()

@@ -30,10 +30,10 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 }
 
 const (
-	// maxRun is the most steps of k in one go where there are several: a panel of B then takes 32 KiB, two thirds of the first cache,
-	// and is read from there. Up to maxSingle it is cheaper to miss now and then than to put the sums aside.
-	// maxCall bounds the work of one call, in products of a step of two panels: some 50 µs, because the collector cannot
-	// stop a thread that is in assembly.
+// maxRun is the most steps of k in one go where there are several: a panel of B then takes 32 KiB, two thirds of the first cache,
+// and is read from there. Up to maxSingle it is cheaper to miss now and then than to put the sums aside.
+// maxCall bounds the work of one call, in products of a step of two panels: some 50 µs, because the collector cannot
+// stop a thread that is in assembly.
 )
 
 var maxRun, maxSingle, maxCall, maxDown = 16, 20, 1500, 8
