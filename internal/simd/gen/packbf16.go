@@ -165,7 +165,7 @@ func (a *asm) pairPanel(e packElem) {
 	a.eachLine(8, "R13", func(r int) {
 		a.packLoad(e, fmt.Sprintf(rowAddr[r%4], []string{"SI", "R10"}[r/4]), r, 8+r)
 		for l := range e.lines() {
-			a.op("PREFETCHT0", fmt.Sprintf("%d"+rowAddr[r%4], 64*l, []string{"R11", "R12"}[r/4]))
+			a.op("PREFETCHT1", fmt.Sprintf("%d"+rowAddr[r%4], 64*l, []string{"R11", "R12"}[r/4]))
 		}
 	})
 	for i := range 4 { // line i of both tiles
