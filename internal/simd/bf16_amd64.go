@@ -30,13 +30,13 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 }
 
 const (
-// maxRun is the most steps of k in one go where there are several: a panel of B then takes 32 KiB, two thirds of the first cache,
-// and is read from there. Up to maxSingle it is cheaper to miss now and then than to put the sums aside.
-// maxCall bounds the work of one call, in products of a step of two panels: some 50 µs, because the collector cannot
-// stop a thread that is in assembly.
+	// maxRun is the most steps of k in one go where there are several: a panel of B then takes 32 KiB, two thirds of the first cache,
+	// and is read from there. Up to maxSingle it is cheaper to miss now and then than to put the sums aside.
+	maxRun, maxSingle = 16, 20
+	// maxCall bounds the work of one call, in products of a step of two panels: some 50 µs, because the collector cannot
+	// stop a thread that is in assembly. maxDown are the panels of A that meet a panel of B in turn.
+	maxCall, maxDown = 1500, 8
 )
-
-var maxRun, maxSingle, maxCall, maxDown = 16, 20, 1500, 8
 
 // productAMX runs whole panels straight into C, and the ragged right and bottom edges by way of padded memory.
 func productAMX(g *gemmBF16) {
