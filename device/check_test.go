@@ -195,3 +195,21 @@ func TestChecksFail(t *testing.T) {
 		}
 	}
 }
+
+func TestStride(t *testing.T) {
+	for _, c := range []struct {
+		types      Types
+		cols, want int
+	}{
+		{Types{Act: tensor.BF16}, 384, 384},
+		{Types{Act: tensor.BF16, OddRows: true}, 384, 416}, // 12 lines become 13
+		{Types{Act: tensor.BF16, OddRows: true}, 416, 416},
+		{Types{Act: tensor.BF16, OddRows: true}, 385, 416},
+		{Types{Act: tensor.F32, OddRows: true}, 384, 400}, // 24 lines become 25
+		{Types{Act: tensor.F32, OddRows: true}, 6, 6},
+	} {
+		if got := c.types.Stride(c.cols); got != c.want {
+			t.Errorf("%v columns of %+v lie %d apart, want %d", c.cols, c.types, got, c.want)
+		}
+	}
+}
