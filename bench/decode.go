@@ -97,9 +97,19 @@ func (c *Config) prefill(ctx context.Context, o DecodeOptions, m *model.Model, e
 	if err != nil {
 		return err
 	}
-	tokens := float64(o.Prompt)
-	flops, _ := m.Config.FLOPs(o.Prompt)
-	row.fill(got, &short, top, flops*tokens, func(sec float64) float64 { return tokens / sec })
+	row.fill(got, &short, top, m.Config.PromptFLOPs(o.Prompt), func(sec float64) float64 { return float64(o.Prompt) / sec })
+	if o.Ops {
+		if row.Ops, err = c.byOps(o, m.Config, 1, func(e *infer.Engine, m *model.Model, ops *Ops) (int, error) {
+			var err error
+			for i := 0; i < 2 && err == nil; i++ { // the first prompt may bring weights into another form
+				ops.Reset()
+				err = e.Generate(ctx, o.requests(m, 1, 1), func(int, infer.Event) bool { return true })
+			}
+			return 1, err
+		}); err != nil {
+			return err
+		}
+	}
 	emit(row)
 	return nil
 }
@@ -134,7 +144,11 @@ func (c *Config) generate(ctx context.Context, o DecodeOptions, m *model.Model, 
 	row.Shape["step_bytes"] = c.stepBytes(m.Config, cached)
 	row.fill(w.got, c, top, c.stepBytes(m.Config, cached), func(sec float64) float64 { return float64(n) / sec })
 	if o.Ops {
-		if row.Ops, err = c.generateOps(ctx, o, m.Config, n); err != nil {
+		if row.Ops, err = c.byOps(o, m.Config, n, func(e *infer.Engine, m *model.Model, ops *Ops) (int, error) {
+			nothing := &Ceiling{Run: func() (float64, error) { return 1, nil }}
+			w := &watch{c: &Config{Warmup: 2, Reps: min(c.Reps, 5)}, top: nothing, stretch: stretch{timed: 1}, begin: ops.Reset, lengths: make([]int, n)}
+			return w.c.Reps, w.run(ctx, e, o.requests(m, n, 0))
+		}); err != nil {
 			return err
 		}
 	}
@@ -142,8 +156,8 @@ func (c *Config) generate(ctx context.Context, o DecodeOptions, m *model.Model, 
 	return nil
 }
 
-// generateOps runs steps of n sequences op by op.
-func (c *Config) generateOps(ctx context.Context, o DecodeOptions, cfg model.Config, n int) ([]OpTime, error) {
+// byOps lets f run n sequences on a model whose ops are timed one by one. f begins with Reset and returns the number of passes since.
+func (c *Config) byOps(o DecodeOptions, cfg model.Config, n int, f func(*infer.Engine, *model.Model, *Ops) (int, error)) ([]OpTime, error) {
 	ops := NewOps(c.Device)
 	m, err := model.New(ops.chunked(), cfg, layer.Memory{})
 	if err != nil {
@@ -156,10 +170,8 @@ func (c *Config) generateOps(ctx context.Context, o DecodeOptions, cfg model.Con
 		return nil, err
 	}
 	defer e.Close()
-	nothing := &Ceiling{Run: func() (float64, error) { return 1, nil }}
-	w := &watch{c: &Config{Warmup: 2, Reps: min(c.Reps, 5)}, top: nothing, stretch: stretch{timed: 1}, begin: ops.Reset, lengths: make([]int, n)}
-	err = w.run(ctx, e, o.requests(m, n, 0))
-	return ops.Times(w.c.Reps), err
+	passes, err := f(e, m, ops)
+	return ops.Times(passes), err
 }
 
 // stretch is how many steps make one sample, and how many go before them.

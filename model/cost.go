@@ -24,6 +24,13 @@ func (c Config) FLOPs(T int) (forward, train float64) {
 	return 2*float64(weights) + fwd, 6*float64(weights) + fwd + bwd
 }
 
+// PromptFLOPs are those of a prompt of T tokens, of which the last one alone has logits.
+func (c Config) PromptFLOPs(T int) float64 {
+	forward, _ := c.FLOPs(T)
+	logits := 2 * float64(c.Vocab) * float64(c.Dim)
+	return float64(T)*(forward-logits) + logits
+}
+
 // ActivationBytes estimates what a training pass keeps of n rows, each activation size bytes wide.
 func (c Config) ActivationBytes(n, size int) int {
 	a, err := layer.LookupArch(c.Arch)
