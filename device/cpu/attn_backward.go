@@ -46,7 +46,7 @@ func (s *attnState) backward() {
 	for i := range s.keep.posts {
 		s.keep.posts[i] = s.post
 	}
-	s.reserve(max(s.colsSize(), s.prepareSize(s.step(s.rows), s.Heads), s.step(keyTile)*s.D), 0)
+	s.reserve(max(s.colsSize(), s.prepareSize(s.step(s.rows)), s.step(keyTile)*s.D), 0)
 	if workers := len(s.d.workers); s.blocks() == 1 && s.B*s.Groups >= leastGroups*workers {
 		s.slots = slots{n: workers, heads: s.perGroup(), groups: 1, own: true}
 		s.slots.size = s.slotSize()
@@ -121,6 +121,9 @@ func (t *attnBackward) tile(i, worker int) {
 	n := s.blocks()
 	kb, g, b := i%n, i/n%s.Groups, i/n/s.Groups
 	end := min(s.T, (kb+1)*s.blockKeys())
+	if s.slots.own {
+		s.fetchGroup(i+len(s.d.workers), true, &s.d.workers[worker])
+	}
 	for kt := 0; kt < s.keyTiles() && s.slots.own; kt++ {
 		s.prepare(b, kt, g, g+1, worker)
 	}

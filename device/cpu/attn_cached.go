@@ -129,9 +129,6 @@ func (s *attnState) bundle() {
 	s.keep.bundles = all
 }
 
-// panelSize is the number of floats of a key tile's packed keys and values of one group.
-func (s *attnState) panelSize() int { return s.keys*s.keyPanel() + s.valuePanel() }
-
 // denseSize is the number of floats that packCache and openRows copy rows together in.
 func (s *attnState) denseSize() int { return keyTile * max(s.D, s.DV) }
 

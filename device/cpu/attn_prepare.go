@@ -31,12 +31,6 @@ func (s *attnState) grad(dout, dq, dk, dv mat) {
 	if !s.raw.ok() {
 		s.raw = s.out // without a norm raw is the output itself
 	}
-	if s.weight == nil {
-		s.weight = grown(&s.keep.ones, s.DV)
-		for i := range s.weight {
-			s.weight[i] = 1
-		}
-	}
 }
 
 // queryPackSize is the number of floats of a queryPack.
@@ -88,15 +82,6 @@ func (s *attnState) queryPack(at slot, h, qt int) (p queryPack) {
 	p.qa, p.qt = cut(&buf, s.maps*s.sizeA(s.rows, s.D)), cut(&buf, s.maps*s.sizeA(s.D, s.rows))
 	p.doa, p.dot = cut(&buf, s.sizeA(s.rows, s.DV)), buf
 	return p
-}
-
-// deltas are Δ of the rows of head h's query tile.
-func (s *attnState) deltas(at slot, h, qt int) (d [2][]float32) {
-	x := s.packed[s.queryPackAt(at, h, qt)+s.maps*s.rows:]
-	for m := range s.maps {
-		d[m] = x[m*s.rows : (m+1)*s.rows]
-	}
-	return d
 }
 
 // shares are the parts of the norm weight's gradient, [·,DV] for every step rows of each head, behind the slots: Σ Scale·dout·raw·rstd.
@@ -164,65 +149,26 @@ func (s *attnState) keyPack(at slot, g, kt int) (p keyPack) {
 // prepareRows does n queries from t on, all in one query tile, of heads h0 … h1−1.
 func (s *attnState) prepareRows(b, t, n, h0, h1 int, at slot, worker int) {
 	row, qt, in := (s.first+b)*s.T+t, t/s.rows, t%s.rows
-	all := min(s.rows, s.T-qt*s.rows)
-	buf := s.d.buf(worker, s.prepareSize(n, h1-h0))
-	dense, near := cut(&buf, n*s.D), s.nearRows(&buf)
-	do := simd.View{X: buf, Ld: (h1 - h0) * s.DV}
-	if !s.norm.On {
-		do = s.dout.at(row, h0*s.DV)
-	}
-	share := t / s.step(s.rows) * s.DV
-	for h := h0; h < h1; h++ {
-		clear(s.shares(b, h)[share:][:s.DV])
-	}
-	for r := range n {
-		for h := h0; h < h1; h++ {
-			near.read(s, row+r, h)
-			x := near.dout
-			if s.norm.On {
-				x = do.X[r*do.Ld+(h-h0)*s.DV:][:s.DV]
-				s.gradRaw(x, row+r, h, &near, s.shares(b, h)[share:][:s.DV])
-			}
-			s.rowSums(s.deltas(at, h, qt), in+r, row+r, h, x, &near)
-		}
-	}
+	all, share := min(s.rows, s.T-qt*s.rows), t/s.step(s.rows)*s.DV
+	buf := s.d.buf(worker, s.prepareSize(n))
+	dense, on := cut(&buf, n*s.D), &s.d.workers[worker]
 	for h := h0; h < h1; h++ {
 		p := s.queryPack(at, h, qt)
+		do := s.gradRaw(&p, in, buf, row, n, h, s.shares(b, h)[share:][:s.DV], on)
+		s.rowSums(&p, in, row, n, h)
 		for m := range s.maps {
 			x := s.scaled(dense, n, s.D, s.q.at(row, s.queryCol(h, m)))
 			s.packA(s.rowsOf(s.left(&p, m, all), s.D, in), n, s.D, x, false)
 			s.packTurned(s.turned(&p, m, all), in, n, s.D, x, all)
 		}
-		x := do.From(0, (h-h0)*s.DV)
-		s.packA(s.rowsOf(p.doa, s.DV, in), n, s.DV, x, false)
-		s.packTurned(p.dot, in, n, s.DV, x, all)
+		s.packA(s.rowsOf(p.doa, s.DV, in), n, s.DV, do, false)
+		s.packTurned(p.dot, in, n, s.DV, do, all)
 		s.rowFactors(&p, in, n, row, h)
 	}
 }
 
 // prepareSize is the number of floats that prepareRows works in.
-func (s *attnState) prepareSize(n, heads int) int { return n*(s.D+heads*s.DV) + 3*s.DV }
-
-// nearRow is a head's piece of a row of what comes from behind and what forward kept, in float32: as it lies, or in a buffer.
-type nearRow struct {
-	buf             [3][]float32
-	dout, raw, out2 []float32
-}
-
-func (s *attnState) nearRows(buf *[]float32) (x nearRow) {
-	for i := range x.buf {
-		x.buf[i] = cut(buf, s.DV)
-	}
-	return x
-}
-
-func (x *nearRow) read(s *attnState, n, h int) {
-	c0, c1 := h*s.DV, (h+1)*s.DV
-	x.dout, x.raw = s.dout.read(n, c0, c1, x.buf[0]), s.raw.read(n, c0, c1, x.buf[1])
-	if s.maps == 2 {
-		x.out2 = s.out2.read(n, c0, c1, x.buf[2])
-	}
-}
+func (s *attnState) prepareSize(n int) int { return n * (s.D + s.DV) }
 
 // packTurned packs the transpose of rows row … row+n−1 of x [depth,cols] as a left-hand operand [cols,depth]; all of them with float32 factors.
 func (s *attnState) packTurned(dst []float32, row, n, cols int, x simd.View, depth int) {
@@ -258,25 +204,38 @@ func (s *attnState) rowFactors(p *queryPack, at, n, row, h int) {
 	}
 }
 
-// gradRaw is the head norm backward: with g = Scale·w·dout and x̂ = raw·rstd,
-// do = rstd·(g − x̂·mean(g·x̂)) and dnorm += Scale·dout·x̂.
-func (s *attnState) gradRaw(do []float32, n, h int, near *nearRow, dnorm []float32) {
-	dout, raw, rstd := near.dout, near.raw, s.rstd.x[n*s.rstd.ld+h]
-	alpha := rstd * float32(s.norm.Scale)
-	mean := simd.Dot3(dout, s.weight, raw) * alpha / float32(s.DV)
-	clear(do)
-	simd.NormGrad(do, dout, s.weight, raw, alpha, -mean*rstd*rstd)
-	simd.MulAxpy(dnorm, alpha, dout, raw)
+// gradRaw is dO, the gradient of raw, of n rows of head h, those from at on of their tile; and dO·raw and dO·O2 in place of Δ. Behind a head
+// norm it is in buf, in the dtype of activations, and a share of the norm weight's gradient in dnorm.
+func (s *attnState) gradRaw(p *queryPack, at int, buf []float32, row, n, h int, dnorm []float32, on *worker) simd.View {
+	clear(dnorm)
+	x := &on.norm
+	*x = simd.NormBack{Rows: n, Cols: s.DV, DO: simd.View{X: buf, Ld: s.DV}, DOut: s.dout.at(row, h*s.DV), Raw: s.raw.at(row, h*s.DV), Weight: s.weight,
+		Scale: float32(s.norm.Scale), DNorm: dnorm}
+	if s.dout.h != nil {
+		x.DO = simd.View{H: halves(buf), Ld: s.DV}
+	}
+	x.Delta[0] = p.delta[0][at:]
+	if s.maps == 2 {
+		x.Out2, x.Delta[1] = s.out2.at(row, h*s.DV), p.delta[1][at:]
+	}
+	if s.norm.On {
+		x.Rstd, x.LdRstd = s.rstd.from(row, h), s.rstd.ld
+		on.tile.NormBack(x)
+		return x.DO
+	}
+	on.tile.Dots(x.Delta[0], x.DOut, x.Raw, n, s.DV)
+	if s.maps == 2 {
+		on.tile.Dots(x.Delta[1], x.DOut, x.Out2, n, s.DV)
+	}
+	return x.DOut
 }
 
-// rowSums: Δ1 = dO·O1 with O1 = raw + λ·O2, Δ2 = dO·O2, dλ = −Δ2.
-func (s *attnState) rowSums(delta [2][]float32, r, n, h int, do []float32, near *nearRow) {
-	delta[0][r] = simd.Dot(do, near.raw)
-	if s.maps == 2 {
-		d2 := simd.Dot(do, near.out2)
-		delta[0][r] += s.lambda(n, h) * d2
-		delta[1][r] = d2
-		s.dlam.x[n*s.dlam.ld+h] = -d2
+// rowSums: Δ1 = dO·O1 with O1 = raw + λ·O2, Δ2 = dO·O2, dλ = −Δ2, for n rows from at on of their tile, behind gradRaw.
+func (s *attnState) rowSums(p *queryPack, at, row, n, h int) {
+	for r := 0; r < n && s.maps == 2; r++ {
+		d := p.delta[1][at+r]
+		p.delta[0][at+r] += s.lambda(row+r, h) * d
+		s.dlam.x[(row+r)*s.dlam.ld+h] = -d
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 // second-level cache together with the operands that meet there. No other part of a T×T map is ever stored.
 const (
 	queryTile = 64
+	halfTile  = 128           // of the forward pass with bfloat16 factors
 	tallTile  = 256           // of the backward pass with bfloat16 factors
 	keyTile   = simd.TileCols // a multiple of queryTile
 )
@@ -31,7 +32,7 @@ type attnState struct {
 	// products. A bfloat16 factor is rounded, so the scale comes after.
 	pre, post float32
 	norm      device.HeadNorm
-	weight    []float32 // of the head norm, nil: ones
+	weight    []float32 // of the head norm
 
 	q, k, v         mat
 	out, raw, out2  mat
@@ -53,8 +54,7 @@ type attnState struct {
 
 // attnKeep is the memory that outlives an op.
 type attnKeep struct {
-	weight  []float32 // the head norm's, widened
-	ones    []float32 // stands for an absent norm weight
+	gain    []float32 // the head norm's weight, widened, or ones
 	dnorm   []float64 // sum of the shares of the norm weight's gradient
 	posts   []float32 // post, for each row of a query tile
 	bundles []bundle  // of a cached op
@@ -82,7 +82,7 @@ func (s *attnState) fill(norm device.HeadNorm, q, k, v, start, out, raw, lse, rs
 	if s.half {
 		s.pre, s.post = 1, float32(s.Scale)
 	}
-	s.norm, s.weight = norm, s.widened(norm.Weight)
+	s.norm, s.weight = norm, s.gain(norm.Weight)
 	s.q, s.k, s.v = matOf(q), matOf(k), matOf(v)
 	s.out, s.raw, s.lse, s.rstd = matOf(out), matOf(raw), matOf(lse), matOf(rstd)
 	if start.Ok() {
@@ -90,13 +90,16 @@ func (s *attnState) fill(norm device.HeadNorm, q, k, v, start, out, raw, lse, rs
 	}
 }
 
-// widened is the head norm's weight in float32.
-func (s *attnState) widened(weight tensor.Tensor) []float32 {
-	w := matOf(weight)
-	if !w.ok() {
-		return nil
+// gain is the head norm's weight in float32, ones where there is none.
+func (s *attnState) gain(weight tensor.Tensor) []float32 {
+	buf := grown(&s.keep.gain, s.DV)
+	if w := matOf(weight); w.ok() {
+		return w.read(0, 0, s.DV, buf)
 	}
-	return w.read(0, 0, w.cols, grown(&s.keep.weight, w.cols))
+	for i := range buf {
+		buf[i] = 1
+	}
+	return buf
 }
 
 // lambda is λ of row n and head h.
@@ -156,9 +159,16 @@ func (w *windows) find(s *attnState, n, t, nq, k0, nk, from, width int) {
 	}
 }
 
-// repeat gives rows count … n−1, those of further heads, the columns of the first count.
-func (w *windows) repeat(count, n int) {
-	for r := count; r < n; r++ {
+// repeat gives rows count … n−1, those of further heads, the columns of the first count. Rows of any query may then be among 32.
+func (w *windows) repeat(count, n, width int) {
+	live := int32(width / simd.PanelBF16)
+	if w.masked {
+		live |= simd.Masked
+	}
+	for r := 0; r < n; r += simd.PanelBF16 {
+		w.live[r/simd.PanelBF16] = live
+	}
+	for r := count; r < n && w.masked; r++ {
 		w.lo[r], w.hi[r] = w.lo[r-count], w.hi[r-count]
 	}
 }
@@ -177,8 +187,8 @@ func (s *attnState) reserve(buf, a int) {
 	for w := range s.d.workers {
 		s.d.buf(w, buf)
 		s.d.scratch(w).A(a)
+		s.d.workers[w].tile.Reserve()
 		if s.half {
-			s.d.workers[w].tile.Reserve()
 			s.d.scratch(w).ReserveBF16(max(s.maps*queryTile, keyTile), max(keyTile, s.DV), max(keyTile, s.DV))
 		}
 	}

@@ -11,64 +11,113 @@ import (
 // maps' probabilities, stacked, meet the packed values in one product, so V is read once.
 type attnForward attnState
 
-// forward runs the whole forward op.
+// ownPanels is the number of floats of a group's packed keys and values that leave room in a worker's second cache.
+const ownPanels = 192 << 10
+
+// forward runs the whole forward op. Where groups are many, one is a worker's from beginning to end, so that packed keys and values never leave its
+// cache.
 func (s *attnState) forward() {
+	if s.B*s.T == 0 {
+		return
+	}
 	s.rows = queryTile
-	s.reserve(s.rowsSize(), s.maps*queryTile*keyTile)
-	s.chunks(s.packSize(), func(s *attnState) {
+	if s.half { // softmax and products of more rows overlap better
+		s.rows = halfTile
+	}
+	s.reserve(s.rowsSize(), s.maps*s.rows*keyTile)
+	group := s.keyTiles() * s.panelSize()
+	if workers := len(s.d.workers); s.B*s.Groups >= leastGroups*workers && group <= ownPanels {
+		s.slots = slots{n: workers, groups: 1, size: group, own: true}
+		s.first, s.seqs = 0, s.B
+		s.packed = s.d.room(workers * group)
+		s.d.run(s.B*s.Groups, (*attnGroup)(s))
+		return
+	}
+	s.slots = slots{groups: s.Groups, size: s.Groups * group}
+	s.chunks(s.slots.size, func(s *attnState) {
+		s.slots.n = s.seqs
 		s.d.run(s.seqs*s.keyTiles(), (*attnPack)(s))
 		s.d.run(s.seqs*s.Heads*s.queryTiles(), (*attnForward)(s))
 	})
 }
 
-// rows is one worker's state of a query tile: np rows of each map, nq of them in use, the maps one behind the other.
-type rows struct {
-	b, h, q0, nq, np int
-	row              int       // of query q0 in the batch
-	heads, count     int       // nq is count queries of each of these heads, one head behind the other
-	q                []float32 // maps packed [nq,D], times the scale
-	p                []float32 // float32: [maps·np, keyTile] logits, then probabilities
-	acc              []float32 // [maps·np, whole(DV)] Σ exp(logit − top)·v
-	top, sum         []float32 // [maps·np] largest logit so far, Σ exp(logit − top)
-	any              bool      // acc holds something
+// fetchGroup lets kernels fetch what group i of all sequences will ask for, in that order. If all workers are as fast, it is this one's next.
+func (s *attnState) fetchGroup(i int, back bool, on *worker) {
+	t := &on.tile
+	t.FetchNone()
+	if !s.half || i >= s.seqs*s.Groups {
+		return
+	}
+	row, g := (s.first+i/s.Groups)*s.T, i%s.Groups
+	t.FetchRows(s.k.at(row, s.keyCol(g, 0)), s.T, s.keys*s.D)
+	t.FetchRows(s.v.at(row, g*s.DV), s.T, s.DV)
+	n := s.perGroup()
+	if back {
+		t.FetchRows(s.dout.at(row, g*n*s.DV), s.T, n*s.DV)
+		t.FetchRows(s.raw.at(row, g*n*s.DV), s.T, n*s.DV)
+		if s.maps == 2 {
+			t.FetchRows(s.out2.at(row, g*n*s.DV), s.T, n*s.DV)
+		}
+	}
+	t.FetchRows(s.q.at(row, s.queryCol(g*n, 0)), s.T, n*s.maps*s.D)
 }
 
-// rowsSize is the number of floats of a rows.
-func (s *attnState) rowsSize() int {
-	return max(s.maps*queryTile*(keyTile+s.whole(s.DV)+2), queryTile*s.D)
+// attnGroup is the forward pass of one group of one sequence.
+type attnGroup attnState
+
+func (t *attnGroup) tile(i, worker int) {
+	s := (*attnState)(t)
+	b, g := i/s.Groups, i%s.Groups
+	s.fetchGroup(i+len(s.d.workers), false, &s.d.workers[worker])
+	for kt := range s.keyTiles() {
+		s.packPanels(b, kt, g, g+1, worker)
+	}
+	for h := g * s.perGroup(); h < (g+1)*s.perGroup(); h++ {
+		for qt := range s.queryTiles() {
+			s.forwardRows(b, h, qt, worker)
+		}
+	}
 }
+
+// rows is one worker's state of a query tile: np rows of each map, nq of them in use, the maps one behind the other.
+type rows struct {
+	h, q0, nq, np int
+	row           int       // of query q0 in the batch
+	heads, count  int       // nq is count queries of each of these heads, one head behind the other
+	q             []float32 // maps packed [nq,D], times the scale
+	p             []float32 // float32: [maps·np, keyTile] logits, then probabilities
+	acc           []float32 // [maps·np, whole(DV)] Σ exp(logit − top)·v
+	top, sum      []float32 // [maps·np] largest logit so far, Σ exp(logit − top)
+	any           bool      // acc holds something
+}
+
+// rowsSize is the number of floats of a rows, and of its queries times the scale.
+func (s *attnState) rowsSize() int { return s.cachedSize(s.rows) + s.rows*s.D }
 
 // tile i: the last query tile of a head, the longest, comes first.
 func (f *attnForward) tile(i, worker int) {
 	s := (*attnState)(f)
 	tiles := s.queryTiles()
-	qt, bh := tiles-1-i%tiles, i/tiles
-	w := rows{b: bh / s.Heads, h: bh % s.Heads, heads: 1, q0: qt * queryTile}
-	w.nq = min(queryTile, s.T-w.q0)
-	w.count = w.nq
-	w.np = s.whole(w.nq)
-	w.row = (s.first+w.b)*s.T + w.q0
-	s.loadQueries(&w, worker)
-	for kt := s.begin(w.row) / keyTile; kt*keyTile < w.q0+w.nq; kt++ {
-		keys, values := s.panels(w.b, w.h/s.perGroup(), kt)
-		s.forwardTile(&w, kt*keyTile, min(keyTile, s.T-kt*keyTile), keys, values, &s.d.workers[worker])
+	s.forwardRows(i/tiles/s.Heads, i/tiles%s.Heads, tiles-1-i%tiles, worker)
+}
+
+// forwardRows does query tile qt of head h of the chunk's sequence b.
+func (s *attnState) forwardRows(b, h, qt, worker int) {
+	q0 := qt * s.rows
+	w := rows{h: h, heads: 1, q0: q0, count: min(s.rows, s.T-q0), row: (s.first+b)*s.T + q0}
+	buf := s.d.buf(worker, s.rowsSize())
+	dense, on, g := cut(&buf, s.rows*s.D), &s.d.workers[worker], h/s.perGroup()
+	s.carveRows(&w, &buf)
+	s.openQueries(&w, dense)
+	w.reset()
+	at := s.slotOf(b, g, worker)
+	for kt := s.begin(w.row) / keyTile; kt*keyTile < q0+w.count; kt++ {
+		s.meetPanels(&w, kt*keyTile, min(keyTile, s.T-kt*keyTile), s.panels(at, g, kt), on)
 	}
 	if s.half {
 		simd.Scale(w.top, math.Ln2) // back from units of log 2
 	}
-	s.finish(w.row, w.h, w.nq, w.np, s.whole(s.DV), w.acc, w.top, w.sum, &s.d.workers[worker])
-}
-
-// loadQueries carves the worker's memory and resets the softmax.
-func (s *attnState) loadQueries(w *rows, worker int) {
-	n := s.maps * w.np
-	buf := s.d.buf(worker, s.rowsSize())
-	w.q, w.acc, w.p = s.queries(w.b, w.h, w.q0/queryTile), cut(&buf, n*s.whole(s.DV)), nil
-	if !s.half {
-		w.p = cut(&buf, n*keyTile)
-	}
-	w.top, w.sum = cut(&buf, n), cut(&buf, n)
-	w.reset()
+	s.finish(w.row, h, w.nq, w.np, s.whole(s.DV), w.acc, w.top, w.sum, on)
 }
 
 // reset begins a softmax.
@@ -103,15 +152,16 @@ func (s *attnState) forwardTile(w *rows, k0, nk int, keys, values []float32, on 
 // forwardHalf is forwardTile with bfloat16 factors: one kernel does it all.
 func (s *attnState) forwardHalf(w *rows, k0, nk, from, width int, keys, values []float32, on *worker) {
 	x := &on.rows
-	*x = simd.AttnRows{Maps: s.maps, Rows: w.np, Live: w.nq, Cols: width, D: s.D, DV: s.whole(s.DV), Q: halves(w.q), V: halves(s.rowsAt(values, from)),
+	*x = simd.AttnRows{Maps: s.maps, Rows: w.np, Used: w.nq, Cols: width, D: s.D, DV: s.whole(s.DV), Q: halves(w.q), V: halves(s.rowsAt(values, from)),
 		StrideV: simd.SizeBF16(simd.PanelBF16, nk), Scale: s.post * math.Log2E, Top: w.top, Sum: w.sum, Acc: w.acc, First: !w.any}
 	for m := range s.maps {
 		x.K[m] = halves(s.columnsAt(keys[min(m, s.keys-1)*s.keyPanel():], s.D, from))
 	}
-	if on.window.find(s, w.row, w.q0, w.count, k0, nk, from, width); on.window.masked {
-		on.window.repeat(w.count, w.nq)
-		x.Lo, x.Hi = on.window.lo[:], on.window.hi[:]
+	on.window.find(s, w.row, w.q0, w.count, k0, nk, from, width)
+	if w.heads > 1 {
+		on.window.repeat(w.count, w.np, width)
 	}
+	x.Lo, x.Hi, x.Live = on.window.lo[:], on.window.hi[:], on.window.live[:]
 	on.tile.Forward(x, &on.scratch)
 }
 
@@ -154,15 +204,15 @@ func softmaxStep(p []float32, lo, hi int, acc []float32, top, sum *float32) {
 	*sum += simd.ExpSum(x, x, 1, *top)
 }
 
-// finish writes rows n … n+count−1 of head h: raw = A1·V − λ·A2·V from acc, top and sum (map m's lie m·step rows further on; rows of acc, which
-// is overwritten, are ld apart), the head norm, and what backward will ask for.
+// finish writes rows n … n+count−1 of head h: raw = A1·V − λ·A2·V from acc, top and sum (map m's lie m·step rows further on; rows of acc are
+// ld apart; all are overwritten), the head norm, and what backward will ask for.
 func (s *attnState) finish(n, h, count, step, ld int, acc, top, sum []float32, on *worker) {
 	c := h * s.DV
 	for r := range count {
 		for m := range s.maps {
 			i := m*step + r
 			if s.lse.x != nil {
-				s.lse.x[(n+r)*s.lse.ld+h*s.maps+m] = top[i] + float32(math.Log(float64(sum[i])))
+				s.lse.x[(n+r)*s.lse.ld+h*s.maps+m] = top[i] + float32(logOf(sum[i]))
 			}
 			sum[i] = 1 / sum[i]
 		}
@@ -171,39 +221,41 @@ func (s *attnState) finish(n, h, count, step, ld int, acc, top, sum []float32, o
 		on.tile.ScaleRows(s.out.at(n, c), acc, ld, count, s.DV, sum, s.out.far())
 		return
 	}
-	for r := range count {
-		raw := acc[r*ld:][:s.DV]
-		simd.Scale(raw, sum[r])
-		if s.maps == 2 {
-			o2 := acc[(step+r)*ld:][:s.DV]
-			simd.Scale(o2, sum[step+r])
-			simd.Axpy(raw, -s.lambda(n+r, h), o2)
+	if s.maps == 1 {
+		on.tile.ScaleRows(simd.View{X: acc, Ld: ld}, acc, ld, count, s.DV, sum, false)
+	} else { // raw = A1·V − λ·A2·V
+		for r := range count {
+			top[r] = -s.lambda(n+r, h) * sum[step+r]
 		}
-	}
-	if s.maps == 2 && s.out2.ok() {
-		on.tile.ScaleRows(s.out2.at(n, c), acc[step*ld:], ld, count, s.DV, ones[:], s.out2.far())
+		on.tile.JoinRows(acc, ld, acc[step*ld:], ld, count, s.DV, sum, top)
+		if s.out2.ok() {
+			on.tile.ScaleRows(s.out2.at(n, c), acc[step*ld:], ld, count, s.DV, sum[step:], s.out2.far())
+		}
 	}
 	if s.norm.On {
 		if s.raw.ok() {
 			on.tile.ScaleRows(s.raw.at(n, c), acc, ld, count, s.DV, ones[:], s.raw.far())
 		}
-		for r := range count {
-			s.normalise(n+r, h, acc[r*ld:][:s.DV])
+		rstd, step := sum, 1 // nobody will ask
+		if s.rstd.ok() {
+			rstd, step = s.rstd.from(n, h), s.rstd.ld
 		}
+		on.tile.NormRows(acc, ld, count, s.DV, s.weight, rstd, step, float32(s.norm.Eps), float32(s.norm.Scale))
 	}
 	on.tile.ScaleRows(s.out.at(n, c), acc, ld, count, s.DV, ones[:], s.out.far())
 }
 
-// normalise turns raw into Scale·w·raw·rstd.
-func (s *attnState) normalise(n, h int, raw []float32) {
-	rstd := float32(1 / math.Sqrt(simd.SumSquares(raw)/float64(s.DV)+s.norm.Eps))
-	if s.rstd.x != nil {
-		s.rstd.x[n*s.rstd.ld+h] = rstd
+// logOf is log x of a normal number to float32's precision, for less than math.Log's time: x = 2^e·m with m near 1, and with s = (m−1)/(m+1)
+// log m = 2·(s + s³/3 + s⁵/5 + …), |s| < 0.172.
+func logOf(x float32) float64 {
+	const half = 0x3F3504F3 // √½: where m begins
+	bits := int32(math.Float32bits(x))
+	if bits < 0x00800000 || bits >= 0x7F800000 {
+		return math.Log(float64(x))
 	}
-	alpha := rstd * float32(s.norm.Scale)
-	if s.weight != nil {
-		simd.ScaleMul(raw, alpha, raw, s.weight)
-		return
-	}
-	simd.Scale(raw, alpha)
+	e := (bits - half) >> 23
+	m := float64(math.Float32frombits(uint32(bits - e<<23)))
+	s := (m - 1) / (m + 1)
+	q := s * s
+	return float64(e)*math.Ln2 + 2*s*(1+q*(1.0/3+q*(1.0/5+q*(1.0/7+q*(1.0/9+q*(1.0/11))))))
 }

@@ -19,7 +19,7 @@ type classifyTask struct {
 }
 
 // maxLogits bounds the logits held at once, in elements.
-const maxLogits = 16 << 20
+const maxLogits = 32 << 20
 
 // Classify is the output projection with cross-entropy, in chunks of rows: logits, then loss and dlogits in place,
 // then DX = dlogits·W and DW += dlogitsᵀ·X. DW's sum runs over the rows in order, chunk after chunk.

@@ -79,6 +79,7 @@ type worker struct {
 	rows    simd.AttnRows
 	grad    simd.AttnGrad
 	few     simd.AttnFew
+	norm    simd.NormBack
 	hi      []int32 // of few
 	window  windows
 	_       [64]byte // workers do not share cache lines

@@ -15,6 +15,7 @@ type attnKernels struct {
 	gradTile    [2]func(*gradArgs) // for one and for two maps
 	productTile func(*productArgs)
 	outKernels
+	rowKernels
 }
 
 // AttnTile is one worker's room for these kernels. Rows and columns of tiles are whole panels here: what fills them up is the
@@ -25,6 +26,12 @@ type AttnTile struct {
 	product productArgs
 	out     outArgs
 	few     fewArgs
+	groups  []forwardGroup
+	steps   []uintptr
+	fetch   fetches
+	dots    dotsArgs
+	norm    normBackArgs
+	normed  normRowsArgs
 	room    []float32
 }
 
@@ -34,8 +41,25 @@ const (
 	stripSize = strip * TileCols
 )
 
-// Reserve grows the room, so that no call allocates.
-func (t *AttnTile) Reserve() { grow(&t.room, 4*stripSize) }
+// Reserve grows the room, so that no call on up to 256 rows of two maps and heads of up to 256 allocates.
+func (t *AttnTile) Reserve() {
+	grow(&t.room, 4*stripSize)
+	t.reserveGroups(2*256/tileBF16, 256, 256)
+	if t.fetch.now == nil {
+		t.fetch.all = make([]fetchRows, 0, 64)
+		t.FetchNone()
+	}
+}
+
+// reserveGroups makes room for so many groups, and for the steps beside one.
+func (t *AttnTile) reserveGroups(n, d, dv int) {
+	if len(t.groups) < n {
+		t.groups = make([]forwardGroup, n)
+	}
+	if steps := stepWords * TileCols / PanelBF16 * (up32(d) + up32(dv)) / PanelBF16; len(t.steps) < steps {
+		t.steps = make([]uintptr, steps)
+	}
+}
 
 // productArgs are the arguments of productTile: rows × cols panels, C's rows ldc bytes and panels of A and B strideA and
 // strideB bytes apart. The kernel changes what is no pointer.
@@ -98,48 +122,63 @@ func (t *AttnTile) Product(m, n, k int, pa []uint16, strideA int, pb []uint16, s
 //	Top' = max(Top, Scale·x),  p = 2^(Scale·x − Top'),  Sum' = Sum·2^(Top − Top') + Σ p,  Acc' = Acc·2^(Top − Top') + p·v.
 type AttnRows struct {
 	Maps, Rows, Cols int         // rows of each map
-	Live             int         // those in use; the others' results mean nothing
+	Used             int         // those in use; the others' results mean nothing
 	D, DV            int         // DV a multiple of PanelBF16
 	Q                []uint16    // packed A [Rows, D], the maps one behind the other
 	K                [2][]uint16 // packed B [D, Cols] of each map
 	V                []uint16    // packed B [Cols, DV], panels StrideV apart
 	StrideV          int
-	Lo, Hi           []int32   // each row attends to columns Lo … Hi−1; nil: to all
+	Lo, Hi           []int32   // each row attends to columns Lo … Hi−1, if it is Masked
+	Live             []int32   // for each 32 rows the number of panels of columns, at least 1, that they attend to, or Masked
 	Scale            float32   // of the logits, times log2 e: everything is in units of log 2
 	Top, Sum         []float32 // of each map's rows, at first −Inf and 0
 	Acc              []float32 // [Maps·Rows, DV]
 	First            bool      // Acc holds nothing yet
 }
 
-// forwardArgs are the arguments of forwardTile, see gen. The kernel changes what is no pointer.
-type forwardArgs struct {
-	q                        *uint16
-	k                        [2]*uint16
-	v                        *uint16
-	top, sum, acc            *float32
-	lo, hi                   *int32
-	logits                   *float32
-	p                        *uint16
-	config                   *byte
-	ldacc, vectors           int
-	strips, maps, steps      int
-	strideK, depth           int
-	strideQ, strideV, panels int
-	first, masked            int
-	live                     int
-	scale                    float32
-	_                        [14]uintptr
-	_, _                     [16]float32
-	_                        [16][16]float32
+// Masked in Live says that not all of the rows attend to all of the panels.
+const Masked = 1 << 8
+
+// forwardGroup is up to 16 rows of one map.
+type forwardGroup struct {
+	q, k                 *uint16
+	top, sum, acc        *float32
+	lo, hi               *int32
+	panels, rows, masked int
 }
+
+// forwardArgs are the arguments of forwardTile, see gen. The kernel changes what is no pointer, and the order of pairs.
+type forwardArgs struct {
+	groups                          *forwardGroup
+	count                           int
+	v                               *uint16
+	logits                          [2]*float32 // of this group and of the next
+	p                               [2]*uint16  // of this group and of the one before
+	steps                           *uintptr
+	config                          *byte
+	ldacc, vectors                  int
+	depth, strideK, strideV, panels int
+	start                           int // 1: Acc begins with zero, −1: with itself
+	scale                           float32
+	fetch                           **fetchRows
+	_                               [6]uintptr
+	_, _                            [16]float32
+	_                               [16][16]float32
+}
+
+const (
+	stepWords = 5                 // of a step, see gen
+	groupSize = stripSize / 2     // floats of a group's logits
+	groupHalf = stripSize / 2 / 2 // floats of its p
+)
 
 // Forward runs x.
 func (t *AttnTile) Forward(x *AttnRows, s *Scratch) {
 	rows, steps := x.Maps*x.Rows, x.Cols/PanelBF16
-	ok := x.Rows > 0 && x.Rows%strip == 0 && x.Live > x.Rows-strip && x.Live <= x.Rows &&
+	ok := x.Rows > 0 && x.Rows%strip == 0 && x.Used > x.Rows-strip && x.Used <= x.Rows && len(x.Live) >= x.Rows/strip &&
 		x.Cols > 0 && x.Cols <= TileCols && x.Cols%PanelBF16 == 0 && x.D > 0 && x.DV > 0 && x.DV%PanelBF16 == 0 &&
 		len(x.Q) >= SizeBF16(rows, x.D) && len(x.V) >= (x.DV/PanelBF16-1)*x.StrideV+steps*stepBF16 &&
-		len(x.Top) >= rows && len(x.Sum) >= rows && len(x.Acc) >= rows*x.DV && (x.Lo == nil || min(len(x.Lo), len(x.Hi)) >= x.Rows)
+		len(x.Top) >= rows && len(x.Sum) >= rows && len(x.Acc) >= rows*x.DV && min(len(x.Lo), len(x.Hi)) >= x.Rows
 	for m := range x.Maps {
 		ok = ok && len(x.K[m]) >= SizeBF16(x.Cols, x.D)
 	}
@@ -151,21 +190,34 @@ func (t *AttnTile) Forward(x *AttnRows, s *Scratch) {
 		t.forwardGeneric(x, s)
 		return
 	}
+	t.reserveGroups(x.Maps*x.Rows/tileBF16, x.D, x.DV)
 	a := &t.forward
-	a.q, a.v, a.top, a.sum, a.acc = &x.Q[0], &x.V[0], &x.Top[0], &x.Sum[0], &x.Acc[0]
-	a.k[0], a.k[1] = &x.K[0][0], &x.K[x.Maps-1][0]
-	a.logits, a.p = &t.room[0], &asWords(t.room[stripSize:])[0]
+	a.groups, a.count, a.v, a.steps = &t.groups[0], t.group(x), &x.V[0], &t.steps[0]
+	p := t.room[2*groupSize:]
+	a.logits = [2]*float32{&t.room[0], &t.room[groupSize]}
+	a.p = [2]*uint16{&asWords(p)[0], &asWords(p[groupHalf:])[0]}
 	a.ldacc, a.vectors, a.panels = 4*x.DV, x.DV/tileBF16, x.DV/PanelBF16
-	a.strips, a.maps, a.steps, a.depth = x.Rows/strip, x.Maps, steps, up32(x.D)/PanelBF16
-	a.strideQ, a.strideK, a.strideV = 2*SizeBF16(PanelBF16, x.D), 2*SizeBF16(PanelBF16, x.D), 2*x.StrideV
-	a.first, a.masked, a.live, a.scale = 0, 0, x.Live, x.Scale
+	a.depth, a.strideK, a.strideV = up32(x.D)/PanelBF16, 2*SizeBF16(PanelBF16, x.D), 2*x.StrideV
+	a.start, a.scale, a.fetch = -1, x.Scale, &t.fetch.now
 	if x.First {
-		a.first = 1
-	}
-	if x.Lo != nil {
-		a.lo, a.hi, a.masked = &x.Lo[0], &x.Hi[0], 1
+		a.start = 1
 	}
 	cur.forwardTile(a)
+}
+
+// group lists x's groups and is their number.
+func (t *AttnTile) group(x *AttnRows) (n int) {
+	q := SizeBF16(PanelBF16, x.D)
+	for m := range x.Maps {
+		k := &x.K[m][0]
+		for r := 0; r < x.Used; r += tileBF16 {
+			at, live := m*x.Rows+r, int(x.Live[r/strip])
+			t.groups[n] = forwardGroup{q: &x.Q[at/PanelBF16*q+at%PanelBF16*PanelBF16], k: k, top: &x.Top[at], sum: &x.Sum[at], acc: &x.Acc[at*x.DV],
+				lo: &x.Lo[r], hi: &x.Hi[r], panels: live &^ Masked, rows: min(tileBF16, x.Used-r), masked: live & Masked}
+			n++
+		}
+	}
+	return n
 }
 
 // asWords sees floats as twice as many bfloat16 values.
@@ -177,16 +229,19 @@ func (t *AttnTile) forwardGeneric(x *AttnRows, s *Scratch) {
 	logits, pa := t.room[:stripSize], asWords(t.room[stripSize:])
 	for r0 := 0; r0 < x.Maps*x.Rows; r0 += strip {
 		m, in := r0/x.Rows, r0%x.Rows
-		live := min(strip, x.Live-in)
-		rowsProduct(live, x.Cols, x.D, x.Q[r0/strip*q:], q, x.K[m], q, logits, TileCols, false, s)
-		maskRows(logits, in, x.Cols, x.Lo, x.Hi)
-		for r := range live {
-			x.softmax(logits[r*TileCols:][:x.Cols], r0+r)
-			for c, e := range logits[r*TileCols:][:x.Cols] {
+		used, live := min(strip, x.Used-in), x.Live[in/strip]
+		cols := int(live&^Masked) * PanelBF16
+		rowsProduct(used, cols, x.D, x.Q[r0/strip*q:], q, x.K[m], q, logits, TileCols, false, s)
+		if live&Masked != 0 {
+			maskRows(logits, in, cols, x.Lo, x.Hi)
+		}
+		for r := range used {
+			x.softmax(logits[r*TileCols:][:cols], r0+r)
+			for c, e := range logits[r*TileCols:][:cols] {
 				pa[placeA(r, c, p)] = bf16Of(e)
 			}
 		}
-		rowsProduct(live, x.DV, x.Cols, pa, p, x.V, x.StrideV, x.Acc[r0*x.DV:], x.DV, !x.First, s)
+		rowsProduct(used, x.DV, cols, pa, p, x.V, x.StrideV, x.Acc[r0*x.DV:], x.DV, !x.First, s)
 	}
 }
 
@@ -213,7 +268,7 @@ func (x *AttnRows) softmax(p []float32, r int) {
 
 // maskRows sets a strip's logits to −Inf where rows from r0 on do not attend.
 func maskRows(logits []float32, r0, cols int, lo, hi []int32) {
-	for r := 0; r < strip && lo != nil; r++ {
+	for r := range strip {
 		for c := range cols {
 			if c < int(lo[r0+r]) || c >= int(hi[r0+r]) {
 				logits[r*TileCols+c] = float32(math.Inf(-1))
@@ -254,9 +309,6 @@ type AttnGrad struct {
 	StridePairs      int
 }
 
-// Masked in AttnGrad.Live says that not all of the rows attend to all of the panels.
-const Masked = 1 << 8
-
 // gradArgs are the arguments of gradTile, see gen. The kernel changes what is no pointer.
 type gradArgs struct {
 	q, do                               *uint16
@@ -276,6 +328,7 @@ type gradArgs struct {
 	strideLines, strideMix, stridePairs int
 	_                                   int
 	scale                               float32
+	fetch                               **fetchRows
 	_                                   [25]uintptr
 }
 
@@ -302,7 +355,7 @@ func (t *AttnTile) Grad(x *AttnGrad, s *Scratch) {
 	*a = gradArgs{do: &x.DO[0], v: &x.V[0], mix: &x.Mix[0], live: &x.Live[0], dp: &t.room[0], strips: x.Rows / strip, steps: steps,
 		depth: up32(x.D) / PanelBF16, depthV: up32(x.DV) / PanelBF16, strideDO: 2 * SizeBF16(PanelBF16, x.DV), strideV: 2 * SizeBF16(PanelBF16, x.DV),
 		strideQ: 2 * SizeBF16(PanelBF16, x.D), strideK: 2 * SizeBF16(PanelBF16, x.D), strideLines: 2 * SizeBF16(PanelBF16, x.Cols),
-		strideMix: 2 * SizeBF16(PanelBF16, x.Rows), stridePairs: 2 * x.StridePairs, scale: x.Scale, q: &x.Q[0][0], lo: &x.Lo[0], hi: &x.Hi[0]}
+		strideMix: 2 * SizeBF16(PanelBF16, x.Rows), stridePairs: 2 * x.StridePairs, scale: x.Scale, fetch: &t.fetch.now, q: &x.Q[0][0], lo: &x.Lo[0], hi: &x.Hi[0]}
 	for m := range x.Maps {
 		a.k[m], a.lse[m], a.delta[m], a.lines[m], a.pairs[m] = &x.K[m][0], &x.LSE[m][0], &x.Delta[m][0], &x.Lines[m][0], &x.Pairs[m][0]
 		a.logits[m] = &t.room[(m+1)*stripSize]

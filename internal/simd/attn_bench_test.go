@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"antiphase/internal/quiet"
@@ -37,8 +38,9 @@ func BenchmarkAttnTile(b *testing.B) {
 	for maps := 1; maps <= 2; maps++ {
 		rows, dv := 64, d*maps
 		kv := packed(SizeBF16(cols, d))
-		x := AttnRows{Maps: maps, Rows: rows, Live: rows, Cols: cols, D: d, DV: dv, Q: packed(SizeBF16(maps*rows, d)), K: [2][]uint16{kv, kv},
-			V: packed(SizeBF16(cols, dv)), StrideV: SizeBF16(32, cols), Scale: 0.125, Top: Aligned(maps * rows), Sum: Aligned(maps * rows), Acc: Aligned(maps * rows * dv)}
+		x := AttnRows{Maps: maps, Rows: rows, Used: rows, Cols: cols, D: d, DV: dv, Q: packed(SizeBF16(maps*rows, d)), K: [2][]uint16{kv, kv},
+			V: packed(SizeBF16(cols, dv)), StrideV: SizeBF16(32, cols), Scale: 0.125, Top: Aligned(maps * rows), Sum: Aligned(maps * rows), Acc: Aligned(maps * rows * dv),
+			Lo: make([]int32, rows), Hi: make([]int32, rows), Live: slices.Repeat([]int32{cols / 32}, rows/32)}
 		b.Run(fmt.Sprintf("forward%d", maps), func(b *testing.B) {
 			quiet.Time(b, peak, float64(often*maps*rows*cols*2*(d+dv)), func() {
 				for range often {

@@ -77,8 +77,9 @@ func stressAttention(seed uint64, products, wrong, stop *atomic.Int64) {
 	r := rand.New(rand.NewPCG(seed, 8))
 	var s Scratch
 	var tile AttnTile
-	x := AttnRows{Maps: maps, Rows: rows, Live: rows, Cols: cols, D: d, DV: dv, StrideV: SizeBF16(32, cols), Scale: 0.3, First: true,
-		Top: make([]float32, maps*rows), Sum: make([]float32, maps*rows), Acc: make([]float32, maps*rows*dv)}
+	x := AttnRows{Maps: maps, Rows: rows, Used: rows, Cols: cols, D: d, DV: dv, StrideV: SizeBF16(32, cols), Scale: 0.3, First: true,
+		Top: make([]float32, maps*rows), Sum: make([]float32, maps*rows), Acc: make([]float32, maps*rows*dv),
+		Lo: make([]int32, rows), Hi: make([]int32, rows), Live: slices.Repeat([]int32{cols / 32}, rows/32)}
 	x.Q, _ = packedA(r, maps*rows, d)
 	x.K[0], _ = packedB(r, cols, d)
 	x.K[1], _ = packedB(r, cols, d)

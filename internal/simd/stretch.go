@@ -165,7 +165,7 @@ type joinArgs struct {
 	rows, vecs   int
 }
 
-// JoinRows: x[r·ldx+c] = fx[r]·x[r·ldx+c] + fy[r]·y[r·ldy+c] for c < cols, where fx or fy is 1.
+// JoinRows: x[r·ldx+c] = fx[r]·x[r·ldx+c] + fy[r]·y[r·ldy+c] for c < cols.
 func (t *AttnTile) JoinRows(x []float32, ldx int, y []float32, ldy, rows, cols int, fx, fy []float32) {
 	if rows == 0 || cols == 0 {
 		return

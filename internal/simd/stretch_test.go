@@ -71,9 +71,10 @@ func (c *fewCase) packed(p0 int, first bool, top, sum, acc []float32, t *AttnTil
 	width := up32(x.Cols)
 	for g := range x.Groups {
 		q := make([]uint16, SizeBF16(x.Keys*strip, x.D))
-		y := AttnRows{Maps: x.Keys, Rows: strip, Live: x.Queries, Cols: width, D: x.D, DV: x.DV, Q: q, Scale: x.Scale, First: first,
+		y := AttnRows{Maps: x.Keys, Rows: strip, Used: x.Queries, Cols: width, D: x.D, DV: x.DV, Q: q, Scale: x.Scale, First: first,
 			V: make([]uint16, SizeBF16(x.DV, TileCols)), StrideV: SizeBF16(PanelBF16, TileCols), Lo: make([]int32, strip), Hi: make([]int32, strip),
-			Top: make([]float32, x.Keys*strip), Sum: make([]float32, x.Keys*strip), Acc: make([]float32, x.Keys*strip*x.DV)}
+			Top: make([]float32, x.Keys*strip), Sum: make([]float32, x.Keys*strip), Acc: make([]float32, x.Keys*strip*x.DV),
+			Live: []int32{Masked | int32(width/32)}}
 		copy(y.Hi, x.Hi[g*n:][:x.Queries])
 		PackBBF16(y.V, x.Cols, x.DV, View{X: c.wide[1][p0*c.vCol+g*x.DV:], Ld: c.vCol}, false, TileCols)
 		row := func(m, j int) (from, to int) { return g*n + m*x.Queries + j, m*strip + j }

@@ -636,6 +636,15 @@ func attnGrad2Tile(p *gradArgs)
 func productTile(p *productArgs)
 
 //go:noescape
+func dotsTile(p *dotsArgs)
+
+//go:noescape
+func normRowsTile(p *normRowsArgs)
+
+//go:noescape
+func normBackTile(p *normBackArgs)
+
+//go:noescape
 func scaleRowsNearTile(p *outArgs)
 
 //go:noescape

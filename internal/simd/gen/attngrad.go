@@ -4,14 +4,14 @@ import "fmt"
 
 // Byte offsets of the fields of simd.gradArgs, the kernel's own from gradWork on.
 const (
-	gradQ, gradDO, gradK, gradV, gradLSE, gradDelta, gradLam, gradMix      = 0, 8, 16, 32, 40, 56, 72, 80
-	gradLines, gradPairs, gradLo, gradHi, gradLive, gradLogits, gradDP     = 88, 104, 120, 128, 136, 144, 160
-	gradConfig, gradStrips, gradSteps, gradDepth, gradDepthV               = 168, 176, 184, 192, 200
-	gradStrideQ, gradStrideMap, gradStrideDO, gradStrideK, gradStrideV     = 208, 216, 224, 232, 240
-	gradStrideLines, gradStrideMix, gradStridePairs, gradMasked, gradScale = 248, 256, 264, 272, 280
-	gradWork, nowStrip, nowLogits, nowDP, nowCols, nowRest                 = 288, 432, 440, 456, 464, 472
-	nowQ, nowDO, nowLSE, nowDelta, nowLam, nowMix, nowLines, nowPair       = 288, 296, 328, 344, 360, 368, 376, 392
-	nowLo, nowHi, nowLive, nowMasked                                       = 408, 416, 424, 480
+	gradQ, gradDO, gradK, gradV, gradLSE, gradDelta, gradLam, gradMix                 = 0, 8, 16, 32, 40, 56, 72, 80
+	gradLines, gradPairs, gradLo, gradHi, gradLive, gradLogits, gradDP                = 88, 104, 120, 128, 136, 144, 160
+	gradConfig, gradStrips, gradSteps, gradDepth, gradDepthV                          = 168, 176, 184, 192, 200
+	gradStrideQ, gradStrideMap, gradStrideDO, gradStrideK, gradStrideV                = 208, 216, 224, 232, 240
+	gradStrideLines, gradStrideMix, gradStridePairs, gradMasked, gradScale, gradFetch = 248, 256, 264, 272, 280, 288
+	gradWork, nowStrip, nowLogits, nowDP, nowCols, nowRest                            = 296, 440, 448, 464, 472, 480
+	nowQ, nowDO, nowLSE, nowDelta, nowLam, nowMix, nowLines, nowPair                  = 296, 304, 336, 352, 368, 376, 384, 400
+	nowLo, nowHi, nowLive, nowMasked                                                  = 416, 424, 432, 488
 
 	regPairs = 24 // the permutation that interleaves
 )
@@ -21,7 +21,7 @@ const (
 // It writes mix as a packed B, dS as a packed A and as a packed B: two rows and 32 columns at a time hold a line of each kind. Panels of 32
 // keys that a strip does not see are zeros. About 14 cycles for 16 logits of a map.
 func (a *asm) attnGrad(maps int) {
-	a.text(fmt.Sprintf("attnGrad%d", maps), 0, 8)
+	a.text(fmt.Sprintf("attnGrad%d", maps), 8, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
 	a.op("MOVQ", arg(gradConfig), "AX")
 	a.tileConfig("AX")
@@ -30,12 +30,12 @@ func (a *asm) attnGrad(maps int) {
 	}
 	a.move(gradStrips, nowStrip)
 	a.op("VBROADCASTSS", arg(gradScale), a.v(regScale))
-	a.exp2Constants()
+	a.exp2Begin()
 	a.op("VMOVDQU64", "pairs"+a.tag+"<>(SB)", a.v(regPairs))
 	a.mark("strip")
 	a.gradProducts(maps)
 	for m := range maps {
-		a.maskStrip(nowMasked, gradLogits+8*m, nowLo, nowHi)
+		a.maskStrip(nowMasked, nowCols, gradLogits+8*m, nowLo, nowHi)
 		a.move(gradLogits+8*m, nowLogits+8*m)
 	}
 	a.move(gradDP, nowDP)
@@ -44,19 +44,14 @@ func (a *asm) attnGrad(maps int) {
 	a.gradRows(maps)
 	a.nextStrip(maps)
 	a.tileRelease()
+	a.exp2End()
 	a.op("VZEROUPPER")
 	a.op("RET")
 }
 
 // gradProducts computes the strip's logits and dP, for the panels of keys that it sees.
 func (a *asm) gradProducts(maps int) {
-	a.op("MOVQ", arg(nowLive), "AX")
-	a.op("MOVLQSX", "(AX)", "AX")
-	a.op("MOVQ", "AX", "CX")
-	a.op("SHRQ", "$8", "CX")
-	a.op("MOVQ", "CX", arg(nowMasked))
-	a.op("ANDQ", "$255", "AX")
-	a.op("MOVQ", "AX", arg(nowCols))
+	a.liveColumns(nowLive, nowCols, nowMasked)
 	a.op("NEGQ", "AX")
 	a.op("ADDQ", arg(gradSteps), "AX")
 	a.op("MOVQ", "AX", arg(nowRest))
@@ -68,13 +63,13 @@ func (a *asm) gradProducts(maps int) {
 		a.op("MOVQ", arg(gradK+8*m), "BX")
 		a.op("MOVQ", arg(gradLogits+8*m), "R11")
 		a.op("MOVQ", arg(nowCols), "R13")
-		a.stripProduct(gradDepth, gradStrideK, 0)
+		a.stripProduct(gradDepth, gradStrideK)
 	}
 	a.op("MOVQ", arg(nowDO), "R8")
 	a.op("MOVQ", arg(gradV), "BX")
 	a.op("MOVQ", arg(gradDP), "R11")
 	a.op("MOVQ", arg(nowCols), "R13")
-	a.stripProduct(gradDepthV, gradStrideV, 0)
+	a.stripProduct(gradDepthV, gradStrideV)
 }
 
 type gradPointer struct {
@@ -178,19 +173,23 @@ func (a *asm) gradMap(m, maps int) {
 		a.op("VMULPS", a.v(p), a.v(4+i), a.v(4+i))
 	}
 	if m == maps-1 {
-		a.storePairs(0, "R10")
+		a.storePairs(0, "R10", "")
 	}
-	a.storePairs(4, pairs)
-	for row := range 2 {
-		a.narrowPair(11, 4+2*row+1, 4+2*row)
-		a.op("VMOVDQU64", "Z11", fmt.Sprintf("%d(%s)", 64*row, lines))
-	}
+	a.storePairs(4, pairs, lines)
 }
 
-// storePairs writes a line of both tiles of a B: two rows of registers from … from+3, interleaved.
-func (a *asm) storePairs(from int, to string) {
+// storePairs writes a line of both tiles of a B: two rows of registers from … from+3, interleaved; and each row as a line of an A, if there is one.
+func (a *asm) storePairs(from int, to, lines string) {
 	for half := range 2 {
 		a.narrowPair(12+half, from+2+half, from+half)
+	}
+	if lines != "" {
+		for row, imm := range []string{"$0x44", "$0xEE"} {
+			a.op("VSHUFF64X2", imm, "Z13", "Z12", a.v(10+row))
+			a.op("VMOVDQU64", a.v(10+row), fmt.Sprintf("%d(%s)", 64*row, lines))
+		}
+	}
+	for half := range 2 {
 		a.op("VPERMW", a.v(12+half), a.v(regPairs), a.v(12+half))
 		a.op("VMOVDQU64", a.v(12+half), fmt.Sprintf("%d(%s)", 1024*half, to))
 	}
@@ -206,6 +205,7 @@ func (a *asm) nextStrip(maps int) {
 		a.op("ADDQ", "$8", arg(nowDelta+8*m))
 	}
 	a.op("ADDQ", "$8", arg(nowLam))
+	a.fetchSome(gradFetch, 4)
 	a.op("DECQ", "DX")
 	a.op("JNZ", "rows")
 	a.op("ADDQ", "$1024", arg(nowMix))

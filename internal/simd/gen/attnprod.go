@@ -3,17 +3,17 @@ package main
 import "fmt"
 
 // stripProduct multiplies the panel of A at R8 with R13 panels of B from BX on into 32 rows of logits at R11: depth steps of k, panels
-// of B stride bytes apart. Where the argument live, if any, is no more than 16, only the first 16 rows.
-func (a *asm) stripProduct(depth, stride, live int) {
-	column, few := a.fresh("column"), a.fresh("few")
+// of B stride bytes apart. With two steps A stays in its tiles.
+func (a *asm) stripProduct(depth, stride int) {
+	column, end := a.fresh("column"), a.fresh("multiplied")
 	a.op("MOVQ", "$64", "R10")
 	a.op("MOVQ", fmt.Sprintf("$%d", tileRow), "R12")
+	a.op("CMPQ", arg(depth), "$2")
+	a.op("JNE", column)
+	a.shallowProduct(stride)
+	a.op("JMP", end)
 	a.mark(column)
 	for half := range 2 {
-		if half == 1 && live != 0 {
-			a.op("CMPQ", arg(live), "$16")
-			a.op("JLE", few)
-		}
 		a.tileZero(2 * half)
 		a.tileZero(2*half + 1)
 		a.op("LEAQ", fmt.Sprintf("%d(R8)", 1024*half), "SI")
@@ -21,7 +21,35 @@ func (a *asm) stripProduct(depth, stride, live int) {
 		a.tileStore(2*half, "R11", "R12", half*16*tileRow)
 		a.tileStore(2*half+1, "R11", "R12", half*16*tileRow+64)
 	}
-	a.mark(few)
+	a.op("ADDQ", "$128", "R11")
+	a.op("ADDQ", arg(stride), "BX")
+	a.op("DECQ", "R13")
+	a.op("JNZ", column)
+	a.mark(end)
+}
+
+// shallowProduct is stripProduct of two steps of k: tiles 2 and 3 hold those of the first 16 rows, 4 and 5 of the others.
+func (a *asm) shallowProduct(stride int) {
+	column := a.fresh("shallow")
+	for t := range 4 {
+		a.tileLoad(2+t, "R8", "R10", t/2*1024+t%2*panelStep)
+	}
+	a.mark(column)
+	for col := range 2 {
+		a.tileZero(0)
+		a.tileZero(1)
+		for step := range 2 {
+			a.tileStream(6, "BX", "R10", step*panelStep+1024*col)
+			a.gap()
+			for half := range 2 {
+				a.tileProduct(half, 2+2*half+step, 6)
+				a.gap()
+			}
+		}
+		for half := range 2 {
+			a.tileStore(half, "R11", "R12", half*16*tileRow+64*col)
+		}
+	}
 	a.op("ADDQ", "$128", "R11")
 	a.op("ADDQ", arg(stride), "BX")
 	a.op("DECQ", "R13")

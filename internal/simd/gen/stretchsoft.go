@@ -14,10 +14,10 @@ const (
 // stretchSoft is one step of the online softmax of rows of up to 128 logits, as softmaxStrip does it for 32 rows, bit for bit: logits turn
 // into p, rounded to bfloat16, in place. A row attends to its first hi columns.
 func (a *asm) stretchSoft() {
-	a.text("soft", 0, 8)
+	a.text("soft", 8, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
 	a.op("VBROADCASTSS", arg(softScale), a.v(regScale))
-	a.exp2Constants()
+	a.exp2Begin()
 	for i, r := range []string{"SI", "R8", "R9", "R10", "R11", "R12", "R13"} {
 		a.op("MOVQ", arg(softLogits+8*i), r)
 	}
@@ -56,6 +56,7 @@ func (a *asm) stretchSoft() {
 	}
 	a.op("DECQ", "R12")
 	a.op("JNZ", "row")
+	a.exp2End()
 	a.op("VZEROUPPER")
 	a.op("RET")
 }

@@ -1,0 +1,40 @@
+package simd
+
+import "unsafe"
+
+// fetchLine is the number of bytes of a row that kernels fetch at once, two lines.
+const fetchLine = 128
+
+// fetchRows are rows of a piece of a matrix, ld bytes apart, that will be wanted soon. Kernels take some with every row of their own.
+type fetchRows struct {
+	at   uintptr // never looked at: fetching does not fault
+	ld   int
+	left int
+}
+
+// fetches are what kernels fetch, one after the other. The last one has no end.
+type fetches struct {
+	all []fetchRows
+	now *fetchRows
+}
+
+// FetchNone forgets what was to be fetched.
+func (t *AttnTile) FetchNone() {
+	t.fetch.all = append(t.fetch.all[:0], fetchRows{left: 1 << 62})
+	t.fetch.now = &t.fetch.all[0]
+}
+
+// FetchRows lets kernels bring rows × cols elements from x on into the second cache while they are at something else.
+func (t *AttnTile) FetchRows(x View, rows, cols int) {
+	at, size := uintptr(unsafe.Pointer(unsafe.SliceData(x.X))), 4
+	if x.H != nil {
+		at, size = uintptr(unsafe.Pointer(unsafe.SliceData(x.H))), 2
+	}
+	last := len(t.fetch.all) - 1
+	t.fetch.all = t.fetch.all[:last]
+	for c := 0; c < cols*size; c += fetchLine {
+		t.fetch.all = append(t.fetch.all, fetchRows{at + uintptr(c), x.Ld * size, rows})
+	}
+	t.fetch.all = append(t.fetch.all, fetchRows{left: 1 << 62})
+	t.fetch.now = &t.fetch.all[0]
+}
