@@ -89,12 +89,20 @@ var pieceOps = map[string]func(d *Device, a *pieceArgs){
 	},
 	"norm backward":    func(d *Device, a *pieceArgs) { d.RMSNormBackward(a.x[0], a.sum, a.x[1], a.x[2], a.w, a.rows) },
 	"rope":             func(d *Device, a *pieceArgs) { d.Rope(a.x[0], a.big, a.ids, device.Rope{Heads: 1, Dim: a.big.Cols}) },
+	"rope heads":       func(d *Device, a *pieceArgs) { a.ropeHeads(d, device.Rope{Dim: 64}) },
+	"rope pairs":       func(d *Device, a *pieceArgs) { a.ropeHeads(d, device.Rope{Dim: 64, Interleaved: true, Inverse: true}) },
 	"swiglu":           func(d *Device, a *pieceArgs) { d.SwiGLU(a.x[0], a.wide[0]) },
 	"swiglu backward":  func(d *Device, a *pieceArgs) { d.SwiGLUBackward(a.wide[1], a.x[0], a.x[1], a.wide[0]) },
 	"swiglu in place":  func(d *Device, a *pieceArgs) { d.SwiGLUBackward(a.wide[0], a.x[0], a.x[0], a.wide[0]) },
 	"sigmoid":          func(d *Device, a *pieceArgs) { d.Sigmoid(a.x[0], a.x[1]) },
 	"sigmoid backward": func(d *Device, a *pieceArgs) { d.SigmoidBackward(a.x[0], a.x[0], a.x[1]) },
 	"sum of squares":   func(d *Device, a *pieceArgs) { d.SumSquares(a.sum.Columns(0, 1), a.x[0]) },
+}
+
+// ropeHeads rotates as many heads as fit.
+func (a *pieceArgs) ropeHeads(d *Device, r device.Rope) {
+	r.Heads = a.x[0].Cols / r.Dim
+	d.Rope(a.x[0].Columns(0, r.Heads*r.Dim), a.big.Columns(0, r.Dim), a.ids, r)
 }
 
 // fill makes the tensors, their rows gap elements apart, with values that both kinds of device can hold; acts are those of Act.

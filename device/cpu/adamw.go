@@ -58,6 +58,10 @@ func (t *adamwTask) tile(i, worker int) {
 	buf := t.d.buf(worker, part)
 	for c0 := i * chunk; c0 < min((i+1)*chunk, len(t.g)); c0 += part { // p stays in the first cache between update and rounding
 		c1 := min(c0+part, len(t.g))
+		if t.low != nil && simd.VectorsBF16() {
+			simd.AdamWSplitStep(t.h[c0:c1], t.low[c0:c1], t.m[c0:c1], t.v[c0:c1], t.g[c0:c1], &t.AdamW)
+			continue
+		}
 		p := t.load(c0, c1, buf)
 		simd.AdamWStep(p, t.m[c0:c1], t.v[c0:c1], t.g[c0:c1], &t.AdamW)
 		t.store(c0, c1, p)

@@ -54,6 +54,14 @@ func (p *pieces) next() bool {
 	return p.r < p.rows
 }
 
+// ahead is how far behind this piece of a matrix the next one begins.
+func (p *pieces) ahead(m *mat) int {
+	if p.c1 < p.end {
+		return part
+	}
+	return m.ld + p.from - p.c0
+}
+
 // stage is room of the worker's own for three pieces in float32; see reserve.
 func (d *Device) stage(worker int) (a, b, c []float32) {
 	buf := d.buf(worker, 3*part)

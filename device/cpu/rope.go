@@ -19,7 +19,7 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.Types())
 	d.touch(x)
 	t := &d.rope
-	d.reserve(max(part, r.Dim) + r.Dim/2)
+	d.reserve(max(part, r.Dim))
 	*t = ropeTask{r, matOf(x), matOf(table), i32(pos), rowsPerTile(x.Cols), d}
 	if d.checkIDs("rope", t.pos, table.Rows) {
 		d.run((x.Rows+t.step-1)/t.step, t)
@@ -28,39 +28,30 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 
 func (t *ropeTask) tile(i, worker int) {
 	half, step := t.Dim/2, max(1, part/t.Dim)*t.Dim // whole heads
-	buf := t.d.buf(worker, step+half)
-	neg := buf[step:]
+	buf, sign := t.d.buf(worker, step), float32(1)
+	if t.Inverse {
+		sign = -1
+	}
 	for n := i * t.step; n < min((i+1)*t.step, t.x.rows); n++ {
 		row := t.table.row(int(t.pos[n]))
 		cos, sin := row[:half], row[half:]
-		if t.Inverse {
-			copy(neg, sin)
-			simd.Scale(neg, -1)
-			sin = neg
-		}
-		if t.x.short() && !t.Interleaved {
-			for c := 0; c < t.x.cols; c += t.Dim {
-				simd.RotateBF16(t.x.half(n, c, c+half), t.x.half(n, c+half, c+t.Dim), cos, sin)
-			}
+		switch {
+		case t.x.short() && t.Interleaved:
+			simd.RotatePairsBF16(t.x.half(n, 0, t.x.cols), cos, sin, sign, 2*t.x.ld)
+			continue
+		case t.x.short():
+			simd.RotateHeadsBF16(t.x.half(n, 0, t.x.cols), cos, sin, sign, 2*t.x.ld)
 			continue
 		}
 		for c := 0; c < t.x.cols; c += step {
 			end := min(c+step, t.x.cols)
 			x := t.x.read(n, c, end, buf)
-			t.rotate(x, cos, sin)
+			if t.Interleaved {
+				simd.RotatePairs(x, cos, sin, sign)
+			} else {
+				simd.RotateHeads(x, cos, sin, sign)
+			}
 			t.x.store(n, c, end, x)
-		}
-	}
-}
-
-// rotate turns the heads in x by one position's angles.
-func (t *ropeTask) rotate(x, cos, sin []float32) {
-	half := t.Dim / 2
-	for ; len(x) > 0; x = x[t.Dim:] {
-		if t.Interleaved {
-			simd.RotatePairs(x[:t.Dim], cos, sin)
-		} else {
-			simd.Rotate(x[:half], x[half:t.Dim], cos, sin)
 		}
 	}
 }

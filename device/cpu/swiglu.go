@@ -32,7 +32,7 @@ func (t *swigluTask) tile(i, worker int) {
 	a, b, _ := t.d.stage(worker)
 	for p := t.pieces(i); p.next(); {
 		if t.y.short() {
-			simd.SiluMulBF16(t.y.half(p.r, p.c0, p.c1), t.gu.half(p.r, p.c0, p.c1), t.gu.half(p.r, f+p.c0, f+p.c1))
+			simd.SiluMulBF16(t.y.half(p.r, p.c0, p.c1), t.gu.half(p.r, p.c0, p.c1), t.gu.half(p.r, f+p.c0, f+p.c1), p.ahead(&t.gu))
 			continue
 		}
 		y := t.y.place(p.r, p.c0, p.c1, a)

@@ -20,7 +20,7 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 	k.floats = packers[float32]{lines: packFloatsBF16, linesTurn: packFloatsTurnBF16, pairs: pairFloatsBF16, turn: turnFloatsBF16}
 	k.halves = packers[uint16]{lines: packHalvesBF16, linesTurn: packHalvesTurnBF16, pairs: pairHalvesBF16, turn: turnHalvesBF16}
 	k.narrow = narrowBF16
-	k.short = bf16Vectors{addBF16, scaleMulBF16, mulAxpyBF16, normGradBF16, rotateBF16, dot3BF16, sumSquaresBF16, siluMulBF16, siluMulGradBF16}
+	k.short = vectorsBF16
 	k.product = product
 	k.fewAlike = name == "amx"
 	if k.direct = name == "amx"; k.direct {

@@ -4,16 +4,21 @@ import "fmt"
 
 // bf16Vectors are vector functions on slices of bfloat16, in one pass over memory: computed in float32 by the instructions of their
 // namesakes in vectorKernels, and rounded as NarrowBF16 does. Only the implementations with a conversion of their own have them.
+//
+// They read so little and so fast that memory must be asked early, beyond the page where the processor does so by itself: ahead is how many elements
+// behind its operands of bfloat16 a caller will go on, 0 where it will not.
 type bf16Vectors struct {
 	add         func(dst, a, b []uint16)
 	scaleMul    func(dst []uint16, alpha float32, a []uint16, b []float32)
 	mulAxpy     func(y []float32, alpha float32, a, b []uint16)
 	normGrad    func(dx, dy []uint16, w []float32, x []uint16, p, q float32)
-	rotate      func(a, b []uint16, cos, sin []float32)
+	rotateHeads func(x []uint16, cos, sin []float32, sign float32, ahead int)
+	rotatePairs func(x []uint16, cos, sin []float32, sign float32, ahead int)
 	dot3        func(a []uint16, b []float32, c []uint16) float32
 	sumSquares  func(x []uint16) float64
-	siluMul     func(dst, g, u []uint16)
+	siluMul     func(dst, g, u []uint16, ahead int)
 	siluMulGrad func(dg, du, y, dy, g, u []uint16)
+	adamwSplit  func(up, low []uint16, m, v, g []float32, s *AdamW)
 }
 
 // VectorsBF16 says that the functions below are there. Others widen, compute and narrow, which gives the same bits.
@@ -40,9 +45,18 @@ func NormGradBF16(dx, dy []uint16, w []float32, x []uint16, p, q float32) {
 	cur.short.normGrad(dx, same(op, len(dx), dy), same(op, len(dx), w), same(op, len(dx), x), p, q)
 }
 
-// RotateBF16 is Rotate with a and b of bfloat16.
-func RotateBF16(a, b []uint16, cos, sin []float32) {
-	cur.short.rotate(a, same("rotate", len(a), b), same("rotate", len(a), cos), same("rotate", len(a), sin))
+// RotateHeadsBF16 is RotateHeads of bfloat16.
+func RotateHeadsBF16(x []uint16, cos, sin []float32, sign float32, ahead int) {
+	if heads(len(x), cos, sin) > 0 {
+		cur.short.rotateHeads(x, cos, sin, sign, ahead)
+	}
+}
+
+// RotatePairsBF16 is RotatePairs of bfloat16.
+func RotatePairsBF16(x []uint16, cos, sin []float32, sign float32, ahead int) {
+	if heads(len(x), cos, sin) > 0 {
+		cur.short.rotatePairs(x, cos, sin, sign, ahead)
+	}
 }
 
 // Dot3BF16 is Dot3 with a and c of bfloat16.
@@ -54,8 +68,8 @@ func Dot3BF16(a []uint16, b []float32, c []uint16) float32 {
 func SumSquaresBF16(x []uint16) float64 { return cur.short.sumSquares(x) }
 
 // SiluMulBF16 is SiluMul of bfloat16.
-func SiluMulBF16(dst, g, u []uint16) {
-	cur.short.siluMul(dst, same("silu mul", len(dst), g), same("silu mul", len(dst), u))
+func SiluMulBF16(dst, g, u []uint16, ahead int) {
+	cur.short.siluMul(dst, same("silu mul", len(dst), g), same("silu mul", len(dst), u), ahead)
 }
 
 // SiluMulGradBF16 is SiluMulGrad of bfloat16.
@@ -63,6 +77,13 @@ func SiluMulGradBF16(dg, du, y, dy, g, u []uint16) {
 	const op = "silu mul grad"
 	n := len(dg)
 	cur.short.siluMulGrad(dg, same(op, n, du), same(op, n, y), same(op, n, dy), same(op, n, g), same(op, n, u))
+}
+
+// AdamWSplitStep is AdamWStep on parameters cut into halves as by SplitBF16.
+func AdamWSplitStep(up, low []uint16, m, v, g []float32, s *AdamW) {
+	const op = "adamw"
+	n := len(up)
+	cur.short.adamwSplit(up, same(op, n, low), same(op, n, m), same(op, n, v), same(op, n, g), s)
 }
 
 // same cuts x to n elements and panics when it has fewer.

@@ -2,6 +2,7 @@ package simd
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -32,10 +33,6 @@ var bf16Pairs = map[string][2]func(l *bf16Lists) float64{
 		func(l *bf16Lists) float64 { NormGradBF16(l.h[0], l.h[1], l.w[0], l.h[2], 0.3, -0.7); return 0 },
 		func(l *bf16Lists) float64 { NormGrad(l.x[0], l.x[1], l.w[0], l.x[2], 0.3, -0.7); return 0 },
 	},
-	"rotate": {
-		func(l *bf16Lists) float64 { RotateBF16(l.h[0], l.h[1], l.w[0], l.w[1]); return 0 },
-		func(l *bf16Lists) float64 { Rotate(l.x[0], l.x[1], l.w[0], l.w[1]); return 0 },
-	},
 	"dot3": {
 		func(l *bf16Lists) float64 { return float64(Dot3BF16(l.h[0], l.w[0], l.h[1])) },
 		func(l *bf16Lists) float64 { return float64(Dot3(l.x[0], l.w[0], l.x[1])) },
@@ -45,7 +42,7 @@ var bf16Pairs = map[string][2]func(l *bf16Lists) float64{
 		func(l *bf16Lists) float64 { return SumSquares(l.x[0]) },
 	},
 	"siluMul": {
-		func(l *bf16Lists) float64 { SiluMulBF16(l.h[0], l.h[1], l.h[2]); return 0 },
+		func(l *bf16Lists) float64 { SiluMulBF16(l.h[0], l.h[1], l.h[2], 1<<40); return 0 },
 		func(l *bf16Lists) float64 { SiluMul(l.x[0], l.x[1], l.x[2]); return 0 },
 	},
 	"siluMulGrad": {
@@ -71,6 +68,35 @@ func TestVectorsBF16(t *testing.T) {
 				if err := short.differ(wide, n); err != nil || got != want {
 					t.Fatalf("%s of %d elements: %v; sums %v, %v", name, n, err, got, want)
 				}
+			}
+		}
+	})
+}
+
+// A step on halves gives the bits of joining, stepping and cutting, subnormal numbers too.
+func TestAdamWSplit(t *testing.T) {
+	s := &AdamW{Clip: 0.5, Beta1: 0.9, Beta1c: 0.1, Beta2: 0.95, Beta2c: 0.05, Keep: 0.99, Step: 0.3, C2: 2, Eps: 1e-8}
+	each(t, func(t *testing.T) {
+		if !VectorsBF16() {
+			t.Skip("not with this implementation")
+		}
+		r := rand.New(rand.NewPCG(6, 1))
+		for _, n := range lengths() {
+			var lists, want [4][]float32 // p, m, v, g
+			for i := range lists {
+				lists[i] = random(r, n+1, math.Pow(1e-38, float64(i%2)*r.Float64()))
+			}
+			Mul(lists[2], lists[2], lists[2])
+			for i := range lists {
+				want[i] = slices.Clone(lists[i])
+			}
+			up, low, p := make([]uint16, n+1), make([]uint16, n+1), make([]float32, n+1)
+			SplitBF16(up, low, lists[0])
+			AdamWSplitStep(up[:n], low[:n], lists[1], lists[2], lists[3], s)
+			JoinBF16(p, up, low)
+			AdamWStep(want[0][:n], want[1], want[2], want[3], s)
+			if !slices.Equal(p, want[0]) || !slices.Equal(lists[1], want[1]) || !slices.Equal(lists[2], want[2]) {
+				t.Fatalf("%d elements have other bits", n)
 			}
 		}
 	})

@@ -2,20 +2,20 @@ package simd
 
 import "math"
 
-// e^x = 2^n·e^r with n = round(x·log2 e) and r = x − n·ln 2 in two parts, |r| ≤ ln2/2; e^r by its Taylor-like
-// polynomial 1 + r + r²·q(r). Below expMin the result would be subnormal and is 0; from expMax on it is +Inf.
+// e^x = 2^n·e^r with n = round(x·log2 e) and r = x − n·ln 2 in two parts, |r| ≤ ln2/2; e^r by a polynomial
+// of sixth degree, 1 + r·(1 + r·q(r)), whose relative error is below 2^−28.
+// Below expMin the result would be subnormal and is 0; from expMax on it is +Inf.
 const (
 	expMin = -87.33654
 	expMax = 89
 	log2e  = 1.44269504088896340736
 	ln2Hi  = 0.693359375 // few bits: n·ln2Hi is exact
 	ln2Lo  = -2.12194440e-4
-	expC2  = 5.0000001201e-1
-	expC3  = 1.6666665459e-1
-	expC4  = 4.1665795894e-2
-	expC5  = 8.3334519073e-3
-	expC6  = 1.3981999507e-3
-	expC7  = 1.9875691500e-4
+	expC2  = 4.9999993432e-1
+	expC3  = 1.6666520399e-1
+	expC4  = 4.1668390788e-2
+	expC5  = 8.3687451165e-3
+	expC6  = 1.3814539972e-3
 )
 
 func expGeneric(x float32) float32 {
@@ -31,13 +31,12 @@ func expGeneric(x float32) float32 {
 	n := float32(math.RoundToEven(float64(x * log2e)))
 	r := x - float32(n*ln2Hi)
 	r -= float32(n * ln2Lo)
-	q := float32(expC7)
-	q = float32(q*r) + expC6
+	q := float32(expC6)
 	q = float32(q*r) + expC5
 	q = float32(q*r) + expC4
 	q = float32(q*r) + expC3
 	q = float32(q*r) + expC2
-	p := float32(float32(q*r)*r) + r + 1
+	p := float32((float32(q*r)+1)*r) + 1
 	// n reaches 128, which has no float32 power of its own: scale in two halves.
 	h := int32(n) >> 1
 	return p * pow2(h) * pow2(int32(n)-h)

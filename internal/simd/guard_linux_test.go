@@ -44,8 +44,14 @@ func TestGuard(t *testing.T) {
 			for _, op := range elementwise {
 				op.f(d, a, b, c)
 			}
-			Rotate(a, b, c, d)
-			RotatePairs(guarded(t, r, 2*n), c, d)
+			for _, heads := range []int{1, 3} {
+				RotateHeads(guarded(t, r, 2*n*heads), c, d, 1)
+				RotatePairs(guarded(t, r, 2*n*heads), c, d, 1)
+				if VectorsBF16() {
+					RotateHeadsBF16(guardedHalves(t, r, 2*n*heads), c, d, 1, 2*n)
+					RotatePairsBF16(guardedHalves(t, r, 2*n*heads), c, d, 1, 2*n)
+				}
+			}
 			SiluMulGrad(a, b, c, c, d, b)
 			RoundBF16(a, b)
 			_, _, _, _ = Dot(a, b), Dot3(a, b, c), SumSquares(a), Max(a)
@@ -60,6 +66,7 @@ func TestGuard(t *testing.T) {
 				for i := range l.h {
 					l.h[i] = guardedHalves(t, r, n)
 				}
+				AdamWSplitStep(l.h[0], l.h[1], c, d, a, &AdamW{})
 				for _, pair := range bf16Pairs {
 					pair[0](&l)
 				}

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// halfKernels convert between float32 and 16-bit halves of it. Their slices have equal lengths, at least one vector of the implementation.
+// halfKernels convert between float32 and 16-bit halves of it. Their slices have equal lengths, at least leastHalves.
 type halfKernels struct {
 	widen       func(dst []float32, src []uint16)
 	narrow      func(dst []uint16, src []float32)
@@ -16,12 +16,17 @@ type halfKernels struct {
 var genericHalf = halfKernels{widenGeneric, narrowGeneric, joinHalvesGeneric, splitHalvesGeneric}
 
 // leastHalves is the shortest slice that goes to a kernel: AVX2 has no masks for words, and does the last vector twice instead.
-const leastHalves = 8
+func leastHalves() int {
+	if cur.lanes == 8 {
+		return 8
+	}
+	return 0
+}
 
 // WidenBF16: dst = src, which is exact.
 func WidenBF16(dst []float32, src []uint16) {
 	kernel := cur.widen
-	if len(src) < leastHalves {
+	if len(src) < leastHalves() {
 		kernel = widenGeneric
 	}
 	kernel(dst[:sameHalves("widen", len(src), len(dst))], src)
@@ -30,7 +35,7 @@ func WidenBF16(dst []float32, src []uint16) {
 // NarrowBF16 rounds src to the nearest bfloat16, ties to even; a NaN stays one. The processor's own conversion takes subnormal numbers for 0.
 func NarrowBF16(dst []uint16, src []float32) {
 	kernel := cur.narrow
-	if len(src) < leastHalves {
+	if len(src) < leastHalves() {
 		kernel = narrowGeneric
 	}
 	kernel(dst[:sameHalves("narrow", len(src), len(dst))], src)
@@ -39,7 +44,7 @@ func NarrowBF16(dst []uint16, src []float32) {
 // JoinBF16: dst = the numbers that SplitBF16 has cut.
 func JoinBF16(dst []float32, up, low []uint16) {
 	kernel, n := cur.joinHalves, sameHalves("join", len(up), len(low))
-	if n < leastHalves {
+	if n < leastHalves() {
 		kernel = joinHalvesGeneric
 	}
 	kernel(dst[:sameHalves("join", n, len(dst))], up, low[:n])
@@ -48,7 +53,7 @@ func JoinBF16(dst []float32, up, low []uint16) {
 // SplitBF16 cuts src into bfloat16 values, rounded to nearest with ties away from zero, and the lower halves of its bits (see half.Split).
 func SplitBF16(up, low []uint16, src []float32) {
 	kernel, n := cur.splitHalves, sameHalves("split", len(src), len(up))
-	if n < leastHalves {
+	if n < leastHalves() {
 		kernel = splitHalvesGeneric
 	}
 	kernel(up[:n], low[:sameHalves("split", n, len(low))], src)

@@ -62,6 +62,26 @@ func TestHalfKernels(t *testing.T) {
 	})
 }
 
+// A number is rounded to the same bits wherever a row is cut, subnormal ones too.
+func TestNarrowAlike(t *testing.T) {
+	each(t, func(t *testing.T) {
+		const n = 40
+		src, whole := make([]float32, n), make([]uint16, n)
+		for i := range src {
+			src[i] = math.Float32frombits(uint32(i) << 16)
+		}
+		NarrowBF16(whole, src)
+		for cut := range n {
+			got := make([]uint16, n)
+			NarrowBF16(got[:cut], src[:cut])
+			NarrowBF16(got[cut:], src[cut:])
+			if !slices.Equal(got, whole) {
+				t.Fatalf("cut at %d: %x, want %x", cut, got, whole)
+			}
+		}
+	})
+}
+
 // Every bfloat16 value comes back, subnormal ones too where the processor does not convert.
 func TestWidenNarrow(t *testing.T) {
 	all := make([]uint16, 1<<16)

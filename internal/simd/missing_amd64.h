@@ -167,11 +167,15 @@
 #define VCVTNEPS2BF16_Z0_Y2 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xD0 // vcvtneps2bf16 ymm2, zmm0
 #define VCVTNEPS2BF16_Z0_Y8 BYTE $0x62; BYTE $0x72; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xC0 // vcvtneps2bf16 ymm8, zmm0
 #define VCVTNEPS2BF16_Z1_Y3 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xD9 // vcvtneps2bf16 ymm3, zmm1
-#define VCVTNEPS2BF16_Z1_Y5 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xE9 // vcvtneps2bf16 ymm5, zmm1
 #define VCVTNEPS2BF16_Z1_Y6 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xF1 // vcvtneps2bf16 ymm6, zmm1
 #define VCVTNEPS2BF16_Z2_Y6 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xF2 // vcvtneps2bf16 ymm6, zmm2
-#define VCVTNEPS2BF16_Z4_Y5 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xEC // vcvtneps2bf16 ymm5, zmm4
+#define VCVTNEPS2BF16_Z3_Y5 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xEB // vcvtneps2bf16 ymm5, zmm3
+#define VCVTNEPS2BF16_Z4_Y6 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xF4 // vcvtneps2bf16 ymm6, zmm4
+#define VCVTNEPS2BF16_Z5_Y6 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xF5 // vcvtneps2bf16 ymm6, zmm5
+#define VCVTNEPS2BF16_Z5_Y8 BYTE $0x62; BYTE $0x72; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xC5 // vcvtneps2bf16 ymm8, zmm5
+#define VCVTNEPS2BF16_Z6_Y8 BYTE $0x62; BYTE $0x72; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xC6 // vcvtneps2bf16 ymm8, zmm6
 #define VCVTNEPS2BF16_Z7_Y8 BYTE $0x62; BYTE $0x72; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xC7 // vcvtneps2bf16 ymm8, zmm7
+#define VCVTNEPS2BF16_Z9_Y11 BYTE $0x62; BYTE $0x52; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xD9 // vcvtneps2bf16 ymm11, zmm9
 #define VDPBF16PS_Z17_Z16_Z0 BYTE $0x62; BYTE $0xB2; BYTE $0x7E; BYTE $0x40; BYTE $0x52; BYTE $0xC1 // vdpbf16ps zmm0, zmm16, zmm17
 #define VDPBF16PS_Z17_Z16_Z12 BYTE $0x62; BYTE $0x32; BYTE $0x7E; BYTE $0x40; BYTE $0x52; BYTE $0xE1 // vdpbf16ps zmm12, zmm16, zmm17
 #define VDPBF16PS_Z17_Z16_Z4 BYTE $0x62; BYTE $0xB2; BYTE $0x7E; BYTE $0x40; BYTE $0x52; BYTE $0xE1 // vdpbf16ps zmm4, zmm16, zmm17

@@ -117,24 +117,12 @@ func TestInPlace(t *testing.T) {
 	})
 }
 
-func TestPairs(t *testing.T) {
+func TestSiluMulGrad(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))
 		for _, n := range lengths() {
-			a, b, c, s := random(r, n, 1), random(r, n, 1), random(r, n, 1), random(r, n, 1)
-			wa, wb := append([]float32(nil), a...), append([]float32(nil), b...)
-			rotateGeneric(wa, wb, c, s)
-			ga, gb := append([]float32(nil), a...), append([]float32(nil), b...)
-			Rotate(ga, gb, c, s)
-			near(t, "rotate a", ga, wa, 1e-6)
-			near(t, "rotate b", gb, wb, 1e-6)
-
-			x, y := random(r, 2*n, 1), make([]float32, 2*n)
-			copy(y, x)
-			rotatePairsGeneric(y, c, s)
-			RotatePairs(x, c, s)
-			near(t, "rotate pairs", x, y, 1e-6)
-
+			a, b := random(r, n, 1), random(r, n, 1)
+			wa, wb := make([]float32, n), make([]float32, n)
 			dy, wy, again := random(r, n, 1), make([]float32, n), make([]float32, n)
 			siluMulGradGeneric(wa, wb, wy, dy, a, b)
 			SiluMul(again, a, b)
@@ -265,6 +253,39 @@ func TestExp(t *testing.T) {
 		odd := []float32{-inf, inf, float32(math.NaN()), -1e30, 1e30, -104, 0, 89}
 		ExpSum(y[:len(odd)], odd, 1, 0)
 		near(t, "odd", y, []float32{0, inf, float32(math.NaN()), 0, inf, 0, 1, inf}, 0)
+	})
+}
+
+func TestSigmoid(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	each(t, func(t *testing.T) {
+		var worst float64
+		x, y := make([]float32, 37), make([]float32, 37)
+		for lo := -87.0; lo < 88; lo += 0.01 {
+			for i := range x {
+				x[i] = float32(lo + 0.0002*float64(i))
+			}
+			Sigmoid(y, x)
+			for i, s := range y {
+				want := sigma(float64(x[i]))
+				ulp := float64(math.Nextafter32(float32(want), inf)) - float64(float32(want))
+				worst = max(worst, math.Abs(float64(s)-want)/ulp)
+			}
+		}
+		if worst > 3 {
+			t.Errorf("the sigmoid is off by %.2f ulp", worst)
+		}
+		t.Logf("the sigmoid is within %.2f ulp", worst)
+		odd := []float32{-inf, -1e30, -100, -89, 0, 89, 100, 1e30, inf, nan}
+		ones := slices.Repeat([]float32{1}, len(odd))
+		dg, du, z := make([]float32, len(odd)), make([]float32, len(odd)), make([]float32, len(odd))
+		Sigmoid(y[:len(odd)], odd)
+		near(t, "odd", y, []float32{0, 0, 0, 0, 0.5, 1, 1, 1, 1, nan}, 0)
+		SiluMul(z, odd, ones)
+		near(t, "odd silu", z, []float32{nan, 0, 0, 0, 0, 89, 100, 1e30, inf, nan}, 0)
+		SiluMulGrad(dg, du, z, ones, odd, ones)
+		near(t, "odd silu grad g", dg, []float32{nan, 0, 0, 0, 0.5, 1, 1, 1, nan, nan}, 0)
+		near(t, "odd silu grad u", du, z, 0)
 	})
 }
 

@@ -21,7 +21,8 @@ var avx512 = kernels{
 		scaleMul:     scaleMulAVX512,
 		mulAxpy:      mulAxpyAVX512,
 		normGrad:     normGradAVX512,
-		rotate:       rotateAVX512,
+		rotateHeads:  rotateHeadsAVX512,
+		rotatePairs:  rotatePairsAVX512,
 		roundBF16:    roundBF16AVX512,
 		dot:          dotAVX512,
 		dot3:         dot3AVX512,
@@ -35,7 +36,6 @@ var avx512 = kernels{
 		siluMul:      siluMulAVX512,
 		siluMulGrad:  siluMulGradAVX512,
 		adamw:        adamwAVX512,
-		rotatePairs:  rotatePairsAVX512,
 	},
 	halfKernels: halfKernels{
 		widen:       widenAVX512,
@@ -78,7 +78,10 @@ func mulAxpyAVX512(y []float32, alpha float32, a []float32, b []float32)
 func normGradAVX512(dx []float32, dy []float32, w []float32, x []float32, p float32, q float32)
 
 //go:noescape
-func rotateAVX512(a []float32, b []float32, cos []float32, sin []float32)
+func rotateHeadsAVX512(x []float32, cos []float32, sin []float32, sign float32)
+
+//go:noescape
+func rotatePairsAVX512(x []float32, cos []float32, sin []float32, sign float32)
 
 //go:noescape
 func roundBF16AVX512(dst []float32, src []float32)
@@ -132,9 +135,6 @@ func joinHalvesAVX512(dst []float32, up []uint16, low []uint16)
 func splitHalvesAVX512(up []uint16, low []uint16, src []float32)
 
 //go:noescape
-func rotatePairsAVX512(x, cos, sin []float32)
-
-//go:noescape
 func tile14xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 
 //go:noescape
@@ -184,7 +184,8 @@ var avx2 = kernels{
 		scaleMul:     scaleMulAVX2,
 		mulAxpy:      mulAxpyAVX2,
 		normGrad:     normGradAVX2,
-		rotate:       rotateAVX2,
+		rotateHeads:  rotateHeadsAVX2,
+		rotatePairs:  rotatePairsAVX2,
 		roundBF16:    roundBF16AVX2,
 		dot:          dotAVX2,
 		dot3:         dot3AVX2,
@@ -198,7 +199,6 @@ var avx2 = kernels{
 		siluMul:      siluMulAVX2,
 		siluMulGrad:  siluMulGradAVX2,
 		adamw:        adamwAVX2,
-		rotatePairs:  rotatePairsAVX2,
 	},
 	halfKernels: halfKernels{
 		widen:       widenAVX2,
@@ -238,7 +238,10 @@ func mulAxpyAVX2(y []float32, alpha float32, a []float32, b []float32)
 func normGradAVX2(dx []float32, dy []float32, w []float32, x []float32, p float32, q float32)
 
 //go:noescape
-func rotateAVX2(a []float32, b []float32, cos []float32, sin []float32)
+func rotateHeadsAVX2(x []float32, cos []float32, sin []float32, sign float32)
+
+//go:noescape
+func rotatePairsAVX2(x []float32, cos []float32, sin []float32, sign float32)
 
 //go:noescape
 func roundBF16AVX2(dst []float32, src []float32)
@@ -290,9 +293,6 @@ func joinHalvesAVX2(dst []float32, up []uint16, low []uint16)
 
 //go:noescape
 func splitHalvesAVX2(up []uint16, low []uint16, src []float32)
-
-//go:noescape
-func rotatePairsAVX2(x, cos, sin []float32)
 
 //go:noescape
 func tile6xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
@@ -351,6 +351,20 @@ func fewBF16x4AVX2(steps int, a *float32, lda int, b *uint16, c *float32, ldc, p
 //go:noescape
 func narrowBF16(dst []uint16, src []float32)
 
+var vectorsBF16 = bf16Vectors{
+	add:         addBF16,
+	scaleMul:    scaleMulBF16,
+	mulAxpy:     mulAxpyBF16,
+	normGrad:    normGradBF16,
+	rotateHeads: rotateHeadsBF16,
+	rotatePairs: rotatePairsBF16,
+	dot3:        dot3BF16,
+	sumSquares:  sumSquaresBF16,
+	siluMul:     siluMulBF16,
+	siluMulGrad: siluMulGradBF16,
+	adamwSplit:  adamwSplitBF16,
+}
+
 //go:noescape
 func addBF16(dst []uint16, a []uint16, b []uint16)
 
@@ -364,7 +378,10 @@ func mulAxpyBF16(y []float32, alpha float32, a []uint16, b []uint16)
 func normGradBF16(dx []uint16, dy []uint16, w []float32, x []uint16, p float32, q float32)
 
 //go:noescape
-func rotateBF16(a []uint16, b []uint16, cos []float32, sin []float32)
+func rotateHeadsBF16(x []uint16, cos []float32, sin []float32, sign float32, ahead int)
+
+//go:noescape
+func rotatePairsBF16(x []uint16, cos []float32, sin []float32, sign float32, ahead int)
 
 //go:noescape
 func dot3BF16(a []uint16, b []float32, c []uint16) float32
@@ -373,10 +390,13 @@ func dot3BF16(a []uint16, b []float32, c []uint16) float32
 func sumSquaresBF16(x []uint16) float64
 
 //go:noescape
-func siluMulBF16(dst []uint16, g []uint16, u []uint16)
+func siluMulBF16(dst []uint16, g []uint16, u []uint16, ahead int)
 
 //go:noescape
 func siluMulGradBF16(dg []uint16, du []uint16, y []uint16, dy []uint16, g []uint16, u []uint16)
+
+//go:noescape
+func adamwSplitBF16(up []uint16, low []uint16, m []float32, v []float32, g []float32, s *AdamW)
 
 //go:noescape
 func fewBF16OneAVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)

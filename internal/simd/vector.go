@@ -12,8 +12,8 @@ type vectorKernels struct {
 	scaleMul     func(dst []float32, alpha float32, a, b []float32)
 	mulAxpy      func(y []float32, alpha float32, a, b []float32)
 	normGrad     func(dx, dy, w, x []float32, p, q float32)
-	rotate       func(a, b, cos, sin []float32)
-	rotatePairs  func(x, cos, sin []float32) // whole vectors; the rest is left
+	rotateHeads  func(x, cos, sin []float32, sign float32) // at least one head
+	rotatePairs  func(x, cos, sin []float32, sign float32)
 	roundBF16    func(dst, src []float32)
 	dot          func(a, b []float32) float32
 	dot3         func(a, b, c []float32) float32
@@ -83,22 +83,27 @@ func SoftmaxBackward2(p1, p2, mix, dp []float32, s *SoftmaxBack) {
 	cur.softmaxBack2(p1, like(op, p1, p2), like(op, p1, mix), like(op, p1, dp), s)
 }
 
-// Rotate turns the pairs (a,b) by an angle: a' = a·cos − b·sin, b' = a·sin + b·cos.
-func Rotate(a, b, cos, sin []float32) {
-	cur.rotate(a, like("rotate", a, b), like("rotate", a, cos), like("rotate", a, sin))
+// RotateHeads turns the heads in x, of 2·len(cos) elements each, by one position's angles, or back with sign −1: with a head's halves a and b,
+// a' = a·cos − sign·b·sin, b' = sign·a·sin + b·cos.
+func RotateHeads(x, cos, sin []float32, sign float32) {
+	if heads(len(x), cos, sin) > 0 {
+		cur.rotateHeads(x, cos, sin, sign)
+	}
 }
 
-// RotatePairs is Rotate for pairs of neighbours: a = x[2j], b = x[2j+1].
-func RotatePairs(x, cos, sin []float32) {
-	cos, sin = like("rotate pairs", x[:len(x)/2], cos), like("rotate pairs", x[:len(x)/2], sin)
-	whole := len(x) / cur.lanes * cur.lanes
-	if cur.lanes == 1 {
-		whole = 0
+// RotatePairs is RotateHeads for pairs of neighbours: a = x[2j], b = x[2j+1] of each head.
+func RotatePairs(x, cos, sin []float32, sign float32) {
+	if heads(len(x), cos, sin) > 0 {
+		cur.rotatePairs(x, cos, sin, sign)
 	}
-	if whole > 0 {
-		cur.rotatePairs(x[:whole], cos, sin)
+}
+
+// heads is how many there are in n elements, and panics where they are not whole.
+func heads(n int, cos, sin []float32) int {
+	if len(cos) == 0 || len(sin) != len(cos) || n%(2*len(cos)) != 0 {
+		panic(fmt.Sprintf("simd: rotation of %d elements by %d cos and %d sin", n, len(cos), len(sin)))
 	}
-	rotatePairsGeneric(x[whole:], cos[whole/2:], sin[whole/2:])
+	return n / (2 * len(cos))
 }
 
 // RoundBF16: dst = src rounded to the nearest bfloat16 value, ties to even. A NaN stays one.

@@ -8,7 +8,7 @@ var generic = kernels{
 	vectorKernels: vectorKernels{
 		add: addGeneric, mul: mulGeneric, scale: scaleGeneric, axpy: axpyGeneric, addScaled: addScaledGeneric,
 		scaleMul: scaleMulGeneric, mulAxpy: mulAxpyGeneric, normGrad: normGradGeneric,
-		softmaxBack: softmaxBackGeneric, softmaxBack2: softmaxBack2Generic, rotate: rotateGeneric, rotatePairs: rotatePairsGeneric, roundBF16: roundBF16Generic,
+		softmaxBack: softmaxBackGeneric, softmaxBack2: softmaxBack2Generic, rotateHeads: rotateHeadsGeneric, rotatePairs: rotatePairsGeneric, roundBF16: roundBF16Generic,
 		dot: dotGeneric, dot3: dot3Generic, sumSquares: sumSquaresGeneric, max: maxGeneric,
 		expSum: expSumGeneric, sigmoid: sigmoidGeneric, sigmoidGrad: sigmoidGradGeneric,
 		siluMul: siluMulGeneric, siluMulGrad: siluMulGradGeneric, adamw: adamwGeneric,
@@ -85,20 +85,24 @@ func softmaxBack2Generic(p1, p2, mix, dp []float32, s *SoftmaxBack) {
 	}
 }
 
-func rotateGeneric(a, b, cos, sin []float32) {
-	for i, x := range a {
-		y := b[i]
-		a[i] = float32(x*cos[i]) - float32(y*sin[i])
-		b[i] = float32(x*sin[i]) + float32(y*cos[i])
+func rotateHeadsGeneric(x, cos, sin []float32, sign float32) {
+	for half := len(cos); len(x) > 0; x = x[2*half:] {
+		for j, c := range cos {
+			x[j], x[half+j] = rotated(x[j], x[half+j], c, sign*sin[j])
+		}
 	}
 }
 
-func rotatePairsGeneric(x, cos, sin []float32) {
-	for j, c := range cos {
-		s, a, b := sin[j], x[2*j], x[2*j+1]
-		x[2*j] = float32(a*c) - float32(b*s)
-		x[2*j+1] = float32(a*s) + float32(b*c)
+func rotatePairsGeneric(x, cos, sin []float32, sign float32) {
+	for ; len(x) > 0; x = x[2*len(cos):] {
+		for j, c := range cos {
+			x[2*j], x[2*j+1] = rotated(x[2*j], x[2*j+1], c, sign*sin[j])
+		}
 	}
+}
+
+func rotated(a, b, cos, sin float32) (x, y float32) {
+	return float32(a*cos) - float32(b*sin), float32(a*sin) + float32(b*cos)
 }
 
 func roundBF16Generic(dst, src []float32) {

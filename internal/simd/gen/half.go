@@ -7,33 +7,43 @@ var halfOps = []vecOp{
 	{name: "widen", params: "dst,src:h", unroll: 4, body: func(b *body) { b.store("dst", b.load("src")) }},
 	narrowOp,
 	{name: "joinHalves", params: "dst,up:h,low:h", unroll: 2, body: func(b *body) {
-		// Where the lower half is negative as a number of 16 bits, the upper one was rounded up: their sum is what was cut.
-		x := b.load("up")
-		b.op("VPADDD", b.words("VPMOVSXWD", "low"), x, x)
-		b.store("dst", x)
+		b.store("dst", b.join("up", "low"))
 	}},
 	{name: "splitHalves", params: "up:h,low:h,src", unroll: 2, body: func(b *body) {
-		x, up := b.load("src"), b.tmp()
-		b.op("VPADDD", b.bits(0x8000), x, up)
-		b.op("VPSRLD", "$16", up, up)
-		b.storeWords("up", up)
-		if !b.wide() {
-			b.op("VANDPS", b.bits(0xFFFF), x, x)
-		}
-		b.storeWords("low", x)
+		b.split("up", "low", b.load("src"))
 	}},
+}
+
+// join is the numbers that were cut into halves. Where the lower one is negative as a number of 16 bits, the upper one was rounded up: their sum is
+// what was cut.
+func (b *body) join(up, low string) string {
+	x := b.load(up)
+	b.op("VPADDD", b.words("VPMOVSXWD", low), x, x)
+	return x
+}
+
+// split cuts x.
+func (b *body) split(up, low, x string) {
+	t := b.tmp()
+	b.op("VPADDD", b.bits(0x8000), x, t)
+	b.op("VPSRLD", "$16", t, t)
+	b.storeWords(up, t)
+	if !b.wide() {
+		b.op("VANDPS", b.bits(0xFFFF), x, x)
+	}
+	b.storeWords(low, x)
 }
 
 // narrowOp exists in a third form: the processor's own conversion, which takes subnormal numbers for 0.
 var narrowOp = vecOp{name: "narrow", params: "dst:h,src", unroll: 4, body: func(b *body) { b.store("dst", b.load("src")) }}
 
 // bf16Ops are those kernels of vecOps that also exist on slices of bfloat16, with the processor's own conversion: what they read and write
-// is half as much, and no float32 is put down in between.
+// is half as much, and no float32 is put down in between. So does AdamW on parameters cut into halves.
 func bf16Ops() (all []vecOp) {
 	params := map[string]string{
 		"add": "dst:h,a:h,b:h", "scaleMul": "dst:h,alpha:f,a:h,b", "mulAxpy": "y,alpha:f,a:h,b:h", "normGrad": "dx:h,dy:h,w,x:h,p:f,q:f",
-		"rotate": "a:h,b:h,cos,sin", "dot3": "a:h,b,c:h", "sumSquares": "x:h",
-		"siluMul": "dst:h,g:h,u:h", "siluMulGrad": "dg:h,du:h,y:h,dy:h,g:h,u:h",
+		"rotateHeads": "x:h,cos,sin,sign:f,ahead:i", "rotatePairs": "x:h,cos,sin,sign:f,ahead:i", "dot3": "a:h,b,c:h", "sumSquares": "x:h",
+		"siluMul": "dst:h,g:h,u:h,ahead:i", "siluMulGrad": "dg:h,du:h,y:h,dy:h,g:h,u:h",
 	}
 	for _, o := range vecOps {
 		if p, ok := params[o.name]; ok {
@@ -41,7 +51,11 @@ func bf16Ops() (all []vecOp) {
 			all = append(all, o)
 		}
 	}
-	return all
+	return append(all, vecOp{name: "adamwSplit", params: "up:h,low:h,m,v,g,s:p", unroll: 1, flush: true, body: func(b *body) {
+		p := b.join("up", "low")
+		b.adamw(p)
+		b.split("up", "low", p)
+	}})
 }
 
 // storeRounded rounds r to bfloat16.

@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
 // vecOp is one vector kernel: its Go signature and the program for one vector of elements.
 type vecOp struct {
 	name   string
-	params string // "dst,a,b" are slices; "h:h" one of bfloat16; "alpha:f" a float32; "s:p" a pointer to a struct of float32
+	params string // "dst,a,b" are slices; "h:h" one of bfloat16; "alpha:f" a float32; "ahead:i" a distance; "s:p" a pointer to a struct of float32
 	result string // "", "float32" or "float64"
 	unroll int
 	accs   int    // accumulators per unrolled step
@@ -16,6 +17,7 @@ type vecOp struct {
 	flush  bool   // subnormal numbers are 0 while it runs
 	body   func(b *body)
 	end    func(b *body) // leaves the result in X0
+	loops  func(b *body) // instead of all that: its own loops
 }
 
 // body is what a program writes to. Registers are handed out from 0; accumulators and scalars come first.
@@ -26,7 +28,10 @@ type body struct {
 	half   map[string]bool   // slices of 16-bit halves
 	scalar map[string]int    // scalar → register holding it in every lane
 	acc    int               // first accumulator of this step
+	ahead  bool              // slices of halves are fetched ahead
+	held   map[uint32]string // constant → register holding it in every lane
 	free   int               // next register for a temporary
+	most   int               // registers that were taken at once
 	step   int               // which of the unrolled steps
 	masked bool
 }
@@ -65,38 +70,23 @@ func (o *vecOp) layout() (ps []param, ret, size int) {
 	return ps, ret, size
 }
 
-// emit writes the kernel: whole groups of unrolled vectors, single vectors, the masked rest.
+// emit writes the kernel.
 func (o *vecOp) emit(a *asm) {
 	ps, ret, size := o.layout()
 	a.text(o.name, o.frame(), size)
-	b := &body{asm: a, kernel: o, mem: map[string]string{}, half: map[string]bool{}, scalar: map[string]int{}}
+	b := &body{asm: a, kernel: o, mem: map[string]string{}, half: map[string]bool{}, scalar: map[string]int{}, held: map[uint32]string{}}
 	b.prologue(ps)
 	if o.flush {
 		a.op("STMXCSR", "mode-8(SP)")
 		a.op("LDMXCSR", a.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
 	}
-	base := b.free
-	if o.unroll > 1 {
-		a.loop("many", o.unroll, func() {
-			for b.step = range o.unroll {
-				b.acc, b.free = b.step*o.accs, base
-				o.body(b)
-			}
-		})
+	if base := b.free; o.loops != nil {
+		o.loops(b)
+	} else {
+		b.hold()
+		b.loops(base)
 	}
-	b.step, b.acc = 0, 0
-	a.loop("one", 1, func() {
-		b.free = base
-		o.body(b)
-	})
-	a.op("TESTQ", "CX", "CX")
-	a.op("JZ", "done")
-	b.rest()
-	b.free = base
-	o.body(b)
-	a.mark("done")
 	if o.end != nil {
-		b.free = base
 		o.end(b)
 		if o.result == "float64" {
 			a.op("VMOVSD", "X0", fmt.Sprintf("ret+%d(FP)", ret))
@@ -109,6 +99,33 @@ func (o *vecOp) emit(a *asm) {
 	}
 	a.op("VZEROUPPER")
 	a.op("RET")
+}
+
+// loops runs the program over whole groups of vectors, single ones and the masked rest, with temporaries from register base on.
+func (b *body) loops(base int) {
+	o := b.kernel
+	if o.unroll > 1 {
+		b.loop("many", o.unroll, func() {
+			b.lookAhead()
+			for b.step = range o.unroll {
+				b.acc, b.free = b.step*o.accs, base
+				o.body(b)
+			}
+		})
+	}
+	b.step, b.acc = 0, 0
+	b.loop("one", 1, func() {
+		b.lookAhead()
+		b.free = base
+		o.body(b)
+	})
+	b.op("TESTQ", "CX", "CX")
+	b.op("JZ", "done")
+	b.rest()
+	b.free = base
+	o.body(b)
+	b.mark("done")
+	b.free = base
 }
 
 // frame is the room on the stack: the processor's mode, where it is changed.
@@ -150,6 +167,9 @@ func (b *body) prologue(ps []param) {
 			b.scalar[p.name] = b.free
 			b.op("VBROADCASTSS", fmt.Sprintf("%s+%d(FP)", p.name, p.off), b.v(b.free))
 			b.free++
+		case p.kind == "i":
+			b.ahead = true
+			b.op("MOVQ", fmt.Sprintf("%s+%d(FP)", p.name, p.off), "R13")
 		case p.kind != "" && p.kind != "h":
 			b.op("MOVQ", fmt.Sprintf("%s+%d(FP)", p.name, p.off), "R10")
 		default:
@@ -167,6 +187,33 @@ func (b *body) prologue(ps []param) {
 	b.op("XORQ", "AX", "AX")
 }
 
+// hold keeps the program's constants in registers that it leaves, of which AVX-512 has enough: read from memory they would take as long as the
+// arithmetic, and twice as long where a vector of them crosses a line of the cache.
+func (b *body) hold() {
+	if !b.wide() {
+		return
+	}
+	trial := *b
+	trial.asm = &asm{isa: b.isa}
+	b.kernel.body(&trial)
+	for i, c := range trial.consts {
+		if r := b.regs - 1 - i; r >= trial.most {
+			b.op("VMOVUPS", b.bits(c), b.v(r))
+			b.held[c] = b.v(r)
+		}
+	}
+}
+
+// bits is the operand of a vector full of c, constant that of one full of x.
+func (b *body) bits(c uint32) string {
+	if r, ok := b.held[c]; ok {
+		return r
+	}
+	return b.asm.bits(c)
+}
+
+func (b *body) constant(x float64) string { return b.bits(math.Float32bits(float32(x))) }
+
 // rest prepares the vector of the CX elements that are left: with a mask of them in K1, or in the last register. AVX2 has none for words: with
 // slices of bfloat16, of which there is at least a vector, it does the last ones again.
 func (b *body) rest() {
@@ -176,10 +223,7 @@ func (b *body) rest() {
 	}
 	b.masked = true
 	if b.wide() {
-		b.op("MOVQ", "$1", "DX")
-		b.op("SHLQ", "CX", "DX")
-		b.op("DECQ", "DX")
-		b.op("KMOVW", "DX", "K1")
+		b.laneMask("K1")
 		return
 	}
 	b.op("LEAQ", "mask"+b.tag+"<>+64(SB)", "DX")
@@ -188,12 +232,21 @@ func (b *body) rest() {
 	b.op("VMOVUPS", "(DX)", b.mask())
 }
 
+// laneMask sets a mask register for the first CX lanes.
+func (b *body) laneMask(k string) {
+	b.op("MOVQ", "$1", "DX")
+	b.op("SHLQ", "CX", "DX")
+	b.op("DECQ", "DX")
+	b.op("KMOVW", "DX", k)
+}
+
 func (b *body) mask() string { return b.v(b.regs - 1) }
 
 // tmp is a register for the rest of this step.
 func (b *body) tmp() string {
 	r := b.v(b.free)
 	b.free++
+	b.most = max(b.most, b.free)
 	limit := b.regs
 	if !b.wide() {
 		limit--
@@ -211,9 +264,29 @@ func (b *body) at(name string) string {
 	return fmt.Sprintf("%d(%s)(AX*4)", b.step*b.bytes(), b.mem[name])
 }
 
+// lookAhead sets R12 for fetch.
+func (b *body) lookAhead() {
+	if b.ahead {
+		b.op("LEAQ", "(AX)(R13*1)", "R12")
+	}
+}
+
+// fetch asks for the line that a slice of halves has at R12, which is as far ahead of AX as the kernel was told, once for each line.
+func (b *body) fetch(name string) {
+	if at := b.step * b.bytes() / 2; b.ahead && !b.masked && at%64 == 0 {
+		b.op("PREFETCHT0", fmt.Sprintf("%d(%s)(R12*2)", at, b.mem[name]))
+	}
+}
+
+// atPair is half a vector for each that x has there.
+func (b *body) atPair(name string) string {
+	return fmt.Sprintf("%d(%s)(AX*2)", b.step*b.bytes()/2, b.mem[name])
+}
+
 // load reads the next vector of a slice, in float32; lanes beyond the end are 0.
 func (b *body) load(name string) string {
 	if b.half[name] {
+		b.fetch(name)
 		x := b.words("VPMOVZXWD", name)
 		b.op("VPSLLD", "$16", x, x)
 		return x

@@ -1,41 +1,130 @@
 package main
 
-import "fmt"
+// The rotations write their loops themselves: x is a row of heads of 2·len(cos) elements, and each vector of cos and sin, the latter times
+// sign, stays in registers while it turns the same columns of all heads.
 
-// rotatePairs turns the pairs (x[2j], x[2j+1]) by cos[j], sin[j], whole vectors of x only. With c and s each element twice
-// and x' = x with the elements of each pair exchanged: even lanes x·c − x'·s, odd lanes x·c + x'·s.
-func (a *asm) rotatePairs() {
-	a.text("rotatePairs", 0, 72)
-	a.op("MOVQ", "x_base+0(FP)", "DI")
-	a.op("MOVQ", "x_len+8(FP)", "CX")
-	a.op("MOVQ", "cos_base+24(FP)", "SI")
-	a.op("MOVQ", "sin_base+48(FP)", "BX")
-	a.op("VMOVUPS", "twice"+a.tag+"<>(SB)", a.v(4))
-	a.op("XORQ", "AX", "AX")
-	half := "Y"
-	if !a.wide() {
-		half = "X"
+// rotation is one of them over the CX columns of a head, as many vectors of them at once as steps says where there are so many.
+type rotation struct {
+	*body
+	steps  int
+	rest   func() // prepares masks of the last columns
+	angles func() // loads cos and sin of a vector of columns
+	turn   func() // turns those of one head
+}
+
+func (r *rotation) emit() {
+	r.op("MOVQ", "cos_len+32(FP)", "R8")
+	r.op("ADDQ", "R8", "R8") // a head
+	r.op("MOVQ", "x_len+8(FP)", "R10")
+	r.loop("many", r.steps, func() { r.heads(r.steps) })
+	r.loop("one", 1, func() { r.heads(1) })
+	r.op("TESTQ", "CX", "CX")
+	r.op("JZ", "done")
+	r.rest()
+	r.heads(1)
+	r.mark("done")
+}
+
+// heads turns some vectors of columns of all heads.
+func (r *rotation) heads(steps int) {
+	base := r.free
+	for r.step = range steps {
+		r.angles()
 	}
-	a.mark("loop")
-	a.op("CMPQ", "CX", fmt.Sprintf("$%d", a.lanes))
-	a.op("JLT", "done")
-	a.op("VMOVUPS", "(DI)(AX*4)", a.v(0))
-	a.op("VMOVUPS", "(SI)(AX*2)", half+"1")
-	a.op("VMOVUPS", "(BX)(AX*2)", half+"2")
-	a.op("VPERMPS", a.v(1), a.v(4), a.v(1))
-	a.op("VPERMPS", a.v(2), a.v(4), a.v(2))
-	a.op("VPERMILPS", "$0xB1", a.v(0), a.v(3))
-	a.op("VMULPS", a.v(3), a.v(2), a.v(2))
-	a.op("VFMADDSUB213PS", a.v(2), a.v(1), a.v(0))
-	a.op("VMOVUPS", a.v(0), "(DI)(AX*4)")
-	a.op("ADDQ", fmt.Sprintf("$%d", a.lanes), "AX")
-	a.op("SUBQ", fmt.Sprintf("$%d", a.lanes), "CX")
-	a.op("JMP", "loop")
-	a.mark("done")
-	a.op("VZEROUPPER")
-	a.op("RET")
-	for i := range a.lanes / 2 {
-		fmt.Fprintf(&a.out, "DATA twice%s<>+%d(SB)/8, $0x%08X%08X\n", a.tag, 8*i, i, i)
+	kept, top := r.free, r.fresh("head")
+	r.op("MOVQ", "AX", "R9")
+	r.mark(top)
+	r.lookAhead()
+	for r.step = range steps {
+		r.free = kept
+		r.turn()
 	}
-	fmt.Fprintf(&a.out, "GLOBL twice%s<>(SB), RODATA|NOPTR, $%d\n", a.tag, a.bytes())
+	r.op("ADDQ", "R8", "AX")
+	r.op("CMPQ", "AX", "R10")
+	r.op("JLT", top)
+	r.op("MOVQ", "R9", "AX")
+	r.step, r.free = 0, base
+}
+
+// rotateHeads turns the pairs (a, b) of a head's halves: a' = a·cos − b·sin, b' = b·cos + a·sin.
+func rotateHeads(b *body) {
+	var cos, sin [2]string
+	b.op("MOVQ", "cos_len+32(FP)", "CX")
+	if b.mem["b"] = "R11"; b.half["x"] {
+		b.half["b"] = true
+		b.op("LEAQ", "(DI)(CX*2)", "R11")
+	} else {
+		b.op("LEAQ", "(DI)(CX*4)", "R11")
+	}
+	r := rotation{body: b, steps: len(cos), rest: b.rest}
+	r.angles = func() {
+		cos[b.step], sin[b.step] = b.load("cos"), b.load("sin")
+		b.op("VMULPS", b.s("sign"), sin[b.step], sin[b.step])
+	}
+	r.turn = func() {
+		x, y, t := b.load("x"), b.load("b"), b.tmp()
+		b.op("VMULPS", y, sin[b.step], t)
+		b.op("VFMSUB231PS", x, cos[b.step], t)
+		b.op("VMULPS", y, cos[b.step], y)
+		b.op("VFMADD231PS", x, sin[b.step], y)
+		b.store("x", t)
+		b.store("b", y)
+	}
+	r.emit()
+}
+
+// rotatePairs turns the pairs (x[2j], x[2j+1]) of a head by cos[j], sin[j]. With c and s each element of those twice and x' = x with the
+// elements of each pair exchanged: even lanes x·c − x'·s, odd lanes x·c + x'·s.
+func rotatePairs(b *body) {
+	var cos, sin [4]string
+	b.op("MOVQ", "cos_len+32(FP)", "CX")
+	b.op("ADDQ", "CX", "CX")
+	r := rotation{body: b, steps: len(cos), rest: b.pairMask}
+	r.angles = func() {
+		cos[b.step], sin[b.step] = b.twice("cos"), b.twice("sin")
+		b.op("VMULPS", b.s("sign"), sin[b.step], sin[b.step])
+	}
+	r.turn = func() {
+		x, t := b.load("x"), b.tmp()
+		b.op("VPERMILPS", "$0xB1", x, t)
+		b.op("VMULPS", sin[b.step], t, t)
+		b.op("VFMADDSUB213PS", t, cos[b.step], x)
+		b.store("x", x)
+	}
+	r.emit()
+}
+
+// pairMask is rest, and before it a mask of half as many lanes for cos and sin.
+func (b *body) pairMask() {
+	if b.wide() {
+		b.op("SHRQ", "$1", "CX")
+		b.laneMask("K3")
+		b.op("ADDQ", "CX", "CX")
+	} else {
+		b.op("LEAQ", "mask"+b.tag+"<>+64(SB)", "DX")
+		b.op("SUBQ", "CX", "DX")
+		b.op("SUBQ", "CX", "DX")
+		b.op("VMOVUPS", "(DX)", b.pairs())
+	}
+	b.rest()
+}
+
+// pairs is AVX2's mask of pairs.
+func (b *body) pairs() string { return "X" + b.v(b.regs - 2)[1:] }
+
+// twice loads half a vector of a slice, each element twice.
+func (b *body) twice(name string) string {
+	r := b.tmp()
+	at := b.atPair(name)
+	switch {
+	case !b.masked:
+		b.op("VPMOVZXDQ", at, r)
+	case b.wide():
+		b.op("VPMOVZXDQ.Z", at, "K3", r)
+	default:
+		b.op("VMASKMOVPS", at, b.pairs(), "X"+r[1:])
+		b.op("VPMOVZXDQ", "X"+r[1:], r)
+	}
+	b.op("VMOVSLDUP", r, r)
+	return r
 }

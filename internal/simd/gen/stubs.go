@@ -19,7 +19,6 @@ func stubs() []byte {
 		for n := range halfOps {
 			fmt.Fprintf(&out, "\n//go:noescape\nfunc %s%s%s\n", halfOps[n].name, i.tag, halfOps[n].signature())
 		}
-		fmt.Fprintf(&out, "\n//go:noescape\nfunc rotatePairs%s(x, cos, sin []float32)\n", i.tag)
 		for _, r := range i.tileRows() {
 			fmt.Fprintf(&out, "\n//go:noescape\nfunc tile%dx%s(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)\n", r, i.tag)
 		}
@@ -50,7 +49,6 @@ func table(out *bytes.Buffer, i isa) {
 	for n := range vecOps {
 		fmt.Fprintf(out, "%s: %s%s,\n", vecOps[n].name, vecOps[n].name, i.tag)
 	}
-	fmt.Fprintf(out, "rotatePairs: rotatePairs%s,\n", i.tag)
 	out.WriteString("},\nhalfKernels: halfKernels{\n")
 	for n := range halfOps {
 		fmt.Fprintf(out, "%s: %s%s,\n", halfOps[n].name, halfOps[n].name, i.tag)
@@ -82,6 +80,11 @@ func bf16Stubs(out *bytes.Buffer) {
 		}
 	}
 	declare("narrowBF16%s", narrowOp.signature())
+	out.WriteString("\nvar vectorsBF16 = bf16Vectors{\n")
+	for _, o := range bf16Ops() {
+		fmt.Fprintf(out, "%s: %sBF16,\n", o.name, o.name)
+	}
+	out.WriteString("}\n")
 	for _, o := range bf16Ops() {
 		declare("%sBF16%s", o.name, o.signature())
 	}
@@ -101,7 +104,7 @@ func (o *vecOp) signature() string {
 	var ps []string
 	for _, f := range strings.Split(o.params, ",") {
 		name, kind, _ := strings.Cut(f, ":")
-		t := map[string]string{"": "[]float32", "f": "float32", "h": "[]uint16", "p": "*AdamW", "g": "*SoftmaxBack"}[kind]
+		t := map[string]string{"": "[]float32", "f": "float32", "h": "[]uint16", "i": "int", "p": "*AdamW", "g": "*SoftmaxBack"}[kind]
 		ps = append(ps, name+" "+t)
 	}
 	return strings.TrimSpace(fmt.Sprintf("(%s) %s", strings.Join(ps, ", "), o.result))

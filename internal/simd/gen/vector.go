@@ -48,15 +48,8 @@ var vecOps = []vecOp{
 		b.op("VFMADD231PS", b.load("x"), b.s("q"), dx)
 		b.store("dx", dx)
 	}},
-	{name: "rotate", params: "a,b,cos,sin", unroll: 1, body: func(b *body) {
-		x, y, cos, sin, t := b.load("a"), b.load("b"), b.load("cos"), b.load("sin"), b.tmp()
-		b.op("VMULPS", y, sin, t)
-		b.op("VFMSUB231PS", x, cos, t)
-		b.op("VMULPS", y, cos, y)
-		b.op("VFMADD231PS", x, sin, y)
-		b.store("a", t)
-		b.store("b", y)
-	}},
+	{name: "rotateHeads", params: "x,cos,sin,sign:f", loops: rotateHeads},
+	{name: "rotatePairs", params: "x,cos,sin,sign:f", loops: rotatePairs},
 	{name: "roundBF16", params: "dst,src", unroll: 1, body: roundBF16},
 	{name: "dot", params: "a,b", result: "float32", unroll: 4, accs: 1, body: func(b *body) {
 		b.op("VFMADD231PS", b.load("a"), b.load("b"), b.v(b.acc))
@@ -87,15 +80,19 @@ var vecOps = []vecOp{
 		b.op("VFNMADD231PS", y, dy, dy) // dy·y − dy·y·y
 		b.store("dst", dy)
 	}},
-	{name: "siluMul", params: "dst,g,u", unroll: 1, body: func(b *body) {
+	{name: "siluMul", params: "dst,g,u", unroll: 2, body: func(b *body) {
 		g := b.load("g")
 		s := b.sigmoid(g)
 		b.op("VMULPS", g, s, s)
 		b.op("VMULPS", b.load("u"), s, s)
 		b.store("dst", s)
 	}},
-	{name: "siluMulGrad", params: "dg,du,y,dy,g,u", unroll: 1, body: siluMulGrad},
-	{name: "adamw", params: "p,m,v,g,s:p", unroll: 1, flush: true, body: adamw},
+	{name: "siluMulGrad", params: "dg,du,y,dy,g,u", unroll: 2, body: siluMulGrad},
+	{name: "adamw", params: "p,m,v,g,s:p", unroll: 1, flush: true, body: func(b *body) {
+		p := b.load("p")
+		b.adamw(p)
+		b.store("p", p)
+	}},
 }
 
 const (
@@ -205,28 +202,26 @@ func softmaxBack2(b *body) {
 	b.store("p2", p2)
 }
 
-// siluMulGrad: t = dy·σ, du = t·g, dg = t·u·(1 + g·(1−σ)), and y = g·σ·u as siluMul forms it.
+// siluMulGrad: with s = g·σ, y = s·u as siluMul forms it, du = dy·s and dg = dy·u·(σ + s·(1−σ)).
 func siluMulGrad(b *body) {
 	g := b.load("g")
 	s := b.sigmoid(g)
 	dy, u, r := b.load("dy"), b.load("u"), b.tmp()
-	b.op("VMULPS", g, s, r)
-	b.op("VMULPS", u, r, r)
+	b.op("VMULPS", g, s, g)
+	b.op("VMULPS", u, g, r)
+	b.op("VMULPS", dy, u, u)
+	b.op("VMULPS", dy, g, dy)
+	b.op("VFNMADD231PS", g, s, g)
+	b.op("VADDPS", s, g, g)
+	b.op("VMULPS", u, g, g)
 	b.store("y", r)
-	b.op("VMOVUPS", b.bits(one), r)
-	b.op("VSUBPS", s, r, r)
-	b.op("VFMADD213PS", b.bits(one), g, r)
-	b.op("VMULPS", dy, s, s)
-	b.op("VMULPS", u, r, r)
-	b.op("VMULPS", s, r, r)
-	b.op("VMULPS", s, g, g)
-	b.store("du", g)
-	b.store("dg", r)
+	b.store("du", dy)
+	b.store("dg", g)
 }
 
-// adamw follows simd.AdamW; its fields in order: Clip Beta1 Beta1c Beta2 Beta2c Keep Step C2 Eps.
-func adamw(b *body) {
-	p, m, v, g := b.load("p"), b.load("m"), b.load("v"), b.load("g")
+// adamw updates p, m and v as simd.AdamW says; its fields in order: Clip Beta1 Beta1c Beta2 Beta2c Keep Step C2 Eps.
+func (b *body) adamw(p string) {
+	m, v, g := b.load("m"), b.load("v"), b.load("g")
 	base := b.free
 	field := func(i int) string { b.free = base; return b.field(i) }
 	b.op("VMULPS", field(0), g, g)
@@ -244,7 +239,6 @@ func adamw(b *body) {
 	b.op("VDIVPS", v, m, m)
 	b.op("VMULPS", field(5), p, p)
 	b.op("VSUBPS", m, p, p)
-	b.store("p", p)
 }
 
 func vectorFile(i isa) []byte {
@@ -255,6 +249,5 @@ func vectorFile(i isa) []byte {
 	for n := range halfOps {
 		halfOps[n].emit(a)
 	}
-	a.rotatePairs()
 	return a.finish()
 }
