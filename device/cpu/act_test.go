@@ -8,31 +8,9 @@ import (
 	"testing"
 
 	"antiphase/device"
-	"antiphase/device/devicetest"
 	"antiphase/internal/half"
 	"antiphase/tensor"
 )
-
-// elementwise are the ops that take activations by pieces of rows.
-var elementwise = []string{"memory", "zero", "copy", "add", "bias", "embed", "rmsnorm", "rope", "swiglu", "probs", "lambda", "sigmoid", "argmax",
-	"sumsquares", "adamw"}
-
-// actBF16 is a device whose weights and activations are bfloat16.
-func actBF16(threads int) *Device {
-	d := New(Options{Threads: threads, Precision: BF16})
-	d.act = tensor.BF16
-	return d
-}
-
-func TestElementwiseBF16(t *testing.T) {
-	each(t, func(t *testing.T) {
-		d := actBF16(3)
-		defer d.Close()
-		devicetest.RunAll(t, d, elementwise...)
-		devicetest.RunAllocs(t, d, elementwise...)
-		devicetest.RunThreads(t, func(threads int) device.Device { return actBF16(threads) }, elementwise...)
-	})
-}
 
 // An op on bfloat16 is the one on float32 of the same values, its results rounded: also where rows are longer than the pieces they are
 // taken by, dense and with gaps.
@@ -50,7 +28,7 @@ func TestPiecesBF16(t *testing.T) {
 // testPieces runs every op on rows × cols activations, gap elements apart, on a device of each kind.
 func testPieces(t *testing.T, rows, cols, gap int) {
 	t.Helper()
-	floats, shorts := New(Options{Threads: 2}), actBF16(2)
+	floats, shorts := New(Options{Threads: 2}), New(Options{Threads: 2, Precision: BF16})
 	defer floats.Close()
 	defer shorts.Close()
 	for name, op := range pieceOps {

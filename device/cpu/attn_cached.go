@@ -152,7 +152,7 @@ func (s *attnState) packCache(slot, p0, nk, g0, g1 int, panels []float32, step i
 func (s *attnState) packKeys(dst []float32, slot, p, n, c int, dense []float32) {
 	if s.half {
 		k, ld := gather(s, slot, p, n, &s.keys16, c, s.D, halves(dense))
-		simd.PackTurnedHalves(halves(dst), s.D, s.whole(n), k, ld)
+		simd.PackBBF16(halves(dst), s.D, s.whole(n), simd.View{H: k, Ld: ld}, true, s.D)
 		return
 	}
 	k, ld := gather(s, slot, p, n, &s.keys32, c, s.D, dense)
@@ -163,7 +163,7 @@ func (s *attnState) packKeys(dst []float32, slot, p, n, c int, dense []float32) 
 func (s *attnState) packValues(dst []float32, slot, p0, t, n, nk, c int, dense []float32) {
 	if s.half {
 		v, ld := gather(s, slot, p0+t, n, &s.values16, c, s.DV, halves(dense))
-		simd.PackHalves(halves(s.rowsAt(dst, t)), s.whole(n), s.DV, v, ld, nk)
+		simd.PackBBF16(halves(s.rowsAt(dst, t)), s.whole(n), s.DV, simd.View{H: v, Ld: ld}, false, nk)
 		return
 	}
 	v, ld := gather(s, slot, p0+t, n, &s.values32, c, s.DV, dense)

@@ -9,7 +9,6 @@ package devicetest
 
 import (
 	"os"
-	"slices"
 	"testing"
 
 	"antiphase/device"
@@ -50,21 +49,10 @@ var ops = []op{
 
 func noCases() []*Case { return nil }
 
-// chosen is the ops with these stems, all of them where there are none.
-func chosen(only []string) (some []op) {
-	for _, o := range ops {
-		if len(only) == 0 || slices.Contains(only, o.stem) {
-			some = append(some, o)
-		}
-	}
-	return some
-}
-
-// RunAll runs the whole conformance on d, or that of only these ops, by the names of their files. With -short or ANTIPHASE_TEST_SHORT
-// set it takes a third of the sizes.
-func RunAll(t *testing.T, d device.Device, only ...string) {
+// RunAll runs the whole conformance on d. With -short or ANTIPHASE_TEST_SHORT set it takes a third of the sizes.
+func RunAll(t *testing.T, d device.Device) {
 	oracle := ref.New()
-	for _, o := range chosen(only) {
+	for _, o := range ops {
 		t.Run(o.stem, func(t *testing.T) {
 			for _, c := range sizes(o.cases()) {
 				t.Run(c.name, func(t *testing.T) { c.conform(t, d, oracle) })
@@ -90,10 +78,10 @@ func sizes(all []*Case) []*Case {
 	return few
 }
 
-// RunThreads holds a device to the same bits with one thread and with many, on every op or on only these.
-func RunThreads(t *testing.T, make func(threads int) device.Device, only ...string) {
+// RunThreads holds a device to the same bits with one thread and with many, on every op.
+func RunThreads(t *testing.T, make func(threads int) device.Device) {
 	one, many := make(1), []device.Device{make(2), make(3), make(7)}
-	for _, o := range chosen(only) {
+	for _, o := range ops {
 		for _, c := range sizes(o.cases()) {
 			v := c.values(one.Types())
 			want := c.place(one, v, false).call(t).bits()
@@ -114,9 +102,9 @@ func closeDevice(t *testing.T, d device.Device) {
 	}
 }
 
-// RunAllocs holds a device to no allocation in any op, or in only these, once it has run before.
-func RunAllocs(t *testing.T, d device.Device, only ...string) {
-	for _, o := range chosen(only) {
+// RunAllocs holds a device to no allocation in any op once it has run before.
+func RunAllocs(t *testing.T, d device.Device) {
+	for _, o := range ops {
 		for _, c := range sizes(o.cases()) {
 			p := c.place(d, c.values(d.Types()), false)
 			run := c.bind(p.x)

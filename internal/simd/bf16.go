@@ -74,8 +74,8 @@ func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, f
 	if len(pa) < SizeBF16(m, k) {
 		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d on %d packed elements", m, n, k, len(pa)))
 	}
-	g := gemmBF16{a: pa, strideA: SizeBF16(PanelBF16, k)}
-	g.run(m, n, k, pb, depth, c, accumulate, far, first, last, s)
+	a := leftBF16{values: pa, stride: SizeBF16(PanelBF16, k)}
+	a.run(m, n, k, pb, depth, c, accumulate, far, first, last, s)
 }
 
 // RowsBF16 says that rows of a, k elements each, are fit for GemmRowsBF16: they begin and end with cache lines, of bfloat16, and do not all fall on the same places
@@ -93,12 +93,18 @@ func GemmRowsBF16(m, n, k int, a View, pb []uint16, depth int, c View, accumulat
 	if len(a.H) < (m-1)*a.Ld+k || !RowsBF16(a, k) {
 		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d on rows of %d elements (ld %d)", m, n, k, len(a.H), a.Ld))
 	}
-	g := gemmBF16{a: a.H, lda: a.Ld}
-	g.run(m, n, k, pb, depth, c, accumulate, far, first, last, s)
+	rows := leftBF16{values: a.H, ld: a.Ld}
+	rows.run(m, n, k, pb, depth, c, accumulate, far, first, last, s)
 }
 
-// run is one product; of it only A is there.
-func (a *gemmBF16) run(m, n, k int, pb []uint16, depth int, c View, accumulate, far, first, last bool, s *Scratch) {
+// leftBF16 is a left operand: panels stride values apart or, where that is 0, rows ld values apart.
+type leftBF16 struct {
+	values     []uint16
+	stride, ld int
+}
+
+// run is one product.
+func (a *leftBF16) run(m, n, k int, pb []uint16, depth int, c View, accumulate, far, first, last bool, s *Scratch) {
 	if c.size() < (m-1)*c.Ld+n || k > 0 && len(pb) < panelsBF16(n, k, depth) || !(first && last || PartBF16(m, n)) {
 		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d of %d on %d and %d (ld %d) elements", m, n, k, depth, len(pb), c.size(), c.Ld))
 	}
@@ -111,13 +117,13 @@ func (a *gemmBF16) run(m, n, k int, pb []uint16, depth int, c View, accumulate, 
 		return
 	}
 	g := &s.bf16
-	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, a.a, pb, a.strideA, SizeBF16(PanelBF16, depth), c.X, c.Ld,
-		accumulate || !first, s, far, first, last, a.lda, c.H}
+	*g = gemmBF16{&cur.bf16Kernels, m, n, up32(k) / PanelBF16, a.values, pb, a.stride, SizeBF16(PanelBF16, depth), c.X, c.Ld,
+		accumulate || !first, s, far, first, last, a.ld, c.H}
 	cur.product(g)
 }
 
 // narrow is run into bfloat16 where there are no tiles: by way of float32 sums, rounded once behind the last part.
-func (a *gemmBF16) narrow(m, n, k int, pb []uint16, depth int, c View, accumulate, first, last bool, s *Scratch) {
+func (a *leftBF16) narrow(m, n, k int, pb []uint16, depth int, c View, accumulate, first, last bool, s *Scratch) {
 	wide := View{X: grow(&s.sums, m*n), Ld: n}
 	for r := 0; r < m && first && accumulate; r++ {
 		WidenBF16(wide.X[r*n:(r+1)*n], c.H[r*c.Ld:][:n])

@@ -173,13 +173,13 @@ func TestHalves(t *testing.T) {
 			depth := rows + 32
 			want, got := make([]uint16, SizeBF16(cols, depth)), make([]uint16, SizeBF16(cols, depth))
 			PackBBF16(want, rows, cols, View{X: wide, Ld: ld}, false, depth)
-			PackHalves(got, rows, cols, half, ld, depth)
+			PackBBF16(got, rows, cols, View{H: half, Ld: ld}, false, depth)
 			if !slices.Equal(got, want) {
 				t.Errorf("%v: packed rows differ", g)
 			}
 			want, got = make([]uint16, SizeBF16(rows, cols)), make([]uint16, SizeBF16(rows, cols))
 			PackBBF16(want, cols, rows, View{X: wide, Ld: ld}, true, cols)
-			PackTurnedHalves(got, cols, rows, half, ld)
+			PackBBF16(got, cols, rows, View{H: half, Ld: ld}, true, cols)
 			if !slices.Equal(got, want) {
 				t.Errorf("%v: packed columns differ", g)
 			}
