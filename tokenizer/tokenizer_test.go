@@ -175,7 +175,7 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAppendDoesNotAllocate(t *testing.T) {
+func TestAppendAllocs(t *testing.T) {
 	tok := loadDir(t, "testdata/gpt2-style")
 	text := strings.Repeat("Hello there, it's the 3rd time. ", 20)
 	dst := tok.Append(nil, text)
