@@ -30,8 +30,8 @@ type Types struct {
 	OddRows bool
 }
 
-// Stride is the distance from row to row at which to allocate an activation of so many columns. With OddRows the lines of a column, which a
-// product writes one below the other, fall on both halves of a cache that is cut in two by the parity of lines.
+// Stride is the distance from row to row at which to allocate an activation of so many columns. With OddRows the lines that a
+// product writes one below the other have both parities in turn: measured to be faster, up to a quarter for a whole product.
 func (t Types) Stride(cols int) int {
 	const line = 64
 	per := line / t.Act.Size()

@@ -174,10 +174,11 @@ func (t *gemmTilesBF16) tile(i, worker int) {
 			simd.GemmRowsBF16(m, n, k, g.a.at(r, p), pb, g.k, g.c.at(r, j), accumulate, g.far, first, last, s)
 			continue
 		}
-		pa := halves(s.A(packSize(m, k)))
+		var pa []uint16
 		if len(g.pa) > 0 {
 			pa = g.blockA(r, p)
 		} else {
+			pa = halves(s.A(packSize(m, k)))
 			g.packA(pa, r, m, p)
 		}
 		simd.GemmPartBF16(m, n, k, pa, pb, g.k, g.c.at(r, j), accumulate, g.far, first, last, s)

@@ -86,7 +86,7 @@ func TestAdamWSplit(t *testing.T) {
 			for i := range lists {
 				lists[i] = random(r, n+1, math.Pow(1e-38, float64(i%2)*r.Float64()))
 			}
-			Mul(lists[2], lists[2], lists[2])
+			square(lists[2])
 			for i := range lists {
 				want[i] = slices.Clone(lists[i])
 			}

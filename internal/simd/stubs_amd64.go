@@ -14,10 +14,8 @@ var avx512 = kernels{
 	},
 	vectorKernels: vectorKernels{
 		add:          addAVX512,
-		mul:          mulAVX512,
 		scale:        scaleAVX512,
 		axpy:         axpyAVX512,
-		addScaled:    addScaledAVX512,
 		scaleMul:     scaleMulAVX512,
 		mulAxpy:      mulAxpyAVX512,
 		normGrad:     normGradAVX512,
@@ -57,16 +55,10 @@ var avx512 = kernels{
 func addAVX512(dst []float32, a []float32, b []float32)
 
 //go:noescape
-func mulAVX512(dst []float32, a []float32, b []float32)
-
-//go:noescape
 func scaleAVX512(y []float32, alpha float32)
 
 //go:noescape
 func axpyAVX512(y []float32, alpha float32, x []float32)
-
-//go:noescape
-func addScaledAVX512(dst []float32, a []float32, alpha float32, b []float32)
 
 //go:noescape
 func scaleMulAVX512(dst []float32, alpha float32, a []float32, b []float32)
@@ -177,10 +169,8 @@ var avx2 = kernels{
 	},
 	vectorKernels: vectorKernels{
 		add:          addAVX2,
-		mul:          mulAVX2,
 		scale:        scaleAVX2,
 		axpy:         axpyAVX2,
-		addScaled:    addScaledAVX2,
 		scaleMul:     scaleMulAVX2,
 		mulAxpy:      mulAxpyAVX2,
 		normGrad:     normGradAVX2,
@@ -217,16 +207,10 @@ var avx2 = kernels{
 func addAVX2(dst []float32, a []float32, b []float32)
 
 //go:noescape
-func mulAVX2(dst []float32, a []float32, b []float32)
-
-//go:noescape
 func scaleAVX2(y []float32, alpha float32)
 
 //go:noescape
 func axpyAVX2(y []float32, alpha float32, x []float32)
-
-//go:noescape
-func addScaledAVX2(dst []float32, a []float32, alpha float32, b []float32)
 
 //go:noescape
 func scaleMulAVX2(dst []float32, alpha float32, a []float32, b []float32)

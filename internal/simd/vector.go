@@ -5,10 +5,8 @@ import "fmt"
 // vectorKernels are the elementwise and reducing functions of one implementation. Their slices have equal lengths.
 type vectorKernels struct {
 	add          func(dst, a, b []float32)
-	mul          func(dst, a, b []float32)
 	scale        func(y []float32, alpha float32)
 	axpy         func(y []float32, alpha float32, x []float32)
-	addScaled    func(dst, a []float32, alpha float32, b []float32)
 	scaleMul     func(dst []float32, alpha float32, a, b []float32)
 	mulAxpy      func(y []float32, alpha float32, a, b []float32)
 	normGrad     func(dx, dy, w, x []float32, p, q float32)
@@ -32,19 +30,11 @@ type vectorKernels struct {
 // Add: dst = a + b.
 func Add(dst, a, b []float32) { cur.add(dst, like("add", dst, a), like("add", dst, b)) }
 
-// Mul: dst = a·b.
-func Mul(dst, a, b []float32) { cur.mul(dst, like("mul", dst, a), like("mul", dst, b)) }
-
 // Scale: y = alpha·y.
 func Scale(y []float32, alpha float32) { cur.scale(y, alpha) }
 
 // Axpy: y += alpha·x, in one rounding.
 func Axpy(y []float32, alpha float32, x []float32) { cur.axpy(y, alpha, like("axpy", y, x)) }
-
-// AddScaled: dst = a + alpha·b.
-func AddScaled(dst, a []float32, alpha float32, b []float32) {
-	cur.addScaled(dst, like("add scaled", dst, a), alpha, like("add scaled", dst, b))
-}
 
 // ScaleMul: dst = (alpha·a)·b.
 func ScaleMul(dst []float32, alpha float32, a, b []float32) {

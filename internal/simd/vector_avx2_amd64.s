@@ -52,62 +52,14 @@ done:
 	VZEROUPPER
 	RET
 
-TEXT ·mulAVX2(SB), NOSPLIT, $0-72
-	MOVQ dst_base+0(FP), DI
-	MOVQ dst_len+8(FP), CX
-	MOVQ a_base+24(FP), SI
-	MOVQ b_base+48(FP), BX
-	XORQ AX, AX
-	CMPQ CX, $16
-	JLT end6
-many5:
-	VMOVUPS 0(SI)(AX*4), Y0
-	VMOVUPS 0(BX)(AX*4), Y1
-	VMULPS Y1, Y0, Y0
-	VMOVUPS Y0, 0(DI)(AX*4)
-	VMOVUPS 32(SI)(AX*4), Y0
-	VMOVUPS 32(BX)(AX*4), Y1
-	VMULPS Y1, Y0, Y0
-	VMOVUPS Y0, 32(DI)(AX*4)
-	ADDQ $16, AX
-	SUBQ $16, CX
-	CMPQ CX, $16
-	JGE many5
-end6:
-	CMPQ CX, $8
-	JLT end8
-one7:
-	VMOVUPS 0(SI)(AX*4), Y0
-	VMOVUPS 0(BX)(AX*4), Y1
-	VMULPS Y1, Y0, Y0
-	VMOVUPS Y0, 0(DI)(AX*4)
-	ADDQ $8, AX
-	SUBQ $8, CX
-	CMPQ CX, $8
-	JGE one7
-end8:
-	TESTQ CX, CX
-	JZ done
-	LEAQ maskAVX2<>+64(SB), DX
-	SHLQ $2, CX
-	SUBQ CX, DX
-	VMOVUPS (DX), Y15
-	VMASKMOVPS 0(SI)(AX*4), Y15, Y0
-	VMASKMOVPS 0(BX)(AX*4), Y15, Y1
-	VMULPS Y1, Y0, Y0
-	VMASKMOVPS Y0, Y15, 0(DI)(AX*4)
-done:
-	VZEROUPPER
-	RET
-
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-28
 	MOVQ y_base+0(FP), DI
 	MOVQ y_len+8(FP), CX
 	VBROADCASTSS alpha+24(FP), Y0
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end10
-many9:
+	JLT end6
+many5:
 	VMOVUPS 0(DI)(AX*4), Y1
 	VMULPS Y0, Y1, Y1
 	VMOVUPS Y1, 0(DI)(AX*4)
@@ -117,19 +69,19 @@ many9:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many9
-end10:
+	JGE many5
+end6:
 	CMPQ CX, $8
-	JLT end12
-one11:
+	JLT end8
+one7:
 	VMOVUPS 0(DI)(AX*4), Y1
 	VMULPS Y0, Y1, Y1
 	VMOVUPS Y1, 0(DI)(AX*4)
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one11
-end12:
+	JGE one7
+end8:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -150,8 +102,8 @@ TEXT ·axpyAVX2(SB), NOSPLIT, $0-56
 	MOVQ x_base+32(FP), SI
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end14
-many13:
+	JLT end10
+many9:
 	VMOVUPS 0(DI)(AX*4), Y1
 	VMOVUPS 0(SI)(AX*4), Y2
 	VFMADD231PS Y2, Y0, Y1
@@ -163,11 +115,11 @@ many13:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many13
-end14:
+	JGE many9
+end10:
 	CMPQ CX, $8
-	JLT end16
-one15:
+	JLT end12
+one11:
 	VMOVUPS 0(DI)(AX*4), Y1
 	VMOVUPS 0(SI)(AX*4), Y2
 	VFMADD231PS Y2, Y0, Y1
@@ -175,8 +127,8 @@ one15:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one15
-end16:
+	JGE one11
+end12:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -191,55 +143,6 @@ done:
 	VZEROUPPER
 	RET
 
-TEXT ·addScaledAVX2(SB), NOSPLIT, $0-80
-	MOVQ dst_base+0(FP), DI
-	MOVQ dst_len+8(FP), CX
-	MOVQ a_base+24(FP), SI
-	VBROADCASTSS alpha+48(FP), Y0
-	MOVQ b_base+56(FP), BX
-	XORQ AX, AX
-	CMPQ CX, $16
-	JLT end18
-many17:
-	VMOVUPS 0(SI)(AX*4), Y1
-	VMOVUPS 0(BX)(AX*4), Y2
-	VFMADD231PS Y2, Y0, Y1
-	VMOVUPS Y1, 0(DI)(AX*4)
-	VMOVUPS 32(SI)(AX*4), Y1
-	VMOVUPS 32(BX)(AX*4), Y2
-	VFMADD231PS Y2, Y0, Y1
-	VMOVUPS Y1, 32(DI)(AX*4)
-	ADDQ $16, AX
-	SUBQ $16, CX
-	CMPQ CX, $16
-	JGE many17
-end18:
-	CMPQ CX, $8
-	JLT end20
-one19:
-	VMOVUPS 0(SI)(AX*4), Y1
-	VMOVUPS 0(BX)(AX*4), Y2
-	VFMADD231PS Y2, Y0, Y1
-	VMOVUPS Y1, 0(DI)(AX*4)
-	ADDQ $8, AX
-	SUBQ $8, CX
-	CMPQ CX, $8
-	JGE one19
-end20:
-	TESTQ CX, CX
-	JZ done
-	LEAQ maskAVX2<>+64(SB), DX
-	SHLQ $2, CX
-	SUBQ CX, DX
-	VMOVUPS (DX), Y15
-	VMASKMOVPS 0(SI)(AX*4), Y15, Y1
-	VMASKMOVPS 0(BX)(AX*4), Y15, Y2
-	VFMADD231PS Y2, Y0, Y1
-	VMASKMOVPS Y1, Y15, 0(DI)(AX*4)
-done:
-	VZEROUPPER
-	RET
-
 TEXT ·scaleMulAVX2(SB), NOSPLIT, $0-80
 	MOVQ dst_base+0(FP), DI
 	MOVQ dst_len+8(FP), CX
@@ -248,8 +151,8 @@ TEXT ·scaleMulAVX2(SB), NOSPLIT, $0-80
 	MOVQ b_base+56(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end22
-many21:
+	JLT end14
+many13:
 	VMOVUPS 0(SI)(AX*4), Y1
 	VMULPS Y0, Y1, Y1
 	VMOVUPS 0(BX)(AX*4), Y2
@@ -263,11 +166,11 @@ many21:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many21
-end22:
+	JGE many13
+end14:
 	CMPQ CX, $8
-	JLT end24
-one23:
+	JLT end16
+one15:
 	VMOVUPS 0(SI)(AX*4), Y1
 	VMULPS Y0, Y1, Y1
 	VMOVUPS 0(BX)(AX*4), Y2
@@ -276,8 +179,8 @@ one23:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one23
-end24:
+	JGE one15
+end16:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -301,8 +204,8 @@ TEXT ·mulAxpyAVX2(SB), NOSPLIT, $0-80
 	MOVQ b_base+56(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end26
-many25:
+	JLT end18
+many17:
 	VMOVUPS 0(SI)(AX*4), Y1
 	VMOVUPS 0(DI)(AX*4), Y2
 	VMULPS Y0, Y1, Y1
@@ -318,11 +221,11 @@ many25:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many25
-end26:
+	JGE many17
+end18:
 	CMPQ CX, $8
-	JLT end28
-one27:
+	JLT end20
+one19:
 	VMOVUPS 0(SI)(AX*4), Y1
 	VMOVUPS 0(DI)(AX*4), Y2
 	VMULPS Y0, Y1, Y1
@@ -332,8 +235,8 @@ one27:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one27
-end28:
+	JGE one19
+end20:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -360,8 +263,8 @@ TEXT ·normGradAVX2(SB), NOSPLIT, $0-104
 	VBROADCASTSS q+100(FP), Y1
 	XORQ AX, AX
 	CMPQ CX, $8
-	JLT end30
-one29:
+	JLT end22
+one21:
 	VMOVUPS 0(DI)(AX*4), Y2
 	VMOVUPS 0(SI)(AX*4), Y3
 	VMULPS Y0, Y3, Y3
@@ -373,8 +276,8 @@ one29:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one29
-end30:
+	JGE one21
+end22:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -406,8 +309,8 @@ TEXT ·rotateHeadsAVX2(SB), NOSPLIT, $0-76
 	ADDQ R8, R8
 	MOVQ x_len+8(FP), R10
 	CMPQ CX, $16
-	JLT end32
-many31:
+	JLT end24
+many23:
 	VMOVUPS 0(SI)(AX*4), Y1
 	VMOVUPS 0(BX)(AX*4), Y2
 	VMULPS Y0, Y2, Y2
@@ -415,7 +318,7 @@ many31:
 	VMOVUPS 32(BX)(AX*4), Y4
 	VMULPS Y0, Y4, Y4
 	MOVQ AX, R9
-head33:
+head25:
 	VMOVUPS 0(DI)(AX*4), Y5
 	VMOVUPS 0(R11)(AX*4), Y6
 	VMULPS Y6, Y2, Y7
@@ -434,21 +337,21 @@ head33:
 	VMOVUPS Y6, 32(R11)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head33
+	JLT head25
 	MOVQ R9, AX
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many31
-end32:
+	JGE many23
+end24:
 	CMPQ CX, $8
-	JLT end35
-one34:
+	JLT end27
+one26:
 	VMOVUPS 0(SI)(AX*4), Y1
 	VMOVUPS 0(BX)(AX*4), Y2
 	VMULPS Y0, Y2, Y2
 	MOVQ AX, R9
-head36:
+head28:
 	VMOVUPS 0(DI)(AX*4), Y3
 	VMOVUPS 0(R11)(AX*4), Y4
 	VMULPS Y4, Y2, Y5
@@ -459,13 +362,13 @@ head36:
 	VMOVUPS Y4, 0(R11)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head36
+	JLT head28
 	MOVQ R9, AX
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one34
-end35:
+	JGE one26
+end27:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -476,7 +379,7 @@ end35:
 	VMASKMOVPS 0(BX)(AX*4), Y15, Y2
 	VMULPS Y0, Y2, Y2
 	MOVQ AX, R9
-head37:
+head29:
 	VMASKMOVPS 0(DI)(AX*4), Y15, Y3
 	VMASKMOVPS 0(R11)(AX*4), Y15, Y4
 	VMULPS Y4, Y2, Y5
@@ -487,7 +390,7 @@ head37:
 	VMASKMOVPS Y4, Y15, 0(R11)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head37
+	JLT head29
 	MOVQ R9, AX
 done:
 	VZEROUPPER
@@ -506,8 +409,8 @@ TEXT ·rotatePairsAVX2(SB), NOSPLIT, $0-76
 	ADDQ R8, R8
 	MOVQ x_len+8(FP), R10
 	CMPQ CX, $32
-	JLT end39
-many38:
+	JLT end31
+many30:
 	VPMOVZXDQ 0(SI)(AX*2), Y1
 	VMOVSLDUP Y1, Y1
 	VPMOVZXDQ 0(BX)(AX*2), Y2
@@ -529,7 +432,7 @@ many38:
 	VMOVSLDUP Y8, Y8
 	VMULPS Y0, Y8, Y8
 	MOVQ AX, R9
-head40:
+head32:
 	VMOVUPS 0(DI)(AX*4), Y9
 	VPERMILPS $0xB1, Y9, Y10
 	VMULPS Y2, Y10, Y10
@@ -552,23 +455,23 @@ head40:
 	VMOVUPS Y9, 96(DI)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head40
+	JLT head32
 	MOVQ R9, AX
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many38
-end39:
+	JGE many30
+end31:
 	CMPQ CX, $8
-	JLT end42
-one41:
+	JLT end34
+one33:
 	VPMOVZXDQ 0(SI)(AX*2), Y1
 	VMOVSLDUP Y1, Y1
 	VPMOVZXDQ 0(BX)(AX*2), Y2
 	VMOVSLDUP Y2, Y2
 	VMULPS Y0, Y2, Y2
 	MOVQ AX, R9
-head43:
+head35:
 	VMOVUPS 0(DI)(AX*4), Y3
 	VPERMILPS $0xB1, Y3, Y4
 	VMULPS Y2, Y4, Y4
@@ -576,13 +479,13 @@ head43:
 	VMOVUPS Y3, 0(DI)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head43
+	JLT head35
 	MOVQ R9, AX
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one41
-end42:
+	JGE one33
+end34:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -601,7 +504,7 @@ end42:
 	VMOVSLDUP Y2, Y2
 	VMULPS Y0, Y2, Y2
 	MOVQ AX, R9
-head44:
+head36:
 	VMASKMOVPS 0(DI)(AX*4), Y15, Y3
 	VPERMILPS $0xB1, Y3, Y4
 	VMULPS Y2, Y4, Y4
@@ -609,7 +512,7 @@ head44:
 	VMASKMOVPS Y3, Y15, 0(DI)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head44
+	JLT head36
 	MOVQ R9, AX
 done:
 	VZEROUPPER
@@ -621,8 +524,8 @@ TEXT ·roundBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ src_base+24(FP), SI
 	XORQ AX, AX
 	CMPQ CX, $8
-	JLT end46
-one45:
+	JLT end38
+one37:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VORPS constAVX2<>+0(SB), Y0, Y2
 	VPSRLD $16, Y0, Y1
@@ -636,8 +539,8 @@ one45:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one45
-end46:
+	JGE one37
+end38:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -668,8 +571,8 @@ TEXT ·dotAVX2(SB), NOSPLIT, $0-52
 	MOVQ b_base+24(FP), SI
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end48
-many47:
+	JLT end40
+many39:
 	VMOVUPS 0(DI)(AX*4), Y4
 	VMOVUPS 0(SI)(AX*4), Y5
 	VFMADD231PS Y4, Y5, Y0
@@ -685,19 +588,19 @@ many47:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many47
-end48:
+	JGE many39
+end40:
 	CMPQ CX, $8
-	JLT end50
-one49:
+	JLT end42
+one41:
 	VMOVUPS 0(DI)(AX*4), Y4
 	VMOVUPS 0(SI)(AX*4), Y5
 	VFMADD231PS Y4, Y5, Y0
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one49
-end50:
+	JGE one41
+end42:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -732,8 +635,8 @@ TEXT ·dot3AVX2(SB), NOSPLIT, $0-76
 	MOVQ c_base+48(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end52
-many51:
+	JLT end44
+many43:
 	VMOVUPS 0(DI)(AX*4), Y4
 	VMOVUPS 0(SI)(AX*4), Y5
 	VMULPS Y5, Y4, Y4
@@ -757,11 +660,11 @@ many51:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many51
-end52:
+	JGE many43
+end44:
 	CMPQ CX, $8
-	JLT end54
-one53:
+	JLT end46
+one45:
 	VMOVUPS 0(DI)(AX*4), Y4
 	VMOVUPS 0(SI)(AX*4), Y5
 	VMULPS Y5, Y4, Y4
@@ -770,8 +673,8 @@ one53:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one53
-end54:
+	JGE one45
+end46:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -806,8 +709,8 @@ TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-32
 	MOVQ x_len+8(FP), CX
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end56
-many55:
+	JLT end48
+many47:
 	VMOVUPS 0(DI)(AX*4), Y4
 	VEXTRACTF128 $1, Y4, X5
 	VCVTPS2PD X4, Y4
@@ -823,11 +726,11 @@ many55:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many55
-end56:
+	JGE many47
+end48:
 	CMPQ CX, $8
-	JLT end58
-one57:
+	JLT end50
+one49:
 	VMOVUPS 0(DI)(AX*4), Y4
 	VEXTRACTF128 $1, Y4, X5
 	VCVTPS2PD X4, Y4
@@ -837,8 +740,8 @@ one57:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one57
-end58:
+	JGE one49
+end50:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -872,8 +775,8 @@ TEXT ·maxAVX2(SB), NOSPLIT, $0-28
 	MOVQ x_len+8(FP), CX
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end60
-many59:
+	JLT end52
+many51:
 	VMOVUPS 0(DI)(AX*4), Y4
 	VMAXPS Y4, Y0, Y0
 	VMOVUPS 32(DI)(AX*4), Y4
@@ -885,18 +788,18 @@ many59:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many59
-end60:
+	JGE many51
+end52:
 	CMPQ CX, $8
-	JLT end62
-one61:
+	JLT end54
+one53:
 	VMOVUPS 0(DI)(AX*4), Y4
 	VMAXPS Y4, Y0, Y0
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one61
-end62:
+	JGE one53
+end54:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -929,8 +832,8 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-60
 	VBROADCASTSS shift+52(FP), Y2
 	XORQ AX, AX
 	CMPQ CX, $8
-	JLT end64
-one63:
+	JLT end56
+one55:
 	VMOVUPS 0(SI)(AX*4), Y3
 	VFMSUB213PS Y2, Y1, Y3
 	VMOVUPS constAVX2<>+160(SB), Y4
@@ -963,8 +866,8 @@ one63:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one63
-end64:
+	JGE one55
+end56:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -1019,8 +922,8 @@ TEXT ·softmaxBackAVX2(SB), NOSPLIT, $0-56
 	MOVQ s+48(FP), R10
 	XORQ AX, AX
 	CMPQ CX, $8
-	JLT end66
-one65:
+	JLT end58
+one57:
 	VMOVUPS 0(DI)(AX*4), Y0
 	VBROADCASTSS 0(R10), Y1
 	VBROADCASTSS 4(R10), Y2
@@ -1062,8 +965,8 @@ one65:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one65
-end66:
+	JGE one57
+end58:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -1121,8 +1024,8 @@ TEXT ·softmaxBack2AVX2(SB), NOSPLIT, $0-104
 	MOVQ s+96(FP), R10
 	XORQ AX, AX
 	CMPQ CX, $8
-	JLT end68
-one67:
+	JLT end60
+one59:
 	VMOVUPS 0(DI)(AX*4), Y0
 	VBROADCASTSS 0(R10), Y1
 	VBROADCASTSS 4(R10), Y2
@@ -1203,8 +1106,8 @@ one67:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one67
-end68:
+	JGE one59
+end60:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -1298,8 +1201,8 @@ TEXT ·sigmoidAVX2(SB), NOSPLIT, $0-48
 	MOVQ src_base+24(FP), SI
 	XORQ AX, AX
 	CMPQ CX, $8
-	JLT end70
-one69:
+	JLT end62
+one61:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VCMPPS $5, constAVX2<>+576(SB), Y0, Y4
 	VMOVUPS constAVX2<>+608(SB), Y1
@@ -1325,8 +1228,8 @@ one69:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one69
-end70:
+	JGE one61
+end62:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -1366,8 +1269,8 @@ TEXT ·sigmoidGradAVX2(SB), NOSPLIT, $0-72
 	MOVQ y_base+48(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end72
-many71:
+	JLT end64
+many63:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMOVUPS 0(BX)(AX*4), Y1
 	VMULPS Y1, Y0, Y0
@@ -1381,11 +1284,11 @@ many71:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many71
-end72:
+	JGE many63
+end64:
 	CMPQ CX, $8
-	JLT end74
-one73:
+	JLT end66
+one65:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VMOVUPS 0(BX)(AX*4), Y1
 	VMULPS Y1, Y0, Y0
@@ -1394,8 +1297,8 @@ one73:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one73
-end74:
+	JGE one65
+end66:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -1418,8 +1321,8 @@ TEXT ·siluMulAVX2(SB), NOSPLIT, $0-72
 	MOVQ u_base+48(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end76
-many75:
+	JLT end68
+many67:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VCMPPS $5, constAVX2<>+576(SB), Y0, Y4
 	VMOVUPS constAVX2<>+608(SB), Y1
@@ -1473,11 +1376,11 @@ many75:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many75
-end76:
+	JGE many67
+end68:
 	CMPQ CX, $8
-	JLT end78
-one77:
+	JLT end70
+one69:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VCMPPS $5, constAVX2<>+576(SB), Y0, Y4
 	VMOVUPS constAVX2<>+608(SB), Y1
@@ -1506,8 +1409,8 @@ one77:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one77
-end78:
+	JGE one69
+end70:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -1553,8 +1456,8 @@ TEXT ·siluMulGradAVX2(SB), NOSPLIT, $0-144
 	MOVQ u_base+120(FP), R11
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end80
-many79:
+	JLT end72
+many71:
 	VMOVUPS 0(R9)(AX*4), Y0
 	VCMPPS $5, constAVX2<>+576(SB), Y0, Y4
 	VMOVUPS constAVX2<>+608(SB), Y1
@@ -1624,11 +1527,11 @@ many79:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many79
-end80:
+	JGE many71
+end72:
 	CMPQ CX, $8
-	JLT end82
-one81:
+	JLT end74
+one73:
 	VMOVUPS 0(R9)(AX*4), Y0
 	VCMPPS $5, constAVX2<>+576(SB), Y0, Y4
 	VMOVUPS constAVX2<>+608(SB), Y1
@@ -1665,8 +1568,8 @@ one81:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one81
-end82:
+	JGE one73
+end74:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -1721,8 +1624,8 @@ TEXT ·adamwAVX2(SB), NOSPLIT, $8-104
 	STMXCSR mode-8(SP)
 	LDMXCSR constAVX2<>+768(SB)
 	CMPQ CX, $8
-	JLT end84
-one83:
+	JLT end76
+one75:
 	VMOVUPS 0(DI)(AX*4), Y0
 	VMOVUPS 0(SI)(AX*4), Y1
 	VMOVUPS 0(BX)(AX*4), Y2
@@ -1755,8 +1658,8 @@ one83:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one83
-end84:
+	JGE one75
+end76:
 	TESTQ CX, CX
 	JZ done
 	LEAQ maskAVX2<>+64(SB), DX
@@ -1803,8 +1706,8 @@ TEXT ·widenAVX2(SB), NOSPLIT, $0-48
 	MOVQ src_base+24(FP), SI
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end86
-many85:
+	JLT end78
+many77:
 	VPMOVZXWD 0(SI)(AX*2), Y0
 	VPSLLD $16, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
@@ -1820,19 +1723,19 @@ many85:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many85
-end86:
+	JGE many77
+end78:
 	CMPQ CX, $8
-	JLT end88
-one87:
+	JLT end80
+one79:
 	VPMOVZXWD 0(SI)(AX*2), Y0
 	VPSLLD $16, Y0, Y0
 	VMOVUPS Y0, 0(DI)(AX*4)
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one87
-end88:
+	JGE one79
+end80:
 	TESTQ CX, CX
 	JZ done
 	LEAQ -8(AX)(CX*1), AX
@@ -1849,8 +1752,8 @@ TEXT ·narrowAVX2(SB), NOSPLIT, $0-48
 	MOVQ src_base+24(FP), SI
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end90
-many89:
+	JLT end82
+many81:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VORPS constAVX2<>+0(SB), Y0, Y2
 	VPSRLD $16, Y0, Y1
@@ -1902,11 +1805,11 @@ many89:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many89
-end90:
+	JGE many81
+end82:
 	CMPQ CX, $8
-	JLT end92
-one91:
+	JLT end84
+one83:
 	VMOVUPS 0(SI)(AX*4), Y0
 	VORPS constAVX2<>+0(SB), Y0, Y2
 	VPSRLD $16, Y0, Y1
@@ -1922,8 +1825,8 @@ one91:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one91
-end92:
+	JGE one83
+end84:
 	TESTQ CX, CX
 	JZ done
 	LEAQ -8(AX)(CX*1), AX
@@ -1950,8 +1853,8 @@ TEXT ·joinHalvesAVX2(SB), NOSPLIT, $0-72
 	MOVQ low_base+48(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end94
-many93:
+	JLT end86
+many85:
 	VPMOVZXWD 0(SI)(AX*2), Y0
 	VPSLLD $16, Y0, Y0
 	VPMOVSXWD 0(BX)(AX*2), Y1
@@ -1965,11 +1868,11 @@ many93:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many93
-end94:
+	JGE many85
+end86:
 	CMPQ CX, $8
-	JLT end96
-one95:
+	JLT end88
+one87:
 	VPMOVZXWD 0(SI)(AX*2), Y0
 	VPSLLD $16, Y0, Y0
 	VPMOVSXWD 0(BX)(AX*2), Y1
@@ -1978,8 +1881,8 @@ one95:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one95
-end96:
+	JGE one87
+end88:
 	TESTQ CX, CX
 	JZ done
 	LEAQ -8(AX)(CX*1), AX
@@ -1999,8 +1902,8 @@ TEXT ·splitHalvesAVX2(SB), NOSPLIT, $0-72
 	MOVQ src_base+48(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end98
-many97:
+	JLT end90
+many89:
 	VMOVUPS 0(BX)(AX*4), Y0
 	VPADDD constAVX2<>+800(SB), Y0, Y1
 	VPSRLD $16, Y1, Y1
@@ -2024,11 +1927,11 @@ many97:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE many97
-end98:
+	JGE many89
+end90:
 	CMPQ CX, $8
-	JLT end100
-one99:
+	JLT end92
+one91:
 	VMOVUPS 0(BX)(AX*4), Y0
 	VPADDD constAVX2<>+800(SB), Y0, Y1
 	VPSRLD $16, Y1, Y1
@@ -2042,8 +1945,8 @@ one99:
 	ADDQ $8, AX
 	SUBQ $8, CX
 	CMPQ CX, $8
-	JGE one99
-end100:
+	JGE one91
+end92:
 	TESTQ CX, CX
 	JZ done
 	LEAQ -8(AX)(CX*1), AX

@@ -52,62 +52,14 @@ done:
 	VZEROUPPER
 	RET
 
-TEXT ·mulAVX512(SB), NOSPLIT, $0-72
-	MOVQ dst_base+0(FP), DI
-	MOVQ dst_len+8(FP), CX
-	MOVQ a_base+24(FP), SI
-	MOVQ b_base+48(FP), BX
-	XORQ AX, AX
-	CMPQ CX, $32
-	JLT end6
-many5:
-	VMOVUPS 0(SI)(AX*4), Z0
-	VMOVUPS 0(BX)(AX*4), Z1
-	VMULPS Z1, Z0, Z0
-	VMOVUPS Z0, 0(DI)(AX*4)
-	VMOVUPS 64(SI)(AX*4), Z0
-	VMOVUPS 64(BX)(AX*4), Z1
-	VMULPS Z1, Z0, Z0
-	VMOVUPS Z0, 64(DI)(AX*4)
-	ADDQ $32, AX
-	SUBQ $32, CX
-	CMPQ CX, $32
-	JGE many5
-end6:
-	CMPQ CX, $16
-	JLT end8
-one7:
-	VMOVUPS 0(SI)(AX*4), Z0
-	VMOVUPS 0(BX)(AX*4), Z1
-	VMULPS Z1, Z0, Z0
-	VMOVUPS Z0, 0(DI)(AX*4)
-	ADDQ $16, AX
-	SUBQ $16, CX
-	CMPQ CX, $16
-	JGE one7
-end8:
-	TESTQ CX, CX
-	JZ done
-	MOVQ $1, DX
-	SHLQ CX, DX
-	DECQ DX
-	KMOVW DX, K1
-	VMOVUPS.Z 0(SI)(AX*4), K1, Z0
-	VMOVUPS.Z 0(BX)(AX*4), K1, Z1
-	VMULPS Z1, Z0, Z0
-	VMOVUPS Z0, K1, 0(DI)(AX*4)
-done:
-	VZEROUPPER
-	RET
-
 TEXT ·scaleAVX512(SB), NOSPLIT, $0-28
 	MOVQ y_base+0(FP), DI
 	MOVQ y_len+8(FP), CX
 	VBROADCASTSS alpha+24(FP), Z0
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end10
-many9:
+	JLT end6
+many5:
 	VMOVUPS 0(DI)(AX*4), Z1
 	VMULPS Z0, Z1, Z1
 	VMOVUPS Z1, 0(DI)(AX*4)
@@ -117,19 +69,19 @@ many9:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many9
-end10:
+	JGE many5
+end6:
 	CMPQ CX, $16
-	JLT end12
-one11:
+	JLT end8
+one7:
 	VMOVUPS 0(DI)(AX*4), Z1
 	VMULPS Z0, Z1, Z1
 	VMOVUPS Z1, 0(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one11
-end12:
+	JGE one7
+end8:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -150,8 +102,8 @@ TEXT ·axpyAVX512(SB), NOSPLIT, $0-56
 	MOVQ x_base+32(FP), SI
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end14
-many13:
+	JLT end10
+many9:
 	VMOVUPS 0(DI)(AX*4), Z1
 	VMOVUPS 0(SI)(AX*4), Z2
 	VFMADD231PS Z2, Z0, Z1
@@ -163,11 +115,11 @@ many13:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many13
-end14:
+	JGE many9
+end10:
 	CMPQ CX, $16
-	JLT end16
-one15:
+	JLT end12
+one11:
 	VMOVUPS 0(DI)(AX*4), Z1
 	VMOVUPS 0(SI)(AX*4), Z2
 	VFMADD231PS Z2, Z0, Z1
@@ -175,8 +127,8 @@ one15:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one15
-end16:
+	JGE one11
+end12:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -191,55 +143,6 @@ done:
 	VZEROUPPER
 	RET
 
-TEXT ·addScaledAVX512(SB), NOSPLIT, $0-80
-	MOVQ dst_base+0(FP), DI
-	MOVQ dst_len+8(FP), CX
-	MOVQ a_base+24(FP), SI
-	VBROADCASTSS alpha+48(FP), Z0
-	MOVQ b_base+56(FP), BX
-	XORQ AX, AX
-	CMPQ CX, $32
-	JLT end18
-many17:
-	VMOVUPS 0(SI)(AX*4), Z1
-	VMOVUPS 0(BX)(AX*4), Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS Z1, 0(DI)(AX*4)
-	VMOVUPS 64(SI)(AX*4), Z1
-	VMOVUPS 64(BX)(AX*4), Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS Z1, 64(DI)(AX*4)
-	ADDQ $32, AX
-	SUBQ $32, CX
-	CMPQ CX, $32
-	JGE many17
-end18:
-	CMPQ CX, $16
-	JLT end20
-one19:
-	VMOVUPS 0(SI)(AX*4), Z1
-	VMOVUPS 0(BX)(AX*4), Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS Z1, 0(DI)(AX*4)
-	ADDQ $16, AX
-	SUBQ $16, CX
-	CMPQ CX, $16
-	JGE one19
-end20:
-	TESTQ CX, CX
-	JZ done
-	MOVQ $1, DX
-	SHLQ CX, DX
-	DECQ DX
-	KMOVW DX, K1
-	VMOVUPS.Z 0(SI)(AX*4), K1, Z1
-	VMOVUPS.Z 0(BX)(AX*4), K1, Z2
-	VFMADD231PS Z2, Z0, Z1
-	VMOVUPS Z1, K1, 0(DI)(AX*4)
-done:
-	VZEROUPPER
-	RET
-
 TEXT ·scaleMulAVX512(SB), NOSPLIT, $0-80
 	MOVQ dst_base+0(FP), DI
 	MOVQ dst_len+8(FP), CX
@@ -248,8 +151,8 @@ TEXT ·scaleMulAVX512(SB), NOSPLIT, $0-80
 	MOVQ b_base+56(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end22
-many21:
+	JLT end14
+many13:
 	VMOVUPS 0(SI)(AX*4), Z1
 	VMULPS Z0, Z1, Z1
 	VMOVUPS 0(BX)(AX*4), Z2
@@ -263,11 +166,11 @@ many21:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many21
-end22:
+	JGE many13
+end14:
 	CMPQ CX, $16
-	JLT end24
-one23:
+	JLT end16
+one15:
 	VMOVUPS 0(SI)(AX*4), Z1
 	VMULPS Z0, Z1, Z1
 	VMOVUPS 0(BX)(AX*4), Z2
@@ -276,8 +179,8 @@ one23:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one23
-end24:
+	JGE one15
+end16:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -301,8 +204,8 @@ TEXT ·mulAxpyAVX512(SB), NOSPLIT, $0-80
 	MOVQ b_base+56(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end26
-many25:
+	JLT end18
+many17:
 	VMOVUPS 0(SI)(AX*4), Z1
 	VMOVUPS 0(DI)(AX*4), Z2
 	VMULPS Z0, Z1, Z1
@@ -318,11 +221,11 @@ many25:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many25
-end26:
+	JGE many17
+end18:
 	CMPQ CX, $16
-	JLT end28
-one27:
+	JLT end20
+one19:
 	VMOVUPS 0(SI)(AX*4), Z1
 	VMOVUPS 0(DI)(AX*4), Z2
 	VMULPS Z0, Z1, Z1
@@ -332,8 +235,8 @@ one27:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one27
-end28:
+	JGE one19
+end20:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -360,8 +263,8 @@ TEXT ·normGradAVX512(SB), NOSPLIT, $0-104
 	VBROADCASTSS q+100(FP), Z1
 	XORQ AX, AX
 	CMPQ CX, $16
-	JLT end30
-one29:
+	JLT end22
+one21:
 	VMOVUPS 0(DI)(AX*4), Z2
 	VMOVUPS 0(SI)(AX*4), Z3
 	VMULPS Z0, Z3, Z3
@@ -373,8 +276,8 @@ one29:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one29
-end30:
+	JGE one21
+end22:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -406,8 +309,8 @@ TEXT ·rotateHeadsAVX512(SB), NOSPLIT, $0-76
 	ADDQ R8, R8
 	MOVQ x_len+8(FP), R10
 	CMPQ CX, $32
-	JLT end32
-many31:
+	JLT end24
+many23:
 	VMOVUPS 0(SI)(AX*4), Z1
 	VMOVUPS 0(BX)(AX*4), Z2
 	VMULPS Z0, Z2, Z2
@@ -415,7 +318,7 @@ many31:
 	VMOVUPS 64(BX)(AX*4), Z4
 	VMULPS Z0, Z4, Z4
 	MOVQ AX, R9
-head33:
+head25:
 	VMOVUPS 0(DI)(AX*4), Z5
 	VMOVUPS 0(R11)(AX*4), Z6
 	VMULPS Z6, Z2, Z7
@@ -434,21 +337,21 @@ head33:
 	VMOVUPS Z6, 64(R11)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head33
+	JLT head25
 	MOVQ R9, AX
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many31
-end32:
+	JGE many23
+end24:
 	CMPQ CX, $16
-	JLT end35
-one34:
+	JLT end27
+one26:
 	VMOVUPS 0(SI)(AX*4), Z1
 	VMOVUPS 0(BX)(AX*4), Z2
 	VMULPS Z0, Z2, Z2
 	MOVQ AX, R9
-head36:
+head28:
 	VMOVUPS 0(DI)(AX*4), Z3
 	VMOVUPS 0(R11)(AX*4), Z4
 	VMULPS Z4, Z2, Z5
@@ -459,13 +362,13 @@ head36:
 	VMOVUPS Z4, 0(R11)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head36
+	JLT head28
 	MOVQ R9, AX
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one34
-end35:
+	JGE one26
+end27:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -476,7 +379,7 @@ end35:
 	VMOVUPS.Z 0(BX)(AX*4), K1, Z2
 	VMULPS Z0, Z2, Z2
 	MOVQ AX, R9
-head37:
+head29:
 	VMOVUPS.Z 0(DI)(AX*4), K1, Z3
 	VMOVUPS.Z 0(R11)(AX*4), K1, Z4
 	VMULPS Z4, Z2, Z5
@@ -487,7 +390,7 @@ head37:
 	VMOVUPS Z4, K1, 0(R11)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head37
+	JLT head29
 	MOVQ R9, AX
 done:
 	VZEROUPPER
@@ -506,8 +409,8 @@ TEXT ·rotatePairsAVX512(SB), NOSPLIT, $0-76
 	ADDQ R8, R8
 	MOVQ x_len+8(FP), R10
 	CMPQ CX, $64
-	JLT end39
-many38:
+	JLT end31
+many30:
 	VPMOVZXDQ 0(SI)(AX*2), Z1
 	VMOVSLDUP Z1, Z1
 	VPMOVZXDQ 0(BX)(AX*2), Z2
@@ -529,7 +432,7 @@ many38:
 	VMOVSLDUP Z8, Z8
 	VMULPS Z0, Z8, Z8
 	MOVQ AX, R9
-head40:
+head32:
 	VMOVUPS 0(DI)(AX*4), Z9
 	VPERMILPS $0xB1, Z9, Z10
 	VMULPS Z2, Z10, Z10
@@ -552,23 +455,23 @@ head40:
 	VMOVUPS Z9, 192(DI)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head40
+	JLT head32
 	MOVQ R9, AX
 	ADDQ $64, AX
 	SUBQ $64, CX
 	CMPQ CX, $64
-	JGE many38
-end39:
+	JGE many30
+end31:
 	CMPQ CX, $16
-	JLT end42
-one41:
+	JLT end34
+one33:
 	VPMOVZXDQ 0(SI)(AX*2), Z1
 	VMOVSLDUP Z1, Z1
 	VPMOVZXDQ 0(BX)(AX*2), Z2
 	VMOVSLDUP Z2, Z2
 	VMULPS Z0, Z2, Z2
 	MOVQ AX, R9
-head43:
+head35:
 	VMOVUPS 0(DI)(AX*4), Z3
 	VPERMILPS $0xB1, Z3, Z4
 	VMULPS Z2, Z4, Z4
@@ -576,13 +479,13 @@ head43:
 	VMOVUPS Z3, 0(DI)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head43
+	JLT head35
 	MOVQ R9, AX
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one41
-end42:
+	JGE one33
+end34:
 	TESTQ CX, CX
 	JZ done
 	SHRQ $1, CX
@@ -601,7 +504,7 @@ end42:
 	VMOVSLDUP Z2, Z2
 	VMULPS Z0, Z2, Z2
 	MOVQ AX, R9
-head44:
+head36:
 	VMOVUPS.Z 0(DI)(AX*4), K1, Z3
 	VPERMILPS $0xB1, Z3, Z4
 	VMULPS Z2, Z4, Z4
@@ -609,7 +512,7 @@ head44:
 	VMOVUPS Z3, K1, 0(DI)(AX*4)
 	ADDQ R8, AX
 	CMPQ AX, R10
-	JLT head44
+	JLT head36
 	MOVQ R9, AX
 done:
 	VZEROUPPER
@@ -625,8 +528,8 @@ TEXT ·roundBF16AVX512(SB), NOSPLIT, $0-48
 	VMOVUPS constAVX512<>+128(SB), Z29
 	VMOVUPS constAVX512<>+192(SB), Z28
 	CMPQ CX, $16
-	JLT end46
-one45:
+	JLT end38
+one37:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VORPS Z31, Z0, Z2
 	VPSRLD $16, Z0, Z1
@@ -640,8 +543,8 @@ one45:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one45
-end46:
+	JGE one37
+end38:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -672,8 +575,8 @@ TEXT ·dotAVX512(SB), NOSPLIT, $0-52
 	MOVQ b_base+24(FP), SI
 	XORQ AX, AX
 	CMPQ CX, $64
-	JLT end48
-many47:
+	JLT end40
+many39:
 	VMOVUPS 0(DI)(AX*4), Z4
 	VMOVUPS 0(SI)(AX*4), Z5
 	VFMADD231PS Z4, Z5, Z0
@@ -689,19 +592,19 @@ many47:
 	ADDQ $64, AX
 	SUBQ $64, CX
 	CMPQ CX, $64
-	JGE many47
-end48:
+	JGE many39
+end40:
 	CMPQ CX, $16
-	JLT end50
-one49:
+	JLT end42
+one41:
 	VMOVUPS 0(DI)(AX*4), Z4
 	VMOVUPS 0(SI)(AX*4), Z5
 	VFMADD231PS Z4, Z5, Z0
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one49
-end50:
+	JGE one41
+end42:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -738,8 +641,8 @@ TEXT ·dot3AVX512(SB), NOSPLIT, $0-76
 	MOVQ c_base+48(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $64
-	JLT end52
-many51:
+	JLT end44
+many43:
 	VMOVUPS 0(DI)(AX*4), Z4
 	VMOVUPS 0(SI)(AX*4), Z5
 	VMULPS Z5, Z4, Z4
@@ -763,11 +666,11 @@ many51:
 	ADDQ $64, AX
 	SUBQ $64, CX
 	CMPQ CX, $64
-	JGE many51
-end52:
+	JGE many43
+end44:
 	CMPQ CX, $16
-	JLT end54
-one53:
+	JLT end46
+one45:
 	VMOVUPS 0(DI)(AX*4), Z4
 	VMOVUPS 0(SI)(AX*4), Z5
 	VMULPS Z5, Z4, Z4
@@ -776,8 +679,8 @@ one53:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one53
-end54:
+	JGE one45
+end46:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -814,8 +717,8 @@ TEXT ·sumSquaresAVX512(SB), NOSPLIT, $0-32
 	MOVQ x_len+8(FP), CX
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end56
-many55:
+	JLT end48
+many47:
 	VMOVUPS 0(DI)(AX*4), Z4
 	VEXTRACTF64X4 $1, Z4, Y5
 	VCVTPS2PD Y4, Z4
@@ -831,11 +734,11 @@ many55:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many55
-end56:
+	JGE many47
+end48:
 	CMPQ CX, $16
-	JLT end58
-one57:
+	JLT end50
+one49:
 	VMOVUPS 0(DI)(AX*4), Z4
 	VEXTRACTF64X4 $1, Z4, Y5
 	VCVTPS2PD Y4, Z4
@@ -845,8 +748,8 @@ one57:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one57
-end58:
+	JGE one49
+end50:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -882,8 +785,8 @@ TEXT ·maxAVX512(SB), NOSPLIT, $0-28
 	MOVQ x_len+8(FP), CX
 	XORQ AX, AX
 	CMPQ CX, $64
-	JLT end60
-many59:
+	JLT end52
+many51:
 	VMOVUPS 0(DI)(AX*4), Z4
 	VMAXPS Z4, Z0, Z0
 	VMOVUPS 64(DI)(AX*4), Z4
@@ -895,18 +798,18 @@ many59:
 	ADDQ $64, AX
 	SUBQ $64, CX
 	CMPQ CX, $64
-	JGE many59
-end60:
+	JGE many51
+end52:
 	CMPQ CX, $16
-	JLT end62
-one61:
+	JLT end54
+one53:
 	VMOVUPS 0(DI)(AX*4), Z4
 	VMAXPS Z4, Z0, Z0
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one61
-end62:
+	JGE one53
+end54:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -952,8 +855,8 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-60
 	VMOVUPS constAVX512<>+960(SB), Z21
 	VMOVUPS constAVX512<>+1024(SB), Z20
 	CMPQ CX, $16
-	JLT end64
-one63:
+	JLT end56
+one55:
 	VMOVUPS 0(SI)(AX*4), Z3
 	VFMSUB213PS Z2, Z1, Z3
 	VMOVUPS Z31, Z4
@@ -977,8 +880,8 @@ one63:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one63
-end64:
+	JGE one55
+end56:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1038,8 +941,8 @@ TEXT ·softmaxBackAVX512(SB), NOSPLIT, $0-56
 	VMOVUPS constAVX512<>+960(SB), Z21
 	VMOVUPS constAVX512<>+1024(SB), Z20
 	CMPQ CX, $16
-	JLT end66
-one65:
+	JLT end58
+one57:
 	VMOVUPS 0(DI)(AX*4), Z0
 	VBROADCASTSS 0(R10), Z1
 	VBROADCASTSS 4(R10), Z2
@@ -1072,8 +975,8 @@ one65:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one65
-end66:
+	JGE one57
+end58:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1134,8 +1037,8 @@ TEXT ·softmaxBack2AVX512(SB), NOSPLIT, $0-104
 	VMOVUPS constAVX512<>+960(SB), Z21
 	VMOVUPS constAVX512<>+1024(SB), Z20
 	CMPQ CX, $16
-	JLT end68
-one67:
+	JLT end60
+one59:
 	VMOVUPS 0(DI)(AX*4), Z0
 	VBROADCASTSS 0(R10), Z1
 	VBROADCASTSS 4(R10), Z2
@@ -1198,8 +1101,8 @@ one67:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one67
-end68:
+	JGE one59
+end60:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1288,8 +1191,8 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-48
 	VMOVUPS constAVX512<>+1408(SB), Z20
 	VMOVUPS constAVX512<>+1024(SB), Z19
 	CMPQ CX, $16
-	JLT end70
-one69:
+	JLT end62
+one61:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VCMPPS $5, Z31, Z0, K2
 	VMOVUPS Z30, Z1
@@ -1314,8 +1217,8 @@ one69:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one69
-end70:
+	JGE one61
+end62:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1354,8 +1257,8 @@ TEXT ·sigmoidGradAVX512(SB), NOSPLIT, $0-72
 	MOVQ y_base+48(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end72
-many71:
+	JLT end64
+many63:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VMOVUPS 0(BX)(AX*4), Z1
 	VMULPS Z1, Z0, Z0
@@ -1369,11 +1272,11 @@ many71:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many71
-end72:
+	JGE many63
+end64:
 	CMPQ CX, $16
-	JLT end74
-one73:
+	JLT end66
+one65:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VMOVUPS 0(BX)(AX*4), Z1
 	VMULPS Z1, Z0, Z0
@@ -1382,8 +1285,8 @@ one73:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one73
-end74:
+	JGE one65
+end66:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1419,8 +1322,8 @@ TEXT ·siluMulAVX512(SB), NOSPLIT, $0-72
 	VMOVUPS constAVX512<>+1408(SB), Z20
 	VMOVUPS constAVX512<>+1024(SB), Z19
 	CMPQ CX, $32
-	JLT end76
-many75:
+	JLT end68
+many67:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VCMPPS $5, Z31, Z0, K2
 	VMOVUPS Z30, Z1
@@ -1472,11 +1375,11 @@ many75:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many75
-end76:
+	JGE many67
+end68:
 	CMPQ CX, $16
-	JLT end78
-one77:
+	JLT end70
+one69:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VCMPPS $5, Z31, Z0, K2
 	VMOVUPS Z30, Z1
@@ -1504,8 +1407,8 @@ one77:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one77
-end78:
+	JGE one69
+end70:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1563,8 +1466,8 @@ TEXT ·siluMulGradAVX512(SB), NOSPLIT, $0-144
 	VMOVUPS constAVX512<>+1408(SB), Z20
 	VMOVUPS constAVX512<>+1024(SB), Z19
 	CMPQ CX, $32
-	JLT end80
-many79:
+	JLT end72
+many71:
 	VMOVUPS 0(R9)(AX*4), Z0
 	VCMPPS $5, Z31, Z0, K2
 	VMOVUPS Z30, Z1
@@ -1632,11 +1535,11 @@ many79:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many79
-end80:
+	JGE many71
+end72:
 	CMPQ CX, $16
-	JLT end82
-one81:
+	JLT end74
+one73:
 	VMOVUPS 0(R9)(AX*4), Z0
 	VCMPPS $5, Z31, Z0, K2
 	VMOVUPS Z30, Z1
@@ -1672,8 +1575,8 @@ one81:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one81
-end82:
+	JGE one73
+end74:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1727,8 +1630,8 @@ TEXT ·adamwAVX512(SB), NOSPLIT, $8-104
 	STMXCSR mode-8(SP)
 	LDMXCSR constAVX512<>+1472(SB)
 	CMPQ CX, $16
-	JLT end84
-one83:
+	JLT end76
+one75:
 	VMOVUPS 0(DI)(AX*4), Z0
 	VMOVUPS 0(SI)(AX*4), Z1
 	VMOVUPS 0(BX)(AX*4), Z2
@@ -1761,8 +1664,8 @@ one83:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one83
-end84:
+	JGE one75
+end76:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1809,8 +1712,8 @@ TEXT ·widenAVX512(SB), NOSPLIT, $0-48
 	MOVQ src_base+24(FP), SI
 	XORQ AX, AX
 	CMPQ CX, $64
-	JLT end86
-many85:
+	JLT end78
+many77:
 	VPMOVZXWD 0(SI)(AX*2), Z0
 	VPSLLD $16, Z0, Z0
 	VMOVUPS Z0, 0(DI)(AX*4)
@@ -1826,19 +1729,19 @@ many85:
 	ADDQ $64, AX
 	SUBQ $64, CX
 	CMPQ CX, $64
-	JGE many85
-end86:
+	JGE many77
+end78:
 	CMPQ CX, $16
-	JLT end88
-one87:
+	JLT end80
+one79:
 	VPMOVZXWD 0(SI)(AX*2), Z0
 	VPSLLD $16, Z0, Z0
 	VMOVUPS Z0, 0(DI)(AX*4)
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one87
-end88:
+	JGE one79
+end80:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1861,8 +1764,8 @@ TEXT ·narrowAVX512(SB), NOSPLIT, $0-48
 	VMOVUPS constAVX512<>+64(SB), Z30
 	VMOVUPS constAVX512<>+128(SB), Z29
 	CMPQ CX, $64
-	JLT end90
-many89:
+	JLT end82
+many81:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VORPS Z31, Z0, Z2
 	VPSRLD $16, Z0, Z1
@@ -1906,11 +1809,11 @@ many89:
 	ADDQ $64, AX
 	SUBQ $64, CX
 	CMPQ CX, $64
-	JGE many89
-end90:
+	JGE many81
+end82:
 	CMPQ CX, $16
-	JLT end92
-one91:
+	JLT end84
+one83:
 	VMOVUPS 0(SI)(AX*4), Z0
 	VORPS Z31, Z0, Z2
 	VPSRLD $16, Z0, Z1
@@ -1924,8 +1827,8 @@ one91:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one91
-end92:
+	JGE one83
+end84:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -1953,8 +1856,8 @@ TEXT ·joinHalvesAVX512(SB), NOSPLIT, $0-72
 	MOVQ low_base+48(FP), BX
 	XORQ AX, AX
 	CMPQ CX, $32
-	JLT end94
-many93:
+	JLT end86
+many85:
 	VPMOVZXWD 0(SI)(AX*2), Z0
 	VPSLLD $16, Z0, Z0
 	VPMOVSXWD 0(BX)(AX*2), Z1
@@ -1968,11 +1871,11 @@ many93:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many93
-end94:
+	JGE many85
+end86:
 	CMPQ CX, $16
-	JLT end96
-one95:
+	JLT end88
+one87:
 	VPMOVZXWD 0(SI)(AX*2), Z0
 	VPSLLD $16, Z0, Z0
 	VPMOVSXWD 0(BX)(AX*2), Z1
@@ -1981,8 +1884,8 @@ one95:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one95
-end96:
+	JGE one87
+end88:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX
@@ -2006,8 +1909,8 @@ TEXT ·splitHalvesAVX512(SB), NOSPLIT, $0-72
 	XORQ AX, AX
 	VMOVUPS constAVX512<>+1536(SB), Z31
 	CMPQ CX, $32
-	JLT end98
-many97:
+	JLT end90
+many89:
 	VMOVUPS 0(BX)(AX*4), Z0
 	VPADDD Z31, Z0, Z1
 	VPSRLD $16, Z1, Z1
@@ -2021,11 +1924,11 @@ many97:
 	ADDQ $32, AX
 	SUBQ $32, CX
 	CMPQ CX, $32
-	JGE many97
-end98:
+	JGE many89
+end90:
 	CMPQ CX, $16
-	JLT end100
-one99:
+	JLT end92
+one91:
 	VMOVUPS 0(BX)(AX*4), Z0
 	VPADDD Z31, Z0, Z1
 	VPSRLD $16, Z1, Z1
@@ -2034,8 +1937,8 @@ one99:
 	ADDQ $16, AX
 	SUBQ $16, CX
 	CMPQ CX, $16
-	JGE one99
-end100:
+	JGE one91
+end92:
 	TESTQ CX, CX
 	JZ done
 	MOVQ $1, DX

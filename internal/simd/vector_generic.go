@@ -6,8 +6,7 @@ var generic = kernels{
 	name:        "generic",
 	gemmKernels: genericGemm,
 	vectorKernels: vectorKernels{
-		add: addGeneric, mul: mulGeneric, scale: scaleGeneric, axpy: axpyGeneric, addScaled: addScaledGeneric,
-		scaleMul: scaleMulGeneric, mulAxpy: mulAxpyGeneric, normGrad: normGradGeneric,
+		add: addGeneric, scale: scaleGeneric, axpy: axpyGeneric, scaleMul: scaleMulGeneric, mulAxpy: mulAxpyGeneric, normGrad: normGradGeneric,
 		softmaxBack: softmaxBackGeneric, softmaxBack2: softmaxBack2Generic, rotateHeads: rotateHeadsGeneric, rotatePairs: rotatePairsGeneric, roundBF16: roundBF16Generic,
 		dot: dotGeneric, dot3: dot3Generic, sumSquares: sumSquaresGeneric, max: maxGeneric,
 		expSum: expSumGeneric, sigmoid: sigmoidGeneric, sigmoidGrad: sigmoidGradGeneric,
@@ -26,12 +25,6 @@ func addGeneric(dst, a, b []float32) {
 	}
 }
 
-func mulGeneric(dst, a, b []float32) {
-	for i := range dst {
-		dst[i] = a[i] * b[i]
-	}
-}
-
 func scaleGeneric(y []float32, alpha float32) {
 	for i := range y {
 		y[i] *= alpha
@@ -41,12 +34,6 @@ func scaleGeneric(y []float32, alpha float32) {
 func axpyGeneric(y []float32, alpha float32, x []float32) {
 	for i := range y {
 		y[i] += float32(alpha * x[i])
-	}
-}
-
-func addScaledGeneric(dst, a []float32, alpha float32, b []float32) {
-	for i := range dst {
-		dst[i] = a[i] + float32(alpha*b[i])
 	}
 }
 

@@ -9,11 +9,6 @@ var vecOps = []vecOp{
 		b.op("VADDPS", b.load("b"), x, x)
 		b.store("dst", x)
 	}},
-	{name: "mul", params: "dst,a,b", unroll: 2, body: func(b *body) {
-		x := b.load("a")
-		b.op("VMULPS", b.load("b"), x, x)
-		b.store("dst", x)
-	}},
 	{name: "scale", params: "y,alpha:f", unroll: 2, body: func(b *body) {
 		y := b.load("y")
 		b.op("VMULPS", b.s("alpha"), y, y)
@@ -23,11 +18,6 @@ var vecOps = []vecOp{
 		y := b.load("y")
 		b.op("VFMADD231PS", b.load("x"), b.s("alpha"), y)
 		b.store("y", y)
-	}},
-	{name: "addScaled", params: "dst,a,alpha:f,b", unroll: 2, body: func(b *body) {
-		y := b.load("a")
-		b.op("VFMADD231PS", b.load("b"), b.s("alpha"), y)
-		b.store("dst", y)
 	}},
 	{name: "scaleMul", params: "dst,alpha:f,a,b", unroll: 2, body: func(b *body) {
 		x := b.load("a")
