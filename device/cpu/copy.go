@@ -10,8 +10,12 @@ import (
 type copyTask struct {
 	grid
 	dst, src tensor.Tensor
+	to, from mat // the same, unless one is float64
 	d        *Device
 }
+
+// shortRow is the length up to which a row is converted faster in place than by kernels: a layer's λ.
+const shortRow = 16
 
 // Copy: dst = src in dst's dtype.
 func (d *Device) Copy(dst, src tensor.Tensor) {
@@ -19,34 +23,43 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 	d.touch(dst)
 	flat(&dst, &src)
 	d.reserve(3 * part)
-	d.copy = copyTask{gridOf(dst.Rows, dst.Cols), dst, src, d}
+	d.copy = copyTask{grid: gridOf(dst.Rows, dst.Cols), dst: dst, src: src, d: d}
+	if dst.Type != tensor.F64 && src.Type != tensor.F64 {
+		d.copy.to, d.copy.from = matOf(dst), matOf(src)
+	}
 	d.run(d.copy.tiles(), &d.copy)
 }
 
 func (t *copyTask) tile(i, worker int) {
 	for p := t.pieces(i); p.next(); {
-		if t.dst.Type == t.src.Type { // rows may be as short as a layer's λ
+		switch {
+		case t.dst.Type == t.src.Type: // rows may be as short as a layer's λ
 			copy(t.dst.Buf.Host[place(t.dst, p.r, p.c0):place(t.dst, p.r, p.c1)], t.src.Buf.Host[place(t.src, p.r, p.c0):])
-			continue
+		case t.to.h != nil && t.from.x != nil:
+			t.narrow(t.to.half(p.r, p.c0, p.c1), t.from.piece(p.r, p.c0, p.c1), worker)
+		case t.to.x != nil && t.from.h != nil:
+			simd.WidenBF16(t.to.piece(p.r, p.c0, p.c1), t.from.half(p.r, p.c0, p.c1))
+		default:
+			var x [part]float64
+			piece := x[:p.c1-p.c0]
+			widen(piece, t.src.RowRange(p.r, p.r+1).Columns(p.c0, p.c1))
+			narrow(t.dst.RowRange(p.r, p.r+1).Columns(p.c0, p.c1), piece)
 		}
-		t.convert(t.dst.RowRange(p.r, p.r+1).Columns(p.c0, p.c1), t.src.RowRange(p.r, p.r+1).Columns(p.c0, p.c1), worker)
 	}
 }
 
-// convert copies a piece of a row to another dtype.
-func (t *copyTask) convert(dst, src tensor.Tensor, worker int) {
-	switch {
-	case dst.Type == tensor.BF16 && src.Type == tensor.F32: // not NarrowBF16: a copy keeps subnormal numbers
-		x, rest, _ := t.d.stage(worker)
-		simd.RoundBF16(x[:dst.Cols], f32(src))
-		simd.SplitBF16(tensor.Host[uint16](dst), halves(rest), x[:dst.Cols])
-	case dst.Type == tensor.F32 && src.Type == tensor.BF16:
-		simd.WidenBF16(f32(dst), tensor.Host[uint16](src))
-	default:
-		var wide [part]float64
-		widen(wide[:dst.Cols], src)
-		narrow(dst, wide[:dst.Cols])
+// narrow rounds a piece of a row. Not NarrowBF16: a copy keeps subnormal numbers.
+func (t *copyTask) narrow(dst []uint16, src []float32, worker int) {
+	if len(src) <= shortRow {
+		for i, x := range src {
+			dst[i] = half.F32ToBF16(x)
+		}
+		return
 	}
+	x, rest, _ := t.d.stage(worker)
+	x = x[:len(src)]
+	simd.RoundBF16(x, src)
+	simd.SplitBF16(dst, halves(rest), x)
 }
 
 // place is where element (r,c) of t begins, in bytes.
