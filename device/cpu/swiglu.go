@@ -57,7 +57,7 @@ func (t *swigluBackwardTask) tile(i, worker int) {
 		r, c0, c1 := p.r, p.c0, p.c1
 		if t.y.short() {
 			simd.SiluMulGradBF16(t.dgu.half(r, c0, c1), t.dgu.half(r, f+c0, f+c1), t.y.half(r, c0, c1),
-				t.dy.half(r, c0, c1), t.gu.half(r, c0, c1), t.gu.half(r, f+c0, f+c1))
+				t.dy.half(r, c0, c1), t.gu.half(r, c0, c1), t.gu.half(r, f+c0, f+c1), p.ahead(&t.gu))
 			continue
 		}
 		dg, du, y := t.dgu.place(r, c0, c1, a), t.dgu.place(r, f+c0, f+c1, b), t.y.place(r, c0, c1, c)

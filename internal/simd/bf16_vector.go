@@ -17,7 +17,7 @@ type bf16Vectors struct {
 	dot3        func(a []uint16, b []float32, c []uint16) float32
 	sumSquares  func(x []uint16) float64
 	siluMul     func(dst, g, u []uint16, ahead int)
-	siluMulGrad func(dg, du, y, dy, g, u []uint16)
+	siluMulGrad func(dg, du, y, dy, g, u []uint16, ahead int)
 	adamwSplit  func(up, low []uint16, m, v, g []float32, s *AdamW)
 }
 
@@ -73,10 +73,10 @@ func SiluMulBF16(dst, g, u []uint16, ahead int) {
 }
 
 // SiluMulGradBF16 is SiluMulGrad of bfloat16.
-func SiluMulGradBF16(dg, du, y, dy, g, u []uint16) {
+func SiluMulGradBF16(dg, du, y, dy, g, u []uint16, ahead int) {
 	const op = "silu mul grad"
 	n := len(dg)
-	cur.short.siluMulGrad(dg, same(op, n, du), same(op, n, y), same(op, n, dy), same(op, n, g), same(op, n, u))
+	cur.short.siluMulGrad(dg, same(op, n, du), same(op, n, y), same(op, n, dy), same(op, n, g), same(op, n, u), ahead)
 }
 
 // AdamWSplitStep is AdamWStep on parameters cut into halves as by SplitBF16.

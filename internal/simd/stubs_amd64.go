@@ -377,7 +377,7 @@ func sumSquaresBF16(x []uint16) float64
 func siluMulBF16(dst []uint16, g []uint16, u []uint16, ahead int)
 
 //go:noescape
-func siluMulGradBF16(dg []uint16, du []uint16, y []uint16, dy []uint16, g []uint16, u []uint16)
+func siluMulGradBF16(dg []uint16, du []uint16, y []uint16, dy []uint16, g []uint16, u []uint16, ahead int)
 
 //go:noescape
 func adamwSplitBF16(up []uint16, low []uint16, m []float32, v []float32, g []float32, s *AdamW)
