@@ -38,7 +38,7 @@ func (t *addTask) tile(i, worker int) {
 	for p := t.pieces(i); p.next(); {
 		if t.y.short() && t.x.short() {
 			y := t.y.half(p.r, p.c0, p.c1)
-			simd.AddBF16(y, y, t.x.half(p.r, p.c0, p.c1))
+			simd.AddBF16(y, y, t.x.half(p.r, p.c0, p.c1), p.ahead(&t.x))
 			continue
 		}
 		y := t.y.read(p.r, p.c0, p.c1, a)

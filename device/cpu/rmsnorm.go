@@ -65,7 +65,7 @@ func (t *rmsnormTask) rowBF16(n int) {
 	s := t.x.half(n, 0, c)
 	if t.delta.ok() {
 		sum := t.sum.half(n, 0, c)
-		simd.AddBF16(sum, s, t.delta.half(n, 0, c))
+		simd.AddBF16(sum, s, t.delta.half(n, 0, c), 2*t.x.ld)
 		s = sum
 	}
 	simd.ScaleMulBF16(t.y.half(n, 0, c), t.factor(n, simd.SumSquaresBF16(s)), s, t.w)
@@ -107,8 +107,8 @@ func (t *rmsnormBackwardTask) tile(i, worker int) {
 	for n := i * t.step; n < min((i+1)*t.step, t.x.rows); n++ {
 		if t.x.short() {
 			dy, x, rstd := t.dy.half(n, 0, c), t.x.half(n, 0, c), t.rstd[n]
-			mean := simd.Dot3BF16(dy, t.w, x) * rstd / float32(len(x))
-			simd.NormGradBF16(t.dx.half(n, 0, c), dy, t.w, x, rstd, -rstd*rstd*mean)
+			mean := simd.Dot3BF16(dy, t.w, x, 2*t.x.ld) * rstd / float32(len(x))
+			simd.NormGradBF16(t.dx.half(n, 0, c), dy, t.w, x, rstd, -rstd*rstd*mean, 2*t.dx.ld)
 			simd.MulAxpyBF16(dw, rstd, dy, x)
 			continue
 		}

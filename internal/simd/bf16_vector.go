@@ -8,13 +8,13 @@ import "fmt"
 // They read so little and so fast that memory must be asked early, beyond the page where the processor does so by itself: ahead is how many elements
 // behind its operands of bfloat16 a caller will go on, 0 where it will not.
 type bf16Vectors struct {
-	add         func(dst, a, b []uint16)
+	add         func(dst, a, b []uint16, ahead int)
 	scaleMul    func(dst []uint16, alpha float32, a []uint16, b []float32)
 	mulAxpy     func(y []float32, alpha float32, a, b []uint16)
-	normGrad    func(dx, dy []uint16, w []float32, x []uint16, p, q float32)
+	normGrad    func(dx, dy []uint16, w []float32, x []uint16, p, q float32, ahead int)
 	rotateHeads func(x []uint16, cos, sin []float32, sign float32, ahead int)
 	rotatePairs func(x []uint16, cos, sin []float32, sign float32, ahead int)
-	dot3        func(a []uint16, b []float32, c []uint16) float32
+	dot3        func(a []uint16, b []float32, c []uint16, ahead int) float32
 	sumSquares  func(x []uint16) float64
 	siluMul     func(dst, g, u []uint16, ahead int)
 	siluMulGrad func(dg, du, y, dy, g, u []uint16, ahead int)
@@ -25,8 +25,8 @@ type bf16Vectors struct {
 func VectorsBF16() bool { return cur.short.add != nil }
 
 // AddBF16 is Add of bfloat16.
-func AddBF16(dst, a, b []uint16) {
-	cur.short.add(dst, same("add", len(dst), a), same("add", len(dst), b))
+func AddBF16(dst, a, b []uint16, ahead int) {
+	cur.short.add(dst, same("add", len(dst), a), same("add", len(dst), b), ahead)
 }
 
 // ScaleMulBF16 is ScaleMul with dst and a of bfloat16.
@@ -40,9 +40,9 @@ func MulAxpyBF16(y []float32, alpha float32, a, b []uint16) {
 }
 
 // NormGradBF16 is NormGrad with dx, dy and x of bfloat16.
-func NormGradBF16(dx, dy []uint16, w []float32, x []uint16, p, q float32) {
+func NormGradBF16(dx, dy []uint16, w []float32, x []uint16, p, q float32, ahead int) {
 	const op = "norm grad"
-	cur.short.normGrad(dx, same(op, len(dx), dy), same(op, len(dx), w), same(op, len(dx), x), p, q)
+	cur.short.normGrad(dx, same(op, len(dx), dy), same(op, len(dx), w), same(op, len(dx), x), p, q, ahead)
 }
 
 // RotateHeadsBF16 is RotateHeads of bfloat16.
@@ -60,8 +60,8 @@ func RotatePairsBF16(x []uint16, cos, sin []float32, sign float32, ahead int) {
 }
 
 // Dot3BF16 is Dot3 with a and c of bfloat16.
-func Dot3BF16(a []uint16, b []float32, c []uint16) float32 {
-	return cur.short.dot3(a, same("dot3", len(a), b), same("dot3", len(a), c))
+func Dot3BF16(a []uint16, b []float32, c []uint16, ahead int) float32 {
+	return cur.short.dot3(a, same("dot3", len(a), b), same("dot3", len(a), c), ahead)
 }
 
 // SumSquaresBF16 is SumSquares of bfloat16.

@@ -18,7 +18,7 @@ type bf16Lists struct {
 // bf16Pairs are the functions on bfloat16 beside those on float32; they return sums.
 var bf16Pairs = map[string][2]func(l *bf16Lists) float64{
 	"add": {
-		func(l *bf16Lists) float64 { AddBF16(l.h[0], l.h[1], l.h[2]); return 0 },
+		func(l *bf16Lists) float64 { AddBF16(l.h[0], l.h[1], l.h[2], 64); return 0 },
 		func(l *bf16Lists) float64 { Add(l.x[0], l.x[1], l.x[2]); return 0 },
 	},
 	"scaleMul": {
@@ -30,11 +30,11 @@ var bf16Pairs = map[string][2]func(l *bf16Lists) float64{
 		func(l *bf16Lists) float64 { MulAxpy(l.w[0], 0.3, l.x[1], l.x[2]); return 0 },
 	},
 	"normGrad": {
-		func(l *bf16Lists) float64 { NormGradBF16(l.h[0], l.h[1], l.w[0], l.h[2], 0.3, -0.7); return 0 },
+		func(l *bf16Lists) float64 { NormGradBF16(l.h[0], l.h[1], l.w[0], l.h[2], 0.3, -0.7, 64); return 0 },
 		func(l *bf16Lists) float64 { NormGrad(l.x[0], l.x[1], l.w[0], l.x[2], 0.3, -0.7); return 0 },
 	},
 	"dot3": {
-		func(l *bf16Lists) float64 { return float64(Dot3BF16(l.h[0], l.w[0], l.h[1])) },
+		func(l *bf16Lists) float64 { return float64(Dot3BF16(l.h[0], l.w[0], l.h[1], 64)) },
 		func(l *bf16Lists) float64 { return float64(Dot3(l.x[0], l.w[0], l.x[1])) },
 	},
 	"sumSquares": {

@@ -350,7 +350,7 @@ var vectorsBF16 = bf16Vectors{
 }
 
 //go:noescape
-func addBF16(dst []uint16, a []uint16, b []uint16)
+func addBF16(dst []uint16, a []uint16, b []uint16, ahead int)
 
 //go:noescape
 func scaleMulBF16(dst []uint16, alpha float32, a []uint16, b []float32)
@@ -359,7 +359,7 @@ func scaleMulBF16(dst []uint16, alpha float32, a []uint16, b []float32)
 func mulAxpyBF16(y []float32, alpha float32, a []uint16, b []uint16)
 
 //go:noescape
-func normGradBF16(dx []uint16, dy []uint16, w []float32, x []uint16, p float32, q float32)
+func normGradBF16(dx []uint16, dy []uint16, w []float32, x []uint16, p float32, q float32, ahead int)
 
 //go:noescape
 func rotateHeadsBF16(x []uint16, cos []float32, sin []float32, sign float32, ahead int)
@@ -368,7 +368,7 @@ func rotateHeadsBF16(x []uint16, cos []float32, sin []float32, sign float32, ahe
 func rotatePairsBF16(x []uint16, cos []float32, sin []float32, sign float32, ahead int)
 
 //go:noescape
-func dot3BF16(a []uint16, b []float32, c []uint16) float32
+func dot3BF16(a []uint16, b []float32, c []uint16, ahead int) float32
 
 //go:noescape
 func sumSquaresBF16(x []uint16) float64
