@@ -31,6 +31,7 @@ type Device struct {
 	logits  region  // Classify's chunk
 	fault   error   // first fault since the last Sync
 	weights weights // right-hand operands that stay packed
+	trail   trail   // and in which order decoding reads them
 
 	precision Precision
 	act       tensor.DType // of weights and activations
@@ -130,6 +131,7 @@ func (d *Device) Alloc(bytes int) *tensor.Buffer {
 // Free takes it back.
 func (d *Device) Free(b *tensor.Buffer) {
 	d.forget(b)
+	clear(d.trail.next)
 	d.release(b)
 }
 

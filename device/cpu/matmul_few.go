@@ -1,6 +1,10 @@
 package cpu
 
-import "antiphase/internal/simd"
+import (
+	"unsafe"
+
+	"antiphase/internal/simd"
+)
 
 // gemmFew is the product of decoding, few rows times a packed weight, whose cost is reading the weight once. The rows are
 // rounded to bfloat16 and kept wide; a tile is a range of columns.
@@ -28,6 +32,7 @@ func (d *Device) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
 	}
 	tiles := (c.cols + g.nb - 1) / g.nb
 	g.shares.cut(tiles, len(d.workers))
+	d.follow(span{uintptr(unsafe.Pointer(&pb[0])), 2 * simd.SizeBF16(g.nb, k), tiles})
 	d.run(tiles, g)
 }
 

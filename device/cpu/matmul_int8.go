@@ -50,12 +50,13 @@ func (d *Device) gemmInt8(c, a, b mat, k int) {
 		d.run((c.cols+packSpan-1)/packSpan, (*gemmQuantise)(g))
 	}
 	g.cut()
+	tiles := (c.cols + g.nb - 1) / g.nb
+	d.follow(span{buf.Addr, g.w.Bytes(g.nb), tiles})
 	for r := 0; r < c.rows; r += rowsInt8 {
 		rows := min(rowsInt8, c.rows-r)
 		g.c, g.a = c.rowsFrom(r, rows), a.rowsFrom(r, rows)
 		g.x = simd.MakeRowsInt8(rows, k, d.room(simd.SizeRowsInt8(rows, k)))
 		d.run((rows+packRows-1)/packRows, (*gemmRowsInt8)(g))
-		tiles := (c.cols + g.nb - 1) / g.nb
 		g.shares.cut(tiles, len(d.workers))
 		d.run(tiles, (*gemmTilesInt8)(g))
 	}

@@ -20,6 +20,10 @@ type pool struct {
 	n    int64
 	task task
 
+	ahead  span // the next weight, as of so many turns
+	turns  int
+	errand errand // of the caller
+
 	helpers []helper
 	done    sync.WaitGroup
 	stop    atomic.Bool
@@ -29,6 +33,7 @@ type pool struct {
 type helper struct {
 	wake   chan struct{}
 	parked atomic.Bool
+	errand errand
 	_      [64]byte // helpers do not share cache lines
 }
 
@@ -68,10 +73,12 @@ func (p *pool) run(n int, t task) {
 		}
 	}
 	p.work(0)
+	p.errand.look(p, 0)
 	for i, g := 1, p.gate.And(^uint64(gateOpen)); g&gateInside != 0; i++ {
 		if i%1024 == 0 {
 			runtime.Gosched() // a helper may be waiting for this very processor
 		}
+		p.errand.step()
 		g = p.gate.Load()
 	}
 	p.task = nil
@@ -94,6 +101,7 @@ func (p *pool) help(i int) {
 		last = g / gateRun
 		for g&gateOpen != 0 && g/gateRun == last {
 			if p.gate.CompareAndSwap(g, g+1) {
+				h.errand.look(p, i+1)
 				p.work(i + 1)
 				p.gate.Add(^uint64(0))
 				break
@@ -110,6 +118,7 @@ func (p *pool) await(h *helper, last uint64) uint64 {
 			if g := p.gate.Load(); g/gateRun != last {
 				return g
 			}
+			h.errand.step()
 		}
 		h.parked.Store(true)
 		// A run that began before the flag was up would not wake this helper: look once more.

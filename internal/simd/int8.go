@@ -100,6 +100,9 @@ func (w *ColumnsInt8) Pack(j, n int, src []float32, ld int) {
 	}
 }
 
+// Bytes is how far n columns, whole panels, reach from the beginning of the room.
+func (w *ColumnsInt8) Bytes(n int) int { return n / PanelBF16 * w.stride() }
+
 // panel is where panel i begins; stride is the bytes of one.
 func (w *ColumnsInt8) panel(i int) []int8 { return w.data[i*w.stride():] }
 func (w *ColumnsInt8) stride() int        { return upInt8(w.k) * stepBytes }

@@ -33,6 +33,8 @@ func (a *asm) skinny(rows int) {
 		a.op("VXORPS", a.accReg(r), a.accReg(r), a.accReg(r))
 	}
 	a.mark("begin")
+	a.op("MOVQ", "R8", "R13")
+	a.op("SHLQ", fmt.Sprintf("$%d", 2+len(bases)/2), "R13") // to the next rows of B
 	addr := []string{"%d(DI)", "%d(DI)(BX*1)", "%d(DI)(BX*2)", "%d(DI)(DX*1)"}
 	a.turn(bases, func(p int, reg string) {
 		for r := range rows {
@@ -44,7 +46,15 @@ func (a *asm) skinny(rows int) {
 			a.op("VBROADCASTSS", mem, a.v(8))
 			a.op("VFMADD231PS", a.v(8), reg, a.accReg(r))
 		}
-	}, func(bytes int) { a.op("ADDQ", fmt.Sprintf("$%d", bytes), "DI") })
+	}, func(bytes int) {
+		a.op("ADDQ", fmt.Sprintf("$%d", bytes), "DI")
+		for _, base := range bases {
+			a.op("LEAQ", fmt.Sprintf("(%s)(R13*1)", base), "R14")
+			for _, row := range rowAddr {
+				a.op("PREFETCHT1", fmt.Sprintf(row, "R14"))
+			}
+		}
+	})
 	a.eachSkinny(rows, func(r int, mem string) { a.op("VMOVUPS", a.accReg(r), mem) })
 	a.op("VZEROUPPER")
 	a.op("RET")

@@ -1,0 +1,5 @@
+//go:build !purego
+
+package simd
+
+func fetch(at uintptr)
