@@ -23,7 +23,7 @@ var tileConfig = func() (c [64]byte) {
 var hasAMX = sync.OnceValue(func() bool {
 	x := &cpu.X86
 	const tileState = 3 << 17 // configuration and data
-	return x.HasAMXTile && x.HasAMXBF16 && x.HasAMXInt8 && hasAVX512() && x.HasAVX512BF16 &&
+	return x.HasAMXTile && x.HasAMXBF16 && x.HasAMXInt8 && hasAVX512() && x.HasAVX512BF16 && x.HasAVX512VBMI &&
 		x.HasOSXSAVE && xgetbv()&tileState == tileState && allowTiles()
 })
 

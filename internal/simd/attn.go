@@ -319,17 +319,16 @@ type gradArgs struct {
 	mix                                 *uint16
 	lines, pairs                        [2]*uint16
 	lo, hi, live                        *int32
-	logits                              [2]*float32
-	dp                                  *float32
+	unit                                *float32
 	config                              *byte
-	strips, steps, depth, depthV        int
+	strips, panels, depth, depthV       int
 	strideQ, strideMap, strideDO        int
 	strideK, strideV                    int
 	strideLines, strideMix, stridePairs int
-	_                                   int
 	scale                               float32
 	fetch                               **fetchRows
-	_                                   [25]uintptr
+	_                                   [31]uintptr
+	_                                   [5][32]float32
 }
 
 // Grad runs x.
@@ -352,13 +351,12 @@ func (t *AttnTile) Grad(x *AttnGrad, s *Scratch) {
 		return
 	}
 	a := &t.grad
-	*a = gradArgs{do: &x.DO[0], v: &x.V[0], mix: &x.Mix[0], live: &x.Live[0], dp: &t.room[0], strips: x.Rows / strip, steps: steps,
+	*a = gradArgs{do: &x.DO[0], v: &x.V[0], mix: &x.Mix[0], live: &x.Live[0], unit: &t.room[0], strips: x.Rows / strip, panels: steps,
 		depth: up32(x.D) / PanelBF16, depthV: up32(x.DV) / PanelBF16, strideDO: 2 * SizeBF16(PanelBF16, x.DV), strideV: 2 * SizeBF16(PanelBF16, x.DV),
 		strideQ: 2 * SizeBF16(PanelBF16, x.D), strideK: 2 * SizeBF16(PanelBF16, x.D), strideLines: 2 * SizeBF16(PanelBF16, x.Cols),
 		strideMix: 2 * SizeBF16(PanelBF16, x.Rows), stridePairs: 2 * x.StridePairs, scale: x.Scale, fetch: &t.fetch.now, q: &x.Q[0][0], lo: &x.Lo[0], hi: &x.Hi[0]}
 	for m := range x.Maps {
 		a.k[m], a.lse[m], a.delta[m], a.lines[m], a.pairs[m] = &x.K[m][0], &x.LSE[m][0], &x.Delta[m][0], &x.Lines[m][0], &x.Pairs[m][0]
-		a.logits[m] = &t.room[(m+1)*stripSize]
 	}
 	if x.Maps == 2 {
 		a.lam, a.strideMap = &x.Lam[0], int(uintptr(unsafe.Pointer(&x.Q[1][0]))-uintptr(unsafe.Pointer(&x.Q[0][0])))

@@ -165,43 +165,6 @@ func (a *asm) liveColumns(live, panels, masked int) {
 	a.op("MOVQ", "AX", arg(panels))
 }
 
-// maskStrip sets logits of 32 rows to −Inf outside of each row's columns lo … hi−1, in as many panels of columns, when the argument masked
-// says so.
-func (a *asm) maskStrip(masked, panels, logits, lo, hi int) {
-	row, line, end := a.fresh("mask"), a.fresh("maskline"), a.fresh("masked")
-	a.op("CMPQ", arg(masked), "$0")
-	a.op("JEQ", end)
-	a.op("MOVQ", arg(logits), "R8")
-	a.op("MOVQ", arg(lo), "R9")
-	a.op("MOVQ", arg(hi), "R10")
-	a.op("MOVQ", "$32", "DX")
-	a.op("VMOVUPS", a.bits(negInf), "Z2")
-	a.mark(row)
-	a.op("VPBROADCASTD", "(R9)", "Z0")
-	a.op("VPBROADCASTD", "(R10)", "Z1")
-	a.op("LEAQ", fmt.Sprintf("iota%s<>(SB)", a.tag), "R11")
-	a.op("MOVQ", "R8", "AX")
-	a.op("MOVQ", arg(panels), "CX")
-	a.mark(line)
-	for i := range 2 {
-		a.op("VMOVDQU64", fmt.Sprintf("%d(R11)", 64*i), "Z3")
-		a.op("VPCMPD", "$1", "Z0", "Z3", "K1") // below lo
-		a.op("VPCMPD", "$5", "Z1", "Z3", "K2") // not below hi
-		a.op("KORW", "K1", "K2", "K1")
-		a.op("VMOVUPS", "Z2", "K1", fmt.Sprintf("%d(AX)", 64*i))
-	}
-	a.op("ADDQ", "$128", "AX")
-	a.op("ADDQ", "$128", "R11")
-	a.op("DECQ", "CX")
-	a.op("JNZ", line)
-	a.op("ADDQ", fmt.Sprintf("$%d", tileRow), "R8")
-	a.op("ADDQ", "$4", "R9")
-	a.op("ADDQ", "$4", "R10")
-	a.op("DECQ", "DX")
-	a.op("JNZ", row)
-	a.mark(end)
-}
-
 // iotaTable holds 0, 1, … 127.
 func (a *asm) iotaTable() {
 	for i := 0; i < 128; i += 2 {
@@ -419,7 +382,7 @@ func attnFile() []byte {
 			a.turnRows(far, half)
 		}
 	}
-	a.pairTable()
+	a.byteTable()
 	a.iotaTable()
 	return a.finish()
 }

@@ -2,46 +2,55 @@ package main
 
 import "fmt"
 
-// Byte offsets of the fields of simd.gradArgs, the kernel's own from gradWork on.
+// Byte offsets of the fields of simd.gradArgs, the kernel's own from gradWork on. now… are what the pointers of the arguments have become for the
+// present strip, unit… for the present unit. fact… are the strip's factors, 32 each.
 const (
-	gradQ, gradDO, gradK, gradV, gradLSE, gradDelta, gradLam, gradMix                 = 0, 8, 16, 32, 40, 56, 72, 80
-	gradLines, gradPairs, gradLo, gradHi, gradLive, gradLogits, gradDP                = 88, 104, 120, 128, 136, 144, 160
-	gradConfig, gradStrips, gradSteps, gradDepth, gradDepthV                          = 168, 176, 184, 192, 200
-	gradStrideQ, gradStrideMap, gradStrideDO, gradStrideK, gradStrideV                = 208, 216, 224, 232, 240
-	gradStrideLines, gradStrideMix, gradStridePairs, gradMasked, gradScale, gradFetch = 248, 256, 264, 272, 280, 288
-	gradWork, nowStrip, nowLogits, nowDP, nowCols, nowRest                            = 296, 440, 448, 464, 472, 480
-	nowQ, nowDO, nowLSE, nowDelta, nowLam, nowMix, nowLines, nowPair                  = 296, 304, 336, 352, 368, 376, 384, 400
-	nowLo, nowHi, nowLive, nowMasked                                                  = 416, 424, 432, 488
+	gradQ, gradDO, gradK, gradV, gradLSE, gradDelta, gradLam, gradMix  = 0, 8, 16, 32, 40, 56, 72, 80
+	gradLines, gradPairs, gradLo, gradHi, gradLive                     = 88, 104, 120, 128, 136
+	gradUnit, gradConfig                                               = 144, 152
+	gradStrips, gradPanels, gradDepth, gradDepthV                      = 160, 168, 176, 184
+	gradStrideQ, gradStrideMap, gradStrideDO, gradStrideK, gradStrideV = 192, 200, 208, 216, 224
+	gradStrideLines, gradStrideMix, gradStridePairs                    = 232, 240, 248
+	gradScale, gradFetch, gradWork                                     = 256, 264, 272
 
-	regPairs = 24 // the permutation that interleaves
+	nowStrips, nowPanels, nowRest, nowMasked = 416, 424, 432, 440
+	unitMix, unitPairs, unitLines, unitIota  = 448, 456, 472, 488
+	unitK, unitV                             = 496, 512
+	factLSE, factDelta, factLam              = 520, 776, 1032 // of both maps; Δ2 times lam
+
+	unitRow, unitSize = 128, 32 * 128 // of the logits of a unit
+	regPairs          = 24            // the permutation that interleaves
 )
 
 // attnGrad lets strips of 32 queries meet a tile of keys and values in the backward pass: logits x and dP, and the softmax backward in units
 // of log 2: with P_m = 2^(scale·x_m − lse_m), mix = P1 + lam·P2, dS1 = P1∘(dP − Δ1), dS2 = lam·P2∘(dP − Δ2); with one map mix = P1.
 // It writes mix as a packed B, dS as a packed A and as a packed B: two rows and 32 columns at a time hold a line of each kind. Panels of 32
-// keys that a strip does not see are zeros. About 14 cycles for 16 logits of a map.
+// keys that a strip does not see are zeros.
+//
+// A unit is a strip's meeting with one panel: its logits and dP leave room in the first cache for keys and values. That is worth more than
+// products in the shadow of the exponentials, which gain nothing here.
 func (a *asm) attnGrad(maps int) {
 	a.text(fmt.Sprintf("attnGrad%d", maps), 8, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
 	a.op("MOVQ", arg(gradConfig), "AX")
 	a.tileConfig("AX")
-	for off := 0; off < gradLogits; off += 8 {
+	for off := 0; off < gradUnit; off += 8 {
 		a.move(off, gradWork+off)
 	}
-	a.move(gradStrips, nowStrip)
+	a.move(gradStrips, nowStrips)
 	a.op("VBROADCASTSS", arg(gradScale), a.v(regScale))
 	a.exp2Begin()
-	a.op("VMOVDQU64", "pairs"+a.tag+"<>(SB)", a.v(regPairs))
+	a.op("VMOVDQU64", "bytes"+a.tag+"<>(SB)", a.v(regPairs))
 	a.mark("strip")
-	a.gradProducts(maps)
-	for m := range maps {
-		a.maskStrip(nowMasked, nowCols, gradLogits+8*m, nowLo, nowHi)
-		a.move(gradLogits+8*m, nowLogits+8*m)
-	}
-	a.move(gradDP, nowDP)
-	a.op("MOVQ", "$16", "DX")
-	a.mark("rows")
+	a.startStrip(maps)
+	a.mark("unit")
+	a.unitProducts(maps)
+	a.maskUnit(maps)
 	a.gradRows(maps)
+	a.nextColumns(maps)
+	a.op("DECQ", arg(nowPanels))
+	a.op("JNZ", "unit")
+	a.zeroRest(maps)
 	a.nextStrip(maps)
 	a.tileRelease()
 	a.exp2End()
@@ -49,179 +58,233 @@ func (a *asm) attnGrad(maps int) {
 	a.op("RET")
 }
 
-// gradProducts computes the strip's logits and dP, for the panels of keys that it sees.
-func (a *asm) gradProducts(maps int) {
-	a.liveColumns(nowLive, nowCols, nowMasked)
-	a.op("NEGQ", "AX")
-	a.op("ADDQ", arg(gradSteps), "AX")
-	a.op("MOVQ", "AX", arg(nowRest))
-	for m := range maps {
-		a.op("MOVQ", arg(nowQ), "R8")
-		if m == 1 {
+func now(off int) int { return gradWork + off }
+
+// unitProducts computes the unit's logits and dP.
+func (a *asm) unitProducts(maps int) {
+	for m := range maps + 1 {
+		from, with, depth, stride := now(gradQ), unitK+8*m, gradDepth, gradStrideK
+		if m == maps {
+			from, with, depth, stride = now(gradDO), unitV, gradDepthV, gradStrideV
+		}
+		a.op("MOVQ", arg(from), "R8")
+		if m == 1 && maps == 2 {
 			a.op("ADDQ", arg(gradStrideMap), "R8")
 		}
-		a.op("MOVQ", arg(gradK+8*m), "BX")
-		a.op("MOVQ", arg(gradLogits+8*m), "R11")
-		a.op("MOVQ", arg(nowCols), "R13")
-		a.stripProduct(gradDepth, gradStrideK)
+		a.op("MOVQ", arg(with), "BX")
+		a.op("MOVQ", arg(gradUnit), "R11")
+		a.op("ADDQ", fmt.Sprintf("$%d", m*unitSize), "R11")
+		a.unitProduct(depth)
+		a.advance(stride, with)
 	}
-	a.op("MOVQ", arg(nowDO), "R8")
-	a.op("MOVQ", arg(gradV), "BX")
-	a.op("MOVQ", arg(gradDP), "R11")
-	a.op("MOVQ", arg(nowCols), "R13")
-	a.stripProduct(gradDepthV, gradStrideV)
 }
 
-type gradPointer struct {
-	off  int
-	reg  string
-	step int // bytes from two rows to the next two
+// advance adds an argument to another.
+func (a *asm) advance(by, off int) {
+	a.op("MOVQ", arg(by), "AX")
+	a.op("ADDQ", "AX", arg(off))
 }
 
-// outPointers are where a map's results go, rowPointers what they come from.
-func outPointers(maps int) []gradPointer {
-	ps := []gradPointer{{nowMix, "R10", 64}, {nowPair, "R11", 64}, {nowLines, "R13", 128}}
+// startStrip gathers the strip's factors and begins with its first panel.
+func (a *asm) startStrip(maps int) {
+	a.liveColumns(now(gradLive), nowPanels, nowMasked)
+	a.op("NEGQ", "AX")
+	a.op("ADDQ", arg(gradPanels), "AX")
+	a.op("MOVQ", "AX", arg(nowRest))
+	a.move(now(gradMix), unitMix, gradV, unitV)
+	a.op("LEAQ", fmt.Sprintf("iota%s<>(SB)", a.tag), "AX")
+	a.op("MOVQ", "AX", arg(unitIota))
 	if maps == 2 {
-		ps = append(ps, gradPointer{nowPair + 8, "R12", 64}, gradPointer{nowLines + 8, "BX", 128})
+		a.op("MOVQ", arg(now(gradLam)), "CX")
 	}
-	return ps
+	for m := range maps {
+		a.move(gradK+8*m, unitK+8*m, now(gradPairs)+8*m, unitPairs+8*m, now(gradLines)+8*m, unitLines+8*m)
+		a.op("MOVQ", arg(now(gradLSE)+8*m), "AX")
+		a.op("MOVQ", arg(now(gradDelta)+8*m), "DX")
+		for half := range 2 {
+			a.op("VMOVUPS", fmt.Sprintf("%d(AX)", 64*half), "Z0")
+			a.op("VMOVUPS", fmt.Sprintf("%d(DX)", 64*half), "Z1")
+			if m == 1 {
+				a.op("VMOVUPS", fmt.Sprintf("%d(CX)", 64*half), "Z2")
+				a.op("VMOVUPS", "Z2", arg(factLam+64*half))
+				a.op("VMULPS", "Z2", "Z1", "Z1")
+			}
+			a.op("VMOVUPS", "Z0", arg(factLSE+128*m+64*half))
+			a.op("VMOVUPS", "Z1", arg(factDelta+128*m+64*half))
+		}
+	}
 }
 
-func rowPointers(maps int) []gradPointer {
-	ps := []gradPointer{{nowLogits, "R8", 2 * tileRow}, {nowDP, "SI", 2 * tileRow}}
-	if maps == 2 {
-		ps = append(ps, gradPointer{nowLogits + 8, "R9", 2 * tileRow})
+// maskUnit sets logits to −Inf outside of each row's columns lo … hi−1, if the strip is masked and any of the unit's are outside.
+func (a *asm) maskUnit(maps int) {
+	a.op("CMPQ", arg(nowMasked), "$0")
+	a.op("JEQ", "masked")
+	a.op("MOVQ", arg(now(gradLo)), "R9")
+	a.op("MOVQ", arg(now(gradHi)), "R11")
+	a.op("MOVQ", arg(unitIota), "AX")
+	a.op("VPBROADCASTD", "(AX)", "Z6")
+	a.op("VPBROADCASTD", "124(AX)", "Z7")
+	a.op("KXORW", "K3", "K3", "K3")
+	for half := range 2 {
+		a.op("VMOVDQU64", fmt.Sprintf("%d(R9)", 64*half), "Z0")
+		a.op("VMOVDQU64", fmt.Sprintf("%d(R11)", 64*half), "Z1")
+		a.op("VPCMPD", "$6", "Z6", "Z0", "K1") // lo above the first column
+		a.op("VPCMPD", "$2", "Z7", "Z1", "K2") // hi not above the last
+		a.op("KORW", "K1", "K2", "K1")
+		a.op("KORW", "K1", "K3", "K3")
 	}
-	return ps
+	a.op("KORTESTW", "K3", "K3")
+	a.op("JEQ", "masked")
+	a.op("VMOVUPS", a.bits(negInf), "Z2")
+	a.op("MOVQ", arg(gradUnit), "SI")
+	a.op("XORL", "DX", "DX")
+	a.mark("mask")
+	a.op("VPBROADCASTD", "(R9)(DX*4)", "Z0")
+	a.op("VPBROADCASTD", "(R11)(DX*4)", "Z1")
+	for half := range 2 {
+		a.op("VMOVDQU64", fmt.Sprintf("%d(AX)", 64*half), "Z3")
+		a.op("VPCMPD", "$1", "Z0", "Z3", "K1") // below lo
+		a.op("VPCMPD", "$5", "Z1", "Z3", "K2") // not below hi
+		a.op("KORW", "K1", "K2", "K1")
+		for m := range maps {
+			a.op("VMOVUPS", "Z2", "K1", fmt.Sprintf("%d(SI)", m*unitSize+64*half))
+		}
+	}
+	a.op("ADDQ", fmt.Sprintf("$%d", unitRow), "SI")
+	a.op("INCQ", "DX")
+	a.op("CMPQ", "DX", "$32")
+	a.op("JLT", "mask")
+	a.mark("masked")
 }
 
-// gradRows goes through two rows: map m's lse in registers 14+4m…, Δ in 16+4m…, lam in 22….
+// gradRows goes through the unit, two rows at a time: SI their logits, DX 8 bytes for each pair of rows.
 func (a *asm) gradRows(maps int) {
-	for _, p := range append(outPointers(maps), rowPointers(maps)...) {
-		a.op("MOVQ", arg(p.off), p.reg)
-	}
+	a.op("MOVQ", arg(gradUnit), "SI")
+	a.op("XORL", "DX", "DX")
+	a.mark("rows")
 	spread := func(off, reg int) {
-		a.op("MOVQ", arg(off), "AX")
-		a.op("VBROADCASTSS", "(AX)", a.v(reg))
-		a.op("VBROADCASTSS", "4(AX)", a.v(reg+1))
-	}
-	for m := range maps {
-		spread(nowLSE+8*m, 14+4*m)
-		spread(nowDelta+8*m, 16+4*m)
+		for row := range 2 {
+			a.op("VBROADCASTSS", fmt.Sprintf("%d(DI)(DX*1)", off+4*row), a.v(reg+row))
+		}
 	}
 	if maps == 2 {
-		spread(nowLam, 22)
+		spread(factLam, 22)
 	}
-	a.op("MOVQ", arg(nowCols), "CX")
-	a.mark("step")
 	for m := range maps {
+		spread(factLSE+128*m, 14)
+		spread(factDelta+128*m, 16)
 		a.gradMap(m, maps)
 	}
-	for _, p := range rowPointers(maps) {
-		a.op("ADDQ", "$128", p.reg)
-	}
-	a.nextPanels(maps)
-	a.op("DECQ", "CX")
-	a.op("JNZ", "step")
-	a.op("MOVQ", arg(nowRest), "CX")
-	a.op("TESTQ", "CX", "CX")
-	a.op("JZ", "whole")
-	a.op("VXORPS", "Z0", "Z0", "Z0")
-	a.mark("zeros")
-	for _, p := range outPointers(maps) {
-		a.op("VMOVUPS", "Z0", fmt.Sprintf("(%s)", p.reg))
-		a.op("VMOVUPS", "Z0", fmt.Sprintf("%d(%s)", map[bool]int{true: 1024, false: 64}[p.step == 64], p.reg))
-	}
-	a.nextPanels(maps)
-	a.op("DECQ", "CX")
-	a.op("JNZ", "zeros")
-	a.mark("whole")
+	a.fetchSome(gradFetch, 1)
+	a.op("ADDQ", fmt.Sprintf("$%d", 2*unitRow), "SI")
+	a.op("ADDQ", "$8", "DX")
+	a.op("CMPQ", "DX", "$128")
+	a.op("JLT", "rows")
 }
 
-// nextPanels goes to the next 32 columns of the results.
-func (a *asm) nextPanels(maps int) {
-	a.op("ADDQ", arg(gradStrideMix), "R10")
-	a.op("ADDQ", arg(gradStridePairs), "R11")
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R13")
-	if maps == 2 {
-		a.op("ADDQ", arg(gradStridePairs), "R12")
-		a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "BX")
-	}
-}
-
-// gradMap is map m of a step: registers 0–3 hold P1 of both halves of the first row, then of the second.
+// gradMap is map m of two rows of a unit, registers 0–3 hold P1 of both halves of the first, then of the second.
 func (a *asm) gradMap(m, maps int) {
-	logits, pairs, lines := "R8", "R11", "R13"
-	if m == 1 {
-		logits, pairs, lines = "R9", "R12", "BX"
-	}
 	for i := range 4 {
-		row, mem := i/2, i/2*tileRow+i%2*64
-		p := i
-		if m == 1 {
+		row, mem, p := i/2, i/2*unitRow+i%2*64, i
+		a.op("VMOVUPS", fmt.Sprintf("%d(SI)", m*unitSize+mem), "Z9")
+		a.op("VFMSUB213PS", a.v(14+row), a.v(regScale), "Z9")
+		a.op("VMOVUPS", fmt.Sprintf("%d(SI)", maps*unitSize+mem), a.v(4+i))
+		if m == 0 {
+			a.exp2(p, 9, 10)
+			a.op("VSUBPS", a.v(16+row), a.v(4+i), a.v(4+i))
+		} else {
 			p = 8
+			a.exp2(p, 9, 10)
+			a.op("VFMADD231PS", a.v(22+row), a.v(p), a.v(i))
+			a.op("VFMSUB213PS", a.v(16+row), a.v(22+row), a.v(4+i))
 		}
-		a.op("VMOVUPS", fmt.Sprintf("%d(%s)", mem, logits), "Z9")
-		a.op("VFMSUB213PS", a.v(14+4*m+row), a.v(regScale), "Z9")
-		a.exp2(p, 9, 10)
-		if m == 1 {
-			a.op("VMULPS", a.v(22+row), a.v(p), a.v(p))
-			a.op("VADDPS", a.v(p), a.v(i), a.v(i))
-		}
-		a.op("VMOVUPS", fmt.Sprintf("%d(SI)", mem), a.v(4+i))
-		a.op("VSUBPS", a.v(16+4*m+row), a.v(4+i), a.v(4+i))
 		a.op("VMULPS", a.v(p), a.v(4+i), a.v(4+i))
 	}
 	if m == maps-1 {
-		a.storePairs(0, "R10", "")
+		a.storePairs(0, unitMix, 0)
 	}
-	a.storePairs(4, pairs, lines)
+	a.storePairs(4, unitPairs+8*m, unitLines+8*m)
 }
 
 // storePairs writes a line of both tiles of a B: two rows of registers from … from+3, interleaved; and each row as a line of an A, if there is one.
-func (a *asm) storePairs(from int, to, lines string) {
+func (a *asm) storePairs(from, to, lines int) {
 	for half := range 2 {
 		a.narrowPair(12+half, from+2+half, from+half)
 	}
-	if lines != "" {
+	a.op("MOVQ", arg(to), "AX")
+	if lines != 0 {
+		a.op("MOVQ", arg(lines), "CX")
+		a.op("LEAQ", "(DX)(DX*1)", "R9")
 		for row, imm := range []string{"$0x44", "$0xEE"} {
 			a.op("VSHUFF64X2", imm, "Z13", "Z12", a.v(10+row))
-			a.op("VMOVDQU64", a.v(10+row), fmt.Sprintf("%d(%s)", 64*row, lines))
+			a.op("VMOVDQU64", a.v(10+row), fmt.Sprintf("%d(CX)(R9*8)", 64*row))
 		}
 	}
 	for half := range 2 {
-		a.op("VPERMW", a.v(12+half), a.v(regPairs), a.v(12+half))
-		a.op("VMOVDQU64", a.v(12+half), fmt.Sprintf("%d(%s)", 1024*half, to))
+		a.op("VPERMB", a.v(12+half), a.v(regPairs), a.v(12+half))
+		a.op("VMOVDQU64", a.v(12+half), fmt.Sprintf("%d(AX)(DX*8)", 1024*half))
 	}
 }
 
-// nextStrip goes to the next two rows; behind 32 of them to the next step of the packed Bs and the next panel of the As.
+// nextColumns goes to the next 32 columns of the results.
+func (a *asm) nextColumns(maps int) {
+	a.advance(gradStrideMix, unitMix)
+	a.op("ADDQ", "$128", arg(unitIota))
+	for m := range maps {
+		a.advance(gradStridePairs, unitPairs+8*m)
+		a.op("ADDQ", fmt.Sprintf("$%d", panelStep), arg(unitLines+8*m))
+	}
+}
+
+// zeroRest clears the panels that the strip does not see.
+func (a *asm) zeroRest(maps int) {
+	a.op("VXORPS", "Z0", "Z0", "Z0")
+	a.op("CMPQ", arg(nowRest), "$0")
+	a.op("JEQ", "whole")
+	a.mark("rest")
+	outs := []int{unitMix}
+	for m := range maps {
+		outs = append(outs, unitPairs+8*m, unitLines+8*m)
+	}
+	for _, off := range outs {
+		a.op("MOVQ", arg(off), "AX")
+		for i := 0; i < panelStep; i += 64 {
+			a.op("VMOVUPS", "Z0", fmt.Sprintf("%d(AX)", i))
+		}
+	}
+	a.nextColumns(maps)
+	a.op("DECQ", arg(nowRest))
+	a.op("JNZ", "rest")
+	a.mark("whole")
+}
+
+// nextStrip goes to the next step of the packed Bs and the next panel of the As.
 func (a *asm) nextStrip(maps int) {
-	for _, p := range append(outPointers(maps), rowPointers(maps)...) {
-		a.op("ADDQ", fmt.Sprintf("$%d", p.step), arg(p.off))
-	}
+	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), arg(now(gradMix)))
 	for m := range maps {
-		a.op("ADDQ", "$8", arg(nowLSE+8*m))
-		a.op("ADDQ", "$8", arg(nowDelta+8*m))
+		a.op("ADDQ", fmt.Sprintf("$%d", panelStep), arg(now(gradPairs)+8*m))
+		a.advance(gradStrideLines, now(gradLines)+8*m)
+		a.op("ADDQ", "$128", arg(now(gradLSE)+8*m))
+		a.op("ADDQ", "$128", arg(now(gradDelta)+8*m))
 	}
-	a.op("ADDQ", "$8", arg(nowLam))
-	a.fetchSome(gradFetch, 4)
-	a.op("DECQ", "DX")
-	a.op("JNZ", "rows")
-	a.op("ADDQ", "$1024", arg(nowMix))
-	a.op("MOVQ", arg(gradStrideLines), "AX")
-	a.op("SUBQ", fmt.Sprintf("$%d", panelStep), "AX")
-	for m := range maps {
-		a.op("ADDQ", "$1024", arg(nowPair+8*m))
-		a.op("ADDQ", "AX", arg(nowLines+8*m))
+	for _, off := range []int{gradLam, gradLo, gradHi} {
+		a.op("ADDQ", "$128", arg(now(off)))
 	}
-	a.op("MOVQ", arg(gradStrideQ), "AX")
-	a.op("ADDQ", "AX", arg(nowQ))
-	a.op("MOVQ", arg(gradStrideDO), "AX")
-	a.op("ADDQ", "AX", arg(nowDO))
-	a.op("ADDQ", "$128", arg(nowLo))
-	a.op("ADDQ", "$128", arg(nowHi))
-	a.op("ADDQ", "$4", arg(nowLive))
-	a.op("DECQ", arg(nowStrip))
+	a.advance(gradStrideQ, now(gradQ))
+	a.advance(gradStrideDO, now(gradDO))
+	a.op("ADDQ", "$4", arg(now(gradLive)))
+	a.op("DECQ", arg(nowStrips))
 	a.op("JNZ", "strip")
+}
+
+// byteTable is the permutation of bytes that interleaves the halves of a vector of 32 words.
+func (a *asm) byteTable() {
+	for i := 0; i < 16; i += 2 {
+		var x uint64
+		for b, word := range []int{i, 16 + i, i + 1, 17 + i} {
+			x |= uint64((2*word+1)<<8|2*word) << (16 * b)
+		}
+		fmt.Fprintf(&a.out, "DATA bytes%s<>+%d(SB)/8, $0x%016X\n", a.tag, 4*i, x)
+	}
+	fmt.Fprintf(&a.out, "GLOBL bytes%s<>(SB), RODATA|NOPTR, $64\n", a.tag)
 }

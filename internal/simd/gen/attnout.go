@@ -48,7 +48,7 @@ func (a *asm) turnRows(far, half bool) {
 	a.op("MOVQ", fmt.Sprintf("%d(AX)", outScale), "BX")
 	a.op("VBROADCASTSS", "(BX)", "Z31")
 	if half {
-		a.op("VMOVDQU64", "pairs"+a.tag+"<>(SB)", a.v(regPairs))
+		a.op("VMOVDQU64", "bytes"+a.tag+"<>(SB)", a.v(regPairs))
 	}
 	a.mark("rows")
 	a.op("MOVQ", "SI", "R10")
@@ -62,7 +62,7 @@ func (a *asm) turnRows(far, half bool) {
 			a.op("VMULPS", "(R10)", "Z31", a.v(16+i%4))
 			a.op("ADDQ", "R9", "R10")
 			a.narrowPair(i, 16+i%4, i)
-			a.op("VPERMW", a.v(i), a.v(regPairs), a.v(i))
+			a.op("VPERMB", a.v(i), a.v(regPairs), a.v(i))
 		}
 	}
 	a.turnRegisters()
@@ -111,8 +111,14 @@ func storeWay(far bool) string {
 	return "VMOVUPS"
 }
 
+// argument is one and the register that it goes with.
+type argument struct {
+	off int
+	reg string
+}
+
 func (a *asm) outBegin() {
-	for _, p := range []gradPointer{{outDst, "DI", 0}, {outSrc, "SI", 0}, {outLdDst, "R8", 0}, {outLdSrc, "R9", 0}, {outRows, "CX", 0}, {outVecs, "R13", 0}} {
+	for _, p := range []argument{{outDst, "DI"}, {outSrc, "SI"}, {outLdDst, "R8"}, {outLdSrc, "R9"}, {outRows, "CX"}, {outVecs, "R13"}} {
 		a.op("MOVQ", fmt.Sprintf("%d(AX)", p.off), p.reg)
 	}
 }

@@ -2,39 +2,32 @@ package main
 
 import "fmt"
 
-// stripProduct multiplies the panel of A at R8 with R13 panels of B from BX on into 32 rows of logits at R11: depth steps of k, panels
-// of B stride bytes apart. With two steps A stays in its tiles.
-func (a *asm) stripProduct(depth, stride int) {
-	column, end := a.fresh("column"), a.fresh("multiplied")
+// unitProduct multiplies the panel of A at R8 with the panel of B at BX, depth steps of k, into the unit at R11. With two steps A stays in its tiles.
+func (a *asm) unitProduct(depth int) {
+	end, long := a.fresh("multiplied"), a.fresh("long")
 	a.op("MOVQ", "$64", "R10")
-	a.op("MOVQ", fmt.Sprintf("$%d", tileRow), "R12")
+	a.op("MOVQ", fmt.Sprintf("$%d", unitRow), "R12")
 	a.op("CMPQ", arg(depth), "$2")
-	a.op("JNE", column)
-	a.shallowProduct(stride)
+	a.op("JNE", long)
+	a.shallowProduct()
 	a.op("JMP", end)
-	a.mark(column)
+	a.mark(long)
 	for half := range 2 {
 		a.tileZero(2 * half)
 		a.tileZero(2*half + 1)
 		a.op("LEAQ", fmt.Sprintf("%d(R8)", 1024*half), "SI")
 		a.halfProduct(half, depth, true)
-		a.tileStore(2*half, "R11", "R12", half*16*tileRow)
-		a.tileStore(2*half+1, "R11", "R12", half*16*tileRow+64)
+		a.tileStore(2*half, "R11", "R12", half*16*unitRow)
+		a.tileStore(2*half+1, "R11", "R12", half*16*unitRow+64)
 	}
-	a.op("ADDQ", "$128", "R11")
-	a.op("ADDQ", arg(stride), "BX")
-	a.op("DECQ", "R13")
-	a.op("JNZ", column)
 	a.mark(end)
 }
 
-// shallowProduct is stripProduct of two steps of k: tiles 2 and 3 hold those of the first 16 rows, 4 and 5 of the others.
-func (a *asm) shallowProduct(stride int) {
-	column := a.fresh("shallow")
+// shallowProduct is unitProduct of two steps of k: tiles 2 and 3 hold those of the first 16 rows, 4 and 5 of the others.
+func (a *asm) shallowProduct() {
 	for t := range 4 {
 		a.tileLoad(2+t, "R8", "R10", t/2*1024+t%2*panelStep)
 	}
-	a.mark(column)
 	for col := range 2 {
 		a.tileZero(0)
 		a.tileZero(1)
@@ -47,13 +40,9 @@ func (a *asm) shallowProduct(stride int) {
 			}
 		}
 		for half := range 2 {
-			a.tileStore(half, "R11", "R12", half*16*tileRow+64*col)
+			a.tileStore(half, "R11", "R12", half*16*unitRow+64*col)
 		}
 	}
-	a.op("ADDQ", "$128", "R11")
-	a.op("ADDQ", arg(stride), "BX")
-	a.op("DECQ", "R13")
-	a.op("JNZ", column)
 }
 
 // halfProduct adds the product of 16 rows of A at SI with the panel of B at BX to tiles 2·half and 2·half+1: few tiles in use, kept

@@ -18,7 +18,7 @@ const (
 func (a *asm) dots() {
 	a.text("dots", 0, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
-	for _, p := range []gradPointer{{dotsDst, "DX", 0}, {dotsX, "SI", 0}, {dotsY, "BX", 0}, {dotsLdX, "R8", 0}, {dotsLdY, "R9", 0}, {dotsGroups, "CX", 0}} {
+	for _, p := range []argument{{dotsDst, "DX"}, {dotsX, "SI"}, {dotsY, "BX"}, {dotsLdX, "R8"}, {dotsLdY, "R9"}, {dotsGroups, "CX"}} {
 		a.op("MOVQ", arg(p.off), p.reg)
 	}
 	a.mark("group")
@@ -61,7 +61,7 @@ func (a *asm) dots() {
 func (a *asm) normRows() {
 	a.text("normRows", 0, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
-	for _, p := range []gradPointer{{rowsX, "SI", 0}, {rowsRstd, "R11", 0}, {rowsLd, "R8", 0}, {rowsLdRstd, "R9", 0}, {rowsRows, "CX", 0}} {
+	for _, p := range []argument{{rowsX, "SI"}, {rowsRstd, "R11"}, {rowsLd, "R8"}, {rowsLdRstd, "R9"}, {rowsRows, "CX"}} {
 		a.op("MOVQ", arg(p.off), p.reg)
 	}
 	a.op("VMOVSS", a.bits(one), "X5")
@@ -106,8 +106,8 @@ func (a *asm) normRows() {
 func (a *asm) normBack() {
 	a.text("normBack", 0, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
-	for _, p := range []gradPointer{{normDO, "R8", 0}, {normDOut, "R9", 0}, {normRaw, "R10", 0}, {normOut2, "R12", 0},
-		{normRstd, "R11", 0}, {normRows, "CX", 0}} {
+	for _, p := range []argument{{normDO, "R8"}, {normDOut, "R9"}, {normRaw, "R10"}, {normOut2, "R12"},
+		{normRstd, "R11"}, {normRows, "CX"}} {
 		a.op("MOVQ", arg(p.off), p.reg)
 	}
 	a.mark("row")
@@ -130,7 +130,7 @@ func (a *asm) normBack() {
 		a.op("VMULPS", r, "Z0", "Z0") // mean·rstd²
 	}
 	a.normWrite()
-	for _, p := range []gradPointer{{normLdDO, "R8", 0}, {normLdDOut, "R9", 0}, {normLdRaw, "R10", 0}, {normLdOut2, "R12", 0}, {normLdRstd, "R11", 0}} {
+	for _, p := range []argument{{normLdDO, "R8"}, {normLdDOut, "R9"}, {normLdRaw, "R10"}, {normLdOut2, "R12"}, {normLdRstd, "R11"}} {
 		a.op("ADDQ", arg(p.off), p.reg)
 	}
 	a.op("DECQ", "CX")
