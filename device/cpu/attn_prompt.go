@@ -10,19 +10,22 @@ type (
 // prompt runs the op for a bundle, as many groups at a time as there is room for.
 func (s *attnState) prompt(b bundle) {
 	s.prompted = b
-	s.reserve(s.denseSize()+s.cachedSize(queryTile)+s.promptSums(), s.maps*queryTile*keyTile)
+	if s.half { // as in the forward pass
+		s.rows = halfTile
+	}
+	s.reserve(s.denseSize()+s.cachedSize(s.rows)+s.promptSums(), s.maps*s.rows*keyTile)
 	tiles := (b.keys() + keyTile - 1) / keyTile
 	n := max(1, packBudget/(tiles*s.panelSize()))
 	for s.group0 = 0; s.group0 < s.Groups; s.group0 += n {
 		s.group1 = min(s.Groups, s.group0+n)
 		s.packed = s.d.room((s.group1 - s.group0) * tiles * s.panelSize())
 		s.d.run(tiles, (*cachePack)(s))
-		s.d.run((s.group1-s.group0)*s.perGroup()*((b.count+queryTile-1)/queryTile), (*attnPrompt)(s))
+		s.d.run((s.group1-s.group0)*s.perGroup()*((b.count+s.rows-1)/s.rows), (*attnPrompt)(s))
 	}
 }
 
 // promptSums is the number of floats of what a tile has of earlier stretches.
-func (s *attnState) promptSums() int { return s.maps * queryTile * (s.whole(s.DV) + 4) }
+func (s *attnState) promptSums() int { return s.maps * s.rows * (s.whole(s.DV) + 4) }
 
 // stride is the number of floats from a group's panels to the next one's.
 func (s *attnState) stride() int { return (s.prompted.keys() + keyTile - 1) / keyTile * s.panelSize() }
@@ -38,10 +41,10 @@ func (t *cachePack) tile(i, worker int) {
 // tile i: the last tile of a head, the longest, comes first.
 func (t *attnPrompt) tile(i, worker int) {
 	s := (*attnState)(t)
-	tiles := (s.prompted.count + queryTile - 1) / queryTile
-	at := (tiles - 1 - i%tiles) * queryTile
-	w := rows{h: s.group0*s.perGroup() + i/tiles, heads: 1, row: s.prompted.row + at, q0: s.prompted.pos + at, count: min(queryTile, s.prompted.count-at)}
-	buf := s.d.buf(worker, s.denseSize()+s.cachedSize(queryTile)+s.promptSums())
+	tiles := (s.prompted.count + s.rows - 1) / s.rows
+	at := (tiles - 1 - i%tiles) * s.rows
+	w := rows{h: s.group0*s.perGroup() + i/tiles, heads: 1, row: s.prompted.row + at, q0: s.prompted.pos + at, count: min(s.rows, s.prompted.count-at)}
+	buf := s.d.buf(worker, s.denseSize()+s.cachedSize(s.rows)+s.promptSums())
 	dense := cut(&buf, s.denseSize())
 	s.carveRows(&w, &buf)
 	s.openQueries(&w, dense)

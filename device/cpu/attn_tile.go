@@ -208,13 +208,11 @@ func softmaxStep(p []float32, lo, hi int, acc []float32, top, sum *float32) {
 // ld apart; all are overwritten), the head norm, and what backward will ask for.
 func (s *attnState) finish(n, h, count, step, ld int, acc, top, sum []float32, on *worker) {
 	c := h * s.DV
-	for r := range count {
-		for m := range s.maps {
-			i := m*step + r
-			if s.lse.x != nil {
-				s.lse.x[(n+r)*s.lse.ld+h*s.maps+m] = top[i] + float32(logOf(sum[i]))
-			}
-			sum[i] = 1 / sum[i]
+	for m := range s.maps {
+		lse := top[m*step:][:count]
+		simd.LogSums(lse, sum[m*step:])
+		for r := 0; r < count && s.lse.x != nil; r++ {
+			s.lse.x[(n+r)*s.lse.ld+h*s.maps+m] = lse[r]
 		}
 	}
 	if s.maps == 1 && !s.norm.On {
@@ -243,19 +241,4 @@ func (s *attnState) finish(n, h, count, step, ld int, acc, top, sum []float32, o
 		on.tile.NormRows(acc, ld, count, s.DV, s.weight, rstd, step, float32(s.norm.Eps), float32(s.norm.Scale))
 	}
 	on.tile.ScaleRows(s.out.at(n, c), acc, ld, count, s.DV, ones[:], s.out.far())
-}
-
-// logOf is log x of a normal number to float32's precision, for less than math.Log's time: x = 2^e·m with m near 1, and with s = (m−1)/(m+1)
-// log m = 2·(s + s³/3 + s⁵/5 + …), |s| < 0.172.
-func logOf(x float32) float64 {
-	const half = 0x3F3504F3 // √½: where m begins
-	bits := int32(math.Float32bits(x))
-	if bits < 0x00800000 || bits >= 0x7F800000 {
-		return math.Log(float64(x))
-	}
-	e := (bits - half) >> 23
-	m := float64(math.Float32frombits(uint32(bits - e<<23)))
-	s := (m - 1) / (m + 1)
-	q := s * s
-	return float64(e)*math.Ln2 + 2*s*(1+q*(1.0/3+q*(1.0/5+q*(1.0/7+q*(1.0/9+q*(1.0/11))))))
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"antiphase/device"
@@ -57,6 +58,29 @@ func TestMatMulBlocks(t *testing.T) {
 			sameBits(t, op.String(), cut, whole)
 		}
 	})
+}
+
+// The gradient of a weight has the same bits for any number of workers, which cut it differently and share the packing of one factor.
+func TestGradWorkers(t *testing.T) {
+	for _, sh := range [][3]int{{330, 70, 1300}, {70, 330, 1300}, {600, 200, 100}} {
+		m, n, k := sh[0], sh[1], sh[2]
+		var first []float32
+		for _, threads := range []int{1, 2, 5} {
+			d := New(Options{Threads: threads, Precision: BF16})
+			r := rand.New(rand.NewPCG(1, 1))
+			a, b := randomTensor(d, r, k, m), randomTensor(d, r, k, n)
+			c := randomOf(d, tensor.F32, r, m, n)
+			d.MatMul(c, a, b, device.MatMul{TransA: true, Accumulate: true})
+			got := slices.Clone(f32(c))
+			if first == nil {
+				first = got
+			}
+			if !slices.Equal(got, first) {
+				t.Errorf("%v: other bits with %d threads", sh, threads)
+			}
+			d.Close()
+		}
+	}
 }
 
 // A row of a linear layer has the same bits alone, in any small batch, and in a large one.

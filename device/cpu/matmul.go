@@ -23,7 +23,6 @@ type gemm struct {
 	i0, p0     int
 	packed     []float32 // runs of k one after the other, each a packed A of m rows
 	mc, nc, kc int       // tile of C, run of k
-	shares     shares    // of a skinny one
 }
 
 // gemmPack packs A; gemmTiles computes C; gemmSkinny computes a C of very few rows. All are views of one gemm.
@@ -78,7 +77,7 @@ func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
 		for p0 := 0; p0 < k; p0 += depth {
 			*g = gemm{d: d, c: c.x, a: a.x, b: b.x, ldc: c.ld, lda: a.ld, ldb: b.ld,
 				transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate || p0 > 0,
-				m: min(rows, c.rows-i0), n: c.cols, k: min(depth, k-p0), i0: i0, p0: p0, shares: g.shares}
+				m: min(rows, c.rows-i0), n: c.cols, k: min(depth, k-p0), i0: i0, p0: p0}
 			g.block()
 		}
 	}
@@ -89,16 +88,15 @@ func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
 func (d *Device) skinny(c, a, b mat, k int, accumulate bool) {
 	g := &d.matmul
 	*g = gemm{d: d, c: c.x, a: a.x, b: b.x, ldc: c.ld, lda: a.ld, ldb: b.ld,
-		accumulate: accumulate, m: c.rows, n: c.cols, k: k, shares: g.shares}
+		accumulate: accumulate, m: c.rows, n: c.cols, k: k}
 	g.nc = max(32, (g.n/(8*len(d.workers))+31)/32*32)
 	tiles := (g.n + g.nc - 1) / g.nc
-	g.shares.cut(tiles, len(d.workers))
 	d.follow(span{uintptr(unsafe.Pointer(&b.x[0])), 4 * b.ld * g.nc, tiles})
 	d.run(tiles, (*gemmSkinny)(g))
 }
 
-func (g *gemmSkinny) tile(_, worker int) {
-	c0 := g.shares.claim(worker) * g.nc
+func (g *gemmSkinny) tile(i, worker int) {
+	c0 := i * g.nc
 	simd.GemmSkinny(g.m, min(g.nc, g.n-c0), g.k, g.a, g.lda, g.b[c0*g.ldb:], g.ldb, g.c[c0:], g.ldc,
 		g.accumulate, g.d.scratch(worker))
 }

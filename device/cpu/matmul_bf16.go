@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"antiphase/device"
 	"antiphase/internal/simd"
 	"antiphase/tensor"
@@ -39,9 +41,9 @@ const (
 	// times B is fetched from the third.
 	leastRows, mostRows = 4 * panel, 8 * panel
 	// manyColumns are better cut than rows.
-	manyColumns = 1536
-	// farBytes is the size of C from which it is written around the caches: the second one's.
-	farBytes = 2 << 20
+	manyColumns = 512
+	// farBytes is the size of C from which it is written around the caches: half of the second one's.
+	farBytes = 1 << 20
 	// packSpan is the rows, columns or elements of k in one tile of packing.
 	packSpan = 2 * panel
 )
@@ -71,7 +73,11 @@ func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
 	if len(g.pa) > 0 {
 		d.run((c.rows+packSpan-1)/packSpan, (*gemmPackA)(g))
 	}
-	d.run((c.rows+g.mb-1)/g.mb*((c.cols+g.nb-1)/g.nb), (*gemmTilesBF16)(g))
+	down, across := (c.rows+g.mb-1)/g.mb, (c.cols+g.nb-1)/g.nb
+	if down == 1 && !op.TransA {
+		d.follow(span{uintptr(unsafe.Pointer(&g.pb[0])), 2 * simd.SizeBF16(g.nb, k), across})
+	}
+	d.run(down*across, (*gemmTilesBF16)(g))
 }
 
 // cut picks the run of k and the tile of C, a few for each worker, whose cores may differ in speed: a block of rows across all
@@ -159,8 +165,8 @@ func (g *gemmBF16) packA(dst []uint16, r, n, p int) {
 
 func (t *gemmTilesBF16) tile(i, worker int) {
 	g := (*gemmBF16)(t)
-	down := (g.c.rows + g.mb - 1) / g.mb
-	r, j := i%down*g.mb, i/down*g.nb
+	across := (g.c.cols + g.nb - 1) / g.nb
+	r, j := i/across*g.mb, i%across*g.nb
 	m, n := min(g.mb, g.c.rows-r), min(g.nb, g.c.cols-j)
 	s := g.d.scratch(worker)
 	for p := 0; p < g.k; p += g.run {

@@ -17,13 +17,12 @@ type gemmFew struct {
 	sums       []float32 // [c.rows, c.cols] where C is bfloat16
 	pb         []uint16
 	nb         int
-	shares     shares
 }
 
 // fewBF16 multiplies with a weight that gemmBF16 packed.
 func (d *Device) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
 	g := &d.matmulFew
-	*g = gemmFew{d: d, c: c, a: a, k: k, pb: pb, accumulate: accumulate, shares: g.shares}
+	*g = gemmFew{d: d, c: c, a: a, k: k, pb: pb, accumulate: accumulate}
 	g.round()
 	step := simd.FewColumns()
 	g.nb = max(step, (c.cols/(8*len(d.workers))+step-1)/step*step) // a few tiles for each worker
@@ -31,7 +30,6 @@ func (d *Device) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
 		d.scratch(w).ReserveBF16(c.rows, g.nb, k)
 	}
 	tiles := (c.cols + g.nb - 1) / g.nb
-	g.shares.cut(tiles, len(d.workers))
 	d.follow(span{uintptr(unsafe.Pointer(&pb[0])), 2 * simd.SizeBF16(g.nb, k), tiles})
 	d.run(tiles, g)
 }
@@ -56,8 +54,8 @@ func (g *gemmFew) round() {
 	}
 }
 
-func (g *gemmFew) tile(_, worker int) {
-	j := g.shares.claim(worker) * g.nb
+func (g *gemmFew) tile(i, worker int) {
+	j := i * g.nb
 	n, ld := min(g.nb, g.c.cols-j), (g.k+panel-1)/panel*panel
 	c, ldc := g.c.x, g.c.ld
 	if g.c.h != nil {

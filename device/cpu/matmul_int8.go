@@ -16,7 +16,6 @@ type gemmInt8 struct {
 	w       simd.ColumnsInt8
 	far     bool
 	nb      int
-	shares  shares
 }
 
 // gemmQuantise packs rows of W, gemmRowsInt8 rows of x, gemmTilesInt8 computes C. All are views of one gemmInt8.
@@ -40,7 +39,7 @@ func (d *Device) gemmInt8(c, a, b mat, k int) {
 		return
 	}
 	g := &d.matmulInt8
-	*g = gemmInt8{d: d, c: c, a: a, b: b, k: k, far: 4*c.rows*c.cols >= farBytes, shares: g.shares}
+	*g = gemmInt8{d: d, c: c, a: a, b: b, k: k, far: 4*c.rows*c.cols >= farBytes}
 	for w := range d.workers {
 		d.scratch(w).ReserveInt8()
 	}
@@ -57,7 +56,6 @@ func (d *Device) gemmInt8(c, a, b mat, k int) {
 		g.c, g.a = c.rowsFrom(r, rows), a.rowsFrom(r, rows)
 		g.x = simd.MakeRowsInt8(rows, k, d.room(simd.SizeRowsInt8(rows, k)))
 		d.run((rows+packRows-1)/packRows, (*gemmRowsInt8)(g))
-		g.shares.cut(tiles, len(d.workers))
 		d.run(tiles, (*gemmTilesInt8)(g))
 	}
 }
@@ -81,7 +79,7 @@ func (g *gemmRowsInt8) tile(i, worker int) {
 	g.x.Pack(r, min(packRows, g.c.rows-r), g.a.from(r, 0), g.a.ld, g.d.scratch(worker))
 }
 
-func (g *gemmTilesInt8) tile(_, worker int) {
-	j := g.shares.claim(worker) * g.nb
+func (g *gemmTilesInt8) tile(i, worker int) {
+	j := i * g.nb
 	simd.GemmInt8(&g.x, &g.w, j, min(g.nb, g.c.cols-j), g.c.x[j:], g.c.ld, g.far, g.d.scratch(worker))
 }

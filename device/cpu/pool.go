@@ -15,10 +15,9 @@ type task interface{ tile(i, worker int) }
 // adding itself while the gate is open and leaves when no tile is left; the caller works too, shuts the gate when
 // the tiles are gone and waits until nobody is inside. So a worker that wakes late costs nothing: it finds the gate shut.
 type pool struct {
-	gate atomic.Uint64
-	next atomic.Int64 // next tile to hand out
-	n    int64
-	task task
+	gate   atomic.Uint64
+	shares shares
+	task   task
 
 	ahead  span // the next weight, as of so many turns
 	turns  int
@@ -47,7 +46,7 @@ const (
 )
 
 func newPool(threads int) *pool {
-	p := &pool{helpers: make([]helper, threads-1)}
+	p := &pool{helpers: make([]helper, threads-1), shares: newShares(threads)}
 	for i := range p.helpers {
 		p.helpers[i].wake = make(chan struct{}, 1)
 		p.done.Add(1)
@@ -64,8 +63,8 @@ func (p *pool) run(n int, t task) {
 		}
 		return
 	}
-	p.task, p.n = t, int64(n)
-	p.next.Store(0)
+	p.task = t
+	p.shares.cut(n)
 	p.gate.Store(p.gate.Load()&^(gateRun-1) + gateRun | gateOpen)
 	for i := range min(len(p.helpers), n-1) {
 		if h := &p.helpers[i]; h.parked.CompareAndSwap(true, false) {
@@ -85,9 +84,8 @@ func (p *pool) run(n int, t task) {
 }
 
 func (p *pool) work(worker int) {
-	t, n := p.task, p.n
-	for i := p.next.Add(1) - 1; i < n; i = p.next.Add(1) - 1 {
-		t.tile(int(i), worker)
+	for i, ok := p.shares.claim(worker); ok; i, ok = p.shares.claim(worker) {
+		p.task.tile(i, worker)
 	}
 }
 

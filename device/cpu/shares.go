@@ -2,8 +2,9 @@ package cpu
 
 import "sync/atomic"
 
-// shares hand tiles out so that each worker goes through a run of neighbours: what a tile fetches ahead is then its worker's own next
-// tile. Whoever is done with its share goes on with those of others. They serve a task of n tiles that takes claim(worker) for each.
+// shares hand out the tiles of a run so that each worker goes through neighbours, the same ones in every op whose tiles are rows: what an op has
+// left in a worker's cache is what its next one asks for, and what a tile fetches ahead is its worker's own next tile. Whoever is done with its share
+// goes on with those of others.
 type shares struct {
 	of []share
 	n  int
@@ -14,25 +15,29 @@ type share struct {
 	_    [56]byte // workers do not share cache lines
 }
 
+func newShares(workers int) shares { return shares{of: make([]share, workers)} }
+
 // cut starts anew with n tiles.
-func (s *shares) cut(n, workers int) {
-	if len(s.of) != workers {
-		s.of = make([]share, workers)
-	}
+func (s *shares) cut(n int) {
 	s.n = n
 	for w := range s.of {
-		s.of[w].next.Store(int64(w * n / workers))
+		from, _ := shareOf(n, w, len(s.of))
+		s.of[w].next.Store(int64(from))
 	}
 }
 
-// claim gives the worker a tile that nobody had.
-func (s *shares) claim(worker int) int {
+// claim gives the worker a tile that nobody had, or says that there is none.
+func (s *shares) claim(worker int) (tile int, ok bool) {
 	workers := len(s.of)
 	for i := range workers {
 		w := (worker + i) % workers
-		if t := int(s.of[w].next.Add(1) - 1); t < (w+1)*s.n/workers {
-			return t
+		_, to := shareOf(s.n, w, workers)
+		if t := int(s.of[w].next.Add(1) - 1); t < to {
+			return t, true
 		}
 	}
-	panic("cpu: more tiles claimed than there are")
+	return 0, false
 }
+
+// shareOf is worker w's part of n tiles.
+func shareOf(n, w, workers int) (from, to int) { return w * n / workers, (w + 1) * n / workers }

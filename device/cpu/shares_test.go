@@ -9,17 +9,17 @@ import (
 // TestShares: every tile is claimed once, whether workers do as much as each other or one does everything; who begins goes from neighbour
 // to neighbour.
 func TestShares(t *testing.T) {
-	var s shares
 	for _, workers := range []int{1, 2, 3, 7} {
+		s := newShares(workers)
 		for _, n := range []int{1, 2, 5, 16, 100} {
 			for _, busy := range []int{1, workers} {
-				s.cut(n, workers)
+				s.cut(n)
 				taken := make([][]int, busy)
 				var all sync.WaitGroup
 				for w := range busy {
 					all.Go(func() {
-						for range (w+1)*n/busy - w*n/busy {
-							taken[w] = append(taken[w], s.claim(w))
+						for i, ok := s.claim(w); ok; i, ok = s.claim(w) {
+							taken[w] = append(taken[w], i)
 						}
 					})
 				}

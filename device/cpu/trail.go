@@ -42,8 +42,7 @@ func (e *errand) look(p *pool, worker int) {
 	if e.turn == p.turns {
 		return
 	}
-	workers := len(p.helpers) + 1
-	from, to := worker*p.ahead.n/workers, (worker+1)*p.ahead.n/workers
+	from, to := shareOf(p.ahead.n, worker, len(p.shares.of))
 	e.turn, e.at = p.turns, p.ahead.at+uintptr(from*p.ahead.size)
 	e.end = e.at + uintptr(min(mostAhead, (to-from)*p.ahead.size))
 }

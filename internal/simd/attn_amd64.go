@@ -16,7 +16,7 @@ func init() {
 			turnRows:     [2]func(*outArgs){turnRowsNearTile, turnRowsFarTile},
 			turnToHalves: [2]func(*outArgs){turnToHalvesNearTile, turnToHalvesFarTile},
 		},
-		rowKernels:  rowKernels{dots: dotsTile, normRows: normRowsTile, normBack: normBackTile},
+		rowKernels:  rowKernels{dots: dotsTile, logSums: logSumsTile, normRows: normRowsTile, normBack: normBackTile},
 		productTile: func(a *productArgs) { a.config = &tileConfig[0]; productTile(a) },
 	}
 	amx.stretchKernels = stretchKernels{

@@ -5,9 +5,10 @@ import (
 	"math"
 )
 
-// rowKernels go through rows of bfloat16 before the backward pass. They may be absent.
+// rowKernels go through rows behind the forward pass and before the backward pass. They may be absent.
 type rowKernels struct {
 	dots     func(*dotsArgs)
+	logSums  func(top, sum *float32, n int)
 	normRows func(*normRowsArgs)
 	normBack func(*normBackArgs)
 }
@@ -48,6 +49,36 @@ func (v *View) wide(r, cols int, buf []float32) []float32 {
 	}
 	WidenBF16(buf[:cols], v.H[r*v.Ld:][:cols])
 	return buf[:cols]
+}
+
+// LogSums: top[i] += log sum[i], sum[i] = 1/sum[i].
+func LogSums(top, sum []float32) {
+	if len(top) == 0 {
+		return
+	}
+	if cur.logSums != nil {
+		cur.logSums(&top[0], &sum[:len(top)][0], len(top))
+		return
+	}
+	for i, x := range sum[:len(top)] {
+		top[i] += float32(logOf(x))
+		sum[i] = 1 / x
+	}
+}
+
+// logOf is log x of a normal number to float32's precision, for less than math.Log's time: x = 2^e·m with m near 1, and with s = (m−1)/(m+1)
+// log m = 2·(s + s³/3 + s⁵/5 + …), |s| < 0.172.
+func logOf(x float32) float64 {
+	const half = 0x3F3504F3 // √½: where m begins
+	bits := int32(math.Float32bits(x))
+	if bits < 0x00800000 || bits >= 0x7F800000 {
+		return math.Log(float64(x))
+	}
+	e := (bits - half) >> 23
+	m := float64(math.Float32frombits(uint32(bits - e<<23)))
+	s := (m - 1) / (m + 1)
+	q := s * s
+	return float64(e)*math.Ln2 + 2*s*(1+q*(1.0/3+q*(1.0/5+q*(1.0/7+q*(1.0/9+q*(1.0/11))))))
 }
 
 // normRowsArgs are the arguments of normRows: rows of 16·vectors elements, leading dimensions in bytes.

@@ -348,3 +348,22 @@ func TestAttnRows(t *testing.T) {
 		}
 	})
 }
+
+// Logarithms of sums, and what they divide by, in any number.
+func TestLogSums(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for _, n := range []int{0, 1, 15, 16, 17, 40} {
+			top, sum := random(r, n+1, 5), make([]float32, n+1)
+			want, over := make([]float32, n+1), make([]float32, n+1)
+			for i := range sum {
+				sum[i] = float32(math.Exp(6 * r.NormFloat64()))
+				want[i], over[i] = top[i]+float32(math.Log(float64(sum[i]))), 1/sum[i]
+			}
+			want[n], over[n] = top[n], sum[n]
+			LogSums(top[:n], sum)
+			near(t, "log sums", top, want, 3e-7)
+			near(t, "over sums", sum, over, 1e-7)
+		}
+	})
+}

@@ -10,6 +10,8 @@ type packers[T float32 | uint16] struct {
 	pairs func(dst *uint16, src *T, ld, rows, cols, stride int)
 	// turn makes a step of A out of one of B. src is where that was packed from: what lies behind will be wanted soon.
 	turn func(dst *uint16, panels, stride int, src *T, ld int)
+	// down packs 32 rows of A [k,m], whole panels of them, into a step. It may be absent where the others are not.
+	down func(dst *uint16, src *T, ld, panels, stride int)
 }
 
 const pairRows = 8 // of a call of pairs
@@ -55,15 +57,22 @@ func packBF16(dst []uint16, across, k int, src View, down, b bool, depth int) {
 // packFast packs with kernels: 16 rows at a time or, where k goes down, a step of k after the other, along the rows.
 func packFast[T float32 | uint16](dst []uint16, across, k int, src []T, ld int, down, b bool, depth int, kernels *packers[T]) {
 	stride := SizeBF16(PanelBF16, depth)
-	row := func(r int) *T { return &src[min(r*ld, len(src)-1)] } // of rows behind the last nothing is read
+	row := func(at int) *T { return &src[min(at, len(src)-1)] } // of rows behind the last nothing is read
 	if down {
 		for p := 0; p < k; p += PanelBF16 {
-			step := dst[p*PanelBF16:]
+			step, at, left := dst[p*PanelBF16:], p*ld, across
+			if whole := across / PanelBF16; !b && kernels.down != nil && whole > 0 && k-p >= PanelBF16 {
+				kernels.down(&step[0], &src[at], ld, whole, 2*stride)
+				if left = across % PanelBF16; left == 0 {
+					continue
+				}
+				step, at = step[whole*stride:], at+whole*PanelBF16
+			}
 			for r := 0; r < PanelBF16; r += pairRows {
-				kernels.pairs(&step[r/2*PanelBF16], row(p+r), ld, k-p-r, across, 2*stride)
+				kernels.pairs(&step[r/2*PanelBF16], row(at+r*ld), ld, k-p-r, left, 2*stride)
 			}
 			if !b {
-				kernels.turn(&step[0], up32(across)/PanelBF16, 2*stride, row(p), ld)
+				kernels.turn(&step[0], up32(left)/PanelBF16, 2*stride, row(at), ld)
 			}
 		}
 		return
@@ -73,7 +82,7 @@ func packFast[T float32 | uint16](dst []uint16, across, k int, src []T, ld int, 
 		kernel = kernels.linesTurn
 	}
 	for i := 0; i < up32(across); i += tileBF16 {
-		kernel(&dst[i/PanelBF16*stride+i%PanelBF16*PanelBF16], row(i), ld, across-i, k)
+		kernel(&dst[i/PanelBF16*stride+i%PanelBF16*PanelBF16], row(i*ld), ld, across-i, k)
 	}
 }
 

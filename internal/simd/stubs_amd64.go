@@ -410,6 +410,9 @@ func pairHalvesBF16(dst *uint16, src *uint16, ld, rows, cols, stride int)
 func turnHalvesBF16(dst *uint16, panels, stride int, src *uint16, ld int)
 
 //go:noescape
+func downHalvesBF16(dst, src *uint16, ld, panels, stride int)
+
+//go:noescape
 func dotRows8xBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)
 
 //go:noescape
@@ -641,6 +644,9 @@ func productTile(p *productArgs)
 
 //go:noescape
 func dotsTile(p *dotsArgs)
+
+//go:noescape
+func logSumsTile(top, sum *float32, n int)
 
 //go:noescape
 func normRowsTile(p *normRowsArgs)

@@ -195,33 +195,54 @@ func (a *asm) maskGroup() {
 	a.op("JEQ", "masked")
 	a.op("MOVQ", group(groupLo), "R9")
 	a.op("MOVQ", group(groupHi), "R11")
-	a.op("XORL", "DX", "DX")
-	a.op("VMOVUPS", a.bits(negInf), "Z2")
-	a.mark("mask")
-	a.op("VPBROADCASTD", "(R9)(DX*4)", "Z0")
-	a.op("VPBROADCASTD", "(R11)(DX*4)", "Z1")
 	a.op("LEAQ", fmt.Sprintf("iota%s<>(SB)", a.tag), "R14")
 	a.op("MOVQ", "SI", "AX")
 	a.op("MOVQ", "R13", "CX")
-	a.mark("maskline")
-	for i := range 2 {
-		mem := fmt.Sprintf("%d(R14)", 64*i)
-		a.op("VMOVDQU64", mem, "Z3")
-		a.op("VPCMPD", "$1", "Z0", "Z3", "K1") // below lo
-		a.op("VPCMPD", "$5", "Z1", "Z3", "K2") // not below hi
-		a.op("KORW", "K1", "K2", "K1")
-		a.op("VMOVUPS", "Z2", "K1", fmt.Sprintf("%d(AX)", 64*i))
-	}
+	a.mark("mask")
+	a.maskPanel(16, tileRow, 1)
 	a.op("ADDQ", "$128", "AX")
 	a.op("ADDQ", "$128", "R14")
 	a.op("DECQ", "CX")
-	a.op("JNZ", "maskline")
-	a.op("ADDQ", fmt.Sprintf("$%d", tileRow), "SI")
-	a.op("INCQ", "DX")
-	a.op("CMPQ", "DX", group(groupRows))
-	a.op("JLT", "mask")
-	a.op("MOVQ", arg(fwdLogits), "SI")
+	a.op("JNZ", "mask")
 	a.mark("masked")
+}
+
+// maskPanel masks rows of 32 logits at AX, step bytes apart, and those of a second map a unit further on, if any row's columns begin or end among
+// them: R9 are their lo, R11 their hi, R14 the logits' columns. It uses BX and DX.
+func (a *asm) maskPanel(rows, step, maps int) {
+	row, whole := a.fresh("maskrow"), a.fresh("maskno")
+	a.op("VPBROADCASTD", "(R14)", "Z2")
+	a.op("VPBROADCASTD", "124(R14)", "Z3")
+	a.op("KXORW", "K3", "K3", "K3")
+	for i := 0; i < rows; i += 16 {
+		a.op("VPCMPD", "$1", fmt.Sprintf("%d(R9)", 4*i), "Z2", "K1")  // the first is below lo
+		a.op("VPCMPD", "$5", fmt.Sprintf("%d(R11)", 4*i), "Z3", "K2") // the last is not below hi
+		a.op("KORW", "K1", "K3", "K3")
+		a.op("KORW", "K2", "K3", "K3")
+	}
+	a.op("KORTESTW", "K3", "K3")
+	a.op("JEQ", whole)
+	a.op("VMOVUPS", a.bits(negInf), "Z2")
+	a.op("VMOVDQU64", "(R14)", "Z3")
+	a.op("VMOVDQU64", "64(R14)", "Z4")
+	a.op("MOVQ", "AX", "BX")
+	a.op("XORL", "DX", "DX")
+	a.mark(row)
+	a.op("VPBROADCASTD", "(R9)(DX*4)", "Z0")
+	a.op("VPBROADCASTD", "(R11)(DX*4)", "Z1")
+	for half := range 2 {
+		a.op("VPCMPD", "$1", "Z0", a.v(3+half), "K1") // below lo
+		a.op("VPCMPD", "$5", "Z1", a.v(3+half), "K2") // not below hi
+		a.op("KORW", "K1", "K2", "K1")
+		for m := range maps {
+			a.op("VMOVUPS", "Z2", "K1", fmt.Sprintf("%d(BX)", m*unitSize+64*half))
+		}
+	}
+	a.op("ADDQ", fmt.Sprintf("$%d", step), "BX")
+	a.op("INCQ", "DX")
+	a.op("CMPQ", "DX", fmt.Sprintf("$%d", rows))
+	a.op("JLT", row)
+	a.mark(whole)
 }
 
 // rowTops: Z0 is the largest logits of the 16 rows at SI.
@@ -374,6 +395,7 @@ func attnFile() []byte {
 	}
 	a.productTiles()
 	a.dots()
+	a.logSums()
 	a.normRows()
 	a.normBack()
 	for _, far := range []bool{false, true} {
@@ -393,6 +415,7 @@ func attnStubs(declare func(format string, a ...any)) {
 	declare("attnGrad2Tile(p *gradArgs)")
 	declare("productTile(p *productArgs)")
 	declare("dotsTile(p *dotsArgs)")
+	declare("logSumsTile(top, sum *float32, n int)")
 	declare("normRowsTile(p *normRowsArgs)")
 	declare("normBackTile(p *normBackArgs)")
 	for _, far := range []bool{false, true} {

@@ -115,45 +115,15 @@ func (a *asm) startStrip(maps int) {
 	}
 }
 
-// maskUnit sets logits to −Inf outside of each row's columns lo … hi−1, if the strip is masked and any of the unit's are outside.
+// maskUnit sets logits to −Inf outside of each row's columns lo … hi−1, if the strip is masked.
 func (a *asm) maskUnit(maps int) {
 	a.op("CMPQ", arg(nowMasked), "$0")
 	a.op("JEQ", "masked")
 	a.op("MOVQ", arg(now(gradLo)), "R9")
 	a.op("MOVQ", arg(now(gradHi)), "R11")
-	a.op("MOVQ", arg(unitIota), "AX")
-	a.op("VPBROADCASTD", "(AX)", "Z6")
-	a.op("VPBROADCASTD", "124(AX)", "Z7")
-	a.op("KXORW", "K3", "K3", "K3")
-	for half := range 2 {
-		a.op("VMOVDQU64", fmt.Sprintf("%d(R9)", 64*half), "Z0")
-		a.op("VMOVDQU64", fmt.Sprintf("%d(R11)", 64*half), "Z1")
-		a.op("VPCMPD", "$6", "Z6", "Z0", "K1") // lo above the first column
-		a.op("VPCMPD", "$2", "Z7", "Z1", "K2") // hi not above the last
-		a.op("KORW", "K1", "K2", "K1")
-		a.op("KORW", "K1", "K3", "K3")
-	}
-	a.op("KORTESTW", "K3", "K3")
-	a.op("JEQ", "masked")
-	a.op("VMOVUPS", a.bits(negInf), "Z2")
-	a.op("MOVQ", arg(gradUnit), "SI")
-	a.op("XORL", "DX", "DX")
-	a.mark("mask")
-	a.op("VPBROADCASTD", "(R9)(DX*4)", "Z0")
-	a.op("VPBROADCASTD", "(R11)(DX*4)", "Z1")
-	for half := range 2 {
-		a.op("VMOVDQU64", fmt.Sprintf("%d(AX)", 64*half), "Z3")
-		a.op("VPCMPD", "$1", "Z0", "Z3", "K1") // below lo
-		a.op("VPCMPD", "$5", "Z1", "Z3", "K2") // not below hi
-		a.op("KORW", "K1", "K2", "K1")
-		for m := range maps {
-			a.op("VMOVUPS", "Z2", "K1", fmt.Sprintf("%d(SI)", m*unitSize+64*half))
-		}
-	}
-	a.op("ADDQ", fmt.Sprintf("$%d", unitRow), "SI")
-	a.op("INCQ", "DX")
-	a.op("CMPQ", "DX", "$32")
-	a.op("JLT", "mask")
+	a.op("MOVQ", arg(unitIota), "R14")
+	a.op("MOVQ", arg(gradUnit), "AX")
+	a.maskPanel(32, unitRow, maps)
 	a.mark("masked")
 }
 

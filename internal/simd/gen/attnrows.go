@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Byte offsets of the fields of simd.dotsArgs, simd.normRowsArgs and simd.normBackArgs.
 const (
@@ -53,6 +56,51 @@ func (a *asm) dots() {
 	}
 	a.op("DECQ", "CX")
 	a.op("JNZ", "group")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// logSums: top += log sum, sum = 1/sum. sum = 2^e·m with m from √½ to √2, and with s = (m−1)/(m+1) log m = 2·(s + s³/3 + s⁵/5 + …).
+func (a *asm) logSums() {
+	a.text("logSums", 0, 24)
+	a.op("MOVQ", "top+0(FP)", "DI")
+	a.op("MOVQ", "sum+8(FP)", "SI")
+	a.op("MOVQ", "n+16(FP)", "CX")
+	a.op("KXNORW", "K1", "K1", "K1")
+	a.mark("rows")
+	a.op("CMPQ", "CX", "$16")
+	a.op("JGE", "whole")
+	a.op("MOVL", "$1", "AX")
+	a.op("SHLL", "CX", "AX")
+	a.op("DECL", "AX")
+	a.op("KMOVW", "AX", "K1")
+	a.mark("whole")
+	a.op("VMOVUPS.Z", "(SI)", "K1", "Z0")
+	a.op("VGETEXPPS", "Z0", "Z1")
+	a.op("VGETMANTPS", "$0", "Z0", "Z2")
+	a.op("VCMPPS", "$14", a.constant(math.Sqrt2), "Z2", "K2")
+	a.op("VMULPS", a.constant(0.5), "Z2", "K2", "Z2")
+	a.op("VADDPS", a.constant(1), "Z1", "K2", "Z1")
+	a.op("VSUBPS", a.constant(1), "Z2", "Z3")
+	a.op("VADDPS", a.constant(1), "Z2", "Z4")
+	a.op("VDIVPS", "Z4", "Z3", "Z3")
+	a.op("VMULPS", "Z3", "Z3", "Z4")
+	a.op("VMOVUPS", a.constant(2.0/9), "Z5")
+	for _, c := range []float64{2.0 / 7, 2.0 / 5, 2.0 / 3, 2} {
+		a.op("VFMADD213PS", a.constant(c), "Z4", "Z5")
+	}
+	a.op("VMULPS", "Z3", "Z5", "Z5")
+	a.op("VFMADD231PS", a.constant(math.Ln2), "Z1", "Z5")
+	a.op("VMOVUPS.Z", "(DI)", "K1", "Z6")
+	a.op("VADDPS", "Z6", "Z5", "Z5")
+	a.op("VMOVUPS", "Z5", "K1", "(DI)")
+	a.op("VMOVUPS", a.constant(1), "Z6")
+	a.op("VDIVPS", "Z0", "Z6", "Z0")
+	a.op("VMOVUPS", "Z0", "K1", "(SI)")
+	a.op("ADDQ", "$64", "DI")
+	a.op("ADDQ", "$64", "SI")
+	a.op("SUBQ", "$16", "CX")
+	a.op("JGT", "rows")
 	a.op("VZEROUPPER")
 	a.op("RET")
 }

@@ -71,6 +71,7 @@ func bf16File() []byte {
 		a.packPairs(e)
 		a.turnPairs(e)
 	}
+	a.packDown()
 	for _, r := range dotHeights {
 		a.dotRows(r)
 	}

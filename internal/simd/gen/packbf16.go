@@ -222,6 +222,78 @@ func (a *asm) turnPairs(e packElem) {
 	a.op("RET")
 }
 
+// packDown packs 32 rows of a left operand given transposed, [k,m] of bfloat16, into a step of panels that lie stride bytes apart: 32 × 32 words
+// are transposed for each. Four pieces of 8 columns, of rows 8 apart, are put together in a register as they are loaded, which leaves three of
+// the five rounds of shuffles. Meanwhile the next 32 rows are fetched.
+func (a *asm) packDown() {
+	a.text("downHalves", 0, 40)
+	for l := 1; l < 4; l++ { // a quarter of a register each
+		a.op("MOVL", fmt.Sprintf("$0x%x", 0xf<<(4*l)), "AX")
+		a.op("KMOVW", "AX", fmt.Sprintf("K%d", l))
+	}
+	a.op("MOVQ", "dst+0(FP)", "DI")
+	a.op("MOVQ", "src+8(FP)", "SI")
+	a.op("MOVQ", "ld+16(FP)", "R8")
+	a.op("MOVQ", "panels+24(FP)", "CX")
+	a.op("MOVQ", "stride+32(FP)", "DX")
+	a.op("SHLQ", "$1", "R8")
+	a.op("LEAQ", "(R8)(R8*2)", "R9")
+	bases := []string{"SI", "BX", "R10", "R11", "R12", "R13", "R14", "R15"} // every fourth row
+	for i, r := range bases[1:] {
+		a.op("LEAQ", fmt.Sprintf("(%s)(R8*4)", bases[i]), r)
+	}
+	a.op("MOVQ", "R8", "AX")
+	a.op("SHLQ", "$5", "AX")
+	a.mark("panel")
+	for piece := range 4 {
+		for t := range 8 {
+			for l := range 4 {
+				r := 8*l + t
+				mem := fmt.Sprintf("%d"+rowAddr[r%4], 16*piece, bases[r/4])
+				if l == 0 {
+					a.op("VMOVDQU", mem, fmt.Sprintf("X%d", t))
+				} else {
+					a.op("VBROADCASTI32X4", mem, fmt.Sprintf("K%d", l), a.v(t))
+				}
+			}
+		}
+		for _, r := range bases {
+			a.op("PREFETCHT1", fmt.Sprintf("(%s)(AX*1)", r))
+		}
+		a.op("ADDQ", "R8", "AX")
+		a.turnWords()
+		for c := range 8 {
+			a.op("VMOVDQU64", a.v(8+c), fmt.Sprintf("%d(DI)", 64*(8*piece+c)))
+		}
+	}
+	a.op("SUBQ", "R8", "AX")
+	a.op("SUBQ", "R9", "AX")
+	for _, r := range bases {
+		a.op("ADDQ", "$64", r)
+	}
+	a.op("ADDQ", "DX", "DI")
+	a.op("DECQ", "CX")
+	a.op("JNZ", "panel")
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// turnWords transposes 8 × 8 words in each quarter of registers 0–7, by way of 8–15.
+func (a *asm) turnWords() {
+	round := func(unit string, from, to int, pair func(i int) (x, y, low int)) {
+		for i := range 4 {
+			x, y, low := pair(i)
+			a.op("VPUNPCKL"+unit, a.v(from+y), a.v(from+x), a.v(to+low))
+			a.op("VPUNPCKH"+unit, a.v(from+y), a.v(from+x), a.v(to+low+1))
+		}
+	}
+	// Behind the first round register 2i+h holds rows 2i and 2i+1 of columns 4h … 4h+3, behind the second one register 4i+2h+q rows 4i … 4i+3 of
+	// columns 4h+2q and 4h+2q+1.
+	round("WD", 0, 8, func(i int) (int, int, int) { return 2 * i, 2*i + 1, 2 * i })
+	round("DQ", 8, 0, func(i int) (int, int, int) { return i/2*4 + i%2, i/2*4 + i%2 + 2, i/2*4 + i%2*2 })
+	round("QDQ", 0, 8, func(i int) (int, int, int) { return i, i + 4, 2 * i })
+}
+
 // pairTable is the permutation that interleaves the halves of a vector of 32 words.
 func (a *asm) pairTable() {
 	for i := 0; i < 16; i += 2 {
@@ -246,4 +318,5 @@ func packStubs(declare func(format string, a ...any)) {
 		declare("pair%sBF16(dst *uint16, src *%s, ld, rows, cols, stride int)", e.name, e.kind)
 		declare("turn%sBF16(dst *uint16, panels, stride int, src *%s, ld int)", e.name, e.kind)
 	}
+	declare("downHalvesBF16(dst, src *uint16, ld, panels, stride int)")
 }
