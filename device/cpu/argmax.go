@@ -2,10 +2,8 @@ package cpu
 
 import (
 	"math"
-	"slices"
 
 	"antiphase/device"
-	"antiphase/internal/simd"
 	"antiphase/tensor"
 )
 
@@ -21,9 +19,6 @@ func (d *Device) ArgMax(ids, x tensor.Tensor) {
 }
 
 func argMax(row []float32) int32 {
-	if simd.SumSquares(row) <= math.MaxFloat64 { // all are numbers
-		return int32(slices.Index(row, simd.Max(row)))
-	}
 	top, high := -1, float32(math.Inf(-1))
 	for c, v := range row {
 		if !(v <= math.MaxFloat32) { // NaN or +Inf

@@ -33,8 +33,10 @@ func (a *asm) skinny(rows int) {
 		a.op("VXORPS", a.accReg(r), a.accReg(r), a.accReg(r))
 	}
 	a.mark("begin")
-	a.op("MOVQ", "R8", "R13")
-	a.op("SHLQ", fmt.Sprintf("$%d", 2+len(bases)/2), "R13") // to the next rows of B
+	if a.wide() {
+		a.op("MOVQ", "R8", "R13")
+		a.op("SHLQ", "$4", "R13") // to the next 16 rows of B
+	}
 	addr := []string{"%d(DI)", "%d(DI)(BX*1)", "%d(DI)(BX*2)", "%d(DI)(DX*1)"}
 	a.turn(bases, func(p int, reg string) {
 		for r := range rows {
@@ -48,8 +50,8 @@ func (a *asm) skinny(rows int) {
 		}
 	}, func(bytes int) {
 		a.op("ADDQ", fmt.Sprintf("$%d", bytes), "DI")
-		for _, base := range bases {
-			a.op("LEAQ", fmt.Sprintf("(%s)(R13*1)", base), "R14")
+		for i := 0; i < len(bases) && bytes == 64; i++ { // whole lines of the next rows, in as many streams
+			a.op("LEAQ", fmt.Sprintf("(%s)(R13*1)", bases[i]), "R14")
 			for _, row := range rowAddr {
 				a.op("PREFETCHT1", fmt.Sprintf(row, "R14"))
 			}
