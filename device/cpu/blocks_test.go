@@ -1,11 +1,13 @@
 package cpu
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"antiphase/device"
+	"antiphase/internal/half"
 	"antiphase/tensor"
 )
 
@@ -103,28 +105,86 @@ func TestMatMulRows(t *testing.T) {
 	})
 }
 
-// Chunks of logits change nothing but the memory they take.
+// Chunks of logits change nothing but the memory they take, and neither do threads.
 func TestClassifyChunks(t *testing.T) {
-	d := New(Options{Threads: 2})
-	defer d.Close()
-	r := rand.New(rand.NewPCG(3, 3))
-	const n, v, c = 75, 130, 20
-	run := func(limit int) [3]tensor.Tensor {
+	const n, v, c = 75, 1700, 40
+	run := func(p Precision, threads, limit int) (all [3][]float32) {
+		d := New(Options{Threads: threads, Precision: p})
+		defer d.Close()
 		d.maxLogits = limit
-		r = rand.New(rand.NewPCG(3, 3))
-		x, w, dw := randomTensor(d, r, n, c), randomTensor(d, r, v, c), randomTensor(d, r, v, c)
+		r := rand.New(rand.NewPCG(3, 3))
+		x, w, dw := randomTensor(d, r, n, c), randomTensor(d, r, v, c), randomOf(d, tensor.F32, r, v, c)
 		targets := device.Empty(d, tensor.I32, 1, n)
 		for i := range i32(targets) {
 			i32(targets)[i] = int32(r.IntN(v+1) - 1)
 		}
-		loss, dx := device.Empty(d, tensor.F32, 1, n), device.Empty(d, d.act, n, c)
+		loss, dx := device.Empty(d, tensor.F32, 1, n), device.EmptyAct(d, n, c)
 		d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, DX: dx, DW: dw, Scale: 0.1})
-		return [3]tensor.Tensor{loss, dx, dw}
+		for i, x := range []tensor.Tensor{loss, dx, dw} {
+			all[i] = make([]float32, x.Len())
+			device.ReadFloats(d, all[i], x)
+		}
+		return all
 	}
-	whole, chunks := run(maxLogits), run(17*v)
-	for i, name := range []string{"loss", "dx", "dw"} {
-		sameBits(t, name, chunks[i], whole[i])
+	for _, p := range []Precision{FP32, BF16} {
+		whole := run(p, 2, maxLogits)
+		for name, other := range map[string][3][]float32{"chunks": run(p, 2, 4*32*v), "one thread": run(p, 1, maxLogits), "five threads": run(p, 5, maxLogits)} {
+			for i, what := range []string{"loss", "dx", "dw"} {
+				if !slices.Equal(other[i], whole[i]) {
+					t.Errorf("%v: %s: %s has other bits", p, name, what)
+				}
+			}
+		}
 	}
+}
+
+// Logits far from 0, all of a row's or a few, give what exact products give: bfloat16 inputs make logits nearly exact either way.
+func TestClassifyRange(t *testing.T) {
+	const n, v, c = 40, 1700, 64
+	run := func(p Precision) (all [3][]float32) {
+		d := New(Options{Threads: 2, Precision: p})
+		defer d.Close()
+		r := rand.New(rand.NewPCG(5, 5))
+		xs, ws := make([]float32, n*c), make([]float32, v*c)
+		for i := range xs {
+			xs[i] = half.BF16ToF32(half.F32ToBF16(float32(r.NormFloat64() * math.Pow(2, float64(i/c%6)))))
+			if i%c == 0 {
+				xs[i] = float32(i/c%5*100 - 200) // all logits of a row by so much higher
+			}
+		}
+		for i := range ws {
+			ws[i] = half.BF16ToF32(half.F32ToBF16(float32(r.NormFloat64())))
+			if i%c == 0 {
+				ws[i] = 1
+			}
+		}
+		x, w := device.EmptyAct(d, n, c), device.Empty(d, d.act, v, c)
+		device.WriteFloats(d, x, xs)
+		device.WriteFloats(d, w, ws)
+		targets := device.Empty(d, tensor.I32, 1, n)
+		for i := range i32(targets) {
+			i32(targets)[i] = int32(r.IntN(v))
+		}
+		loss, dx, dw := device.Empty(d, tensor.F32, 1, n), device.EmptyAct(d, n, c), device.Empty(d, tensor.F32, v, c)
+		d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, DX: dx, DW: dw, Scale: 0.1})
+		for i, x := range []tensor.Tensor{loss, dx, dw} {
+			all[i] = make([]float32, x.Len())
+			device.ReadFloats(d, all[i], x)
+		}
+		return all
+	}
+	each(t, func(t *testing.T) {
+		got, want := run(BF16), run(FP32)
+		for i, what := range []string{"loss", "dx", "dw"} {
+			var worst, size float64
+			for j := range want[i] {
+				worst, size = max(worst, math.Abs(float64(got[i][j])-float64(want[i][j]))), max(size, math.Abs(float64(want[i][j])))
+			}
+			if !(worst <= 0.01*size) {
+				t.Errorf("%s is off by %g of %g", what, worst, size)
+			}
+		}
+	})
 }
 
 func TestClassifyFault(t *testing.T) {

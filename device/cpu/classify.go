@@ -10,39 +10,40 @@ import (
 )
 
 type classifyTask struct {
-	y       mat  // logits of the rows at hand, then their gradient
-	half    bool // which is rounded to bfloat16, as a factor of products would be: in the first half of each row
+	y       mat // logits of the rows at hand, then their gradient
 	targets []int32
 	loss    []float32
 	scale   float64
 	grad    bool
 }
 
-// maxLogits bounds the logits held at once, in elements.
-const maxLogits = 32 << 20
+// maxLogits bounds the logits held at once, in bytes.
+const maxLogits = 128 << 20
 
 // Classify is the output projection with cross-entropy, in chunks of rows: logits, then loss and dlogits in place,
-// then DX = dlogits·W and DW += dlogitsᵀ·X. DW's sum runs over the rows in order, chunk after chunk.
+// then DX = dlogits·W and DW += dlogitsᵀ·X. DW's sum runs over the rows in order, chunk after chunk. With bfloat16 products see classifyBF16.
 func (d *Device) Classify(c *device.Classifier) {
 	c.Check(d.Types())
 	d.touch(c.Loss, c.DX, c.DW)
 	x, w, dx, dw := matOf(c.X), matOf(c.W), matOf(c.DX), matOf(c.DW)
 	vocab := w.rows
 	d.checkTargets(i32(c.Targets), vocab)
-	step := min(x.rows, max(16, d.maxLogits/max(vocab, 1)))
+	if d.precision == BF16 {
+		d.classifyBF16(x, w, dx, dw, i32(c.Targets), f32(c.Loss), c.Scale)
+		return
+	}
 	ld := device.Types{Act: tensor.F32, OddRows: true}.Stride(vocab)
+	step := min(x.rows, max(16, d.maxLogits/(4*ld)))
 	logits := d.logits.floats(d, step*ld)
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
 		y := mat{x: logits[:rows*ld], rows: rows, cols: vocab, ld: ld}
 		d.gemm(y, x.rowsFrom(n, rows), w, x.cols, device.MatMul{TransB: true})
-		t := &d.classify
-		*t = classifyTask{y, d.precision != FP32, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok()}
-		d.run(rows, t)
+		d.classify = classifyTask{y, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok()}
+		d.run(rows, &d.classify)
 		if c.DX.Ok() {
-			dy := t.gradient()
-			d.gemm(dx.rowsFrom(n, rows), dy, w, vocab, device.MatMul{})
-			d.gemm(dw, dy, x.rowsFrom(n, rows), rows, device.MatMul{TransA: true, Accumulate: true})
+			d.gemm(dx.rowsFrom(n, rows), y, w, vocab, device.MatMul{})
+			d.gemm(dw, y, x.rowsFrom(n, rows), rows, device.MatMul{TransA: true, Accumulate: true})
 		}
 	}
 }
@@ -62,7 +63,7 @@ func (t *classifyTask) tile(n, _ int) {
 	if target < 0 || target >= len(y) {
 		t.loss[n] = 0
 		clear(y)
-		return // zeros in either dtype
+		return
 	}
 	top, hit := simd.Max(y), y[target]
 	sum := simd.ExpSum(y, y, 1, top)
@@ -71,15 +72,4 @@ func (t *classifyTask) tile(n, _ int) {
 		simd.Scale(y, float32(t.scale/float64(sum)))
 		y[target] -= float32(t.scale)
 	}
-	if t.grad && t.half {
-		simd.NarrowBF16(halves(y), y)
-	}
-}
-
-// gradient is what tile left.
-func (t *classifyTask) gradient() mat {
-	if !t.half {
-		return t.y
-	}
-	return mat{h: halves(t.y.x), rows: t.y.rows, cols: t.y.cols, ld: 2 * t.y.ld}
 }

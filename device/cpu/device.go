@@ -67,6 +67,8 @@ type tasks struct {
 	sigmoid         sigmoidTask
 	sigmoidBackward sigmoidBackwardTask
 	classify        classifyTask
+	classifyRows    classifyBF16
+	classifyGrad    classifyGrad
 	sumSquares      sumSquaresTask
 	adamw           adamwTask
 }

@@ -58,26 +58,35 @@ func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
 	*g = gemmBF16{d: d, c: c, a: a, b: b, transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate, k: k,
 		direct: !op.TransA && simd.RowsBF16(a.at(0, 0), k)}
 	g.cut()
-	fresh := g.reserve()
-	if !fresh {
-		n := k // along the rows of B in memory
-		if g.transB {
-			n = c.cols
-		}
-		d.run((n+packSpan-1)/packSpan, (*gemmPackB)(g))
-	}
+	g.packRight()
 	if c.rows <= simd.FewBF16() && !op.TransA {
 		d.fewBF16(c, a, g.pb, k, op.Accumulate)
 		return
 	}
-	if len(g.pa) > 0 {
-		d.run((c.rows+packSpan-1)/packSpan, (*gemmPackA)(g))
-	}
+	g.packLeft()
 	down, across := (c.rows+g.mb-1)/g.mb, (c.cols+g.nb-1)/g.nb
 	if down == 1 && !op.TransA {
 		d.follow(span{uintptr(unsafe.Pointer(&g.pb[0])), 2 * simd.SizeBF16(g.nb, k), across})
 	}
 	d.run(down*across, (*gemmTilesBF16)(g))
+}
+
+// packRight packs B, unless that is a weight that is packed already; packLeft packs A where tiles do not do so themselves.
+func (g *gemmBF16) packRight() {
+	if fresh := g.reserve(); fresh {
+		return
+	}
+	n := g.k // along the rows of B in memory
+	if g.transB {
+		n = g.c.cols
+	}
+	g.d.run((n+packSpan-1)/packSpan, (*gemmPackB)(g))
+}
+
+func (g *gemmBF16) packLeft() {
+	if len(g.pa) > 0 {
+		g.d.run((g.c.rows+packSpan-1)/packSpan, (*gemmPackA)(g))
+	}
 }
 
 // cut picks the run of k and the tile of C, a few for each worker, whose cores may differ in speed: a block of rows across all
@@ -98,12 +107,17 @@ func (g *gemmBF16) cut() {
 	for g.k > runBF16 && g.c.h != nil && !simd.PartBF16(g.mb, g.nb) { // bfloat16 has no room for partial sums
 		g.nb = (g.nb/2 + panel - 1) / panel * panel
 	}
+	g.cutRun()
+	g.far = (g.run >= g.k || g.parts) && g.c.bytes() >= farBytes
+}
+
+// cutRun picks the run of k for the tile.
+func (g *gemmBF16) cutRun() {
 	longest := runBF16
 	if g.parts = g.k > runBF16 && simd.PartBF16(g.mb, g.nb); g.parts {
 		longest = runPart
 	}
 	g.run = (evenRun(g.k, longest) + panel - 1) / panel * panel
-	g.far = (g.run >= g.k || g.parts) && g.c.bytes() >= farBytes
 }
 
 // reserve finds room for packed operands and for what the workers need. fresh says that B is packed already.
@@ -167,7 +181,11 @@ func (t *gemmTilesBF16) tile(i, worker int) {
 	g := (*gemmBF16)(t)
 	across := (g.c.cols + g.nb - 1) / g.nb
 	r, j := i/across*g.mb, i%across*g.nb
-	m, n := min(g.mb, g.c.rows-r), min(g.nb, g.c.cols-j)
+	g.block(g.c.at(r, j), r, min(g.mb, g.c.rows-r), j, min(g.nb, g.c.cols-j), worker)
+}
+
+// block computes rows r … r+m−1 of columns j … j+n−1 into c.
+func (g *gemmBF16) block(c simd.View, r, m, j, n, worker int) {
 	s := g.d.scratch(worker)
 	for p := 0; p < g.k; p += g.run {
 		k := min(g.run, g.k-p)
@@ -177,7 +195,7 @@ func (t *gemmTilesBF16) tile(i, worker int) {
 			first, last, accumulate = true, true, accumulate || p > 0
 		}
 		if g.direct {
-			simd.GemmRowsBF16(m, n, k, g.a.at(r, p), pb, g.k, g.c.at(r, j), accumulate, g.far, first, last, s)
+			simd.GemmRowsBF16(m, n, k, g.a.at(r, p), pb, g.k, c, accumulate, g.far, first, last, s)
 			continue
 		}
 		var pa []uint16
@@ -187,6 +205,6 @@ func (t *gemmTilesBF16) tile(i, worker int) {
 			pa = halves(s.A(packSize(m, k)))
 			g.packA(pa, r, m, p)
 		}
-		simd.GemmPartBF16(m, n, k, pa, pb, g.k, g.c.at(r, j), accumulate, g.far, first, last, s)
+		simd.GemmPartBF16(m, n, k, pa, pb, g.k, c, accumulate, g.far, first, last, s)
 	}
 }

@@ -16,6 +16,7 @@ type bf16Vectors struct {
 	rotatePairs func(x []uint16, cos, sin []float32, sign float32, ahead int)
 	dot3        func(a []uint16, b []float32, c []uint16, ahead int) float32
 	sumSquares  func(x []uint16) float64
+	expSum      func(dst []uint16, src []float32, scale, shift float32) float32
 	siluMul     func(dst, g, u []uint16, ahead int)
 	siluMulGrad func(dg, du, y, dy, g, u []uint16, ahead int)
 	adamwSplit  func(up, low []uint16, m, v, g []float32, s *AdamW)
@@ -66,6 +67,11 @@ func Dot3BF16(a []uint16, b []float32, c []uint16, ahead int) float32 {
 
 // SumSquaresBF16 is SumSquares of bfloat16.
 func SumSquaresBF16(x []uint16) float64 { return cur.short.sumSquares(x) }
+
+// ExpSumBF16 is ExpSum with dst of bfloat16. The sum is that of what was rounded.
+func ExpSumBF16(dst []uint16, src []float32, scale, shift float32) float32 {
+	return cur.short.expSum(dst, same("exp", len(dst), src), scale, shift)
+}
 
 // SiluMulBF16 is SiluMul of bfloat16.
 func SiluMulBF16(dst, g, u []uint16, ahead int) {

@@ -41,6 +41,10 @@ var bf16Pairs = map[string][2]func(l *bf16Lists) float64{
 		func(l *bf16Lists) float64 { return SumSquaresBF16(l.h[0]) },
 		func(l *bf16Lists) float64 { return SumSquares(l.x[0]) },
 	},
+	"expSum": {
+		func(l *bf16Lists) float64 { return float64(ExpSumBF16(l.h[0], l.w[0], 0.7, 0.5)) },
+		func(l *bf16Lists) float64 { return float64(ExpSum(l.x[0], l.w[0], 0.7, 0.5)) },
+	},
 	"siluMul": {
 		func(l *bf16Lists) float64 { SiluMulBF16(l.h[0], l.h[1], l.h[2], 1<<40); return 0 },
 		func(l *bf16Lists) float64 { SiluMul(l.x[0], l.x[1], l.x[2]); return 0 },

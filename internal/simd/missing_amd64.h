@@ -172,6 +172,7 @@
 #define VCVTNEPS2BF16_Z3_Y5 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xEB // vcvtneps2bf16 ymm5, zmm3
 #define VCVTNEPS2BF16_Z4_Y6 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xF4 // vcvtneps2bf16 ymm6, zmm4
 #define VCVTNEPS2BF16_Z5_Y6 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xF5 // vcvtneps2bf16 ymm6, zmm5
+#define VCVTNEPS2BF16_Z5_Y7 BYTE $0x62; BYTE $0xF2; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xFD // vcvtneps2bf16 ymm7, zmm5
 #define VCVTNEPS2BF16_Z5_Y8 BYTE $0x62; BYTE $0x72; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xC5 // vcvtneps2bf16 ymm8, zmm5
 #define VCVTNEPS2BF16_Z6_Y8 BYTE $0x62; BYTE $0x72; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xC6 // vcvtneps2bf16 ymm8, zmm6
 #define VCVTNEPS2BF16_Z7_Y8 BYTE $0x62; BYTE $0x72; BYTE $0x7E; BYTE $0x48; BYTE $0x72; BYTE $0xC7 // vcvtneps2bf16 ymm8, zmm7

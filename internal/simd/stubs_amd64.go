@@ -344,6 +344,7 @@ var vectorsBF16 = bf16Vectors{
 	rotatePairs: rotatePairsBF16,
 	dot3:        dot3BF16,
 	sumSquares:  sumSquaresBF16,
+	expSum:      expSumBF16,
 	siluMul:     siluMulBF16,
 	siluMulGrad: siluMulGradBF16,
 	adamwSplit:  adamwSplitBF16,
@@ -372,6 +373,9 @@ func dot3BF16(a []uint16, b []float32, c []uint16, ahead int) float32
 
 //go:noescape
 func sumSquaresBF16(x []uint16) float64
+
+//go:noescape
+func expSumBF16(dst []uint16, src []float32, scale float32, shift float32) float32
 
 //go:noescape
 func siluMulBF16(dst []uint16, g []uint16, u []uint16, ahead int)

@@ -1,0 +1,206 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+
+	"antiphase/device"
+	"antiphase/internal/half"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// classifyBF16 is Classify where products have bfloat16 factors: a block of rows meets the classes strip after strip, and what a product leaves
+// in the second cache becomes exponentials there. With s = Σ exp(y − top) along a row,
+//
+//	loss = log s + top − y[target],  e = exp(y − top) − s·onehot,  f = Scale/s,  dy = f·e
+//
+// only e is kept, in bfloat16: f is the same along a row, so that DX = f·(e·W) and DW += eᵀ·(f·X). top need only keep exponentials in range: it
+// is 0 where that does, so that strips need not wait for each other.
+type classifyBF16 struct {
+	d       *Device
+	g       *gemmBF16
+	e       mat // [rows, vocab], absent without gradients
+	targets []int32
+	loss    []float32
+	scale   float64
+	factor  []float32 // [rows]: f
+	hit     []float32 // [rows]: the target's logit
+	tops    []float32 // [rows, strips]
+	sums    []float32 // [rows, strips]
+	strips  int
+	across  int // strips of a tile
+	ld      int // of a block of logits
+}
+
+// classifyFinish ends a row: it puts its strips together. classifyGrad applies f to rows of x and of the product that dx is made of.
+type (
+	classifyFinish classifyBF16
+	classifyGrad   struct {
+		d         *Device
+		dx, raw   mat
+		scaled, x mat
+		factor    []float32
+		step      int // rows of a tile
+	}
+)
+
+const (
+	// classifyRows × classifyCols is a block of logits: it fills less than half of the second cache.
+	classifyRows, classifyCols = 8 * panel, 24 * panel
+	// classifyRange is how large logits may be for a top of 0.
+	classifyRange = 40
+)
+
+// classifyBF16 runs over chunks of rows. DW's sum runs over the rows in order, chunk after chunk.
+func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32, scale float64) {
+	vocab, act, stat := w.rows, device.Types{Act: tensor.BF16, OddRows: true}, device.Types{Act: tensor.F32, OddRows: true}
+	strips, ld, short, wide := (vocab+classifyCols-1)/classifyCols, act.Stride(vocab), act.Stride(x.cols), stat.Stride(x.cols)
+	step := min(x.rows, max(panel, d.maxLogits/(2*ld)/panel*panel))
+	sizeE, sizeX := lineFloats(step*ld), lineFloats(step*short)
+	room := d.logits.floats(d, sizeE+sizeX+step*(wide+2+2*strips))
+	eRoom, xRoom, raw := halves(cut(&room, sizeE)), halves(cut(&room, sizeX)), cut(&room, step*wide)
+	t := &d.classifyRows
+	*t = classifyBF16{d: d, scale: scale, factor: cut(&room, step), hit: cut(&room, step), tops: cut(&room, step*strips),
+		sums: cut(&room, step*strips), strips: strips, ld: stat.Stride(classifyCols)}
+	for n := 0; n < x.rows; n += step {
+		rows := min(step, x.rows-n)
+		part := x.rowsFrom(n, rows)
+		t.targets, t.loss = targets[n:n+rows], loss[n:n+rows]
+		if dx.ok() {
+			t.e = mat{h: eRoom[:rows*ld], rows: rows, cols: vocab, ld: ld}
+		}
+		t.run(part, w)
+		if !dx.ok() {
+			continue
+		}
+		g := &d.classifyGrad
+		*g = classifyGrad{d, dx.rowsFrom(n, rows), mat{x: raw, rows: rows, cols: x.cols, ld: wide},
+			mat{h: xRoom, rows: rows, cols: x.cols, ld: short}, part, t.factor, rowsPerTile(x.cols)}
+		d.gemm(g.raw, t.e, w, vocab, device.MatMul{})
+		d.reserve(x.cols)
+		d.run((rows+g.step-1)/g.step, g)
+		d.gemm(dw, t.e, g.scaled, rows, device.MatMul{TransA: true, Accumulate: true})
+	}
+}
+
+// lineFloats is the floats of whole cache lines that n bfloat16 values take.
+func lineFloats(n int) int { return (n + 31) / 32 * 16 }
+
+// run computes losses, and e, of rows x. A tile is a block of rows and some strips, enough of them for all workers.
+func (t *classifyBF16) run(x, w mat) {
+	d, g := t.d, &t.d.matmulBF16
+	*g = gemmBF16{d: d, c: mat{rows: x.rows, cols: w.rows}, a: x, b: w, transB: true, k: x.cols, direct: simd.RowsBF16(x.at(0, 0), x.cols),
+		mb: classifyRows, nb: classifyCols}
+	g.cutRun()
+	g.packRight()
+	g.packLeft()
+	t.g = g
+	down := (x.rows + classifyRows - 1) / classifyRows
+	parts := min(t.strips, (4*len(d.workers)+down-1)/down)
+	t.across = (t.strips + parts - 1) / parts
+	d.reserve(classifyRows * t.ld)
+	d.run(down*t.parts(), t)
+	d.run(x.rows, (*classifyFinish)(t))
+}
+
+// parts is the number of tiles side by side.
+func (t *classifyBF16) parts() int { return (t.strips + t.across - 1) / t.across }
+
+func (t *classifyBF16) tile(i, worker int) {
+	g, from, strip := t.g, i/t.parts()*classifyRows, i%t.parts()*t.across
+	m := min(classifyRows, g.c.rows-from)
+	logits := t.d.buf(worker, classifyRows*t.ld)
+	for end := min(strip+t.across, t.strips); strip < end; strip++ {
+		j := strip * classifyCols
+		n := min(classifyCols, g.c.cols-j)
+		g.block(simd.View{X: logits, Ld: t.ld}, from, m, j, n, worker)
+		for r := range m {
+			t.row(from+r, strip, logits[r*t.ld:][:n])
+		}
+	}
+}
+
+// target is row r's, if it has one.
+func (t *classifyBF16) target(r int) (class int, ok bool) {
+	class = int(t.targets[r])
+	return class, class >= 0 && class < t.g.c.cols
+}
+
+// row takes the logits of a strip into row r.
+func (t *classifyBF16) row(r, strip int, y []float32) {
+	class, ok := t.target(r)
+	if !ok {
+		return
+	}
+	at, j := r*t.strips+strip, strip*classifyCols
+	if class >= j && class < j+len(y) {
+		t.hit[r] = y[class-j]
+	}
+	top := simd.Max(y)
+	if top >= -classifyRange && top <= classifyRange {
+		top = 0
+	}
+	t.tops[at] = top
+	switch {
+	case t.e.ok() && simd.VectorsBF16():
+		t.sums[at] = simd.ExpSumBF16(t.e.half(r, j, j+len(y)), y, 1, top)
+	case t.e.ok():
+		t.sums[at] = simd.ExpSum(y, y, 1, top)
+		simd.NarrowBF16(t.e.half(r, j, j+len(y)), y)
+	default:
+		t.sums[at] = simd.ExpSum(y, y, 1, top)
+	}
+}
+
+// tile: the loss and the factor of row r, and e at its target.
+func (f *classifyFinish) tile(r, _ int) {
+	t := (*classifyBF16)(f)
+	class, ok := t.target(r)
+	if !ok {
+		t.loss[r], t.factor[r] = 0, 0
+		if t.e.ok() {
+			clear(t.e.half(r, 0, t.e.cols))
+		}
+		return
+	}
+	tops, sums := t.tops[r*t.strips:][:t.strips], t.sums[r*t.strips:][:t.strips]
+	top, sum := slices.Max(tops), 0.0
+	for i := range sums {
+		if tops[i] != top {
+			sums[i] *= t.shrink(r, i, top-tops[i])
+		}
+		sum += float64(sums[i])
+	}
+	t.loss[r] = float32(math.Log(sum) + float64(top) - float64(t.hit[r]))
+	t.factor[r] = float32(t.scale / sum)
+	if t.e.ok() {
+		t.e.h[r*t.e.ld+class] = half.F32ToBF16(float32(math.Exp(float64(t.hit[r])-float64(top)) - sum))
+	}
+}
+
+// shrink gives the exponentials of a strip of row r a top that is higher by so much, and says by which factor.
+func (t *classifyBF16) shrink(r, strip int, by float32) float32 {
+	f := float32(math.Exp(-float64(by)))
+	if t.e.ok() {
+		e := t.e.half(r, strip*classifyCols, min((strip+1)*classifyCols, t.e.cols))
+		for i, x := range e {
+			e[i] = half.F32ToBF16(half.BF16ToF32(x) * f)
+		}
+	}
+	return f
+}
+
+func (g *classifyGrad) tile(i, worker int) {
+	c := g.x.cols
+	buf := g.d.buf(worker, c)[:c]
+	for r := i * g.step; r < min((i+1)*g.step, g.x.rows); r++ {
+		raw := g.raw.row(r)
+		simd.Scale(raw, g.factor[r])
+		copy(g.dx.place(r, 0, c, raw), raw)
+		g.dx.store(r, 0, c, raw)
+		copy(buf, g.x.read(r, 0, c, buf))
+		simd.Scale(buf, g.factor[r])
+		g.scaled.store(r, 0, c, buf)
+	}
+}
