@@ -122,7 +122,7 @@ func (t *attnBackward) tile(i, worker int) {
 	kb, g, b := i%n, i/n%s.Groups, i/n/s.Groups
 	end := min(s.T, (kb+1)*s.blockKeys())
 	if s.slots.own {
-		s.fetchGroup(i+len(s.d.workers), true, &s.d.workers[worker])
+		s.fetchGroup(i+1, true, &s.d.workers[worker])
 	}
 	for kt := 0; kt < s.keyTiles() && s.slots.own; kt++ {
 		s.prepare(b, kt, g, g+1, worker)

@@ -6,8 +6,8 @@ import (
 	"antiphase/internal/simd"
 )
 
-// meetFew attends from few rows to a piece, reading keys and values as they lie in the cache. Its bits are those of packed keys and values. If
-// all workers are as fast, this one's next piece is the given one.
+// meetFew attends from few rows to a piece, reading keys and values as they lie in the cache. Its bits are those of packed keys and values.
+// The worker's next piece is the given one, unless its share ends before.
 func (s *attnState) meetFew(p *piece, next, worker int) {
 	on, b, groups := &s.d.workers[worker], p.bundle, p.g1-p.g0
 	x, buf := &on.few, s.d.buf(worker, s.fewSize(b.count, groups))

@@ -107,7 +107,7 @@ func (t *attnStretch) tile(i, worker int) {
 	switch {
 	case p.p0 >= p.end:
 	case s.few(p.bundle):
-		s.meetFew(&p, i+len(s.d.workers), worker)
+		s.meetFew(&p, i+1, worker)
 	default:
 		s.meetPacked(&p, worker)
 	}

@@ -41,7 +41,7 @@ func (s *attnState) forward() {
 	})
 }
 
-// fetchGroup lets kernels fetch what group i of all sequences will ask for, in that order. If all workers are as fast, it is this one's next.
+// fetchGroup lets kernels fetch what group i of all sequences will ask for, in that order: the worker's own next one, unless its share ends before.
 func (s *attnState) fetchGroup(i int, back bool, on *worker) {
 	t := &on.tile
 	t.FetchNone()
@@ -68,7 +68,7 @@ type attnGroup attnState
 func (t *attnGroup) tile(i, worker int) {
 	s := (*attnState)(t)
 	b, g := i/s.Groups, i%s.Groups
-	s.fetchGroup(i+len(s.d.workers), false, &s.d.workers[worker])
+	s.fetchGroup(i+1, false, &s.d.workers[worker])
 	for kt := range s.keyTiles() {
 		s.packPanels(b, kt, g, g+1, worker)
 	}

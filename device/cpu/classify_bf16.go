@@ -15,8 +15,8 @@ import (
 //
 //	loss = log s + top − y[target],  e = exp(y − top) − s·onehot,  f = Scale/s,  dy = f·e
 //
-// only e is kept, in bfloat16: f is the same along a row, so that DX = f·(e·W) and DW += eᵀ·(f·X). top need only keep exponentials in range: it
-// is 0 where that does, so that strips need not wait for each other.
+// only e is kept, in bfloat16: f is the same along a row, so that DX = f·(e·W) and DW += eᵀ·(f·X), where f·X is rounded once more. top need only
+// keep exponentials in range. It comes from a coarse grid, 0 nearly always, so that strips need not wait for each other.
 type classifyBF16 struct {
 	d       *Device
 	g       *gemmBF16
@@ -48,15 +48,18 @@ type (
 const (
 	// classifyRows × classifyCols is a block of logits: it fills less than half of the second cache.
 	classifyRows, classifyCols = 8 * panel, 24 * panel
-	// classifyRange is how large logits may be for a top of 0.
-	classifyRange = 40
+	// tops are multiples of classifyGrid. exp(±classifyGrid/2) leaves room for the exponentials of smaller logits.
+	classifyGrid = 64
 )
 
 // classifyBF16 runs over chunks of rows. DW's sum runs over the rows in order, chunk after chunk.
 func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32, scale float64) {
 	vocab, act, stat := w.rows, device.Types{Act: tensor.BF16, OddRows: true}, device.Types{Act: tensor.F32, OddRows: true}
 	strips, ld, short, wide := (vocab+classifyCols-1)/classifyCols, act.Stride(vocab), act.Stride(x.cols), stat.Stride(x.cols)
-	step := min(x.rows, max(panel, d.maxLogits/(2*ld)/panel*panel))
+	if !dx.ok() {
+		ld, short, wide = 0, 0, 0
+	}
+	step := min(x.rows, max(panel, d.maxLogits/(2*ld+2*short+4*wide+8*strips)/panel*panel))
 	sizeE, sizeX := lineFloats(step*ld), lineFloats(step*short)
 	room := d.logits.floats(d, sizeE+sizeX+step*(wide+2+2*strips))
 	eRoom, xRoom, raw := halves(cut(&room, sizeE)), halves(cut(&room, sizeX)), cut(&room, step*wide)
@@ -137,10 +140,7 @@ func (t *classifyBF16) row(r, strip int, y []float32) {
 	if class >= j && class < j+len(y) {
 		t.hit[r] = y[class-j]
 	}
-	top := simd.Max(y)
-	if top >= -classifyRange && top <= classifyRange {
-		top = 0
-	}
+	top := classifyGrid * float32(math.Round(float64(simd.Max(y)/classifyGrid)))
 	t.tops[at] = top
 	switch {
 	case t.e.ok() && simd.VectorsBF16():
@@ -179,13 +179,22 @@ func (f *classifyFinish) tile(r, _ int) {
 	}
 }
 
-// shrink gives the exponentials of a strip of row r a top that is higher by so much, and says by which factor.
+// shrink gives the exponentials of a strip of row r a top that is higher by so much, and says by which factor. Ones that are nothing beside the
+// row's sum become 0, before they are subnormal numbers, which are slow.
 func (t *classifyBF16) shrink(r, strip int, by float32) float32 {
-	f := float32(math.Exp(-float64(by)))
+	const least = 1e-9
+	var f float32
+	if by < 2*classifyGrid {
+		f = float32(math.Exp(-float64(by)))
+	}
 	if t.e.ok() {
 		e := t.e.half(r, strip*classifyCols, min((strip+1)*classifyCols, t.e.cols))
-		for i, x := range e {
-			e[i] = half.F32ToBF16(half.BF16ToF32(x) * f)
+		for i, h := range e {
+			x := half.BF16ToF32(h)
+			if x < least {
+				x = 0
+			}
+			e[i] = half.F32ToBF16(x * f)
 		}
 	}
 	return f
@@ -193,14 +202,13 @@ func (t *classifyBF16) shrink(r, strip int, by float32) float32 {
 
 func (g *classifyGrad) tile(i, worker int) {
 	c := g.x.cols
-	buf := g.d.buf(worker, c)[:c]
+	buf := g.d.buf(worker, c)
 	for r := i * g.step; r < min((i+1)*g.step, g.x.rows); r++ {
 		raw := g.raw.row(r)
 		simd.Scale(raw, g.factor[r])
-		copy(g.dx.place(r, 0, c, raw), raw)
 		g.dx.store(r, 0, c, raw)
-		copy(buf, g.x.read(r, 0, c, buf))
-		simd.Scale(buf, g.factor[r])
-		g.scaled.store(r, 0, c, buf)
+		x := g.x.read(r, 0, c, buf)
+		simd.Scale(x, g.factor[r])
+		g.scaled.store(r, 0, c, x)
 	}
 }

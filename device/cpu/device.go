@@ -2,8 +2,8 @@
 // float32 or, by Options.Precision, bfloat16; products take the latter, or int8 weights, as factors.
 //
 // A method checks shapes, fills its task (a struct that lives in the Device, so that a step allocates nothing) and
-// hands the tiles to a fixed pool of workers; the tile function does the work with internal/simd. Tiles are cut by
-// shape alone and each output element belongs to one tile, or to one fixed order of partial sums: results do not
+// hands the tiles to a fixed pool of workers; the tile function does the work with internal/simd. However
+// tiles are cut, each output element is one chain of operations in a fixed order, or partial sums cut by shape alone: results do not
 // depend on the number of workers. Work is finished when a method returns; Sync only reports faults.
 package cpu
 

@@ -56,8 +56,8 @@ func (d *Device) gradBF16(c, a, b mat, k int, accumulate bool) {
 	d.run((c.rows+g.mb-1)/g.mb*((c.cols+g.nb-1)/g.nb), g)
 }
 
-// cut picks the run and the tile of C: as many strips across the wider factor as are needed, and so many more that all workers get the same
-// number of tiles, unless they get many.
+// cut picks the run and the tile of C: as many strips across the wider factor as are needed, and more until they are
+// even among the workers, unless those get many.
 func (g *gemmGrad) cut() {
 	wide, narrow, workers := max(g.c.rows, g.c.cols), min(g.c.rows, g.c.cols), len(g.d.workers)
 	g.run = g.k
@@ -122,7 +122,7 @@ func (g *gemmGrad) tile(i, worker int) {
 			pa = halves(s.A(packSize(m, k)))
 			g.pack(pa, false, r, m, p, k, k)
 		}
-		// A gradient is not read before the end of the step: it goes around the caches.
+		// A gradient is not read soon: it goes around the caches.
 		simd.GemmPartBF16(m, n, k, pa, pb, k, g.c.at(r, j), g.accumulate, true, p == 0, p+k == g.k, s)
 	}
 }

@@ -37,6 +37,15 @@ func TestTrail(t *testing.T) {
 				t.Errorf("%v: ahead of product %d is %v, of the next one %v", p, i, s, seen[1][(i+1)%3])
 			}
 		}
+		for worker := range 2 {
+			var e errand
+			e.look(d.pool, worker)
+			whole := d.pool.ahead
+			from, to := shareOf(whole.n, worker, 2)
+			if begin, end := whole.at+uintptr(from*whole.size), whole.at+uintptr(to*whole.size); e.at != begin || e.end != end || e.end <= e.at {
+				t.Errorf("%v: worker %d fetches %x … %x of %x … %x", p, worker, e.at, e.end, begin, end)
+			}
+		}
 		d.Free(weights[1].Buf)
 		d.MatMul(y, x, weights[0], device.MatMul{TransB: true})
 		if d.pool.ahead != (span{}) {

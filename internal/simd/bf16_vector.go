@@ -68,7 +68,7 @@ func Dot3BF16(a []uint16, b []float32, c []uint16, ahead int) float32 {
 // SumSquaresBF16 is SumSquares of bfloat16.
 func SumSquaresBF16(x []uint16) float64 { return cur.short.sumSquares(x) }
 
-// ExpSumBF16 is ExpSum with dst of bfloat16. The sum is that of what was rounded.
+// ExpSumBF16 is ExpSum with dst of bfloat16. The sum is of the exponentials before they are rounded.
 func ExpSumBF16(dst []uint16, src []float32, scale, shift float32) float32 {
 	return cur.short.expSum(dst, same("exp", len(dst), src), scale, shift)
 }

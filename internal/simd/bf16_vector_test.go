@@ -50,11 +50,17 @@ var bf16Pairs = map[string][2]func(l *bf16Lists) float64{
 		func(l *bf16Lists) float64 { SiluMul(l.x[0], l.x[1], l.x[2]); return 0 },
 	},
 	"siluMulGrad": {
-		func(l *bf16Lists) float64 { SiluMulGradBF16(l.h[0], l.h[1], l.h[2], l.h[3], l.h[4], l.h[5], 0); return 0 },
+		func(l *bf16Lists) float64 {
+			SiluMulGradBF16(l.h[0], l.h[1], l.h[2], l.h[3], l.h[4], l.h[5], 0)
+			return 0
+		},
 		func(l *bf16Lists) float64 { SiluMulGrad(l.x[0], l.x[1], l.x[2], l.x[3], l.x[4], l.x[5]); return 0 },
 	},
 	"siluMulGrad in place": {
-		func(l *bf16Lists) float64 { SiluMulGradBF16(l.h[0], l.h[1], l.h[2], l.h[2], l.h[0], l.h[1], 64); return 0 },
+		func(l *bf16Lists) float64 {
+			SiluMulGradBF16(l.h[0], l.h[1], l.h[2], l.h[2], l.h[0], l.h[1], 64)
+			return 0
+		},
 		func(l *bf16Lists) float64 { SiluMulGrad(l.x[0], l.x[1], l.x[2], l.x[2], l.x[0], l.x[1]); return 0 },
 	},
 }

@@ -43,7 +43,7 @@ func bf16Ops() (all []vecOp) {
 	params := map[string]string{
 		"add": "dst:h,a:h,b:h,ahead:i", "scaleMul": "dst:h,alpha:f,a:h,b", "mulAxpy": "y,alpha:f,a:h,b:h", "normGrad": "dx:h,dy:h,w,x:h,p:f,q:f,ahead:i",
 		"rotateHeads": "x:h,cos,sin,sign:f,ahead:i", "rotatePairs": "x:h,cos,sin,sign:f,ahead:i", "dot3": "a:h,b,c:h,ahead:i", "sumSquares": "x:h",
-		"expSum": "dst:h,src,scale:f,shift:f",
+		"expSum":  "dst:h,src,scale:f,shift:f",
 		"siluMul": "dst:h,g:h,u:h,ahead:i", "siluMulGrad": "dg:h,du:h,y:h,dy:h,g:h,u:h,ahead:i",
 	}
 	for _, o := range vecOps {
