@@ -180,7 +180,7 @@ func TestClassifyRange(t *testing.T) {
 			for j := range want[i] {
 				worst, size = max(worst, math.Abs(float64(got[i][j])-float64(want[i][j]))), max(size, math.Abs(float64(want[i][j])))
 			}
-			if what == "loss" { // sums in float32 of logits up to a thousand
+			if what == "loss" { // to a thousandth, though logits reach a thousand
 				size = 0.1
 			}
 			if !(worst <= 0.01*size) {

@@ -63,7 +63,7 @@ func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32,
 	sizeE, sizeX := lineFloats(step*ld), lineFloats(step*short)
 	room := d.logits.floats(d, sizeE+sizeX+step*(wide+2+2*strips))
 	eRoom, xRoom, raw := halves(cut(&room, sizeE)), halves(cut(&room, sizeX)), cut(&room, step*wide)
-	t := &d.classifyRows
+	t := &d.classifyBlocks
 	*t = classifyBF16{d: d, scale: scale, factor: cut(&room, step), hit: cut(&room, step), tops: cut(&room, step*strips),
 		sums: cut(&room, step*strips), strips: strips, ld: stat.Stride(classifyCols)}
 	for n := 0; n < x.rows; n += step {

@@ -10,7 +10,7 @@ import (
 type copyTask struct {
 	grid
 	dst, src tensor.Tensor
-	to, from mat // the same, unless one is float64
+	to, from mat // dst and src, or nothing where one is float64
 	d        *Device
 }
 

@@ -67,7 +67,7 @@ type tasks struct {
 	sigmoid         sigmoidTask
 	sigmoidBackward sigmoidBackwardTask
 	classify        classifyTask
-	classifyRows    classifyBF16
+	classifyBlocks  classifyBF16
 	classifyGrad    classifyGrad
 	sumSquares      sumSquaresTask
 	adamw           adamwTask
