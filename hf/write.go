@@ -3,9 +3,12 @@ package hf
 import (
 	"bufio"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -14,8 +17,11 @@ import (
 	"antiphase/internal/vfs"
 )
 
+// errForeign is a folder that may not be replaced.
+var errForeign = errors.New("not replaced: it is not an untouched export; delete it yourself, or name another folder")
+
 // publish makes a folder of files appear at once: everything is written and synced beside it, then renamed. What fails
-// leaves nothing behind, and a folder that was there stays as it was.
+// leaves nothing behind, and a folder that was there stays as it was. Only an untouched export is ever replaced.
 func publish(fsys vfs.FS, dir string, files []file, replace bool) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -28,12 +34,18 @@ func publish(fsys vfs.FS, dir string, files []file, replace bool) error {
 	if there && !replace {
 		return fmt.Errorf("is there already and not empty: %w", fs.ErrExist)
 	}
+	var old Manifest
+	if there {
+		if old, err = ours(fsys, dir); err != nil {
+			return fmt.Errorf("%w: %w (%w)", err, errForeign, fs.ErrInvalid)
+		}
+	}
 	if err := vfs.MkdirAll(fsys, filepath.Dir(dir)); err != nil {
 		return err
 	}
 	tmp := aside(dir)
 	if err = stage(fsys, tmp, files); err == nil {
-		err = exchange(fsys, tmp, dir)
+		err = exchange(fsys, tmp, dir, old)
 	}
 	if err != nil {
 		return errors.Join(err, vfs.RemoveAll(fsys, tmp))
@@ -69,31 +81,57 @@ func stage(fsys vfs.FS, tmp string, files []file) error {
 		return err
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	var m Manifest
 	for _, f := range files {
-		if err := writeOne(fsys, filepath.Join(tmp, f.name), f); err != nil {
+		h, err := writeOne(fsys, tmp, f)
+		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
+		m.Files = append(m.Files, h)
+	}
+	b, err := m.render()
+	if err != nil {
+		return err
+	}
+	if _, err := writeOne(fsys, tmp, file{ManifestFile, contents(b)}); err != nil {
+		return fmt.Errorf("%s: %w", ManifestFile, err)
 	}
 	return fsys.SyncDir(tmp)
 }
 
-func writeOne(fsys vfs.FS, path string, f file) error {
-	out, err := fsys.Create(path)
+// writeOne writes a file durably and returns its hash.
+func writeOne(fsys vfs.FS, dir string, f file) (Hash, error) {
+	out, err := fsys.Create(filepath.Join(dir, f.name))
 	if err != nil {
-		return err
+		return Hash{}, err
 	}
-	w := bufio.NewWriterSize(out, 1<<20)
+	sum := &summed{Hash: sha256.New(), w: out}
+	w := bufio.NewWriterSize(sum, 1<<20)
 	if err = f.write(w); err == nil {
 		err = w.Flush()
 	}
 	if err == nil {
 		err = out.Sync()
 	}
-	return errors.Join(err, out.Close())
+	return Hash{Name: f.name, Bytes: sum.n, SHA256: hex.EncodeToString(sum.Sum(nil))}, errors.Join(err, out.Close())
 }
 
-// exchange gives tmp the name dir. What is there makes way first and is deleted last.
-func exchange(fsys vfs.FS, tmp, dir string) error {
+// summed hashes and counts what passes through it.
+type summed struct {
+	hash.Hash
+	w io.Writer
+	n int64
+}
+
+func (s *summed) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	s.Hash.Write(p[:n]) // never fails
+	s.n += int64(n)
+	return n, err
+}
+
+// exchange gives tmp the name dir. The export that was there is moved aside first and deleted last, file by file.
+func exchange(fsys vfs.FS, tmp, dir string, was Manifest) error {
 	old := ""
 	if _, err := fsys.Stat(dir); err == nil {
 		old = aside(dir)
@@ -110,5 +148,5 @@ func exchange(fsys vfs.FS, tmp, dir string) error {
 	if err := fsys.SyncDir(filepath.Dir(dir)); err != nil || old == "" {
 		return err
 	}
-	return vfs.RemoveAll(fsys, old)
+	return was.remove(fsys, old)
 }

@@ -29,7 +29,7 @@ func (f *exportFlags) flags(fl *pflag.FlagSet) {
 	fl.StringVar(&f.dtype, "dtype", "float32", "weights as float32, bfloat16 or float16")
 	fl.StringVar(&f.shard, "max-shard-size", "5GB", "spread larger weights over several files")
 	fl.StringVar(&f.chat, "chat-template", "", "a Jinja file to go along as chat_template.jinja")
-	fl.BoolVar(&f.force, "force", false, "replace a folder that is there")
+	fl.BoolVar(&f.force, "force", false, "replace the folder if it is an export that nobody has touched since")
 	fl.BoolVar(&f.json, "json", false, "print what was written as JSON")
 }
 
@@ -44,7 +44,8 @@ Transformer a DiffLlamaForCausalLM, no remote code needed: heads and rotary rows
 gain of the head norm is folded into o_proj. Other models (DIFF V2, ablations) become an
 AntiphaseForCausalLM, whose code lies in the folder and needs trust_remote_code=True.
 
-The folder appears whole or not at all.`,
+The folder appears whole or not at all. Its antiphase.json lists every file with its SHA-256. --force replaces a
+folder only when it holds exactly what such a list says; anything else in it is kept, and is an error.`,
 		Example: `  antiphase export runs/tiny-diff tiny-diff-hf
   antiphase export runs/small-diff2 out --dtype bfloat16 --max-shard-size 500MB`,
 		Args: cobra.ExactArgs(2),
@@ -73,6 +74,9 @@ func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) erro
 		return err
 	}
 	defer s.close()
+	if err := apart(s.Dir, from, dir); err != nil {
+		return err
+	}
 	e := &hf.Export{Config: s.Config, Values: s.Values, Class: hf.Class(f.class), DType: f.dtype, ShardBytes: shard,
 		Tokens: s.Manners.Tokens, Generation: s.Manners.Generation}
 	class, err := e.Resolve()
@@ -90,7 +94,7 @@ func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) erro
 	}
 	if err := e.Write(dir, f.force); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return usage(fmt.Errorf("%w; --force replaces it", err))
+			return usage(fmt.Errorf("%w; --force replaces an untouched export", err))
 		}
 		if errors.Is(err, fs.ErrInvalid) {
 			return usage(err)
@@ -107,6 +111,25 @@ func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) erro
 		out.Files = append(out.Files, n.Name())
 	}
 	return errors.Join(err, a.json(out))
+}
+
+// apart refuses to write a model over the folder it is read from, or over one that holds it.
+func apart(source, from, dir string) error {
+	target, err := os.Stat(dir)
+	if err != nil {
+		return nil // nothing is there
+	}
+	for _, at := range []string{source, from} {
+		for at, _ = filepath.Abs(at); ; at = filepath.Dir(at) {
+			if st, err := os.Stat(at); err == nil && os.SameFile(st, target) {
+				return usage(fmt.Errorf("%s holds the model that is to be exported; name another folder", dir))
+			}
+			if at == filepath.Dir(at) {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // carried are the files that go along from one Hugging Face folder to another as they are.

@@ -74,6 +74,11 @@ func (a *app) logits(f *logitsFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.out != "" {
+		if err := replaceableLogits(f.out); err != nil {
+			return err
+		}
+	}
 	d, err := a.open()
 	if err != nil {
 		return err

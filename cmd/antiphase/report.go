@@ -69,6 +69,9 @@ func (a *app) report(dirs []string, out string) error {
 	if err := p.HTML(&b); err != nil {
 		return badInput{err}
 	}
+	if err := replaceablePage(out); err != nil {
+		return err
+	}
 	if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"antiphase/device"
 	"antiphase/eval"
 	"antiphase/internal/flock"
-	"antiphase/layer"
 	"antiphase/recipe"
 	"antiphase/train"
 )
@@ -127,20 +126,6 @@ func (f *speedrunFlags) pair() (a, b recipe.Recipe, err error) {
 		return a, b, fmt.Errorf("--size: the context of %s is %d tokens, needle prompts need %d", f.Size, a.Model.Context, room)
 	}
 	return a, b, nil
-}
-
-// clearSpeedrun deletes what a speedrun makes and nothing else.
-func clearSpeedrun(dir string) error {
-	names := []string{"data", "tokenizer.json", "tokenizer.json.origin", "plan.json", "report.html", "report.json"}
-	for _, a := range layer.Archs() {
-		names = append(names, a.Name)
-	}
-	for _, name := range names {
-		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // planSpeedrun takes the folder's plan, or measures the pair and makes one, and applies it to both recipes.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"antiphase/hf"
 	"antiphase/model"
 	"antiphase/tokenizer/chat"
 )
@@ -84,6 +87,9 @@ func (a *app) findings(ctx context.Context, name string, shallow bool) ([]findin
 	}
 	if !shallow {
 		list = append(list, s.checkFinite())
+		if s.Kind == kindHF {
+			list = append(list, checkHashes(s.Dir))
+		}
 	}
 	return append(list, s.checkTokenizer(), checkChat(s.Dir)), nil
 }
@@ -103,6 +109,26 @@ func (s *stored) checkFinite() finding {
 		}
 	}
 	return f
+}
+
+// checkHashes holds an exported folder to its manifest. Weights that differ are damaged; other files are often edited on purpose.
+func checkHashes(dir string) finding {
+	m, err := hf.ReadManifest(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return finding{"hashes", true, "there is no " + hf.ManifestFile + " to check against"}
+	}
+	var changed []string
+	if err == nil {
+		changed, err = m.Changed(dir)
+	}
+	if err != nil {
+		return finding{"hashes", false, err.Error()}
+	}
+	if len(changed) == 0 {
+		return finding{"hashes", true, fmt.Sprintf("%d files are as exported", len(m.Files))}
+	}
+	weights := slices.ContainsFunc(changed, func(name string) bool { return strings.HasSuffix(name, ".safetensors") })
+	return finding{"hashes", !weights, "changed since the export: " + strings.Join(changed, ", ")}
 }
 
 // checkTokenizer holds the tokenizer to the model's vocabulary, and the special ids to the tokenizer.

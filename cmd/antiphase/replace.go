@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"antiphase/internal/safetensors"
+	"antiphase/layer"
+	"antiphase/train"
+)
+
+// What is in the way of an output is replaced only when it is an output of the same kind, so that a mistyped path costs nobody a file.
+
+// replaceable allows writing to path where nothing is yet, or what same accepts. It is asked before the work begins.
+func replaceable(path, not string, same func(path string) bool) error {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case st.IsDir():
+		return usage(fmt.Errorf("%s is a folder; name a file", path))
+	case !st.Mode().IsRegular() || st.Size() == 0: // a device or a pipe keeps nothing
+		return nil
+	case !same(path):
+		return usage(fmt.Errorf("%s is there already and %s; name another file, or delete it first", path, not))
+	}
+	return nil
+}
+
+// replaceablePage allows an HTML page of ours.
+func replaceablePage(path string) error {
+	return replaceable(path, "is not a page of ours", func(path string) bool {
+		f, err := os.Open(path)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		b, err := io.ReadAll(io.LimitReader(f, 64<<20))
+		return err == nil && bytes.HasPrefix(b, []byte("<!doctype html>")) && bytes.Contains(b, []byte("ntiphase"))
+	})
+}
+
+// replaceableLogits allows a file that writeLogits wrote.
+func replaceableLogits(path string) error {
+	return replaceable(path, "holds no logits", func(path string) bool {
+		f, err := safetensors.Open(path)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		return slices.Equal(slices.Sorted(slices.Values(f.Names())), []string{"input_ids", "logits"})
+	})
+}
+
+// clearSpeedrun deletes what a speedrun made and nothing else: a folder without its plan, or with something else under its names,
+// stays as it is.
+func clearSpeedrun(dir string) error {
+	names := []string{"data", "tokenizer.json", "tokenizer.json.origin", "report.html", "report.json"}
+	for _, a := range layer.Archs() {
+		names = append(names, a.Name)
+	}
+	_, err := os.Stat(filepath.Join(dir, "plan.json"))
+	planned := err == nil
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		st, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !planned {
+			return usage(fmt.Errorf("--fresh: %s holds %s, and no plan.json that a speedrun writes; name another --dir", dir, name))
+		}
+		if st.IsDir() && name != "data" && !begunRun(path) || !st.IsDir() && !st.Mode().IsRegular() {
+			return usage(fmt.Errorf("--fresh: %s is not what a speedrun writes; move it away, or name another --dir", path))
+		}
+	}
+	for _, name := range append(names, "plan.json") { // the plan last: what is left of an interrupted call can be cleared again
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begunRun says that dir is a run folder, be it one that was stopped before its first checkpoint.
+func begunRun(dir string) bool {
+	for _, name := range []string{"recipe.json", "LOCK"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return train.IsRun(dir)
+}
