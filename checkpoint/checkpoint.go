@@ -23,8 +23,12 @@ import (
 var (
 	// ErrNone says that there is no checkpoint.
 	ErrNone = errors.New("no checkpoint")
-	// ErrDamaged says that a checkpoint is not what its manifest says, or cannot be read.
+	// ErrDamaged says that a checkpoint is not what its manifest says. It is of no use to anybody.
 	ErrDamaged = errors.New("damaged checkpoint")
+	// ErrUnreadable says that the system did not let a checkpoint be read: a permission, a failing disk. It may be whole.
+	ErrUnreadable = errors.New("unreadable checkpoint")
+	// ErrNewer says that a checkpoint has a later format than this program knows. It may be whole.
+	ErrNewer = errors.New("checkpoint of a newer program")
 )
 
 // buffers are large, so that hashing and writing take few calls, and kept, so that a save costs no garbage.
@@ -46,11 +50,11 @@ func load(fsys vfs.FS, dir string) (*Checkpoint, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	case err != nil:
-		return nil, fmt.Errorf("%w %s: %w", ErrDamaged, dir, err)
+		return nil, fmt.Errorf("%w %s: %w", ErrUnreadable, dir, err)
 	}
 	m, err := readManifest(fsys, filepath.Join(dir, manifestName))
 	if err != nil {
-		return nil, fmt.Errorf("%w %s: %s: %w", ErrDamaged, dir, manifestName, err)
+		return nil, fmt.Errorf("%w %s: %s: %w", kind(err), dir, manifestName, err)
 	}
 	c := &Checkpoint{Dir: dir, Step: m.Step, Manifest: m, fsys: fsys}
 	if err := c.Verify(); err != nil {
@@ -59,19 +63,45 @@ func load(fsys vfs.FS, dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
+// systemError is an error of the file system, as opposed to one about what was read.
+type systemError struct{ error }
+
+func (e systemError) Unwrap() error { return e.error }
+
+// formatError is a manifest's format that is not ours.
+type formatError struct{ error }
+
+// kind tells the three ways in which a checkpoint is not to be had apart.
+func kind(err error) error {
+	var s systemError
+	var f formatError
+	switch {
+	case errors.As(err, &s):
+		return ErrUnreadable
+	case errors.As(err, &f):
+		return ErrNewer
+	}
+	return ErrDamaged
+}
+
 // Path returns where the checkpoint's file name lies.
 func (c *Checkpoint) Path(name string) string { return filepath.Join(c.Dir, name) }
 
-// Verify reads every file and compares its length and hash with the manifest. The error names each file that differs.
+// Verify reads every file and compares its length and hash with the manifest. The error names each file that differs; it is
+// an ErrDamaged when one is known to differ, whatever could not be read.
 func (c *Checkpoint) Verify() error {
 	var bad error
+	worst := ErrUnreadable
 	for _, e := range c.Manifest.Files {
 		if err := c.verify(e); err != nil {
 			bad = join(bad, fmt.Errorf("%s: %w", e.Name, err))
+			if kind(err) == ErrDamaged {
+				worst = ErrDamaged
+			}
 		}
 	}
 	if bad != nil {
-		return fmt.Errorf("%w %s: %w", ErrDamaged, c.Dir, bad)
+		return fmt.Errorf("%w %s: %w", worst, c.Dir, bad)
 	}
 	return nil
 }
@@ -90,14 +120,14 @@ func (c *Checkpoint) verify(e Entry) error {
 		return errors.New("the file is missing")
 	}
 	if err != nil {
-		return err
+		return systemError{err}
 	}
 	if info.Size != e.Bytes {
 		return fmt.Errorf("%d bytes, the manifest says %d", info.Size, e.Bytes)
 	}
 	f, err := c.fsys.Open(c.Path(e.Name))
 	if err != nil {
-		return err
+		return systemError{err}
 	}
 	defer f.Close()
 	h := sha256.New()
@@ -105,7 +135,7 @@ func (c *Checkpoint) verify(e Entry) error {
 	defer buffers.Put(buf)
 	buf.Reset(h)
 	if _, err := buf.ReadFrom(struct{ io.Reader }{f}); err != nil { // a bare Reader: no short cut around the buffer
-		return err
+		return systemError{err}
 	}
 	if err := buf.Flush(); err != nil {
 		return err

@@ -103,32 +103,6 @@ func checkFault(t *testing.T, sc scenario, mem *vfstest.Mem, err, fault error, l
 	}
 }
 
-// TestReadFaults: a checkpoint that cannot be read counts as damaged and is walked past.
-func TestReadFaults(t *testing.T) {
-	mem := vfstest.NewMem()
-	s := open(t, mem, Options{})
-	save(t, s, 4, "a")
-	save(t, s, 8, "a")
-	for at := 0; ; at++ {
-		hit := ""
-		s.fs = &vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
-			if strings.Contains(op.Path, "step-00000008") && op.Kind != "close" && op.Index >= at && hit == "" {
-				hit = op.String()
-				return syscall.EIO
-			}
-			return nil
-		}}
-		warned := ""
-		c, err := s.Latest(func(w string) { warned += w })
-		if hit == "" {
-			break
-		}
-		if err != nil || c.Step != 4 || !strings.Contains(warned, "step-00000008") {
-			t.Errorf("fault at %s: %+v, %v, warned %q", hit, c, err, warned)
-		}
-	}
-}
-
 // TestFullDisk gives the volume every size from too small for anything to just enough.
 func TestFullDisk(t *testing.T) {
 	base := vfstest.NewMem()

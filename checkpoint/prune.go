@@ -17,8 +17,11 @@ func (s *Store) prune(saved int64) error {
 		return err
 	}
 	steps = slices.DeleteFunc(steps, func(n int64) bool { return n > saved })
-	old := steps[:max(0, len(steps)-s.opt.KeepLast)]
-	every := int64(s.opt.KeepEvery)
+	n := max(0, len(steps)-s.opt.KeepLast)
+	if err := s.sweep(steps[n]); err != nil {
+		return err
+	}
+	old, every := steps[:n], int64(s.opt.KeepEvery)
 	return s.drop(slices.DeleteFunc(old, func(n int64) bool { return every > 0 && n%every == 0 }))
 }
 

@@ -22,6 +22,9 @@ const (
 // leftover matches what an interrupted Save may leave: .tmp- is worth nothing, .old- is a checkpoint being replaced.
 var leftover = regexp.MustCompile(`^(step-[0-9]{8,}|latest)\.(tmp|old)-[0-9a-f]{16}$`)
 
+// setAside matches what Rewind took out of the way: .damaged- is worth nothing, .aside- may be whole.
+var setAside = regexp.MustCompile(`^step-([0-9]{8,})\.(damaged|aside)-[0-9a-f]{16}$`)
+
 // Options says how a Store works. The zero value keeps every checkpoint.
 type Options struct {
 	// FS is the file system, the machine's own when nil.
@@ -77,21 +80,36 @@ func (s *Store) clean() error {
 		parts := leftover.FindStringSubmatch(name)
 		path, whole := filepath.Join(s.dir, name), filepath.Join(s.dir, parts[1])
 		if parts[2] == "old" {
-			switch _, err := s.fs.Stat(whole); {
-			case errors.Is(err, fs.ErrNotExist):
-				if err := s.fs.Rename(path, whole); err != nil {
-					return err
-				}
-				continue
-			case err != nil:
+			if err := s.settle(path, whole); err != nil {
 				return err
 			}
+			continue
 		}
 		if err := vfs.RemoveAll(s.fs, path); err != nil {
 			return err
 		}
 	}
 	return s.fs.SyncDir(s.dir)
+}
+
+// settle ends an interrupted replacement: the old checkpoint goes when the new one is whole, gets its name back when there
+// is none or a damaged one, and stays where it is when that cannot be told.
+func (s *Store) settle(old, final string) error {
+	_, err := load(s.fs, final)
+	switch {
+	case err == nil:
+		return vfs.RemoveAll(s.fs, old)
+	case errors.Is(err, ErrDamaged):
+		if err := s.fs.Rename(final, final+".damaged-"+unique()); err != nil {
+			return err
+		}
+		return s.fs.Rename(old, final)
+	case errors.Is(err, fs.ErrNotExist):
+		return s.fs.Rename(old, final)
+	case errors.Is(err, ErrNewer):
+		return nil
+	}
+	return err
 }
 
 // Dir returns the folder that holds the checkpoints.
@@ -146,8 +164,9 @@ func (s *Store) load(step int64) (*Checkpoint, error) {
 	return nil, err
 }
 
-// Latest returns the newest whole checkpoint. Damaged ones are named through warn (which may be nil) and walked past.
-// The error is an ErrNone when there is no checkpoint, and an ErrDamaged naming each one when there are some but none whole.
+// Latest returns the newest whole checkpoint. Damaged ones are named through warn (which may be nil) and walked past. One that
+// is unreadable or of a newer format may be whole, so it is not passed over: the error is that ErrUnreadable or ErrNewer.
+// It is an ErrNone when there is no checkpoint, and an ErrDamaged naming each one when there are some but none whole.
 func (s *Store) Latest(warn func(string)) (*Checkpoint, error) {
 	var bad error
 	for range 10 {
@@ -167,6 +186,12 @@ func (s *Store) Latest(warn func(string)) (*Checkpoint, error) {
 		}
 		// One was deleted by the run's owner while we looked, so a newer one is there: look again.
 	}
+	switch {
+	case errors.Is(bad, ErrUnreadable):
+		return nil, fmt.Errorf("%w; make it readable, or move the folder away to use the checkpoint before", bad)
+	case errors.Is(bad, ErrNewer):
+		return nil, fmt.Errorf("%w; use that program, or move the folder away to use the checkpoint before", bad)
+	}
 	return nil, fmt.Errorf("no whole checkpoint in %s: %w", s.dir, bad)
 }
 
@@ -177,26 +202,14 @@ func (s *Store) newest(steps []int64, warn func(string)) (*Checkpoint, error) {
 		if err == nil {
 			return c, nil
 		}
+		gone := errors.Is(err, fs.ErrNotExist)
+		if !gone && !errors.Is(err, ErrDamaged) {
+			return nil, err
+		}
 		bad = join(bad, err)
-		if warn != nil && !errors.Is(err, fs.ErrNotExist) {
+		if warn != nil && !gone {
 			warn(err.Error())
 		}
 	}
 	return nil, bad
-}
-
-// Rewind deletes the checkpoints after step, so that a run continued from there does not find the future it left.
-func (s *Store) Rewind(step int64) error {
-	if s.opt.ReadOnly {
-		return fmt.Errorf("checkpoint: %s is open for reading only", s.dir)
-	}
-	steps, err := s.Steps()
-	if err != nil {
-		return err
-	}
-	steps = slices.DeleteFunc(steps, func(n int64) bool { return n <= step })
-	if err := s.drop(steps); err != nil {
-		return fmt.Errorf("checkpoint: rewind to step %d: %w", step, err)
-	}
-	return nil
 }

@@ -123,7 +123,7 @@ func TestSaveAndFind(t *testing.T) {
 	if _, err = s.At(13); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "[0 3 12 123456789]") {
 		t.Errorf("at 13: %v", err)
 	}
-	if err := s.Rewind(3); err != nil {
+	if _, err := s.Rewind(3); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := s.Latest(nil); err != nil || c.Step != 3 {
@@ -217,7 +217,7 @@ func TestReadOnly(t *testing.T) {
 	if c, err := viewer.Latest(nil); err != nil || c.Step != 1 {
 		t.Errorf("latest %+v, %v", c, err)
 	}
-	if viewer.Save(2, nil) == nil || viewer.Rewind(0) == nil {
+	if _, err := viewer.Rewind(0); err == nil || viewer.Save(2, nil) == nil {
 		t.Error("a reader wrote")
 	}
 	if _, err := mem.Stat(busy); err != nil {

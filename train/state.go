@@ -135,7 +135,11 @@ func (t *run) resume(c *saved) error {
 	}
 	t.resumed = t.state.Step
 	t.opt.Say("resuming from step %d of %d (%s)", t.state.Step, t.recipe.Train.Steps, c.Dir)
-	return t.store.Rewind(c.Step)
+	moved, err := t.store.Rewind(c.Step)
+	for _, path := range moved {
+		t.opt.Say("a checkpoint after that step is kept as %s", path)
+	}
+	return err
 }
 
 func (t *run) begin() error {

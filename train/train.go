@@ -21,6 +21,7 @@ import (
 	"antiphase/checkpoint"
 	"antiphase/device"
 	"antiphase/internal/flock"
+	"antiphase/internal/vfs"
 	"antiphase/recipe"
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 	Say      func(format string, args ...any)      // one-off messages; may be nil
 	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil
 	Report   func(Row)                             // every step's row; may be nil
+
+	fs vfs.FS // of the checkpoints; nil is the machine's, tests give others
 }
 
 // Result is how a run stood when Run returned.
@@ -90,7 +93,7 @@ func newRun(ctx context.Context, r recipe.Recipe, opt *Options) (*run, error) {
 // ready looks for a checkpoint first, so that a run of another recipe is refused before anything of it is touched; then it
 // prepares tokenizer and data, builds the model, the optimiser and the loader, and restores.
 func (t *run) ready(ctx context.Context) (err error) {
-	if t.store, err = checkpoint.Open(t.opt.Dir, checkpoint.Options{KeepLast: t.recipe.Train.KeepLast}); err != nil {
+	if t.store, err = checkpoint.Open(t.opt.Dir, checkpoint.Options{FS: t.opt.fs, KeepLast: t.recipe.Train.KeepLast}); err != nil {
 		return err
 	}
 	c, err := t.latest()
