@@ -11,8 +11,11 @@ package data
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"syscall"
 )
 
 // Document is one text and where it came from.
@@ -47,11 +50,28 @@ type Encoder interface {
 type CorruptError struct {
 	File  string
 	Fault string
+	err   error // what a reader said, if it did
 }
 
 // Error implements error.
 func (e *CorruptError) Error() string { return fmt.Sprintf("data: %s: %s", e.File, e.Fault) }
 
+// Unwrap gives the reader's own error.
+func (e *CorruptError) Unwrap() error { return e.err }
+
 func corrupt(file, format string, args ...any) error {
 	return &CorruptError{File: file, Fault: fmt.Sprintf(format, args...)}
+}
+
+// unreadable names the file in an error of its reader. What the operating system refused stays as it is; everything else, an early end
+// included, says that the content is not what it should be.
+func unreadable(file string, err error) error {
+	if _, refused := errors.AsType[syscall.Errno](err); refused {
+		return fmt.Errorf("data: %s: %w", file, err)
+	}
+	fault := err.Error()
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		fault += " (the file ends early: copy or download it again)"
+	}
+	return &CorruptError{File: file, Fault: fault, err: err}
 }

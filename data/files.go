@@ -77,7 +77,11 @@ func gunzip(read streamFunc) fileFunc {
 
 func unzstd(read streamFunc) fileFunc {
 	return func(f *os.File, yield func(string) bool) error {
-		z, err := zstd.NewReader(f)
+		packed := bufio.NewReaderSize(f, 1<<16)
+		if _, err := packed.Peek(1); err == io.EOF { // the decoder takes nothing at all for a whole stream
+			return io.ErrUnexpectedEOF
+		}
+		z, err := zstd.NewReader(packed)
 		if err != nil {
 			return err
 		}
@@ -122,7 +126,7 @@ func (s *files) Documents(ctx context.Context) iter.Seq2[Document, error] {
 				continue
 			}
 			if more {
-				yield(Document{}, fmt.Errorf("%s: %w", path, err))
+				yield(Document{}, unreadable(path, err))
 			} else if ctx.Err() != nil {
 				yield(Document{}, ctx.Err())
 			}
@@ -146,6 +150,7 @@ const (
 	textChunk = 64 << 10
 	// textBreak separates documents within a text file, as common plain-text corpora have it.
 	textBreak = "<|endoftext|>"
+	bom       = "\ufeff" // some editors begin a file with it
 )
 
 // readText yields the text between breaks, long pieces cut at the last paragraph, line, space or rune that fits.
@@ -154,15 +159,15 @@ func readText(r *bufio.Reader, yield func(string) bool) error {
 	chunk := make([]byte, 32<<10)
 	first, eof := true, false
 	for !eof {
-		n, err := io.ReadFull(r, chunk)
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
+		n, err := r.Read(chunk) // not io.ReadFull, whose early end looks like a truncated file's
+		if err == io.EOF {
 			eof = true
 		} else if err != nil {
 			return err
 		}
 		buf = append(buf, chunk[:n]...)
-		if first {
-			buf = bytes.TrimPrefix(buf, []byte("\ufeff"))
+		if first && (len(buf) >= len(bom) || eof) {
+			buf = bytes.TrimPrefix(buf, []byte(bom))
 			first = false
 		}
 		for len(buf) > 0 {

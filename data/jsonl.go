@@ -23,7 +23,7 @@ func readJSONL(r *bufio.Reader, yield func(string) bool) error {
 		eof := err != nil
 		buf = b
 		if line == 1 {
-			b = bytes.TrimPrefix(b, []byte("\ufeff"))
+			b = bytes.TrimPrefix(b, []byte(bom))
 		}
 		if b = bytes.TrimSpace(b); len(b) > 0 {
 			var row struct {

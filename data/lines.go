@@ -12,6 +12,7 @@ import (
 // Lines yields the lines of a text file that are not blank, counted from 1, until yield returns an error. The file may be compressed
 // (.gz, .zst). It serves rows of JSON whose fields are the caller's business.
 func Lines(path string, yield func(n int, line []byte) error) error {
+	var own error // the caller's
 	read := func(r *bufio.Reader, _ func(string) bool) error {
 		var buf []byte
 		for n := 1; ; n++ {
@@ -21,11 +22,11 @@ func Lines(path string, yield func(n int, line []byte) error) error {
 			}
 			buf = b
 			if n == 1 {
-				b = bytes.TrimPrefix(b, []byte("\ufeff"))
+				b = bytes.TrimPrefix(b, []byte(bom))
 			}
 			if b = bytes.TrimSpace(b); len(b) > 0 {
-				if err := yield(n, b); err != nil {
-					return err
+				if own = yield(n, b); own != nil {
+					return own
 				}
 			}
 			if err != nil {
@@ -46,8 +47,11 @@ func Lines(path string, yield func(n int, line []byte) error) error {
 		return err
 	}
 	defer f.Close()
-	if err := file(f, nil); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	switch err := file(f, nil); {
+	case own != nil:
+		return fmt.Errorf("%s: %w", path, own)
+	case err != nil:
+		return unreadable(path, err)
 	}
 	return nil
 }

@@ -51,14 +51,18 @@ func readPages(chunk parquet.ColumnChunk, yield func(string) bool) (more bool, e
 	pages := chunk.Pages()
 	defer pages.Close()
 	values := make([]parquet.Value, 64)
-	for {
+	for left := chunk.NumValues(); ; {
 		page, err := pages.ReadPage()
+		if errors.Is(err, io.EOF) && left > 0 {
+			return false, fmt.Errorf("%d values of column \"text\" are missing: %w", left, io.ErrUnexpectedEOF)
+		}
 		if errors.Is(err, io.EOF) {
 			return true, nil
 		}
 		if err != nil {
 			return false, err
 		}
+		left -= page.NumValues()
 		more, err := readValues(page.Values(), values, yield)
 		parquet.Release(page)
 		if err != nil || !more {
