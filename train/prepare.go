@@ -16,7 +16,7 @@ import (
 )
 
 // prepare makes the run's tokenizer and token set, or takes the ones that are there. A run that goes on from a checkpoint
-// needs its own tokenizer and its own shards, and no sources.
+// needs its own tokenizer and its own shards, and no sources unless the data was changed by force.
 func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
 	if opt.Data == "" {
 		opt.Data = filepath.Join(opt.Dir, "data")
@@ -25,6 +25,9 @@ func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tok
 		tok, err := tokenizer.Load(c.Path("tokenizer.json"))
 		if err != nil {
 			return nil, nil, err
+		}
+		if c.newData {
+			return buildSet(ctx, r, opt, tok)
 		}
 		if m, err := data.ReadManifest(opt.Data); err == nil && m.Hash == c.state.Data.Dataset {
 			set, err := data.OpenSet(opt.Data, true)

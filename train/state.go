@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"strings"
 
 	"antiphase/checkpoint"
 	"antiphase/data"
@@ -15,7 +13,6 @@ import (
 	"antiphase/internal/safetensors"
 	"antiphase/layer"
 	"antiphase/model"
-	"antiphase/recipe"
 	"antiphase/tensor"
 )
 
@@ -99,7 +96,8 @@ func (t *run) moments() []safetensors.Entry {
 // saved is a checkpoint to go on from, with its state.
 type saved struct {
 	*checkpoint.Checkpoint
-	state *State
+	state   *State
+	newData bool // --force brings other data than the checkpoint's
 }
 
 // latest finds the newest whole checkpoint and checks that it is of this recipe; nil when there is none.
@@ -111,14 +109,14 @@ func (t *run) latest() (*saved, error) {
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	state, err := ReadState(c)
-	if err == nil {
-		err = t.compatible(c, state)
+	s := &saved{Checkpoint: c}
+	if s.state, err = ReadState(c); err == nil {
+		err = t.compatible(s)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("train: %s: %w", c.Dir, err)
 	}
-	return &saved{c, state}, nil
+	return s, nil
 }
 
 // resume restores a checkpoint; where there is none the weights are those given, or are drawn.
@@ -174,6 +172,10 @@ func (t *run) restore(c *saved) error {
 		return err
 	}
 	t.state = *c.state
+	if c.newData && c.state.Data.Dataset != t.loader.Position().Dataset {
+		t.opt.Say("the new data begins at its first row")
+		return nil
+	}
 	return t.loader.Seek(c.state.Data)
 }
 
@@ -223,35 +225,4 @@ func ReadState(c *checkpoint.Checkpoint) (*State, error) {
 		return nil, fmt.Errorf("state.json: format %d, this program reads %d", s.Format, stateFormat)
 	}
 	return &s, nil
-}
-
-// safe are the keys that may change between two calls of one run: they alter what is printed and kept, or how long it
-// goes on, and nothing of what has been computed.
-var safe = map[string]bool{
-	"name": true, "train.steps": true, "train.log_every": true, "train.eval_every": true, "train.eval_batches": true,
-	"train.save_every": true, "train.keep_last": true, "train.strict_save": true,
-}
-
-// compatible compares the recipe at hand with the checkpoint's, which must be one to go on from.
-func (t *run) compatible(c *checkpoint.Checkpoint, s *State) error {
-	if _, err := os.Stat(c.Path(momentsFile)); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: an imported model, without the optimiser's state; begin with its weights in another folder: --from %s", ErrChanged, t.opt.Dir)
-	}
-	var old recipe.Recipe
-	if err := old.Parse(s.Recipe); err != nil {
-		return fmt.Errorf("state.json: recipe:%w", err)
-	}
-	var bad []string
-	for _, c := range recipe.Diff(old, t.recipe) {
-		line := fmt.Sprintf("%s: was %s, is %s", c.Path, c.Old, c.New)
-		if safe[c.Path] || t.opt.Force {
-			t.opt.Say("changed: %s", line)
-			continue
-		}
-		bad = append(bad, line)
-	}
-	if len(bad) > 0 {
-		return fmt.Errorf("%w:\n  %s\nuse another folder, the old values, or --force", ErrChanged, strings.Join(bad, "\n  "))
-	}
-	return nil
 }

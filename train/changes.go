@@ -1,0 +1,71 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"antiphase/recipe"
+)
+
+// rule is what a resume does with a recipe key whose value is not the checkpoint's. Every key is applied or refused; none is
+// recorded and ignored.
+type rule int
+
+const (
+	fixed  rule = iota // decided when the run began: refused
+	forced             // alters what is computed from here: applied with --force
+	free               // alters what is printed, kept, or how long it goes on: applied
+)
+
+// rules gives the rule of a key, or of all keys of a section ("data."). A key that is not listed is fixed.
+var rules = map[string]rule{
+	"name": free, "train.steps": free, "train.log_every": free, "train.eval_every": free, "train.eval_batches": free,
+	"train.save_every": free, "train.keep_last": free, "train.strict_save": free,
+
+	"optim.": forced, "data.": forced, "train.batch": forced, "train.micro_batch": forced, "train.seq_len": forced,
+	"model.context": forced, "model.rope_theta": forced, "model.rope_interleaved": forced, "model.rope_scaling": forced,
+	"model.norm_eps": forced, "model.head_norm": forced, "model.head_norm_eps": forced, "model.lambda_init": forced,
+	"model.lambda_const": forced,
+}
+
+func ruleOf(path string) rule {
+	if r, ok := rules[path]; ok {
+		return r
+	}
+	section, _, _ := strings.Cut(path, ".")
+	return rules[section+"."]
+}
+
+// compatible compares the recipe at hand with the checkpoint's, which must be one to go on from.
+func (t *run) compatible(c *saved) error {
+	if _, err := os.Stat(c.Path(momentsFile)); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: an imported model, without the optimiser's state; begin with its weights in another folder: --from %s", ErrChanged, t.opt.Dir)
+	}
+	var old recipe.Recipe
+	if err := old.Parse(c.state.Recipe); err != nil {
+		return fmt.Errorf("state.json: recipe:%w", err)
+	}
+	var bad []string
+	hint := "use another folder, the old values, or --force"
+	for _, d := range recipe.Diff(old, t.recipe) {
+		line := fmt.Sprintf("%s: was %s, is %s", d.Path, d.Old, d.New)
+		switch r := ruleOf(d.Path); {
+		case r == free, r == forced && t.opt.Force:
+			t.opt.Say("changed: %s", line)
+			c.newData = c.newData || strings.HasPrefix(d.Path, "data.")
+		case r == fixed:
+			line += " (fixed when the run began)"
+			hint = "use the old values, or another folder, with --from to begin with this model's weights"
+			fallthrough
+		default:
+			bad = append(bad, line)
+		}
+	}
+	if len(bad) > 0 {
+		return fmt.Errorf("%w:\n  %s\n%s", ErrChanged, strings.Join(bad, "\n  "), hint)
+	}
+	return nil
+}
