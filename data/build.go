@@ -220,6 +220,10 @@ func (b *builder) encode(t *batch) {
 	for _, d := range t.docs {
 		begin := len(t.ids)
 		t.ids = b.enc.EncodeOrdinary(t.ids, d.Text)
+		if e, ok := b.enc.(interface{ Err() error }); ok && e.Err() != nil {
+			t.err = fmt.Errorf("data: build: tokenizer, on a document of %s: %w", d.Source, e.Err())
+			return
+		}
 		for _, id := range t.ids[begin:] {
 			if id < 0 || int(id) >= b.m.Vocab {
 				t.err = fmt.Errorf("data: build: encoder gave id %d for a document of %s, its vocabulary is %d", id, d.Source, b.m.Vocab)

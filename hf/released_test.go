@@ -75,6 +75,28 @@ func TestReleased(t *testing.T) {
 	}
 }
 
+// TestReleasedTied: a tied output projection that is stored all the same must be the embedding, whatever names begin with.
+func TestReleasedTied(t *testing.T) {
+	m := trained(t, nano(t, "diff", nothing))
+	embed, err := valuesOf(m)("embed.weight")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{"", "model."} {
+		dir := releasedFolder(t, m, dict{"tie_embeddings": true}, root, "out_proj") // its lm_head differs
+		if _, err := Load(dir); err == nil || !strings.Contains(err.Error(), `"lm_head.weight" differs from "`+root+`embed_tokens.weight"`) {
+			t.Errorf("names with %q: error %v", root, err)
+		}
+	}
+	same := trained(t, nano(t, "diff", nothing))
+	same.Params.Set(same.Device(), same.Params.Lookup("head.weight"), embed)
+	f, err := Load(releasedFolder(t, same, dict{"tie_embeddings": true}, "", "out_proj"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}
+
 func TestReleasedRefuses(t *testing.T) {
 	m := trained(t, nano(t, "diff", nothing))
 	for _, c := range []struct {

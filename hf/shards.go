@@ -215,7 +215,7 @@ func (s *shards) check(l layout) error {
 		switch {
 		case known[name] || strings.HasSuffix(name, ".rotary_emb.inv_freq"): // older files store the angles they derive
 		case name == "lm_head.weight" && l.tied:
-			if err := s.checkTied(); err != nil {
+			if err := s.checkTied(l.names.root + "embed_tokens.weight"); err != nil {
 				return err
 			}
 		default:
@@ -242,8 +242,8 @@ func (s *shards) checkSource(src source) error {
 }
 
 // checkTied allows a stored output projection beside tie_word_embeddings when it is the embedding once more.
-func (s *shards) checkTied() error {
-	const head, embed = "lm_head.weight", "model.embed_tokens.weight"
+func (s *shards) checkTied(embed string) error {
+	const head = "lm_head.weight"
 	a, err := s.at[head].Bytes(head)
 	if err != nil {
 		return err

@@ -139,7 +139,7 @@ type replaceDecoder struct {
 
 func (replaceDecoder) fuses() bool { return false }
 func (d replaceDecoder) open(out sink, fused bool) filter {
-	f := mapFilter{out, func(s string) string { return d.re.replace(s, d.content) }}
+	f := mapFilter{out, func(s string) string { return d.re.replace(s, d.content, room(len(s))) }}
 	if fused && !d.re.single() {
 		return &holdFilter{f: f}
 	}

@@ -82,9 +82,7 @@ func (t *Tokenizer) Append(dst []int32, text string) []int32 {
 
 // segment encodes text that holds no token of rawTrie.
 func (t *Tokenizer) segment(st *scratch, p piece) {
-	if t.normalize != nil {
-		p = t.normalize(p)
-	}
+	p = t.normal(p)
 	t.cut(t.normTrie, p.s,
 		func(a, b int) { t.pre(st, piece{p.s[a:b], p.first && a == 0}) },
 		func(id int32) { st.dst = append(st.dst, id) })
@@ -97,10 +95,7 @@ func (t *Tokenizer) EncodeOrdinary(dst []int32, text string) []int32 {
 		return dst
 	}
 	st := t.borrow(dst, true)
-	p := piece{text, true}
-	if t.normalize != nil {
-		p = t.normalize(p)
-	}
+	p := t.normal(piece{text, true})
 	if p.s != "" {
 		t.pre(st, p)
 	}

@@ -23,6 +23,8 @@ const tinyJSON = `{"version":"1.0","truncation":null,"padding":null,
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(tinyJSON))
 	f.Add([]byte(`{}`))
+	f.Add([]byte(strings.Replace(tinyJSON, `a+|\\d`, `(a+)+$`, 1)))
+	f.Add([]byte(strings.Replace(tinyJSON, `{"type":"NFC"}`, strings.Repeat(`{"type":"Replace","pattern":{"String":"a"},"content":"aa"},`, 40)+`{"type":"NFC"}`, 1)))
 	f.Add([]byte(`{"model":{"vocab":{"a":2147483647},"merges":[]}}`))
 	for _, dir := range []string{"l3", "llama2", "norm-seq", "falcon"} {
 		b, err := os.ReadFile("testdata/" + dir + "/tokenizer.json")
@@ -106,7 +108,7 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		s = strings.ToValidUTF8(s, "")
 		for _, p := range []string{PatternGPT2, PatternLlama3, PatternQwen2} {
-			re, err := compileRegex(p)
+			re, err := compileRegex(p, &budget{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalizer rewrites a segment of text before it is cut into words.
-type normalizer func(p piece) piece
+// normalizer rewrites a segment of text before it is cut into words. What would become longer than room bytes stays as it is.
+type normalizer func(p piece, room int) piece
 
 // sequence applies normalizers in order; an empty list gives nil.
 func sequence(ns []normalizer) normalizer {
@@ -19,9 +19,9 @@ func sequence(ns []normalizer) normalizer {
 	case 1:
 		return ns[0]
 	}
-	return func(p piece) piece {
+	return func(p piece, room int) piece {
 		for _, n := range ns {
-			p = n(p)
+			p = n(p, room)
 		}
 		return p
 	}
@@ -29,7 +29,7 @@ func sequence(ns []normalizer) normalizer {
 
 // textNormalizer lifts a function of the text alone.
 func textNormalizer(f func(string) string) normalizer {
-	return func(p piece) piece {
+	return func(p piece, _ int) piece {
 		p.s = f(p.s)
 		return p
 	}
@@ -96,7 +96,7 @@ func stripAccents(s string) string {
 
 // strip removes white space at the ends. Text that loses its beginning no longer begins where the whole text begins.
 func strip(left, right bool) normalizer {
-	return func(p piece) piece {
+	return func(p piece, _ int) piece {
 		if left {
 			n := len(p.s)
 			p.s = strings.TrimLeftFunc(p.s, unicode.IsSpace)
@@ -117,4 +117,20 @@ func prepend(text string) normalizer {
 		}
 		return text + s
 	})
+}
+
+// replaceNormalizer replaces a pattern.
+func replaceNormalizer(re pattern, content string) normalizer {
+	return func(p piece, room int) piece {
+		p.s = re.replace(p.s, content, room)
+		return p
+	}
+}
+
+// normal normalizes a segment within the tokenizer's budget.
+func (t *Tokenizer) normal(p piece) piece {
+	if t.normalize == nil {
+		return p
+	}
+	return t.normalize(p, room(len(p.s)))
 }

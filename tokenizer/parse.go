@@ -97,17 +97,21 @@ func Parse(r []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	t.finish()
-	return t, nil
+	return t, t.budget.err()
 }
 
 // parseComponents reads what stands around the model.
 func (t *Tokenizer) parseComponents(f file) error {
-	ns, err := parseNormalizer(f.Normalizer)
+	t.budget = &budget{}
+	ns, err := parseNormalizer(f.Normalizer, t.budget)
+	t.normalize = sequence(ns)
+	if err == nil {
+		err = t.budget.tryNormalizer(t.normalize)
+	}
 	if err != nil {
 		return fmt.Errorf("normalizer: %w", err)
 	}
-	t.normalize = sequence(ns)
-	pres, err := parsePre(f.PreTokenizer)
+	pres, err := parsePre(f.PreTokenizer, t.budget)
 	if err != nil {
 		return fmt.Errorf("pre_tokenizer: %w", err)
 	}
@@ -115,7 +119,10 @@ func (t *Tokenizer) parseComponents(f file) error {
 	if err := t.parseProcessor(f.PostProcessor); err != nil {
 		return fmt.Errorf("post_processor: %w", err)
 	}
-	if t.decoder, err = parseDecoder(f.Decoder); err != nil {
+	if t.decoder, err = parseDecoder(f.Decoder, t.budget); err == nil {
+		err = checkDecoder(t.decoder)
+	}
+	if err != nil {
 		return fmt.Errorf("decoder: %w", err)
 	}
 	t.noDecoder = isNull(f.Decoder)
@@ -145,10 +152,7 @@ func (t *Tokenizer) finish() {
 				t.rawTrie.add(tok.Content, tok.ID)
 				continue
 			}
-			p := piece{tok.Content, true}
-			if t.normalize != nil {
-				p = t.normalize(p)
-			}
+			p := t.normal(piece{tok.Content, true})
 			t.normTrie.add(p.s, tok.ID)
 			t.text[tok.ID] = p.s
 		}

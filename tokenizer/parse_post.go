@@ -7,17 +7,17 @@ import (
 	"math"
 )
 
-func parseDecoder(raw json.RawMessage) ([]decodeStep, error) {
+func parseDecoder(raw json.RawMessage, b *budget) ([]decodeStep, error) {
 	var out []decodeStep
 	err := walk(raw, "decoders", 0, func(kind string, raw json.RawMessage) error {
-		d, err := parseOneDecoder(kind, raw)
+		d, err := parseOneDecoder(kind, raw, b)
 		out = append(out, d)
 		return err
 	})
 	return out, err
 }
 
-func parseOneDecoder(kind string, raw json.RawMessage) (decodeStep, error) {
+func parseOneDecoder(kind string, raw json.RawMessage, b *budget) (decodeStep, error) {
 	var c struct {
 		Type     string          `json:"type"`
 		Prefix   *bool           `json:"add_prefix_space"`
@@ -52,7 +52,7 @@ func parseOneDecoder(kind string, raw json.RawMessage) (decodeStep, error) {
 		if err := strict(c.Pattern, &pj); err != nil {
 			return nil, fmt.Errorf("pattern: %w", err)
 		}
-		p, err := pj.compile()
+		p, err := pj.compile(b)
 		return replaceDecoder{p, c.Content}, err
 	case "Metaspace":
 		rep, scheme, err := metaspaceFields(c.Rep, c.Scheme, c.Prefix)

@@ -72,12 +72,12 @@ type patternJSON struct {
 	Regex  *string
 }
 
-func (p patternJSON) compile() (pattern, error) {
+func (p patternJSON) compile(b *budget) (pattern, error) {
 	switch {
 	case p.String != nil && p.Regex == nil:
-		return pattern{literal: *p.String}, nil
+		return pattern{literal: *p.String, budget: b}, nil
 	case p.Regex != nil && p.String == nil:
-		return compileRegex(*p.Regex)
+		return compileRegex(*p.Regex, b)
 	}
 	return pattern{}, errors.New("pattern must be one String or one Regex")
 }
@@ -90,17 +90,17 @@ func oneChar(field, s string) error {
 	return nil
 }
 
-func parsePre(raw json.RawMessage) ([]preTokenizer, error) {
+func parsePre(raw json.RawMessage, b *budget) ([]preTokenizer, error) {
 	var out []preTokenizer
 	err := walk(raw, "pretokenizers", 0, func(kind string, raw json.RawMessage) error {
-		p, err := parseOnePre(kind, raw)
+		p, err := parseOnePre(kind, raw, b)
 		out = append(out, p)
 		return err
 	})
 	return out, err
 }
 
-func parseOnePre(kind string, raw json.RawMessage) (preTokenizer, error) {
+func parseOnePre(kind string, raw json.RawMessage, b *budget) (preTokenizer, error) {
 	var c struct {
 		Type       string          `json:"type"`
 		Prefix     *bool           `json:"add_prefix_space"`
@@ -123,7 +123,7 @@ func parseOnePre(kind string, raw json.RawMessage) (preTokenizer, error) {
 	case "ByteLevel":
 		return byteLevelPre{c.Prefix == nil || *c.Prefix, c.UseRegex == nil || *c.UseRegex}, nil
 	case "Split":
-		return parseSplit(c.Pattern, c.Behavior, c.Invert)
+		return parseSplit(c.Pattern, c.Behavior, c.Invert, b)
 	case "Digits":
 		do := contiguous
 		if c.Individual {
@@ -164,7 +164,7 @@ func metaspaceFields(rep, scheme *string, prefix *bool) (string, string, error) 
 	return r, s, oneChar("replacement", r)
 }
 
-func parseSplit(raw json.RawMessage, do behavior, invert bool) (preTokenizer, error) {
+func parseSplit(raw json.RawMessage, do behavior, invert bool, b *budget) (preTokenizer, error) {
 	if err := do.check(); err != nil {
 		return nil, err
 	}
@@ -180,21 +180,21 @@ func parseSplit(raw json.RawMessage, do behavior, invert bool) (preTokenizer, er
 			return splitPre{matchScanner(scan), do, invert}, nil
 		}
 	}
-	p, err := pj.compile()
+	p, err := pj.compile(b)
 	return splitPre{matchPattern(p), do, invert}, err
 }
 
-func parseNormalizer(raw json.RawMessage) ([]normalizer, error) {
+func parseNormalizer(raw json.RawMessage, b *budget) ([]normalizer, error) {
 	var out []normalizer
 	err := walk(raw, "normalizers", 0, func(kind string, raw json.RawMessage) error {
-		n, err := parseOneNormalizer(kind, raw)
+		n, err := parseOneNormalizer(kind, raw, b)
 		out = append(out, n)
 		return err
 	})
 	return out, err
 }
 
-func parseOneNormalizer(kind string, raw json.RawMessage) (normalizer, error) {
+func parseOneNormalizer(kind string, raw json.RawMessage, b *budget) (normalizer, error) {
 	var c struct {
 		Type    string          `json:"type"`
 		Prepend string          `json:"prepend"`
@@ -228,8 +228,11 @@ func parseOneNormalizer(kind string, raw json.RawMessage) (normalizer, error) {
 		if err := strict(c.Pattern, &pj); err != nil {
 			return nil, fmt.Errorf("pattern: %w", err)
 		}
-		p, err := pj.compile()
-		return textNormalizer(func(s string) string { return p.replace(s, c.Content) }), err
+		p, err := pj.compile(b)
+		if len(b.probes) < 64 {
+			b.probes = append(b.probes, p.literal, clip(c.Content))
+		}
+		return replaceNormalizer(p, c.Content), err
 	}
 	return nil, errors.New("this normalizer is not supported")
 }

@@ -1,8 +1,10 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
@@ -12,13 +14,14 @@ import (
 type pattern struct {
 	literal string // used when re is nil
 	re      *regexp2.Regexp
+	budget  *budget
 }
 
 // foreign lists spellings that Oniguruma, the engine of Hugging Face, reads differently from ours.
 var foreign = []string{`[[:`, `[^[:`, `&&`, `\h`, `\H`, `\K`, `\R`, `\X`, `\y`, `\Y`, `\O`, `\N`, `\g`, `\p{^`}
 
 // compileRegex compiles a regular expression in Oniguruma's Ruby syntax: ^ and $ match at line ends.
-func compileRegex(expr string) (pattern, error) {
+func compileRegex(expr string, b *budget) (pattern, error) {
 	plain := strings.ReplaceAll(expr, `\\`, "")
 	for _, f := range foreign {
 		if strings.Contains(plain, f) {
@@ -33,7 +36,10 @@ func compileRegex(expr string) (pattern, error) {
 	if err != nil {
 		return pattern{}, fmt.Errorf("pattern %q: %w", expr, err)
 	}
-	return pattern{re: re}, nil
+	if err := tryRegex(expr, re); err != nil {
+		return pattern{}, fmt.Errorf("pattern %q: %w", expr, err)
+	}
+	return pattern{re: re, budget: b}, nil
 }
 
 // each calls f for every match in s in order. An empty match right behind the previous match does not count.
@@ -51,11 +57,8 @@ func (p pattern) each(s string, f func(start, stop int)) {
 			from += n + len(p.literal)
 		}
 	}
-	// A match error can only come from the engine's limit on backtracking; what was found so far stands and the rest of s
-	// counts as unmatched, so no text is lost.
-	all, _ := p.re.FindAllStringIndex(s, -1)
 	last := -1
-	for _, m := range all {
+	for _, m := range p.search(s) {
 		if m[0] == m[1] && m[0] == last {
 			continue
 		}
@@ -64,26 +67,63 @@ func (p pattern) each(s string, f func(start, stop int)) {
 	}
 }
 
-// replace returns s with every match replaced by content, which is literal text.
-func (p pattern) replace(s, content string) string {
+// search lists the matches in s. When the engine gives up, for want of time or of stack, what was found so far stands and the rest of s
+// counts as unmatched, so no text is lost. Time that ran out is tried once more, since a program can be stopped for longer than its
+// budget, and then recorded: another machine might have found more.
+func (p pattern) search(s string) [][]int {
+	begin := time.Now()
+	all, err := p.re.FindAllStringIndex(s, -1)
+	if err == nil || errors.Is(err, regexp2.ErrBacktrackingStackLimit) {
+		return all
+	}
+	if time.Since(begin) < 2*searchTime {
+		if all, err = p.re.FindAllStringIndex(s, -1); err == nil {
+			return all
+		}
+	}
+	p.budget.overrun("pattern %q takes longer than %v on a text of %d bytes", p.re.String(), searchTime, len(s))
+	return all
+}
+
+// replace returns s with every match replaced by content, which is literal text, or s as it is when the result would be longer than room.
+func (p pattern) replace(s, content string, room int) string {
 	if p.re == nil {
 		if p.literal == "" {
+			return s
+		}
+		if n := strings.Count(s, p.literal) * (len(content) - len(p.literal)); len(s)+n > room {
+			p.budget.overrun("replacing %q by %q makes more than %d bytes of %d", p.literal, clip(content), room, len(s))
 			return s
 		}
 		return strings.ReplaceAll(s, p.literal, content)
 	}
 	var b strings.Builder
-	done := 0
+	done, full := 0, false
 	p.each(s, func(start, stop int) {
+		if full = full || b.Len()+start-done+len(content) > room; full {
+			return
+		}
 		b.WriteString(s[done:start])
 		b.WriteString(content)
 		done = stop
 	})
+	if full {
+		p.budget.overrun("replacing %q by %q makes more than %d bytes of %d", p.re.String(), clip(content), room, len(s))
+		return s
+	}
 	if done == 0 && b.Len() == 0 {
 		return s
 	}
 	b.WriteString(s[done:])
 	return b.String()
+}
+
+// clip shortens what an error quotes.
+func clip(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		return string(r[:40]) + "…"
+	}
+	return s
 }
 
 // single reports whether p is a literal of one character, so that it can be replaced in fragments of a text.

@@ -9,7 +9,7 @@ import (
 func TestMatchersCover(t *testing.T) {
 	texts := []string{"", "a", "aa bb", "\xff", "a\xffb\xe2\x82c", "é\xc3 é", strings.Repeat("\xf0\x9f", 5), "日本\x80語 12"}
 	for _, expr := range []string{`a+`, `x*`, `\w+`, `\s`, `(?=b)`, `.`, `[^a]`, `\bb`, `é`, PatternGPT2, PatternLlama3} {
-		p, err := compileRegex(expr)
+		p, err := compileRegex(expr, &budget{})
 		if err != nil {
 			t.Fatal(err)
 		}

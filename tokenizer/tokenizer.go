@@ -27,6 +27,7 @@ type Tokenizer struct {
 	pre       stage      // pre-tokenizer chain, ending in the model
 	slots     int        // scratch buffers the chain needs
 	model     *bpe
+	budget    *budget // of the patterns above
 	template  template
 	decoder   []decodeStep // nil: tokens joined by single spaces
 	noDecoder bool
@@ -73,7 +74,7 @@ func (t *Tokenizer) TokenBytes(id int32) []byte {
 				return []byte{b}
 			}
 		case replaceDecoder:
-			tok = d.re.replace(tok, d.content)
+			tok = d.re.replace(tok, d.content, room(len(tok)))
 		case metaspaceDecoder:
 			tok = d.text(tok, false)
 		}

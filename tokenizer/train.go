@@ -42,7 +42,7 @@ func Train(ctx context.Context, docs iter.Seq[string], opt TrainOptions) (*Token
 	if err := sp.alphabet(opt); err != nil {
 		return nil, fmt.Errorf("train tokenizer: %w", err)
 	}
-	pres, err := parsePre(sp.pre)
+	pres, err := parsePre(sp.pre, &budget{})
 	if err != nil {
 		return nil, fmt.Errorf("train tokenizer: %w", err)
 	}

@@ -179,6 +179,9 @@ func (a *app) generate(ctx context.Context, f *generateFlags, given bool) error 
 	f.adopt(a, l.Manners.Generation)
 	f.draw(a)
 	ids := l.encode(prompt)
+	if err := l.Tokenizer.Err(); err != nil {
+		return badInput{fmt.Errorf("%s: tokenizer: %w", l.Dir, err)}
+	}
 	if len(ids) == 0 {
 		return usage(errors.New("the prompt is empty and the tokenizer has no beginning or end token to start from"))
 	}

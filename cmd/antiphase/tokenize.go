@@ -101,6 +101,9 @@ func (a *app) tokenize(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) e
 		opt = append(opt, tokenizer.NoTemplate)
 	}
 	ids := t.Encode(string(b), opt...)
+	if err := t.Err(); err != nil {
+		return badInput{fmt.Errorf("tokenizer: %w", err)}
+	}
 	w := bufio.NewWriter(a.out)
 	if !f.json {
 		sep := ""
