@@ -32,6 +32,8 @@ type State struct {
 	Valid  float64         `json:"valid_loss"`
 	Data   data.Position   `json:"data"`
 	Recipe json.RawMessage `json:"recipe"`
+
+	Computed []Computed `json:"computed,omitempty"` // by what, in order of steps; none in states of older programs
 }
 
 func (s *State) advance(loss float64, tokens int) {
@@ -111,7 +113,7 @@ func (t *run) latest() (*saved, error) {
 	}
 	s := &saved{Checkpoint: c}
 	if s.state, err = ReadState(c); err == nil {
-		err = t.compatible(s)
+		err = errors.Join(t.compatible(s), t.elsewhere(s.state))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("train: %s: %w", c.Dir, err)
@@ -126,12 +128,14 @@ func (t *run) resume(c *saved) error {
 			return fmt.Errorf("train: weights to begin with: %w", err)
 		}
 		t.roundWeights()
+		t.noteComputed()
 		return nil
 	}
 	if err := t.restore(c); err != nil {
 		return fmt.Errorf("train: %s: %w", c.Dir, err)
 	}
 	t.resumed = t.state.Step
+	t.noteComputed()
 	t.opt.Say("resuming from step %d of %d (%s)", t.state.Step, t.recipe.Train.Steps, c.Dir)
 	moved, err := t.store.Rewind(c.Step)
 	for _, path := range moved {

@@ -38,6 +38,7 @@ type Options struct {
 	Tokenizer string // tokenizer file to take or make; default Dir/tokenizer.json
 	Device    device.Device
 	Force     bool // continue although the recipe changed in more than is safe
+	Inexact   bool // continue on another device, precision or kernels: not to the bit
 
 	Weights func(name string) ([]float32, error) // parameters to begin with, asked for where there is no checkpoint; nil draws them
 

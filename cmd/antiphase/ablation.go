@@ -23,7 +23,7 @@ type ablationFlags struct {
 	data, set       []string
 	steps           int
 	seed            uint64
-	json            bool
+	inexact, json   bool
 }
 
 func ablationVerb(a *app) *cobra.Command {
@@ -48,6 +48,7 @@ continues.`,
 	fl.StringArrayVar(&f.set, "set", nil, "change a field of every recipe: --set train.batch=16 (repeatable)")
 	fl.IntVar(&f.steps, "steps", 0, "optimiser steps of each model; 0 keeps the recipe's")
 	fl.Uint64Var(&f.seed, "seed", 1, "decides weights and order")
+	inexactFlag(fl, &f.inexact)
 	fl.BoolVar(&f.json, "json", false, "print the results as JSON instead of the table")
 	return c
 }
@@ -72,7 +73,8 @@ func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
 	out.Tokens = int64(t.Steps) * int64(t.Batch*t.SeqLen)
 	for i, row := range rows {
 		a.note("\n%s", a.paint(bold, fmt.Sprintf("%s: %s (%d of %d)", row.Name, row.Doc, i+1, len(rows))))
-		opt := train.Options{Dir: filepath.Join(f.dir, row.Name), Data: filepath.Join(f.dir, "data"), Tokenizer: filepath.Join(f.dir, "tokenizer.json")}
+		opt := train.Options{Dir: filepath.Join(f.dir, row.Name), Data: filepath.Join(f.dir, "data"),
+			Tokenizer: filepath.Join(f.dir, "tokenizer.json"), Inexact: f.inexact}
 		if _, err := a.trainRun(ctx, d, recipes[i], opt); err != nil {
 			return err
 		}

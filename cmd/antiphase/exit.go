@@ -63,7 +63,7 @@ func exitCode(err error) int {
 		return exitNotFinite
 	case errors.Is(err, checkpoint.ErrNoSpace), vfs.IsNoSpace(err):
 		return exitNoRoom
-	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
+	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), errors.Is(err, train.ErrElsewhere), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage
 	case errors.As(err, &b), errors.As(err, &c), errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer), errors.Is(err, checkpoint.ErrNone), errors.Is(err, fs.ErrNotExist):
 		return exitBadInput

@@ -32,9 +32,10 @@ type plan struct {
 
 type speedrunFlags struct {
 	plan
-	dir   string
-	fresh bool
-	json  bool
+	dir     string
+	fresh   bool
+	inexact bool
+	json    bool
 }
 
 func speedrunVerb(a *app) *cobra.Command {
@@ -59,6 +60,7 @@ the same command continues.`,
 	fl.Uint64Var(&f.Seed, "seed", 1, "decides data, weights and order")
 	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "speedrun"), "folder to work in")
 	fl.BoolVar(&f.fresh, "fresh", false, "delete what the folder holds of an earlier speedrun and begin anew")
+	inexactFlag(fl, &f.inexact)
 	fl.BoolVar(&f.json, "json", false, "print the results as JSON instead of the table")
 	return c
 }
@@ -97,7 +99,8 @@ func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
 	for _, r := range pair {
 		dir := filepath.Join(f.dir, r.Model.Arch)
 		a.note("\n%s", a.paint(bold, "training "+r.Model.Arch))
-		if _, err := a.trainRun(ctx, d, r, train.Options{Dir: dir, Data: filepath.Join(f.dir, "data"), Tokenizer: filepath.Join(f.dir, "tokenizer.json")}); err != nil {
+		if _, err := a.trainRun(ctx, d, r, train.Options{Dir: dir, Data: filepath.Join(f.dir, "data"),
+			Tokenizer: filepath.Join(f.dir, "tokenizer.json"), Inexact: f.inexact}); err != nil {
 			return err
 		}
 	}

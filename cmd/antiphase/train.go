@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"antiphase/device"
 	"antiphase/layer"
@@ -24,7 +25,7 @@ type trainFlags struct {
 	set               []string
 	steps             int
 	dry, print, force bool
-	json              bool
+	inexact, json     bool
 }
 
 func trainVerb(a *app) *cobra.Command {
@@ -64,8 +65,14 @@ checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts
 	fl.BoolVar(&f.dry, "dry-run", false, "print size, memory, FLOPs and expected time, and stop")
 	fl.BoolVar(&f.print, "print-config", false, "print the resolved recipe and stop")
 	fl.BoolVar(&f.force, "force", false, "continue a run although its recipe changed")
+	inexactFlag(fl, &f.inexact)
 	fl.BoolVar(&f.json, "json", false, "result (or dry run) as JSON on stdout")
 	return c
+}
+
+// inexactFlag is a flag of every verb that resumes training.
+func inexactFlag(fl *pflag.FlagSet, p *bool) {
+	fl.BoolVar(p, "inexact", false, "continue a run on another device, precision or kernels, and so not to the bit")
 }
 
 // begin is the named recipe, or what it becomes for the model that --from names.
@@ -168,7 +175,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 		f.dir = filepath.Join("runs", r.Name)
 	}
 	a.note("%s: %s, %s parameters, on %s", f.dir, r.Model.Arch, count(float64(model.Table(r.Model).Count())), d.Name())
-	res, err := a.trainRun(ctx, d, r, train.Options{Dir: f.dir, Force: f.force, Weights: a.weightsOf(ctx, r)})
+	res, err := a.trainRun(ctx, d, r, train.Options{Dir: f.dir, Force: f.force, Inexact: f.inexact, Weights: a.weightsOf(ctx, r)})
 	if err != nil {
 		return err
 	}

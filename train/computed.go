@@ -1,0 +1,70 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"antiphase/device"
+)
+
+// ErrElsewhere says that a resume would compute other bits than the run so far: another device, precision or kernels.
+var ErrElsewhere = errors.New("not to the bit from here")
+
+// numerics counts the changes of this program that alter the bits of a training step. It is raised with each of them, so that
+// a run begun with an older program is not silently continued with other rounding.
+const numerics = 1
+
+// Computed says what computed the steps after From, up to the next one's.
+type Computed struct {
+	From int `json:"from"`
+	device.Identity
+	Numerics int `json:"numerics"`
+}
+
+// String is the line a user sees.
+func (c Computed) String() string {
+	if c.Numerics != numerics {
+		return fmt.Sprintf("%v, numerics %d", c.Identity, c.Numerics)
+	}
+	return c.Identity.String()
+}
+
+// same says whether both compute the same bits.
+func (c Computed) same(d Computed) bool { return c.Identity == d.Identity && c.Numerics == d.Numerics }
+
+// elsewhere compares what computed a checkpoint with what would compute the next step, and refuses a difference unless it
+// was asked for. A run that has no step left to take may be opened anywhere.
+func (t *run) elsewhere(s *State) error {
+	here := t.here(s.Step)
+	if len(s.Computed) == 0 || s.Step >= t.recipe.Train.Steps {
+		return nil
+	}
+	switch was := s.Computed[len(s.Computed)-1]; {
+	case was.same(here):
+		return nil
+	case t.opt.Inexact:
+		t.opt.Say("changed: computed by %v, from step %d by %v: not to the bit", was, s.Step, here)
+		return nil
+	default:
+		return fmt.Errorf("%w: the run was computed by %v; this is %v\nuse the same device and --precision, or --inexact to go on all the same",
+			ErrElsewhere, was, here)
+	}
+}
+
+func (t *run) here(step int) Computed {
+	return Computed{From: step, Identity: device.IdentityOf(t.opt.Device), Numerics: numerics}
+}
+
+// noteComputed puts into the state what computes the steps to come.
+func (t *run) noteComputed() {
+	here, list := t.here(t.state.Step), t.state.Computed
+	n := len(list)
+	switch {
+	case t.state.Step >= t.recipe.Train.Steps && t.state.Step > 0, n > 0 && list[n-1].same(here):
+		return
+	case n == 0 && t.state.Step > 0:
+		t.opt.Say("the checkpoint does not say what computed it; it goes on with %v", here)
+	}
+	t.state.Computed = append(slices.Clip(list), here)
+}
