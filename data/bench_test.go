@@ -7,12 +7,14 @@ import (
 	"testing"
 )
 
-func BenchmarkNext(b *testing.B) {
+func BenchmarkRandom(b *testing.B) { benchmarkNext(b, NewLoader) }
+func BenchmarkStream(b *testing.B) { benchmarkNext(b, NewStream) }
+
+func benchmarkNext(b *testing.B, load func(*Split, int, int, uint64) *Loader) {
 	for _, enc := range []byteEncoder{narrow, wide} {
 		b.Run(fmt.Sprintf("width%d", tokenWidth(enc.vocab)), func(b *testing.B) {
 			const B, T = 16, 1024
-			src := must(parseSynthetic("docs=4000"))
-			l := NewLoader(split(b, buildSet(b, src, enc, BuildOptions{}), Train), B, T, 1)
+			l := load(split(b, buildSet(b, must(parseSynthetic("docs=4000")), enc, BuildOptions{}), Train), B, T, 1)
 			in, out, starts := make([]int32, B*T), make([]int32, B*T), make([]int32, B*T)
 			b.ReportAllocs()
 			b.SetBytes(B * T) // MB/s reads as million tokens per second
@@ -23,8 +25,8 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-func BenchmarkSeek(b *testing.B) {
-	l := NewLoader(split(b, buildSet(b, must(parseSynthetic("docs=4000,len=128")), narrow, BuildOptions{}), Train), 1, 1, 1)
+func BenchmarkStreamSeek(b *testing.B) {
+	l := NewStream(split(b, buildSet(b, must(parseSynthetic("docs=4000,len=128")), narrow, BuildOptions{}), Train), 1, 1, 1)
 	p := Position{Dataset: l.split.hash, Split: Train, Seed: 1, Epoch: 900, Index: 3999}
 	p.Tokens = l.split.tokens - 1
 	d := l.split.locate(func() uint64 { perm := newPermutation(4000, 1, 900); return perm.at(3999) }())

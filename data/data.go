@@ -2,8 +2,8 @@
 //
 // The flow: [Open] reads a spec ("corpus/", "stories.jsonl.zst", "synthetic:seed=7") into a [Source] of documents;
 // [Build] encodes the documents into memory-mapped token shards beside a manifest; [OpenSet] checks and maps them;
-// a [Loader] shuffles a [Split]'s documents per epoch and packs them back to back into rows of T tokens;
-// its [Position] is a few integers from which exactly the same batches follow.
+// a [Loader] takes rows of T tokens of a [Split] in random order, a [Prefetcher] gathers them ahead of their use;
+// a [Position] is a few integers from which exactly the same batches follow.
 //
 // The shard and manifest formats are documented in docs/format/shard.md. The package never imports a tokenizer:
 // an [Encoder] is all it needs. Legend: B rows per batch, T tokens per row.

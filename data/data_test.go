@@ -2,8 +2,10 @@ package data
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"iter"
 	"math/rand/v2"
 	"path/filepath"
@@ -114,3 +116,7 @@ func mustCorrupt(t *testing.T, err error, file string) *CorruptError {
 	}
 	return c
 }
+
+var le = binary.LittleEndian
+
+func crc(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }

@@ -95,16 +95,19 @@ func (s *Set) Close() error {
 // Split is one part of a set, its documents numbered through its shards in manifest order.
 type Split struct {
 	name   string
+	dir    string // of the set
 	hash   string // of the set
 	eos    *int32
 	shards []*Shard
 	first  []uint64 // first[i] is the number of shards[i]'s first document; one more entry holds the total
 	tokens uint64
+	parts  []component
+	shares []Share // of the parts; nil where all sources are one
 }
 
 // Split returns the split "train" or "valid".
 func (s *Set) Split(name string) (*Split, error) {
-	sp := &Split{name: name, hash: s.Manifest.Hash, eos: s.Manifest.EOS, first: []uint64{0}}
+	sp := &Split{name: name, dir: s.dir, hash: s.Manifest.Hash, eos: s.Manifest.EOS, first: []uint64{0}}
 	have := map[string]bool{}
 	for i, info := range s.Manifest.Shards {
 		have[info.Split] = true
@@ -123,6 +126,7 @@ func (s *Set) Split(name string) (*Split, error) {
 		sort.Strings(names)
 		return nil, fmt.Errorf("data: set %s has no split %q, it has %q; %q needs BuildOptions.HeldOut above 0", s.dir, name, names, Valid)
 	}
+	sp.parts = []component{newComponent("all", sp.eos != nil, sp.shards)}
 	return sp, nil
 }
 

@@ -30,19 +30,33 @@ func (r *Recipe) Parse(b []byte) error {
 	if err != nil {
 		return fmt.Errorf(" %w", err)
 	}
+	stated := map[string]bool{}
 	for _, d := range f.Docs {
 		if d.Body == nil {
 			continue
 		}
-		if err := r.walk(d.Body, ""); err != nil {
+		if err := r.walk(d.Body, "", stated); err != nil {
 			return err
 		}
 	}
+	r.date(stated)
 	return nil
 }
 
-// walk sets every leaf of a mapping by its dotted path. rope_scaling is a leaf: it is one value, present or not.
-func (r *Recipe) walk(n ast.Node, prefix string) error {
+// date gives a whole recipe, as a run folder has it, the meaning that it had when it was written: keys that came later had no other value.
+func (r *Recipe) date(stated map[string]bool) {
+	for _, key := range []string{"data.sources", "data.held_out", "data.max_tokens", "data.isolate", "train.keep_last", "train.strict_save"} {
+		if !stated[key] {
+			return // it states what differs from a named recipe
+		}
+	}
+	if !stated["data.order"] {
+		r.Data.Order = "stream"
+	}
+}
+
+// walk sets every leaf of a mapping by its dotted path, and notes it in stated. rope_scaling is a leaf: it is one value, present or not.
+func (r *Recipe) walk(n ast.Node, prefix string, stated map[string]bool) error {
 	m, ok := n.(ast.MapNode)
 	if !ok {
 		return fmt.Errorf("%d: want keys and values here", n.GetToken().Position.Line)
@@ -52,11 +66,12 @@ func (r *Recipe) walk(n ast.Node, prefix string) error {
 		v := it.Value()
 		line := it.Key().GetToken().Position.Line
 		if _, nested := v.(ast.MapNode); nested && !r.isLeaf(path) {
-			if err := r.walk(v, path+"."); err != nil {
+			if err := r.walk(v, path+".", stated); err != nil {
 				return err
 			}
 			continue
 		}
+		stated[path] = true
 		s, err := leaf(v)
 		if err == nil && s == "null" {
 			continue

@@ -38,6 +38,7 @@ type Data struct {
 	HeldOut   float64  `json:"held_out" doc:"share of documents kept for validation"`
 	MaxTokens int64    `json:"max_tokens" doc:"stop building after this many tokens; 0 takes all"`
 	Isolate   bool     `json:"isolate" doc:"packed documents do not attend to each other"`
+	Order     string   `json:"order" doc:"random: a batch is a random sample of all rows; stream: documents shuffled, rows one after the other"`
 }
 
 // Train says how long, how much at once, and what is kept.
@@ -59,6 +60,9 @@ type Train struct {
 // Patterns are the names that tokenizer.pattern may have.
 var Patterns = []string{"llama3", "gpt2", "qwen2"}
 
+// Orders are the names that data.order may have.
+var Orders = []string{"random", "stream"}
+
 // Complete fills defaults and checks everything, naming the first field that is wrong by its path.
 func (r Recipe) Complete() (Recipe, error) {
 	if r.Tokenizer.Path == "bytes" {
@@ -66,6 +70,9 @@ func (r Recipe) Complete() (Recipe, error) {
 	}
 	if r.Tokenizer.Pattern == "" {
 		r.Tokenizer.Pattern = Patterns[0]
+	}
+	if r.Data.Order == "" {
+		r.Data.Order = Orders[0]
 	}
 	if r.Train.MicroBatch == 0 {
 		r.Train.MicroBatch = r.Train.Batch
@@ -103,6 +110,8 @@ func (r *Recipe) check() error {
 		return fmt.Errorf("data.held_out: is %g, must be in [0, 1)", r.Data.HeldOut)
 	case len(r.Data.Sources) == 0:
 		return fmt.Errorf("data.sources: is empty; name files, a folder, \"synthetic\" or \"goroot\"")
+	case !slices.Contains(Orders, r.Data.Order):
+		return fmt.Errorf("data.order: is %q, must be one of %q", r.Data.Order, Orders)
 	case r.Tokenizer.Path == "" && r.Tokenizer.Vocab > r.Model.Vocab:
 		return fmt.Errorf("tokenizer.vocab: is %d, model.vocab only %d", r.Tokenizer.Vocab, r.Model.Vocab)
 	case !slices.Contains(Patterns, r.Tokenizer.Pattern):

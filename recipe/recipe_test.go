@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"encoding/json"
 	"math"
 	"strings"
 	"testing"
@@ -128,6 +129,7 @@ func TestComplete(t *testing.T) {
 		{"optim.schedule=step", "optim.schedule"},
 		{"data.held_out=1", "data.held_out"},
 		{"data.sources=[]", "data.sources"},
+		{"data.order=sorted", "data.order"},
 	} {
 		r, _ := Nano("diff")
 		if err := r.SetPair(c.set); err != nil {
@@ -150,4 +152,30 @@ func FuzzParse(f *testing.F) {
 			_, _ = r.Complete()
 		}
 	})
+}
+
+// A whole recipe written before rows could be taken at random means a stream; one that states what differs takes the default.
+func TestOldRecipesMeanAStream(t *testing.T) {
+	r, _ := Nano("diff")
+	r, err := r.Complete()
+	if err != nil || r.Data.Order != "random" {
+		t.Fatalf("order %q, %v", r.Data.Order, err)
+	}
+	var whole map[string]any
+	if err := json.Unmarshal(r.JSON(), &whole); err != nil {
+		t.Fatal(err)
+	}
+	delete(whole["data"].(map[string]any), "order")
+	old, _ := json.Marshal(whole)
+	for text, want := range map[string]string{
+		string(old): "stream", string(r.JSON()): "random", `{"data": {"isolate": true}}`: "random",
+	} {
+		back, _ := Nano("diff")
+		if err := back.Parse([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if back, err = back.Complete(); err != nil || back.Data.Order != want {
+			t.Errorf("order %q, want %q (%v) of %s", back.Data.Order, want, err, text)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,6 +49,7 @@ func (t *run) compatible(c *saved) error {
 	if err := old.Parse(c.state.Recipe); err != nil {
 		return fmt.Errorf("state.json: recipe:%w", err)
 	}
+	t.keepOrder(c.state.Recipe, old)
 	var bad []string
 	hint := "use another folder, the old values, or --force"
 	for _, d := range recipe.Diff(old, t.recipe) {
@@ -56,6 +58,7 @@ func (t *run) compatible(c *saved) error {
 		case r == free, r == forced && t.opt.Force:
 			t.opt.Say("changed: %s", line)
 			c.newData = c.newData || strings.HasPrefix(d.Path, "data.")
+			c.newRows = c.newRows || c.newData || d.Path == "train.seq_len"
 		case r == fixed:
 			line += " (fixed when the run began)"
 			hint = "use the old values, or another folder, with --from to begin with this model's weights"
@@ -68,4 +71,14 @@ func (t *run) compatible(c *saved) error {
 		return fmt.Errorf("%w:\n  %s\n%s", ErrChanged, strings.Join(bad, "\n  "), hint)
 	}
 	return nil
+}
+
+// keepOrder lets a run that began before there was a choice of orders go on in its own, whatever the recipe at hand has by default.
+func (t *run) keepOrder(stated json.RawMessage, old recipe.Recipe) {
+	var keys struct{ Data map[string]json.RawMessage }
+	if err := json.Unmarshal(stated, &keys); err != nil || keys.Data["order"] != nil || t.recipe.Data.Order == old.Data.Order {
+		return
+	}
+	t.opt.Say("this run began with data.order=%s and goes on with it", old.Data.Order)
+	t.recipe.Data.Order = old.Data.Order
 }

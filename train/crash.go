@@ -19,7 +19,7 @@ func (t *run) crash(loss, norm float64) error {
 	err := fmt.Errorf("train: step %d: %w (loss %v, gradient norm %v); the batch is in %s; a lower optim.lr or optim.clip, with --force, often helps",
 		step, ErrNotFinite, loss, norm, dir)
 	b, jerr := json.Marshal(map[string]any{
-		"step": step, "loss": fmt.Sprint(loss), "grad_norm": fmt.Sprint(norm), "data": t.before,
+		"step": step, "loss": fmt.Sprint(loss), "grad_norm": fmt.Sprint(norm), "data": t.loader.Before(),
 		"recipe": t.recipe, "ids": t.batch.IDs, "targets": t.batch.Targets, "starts": t.starts,
 	})
 	if jerr == nil {

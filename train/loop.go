@@ -26,14 +26,13 @@ type run struct {
 
 	model   *model.Model
 	optim   *optim.AdamW
-	loader  *data.Loader
+	loader  *data.Prefetcher
 	valid   *data.Split // nil without a held-out split
 	state   State
 	resumed int
 
-	before  data.Position // of this step's batch
-	batch   model.Batch   // a whole step's rows
-	starts  []int32       // of its documents; the batch has them where documents are kept apart
+	batch   model.Batch // a whole step's rows
+	starts  []int32     // of its documents; the batch has them where documents are kept apart
 	stepper *optim.Stepper
 	metrics *metrics
 	clock   clock
@@ -58,7 +57,7 @@ func (t *run) build() error {
 	}
 	n := r.Train.Batch * r.Train.SeqLen
 	t.model, t.optim = m, optim.New(dev, m.Params, r.Optim)
-	t.loader = data.NewLoader(split, r.Train.Batch, r.Train.SeqLen, r.Train.Seed)
+	t.loader = data.Prefetch(loader(split, r, r.Train.Batch, r.Train.Seed))
 	t.stepper = optim.NewStepper(m, t.optim, r.Train.MicroBatch)
 	t.batch = model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
 	if t.starts = make([]int32, n); r.Data.Isolate {
@@ -66,6 +65,14 @@ func (t *run) build() error {
 	}
 	t.row.Lambda, t.row.Valid = make([]float64, 0, r.Model.Layers), math.NaN()
 	return nil
+}
+
+// loader takes batches of B rows from a split in the recipe's order.
+func loader(sp *data.Split, r recipe.Recipe, B int, seed uint64) *data.Loader {
+	if r.Data.Order == data.OrderStream {
+		return data.NewStream(sp, B, r.Train.SeqLen, seed)
+	}
+	return data.NewLoader(sp, B, r.Train.SeqLen, seed)
 }
 
 // close gives back whatever the run has got so far.
@@ -81,6 +88,9 @@ func (t *run) close() {
 	}
 	if t.model != nil {
 		t.model.Free()
+	}
+	if t.loader != nil {
+		t.loader.Close() // before the files it reads
 	}
 	if t.set != nil {
 		_ = t.set.Close() // only read from
@@ -118,8 +128,9 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 
 // step is one optimiser step on the loader's next batch. It allocates nothing once it has run.
 func (t *run) step() error {
-	t.before = t.loader.Position()
-	t.loader.Next(t.batch.IDs, t.batch.Targets, t.starts)
+	if err := t.loader.Next(t.batch.IDs, t.batch.Targets, t.starts); err != nil {
+		return fmt.Errorf("train: step %d: %w", t.state.Step+1, err)
+	}
 	lr := t.recipe.Optim.Rate(t.state.Step, t.recipe.Train.Steps)
 	loss, norm, err := t.stepper.Step(&t.batch, t.state.Step+1, lr)
 	if err != nil {
@@ -172,10 +183,10 @@ func (t *run) evaluate() error {
 	return nil
 }
 
-// HeldOut is the mean loss per token over the first micro-batches of a split, in the order of seed 0 whatever the run's seed.
+// HeldOut is the mean loss per token over the first micro-batches of a split, in the recipe's order with seed 0, whatever the run's seed.
 func HeldOut(m *model.Model, sp *data.Split, r recipe.Recipe, batches int) (float64, error) {
 	b, T := r.Train.MicroBatch, r.Train.SeqLen
-	loader := data.NewLoader(sp, b, T, 0)
+	rows := loader(sp, r, b, 0)
 	n := b * T
 	batch := model.Batch{B: b, T: T, IDs: make([]int32, n), Targets: make([]int32, n), Starts: make([]int32, n)}
 	starts := batch.Starts
@@ -185,7 +196,7 @@ func HeldOut(m *model.Model, sp *data.Split, r recipe.Recipe, batches int) (floa
 	losses := make([]float32, n)
 	sum, count := 0.0, 0
 	for range batches {
-		loader.Next(batch.IDs, batch.Targets, starts)
+		rows.Next(batch.IDs, batch.Targets, starts)
 		if err := m.Score(&batch); err != nil {
 			return 0, err
 		}

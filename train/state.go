@@ -100,6 +100,7 @@ type saved struct {
 	*checkpoint.Checkpoint
 	state   *State
 	newData bool // --force brings other data than the checkpoint's
+	newRows bool // or other rows of it
 }
 
 // latest finds the newest whole checkpoint and checks that it is of this recipe; nil when there is none.
@@ -176,11 +177,12 @@ func (t *run) restore(c *saved) error {
 		return err
 	}
 	t.state = *c.state
-	if c.newData && c.state.Data.Dataset != t.loader.Position().Dataset {
-		t.opt.Say("the new data begins at its first row")
+	err = t.loader.Seek(c.state.Data)
+	if err != nil && c.newRows {
+		t.opt.Say("the data begins again at its first row: %v", err)
 		return nil
 	}
-	return t.loader.Seek(c.state.Data)
+	return err
 }
 
 // roundWeights makes the working copy what the last update left: the master rounded to bf16 values.

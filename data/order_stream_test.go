@@ -1,7 +1,11 @@
 package data
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -20,13 +24,13 @@ func (b batchOf) equal(c batchOf) bool {
 	return slices.Equal(b.inputs, c.inputs) && slices.Equal(b.targets, c.targets) && slices.Equal(b.starts, c.starts)
 }
 
-// stream is what the loader must produce, made the slow way: documents whole, in the epoch's order.
-type stream struct {
+// flat is what the loader must produce, made the slow way: documents whole, in the epoch's order.
+type flat struct {
 	tokens []int32
 	begin  []int // begin[i] is where the document of token i begins
 }
 
-func streamOf(sp *Split, seed uint64, epochs int) (s stream) {
+func streamOf(sp *Split, seed uint64, epochs int) (s flat) {
 	for e := range epochs {
 		p := newPermutation(sp.docs(), seed, uint64(e))
 		for i := range sp.docs() {
@@ -40,7 +44,7 @@ func streamOf(sp *Split, seed uint64, epochs int) (s stream) {
 	return s
 }
 
-func TestLoaderPacks(t *testing.T) {
+func TestStreamPacks(t *testing.T) {
 	const B, T, seed = 3, 17, 5
 	for _, enc := range []byteEncoder{narrow, wide, noEOS} {
 		sp := split(t, buildSet(t, randomTexts(60, 40, 1), enc, BuildOptions{ShardTokens: 300}), Train)
@@ -48,7 +52,7 @@ func TestLoaderPacks(t *testing.T) {
 			t.Fatalf("%d shards, the test wants several", len(sp.shards))
 		}
 		want := streamOf(sp, seed, 3)
-		l := NewLoader(sp, B, T, seed)
+		l := NewStream(sp, B, T, seed)
 		for at := 0; at+B*T < len(want.tokens); {
 			b := next(l)
 			for i := range b.inputs {
@@ -75,7 +79,7 @@ func TestLoaderPacks(t *testing.T) {
 func TestEpochHoldsEveryDocumentOnce(t *testing.T) {
 	src := randomTexts(50, 30, 2)
 	sp := split(t, buildSet(t, src, narrow, BuildOptions{}), Train)
-	l := NewLoader(sp, 1, 1, 9)
+	l := NewStream(sp, 1, 1, 9)
 	for range 3 {
 		var text []byte
 		var got []string
@@ -98,12 +102,12 @@ func TestEpochHoldsEveryDocumentOnce(t *testing.T) {
 	}
 }
 
-func TestResumeEqualsGoingOn(t *testing.T) {
+func TestStreamResumes(t *testing.T) {
 	const B, T, seed = 2, 13, 11
 	for _, docs := range []int{1, 2, 25} {
 		sp := split(t, buildSet(t, randomTexts(docs, 40, 3), narrow, BuildOptions{ShardTokens: 200}), Train)
 		steps := 3*int(sp.Tokens())/(B*T) + 2 // over three epoch edges
-		l := NewLoader(sp, B, T, seed)
+		l := NewStream(sp, B, T, seed)
 		var positions []Position
 		var epochs []float64
 		var batches []batchOf
@@ -111,14 +115,14 @@ func TestResumeEqualsGoingOn(t *testing.T) {
 			positions, epochs = append(positions, jsonTrip(t, l.Position())), append(epochs, l.Epoch())
 			batches = append(batches, next(l))
 		}
-		reused := NewLoader(sp, B, T, seed)
+		reused := NewStream(sp, B, T, seed)
 		for i := steps - 1; i >= 0; i-- {
-			fresh := NewLoader(sp, B, T, seed)
+			fresh := NewStream(sp, B, T, seed)
 			for _, l := range []*Loader{fresh, reused} {
 				if err := l.Seek(positions[i]); err != nil {
 					t.Fatal(err)
 				}
-				if l.Epoch() != epochs[i] || l.Position() != positions[i] {
+				if l.Epoch() != epochs[i] || !reflect.DeepEqual(l.Position(), positions[i]) {
 					t.Fatalf("step %d: stands at %v (%v), want %v (%v)", i, l.Position(), l.Epoch(), positions[i], epochs[i])
 				}
 				for j := i; j < min(i+3, steps); j++ {
@@ -144,11 +148,11 @@ func jsonTrip(t *testing.T, p Position) (q Position) {
 }
 
 // Micro-batches of any size hold the rows of one big batch.
-func TestMicroBatches(t *testing.T) {
+func TestStreamMicroBatches(t *testing.T) {
 	sp := split(t, buildSet(t, randomTexts(30, 50, 4), narrow, BuildOptions{}), Train)
-	big := next(NewLoader(sp, 12, 10, 1))
+	big := next(NewStream(sp, 12, 10, 1))
 	for _, B := range []int{1, 2, 3, 4, 6} {
-		l := NewLoader(sp, B, 10, 1)
+		l := NewStream(sp, B, 10, 1)
 		var got batchOf
 		for range 12 / B {
 			b := next(l)
@@ -162,23 +166,23 @@ func TestMicroBatches(t *testing.T) {
 	}
 }
 
-func TestLoaderShuffles(t *testing.T) {
+func TestStreamShuffles(t *testing.T) {
 	sp := split(t, buildSet(t, randomTexts(40, 20, 5), narrow, BuildOptions{}), Train)
 	n := int(sp.Tokens())
-	l := NewLoader(sp, 1, n, 1)
+	l := NewStream(sp, 1, n, 1)
 	first, second := next(l), next(l)
 	if slices.Equal(first.inputs, second.inputs) {
 		t.Error("two epochs have one order")
 	}
-	if slices.Equal(first.inputs, next(NewLoader(sp, 1, n, 2)).inputs) {
+	if slices.Equal(first.inputs, next(NewStream(sp, 1, n, 2)).inputs) {
 		t.Error("two seeds have one order")
 	}
 }
 
-func TestSeekRefuses(t *testing.T) {
+func TestStreamSeekRefuses(t *testing.T) {
 	src := randomTexts(40, 20, 6)
 	set := buildSet(t, src, narrow, BuildOptions{HeldOut: 0.3})
-	l := NewLoader(split(t, set, Train), 2, 8, 1)
+	l := NewStream(split(t, set, Train), 2, 8, 1)
 	next(l)
 	good := l.Position()
 	for name, tc := range map[string]struct {
@@ -192,6 +196,7 @@ func TestSeekRefuses(t *testing.T) {
 		"offset":  {func(p *Position) { p.Offset = 1 << 40 }, "offset"},
 		"epoch":   {func(p *Position) { p.Epoch = 1 << 63 }, "epoch"},
 		"tokens":  {func(p *Position) { p.Tokens = 1 << 40 }, "tokens"},
+		"order":   {func(p *Position) { p.Order, p.T, p.Rows = OrderRandom, 8, []uint64{1} }, "data.order=random"},
 		"few":     {func(p *Position) { p.Index, p.Offset, p.Tokens = 5, 0, 4 }, "tokens"},
 	} {
 		p := good
@@ -199,15 +204,15 @@ func TestSeekRefuses(t *testing.T) {
 		if err := l.Seek(p); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want one about %q", name, err, tc.want)
 		}
-		if l.Position() != good {
+		if !reflect.DeepEqual(l.Position(), good) {
 			t.Fatalf("%s: a refused Seek moved the loader", name)
 		}
 	}
 }
 
-func TestNextDoesNotAllocate(t *testing.T) {
+func TestStreamDoesNotAllocate(t *testing.T) {
 	sp := split(t, buildSet(t, randomTexts(40, 30, 7), narrow, BuildOptions{ShardTokens: 200}), Train)
-	l := NewLoader(sp, 4, 64, 1)
+	l := NewStream(sp, 4, 64, 1)
 	b := next(l)
 	if n := testing.AllocsPerRun(100, func() { l.Next(b.inputs, b.targets, b.starts) }); n != 0 {
 		t.Errorf("%v allocations per call", n)
@@ -224,5 +229,28 @@ func TestNextRefusesWrongLengths(t *testing.T) {
 			t.Errorf("panic %v, want one with the shapes", p)
 		}
 	}()
-	NewLoader(sp, 2, 8, 1).Next(make([]int32, 16), make([]int32, 16), make([]int32, 15))
+	NewStream(sp, 2, 8, 1).Next(make([]int32, 16), make([]int32, 16), make([]int32, 15))
+}
+
+// The stream is the one that runs have been trained on since the first release: 100 batches of it, hashed then.
+func TestStreamStaysAsItWas(t *testing.T) {
+	sp := split(t, buildSet(t, randomTexts(60, 40, 1), narrow, BuildOptions{ShardTokens: 300}), Train)
+	l := NewStream(sp, 3, 17, 5)
+	h := sha256.New()
+	for range 100 {
+		b := next(l)
+		for _, x := range [][]int32{b.inputs, b.targets, b.starts} {
+			must(0, binary.Write(h, binary.LittleEndian, x))
+		}
+	}
+	const want = "3669dea4799e4b143f2eaa14664a328a64c3a1e5090c340d6d66b7126db5a94f"
+	if got := fmt.Sprintf("%x", h.Sum(nil)); got != want {
+		t.Errorf("hash %s, was %s", got, want)
+	}
+	old := `{"dataset":"88789b96fc748bbe5189c1c717bc90ddaa3c9fa43dcf3d026271995a798dd53c","split":"train","seed":5,"epoch":4,"index":7,"offset":34,"tokens":148}`
+	var p Position
+	must(0, json.Unmarshal([]byte(old), &p))
+	if !reflect.DeepEqual(p, l.Position()) {
+		t.Errorf("position %+v, was %+v", l.Position(), p)
+	}
 }
