@@ -32,7 +32,7 @@ func (e *Engine) foresee() bool {
 		}
 		need += max(0, e.pool.count(len(s.tokens)+1)-len(s.pages))
 	}
-	if need > len(e.pool.free) {
+	if need > e.pool.available() {
 		return false
 	}
 	for _, s := range e.batch {

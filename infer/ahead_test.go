@@ -107,7 +107,7 @@ func drained(t testing.TB, e *Engine) {
 // A step ahead is a step like any other: as many of them, with as many rows, and the same tokens.
 func TestAheadTakesTheSameSteps(t *testing.T) {
 	plain, ahead, b := onBehind(t, "diff")
-	reqs := []Request{{[]int32{1, 2, 3}, Sampling{MaxTokens: 20}}, {[]int32{4}, Sampling{MaxTokens: 12}}, {[]int32{5, 6}, Sampling{MaxTokens: 20}}}
+	reqs := []Request{{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 20}}, {IDs: []int32{4}, Sampling: Sampling{MaxTokens: 12}}, {IDs: []int32{5, 6}, Sampling: Sampling{MaxTokens: 20}}}
 	p, a := engine(t, plain, nil, Options{PageSize: 4}), engine(t, ahead, nil, Options{PageSize: 4})
 	if d := cmp.Diff(generate(t, p, reqs...), generate(t, a, reqs...)); d != "" {
 		t.Errorf("in step (-) and ahead (+):\n%s", d)
@@ -117,8 +117,8 @@ func TestAheadTakesTheSameSteps(t *testing.T) {
 	}
 	drained(t, a)
 	// An end that nobody could foresee costs one row of each sequence that had it.
-	alone := generate(t, p, Request{[]int32{1, 2, 3}, Sampling{MaxTokens: 20}})[0].IDs
-	stop := Request{[]int32{1, 2, 3}, Sampling{MaxTokens: 20, StopIDs: alone[6:7]}}
+	alone := generate(t, p, Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 20}})[0].IDs
+	stop := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 20, StopIDs: alone[6:7]}}
 	used := slices.Index(alone, alone[6]) + 1
 	before := a.Stats()
 	got := generate(t, a, stop)[0]
@@ -157,7 +157,7 @@ func TestAheadChangesNothing(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		plain, ahead, b := onBehind(t, []string{"diff", "diff2", "transformer"}[seed%3])
 		alone := engine(t, plain, nil, Options{Slots: 1, EOS: []int32{17}})
-		free := generate(t, alone, Request{[]int32{1, 2}, Sampling{MaxTokens: 40, IgnoreEOS: true}})[0].IDs
+		free := generate(t, alone, Request{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 40, IgnoreEOS: true}})[0].IDs
 		e := engine(t, ahead, nil, Options{Slots: 1 + r.IntN(8), PageSize: 1 + r.IntN(5), CacheTokens: 50 + r.IntN(30), PrefillChunk: 1 + r.IntN(12), EOS: []int32{17}})
 		var wg sync.WaitGroup
 		for range 3 {
@@ -195,7 +195,7 @@ func TestAheadChangesNothing(t *testing.T) {
 // Whoever comes waits for the step under way and no longer, and leaves the others as they were.
 func TestAheadLetsOthersIn(t *testing.T) {
 	plain, ahead, _ := onBehind(t, "diff")
-	long, short := Request{[]int32{1, 2}, Sampling{MaxTokens: 40}}, Request{[]int32{3, 4, 5}, Sampling{MaxTokens: 4}}
+	long, short := Request{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 40}}, Request{IDs: []int32{3, 4, 5}, Sampling: Sampling{MaxTokens: 4}}
 	want := generate(t, engine(t, plain, nil, Options{}), long, short)
 	e := engine(t, ahead, nil, Options{})
 	var first, second answer
@@ -265,7 +265,7 @@ func TestAheadStopString(t *testing.T) {
 func TestAheadFaults(t *testing.T) {
 	_, m, b := onBehind(t, "diff")
 	e := engine(t, m, nil, Options{PageSize: 4})
-	reqs := []Request{{[]int32{1, 2}, Sampling{MaxTokens: 12}}, {[]int32{3, 4}, Sampling{MaxTokens: 12}}}
+	reqs := []Request{{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 12}}, {IDs: []int32{3, 4}, Sampling: Sampling{MaxTokens: 12}}}
 	want := generate(t, e, reqs...)
 	lost := errors.New("the device is lost")
 	steps := e.Stats().Steps
@@ -319,7 +319,7 @@ func TestAheadFaults(t *testing.T) {
 func TestAheadNaN(t *testing.T) {
 	_, m, b := onBehind(t, "transformer")
 	e := engine(t, m, nil, Options{})
-	good, bad := Request{[]int32{1, 2, 3}, Sampling{MaxTokens: 25}}, Request{[]int32{7}, Sampling{MaxTokens: 25}}
+	good, bad := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 25}}, Request{IDs: []int32{7}, Sampling: Sampling{MaxTokens: 25}}
 	want := generate(t, e, good, bad)
 	at := slices.IndexFunc(want[1].IDs, func(id int32) bool { return !slices.Contains(want[0].IDs, id) && !slices.Contains(good.IDs, id) })
 	if at < 2 || at > 20 {

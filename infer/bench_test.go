@@ -28,7 +28,7 @@ func BenchmarkDecode(b *testing.B) {
 				e := engine(b, m, nil, Options{Slots: batch})
 				var reqs []Request
 				for i := range batch {
-					reqs = append(reqs, Request{[]int32{int32(i), 1, 2, 3}, Sampling{Temperature: 0.8, TopK: 40, Seed: uint64(i), MaxTokens: tokens}})
+					reqs = append(reqs, Request{IDs: []int32{int32(i), 1, 2, 3}, Sampling: Sampling{Temperature: 0.8, TopK: 40, Seed: uint64(i), MaxTokens: tokens}})
 				}
 				b.ReportAllocs()
 				for b.Loop() {
@@ -49,7 +49,7 @@ func BenchmarkPrefill(b *testing.B) {
 		b.Run(a.Name, func(b *testing.B) {
 			const n = 1024
 			e := engine(b, m, nil, Options{Slots: 1})
-			req := []Request{{make([]int32, n), Sampling{MaxTokens: 1}}}
+			req := []Request{{IDs: make([]int32, n), Sampling: Sampling{MaxTokens: 1}}}
 			for b.Loop() {
 				if err := e.Generate(context.Background(), req, func(int, Event) bool { return true }); err != nil {
 					b.Fatal(err)

@@ -43,7 +43,7 @@ func TestEchoEqualsScore(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Losses(loss)
-		req := Request{ids, Sampling{Temperature: 1, MaxTokens: 5, Logprobs: 2}}
+		req := Request{IDs: ids, Sampling: Sampling{Temperature: 1, MaxTokens: 5, Logprobs: 2}}
 		want := generate(t, engine(t, m, nil, Options{}), req)[0]
 		for _, o := range []Options{{}, {PrefillChunk: 3}, {PrefillChunk: 1}} {
 			e := engine(t, m, nil, o)
@@ -68,13 +68,13 @@ func TestEchoEqualsScore(t *testing.T) {
 
 func TestEchoOfFullContextAndText(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff2"), nil, Options{Slots: 1})
-	got, rest := echoed(t, e, Request{make([]int32, 64), Sampling{}})
+	got, rest := echoed(t, e, Request{IDs: make([]int32, 64), Sampling: Sampling{}})
 	if len(got.IDs) != 64 || len(rest.IDs) != 0 || rest.Reason != ReasonLength {
 		t.Errorf("%d tokens echoed, %d generated, ended as %q", len(got.IDs), len(rest.IDs), rest.Reason)
 	}
 	tok := bytesTokenizer(t)
 	e = engine(t, chain(t, newCPU(t), "ab😀cd"), tok, Options{})
-	got, rest = echoed(t, e, Request{tok.Encode("ab")[:2], Sampling{Stop: []string{"b", "d"}}})
+	got, rest = echoed(t, e, Request{IDs: tok.Encode("ab")[:2], Sampling: Sampling{Stop: []string{"b", "d"}}})
 	if got.Text != "ab" || rest.Text != "😀c" || rest.Reason != ReasonStop {
 		t.Errorf("echo %q, answer %q because of %q", got.Text, rest.Text, rest.Reason)
 	}
@@ -87,8 +87,8 @@ func TestEchoOfFullContextAndText(t *testing.T) {
 func TestEchoSurvivesPreemption(t *testing.T) {
 	m := tiny(t, newCPU(t), "diff")
 	reqs := []Request{
-		{[]int32{1, 2, 3, 4}, Sampling{MaxTokens: 26}},
-		{make([]int32, 24), Sampling{MaxTokens: 2, Echo: true, Logprobs: 1}},
+		{IDs: []int32{1, 2, 3, 4}, Sampling: Sampling{MaxTokens: 26}},
+		{IDs: make([]int32, 24), Sampling: Sampling{MaxTokens: 2, Echo: true, Logprobs: 1}},
 	}
 	for i := range reqs[1].IDs {
 		reqs[1].IDs[i] = int32(i)

@@ -15,6 +15,8 @@ type Options struct {
 	PageSize     int     // positions per page; default 16
 	PrefillChunk int     // prompt tokens per step, over all prompts; default as the model's device likes them, see model.PromptRows
 	EOS          []int32 // ids that end a text; default the tokenizer's end-of-text token
+	// Lock is held while the device computes. A device serves one goroutine at a time: engines on one device share a lock.
+	Lock sync.Locker
 }
 
 // complete fills in the defaults and says what is out of range.
@@ -30,6 +32,9 @@ func (o Options) complete(m *model.Model) (Options, error) {
 		if *f.v < 0 || *f.v > 1<<20 {
 			return o, &FieldError{f.name, fmt.Sprintf("is %d, must be between 1 and %d (0 takes the default, %d)", *f.v, 1<<20, f.def)}
 		}
+	}
+	if o.Lock == nil {
+		o.Lock = &sync.Mutex{}
 	}
 	if o.CacheTokens == 0 {
 		o.CacheTokens = o.Slots * m.Config.Context
@@ -61,6 +66,7 @@ type Engine struct {
 	resting  []*seq    // sessions between turns that hold pages
 	slots    []int32   // free ones
 	pool     pages
+	prefixes prefixes
 	stats    Stats
 
 	// The step's own: used by whoever is stepping.
@@ -80,6 +86,7 @@ type Stats struct {
 	Rows             int // tokens computed, of prompts and of answers
 	Preempted        int // times a sequence lost its pages to an older one and was queued again
 	Evicted          int // times a resting session lost its pages
+	Hits             int // prompt tokens that were found in the cache
 }
 
 // New makes an engine over a model. tok may be nil: then events carry ids and no text.
@@ -101,6 +108,7 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 		}
 	}
 	e.pool = newPages((opt.CacheTokens+opt.PageSize-1)/opt.PageSize, opt.PageSize)
+	e.prefixes = newPrefixes(&e.pool)
 	e.cache = m.NewCache(e.pool.total, opt.PageSize, opt.Slots, e.pool.count(c.Context))
 	e.aheadRows = e.cache.Ahead()
 	for i := range opt.Slots {
@@ -121,6 +129,6 @@ func (e *Engine) Stats() Stats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Running, s.Waiting = len(e.batch), len(e.queue)
-	s.Pages, s.FreePages = e.pool.total, len(e.pool.free)
+	s.Pages, s.FreePages = e.pool.total, e.pool.available()
 	return s
 }

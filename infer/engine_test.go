@@ -24,7 +24,7 @@ func TestGreedyIsArgmaxOfWholePass(t *testing.T) {
 		t.Run(a.Name, func(t *testing.T) {
 			m := tiny(t, ref.New(), a.Name)
 			ids := []int32{3, 1, 4, 1, 5, 9, 2, 6}
-			got := generate(t, engine(t, m, nil, Options{PrefillChunk: 3, PageSize: 4}), Request{ids, Sampling{MaxTokens: 12, Logprobs: 1}})[0]
+			got := generate(t, engine(t, m, nil, Options{PrefillChunk: 3, PageSize: 4}), Request{IDs: ids, Sampling: Sampling{MaxTokens: 12, Logprobs: 1}})[0]
 			for i, id := range got.IDs {
 				row := wholePass(t, m, ids)
 				best, err := argmax(row)
@@ -92,7 +92,7 @@ func TestResultsDoNotDependOnCompany(t *testing.T) {
 // Prompts that do not fit together wait for each other instead of taking each other's pages.
 func TestFullCacheQueues(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{PageSize: 4, CacheTokens: 24})
-	r := Request{make([]int32, 15), Sampling{MaxTokens: 1}}
+	r := Request{IDs: make([]int32, 15), Sampling: Sampling{MaxTokens: 1}}
 	generate(t, e, r, r, r)
 	if s := e.Stats(); s.Preempted > 0 || s.Rows != 45 || s.FreePages != s.Pages {
 		t.Errorf("three prompts of 15 tokens: %+v", s)
@@ -195,7 +195,7 @@ func TestContextCancelEndsTheCall(t *testing.T) {
 
 func TestPromptAtTheContextsEdge(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{Slots: 2})
-	prompt := func(n int) Request { return Request{make([]int32, n), Sampling{}} }
+	prompt := func(n int) Request { return Request{IDs: make([]int32, n), Sampling: Sampling{}} }
 	got := generate(t, e, prompt(63), prompt(64))
 	if len(got[0].IDs) != 1 || len(got[1].IDs) != 0 || got[0].Reason != ReasonLength || got[1].Reason != ReasonLength {
 		t.Errorf("behind 63 and 64 of 64 tokens came %d and %d, for %q and %q", len(got[0].IDs), len(got[1].IDs), got[0].Reason, got[1].Reason)
@@ -213,7 +213,7 @@ func TestPromptAtTheContextsEdge(t *testing.T) {
 func TestPromptThatNeverFitsTheCache(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{CacheTokens: 16, PageSize: 8})
 	run := func(n, most int) error {
-		return e.Generate(context.Background(), []Request{{make([]int32, n), Sampling{MaxTokens: most}}}, func(int, Event) bool { return true })
+		return e.Generate(context.Background(), []Request{{IDs: make([]int32, n), Sampling: Sampling{MaxTokens: most}}}, func(int, Event) bool { return true })
 	}
 	for _, c := range []struct {
 		n, most int
@@ -233,11 +233,11 @@ func TestBadRequests(t *testing.T) {
 		req   Request
 		field string
 	}{
-		{Request{nil, Sampling{}}, "prompt"},
-		{Request{[]int32{50}, Sampling{}}, "prompt"},
-		{Request{[]int32{-1}, Sampling{}}, "prompt"},
-		{Request{[]int32{1}, Sampling{Stop: []string{"x"}}}, "stop"},
-		{Request{[]int32{1}, Sampling{Temperature: math.NaN()}}, "temperature"},
+		{Request{IDs: nil, Sampling: Sampling{}}, "prompt"},
+		{Request{IDs: []int32{50}, Sampling: Sampling{}}, "prompt"},
+		{Request{IDs: []int32{-1}, Sampling: Sampling{}}, "prompt"},
+		{Request{IDs: []int32{1}, Sampling: Sampling{Stop: []string{"x"}}}, "stop"},
+		{Request{IDs: []int32{1}, Sampling: Sampling{Temperature: math.NaN()}}, "temperature"},
 	} {
 		err := e.Generate(context.Background(), []Request{c.req}, func(int, Event) bool { return true })
 		var fe *FieldError
@@ -255,7 +255,7 @@ func TestBadRequests(t *testing.T) {
 func TestStopIDsAndEOS(t *testing.T) {
 	m := tiny(t, newCPU(t), "diff")
 	ids := []int32{1, 2, 3}
-	free := generate(t, engine(t, m, nil, Options{}), Request{ids, Sampling{MaxTokens: 20}})[0].IDs
+	free := generate(t, engine(t, m, nil, Options{}), Request{IDs: ids, Sampling: Sampling{MaxTokens: 20}})[0].IDs
 	last := free[4]
 	cut := free[:slices.Index(free, last)+1]
 	e := engine(t, m, nil, Options{EOS: []int32{last}})
@@ -268,7 +268,7 @@ func TestStopIDsAndEOS(t *testing.T) {
 		{Sampling{MaxTokens: 20, IgnoreEOS: true}, free, ReasonLength},
 		{Sampling{MaxTokens: 20, IgnoreEOS: true, StopIDs: []int32{49, last}}, cut, ReasonStop},
 	} {
-		got := generate(t, e, Request{ids, c.s})[0]
+		got := generate(t, e, Request{IDs: ids, Sampling: c.s})[0]
 		if !slices.Equal(got.IDs, c.ids) || got.Reason != c.reason {
 			t.Errorf("%+v: %v because of %q, want %v because of %q", c.s, got.IDs, got.Reason, c.ids, c.reason)
 		}
@@ -278,13 +278,13 @@ func TestStopIDsAndEOS(t *testing.T) {
 // A row of NaN fails its own request, with the place in the error; neighbours go on.
 func TestNaNLogits(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {
-		good := Request{[]int32{1, 2, 3}, Sampling{Temperature: 1, MaxTokens: 9}}
+		good := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{Temperature: 1, MaxTokens: 9}}
 		want := generate(t, engine(t, m, nil, Options{}), good)[0]
 		bad := int32(4)
 		for slices.Contains(want.IDs, bad) {
 			bad++
 		}
-		reqs := []Request{good, {[]int32{1, bad, 2}, Sampling{Temperature: 1, MaxTokens: 9, Logprobs: 3, RepetitionPenalty: 1.1}}}
+		reqs := []Request{good, {IDs: []int32{1, bad, 2}, Sampling: Sampling{Temperature: 1, MaxTokens: 9, Logprobs: 3, RepetitionPenalty: 1.1}}}
 		p := m.Params.Lookup("embed.weight")
 		x := make([]float32, p.Rows*p.Cols)
 		device.ReadFloats(m.Device(), x, p.W)
@@ -322,7 +322,7 @@ func (f *faulty) Sync() error {
 func TestDeviceFaultEndsTheBatchNotTheEngine(t *testing.T) {
 	d := &faulty{Device: ref.New()}
 	e := engine(t, tiny(t, d, "diff"), nil, Options{})
-	req := Request{[]int32{1, 2}, Sampling{MaxTokens: 4}}
+	req := Request{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 4}}
 	want := generate(t, e, req)
 	run := func() (err error) {
 		defer func() {

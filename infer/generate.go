@@ -11,6 +11,9 @@ import (
 type Request struct {
 	IDs      []int32
 	Sampling Sampling
+	// Scope names whose prompts this one may share a beginning with: keys and values of a prefix that an earlier request of the
+	// same scope had are reused. Empty shares nothing.
+	Scope string
 }
 
 // Generate runs all requests in shared batches, with one another and with other calls. emit is called on the
@@ -24,7 +27,7 @@ func (e *Engine) Generate(ctx context.Context, reqs []Request, emit func(i int, 
 	seqs := make([]*seq, len(reqs))
 	outs := make([]*output, len(reqs))
 	for i, r := range reqs {
-		seqs[i] = &seq{tokens: slices.Clone(r.IDs)}
+		seqs[i] = &seq{tokens: slices.Clone(r.IDs), scope: r.Scope}
 		if err := e.begin(seqs[i], &r.Sampling); err != nil {
 			return fmt.Errorf("infer: request %d: %w", i, err)
 		}

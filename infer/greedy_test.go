@@ -27,13 +27,13 @@ func (r *reader) Read(dst []byte, src tensor.Tensor) {
 func TestGreedyReadsIDs(t *testing.T) {
 	d := &reader{Device: ref.New()}
 	e := engine(t, tiny(t, d, "diff"), nil, Options{Slots: 3, PrefillChunk: 4})
-	a, b := Request{[]int32{1, 2, 3, 4, 5, 6}, Sampling{MaxTokens: 9}}, Request{[]int32{7}, Sampling{MaxTokens: 12}}
+	a, b := Request{IDs: []int32{1, 2, 3, 4, 5, 6}, Sampling: Sampling{MaxTokens: 9}}, Request{IDs: []int32{7}, Sampling: Sampling{MaxTokens: 12}}
 	d.most = 0
 	got := generate(t, e, a, b)
 	if d.most > 4*3 {
 		t.Errorf("a greedy step read %d bytes at once", d.most)
 	}
-	c := Request{[]int32{8, 9}, Sampling{MaxTokens: 15, Temperature: 1}}
+	c := Request{IDs: []int32{8, 9}, Sampling: Sampling{MaxTokens: 15, Temperature: 1}}
 	with := generate(t, e, a, b, c)
 	if d.most < 50*4 {
 		t.Errorf("a sampled step read %d bytes at most", d.most)
@@ -48,7 +48,7 @@ func TestGreedyReadsIDs(t *testing.T) {
 // A greedy sequence whose logits are no numbers fails alone and says which.
 func TestGreedyNaN(t *testing.T) {
 	m := tiny(t, newCPU(t), "transformer")
-	good := Request{[]int32{1, 2, 3}, Sampling{MaxTokens: 5}}
+	good := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 5}}
 	want := generate(t, engine(t, m, nil, Options{}), good)[0]
 	bad := int32(4)
 	for slices.Contains(want.IDs, bad) {
@@ -61,7 +61,7 @@ func TestGreedyNaN(t *testing.T) {
 	m.Params.Set(m.Device(), p, x)
 	e := engine(t, m, nil, Options{})
 	got := make([]answer, 2)
-	err := e.Generate(context.Background(), []Request{good, {[]int32{1, bad}, Sampling{MaxTokens: 5}}}, func(i int, ev Event) bool {
+	err := e.Generate(context.Background(), []Request{good, {IDs: []int32{1, bad}, Sampling: Sampling{MaxTokens: 5}}}, func(i int, ev Event) bool {
 		got[i].add(t, ev)
 		return true
 	})

@@ -7,6 +7,7 @@ const (
 	ReasonStop      = "stop"      // a stop string or stop id
 	ReasonLength    = "length"    // MaxTokens, or the end of the context
 	ReasonEOS       = "eos"       // the model ended the text
+	ReasonComplete  = "complete"  // the constraint lets nothing follow
 	ReasonCancelled = "cancelled" // the context was cancelled
 	ReasonError     = "error"     // see the call's error
 )
@@ -16,6 +17,8 @@ type Event struct {
 	ID      int32  // the token; −1 when there is none
 	Prompt  bool   // it is the prompt's, see Sampling.Echo; the first of these has no log-probability
 	Text    string // text that is now certain: whole characters, and nothing that could be part of a stop string
+	Offset  int    // bytes of text before this token, counting what is held back
+	Cached  int    // tokens of the prompt that were in the cache already
 	Logprob float64
 	Top     []TokenLogprob // the most likely tokens, best first, where asked for
 	Done    bool           // the request's last event
@@ -29,6 +32,8 @@ type output struct {
 	stop   stopper
 	closed bool // its last event is out
 	given  int  // tokens that have become events
+	cached int  // the sequence's prefix hit
+	raw    int  // bytes of text so far, held back or not
 	err    error
 
 	taken []token // taken from seq under the lock, then worked on without
@@ -55,6 +60,7 @@ func (o *output) take() bool {
 	}
 	o.taken, o.seq.out = o.seq.out, o.taken[:0]
 	o.tops, o.seq.outTop = o.seq.outTop, o.tops[:0]
+	o.cached = o.seq.hit
 	return true
 }
 
@@ -81,7 +87,7 @@ func (o *output) emit(f func(Event) bool) {
 
 // event makes a token an event. The token that ends a text by its id has no text itself.
 func (o *output) event(t *token) Event {
-	ev := Event{ID: t.id, Prompt: t.prompt, Logprob: t.logprob, Reason: t.reason, Done: t.reason != ""}
+	ev := Event{ID: t.id, Prompt: t.prompt, Logprob: t.logprob, Reason: t.reason, Done: t.reason != "", Offset: o.raw, Cached: o.cached}
 	if t.err != nil {
 		o.err = t.err
 	}
@@ -90,15 +96,17 @@ func (o *output) event(t *token) Event {
 	}
 	if t.prompt { // stop strings are for answers
 		ev.Text = o.stream.Push(t.id)
+		o.raw += len(ev.Text)
 		return ev
 	}
 	piece := ""
-	if t.id >= 0 && (t.reason == "" || t.reason == ReasonLength) {
+	if t.id >= 0 && (t.reason == "" || t.reason == ReasonLength || t.reason == ReasonComplete) {
 		piece = o.stream.Push(t.id)
 	}
 	if ev.Done {
 		piece += o.stream.Flush()
 	}
+	o.raw += len(piece)
 	var hit bool
 	ev.Text, hit = o.stop.add(piece)
 	switch {

@@ -32,7 +32,7 @@ func TestTextComesInWholeCharacters(t *testing.T) {
 	tok := bytesTokenizer(t)
 	const text = "hé!😀 漢"
 	e := engine(t, chain(t, newCPU(t), text), tok, Options{})
-	got, a := pieces(t, e, Request{tok.Encode("h"), Sampling{}})
+	got, a := pieces(t, e, Request{IDs: tok.Encode("h"), Sampling: Sampling{}})
 	want := []string{"", "é", "!", "", "", "", "😀", " ", "", "", "漢", ""}
 	if !slices.Equal(got, want) || a.Reason != ReasonEOS {
 		t.Errorf("pieces %q because of %q, want %q", got, a.Reason, want)
@@ -41,7 +41,7 @@ func TestTextComesInWholeCharacters(t *testing.T) {
 		t.Errorf("the last id is %d, want the end of text", id)
 	}
 	// cut inside a character: what cannot be completed is shown as such
-	got, a = pieces(t, e, Request{tok.Encode("h"), Sampling{MaxTokens: 5}})
+	got, a = pieces(t, e, Request{IDs: tok.Encode("h"), Sampling: Sampling{MaxTokens: 5}})
 	if a.Text != "é!\uFFFD" || a.Reason != ReasonLength {
 		t.Errorf("five bytes give %q because of %q", got, a.Reason)
 	}
@@ -67,7 +67,7 @@ func TestStopStrings(t *testing.T) {
 		{[]string{"h😀"}, []string{"b", "c", "d", "e", "f", "g", "", "", "", "", ""}, ReasonStop},
 		{[]string{"b"}, []string{""}, ReasonStop},
 	} {
-		got, a := pieces(t, e, Request{tok.Encode("a"), Sampling{Stop: c.stop}})
+		got, a := pieces(t, e, Request{IDs: tok.Encode("a"), Sampling: Sampling{Stop: c.stop}})
 		if !slices.Equal(got, c.want) || a.Reason != c.reason {
 			t.Errorf("stop %q: pieces %q because of %q, want %q because of %q", c.stop, got, a.Reason, c.want, c.reason)
 		}
@@ -92,7 +92,7 @@ func TestTextGoesOnFromThePrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := engine(t, chain(t, newCPU(t), "\x00\x01\x02"), tok, Options{})
-	if got := generate(t, e, Request{[]int32{0}, Sampling{MaxTokens: 2}})[0]; got.Text != " b c" {
+	if got := generate(t, e, Request{IDs: []int32{0}, Sampling: Sampling{MaxTokens: 2}})[0]; got.Text != " b c" {
 		t.Errorf("text is %q, want %q", got.Text, " b c")
 	}
 }

@@ -28,12 +28,19 @@ type history struct {
 	rng  rand.PCG
 	seen []uint64 // one bit per id; nil without a repetition penalty
 	ids  []int32  // the ids whose bit is set, each once
+
+	counts map[int32]int // generated tokens; nil without a presence or frequency penalty
+	made   int           // tokens generated
+	ends   []int32       // ids that end the text
 }
 
 // start begins a random stream and forgets what was seen.
 func (h *history) start(s *Sampling, vocab int, tokens []int32, room int) {
 	h.rng.Seed(s.Seed, 0x616e746970686173)
-	h.seen, h.ids = nil, nil
+	h.seen, h.ids, h.counts, h.made = nil, nil, nil, 0
+	if s.PresencePenalty != 0 || s.FrequencyPenalty != 0 {
+		h.counts = map[int32]int{}
+	}
 	if s.RepetitionPenalty == 0 || s.RepetitionPenalty == 1 {
 		return
 	}
@@ -55,6 +62,15 @@ func (h *history) see(id int32) {
 	}
 }
 
+// took notes a generated token.
+func (h *history) took(id int32) {
+	h.made++
+	h.see(id)
+	if h.counts != nil {
+		h.counts[id]++
+	}
+}
+
 // next chooses a token from a row of logits, which it changes in place, and appends the most likely ones to top
 // when log-probabilities are asked for. The step wraps its error with where it happened.
 func (m *sampler) next(logits []float32, s *Sampling, h *history, top []TokenLogprob) (id int32, logprob float64, _ []TokenLogprob, err error) {
@@ -63,30 +79,35 @@ func (m *sampler) next(logits []float32, s *Sampling, h *history, top []TokenLog
 		return -1, 0, top, err
 	}
 	if s.Logprobs == 0 {
-		return m.pick(logits, s, h, first), 0, top, nil
+		id, err = m.pick(logits, s, h, first)
+		return id, 0, top, err
 	}
 	top, lse := m.logprobs(top, logits, s.Logprobs, logits[first])
 	raw := m.raw[:copy(m.raw, logits)]
-	id = m.pick(logits, s, h, first)
+	if id, err = m.pick(logits, s, h, first); err != nil {
+		return -1, 0, top, err
+	}
 	return id, float64(raw[id]) - lse, top, nil
 }
 
 // pick chooses from a row whose first highest logit is top.
-func (m *sampler) pick(logits []float32, s *Sampling, h *history, top int32) int32 {
-	if len(h.ids) > 0 {
-		penalize(logits, h.ids, s.RepetitionPenalty)
-		top, _ = argmax(logits) // still a distribution: penalize keeps finite what is finite
+func (m *sampler) pick(logits []float32, s *Sampling, h *history, top int32) (_ int32, err error) {
+	if s.adjusts() {
+		adjust(logits, s, h)
+		if top, err = argmax(logits); err != nil {
+			return -1, fmt.Errorf("after penalties, biases and constraints: %w", err)
+		}
 	}
 	if s.Temperature == 0 {
-		return top
+		return top, nil
 	}
 	limit := float64(logits[top])
 	// 53 random bits as a number in [0,1)
 	u := float64(h.rng.Uint64()>>11) / (1 << 53)
 	if s.TopK == 0 && (s.TopP == 0 || s.TopP == 1) {
-		return m.all(logits, s, limit, u)
+		return m.all(logits, s, limit, u), nil
 	}
-	return m.some(logits, s, limit, u)
+	return m.some(logits, s, limit, u), nil
 }
 
 // penalize is Hugging Face's repetition penalty: l/p for l > 0, l·p for l < 0. Results stay finite, so that an

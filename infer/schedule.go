@@ -41,7 +41,7 @@ func (e *Engine) remove(s *seq) {
 // drop returns all pages of s; what they held must be computed again.
 func (e *Engine) drop(s *seq) {
 	e.pool.give(s.pages)
-	s.pages, s.cached = s.pages[:0], 0
+	s.pages, s.cached, s.shared = s.pages[:0], 0, 0
 }
 
 // trim keeps the pages of the first n positions.
@@ -83,10 +83,11 @@ func (e *Engine) admit() {
 	}
 	for len(e.queue) > 0 && len(e.slots) > 0 {
 		s := e.queue[0]
+		e.reuse(s)
 		need := e.pool.count(min(len(s.tokens)+1, s.end)) - len(s.pages) + promised
-		for len(e.pool.free) < need && e.evict(s) {
+		for e.pool.available() < need && e.evict(s) {
 		}
-		if len(e.pool.free) < need {
+		if e.pool.available() < need {
 			return
 		}
 		promised = need

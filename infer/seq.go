@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -30,8 +31,12 @@ type seq struct {
 	leave bool // its owner wants no more tokens
 	keep  bool // a session: pages outlive the turn
 
-	prompt int // tokens before this turn's first generated one
-	scored int // prompt positions whose logits have been used for Echo
+	prompt int    // tokens before this turn's first generated one
+	scope  string // whose prefixes it may reuse; see Request.Scope
+	shared int    // pages of it that have been entered into the prefix table
+	before uint64 // number of the last of these entries
+	hit    int    // tokens that were found there
+	scored int    // prompt positions whose logits have been used for Echo
 
 	// The step's plan: from row want of the logits on, echo rows score the prompt and, if last, one more is to be
 	// sampled from.
@@ -77,7 +82,7 @@ func (e *ContextError) Error() string {
 // begin makes s ready to generate after its tokens. It leaves the pages alone: those of a resting session belong to the
 // engine, which may take them at any step.
 func (e *Engine) begin(s *seq, p *Sampling) error {
-	if err := p.Check(); err != nil {
+	if err := errors.Join(p.Check(), p.checkAdjust(e.vocab)); err != nil {
 		return err
 	}
 	if len(p.Stop) > 0 && e.tok == nil {
@@ -99,6 +104,9 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 	if p.MaxTokens > 0 {
 		s.end = n + min(p.MaxTokens, context-n)
 	}
+	if p.ScoreOnly {
+		s.end = n
+	}
 	if n > room {
 		return &ContextError{Prompt: n, Limit: room, Of: "cache"}
 	}
@@ -114,24 +122,31 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 		s.out = append(s.out, token{id: s.tokens[0], prompt: true}) // nothing comes before the first, so it has no probability
 	}
 	s.hist.start(p, e.vocab, s.tokens, s.end)
+	s.hist.ends = p.StopIDs
+	if !p.IgnoreEOS {
+		s.hist.ends = slices.Concat(p.StopIDs, e.eos)
+	}
 	return nil
 }
 
 // greedy says that all s wants of a step is its likeliest token.
 func (s *seq) greedy() bool {
 	p := &s.sampling
-	return p.Temperature == 0 && p.Logprobs == 0 && !p.Echo && (p.RepetitionPenalty == 0 || p.RepetitionPenalty == 1)
+	return p.Temperature == 0 && p.Logprobs == 0 && !p.Echo && !p.adjusts()
 }
 
 // accept takes a sampled token and says whether it is the last.
 func (e *Engine) accept(s *seq, id int32) (reason string) {
 	s.tokens = append(s.tokens, id)
-	s.hist.see(id)
+	s.hist.took(id)
+	c := s.sampling.Constraint
 	switch {
 	case slices.Contains(s.sampling.StopIDs, id):
 		return ReasonStop
 	case !s.sampling.IgnoreEOS && slices.Contains(e.eos, id):
 		return ReasonEOS
+	case c != nil && c.Accept(id):
+		return ReasonComplete
 	case len(s.tokens) >= s.end:
 		return ReasonLength
 	}

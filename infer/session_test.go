@@ -34,7 +34,7 @@ func TestSessionComputesOnlyNewTokens(t *testing.T) {
 			p := Sampling{Temperature: 1, MaxTokens: 6, Seed: uint64(turn), RepetitionPenalty: 1.2, Logprobs: 1}
 			prompt := slices.Clone(s.Tokens())
 			got := say(t, s, p)
-			want := generate(t, whole, Request{prompt, p})[0]
+			want := generate(t, whole, Request{IDs: prompt, Sampling: p})[0]
 			if !slices.Equal(got.IDs, want.IDs) || !slices.Equal(got.Logprobs, want.Logprobs) {
 				t.Errorf("turn %d: %v, in one go %v", turn, got.IDs, want.IDs)
 			}
@@ -86,7 +86,7 @@ func TestSessionPromptReusesPrefix(t *testing.T) {
 		if n := s.Prompt(c.ids); n != c.reuse {
 			t.Errorf("%v reuses %d tokens, want %d", c.ids, n, c.reuse)
 		}
-		want := generate(t, engine(t, m, nil, Options{}), Request{c.ids, p})[0].IDs
+		want := generate(t, engine(t, m, nil, Options{}), Request{IDs: c.ids, Sampling: p})[0].IDs
 		if got := say(t, s, p).IDs; !slices.Equal(got, want) {
 			t.Errorf("%v: %v, fresh %v", c.ids, got, want)
 		}
@@ -105,11 +105,11 @@ func TestSessionSurvivesEviction(t *testing.T) {
 			s.Append(int32(10*turn+i), 3)
 			prompt := slices.Clone(s.Tokens())
 			got := say(t, s, p)
-			if want := generate(t, large, Request{prompt, p})[0]; !slices.Equal(got.IDs, want.IDs) {
+			if want := generate(t, large, Request{IDs: prompt, Sampling: p})[0]; !slices.Equal(got.IDs, want.IDs) {
 				t.Errorf("turn %d of session %d: %v, want %v", turn, i, got.IDs, want.IDs)
 			}
 		}
-		generate(t, e, Request{make([]int32, 20), Sampling{MaxTokens: 10}})
+		generate(t, e, Request{IDs: make([]int32, 20), Sampling: Sampling{MaxTokens: 10}})
 	}
 	if e.Stats().Evicted == 0 {
 		t.Errorf("nobody was evicted, the case tests nothing: %+v", e.Stats())
@@ -195,7 +195,7 @@ func TestSessionForgetsWhatWasNotRead(t *testing.T) {
 	s.Append(1, 2, 3)
 	n := 0
 	err := s.Generate(context.Background(), Sampling{Temperature: 1}, func(Event) bool {
-		generate(t, e, Request{[]int32{5}, Sampling{MaxTokens: 3}}) // three more steps for everybody
+		generate(t, e, Request{IDs: []int32{5}, Sampling: Sampling{MaxTokens: 3}}) // three more steps for everybody
 		n++
 		return n < 4
 	})
@@ -204,7 +204,7 @@ func TestSessionForgetsWhatWasNotRead(t *testing.T) {
 	}
 	s.Append(8, 8, 8, 8, 8, 8)
 	p := Sampling{MaxTokens: 8}
-	want := generate(t, engine(t, m, nil, Options{}), Request{s.Tokens(), p})[0].IDs
+	want := generate(t, engine(t, m, nil, Options{}), Request{IDs: s.Tokens(), Sampling: p})[0].IDs
 	if got := say(t, s, p).IDs; !slices.Equal(got, want) {
 		t.Errorf("%v, fresh %v", got, want)
 	}

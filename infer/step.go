@@ -35,7 +35,7 @@ func (e *Engine) compute() {
 			e.mu.Unlock()
 		}
 	}()
-	err := e.run()
+	err := e.exclusive(e.run)
 	if err == nil {
 		e.sample()
 	}
@@ -48,6 +48,13 @@ func (e *Engine) compute() {
 	}
 	e.stats.Steps++
 	e.stats.Rows += len(e.rows.IDs)
+}
+
+// exclusive runs f while no other engine uses the device.
+func (e *Engine) exclusive(f func() error) error {
+	e.opt.Lock.Lock()
+	defer e.opt.Lock.Unlock()
+	return f()
 }
 
 // run is the model's part. Where every sequence takes its likeliest token and asks for no more, only those come to the host.
@@ -80,15 +87,25 @@ func (e *Engine) read() error {
 	return e.model.ReadLogits(e.logits[:n*e.vocab])
 }
 
-// sample makes tokens of the logits. A row that is no distribution fails its sequence alone.
+// sample makes tokens of the logits. A row that is no distribution, or a constraint that panics, fails its sequence alone.
 func (e *Engine) sample() {
 	for _, s := range e.batch {
 		s.fresh, s.freshTop = s.fresh[:0], s.freshTop[:0]
-		if err := e.tokens(s); err != nil {
+		if err := e.guarded(s); err != nil {
 			err = fmt.Errorf("infer: step %d, after %d tokens: %w", e.stats.Steps, len(s.tokens), err)
 			s.fresh = append(s.fresh, token{id: -1, reason: ReasonError, err: err})
 		}
 	}
+}
+
+// guarded is tokens with a panic as an error: whose goroutine runs the step is chance.
+func (e *Engine) guarded(s *seq) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return e.tokens(s)
 }
 
 // tokens scores the prompt tokens that were asked for and samples the next one if the last row was among the step's.
@@ -144,6 +161,7 @@ func (e *Engine) publish() {
 		s := e.batch[i]
 		s.out = append(s.out, s.fresh...)
 		s.outTop = append(s.outTop, s.freshTop...)
+		e.remember(s)
 		if n := len(s.fresh); n > 0 && s.fresh[n-1].reason != "" {
 			e.release(s)
 		}

@@ -1,0 +1,92 @@
+package infer
+
+import "encoding/binary"
+
+// Prefix reuse. Every full page of a sequence that has a scope is entered into a table under its tokens and the page before it, so that
+// a page is found only after the same whole prefix, by exact comparison and not by a hash. Pages stay in the table after
+// their last user has gone, until the pool needs them. The first page's entry carries the scope: what one scope has computed is
+// invisible to another, in results and in time.
+//
+// Only whole pages are shared, and never the one with the prompt's last token, which must be run for its logits. So nobody writes to a page that
+// others read.
+type prefixes struct {
+	table map[prefix]held
+	of    map[int32]prefix // the entry of each page that is in the table
+	last  uint64           // entries are numbered: one that is entered again is another
+}
+
+// prefix is a page's content: its tokens after those of the entry before it.
+type prefix struct {
+	before uint64 // number of the entry before; 0 for a first page
+	tokens string // for a first page with the scope in front
+}
+
+// held is where a prefix's last page lies.
+type held struct {
+	page   int32
+	number uint64
+}
+
+func newPrefixes(pool *pages) prefixes {
+	t := prefixes{table: map[prefix]held{}, of: map[int32]prefix{}}
+	pool.holds = func(page int32) bool { _, ok := t.of[page]; return ok }
+	pool.forget = func(page int32) {
+		delete(t.table, t.of[page])
+		delete(t.of, page)
+	}
+	return t
+}
+
+// key is the table's key of page i of s, which follows entry before.
+func (e *Engine) key(s *seq, i int, before uint64) prefix {
+	var b []byte
+	if i == 0 {
+		b = append(b, s.scope...)
+		b = append(b, 0)
+	}
+	for _, id := range s.tokens[i*e.pool.size : (i+1)*e.pool.size] {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+	}
+	return prefix{before, string(b)}
+}
+
+// reuse gives a sequence that is about to be admitted the pages of its longest known prefix.
+func (e *Engine) reuse(s *seq) {
+	if s.scope == "" || s.sampling.Echo || len(s.pages) > 0 {
+		return
+	}
+	var before uint64
+	for i := 0; (i+1)*e.pool.size < len(s.tokens); i++ {
+		h, ok := e.prefixes.table[e.key(s, i, before)]
+		if !ok {
+			break
+		}
+		e.pool.share(h.page)
+		s.pages = append(s.pages, h.page)
+		before = h.number
+	}
+	s.shared, s.before = len(s.pages), before
+	s.cached = len(s.pages) * e.pool.size
+	if s.prompt >= s.cached { // else it is a preempted sequence that goes on
+		s.hit = s.cached
+		e.stats.Hits += s.hit
+	}
+}
+
+// remember enters the pages of s that have become full since it was last called. Where another sequence has entered the same prefix
+// first, that one stays, and s hangs what follows onto it.
+func (e *Engine) remember(s *seq) {
+	if s.scope == "" || s.sampling.Echo {
+		return
+	}
+	for ; (s.shared+1)*e.pool.size <= s.cached && s.shared < len(s.pages); s.shared++ {
+		k := e.key(s, s.shared, s.before)
+		h, ok := e.prefixes.table[k]
+		if !ok {
+			e.prefixes.last++
+			h = held{s.pages[s.shared], e.prefixes.last}
+			e.prefixes.table[k], e.prefixes.of[h.page] = h, k
+		}
+		s.before = h.number
+	}
+}
