@@ -132,3 +132,9 @@ func (e *Engine) Stats() Stats {
 	s.Pages, s.FreePages = e.pool.total, e.pool.available()
 	return s
 }
+
+// Slots is the number of sequences in one batch.
+func (e *Engine) Slots() int { return e.opt.Slots }
+
+// EOS are the ids that end a text.
+func (e *Engine) EOS() []int32 { return e.eos }

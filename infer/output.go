@@ -23,6 +23,7 @@ type Event struct {
 	Top     []TokenLogprob // the most likely tokens, best first, where asked for
 	Done    bool           // the request's last event
 	Reason  string         // why, when Done
+	Cut     bool           // a stop string was found: tokens at offsets beyond the text are not part of it
 }
 
 // output turns one request's tokens into events. It belongs to the goroutine that called.
@@ -111,7 +112,7 @@ func (o *output) event(t *token) Event {
 	ev.Text, hit = o.stop.add(piece)
 	switch {
 	case hit:
-		ev.Done, ev.Reason = true, ReasonStop
+		ev.Done, ev.Reason, ev.Cut = true, ReasonStop, true
 	case ev.Done:
 		ev.Text += o.stop.flush()
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"antiphase/device"
 	"antiphase/layer"
 	"antiphase/tensor"
 )
@@ -18,9 +19,20 @@ func (m *Model) Inspect(b *Batch, probe layer.Probe) error {
 	return nil
 }
 
+// Hidden runs a batch forward and reads the last norm's output, [N,C], to the host.
+func (m *Model) Hidden(b *Batch, dst []float32) error {
+	if err := m.put(b, false); err != nil {
+		return err
+	}
+	p, in := m.begin(&m.feed, 0)
+	_, h := m.norm.Forward(p, m.walk(p, in.ids), tensor.Tensor{})
+	device.ReadFloats(m.dev, dst, h)
+	return nil
+}
+
 // walk is forward with the residual stream x [N,C] in one place. Adding a branch to it rounds as the norm that would add it does,
 // so the numbers are those of forward.
-func (m *Model) walk(p *layer.Pass, ids tensor.Tensor) {
+func (m *Model) walk(p *layer.Pass, ids tensor.Tensor) tensor.Tensor {
 	x := m.embed.Forward(p, ids)
 	for l, b := range m.blocks {
 		mark := p.Arena.Mark()
@@ -34,4 +46,5 @@ func (m *Model) walk(p *layer.Pass, ids tensor.Tensor) {
 			p.Probe.Hidden(l, x)
 		}
 	}
+	return x
 }

@@ -17,6 +17,7 @@ var verbs = []func(*app) *cobra.Command{
 	speedrunVerb, trainVerb, generateVerb, chatVerb, logitsVerb, tokenizeVerb,
 	showVerb, validateVerb, exportVerb, importVerb, convertVerb, recipesVerb, benchVerb, doctorVerb, evalVerb,
 	reportVerb, scalingVerb, ablationVerb, dataVerb,
+	serveVerb,
 }
 
 // app is what every verb shares: the streams and the global flags.
@@ -116,4 +117,18 @@ func version() string {
 		}
 	}
 	return v
+}
+
+// commit is the revision that the toolchain recorded, empty where there was none.
+func commit() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return ""
 }

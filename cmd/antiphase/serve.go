@@ -1,0 +1,323 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/device"
+	"antiphase/hf"
+	"antiphase/infer"
+	"antiphase/server"
+	"antiphase/tokenizer/chat"
+)
+
+type serveFlags struct {
+	models   []string
+	listen   string
+	keyFile  string
+	template string
+	insecure bool
+	logJSON  bool
+	hosts    []string
+	origins  []string
+	options  infer.Options
+	limits   server.Limits
+	jinja    string // what --chat-template names
+}
+
+func serveVerb(a *app) *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve models over OpenAI's HTTP API",
+		Long: `Serve answers OpenAI's HTTP API for one or more models, with a batching engine, a bounded queue and Prometheus metrics.
+
+It listens on loopback unless told otherwise, and refuses to listen beyond it without API keys: one per line in --api-key-file, or
+separated by commas in ANTIPHASE_API_KEY. SIGTERM drains: answers under way finish, new requests get 503.`,
+		Example: `  antiphase serve --model runs/small-diff
+  antiphase serve --model diff=runs/small-diff --model base=runs/small-transformer --listen 127.0.0.1:9000
+  ANTIPHASE_API_KEY=$(cat key) antiphase serve --model folder --listen 0.0.0.0:8080`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
+	}
+	fl := c.Flags()
+	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (repeatable; the first is the default)")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
+	fl.StringVar(&f.keyFile, "api-key-file", "", "file with one API key per line")
+	fl.BoolVar(&f.insecure, "insecure", false, "listen beyond loopback without API keys")
+	fl.StringVar(&f.template, "chat-template", "", "a Jinja file instead of the models' own templates, or plain: messages line by line, for base models")
+	fl.StringSliceVar(&f.hosts, "allow-host", nil, "further names for the Host header; on loopback only local names are allowed")
+	fl.StringSliceVar(&f.origins, "allow-origin", nil, "web origins that may call, such as https://app.example; always its own")
+	fl.BoolVar(&f.logJSON, "log-json", false, "log requests as JSON")
+	f.limitFlags(c)
+	return c
+}
+
+// limitFlags makes every limit of the server a flag.
+func (f *serveFlags) limitFlags(c *cobra.Command) {
+	fl, o := c.Flags(), &f.options
+	f.limits = server.DefaultLimits()
+	l := &f.limits
+	fl.IntVar(&o.Slots, "slots", 8, "sequences in one batch")
+	fl.IntVar(&o.CacheTokens, "cache-tokens", 0, "positions in the KV cache; 0 is slots × context")
+	fl.IntVar(&o.PrefillChunk, "prefill-chunk", 0, "prompt tokens in one step; 0 is as the device likes them")
+	fl.IntVar(&l.Queue, "max-queue", l.Queue, "requests that may wait for one model; more get 429")
+	fl.IntVar(&l.QueueTokens, "max-queue-tokens", l.QueueTokens, "prompt tokens that may wait for one model; 0 is 4 × context × slots")
+	fl.IntVar(&l.MaxTokens, "max-tokens", l.MaxTokens, "length of an answer where the request names none; 0 fills the context")
+	fl.IntVar(&l.Choices, "max-n", l.Choices, "choices of one prompt")
+	fl.IntVar(&l.Prompts, "max-prompts", l.Prompts, "prompts of one request")
+	fl.IntVar(&l.Messages, "max-messages", l.Messages, "messages of one chat")
+	fl.IntVar(&l.Stops, "max-stops", l.Stops, "stop strings of one request")
+	fl.IntVar(&l.StopBytes, "max-stop-bytes", l.StopBytes, "bytes of one stop string")
+	fl.IntVar(&l.Logprobs, "max-logprobs", l.Logprobs, "likeliest tokens reported per token")
+	fl.IntVar(&l.Biases, "max-logit-bias", l.Biases, "entries of logit_bias")
+	fl.Int64Var(&l.Body, "max-body", l.Body, "bytes of a request body")
+	fl.IntVar(&l.Header, "max-header", l.Header, "bytes of a request header")
+	fl.IntVar(&l.Connections, "max-connections", l.Connections, "open connections")
+	fl.IntVar(&l.SchemaDepth, "max-schema-depth", l.SchemaDepth, "nesting of a JSON schema")
+	fl.DurationVar(&l.Compile, "schema-timeout", l.Compile, "time to compile a JSON schema")
+	fl.DurationVar(&l.Request, "request-timeout", l.Request, "wall time of one request")
+	fl.DurationVar(&l.HeaderTimeout, "header-timeout", l.HeaderTimeout, "time to read a request's header")
+	fl.DurationVar(&l.BodyTimeout, "body-timeout", l.BodyTimeout, "time to read a request's body")
+	fl.DurationVar(&l.WriteTimeout, "write-timeout", l.WriteTimeout, "time for one write to a client that does not read")
+	fl.DurationVar(&l.IdleTimeout, "idle-timeout", l.IdleTimeout, "time that a connection may be idle")
+	fl.DurationVar(&l.Ping, "ping", l.Ping, "silence on a stream before a comment is sent")
+	fl.DurationVar(&l.Drain, "drain-timeout", l.Drain, "time for answers under way at shutdown")
+}
+
+// errNoModel is what serve says without --model.
+var errNoModel = errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache (repeatable, [NAME=]FOLDER)")
+
+func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	if len(f.models) == 0 {
+		return usage(errNoModel)
+	}
+	keys, err := f.keys()
+	if err != nil {
+		return err
+	}
+	loopback, err := f.checkListen(keys)
+	if err != nil {
+		return err
+	}
+	cfg := server.Config{Limits: f.limits, Keys: keys, Origins: f.origins, Version: version(), Commit: commit(), Log: a.requestLog(f)}
+	if loopback || len(f.hosts) > 0 {
+		cfg.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.hosts...)
+	}
+	s, err := server.New(cfg)
+	if err != nil {
+		return usage(err)
+	}
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return err
+	}
+	// The port is open while models load: probes see 503 rather than nothing.
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(stop, l) }()
+	models, closeAll, err := a.serveModels(ctx, f)
+	if err == nil {
+		err = s.Ready(models...)
+	}
+	if err != nil {
+		cancel()
+		<-done
+		closeAll()
+		return err
+	}
+	a.announce(l.Addr().String(), models, keys != nil)
+	err = <-done
+	closeAll()
+	return err
+}
+
+// keys are those of the file and of the environment.
+func (f *serveFlags) keys() (*server.Keys, error) {
+	list := strings.Split(os.Getenv("ANTIPHASE_API_KEY"), ",")
+	if f.keyFile != "" {
+		r, err := os.Open(f.keyFile)
+		if err != nil {
+			return nil, badInput{fmt.Errorf("--api-key-file: %w", err)}
+		}
+		defer r.Close()
+		more, err := server.ReadKeys(r)
+		if err != nil {
+			return nil, badInput{fmt.Errorf("--api-key-file: %s: %w", f.keyFile, err)}
+		}
+		list = append(list, more...)
+	}
+	k, err := server.NewKeys(list...)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return k, nil
+}
+
+// checkListen refuses an address beyond loopback without keys.
+func (f *serveFlags) checkListen(keys *server.Keys) (loopback bool, err error) {
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return false, usage(fmt.Errorf("--listen: %q is not an address and a port, such as 127.0.0.1:8080", f.listen))
+	}
+	ip := net.ParseIP(host)
+	loopback = host == "localhost" || ip != nil && ip.IsLoopback()
+	if !loopback && keys == nil && !f.insecure {
+		return false, usage(fmt.Errorf("--listen: %s can be reached from other machines, and there is no API key; give --api-key-file or ANTIPHASE_API_KEY, or say --insecure", f.listen))
+	}
+	return loopback, nil
+}
+
+func (a *app) requestLog(f *serveFlags) *slog.Logger {
+	switch {
+	case f.logJSON:
+		return slog.New(slog.NewJSONHandler(a.err, nil))
+	case a.quiet:
+		return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	return slog.New(slog.NewTextHandler(a.err, nil))
+}
+
+// serveModels opens the device and every model on it. The function it gives closes them.
+func (a *app) serveModels(ctx context.Context, f *serveFlags) (list []*server.Model, done func(), err error) {
+	done = func() {
+		for _, m := range list {
+			m.Close()
+		}
+	}
+	if err := f.readTemplate(); err != nil {
+		return nil, done, badInput{err}
+	}
+	d, err := a.open()
+	if err != nil {
+		return nil, done, err
+	}
+	free := done
+	done = func() { free(); d.Close() }
+	f.options.Lock = &sync.Mutex{}
+	for _, spec := range f.models {
+		if ctx.Err() != nil {
+			return list, done, ctx.Err()
+		}
+		m, err := a.serveModel(d, f, spec)
+		if err != nil {
+			return list, done, err
+		}
+		list = append(list, m)
+	}
+	return list, done, nil
+}
+
+// readTemplate reads --chat-template.
+func (f *serveFlags) readTemplate() error {
+	switch f.template {
+	case "":
+	case "plain":
+		f.jinja = plainTemplate
+	default:
+		b, err := os.ReadFile(f.template)
+		f.jinja = string(b)
+		return err
+	}
+	return nil
+}
+
+// plainTemplate writes messages line by line: for models that know no conversations.
+const plainTemplate = `{% for m in messages %}{{ m.content }}{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}`
+
+// serveModel loads one [NAME=]FOLDER.
+func (a *app) serveModel(d device.Device, f *serveFlags, spec string) (*server.Model, error) {
+	name, dir, named := strings.Cut(spec, "=")
+	if !named {
+		dir = spec
+		name = filepath.Base(filepath.Clean(dir))
+		if _, err := os.Stat(dir); err != nil && hf.IsHubName(dir) {
+			name = dir
+		}
+	}
+	if err := server.CheckID(name); err != nil {
+		return nil, usage(fmt.Errorf("--model: %w; NAME=FOLDER gives another", err))
+	}
+	begin := time.Now()
+	l, err := a.load(d, dir)
+	if err == nil && l.Tokenizer == nil {
+		err = badInput{fmt.Errorf("%s has no tokenizer.json, so text cannot be made", dir)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	var template *chat.Template
+	if f.template == "" {
+		template, err = chatTemplate(l.Dir)
+	} else {
+		template, err = chat.Parse(f.jinja, l.specialTexts())
+	}
+	if err != nil {
+		return nil, badInput{err}
+	}
+	src := server.Source{ID: name, Model: l.Model, Tokenizer: l.Tokenizer, Template: template, First: l.Manners.First, EOS: l.EOS,
+		Defaults: servedDefaults(l.Manners.Generation), Created: time.Now(), Options: f.options, Print: fingerprint(d, l)}
+	m, err := server.NewModel(src)
+	if err != nil {
+		return nil, usage(err)
+	}
+	a.note("%s: %s parameters, context %d, %d slots, loaded in %s", name, count(float64(m.Params)), m.Context, m.Slots, seconds(time.Since(begin).Seconds()))
+	return m, nil
+}
+
+// servedDefaults are a folder's sampling defaults; OpenAI's temperature of 1 where it has none.
+func servedDefaults(g *hf.Generation) *infer.Sampling {
+	s := &infer.Sampling{Temperature: 1}
+	if g == nil {
+		return s
+	}
+	set(&s.Temperature, g.Temperature)
+	if g.Sample != nil && !*g.Sample {
+		s.Temperature = 0
+	}
+	set(&s.TopK, g.TopK)
+	set(&s.TopP, g.TopP)
+	set(&s.MinP, g.MinP)
+	set(&s.RepetitionPenalty, g.RepetitionPenalty)
+	return s
+}
+
+func set[T any](dst *T, v *T) {
+	if v != nil {
+		*dst = *v
+	}
+}
+
+// fingerprint changes with anything that may change an answer: program, device, model.
+func fingerprint(d device.Device, l *loaded) string {
+	h := fnv.New64a()
+	fmt.Fprint(h, version(), d.Name(), l.Dir, l.Step, l.Model.Config)
+	return fmt.Sprintf("fp_%x", h.Sum64())
+}
+
+// announce prints where to go and a line to paste.
+func (a *app) announce(addr string, models []*server.Model, keyed bool) {
+	m := models[0]
+	auth := ""
+	if keyed {
+		auth = ` -H "Authorization: Bearer $ANTIPHASE_API_KEY"`
+	}
+	a.note("serving on http://%s", addr)
+	if m.Template != nil {
+		a.note(`  curl http://%s/v1/chat/completions%s -H 'Content-Type: application/json' -d '{"model":"%s","messages":[{"role":"user","content":"Hello"}]}'`, addr, auth, m.ID)
+		return
+	}
+	a.note(`  curl http://%s/v1/completions%s -H 'Content-Type: application/json' -d '{"model":"%s","prompt":"Once upon a time","max_tokens":32}'`, addr, auth, m.ID)
+}

@@ -1,0 +1,92 @@
+package server
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Keys are the API keys that may call. Only their hashes are kept.
+type Keys struct {
+	sums  [][sha256.Size]byte
+	names []string // for the log: the last four characters
+}
+
+// maxKeys bounds what is compared for every request.
+const maxKeys = 1024
+
+// NewKeys takes keys; empty ones are skipped. It is nil when there are none.
+func NewKeys(list ...string) (*Keys, error) {
+	k := &Keys{}
+	for _, key := range list {
+		if key = strings.TrimSpace(key); key == "" {
+			continue
+		}
+		if len(key) < 8 {
+			return nil, fmt.Errorf("server: an API key has %d characters, must have at least 8", len(key))
+		}
+		if len(k.sums) == maxKeys {
+			return nil, fmt.Errorf("server: more than %d API keys", maxKeys)
+		}
+		k.sums = append(k.sums, sha256.Sum256([]byte(key)))
+		k.names = append(k.names, "…"+key[len(key)-4:])
+	}
+	if len(k.sums) == 0 {
+		return nil, nil
+	}
+	return k, nil
+}
+
+// ReadKeys reads one key per line; lines that begin with # and blank ones are skipped.
+func ReadKeys(r io.Reader) ([]string, error) {
+	var list []string
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		if text := strings.TrimSpace(lines.Text()); text != "" && !strings.HasPrefix(text, "#") {
+			list = append(list, text)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, errors.New("the file has no key")
+	}
+	return list, nil
+}
+
+// match gives the number of a key, −1 for one that is not known. Hashes of equal length are compared in constant time, and all of
+// them whatever the outcome, so that time tells nothing of any key.
+func (k *Keys) match(key string) int {
+	sum := sha256.Sum256([]byte(key))
+	found := -1
+	for i := range k.sums {
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(sum[:], k.sums[i][:]), i, found)
+	}
+	return found
+}
+
+// authorize finds out who calls. The result names the caller's share of the prefix cache and of the queue.
+func (s *Server) authorize(r *http.Request) (who string, err error) {
+	if s.cfg.Keys == nil {
+		return "anyone", nil
+	}
+	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok {
+		key = r.Header.Get("X-Api-Key")
+	}
+	if key == "" {
+		return "", &apiError{Status: http.StatusUnauthorized, Type: typeAuth, Code: "invalid_api_key",
+			Message: "no API key was given; send the header \"Authorization: Bearer KEY\""}
+	}
+	i := s.cfg.Keys.match(key)
+	if i < 0 {
+		return "", &apiError{Status: http.StatusUnauthorized, Type: typeAuth, Code: "invalid_api_key", Message: "the API key is not known here"}
+	}
+	return fmt.Sprintf("key %d", i), nil
+}

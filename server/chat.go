@@ -1,0 +1,211 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"antiphase/infer"
+	"antiphase/tokenizer"
+	"antiphase/tokenizer/chat"
+)
+
+// chat answers a conversation, which the model's template renders.
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+	c, err := s.parseChat(w, r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.run(w, r, c)
+}
+
+func (s *Server) parseChat(w http.ResponseWriter, r *http.Request) (*call, error) {
+	o, m, err := s.open(w, r)
+	if err != nil {
+		return nil, err
+	}
+	d := &chatDialect{}
+	c := &call{model: m, id: newID("chatcmpl-"), created: time.Now().Unix(), dialect: d}
+	p := s.sampling(o, m)
+	c.stream, c.usage = o.streaming()
+	c.n = int(o.whole("n", 1, 1, int64(s.cfg.Limits.Choices)))
+	c.logprobs = o.flag("logprobs", false)
+	if c.top = int(o.whole("top_logprobs", 0, 0, int64(s.cfg.Limits.Logprobs))); c.top > 0 && !c.logprobs {
+		o.refuse("top_logprobs", "needs logprobs")
+	}
+	max, given := o.maxTokens("max_tokens", "max_completion_tokens")
+	if p.MaxTokens = max; given && max == 0 {
+		o.refuse("max_tokens", "is 0, must be positive")
+	}
+	salt := o.text("cache_salt")
+	o.only("modalities", "only text is made here", `["text"]`)
+	o.only("functions", "is the old form of tools; use that")
+	o.only("function_call", "is the old form of tool_choice; use that")
+	talk := s.conversation(o, m)
+	d.tools = talk.Tools != nil
+	format := s.format(o, m, &p)
+	cut := int(o.whole("truncate_prompt_tokens", 0, 1, int64(m.Context)))
+	if err := o.finish(); err != nil {
+		return nil, err
+	}
+	ids, err := m.render(talk)
+	if err != nil {
+		return nil, err
+	}
+	if cut > 0 && len(ids) > cut {
+		ids = ids[len(ids)-cut:]
+	}
+	for range c.n {
+		q := infer.Request{IDs: ids, Sampling: p}
+		q.Sampling.Constraint = format()
+		c.reqs = append(c.reqs, q)
+	}
+	return c, s.prepare(r, c, salt)
+}
+
+// conversation is what a chat request says, ready to be rendered.
+type conversation struct {
+	chat.Conversation
+	resume  string // continue_final_message: the text that the answer goes on from
+	special bool   // add_special_tokens
+}
+
+// conversation reads messages, tools and what a template may be told.
+func (s *Server) conversation(o *object, m *Model) (t conversation) {
+	if m.Template == nil {
+		o.refuse("messages", "the model %s has no chat template, so there is no form in which it knows conversations; use /v1/completions, or serve it with --chat-template", m.ID)
+	}
+	list := s.messages(o)
+	t.Messages = list
+	t.Generate = o.flag("add_generation_prompt", true)
+	t.special = o.flag("add_special_tokens", false)
+	if o.flag("continue_final_message", false) {
+		t.Generate = false
+		if n := len(list); n > 0 {
+			t.resume, _ = list[n-1].Content.(string)
+		}
+		if t.resume == "" {
+			o.refuse("continue_final_message", "needs a last message with text")
+		}
+	}
+	s.readTools(o, m, &t)
+	t.Vars = o.templateVars(m)
+	return t
+}
+
+// message is one of a conversation, as templates see it.
+type message struct {
+	Role    string `json:"role"`
+	Content any    `json:"content"`
+	Name    string `json:"name,omitempty"`
+	Calls   []any  `json:"tool_calls,omitempty"`
+	CallID  string `json:"tool_call_id,omitempty"`
+}
+
+var roles = []string{"system", "developer", "user", "assistant", "tool"}
+
+func (s *Server) messages(o *object) []message {
+	var raw []json.RawMessage
+	if !o.decode("messages", &raw, "a list of messages") || len(raw) == 0 {
+		o.refuse("messages", "is missing or empty, must be a list of messages")
+		return nil
+	}
+	if len(raw) > s.cfg.Limits.Messages {
+		o.refuse("messages", "has %d entries, at most %d are allowed", len(raw), s.cfg.Limits.Messages)
+		return nil
+	}
+	list := make([]message, 0, len(raw))
+	for i, b := range raw {
+		sub, err := parseObject(b)
+		if err != nil {
+			o.refuse("messages", "entry %d is %s, must be an object with role and content", i, excerpt(b))
+			return nil
+		}
+		msg := sub.message()
+		if err := sub.finish(); err != nil {
+			o.refuse("messages", "entry %d: %s", i, err)
+			return nil
+		}
+		list = append(list, msg)
+	}
+	return list
+}
+
+// message reads one message. A developer is what templates call system.
+func (o *object) message() message {
+	m := message{Role: o.text("role"), Name: o.text("name"), CallID: o.text("tool_call_id")}
+	o.ignore("refusal", "annotations", "audio", "function_call")
+	if !slices.Contains(roles, m.Role) {
+		o.refuse("role", "is %q, must be one of %s", excerpt([]byte(m.Role)), strings.Join(roles, ", "))
+	}
+	if m.Role == "developer" {
+		m.Role = "system"
+	}
+	m.Calls = o.toolCalls()
+	raw, ok := o.raw("content")
+	if !ok {
+		if m.Calls == nil {
+			o.refuse("content", "is missing, must be a string or a list of text parts")
+		}
+		return m
+	}
+	var text string
+	var parts []struct{ Type, Text string }
+	switch {
+	case json.Unmarshal(raw, &text) == nil:
+	case json.Unmarshal(raw, &parts) == nil:
+		for _, p := range parts {
+			if p.Type != "text" {
+				o.refuse("content", "has a part of type %q; only text is read here", excerpt([]byte(p.Type)))
+			}
+			text += p.Text
+		}
+	default:
+		o.refuse("content", "is %s, must be a string or a list of text parts", excerpt(raw))
+	}
+	m.Content = text
+	return m
+}
+
+// templateVars reads chat_template_kwargs: plain values that the template itself mentions.
+func (o *object) templateVars(m *Model) map[string]any {
+	var vars map[string]any
+	if !o.decode("chat_template_kwargs", &vars, "an object") {
+		return nil
+	}
+	for k, v := range vars {
+		switch v.(type) {
+		case bool, string, float64, nil:
+		default:
+			o.refuse("chat_template_kwargs", "%q is neither a string, a number nor a boolean", excerpt([]byte(k)))
+		}
+		reserved := []string{"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "pad_token"}
+		if len(vars) > 16 || k == "" || slices.Contains(reserved, k) || m.Template == nil || !strings.Contains(m.Template.Source(), k) {
+			o.refuse("chat_template_kwargs", "%q is not a variable that the model's template has for this", excerpt([]byte(k)))
+		}
+	}
+	return vars
+}
+
+// render makes a conversation the model's ids.
+func (m *Model) render(t conversation) ([]int32, error) {
+	text, err := m.Template.Render(t.Conversation)
+	if err != nil {
+		return nil, err
+	}
+	if t.resume != "" {
+		final := strings.TrimSpace(t.resume)
+		i := strings.LastIndex(text, final)
+		if i < 0 {
+			return nil, invalid("continue_final_message", "the template does not write the last message as it was sent")
+		}
+		text = text[:i+len(final)]
+	}
+	if t.special {
+		return m.encode(text, true), nil
+	}
+	return m.Tokenizer.Encode(text, tokenizer.NoTemplate), nil
+}

@@ -1,0 +1,220 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"antiphase/infer"
+)
+
+// completions continues prompts: texts or token ids, one or several.
+func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
+	c, err := s.parseCompletions(w, r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.run(w, r, c)
+}
+
+func (s *Server) parseCompletions(w http.ResponseWriter, r *http.Request) (*call, error) {
+	o, m, err := s.open(w, r)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{model: m, id: newID("cmpl-"), created: time.Now().Unix(), dialect: completionDialect{}}
+	p := s.sampling(o, m)
+	c.stream, c.usage = o.streaming()
+	c.n = int(o.whole("n", 1, 1, int64(s.cfg.Limits.Choices)))
+	if best := o.whole("best_of", int64(c.n), 1, 1<<30); int(best) != c.n {
+		o.refuse("best_of", "is %d, must equal n: choosing among more answers than are returned is not done here", best)
+	}
+	o.only("suffix", "filling in between two texts is not done here", `""`)
+	p.Echo = o.flag("echo", false)
+	if _, ok := o.raw("logprobs"); ok {
+		c.logprobs, c.top = true, int(o.whole("logprobs", 0, 0, int64(s.cfg.Limits.Logprobs)))
+	}
+	max, given := o.maxTokens("max_tokens")
+	if p.MaxTokens = max; given && max == 0 {
+		if p.ScoreOnly = true; !p.Echo {
+			o.refuse("max_tokens", "is 0, must be positive unless echo is set")
+		}
+	}
+	salt := o.text("cache_salt")
+	special := o.flag("add_special_tokens", true)
+	cut := int(o.whole("truncate_prompt_tokens", 0, 1, int64(m.Context)))
+	prompts := s.prompts(o, m, special)
+	format := s.format(o, m, &p)
+	if err := o.finish(); err != nil {
+		return nil, err
+	}
+	for _, ids := range prompts {
+		if cut > 0 && len(ids) > cut {
+			ids = ids[len(ids)-cut:]
+		}
+		for range c.n {
+			q := infer.Request{IDs: ids, Sampling: p}
+			q.Sampling.Constraint = format()
+			c.reqs = append(c.reqs, q)
+		}
+	}
+	return c, s.prepare(r, c, salt)
+}
+
+// open reads a body and finds its model.
+func (s *Server) open(w http.ResponseWriter, r *http.Request) (*object, *Model, error) {
+	if err := s.unavailable(); err != nil {
+		return nil, nil, err
+	}
+	o, err := s.body(w, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	name := o.text("model")
+	if o.err != nil {
+		return nil, nil, o.err
+	}
+	m, err := s.find(name)
+	return o, m, err
+}
+
+// prompts reads prompt: a string, a list of strings, a list of ids or a list of lists of ids.
+func (s *Server) prompts(o *object, m *Model, special bool) (out [][]int32) {
+	raw, ok := o.raw("prompt")
+	if !ok {
+		o.refuse("prompt", "is missing, must be a string, a list of strings, a list of token ids or a list of those")
+		return nil
+	}
+	for _, item := range o.items("prompt", raw) {
+		var text string
+		var ids []int32
+		switch {
+		case json.Unmarshal(item, &text) == nil:
+			ids = m.encode(text, special)
+		case json.Unmarshal(item, &ids) == nil:
+			if err := m.checkIDs("prompt", ids); err != nil {
+				o.refuse("prompt", "%s", err)
+			}
+		default:
+			o.refuse("prompt", "is %s, must be a string, a list of strings, a list of token ids or a list of those", excerpt(raw))
+		}
+		if len(ids) == 0 {
+			o.refuse("prompt", "has no tokens, must have at least one")
+		}
+		if out = append(out, ids); len(out) > s.cfg.Limits.Prompts {
+			o.refuse("prompt", "is a list of more than %d, the most that one request may have", s.cfg.Limits.Prompts)
+		}
+		if o.err != nil {
+			return nil
+		}
+	}
+	return out
+}
+
+// items splits a field that may be one value or a list of them. A list of numbers is one value.
+func (o *object) items(name string, raw json.RawMessage) []json.RawMessage {
+	raw = bytes.TrimSpace(raw)
+	var list []json.RawMessage
+	if raw[0] != '[' {
+		return []json.RawMessage{raw}
+	}
+	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		o.refuse(name, "is an empty list, must have at least one entry")
+		return nil
+	}
+	if first := bytes.TrimSpace(list[0]); first[0] != '"' && first[0] != '[' {
+		return []json.RawMessage{raw}
+	}
+	return list
+}
+
+// completionChoice is one answer, or a part of it.
+type completionChoice struct {
+	Index    int                 `json:"index"`
+	Text     string              `json:"text"`
+	Logprobs *completionLogprobs `json:"logprobs"`
+	Reason   *string             `json:"finish_reason"`
+}
+
+// completionLogprobs are parallel lists, one entry per token.
+type completionLogprobs struct {
+	Tokens  []string             `json:"tokens"`
+	Logprob []*float64           `json:"token_logprobs"`
+	Top     []map[string]float64 `json:"top_logprobs"`
+	Offset  []int                `json:"text_offset"`
+}
+
+// completionReply is an answer or an event of one.
+type completionReply struct {
+	ID      string             `json:"id"`
+	Object  string             `json:"object"`
+	Created int64              `json:"created"`
+	Model   string             `json:"model"`
+	Print   string             `json:"system_fingerprint,omitempty"`
+	Choices []completionChoice `json:"choices"`
+	Usage   *usage             `json:"usage,omitempty"`
+}
+
+type completionDialect struct{}
+
+func (completionDialect) reply(c *call, list ...completionChoice) completionReply {
+	if list == nil {
+		list = []completionChoice{}
+	}
+	return completionReply{ID: c.id, Object: "text_completion", Created: c.created, Model: c.model.ID, Print: c.model.Print, Choices: list}
+}
+
+func (d completionDialect) begin(*call, int) any { return nil }
+
+func (d completionDialect) chunk(c *call, i int, p piece) any {
+	return d.reply(c, completionChoice{Index: i, Text: p.text, Logprobs: c.completionLogprobs(p.tokens)})
+}
+
+func (d completionDialect) end(c *call, ch *choice) any {
+	return d.reply(c, completionChoice{Index: ch.index, Reason: &ch.reason})
+}
+
+func (d completionDialect) total(c *call, u usage) any {
+	v := d.reply(c)
+	v.Usage = &u
+	return v
+}
+
+func (d completionDialect) whole(c *call, list []*choice, u usage) any {
+	v := d.reply(c)
+	v.Usage = &u
+	for _, ch := range list {
+		v.Choices = append(v.Choices, completionChoice{Index: ch.index, Text: ch.text.String(), Logprobs: c.completionLogprobs(ch.tokens), Reason: &ch.reason})
+	}
+	return v
+}
+
+// completionLogprobs writes tokens in the form of this route; nil where they were not asked for.
+func (c *call) completionLogprobs(tokens []tokenInfo) *completionLogprobs {
+	if !c.logprobs {
+		return nil
+	}
+	l := &completionLogprobs{Tokens: []string{}, Logprob: []*float64{}, Top: []map[string]float64{}, Offset: []int{}}
+	for _, t := range tokens {
+		text, _ := c.model.spell(t.id)
+		var lp *float64
+		var top map[string]float64
+		if !t.first {
+			x := finite(t.logprob)
+			lp, top = &x, map[string]float64{}
+			for _, alt := range t.top[:min(c.top, len(t.top))] {
+				name, _ := c.model.spell(alt.ID)
+				if _, twice := top[name]; !twice { // two ids with one spelling: the likelier stays
+					top[name] = finite(alt.Logprob)
+				}
+			}
+			if _, there := top[text]; !there {
+				top[text] = x
+			}
+		}
+		l.Tokens, l.Logprob, l.Top, l.Offset = append(l.Tokens, text), append(l.Logprob, lp), append(l.Top, top), append(l.Offset, t.offset)
+	}
+	return l
+}

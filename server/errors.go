@@ -1,0 +1,119 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"antiphase/infer"
+	"antiphase/tokenizer/chat"
+)
+
+// OpenAI's error types.
+const (
+	typeInvalid     = "invalid_request_error"
+	typeAuth        = "authentication_error"
+	typePermission  = "permission_error"
+	typeLimit       = "rate_limit_error"
+	typeServer      = "server_error"
+	typeUnavailable = "unavailable_error"
+)
+
+// apiError is an error as clients see it. It never holds a path, a stack or anything of another request.
+type apiError struct {
+	Status  int
+	Message string
+	Type    string
+	Param   string // the field at fault
+	Code    string
+	Retry   time.Duration // when to try again, with 429 and 503
+	Extra   map[string]any
+}
+
+// Error is the message.
+func (e *apiError) Error() string { return e.Message }
+
+// body is OpenAI's form.
+func (e *apiError) body() map[string]any {
+	text := func(s string) any {
+		if s == "" {
+			return nil
+		}
+		return s
+	}
+	m := map[string]any{"message": e.Message, "type": e.Type, "param": text(e.Param), "code": text(e.Code)}
+	if e.Code == "" && e.Status == http.StatusServiceUnavailable {
+		m["code"] = e.Status
+	}
+	for k, v := range e.Extra {
+		m[k] = v
+	}
+	return map[string]any{"error": m}
+}
+
+// invalid is a field that is not as it should be.
+func invalid(param, format string, args ...any) *apiError {
+	return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: param, Message: param + ": " + fmt.Sprintf(format, args...)}
+}
+
+var (
+	errDeadline = &apiError{Status: http.StatusGatewayTimeout, Type: typeServer, Code: "deadline_exceeded", Message: "the request took longer than the server allows"}
+	errGone     = errors.New("the client has gone")
+	errSlow     = errors.New("the client does not read")
+)
+
+// statusGone is what is logged where the client has left; nobody receives it.
+const statusGone = 499
+
+// public turns any error into one for clients. What it does not know is a fault of the server and told by the request's id alone.
+func public(err error, id string) *apiError {
+	var api *apiError
+	var field *infer.FieldError
+	var long *infer.ContextError
+	switch {
+	case errors.As(err, &api):
+		return api
+	case errors.As(err, &field):
+		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: field.Field, Message: field.Error()}
+	case errors.As(err, &long):
+		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: "prompt", Code: "context_length_exceeded", Message: long.Error(),
+			Extra: map[string]any{"n_prompt_tokens": long.Prompt, "n_ctx": long.Limit}}
+	case errors.Is(err, chat.ErrTemplate):
+		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: "messages", Message: err.Error()}
+	case errors.Is(err, errGone), errors.Is(err, errSlow), errors.Is(err, context.Canceled):
+		return &apiError{Status: statusGone, Type: typeServer, Message: "the client has gone"}
+	}
+	return &apiError{Status: http.StatusInternalServerError, Type: typeServer, Code: "internal_error",
+		Message: "the server failed to answer; its log has the reason under request " + id}
+}
+
+// fail answers with an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	e := public(err, requestID(r))
+	if e.Status == http.StatusInternalServerError {
+		s.cfg.Log.Error("request failed", "id", requestID(r), "err", err)
+	}
+	if e.Retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int((e.Retry+time.Second-1)/time.Second)))
+	}
+	s.json(w, e.Status, e.body())
+}
+
+// json writes an answer, within the time that a reader is given.
+func (s *Server) json(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil { // every value here is made by this package
+		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer is no JSON","type":"server_error","param":null,"code":null}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(s.cfg.Limits.WriteTimeout)) // not every writer has deadlines
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // nobody is left to be told
+	_ = rc.Flush()
+	_ = rc.SetWriteDeadline(time.Time{})
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// object is a request body being read field by field. A field that is null counts as absent; the first problem is kept and names its
+// field. What nobody has asked for by the end is unknown, and refused: silence would let a misspelt setting pass.
+type object struct {
+	m    map[string]json.RawMessage
+	seen []string
+	err  *apiError
+}
+
+// parseObject reads a JSON object and nothing after it.
+func parseObject(b []byte) (*object, error) {
+	o := &object{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	if err := d.Decode(&o.m); err != nil {
+		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: "the body is not a JSON object: " + jsonProblem(err)}
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: "the body has more than one JSON value"}
+	}
+	if o.m == nil {
+		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: "the body is null, must be a JSON object"}
+	}
+	return o, nil
+}
+
+// jsonProblem is a decoder's complaint of bounded length.
+func jsonProblem(err error) string {
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if len(text) > 200 {
+		text = strings.ToValidUTF8(text[:200], "") + "…"
+	}
+	return text
+}
+
+// refuse keeps the first problem.
+func (o *object) refuse(name, format string, args ...any) {
+	if o.err == nil {
+		o.err = invalid(name, format, args...)
+	}
+}
+
+// raw gives a field, false where it is absent or null.
+func (o *object) raw(name string) (json.RawMessage, bool) {
+	o.seen = append(o.seen, name)
+	v, ok := o.m[name]
+	if !ok || string(bytes.TrimSpace(v)) == "null" {
+		return nil, false
+	}
+	return v, true
+}
+
+// decode reads a field into v, saying what it should be.
+func (o *object) decode(name string, v any, want string) bool {
+	raw, ok := o.raw(name)
+	if !ok {
+		return false
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		o.refuse(name, "is %s, must be %s", excerpt(raw), want)
+		return false
+	}
+	return true
+}
+
+// excerpt is the beginning of a value, for messages.
+func excerpt(raw []byte) string {
+	const most = 60
+	if len(raw) <= most {
+		return strings.ToValidUTF8(string(raw), "�")
+	}
+	return strings.ToValidUTF8(string(raw[:most]), "") + "…"
+}
+
+func (o *object) text(name string) string {
+	var v string
+	o.decode(name, &v, "a string")
+	return v
+}
+
+func (o *object) flag(name string, def bool) bool {
+	o.decode(name, &def, "true or false")
+	return def
+}
+
+// number is a finite number within a range.
+func (o *object) number(name string, def, lo, hi float64) float64 {
+	var v float64
+	if !o.decode(name, &v, "a number") {
+		return def
+	}
+	if !(v >= lo && v <= hi) {
+		o.refuse(name, "is %g, must be between %g and %g", v, lo, hi)
+		return def
+	}
+	return v
+}
+
+// whole is an integer within a range.
+func (o *object) whole(name string, def, lo, hi int64) int64 {
+	raw, ok := o.raw(name)
+	if !ok {
+		return def
+	}
+	v, ok := integer(raw)
+	if !ok {
+		o.refuse(name, "is %s, must be a whole number", excerpt(raw))
+		return def
+	}
+	if v < lo || v > hi {
+		o.refuse(name, "is %d, must be between %d and %d", v, lo, hi)
+		return def
+	}
+	return v
+}
+
+// integer reads a JSON number that has no fraction, however it is spelled.
+func integer(raw []byte) (int64, bool) {
+	text := string(bytes.TrimSpace(raw))
+	if v, err := strconv.ParseInt(text, 10, 64); err == nil && text[0] != '+' {
+		return v, true
+	}
+	var f float64
+	if json.Unmarshal(raw, &f) != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+// ignore accepts fields that change nothing here.
+func (o *object) ignore(names ...string) { o.seen = append(o.seen, names...) }
+
+// only accepts a field that may have one value alone, with the reason.
+func (o *object) only(name, reason string, values ...string) {
+	raw, ok := o.raw(name)
+	if ok && !slices.Contains(values, string(bytes.TrimSpace(raw))) {
+		o.refuse(name, "is %s, %s", excerpt(raw), reason)
+	}
+}
+
+// finish gives the first problem, or the first field that nobody knows.
+func (o *object) finish() error {
+	if o.err != nil {
+		return o.err
+	}
+	var unknown []string
+	for name := range o.m {
+		if !slices.Contains(o.seen, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	slices.Sort(unknown)
+	name := unknown[0]
+	shown := strings.ToValidUTF8(name, "�")
+	if len(shown) > 100 {
+		shown = shown[:100]
+		for !utf8.ValidString(shown) {
+			shown = shown[:len(shown)-1]
+		}
+	}
+	e := &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: shown, Code: "unknown_parameter", Message: shown + ": this field is unknown"}
+	if near := nearest(name, o.seen); near != "" {
+		e.Message += "; did you mean " + near + "?"
+	}
+	return e
+}
+
+// nearest is the known name within two edits, if any.
+func nearest(name string, known []string) string {
+	if len(name) > 40 {
+		return ""
+	}
+	best, at := 3, ""
+	for _, k := range known {
+		if d := distance(name, k); d < best {
+			best, at = d, k
+		}
+	}
+	return at
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := before
+			if a[i] != b[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(cost, before+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

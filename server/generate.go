@@ -1,0 +1,195 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"antiphase/infer"
+)
+
+// call is a request for text, checked and ready to run.
+type call struct {
+	model    *Model
+	id       string
+	created  int64
+	reqs     []infer.Request
+	n        int  // choices per prompt
+	logprobs bool // tokens are reported
+	top      int  // likeliest tokens beside each
+	stream   bool
+	usage    bool // at the end of the stream
+	dialect  dialect
+}
+
+// dialect is how a route writes choices.
+type dialect interface {
+	// begin is a stream's first event of a choice; nil for none.
+	begin(c *call, i int) any
+	// chunk is an event that adds to a choice; nil for none.
+	chunk(c *call, i int, p piece) any
+	// end is the event with a choice's finish_reason.
+	end(c *call, ch *choice) any
+	// total is the last event, of a stream that asked for it.
+	total(c *call, u usage) any
+	// whole is the answer at once.
+	whole(c *call, list []*choice, u usage) any
+}
+
+// prepare completes the requests of a call: the caller's share of the prefix cache, lengths, log-probabilities.
+func (s *Server) prepare(r *http.Request, c *call, salt string) error {
+	tokens := 0
+	for i := range c.reqs {
+		q := &c.reqs[i]
+		q.Scope = caller(r) + "\x00" + salt
+		room := c.model.Context - len(q.IDs)
+		switch p := &q.Sampling; {
+		case len(q.IDs) > c.model.Context, room == 0 && !p.Echo:
+			return &infer.ContextError{Prompt: len(q.IDs), Limit: c.model.Context, Of: "context"}
+		case room == 0:
+			p.ScoreOnly = true
+		case p.MaxTokens == 0 && !p.ScoreOnly && s.cfg.Limits.MaxTokens > 0:
+			p.MaxTokens = min(room, s.cfg.Limits.MaxTokens)
+		}
+		if c.logprobs {
+			q.Sampling.Logprobs = max(1, c.top)
+		}
+		q.Sampling.Seed += uint64(i % c.n)
+		tokens += len(q.IDs)
+	}
+	return nil
+}
+
+// deadline bounds a request by the server's limits, the client's presence and the end of a drain.
+func (s *Server) deadline(r *http.Request) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	timer := time.AfterFunc(s.cfg.Limits.Request, func() { cancel(errDeadline) })
+	stop := context.AfterFunc(s.base, func() { cancel(context.Cause(s.base)) })
+	return ctx, func() {
+		timer.Stop()
+		stop()
+		cancel(nil)
+	}
+}
+
+// run answers a call.
+func (s *Server) run(w http.ResponseWriter, r *http.Request, c *call) {
+	if err := s.begin(); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	defer s.end()
+	ctx, cancel := s.deadline(r)
+	defer cancel()
+	var out *events
+	if c.stream {
+		out = newEvents(w, &s.cfg.Limits)
+		defer out.close()
+	}
+	list, err := s.compute(ctx, r, c, out)
+	if err == nil {
+		u := count(list, c.reqs, c.n)
+		if out == nil {
+			s.json(w, http.StatusOK, c.dialect.whole(c, list, u))
+			return
+		}
+		if c.usage {
+			err = out.send(c.dialect.total(c, u))
+		}
+		if err == nil {
+			err = out.raw("[DONE]")
+		}
+	}
+	if err != nil {
+		s.abandon(w, r, out, err)
+	}
+}
+
+// abandon tells the client, as far as it can still be told, that its call has failed.
+func (s *Server) abandon(w http.ResponseWriter, r *http.Request, out *events, err error) {
+	e := public(err, requestID(r))
+	switch {
+	case e.Status == statusGone:
+		s.metrics.cancelled.Inc()
+		if rec, ok := w.(*recorder); ok && rec.status == 0 {
+			rec.status = statusGone
+		}
+	case out != nil && out.begun():
+		if e.Status == http.StatusInternalServerError {
+			s.cfg.Log.Error("request failed", "id", requestID(r), "err", err)
+		}
+		_ = out.send(e.body()) // the stream ends either way
+	default:
+		if e.Status == http.StatusTooManyRequests {
+			s.metrics.rejected.WithLabelValues("queue_full").Inc()
+		}
+		s.fail(w, r, e)
+	}
+}
+
+// compute waits for admission and generates, writing to out as it goes where that is not nil.
+func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *events) ([]*choice, error) {
+	list := make([]*choice, len(c.reqs))
+	tokens := 0
+	for i := range list {
+		list[i] = &choice{index: i, logprobs: c.logprobs}
+		tokens += len(c.reqs[i].IDs)
+	}
+	watch := s.metrics.watch(c.model, tokens)
+	leave, err := c.model.gate.enter(ctx, caller(r), len(c.reqs), tokens)
+	if err != nil {
+		return nil, gone(r, err)
+	}
+	defer leave()
+	watch.admitted()
+	var lost error
+	err = c.model.Engine.Generate(ctx, c.reqs, func(i int, ev infer.Event) bool {
+		if lost != nil {
+			return false
+		}
+		watch.event(i, ev)
+		p := list[i].add(ev)
+		if out != nil {
+			lost = c.write(out, list[i], p)
+		}
+		return lost == nil
+	})
+	watch.finished(list, errors.Join(lost, err))
+	if lost != nil {
+		return nil, lost
+	}
+	return list, gone(r, err)
+}
+
+// gone tells a client that has left from other reasons to cancel.
+func gone(r *http.Request, err error) error {
+	if err != nil && r.Context().Err() != nil {
+		return errGone
+	}
+	return err
+}
+
+// write sends what an event has added to a choice.
+func (c *call) write(out *events, ch *choice, p piece) error {
+	var list []any
+	if !ch.begun {
+		ch.begun = true
+		list = append(list, c.dialect.begin(c, ch.index))
+	}
+	if p.text != "" || len(p.tokens) > 0 {
+		list = append(list, c.dialect.chunk(c, ch.index, p))
+	}
+	if p.done && !ch.failed {
+		list = append(list, c.dialect.end(c, ch))
+	}
+	for _, v := range list {
+		if v == nil {
+			continue
+		}
+		if err := out.send(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+type contextKey int
+
+const (
+	keyID contextKey = iota
+	keyWho
+)
+
+// requestID is the id that the client gave or the server drew.
+func requestID(r *http.Request) string {
+	id, _ := r.Context().Value(keyID).(string)
+	return id
+}
+
+// caller is who authorize found.
+func caller(r *http.Request) string {
+	who, _ := r.Context().Value(keyWho).(string)
+	return who
+}
+
+// newID is a random id of OpenAI's form.
+func newID(prefix string) string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + hex.EncodeToString(b[:])
+}
+
+var idHeader = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
+
+// guard is what every request passes before its route sees it.
+func (s *Server) guard(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begin := time.Now()
+		id := r.Header.Get("X-Request-Id")
+		if !idHeader.MatchString(id) {
+			id = newID("req_")
+		}
+		r = r.WithContext(context.WithValue(r.Context(), keyID, id))
+		rec := &recorder{ResponseWriter: w}
+		h := rec.Header()
+		h.Set("X-Request-Id", id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		_, pattern := mux.Handler(r)
+		who := ""
+		defer func() {
+			if p := recover(); p != nil {
+				s.panicked(rec, r, p)
+			}
+			s.done(rec, r, pattern, who, begin)
+		}()
+		if err := s.check(rec, r); err != nil {
+			s.fail(rec, r, err)
+			return
+		}
+		if r.Method == http.MethodOptions && r.Header.Get("Origin") != "" {
+			preflight(rec)
+			return
+		}
+		if !s.public(pattern) {
+			var err error
+			if who, err = s.authorize(r); err != nil {
+				s.fail(rec, r, err)
+				return
+			}
+		}
+		mux.ServeHTTP(rec, r.WithContext(context.WithValue(r.Context(), keyWho, who)))
+	})
+}
+
+// panicked answers for a handler that did not. The engine has its own way to survive (infer).
+func (s *Server) panicked(w *recorder, r *http.Request, p any) {
+	s.cfg.Log.Error("panic", "id", requestID(r), "panic", p, "stack", string(debug.Stack()))
+	if w.status == 0 {
+		s.fail(w, r, errors.New("panic"))
+	}
+}
+
+// done counts and logs a request. A label never holds what a client wrote.
+func (s *Server) done(w *recorder, r *http.Request, pattern, who string, begin time.Time) {
+	status := w.status
+	if status == 0 {
+		status = statusGone
+	}
+	if pattern == "" || pattern == "/" {
+		pattern = "other"
+	}
+	s.metrics.request(pattern, status)
+	s.cfg.Log.Info("request", "id", requestID(r), "route", pattern, "status", status, "who", who, "ms", time.Since(begin).Milliseconds(), "remote", r.RemoteAddr)
+}
+
+// check refuses hosts and origins that are not ours, and bodies of a kind that is not read.
+func (s *Server) check(w http.ResponseWriter, r *http.Request) error {
+	if !s.hostAllowed(r.Host) {
+		return &apiError{Status: http.StatusForbidden, Type: typePermission, Code: "host_not_allowed",
+			Message: "the Host header names another server; --allow-host permits it"}
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		if !s.originAllowed(origin, r.Host) {
+			return &apiError{Status: http.StatusForbidden, Type: typePermission, Code: "origin_not_allowed",
+				Message: "pages of other origins may not call this server; --allow-origin permits one"}
+		}
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+		w.Header().Set("Vary", "Origin")
+	}
+	if r.Header.Get("Content-Encoding") != "" {
+		return &apiError{Status: http.StatusUnsupportedMediaType, Type: typeInvalid, Message: "compressed request bodies are not read"}
+	}
+	return nil
+}
+
+// hostAllowed guards against DNS rebinding: a page whose name resolves to this machine still has its own name in the header.
+func (s *Server) hostAllowed(host string) bool {
+	if s.cfg.Hosts == nil {
+		return true
+	}
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	return slices.Contains(s.cfg.Hosts, host)
+}
+
+// originAllowed compares whole origins: scheme, name and port.
+func (s *Server) originAllowed(origin, host string) bool {
+	if slices.Contains(s.cfg.Origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" || u.User != nil || u.RawQuery != "" {
+		return false
+	}
+	return strings.EqualFold(u.Host, host)
+}
+
+func preflight(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id")
+	h.Set("Access-Control-Max-Age", "600")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// body reads a request's JSON within its limits of size and time.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (*object, error) {
+	if t := r.Header.Get("Content-Type"); t != "" {
+		if kind, _, err := mime.ParseMediaType(t); err != nil || kind != "application/json" {
+			return nil, &apiError{Status: http.StatusUnsupportedMediaType, Type: typeInvalid, Message: "the body must be application/json"}
+		}
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(s.cfg.Limits.BodyTimeout)) // not every writer has deadlines
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.Limits.Body))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, &apiError{Status: http.StatusRequestEntityTooLarge, Type: typeInvalid, Code: "request_too_large",
+			Message: "the body is larger than the server reads", Extra: map[string]any{"limit_bytes": large.Limit}}
+	case err != nil:
+		return nil, &apiError{Status: http.StatusRequestTimeout, Type: typeInvalid, Message: "the body did not arrive"}
+	}
+	_ = rc.SetReadDeadline(time.Time{})
+	return parseObject(b)
+}
+
+// recorder knows what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController through.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,24 @@
+package server
+
+import (
+	"net/http"
+	"runtime"
+)
+
+// health says whether requests should be sent here.
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	if err := s.unavailable(); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.json(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// live says that the process answers, whatever it is doing.
+func (s *Server) live(w http.ResponseWriter, _ *http.Request) {
+	s.json(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+	s.json(w, http.StatusOK, map[string]string{"version": s.cfg.Version, "commit": s.cfg.Commit, "go": runtime.Version()})
+}

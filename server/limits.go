@@ -1,0 +1,84 @@
+package server
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits bound what a request may ask for and how long it may take. Zero fields take the defaults of DefaultLimits.
+type Limits struct {
+	Body          int64         // bytes of a request body
+	Header        int           // bytes of its header
+	HeaderTimeout time.Duration // to read the header
+	BodyTimeout   time.Duration // to read the body
+	WriteTimeout  time.Duration // for one write to a client that does not read
+	IdleTimeout   time.Duration // of a connection between requests
+	Connections   int           // open at a time
+	Queue         int           // requests that wait for one model
+	QueueTokens   int           // prompt tokens that wait for one model; default 4 × context × slots
+	Choices       int           // n
+	Prompts       int           // of one request
+	Stops         int           // stop strings
+	StopBytes     int           // of one stop string
+	Logprobs      int           // logprobs and top_logprobs
+	Biases        int           // entries of logit_bias
+	Messages      int           // of one chat
+	MaxTokens     int           // of an answer, where the request names no number; default as many as fit
+	Request       time.Duration // wall time of one request
+	Compile       time.Duration // to compile a schema
+	SchemaDepth   int
+	Ping          time.Duration // silence before a comment is sent on a stream
+	Drain         time.Duration // for calls under way at shutdown
+}
+
+// DefaultLimits are those of a server that is told nothing else.
+func DefaultLimits() Limits {
+	return Limits{
+		Body: 8 << 20, Header: 64 << 10,
+		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 60 * time.Second,
+		Connections: 1024, Queue: 256, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20, Biases: 1024, Messages: 1024,
+		Request: 10 * time.Minute, Compile: time.Second, SchemaDepth: 32, Ping: 15 * time.Second, Drain: 30 * time.Second,
+	}
+}
+
+// complete fills in the defaults and says what is out of range.
+func (l *Limits) complete() error {
+	d := DefaultLimits()
+	for _, f := range []struct {
+		name   string
+		v, def *int
+	}{
+		{"header", &l.Header, &d.Header}, {"connections", &l.Connections, &d.Connections}, {"queue", &l.Queue, &d.Queue}, {"choices", &l.Choices, &d.Choices},
+		{"prompts", &l.Prompts, &d.Prompts}, {"stops", &l.Stops, &d.Stops}, {"stop bytes", &l.StopBytes, &d.StopBytes},
+		{"logprobs", &l.Logprobs, &d.Logprobs}, {"biases", &l.Biases, &d.Biases}, {"messages", &l.Messages, &d.Messages},
+		{"schema depth", &l.SchemaDepth, &d.SchemaDepth}, {"queue tokens", &l.QueueTokens, &d.QueueTokens}, {"max tokens", &l.MaxTokens, &d.MaxTokens},
+	} {
+		if err := fill(f.name, f.v, *f.def); err != nil {
+			return err
+		}
+	}
+	for _, f := range []struct {
+		name   string
+		v, def *time.Duration
+	}{
+		{"header timeout", &l.HeaderTimeout, &d.HeaderTimeout}, {"body timeout", &l.BodyTimeout, &d.BodyTimeout}, {"write timeout", &l.WriteTimeout, &d.WriteTimeout},
+		{"idle timeout", &l.IdleTimeout, &d.IdleTimeout}, {"request", &l.Request, &d.Request}, {"compile", &l.Compile, &d.Compile},
+		{"ping", &l.Ping, &d.Ping}, {"drain", &l.Drain, &d.Drain},
+	} {
+		if err := fill(f.name, f.v, *f.def); err != nil {
+			return err
+		}
+	}
+	return fill("body", &l.Body, d.Body)
+}
+
+// fill makes a zero limit its default.
+func fill[T int | int64 | time.Duration](name string, v *T, def T) error {
+	if *v < 0 {
+		return fmt.Errorf("limit %s: is %v, must not be negative", name, *v)
+	}
+	if *v == 0 {
+		*v = def
+	}
+	return nil
+}

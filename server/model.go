@@ -1,0 +1,127 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+	"unicode/utf8"
+
+	"antiphase/infer"
+	"antiphase/model"
+	"antiphase/tokenizer"
+	"antiphase/tokenizer/chat"
+)
+
+// Model is a network that can be asked for by name.
+type Model struct {
+	ID        string
+	Arch      string
+	Context   int // tokens
+	Slots     int // sequences in one batch
+	Params    int
+	Created   time.Time
+	Defaults  infer.Sampling // where a request leaves a field out
+	Print     string         // changes when answers may
+	Engine    *infer.Engine
+	Tokenizer *tokenizer.Tokenizer
+	Template  *chat.Template
+
+	width int   // of a hidden state
+	first int32 // begins every prompt; −1: what the tokenizer says
+	eos   []int32
+	gate  *gate
+}
+
+// Source is what NewModel makes a model of.
+type Source struct {
+	ID        string
+	Model     *model.Model
+	Tokenizer *tokenizer.Tokenizer
+	Template  *chat.Template // nil: no chat
+	First     int32          // the token that begins every prompt; −1: what the tokenizer says
+	EOS       []int32
+	Defaults  *infer.Sampling // nil: as OpenAI, temperature 1
+	Print     string          // see Model
+	Created   time.Time
+	Options   infer.Options
+}
+
+// idPattern is what a model may be called: nothing that means something in a path or a URL but the slash of org/name.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._:-]{0,95})?$`)
+
+// CheckID says whether a model may have this name.
+func CheckID(id string) error {
+	if !idPattern.MatchString(id) {
+		return fmt.Errorf("%q cannot be a model's name: want letters, digits and . _ : - and at most one / between", id)
+	}
+	return nil
+}
+
+// NewModel makes a model and its engine. Close gives the cache back.
+func NewModel(src Source) (*Model, error) {
+	if err := CheckID(src.ID); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if src.Tokenizer == nil {
+		return nil, errors.New("server: a model without a tokenizer cannot be served")
+	}
+	src.Options.EOS = src.EOS
+	e, err := infer.New(src.Model, src.Tokenizer, src.Options)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{ID: src.ID, Arch: src.Model.Config.Arch, Context: src.Model.Config.Context, Slots: e.Slots(), Params: src.Model.Params.Count(), Created: src.Created,
+		Engine: e, Tokenizer: src.Tokenizer, Template: src.Template, width: src.Model.Config.Dim, first: src.First, eos: e.EOS(), Print: src.Print}
+	if m.Defaults = (infer.Sampling{Temperature: 1}); src.Defaults != nil {
+		m.Defaults = *src.Defaults
+	}
+	return m, nil
+}
+
+// Close gives the engine's memory back. No request may be under way.
+func (m *Model) Close() { m.Engine.Close() }
+
+// encode makes a prompt's ids, inside the tokens that every text begins with where special.
+func (m *Model) encode(text string, special bool) []int32 {
+	switch {
+	case !special:
+		return m.Tokenizer.Append(nil, text)
+	case m.first >= 0:
+		return m.Tokenizer.Append([]int32{m.first}, text)
+	}
+	ids := m.Tokenizer.Encode(text)
+	for _, first := range []func() (int32, bool){m.Tokenizer.BOS, m.Tokenizer.EOS} {
+		if id, ok := first(); ok && len(ids) == 0 {
+			ids = []int32{id}
+		}
+	}
+	return ids
+}
+
+// checkIDs says which of a client's ids the model does not have.
+func (m *Model) checkIDs(param string, ids []int32) error {
+	for i, id := range ids {
+		if m.Tokenizer.Token(id) == "" {
+			return invalid(param, "id %d at position %d is not in the vocabulary of %d", id, i, m.Tokenizer.Vocab())
+		}
+	}
+	return nil
+}
+
+// spell is a token as OpenAI writes it: its text, or its bytes where they are only a part of a character.
+func (m *Model) spell(id int32) (text string, raw []byte) {
+	if m.Tokenizer.Special(id) {
+		text = m.Tokenizer.Token(id)
+		return text, []byte(text)
+	}
+	raw = m.Tokenizer.TokenBytes(id)
+	if utf8.Valid(raw) {
+		return string(raw), raw
+	}
+	text = "bytes:"
+	for _, b := range raw {
+		text += fmt.Sprintf(`\x%02x`, b)
+	}
+	return text, raw
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// events writes a stream of server-sent events. Nothing is sent before the first event or ping, so that a request that fails early still
+// gets its status. Every write has a deadline: whoever does not read is dropped.
+type events struct {
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	limit time.Duration // of one write
+	ping  time.Duration
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	started bool
+	closed  bool
+	err     error
+}
+
+// newEvents begins to ping when the stream is silent. Close must be called.
+func newEvents(w http.ResponseWriter, l *Limits) *events {
+	e := &events{w: w, rc: http.NewResponseController(w), limit: l.WriteTimeout, ping: l.Ping}
+	e.timer = time.AfterFunc(l.Ping, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if !e.closed {
+			e.write([]byte(": ping\n\n"))
+		}
+	})
+	return e
+}
+
+// send writes one event.
+func (e *events) send(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return e.raw(string(b))
+}
+
+// raw writes one event's data.
+func (e *events) raw(data string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write([]byte("data: " + data + "\n\n"))
+	return e.err
+}
+
+func (e *events) write(b []byte) {
+	if e.err != nil {
+		return
+	}
+	_ = e.rc.SetWriteDeadline(time.Now().Add(e.limit)) // not every writer has deadlines
+	if !e.started {
+		h := e.w.Header()
+		h.Set("Content-Type", "text/event-stream; charset=utf-8")
+		h.Set("Cache-Control", "no-cache")
+		h.Set("X-Accel-Buffering", "no")
+		e.w.WriteHeader(http.StatusOK)
+		e.started = true
+	}
+	if _, err := e.w.Write(b); err != nil {
+		e.err = errSlow
+	} else if err := e.rc.Flush(); err != nil {
+		e.err = errSlow
+	}
+	e.timer.Reset(e.ping)
+}
+
+// begun says whether the status is out.
+func (e *events) begun() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.started
+}
+
+// close ends the pings and lets the connection be used again.
+func (e *events) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	e.timer.Stop()
+	_ = e.rc.SetWriteDeadline(time.Time{})
+}

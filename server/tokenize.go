@@ -1,0 +1,112 @@
+package server
+
+import (
+	"net/http"
+)
+
+// tokenize turns text or a conversation into ids, as a completion or a chat would.
+func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
+	reply, err := s.tokens(w, r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.json(w, http.StatusOK, reply)
+}
+
+func (s *Server) tokens(w http.ResponseWriter, r *http.Request) (any, error) {
+	o, m, err := s.open(w, r)
+	if err != nil {
+		return nil, err
+	}
+	var ids []int32
+	if _, chat := o.raw("messages"); chat {
+		talk := s.conversation(o, m)
+		o.ignore("return_token_strs", "with_pieces")
+		if err := o.finish(); err != nil {
+			return nil, err
+		}
+		if ids, err = m.render(talk); err != nil {
+			return nil, err
+		}
+	} else {
+		text, special := o.text("prompt"), true
+		if _, ok := o.raw("prompt"); !ok { // as llama.cpp spells it
+			if _, ok := o.raw("content"); !ok {
+				o.refuse("prompt", "is missing, must be a string (or give messages)")
+			}
+			text, special = o.text("content"), o.flag("add_special", false)
+		}
+		special = o.flag("add_special_tokens", special)
+		o.ignore("return_token_strs", "with_pieces", "parse_special")
+		if err := o.finish(); err != nil {
+			return nil, err
+		}
+		ids = m.encode(text, special)
+	}
+	if ids == nil {
+		ids = []int32{}
+	}
+	reply := map[string]any{"tokens": ids, "count": len(ids), "max_model_len": m.Context}
+	if o.flag("return_token_strs", false) || o.flag("with_pieces", false) {
+		list := make([]string, len(ids))
+		for i, id := range ids {
+			list[i], _ = m.spell(id)
+		}
+		reply["token_strs"] = list
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return reply, nil
+}
+
+// detokenize turns ids into text, special tokens included.
+func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
+	o, m, err := s.open(w, r)
+	var ids []int32
+	if err == nil {
+		if !o.decode("tokens", &ids, "a list of token ids") {
+			o.refuse("tokens", "is missing, must be a list of token ids")
+		}
+		if err = o.finish(); err == nil {
+			err = m.checkIDs("tokens", ids)
+		}
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	text := m.Tokenizer.Decode(ids, false)
+	s.json(w, http.StatusOK, map[string]string{"prompt": text, "content": text})
+}
+
+// tokenizerInfo is what a remote tokenizer asks for first.
+func (s *Server) tokenizerInfo(w http.ResponseWriter, r *http.Request) {
+	m, err := s.find(r.URL.Query().Get("model"))
+	if e := s.unavailable(); e != nil {
+		err = e
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	name := func(id int32, ok bool) any {
+		if !ok {
+			return nil
+		}
+		return m.Tokenizer.Token(id)
+	}
+	info := map[string]any{"model": m.ID, "vocab_size": m.Tokenizer.Vocab(), "max_model_len": m.Context, "chat_template": nil,
+		"bos_token": name(m.Tokenizer.BOS()), "eos_token": name(m.Tokenizer.EOS()), "pad_token": name(m.Tokenizer.Pad())}
+	if len(m.eos) > 0 {
+		info["eos_token"] = m.Tokenizer.Token(m.eos[0])
+	}
+	if m.first >= 0 {
+		info["bos_token"] = m.Tokenizer.Token(m.first)
+	}
+	if m.Template != nil {
+		info["chat_template"] = m.Template.Source()
+	}
+	s.json(w, http.StatusOK, info)
+}
