@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,7 +17,8 @@ import (
 // BuildOptions say how documents become a set. The zero value is usable.
 type BuildOptions struct {
 	ShardTokens int                      // tokens after which a new shard begins; 0: 1<<26
-	HeldOut     float64                  // share of documents in split "valid", 0 to below 1, chosen by a hash of their text
+	HeldOut     float64                  // share of the text in split "valid", 0 to below 1
+	HeldOutBy   string                   // how it is chosen: ByPieces or ByDocuments; "": ByPieces
 	MaxTokens   int64                    // stop after the document with which the set reaches it; 0: no bound
 	Workers     int                      // concurrent encoders; 0: GOMAXPROCS. The result does not depend on it
 	Progress    func(docs, tokens int64) // called from one goroutine as documents are written; may be nil
@@ -27,10 +27,10 @@ type BuildOptions struct {
 // Build encodes the documents of src, in order, into a token set in dir and returns its manifest.
 //
 // Each document's ids end with the end-of-text id, if the encoder has one; documents without a single token are left
-// out. Equal documents fall into the same split, and with HeldOut above 0 and two different documents neither split
-// is empty: the document with the smallest hash is always held out. A whole set of the same inputs that already
-// lies in dir is returned as it is; one of other inputs is replaced. Work happens in a temporary folder beside dir
-// that is renamed at the end, so dir never holds half a set.
+// out. What is held out by pieces is cut out of its documents, the rest of which stays in training as documents of their own;
+// by documents, equal ones fall into the same split. Either way nothing held out is in training. A whole set of the same inputs that
+// already lies in dir is returned as it is; one of other inputs is replaced. Work happens in a temporary folder beside
+// dir that is renamed at the end, so dir never holds half a set.
 func Build(ctx context.Context, dir string, src []Source, enc Encoder, opt BuildOptions) (*Manifest, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
@@ -80,6 +80,12 @@ func (o BuildOptions) withDefaults() (BuildOptions, error) {
 	if !(o.HeldOut >= 0 && o.HeldOut < 1) {
 		return o, fmt.Errorf("data: build: HeldOut %v, want a share from 0 to below 1", o.HeldOut)
 	}
+	if o.HeldOutBy == "" {
+		o.HeldOutBy = ByPieces
+	}
+	if o.HeldOutBy != ByPieces && o.HeldOutBy != ByDocuments {
+		return o, fmt.Errorf("data: build: HeldOutBy %q, want %q or %q", o.HeldOutBy, ByPieces, ByDocuments)
+	}
 	return o, nil
 }
 
@@ -93,7 +99,7 @@ func newManifest(src []Source, enc Encoder, opt BuildOptions) (*Manifest, error)
 	if vocab < 1 || vocab > maxVocab {
 		return nil, fmt.Errorf("data: build: encoder has a vocabulary of %d, want 1 to %d", vocab, maxVocab)
 	}
-	m := &Manifest{Format: manifestFormat, Tokenizer: enc.Hash(), Vocab: vocab, HeldOut: opt.HeldOut}
+	m := &Manifest{Format: manifestFormat, Tokenizer: enc.Hash(), Vocab: vocab, HeldOut: opt.HeldOut, HeldOutBy: opt.HeldOutBy}
 	if eos, ok := enc.EOS(); ok {
 		if eos < 0 || int(eos) >= vocab {
 			return nil, fmt.Errorf("data: build: encoder's end-of-text id %d is outside its vocabulary of %d", eos, vocab)
@@ -102,6 +108,9 @@ func newManifest(src []Source, enc Encoder, opt BuildOptions) (*Manifest, error)
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d %v %d\n", m.contentHash(), opt.ShardTokens, opt.HeldOut, opt.MaxTokens)
+	if opt.HeldOutBy != ByDocuments { // which was the only way once: such sets are reused
+		fmt.Fprintf(h, "by %s of %d\n", opt.HeldOutBy, pieceTokens)
+	}
 	known := true
 	for _, s := range src {
 		info := SourceInfo{Name: s.Name()}
@@ -142,8 +151,8 @@ type builder struct {
 	m      *Manifest
 	open   map[string]*shardWriter // by split
 	count  map[string]int          // shards begun, by split
-	held   [][]int32               // documents with the smallest hash so far, not written yet
-	least  uint64                  // that hash
+	divide divider
+	source int // that is being written
 	docs   int64
 	tokens int64
 }
@@ -152,6 +161,9 @@ type builder struct {
 // order, so shards are the same for any number of workers.
 func (b *builder) run(ctx context.Context, src []Source) error {
 	b.open, b.count = map[string]*shardWriter{}, map[string]int{}
+	if b.divide = divider(&byDocument{write: b.write, share: b.opt.HeldOut}); b.opt.HeldOut > 0 && b.opt.HeldOutBy == ByPieces {
+		b.divide = newByPiece(b.write, b.opt.HeldOut, b.m.EOS, b.repeated)
+	}
 	defer func() {
 		for _, w := range b.open {
 			w.f.Close()
@@ -250,9 +262,12 @@ func (b *builder) consume(ctx context.Context, queue <-chan *batch) error {
 		if t.err != nil {
 			return t.err
 		}
+		if err := b.enter(t.source); err != nil {
+			return err
+		}
 		begin := 0
 		for i, end := range t.ends {
-			if err := b.add(t.source, t.ids[begin:end], t.hashes[i]); err != nil {
+			if err := b.add(t.ids[begin:end], t.hashes[i]); err != nil {
 				return err
 			}
 			begin = end
@@ -267,46 +282,35 @@ func (b *builder) consume(ctx context.Context, queue <-chan *batch) error {
 	return nil
 }
 
-// add counts a document and writes it, or holds it back while its hash is the smallest seen.
-func (b *builder) add(source int, ids []int32, hash uint64) error {
+// enter ends the sources before this one.
+func (b *builder) enter(source int) error {
+	for ; b.source < source; b.source++ {
+		if err := b.divide.end(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add counts a document and hands it to the divider.
+func (b *builder) add(ids []int32, hash uint64) error {
 	if len(ids) == 0 {
 		return nil
 	}
 	b.docs, b.tokens = b.docs+1, b.tokens+int64(len(ids))
-	b.m.Sources[source].Docs++
-	b.m.Sources[source].Tokens += int64(len(ids))
-	if b.opt.HeldOut == 0 || (len(b.held) > 0 && hash > b.least) {
-		return b.write(b.splitOf(hash), ids)
-	}
-	if len(b.held) > 0 && hash < b.least {
-		if err := b.release(b.splitOf(b.least)); err != nil {
-			return err
-		}
-	}
-	b.least = hash
-	b.held = append(b.held, append([]int32(nil), ids...))
-	return nil
+	b.m.Sources[b.source].Docs++
+	return b.divide.add(ids, hash)
 }
 
-func (b *builder) splitOf(hash uint64) string {
-	if float64(hash) < b.opt.HeldOut*math.Exp2(64) {
-		return Valid
-	}
-	return Train
-}
+// repeated counts tokens left out because they repeat what is held out.
+func (b *builder) repeated(source, tokens int) { b.m.Sources[source].Repeated += int64(tokens) }
 
-// release writes the documents held back.
-func (b *builder) release(split string) error {
-	for _, ids := range b.held {
-		if err := b.write(split, ids); err != nil {
-			return err
-		}
+func (b *builder) write(source int, split string, ids []int32) error {
+	info := &b.m.Sources[source]
+	info.Tokens += int64(len(ids))
+	if split == Valid {
+		info.HeldOut += int64(len(ids))
 	}
-	b.held = b.held[:0]
-	return nil
-}
-
-func (b *builder) write(split string, ids []int32) error {
 	w := b.open[split]
 	if w != nil && w.header.tokens+uint64(len(ids)) > uint64(b.opt.ShardTokens) {
 		if err := b.closeShard(split); err != nil {
@@ -336,16 +340,12 @@ func (b *builder) closeShard(split string) error {
 	return err
 }
 
-// settle places the documents held back and closes the last shard of each split.
+// settle ends the last source and closes the last shard of each split.
 func (b *builder) settle() error {
 	if b.docs == 0 {
 		return fmt.Errorf("data: build: %d sources gave no document with a token", len(b.m.Sources))
 	}
-	split := Valid
-	if b.count[Train] == 0 { // one document, or copies of one
-		split = Train
-	}
-	if err := b.release(split); err != nil {
+	if err := errors.Join(b.divide.end(), b.divide.finish()); err != nil {
 		return err
 	}
 	for _, split := range []string{Train, Valid} {

@@ -68,7 +68,7 @@ func TestBuildDoesNotDependOnWorkers(t *testing.T) {
 
 func TestHeldOutIsStable(t *testing.T) {
 	src := randomTexts(2000, 60, 2)
-	s := buildSet(t, src, narrow, BuildOptions{HeldOut: 0.1})
+	s := buildSet(t, src, narrow, BuildOptions{HeldOut: 0.1, HeldOutBy: ByDocuments})
 	valid := textsOf(t, s, Valid, narrow)
 	if n := len(valid); n < 150 || n > 250 {
 		t.Errorf("%d of 2000 documents are held out, want about 200", n)
@@ -81,7 +81,7 @@ func TestHeldOutIsStable(t *testing.T) {
 	for i := range src.docs {
 		more.docs = append(more.docs, src.docs[len(src.docs)-1-i], src.docs[i])
 	}
-	s = buildSet(t, more, narrow, BuildOptions{HeldOut: 0.1})
+	s = buildSet(t, more, narrow, BuildOptions{HeldOut: 0.1, HeldOutBy: ByDocuments})
 	train := textsOf(t, s, Train, narrow)
 	for _, d := range valid {
 		if slices.Contains(train, d) {
@@ -95,13 +95,13 @@ func TestHeldOutOfFewDocuments(t *testing.T) {
 	for n := 2; n < 8; n++ {
 		src := randomTexts(n, 20, uint64(n))
 		src.docs = append(src.docs, src.docs...)
-		s := buildSet(t, src, narrow, BuildOptions{HeldOut: 1e-9})
+		s := buildSet(t, src, narrow, BuildOptions{HeldOut: 1e-9, HeldOutBy: ByDocuments})
 		train, valid := textsOf(t, s, Train, narrow), textsOf(t, s, Valid, narrow)
 		if len(valid) != 2 || valid[0] != valid[1] || slices.Contains(train, valid[0]) || len(train) != 2*n-2 {
 			t.Errorf("train %q, valid %q", train, valid)
 		}
 	}
-	s := buildSet(t, texts{docs: []string{"only"}}, narrow, BuildOptions{HeldOut: 0.5})
+	s := buildSet(t, texts{docs: []string{"only"}}, narrow, BuildOptions{HeldOut: 0.5, HeldOutBy: ByDocuments})
 	if got := textsOf(t, s, Train, narrow); !slices.Equal(got, []string{"only"}) {
 		t.Errorf("train %q, want the one document", got)
 	}
@@ -188,6 +188,7 @@ func TestFailedBuildLeavesNothing(t *testing.T) {
 		"cancelled":    {cancelled, []Source{many}, narrow, BuildOptions{}, "context canceled"},
 		"empty":        {context.Background(), []Source{texts{docs: []string{"", ""}}}, narrow, BuildOptions{}, "no document"},
 		"no source":    {context.Background(), nil, narrow, BuildOptions{}, "no sources"},
+		"held out by":  {context.Background(), []Source{many}, narrow, BuildOptions{HeldOutBy: "rows"}, `HeldOutBy "rows"`},
 		"held out":     {context.Background(), []Source{many}, narrow, BuildOptions{HeldOut: 1}, "HeldOut 1"},
 		"negative":     {context.Background(), []Source{many}, narrow, BuildOptions{ShardTokens: -1}, "negative"},
 	} {

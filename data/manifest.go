@@ -14,7 +14,8 @@ import (
 
 const (
 	manifestName   = "manifest.json"
-	manifestFormat = 1
+	manifestFormat = 2
+	oldestFormat   = 1 // documents held out whole, no counts of what was left out
 )
 
 // Names of the two splits.
@@ -32,6 +33,7 @@ type Manifest struct {
 	Sources   []SourceInfo `json:"sources"`
 	Inputs    string       `json:"inputs,omitempty"` // digest of all that decides the content; absent: never reused
 	HeldOut   float64      `json:"held_out"`
+	HeldOutBy string       `json:"held_out_by,omitempty"` // absent: documents
 	Shards    []ShardInfo  `json:"shards"`
 	Docs      int64        `json:"docs"`
 	Tokens    int64        `json:"tokens"`
@@ -42,8 +44,10 @@ type Manifest struct {
 type SourceInfo struct {
 	Name        string `json:"name"`
 	Fingerprint string `json:"fingerprint,omitempty"`
-	Docs        int64  `json:"docs"`
-	Tokens      int64  `json:"tokens"`
+	Docs        int64  `json:"docs"`               // read
+	Tokens      int64  `json:"tokens"`             // in both splits
+	HeldOut     int64  `json:"held_out,omitempty"` // of them in split valid
+	Repeated    int64  `json:"repeated,omitempty"` // tokens in neither: they repeat what is held out
 }
 
 // ShardInfo is one shard of a set.
@@ -72,8 +76,8 @@ func parseManifest(path string, b []byte) (*Manifest, error) {
 	if err := json.Unmarshal(b, &v); err != nil {
 		return nil, corrupt(path, "not a manifest: %v", err)
 	}
-	if v.Format != manifestFormat {
-		return nil, corrupt(path, "manifest format %d, this program reads format %d", v.Format, manifestFormat)
+	if v.Format < oldestFormat || v.Format > manifestFormat {
+		return nil, corrupt(path, "manifest format %d, this program reads formats %d to %d", v.Format, oldestFormat, manifestFormat)
 	}
 	m := new(Manifest)
 	dec := json.NewDecoder(bytes.NewReader(b))
@@ -143,7 +147,8 @@ func (m *Manifest) contentHash() string {
 	if m.EOS != nil {
 		eos = int64(*m.EOS)
 	}
-	fmt.Fprintf(h, "antiphase set %d\ntokenizer %q\nvocab %d eos %d\n", m.Format, m.Tokenizer, m.Vocab, eos)
+	// The 1 belongs to this text: the same tokens have the same hash in every format of the manifest.
+	fmt.Fprintf(h, "antiphase set 1\ntokenizer %q\nvocab %d eos %d\n", m.Tokenizer, m.Vocab, eos)
 	for _, s := range m.Shards {
 		fmt.Fprintf(h, "%s %d %d %s\n", s.Split, s.Docs, s.Tokens, strings.ToLower(s.SHA256))
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -128,6 +129,11 @@ func (s *Set) Split(name string) (*Split, error) {
 	}
 	sp.parts = []component{newComponent("all", sp.eos != nil, sp.shards)}
 	return sp, nil
+}
+
+// Has says whether the set has a split.
+func (s *Set) Has(name string) bool {
+	return slices.ContainsFunc(s.Manifest.Shards, func(i ShardInfo) bool { return i.Split == name })
 }
 
 // Name is "train" or "valid".

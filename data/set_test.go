@@ -99,7 +99,7 @@ func TestCorruptTokenIsNotServed(t *testing.T) {
 func TestManifestFaults(t *testing.T) {
 	s := buildSet(t, randomTexts(30, 30, 1), narrow, BuildOptions{ShardTokens: 200, HeldOut: 0.2})
 	for want, change := range map[string]func(m *Manifest){
-		"format 2":             func(m *Manifest) { m.Format = 2 },
+		"format 3":             func(m *Manifest) { m.Format = 3 },
 		"vocabulary of 0":      func(m *Manifest) { m.Vocab = 0 },
 		"end-of-text id 257":   func(m *Manifest) { m.EOS = ptr(int32(257)) },
 		"not a plain":          func(m *Manifest) { m.Shards[0].Name = "../x.bin" },

@@ -53,6 +53,9 @@ func (r *Recipe) date(stated map[string]bool) {
 	if !stated["data.order"] {
 		r.Data.Order = "stream"
 	}
+	if !stated["data.held_out_by"] {
+		r.Data.HeldOutBy = "documents"
+	}
 }
 
 // walk sets every leaf of a mapping by its dotted path, and notes it in stated. rope_scaling is a leaf: it is one value, present or not.

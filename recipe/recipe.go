@@ -35,7 +35,8 @@ type Tokenizer struct {
 // Data says what is read.
 type Data struct {
 	Sources   []string `json:"sources" doc:"files, folders, globs, synthetic[:options] or goroot"`
-	HeldOut   float64  `json:"held_out" doc:"share of documents kept for validation"`
+	HeldOut   float64  `json:"held_out" doc:"share of the text kept for validation, never trained on"`
+	HeldOutBy string   `json:"held_out_by" doc:"what is held out: pieces of about 1,024 tokens spread over every source, or whole documents"`
 	MaxTokens int64    `json:"max_tokens" doc:"stop building after this many tokens; 0 takes all"`
 	Isolate   bool     `json:"isolate" doc:"packed documents do not attend to each other"`
 	Order     string   `json:"order" doc:"random: a batch is a random sample of all rows; stream: documents shuffled, rows one after the other"`
@@ -63,6 +64,9 @@ var Patterns = []string{"llama3", "gpt2", "qwen2"}
 // Orders are the names that data.order may have.
 var Orders = []string{"random", "stream"}
 
+// HeldOutWays are the names that data.held_out_by may have.
+var HeldOutWays = []string{"pieces", "documents"}
+
 // Complete fills defaults and checks everything, naming the first field that is wrong by its path.
 func (r Recipe) Complete() (Recipe, error) {
 	if r.Tokenizer.Path == "bytes" {
@@ -73,6 +77,9 @@ func (r Recipe) Complete() (Recipe, error) {
 	}
 	if r.Data.Order == "" {
 		r.Data.Order = Orders[0]
+	}
+	if r.Data.HeldOutBy == "" {
+		r.Data.HeldOutBy = HeldOutWays[0]
 	}
 	if r.Train.MicroBatch == 0 {
 		r.Train.MicroBatch = r.Train.Batch
@@ -112,6 +119,8 @@ func (r *Recipe) check() error {
 		return fmt.Errorf("data.sources: is empty; name files, a folder, \"synthetic\" or \"goroot\"")
 	case !slices.Contains(Orders, r.Data.Order):
 		return fmt.Errorf("data.order: is %q, must be one of %q", r.Data.Order, Orders)
+	case !slices.Contains(HeldOutWays, r.Data.HeldOutBy):
+		return fmt.Errorf("data.held_out_by: is %q, must be one of %q", r.Data.HeldOutBy, HeldOutWays)
 	case r.Tokenizer.Path == "" && r.Tokenizer.Vocab > r.Model.Vocab:
 		return fmt.Errorf("tokenizer.vocab: is %d, model.vocab only %d", r.Tokenizer.Vocab, r.Model.Vocab)
 	case !slices.Contains(Patterns, r.Tokenizer.Pattern):

@@ -130,6 +130,7 @@ func TestComplete(t *testing.T) {
 		{"data.held_out=1", "data.held_out"},
 		{"data.sources=[]", "data.sources"},
 		{"data.order=sorted", "data.order"},
+		{"data.held_out_by=rows", "data.held_out_by"},
 	} {
 		r, _ := Nano("diff")
 		if err := r.SetPair(c.set); err != nil {
@@ -166,16 +167,17 @@ func TestOldRecipesMeanAStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(whole["data"].(map[string]any), "order")
+	delete(whole["data"].(map[string]any), "held_out_by")
 	old, _ := json.Marshal(whole)
-	for text, want := range map[string]string{
-		string(old): "stream", string(r.JSON()): "random", `{"data": {"isolate": true}}`: "random",
+	for text, want := range map[string][2]string{
+		string(old): {"stream", "documents"}, string(r.JSON()): {"random", "pieces"}, `{"data": {"isolate": true}}`: {"random", "pieces"},
 	} {
 		back, _ := Nano("diff")
 		if err := back.Parse([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if back, err = back.Complete(); err != nil || back.Data.Order != want {
-			t.Errorf("order %q, want %q (%v) of %s", back.Data.Order, want, err, text)
+		if back, err = back.Complete(); err != nil || [2]string{back.Data.Order, back.Data.HeldOutBy} != want {
+			t.Errorf("order %q, held out by %q, want %q (%v) of %s", back.Data.Order, back.Data.HeldOutBy, want, err, text)
 		}
 	}
 }

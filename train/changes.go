@@ -49,7 +49,7 @@ func (t *run) compatible(c *saved) error {
 	if err := old.Parse(c.state.Recipe); err != nil {
 		return fmt.Errorf("state.json: recipe:%w", err)
 	}
-	t.keepOrder(c.state.Recipe, old)
+	t.keepAge(c.state.Recipe, old)
 	var bad []string
 	hint := "use another folder, the old values, or --force"
 	for _, d := range recipe.Diff(old, t.recipe) {
@@ -73,12 +73,21 @@ func (t *run) compatible(c *saved) error {
 	return nil
 }
 
-// keepOrder lets a run that began before there was a choice of orders go on in its own, whatever the recipe at hand has by default.
-func (t *run) keepOrder(stated json.RawMessage, old recipe.Recipe) {
+// keepAge lets a run that began before a key of its data existed go on as it began, whatever the recipe at hand has by default.
+func (t *run) keepAge(stated json.RawMessage, old recipe.Recipe) {
 	var keys struct{ Data map[string]json.RawMessage }
-	if err := json.Unmarshal(stated, &keys); err != nil || keys.Data["order"] != nil || t.recipe.Data.Order == old.Data.Order {
-		return
+	if json.Unmarshal(stated, &keys) != nil {
+		return // Parse has said what is wrong
 	}
-	t.opt.Say("this run began with data.order=%s and goes on with it", old.Data.Order)
-	t.recipe.Data.Order = old.Data.Order
+	for _, k := range []struct {
+		key      string
+		now, was *string
+	}{
+		{"order", &t.recipe.Data.Order, &old.Data.Order}, {"held_out_by", &t.recipe.Data.HeldOutBy, &old.Data.HeldOutBy},
+	} {
+		if keys.Data[k.key] == nil && *k.now != *k.was {
+			t.opt.Say("this run began with data.%s=%s and goes on with it", k.key, *k.was)
+			*k.now = *k.was
+		}
+	}
 }

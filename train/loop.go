@@ -50,10 +50,12 @@ func (t *run) build() error {
 	if err != nil {
 		return err
 	}
-	if r.Data.HeldOut > 0 {
+	if t.set.Has(data.Valid) {
 		if t.valid, err = t.set.Split(data.Valid); err != nil {
-			return fmt.Errorf("train: nothing is held out, the data is a single document: set data.held_out=0 or give more (%w)", err)
+			return err
 		}
+	} else if r.Data.HeldOut > 0 {
+		t.opt.Say("warning: the data is too little to hold any of it out: there will be no held-out loss")
 	}
 	n := r.Train.Batch * r.Train.SeqLen
 	t.model, t.optim = m, optim.New(dev, m.Params, r.Optim)

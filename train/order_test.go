@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -72,7 +73,7 @@ func agedRun(t *testing.T, dir string, step int64) {
 // recipe, to the bytes of an unbroken stream.
 func TestOldRunsResumeAsTheyBegan(t *testing.T) {
 	base := []string{"train.steps=9", "train.save_every=0", "data.sources=synthetic:docs=6,len=128"}
-	stream := nano(t, "diff", append(base, "data.order=stream", "data.held_out=0.2")...)
+	stream := nano(t, "diff", append(base, "data.order=stream", "data.held_out_by=documents", "data.held_out=0.2")...)
 	whole := t.TempDir()
 	mustRun(t, stream, options(t, whole))
 	want := files(t, filepath.Join(whole, "checkpoints", "step-00000009"))
@@ -92,7 +93,7 @@ func TestOldRunsResumeAsTheyBegan(t *testing.T) {
 			}
 		}
 		var said bytes.Buffer
-		opt.Say = func(f string, args ...any) { said.WriteString(f + "\n") }
+		opt.Say = func(f string, args ...any) { fmt.Fprintf(&said, f+"\n", args...) }
 		if res := mustRun(t, r, opt); res.Resumed != 4 {
 			t.Fatalf("resumed from %d", res.Resumed)
 		}
@@ -116,7 +117,7 @@ func TestChangedOrder(t *testing.T) {
 		}
 		var said bytes.Buffer
 		forced := opt
-		forced.Force, forced.Say = true, func(f string, args ...any) { said.WriteString(f + "\n") }
+		forced.Force, forced.Say = true, func(f string, args ...any) { fmt.Fprintf(&said, f+"\n", args...) }
 		if res := mustRun(t, changed, forced); res.Resumed != 3 || !strings.Contains(said.String(), "begins again") {
 			t.Errorf("%s: %+v, said %s", set, res, said.String())
 		}

@@ -64,7 +64,7 @@ func buildSet(ctx context.Context, r recipe.Recipe, opt *Options, tok *tokenizer
 	if err != nil {
 		return nil, nil, err
 	}
-	_, err = data.Build(ctx, opt.Data, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, MaxTokens: r.Data.MaxTokens,
+	_, err = data.Build(ctx, opt.Data, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, HeldOutBy: r.Data.HeldOutBy, MaxTokens: r.Data.MaxTokens,
 		Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
 	if err != nil {
 		return nil, nil, err
