@@ -40,6 +40,8 @@ var table = []row{
 	{pkg: "device/cuda/cudatest", ours: "device/cuda"},
 	{pkg: "device/devicetest", ours: "device device/ref tensor internal/half"},
 
+	{pkg: "dist", ours: "tensor internal/cu", foreign: "github.com/ebitengine/purego"},
+	{pkg: "dist/disttest", ours: "dist tensor"},
 	{pkg: "layer", ours: "device tensor"},
 	{pkg: "model", ours: "layer device tensor internal/safetensors"},
 	{pkg: "optim", ours: "model layer device tensor"},
@@ -59,13 +61,14 @@ var table = []row{
 }
 
 // onlyTests may be imported by tests and by each other: an oracle or a fake must never end up in the product.
-var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "internal/golden", "internal/lint", "internal/quiet"}
+var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/lint", "internal/quiet"}
 
 // onlyCommand may be imported by cmd/antiphase, by tests and by what is theirs: everything else takes the device it is given.
 var onlyCommand = []string{"device/cpu", "device/cuda"}
 
 // hostReaders may look at a tensor's memory from the host; everyone else asks the device, or a GPU could not be one.
-var hostReaders = []string{"tensor", "device/cpu", "device/ref"}
+// MPI (dist) carries the host's memory alone.
+var hostReaders = []string{"tensor", "device/cpu", "device/ref", "dist", "dist/disttest"}
 
 // find returns the row of a package.
 func find(pkg string) (row, bool) {

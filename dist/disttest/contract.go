@@ -1,0 +1,150 @@
+package disttest
+
+import (
+	"fmt"
+	"math"
+
+	"antiphase/dist"
+	"antiphase/tensor"
+)
+
+// Floats is a host tensor of n float32 numbers.
+func Floats(n int) tensor.Tensor { return host(tensor.F32, n) }
+
+func host(t tensor.DType, n int) tensor.Tensor {
+	b := make([]byte, max(n*t.Size(), 8))
+	return tensor.Tensor{Buf: &tensor.Buffer{Host: b, Size: len(b)}, Type: t, Rows: 1, Cols: n, Ld: n}
+}
+
+// input is what rank holds before a collective: a function of rank and place, so that every rank knows what the
+// others hold. Exponents are spread over 16 powers of two: another order of summation shows.
+func input(rank, n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		h := (uint32(i) + 1) * 2654435761 * uint32(2*rank+1)
+		h ^= h >> 15
+		h *= 0x2c1b3c6d
+		h ^= h >> 12
+		x[i] = math.Float32frombits(h&0x807fffff | (120+h>>23&15)<<23)
+	}
+	return x
+}
+
+// total is Σ of all ranks' inputs, in the order of ranks.
+func total(size, n int) []float32 {
+	t := input(0, n)
+	for r := 1; r < size; r++ {
+		for i, x := range input(r, n) {
+			t[i] += x
+		}
+	}
+	return t
+}
+
+// Check holds one rank of an engine to dist.Comm's contract, on host memory; all ranks call it. Lengths are odd,
+// zero, and larger than any staging memory.
+func Check(c dist.Comm) error {
+	for _, n := range []int{1, 3, 8, 1000, 4099, 1<<18 + 5} {
+		for _, f := range []func(dist.Comm, int) error{checkAllReduce, checkReduceScatter, checkAllGather, checkBroadcast,
+			checkDouble} {
+			if err := f(c, n); err != nil {
+				return fmt.Errorf("rank %d of %d, %d elements: %w", c.Rank(), c.Size(), n, err)
+			}
+		}
+	}
+	return c.Barrier()
+}
+
+// same compares sums: to the bit where the engine promises an order, else to rounding.
+func same(c dist.Comm, got, want []float32) error {
+	for i, w := range want {
+		if c.Ordered() && got[i] != w || math.Abs(float64(got[i]-w)) > 1e-4*math.Max(1, math.Abs(float64(w))) {
+			return fmt.Errorf("element %d is %v, want %v", i, got[i], w)
+		}
+	}
+	return nil
+}
+
+func checkAllReduce(c dist.Comm, n int) error {
+	x := Floats(n)
+	copy(tensor.Host[float32](x), input(c.Rank(), n))
+	if err := c.AllReduce(x); err != nil {
+		return fmt.Errorf("AllReduce: %w", err)
+	}
+	if err := same(c, tensor.Host[float32](x), total(c.Size(), n)); err != nil {
+		return fmt.Errorf("AllReduce: %w", err)
+	}
+	return nil
+}
+
+// checkReduceScatter leaves the result in the rank's own part, as ZeRO does.
+func checkReduceScatter(c dist.Comm, n int) error {
+	whole := n * c.Size()
+	x := Floats(whole)
+	copy(tensor.Host[float32](x), input(c.Rank(), whole))
+	part := x.Columns(c.Rank()*n, (c.Rank()+1)*n)
+	if err := c.ReduceScatter(part, x); err != nil {
+		return fmt.Errorf("ReduceScatter: %w", err)
+	}
+	if err := same(c, tensor.Host[float32](part), total(c.Size(), whole)[c.Rank()*n:][:n]); err != nil {
+		return fmt.Errorf("ReduceScatter: %w", err)
+	}
+	return nil
+}
+
+// checkAllGather gathers bf16 in place, and from elsewhere.
+func checkAllGather(c dist.Comm, n int) error {
+	for _, inPlace := range []bool{true, false} {
+		out := host(tensor.BF16, n*c.Size())
+		x := host(tensor.BF16, n)
+		if inPlace {
+			x = out.Columns(c.Rank()*n, (c.Rank()+1)*n)
+		}
+		for i := range n {
+			tensor.Host[uint16](x)[i] = uint16(c.Rank()*31 + i)
+		}
+		if err := c.AllGather(out, x); err != nil {
+			return fmt.Errorf("AllGather: %w", err)
+		}
+		for i, got := range tensor.Host[uint16](out) {
+			if want := uint16(i/n*31 + i%n); got != want {
+				return fmt.Errorf("AllGather: element %d is %d, want %d", i, got, want)
+			}
+		}
+	}
+	return nil
+}
+
+func checkBroadcast(c dist.Comm, n int) error {
+	for root := range c.Size() {
+		x := Floats(n)
+		copy(tensor.Host[float32](x), input(c.Rank(), n))
+		if err := c.Broadcast(x, root); err != nil {
+			return fmt.Errorf("Broadcast: %w", err)
+		}
+		for i, want := range input(root, n) {
+			if got := tensor.Host[float32](x)[i]; got != want {
+				return fmt.Errorf("Broadcast of rank %d: element %d is %v, want %v", root, i, got, want)
+			}
+		}
+	}
+	return nil
+}
+
+// checkDouble sums float64 numbers that are exact.
+func checkDouble(c dist.Comm, n int) error {
+	x := host(tensor.F64, n)
+	for i := range n {
+		tensor.Host[float64](x)[i] = float64(i) + float64(c.Rank())/1024
+	}
+	if err := c.AllReduce(x); err != nil {
+		return fmt.Errorf("AllReduce of F64: %w", err)
+	}
+	for i, got := range tensor.Host[float64](x) {
+		s := float64(c.Size())
+		if want := s*float64(i) + s*(s-1)/2/1024; got != want {
+			return fmt.Errorf("AllReduce of F64: element %d is %v, want %v", i, got, want)
+		}
+	}
+	return nil
+}

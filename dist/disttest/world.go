@@ -1,0 +1,213 @@
+// Package disttest is a world of ranks inside one process, for tests: goroutines instead of processes, copies
+// instead of a network, sums in the order of ranks. Run holds any engine to dist.Comm's contract.
+package disttest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"antiphase/dist"
+	"antiphase/tensor"
+)
+
+// Options shape a world.
+type Options struct {
+	// Bandwidth is how many bytes a second a rank can send; 0 is as fast as memory. A collective then takes as long as
+	// a ring would at that rate, once its last rank has come.
+	Bandwidth float64
+	// Timeout ends a collective that not all ranks have come to; a minute where 0.
+	Timeout time.Duration
+}
+
+// World is n ranks. Comm gives each its end.
+type World struct {
+	opt   Options
+	comms []*comm
+
+	mu    sync.Mutex
+	calls map[int]*call // by number
+	err   error
+	over  chan struct{}
+	busy  time.Duration // on the wire
+}
+
+// call is one collective, from its first rank to its last.
+type call struct {
+	ins, outs []tensor.Tensor
+	op        string
+	root      int
+	came      []bool
+	count     int
+	done      chan struct{}
+	err       error
+}
+
+type comm struct {
+	w    *World
+	rank int
+	next int // number of the next collective
+}
+
+// NewWorld makes a world of n ranks.
+func NewWorld(n int, opt Options) *World {
+	if opt.Timeout == 0 {
+		opt.Timeout = time.Minute
+	}
+	w := &World{opt: opt, calls: map[int]*call{}, over: make(chan struct{})}
+	for r := range n {
+		w.comms = append(w.comms, &comm{w: w, rank: r})
+	}
+	return w
+}
+
+// Comm is a rank's end.
+func (w *World) Comm(rank int) dist.Comm { return w.comms[rank] }
+
+// Wire is the time that collectives have taken on the artificial wire.
+func (w *World) Wire() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.busy
+}
+
+// Run runs f as every rank and joins the errors. A rank that fails aborts the others.
+func (w *World) Run(f func(c dist.Comm) error) error {
+	errs := make([]error, len(w.comms))
+	var wg sync.WaitGroup
+	for r, c := range w.comms {
+		wg.Go(func() {
+			if errs[r] = f(c); errs[r] != nil {
+				c.Abort(errs[r])
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *comm) Rank() int     { return c.rank }
+func (c *comm) Size() int     { return len(c.w.comms) }
+func (c *comm) Ordered() bool { return true }
+func (c *comm) Close() error  { return nil }
+
+func (c *comm) AllReduce(x tensor.Tensor) error {
+	dist.CheckSum("AllReduce", x)
+	return c.collect("AllReduce", x, x, 0)
+}
+
+func (c *comm) ReduceScatter(out, x tensor.Tensor) error {
+	dist.CheckSum("ReduceScatter", x)
+	dist.CheckScatter("ReduceScatter", out, x, c.Size())
+	return c.collect("ReduceScatter", out, x, 0)
+}
+
+func (c *comm) AllGather(out, x tensor.Tensor) error {
+	dist.CheckScatter("AllGather", x, out, c.Size())
+	return c.collect("AllGather", out, x, 0)
+}
+
+func (c *comm) Broadcast(x tensor.Tensor, root int) error { return c.collect("Broadcast", x, x, root) }
+
+func (c *comm) Barrier() error { return c.collect("Barrier", tensor.Tensor{}, tensor.Tensor{}, 0) }
+
+func (c *comm) Abort(why error) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	if c.w.err == nil {
+		c.w.err = fmt.Errorf("%w: rank %d: %w", dist.ErrPeer, c.rank, why)
+		close(c.w.over)
+	}
+}
+
+// collect waits until every rank has come to this collective; the last one does it for all.
+func (c *comm) collect(op string, out, in tensor.Tensor, root int) error {
+	w := c.w
+	w.mu.Lock()
+	if w.err != nil {
+		w.mu.Unlock()
+		return w.err
+	}
+	k := w.calls[c.next]
+	if k == nil {
+		n := len(w.comms)
+		k = &call{op: op, root: root, ins: make([]tensor.Tensor, n), outs: make([]tensor.Tensor, n), came: make([]bool, n),
+			done: make(chan struct{})}
+		w.calls[c.next] = k
+	}
+	if k.op != op || k.root != root || k.count > 0 && !k.fits(in) {
+		k.err = fmt.Errorf("disttest: rank %d comes to collective %d with %s of %v (root %d), others with %s (root %d)",
+			c.rank, c.next, op, in, root, k.op, k.root)
+	}
+	k.ins[c.rank], k.outs[c.rank], k.came[c.rank] = in, out, true
+	k.count++
+	last := k.count == len(w.comms)
+	if last {
+		delete(w.calls, c.next)
+	}
+	w.mu.Unlock()
+	number := c.next
+	c.next++
+	if last {
+		if k.err == nil {
+			k.perform()
+			w.pass(k)
+		}
+		close(k.done)
+	}
+	return c.wait(k, number)
+}
+
+func (c *comm) wait(k *call, number int) error {
+	select {
+	case <-k.done:
+		return k.err
+	case <-c.w.over:
+		return c.w.err
+	case <-time.After(c.w.opt.Timeout):
+		c.w.mu.Lock()
+		defer c.w.mu.Unlock()
+		var late []int
+		for r, came := range k.came {
+			if !came {
+				late = append(late, r)
+			}
+		}
+		return fmt.Errorf("%w: collective %d (%s) is missing ranks %v after %s", dist.ErrPeer, number, k.op, late,
+			c.w.opt.Timeout)
+	}
+}
+
+// fits says that in has the shape of what came first.
+func (k *call) fits(in tensor.Tensor) bool {
+	for r, came := range k.came {
+		if came {
+			return k.ins[r].Type == in.Type && k.ins[r].Len() == in.Len()
+		}
+	}
+	return true
+}
+
+// pass takes the time that a ring of these ranks would.
+func (w *World) pass(k *call) {
+	if w.opt.Bandwidth == 0 || !k.ins[0].Ok() {
+		return
+	}
+	n := float64(len(w.comms))
+	whole := k.ins[0]
+	share := (n - 1) / n
+	switch k.op {
+	case "AllReduce":
+		share *= 2
+	case "AllGather":
+		whole = k.outs[0]
+	case "Broadcast":
+		share = 1
+	}
+	d := time.Duration(share * float64(whole.Len()*whole.Type.Size()) / w.opt.Bandwidth * float64(time.Second))
+	time.Sleep(d)
+	w.mu.Lock()
+	w.busy += d
+	w.mu.Unlock()
+}

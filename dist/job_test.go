@@ -1,0 +1,449 @@
+package dist
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// quick are options whose time-outs a test can wait for.
+func quick(meet string) Options {
+	return Options{Rendezvous: meet, Interface: "127.0.0.1", Secret: []byte("secret"), JoinTimeout: 5 * time.Second,
+		PeerTimeout: 500 * time.Millisecond}
+}
+
+func rank(r, world int) Launch { return Launch{Source: "flags", Rank: r, World: world} }
+
+// freePort is an address nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// joinAll joins all ranks of a world at once; option changes a rank's own.
+func joinAll(t *testing.T, meet string, world int, change func(r int, o *Options)) ([]*Job, []error) {
+	t.Helper()
+	jobs, errs := make([]*Job, world), make([]error, world)
+	var wg sync.WaitGroup
+	for r := range world {
+		wg.Go(func() {
+			o := quick(meet)
+			if change != nil {
+				change(r, &o)
+			}
+			jobs[r], errs[r] = Join(context.Background(), rank(r, world), o)
+		})
+	}
+	wg.Wait()
+	return jobs, errs
+}
+
+func closeAll(t *testing.T, jobs []*Job) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for r, j := range jobs {
+		wg.Go(func() {
+			if err := j.Close(); err != nil {
+				t.Errorf("rank %d closes: %v", r, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Ranks meet by address and by folder, exchange values, and leave nothing behind.
+func TestJoin(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := t.TempDir()
+	for _, meet := range []string{"tcp://" + freePort(t), "file://" + dir} {
+		for _, world := range []int{1, 2, 5} {
+			jobs, errs := joinAll(t, meet, world, nil)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatalf("%s, %d ranks: %v", meet, world, err)
+			}
+			var wg sync.WaitGroup
+			for r, j := range jobs {
+				wg.Go(func() {
+					for _, tag := range []string{"a", "b"} {
+						all, err := j.Exchange(tag, []byte{byte(r), tag[0]})
+						for i, v := range all {
+							if v[0] != byte(i) || v[1] != tag[0] {
+								t.Errorf("rank %d got %v", r, all)
+							}
+						}
+						if err != nil || len(all) != world {
+							t.Errorf("rank %d: %v, %v", r, all, err)
+						}
+					}
+					if err := j.Agree("facts", map[string]string{"recipe": "1", "data": "2"}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			closeAll(t, jobs)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("%v is left in the folder", left)
+	}
+}
+
+// A rank with another secret is refused at once; the others say that somebody was turned away.
+func TestWrongSecret(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	_, errs := joinAll(t, "tcp://"+freePort(t), 2, func(r int, o *Options) {
+		o.JoinTimeout = time.Second
+		if r == 1 {
+			o.Secret = []byte("another")
+		}
+	})
+	if !errors.Is(errs[1], errSecret) {
+		t.Errorf("rank 1: %v", errs[1])
+	}
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "never came: 1") || !strings.Contains(errs[0].Error(),
+		"secret") {
+		t.Errorf("rank 0: %v", errs[0])
+	}
+}
+
+// Whoever listens must know the secret too: a rank tells nothing to a stranger that says yes to everything.
+func TestFalseStore(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write(append([]byte(greeting), make([]byte, nonceSize)...))
+			_, _ = c.Read(make([]byte, 64))
+			_, _ = c.Write(append([]byte{verdictYes}, make([]byte, 32)...))
+		}
+	}()
+	if _, err := Join(context.Background(), rank(1, 2), quick("tcp://"+ln.Addr().String())); !errors.Is(err, errSecret) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Without a secret nobody meets at an address, and an address names one interface.
+func TestNeedsSecretAndInterface(t *testing.T) {
+	for meet, want := range map[string]string{
+		"tcp://127.0.0.1:7000": "ANTIPHASE_SECRET", "tcp://:7000": "every interface",
+		"tcp://0.0.0.0:7000": "every interface", "tcp://[::]:7000": "every interface",
+		"tcp://host": "host:port", "tcp://host:0": "host:port", "http://a:1": "tcp://host:port",
+		"file://relative": "file:///",
+	} {
+		o := Options{Rendezvous: meet}
+		if strings.Contains(want, "interface") {
+			o.Secret = []byte("x")
+		}
+		if _, err := Join(context.Background(), rank(0, 2), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", meet, err, want)
+		}
+	}
+	if _, err := Join(context.Background(), rank(0, 2),
+		Options{Rendezvous: "file://" + t.TempDir()}); err == nil || !strings.Contains(err.Error(), "--interface") {
+		t.Errorf("a folder for several machines: %v", err)
+	}
+	if _, err := Join(context.Background(), rank(0, 2), Options{}); err == nil || !strings.Contains(err.Error(),
+		"--rendezvous") {
+		t.Errorf("no place to meet: %v", err)
+	}
+}
+
+// The store listens on the interface that was named and on no other: another address of the same machine cannot
+// reach it.
+func TestOneInterface(t *testing.T) {
+	s, err := listen("127.0.0.1:0", []byte("x"), 2, quick(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	_, port, _ := net.SplitHostPort(s.addr())
+	others := []string{"127.0.0.2"}
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() && n.IP.To4() != nil {
+			others = append(others, n.IP.String())
+		}
+	}
+	for _, host := range others {
+		if c, err := net.DialTimeout("tcp", net.JoinHostPort(host, port), time.Second); err == nil {
+			c.Close()
+			t.Errorf("%s reaches a store that listens on 127.0.0.1", host)
+		}
+	}
+	if c, err := net.Dial("tcp", s.addr()); err != nil {
+		t.Error(err)
+	} else {
+		c.Close()
+	}
+}
+
+// A port that is taken is said so by rank 0; the other ranks find something that is no store.
+func TestPortTaken(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("SSH-2.0-OpenSSH_9.2p1 Debian-2, and a long line of other things\r\n"))
+			_ = c.Close()
+		}
+	}()
+	_, errs := joinAll(t, "tcp://"+ln.Addr().String(), 2, nil)
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "address already in use") {
+		t.Errorf("rank 0: %v", errs[0])
+	}
+	if !errors.Is(errs[1], errNotStore) {
+		t.Errorf("rank 1: %v", errs[1])
+	}
+}
+
+// A process that comes when all are there, or claims another's rank, is refused; the job goes on.
+func TestLateJoiner(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	meet := "tcp://" + freePort(t)
+	jobs, errs := joinAll(t, meet, 3, nil)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Join(context.Background(), rank(1, 3), quick(meet))
+	if !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), "too late") {
+		t.Errorf("got %v", err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	for r, j := range jobs {
+		if j.Err() != nil {
+			t.Errorf("rank %d: %v", r, j.Err())
+		}
+	}
+	closeAll(t, jobs)
+}
+
+func TestWrongWorld(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	meet := "tcp://" + freePort(t)
+	var wg sync.WaitGroup
+	errs := make([]error, 2)
+	for r := range 2 {
+		wg.Go(func() { _, errs[r] = Join(context.Background(), rank(r, 2+r), quick(meet)) })
+	}
+	wg.Wait()
+	for r, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "was told of 3 ranks, rank 0 of 2") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// Ranks that never come: the others wait as long as they were told, and rank 0 names the missing.
+func TestNobodyComes(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for r, want := range map[int]string{0: "never came: 1, 2", 2: "did not reach rank 0"} {
+		o := quick("tcp://" + freePort(t))
+		o.JoinTimeout = 300 * time.Millisecond
+		_, err := Join(context.Background(), rank(r, 3), o)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("rank %d: %v, want %q", r, err, want)
+		}
+	}
+}
+
+// A rank whose connection ends without a goodbye has died; one that says nothing hangs. Every other rank learns
+// which.
+func TestLostRank(t *testing.T) {
+	for name, lose := range map[string]func(j *Job){
+		"has died":              func(j *Job) { _ = j.link.c.Close() },
+		"has given no sign":     func(j *Job) { j.link.mu.Lock() }, // nothing is sent any more
+		"the disk is on fire":   func(j *Job) { j.Fail(errors.New("the disk is on fire")) },
+		"waits in collective 8": func(j *Job) { j.count.Store(8); j.began.Store(1) },
+	} {
+		for victim := range 3 {
+			lost := make(chan error, 3)
+			jobs, errs := joinAll(t, "tcp://"+freePort(t), 3, func(r int, o *Options) {
+				o.StallTimeout = 300 * time.Millisecond
+				if r != victim {
+					o.OnLost = func(err error) { lost <- err }
+				}
+			})
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			lose(jobs[victim])
+			for range 2 {
+				select {
+				case err := <-lost:
+					if !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), name) {
+						t.Errorf("rank %d: %v, want %q", victim, err, name)
+					}
+				case <-time.After(5 * time.Second):
+					t.Fatalf("rank %d %s: not noticed", victim, name)
+				}
+			}
+			if took := time.Since(began); took > 3*time.Second {
+				t.Errorf("%s: noticed after %s", name, took)
+			}
+			for r, j := range jobs {
+				if r == victim && name == "has given no sign" {
+					j.link.mu.Unlock()
+				}
+				j.shut()
+			}
+		}
+	}
+}
+
+// A stall names the ranks that the others wait for.
+func TestStallNamesTheLate(t *testing.T) {
+	lost := make(chan error, 3)
+	jobs, errs := joinAll(t, "tcp://"+freePort(t), 3, func(_ int, o *Options) {
+		o.StallTimeout = 300 * time.Millisecond
+		o.OnLost = func(err error) { lost <- err }
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for r, j := range jobs {
+		if j.count.Store(4); r != 1 {
+			j.count.Store(5)
+			j.began.Store(1)
+		}
+	}
+	if err := <-lost; !strings.Contains(err.Error(), "still missing: rank 1 (") || strings.Contains(err.Error(),
+		"rank 2 (") {
+		t.Errorf("got %v", err)
+	}
+	for _, j := range jobs {
+		j.shut()
+	}
+}
+
+// An old address in the folder, with nobody or a stranger behind it, does not keep ranks apart.
+func TestStaleFolder(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := t.TempDir()
+	stranger, err := listen("127.0.0.1:0", []byte("of another job"), 2, quick(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.close()
+	for _, addr := range []string{stranger.addr(), freePort(t)} {
+		if err := (&folder{dir: dir}).publish(addr, []byte("old")); err != nil {
+			t.Fatal(err)
+		}
+		late := make(chan error, 1)
+		go func() {
+			j, err := Join(context.Background(), rank(1, 2), quick("file://"+dir))
+			if err == nil {
+				err = j.Close()
+			}
+			late <- err
+		}()
+		time.Sleep(200 * time.Millisecond)
+		j, err := Join(context.Background(), rank(0, 2), quick("file://"+dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(j.Close(), <-late); err != nil {
+			t.Error(err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir)); err != nil || !info.IsDir() {
+		t.Error(err)
+	}
+}
+
+// The private folder is refused where somebody else could have put it there.
+func TestPrivateFolder(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	l := Launch{Source: "openmpi", World: 2, LocalSize: 2, Job: "7"}
+	dir, err := privateFolder(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := privateFolder(l); again != dir {
+		t.Errorf("%s, then %s", dir, again)
+	}
+	l.Job = "8"
+	if other, _ := privateFolder(l); other == dir {
+		t.Error("two jobs share a folder")
+	}
+	root := filepath.Dir(dir)
+	if err := os.Chmod(root, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := privateFolder(l); err == nil {
+		t.Error("a folder that anybody may enter was taken")
+	}
+}
+
+// Frames that are changed, repeated or too long end the connection.
+func TestFrames(t *testing.T) {
+	for name, spoil := range map[string]func(frame []byte) [][]byte{
+		"changed":  func(f []byte) [][]byte { f[6] ^= 1; return [][]byte{f} },
+		"repeated": func(f []byte) [][]byte { return [][]byte{f, f} },
+		"too long": func(f []byte) [][]byte { f[0] = 0xff; return [][]byte{f} },
+	} {
+		a, b := net.Pipe()
+		client := &link{c: a, key: []byte("k"), client: true}
+		server := &link{c: b, key: []byte("k")}
+		var tap tapped
+		(&link{c: &tap, key: []byte("k"), client: true}).mustSend(t)
+		go func() {
+			for _, f := range spoil(tap.sent) {
+				_, _ = client.c.Write(f)
+			}
+			_ = client.c.Close()
+		}()
+		var err error
+		for err == nil {
+			_, err = server.receive()
+		}
+		if strings.Contains(err.Error(), "EOF") {
+			t.Errorf("%s: passed (%v)", name, err)
+		}
+		_ = b.Close()
+	}
+}
+
+type tapped struct {
+	net.Conn
+	sent []byte
+}
+
+func (t *tapped) Write(b []byte) (int, error)      { t.sent = append(t.sent, b...); return len(b), nil }
+func (t *tapped) SetWriteDeadline(time.Time) error { return nil }
+
+func (l *link) mustSend(t *testing.T) {
+	t.Helper()
+	if err := l.send(message{Kind: msgBeat, Count: 7}, time.Second); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,223 @@
+package dist
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Launch is what a process knows about its job before it has met anybody.
+type Launch struct {
+	// Source is who says so: single, flags, antiphase, torchrun, slurm, openmpi, mpich, mvapich2 or kubernetes.
+	Source    string `json:"source"`
+	Rank      int    `json:"rank"`
+	World     int    `json:"world_size"`
+	LocalRank int    `json:"local_rank"` // among the ranks of this machine; -1 where nobody says
+	LocalSize int    `json:"local_size"` // ranks on this machine; 0 where nobody says
+	Node      int    `json:"node"`       // -1 where nobody says
+	Master    string `json:"master,omitempty"`
+	Job       string `json:"job,omitempty"` // tells this job from others of the same user
+	Restart   int    `json:"restart_count"`
+
+	Seen  []Finding `json:"seen"`            // every launcher whose variables are there, in order of precedence
+	Notes []string  `json:"notes,omitempty"` // what was seen and not counted, and why
+}
+
+// Finding is what one source says. Fields that it does not state are -1 (Rank, World, LocalRank, Node) or empty.
+type Finding struct {
+	Source    string            `json:"source"`
+	Variables map[string]string `json:"variables"`
+	rank      int
+	world     int
+	local     int
+	localSize int
+	node      int
+	restart   int
+	master    string
+	job       string
+}
+
+// Explicit are the values of flags, which come before any variable; Rank and World are -1 where they were not given.
+type Explicit struct {
+	Launcher    string // trust this source alone; "" or auto compares all of them, none is a single process
+	Rank, World int
+	LocalRank   int
+}
+
+// NoFlags is Explicit where nothing was given.
+func NoFlags() Explicit { return Explicit{Rank: -1, World: -1, LocalRank: -1} }
+
+// Launchers are the names that Explicit.Launcher takes.
+func Launchers() []string {
+	out := []string{"auto", "none", "flags"}
+	for _, s := range sources {
+		out = append(out, s.name)
+	}
+	return out
+}
+
+// Local says that every rank runs on this machine.
+func (l Launch) Local() bool { return l.World == 1 || l.LocalSize == l.World }
+
+// MPI says that an MPI library's own launcher started the ranks, whoever else speaks of them.
+func (l Launch) MPI() bool {
+	return l.sees("openmpi") || l.sees("mpich") || l.sees("mvapich2")
+}
+
+func (l Launch) sees(source string) bool {
+	return slices.ContainsFunc(l.Seen, func(f Finding) bool { return f.Source == source })
+}
+
+// Detect finds out rank and world size from flags and from the environment. Precedence is flags, ANTIPHASE_*,
+// torchrun, Slurm step, Open MPI, MPICH, MVAPICH2, indexed Kubernetes job, single; whatever two sources both state
+// must be equal.
+func Detect(flags Explicit, getenv func(string) string) (Launch, error) {
+	if err := checkLauncher(flags.Launcher); err != nil {
+		return Launch{}, err
+	}
+	single := Launch{Source: "single", World: 1, LocalSize: 1}
+	if flags.Launcher == "none" {
+		return single, nil
+	}
+	all, notes, err := find(flags, getenv)
+	if err != nil {
+		return Launch{}, err
+	}
+	if len(all) == 0 {
+		single.Notes = notes
+		if w := getenv("ANTIPHASE_WORLD_SIZE"); w != "" && w != "1" {
+			return Launch{}, fmt.Errorf("ANTIPHASE_WORLD_SIZE is %s, but nothing says which rank this process is: set "+
+				"ANTIPHASE_RANK", w)
+		}
+		return single, nil
+	}
+	if err := agreeing(all); err != nil {
+		return Launch{}, err
+	}
+	l := merge(all)
+	l.Notes = notes
+	return l, nil
+}
+
+func checkLauncher(name string) error {
+	if name == "" {
+		return nil
+	}
+	for _, n := range Launchers() {
+		if n == name {
+			return nil
+		}
+	}
+	return fmt.Errorf("launcher %q is unknown; there are %s", name, strings.Join(Launchers(), ", "))
+}
+
+// find asks every source that is to be trusted.
+func find(flags Explicit, getenv func(string) string) (all []Finding, notes []string, err error) {
+	only := flags.Launcher
+	if only == "auto" {
+		only = ""
+	}
+	if f, ok, err := flags.finding(); err != nil {
+		return nil, nil, err
+	} else if ok && (only == "" || only == "flags") {
+		all = append(all, f)
+	}
+	for _, s := range sources {
+		f, note, err := s.read(getenv)
+		switch {
+		case err != nil && (only == "" || only == s.name):
+			return nil, nil, err
+		case f == nil && note != "":
+			notes = append(notes, note)
+		case f != nil && only != "" && only != s.name:
+			notes = append(notes, fmt.Sprintf("%s is there and not looked at, because %s is to be trusted alone", s.name,
+				only))
+		case f != nil:
+			all = append(all, *f)
+		}
+	}
+	if only != "" && len(all) == 0 {
+		return nil, nil, fmt.Errorf("launcher %s is to be trusted alone, but it says nothing here", only)
+	}
+	return all, notes, nil
+}
+
+// finding is what the flags state; ok is false where they state nothing about rank and world size.
+func (e Explicit) finding() (f Finding, ok bool, err error) {
+	if e.Rank < 0 && e.World < 0 {
+		return f, false, nil
+	}
+	if e.Rank < 0 || e.World < 0 {
+		return f, false, fmt.Errorf("a rank and a world size belong together: give both --rank and --world-size")
+	}
+	f = Finding{Source: "flags", rank: e.Rank, world: e.World, local: e.LocalRank, node: -1, restart: -1,
+		Variables: map[string]string{"--rank": strconv.Itoa(e.Rank), "--world-size": strconv.Itoa(e.World)}}
+	return f, true, f.check()
+}
+
+func (f *Finding) check() error {
+	switch {
+	case f.world < 1:
+		return fmt.Errorf("%s says a world of %d ranks (%s)", f.Source, f.world, f.vars())
+	case f.rank < 0 || f.rank >= f.world:
+		return fmt.Errorf("%s says rank %d of %d: ranks count from 0 (%s)", f.Source, f.rank, f.world, f.vars())
+	case f.localSize > f.world:
+		return fmt.Errorf("%s says %d ranks on this machine, of %d in all (%s)", f.Source, f.localSize, f.world, f.vars())
+	case f.localSize > 0 && f.local >= f.localSize:
+		return fmt.Errorf("%s says local rank %d of %d (%s)", f.Source, f.local, f.localSize, f.vars())
+	}
+	return nil
+}
+
+// vars lists the variables for a message.
+func (f *Finding) vars() string {
+	var out []string
+	for k, v := range f.Variables {
+		out = append(out, k+"="+v)
+	}
+	sort.Strings(out)
+	return strings.Join(out, " ")
+}
+
+// agreeing refuses sources that contradict each other: one of them is wrong about who this process is.
+func agreeing(all []Finding) error {
+	first := &all[0]
+	for i := range all[1:] {
+		f := &all[i+1]
+		if f.rank != first.rank || f.world != first.world || f.local >= 0 && first.local >= 0 && f.local != first.local {
+			return fmt.Errorf("two launchers contradict each other: %s says rank %d of %d (%s), %s says rank %d of %d "+
+				"(%s); unset the wrong one, or name the right one with --launcher",
+				first.Source, first.rank, first.world, first.vars(), f.Source, f.rank, f.world, f.vars())
+		}
+	}
+	return nil
+}
+
+// merge takes each field from the first source that states it.
+func merge(all []Finding) Launch {
+	l := Launch{Source: all[0].Source, Rank: all[0].rank, World: all[0].world, LocalRank: -1, Node: -1, Seen: all}
+	for _, f := range all {
+		if l.LocalRank < 0 {
+			l.LocalRank = f.local
+		}
+		if l.LocalSize == 0 {
+			l.LocalSize = f.localSize
+		}
+		if l.Node < 0 {
+			l.Node = f.node
+		}
+		if l.Master == "" {
+			l.Master = f.master
+		}
+		if l.Job == "" {
+			l.Job = f.job
+		}
+		l.Restart = max(l.Restart, f.restart)
+	}
+	if l.World == 1 {
+		l.LocalSize = 1
+	}
+	return l
+}

@@ -1,0 +1,341 @@
+package dist
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// store runs in rank 0's process. Every rank, rank 0 too, holds one connection to it. It hands values around, and
+// it is where the loss of a rank is noticed and told to the others.
+type store struct {
+	ln      net.Listener
+	secret  []byte
+	world   int
+	timeout time.Duration // without a sign of a rank
+	stall   time.Duration // in one collective
+
+	mu      sync.Mutex
+	peers   []*peer // by rank; nil until it is here
+	conns   map[net.Conn]bool
+	joined  bool
+	over    bool
+	closed  bool
+	values  map[string][][]byte // by tag, one per rank; complete ones are sent and dropped
+	refused []string            // who was turned away before everyone was here, for the error of those who wait
+	done    chan struct{}       // closed when the job is over
+	wg      sync.WaitGroup
+}
+
+// peer is a rank as the store sees it.
+type peer struct {
+	*link
+	rank  int
+	where string // host and process
+	seen  time.Time
+	count uint64
+	busy  time.Duration
+	left  bool
+}
+
+// pending bounds the connections that have not proved anything yet.
+const pending = 64
+
+// listen opens the store on one address of this machine. Port 0 picks a free one.
+func listen(addr string, secret []byte, world int, o Options) (*store, error) {
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("dist: rank 0 cannot listen on %s: %w; name another port", addr, err)
+	}
+	s := &store{ln: ln, secret: secret, world: world, timeout: o.PeerTimeout, stall: o.StallTimeout,
+		peers: make([]*peer, world), conns: map[net.Conn]bool{}, values: map[string][][]byte{}, done: make(chan struct{})}
+	s.wg.Add(2)
+	go s.acceptAll()
+	go s.watch()
+	return s, nil
+}
+
+func (s *store) addr() string { return s.ln.Addr().String() }
+
+func (s *store) acceptAll() {
+	defer s.wg.Done()
+	room := make(chan struct{}, pending)
+	for {
+		c, err := s.ln.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case room <- struct{}{}:
+		default:
+			_ = c.Close() // a flood: those who are in shall finish first
+			continue
+		}
+		if !s.track(c, true) {
+			return
+		}
+		s.wg.Add(1)
+		go func() {
+			defer s.wg.Done()
+			defer s.track(c, false)
+			p, err := s.enter(c)
+			<-room
+			if err == nil {
+				s.serve(p)
+			}
+		}()
+	}
+}
+
+// track keeps the open connections, so that close can cut them; after the end it closes c and says false.
+func (s *store) track(c net.Conn, open bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if open && !s.closed {
+		s.conns[c] = true
+		return true
+	}
+	delete(s.conns, c)
+	_ = c.Close()
+	return false
+}
+
+// enter admits a connection as a rank.
+func (s *store) enter(c net.Conn) (*peer, error) {
+	l, err := accept(c, s.secret)
+	if err != nil {
+		s.turnAway(fmt.Sprintf("%s (%v)", c.RemoteAddr(), err))
+		return nil, err
+	}
+	_ = c.SetReadDeadline(time.Now().Add(handshake)) // fails only for a closed connection, and then so does receive
+	m, err := l.receive()
+	if err != nil || m.Kind != msgHello {
+		return nil, errors.Join(err, errNotStore)
+	}
+	_ = c.SetReadDeadline(time.Time{})
+	p := &peer{link: l, rank: m.Rank, where: fmt.Sprintf("%s, process %d", m.Host, m.PID), seen: time.Now()}
+	if err := s.admit(p, m); err != nil {
+		_ = l.send(message{Kind: msgFail, Text: err.Error()}, handshake)
+		s.turnAway(err.Error())
+		return nil, err
+	}
+	return p, nil
+}
+
+func (s *store) turnAway(who string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.joined && len(s.refused) < 8 {
+		s.refused = append(s.refused, who)
+	}
+}
+
+// admit gives p its place, and tells everyone when the last has come.
+func (s *store) admit(p *peer, m message) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.over:
+		return errors.New("the job is over")
+	case m.World != s.world:
+		err := fmt.Errorf("rank %d (%s) was told of %d ranks, rank 0 of %d: start all of them with the same number", p.rank,
+			p.where, m.World, s.world)
+		s.fail(err.Error())
+		return err
+	case p.rank < 0 || p.rank >= s.world:
+		return fmt.Errorf("rank %d (%s) of %d ranks", p.rank, p.where, s.world)
+	case s.peers[p.rank] != nil && s.joined:
+		return fmt.Errorf("rank %d (%s) comes too late: all %d ranks are here, rank %d is %s", p.rank, p.where, s.world,
+			p.rank, s.peers[p.rank].where)
+	case s.peers[p.rank] != nil:
+		return fmt.Errorf("rank %d is here twice: %s and %s", p.rank, s.peers[p.rank].where, p.where)
+	}
+	s.peers[p.rank] = p
+	if slices.Contains(s.peers, nil) {
+		return nil
+	}
+	s.joined = true
+	var table [][]byte
+	for _, q := range s.peers {
+		q.seen = time.Now()
+		table = append(table, []byte(q.where))
+	}
+	s.tell(message{Kind: msgJoined, Values: table})
+	return nil
+}
+
+// tell sends m to every rank that is here; s.mu is held. A rank that cannot be told is noticed by its own reader.
+func (s *store) tell(m message) {
+	for _, p := range s.peers {
+		if p != nil {
+			_ = p.send(m, s.timeout)
+		}
+	}
+}
+
+// fail ends the job for everyone; s.mu is held.
+func (s *store) fail(text string) {
+	if s.over {
+		return
+	}
+	s.over = true
+	s.tell(message{Kind: msgFail, Text: text})
+	close(s.done)
+}
+
+// serve reads what a rank says until it leaves.
+func (s *store) serve(p *peer) {
+	for {
+		m, err := p.receive()
+		s.mu.Lock()
+		if err != nil {
+			s.gone(p, err)
+			s.mu.Unlock()
+			return
+		}
+		p.seen = time.Now()
+		s.take(p, m)
+		s.mu.Unlock()
+	}
+}
+
+// gone is the end of a connection; s.mu is held.
+func (s *store) gone(p *peer, err error) {
+	switch {
+	case s.over || p.left:
+	case !s.joined:
+		s.peers[p.rank] = nil // it may come again
+	default:
+		s.fail(fmt.Sprintf("rank %d (%s) has died: its connection ended (%v)", p.rank, p.where, err))
+	}
+}
+
+// take handles one message; s.mu is held.
+func (s *store) take(p *peer, m message) {
+	switch m.Kind {
+	case msgBeat:
+		p.count, p.busy = m.Count, time.Duration(m.Busy)*time.Millisecond
+		_ = p.send(message{Kind: msgBeat}, s.timeout)
+	case msgPut:
+		s.put(p, m)
+	case msgFail:
+		s.fail(fmt.Sprintf("rank %d (%s): %s", p.rank, p.where, m.Text))
+	case msgBye:
+		p.left = true
+		if s.everyone(func(q *peer) bool { return q != nil && q.left }) && !s.over {
+			s.over = true
+			s.tell(message{Kind: msgEnd})
+			close(s.done)
+		}
+	}
+}
+
+func (s *store) everyone(is func(*peer) bool) bool {
+	return !slices.ContainsFunc(s.peers, func(p *peer) bool { return !is(p) })
+}
+
+// put keeps a value until every rank has given one under the same tag.
+func (s *store) put(p *peer, m message) {
+	all := s.values[m.Tag]
+	if all == nil {
+		all = make([][]byte, s.world)
+		s.values[m.Tag] = all
+	}
+	if all[p.rank] == nil {
+		all[p.rank] = append([]byte{}, m.Value...)
+	}
+	if !slices.ContainsFunc(all, func(v []byte) bool { return v == nil }) {
+		delete(s.values, m.Tag)
+		s.tell(message{Kind: msgAll, Tag: m.Tag, Values: all})
+	}
+}
+
+// watch looks for ranks that have gone silent or stand still.
+func (s *store) watch() {
+	defer s.wg.Done()
+	tick := time.NewTicker(s.timeout / 8)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.done:
+			return
+		case now := <-tick.C:
+			s.mu.Lock()
+			if s.joined {
+				s.look(now)
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// look ends the job where it must; s.mu is held.
+func (s *store) look(now time.Time) {
+	var least uint64
+	stuck := -1
+	for i, p := range s.peers {
+		if silent := now.Sub(p.seen); silent > s.timeout && !p.left {
+			s.fail(fmt.Sprintf("rank %d (%s) has given no sign for %.1f s: it hangs, was stopped, or its network is gone",
+				p.rank, p.where, silent.Seconds()))
+			return
+		}
+		if p.busy > s.stall {
+			stuck = i
+		}
+		if i == 0 || p.count < least {
+			least = p.count
+		}
+	}
+	if stuck < 0 {
+		return
+	}
+	var late []string
+	for _, p := range s.peers {
+		if p.count == least && least < s.peers[stuck].count {
+			late = append(late, fmt.Sprintf("rank %d (%s)", p.rank, p.where))
+		}
+	}
+	who := "all ranks are in it"
+	if late != nil {
+		who = "still missing: " + strings.Join(late, ", ")
+	}
+	p := s.peers[stuck]
+	s.fail(fmt.Sprintf("rank %d waits in collective %d for %.1f s; %s", p.rank, p.count, p.busy.Seconds(), who))
+}
+
+// missing says which ranks have not come, for the error of a join that took too long.
+func (s *store) missing() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for r, p := range s.peers {
+		if p == nil {
+			out = append(out, fmt.Sprint(r))
+		}
+	}
+	text := fmt.Sprintf("of %d ranks these never came: %s", s.world, strings.Join(out, ", "))
+	if len(s.refused) > 0 {
+		text += "; turned away: " + strings.Join(s.refused, "; ")
+	}
+	return text
+}
+
+// close ends the store; connections that are still open are cut.
+func (s *store) close() {
+	_ = s.ln.Close()
+	s.mu.Lock()
+	if !s.over {
+		s.over = true
+		close(s.done)
+	}
+	s.closed = true
+	for c := range s.conns {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.wg.Wait()
+}

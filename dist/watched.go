@@ -1,0 +1,46 @@
+package dist
+
+import (
+	"time"
+
+	"antiphase/tensor"
+)
+
+// watched is a Comm whose calls the job counts and times.
+type watched struct {
+	Comm
+	job *Job
+}
+
+// do runs one collective. An error of the engine is less clear than the job's own where there is one.
+func (w *watched) do(f func() error) error {
+	if err := w.job.Err(); err != nil {
+		return err
+	}
+	w.job.count.Add(1)
+	w.job.began.Store(uint64(time.Since(w.job.start).Milliseconds()) + 1)
+	err := f()
+	w.job.began.Store(0)
+	if err != nil && w.job.Err() != nil {
+		return w.job.Err()
+	}
+	return err
+}
+
+func (w *watched) AllReduce(x tensor.Tensor) error {
+	return w.do(func() error { return w.Comm.AllReduce(x) })
+}
+
+func (w *watched) ReduceScatter(out, x tensor.Tensor) error {
+	return w.do(func() error { return w.Comm.ReduceScatter(out, x) })
+}
+
+func (w *watched) AllGather(out, x tensor.Tensor) error {
+	return w.do(func() error { return w.Comm.AllGather(out, x) })
+}
+
+func (w *watched) Broadcast(x tensor.Tensor, root int) error {
+	return w.do(func() error { return w.Comm.Broadcast(x, root) })
+}
+
+func (w *watched) Barrier() error { return w.do(w.Comm.Barrier) }
