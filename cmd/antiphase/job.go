@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"antiphase/dist"
+)
+
+// jobFlags say how this process belongs to others: what the launcher left open, or got wrong.
+type jobFlags struct {
+	dist.Explicit
+	rendezvous, iface string
+	join, peer, stall time.Duration
+}
+
+func (f *jobFlags) add(fl *pflag.FlagSet) {
+	fl.StringVar(&f.Launcher, "launcher", os.Getenv("ANTIPHASE_LAUNCHER"),
+		"whom to believe about ranks: auto, none (this is one process) or one of "+strings.Join(dist.Launchers()[2:], ", "))
+	fl.IntVar(&f.Rank, "rank", -1, "this process's rank, where no launcher says it")
+	fl.IntVar(&f.World, "world-size", -1, "number of ranks, where no launcher says it")
+	fl.IntVar(&f.LocalRank, "local-rank", -1, "rank among those of this machine, which picks the GPU")
+	fl.StringVar(&f.rendezvous, "rendezvous", os.Getenv("ANTIPHASE_RENDEZVOUS"),
+		"where ranks meet: tcp://host:port, with ANTIPHASE_SECRET set, or file:///shared/folder")
+	fl.StringVar(&f.iface, "interface", os.Getenv("ANTIPHASE_INTERFACE"),
+		"network interface or address that rank 0 listens on")
+	fl.DurationVar(&f.join, "join-timeout", dist.DefaultJoin, "how long ranks wait for each other at the start")
+	fl.DurationVar(&f.peer, "peer-timeout", dist.DefaultPeer, "how long a rank may give no sign before the job ends")
+	fl.DurationVar(&f.stall, "stall-timeout", dist.DefaultStall,
+		"how long ranks may wait for each other in one collective")
+}
+
+// launch finds out who this process is.
+func (f *jobFlags) launch() (dist.Launch, error) {
+	l, err := dist.Detect(f.Explicit, os.Getenv)
+	if err != nil {
+		return l, usage(err)
+	}
+	return l, nil
+}
+
+// options are what dist.Join takes.
+func (f *jobFlags) options() (dist.Options, error) {
+	for name, d := range map[string]time.Duration{"join-timeout": f.join, "peer-timeout": f.peer,
+		"stall-timeout": f.stall} {
+		if d < time.Second {
+			return dist.Options{}, usage(fmt.Errorf("--%s: is %s, must be a second or more", name, d))
+		}
+	}
+	s, err := secret()
+	return dist.Options{Rendezvous: f.rendezvous, Interface: f.iface, Secret: s, JoinTimeout: f.join,
+		PeerTimeout: f.peer, StallTimeout: f.stall}, err
+}
+
+// secret is the job's, from the environment or from a file that it names. It has no flag: process lists show those.
+func secret() ([]byte, error) {
+	value, path := os.Getenv("ANTIPHASE_SECRET"), os.Getenv("ANTIPHASE_SECRET_FILE")
+	switch {
+	case value != "" && path != "":
+		return nil, usage(errors.New("ANTIPHASE_SECRET and ANTIPHASE_SECRET_FILE are both set: which one holds?"))
+	case path == "":
+		return []byte(value), nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usage(fmt.Errorf("ANTIPHASE_SECRET_FILE: %w", err))
+	}
+	if b = []byte(strings.TrimSpace(string(b))); len(b) == 0 {
+		return nil, usage(fmt.Errorf("ANTIPHASE_SECRET_FILE: %s is empty", path))
+	}
+	return b, nil
+}

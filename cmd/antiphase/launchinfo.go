@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/dist"
+)
+
+func launchInfoVerb(a *app) *cobra.Command {
+	var f jobFlags
+	var asJSON, meet bool
+	c := &cobra.Command{
+		Use:   "launch-info",
+		Short: "Say which rank of which job this process is, and how that is known",
+		Long: `Launch-info reads what mpirun, srun, torchrun or Kubernetes left in the environment, as
+train does, and says what it found and why. Contradictions are refused.
+
+With --meet the ranks also meet: they find each other, compare their versions and, on a CPU,
+send something through MPI. Run it under a new launcher before a long job.`,
+		Example: `  mpirun -np 4 antiphase launch-info
+  srun -n 4 --mpi=pmix antiphase launch-info --meet --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.launchInfo(cmd.Context(), &f, asJSON, meet) },
+	}
+	f.add(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "as JSON, one line")
+	c.Flags().BoolVar(&meet, "meet", false, "meet the other ranks, and send something to them")
+	return c
+}
+
+// launchReport is launch-info's answer.
+type launchReport struct {
+	dist.Launch
+	Meets  string   `json:"meets,omitempty"`  // where
+	Engine string   `json:"engine,omitempty"` // that carried something
+	Peers  []string `json:"peers,omitempty"`
+}
+
+func (a *app) launchInfo(ctx context.Context, f *jobFlags, asJSON, meet bool) error {
+	l, err := f.launch()
+	if err != nil {
+		return err
+	}
+	r := launchReport{Launch: l}
+	if l.World > 1 {
+		opt, err := f.options()
+		if err != nil {
+			return err
+		}
+		if r.Meets, err = place(l, opt); err != nil && !meet {
+			r.Meets = "nowhere yet: " + strings.TrimPrefix(err.Error(), "dist: ")
+		}
+		if meet {
+			if err := a.meet(ctx, l, opt, &r); err != nil {
+				return err
+			}
+		}
+	}
+	// One write: the ranks of a launcher share their output.
+	text := r.text()
+	if asJSON {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		text = append(line, '\n')
+	}
+	_, err = a.out.Write(text)
+	return err
+}
+
+// place says where ranks meet; an MPI launcher's do so through MPI, unless told otherwise.
+func place(l dist.Launch, o dist.Options) (string, error) {
+	if l.MPI() && o.Rendezvous == "" {
+		return "mpi", nil
+	}
+	return dist.Place(l, o)
+}
+
+// meet brings the ranks together and lets MPI, where the launcher starts it, carry a sum.
+func (a *app) meet(ctx context.Context, l dist.Launch, o dist.Options, r *launchReport) error {
+	c, err := dist.OpenMPI(l, dist.MPIOptions{Timeout: o.JoinTimeout})
+	switch {
+	case err == nil:
+		o.Via = c
+		r.Engine = fmt.Sprint(c)
+	case l.MPI():
+		return err
+	default:
+		r.Engine = "none for CPUs: " + strings.TrimPrefix(err.Error(), "dist: ")
+	}
+	j, err := dist.Join(ctx, l, o)
+	if err != nil {
+		return err
+	}
+	r.Meets, r.Peers = j.Where, j.Peers
+	if err := j.Agree("version", map[string]string{"version": version()}); err != nil {
+		return errors.Join(err, j.Close())
+	}
+	if c != nil {
+		err = errors.Join(dist.Probe(j.Watch(c)), c.Close())
+	}
+	return errors.Join(err, j.Close())
+}
+
+// text is the answer for people.
+func (r *launchReport) text() []byte {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	unknown := func(n, none int) string {
+		if n == none {
+			return "unknown"
+		}
+		return fmt.Sprint(n)
+	}
+	fmt.Fprintf(w, "source\t%s\n", r.Source)
+	fmt.Fprintf(w, "rank\t%d of %d\n", r.Rank, r.World)
+	fmt.Fprintf(w, "on this machine\trank %s of %s\n", unknown(r.LocalRank, -1), unknown(r.LocalSize, 0))
+	fmt.Fprintf(w, "node\t%s\n", unknown(r.Node, -1))
+	for _, x := range []struct{ name, value string }{{"job", r.Job}, {"master", r.Master}, {"ranks meet", r.Meets},
+		{"engine", r.Engine}} {
+		if x.value != "" {
+			fmt.Fprintf(w, "%s\t%s\n", x.name, x.value)
+		}
+	}
+	for i, p := range r.Peers {
+		fmt.Fprintf(w, "rank %d\t%s\n", i, p)
+	}
+	for _, f := range r.Seen {
+		for _, k := range slices.Sorted(maps.Keys(f.Variables)) {
+			fmt.Fprintf(w, "%s says\t%s=%s\n", f.Source, k, f.Variables[k])
+		}
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "note\t%s\n", n)
+	}
+	_ = w.Flush() // a buffer takes everything
+	return b.Bytes()
+}
