@@ -6,6 +6,10 @@ func (d *Device) attend(c *attnCall) {
 	if c.B*c.T == 0 {
 		return
 	}
+	if s, k, ok := c.hopper(d); ok {
+		d.forwardHopper(c, s, &k)
+		return
+	}
 	s, k, ok := c.tiled()
 	if !ok {
 		d.attendGeneral(c)

@@ -39,6 +39,8 @@ type Device struct {
 	err     error             // first fault since the last Sync
 	args    [maxArgs]uint64   // of the launch under way, so that a launch allocates nothing
 	product cu.Product        // of the product under way, likewise
+	mapOf   cu.Tiles          // of the tensor map under way, likewise
+	forward forwardArgs       // of the attention under way, likewise
 
 	fault  uintptr // shared memory: code, value, bound of the first fault of a kernel
 	told   []byte  // the same, as the host sees it
@@ -50,6 +52,7 @@ type Device struct {
 	held   held          // an op that the next one may take along
 
 	unfused bool // nothing is held: a test's
+	wgmma   bool // attention takes the kernels for Hopper, where there are any
 
 	maxLogits int // see the constant; a test makes it small
 }
@@ -202,26 +205,46 @@ func (d *Device) fail(err error) {
 
 // launch starts a kernel, building it at its first use. Arguments are made by ptr, i32 and f32, one for each parameter.
 func (d *Device) launch(k kernel, grid, block cu.Dim, shared int, args ...uint64) {
+	fn, ok := d.ready(k, shared)
+	if !ok {
+		return
+	}
+	n := copy(d.args[:], args)
+	if err := d.drv.Launch(fn, grid, block, shared, d.args[:n]); err != nil {
+		d.fail(fmt.Errorf("cuda: kernel %s: %w", registry[k].name, err))
+	}
+}
+
+// ready builds a kernel at its first use and lets it have its shared memory; false after a fault.
+func (d *Device) ready(k kernel, shared int) (cu.Func, bool) {
 	d.flush()
 	f := &d.funcs[k]
 	if f.fn == 0 {
 		if err := d.load(k); err != nil {
 			d.fail(err)
-			return
+			return 0, false
 		}
 	}
 	if shared > f.shared {
 		if err := d.drv.Reserve(f.fn, shared); err != nil {
 			d.fail(err)
-			return
+			return 0, false
 		}
 		f.shared = shared
 	}
 	if !registry[k].early {
 		d.fresh.clear()
 	}
-	n := copy(d.args[:], args)
-	if err := d.drv.Launch(f.fn, grid, block, shared, d.args[:n]); err != nil {
+	return f.fn, true
+}
+
+// launchStruct is launch for a kernel that takes one struct.
+func (d *Device) launchStruct(k kernel, grid, block cu.Dim, shared int, arg []byte) {
+	fn, ok := d.ready(k, shared)
+	if !ok {
+		return
+	}
+	if err := d.drv.(cu.Tiler).LaunchStruct(fn, grid, block, shared, arg); err != nil {
 		d.fail(fmt.Errorf("cuda: kernel %s: %w", registry[k].name, err))
 	}
 }
@@ -263,7 +286,7 @@ const defaultShared = 48 << 10
 func (d *Device) Build() error {
 	var all []error
 	for k := range registry {
-		if d.funcs[k].fn != 0 {
+		if d.funcs[k].fn != 0 || registry[k].hopper && d.info.Major != 9 {
 			continue
 		}
 		if err := d.load(kernel(k)); err != nil && !slices.ContainsFunc(all, func(e error) bool { return e.Error() == err.Error() }) {

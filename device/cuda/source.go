@@ -20,6 +20,7 @@ type kernel int
 type kernelRef struct {
 	unit, name, options string
 	early               bool // it waits by itself for the work before it, see kernels/early.cuh
+	hopper              bool // it has instructions of sm_90a alone
 }
 
 // registry lists every kernel that some launcher uses, so that a test can build them all.
@@ -35,6 +36,13 @@ func kernelOf(unit, name string, options ...string) kernel {
 func earlyOf(unit, name string, options ...string) kernel {
 	k := kernelOf(unit, name, options...)
 	registry[k].early = true
+	return k
+}
+
+// hopperOf registers a kernel for Hopper alone.
+func hopperOf(unit, name string, options ...string) kernel {
+	k := kernelOf(unit, name, options...)
+	registry[k].hopper = true
 	return k
 }
 

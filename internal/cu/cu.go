@@ -76,6 +76,44 @@ type Product struct {
 	A, B, C        uintptr
 }
 
+// TensorMap is the copy engine's description of a tensor, an argument of kernels that load tiles by it (Hopper). Its
+// content is the driver's; it holds the tensor's address, so moved memory needs a new one.
+type TensorMap [128]byte
+
+// Tiles says how a bf16 tensor of four dimensions is cut into tiles. Dimension 0 is contiguous; Strides are the distances
+// in bytes of dimensions 1 to 3. A box lands in shared memory densely, dimension 0 first, in rows of Box[0] elements whose
+// 16-byte chunks are swizzled over 128 or 64 bytes: Box[0] is 64 or 32. What lies outside the tensor reads as 0.
+type Tiles struct {
+	Addr    uintptr
+	Dims    [4]int
+	Strides [3]int
+	Box     [4]int
+}
+
+// Check says why the copy engine would not take the tiles.
+func (t *Tiles) Check() error {
+	bad := t.Addr == 0 || t.Addr%16 != 0 || t.Box[0] != 64 && t.Box[0] != 32
+	for i, n := range t.Dims {
+		bad = bad || n < 1 || n > 1<<32 || t.Box[i] < 1 || t.Box[i] > 256
+	}
+	for _, n := range t.Strides {
+		bad = bad || n < 0 || n%16 != 0 || n >= 1<<40
+	}
+	if bad {
+		copied := *t // formatting the tiles themselves would move them to the heap
+		return fmt.Errorf("no tensor map for %+v", copied)
+	}
+	return nil
+}
+
+// Tiler is a Driver whose GPU has a copy engine for tiles and whose kernels may take their arguments as one struct.
+type Tiler interface {
+	// TensorMap fills m.
+	TensorMap(m *TensorMap, t *Tiles) error
+	// LaunchStruct starts a kernel with one parameter of len(arg) bytes, which are copied before it returns.
+	LaunchStruct(f Func, grid, block Dim, shared int, arg []byte) error
+}
+
 // Graph is recorded work that one call replays.
 type Graph interface {
 	Launch() error

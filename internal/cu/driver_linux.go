@@ -29,6 +29,7 @@ type gpu struct {
 	desc2D [16]uint64 // CUDA_MEMCPY2D of the copy under way
 	out    [4]uint64  // where calls put results: the heap does not move
 	early  early      // kernels that may start before their turn
+	tiler  tiler      // tensor maps and arguments by struct
 
 	pool      pool
 	stage     staging
@@ -87,6 +88,7 @@ func Open(ordinal int, progress func(string)) (Driver, error) {
 	if err := cuda.symbols(g.api.table()); err != nil {
 		return nil, unavailable("the NVIDIA driver is too old: %v", err)
 	}
+	g.tiler.open(cuda)
 	if err := g.find(ordinal); err != nil {
 		return nil, err
 	}

@@ -3,16 +3,21 @@ static float ex2(float x) { return exp2f(x); }
 static float lg2(float x) { return log2f(x); }
 template <typename T> static T fresh(T x) { return x; }
 static u32 sharedBase() { return sharedAddr(emu::dynamic); }
-static void stShared(u32 at, u32 x) { *(u32*)sharedPtr(at, 4) = x; }
-static void stShared(u32 at, float x) { *(float*)sharedPtr(at, 4) = x; }
-static void stShared4(u32 at, const u32* x) { memcpy(sharedPtr(at, 16), x, 16); }
+namespace emu { static void (*wrote)(u32 at); } // a thread wrote to shared memory; set by hopper.cuh
+static void stShared(u32 at, u32 x) {
+  *(u32*)sharedPtr(at, 4) = x;
+  if (emu::wrote) emu::wrote(at);
+}
+static void stShared(u32 at, float x) { stShared(at, __float_as_uint(x)); }
+static void stShared4(u32 at, const u32* x) {
+  memcpy(sharedPtr(at, 16), x, 16);
+  if (emu::wrote) emu::wrote(at);
+}
 static float ldShared(u32 at) { return *(float*)sharedPtr(at, 4); }
 static void ldShared4(u32* x, u32 at) { memcpy(x, sharedPtr(at, 16), 16); }
 static void barrierOf(int id, int threads) {
-  emu::Fiber& f = emu::fibers[emu::current];
-  f.barrier = id;
-  f.threads = threads;
-  emu::yield(emu::NAMED);
+  emu::fibers[emu::current].barrier = id;
+  if (!emu::arrive(id, threads)) emu::yield(emu::NAMED);
 }
 static bool anyLane(bool p) {
   u32 mine = p, any = 0;

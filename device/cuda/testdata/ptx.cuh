@@ -39,20 +39,23 @@ asm(".text\n.local emu_switch\n.type emu_switch,@function\nemu_switch:\n"
     "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\nret\n");
 
 namespace emu {
-enum State { READY, WARP, BLOCK, NAMED, DONE };
+enum State { READY, WARP, BLOCK, NAMED, PHASE, DONE };
 struct Copy { char* dst; const char* src; int bytes, group; };
 struct Fiber {
   void* sp;
   State state;
-  int barrier, threads, parity, group;
+  int barrier, parity, group;
+  u32 bar, phase; // an mbarrier and the parity that is waited for (hopper.cuh)
   uint3 tid;
   std::vector<Copy> copies;
 };
+struct Named { int arrived, threads; };
 struct Slot { u32 v[32][8]; };
 
 constexpr size_t STACK = 256 << 10;
 static __align__(1024) char dynamic[232 << 10];
 static Fiber fibers[1024];
+static Named named[16];
 static Slot slots[32][2];
 static char* stacks;
 static int count, current;
@@ -60,6 +63,10 @@ static u32 launches; // its bits choose the orders
 static void* scheduler;
 static void (*kernel)(void**);
 static void** params;
+
+static bool (*releasePhases)(); // set by hopper.cuh, as are the next
+static void (*beginBlock)();
+static void (*endThread)();
 
 [[noreturn]] static void die(const char* why) {
   fprintf(stderr, "emulated kernel: %s (block %u,%u,%u thread %u)\n", why, blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x);
@@ -74,6 +81,7 @@ static void yield(State s) {
 
 static void entry() {
   kernel(params);
+  if (endThread) endThread();
   yield(DONE);
 }
 
@@ -115,18 +123,23 @@ static bool release(int from, int to, State s) { // all that are not done wait f
   return some;
 }
 
-static bool releaseNamed() {
-  int waiting[16] = {}, want[16] = {};
+// One thread comes to a named barrier; says whether it was the last.
+static bool arrive(int id, int threads) {
+  Named& b = named[id];
+  if (id < 0 || id > 15 || threads % 32 || threads > count) die("a named barrier of no such number or size");
+  if (b.arrived > 0 && b.threads != threads) die("a named barrier of two sizes");
+  b.threads = threads;
+  if (++b.arrived < threads) return false;
+  b.arrived = 0;
   for (int i = 0; i < count; i++)
-    if (fibers[i].state == NAMED) waiting[fibers[i].barrier]++, want[fibers[i].barrier] = fibers[i].threads;
-  bool some = false;
-  for (int i = 0; i < count; i++)
-    if (fibers[i].state == NAMED && waiting[fibers[i].barrier] == want[fibers[i].barrier]) fibers[i].state = READY, some = true;
-  return some;
+    if (fibers[i].state == NAMED && fibers[i].barrier == id) fibers[i].state = READY;
+  return true;
 }
 
 static void runBlock() {
   memset(dynamic, 0xff, sizeof dynamic);
+  memset(named, 0, sizeof named);
+  if (beginBlock) beginBlock();
   for (int i = 0; i < count; i++) begin(i);
   for (bool live = true; live;) {
     bool ran = false;
@@ -135,7 +148,7 @@ static void runBlock() {
       do ran |= runLanes(w, to);
       while (release(w, to, WARP));
     }
-    bool freed = release(0, count, BLOCK) || releaseNamed();
+    bool freed = release(0, count, BLOCK) || (releasePhases && releasePhases());
     live = false;
     for (int i = 0; i < count; i++) live |= fibers[i].state != DONE;
     if (live && !ran && !freed) die("a barrier that not all threads reach");

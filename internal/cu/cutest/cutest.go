@@ -14,6 +14,7 @@ type Launch struct {
 	Grid, Block cu.Dim
 	Shared      int
 	Args        []uint64
+	Struct      []byte // of LaunchStruct
 }
 
 // Driver records. Its memory is numbers without bytes behind them: what is read back is zero.
@@ -41,7 +42,10 @@ type Driver struct {
 	recording bool
 }
 
-var _ cu.Driver = (*Driver)(nil)
+var (
+	_ cu.Driver = (*Driver)(nil)
+	_ cu.Tiler  = (*Driver)(nil)
+)
 
 // New makes a recorder that claims to be an H200.
 func New() *Driver {
@@ -202,19 +206,38 @@ func (d *Driver) Usage(cu.Func) cu.Usage { return cu.Usage{} }
 
 // Launch records, and refuses geometry that no GPU takes.
 func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64) error {
-	name := d.names[f-1]
-	threads := block.X * block.Y * block.Z
+	if err := d.takes(f, grid, block, len(args)); err != nil || d.aside() {
+		return err
+	}
+	d.Launches = append(d.Launches, Launch{d.names[f-1], grid, block, shared, slices.Clone(args), nil})
+	return nil
+}
+
+// takes refuses geometry that no GPU takes, and another number of parameters than the kernel has.
+func (d *Driver) takes(f cu.Func, grid, block cu.Dim, params int) error {
+	name, threads := d.names[f-1], block.X*block.Y*block.Z
 	if grid.X < 1 || grid.Y < 1 || grid.Z < 1 || grid.X > 1<<31-1 || grid.Y > 65535 || grid.Z > 65535 || threads < 1 || threads > 1024 {
 		return fmt.Errorf("kernel %s: grid %v of blocks %v", name, grid, block)
 	}
-	if want, ok := d.Params[name]; d.Params != nil && (!ok || want != len(args)) {
-		return fmt.Errorf("kernel %s: %d arguments for %d parameters", name, len(args), want)
+	if want, ok := d.Params[name]; d.Params != nil && (!ok || want != params) {
+		return fmt.Errorf("kernel %s: %d arguments for %d parameters", name, params, want)
 	}
-	if d.aside() {
-		return nil
-	}
-	d.Launches = append(d.Launches, Launch{name, grid, block, shared, slices.Clone(args)})
 	return nil
+}
+
+// LaunchStruct records likewise.
+func (d *Driver) LaunchStruct(f cu.Func, grid, block cu.Dim, shared int, arg []byte) error {
+	if err := d.takes(f, grid, block, 1); err != nil || d.aside() {
+		return err
+	}
+	d.Launches = append(d.Launches, Launch{d.names[f-1], grid, block, shared, nil, slices.Clone(arg)})
+	return nil
+}
+
+// TensorMap refuses what the copy engine does not take.
+func (d *Driver) TensorMap(m *cu.TensorMap, t *cu.Tiles) error {
+	*m = cu.TensorMap{}
+	return t.Check()
 }
 
 // MatMul records.

@@ -1,0 +1,128 @@
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+
+	"antiphase/internal/cu"
+	"antiphase/tensor"
+)
+
+// Attention on Hopper's wgmma and copy engine (kernels/attn_hopper_*.cu), beside the tiled kernels of attn_shapes.go. This file
+// holds what both languages must agree on: the tiles of each shape, the shared memory they take (the kernels assert it) and
+// the kernels' arguments (kernels/hopper_args.cuh is generated from them).
+
+// hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys of a tile, consumer warpgroups, maps that one of them
+// takes, registers of a thread of the producer and of a consumer.
+type hopperForward struct{ keys, groups, per, producer, consumer int }
+
+// hopperKernels are the kernels of one shape.
+type hopperKernels struct {
+	tile    hopperForward
+	forward kernel
+}
+
+// hopperShapes are the shapes with kernels for Hopper. O takes per·dv/2 registers, S keys/2, P keys/4.
+var hopperShapes = func() map[attnShape]hopperKernels {
+	all := map[attnShape]hopperKernels{}
+	for _, x := range []struct {
+		s attnShape
+		t hopperForward
+	}{
+		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160}},
+		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240}},
+		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240}},
+		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240}},
+		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240}},
+		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240}},
+		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240}},
+		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240}},
+		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240}},
+	} {
+		all[x.s] = hopperKernels{x.t, hopperOf("attn_hopper_forward", "attn_hopper_forward", x.t.options(x.s)...)}
+	}
+	return all
+}()
+
+func (t hopperForward) options(s attnShape) []string {
+	return append(s.options(), fmt.Sprintf("-DBN=%d", t.keys), fmt.Sprintf("-DWGS=%d", t.groups), fmt.Sprintf("-DPER=%d", t.per),
+		fmt.Sprintf("-DPRODUCER=%d", t.producer), fmt.Sprintf("-DCONSUMER=%d", t.consumer), fmt.Sprintf("-DSHARED=%d", t.shared(s)),
+		"-DORDER=0")
+}
+
+// options are the shape as the Hopper kernels read it.
+func (s attnShape) options() []string {
+	return []string{fmt.Sprintf("-DMAPS=%d", s.maps), fmt.Sprintf("-DKEYS=%d", s.keys), fmt.Sprintf("-DHEAD=%d", s.d), fmt.Sprintf("-DVALUE=%d", s.dv)}
+}
+
+// rows is the number of a block's query rows.
+func (t hopperForward) rows(s attnShape) int { return 64 * t.groups * t.per / s.maps }
+
+func (t hopperForward) threads() int { return 128 * (1 + t.groups) }
+
+// shared is a block's shared memory: Q, two slots of K and of V, nine barriers.
+func (t hopperForward) shared(s attnShape) int {
+	return s.maps*t.rows(s)*s.d*2 + 2*t.keys*(s.keys*s.d+s.dv)*2 + 9*8
+}
+
+// panel is the width of the panels of a tile of so many columns, see kernels/hopper_tile.cuh.
+func panel(cols int) int {
+	if cols%64 == 0 {
+		return 64
+	}
+	return 32
+}
+
+// forwardArgs is the argument of attn_hopper_forward.
+type forwardArgs struct {
+	Q, K, V                                    cu.TensorMap
+	Start                                      uint64 `c:"const int*"`
+	Lam                                        uint64 `c:"const float*"`
+	Weight                                     uint64 `c:"const bf16*"`
+	Out, Raw, Out2                             uint64 `c:"bf16*"`
+	LSE, Rstd                                  uint64 `c:"float*"`
+	LdOut, LdRaw, LdOut2, LdLSE, LdRstd, LdLam int64
+	T, Heads, Groups                           int32
+	Scale, Eps, Gain                           float32
+	Each, Norm                                 int32 // λ is [N,H]; the head norm is on
+	_                                          [48]byte
+}
+
+// hopperArgs are the structs of kernels/hopper_args.cuh; their sizes are multiples of 64 bytes, the alignment of tensor maps.
+var hopperArgs = []struct {
+	name string
+	of   any
+}{{"HopperForward", forwardArgs{}}}
+
+// hopper finds the call's Hopper kernels, where they are asked for.
+func (c *attnCall) hopper(d *Device) (attnShape, hopperKernels, bool) {
+	s := attnShape{c.maps, c.keys, c.D, c.DV}
+	k, ok := hopperShapes[s]
+	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
+}
+
+// tensorMap describes x, rows of B sequences, for loads of tiles of rows × cols.
+func (d *Device) tensorMap(m *cu.TensorMap, c *attnCall, x tensor.Tensor, rows, cols, panel int) {
+	width, ld := x.Cols, x.Ld*2
+	d.mapOf = cu.Tiles{Addr: uintptr(ptr(x)), Dims: [4]int{panel, c.T, width / panel, c.B}, Strides: [3]int{ld, panel * 2, c.T * ld},
+		Box: [4]int{panel, rows, cols / panel, 1}}
+	d.fail(d.drv.(cu.Tiler).TensorMap(m, &d.mapOf))
+}
+
+// forwardHopper launches the kernel of the call's shape.
+func (d *Device) forwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
+	t, a := &k.tile, &d.forward
+	rows := t.rows(s)
+	d.tensorMap(&a.Q, c, c.q, rows, s.d, panel(s.d))
+	d.tensorMap(&a.K, c, c.k, t.keys, s.d, panel(s.d))
+	d.tensorMap(&a.V, c, c.v, t.keys, s.dv, panel(s.dv))
+	a.Start, a.Lam, a.Weight = ptr(c.start), ptr(c.lam), c.weightPtr()
+	a.Out, a.Raw, a.Out2, a.LSE, a.Rstd = ptr(c.out), ptr(c.raw), ptr(c.out2), ptr(c.lse), ptr(c.rstd)
+	a.LdOut, a.LdRaw, a.LdOut2 = int64(c.out.Ld), int64(c.raw.Ld), int64(c.out2.Ld)
+	a.LdLSE, a.LdRstd, a.LdLam = int64(c.lse.Ld), int64(c.rstd.Ld), int64(c.lam.Ld)
+	a.T, a.Heads, a.Groups = int32(c.T), int32(c.Heads), int32(c.Groups)
+	a.Scale, a.Eps, a.Gain = float32(c.Scale), float32(c.norm.Eps), float32(c.norm.Scale)
+	a.Each, a.Norm = int32(flag(c.eachLam)), int32(flag(c.norm.On))
+	d.launchStruct(k.forward, dim3(ceil(c.T, rows), c.Heads, c.B), dim1(t.threads()), t.shared(s),
+		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
+}

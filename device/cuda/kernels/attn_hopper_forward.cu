@@ -1,0 +1,326 @@
+// Causal attention forward on Hopper's wgmma and copy engine, one map (MAPS 1) or the difference of two (MAPS 2):
+//
+//   A_i = softmax(Scale·Q_i·K_iᵀ),  raw = A_1·V  or  (A_1 − λ·A_2)·V,  out = HeadNorm(raw).
+//
+// Built for one shape by attn_hopper.go, which holds the table of tiles and checks SHARED against the layout below.
+// A block owns ROWS query rows of one head. Its first warpgroup is the producer: one thread loads Q once, then tiles of BN keys, K and V
+// in rings of two slots each, from the diagonal down. The others are consumers, each with 64 rows and PER maps: with PER = MAPS
+// warpgroup w has rows 64w…, with PER 1 of two maps warpgroup w has map w of the same 64 rows, and the last step
+// subtracts through shared memory.
+//
+// A consumer walks over items (tile, map). While the tensor cores form S of item n and then add P(n−1)·V, its threads take
+// the exponentials of item n: the softmax of one item runs beside the P·V of the item before, be that the other map's or the last
+// tile's. The running maximum is raised only when it grows by 2^8 or more, so accumulators are almost never rescaled.
+//
+// Registers of a consumer thread: O takes PER·DV/2, S BN/2, P BN/4; the table keeps the sum under 216 of 240 (144 of 160).
+// Bound per tile of ROWS × BN, in cycles of the SM: ROWS·BN·MAPS·(D + DV)/2048 of wgmma, ROWS·BN·MAPS/16 of ex2.
+#include "attn_tile.cuh"
+#include "hopper_tile.cuh"
+#include "hopper_args.cuh"
+
+constexpr int D = HEAD, DV = VALUE, THREADS = 128 * (1 + WGS), ROWS = 64 * WGS * PER / MAPS, STAGES = 2;
+constexpr float RAISE = 8.f;
+typedef TileOf<ROWS, D> TileQ;
+typedef TileOf<BN, D> TileK;
+typedef TileOf<BN, DV> TileV;
+
+// Shared memory: Q of each map, the rings of K (KEYS tiles a slot) and V, the barriers.
+constexpr int AT_K = MAPS * TileQ::BYTES, AT_V = AT_K + STAGES * KEYS * TileK::BYTES, AT_BAR = AT_V + STAGES * TileV::BYTES;
+constexpr int BARRIERS = 1 + 4 * STAGES;
+static_assert(AT_BAR + BARRIERS * 8 == SHARED, "attn_hopper.go counts shared memory differently");
+static_assert(MAPS == PER || 64 * DV * 4 <= STAGES * KEYS * TileK::BYTES, "O2 passes through the ring of K");
+enum { MAP2_DONE = 1, MAP2_READY = 2, TURN = 3 }; // named barriers; TURN + w is warpgroup w's turn to multiply
+
+typedef Ring<STAGES, KEYS * TileK::BYTES> RingK;
+typedef Ring<STAGES, TileV::BYTES> RingV;
+
+// Where a block is: its rows, and the key tiles they see, last…from.
+struct Place {
+  int m0, h, b, last, from;
+  i64 n0;
+};
+__device__ __forceinline__ Place placeOf(const HopperForward& p) {
+  Place at;
+  at.m0 = (gridDim.x - 1 - blockIdx.x) * ROWS; // long rows first
+  at.h = blockIdx.y, at.b = blockIdx.z;
+  at.n0 = (i64)at.b * p.t;
+  at.last = (min(at.m0 + ROWS, p.t) - 1) / BN;
+  at.from = p.start == 0 ? 0 : p.start[at.n0 + at.m0] / BN;
+  return at;
+}
+
+// The producer's thread.
+__device__ __forceinline__ void produce(const HopperForward& p, const Place& at, u32 base, u32 barQ, RingK k, RingV v) {
+  const int grp = at.h / (p.heads / p.groups);
+  tmaPrefetch(&p.q), tmaPrefetch(&p.k), tmaPrefetch(&p.v);
+  barExpect(barQ, MAPS * TileQ::BYTES);
+#pragma unroll
+  for (int i = 0; i < MAPS; i++) tmaLoad(base + i * TileQ::BYTES, &p.q, 0, at.m0, (at.h * MAPS + i) * (D / TileQ::PW), at.b, barQ);
+  for (int n = 0; n <= at.last - at.from + 1; n++) { // K one tile ahead of V
+    const int key = (at.last - n) * BN;
+    if (n <= at.last - at.from) {
+      k.open(n, KEYS * TileK::BYTES);
+#pragma unroll
+      for (int i = 0; i < KEYS; i++)
+        tmaLoad(k.tile(n) + i * TileK::BYTES, &p.k, 0, key, (grp * KEYS + i) * (D / TileK::PW), at.b, k.fullBar(n));
+    }
+    if (n > 0) {
+      v.open(n - 1, TileV::BYTES);
+      tmaLoad(v.tile(n - 1), &p.v, 0, key + BN, grp * (DV / TileV::PW), at.b, v.fullBar(n - 1));
+    }
+  }
+}
+
+// A consumer thread: rows row and row + 8, columns 8j + 2t and the next of every piece j of 8.
+struct Thread {
+  int wg, lane, t, row, tile; // tile is the first row of its 64 in Q's tile
+  int first[2];               // where the rows' documents begin
+};
+
+struct State {
+  float s[BN / 2];       // S, then P of the item at hand
+  u32 p[BN / 16][4];     // P of the item before, packed
+  float o[PER][DV / 2], top[PER][2], sum[PER][2];
+};
+
+// S outside the causal triangle, or before the row's document, becomes −inf.
+__device__ __forceinline__ void mask(float (&s)[BN / 2], const Thread& w, int key) {
+#pragma unroll
+  for (int i = 0; i < BN / 2; i++) {
+    const int half = i >> 1 & 1, at = key + 8 * (i >> 2) + 2 * w.t + (i & 1);
+    if (at > w.row + 8 * half || at < w.first[half]) s[i] = -INFINITE;
+  }
+}
+
+// One item of the online softmax: s becomes P relative to the running maximum; f are the factors of what was summed before.
+__device__ __forceinline__ void softmax(float (&s)[BN / 2], float (&top)[2], float (&sum)[2], float (&f)[2], float c) {
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    float x = -INFINITE, z = 0.f;
+#pragma unroll
+    for (int i = 2 * half; i < BN / 2; i += 4) x = fmaxf(x, fmaxf(s[i], s[i + 1]));
+    x = rowMax(x) * c;
+    const float old = top[half], now = x > old + RAISE ? x : old; // from −inf any x is a raise
+    const float base = now == -INFINITE ? 0.f : now;
+    f[half] = now == old ? 1.f : ex2(old - base);
+#pragma unroll
+    for (int i = 2 * half; i < BN / 2; i += 4) {
+      s[i] = ex2(fmaf(s[i], c, -base));
+      s[i + 1] = ex2(fmaf(s[i + 1], c, -base));
+      z += s[i] + s[i + 1];
+    }
+    top[half] = now;
+    sum[half] = sum[half] * f[half] + z;
+  }
+}
+
+__device__ __forceinline__ void rescale(float (&o)[DV / 2], const float (&f)[2]) {
+  if (!anyLane(f[0] != 1.f || f[1] != 1.f)) return;
+#pragma unroll
+  for (int i = 0; i < DV / 2; i++) o[i] *= f[i >> 1 & 1];
+}
+
+// Warpgroups take turns at issuing products, so that one takes exponentials while the other multiplies.
+__device__ __forceinline__ void myTurn(const Thread& w) {
+  if (ORDER) barrierOf(TURN + w.wg, 256);
+}
+__device__ __forceinline__ void yourTurn(const Thread& w) {
+  if (ORDER) barrierArrive(TURN + 1 - w.wg, 256);
+}
+
+// S of map MAP and tile n of the walk.
+template <int MAP> __device__ __forceinline__ void scores(State& x, const Thread& w, u32 base, const RingK& k, int n) {
+  const int map = PER == MAPS ? MAP : w.wg;
+  rowsByRows<TileQ, TileK>(x.s, base + map * TileQ::BYTES, w.tile, k.tile(n) + (KEYS == 2 ? map : 0) * TileK::BYTES, 0);
+  mmaCommit();
+}
+
+// Item (n, MAP) but the first: S, beside P·V of the item before; then P of this one.
+template <int MAP> __device__ __forceinline__ void step(State& x, const Thread& w, u32 base, const RingK& k, const RingV& v, int n, int key, int late, float c) {
+  constexpr int BEFORE = MAP == 0 ? PER - 1 : MAP - 1;
+  const int vn = MAP == 0 ? n - 1 : n;
+  if (MAP == 0) k.wait(n);
+  if (BEFORE == 0) v.wait(vn);
+  myTurn(w);
+  mmaFence();
+  scores<MAP>(x, w, base, k, n);
+  addHeld<TileV>(x.o[BEFORE], x.p, v.tile(vn), 0);
+  mmaCommit();
+  yourTurn(w);
+  mmaWait<1>();
+  pin(x.s);
+  if (MAP == PER - 1) k.release(n, w.lane);
+  if (key + BN - 1 > w.row - (w.lane >> 2) || key < late) mask(x.s, w, key);
+  float f[2];
+  softmax(x.s, x.top[MAP], x.sum[MAP], f, c);
+  mmaWait<0>();
+  pin(x.o[BEFORE]);
+  if (BEFORE == PER - 1) v.release(vn, w.lane);
+  rescale(x.o[MAP], f);
+  packAll(x.p, x.s);
+}
+
+// The first item, with no P·V beside it.
+__device__ __forceinline__ void start(State& x, const Thread& w, u32 base, const RingK& k, int n, int key, float c) {
+  k.wait(n);
+  myTurn(w);
+  mmaFence();
+  scores<0>(x, w, base, k, n);
+  yourTurn(w);
+  mmaWait<0>();
+  pin(x.s);
+  if (PER == 1) k.release(n, w.lane);
+  mask(x.s, w, key);
+  float f[2];
+  softmax(x.s, x.top[0], x.sum[0], f, c);
+  packAll(x.p, x.s);
+}
+
+// Stores a row's raw or, with the norm, raw, rstd and out = gain·w·raw·rstd.
+__device__ __forceinline__ void storeRow(const HopperForward& p, const Place& at, const Thread& w, const float (&o)[DV / 2], int half) {
+  const int row = w.row + 8 * half;
+  const bool live = row < p.t;
+  const i64 n = at.n0 + row;
+  u32 raw[DV / 8], out[DV / 8];
+  float z = 0.f, f = 1.f;
+#pragma unroll
+  for (int j = 0; j < DV / 8; j++) {
+    const float a = o[4 * j + 2 * half], b = o[4 * j + 2 * half + 1];
+    raw[j] = packBf16(a, b);
+    z += a * a + b * b;
+  }
+  if (p.norm) {
+    const float rstd = rsqrtf(rowSum(z) * (1.f / DV) + p.eps);
+    f = p.gain * rstd;
+    if (p.rstd != 0 && w.t == 0 && live) p.rstd[n * p.ldrstd + at.h] = rstd;
+    if (p.raw != 0) storePieces<DV / 8, 1>(p.raw + n * p.ldraw + (i64)at.h * DV, raw, 0, w.t, live);
+  }
+#pragma unroll
+  for (int j = 0; j < DV / 8; j++) {
+    float a = o[4 * j + 2 * half], b = o[4 * j + 2 * half + 1];
+    if (p.norm) {
+      a *= f * (p.weight != 0 ? toFloat(p.weight[8 * j + 2 * w.t]) : 1.f);
+      b *= f * (p.weight != 0 ? toFloat(p.weight[8 * j + 2 * w.t + 1]) : 1.f);
+    }
+    out[j] = packBf16(a, b);
+  }
+  storePieces<DV / 8, 1>(p.out + n * p.ldout + (i64)at.h * DV, out, 0, w.t, live);
+}
+
+// Out2 = A_2·V.
+__device__ __forceinline__ void storeSecond(const HopperForward& p, const Place& at, const Thread& w, const float (&o)[DV / 2], int half) {
+  const int row = w.row + 8 * half;
+  u32 x[DV / 8];
+  if (p.out2 == 0) return;
+#pragma unroll
+  for (int j = 0; j < DV / 8; j++) x[j] = packBf16(o[4 * j + 2 * half], o[4 * j + 2 * half + 1]);
+  storePieces<DV / 8, 1>(p.out2 + (at.n0 + row) * p.ldout2 + (i64)at.h * DV, x, 0, w.t, row < p.t);
+}
+
+// o becomes A_i·V, and its row's LSE is stored.
+__device__ __forceinline__ void normalise(const HopperForward& p, const Place& at, const Thread& w, float (&o)[DV / 2], const float (&top)[2], const float (&sum)[2], int map) {
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    const int row = w.row + 8 * half;
+    const float l = rowSum(sum[half]), inv = 1.f / l;
+#pragma unroll
+    for (int j = 0; j < DV / 8; j++) o[4 * j + 2 * half] *= inv, o[4 * j + 2 * half + 1] *= inv;
+    if (p.lse != 0 && w.t == 0 && row < p.t) p.lse[(at.n0 + row) * p.ldlse + at.h * MAPS + map] = (top[half] + lg2(l)) * LN2;
+  }
+}
+
+__device__ __forceinline__ float lambda(const HopperForward& p, const Place& at, int row) {
+  if (!p.each) return p.lam[0];
+  return row < p.t ? p.lam[(at.n0 + row) * p.ldlam + at.h] : 0.f;
+}
+
+// Sums, difference, norm and stores.
+__device__ __forceinline__ void finish(const HopperForward& p, const Place& at, const Thread& w, State& x, u32 base) {
+  const u32 room = base + AT_K + (threadIdx.x & 127) * 4; // for A_2·V as fp32, a thread's own elements
+#pragma unroll
+  for (int i = 0; i < PER; i++) normalise(p, at, w, x.o[i], x.top[i], x.sum[i], PER == MAPS ? i : w.wg);
+  if (PER < MAPS) {
+    barrierOf(MAP2_DONE, 256); // all of K has been read
+    if (w.wg == 1) {
+#pragma unroll
+      for (int i = 0; i < DV / 2; i++) stShared(room + i * 512, x.o[0][i]);
+    }
+    barrierOf(MAP2_READY, 256);
+    if (w.wg == 1) {
+      storeSecond(p, at, w, x.o[0], 0);
+      storeSecond(p, at, w, x.o[0], 1);
+      return;
+    }
+  }
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    if (MAPS == 2) {
+      const float lam = lambda(p, at, w.row + 8 * half);
+      if (PER == 2) storeSecond(p, at, w, x.o[PER - 1], half);
+#pragma unroll
+      for (int i = 0; i < DV / 2; i++)
+        if ((i >> 1 & 1) == half) x.o[0][i] -= lam * (PER == 2 ? x.o[PER - 1][i] : ldShared(room + i * 512));
+    }
+    storeRow(p, at, w, x.o[0], half);
+  }
+}
+
+__device__ __forceinline__ void consume(const HopperForward& p, const Place& at, int wg, u32 base, u32 barQ, const RingK& k, const RingV& v) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 3;
+  Thread w = {wg, lane, lane & 3, 0, PER == MAPS ? 64 * wg : 0, {0, 0}};
+  const int m = at.m0 + w.tile;
+  w.row = m + 16 * warp + (lane >> 2);
+  int late = 0; // keys before this are outside some row's document
+  if (p.start != 0) {
+    w.first[0] = p.start[at.n0 + min(w.row, p.t - 1)], w.first[1] = p.start[at.n0 + min(w.row + 8, p.t - 1)];
+    late = p.start[at.n0 + min(m + 63, p.t - 1)];
+  }
+  State x;
+#pragma unroll
+  for (int i = 0; i < PER; i++) {
+    zero(x.o[i]);
+    x.top[i][0] = x.top[i][1] = -INFINITE, x.sum[i][0] = x.sum[i][1] = 0.f;
+  }
+  const float c = p.scale * LOG2E;
+  const int tiles = at.last - at.from + 1;
+  int n = 0, key = at.last * BN;
+  if (ORDER && wg == 1) barrierArrive(TURN, 256);
+  for (; key > m + 63; n++, key -= BN) { // beyond this warpgroup's diagonal
+    k.release(n, lane), v.release(n, lane);
+    if (ORDER) myTurn(w), yourTurn(w);
+  }
+  barWait(barQ, 0);
+  start(x, w, base, k, n, key, c);
+  if (PER == 2) step<PER - 1>(x, w, base, k, v, n, key, late, c);
+  for (n++, key -= BN; n < tiles; n++, key -= BN) {
+    step<0>(x, w, base, k, v, n, key, late, c);
+    if (PER == 2) step<PER - 1>(x, w, base, k, v, n, key, late, c);
+  }
+  if (PER == 1) v.wait(n - 1);
+  mmaFence();
+  addHeld<TileV>(x.o[PER - 1], x.p, v.tile(n - 1), 0);
+  mmaCommit();
+  mmaWait<0>();
+  pin(x.o[PER - 1]);
+  finish(p, at, w, x, base);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) attn_hopper_forward(const __grid_constant__ HopperForward p) {
+  const u32 base = sharedTiles(), barQ = base + AT_BAR;
+  const RingK k = {base + AT_K, barQ + 8, barQ + 8 + 8 * STAGES};
+  const RingV v = {base + AT_V, barQ + 8 + 16 * STAGES, barQ + 8 + 24 * STAGES};
+  const Place at = placeOf(p);
+  if (threadIdx.x == 0) {
+    barInit(barQ, 1);
+    k.init(4 * WGS), v.init(4 * WGS);
+    barInitDone();
+  }
+  __syncthreads();
+  if (threadIdx.x < 128) {
+    registersDown<PRODUCER>();
+    if (threadIdx.x == 0) produce(p, at, base, barQ, k, v);
+  } else {
+    registersUp<CONSUMER>();
+    consume(p, at, threadIdx.x / 128 - 1, base, barQ, k, v);
+  }
+}

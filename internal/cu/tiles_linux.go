@@ -1,0 +1,72 @@
+//go:build (amd64 || arm64) && !nogpu
+
+package cu
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// maxStruct bounds the parameter of LaunchStruct: what every GPU takes.
+const maxStruct = 4096
+
+// tiler holds what cuTensorMapEncodeTiled and a launch by struct read and write, on the heap, where it stays.
+type tiler struct {
+	encode  uintptr // cuTensorMapEncodeTiled, 0 before CUDA 12
+	m       *TensorMap
+	dims    [4]uint64
+	strides [3]uint64
+	box     [4]uint32
+	steps   [4]uint32
+	arg     [maxStruct]byte
+	params  [1]uintptr
+}
+
+// open finds the entry point; without it there are no tensor maps.
+func (t *tiler) open(cuda *lib) {
+	if cuda.symbols(map[string]*uintptr{"cuTensorMapEncodeTiled": &t.encode}) != nil {
+		return
+	}
+	room := make([]byte, len(TensorMap{})+127) // the driver writes to 64 or 128 bytes, as the version wants it
+	t.m = (*TensorMap)(unsafe.Pointer(&room[-uintptr(unsafe.Pointer(&room[0]))&127]))
+	t.params[0] = uintptr(unsafe.Pointer(&t.arg[0]))
+}
+
+// TensorMap asks the driver.
+func (g *gpu) TensorMap(m *TensorMap, t *Tiles) error {
+	w := &g.tiler
+	if w.encode == 0 {
+		return fmt.Errorf("this driver makes no tensor maps: CUDA 12 does")
+	}
+	if err := t.Check(); err != nil {
+		return err
+	}
+	const bf16, rank, plain, swizzle64, swizzle128, l2Of128, zeros = 9, 4, 0, 2, 3, 2, 0
+	for i := range t.Dims {
+		w.dims[i], w.box[i], w.steps[i] = uint64(t.Dims[i]), uint32(t.Box[i]), 1
+	}
+	for i := range t.Strides {
+		w.strides[i] = uint64(t.Strides[i])
+	}
+	swizzle := uintptr(swizzle128)
+	if t.Box[0] == 32 {
+		swizzle = swizzle64
+	}
+	code := fast(w.encode, uintptr(unsafe.Pointer(w.m)), bf16, rank, t.Addr, uintptr(unsafe.Pointer(&w.dims[0])),
+		uintptr(unsafe.Pointer(&w.strides[0])), uintptr(unsafe.Pointer(&w.box[0])), uintptr(unsafe.Pointer(&w.steps[0])),
+		plain, swizzle, l2Of128, zeros)
+	*m = *w.m
+	return g.check("cuTensorMapEncodeTiled", code)
+}
+
+// LaunchStruct starts a kernel that takes one struct.
+func (g *gpu) LaunchStruct(f Func, grid, block Dim, shared int, arg []byte) error {
+	if len(arg) > maxStruct {
+		panic(fmt.Sprintf("cu: launch with a struct of %d bytes, at most %d", len(arg), maxStruct))
+	}
+	defer g.enter()()
+	copy(g.tiler.arg[:], arg)
+	return g.check("launch", fast(g.api.launch, uintptr(f),
+		uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z), uintptr(block.X), uintptr(block.Y), uintptr(block.Z),
+		uintptr(shared), g.stream, uintptr(unsafe.Pointer(&g.tiler.params[0])), 0))
+}
