@@ -9,6 +9,7 @@ package devicetest
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"antiphase/device"
@@ -50,9 +51,15 @@ var ops = []op{
 func noCases() []*Case { return nil }
 
 // RunAll runs the whole conformance on d. With -short or ANTIPHASE_TEST_SHORT set it takes a third of the sizes.
-func RunAll(t *testing.T, d device.Device) {
+func RunAll(t *testing.T, d device.Device) { RunOps(t, d) }
+
+// RunOps is RunAll for the ops of these stems, for all ops without any.
+func RunOps(t *testing.T, d device.Device, stems ...string) {
 	oracle := ref.New()
 	for _, o := range ops {
+		if len(stems) > 0 && !slices.Contains(stems, o.stem) {
+			continue
+		}
 		t.Run(o.stem, func(t *testing.T) {
 			for _, c := range sizes(o.cases()) {
 				t.Run(c.name, func(t *testing.T) { c.conform(t, d, oracle) })
