@@ -94,6 +94,23 @@ var hopperArgs = []struct {
 	of   any
 }{{"HopperForward", forwardArgs{}}}
 
+// chooseAttention takes the name of the instructions that attention is to use where a shape has kernels for them: mma (all
+// GPUs, the default) or wgmma (Hopper).
+func (d *Device) chooseAttention(name string) error {
+	_, tiler := d.drv.(cu.Tiler)
+	switch {
+	case name == "" || name == "mma":
+		d.wgmma = false
+	case name != "wgmma":
+		return fmt.Errorf("cuda: ANTIPHASE_ATTENTION=%s: there are mma and wgmma", name)
+	case d.info.Major != 9 || !tiler:
+		return fmt.Errorf("cuda: ANTIPHASE_ATTENTION=wgmma needs a Hopper GPU, %s has compute capability %d.%d", d.info.Name, d.info.Major, d.info.Minor)
+	default:
+		d.wgmma = true
+	}
+	return nil
+}
+
 // hopper finds the call's Hopper kernels, where they are asked for.
 func (c *attnCall) hopper(d *Device) (attnShape, hopperKernels, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}

@@ -5,6 +5,8 @@ package cuda
 import (
 	"os"
 	"testing"
+
+	"antiphase/device/devicetest"
 )
 
 // TestEmulatedHopper runs one Hopper shape of each kind on the CPU, all of them with ANTIPHASE_TEST_LONG=1.
@@ -19,4 +21,16 @@ func TestEmulatedHopper(t *testing.T) {
 		hopperAgrees(t, d, s, 1, 150)
 	}
 	hopperAgrees(t, d, attnShape{2, 2, 64, 128}, 1, 330) // rings go around
+}
+
+// TestEmulatedHopperConformance holds the Hopper kernels to attention's contract, on the CPU; at a third of the sizes without
+// ANTIPHASE_TEST_LONG=1.
+func TestEmulatedHopperConformance(t *testing.T) {
+	if os.Getenv("ANTIPHASE_TEST_LONG") != "1" {
+		t.Setenv("ANTIPHASE_TEST_SHORT", "1")
+	}
+	d := emulatedDevice(t)
+	defer d.Close()
+	d.wgmma = true
+	devicetest.RunOps(t, d, "attention", "diffattention")
 }

@@ -2,7 +2,10 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+
+	"antiphase/device/devicetest"
 )
 
 // hopperAgrees wants the Hopper kernels' results within bf16's error of the general kernels'.
@@ -26,6 +29,82 @@ func hopperOrder() (all []attnShape) {
 		}
 	}
 	return all
+}
+
+// Every shape fits an SM: shared memory of a block, accumulators and fragments of a consumer's thread, and the registers that
+// its warpgroups share after setmaxnreg.
+func TestHopperShapes(t *testing.T) {
+	const most = 227 << 10
+	for s, k := range hopperShapes {
+		f := k.tile
+		if f.shared(s) > most {
+			t.Errorf("%+v: forward wants %d bytes of shared memory", s, f.shared(s))
+		}
+		if held := f.per*s.dv/2 + f.keys/2 + f.keys/4; held > f.consumer*9/10 {
+			t.Errorf("%+v: forward holds %d of %d registers", s, held, f.consumer)
+		}
+		if entry := 65536 / f.threads() &^ 7; f.producer+f.groups*f.consumer > (1+f.groups)*entry {
+			t.Errorf("%+v: forward redistributes more than the %d registers a thread that a block of %d begins with", s, entry, f.threads())
+		}
+	}
+}
+
+// TestHopperLaunches holds the launchers to their geometry, as TestLaunches does the others.
+func TestHopperLaunches(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		call func(d *Device)
+		want []string
+	}{
+		{"plain", func(d *Device) { a, _ := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, false); d.Attention(a) },
+			[]string{"attn_hopper_forward 8,16,2 × 384 + 163912"}},
+		{"plain, narrow heads", func(d *Device) { a, _ := attnOn(d, 2, 1000, 16, 4, 64, 64, 0, true); d.Attention(a) },
+			[]string{"attn_hopper_forward 6,16,2 × 512 + 90184"}},
+		{"odd rows", func(d *Device) { a, _ := attnOn(d, 2, 100, 4, 4, 128, 128, 3, false); d.Attention(a) },
+			[]string{"attention_general_forward 200,1,1 × 128 + 0"}},
+		{"V1", func(d *Device) { a, _ := diffOn(d, 4, 8192, 8, 8, 128, 256, 2); d.DiffAttention(a) },
+			[]string{"attn_hopper_forward 128,8,4 × 384 + 229448"}},
+	} {
+		d, drv := fakeDevice(t)
+		d.wgmma = true
+		c.call(d)
+		if err := d.Sync(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		var got []string
+		for _, l := range drv.Launches {
+			got = append(got, geometry(l))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s launched %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// The choice of kernels is refused where it cannot be had.
+func TestChooseAttention(t *testing.T) {
+	d, _ := fakeDevice(t)
+	if err := d.chooseAttention("wgmma"); err != nil || !d.wgmma {
+		t.Errorf("wgmma on Hopper: %v", err)
+	}
+	if err := d.chooseAttention(""); err != nil || d.wgmma {
+		t.Errorf("the default is mma: %v", err)
+	}
+	if err := d.chooseAttention("wmma"); err == nil {
+		t.Error("an unknown name passes")
+	}
+	if d.info.Major = 8; d.chooseAttention("wgmma") == nil {
+		t.Error("wgmma passes on Ampere")
+	}
+}
+
+// TestHopperConformance holds the Hopper kernels to attention's contract on a GPU.
+func TestHopperConformance(t *testing.T) {
+	d := gpu(t, nil)
+	if err := d.chooseAttention("wgmma"); err != nil {
+		t.Skip(err)
+	}
+	devicetest.RunOps(t, d, "attention", "diffattention")
 }
 
 // TestAttnHopper runs every Hopper shape on a GPU, at lengths of many tiles with a rest.

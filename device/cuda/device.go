@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 
 	"antiphase/device"
@@ -86,6 +87,9 @@ func Open(ordinal int, opt Options) (*Device, error) {
 		return nil, err
 	}
 	d, err := newDevice(drv)
+	if err == nil {
+		err = d.chooseAttention(os.Getenv("ANTIPHASE_ATTENTION"))
+	}
 	if err != nil {
 		return nil, errors.Join(err, drv.Close())
 	}
