@@ -200,20 +200,29 @@ func (l *Attention) CacheWidths() (k, v int) {
 	return wk, wv
 }
 
-// MeanLambda is the mean λ of the last Forward; ok is false for an architecture without one.
-func (l *Attention) MeanLambda(d device.Device, rows int, buf []float32) (mean float64, ok bool) {
+// LambdaStats is λ of one layer in a pass. Where λ depends on the text, a head's λ is its mean over the rows.
+type LambdaStats struct {
+	Mean     float64
+	Min, Max float64 // over heads
+}
+
+// Lambda is λ of the last Forward; ok is false for an architecture without one.
+func (l *Attention) Lambda(d device.Device, rows int, buf []float32) (s LambdaStats, ok bool) {
 	lam, sum := l.mix.lambda()
 	if !sum.Ok() {
-		return 0, false
+		return s, false
 	}
 	device.ReadFloats(d, buf[:sum.Cols], sum)
+	if lam.Len() == 1 {
+		rows = 1
+	}
+	s.Min, s.Max = math.Inf(1), math.Inf(-1)
 	for _, x := range buf[:sum.Cols] {
-		mean += float64(x)
+		head := float64(x) / float64(rows)
+		s.Mean += head / float64(sum.Cols)
+		s.Min, s.Max = min(s.Min, head), max(s.Max, head)
 	}
-	if lam.Len() > 1 {
-		mean /= float64(rows * sum.Cols)
-	}
-	return mean, true
+	return s, true
 }
 
 // norm is the device's view of the configured head norm, scale being its constant factor.

@@ -25,7 +25,7 @@ type Model struct {
 	pass   layer.Pass
 	feed   Feed          // of passes that are not recorded
 	losses tensor.Tensor // Stat [1,N] of the last batch
-	rows   int           // rows of its last pass, for MeanLambda
+	rows   int           // rows of its last pass, for Lambda
 	lamBuf []float32
 	chunks chunks
 	ends   ends // of the last Run
@@ -109,10 +109,22 @@ func (m *Model) ActivationBytes() int { return m.arena.High() }
 
 // Lambdas appends the mean λ of every layer in the last pass; nothing for an architecture without λ.
 func (m *Model) Lambdas(dst []float64) []float64 {
-	for _, b := range m.blocks {
-		if x, ok := b.Attn.MeanLambda(m.dev, m.rows, m.lamBuf); ok {
-			dst = append(dst, x)
-		}
-	}
+	dst, _, _ = m.LambdaRange(dst)
 	return dst
+}
+
+// LambdaRange is Lambdas with the least and the largest λ of any layer and head, NaN for an architecture without λ.
+func (m *Model) LambdaRange(dst []float64) (mean []float64, lo, hi float64) {
+	lo, hi = math.NaN(), math.NaN()
+	for i, b := range m.blocks {
+		s, ok := b.Attn.Lambda(m.dev, m.rows, m.lamBuf)
+		if !ok {
+			continue
+		}
+		if dst = append(dst, s.Mean); i == 0 {
+			lo, hi = s.Min, s.Max
+		}
+		lo, hi = min(lo, s.Min), max(hi, s.Max)
+	}
+	return dst, lo, hi
 }

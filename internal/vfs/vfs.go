@@ -13,6 +13,9 @@ import (
 	"path/filepath"
 )
 
+// ErrLink says that a name that must be a file is a symbolic link.
+var ErrLink = errors.New("is a symbolic link, and would be written through")
+
 // FS is a file system. Paths are those of package os; errors satisfy errors.Is with fs.ErrNotExist and fs.ErrExist.
 type FS interface {
 	// Create makes a file or empties the one there, for writing.

@@ -1,0 +1,191 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/internal/vfs"
+)
+
+// example is the row of a step.
+func example(step int) Row {
+	return Row{Step: step, Total: 100, Percent: float64(step), Loss: 3.25, LossEMA: 3.5, Valid: math.NaN(), GradNorm: 0.5, LR: 1e-3, TokS: 1000, StepMS: 16,
+		EvalS: math.NaN(), SaveS: 0.25, MFU: 0.5, MemGB: 1, Tokens: int64(step) << 32, Epoch: 0.5, DataPos: int64(step) << 32, ETA: 9, Wall: 8,
+		Time: 1.7e9, LambdaMin: 0.25, LambdaMax: 0.75, Lambda: []float64{0.25, 0.5}, Warn: LossSpike | LambdaRange, Warnings: 2}
+}
+
+// record writes rows 1 to n and returns the file's path and bytes.
+func record(t *testing.T, n int) (string, []byte) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "metrics.jsonl")
+	w, err := Open(path, 0, func(*Row) {}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		r := example(i + 1)
+		if err := w.Write(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, b
+}
+
+func steps(rows []Row) (out []int) {
+	for _, r := range rows {
+		out = append(out, r.Step)
+	}
+	return out
+}
+
+func TestRoundTrip(t *testing.T) {
+	path, _ := record(t, 3)
+	rows, err := Read(path, func(s string) { t.Error(s) })
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i, r := range rows {
+		if got, want := fmt.Sprintf("%+v", r), fmt.Sprintf("%+v", example(i+1)); got != want {
+			t.Errorf("read  %s\nwrote %s", got, want)
+		}
+	}
+	if got := rows[0].Warn.Names(); !slices.Equal(got, []string{"lambda", "loss"}) {
+		t.Errorf("warnings %q", got)
+	}
+}
+
+// TestEveryFlip flips every bit of a file: at most the two rows around the bit are lost, each is named, and no other changes.
+func TestEveryFlip(t *testing.T) {
+	path, whole := record(t, 3)
+	for at := range whole {
+		for bit := range 8 {
+			b := slices.Clone(whole)
+			b[at] ^= 1 << bit
+			if err := os.WriteFile(path, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			named := 0
+			rows, err := Read(path, func(s string) {
+				if named++; !strings.Contains(s, path+": line ") {
+					t.Errorf("named %q", s)
+				}
+			})
+			if err != nil || named == 0 || len(rows) < 1 {
+				t.Fatalf("bit %d of byte %d: %d rows, %d named, %v", bit, at, len(rows), named, err)
+			}
+			for _, r := range rows {
+				if fmt.Sprintf("%+v", r) != fmt.Sprintf("%+v", example(r.Step)) {
+					t.Fatalf("bit %d of byte %d: row %+v", bit, at, r)
+				}
+			}
+		}
+	}
+}
+
+// TestOpenKeepsWhatIsGood: a damaged line takes nothing with it when a run goes on, and rows of lost work are cut.
+func TestOpenKeepsWhatIsGood(t *testing.T) {
+	path, b := record(t, 9)
+	lines := strings.SplitAfter(string(b), "\n")
+	lines[2] = strings.Replace(lines[2], "3.25", "3.75", 1) // step 3
+	lines[4] = strings.Repeat("x", 2<<20) + "\n"            // step 5
+	lines[8] = lines[8][:20]                                // step 9, half written
+	text := strings.Join(lines, "")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var kept []int
+	var warned []string
+	w, err := Open(path, 7, func(r *Row) { kept = append(kept, r.Step) }, func(s string) { warned = append(warned, s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := example(8)
+	if err := w.Write(&next); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if !slices.Equal(kept, []int{1, 2, 4, 6, 7}) || len(warned) != 2 || !strings.Contains(warned[0], "line 3") || !strings.Contains(warned[1], "line 5") {
+		t.Errorf("kept %v, warned %q", kept, warned)
+	}
+	rows, err := Read(path, nil)
+	if got := steps(rows); err != nil || !slices.Equal(got, []int{1, 2, 4, 6, 7, 8}) {
+		t.Errorf("rows %v, %v", got, err)
+	}
+	after, _ := os.ReadFile(path)
+	if want := strings.Join(lines[:7], ""); !strings.HasPrefix(string(after), want) {
+		t.Error("what was there before is not as it was")
+	}
+}
+
+// TestOldRows: rows without a checksum, as older programs wrote them, are read, also where newer ones follow.
+func TestOldRows(t *testing.T) {
+	old := `{"step":1,"total_steps":9,"pct":5,"loss":4.5,"loss_ema":4.5,"grad_norm":1,"lr":0.001,"tok_s":10,"step_ms":3,"mfu":0.1,"mem_gb":0.5,` +
+		`"tokens_seen":1.5e+08,"epoch":0,"data_pos":1.5e+08,"skipped":0,"eta_s":1,"wall_s":1,"lambda":[0.2,0.3]}` + "\n"
+	path, b := record(t, 2)
+	b = append([]byte(old), b[strings.IndexByte(string(b), '\n')+1:]...)
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := Read(path, func(s string) { t.Error(s) })
+	if err != nil || len(rows) != 2 || rows[0].Tokens != 150000000 || !math.IsNaN(rows[0].Valid) || len(rows[0].Lambda) != 2 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	if err := os.WriteFile(path, append(b, old...), 0o644); err != nil { // its checksum must have been lost
+		t.Fatal(err)
+	}
+	if rows, _ = Read(path, nil); len(rows) != 2 {
+		t.Errorf("%d rows", len(rows))
+	}
+}
+
+// TestNoLink: a link in place of the file is refused, and what it points to is not cut.
+func TestNoLink(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "thesis"), filepath.Join(dir, "metrics.jsonl")
+	if err := os.WriteFile(target, []byte("years of work"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, link); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	if _, err := Open(link, 0, func(*Row) {}, func(string) {}); !errors.Is(err, vfs.ErrLink) {
+		t.Errorf("opened: %v", err)
+	}
+	if b, _ := os.ReadFile(target); string(b) != "years of work" {
+		t.Errorf("left %q", b)
+	}
+}
+
+func TestAppendDoesNotAllocate(t *testing.T) {
+	r := example(7)
+	buf := r.Append(nil)
+	if n := testing.AllocsPerRun(10, func() { buf = r.Append(buf[:0]) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func FuzzRows(f *testing.F) {
+	r := example(1)
+	f.Add(r.Append(nil))
+	f.Add([]byte("{}\n{\"step\":1}\n"))
+	path := filepath.Join(f.TempDir(), "metrics.jsonl")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(path, nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package metrics
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+)
+
+// maxLine bounds what is kept of one line. A row of a thousand layers has 12 kB.
+const maxLine = 1 << 20
+
+// LineError is a line that is not a row. The rows around it are good.
+type LineError struct {
+	Path string
+	Line int // counted from 1
+	Err  error
+}
+
+// Error implements error.
+func (e *LineError) Error() string { return fmt.Sprintf("%s: line %d: %v", e.Path, e.Line, e.Err) }
+
+// Unwrap returns what is wrong with it.
+func (e *LineError) Unwrap() error { return e.Err }
+
+// Rows reads a file from the beginning. A damaged line comes as a *LineError with a zero Row, and reading goes on; any other
+// error is the last.
+func Rows(path string) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for l, err := range lines(path) {
+			if !yield(l.row, err) {
+				return
+			}
+		}
+	}
+}
+
+// Read gives all good rows; damaged lines are named through warn, which may be nil.
+func Read(path string, warn func(string)) ([]Row, error) {
+	var out []Row
+	for row, err := range Rows(path) {
+		var bad *LineError
+		switch {
+		case errors.As(err, &bad):
+			if warn != nil {
+				warn(bad.Error() + "; it is skipped")
+			}
+		case err != nil:
+			return out, err
+		default:
+			out = append(out, row)
+		}
+	}
+	return out, nil
+}
+
+// line is a row and where it ends.
+type line struct {
+	row Row
+	end int64
+}
+
+// lines is Rows with places.
+func lines(path string) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			yield(line{}, err)
+			return
+		}
+		defer f.Close()
+		in := bufio.NewReaderSize(f, 64<<10)
+		var buf []byte
+		sealedFrom := 0 // the first line with a checksum: later ones without are damaged
+		for n, end := 1, int64(0); ; n++ {
+			var size int64
+			if buf, size, err = readLine(in, buf[:0]); size == 0 && err == io.EOF {
+				return
+			}
+			end += size
+			if err != nil && err != io.EOF {
+				yield(line{}, fmt.Errorf("%s: %w", path, err))
+				return
+			}
+			row, sealed, bad := check(buf, size, err == io.EOF, sealedFrom > 0)
+			if sealed && sealedFrom == 0 {
+				sealedFrom = n
+			}
+			if bad != nil {
+				bad, row = &LineError{path, n, bad}, Row{}
+			}
+			if !yield(line{row, end}, bad) {
+				return
+			}
+		}
+	}
+}
+
+// readLine reads up to a newline, which counts in size and is not kept, nor is what is beyond maxLine.
+func readLine(in *bufio.Reader, buf []byte) (kept []byte, size int64, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		size += int64(len(part))
+		if room := maxLine + 1 - len(buf); room > 0 {
+			buf = append(buf, part[:min(len(part), room)]...)
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		return bytes.TrimSuffix(buf, []byte("\n")), size, err
+	}
+}
+
+// check turns a line into a row, or says what is wrong with it.
+func check(b []byte, size int64, unfinished, mustSeal bool) (Row, bool, error) {
+	switch {
+	case size > maxLine:
+		return Row{}, false, fmt.Errorf("%d bytes, no row is longer than %d", size, maxLine)
+	case unfinished:
+		return Row{}, false, errors.New("it does not end")
+	}
+	row, sealed, err := parse(b)
+	if err == nil && !sealed && mustSeal {
+		err = errors.New("the checksum is missing")
+	}
+	return row, sealed && err == nil, err
+}

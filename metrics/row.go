@@ -1,0 +1,209 @@
+// Package metrics is metrics.jsonl, the record of a training run: one JSON object per step, one per line.
+//
+// The trainer appends with a [Writer]; everyone else reads with [Rows] or [Read]. Each line ends with a checksum of itself,
+// so that a damaged one is skipped and named instead of taking the rest of the file with it. Lines of older programs
+// have no checksum and stay readable. docs/format/metrics.md lists the fields.
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"strconv"
+)
+
+// Row is one step. A number that was not measured is NaN and not written.
+type Row struct {
+	Step      int       `json:"step"`
+	Total     int       `json:"total_steps"`
+	Percent   float64   `json:"pct"`
+	Loss      float64   `json:"loss"`
+	LossEMA   float64   `json:"loss_ema"`
+	Valid     float64   `json:"valid_loss"` // held-out loss where it was measured at this step
+	GradNorm  float64   `json:"grad_norm"`
+	LR        float64   `json:"lr"`
+	TokS      float64   `json:"tok_s"`   // of the step alone
+	StepMS    float64   `json:"step_ms"` // of the step alone, evaluation and saving excluded
+	EvalS     float64   `json:"eval_s"`  // seconds of this step's evaluation
+	SaveS     float64   `json:"save_s"`  // seconds of saving since the row before
+	MFU       float64   `json:"mfu"`     // FLOP/s of the step over the machine's on a bare product
+	MemGB     float64   `json:"mem_gb"`
+	Tokens    int64     `json:"tokens_seen"`
+	Epoch     float64   `json:"epoch"`
+	DataPos   int64     `json:"data_pos"` // tokens consumed
+	Skipped   int       `json:"skipped"`
+	ETA       float64   `json:"eta_s"`  // seconds of training left
+	Wall      float64   `json:"wall_s"` // seconds since this process began to train
+	Time      float64   `json:"time"`   // seconds since 1970
+	LambdaMin float64   `json:"lambda_min"`
+	LambdaMax float64   `json:"lambda_max"` // over layers and heads
+	Lambda    []float64 `json:"lambda"`     // mean per layer
+	Warn      Warning   `json:"warn"`       // what was odd about this step
+	Warnings  int       `json:"warnings"`   // steps of the run so far that had a warning
+}
+
+// Warning is a set of things that were odd about a step.
+type Warning uint8
+
+// The warnings.
+const (
+	LambdaRange   Warning = 1 << iota // a λ outside [0, 1.5]
+	GradientSpike                     // gradient norm ten times its running median
+	LossSpike                         // loss far above its running median
+	numWarnings   = iota
+)
+
+var warningNames = [numWarnings]string{"lambda", "grad_norm", "loss"}
+
+// Names lists the set in words.
+func (w Warning) Names() []string {
+	var out []string
+	for i, name := range warningNames {
+		if w&(1<<i) != 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// UnmarshalJSON reads a list of names. Names of newer programs are passed over.
+func (w *Warning) UnmarshalJSON(b []byte) error {
+	var names []string
+	if err := json.Unmarshal(b, &names); err != nil {
+		return err
+	}
+	for _, n := range names {
+		for i, name := range warningNames {
+			if n == name {
+				*w |= 1 << i
+			}
+		}
+	}
+	return nil
+}
+
+// Append renders the row as one line without allocating.
+func (r *Row) Append(b []byte) []byte {
+	begin := len(b)
+	b = append(b, `{"step":`...)
+	b = strconv.AppendInt(b, int64(r.Step), 10)
+	b = append(b, `,"total_steps":`...)
+	b = strconv.AppendInt(b, int64(r.Total), 10)
+	for _, f := range [...]struct {
+		name string
+		v    float64
+	}{
+		{"pct", r.Percent}, {"loss", r.Loss}, {"loss_ema", r.LossEMA}, {"valid_loss", r.Valid},
+		{"grad_norm", r.GradNorm}, {"lr", r.LR}, {"tok_s", r.TokS}, {"step_ms", r.StepMS}, {"eval_s", r.EvalS}, {"save_s", r.SaveS},
+		{"mfu", r.MFU}, {"mem_gb", r.MemGB}, {"epoch", r.Epoch}, {"eta_s", r.ETA}, {"wall_s", r.Wall},
+		{"lambda_min", r.LambdaMin}, {"lambda_max", r.LambdaMax},
+	} {
+		if math.IsNaN(f.v) || math.IsInf(f.v, 0) {
+			continue
+		}
+		b = append(append(append(b, `,"`...), f.name...), `":`...)
+		b = strconv.AppendFloat(b, f.v, 'g', 8, 64)
+	}
+	for _, f := range [...]struct {
+		name string
+		v    int64
+	}{{"tokens_seen", r.Tokens}, {"data_pos", r.DataPos}, {"skipped", int64(r.Skipped)}, {"warnings", int64(r.Warnings)}} {
+		b = append(append(append(b, `,"`...), f.name...), `":`...)
+		b = strconv.AppendInt(b, f.v, 10)
+	}
+	if r.Time > 0 {
+		b = strconv.AppendFloat(append(b, `,"time":`...), r.Time, 'f', 3, 64)
+	}
+	b = r.appendWarn(b)
+	b = append(b, `,"lambda":[`...)
+	for i, x := range r.Lambda {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendFloat(b, x, 'g', 6, 64)
+	}
+	return seal(append(b, ']'), begin)
+}
+
+func (r *Row) appendWarn(b []byte) []byte {
+	if r.Warn == 0 {
+		return b
+	}
+	b = append(b, `,"warn":[`...)
+	first := true
+	for i, name := range warningNames {
+		if r.Warn&(1<<i) == 0 {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(append(append(b, '"'), name...), '"')
+	}
+	return append(b, ']')
+}
+
+// The checksum is CRC-32C of the line up to the comma before its key, as eight hexadecimal digits.
+const (
+	sumKey   = `,"crc":"`
+	sumBytes = len(sumKey) + 8 + len(`"}`)
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seal ends the line that starts at begin with its checksum.
+func seal(b []byte, begin int) []byte {
+	sum := crc32.Checksum(b[begin:], castagnoli)
+	b = append(b, sumKey...)
+	const digits = "0123456789abcdef"
+	for shift := 28; shift >= 0; shift -= 4 {
+		b = append(b, digits[sum>>shift&15])
+	}
+	return append(b, "\"}\n"...)
+}
+
+// parse reads one line without its newline. sealed says whether the line has a checksum, which then is right.
+func parse(line []byte) (r Row, sealed bool, err error) {
+	r = Row{Valid: math.NaN(), EvalS: math.NaN(), SaveS: math.NaN(), LambdaMin: math.NaN(), LambdaMax: math.NaN()}
+	at := len(line) - sumBytes
+	if sealed = at > 0 && string(line[at:at+len(sumKey)]) == sumKey; sealed {
+		want := seal(append([]byte(nil), line[:at]...), 0)
+		if string(want[:len(want)-1]) != string(line) {
+			return r, true, errors.New("the checksum does not match")
+		}
+	}
+	if err := decode(line, &r, !sealed); err != nil {
+		return r, sealed, fmt.Errorf("not a row: %w", err)
+	}
+	if r.Step < 1 {
+		return r, sealed, fmt.Errorf("step %d cannot be right", r.Step)
+	}
+	return r, sealed, nil
+}
+
+// decode reads the fields that are there. Older programs wrote counts as floating point, 1.5e+08; a strict one refuses keys
+// that no program wrote.
+func decode(line []byte, r *Row, strict bool) error {
+	x := struct {
+		*Row
+		Tokens  float64 `json:"tokens_seen"`
+		DataPos float64 `json:"data_pos"`
+	}{Row: r}
+	d := json.NewDecoder(bytes.NewReader(line))
+	if strict {
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(&x); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more than one value")
+	}
+	r.Tokens, r.DataPos = int64(x.Tokens), int64(x.DataPos)
+	return nil
+}

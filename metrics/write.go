@@ -1,0 +1,85 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"antiphase/internal/vfs"
+)
+
+// Writer is the open file of a run.
+type Writer struct {
+	f   *os.File
+	end int64 // of the last whole row
+	buf []byte
+}
+
+// Open opens a run's file to go on after the row of step and cuts it there: later rows belong to work that was lost. Each
+// row that stays is handed to keep, each damaged line among them is named through warn and left where it is.
+func Open(path string, step int, keep func(*Row), warn func(string)) (*Writer, error) {
+	end, err := scan(path, step, keep, warn)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	f, err := vfs.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("metrics: %w", err)
+	}
+	if err := f.Truncate(end); err != nil {
+		return nil, errors.Join(fmt.Errorf("metrics: %w", err), f.Close())
+	}
+	return &Writer{f: f, end: end}, nil
+}
+
+// scan finds the end of the last row that stays.
+func scan(path string, step int, keep func(*Row), warn func(string)) (end int64, err error) {
+	var damaged []string
+	for l, err := range lines(path) {
+		var bad *LineError
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return 0, nil
+		case errors.As(err, &bad):
+			damaged = append(damaged, bad.Error())
+			continue
+		case err != nil:
+			return 0, err
+		}
+		if l.row.Step > step {
+			break
+		}
+		for _, d := range damaged {
+			warn(d + "; it is skipped")
+		}
+		damaged, end = nil, l.end
+		keep(&l.row)
+	}
+	return end, nil // what is damaged after the last row is the end of work that was lost
+}
+
+// Write appends a row.
+func (w *Writer) Write(r *Row) error {
+	w.buf = r.Append(w.buf[:0])
+	if _, err := w.f.WriteAt(w.buf, w.end); err != nil {
+		_ = w.f.Truncate(w.end) // half a row; the next one is written over it in any case
+		return fmt.Errorf("metrics: %w", err)
+	}
+	w.end += int64(len(w.buf))
+	return nil
+}
+
+// Sync makes the rows so far durable.
+func (w *Writer) Sync() error {
+	if err := w.f.Sync(); err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return nil
+}
+
+// Size is the length of all whole rows.
+func (w *Writer) Size() int64 { return w.end }
+
+// Close closes the file; every row was written with its own error checked.
+func (w *Writer) Close() { _ = w.f.Close() }
