@@ -8,9 +8,18 @@ type Identity struct {
 	Kernels   string `json:"kernels"`   // instruction set, or architecture and library versions
 }
 
-// Identified is a Device that knows its identity.
+// Identified is a Device that knows its identity, and the model of the hardware that its speed depends on.
 type Identified interface {
 	Identity() Identity
+	Machine() string
+}
+
+// MachineOf names the hardware of a device.
+func MachineOf(d Device) string {
+	if i, ok := d.(Identified); ok {
+		return i.Machine()
+	}
+	return "unknown"
 }
 
 // IdentityOf is the identity of a device; one that does not tell is known by its name.

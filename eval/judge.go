@@ -1,16 +1,14 @@
 package eval
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 
 	"antiphase/data"
+	"antiphase/metrics"
 )
 
 // JudgeOptions sizes a speedrun's judgement of one model.
@@ -98,32 +96,16 @@ func judgeSamples(ctx context.Context, s *Subject, side *Side) error {
 
 // readMetrics takes the loss curve (at most a few hundred points) and the median speed from a run's rows.
 func readMetrics(path string, side *Side) error {
-	f, err := os.Open(path)
+	rows, err := metrics.Read(path, nil)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	var speeds []float64
 	var all []CurvePoint
-	in := bufio.NewScanner(f)
-	for n := 1; in.Scan(); n++ {
-		var row struct {
-			Step   int      `json:"step"`
-			EMA    float64  `json:"loss_ema"`
-			Valid  *float64 `json:"valid_loss"`
-			TokS   float64  `json:"tok_s"`
-			Tokens int64    `json:"tokens_seen"`
-		}
-		if err := json.Unmarshal(in.Bytes(), &row); err != nil {
-			return fmt.Errorf("%s: row %d: %w", path, n, err)
-		}
-		p := CurvePoint{Step: row.Step, Loss: row.EMA, Valid: math.NaN()}
-		if row.Valid != nil {
-			p.Valid = *row.Valid
-		}
-		all = append(all, p)
-		speeds = append(speeds, row.TokS)
-		side.TrainTokens = row.Tokens
+	for _, r := range rows {
+		all = append(all, CurvePoint{Step: r.Step, Loss: r.LossEMA, Valid: r.Valid})
+		speeds = append(speeds, r.TokS)
+		side.TrainTokens = r.Tokens
 	}
 	slices.Sort(speeds)
 	if len(speeds) > 0 {
@@ -135,5 +117,5 @@ func readMetrics(path string, side *Side) error {
 			side.Curve = append(side.Curve, p)
 		}
 	}
-	return in.Err()
+	return nil
 }

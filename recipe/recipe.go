@@ -46,7 +46,7 @@ type Data struct {
 type Train struct {
 	From        string `json:"from,omitempty" doc:"model whose weights to begin with, and not random ones"`
 	Seed        uint64 `json:"seed" doc:"decides weights and data order"`
-	Steps       int    `json:"steps" doc:"optimiser steps"`
+	Steps       int    `json:"steps" doc:"optimiser steps; 0 writes the initial checkpoint and stops"`
 	Batch       int    `json:"batch" doc:"sequences per step"`
 	MicroBatch  int    `json:"micro_batch" doc:"sequences at a time; gradients add up; must divide batch"`
 	SeqLen      int    `json:"seq_len" doc:"tokens per sequence; at most model.context"`
@@ -100,7 +100,7 @@ func (r *Recipe) check() error {
 		name    string
 		v, from int
 	}{
-		{"steps", t.Steps, 1}, {"batch", t.Batch, 1}, {"micro_batch", t.MicroBatch, 1}, {"seq_len", t.SeqLen, 1},
+		{"steps", t.Steps, 0}, {"batch", t.Batch, 1}, {"micro_batch", t.MicroBatch, 1}, {"seq_len", t.SeqLen, 1},
 		{"log_every", t.LogEvery, 1}, {"eval_every", t.EvalEvery, 0}, {"eval_batches", t.EvalBatches, 0},
 		{"save_every", t.SaveEvery, 0}, {"keep_last", t.KeepLast, 1},
 	} {

@@ -34,10 +34,10 @@ func (c Computed) String() string {
 func (c Computed) same(d Computed) bool { return c.Identity == d.Identity && c.Numerics == d.Numerics }
 
 // elsewhere compares what computed a checkpoint with what would compute the next step, and refuses a difference unless it
-// was asked for. A run that has no step left to take may be opened anywhere.
+// was asked for. A run that has taken no step yet, or has none left to take, may be opened anywhere.
 func (t *run) elsewhere(s *State) error {
 	here := t.here(s.Step)
-	if len(s.Computed) == 0 || s.Step >= t.recipe.Train.Steps {
+	if len(s.Computed) == 0 || s.Step == 0 || s.Step >= t.recipe.Train.Steps {
 		return nil
 	}
 	switch was := s.Computed[len(s.Computed)-1]; {
@@ -59,6 +59,9 @@ func (t *run) here(step int) Computed {
 // noteComputed puts into the state what computes the steps to come.
 func (t *run) noteComputed() {
 	here, list := t.here(t.state.Step), t.state.Computed
+	if t.state.Step == 0 {
+		list = nil
+	}
 	n := len(list)
 	switch {
 	case t.state.Step >= t.recipe.Train.Steps && t.state.Step > 0, n > 0 && list[n-1].same(here):

@@ -22,7 +22,14 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(killDir); dir != "" {
 		victim(dir)
 	}
-	os.Exit(m.Run())
+	home, err := os.MkdirTemp("", "antiphase-test-")
+	if err != nil {
+		panic(err)
+	}
+	_ = os.Setenv(homeEnv, home) // a peak that is measured once
+	code := m.Run()
+	_ = os.RemoveAll(home)
+	os.Exit(code)
 }
 
 // victim trains until it is done or killed.

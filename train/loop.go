@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"antiphase/checkpoint"
 	"antiphase/data"
@@ -29,13 +28,15 @@ type run struct {
 	loader  *data.Prefetcher
 	valid   *data.Split // nil without a held-out split
 	state   State
+	fresh   bool // there was no checkpoint
 	resumed int
 
 	batch   model.Batch // a whole step's rows
 	starts  []int32     // of its documents; the batch has them where documents are kept apart
 	stepper *optim.Stepper
-	metrics *metrics
+	metrics rowWriter
 	clock   clock
+	watch   watch
 	row     Row
 }
 
@@ -80,7 +81,7 @@ func loader(sp *data.Split, r recipe.Recipe, B int, seed uint64) *data.Loader {
 // close gives back whatever the run has got so far.
 func (t *run) close() {
 	if t.metrics != nil {
-		t.metrics.close()
+		t.metrics.Close()
 	}
 	if t.stepper != nil {
 		t.stepper.Free()
@@ -102,7 +103,10 @@ func (t *run) close() {
 // loop takes steps until the last one, the context's end, or a fault.
 func (t *run) loop(ctx context.Context) (Result, error) {
 	tr := t.recipe.Train
-	t.clock.start(t.recipe, t.opt.Device)
+	t.clock.start(t.recipe)
+	if tr.Steps == 0 && t.fresh {
+		return t.result(), t.save(true)
+	}
 	for t.state.Step < tr.Steps {
 		if err := t.step(); err != nil {
 			return t.result(), err
@@ -149,18 +153,18 @@ func (t *run) step() error {
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 func (t *run) result() Result {
-	return Result{Steps: t.state.Step, Loss: t.state.Loss, Valid: t.state.Valid, Resumed: t.resumed}
+	return Result{Steps: t.state.Step, Loss: t.state.Loss, Valid: t.state.Valid, Resumed: t.resumed, Warnings: t.watch.steps}
 }
 
 // report completes the step's row, writes it and hands it on.
 func (t *run) report() error {
-	now := time.Now()
-	t.clock.fill(&t.row, now, t.state, t.recipe)
+	t.clock.fill(&t.row, t.state, t.recipe)
 	t.row.Epoch, t.row.DataPos = t.loader.Epoch(), t.state.Tokens
 	t.row.LossEMA = t.state.EMA
 	t.row.MemGB = float64(t.model.ActivationBytes()) / (1 << 30)
-	t.row.Lambda = t.model.Lambdas(t.row.Lambda[:0])
-	if err := t.metrics.write(&t.row); vfs.IsNoSpace(err) {
+	t.row.Lambda, t.row.LambdaMin, t.row.LambdaMax = t.model.LambdaRange(t.row.Lambda[:0])
+	t.watch.judge(&t.row, t.opt.Say)
+	if err := t.metrics.Write(&t.row); vfs.IsNoSpace(err) {
 		t.opt.Say("warning: row of step %d not written: %v", t.state.Step, err)
 	} else if err != nil {
 		return err
@@ -177,6 +181,8 @@ func (t *run) evaluate() error {
 	if t.valid == nil || t.recipe.Train.EvalBatches == 0 {
 		return nil
 	}
+	t.clock.lap(&t.clock.step)
+	defer t.clock.lap(&t.clock.eval)
 	loss, err := HeldOut(t.model, t.valid, t.recipe, t.recipe.Train.EvalBatches)
 	if err != nil {
 		return err

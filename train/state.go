@@ -49,6 +49,11 @@ func (s *State) advance(loss float64, tokens int) {
 
 // save writes a checkpoint. A full disk is survived and tried again at the next save, unless this is the last chance.
 func (t *run) save(must bool) error {
+	t.clock.lap(&t.clock.step)
+	defer t.clock.lap(&t.clock.save)
+	if err := t.metrics.Sync(); err != nil { // the rows of a checkpoint's steps are as safe as the checkpoint
+		t.opt.Say("warning: %v", err)
+	}
 	t.state.Format, t.state.Data, t.state.Recipe = stateFormat, t.loader.Position(), t.recipe.JSON()
 	state, err := json.MarshalIndent(t.state, "", "  ")
 	if err != nil {
@@ -130,6 +135,7 @@ func (t *run) resume(c *saved) error {
 		}
 		t.roundWeights()
 		t.noteComputed()
+		t.fresh = true
 		return nil
 	}
 	if err := t.restore(c); err != nil {

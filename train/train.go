@@ -17,11 +17,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"antiphase/checkpoint"
 	"antiphase/device"
 	"antiphase/internal/flock"
 	"antiphase/internal/vfs"
+	"antiphase/metrics"
 	"antiphase/recipe"
 )
 
@@ -30,6 +32,9 @@ var ErrInterrupted = errors.New("interrupted; run the same command again to go o
 
 // ErrChanged says that a run folder holds a run of another recipe.
 var ErrChanged = errors.New("the run folder holds a different run")
+
+// MetricsFile is the name of the rows of every step in a run folder.
+const MetricsFile = "metrics.jsonl"
 
 // Options is everything about a run that is not its recipe.
 type Options struct {
@@ -55,6 +60,8 @@ type Result struct {
 	Loss    float64 // last step's
 	Valid   float64 // last held-out loss; 0 when there was none
 	Resumed int     // step that this call continued from
+
+	Warnings int // steps of the run that had one, see metrics.Warning
 }
 
 // Run trains r to its last step, continuing what Dir already holds.
@@ -83,7 +90,7 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 
 // newRun makes a run ready for its next step.
 func newRun(ctx context.Context, r recipe.Recipe, opt *Options) (*run, error) {
-	t := &run{opt: opt, recipe: r}
+	t := &run{opt: opt, recipe: r, clock: clock{now: time.Now}}
 	if err := t.ready(ctx); err != nil {
 		t.close()
 		return nil, err
@@ -101,6 +108,7 @@ func (t *run) ready(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	t.clock.peak = MachinePeak(t.opt.Device)
 	if t.tok, t.set, err = prepare(ctx, t.recipe, t.opt, c); err != nil {
 		return err
 	}
@@ -113,8 +121,12 @@ func (t *run) ready(ctx context.Context) (err error) {
 	if err := writeFile(filepath.Join(t.opt.Dir, "recipe.json"), t.recipe.JSON()); err != nil {
 		return err
 	}
-	t.metrics, err = openMetrics(filepath.Join(t.opt.Dir, "metrics.jsonl"), t.state.Step)
-	return err
+	w, err := metrics.Open(filepath.Join(t.opt.Dir, MetricsFile), t.state.Step, t.watch.seen, func(s string) { t.opt.Say("warning: %s", s) })
+	if err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	t.metrics = w
+	return nil
 }
 
 // writeFile replaces a small file whole.

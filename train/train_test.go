@@ -99,7 +99,7 @@ func stopAt(t testing.TB, r recipe.Recipe, opt Options, step int) {
 	}
 }
 
-// Stop after every step and resume: the last checkpoint is the same to the byte, for every architecture, across epochs
+// Stop after every step, and before the first, and resume: the last checkpoint is the same to the byte, for every architecture, across epochs
 // and with micro-batches.
 func TestResumeIsExact(t *testing.T) {
 	const steps = 21
@@ -109,10 +109,16 @@ func TestResumeIsExact(t *testing.T) {
 			whole := t.TempDir()
 			mustRun(t, r, options(t, whole))
 			want := files(t, filepath.Join(whole, "checkpoints", "step-00000021"))
-			for k := 1; k < steps; k++ {
+			for k := range steps {
 				dir := t.TempDir()
 				opt := options(t, dir)
-				stopAt(t, r, opt, k)
+				if k == 0 {
+					initial := r
+					initial.Train.Steps = 0
+					mustRun(t, initial, opt)
+				} else {
+					stopAt(t, r, opt, k)
+				}
 				if res := mustRun(t, r, opt); res.Resumed != k || res.Steps != steps {
 					t.Fatalf("stopped at %d: resumed from %d, ended at %d", k, res.Resumed, res.Steps)
 				}
@@ -368,7 +374,7 @@ func TestStepDoesNotAllocate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			run.clock.start(r, opt.Device)
+			run.clock.start(r)
 			once := func() {
 				if err := errors.Join(run.step(), run.report()); err != nil {
 					t.Fatal(err)

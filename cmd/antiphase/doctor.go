@@ -43,7 +43,7 @@ func (a *app) doctor(asJSON bool) error {
 		{"device", d.Name()},
 		{"cpus", fmt.Sprint(runtime.NumCPU())},
 		{"cpu precision", cpu.BestPrecision().String() + " unless --precision says otherwise (fp32, bf16, int8)"},
-		{"matrix product", fmt.Sprintf("%.0f GFLOP/s (%s, 512³)", train.Peak(d)/1e9, d.Types().Act)},
+		{"matrix product", fmt.Sprintf("%.0f GFLOP/s (%s)", train.MeasurePeak(d)/1e9, d.Types().Act)},
 	}
 	facts = append(facts, fact{"instructions", strings.Join(cpu.Features(), " ") + "; the first is used, " + simdEnv + " picks another"})
 	facts = append(facts, fact{"cuda", cudaFact()})

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/eval"
+	"antiphase/metrics"
 	"antiphase/model"
 	"antiphase/recipe"
+	"antiphase/train"
 )
 
 type scalingFlags struct {
@@ -49,7 +49,7 @@ func (a *app) scaling(f *scalingFlags, runs []string) error {
 	if f.by != "parameters" && f.by != "tokens" {
 		return usage(fmt.Errorf("--by: %q is unknown; there are parameters and tokens", f.by))
 	}
-	curves, err := readCurves(runs, f.by)
+	curves, err := a.readCurves(runs, f.by)
 	if err != nil {
 		return badInput{err}
 	}
@@ -77,14 +77,14 @@ func (a *app) scaling(f *scalingFlags, runs []string) error {
 }
 
 // readCurves gathers the points of run folders by architecture, in the order in which architectures are first named.
-func readCurves(runs []string, by string) ([]eval.ScalingCurve, error) {
+func (a *app) readCurves(runs []string, by string) ([]eval.ScalingCurve, error) {
 	var out []eval.ScalingCurve
 	for _, dir := range runs {
 		var r recipe.Recipe
 		if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil {
 			return nil, fmt.Errorf("%s is no run folder: %w", dir, err)
 		}
-		points, err := readLosses(filepath.Join(dir, "metrics.jsonl"))
+		points, err := a.readLosses(filepath.Join(dir, train.MetricsFile))
 		if err != nil {
 			return nil, err
 		}
@@ -104,28 +104,19 @@ func readCurves(runs []string, by string) ([]eval.ScalingCurve, error) {
 }
 
 // readLosses are the held-out losses of a run by tokens seen.
-func readLosses(path string) ([]eval.ScalingPoint, error) {
-	b, err := os.ReadFile(path)
+func (a *app) readLosses(path string) ([]eval.ScalingPoint, error) {
+	rows, err := metrics.Read(path, func(s string) { a.note("warning: %s", s) })
 	if err != nil {
 		return nil, err
 	}
 	var out []eval.ScalingPoint
-	in := bufio.NewScanner(bytes.NewReader(b))
-	in.Buffer(nil, 1<<20)
-	for n := 1; in.Scan(); n++ {
-		var row struct {
-			Valid  *float64 `json:"valid_loss"`
-			Tokens float64  `json:"tokens_seen"`
-		}
-		if err := json.Unmarshal(in.Bytes(), &row); err != nil {
-			return nil, fmt.Errorf("%s: row %d: %w", path, n, err)
-		}
-		if row.Valid != nil && *row.Valid > 0 && row.Tokens > 0 {
-			out = append(out, eval.ScalingPoint{X: row.Tokens, Loss: *row.Valid})
+	for _, r := range rows {
+		if r.Valid > 0 && r.Tokens > 0 {
+			out = append(out, eval.ScalingPoint{X: float64(r.Tokens), Loss: r.Valid})
 		}
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s: no held-out loss; train with --set data.held_out above 0", path)
 	}
-	return out, in.Err()
+	return out, nil
 }

@@ -15,7 +15,11 @@ func TestMain(m *testing.M) {
 
 // Each script in testdata/script is a user's session: what is typed, what must be printed, how it must exit.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd}})
+	home := t.TempDir() // what is kept with the machine, measured once
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
+		e.Setenv("ANTIPHASE_HOME", home)
+		return nil
+	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd}})
 }
 
 // exitCmd is "exit CODE command…": the command must end with that code.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ type trainFlags struct {
 	data              []string
 	set               []string
 	steps             int
+	stepsSet          bool // --steps was given; 0 writes the initial checkpoint
 	dry, print, force bool
 	inexact, json     bool
 }
@@ -48,6 +50,7 @@ checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts
   antiphase train --from org/model --data notes.jsonl --steps 500 --set optim.lr=1e-5
   antiphase train --size 830m --arch diff --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.stepsSet = cmd.Flags().Changed("steps")
 			if f.from != "" && !cmd.Flags().Changed("arch") {
 				f.arch = ""
 			}
@@ -61,7 +64,7 @@ checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts
 	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
 	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic or goroot (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field: --set train.steps=100 (repeatable)")
-	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N")
+	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N; 0 writes the initial checkpoint and stops")
 	fl.BoolVar(&f.dry, "dry-run", false, "print size, memory, FLOPs and expected time, and stop")
 	fl.BoolVar(&f.print, "print-config", false, "print the resolved recipe and stop")
 	fl.BoolVar(&f.force, "force", false, "continue a run although its recipe changed")
@@ -137,7 +140,7 @@ func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe
 	if len(f.data) > 0 {
 		r.Data.Sources = f.data
 	}
-	if f.steps != 0 {
+	if f.stepsSet {
 		r.Train.Steps = f.steps
 	}
 	for _, s := range f.set {
@@ -179,7 +182,11 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	a.note("done: step %d, loss %.4f%s; try: antiphase generate --model %s \"Once\"", res.Steps, res.Loss, heldOut(res.Valid), f.dir)
+	if res.Steps == 0 {
+		a.note("done: the initial checkpoint is in %s", f.dir)
+	} else {
+		a.note("done: step %d, loss %.4f%s; try: antiphase generate --model %s \"Once\"", res.Steps, res.Loss, heldOut(res.Valid), f.dir)
+	}
 	if f.json {
 		return a.json(map[string]any{"dir": f.dir, "steps": res.Steps, "loss": res.Loss, "valid_loss": res.Valid, "resumed_from": res.Resumed})
 	}
@@ -192,8 +199,13 @@ func (a *app) trainRun(ctx context.Context, d device.Device, r recipe.Recipe, op
 	opt.Device = d
 	opt.Say = func(format string, args ...any) { l.end(); a.note(format, args...) }
 	opt.Progress = func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }
+	valid := math.NaN() // the last one measured
 	opt.Report = func(row train.Row) {
-		l.show(stepLine(row), row.Step == row.Total || !l.live && row.Step%r.Train.LogEvery == 0)
+		measured := !math.IsNaN(row.Valid)
+		if measured {
+			valid = row.Valid
+		}
+		l.show(stepLine(row, valid), row.Step == row.Total || !l.live && (measured || row.Step%r.Train.LogEvery == 0))
 	}
 	res, err := train.Run(ctx, r, opt)
 	l.end()
@@ -215,12 +227,18 @@ func prepareLine(stage string, done, total int64) string {
 	return fmt.Sprintf("%s %s", stage, count(float64(done)))
 }
 
-// stepLine is one step for people.
-func stepLine(r train.Row) string {
-	s := fmt.Sprintf("step %d/%d (%.0f %%) | loss %.4f | grad %.2f | lr %.2e | %s tok/s | mfu %.0f %%",
-		r.Step, r.Total, 100*float64(r.Step)/float64(r.Total), r.LossEMA, r.GradNorm, r.LR, count(r.TokS), 100*r.MFU)
-	if n := len(r.Lambda); n > 0 {
-		s += fmt.Sprintf(" | λ %.2f…%.2f", r.Lambda[0], r.Lambda[n-1])
+// stepLine is one step for people; valid is the last held-out loss, NaN for none.
+func stepLine(r train.Row, valid float64) string {
+	s := fmt.Sprintf("step %d/%d (%.0f %%) | loss %.4f", r.Step, r.Total, r.Percent, r.LossEMA)
+	if !math.IsNaN(valid) {
+		s += fmt.Sprintf(" | held-out %.4f", valid)
+	}
+	s += fmt.Sprintf(" | grad %.2f | lr %.2e | %s tok/s | mfu %.0f %%", r.GradNorm, r.LR, count(r.TokS), 100*r.MFU)
+	if !math.IsNaN(r.LambdaMin) {
+		s += fmt.Sprintf(" | λ %.2f…%.2f", r.LambdaMin, r.LambdaMax)
+	}
+	if r.Warnings > 0 {
+		s += fmt.Sprintf(" | %d warned", r.Warnings)
 	}
 	return s + " | eta " + seconds(r.ETA)
 }
@@ -234,7 +252,7 @@ func (a *app) dryRun(d device.Device, r recipe.Recipe, asJSON bool) error {
 	state := n * (size + 4*3) // weights, gradients and two moments
 	acts := r.Model.ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, size)
 	const share = 0.5 // of a bare matrix product's rate: what whole steps reach, roughly
-	eta := tokens * all / (train.Peak(d) * share)
+	eta := tokens * all / (train.MachinePeak(d) * share)
 	if asJSON {
 		return a.json(map[string]any{"arch": r.Model.Arch, "parameters": n, "flops_per_token_forward": forward, "flops_per_token": all,
 			"state_bytes": state, "activation_bytes": acts, "steps": r.Train.Steps, "tokens": tokens, "expected_seconds": eta, "device": d.Name()})

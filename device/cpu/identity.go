@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"os"
 	"runtime"
+	"strings"
 
 	"antiphase/device"
 	"antiphase/internal/simd"
@@ -17,4 +19,14 @@ func (d *Device) Identity() device.Identity {
 		set = "avx512"
 	}
 	return device.Identity{Device: "cpu", Precision: d.precision.String(), Kernels: runtime.GOARCH + " " + set}
+}
+
+// Machine is the processor's model where the system tells it, the architecture elsewhere.
+func (d *Device) Machine() string {
+	b, _ := os.ReadFile("/proc/cpuinfo")
+	if _, rest, ok := strings.Cut(string(b), "model name"); ok {
+		line, _, _ := strings.Cut(rest, "\n")
+		return strings.Trim(line, " \t:")
+	}
+	return runtime.GOOS + "/" + runtime.GOARCH
 }

@@ -14,3 +14,6 @@ func (d *Device) Identity() device.Identity {
 	return device.Identity{Device: i.Name, Precision: "bf16",
 		Kernels: fmt.Sprintf("%s, %d SMs, cuBLASLt %d, NVRTC %d", i.Arch(), i.SMs, i.CublasLt, i.NVRTC)}
 }
+
+// Machine is the GPU's model.
+func (d *Device) Machine() string { return d.info.Name }

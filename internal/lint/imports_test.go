@@ -32,6 +32,7 @@ var table = []row{
 	{pkg: "internal/quiet", foreign: "golang.org/x/sys"},
 	{pkg: "internal/lint"},
 
+	{pkg: "metrics", ours: "internal/vfs"},
 	{pkg: "tensor"},
 	{pkg: "device", ours: "tensor internal/half"},
 	{pkg: "device/ref", ours: "device tensor internal/half"},
@@ -51,11 +52,11 @@ var table = []row{
 	{pkg: "recipe", ours: "model layer optim", foreign: "github.com/goccy/go-yaml"},
 	{pkg: "checkpoint", ours: "internal/vfs"},
 	{pkg: "hf", ours: "model layer device tokenizer internal/safetensors internal/vfs"},
-	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device tensor internal/flock internal/safetensors internal/vfs"},
+	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device metrics tensor internal/flock internal/safetensors internal/vfs"},
 	{pkg: "infer", ours: "model tokenizer"},
 	{pkg: "server", ours: "infer model tokenizer tokenizer/chat", foreign: "github.com/prometheus/client_golang"},
 	{pkg: "bench", ours: "infer train recipe model layer optim device tensor"},
-	{pkg: "eval", ours: "infer model layer data tokenizer device tensor"},
+	{pkg: "eval", ours: "infer metrics model layer data tokenizer device tensor"},
 
 	{pkg: "cmd/antiphase", ours: "*", foreign: "github.com/spf13 golang.org/x/term"},
 }
