@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -29,7 +30,7 @@ func each(t *testing.T, f func(t *testing.T)) {
 func TestConformance(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, p := range []Precision{FP32, BF16} {
-			if p == FP32 && (simd.Name() == "amx" || simd.Name() == "avx512bf16") {
+			if p == FP32 && slices.Contains([]string{"amx", "avx512bf16", "neonbf16"}, simd.Name()) {
 				continue
 			}
 			t.Run(p.String(), func(t *testing.T) {

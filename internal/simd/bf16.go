@@ -19,6 +19,8 @@ type bf16Kernels struct {
 	few    []fewBF16
 	// fewAlike says that few sums as product does, bit for bit.
 	fewAlike bool
+	// ordered says that product puts all of A in an order of its own first.
+	ordered bool
 	// one is that of a single row that reads group panels side by side; panels is a multiple of that. Without it group is 0.
 	one   fewBF16
 	group int
@@ -177,6 +179,10 @@ func (s *Scratch) few(m, n, k int, c []float32, ldc int, accumulate bool) *gemmB
 // ReserveBF16 grows s for products of up to m × n × k, so that none of them allocates.
 func (s *Scratch) ReserveBF16(m, n, k int) {
 	grow(&s.edge, PanelBF16*(up32(m)+up32(n)))
+	if cur.ordered {
+		grow(&s.wide, up32(m)*up32(k)/2)
+		grow(&s.below, PanelBF16*up32(k)/2)
+	}
 	grow(&s.wide, PanelBF16*up32(k))
 	grow(&s.tile, stepBF16)
 	grow(&s.partial, stepBF16*(maxPartial+1))

@@ -11,6 +11,7 @@ type gemmKernels struct {
 	// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows ≤ lanes, p < k, k a multiple of 4. It may read lanes rows.
 	transpose func(dst *float32, stride int, src *float32, ld, rows, k int)
 	lanes     int
+	across    int // columns of skinny
 	// copyPanel: dst[p·stride+i] = src[p·ld+i] for i < width ≤ nr, p < k.
 	copyPanel func(dst *float32, stride int, src *float32, ld, width, k int)
 }
@@ -23,7 +24,7 @@ type tile struct {
 	run  func(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
 }
 
-// skinny computes c[i·ldc+j] = c₀ + Σ_p a[i·lda+p]·b[j·ldb+p] for all its rows i and j < lanes, with the sums of a tile
+// skinny computes c[i·ldc+j] = c₀ + Σ_p a[i·lda+p]·b[j·ldb+p] for all its rows i and j < across, with the sums of a tile
 // but without packing. k is a multiple of 4.
 type skinny func(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
 

@@ -8,7 +8,7 @@ const genericNR = 4
 var genericGemm = gemmKernels{
 	mr: 2, nr: genericNR,
 	tiles:     []tile{{2, tile2Generic}, {1, tile1Generic}},
-	transpose: transposeGeneric, lanes: 1,
+	transpose: transposeGeneric, lanes: 1, across: 1,
 	copyPanel: copyPanelGeneric,
 }
 

@@ -1,8 +1,9 @@
 // Package simd holds the single-threaded kernels of the CPU device: vectors, reductions and matrix tiles in float32,
 // products of bfloat16 values with float32 sums, and of 16-bit with int8 values with exact ones.
 //
-// Every kernel exists in plain Go (the oracle, always compiled) and, on amd64, in AVX-512 and AVX2+FMA assembly; products of
-// bfloat16 also with AVX512_BF16 and with AMX tiles, on top of AVX-512 for the rest, those of int8 with AVX512_VNNI and AMX.
+// Every kernel exists in plain Go (the oracle, always compiled) and in assembly: on amd64 for AVX-512 and AVX2+FMA, on arm64 for NEON.
+// Products of bfloat16 also have AVX512_BF16, AMX tiles and BFMMLA, on top of AVX-512 and NEON for the rest; those of int8 AVX512_VNNI,
+// AMX and SDOT.
 // One table of functions is picked at start by CPU flags; Use switches it for tests or by hand. The exported
 // functions check lengths and call through the table, and allocate nothing. Each result is a pure function of
 // the arguments of one call: an element's bits do not depend on its neighbours or, in a matrix product, on m and n.
@@ -46,7 +47,7 @@ func pick(name string) *kernels {
 	return all[0]
 }
 
-// Name is the implementation in use: amx, avx512bf16, avx512, avx2 or generic.
+// Name is the implementation in use: amx, avx512bf16, avx512, avx2, neonbf16, neon or generic.
 func Name() string { return cur.name }
 
 // Names are the implementations that this machine can run, best first.

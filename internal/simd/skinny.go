@@ -9,12 +9,12 @@ func GemmSkinny(m, n, k int, a []float32, lda int, b []float32, ldb int, c []flo
 	if m == 0 || n == 0 {
 		return
 	}
-	cols, depth := n/cur.lanes*cur.lanes, k&^3
+	cols, depth := n/cur.across*cur.across, k&^3
 	if depth == 0 {
 		cols = 0
 	}
-	for j := 0; j < cols; j += cur.lanes {
-		skinnyColumns(m, depth, a, lda, b[j*ldb:(j+cur.lanes-1)*ldb+depth], ldb, c[j:], ldc, accumulate)
+	for j := 0; j < cols; j += cur.across {
+		skinnyColumns(m, depth, a, lda, b[j*ldb:(j+cur.across-1)*ldb+depth], ldb, c[j:], ldc, accumulate)
 	}
 	if depth < k {
 		Gemm(m, cols, k-depth, a[depth:], lda, false, b[depth:], ldb, true, c, ldc, true, s)
@@ -26,7 +26,7 @@ func GemmSkinny(m, n, k int, a []float32, lda int, b []float32, ldb int, c []flo
 
 // skinnyColumns does one vector of columns; the second group of rows finds b in the cache.
 func skinnyColumns(m, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, accumulate bool) {
-	_, _ = a[(m-1)*lda+k-1], c[(m-1)*ldc+cur.lanes-1]
+	_, _ = a[(m-1)*lda+k-1], c[(m-1)*ldc+cur.across-1]
 	for i := 0; i < m; i += len(cur.skinny) {
 		rows := min(len(cur.skinny), m-i)
 		cur.skinny[rows-1](k, &a[i*lda], lda, &b[0], ldb, &c[i*ldc], ldc, accumulate)

@@ -10,7 +10,7 @@ var avx512 = kernels{
 		mr: 14, nr: 32,
 		tiles:     []tile{{14, tile14xAVX512}, {8, tile8xAVX512}, {4, tile4xAVX512}, {2, tile2xAVX512}, {1, tile1xAVX512}},
 		skinny:    []skinny{skinny1xAVX512, skinny2xAVX512, skinny3xAVX512, skinny4xAVX512},
-		transpose: transposeAVX512, copyPanel: copyPanelAVX512, lanes: 16,
+		transpose: transposeAVX512, copyPanel: copyPanelAVX512, lanes: 16, across: 16,
 	},
 	vectorKernels: vectorKernels{
 		add:          addAVX512,
@@ -165,7 +165,7 @@ var avx2 = kernels{
 		mr: 6, nr: 16,
 		tiles:     []tile{{6, tile6xAVX2}, {4, tile4xAVX2}, {2, tile2xAVX2}, {1, tile1xAVX2}},
 		skinny:    []skinny{skinny1xAVX2, skinny2xAVX2, skinny3xAVX2, skinny4xAVX2},
-		transpose: transposeAVX2, copyPanel: copyPanelAVX2, lanes: 8,
+		transpose: transposeAVX2, copyPanel: copyPanelAVX2, lanes: 8, across: 8,
 	},
 	vectorKernels: vectorKernels{
 		add:          addAVX2,

@@ -16,48 +16,67 @@ var expPoly = []float64{1.3814539972e-3, 8.3687451165e-3, 4.1668390788e-2, 1.666
 // exp replaces x by e^x: n = round(x·log2 e), r = x − n·ln 2, e^x = 2^n·e^r. The result is in a register of its own; x is lost.
 func (b *body) exp(x string) string {
 	n, q, keep := b.tmp(), b.tmp(), b.tmp()
-	b.op("VMOVUPS", b.constant(expMax), n)
-	b.op("VMINPS", x, n, x) // in this order a NaN comes through
+	b.set(b.constant(expMax), n)
+	b.min(x, n, x) // in this order a NaN comes through
 	b.atLeast(expMin, x, keep)
-	b.op("VMOVUPS", b.constant(roundMagic), n)
-	b.op("VFMADD231PS", b.constant(log2e), x, n)
-	b.op("VSUBPS", b.constant(roundMagic), n, n)
-	b.op("VFNMADD231PS", b.constant(ln2Hi), n, x)
-	b.op("VFNMADD231PS", b.constant(ln2Lo), n, x)
+	b.set(b.constant(roundMagic), n)
+	b.fma(b.constant(log2e), x, n)
+	b.sub(b.constant(roundMagic), n, n)
+	b.fnma(b.constant(ln2Hi), n, x)
+	b.fnma(b.constant(ln2Lo), n, x)
 	b.poly(x, q, 1)
 	if b.wide() {
 		b.op("VSCALEFPS.Z", n, q, "K2", q)
 		return q
 	}
 	// 2^n in two halves, for n = 128.
-	b.op("VCVTPS2DQ", n, n)
-	b.op("VPSRAD", "$1", n, x)
-	b.op("VPSUBD", x, n, n)
+	b.toInt(n, n)
+	b.shiftDown(1, n, x)
+	b.subInt(x, n, n)
 	for _, h := range []string{x, n} {
-		b.op("VPADDD", b.bits(127), h, h)
-		b.op("VPSLLD", "$23", h, h)
-		b.op("VMULPS", h, q, q)
+		b.addInt(b.bits(127), h, h)
+		b.shiftLeft(23, h, h)
+		b.mul(h, q, q)
 	}
-	b.op("VANDPS", keep, q, q)
+	b.cut(keep, q)
 	return q
 }
 
-// atLeast marks the lanes where x is not less than low, which a NaN is not: in K2, or in keep.
+// atLeast marks the lanes where x is not less than low, which a NaN is not: in K2, or in keep. NEON marks the others.
 func (b *body) atLeast(low float64, x, keep string) {
+	if b.arm() {
+		b.vvv(0x6EA0E400, "fcmgt", "4s", keep, b.constant(low), x)
+		return
+	}
 	if b.wide() {
 		keep = "K2"
 	}
 	b.op("VCMPPS", "$5", b.constant(low), x, keep)
 }
 
-// poly is e^(sign·x) in q.
+// cut makes x 0 where atLeast found less.
+func (b *body) cut(keep, x string) {
+	if b.arm() {
+		b.vvv(0x4E601C00, "bic", "16b", x, x, keep)
+	} else {
+		b.and(keep, x, x)
+	}
+}
+
+// poly is e^(sign·x) in q. NEON takes turns with a second register; the number of turns is even.
 func (b *body) poly(x, q string, sign float64) {
-	b.op("VMOVUPS", b.constant(expPoly[0]), q)
+	b.set(b.constant(expPoly[0]), q)
 	for i, c := range expPoly[1:] {
 		if i%2 == 0 {
 			c *= sign
 		}
-		b.op("VFMADD213PS", b.constant(c), x, q)
+		if b.arm() {
+			to := [2]string{b.spare(), q}
+			b.set(b.constant(c), to[i%2])
+			b.fma(x, to[1-i%2], to[i%2])
+			continue
+		}
+		b.mulAdd(b.constant(c), x, q)
 	}
 }
 
@@ -67,22 +86,22 @@ func (b *body) poly(x, q string, sign float64) {
 func (b *body) sigmoid(x string) string {
 	r, n, q, keep := b.tmp(), b.tmp(), b.tmp(), b.tmp()
 	b.atLeast(sigmoidMin, x, keep)
-	b.op("VMOVUPS", b.constant(-sigmoidMin), r)
-	b.op("VMINPS", x, r, r)
-	b.op("VMOVUPS", b.constant(powerMagic), n)
-	b.op("VFNMADD231PS", b.constant(log2e), r, n)
-	b.op("VSUBPS", b.constant(powerMagic), n, q)
-	b.op("VFMADD231PS", b.constant(ln2Hi), q, r)
-	b.op("VFMADD231PS", b.constant(ln2Lo), q, r)
+	b.set(b.constant(-sigmoidMin), r)
+	b.min(x, r, r)
+	b.set(b.constant(powerMagic), n)
+	b.fnma(b.constant(log2e), r, n)
+	b.sub(b.constant(powerMagic), n, q)
+	b.fma(b.constant(ln2Hi), q, r)
+	b.fma(b.constant(ln2Lo), q, r)
 	b.poly(r, q, -1)
-	b.op("VPSLLD", "$23", n, n)
-	b.op("VFMADD213PS", b.bits(one), n, q)
-	b.op("VMOVUPS", b.bits(one), r)
+	b.shiftLeft(23, n, n)
+	b.mulAdd(b.bits(one), n, q)
+	b.set(b.bits(one), r)
 	if b.wide() {
 		b.op("VDIVPS.Z", q, r, "K2", r)
 		return r
 	}
-	b.op("VDIVPS", q, r, r)
-	b.op("VANDPS", keep, r, r)
+	b.div(q, r, r)
+	b.cut(keep, r)
 	return r
 }

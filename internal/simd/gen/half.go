@@ -18,18 +18,18 @@ var halfOps = []vecOp{
 // what was cut.
 func (b *body) join(up, low string) string {
 	x := b.load(up)
-	b.op("VPADDD", b.words("VPMOVSXWD", low), x, x)
+	b.addInt(b.words("VPMOVSXWD", low), x, x)
 	return x
 }
 
 // split cuts x.
 func (b *body) split(up, low, x string) {
 	t := b.tmp()
-	b.op("VPADDD", b.bits(0x8000), x, t)
-	b.op("VPSRLD", "$16", t, t)
+	b.addInt(b.bits(0x8000), x, t)
+	b.shiftRight(16, t, t)
 	b.storeWords(up, t)
-	if !b.wide() {
-		b.op("VANDPS", b.bits(0xFFFF), x, x)
+	if !b.wide() && !b.arm() {
+		b.and(b.bits(0xFFFF), x, x)
 	}
 	b.storeWords(low, x)
 }
@@ -61,11 +61,15 @@ func bf16Ops() (all []vecOp) {
 
 // storeRounded rounds r to bfloat16.
 func (b *body) storeRounded(name, r string) {
+	if b.arm() {
+		b.storeRoundedNEON(name, r)
+		return
+	}
 	free := b.free
 	defer func() { b.free = free }()
 	if b.tag != bf16.tag {
 		x := b.rounded(r)
-		b.op("VPSRLD", "$16", x, x)
+		b.shiftRight(16, x, x)
 		b.storeWords(name, x)
 		return
 	}
@@ -84,6 +88,9 @@ func (b *body) storeRounded(name, r string) {
 
 // words loads a vector of 16-bit numbers and widens them by op.
 func (b *body) words(op, name string) string {
+	if b.arm() {
+		return b.wordsNEON(op == "VPMOVSXWD", name)
+	}
 	r := b.tmp()
 	if b.masked {
 		b.op(op+".Z", b.at(name), "K1", r)
@@ -96,6 +103,8 @@ func (b *body) words(op, name string) string {
 // storeWords stores the lower halves of r, whose upper ones AVX2 wants to be 0, and leaves it to be overwritten.
 func (b *body) storeWords(name, r string) {
 	switch {
+	case b.arm():
+		b.storeWordsNEON(name, r)
 	case b.masked:
 		b.op("VPMOVDW", r, "K1", b.at(name))
 	case b.wide():

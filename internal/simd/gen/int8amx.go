@@ -373,9 +373,9 @@ func int8AMXFile() []byte {
 	return a.finish()
 }
 
-// int8Table is the kernels of an instruction set as a field of its table.
-func int8Table(i isa) string {
-	text := "bytes: int8Kernels{few: []fewInt8{"
+// int8Kernels is the kernels of an instruction set.
+func int8Kernels(i isa) string {
+	text := "int8Kernels{few: []fewInt8{"
 	for r := 1; r <= int8Rows; r++ {
 		text += fmt.Sprintf("%s%s,", int8Name(r, 1), i.tag)
 	}
@@ -389,21 +389,29 @@ func int8Table(i isa) string {
 		}
 		text += "},\ngroups: []int{" + groups + "}, planes: true,\n"
 	}
-	return text + fmt.Sprintf("top: topInt8%s, split: splitInt8%s},\n", i.tag, i.tag)
+	if i.tag == dotARM.tag {
+		text += "planes: true,\n"
+	}
+	return text + fmt.Sprintf("top: topInt8%s, split: splitInt8%s}", i.tag, i.tag)
 }
 
-// int8Stubs declares the kernels.
-func int8Stubs(declare func(format string, a ...any)) {
+// int8SetStubs declares the kernels of an instruction set.
+func int8SetStubs(declare func(format string, a ...any), i isa) {
 	const few = "%s%s(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)"
-	for _, i := range []isa{vnni, avx2} {
-		declare("topInt8%s(x *float32, steps int) uint32", i.tag)
-		declare("splitInt8%s(dst *int16, x *float32, steps, stride int, inv float32)", i.tag)
-		for r := 1; r <= int8Rows; r++ {
-			declare(few, int8Name(r, 1), i.tag)
-			if i.wide() && int8Group(r) > 1 {
-				declare(few, int8Name(r, int8Group(r)), i.tag)
-			}
+	declare("topInt8%s(x *float32, steps int) uint32", i.tag)
+	declare("splitInt8%s(dst *int16, x *float32, steps, stride int, inv float32)", i.tag)
+	for r := 1; r <= int8Rows; r++ {
+		declare(few, int8Name(r, 1), i.tag)
+		if i.wide() && int8Group(r) > 1 {
+			declare(few, int8Name(r, int8Group(r)), i.tag)
 		}
+	}
+}
+
+// int8Stubs declares the kernels of amd64.
+func int8Stubs(declare func(format string, a ...any)) {
+	for _, i := range []isa{vnni, avx2} {
+		int8SetStubs(declare, i)
 	}
 	for _, way := range int8Ways {
 		declare("%sAMX(p *int8Args)", tilesInt8Name(way, false))

@@ -30,6 +30,8 @@ type body struct {
 	acc    int               // first accumulator of this step
 	ahead  bool              // slices of halves are fetched ahead
 	held   map[uint32]string // constant → register holding it in every lane
+	fields map[int]string    // element of the pointed-to parameters → such a register, in NEON
+	pair   map[string]bool   // slices with two elements for each that is counted, in NEON
 	free   int               // next register for a temporary
 	most   int               // registers that were taken at once
 	step   int               // which of the unrolled steps
@@ -72,9 +74,13 @@ func (o *vecOp) layout() (ps []param, ret, size int) {
 
 // emit writes the kernel.
 func (o *vecOp) emit(a *asm) {
+	if a.arm() {
+		o.emitNEON(a)
+		return
+	}
 	ps, ret, size := o.layout()
 	a.text(o.name, o.frame(), size)
-	b := &body{asm: a, kernel: o, mem: map[string]string{}, half: map[string]bool{}, scalar: map[string]int{}, held: map[uint32]string{}}
+	b := newBody(a, o)
 	b.prologue(ps)
 	if o.flush {
 		a.op("STMXCSR", "mode-8(SP)")
@@ -101,6 +107,11 @@ func (o *vecOp) emit(a *asm) {
 	a.op("RET")
 }
 
+func newBody(a *asm, o *vecOp) *body {
+	return &body{asm: a, kernel: o, mem: map[string]string{}, half: map[string]bool{}, scalar: map[string]int{}, held: map[uint32]string{},
+		fields: map[int]string{}, pair: map[string]bool{}}
+}
+
 // loops runs the program over whole groups of vectors, single ones and the masked rest, with temporaries from register base on.
 func (b *body) loops(base int) {
 	o := b.kernel
@@ -119,12 +130,19 @@ func (b *body) loops(base int) {
 		b.free = base
 		o.body(b)
 	})
-	b.op("TESTQ", "CX", "CX")
-	b.op("JZ", "done")
-	b.rest()
-	b.free = base
-	o.body(b)
-	b.mark("done")
+	last := func() {
+		b.free = base
+		o.body(b)
+	}
+	if b.arm() {
+		b.eachLeft(last)
+	} else {
+		b.op("TESTQ", "CX", "CX")
+		b.op("JZ", "done")
+		b.rest()
+		last()
+		b.mark("done")
+	}
 	b.free = base
 }
 
@@ -137,17 +155,21 @@ func (o *vecOp) frame() int {
 }
 
 // loop runs f while at least n vectors are left: AX counts elements done, CX those left.
-func (a *asm) loop(stem string, n int, f func()) {
-	top, end := a.fresh(stem), a.fresh("end")
-	a.op("CMPQ", "CX", fmt.Sprintf("$%d", n*a.lanes))
-	a.op("JLT", end)
-	a.mark(top)
+func (b *body) loop(stem string, n int, f func()) {
+	if b.arm() {
+		b.loopNEON(stem, n, f)
+		return
+	}
+	top, end := b.fresh(stem), b.fresh("end")
+	b.op("CMPQ", "CX", fmt.Sprintf("$%d", n*b.lanes))
+	b.op("JLT", end)
+	b.mark(top)
 	f()
-	a.op("ADDQ", fmt.Sprintf("$%d", n*a.lanes), "AX")
-	a.op("SUBQ", fmt.Sprintf("$%d", n*a.lanes), "CX")
-	a.op("CMPQ", "CX", fmt.Sprintf("$%d", n*a.lanes))
-	a.op("JGE", top)
-	a.mark(end)
+	b.op("ADDQ", fmt.Sprintf("$%d", n*b.lanes), "AX")
+	b.op("SUBQ", fmt.Sprintf("$%d", n*b.lanes), "CX")
+	b.op("CMPQ", "CX", fmt.Sprintf("$%d", n*b.lanes))
+	b.op("JGE", top)
+	b.mark(end)
 }
 
 // prologue loads pointers, length and scalars and sets the accumulators. The last register of AVX2 is the mask.
@@ -209,7 +231,14 @@ func (b *body) bits(c uint32) string {
 	if r, ok := b.held[c]; ok {
 		return r
 	}
-	return b.asm.bits(c)
+	at := b.asm.bits(c)
+	if b.arm() { // of a trial: programs hold their constants
+		if !b.dry {
+			panic(b.kernel.name + b.tag + ": constant not held")
+		}
+		return b.v(0)
+	}
+	return at
 }
 
 func (b *body) constant(x float64) string { return b.bits(math.Float32bits(float32(x))) }
@@ -248,7 +277,7 @@ func (b *body) tmp() string {
 	b.free++
 	b.most = max(b.most, b.free)
 	limit := b.regs
-	if !b.wide() {
+	if !b.wide() { // AVX2's mask, NEON's spare
 		limit--
 	}
 	if b.free > limit {
@@ -266,7 +295,7 @@ func (b *body) at(name string) string {
 
 // lookAhead sets R12 for fetch.
 func (b *body) lookAhead() {
-	if b.ahead {
+	if b.ahead && !b.arm() {
 		b.op("LEAQ", "(AX)(R13*1)", "R12")
 	}
 }
@@ -285,6 +314,9 @@ func (b *body) atPair(name string) string {
 
 // load reads the next vector of a slice, in float32; lanes beyond the end are 0.
 func (b *body) load(name string) string {
+	if b.arm() {
+		return b.loadNEON(name)
+	}
 	if b.half[name] {
 		b.fetch(name)
 		x := b.words("VPMOVZXWD", name)
@@ -310,6 +342,8 @@ func (b *body) store(name, r string) {
 		return
 	}
 	switch {
+	case b.arm():
+		b.storeNEON(name, r)
 	case !b.masked:
 		b.op("VMOVUPS", r, b.at(name))
 	case b.wide():
@@ -321,7 +355,9 @@ func (b *body) store(name, r string) {
 
 // trim clears the lanes beyond the end, before they enter a sum.
 func (b *body) trim(r string) {
-	if b.masked && b.wide() {
+	if b.masked && b.arm() {
+		b.op("FMOVS", float(r), float(r))
+	} else if b.masked && b.wide() {
 		b.op("VMOVAPS.Z", r, "K1", r)
 	} else if b.masked {
 		b.op("VANDPS", b.mask(), r, r)
@@ -333,6 +369,9 @@ func (b *body) s(name string) string { return b.v(b.scalar[name]) }
 
 // field broadcasts element i of the pointed-to parameters.
 func (b *body) field(i int) string {
+	if b.arm() {
+		return b.fieldNEON(i)
+	}
 	r := b.tmp()
 	b.op("VBROADCASTSS", fmt.Sprintf("%d(R10)", 4*i), r)
 	return r
@@ -340,6 +379,10 @@ func (b *body) field(i int) string {
 
 // fold adds the accumulators into the first, and that one's lanes into X0.
 func (b *body) fold(add string) {
+	if b.arm() {
+		b.foldNEON(add)
+		return
+	}
 	n := b.kernel.accs * b.kernel.unroll
 	for ; n > 1; n /= 2 {
 		for i := range n / 2 {

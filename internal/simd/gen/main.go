@@ -1,7 +1,7 @@
-// Command gen writes the assembly of package simd, for AVX-512 and AVX2 from one description of each kernel.
+// Command gen writes the assembly of package simd, for AVX-512, AVX2 and NEON from one description of each kernel where they share its form.
 //
-// A vector op is a short program over registers (vector.go, exp.go) that a frame (loop.go) runs over whole vectors
-// and, with a mask, over the rest. Matrix tiles and packing (gemm.go, pack.go) are written out for each number of
+// A vector op is a short program over registers (vector.go, exp.go) in instructions that every set has (ops.go). A frame runs it over whole
+// vectors and over the rest, with a mask (loop.go) or, in NEON, one by one (neon.go). Matrix tiles and packing (gemm.go, pack.go) are written out for each number of
 // rows. Run it with go generate in the folder above; a test checks that the files there are what it writes.
 package main
 
@@ -35,6 +35,11 @@ func generate() map[string][]byte {
 		files["few_"+i.file+"_amd64.s"] = fewFile(i)
 		files["gemm_"+i.file+"_amd64.s"] = gemmFile(i)
 	}
-	files[missingFile] = missingHeader() // last: it holds what the others used
+	files["vector_neon_arm64.s"], files["gemm_neon_arm64.s"] = vectorFile(neon), neonGemmFile()
+	files["few_neon_arm64.s"], files["int8_neon_arm64.s"], files["int8_sdot_arm64.s"] = neonFewFile(), neonInt8File(neon), neonInt8File(dotARM)
+	files["bf16_neon_arm64.s"], files["peak_neon_arm64.s"], files["stubs_arm64.go"] = neonBF16File(), neonPeakFile(), stubsARM()
+	for _, header := range []string{missingFile, missingARM} { // last: they hold what the others used
+		files[header] = missingHeader(header)
+	}
 	return files
 }

@@ -1,5 +1,7 @@
 package main
 
+import "fmt"
+
 // The rotations write their loops themselves: x is a row of heads of 2·len(cos) elements, and each vector of cos and sin, the latter times
 // sign, stays in registers while it turns the same columns of all heads.
 
@@ -13,6 +15,10 @@ type rotation struct {
 }
 
 func (r *rotation) emit() {
+	if r.arm() {
+		r.emitNEON()
+		return
+	}
 	r.op("MOVQ", "cos_len+32(FP)", "R8")
 	r.op("ADDQ", "R8", "R8") // a head
 	r.op("MOVQ", "x_len+8(FP)", "R10")
@@ -49,45 +55,59 @@ func (r *rotation) heads(steps int) {
 // rotateHeads turns the pairs (a, b) of a head's halves: a' = a·cos − b·sin, b' = b·cos + a·sin.
 func rotateHeads(b *body) {
 	var cos, sin [2]string
-	b.op("MOVQ", "cos_len+32(FP)", "CX")
-	if b.mem["b"] = "R11"; b.half["x"] {
+	if b.half["x"] {
 		b.half["b"] = true
-		b.op("LEAQ", "(DI)(CX*2)", "R11")
-	} else {
-		b.op("LEAQ", "(DI)(CX*4)", "R11")
 	}
+	b.secondHalf()
 	r := rotation{body: b, steps: len(cos), rest: b.rest}
 	r.angles = func() {
 		cos[b.step], sin[b.step] = b.load("cos"), b.load("sin")
-		b.op("VMULPS", b.s("sign"), sin[b.step], sin[b.step])
+		b.mul(b.s("sign"), sin[b.step], sin[b.step])
 	}
 	r.turn = func() {
 		x, y, t := b.load("x"), b.load("b"), b.tmp()
-		b.op("VMULPS", y, sin[b.step], t)
-		b.op("VFMSUB231PS", x, cos[b.step], t)
-		b.op("VMULPS", y, cos[b.step], y)
-		b.op("VFMADD231PS", x, sin[b.step], y)
+		b.mul(y, sin[b.step], t)
+		b.subFrom(x, cos[b.step], t)
+		b.mul(y, cos[b.step], y)
+		b.fma(x, sin[b.step], y)
 		b.store("x", t)
 		b.store("b", y)
 	}
 	r.emit()
 }
 
+// secondHalf sets the number of columns and a pointer to the second half of the first head.
+func (b *body) secondHalf() {
+	if b.arm() {
+		b.mem["b"] = "R5"
+		b.op("MOVD", "cos_len+32(FP)", "R7")
+		b.op("ADD", fmt.Sprintf("R7<<%d", b.size("x")/2), "R0", "R5")
+		return
+	}
+	b.mem["b"] = "R11"
+	b.op("MOVQ", "cos_len+32(FP)", "CX")
+	b.op("LEAQ", fmt.Sprintf("(DI)(CX*%d)", b.size("x")), "R11")
+}
+
 // rotatePairs turns the pairs (x[2j], x[2j+1]) of a head by cos[j], sin[j]. With c and s each element of those twice and x' = x with the
 // elements of each pair exchanged: even lanes x·c − x'·s, odd lanes x·c + x'·s.
 func rotatePairs(b *body) {
+	if b.arm() {
+		rotatePairsNEON(b)
+		return
+	}
 	var cos, sin [4]string
 	b.op("MOVQ", "cos_len+32(FP)", "CX")
 	b.op("ADDQ", "CX", "CX")
 	r := rotation{body: b, steps: len(cos), rest: b.pairMask}
 	r.angles = func() {
 		cos[b.step], sin[b.step] = b.twice("cos"), b.twice("sin")
-		b.op("VMULPS", b.s("sign"), sin[b.step], sin[b.step])
+		b.mul(b.s("sign"), sin[b.step], sin[b.step])
 	}
 	r.turn = func() {
 		x, t := b.load("x"), b.tmp()
 		b.op("VPERMILPS", "$0xB1", x, t)
-		b.op("VMULPS", sin[b.step], t, t)
+		b.mul(sin[b.step], t, t)
 		b.op("VFMADDSUB213PS", t, cos[b.step], x)
 		b.store("x", x)
 	}

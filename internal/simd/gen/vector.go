@@ -6,48 +6,48 @@ import "fmt"
 var vecOps = []vecOp{
 	{name: "add", params: "dst,a,b", unroll: 2, body: func(b *body) {
 		x := b.load("a")
-		b.op("VADDPS", b.load("b"), x, x)
+		b.add(b.load("b"), x, x)
 		b.store("dst", x)
 	}},
 	{name: "scale", params: "y,alpha:f", unroll: 2, body: func(b *body) {
 		y := b.load("y")
-		b.op("VMULPS", b.s("alpha"), y, y)
+		b.mul(b.s("alpha"), y, y)
 		b.store("y", y)
 	}},
 	{name: "axpy", params: "y,alpha:f,x", unroll: 2, body: func(b *body) {
 		y := b.load("y")
-		b.op("VFMADD231PS", b.load("x"), b.s("alpha"), y)
+		b.fma(b.load("x"), b.s("alpha"), y)
 		b.store("y", y)
 	}},
 	{name: "scaleMul", params: "dst,alpha:f,a,b", unroll: 2, body: func(b *body) {
 		x := b.load("a")
-		b.op("VMULPS", b.s("alpha"), x, x)
-		b.op("VMULPS", b.load("b"), x, x)
+		b.mul(b.s("alpha"), x, x)
+		b.mul(b.load("b"), x, x)
 		b.store("dst", x)
 	}},
 	{name: "mulAxpy", params: "y,alpha:f,a,b", unroll: 2, body: func(b *body) {
 		x, y := b.load("a"), b.load("y")
-		b.op("VMULPS", b.s("alpha"), x, x)
-		b.op("VFMADD231PS", b.load("b"), x, y)
+		b.mul(b.s("alpha"), x, x)
+		b.fma(b.load("b"), x, y)
 		b.store("y", y)
 	}},
 	{name: "normGrad", params: "dx,dy,w,x,p:f,q:f", unroll: 1, body: func(b *body) {
 		dx, dy := b.load("dx"), b.load("dy")
-		b.op("VMULPS", b.s("p"), dy, dy)
-		b.op("VFMADD231PS", b.load("w"), dy, dx)
-		b.op("VFMADD231PS", b.load("x"), b.s("q"), dx)
+		b.mul(b.s("p"), dy, dy)
+		b.fma(b.load("w"), dy, dx)
+		b.fma(b.load("x"), b.s("q"), dx)
 		b.store("dx", dx)
 	}},
 	{name: "rotateHeads", params: "x,cos,sin,sign:f", loops: rotateHeads},
 	{name: "rotatePairs", params: "x,cos,sin,sign:f", loops: rotatePairs},
 	{name: "roundBF16", params: "dst,src", unroll: 1, body: roundBF16},
 	{name: "dot", params: "a,b", result: "float32", unroll: 4, accs: 1, body: func(b *body) {
-		b.op("VFMADD231PS", b.load("a"), b.load("b"), b.v(b.acc))
+		b.fma(b.load("a"), b.load("b"), b.v(b.acc))
 	}, end: func(b *body) { b.fold("VADDPS") }},
 	{name: "dot3", params: "a,b,c", result: "float32", unroll: 4, accs: 1, body: func(b *body) {
 		x := b.load("a")
-		b.op("VMULPS", b.load("b"), x, x)
-		b.op("VFMADD231PS", b.load("c"), x, b.v(b.acc))
+		b.mul(b.load("b"), x, x)
+		b.fma(b.load("c"), x, b.v(b.acc))
 	}, end: func(b *body) { b.fold("VADDPS") }},
 	{name: "sumSquares", params: "x", result: "float64", unroll: 2, accs: 2, body: sumSquares,
 		end: func(b *body) { b.fold("VADDPD") }},
@@ -55,26 +55,26 @@ var vecOps = []vecOp{
 		end: func(b *body) { b.fold("VMAXPS") }},
 	{name: "expSum", params: "dst,src,scale:f,shift:f", result: "float32", unroll: 1, accs: 1, body: func(b *body) {
 		x := b.load("src")
-		b.op("VFMSUB213PS", b.s("shift"), b.s("scale"), x)
+		b.mulSub(b.s("shift"), b.s("scale"), x)
 		e := b.exp(x)
 		b.store("dst", e)
 		b.trim(e)
-		b.op("VADDPS", e, b.v(b.acc), b.v(b.acc))
+		b.add(e, b.v(b.acc), b.v(b.acc))
 	}, end: func(b *body) { b.fold("VADDPS") }},
 	{name: "softmaxBack", params: "p,dp,s:g", unroll: 1, body: softmaxBack},
 	{name: "softmaxBack2", params: "p1,p2,mix,dp,s:g", unroll: 1, body: softmaxBack2},
 	{name: "sigmoid", params: "dst,src", unroll: 1, body: func(b *body) { b.store("dst", b.sigmoid(b.load("src"))) }},
 	{name: "sigmoidGrad", params: "dst,dy,y", unroll: 2, body: func(b *body) {
 		dy, y := b.load("dy"), b.load("y")
-		b.op("VMULPS", y, dy, dy)
-		b.op("VFNMADD231PS", y, dy, dy) // dy·y − dy·y·y
+		b.mul(y, dy, dy)
+		b.fnma(y, dy, dy) // dy·y − dy·y·y
 		b.store("dst", dy)
 	}},
 	{name: "siluMul", params: "dst,g,u", unroll: 2, body: func(b *body) {
 		g := b.load("g")
 		s := b.sigmoid(g)
-		b.op("VMULPS", g, s, s)
-		b.op("VMULPS", b.load("u"), s, s)
+		b.mul(g, s, s)
+		b.mul(b.load("u"), s, s)
 		b.store("dst", s)
 	}},
 	{name: "siluMulGrad", params: "dg,du,y,dy,g,u", unroll: 2, body: siluMulGrad},
@@ -92,7 +92,7 @@ const (
 
 func roundBF16(b *body) {
 	t := b.rounded(b.load("src"))
-	b.op("VANDPS", b.bits(0xFFFF0000), t, t)
+	b.and(b.bits(0xFFFF0000), t, t)
 	b.store("dst", t)
 }
 
@@ -100,15 +100,19 @@ func roundBF16(b *body) {
 func (b *body) rounded(x string) string {
 	t := b.tmp()
 	nan := b.tmp()
-	b.op("VORPS", b.bits(0x400000), x, nan)
-	b.op("VPSRLD", "$16", x, t)
-	b.op("VANDPS", b.bits(1), t, t)
-	b.op("VPADDD", b.bits(0x7FFF), t, t)
-	b.op("VPADDD", x, t, t)
-	if b.wide() {
+	b.or(b.bits(0x400000), x, nan)
+	b.shiftRight(16, x, t)
+	b.and(b.bits(1), t, t)
+	b.addInt(b.bits(0x7FFF), t, t)
+	b.addInt(x, t, t)
+	switch {
+	case b.arm():
+		b.vvv(0x4E20E400, "fcmeq", "4s", b.spare(), x, x)
+		b.vvv(0x6EE01C00, "bif", "16b", t, nan, b.spare())
+	case b.wide():
 		b.op("VCMPPS", "$3", x, x, "K2")
 		b.op("VMOVAPS", nan, "K2", t)
-	} else {
+	default:
 		b.op("VCMPPS", "$3", x, x, x)
 		b.op("VBLENDVPS", x, nan, t, t)
 	}
@@ -117,6 +121,10 @@ func (b *body) rounded(x string) string {
 
 // sumSquares widens both halves of a vector and squares them in float64.
 func sumSquares(b *body) {
+	if b.arm() {
+		sumSquaresNEON(b)
+		return
+	}
 	x, hi := b.free, b.free+1
 	b.load("x")
 	b.tmp()
@@ -135,13 +143,18 @@ func sumSquares(b *body) {
 func maximum(b *body) {
 	x, acc := b.load("x"), b.v(b.acc)
 	switch {
+	case b.arm():
+		if b.masked {
+			b.spread(x)
+		}
+		b.max(x, acc, acc)
 	case !b.masked:
-		b.op("VMAXPS", x, acc, acc)
+		b.max(x, acc, acc)
 	case b.wide():
 		b.op("VMAXPS", x, acc, "K1", acc)
 	default:
 		b.op("VBLENDVPS", b.mask(), x, acc, x)
-		b.op("VMAXPS", x, acc, acc)
+		b.max(x, acc, acc)
 	}
 }
 
@@ -152,10 +165,10 @@ const backScale, backLSE, backDelta, backAlpha, backLam = 0, 1, 3, 5, 7
 func (b *body) softmax(slice string, m int) string {
 	x, base := b.load(slice), b.free
 	scale := b.field(backScale)
-	b.op("VFMSUB213PS", b.field(backLSE+m), scale, x)
+	b.mulSub(b.field(backLSE+m), scale, x)
 	b.free = base
 	e := b.exp(x)
-	b.op("VMOVAPS", e, x)
+	b.move(e, x)
 	b.free = base
 	return x
 }
@@ -164,9 +177,9 @@ func (b *body) softmax(slice string, m int) string {
 func (b *body) timesGrad(p, dp string, m int) {
 	base := b.free
 	t := b.tmp()
-	b.op("VSUBPS", b.field(backDelta+m), dp, t)
-	b.op("VMULPS", b.field(backAlpha+m), p, p)
-	b.op("VMULPS", t, p, p)
+	b.sub(b.field(backDelta+m), dp, t)
+	b.mul(b.field(backAlpha+m), p, p)
+	b.mul(t, p, p)
 	b.free = base
 }
 
@@ -182,8 +195,8 @@ func softmaxBack2(b *body) {
 	p1 := b.softmax("p1", 0)
 	p2 := b.softmax("p2", 1)
 	mix := b.tmp()
-	b.op("VMOVAPS", p1, mix)
-	b.op("VFMADD231PS", p2, b.field(backLam), mix)
+	b.move(p1, mix)
+	b.fma(p2, b.field(backLam), mix)
 	b.store("mix", mix)
 	dp := b.load("dp")
 	b.timesGrad(p1, dp, 0)
@@ -197,13 +210,13 @@ func siluMulGrad(b *body) {
 	g := b.load("g")
 	s := b.sigmoid(g)
 	dy, u, r := b.load("dy"), b.load("u"), b.tmp()
-	b.op("VMULPS", g, s, g)
-	b.op("VMULPS", u, g, r)
-	b.op("VMULPS", dy, u, u)
-	b.op("VMULPS", dy, g, dy)
-	b.op("VFNMADD231PS", g, s, g)
-	b.op("VADDPS", s, g, g)
-	b.op("VMULPS", u, g, g)
+	b.mul(g, s, g)
+	b.mul(u, g, r)
+	b.mul(dy, u, u)
+	b.mul(dy, g, dy)
+	b.fnma(g, s, g)
+	b.add(s, g, g)
+	b.mul(u, g, g)
 	b.store("y", r)
 	b.store("du", dy)
 	b.store("dg", g)
@@ -214,21 +227,21 @@ func (b *body) adamw(p string) {
 	m, v, g := b.load("m"), b.load("v"), b.load("g")
 	base := b.free
 	field := func(i int) string { b.free = base; return b.field(i) }
-	b.op("VMULPS", field(0), g, g)
-	b.op("VMULPS", field(1), m, m)
-	b.op("VFMADD231PS", field(2), g, m)
+	b.mul(field(0), g, g)
+	b.mul(field(1), m, m)
+	b.fma(field(2), g, m)
 	b.store("m", m)
-	b.op("VMULPS", field(3), v, v)
-	b.op("VMULPS", g, g, g)
-	b.op("VFMADD231PS", field(4), g, v)
+	b.mul(field(3), v, v)
+	b.mul(g, g, g)
+	b.fma(field(4), g, v)
 	b.store("v", v)
-	b.op("VMULPS", field(7), v, v)
-	b.op("VSQRTPS", v, v)
-	b.op("VADDPS", field(8), v, v)
-	b.op("VMULPS", field(6), m, m)
-	b.op("VDIVPS", v, m, m)
-	b.op("VMULPS", field(5), p, p)
-	b.op("VSUBPS", m, p, p)
+	b.mul(field(7), v, v)
+	b.sqrt(v, v)
+	b.add(field(8), v, v)
+	b.mul(field(6), m, m)
+	b.div(v, m, m)
+	b.mul(field(5), p, p)
+	b.sub(m, p, p)
 }
 
 func vectorFile(i isa) []byte {

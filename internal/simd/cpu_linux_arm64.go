@@ -1,0 +1,21 @@
+package simd
+
+import (
+	"encoding/binary"
+	"os"
+)
+
+// hasBF16 reads the system's list of what the processor has: golang.org/x/sys/cpu does not tell this part of it.
+func hasBF16() bool {
+	const hwcap2, bf16 = 26, 1 << 14
+	auxv, err := os.ReadFile("/proc/self/auxv")
+	if err != nil {
+		return false
+	}
+	for ; len(auxv) >= 16; auxv = auxv[16:] {
+		if binary.LittleEndian.Uint64(auxv) == hwcap2 {
+			return binary.LittleEndian.Uint64(auxv[8:])&bf16 != 0
+		}
+	}
+	return false
+}

@@ -1,0 +1,116 @@
+package main
+
+// emitNEON is emit: R13 is the bytes of a head, R14 the number of heads, R15 counts them, R16 and R17 keep the pointers.
+func (r *rotation) emitNEON() {
+	r.op("MOVD", "cos_len+32(FP)", "R13")
+	r.op("LSL", "$1", "R13")
+	r.op("MOVD", "x_len+8(FP)", "R14")
+	r.op("UDIV", "R13", "R14", "R14")
+	r.op("LSL", map[bool]string{true: "$1", false: "$2"}[r.half["x"]], "R13")
+	if r.steps > 1 {
+		r.loop("many", r.steps, func() { r.headsNEON(r.steps) })
+	}
+	r.loop("one", 1, func() { r.headsNEON(1) })
+	r.eachLeft(func() { r.headsNEON(1) })
+}
+
+func (r *rotation) headsNEON(steps int) {
+	base := r.free
+	for r.step = range steps {
+		r.angles()
+	}
+	kept, top := r.free, r.fresh("head")
+	both := r.mem["b"] != ""
+	r.op("MOVD", "R0", "R16")
+	if both {
+		r.op("MOVD", "R5", "R17")
+	}
+	r.op("MOVD", "R14", "R15")
+	r.mark(top)
+	for r.step = range steps {
+		r.free = kept
+		r.turn()
+	}
+	r.op("ADD", "R13", "R0")
+	if both {
+		r.op("ADD", "R13", "R5")
+	}
+	r.op("SUB", "$1", "R15")
+	r.op("CBNZ", "R15", top)
+	r.op("MOVD", "R16", "R0")
+	if both {
+		r.op("MOVD", "R17", "R5")
+	}
+	r.step, r.free = 0, base
+}
+
+// rotatePairsNEON takes the pairs apart when it loads them.
+func rotatePairsNEON(b *body) {
+	var cos, sin string
+	b.pair["x"] = true
+	b.op("MOVD", "cos_len+32(FP)", "R7")
+	r := rotation{body: b, steps: 1}
+	r.angles = func() {
+		cos, sin = b.load("cos"), b.load("sin")
+		b.mul(b.s("sign"), sin, sin)
+	}
+	r.turn = func() {
+		x, y := b.loadPairs()
+		t := b.tmp()
+		b.mul(y, sin, t)
+		b.subFrom(x, cos, t)
+		b.mul(y, cos, y)
+		b.fma(x, sin, y)
+		b.storePairs(x, t, y)
+	}
+	r.emit()
+}
+
+// loadPairs loads the first and the second element of each pair of x.
+func (b *body) loadPairs() (x, y string) {
+	x, y = b.tmp(), b.tmp()
+	switch {
+	case b.masked && b.half["x"]:
+		for at, r := range []string{x, y} {
+			b.op("MOVHU", []string{"(R0)", "2(R0)"}[at], "R11")
+			b.op("LSL", "$16", "R11")
+			b.op("FMOVS", "R11", float(r))
+		}
+	case b.masked:
+		b.op("FMOVS", "(R0)", float(x))
+		b.op("FMOVS", "4(R0)", float(y))
+	case b.half["x"]:
+		b.fetchNEON("x")
+		b.op("VLD2", "(R0)", "["+x+".H4, "+y+".H4]")
+		b.widened(x)
+		b.widened(y)
+	default:
+		b.op("VLD2", "(R0)", "["+x+".S4, "+y+".S4]")
+	}
+	return x, y
+}
+
+// storePairs stores t and y, with room in x, which lies before y.
+func (b *body) storePairs(x, t, y string) {
+	if b.half["x"] {
+		t, h := b.halved(t), b.halved(y)
+		if b.masked {
+			for at, r := range []string{t, h} {
+				b.op("FMOVS", float(r), "R11")
+				b.op("MOVH", "R11", []string{"(R0)", "2(R0)"}[at])
+			}
+			return
+		}
+		b.move(t, x)
+		b.move(h, y)
+		b.op("VST2", "["+x+".H4, "+y+".H4]", "(R0)")
+		return
+	}
+	if b.masked {
+		b.op("FMOVS", float(t), "(R0)")
+		b.op("FMOVS", float(y), "4(R0)")
+		return
+	}
+	b.move(t, x)
+	b.op("VST2", "["+x+".S4, "+y+".S4]", "(R0)")
+}
