@@ -19,7 +19,9 @@ type BuildOptions struct {
 	ShardTokens int                      // tokens after which a new shard begins; 0: 1<<26
 	HeldOut     float64                  // share of the text in split "valid", 0 to below 1
 	HeldOutBy   string                   // how it is chosen: ByPieces or ByDocuments; "": ByPieces
+	Shares      []Share                  // of the sources, for drawing from each by itself; nil: all are one. They are kept in the manifest
 	MaxTokens   int64                    // stop after the document with which the set reaches it; 0: no bound
+	Tokenizer   []byte                   // kept in the folder as TokenizerName; nil: none
 	Workers     int                      // concurrent encoders; 0: GOMAXPROCS. The result does not depend on it
 	Progress    func(docs, tokens int64) // called from one goroutine as documents are written; may be nil
 }
@@ -80,6 +82,9 @@ func (o BuildOptions) withDefaults() (BuildOptions, error) {
 	if !(o.HeldOut >= 0 && o.HeldOut < 1) {
 		return o, fmt.Errorf("data: build: HeldOut %v, want a share from 0 to below 1", o.HeldOut)
 	}
+	if err := checkShares(o.Shares); err != nil {
+		return o, fmt.Errorf("data: build: %w", err)
+	}
 	if o.HeldOutBy == "" {
 		o.HeldOutBy = ByPieces
 	}
@@ -94,6 +99,9 @@ func (o BuildOptions) withDefaults() (BuildOptions, error) {
 func newManifest(src []Source, enc Encoder, opt BuildOptions) (*Manifest, error) {
 	if len(src) == 0 {
 		return nil, errors.New("data: build: no sources")
+	}
+	if opt.Shares != nil && len(opt.Shares) != len(src) {
+		return nil, fmt.Errorf("data: build: %d shares for %d sources", len(opt.Shares), len(src))
 	}
 	vocab := enc.Vocab()
 	if vocab < 1 || vocab > maxVocab {
@@ -111,9 +119,15 @@ func newManifest(src []Source, enc Encoder, opt BuildOptions) (*Manifest, error)
 	if opt.HeldOutBy != ByDocuments { // which was the only way once: such sets are reused
 		fmt.Fprintf(h, "by %s of %d\n", opt.HeldOutBy, pieceTokens)
 	}
+	if opt.Shares != nil {
+		fmt.Fprintf(h, "shares %v\n", opt.Shares)
+	}
 	known := true
-	for _, s := range src {
+	for i, s := range src {
 		info := SourceInfo{Name: s.Name()}
+		if opt.Shares != nil {
+			info.Share = opt.Shares[i]
+		}
 		if f, ok := s.(Fingerprinter); ok {
 			var err error
 			if info.Fingerprint, err = f.Fingerprint(); err != nil {
@@ -311,8 +325,12 @@ func (b *builder) write(source int, split string, ids []int32) error {
 	if split == Valid {
 		info.HeldOut += int64(len(ids))
 	}
+	part := 0
+	if b.opt.Shares != nil && split == Train {
+		part = source + 1
+	}
 	w := b.open[split]
-	if w != nil && w.header.tokens+uint64(len(ids)) > uint64(b.opt.ShardTokens) {
+	if w != nil && (w.part != part || w.header.tokens+uint64(len(ids)) > uint64(b.opt.ShardTokens)) {
 		if err := b.closeShard(split); err != nil {
 			return err
 		}
@@ -324,6 +342,7 @@ func (b *builder) write(source int, split string, ids []int32) error {
 		if err != nil {
 			return err
 		}
+		w.part = part
 		b.open[split] = w
 		b.count[split]++
 	}

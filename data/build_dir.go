@@ -26,7 +26,7 @@ func reusable(dir, inputs string) (*Manifest, error) {
 	}
 	for _, e := range entries {
 		listed := slices.ContainsFunc(m.Shards, func(s ShardInfo) bool { return s.Name == e.Name() })
-		if !listed && e.Name() != manifestName {
+		if !listed && e.Name() != manifestName && e.Name() != TokenizerName {
 			return nil, fmt.Errorf("data: build: folder %s holds %q, which is no part of its set, so it is left alone; move that away or name another folder", dir, e.Name())
 		}
 	}
@@ -49,6 +49,11 @@ func (b *builder) finish() error {
 		m.Tokens += s.Tokens
 	}
 	m.Hash = m.contentHash()
+	if b.opt.Tokenizer != nil {
+		if err := os.WriteFile(filepath.Join(b.dir, TokenizerName), b.opt.Tokenizer, 0o644); err != nil {
+			return fmt.Errorf("data: build: %w", err)
+		}
+	}
 	if err := m.write(b.dir); err != nil {
 		return err
 	}

@@ -63,6 +63,15 @@ func corrupt(file, format string, args ...any) error {
 	return &CorruptError{File: file, Fault: fmt.Sprintf(format, args...)}
 }
 
+// SourceError names a source that cannot be used: unknown, empty, binary, too short.
+type SourceError struct {
+	Source string
+	Fault  string
+}
+
+// Error implements error.
+func (e *SourceError) Error() string { return fmt.Sprintf("data: source %s: %s", e.Source, e.Fault) }
+
 // unreadable names the file in an error of its reader. What the operating system refused stays as it is; everything else, an early end
 // included, says that the content is not what it should be.
 func unreadable(file string, err error) error {

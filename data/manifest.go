@@ -48,12 +48,14 @@ type SourceInfo struct {
 	Tokens      int64  `json:"tokens"`             // in both splits
 	HeldOut     int64  `json:"held_out,omitempty"` // of them in split valid
 	Repeated    int64  `json:"repeated,omitempty"` // tokens in neither: they repeat what is held out
+	Share              // of a mixture; zero where the sources are one
 }
 
 // ShardInfo is one shard of a set.
 type ShardInfo struct {
 	Name   string `json:"name"`
 	Split  string `json:"split"`
+	Part   int    `json:"part,omitempty"` // its documents are of this source, counted from 1; 0: of any
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 	Docs   int64  `json:"docs"`
@@ -105,6 +107,9 @@ func (m *Manifest) check(path string) error {
 		if err := s.check(path); err != nil {
 			return err
 		}
+		if s.Part < 0 || s.Part > len(m.Sources) {
+			return corrupt(path, "shard %q belongs to source %d of %d", s.Name, s.Part, len(m.Sources))
+		}
 		if seen[s.Name] {
 			return corrupt(path, "shard %q is listed twice", s.Name)
 		}
@@ -150,7 +155,11 @@ func (m *Manifest) contentHash() string {
 	// The 1 belongs to this text: the same tokens have the same hash in every format of the manifest.
 	fmt.Fprintf(h, "antiphase set 1\ntokenizer %q\nvocab %d eos %d\n", m.Tokenizer, m.Vocab, eos)
 	for _, s := range m.Shards {
-		fmt.Fprintf(h, "%s %d %d %s\n", s.Split, s.Docs, s.Tokens, strings.ToLower(s.SHA256))
+		fmt.Fprintf(h, "%s %d %d %s", s.Split, s.Docs, s.Tokens, strings.ToLower(s.SHA256))
+		if s.Part > 0 {
+			fmt.Fprintf(h, " %d", s.Part)
+		}
+		fmt.Fprintln(h)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -8,7 +8,7 @@ import (
 
 // Share is what a component gives to a mixture.
 type Share struct {
-	Weight float64 `json:"weight"`           // rows are drawn in proportion to it
+	Weight float64 `json:"weight,omitempty"` // rows are drawn in proportion to it
 	Epochs float64 `json:"epochs,omitempty"` // passes at most; 0: no bound
 }
 
@@ -36,4 +36,76 @@ func shareList(shares []Share) string {
 		}
 	}
 	return "weights " + b.String()
+}
+
+func checkShares(shares []Share) error {
+	for _, s := range shares {
+		if !(s.Weight > 0) || math.IsInf(s.Weight, 0) || !(s.Epochs >= 0) || math.IsInf(s.Epochs, 0) {
+			return fmt.Errorf("a share of weight %g and %g epochs: want a positive weight, and a positive number of epochs or none", s.Weight, s.Epochs)
+		}
+	}
+	return nil
+}
+
+// Shares are those that the set was built with, nil where its sources are one.
+func (m *Manifest) Shares() (shares []Share) {
+	for _, s := range m.Sources {
+		if s.Weight == 0 {
+			return nil
+		}
+		shares = append(shares, s.Share)
+	}
+	return shares
+}
+
+// Mix is the split with rows drawn from each of its sources in proportion to a weight. The set must have been built with shares.
+func (s *Split) Mix(shares []Share) (*Split, error) {
+	if err := checkShares(shares); err != nil {
+		return nil, fmt.Errorf("data: mix: %w", err)
+	}
+	if len(shares) != len(s.sources) {
+		return nil, fmt.Errorf("data: mix: %d shares for the %d sources of the set", len(shares), len(s.sources))
+	}
+	mixed := *s
+	mixed.shares, mixed.parts = shares, nil
+	for i, name := range s.sources {
+		var own []*Shard
+		for j, sh := range s.shards {
+			if s.partOf[j] == i+1 {
+				own = append(own, sh)
+			}
+			if s.partOf[j] == 0 {
+				return nil, fmt.Errorf("data: mix: the sources of %s lie in common shards; build it again with weights", s.dir)
+			}
+		}
+		if len(own) == 0 {
+			return nil, &SourceError{name, "gave no text to train on"}
+		}
+		mixed.parts = append(mixed.parts, newComponent(name, s.eos != nil, own))
+	}
+	return &mixed, nil
+}
+
+// Part is one component of a split: what rows are drawn from.
+type Part struct {
+	Source string
+	Tokens int64   // of one epoch
+	Share  float64 // of the rows, while no source has ended; 1 where all are one
+	Epochs float64 // at most; 0: no bound
+}
+
+// Parts lists the components.
+func (s *Split) Parts() (list []Part) {
+	sum := 0.0
+	for _, x := range s.shares {
+		sum += x.Weight
+	}
+	for i := range s.parts {
+		p := Part{Source: s.parts[i].name, Tokens: int64(s.parts[i].tokens()), Share: 1}
+		if s.shares != nil {
+			p.Share, p.Epochs = s.shares[i].Weight/sum, s.shares[i].Epochs
+		}
+		list = append(list, p)
+	}
+	return list
 }

@@ -18,6 +18,15 @@ type Set struct {
 	shards   []*Shard // parallel to Manifest.Shards
 }
 
+// TokenizerName is the file in a set's folder that holds its tokenizer, where it was kept there.
+const TokenizerName = "tokenizer.json"
+
+// IsSet says whether dir is the folder of a token set.
+func IsSet(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, manifestName))
+	return err == nil
+}
+
 // OpenSet reads dir/manifest.json and maps its shards. Sizes, headers and document indexes are always checked,
 // every byte's SHA-256 when verify is set; the error names the shard that is missing or corrupt.
 func OpenSet(dir string, verify bool) (*Set, error) {
@@ -104,6 +113,9 @@ type Split struct {
 	tokens uint64
 	parts  []component
 	shares []Share // of the parts; nil where all sources are one
+
+	sources []string // names of the set's
+	partOf  []int    // parallel to shards: the source that one holds, counted from 1; 0: any
 }
 
 // Split returns the split "train" or "valid".
@@ -115,7 +127,7 @@ func (s *Set) Split(name string) (*Split, error) {
 		if info.Split != name {
 			continue
 		}
-		sp.shards = append(sp.shards, s.shards[i])
+		sp.shards, sp.partOf = append(sp.shards, s.shards[i]), append(sp.partOf, info.Part)
 		sp.first = append(sp.first, sp.first[len(sp.first)-1]+s.shards[i].header.docs)
 		sp.tokens += s.shards[i].header.tokens
 	}
@@ -126,6 +138,9 @@ func (s *Set) Split(name string) (*Split, error) {
 		}
 		sort.Strings(names)
 		return nil, fmt.Errorf("data: set %s has no split %q, it has %q; %q needs BuildOptions.HeldOut above 0", s.dir, name, names, Valid)
+	}
+	for _, info := range s.Manifest.Sources {
+		sp.sources = append(sp.sources, info.Name)
 	}
 	sp.parts = []component{newComponent("all", sp.eos != nil, sp.shards)}
 	return sp, nil

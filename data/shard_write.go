@@ -20,6 +20,7 @@ type shardWriter struct {
 	header shardHeader
 	index  []uint64
 	buf    []byte
+	part   int // of the set, see ShardInfo
 }
 
 func createShard(path string, vocab int) (*shardWriter, error) {
@@ -79,7 +80,7 @@ func (s *shardWriter) finish(split string) (info ShardInfo, err error) {
 	if err != nil {
 		return info, fmt.Errorf("data: shard: %w", err)
 	}
-	return ShardInfo{Name: filepath.Base(s.f.Name()), Split: split, Bytes: n, SHA256: sum,
+	return ShardInfo{Name: filepath.Base(s.f.Name()), Split: split, Part: s.part, Bytes: n, SHA256: sum,
 		Docs: int64(s.header.docs), Tokens: int64(s.header.tokens)}, nil
 }
 

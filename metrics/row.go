@@ -34,6 +34,7 @@ type Row struct {
 	MemGB     float64   `json:"mem_gb"`
 	Tokens    int64     `json:"tokens_seen"`
 	Epoch     float64   `json:"epoch"`
+	Epochs    []float64 `json:"epochs"`   // of each source of a mixture
 	DataPos   int64     `json:"data_pos"` // tokens consumed
 	Skipped   int       `json:"skipped"`
 	ETA       float64   `json:"eta_s"`  // seconds of training left
@@ -119,14 +120,21 @@ func (r *Row) Append(b []byte) []byte {
 		b = strconv.AppendFloat(append(b, `,"time":`...), r.Time, 'f', 3, 64)
 	}
 	b = r.appendWarn(b)
-	b = append(b, `,"lambda":[`...)
-	for i, x := range r.Lambda {
+	if len(r.Epochs) > 0 {
+		b = appendList(b, "epochs", r.Epochs)
+	}
+	return seal(appendList(b, "lambda", r.Lambda), begin)
+}
+
+func appendList(b []byte, name string, list []float64) []byte {
+	b = append(append(append(b, `,"`...), name...), `":[`...)
+	for i, x := range list {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = strconv.AppendFloat(b, x, 'g', 6, 64)
 	}
-	return seal(append(b, ']'), begin)
+	return append(b, ']')
 }
 
 func (r *Row) appendWarn(b []byte) []byte {

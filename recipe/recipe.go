@@ -34,7 +34,7 @@ type Tokenizer struct {
 
 // Data says what is read.
 type Data struct {
-	Sources   []string `json:"sources" doc:"files, folders, globs, synthetic[:options] or goroot"`
+	Sources   []Source `json:"sources" doc:"files, folders, globs, synthetic[:options], goroot, or one built token set; PATH@WEIGHT or {path, weight, epochs} draws rows in proportion to weights, at most that many passes over each"`
 	HeldOut   float64  `json:"held_out" doc:"share of the text kept for validation, never trained on"`
 	HeldOutBy string   `json:"held_out_by" doc:"what is held out: pieces of about 1,024 tokens spread over every source, or whole documents"`
 	MaxTokens int64    `json:"max_tokens" doc:"stop building after this many tokens; 0 takes all"`
@@ -108,6 +108,9 @@ func (r *Recipe) check() error {
 			return fmt.Errorf("train.%s: is %d, must be at least %d", f.name, f.v, f.from)
 		}
 	}
+	if err := r.Data.checkSources(); err != nil {
+		return err
+	}
 	switch {
 	case t.Batch%t.MicroBatch != 0:
 		return fmt.Errorf("train.micro_batch: %d does not divide train.batch = %d", t.MicroBatch, t.Batch)
@@ -115,8 +118,6 @@ func (r *Recipe) check() error {
 		return fmt.Errorf("train.seq_len: is %d, model.context is %d", t.SeqLen, r.Model.Context)
 	case r.Data.HeldOut < 0 || r.Data.HeldOut >= 1:
 		return fmt.Errorf("data.held_out: is %g, must be in [0, 1)", r.Data.HeldOut)
-	case len(r.Data.Sources) == 0:
-		return fmt.Errorf("data.sources: is empty; name files, a folder, \"synthetic\" or \"goroot\"")
 	case !slices.Contains(Orders, r.Data.Order):
 		return fmt.Errorf("data.order: is %q, must be one of %q", r.Data.Order, Orders)
 	case !slices.Contains(HeldOutWays, r.Data.HeldOutBy):

@@ -3,6 +3,7 @@ package recipe
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestJSONRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Model.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2}
-			r.Data.Sources = []string{"a,b.txt", "c"}
+			r.Data.Sources = []Source{{Path: "a,b.txt", Weight: 0.7}, {Path: "c", Weight: 3, Epochs: 1.5}, {Path: "d@e.txt", Weight: 1}, {Path: "x@2"}}
 			var back Recipe
 			if err := back.Parse(r.JSON()); err != nil {
 				t.Fatalf("%s %s: %v\n%s", s.Name, a.Name, err, r.JSON())
@@ -77,6 +78,16 @@ func TestSet(t *testing.T) {
 		{"train.steps=7", ""},
 		{"data.sources=a,b", ""},
 		{`data.sources=["x"]`, ""},
+		{"data.sources=x/*.zst@0.7", ""},
+		{`data.sources=[{"path": "x", "weight": 2, "epochs": 1.5}, "y@1"]`, ""},
+		{"data.sources=x@y", `weight "y" is not a number`},
+		{"data.sources=x@0", "weight is 0, must be positive"},
+		{"data.sources=x@-1", "weight is -1, must be positive"},
+		{"data.sources=x@NaN", "must be positive"},
+		{`data.sources=[{"path": "x", "weight": 0}]`, "weight is 0"},
+		{`data.sources=[{"path": "x", "epochs": -2}]`, "epochs is -2"},
+		{`data.sources=[{"path": "x", "wieght": 2}]`, "wieght"},
+		{`data.sources=[7]`, "a string or an object"},
 		{"optim.lr=0.5", ""},
 		{"model.tie_embeddings=false", ""},
 		{"train.step=7", "train.steps"},
@@ -129,6 +140,9 @@ func TestComplete(t *testing.T) {
 		{"optim.schedule=step", "optim.schedule"},
 		{"data.held_out=1", "data.held_out"},
 		{"data.sources=[]", "data.sources"},
+		{`data.sources=[""]`, "one of them is empty"},
+		{`data.sources=["a@1", "b"]`, "1 of 2 have a weight"},
+		{`data.sources=["a", {"path": "b", "epochs": 2}]`, "no weight"},
 		{"data.order=sorted", "data.order"},
 		{"data.held_out_by=rows", "data.held_out_by"},
 	} {
@@ -178,6 +192,25 @@ func TestOldRecipesMeanAStream(t *testing.T) {
 		}
 		if back, err = back.Complete(); err != nil || [2]string{back.Data.Order, back.Data.HeldOutBy} != want {
 			t.Errorf("order %q, held out by %q, want %q (%v) of %s", back.Data.Order, back.Data.HeldOutBy, want, err, text)
+		}
+	}
+}
+
+// Weights and epochs in YAML, as strings and as objects.
+func TestSourcesInYAML(t *testing.T) {
+	r, _ := Nano("diff")
+	err := r.Parse([]byte("data:\n  sources:\n    - books/*.zst@0.7\n    - path: notes\n      weight: 0.3\n      epochs: 4\n    - me@home/notes.txt@2\n"))
+	want := []Source{{"books/*.zst", 0.7, 0}, {"notes", 0.3, 4}, {"me@home/notes.txt", 2, 0}}
+	if err != nil || !slices.Equal(r.Data.Sources, want) {
+		t.Errorf("%+v, %v", r.Data.Sources, err)
+	}
+	for set, want := range map[string]string{"data.order=stream": "data.order", "data.max_tokens=9": "data.max_tokens"} {
+		bad := r
+		if err := bad.SetPair(set); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bad.Complete(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s with weights: %v", set, err)
 		}
 	}
 }

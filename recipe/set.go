@@ -112,10 +112,15 @@ func (f Field) set(s string) error {
 }
 
 func (f Field) setList(s string) error {
-	if strings.HasPrefix(s, "[") {
-		return json.Unmarshal([]byte(s), f.v.Addr().Interface())
+	list := []byte(s)
+	if !strings.HasPrefix(s, "[") {
+		list, _ = json.Marshal([]string{s}) // a list of one string
 	}
-	f.v.Set(reflect.ValueOf([]string{s}))
+	into := reflect.New(f.v.Type()) // not over the old entries, whose fields would shine through
+	if err := json.Unmarshal(list, into.Interface()); err != nil {
+		return err
+	}
+	f.v.Set(into.Elem())
 	return nil
 }
 

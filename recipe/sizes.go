@@ -79,7 +79,7 @@ func (s shape) recipe(name, arch string, tr Train, lr float64) (Recipe, error) {
 	r := Recipe{
 		Name: name + "-" + arch, Model: c,
 		Tokenizer: Tokenizer{Vocab: s.vocab, Docs: 20000},
-		Data:      Data{Sources: []string{"synthetic"}, HeldOut: 0.02},
+		Data:      Data{Sources: Paths("synthetic"), HeldOut: 0.02},
 		Train:     tr,
 		Optim:     optim.Default(),
 	}
@@ -97,7 +97,7 @@ func Nano(arch string) (Recipe, error) {
 	s := shape{layers: 2, dim: 32, heads: 4, ffn: 88, context: 64, vocab: 260}
 	r, err := s.recipe("nano", arch, training(20, 4, 4, 32), 3e-3)
 	r.Tokenizer = Tokenizer{Path: "bytes"}
-	r.Data.Sources = []string{"synthetic:docs=200"}
+	r.Data.Sources = Paths("synthetic:docs=200")
 	r.Optim.Warmup = 4
 	r.Train.EvalEvery, r.Train.SaveEvery = 0, 5
 	return r, err
@@ -109,7 +109,7 @@ func Tiny(arch string) (Recipe, error) {
 	s := shape{layers: 3, dim: 128, heads: 4, ffn: 344, context: 256, vocab: 1024}
 	r, err := s.recipe("tiny", arch, training(2000, 8, 8, 256), 2e-3)
 	r.Model.InitResidual = false
-	r.Data = Data{Sources: []string{"synthetic:docs=200000,len=512,mix=needle:4+kv:4+prose:1"}, HeldOut: 0.02, Isolate: true}
+	r.Data = Data{Sources: Paths("synthetic:docs=200000,len=512,mix=needle:4+kv:4+prose:1"), HeldOut: 0.02, Isolate: true}
 	r.Tokenizer = Tokenizer{Vocab: s.vocab, Docs: 4000, Pattern: "gpt2"}
 	r.Optim.Beta2 = 0.95
 	return r, err

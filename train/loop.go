@@ -43,12 +43,12 @@ type run struct {
 // build makes everything that has memory.
 func (t *run) build() error {
 	r, dev := t.recipe, t.opt.Device
-	m, err := model.New(dev, r.Model, layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb})
+	split, err := trainSplit(t.set, r)
 	if err != nil {
 		return err
 	}
-	split, err := t.set.Split(data.Train)
-	if err != nil {
+	rows := loader(split, r, r.Train.Batch, r.Train.Seed)
+	if err := checkRows(split, rows, r); err != nil {
 		return err
 	}
 	if t.set.Has(data.Valid) {
@@ -58,9 +58,13 @@ func (t *run) build() error {
 	} else if r.Data.HeldOut > 0 {
 		t.opt.Say("warning: the data is too little to hold any of it out: there will be no held-out loss")
 	}
+	m, err := model.New(dev, r.Model, layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb})
+	if err != nil {
+		return err
+	}
 	n := r.Train.Batch * r.Train.SeqLen
 	t.model, t.optim = m, optim.New(dev, m.Params, r.Optim)
-	t.loader = data.Prefetch(loader(split, r, r.Train.Batch, r.Train.Seed))
+	t.loader = data.Prefetch(rows)
 	t.stepper = optim.NewStepper(m, t.optim, r.Train.MicroBatch)
 	t.batch = model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
 	if t.starts = make([]int32, n); r.Data.Isolate {
@@ -68,14 +72,6 @@ func (t *run) build() error {
 	}
 	t.row.Lambda, t.row.Valid = make([]float64, 0, r.Model.Layers), math.NaN()
 	return nil
-}
-
-// loader takes batches of B rows from a split in the recipe's order.
-func loader(sp *data.Split, r recipe.Recipe, B int, seed uint64) *data.Loader {
-	if r.Data.Order == data.OrderStream {
-		return data.NewStream(sp, B, r.Train.SeqLen, seed)
-	}
-	return data.NewLoader(sp, B, r.Train.SeqLen, seed)
 }
 
 // close gives back whatever the run has got so far.
@@ -160,6 +156,7 @@ func (t *run) result() Result {
 func (t *run) report() error {
 	t.clock.fill(&t.row, t.state, t.recipe)
 	t.row.Epoch, t.row.DataPos = t.loader.Epoch(), t.state.Tokens
+	t.row.Epochs = t.loader.Epochs(t.row.Epochs[:0])
 	t.row.LossEMA = t.state.EMA
 	t.row.MemGB = float64(t.model.ActivationBytes()) / (1 << 30)
 	t.row.Lambda, t.row.LambdaMin, t.row.LambdaMax = t.model.LambdaRange(t.row.Lambda[:0])

@@ -18,7 +18,11 @@ import (
 // prepare makes the run's tokenizer and token set, or takes the ones that are there. A run that goes on from a checkpoint
 // needs its own tokenizer and its own shards, and no sources unless the data was changed by force.
 func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
-	if opt.Data == "" {
+	built := builtSet(r)
+	switch {
+	case built != "":
+		opt.Data = built
+	case opt.Data == "":
 		opt.Data = filepath.Join(opt.Dir, "data")
 	}
 	if c != nil {
@@ -26,51 +30,69 @@ func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tok
 		if err != nil {
 			return nil, nil, err
 		}
-		if c.newData {
+		if c.newData && built == "" {
 			return buildSet(ctx, r, opt, tok)
 		}
 		if m, err := data.ReadManifest(opt.Data); err == nil && m.Hash == c.state.Data.Dataset {
 			set, err := data.OpenSet(opt.Data, true)
 			return tok, set, err
 		}
+		if built != "" {
+			return nil, nil, &data.CorruptError{File: built, Fault: "not the token set that this run was trained on; restore it, or use another run folder"}
+		}
 		opt.Say("the token set of this run is not in %s: building it again", opt.Data)
 		return buildSet(ctx, r, opt, tok)
+	}
+	if built != "" {
+		tok, set, err := takeSet(built, r, opt)
+		if err != nil {
+			return nil, nil, err
+		}
+		return tok, set, fits(tok, r)
 	}
 	tok, err := prepareTokenizer(ctx, r, opt)
 	if err != nil {
 		return nil, nil, err
 	}
-	if tok.Vocab() > r.Model.Vocab {
-		return nil, nil, fmt.Errorf("train: the tokenizer has %d ids, model.vocab is %d: set model.vocab=%d", tok.Vocab(), r.Model.Vocab, (tok.Vocab()+63)/64*64)
+	if err := fits(tok, r); err != nil {
+		return nil, nil, err
 	}
 	return buildSet(ctx, r, opt, tok)
 }
 
-// sources opens what the recipe names.
-func sources(r recipe.Recipe) ([]data.Source, error) {
-	var src []data.Source
-	for _, spec := range r.Data.Sources {
-		s, err := data.Open(spec)
-		if err != nil {
-			return nil, err
-		}
-		src = append(src, s)
+// fits wants an embedding for every id.
+func fits(tok *tokenizer.Tokenizer, r recipe.Recipe) error {
+	if tok.Vocab() > r.Model.Vocab {
+		return fmt.Errorf("train: the tokenizer has %d ids, model.vocab is %d: set model.vocab=%d", tok.Vocab(), r.Model.Vocab, (tok.Vocab()+63)/64*64)
 	}
-	return src, nil
+	return nil
 }
 
 func buildSet(ctx context.Context, r recipe.Recipe, opt *Options, tok *tokenizer.Tokenizer) (*tokenizer.Tokenizer, *data.Set, error) {
-	src, err := sources(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	_, err = data.Build(ctx, opt.Data, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, HeldOutBy: r.Data.HeldOutBy, MaxTokens: r.Data.MaxTokens,
-		Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
-	if err != nil {
+	if err := build(ctx, r, opt.Data, tok, opt, nil); err != nil {
 		return nil, nil, err
 	}
 	set, err := data.OpenSet(opt.Data, true)
 	return tok, set, err
+}
+
+// MakeSet builds the recipe's token set in dir, with its tokenizer beside it. Of opt only the functions are used.
+func MakeSet(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.Tokenizer, opt *Options) error {
+	file, err := tok.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	return build(ctx, r, dir, tok, opt, file)
+}
+
+func build(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.Tokenizer, opt *Options, file []byte) error {
+	src, err := Sources(r)
+	if err != nil {
+		return err
+	}
+	_, err = data.Build(ctx, dir, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, HeldOutBy: r.Data.HeldOutBy, Shares: shares(r),
+		MaxTokens: r.Data.MaxTokens, Tokenizer: file, Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
+	return err
 }
 
 func (o *Options) progress(stage string, done, total int64) {
@@ -85,12 +107,8 @@ var patterns = map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": toke
 // prepareTokenizer takes the recipe's file, or the tokenizer that an earlier call trained with the same settings on the
 // same sources, or trains one and keeps it with a note of what it was made from.
 func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
-	switch r.Tokenizer.Path {
-	case "":
-	case "bytes":
-		return tokenizer.Bytes(), nil
-	default:
-		return tokenizer.Load(r.Tokenizer.Path)
+	if r.Tokenizer.Path != "" {
+		return loadTokenizer(r.Tokenizer.Path)
 	}
 	path := opt.Tokenizer
 	if path == "" {
@@ -114,7 +132,7 @@ func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*toke
 }
 
 func trainTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
-	src, err := sources(r)
+	src, err := Sources(r)
 	if err != nil {
 		return nil, err
 	}

@@ -26,16 +26,20 @@ type Rows struct {
 	next  int // step whose batch rows gives next
 }
 
-// OpenRows opens a run folder for its data. dir needs a recipe or a checkpoint, and the token set, which lies in set (default dir/data).
+// OpenRows opens a run folder for its data. dir needs a recipe or a checkpoint, and the token set, which lies in set (default dir/data, or the
+// built set that the recipe names).
 // With the split valid a step is one micro-batch of a held-out loss.
 func OpenRows(dir, set, split string, warn func(string)) (*Rows, error) {
-	if set == "" {
-		set = filepath.Join(dir, "data")
-	}
 	r := &Rows{}
 	hash, err := r.readRun(dir, warn)
 	if err != nil {
 		return nil, err
+	}
+	if set == "" {
+		set = builtSet(r.Recipe)
+	}
+	if set == "" {
+		set = filepath.Join(dir, "data")
 	}
 	if r.set, err = data.OpenSet(set, false); err != nil {
 		return nil, err
@@ -44,7 +48,10 @@ func OpenRows(dir, set, split string, warn func(string)) (*Rows, error) {
 		err = &data.CorruptError{File: set, Fault: fmt.Sprintf("not the token set of this run: its hash is %.12q, the run's %.12q", r.set.Manifest.Hash, hash)}
 		return nil, errors.Join(err, r.Close())
 	}
-	if r.split, err = r.set.Split(split); err != nil {
+	if r.split, err = r.set.Split(split); err == nil && split == data.Train {
+		r.split, err = trainSplit(r.set, r.Recipe)
+	}
+	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	r.B, r.T = r.Recipe.Train.Batch, r.Recipe.Train.SeqLen
@@ -77,11 +84,7 @@ func (r *Rows) readRun(dir string, warn func(string)) (hash string, err error) {
 	if path == "" {
 		path = filepath.Join(dir, "tokenizer.json")
 	}
-	if path == "bytes" {
-		r.Tokenizer = tokenizer.Bytes()
-		return "", nil
-	}
-	r.Tokenizer, err = tokenizer.Load(path)
+	r.Tokenizer, err = loadTokenizer(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.Tokenizer, err = nil, nil // ids can be shown without it
 	}

@@ -103,13 +103,15 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 		return r, fmt.Errorf("%s has too few heads to halve", f.size)
 	}
 	if len(f.data) > 0 {
-		r.Data.Sources = f.data
+		if r.Data.Sources, err = parseSources(f.data); err != nil {
+			return r, fmt.Errorf("--data: %w", err)
+		}
 	}
 	if f.steps > 0 {
 		r.Train.Steps = f.steps
 		r.Optim.Warmup = min(r.Optim.Warmup, max(f.steps/20, 1))
 	}
-	if t := r.Train; r.Data.MaxTokens == 0 { // one pass over as much data as the steps need, with the held-out part on top
+	if t := r.Train; r.Data.MaxTokens == 0 && !r.Data.Mixed() { // one pass over as much data as the steps need, with the held-out part on top
 		const least = 1 << 20 // something must be held out
 		r.Data.MaxTokens = max(int64(float64(t.Steps*t.Batch*t.SeqLen)*1.05/(1-r.Data.HeldOut)), least)
 	}

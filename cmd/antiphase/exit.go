@@ -55,6 +55,7 @@ func exitCode(err error) int {
 	var u usageError
 	var b badInput
 	var c *data.CorruptError
+	var s *data.SourceError
 	var x *infer.ContextError
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
@@ -65,7 +66,7 @@ func exitCode(err error) int {
 		return exitNoRoom
 	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), errors.Is(err, train.ErrElsewhere), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage
-	case errors.As(err, &b), errors.As(err, &c), errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer), errors.Is(err, checkpoint.ErrNone), errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &b), errors.As(err, &c), errors.As(err, &s), errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer), errors.Is(err, checkpoint.ErrNone), errors.Is(err, fs.ErrNotExist):
 		return exitBadInput
 	}
 	return exitFailed

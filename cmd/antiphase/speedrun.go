@@ -184,8 +184,8 @@ func (f *speedrunFlags) apply(r *recipe.Recipe) {
 	t.EvalEvery, t.SaveEvery = max(f.Steps/10, 1), max(f.Steps/10, 1)
 	r.Optim.Warmup = max(f.Steps/20, 1)
 	for i, s := range r.Data.Sources {
-		if strings.HasPrefix(s, "synthetic:") {
-			r.Data.Sources[i] = fmt.Sprintf("%s,seed=%d", s, f.Seed)
+		if strings.HasPrefix(s.Path, "synthetic:") {
+			r.Data.Sources[i].Path = fmt.Sprintf("%s,seed=%d", s.Path, f.Seed)
 		}
 	}
 	// One pass over as much data as the steps need, with the held-out part on top.

@@ -62,7 +62,7 @@ checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts
 	fl.StringVar(&f.arch, "arch", "diff", "architecture: transformer, diff or diff2")
 	fl.StringVar(&f.from, "from", "", "model to begin with: run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
-	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic or goroot (repeatable)")
+	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic, goroot or a built token set; PATH@WEIGHT to mix (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field: --set train.steps=100 (repeatable)")
 	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N; 0 writes the initial checkpoint and stops")
 	fl.BoolVar(&f.dry, "dry-run", false, "print size, memory, FLOPs and expected time, and stop")
@@ -138,7 +138,9 @@ func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe
 		}
 	}
 	if len(f.data) > 0 {
-		r.Data.Sources = f.data
+		if r.Data.Sources, err = parseSources(f.data); err != nil {
+			return r, usage(fmt.Errorf("--data: %w", err))
+		}
 	}
 	if f.stepsSet {
 		r.Train.Steps = f.steps
@@ -155,6 +157,18 @@ func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe
 		return r, usage(err)
 	}
 	return r, nil
+}
+
+// parseSources reads PATH or PATH@WEIGHT each.
+func parseSources(specs []string) (list []recipe.Source, err error) {
+	for _, spec := range specs {
+		s, err := recipe.ParseSource(spec)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
 }
 
 func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {

@@ -1,0 +1,48 @@
+package train
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"antiphase/data"
+	"antiphase/recipe"
+	"antiphase/tokenizer"
+)
+
+// builtSet is the folder of the token set that a recipe names in place of sources; "" where it names none.
+func builtSet(r recipe.Recipe) string {
+	if s := r.Data.Sources; len(s) == 1 && data.IsSet(s[0].Path) {
+		return s[0].Path
+	}
+	return ""
+}
+
+// takeSet opens a built token set, with the tokenizer that lies in it or the one that the recipe names, which must be the same.
+func takeSet(dir string, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, *data.Set, error) {
+	path := r.Tokenizer.Path
+	if path == "" {
+		path = filepath.Join(dir, data.TokenizerName)
+	}
+	tok, err := loadTokenizer(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := data.OpenSet(dir, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	if got := set.Manifest.Tokenizer; got != tok.Hash() {
+		set.Close()
+		return nil, nil, &data.CorruptError{File: dir, Fault: fmt.Sprintf("built with the tokenizer %.12s, %s is %.12s: name the one it was built with", got, path, tok.Hash())}
+	}
+	opt.Say("token set %s: %d tokens; what it holds out and its weights are its own", dir, set.Manifest.Tokens)
+	return tok, set, nil
+}
+
+// loadTokenizer reads a file, or is the byte tokenizer.
+func loadTokenizer(path string) (*tokenizer.Tokenizer, error) {
+	if path == "bytes" {
+		return tokenizer.Bytes(), nil
+	}
+	return tokenizer.Load(path)
+}
