@@ -26,6 +26,7 @@ type reader struct {
 // readers are the kinds of files that Open knows.
 var readers = []reader{
 	{".txt", plain(readText)}, {".txt.gz", gunzip(readText)}, {".txt.zst", unzstd(readText)},
+	{".md", plain(readText)}, {".md.gz", gunzip(readText)}, {".md.zst", unzstd(readText)},
 	{".jsonl", plain(readJSONL)}, {".jsonl.gz", gunzip(readJSONL)}, {".jsonl.zst", unzstd(readJSONL)},
 	{".parquet", readParquet},
 }

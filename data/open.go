@@ -12,7 +12,7 @@ import (
 
 // Open makes a source from a spec:
 //
-//	FILE              .txt, .jsonl (field "text"), either also .gz or .zst; .parquet (column "text")
+//	FILE              .txt, .md, .jsonl (field "text"), each also .gz or .zst; .parquet (column "text")
 //	FOLDER            every such file below it, in sorted order; names that begin with a dot are passed over
 //	GLOB              every such file it matches, in sorted order
 //	synthetic[:OPTS]  generated documents, see [Synthetic]; for a file of that name write ./synthetic
@@ -29,6 +29,8 @@ func Open(spec string) (Source, error) {
 	}
 	st, err := os.Stat(spec)
 	switch {
+	case err == nil && st.IsDir() && IsSet(spec):
+		return nil, &SourceError{spec, "is a built token set, which is the only source where it is one"}
 	case err == nil && st.IsDir():
 		return openFolder(spec, spec, readers)
 	case err == nil:

@@ -80,7 +80,7 @@ func TestFormats(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{
 		"a.jsonl": jsonl, "a.jsonl.gz": gz(jsonl), "a.jsonl.zst": zst(jsonl), "A.JSONL": jsonl,
-		"a.txt": text, "a.txt.gz": gz(text), "a.txt.zst": zst(text),
+		"a.txt": text, "a.txt.gz": gz(text), "a.txt.zst": zst(text), "a.md": text, "a.md.gz": gz(text), "a.md.zst": zst(text),
 		"a.parquet": table, "b.parquet": nullable,
 	} {
 		path := filepath.Join(dir, name)

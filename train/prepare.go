@@ -121,7 +121,7 @@ func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*toke
 	if old, err := os.ReadFile(path + ".origin"); err == nil && bytes.Equal(old, origin) {
 		return tokenizer.Load(path)
 	}
-	tok, err := trainTokenizer(ctx, r, opt)
+	tok, err := MakeTokenizer(ctx, r, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +131,8 @@ func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*toke
 	return tok, writeFile(path+".origin", origin)
 }
 
-func trainTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
+// MakeTokenizer trains the recipe's tokenizer on its sources. Of opt only the functions are used.
+func MakeTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
 	src, err := Sources(r)
 	if err != nil {
 		return nil, err

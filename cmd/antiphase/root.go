@@ -16,7 +16,7 @@ import (
 var verbs = []func(*app) *cobra.Command{
 	speedrunVerb, trainVerb, generateVerb, chatVerb, logitsVerb, tokenizeVerb,
 	showVerb, validateVerb, exportVerb, importVerb, convertVerb, recipesVerb, benchVerb, doctorVerb, evalVerb,
-	reportVerb, scalingVerb, ablationVerb, dataVerb,
+	reportVerb, scalingVerb, ablationVerb, dataVerb, tokenizerVerb,
 	serveVerb, launchInfoVerb,
 }
 

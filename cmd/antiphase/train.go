@@ -23,6 +23,7 @@ type trainFlags struct {
 	size, arch, dir   string
 	from              string
 	data              []string
+	tokenizer         string
 	set               []string
 	steps             int
 	stepsSet          bool // --steps was given; 0 writes the initial checkpoint
@@ -63,6 +64,7 @@ checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts
 	fl.StringVar(&f.from, "from", "", "model to begin with: run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
 	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic, goroot or a built token set; PATH@WEIGHT to mix (repeatable)")
+	fl.StringVar(&f.tokenizer, "tokenizer", "", "a tokenizer.json to use instead of training one, or bytes; short for --set tokenizer.path=FILE")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field: --set train.steps=100 (repeatable)")
 	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N; 0 writes the initial checkpoint and stops")
 	fl.BoolVar(&f.dry, "dry-run", false, "print size, memory, FLOPs and expected time, and stop")
@@ -141,6 +143,9 @@ func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe
 		if r.Data.Sources, err = parseSources(f.data); err != nil {
 			return r, usage(fmt.Errorf("--data: %w", err))
 		}
+	}
+	if f.tokenizer != "" {
+		r.Tokenizer.Path = f.tokenizer
 	}
 	if f.stepsSet {
 		r.Train.Steps = f.steps

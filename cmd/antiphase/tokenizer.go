@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/recipe"
+	"antiphase/train"
+)
+
+func tokenizerVerb(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "tokenizer",
+		Short: "Train a tokenizer by itself",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(tokenizerTrainVerb(a))
+	return c
+}
+
+type tokenizerFlags struct {
+	out  string
+	with recipe.Tokenizer
+}
+
+func tokenizerTrainVerb(a *app) *cobra.Command {
+	var f tokenizerFlags
+	c := &cobra.Command{
+		Use:   "train SOURCE ...",
+		Short: "Train a byte-level BPE tokenizer on text",
+		Long: `Train counts pairs in the documents of the sources and writes a Hugging Face tokenizer.json, which
+"train --tokenizer" and "data build --tokenizer" take.`,
+		Example: `  antiphase tokenizer train 'books/*.jsonl.zst' --vocab 8192 --out tokenizer.json
+  antiphase train --size small --data 'books/*.jsonl.zst' --tokenizer tokenizer.json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.trainTokenizer(cmd.Context(), &f, args) },
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.out, "out", "o", "", "file to write")
+	fl.IntVar(&f.with.Vocab, "vocab", 8192, "number of ids, 256 bytes and the end-of-text token included")
+	fl.IntVar(&f.with.Docs, "docs", 20000, "documents to take, an equal share of each source; 0 takes all")
+	fl.StringVar(&f.with.Pattern, "pattern", recipe.Patterns[0], "how text is split before merging: llama3, gpt2 or qwen2")
+	return c
+}
+
+func (a *app) trainTokenizer(ctx context.Context, f *tokenizerFlags, args []string) error {
+	if len(args) == 0 || f.out == "" {
+		return usage(errors.New("want at least one source and --out"))
+	}
+	r, err := recipe.Tiny("diff")
+	if err != nil {
+		return err
+	}
+	if r.Data.Sources, err = parseSources(args); err != nil {
+		return usage(err)
+	}
+	r.Tokenizer, r.Model.Vocab = f.with, max(f.with.Vocab, 1)
+	if r, err = r.Complete(); err != nil {
+		return usage(err)
+	}
+	if r.Tokenizer.Docs < 0 {
+		return usage(fmt.Errorf("--docs: is %d, must not be negative", r.Tokenizer.Docs))
+	}
+	l := a.newLine()
+	tok, err := train.MakeTokenizer(ctx, r, &train.Options{Progress: func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }})
+	l.end()
+	if err != nil {
+		return err
+	}
+	if err := tok.Save(f.out); err != nil {
+		return err
+	}
+	a.note("%s: %d ids", f.out, tok.Vocab())
+	return nil
+}
