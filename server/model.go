@@ -31,6 +31,8 @@ type Model struct {
 	first int32 // begins every prompt; −1: what the tokenizer says
 	eos   []int32
 	gate  *gate
+
+	grammars grammars
 }
 
 // Source is what NewModel makes a model of.

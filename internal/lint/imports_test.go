@@ -54,7 +54,8 @@ var table = []row{
 	{pkg: "hf", ours: "model layer device tokenizer internal/safetensors internal/vfs"},
 	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device metrics tensor internal/flock internal/safetensors internal/vfs"},
 	{pkg: "infer", ours: "model tokenizer"},
-	{pkg: "server", ours: "infer model tokenizer tokenizer/chat", foreign: "github.com/prometheus/client_golang"},
+	{pkg: "grammar"},
+	{pkg: "server", ours: "grammar infer model tokenizer tokenizer/chat", foreign: "github.com/prometheus/client_golang"},
 	{pkg: "bench", ours: "infer train recipe model layer optim device tensor"},
 	{pkg: "eval", ours: "infer metrics model layer data tokenizer device tensor"},
 

@@ -1,0 +1,246 @@
+package grammar
+
+import "math"
+
+// op is what an instruction does.
+type op uint8
+
+const (
+	opSet   op = iota // read a byte of sets[x]
+	opSplit           // go on at x or at y
+	opJump            // go on at x
+	opCall            // run the rule at x, then go on behind
+	opRet             // end of a rule
+	opMatch           // end of the text
+	opFail            // no way on
+)
+
+type inst struct {
+	op   op
+	x, y int32
+}
+
+// set is a set of bytes.
+type set [4]uint64
+
+func (s *set) add(lo, hi byte) {
+	for b := int(lo); b <= int(hi); b++ {
+		s[b/64] |= 1 << (b % 64)
+	}
+}
+
+func (s *set) has(b byte) bool { return s[b/64]>>(b%64)&1 == 1 }
+
+// span is the set of bytes from lo to hi, and those of more.
+func span(lo, hi byte, more ...byte) (s set) {
+	s.add(lo, hi)
+	for _, b := range more {
+		s.add(b, b)
+	}
+	return s
+}
+
+// code builds a program. Each method appends instructions that run into what is appended next.
+type code struct {
+	list   []inst
+	sets   []set
+	known  map[set]int32
+	rules  []int32 // entry of each rule, −1 while it is only declared
+	limits *Limits
+	err    error
+}
+
+func (c *code) put(i inst) int32 {
+	if len(c.list) >= c.limits.Code {
+		c.fail(&SchemaError{Problem: "is too large"})
+		return 0
+	}
+	c.list = append(c.list, i)
+	return int32(len(c.list) - 1)
+}
+
+func (c *code) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+func (c *code) here() int32 { return int32(len(c.list)) }
+
+// class reads one byte of s.
+func (c *code) class(s set) {
+	i, ok := c.known[s]
+	if !ok {
+		i = int32(len(c.sets))
+		c.sets = append(c.sets, s)
+		c.known[s] = i
+	}
+	c.put(inst{op: opSet, x: i})
+}
+
+// text reads exactly this.
+func (c *code) text(s string) {
+	for i := range len(s) {
+		c.class(span(s[i], s[i]))
+	}
+}
+
+// either reads one of the alternatives.
+func (c *code) either(list ...func()) {
+	if len(list) == 0 {
+		c.put(inst{op: opFail})
+		return
+	}
+	var ends []int32
+	for i, f := range list {
+		if i == len(list)-1 {
+			f()
+			break
+		}
+		at := c.put(inst{op: opSplit})
+		c.list[at].x = c.here()
+		f()
+		ends = append(ends, c.put(inst{op: opJump}))
+		c.list[at].y = c.here()
+	}
+	for _, e := range ends {
+		c.list[e].x = c.here()
+	}
+}
+
+// maybe reads f or nothing.
+func (c *code) maybe(f func()) { c.either(f, func() {}) }
+
+// star reads f any number of times; f must read at least a byte.
+func (c *code) star(f func()) {
+	at := c.put(inst{op: opSplit})
+	c.list[at].x = c.here()
+	f()
+	c.put(inst{op: opJump, x: at})
+	c.list[at].y = c.here()
+}
+
+// times reads f at least lo and at most hi times; a negative hi is no limit.
+func (c *code) times(lo, hi int, f func()) {
+	for range lo {
+		if f(); c.err != nil {
+			return
+		}
+	}
+	if hi < 0 {
+		c.star(f)
+		return
+	}
+	var ends []int32
+	for range hi - lo {
+		at := c.put(inst{op: opSplit})
+		c.list[at].x = c.here()
+		if f(); c.err != nil {
+			return
+		}
+		ends = append(ends, at)
+	}
+	for _, e := range ends {
+		c.list[e].y = c.here()
+	}
+}
+
+// declare makes room for a rule that may be called before it is defined.
+func (c *code) declare() int32 {
+	c.rules = append(c.rules, -1)
+	return int32(len(c.rules) - 1)
+}
+
+// define makes f a rule. Its code stands by itself: what is being appended must not run into it.
+func (c *code) define(rule int32, f func()) {
+	c.rules[rule] = c.here()
+	f()
+	c.put(inst{op: opRet})
+}
+
+// call runs a rule; link puts its address in.
+func (c *code) call(rule int32) { c.put(inst{op: opCall, x: rule}) }
+
+// link replaces rules by their addresses.
+func (c *code) link() {
+	for i := range c.list {
+		if c.list[i].op == opCall {
+			c.list[i].x = c.rules[c.list[i].x]
+		}
+	}
+}
+
+const never = math.MaxInt32 / 2
+
+// needs computes, for every instruction, how many calls must be nested to get from there to the end of its rule; never where there is no way.
+func needs(list []inst) []int32 {
+	need := make([]int32, len(list))
+	for i := range need {
+		need[i] = never
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := len(list) - 1; i >= 0; i-- {
+			n := never
+			switch t := list[i]; t.op {
+			case opRet, opMatch:
+				n = 0
+			case opSet:
+				n = int(need[i+1])
+			case opJump:
+				n = int(need[t.x])
+			case opSplit:
+				n = int(min(need[t.x], need[t.y]))
+			case opCall:
+				n = int(max(need[t.x]+1, need[i+1]))
+			}
+			if n = min(n, never); int32(n) != need[i] {
+				need[i] = int32(n)
+				changed = true
+			}
+		}
+	}
+	return need
+}
+
+// loops says whether some rule can call itself before it has read a byte.
+func loops(list []inst) bool {
+	state := make([]uint8, len(list)) // by address of a rule: 1 under way, 2 done
+	var rule func(at int32) bool
+	rule = func(at int32) bool {
+		switch state[at] {
+		case 1:
+			return true
+		case 2:
+			return false
+		}
+		state[at] = 1
+		seen := map[int32]bool{}
+		todo := []int32{at}
+		for len(todo) > 0 {
+			i := todo[len(todo)-1]
+			if todo = todo[:len(todo)-1]; seen[i] {
+				continue
+			}
+			seen[i] = true
+			switch t := list[i]; t.op {
+			case opJump:
+				todo = append(todo, t.x)
+			case opSplit:
+				todo = append(todo, t.x, t.y)
+			case opCall: // every rule reads at least a byte
+				if rule(t.x) {
+					return true
+				}
+			}
+		}
+		state[at] = 2
+		return false
+	}
+	for _, t := range list {
+		if t.op == opCall && rule(t.x) {
+			return true
+		}
+	}
+	return false
+}
