@@ -45,7 +45,7 @@ func (s *Server) parseCompletions(w http.ResponseWriter, r *http.Request) (*call
 	salt := o.text("cache_salt")
 	special := o.flag("add_special_tokens", true)
 	cut := int(o.whole("truncate_prompt_tokens", 0, 1, int64(m.Context)))
-	prompts := s.prompts(o, m, special)
+	prompts := s.prompts(o, m, "prompt", special)
 	format := s.format(o, m, &p)
 	if err := o.finish(); err != nil {
 		return nil, err
@@ -80,31 +80,32 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) (*object, *Model, 
 	return o, m, err
 }
 
-// prompts reads prompt: a string, a list of strings, a list of ids or a list of lists of ids.
-func (s *Server) prompts(o *object, m *Model, special bool) (out [][]int32) {
-	raw, ok := o.raw("prompt")
+// prompts reads a field of texts: a string, a list of strings, a list of ids or a list of lists of ids.
+func (s *Server) prompts(o *object, m *Model, name string, special bool) (out [][]int32) {
+	const want = "must be a string, a list of strings, a list of token ids or a list of those"
+	raw, ok := o.raw(name)
 	if !ok {
-		o.refuse("prompt", "is missing, must be a string, a list of strings, a list of token ids or a list of those")
+		o.refuse(name, "is missing, "+want)
 		return nil
 	}
-	for _, item := range o.items("prompt", raw) {
+	for _, item := range o.items(name, raw) {
 		var text string
 		var ids []int32
 		switch {
 		case json.Unmarshal(item, &text) == nil:
 			ids = m.encode(text, special)
 		case json.Unmarshal(item, &ids) == nil:
-			if err := m.checkIDs("prompt", ids); err != nil {
-				o.refuse("prompt", "%s", err)
+			if err := m.checkIDs(name, ids); err != nil && o.err == nil {
+				o.err = err
 			}
 		default:
-			o.refuse("prompt", "is %s, must be a string, a list of strings, a list of token ids or a list of those", excerpt(raw))
+			o.refuse(name, "is %s, "+want, excerpt(raw))
 		}
 		if len(ids) == 0 {
-			o.refuse("prompt", "has no tokens, must have at least one")
+			o.refuse(name, "has no tokens, must have at least one")
 		}
 		if out = append(out, ids); len(out) > s.cfg.Limits.Prompts {
-			o.refuse("prompt", "is a list of more than %d, the most that one request may have", s.cfg.Limits.Prompts)
+			o.refuse(name, "is a list of more than %d, the most that one request may have", s.cfg.Limits.Prompts)
 		}
 		if o.err != nil {
 			return nil

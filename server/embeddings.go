@@ -29,15 +29,11 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.m["prompt"], o.m["input"] = o.m["input"], nil
-	inputs := s.prompts(o, m, true)
-	o.ignore("input", "user")
+	inputs := s.prompts(o, m, "input", true)
+	o.ignore("user")
 	format := o.text("encoding_format")
 	if format != "" && format != "float" && format != "base64" {
 		o.refuse("encoding_format", "is %q, must be float or base64", excerpt([]byte(format)))
-	}
-	if o.err != nil && o.err.Param == "prompt" {
-		o.err.Param, o.err.Message = "input", "input"+o.err.Message[len("prompt"):]
 	}
 	width := int64(m.width)
 	if n := o.whole("dimensions", width, 1, math.MaxInt32); n != width {

@@ -102,7 +102,7 @@ func (m *Model) encode(text string, special bool) []int32 {
 }
 
 // checkIDs says which of a client's ids the model does not have.
-func (m *Model) checkIDs(param string, ids []int32) error {
+func (m *Model) checkIDs(param string, ids []int32) *apiError {
 	for i, id := range ids {
 		if m.Tokenizer.Token(id) == "" {
 			return invalid(param, "id %d at position %d is not in the vocabulary of %d", id, i, m.Tokenizer.Vocab())

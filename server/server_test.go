@@ -59,7 +59,7 @@ func newRig(t testing.TB, s setup) *rig {
 // newBare is a rig without a listener.
 func newBare(t testing.TB, s setup) *rig {
 	t.Helper()
-	d := cpu.New(cpu.Options{Threads: 2})
+	d := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
 	t.Cleanup(func() { d.Close() })
 	set(&s.context, 128)
 	set(&s.dim, 16)

@@ -69,9 +69,10 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 		if !o.decode("tokens", &ids, "a list of token ids") {
 			o.refuse("tokens", "is missing, must be a list of token ids")
 		}
-		if err = o.finish(); err == nil {
-			err = m.checkIDs("tokens", ids)
+		if bad := m.checkIDs("tokens", ids); bad != nil && o.err == nil {
+			o.err = bad
 		}
+		err = o.finish()
 	}
 	if err != nil {
 		s.fail(w, r, err)

@@ -1,0 +1,177 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func repeat(x any, n int) []any {
+	list := make([]any, n)
+	for i := range list {
+		list[i] = x
+	}
+	return list
+}
+
+// TestNumericFields: every number out of its range, of the wrong kind or absurd is a 400 that names its field, never a 5xx.
+func TestNumericFields(t *testing.T) {
+	r := newRig(t, setup{})
+	for path, base := range map[string]string{"/v1/completions": `"prompt":"x","max_tokens":2`, "/v1/chat/completions": `"messages":[{"role":"user","content":"x"}],"max_completion_tokens":2`} {
+		fields := []string{"temperature", "top_p", "min_p", "top_k", "repetition_penalty", "presence_penalty", "frequency_penalty", "min_tokens", "max_tokens", "n", "seed", "truncate_prompt_tokens"}
+		if path == "/v1/completions" {
+			fields = append(fields, "logprobs", "best_of")
+		} else {
+			fields = append(fields, "top_logprobs")
+		}
+		for _, f := range fields {
+			for _, v := range []string{"-1", "-9223372036854775808", "9223372036854775807", "1e308", "-1e308", "1e999", "2.5", `"3"`, `"NaN"`, "[]", "{}", "true", "NaN", "Infinity", "0", "null", "1e-320", "99999999999999999999999"} {
+				body := fmt.Sprintf(`{%s,%q:%s}`, base, f, v)
+				status, _, b := r.do("POST", path, body)
+				if status != http.StatusOK && status != http.StatusBadRequest {
+					t.Errorf("%s: %d %s", body, status, b)
+				}
+				absurd := v == `"3"` || v == "[]" || v == "{}" || v == "true" || v == "1e308" || v == "-1e308"
+				if absurd && status != http.StatusBadRequest {
+					t.Errorf("%s: %d, want 400", body, status)
+				}
+				if absurd && !strings.Contains(string(b), `"param":"`+f) {
+					t.Errorf("%s: %s does not name the field", body, b)
+				}
+			}
+		}
+	}
+	r.quiet()
+}
+
+// TestLimits: at the limit a request passes, one above it is refused by name.
+func TestLimits(t *testing.T) {
+	r := newRig(t, setup{Config: Config{Limits: Limits{Choices: 3, Prompts: 4, Stops: 2, StopBytes: 5, Logprobs: 6, Biases: 3, Messages: 5, SchemaDepth: 3, Body: 2000}}})
+	biases := func(n int) fieldsOf {
+		m := fieldsOf{}
+		for i := range n {
+			m[fmt.Sprint(i)] = 1
+		}
+		return m
+	}
+	nested := func(n int) fieldsOf {
+		var s any = true
+		for range n {
+			s = fieldsOf{"type": "array", "items": s}
+		}
+		return fieldsOf{"type": "json_schema", "json_schema": fieldsOf{"name": "x", "schema": s}}
+	}
+	say := fieldsOf{"role": "user", "content": "x"}
+	for _, c := range []struct {
+		path, field string
+		good, bad   any
+	}{
+		{"/v1/completions", "n", 3, 4}, {"/v1/completions", "prompt", repeat("a", 4), repeat("a", 5)},
+		{"/v1/completions", "stop", []string{"a", "b"}, []string{"a", "b", "c"}}, {"/v1/completions", "stop", "12345", "123456"},
+		{"/v1/completions", "logprobs", 6, 7}, {"/v1/completions", "logit_bias", biases(3), biases(4)},
+		{"/v1/chat/completions", "messages", repeat(say, 5), repeat(say, 6)}, {"/v1/completions", "response_format", nested(3), nested(5)},
+		{"/v1/completions", "temperature", 100, 100.5}, {"/v1/completions", "presence_penalty", -2, -2.01}, {"/v1/completions", "logit_bias", fieldsOf{"1": 100}, fieldsOf{"1": 101}},
+		{"/v1/completions", "truncate_prompt_tokens", 128, 129},
+	} {
+		base := fieldsOf{"max_tokens": 1}
+		if c.field != "prompt" && c.path == "/v1/completions" {
+			base["prompt"] = "x"
+		}
+		base[c.field] = c.good
+		if status, _, b := r.do("POST", c.path, base); status != http.StatusOK {
+			t.Errorf("%s %v: %d %s", c.field, c.good, status, b)
+		}
+		base[c.field] = c.bad
+		r.refused(c.path, base, http.StatusBadRequest, c.field, "")
+	}
+	pad := func(n int) string {
+		s := `{"prompt":"x","max_tokens":1,"user":"`
+		return s + strings.Repeat("u", n-len(s)-2) + `"}`
+	}
+	if status, _, b := r.do("POST", "/v1/completions", pad(2000)); status != http.StatusOK {
+		t.Errorf("a body of 2000 bytes: %d %s", status, b)
+	}
+	if status, _, b := r.do("POST", "/v1/completions", pad(2001)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body of 2001 bytes: %d %s", status, b)
+	}
+}
+
+// TestContextLength: a prompt is never cut in silence. One below the context gets one token, at the context nothing is left, above it the numbers are told.
+func TestContextLength(t *testing.T) {
+	r := newRig(t, setup{context: 64, template: "{{ messages[0].content }}"})
+	for n, ok := range map[int]bool{63: true, 64: false, 65: false, 500: false} {
+		for path, body := range map[string]fieldsOf{
+			"/v1/completions":      {"prompt": strings.Repeat("x", n), "ignore_eos": true},
+			"/v1/chat/completions": {"messages": []fieldsOf{{"role": "user", "content": strings.Repeat("x", n)}}, "ignore_eos": true},
+		} {
+			if !ok {
+				msg := r.refused(path, body, http.StatusBadRequest, "prompt", "context_length_exceeded")
+				if !strings.Contains(msg, fmt.Sprint(n)) || !strings.Contains(msg, "64") {
+					t.Errorf("%d tokens: %q does not tell both numbers", n, msg)
+				}
+				continue
+			}
+			var reply struct{ Usage usage }
+			r.post(path, body, &reply)
+			if reply.Usage.Completion != 1 || reply.Usage.Prompt != n {
+				t.Errorf("%s with %d tokens: %+v, want one token", path, n, reply.Usage)
+			}
+		}
+	}
+	var reply completionReply
+	r.post("/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 500), "truncate_prompt_tokens": 10, "max_tokens": 2}, &reply)
+	if reply.Usage.Prompt != 10 {
+		t.Errorf("truncated on request: %+v", reply.Usage)
+	}
+	r.post("/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 64), "echo": true, "logprobs": 0, "max_tokens": 1}, &reply)
+	if len(reply.Choices[0].Logprobs.Tokens) != 64 {
+		t.Errorf("scoring a full context: %d tokens", len(reply.Choices[0].Logprobs.Tokens))
+	}
+}
+
+// TestBadBodies: what is no request is refused, each with the field at fault.
+func TestBadBodies(t *testing.T) {
+	r := newRig(t, setup{})
+	for _, c := range []struct {
+		path, body, param string
+	}{
+		{"/v1/completions", ``, ""}, {"/v1/completions", `null`, ""}, {"/v1/completions", `[]`, ""}, {"/v1/completions", `{`, ""}, {"/v1/completions", `{} {}`, ""},
+		{"/v1/completions", `{}`, "prompt"}, {"/v1/completions", `{"prompt":""}`, ""}, {"/v1/completions", `{"prompt":[]}`, "prompt"}, {"/v1/completions", `{"prompt":[[]]}`, "prompt"},
+		{"/v1/completions", `{"prompt":[1,"a"]}`, "prompt"}, {"/v1/completions", `{"prompt":[-1]}`, "prompt"}, {"/v1/completions", `{"prompt":[260]}`, "prompt"}, {"/v1/completions", `{"prompt":[1e10]}`, "prompt"},
+		{"/v1/completions", `{"prompt":{}}`, "prompt"}, {"/v1/completions", `{"prompt":"x","suffix":"y"}`, "suffix"}, {"/v1/completions", `{"prompt":"x","best_of":5}`, "best_of"},
+		{"/v1/completions", `{"prompt":"x","max_tokens":0}`, "max_tokens"}, {"/v1/completions", `{"prompt":"x","tempature":1}`, "tempature"},
+		{"/v1/completions", `{"prompt":"x","stop":""}`, "stop"}, {"/v1/completions", `{"prompt":"x","stop":[3]}`, "stop"}, {"/v1/completions", `{"prompt":"x","stop_token_ids":[-5]}`, "stop_token_ids"},
+		{"/v1/completions", `{"prompt":"x","logit_bias":{"x":1}}`, "logit_bias"}, {"/v1/completions", `{"prompt":"x","logit_bias":{"9999":1}}`, "logit_bias"},
+		{"/v1/completions", `{"prompt":"x","stream_options":{"include_usage":true}}`, "stream_options"}, {"/v1/completions", `{"prompt":"x","response_format":{"type":"xml"}}`, "response_format"},
+		{"/v1/completions", `{"prompt":"x","response_format":{"type":"json_schema","json_schema":{"name":"a","schema":{"pattern":"(a+)+$"}}}}`, "response_format"},
+		{"/v1/completions", `{"prompt":"x","response_format":{"type":"json_object"},"stop":"a"}`, "stop"},
+		{"/v1/chat/completions", `{}`, "messages"}, {"/v1/chat/completions", `{"messages":[]}`, "messages"}, {"/v1/chat/completions", `{"messages":[{"role":"x","content":"y"}]}`, "messages"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user"}]}`, "messages"}, {"/v1/chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "messages"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"top_logprobs":3}`, "top_logprobs"}, {"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"tools":[{"type":"x"}]}`, "tools"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"chat_template":"{{ 7*7 }}"}`, "chat_template"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"chat_template_kwargs":{"messages":[]}}`, "chat_template_kwargs"},
+		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"tool_choice":"required"}`, "tool_choice"},
+		{"/tokenize", `{}`, "prompt"}, {"/detokenize", `{}`, "tokens"}, {"/detokenize", `{"tokens":[-1]}`, "tokens"}, {"/detokenize", `{"tokens":[2147483647]}`, "tokens"},
+		{"/v1/embeddings", `{}`, "input"}, {"/v1/embeddings", `{"input":[]}`, "input"}, {"/v1/embeddings", `{"input":"x","dimensions":3}`, "dimensions"}, {"/v1/embeddings", `{"input":"x","encoding_format":"hex"}`, "encoding_format"},
+	} {
+		if c.body == `{"prompt":""}` {
+			continue // the tokenizer has a token for it
+		}
+		r.refused(c.path, c.body, http.StatusBadRequest, c.param, "")
+	}
+	r.refused("/v1/completions", `{"model":"../../etc/passwd","prompt":"x"}`, http.StatusNotFound, "model", "model_not_found")
+	r.refused("/v1/completions", `{"model":3,"prompt":"x"}`, http.StatusBadRequest, "model", "")
+	r.quiet()
+}
+
+// TestEmptyPrompt: an empty text begins with the token that every text begins with; it must not end the server.
+func TestEmptyPrompt(t *testing.T) {
+	r := newRig(t, setup{})
+	var reply completionReply
+	r.post("/v1/completions", fieldsOf{"prompt": "", "max_tokens": 2}, &reply)
+	if reply.Usage.Prompt != 1 {
+		t.Errorf("%+v", reply.Usage)
+	}
+	r.refused("/v1/completions", fieldsOf{"prompt": []string{"", ""}, "add_special_tokens": false}, http.StatusBadRequest, "prompt", "")
+}
