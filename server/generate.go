@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"antiphase/infer"
@@ -129,7 +131,13 @@ func (s *Server) abandon(w http.ResponseWriter, r *http.Request, out *events, er
 }
 
 // compute waits for admission and generates, writing to out as it goes where that is not nil.
-func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *events) ([]*choice, error) {
+func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *events) (_ []*choice, err error) {
+	defer func() { // whoever runs a step that panics must still tell its client
+		if p := recover(); p != nil {
+			s.cfg.Log.Error("panic", "id", requestID(r), "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
 	list := make([]*choice, len(c.reqs))
 	tokens := 0
 	for i := range list {

@@ -36,6 +36,7 @@ type rig struct {
 	model *Model
 	net   *model.Model
 	http  *httptest.Server
+	key   string // sent with every request
 }
 
 // setup is what a test may change.
@@ -44,7 +45,7 @@ type setup struct {
 	infer.Options
 	context  int
 	template string
-	dim      int
+	big      bool // a model whose steps take about a millisecond, with a context of 2048
 	loading  bool // no models yet
 }
 
@@ -62,8 +63,11 @@ func newBare(t testing.TB, s setup) *rig {
 	d := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
 	t.Cleanup(func() { d.Close() })
 	set(&s.context, 128)
-	set(&s.dim, 16)
-	c, err := model.Config{Arch: "diff", Vocab: 260, Context: s.context, Layers: 2, Dim: s.dim, Heads: 4, KVHeads: 2, HeadDim: 4}.Complete()
+	shape := model.Config{Arch: "diff", Vocab: 260, Context: s.context, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}
+	if s.big {
+		shape = model.Config{Arch: "diff", Vocab: 260, Context: 2048, Layers: 4, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 32}
+	}
+	c, err := shape.Complete()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,6 +126,9 @@ func (r *rig) do(method, path string, body any, header ...string) (int, http.Hea
 	}
 	if body != nil {
 		q.Header.Set("Content-Type", "application/json")
+	}
+	if r.key != "" {
+		q.Header.Set("Authorization", "Bearer "+r.key)
 	}
 	for i := 0; i < len(header); i += 2 {
 		if header[i] == "Host" {

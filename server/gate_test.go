@@ -1,0 +1,125 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"antiphase/infer"
+)
+
+// TestGateIsFair: of two keys that wait, one with much and one with little, each gets every other turn; within a key the order is kept.
+func TestGateIsFair(t *testing.T) {
+	g := newGate(1, 100, 1000)
+	leave, err := g.enter(context.Background(), "first", 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var order []string
+	var wg sync.WaitGroup
+	queue := func(key string, i int) {
+		before, _ := g.load()
+		wg.Go(func() {
+			out, err := g.enter(context.Background(), key, 1, 1)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			order = append(order, fmt.Sprint(key, i))
+			mu.Unlock()
+			out()
+		})
+		for now := before; now == before; now, _ = g.load() {
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+	for i := range 4 {
+		queue("much", i)
+	}
+	queue("little", 0)
+	queue("little", 1)
+	leave()
+	wg.Wait()
+	if got, want := fmt.Sprint(order), "[much0 little0 much1 little1 much2 much3]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if g.free != g.room || g.waiting != 0 || g.tokens != 0 || len(g.turn)+len(g.queues) != 0 {
+		t.Errorf("left: %+v", g)
+	}
+}
+
+// TestGateBounds: by requests and by tokens, each at its limit and one above; who leaves the queue makes room.
+func TestGateBounds(t *testing.T) {
+	g := newGate(1, 3, 100)
+	leave, err := g.enter(context.Background(), "a", 1, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wait := func(tokens, after int) {
+		wg.Go(func() {
+			if _, err := g.enter(ctx, "a", 1, tokens); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		for n := 0; n < after; n, _ = g.load() {
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+	refused := func(tokens int) {
+		t.Helper()
+		_, err := g.enter(context.Background(), "a", 1, tokens)
+		var e *apiError
+		if !errors.As(err, &e) || e.Status != http.StatusTooManyRequests || e.Retry < time.Second {
+			t.Errorf("%d tokens: %v, want 429 with a time to come back", tokens, err)
+		}
+	}
+	wait(60, 1)
+	refused(41)
+	wait(40, 2)
+	refused(1)
+	wait(0, 3)
+	refused(0)
+	cancel()
+	wg.Wait()
+	leave()
+	if n, tokens := g.load(); n != 0 || tokens != 0 || g.free != g.room {
+		t.Errorf("left: %d %d %+v", n, tokens, g)
+	}
+}
+
+// TestOverload: 60 calls at once against two slots and a queue of four. Those that are accepted are answered, the others are told when to
+// come back, and nothing is left.
+func TestOverload(t *testing.T) {
+	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 2}, Config: Config{Limits: Limits{Queue: 4}}})
+	var mu sync.Mutex
+	counts := map[int]int{}
+	var wg sync.WaitGroup
+	for i := range 60 {
+		wg.Go(func() {
+			status, h, b := r.do("POST", "/v1/completions", fieldsOf{"prompt": "hello", "max_tokens": 20, "seed": i})
+			mu.Lock()
+			defer mu.Unlock()
+			counts[status]++
+			if status == http.StatusTooManyRequests && h.Get("Retry-After") == "" || status != 429 && status != 200 {
+				t.Errorf("%d %v %s", status, h, b)
+			}
+		})
+	}
+	wg.Wait()
+	if counts[200] < 7 || counts[429] == 0 {
+		t.Errorf("%v: want at least the 3 + 4 that fit answered, and some refused", counts)
+	}
+	r.quiet()
+	_, _, b := r.do("GET", "/metrics", nil)
+	if want := fmt.Sprintf("antiphase_requests_rejected_total{reason=\"queue_full\"} %d\n", counts[429]); !contains(b, want) {
+		t.Errorf("metrics lack %q", want)
+	}
+}
