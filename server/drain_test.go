@@ -62,12 +62,16 @@ func (d *drained) begin(body string) (result func() (int, string)) {
 	}
 }
 
-// running waits until n sequences compute.
+// running waits until n sequences compute and the first has written: it does so between two steps that it runs.
 func (d *drained) running(n int) {
 	d.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); d.model.Engine.Stats().Running < n; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		st := d.model.Engine.Stats()
+		if st.Running >= n && st.Steps >= 5 {
+			return
+		}
 		if time.Now().After(deadline) {
-			d.t.Fatalf("%d running, want %d", d.model.Engine.Stats().Running, n)
+			d.t.Fatalf("%d running after %d steps, want %d", st.Running, st.Steps, n)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func request(body string) string {
 
 // TestSlowReader: a client that never reads is dropped after the write timeout; its neighbour gets the same answer as alone, and does not wait for it.
 func TestSlowReader(t *testing.T) {
-	const limit = 300 * time.Millisecond
+	const limit = time.Second
 	r := newRig(t, setup{Config: Config{Limits: Limits{WriteTimeout: limit}}, Options: infer.Options{Slots: 2}})
 	q := fieldsOf{"prompt": "neighbour", "max_tokens": 50, "seed": 4, "logprobs": 2, "ignore_eos": true}
 	want := r.ask(q)
@@ -134,17 +134,17 @@ func TestSlowClients(t *testing.T) {
 		_, _ = io.WriteString(c, text)
 		return c
 	}
-	if _, d := closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow"), 3*time.Second); d < 100*time.Millisecond {
+	if _, d := closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow"), 10*time.Second); d < 100*time.Millisecond {
 		t.Errorf("half a header: closed after %v already", d)
 	}
-	b, _ := closes(t, dial("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"), 3*time.Second)
+	b, _ := closes(t, dial("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"), 10*time.Second)
 	if !strings.Contains(b, "408") {
 		t.Errorf("half a body: %q", b)
 	}
-	if b, _ = closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"), 3*time.Second); !strings.Contains(b, "200 OK") {
+	if b, _ = closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"), 10*time.Second); !strings.Contains(b, "200 OK") {
 		t.Errorf("an idle connection: %q", b)
 	}
-	if b, _ = closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\nX-Big: "+strings.Repeat("x", 20000)+"\r\n\r\n"), 3*time.Second); !strings.Contains(b, "431") {
+	if b, _ = closes(t, dial("GET /livez HTTP/1.1\r\nHost: x\r\nX-Big: "+strings.Repeat("x", 20000)+"\r\n\r\n"), 10*time.Second); !strings.Contains(b, "431") {
 		t.Errorf("a large header: %.200q", b)
 	}
 	r.quiet()

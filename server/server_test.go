@@ -205,7 +205,7 @@ func (r *rig) events(path string, body fieldsOf) (list []string) {
 // quiet waits until nothing runs and says what is left if it does not come to that.
 func (r *rig) quiet() {
 	r.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		st := r.model.Engine.Stats()
 		waiting, tokens := r.model.gate.load()
 		r.mu.Lock()
