@@ -33,6 +33,7 @@ type State struct {
 	Data   data.Position   `json:"data"`
 	Recipe json.RawMessage `json:"recipe"`
 
+	Parent   *Parent    `json:"parent,omitempty"`   // the model it began with
 	Computed []Computed `json:"computed,omitempty"` // by what, in order of steps; none in states of older programs
 }
 
@@ -152,12 +153,16 @@ func (t *run) resume(c *saved) error {
 }
 
 func (t *run) begin() error {
-	if t.opt.Weights == nil {
+	if t.opt.Begin == nil {
 		t.model.Init(t.recipe.Train.Seed)
 		return nil
 	}
+	var err error
+	if t.state.Parent, err = t.opt.Begin.Parent(); err != nil {
+		return err
+	}
 	for _, p := range t.model.Params.List {
-		x, err := t.opt.Weights(p.Name)
+		x, err := t.opt.Begin.Weights(p.Name)
 		if err != nil {
 			return err
 		}

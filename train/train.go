@@ -45,13 +45,26 @@ type Options struct {
 	Force     bool // continue although the recipe changed in more than is safe
 	Inexact   bool // continue on another device, precision or kernels: not to the bit
 
-	Weights func(name string) ([]float32, error) // parameters to begin with, asked for where there is no checkpoint; nil draws them
+	Begin *Begin // the model to begin with, asked for where there is no checkpoint; nil draws the weights
 
 	Say      func(format string, args ...any)      // one-off messages; may be nil
 	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil
 	Report   func(Row)                             // every step's row; may be nil
 
 	fs vfs.FS // of the checkpoints; nil is the machine's, tests give others
+}
+
+// Begin is a model to begin with.
+type Begin struct {
+	Weights func(name string) ([]float32, error)
+	Parent  func() (*Parent, error) // what the state remembers of it
+}
+
+// Parent says which model a run began with.
+type Parent struct {
+	Path   string `json:"path"`
+	Step   int    `json:"step,omitempty"` // of a run
+	SHA256 string `json:"sha256"`         // of its weight files, one after the other in order of names
 }
 
 // Result is how a run stood when Run returned.

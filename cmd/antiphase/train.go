@@ -6,7 +6,6 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,6 +21,7 @@ import (
 type trainFlags struct {
 	size, arch, dir   string
 	from              string
+	archSet           bool // --arch was given
 	data              []string
 	tokenizer         string
 	set               []string
@@ -43,16 +43,18 @@ and exits with code 75.
 A recipe is a named size (--size, see "antiphase recipes"), a file, or both: the file
 then states what differs. Any field can be set by its dotted path.
 
-With --from a run begins with the weights, the shape and the tokenizer of another model: a run, a
-checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts anew.`,
+With --from a run begins with the weights, the shape, the context and the tokenizer of another model: a
+run, a checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts anew, with a
+learning rate, warm-up and sequence length for going on; --set changes them.`,
 		Example: `  antiphase train --size tiny --arch diff --dir runs/tiny-diff
   antiphase train --size small --arch diff2 --data 'books/*.jsonl.zst' --set train.steps=2000
   antiphase train runs/tiny-diff/recipe.json --dir runs/again
-  antiphase train --from org/model --data notes.jsonl --steps 500 --set optim.lr=1e-5
+  antiphase train --from org/model --data notes.jsonl --steps 500
   antiphase train --size 830m --arch diff --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.archSet = cmd.Flags().Changed("arch")
 			f.stepsSet = cmd.Flags().Changed("steps")
-			if f.from != "" && !cmd.Flags().Changed("arch") {
+			if f.from != "" && !f.archSet {
 				f.arch = ""
 			}
 			return a.train(cmd.Context(), &f, args)
@@ -80,62 +82,55 @@ func inexactFlag(fl *pflag.FlagSet, p *bool) {
 	fl.BoolVar(p, "inexact", false, "continue a run on another device, precision or kernels, and so not to the bit")
 }
 
-// begin is the named recipe, or what it becomes for the model that --from names.
+// begin is the named recipe, or the one for going on from the model that --from names.
 func (a *app) begin(ctx context.Context, f *trainFlags) (recipe.Recipe, error) {
-	if f.from == "" {
-		r, err := recipe.Named(f.size, f.arch)
-		if err != nil {
-			return r, usage(err)
-		}
-		return r, nil
+	if f.from != "" {
+		return a.goOn(ctx, f)
 	}
-	s, err := a.stored(ctx, f.from)
-	if err != nil {
-		return recipe.Recipe{}, err
-	}
-	defer s.close()
-	if f.arch != "" && f.arch != s.Config.Arch {
-		return recipe.Recipe{}, usage(fmt.Errorf("--arch: is %s, the model of --from is a %s", f.arch, s.Config.Arch))
-	}
-	if s.Tokenizer == nil {
-		return recipe.Recipe{}, badInput{fmt.Errorf("%s has no tokenizer.json, and training needs one", s.Dir)}
-	}
-	r, err := recipe.Named(f.size, s.Config.Arch)
+	r, err := recipe.Named(f.size, f.arch)
 	if err != nil {
 		return r, usage(err)
 	}
-	r.Name, r.Model, r.Train.From = filepath.Base(filepath.Clean(f.from))+"-on", s.Config, f.from
-	r.Tokenizer = recipe.Tokenizer{Path: filepath.Join(s.Dir, "tokenizer.json")}
-	r.Train.SeqLen = min(r.Train.SeqLen, s.Config.Context)
 	return r, nil
 }
 
-// weightsOf gives the parameters of the model that a recipe begins with, nil for none. It is opened when the first is asked for: a run
-// that goes on needs it no more.
-func (a *app) weightsOf(ctx context.Context, r recipe.Recipe) func(string) ([]float32, error) {
-	if r.Train.From == "" {
-		return nil
+// archOf takes the architecture that a recipe file states, so that the named size is that architecture's and stays equal to
+// the others'.
+func (f *trainFlags) archOf(path string) error {
+	var r recipe.Recipe
+	if err := r.Read(path); err != nil {
+		return err
 	}
-	open := sync.OnceValues(func() (*stored, error) { return a.stored(ctx, r.Train.From) })
-	return func(name string) ([]float32, error) {
-		s, err := open()
-		if err != nil {
-			return nil, err
-		}
-		return s.Values(name)
+	switch {
+	case r.Model.Arch == "", f.from != "":
+	case f.archSet && f.arch != r.Model.Arch:
+		return fmt.Errorf("--arch: is %s, %s says %s", f.arch, path, r.Model.Arch)
+	default:
+		f.arch = r.Model.Arch
 	}
+	return nil
 }
 
 // resolve merges size, file, flags and overrides, in that order.
 func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe.Recipe, error) {
+	var files []string
+	for _, arg := range args {
+		if strings.Contains(arg, "=") {
+			f.set = append(f.set, arg)
+			continue
+		}
+		if err := f.archOf(arg); err != nil {
+			return recipe.Recipe{}, usage(err)
+		}
+		files = append(files, arg)
+	}
 	r, err := a.begin(ctx, f)
 	if err != nil {
 		return r, err
 	}
-	for _, arg := range args {
-		if strings.Contains(arg, "=") {
-			f.set = append(f.set, arg)
-		} else if err := r.Read(arg); err != nil {
+	base := r
+	for _, path := range files {
+		if err := r.Read(path); err != nil {
 			return r, usage(err)
 		}
 	}
@@ -158,7 +153,25 @@ func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe
 			return r, usage(fmt.Errorf("--set: %w", err))
 		}
 	}
-	if r, err = r.Complete(); err != nil {
+	return f.complete(base, r)
+}
+
+// complete fills what depends on the rest and checks the result; a setting that would have no effect is refused.
+func (f *trainFlags) complete(base, r recipe.Recipe) (recipe.Recipe, error) {
+	changed := map[string]bool{}
+	for _, c := range recipe.Diff(base, r) {
+		changed[c.Path] = true
+	}
+	for _, key := range []string{"tokenizer.vocab", "tokenizer.docs", "tokenizer.pattern"} {
+		if changed[key] && r.Tokenizer.Path != "" && !changed["tokenizer.path"] {
+			return r, usage(fmt.Errorf("%s: has no effect, since tokenizer.path=%s trains no tokenizer; add --set tokenizer.path= to train one", key, r.Tokenizer.Path))
+		}
+	}
+	if f.from != "" && !changed["optim.warmup"] && r.Train.Steps > 0 {
+		r.Optim.Warmup = min(r.Optim.Warmup, max(r.Train.Steps/20, 1))
+	}
+	r, err := r.Complete()
+	if err != nil {
 		return r, usage(err)
 	}
 	return r, nil
@@ -197,7 +210,12 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 		f.dir = filepath.Join("runs", r.Name)
 	}
 	a.note("%s: %s, %s parameters, on %s", f.dir, r.Model.Arch, count(float64(model.Table(r.Model).Count())), d.Name())
-	res, err := a.trainRun(ctx, d, r, train.Options{Dir: f.dir, Force: f.force, Inexact: f.inexact, Weights: a.weightsOf(ctx, r)})
+	if _, ok := f.begun(); f.from != "" && !ok {
+		if err := a.sayFrom(ctx, r); err != nil {
+			return err
+		}
+	}
+	res, err := a.trainRun(ctx, d, r, train.Options{Dir: f.dir, Force: f.force, Inexact: f.inexact, Begin: a.parentOf(ctx, r)})
 	if err != nil {
 		return err
 	}

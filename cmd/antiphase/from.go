@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"antiphase/model"
+	"antiphase/recipe"
+	"antiphase/train"
+)
+
+// goOn is the recipe for going on from the model that --from names: its shape, context and tokenizer, and a learning rate and
+// sequence length that suit weights which have been trained already.
+func (a *app) goOn(ctx context.Context, f *trainFlags) (recipe.Recipe, error) {
+	if r, ok := f.begun(); ok {
+		return r, nil
+	}
+	s, err := a.stored(ctx, f.from)
+	if err != nil {
+		return recipe.Recipe{}, err
+	}
+	defer s.close()
+	if f.arch != "" && f.arch != s.Config.Arch {
+		return recipe.Recipe{}, usage(fmt.Errorf("--arch: is %s, the model of --from is a %s", f.arch, s.Config.Arch))
+	}
+	if s.Tokenizer == nil {
+		return recipe.Recipe{}, badInput{fmt.Errorf("%s has no tokenizer.json, and training needs one", s.Dir)}
+	}
+	r, err := recipe.Named(f.size, s.Config.Arch)
+	if err != nil {
+		return r, usage(err)
+	}
+	r.Name, r.Model, r.Train.From = fromName(f.from), s.Config, f.from
+	r.Tokenizer = recipe.Tokenizer{Path: filepath.Join(s.Dir, "tokenizer.json")}
+	r.Optim.LR, r.Train.SeqLen = goingOn(s)
+	const most = 4096 // tokens at a time, unless a single sequence has more
+	m := &r.Train.MicroBatch
+	for *m = r.Train.Batch; *m > 1 && (*m*r.Train.SeqLen > most || r.Train.Batch%*m != 0); *m-- {
+	}
+	return r, nil
+}
+
+// fromName is what a run that goes on is called.
+func fromName(from string) string { return filepath.Base(filepath.Clean(from)) + "-on" }
+
+// begun is the recipe of a run folder that began with --from already: the same command continues it, whatever has become of
+// the parent since.
+func (f *trainFlags) begun() (r recipe.Recipe, ok bool) {
+	dir := f.dir
+	if dir == "" {
+		dir = filepath.Join("runs", fromName(f.from))
+	}
+	if found, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "step-*")); len(found) == 0 {
+		return r, false
+	}
+	if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil || r.Train.From != f.from || f.arch != "" && f.arch != r.Model.Arch {
+		return r, false
+	}
+	return r, true
+}
+
+// goingOn is a peak learning rate and a sequence length. A run of ours goes on with the rate it ended with, or would have. For
+// other models the rate falls with size as published fine-tuning rates do: 2e-5 at a billion parameters.
+func goingOn(s *stored) (lr float64, seq int) {
+	n := float64(model.Table(s.Config).Count())
+	lr, seq = min(1e-4, 2e-5*math.Sqrt(1e9/n)), min(s.Config.Context, 2048)
+	if s.Saved != nil && s.Saved.State.Step > 0 {
+		o, t := s.Saved.Recipe.Optim, s.Saved.Recipe.Train
+		lr, seq = o.LR*max(o.FinalLR, 0.1), min(t.SeqLen, s.Config.Context)
+	}
+	return lr, seq
+}
+
+// sayFrom tells what a run that goes on was given, and warns of settings for training from scratch.
+func (a *app) sayFrom(ctx context.Context, r recipe.Recipe) error {
+	s, err := a.stored(ctx, r.Train.From)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	a.note("going on from %s: context %d, sequences of %d, learning rate %.2g with %d of %d steps of warm-up, data %q",
+		s.Dir, r.Model.Context, r.Train.SeqLen, r.Optim.LR, r.Optim.Warmup, r.Train.Steps, r.Data.Sources)
+	lr, seq := goingOn(s)
+	if r.Optim.LR > 3*lr {
+		a.note("warning: optim.lr=%.2g is a rate for training from scratch; to keep what the model knows, %.2g", r.Optim.LR, lr)
+	}
+	if 2*r.Train.SeqLen <= seq {
+		a.note("warning: train.seq_len=%d is far below what the model was made for, %d", r.Train.SeqLen, seq)
+	}
+	if r.Train.Steps > 0 && 2*r.Optim.Warmup > r.Train.Steps {
+		a.note("warning: optim.warmup=%d is most of the %d steps", r.Optim.Warmup, r.Train.Steps)
+	}
+	return nil
+}
+
+// parentOf gives the parameters of the model that a recipe begins with, and what to remember of it. It is opened when the first
+// is asked for: a run that goes on needs it no more.
+func (a *app) parentOf(ctx context.Context, r recipe.Recipe) *train.Begin {
+	if r.Train.From == "" {
+		return nil
+	}
+	open := sync.OnceValues(func() (*stored, error) { return a.stored(ctx, r.Train.From) })
+	return &train.Begin{
+		Weights: func(name string) ([]float32, error) {
+			s, err := open()
+			if err != nil {
+				return nil, err
+			}
+			return s.Values(name)
+		},
+		Parent: func() (*train.Parent, error) {
+			s, err := open()
+			if err != nil {
+				return nil, err
+			}
+			p := &train.Parent{Path: s.Dir}
+			if s.Saved != nil {
+				p.Step = s.Saved.State.Step
+			}
+			p.SHA256, err = hashWeights(s.Dir)
+			return p, err
+		},
+	}
+}
+
+// hashWeights is the SHA-256 over the weight files of a folder, in order of names.
+func hashWeights(dir string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, "model*.safetensors"))
+	if err == nil && len(found) == 0 {
+		err = errors.New("no weights to hash")
+	}
+	h := sha256.New()
+	for _, path := range found {
+		f, ferr := os.Open(path)
+		if ferr != nil {
+			return "", ferr
+		}
+		_, cerr := io.Copy(h, f)
+		if err = errors.Join(err, cerr, f.Close()); err != nil {
+			break
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), err
+}
