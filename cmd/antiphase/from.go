@@ -86,8 +86,8 @@ func (a *app) sayFrom(ctx context.Context, r recipe.Recipe) error {
 		return err
 	}
 	defer s.close()
-	a.note("going on from %s: context %d, sequences of %d, learning rate %.2g with %d of %d steps of warm-up, data %q",
-		s.Dir, r.Model.Context, r.Train.SeqLen, r.Optim.LR, r.Optim.Warmup, r.Train.Steps, r.Data.Sources)
+	a.note("going on from %s: context %d, sequences of %d, learning rate %.2g with %d of %d steps of warm-up, data %s",
+		s.Dir, r.Model.Context, r.Train.SeqLen, r.Optim.LR, r.Optim.Warmup, r.Train.Steps, sourceNames(r.Data.Sources))
 	lr, seq := goingOn(s)
 	if r.Optim.LR > 3*lr {
 		a.note("warning: optim.lr=%.2g is a rate for training from scratch; to keep what the model knows, %.2g", r.Optim.LR, lr)

@@ -40,7 +40,10 @@ type shown struct {
 	Config     model.Config `json:"config"`
 	Vocab      int          `json:"tokenizer_vocab,omitempty"`
 	Lambda     []float64    `json:"lambda,omitempty"`
-	LambdaOf   string       `json:"lambda_of,omitempty"` // the token whose λ it is, where λ depends on the text
+	LambdaOf   string       `json:"lambda_of,omitempty"`  // the token whose λ it is, where λ depends on the text
+	LambdaMin  *float64     `json:"lambda_min,omitempty"` // over layers and heads, at the last step
+	LambdaMax  *float64     `json:"lambda_max,omitempty"`
+	Run        *shownRun    `json:"run,omitempty"`
 	Tensors    []paramShape `json:"tensors,omitempty"`
 }
 
@@ -61,6 +64,7 @@ func (a *app) show(ctx context.Context, name string, asJSON, tensors bool) error
 	s := shown{Dir: d.Dir, Kind: d.Kind, Parameters: n, Bytes: 4 * n, Config: d.Config, Stored: d.Bytes, DTypes: dtypeList(d.DTypes)}
 	if d.Saved != nil {
 		s.Step = d.Saved.State.Step
+		a.showRun(&s, d.Saved)
 	}
 	if d.Folder != nil {
 		s.ModelType = d.Folder.ModelType
@@ -110,9 +114,7 @@ func (a *app) printShown(s shown) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	c := s.Config
 	fmt.Fprintf(w, "folder\t%s (%s)\n", s.Dir, s.Kind)
-	if s.Step > 0 {
-		fmt.Fprintf(w, "step\t%d\n", s.Step)
-	}
+	s.Run.print(w)
 	fmt.Fprintf(w, "architecture\t%s: %s\n", c.Arch, archDoc(c.Arch))
 	if s.ModelType != "" {
 		fmt.Fprintf(w, "model type\t%s\n", s.ModelType)
@@ -130,6 +132,9 @@ func (a *app) printShown(s shown) error {
 			fmt.Fprintf(w, "(of %s; it depends on the text)", s.LambdaOf)
 		}
 		fmt.Fprintln(w)
+	}
+	if s.LambdaMin != nil {
+		fmt.Fprintf(w, "λ in training\t%.3f to %.3f over layers and heads at the last step\n", *s.LambdaMin, *s.LambdaMax)
 	}
 	for _, t := range s.Tensors {
 		fmt.Fprintf(w, "%s\t%v\n", t.Name, t.Shape)

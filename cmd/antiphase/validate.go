@@ -85,6 +85,9 @@ func (a *app) findings(ctx context.Context, name string, shallow bool) ([]findin
 		{"folder", true, fmt.Sprintf("%s (%s)", s.Dir, s.Kind)},
 		{"tensors", true, fmt.Sprintf("%d parameters in %s", model.Table(s.Config).Count(), strings.Join(dtypeList(s.DTypes), ", "))},
 	}
+	if s.Saved != nil {
+		list = append(list, checkRun(name)...)
+	}
 	if !shallow {
 		list = append(list, s.checkFinite())
 		if s.Kind == kindHF {

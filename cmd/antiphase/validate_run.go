@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"antiphase/checkpoint"
+	"antiphase/metrics"
+	"antiphase/train"
+)
+
+// checkRun looks at all of a run folder, and not only at the checkpoint that would be used; nothing for a checkpoint by itself.
+func checkRun(dir string) []finding {
+	store, err := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true})
+	if err != nil {
+		return []finding{{"run", false, err.Error()}}
+	}
+	steps, err := store.Steps()
+	if err != nil {
+		return []finding{{"run", false, err.Error()}}
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	whole := finding{"run", true, fmt.Sprintf("%d checkpoints are whole", len(steps))}
+	for _, step := range steps {
+		if _, err := store.At(step); err != nil && !errors.Is(err, checkpoint.ErrNone) { // a live run may have deleted it
+			whole = finding{"run", false, err.Error()}
+		}
+	}
+	return append([]finding{whole}, checkMetrics(filepath.Join(dir, train.MetricsFile))...)
+}
+
+// checkMetrics reads every row.
+func checkMetrics(path string) []finding {
+	if _, err := os.Stat(path); err != nil {
+		return nil // an imported model has none
+	}
+	bad, first := 0, ""
+	rows, err := metrics.Read(path, func(s string) {
+		if bad++; first == "" {
+			first = s
+		}
+	})
+	switch {
+	case err != nil:
+		return []finding{{"metrics", false, err.Error()}}
+	case bad > 0:
+		return []finding{{"metrics", false, fmt.Sprintf("%d damaged lines beside %d rows: %s", bad, len(rows), first)}}
+	}
+	return []finding{{"metrics", true, fmt.Sprintf("%d rows", len(rows))}}
+}
