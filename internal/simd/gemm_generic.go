@@ -24,13 +24,18 @@ func transposeGeneric(dst *float32, stride int, src *float32, ld, rows, k int) {
 func copyPanelGeneric(dst *float32, stride int, src *float32, ld, width, k int) {
 	out, in := unsafe.Slice(dst, (k-1)*stride+width), unsafe.Slice(src, (k-1)*ld+width)
 	for p := range k {
-		copy(out[p*stride:p*stride+width], in[p*ld:])
+		to, from := out[p*stride:][:width], in[p*ld:][:width]
+		for i := range to { // a few elements: not worth the call of copy
+			to[i] = from[i]
+		}
 	}
 }
 
-func tile2Generic(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, _ *float32) {
-	as := unsafe.Slice(a, (k-1)*stride+2)
-	bs := unsafe.Slice(b, k*genericNR)
+// tile2Generic keeps 8 sums, two elements of A and what is at hand of B in registers, for two steps of k a turn: arrays of known length
+// need no bounds checks, and half the turns leave the processor's front end time for the arithmetic.
+func tile2Generic(k int, a *float32, _ int, b, c *float32, ldc, cols int, load bool, _ *float32) {
+	as := unsafe.Slice((*[2 * 2]float32)(unsafe.Pointer(a)), k/2)
+	bs := unsafe.Slice((*[2 * genericNR]float32)(unsafe.Pointer(b)), k/2)[:len(as)]
 	c0, c1 := unsafe.Slice(c, cols), unsafe.Slice(c, ldc+cols)[ldc:]
 	var s0, s1 [genericNR]float32
 	if load {
@@ -39,17 +44,25 @@ func tile2Generic(k int, a *float32, stride int, b, c *float32, ldc, cols int, l
 	}
 	x0, x1, x2, x3 := s0[0], s0[1], s0[2], s0[3]
 	y0, y1, y2, y3 := s1[0], s1[1], s1[2], s1[3]
-	for p := range k {
-		b4 := bs[p*genericNR : p*genericNR+genericNR]
-		a0, a1 := as[p*stride], as[p*stride+1]
-		x0 += float32(a0 * b4[0])
-		x1 += float32(a0 * b4[1])
-		x2 += float32(a0 * b4[2])
-		x3 += float32(a0 * b4[3])
-		y0 += float32(a1 * b4[0])
-		y1 += float32(a1 * b4[1])
-		y2 += float32(a1 * b4[2])
-		y3 += float32(a1 * b4[3])
+	for p := range as {
+		q, r := &bs[p], &as[p]
+		a0, a1 := r[0], r[1]
+		x0, y0 = x0+float32(a0*q[0]), y0+float32(a1*q[0])
+		x1, y1 = x1+float32(a0*q[1]), y1+float32(a1*q[1])
+		x2, y2 = x2+float32(a0*q[2]), y2+float32(a1*q[2])
+		x3, y3 = x3+float32(a0*q[3]), y3+float32(a1*q[3])
+		a0, a1 = r[2], r[3]
+		x0, y0 = x0+float32(a0*q[4]), y0+float32(a1*q[4])
+		x1, y1 = x1+float32(a0*q[5]), y1+float32(a1*q[5])
+		x2, y2 = x2+float32(a0*q[6]), y2+float32(a1*q[6])
+		x3, y3 = x3+float32(a0*q[7]), y3+float32(a1*q[7])
+	}
+	if k%2 != 0 {
+		q, r := lastStep[[genericNR]float32](b, k), lastStep[[2]float32](a, k)
+		x0, y0 = x0+float32(r[0]*q[0]), y0+float32(r[1]*q[0])
+		x1, y1 = x1+float32(r[0]*q[1]), y1+float32(r[1]*q[1])
+		x2, y2 = x2+float32(r[0]*q[2]), y2+float32(r[1]*q[2])
+		x3, y3 = x3+float32(r[0]*q[3]), y3+float32(r[1]*q[3])
 	}
 	s0 = [genericNR]float32{x0, x1, x2, x3}
 	s1 = [genericNR]float32{y0, y1, y2, y3}
@@ -57,22 +70,26 @@ func tile2Generic(k int, a *float32, stride int, b, c *float32, ldc, cols int, l
 	copy(c1, s1[:])
 }
 
-func tile1Generic(k int, a *float32, stride int, b, c *float32, _, cols int, load bool, _ *float32) {
-	as := unsafe.Slice(a, (k-1)*stride+1)
-	bs := unsafe.Slice(b, k*genericNR)
+// lastStep is the last of k steps of a packed panel.
+func lastStep[T any](panel *float32, k int) *T {
+	return &unsafe.Slice((*T)(unsafe.Pointer(panel)), k)[k-1]
+}
+
+func tile1Generic(k int, a *float32, _ int, b, c *float32, _, cols int, load bool, _ *float32) {
+	as := unsafe.Slice(a, k)
+	bs := unsafe.Slice((*[genericNR]float32)(unsafe.Pointer(b)), k)[:len(as)]
 	c0 := unsafe.Slice(c, cols)
 	var s0 [genericNR]float32
 	if load {
 		copy(s0[:], c0)
 	}
 	x0, x1, x2, x3 := s0[0], s0[1], s0[2], s0[3]
-	for p := range k {
-		b4 := bs[p*genericNR : p*genericNR+genericNR]
-		a0 := as[p*stride]
-		x0 += float32(a0 * b4[0])
-		x1 += float32(a0 * b4[1])
-		x2 += float32(a0 * b4[2])
-		x3 += float32(a0 * b4[3])
+	for p, a0 := range as {
+		q := &bs[p]
+		x0 += float32(a0 * q[0])
+		x1 += float32(a0 * q[1])
+		x2 += float32(a0 * q[2])
+		x3 += float32(a0 * q[3])
 	}
 	s0 = [genericNR]float32{x0, x1, x2, x3}
 	copy(c0, s0[:])
