@@ -74,11 +74,30 @@ func load(dir string) (*Folder, error) {
 	if f.released {
 		f.layout.names = f.shards.releasedNames()
 	}
-	if err := f.shards.check(f.layout); err != nil {
+	err = f.shards.check(f.layout)
+	if err == nil {
+		err = f.checkContext()
+	}
+	if err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// checkContext holds the memory that the stated context takes to the memory that the weights take: a small folder must not ask for
+// gigabytes.
+func (f *Folder) checkContext() error {
+	weights := int64(0)
+	for _, n := range f.DTypes() {
+		weights += n
+	}
+	const free = 256 << 20
+	if table := 4 * int64(f.Config.Context) * int64(f.Config.HeadDim); table > free && table > 4*weights {
+		return fmt.Errorf("config.json: a context of %d tokens takes a rotary table of %d bytes, the weights are %d bytes; state a shorter one",
+			f.Config.Context, table, weights)
+	}
+	return nil
 }
 
 // Close closes the folder's files; its configuration stays readable.

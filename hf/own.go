@@ -11,8 +11,6 @@ import (
 	"antiphase/model"
 )
 
-const maxOwnLayers = 1 << 14 // of our own class, whose configuration has a number per layer
-
 // parseOwn reads a folder of our own class. Its configuration is written out twice, as ours and in the terms of transformers, and both must
 // say the same.
 func (f *Folder) parseOwn(o *object) error {
@@ -31,9 +29,6 @@ func (f *Folder) parseOwn(o *object) error {
 	c := f.Config
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("config.json: antiphase: model: %w", err)
-	}
-	if c.Layers > maxOwnLayers || c.HeadDim > maxRope || c.Context > maxRope/c.HeadDim {
-		return fmt.Errorf("config.json: antiphase: model: %d layers, or a context of %d heads of %d, are too many", c.Layers, c.Context, c.HeadDim)
 	}
 	var err error
 	if f.layout, err = canonical(c, llamaNames); err != nil {

@@ -141,8 +141,8 @@ func TestOwnRefuses(t *testing.T) {
 		{dict{"num_key_value_heads": 4}, "num_key_value_heads = 4"},
 		{dict{"logit_scale": 2}, "logit_scale = 2"},
 		{own(func(c *model.Config) { c.Dim = 48 }), "does not agree"},
-		{own(func(c *model.Config) { c.Layers = 1 << 40 }), "too many"},
-		{own(func(c *model.Config) { c.Context = 1 << 40 }), "beyond any memory"},
+		{own(func(c *model.Config) { c.Layers = 1 << 40 }), "must be at most 16384"},
+		{own(func(c *model.Config) { c.Context = 1 << 40 }), "rotary angles"},
 		{own(func(c *model.Config) { c.Heads = 3 }), "kv_heads"},
 		{own(func(c *model.Config) { c.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2} }), "does not agree"},
 	} {

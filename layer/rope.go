@@ -26,18 +26,22 @@ func Frequencies(dim int, theta float64) []float64 {
 // NewRope tabulates positions × freq on the device, each value times scale (1 but for schemes that
 // stretch the attention's temperature).
 func NewRope(d device.Device, freq []float64, positions int, scale float64, interleaved bool) *Rope {
+	const chunk = 4096 // positions in host memory at a time
 	half := len(freq)
-	host := make([]float64, positions*2*half)
-	for p := range positions {
-		row := host[p*2*half:][:2*half]
-		for j, f := range freq {
-			sin, cos := math.Sincos(float64(p) * f)
-			row[j], row[half+j] = scale*cos, scale*sin
-		}
-	}
 	r := &Rope{Interleaved: interleaved, dim: 2 * half}
 	r.table = device.Empty(d, d.Types().Stat, positions, 2*half)
-	device.WriteFloats(d, r.table, host)
+	host := make([]float64, min(positions, chunk)*2*half)
+	for at := 0; at < positions; at += chunk {
+		n := min(positions-at, chunk)
+		for p := range n {
+			row := host[p*2*half:][:2*half]
+			for j, f := range freq {
+				sin, cos := math.Sincos(float64(at+p) * f)
+				row[j], row[half+j] = scale*cos, scale*sin
+			}
+		}
+		device.WriteFloats(d, r.table.RowRange(at, at+n), host[:n*2*half])
+	}
 	return r
 }
 

@@ -60,6 +60,12 @@ const (
 	LambdaConstant = "constant"
 )
 
+// Limits of what a configuration may ask for, before anything is allocated for it.
+const (
+	maxLayers = 1 << 14
+	maxRope   = 1 << 28 // context × head_dim: entries of the table of rotary angles
+)
+
 // Complete fills the fields left out with their defaults and checks the result.
 func (c Config) Complete() (Config, error) {
 	set(&c.KVHeads, c.Heads)
@@ -91,6 +97,12 @@ func (c Config) Check() error {
 		if f.v <= 0 {
 			return fmt.Errorf("%s: is %d, must be positive", f.name, f.v)
 		}
+	}
+	if c.Layers > maxLayers {
+		return fmt.Errorf("layers: is %d, must be at most %d", c.Layers, maxLayers)
+	}
+	if c.HeadDim > maxRope || c.Context > maxRope/max(c.HeadDim, 1) {
+		return fmt.Errorf("context: %d times head_dim = %d is more than %d rotary angles", c.Context, c.HeadDim, maxRope)
 	}
 	const most = 1 << 31
 	for _, f := range []struct {

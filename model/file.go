@@ -33,8 +33,8 @@ func (m *Model) Load(f *safetensors.File) error {
 	return Restore(f, m.Params, func(p *layer.Param, x []float32) { m.Params.Set(m.dev, p, x) })
 }
 
-// Restore reads one tensor per parameter and hands it to set.
-func Restore(f *safetensors.File, ps *layer.ParamSet, set func(*layer.Param, []float32)) error {
+// CheckFile holds a file to the table: every tensor is a parameter, and every parameter is there with its shape.
+func CheckFile(f *safetensors.File, ps *layer.ParamSet) error {
 	for _, name := range f.Names() {
 		if ps.Lookup(name) == nil {
 			return fmt.Errorf("tensor %q is not a parameter of this model", name)
@@ -48,6 +48,16 @@ func Restore(f *safetensors.File, ps *layer.ParamSet, set func(*layer.Param, []f
 		if !slices.Equal(info.Shape, p.Shape()) {
 			return fmt.Errorf("tensor %q has shape %v, the model wants %v", p.Name, info.Shape, p.Shape())
 		}
+	}
+	return nil
+}
+
+// Restore reads one tensor per parameter and hands it to set.
+func Restore(f *safetensors.File, ps *layer.ParamSet, set func(*layer.Param, []float32)) error {
+	if err := CheckFile(f, ps); err != nil {
+		return err
+	}
+	for _, p := range ps.List {
 		x, err := f.Float32s(p.Name)
 		if err != nil {
 			return err

@@ -1,8 +1,11 @@
 package recipe
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -14,7 +17,12 @@ import (
 // Read takes a recipe file, JSON or YAML. What the file leaves out keeps the value it has in r, so a file may state a
 // whole run or only what differs from a named recipe. Unknown keys are refused with their line and the nearest known.
 func (r *Recipe) Read(path string) error {
-	b, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("recipe: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // a device has no end
 	if err != nil {
 		return fmt.Errorf("recipe: %w", err)
 	}
@@ -24,8 +32,50 @@ func (r *Recipe) Read(path string) error {
 	return nil
 }
 
+// Limits of a recipe file: the parser's memory grows with the square of the nesting.
+const (
+	maxFile    = 1 << 20
+	maxNesting = 32
+)
+
+// shallow refuses what a parser should not see: files that are too large, or nested deeper than any recipe.
+func shallow(b []byte) error {
+	if len(b) > maxFile {
+		return fmt.Errorf("1: the file is larger than %d bytes", maxFile)
+	}
+	line, depth := 0, 0
+	for text := range bytes.Lines(b) {
+		line++
+		marks := 0 // of lists and keys in lists on one line: "- - - x"
+		for _, f := range bytes.Fields(text) {
+			if s := string(f); s != "-" && s != "?" && s != ":" {
+				break
+			}
+			marks++
+		}
+		for _, c := range text {
+			switch c {
+			case '[', '{':
+				depth++
+			case ']', '}':
+				depth = max(depth-1, 0)
+			}
+			if depth+marks > maxNesting {
+				return fmt.Errorf("%d: nested deeper than %d", line, maxNesting)
+			}
+		}
+		if indent := len(text) - len(bytes.TrimLeft(text, " ")); indent > 8*maxNesting && len(bytes.TrimSpace(text)) > 0 {
+			return fmt.Errorf("%d: indented deeper than %d", line, 8*maxNesting)
+		}
+	}
+	return nil
+}
+
 // Parse is Read from memory; errors begin with the line.
 func (r *Recipe) Parse(b []byte) error {
+	if err := shallow(b); err != nil {
+		return err
+	}
 	f, err := parser.ParseBytes(b, 0)
 	if err != nil {
 		return fmt.Errorf(" %w", err)
@@ -68,7 +118,11 @@ func (r *Recipe) walk(n ast.Node, prefix string, stated map[string]bool) error {
 		path := prefix + strings.Trim(it.Key().String(), `"'`)
 		v := it.Value()
 		line := it.Key().GetToken().Position.Line
-		if _, nested := v.(ast.MapNode); nested && !r.isLeaf(path) {
+		if !known(path) {
+			return fmt.Errorf("%d: %w", line, r.Set(path, ""))
+		}
+		_, isKey := byPath[path]
+		if _, nested := v.(ast.MapNode); nested && !isKey {
 			if err := r.walk(v, path+".", stated); err != nil {
 				return err
 			}
@@ -76,10 +130,15 @@ func (r *Recipe) walk(n ast.Node, prefix string, stated map[string]bool) error {
 		}
 		stated[path] = true
 		s, err := leaf(v)
-		if err == nil && s == "null" {
-			continue
-		}
-		if err == nil {
+		switch {
+		case err != nil:
+		case !isKey: // a whole section without a value
+			err = fmt.Errorf("%s: want keys and values here", path)
+		case v.Type() == ast.NullType && (path == "model.rope_scaling" || path == "data.sources"):
+			continue // as JSON writes that there is none
+		case v.Type() == ast.NullType:
+			err = fmt.Errorf("%s: has no value; leave the key out to keep %s", path, show(byPath[path].of(r).v))
+		default:
 			err = r.Set(path, s)
 		}
 		if err != nil {
@@ -87,15 +146,6 @@ func (r *Recipe) walk(n ast.Node, prefix string, stated map[string]bool) error {
 		}
 	}
 	return nil
-}
-
-func (r *Recipe) isLeaf(path string) bool {
-	for _, f := range r.Fields() {
-		if f.Path == path {
-			return true
-		}
-	}
-	return false
 }
 
 // leaf renders a value as Set wants it: scalars as text, lists and objects as JSON.
@@ -106,12 +156,35 @@ func leaf(v ast.Node) (string, error) {
 	case ast.ScalarNode:
 		return x.GetToken().Value, nil
 	}
+	if refers(v) {
+		return "", errors.New("anchors, aliases and tags are not read; write the value out")
+	}
 	var any any
 	if err := yaml.NodeToValue(v, &any); err != nil {
 		return "", err
 	}
 	b, err := json.Marshal(any)
 	return string(b), err
+}
+
+// refers says that a value holds something that stands for another, which can make a short text a long value.
+func refers(v ast.Node) bool {
+	found := false
+	ast.Walk(visitor(func(n ast.Node) {
+		switch n.(type) {
+		case *ast.AliasNode, *ast.AnchorNode, *ast.TagNode, *ast.MergeKeyNode:
+			found = true
+		}
+	}), v)
+	return found
+}
+
+type visitor func(ast.Node)
+
+// Visit implements ast.Visitor.
+func (f visitor) Visit(n ast.Node) ast.Visitor {
+	f(n)
+	return f
 }
 
 // JSON is the recipe as it is written into a run folder.

@@ -8,7 +8,10 @@ package recipe
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
+	"unicode"
 
 	"antiphase/model"
 	"antiphase/optim"
@@ -94,8 +97,24 @@ func (r Recipe) Complete() (Recipe, error) {
 	return r, r.check()
 }
 
+// Limits that keep products of settings within their types; both are far beyond any run.
+const (
+	maxTokens = 1 << 31
+	maxSteps  = 1 << 31
+)
+
+// plainName says that a name stays where it is put: it names the run's folder.
+func plainName(s string) bool {
+	return s != "" && len(s) <= 200 && s != "." && filepath.IsLocal(s) && !strings.ContainsFunc(s, func(r rune) bool {
+		return r == '/' || r == '\\' || r == ':' || unicode.IsControl(r)
+	})
+}
+
 func (r *Recipe) check() error {
 	t := r.Train
+	if !plainName(r.Name) {
+		return fmt.Errorf("name: %q cannot be the name of a folder; want letters, digits, dots, dashes and the like", r.Name)
+	}
 	for _, f := range []struct {
 		name    string
 		v, from int
@@ -112,6 +131,10 @@ func (r *Recipe) check() error {
 		return err
 	}
 	switch {
+	case t.Batch > maxTokens/t.SeqLen:
+		return fmt.Errorf("train.batch: is %d, times train.seq_len = %d is more than %d tokens per step", t.Batch, t.SeqLen, maxTokens)
+	case t.Steps > maxSteps:
+		return fmt.Errorf("train.steps: is %d, must be at most %d", t.Steps, maxSteps)
 	case t.Batch%t.MicroBatch != 0:
 		return fmt.Errorf("train.micro_batch: %d does not divide train.batch = %d", t.MicroBatch, t.Batch)
 	case t.SeqLen > r.Model.Context:

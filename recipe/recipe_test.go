@@ -121,6 +121,36 @@ func TestParseNamesLineAndNearestKey(t *testing.T) {
 	}
 }
 
+// TestParseRefuses: what would be ignored, or take more memory than any recipe is worth.
+func TestParseRefuses(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"stepz:\n", "1: stepz: there is no such key; nearest is train.steps"},
+		{"train:\n  stepz:\n", "2: train.stepz: there is no such key"},
+		{"train:\n  steps:\n", "2: train.steps: has no value"},
+		{"train:\n", "1: train: want keys and values here"},
+		{`{"train": {"stepz": null}}`, "train.stepz"},
+		{"name: [" + strings.Repeat("[", 40000), "nested deeper"},
+		{strings.Repeat("{a: ", 5000), "nested deeper"},
+		{strings.Repeat("- ", 5000) + "x", "nested deeper"},
+		{strings.Repeat("? ", 5000) + "x", "nested deeper"},
+		{strings.Repeat("x", maxFile+1), "larger than"},
+		{"data:\n  sources: [&a x, *a]\n", "anchors"},
+	} {
+		r, _ := Nano("diff")
+		before := r
+		if err := r.Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40q: error %v, want %q", c.text, err, c.want)
+		}
+		if d := cmp.Diff(before, r); d != "" {
+			t.Errorf("%.40q: changed %s", c.text, d)
+		}
+	}
+	r, _ := Nano("diff")
+	if err := r.Parse([]byte("{\"data\": {\"sources\": [\"a[0-9]*.txt\"]}, \"model\": {\"rope_scaling\": null}}")); err != nil || r.Data.Sources[0].Path != "a[0-9]*.txt" {
+		t.Errorf("%v, %v", err, r.Data.Sources)
+	}
+}
+
 // Bad configurations name the field and what would be right.
 func TestComplete(t *testing.T) {
 	for _, c := range []struct{ set, want string }{
@@ -145,6 +175,13 @@ func TestComplete(t *testing.T) {
 		{`data.sources=["a", {"path": "b", "epochs": 2}]`, "no weight"},
 		{"data.order=sorted", "data.order"},
 		{"data.held_out_by=rows", "data.held_out_by"},
+		{"name=../../x", "name"},
+		{"name=", "name"},
+		{"name=a/b", "name"},
+		{"model.layers=1000000", "model.layers: is 1000000, must be at most"},
+		{"model.context=2147483647", "rotary angles"},
+		{"train.batch=4000000000000000000", "train.batch"},
+		{"train.steps=9000000000000000000", "train.steps"},
 	} {
 		r, _ := Nano("diff")
 		if err := r.SetPair(c.set); err != nil {
@@ -160,6 +197,9 @@ func FuzzParse(f *testing.F) {
 	r, _ := Nano("diff")
 	f.Add(r.JSON())
 	f.Add([]byte("train:\n  steps: 3\n"))
+	f.Add([]byte("stepz:\n"))
+	f.Add([]byte("name: " + strings.Repeat("[", 40)))
+	f.Add([]byte("data: {sources: [&a x, *a]}"))
 	f.Add([]byte("model: {rope_scaling: {type: yarn, factor: 4}}"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, _ := Nano("diff")

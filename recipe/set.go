@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -19,24 +20,58 @@ type Field struct {
 	v     reflect.Value
 }
 
-// Fields lists every settable value in order.
-func (r *Recipe) Fields() []Field { return fields(reflect.ValueOf(r).Elem(), "") }
+// key is where a settable value lies within a Recipe.
+type key struct {
+	path, doc string
+	index     []int
+}
 
-func fields(v reflect.Value, prefix string) []Field {
-	var out []Field
-	t := v.Type()
+// keys lists every settable value in order, and byPath finds one; both are the same for all recipes.
+var (
+	keys   = keysOf(reflect.TypeFor[Recipe](), "", nil)
+	byPath = index(keys)
+)
+
+func keysOf(t reflect.Type, prefix string, at []int) (out []key) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		path := prefix + name
-		x := v.Field(i)
-		if x.Kind() == reflect.Struct {
-			out = append(out, fields(x, path+".")...)
+		path, index := prefix+name, append(slices.Clone(at), i)
+		if f.Type.Kind() == reflect.Struct {
+			out = append(out, keysOf(f.Type, path+".", index)...)
 			continue
 		}
-		out = append(out, Field{Path: path, Doc: f.Tag.Get("doc"), Value: show(x), v: x})
+		out = append(out, key{path, f.Tag.Get("doc"), index})
 	}
 	return out
+}
+
+func index(list []key) map[string]key {
+	m := map[string]key{}
+	for _, k := range list {
+		m[k.path] = k
+	}
+	return m
+}
+
+// known says that path is a key or the beginning of one.
+func known(path string) bool {
+	_, ok := byPath[path]
+	return ok || slices.ContainsFunc(keys, func(k key) bool { return strings.HasPrefix(k.path, path+".") })
+}
+
+// Fields lists every settable value in order.
+func (r *Recipe) Fields() []Field {
+	out := make([]Field, len(keys))
+	for i, k := range keys {
+		out[i] = k.of(r)
+		out[i].Value = show(out[i].v)
+	}
+	return out
+}
+
+func (k key) of(r *Recipe) Field {
+	return Field{Path: k.path, Doc: k.doc, v: reflect.ValueOf(r).Elem().FieldByIndex(k.index)}
 }
 
 func show(x reflect.Value) string {
@@ -49,13 +84,11 @@ func show(x reflect.Value) string {
 
 // Set gives the field at path a new value: Set("train.steps", "100"). A list is JSON, or a single entry as it stands.
 func (r *Recipe) Set(path, value string) error {
-	all := r.Fields()
-	for _, f := range all {
-		if f.Path == path {
-			return f.set(value)
-		}
+	k, ok := byPath[path]
+	if !ok {
+		return fmt.Errorf("%s: there is no such key; nearest is %s", clip(path), nearest(clip(path)))
 	}
-	return fmt.Errorf("%s: there is no such key; nearest is %s", path, nearest(path, all))
+	return k.of(r).set(value)
 }
 
 // SetPair is Set from "path=value".
@@ -140,19 +173,22 @@ func kindName(v reflect.Value) string {
 
 // nearest is the known key with the smallest edit distance; a key's last part counts alone too, so that "steps"
 // finds train.steps.
-func nearest(path string, all []Field) string {
+func nearest(path string) string {
 	type near struct {
 		path string
 		d    int
 	}
 	var list []near
-	for _, f := range all {
-		last := f.Path[strings.LastIndex(f.Path, ".")+1:]
-		list = append(list, near{f.Path, min(distance(path, f.Path), distance(path, last)+1)})
+	for _, k := range keys {
+		last := k.path[strings.LastIndex(k.path, ".")+1:]
+		list = append(list, near{k.path, min(distance(path, k.path), distance(path, last)+1)})
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].d < list[j].d })
 	return list[0].path
 }
+
+// clip bounds what an error repeats and nearest compares.
+func clip(s string) string { return s[:min(len(s), 80)] }
 
 // distance is Levenshtein's.
 func distance(a, b string) int {

@@ -2,7 +2,33 @@ package tensor
 
 import "fmt"
 
-// Allocator gives and takes back a device's memory.
+// NoMemory is what an allocator panics with when it has no memory left. It is an error, so that whoever catches the panic can tell it
+// from a fault of the program.
+type NoMemory struct {
+	Where string // "host", "device"
+	Bytes int    // asked for
+	Free  int64  // still there; negative when unknown
+	Err   error  // of the system, if it was asked
+}
+
+// Error says how much was asked for and how much there is.
+func (e *NoMemory) Error() string {
+	s := fmt.Sprintf("out of memory: %s more of %s memory are needed", gibibytes(int64(e.Bytes)), e.Where)
+	if e.Free >= 0 {
+		s += fmt.Sprintf(", there are %s", gibibytes(e.Free))
+	}
+	if e.Err != nil {
+		s += fmt.Sprintf(" (%v)", e.Err)
+	}
+	return s
+}
+
+// Unwrap is the system's error.
+func (e *NoMemory) Unwrap() error { return e.Err }
+
+func gibibytes(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }
+
+// Allocator gives and takes back a device's memory. Alloc panics with a [*NoMemory] when there is none.
 type Allocator interface {
 	Alloc(bytes int) *Buffer
 	Free(*Buffer)

@@ -16,6 +16,7 @@ import (
 
 	"antiphase/hf"
 	"antiphase/infer"
+	"antiphase/internal/fault"
 	"antiphase/tokenizer"
 	"antiphase/tokenizer/chat"
 )
@@ -72,6 +73,7 @@ func (r *repl) watch() func() {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, os.Interrupt)
 	go func() {
+		defer fault.Guard()()
 		for range ch {
 			r.mu.Lock()
 			if r.cancel != nil {
@@ -171,10 +173,11 @@ func (r *repl) pickTemplate() error {
 	switch {
 	case r.f.raw:
 	case r.f.template != "":
-		var b []byte
-		if b, err = os.ReadFile(r.f.template); err == nil {
-			r.template, err = chat.Parse(string(b), r.l.specialTexts())
+		var text string
+		if text, err = readFile(r.f.template, "chat-template"); err != nil {
+			return err
 		}
+		r.template, err = chat.Parse(text, r.l.specialTexts())
 	default:
 		r.template, err = chatTemplate(r.l.Dir)
 	}

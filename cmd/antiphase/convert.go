@@ -158,10 +158,12 @@ func (a *app) storedRun(dir string) (*stored, error) {
 	if err != nil {
 		return nil, badInput{err}
 	}
-	for _, p := range model.Table(s.Recipe.Model).List {
-		if info, ok := f.Info(p.Name); !ok || fmt.Sprint(info.Shape) != fmt.Sprint(p.Shape()) {
-			return nil, badInput{errors.Join(fmt.Errorf("%s: tensor %q is %v, must be %v", s.Checkpoint.Dir, p.Name, info.Shape, p.Shape()), f.Close())}
-		}
+	err = s.Recipe.Model.Check()
+	if err == nil {
+		err = model.CheckFile(f, model.Table(s.Recipe.Model))
+	}
+	if err != nil {
+		return nil, badInput{errors.Join(fmt.Errorf("%s: %w", s.Checkpoint.Dir, err), f.Close())}
 	}
 	t := &stored{Config: s.Recipe.Model, Values: f.Float32s, Tokenizer: s.Tokenizer, Manners: ask, Saved: s, Dir: s.Checkpoint.Dir, Kind: kindRun,
 		DTypes: map[string]int64{}, close: f.Close}

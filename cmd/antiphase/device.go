@@ -12,11 +12,14 @@ import (
 	"antiphase/internal/cu"
 )
 
+// maxThreads is more than any machine has cores.
+const maxThreads = 4096
+
 // open gives the device that --device names: cpu, cuda or cuda:N, or auto, which takes the first GPU where there is one and
 // it has --precision.
 func (a *app) open() (device.Device, error) {
-	if a.threads < 0 {
-		return nil, usage(fmt.Errorf("--threads: is %d, must not be negative", a.threads))
+	if a.threads < 0 || a.threads > maxThreads {
+		return nil, usage(fmt.Errorf("--threads: is %d, must be from 0 (all cores) to %d", a.threads, maxThreads))
 	}
 	kind, n, found := strings.Cut(a.device, ":")
 	ordinal := 0

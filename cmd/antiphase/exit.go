@@ -12,6 +12,7 @@ import (
 	"antiphase/data"
 	"antiphase/infer"
 	"antiphase/internal/vfs"
+	"antiphase/tensor"
 	"antiphase/train"
 )
 
@@ -22,6 +23,7 @@ const (
 	exitBadInput   = 3  // a file is corrupt or not what it should be
 	exitNoRoom     = 4  // out of disk or memory
 	exitNotFinite  = 5  // numerical failure
+	exitFault      = 70 // a fault of the program itself; it prints a report
 	exitTryAgain   = 75 // stopped and saved; the same command goes on
 	exitInterrupt  = 130
 	exitTerminated = 143
@@ -57,12 +59,13 @@ func exitCode(err error) int {
 	var c *data.CorruptError
 	var s *data.SourceError
 	var x *infer.ContextError
+	var m *tensor.NoMemory
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
 		return exitTryAgain
 	case errors.Is(err, train.ErrNotFinite):
 		return exitNotFinite
-	case errors.Is(err, checkpoint.ErrNoSpace), vfs.IsNoSpace(err):
+	case errors.Is(err, checkpoint.ErrNoSpace), vfs.IsNoSpace(err), errors.As(err, &m), errors.Is(err, syscall.ENOMEM):
 		return exitNoRoom
 	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), errors.Is(err, train.ErrElsewhere), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage

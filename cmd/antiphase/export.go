@@ -146,14 +146,14 @@ const (
 func (s *stored) companions(e *hf.Export, chatFile string) error {
 	var template []byte
 	if chatFile != "" {
-		b, err := os.ReadFile(chatFile)
-		if err == nil {
-			_, err = chat.Parse(string(b), nil)
-		}
+		text, err := readFile(chatFile, "chat-template")
 		if err != nil {
+			return err
+		}
+		if _, err = chat.Parse(text, nil); err != nil {
 			return badInput{fmt.Errorf("--chat-template: %w", err)}
 		}
-		template = b
+		template = []byte(text)
 	}
 	var err error
 	if s.Manners.Generation == nil {

@@ -97,6 +97,9 @@ func (s *sampling) adopt(a *app, g *hf.Generation) {
 	}
 }
 
+// maxSamples is what one call may be asked for: all of them are kept until the last is done.
+const maxSamples = 10000
+
 type generateFlags struct {
 	sampling
 	model, prompt, file string
@@ -145,24 +148,41 @@ func (a *app) readPrompt(f *generateFlags, given bool) (string, error) {
 	case f.file != "" && given:
 		return "", usage(errors.New("--prompt-file: a prompt was given as well; give one"))
 	case f.file != "":
-		b, err := os.ReadFile(f.file)
-		if err != nil {
-			return "", badInput{err}
-		}
-		return string(b), nil
+		return readFile(f.file, "prompt-file")
 	case given:
 		return f.prompt, nil
 	}
 	if r, ok := a.in.(*os.File); ok && terminal(r) {
 		return "", usage(errors.New("no prompt: give one as an argument, with -p, --prompt-file or on standard input"))
 	}
-	b, err := io.ReadAll(a.in)
+	return readText(a.in, "the prompt")
+}
+
+// maxPrompt is more text than any context holds.
+const maxPrompt = 64 << 20
+
+// readFile reads the text file that a flag names.
+func readFile(path, flag string) (string, error) {
+	r, err := os.Open(path)
+	if err != nil {
+		return "", badInput{fmt.Errorf("--%s: %w", flag, err)}
+	}
+	defer r.Close()
+	return readText(r, "--"+flag+": "+path)
+}
+
+// readText reads a prompt. A device or a pipe may have no end.
+func readText(r io.Reader, what string) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxPrompt+1))
+	if err == nil && len(b) > maxPrompt {
+		err = usage(fmt.Errorf("%s is longer than %d bytes", what, maxPrompt))
+	}
 	return string(b), err
 }
 
 func (a *app) generate(ctx context.Context, f *generateFlags, given bool) error {
-	if f.samples < 1 {
-		return usage(fmt.Errorf("--num-samples: is %d, must be positive", f.samples))
+	if f.samples < 1 || f.samples > maxSamples {
+		return usage(fmt.Errorf("--num-samples: is %d, must be from 1 to %d", f.samples, maxSamples))
 	}
 	if err := f.check(); err != nil {
 		return err

@@ -44,11 +44,10 @@ func (f *logitsFlags) read() ([]int32, error) {
 	case f.ids != "" && f.file != "" || f.ids == "" && f.file == "":
 		return nil, usage(errors.New("give --ids or --ids-file, one of them"))
 	case f.file != "":
-		b, err := os.ReadFile(f.file)
-		if err != nil {
-			return nil, badInput{err}
+		var err error
+		if s, err = readFile(f.file, "ids-file"); err != nil {
+			return nil, err
 		}
-		s = string(b)
 	}
 	var ids []int32
 	for _, w := range strings.FieldsFunc(s, func(r rune) bool {

@@ -1,14 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"antiphase/device"
-	"antiphase/hf"
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/tokenizer"
-	"antiphase/train"
 )
 
 // Kinds of folder that hold a model.
@@ -28,52 +27,33 @@ type loaded struct {
 	Step      int
 }
 
-// load opens --model: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache.
-func (a *app) load(d device.Device, name string) (l *loaded, err error) {
-	dir, err := locate(name)
+// load opens --model on a device: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache.
+func (a *app) load(d device.Device, name string) (*loaded, error) {
+	s, err := a.stored(context.Background(), name)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case train.IsRun(dir):
-		l, err = a.loadRun(d, dir)
-	case hf.IsFolder(dir):
-		l, err = loadHF(d, dir)
-	default:
-		err = unknownFolder(dir)
-	}
-	if err != nil {
-		return nil, err
+	defer s.close()
+	l := &loaded{Tokenizer: s.Tokenizer, Manners: s.Manners, Kind: s.Kind, Dir: s.Dir}
+	if s.Saved != nil {
+		l.Step = s.Saved.State.Step
 	}
 	for _, id := range l.Manners.EOS {
 		l.EOS = append(l.EOS, int32(id))
 	}
+	if l.Model, err = model.New(d, s.Config, layer.Memory{}); err != nil {
+		return nil, badInput{fmt.Errorf("%s: %w", s.Dir, err)}
+	}
+	for _, p := range l.Model.Params.List {
+		x, err := s.Values(p.Name)
+		if err == nil && len(x) != p.Rows*p.Cols {
+			err = fmt.Errorf("%d values for %q do not fit the model's table", len(x), p.Name)
+		}
+		if err != nil {
+			l.Model.Free()
+			return nil, badInput{fmt.Errorf("%s: %w", s.Dir, err)}
+		}
+		l.Model.Params.Set(d, p, x)
+	}
 	return l, nil
-}
-
-func (a *app) loadRun(d device.Device, dir string) (*loaded, error) {
-	s, err := train.Open(dir, func(w string) { a.note("warning: %s", w) })
-	if err != nil {
-		return nil, badInput{err}
-	}
-	ask, err := mannersOf(s)
-	if err != nil {
-		return nil, err
-	}
-	m, err := s.Model(d)
-	if err != nil {
-		return nil, badInput{fmt.Errorf("%s: %w", s.Checkpoint.Dir, err)}
-	}
-	return &loaded{Model: m, Tokenizer: s.Tokenizer, Manners: ask, Kind: kindRun, Dir: s.Checkpoint.Dir, Step: s.State.Step}, nil
-}
-
-func loadHF(d device.Device, dir string) (*loaded, error) {
-	m, f, err := hf.Open(d, dir, layer.Memory{})
-	if err != nil {
-		return nil, badInput{err}
-	}
-	defer f.Close()
-	l := &loaded{Model: m, Manners: manners{f.Tokens(), f.Generation, -1}, Kind: kindHF, Dir: dir}
-	l.Tokenizer, err = tokenizerOf(dir)
-	return l, err
 }

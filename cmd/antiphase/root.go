@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"antiphase/internal/fault"
 )
 
 // verbs lists the subcommands, one file each.
@@ -36,6 +38,8 @@ type app struct {
 // run executes a command line and returns the exit code.
 func run(args []string, in io.Reader, out, errw io.Writer) int {
 	a := &app{in: in, out: out, err: errw}
+	fault.Handle(a.crashed(args))
+	defer fault.Guard()()
 	root := &cobra.Command{
 		Use:   "antiphase",
 		Short: "Differential Transformers: train, resume, evaluate, generate, look inside",
@@ -84,6 +88,7 @@ func interruptible(a *app) (context.Context, func()) {
 	a.signals = ch
 	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
 	go func() {
+		defer fault.Guard()()
 		s, ok := <-ch
 		if !ok {
 			return

@@ -1,16 +1,61 @@
 package main
 
 import (
+	"fmt"
+	"io"
 	"os"
 	"strconv"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+
+	"antiphase/checkpoint"
+	"antiphase/internal/fault"
+	"antiphase/train"
 )
 
 // The binary itself, as scripts see it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"antiphase": func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }})
+	program := func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+	testscript.Main(m, map[string]func(){"antiphase": program, "faulty": func() {
+		verbs = append(verbs, faultVerb)
+		program()
+	}})
+}
+
+// faultVerb ends as a program can end that has a fault of its own, or whose machine has.
+func faultVerb(a *app) *cobra.Command {
+	return &cobra.Command{Use: "fault KIND", RunE: func(_ *cobra.Command, args []string) error {
+		switch args[0] {
+		case "panic":
+			panic("the verb is broken")
+		case "nil":
+			var p *int
+			*p++
+		case "goroutine":
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				defer fault.Guard()()
+				panic("a goroutine is broken")
+			})
+			wg.Wait()
+		case "memory":
+			d, err := a.open()
+			if err != nil {
+				return err
+			}
+			d.Alloc(1 << 46)
+		case "not-finite":
+			return fmt.Errorf("step 3: %w", train.ErrNotFinite)
+		case "disk":
+			return &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}
+		}
+		return nil
+	}}
 }
 
 // Each script in testdata/script is a user's session: what is typed, what must be printed, how it must exit.
@@ -19,7 +64,35 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
 		e.Setenv("ANTIPHASE_HOME", home)
 		return nil
-	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd}})
+	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd, "resave": resaveCmd}})
+}
+
+// resaveCmd is "resave RUN NEW OLD TEXT": a run folder NEW with RUN's newest checkpoint, in whose state OLD has become TEXT. Its hashes are right.
+func resaveCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: resave RUN NEW OLD TEXT")
+	}
+	from, err := checkpoint.Open(ts.MkAbs(args[0]), checkpoint.Options{ReadOnly: true})
+	ts.Check(err)
+	c, err := from.Latest(nil)
+	ts.Check(err)
+	var files []checkpoint.File
+	for _, e := range c.Manifest.Files {
+		b, err := os.ReadFile(c.Path(e.Name))
+		ts.Check(err)
+		if e.Name == "state.json" {
+			changed := strings.ReplaceAll(string(b), args[2], args[3])
+			if changed == string(b) {
+				ts.Fatalf("state.json has no %q:\n%s", args[2], b)
+			}
+			b = []byte(changed)
+		}
+		files = append(files, checkpoint.File{Name: e.Name, Write: func(w io.Writer) error { _, err := w.Write(b); return err }})
+	}
+	ts.Check(os.Mkdir(ts.MkAbs(args[1]), 0o777))
+	to, err := checkpoint.Open(ts.MkAbs(args[1]), checkpoint.Options{})
+	ts.Check(err)
+	ts.Check(to.Save(c.Manifest.Step, files))
 }
 
 // exitCmd is "exit CODE command…": the command must end with that code.

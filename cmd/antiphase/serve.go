@@ -18,6 +18,7 @@ import (
 	"antiphase/device"
 	"antiphase/hf"
 	"antiphase/infer"
+	"antiphase/internal/fault"
 	"antiphase/server"
 	"antiphase/tokenizer/chat"
 )
@@ -127,7 +128,10 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(stop, l) }()
+	go func() {
+		defer fault.Guard()()
+		done <- s.Serve(stop, l)
+	}()
 	models, closeAll, err := a.serveModels(ctx, f)
 	if err == nil {
 		err = s.Ready(models...)

@@ -92,7 +92,7 @@ func (a *app) openTokenizer(f *tokenizeFlags) (*tokenizer.Tokenizer, error) {
 }
 
 func (a *app) tokenize(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) error {
-	b, err := io.ReadAll(in)
+	text, err := readText(in, "the text")
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *app) tokenize(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) e
 	if f.noSpecial {
 		opt = append(opt, tokenizer.NoTemplate)
 	}
-	ids := t.Encode(string(b), opt...)
+	ids := t.Encode(text, opt...)
 	if err := t.Err(); err != nil {
 		return badInput{fmt.Errorf("tokenizer: %w", err)}
 	}

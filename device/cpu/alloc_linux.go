@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"antiphase/internal/hostmem"
 	"antiphase/tensor"
 )
 
@@ -25,10 +26,13 @@ func (d *Device) allocate(bytes int) *tensor.Buffer {
 		b := aligned(max(bytes, 1))
 		return &tensor.Buffer{Host: b, Addr: uintptr(unsafe.Pointer(&b[0])), Size: bytes}
 	}
+	if free := freeFor(bytes); int64(bytes) > free { // the kernel would grant it, and kill the process later
+		panic(&tensor.NoMemory{Where: "host", Bytes: bytes, Free: free})
+	}
 	room := (bytes + hugePage - 1) / hugePage * hugePage
 	m, err := unix.Mmap(-1, 0, room+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		panic(fmt.Sprintf("cpu: %d bytes of memory: %v", bytes, err))
+		panic(&tensor.NoMemory{Where: "host", Bytes: bytes, Free: -1, Err: err})
 	}
 	skip := int(-uintptr(unsafe.Pointer(&m[0])) & (hugePage - 1))
 	_ = unix.Madvise(m[skip:skip+room], unix.MADV_HUGEPAGE) // advice: a kernel without huge pages is right too
@@ -39,6 +43,14 @@ func (d *Device) allocate(bytes int) *tensor.Buffer {
 	addr := uintptr(unsafe.Pointer(&b[0]))
 	d.mapped[addr] = m
 	return &tensor.Buffer{Host: b, Addr: addr, Size: bytes}
+}
+
+// freeFor asks for what is left where the answer could matter: asking takes longer than small buffers do.
+func freeFor(bytes int) int64 {
+	if bytes < 64<<20 {
+		return hostmem.Unknown
+	}
+	return hostmem.Available()
 }
 
 // release takes it back.

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"antiphase/internal/fault"
+	"antiphase/tensor"
+)
+
+// crashed ends the program after a panic in any goroutine: one line where the user can do something about it, else a report that can be
+// pasted into an issue.
+func (a *app) crashed(args []string) func(value any, stack []byte) {
+	return func(value any, stack []byte) {
+		if err := cause(value); err != nil {
+			os.Exit(a.fail(err))
+		}
+		a.printReport(args, value, stack)
+		os.Exit(exitFault)
+	}
+}
+
+// cause is the error that a panic stands for, nil for a fault of the program.
+func cause(value any) error {
+	var m *tensor.NoMemory
+	if err, ok := value.(error); ok && errors.As(err, &m) {
+		return err
+	}
+	if fault.Mapped(value) {
+		return badInput{fmt.Errorf("a file in use was cut short, or its disk failed, while it was read (%v)", value)}
+	}
+	return nil
+}
+
+// printReport prints what a report of the fault needs: what happened, where, in which program, on which machine, and how it was called.
+func (a *app) printReport(args []string, value any, stack []byte) {
+	quoted := make([]string, len(args))
+	for i, s := range args {
+		if quoted[i] = s; s == "" || strings.ContainsAny(s, " \t\n\"'\\$*?[]{}<>|&;()") {
+			quoted[i] = strconv.Quote(s)
+		}
+	}
+	fmt.Fprintf(a.err, `%s%v
+This is a fault of antiphase. Nothing that was saved is lost. Please report it with the lines below.
+--- report
+version %s
+machine %s/%s, %d CPUs, %s
+command antiphase %s
+fault   %v
+%s--- end
+`, a.paint(red, "internal fault: "), value, version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), strings.Join(quoted, " "), value, stack)
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package hostmem
+
+func available() int64 { return Unknown }
