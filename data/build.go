@@ -156,6 +156,8 @@ type batch struct {
 	hashes []uint64 // of the texts
 	err    error
 	done   chan struct{} // closed when encoded
+
+	skipped Skipped // documents left out since the batch before
 }
 
 type builder struct {
@@ -222,7 +224,7 @@ func produce(ctx context.Context, src []Source, queue, work chan<- *batch) error
 	}
 	for i, s := range src {
 		t, size := &batch{source: i, done: make(chan struct{})}, 0
-		for d, err := range s.Documents(ctx) {
+		for d, err := range documents(ctx, s, func(why string) { t.skipped.count(why) }) {
 			if err != nil {
 				return fmt.Errorf("data: build: source %s: %w", s.Name(), err)
 			}
@@ -279,6 +281,8 @@ func (b *builder) consume(ctx context.Context, queue <-chan *batch) error {
 		if err := b.enter(t.source); err != nil {
 			return err
 		}
+		skipped := &b.m.Sources[t.source].Skipped
+		skipped.Empty, skipped.NotUTF8 = skipped.Empty+t.skipped.Empty, skipped.NotUTF8+t.skipped.NotUTF8
 		begin := 0
 		for i, end := range t.ends {
 			if err := b.add(t.ids[begin:end], t.hashes[i]); err != nil {
@@ -299,16 +303,25 @@ func (b *builder) consume(ctx context.Context, queue <-chan *batch) error {
 // enter ends the sources before this one.
 func (b *builder) enter(source int) error {
 	for ; b.source < source; b.source++ {
-		if err := b.divide.end(); err != nil {
+		if err := b.leave(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// leave ends the current source, which must have given a document.
+func (b *builder) leave() error {
+	if s := b.m.Sources[b.source]; s.Docs == 0 {
+		return &SourceError{Source: s.Name, Fault: fmt.Sprintf("gave no document with text (%d not UTF-8, %d empty)", s.Skipped.NotUTF8, s.Skipped.Empty)}
+	}
+	return b.divide.end()
+}
+
 // add counts a document and hands it to the divider.
 func (b *builder) add(ids []int32, hash uint64) error {
 	if len(ids) == 0 {
+		b.m.Sources[b.source].Skipped.count(empty)
 		return nil
 	}
 	b.docs, b.tokens = b.docs+1, b.tokens+int64(len(ids))
@@ -361,10 +374,10 @@ func (b *builder) closeShard(split string) error {
 
 // settle ends the last source and closes the last shard of each split.
 func (b *builder) settle() error {
-	if b.docs == 0 {
-		return fmt.Errorf("data: build: %d sources gave no document with a token", len(b.m.Sources))
+	if err := b.leave(); err != nil {
+		return err
 	}
-	if err := errors.Join(b.divide.end(), b.divide.finish()); err != nil {
+	if err := b.divide.finish(); err != nil {
 		return err
 	}
 	for _, split := range []string{Train, Valid} {

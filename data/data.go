@@ -67,10 +67,14 @@ func corrupt(file, format string, args ...any) error {
 type SourceError struct {
 	Source string
 	Fault  string
+	err    error // of the system, if it was one
 }
 
 // Error implements error.
 func (e *SourceError) Error() string { return fmt.Sprintf("data: source %s: %s", e.Source, e.Fault) }
+
+// Unwrap gives the system's error.
+func (e *SourceError) Unwrap() error { return e.err }
 
 // unreadable names the file in an error of its reader. What the operating system refused stays as it is; everything else, an early end
 // included, says that the content is not what it should be.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -82,7 +83,7 @@ func unzstd(read streamFunc) fileFunc {
 		if _, err := packed.Peek(1); err == io.EOF { // the decoder takes nothing at all for a whole stream
 			return io.ErrUnexpectedEOF
 		}
-		z, err := zstd.NewReader(packed)
+		z, err := zstd.NewReader(packed, zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return err
 		}
@@ -115,12 +116,22 @@ func (s *files) Fingerprint() (string, error) {
 }
 
 func (s *files) Documents(ctx context.Context) iter.Seq2[Document, error] {
+	return s.screened(ctx, func(string) {})
+}
+
+// screened is Documents, and tells skipped of each document that is left out.
+func (s *files) screened(ctx context.Context, skipped func(why string)) iter.Seq2[Document, error] {
 	return func(yield func(Document, error) bool) {
 		for _, p := range s.paths {
 			more := true
 			path := filepath.Join(s.root, p)
 			err := readFile(path, readerOf(p, s.readers), func(text string) bool {
-				more = ctx.Err() == nil && yield(Document{Text: text, Source: filepath.ToSlash(p)}, nil)
+				if why := unusable(text); why != "" {
+					skipped(why)
+					more = ctx.Err() == nil
+				} else {
+					more = ctx.Err() == nil && yield(Document{Text: text, Source: filepath.ToSlash(p)}, nil)
+				}
 				return more
 			})
 			if err == nil && more {
@@ -134,6 +145,26 @@ func (s *files) Documents(ctx context.Context) iter.Seq2[Document, error] {
 			return
 		}
 	}
+}
+
+// probe looks at the beginning of some files, so that one that is binary, malformed or of another kind is refused before any work.
+func (s *files) probe() error {
+	const most = 100
+	text := false
+	for _, p := range s.paths[:min(len(s.paths), most)] {
+		path := filepath.Join(s.root, p)
+		err := readFile(path, readerOf(p, s.readers), func(d string) bool {
+			text = text || unusable(d) == ""
+			return !text
+		})
+		if err != nil {
+			return unreadable(path, err)
+		}
+	}
+	if !text && len(s.paths) <= most {
+		return errors.New("holds no text: every document is empty or not UTF-8")
+	}
+	return nil
 }
 
 func readFile(path string, r *reader, yield func(string) bool) error {
@@ -152,13 +183,15 @@ const (
 	// textBreak separates documents within a text file, as common plain-text corpora have it.
 	textBreak = "<|endoftext|>"
 	bom       = "\ufeff" // some editors begin a file with it
+	// maxWindow bounds what a zstd stream may make its reader allocate, as the zstd program does.
+	maxWindow = 128 << 20
 )
 
 // readText yields the text between breaks, long pieces cut at the last paragraph, line, space or rune that fits.
 func readText(r *bufio.Reader, yield func(string) bool) error {
 	var buf []byte
 	chunk := make([]byte, 32<<10)
-	first, eof := true, false
+	first, eof, at := true, false, 0
 	for !eof {
 		n, err := r.Read(chunk) // not io.ReadFull, whose early end looks like a truncated file's
 		if err == io.EOF {
@@ -166,6 +199,10 @@ func readText(r *bufio.Reader, yield func(string) bool) error {
 		} else if err != nil {
 			return err
 		}
+		if i := bytes.IndexByte(chunk[:n], 0); i >= 0 {
+			return fmt.Errorf("byte %d is zero: this is a binary file and not text", at+i)
+		}
+		at += n
 		buf = append(buf, chunk[:n]...)
 		if first && (len(buf) >= len(bom) || eof) {
 			buf = bytes.TrimPrefix(buf, []byte(bom))
@@ -176,7 +213,8 @@ func readText(r *bufio.Reader, yield func(string) bool) error {
 			if used == 0 {
 				break
 			}
-			if text := cleanText(piece); text != "" && !yield(text) {
+			last := eof && used == len(buf)
+			if text := strings.Trim(string(piece), "\r\n"); (text != "" || !last) && !yield(text) {
 				return nil
 			}
 			buf = buf[used:]
@@ -210,12 +248,4 @@ func nextPiece(buf []byte, eof bool) (piece []byte, used int) {
 		cut--
 	}
 	return buf[:cut], cut
-}
-
-// cleanText makes a piece valid UTF-8 without surrounding blank lines; "" if nothing is left.
-func cleanText(b []byte) string {
-	if len(bytes.TrimSpace(b)) == 0 {
-		return ""
-	}
-	return strings.ToValidUTF8(strings.Trim(string(b), "\r\n"), "\ufffd")
 }

@@ -18,13 +18,13 @@ func openGoroot() (Source, error) {
 	if root == "" {
 		out, err := exec.Command("go", "env", "GOROOT").Output()
 		if err != nil {
-			return nil, fmt.Errorf(`data: open: goroot: GOROOT is not set and "go env GOROOT" failed (%w); install Go, set GOROOT, or use "synthetic"`, err)
+			return nil, fmt.Errorf(`GOROOT is not set and "go env GOROOT" failed (%w); install Go, set GOROOT, or use "synthetic"`, err)
 		}
 		root = strings.TrimSpace(string(out))
 	}
 	src := filepath.Join(root, "src")
 	if st, err := os.Stat(src); err != nil || !st.IsDir() {
-		return nil, fmt.Errorf("data: open: goroot: %s is no folder; set GOROOT to a Go toolchain with its sources", src)
+		return nil, fmt.Errorf("%s is not a folder; set GOROOT to a Go toolchain with its sources", src)
 	}
 	return openFolder("goroot", src, gorootReaders, "testdata")
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 )
 
-// maxLine bounds one line of JSON, so that a small compressed file cannot ask for all memory.
-const maxLine = 1 << 28
+// maxLine bounds one line of JSON and one cell of parquet, so that a small compressed file cannot ask for all memory: encoding takes some 25
+// times a document's size. The longest books are a third of it.
+const maxLine = 16 << 20
 
 // readJSONL yields field "text" of one JSON object per line; blank lines are allowed.
 func readJSONL(r *bufio.Reader, yield func(string) bool) error {
@@ -26,16 +28,11 @@ func readJSONL(r *bufio.Reader, yield func(string) bool) error {
 			b = bytes.TrimPrefix(b, []byte(bom))
 		}
 		if b = bytes.TrimSpace(b); len(b) > 0 {
-			var row struct {
-				Text *string `json:"text"`
-			}
-			if err := json.Unmarshal(b, &row); err != nil {
+			text, err := textField(b)
+			if err != nil {
 				return fmt.Errorf("line %d: %w", line, err)
 			}
-			if row.Text == nil {
-				return fmt.Errorf(`line %d: no field "text"; want {"text": "..."} on every line`, line)
-			}
-			if !yield(*row.Text) {
+			if !yield(text) {
 				return nil
 			}
 		}
@@ -45,13 +42,30 @@ func readJSONL(r *bufio.Reader, yield func(string) bool) error {
 	}
 }
 
+// textField is field "text" of a line; the line itself where it is not UTF-8, which the decoder would hide.
+func textField(b []byte) (string, error) {
+	if !utf8.Valid(b) {
+		return string(b), nil
+	}
+	var row struct {
+		Text *string `json:"text"`
+	}
+	if err := json.Unmarshal(b, &row); err != nil {
+		return "", err
+	}
+	if row.Text == nil {
+		return "", errors.New(`no field "text"; want {"text": "..."} on every line`)
+	}
+	return *row.Text, nil
+}
+
 // readLine appends the next line to buf.
 func readLine(r *bufio.Reader, buf []byte) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		buf = append(buf, part...)
 		if len(buf) > maxLine {
-			return buf, fmt.Errorf("longer than %d bytes", maxLine)
+			return buf, fmt.Errorf("longer than %d MiB, which is the most that one document may have", maxLine>>20)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return buf, err

@@ -42,13 +42,14 @@ type Manifest struct {
 
 // SourceInfo is one source as it was when the set was built.
 type SourceInfo struct {
-	Name        string `json:"name"`
-	Fingerprint string `json:"fingerprint,omitempty"`
-	Docs        int64  `json:"docs"`               // read
-	Tokens      int64  `json:"tokens"`             // in both splits
-	HeldOut     int64  `json:"held_out,omitempty"` // of them in split valid
-	Repeated    int64  `json:"repeated,omitempty"` // tokens in neither: they repeat what is held out
-	Share              // of a mixture; zero where the sources are one
+	Name        string  `json:"name"`
+	Fingerprint string  `json:"fingerprint,omitempty"`
+	Docs        int64   `json:"docs"`               // read
+	Tokens      int64   `json:"tokens"`             // in both splits
+	HeldOut     int64   `json:"held_out,omitempty"` // of them in split valid
+	Repeated    int64   `json:"repeated,omitempty"` // tokens in neither: they repeat what is held out
+	Skipped     Skipped `json:"skipped,omitzero"`   // documents left out
+	Share               // of a mixture; zero where the sources are one
 }
 
 // ShardInfo is one shard of a set.

@@ -79,7 +79,7 @@ func (s *Split) Mix(shares []Share) (*Split, error) {
 			}
 		}
 		if len(own) == 0 {
-			return nil, &SourceError{name, "gave no text to train on"}
+			return nil, &SourceError{Source: name, Fault: "gave no text to train on"}
 		}
 		mixed.parts = append(mixed.parts, newComponent(name, s.eos != nil, own))
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,11 +18,28 @@ import (
 //	GLOB              every such file it matches, in sorted order
 //	synthetic[:OPTS]  generated documents, see [Synthetic]; for a file of that name write ./synthetic
 //	goroot            the .go and .md files of the Go toolchain's source tree
+//
+// The beginning of files is looked at: one that is binary, malformed or without text is refused here. Errors are a [CorruptError] of a file or a
+// [SourceError] of the spec.
 func Open(spec string) (Source, error) {
+	s, err := openSpec(spec)
+	if f, ok := s.(*files); ok && err == nil {
+		err = f.probe()
+	}
+	if err == nil {
+		return s, nil
+	}
+	if _, known := errors.AsType[*CorruptError](err); known {
+		return nil, err
+	}
+	return nil, &SourceError{Source: strconv.Quote(spec), Fault: strings.TrimPrefix(err.Error(), "data: open: "), err: err}
+}
+
+func openSpec(spec string) (Source, error) {
 	kind, opts, _ := strings.Cut(spec, ":")
 	switch {
 	case spec == "":
-		return nil, errors.New(`data: open: empty spec; want a file, a folder, a glob, "synthetic" or "goroot"`)
+		return nil, errors.New(`empty spec; want a file, a folder, a glob, "synthetic" or "goroot"`)
 	case kind == "synthetic":
 		return parseSynthetic(opts)
 	case spec == "goroot":
@@ -30,18 +48,18 @@ func Open(spec string) (Source, error) {
 	st, err := os.Stat(spec)
 	switch {
 	case err == nil && st.IsDir() && IsSet(spec):
-		return nil, &SourceError{spec, "is a built token set, which is the only source where it is one"}
+		return nil, errors.New("is a built token set, which must be the only source")
 	case err == nil && st.IsDir():
 		return openFolder(spec, spec, readers)
 	case err == nil:
 		if readerOf(spec, readers) == nil {
-			return nil, fmt.Errorf("data: open: %s: unknown kind of file; want one that ends with %s", spec, endings(readers))
+			return nil, fmt.Errorf("unknown kind of file; want one that ends with %s", endings(readers))
 		}
 		return &files{name: spec, root: filepath.Dir(spec), paths: []string{filepath.Base(spec)}, readers: readers}, nil
 	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(spec, "*?["):
 		return openGlob(spec)
 	}
-	return nil, fmt.Errorf(`data: open: %w; want a file that ends with %s, a folder or glob of such, "synthetic" or "goroot"`, err, endings(readers))
+	return nil, fmt.Errorf(`%w; want a file that ends with %s, a folder or glob of such, "synthetic" or "goroot"`, err, endings(readers))
 }
 
 // openFolder collects the files below dir that some reader reads, outside the folders named in skip.
@@ -65,10 +83,10 @@ func openFolder(name, dir string, rs []reader, skip ...string) (Source, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("data: open: %w", err)
+		return nil, err
 	}
 	if len(src.paths) == 0 {
-		return nil, fmt.Errorf("data: open: folder %s holds no file that ends with %s", dir, endings(rs))
+		return nil, fmt.Errorf("folder %s holds no file that ends with %s", dir, endings(rs))
 	}
 	slices.Sort(src.paths)
 	return src, nil
@@ -77,20 +95,20 @@ func openFolder(name, dir string, rs []reader, skip ...string) (Source, error) {
 func openGlob(spec string) (Source, error) {
 	matches, err := filepath.Glob(spec)
 	if err != nil {
-		return nil, fmt.Errorf("data: open: glob %s: %w", spec, err)
+		return nil, fmt.Errorf("glob %s: %w", spec, err)
 	}
 	src := &files{name: spec, readers: readers}
 	for _, path := range matches {
 		st, err := os.Stat(path)
 		if err != nil {
-			return nil, fmt.Errorf("data: open: %w", err)
+			return nil, err
 		}
 		if st.Mode().IsRegular() && readerOf(path, readers) != nil {
 			src.paths = append(src.paths, path)
 		}
 	}
 	if len(src.paths) == 0 {
-		return nil, fmt.Errorf("data: open: glob %s matches no file that ends with %s (it matches %d other names)", spec, endings(readers), len(matches))
+		return nil, fmt.Errorf("glob %s matches no file that ends with %s (it matches %d other names)", spec, endings(readers), len(matches))
 	}
 	slices.Sort(src.paths)
 	return src, nil

@@ -78,8 +78,11 @@ func readValues(r parquet.ValueReader, values []parquet.Value, yield func(string
 			if v.IsNull() {
 				continue
 			}
+			if n := len(v.ByteArray()); n > maxLine {
+				return false, fmt.Errorf("a text of %d bytes is longer than %d MiB, which is the most that one document may have", n, maxLine>>20)
+			}
 			// The bytes belong to the page, which is reused: copy them.
-			if !yield(strings.ToValidUTF8(string(v.ByteArray()), "\ufffd")) {
+			if !yield(string(v.ByteArray())) {
 				return false, nil
 			}
 		}

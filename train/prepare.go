@@ -90,9 +90,17 @@ func build(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.Toke
 	if err != nil {
 		return err
 	}
-	_, err = data.Build(ctx, dir, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, HeldOutBy: r.Data.HeldOutBy, Shares: shares(r),
+	m, err := data.Build(ctx, dir, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, HeldOutBy: r.Data.HeldOutBy, Shares: shares(r),
 		MaxTokens: r.Data.MaxTokens, Tokenizer: file, Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
-	return err
+	if err != nil {
+		return err
+	}
+	for _, s := range m.Sources {
+		if n := s.Skipped; n != (data.Skipped{}) && opt.Say != nil {
+			opt.Say("%s: left out %d documents that are not UTF-8 and %d that are empty, of %d", s.Name, n.NotUTF8, n.Empty, s.Docs+n.NotUTF8+n.Empty)
+		}
+	}
+	return nil
 }
 
 func (o *Options) progress(stage string, done, total int64) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -59,7 +58,7 @@ func (a *app) dataBuild(ctx context.Context, f *dataBuildFlags, args []string) e
 		}
 	}
 	l := a.newLine()
-	opt := train.Options{Progress: func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }}
+	opt := train.Options{Say: func(format string, args ...any) { l.end(); a.note(format, args...) }, Progress: func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }}
 	err = train.MakeSet(ctx, r, f.out, tok, &opt)
 	l.end()
 	if err != nil {
@@ -72,7 +71,7 @@ func (a *app) dataBuild(ctx context.Context, f *dataBuildFlags, args []string) e
 	if f.json {
 		return a.json(m)
 	}
-	return a.printSources(m)
+	return printSources(a.out, manifestRows(m))
 }
 
 // recipe is one that holds the flags, checked as a run's.
@@ -85,7 +84,7 @@ func (f *dataBuildFlags) recipe(args []string) (r recipe.Recipe, err error) {
 	}
 	r.Data.HeldOut, r.Data.HeldOutBy, r.Data.MaxTokens = f.heldOut, f.heldOutBy, f.maxTokens
 	if r, err = r.Complete(); err != nil {
-		return r, fmt.Errorf("%w", err)
+		return r, err
 	}
 	return r, nil
 }

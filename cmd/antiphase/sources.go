@@ -1,36 +1,126 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"math"
 	"text/tabwriter"
 
 	"antiphase/data"
+	"antiphase/recipe"
+	"antiphase/tokenizer"
+	"antiphase/train"
 )
 
-// printSources is the table of what a token set was made from.
-func (a *app) printSources(m *data.Manifest) error {
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "tokens\theld out\tshare\tepochs\tdocuments\t  source\t")
-	sum := 0.0
-	for _, s := range m.Sources {
-		sum += s.Weight
-	}
-	for _, s := range m.Sources {
-		share, epochs := float64(s.Tokens-s.HeldOut)/float64(max(m.Tokens-heldOutOf(m), 1)), ""
-		if s.Weight > 0 {
-			share = s.Weight / sum
-		}
-		if s.Epochs > 0 {
-			epochs = fmt.Sprintf("≤ %g", s.Epochs)
-		}
-		fmt.Fprintf(w, "%d\t%d\t%.1f %%\t%s\t%d\t  %s\t\n", s.Tokens, s.HeldOut, 100*share, epochs, s.Docs, s.Name)
-	}
-	return w.Flush()
+// sourceRow is a source as tables show it.
+type sourceRow struct {
+	Source string  `json:"source"`
+	Tokens int64   `json:"tokens"`           // to train on, held-out text aside
+	About  bool    `json:"about,omitempty"`  // estimated
+	Share  float64 `json:"share"`            // of the tokens that a run draws
+	Epochs float64 `json:"epochs,omitempty"` // that a run of the recipe makes of it; 0: not asked
+	Bound  float64 `json:"at_most,omitempty"`
 }
 
-func heldOutOf(m *data.Manifest) (n int64) {
+// manifestRows are the sources of a token set.
+func manifestRows(m *data.Manifest) (list []sourceRow) {
 	for _, s := range m.Sources {
-		n += s.HeldOut
+		list = append(list, sourceRow{Source: s.Name, Tokens: s.Tokens - s.HeldOut, Share: s.Weight, Bound: s.Epochs})
 	}
-	return n
+	return shareOut(list)
+}
+
+// shareOut turns weights into shares, or tokens where there are no weights.
+func shareOut(list []sourceRow) []sourceRow {
+	weights, tokens := 0.0, 0.0
+	for _, s := range list {
+		weights, tokens = weights+s.Share, tokens+float64(s.Tokens)
+	}
+	for i := range list {
+		if s := &list[i]; weights > 0 {
+			s.Share /= weights
+		} else {
+			s.Share = float64(s.Tokens) / max(tokens, 1)
+		}
+	}
+	return list
+}
+
+// sourceRows are the sources of a recipe with what its steps draw from them: counted in a built set, else estimated from a look at
+// each, which fails where one cannot be used.
+func sourceRows(ctx context.Context, r recipe.Recipe) (list []sourceRow, err error) {
+	if len(r.Data.Sources) == 1 && data.IsSet(r.Data.Sources[0].Path) {
+		m, err := data.ReadManifest(r.Data.Sources[0].Path)
+		if err != nil {
+			return nil, err
+		}
+		list = manifestRows(m)
+	} else if list, err = estimateRows(ctx, r); err != nil {
+		return nil, err
+	}
+	want := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
+	for i := range list {
+		s := &list[i]
+		s.Epochs = want * s.Share / max(float64(s.Tokens), 1)
+		if s.Bound > 0 {
+			s.Epochs = min(s.Epochs, s.Bound)
+		}
+	}
+	return list, nil
+}
+
+func estimateRows(ctx context.Context, r recipe.Recipe) (list []sourceRow, err error) {
+	src, err := train.Sources(r)
+	if err != nil {
+		return nil, err
+	}
+	var tok *tokenizer.Tokenizer
+	switch r.Tokenizer.Path {
+	case "": // it will be trained
+	case "bytes":
+		tok = tokenizer.Bytes()
+	default:
+		if tok, err = tokenizer.Load(r.Tokenizer.Path); err != nil {
+			return nil, err
+		}
+	}
+	const look = 8 << 20 // bytes of text
+	for i, s := range src {
+		e, err := data.EstimateText(ctx, s, look)
+		if err != nil {
+			return nil, err
+		}
+		per := 0.37*math.Log2(float64(max(r.Tokenizer.Vocab, 257))) - 1.3 // bytes per token of a tokenizer trained on the text, roughly
+		if tok != nil {
+			per = float64(len(e.Sample)) / float64(max(len(tok.EncodeOrdinary(nil, e.Sample)), 1))
+		}
+		named := r.Data.Sources[i]
+		tokens := float64(e.Bytes) / per
+		if r.Data.MaxTokens > 0 {
+			tokens = min(tokens, float64(r.Data.MaxTokens))
+		}
+		list = append(list, sourceRow{Source: named.Path, Tokens: int64(tokens * (1 - r.Data.HeldOut)), About: true, Share: named.Weight, Bound: named.Epochs})
+	}
+	return shareOut(list), nil
+}
+
+// printSources is the table of sources.
+func printSources(to io.Writer, list []sourceRow) error {
+	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "tokens\tshare\tepochs\tat most\t  source\t")
+	for _, s := range list {
+		about, epochs, bound := "", "–", "–"
+		if s.About {
+			about = "about "
+		}
+		if s.Epochs > 0 {
+			epochs = fmt.Sprintf("%.2f", s.Epochs)
+		}
+		if s.Bound > 0 {
+			bound = fmt.Sprintf("%g", s.Bound)
+		}
+		fmt.Fprintf(w, "%s%s\t%.1f %%\t%s\t%s\t  %s\t\n", about, count(float64(s.Tokens)), 100*s.Share, epochs, bound, s.Source)
+	}
+	return w.Flush()
 }

@@ -204,7 +204,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 	}
 	defer d.Close()
 	if f.dry {
-		return a.dryRun(d, r, f.json)
+		return a.dryRun(ctx, d, r, f.json)
 	}
 	if f.dir == "" {
 		f.dir = filepath.Join("runs", r.Name)
@@ -281,7 +281,11 @@ func stepLine(r train.Row, valid float64) string {
 }
 
 // dryRun prints what a run would take.
-func (a *app) dryRun(d device.Device, r recipe.Recipe, asJSON bool) error {
+func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, asJSON bool) error {
+	sources, err := sourceRows(ctx, r)
+	if err != nil {
+		return err
+	}
 	n := model.Table(r.Model).Count()
 	forward, all := r.Model.FLOPs(r.Train.SeqLen)
 	tokens := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
@@ -292,15 +296,15 @@ func (a *app) dryRun(d device.Device, r recipe.Recipe, asJSON bool) error {
 	eta := tokens * all / (train.MachinePeak(d) * share)
 	if asJSON {
 		return a.json(map[string]any{"arch": r.Model.Arch, "parameters": n, "flops_per_token_forward": forward, "flops_per_token": all,
-			"state_bytes": state, "activation_bytes": acts, "steps": r.Train.Steps, "tokens": tokens, "expected_seconds": eta, "device": d.Name()})
+			"state_bytes": state, "activation_bytes": acts, "steps": r.Train.Steps, "tokens": tokens, "expected_seconds": eta, "device": d.Name(), "sources": sources})
 	}
 	fmt.Fprintf(a.out, "architecture   %s (%s)\n", r.Model.Arch, archDoc(r.Model.Arch))
 	fmt.Fprintf(a.out, "parameters     %s\n", count(float64(n)))
 	fmt.Fprintf(a.out, "FLOPs/token    %s forward, %s with backward\n", count(forward), count(all))
 	fmt.Fprintf(a.out, "memory         %.2f GiB weights, gradients and moments + %.2f GiB activations\n", gib(state), gib(acts))
 	fmt.Fprintf(a.out, "steps          %d of %d × %d tokens = %s tokens\n", r.Train.Steps, r.Train.Batch, r.Train.SeqLen, count(tokens))
-	fmt.Fprintf(a.out, "expected time  about %s on %s\n", seconds(eta), d.Name())
-	return nil
+	fmt.Fprintf(a.out, "expected time  about %s on %s\n\n", seconds(eta), d.Name())
+	return printSources(a.out, sources)
 }
 
 func gib(n int) float64 { return float64(n) / (1 << 30) }

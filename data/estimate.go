@@ -1,0 +1,114 @@
+package data
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Estimate is how much text a source holds, as far as a look at its beginning tells.
+type Estimate struct {
+	Bytes  int64  // of text
+	Whole  bool   // all of it was read
+	Sample string // some of the text, to measure a tokenizer on
+}
+
+const sampleBytes = 1 << 18
+
+func (e *Estimate) add(text string) {
+	e.Bytes += int64(len(text))
+	if len(e.Sample) < sampleBytes {
+		e.Sample += text[:min(len(text), sampleBytes)]
+	}
+}
+
+// EstimateText reads up to most bytes of a source's text and scales them to the whole: by the bytes on disk of files, by the number of a
+// generator's documents.
+func EstimateText(ctx context.Context, s Source, most int64) (Estimate, error) {
+	if f, ok := s.(*files); ok {
+		return f.estimate(most)
+	}
+	e, docs := Estimate{Whole: true}, 0
+	for d, err := range s.Documents(ctx) {
+		if err != nil {
+			return e, err
+		}
+		e.add(d.Text)
+		if docs++; e.Bytes >= most {
+			e.Whole = false
+			break
+		}
+	}
+	if g, ok := s.(*Synthetic); ok && !e.Whole {
+		e.Bytes = e.Bytes / int64(docs) * int64(g.Docs)
+	}
+	return e, nil
+}
+
+// estimate looks at each kind of file by itself: a compressed one holds more text than its size says.
+func (s *files) estimate(most int64) (e Estimate, err error) {
+	kinds := map[string][]string{}
+	var order []string
+	for _, p := range s.paths {
+		kind := readerOf(p, s.readers).ending
+		if kinds[kind] == nil {
+			order = append(order, kind)
+		}
+		kinds[kind] = append(kinds[kind], p)
+	}
+	e.Whole = true
+	for _, kind := range order {
+		k, err := s.estimateKind(kinds[kind], most/int64(len(order)))
+		if err != nil {
+			return e, err
+		}
+		e.Bytes, e.Whole = e.Bytes+k.Bytes, e.Whole && k.Whole
+		e.Sample += k.Sample
+	}
+	return e, nil
+}
+
+func (s *files) estimateKind(paths []string, most int64) (e Estimate, err error) {
+	var read, all int64 // bytes on disk
+	for _, p := range paths {
+		path := filepath.Join(s.root, p)
+		st, err := os.Stat(path)
+		if err != nil {
+			return e, err
+		}
+		all += st.Size()
+		if e.Bytes >= most {
+			continue
+		}
+		n, err := s.sample(path, &e, most)
+		if err != nil {
+			return e, unreadable(path, err)
+		}
+		read += min(n, st.Size())
+	}
+	e.Whole = read == all
+	if !e.Whole && read > 0 {
+		e.Bytes = int64(float64(e.Bytes) / float64(read) * float64(all))
+	}
+	return e, nil
+}
+
+// sample reads a file's text until there is enough, and returns how many of its bytes that took.
+func (s *files) sample(path string, e *Estimate, most int64) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	err = readerOf(path, s.readers).read(f, func(text string) bool {
+		if unusable(text) == "" {
+			e.add(text)
+		}
+		return e.Bytes < most
+	})
+	if err != nil {
+		return 0, err
+	}
+	return f.Seek(0, io.SeekCurrent)
+}
