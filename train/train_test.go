@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"antiphase/device"
 	"antiphase/device/cpu"
 	"antiphase/internal/flock"
 	"antiphase/layer"
 	"antiphase/recipe"
+	"antiphase/tensor"
 )
 
 // nano is a run of a second: every architecture trains it in every test that loops over them.
@@ -399,4 +401,21 @@ func TestRowsWithHeldOutLoss(t *testing.T) {
 		}
 	}
 	mustRun(t, r, opt)
+}
+
+// boundless is a device on which the gradient's norm is infinite while the loss is not.
+type boundless struct{ *cpu.Device }
+
+func (d boundless) SumSquares(dst, x tensor.Tensor) {
+	device.WriteFloats(d.Device, dst, []float32{float32(math.Inf(1))})
+}
+
+// A gradient norm that is not finite stops the run like a loss, before the update.
+func TestNormNotFinite(t *testing.T) {
+	opt := options(t, t.TempDir())
+	opt.Device = boundless{opt.Device.(*cpu.Device)}
+	res, err := Run(context.Background(), nano(t, "diff", "train.steps=3"), opt)
+	if !errors.Is(err, ErrNotFinite) || !strings.Contains(err.Error(), "gradient norm +Inf") || res.Steps != 0 {
+		t.Errorf("at step %d: %v", res.Steps, err)
+	}
 }
