@@ -95,7 +95,7 @@ func Open(ordinal int, progress func(string)) (Driver, error) {
 	if g.rtc, err = openNVRTC(); err != nil {
 		return nil, unavailable("no kernel compiler (NVRTC): %v; ANTIPHASE_CUDA_PATH may name its folder", err)
 	}
-	g.info.NVRTC = g.rtc.version
+	g.info.NVRTC, g.rtc.note = g.rtc.version, progress
 	if err := g.start(); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}

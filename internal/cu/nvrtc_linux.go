@@ -13,6 +13,7 @@ import (
 type nvrtc struct {
 	api     nvrtcAPI
 	version int
+	note    func(string) // is told of what makes a kernel slow
 }
 
 type nvrtcAPI struct {
@@ -68,6 +69,11 @@ func (r *nvrtc) compile(s Source, arch string) ([]byte, error) {
 	if code := call(r.api.cubin, prog, uintptr(unsafe.Pointer(&cubin[0]))); code != 0 {
 		return nil, fmt.Errorf("kernel %s: nvrtcGetCUBIN: code %d", s.Name, code)
 	}
+	for line := range strings.Lines(r.messages(prog)) { // products that are serialised, registers that are not redistributed
+		if strings.Contains(line, "(C75") {
+			r.note(fmt.Sprintf("kernel %s: %s", s.Name, strings.TrimSpace(line)))
+		}
+	}
 	return cubin, nil
 }
 
@@ -75,11 +81,11 @@ func (r *nvrtc) compile(s Source, arch string) ([]byte, error) {
 func (r *nvrtc) messages(prog uintptr) string {
 	var size uintptr
 	if call(r.api.logSize, prog, uintptr(unsafe.Pointer(&size))) != 0 || size < 2 {
-		return "no message"
+		return ""
 	}
 	b := make([]byte, size)
 	if call(r.api.log, prog, uintptr(unsafe.Pointer(&b[0]))) != 0 {
-		return "no message"
+		return ""
 	}
 	return strings.TrimSpace(cString(b))
 }
