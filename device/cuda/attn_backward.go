@@ -32,7 +32,10 @@ type attnScratch struct {
 
 // attnRoom is what a backward pass needs: rows of a sequence with padding, floats of a row's statistics, query tiles of a
 // sequence (0 without tiled kernels).
-type attnRoom struct{ pad, stats, tiles, blocks, counters int }
+type attnRoom struct {
+	pad, stats, tiles, blocks, counters int
+	columns                             int // rows whose statistics lie together, one kind after the other; 0: row by row
+}
 
 func (c *attnCall) room(pad, stats, tiles int) attnRoom {
 	r := attnRoom{pad: pad, stats: stats, tiles: tiles, blocks: ceil(c.B*pad*c.Heads, prepareRows)}
@@ -62,6 +65,10 @@ func (r *attnRoom) carve(c *attnCall, at uintptr) (s attnScratch, size int) {
 func (d *Device) attendBackward(c *attnCall) {
 	c.mustFit()
 	if c.B*c.T == 0 {
+		return
+	}
+	if s, k, ok := c.hopper(d); ok {
+		d.backwardHopper(c, s, &k)
 		return
 	}
 	s, k, ok := c.tiled()
@@ -105,7 +112,7 @@ func (d *Device) prepare(c *attnCall, r *attnRoom) (m attnScratch, grad uint64, 
 		ptr(c.dout), ptr(raw), ptr(c.out2), c.weightPtr(), ptr(c.lse), ptr(c.rstd), ptr(c.lam), m.grad, m.stats, ptr(c.dlam), m.part,
 		i32(c.dout.Ld), i32(raw.Ld), i32(c.out2.Ld), i32(c.lse.Ld), i32(c.rstd.Ld), i32(c.lam.Ld), i32(c.Heads*c.DV), i32(c.dlam.Ld),
 		i32(c.B), i32(c.T), i32(r.pad), i32(c.Heads), i32(c.DV), flag(c.eachLam), flag(vec8(c.DV, c.dout, raw, c.out2)),
-		i32(lanes), f32(c.norm.Scale))
+		i32(lanes), i32(r.columns), f32(c.norm.Scale))
 	if c.weight {
 		d.launch(k.norm, dim1(ceil(c.DV, 32)), dim1(1024), 0, ptr(c.dnorm), m.part, i32(r.blocks), i32(c.DV))
 	}

@@ -52,7 +52,7 @@ func BenchmarkAttention(b *testing.B) {
 }
 
 // spread is noise for large tensors: a first block of rows from the host, the others copies of it on the GPU.
-func spread(b *testing.B, d *Device, rows, cols int) tensor.Tensor {
+func spread(b testing.TB, d *Device, rows, cols int) tensor.Tensor {
 	x, done := act(d, rows, cols), min(rows, max(1, 1<<17/cols))
 	fill(d, x.RowRange(0, done), uint64(rows+cols), 0, 1)
 	for ; done < rows; done *= 2 {
@@ -63,7 +63,7 @@ func spread(b *testing.B, d *Device, rows, cols int) tensor.Tensor {
 }
 
 // benchCall is a call of one shape without documents; DIFF V1 with its norm.
-func benchCall(b *testing.B, d *Device, s attnShape, batch, t, heads int) *attnCall {
+func benchCall(b testing.TB, d *Device, s attnShape, batch, t, heads int) *attnCall {
 	n := batch * t
 	c := &attnCall{maps: s.maps, keys: s.keys}
 	c.AttnShape = device.AttnShape{B: batch, T: t, Heads: heads, Groups: heads, D: s.d, DV: s.dv, Scale: 1 / math.Sqrt(float64(s.d))}

@@ -8,18 +8,22 @@ import (
 	"antiphase/tensor"
 )
 
-// Attention on Hopper's wgmma and copy engine (kernels/attn_hopper_*.cu), beside the tiled kernels of attn_shapes.go. This file
-// holds what both languages must agree on: the tiles of each shape, the shared memory they take (the kernels assert it) and
-// the kernels' arguments (kernels/hopper_args.cuh is generated from them).
+// Attention on Hopper's wgmma and copy engine (kernels/attn_hopper_*.cu), beside the tiled kernels of attn_shapes.go.
+// This file holds what both languages must agree on: the tiles of each shape, the shared memory they take (the
+// kernels assert it) and the kernels' arguments (kernels/hopper_args.cuh is generated from them).
 
-// hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys of a tile, consumer warpgroups, maps that one of them
-// takes, registers of a thread of the producer and of a consumer.
-type hopperForward struct{ keys, groups, per, producer, consumer int }
+// hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys of a tile, consumer warpgroups, maps that one
+// of them takes, registers of a thread of the producer and of a consumer, and whether two consumers take turns at
+// multiplying.
+type hopperForward struct {
+	keys, groups, per, producer, consumer int
+	turns                                 bool
+}
 
 // hopperKernels are the kernels of one shape.
 type hopperKernels struct {
-	tile    hopperForward
-	forward kernel
+	tile                       hopperForward
+	forward, backward, queries kernel
 }
 
 // hopperShapes are the shapes with kernels for Hopper. O takes per·dv/2 registers, S keys/2, P keys/4.
@@ -29,31 +33,41 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 		s attnShape
 		t hopperForward
 	}{
-		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160}},
-		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240}},
-		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240}},
-		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240}},
-		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240}},
-		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240}},
-		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240}},
-		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240}},
-		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240}},
+		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160, false}},
+		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240, false}},
+		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, false}},
+		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false}},
+		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240, false}},
+		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240, false}},
+		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, false}},
+		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false}},
+		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, false}},
 	} {
-		all[x.s] = hopperKernels{x.t, hopperOf("attn_hopper_forward", "attn_hopper_forward", x.t.options(x.s)...)}
+		all[x.s] = x.s.hopperKernels(x.t, ordered)
 	}
 	return all
 }()
 
+// hopperKernels registers the shape's kernels.
+func (s attnShape) hopperKernels(t hopperForward, adds int) hopperKernels {
+	const unit, back = "attn_hopper_forward", "attn_hopper_backward"
+	options := s.hopperBackward().options(s, adds)
+	return hopperKernels{t, hopperOf(unit, unit, t.options(s)...), hopperOf(back, back, options...),
+		hopperOf(back, "attn_hopper_queries", options...)}
+}
+
 func (t hopperForward) options(s attnShape) []string {
-	return append(s.options(), fmt.Sprintf("-DBN=%d", t.keys), fmt.Sprintf("-DWGS=%d", t.groups), fmt.Sprintf("-DPER=%d", t.per),
-		fmt.Sprintf("-DPRODUCER=%d", t.producer), fmt.Sprintf("-DCONSUMER=%d", t.consumer), fmt.Sprintf("-DSHARED=%d", t.shared(s)),
-		"-DORDER=0")
+	return append(s.options(), define("BN", t.keys), define("WGS", t.groups), define("PER", t.per),
+		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s)), define("ORDER", int(flag(t.turns))))
 }
 
 // options are the shape as the Hopper kernels read it.
 func (s attnShape) options() []string {
-	return []string{fmt.Sprintf("-DMAPS=%d", s.maps), fmt.Sprintf("-DKEYS=%d", s.keys), fmt.Sprintf("-DHEAD=%d", s.d), fmt.Sprintf("-DVALUE=%d", s.dv)}
+	return []string{define("MAPS", s.maps), define("KEYS", s.keys), define("HEAD", s.d), define("VALUE", s.dv)}
 }
+
+// define is a compiler's option.
+func define(name string, value int) string { return fmt.Sprintf("-D%s=%d", name, value) }
 
 // rows is the number of a block's query rows.
 func (t hopperForward) rows(s attnShape) int { return 64 * t.groups * t.per / s.maps }
@@ -88,14 +102,15 @@ type forwardArgs struct {
 	_                                          [48]byte
 }
 
-// hopperArgs are the structs of kernels/hopper_args.cuh; their sizes are multiples of 64 bytes, the alignment of tensor maps.
+// hopperArgs are the structs of kernels/hopper_args.cuh; their sizes are multiples of 64 bytes, the alignment of
+// tensor maps.
 var hopperArgs = []struct {
 	name string
 	of   any
-}{{"HopperForward", forwardArgs{}}}
+}{{"HopperForward", forwardArgs{}}, {"HopperBackward", backwardArgs{}}, {"HopperQueries", queriesArgs{}}}
 
-// chooseAttention takes the name of the instructions that attention is to use where a shape has kernels for them: mma (all
-// GPUs, the default) or wgmma (Hopper).
+// chooseAttention takes the name of the instructions that attention is to use where a shape has kernels for them: mma
+// (all GPUs, the default) or wgmma (Hopper).
 func (d *Device) chooseAttention(name string) error {
 	_, tiler := d.drv.(cu.Tiler)
 	switch {
@@ -104,7 +119,8 @@ func (d *Device) chooseAttention(name string) error {
 	case name != "wgmma":
 		return fmt.Errorf("cuda: ANTIPHASE_ATTENTION=%s: there are mma and wgmma", name)
 	case d.info.Major != 9 || !tiler:
-		return fmt.Errorf("cuda: ANTIPHASE_ATTENTION=wgmma needs a Hopper GPU, %s has compute capability %d.%d", d.info.Name, d.info.Major, d.info.Minor)
+		return fmt.Errorf("cuda: ANTIPHASE_ATTENTION=wgmma needs a Hopper GPU, %s has compute capability %d.%d",
+			d.info.Name, d.info.Major, d.info.Minor)
 	default:
 		d.wgmma = true
 	}
@@ -118,11 +134,18 @@ func (c *attnCall) hopper(d *Device) (attnShape, hopperKernels, bool) {
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
 }
 
-// tensorMap describes x, rows of B sequences, for loads of tiles of rows × cols.
-func (d *Device) tensorMap(m *cu.TensorMap, c *attnCall, x tensor.Tensor, rows, cols, panel int) {
-	width, ld := x.Cols, x.Ld*2
-	d.mapOf = cu.Tiles{Addr: uintptr(ptr(x)), Dims: [4]int{panel, c.T, width / panel, c.B}, Strides: [3]int{ld, panel * 2, c.T * ld},
-		Box: [4]int{panel, rows, cols / panel, 1}}
+// view is a matrix of bf16: the address of its first element, columns, and their number from row to row.
+type view struct {
+	at       uint64
+	cols, ld int
+}
+
+func viewOf(x tensor.Tensor) view { return view{ptr(x), x.Cols, x.Ld} }
+
+// tensorMap describes x, rows of B sequences, for loads of tiles of rows × cols in panels.
+func (d *Device) tensorMap(m *cu.TensorMap, c *attnCall, x view, rows, cols, panel int) {
+	d.mapOf = cu.Tiles{Addr: uintptr(x.at), Dims: [4]int{panel, c.T, x.cols / panel, c.B},
+		Strides: [3]int{2 * x.ld, 2 * panel, 2 * c.T * x.ld}, Box: [4]int{panel, rows, cols / panel, 1}}
 	d.fail(d.drv.(cu.Tiler).TensorMap(m, &d.mapOf))
 }
 
@@ -130,9 +153,9 @@ func (d *Device) tensorMap(m *cu.TensorMap, c *attnCall, x tensor.Tensor, rows, 
 func (d *Device) forwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
 	t, a := &k.tile, &d.forward
 	rows := t.rows(s)
-	d.tensorMap(&a.Q, c, c.q, rows, s.d, panel(s.d))
-	d.tensorMap(&a.K, c, c.k, t.keys, s.d, panel(s.d))
-	d.tensorMap(&a.V, c, c.v, t.keys, s.dv, panel(s.dv))
+	d.tensorMap(&a.Q, c, viewOf(c.q), rows, s.d, panel(s.d))
+	d.tensorMap(&a.K, c, viewOf(c.k), t.keys, s.d, panel(s.d))
+	d.tensorMap(&a.V, c, viewOf(c.v), t.keys, s.dv, panel(s.dv))
 	a.Start, a.Lam, a.Weight = ptr(c.start), ptr(c.lam), c.weightPtr()
 	a.Out, a.Raw, a.Out2, a.LSE, a.Rstd = ptr(c.out), ptr(c.raw), ptr(c.out2), ptr(c.lse), ptr(c.rstd)
 	a.LdOut, a.LdRaw, a.LdOut2 = int64(c.out.Ld), int64(c.raw.Ld), int64(c.out2.Ld)

@@ -23,8 +23,8 @@ func TestEmulatedHopper(t *testing.T) {
 	hopperAgrees(t, d, attnShape{2, 2, 64, 128}, 1, 330) // rings go around
 }
 
-// TestEmulatedHopperConformance holds the Hopper kernels to attention's contract, on the CPU; at a third of the sizes without
-// ANTIPHASE_TEST_LONG=1.
+// TestEmulatedHopperConformance holds the Hopper kernels to attention's contract, on the CPU; at a third of the sizes
+// without ANTIPHASE_TEST_LONG=1.
 func TestEmulatedHopperConformance(t *testing.T) {
 	if os.Getenv("ANTIPHASE_TEST_LONG") != "1" {
 		t.Setenv("ANTIPHASE_TEST_SHORT", "1")

@@ -31,8 +31,8 @@ func hopperOrder() (all []attnShape) {
 	return all
 }
 
-// Every shape fits an SM: shared memory of a block, accumulators and fragments of a consumer's thread, and the registers that
-// its warpgroups share after setmaxnreg.
+// Every shape fits an SM: shared memory of a block, accumulators and fragments of a consumer's thread, and the
+// registers that its warpgroups share after setmaxnreg.
 func TestHopperShapes(t *testing.T) {
 	const most = 227 << 10
 	for s, k := range hopperShapes {
@@ -43,8 +43,13 @@ func TestHopperShapes(t *testing.T) {
 		if held := f.per*s.dv/2 + f.keys/2 + f.keys/4; held > f.consumer*9/10 {
 			t.Errorf("%+v: forward holds %d of %d registers", s, held, f.consumer)
 		}
+		if b := s.hopperBackward(); b.shared(s) > most {
+			t.Errorf("%+v: backward wants %d bytes of shared memory", s, b.shared(s))
+		} else if sums := b.keys() * (s.keys*s.d + s.dv) / 256; sums > 128 {
+			t.Errorf("%+v: backward keeps %d sums in a thread", s, sums)
+		}
 		if entry := 65536 / f.threads() &^ 7; f.producer+f.groups*f.consumer > (1+f.groups)*entry {
-			t.Errorf("%+v: forward redistributes more than the %d registers a thread that a block of %d begins with", s, entry, f.threads())
+			t.Errorf("%+v: forward redistributes more than the %d registers that each of %d threads begins with", s, entry, f.threads())
 		}
 	}
 }
@@ -62,8 +67,24 @@ func TestHopperLaunches(t *testing.T) {
 			[]string{"attn_hopper_forward 6,16,2 × 512 + 90184"}},
 		{"odd rows", func(d *Device) { a, _ := attnOn(d, 2, 100, 4, 4, 128, 128, 3, false); d.Attention(a) },
 			[]string{"attention_general_forward 200,1,1 × 128 + 0"}},
-		{"V1", func(d *Device) { a, _ := diffOn(d, 4, 8192, 8, 8, 128, 256, 2); d.DiffAttention(a) },
-			[]string{"attn_hopper_forward 128,8,4 × 384 + 229448"}},
+		{"plain backward", func(d *Device) {
+			a, g := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, true)
+			d.AttentionBackward(a, g)
+		},
+			[]string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
+				"attn_hopper_backward 64,1,1 × 384 + 164912", "attn_hopper_queries 16,16,2 × 128 + 0"}},
+		{"V1", func(d *Device) {
+			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
+			d.DiffAttention(a)
+			d.DiffAttentionBackward(a, g)
+		}, []string{"attn_hopper_forward 128,8,4 × 384 + 229448", "attention_prepare 2048,1,1 × 256 + 0",
+			"attn_hopper_backward 4096,1,1 × 384 + 231984", "attn_hopper_queries 128,8,4 × 256 + 0"}},
+		{"V2", func(d *Device) {
+			a, g := diffOn(d, 1, 130, 4, 2, 64, 64, 1)
+			d.DiffAttention(a)
+			d.DiffAttentionBackward(a, g)
+		}, []string{"attn_hopper_forward 2,4,1 × 384 + 98376", "attention_prepare 6,1,1 × 256 + 0",
+			"attn_hopper_backward 4,1,1 × 384 + 150064", "attn_hopper_queries 3,4,1 × 256 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
 		d.wgmma = true
@@ -98,6 +119,22 @@ func TestChooseAttention(t *testing.T) {
 	}
 }
 
+// TestHopperBuild builds the Hopper kernels and shows what each costs.
+func TestHopperBuild(t *testing.T) {
+	d := gpu(t, func(line string) { t.Log(line) })
+	for k, r := range registry {
+		if !r.hopper || d.info.Major != 9 {
+			continue
+		}
+		if err := d.load(kernel(k)); err != nil {
+			t.Error(err)
+			continue
+		}
+		u := d.drv.Usage(d.funcs[k].fn)
+		t.Logf("%-22s %-60.60s %3d registers %4d bytes local", r.name, r.options, u.Registers, u.Local)
+	}
+}
+
 // TestHopperConformance holds the Hopper kernels to attention's contract on a GPU.
 func TestHopperConformance(t *testing.T) {
 	d := gpu(t, nil)
@@ -114,7 +151,7 @@ func TestAttnHopper(t *testing.T) {
 		t.Skipf("%s is no Hopper", d.Name())
 	}
 	for _, s := range hopperOrder() {
-		t.Run(fmt.Sprintf("%d%d/%d/%d", s.maps, s.keys, s.d, s.dv), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv), func(t *testing.T) {
 			hopperAgrees(t, d, s, 2, 1000)
 			hopperAgrees(t, d, s, 1, 130)
 		})

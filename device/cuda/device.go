@@ -34,14 +34,16 @@ type Device struct {
 	info  cu.Info
 	types device.Types
 
-	funcs   []loaded          // by kernel
-	modules map[string]module // by unit and options
-	replace map[string]string // kernel files that a test puts in place of the embedded ones
-	err     error             // first fault since the last Sync
-	args    [maxArgs]uint64   // of the launch under way, so that a launch allocates nothing
-	product cu.Product        // of the product under way, likewise
-	mapOf   cu.Tiles          // of the tensor map under way, likewise
-	forward forwardArgs       // of the attention under way, likewise
+	funcs    []loaded          // by kernel
+	modules  map[string]module // by unit and options
+	replace  map[string]string // kernel files that a test puts in place of the embedded ones
+	err      error             // first fault since the last Sync
+	args     [maxArgs]uint64   // of the launch under way, so that a launch allocates nothing
+	product  cu.Product        // of the product under way, likewise
+	mapOf    cu.Tiles          // of the tensor map under way, likewise
+	forward  forwardArgs       // of the attention under way, likewise
+	backward backwardArgs
+	queries  queriesArgs
 
 	fault  uintptr // shared memory: code, value, bound of the first fault of a kernel
 	told   []byte  // the same, as the host sees it

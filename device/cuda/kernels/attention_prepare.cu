@@ -2,7 +2,8 @@
 //
 // attention_prepare: for each row and head, dO from dOut through the head norm (x̂ = raw·rstd, g = gain·w·dOut,
 // dO = rstd·(g − x̂·mean(g·x̂))), Δ1 = dO·(raw + λ·Out2), Δ2 = dO·Out2, dλ = −Δ2, and the rows' statistics in the order in
-// which the main kernels read them: stats[b][h][t] of 2 floats {LSE·log2 e, Δ} or 8 {LSE1·, LSE2·, Δ1, Δ2, λ, 0, 0, 0}. Rows
+// which the main kernels read them: stats[b][h][t] of 2 floats {LSE·log2 e, Δ} or 8 {LSE1·, LSE2·, Δ1, Δ2, λ, 0, 0, 0}. With
+// columns, the statistics of that many rows lie together, one kind after the other. Rows
 // T…pad−1 get LSE = inf, so that P = 0 there. A row of a head belongs to `lanes` neighbours of a warp, 8 columns each (WIDE
 // times), so that narrow heads leave no lane idle; 128 rows per block; the norm's weight gets one partial sum per block.
 // Built with -DMAPS -DNORM -DWIDE (1, or 2 for heads wider than 256).
@@ -14,7 +15,7 @@ struct Prepare {
   bf16* grad;
   float *stats, *dlam, *part;
   i64 lddout, ldraw, ldo2, ldlse, ldrstd, ldlam, ldgrad, lddlam;
-  int B, T, pad, H, DV, each, vec, lanes;
+  int B, T, pad, H, DV, each, vec, lanes, columns;
   float gain;
 };
 
@@ -80,13 +81,20 @@ struct Inputs {
 
 // The row's statistics in the order of the main kernels, and dλ.
 __device__ __forceinline__ void storeStats(const Prepare& p, const Row& r, const Inputs& in, float d1, float d2, float fine) {
-  float* s = p.stats + ((i64)(r.b * p.H + r.h) * p.pad + r.t) * (MAPS == 2 ? 8 : 2);
-  if (MAPS == 1) {
-    *(float2*)s = {in.lse[0], d1};
-    return;
+  constexpr int floats = MAPS == 2 ? 8 : 2;
+  float* s = p.stats + (i64)(r.b * p.H + r.h) * p.pad * floats;
+  if (p.columns) { // each kind of a tile's rows together
+    s += r.t / p.columns * p.columns * floats + r.t % p.columns;
+    s[0] = in.lse[0];
+    if (MAPS == 2) s[p.columns] = in.lse[MAPS - 1], s[3 * p.columns] = d2, s[4 * p.columns] = in.lam;
+    s[MAPS * p.columns] = MAPS == 2 ? d1 + in.lam * d2 : d1;
+  } else if (MAPS == 1) {
+    *(float2*)(s + r.t * floats) = {in.lse[0], d1};
+  } else {
+    *(float4*)(s + r.t * floats) = {in.lse[0], in.lse[MAPS - 1], d1 + in.lam * d2, d2};
+    *(float4*)(s + r.t * floats + 4) = {in.lam, 0.f, 0.f, 0.f};
   }
-  *(float4*)s = {in.lse[0], in.lse[MAPS - 1], d1 + in.lam * d2, d2};
-  *(float4*)(s + 4) = {in.lam, 0.f, 0.f, 0.f};
+  if (MAPS == 1) return;
   if (r.live) p.dlam[((i64)r.b * p.T + r.t) * p.lddlam + r.h] = -fine;
 }
 
@@ -186,9 +194,9 @@ extern "C" __global__ void __launch_bounds__(256)
 attention_prepare(const bf16* dout, const bf16* raw, const bf16* out2, const bf16* weight, const float* lse, const float* rstd, const float* lam,
                   bf16* grad, float* stats, float* dlam, float* part,
                   i64 lddout, i64 ldraw, i64 ldo2, i64 ldlse, i64 ldrstd, i64 ldlam, i64 ldgrad, i64 lddlam,
-                  int B, int T, int pad, int H, int DV, int each, int vec, int lanes, float gain) {
+                  int B, int T, int pad, int H, int DV, int each, int vec, int lanes, int columns, float gain) {
   prepare({dout, raw, out2, weight, lse, rstd, lam, grad, stats, dlam, part, lddout, ldraw, ldo2, ldlse, ldrstd, ldlam, ldgrad, lddlam,
-           B, T, pad, H, DV, each, vec, lanes, gain});
+           B, T, pad, H, DV, each, vec, lanes, columns, gain});
 }
 
 #include "columns.cuh"

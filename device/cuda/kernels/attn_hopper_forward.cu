@@ -3,17 +3,18 @@
 //   A_i = softmax(Scale·Q_i·K_iᵀ),  raw = A_1·V  or  (A_1 − λ·A_2)·V,  out = HeadNorm(raw).
 //
 // Built for one shape by attn_hopper.go, which holds the table of tiles and checks SHARED against the layout below.
-// A block owns ROWS query rows of one head. Its first warpgroup is the producer: one thread loads Q once, then tiles of BN keys, K and V
-// in rings of two slots each, from the diagonal down. The others are consumers, each with 64 rows and PER maps: with PER = MAPS
-// warpgroup w has rows 64w…, with PER 1 of two maps warpgroup w has map w of the same 64 rows, and the last step
-// subtracts through shared memory.
+// A block owns ROWS query rows of one head. Its first warpgroup is the producer: one thread loads Q once, then tiles of
+// BN keys, K and V in rings of two slots each, from the diagonal down. The others are consumers, each with 64 rows and
+// PER maps: with PER = MAPS warpgroup w has rows 64w…, with PER 1 of two maps warpgroup w has map w of the same 64
+// rows, and the last step subtracts through shared memory.
 //
-// A consumer walks over items (tile, map). While the tensor cores form S of item n and then add P(n−1)·V, its threads take
-// the exponentials of item n: the softmax of one item runs beside the P·V of the item before, be that the other map's or the last
-// tile's. The running maximum is raised only when it grows by 2^8 or more, so accumulators are almost never rescaled.
+// A consumer walks over items (tile, map). While the tensor cores form S of item n and then add P(n−1)·V, its threads
+// take the exponentials of item n: the softmax of one item runs beside the P·V of the item before, be that the other
+// map's or the last tile's. The running maximum is raised only when it grows by 2^8 or more, so accumulators are almost
+// never rescaled.
 //
-// Registers of a consumer thread: O takes PER·DV/2, S BN/2, P BN/4; the table keeps the sum under 216 of 240 (144 of 160).
-// Bound per tile of ROWS × BN, in cycles of the SM: ROWS·BN·MAPS·(D + DV)/2048 of wgmma, ROWS·BN·MAPS/16 of ex2.
+// Registers of a consumer thread: O takes PER·DV/2, S BN/2, P BN/4; the table keeps the sum under 216 of 240 (144 of
+// 160). Bound per tile of ROWS × BN, in cycles of the SM: ROWS·BN·MAPS·(D + DV)/2048 of wgmma, ROWS·BN·MAPS/16 of ex2.
 #include "attn_tile.cuh"
 #include "hopper_tile.cuh"
 #include "hopper_args.cuh"
@@ -25,11 +26,12 @@ typedef TileOf<BN, D> TileK;
 typedef TileOf<BN, DV> TileV;
 
 // Shared memory: Q of each map, the rings of K (KEYS tiles a slot) and V, the barriers.
-constexpr int AT_K = MAPS * TileQ::BYTES, AT_V = AT_K + STAGES * KEYS * TileK::BYTES, AT_BAR = AT_V + STAGES * TileV::BYTES;
+constexpr int AT_K = MAPS * TileQ::BYTES, AT_V = AT_K + STAGES * KEYS * TileK::BYTES,
+              AT_BAR = AT_V + STAGES * TileV::BYTES;
 constexpr int BARRIERS = 1 + 4 * STAGES;
 static_assert(AT_BAR + BARRIERS * 8 == SHARED, "attn_hopper.go counts shared memory differently");
 static_assert(MAPS == PER || 64 * DV * 4 <= STAGES * KEYS * TileK::BYTES, "O2 passes through the ring of K");
-enum { MAP2_DONE = 1, MAP2_READY = 2, TURN = 3 }; // named barriers; TURN + w is warpgroup w's turn to multiply
+enum { MAP2_DONE = 1, MAP2_READY = 2, TURN = 3 };  // named barriers; TURN + w is warpgroup w's turn to multiply
 
 typedef Ring<STAGES, KEYS * TileK::BYTES> RingK;
 typedef Ring<STAGES, TileV::BYTES> RingV;
@@ -41,7 +43,7 @@ struct Place {
 };
 __device__ __forceinline__ Place placeOf(const HopperForward& p) {
   Place at;
-  at.m0 = (gridDim.x - 1 - blockIdx.x) * ROWS; // long rows first
+  at.m0 = (gridDim.x - 1 - blockIdx.x) * ROWS;  // long rows first
   at.h = blockIdx.y, at.b = blockIdx.z;
   at.n0 = (i64)at.b * p.t;
   at.last = (min(at.m0 + ROWS, p.t) - 1) / BN;
@@ -55,8 +57,9 @@ __device__ __forceinline__ void produce(const HopperForward& p, const Place& at,
   tmaPrefetch(&p.q), tmaPrefetch(&p.k), tmaPrefetch(&p.v);
   barExpect(barQ, MAPS * TileQ::BYTES);
 #pragma unroll
-  for (int i = 0; i < MAPS; i++) tmaLoad(base + i * TileQ::BYTES, &p.q, 0, at.m0, (at.h * MAPS + i) * (D / TileQ::PW), at.b, barQ);
-  for (int n = 0; n <= at.last - at.from + 1; n++) { // K one tile ahead of V
+  for (int i = 0; i < MAPS; i++)
+    tmaLoad(base + i * TileQ::BYTES, &p.q, 0, at.m0, (at.h * MAPS + i) * (D / TileQ::PW), at.b, barQ);
+  for (int n = 0; n <= at.last - at.from + 1; n++) {  // K one tile ahead of V
     const int key = (at.last - n) * BN;
     if (n <= at.last - at.from) {
       k.open(n, KEYS * TileK::BYTES);
@@ -73,13 +76,13 @@ __device__ __forceinline__ void produce(const HopperForward& p, const Place& at,
 
 // A consumer thread: rows row and row + 8, columns 8j + 2t and the next of every piece j of 8.
 struct Thread {
-  int wg, lane, t, row, tile; // tile is the first row of its 64 in Q's tile
-  int first[2];               // where the rows' documents begin
+  int wg, lane, t, row, tile;  // tile is the first row of its 64 in Q's tile
+  int first[2];  // where the rows' documents begin
 };
 
 struct State {
-  float s[BN / 2];       // S, then P of the item at hand
-  u32 p[BN / 16][4];     // P of the item before, packed
+  float s[BN / 2];  // S, then P of the item at hand
+  u32 p[BN / 16][4];  // P of the item before, packed
   float o[PER][DV / 2], top[PER][2], sum[PER][2];
 };
 
@@ -92,7 +95,8 @@ __device__ __forceinline__ void mask(float (&s)[BN / 2], const Thread& w, int ke
   }
 }
 
-// One item of the online softmax: s becomes P relative to the running maximum; f are the factors of what was summed before.
+// One item of the online softmax: s becomes P relative to the running maximum; f are the factors of what was summed
+// before.
 __device__ __forceinline__ void softmax(float (&s)[BN / 2], float (&top)[2], float (&sum)[2], float (&f)[2], float c) {
 #pragma unroll
   for (int half = 0; half < 2; half++) {
@@ -100,7 +104,7 @@ __device__ __forceinline__ void softmax(float (&s)[BN / 2], float (&top)[2], flo
 #pragma unroll
     for (int i = 2 * half; i < BN / 2; i += 4) x = fmaxf(x, fmaxf(s[i], s[i + 1]));
     x = rowMax(x) * c;
-    const float old = top[half], now = x > old + RAISE ? x : old; // from −inf any x is a raise
+    const float old = top[half], now = x > old + RAISE ? x : old;  // from −inf any x is a raise
     const float base = now == -INFINITE ? 0.f : now;
     f[half] = now == old ? 1.f : ex2(old - base);
 #pragma unroll
@@ -136,14 +140,15 @@ template <int MAP> __device__ __forceinline__ void scores(State& x, const Thread
 }
 
 // Item (n, MAP) but the first: S, beside P·V of the item before; then P of this one.
-template <int MAP> __device__ __forceinline__ void step(State& x, const Thread& w, u32 base, const RingK& k, const RingV& v, int n, int key, int late, float c) {
+template <int MAP> __device__ __forceinline__ void step(State& x, const Thread& w, u32 base, const RingK& k,
+                                                        const RingV& v, int n, int key, int late, float c) {
   constexpr int BEFORE = MAP == 0 ? PER - 1 : MAP - 1;
   const int vn = MAP == 0 ? n - 1 : n;
   if (MAP == 0) k.wait(n);
-  if (BEFORE == 0) v.wait(vn);
   myTurn(w);
   mmaFence();
   scores<MAP>(x, w, base, k, n);
+  if (BEFORE == 0) v.wait(vn);
   addHeld<TileV>(x.o[BEFORE], x.p, v.tile(vn), 0);
   mmaCommit();
   yourTurn(w);
@@ -177,7 +182,8 @@ __device__ __forceinline__ void start(State& x, const Thread& w, u32 base, const
 }
 
 // Stores a row's raw or, with the norm, raw, rstd and out = gain·w·raw·rstd.
-__device__ __forceinline__ void storeRow(const HopperForward& p, const Place& at, const Thread& w, const float (&o)[DV / 2], int half) {
+__device__ __forceinline__ void storeRow(const HopperForward& p, const Place& at, const Thread& w,
+                                         const float (&o)[DV / 2], int half) {
   const int row = w.row + 8 * half;
   const bool live = row < p.t;
   const i64 n = at.n0 + row;
@@ -208,7 +214,8 @@ __device__ __forceinline__ void storeRow(const HopperForward& p, const Place& at
 }
 
 // Out2 = A_2·V.
-__device__ __forceinline__ void storeSecond(const HopperForward& p, const Place& at, const Thread& w, const float (&o)[DV / 2], int half) {
+__device__ __forceinline__ void storeSecond(const HopperForward& p, const Place& at, const Thread& w,
+                                            const float (&o)[DV / 2], int half) {
   const int row = w.row + 8 * half;
   u32 x[DV / 8];
   if (p.out2 == 0) return;
@@ -218,14 +225,16 @@ __device__ __forceinline__ void storeSecond(const HopperForward& p, const Place&
 }
 
 // o becomes A_i·V, and its row's LSE is stored.
-__device__ __forceinline__ void normalise(const HopperForward& p, const Place& at, const Thread& w, float (&o)[DV / 2], const float (&top)[2], const float (&sum)[2], int map) {
+__device__ __forceinline__ void normalise(const HopperForward& p, const Place& at, const Thread& w, float (&o)[DV / 2],
+                                          const float (&top)[2], const float (&sum)[2], int map) {
 #pragma unroll
   for (int half = 0; half < 2; half++) {
     const int row = w.row + 8 * half;
     const float l = rowSum(sum[half]), inv = 1.f / l;
 #pragma unroll
     for (int j = 0; j < DV / 8; j++) o[4 * j + 2 * half] *= inv, o[4 * j + 2 * half + 1] *= inv;
-    if (p.lse != 0 && w.t == 0 && row < p.t) p.lse[(at.n0 + row) * p.ldlse + at.h * MAPS + map] = (top[half] + lg2(l)) * LN2;
+    if (p.lse != 0 && w.t == 0 && row < p.t)
+      p.lse[(at.n0 + row) * p.ldlse + at.h * MAPS + map] = (top[half] + lg2(l)) * LN2;
   }
 }
 
@@ -236,11 +245,11 @@ __device__ __forceinline__ float lambda(const HopperForward& p, const Place& at,
 
 // Sums, difference, norm and stores.
 __device__ __forceinline__ void finish(const HopperForward& p, const Place& at, const Thread& w, State& x, u32 base) {
-  const u32 room = base + AT_K + (threadIdx.x & 127) * 4; // for A_2·V as fp32, a thread's own elements
+  const u32 room = base + AT_K + (threadIdx.x & 127) * 4;  // for A_2·V as fp32, a thread's own elements
 #pragma unroll
   for (int i = 0; i < PER; i++) normalise(p, at, w, x.o[i], x.top[i], x.sum[i], PER == MAPS ? i : w.wg);
   if (PER < MAPS) {
-    barrierOf(MAP2_DONE, 256); // all of K has been read
+    barrierOf(MAP2_DONE, 256);  // all of K has been read
     if (w.wg == 1) {
 #pragma unroll
       for (int i = 0; i < DV / 2; i++) stShared(room + i * 512, x.o[0][i]);
@@ -265,12 +274,13 @@ __device__ __forceinline__ void finish(const HopperForward& p, const Place& at, 
   }
 }
 
-__device__ __forceinline__ void consume(const HopperForward& p, const Place& at, int wg, u32 base, u32 barQ, const RingK& k, const RingV& v) {
+__device__ __forceinline__ void consume(const HopperForward& p, const Place& at, int wg, u32 base, u32 barQ,
+                                        const RingK& k, const RingV& v) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 3;
   Thread w = {wg, lane, lane & 3, 0, PER == MAPS ? 64 * wg : 0, {0, 0}};
   const int m = at.m0 + w.tile;
   w.row = m + 16 * warp + (lane >> 2);
-  int late = 0; // keys before this are outside some row's document
+  int late = 0;  // keys before this are outside some row's document
   if (p.start != 0) {
     w.first[0] = p.start[at.n0 + min(w.row, p.t - 1)], w.first[1] = p.start[at.n0 + min(w.row + 8, p.t - 1)];
     late = p.start[at.n0 + min(m + 63, p.t - 1)];
@@ -285,7 +295,7 @@ __device__ __forceinline__ void consume(const HopperForward& p, const Place& at,
   const int tiles = at.last - at.from + 1;
   int n = 0, key = at.last * BN;
   if (ORDER && wg == 1) barrierArrive(TURN, 256);
-  for (; key > m + 63; n++, key -= BN) { // beyond this warpgroup's diagonal
+  for (; key > m + 63; n++, key -= BN) {  // beyond this warpgroup's diagonal
     k.release(n, lane), v.release(n, lane);
     if (ORDER) myTurn(w), yourTurn(w);
   }
@@ -316,11 +326,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attn_hopper_forward(con
     barInitDone();
   }
   __syncthreads();
-  if (threadIdx.x < 128) {
+  const int wg = warpgroup();
+  if (wg == 0) {
     registersDown<PRODUCER>();
     if (threadIdx.x == 0) produce(p, at, base, barQ, k, v);
   } else {
     registersUp<CONSUMER>();
-    consume(p, at, threadIdx.x / 128 - 1, base, barQ, k, v);
+    consume(p, at, wg - 1, base, barQ, k, v);
   }
 }

@@ -1,7 +1,7 @@
-// The instructions of Hopper alone (sm_90a) as small functions: the copy engine (TMA), mbarriers, wgmma's frame, stmatrix,
-// register redistribution. Inline PTX belongs here, in ptx.cuh, attn_ptx.cuh and the generated wgmma.cuh only: tests put
-// their own versions in place to run the kernels on a CPU. Facts and sources: the PTX ISA, chapters on wgmma, mbarrier and
-// cp.async.bulk.tensor.
+// The instructions of Hopper alone (sm_90a) as small functions: the copy engine (TMA), mbarriers, wgmma's frame,
+// stmatrix, register redistribution. Inline PTX belongs here, in ptx.cuh, attn_ptx.cuh and the generated wgmma.cuh
+// only: tests put their own versions in place to run the kernels on a CPU. Facts and sources: the PTX ISA, chapters on
+// wgmma, mbarrier and cp.async.bulk.tensor.
 #ifndef HOPPER
 #define HOPPER
 #include "attn_ptx.cuh"
@@ -12,10 +12,12 @@
 #endif
 
 // A tensor map, filled by the driver (internal/cu, TensorMap). It must lie in a __grid_constant__ parameter.
-struct __align__(64) TensorMap { unsigned char bytes[128]; };
+struct __align__(64) TensorMap {
+  unsigned char bytes[128];
+};
 
-// The dynamic shared memory of the block. Swizzled tiles need 1024 bytes; kernels that use this have no static shared memory,
-// so the driver places it on 1024, and a kernel stops where it does not.
+// The dynamic shared memory of the block. Swizzled tiles need 1024 bytes; kernels that use this have no static shared
+// memory, so the driver places it on 1024, and a kernel stops where it does not.
 __device__ __forceinline__ u32 sharedTiles() {
   extern __shared__ __align__(1024) unsigned char hopperShared[];
   const u32 at = sharedAddr(hopperShared);
@@ -41,30 +43,42 @@ __device__ __forceinline__ void barWait(u32 bar, int parity) {
   int done;
   do
     asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"
-                 : "=r"(done) : "r"(bar), "r"(parity) : "memory");
+                 : "=r"(done)
+                 : "r"(bar), "r"(parity)
+                 : "memory");
   while (!done);
 }
 
 // ---- the copy engine: one thread asks ----
-// A box of a tensor of four dimensions at (c0, c1, c2, c3); its bytes, also those outside the tensor, count at the barrier.
+// A box of a tensor of four dimensions at (c0, c1, c2, c3); its bytes, also those outside the tensor, count at the
+// barrier.
 __device__ __forceinline__ void tmaLoad(u32 dst, const TensorMap* map, int c0, int c1, int c2, int c3, u32 bar) {
-  asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2,%3,%4,%5}], [%6];"
-               ::"r"(dst), "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(bar) : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2,%3,%4,%5}], [%6];" ::
+          "r"(dst),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(bar)
+      : "memory");
 }
 // Plain bytes, a multiple of 16 on 16 bytes on both sides.
 __device__ __forceinline__ void bulkLoad(u32 dst, const void* src, int bytes, u32 bar) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-               ::"r"(dst), "l"(src), "r"(bytes), "r"(bar) : "memory");
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst),
+               "l"(src), "r"(bytes), "r"(bar)
+               : "memory");
 }
-__device__ __forceinline__ void tmaPrefetch(const TensorMap* map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
+__device__ __forceinline__ void tmaPrefetch(const TensorMap* map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
 
 // ---- wgmma's frame; the products themselves are in wgmma.cuh ----
 // Before the first product, and after any other write to its accumulators or register operands.
 __device__ __forceinline__ void mmaFence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void mmaCommit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 // Until at most N of the youngest groups are in flight.
-template <int N> __device__ __forceinline__ void mmaWait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
-// Pins registers to this place in the program: reads of results stay after the wait, writes of operands before the fence.
+template <int N> __device__ __forceinline__ void mmaWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
+// Pins registers to this place in the program: reads of results stay after the wait, writes of operands before the
+// fence.
 template <int N> __device__ __forceinline__ void pin(float (&x)[N]) {
 #pragma unroll
   for (int i = 0; i < N; i++) asm volatile("" : "+f"(x[i])::"memory");
@@ -78,18 +92,27 @@ template <int N> __device__ __forceinline__ void pin(u32 (&x)[N]) {
 __device__ __forceinline__ void proxyFence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // Moves registers between warpgroups: executed by whole warpgroups, R a multiple of 8 from 24 to 256.
-template <int R> __device__ __forceinline__ void registersDown() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R)); }
-template <int R> __device__ __forceinline__ void registersUp() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R)); }
+template <int R> __device__ __forceinline__ void registersDown() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R));
+}
+template <int R> __device__ __forceinline__ void registersUp() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R));
+}
+
+// The number of the thread's warpgroup, in a form that the compiler knows to be the same in all lanes.
+__device__ __forceinline__ int warpgroup() { return __shfl_sync(0xffffffffu, (int)(threadIdx.x >> 7), 0); }
 
 // A named barrier without waiting: counts this warp's threads.
 __device__ __forceinline__ void barrierArrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-// Four 8×8 matrices to shared memory; lane l gives the address of row l%8 of matrix l/8, x[i] is the lane's part of matrix i.
+// Four 8×8 matrices to shared memory; lane l gives the address of row l%8 of matrix l/8, x[i] is the lane's part of
+// matrix i.
 __device__ __forceinline__ void stmatrix4(u32 at, const u32* x) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};"
-               ::"r"(at), "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]) : "memory");
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x[0]), "r"(x[1]),
+               "r"(x[2]), "r"(x[3])
+               : "memory");
 }
 
 // Two halves (fp16) in a word: 11 bits of mantissa, for numbers from −1 to 1 that need more than bf16's 8.

@@ -30,3 +30,34 @@ struct HopperForward {
   int norm;
 };
 static_assert(sizeof(HopperForward) == 576, "not as in Go");
+
+struct HopperBackward {
+  TensorMap q;
+  TensorMap k;
+  TensorMap v;
+  TensorMap o;
+  const int* start;
+  const float* stats;
+  float* sums;
+  int* counts;
+  int* ticket;
+  bf16* dk;
+  bf16* dv;
+  i64 lddk;
+  i64 lddv;
+  int t;
+  int heads;
+  int groups;
+  float scale;
+};
+static_assert(sizeof(HopperBackward) == 640, "not as in Go");
+
+struct HopperQueries {
+  const float* sums;
+  bf16* dq;
+  i64 lddq;
+  int t;
+  int heads;
+  float scale;
+};
+static_assert(sizeof(HopperQueries) == 40, "not as in Go");

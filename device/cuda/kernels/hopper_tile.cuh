@@ -1,15 +1,16 @@
 // Tiles of bf16 in shared memory as wgmma and the copy engine see them, and products of them.
 //
-// A tile of ROWS × W is W/PW panels, one after the other, each ROWS rows of PW = 64 columns (128 bytes, where W is a multiple of 64)
-// or 32 (64 bytes). Chunk c of 16 bytes of row r lies at c ^ (r & 7), or c ^ (r/2 & 3) with 64-byte rows: the 128- and
-// 64-byte swizzles of both units, as long as a panel begins on 1024 bytes. One tensor map of rank 4 loads a whole tile:
-// dimensions {PW, T, columns/PW, B}, box {PW, ROWS, W/PW, 1} (see hopperTiles in attn_hopper.go).
+// A tile of ROWS × W is W/PW panels, one after the other, each ROWS rows of PW = 64 columns (128 bytes, where W is a
+// multiple of 64) or 32 (64 bytes). Chunk c of 16 bytes of row r lies at c ^ (r & 7), or c ^ (r/2 & 3) with 64-byte
+// rows: the 128- and 64-byte swizzles of both units, as long as a panel begins on 1024 bytes. One tensor map of rank 4
+// loads a whole tile: dimensions {PW, T, columns/PW, B}, box {PW, ROWS, W/PW, 1} (see hopperTiles in attn_hopper.go).
 #include "hopper.cuh"
 
 template <int ROWS_, int W_, int PW_ = W_ % 64 == 0 ? 64 : 32> struct TileOf {
   static constexpr int ROWS = ROWS_, W = W_, PW = PW_, PANEL = ROWS * PW * 2, BYTES = ROWS * W * 2, STEPS = PW / 16;
   static_assert(W % PW == 0 && ROWS % 8 == 0 && PANEL % 512 == 0, "whole panels of whole swizzle patterns");
-  // The descriptor's constant part: stride of 8 rows, swizzle; LEAD is the stride of panels, which only transposed tiles use.
+  // The descriptor's constant part: stride of 8 rows, swizzle; LEAD is the stride of panels, which only transposed
+  // tiles use.
   static constexpr u64 mode(bool lead) {
     return (u64)(PW == 64 ? 1 : 2) << 62 | (u64)(8 * PW * 2 >> 4) << 32 | (u64)(lead ? PANEL >> 4 : 1) << 16;
   }
@@ -26,14 +27,17 @@ template <int ROWS_, int W_, int PW_ = W_ % 64 == 0 ? 64 : 32> struct TileOf {
 };
 
 // d[64,N] = A·Bᵀ: 64 rows of a tile A from rowA, N rows of a tile B from rowB, k along both.
-template <typename A, typename B, int M> __device__ __forceinline__ void rowsByRows(float (&d)[M], u32 a, int rowA, u32 b, int rowB) {
+template <typename A, typename B, int M>
+__device__ __forceinline__ void rowsByRows(float (&d)[M], u32 a, int rowA, u32 b, int rowB) {
   static_assert(A::W == B::W, "both sides have the same k");
 #pragma unroll
   for (int k = 0; k < A::W / 16; k++) wgmmaSS<0, 0>(d, A::along(a, rowA, k), B::along(b, rowB, k), k > 0);
 }
 
-// d[64,N] += A·B: A as packed fragments, one of four words for each 16 of k; N columns of a tile B from `column`, k down its rows.
-template <typename B, int M, int K> __device__ __forceinline__ void addHeld(float (&d)[M], const u32 (&a)[K][4], u32 b, int column, int add = 1) {
+// d[64,N] += A·B: A as packed fragments, one of four words for each 16 of k; N columns of a tile B from `column`, k
+// down its rows.
+template <typename B, int M, int K>
+__device__ __forceinline__ void addHeld(float (&d)[M], const u32 (&a)[K][4], u32 b, int column, int add = 1) {
 #pragma unroll
   for (int k = 0; k < K; k++) wgmmaRS<1>(d, a[k], B::down(b, column, k), k > 0 ? 1 : add);
 }

@@ -1,10 +1,11 @@
-// kernels/hopper.cuh and kernels/wgmma.cuh for a CPU, see ptx.cuh beside this. Written from the PTX ISA and the driver's
-// documentation, not from the kernels: descriptors are decoded bit by bit, swizzles are functions of the address.
+// kernels/hopper.cuh and kernels/wgmma.cuh for a CPU, see ptx.cuh beside this. Written from the PTX ISA and the
+// driver's documentation, not from the kernels: descriptors are decoded bit by bit, swizzles are functions of the
+// address.
 //
-// What the hardware does at some later time happens here at the worst time. A copy's destination is poisoned when it is asked for
-// and filled when a thread waits for its barrier. A product reads its operands when it is issued and must find them unchanged
-// when it is waited for; until then its accumulators hold NaN. Shared memory that a thread has written may not be read by
-// wgmma before that thread's proxy fence. Every broken rule ends the program with a message.
+// What the hardware does at some later time happens here at the worst time. A copy's destination is poisoned when it is
+// asked for and filled when a thread waits for its barrier. A product reads its operands when it is issued and must
+// find them unchanged when it is waited for; until then its accumulators hold NaN. Shared memory that a thread has
+// written may not be read by wgmma before that thread's proxy fence. Every broken rule ends the program with a message.
 #include "attn_ptx.cuh"
 #define __grid_constant__
 
@@ -16,13 +17,21 @@ struct __align__(64) TensorMap {
 static_assert(sizeof(TensorMap) == 128, "a tensor map has 128 bytes");
 
 namespace emu {
-constexpr u32 BASE = 1024; // where dynamic shared memory begins: the first kilobyte belongs to the system
-struct Load { u32 bar, dst, bytes; const TensorMap* map; int at[4]; const char* src; };
+constexpr u32 BASE = 1024;  // where dynamic shared memory begins: the first kilobyte belongs to the system
+struct Load {
+  u32 bar, dst, bytes;
+  const TensorMap* map;
+  int at[4];
+  const char* src;
+};
 static std::vector<Load> loads;
-static unsigned short writer[sizeof dynamic / 16]; // the thread + 1 whose write to these 16 bytes is not fenced
+static unsigned short writer[sizeof dynamic / 16];  // the thread + 1 whose write to these 16 bytes is not fenced
 
 // An mbarrier as it lies in shared memory.
-struct Phase { u64 phase : 1, count : 20, pending : 20, magic : 2; i64 bytes : 21; };
+struct Phase {
+  u64 phase : 1, count : 20, pending : 20, magic : 2;
+  i64 bytes : 21;
+};
 static Phase& phaseOf(u32 bar) {
   Phase& b = *(Phase*)sharedPtr(bar, 8);
   if (b.magic != 2 || b.count == 0) die("an mbarrier that was not initialised");
@@ -32,7 +41,7 @@ static void turn(Phase& b) {
   if (b.pending == 0 && b.bytes == 0) b.phase ^= 1, b.pending = b.count;
 }
 
-static u32 swizzle(u32 at, int mode) { // mode as in a descriptor: 1 is 128 bytes, 2 is 64, 3 is 32
+static u32 swizzle(u32 at, int mode) {  // mode as in a descriptor: 1 is 128 bytes, 2 is 64, 3 is 32
   const u32 mask[4] = {0, 0x70, 0x30, 0x10};
   return at ^ ((at >> 3) & mask[mode]);
 }
@@ -49,7 +58,8 @@ template <typename F> static void eachChunk(const Load& l, F f) {
           const i64 x[4] = {l.at[0] + (i64)i0, l.at[1] + (i64)i1, l.at[2] + (i64)i2, l.at[3] + (i64)i3};
           bool in = true;
           for (int i = 0; i < 4; i++) in &= x[i] >= 0 && x[i] < (i64)m.dims[i];
-          const char* from = (const char*)(m.address + x[0] * 2 + x[1] * m.strides[0] + x[2] * m.strides[1] + x[3] * m.strides[2]);
+          const char* from =
+              (const char*)(m.address + x[0] * 2 + x[1] * m.strides[0] + x[2] * m.strides[1] + x[3] * m.strides[2]);
           f(swizzle(at, mode), in ? from : nullptr);
         }
 }
@@ -62,10 +72,11 @@ static bool land(u32 bar) {
   if (found < 0) return false;
   const Load l = loads[found];
   loads.erase(loads.begin() + found);
-  if (l.map) eachChunk(l, [](u32 at, const char* from) {
-    if (from) memcpy(sharedPtr(at, 16), from, 16);
-    else memset(sharedPtr(at, 16), 0, 16);
-  });
+  if (l.map)
+    eachChunk(l, [](u32 at, const char* from) {
+      if (from) memcpy(sharedPtr(at, 16), from, 16);
+      else memset(sharedPtr(at, 16), 0, 16);
+    });
   else memcpy(sharedPtr(l.dst, 16), l.src, l.bytes);
   Phase& b = phaseOf(bar);
   b.bytes -= l.bytes;
@@ -90,8 +101,17 @@ struct Product {
   std::vector<float> value;
   int group;
 };
-struct Operand { const u32* at; u32 was[4]; int group; };
-struct Region { u64 descriptor; int extent, flip; u64 hash; int group; };
+struct Operand {
+  const u32* at;
+  u32 was[4];
+  int group;
+};
+struct Region {
+  u64 descriptor;
+  int extent, flip;
+  u64 hash;
+  int group;
+};
 struct Mma {
   int group;
   bool fenced;
@@ -117,13 +137,15 @@ static Hooks hooks;
 
 // The address of element (i, k) of an operand: i along M or N, k along the sum. flip: i is contiguous ("MN-major").
 static u32 elementAt(u64 desc, bool flip, int i, int k) {
-  const u32 start = (u32)(desc & 0x3fff) << 4, lead = (u32)(desc >> 16 & 0x3fff) << 4, stride = (u32)(desc >> 32 & 0x3fff) << 4;
-  const int mode = (int)(desc >> 62), units = mode == 0 ? 1 : 16 >> mode; // 16-byte units of a row
+  const u32 start = (u32)(desc & 0x3fff) << 4, lead = (u32)(desc >> 16 & 0x3fff) << 4,
+            stride = (u32)(desc >> 32 & 0x3fff) << 4;
+  const int mode = (int)(desc >> 62), units = mode == 0 ? 1 : 16 >> mode;  // 16-byte units of a row
   if (desc >> 49 & 7) die("a descriptor with a base offset");
   u32 at = start;
   if (flip) {
     const int u = i / 8;
-    at += mode == 0 ? u * stride + k / 8 * lead + k % 8 * 16 : u % units * 16 + u / units * lead + k % 8 * units * 16 + k / 8 * stride;
+    at += mode == 0 ? u * stride + k / 8 * lead + k % 8 * 16
+                    : u % units * 16 + u / units * lead + k % 8 * units * 16 + k / 8 * stride;
     at += i % 8 * 2;
   } else {
     at += i % 8 * units * 16 + i / 8 * stride + (mode == 0 ? k / 8 * lead : k / 8 * 16) + k % 8 * 2;
@@ -139,7 +161,8 @@ static float element(u64 desc, bool flip, int i, int k) {
 static u64 hashOf(u64 desc, int extent, bool flip) {
   u64 h = 1469598103934665603ull;
   for (int i = 0; i < extent; i++)
-    for (int k = 0; k < 16; k += flip ? 1 : 2) h = (h ^ *(bf16*)(dynamic + elementAt(desc, flip, i, k))) * 1099511628211ull;
+    for (int k = 0; k < 16; k += flip ? 1 : 2)
+      h = (h ^ *(bf16*)(dynamic + elementAt(desc, flip, i, k))) * 1099511628211ull;
   return h;
 }
 
@@ -180,15 +203,16 @@ template <typename A> static void multiply(float* d, int n, A row, u64 b, bool f
 
 template <int TA, int TB, int M> static void wgmmaSS(float (&d)[M], u64 a, u64 b, int add) {
   const int row = 16 * emu::groupWarp() + (emu::lane() >> 2);
-  emu::yield(emu::WARP); // the warp acts as one
+  emu::yield(emu::WARP);  // the warp acts as one
   emu::multiply(d, 2 * M, [&](int i, int k) { return emu::element(a, TA, row + 8 * i, k); }, b, TB, add);
-  if (emu::lane() == 0) emu::mma[emu::current].regions.push_back({a, 64, TA, emu::hashOf(a, 64, TA), emu::mma[emu::current].group});
+  if (emu::lane() == 0)
+    emu::mma[emu::current].regions.push_back({a, 64, TA, emu::hashOf(a, 64, TA), emu::mma[emu::current].group});
 }
 template <int TB, int M> static void wgmmaRS(float (&d)[M], const u32 (&a)[4], u64 b, int add) {
   const emu::Slot& s = emu::share(a, 4);
   emu::Mma& m = emu::mma[emu::current];
   const int quad = emu::lane() & ~3;
-  auto row = [&](int i, int k) { // a0 (g,2t) a1 (g+8,2t) a2 (g,2t+8) a3 (g+8,2t+8)
+  auto row = [&](int i, int k) {  // a0 (g,2t) a1 (g+8,2t) a2 (g,2t+8) a3 (g+8,2t+8)
     const u32 x = s.v[quad + k % 8 / 2][i + 2 * (k / 8)];
     return __uint_as_float(k & 1 ? x & 0xffff0000u : x << 16);
   };
@@ -264,13 +288,18 @@ static void proxyFence() {
   for (auto& w : emu::writer)
     if (w == emu::current + 1) w = 0;
 }
-template <int R> static void registersDown() { static_assert(R >= 24 && R <= 256 && R % 8 == 0, "setmaxnreg takes no such number"); }
-template <int R> static void registersUp() { static_assert(R >= 24 && R <= 256 && R % 8 == 0, "setmaxnreg takes no such number"); }
+template <int R> static void registersDown() {
+  static_assert(R >= 24 && R <= 256 && R % 8 == 0, "setmaxnreg takes no such number");
+}
+template <int R> static void registersUp() {
+  static_assert(R >= 24 && R <= 256 && R % 8 == 0, "setmaxnreg takes no such number");
+}
+static int warpgroup() { return (int)threadIdx.x >> 7; }
 static void barrierArrive(int id, int threads) { emu::arrive(id, threads); }
 static void stmatrix4(u32 at, const u32* x) {
   u32 w[5] = {x[0], x[1], x[2], x[3], at};
   const emu::Slot& s = emu::share(w, 5);
-  for (int i = 0; i < 4; i++) { // row g of matrix i takes 4 bytes of each of its four lanes
+  for (int i = 0; i < 4; i++) {  // row g of matrix i takes 4 bytes of each of its four lanes
     const u32 row = s.v[i * 8 + (emu::lane() >> 2)][4];
     ((u32*)sharedPtr(row, 16))[emu::lane() & 3] = x[i];
     emu::hopperWrote(row);
@@ -282,6 +311,18 @@ static u32 packHalf(float lo, float hi) {
   memcpy(&r, h, 4);
   return r;
 }
-static float lowHalf(u32 x) { _Float16 h[2]; memcpy(h, &x, 4); return (float)h[0]; }
-static float highHalf(u32 x) { _Float16 h[2]; memcpy(h, &x, 4); return (float)h[1]; }
-static float2 ldShared2(u32 at) { float2 x; memcpy(&x, sharedPtr(at, 8), 8); return x; }
+static float lowHalf(u32 x) {
+  _Float16 h[2];
+  memcpy(h, &x, 4);
+  return (float)h[0];
+}
+static float highHalf(u32 x) {
+  _Float16 h[2];
+  memcpy(h, &x, 4);
+  return (float)h[1];
+}
+static float2 ldShared2(u32 at) {
+  float2 x;
+  memcpy(&x, sharedPtr(at, 8), 8);
+  return x;
+}

@@ -1,0 +1,390 @@
+// Causal attention backward on Hopper's wgmma and copy engine, one map (MAPS 1) or the difference of two (MAPS 2). With
+// dO the gradient of raw and Δ_i from attention_prepare.cu:
+//
+//   P_i = exp(Scale·Q_i·K_iᵀ − LSE_i),  dP = dO·Vᵀ,  W = P_1 − λ·P_2,  dV = Wᵀ·dO
+//   dS_1 = P_1∘(dP − Δ_1),  dS_2 = −λ·P_2∘(dP − Δ_2),  dK_i = Scale·dS_iᵀ·Q_i,  dQ_i = Scale·dS_i·K_i
+//
+// Built for one shape by attn_hopper_backward.go. A block owns BN keys of one group and walks over the tiles of 64
+// queries that see them, head by head. Its first warpgroup is the producer: one thread loads K and V once, then Q, dO
+// and the rows' statistics in a ring of two stages. Two consumer warpgroups keep dK and dV in registers. All is formed
+// transposed, keys as rows: a result's layout is that of the next product's left side, so Wᵀ and dSᵀ feed dV and dK
+// from registers, and only dSᵀ goes to shared memory, for dQ.
+//
+// SPLIT 0: a warpgroup owns 64 of 128 keys, with both maps; dQ of map i, or of every second query tile where there is
+// one map, is formed by warpgroup i from both warpgroups' dSᵀ, which has two buffers: one barrier a tile. SPLIT 1 (V1,
+// heads of 96 and 128, whose sums fill the registers): both share 64 keys; warpgroup i has map i: S_i, dK_i, dQ_i, half
+// of dV's columns, and dP, which both form. They hand each other P_1 and λ·P_2 through shared memory as fp16.
+//
+// dQ is summed over key tiles in a fixed order, as in attn_backward.cuh: fragments in fp32 memory, one counter for a
+// query tile and head, blocks from a ticket, each starting on its own diagonal; attn_hopper_queries turns fragments
+// into rows. (ADDS 0 and 1, for timing only, leave the adds out or take them as they come.) Multiply-adds per cell:
+// MAPS·3·D + 2·DV, with SPLIT MAPS·3·D + 3·DV. Registers of a consumer thread: dK and dV 128 at most, then S of both
+// maps and what is packed of them, 80.
+#include "attn_tile.cuh"
+#include "hopper_tile.cuh"
+#include "hopper_args.cuh"
+
+constexpr int D = HEAD, DV = VALUE, THREADS = 384, BM = 64, BN = SPLIT ? 64 : 128, STAGES = 2;
+constexpr int HELD = SPLIT ? 1 : KEYS;  // key heads whose dK a warpgroup sums
+constexpr int COLS = SPLIT ? DV / 2 : DV;  // columns of dV that it sums
+constexpr int OWN = SPLIT ? 1 : MAPS;  // maps that it forms
+constexpr bool TIGHT = OWN == 2 && HELD * D + COLS == 256;  // registers are short: W does not stay in flight beside dS
+constexpr int PWV = COLS % 64 == 0 ? 64 : 32;
+typedef TileOf<BN, D> TileK;
+typedef TileOf<BN, DV, PWV> TileV;
+typedef TileOf<BM, D> TileQ;
+typedef TileOf<BM, DV, PWV> TileO;
+typedef TileOf<BN, BM> TileS;  // dSᵀ of one map
+
+// Shared memory: K, V, two stages of Q and dO, dSᵀ, what warpgroups exchange, the stages' statistics, barriers, the
+// ticket.
+constexpr int STATS = MAPS == 1 ? 2 : 5;  // of a row: LSE·log2 e, Δ; or LSE1, LSE2, Δ1, Δ2, λ
+constexpr int ROOM = MAPS == 1 ? 2 : 8;  // floats of a row in memory
+constexpr int STAGE = MAPS * TileQ::BYTES + TileO::BYTES, STATBYTES = STATS * BM * 4, BUFFERS = SPLIT ? 1 : 2;
+constexpr int AT_V = KEYS * TileK::BYTES, AT_STAGE = AT_V + TileV::BYTES, AT_S = AT_STAGE + STAGES * STAGE;
+constexpr int AT_X = AT_S + BUFFERS * MAPS * TileS::BYTES, AT_STATS = AT_X + SPLIT * 2 * 8192,
+              AT_BAR = AT_STATS + STAGES * STATBYTES;
+constexpr int BARRIERS = 1 + 2 * STAGES, AT_TICKET = AT_BAR + 8 * BARRIERS;
+static_assert(AT_TICKET + 8 == SHARED, "attn_hopper_backward.go counts shared memory differently");
+enum { GRADS = 1, EXCHANGE = 2 };  // named barriers of the consumers
+typedef Ring<STAGES, STAGE> RingQ;
+
+// Where a block is: keys n·BN…, group of sequence b, and a walk over (head, query tile).
+struct Walk {
+  i64 n0;
+  int n, b, group, h, m, from, to;
+  __device__ __forceinline__ bool next(int heads) {
+    if (++m <= to) return true;
+    m = from;
+    return ++h < (group + 1) * heads;
+  }
+};
+
+// The query tiles that see key tile n: from its diagonal to the last whose first document reaches back to it.
+__device__ __forceinline__ Walk findWalk(const HopperBackward& p, int ticket) {
+  Walk w;
+  const int tiles = (p.t + BN - 1) / BN;
+  w.n = tiles - 1 - ticket % tiles;
+  w.b = ticket / tiles / p.groups, w.group = ticket / tiles % p.groups;
+  w.n0 = (i64)w.b * p.t;
+  w.from = w.n * BN / BM, w.to = (p.t - 1) / BM;
+  if (p.start != 0)
+    for (int lo = w.from, hi = w.to;;) {
+      w.to = lo;
+      if (lo >= hi) break;
+      const int mid = (lo + hi + 1) / 2;
+      if (p.start[w.n0 + mid * BM] / BN <= w.n) lo = mid;
+      else hi = mid - 1;
+    }
+  w.h = w.group * (p.heads / p.groups);
+  w.m = w.from;
+  return w;
+}
+
+// The producer's thread.
+__device__ __forceinline__ void produce(const HopperBackward& p, Walk w, u32 base, u32 barK, const RingQ& ring) {
+  const int heads = p.heads / p.groups, tiles = (p.t + BM - 1) / BM;
+  barExpect(barK, KEYS * TileK::BYTES + TileV::BYTES);
+#pragma unroll
+  for (int i = 0; i < KEYS; i++)
+    tmaLoad(base + i * TileK::BYTES, &p.k, 0, w.n * BN, (w.group * KEYS + i) * (D / TileK::PW), w.b, barK);
+  tmaLoad(base + AT_V, &p.v, 0, w.n * BN, w.group * (DV / PWV), w.b, barK);
+  int n = 0;
+  do {
+    const u32 at = ring.tile(n), bar = ring.fullBar(n);
+    ring.open(n, STAGE + STATBYTES);
+#pragma unroll
+    for (int i = 0; i < MAPS; i++)
+      tmaLoad(at + i * TileQ::BYTES, &p.q, 0, w.m * BM, (w.h * MAPS + i) * (D / TileQ::PW), w.b, bar);
+    tmaLoad(at + MAPS * TileQ::BYTES, &p.o, 0, w.m * BM, w.h * (DV / PWV), w.b, bar);
+    const i64 tile = (i64)(w.b * p.heads + w.h) * tiles + w.m;
+    bulkLoad(base + AT_STATS + n % STAGES * STATBYTES, p.stats + tile * (BM * ROOM), STATBYTES, bar);
+    n++;
+  } while (w.next(heads));
+}
+
+// A consumer thread: keys key and key + 8 of the tile, queries 8j + 2t and the next of every piece j of 8.
+struct Thread {
+  int wg, warp, lane, t, key, row;  // row is the first of the warpgroup's keys in the tile
+  u32 tid;  // in the warpgroup
+};
+__device__ __forceinline__ Thread threadOf(u32 tid, int wg) {
+  const int lane = tid & 31, warp = tid >> 5 & 3, row = SPLIT ? 0 : 64 * wg;
+  return {wg, warp, lane, lane & 3, row + 16 * warp + (lane >> 2), row, tid & 127};
+}
+
+typedef float Scores[BM / 2];
+typedef u32 Packed[BM / 16][4];
+struct Sums {
+  float dk[HELD][D / 2], dv[COLS / 2];
+};
+
+// S outside the causal triangle, or before the query's document, becomes −inf.
+__device__ __forceinline__ void mask(Scores& s, const HopperBackward& p, const Walk& w, const Thread& me) {
+  const int key = w.n * BN + me.key;
+#pragma unroll
+  for (int j = 0; j < BM / 8; j++)
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+      const int query = w.m * BM + 8 * j + 2 * me.t + e, first = p.start == 0 ? 0 : p.start[w.n0 + min(query, p.t - 1)];
+      if (key > query || key < first) s[4 * j + e] = -INFINITE;
+      if (key + 8 > query || key + 8 < first) s[4 * j + 2 + e] = -INFINITE;
+    }
+}
+
+// P = exp2(c·s − LSE·log2 e), in place; statistic LSE of the map lies at stats for query 0.
+__device__ __forceinline__ void exponentials(Scores& s, const Thread& me, u32 stats, float c) {
+#pragma unroll
+  for (int j = 0; j < BM / 8; j++) {
+    const float2 lse = ldShared2(stats + (8 * j + 2 * me.t) * 4);
+    s[4 * j] = ex2(fmaf(s[4 * j], c, -lse.x)), s[4 * j + 1] = ex2(fmaf(s[4 * j + 1], c, -lse.y));
+    s[4 * j + 2] = ex2(fmaf(s[4 * j + 2], c, -lse.x)), s[4 * j + 3] = ex2(fmaf(s[4 * j + 3], c, -lse.y));
+  }
+}
+
+// s = λ·s.
+__device__ __forceinline__ void timesLambda(Scores& s, const Thread& me, u32 stats) {
+#pragma unroll
+  for (int j = 0; j < BM / 8; j++) {
+    const float2 lam = ldShared2(stats + (4 * BM + 8 * j + 2 * me.t) * 4);
+    s[4 * j] *= lam.x, s[4 * j + 1] *= lam.y, s[4 * j + 2] *= lam.x, s[4 * j + 3] *= lam.y;
+  }
+}
+
+// dS = ±P∘(dP − Δ), packed in place of P.
+__device__ __forceinline__ void gradScores(Packed& p, const Scores& dp, const Thread& me, u32 delta, float sign) {
+#pragma unroll
+  for (int j = 0; j < BM / 8; j++) {
+    const float2 d = ldShared2(delta + (8 * j + 2 * me.t) * 4);
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      u32& x = p[j / 2][j % 2 * 2 + i];
+      x = packBf16(sign * lowBf16(x) * (dp[4 * j + 2 * i] - d.x), sign * highBf16(x) * (dp[4 * j + 2 * i + 1] - d.y));
+    }
+  }
+}
+
+// dSᵀ to its tile: 16 keys of a warp, a matrix of 8 × 8 for each of a fragment's words.
+__device__ __forceinline__ void storeGrads(const Packed& p, u32 tile, const Thread& me) {
+  const int row = me.row + 16 * me.warp + (me.lane & 15);
+#pragma unroll
+  for (int k = 0; k < BM / 16; k++) stmatrix4(tile + row * 128 + (((2 * k + (me.lane >> 4)) ^ (row & 7)) << 4), p[k]);
+}
+
+// What P of the warpgroup's maps becomes, all packed: P itself in ds, and W = P_1 − λ·P_2. Registers are short, so s
+// goes as they come.
+__device__ __forceinline__ void packMaps(Packed& w, Packed (&ds)[OWN], const Scores (&s)[OWN]) {
+#pragma unroll
+  for (int i = 0; i < BM / 4; i++) {
+    const float a = s[0][2 * i], b = s[0][2 * i + 1], c = OWN == 2 ? s[OWN - 1][2 * i] : 0.f,
+                d = OWN == 2 ? s[OWN - 1][2 * i + 1] : 0.f;
+    w[i / 4][i % 4] = packBf16(a - c, b - d);
+    ds[0][i / 4][i % 4] = packBf16(a, b);
+    if (OWN == 2) ds[OWN - 1][i / 4][i % 4] = packBf16(c, d);
+  }
+}
+
+// The same where the other warpgroup has the other map: it hands it over as halves.
+__device__ __forceinline__ void exchangeMaps(Packed& w, Packed& ds, const Scores& s, u32 base, const Thread& me) {
+  const u32 mine = base + AT_X + me.wg * 8192 + me.tid * 16, his = mine + 8192 - me.wg * 16384;
+#pragma unroll
+  for (int k = 0; k < BM / 16; k++) {
+    u32 x[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) x[i] = packHalf(s[8 * k + 2 * i], s[8 * k + 2 * i + 1]);
+    stShared4(mine + k * 2048, x);
+  }
+  barrierOf(EXCHANGE, 256);
+  const float sign = me.wg == 0 ? 1.f : -1.f;
+#pragma unroll
+  for (int k = 0; k < BM / 16; k++) {
+    u32 x[4];
+    ldShared4(x, his + k * 2048);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const float a = s[8 * k + 2 * i], b = s[8 * k + 2 * i + 1];
+      w[k][i] = packBf16(sign * (a - lowHalf(x[i])), sign * (b - highHalf(x[i])));
+      ds[k][i] = packBf16(a, b);
+    }
+  }
+}
+
+// S of map i (of the warpgroup's own) is asked for.
+__device__ __forceinline__ void scores(Scores& s, u32 base, u32 stage, const Thread& me, int i) {
+  const int map = SPLIT ? me.wg : i;
+  rowsByRows<TileK, TileQ>(s, base + (KEYS == 2 ? map : 0) * TileK::BYTES, me.row, stage + map * TileQ::BYTES, 0);
+  mmaCommit();
+}
+
+// P and dP of the tile at hand: ds holds P of the warpgroup's maps, that of the second times λ; dV is added to, still
+// in flight.
+__device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w, u32 base, u32 stage, u32 stats,
+                                         Sums& sums, Packed& wt, Packed (&ds)[OWN], Scores& dp, const Thread& me) {
+  const bool masked =
+      w.n * BN + BN - 1 > w.m * BM || (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.t) - 1]);
+  const float c = p.scale * LOG2E;
+  const u32 o = stage + MAPS * TileQ::BYTES;
+  Scores s[OWN];
+  mmaFence();
+#pragma unroll
+  for (int i = 0; i < OWN; i++) scores(s[i], base, stage, me, i);
+  if (OWN == 1) rowsByRows<TileV, TileO>(dp, base + AT_V, me.row, o, 0), mmaCommit();  // beside the exponentials
+#pragma unroll
+  for (int i = 0; i < OWN; i++) {
+    if (i == 0) mmaWait<1>();
+    else mmaWait<0>();
+    pin(s[i]);
+    const int map = SPLIT ? me.wg : i;
+    if (masked) mask(s[i], p, w, me);
+    exponentials(s[i], me, stats + map * (BM * 4), c);
+    if (map == 1) timesLambda(s[i], me, stats);
+  }
+  if (SPLIT) exchangeMaps(wt, ds[0], s[0], base, me);
+  else packMaps(wt, ds, s);
+  mmaFence();
+  if (OWN == 2) rowsByRows<TileV, TileO>(dp, base + AT_V, me.row, o, 0), mmaCommit();
+  addHeld<TileO>(sums.dv, wt, o, SPLIT ? me.wg * COLS : 0);
+  mmaCommit();
+  mmaWait<TIGHT ? 0 : 1>();
+  pin(dp);
+}
+
+// dS of the warpgroup's maps: to shared memory, and into dK, still in flight.
+__device__ __forceinline__ void formGrads(u32 stage, u32 stats, u32 grads, Sums& sums, Packed (&ds)[OWN],
+                                          const Scores& dp, const Thread& me) {
+#pragma unroll
+  for (int i = 0; i < OWN; i++) {
+    const int map = SPLIT ? me.wg : i;
+    gradScores(ds[i], dp, me, stats + (MAPS + map) * (BM * 4), map == 1 ? -1.f : 1.f);
+    storeGrads(ds[i], grads + map * TileS::BYTES, me);
+  }
+  proxyFence();
+  mmaFence();
+#pragma unroll
+  for (int i = 0; i < OWN; i++)
+    addHeld<TileQ>(sums.dk[HELD == 2 ? i : 0], ds[i], stage + (SPLIT ? me.wg : i) * TileQ::BYTES, 0);
+  mmaCommit();
+}
+
+// Adds the tile's share to its query tile's dQ of one map, after the key tiles behind this one; seen is their counter
+// as read before.
+__device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads,
+                                           const int* count, int seen, i64 tile, int map, const Thread& me) {
+  const int before = (min(w.m * BM + BM, p.t) - 1) / BN - w.n;  // key tiles that come first
+  float dq[D / 2];
+  mmaFence();
+  columnsByColumns<TileS, TileK>(dq, grads + map * TileS::BYTES, base + (KEYS == 2 ? map : 0) * TileK::BYTES);
+  mmaCommit();
+  if (ADDS == 2 && before > __shfl_sync(0xffffffffu, seen, 0)) {  // the warp decides as one
+    if (me.lane == 0)
+      while (loadAcquire(count) < before) {}
+    __syncwarp();
+  }
+  mmaWait<0>();
+  pin(dq);
+  float* sum = p.sums + (tile * MAPS + map) * (BM * D) + me.tid * 4;
+#pragma unroll
+  for (int x = 0; x < D / 8; x++) {
+    if (ADDS != 2 ? ADDS == 1 : before > 0) redAdd4(sum + x * 512, dq + 4 * x);
+    else if (ADDS == 2 || dq[4 * x] == 1e30f)
+      *(float4*)(sum + x * 512) = {dq[4 * x], dq[4 * x + 1], dq[4 * x + 2], dq[4 * x + 3]};
+  }
+}
+
+// Stores 64 rows of sums.
+template <int M>
+__device__ __forceinline__ void storeSums(const float (&x)[M], bf16* to, i64 ld, int rows, float f, int row, int t) {
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    u32 y[M / 4];
+#pragma unroll
+    for (int j = 0; j < M / 4; j++) y[j] = packBf16(f * x[4 * j + 2 * half], f * x[4 * j + 2 * half + 1]);
+    storePieces<M / 4, 1>(to + (row + 8 * half) * ld, y, 0, t, row + 8 * half < rows);
+  }
+}
+
+__device__ __forceinline__ void storeKeys(const HopperBackward& p, const Walk& w, const Sums& sums, const Thread& me) {
+  const int rows = p.t - w.n * BN;
+  const i64 key = w.n0 + w.n * BN;
+#pragma unroll
+  for (int i = 0; i < HELD; i++)
+    storeSums(sums.dk[i], p.dk + key * p.lddk + ((i64)w.group * KEYS + (SPLIT ? me.wg : i)) * D, p.lddk, rows, p.scale,
+              me.key, me.t);
+  storeSums(sums.dv, p.dv + key * p.lddv + (i64)w.group * DV + (SPLIT ? me.wg * COLS : 0), p.lddv, rows, 1.f, me.key,
+            me.t);
+}
+
+__device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg, u32 base, u32 barK,
+                                        const RingQ& ring) {
+  const int heads = p.heads / p.groups, tiles = (p.t + BM - 1) / BM;
+  Sums sums;
+#pragma unroll
+  for (int i = 0; i < HELD; i++) zero(sums.dk[i]);
+  zero(sums.dv);
+  int* count = 0;  // of the query tile before, whose adds are not yet announced
+  int n = 0;
+  bool more = true;
+  barWait(barK, 0);
+  for (; more; n++) {
+    const Thread me = threadOf(fresh((u32)threadIdx.x), wg);  // addresses are formed anew in each turn
+    const u32 stage = ring.tile(n), stats = base + AT_STATS + n % STAGES * STATBYTES,
+              grads = base + AT_S + n % BUFFERS * (MAPS * TileS::BYTES);
+    const i64 tile = (i64)(w.b * p.heads + w.h) * tiles + w.m;
+    const int seen = loadRelaxed(p.counts + tile);
+    Packed wt, ds[OWN];
+    Scores dp;
+    ring.wait(n);
+    formTile(p, w, base, stage, stats, sums, wt, ds, dp, me);
+    formGrads(stage, stats, grads, sums, ds, dp, me);
+    barrierOf(GRADS, 256);
+    if (count != 0 && threadIdx.x == 128) addRelease(count, 1);  // long done by now, so this does not stall
+    count = p.counts + tile;
+    mmaWait<0>();
+    pin(sums.dv);
+#pragma unroll
+    for (int i = 0; i < HELD; i++) pin(sums.dk[i]);
+    ring.release(n, me.lane);
+    if (MAPS == 2 || (n & 1) == wg) addQueries(p, w, base, grads, count, seen, tile, MAPS == 2 ? wg : 0, me);
+    more = w.next(heads);
+  }
+  barrierOf(GRADS, 256);
+  if (threadIdx.x == 128) addRelease(count, 1);
+  storeKeys(p, w, sums, threadOf(threadIdx.x, wg));
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    attn_hopper_backward(const __grid_constant__ HopperBackward p) {
+  const u32 base = sharedTiles(), barK = base + AT_BAR;
+  const RingQ ring = {base + AT_STAGE, barK + 8, barK + 8 + 8 * STAGES};
+  if (threadIdx.x == 0) {
+    barInit(barK, 1);
+    ring.init(8);
+    barInitDone();
+    stShared(base + AT_TICKET, (u32)atomicAdd(p.ticket, 1));
+  }
+  __syncthreads();
+  const Walk w = findWalk(p, __float_as_int(ldShared(base + AT_TICKET)));
+  const int wg = warpgroup();
+  if (wg == 0) {
+    registersDown<24>();
+    if (threadIdx.x == 0) produce(p, w, base, barK, ring);
+  } else {
+    registersUp<240>();
+    consume(p, w, wg - 1, base, barK, ring);
+  }
+}
+
+// dQ from fragments to rows: block (query tile, head, sequence), a warpgroup for each map.
+extern "C" __global__ void __launch_bounds__(128 * MAPS) attn_hopper_queries(const __grid_constant__ HopperQueries p) {
+  const int m = blockIdx.x, h = blockIdx.y, b = blockIdx.z, map = threadIdx.x / 128, lane = threadIdx.x & 31;
+  const i64 tile = (i64)(b * p.heads + h) * gridDim.x + m;
+  const float* from = p.sums + (tile * MAPS + map) * (BM * D) + (threadIdx.x & 127) * 4;
+  float x[D / 2];
+#pragma unroll
+  for (int i = 0; i < D / 8; i++) {
+    const float4 a = *(const float4*)(from + i * 512);
+    x[4 * i] = a.x, x[4 * i + 1] = a.y, x[4 * i + 2] = a.z, x[4 * i + 3] = a.w;
+  }
+  storeSums(x, p.dq + ((i64)b * p.t + m * BM) * p.lddq + ((i64)h * MAPS + map) * D, p.lddq, p.t - m * BM, p.scale,
+            16 * (threadIdx.x >> 5 & 3) + (lane >> 2), lane & 3);
+}
