@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"antiphase/internal/near"
 )
 
 // Field is one settable value of a recipe.
@@ -86,7 +88,7 @@ func show(x reflect.Value) string {
 func (r *Recipe) Set(path, value string) error {
 	k, ok := byPath[path]
 	if !ok {
-		return fmt.Errorf("%s: there is no such key; nearest is %s", clip(path), nearest(clip(path)))
+		return fmt.Errorf("%s: there is no such key; nearest is %s", path[:min(len(path), 80)], nearest(path))
 	}
 	return k.of(r).set(value)
 }
@@ -174,39 +176,15 @@ func kindName(v reflect.Value) string {
 // nearest is the known key with the smallest edit distance; a key's last part counts alone too, so that "steps"
 // finds train.steps.
 func nearest(path string) string {
-	type near struct {
+	type candidate struct {
 		path string
 		d    int
 	}
-	var list []near
+	var list []candidate
 	for _, k := range keys {
 		last := k.path[strings.LastIndex(k.path, ".")+1:]
-		list = append(list, near{k.path, min(distance(path, k.path), distance(path, last)+1)})
+		list = append(list, candidate{k.path, min(near.Distance(path, k.path), near.Distance(path, last)+1)})
 	}
 	sort.SliceStable(list, func(i, j int) bool { return list[i].d < list[j].d })
 	return list[0].path
-}
-
-// clip bounds what an error repeats and nearest compares.
-func clip(s string) string { return s[:min(len(s), 80)] }
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range a {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range b {
-			cost := diag
-			if a[i] != b[j] {
-				cost++
-			}
-			diag = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -21,6 +21,7 @@ type row struct {
 var table = []row{
 	{pkg: "internal/half"},
 	{pkg: "internal/fault"},
+	{pkg: "internal/near"},
 	{pkg: "internal/hostmem", foreign: "golang.org/x/sys"},
 	{pkg: "internal/simd", foreign: "golang.org/x/sys/cpu"},
 	{pkg: "internal/simd/gen"},
@@ -51,7 +52,7 @@ var table = []row{
 	{pkg: "tokenizer", foreign: "github.com/dlclark/regexp2/v2 golang.org/x/text"},
 	{pkg: "tokenizer/chat", foreign: "github.com/nikolalohinski/gonja/v2"},
 	{pkg: "data", foreign: "github.com/klauspost/compress github.com/parquet-go/parquet-go golang.org/x/sync golang.org/x/sys"},
-	{pkg: "recipe", ours: "model layer optim", foreign: "github.com/goccy/go-yaml"},
+	{pkg: "recipe", ours: "internal/near model layer optim", foreign: "github.com/goccy/go-yaml"},
 	{pkg: "checkpoint", ours: "internal/vfs"},
 	{pkg: "hf", ours: "model layer device tokenizer internal/safetensors internal/vfs"},
 	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device metrics tensor internal/flock internal/safetensors internal/vfs"},
