@@ -130,20 +130,24 @@ func M160(arch string) (Recipe, error) {
 // M830 is the paper's smallest scaling model: 24 × 1536, 16 heads of 96.
 func M830(arch string) (Recipe, error) {
 	s := shape{layers: 24, dim: 1536, heads: 16, ffn: 4096, context: 2048, vocab: 100288}
-	return s.recipe("830m", arch, paperTraining(), 1.5e-4)
+	return s.paper("830m", arch)
 }
 
 // B1 is the paper's 1.4B: 24 × 2048.
 func B1(arch string) (Recipe, error) {
 	s := shape{layers: 24, dim: 2048, heads: 16, ffn: 5460, context: 2048, vocab: 100288}
-	return s.recipe("1.4b", arch, paperTraining(), 1.5e-4)
+	return s.paper("1.4b", arch)
 }
 
 // B2 is the paper's 2.8B: 32 × 2560.
 func B2(arch string) (Recipe, error) {
 	s := shape{layers: 32, dim: 2560, heads: 20, ffn: 6912, context: 2048, vocab: 100288}
-	return s.recipe("2.8b", arch, paperTraining(), 1.5e-4)
+	return s.paper("2.8b", arch)
 }
 
-// paperTraining is the scaling runs' schedule: 40,000 steps of a quarter million tokens.
-func paperTraining() Train { return training(40000, 128, 4, 2048) }
+// paper is a recipe of the paper's scaling runs: 40,000 steps of a quarter million tokens, 375 of them warm-up, then linear decay.
+func (s shape) paper(name, arch string) (Recipe, error) {
+	r, err := s.recipe(name, arch, training(40000, 128, 4, 2048), 1.5e-4)
+	r.Optim.Warmup, r.Optim.Schedule = 375, "linear"
+	return r, err
+}
