@@ -101,6 +101,8 @@ func TestSamplerFrequencies(t *testing.T) {
 		{"top-p", logits, Sampling{Temperature: 1, TopP: 0.8}},
 		{"min-p", logits, Sampling{Temperature: 1, MinP: 0.1}},
 		{"all filters", logits, Sampling{Temperature: 1.3, TopK: 12, TopP: 0.9, MinP: 0.05}},
+		{"top-k, then min-p", logits, Sampling{Temperature: 1, TopK: 30, MinP: 0.3}},
+		{"top-p, then min-p", logits, Sampling{Temperature: 1, TopP: 0.99, MinP: 0.3}},
 		{"wide top-p", wide, Sampling{Temperature: 1, TopP: 0.5}},
 		{"wide top-k", wide, Sampling{Temperature: 1, TopK: 100}},
 	} {
