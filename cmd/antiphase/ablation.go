@@ -163,6 +163,6 @@ func (a *app) presentAblation(f *ablationFlags, r *eval.AblationResult) error {
 	}
 	fmt.Fprintln(a.out)
 	fmt.Fprint(a.out, r.Table(a.colored() && terminal(a.out)))
-	a.note("\n%s; a page of it: antiphase report %s", path, f.dir)
+	a.note("\n%s; a page of it: %s report %s", path, called(), f.dir)
 	return nil
 }

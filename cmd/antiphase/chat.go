@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -214,11 +215,7 @@ func (r *repl) ask(text string) error {
 		if used == 0 {
 			ids = r.l.encode(text)
 		}
-		if used+len(ids) >= limit {
-			return fmt.Errorf("the context of %d tokens is full (%d used, %d typed); /clear begins anew", limit, used, len(ids))
-		}
-		r.s.Append(ids...)
-		return nil
+		return r.goOn(ids)
 	}
 	said := r.said
 	if len(said) == 0 && r.f.system != "" {
@@ -230,11 +227,51 @@ func (r *repl) ask(text string) error {
 		return err
 	}
 	ids := r.l.Tokenizer.Encode(whole, tokenizer.NoTemplate)
+	if len(ids) > limit-r.reserve() && len(r.said) > 0 {
+		r.a.note("the context of %d tokens is full: the oldest message is forgotten", limit)
+		r.said = r.said[1:]
+		if len(r.said) > 0 && r.said[0].Role == "assistant" {
+			r.said = r.said[1:]
+		}
+		return r.ask(text)
+	}
 	if len(ids) >= limit {
-		return fmt.Errorf("the context of %d tokens is full (the conversation has %d); /clear begins anew", limit, len(ids))
+		return fmt.Errorf("the message has %d tokens, the context only %d", len(ids), limit)
 	}
 	r.s.Prompt(ids)
 	r.said = said
+	return nil
+}
+
+// reserve is the room that an answer should find: what may be generated, but no more than half of the context.
+func (r *repl) reserve() int {
+	half := r.l.Model.Config.Context / 2
+	if n := r.f.MaxTokens; n > 0 {
+		return min(n, half)
+	}
+	return half
+}
+
+// goOn appends typed text to the context. When an answer would find no room, the oldest text is forgotten; the token that begins every
+// text stays.
+func (r *repl) goOn(ids []int32) error {
+	all := slices.Concat(r.s.Tokens(), ids)
+	limit := r.l.Model.Config.Context
+	room := limit - r.reserve()
+	if len(all) <= room {
+		r.s.Append(ids...)
+		return nil
+	}
+	head := all[:0:0]
+	if first := r.l.Manners.First; first >= 0 {
+		head = append(head, first)
+	}
+	if len(head)+len(ids) > max(room, 1) {
+		return fmt.Errorf("the text has %d tokens, the context has room for %d", len(ids), room-len(head))
+	}
+	kept := all[len(all)-(room-len(head)):]
+	r.a.note("the context of %d tokens is full: the oldest %d are forgotten", limit, len(all)-len(kept))
+	r.s.Prompt(append(head, kept...))
 	return nil
 }
 

@@ -239,7 +239,7 @@ func (a *app) present(f *evalFlags, ev *eval.Evaluation) error {
 	}
 	fmt.Fprint(a.out, ev.Table(a.colored() && terminal(a.out)))
 	if f.opt.Output != "" {
-		a.note("\n%s; a page of it: antiphase report %s", filepath.Join(f.opt.Output, eval.File), f.opt.Output)
+		a.note("\n%s; a page of it: %s report %s", filepath.Join(f.opt.Output, eval.File), called(), f.opt.Output)
 	}
 	return nil
 }

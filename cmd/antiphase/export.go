@@ -77,6 +77,7 @@ func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) erro
 	if err := apart(s.Dir, from, dir); err != nil {
 		return err
 	}
+	s.Config.Context = s.trainedContext()
 	e := &hf.Export{Config: s.Config, Values: s.Values, Class: hf.Class(f.class), DType: f.dtype, ShardBytes: shard,
 		Tokens: s.Manners.Tokens, Generation: s.Manners.Generation}
 	class, err := e.Resolve()
@@ -111,6 +112,15 @@ func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) erro
 		out.Files = append(out.Files, n.Name())
 	}
 	return errors.Join(err, a.json(out))
+}
+
+// trainedContext is the context that a model has been trained on, which is what an export states: positions beyond the run's sequences have
+// never been seen. Weights that others trained keep the context that they came with.
+func (s *stored) trainedContext() int {
+	if s.Saved == nil || s.Saved.State.Step == 0 || s.Saved.Recipe.Train.From != "" || s.Config.RopeScaling != nil {
+		return s.Config.Context
+	}
+	return min(s.Config.Context, s.Saved.Recipe.Train.SeqLen)
 }
 
 // apart refuses to write a model over the folder it is read from, or over one that holds it.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"antiphase/hf"
 	"antiphase/infer"
+	"antiphase/tokenizer"
 )
 
 // sampling are the flags that generate and chat share.
@@ -212,43 +212,81 @@ func (a *app) generate(ctx context.Context, f *generateFlags, given bool) error 
 	}
 	begin := time.Now()
 	if !f.json && f.samples == 1 {
-		return a.stream(ctx, e, reqs, f, prompt, begin)
+		return a.stream(ctx, e, l, reqs, f, prompt, begin)
 	}
-	return a.collect(ctx, e, reqs, f, prompt, begin)
+	return a.collect(ctx, e, l, reqs, f, prompt, begin)
 }
 
 // stream prints one continuation as it comes.
-func (a *app) stream(ctx context.Context, e *infer.Engine, reqs []infer.Request, f *generateFlags, prompt string, begin time.Time) error {
+func (a *app) stream(ctx context.Context, e *infer.Engine, l *loaded, reqs []infer.Request, f *generateFlags, prompt string, begin time.Time) error {
 	if f.echo {
 		fmt.Fprint(a.out, prompt)
 	}
-	n := 0
+	n, reason := 0, ""
 	err := e.Generate(ctx, reqs, func(_ int, ev infer.Event) bool {
-		fmt.Fprint(a.out, ev.Text)
+		_, werr := fmt.Fprint(a.out, ev.Text)
 		if ev.ID >= 0 {
 			n++
 		}
-		return true
+		reason = ev.Reason
+		return werr == nil
 	})
 	fmt.Fprintln(a.out)
+	if f.full(reason, n) {
+		a.noteFull(l, len(reqs[0].IDs), n)
+	}
 	a.note("%d tokens, %.0f tok/s", n, float64(n)/time.Since(begin).Seconds())
 	return err
 }
 
 // sample is one continuation as JSON.
 type sample struct {
-	Index   int                    `json:"index"`
-	Seed    uint64                 `json:"seed"`
-	Prompt  string                 `json:"prompt"`
-	Text    string                 `json:"text"`
-	IDs     []int32                `json:"ids"`
-	Reason  string                 `json:"finish_reason"`
-	Logprob []float64              `json:"logprobs,omitempty"`
-	Top     [][]infer.TokenLogprob `json:"top_logprobs,omitempty"`
+	Index   int          `json:"index"`
+	Seed    uint64       `json:"seed"`
+	Prompt  string       `json:"prompt"`
+	Text    string       `json:"text"`
+	IDs     []int32      `json:"ids"`
+	Reason  string       `json:"finish_reason"`
+	Full    bool         `json:"context_full,omitempty"` // the context ended the text before --max-tokens did
+	Tokens  []string     `json:"tokens,omitempty"`       // the text of each id
+	Logprob []float64    `json:"logprobs,omitempty"`
+	Top     [][]topToken `json:"top_logprobs,omitempty"` // the likeliest tokens in each place, best first
+}
+
+// topToken is one of the likeliest tokens.
+type topToken struct {
+	ID      int32   `json:"id"`
+	Token   string  `json:"token"`
+	Logprob float64 `json:"logprob"`
+}
+
+// add takes an event's token with its log-probabilities.
+func (s *sample) add(t *tokenizer.Tokenizer, ev *infer.Event, logprobs bool) {
+	s.IDs = append(s.IDs, ev.ID)
+	if !logprobs {
+		return
+	}
+	text := func(id int32) string { return strings.ToValidUTF8(string(t.TokenBytes(id)), "\uFFFD") }
+	s.Tokens, s.Logprob = append(s.Tokens, text(ev.ID)), append(s.Logprob, ev.Logprob)
+	top := make([]topToken, len(ev.Top))
+	for i, x := range ev.Top {
+		top[i] = topToken{x.ID, text(x.ID), x.Logprob}
+	}
+	s.Top = append(s.Top, top)
+}
+
+// full says that a text ended because the context was full, and not for the length that was asked for.
+func (f *generateFlags) full(reason string, tokens int) bool {
+	return reason == infer.ReasonLength && (f.MaxTokens == 0 || tokens < f.MaxTokens)
+}
+
+// noteFull tells the user that there is less text than was asked for.
+func (a *app) noteFull(l *loaded, prompt, tokens int) {
+	a.note("stopped after %d tokens: the context of %d tokens is full (the prompt has %d)", tokens, l.Model.Config.Context, prompt)
 }
 
 // collect runs all samples in one batch and prints them in order.
-func (a *app) collect(ctx context.Context, e *infer.Engine, reqs []infer.Request, f *generateFlags, prompt string, begin time.Time) error {
+func (a *app) collect(ctx context.Context, e *infer.Engine, l *loaded, reqs []infer.Request, f *generateFlags, prompt string, begin time.Time) error {
 	out := make([]sample, len(reqs))
 	n := 0
 	err := e.Generate(ctx, reqs, func(i int, ev infer.Event) bool {
@@ -256,10 +294,7 @@ func (a *app) collect(ctx context.Context, e *infer.Engine, reqs []infer.Request
 		s.Text += ev.Text
 		if ev.ID >= 0 {
 			n++
-			s.IDs = append(s.IDs, ev.ID)
-			if f.Logprobs > 0 {
-				s.Logprob, s.Top = append(s.Logprob, ev.Logprob), append(s.Top, slices.Clone(ev.Top))
-			}
+			s.add(l.Tokenizer, &ev, f.Logprobs > 0)
 		}
 		s.Reason = ev.Reason
 		return true
@@ -269,6 +304,9 @@ func (a *app) collect(ctx context.Context, e *infer.Engine, reqs []infer.Request
 	}
 	for i := range out {
 		s := &out[i]
+		if s.Full = f.full(s.Reason, len(s.IDs)); s.Full {
+			a.noteFull(l, len(reqs[i].IDs), len(s.IDs))
+		}
 		s.Index, s.Seed, s.Prompt = i, reqs[i].Sampling.Seed, prompt
 		if f.json {
 			if err := a.json(s); err != nil {

@@ -2,11 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -18,7 +18,7 @@ import (
 var verbs = []func(*app) *cobra.Command{
 	speedrunVerb, trainVerb, generateVerb, chatVerb, logitsVerb, tokenizeVerb,
 	showVerb, validateVerb, exportVerb, importVerb, convertVerb, recipesVerb, benchVerb, doctorVerb, evalVerb,
-	reportVerb, scalingVerb, ablationVerb, dataVerb, tokenizerVerb,
+	reportVerb, scalingVerb, ablationVerb, dataVerb, tokenizerVerb, versionVerb,
 	serveVerb, launchInfoVerb,
 }
 
@@ -37,7 +37,8 @@ type app struct {
 
 // run executes a command line and returns the exit code.
 func run(args []string, in io.Reader, out, errw io.Writer) int {
-	a := &app{in: in, out: out, err: errw}
+	stdout := &output{Writer: out}
+	a := &app{in: in, out: stdout, err: errw}
 	fault.Handle(a.crashed(args))
 	defer fault.Guard()()
 	root := &cobra.Command{
@@ -51,11 +52,11 @@ common attention noise cancels. Begin with:
   antiphase speedrun            train a Transformer and a DIFF Transformer and compare them
   antiphase train --size small  train one model; the same command again resumes`,
 		SilenceUsage: true, SilenceErrors: true,
-		Version: version(),
+		Version: built().String(),
 	}
 	root.SetArgs(args)
 	root.SetIn(in)
-	root.SetOut(out)
+	root.SetOut(stdout)
 	root.SetErr(errw)
 	f := root.PersistentFlags()
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results only, no progress")
@@ -63,7 +64,7 @@ common attention noise cancels. Begin with:
 	f.StringVar(&a.device, "device", "auto", "where to compute: auto, cpu, cuda or cuda:N")
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
 	f.StringVar(&a.precision, "precision", "auto", "weights, activations and factors of products: fp32, bf16, int8 (weights; CPU, inference only) or auto, the fastest that trains well")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(flagError(c, err)) })
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if a.color != "auto" && a.color != "always" && a.color != "never" {
 			return usage(fmt.Errorf("--color: %q is unknown; there are auto, always and never", a.color))
@@ -73,9 +74,18 @@ common attention noise cancels. Begin with:
 	for _, v := range verbs {
 		root.AddCommand(v(a))
 	}
+	root.AddCommand(glossary())
+	root.SetHelpCommand(helpVerb())
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	finish(root)
 	ctx, stop := interruptible(a)
 	defer stop()
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	if stdout.err != nil && (err == nil || errors.Is(err, stdout.err)) {
+		err = fmt.Errorf("standard output: %w", stdout.err)
+	}
+	if err != nil {
 		return a.fail(err)
 	}
 	return 0
@@ -104,36 +114,4 @@ func interruptible(a *app) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { signal.Stop(ch); close(ch); cancel() }
-}
-
-// version is the module's version or commit, as the Go toolchain recorded it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			v = s.Value[:12]
-		}
-		if s.Key == "vcs.modified" && s.Value == "true" {
-			v += "+dirty"
-		}
-	}
-	return v
-}
-
-// commit is the revision that the toolchain recorded, empty where there was none.
-func commit() string {
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return ""
 }

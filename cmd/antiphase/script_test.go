@@ -64,7 +64,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
 		e.Setenv("ANTIPHASE_HOME", home)
 		return nil
-	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd, "resave": resaveCmd}})
+	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd, "resave": resaveCmd, "full": fullCmd}})
 }
 
 // resaveCmd is "resave RUN NEW OLD TEXT": a run folder NEW with RUN's newest checkpoint, in whose state OLD has become TEXT. Its hashes are right.
@@ -93,6 +93,17 @@ func resaveCmd(ts *testscript.TestScript, neg bool, args []string) {
 	to, err := checkpoint.Open(ts.MkAbs(args[1]), checkpoint.Options{})
 	ts.Check(err)
 	ts.Check(to.Save(c.Manifest.Step, files))
+}
+
+// fullCmd is "full CODE args…": antiphase with its output on a device that has no room must end with that code.
+func fullCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: full CODE args...")
+	}
+	exitCmd(ts, false, append([]string{args[0], "sh", "-c", `exec antiphase "$@" > /dev/full`, "sh"}, args[1:]...))
+	if s := ts.ReadFile("stderr"); !strings.Contains(s, "standard output: write") {
+		ts.Fatalf("no word about the output: %s", s)
+	}
 }
 
 // exitCmd is "exit CODE command…": the command must end with that code.

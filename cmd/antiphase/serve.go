@@ -112,7 +112,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg := server.Config{Limits: f.limits, Keys: keys, Origins: f.origins, Version: version(), Commit: commit(), Log: a.requestLog(f)}
+	cfg := server.Config{Limits: f.limits, Keys: keys, Origins: f.origins, Version: version(), Commit: built().Commit, Log: a.requestLog(f)}
 	if loopback || len(f.hosts) > 0 {
 		cfg.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.hosts...)
 	}

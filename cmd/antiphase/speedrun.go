@@ -257,6 +257,6 @@ func (a *app) publish(f *speedrunFlags, r *eval.Report) error {
 	}
 	fmt.Fprintln(a.out)
 	fmt.Fprint(a.out, r.Table(a.colored() && terminal(a.out)))
-	a.note("\n%s in %s; look inside: %s", page, seconds(r.Seconds), "antiphase generate --model "+filepath.Join(f.dir, f.Arch)+" -p \"The magic code is\"")
+	a.note("\n%s in %s; look inside: %s", page, seconds(r.Seconds), called()+" generate --model "+filepath.Join(f.dir, f.Arch)+" -p \"The magic code is\"")
 	return nil
 }

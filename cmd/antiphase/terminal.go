@@ -26,9 +26,34 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
+// output is standard output. It keeps the first error, which run reports: hardly anybody looks at what Fprint returns.
+type output struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer. After an error nothing more is written.
+func (o *output) Write(p []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.Writer.Write(p)
+	o.err = err
+	return n, err
+}
+
+// file is the file that a stream is.
+func file(w io.Writer) (*os.File, bool) {
+	if o, ok := w.(*output); ok {
+		w = o.Writer
+	}
+	f, ok := w.(*os.File)
+	return f, ok
+}
+
 // terminal says whether w is a terminal that understands control sequences.
 func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := file(w)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
@@ -85,7 +110,7 @@ func (l *line) show(s string, must bool) {
 
 // fit cuts a line to the terminal's width, so that rewriting it does not scroll.
 func fit(w io.Writer, s string) string {
-	if f, ok := w.(*os.File); ok {
+	if f, ok := file(w); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 1 {
 			if r := []rune(s); len(r) >= width {
 				return string(r[:width-1])

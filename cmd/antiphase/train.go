@@ -222,7 +222,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 	if res.Steps == 0 {
 		a.note("done: the initial checkpoint is in %s", f.dir)
 	} else {
-		a.note("done: step %d, loss %.4f%s; try: antiphase generate --model %s \"Once\"", res.Steps, res.Loss, heldOut(res.Valid), f.dir)
+		a.note("done: step %d, loss %.4f%s; try: %s generate --model %s \"Once\"", res.Steps, res.Loss, heldOut(res.Valid), called(), f.dir)
 	}
 	if f.json {
 		return a.json(map[string]any{"dir": f.dir, "steps": res.Steps, "loss": res.Loss, "valid_loss": res.Valid, "resumed_from": res.Resumed})
