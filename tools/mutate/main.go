@@ -1,0 +1,157 @@
+// Command mutate plants bugs one at a time and says which of them the tests notice.
+//
+// Bugs are data, tools/mutate/bugs.json: a file, a text that stands in it exactly once, what to put in its place, and the packages whose
+// tests should notice. Nothing in the tree is changed: the toolchain is given the altered file as an overlay.
+//
+//	go run ./tools/mutate                 # all of them, from the repository's root
+//	go run ./tools/mutate -run tokenizer  # those whose name matches
+//	go run ./tools/mutate -list           # print them
+//
+// It exits with 1 when a bug survives, and with 2 when one cannot be planted: then the code has moved on, and the list must follow.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// bug is one wrong change.
+type bug struct {
+	Name  string   `json:"name"`  // package: what is broken
+	File  string   `json:"file"`  // relative to the root
+	Old   string   `json:"old"`   // stands in it exactly once
+	New   string   `json:"new"`   // the bug
+	Tests []string `json:"tests"` // packages, and perhaps -run NAME
+}
+
+func main() {
+	list := flag.Bool("list", false, "print the bugs and stop")
+	run := flag.String("run", "", "only bugs whose name matches this expression")
+	limit := flag.Duration("timeout", 5*time.Minute, "a test that takes longer has noticed")
+	path := flag.String("bugs", filepath.Join("tools", "mutate", "bugs.json"), "the list")
+	flag.Parse()
+	bugs, err := read(*path, *run)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(2)
+	}
+	killed, lived, lost := 0, 0, 0
+	for _, b := range bugs {
+		if *list {
+			fmt.Printf("%-60s %s\n", b.Name, b.File)
+			continue
+		}
+		begin := time.Now()
+		noticed, err := b.try(*limit)
+		switch {
+		case err != nil:
+			lost++
+			fmt.Printf("LOST     %s: %v\n", b.Name, err)
+		case noticed:
+			killed++
+			fmt.Printf("killed   %s (%.0fs)\n", b.Name, time.Since(begin).Seconds())
+		default:
+			lived++
+			fmt.Printf("SURVIVED %s (%s)\n", b.Name, b.File)
+		}
+	}
+	if *list {
+		return
+	}
+	fmt.Printf("%d bugs: %d killed, %d survived, %d could not be planted\n", len(bugs), killed, lived, lost)
+	switch {
+	case lost > 0:
+		os.Exit(2)
+	case lived > 0:
+		os.Exit(1)
+	}
+}
+
+func read(path, match string) ([]bug, error) {
+	re, err := regexp.Compile(match)
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var all, out []bug
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for _, x := range all {
+		if re.MatchString(x.Name) {
+			out = append(out, x)
+		}
+	}
+	return out, nil
+}
+
+// try plants the bug and runs its tests: noticed when they fail.
+func (b bug) try(limit time.Duration) (noticed bool, err error) {
+	dir, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := b.plant(dir)
+	if err != nil {
+		return false, err
+	}
+	if out, err := goRun(limit, append([]string{"vet", "-overlay", overlay}, "./"+filepath.ToSlash(filepath.Dir(b.File)))...); err != nil {
+		return false, fmt.Errorf("the bug does not compile: %s", firstLine(out))
+	}
+	_, err = goRun(limit, append([]string{"test", "-overlay", overlay}, b.Tests...)...)
+	return err != nil, nil
+}
+
+// plant writes the altered file and the overlay that names it.
+func (b bug) plant(dir string) (string, error) {
+	text, err := os.ReadFile(b.File)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(text), b.Old); n != 1 {
+		return "", fmt.Errorf("%s has %q %d times, want once", b.File, firstLine(b.Old), n)
+	}
+	from, err := filepath.Abs(b.File)
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(dir, filepath.Base(b.File))
+	if err := os.WriteFile(to, []byte(strings.Replace(string(text), b.Old, b.New, 1)), 0o666); err != nil {
+		return "", err
+	}
+	j, err := json.Marshal(map[string]map[string]string{"Replace": {from: to}})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, j, 0o666)
+}
+
+func goRun(limit time.Duration, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
+	return string(out), err
+}
+
+// firstLine is the first line of a text that says something.
+func firstLine(s string) string {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			return line
+		}
+	}
+	return ""
+}
