@@ -284,7 +284,11 @@ func (a *app) benchDone(f *benchFlags, rows []bench.Row) error {
 func (a *app) benchConfig(d device.Device) *bench.Config {
 	b := &bench.Config{Device: d}
 	c, ok := d.(*cpu.Device)
-	if !ok || len(cpu.Peaks()) == 0 {
+	if !ok {
+		return b
+	}
+	name := cpu.PeakOf(c.Precision())
+	if name == "" {
 		return b
 	}
 	threads := a.threads
@@ -292,12 +296,6 @@ func (a *app) benchConfig(d device.Device) *bench.Config {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	b.WeightBytes = map[cpu.Precision]float64{cpu.FP32: 4, cpu.BF16: 2, cpu.Int8: 1}[c.Precision()]
-	name := cpu.Peaks()[0]
-	for _, p := range cpu.Peaks() {
-		if c.Precision() != cpu.FP32 && strings.HasSuffix(p, cpu.BF16.String()) { // int8 takes two products of bytes, as fast together as one of bf16
-			name = p
-		}
-	}
 	const turn, read = 20 * time.Millisecond, 512 << 20
 	b.Product = bench.Ceiling{Name: fmt.Sprintf("%s in registers, %d threads", name, threads), Unit: bench.UnitFLOPs, Run: func() (float64, error) {
 		x, err := cpu.Peak(name, threads, turn)

@@ -10,13 +10,32 @@ import (
 	"antiphase/internal/simd"
 )
 
-// Peaks are the names that Peak takes here, such as "avx512 fp32", "avx2 fp32", "amx bf16" and "amx int8"; none without assembly.
+// Peaks are the names that Peak takes here, such as "avx512 fp32", "amx bf16", "neon fp32" and "neon int8"; none without assembly.
 func Peaks() []string {
 	var names []string
 	for _, p := range simd.Peaks() {
 		names = append(names, p.Name)
 	}
 	return names
+}
+
+// loopsOf are the loops that bound products of float32 and of bfloat16 with each implementation.
+var loopsOf = map[string][2]string{
+	"amx":        {"avx512 fp32", "amx bf16"},
+	"avx512bf16": {"avx512 fp32", "avx512 fp32"},
+	"avx512":     {"avx512 fp32", "avx512 fp32"},
+	"avx2":       {"avx2 fp32", "avx2 fp32"},
+	"neonbf16":   {"neon fp32", "neon bf16"},
+	"neon":       {"neon fp32", "neon fp32"},
+}
+
+// PeakOf names the loop that bounds products at a precision with the implementation in use; "" where that is plain Go. Int8 takes two products
+// of bytes, as fast together as one of bfloat16.
+func PeakOf(p Precision) string {
+	if p == FP32 {
+		return loopsOf[simd.Name()][0]
+	}
+	return loopsOf[simd.Name()][1]
 }
 
 // Peak measures, for about d, the rate of a loop of multiply-adds on registers alone: FLOP/s (int8: operations) of the

@@ -2,8 +2,12 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"antiphase/internal/simd"
 )
 
 func TestPeak(t *testing.T) {
@@ -18,6 +22,24 @@ func TestPeak(t *testing.T) {
 	if r := ReadBandwidth(1<<20, 2, time.Millisecond); r <= 0 {
 		t.Errorf("read bandwidth %v", r)
 	}
+}
+
+// Whatever implementation is in use, its ceiling is a loop of its own instructions.
+func TestPeakOf(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for _, p := range []Precision{FP32, BF16, Int8} {
+			name := PeakOf(p)
+			if simd.Name() == "generic" && name == "" {
+				continue
+			}
+			if !slices.Contains(Peaks(), name) {
+				t.Errorf("the ceiling of %s at %s is %q, which is none of %q", simd.Name(), p, name, Peaks())
+			}
+			if set, _, _ := strings.Cut(name, " "); p == FP32 && simd.Name() != "amx" && !strings.HasPrefix(simd.Name(), set) {
+				t.Errorf("the ceiling of %s is %q", simd.Name(), name)
+			}
+		}
+	})
 }
 
 // BenchmarkPeak prints the machine's limits.
