@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // task is one op in progress: tile i is done by the given worker. Which worker gets a tile must not matter.
@@ -17,6 +18,7 @@ type task interface{ tile(i, worker int) }
 type pool struct {
 	gate   atomic.Uint64
 	shares shares
+	paces  paces
 	task   task
 
 	ahead  span // the next weight, as of so many turns
@@ -46,7 +48,7 @@ const (
 )
 
 func newPool(threads int) *pool {
-	p := &pool{helpers: make([]helper, threads-1), shares: newShares(threads)}
+	p := &pool{helpers: make([]helper, threads-1), shares: newShares(threads), paces: newPaces(threads, mixedCores())}
 	for i := range p.helpers {
 		p.helpers[i].wake = make(chan struct{}, 1)
 		p.done.Add(1)
@@ -80,13 +82,41 @@ func (p *pool) run(n int, t task) {
 		p.errand.step()
 		g = p.gate.Load()
 	}
+	if p.paces.on {
+		p.settle()
+	}
 	p.task = nil
 }
 
 func (p *pool) work(worker int) {
+	if p.paces.on {
+		p.workPaced(worker)
+		return
+	}
 	for i, ok := p.shares.claim(worker); ok; i, ok = p.shares.claim(worker) {
 		p.task.tile(i, worker)
 	}
+}
+
+// workPaced is work where cores differ.
+func (p *pool) workPaced(worker int) {
+	for !p.paces.yields(worker, p.shares.left()) {
+		i, ok := p.shares.claim(worker)
+		if !ok {
+			return
+		}
+		begin := time.Now()
+		p.task.tile(i, worker)
+		p.paces.took(worker, time.Since(begin))
+	}
+}
+
+// settle does what a worker that never came was trusted with, and takes the lessons of a run.
+func (p *pool) settle() {
+	for i, ok := p.shares.claim(0); ok; i, ok = p.shares.claim(0) {
+		p.task.tile(i, 0)
+	}
+	p.paces.learn()
 }
 
 // help is the life of helper i: wait for a new run, enter, work, leave.

@@ -39,5 +39,14 @@ func (s *shares) claim(worker int) (tile int, ok bool) {
 	return 0, false
 }
 
+// left is about how many tiles nobody has taken yet.
+func (s *shares) left() (n int) {
+	for w := range s.of {
+		_, to := shareOf(s.n, w, len(s.of))
+		n += max(0, to-int(s.of[w].next.Load()))
+	}
+	return n
+}
+
 // shareOf is worker w's part of n tiles.
 func shareOf(n, w, workers int) (from, to int) { return w * n / workers, (w + 1) * n / workers }

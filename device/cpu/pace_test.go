@@ -1,0 +1,104 @@
+package cpu
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// race runs n tiles on workers that take so many turns for each, by a clock of its own, and gives the turn in which the last tile is done.
+func race(n int, speeds []int, p *paces) (end int) {
+	s := newShares(len(speeds))
+	s.cut(n)
+	free := make([]int, len(speeds)) // when each worker is done with its tile
+	gone, done := make([]bool, len(speeds)), 0
+	for now := 0; done < len(speeds); now++ {
+		for w, each := range speeds {
+			if gone[w] || free[w] > now {
+				continue
+			}
+			if free[w] > 0 {
+				p.took(w, time.Duration(each))
+			}
+			_, ok := 0, false
+			if !p.on || !p.yields(w, s.left()) {
+				_, ok = s.claim(w)
+			}
+			if !ok {
+				gone[w], done = true, done+1
+				continue
+			}
+			free[w] = now + each
+			end = max(end, free[w])
+		}
+	}
+	p.learn()
+	return end
+}
+
+// optimum is the least number of turns that anyone could need.
+func optimum(n int, speeds []int) (turns int) {
+	for done := 0; done < n; turns++ {
+		done = 0
+		for _, each := range speeds {
+			done += (turns + 1) / each
+		}
+	}
+	return turns
+}
+
+// With four fast cores and four that are a quarter as fast, runs of few tiles end soon after the time that the best plan would take.
+func TestSlowCoresDoNotHoldUp(t *testing.T) {
+	speeds := []int{100, 100, 100, 100, 400, 400, 400, 400}
+	var sum, ideal, worst [2]float64
+	for i, on := range []bool{false, true} {
+		p := newPaces(len(speeds), on)
+		for range 20 {
+			race(64, speeds, &p)
+		}
+		for n := 8; n <= 128; n++ {
+			took, best := float64(race(n, speeds, &p)), float64(optimum(n, speeds))
+			sum[i], ideal[i], worst[i] = sum[i]+took, ideal[i]+best, max(worst[i], took/best)
+		}
+	}
+	t.Logf("over the best plan: %.2f, at worst %.2f; leaving the rest to others %.2f, at worst %.2f", sum[0]/ideal[0], worst[0], sum[1]/ideal[1], worst[1])
+	if sum[1]/ideal[1] > 1.05 || worst[1] > 1.35 {
+		t.Errorf("runs take %.2f times as long as the best plan, at worst %.2f times", sum[1]/ideal[1], worst[1])
+	}
+}
+
+// Equal cores keep taking all there is.
+func TestEqualCoresKeepAll(t *testing.T) {
+	speeds := []int{100, 100, 100, 100}
+	with, without := newPaces(4, true), newPaces(4, false)
+	for n := 1; n <= 64; n++ {
+		if a, b := race(n, speeds, &with), race(n, speeds, &without); a != b {
+			t.Fatalf("%d tiles: %d turns instead of %d", n, a, b)
+		}
+	}
+}
+
+type countTiles struct{ done []atomic.Int32 }
+
+func (c *countTiles) tile(i, worker int) {
+	if worker > 0 {
+		time.Sleep(100 * time.Microsecond) // a slow core
+	}
+	c.done[i].Add(1)
+}
+
+// Every tile is done once, whoever leaves what to whom.
+func TestSlowCoresDoAll(t *testing.T) {
+	p := newPool(3)
+	defer p.close()
+	p.paces.on = true
+	for n := 1; n < 60; n++ {
+		c := countTiles{make([]atomic.Int32, n)}
+		p.run(n, &c)
+		for i := range c.done {
+			if x := c.done[i].Load(); x != 1 {
+				t.Fatalf("tile %d of %d was done %d times", i, n, x)
+			}
+		}
+	}
+}
