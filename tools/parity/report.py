@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Draws results/parity/*.jsonl: docs/parity.svg, and the tables between the marks of docs/parity.md.
+
+    report.py            from the root of the repository
+"""
+import glob
+import json
+import re
+
+ARCHS = ["transformer", "diff", "diff2"]
+NAMES = {"transformer": "Transformer", "diff": "DIFF", "diff2": "DIFF V2"}
+INK, OURS, PEER = "#57606a", "#0969da", "#bc4c00"
+
+
+def load():
+    rows = [json.loads(x) for f in sorted(glob.glob("results/parity/*.jsonl")) for x in open(f)]
+    return {(r["device"], r["size"], r["arch"], r["side"], r["start"], r["seed"]): r for r in rows}
+
+
+def settings(rows):
+    return sorted({k[:2] for k in rows}, key=lambda k: k[0] != "gpu")
+
+
+def table(rows, device, size):
+    out = ["| model | start | largest difference of a 50-step mean | held out, Antiphase | held out, PyTorch | difference |",
+           "|---|---|---|---|---|---|"]
+    for arch in ARCHS:
+        get = lambda side, start, seed: rows.get((device, size, arch, side, start, seed))
+        a, b = get("antiphase", "shared", 1), get("pytorch", "shared", 1)
+        if a and b:
+            worst = max(abs(x - y) for x, y in zip(a["loss"], b["loss"]))
+            out.append(f"| {NAMES[arch]} | same weights, same rows | {worst:.4f} | {a['held_out']:.4f} | {b['held_out']:.4f} "
+                       f"| {a['held_out'] - b['held_out']:+.4f} |")
+        own = {side: own_starts(rows, device, size, arch, side) for side in ("antiphase", "pytorch")}
+        if all(own.values()):
+            mean = {k: sum(v) / len(v) for k, v in own.items()}
+            cell = lambda k: ", ".join(f"{x:.4f}" for x in own[k])
+            out.append(f"| {NAMES[arch]} | own weights, own order, by seed | – | {cell('antiphase')} | {cell('pytorch')} "
+                       f"| {mean['antiphase'] - mean['pytorch']:+.4f} (means) |")
+    return "\n".join(out)
+
+
+def own_starts(rows, device, size, arch, side):
+    """Held-out losses of a side's own starts; for Antiphase the shared start is its own seed 1."""
+    mine = [(k[5], r["held_out"]) for k, r in rows.items()
+            if k[:4] == (device, size, arch, side) and (k[4] == "own" or side == "antiphase")]
+    return [held for _, held in sorted(mine)]
+
+
+def path(points, colour, width):
+    d = " ".join(f"{'M' if i == 0 else 'L'}{x:.1f},{y:.1f}" for i, (x, y) in enumerate(points))
+    return f'<path d="{d}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
+
+
+def text(x, y, s, anchor="start", size=12):
+    return f'<text x="{x}" y="{y}" font-size="{size}" fill="{INK}" text-anchor="{anchor}">{s}</text>'
+
+
+def panel(rows, device, size, arch, left, top):
+    """Both curves of one architecture, and their difference below on a scale of its own."""
+    a, b = (rows.get((device, size, arch, s, "shared", 1)) for s in ("antiphase", "pytorch"))
+    if not (a and b):
+        return []
+    w, h, n = 260, 150, len(a["loss"])
+    hi, lo = max(a["loss"] + b["loss"]), min(a["loss"] + b["loss"])
+    at = lambda i: left + 40 + (w - 40) * i / max(n - 1, 1)
+    loss = lambda v: top + 20 + h * (hi - v) / (hi - lo)
+    gap = lambda d: top + 225 - max(-0.02, min(0.02, d)) / 0.02 * 25
+    out = [text(left + 40, top + 8, f"{NAMES[arch]}, {size} on a {device.upper()}", size=13)]
+    out += [text(left + 34, loss(v) + 4, f"{v:.1f}", "end", 11) for v in (hi, lo)]
+    out += [text(left + 34, gap(v) + 4, f"{v:+.2f}", "end", 11) for v in (0.02, 0, -0.02)]
+    out += [path([(at(0), gap(v)), (at(n - 1), gap(v))], "#d0d7de", 1) for v in (0.02, 0, -0.02)]
+    out += [path([(at(i), loss(v)) for i, v in enumerate(b["loss"])], PEER, 4),
+            path([(at(i), loss(v)) for i, v in enumerate(a["loss"])], OURS, 1.5),
+            path([(at(i), gap(x - y)) for i, (x, y) in enumerate(zip(a["loss"], b["loss"]))], OURS, 1.5),
+            text(at(n - 1), top + 268, f"step {a['steps']}", "end", 11)]
+    return out
+
+
+def figure(rows):
+    body, rank = [], 0
+    for device, size in settings(rows):
+        for i, arch in enumerate(ARCHS):
+            body += panel(rows, device, size, arch, 10 + i * 290, 30 + rank * 290)
+        rank += 1
+    height = 50 + rank * 290
+    key = [path([(50, height - 14), (80, height - 14)], OURS, 1.5), text(86, height - 10, "Antiphase"),
+           path([(180, height - 14), (210, height - 14)], PEER, 4), text(216, height - 10, "PyTorch"),
+           text(300, height - 10, "below: the difference of 50-step means, nats")]
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 {height}" font-family="system-ui, sans-serif">'
+            f'<rect width="880" height="{height}" fill="white"/>' + "".join(body + key) + "</svg>\n")
+
+
+def main():
+    rows = load()
+    open("docs/parity.svg", "w").write(figure(rows))
+    page = open("docs/parity.md").read()
+    for device, size in settings(rows):
+        mark = f"<!-- {device} -->"
+        page = re.sub(f"{mark}.*?<!-- end -->", lambda _: f"{mark}\n{table(rows, device, size)}\n<!-- end -->", page, flags=re.S)
+    open("docs/parity.md", "w").write(page)
+
+
+if __name__ == "__main__":
+    main()
