@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"antiphase/infer"
 )
 
 // Choice asks for one of the options as the continuation of a prompt.
@@ -113,7 +115,7 @@ func (t *trie) step(logits []float32) (int32, *trie) {
 
 // Choose implements Chooser. Prompts that begin alike are computed once.
 func (s *Subject) Choose(ctx context.Context, reqs []Choice) ([]int, error) {
-	walks, at := make([]walk, len(reqs)), make([]*trie, len(reqs))
+	walks, at := make([]infer.Walk, len(reqs)), make([]*trie, len(reqs))
 	for i, r := range reqs {
 		if len(r.Options) == 0 {
 			return nil, fmt.Errorf("eval: request %d has no options to choose from", i)
@@ -140,7 +142,7 @@ func (s *Subject) Choose(ctx context.Context, reqs []Choice) ([]int, error) {
 }
 
 // options encodes a request: the prompt as far as it is the same before every option, and the options behind it.
-func (s *Subject) options(r Choice) (walk, *trie, error) {
+func (s *Subject) options(r Choice) (infer.Walk, *trie, error) {
 	// The last line and an option are encoded together; what comes before is encoded once, since words do not reach over the end of
 	// a line. Where a tokenizer's do, the whole is encoded for every option.
 	whole := s.encode(r.Prompt)
@@ -159,11 +161,11 @@ func (s *Subject) options(r Choice) (walk, *trie, error) {
 		depth = max(depth, len(list[i]))
 	}
 	for _, ids := range list {
-		prompt = min(prompt, common(ids, list[0]))
+		prompt = min(prompt, commonPrefix(ids, list[0]))
 	}
 	ids := slices.Clone(list[0][:prompt])
 	if prompt == 0 {
-		return walk{}, nil, fmt.Errorf("the options have no token before them")
+		return infer.Walk{}, nil, fmt.Errorf("the options have no token before them")
 	}
 	root := newTrie()
 	for i, o := range list {
@@ -172,9 +174,18 @@ func (s *Subject) options(r Choice) (walk, *trie, error) {
 	grow := depth - prompt
 	if cut := prompt + grow - s.Model.Config.Context; cut > 0 {
 		if cut >= prompt {
-			return walk{}, nil, fmt.Errorf("an option has %d tokens, the model's context is %d", grow, s.Model.Config.Context)
+			return infer.Walk{}, nil, fmt.Errorf("an option has %d tokens, the model's context is %d", grow, s.Model.Config.Context)
 		}
 		ids = ids[cut:]
 	}
-	return walk{ids: ids, from: len(ids), grow: max(grow, 1)}, root, nil
+	return infer.Walk{IDs: ids, From: len(ids), Grow: max(grow, 1)}, root, nil
+}
+
+// commonPrefix is the length of the longest common prefix.
+func commonPrefix(a, b []int32) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }

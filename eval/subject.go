@@ -21,7 +21,7 @@ type Subject struct {
 	EOS       []int32 // ids that end a text; default the tokenizer's
 	First     *int32  // the token before every text; default the tokenizer's beginning or, without one, its end
 
-	forest *forest // keeps its cache from call to call
+	shared *infer.Shared // keeps its cache between calls
 }
 
 var (
@@ -40,18 +40,18 @@ func (s *Subject) batch() int {
 // Close gives back the memory that calls have left; the model stays. Whoever changes the model between calls must close, since keys of
 // prompts are kept.
 func (s *Subject) Close() {
-	if s.forest != nil {
-		s.forest.free()
+	if s.shared != nil {
+		s.shared.Free()
 	}
-	s.forest = nil
+	s.shared = nil
 }
 
 // walk runs sequences through the model.
-func (s *Subject) walk(ctx context.Context, walks []walk, show see) error {
-	if s.forest == nil {
-		s.forest = &forest{m: s.Model}
+func (s *Subject) walk(ctx context.Context, walks []infer.Walk, show infer.Show) error {
+	if s.shared == nil {
+		s.shared = infer.NewShared(s.Model)
 	}
-	return s.forest.run(ctx, walks, s.batch(), show)
+	return s.shared.Run(ctx, walks, s.batch(), show)
 }
 
 // first is the token before every text: the one that stood between documents in training.
@@ -78,7 +78,7 @@ func (s *Subject) encode(text string) []int32 {
 // they would be in running text; white space at the context's end counts as the continuation's beginning. Of what is longer than the
 // model's context the beginning is dropped; a continuation that is longer itself is scored in windows.
 func (s *Subject) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Score, error) {
-	var walks []walk
+	var walks []infer.Walk
 	var of []int // the request of each walk
 	for i, r := range reqs {
 		whole, from := s.encode(r.Context+r.Text), len(s.encode(strings.TrimRight(r.Context, " \t\n")))
@@ -90,18 +90,18 @@ func (s *Subject) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Sco
 		}
 		n := s.Model.Config.Context
 		for len(whole)-from > n {
-			walks, of = append(walks, walk{ids: whole[from-1 : from+n], from: 1}), append(of, i)
+			walks, of = append(walks, infer.Walk{IDs: whole[from-1 : from+n], From: 1}), append(of, i)
 			from += n
 		}
 		cut := max(0, len(whole)-n-1)
-		walks, of = append(walks, walk{ids: whole[cut:], from: from - cut}), append(of, i)
+		walks, of = append(walks, infer.Walk{IDs: whole[cut:], From: from - cut}), append(of, i)
 	}
 	out := make([]Score, len(reqs))
 	for i := range out {
 		out[i].Greedy = true
 	}
 	return out, s.walk(ctx, walks, func(k, t int, logits []float32) (int32, bool) {
-		id, o := walks[k].ids[t], &out[of[k]]
+		id, o := walks[k].IDs[t], &out[of[k]]
 		lp, best := logProb(logits, id)
 		o.LogProb += lp
 		o.Greedy = o.Greedy && best == id
@@ -196,7 +196,7 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 		longest = max(longest, len(ids)+most)
 	}
 	slots := min(s.batch(), len(reqs))
-	cache := max(longest, min(slots*longest, forestBytes/s.Model.CacheBytes()))
+	cache := max(longest, min(slots*longest, infer.SharedBytes/s.Model.CacheBytes()))
 	e, err := infer.New(s.Model, s.Tokenizer, infer.Options{Slots: slots, CacheTokens: cache, EOS: s.EOS})
 	if err != nil {
 		return nil, err

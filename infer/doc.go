@@ -8,6 +8,8 @@
 //
 // Where the device works behind the host, a step of greedy decoding is started before the tokens of the last one are seen (ahead.go).
 //
+// A [Shared] scorer runs many sequences with common prefixes (multiple choice, many-shot prompts) and computes each prefix once.
+//
 // There is no background goroutine. Whoever waits for tokens runs the next step for everybody, so that concurrent
 // calls share batches, a slow reader holds up only itself, and nothing is left behind when the last call returns.
 //
