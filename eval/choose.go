@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"antiphase/infer"
 )
@@ -21,9 +23,9 @@ type Chooser interface {
 	Choose(ctx context.Context, reqs []Choice) ([]int, error)
 }
 
-// choose asks for options: under constraint where the model can, else by free text, which counts as the longest option that it
+// Choose asks for options: under constraint where the model can, else by free text, which counts as the longest option that it
 // begins with (−1: none).
-func choose(ctx context.Context, lm LM, reqs []Choice) ([]int, error) {
+func Choose(ctx context.Context, lm LM, reqs []Choice) ([]int, error) {
 	if c, ok := lm.(Chooser); ok {
 		return c.Choose(ctx, reqs)
 	}
@@ -41,18 +43,20 @@ func choose(ctx context.Context, lm LM, reqs []Choice) ([]int, error) {
 	}
 	out := make([]int, len(reqs))
 	for i, r := range reqs {
-		out[i] = beginsWith(texts[i], r.Options)
+		out[i] = BeginsWith(texts[i], r.Options)
 	}
 	return out, nil
 }
 
-// beginsWith is the longest option that text begins with, spaces and case aside.
-func beginsWith(text string, options []string) int {
+// BeginsWith is the longest option that text begins with as a whole word, spaces, case and a full stop aside.
+func BeginsWith(text string, options []string) int {
 	text = strings.ToLower(strings.TrimSpace(text))
 	best, length := -1, 0
 	for i, o := range options {
-		o = strings.ToLower(strings.TrimSpace(o))
-		if len(o) > length && strings.HasPrefix(text, o) {
+		o = strings.ToLower(strings.Trim(o, " \t\n."))
+		rest, ok := strings.CutPrefix(text, o)
+		next, _ := utf8.DecodeRuneInString(rest)
+		if ok && len(o) > length && !unicode.IsLetter(next) && !unicode.IsDigit(next) {
 			best, length = i, len(o)
 		}
 	}
@@ -145,7 +149,7 @@ func (s *Subject) Choose(ctx context.Context, reqs []Choice) ([]int, error) {
 func (s *Subject) options(r Choice) (infer.Walk, *trie, error) {
 	// The last line and an option are encoded together; what comes before is encoded once, since words do not reach over the end of
 	// a line. Where a tokenizer's do, the whole is encoded for every option.
-	whole := s.encode(r.Prompt)
+	whole := s.Encode(r.Prompt)
 	line := r.Prompt[strings.LastIndexByte(r.Prompt, '\n')+1:]
 	tail := s.Tokenizer.EncodeOrdinary(nil, line)
 	head := len(whole) - len(tail)
@@ -156,7 +160,7 @@ func (s *Subject) options(r Choice) (infer.Walk, *trie, error) {
 		if alone {
 			list[i] = s.Tokenizer.EncodeOrdinary(slices.Clone(whole[:head]), line+o)
 		} else {
-			list[i] = s.encode(r.Prompt + o)
+			list[i] = s.Encode(r.Prompt + o)
 		}
 		depth = max(depth, len(list[i]))
 	}

@@ -50,7 +50,7 @@ func TestChoose(t *testing.T) {
 		for i, r := range reqs {
 			text, left := r.Prompt, slices.Clone(options)
 			for n := 0; len(left) > 1; n++ {
-				ids := s.encode(text)
+				ids := s.Encode(text)
 				lp, best, at := logSoftmax(t, s, ids), math.Inf(-1), byte(0)
 				for _, o := range left {
 					if n < len(o) && lp(len(ids)-1, int32(o[n])) > best {
@@ -69,8 +69,8 @@ func TestChoose(t *testing.T) {
 
 func TestChooseFromFreeText(t *testing.T) {
 	options := []string{" bear", " beard", " ox"}
-	for text, want := range map[string]int{" bear": 0, "Beard and more": 1, "ox.": 2, "an ox": -1, "": -1} {
-		if got := beginsWith(text, options); got != want {
+	for text, want := range map[string]int{" bear": 0, "Beard and more": 1, "ox.": 2, "an ox": -1, "": -1, "oxen": -1, "beards": -1} {
+		if got := BeginsWith(text, options); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
 	}

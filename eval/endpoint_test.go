@@ -128,14 +128,3 @@ func TestEndpointErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-// A whole task runs on an endpoint, labels without constraint.
-func TestTaskOnEndpoint(t *testing.T) {
-	e := serve(t, &server{})
-	for _, name := range []string{"piqa", "icl_trec", "lm", "gsm8k"} {
-		j := prepared(t, lookup(t, name), Options{Limit: 2}, 512)
-		if r := answer(t, j, e); len(r.Metrics) == 0 {
-			t.Errorf("%s: %+v", name, r)
-		}
-	}
-}

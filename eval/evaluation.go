@@ -1,44 +1,205 @@
 package eval
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"strings"
+	"slices"
 )
 
-// Evaluation is all that one call found out: models side by side, and where they differ.
+// Evaluation is a set of cells as a report shows them: models side by side, and where they differ.
 type Evaluation struct {
-	Title   string   `json:"title,omitempty"`
-	Machine string   `json:"machine,omitempty"`
-	Commit  string   `json:"commit,omitempty"`
-	Date    string   `json:"date,omitempty"`
-	Data    string   `json:"data,omitempty"` // empty: generated stand-ins
-	Seed    uint64   `json:"seed"`
-	Limit   int      `json:"limit,omitempty"`
-	Models  []Judged `json:"models"`
-	Paired  []Paired `json:"paired,omitempty"`
+	Title    string   `json:"title,omitempty"`
+	Machine  string   `json:"machine,omitempty"`
+	Commit   string   `json:"commit,omitempty"`
+	Date     string   `json:"date,omitempty"`
+	Data     string   `json:"data,omitempty"` // empty: generated stand-ins
+	Seed     uint64   `json:"seed"`
+	Limit    int      `json:"limit,omitempty"`
+	Models   []Judged `json:"models"`
+	Paired   []Paired `json:"paired,omitempty"`
+	Warnings []string `json:"-"` // damaged rows of the store
 }
 
 // Judged is one model's part.
 type Judged struct {
-	Name       string      `json:"name"`
-	Arch       string      `json:"arch,omitempty"`
-	Parameters int         `json:"parameters,omitempty"`
-	Context    int         `json:"context"`
-	Results    []Result    `json:"results"`
-	Groups     []GroupMean `json:"groups,omitempty"`
+	Model
+	Results []Result `json:"results"`
 }
 
-// Result finds a task's result.
-func (m *Judged) Result(task string) (*Result, bool) {
+// Assemble puts cells side by side. Models are told apart by what can change their numbers: one model in two precisions is two
+// columns.
+func Assemble(cells []*Cell) *Evaluation {
+	e := &Evaluation{}
+	at := map[Model]int{}
+	for _, c := range cells {
+		id := c.Head.Model
+		id.Name, id.Group, id.Threads = "", "", 0
+		i, ok := at[id]
+		if !ok {
+			i = len(e.Models)
+			at[id] = i
+			e.Models = append(e.Models, Judged{Model: c.Head.Model})
+		}
+		m := &e.Models[i]
+		m.Name, m.Group = c.Head.Model.Name, c.Head.Model.Group
+		if !slices.ContainsFunc(m.Results, func(r Result) bool { return r.Question == c.Result.Question }) {
+			m.Results = append(m.Results, *c.Result)
+		}
+		e.Machine, e.Commit, e.Data, e.Seed, e.Limit = c.Head.Machine, c.Head.Commit, c.Head.Data, c.Head.Seed, c.Head.Limit
+		e.Date = max(e.Date, c.Head.Time.Format("2006-01-02"))
+	}
+	e.distinguish()
+	for i := range e.Models {
+		slices.SortStableFunc(e.Models[i].Results, func(a, b Result) int { return cmp.Compare(a.Place, b.Place) })
+	}
+	e.compare(e.Seed)
+	return e
+}
+
+// distinguish gives models of one name what tells them apart.
+func (e *Evaluation) distinguish() {
+	for _, more := range []func(m *Judged) string{
+		func(m *Judged) string { return m.Precision },
+		func(m *Judged) string { return m.Device },
+		func(m *Judged) string { return m.Hash[:min(8, len(m.Hash))] },
+	} {
+		count := map[string]int{}
+		for _, m := range e.Models {
+			count[m.Name]++
+		}
+		for i := range e.Models {
+			m := &e.Models[i]
+			if s := more(m); count[m.Name] > 1 && s != "" {
+				m.Name += " " + s
+				if m.Group != "" {
+					m.Group += " " + s
+				}
+			}
+		}
+	}
+}
+
+// Find is the model's result of a question.
+func (m *Judged) Find(question string) (*Result, bool) {
 	for i := range m.Results {
-		if m.Results[i].Task == task {
+		if m.Results[i].Question == question {
 			return &m.Results[i], true
 		}
 	}
 	return nil, false
+}
+
+// Result is the model's first result of a task.
+func (m *Judged) Result(kind string) (*Result, bool) {
+	for i := range m.Results {
+		if m.Results[i].Kind == kind {
+			return &m.Results[i], true
+		}
+	}
+	return nil, false
+}
+
+// Questions are all that was asked of any model, in the order of tasks. Each is a result that stands for what was asked: it has every
+// metric that any model has of it.
+func (e *Evaluation) Questions() []*Result {
+	var out []*Result
+	at := map[string]*Result{}
+	for i := range e.Models {
+		for k := range e.Models[i].Results {
+			r := &e.Models[i].Results[k]
+			q := at[r.Question]
+			if q == nil {
+				copied := *r
+				copied.Metrics = slices.Clone(r.Metrics)
+				q = &copied
+				at[r.Question], out = q, append(out, q)
+				continue
+			}
+			for _, m := range r.Metrics {
+				if _, ok := q.Metric(m.Name); !ok {
+					q.Metrics = append(q.Metrics, m)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *Result) int { return cmp.Compare(a.Place, b.Place) })
+	return out
+}
+
+// Of are the questions of a task, stand-ins among them.
+func (e *Evaluation) Of(kind string) []*Result {
+	return slices.DeleteFunc(e.Questions(), func(r *Result) bool { return r.Kind != kind })
+}
+
+// Side is a column of a comparison: a model, or the models of a group.
+type Side struct {
+	Name   string
+	Models []*Judged
+}
+
+// Sides are the columns, in order of first appearance.
+func (e *Evaluation) Sides() []Side {
+	var out []Side
+	for i := range e.Models {
+		m := &e.Models[i]
+		name := cmp.Or(m.Group, m.Name)
+		k := slices.IndexFunc(out, func(s Side) bool { return s.Name == name })
+		if k < 0 || m.Group == "" {
+			k = len(out)
+			out = append(out, Side{Name: name})
+		}
+		out[k].Models = append(out[k].Models, m)
+	}
+	return out
+}
+
+// results are the side's answers to a question.
+func (s *Side) results(question string) []*Result {
+	var out []*Result
+	for _, m := range s.Models {
+		if r, ok := m.Find(question); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// Metric is the side's value of a metric: a model's own; of a group the mean over its models, with an error over seeds and items.
+func (s *Side) Metric(question, name string) (Metric, bool) {
+	list := s.results(question)
+	var values []float64
+	var out Metric
+	for _, r := range list {
+		if m, ok := r.Metric(name); ok {
+			out = m
+			values = append(values, m.Value)
+		}
+	}
+	if len(values) < 2 {
+		return out, len(values) == 1
+	}
+	S := float64(len(values))
+	df := S - 1
+	out.Mean = Mean{average(values), math.Sqrt(variance(values) / S), out.N}
+	if t, ok := newTable(list, nil, name); ok && len(list) == len(values) {
+		out.Mean, df = t.compare(0)
+	}
+	d := StudentQuantile(0.975, df) * out.StdErr
+	out.Low, out.High = out.Value-d, out.Value+d
+	return out, true
+}
+
+// Between finds the comparison of two sides.
+func (e *Evaluation) Between(question, metric, a, b string) (Paired, bool) {
+	for _, p := range e.Paired {
+		if p.Question == question && p.Metric == metric && p.A == a && p.B == b {
+			return p, true
+		}
+	}
+	return Paired{}, false
 }
 
 // JSON writes the evaluation.
@@ -55,143 +216,7 @@ func ReadEvaluation(r io.Reader) (*Evaluation, error) {
 		return nil, fmt.Errorf("eval: evaluation: %w", err)
 	}
 	if len(e.Models) == 0 {
-		return nil, fmt.Errorf("eval: evaluation: it has no models; want the evaluation.json of \"antiphase eval --output\"")
+		return nil, fmt.Errorf("eval: evaluation: it has no models")
 	}
 	return &e, nil
-}
-
-// Table renders the evaluation as aligned text: a row per metric, a column per model, and the paired difference to the first
-// model behind each other one.
-func (e *Evaluation) Table(color bool) string {
-	t := table{head: []string{"task", "shots", "metric"}}
-	for i, m := range e.Models {
-		t.head = append(t.head, m.Name)
-		if i > 0 {
-			t.head = append(t.head, "difference")
-		}
-	}
-	for at, first := range e.Models[0].Results {
-		for k, metric := range first.Metrics {
-			row := []string{"", "", metric.Name}
-			if k == 0 {
-				row[0], row[1] = first.label(), fmt.Sprint(first.Shots)
-			}
-			for i := range e.Models {
-				row = append(row, e.cells(i, first.Task, metric)...)
-			}
-			t.rows = append(t.rows, row)
-		}
-		if list := e.Models[0].Results; first.Group != "" && (at == len(list)-1 || list[at+1].Group != first.Group) {
-			t.rows = append(t.rows, e.groupRow(first.Group)...)
-		}
-	}
-	out := t.render(color)
-	if len(e.Models) > 1 {
-		out += "± one standard error; differences are paired by sample, * p < 0.05, ** p < 0.01 (sign-flip test)\n"
-	} else {
-		out += "± one standard error\n"
-	}
-	for _, s := range e.remarks() {
-		out += s + "\n"
-	}
-	return out
-}
-
-// groupRow is the row of a group's mean, where there is one.
-func (e *Evaluation) groupRow(group string) [][]string {
-	for k, g := range e.Models[0].Groups {
-		if g.Group != group {
-			continue
-		}
-		row := []string{fmt.Sprintf("%s, mean of %d", group, len(g.Tasks)), "", g.Metric.Name}
-		for i := range e.Models {
-			x := e.Models[i].Groups[k]
-			row = append(row, x.Metric.text())
-			if i > 0 {
-				row = append(row, Paired{Diff: x.Diff.Value, StdErr: x.Diff.StdErr, P: 1}.text())
-			}
-		}
-		return [][]string{row}
-	}
-	return nil
-}
-
-// cells are a model's value and, behind the first model, its difference.
-func (e *Evaluation) cells(i int, task string, metric Metric) []string {
-	out := []string{"–"}
-	if r, ok := e.Models[i].Result(task); ok {
-		if m, ok := r.Metric(metric.Name); ok {
-			out[0] = m.text()
-		}
-	}
-	if i == 0 {
-		return out
-	}
-	for _, p := range e.Paired {
-		if p.Task == task && p.Metric == metric.Name && p.B == e.Models[i].Name {
-			return append(out, p.text())
-		}
-	}
-	return append(out, "")
-}
-
-// text shows two digits of the error; of a value without one, four.
-func (m Metric) text() string {
-	verb := precision(m.StdErr)
-	switch {
-	case m.StdErr == 0:
-		return show("%.4g", m.Value)
-	case math.Abs(m.Value) >= 1e6:
-		verb = "%.3g"
-	}
-	return show(verb, m.Value) + " ± " + show(verb, m.StdErr)
-}
-
-// precision is the format that shows two digits of err.
-func precision(err float64) string {
-	digits := 0
-	for x := err; x < 9.5 && digits < 6; x *= 10 {
-		digits++
-	}
-	return fmt.Sprintf("%%.%df", digits)
-}
-
-// table is text in columns: the first three to the left, numbers to the right.
-type table struct {
-	head []string
-	rows [][]string
-}
-
-func (t *table) render(color bool) string {
-	width := make([]int, len(t.head))
-	for _, r := range append([][]string{t.head}, t.rows...) {
-		for i, c := range r {
-			width[i] = max(width[i], runes(c))
-		}
-	}
-	line := func(r []string) string {
-		var b strings.Builder
-		for i, c := range r {
-			gap := strings.Repeat(" ", width[i]-runes(c))
-			if i > 0 {
-				b.WriteString("  ")
-			}
-			if i < 3 {
-				b.WriteString(c + gap)
-			} else {
-				b.WriteString(gap + c)
-			}
-		}
-		return strings.TrimRight(b.String(), " ")
-	}
-	total := 2 * (len(width) - 1)
-	for _, w := range width {
-		total += w
-	}
-	rule := strings.Repeat("─", total) + "\n"
-	out := paint(color, "1", line(t.head)) + "\n" + rule
-	for _, r := range t.rows {
-		out += line(r) + "\n"
-	}
-	return out + rule
 }

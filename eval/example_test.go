@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"antiphase/eval"
+	"antiphase/eval/task"
 )
 
 // yes is a language model that finds "yes" likelier than anything else.
@@ -32,12 +33,12 @@ func (yes) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]string, e
 
 // Whatever has the three methods of an LM can be put to the tasks. About half of the stand-in's answers are yes.
 func ExampleRun() {
-	tasks, err := eval.Select([]string{"boolq"})
+	tasks, err := eval.Select(task.All(), []string{"boolq"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	target := eval.Target{Name: "yes", LM: yes{}, Context: 1024}
+	target := eval.Target{Model: eval.Model{Name: "yes", Context: 1024}, LM: yes{}}
 	ev, err := eval.Run(context.Background(), []eval.Target{target}, tasks, eval.Options{Seed: 1, Limit: 50, Shots: -1})
 	if err != nil {
 		fmt.Println(err)

@@ -2,95 +2,59 @@ package eval
 
 import "math"
 
-// GroupMean is the mean of a group's tasks, each counted alike, as the paper averages its tables; the error is that of independent tasks.
+// GroupMean is the mean of the headlines of a group's tasks, each counted alike, as the paper averages its tables.
 type GroupMean struct {
-	Group  string   `json:"group"`
-	Metric Metric   `json:"metric"`
-	Tasks  []string `json:"tasks"`
-	Diff   Mean     `json:"diff"` // to the first model; N is 0 for the first itself
+	Group  string
+	Tasks  []string
+	Metric Metric // its error is that of independent tasks
 }
 
-// average fills in the means of every group that was asked as a whole or in part: two tasks or more that have the same headline. Tasks
-// that only accompany a group are left out.
-func (e *Evaluation) average(tasks []Task) {
-	beside := map[string]bool{}
-	for _, t := range tasks {
-		beside[t.Name] = t.Beside
+// GroupMeans are the means of a side over every group of two or more tasks that have the same headline and were asked with the same
+// number of examples. Tasks that only accompany a group are left out, and so are stand-ins beside real sets.
+func (e *Evaluation) GroupMeans(s *Side) []GroupMean {
+	type key struct {
+		group    string
+		shots    int
+		stand    bool
+		headline string
 	}
-	for i := range e.Models {
-		m := &e.Models[i]
-		var order []string
-		sums := map[string]*groupSum{}
-		for k := range m.Results {
-			r := &m.Results[k]
-			if r.Group == "" || beside[r.Task] || len(r.Metrics) == 0 {
-				continue
-			}
-			g := sums[r.Group]
-			if g == nil {
-				g = &groupSum{metric: r.Metrics[0]}
-				sums[r.Group], order = g, append(order, r.Group)
-			}
-			g.add(r, e.difference(r.Task, r.Metrics[0].Name, m.Name))
+	var order []key
+	sums := map[key]*GroupMean{}
+	for _, q := range e.Questions() {
+		if q.Group == "" || q.Beside || len(q.Metrics) == 0 {
+			continue
 		}
-		for _, name := range order {
-			if g := sums[name]; !g.mixed && len(g.tasks) > 1 {
-				m.Groups = append(m.Groups, g.mean(name, i > 0))
-			}
+		x, ok := s.Metric(q.Question, q.Metrics[0].Name)
+		if !ok {
+			continue
 		}
-	}
-}
-
-// groupSize is how many tasks a group's mean is over.
-func (e *Evaluation) groupSize(group string) int {
-	for _, g := range e.Models[0].Groups {
-		if g.Group == group {
-			return len(g.Tasks)
+		k := key{q.Group, q.Shots, q.StandIn(), x.headline()}
+		g := sums[k]
+		if g == nil {
+			g = &GroupMean{Group: q.Group, Metric: Metric{Name: k.headline, Better: x.Better}}
+			sums[k], order = g, append(order, k)
 		}
+		g.Tasks = append(g.Tasks, q.Task)
+		g.Metric.Value += x.Value
+		g.Metric.StdErr += x.StdErr * x.StdErr
+		g.Metric.N += x.N
 	}
-	return 0
-}
-
-// difference is the paired difference of a model to the first.
-func (e *Evaluation) difference(task, metric, model string) Mean {
-	for _, p := range e.Paired {
-		if p.Task == task && p.Metric == metric && p.B == model {
-			return Mean{p.Diff, p.StdErr, p.N}
+	var out []GroupMean
+	for _, k := range order {
+		g := sums[k]
+		n := float64(len(g.Tasks))
+		g.Metric.Value, g.Metric.StdErr = g.Metric.Value/n, math.Sqrt(g.Metric.StdErr)/n
+		if n > 1 {
+			out = append(out, *g)
 		}
-	}
-	return Mean{}
-}
-
-// groupSum adds up tasks' means and the squares of their errors.
-type groupSum struct {
-	metric                   Metric
-	mixed                    bool // headlines differ
-	tasks                    []string
-	value, sq, diff, sqDiff  float64
-	samples, pairs, compared int
-}
-
-func (g *groupSum) add(r *Result, d Mean) {
-	x := r.Metrics[0]
-	g.mixed = g.mixed || x.Name != g.metric.Name
-	g.tasks = append(g.tasks, r.Task)
-	g.value += x.Value
-	g.sq += x.StdErr * x.StdErr
-	g.samples += x.N
-	g.diff += d.Value
-	g.sqDiff += d.StdErr * d.StdErr
-	g.pairs += d.N
-	if d.N > 0 {
-		g.compared++
-	}
-}
-
-func (g *groupSum) mean(name string, compared bool) GroupMean {
-	n := float64(len(g.tasks))
-	out := GroupMean{Group: name, Tasks: g.tasks, Metric: g.metric}
-	out.Metric.Mean = Mean{g.value / n, math.Sqrt(g.sq) / n, g.samples}
-	if compared && g.compared == len(g.tasks) {
-		out.Diff = Mean{g.diff / n, math.Sqrt(g.sqDiff) / n, g.pairs}
 	}
 	return out
+}
+
+// headline is the kind of score: accuracies are averaged together whether or not they are normalised for length, as published.
+func (m *Metric) headline() string {
+	if m.Name == "acc_norm" {
+		return "acc"
+	}
+	return m.Name
 }

@@ -1,63 +1,108 @@
 package eval
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
-	"unicode/utf8"
+	"slices"
 )
 
-// Paired compares two models on the same samples: the mean of B − A with its error, and the probability of a difference this
-// large if the two models were alike.
+// Paired compares two sides on the same samples. A side is a model, or a group of models that differ in their training seed.
 type Paired struct {
-	Task   string  `json:"task"`
-	Metric string  `json:"metric"`
-	A      string  `json:"a"` // the first model
-	B      string  `json:"b"`
-	Diff   float64 `json:"diff"`
-	StdErr float64 `json:"stderr"`
-	P      float64 `json:"p"`
-	N      int     `json:"n"`
+	Question string  `json:"question"`
+	Task     string  `json:"task"`
+	Metric   string  `json:"metric"`
+	A        string  `json:"a"`
+	B        string  `json:"b"`
+	Diff     float64 `json:"diff"` // B − A
+	StdErr   float64 `json:"stderr"`
+	Low      float64 `json:"low"` // 95 % interval of Diff
+	High     float64 `json:"high"`
+	P        float64 `json:"p"`      // probability of a difference this large between equal sides
+	PHolm    float64 `json:"p_holm"` // corrected for the number of comparisons in its family
+	N        int     `json:"n"`      // samples
+	Seeds    [2]int  `json:"seeds"`  // models of A and of B
 }
 
-// compare pairs every model with the first.
+// Better says which side is better at the level of 5 % after correction: −1 for A, 1 for B, 0 where neither is.
+func (p *Paired) Better(d Better) int {
+	if d == Neither || p.PHolm >= 0.05 || p.Diff == 0 {
+		return 0
+	}
+	if (p.Diff > 0) == (d == Higher) {
+		return 1
+	}
+	return -1
+}
+
+// compare pairs every two sides on every metric of every question that both answered.
 func (e *Evaluation) compare(seed uint64) {
-	for i := 1; i < len(e.Models); i++ {
-		for k := range e.Models[0].Results {
-			a, b := &e.Models[0].Results[k], &e.Models[i].Results[k]
-			for _, m := range a.Metrics {
-				if p, ok := pair(a.Answers, b.Answers, m.Name, seed); ok {
-					p.Task, p.Metric, p.A, p.B = a.Task, m.Name, e.Models[0].Name, e.Models[i].Name
-					e.Paired = append(e.Paired, p)
+	sides := e.Sides()
+	for _, q := range e.Questions() {
+		for i := range sides {
+			for k := i + 1; k < len(sides); k++ {
+				a, b := sides[i].results(q.Question), sides[k].results(q.Question)
+				for _, m := range q.Metrics {
+					if p, ok := pair(a, b, m.Name, seed); ok {
+						p.Question, p.Task, p.Metric, p.A, p.B = q.Question, q.Task, m.Name, sides[i].Name, sides[k].Name
+						e.Paired = append(e.Paired, p)
+					}
 				}
 			}
 		}
 	}
+	e.holm()
 }
 
-// pair compares samples by their ids. Weights are the first model's: the units behind a value (tokens, say) are the same for both
-// where the models share a tokenizer. ok is false where fewer than two clusters of samples have the value in both.
-func pair(a, b []Answer, name string, seed uint64) (Paired, bool) {
-	of := map[string]*Answer{}
-	for i := range b {
-		of[b[i].ID] = &b[i]
-	}
-	var sums clusters // w·(b − a)
-	for i := range a {
-		x, ok := a[i].Values[name]
-		other := of[a[i].ID]
-		if !ok || other == nil {
-			continue
-		}
-		if y, ok := other.Values[name]; ok {
-			w := a[i].weight(name)
-			sums.add(a[i].cluster(), w*(y-x), w)
-		}
-	}
-	m := sums.ratio().mean()
-	if len(sums.x) < 2 || m.N == 0 {
+// pair compares two sides. ok is false where they share fewer than two clusters of samples, or where their values are means over
+// different units: a loss per token of one tokenizer cannot be compared with that of another.
+func pair(a, b []*Result, name string, seed uint64) (Paired, bool) {
+	if len(a) == 0 || len(b) == 0 {
 		return Paired{}, false
 	}
-	return Paired{Diff: m.Value, StdErr: m.StdErr, N: sums.n, P: signFlip(sums.x, seed)}, true
+	t, ok := newTable(a, b, name)
+	if !ok {
+		return Paired{}, false
+	}
+	p := Paired{N: t.n, Seeds: [2]int{len(a), len(b)}}
+	v, df := t.compare(len(a))
+	p.Diff, p.StdErr = v.Value, v.StdErr
+	d := StudentQuantile(0.975, df) * p.StdErr
+	p.Low, p.High = p.Diff-d, p.Diff+d
+	switch {
+	case len(a) == 1 && len(b) == 1:
+		p.P = signFlip(t.diffs(), seed)
+	case p.StdErr == 0:
+		p.P = 1
+	default:
+		p.P = min(1, 2*studentTail(math.Abs(p.Diff)/p.StdErr, df))
+	}
+	return p, true
+}
+
+// holm corrects p for the number of comparisons. Headline metrics are one family, all other metrics another: nobody should have
+// to pay for the second by losing the first.
+func (e *Evaluation) holm() {
+	headline := map[string]string{}
+	for _, q := range e.Questions() {
+		if len(q.Metrics) > 0 {
+			headline[q.Question] = q.Metrics[0].Name
+		}
+	}
+	families := map[bool][]*Paired{}
+	for i := range e.Paired {
+		p := &e.Paired[i]
+		first := headline[p.Question] == p.Metric
+		families[first] = append(families[first], p)
+	}
+	for _, list := range families {
+		slices.SortStableFunc(list, func(a, b *Paired) int { return cmp.Compare(a.P, b.P) })
+		most := 0.0
+		for i, p := range list {
+			most = max(most, min(1, float64(len(list)-i)*p.P))
+			p.PHolm = most
+		}
+	}
 }
 
 // signFlip is the sign-flip test: were the models alike, each difference would be as likely with the other sign. p is the share of
@@ -109,24 +154,3 @@ func flipped(d []float64, bits uint64) float64 {
 	}
 	return s
 }
-
-// text shows the difference with its error and its stars.
-func (p Paired) text() string {
-	verb := precision(p.StdErr)
-	if p.StdErr == 0 {
-		verb = "%.4g"
-	}
-	out := show(verb, p.Diff) + " ± " + show(verb, p.StdErr)
-	if p.Diff > 0 {
-		out = "+" + out
-	}
-	switch {
-	case p.P < 0.01:
-		return out + " **"
-	case p.P < 0.05:
-		return out + " * "
-	}
-	return out + "   "
-}
-
-func runes(s string) int { return utf8.RuneCountInString(s) }

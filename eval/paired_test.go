@@ -51,6 +51,34 @@ func lchoose(n, k int) float64 {
 	return a - b - c
 }
 
+// pairOf compares two single models.
+func pairOf(a, b []Answer, name string, seed uint64) (Paired, bool) {
+	return pair([]*Result{{Answers: a}}, []*Result{{Answers: b}}, name, seed)
+}
+
+// However clear a difference is, p is never 0: of 10,001 patterns one was seen.
+func TestSignFlipIsNeverZero(t *testing.T) {
+	if p := signFlip(slices.Repeat([]float64{1}, 200), 1); p != 1.0/10001 {
+		t.Errorf("p = %g, want 1/10001", p)
+	}
+}
+
+// A loss per token over other tokens is another quantity: it is not compared.
+func TestPairRefusesOtherUnits(t *testing.T) {
+	var a, b []Answer
+	for i := range 20 {
+		id := string(rune('a' + i))
+		a = append(a, Answer{ID: id, Values: map[string]float64{"loss": 2, "bits": 1}, Weights: map[string]float64{"loss": 100, "bits": 300}})
+		b = append(b, Answer{ID: id, Values: map[string]float64{"loss": 3, "bits": 1.1}, Weights: map[string]float64{"loss": 70, "bits": 300}})
+	}
+	if p, ok := pairOf(a, b, "loss", 1); ok {
+		t.Errorf("losses of two tokenizers were compared: %+v", p)
+	}
+	if p, ok := pairOf(a, b, "bits", 1); !ok || !near(p.Diff, 0.1, 1e-12) {
+		t.Errorf("bits per byte: %+v, %v", p, ok)
+	}
+}
+
 func TestPair(t *testing.T) {
 	a := []Answer{
 		{ID: "1", Values: map[string]float64{"x": 1}, Weights: map[string]float64{"x": 2}},
@@ -58,13 +86,14 @@ func TestPair(t *testing.T) {
 		{ID: "3", Values: map[string]float64{"x": 9}},
 		{ID: "4", Values: map[string]float64{"y": 9}},
 	}
-	b := []Answer{{ID: "2", Values: map[string]float64{"x": 5}}, {ID: "1", Values: map[string]float64{"x": 2}}, {ID: "4", Values: map[string]float64{"x": 1}}}
+	two := map[string]float64{"x": 2}
+	b := []Answer{{ID: "2", Values: map[string]float64{"x": 5}, Weights: two}, {ID: "1", Values: map[string]float64{"x": 2}, Weights: two}, {ID: "4", Values: map[string]float64{"x": 1}}}
 	// 1: +1 over 2 units, 2: +3 over 2 units; 3 and 4 have no partner. Mean 2, residuals −2 and +2 of the sums: error √(8/2)/2 = 1.
-	got, ok := pair(a, b, "x", 1)
+	got, ok := pairOf(a, b, "x", 1)
 	if !ok || got.N != 2 || got.Diff != 2 || !near(got.StdErr, 1, 1e-12) || got.P != 0.5 {
 		t.Errorf("%+v, %v", got, ok)
 	}
-	if _, ok := pair(a, b, "y", 1); ok {
+	if _, ok := pairOf(a, b, "y", 1); ok {
 		t.Error("a value that only one model has was compared")
 	}
 }
@@ -79,7 +108,7 @@ func TestClusters(t *testing.T) {
 			twice = append(twice, Answer{ID: id + k, Cluster: id, Values: map[string]float64{"x": x}})
 		}
 	}
-	m, n := meanOf(a, "x"), meanOf(twice, "x")
+	m, n := MeanOf(a, "x"), MeanOf(twice, "x")
 	if !near(m.Value, n.Value, 1e-12) || !near(m.StdErr, n.StdErr, 1e-12) || m.N != 3 || n.N != 6 {
 		t.Errorf("%+v, twice %+v", m, n)
 	}
@@ -90,8 +119,8 @@ func TestClusters(t *testing.T) {
 		}
 		return out
 	}
-	p, _ := pair(a, zero(a), "x", 1)
-	q, _ := pair(twice, zero(twice), "x", 1)
+	p, _ := pairOf(a, zero(a), "x", 1)
+	q, _ := pairOf(twice, zero(twice), "x", 1)
 	if p.P != q.P || p.P != 0.5 || !near(p.StdErr, q.StdErr, 1e-12) {
 		t.Errorf("%+v, twice %+v", p, q)
 	}

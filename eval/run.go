@@ -1,15 +1,17 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
+
+	"antiphase/tokenizer"
 )
 
 // Options are what a user asks of an evaluation.
@@ -19,14 +21,18 @@ type Options struct {
 	Limit      int               // most samples of each task; 0: all
 	Shots      int               // solved examples before each question; negative: each task's own number
 	Set        map[string]string // settings of tasks, see Setting
-	Output     string            // folder of logs and results; empty: nothing is written
+	Output     string            // folder of the store; empty: nothing is written
+	Replicate  string            // name of a repetition: its results stand beside the first ones
 	LogSamples bool              // keep prompts and answers
 	Judge      LM                // decides in tasks whose answers no rule can score; nil: none
 	JudgeName  string            // says which, for the report
+	Machine    string            // for the report, and the identity of tasks that measure speed
+	Commit     string            // of this program, for the report
 	Progress   func(Progress)
 
 	context int              // tokens: the smallest context of the models
 	count   func(string) int // tokens of a text, by the first model that can tell
+	tokens  *tokenizer.Tokenizer
 }
 
 // Progress says how far a task has come.
@@ -38,10 +44,8 @@ type Progress struct {
 
 // Target is a model to be judged.
 type Target struct {
-	Name    string
-	Key     string // what it is, to the byte if possible: a log of another key is not continued
-	LM      LM
-	Context int // tokens
+	Model
+	LM LM
 }
 
 // InputError is data, settings or a choice of tasks that cannot be used. Nothing was asked then.
@@ -53,52 +57,52 @@ type InputError struct {
 // Unwrap gives the cause.
 func (e *InputError) Unwrap() error { return e.error }
 
-// job is a prepared task.
-type job struct {
+// Prepared is a task with its questions drawn.
+type Prepared struct {
 	*Job
-	task *Task
-	plan *Plan
+	Task *Task
+	Plan *Plan
 }
 
-// Run prepares all tasks, then puts them to one model after the other. With an output folder a call that was stopped goes on
-// where it was: samples that its logs hold are not asked again.
-func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (*Evaluation, error) {
+// Run prepares all tasks, then puts them to one model after the other. Cells that the store holds are not asked again, and those
+// that it holds in part are completed.
+func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *Evaluation, err error) {
 	if err := check(targets, tasks); err != nil {
 		return nil, &InputError{err, true}
 	}
-	opt.measure(targets)
-	if err := opt.checkSettings(tasks); err != nil {
+	opt.Measure(targets)
+	if err := opt.CheckSettings(tasks); err != nil {
 		return nil, &InputError{err, true}
 	}
-	var jobs []job
+	var jobs []*Prepared
 	for i := range tasks {
-		j, err := opt.prepare(&tasks[i])
+		j, err := opt.Prepare(&tasks[i])
 		if err != nil {
 			var in *InputError
 			return nil, &InputError{fmt.Errorf("%s: %w", tasks[i].Name, err), errors.As(err, &in) && in.Usage}
 		}
 		jobs = append(jobs, j)
 	}
-	ev := &Evaluation{Seed: opt.Seed, Limit: opt.Limit, Data: opt.Data}
+	store, err := OpenStore(opt.Output)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	var cells []*Cell
 	for i := range targets {
-		m := Judged{Name: targets[i].Name, Context: targets[i].Context}
-		if s, ok := targets[i].LM.(*Subject); ok {
-			m.Arch, m.Parameters = s.Model.Config.Arch, s.Model.Params.Count()
-		}
 		for _, j := range jobs {
-			r, err := opt.run(ctx, &targets[i], j)
+			c, err := opt.run(ctx, store, &targets[i], j)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %s: %w", targets[i].Name, j.task.Name, err)
+				return nil, fmt.Errorf("%s: %s: %w", targets[i].Name, j.Task.Name, err)
 			}
-			m.Results = append(m.Results, *r)
+			cells = append(cells, c)
 		}
 		if s, ok := targets[i].LM.(*Subject); ok {
 			s.Close()
 		}
-		ev.Models = append(ev.Models, m)
 	}
-	ev.compare(opt.Seed)
-	ev.average(tasks)
+	ev = Assemble(cells)
+	ev.Warnings = store.Warnings
 	return ev, nil
 }
 
@@ -109,10 +113,10 @@ func check(targets []Target, tasks []Task) error {
 	}
 	var names []string
 	for _, t := range targets {
-		if slices.Contains(names, fileName(t.Name)) {
+		if slices.Contains(names, t.Name) {
 			return fmt.Errorf("two models have the name %s", t.Name)
 		}
-		names = append(names, fileName(t.Name))
+		names = append(names, t.Name)
 		for _, task := range tasks {
 			if _, ours := t.LM.(*Subject); task.Inside && !ours {
 				return fmt.Errorf("task %s looks into the model, which %s does not allow; leave it out", task.Name, t.Name)
@@ -122,92 +126,124 @@ func check(targets []Target, tasks []Task) error {
 	return nil
 }
 
-// measure takes what prompts are sized by from the models.
-func (o *Options) measure(targets []Target) {
+// Measure takes what prompts are sized by from the models.
+func (o *Options) Measure(targets []Target) {
 	o.context = targets[0].Context
 	o.count = func(s string) int { return (len(s) + 3) / 4 } // a usual ratio, where no tokenizer is at hand
 	for i := len(targets) - 1; i >= 0; i-- {
 		o.context = min(o.context, targets[i].Context)
 		if s, ok := targets[i].LM.(*Subject); ok {
-			o.count = func(text string) int { return len(s.encode(text)) }
+			o.count = func(text string) int { return len(s.Encode(text)) }
+			o.tokens = s.Tokenizer
 		}
 	}
 }
 
-func (o *Options) prepare(t *Task) (job, error) {
+// Prepare draws a task's questions. Measure must have been called.
+func (o *Options) Prepare(t *Task) (*Prepared, error) {
 	p, err := o.plan(t)
 	if err != nil {
-		return job{}, err
+		return nil, err
 	}
 	j, err := t.Prepare(p)
 	if err != nil {
-		return job{}, err
+		return nil, err
 	}
 	if len(j.IDs) == 0 {
-		return job{}, errors.New("there is nothing to ask: the set is empty")
+		return nil, errors.New("there is nothing to ask: the set is empty")
 	}
 	seen := map[string]bool{}
 	for _, id := range j.IDs {
 		if seen[id] {
-			return job{}, fmt.Errorf("two samples have the id %q", id)
+			return nil, fmt.Errorf("two samples have the id %q", id)
 		}
 		seen[id] = true
 	}
 	if j.Config == nil {
 		j.Config = map[string]any{}
 	}
-	if j.Chance > 0 {
-		j.Config["chance"] = j.Chance
-	}
 	for _, s := range t.Settings {
-		j.Config[s.Key] = p.values[s.Key]
+		j.Config[s.Key] = p.Values[s.Key]
 	}
-	return job{Job: j, task: t, plan: p}, nil
+	return &Prepared{Job: j, Task: t, Plan: p}, nil
 }
 
-// key identifies what a log's samples answer: task, settings, questions and model.
-func (o *Options) key(t *Target, j job) (string, error) {
-	b, err := json.Marshal([]any{t.Key, t.Context, o.context, j.task.Name, j.task.Version, j.plan.shots, o.Seed, o.Data, o.JudgeName, j.Config, j.IDs, j.Gold})
+// hash is the identity of values that JSON can hold.
+func hash(values ...any) (string, error) {
+	b, err := json.Marshal(values)
 	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:16]), nil
+	return hex.EncodeToString(sum[:12]), nil
 }
 
-// run asks one model what its log does not hold yet.
-func (o *Options) run(ctx context.Context, t *Target, j job) (r *Result, err error) {
-	key, err := o.key(t, j)
+// question is the identity of all that is asked, whoever is asked.
+func (o *Options) question(j *Prepared) (string, error) {
+	return hash(j.Task.Name, j.Task.Version, j.Plan.Shots, o.Seed, o.context, o.JudgeName, j.Config, j.Plan.dataHash(), j.IDs, j.Gold, o.Replicate)
+}
+
+// head gives a cell's key and head.
+func (o *Options) head(t *Target, j *Prepared) (string, Head, error) {
+	question, err := o.question(j)
+	if err != nil {
+		return "", Head{}, err
+	}
+	m := t.Model
+	m.Hash = cmp.Or(m.Hash, "named "+m.Name) // nothing else is known that tells it from others
+	if s, ok := t.LM.(*Subject); ok {
+		m.Arch, m.Parameters = s.Model.Config.Arch, s.Model.Params.Count()
+	}
+	machine := ""
+	if j.Task.Timed {
+		machine = o.Machine
+	} else {
+		m.Threads = 0
+	}
+	key, err := hash(question, m.Hash, m.Context, m.Precision, m.Device, m.Threads, machine)
+	return key, Head{Model: m, Question: question, Task: publicName(j.Task.Name, j.Config), Version: j.Task.Version, Shots: max(j.Plan.Shots, 0), Config: j.Config,
+		Data: o.Data, Seed: o.Seed, Limit: o.Limit, Samples: len(j.IDs), Replicate: o.Replicate,
+		Machine: o.Machine, Commit: o.Commit, Time: time.Now().UTC().Truncate(time.Second)}, err
+}
+
+// run asks one model what the store does not hold yet.
+func (o *Options) run(ctx context.Context, store *Store, t *Target, j *Prepared) (*Cell, error) {
+	key, head, err := o.head(t, j)
 	if err != nil {
 		return nil, err
 	}
-	path := ""
-	if o.Output != "" {
-		path = filepath.Join(o.Output, fileName(t.Name), "samples_"+fileName(j.task.Name)+".jsonl")
+	cell := store.cells[key]
+	if cell == nil || cell.Head.Model != head.Model { // a new cell, or one under another label
+		if err := store.write(row{Cell: key, Head: &head}); err != nil {
+			return nil, err
+		}
+		cell = store.cells[key]
 	}
-	log, done, seconds, err := openLog(path, logHead{j.task.Name, key, len(j.IDs)}, o.LogSamples)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, log.close()) }()
 	var open []int
 	for i, id := range j.IDs {
-		if _, ok := done[id]; !ok {
+		if _, ok := cell.Answers[id]; !ok || o.LogSamples && !cell.logged[id] {
 			open = append(open, i)
 		}
 	}
-	if done == nil {
-		done = map[string]Answer{}
-	}
-	spent, err := o.ask(ctx, t, j, log, open, done)
-	if err != nil {
+	if err := o.ask(ctx, store, key, t, j, open); err != nil {
 		return nil, err
 	}
-	return j.result(done, seconds+spent)
+	if cell.Result == nil || len(open) > 0 {
+		r, err := j.result(cell)
+		if err != nil {
+			return nil, err
+		}
+		r.Question = head.Question
+		if err := store.write(row{Cell: key, Result: r}); err != nil {
+			return nil, err
+		}
+	}
+	cell.Result.Answers = j.ordered(cell)
+	return cell, nil
 }
 
-// ask puts the open questions in chunks, and logs each chunk.
-func (o *Options) ask(ctx context.Context, t *Target, j job, log *sampleLog, open []int, done map[string]Answer) (seconds float64, err error) {
+// ask puts the open questions in chunks, and stores each chunk.
+func (o *Options) ask(ctx context.Context, store *Store, key string, t *Target, j *Prepared, open []int) error {
 	chunk := j.Chunk
 	if chunk == 0 {
 		chunk = 64
@@ -215,55 +251,70 @@ func (o *Options) ask(ctx context.Context, t *Target, j job, log *sampleLog, ope
 	begin := time.Now()
 	for len(open) > 0 {
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return err
 		}
 		if o.Progress != nil {
-			o.Progress(Progress{t.Name, j.task.Name, len(j.IDs) - len(open), len(j.IDs), time.Since(begin)})
+			o.Progress(Progress{t.Name, j.Task.Name, len(j.IDs) - len(open), len(j.IDs), time.Since(begin)})
 		}
 		n := min(chunk, len(open))
 		start := time.Now()
-		samples, err := j.Ask(ctx, t.LM, open[:n])
+		answers, err := j.Ask(ctx, t.LM, open[:n])
 		if err != nil {
-			return 0, err
+			return err
 		}
-		if len(samples) != n {
-			return 0, fmt.Errorf("%d questions gave %d samples", n, len(samples))
+		if len(answers) != n {
+			return fmt.Errorf("%d questions gave %d samples", n, len(answers))
 		}
-		if err := allFinite(samples); err != nil {
-			return 0, err
+		if err := allFinite(answers); err != nil {
+			return err
 		}
-		for i := range samples {
-			samples[i].ID = j.IDs[open[i]]
+		rows := make([]row, n)
+		for i := range answers {
+			answers[i].ID = j.IDs[open[i]]
+			if !o.LogSamples {
+				answers[i].Doc = nil
+			}
+			rows[i] = row{Cell: key, Answer: &answers[i], Logged: o.LogSamples}
 		}
-		took := time.Since(start).Seconds()
-		if err := log.write(samples, took); err != nil {
-			return 0, err
+		rows[n-1].Seconds = time.Since(start).Seconds()
+		if err := store.write(rows...); err != nil {
+			return err
 		}
-		for _, s := range samples {
-			done[s.ID] = s
-		}
-		seconds += took
 		open = open[n:]
 	}
-	return seconds, nil
+	return nil
 }
 
-// result gathers the samples in the order of the questions.
-func (j job) result(done map[string]Answer, seconds float64) (*Result, error) {
-	t := j.task
-	r := &Result{Task: t.Name, Group: t.Group, Version: t.Version, Shots: max(j.plan.shots, 0), N: len(j.IDs), Seconds: seconds, Config: j.Config}
-	for _, id := range j.IDs {
-		r.Answers = append(r.Answers, done[id])
+// ordered are the answers in the order of the questions.
+func (j *Prepared) ordered(c *Cell) []Answer {
+	out := make([]Answer, len(j.IDs))
+	for i, id := range j.IDs {
+		out[i] = c.Answers[id]
 	}
+	return out
+}
+
+// result computes the metrics from the answers.
+func (j *Prepared) result(c *Cell) (*Result, error) {
+	t := j.Task
+	r := &Result{Task: publicName(t.Name, j.Config), Kind: t.Name, Group: t.Group, Beside: t.Beside, Place: t.Place, Version: t.Version, Shots: max(j.Plan.Shots, 0), N: len(j.IDs), Context: j.Plan.Context, Limit: j.Plan.Limit,
+		Seconds: c.Seconds, Config: j.Config, Answers: j.ordered(c)}
 	for _, m := range t.Measures {
-		if x := meanOf(r.Answers, m.Name); x.N > 0 {
-			r.Add(m.Name, m.Better, x)
+		x := MeanOf(r.Answers, m.Name)
+		if x.N == 0 {
+			continue
 		}
+		r.Add(m.Name, m.Label, m.Better, x)
+		last := &r.Metrics[len(r.Metrics)-1]
+		last.Low, last.High = meanInterval(r.Answers, m.Name, x)
 	}
 	if j.Finish != nil {
 		if err := j.Finish(r); err != nil {
 			return nil, err
 		}
+	}
+	for i := range r.Metrics {
+		r.Metrics[i].Floors = j.Floors[r.Metrics[i].Name]
 	}
 	return r, nil
 }
@@ -272,7 +323,7 @@ func (j job) result(done map[string]Answer, seconds float64) (*Result, error) {
 func allFinite(list []Answer) error {
 	for i := range list {
 		for name, x := range list[i].Values {
-			if !finite(x) {
+			if !Finite(x) {
 				return fmt.Errorf("%s is %g: the model has diverged, or its weights are damaged", name, x)
 			}
 		}

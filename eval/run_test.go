@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,11 +15,11 @@ import (
 
 // counting is a task of n questions that keeps what it was asked; question i scores i mod 2.
 func counting(n int, asked *[]int) Task {
-	return Task{Name: "counting", Version: 3, Measures: []Measure{{"acc", higher}},
+	return Task{Name: "counting", Version: 3, Measures: []Measure{{Name: "acc", Better: Higher}},
 		Settings: []Setting{{"scale", 1.0, "factor"}},
 		Prepare: func(p *Plan) (*Job, error) {
-			j := &Job{Chunk: 4, Config: map[string]any{"source": "none"}}
-			for i := range p.limit(n) {
+			j := &Job{Chunk: 4, Config: map[string]any{"source": "none"}, Floors: Chance(0.5, "acc")}
+			for i := range p.Limited(n) {
 				j.IDs = append(j.IDs, fmt.Sprint("q", i))
 			}
 			j.Ask = func(_ context.Context, lm LM, which []int) ([]Answer, error) {
@@ -34,7 +33,10 @@ func counting(n int, asked *[]int) Task {
 				}
 				return out, nil
 			}
-			j.Finish = func(r *Result) error { r.Add("twice", neither, r.Metrics[0].scaled(2)); return r.SetDetail([]int{1}) }
+			j.Finish = func(r *Result) error {
+				r.Add("twice", "", Neither, r.Metrics[0].Scaled(2))
+				return r.SetDetail([]int{1})
+			}
 			return j, nil
 		}}
 }
@@ -52,27 +54,50 @@ func (f *failing) GenerateUntil(context.Context, []Generation) ([]string, error)
 	return nil, nil
 }
 
+// target is a model of a name and a hash.
+func target(name, hash string, lm LM) Target {
+	return Target{Model: Model{Name: name, Hash: hash, Context: 64, Precision: "fp32", Device: "cpu"}, LM: lm}
+}
+
+// storeText is everything that a store's files hold.
+func storeText(t *testing.T, dir string) string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, storePattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b...)
+	}
+	return string(out)
+}
+
 func TestRunResumes(t *testing.T) {
 	var asked []int
 	task := counting(10, &asked)
 	opt := Options{Seed: 1, Shots: -1, Output: t.TempDir()}
-	run := func(after int, key string, change func(*Options)) (*Evaluation, error) {
+	run := func(after int, hash string, change func(*Options, *Target)) (*Evaluation, error) {
 		asked = nil
-		o := opt
+		o, m := opt, target("a/b", hash, &failing{after: after})
 		if change != nil {
-			change(&o)
+			change(&o, &m)
 		}
-		return Run(context.Background(), []Target{{Name: "a/b", Key: key, LM: &failing{after: after}, Context: 64}}, []Task{task}, o)
+		return Run(context.Background(), []Target{m}, []Task{task}, o)
 	}
 	if _, err := run(1, "k", nil); err == nil || !strings.Contains(err.Error(), "a/b: counting: stopped") {
 		t.Fatalf("%v", err)
 	}
-	log := filepath.Join(opt.Output, "a_b", "samples_counting.jsonl")
-	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
+	names, _ := filepath.Glob(filepath.Join(opt.Output, storePattern))
+	f, err := os.OpenFile(names[0], os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteString(`{"id":"q9","values":{"ac`); err != nil { // killed while writing
+	if _, err := f.WriteString(`{"cell":"x","answer":{"id":"q9","values":{"ac`); err != nil { // killed while writing
 		t.Fatal(err)
 	}
 	f.Close()
@@ -84,34 +109,78 @@ func TestRunResumes(t *testing.T) {
 		t.Errorf("asked %v, want the rest %v", asked, want)
 	}
 	r := ev.Models[0].Results[0]
-	if m := r.Metrics[0]; m.Value != 0.5 || m.N != 10 || r.Metrics[1].Value != 1 || r.N != 10 || string(r.Detail) != "[1]" {
+	if m := r.Metrics[0]; m.Value != 0.5 || m.N != 10 || m.Floors["chance"] != 0.5 || r.Metrics[1].Value != 1 || r.N != 10 || string(r.Detail) != "[1]" {
 		t.Errorf("%+v", r)
 	}
-	if _, err := run(9, "k", nil); err != nil || len(asked) > 0 {
-		t.Errorf("a complete log was asked again: %v, %v", asked, err)
+	if ev, err := run(9, "k", nil); err != nil || len(asked) > 0 || ev.Models[0].Results[0].Metrics[0].Value != 0.5 {
+		t.Errorf("a complete cell was asked again: %v, %v", asked, err)
 	}
-	for i, change := range []func(*Options){
-		func(o *Options) { o.Seed = 2 },
-		func(o *Options) { o.Limit = 9 },
-		func(o *Options) { o.Set = map[string]string{"counting.scale": "3"} },
-		nil,
-		func(o *Options) { o.LogSamples = true }, // the log holds no docs yet
+	// Whatever can change a number makes another cell; a label does not.
+	for name, c := range map[string]struct {
+		change func(*Options, *Target)
+		asks   int
+	}{
+		"seed":        {func(o *Options, _ *Target) { o.Seed = 2 }, 10},
+		"limit":       {func(o *Options, _ *Target) { o.Limit = 9 }, 9},
+		"setting":     {func(o *Options, _ *Target) { o.Set = map[string]string{"counting.scale": "3"} }, 10},
+		"replicate":   {func(o *Options, _ *Target) { o.Replicate = "again" }, 10},
+		"precision":   {func(_ *Options, m *Target) { m.Precision = "int8" }, 10},
+		"device":      {func(_ *Options, m *Target) { m.Device = "cuda" }, 10},
+		"weights":     {func(_ *Options, m *Target) { m.Hash = "other" }, 10},
+		"threads":     {func(_ *Options, m *Target) { m.Threads = 7 }, 0},
+		"machine":     {func(o *Options, _ *Target) { o.Machine = "other" }, 0},
+		"name":        {func(_ *Options, m *Target) { m.Name = "c" }, 0},
+		"log samples": {func(o *Options, _ *Target) { o.LogSamples = true }, 10},
 	} {
-		if _, err := run(9, "k", change); err != nil || len(asked) < 9 {
-			t.Errorf("change %d: asked %v, %v", i, asked, err)
+		if _, err := run(9, "k", c.change); err != nil || len(asked) != c.asks {
+			t.Errorf("%s: asked %v, %v; want %d", name, asked, err, c.asks)
+		}
+		if _, err := run(9, "k", c.change); err != nil || len(asked) > 0 {
+			t.Errorf("%s: asked %v again, %v", name, asked, err)
 		}
 	}
-	if b, _ := os.ReadFile(log); !bytes.Contains(b, []byte(`"doc":{"w":3}`)) {
-		t.Errorf("no docs in %s", b)
+	if !strings.Contains(storeText(t, opt.Output), `"doc":{"w":3}`) {
+		t.Error("no docs in the store")
 	}
-	if _, err := run(9, "other model", nil); err != nil || len(asked) != 10 {
-		t.Errorf("another model's log was used: asked %v, %v", asked, err)
+	timed := task
+	timed.Timed = true
+	task = timed
+	for _, threads := range []int{1, 2} {
+		if _, err := run(9, "timed", func(_ *Options, m *Target) { m.Threads = threads }); err != nil || len(asked) != 10 {
+			t.Errorf("a timed task on %d threads: asked %v, %v", threads, asked, err)
+		}
+	}
+}
+
+// A task whose samples have nothing to log resumes with --log-samples too.
+func TestLogSamplesWithoutDocs(t *testing.T) {
+	var asked []int
+	task := counting(6, &asked)
+	inner := task.Prepare
+	task.Prepare = func(p *Plan) (*Job, error) {
+		j, err := inner(p)
+		ask := j.Ask
+		j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
+			out, err := ask(ctx, lm, which)
+			for i := range out {
+				out[i].Doc = nil
+			}
+			return out, err
+		}
+		return j, err
+	}
+	opt := Options{Shots: -1, Output: t.TempDir(), LogSamples: true}
+	for _, want := range []int{6, 0} {
+		asked = nil
+		if _, err := Run(context.Background(), []Target{target("a", "a", &knower{})}, []Task{task}, opt); err != nil || len(asked) != want {
+			t.Errorf("asked %v, %v; want %d", asked, err, want)
+		}
 	}
 }
 
 func TestRunRefuses(t *testing.T) {
 	var asked []int
-	good := []Target{{Name: "a", LM: &knower{}, Context: 64}}
+	good := []Target{target("a", "", &knower{})}
 	inside := counting(3, &asked)
 	inside.Inside = true
 	twice := counting(3, &asked)
@@ -142,114 +211,67 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-func TestSelect(t *testing.T) {
-	got, err := Select([]string{"piqa", "mc", "lm"})
-	if err != nil || len(got) != len(mcSets)+1 || got[0].Name != "piqa" || got[len(got)-1].Name != "lm" {
-		t.Errorf("%d tasks, %v", len(got), err)
+// Settings that With fixed are the task's, unless the user says otherwise; each is a question of its own.
+func TestWith(t *testing.T) {
+	var asked []int
+	task := counting(4, &asked)
+	tasks := []Task{task, task.With(map[string]string{"scale": "3"})}
+	ev, err := Run(context.Background(), []Target{target("a", "", &knower{})}, tasks, Options{Shots: -1})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, err := Select([]string{"pica"}); err == nil || !strings.Contains(err.Error(), `"pica" is unknown; there are lm, mc`) {
-		t.Errorf("%v", err)
+	q := ev.Questions()
+	if len(q) != 2 || q[0].Metrics[0].Value != 0.5 || q[1].Metrics[0].Value != 1.5 {
+		t.Errorf("%d questions: %+v", len(q), q)
 	}
-	seen := map[string]bool{}
-	for _, task := range Tasks() {
-		if seen[task.Name] || task.Version < 1 || task.Doc == "" || len(task.Measures) == 0 || task.Prepare == nil {
-			t.Errorf("task %q is there twice or incomplete", task.Name)
-		}
-		seen[task.Name] = true
+	ev, err = Run(context.Background(), []Target{target("a", "", &knower{})}, tasks[1:], Options{Shots: -1, Set: map[string]string{"counting.scale": "5"}})
+	if err != nil || ev.Models[0].Results[0].Metrics[0].Value != 2.5 {
+		t.Errorf("%+v, %v", ev, err)
 	}
 }
 
-// The keys that readers of lm-evaluation-harness's results look for.
-func TestHarnessKeys(t *testing.T) {
+// A limit counts a task's samples over all cells of its grid.
+func TestGridLimit(t *testing.T) {
+	p := &Plan{Options: &Options{Limit: 7}}
+	got := p.Grid(3, 5)
+	if want := []Slot{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {2, 0}, {2, 1}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if p.Limit = 2; len(p.Grid(3, 5)) != 2 {
+		t.Errorf("%v", p.Grid(3, 5))
+	}
+	if p.Limit = 0; len(p.Grid(3, 5)) != 15 {
+		t.Errorf("%v", p.Grid(3, 5))
+	}
+}
+
+// A stand-in never bears the name of the set's own task.
+func TestStandInName(t *testing.T) {
 	var asked []int
+	task := counting(4, &asked)
+	inner := task.Prepare
+	task.Prepare = func(p *Plan) (*Job, error) {
+		j, err := inner(p)
+		j.Config["source"] = StandIn
+		return j, err
+	}
 	dir := t.TempDir()
-	ev, err := Run(context.Background(), []Target{{Name: "a", LM: &knower{}, Context: 64}, {Name: "b", LM: &knower{}, Context: 64}},
-		[]Task{counting(4, &asked)}, Options{Seed: 7, Output: dir})
+	ev, err := Run(context.Background(), []Target{target("a", "", &knower{})}, []Task{task}, Options{Output: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ev.WriteHarness(dir); err != nil {
-		t.Fatal(err)
+	if r := ev.Models[0].Results[0]; r.Task != "standin_counting" || r.Kind != "counting" || !r.StandIn() {
+		t.Errorf("%+v", r)
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "b", HarnessFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got struct {
-		Results map[string]map[string]any  `json:"results"`
-		Version map[string]int             `json:"versions"`
-		Shots   map[string]int             `json:"n-shot"`
-		Configs map[string]map[string]any  `json:"configs"`
-		Samples map[string]map[string]int  `json:"n-samples"`
-		Higher  map[string]map[string]bool `json:"higher_is_better"`
-	}
-	if err := json.Unmarshal(b, &got); err != nil {
-		t.Fatal(err)
-	}
-	r := got.Results["counting"]
-	if r["acc,none"] != 0.5 || !near(r["acc_stderr,none"].(float64), 0.2886751345948129, 1e-12) || r["alias"] != "counting" {
-		t.Errorf("results %v", r) // √((4·¼)/3/4)
-	}
-	if got.Version["counting"] != 3 || got.Shots["counting"] != 0 || got.Samples["counting"]["effective"] != 4 || !got.Higher["counting"]["acc"] || got.Configs["counting"]["source"] != "none" {
-		t.Errorf("%+v", got)
-	}
-	if len(ev.Paired) != 1 || ev.Paired[0].Metric != "acc" || ev.Paired[0].P != 1 {
-		t.Errorf("paired %+v", ev.Paired)
+	if text := storeText(t, dir); strings.Contains(text, `"task":"counting"`) {
+		t.Errorf("the store has a stand-in under the set's name: %s", text)
 	}
 	var j bytes.Buffer
 	if err := ev.JSON(&j); err != nil {
 		t.Fatal(err)
 	}
-	back, err := ReadEvaluation(&j)
-	if err != nil || len(back.Models) != 2 || back.Models[1].Results[0].Metrics[0] != ev.Models[1].Results[0].Metrics[0] {
+	var back Evaluation
+	if err := json.Unmarshal(j.Bytes(), &back); err != nil || !back.Models[0].Results[0].StandIn() {
 		t.Errorf("read back: %+v, %v", back, err)
-	}
-	if table := ev.Table(false); !strings.Contains(table, "counting  0      acc     0.50 ± 0.29  0.50 ± 0.29") {
-		t.Errorf("table:\n%s", table)
-	}
-}
-
-// A model whose numbers are no numbers is named as such, before they spoil a mean or a file.
-func TestDiverged(t *testing.T) {
-	lm := &diverged{}
-	_, err := Run(context.Background(), []Target{{Name: "m", LM: lm, Context: 256}}, []Task{*lookup(t, "lambada_openai")}, Options{Limit: 2, Shots: -1})
-	if err == nil || !strings.Contains(err.Error(), "nll is NaN: the model has diverged") {
-		t.Errorf("%v", err)
-	}
-}
-
-type diverged struct{ knower }
-
-func (*diverged) Loglikelihood(_ context.Context, reqs []Continuation) ([]Score, error) {
-	out := make([]Score, len(reqs))
-	for i := range out {
-		out[i].LogProb = math.NaN()
-	}
-	return out, nil
-}
-
-// Tasks without written questions tell their texts apart too: other text or other examples is another evaluation.
-func TestKeysKnowTheTexts(t *testing.T) {
-	dir := t.TempDir()
-	key := func(task string, opt Options) string {
-		j := prepared(t, lookup(t, task), opt, 512)
-		k, err := opt.key(&Target{Key: "m"}, j)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k
-	}
-	for _, task := range []string{"lm", "outliers", "geometry", "attention"} {
-		keys := map[string]bool{}
-		for _, word := range []string{"one", "two"} {
-			writeSet(t, dir, "lm/valid", `{"text": "`+strings.Repeat("This is sentence "+word+" of many. ", 300)+`"}`)
-			keys[key(task, Options{Data: dir, Limit: 1})] = true
-		}
-		if len(keys) != 2 {
-			t.Errorf("%s: the same key for other text", task)
-		}
-	}
-	if key("lowbit", Options{Limit: 2, Shots: 0}) == key("lowbit", Options{Limit: 2, Shots: 3}) {
-		t.Error("lowbit: the same key for other examples")
 	}
 }

@@ -50,9 +50,10 @@ type ScalingMatch struct {
 	Draws int     `json:"draws"` // of the bootstrap in which the loss was reached
 }
 
+// Sizes of the bootstrap.
 const (
-	bootstrapDraws   = 500
-	leastForInterval = 4 // points: three numbers are fitted, and something must be left over
+	BootstrapDraws   = 500
+	LeastForInterval = 4 // points: three numbers are fitted, and something must be left over
 )
 
 // Scaling fits a curve to each architecture's points and compares them at the first one's largest x.
@@ -90,57 +91,6 @@ func (r *ScalingResult) Check() error {
 	return nil
 }
 
-// Table renders the curves and what they say.
-func (r *ScalingResult) Table(color bool) string {
-	t := table{head: []string{"architecture", r.By, "", "loss", "fit"}}
-	for i := range r.Curves {
-		c := &r.Curves[i]
-		for k, p := range c.Points {
-			name := c.Name
-			if k > 0 {
-				name = ""
-			}
-			t.rows = append(t.rows, []string{name, count(p.X), "", show("%.4f", p.Loss), show("%.4f", c.At(p.X))})
-		}
-	}
-	out := t.render(color)
-	for _, c := range r.Curves {
-		out += fmt.Sprintf("%s: L(x) = %s + %s·x^−%s, residuals %s\n", c.Name, show("%.4f", c.E), show("%.4g", c.A), show("%.4f", c.Alpha), show("%.2g", c.RMS))
-	}
-	for _, s := range r.findings() {
-		out += s + "\n"
-	}
-	return out
-}
-
-// findings says in words what each challenger needs.
-func (r *ScalingResult) findings() []string {
-	var out []string
-	first := &r.Curves[0]
-	for _, c := range r.Curves[1:] {
-		at := slices.IndexFunc(r.Matches, func(m ScalingMatch) bool { return m.Name == c.Name })
-		if at < 0 {
-			x := first.Points[len(first.Points)-1].X
-			out = append(out, fmt.Sprintf("%s's curve never comes down to the loss %s that %s has at %s %s",
-				c.Name, show("%.4f", first.At(x)), first.Name, short(x), r.By))
-			continue
-		}
-		m := r.Matches[at]
-		s := fmt.Sprintf("%s needs %s %s, %s %% of %s, for the loss %s that %s has there",
-			m.Name, short(m.Needs), r.By, show("%.1f", 100*m.Ratio), short(m.At), show("%.4f", m.Loss), first.Name)
-		switch {
-		case m.High > 0:
-			s += fmt.Sprintf(" (95 %% interval %s to %s %%)", show("%.1f", 100*m.Low), show("%.1f", 100*m.High))
-		case min(len(first.Points), len(c.Points)) < leastForInterval:
-			s += " (too few points for an interval)"
-		default:
-			s += fmt.Sprintf(" (no interval: %d of %d resampled curves come so low)", m.Draws, bootstrapDraws)
-		}
-		out = append(out, s)
-	}
-	return out
-}
-
 // At is the curve's loss.
 func (c *ScalingCurve) At(x float64) float64 { return c.E + c.A*math.Pow(x, -c.Alpha) }
 
@@ -148,7 +98,7 @@ func (c *ScalingCurve) At(x float64) float64 { return c.E + c.A*math.Pow(x, -c.A
 func (c *ScalingCurve) inverse(loss float64) (x float64, ok bool) {
 	y := (loss - c.E) / c.A
 	x = math.Pow(y, -1/c.Alpha)
-	return x, y > 0 && finite(x)
+	return x, y > 0 && Finite(x)
 }
 
 // fit checks and sorts the points and finds E, A and α: for each α the other two are a straight line in x^−α, so one dimension is
@@ -157,7 +107,7 @@ func (c *ScalingCurve) fit() error {
 	slices.SortFunc(c.Points, func(a, b ScalingPoint) int { return cmp.Compare(a.X, b.X) })
 	different := 0
 	for i, p := range c.Points {
-		if !(p.X > 0) || !finite(p.Loss) {
+		if !(p.X > 0) || !Finite(p.Loss) {
 			return fmt.Errorf("a point has x = %g and a loss of %g; x must be positive and the loss finite", p.X, p.Loss)
 		}
 		if i == 0 || p.X > c.Points[i-1].X*1.001 {
@@ -234,21 +184,21 @@ func match(first, other *ScalingCurve, at float64, seed uint64) (ScalingMatch, b
 		return m, false
 	}
 	m.Needs, m.Ratio = needs, needs/at
-	if min(len(first.Points), len(other.Points)) < leastForInterval {
+	if min(len(first.Points), len(other.Points)) < LeastForInterval {
 		return m, true
 	}
 	g := rand.New(rand.NewPCG(seed, 0x5ca1e))
 	var ratios []float64
-	for range bootstrapDraws {
+	for range BootstrapDraws {
 		a, b := first.redrawn(g), other.redrawn(g)
 		if x, ok := b.inverse(a.At(at)); ok {
 			ratios = append(ratios, x/at)
 		}
 	}
 	m.Draws = len(ratios)
-	if m.Draws > bootstrapDraws/2 { // else the ends would be those of the lucky half
+	if m.Draws > BootstrapDraws/2 { // else the ends would be those of the lucky half
 		slices.Sort(ratios)
-		m.Low, m.High = quantile(ratios, 0.025), quantile(ratios, 0.975)
+		m.Low, m.High = Quantile(ratios, 0.025), Quantile(ratios, 0.975)
 	}
 	return m, true
 }
@@ -265,8 +215,8 @@ func (c *ScalingCurve) redrawn(g *rand.Rand) *ScalingCurve {
 	return out
 }
 
-// quantile of sorted values, linear between neighbours.
-func quantile(sorted []float64, q float64) float64 {
+// Quantile of sorted values, linear between neighbours.
+func Quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	i := min(int(at), len(sorted)-2)
 	if i < 0 {

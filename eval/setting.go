@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"antiphase/tokenizer"
 )
 
 // Setting is a dial of a task: "needle.lengths=512,1024" sets lengths of the task or group needle. The default's type
@@ -20,36 +22,45 @@ type Setting struct {
 // Plan is what a task prepares itself from: the user's options with its own settings resolved.
 type Plan struct {
 	*Options
-	task   *Task
-	shots  int
-	values map[string]any
+	Context int                  // tokens: the smallest context of the models
+	Count   func(string) int     // tokens of a text, by the first model that can tell
+	Shots   int                  // solved examples before each question
+	Tokens  *tokenizer.Tokenizer // of the first model that is our own; may be nil
+	Values  map[string]any       // settings
+	task    *Task
+	files   map[string]string // hashes of the files that were read
 }
 
-// plan resolves a task's settings.
+// plan resolves a task's settings: its defaults, then what With fixed, then the user's.
 func (o *Options) plan(t *Task) (*Plan, error) {
-	p := &Plan{Options: o, task: t, shots: t.Shots, values: map[string]any{}}
+	p := &Plan{Options: o, task: t, Context: o.context, Count: o.count, Tokens: o.tokens, Shots: t.Shots, Values: map[string]any{}, files: map[string]string{}}
 	if o.Shots >= 0 && t.Shots >= 0 {
-		p.shots = o.Shots
+		p.Shots = o.Shots
 	}
 	for _, s := range t.Settings {
-		p.values[s.Key] = s.Default
+		p.Values[s.Key] = s.Default
+		texts := []string{}
+		if text, ok := t.preset[s.Key]; ok {
+			texts = append(texts, text)
+		}
 		for _, name := range []string{t.Group, t.Name} {
-			text, ok := o.Set[name+"."+s.Key]
-			if !ok || name == "" {
-				continue
+			if text, ok := o.Set[name+"."+s.Key]; ok && name != "" {
+				texts = append(texts, text)
 			}
+		}
+		for _, text := range texts {
 			v, err := readSetting(s.Default, text)
 			if err != nil {
-				return nil, &InputError{fmt.Errorf("%s.%s=%s: %w", name, s.Key, text, err), true}
+				return nil, &InputError{fmt.Errorf("%s.%s=%s: %w", t.Name, s.Key, text, err), true}
 			}
-			p.values[s.Key] = v
+			p.Values[s.Key] = v
 		}
 	}
 	return p, nil
 }
 
-// checkSettings refuses keys that none of the tasks has.
-func (o *Options) checkSettings(tasks []Task) error {
+// CheckSettings refuses keys that none of the tasks has.
+func (o *Options) CheckSettings(tasks []Task) error {
 	var known []string
 	for _, t := range tasks {
 		for _, s := range t.Settings {
@@ -102,7 +113,7 @@ func readSetting(def any, text string) (v any, err error) {
 // readNumber refuses what comparisons with a range would let through.
 func readNumber(s string) (float64, error) {
 	x, err := strconv.ParseFloat(s, 64)
-	if err == nil && !finite(x) {
+	if err == nil && !Finite(x) {
 		err = strconv.ErrRange
 	}
 	return x, err
@@ -122,7 +133,7 @@ func readList[T any](text string, read func(string) (T, error)) ([]T, error) {
 
 // setting is the value of a key that the task declares with this type.
 func setting[T any](p *Plan, key string) T {
-	v, ok := p.values[key].(T)
+	v, ok := p.Values[key].(T)
 	if !ok {
 		// Keys and types stand in the task's own table.
 		panic(fmt.Sprintf("eval: task %s has no setting %q of type %T", p.task.Name, key, v))
@@ -151,16 +162,35 @@ func (p *Plan) Floats(key string) []float64 { return setting[[]float64](p, key) 
 // Texts is a setting that is a list of texts.
 func (p *Plan) Texts(key string) []string { return setting[[]string](p, key) }
 
-// limit is how many of n samples are wanted.
-func (p *Plan) limit(n int) int {
+// Limited is how many of n samples are wanted.
+func (p *Plan) Limited(n int) int {
 	if p.Limit > 0 {
 		return min(n, p.Limit)
 	}
 	return n
 }
 
-// rand is a stream of random numbers for one purpose of the task: the same for the same seed, whatever other tasks run.
-func (p *Plan) rand(purpose string) *rand.Rand {
+// Slot is one sample of a grid: the k-th of a cell.
+type Slot struct{ Cell, K int }
+
+// Grid lists the samples of a task that asks each questions in every cell of a grid (lengths × depths, say). A limit counts the
+// task's samples, not a cell's: cells are filled in turn until it is reached. Samples of a cell stay together.
+func (p *Plan) Grid(cells, each int) []Slot {
+	var out []Slot
+	for k := range each {
+		for c := range cells {
+			if p.Limit > 0 && len(out) == p.Limit {
+				break
+			}
+			out = append(out, Slot{c, k})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Slot) int { return a.Cell - b.Cell })
+	return out
+}
+
+// Rand is a stream of random numbers for one purpose of the task: the same for the same seed, whatever other tasks run.
+func (p *Plan) Rand(purpose string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(p.task.Name + " " + purpose))
 	return rand.New(rand.NewPCG(p.Seed, h.Sum64()))

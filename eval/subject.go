@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"antiphase/infer"
+	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/tokenizer"
 )
@@ -22,6 +23,7 @@ type Subject struct {
 	First     *int32  // the token before every text; default the tokenizer's beginning or, without one, its end
 
 	shared *infer.Shared // keeps its cache between calls
+	low    layer.Lowbit
 }
 
 var (
@@ -46,6 +48,14 @@ func (s *Subject) Close() {
 	s.shared = nil
 }
 
+// SetLowbit makes the model compute attention with few bits; the zero value makes it exact again. Keys that earlier calls left are of
+// another precision, and are dropped.
+func (s *Subject) SetLowbit(q layer.Lowbit) error {
+	s.Close()
+	s.low = q
+	return s.Model.SetLowbit(q)
+}
+
 // walk runs sequences through the model.
 func (s *Subject) walk(ctx context.Context, walks []infer.Walk, show infer.Show) error {
 	if s.shared == nil {
@@ -54,8 +64,8 @@ func (s *Subject) walk(ctx context.Context, walks []infer.Walk, show infer.Show)
 	return s.shared.Run(ctx, walks, s.batch(), show)
 }
 
-// first is the token before every text: the one that stood between documents in training.
-func (s *Subject) first() (int32, bool) {
+// FirstToken is the token before every text: the one that stood between documents in training.
+func (s *Subject) FirstToken() (int32, bool) {
 	if s.First != nil {
 		return *s.First, true
 	}
@@ -65,10 +75,10 @@ func (s *Subject) first() (int32, bool) {
 	return s.Tokenizer.EOS()
 }
 
-// encode gives a text's ids behind the first token.
-func (s *Subject) encode(text string) []int32 {
+// Encode gives a text's ids after the first token.
+func (s *Subject) Encode(text string) []int32 {
 	var ids []int32
-	if id, ok := s.first(); ok {
+	if id, ok := s.FirstToken(); ok {
 		ids = append(ids, id)
 	}
 	return s.Tokenizer.EncodeOrdinary(ids, text)
@@ -81,7 +91,7 @@ func (s *Subject) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Sco
 	var walks []infer.Walk
 	var of []int // the request of each walk
 	for i, r := range reqs {
-		whole, from := s.encode(r.Context+r.Text), len(s.encode(strings.TrimRight(r.Context, " \t\n")))
+		whole, from := s.Encode(r.Context+r.Text), len(s.Encode(strings.TrimRight(r.Context, " \t\n")))
 		if from >= len(whole) {
 			return nil, fmt.Errorf("eval: continuation %q of request %d has no tokens of its own", r.Text, i)
 		}
@@ -143,7 +153,7 @@ func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, er
 	out := make([][]TokenLoss, len(texts))
 	var list []window
 	for i, text := range texts {
-		ids := s.encode(text)
+		ids := s.Encode(text)
 		for at := 0; at+1 < len(ids); at += n {
 			end := min(at+n+1, len(ids))
 			from := max(0, end-n-1)
@@ -190,7 +200,7 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 	in := make([]infer.Request, len(reqs))
 	longest := 1
 	for i, r := range reqs {
-		ids, most := s.encode(r.Prompt), min(r.MaxTokens, context-1)
+		ids, most := s.Encode(r.Prompt), min(r.MaxTokens, context-1)
 		ids = ids[max(0, len(ids)+most-context):]
 		in[i] = infer.Request{IDs: ids, Sampling: infer.Sampling{MaxTokens: most, Stop: r.Until}}
 		longest = max(longest, len(ids)+most)

@@ -35,7 +35,7 @@ func TestLoglikelihood(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, r := range reqs {
-			ids := s.encode(r.Context + r.Text)
+			ids := s.Encode(r.Context + r.Text)
 			ids = ids[max(0, len(ids)-25):] // 24 of context, and the last to be predicted
 			lp := logSoftmax(t, s, ids[:len(ids)-1])
 			want := 0.0
@@ -53,7 +53,7 @@ func TestLoglikelihoodGreedy(t *testing.T) {
 	s := subject(t, ref.New(), "diff", 24)
 	for c := 'a'; c <= 'z'; c++ {
 		text := "ab" + string(c)
-		lp, best := logSoftmax(t, s, s.encode(text)), int32(0)
+		lp, best := logSoftmax(t, s, s.Encode(text)), int32(0)
 		for id := range int32(s.Model.Config.Vocab) {
 			if lp(3, id) > lp(3, best) {
 				best = id
@@ -71,6 +71,37 @@ func TestLoglikelihoodGreedy(t *testing.T) {
 	t.Fatal("no context is followed by a character")
 }
 
+// A continuation is greedy only if every token was the likeliest: a wrong first token before a right last one is not.
+func TestGreedyNeedsEveryToken(t *testing.T) {
+	s := subject(t, ref.New(), "diff", 64)
+	next := func(text string) (byte, bool) {
+		ids := s.Encode(text)
+		lp, best := logSoftmax(t, s, ids), int32(0)
+		for id := range int32(s.Model.Config.Vocab) {
+			if lp(len(ids)-1, id) > lp(len(ids)-1, best) {
+				best = id
+			}
+		}
+		return byte(best), best < 128 && best > 32
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		for w := 'a'; w <= 'z'; w++ {
+			prompt, wrong := "the "+string(c), string(w)
+			best, _ := next(prompt)
+			last, ok := next(prompt + wrong)
+			if !ok || best == byte(w) {
+				continue
+			}
+			got, err := s.Loglikelihood(context.Background(), []Continuation{{prompt, wrong + string(rune(last))}})
+			if err != nil || got[0].Greedy || got[0].Tokens != 2 {
+				t.Fatalf("%q then %q: %+v, %v: only the last token is the likeliest", prompt, wrong+string(rune(last)), got[0], err)
+			}
+			return
+		}
+	}
+	t.Fatal("no case found")
+}
+
 func TestLoglikelihoodRefuses(t *testing.T) {
 	s := subject(t, ref.New(), "transformer", 8)
 	if got, err := s.Loglikelihood(context.Background(), []Continuation{{"abc", ""}}); err == nil {
@@ -86,7 +117,7 @@ func TestLoglikelihoodOfLong(t *testing.T) {
 	if err != nil || got[0].Tokens != len(text) || got[1].Tokens != 8 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	ids := s.encode(context8 + text)
+	ids := s.Encode(context8 + text)
 	want := 0.0
 	for k := 4; k < len(ids); k++ {
 		from := 3 + (k-4)/8*8
@@ -110,7 +141,7 @@ func TestLoglikelihoodRolling(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, text := range texts {
-			ids := s.encode(text)
+			ids := s.Encode(text)
 			want := 0.0
 			for k := 1; k < len(ids); k++ {
 				from := (k - 1) / n * n

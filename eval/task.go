@@ -3,17 +3,19 @@ package eval
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Task is one way to judge a model. A task's file holds a function that returns it (or a family of them), and one line
-// of Tasks lists that function.
+// Task is one way to judge a model.
 type Task struct {
 	Name     string    // as in --tasks and in results; the evaluation harness's name where it has the same task
 	Group    string    // naming the group asks for all of its members
+	Place    int       // position in listings and reports
 	Version  int       // raised whenever questions or scoring change
 	Doc      string    // one line
 	Shots    int       // solved examples before each question, unless the user says otherwise; −1: the task has none
@@ -22,24 +24,49 @@ type Task struct {
 	Inside   bool      // looks into the model: for our own only
 	Beside   bool      // accompanies its group and is not part of the group's mean
 	Slow     bool      // left out of "all": must be asked for by name
+	Timed    bool      // measures speed: threads and machine are part of its result's identity
 
 	// Prepare reads the data and draws the questions, so that bad data is found before any long work. Every model gets
 	// the same questions.
 	Prepare func(p *Plan) (*Job, error)
+
+	preset map[string]string // settings that With fixed
+}
+
+// With returns the task with some settings fixed; the user's own settings still win.
+func (t Task) With(set map[string]string) Task {
+	merged := maps.Clone(t.preset)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, set)
+	t.preset = merged
+	return t
 }
 
 // Measure is a number that every sample of a task has.
 type Measure struct {
 	Name   string
-	Better direction
+	Better Better
+	Label  string // what it is, for readers; empty: the name
 }
+
+// Better is the direction in which a metric improves.
+type Better int8
+
+// The directions.
+const (
+	Neither Better = iota
+	Lower
+	Higher
+)
 
 // Job is a prepared task: its questions are fixed.
 type Job struct {
 	Config map[string]any // what was decided, for the report
 	IDs    []string       // one per sample, unique: the log and the paired test go by them
 	Chunk  int            // questions per Ask; 0: 64
-	Chance float64        // what guessing scores in the headline measure; 0 where nothing can be guessed
+	Floors Floors         // what guessing scores
 	Gold   []Continuation // prompt and right answer of each sample, where there is one right answer
 
 	// Ask puts some of the questions, by their index in IDs, to a model.
@@ -48,57 +75,94 @@ type Job struct {
 	Finish func(r *Result) error
 }
 
-// jobOf begins a job with one sample for each text: they are numbered, and another set of texts is another job.
-func jobOf(texts []string, chunk int) *Job {
-	j := &Job{Chunk: chunk, Config: map[string]any{"text_hash": textHash(texts...)}}
+// Floors are scores that need no knowledge: metric → name of the floor → value. "chance" is what guessing earns.
+type Floors map[string]map[string]float64
+
+// Chance is the floor "chance" of some metrics.
+func Chance(value float64, metrics ...string) Floors {
+	f := Floors{}
+	for _, m := range metrics {
+		f.Set(m, "chance", value)
+	}
+	return f
+}
+
+// Set adds a floor.
+func (f Floors) Set(metric, floor string, value float64) {
+	if f[metric] == nil {
+		f[metric] = map[string]float64{}
+	}
+	f[metric][floor] = value
+}
+
+// NewJob begins a job with one sample for each text: they are numbered, and another set of texts is another job.
+func NewJob(texts []string, chunk int) *Job {
+	j := &Job{Chunk: chunk, Config: map[string]any{"text_hash": HashText(texts...)}}
 	for i := range texts {
 		j.IDs = append(j.IDs, strconv.Itoa(i))
 	}
 	return j
 }
 
-// Answer is a model's answer to one question. Values hold the task's measures and whatever else Finish needs;
-// Weights say how many units (tokens, say) a value is the mean of, where it is not 1.
+// Answer is a model's answer to one question. Values hold the task's measures; Weights say how many units (tokens, say) a value
+// is the mean of, where it is not 1; Detail is whatever else Finish needs, in the task's own type.
 type Answer struct {
 	ID      string             `json:"id"`
 	Values  map[string]float64 `json:"values"`
 	Weights map[string]float64 `json:"weights,omitempty"`
-	Cluster string             `json:"cluster,omitempty"` // samples of one cluster (the same text asked about in several ways) count as one for errors
-	Doc     map[string]any     `json:"doc,omitempty"`     // prompt, answer, what was wanted: kept where asked for
+	Cluster string             `json:"cluster,omitempty"` // samples of one cluster (one text asked about in several ways) count as one for errors
+	Detail  json.RawMessage    `json:"detail,omitempty"`
+	Doc     map[string]any     `json:"doc,omitempty"` // prompt, answer, what was wanted: kept on request
 }
 
-// cluster is what the sample's error goes by.
+// cluster is the unit of the sample's error.
 func (a *Answer) cluster() string { return cmp.Or(a.Cluster, a.ID) }
 
-// weight is the number of units behind a value.
-func (a *Answer) weight(name string) float64 {
+// Weight is the number of units of a value.
+func (a *Answer) Weight(name string) float64 {
 	if w, ok := a.Weights[name]; ok {
 		return w
 	}
 	return 1
 }
 
-// Tasks lists every task, in the order of the paper.
-func Tasks() []Task {
-	return slices.Concat(
-		lmTasks(),
-		mcTasks(),
-		needleTasks(),
-		attentionTasks(),
-		outlierTasks(),
-		geometryTasks(),
-		lowbitTasks(),
-		throughputTasks(),
-		iclTasks(),
-		orderTasks(),
-		hallucinationTasks(),
-		mathTasks(),
-	)
+// Put stores sum/n as the mean of n units, if there are any.
+func (a *Answer) Put(name string, sum, n float64) {
+	if n <= 0 {
+		return
+	}
+	if a.Values == nil {
+		a.Values = map[string]float64{}
+	}
+	if a.Weights == nil {
+		a.Weights = map[string]float64{}
+	}
+	a.Values[name], a.Weights[name] = sum/n, n
 }
 
-// Select resolves names of tasks and groups, each task once, in the order named. "all" stands for every task that is not slow.
-func Select(names []string) ([]Task, error) {
-	all := Tasks()
+// SetDetail stores the task's own data of this answer. A value that JSON cannot hold is a diverged model's.
+func (a *Answer) SetDetail(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("%w: the model has diverged, or its weights are damaged", err)
+	}
+	a.Detail = b
+	return nil
+}
+
+// Details reads the details of all answers in the task's own type.
+func Details[T any](answers []Answer) ([]T, error) {
+	out := make([]T, len(answers))
+	for i := range answers {
+		if err := json.Unmarshal(answers[i].Detail, &out[i]); err != nil {
+			return nil, fmt.Errorf("detail of sample %s: %w", answers[i].ID, err)
+		}
+	}
+	return out, nil
+}
+
+// Select resolves names of tasks and groups among all, each task once, in the order named. "all" is every task that is not slow.
+func Select(all []Task, names []string) ([]Task, error) {
 	var out []Task
 	add := func(t Task) {
 		if !slices.ContainsFunc(out, func(o Task) bool { return o.Name == t.Name }) {
@@ -133,3 +197,19 @@ func taskNames(all []Task) []string {
 	}
 	return out
 }
+
+// MarshalText writes a direction as "higher", "lower" or nothing.
+func (d Better) MarshalText() ([]byte, error) { return []byte(directions[d]), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (d *Better) UnmarshalText(b []byte) error {
+	for k, name := range directions {
+		if name == string(b) {
+			*d = k
+			return nil
+		}
+	}
+	return fmt.Errorf("eval: %q is no direction; want higher, lower or nothing", b)
+}
+
+var directions = map[Better]string{Neither: "", Lower: "lower", Higher: "higher"}

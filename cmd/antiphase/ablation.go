@@ -9,9 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"antiphase/data"
 	"antiphase/device"
 	"antiphase/eval"
+	"antiphase/eval/report"
+	"antiphase/eval/task"
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/recipe"
@@ -42,7 +43,7 @@ continues.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.size, "size", "tiny", "size of the models, see \"antiphase recipes\"")
-	fl.StringVar(&f.arch, "arch", "diff", "the differential model")
+	fl.StringVar(&f.arch, "arch", "diff", "the differential model; only diff has the paper's ablations")
 	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "ablation"), "folder to work in")
 	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic or goroot (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field of every recipe: --set train.batch=16 (repeatable)")
@@ -54,6 +55,10 @@ continues.`,
 }
 
 func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
+	if f.arch != "diff" {
+		return usage(fmt.Errorf("--arch: the paper's ablations change λ_init and the head norm of diff, which %s does not have; "+
+			"DIFF V2's own (no λ, λ without sigmoid, pairs across groups, 1.5 times the heads) are not settings of the model yet", f.arch))
+	}
 	rows := eval.Ablations()
 	recipes := make([]recipe.Recipe, len(rows))
 	for i, row := range rows {
@@ -68,9 +73,8 @@ func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
 		return err
 	}
 	defer d.Close()
-	out := &eval.AblationResult{Size: f.size, Steps: recipes[0].Train.Steps}
 	t := recipes[0].Train
-	out.Tokens = int64(t.Steps) * int64(t.Batch*t.SeqLen)
+	out := &report.Ablation{Size: f.size, Steps: t.Steps, Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen)}
 	for i, row := range rows {
 		a.note("\n%s", a.paint(bold, fmt.Sprintf("%s: %s (%d of %d)", row.Name, row.Doc, i+1, len(rows))))
 		opt := train.Options{Dir: filepath.Join(f.dir, row.Name), Data: filepath.Join(f.dir, "data"),
@@ -127,29 +131,26 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 	return r.Complete()
 }
 
-// ablationRow measures a trained model on the held-out split that all share.
-func (a *app) ablationRow(ctx context.Context, d device.Device, f *ablationFlags, r recipe.Recipe, row eval.Ablation) (*eval.AblationRow, error) {
-	set, err := data.OpenSet(filepath.Join(f.dir, "data"), false)
+// ablationRow asks a trained model the task lm on the held-out text that all share.
+func (a *app) ablationRow(ctx context.Context, d device.Device, f *ablationFlags, r recipe.Recipe, row eval.Ablation) (*report.AblationRow, error) {
+	target, err := a.target(d, row.Name, filepath.Join(f.dir, row.Name), 16)
 	if err != nil {
 		return nil, err
 	}
-	defer set.Close()
-	valid, err := set.Split(data.Valid)
+	defer target.LM.(*eval.Subject).Model.Free()
+	lm := task.Named("lm").With(map[string]string{"text": "set:" + filepath.Join(f.dir, "data"), "pieces": "256", "length": fmt.Sprint(r.Train.SeqLen)})
+	ev, err := eval.Run(ctx, []eval.Target{target}, []eval.Task{lm}, eval.Options{Seed: 1, Shots: -1, Output: filepath.Join(f.dir, "eval"),
+		Machine: machine(d), Commit: version()})
 	if err != nil {
 		return nil, err
 	}
-	l, err := a.load(d, filepath.Join(f.dir, row.Name))
-	if err != nil {
-		return nil, err
-	}
-	defer l.Model.Free()
-	x := &eval.AblationRow{Name: row.Name, Doc: row.Doc, Arch: r.Model.Arch, Parameters: model.Table(r.Model).Count(),
+	x := &report.AblationRow{Name: row.Name, Doc: row.Doc, Arch: r.Model.Arch, Parameters: model.Table(r.Model).Count(),
 		Heads: r.Model.Heads, HeadDim: r.Model.HeadDim, HeadNorm: r.Model.HeadNorm != layer.HeadNormOff}
-	s := &eval.Subject{Name: row.Name, Model: l.Model, Tokenizer: l.Tokenizer, Batch: 16}
-	return x, x.Measure(ctx, s, valid, eval.LossOptions{SeqLen: r.Train.SeqLen, Batches: 16, Isolate: r.Data.Isolate})
+	x.Fill(&ev.Models[0].Results[0])
+	return x, nil
 }
 
-func (a *app) presentAblation(f *ablationFlags, r *eval.AblationResult) error {
+func (a *app) presentAblation(f *ablationFlags, r *report.Ablation) error {
 	b, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err

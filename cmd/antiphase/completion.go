@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"antiphase/eval"
+	"antiphase/eval/task"
 	"antiphase/hf"
 	"antiphase/layer"
 	"antiphase/recipe"
@@ -57,7 +57,7 @@ func archValues() (list []string) {
 
 func taskNames() []string {
 	list := []string{"all"}
-	for _, t := range eval.Tasks() {
+	for _, t := range task.All() {
 		list = append(list, t.Name+"\t"+t.Doc)
 	}
 	return list

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/device"
+	"antiphase/device/cpu"
+	"antiphase/device/cuda"
 	"antiphase/eval"
+	"antiphase/eval/report"
+	"antiphase/eval/task"
+	"antiphase/internal/simd"
 )
 
 type evalFlags struct {
@@ -33,17 +37,19 @@ func evalVerb(a *app) *cobra.Command {
 		Short: "Judge models: every table and figure of the paper as a task",
 		Long: `Eval puts the same questions to one model or several and prints a table with standard errors; with several models each
 difference to the first one comes with a paired test. Without --data the tasks make small stand-ins of their data sets; with
---data they read the sets from a folder (see docs/evaluation.md for its files). --output keeps answers and results: a call that
-was stopped goes on where it was, and "antiphase report" makes a page of it.`,
+--data they read the sets from a folder (see docs/evaluation.md for its files). --output is a store that results are added to, in
+any order and from several processes: what it holds is not asked again, and "antiphase report" makes a page of it.
+NAME=GLOB makes a group of models that differ in their training seed; groups are compared with the variance between seeds.`,
 		Example: `  antiphase eval ls
   antiphase eval --tasks mc,needle --model runs/speedrun/transformer --model runs/speedrun/diff
   antiphase eval --tasks all --limit 50 --model runs/a --model runs/b --output results/a-b
-  antiphase eval --tasks needle --set needle.lengths=4096,8192 --model runs/a --json`,
+  antiphase eval --tasks needle --set needle.lengths=4096,8192 --model runs/a --json
+  antiphase eval --tasks lm --model 'diff=runs/diff-*' --model 'base=runs/base-*' --output results/seeds`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd.Context(), &f) },
 	}
 	fl := c.Flags()
-	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint URL#MODEL; also NAME=… (repeatable)")
+	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint URL#MODEL; also NAME=…, a group with a pattern: NAME=runs/a-* (repeatable)")
 	fl.StringSliceVarP(&f.tasks, "tasks", "t", nil, "tasks or groups, separated by commas; \"all\"; see \"antiphase eval ls\"")
 	fl.StringVar(&f.opt.Data, "data", "", "folder of data sets; without it stand-ins are generated")
 	fl.IntVar(&f.opt.Limit, "limit", 0, "most samples of each task; 0 takes all")
@@ -51,7 +57,8 @@ was stopped goes on where it was, and "antiphase report" makes a page of it.`,
 	fl.IntVar(&f.opt.Shots, "num-fewshot", -1, "solved examples before each question; negative takes each task's own number")
 	fl.StringArrayVar(&f.set, "set", nil, "a task's setting, TASK.KEY=VALUE (repeatable); see \"antiphase eval ls\"")
 	fl.BoolVar(&f.opt.LogSamples, "log-samples", false, "keep prompts and answers in --output")
-	fl.StringVarP(&f.opt.Output, "output", "o", "", "folder for answers and results; the same call goes on where it was")
+	fl.StringVarP(&f.opt.Output, "output", "o", "", "store of answers and results; what it holds is not asked again")
+	fl.StringVar(&f.opt.Replicate, "replicate", "", "name of a repetition: its results are added beside those of the same cells")
 	fl.StringVar(&f.judge, "judge", "", "endpoint (URL#MODEL or URL#MODEL#chat) that judges answers which no rule can")
 	fl.IntVar(&f.batch, "batch", 16, "sequences at a time")
 	fl.BoolVar(&f.json, "json", false, "print the results as JSON, with lm-evaluation-harness's keys")
@@ -71,7 +78,7 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if f.opt.LogSamples && f.opt.Output == "" {
 		return usage(errors.New("--log-samples: needs --output"))
 	}
-	tasks, err := eval.Select(f.tasks)
+	tasks, err := eval.Select(task.All(), f.tasks)
 	if err != nil {
 		return usage(fmt.Errorf("--tasks: %w", err))
 	}
@@ -94,6 +101,7 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if err != nil {
 		return err
 	}
+	f.opt.Machine, f.opt.Commit = machine(d), version()
 	line := a.newLine()
 	f.opt.Progress = func(p eval.Progress) { line.show(progress(p), p.Done == 0) }
 	ev, err := eval.Run(ctx, targets, tasks, f.opt)
@@ -107,10 +115,11 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	case err != nil:
 		return err
 	}
-	ev.Title, ev.Machine, ev.Commit = "Antiphase evaluation", d.Name()+", "+runtime.GOOS+"/"+runtime.GOARCH, version()
-	ev.Date = time.Now().UTC().Format("2006-01-02")
 	return a.present(f, ev)
 }
+
+// machine names where numbers were made.
+func machine(d device.Device) string { return d.Name() + ", " + runtime.GOOS + "/" + runtime.GOARCH }
 
 // progress is the line shown while a task runs.
 func progress(p eval.Progress) string {
@@ -140,23 +149,45 @@ func (a *app) targets(d device.Device, f *evalFlags) ([]eval.Target, error) {
 	seen := map[string]bool{}
 	for _, m := range f.models {
 		name, path := modelName(m)
-		if seen[name] {
-			name = path
-		}
-		seen[name] = true
-		t, err := a.target(d, name, path, f.batch)
+		group, paths, err := expand(name, path)
 		if err != nil {
-			return nil, err
+			return nil, badInput{err}
 		}
-		out = append(out, t)
+		for _, path := range paths {
+			if group != "" {
+				name = group + "/" + filepath.Base(filepath.Clean(path))
+			}
+			if seen[name] {
+				name = path
+			}
+			seen[name] = true
+			t, err := a.target(d, name, path, f.batch)
+			if err != nil {
+				return nil, err
+			}
+			t.Group = group
+			out = append(out, t)
+		}
 	}
 	return out, nil
+}
+
+// expand resolves a pattern to the paths of a group; a path that exists, or is no pattern, is a model of its own.
+func expand(name, path string) (group string, paths []string, err error) {
+	if _, err := os.Stat(path); err == nil || strings.Contains(path, "://") || !strings.ContainsAny(path, "*?[") {
+		return "", []string{path}, nil
+	}
+	paths, err = filepath.Glob(path)
+	if err == nil && len(paths) == 0 {
+		err = fmt.Errorf("--model: %s: no folder matches", path)
+	}
+	return name, paths, err
 }
 
 func (a *app) target(d device.Device, name, path string, batch int) (eval.Target, error) {
 	if e, ok, err := endpoint(path); err != nil || ok {
 		const context = 4096 // tokens: what prompts are sized by, since the interface does not tell
-		return eval.Target{Name: name, Key: path, LM: e, Context: context}, err
+		return eval.Target{Model: eval.Model{Name: name, Hash: path, Context: context, Device: "endpoint"}, LM: e}, err
 	}
 	l, err := a.load(d, path)
 	if err != nil {
@@ -165,26 +196,29 @@ func (a *app) target(d device.Device, name, path string, batch int) (eval.Target
 	if l.Tokenizer == nil {
 		return eval.Target{}, badInput{fmt.Errorf("--model: %s has no tokenizer.json, so it cannot be asked anything", path)}
 	}
+	hash, err := modelHash(l)
+	return a.subject(d, name, hash, l, batch), err
+}
+
+// subject is a loaded model as an evaluation takes it.
+func (a *app) subject(d device.Device, name, hash string, l *loaded, batch int) eval.Target {
 	s := &eval.Subject{Name: name, Model: l.Model, Tokenizer: l.Tokenizer, Batch: batch, EOS: l.EOS}
 	if l.Manners.First >= 0 {
 		s.First = &l.Manners.First
 	}
-	key, err := folderKey(l.Dir)
-	return eval.Target{Name: name, Key: key, LM: s, Context: l.Model.Config.Context}, err
+	kind, precision := computes(d)
+	return eval.Target{LM: s, Model: eval.Model{Name: name, Hash: hash, Context: l.Model.Config.Context, Precision: precision, Device: kind, Threads: a.threads}}
 }
 
-// folderKey tells whether a model's folder still holds what it held: names, sizes and times of its files.
-func folderKey(dir string) (string, error) {
-	files, err := os.ReadDir(dir)
-	key := dir
-	for _, f := range files {
-		st, err := f.Info()
-		if err != nil {
-			return "", err
-		}
-		key += fmt.Sprintf("\n%s %d %d", f.Name(), st.Size(), st.ModTime().UnixNano())
+// computes is what of a device can change a number: its kind, with the instruction set or generation, and its precision.
+func computes(d device.Device) (kind, precision string) {
+	switch d := d.(type) {
+	case *cpu.Device:
+		return "cpu " + simd.Name(), d.Precision().String()
+	case *cuda.Device:
+		return "cuda " + d.Info().Arch(), cpu.BF16.String()
 	}
-	return key, err
+	return d.Name(), ""
 }
 
 // modelName takes NAME=PATH apart; without a name the path's last element is it.
@@ -214,32 +248,30 @@ func endpoint(s string) (*eval.Endpoint, bool, error) {
 	return &eval.Endpoint{URL: url, Model: model, Key: os.Getenv("OPENAI_API_KEY"), Chat: kind == "chat"}, true, nil
 }
 
-// present prints the table or the JSON, and writes the output folder.
+// present prints the table or the JSON, and writes what is derived from the store.
 func (a *app) present(f *evalFlags, ev *eval.Evaluation) error {
-	var j bytes.Buffer
-	if err := ev.JSON(&j); err != nil {
-		return err
-	}
 	if f.opt.Output != "" {
-		if err := os.WriteFile(filepath.Join(f.opt.Output, eval.File), j.Bytes(), 0o644); err != nil {
+		store, err := eval.ReadStores(f.opt.Output)
+		if err != nil {
 			return err
 		}
-		if err := ev.WriteHarness(f.opt.Output); err != nil {
+		if err := report.WriteHarness(f.opt.Output, eval.Assemble(store.Cells())); err != nil {
 			return err
 		}
 	}
 	if f.save {
-		rows := ev.Rows(time.Now().UTC().Truncate(time.Second), strings.Join(os.Args[1:], " "))
-		if err := eval.SaveRows(filepath.Join("results", "eval"), rows); err != nil {
+		rows := report.Rows(ev, time.Now().UTC().Truncate(time.Second), strings.Join(os.Args[1:], " "))
+		if err := report.SaveRows(filepath.Join("results", "eval"), rows); err != nil {
 			return err
 		}
 	}
 	if f.json {
-		return ev.HarnessJSON(a.out)
+		return report.HarnessJSON(a.out, ev)
 	}
-	fmt.Fprint(a.out, ev.Table(a.colored() && terminal(a.out)))
+	p := report.Page{Evaluation: ev}
+	fmt.Fprint(a.out, p.Table(a.colored() && terminal(a.out)))
 	if f.opt.Output != "" {
-		a.note("\n%s; a page of it: %s report %s", filepath.Join(f.opt.Output, eval.File), called(), f.opt.Output)
+		a.note("\na page of all that %s holds: %s report %s", f.opt.Output, called(), f.opt.Output)
 	}
 	return nil
 }
@@ -270,7 +302,7 @@ func (a *app) listTasks(asJSON bool) error {
 		Settings map[string]any `json:"settings,omitempty"`
 	}
 	var list []row
-	for _, t := range eval.Tasks() {
+	for _, t := range task.All() {
 		r := row{t.Name, t.Group, t.Version, max(t.Shots, 0), t.Doc, nil, t.Inside, t.Slow, map[string]any{}}
 		for _, m := range t.Measures {
 			r.Measures = append(r.Measures, m.Name)
@@ -290,7 +322,7 @@ func (a *app) listTasks(asJSON bool) error {
 	}
 	fmt.Fprintln(w, "\nSETTING\tDEFAULT\t\t\t\t")
 	shown := map[string]bool{}
-	for _, t := range eval.Tasks() {
+	for _, t := range task.All() {
 		for _, s := range t.Settings {
 			key := t.Name + "." + s.Key
 			if t.Group != "" {

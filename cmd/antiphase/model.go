@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"antiphase/checkpoint"
 	"antiphase/device"
 	"antiphase/layer"
 	"antiphase/model"
@@ -25,6 +26,7 @@ type loaded struct {
 	Kind      string  // kindRun or kindHF
 	Dir       string
 	Step      int
+	Manifest  *checkpoint.Manifest // of a run
 }
 
 // load opens --model on a device: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache.
@@ -36,7 +38,7 @@ func (a *app) load(d device.Device, name string) (*loaded, error) {
 	defer s.close()
 	l := &loaded{Tokenizer: s.Tokenizer, Manners: s.Manners, Kind: s.Kind, Dir: s.Dir}
 	if s.Saved != nil {
-		l.Step = s.Saved.State.Step
+		l.Step, l.Manifest = s.Saved.State.Step, &s.Saved.Checkpoint.Manifest
 	}
 	for _, id := range l.Manners.EOS {
 		l.EOS = append(l.EOS, int32(id))

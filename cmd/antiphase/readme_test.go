@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"antiphase/eval"
+	"antiphase/eval/report"
 )
 
 var rewrite = flag.Bool("rewrite", false, "render README.md's tables anew")
@@ -31,7 +31,7 @@ func TestReadmeTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r eval.Report
+	var r report.Page
 	if err := json.Unmarshal(j, &r); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/eval"
+	"antiphase/eval/report"
 )
 
 // Names of the files that scaling and ablation write and report reads, beside eval's own.
@@ -49,18 +50,31 @@ func atLeastOne(what string) cobra.PositionalArgs {
 }
 
 func (a *app) report(dirs []string, out string) error {
-	var p eval.Page
+	var p report.Page
 	found := 0
+	var stores []string
 	for _, dir := range dirs {
+		if eval.IsStore(dir) {
+			stores = append(stores, dir)
+		}
 		n, err := readPage(&p, dir)
 		if err != nil {
 			return badInput{err}
 		}
 		found += n
 	}
+	if len(stores) > 0 {
+		store, err := eval.ReadStores(stores...)
+		if err != nil {
+			return badInput{err}
+		}
+		p.Evaluation = eval.Assemble(store.Cells())
+		p.Evaluation.Warnings = store.Warnings
+		found += len(stores)
+	}
 	if found == 0 {
-		return badInput{fmt.Errorf("%v: no %s, %s or %s; make one with \"antiphase eval --output\", \"antiphase scaling --output\" or \"antiphase ablation\"",
-			dirs, eval.File, fmt.Sprintf(scalingFile, "…"), ablationFile)}
+		return badInput{fmt.Errorf("%v: no results, %s or %s; make some with \"antiphase eval --output\", \"antiphase scaling --output\" or \"antiphase ablation\"",
+			dirs, fmt.Sprintf(scalingFile, "…"), ablationFile)}
 	}
 	if out == "" {
 		out = filepath.Join(dirs[0], pageFile)
@@ -80,7 +94,7 @@ func (a *app) report(dirs []string, out string) error {
 }
 
 // readPage adds what a folder holds, and says how much that is.
-func readPage(p *eval.Page, dir string) (found int, err error) {
+func readPage(p *report.Page, dir string) (found int, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return 0, err
 	}
@@ -99,10 +113,6 @@ func readPage(p *eval.Page, dir string) (found int, err error) {
 		found++
 		return nil
 	}
-	err = read(eval.File, func(b []byte) (err error) {
-		p.Evaluation, err = eval.ReadEvaluation(bytes.NewReader(b))
-		return err
-	})
 	for _, by := range []string{"parameters", "tokens"} {
 		err = errors.Join(err, read(fmt.Sprintf(scalingFile, by), func(b []byte) error {
 			var r eval.ScalingResult

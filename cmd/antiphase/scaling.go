@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/eval"
-	"antiphase/metrics"
+	"antiphase/eval/report"
 	"antiphase/model"
 	"antiphase/recipe"
 	"antiphase/train"
@@ -72,7 +72,7 @@ func (a *app) scaling(f *scalingFlags, runs []string) error {
 	if f.json {
 		return a.json(r)
 	}
-	fmt.Fprint(a.out, r.Table(a.colored() && terminal(a.out)))
+	fmt.Fprint(a.out, report.ScalingTable(r, a.colored() && terminal(a.out)))
 	return nil
 }
 
@@ -84,7 +84,7 @@ func (a *app) readCurves(runs []string, by string) ([]eval.ScalingCurve, error) 
 		if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil {
 			return nil, fmt.Errorf("%s is no run folder: %w", dir, err)
 		}
-		points, err := a.readLosses(filepath.Join(dir, train.MetricsFile))
+		points, err := a.heldOutLosses(filepath.Join(dir, train.MetricsFile))
 		if err != nil {
 			return nil, err
 		}
@@ -99,24 +99,6 @@ func (a *app) readCurves(runs []string, by string) ([]eval.ScalingCurve, error) 
 			return nil, fmt.Errorf("%s: a second run of %s; by tokens there is one of each architecture", dir, r.Model.Arch)
 		}
 		out[at].Points = append(out[at].Points, points...)
-	}
-	return out, nil
-}
-
-// readLosses are the held-out losses of a run by tokens seen.
-func (a *app) readLosses(path string) ([]eval.ScalingPoint, error) {
-	rows, err := metrics.Read(path, func(s string) { a.note("warning: %s", s) })
-	if err != nil {
-		return nil, err
-	}
-	var out []eval.ScalingPoint
-	for _, r := range rows {
-		if r.Valid > 0 && r.Tokens > 0 {
-			out = append(out, eval.ScalingPoint{X: float64(r.Tokens), Loss: r.Valid})
-		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%s: no held-out loss; train with --set data.held_out above 0", path)
 	}
 	return out, nil
 }

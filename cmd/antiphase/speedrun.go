@@ -7,15 +7,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"antiphase/data"
 	"antiphase/device"
 	"antiphase/eval"
+	"antiphase/eval/report"
+	"antiphase/eval/task"
 	"antiphase/internal/flock"
 	"antiphase/recipe"
 	"antiphase/train"
@@ -105,12 +105,12 @@ func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
 		}
 	}
 	a.note("\n%s", a.paint(bold, "judging"))
-	report, err := a.judge(ctx, d, f, pair)
+	page, err := a.judge(ctx, d, f, pair)
 	if err != nil {
 		return err
 	}
-	report.Seconds = time.Since(begin).Seconds()
-	return a.publish(f, report)
+	page.Seconds = time.Since(begin).Seconds()
+	return a.publish(f, page)
 }
 
 // pair checks the flags and gives both recipes.
@@ -192,71 +192,78 @@ func (f *speedrunFlags) apply(r *recipe.Recipe) {
 	r.Data.MaxTokens = int64(float64(f.Steps*t.Batch*t.SeqLen) * 1.05 / (1 - r.Data.HeldOut))
 }
 
-// judge evaluates both models on the same questions.
-func (a *app) judge(ctx context.Context, d device.Device, f *speedrunFlags, pair []recipe.Recipe) (*eval.Report, error) {
-	rep := &eval.Report{Title: "Antiphase speedrun", Machine: d.Name() + ", " + runtime.GOOS + "/" + runtime.GOARCH, Commit: version(),
-		Date: time.Now().UTC().Format("2006-01-02"), Recipe: pair[1].JSON()}
-	set, err := data.OpenSet(filepath.Join(f.dir, "data"), true)
-	if err != nil {
-		return nil, err
+// tasks are what a speedrun's models are asked, and the measures of each that its table shows.
+func (f *speedrunFlags) tasks(r *recipe.Recipe) ([]eval.Task, map[string][]string) {
+	text := "set:" + filepath.Join(f.dir, "data")
+	length := fmt.Sprint(r.Model.Context * 3 / 4) // about as long as training documents
+	needle := func(needles, queries, samples string) map[string]string {
+		return map[string]string{"needles": needles, "queries": queries, "samples": samples, "lengths": length}
 	}
-	defer set.Close()
-	valid, err := set.Split(data.Valid)
-	if err != nil {
-		return nil, err
-	}
+	return []eval.Task{
+			task.Named("lm").With(map[string]string{"text": text, "pieces": "128", "length": fmt.Sprint(r.Train.SeqLen)}),
+			task.Named("needle").With(needle("1", "1", "40")),
+			task.Named("needle").With(needle("4", "2", "40")),
+			task.Named("attention").With(needle("4", "1", "20")),
+			task.Named("outliers").With(map[string]string{"text": text, "tokens": fmt.Sprint(8 * r.Train.SeqLen), "length": fmt.Sprint(r.Train.SeqLen)}),
+			task.Named("maps"),
+			task.Named("samples"),
+		}, map[string][]string{
+			"lm": {"loss", "bits_per_byte", "perplexity"}, "attention": {"answer", "noise", "signed_answer", "signed_noise"},
+			"outliers": {"logits_top1", "hidden_top1"}, "maps": {}, "samples": {},
+		}
+}
+
+// judge puts the same questions to both models. Answers are kept, so that a stopped judgement continues.
+func (a *app) judge(ctx context.Context, d device.Device, f *speedrunFlags, pair []recipe.Recipe) (*report.Page, error) {
+	page := &report.Page{Title: "Antiphase speedrun", Recipe: pair[1].JSON(), Command: "antiphase " + strings.Join(os.Args[1:], " ")}
+	var targets []eval.Target
 	for _, r := range pair {
-		side, err := a.judgeSide(ctx, d, r, filepath.Join(f.dir, r.Model.Arch), valid)
+		dir := filepath.Join(f.dir, r.Model.Arch)
+		t, err := a.target(d, r.Model.Arch, dir, 16)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Model.Arch, err)
 		}
-		rep.Sides = append(rep.Sides, *side)
+		defer t.LM.(*eval.Subject).Model.Free()
+		targets = append(targets, t)
+		training, err := a.trainingOf(t.Name, filepath.Join(dir, train.MetricsFile))
+		if err != nil {
+			return nil, err
+		}
+		page.Training = append(page.Training, training)
 	}
-	return rep, nil
-}
-
-func (a *app) judgeSide(ctx context.Context, d device.Device, r recipe.Recipe, dir string, valid *data.Split) (*eval.Side, error) {
-	l, err := a.load(d, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Model.Free()
-	s := &eval.Subject{Name: r.Model.Arch, Model: l.Model, Tokenizer: l.Tokenizer, Batch: 16}
+	var tasks []eval.Task
+	tasks, page.Brief = f.tasks(&pair[1])
 	line := a.newLine()
 	defer line.end()
-	return eval.Judge(ctx, s, eval.JudgeOptions{
-		Valid: valid, SeqLen: r.Train.SeqLen, Isolate: r.Data.Isolate, Metrics: filepath.Join(dir, "metrics.jsonl"),
-		Progress: func(what string) { line.show(r.Model.Arch+": "+what, false) },
-	})
+	opt := eval.Options{Seed: 20, Shots: -1, Output: filepath.Join(f.dir, "eval"), Machine: machine(d), Commit: version(),
+		Progress: func(p eval.Progress) { line.show(progress(p), false) }}
+	var err error
+	page.Evaluation, err = eval.Run(ctx, targets, tasks, opt)
+	return page, err
 }
 
 // publish writes report.html and report.json and prints the table.
-func (a *app) publish(f *speedrunFlags, r *eval.Report) error {
-	page := filepath.Join(f.dir, "report.html")
-	w, err := os.Create(page)
-	if err != nil {
+func (a *app) publish(f *speedrunFlags, p *report.Page) error {
+	var html, data bytes.Buffer
+	if err := p.HTML(&html); err != nil {
 		return err
 	}
-	if err := r.HTML(w); err != nil {
-		w.Close()
+	if err := p.JSON(&data); err != nil {
 		return err
 	}
-	if err := w.Close(); err != nil {
+	path := filepath.Join(f.dir, "report.html")
+	if err := os.WriteFile(path, html.Bytes(), 0o644); err != nil {
 		return err
 	}
-	var j bytes.Buffer
-	if err := r.JSON(&j); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(f.dir, "report.json"), j.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(f.dir, "report.json"), data.Bytes(), 0o644); err != nil {
 		return err
 	}
 	if f.json {
-		_, err := a.out.Write(j.Bytes())
+		_, err := a.out.Write(data.Bytes())
 		return err
 	}
 	fmt.Fprintln(a.out)
-	fmt.Fprint(a.out, r.Table(a.colored() && terminal(a.out)))
-	a.note("\n%s in %s; look inside: %s", page, seconds(r.Seconds), called()+" generate --model "+filepath.Join(f.dir, f.Arch)+" -p \"The magic code is\"")
+	fmt.Fprint(a.out, p.Table(a.colored() && terminal(a.out)))
+	a.note("\n%s in %s; look inside: %s", path, seconds(p.Seconds), called()+" generate --model "+filepath.Join(f.dir, f.Arch)+" -p \"The magic code is\"")
 	return nil
 }

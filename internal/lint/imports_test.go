@@ -60,7 +60,9 @@ var table = []row{
 	{pkg: "grammar"},
 	{pkg: "server", ours: "grammar infer model tokenizer tokenizer/chat", foreign: "github.com/prometheus/client_golang"},
 	{pkg: "bench", ours: "infer train recipe model layer optim device tensor"},
-	{pkg: "eval", ours: "infer metrics model layer data tokenizer device tensor"},
+	{pkg: "eval", ours: "infer model layer data tokenizer"},
+	{pkg: "eval/task", ours: "eval model layer data tokenizer device tensor"},
+	{pkg: "eval/report", ours: "eval eval/task layer"},
 
 	{pkg: "cmd/antiphase", ours: "*", foreign: "github.com/spf13 golang.org/x/term"},
 }

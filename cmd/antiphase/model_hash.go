@@ -1,0 +1,56 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// modelHash is the content of a model: its configuration, its weights and its tokenizer. A checkpoint's manifest holds the hashes of the
+// latter two; a Hugging Face folder is read whole.
+func modelHash(l *loaded) (string, error) {
+	h := sha256.New()
+	c, err := json.Marshal(l.Model.Config)
+	if err != nil {
+		return "", err
+	}
+	h.Write(c)
+	if l.Manifest != nil {
+		for _, e := range l.Manifest.Files {
+			if e.Name == "model.safetensors" || e.Name == "tokenizer.json" {
+				fmt.Fprintf(h, "%s %s\n", e.Name, e.SHA256)
+			}
+		}
+		return hex.EncodeToString(h.Sum(nil)[:12]), nil
+	}
+	return hashFolder(h, l.Dir)
+}
+
+// hashFolder adds the content of a folder's files.
+func hashFolder(h hash.Hash, dir string) (string, error) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		if !f.Type().IsRegular() && f.Type()&os.ModeSymlink == 0 {
+			continue
+		}
+		in, err := os.Open(filepath.Join(dir, f.Name()))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s\n", f.Name())
+		_, err = io.Copy(h, in)
+		in.Close()
+		if err != nil {
+			return "", err
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12]), nil
+}

@@ -1,0 +1,162 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"antiphase/eval"
+)
+
+// show formats a number for people: − is as wide as +, and what is no number is a dash.
+func show(verb string, x float64) string {
+	if !eval.Finite(x) {
+		return "–"
+	}
+	return strings.Replace(fmt.Sprintf(verb, x), "-", "−", 1)
+}
+
+// percent says that a metric is a share, shown in percent: its label ends so.
+func percent(m *eval.Metric) bool { return strings.HasSuffix(m.Label, ", %") }
+
+// label is a metric's name for readers.
+func label(m *eval.Metric) string {
+	if m.Label != "" {
+		return m.Label
+	}
+	return m.Name
+}
+
+// decimals is the precision that shows two digits of an error.
+func decimals(err float64) int {
+	digits := 0
+	for x := err; x < 9.5 && digits < 6; x *= 10 {
+		digits++
+	}
+	return digits
+}
+
+// rowDecimals is the precision of a row: that of its smallest error, so that all of its numbers have equally many decimals.
+func rowDecimals(percent bool, list []eval.Metric) int {
+	if percent {
+		return 1
+	}
+	digits := -1
+	for _, m := range list {
+		if m.StdErr > 0 {
+			digits = max(digits, decimals(m.StdErr))
+		}
+	}
+	return min(digits, 4)
+}
+
+// text shows a value with its error; without one, four digits.
+func text(m *eval.Metric, digits int) string {
+	f := 1.0
+	if percent(m) {
+		f = 100
+	}
+	v, err := f*m.Value, f*m.StdErr
+	switch {
+	case !eval.Finite(v):
+		return "not a number"
+	case math.Abs(v) >= 1e6 && !percent(m):
+		return show("%.3g", v)
+	case err == 0 && percent(m):
+		return show("%.1f", v)
+	case err == 0:
+		return plain(v)
+	}
+	verb := fmt.Sprintf("%%.%df", max(digits, 0))
+	return show(verb, v) + " ± " + show(verb, err)
+}
+
+// plain shows three digits or more.
+func plain(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 1000:
+		return count(v)
+	case a >= 100:
+		return show("%.0f", v)
+	case a >= 10:
+		return show("%.1f", v)
+	case a == 0:
+		return "0"
+	}
+	return show("%.3g", v)
+}
+
+// difference shows B − A with its error and stars.
+func difference(p *eval.Paired, percent bool, digits int) string {
+	f := 1.0
+	if percent {
+		f = 100
+	}
+	if digits < 0 {
+		digits = 4
+	}
+	verb := fmt.Sprintf("%%+.%df", digits)
+	out := show(verb, f*p.Diff) + " ± " + show(fmt.Sprintf("%%.%df", digits), f*p.StdErr)
+	switch {
+	case p.PHolm < 0.01:
+		return out + " **"
+	case p.PHolm < 0.05:
+		return out + " * "
+	}
+	return out + "   "
+}
+
+// magnitude shows three digits or more.
+func magnitude(v float64) string { return plain(v) }
+
+// count writes a whole number in groups of three digits; empty for zero, which stands for unknown.
+func count(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	s := show("%.0f", v)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// short writes a large number with a letter.
+func short(x float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}} {
+		if x >= u.size {
+			return show("%.3g", x/u.size) + u.name
+		}
+	}
+	return show("%.3g", x)
+}
+
+func percents(values []float64) string {
+	var out []string
+	for _, v := range values {
+		out = append(out, show("%.0f", 100*v))
+	}
+	return strings.Join(out, " ")
+}
+
+// tokens writes a length as people do: 4K is 4096.
+func tokens(n int) string {
+	if n >= 1024 && n%1024 == 0 {
+		return fmt.Sprintf("%dK", n/1024)
+	}
+	return fmt.Sprint(n)
+}
+
+func runes(s string) int { return utf8.RuneCountInString(s) }
+
+// paint wraps text in a terminal style.
+func paint(color bool, style, text string) string {
+	if !color || style == "" {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}

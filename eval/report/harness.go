@@ -1,0 +1,127 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"antiphase/eval"
+)
+
+// HarnessFile lies in each model's folder of an output, with lm-evaluation-harness's keys.
+const HarnessFile = "results.json"
+
+// Harness is a model's results under the keys of lm-evaluation-harness, so that whatever reads its results reads ours. Stand-ins keep
+// their own names: none stands under the name of a task of the harness.
+type Harness struct {
+	Results map[string]map[string]any  `json:"results"` // task → "acc,none", "acc_stderr,none", alias
+	Configs map[string]map[string]any  `json:"configs"`
+	Version map[string]int             `json:"versions"`
+	Shots   map[string]int             `json:"n-shot"`
+	Higher  map[string]map[string]bool `json:"higher_is_better"`
+	Samples map[string]map[string]int  `json:"n-samples"`
+	Config  map[string]any             `json:"config"`
+	Groups  map[string][]string        `json:"group_subtasks"`
+	Date    string                     `json:"date,omitempty"`
+	Commit  string                     `json:"git_hash,omitempty"`
+	Name    string                     `json:"model_name"`
+}
+
+// filter is the harness's name for "no filter on the answers", which is part of its metric keys.
+const filter = ",none"
+
+// NewHarness gives one model's results. A task that was asked under several settings has a key for each.
+func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
+	h := &Harness{
+		Results: map[string]map[string]any{}, Configs: map[string]map[string]any{}, Version: map[string]int{}, Shots: map[string]int{},
+		Higher: map[string]map[string]bool{}, Samples: map[string]map[string]int{}, Groups: map[string][]string{},
+		Config: map[string]any{"model": "antiphase", "model_args": m.Name, "model_num_parameters": m.Parameters, "model_hash": m.Hash,
+			"dtype": m.Precision, "device": m.Device, "limit": e.Limit, "random_seed": e.Seed, "fewshot_seed": e.Seed},
+		Date: e.Date, Commit: e.Commit, Name: m.Name,
+	}
+	titles := titles(e)
+	for i := range m.Results {
+		r := &m.Results[i]
+		key := r.Task
+		if h.Results[key] != nil {
+			key = r.Task + " " + strings.TrimPrefix(titles[r.Question], r.Kind)
+		}
+		values := map[string]any{"alias": key}
+		higherIs := map[string]bool{}
+		for _, x := range r.Metrics {
+			values[x.Name+filter] = x.Value
+			values[x.Name+"_stderr"+filter] = x.StdErr
+			for floor, v := range x.Floors {
+				values[x.Name+"_"+floor+filter] = v
+			}
+			if x.Better != eval.Neither {
+				higherIs[x.Name] = x.Better == eval.Higher
+			}
+		}
+		config := map[string]any{"task": r.Task, "num_fewshot": r.Shots, "metadata": map[string]any{"version": r.Version}}
+		for k, v := range r.Config {
+			config[k] = v
+		}
+		h.Results[key], h.Configs[key], h.Higher[key] = values, config, higherIs
+		h.Version[key], h.Shots[key] = r.Version, r.Shots
+		h.Samples[key] = map[string]int{"original": r.N, "effective": r.N}
+		if r.Group != "" {
+			h.Groups[r.Group] = append(h.Groups[r.Group], key)
+		}
+	}
+	return h
+}
+
+// HarnessJSON writes one model's results as they are, and those of several as {"models": [...], "paired": [...]}.
+func HarnessJSON(w io.Writer, e *eval.Evaluation) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if len(e.Models) == 1 {
+		return enc.Encode(NewHarness(e, &e.Models[0]))
+	}
+	var all struct {
+		Models []*Harness    `json:"models"`
+		Paired []eval.Paired `json:"paired"`
+	}
+	for i := range e.Models {
+		all.Models = append(all.Models, NewHarness(e, &e.Models[i]))
+	}
+	all.Paired = e.Paired
+	return enc.Encode(all)
+}
+
+// WriteHarness writes each model's results into its folder under dir. The files are made anew from all that the store holds.
+func WriteHarness(dir string, e *eval.Evaluation) error {
+	for i := range e.Models {
+		m := &e.Models[i]
+		path := filepath.Join(dir, fileName(m.Name), HarnessFile)
+		b, err := json.MarshalIndent(NewHarness(e, m), "", "  ")
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		temp := fmt.Sprintf("%s.%d", path, os.Getpid()) // another process may be writing the same
+		if err := os.WriteFile(temp, append(b, '\n'), 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(temp, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fileName makes a name of a model or task fit for a file.
+func fileName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>| `, r) {
+			return '_'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,90 @@
+// Package report renders evaluations: the table of a terminal, one HTML page with its figures, rows for documents, results under the
+// keys of lm-evaluation-harness, and the paper's numbers with what tells their protocol from ours.
+//
+// A [Page] holds what is shown. [Page.Table] and [Page.HTML] go through the same rows (rows.go). Each figure is a file that registers a
+// section (see register); chart_*.go and svg.go draw.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"antiphase/eval"
+)
+
+// Page is everything that one page or table shows: any of the parts may be missing.
+type Page struct {
+	Title      string               `json:"title,omitempty"`
+	Command    string               `json:"command,omitempty"` // that makes it again
+	Seconds    float64              `json:"seconds,omitempty"` // from start to end
+	Recipe     json.RawMessage      `json:"recipe,omitempty"`
+	Training   []Training           `json:"training,omitempty"`
+	Evaluation *eval.Evaluation     `json:"evaluation,omitempty"`
+	Scaling    []eval.ScalingResult `json:"scaling,omitempty"` // by parameters, by tokens
+	Ablation   *Ablation            `json:"ablation,omitempty"`
+	Brief      map[string][]string  `json:"brief,omitempty"` // metrics of each task that the table shows; a task that is not there shows all
+}
+
+// Training is how a model came to be.
+type Training struct {
+	Model           string       `json:"model"` // its name in the evaluation
+	Tokens          int64        `json:"tokens"`
+	TokensPerSecond float64      `json:"tokens_per_second"`
+	Curve           []CurvePoint `json:"curve,omitempty"`
+}
+
+// CurvePoint is the loss at a step.
+type CurvePoint struct {
+	Step  int      `json:"step"`
+	Loss  float64  `json:"loss"`            // of training batches
+	Valid *float64 `json:"valid,omitempty"` // held-out, where it was measured
+}
+
+// JSON writes the page's data. A value that is not a number cannot be written: the error names it.
+func (p *Page) JSON(w io.Writer) error {
+	if path := nonFinite(reflect.ValueOf(p).Elem(), ""); path != "" {
+		return fmt.Errorf("report:%s is not a finite number: the model has diverged, or was given nothing to measure", path)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(p)
+}
+
+// nonFinite is the path of the first value that JSON cannot hold.
+func nonFinite(v reflect.Value, path string) string {
+	switch v.Kind() {
+	case reflect.Float64:
+		if !eval.Finite(v.Float()) {
+			return path
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return nonFinite(v.Elem(), path)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if p := nonFinite(v.Index(i), fmt.Sprintf("%s[%d]", path, i)); p != "" {
+				return p
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			if p := nonFinite(v.Field(i), path+" "+name); p != "" {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+// evaluation is never nil.
+func (p *Page) evaluation() *eval.Evaluation {
+	if p.Evaluation == nil {
+		return &eval.Evaluation{}
+	}
+	return p.Evaluation
+}

@@ -1,0 +1,264 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"antiphase/eval"
+)
+
+// line is one row of a table: a metric over all sides.
+type line struct {
+	task, measure string
+	question      string
+	name          string // of the metric
+	minor         bool   // detail of the row above
+	floors        map[string]string
+	cells         []cell
+	diffs         []string // of each side but the first
+}
+
+// cell is one side's value as it is shown.
+type cell struct {
+	text string // empty where it was not measured
+	mark string // "▸" better than every other side, "≈" none is
+}
+
+// marks of a cell.
+const (
+	best = "▸"
+	tied = "≈"
+)
+
+// detailRows adds rows of a task's own beneath its metrics, such as a score by depth. Figures' files register them.
+var detailRows = map[string]func(e *eval.Evaluation, q *eval.Result, sides []eval.Side) []line{}
+
+// lines are all rows of the page's table.
+func (p *Page) lines() []line {
+	e := p.evaluation()
+	sides := e.Sides()
+	out := p.facts(sides)
+	titles := titles(e)
+	groups := map[string]bool{}
+	for _, q := range e.Questions() {
+		at := len(out)
+		for i := range q.Metrics {
+			if show, brief := p.Brief[q.Kind]; brief && !slices.Contains(show, q.Metrics[i].Name) {
+				continue
+			}
+			out = append(out, metricLine(e, sides, q, &q.Metrics[i], i == 0))
+		}
+		if f := detailRows[q.Kind]; f != nil && len(out) > at {
+			out = append(out, f(e, q, sides)...)
+		}
+		if len(out) > at {
+			out[at].task = titles[q.Question]
+		}
+		if g := groupLines(e, sides, q, groups); len(g) > 0 {
+			out = append(out, g...)
+		}
+	}
+	return out
+}
+
+// metricLine is a metric with its marks and differences.
+func metricLine(e *eval.Evaluation, sides []eval.Side, q *eval.Result, m *eval.Metric, headline bool) line {
+	x := line{measure: label(m), question: q.Question, name: m.Name, minor: !headline, floors: map[string]string{}}
+	share := percent(m)
+	for floor, v := range m.Floors {
+		x.floors[floor] = show("%.3g", v)
+		if share {
+			x.floors[floor] = show("%.1f", 100*v)
+		}
+	}
+	list := make([]eval.Metric, len(sides))
+	known := make([]bool, len(sides))
+	for i := range sides {
+		list[i], known[i] = sides[i].Metric(q.Question, m.Name)
+	}
+	digits := rowDecimals(share, list)
+	for i := range sides {
+		c := cell{}
+		if known[i] {
+			c.text = text(&list[i], digits)
+		}
+		x.cells = append(x.cells, c)
+		if i > 0 {
+			d := ""
+			if p, ok := e.Between(q.Question, m.Name, sides[0].Name, sides[i].Name); ok {
+				d = difference(&p, share, digits)
+			}
+			x.diffs = append(x.diffs, d)
+		}
+	}
+	x.judge(e, sides, m)
+	return x
+}
+
+// judge marks the side that is better than every other in the paired test, or all where none is.
+func (x *line) judge(e *eval.Evaluation, sides []eval.Side, m *eval.Metric) {
+	if m.Better == eval.Neither || len(sides) < 2 {
+		return
+	}
+	compared := false
+	wins := make([]int, len(sides))
+	for i := range sides {
+		for k := i + 1; k < len(sides); k++ {
+			p, ok := e.Between(x.question, x.name, sides[i].Name, sides[k].Name)
+			if !ok {
+				continue
+			}
+			compared = true
+			switch p.Better(m.Better) {
+			case 1:
+				wins[k]++
+			case -1:
+				wins[i]++
+			}
+		}
+	}
+	if !compared {
+		return
+	}
+	if top := slices.Index(wins, len(sides)-1); top >= 0 {
+		x.cells[top].mark = best
+		return
+	}
+	for i := range x.cells {
+		if x.cells[i].text != "" && len(sides) == 2 {
+			x.cells[i].mark = tied
+		}
+	}
+}
+
+// facts are what models are, not how they score.
+func (p *Page) facts(sides []eval.Side) []line {
+	params, seen, speed := line{measure: "parameters"}, line{measure: "training tokens", minor: true}, line{measure: "training speed, tokens/s", minor: true}
+	for _, s := range sides {
+		m := s.Models[0]
+		params.cells = append(params.cells, cell{text: count(float64(m.Parameters))})
+		var t Training
+		if i := slices.IndexFunc(p.Training, func(t Training) bool { return t.Model == m.Name }); i >= 0 {
+			t = p.Training[i]
+		}
+		seen.cells = append(seen.cells, cell{text: count(float64(t.Tokens))})
+		speed.cells = append(speed.cells, cell{text: count(t.TokensPerSecond)})
+	}
+	var out []line
+	for _, x := range []line{params, seen, speed} {
+		if slices.ContainsFunc(x.cells, func(c cell) bool { return c.text != "" }) {
+			x.diffs = make([]string, max(len(sides)-1, 0))
+			out = append(out, x)
+		}
+	}
+	if len(out) > 0 {
+		out[0].task = "model"
+	}
+	return out
+}
+
+// groupLines are the means of a group, after its last question.
+func groupLines(e *eval.Evaluation, sides []eval.Side, q *eval.Result, done map[string]bool) []line {
+	if q.Group == "" || done[q.Group] {
+		return nil
+	}
+	all := e.Questions()
+	last := slices.IndexFunc(all, func(r *eval.Result) bool { return r.Question == q.Question })
+	if last+1 < len(all) && all[last+1].Group == q.Group {
+		return nil
+	}
+	done[q.Group] = true
+	var out []line
+	for i := range sides {
+		for k, g := range e.GroupMeans(&sides[i]) {
+			if g.Group != q.Group {
+				continue
+			}
+			title := fmt.Sprintf("%s, mean of %d", g.Group, len(g.Tasks))
+			at := slices.IndexFunc(out, func(x line) bool { return x.name == fmt.Sprint(k) })
+			if at < 0 {
+				at = len(out)
+				out = append(out, line{task: title, measure: g.Metric.Name + ", %", name: fmt.Sprint(k), cells: make([]cell, len(sides)), diffs: make([]string, len(sides)-1)})
+			}
+			m := g.Metric
+			m.Label = "mean, %"
+			out[at].cells[i].text = text(&m, 1)
+		}
+	}
+	return out
+}
+
+// titles name every question: the task, with what tells it from other questions of the same task.
+func titles(e *eval.Evaluation) map[string]string {
+	out := map[string]string{}
+	all := e.Questions()
+	for _, q := range all {
+		same := slices.DeleteFunc(slices.Clone(all), func(r *eval.Result) bool { return r.Task != q.Task })
+		parts := []string{q.Kind}
+		if q.StandIn() {
+			parts[0] += standInMark
+		}
+		if n, ok := q.Config["needles"]; ok {
+			parts = append(parts, fmt.Sprintf("N=%v R=%v", n, q.Config["queries"]))
+		}
+		if q.Shots > 0 {
+			parts = append(parts, fmt.Sprintf("%d-shot", q.Shots))
+		}
+		for _, key := range differing(same) {
+			if key != "needles" && key != "queries" {
+				parts = append(parts, fmt.Sprintf("%s=%v", key, q.Config[key]))
+			}
+		}
+		out[q.Question] = strings.Join(parts, " ")
+	}
+	// What still has one name is told apart by its number.
+	seen := map[string]int{}
+	for _, q := range all {
+		t := out[q.Question]
+		if seen[t]++; seen[t] > 1 {
+			out[q.Question] = fmt.Sprintf("%s (%d)", t, seen[t])
+		}
+	}
+	return out
+}
+
+// standInMark follows the name of a task whose questions were generated in a set's place.
+const standInMark = "°"
+
+// differing are the settings in which questions of one task differ.
+func differing(list []*eval.Result) []string {
+	var out []string
+	keys := map[string]bool{}
+	for _, r := range list {
+		for k := range r.Config {
+			keys[k] = true
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		if strings.HasSuffix(k, "_hash") || k == "source" || k == "prompts_cut" {
+			continue
+		}
+		values := map[string]bool{}
+		for _, r := range list {
+			values[fmt.Sprint(r.Config[k])] = true
+		}
+		if len(values) > 1 {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// floorNames are the floors that any row has, in a fixed order.
+func floorNames(list []line) []string {
+	seen := map[string]bool{}
+	for _, x := range list {
+		for f := range x.floors {
+			seen[f] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), cmp.Compare[string])
+}

@@ -1,0 +1,242 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"antiphase/eval"
+)
+
+// lineOf finds a row of a table.
+func lineOf(t *testing.T, table, name string) string {
+	t.Helper()
+	for line := range strings.Lines(table) {
+		if strings.Contains(line, name) {
+			return strings.Join(strings.Fields(line), " ")
+		}
+	}
+	t.Fatalf("no line %q in\n%s", name, table)
+	return ""
+}
+
+func TestTable(t *testing.T) {
+	p := fakePage(t)
+	table := p.Table(false)
+	for name, want := range map[string]string{
+		"needle N=4 R=2":  "number beside its key, % 40.0 ± 4.9 ▸ 70.0 ± 4.6 +30.0 ± 4.6 ** 1.0 25.0",
+		"lm ":             "held-out loss, nats/token ≈ 0.500 ± 0.065 ≈ 0.500 ± 0.065 +0.000 ± 0.000",
+		"parameters":      "model parameters 1,234,567 1,234,567",
+		"training speed":  "41,230 41,230",
+		"at depths 0 50":  "100 25 100 25",
+		"λ, mean":         "0.400 (0.30 to 0.50)",
+		"piqa° ":          "▸ 70.0",
+		"mc, mean of":     "",
+		"copy: what":      "",
+		"° questions gen": "",
+	} {
+		if name == "mc, mean of" {
+			if strings.Contains(table, name) {
+				t.Errorf("a stand-in is averaged with a set:\n%s", table)
+			}
+			continue
+		}
+		if got := lineOf(t, table, name); !strings.Contains(got, want) {
+			t.Errorf("%q does not hold %q", got, want)
+		}
+	}
+	if strings.Contains(table, "\x1b") || !strings.Contains(p.Table(true), "\x1b[2m") {
+		t.Error("colour where none is asked for, or none where it is")
+	}
+	if strings.Contains(table, "0 ± 0 ") {
+		t.Errorf("an error of nothing:\n%s", table)
+	}
+	p.Brief = map[string][]string{"outliers": {}, "geometry": {}}
+	if brief := p.Table(false); strings.Contains(brief, "outliers") || !strings.Contains(brief, "needle") {
+		t.Errorf("brief:\n%s", brief)
+	}
+}
+
+// The verdict is paired: each model is uncertain by more than they differ, and yet one is better on the same samples.
+func TestVerdictIsPaired(t *testing.T) {
+	var cells []*eval.Cell
+	for i, name := range []string{"a", "b"} {
+		r := &eval.Result{Question: "q", Task: "lm", Kind: "lm", N: 60}
+		for k := range 60 {
+			r.Answers = append(r.Answers, eval.Answer{ID: string(rune('A' + k)), Values: map[string]float64{"loss": float64(k) + 0.1*float64(i)}})
+		}
+		r.Add("loss", "loss", eval.Lower, eval.MeanOf(r.Answers, "loss"))
+		cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, 0, r))
+	}
+	table := (&Page{Evaluation: eval.Assemble(cells)}).Table(false)
+	if got := lineOf(t, table, "lm "); !strings.Contains(got, "▸ 29.5") || !strings.HasSuffix(got, "**") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestTableOfLittle(t *testing.T) {
+	for name, p := range map[string]*Page{"nothing": {}, "empty": {Evaluation: &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a"}}, {Model: eval.Model{Name: "b"}}}}},
+		"one": {Evaluation: &eval.Evaluation{Models: fakePage(t).Evaluation.Models[:1]}}} {
+		if table := p.Table(false); strings.Contains(table, "NaN") || strings.Contains(table, "▸ 4") {
+			t.Errorf("%s:\n%s", name, table)
+		}
+	}
+}
+
+func TestPageRoundTrip(t *testing.T) {
+	want := fakePage(t)
+	var b bytes.Buffer
+	if err := want.JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got Page
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	got.Recipe, want.Recipe = nil, nil // indented on the way
+	ignore := cmpopts.IgnoreFields(eval.Result{}, "Answers", "Config", "Detail")
+	if d := cmp.Diff(*want, got, cmpopts.EquateEmpty(), ignore); d != "" {
+		t.Errorf("−written +read:\n%s", d)
+	}
+	if a, b := want.Table(false), got.Table(false); a != b {
+		t.Errorf("the table differs after reading:\n%s\n%s", a, b)
+	}
+	want.Evaluation.Models[1].Results[2].Metrics[0].StdErr = math.Inf(1)
+	if err := want.JSON(new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "models[1] results[2] metrics[0]  stderr") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRemarks(t *testing.T) {
+	e := &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "m"}, Results: []eval.Result{
+		{Question: "1", Task: "piqa", N: 9, Shots: 5, Config: map[string]any{"prompts_cut": 3}},
+		{Question: "2", Task: "elife", N: 4, Config: map[string]any{"sources_cut": 2.0}}, // as JSON gives it back
+		{Question: "3", Task: "gsm8k", N: 4, Shots: 5, Config: map[string]any{"examples_fit": 1.25}},
+		{Question: "4", Task: "svamp", N: 4, Shots: 5, Config: map[string]any{"examples_fit": 5.0, "prompts_cut": 0}},
+		{Question: "5", Task: "qasper", N: 4, Metrics: []eval.Metric{{Name: "unclear", Mean: eval.Mean{Value: 0.5, N: 4}}}},
+	}}}, Warnings: []string{"line 7"}}
+	got := strings.Join(remarks(e), "|")
+	for _, want := range []string{
+		"piqa: 3 of 9 prompts are longer than the context and lost their beginning",
+		"elife: 2 of 4 sources are longer than the context and lost their middle",
+		"gsm8k: the context has room for 1.2 of 5 examples, on average",
+		"m: qasper: the judge's verdict was unclear for 2 of 4", "line 7",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+	if strings.Contains(got, "svamp") {
+		t.Errorf("%q", got)
+	}
+	if got := remarks(&eval.Evaluation{}); len(got) != 0 {
+		t.Errorf("of nothing: %q", got)
+	}
+}
+
+// The paper's numbers are named with what differs; HellaSwag's is acc_norm.
+func TestPaperProtocol(t *testing.T) {
+	full := func(kind, group string, shots int, config map[string]any) *eval.Result {
+		return &eval.Result{Task: kind, Kind: kind, Group: group, Shots: shots, Config: config, Context: 4096}
+	}
+	if n, ok := paperScore("hellaswag", 0, nil, "acc_norm"); !ok || n.base != .634 || n.diff != .662 {
+		t.Errorf("hellaswag: %+v, %v", n, ok)
+	}
+	if _, ok := paperScore("hellaswag", 0, nil, "acc"); ok {
+		t.Error("hellaswag: a published number beside acc")
+	}
+	if _, ok := paperScore("arc_easy", 0, nil, "acc"); !ok {
+		t.Error("arc_easy: no number")
+	}
+	if d := differs(full("arc_easy", "mc", 0, nil), "acc"); len(d) != 0 {
+		t.Errorf("the harness's task differs in %q", d)
+	}
+	stand := full("arc_easy", "mc", 0, nil)
+	stand.Task = "standin_arc_easy"
+	limited := full("arc_easy", "mc", 0, nil)
+	limited.Limit, limited.N = 20, 20
+	short := full("needle", "", 0, map[string]any{"needles": 4, "queries": 2, "lengths": []int{256}, "samples": 50})
+	for want, r := range map[string]*eval.Result{
+		"generated questions": stand, "20 samples only": limited, "[256], the paper 4096": short,
+		"context of 4096 tokens, the paper 65536": full("icl_trec", "icl", 0, nil), "3 examples": full("piqa", "mc", 3, nil),
+		"2048 tokens, the paper 400,000": full("outliers", "", 0, map[string]any{"tokens": 2048}),
+	} {
+		if got := strings.Join(differs(r, "acc"), "; "); !strings.Contains(got, want) {
+			t.Errorf("%s: %q does not say %q", r.Task, got, want)
+		}
+	}
+	page := renderPage(t, fakePage(t))
+	if !strings.Contains(page, "lengths [512], the paper 4096") || !strings.Contains(page, "9 samples only") && !strings.Contains(page, "generated questions, not the set") {
+		t.Error("the page does not say what differs")
+	}
+}
+
+// The paper's own points give the paper's own claim: 7.8B parameters do what 13.1B do, 59.5 %.
+func TestScalingOfThePaper(t *testing.T) {
+	r, err := eval.Scaling("parameters", paperScaling(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := r.Matches[0]; math.Abs(m.Ratio-0.595) > 0.03 {
+		t.Errorf("%+v", m)
+	}
+	if table := ScalingTable(r, false); !strings.Contains(table, "DIFF needs") {
+		t.Errorf("%s", table)
+	}
+}
+
+func TestAblationCells(t *testing.T) {
+	x := AblationRow{Name: "diff", Loss: eval.Mean{Value: 3, StdErr: 0.1, N: 9}, Others: eval.Mean{Value: 3, StdErr: 0.1, N: 9}}
+	if got, want := strings.Join(append(x.cells(), x.paper()...), "|"), "3.0000 ± 0.1000|–|3.0000 ± 0.1000|3.062|0.880|3.247"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	x.Name = "diff2"
+	if got := strings.Join(x.paper(), "|"); got != "||" {
+		t.Errorf("a model that the paper does not have: %s", got)
+	}
+}
+
+// The keys that readers of lm-evaluation-harness's results look for; stand-ins under names of their own, with floors.
+func TestHarnessKeys(t *testing.T) {
+	e := fakePage(t).Evaluation
+	dir := t.TempDir()
+	if err := WriteHarness(dir, e); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "other", HarnessFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Results map[string]map[string]any  `json:"results"`
+		Version map[string]int             `json:"versions"`
+		Samples map[string]map[string]int  `json:"n-samples"`
+		Higher  map[string]map[string]bool `json:"higher_is_better"`
+	}
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	r := got.Results["hellaswag"]
+	if r["acc_norm,none"] != 0.7 || r["acc_norm_stderr,none"] == nil || r["alias"] != "hellaswag" || got.Samples["hellaswag"]["effective"] != 100 || !got.Higher["hellaswag"]["acc_norm"] {
+		t.Errorf("%v", got)
+	}
+	if _, ok := got.Results["piqa"]; ok || got.Results["standin_piqa"] == nil {
+		t.Error("a stand-in under the name of the harness's task")
+	}
+	if got.Results["needle"]["bound_copy,none"] != 0.25 {
+		t.Errorf("no floors: %v", got.Results["needle"])
+	}
+	for _, row := range Rows(e, time.Now(), "x") {
+		if row.Task == "piqa" {
+			t.Error("a row of a stand-in under the task's name")
+		}
+	}
+}

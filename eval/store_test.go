@@ -1,0 +1,160 @@
+package eval
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func runInto(t *testing.T, dir string, m Target, task Task) *Evaluation {
+	t.Helper()
+	ev, err := Run(context.Background(), []Target{m}, []Task{task}, Options{Seed: 1, Shots: -1, Output: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ev
+}
+
+// int8, then fp32 into one store: both are there, each with its own value.
+func TestPrecisionsStandBeside(t *testing.T) {
+	dir := t.TempDir()
+	var asked []int
+	for precision, scale := range map[string]string{"int8": "3", "fp32": "1"} {
+		m := target("a", "k", &knower{})
+		m.Precision = precision
+		task := counting(10, &asked)
+		// The value that another precision gives, under the same settings: Finish sees no difference in the question.
+		prepare := task.Prepare
+		task.Prepare = func(p *Plan) (*Job, error) {
+			j, err := prepare(p)
+			ask := j.Ask
+			j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
+				out, err := ask(ctx, lm, which)
+				for i := range out {
+					out[i].Values["acc"] *= float64(scale[0] - '0')
+				}
+				return out, err
+			}
+			return j, err
+		}
+		runInto(t, dir, m, task)
+	}
+	s, err := ReadStores(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := Assemble(s.Cells())
+	got := map[string]float64{}
+	for _, m := range ev.Models {
+		got[m.Name] = m.Results[0].Metrics[0].Value
+	}
+	if len(got) != 2 || got["a int8"] != 1.5 || got["a fp32"] != 0.5 {
+		t.Errorf("%v", got)
+	}
+	if len(ev.Paired) == 0 || ev.Paired[0].N != 10 {
+		t.Errorf("the two are not paired: %+v", ev.Paired)
+	}
+}
+
+// Tasks, settings and models add up in any order, from several writers at once; nothing is lost and nothing overwritten.
+func TestStoreAccumulates(t *testing.T) {
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for _, model := range []string{"a", "b", "c"} {
+		for _, scale := range []string{"1", "2"} {
+			all.Go(func() {
+				var asked []int
+				task := counting(10, &asked).With(map[string]string{"scale": scale})
+				runInto(t, dir, target(model, model, &knower{}), task)
+			})
+		}
+	}
+	all.Wait()
+	s, err := ReadStores(dir, filepath.Join(dir, "none"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev := Assemble(s.Cells())
+	if len(ev.Models) != 3 || len(ev.Questions()) != 2 || len(s.Warnings) > 0 {
+		t.Fatalf("%d models, %d questions, %v", len(ev.Models), len(ev.Questions()), s.Warnings)
+	}
+	for _, m := range ev.Models {
+		for _, r := range m.Results {
+			if len(r.Answers) != 10 || r.Metrics[0].N != 10 {
+				t.Errorf("%s: %+v", m.Name, r)
+			}
+		}
+	}
+	if len(ev.Paired) != 3*2 { // any two models, on each question
+		t.Errorf("%d comparisons", len(ev.Paired))
+	}
+}
+
+// A changed byte is noticed: its row is left out, named, and asked again; all other rows stay.
+func TestStoreNoticesDamage(t *testing.T) {
+	dir := t.TempDir()
+	var asked []int
+	task := counting(10, &asked)
+	runInto(t, dir, target("a", "k", &knower{}), task)
+	names, _ := filepath.Glob(filepath.Join(dir, storePattern))
+	b, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, []byte(`"id":"q3","values":{"acc":1`)) + len(`"id":"q3","values":{"acc":`)
+	b[at] = '9'
+	if err := os.WriteFile(names[0], b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	asked = nil
+	ev := runInto(t, dir, target("a", "k", &knower{}), task)
+	if fmt.Sprint(asked) != "[3]" || ev.Models[0].Results[0].Metrics[0].Value != 0.5 {
+		t.Errorf("asked %v, %+v", asked, ev.Models[0].Results[0].Metrics[0])
+	}
+	if len(ev.Warnings) != 1 || !strings.Contains(ev.Warnings[0], "line 5: the checksum does not match") {
+		t.Errorf("%v", ev.Warnings)
+	}
+}
+
+// Wherever a writer is killed, the store holds what was written whole, and another call completes it to the same rows.
+func TestStoreSurvivesAnyCut(t *testing.T) {
+	whole := t.TempDir()
+	var asked []int
+	task := counting(10, &asked)
+	want := runInto(t, whole, target("a", "k", &knower{}), task)
+	names, _ := filepath.Glob(filepath.Join(whole, storePattern))
+	b, err := os.ReadFile(names[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 0; cut <= len(b); cut += 97 {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(names[0])), b[:cut], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got := runInto(t, dir, target("a", "k", &knower{}), task)
+		a, b := got.Models[0].Results[0], want.Models[0].Results[0]
+		if len(got.Warnings) > 0 || a.Metrics[0].Mean != b.Metrics[0].Mean || len(a.Answers) != 10 {
+			t.Errorf("cut at %d: %v, %+v", cut, got.Warnings, a)
+		}
+	}
+}
+
+func TestSeal(t *testing.T) {
+	line := sealed([]byte(`{"cell":"x"}`))
+	if body, ok := checked(line); !ok || string(body) != `{"cell":"x"}` {
+		t.Errorf("%s: %s, %v", line, body, ok)
+	}
+	for i := range line[:len(line)-1] {
+		bad := bytes.Clone(line)
+		bad[i] ^= 1
+		if _, ok := checked(bad); ok {
+			t.Errorf("a change of byte %d of %s went unnoticed", i, line)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package task
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"antiphase/device/ref"
+	"antiphase/eval"
+)
+
+// headlines are the measures by which a task with right answers says how often a model was right.
+var headlines = []string{"acc", "acc_norm", "f1", "em", "rouge_l", "bound", "free", "constrained"}
+
+// small are options that make a task short.
+func small(task *eval.Task) eval.Options {
+	opt := eval.Options{Seed: 5, Limit: 200, Shots: -1}
+	if task.Group == "icl" || task.Group == "icl_order" {
+		opt.Set = map[string]string{task.Group + ".items": "20"}
+	}
+	return opt
+}
+
+// On every task with right answers a model that always gives them scores 1, and one that guesses scores chance.
+func TestRightAndGuessed(t *testing.T) {
+	for _, task := range All() {
+		if task.Inside || task.Slow {
+			continue
+		}
+		t.Run(task.Name, func(t *testing.T) {
+			j := prepared(t, &task, small(&task), 2048)
+			if len(j.Gold) == 0 {
+				t.Skip("nothing here is right or wrong")
+			}
+			if len(j.Gold) != len(j.IDs) {
+				t.Fatalf("%d right answers for %d questions", len(j.Gold), len(j.IDs))
+			}
+			right := answer(t, &task, small(&task), knows(j.Job), 2048)
+			guessed := answer(t, &task, small(&task), guesser{rand.New(rand.NewPCG(1, 2))}, 2048)
+			checked := 0
+			for _, name := range headlines {
+				m, ok := right.Metric(name)
+				if !ok {
+					continue
+				}
+				checked++
+				if !near(m.Value, 1, 1e-12) {
+					t.Errorf("%s of right answers is %g", name, m.Value)
+				}
+				g, _ := guessed.Metric(name)
+				chance := j.Floors[name]["chance"]
+				if name == "bound" || name == "free" { // the stub writes nothing, which earns nothing
+					chance = 0
+				}
+				if d := math.Abs(g.Value - chance); d > 4*math.Max(g.StdErr, math.Sqrt(chance*(1-chance)/float64(g.N))) {
+					t.Errorf("%s of guesses is %g ± %g, chance is %g", name, g.Value, g.StdErr, chance)
+				}
+			}
+			if checked == 0 {
+				t.Errorf("none of %v among %+v", headlines, right.Metrics)
+			}
+		})
+	}
+}
+
+// The same options draw the same questions, and another seed others.
+func TestSeeds(t *testing.T) {
+	for _, task := range All() {
+		if task.Inside || task.Slow {
+			continue
+		}
+		opt := small(&task)
+		a, b := prepared(t, &task, opt, 1024), prepared(t, &task, opt, 1024)
+		opt.Seed++
+		c := prepared(t, &task, opt, 1024)
+		if len(a.Gold) == 0 {
+			continue
+		}
+		same := 0
+		for i := range a.Gold {
+			if a.Gold[i] != b.Gold[i] {
+				t.Fatalf("%s: question %d differs between two draws", task.Name, i)
+			}
+			if i < len(c.Gold) && a.Gold[i] == c.Gold[i] {
+				same++
+			}
+		}
+		if same == len(a.Gold) {
+			t.Errorf("%s: another seed draws the same questions", task.Name)
+		}
+	}
+}
+
+// Every task is complete, and found by its name or its group.
+func TestAll(t *testing.T) {
+	seen := map[string]bool{}
+	for _, x := range All() {
+		if seen[x.Name] || x.Version < 1 || x.Doc == "" || len(x.Measures) == 0 || x.Prepare == nil {
+			t.Errorf("task %q is there twice or incomplete", x.Name)
+		}
+		for _, m := range x.Measures {
+			if m.Label == "" {
+				t.Errorf("%s: the measure %s has no label", x.Name, m.Name)
+			}
+		}
+		seen[x.Name] = true
+	}
+	got, err := eval.Select(All(), []string{"piqa", "mc", "lm"})
+	if err != nil || len(got) != len(mcSets)+1 || got[0].Name != "piqa" || got[len(got)-1].Name != "lm" {
+		t.Errorf("%d tasks, %v", len(got), err)
+	}
+	if _, err := eval.Select(All(), []string{"pica"}); err == nil || !strings.Contains(err.Error(), `"pica" is unknown; there are lm, mc`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Tasks without written questions tell their texts apart too: other text, other wrong answers or other examples is another question.
+func TestQuestionsKnowTheTexts(t *testing.T) {
+	dir := t.TempDir()
+	question := func(name string, opt eval.Options) string {
+		s := subject(t, ref.New(), "diff", 512)
+		tasks := run(t, *lookup(t, name), opt, modelOf("m", s, 512))
+		return tasks["m"].Question
+	}
+	for _, name := range []string{"lm", "outliers", "geometry", "attention"} {
+		set := map[string]string{}
+		switch name {
+		case "geometry":
+			set["geometry.length"] = "8"
+		case "outliers":
+			set["outliers.length"], set["outliers.tokens"] = "8", "8"
+		}
+		keys := map[string]bool{}
+		for _, word := range []string{"one", "two"} {
+			writeSet(t, dir, "lm/valid", `{"text": "`+strings.Repeat("This is sentence "+word+" of many. ", 300)+`"}`)
+			keys[question(name, eval.Options{Data: dir, Limit: 1, Set: set})] = true
+		}
+		if len(keys) != 2 {
+			t.Errorf("%s: the same question for other text", name)
+		}
+	}
+	keys := map[string]bool{}
+	for _, wrong := range []string{"b", "c"} {
+		writeSet(t, dir, "mc/piqa_val", `{"id": 1, "query": "q", "choices": ["a", "`+wrong+`"], "gold": 0}`)
+		keys[question("piqa", eval.Options{Data: dir})] = true
+	}
+	if len(keys) != 2 {
+		t.Error("piqa: the same question for another wrong answer")
+	}
+}
+
+// A model whose numbers are no numbers is named as such, before they spoil a mean or a file.
+func TestDiverged(t *testing.T) {
+	_, err := eval.Run(context.Background(), []eval.Target{modelOf("m", &diverged{}, 256)}, []eval.Task{*lookup(t, "lambada_openai")}, eval.Options{Limit: 2, Shots: -1})
+	if err == nil || !strings.Contains(err.Error(), "nll is NaN: the model has diverged") {
+		t.Errorf("%v", err)
+	}
+}
+
+type diverged struct{ knower }
+
+func (*diverged) Loglikelihood(_ context.Context, reqs []eval.Continuation) ([]eval.Score, error) {
+	out := make([]eval.Score, len(reqs))
+	for i := range out {
+		out[i].LogProb = math.NaN()
+	}
+	return out, nil
+}

@@ -1,0 +1,118 @@
+package task
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"antiphase/eval"
+)
+
+// judgeStub says what it is told, and keeps what it was asked.
+type judgeStub struct {
+	knower
+	say   string
+	then  string // to all but the first, where it is not empty
+	asked []string
+}
+
+func (j *judgeStub) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]string, error) {
+	out := make([]string, len(reqs))
+	for i, r := range reqs {
+		j.asked = append(j.asked, r.Prompt)
+		if out[i] = j.say; i > 0 && j.then != "" {
+			out[i] = j.then
+		}
+	}
+	return out, nil
+}
+
+// The judge sees output and right answer; its prompt is part of the result.
+func TestJudge(t *testing.T) {
+	for say, want := range map[string]float64{" Yes.": 1, "no": 0} {
+		judge := &judgeStub{say: say}
+		opt := eval.Options{Limit: 3, Judge: judge, JudgeName: "stub"}
+		j := prepared(t, lookup(t, "hotpotqa"), opt, 512)
+		r := answer(t, lookup(t, "hotpotqa"), opt, knows(j.Job), 512)
+		if m, ok := r.Metric("judge"); !ok || m.Value != want || m.N != 3 {
+			t.Errorf("%q: %+v", say, r.Metrics)
+		}
+		right := strings.TrimSpace(j.Gold[0].Text)
+		if len(judge.asked) != 3 || strings.Count(judge.asked[0], "\n"+right+"\n") != 2 {
+			t.Errorf("asked %q, the answer is %q", judge.asked, right)
+		}
+		if !strings.Contains(r.Config["judge_prompt"].(string), "yes or no") || r.Config["judge"] != "stub" {
+			t.Errorf("config %v", r.Config)
+		}
+	}
+}
+
+// An unclear verdict is asked for again; if it stays unclear it is counted as such, and the evaluation ends, whether all or some are.
+func TestUnclearJudge(t *testing.T) {
+	for name, c := range map[string]struct {
+		judge          *judgeStub
+		judged, asked  int
+		unclear, value float64
+	}{
+		"one of three is clear": {&judgeStub{say: "yes", then: "perhaps"}, 1 + 1 + 1, 3 + 2 + 1, 0, 1}, // each call's first is clear
+		"none is ever":          {&judgeStub{say: "perhaps"}, 0, 9, 1, 0},
+	} {
+		opt := eval.Options{Limit: 3, Judge: c.judge, JudgeName: "stub"}
+		j := prepared(t, lookup(t, "hotpotqa"), opt, 512)
+		r := answer(t, lookup(t, "hotpotqa"), opt, knows(j.Job), 512)
+		m, ok := r.Metric("judge")
+		u, _ := r.Metric("unclear")
+		if ok != (c.judged > 0) || m.N != c.judged || m.Value != c.value || u.Value != c.unclear || u.N != 3 || len(c.judge.asked) != c.asked {
+			t.Errorf("%s: judge %+v, unclear %+v, asked %d times", name, m, u, len(c.judge.asked))
+		}
+	}
+}
+
+// Sources that are too long lose their middle; the question always stays.
+func TestSourcesFit(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat("word ", 2000)
+	writeSet(t, dir, "longqa/elife_digest_summ", `{"id": 1, "document": "BEGIN `+long+` END", "summary": "s"}`)
+	j := prepared(t, lookup(t, "elife"), eval.Options{Data: dir}, 400)
+	prompt := j.Gold[0].Context
+	if n := j.Plan.Count(prompt) + j.Config["used_max_tokens"].(int); n > 400 || n < 300 {
+		t.Errorf("%d tokens with the answer, the context is 400", n)
+	}
+	if !strings.HasPrefix(prompt, "BEGIN") || !strings.Contains(prompt, "END\n\nSummary of the article") || j.Config["sources_cut"] != 1 {
+		t.Errorf("%q … %q, %v", prompt[:40], prompt[len(prompt)-80:], j.Config)
+	}
+}
+
+// Questions of several papers come in turn, and a limit cuts them.
+func TestPapers(t *testing.T) {
+	dir := t.TempDir()
+	writeSet(t, dir, "longqa/qasper_leval", `{"id": 1, "document": "D1", "questions": ["a?", "b?"], "answers": ["A", "B\n"]}`,
+		`{"id": 2, "document": "D2", "questions": ["c?"], "answers": ["C"]}`)
+	j := prepared(t, lookup(t, "qasper"), eval.Options{Data: dir}, 400)
+	var got []string
+	for _, g := range j.Gold {
+		got = append(got, g.Text)
+	}
+	if strings.Join(got, "") != " A C B" || j.IDs[2] != "2 1.1" {
+		t.Errorf("%v, %v", got, j.IDs)
+	}
+	if j := prepared(t, lookup(t, "qasper"), eval.Options{Data: dir, Limit: 2}, 400); len(j.IDs) != 2 {
+		t.Errorf("%v", j.IDs)
+	}
+}
+
+// By hand: a question that stands twice in a paper is asked once, and either answer is right.
+func TestTwoRightAnswers(t *testing.T) {
+	dir := t.TempDir()
+	writeSet(t, dir, "longqa/qasper_leval", `{"id": 1, "document": "D", "questions": ["a?", "b?", "a?"], "answers": ["red fox", "B", "blue"]}`)
+	j := prepared(t, lookup(t, "qasper"), eval.Options{Data: dir}, 400)
+	if len(j.IDs) != 2 {
+		t.Fatalf("%v", j.IDs)
+	}
+	for said, want := range map[string][2]float64{"The blue.": {1, 1}, "red fox": {1, 1}, "fox": {0, 2.0 / 3}, "green": {0, 0}} {
+		got, err := j.Ask(context.Background(), &judgeStub{say: said}, []int{0})
+		if err != nil || got[0].Values["em"] != want[0] || !near(got[0].Values["f1"], want[1], 1e-12) {
+			t.Errorf("%q: %v, %v, want %v", said, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package task
+
+import "testing"
+
+func TestExtractAnswer(t *testing.T) {
+	for text, want := range map[string]string{
+		"48/2 = 24.\n#### 72":                                  "72",
+		"so #### 1,000\nQuestion: next":                        "1,000",
+		`Then $x=\boxed{\frac{1}{2}}$ and \boxed{\sqrt{2}+1}.`: `\sqrt{2}+1`,
+		"Hence the answer is 12. Really.":                      "12",
+		"The answer is: $5":                                    "$5",
+		"There are 3 and then 4,500 dollars":                   "4,500",
+		"first 2, then 7.5 apples.":                            "7.5",
+		"nothing":                                              "",
+		"The Answer is ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5":                      "ȺȺȺȺȺȺȺȺȺȺȺȺȺȺȺ 5", // three bytes each in lower case, two here
+	} {
+		if got := extractAnswer(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestSameAnswer(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"72", "72.0", true}, {"72", "73", false}, {"1,000", "1000", true}, {"$18", "18", true}, {"9 (apples)", "9", true},
+		{"18 dollars", "18", true}, {`\frac{1}{2}`, "0.5", true}, {`\dfrac12`, "1/2", true}, {"50%", "50", true},
+		{"x=5", "5", true}, {`10-4 n`, "$-4n+10$", true}, {"b ^ { 2 } - 9 a ^ { 2 }", "(b-3a)(b+3a)", true},
+		{"b^2-9a^2", "b^2+9a^2", false}, {`2\sqrt{3}`, `\sqrt{12}`, true}, {`\sqrt{x^2}`, "x", true},
+		{"(45,2),(-10,-9)", "(45, 2), (-10, -9)", true}, {"(1,2)", "(2,1)", false}, {"[0,1)", "(0,1)", false}, {"[0, 1)", "[0,1)", true},
+		{`\text{yes}`, "Yes", true}, {"shortage", "surplus", false}, {"", "", false}, {`90^\circ`, "90", true}, {`3\pi`, "9.42477796", true},
+		{"-3", "3", false}, {"2^3^2", "512", true}, {"2x", "2", false}, {"5 miles per hour", "5", true}, {"-2^2", "-4", true}, {"1e", "1", false}, {"((((", "1", false},
+		{"Dane", "Dean", false}, {"listen", "silent", false}, {"ab", "ba", true}, {`3\frac{1}{2}`, "3.5", true}, {`-2\tfrac14`, "-2.25", true}, {"3 1/2", "3.5", true}, {"31/2", "15.5", true},
+	} {
+		if got := sameAnswer(c.a, c.b); got != c.want {
+			t.Errorf("%q and %q: %v, want %v (%q, %q)", c.a, c.b, got, c.want, normalAnswer(c.a), normalAnswer(c.b))
+		}
+		if sameAnswer(c.b, c.a) != c.want {
+			t.Errorf("%q and %q: not the same both ways", c.a, c.b)
+		}
+	}
+}
+
+func TestEvaluate(t *testing.T) {
+	vars := map[rune]float64{'x': 3, 'y': 5}
+	for text, want := range map[string]float64{
+		"1+2*3": 7, "(1+2)*3": 9, "2x": 6, "xy": 15, "2(x+1)": 8, "x^2y": 45, "-x^2": -9, "10/2/5": 1, "2--3": 5, "sqrt(16)": 4, "sqrt4": 2, "3 4": 34, ".5": 0.5,
+	} {
+		if got, err := evaluate(text, vars); err != nil || !near(got, want, 1e-12) {
+			t.Errorf("%q: %g, %v, want %g", text, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "1+", "(1", "1)", "z", "1/0", "x..2", "1..2"} {
+		if got, err := evaluate(bad, vars); err == nil {
+			t.Errorf("%q: %g", bad, got)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package task
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"antiphase/eval"
+)
+
+// hellaSwagRow is a question in the plain form of other sets, or as the set's authors published it.
+type hellaSwagRow struct {
+	mcRow
+	Activity string   `json:"activity_label"`
+	CtxA     string   `json:"ctx_a"`
+	CtxB     string   `json:"ctx_b"`
+	Endings  []string `json:"endings"`
+	Label    any      `json:"label"` // a number, or one in quotation marks
+}
+
+// Check implements eval.Row.
+func (r *hellaSwagRow) Check() error {
+	if r.Activity == "" {
+		return r.mcRow.Check()
+	}
+	gold, err := strconv.Atoi(fmt.Sprint(r.Label))
+	if err != nil {
+		return fmt.Errorf(`field "label" is %v, want the index of the right ending`, r.Label)
+	}
+	r.Gold = &gold
+	if err := eval.Missing("ctx_a", r.CtxA); err != nil {
+		return err
+	}
+	return checkChoices("endings", r.Endings, r.Gold)
+}
+
+// readHellaSwag builds prompts as the harness does: "ACTIVITY: first half Second half", with the second half capitalised and marks of the
+// WikiHow pages taken out.
+func readHellaSwag(p *eval.Plan, file string, limit int) ([]mcItem, error) {
+	rows, err := eval.ReadSet[hellaSwagRow](p, file, limit)
+	var out []mcItem
+	for i := range rows {
+		r := &rows[i]
+		q := mcItem{fmt.Sprint(r.ID), []string{r.Query}, r.Choices, *r.Gold}
+		if r.Activity != "" {
+			q.contexts = []string{cleanWikiHow(r.Activity + ": " + r.CtxA + " " + capitalised(r.CtxB))}
+			q.endings = nil
+			for _, e := range r.Endings {
+				q.endings = append(q.endings, cleanWikiHow(e))
+			}
+		}
+		if r.ID == nil {
+			q.id = strconv.Itoa(i)
+		}
+		out = append(out, q)
+	}
+	return out, err
+}
+
+// capitalised is Python's str.capitalize: the first letter in upper case, all others in lower case.
+func capitalised(s string) string {
+	first, n := utf8.DecodeRuneInString(s)
+	if n == 0 {
+		return s
+	}
+	return string(unicode.ToTitle(first)) + strings.ToLower(s[n:])
+}
+
+var bracketed = regexp.MustCompile(`\[.*?\]`)
+
+func cleanWikiHow(s string) string {
+	s = strings.ReplaceAll(strings.TrimSpace(s), " [title]", ". ")
+	return strings.ReplaceAll(bracketed.ReplaceAllString(s, ""), "  ", " ")
+}

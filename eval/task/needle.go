@@ -1,0 +1,230 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"antiphase/data"
+	"antiphase/eval"
+)
+
+// Retrieval of magic codes from a long text, over lengths and depths (the paper's Table 2 and Figure 5).
+//
+// Three scores, always together. bound: each number asked for must be the one given for its own key; free: the number stands
+// anywhere in the output, which is how published code scores; constrained: the model picks among the numbers hidden, after the right
+// answers so far. Two floors say what knows nothing of the binding: chance is what guessing numbers earns, copy what naming any R
+// of the N hidden numbers earns.
+func init() {
+	register(30, eval.Task{
+		Name: "needle", Version: 4, Shots: -1,
+		Doc: "magic codes hidden in a long text, over lengths and depths",
+		Measures: []eval.Measure{
+			{Name: "bound", Better: eval.Higher, Label: "number beside its key, %"},
+			{Name: "constrained", Better: eval.Higher, Label: "choice among hidden numbers, %"},
+			{Name: "free", Better: eval.Higher, Label: "number anywhere in the output, %"},
+		},
+		Settings: needleSettings(4, 2, 10),
+		Prepare:  prepareNeedle,
+	})
+}
+
+// Depths are the paper's five.
+var Depths = []float64{0, 0.25, 0.5, 0.75, 1}
+
+// needleSettings are those of every task that asks needle prompts.
+func needleSettings(needles, queries, samples int) []eval.Setting {
+	return []eval.Setting{
+		{Key: "needles", Default: needles, Doc: "numbers hidden (N)"},
+		{Key: "queries", Default: queries, Doc: "of which asked for (R)"},
+		{Key: "depths", Default: Depths, Doc: "where the first asked one lies, 0 to 1"},
+		{Key: "lengths", Default: []int{0}, Doc: "of prompts and answers, in tokens; 0: the context"},
+		{Key: "samples", Default: samples, Doc: "per length and depth; the paper takes 50"},
+		{Key: "digits", Default: 2, Doc: "of every number"},
+		{Key: "wording", Default: "own", Doc: "own: as in synthetic training text; public: the nearest published sentences (LWM, YOCO)"},
+		{Key: "haystack", Default: "", Doc: "text to hide them in: a file or folder; empty: held-out text of --data, or generated prose without it"},
+	}
+}
+
+// needleCase is one prompt of the grid.
+type needleCase struct {
+	length, depth int // index of the length and of the depth
+	data.Needle
+}
+
+// NeedleGrid is the data of the heat maps of the task needle, for each of its scores.
+type NeedleGrid struct {
+	Needles  int                           `json:"needles"`
+	Queries  int                           `json:"queries"`
+	Lengths  []int                         `json:"lengths"`
+	Depths   []float64                     `json:"depths"`
+	Cells    map[string][][]eval.Mean      `json:"cells"` // score → [depth][length]
+	ByLength map[string][]eval.Mean        `json:"by_length"`
+	Floors   map[string]map[string]float64 `json:"floors"`
+}
+
+func prepareNeedle(p *eval.Plan) (*eval.Job, error) {
+	cases, j, err := needleGrid(p)
+	if err != nil {
+		return nil, err
+	}
+	j.Chunk = 16
+	j.Floors = needleFloors(p.Int("needles"), p.Int("queries"), p.Int("digits"))
+	for _, c := range cases {
+		j.Gold = append(j.Gold, eval.Continuation{Context: c.Prompt, Text: wordingOf(p).completion(c.Needle)})
+	}
+	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
+		part := make([]data.Needle, len(which))
+		for i, w := range which {
+			part[i] = cases[w].Needle
+		}
+		texts, err := answerFreely(ctx, lm, wordingOf(p), part)
+		if err != nil {
+			return nil, err
+		}
+		picks, err := answerAmong(ctx, lm, wordingOf(p), part)
+		if err != nil {
+			return nil, err
+		}
+		out := make([]eval.Answer, len(which))
+		for i := range which {
+			c := part[i]
+			out[i] = eval.Answer{
+				Values: map[string]float64{"bound": boundHits(c, texts[i]), "free": freeHits(c, texts[i]), "constrained": picks[i].hits},
+				Doc:    map[string]any{"prompt": c.Prompt, "wanted": c.Answers, "answer": texts[i], "chosen": picks[i].text},
+			}
+		}
+		return out, nil
+	}
+	grid := NeedleGrid{Needles: p.Int("needles"), Queries: p.Int("queries"), Lengths: needleLengths(p), Depths: p.Floats("depths"), Floors: j.Floors}
+	j.Finish = func(r *eval.Result) error { return finishNeedle(r, cases, grid) }
+	return j, nil
+}
+
+// needleFloors are what can be had without binding numbers to keys. A d-digit number has 9·10^(d−1) values.
+func needleFloors(needles, queries, digits int) eval.Floors {
+	values := 9.0
+	for range digits - 1 {
+		values *= 10
+	}
+	n, r := float64(needles), float64(queries)
+	f := eval.Floors{}
+	f.Set("bound", "chance", 1/values)
+	f.Set("bound", "copy", 1/n) // one of the N, at random, beside each key
+	f.Set("free", "chance", r/values)
+	f.Set("free", "copy", r/n) // each of the R asked for is among R of N
+	f.Set("constrained", "chance", 1/n)
+	f.Set("constrained", "copy", 1/n)
+	return f
+}
+
+func finishNeedle(r *eval.Result, cases []needleCase, g NeedleGrid) error {
+	g.Cells, g.ByLength = map[string][][]eval.Mean{}, map[string][]eval.Mean{}
+	for _, score := range []string{"bound", "constrained", "free"} {
+		at := func(length, depth int) eval.Mean {
+			return eval.MeanOf(r.Where(func(i int) bool { return cases[i].length == length && (depth < 0 || cases[i].depth == depth) }), score)
+		}
+		for d := range g.Depths {
+			var row []eval.Mean
+			for n := range g.Lengths {
+				row = append(row, at(n, d))
+			}
+			g.Cells[score] = append(g.Cells[score], row)
+		}
+		for n, length := range g.Lengths {
+			m := at(n, -1)
+			g.ByLength[score] = append(g.ByLength[score], m)
+			if len(g.Lengths) > 1 && score == "bound" {
+				r.Add(fmt.Sprintf("bound@%d", length), fmt.Sprintf("retrieval at %d tokens, %%", length), eval.Higher, m)
+			}
+		}
+	}
+	return r.SetDetail(g)
+}
+
+// needleLengths are the lengths asked for, 0 being the context.
+func needleLengths(p *eval.Plan) []int {
+	var out []int
+	for _, n := range p.Ints("lengths") {
+		if n == 0 {
+			n = p.Context
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// needleGrid draws the prompts of all lengths and depths. Each fits its length together with its answer.
+func needleGrid(p *eval.Plan) ([]needleCase, *eval.Job, error) {
+	if err := checkNeedle(p); err != nil {
+		return nil, nil, err
+	}
+	lengths, depths := needleLengths(p), p.Floats("depths")
+	hay, err := newHaystack(p, lengths)
+	if err != nil {
+		return nil, nil, err
+	}
+	var cases []needleCase
+	j := &eval.Job{Config: map[string]any{"source": hay.source}}
+	for _, s := range p.Grid(len(lengths)*len(depths), p.Int("samples")) {
+		c := needleCase{length: s.Cell / len(depths), depth: s.Cell % len(depths)}
+		length := lengths[c.length]
+		stream := uint64(length)<<24 + uint64(c.depth)<<16 + uint64(s.K)
+		if c.Needle, err = fitNeedle(p, hay, length, depths[c.depth], stream); err != nil {
+			return nil, nil, err
+		}
+		cases = append(cases, c)
+		j.IDs = append(j.IDs, fmt.Sprintf("length=%d depth=%g %d", length, depths[c.depth], s.K))
+	}
+	return cases, j, nil
+}
+
+// checkNeedle finds settings that cannot be drawn.
+func checkNeedle(p *eval.Plan) error {
+	n, r, digits := p.Int("needles"), p.Int("queries"), p.Int("digits")
+	switch {
+	case n < 1 || n > data.MostNeedles():
+		return fmt.Errorf("needles is %d, must be 1 to %d", n, data.MostNeedles())
+	case r < 1 || r > n:
+		return fmt.Errorf("queries is %d, must be 1 to needles, %d", r, n)
+	case digits < 1 || digits > 9:
+		return fmt.Errorf("digits is %d, must be 1 to 9", digits)
+	case wordingOf(p) == nil:
+		return fmt.Errorf("wording is %q, must be own or public", p.Text("wording"))
+	case p.Int("samples") < 1:
+		return fmt.Errorf("samples is %d, must be positive", p.Int("samples"))
+	}
+	for _, d := range p.Floats("depths") {
+		if !(d >= 0 && d <= 1) {
+			return fmt.Errorf("depths has %g, must be 0 to 1", d)
+		}
+	}
+	for _, n := range needleLengths(p) {
+		if n < 1 || n > p.Context {
+			return fmt.Errorf("lengths has %d, the context is %d tokens", n, p.Context)
+		}
+	}
+	return nil
+}
+
+// fitNeedle draws one prompt, shorter ones until it fits its length with its answer. A prompt that would have next to no
+// haystack is refused: needles alone are no test.
+func fitNeedle(p *eval.Plan, hay *haystack, length int, depth float64, stream uint64) (data.Needle, error) {
+	opt := data.NeedleOptions{Needles: p.Int("needles"), Queries: p.Int("queries"), Depth: depth, Digits: p.Int("digits"), Haystack: hay.text}
+	opt.Bytes = int(float64(length) * hay.perToken)
+	for range 20 {
+		drawn := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, stream)), opt)
+		c := wordingOf(p).reword(drawn)
+		// Free decoding asks for as many tokens as the answer has bytes (answerFreely). Were there less room, the model would drop the
+		// prompt's beginning, and a needle at depth 0 with it.
+		over := p.Count(c.Prompt) + len(wordingOf(p).completion(c)) + 1 - length // one token more, which some tokenizers put first
+		if over <= 0 && len(drawn.Prompt) <= opt.Bytes {
+			return c, nil
+		}
+		opt.Bytes -= max(int(float64(over)*hay.perToken), 1) + 8
+		if opt.Bytes < 1 {
+			break
+		}
+	}
+	return data.Needle{}, fmt.Errorf("lengths: %d tokens have no room for %d needles, a question about %d and text around them", length, opt.Needles, opt.Queries)
+}

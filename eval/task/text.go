@@ -1,0 +1,216 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"antiphase/data"
+	"antiphase/eval"
+	"antiphase/model"
+	"antiphase/tokenizer"
+)
+
+// heldOut gives n pieces of held-out text of at least length tokens each, as far as documents are that long, and says where they
+// come from. Generated text is of a seed that training does not use.
+func heldOut(p *eval.Plan, spec string, length, n int) (out []string, source string, err error) {
+	bytes := plainBytes(p, length)
+	source = spec
+	var docs []string
+	switch {
+	case spec == "" && p.Data == "":
+		source = eval.StandIn
+		docs = generated(p, bytes, n)
+	case strings.HasPrefix(spec, "set:"):
+		docs, err = setDocuments(p, strings.TrimPrefix(spec, "set:"))
+	default:
+		if spec == "" {
+			source = "lm/valid"
+			if spec, err = p.Find(source); err != nil {
+				return nil, "", err
+			}
+		}
+		docs, err = documents(p, spec)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	out = pieces(docs, bytes, n)
+	for i := range out {
+		out[i] = trimmed(p, out[i], length)
+	}
+	return out, source, nil
+}
+
+// trimmed is the beginning of a text that has length tokens after the first, or a few more: what is over would be scored in a
+// second window, behind less context.
+func trimmed(p *eval.Plan, text string, length int) string {
+	lo, hi := 0, len(text) // lo has too few tokens, hi enough
+	if p.Count(text) <= length {
+		return text
+	}
+	for range 12 {
+		n := p.Count(text[:hi])
+		if n <= length+2 || hi-lo < 2 {
+			break
+		}
+		mid := min(max(hi*(length+2)/n, lo+1), hi-1)
+		for mid > lo && !utf8.RuneStart(text[mid]) {
+			mid--
+		}
+		if p.Count(text[:mid]) <= length {
+			lo = mid
+			continue
+		}
+		hi = mid
+	}
+	return text[:hi]
+}
+
+// generated are n documents of at least so many bytes: the generator's own lengths vary eightfold.
+func generated(p *eval.Plan, bytes, n int) []string {
+	s := data.NewSynthetic()
+	s.Seed, s.Bytes, s.Mix = p.Seed+1<<40, min(max(bytes, 128)*5/4, 1<<24), map[string]int{"needle": 4, "kv": 4, "prose": 1}
+	var out []string
+	for i := 0; len(out) < n && i < 64*n; i++ {
+		if d := s.Document(i); len(d.Text) >= bytes {
+			out = append(out, d.Text)
+		}
+	}
+	return out
+}
+
+// mostDocuments is enough for any number of pieces worth waiting for.
+const mostDocuments = 4096
+
+func documents(p *eval.Plan, spec string) ([]string, error) {
+	if _, err := os.Stat(spec); err == nil {
+		if err := p.Uses(spec); err != nil {
+			return nil, err
+		}
+	}
+	src, err := data.Open(spec)
+	if err != nil {
+		return nil, err
+	}
+	var docs []string
+	for d, err := range src.Documents(context.Background()) {
+		if err != nil {
+			return nil, err
+		}
+		if docs = append(docs, d.Text); len(docs) == mostDocuments {
+			break
+		}
+	}
+	return docs, nil
+}
+
+// setDocuments are the held-out documents of a token set, as text. The tokenizer that made the set lies beside it; else it is taken to be
+// the model's own.
+func setDocuments(p *eval.Plan, dir string) ([]string, error) {
+	tok, err := tokenizer.Load(filepath.Join(filepath.Dir(filepath.Clean(dir)), "tokenizer.json"))
+	if errors.Is(err, fs.ErrNotExist) && p.Tokens != nil {
+		tok, err = p.Tokens, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("text: set:%s: its tokenizer: %w", dir, err)
+	}
+	set, err := data.OpenSet(dir, true)
+	if err != nil {
+		return nil, fmt.Errorf("text: set:%s: %w", dir, err)
+	}
+	defer set.Close()
+	split, err := set.Split(data.Valid)
+	if err != nil {
+		return nil, fmt.Errorf("text: set:%s: %w", dir, err)
+	}
+	var docs []string
+	var ids []int32
+	for i := int64(0); i < split.Docs() && len(docs) < mostDocuments; i++ {
+		ids = split.Document(ids[:0], i)
+		var text []byte
+		for _, id := range ids {
+			if !tok.Special(id) {
+				text = append(text, tok.TokenBytes(id)...)
+			}
+		}
+		docs = append(docs, strings.ToValidUTF8(string(text), "\uFFFD"))
+	}
+	return docs, nil
+}
+
+// pieces cuts documents: the k-th piece of every document in turn.
+func pieces(docs []string, bytes, n int) (out []string) {
+	for k, found := 0, true; found; k++ {
+		found = false
+		for _, text := range docs {
+			if piece := cutText(text, k*bytes, bytes); strings.TrimSpace(piece) != "" {
+				out, found = append(out, piece), true
+			}
+			if len(out) == n {
+				return out
+			}
+		}
+	}
+	return out
+}
+
+// cutText is text[at:at+n] moved to whole characters; a piece that the text cannot fill is taken only at its beginning.
+func cutText(text string, at, n int) string {
+	if at > 0 && at+n > len(text) {
+		return ""
+	}
+	end := min(at+n, len(text))
+	for at < end && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	for end < len(text) && !utf8.RuneStart(text[end]) {
+		end++
+	}
+	return text[at:end]
+}
+
+// plainBytes is how much plain text certainly makes that many tokens: a third more than it takes on average.
+func plainBytes(p *eval.Plan, tokens int) int {
+	text := data.Prose(rand.New(rand.NewPCG(1, 1)), 4096)
+	return max(int(4.0/3*float64(tokens)*float64(len(text))/float64(p.Count(text))), 1)
+}
+
+// textSettings are those of every task that looks into the model while it reads held-out text.
+func textSettings(length int) []eval.Setting {
+	return []eval.Setting{
+		{Key: "text", Default: "", Doc: "held-out text: a file, a folder or set:FOLDER; empty: lm/valid of --data, or generated documents without it"},
+		{Key: "length", Default: length, Doc: "tokens of a sequence; 0: the context"},
+	}
+}
+
+// sequences are n held-out texts to be read by each model, the tokens of each that it reads, and where they come from.
+func sequences(p *eval.Plan, n int) (texts []string, length int, source string, err error) {
+	if length = p.Int("length"); length == 0 {
+		length = p.Context
+	}
+	if length < 2 || length > p.Context {
+		return nil, 0, "", fmt.Errorf("length is %d, must be 2 to the context, %d tokens", length, p.Context)
+	}
+	if n < 1 {
+		return nil, 0, "", fmt.Errorf("there would be %d sequences of %d tokens; want one or more", n, length)
+	}
+	texts, source, err = heldOut(p, p.Text("text"), length, n)
+	if err == nil && len(texts) == 0 {
+		err = errors.New("text: there is none")
+	}
+	return texts, length, source, err
+}
+
+// read are a text's tokens, at most length of them.
+func read(s *eval.Subject, text string, length int) *model.Batch {
+	ids := s.Encode(text)
+	ids = ids[:min(len(ids), length)]
+	return &model.Batch{B: 1, T: len(ids), IDs: ids}
+}
