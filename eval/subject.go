@@ -56,10 +56,15 @@ func (s *Subject) SetLowbit(q layer.Lowbit) error {
 	return s.Model.SetLowbit(q)
 }
 
+// whole says that numbers depend on which rows are computed together: logits that are quantised with one scale for a sequence. Every
+// sequence is then computed alone and at once, so that the scale is the sequence's and not that of a batch or a chunk.
+func (s *Subject) whole() bool { return s.low.Logits > 0 && s.low.Per != layer.PerRow }
+
 // walk runs sequences through the model.
 func (s *Subject) walk(ctx context.Context, walks []infer.Walk, show infer.Show) error {
 	if s.shared == nil {
 		s.shared = infer.NewShared(s.Model)
+		s.shared.Whole = s.whole()
 	}
 	return s.shared.Run(ctx, walks, s.batch(), show)
 }
@@ -169,7 +174,7 @@ func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, er
 			return nil, err
 		}
 		n := 1 // as many as make lossRows with padding
-		for n < min(s.batch(), len(list)) && (n+1)*len(list[n].ids) <= lossRows {
+		for n < min(s.batch(), len(list)) && (n+1)*len(list[n].ids) <= lossRows && !(s.whole() && len(list[n].ids) != len(list[0].ids)) {
 			n++
 		}
 		part := list[:n]
@@ -196,6 +201,9 @@ func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, er
 
 // GenerateUntil implements LM. Of a prompt that leaves no room in the context the beginning is dropped.
 func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]string, error) {
+	if s.whole() {
+		return s.generateWhole(ctx, reqs)
+	}
 	context := s.Model.Config.Context
 	in := make([]infer.Request, len(reqs))
 	longest := 1
@@ -217,5 +225,38 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 		out[i] += ev.Text
 		return true
 	})
+	return out, err
+}
+
+// generateWhole is GenerateUntil with every sequence computed anew for each token.
+func (s *Subject) generateWhole(ctx context.Context, reqs []Generation) ([]string, error) {
+	context := s.Model.Config.Context
+	walks, texts := make([]infer.Walk, len(reqs)), make([][]byte, len(reqs))
+	for i, r := range reqs {
+		ids, most := s.Encode(r.Prompt), min(r.MaxTokens, context-1)
+		ids = ids[max(0, len(ids)+most-context):]
+		walks[i] = infer.Walk{IDs: ids, From: len(ids), Grow: most}
+	}
+	eos := s.EOS
+	if id, ok := s.Tokenizer.EOS(); ok && len(eos) == 0 {
+		eos = []int32{id}
+	}
+	err := s.walk(ctx, walks, func(i, t int, logits []float32) (int32, bool) {
+		_, best := logProb(logits, 0)
+		if slices.Contains(eos, best) || t >= len(walks[i].IDs)+walks[i].Grow {
+			return 0, false
+		}
+		if !s.Tokenizer.Special(best) {
+			texts[i] = append(texts[i], s.Tokenizer.TokenBytes(best)...)
+		}
+		return best, !slices.ContainsFunc(reqs[i].Until, func(stop string) bool { return strings.Contains(string(texts[i]), stop) })
+	})
+	out := make([]string, len(reqs))
+	for i := range out {
+		out[i] = string([]rune(string(texts[i]))) // a byte that is no character becomes U+FFFD, as the engine has it
+		for _, stop := range reqs[i].Until {
+			out[i], _, _ = strings.Cut(out[i], stop)
+		}
+	}
 	return out, err
 }

@@ -31,6 +31,10 @@ const (
 // in the same slot (sequences are sorted, and a slot takes the sequences of one group in turn), and the head of an earlier call
 // (many-shot prompts that grow). The cache is kept between calls until Free.
 type Shared struct {
+	// Whole runs every sequence alone in one pass from its first token, and again for every token it grows by: for models whose
+	// numbers depend on which rows are computed together, such as one that quantises a sequence's logits with one scale.
+	Whole bool
+
 	m     *model.Model
 	cache *model.Cache
 	head  []int32 // tokens in the shared pages, a whole number of pages
@@ -80,10 +84,16 @@ func (f *Shared) Run(ctx context.Context, walks []Walk, slots int, show Show) er
 	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(walks[a].IDs, walks[b].IDs) })
 	first, last := walks[order[0]].IDs, walks[order[len(order)-1]].IDs
 	head := first[:min(commonPrefix(first, last), least)/sharedPage*sharedPage]
+	if f.Whole {
+		head = nil
+	}
 	if len(walks) == 1 { // nothing to share but an earlier head
 		head = head[:commonPrefix(head, f.head)/sharedPage*sharedPage]
 	}
 	groups := group(walks, order, len(head))
+	if f.Whole {
+		groups = slices.Collect(slices.Chunk(order, 1))
+	}
 	slots = f.reserve(len(head), longest, min(slots, len(groups)))
 	if err := f.plant(ctx, head, slots, (longest+sharedPage-1)/sharedPage); err != nil {
 		return err
@@ -198,8 +208,15 @@ func (f *Shared) plan(walks []Walk, lanes []lane, groups [][]int) [][]int {
 				continue
 			}
 			g.begin(walks, len(f.head))
+			if f.Whole {
+				g.pos = 0
+			}
 		}
 		w := &walks[g.walk]
+		if f.Whole {
+			f.whole(s, g, w, most)
+			continue
+		}
 		for g.pos < len(g.ids) && len(f.rows.IDs) < most {
 			t := g.pos + 1 // the token that this row predicts
 			wanted := t >= w.From && (t < len(g.ids) || w.Grow > 0)
@@ -218,6 +235,25 @@ func (f *Shared) plan(walks []Walk, lanes []lane, groups [][]int) [][]int {
 		}
 	}
 	return groups
+}
+
+// whole plans all rows of a lane's sequence, unless the step is full already, and wants those that have not been shown.
+func (f *Shared) whole(slot int, g *lane, w *Walk, most int) {
+	n := len(g.ids)
+	if w.Grow == 0 { // the row of the last token is not wanted
+		n--
+	}
+	if len(f.rows.IDs) > 0 && len(f.rows.IDs)+n > most {
+		return
+	}
+	for pos := range n {
+		if t := pos + 1; t >= w.From && t > g.pos {
+			f.rows.Want = append(f.rows.Want, int32(len(f.rows.IDs)))
+			f.shown = append(f.shown, shownRow{slot, t})
+		}
+		f.row(slot, g.ids[pos], pos)
+	}
+	g.pos = len(g.ids)
 }
 
 // begin starts the next walk of the queue after the prefix that the slot's cache holds.
