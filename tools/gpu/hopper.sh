@@ -4,6 +4,7 @@
 #   tools/gpu/hopper.sh check      build every kernel; results against the general kernels, then the float64 oracle
 #   tools/gpu/hopper.sh times      milliseconds beside the mma kernels, with variants
 #   tools/gpu/hopper.sh sanitize   two shapes under compute-sanitizer: memcheck, racecheck
+#   tools/gpu/hopper.sh step       tokens/s of 160m with both kinds of kernels
 #   tools/gpu/hopper.sh            check, then times
 set -uo pipefail
 cd "$(dirname "$0")/../../device/cuda"
@@ -29,7 +30,16 @@ check() {
   timeout -k 5 240 "$bin" -test.v -test.run 'TestHopperBuild' | grep -E 'attn_hopper|C75|FAIL|does not'
   for s in "${shapes[@]}"; do status "$s" 40 "$bin" -test.run "TestAttnHopper/$s"; done
   status conformance 150 "$bin" -test.run TestHopperConformance
-  status 'two runs, one model' 100 env ANTIPHASE_ATTENTION=wgmma "$bin" -test.run 'TestRecorded|TestGraph'
+}
+
+# A training step of 160m with both kinds of kernels, in turns.
+step() {
+  for arch in transformer diff diff2; do
+    for kind in mma wgmma mma wgmma; do
+      echo "$arch $kind $(ANTIPHASE_ATTENTION=$kind timeout -k 5 90 ../../bin/antiphase bench train --size 160m --arch "$arch" \
+        --device cuda --seq 2048 --batch 16 --json 2>&1 | grep -E '"(value|unit|loss)"|rror' | tr -d '\n')"
+    done
+  done
 }
 
 times() {
@@ -48,9 +58,9 @@ sanitize() {
 
 case ${1:-all} in
 all) check; times ;;
-check | times | sanitize) "$1" ;;
+check | times | sanitize | step) "$1" ;;
 *)
-  echo "$0: $1 is unknown; there are check, times and sanitize" >&2
+  echo "$0: $1 is unknown; there are check, times, step and sanitize" >&2
   exit 2
   ;;
 esac
