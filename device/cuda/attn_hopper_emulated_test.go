@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"bytes"
 	"os"
 	"testing"
 
@@ -33,4 +34,35 @@ func TestEmulatedHopperConformance(t *testing.T) {
 	defer d.Close()
 	d.wgmma = true
 	devicetest.RunOps(t, d, "attention", "diffattention")
+}
+
+// TestEmulatedHopperTurns: warpgroups that take turns at multiplying come to the same bits, also where one of them skips tiles.
+func TestEmulatedHopperTurns(t *testing.T) {
+	if os.Getenv("ANTIPHASE_TEST_LONG") != "1" {
+		t.Skip("no kernel of the table takes turns: ANTIPHASE_TEST_LONG=1 runs it")
+	}
+	kernels := map[attnShape]hopperKernels{}
+	for _, s := range []attnShape{{1, 1, 128, 128}, {2, 2, 64, 128}} {
+		tile := hopperShapes[s].tile
+		tile.turns = true
+		kernels[s] = s.hopperKernels(tile, ordered)
+	}
+	d := emulatedDevice(t) // after the kernels: it knows those that are registered
+	defer d.Close()
+	d.wgmma = true
+	for s, k := range kernels {
+		c := newTiledCase(d, s, 1, 200, 0)
+		d.attend(&c.attnCall)
+		want := read(d, c.out, c.raw, c.lse)
+		d.Zero(c.out)
+		d.Zero(c.raw)
+		d.forwardHopper(&c.attnCall, s, &k)
+		if err := d.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(read(d, c.out, c.raw, c.lse), want) {
+			t.Errorf("%+v: turns change results", s)
+		}
+		c.free()
+	}
 }

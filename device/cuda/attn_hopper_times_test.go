@@ -21,11 +21,6 @@ type hopperVariant struct {
 func (s attnShape) variants() []hopperVariant {
 	t := hopperShapes[s].tile
 	all := []hopperVariant{{"table", t, ordered}, {"no adds", t, none}, {"unordered", t, unordered}}
-	if t.groups == 2 {
-		turns := t
-		turns.turns = true
-		all = append(all, hopperVariant{"turns", turns, ordered})
-	}
 	for _, o := range map[attnShape][]hopperForward{
 		{1, 1, 64, 64}:   {{128, 2, 1, 24, 240, false}, {128, 2, 1, 24, 240, true}},
 		{2, 2, 64, 128}:  {{128, 2, 1, 24, 240, false}, {128, 2, 1, 24, 240, true}},
@@ -34,6 +29,11 @@ func (s attnShape) variants() []hopperVariant {
 	}[s] {
 		name := fmt.Sprintf("%d keys, %d×%d maps, turns %v", o.keys, o.groups, o.per, o.turns)
 		all = append(all, hopperVariant{name, o, ordered})
+	}
+	if t.groups == 2 {
+		turns := t
+		turns.turns = true
+		all = append(all, hopperVariant{"turns", turns, ordered})
 	}
 	return all
 }

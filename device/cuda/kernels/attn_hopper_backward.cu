@@ -268,8 +268,8 @@ __device__ __forceinline__ void formGrads(u32 stage, u32 stats, u32 grads, Sums&
 
 // Adds the tile's share to its query tile's dQ of one map, after the key tiles behind this one; seen is their counter
 // as read before.
-__device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads,
-                                           const int* count, int seen, i64 tile, int map, const Thread& me) {
+__device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads, int seen,
+                                           int tile, int map, const Thread& me) {
   const int before = (min(w.m * BM + BM, p.t) - 1) / BN - w.n;  // key tiles that come first
   float dq[D / 2];
   mmaFence();
@@ -277,12 +277,12 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
   mmaCommit();
   if (ADDS == 2 && before > __shfl_sync(0xffffffffu, seen, 0)) {  // the warp decides as one
     if (me.lane == 0)
-      while (loadAcquire(count) < before) {}
+      while (loadAcquire(p.counts + tile) < before) {}
     __syncwarp();
   }
   mmaWait<0>();
   pin(dq);
-  float* sum = p.sums + (tile * MAPS + map) * (BM * D) + me.tid * 4;
+  float* sum = p.sums + ((i64)tile * MAPS + map) * (BM * D) + me.tid * 4;
 #pragma unroll
   for (int x = 0; x < D / 8; x++) {
     if (ADDS != 2 ? ADDS == 1 : before > 0) redAdd4(sum + x * 512, dq + 4 * x);
@@ -321,34 +321,33 @@ __device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg,
 #pragma unroll
   for (int i = 0; i < HELD; i++) zero(sums.dk[i]);
   zero(sums.dv);
-  int* count = 0;  // of the query tile before, whose adds are not yet announced
-  int n = 0;
+  int before = -1, n = 0;  // the query tile before, whose adds are not yet announced
   bool more = true;
   barWait(barK, 0);
   for (; more; n++) {
     const Thread me = threadOf(fresh((u32)threadIdx.x), wg);  // addresses are formed anew in each turn
     const u32 stage = ring.tile(n), stats = base + AT_STATS + n % STAGES * STATBYTES,
               grads = base + AT_S + n % BUFFERS * (MAPS * TileS::BYTES);
-    const i64 tile = (i64)(w.b * p.heads + w.h) * tiles + w.m;
-    const int seen = loadRelaxed(p.counts + tile);
     Packed wt, ds[OWN];
     Scores dp;
     ring.wait(n);
     formTile(p, w, base, stage, stats, sums, wt, ds, dp, me);
+    const int tile = (w.b * p.heads + w.h) * tiles + w.m, seen = loadRelaxed(p.counts + tile);
     formGrads(stage, stats, grads, sums, ds, dp, me);
     barrierOf(GRADS, 256);
-    if (count != 0 && threadIdx.x == 128) addRelease(count, 1);  // long done by now, so this does not stall
-    count = p.counts + tile;
+    if (before >= 0 && threadIdx.x == 128)
+      addRelease(p.counts + before, 1);  // long done by now, so this does not stall
+    before = tile;
     mmaWait<0>();
     pin(sums.dv);
 #pragma unroll
     for (int i = 0; i < HELD; i++) pin(sums.dk[i]);
     ring.release(n, me.lane);
-    if (MAPS == 2 || (n & 1) == wg) addQueries(p, w, base, grads, count, seen, tile, MAPS == 2 ? wg : 0, me);
+    if (MAPS == 2 || (n & 1) == wg) addQueries(p, w, base, grads, seen, tile, MAPS == 2 ? wg : 0, me);
     more = w.next(heads);
   }
   barrierOf(GRADS, 256);
-  if (threadIdx.x == 128) addRelease(count, 1);
+  if (threadIdx.x == 128) addRelease(p.counts + before, 1);
   storeKeys(p, w, sums, threadOf(threadIdx.x, wg));
 }
 

@@ -297,7 +297,8 @@ __device__ __forceinline__ void consume(const HopperForward& p, const Place& at,
   if (ORDER && wg == 1) barrierArrive(TURN, 256);
   for (; key > m + 63; n++, key -= BN) {  // beyond this warpgroup's diagonal
     k.release(n, lane), v.release(n, lane);
-    if (ORDER) myTurn(w), yourTurn(w);
+#pragma unroll
+    for (int i = 0; i < PER; i++) myTurn(w), yourTurn(w);  // one for each of the tile's items
   }
   barWait(barQ, 0);
   start(x, w, base, k, n, key, c);
