@@ -78,3 +78,49 @@ func TestResumeSetsDamageAside(t *testing.T) {
 	}
 	sameFiles(t, files(t, kept[0]), before)
 }
+
+// What a killed process left is swept at the next start, and nothing else: not a folder of the user's, not another's.
+func TestStaleTemporariesAreSwept(t *testing.T) {
+	dir := t.TempDir()
+	rubbish := []string{"data.tmp-123/shard", "recipe.json.tmp-9", "tokenizer.json.tmp-77"}
+	mine := []string{"data-of-mine/x", "notes.tmp-1", "recipe.json.bak"}
+	for _, name := range append(rubbish, mine...) {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("x"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustRun(t, nano(t, "diff", "train.steps=1"), options(t, dir))
+	for _, name := range rubbish {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	for _, name := range mine {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A link where the run writes a file is not written through.
+func TestNoFileIsWrittenThroughALink(t *testing.T) {
+	thesis := filepath.Join(t.TempDir(), "thesis")
+	for _, name := range []string{"LOCK", "metrics.jsonl", "recipe.json", "recipe.json.tmp", "checkpoints/latest"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(thesis, []byte("years of work"), 0o644), os.MkdirAll(filepath.Dir(path), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(thesis, path); err != nil {
+			t.Skip("no symbolic links here:", err)
+		}
+		_, err := Run(context.Background(), nano(t, "diff", "train.steps=2"), options(t, dir))
+		if refused := errors.Is(err, vfs.ErrLink); err != nil && !refused {
+			t.Errorf("%s: %v", name, err)
+		}
+		if b, _ := os.ReadFile(thesis); string(b) != "years of work" {
+			t.Errorf("%s: the file it points to now reads %.20q", name, b)
+		}
+	}
+}

@@ -116,7 +116,7 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 			return t.result(), err
 		}
 		stop := ctx.Err() != nil && t.state.Step < tr.Steps
-		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 {
+		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 || t.asked() {
 			if err := t.save(stop || t.state.Step == tr.Steps); err != nil {
 				return t.result(), err
 			}
@@ -126,6 +126,17 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 		}
 	}
 	return t.result(), nil
+}
+
+// asked says whether somebody wants a checkpoint now.
+func (t *run) asked() bool {
+	select {
+	case <-t.opt.Save:
+		t.opt.Say("saving step %d, as asked", t.state.Step)
+		return true
+	default:
+		return false
+	}
 }
 
 // step is one optimiser step on the loader's next batch. It allocates nothing once it has run.

@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -46,6 +45,8 @@ type Options struct {
 	Inexact   bool // continue on another device, precision or kernels: not to the bit
 
 	Begin *Begin // the model to begin with, asked for where there is no checkpoint; nil draws the weights
+
+	Save <-chan struct{} // asks for a checkpoint after the step in progress, from which the run goes on; may be nil
 
 	Say      func(format string, args ...any)      // one-off messages; may be nil
 	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil
@@ -82,7 +83,7 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 	if opt.Say == nil {
 		opt.Say = func(string, ...any) {}
 	}
-	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+	if err := vfs.MkdirAll(vfs.OS{}, opt.Dir); err != nil {
 		return Result{}, fmt.Errorf("train: %w", err)
 	}
 	lock, err := flock.Acquire(opt.Dir)
@@ -90,6 +91,7 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 		return Result{}, fmt.Errorf("train: %w", err)
 	}
 	defer lock.Release()
+	sweep(opt.Dir)
 	run, err := newRun(ctx, r, &opt)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("while preparing: %w", ErrInterrupted)
@@ -139,17 +141,5 @@ func (t *run) ready(ctx context.Context) (err error) {
 		return fmt.Errorf("train: %w", err)
 	}
 	t.metrics = w
-	return nil
-}
-
-// writeFile replaces a small file whole.
-func writeFile(path string, b []byte) error {
-	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, b, 0o644); err != nil {
-		return fmt.Errorf("train: %w", err)
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return fmt.Errorf("train: %w", err)
-	}
 	return nil
 }

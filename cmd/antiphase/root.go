@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -91,12 +90,12 @@ common attention noise cancels. Begin with:
 	return 0
 }
 
-// interruptible gives a context that the first SIGINT or SIGTERM ends, so that work can be saved; a second one exits at once.
+// interruptible gives a context that the first SIGINT, SIGTERM or SIGHUP ends, so that work can be saved; a second one exits at once.
 func interruptible(a *app) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ch := make(chan os.Signal, 2)
 	a.signals = ch
-	signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(ch, endings...)
 	go func() {
 		defer fault.Guard()()
 		s, ok := <-ch

@@ -14,7 +14,7 @@ import (
 
 // The first signal finishes the step, saves and exits 75; the same command goes on.
 func TestInterruptSavesAndResumes(t *testing.T) {
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		dir := filepath.Join(t.TempDir(), "run")
 		args := []string{"train", "--size", "nano", "--arch", "diff", "--dir", dir, "--steps", "100000", "--set", "train.save_every=0"}
 		cmd := self(args...)
@@ -58,4 +58,30 @@ func waitFor(t *testing.T, path string) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	t.Fatalf("%s did not appear", path)
+}
+
+// SIGUSR1 writes a checkpoint and the run goes on.
+func TestSaveSignal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	cmd := self("train", "--size", "nano", "--dir", dir, "--steps", "1000000", "--set", "train.save_every=0")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, filepath.Join(dir, "metrics.jsonl"))
+	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, filepath.Join(dir, "checkpoints", "latest"))
+	before, _ := os.Stat(filepath.Join(dir, "metrics.jsonl"))
+	time.Sleep(300 * time.Millisecond)
+	if after, _ := os.Stat(filepath.Join(dir, "metrics.jsonl")); after.Size() <= before.Size() {
+		t.Error("the run did not go on")
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitTryAgain {
+		t.Errorf("exit code %d", code)
+	}
 }

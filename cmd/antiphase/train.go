@@ -234,6 +234,9 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 func (a *app) trainRun(ctx context.Context, d device.Device, r recipe.Recipe, opt train.Options) (train.Result, error) {
 	l := a.newLine()
 	opt.Device = d
+	ask, stop := saveSignal()
+	defer stop()
+	opt.Save = ask
 	opt.Say = func(format string, args ...any) { l.end(); a.note(format, args...) }
 	opt.Progress = func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }
 	valid := math.NaN() // the last one measured

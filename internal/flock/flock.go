@@ -1,8 +1,8 @@
 // Package flock keeps two processes from working on one folder.
 //
-// [Acquire] takes the operating system's exclusive lock on the folder's LOCK file and writes into it who holds it. The system
-// drops the lock when the process ends, however it ends, so there is never a stale lock to clean up; the file stays, because
-// deleting a locked file would let two processes lock two files of the same name. Nothing here waits: a taken lock is refused.
+// [Acquire] takes the operating system's exclusive lock on the folder, where the system locks folders, and on its LOCK file, into
+// which it writes who holds it. The system drops both when the process ends, however it ends, so there is never a stale lock to
+// clean up. Removing the file frees nothing while the folder is locked. Nothing here waits: a taken lock is refused.
 package flock
 
 import (
@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"antiphase/internal/vfs"
 )
 
 // Name is the lock file's name in the folder.
@@ -46,25 +48,46 @@ func (e *HeldError) Error() string {
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // Lock is a held lock.
-type Lock struct{ f *os.File }
+type Lock struct {
+	f   *os.File // LOCK
+	dir *os.File // the folder; nil where folders cannot be locked
+}
 
-// Acquire locks the folder dir, which must exist, or returns a *HeldError at once.
+// Acquire locks the folder dir, which must exist, or returns a *HeldError at once. A LOCK that is a symbolic link is refused.
 func Acquire(dir string) (*Lock, error) {
-	f, err := os.OpenFile(filepath.Join(dir, Name), os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := vfs.OpenFile(filepath.Join(dir, Name), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	taken, err := tryLock(f)
+	l := &Lock{f: f}
+	taken, err := l.take(dir)
 	if err == nil && taken {
 		err = writeOwner(f)
 	} else if err == nil {
 		err = &HeldError{Dir: dir, Owner: readOwner(f)}
 	}
 	if err != nil {
-		f.Close()
+		l.close()
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	return &Lock{f}, nil
+	return l, nil
+}
+
+// take locks the folder, then the file.
+func (l *Lock) take(dir string) (taken bool, err error) {
+	if l.dir, taken, err = lockDir(dir); err != nil || !taken {
+		return taken, err
+	}
+	return tryLock(l.f)
+}
+
+// close closes what is open, and so drops the locks.
+func (l *Lock) close() error {
+	err := l.f.Close()
+	if l.dir != nil {
+		err = errors.Join(err, l.dir.Close())
+	}
+	return err
 }
 
 // Release gives the lock back and empties the file. A second call does nothing.
@@ -72,12 +95,8 @@ func (l *Lock) Release() error {
 	if l.f == nil {
 		return nil
 	}
-	f := l.f
+	err := errors.Join(l.f.Truncate(0), l.close())
 	l.f = nil
-	err := f.Truncate(0)
-	if cerr := f.Close(); err == nil { // closing the only descriptor drops the lock
-		err = cerr
-	}
 	if err != nil {
 		return fmt.Errorf("unlock: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"antiphase/internal/vfs"
 )
 
 // holdDir makes this test binary a process that locks a folder, says so and waits to be killed.
@@ -105,5 +107,36 @@ func TestUnreadableOwner(t *testing.T) {
 	}
 	if _, err := Acquire(filepath.Join(dir, "none")); err == nil || errors.Is(err, ErrHeld) {
 		t.Fatalf("missing folder: %v", err)
+	}
+}
+
+// TestRemovedFile: without its file the folder is still locked, and a link in its place is not written through.
+func TestRemovedFile(t *testing.T) {
+	dir := t.TempDir()
+	a, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, Name)); err != nil {
+		t.Skip("an open file cannot be removed here:", err)
+	}
+	if _, err := Acquire(dir); !errors.Is(err, ErrHeld) {
+		t.Errorf("after its removal: %v", err)
+	}
+	if err := a.Release(); err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(t.TempDir(), "thesis")
+	if err := os.WriteFile(target, []byte("years of work"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, Name)), os.Symlink(target, filepath.Join(dir, Name))); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	if _, err := Acquire(dir); !errors.Is(err, vfs.ErrLink) {
+		t.Errorf("a link: %v", err)
+	}
+	if b, _ := os.ReadFile(target); string(b) != "years of work" {
+		t.Errorf("left %q", b)
 	}
 }

@@ -24,3 +24,18 @@ func tryLock(f *os.File) (bool, error) {
 		return false, &os.PathError{Op: "flock", Path: f.Name(), Err: err}
 	}
 }
+
+// lockDir locks the folder itself, which nobody can remove and make anew while its files are in use. Where a file system does not
+// lock folders (NFS), dir is nil and the file's lock is all there is.
+func lockDir(name string) (dir *os.File, taken bool, err error) {
+	d, err := os.Open(name)
+	if err != nil {
+		return nil, false, err
+	}
+	taken, err = tryLock(d)
+	if err == nil && taken {
+		return d, true, nil
+	}
+	_ = d.Close() // only read from
+	return nil, err != nil, nil
+}

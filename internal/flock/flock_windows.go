@@ -19,3 +19,6 @@ func tryLock(f *os.File) (bool, error) {
 	}
 	return false, &os.PathError{Op: "LockFileEx", Path: f.Name(), Err: err}
 }
+
+// lockDir has nothing to do: a file that is open cannot be removed here.
+func lockDir(string) (*os.File, bool, error) { return nil, true, nil }

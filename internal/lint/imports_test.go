@@ -27,7 +27,7 @@ var table = []row{
 	{pkg: "internal/simd/gen"},
 	{pkg: "internal/vfs", foreign: "golang.org/x/sys"},
 	{pkg: "internal/vfs/vfstest", ours: "internal/vfs"},
-	{pkg: "internal/flock", foreign: "golang.org/x/sys"},
+	{pkg: "internal/flock", ours: "internal/vfs", foreign: "golang.org/x/sys"},
 	{pkg: "internal/safetensors", ours: "internal/half", foreign: "golang.org/x/sys"},
 	{pkg: "internal/cu", foreign: "github.com/ebitengine/purego golang.org/x/sys"},
 	{pkg: "internal/cu/cutest", ours: "internal/cu"},

@@ -1,0 +1,14 @@
+//go:build !unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// endings are the signals that end work in an orderly way: what has been done is saved.
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+// saveSignal has no signal to listen to here.
+func saveSignal() (ask <-chan struct{}, stop func()) { return nil, func() {} }

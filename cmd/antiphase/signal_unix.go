@@ -1,0 +1,32 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// endings are the signals that end work in an orderly way: what has been done is saved.
+var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
+// saveSignal gives a channel on which SIGUSR1 asks a run for a checkpoint.
+func saveSignal() (ask <-chan struct{}, stop func()) {
+	signals, out, done := make(chan os.Signal, 1), make(chan struct{}, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGUSR1)
+	go func() {
+		for {
+			select {
+			case <-signals:
+				select {
+				case out <- struct{}{}:
+				default: // one is asked for already
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return out, func() { signal.Stop(signals); close(done) }
+}
