@@ -24,6 +24,7 @@ var loopsOf = map[string][2]string{
 	"amx":        {"avx512 fp32", "amx bf16"},
 	"avx512bf16": {"avx512 fp32", "avx512 fp32"},
 	"avx512":     {"avx512 fp32", "avx512 fp32"},
+	"avxvnni":    {"avx2 fp32", "avx2 fp32"},
 	"avx2":       {"avx2 fp32", "avx2 fp32"},
 	"neonbf16":   {"neon fp32", "neon bf16"},
 	"neon":       {"neon fp32", "neon fp32"},

@@ -209,3 +209,25 @@
 #define VDPBF16PS_Z31_Z29_Z15 BYTE $0x62; BYTE $0x12; BYTE $0x16; BYTE $0x40; BYTE $0x52; BYTE $0xFF // vdpbf16ps zmm15, zmm29, zmm31
 #define VDPBF16PS_Z31_Z29_Z3 BYTE $0x62; BYTE $0x92; BYTE $0x16; BYTE $0x40; BYTE $0x52; BYTE $0xDF // vdpbf16ps zmm3, zmm29, zmm31
 #define VDPBF16PS_Z31_Z29_Z7 BYTE $0x62; BYTE $0x92; BYTE $0x16; BYTE $0x40; BYTE $0x52; BYTE $0xFF // vdpbf16ps zmm7, zmm29, zmm31
+#define VPDPBUSD_Y10_Y8_Y0 BYTE $0xC4; BYTE $0xC2; BYTE $0x3D; BYTE $0x50; BYTE $0xC2 // {vex} vpdpbusd ymm0, ymm8, ymm10
+#define VPDPBUSD_Y10_Y8_Y2 BYTE $0xC4; BYTE $0xC2; BYTE $0x3D; BYTE $0x50; BYTE $0xD2 // {vex} vpdpbusd ymm2, ymm8, ymm10
+#define VPDPBUSD_Y10_Y8_Y4 BYTE $0xC4; BYTE $0xC2; BYTE $0x3D; BYTE $0x50; BYTE $0xE2 // {vex} vpdpbusd ymm4, ymm8, ymm10
+#define VPDPBUSD_Y10_Y8_Y6 BYTE $0xC4; BYTE $0xC2; BYTE $0x3D; BYTE $0x50; BYTE $0xF2 // {vex} vpdpbusd ymm6, ymm8, ymm10
+#define VPDPBUSD_Y10_Y9_Y1 BYTE $0xC4; BYTE $0xC2; BYTE $0x35; BYTE $0x50; BYTE $0xCA // {vex} vpdpbusd ymm1, ymm9, ymm10
+#define VPDPBUSD_Y10_Y9_Y3 BYTE $0xC4; BYTE $0xC2; BYTE $0x35; BYTE $0x50; BYTE $0xDA // {vex} vpdpbusd ymm3, ymm9, ymm10
+#define VPDPBUSD_Y10_Y9_Y5 BYTE $0xC4; BYTE $0xC2; BYTE $0x35; BYTE $0x50; BYTE $0xEA // {vex} vpdpbusd ymm5, ymm9, ymm10
+#define VPDPBUSD_Y10_Y9_Y7 BYTE $0xC4; BYTE $0xC2; BYTE $0x35; BYTE $0x50; BYTE $0xFA // {vex} vpdpbusd ymm7, ymm9, ymm10
+#define VPDPBUSD_Y11_Y8_Y2 BYTE $0xC4; BYTE $0xC2; BYTE $0x3D; BYTE $0x50; BYTE $0xD3 // {vex} vpdpbusd ymm2, ymm8, ymm11
+#define VPDPBUSD_Y11_Y8_Y6 BYTE $0xC4; BYTE $0xC2; BYTE $0x3D; BYTE $0x50; BYTE $0xF3 // {vex} vpdpbusd ymm6, ymm8, ymm11
+#define VPDPBUSD_Y11_Y9_Y3 BYTE $0xC4; BYTE $0xC2; BYTE $0x35; BYTE $0x50; BYTE $0xDB // {vex} vpdpbusd ymm3, ymm9, ymm11
+#define VPDPBUSD_Y11_Y9_Y7 BYTE $0xC4; BYTE $0xC2; BYTE $0x35; BYTE $0x50; BYTE $0xFB // {vex} vpdpbusd ymm7, ymm9, ymm11
+#define VPDPBUSD_Y12_Y8_Y4 BYTE $0xC4; BYTE $0xC2; BYTE $0x3D; BYTE $0x50; BYTE $0xE4 // {vex} vpdpbusd ymm4, ymm8, ymm12
+#define VPDPBUSD_Y12_Y9_Y5 BYTE $0xC4; BYTE $0xC2; BYTE $0x35; BYTE $0x50; BYTE $0xEC // {vex} vpdpbusd ymm5, ymm9, ymm12
+#define VPDPBUSD_Y13_Y8_Y6 BYTE $0xC4; BYTE $0xC2; BYTE $0x3D; BYTE $0x50; BYTE $0xF5 // {vex} vpdpbusd ymm6, ymm8, ymm13
+#define VPDPBUSD_Y13_Y9_Y7 BYTE $0xC4; BYTE $0xC2; BYTE $0x35; BYTE $0x50; BYTE $0xFD // {vex} vpdpbusd ymm7, ymm9, ymm13
+#define VPDPBUSD_Y8_Y6_Y0 BYTE $0xC4; BYTE $0xC2; BYTE $0x4D; BYTE $0x50; BYTE $0xC0 // {vex} vpdpbusd ymm0, ymm6, ymm8
+#define VPDPBUSD_Y8_Y6_Y2 BYTE $0xC4; BYTE $0xC2; BYTE $0x4D; BYTE $0x50; BYTE $0xD0 // {vex} vpdpbusd ymm2, ymm6, ymm8
+#define VPDPBUSD_Y8_Y6_Y4 BYTE $0xC4; BYTE $0xC2; BYTE $0x4D; BYTE $0x50; BYTE $0xE0 // {vex} vpdpbusd ymm4, ymm6, ymm8
+#define VPDPBUSD_Y8_Y7_Y1 BYTE $0xC4; BYTE $0xC2; BYTE $0x45; BYTE $0x50; BYTE $0xC8 // {vex} vpdpbusd ymm1, ymm7, ymm8
+#define VPDPBUSD_Y8_Y7_Y3 BYTE $0xC4; BYTE $0xC2; BYTE $0x45; BYTE $0x50; BYTE $0xD8 // {vex} vpdpbusd ymm3, ymm7, ymm8
+#define VPDPBUSD_Y8_Y7_Y5 BYTE $0xC4; BYTE $0xC2; BYTE $0x45; BYTE $0x50; BYTE $0xE8 // {vex} vpdpbusd ymm5, ymm7, ymm8

@@ -19,8 +19,18 @@ func native() []*kernels {
 	if hasAVX512() {
 		out = append(out, withoutVNNI(&avx512))
 	}
+	if x.HasAVX2 && x.HasFMA && x.HasAVXVNNI {
+		out = append(out, &avxvnni)
+	}
 	if x.HasAVX2 && x.HasFMA {
 		out = append(out, &avx2)
 	}
 	return out
 }
+
+// avxvnni is avx2 with int8 products by VPDPBUSD, which processors without AVX-512 may have too.
+var avxvnni = func() kernels {
+	k := avx2
+	k.name, k.bytes = "avxvnni", bytesAVXVNNI
+	return k
+}()

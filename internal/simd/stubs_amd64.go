@@ -308,6 +308,11 @@ func transposeAVX2(dst *float32, stride int, src *float32, ld, rows, k int)
 //go:noescape
 func copyPanelAVX2(dst *float32, stride int, src *float32, ld, width, k int)
 
+// bytesAVXVNNI are the int8 products of processors with VPDPBUSD and without AVX-512.
+var bytesAVXVNNI = int8Kernels{few: []fewInt8{fewInt8x1AVXVNNI, fewInt8x2AVXVNNI, fewInt8x3AVXVNNI, fewInt8x4AVXVNNI},
+	planes: true,
+	top:    topInt8AVXVNNI, split: splitInt8AVXVNNI}
+
 //go:noescape
 func fewBF16x1AVX512(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
@@ -615,6 +620,24 @@ func fewInt8x3AVX2(steps int, x *int16, step int, w *int8, head, c *float32, ldc
 
 //go:noescape
 func fewInt8x4AVX2(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func topInt8AVXVNNI(x *float32, steps int) uint32
+
+//go:noescape
+func splitInt8AVXVNNI(dst *int16, x *float32, steps, stride int, inv float32)
+
+//go:noescape
+func fewInt8x1AVXVNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x2AVXVNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x3AVXVNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x4AVXVNNI(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
 
 //go:noescape
 func tilesInt8WideNearAMX(p *int8Args)

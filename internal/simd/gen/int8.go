@@ -203,17 +203,22 @@ func (a *asm) splitInt8() {
 	a.op("MOVQ", "steps+16(FP)", "CX")
 	a.op("MOVQ", "stride+24(FP)", "R8")
 	a.op("VBROADCASTSS", "inv+32(FP)", a.v(15))
-	if a.wide() {
+	if a.tag != avx2.tag {
 		a.op("MOVQ", "R8", "R9")
 		a.op("SHRQ", "$1", "R9")
-		a.op("VMOVUPS", a.bits(0x80008000), a.v(14))
-		a.op("VMOVUPS", a.bits(0x00FF00FF), a.v(13))
+		if a.wide() {
+			a.op("VMOVUPS", a.bits(0x80008000), a.v(14))
+			a.op("VMOVUPS", a.bits(0x00FF00FF), a.v(13))
+		}
 		a.op("VMOVUPS", "order"+a.tag+"<>(SB)", a.v(12))
 	}
 	a.mark("step")
-	if a.wide() {
+	switch a.tag {
+	case vnni.tag:
 		a.splitBytes()
-	} else {
+	case avxVNNI.tag:
+		a.splitHalfLines()
+	default:
 		a.splitWords()
 	}
 	a.op("ADDQ", "$256", "SI")
@@ -269,20 +274,29 @@ func (a *asm) orderTable() {
 
 func int8File(i isa) []byte {
 	a := newAsm(i)
+	if i.tag == avxVNNI.tag {
+		a.include(missingFile)
+	}
 	a.topInt8()
 	a.splitInt8()
 	for r := 1; r <= int8Rows; r++ {
-		if !i.wide() {
+		switch {
+		case i.tag == avxVNNI.tag:
+			a.fewAVXVNNI(r)
+		case !i.wide():
 			a.fewWords(r)
-			continue
-		}
-		a.fewVNNI(r, 1)
-		if int8Group(r) > 1 {
-			a.fewVNNI(r, int8Group(r))
+		default:
+			a.fewVNNI(r, 1)
+			if int8Group(r) > 1 {
+				a.fewVNNI(r, int8Group(r))
+			}
 		}
 	}
-	if i.wide() {
+	switch i.tag {
+	case vnni.tag:
 		a.orderTable()
+	case avxVNNI.tag:
+		a.halfOrderTable()
 	}
 	return a.finish()
 }

@@ -389,7 +389,7 @@ func int8Kernels(i isa) string {
 		}
 		text += "},\ngroups: []int{" + groups + "}, planes: true,\n"
 	}
-	if i.tag == dotARM.tag {
+	if i.tag == dotARM.tag || i.tag == avxVNNI.tag {
 		text += "planes: true,\n"
 	}
 	return text + fmt.Sprintf("top: topInt8%s, split: splitInt8%s}", i.tag, i.tag)
@@ -410,7 +410,7 @@ func int8SetStubs(declare func(format string, a ...any), i isa) {
 
 // int8Stubs declares the kernels of amd64.
 func int8Stubs(declare func(format string, a ...any)) {
-	for _, i := range []isa{vnni, avx2} {
+	for _, i := range []isa{vnni, avx2, avxVNNI} {
 		int8SetStubs(declare, i)
 	}
 	for _, way := range int8Ways {

@@ -16,6 +16,7 @@ func stubs() []byte {
 		table(out, i)
 		setStubs(out, i)
 	}
+	fmt.Fprintf(out, "\n// bytesAVXVNNI are the int8 products of processors with VPDPBUSD and without AVX-512.\nvar bytesAVXVNNI = %s\n", int8Kernels(avxVNNI))
 	bf16Stubs(out)
 	return formatted(out)
 }
