@@ -31,6 +31,7 @@ var children = map[string]func() error{
 	"mpi":  mpiChild,
 	"hang": hangChild,
 	"wait": waitChild,
+	"meet": meetChild,
 }
 
 // mpiChild joins through MPI, holds the engine to its contract and says so.
@@ -101,4 +102,22 @@ func waitChild() error {
 	fmt.Printf("joined %d pid %d\n", l.Rank, os.Getpid())
 	time.Sleep(time.Minute)
 	return errors.New("nothing happened for a minute")
+}
+
+// meetChild meets the other ranks where the launcher's variables alone say, without MPI.
+func meetChild() error {
+	l, err := dist.Detect(dist.NoFlags(), os.Getenv)
+	if err != nil {
+		return err
+	}
+	if l.World == 1 {
+		fmt.Printf("one process, %s: %v\n", l.Source, l.Notes)
+		return nil
+	}
+	j, err := dist.Join(context.Background(), l, dist.Options{})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("rank %d of %d from %s: met %d\n", l.Rank, l.World, l.Source, len(j.Peers))
+	return j.Close()
 }
