@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A real Slurm on loopback: srun's ranks meet without MPI, MPICH's collectives are right under it, and a batch script that
-// does not use srun is one process.
+// A real Slurm on loopback: srun's ranks meet without MPI, MPICH's collectives are right under it, and a batch
+// script that does not use srun is one process.
 func TestSlurm(t *testing.T) {
 	self, err := filepath.Abs(os.Args[0])
 	if err != nil {
@@ -35,7 +35,8 @@ func TestSlurm(t *testing.T) {
 	cmd.Stdout, cmd.Stderr = &said, &complaints
 	err = cmd.Run()
 	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 77 || errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+	if errors.As(err, &exit) && exit.ExitCode() == 77 || errors.Is(err, exec.ErrNotFound) || errors.Is(err,
+		os.ErrNotExist) {
 		t.Skip(strings.TrimSpace(complaints.String()))
 	}
 	out := said.String()

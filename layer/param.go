@@ -111,6 +111,7 @@ type Memory struct {
 	Train           bool // gradients, and master weights where Act is not Stat
 	Master          bool // master weights even where Act is Stat (weights rounded to bf16 values)
 	DecayEmbeddings bool
+	Multiple        int // rounds the flat memory of each group up to a multiple of this many elements; the rest stays zero
 }
 
 // Alloc gives every parameter its place in flat buffers on d.
@@ -130,6 +131,9 @@ func (s *ParamSet) Alloc(d device.Device, m Memory) {
 		}
 		if n == 0 {
 			continue
+		}
+		if m.Multiple > 1 {
+			n = (n + m.Multiple - 1) / m.Multiple * m.Multiple
 		}
 		dtype := types.Act
 		if k.stat {
@@ -283,3 +287,6 @@ func (g *Group) zero(d device.Device, from, to int) {
 		d.Zero(g.G.Columns(from, to))
 	}
 }
+
+// Span is the number of elements that the parameter covers in flat memory, without what separates it from the next.
+func (p *Param) Span() int { return p.Rows * p.stride() }

@@ -30,7 +30,8 @@ type Model struct {
 	chunks chunks
 	ends   ends // of the last Run
 
-	version int // of what passes do: recorded work of an older one is stale
+	parts   []int // where the parts begin in Params.List, and its length
+	version int   // of what passes do: recorded work of an older one is stale
 }
 
 // New builds a model of a complete configuration (see Config.Complete) on d. Weights are zero until Init or Load.
@@ -50,15 +51,18 @@ func New(d device.Device, c Config, m layer.Memory) (*Model, error) {
 func (m *Model) declare(rope *layer.Rope) {
 	c, ps := m.Config, m.Params
 	m.embed = layer.NewEmbed(ps, c.Vocab, c.Dim)
-	m.blocks = nil
+	m.blocks, m.parts = nil, []int{0}
 	for l := range c.Layers {
+		m.parts = append(m.parts, len(ps.List))
 		m.blocks = append(m.blocks, newBlock(ps, c, l, rope))
 	}
+	m.parts = append(m.parts, len(ps.List))
 	m.norm = layer.NewNorm(ps, "norm", c.Dim, c.NormEps)
 	w := m.embed.Table
 	if !c.TieEmbed {
 		w = ps.Add(layer.Param{Name: "head.weight", Kind: layer.Matrix, Rows: c.Vocab, Cols: c.Dim, Std: 1 / math.Sqrt(float64(c.Dim))})
 	}
+	m.parts = append(m.parts, len(ps.List))
 	m.loss = &layer.Loss{W: w}
 }
 

@@ -181,7 +181,7 @@ func TestGradientIsSet(t *testing.T) {
 			if err := m.Put(&f, b, micro); err != nil {
 				t.Fatal(err)
 			}
-			m.Gradient(&f, 0.1)
+			m.Gradient(&f, 0.1, nil)
 			at := 0
 			for _, p := range m.Params.List {
 				for i, g := range gradient(p) {

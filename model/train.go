@@ -36,21 +36,31 @@ func (m *Model) Backprop(b *Batch, scale float64) error {
 	if err := m.put(b, true); err != nil {
 		return err
 	}
-	m.backprop(&m.feed, 0, scale, false)
+	m.backprop(&m.feed, 0, scale, false, nil)
 	return nil
 }
 
 // Gradient makes the parameters' gradients that of scale·Σ loss over the batch in f (see Put), which must have targets. It is the
-// device's work alone, and so may be recorded.
-func (m *Model) Gradient(f *Feed, scale float64) {
+// device's work alone, and so may be recorded. ready, unless nil, is called during the last micro-batch's backward pass as
+// soon as the gradients of a part of the model are complete: part Parts()-1 first, part 0 last.
+func (m *Model) Gradient(f *Feed, scale float64, ready func(part int)) {
 	m.Params.ZeroSums(m.dev)
-	for i := range f.b / f.micro {
-		m.backprop(f, i, scale, i == 0)
+	last := f.b/f.micro - 1
+	for i := range last {
+		m.backprop(f, i, scale, i == 0, nil)
 	}
+	m.backprop(f, last, scale, last == 0, ready)
 }
 
+// Parts is the number of parts that a backward pass completes one after the other: the embedding, each block, and what
+// follows the blocks.
+func (m *Model) Parts() int { return len(m.blocks) + 2 }
+
+// Part is the parameters of one part; those of all parts together are Params.List, in order.
+func (m *Model) Part(i int) []*layer.Param { return m.Params.List[m.parts[i]:m.parts[i+1]] }
+
 // backprop runs micro-batch i of f forward and backward.
-func (m *Model) backprop(f *Feed, i int, scale float64, fresh bool) {
+func (m *Model) backprop(f *Feed, i int, scale float64, fresh bool, ready func(part int)) {
 	p, in := m.begin(f, i)
 	p.Fresh = fresh
 	dx := p.Act(p.N(), m.Config.Dim)
@@ -59,10 +69,16 @@ func (m *Model) backprop(f *Feed, i int, scale float64, fresh bool) {
 	dh := p.Act(p.N(), m.Config.Dim)
 	m.loss.Backward(p, dh, in.losses, h, in.targets, scale)
 	m.norm.Backward(p, dx, dh)
+	if ready == nil {
+		ready = func(int) {}
+	}
+	ready(len(m.blocks) + 1)
 	for l := len(m.blocks) - 1; l >= 0; l-- {
 		m.blocks[l].Backward(p, dx)
+		ready(l + 1)
 	}
 	m.embed.Backward(p, dx)
+	ready(0)
 }
 
 // put fills the model's own feed for a single pass.

@@ -65,22 +65,46 @@ type AdamW struct {
 	sq     tensor.Tensor   // Stat [1,1]: Σ g²
 	host   [3]float32
 	arg    device.AdamW
+	pieces []piece // what this process updates
+
+	// Of several ranks, see NewParallel.
+	ranks   Ranks // nil for a single process
+	shard   bool
+	buckets []bucket
+	reduced *background
+	ready   func(part int) // of the model: its gradients are complete
+	err     error          // of a collective
 }
 
 // New allocates zero moments for ps, which must have gradients.
 func New(d device.Device, ps *layer.ParamSet, c Config) *AdamW {
+	o := allocate(d, ps, c, 1)
+	o.whole()
+	return o
+}
+
+// allocate makes the moments of one of several equal parts of every group.
+func allocate(d device.Device, ps *layer.ParamSet, c Config, parts int) *AdamW {
 	o := &AdamW{cfg: c, dev: d, groups: ps.Groups}
 	stat := d.Types().Stat
 	for _, g := range ps.Groups {
-		o.m = append(o.m, device.Empty(d, stat, 1, g.G.Cols))
-		o.v = append(o.v, device.Empty(d, stat, 1, g.G.Cols))
+		o.m = append(o.m, device.Empty(d, stat, 1, g.G.Cols/parts))
+		o.v = append(o.v, device.Empty(d, stat, 1, g.G.Cols/parts))
 	}
 	o.rate, o.sq = device.Empty(d, stat, 1, 3), device.Empty(d, stat, 1, 1)
 	return o
 }
 
+// whole makes each group one piece.
+func (o *AdamW) whole() {
+	for i, g := range o.groups {
+		o.pieces = append(o.pieces, o.cut(i, 0, g.G.Cols, 0))
+	}
+}
+
 // Free gives the moments' memory back.
 func (o *AdamW) Free() {
+	o.reduced.close()
 	for i := range o.m {
 		o.dev.Free(o.m[i].Buf)
 		o.dev.Free(o.v[i].Buf)
@@ -101,16 +125,23 @@ func (o *AdamW) SetRate(t int, lr float64) {
 func (o *AdamW) Step() {
 	c := &o.cfg
 	o.dev.Zero(o.sq)
-	for _, g := range o.groups {
-		o.dev.SumSquares(o.sq, g.G)
+	for i := range o.pieces {
+		o.dev.SumSquares(o.sq, o.pieces[i].g)
 	}
-	for i, g := range o.groups {
-		o.arg = device.AdamW{W: g.W, Master: g.Master, M: o.m[i], V: o.v[i], G: g.G, Rate: o.rate, GradSq: o.sq,
-			Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, MaxNorm: c.Clip, RoundBF16: c.RoundBF16 && g.Master.Ok()}
-		if g.Decay {
+	if o.shard {
+		o.fail(o.ranks.AllReduce(o.sq))
+	}
+	for i := range o.pieces {
+		p := &o.pieces[i]
+		o.arg = device.AdamW{W: p.w, Master: p.extra, M: p.m, V: p.v, G: p.g, Rate: o.rate, GradSq: o.sq,
+			Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, MaxNorm: c.Clip, RoundBF16: c.RoundBF16 && p.extra.Ok()}
+		if p.group.Decay {
 			o.arg.Decay = c.Decay
 		}
 		o.dev.AdamW(&o.arg)
+	}
+	if o.shard {
+		o.gather(weights)
 	}
 }
 
@@ -118,15 +149,4 @@ func (o *AdamW) Step() {
 func (o *AdamW) Norm() float64 {
 	device.ReadFloats(o.dev, o.host[:1], o.sq)
 	return math.Sqrt(float64(o.host[0]))
-}
-
-// Moments are the flat moments of the group that holds p, cut to p.
-func (o *AdamW) Moments(p *layer.Param) (m, v tensor.Tensor) {
-	for i, g := range o.groups {
-		if p.G.Buf == g.G.Buf {
-			at := (p.G.Off - g.G.Off) / p.G.Type.Size()
-			return p.In(o.m[i], at), p.In(o.v[i], at)
-		}
-	}
-	panic("optim: parameter " + p.Name + " is in no group")
 }

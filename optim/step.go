@@ -1,6 +1,8 @@
 package optim
 
 import (
+	"errors"
+
 	"antiphase/device"
 	"antiphase/model"
 )
@@ -17,6 +19,11 @@ type Stepper struct {
 	shape  shape
 	work   func()
 	repeat device.Repeat
+
+	part   model.Batch // this rank's rows
+	ballot *ballot     // nil for a single process
+	stop   bool        // this process would like to stop
+	save   bool        // or a checkpoint
 }
 
 // shape is what the recorded work depends on besides the contents of device memory.
@@ -31,6 +38,9 @@ type shape struct {
 func NewStepper(m *model.Model, o *AdamW, micro int) *Stepper {
 	s := &Stepper{model: m, optim: o, micro: micro}
 	s.work = s.run
+	if o.ranks != nil {
+		s.ballot = newBallot(m.Device(), o.ranks)
+	}
 	return s
 }
 
@@ -38,13 +48,14 @@ func NewStepper(m *model.Model, o *AdamW, micro int) *Stepper {
 func (s *Stepper) Free() {
 	s.repeat.Forget()
 	s.feed.Free()
+	s.ballot.free()
 }
 
 // Recorded says whether the next step of the same shape is one call, and if not, what prevented it (nil where nothing did).
 func (s *Stepper) Recorded() (bool, error) { return s.repeat.Recorded() }
 
-// Step is optimiser step number n ≥ 1 on a whole batch. It gives the mean loss of the scored tokens and the gradient's norm; a
-// norm that is not finite leaves the weights as they were.
+// Step is optimiser step number n ≥ 1 on a whole batch, of which one of several ranks computes its own rows. It gives the mean loss
+// of the scored tokens and the gradient's norm, the same on all ranks; a norm that is not finite leaves the weights as they were.
 func (s *Stepper) Step(b *model.Batch, n int, lr float64) (loss, norm float64, err error) {
 	count := 0
 	for _, id := range b.Targets {
@@ -53,6 +64,9 @@ func (s *Stepper) Step(b *model.Batch, n int, lr float64) (loss, norm float64, e
 		}
 	}
 	count = max(count, 1)
+	if s.ballot != nil {
+		b = s.own(b)
+	}
 	if err := s.model.Put(&s.feed, b, s.micro); err != nil {
 		return 0, 0, err
 	}
@@ -69,11 +83,19 @@ func (s *Stepper) Step(b *model.Batch, n int, lr float64) (loss, norm float64, e
 	for _, x := range s.losses {
 		loss += float64(x)
 	}
-	return loss / float64(count), s.optim.Norm(), s.model.Device().Sync()
+	if s.ballot != nil {
+		loss = s.ballot.count(s, loss)
+	}
+	norm = s.optim.Norm()
+	err = errors.Join(s.optim.err, s.model.Device().Sync())
+	return loss / float64(count), norm, err
 }
 
 // run is the device's part of a step.
 func (s *Stepper) run() {
-	s.model.Gradient(&s.feed, s.shape.scale)
+	s.model.Gradient(&s.feed, s.shape.scale, s.optim.ready)
+	if s.optim.ranks != nil {
+		s.optim.fail(s.optim.reduced.wait())
+	}
 	s.optim.Step()
 }

@@ -43,6 +43,10 @@ type run struct {
 // build makes everything that has memory.
 func (t *run) build() error {
 	r, dev := t.recipe, t.opt.Device
+	micro, err := t.microBatch()
+	if err != nil {
+		return err
+	}
 	split, err := trainSplit(t.set, r)
 	if err != nil {
 		return err
@@ -51,21 +55,23 @@ func (t *run) build() error {
 	if err := checkRows(split, rows, r); err != nil {
 		return err
 	}
-	if t.set.Has(data.Valid) {
+	if t.follows() { // rank 0 measures the held-out loss
+	} else if t.set.Has(data.Valid) {
 		if t.valid, err = t.set.Split(data.Valid); err != nil {
 			return err
 		}
 	} else if r.Data.HeldOut > 0 {
 		t.opt.Say("warning: the data is too little to hold any of it out: there will be no held-out loss")
 	}
-	m, err := model.New(dev, r.Model, layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb})
+	memory := layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb}
+	m, err := model.New(dev, r.Model, optim.Memory(memory, t.opt.Ranks, t.opt.Shard))
 	if err != nil {
 		return err
 	}
 	n := r.Train.Batch * r.Train.SeqLen
-	t.model, t.optim = m, optim.New(dev, m.Params, r.Optim)
+	t.model, t.optim = m, t.newOptim(m)
 	t.loader = data.Prefetch(rows)
-	t.stepper = optim.NewStepper(m, t.optim, r.Train.MicroBatch)
+	t.stepper = optim.NewStepper(m, t.optim, micro)
 	t.batch = model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
 	if t.starts = make([]int32, n); r.Data.Isolate {
 		t.batch.Starts = t.starts
@@ -104,6 +110,7 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 		return t.result(), t.save(true)
 	}
 	for t.state.Step < tr.Steps {
+		t.vote(ctx)
 		if err := t.step(); err != nil {
 			return t.result(), err
 		}
@@ -115,8 +122,8 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 		if err := t.report(); err != nil {
 			return t.result(), err
 		}
-		stop := ctx.Err() != nil && t.state.Step < tr.Steps
-		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 || t.asked() {
+		stop := t.stopping(ctx) && t.state.Step < tr.Steps
+		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 || t.saving() {
 			if err := t.save(stop || t.state.Step == tr.Steps); err != nil {
 				return t.result(), err
 			}

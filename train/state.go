@@ -9,11 +9,10 @@ import (
 
 	"antiphase/checkpoint"
 	"antiphase/data"
-	"antiphase/device"
 	"antiphase/internal/safetensors"
 	"antiphase/layer"
 	"antiphase/model"
-	"antiphase/tensor"
+	"antiphase/optim"
 )
 
 const (
@@ -55,6 +54,13 @@ func (t *run) save(must bool) error {
 	if err := t.metrics.Sync(); err != nil { // the rows of a checkpoint's steps are as safe as the checkpoint
 		t.opt.Say("warning: %v", err)
 	}
+	moment, err := t.momentReader()
+	if err != nil {
+		return fmt.Errorf("train: step %d: %w", t.state.Step, err)
+	}
+	if t.follows() {
+		return nil
+	}
 	t.state.Format, t.state.Data, t.state.Recipe = stateFormat, t.loader.Position(), t.recipe.JSON()
 	state, err := json.MarshalIndent(t.state, "", "  ")
 	if err != nil {
@@ -66,7 +72,7 @@ func (t *run) save(must bool) error {
 	}
 	err = t.store.Save(int64(t.state.Step), []checkpoint.File{
 		{Name: "model.safetensors", Write: func(w io.Writer) error { return t.model.Save(w, nil) }},
-		{Name: momentsFile, Write: func(w io.Writer) error { return safetensors.Write(w, t.moments(), nil) }},
+		{Name: momentsFile, Write: func(w io.Writer) error { return safetensors.Write(w, t.moments(moment), nil) }},
 		{Name: "state.json", Write: bytesTo(state)},
 		{Name: "tokenizer.json", Write: bytesTo(tok)},
 	})
@@ -86,19 +92,15 @@ func bytesTo(b []byte) func(io.Writer) error {
 }
 
 // moments lists the optimiser's tensors: m/NAME and v/NAME of every parameter.
-func (t *run) moments() []safetensors.Entry {
-	first := model.Entries(t.model.Params, func(p *layer.Param, dst []float32) {
-		m, _ := t.optim.Moments(p)
-		device.ReadFloats(t.opt.Device, dst, m)
-	})
-	second := model.Entries(t.model.Params, func(p *layer.Param, dst []float32) {
-		_, v := t.optim.Moments(p)
-		device.ReadFloats(t.opt.Device, dst, v)
-	})
-	for i := range first {
-		first[i].Name, second[i].Name = "m/"+first[i].Name, "v/"+second[i].Name
+func (t *run) moments(read momentReader) (out []safetensors.Entry) {
+	for which, prefix := range []string{optim.First: "m/", optim.Second: "v/"} {
+		list := model.Entries(t.model.Params, func(p *layer.Param, dst []float32) { read(p, which, dst) })
+		for _, e := range list {
+			e.Name = prefix + e.Name
+			out = append(out, e)
+		}
 	}
-	return append(first, second...)
+	return out
 }
 
 // saved is a checkpoint to go on from, with its state.
@@ -144,6 +146,9 @@ func (t *run) resume(c *saved) error {
 	}
 	t.resumed = t.state.Step
 	t.noteComputed()
+	if t.follows() {
+		return nil
+	}
 	t.opt.Say("resuming from step %d of %d (%s)", t.state.Step, t.recipe.Train.Steps, c.Dir)
 	moved, err := t.store.Rewind(c.Step)
 	for _, path := range moved {
@@ -210,19 +215,15 @@ func (t *run) restoreMoments(path string) error {
 	}
 	defer f.Close()
 	for _, p := range t.model.Params.List {
-		m, v := t.optim.Moments(p)
-		for _, x := range []struct {
-			name string
-			t    tensor.Tensor
-		}{{"m/" + p.Name, m}, {"v/" + p.Name, v}} {
-			host, err := f.Float32s(x.name)
+		for which, name := range []string{optim.First: "m/" + p.Name, optim.Second: "v/" + p.Name} {
+			host, err := f.Float32s(name)
 			if err != nil {
 				return err
 			}
-			if len(host) != x.t.Len() {
-				return fmt.Errorf("tensor %q has %d values, the optimiser wants %d", x.name, len(host), x.t.Len())
+			if n := p.Rows * p.Cols; len(host) != n {
+				return fmt.Errorf("tensor %q has %d values, the optimiser wants %d", name, len(host), n)
 			}
-			device.WriteFloats(t.opt.Device, x.t, host)
+			t.optim.SetMoment(p, which, host)
 		}
 	}
 	return nil

@@ -44,6 +44,9 @@ type Options struct {
 	Force     bool // continue although the recipe changed in more than is safe
 	Inexact   bool // continue on another device, precision or kernels: not to the bit
 
+	Ranks Ranks // the processes that train this run together; nil for a single one
+	Shard bool  // ranks hold parts of the optimiser's moments instead of all of them (ZeRO-1)
+
 	Begin *Begin // the model to begin with, asked for where there is no checkpoint; nil draws the weights
 
 	Save <-chan struct{} // asks for a checkpoint after the step in progress, from which the run goes on; may be nil
@@ -86,12 +89,16 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 	if err := vfs.MkdirAll(vfs.OS{}, opt.Dir); err != nil {
 		return Result{}, fmt.Errorf("train: %w", err)
 	}
-	lock, err := flock.Acquire(opt.Dir)
-	if err != nil {
-		return Result{}, fmt.Errorf("train: %w", err)
+	if opt.follows() {
+		opt.Say, opt.Progress, opt.Report = func(string, ...any) {}, nil, nil
+	} else {
+		lock, err := flock.Acquire(opt.Dir)
+		if err != nil {
+			return Result{}, fmt.Errorf("train: %w", err)
+		}
+		defer lock.Release()
+		sweep(opt.Dir)
 	}
-	defer lock.Release()
-	sweep(opt.Dir)
 	run, err := newRun(ctx, r, &opt)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("while preparing: %w", ErrInterrupted)
@@ -100,7 +107,11 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 		return Result{}, err
 	}
 	defer run.close()
-	return run.loop(ctx)
+	res, err := run.loop(ctx)
+	if err == nil || errors.Is(err, ErrInterrupted) {
+		err = errors.Join(err, run.agree("end", nil)) // the last checkpoint is rank 0's to write
+	}
+	return res, err
 }
 
 // newRun makes a run ready for its next step.
@@ -116,15 +127,26 @@ func newRun(ctx context.Context, r recipe.Recipe, opt *Options) (*run, error) {
 // ready looks for a checkpoint first, so that a run of another recipe is refused before anything of it is touched; then it
 // prepares tokenizer and data, builds the model, the optimiser and the loader, and restores.
 func (t *run) ready(ctx context.Context) (err error) {
-	if t.store, err = checkpoint.Open(t.opt.Dir, checkpoint.Options{FS: t.opt.fs, KeepLast: t.recipe.Train.KeepLast}); err != nil {
+	if t.follows() {
+		if err := t.agree("prepared", nil); err != nil {
+			return err
+		}
+	}
+	opt := checkpoint.Options{FS: t.opt.fs, KeepLast: t.recipe.Train.KeepLast, ReadOnly: t.follows()}
+	if t.store, err = checkpoint.Open(t.opt.Dir, opt); err != nil {
 		return err
 	}
 	c, err := t.latest()
 	if err != nil {
 		return err
 	}
-	t.clock.peak = MachinePeak(t.opt.Device)
-	if t.tok, t.set, err = prepare(ctx, t.recipe, t.opt, c); err != nil {
+	t.clock.peak = MachinePeak(t.opt.Device) * float64(t.opt.ranks())
+	if t.follows() {
+		t.tok, t.set, err = prepared(ctx, t.recipe, t.opt, c)
+	} else {
+		t.tok, t.set, err = prepare(ctx, t.recipe, t.opt, c)
+	}
+	if err != nil {
 		return err
 	}
 	if err := t.build(); err != nil {
@@ -132,6 +154,18 @@ func (t *run) ready(ctx context.Context) (err error) {
 	}
 	if err := t.resume(c); err != nil {
 		return err
+	}
+	if err := t.open(); err != nil {
+		return err
+	}
+	return t.start()
+}
+
+// open opens the files that rows go to; one of several ranks writes them.
+func (t *run) open() error {
+	if t.follows() {
+		t.metrics = nowhere{}
+		return nil
 	}
 	if err := writeFile(filepath.Join(t.opt.Dir, "recipe.json"), t.recipe.JSON()); err != nil {
 		return err

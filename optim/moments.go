@@ -1,0 +1,106 @@
+package optim
+
+import (
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// The two moments that AdamW keeps of every parameter.
+const (
+	First = iota
+	Second
+)
+
+// flat is the memory of a moment.
+func (o *AdamW) flat(which int) []tensor.Tensor {
+	if which == First {
+		return o.m
+	}
+	return o.v
+}
+
+// of is a piece's part of it.
+func (x *piece) of(which int) tensor.Tensor {
+	if which == First {
+		return x.m
+	}
+	return x.v
+}
+
+// place finds p's group and where p begins in it.
+func (o *AdamW) place(p *layer.Param) (group, at int) {
+	for i, g := range o.groups {
+		if p.G.Buf == g.G.Buf {
+			return i, (p.G.Off - g.G.Off) / p.G.Type.Size()
+		}
+	}
+	panic("optim: parameter " + p.Name + " is in no group")
+}
+
+// Moment reads the first or second moment of p. Where ranks hold parts of it, all ranks must ask for the same ones
+// in the same order, and each gets them whole.
+func (o *AdamW) Moment(p *layer.Param, which int, dst []float32) error {
+	gi, at := o.place(p)
+	flat := o.flat(which)[gi]
+	if !o.shard {
+		device.ReadFloats(o.dev, dst, p.In(flat, at))
+		return nil
+	}
+	// It is a run of flat memory that may cross from one rank's part to the next.
+	row := device.Empty(o.dev, flat.Type, 1, p.Span())
+	defer o.dev.Free(row.Buf)
+	o.owners(gi, at, at+p.Span(), func(x *piece, owner, from, to int) {
+		part := row.Columns(from-at, to-at)
+		if owner == o.ranks.Rank() {
+			o.dev.Copy(part, x.of(which).Columns(from-x.from, to-x.from))
+		}
+		o.fail(o.ranks.Broadcast(part, owner))
+	})
+	device.ReadFloats(o.dev, dst, p.In(row, 0))
+	return o.err
+}
+
+// SetMoment sets a moment; a rank keeps what it holds of it.
+func (o *AdamW) SetMoment(p *layer.Param, which int, src []float32) {
+	gi, at := o.place(p)
+	flat := o.flat(which)[gi]
+	if !o.shard {
+		device.WriteFloats(o.dev, p.In(flat, at), src)
+		return
+	}
+	row := device.Empty(o.dev, flat.Type, 1, p.Span())
+	defer o.dev.Free(row.Buf)
+	device.WriteFloats(o.dev, p.In(row, 0), src)
+	o.owners(gi, at, at+p.Span(), func(x *piece, owner, from, to int) {
+		if owner == o.ranks.Rank() {
+			o.dev.Copy(x.of(which).Columns(from-x.from, to-x.from), row.Columns(from-at, to-at))
+		}
+	})
+}
+
+// owners walks the runs of a group's elements [from, to) that one rank each holds; x is this rank's piece of the
+// same bucket.
+func (o *AdamW) owners(group, from, to int, f func(x *piece, owner, from, to int)) {
+	for i, b := range o.buckets {
+		if b.group != group || b.to <= from || b.from >= to {
+			continue
+		}
+		n := (b.to - b.from) / o.ranks.Size()
+		for owner := range o.ranks.Size() {
+			lo, hi := max(from, b.from+owner*n), min(to, b.from+(owner+1)*n)
+			if lo < hi {
+				f(&o.pieces[i], owner, lo, hi)
+			}
+		}
+	}
+}
+
+// Gather completes the masters of a sharded optimiser, of which each rank updates a part, so that parameters can be
+// read whole.
+func (o *AdamW) Gather() error {
+	if o.shard {
+		o.gather(masters)
+	}
+	return o.err
+}

@@ -1,0 +1,149 @@
+package optim
+
+import (
+	"fmt"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/tensor"
+)
+
+// Ranks are the processes that train one model together, each on its own rows of a batch. See dist.Comm for the
+// contract.
+type Ranks interface {
+	Rank() int
+	Size() int
+	AllReduce(x tensor.Tensor) error
+	ReduceScatter(out, x tensor.Tensor) error
+	AllGather(out, x tensor.Tensor) error
+	Broadcast(x tensor.Tensor, root int) error
+}
+
+// bucket is a run of a group's flat gradients that is summed over ranks in one call, as soon as a part of the model
+// (see model.Gradient) and all later ones are complete.
+type bucket struct {
+	group, from, to int
+	part            int
+}
+
+// minBucket is the smallest number of elements that is worth a call while the backward pass goes on.
+var minBucket = 1 << 18
+
+// padding is what each group must be a multiple of so that ranks can own equal parts of every bucket, whole cache
+// lines each.
+func padding(ranks int) int { return 128 * ranks }
+
+// Memory is m as ranks need it: with sharded moments, groups are rounded up to equal parts.
+func Memory(m layer.Memory, r Ranks, shard bool) layer.Memory {
+	if r != nil && shard {
+		m.Multiple = padding(r.Size())
+	}
+	return m
+}
+
+// buckets cuts the groups of m, in the order in which a backward pass completes them. Boundaries are multiples of
+// unit.
+func buckets(m *model.Model, unit int) (out []bucket) {
+	for gi, g := range m.Params.Groups {
+		to := g.G.Cols
+		for part := m.Parts() - 1; part >= 0; part-- {
+			from := to
+			for _, p := range m.Part(part) {
+				if p.G.Buf == g.G.Buf {
+					from = min(from, (p.G.Off-g.G.Off)/g.G.Type.Size())
+				}
+			}
+			from = min((from+unit-1)/unit*unit, to)
+			if part == 0 {
+				from = 0
+			}
+			if to-from >= minBucket || part == 0 && to > from {
+				out = append(out, bucket{gi, from, to, part})
+				to = from
+			}
+		}
+	}
+	return out
+}
+
+// piece is a run of a group that this rank updates, with the moments that belong to it.
+type piece struct {
+	group       *layer.Group
+	from, to    int
+	m, v        tensor.Tensor // [1, to-from]
+	w, g, extra tensor.Tensor // of the group; extra is the master's, where there is one
+}
+
+func (o *AdamW) cut(gi, from, to int, at int) piece {
+	g := o.groups[gi]
+	p := piece{group: g, from: from, to: to, m: o.m[gi].Columns(at, at+to-from), v: o.v[gi].Columns(at, at+to-from),
+		w: g.W.Columns(from, to), g: g.G.Columns(from, to)}
+	if g.Master.Ok() {
+		p.extra = g.Master.Columns(from, to)
+	}
+	return p
+}
+
+// NewParallel is New for one of several ranks. With shard each rank holds the moments of its own part of every
+// bucket (ZeRO-1): gradients are summed to the rank that needs them, and updated weights gathered from it. The
+// model's memory must have been made by Memory.
+func NewParallel(d device.Device, m *model.Model, c Config, r Ranks, shard bool) *AdamW {
+	size := r.Size()
+	unit, parts := 1, 1
+	if shard {
+		unit, parts = padding(size), size
+	}
+	o := allocate(d, m.Params, c, parts)
+	o.ranks, o.shard, o.buckets = r, shard, buckets(m, unit)
+	if !shard {
+		o.whole()
+	}
+	at := make([]int, len(o.groups))
+	for _, b := range o.buckets {
+		if !shard {
+			break
+		}
+		if (b.to-b.from)%unit != 0 {
+			panic(fmt.Sprintf("optim: a bucket of %d elements among %d ranks: the model's memory is not in multiples of %d",
+				b.to-b.from, size, unit))
+		}
+		n := (b.to - b.from) / size
+		from := b.from + r.Rank()*n
+		o.pieces = append(o.pieces, o.cut(b.group, from, from+n, at[b.group]))
+		at[b.group] += n
+	}
+	o.reduced = newBackground(d, len(o.buckets), o.reduce)
+	o.ready = o.reduced.ready(o.buckets)
+	return o
+}
+
+// reduce sums one bucket over all ranks: everywhere, or to the rank that owns the part.
+func (o *AdamW) reduce(i int) error {
+	b := &o.buckets[i]
+	g := o.groups[b.group].G.Columns(b.from, b.to)
+	if !o.shard {
+		return o.ranks.AllReduce(g)
+	}
+	return o.ranks.ReduceScatter(o.pieces[i].g, g)
+}
+
+// fail keeps the first error of a collective for the step's end.
+func (o *AdamW) fail(err error) {
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+}
+
+// gather makes a group's buckets whole again from each rank's part of them.
+func (o *AdamW) gather(of func(*layer.Group) tensor.Tensor) {
+	for i, b := range o.buckets {
+		flat := of(o.groups[b.group])
+		if flat.Ok() {
+			o.fail(o.ranks.AllGather(flat.Columns(b.from, b.to), flat.Columns(o.pieces[i].from, o.pieces[i].to)))
+		}
+	}
+}
+
+func weights(g *layer.Group) tensor.Tensor { return g.W }
+func masters(g *layer.Group) tensor.Tensor { return g.Master }

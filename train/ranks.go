@@ -1,0 +1,173 @@
+package train
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"path/filepath"
+	"strconv"
+
+	"antiphase/data"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/optim"
+	"antiphase/recipe"
+	"antiphase/tokenizer"
+)
+
+// Ranks are the processes that train one run together, all with the same run folder. Each takes its own rows of the
+// recipe's batch, so that n ranks compute what one would. Rank 0 leads: it prepares the data and writes every file.
+type Ranks interface {
+	optim.Ranks
+	// Agree waits for all ranks, and refuses where their facts differ.
+	Agree(tag string, facts map[string]string) error
+}
+
+// follows says that another rank leads.
+func (o *Options) follows() bool { return o.Ranks != nil && o.Ranks.Rank() > 0 }
+
+func (t *run) follows() bool { return t.opt.follows() }
+
+// ranks is their number.
+func (o *Options) ranks() int {
+	if o.Ranks == nil {
+		return 1
+	}
+	return o.Ranks.Size()
+}
+
+// agree is Ranks.Agree, nothing for a single process.
+func (t *run) agree(tag string, facts map[string]string) error {
+	if t.opt.Ranks == nil {
+		return nil
+	}
+	return t.opt.Ranks.Agree(tag, facts)
+}
+
+// start lets the ranks that follow begin, once rank 0 has prepared everything, and compares what all are about to
+// train.
+func (t *run) start() error {
+	if t.opt.Ranks == nil {
+		return nil
+	}
+	if !t.follows() {
+		if err := t.agree("prepared", nil); err != nil {
+			return err
+		}
+	}
+	tok, err := t.tok.MarshalJSON()
+	if err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	hash := func(b []byte) string { return fmt.Sprintf("%.6x", sha256.Sum256(b)) }
+	return t.agree("start", map[string]string{
+		"recipe": hash(t.recipe.JSON()), "tokenizer": hash(tok), "data": t.loader.Position().Dataset,
+		"step":    strconv.Itoa(t.state.Step),
+		"sharded": strconv.FormatBool(t.opt.Shard),
+	})
+}
+
+// prepared opens what rank 0 has made.
+func prepared(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
+	if opt.Data == "" {
+		opt.Data = filepath.Join(opt.Dir, "data")
+	}
+	var tok *tokenizer.Tokenizer
+	var err error
+	if c != nil {
+		tok, err = tokenizer.Load(c.Path("tokenizer.json"))
+	} else {
+		tok, err = prepareTokenizer(ctx, r, opt)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := data.OpenSet(opt.Data, true)
+	if err != nil {
+		return nil, nil, fmt.Errorf("train: all ranks must see one run folder, %s: %w", opt.Dir, err)
+	}
+	return tok, set, nil
+}
+
+// microBatch is the number of rows that a rank passes through the network at a time: the recipe's, or the most that
+// divides the rank's own.
+func (t *run) microBatch() (int, error) {
+	tr, n := t.recipe.Train, t.opt.ranks()
+	if tr.Batch%n != 0 {
+		return 0, fmt.Errorf("train: %d ranks cannot share train.batch=%d equally: set a multiple of %d, or start "+
+			"another number of ranks", n, tr.Batch, n)
+	}
+	rows := tr.Batch / n
+	micro := min(tr.MicroBatch, rows)
+	for rows%micro != 0 {
+		micro--
+	}
+	return micro, nil
+}
+
+// newOptim makes the optimiser of m.
+func (t *run) newOptim(m *model.Model) *optim.AdamW {
+	if t.opt.Ranks == nil {
+		return optim.New(t.opt.Device, m.Params, t.recipe.Optim)
+	}
+	return optim.NewParallel(t.opt.Device, m, t.recipe.Optim, t.opt.Ranks, t.opt.Shard)
+}
+
+// vote tells the other ranks, with the step to come, what this one was asked for.
+func (t *run) vote(ctx context.Context) {
+	if t.opt.Ranks != nil {
+		t.stepper.Vote(ctx.Err() != nil, t.asked())
+	}
+}
+
+// saving says whether any rank was asked for a checkpoint: on all ranks or on none.
+func (t *run) saving() bool {
+	if t.opt.Ranks == nil {
+		return t.asked()
+	}
+	return t.stepper.Saving()
+}
+
+// stopping says whether to stop after this step: on all ranks or on none.
+func (t *run) stopping(ctx context.Context) bool {
+	if t.opt.Ranks == nil {
+		return ctx.Err() != nil
+	}
+	return t.stepper.Stopping()
+}
+
+// momentReader reads a moment of a parameter.
+type momentReader func(p *layer.Param, which int, dst []float32)
+
+// momentReader gives a checkpoint the moments. Where ranks hold parts of them, all ranks bring them together here,
+// before any file is begun: a disk that is full on rank 0 must not leave the others waiting.
+func (t *run) momentReader() (momentReader, error) {
+	if t.opt.Ranks == nil || !t.opt.Shard {
+		// fails only for ranks
+		return func(p *layer.Param, which int, dst []float32) { _ = t.optim.Moment(p, which, dst) }, nil
+	}
+	if err := t.optim.Gather(); err != nil {
+		return nil, err
+	}
+	whole := map[*layer.Param][2][]float32{}
+	for _, p := range t.model.Params.List {
+		var both [2][]float32
+		for which := range both {
+			both[which] = make([]float32, p.Rows*p.Cols)
+			if err := t.optim.Moment(p, which, both[which]); err != nil {
+				return nil, err
+			}
+		}
+		if !t.follows() {
+			whole[p] = both
+		}
+	}
+	return func(p *layer.Param, which int, dst []float32) { copy(dst, whole[p][which]) }, nil
+}
+
+// nowhere takes the rows of a rank that follows.
+type nowhere struct{}
+
+func (nowhere) Write(*Row) error { return nil }
+func (nowhere) Sync() error      { return nil }
+func (nowhere) Close()           {}
