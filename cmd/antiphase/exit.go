@@ -10,6 +10,7 @@ import (
 
 	"antiphase/checkpoint"
 	"antiphase/data"
+	"antiphase/dist"
 	"antiphase/infer"
 	"antiphase/internal/vfs"
 	"antiphase/tensor"
@@ -36,6 +37,11 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usage(err error) error { return usageError{err} }
 
+// saidElsewhere is an error that another rank prints.
+type saidElsewhere struct{ error }
+
+func (e saidElsewhere) Unwrap() error { return e.error }
+
 // badInput is a file that cannot be used.
 type badInput struct{ error }
 
@@ -49,7 +55,9 @@ func (a *app) fail(err error) int {
 		}
 		return exitInterrupt
 	}
-	fmt.Fprintln(a.err, a.paint(red, "error: ")+err.Error())
+	if !errors.As(err, new(saidElsewhere)) {
+		fmt.Fprintln(a.err, a.paint(red, "error: ")+err.Error())
+	}
 	return exitCode(err)
 }
 
@@ -67,7 +75,8 @@ func exitCode(err error) int {
 		return exitNotFinite
 	case errors.Is(err, checkpoint.ErrNoSpace), vfs.IsNoSpace(err), errors.As(err, &m), errors.Is(err, syscall.ENOMEM):
 		return exitNoRoom
-	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), errors.Is(err, train.ErrElsewhere), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
+	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), errors.Is(err, dist.ErrDiffer),
+		errors.Is(err, train.ErrElsewhere), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage
 	case errors.As(err, &b), errors.As(err, &c), errors.As(err, &s), errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer), errors.Is(err, checkpoint.ErrNone), errors.Is(err, fs.ErrNotExist):
 		return exitBadInput

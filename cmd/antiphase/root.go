@@ -64,7 +64,10 @@ common attention noise cancels. Begin with:
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
 	f.StringVar(&a.precision, "precision", "auto", "weights, activations and factors of products: fp32, bf16, int8 (weights; CPU, inference only) or auto, the fastest that trains well")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(flagError(c, err)) })
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := oneProcess(cmd); err != nil {
+			return err
+		}
 		if a.color != "auto" && a.color != "always" && a.color != "never" {
 			return usage(fmt.Errorf("--color: %q is unknown; there are auto, always and never", a.color))
 		}

@@ -18,9 +18,15 @@ import (
 	"antiphase/train"
 )
 
+// asAntiphase in the environment makes the test binary the program, for launchers that start it.
+const asAntiphase = "ANTIPHASE_TEST_MAIN"
+
 // The binary itself, as scripts see it.
 func TestMain(m *testing.M) {
 	program := func() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+	if os.Getenv(asAntiphase) != "" {
+		program()
+	}
 	testscript.Main(m, map[string]func(){"antiphase": program, "faulty": func() {
 		verbs = append(verbs, faultVerb)
 		program()

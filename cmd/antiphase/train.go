@@ -25,6 +25,8 @@ type trainFlags struct {
 	data              []string
 	tokenizer         string
 	set               []string
+	parallel          string
+	job               jobFlags
 	steps             int
 	stepsSet          bool // --steps was given; 0 writes the initial checkpoint
 	dry, print, force bool
@@ -42,6 +44,9 @@ and exits with code 75.
 
 A recipe is a named size (--size, see "antiphase recipes"), a file, or both: the file
 then states what differs. Any field can be set by its dotted path.
+
+Started by mpirun or srun, the ranks train one run together: each takes its own rows of the
+recipe's batch, so that the result is that of one process. All must see the same run folder.
 
 With --from a run begins with the weights, the shape, the context and the tokenizer of another model: a
 run, a checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts anew, with a
@@ -74,6 +79,9 @@ learning rate, warm-up and sequence length for going on; --set changes them.`,
 	fl.BoolVar(&f.force, "force", false, "continue a run although its recipe changed")
 	inexactFlag(fl, &f.inexact)
 	fl.BoolVar(&f.json, "json", false, "result (or dry run) as JSON on stdout")
+	fl.StringVar(&f.parallel, "parallel", "",
+		"layout of several ranks: dp=N, and zero=1 to share the optimiser's moments among them (default dp over all)")
+	f.job.add(fl)
 	return c
 }
 
@@ -198,24 +206,45 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 		_, err := a.out.Write(r.JSON())
 		return err
 	}
+	l, err := f.job.launch()
+	if err != nil {
+		return err
+	}
+	shard, err := layout(f.parallel, l.World)
+	if err != nil {
+		return err
+	}
+	a.share(l)
 	d, err := a.openTraining()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
+	if f.dry && l.Rank > 0 {
+		return nil
+	}
 	if f.dry {
 		return a.dryRun(ctx, d, r, f.json)
 	}
 	if f.dir == "" {
 		f.dir = filepath.Join("runs", r.Name)
 	}
+	if l.World > 1 {
+		return a.trainRank(ctx, f, l, d, r, shard)
+	}
+	return a.trainHere(ctx, f, d, r, train.Options{})
+}
+
+// trainHere trains in this process, alone or as one of several ranks.
+func (a *app) trainHere(ctx context.Context, f *trainFlags, d device.Device, r recipe.Recipe, opt train.Options) error {
+	opt.Dir, opt.Force, opt.Inexact, opt.Begin = f.dir, f.force, f.inexact, a.parentOf(ctx, r)
 	a.note("%s: %s, %s parameters, on %s", f.dir, r.Model.Arch, count(float64(model.Table(r.Model).Count())), d.Name())
 	if _, ok := f.begun(); f.from != "" && !ok {
 		if err := a.sayFrom(ctx, r); err != nil {
 			return err
 		}
 	}
-	res, err := a.trainRun(ctx, d, r, train.Options{Dir: f.dir, Force: f.force, Inexact: f.inexact, Begin: a.parentOf(ctx, r)})
+	res, err := a.trainRun(ctx, d, r, opt)
 	if err != nil {
 		return err
 	}
@@ -224,7 +253,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 	} else {
 		a.note("done: step %d, loss %.4f%s; try: %s generate --model %s \"Once\"", res.Steps, res.Loss, heldOut(res.Valid), called(), f.dir)
 	}
-	if f.json {
+	if f.json && (opt.Ranks == nil || opt.Ranks.Rank() == 0) {
 		return a.json(map[string]any{"dir": f.dir, "steps": res.Steps, "loss": res.Loss, "valid_loss": res.Valid, "resumed_from": res.Resumed})
 	}
 	return nil

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/checkpoint"
+	"antiphase/device"
+	"antiphase/dist"
+	"antiphase/recipe"
+	"antiphase/train"
+)
+
+// severalProcesses are the verbs that may run as several ranks, or in which copies do no harm.
+var severalProcesses = []string{"train", "launch-info", "doctor", "recipes", "show", "help", "completion"}
+
+// oneProcess refuses a verb that a launcher has started several times: the copies would write over each other's
+// files.
+func oneProcess(cmd *cobra.Command) error {
+	for cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	verb := cmd.Name()
+	if slices.Contains(severalProcesses, verb) || strings.HasPrefix(verb, "__") {
+		return nil
+	}
+	flags := dist.NoFlags()
+	flags.Launcher = os.Getenv("ANTIPHASE_LAUNCHER")
+	l, err := dist.Detect(flags, os.Getenv)
+	if err != nil {
+		return usage(fmt.Errorf("%w (ANTIPHASE_LAUNCHER=none makes this one process)", err))
+	}
+	if l.World > 1 {
+		return usage(fmt.Errorf("%s runs as one process, and %s has started %d: start it alone, or set "+
+			"ANTIPHASE_LAUNCHER=none to run %d copies",
+			verb, l.Source, l.World, l.World))
+	}
+	return nil
+}
+
+// layout reads --parallel.
+func layout(text string, world int) (shard bool, err error) {
+	if text == "" {
+		return false, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(value)
+		switch {
+		case err != nil || n < 0:
+			return false, usage(fmt.Errorf("--parallel: %q, want key=number", part))
+		case key == "dp" && n != world:
+			return false, usage(fmt.Errorf("--parallel: dp=%d, but there are %d ranks", n, world))
+		case key == "dp":
+		case key == "zero" && n <= 1:
+			shard = n == 1
+		case key == "zero":
+			return false, usage(fmt.Errorf("--parallel: zero=%d; there are 0, and 1, which shards the moments", n))
+		default:
+			return false, usage(fmt.Errorf("--parallel: %q is unknown; there are dp and zero", key))
+		}
+	}
+	return shard && world > 1, nil
+}
+
+// share gives each rank of a machine its part of it, unless flags say otherwise: its own GPU, or its share of the
+// cores.
+func (a *app) share(l dist.Launch) {
+	if l.World == 1 {
+		return
+	}
+	if l.Rank > 0 {
+		a.quiet = true
+	}
+	if a.threads == 0 && l.LocalSize > 1 {
+		a.threads = max(1, runtime.NumCPU()/l.LocalSize)
+	}
+	if a.device == "cuda" && l.LocalRank > 0 {
+		a.device = fmt.Sprintf("cuda:%d", l.LocalRank)
+	}
+	if a.device == "auto" {
+		a.device = "cpu"
+	}
+}
+
+// ranks is a job with its engine, as train needs them.
+type ranks struct {
+	dist.Comm
+	job *dist.Job
+}
+
+func (r ranks) Agree(tag string, facts map[string]string) error { return r.job.Agree(tag, facts) }
+
+// trainRank trains as one of several ranks.
+func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d device.Device, r recipe.Recipe,
+	shard bool) error {
+	opt, err := f.job.options()
+	if err != nil {
+		return err
+	}
+	engine, err := openComm(l, d, opt)
+	if err != nil {
+		return err
+	}
+	opt.Via = engine
+	opt.OnLost = func(err error) { a.leave(f.dir, l, err) }
+	job, err := dist.Join(ctx, l, opt)
+	if err != nil {
+		return err
+	}
+	comm := job.Watch(engine)
+	a.note("%d ranks through %v, met by %s", l.World, engine, job.Where)
+	recipeHash := fmt.Sprintf("%.6x", sha256.Sum256(r.JSON()))
+	err = job.Agree("program", map[string]string{"version": version(), "recipe": recipeHash})
+	if err == nil {
+		err = a.trainHere(ctx, f, d, r, train.Options{Ranks: ranks{comm, job}, Shard: shard})
+	}
+	return a.leaveTogether(job, comm, l, err)
+}
+
+// openComm opens what carries the tensors of d.
+func openComm(l dist.Launch, d device.Device, o dist.Options) (dist.Comm, error) {
+	if _, gpu := d.(device.Recorder); gpu {
+		return nil, errors.New("several ranks train on the CPU so far: use --device cpu")
+	}
+	return dist.OpenMPI(l, dist.MPIOptions{Timeout: o.JoinTimeout})
+}
+
+// leaveTogether ends a rank. What all ranks have run into is said by one; what this one alone has is told to the
+// others.
+func (a *app) leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err error) error {
+	if errors.Is(err, dist.ErrPeer) {
+		time.Sleep(handover) // leave is on its way
+		return err
+	}
+	together := err == nil || errors.Is(err, train.ErrInterrupted) || errors.Is(err,
+		train.ErrNotFinite) || errors.Is(err, dist.ErrDiffer)
+	if !together {
+		job.Fail(err)
+		comm.Abort(err)
+		return fmt.Errorf("rank %d of %d: %w", l.Rank, l.World, err)
+	}
+	closed := errors.Join(comm.Close(), job.Close())
+	if err != nil && l.Rank > 0 {
+		return saidElsewhere{err}
+	}
+	return errors.Join(err, closed)
+}
+
+// handover is how long a rank waits for leave to end the process.
+const handover = 5 * time.Second
+
+// leave ends this process because another rank is lost: what it waits for may never come. With a checkpoint the
+// same command goes on.
+func (a *app) leave(dir string, l dist.Launch, err error) {
+	code, hint := exitFailed, ""
+	if s, oerr := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true}); oerr == nil {
+		if c, lerr := s.Latest(func(string) {}); lerr == nil {
+			code, hint = exitTryAgain, fmt.Sprintf("; step %d is saved, run the same command again to go on", c.Step)
+		}
+	}
+	fmt.Fprintf(a.err, "%srank %d of %d: %v%s\n", a.paint(red, "error: "), l.Rank, l.World, err, hint)
+	os.Exit(code)
+}
