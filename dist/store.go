@@ -25,6 +25,7 @@ type store struct {
 	joined  bool
 	over    bool
 	closed  bool
+	why     string              // it is over
 	values  map[string][][]byte // by tag, one per rank; complete ones are sent and dropped
 	refused []string            // who was turned away before everyone was here, for the error of those who wait
 	done    chan struct{}       // closed when the job is over
@@ -140,7 +141,7 @@ func (s *store) admit(p *peer, m message) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.over:
-		return errors.New("the job is over")
+		return errors.New(s.why)
 	case m.World != s.world:
 		err := fmt.Errorf("rank %d (%s) was told of %d ranks, rank 0 of %d: start all of them with the same number", p.rank,
 			p.where, m.World, s.world)
@@ -177,13 +178,24 @@ func (s *store) tell(m message) {
 	}
 }
 
-// fail ends the job for everyone; s.mu is held.
+// grace is how long rank 0, whose process holds the store, stays after it has told the others why the job is over.
+const grace = 250 * time.Millisecond
+
+// fail ends the job for everyone, rank 0 last; s.mu is held.
 func (s *store) fail(text string) {
 	if s.over {
 		return
 	}
-	s.over = true
-	s.tell(message{Kind: msgFail, Text: text})
+	s.over, s.why = true, text
+	m := message{Kind: msgFail, Text: text}
+	for _, p := range s.peers[1:] {
+		if p != nil {
+			_ = p.send(m, s.timeout) // who cannot hear it notices the end of the connection
+		}
+	}
+	if first := s.peers[0]; first != nil {
+		time.AfterFunc(grace, func() { _ = first.send(m, s.timeout) })
+	}
 	close(s.done)
 }
 
@@ -227,7 +239,7 @@ func (s *store) take(p *peer, m message) {
 	case msgBye:
 		p.left = true
 		if s.everyone(func(q *peer) bool { return q != nil && q.left }) && !s.over {
-			s.over = true
+			s.over, s.why = true, "the job has ended"
 			s.tell(message{Kind: msgEnd})
 			close(s.done)
 		}
