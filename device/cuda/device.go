@@ -420,3 +420,11 @@ func flat(all ...*tensor.Tensor) {
 		t.Rows, t.Ld = 1, t.Cols
 	}
 }
+
+// Stream is the driver, once everything before has been asked of it: work given to it directly, such as a collective, then runs
+// after the ops before and before those after.
+func (d *Device) Stream() cu.Driver {
+	drv := d.now()
+	d.fresh.clear()
+	return drv
+}

@@ -8,3 +8,8 @@ import "runtime"
 func Open(ordinal int, progress func(string)) (Driver, error) {
 	return nil, unavailable("device %d was asked for, but this program was built for %s/%s without GPU support", ordinal, runtime.GOOS, runtime.GOARCH)
 }
+
+// NewCommID says that this build has no way to NCCL.
+func NewCommID() (CommID, error) {
+	return CommID{}, unavailable("no NCCL: this program was built for %s/%s without GPU support", runtime.GOOS, runtime.GOARCH)
+}
