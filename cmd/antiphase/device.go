@@ -22,7 +22,7 @@ func (a *app) open() (device.Device, error) {
 		return nil, usage(fmt.Errorf("--threads: is %d, must be from 0 (all cores) to %d", a.threads, maxThreads))
 	}
 	kind, n, found := strings.Cut(a.device, ":")
-	ordinal := 0
+	ordinal := a.ordinal
 	if found {
 		var err error
 		if ordinal, err = strconv.Atoi(n); err != nil || ordinal < 0 || kind != "cuda" {
@@ -44,7 +44,7 @@ func (a *app) open() (device.Device, error) {
 		return a.openCUDA(ordinal)
 	case "auto":
 		if gpu {
-			if d, err := a.openCUDA(0); !errors.Is(err, cu.ErrUnavailable) {
+			if d, err := a.openCUDA(a.ordinal); !errors.Is(err, cu.ErrUnavailable) {
 				return d, err
 			}
 		}

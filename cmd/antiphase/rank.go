@@ -85,11 +85,8 @@ func (a *app) share(l dist.Launch) {
 	if a.threads == 0 && l.LocalSize > 1 {
 		a.threads = max(1, runtime.NumCPU()/l.LocalSize)
 	}
-	if a.device == "cuda" && l.LocalRank > 0 {
-		a.device = fmt.Sprintf("cuda:%d", l.LocalRank)
-	}
-	if a.device == "auto" {
-		a.device = "cpu"
+	if l.LocalRank > 0 {
+		a.ordinal = l.LocalRank
 	}
 }
 
@@ -108,32 +105,43 @@ func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d dev
 	if err != nil {
 		return err
 	}
-	engine, err := openComm(l, d, opt)
-	if err != nil {
-		return err
-	}
-	opt.Via = engine
-	opt.OnLost = func(err error) { a.leave(f.dir, l, err) }
-	job, err := dist.Join(ctx, l, opt)
+	var engine dist.Comm
+	opt.OnLost = func(err error) { a.leave(f.dir, l, engine, err) }
+	job, engine, err := meetAll(ctx, l, d, opt)
 	if err != nil {
 		return err
 	}
 	comm := job.Watch(engine)
 	a.note("%d ranks through %v, met by %s", l.World, engine, job.Where)
 	recipeHash := fmt.Sprintf("%.6x", sha256.Sum256(r.JSON()))
-	err = job.Agree("program", map[string]string{"version": version(), "recipe": recipeHash})
+	err = job.Agree("program", map[string]string{
+		"version": version(), "recipe": recipeHash, "device": device.IdentityOf(d).String()})
 	if err == nil {
 		err = a.trainHere(ctx, f, d, r, train.Options{Ranks: ranks{comm, job}, Shard: shard})
 	}
 	return a.leaveTogether(job, comm, l, err)
 }
 
-// openComm opens what carries the tensors of d.
-func openComm(l dist.Launch, d device.Device, o dist.Options) (dist.Comm, error) {
-	if _, gpu := d.(device.Recorder); gpu {
-		return nil, errors.New("several ranks train on the CPU so far: use --device cpu")
+// meetAll brings the ranks together, and opens what carries the tensors of d: NCCL for a GPU's, MPI for the host's.
+func meetAll(ctx context.Context, l dist.Launch, d device.Device, o dist.Options) (*dist.Job, dist.Comm, error) {
+	gpu, isGPU := d.(dist.Streamer)
+	var carrier dist.Comm
+	if _, err := dist.Place(l, o); !isGPU || err != nil && l.MPI() {
+		var err error
+		if carrier, err = dist.OpenMPI(l, dist.MPIOptions{Timeout: o.JoinTimeout}); err != nil {
+			return nil, nil, err
+		}
+		o.Via = carrier
 	}
-	return dist.OpenMPI(l, dist.MPIOptions{Timeout: o.JoinTimeout})
+	job, err := dist.Join(ctx, l, o)
+	if err != nil || !isGPU {
+		return job, carrier, err
+	}
+	comm, err := dist.NCCL(job, gpu)
+	if err != nil {
+		job.Fail(err)
+	}
+	return job, comm, err
 }
 
 // leaveTogether ends a rank. What all ranks have run into is said by one; what this one alone has is told to the
@@ -162,7 +170,7 @@ const handover = 5 * time.Second
 
 // leave ends this process because another rank is lost: what it waits for may never come. With a checkpoint the
 // same command goes on.
-func (a *app) leave(dir string, l dist.Launch, err error) {
+func (a *app) leave(dir string, l dist.Launch, engine dist.Comm, err error) {
 	code, hint := exitFailed, ""
 	if s, oerr := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true}); oerr == nil {
 		if c, lerr := s.Latest(func(string) {}); lerr == nil {
@@ -170,5 +178,13 @@ func (a *app) leave(dir string, l dist.Launch, err error) {
 		}
 	}
 	fmt.Fprintf(a.err, "%srank %d of %d: %v%s\n", a.paint(red, "error: "), l.Rank, l.World, err, hint)
+	if engine != nil {
+		aborted := make(chan struct{})
+		go func() { engine.Abort(err); close(aborted) }()
+		select {
+		case <-aborted:
+		case <-time.After(handover):
+		}
+	}
 	os.Exit(code)
 }

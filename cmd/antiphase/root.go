@@ -28,6 +28,7 @@ type app struct {
 	quiet     bool
 	color     string
 	device    string
+	ordinal   int // of the GPU where --device names none
 	threads   int
 	precision string
 	signals   chan os.Signal // ends the context; chat takes it over
