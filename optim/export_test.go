@@ -1,0 +1,22 @@
+package optim
+
+// Early is the number of gradient elements that are summed over ranks before the backward pass has ended.
+func (o *AdamW) Early() (n int) {
+	for _, b := range o.buckets {
+		if b.part > 0 {
+			n += b.to - b.from
+		}
+	}
+	return n
+}
+
+// AtEnd calls f whenever a backward pass ends.
+func (o *AdamW) AtEnd(f func()) {
+	ready := o.ready
+	o.ready = func(part int) {
+		if part == 0 {
+			f()
+		}
+		ready(part)
+	}
+}

@@ -1,0 +1,95 @@
+package optim_test
+
+import (
+	"testing"
+	"time"
+
+	"antiphase/device/cpu"
+	"antiphase/dist"
+	"antiphase/dist/disttest"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/optim"
+	"antiphase/recipe"
+	"antiphase/tensor"
+)
+
+// stopwatch is a Comm that notes when its last sum of gradients ended.
+type stopwatch struct {
+	dist.Comm
+	ended time.Time
+}
+
+func (s *stopwatch) AllReduce(x tensor.Tensor) error {
+	err := s.Comm.AllReduce(x)
+	s.ended = time.Now()
+	return err
+}
+
+// How much of the time on a wire of 1 GB/s the backward pass hides, of what can be hidden: the sums of gradients
+// that are complete before its end. What the last ones take is exposed in any case.
+func BenchmarkOverlap(b *testing.B) {
+	const bandwidth = 1e9
+	r, err := recipe.Tiny("diff")
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Model.Layers, r.Model.Dim = 8, 256
+	if r, err = r.Complete(); err != nil {
+		b.Fatal(err)
+	}
+	wire := func(elements int) float64 { return float64(4*elements) / bandwidth } // a ring of two sends every byte once
+	var early, late float64
+	// of each rank's backward pass; of the last sum
+	ends, summed := make([][2]time.Time, b.N+2), make([]time.Time, b.N+2)
+	err = disttest.NewWorld(2, disttest.Options{Bandwidth: bandwidth}).Run(func(c dist.Comm) error {
+		d := cpu.New(cpu.Options{Threads: 1})
+		defer d.Close()
+		m, err := model.New(d, r.Model, layer.Memory{Train: true})
+		if err != nil {
+			return err
+		}
+		defer m.Free()
+		m.Init(1)
+		w := &stopwatch{Comm: c}
+		o := optim.NewParallel(d, m, r.Optim, w, false)
+		defer o.Free()
+		at := 0
+		o.AtEnd(func() { ends[at][c.Rank()] = time.Now() })
+		s := optim.NewStepper(m, o, 2)
+		defer s.Free()
+		batch := model.Batch{B: 4, T: 128, IDs: make([]int32, 512), Targets: make([]int32, 512)}
+		for ; at < b.N+2; at++ {
+			if _, _, err := s.Step(&batch, at+1, 1e-4); err != nil {
+				return err
+			}
+			if c.Rank() == 0 {
+				summed[at] = w.ended
+			}
+		}
+		if c.Rank() == 0 {
+			all := 0
+			for _, g := range m.Params.Groups {
+				all += g.G.Cols
+			}
+			early, late = wire(o.Early())*float64(b.N), wire(all-o.Early())*float64(b.N)
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	exposed := 0.0
+	for i := 2; i < len(ends); i++ { // the first steps allocate; the slower rank's end counts
+		last := ends[i][0]
+		if ends[i][1].After(last) {
+			last = ends[i][1]
+		}
+		exposed += summed[i].Sub(last).Seconds()
+	}
+	n := float64(b.N)
+	b.ReportMetric(1e3*early/n, "ms-hidable")
+	b.ReportMetric(1e3*late/n, "ms-last")
+	b.ReportMetric(1e3*exposed/n, "ms-exposed")
+	b.ReportMetric(100*(1-(exposed-late)/early), "%hidden")
+}
