@@ -41,6 +41,6 @@ func boxChart(label string, boxes []box) template.HTML {
 		d.line("whisker", mid, y-8, mid, y+8)
 		d.text("tick", chartWidth-right+8, y+4, show("%.1f", 100*(hi-lo)))
 	}
-	d.text("tick", chartWidth-right+8, bottom+15, "spread")
+	d.text("tick", chartWidth-right+20, bottom+15, "spread")
 	return d.done()
 }

@@ -96,6 +96,9 @@ func difference(p *eval.Paired, percent bool, digits int) string {
 	if digits < 0 {
 		digits = 4
 	}
+	if p.Diff == 0 && p.StdErr == 0 {
+		return "equal   "
+	}
 	verb := fmt.Sprintf("%%+.%df", digits)
 	out := show(verb, f*p.Diff) + " ± " + show(fmt.Sprintf("%%.%df", digits), f*p.StdErr)
 	switch {

@@ -48,7 +48,7 @@ func (p *Page) HTML(w io.Writer) error {
 		return err
 	}
 	v := &view{Title: p.Title, CSS: template.CSS(figureCSS + pageCSS), Facts: p.about(), Verdict: p.verdict(), Sides: e.Sides(),
-		Table: p.tableView(), Sections: list, Notes: slices.Concat(p.notes(), remarks(e), judgeNote(e)), Recipe: indented(p.Recipe), Command: p.Command}
+		Lead: leadFigure(e), Table: p.tableView(), Sections: list, Notes: slices.Concat(p.notes(), remarks(e), judgeNote(e)), Recipe: indented(p.Recipe), Command: p.Command}
 	if v.Title == "" {
 		v.Title = "Antiphase evaluation"
 	}
