@@ -142,20 +142,20 @@ func TestCheckSpace(t *testing.T) {
 	mem := vfstest.NewMem()
 	s := open(t, mem, Options{})
 	mem.Cap = 100
-	if err := s.CheckSpace(100); err != nil {
+	if err := s.CheckSpace(2, 50); err != nil {
 		t.Error(err)
 	}
-	if err := s.CheckSpace(101); !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "needs 101 bytes, 100 are free") {
-		t.Errorf("101 of 100: %v", err)
+	if err := s.CheckSpace(3, 50); !errors.Is(err, ErrNoSpace) || !strings.Contains(err.Error(), "100 bytes are free, room for 2") {
+		t.Errorf("three of 50 in 100: %v", err)
 	}
 	real, err := Open(t.TempDir(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := real.CheckSpace(1); err != nil {
+	if err := real.CheckSpace(1, 1); err != nil {
 		t.Error(err)
 	}
-	if err := real.CheckSpace(1 << 62); !errors.Is(err, ErrNoSpace) {
+	if err := real.CheckSpace(1, 1<<62); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("4 EiB fit: %v", err)
 	}
 }

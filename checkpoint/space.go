@@ -16,7 +16,7 @@ type SpaceError struct {
 	Path string // the folder of checkpoints
 	Need int64  // bytes of the whole checkpoint
 	Free int64  // bytes free, once what was half written is gone; -1 when the system does not say
-	Err  error  // the failed operation, nil when only the numbers were compared
+	Err  error  // the failed operation
 }
 
 // Error implements error.
@@ -25,10 +25,7 @@ func (e *SpaceError) Error() string {
 	if e.Free < 0 {
 		s = fmt.Sprintf("%v in %s: a checkpoint needs %d bytes", ErrNoSpace, e.Path, e.Need)
 	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
+	return s + ": " + e.Err.Error()
 }
 
 // Is makes errors.Is(err, ErrNoSpace) true.
@@ -37,15 +34,16 @@ func (e *SpaceError) Is(target error) bool { return target == ErrNoSpace }
 // Unwrap returns the failed operation.
 func (e *SpaceError) Unwrap() error { return e.Err }
 
-// CheckSpace returns an ErrNoSpace error when fewer than need bytes are free for checkpoints. A run asks before it starts;
-// Manifest.Bytes of an earlier checkpoint, or the sum of the tensors' sizes, is the number to ask with.
-func (s *Store) CheckSpace(need int64) error {
+// CheckSpace returns an ErrNoSpace error when there is no room for n more checkpoints of so many bytes each, saying how many
+// would fit. A run asks before it starts.
+func (s *Store) CheckSpace(n int, bytes int64) error {
 	free, err := s.fs.Free(s.dir)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	if free < need {
-		return fmt.Errorf("checkpoint: %w", &SpaceError{Path: s.dir, Need: need, Free: free})
+	if fit := free / max(bytes, 1); fit < int64(n) {
+		return fmt.Errorf("checkpoint: %w in %s: %d checkpoints of %d bytes are to be written, %d bytes are free, room for %d of them",
+			ErrNoSpace, s.dir, n, bytes, free, fit)
 	}
 	return nil
 }

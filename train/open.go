@@ -1,7 +1,9 @@
 package train
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -20,7 +22,11 @@ type Saved struct {
 	State      *State
 	Checkpoint *checkpoint.Checkpoint
 	Tokenizer  *tokenizer.Tokenizer
+	Weights    *safetensors.File // open: the run's owner may delete the checkpoint while it is read
 }
+
+// Close gives the weights' file back.
+func (s *Saved) Close() error { return s.Weights.Close() }
 
 // IsRun says whether dir looks like a run folder or a checkpoint folder.
 func IsRun(dir string) bool {
@@ -32,29 +38,49 @@ func IsRun(dir string) bool {
 	return false
 }
 
-// Open reads the newest whole checkpoint of a run folder, or a checkpoint folder itself.
+// Open reads the newest whole checkpoint of a run folder, or a checkpoint folder itself. While the run trains, its owner deletes
+// checkpoints: one that vanishes before everything of it is open is given up for a newer one.
 func Open(dir string, warn func(string)) (*Saved, error) {
-	var c *checkpoint.Checkpoint
 	var err error
-	if _, e := os.Stat(filepath.Join(dir, "state.json")); e == nil {
-		c, err = checkpoint.Load(dir)
-	} else {
-		var store *checkpoint.Store
-		if store, err = checkpoint.Open(dir, checkpoint.Options{ReadOnly: true}); err == nil {
-			c, err = store.Latest(warn)
+	for range 20 {
+		var c *checkpoint.Checkpoint
+		if c, err = find(dir, warn); err != nil {
+			return nil, err
+		}
+		var s *Saved
+		if s, err = openCheckpoint(c); err == nil {
+			return s, nil
+		}
+		if _, gone := os.Stat(c.Dir); !errors.Is(gone, fs.ErrNotExist) {
+			break
 		}
 	}
+	return nil, err
+}
+
+func find(dir string, warn func(string)) (*checkpoint.Checkpoint, error) {
+	if _, err := os.Stat(filepath.Join(dir, "state.json")); err == nil {
+		return checkpoint.Load(dir)
+	}
+	store, err := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
-	s := &Saved{Checkpoint: c}
+	return store.Latest(warn)
+}
+
+func openCheckpoint(c *checkpoint.Checkpoint) (s *Saved, err error) {
+	s = &Saved{Checkpoint: c}
 	if s.State, err = ReadState(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	if err := s.Recipe.Parse(s.State.Recipe); err != nil {
 		return nil, fmt.Errorf("%s: state.json: recipe:%w", c.Dir, err)
 	}
-	s.Tokenizer, err = tokenizer.Load(c.Path("tokenizer.json"))
+	if s.Tokenizer, err = tokenizer.Load(c.Path("tokenizer.json")); err != nil {
+		return nil, err
+	}
+	s.Weights, err = safetensors.Open(c.Path("model.safetensors"))
 	return s, err
 }
 
@@ -64,10 +90,5 @@ func (s *Saved) Model(d device.Device) (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := safetensors.Open(s.Checkpoint.Path("model.safetensors"))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return m, m.Load(f)
+	return m, m.Load(s.Weights)
 }

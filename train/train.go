@@ -140,6 +140,11 @@ func (t *run) ready(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if !t.follows() {
+		if err := t.room(c); err != nil {
+			return err
+		}
+	}
 	t.clock.peak = MachinePeak(t.opt.Device) * float64(t.opt.ranks())
 	if t.follows() {
 		t.tok, t.set, err = prepared(ctx, t.recipe, t.opt, c)

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/hf"
-	"antiphase/internal/safetensors"
 	"antiphase/model"
 	"antiphase/tokenizer"
 	"antiphase/train"
@@ -154,10 +153,7 @@ func (a *app) storedRun(dir string) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := safetensors.Open(s.Checkpoint.Path("model.safetensors"))
-	if err != nil {
-		return nil, badInput{err}
-	}
+	f := s.Weights
 	err = s.Recipe.Model.Check()
 	if err == nil {
 		err = model.CheckFile(f, model.Table(s.Recipe.Model))

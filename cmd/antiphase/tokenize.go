@@ -82,7 +82,7 @@ func (a *app) openTokenizer(f *tokenizeFlags) (*tokenizer.Tokenizer, error) {
 		if err != nil {
 			return nil, badInput{err}
 		}
-		return s.Tokenizer, nil
+		return s.Tokenizer, s.Close()
 	}
 	t, err := tokenizerOf(dir)
 	if err == nil && t == nil {
