@@ -186,6 +186,7 @@ func TestNeedleDepths(t *testing.T) {
 			number, _, _ := strings.Cut(rest, ".")
 			body = strings.Replace(body, "The magic code is "+city+" "+number+".", "", 1)
 		}
+		body = strings.Join(strings.Fields(body), " ") // where a needle was taken out a space is left
 		if other, again := bodies[body]; again {
 			t.Errorf("%s has the text of %s", j.IDs[i], other)
 		}
