@@ -201,10 +201,10 @@ func (c *call) completionLogprobs(tokens []tokenInfo) *completionLogprobs {
 	for _, t := range tokens {
 		text, _ := c.model.spell(t.id)
 		var lp *float64
-		var top map[string]float64
+		top := map[string]float64{} // not null for the first token: OpenAI's Go client cannot read that
 		if !t.first {
 			x := finite(t.logprob)
-			lp, top = &x, map[string]float64{}
+			lp = &x
 			for _, alt := range t.top[:min(c.top, len(t.top))] {
 				name, _ := c.model.spell(alt.ID)
 				if _, twice := top[name]; !twice { // two ids with one spelling: the likelier stays

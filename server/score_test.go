@@ -74,7 +74,7 @@ func TestEchoedLogprobsAreTheLoss(t *testing.T) {
 		var reply completionReply
 		r.post("/v1/completions", fieldsOf{"prompt": ids, "echo": true, "logprobs": 1, "max_tokens": 0}, &reply)
 		lp := reply.Choices[0].Logprobs
-		if len(lp.Logprob) != len(ids) || lp.Logprob[0] != nil || lp.Top[0] != nil || reply.Usage.Completion != 0 {
+		if len(lp.Logprob) != len(ids) || lp.Logprob[0] != nil || len(lp.Top[0]) != 0 || reply.Usage.Completion != 0 {
 			t.Fatalf("%d ids: %d log-probabilities, the first %v, %d generated", len(ids), len(lp.Logprob), lp.Logprob[0], reply.Usage.Completion)
 		}
 		for i, want := range r.nll(ids) {

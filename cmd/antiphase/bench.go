@@ -38,7 +38,7 @@ func benchVerb(a *app) *cobra.Command {
 	p.BoolVar(&f.save, "save", false, "append the rows to "+filepath.Join("results", "bench"))
 	p.IntVar(&f.reps, "reps", 10, "measured repetitions")
 	p.IntVar(&f.warmup, "warmup", 3, "repetitions before those")
-	c.AddCommand(benchGemmVerb(a, &f), benchAttentionVerb(a, &f), benchTrainVerb(a, &f), benchDecodeVerb(a, &f))
+	c.AddCommand(benchGemmVerb(a, &f), benchAttentionVerb(a, &f), benchTrainVerb(a, &f), benchDecodeVerb(a, &f), benchServeVerb(a, &f))
 	return c
 }
 

@@ -1,0 +1,74 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestServe: a stub that answers, refuses and breaks in turn is counted as such, and its times are those it took.
+func TestServe(t *testing.T) {
+	var n atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Prompt []int
+			Max    int `json:"max_tokens"`
+		}
+		if json.NewDecoder(r.Body).Decode(&body) != nil || len(body.Prompt) < 3 || len(body.Prompt) > 5 || body.Max != 4 {
+			t.Errorf("%+v", body)
+		}
+		switch n.Add(1) % 3 {
+		case 1:
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		case 2:
+			fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"a\"}]}\n\n") // and then silence
+			return
+		}
+		for i := range 4 {
+			time.Sleep(2 * time.Millisecond)
+			fmt.Fprintf(w, "data: {\"choices\":[{\"text\":\"%d\"}]}\n\n: ping\n\n", i)
+			w.(http.Flusher).Flush()
+		}
+		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"\",\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n")
+	}))
+	defer s.Close()
+	prompt, err := ParseLengths("3..5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := ParseLengths("4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Serve(context.Background(), ServeOptions{URL: s.URL, Rate: 500, Requests: 30, Prompt: prompt, Output: output, Vocab: 10, Deadline: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Answered != 10 || r.Rejected != 10 || r.Failed != 10 || r.TTFT.P50 < 0.002 || r.ITL.Mean < 0.0015 || r.E2E.P99 < 0.008 || r.Goodput != r.RPS || r.Tokens < 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestParseLengths(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "lengths")
+	if err := os.WriteFile(file, []byte("5\n7 9\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for s, ok := range map[string]bool{"1": true, "2..9": true, "@" + file: true, "": false, "0": false, "9..2": false, "x": false, "@missing": false, "-1": false} {
+		if _, err := ParseLengths(s); (err == nil) != ok {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+	l, _ := ParseLengths("@" + file)
+	if a, b := l.draw(nil, 1), l.draw(nil, 5); a != 7 || b != 9 {
+		t.Errorf("%d %d", a, b)
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/bench"
+)
+
+func benchServeVerb(a *app, f *benchFlags) *cobra.Command {
+	o := bench.ServeOptions{}
+	var prompt, output string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Load on a running OpenAI-compatible server: time to first token, between tokens, goodput",
+		Long: `Bench serve sends completions of random token ids to a server, ours or any other that speaks OpenAI's API. Requests arrive as a Poisson
+process whether or not earlier ones were answered. The API key is taken from ANTIPHASE_API_KEY.`,
+		Example: `  antiphase bench serve --rate 4 --requests 200 --prompt 64..512 --output 128
+  antiphase bench serve --url http://other:8000 --served-model org/model --vocab 32000 --rate 10`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			if o.Prompt, err = bench.ParseLengths(prompt); err != nil {
+				return usage(fmt.Errorf("--prompt: %w", err))
+			}
+			if o.Output, err = bench.ParseLengths(output); err != nil {
+				return usage(fmt.Errorf("--output: %w", err))
+			}
+			if err := o.Check(); err != nil {
+				return usage(fmt.Errorf("--%w", err))
+			}
+			o.Key = os.Getenv("ANTIPHASE_API_KEY")
+			r, err := bench.Serve(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			if f.json {
+				return a.json(r)
+			}
+			return r.Print(a.out)
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&o.URL, "url", "http://127.0.0.1:8080", "the server, without /v1")
+	fl.StringVar(&o.Model, "served-model", "", "name of the model; empty takes the server's first")
+	fl.Float64Var(&o.Rate, "rate", 1, "requests per second; 0 sends all at once")
+	fl.IntVar(&o.Requests, "requests", 100, "how many")
+	fl.StringVar(&prompt, "prompt", "64", "tokens of prompts: a number, LOW..HIGH or @FILE")
+	fl.StringVar(&output, "output", "32", "tokens of answers, likewise")
+	fl.IntVar(&o.Vocab, "vocab", 256, "prompts are random ids below this")
+	fl.DurationVar(&o.Deadline, "deadline", 10*time.Second, "answers within it count as goodput")
+	fl.BoolVar(&o.IgnoreEOS, "ignore-eos", true, "ask for answers of full length; OpenAI's own server does not know the field")
+	fl.Uint64Var(&o.Seed, "seed", 1, "of arrivals, lengths and ids")
+	return c
+}
