@@ -141,14 +141,17 @@ func summarize(o *ServeOptions, shots []shot, took time.Duration) *ServeResult {
 			r.Rejected++
 			reject = append(reject, s.whole.Seconds())
 			continue
-		case s.err != nil || s.tokens == 0:
+		case s.err != nil:
 			r.Failed++
 			r.Errors[fmt.Sprintf("%.100v", s.err)]++
 			continue
 		}
 		r.Answered++
 		tokens += s.tokens
-		ttft, e2e, itl = append(ttft, s.first.Seconds()), append(e2e, s.whole.Seconds()), append(itl, s.gaps...)
+		e2e, itl = append(e2e, s.whole.Seconds()), append(itl, s.gaps...)
+		if s.tokens > 0 { // an answer may have no text
+			ttft = append(ttft, s.first.Seconds())
+		}
 		if s.tokens > 1 {
 			tpot = append(tpot, (s.whole-s.first).Seconds()/float64(s.tokens-1))
 		}

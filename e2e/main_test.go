@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,11 @@ import (
 var base string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("e2e: skipped by -short")
+		return
+	}
 	if base = strings.TrimSuffix(os.Getenv("ANTIPHASE_URL"), "/"); base != "" {
 		os.Exit(m.Run())
 	}

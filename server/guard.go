@@ -59,6 +59,9 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
+		if s.crowded.Load() {
+			h.Set("Connection", "close")
+		}
 		_, pattern := mux.Handler(r)
 		who := ""
 		defer func() {

@@ -7,7 +7,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -15,12 +14,14 @@ import (
 // aborted, and only then the listener closes. It returns nil after a drain.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	lim := &s.cfg.Limits
+	bounded := newBounded(l, lim.Connections, &s.crowded)
 	srv := &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: lim.HeaderTimeout, IdleTimeout: lim.IdleTimeout, MaxHeaderBytes: lim.Header,
-		ErrorLog: log.New(io.Discard, "", 0), // a client's broken handshake is not our error
+		ConnState: bounded.turn,
+		ErrorLog:  log.New(io.Discard, "", 0), // a client's broken handshake is not our error
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(limited(l, lim.Connections)) }()
+	go func() { failed <- srv.Serve(bounded) }()
 	select {
 	case err := <-failed:
 		return err
@@ -38,48 +39,4 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	return nil
-}
-
-// limited accepts at most n connections at a time; the others wait in the kernel's queue.
-func limited(l net.Listener, n int) net.Listener {
-	return &limitListener{Listener: l, room: make(chan struct{}, n), done: make(chan struct{})}
-}
-
-type limitListener struct {
-	net.Listener
-	room chan struct{}
-	done chan struct{}
-	once sync.Once
-}
-
-// Accept implements net.Listener.
-func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.room <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.room
-		return nil, err
-	}
-	return &limitConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
-}
-
-// Close implements net.Listener.
-func (l *limitListener) Close() error {
-	l.once.Do(func() { close(l.done) })
-	return l.Listener.Close()
-}
-
-type limitConn struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements net.Conn.
-func (c *limitConn) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
 }

@@ -173,41 +173,54 @@ func TestBodyDeadlineEndsWithTheBody(t *testing.T) {
 	}
 }
 
-// TestConnectionCap: the connection above the cap waits until another is closed.
+// TestConnectionCap: at the cap a connection that idles is closed for the next one; one that is busy is not, and the next waits.
 func TestConnectionCap(t *testing.T) {
-	r := newRig(t, setup{Config: Config{Limits: Limits{Connections: 2}}})
+	r := newRig(t, setup{big: true, Config: Config{Limits: Limits{Connections: 2}}})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.serveOn(l)
-	var list []net.Conn
-	for range 3 {
+	dial := func(text string) net.Conn {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
-		if _, err := io.WriteString(c, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Cleanup(func() { c.Close() })
+		if _, err := io.WriteString(c, text); err != nil {
 			t.Fatal(err)
 		}
-		list = append(list, c)
+		return c
 	}
-	read := func(c net.Conn, wait time.Duration) error {
+	line := func(c net.Conn, wait time.Duration) error {
 		_ = c.SetReadDeadline(time.Now().Add(wait))
 		_, err := bufio.NewReader(c).ReadString('\n')
 		return err
 	}
-	if err := errors.Join(read(list[0], 2*time.Second), read(list[1], 2*time.Second)); err != nil {
+	live := "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+	busy := dial(request(`{"prompt":"x","max_tokens":2000,"stream":true,"ignore_eos":true}`))
+	if err := line(busy, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if read(list[2], 100*time.Millisecond) == nil {
-		t.Error("a third connection was served beside two")
+	for i := range 3 { // each takes the place of the idle one before it
+		if err := line(dial(live), 10*time.Second); err != nil {
+			t.Fatalf("connection %d beside a busy one and an idle one: %v", i, err)
+		}
 	}
-	list[0].Close()
-	if err := read(list[2], 2*time.Second); err != nil {
+	other := dial(request(`{"prompt":"x","max_tokens":2000,"stream":true,"ignore_eos":true}`))
+	if err := line(other, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	late := dial(live)
+	if line(late, 50*time.Millisecond) == nil {
+		t.Error("a third connection was served beside two busy ones")
+	}
+	busy.Close()
+	if err := line(late, 10*time.Second); err != nil {
 		t.Errorf("the third connection: %v", err)
 	}
+	other.Close()
+	r.quiet()
 }
 
 // TestAcceptErrors: running out of descriptors is waited out, not died of.

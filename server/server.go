@@ -49,6 +49,7 @@ type Server struct {
 	routes  []route
 	metrics *metrics
 	state   atomic.Int32
+	crowded atomic.Bool // connections wait for others to close
 
 	mu       sync.Mutex
 	models   []*Model
