@@ -64,13 +64,14 @@ var table = []row{
 	{pkg: "eval/task", ours: "eval model layer data tokenizer device tensor"},
 	{pkg: "eval/report", ours: "eval eval/task layer"},
 
+	{pkg: "examples/service", ours: "*"},
 	{pkg: "cmd/antiphase", ours: "*", foreign: "github.com/spf13 golang.org/x/term"},
 }
 
 // onlyTests may be imported by tests and by each other: an oracle or a fake must never end up in the product.
 var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/lint", "internal/quiet"}
 
-// onlyCommand may be imported by cmd/antiphase, by tests and by what is theirs: everything else takes the device it is given.
+// onlyCommand may be imported by cmd/antiphase, examples, tests and by what is theirs: everything else takes the device it is given.
 var onlyCommand = []string{"device/cpu", "device/cuda"}
 
 // hostReaders may look at a tensor's memory from the host; everyone else asks the device, or a GPU could not be one.
@@ -95,7 +96,7 @@ func (r row) allows(imported string) string {
 			return ""
 		}
 		return "which only tests may import"
-	case inside && slices.Contains(onlyCommand, ours) && !strings.HasPrefix(r.pkg, "cmd/") && !slices.Contains(onlyTests, r.pkg):
+	case inside && slices.Contains(onlyCommand, ours) && !strings.HasPrefix(r.pkg, "cmd/") && !strings.HasPrefix(r.pkg, "examples/") && !slices.Contains(onlyTests, r.pkg):
 		return "which only cmd and tests may import"
 	case inside && ours == "internal/fault": // every goroutine begins with its guard
 		return ""
