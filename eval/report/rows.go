@@ -55,7 +55,7 @@ func (p *Page) lines() []line {
 			out = append(out, f(e, q, sides)...)
 		}
 		if len(out) > at {
-			out[at].task = titles[q.Question]
+			out[at].task, out[at].minor = titles[q.Question], false
 		}
 		if g := groupLines(e, sides, q, groups); len(g) > 0 {
 			out = append(out, g...)
