@@ -34,7 +34,7 @@ func BenchmarkOverlap(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.Model.Layers, r.Model.Dim = 8, 256
+	r.Model.Layers, r.Model.Dim = 8, 768
 	if r, err = r.Complete(); err != nil {
 		b.Fatal(err)
 	}
