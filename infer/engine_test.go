@@ -168,8 +168,19 @@ func TestContextCancelEndsTheCall(t *testing.T) {
 	want := generate(t, e, reqs...)
 	ctx, cancel := context.WithCancelCause(context.Background())
 	gone := errors.New("the client left")
-	done := make(chan []answer)
-	go func() { done <- generate(t, e, reqs...) }()
+	// The other call waits with its first event until this one is over: whoever waits computes nothing, so this one cannot be
+	// finished by the other before it is cancelled.
+	done, begun, over := make(chan error, 1), make(chan struct{}), make(chan struct{})
+	other := make([]answer, len(reqs))
+	var first sync.Once
+	go func() {
+		done <- e.Generate(context.Background(), reqs, func(i int, ev Event) bool {
+			first.Do(func() { close(begun); <-over })
+			other[i].add(t, ev)
+			return true
+		})
+	}()
+	<-begun
 	reasons := make([]string, len(reqs))
 	n := 0
 	err := e.Generate(ctx, reqs, func(i int, ev Event) bool {
@@ -185,7 +196,11 @@ func TestContextCancelEndsTheCall(t *testing.T) {
 	if !slices.Contains(reasons, ReasonCancelled) || slices.Contains(reasons, "") {
 		t.Errorf("reasons are %q: every request must end, some as cancelled", reasons)
 	}
-	if d := cmp.Diff(want, <-done); d != "" {
+	close(over)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, other); d != "" {
 		t.Errorf("the other call changed:\n%s", d)
 	}
 	if s := e.Stats(); s.FreePages != s.Pages || s.Running+s.Waiting > 0 {
