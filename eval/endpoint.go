@@ -1,19 +1,17 @@
 package eval
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
-	"math"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"antiphase/internal/fault"
 )
 
 // Endpoint is a model behind an OpenAI-compatible HTTP interface. Text comes from /completions (or /chat/completions); likelihoods
@@ -21,9 +19,10 @@ import (
 type Endpoint struct {
 	URL      string // up to and with the version: "http://localhost:8000/v1"
 	Model    string
-	Key      string // sent as bearer token; empty: none
-	Chat     bool   // prompts are sent as a user's message; there are no likelihoods
-	Parallel int    // requests at a time; default 8
+	Key      string        // sent as bearer token; empty: none
+	Chat     bool          // prompts are sent as a user's message; there are no likelihoods
+	Parallel int           // requests at a time; default 8
+	Timeout  time.Duration // of one try; default ten minutes, which a long answer of a slow server takes
 	Client   *http.Client
 }
 
@@ -190,6 +189,7 @@ func (e *Endpoint) each(ctx context.Context, n int, f func(ctx context.Context, 
 	var all sync.WaitGroup
 	for range min(parallel, n) {
 		all.Go(func() {
+			defer fault.Guard()()
 			for i := range next {
 				if err := f(ctx, i); err != nil {
 					cancel(err)
@@ -203,64 +203,4 @@ func (e *Endpoint) each(ctx context.Context, n int, f func(ctx context.Context, 
 	close(next)
 	all.Wait()
 	return context.Cause(ctx)
-}
-
-// post sends a request, again after a pause where the server is busy or away.
-func (e *Endpoint) post(ctx context.Context, path string, body completionRequest) (*completionReply, error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	const tries = 5
-	for try := 0; ; try++ {
-		reply, again, err := e.send(ctx, strings.TrimSuffix(e.URL, "/")+path, raw)
-		if err == nil {
-			return reply, nil
-		}
-		if !again || try == tries-1 || ctx.Err() != nil {
-			return nil, fmt.Errorf("eval: endpoint %s: %w", e.URL, err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(time.Duration(math.Exp2(float64(try)) * float64(250*time.Millisecond))):
-		}
-	}
-}
-
-// send is one try; again says that another may succeed.
-func (e *Endpoint) send(ctx context.Context, url string, raw []byte) (reply *completionReply, again bool, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
-	if err != nil {
-		return nil, false, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if e.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+e.Key)
-	}
-	client := e.Client
-	if client == nil {
-		client = http.DefaultClient
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return nil, true, err
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, 1<<26))
-	if err != nil {
-		return nil, true, err
-	}
-	if res.StatusCode != http.StatusOK {
-		busy := res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500
-		return nil, busy, fmt.Errorf("%s: %.300s", res.Status, strings.TrimSpace(string(b)))
-	}
-	reply = &completionReply{}
-	if err := json.Unmarshal(b, reply); err != nil {
-		return nil, false, fmt.Errorf("its answer is no completion: %w", err)
-	}
-	if len(reply.Choices) == 0 {
-		return nil, false, errors.New("its answer has no choices")
-	}
-	return reply, false, nil
 }
