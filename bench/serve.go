@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"antiphase/internal/fault"
 )
 
 // ServeOptions are a load on an OpenAI-compatible server. The load is open: requests arrive as a Poisson process at Rate whether or not earlier ones
@@ -88,7 +90,10 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeResult, error) {
 			return nil, context.Cause(ctx)
 		case <-time.After(time.Until(begin.Add(s.at))):
 		}
-		wg.Go(func() { o.fire(ctx, client, s, body) })
+		wg.Go(func() {
+			defer fault.Guard()()
+			o.fire(ctx, client, s, body)
+		})
 	}
 	wg.Wait()
 	return summarize(&o, shots, time.Since(begin)), context.Cause(ctx)

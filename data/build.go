@@ -12,6 +12,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
+
+	"antiphase/internal/fault"
 )
 
 // BuildOptions say how documents become a set. The zero value is usable.
@@ -189,12 +191,14 @@ func (b *builder) run(ctx context.Context, src []Source) error {
 	work := make(chan *batch)
 	queue := make(chan *batch, 2*b.opt.Workers)
 	g.Go(func() error {
+		defer fault.Guard()()
 		defer close(queue)
 		defer close(work)
 		return produce(ctx, src, queue, work)
 	})
 	for range b.opt.Workers {
 		g.Go(func() error {
+			defer fault.Guard()()
 			for t := range work {
 				b.encode(t)
 				close(t.done)
@@ -202,7 +206,10 @@ func (b *builder) run(ctx context.Context, src []Source) error {
 			return nil
 		})
 	}
-	g.Go(func() error { return b.consume(ctx, queue) })
+	g.Go(func() error {
+		defer fault.Guard()()
+		return b.consume(ctx, queue)
+	})
 	if err := g.Wait(); err != nil && !errors.Is(err, errFull) {
 		return err
 	}

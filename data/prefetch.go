@@ -3,7 +3,8 @@ package data
 import (
 	"errors"
 	"fmt"
-	"runtime/debug"
+
+	"antiphase/internal/fault"
 )
 
 // Prefetcher is a loader whose next batch is gathered by a goroutine while the caller works on the last one: random rows of a
@@ -38,8 +39,7 @@ func (p *Prefetcher) note() {
 }
 
 func (p *Prefetcher) serve() {
-	// A mapped file that is truncated under us faults; that must be an error, not the end of the process.
-	debug.SetPanicOnFault(true)
+	defer fault.Guard()() // a mapped file that is truncated under us faults; gather makes an error of it
 	for range p.want {
 		p.ready <- p.gather()
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"antiphase/internal/fault"
 )
 
 // Options say how ranks meet and how long they wait.
@@ -184,6 +186,7 @@ func (j *Job) dial(ctx context.Context) error {
 
 // read handles what the store says.
 func (j *Job) read() {
+	defer fault.Guard()()
 	defer j.wg.Done()
 	for {
 		m, err := j.link.receive()
@@ -226,7 +229,10 @@ func (j *Job) lose(err error) {
 		j.mu.Unlock()
 		close(j.over)
 		if j.opt.OnLost != nil && j.joined.Load() {
-			go j.opt.OnLost(err)
+			go func() {
+				defer fault.Guard()()
+				j.opt.OnLost(err)
+			}()
 		}
 	})
 }
@@ -240,6 +246,7 @@ func (j *Job) Err() error {
 
 // beat tells the store that this rank lives and how far it is, and notices when the store does not answer.
 func (j *Job) beat() {
+	defer fault.Guard()()
 	defer j.wg.Done()
 	tick := time.NewTicker(j.opt.PeerTimeout / 8)
 	defer tick.Stop()

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"antiphase/internal/fault"
 	"antiphase/tensor"
 )
 
@@ -73,6 +74,7 @@ func OpenMPI(l Launch, o MPIOptions) (Comm, error) {
 
 // run owns the library from its first call to its last.
 func (m *mpi) run(l Launch, started chan<- error) {
+	defer fault.Guard()()
 	runtime.LockOSThread() // for good: the thread ends with the goroutine
 	defer close(m.done)
 	lib, err := openMPILib(l)

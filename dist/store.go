@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"antiphase/internal/fault"
 )
 
 // store runs in rank 0's process. Every rank, rank 0 too, holds one connection to it. It hands values around, and
@@ -63,6 +65,7 @@ func listen(addr string, secret []byte, world int, o Options) (*store, error) {
 func (s *store) addr() string { return s.ln.Addr().String() }
 
 func (s *store) acceptAll() {
+	defer fault.Guard()()
 	defer s.wg.Done()
 	room := make(chan struct{}, pending)
 	for {
@@ -81,6 +84,7 @@ func (s *store) acceptAll() {
 		}
 		s.wg.Add(1)
 		go func() {
+			defer fault.Guard()()
 			defer s.wg.Done()
 			defer s.track(c, false)
 			p, err := s.enter(c)
@@ -268,6 +272,7 @@ func (s *store) put(p *peer, m message) {
 
 // watch looks for ranks that have gone silent or stand still.
 func (s *store) watch() {
+	defer fault.Guard()()
 	defer s.wg.Done()
 	tick := time.NewTicker(s.timeout / 8)
 	defer tick.Stop()

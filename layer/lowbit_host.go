@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"antiphase/device"
+	"antiphase/internal/fault"
 	"antiphase/tensor"
 )
 
@@ -85,6 +86,7 @@ func (h *hostAttn) attend(from, to int, s part) {
 	var wg sync.WaitGroup
 	for head := range h.Heads {
 		wg.Go(func() {
+			defer fault.Guard()()
 			for m := range h.maps {
 				scale := top
 				if h.q.Per == PerHead {

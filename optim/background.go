@@ -1,6 +1,9 @@
 package optim
 
-import "antiphase/device"
+import (
+	"antiphase/device"
+	"antiphase/internal/fault"
+)
 
 // background makes collectives while the caller goes on computing. On a device whose work is asynchronous anyway
 // they are started in its own order, by the caller.
@@ -19,6 +22,7 @@ func newBackground(d device.Device, n int, do func(i int) error) *background {
 	}
 	b.queue, b.done = make(chan int, n), make(chan error, n)
 	go func() {
+		defer fault.Guard()()
 		for i := range b.queue {
 			b.done <- b.do(i)
 		}

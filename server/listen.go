@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"antiphase/internal/fault"
 )
 
 // Serve answers on a listener until ctx ends, then drains: probes and new calls get 503 while calls under way finish or are
@@ -21,7 +23,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog:  log.New(io.Discard, "", 0), // a client's broken handshake is not our error
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(bounded) }()
+	go func() {
+		defer fault.Guard()()
+		failed <- srv.Serve(bounded)
+	}()
 	select {
 	case err := <-failed:
 		return err

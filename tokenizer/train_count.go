@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"antiphase/internal/fault"
 )
 
 // wordCount is a distinct word of the training text, raw bytes, and how often it occurs.
@@ -43,6 +45,7 @@ func countWords(ctx context.Context, docs iter.Seq[string], pres []preTokenizer,
 		c := &counter{index: map[string]int32{}}
 		counters[i] = c
 		wg.Go(func() {
+			defer fault.Guard()()
 			st := &scratch{bufs: make([][]byte, len(pres)+1), spans: make([][]span, len(pres)+1)}
 			cut := chain(pres, func(_ *scratch, p piece) { c.add(p.s, 1) })
 			for batch := range batches {

@@ -17,6 +17,7 @@ import (
 	"antiphase/checkpoint"
 	"antiphase/device"
 	"antiphase/dist"
+	"antiphase/internal/fault"
 	"antiphase/recipe"
 	"antiphase/train"
 )
@@ -180,7 +181,11 @@ func (a *app) leave(dir string, l dist.Launch, engine dist.Comm, err error) {
 	fmt.Fprintf(a.err, "%srank %d of %d: %v%s\n", a.paint(red, "error: "), l.Rank, l.World, err, hint)
 	if engine != nil {
 		aborted := make(chan struct{})
-		go func() { engine.Abort(err); close(aborted) }()
+		go func() {
+			defer fault.Guard()()
+			engine.Abort(err)
+			close(aborted)
+		}()
 		select {
 		case <-aborted:
 		case <-time.After(handover):

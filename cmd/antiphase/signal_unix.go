@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"antiphase/internal/fault"
 )
 
 // endings are the signals that end work in an orderly way: what has been done is saved.
@@ -16,6 +18,7 @@ func saveSignal() (ask <-chan struct{}, stop func()) {
 	signals, out, done := make(chan os.Signal, 1), make(chan struct{}, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGUSR1)
 	go func() {
+		defer fault.Guard()()
 		for {
 			select {
 			case <-signals:

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"antiphase/internal/fault"
 	"antiphase/internal/simd"
 )
 
@@ -85,6 +86,7 @@ func together(threads int, d time.Duration, f func(worker int) float64) float64 
 	sums := make([]float64, threads)
 	for w := range threads {
 		wg.Go(func() {
+			defer fault.Guard()()
 			f(w) // the clock and the caches settle
 			for ready.Add(1); ready.Load() < int64(threads); {
 			}

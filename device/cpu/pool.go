@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"antiphase/internal/fault"
 )
 
 // task is one op in progress: tile i is done by the given worker. Which worker gets a tile must not matter.
@@ -121,6 +123,7 @@ func (p *pool) settle() {
 
 // help is the life of helper i: wait for a new run, enter, work, leave.
 func (p *pool) help(i int) {
+	defer fault.Guard()()
 	defer p.done.Done()
 	h := &p.helpers[i]
 	last := uint64(0)

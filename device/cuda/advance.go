@@ -30,7 +30,7 @@ type fetch struct {
 func (d *Device) NewFetch(bytes int) device.Fetch {
 	way, err := d.drv.NewFetch(bytes)
 	if err != nil {
-		panic(fmt.Sprintf("cuda: %d bytes of pinned memory: %v", bytes, err))
+		panic(&tensor.NoMemory{Where: "pinned host", Bytes: bytes, Free: -1, Err: err})
 	}
 	return &fetch{d: d, way: way, room: bytes}
 }

@@ -131,7 +131,7 @@ func (d *Device) Types() device.Types { return d.types }
 func (d *Device) Alloc(bytes int) *tensor.Buffer {
 	addr, err := d.drv.Alloc(bytes)
 	if err != nil {
-		panic(fmt.Sprintf("cuda: %d bytes of device memory: %v", bytes, err))
+		panic(&tensor.NoMemory{Where: "device", Bytes: bytes, Free: -1, Err: err})
 	}
 	return &tensor.Buffer{Addr: addr, Size: bytes}
 }

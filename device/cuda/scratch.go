@@ -1,9 +1,8 @@
 package cuda
 
 import (
-	"fmt"
-
 	"antiphase/internal/cu"
+	"antiphase/tensor"
 )
 
 // scratch is device memory for the length of one op: work runs in one order, so the next op may have the same bytes.
@@ -30,7 +29,7 @@ func (s *scratch) need(drv cu.Driver, bytes int) uintptr {
 	if bytes > s.size {
 		addr, err := drv.Alloc(bytes + bytes/8)
 		if err != nil {
-			panic(fmt.Sprintf("cuda: %d bytes of scratch memory: %v", bytes, err))
+			panic(&tensor.NoMemory{Where: "device", Bytes: bytes, Free: -1, Err: err})
 		}
 		if s.addr != 0 {
 			s.retired = append(s.retired, s.addr)

@@ -48,6 +48,11 @@ func TestRulesCanFail(t *testing.T) {
 		{"absolute path", absolutePaths, "model/x.go", "package model\nvar p = \"/ho" + "me/me\"", "package model\nvar p = \"https://host/home/me\""},
 		{"panic", panics, "hf/x.go", "package hf\nfunc f() {\n\tpanic(1)\n}", "package hf\nfunc f() {\n\t// the caller checked\n\tpanic(1)\n}"},
 		{"panic, far comment", panics, "hf/x.go", "package hf\n// f is.\nfunc f() {\n\tpanic(1)\n}", "package hf\nfunc f() {\n\tpanic(1) // the caller checked\n}"},
+		{"bare goroutine", unguarded, "infer/x.go", "package infer\nfunc f() { go func() { g() }() }",
+			"package infer\nfunc f() { go func() { defer fault.Guard()(); g() }() }"},
+		{"bare group", unguarded, "infer/x.go", "package infer\nfunc f() { wg.Go(func() { g() }) }", "package infer\nfunc f() { wg.Go(func() { defer fault.Guard()() }) }"},
+		{"bare method", unguarded, "infer/x.go", "package infer\nfunc (x *t) g() {}\nfunc f() { go x.g() }",
+			"package infer\nfunc (x *t) g() { defer fault.Guard()() }\nfunc f() { go x.g() }"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
