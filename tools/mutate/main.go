@@ -3,9 +3,9 @@
 // Bugs are data, tools/mutate/bugs.json: a file, a text that stands in it exactly once, what to put in its place, and the packages whose
 // tests should notice. Nothing in the tree is changed: the toolchain is given the altered file as an overlay.
 //
-//	go run ./tools/mutate                 # all of them, from the repository's root
-//	go run ./tools/mutate -run tokenizer  # those whose name matches
-//	go run ./tools/mutate -list           # print them
+//	go run tools/mutate/main.go                 # all of them, from the repository's root
+//	go run tools/mutate/main.go -run tokenizer  # those whose name matches
+//	go run tools/mutate/main.go -list           # print them
 //
 // It exits with 1 when a bug survives, and with 2 when one cannot be planted: then the code has moved on, and the list must follow.
 package main
