@@ -36,6 +36,7 @@ func (r *Recipe) Read(path string) error {
 const (
 	maxFile    = 1 << 20
 	maxNesting = 32
+	maxQuotes  = 2000 // in a line
 )
 
 // shallow refuses what a parser should not see: files that are too large, or nested deeper than any recipe.
@@ -52,6 +53,9 @@ func shallow(b []byte) error {
 				break
 			}
 			marks++
+		}
+		if bytes.Count(text, []byte(`"`))+bytes.Count(text, []byte("'")) > maxQuotes {
+			return fmt.Errorf("%d: more than %d quotation marks in a line", line, maxQuotes)
 		}
 		for _, c := range text {
 			switch c {

@@ -32,6 +32,7 @@ var table = []row{
 	{pkg: "internal/cu", foreign: "github.com/ebitengine/purego golang.org/x/sys"},
 	{pkg: "internal/cu/cutest", ours: "internal/cu"},
 	{pkg: "internal/golden"},
+	{pkg: "internal/quota"},
 	{pkg: "internal/quiet", foreign: "golang.org/x/sys"},
 	{pkg: "internal/lint"},
 
@@ -69,7 +70,7 @@ var table = []row{
 }
 
 // onlyTests may be imported by tests and by each other: an oracle or a fake must never end up in the product.
-var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/lint", "internal/quiet"}
+var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/lint", "internal/quiet", "internal/quota"}
 
 // onlyCommand may be imported by cmd/antiphase, examples, tests and by what is theirs: everything else takes the device it is given.
 var onlyCommand = []string{"device/cpu", "device/cuda"}
