@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"antiphase/device"
 	"antiphase/model"
 )
 
@@ -175,7 +174,7 @@ func TestPenaltiesAndBiases(t *testing.T) {
 
 // TestUseTakesTurns: Use and generation exclude each other, whoever steps.
 func TestUseTakesTurns(t *testing.T) {
-	var d device.Device = newCPU(t)
+	d := newCPU(t)
 	m := tiny(t, d, "diff")
 	e := engine(t, m, nil, Options{Slots: 4})
 	want := generate(t, e, mixed()...)

@@ -21,7 +21,7 @@ func finish(c *cobra.Command) {
 		finish(sub)
 	}
 	completions(c)
-	if c.HasSubCommands() && c.Runnable() == false {
+	if c.HasSubCommands() && !c.Runnable() {
 		c.Args = cobra.ArbitraryArgs
 		c.RunE = func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -96,7 +96,7 @@ func (p *Page) verdict() string {
 		return ""
 	}
 	wins, ties, compared := make([]int, len(sides)), 0, 0
-	var where [][]string = make([][]string, len(sides))
+	where := make([][]string, len(sides))
 	titles := titles(e)
 	for _, x := range p.lines() {
 		if x.minor || x.question == "" {
