@@ -180,8 +180,13 @@ func TestDrainWithABrokenEngine(t *testing.T) {
 	d := newDrained(t, 20*time.Second, infer.Options{})
 	got := d.begin(long)
 	d.running(1)
-	good := *d.net
-	if err := d.model.Engine.Use(t.Context(), func(m *model.Model) error { *m = model.Model{Config: good.Config}; return nil }); err != nil {
+	var good model.Model
+	lose := func(m *model.Model) error {
+		good = *m
+		*m = model.Model{Config: good.Config}
+		return nil
+	}
+	if err := d.model.Engine.Use(t.Context(), lose); err != nil {
 		t.Fatal(err)
 	}
 	d.ends(20 * time.Second)

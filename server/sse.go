@@ -25,6 +25,8 @@ type events struct {
 // newEvents begins to ping when the stream is silent. Close must be called.
 func newEvents(w http.ResponseWriter, l *Limits) *events {
 	e := &events{w: w, rc: http.NewResponseController(w), limit: l.WriteTimeout, ping: l.Ping}
+	e.mu.Lock() // a ping may be due before the timer is stored
+	defer e.mu.Unlock()
 	e.timer = time.AfterFunc(l.Ping, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
