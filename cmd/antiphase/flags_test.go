@@ -5,12 +5,20 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// self runs this test binary as the command.
+func self(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Args[0] = "antiphase"
+	return cmd
+}
 
 // call runs the program in dir and returns what it printed; it must end with code.
 func call(t *testing.T, dir string, code int, args ...string) (stdout, stderr string) {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -40,13 +39,6 @@ func TestInterruptSavesAndResumes(t *testing.T) {
 			t.Errorf("%v: %v: %s", sig, err, out.String())
 		}
 	}
-}
-
-// self runs this test binary as the command.
-func self(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Args[0] = "antiphase"
-	return cmd
 }
 
 func waitFor(t *testing.T, path string) {
