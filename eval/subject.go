@@ -56,6 +56,13 @@ func (s *Subject) SetLowbit(q layer.Lowbit) error {
 	return s.Model.SetLowbit(q)
 }
 
+// Intervene makes the model apply interventions to its heads (see model.Model.Intervene); none makes it plain again. Keys that earlier
+// calls left are those of another computation, and are dropped.
+func (s *Subject) Intervene(list ...layer.Intervention) error {
+	s.Close()
+	return s.Model.Intervene(list...)
+}
+
 // whole says that numbers depend on which rows are computed together: logits that are quantised with one scale for a sequence. Every
 // sequence is then computed alone and at once, so that the scale is the sequence's and not that of a batch or a chunk.
 func (s *Subject) whole() bool { return s.low.Logits > 0 && s.low.Per != layer.PerRow }

@@ -40,6 +40,8 @@ type mixer interface {
 	free(d device.Device)
 	// lambda is the tensor of λ of the last forward and the sum of its entries over rows; absent without λ.
 	lambda() (lam, sum tensor.Tensor)
+	// applied is what the last pass applied beside its maps: λ, interventions included (absent without λ), and the head norm.
+	applied() (lam tensor.Tensor, n device.HeadNorm)
 }
 
 // HeadNormMode is the norm over each head's output.
@@ -67,6 +69,8 @@ type AttnConfig struct {
 	LambdaStd   float64
 	OutGain     float64 // scales the initial output projection
 	Rope        *Rope
+
+	edits edits // interventions, by head; nil: none
 }
 
 // LookupArch finds an architecture by name.
@@ -169,10 +173,10 @@ func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Te
 	} else {
 		heads = l.mix.forward(p, s, x, q, k, v)
 	}
-	l.low.heads(p, s, c, heads, q, k, v)
+	l.rework(p, s, c, heads, q, k, v)
 	l.x, l.qkv, l.heads = x, qkv, heads
 	if p.Probe != nil {
-		p.Probe.Attention(l.view(p, s, q, k))
+		p.Probe.Attention(l.view(p, s, q, k, v))
 	}
 	y := p.branch(x.Rows, l.Out.W.Rows)
 	l.Out.Into(p, y, heads)

@@ -93,9 +93,11 @@ func (l *diff) free(d device.Device) {
 
 func (l *diff) lambda() (lam, sum tensor.Tensor) { return l.lam, l.lam }
 
+func (l *diff) applied() (tensor.Tensor, device.HeadNorm) { return l.arg.Lam, l.arg.Norm }
+
 // bindDiff fills what all rows share and makes room for the output.
 func bindDiff(p *Pass, a *device.DiffAttn, s device.AttnShape, c *AttnConfig, q, lam tensor.Tensor, n device.HeadNorm) {
-	*a = device.DiffAttn{AttnShape: s, Keys: c.Arch.Keys, Norm: n, Q: q, Lam: lam}
+	*a = device.DiffAttn{AttnShape: s, Keys: c.Arch.Keys, Norm: n, Q: q, Lam: c.edits.scaled(p, lam, q.Rows)}
 	a.Out = p.Act(q.Rows, s.Heads*s.DV)
 }
 

@@ -88,3 +88,5 @@ func (l *diff2) free(d device.Device) {
 }
 
 func (l *diff2) lambda() (lam, sum tensor.Tensor) { return l.arg.Lam, l.sum }
+
+func (l *diff2) applied() (tensor.Tensor, device.HeadNorm) { return l.arg.Lam, l.arg.Norm }

@@ -76,3 +76,5 @@ func (l *plain) tail(*Pass, tensor.Tensor, tensor.Tensor) {}
 func (l *plain) free(device.Device) {}
 
 func (l *plain) lambda() (lam, sum tensor.Tensor) { return }
+
+func (l *plain) applied() (tensor.Tensor, device.HeadNorm) { return tensor.Tensor{}, l.arg.Norm }

@@ -20,16 +20,30 @@ type View struct {
 	Maps  int           // 1, or 2 for differential heads
 	Keys  int           // key heads per group
 	Q, K  tensor.Tensor // rotated
-	Lam   tensor.Tensor // Stat [1,1] or [N,H]; absent without λ
+	V     tensor.Tensor // [N, G·DV]
+	Out   tensor.Tensor // [N, H·DV]: the heads' output, after their norm and before the output projection
+	Lam   tensor.Tensor // Stat [1,1] or [N,H], as applied; absent without λ
 	dev   device.Device
+	edits edits
 }
 
-func (l *Attention) view(p *Pass, s device.AttnShape, q, k tensor.Tensor) View {
-	lam, _ := l.mix.lambda()
-	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Queries, Keys: l.cfg.Arch.Keys, Q: q, K: k, Lam: lam, dev: p.Dev}
+func (l *Attention) view(p *Pass, s device.AttnShape, q, k, v tensor.Tensor) View {
+	lam, _ := l.mix.applied()
+	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Queries, Keys: l.cfg.Arch.Keys, Q: q, K: k, V: v, Out: l.heads, Lam: lam,
+		dev: p.Dev, edits: l.cfg.edits}
 }
 
-// Rows materialises rows of map m (0 or 1) of a head into out, Stat [rows,T], starting at query row of
+// silent says that an intervention zeroes the head's output.
+func (v View) silent(head int) bool { return v.edits != nil && v.edits[head].knockout }
+
+// remap gives a row of map m, over the positions up to row, what an intervention puts in its place.
+func (v View) remap(x []float64, head, m, row int, logits bool) {
+	if m == 1 && !logits {
+		v.edits.remap(x[:row+1], v.Layer, head, row)
+	}
+}
+
+// Rows materialises rows of map m, before interventions, (0 or 1) of a head into out, Stat [rows,T], starting at query row of
 // sequence seq; with logits the scaled scores before the softmax.
 func (v View) Rows(out tensor.Tensor, head, m, seq, row int, logits bool) {
 	group := head / (v.Shape.Heads / v.Shape.Groups)
@@ -64,11 +78,17 @@ func (r *RowReader) Free() { r.v.dev.Free(r.out.Buf) }
 func (r *RowReader) Map(head, m, seq, row int, logits bool) []float64 {
 	r.v.Rows(r.out, head, m, seq, row, logits)
 	device.ReadFloats(r.v.dev, r.row, r.out)
+	r.v.remap(r.row, head, m, row, logits)
 	return r.row
 }
 
-// Scores is one row of what the head applies to its values: A, or A1 − λA2. It is valid until the next call.
+// Scores is one row of what the head applies to its values: A, or A1 − λA2; zeros of a head that is knocked out. It is valid until the
+// next call.
 func (r *RowReader) Scores(head, seq, row int) []float64 {
+	if r.v.silent(head) {
+		clear(r.diff)
+		return r.diff
+	}
 	copy(r.diff, r.Map(head, 0, seq, row, false))
 	if r.v.Maps == 2 {
 		lam := r.Lambda(seq*r.v.Shape.T+row, head)

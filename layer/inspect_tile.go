@@ -59,6 +59,10 @@ func (r *TileReader) Scores(head, seq int, f func(t int, row []float64, lam floa
 		if r.v.Maps == 2 {
 			r.read(head, 1, seq, t, false)
 		}
+		if r.v.silent(head) {
+			clear(r.host[0])
+			clear(r.host[1])
+		}
 		for i := range n {
 			row := r.host[0][i*T : i*T+t+i+1]
 			lam := r.lam.Lambda(seq*T+t+i, head)
@@ -79,11 +83,14 @@ func (r *TileReader) read(head, m, seq, t int, logits bool) int {
 	r.v.Rows(out, head, m, seq, t, logits)
 	if r.raw == nil {
 		device.ReadFloats(r.v.dev, r.host[m][:out.Len()], out)
-		return n
+	} else {
+		device.ReadFloats(r.v.dev, r.raw[:out.Len()], out)
+		for i, x := range r.raw[:out.Len()] {
+			r.host[m][i] = float64(x)
+		}
 	}
-	device.ReadFloats(r.v.dev, r.raw[:out.Len()], out)
-	for i, x := range r.raw[:out.Len()] {
-		r.host[m][i] = float64(x)
+	for i := range n {
+		r.v.remap(r.host[m][i*r.v.Shape.T:(i+1)*r.v.Shape.T], head, m, t+i, logits)
 	}
 	return n
 }

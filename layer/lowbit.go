@@ -63,13 +63,6 @@ func absmax(x []float64) float64 {
 	return m
 }
 
-// headNormed is a mixer that tells its head norm of the last pass: what quantised logits need beside the maps.
-type headNormed interface{ headNorm() device.HeadNorm }
-
-func (l *plain) headNorm() device.HeadNorm { return l.arg.Norm }
-func (l *diff) headNorm() device.HeadNorm  { return l.arg.Norm }
-func (l *diff2) headNorm() device.HeadNorm { return l.arg.Norm }
-
 // SetLowbit makes the layer's forward passes, with and without a cache, compute with few bits; the zero value makes them exact
 // again. Work moves through the host, on any device: right, but slow, and not to be recorded.
 func (l *Attention) SetLowbit(q Lowbit) error {
@@ -80,18 +73,19 @@ func (l *Attention) SetLowbit(q Lowbit) error {
 	if q == (Lowbit{}) {
 		return nil
 	}
-	if _, ok := l.mix.(headNormed); !ok && q.Logits > 0 {
-		return fmt.Errorf("lowbit: the architecture %s cannot quantise its logits", l.cfg.Arch.Name)
-	}
-	l.low = &lowbit{Lowbit: q, arch: l.cfg.Arch, mix: l.mix}
+	l.low = &lowbit{q}
 	return nil
 }
 
 // lowbit is what a layer does between its own steps; a nil one does nothing.
-type lowbit struct {
-	Lowbit
-	arch *Arch
-	mix  mixer
+type lowbit struct{ Lowbit }
+
+// logits is how the logits are quantised.
+func (l *lowbit) logits() Lowbit {
+	if l == nil || l.Logits == 0 {
+		return Lowbit{}
+	}
+	return l.Lowbit
 }
 
 // keys rounds new keys and values, before attention or the cache sees them.
@@ -109,24 +103,4 @@ func (l *lowbit) keys(p *Pass, s device.AttnShape, k, v tensor.Tensor) {
 		}
 		device.WriteFloats(p.Dev, t.Tensor, x)
 	}
-}
-
-// heads computes the heads' output once more, with quantised logits.
-func (l *lowbit) heads(p *Pass, s device.AttnShape, c *device.Cache, out, q, k, v tensor.Tensor) {
-	if l == nil || l.Logits == 0 {
-		return
-	}
-	h := l.host(p, s, q)
-	if p.Slot.Ok() {
-		h.attendCache(p, c)
-	} else {
-		keys, values := readAll(p.Dev, k), readAll(p.Dev, v)
-		for b := range s.B {
-			first := b * s.T
-			h.attend(first, first+s.T, part{keys[first*k.Cols:], values[first*v.Cols:], func(n int) (from, to int) {
-				return h.start(n), n - first + 1
-			}})
-		}
-	}
-	device.WriteFloats(p.Dev, out, h.out)
 }

@@ -68,7 +68,11 @@ func (s *steady) run(m *Model, c *Cache, n int) ends {
 			}
 		}
 	}
-	s.repeat.Run(m.dev, s.work)
+	if m.byHost() {
+		s.work()
+	} else {
+		s.repeat.Run(m.dev, s.work)
+	}
 	return s.ends
 }
 

@@ -11,12 +11,42 @@ import (
 	"antiphase/tensor"
 )
 
-// hostAttn is attention with quantised logits on the host: out = HeadNorm(Σ_m w_m·softmax(quantised logits of map m)·V), w = 1, −λ.
+// rework computes on the host what the device's ops cannot: heads with quantised logits or another second map replace what the device
+// gave them, heads that are knocked out become zero. Without either it does nothing.
+func (l *Attention) rework(p *Pass, s device.AttnShape, c *device.Cache, out, q, k, v tensor.Tensor) {
+	es := l.cfg.edits
+	which := es.recomputed()
+	if l.low.logits().Logits > 0 {
+		which = which[:0]
+		for h := range s.Heads {
+			which = append(which, h)
+		}
+	}
+	if len(which) > 0 {
+		h := l.host(p, s, q)
+		h.which = which
+		if p.Slot.Ok() {
+			h.attendCache(p, c)
+		} else {
+			h.attendPass(readAll(p.Dev, k), readAll(p.Dev, v))
+		}
+		for _, head := range which {
+			device.WriteFloats(p.Dev, out.Columns(head*s.DV, (head+1)*s.DV), h.column(head))
+		}
+	}
+	es.knock(p, out, s.DV)
+}
+
+// hostAttn is attention on the host: out = HeadNorm(Σ_m w_m·A_m·V), w = 1, −λ, where A_m is softmax(logits of map m), the logits
+// quantised, or what an intervention puts in the second map's place.
 type hostAttn struct {
 	device.AttnShape
-	q    Lowbit
-	maps int // query heads of an output head
-	keys int // key heads of a group
+	q     Lowbit
+	edits edits
+	layer int
+	which []int // heads to compute
+	maps  int   // query heads of an output head
+	keys  int   // key heads of a group
 
 	queries, lam, weight []float64
 	starts               []int32
@@ -24,19 +54,42 @@ type hostAttn struct {
 	out                  []float64 // [N, H·DV]
 }
 
-func (l *lowbit) host(p *Pass, s device.AttnShape, q tensor.Tensor) *hostAttn {
-	h := &hostAttn{AttnShape: s, q: l.Lowbit, maps: l.arch.Queries, keys: l.arch.Keys,
-		queries: readAll(p.Dev, q), norm: l.mix.(headNormed).headNorm(), out: make([]float64, q.Rows*s.Heads*s.DV)}
-	if lam, _ := l.mix.lambda(); lam.Ok() {
+func (l *Attention) host(p *Pass, s device.AttnShape, q tensor.Tensor) *hostAttn {
+	a := l.cfg.Arch
+	h := &hostAttn{AttnShape: s, q: l.low.logits(), edits: l.cfg.edits, layer: l.cfg.Layer, maps: a.Queries, keys: a.Keys,
+		queries: readAll(p.Dev, q), out: make([]float64, q.Rows*s.Heads*s.DV)}
+	lam, norm := l.mix.applied()
+	h.norm = norm
+	if lam.Ok() {
 		h.lam = readAll(p.Dev, lam)
 	}
-	if h.norm.Weight.Ok() {
-		h.weight = readAll(p.Dev, h.norm.Weight)
+	if norm.Weight.Ok() {
+		h.weight = readAll(p.Dev, norm.Weight)
 	}
 	if p.Start.Ok() {
 		h.starts = readInts(p.Dev, p.Start)
 	}
 	return h
+}
+
+// column is one head's output, [N, DV].
+func (h *hostAttn) column(head int) []float64 {
+	var out []float64
+	for n := range len(h.out) / (h.Heads * h.DV) {
+		out = append(out, h.row(n, head)...)
+	}
+	return out
+}
+
+// attendPass fills all rows of a pass without a cache.
+func (h *hostAttn) attendPass(keys, values []float64) {
+	wk, wv := h.Groups*h.keys*h.D, h.Groups*h.DV
+	for b := range h.B {
+		first := b * h.T
+		h.attend(first, first+h.T, part{keys[first*wk:], values[first*wv:], func(n int) (from, to int) {
+			return h.start(n), n - first + 1
+		}})
+	}
 }
 
 // start is the first key that row n may see.
@@ -77,14 +130,14 @@ func (h *hostAttn) attendCache(p *Pass, c *device.Cache) {
 func (h *hostAttn) attend(from, to int, s part) {
 	top := 0.0
 	if h.q.Per == PerTensor {
-		for head := range h.Heads {
+		for _, head := range h.which {
 			for m := range h.maps {
 				top = max(top, h.top(head, m, from, to, s))
 			}
 		}
 	}
 	var wg sync.WaitGroup
-	for head := range h.Heads {
+	for _, head := range h.which {
 		wg.Go(func() {
 			defer fault.Guard()()
 			for m := range h.maps {
@@ -122,14 +175,19 @@ func (h *hostAttn) mix(head, m, from, to int, top float64, s part) {
 		if h.q.Per == PerRow {
 			top = absmax(buf)
 		}
-		quantise(buf, h.q.Logits, top)
+		if h.q.Logits > 0 {
+			quantise(buf, h.q.Logits, top)
+		}
 		most, sum := slices.Max(buf), 0.0
 		for i, x := range buf {
 			buf[i] = math.Exp(x - most)
 			sum += buf[i]
 		}
 		w := h.sign(n, head, m) / sum
-		first, _ := s.sees(n)
+		first, end := s.sees(n)
+		if m == 1 {
+			h.edits.remap(buf, h.layer, head, end-1)
+		}
 		out := h.row(n, head)
 		for i, x := range buf {
 			v := s.v[(first+i)*width+group*h.DV:]
