@@ -66,8 +66,9 @@ func shapeOf(g Geometry, m model.Config) map[string]any {
 // TrainOptions describe a training step.
 type TrainOptions struct {
 	Geometry
-	Seq, Batch, Micro int  // tokens in a sequence, sequences in a step and at a time; 0 keeps the recipe's micro-batch as a step
-	Ops               bool // say where the time goes
+	Seq, Batch, Micro int             // tokens in a sequence, sequences in a step and at a time; 0 keeps the recipe's micro-batch as a step
+	Recompute         layer.Recompute // empty keeps the recipe's
+	Ops               bool            // say where the time goes
 }
 
 // Check says what is wrong with the options.
@@ -92,6 +93,9 @@ func (t TrainOptions) recipe() (recipe.Recipe, error) {
 	if t.Micro > 0 {
 		r.Train.MicroBatch = t.Micro
 	}
+	if t.Recompute != "" {
+		r.Train.Recompute = t.Recompute
+	}
 	return r.Complete()
 }
 
@@ -111,6 +115,7 @@ func newStepper(d device.Device, r recipe.Recipe) (*stepper, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.Recompute(r.Train.Recompute)
 	drawParams(d, m.Params)
 	n := r.Train.Batch * r.Train.SeqLen
 	ids := randomIDs(n+1, r.Model.Vocab)
@@ -143,6 +148,10 @@ func (c *Config) Train(ctx context.Context, t TrainOptions) (Row, error) {
 	tr := r.Train
 	row := Row{Kind: "train", Name: fmt.Sprintf("%s %s T=%d batch %d", t.Size, t.Arch, tr.SeqLen, tr.Batch), Unit: "tokens/s", Shape: shapeOf(t.Geometry, r.Model)}
 	row.Shape["seq"], row.Shape["batch"], row.Shape["micro_batch"] = tr.SeqLen, tr.Batch, tr.MicroBatch
+	if tr.Recompute != layer.RecomputeOff {
+		row.Name += ", recompute " + string(tr.Recompute)
+		row.Shape["recompute"] = tr.Recompute
+	}
 	c.Say("train %s", row.Name)
 	ceiling, err := c.product()
 	if err != nil {

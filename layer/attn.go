@@ -160,6 +160,17 @@ func (l *Attention) rotated(t tensor.Tensor) tensor.Tensor {
 
 // Forward attends within the pass, or over the cache when the pass has slots.
 func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Tensor {
+	heads := l.attend(p, x, c)
+	y := p.branch(x.Rows, l.Out.W.Rows)
+	l.Out.Into(p, y, heads)
+	return y
+}
+
+// Again pushes what Backward needs without forming y, from the x of the last Forward.
+func (l *Attention) Again(p *Pass) { l.attend(p, l.x, nil) }
+
+// attend pushes qkv and the heads' outputs.
+func (l *Attention) attend(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Tensor {
 	qkv := l.QKV.Forward(p, x)
 	l.cfg.Rope.Rotate(p, l.rotated(qkv), false)
 	q, k, v := l.split(qkv)
@@ -178,9 +189,7 @@ func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Te
 	if p.Probe != nil {
 		p.Probe.Attention(l.view(p, s, q, k, v))
 	}
-	y := p.branch(x.Rows, l.Out.W.Rows)
-	l.Out.Into(p, y, heads)
-	return y
+	return heads
 }
 
 // Backward sets dx from dy.

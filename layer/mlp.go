@@ -20,14 +20,19 @@ func NewMLP(ps *ParamSet, dim, inner int, gain float64) *MLP {
 // Forward pushes gu [N,2F] and gives y [N,C], a branch. What lies between them, h [N,F], is formed again in Backward.
 func (l *MLP) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 	y := p.branch(x.Rows, l.Down.W.Rows)
-	l.x = x
-	l.gu = l.GateUp.Forward(p, x)
+	l.Again(p, x)
 	m, inner := p.Arena.Mark(), l.gu.Cols/2
 	h := p.wide(x.Rows, inner)
 	p.Dev.SwiGLU(h.Columns(0, inner), l.gu)
 	l.Down.Into(p, y, h)
 	p.Arena.Release(m)
 	return y
+}
+
+// Again pushes what Backward needs without forming y: gu, from the x of the last Forward.
+func (l *MLP) Again(p *Pass, x tensor.Tensor) {
+	l.x = x
+	l.gu = l.GateUp.Forward(p, x)
 }
 
 // Backward sets dx from dy.

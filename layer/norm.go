@@ -17,18 +17,30 @@ func NewNorm(ps *ParamSet, name string, dim int, eps float64) *Norm {
 
 // Forward pushes s and y. Without a delta (the first norm) s is x itself.
 func (l *Norm) Forward(p *Pass, x, delta tensor.Tensor) (s, y tensor.Tensor) {
-	var sum tensor.Tensor
 	s = x
 	if delta.Ok() {
-		sum = p.Act(x.Rows, x.Cols)
-		s = sum
+		s = p.Act(x.Rows, x.Cols)
+	}
+	return s, l.Into(p, s, x, delta)
+}
+
+// Into is Forward with s in memory of the caller's; without a delta s must be x.
+func (l *Norm) Into(p *Pass, s, x, delta tensor.Tensor) (y tensor.Tensor) {
+	var sum tensor.Tensor
+	if delta.Ok() {
+		sum = s
 	}
 	y = p.Act(x.Rows, x.Cols)
-	rstd := p.stat(1, x.Rows)
-	p.Dev.RMSNorm(y, rstd, sum, x, delta, l.W.W, l.Eps)
-	l.s, l.rstd = s, rstd
-	return s, y
+	l.s, l.rstd = s, p.stat(1, x.Rows)
+	p.Dev.RMSNorm(y, l.rstd, sum, x, delta, l.W.W, l.Eps)
+	return y
 }
+
+// Stream is s of the last Forward.
+func (l *Norm) Stream() tensor.Tensor { return l.s }
+
+// Again pushes y of the last Forward once more, from s.
+func (l *Norm) Again(p *Pass) (y tensor.Tensor) { return l.Into(p, l.s, l.s, tensor.Tensor{}) }
 
 // Backward adds the norm's share to ds, which already holds the gradient that flows past the norm along
 // the residual stream. ds is then the gradient of x and of delta alike.

@@ -30,6 +30,11 @@ type Pass struct {
 
 	Probe Probe // looks inside; nil in ordinary passes
 
+	Recompute Recompute // which activations are dropped and formed again by the backward pass; the zero value drops none
+
+	// Stream [N,C] holds the residual stream between the halves of a block where blocks do not keep it.
+	Stream tensor.Tensor
+
 	// Branch [N,C] is where what attention and MLP give waits until the next norm has added it to the residual stream. No backward pass
 	// asks for it again, so that all blocks may share one. Without it each gets its own.
 	Branch tensor.Tensor

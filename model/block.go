@@ -34,18 +34,57 @@ func newBlock(ps *layer.ParamSet, c Config, l int, rope *layer.Rope) *Block {
 
 // Forward returns the residual stream before the last add, and the branch to add.
 func (b *Block) Forward(p *layer.Pass, x, delta tensor.Tensor, c *device.Cache) (tensor.Tensor, tensor.Tensor) {
+	if p.Recompute == layer.RecomputeBlocks {
+		return b.forwardDropped(p, x, delta, c)
+	}
 	x, h := b.Norm1.Forward(p, x, delta)
-	x, h = b.Norm2.Forward(p, x, b.Attn.Forward(p, h, c))
+	m := p.Arena.Mark()
+	branch := b.Attn.Forward(p, h, c)
+	if p.Recompute == layer.RecomputeAttention {
+		p.Arena.Release(m)
+	}
+	x, h = b.Norm2.Forward(p, x, branch)
 	return x, b.MLP.Forward(p, h)
+}
+
+// forwardDropped is Forward that leaves on the stack only the residual stream before the block. The stream after its first half is in
+// p.Stream until the next norm has read it.
+func (b *Block) forwardDropped(p *layer.Pass, x, delta tensor.Tensor, c *device.Cache) (tensor.Tensor, tensor.Tensor) {
+	s := x
+	if delta.Ok() {
+		s = p.Act(x.Rows, x.Cols)
+	}
+	m := p.Arena.Mark()
+	h := b.Norm1.Into(p, s, x, delta)
+	h = b.Norm2.Into(p, p.Stream, s, b.Attn.Forward(p, h, c))
+	delta = b.MLP.Forward(p, h)
+	p.Arena.Release(m)
+	return p.Stream, delta
+}
+
+// again pushes what forwardDropped dropped and Backward needs.
+func (b *Block) again(p *layer.Pass) {
+	probe := p.Probe
+	p.Probe = nil // it has seen this block
+	s := b.Norm1.Stream()
+	branch := b.Attn.Forward(p, b.Norm1.Again(p), nil)
+	b.MLP.Again(p, b.Norm2.Into(p, p.Stream, s, branch))
+	p.Probe = probe
 }
 
 // Backward carries dx, the gradient of the residual stream behind the block, to the one before it, in place.
 // Each branch reads dx before its norm adds to it, and the stream passes by unchanged.
 func (b *Block) Backward(p *layer.Pass, dx tensor.Tensor) {
 	m := p.Arena.Mark()
+	if p.Recompute == layer.RecomputeBlocks {
+		b.again(p)
+	}
 	dh := p.Act(dx.Rows, dx.Cols)
 	b.MLP.Backward(p, dh, dx)
 	b.Norm2.Backward(p, dx, dh)
+	if p.Recompute == layer.RecomputeAttention {
+		b.Attn.Again(p)
+	}
 	b.Attn.Backward(p, dh, dx)
 	b.Norm1.Backward(p, dx, dh)
 	p.Arena.Release(m)

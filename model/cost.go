@@ -1,6 +1,9 @@
 package model
 
-import "antiphase/layer"
+import (
+	"antiphase/device"
+	"antiphase/layer"
+)
 
 // FLOPs are floating-point operations per token at sequence length T, forward alone and forward with backward.
 // A product of matrices costs 2 per weight forward and 4 backward. An attention cell (query, key), of which causal
@@ -31,22 +34,38 @@ func (c Config) PromptFLOPs(T int) float64 {
 	return float64(T)*(forward-logits) + logits
 }
 
-// ActivationBytes estimates what a training pass keeps of n rows, each activation size bytes wide.
-func (c Config) ActivationBytes(n, size int) int {
+// ActivationBytes is what a training pass of n rows takes of the arena on a device of these types, but for rounding:
+// TestActivationBytes holds it to what passes take.
+func (c Config) ActivationBytes(n int, t device.Types, r layer.Recompute) int {
 	a, err := layer.LookupArch(c.Arch)
 	if err != nil {
 		return 0
 	}
-	qkv := c.HeadDim * (a.Queries*c.Heads + (a.Keys+a.Values)*c.KVHeads)
-	heads := a.Values * c.HeadDim * c.Heads
-	kept := heads // out
-	if a.Queries == 2 {
-		kept += heads // A2·V
-	}
+	act := func(cols int) int { return t.Act.Size() * t.Stride(cols) }
+	stat := t.Stat.Size()
+	heads, qkv := act(a.Values*c.HeadDim*c.Heads), act(c.HeadDim*(a.Queries*c.Heads+(a.Keys+a.Values)*c.KVHeads))
+	attention := qkv + a.Queries*(heads+stat*c.Heads) // out, A2·V and logarithms of sums
 	if c.HeadNorm != layer.HeadNormOff {
-		kept += heads // before the norm
+		attention += heads + stat*c.Heads // before the norm, and its deviations
 	}
-	perLayer := 6*c.Dim + qkv + kept + 3*c.FFN // two sums, two norms, two branch outputs
-	backward := 4*c.Dim + qkv + heads + c.FFN
-	return n * size * (perLayer*c.Layers + backward)
+	dim, lambda := act(c.Dim), 0
+	if a.Queries == 2 {
+		lambda = stat * c.Heads // dλ
+		if a.Keys == 1 {
+			attention += stat * c.Heads // λ of every row
+			lambda += act(c.Heads)
+		}
+	}
+	mlp := 3*dim + act(2*c.FFN) + 2*stat                        // both norms' outputs, the second one's sum, gate and up
+	ends := 6*dim + stat                                        // dx, embedding, branch, last norm's sum and output, its gradient
+	backward := dim + act(c.FFN) + heads + qkv + lambda         // of one block
+	sum := ends + backward + dim*(c.Layers-1) + mlp + attention // with the stream before each block
+	switch r {
+	case layer.RecomputeBlocks:
+	case layer.RecomputeAttention:
+		sum += (c.Layers - 1) * mlp
+	default:
+		sum += (c.Layers - 1) * (mlp + attention)
+	}
+	return n * sum
 }

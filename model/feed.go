@@ -111,6 +111,6 @@ func (m *Model) begin(f *Feed, i int) (*layer.Pass, input) {
 		return t.Columns(i*n, (i+1)*n)
 	}
 	m.arena.Release(tensor.Mark{})
-	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: f.micro, T: f.t, Probe: m.pass.Probe, Pos: part(f.pos), Start: part(f.starts)}
+	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: f.micro, T: f.t, Probe: m.pass.Probe, Pos: part(f.pos), Start: part(f.starts), Recompute: m.recompute}
 	return &m.pass, input{part(f.ids), part(f.targets), part(f.losses.Columns(0, f.b*f.t))}
 }

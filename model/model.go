@@ -30,6 +30,8 @@ type Model struct {
 	chunks chunks
 	ends   ends // of the last Run
 
+	recompute layer.Recompute
+
 	parts   []int // where the parts begin in Params.List, and its length
 	version int   // of what passes do: recorded work of an older one is stale
 }
@@ -101,6 +103,14 @@ func (m *Model) Init(seed uint64) { m.Params.Init(m.dev, seed) }
 // settle puts the memory of the passes before into one piece.
 func (m *Model) settle() {
 	if m.arena.Settle() {
+		m.version++
+	}
+}
+
+// Recompute sets which activations passes over batches drop; gradients keep their bits. It changes the version.
+func (m *Model) Recompute(r layer.Recompute) {
+	if m.recompute != r {
+		m.recompute = r
 		m.version++
 	}
 }

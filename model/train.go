@@ -13,6 +13,9 @@ import (
 func (m *Model) forward(p *layer.Pass, ids tensor.Tensor, c *Cache) tensor.Tensor {
 	x := m.embed.Forward(p, ids)
 	p.Branch = p.Act(x.Rows, x.Cols)
+	if p.Recompute == layer.RecomputeBlocks {
+		p.Stream = p.Act(x.Rows, x.Cols)
+	}
 	var delta, kept tensor.Tensor
 	if len(p.Chunks) > 0 {
 		kept = p.Act(x.Rows, x.Cols)

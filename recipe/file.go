@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"antiphase/layer"
 )
 
 // Read takes a recipe file, JSON or YAML. What the file leaves out keeps the value it has in r, so a file may state a
@@ -106,6 +108,9 @@ func (r *Recipe) date(stated map[string]bool) {
 	}
 	if !stated["data.order"] {
 		r.Data.Order = "stream"
+	}
+	if !stated["train.recompute"] {
+		r.Train.Recompute = layer.RecomputeOff
 	}
 	if !stated["data.held_out_by"] {
 		r.Data.HeldOutBy = "documents"

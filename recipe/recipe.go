@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode"
 
+	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/optim"
 )
@@ -47,18 +48,19 @@ type Data struct {
 
 // Train says how long, how much at once, and what is kept.
 type Train struct {
-	From        string `json:"from,omitempty" doc:"model whose weights to begin with, and not random ones"`
-	Seed        uint64 `json:"seed" doc:"decides weights and data order"`
-	Steps       int    `json:"steps" doc:"optimiser steps; 0 writes the initial checkpoint and stops"`
-	Batch       int    `json:"batch" doc:"sequences per step"`
-	MicroBatch  int    `json:"micro_batch" doc:"sequences at a time; gradients add up; must divide batch"`
-	SeqLen      int    `json:"seq_len" doc:"tokens per sequence; at most model.context"`
-	LogEvery    int    `json:"log_every" doc:"steps between printed lines; every step goes to metrics.jsonl"`
-	EvalEvery   int    `json:"eval_every" doc:"steps between held-out losses; 0 only at the end"`
-	EvalBatches int    `json:"eval_batches" doc:"micro-batches per held-out loss"`
-	SaveEvery   int    `json:"save_every" doc:"steps between checkpoints; 0 only at the end"`
-	KeepLast    int    `json:"keep_last" doc:"checkpoints to keep"`
-	StrictSave  bool   `json:"strict_save" doc:"stop when a checkpoint cannot be written instead of trying again later"`
+	From        string          `json:"from,omitempty" doc:"model whose weights to begin with, and not random ones"`
+	Seed        uint64          `json:"seed" doc:"decides weights and data order"`
+	Steps       int             `json:"steps" doc:"optimiser steps; 0 writes the initial checkpoint and stops"`
+	Batch       int             `json:"batch" doc:"sequences per step"`
+	MicroBatch  int             `json:"micro_batch" doc:"sequences at a time; gradients add up; must divide batch"`
+	Recompute   layer.Recompute `json:"recompute" doc:"activations dropped and computed again in the backward pass, same bits: off, attention or blocks"`
+	SeqLen      int             `json:"seq_len" doc:"tokens per sequence; at most model.context"`
+	LogEvery    int             `json:"log_every" doc:"steps between printed lines; every step goes to metrics.jsonl"`
+	EvalEvery   int             `json:"eval_every" doc:"steps between held-out losses; 0 only at the end"`
+	EvalBatches int             `json:"eval_batches" doc:"micro-batches per held-out loss"`
+	SaveEvery   int             `json:"save_every" doc:"steps between checkpoints; 0 only at the end"`
+	KeepLast    int             `json:"keep_last" doc:"checkpoints to keep"`
+	StrictSave  bool            `json:"strict_save" doc:"stop when a checkpoint cannot be written instead of trying again later"`
 }
 
 // Patterns are the names that tokenizer.pattern may have.
@@ -86,6 +88,9 @@ func (r Recipe) Complete() (Recipe, error) {
 	}
 	if r.Train.MicroBatch == 0 {
 		r.Train.MicroBatch = r.Train.Batch
+	}
+	if r.Train.Recompute == "" {
+		r.Train.Recompute = layer.RecomputeOff
 	}
 	var err error
 	if r.Model, err = r.Model.Complete(); err != nil {
@@ -137,6 +142,8 @@ func (r *Recipe) check() error {
 		return fmt.Errorf("train.steps: is %d, must be at most %d", t.Steps, maxSteps)
 	case t.Batch%t.MicroBatch != 0:
 		return fmt.Errorf("train.micro_batch: %d does not divide train.batch = %d", t.MicroBatch, t.Batch)
+	case !slices.Contains(layer.Recomputes, t.Recompute):
+		return fmt.Errorf("train.recompute: is %q, must be one of %q", t.Recompute, layer.Recomputes)
 	case t.SeqLen > r.Model.Context:
 		return fmt.Errorf("train.seq_len: is %d, model.context is %d", t.SeqLen, r.Model.Context)
 	case r.Data.HeldOut < 0 || r.Data.HeldOut >= 1:

@@ -25,6 +25,7 @@ const (
 var rules = map[string]rule{
 	"name": free, "train.steps": free, "train.log_every": free, "train.eval_every": free, "train.eval_batches": free,
 	"train.save_every": free, "train.keep_last": free, "train.strict_save": free,
+	"train.recompute": free,
 
 	"optim.": forced, "data.": forced, "train.batch": forced, "train.micro_batch": forced, "train.seq_len": forced,
 	"model.context": forced, "model.rope_theta": forced, "model.rope_interleaved": forced, "model.rope_scaling": forced,

@@ -68,6 +68,7 @@ func (t *run) build() error {
 	if err != nil {
 		return err
 	}
+	m.Recompute(r.Train.Recompute)
 	n := r.Train.Batch * r.Train.SeqLen
 	t.model, t.optim = m, t.newOptim(m)
 	t.loader = data.Prefetch(rows)

@@ -77,6 +77,7 @@ func benchTrainVerb(a *app, f *benchFlags) *cobra.Command {
 	c.Flags().IntVar(&t.Seq, "seq", 0, "tokens of a sequence; 0 keeps the recipe's")
 	c.Flags().IntVar(&t.Batch, "batch", 0, "sequences of a step; 0 takes the recipe's micro-batch")
 	c.Flags().IntVar(&t.Micro, "micro", 0, "sequences at a time; 0 takes all of the step's")
+	c.Flags().StringVar((*string)(&t.Recompute), "recompute", "", "activations computed again in the backward pass: off, attention or blocks; default the recipe's")
 	c.Flags().IntVar(&f.reps, "steps", 10, "measured steps, another name of --reps")
 	c.Flags().BoolVar(&t.Ops, "ops", false, "also run steps op by op and list where the time goes")
 	return c

@@ -321,9 +321,8 @@ func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, asJS
 	n := model.Table(r.Model).Count()
 	forward, all := r.Model.FLOPs(r.Train.SeqLen)
 	tokens := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
-	size := d.Types().Act.Size()
-	state := n * (size + 4*3) // weights, gradients and two moments
-	acts := r.Model.ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, size)
+	state := n * stateBytes(d.Types(), r.Optim.RoundBF16)
+	acts := r.Model.ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, d.Types(), r.Train.Recompute)
 	const share = 0.5 // of a bare matrix product's rate: what whole steps reach, roughly
 	eta := tokens * all / (train.MachinePeak(d) * share)
 	if asJSON {
@@ -333,10 +332,21 @@ func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, asJS
 	fmt.Fprintf(a.out, "architecture   %s (%s)\n", r.Model.Arch, archDoc(r.Model.Arch))
 	fmt.Fprintf(a.out, "parameters     %s\n", count(float64(n)))
 	fmt.Fprintf(a.out, "FLOPs/token    %s forward, %s with backward\n", count(forward), count(all))
-	fmt.Fprintf(a.out, "memory         %.2f GiB weights, gradients and moments + %.2f GiB activations\n", gib(state), gib(acts))
+	fmt.Fprintf(a.out, "memory         %.2f GiB weights, gradients and moments + %.2f GiB activations (train.recompute=%s)\n", gib(state), gib(acts), r.Train.Recompute)
 	fmt.Fprintf(a.out, "steps          %d of %d × %d tokens = %s tokens\n", r.Train.Steps, r.Train.Batch, r.Train.SeqLen, count(tokens))
 	fmt.Fprintf(a.out, "expected time  about %s on %s\n\n", seconds(eta), d.Name())
 	return printSources(a.out, sources)
+}
+
+// stateBytes is what training keeps of a parameter: weight and master, gradient and two moments. A bf16 weight has its master's lower half
+// beside it; a float32 weight is its own master unless weights are rounded.
+func stateBytes(t device.Types, rounded bool) int {
+	const gradient, moments = 4, 8
+	weight := 4
+	if rounded && t.Act == t.Stat {
+		weight += 4
+	}
+	return weight + gradient + moments
 }
 
 func gib(n int) float64 { return float64(n) / (1 << 30) }
