@@ -1,21 +1,23 @@
 package recipe
 
 import (
+	"math"
 	"testing"
 
+	"antiphase/model"
 	"antiphase/optim"
 )
 
 // TestPaperTraining holds the paper's sizes to its section on scaling: sequences of 2048, batches of a quarter million tokens, 40,000
-// steps, AdamW with β 0.9 and 0.98, decay 0.05, 375 steps of warm-up and linear decay from 1.5e-4.
+// steps, AdamW with β 0.9 and 0.98, decay 0.05, 375 steps of warm-up and linear decay from 1.5e-4, from 7.5e-5 for the two largest.
 func TestPaperTraining(t *testing.T) {
-	for _, size := range []string{"830m", "1.4b", "2.8b"} {
+	for size, lr := range map[string]float64{"830m": 1.5e-4, "1.4b": 1.5e-4, "2.8b": 1.5e-4, "6.8b": 7.5e-5, "13.1b": 7.5e-5} {
 		for _, arch := range []string{"transformer", "diff", "diff2"} {
 			r, err := Named(size, arch)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := optim.Config{LR: 1.5e-4, Beta1: 0.9, Beta2: 0.98, Decay: 0.05, Warmup: 375, Schedule: "linear"}
+			want := optim.Config{LR: lr, Beta1: 0.9, Beta2: 0.98, Decay: 0.05, Warmup: 375, Schedule: "linear"}
 			got := r.Optim
 			got.Eps, got.Clip, got.FinalLR = 0, 0, 0 // the paper does not say
 			if got != want {
@@ -26,8 +28,12 @@ func TestPaperTraining(t *testing.T) {
 			}
 		}
 	}
-	for size, want := range map[string]struct{ layers, dim, heads, headDim, vocab int }{
-		"830m": {24, 1536, 16, 96, 100288}, "1.4b": {24, 2048, 16, 128, 100288}, "2.8b": {32, 2560, 20, 128, 100288},
+	for size, want := range map[string]struct {
+		layers, dim, heads, headDim, vocab int
+		billions                           float64 // as its figure 3a plots them: matrices and one embedding
+	}{
+		"830m": {24, 1536, 16, 96, 100288, 0.8335}, "1.4b": {24, 2048, 16, 128, 100288, 1.4132}, "2.8b": {32, 2560, 20, 128, 100288, 2.7943},
+		"6.8b": {32, 4096, 32, 128, 100288, 6.8365}, "13.1b": {40, 5120, 40, 128, 100288, 13.1226},
 	} {
 		r, err := Named(size, "transformer")
 		if err != nil {
@@ -36,6 +42,9 @@ func TestPaperTraining(t *testing.T) {
 		m := r.Model
 		if m.Layers != want.layers || m.Dim != want.dim || m.Heads != want.heads || m.HeadDim != want.headDim || m.Vocab != want.vocab {
 			t.Errorf("%s: %d layers of %d, %d heads of %d, vocabulary %d; the paper has %+v", size, m.Layers, m.Dim, m.Heads, m.HeadDim, m.Vocab, want)
+		}
+		if n := float64(model.Table(m).Count()) / 1e9; math.Abs(n-want.billions) > 0.001 {
+			t.Errorf("%s: %.4f billion parameters, the paper has %.4f", size, n, want.billions)
 		}
 		d, err := Named(size, "diff")
 		if err != nil || d.Model.Heads*2 != m.Heads || d.Model.HeadDim != m.HeadDim {

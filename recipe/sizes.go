@@ -26,6 +26,8 @@ func Sizes() []Size {
 		{"830m", "24 × 1536, the paper's smallest scaling model", M830},
 		{"1.4b", "24 × 2048, the paper's ablation model", B1},
 		{"2.8b", "32 × 2560, the paper's scaling model", B2},
+		{"6.8b", "32 × 4096, the paper's scaling model", B6},
+		{"13.1b", "40 × 5120, the paper's largest", B13},
 	}
 }
 
@@ -143,6 +145,26 @@ func B1(arch string) (Recipe, error) {
 func B2(arch string) (Recipe, error) {
 	s := shape{layers: 32, dim: 2560, heads: 20, ffn: 6912, context: 2048, vocab: 100288}
 	return s.paper("2.8b", arch)
+}
+
+// B6 is the paper's 6.8B: 32 × 4096, at half the learning rate. States of 16 bytes a parameter take 102 GiB, so that one
+// GPU of 141 GB trains it with blocks recomputed.
+func B6(arch string) (Recipe, error) {
+	s := shape{layers: 32, dim: 4096, heads: 32, ffn: 10880, context: 2048, vocab: 100288}
+	return s.large("6.8b", arch)
+}
+
+// B13 is the paper's 13.1B: 40 × 5120. Its states take 196 GiB: several GPUs.
+func B13(arch string) (Recipe, error) {
+	s := shape{layers: 40, dim: 5120, heads: 40, ffn: 13696, context: 2048, vocab: 100288}
+	return s.large("13.1b", arch)
+}
+
+// large is paper with half the learning rate and blocks recomputed.
+func (s shape) large(name, arch string) (Recipe, error) {
+	r, err := s.paper(name, arch)
+	r.Optim.LR, r.Train.Recompute = 7.5e-5, layer.RecomputeBlocks
+	return r, err
 }
 
 // paper is a recipe of the paper's scaling runs: 40,000 steps of a quarter million tokens, 375 of them warm-up, then linear decay.
