@@ -20,7 +20,7 @@ func builtSet(r recipe.Recipe) string {
 // takeSet opens a built token set, with the tokenizer that lies in it or the one that the recipe names, which must be the same.
 func takeSet(dir string, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, *data.Set, error) {
 	path := r.Tokenizer.Path
-	if path == "" {
+	if path == "" || opt.Built {
 		path = filepath.Join(dir, data.TokenizerName)
 	}
 	tok, err := loadTokenizer(path)
@@ -34,6 +34,9 @@ func takeSet(dir string, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, *
 	if got := set.Manifest.Tokenizer; got != tok.Hash() {
 		set.Close()
 		return nil, nil, &data.CorruptError{File: dir, Fault: fmt.Sprintf("built with the tokenizer %.12s, %s is %.12s: name the one it was built with", got, path, tok.Hash())}
+	}
+	if opt.Built { // whoever built it has said so
+		return tok, set, nil
 	}
 	opt.Say("token set %s: %d tokens; what it holds out and its weights are its own", dir, set.Manifest.Tokens)
 	return tok, set, nil

@@ -123,6 +123,9 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 		if err := t.report(); err != nil {
 			return t.result(), err
 		}
+		if err := t.probe(ctx); err != nil { // after the row, which reads the λ of the step's own pass
+			return t.result(), err
+		}
 		stop := t.stopping(ctx) && t.state.Step < tr.Steps
 		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 || t.saving() {
 			if err := t.save(stop || t.state.Step == tr.Steps); err != nil {
@@ -204,6 +207,21 @@ func (t *run) evaluate() error {
 		return err
 	}
 	t.state.Valid, t.row.Valid = loss, loss
+	return nil
+}
+
+// probe hands the model to Options.Probe where one is due; its time counts in the next row. It is not cut short when the context ends: the step's checkpoint is
+// written next, and a resumed run would not come back to it.
+func (t *run) probe(ctx context.Context) error {
+	every, step := t.opt.ProbeEvery, t.state.Step
+	if t.opt.Probe == nil || step != t.recipe.Train.Steps && (every == 0 || step%every != 0) {
+		return nil
+	}
+	t.clock.lap(&t.clock.step)
+	defer t.clock.lap(&t.clock.eval)
+	if err := t.opt.Probe(context.WithoutCancel(ctx), step, t.model, t.tok); err != nil {
+		return fmt.Errorf("train: probe of step %d: %w", step, err)
+	}
 	return nil
 }
 

@@ -20,6 +20,8 @@ import (
 func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
 	built := builtSet(r)
 	switch {
+	case opt.Built:
+		built = opt.Data
 	case built != "":
 		opt.Data = built
 	case opt.Data == "":

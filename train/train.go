@@ -23,7 +23,9 @@ import (
 	"antiphase/internal/flock"
 	"antiphase/internal/vfs"
 	"antiphase/metrics"
+	"antiphase/model"
 	"antiphase/recipe"
+	"antiphase/tokenizer"
 )
 
 // ErrInterrupted says that the context ended, what was done is saved, and the same call will go on from there.
@@ -39,6 +41,7 @@ const MetricsFile = "metrics.jsonl"
 type Options struct {
 	Dir       string // run folder, made when missing
 	Data      string // token set; default Dir/data
+	Built     bool   // Data is a finished set with its tokenizer in it: it is used as it is, and the sources are not looked at
 	Tokenizer string // tokenizer file to take or make; default Dir/tokenizer.json
 	Device    device.Device
 	Force     bool // continue although the recipe changed in more than is safe
@@ -51,12 +54,19 @@ type Options struct {
 
 	Save <-chan struct{} // asks for a checkpoint after the step in progress, from which the run goes on; may be nil
 
+	Probe      Probe // looks at the model between steps; may be nil
+	ProbeEvery int   // steps between probes; the last step is probed too
+
 	Say      func(format string, args ...any)      // one-off messages; may be nil
 	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil
 	Report   func(Row)                             // every step's row; may be nil
 
 	fs vfs.FS // of the checkpoints; nil is the machine's, tests give others
 }
+
+// Probe looks at a model in training after a step. It may compute with the model and must not change it. A run that resumes repeats
+// the steps since its checkpoint, and their probes, with the same model.
+type Probe func(ctx context.Context, step int, m *model.Model, tok *tokenizer.Tokenizer) error
 
 // Begin is a model to begin with.
 type Begin struct {
