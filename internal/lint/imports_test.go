@@ -64,6 +64,7 @@ var table = []row{
 	{pkg: "eval", ours: "infer model layer data tokenizer"},
 	{pkg: "eval/task", ours: "eval model layer data tokenizer device tensor"},
 	{pkg: "eval/report", ours: "eval eval/task layer"},
+	{pkg: "experiment", ours: "recipe model layer data tokenizer train metrics device eval eval/task eval/report internal/flock internal/vfs"},
 
 	{pkg: "examples/service", ours: "*"},
 	{pkg: "cmd/antiphase", ours: "*", foreign: "github.com/spf13 golang.org/x/term"},

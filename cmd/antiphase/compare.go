@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/device"
+	"antiphase/eval"
+	"antiphase/experiment"
+	"antiphase/recipe"
+)
+
+type compareFlags struct {
+	spec          experiment.Spec
+	seeds         string
+	tasks, probes []string
+	dir, keep     string
+	jobs          int
+	dry, json     bool
+	inexact       bool
+}
+
+func compareVerb(a *app) *cobra.Command {
+	var f compareFlags
+	c := &cobra.Command{
+		Use:   "compare",
+		Short: "Compare architectures over learning rates and seeds, as one experiment that can be continued",
+		Long: `Compare trains every architecture at every size with every learning rate and seed on the same batches, judges each model with the
+same questions and writes one row per run and measure (rows.jsonl, rows.csv) and one page (report.html) with intervals over seeds and
+items, paired tests, the whole tuning grid and a verdict per claim. With several learning rates each gets --tune-seeds seeds; the one
+with the lowest held-out loss of each architecture then gets the rest of --seeds.
+
+Stop it in any way; the same command goes on without losing a finished run, and unfinished runs go on from their checkpoints. The
+lists of sizes, architectures, learning rates and seeds may grow from call to call.`,
+		Example: `  antiphase compare --size tiny --seeds 3 --dir runs/tiny
+  antiphase compare --size small --data 'books/*.jsonl.zst' --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --keep none
+  antiphase compare --size tiny --seeds 5 --task "needle needles=4 queries=2" --probe "needle needles=4 queries=2 samples=8"
+  antiphase compare --size 160m --data books --seeds 3 --dry-run`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.compare(cmd.Context(), &f) },
+	}
+	fl := c.Flags()
+	s := &f.spec
+	fl.StringArrayVar(&s.Data, "data", nil, "data source, as in train: a file, a folder, a glob, synthetic; PATH@WEIGHT to mix (repeatable)")
+	fl.StringVar(&s.Tokenizer, "tokenizer", "", "a tokenizer.json to use instead of training one, or bytes")
+	fl.StringSliceVar(&s.Sizes, "size", []string{"tiny"}, "sizes, separated by commas; see \"antiphase recipes\"")
+	fl.StringSliceVar(&s.Archs, "arch", []string{baseline, "diff", "diff2"}, "architectures; the first is what the others are compared with")
+	fl.Float64SliceVar(&s.LRs, "lr", nil, "learning rates to choose among (default: the size's own)")
+	fl.StringVar(&f.seeds, "seeds", "3", "how many seeds (1 to N), or a list: 11,12,13")
+	fl.IntVar(&s.TuneSeeds, "tune-seeds", 1, "seeds that each learning rate gets before the best is chosen; 0 gives all seeds to all")
+	fl.IntVar(&s.Steps, "steps", 0, "optimiser steps of each run (default: the size's own)")
+	fl.StringArrayVar(&s.Set, "set", nil, "change a field of every recipe: --set train.batch=16 (repeatable)")
+	fl.StringArrayVar(&f.tasks, "task", nil, "task to judge with, and its settings: \"needle needles=4 queries=2\" (repeatable; default: text, needles, attention, outliers)")
+	fl.StringArrayVar(&f.probes, "probe", nil, "task to ask while training, or none (repeatable; default: two of four needles)")
+	fl.IntVar(&s.Every, "probe-every", 0, "steps between probes (default: 24 probes a run)")
+	fl.Uint64Var(&s.EvalSeed, "eval-seed", 20, "draws the questions")
+	fl.StringVar(&s.Name, "name", "", "name in the rows (default: the folder's)")
+	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "compare"), "folder of the experiment")
+	fl.IntVar(&f.jobs, "jobs", 1, "runs at once, on one device")
+	fl.StringVar(&f.keep, "keep", "last", "checkpoints of finished runs that stay: none, last or all")
+	fl.BoolVar(&f.dry, "dry-run", false, "print runs, tokens, memory and hours, and stop")
+	fl.BoolVar(&f.json, "json", false, "print the summary (or the dry run) as JSON")
+	inexactFlag(fl, &f.inexact)
+	return c
+}
+
+func (a *app) compare(ctx context.Context, f *compareFlags) error {
+	if err := f.resolve(); err != nil {
+		return err
+	}
+	devices, err := a.openJobs(f.jobs)
+	if err != nil {
+		return err
+	}
+	defer closeAll(devices)
+	if f.dry {
+		return a.compareDry(devices[0], f)
+	}
+	rows, err := a.experiment(ctx, &f.spec, f.dir, experiment.Keep(f.keep), f.inexact, devices)
+	if err != nil {
+		return err
+	}
+	return a.presentExperiment(f.dir, rows, f.json)
+}
+
+// experiment works on an experiment with progress on stderr.
+func (a *app) experiment(ctx context.Context, spec *experiment.Spec, dir string, keep experiment.Keep, inexact bool, devices []device.Device) ([]experiment.Row, error) {
+	kind, precision := computes(devices[0])
+	line := newWorkLine(a)
+	defer line.end()
+	rows, err := experiment.Work(ctx, spec, experiment.Options{Dir: dir, Devices: devices, Kind: kind, Precision: precision,
+		Machine: machine(devices[0]), Commit: version(), Command: commandLine(), Keep: keep, Inexact: inexact,
+		Say: line.say, Progress: line.progress})
+	var input *eval.InputError
+	switch {
+	case errors.Is(err, experiment.ErrOther), errors.As(err, &input) && input.Usage:
+		return nil, usage(err)
+	case input != nil:
+		return nil, badInput{err}
+	}
+	return rows, err
+}
+
+// commandLine is this call as it could be typed again.
+func commandLine() string {
+	words := []string{"antiphase"}
+	for _, w := range os.Args[1:] {
+		if strings.ContainsAny(w, " *?'\"$;&|<>()[]") {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}
+
+// openJobs opens the device once for each run that is worked on at the same time; CPU threads are shared out.
+func (a *app) openJobs(n int) (list []device.Device, err error) {
+	if n < 1 || n > 64 {
+		return nil, usage(fmt.Errorf("--jobs: is %d, must be 1 to 64", n))
+	}
+	shared := *a
+	if n > 1 {
+		threads := a.threads
+		if threads == 0 {
+			threads = runtime.NumCPU()
+		}
+		shared.threads = max(threads/n, 1)
+	}
+	for range n {
+		d, err := shared.openTraining()
+		if err != nil {
+			closeAll(list)
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+func closeAll(list []device.Device) {
+	for _, d := range list {
+		d.Close()
+	}
+}
+
+// resolve completes and checks the spec; a mistake is one of usage.
+func (f *compareFlags) resolve() error {
+	s := &f.spec
+	var err error
+	if s.Seeds, err = parseSeeds(f.seeds); err != nil {
+		return usage(err)
+	}
+	switch experiment.Keep(f.keep) {
+	case experiment.KeepNone, experiment.KeepLast, experiment.KeepAll:
+	default:
+		return usage(fmt.Errorf("--keep: %q is unknown; there are none, last and all", f.keep))
+	}
+	if len(s.LRs) < 2 || s.TuneSeeds > len(s.Seeds) {
+		s.TuneSeeds = min(s.TuneSeeds, len(s.Seeds))
+	}
+	if s.Name == "" {
+		s.Name = filepath.Base(filepath.Clean(f.dir))
+	}
+	if err := s.Resolve(); err != nil {
+		return usage(err)
+	}
+	s.Tasks, s.Probes = f.asks()
+	if err := s.Check(); err != nil {
+		return usage(err)
+	}
+	if _, err := s.Grid(nil); err != nil {
+		return usage(err)
+	}
+	return nil
+}
+
+// asks are the tasks and probes; by default what the models' context has room for.
+func (f *compareFlags) asks() (tasks, probes []experiment.Ask) {
+	for _, t := range f.tasks {
+		tasks = append(tasks, experiment.Ask(t))
+	}
+	for _, p := range f.probes {
+		if p != "none" {
+			probes = append(probes, experiment.Ask(p))
+		}
+	}
+	const room = 256 // tokens: a needle prompt with its answer
+	needles := true
+	for _, size := range f.spec.Sizes {
+		r, err := recipe.Named(size, f.spec.Archs[0])
+		needles = needles && err == nil && r.Train.SeqLen >= room
+	}
+	if len(tasks) == 0 {
+		tasks = []experiment.Ask{"lm", "outliers"}
+		if needles {
+			tasks = []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20", "needle needles=4 queries=2 samples=20",
+				"attention needles=4 queries=1 samples=10", "outliers"}
+		}
+	}
+	if len(f.probes) == 0 && needles {
+		probes = []experiment.Ask{"needle needles=4 queries=2 samples=8"}
+	}
+	return tasks, probes
+}
+
+// parseSeeds reads a count or a list.
+func parseSeeds(s string) (list []uint64, err error) {
+	if n, err := strconv.Atoi(s); err == nil {
+		if n < 1 || n > 1000 {
+			return nil, fmt.Errorf("--seeds: is %d, must be 1 to 1000, or a list such as 11,12,13", n)
+		}
+		for i := range n {
+			list = append(list, uint64(i+1))
+		}
+		return list, nil
+	}
+	for _, w := range strings.Split(strings.TrimSuffix(s, ","), ",") {
+		x, err := strconv.ParseUint(strings.TrimSpace(w), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("--seeds: %q is no seed; want a count, or whole numbers with commas between them", w)
+		}
+		list = append(list, x)
+	}
+	return list, nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"antiphase/device"
+	"antiphase/experiment"
+	"antiphase/model"
+	"antiphase/train"
+)
+
+// dryRow is one size and architecture of an experiment's forecast.
+type dryRow struct {
+	Size       string  `json:"size"`
+	Arch       string  `json:"arch"`
+	Runs       int     `json:"runs"`
+	Parameters int     `json:"parameters"`
+	Tokens     int64   `json:"tokens"` // of one run
+	Bytes      int     `json:"bytes"`  // memory of one run: weights, gradients, moments and activations
+	Seconds    float64 `json:"seconds"`
+}
+
+// compareDry prints what an experiment would take: steps are measured on random tokens.
+func (a *app) compareDry(d device.Device, f *compareFlags) error {
+	seen := map[[2]string]bool{}
+	runs, err := f.spec.Grid(func(size, arch string) (float64, bool) { // which rate will be the best does not change the time
+		if len(f.spec.LRs) > 0 {
+			return f.spec.LRs[0], true
+		}
+		return 0, false
+	})
+	if err != nil {
+		return err
+	}
+	var list []dryRow
+	for i := range runs {
+		r := &runs[i]
+		key := [2]string{r.Size, r.Arch}
+		if !seen[key] {
+			seen[key] = true
+			row, err := a.dryOf(d, r)
+			if err != nil {
+				return err
+			}
+			list = append(list, row)
+		}
+		for k := range list {
+			if list[k].Size == r.Size && list[k].Arch == r.Arch {
+				list[k].Runs++
+			}
+		}
+	}
+	return a.presentDry(d, f, list)
+}
+
+func (a *app) dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
+	t := r.Recipe.Train
+	n := model.Table(r.Recipe.Model).Count()
+	size := d.Types().Act.Size()
+	step, err := train.Measure(d, r.Recipe)
+	if err != nil {
+		return dryRow{}, err
+	}
+	return dryRow{Size: r.Size, Arch: r.Arch, Parameters: n, Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen),
+		Bytes:   n*(size+4*3) + r.Recipe.Model.ActivationBytes(t.MicroBatch*t.SeqLen, size),
+		Seconds: step.Seconds() * float64(t.Steps)}, nil
+}
+
+func (a *app) presentDry(d device.Device, f *compareFlags, list []dryRow) error {
+	runs, tokens, most, total := 0, int64(0), 0, 0.0
+	for _, r := range list {
+		runs, tokens, most, total = runs+r.Runs, tokens+int64(r.Runs)*r.Tokens, max(most, r.Bytes), total+float64(r.Runs)*r.Seconds
+	}
+	if f.json {
+		return a.json(map[string]any{"runs": runs, "tuning_runs": f.spec.TuningRuns(), "tokens": tokens, "bytes": most * f.jobs,
+			"training_seconds": total, "device": d.Name(), "rows": list})
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "size\tarchitecture\truns\tparameters\ttokens each\tmemory\ttraining\t")
+	for _, r := range list {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%.2f GiB\t%s each\t\n", r.Size, r.Arch, r.Runs, count(float64(r.Parameters)), count(float64(r.Tokens)), gib(r.Bytes), seconds(r.Seconds))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "\n%d runs (%d of them to choose learning rates), %s tokens, %.2f GiB with %d at once;\n"+
+		"%s of training one after the other on %s, at the speed measured now; judging comes on top\n",
+		runs, f.spec.TuningRuns(), count(float64(tokens)), gib(most*f.jobs), f.jobs, seconds(total), d.Name())
+	return nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"antiphase/experiment"
+)
+
+// workLine shows how far an experiment has come: the run at work, and all of it. Several runs may report at once.
+type workLine struct {
+	mu    sync.Mutex
+	a     *app
+	line  *line
+	begin time.Time
+	first int64 // tokens that were trained before this call
+}
+
+func newWorkLine(a *app) *workLine { return &workLine{a: a, line: a.newLine()} }
+
+func (w *workLine) say(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line.end()
+	w.a.note(format, args...)
+}
+
+func (w *workLine) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line.end()
+}
+
+func (w *workLine) progress(p experiment.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p.Stage != "" {
+		w.line.show(prepareLine(p.Stage, p.Done, p.Total), false)
+		return
+	}
+	if w.begin.IsZero() {
+		w.begin, w.first = time.Now(), p.Done
+	}
+	s := fmt.Sprintf("[%d/%d] %s", min(p.Finished+1, p.Runs), p.Runs, p.Run)
+	switch {
+	case p.Row != nil:
+		s += fmt.Sprintf(" | step %d/%d | loss %.4f | %s tok/s", p.Row.Step, p.Row.Total, p.Row.LossEMA, count(p.Row.TokS))
+	case p.Task != "":
+		s += " | asking " + p.Task
+	}
+	s += fmt.Sprintf(" | all %.1f %%", 100*float64(p.Done)/float64(max(p.Total, 1)))
+	if did := p.Done - w.first; did > 0 {
+		s += " | eta " + seconds(time.Since(w.begin).Seconds()/float64(did)*float64(p.Total-p.Done))
+	}
+	w.line.show(s, false)
+}

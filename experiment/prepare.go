@@ -1,0 +1,176 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"antiphase/data"
+	"antiphase/recipe"
+	"antiphase/tokenizer"
+	"antiphase/train"
+)
+
+// ErrOther says that a folder holds another experiment, or something that is none.
+var ErrOther = errors.New("not the folder of this experiment")
+
+const (
+	specName   = "experiment.json"
+	rowsName   = "rows.jsonl"
+	reportName = "report.html"
+)
+
+// admit says whether dir may be the folder of the experiment: it is empty, or holds this one. It changes nothing.
+func admit(dir string, s *Spec) error {
+	path := filepath.Join(dir, specName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return empty(dir)
+	}
+	if err != nil {
+		return err
+	}
+	old, err := parseSpec(b)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if diff := s.continues(old); diff != "" {
+		return fmt.Errorf("%s is %w: it differs in %s; use the settings it was begun with, or another --dir", dir, ErrOther, diff)
+	}
+	return nil
+}
+
+func parseSpec(b []byte) (*Spec, error) {
+	var s Spec
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, err
+	}
+	if s.Format != specFormat || len(s.Sizes) == 0 {
+		return nil, fmt.Errorf("format %d, this program reads %d", s.Format, specFormat)
+	}
+	return &s, nil
+}
+
+// ReadSpec reads the experiment that a folder holds.
+func ReadSpec(dir string) (*Spec, error) {
+	b, err := os.ReadFile(filepath.Join(dir, specName))
+	if err != nil {
+		return nil, err
+	}
+	return parseSpec(b)
+}
+
+func writeSpec(path string, s *Spec) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(path, append(b, '\n'))
+}
+
+// empty refuses a folder that holds anything but a lock and what a killed process may have left of a spec.
+func empty(dir string) error {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if tmp, _ := filepath.Match("."+specName+".tmp-*", e.Name()); !tmp && e.Name() != "LOCK" {
+			return fmt.Errorf("%s is %w: it has no %s and is not empty (%s); use another --dir", dir, ErrOther, specName, e.Name())
+		}
+	}
+	return nil
+}
+
+// sweep deletes what killed processes left half written. Whoever calls it holds the folder's lock.
+func sweep(dir string) {
+	for _, pattern := range []string{".*.tmp-*", "data.tmp-*", "runs/*/.*.tmp-*"} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are well formed
+		for _, path := range found {
+			_ = os.RemoveAll(path)
+		}
+	}
+}
+
+// prepare makes the token set that all runs read, with its tokenizer in it. One that is there is used as it is: sources may have gone.
+func prepare(ctx context.Context, dir string, r recipe.Recipe, opt *train.Options) error {
+	set := filepath.Join(dir, "data")
+	if !data.IsSet(set) {
+		tok, err := makeTokenizer(ctx, dir, r, opt)
+		if err != nil {
+			return err
+		}
+		if tok.Vocab() > r.Model.Vocab {
+			return fmt.Errorf("the tokenizer has %d ids, model.vocab is %d: --set model.vocab=%d", tok.Vocab(), r.Model.Vocab, (tok.Vocab()+63)/64*64)
+		}
+		if err := train.MakeSet(ctx, r, set, tok, opt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeTokenizer takes the recipe's, or the one that an earlier call trained for this folder, or trains it.
+func makeTokenizer(ctx context.Context, dir string, r recipe.Recipe, opt *train.Options) (*tokenizer.Tokenizer, error) {
+	if r.Tokenizer.Path != "" {
+		return openTokenizer(r.Tokenizer.Path)
+	}
+	path := filepath.Join(dir, "tokenizer.json")
+	if _, err := os.Stat(path); err == nil {
+		return tokenizer.Load(path)
+	}
+	tok, err := train.MakeTokenizer(ctx, r, opt)
+	if err != nil {
+		return nil, err
+	}
+	return tok, tok.Save(path)
+}
+
+func openTokenizer(path string) (*tokenizer.Tokenizer, error) {
+	if path == "bytes" {
+		return tokenizer.Bytes(), nil
+	}
+	return tokenizer.Load(path)
+}
+
+// enough refuses sources whose whole text cannot fill one batch: no token is shorter than a byte.
+func enough(ctx context.Context, r recipe.Recipe) error {
+	src, err := train.Sources(r)
+	if err != nil {
+		return err
+	}
+	need := int64(r.Train.Batch * r.Train.SeqLen)
+	total := int64(0)
+	for _, s := range src {
+		e, err := data.EstimateText(ctx, s, 2*need)
+		if err != nil {
+			return err
+		}
+		if total += e.Bytes; total >= need {
+			return nil
+		}
+	}
+	return &data.SourceError{Source: src[0].Name(), Fault: fmt.Sprintf("has %d bytes of text in all, one batch takes %d tokens (train.batch × train.seq_len): give more text, or smaller batches", total, need)}
+}
+
+// fills is enough once the tokens are counted.
+func fills(set string, runs []Run) error {
+	m, err := data.ReadManifest(set)
+	if err != nil {
+		return err
+	}
+	have := m.Tokens
+	for _, s := range m.Sources {
+		have -= s.HeldOut
+	}
+	for _, r := range runs {
+		if need := int64(r.Recipe.Train.Batch * r.Recipe.Train.SeqLen); have < need {
+			return &data.SourceError{Source: m.Sources[0].Name, Fault: fmt.Sprintf("has %d tokens to train on, one batch of %s takes %d: give more text, or smaller batches", have, r.Size, need)}
+		}
+	}
+	return nil
+}

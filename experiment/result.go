@@ -1,0 +1,245 @@
+package experiment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"antiphase/eval"
+	"antiphase/metrics"
+	"antiphase/model"
+	"antiphase/train"
+)
+
+// row begins a row of a run.
+func (l *lab) row(r *Run, measure string) Row {
+	return Row{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed,
+		Parameters: model.Table(r.Recipe.Model).Count(), Steps: r.Recipe.Train.Steps, Tokens: r.tokens(),
+		Measure: measure, Machine: l.Machine, Commit: l.Commit, Command: l.Command}
+}
+
+// rowsOf are what training itself showed: curves and the held-out loss at the end. Of a run that failed they end there.
+func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
+	steps, err := metrics.Read(filepath.Join(l.dir(r), train.MetricsFile), func(s string) { l.Say("%s: warning: %s", r.Name(), s) })
+	if err != nil {
+		return nil, err
+	}
+	out := l.curves(r, steps)
+	if note != "" {
+		x := l.row(r, Failed)
+		x.Note, x.Value = note, float64(len(steps))
+		return append(out, x), nil
+	}
+	last := l.row(r, "train.valid_loss")
+	last.Label, last.Better, last.Value = "held-out loss at the end of training, nats/token", eval.Lower, steps[len(steps)-1].Valid
+	speed := l.row(r, "train.tokens_per_second")
+	speed.Label, speed.Better, speed.Timing, speed.Value = "training speed, tokens/s", eval.Higher, true, speedOf(steps)
+	spikes := l.row(r, "train.spikes")
+	spikes.Label, spikes.Better = "steps with a spike of loss or gradient norm", eval.Lower
+	for _, s := range steps {
+		if s.Warn&(metrics.GradientSpike|metrics.LossSpike) != 0 {
+			spikes.Value++
+		}
+	}
+	probes, err := l.probeCurves(r)
+	return slices.Concat(out, []Row{last, speed, spikes}, probes), err
+}
+
+// speedOf is the median of the steps.
+func speedOf(steps []metrics.Row) float64 {
+	var list []float64
+	for _, s := range steps {
+		list = append(list, s.TokS)
+	}
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// curves are the quantities of every step, by training tokens.
+func (l *lab) curves(r *Run, steps []metrics.Row) []Row {
+	var out []Row
+	for _, c := range []struct {
+		name, label string
+		value       func(s *metrics.Row) float64
+	}{
+		{"train_loss", "training loss, nats/token", func(s *metrics.Row) float64 { return s.Loss }},
+		{"valid_loss", "held-out loss, nats/token", func(s *metrics.Row) float64 { return s.Valid }},
+		{"grad_norm", "gradient norm", func(s *metrics.Row) float64 { return s.GradNorm }},
+		{"lambda", "λ, mean over layers", func(s *metrics.Row) float64 { return mean(s.Lambda) }},
+		{"lambda_min", "λ, smallest", func(s *metrics.Row) float64 { return s.LambdaMin }},
+		{"lambda_max", "λ, largest", func(s *metrics.Row) float64 { return s.LambdaMax }},
+	} {
+		var points [][2]float64
+		for i := range steps {
+			if v := c.value(&steps[i]); eval.Finite(v) {
+				points = append(points, [2]float64{float64(steps[i].Tokens), v})
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		x := l.row(r, "curve."+c.name)
+		x.Label, x.Curve = c.label, thin(points)
+		x.Value = x.Curve[len(x.Curve)-1][1]
+		out = append(out, x)
+	}
+	return out
+}
+
+func mean(list []float64) float64 {
+	sum := 0.0
+	for _, x := range list {
+		sum += x
+	}
+	return sum / float64(len(list)) // NaN of none
+}
+
+// thin averages neighbours until at most CurvePoints are left; the last point stays itself.
+func thin(points [][2]float64) [][2]float64 {
+	out := points
+	if n := CurvePoints - 1; len(points) > CurvePoints {
+		out = make([][2]float64, n, n+1)
+		body := points[:len(points)-1]
+		for i := range out {
+			part := body[i*len(body)/n : (i+1)*len(body)/n]
+			for _, p := range part {
+				out[i][0] += p[0] / float64(len(part))
+				out[i][1] += p[1] / float64(len(part))
+			}
+		}
+		out = append(out, points[len(points)-1])
+	}
+	for i := range out {
+		out[i] = [2]float64{math.Round(out[i][0]), short(out[i][1])}
+	}
+	return out
+}
+
+// short keeps six digits: rows are committed, and no figure needs more.
+func short(x float64) float64 {
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64) // it has just been written
+	return y
+}
+
+// probeCurves are the headline measures of the probes by training tokens.
+func (l *lab) probeCurves(r *Run) ([]Row, error) {
+	if len(l.spec.Probes) == 0 {
+		return nil, nil
+	}
+	store, err := eval.ReadStores(filepath.Join(l.dir(r), "probe"))
+	if err != nil {
+		return nil, err
+	}
+	perStep := float64(r.Recipe.Train.Batch * r.Recipe.Train.SeqLen)
+	at := map[string]*Row{}
+	var order []string
+	cells := store.Cells()
+	slices.SortStableFunc(cells, func(a, b *eval.Cell) int { return strings.Compare(a.Head.Model.Name, b.Head.Model.Name) })
+	for _, c := range cells {
+		step, err := strconv.Atoi(strings.TrimPrefix(c.Head.Model.Name, "step-"))
+		if err != nil || step > r.Recipe.Train.Steps {
+			continue
+		}
+		for k := range c.Result.Metrics {
+			m := &c.Result.Metrics[k]
+			name := "probe." + measureName(c.Result, m.Name)
+			if at[name] == nil {
+				x := l.row(r, name)
+				x.Label, x.Better, x.Floors, x.Task, x.N = m.Label, m.Better, m.Floors, l.taskInfo(c.Result), m.N
+				at[name] = &x
+				order = append(order, name)
+			}
+			at[name].Curve = append(at[name].Curve, [2]float64{float64(step) * perStep, short(m.Value)})
+		}
+	}
+	var out []Row
+	for _, name := range order {
+		x := at[name]
+		x.Curve = thin(x.Curve)
+		x.Value = x.Curve[len(x.Curve)-1][1]
+		out = append(out, *x)
+	}
+	return out, nil
+}
+
+// measureName tells measures of one task with different settings apart.
+func measureName(r *eval.Result, metric string) string {
+	name := r.Kind + "." + metric
+	if n, ok := r.Config["needles"]; ok {
+		name += " N=" + text(n) + " R=" + text(r.Config["queries"])
+	}
+	return name
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case int:
+		return strconv.Itoa(v)
+	case float64: // as JSON reads it
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return ""
+}
+
+// taskInfo says what was asked. The question's identity leaves out where the text lies: experiments on the same text can be paired.
+func (l *lab) taskInfo(r *eval.Result) *TaskInfo {
+	config := maps.Clone(r.Config)
+	if s, ok := config["text"].(string); ok && strings.HasPrefix(s, "set:") {
+		config["text"] = "held out"
+	}
+	id, _ := json.Marshal([]any{r.Kind, r.Version, r.Context, r.N, config, l.spec.EvalSeed}) // it was stored as JSON
+	sum := sha256.Sum256(id)
+	return &TaskInfo{Name: r.Task, Kind: r.Kind, Question: hex.EncodeToString(sum[:8]), Place: r.Place, Version: r.Version,
+		Context: r.Context, Config: config}
+}
+
+// resultRows are the measures of one task; the first has the data of the task's figures, where it is small.
+func (l *lab) resultRows(r *Run, res *eval.Result) []Row {
+	const small = 8 << 10 // bytes
+	var out []Row
+	for i := range res.Metrics {
+		m := &res.Metrics[i]
+		x := l.row(r, measureName(res, m.Name))
+		x.Label, x.Better, x.Floors, x.Task = m.Label, m.Better, m.Floors, l.taskInfo(res)
+		x.Value, x.StdErr, x.N = m.Value, m.StdErr, m.N
+		x.items(res, m.Name)
+		if i == 0 && len(res.Detail) <= small {
+			x.Detail = res.Detail
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// items keeps the samples' values of a measure; a sample that does not have it gets the weight 0.
+func (x *Row) items(res *eval.Result, name string) {
+	var values, weights []float64
+	var clusters []string
+	weighted, clustered, some := false, false, false
+	for i := range res.Answers {
+		a := &res.Answers[i]
+		v, ok := a.Values[name]
+		w := 0.0
+		if ok {
+			w, some = a.Weight(name), true
+		}
+		values, weights, clusters = append(values, short(v)), append(weights, w), append(clusters, a.Cluster)
+		weighted, clustered = weighted || w != 1, clustered || a.Cluster != ""
+	}
+	if !some {
+		return
+	}
+	x.Items = values
+	if weighted {
+		x.Weights = weights
+	}
+	if clustered {
+		x.Clusters = clusters
+	}
+}

@@ -1,0 +1,138 @@
+package experiment
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"antiphase/eval"
+	"antiphase/internal/vfs"
+)
+
+// Row is one measure of one run, with all that statistics over runs need. Pages and documents are made from rows.
+type Row struct {
+	Experiment string  `json:"experiment"`
+	Run        string  `json:"run"`
+	Size       string  `json:"size"`
+	Arch       string  `json:"arch"`
+	LR         float64 `json:"lr"`
+	Seed       uint64  `json:"seed"`
+	Parameters int     `json:"parameters"`
+	Steps      int     `json:"steps"`
+	Tokens     int64   `json:"tokens"`
+
+	Measure  string             `json:"measure"` // such as "lm.loss" or "curve.valid_loss"
+	Label    string             `json:"label,omitempty"`
+	Better   eval.Better        `json:"better,omitempty"`
+	Value    float64            `json:"value"`
+	StdErr   float64            `json:"stderr,omitempty"` // over items
+	N        int                `json:"n,omitempty"`
+	Floors   map[string]float64 `json:"floors,omitempty"`
+	Task     *TaskInfo          `json:"task,omitempty"`
+	Items    []float64          `json:"items,omitempty"`    // by sample, in the order of the questions
+	Weights  []float64          `json:"weights,omitempty"`  // of the samples; none: all 1
+	Clusters []string           `json:"clusters,omitempty"` // of the samples; none: each its own
+	Curve    [][2]float64       `json:"curve,omitempty"`    // training tokens and value, at most CurvePoints of them
+	Detail   json.RawMessage    `json:"detail,omitempty"`   // data of the task's figures
+	Timing   bool               `json:"timing,omitempty"`   // differs from machine to machine and from call to call
+	Note     string             `json:"note,omitempty"`
+
+	Machine string `json:"machine,omitempty"`
+	Commit  string `json:"commit,omitempty"`
+	Command string `json:"command,omitempty"`
+}
+
+// TaskInfo says what was asked.
+type TaskInfo struct {
+	Name     string         `json:"name"`
+	Kind     string         `json:"kind"`
+	Question string         `json:"question"` // runs with the same one can be paired by item
+	Place    int            `json:"place"`
+	Version  int            `json:"version"`
+	Context  int            `json:"context"`
+	Config   map[string]any `json:"config,omitempty"`
+}
+
+// Failed is the measure of a run that could not be finished: its loss was not finite.
+const Failed = "failed"
+
+// CurvePoints is the largest number of points of a curve in a row.
+const CurvePoints = 200
+
+// ReadRows reads rows, one JSON object a line.
+func ReadRows(r io.Reader) ([]Row, error) {
+	var out []Row
+	in := bufio.NewScanner(r)
+	in.Buffer(nil, 16<<20)
+	for n := 1; in.Scan(); n++ {
+		if len(bytes.TrimSpace(in.Bytes())) == 0 {
+			continue
+		}
+		var x Row
+		if err := json.Unmarshal(in.Bytes(), &x); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if x.Measure == "" || x.Run == "" {
+			return nil, fmt.Errorf("line %d: not a row of an experiment: it has no run or no measure", n)
+		}
+		out = append(out, x)
+	}
+	return out, in.Err()
+}
+
+// ReadRowFiles reads the rows of some files.
+func ReadRowFiles(paths ...string) ([]Row, error) {
+	var out []Row
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		rows, err := ReadRows(f)
+		_ = f.Close() // only read from
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		out = append(out, rows...)
+	}
+	return out, nil
+}
+
+// encode writes rows, one JSON object a line.
+func encode(rows []Row) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	for i := range rows {
+		if err := e.Encode(&rows[i]); err != nil {
+			return nil, fmt.Errorf("row %s of %s: %w", rows[i].Measure, rows[i].Run, err)
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// writeFile replaces a file whole, durably.
+func writeFile(path string, b []byte) error {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err == nil {
+		err = vfs.OS{}.SyncDir(dir)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // else the next sweep does it
+	}
+	return err
+}

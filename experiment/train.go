@@ -1,0 +1,122 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"antiphase/device"
+	"antiphase/eval"
+	"antiphase/model"
+	"antiphase/tokenizer"
+	"antiphase/train"
+)
+
+// train brings a run to its last step. A run whose loss is not finite is a result, not an error: note says so then.
+func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, err error) {
+	rec := r.Recipe
+	switch l.Keep {
+	case KeepAll:
+		rec.Train.KeepLast = rec.Train.Steps + 1
+	case KeepLast:
+		rec.Train.KeepLast = 1
+	}
+	opt := train.Options{Dir: l.dir(r), Data: l.set, Built: true, Device: d, Inexact: l.Inexact, ProbeEvery: l.every(r),
+		Say:    func(format string, args ...any) { l.Say(r.Name()+": "+format, args...) },
+		Report: func(row train.Row) { l.report(r, &row, "") }}
+	if len(l.spec.Probes) > 0 {
+		opt.Probe = l.probe(r)
+	}
+	_, err = train.Run(ctx, rec, opt)
+	if errors.Is(err, train.ErrNotFinite) {
+		l.Say("%s: %v", r.Name(), err)
+		return err.Error(), nil
+	}
+	return "", err
+}
+
+// every is the number of steps between probes.
+func (l *lab) every(r *Run) int {
+	if l.spec.Every > 0 {
+		return l.spec.Every
+	}
+	const probes = 24 // of a run
+	return max(r.Recipe.Train.Steps/probes, 1)
+}
+
+// report passes a step on, or a task that a run is being asked.
+func (l *lab) report(r *Run, row *train.Row, asked string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := Progress{Run: r.Name(), Row: row, Task: asked, Finished: l.finished, Runs: len(l.runs)}
+	if row != nil {
+		l.trained[r.Name()] = row.Tokens
+	}
+	for i := range l.runs {
+		p.Total += l.runs[i].tokens()
+		p.Done += l.trained[l.runs[i].Name()]
+	}
+	l.Progress(p)
+}
+
+// probe asks the probes of a model in training. Answers go to a store, where a step is a model of its own: a probe that was asked before
+// the process was killed is not asked again.
+func (l *lab) probe(r *Run) train.Probe {
+	return func(ctx context.Context, step int, m *model.Model, tok *tokenizer.Tokenizer) error {
+		tasks, err := tasks(l.spec.Probes, l.set, r.Recipe.Train.SeqLen)
+		if err != nil {
+			return err
+		}
+		t := l.target(r, m, tok)
+		t.Name = stepName(step)
+		t.Hash = fmt.Sprintf("%s step %d", r.Name(), step)
+		_, err = eval.Run(ctx, []eval.Target{t}, tasks, l.evalOptions(r, "probe"))
+		return err
+	}
+}
+
+func stepName(step int) string { return fmt.Sprintf("step-%09d", step) }
+
+// target is a model of a run as the evaluator takes it.
+func (l *lab) target(r *Run, m *model.Model, tok *tokenizer.Tokenizer) eval.Target {
+	s := &eval.Subject{Name: r.Name(), Model: m, Tokenizer: tok, Batch: 32}
+	return eval.Target{LM: s, Model: eval.Model{Name: r.Name(), Hash: r.Name(), Context: m.Config.Context, Precision: l.Precision, Device: l.Kind}}
+}
+
+// evalOptions are those of a store of a run.
+func (l *lab) evalOptions(r *Run, store string) eval.Options {
+	return eval.Options{Seed: l.spec.EvalSeed, Shots: -1, Output: filepath.Join(l.dir(r), store), Machine: l.Machine, Commit: l.Commit,
+		Progress: func(p eval.Progress) {
+			if store != "probe" {
+				l.report(r, nil, fmt.Sprintf("%s %d/%d", p.Task, p.Done, p.Total))
+			}
+		}}
+}
+
+// judge asks the trained model the experiment's tasks.
+func (l *lab) judge(ctx context.Context, d device.Device, r *Run) ([]Row, error) {
+	saved, err := train.Open(l.dir(r), func(s string) { l.Say("%s: %s", r.Name(), s) })
+	if err != nil {
+		return nil, err
+	}
+	defer saved.Close()
+	m, err := saved.Model(d)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Free()
+	tasks, err := tasks(l.spec.Tasks, l.set, r.Recipe.Train.SeqLen)
+	if err != nil {
+		return nil, err
+	}
+	ev, err := eval.Run(ctx, []eval.Target{l.target(r, m, saved.Tokenizer)}, tasks, l.evalOptions(r, "eval"))
+	if err != nil {
+		return nil, err
+	}
+	var out []Row
+	for i := range ev.Models[0].Results {
+		out = append(out, l.resultRows(r, &ev.Models[0].Results[i])...)
+	}
+	return out, nil
+}

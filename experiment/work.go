@@ -1,0 +1,270 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"antiphase/data"
+	"antiphase/device"
+	"antiphase/internal/fault"
+	"antiphase/internal/flock"
+	"antiphase/train"
+)
+
+// Options is everything about an experiment that does not decide its numbers.
+type Options struct {
+	Dir       string
+	Devices   []device.Device // as many runs are worked on at once
+	Kind      string          // of the devices, for the identity of results: "cpu avx512", say
+	Precision string
+	Machine   string // for the rows
+	Commit    string
+	Command   string
+	Keep      Keep
+	Inexact   bool // continue runs on another device, precision or kernels
+
+	Say      func(format string, args ...any)
+	Progress func(Progress)
+}
+
+// Keep says which checkpoints stay when a run is finished.
+type Keep string
+
+// The choices of Keep.
+const (
+	KeepNone Keep = "none" // rows alone
+	KeepLast Keep = "last" // the model as it ended
+	KeepAll  Keep = "all"  // every checkpoint that training wrote
+)
+
+// Progress says how far the experiment has come.
+type Progress struct {
+	Stage       string // of the data, before any run
+	Done, Total int64  // tokens of the data, or of training in all runs; Total is 0 where it is not known
+	Run         string // the run that reports
+	Row         *train.Row
+	Task        string // that the run is being asked
+	Finished    int    // runs
+	Runs        int
+}
+
+// lab is an experiment at work.
+type lab struct {
+	Options
+	spec *Spec
+	set  string
+
+	mu       sync.Mutex
+	trained  map[string]int64 // training tokens of each run so far
+	finished int
+	runs     []Run
+}
+
+// Work brings the experiment to its end, or as far as the context allows: then the error is train.ErrInterrupted, and the same call
+// goes on later. It returns the rows of all finished runs.
+func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
+	if err := spec.Check(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := flock.Acquire(opt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Release()
+	l := &lab{Options: opt, spec: spec, set: filepath.Join(opt.Dir, "data"), trained: map[string]int64{}}
+	if err := l.begin(ctx); err != nil {
+		return nil, interrupted(ctx, err)
+	}
+	if err := l.phases(ctx); err != nil {
+		return nil, interrupted(ctx, err)
+	}
+	return l.publish()
+}
+
+// interrupted is the error of work that the context's end cut short.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !errors.Is(err, train.ErrInterrupted) {
+		return fmt.Errorf("%w (%w)", train.ErrInterrupted, err)
+	}
+	return err
+}
+
+// begin checks the folder and the data before anything is written, then makes the token set.
+func (l *lab) begin(ctx context.Context) error {
+	runs, err := l.spec.Grid(nil)
+	if err != nil {
+		return err
+	}
+	if err := admit(l.Dir, l.spec); err != nil {
+		return err
+	}
+	r := runs[0].Recipe
+	if !data.IsSet(l.set) {
+		if err := enough(ctx, r); err != nil {
+			return err
+		}
+	}
+	if err := writeSpec(filepath.Join(l.Dir, specName), l.spec); err != nil {
+		return err
+	}
+	sweep(l.Dir)
+	opt := &train.Options{Say: l.Say, Progress: func(stage string, done, total int64) {
+		l.Progress(Progress{Stage: stage, Done: done, Total: total})
+	}}
+	if err := prepare(ctx, l.Dir, r, opt); err != nil {
+		return err
+	}
+	return fills(l.set, runs)
+}
+
+// phases does the runs that choose the learning rates, then the rest at those that were chosen.
+func (l *lab) phases(ctx context.Context) error {
+	for _, tuning := range []bool{true, false} {
+		rows, err := l.rows()
+		if err != nil {
+			return err
+		}
+		best := Choose(rows)
+		runs, err := l.spec.Grid(func(size, arch string) (float64, bool) { lr, ok := best[[2]string{size, arch}]; return lr, ok })
+		if err != nil {
+			return err
+		}
+		l.runs = runs
+		if tuning {
+			runs = runs[:l.spec.TuningRuns()]
+		}
+		if err := l.all(ctx, runs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all works on runs, as many at once as there are devices. The first error stops the others, which save.
+func (l *lab) all(ctx context.Context, runs []Run) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	l.count()
+	queue := make(chan *Run)
+	errs := make([]error, len(l.Devices))
+	var wg sync.WaitGroup
+	for i, d := range l.Devices {
+		wg.Go(func() {
+			defer fault.Guard()()
+			for r := range queue {
+				if err := l.one(ctx, d, r); err != nil {
+					errs[i] = fmt.Errorf("%s: %w", r.Name(), err)
+					cancel(errs[i])
+					return
+				}
+			}
+		})
+	}
+feed:
+	for i := range runs {
+		select {
+		case queue <- &runs[i]:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(queue)
+	wg.Wait()
+	if err := first(errs); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// first is the error that is the cause of the others: one that is no interruption, where there is one.
+func first(errs []error) (out error) {
+	for _, err := range errs {
+		if err != nil && (out == nil || errors.Is(out, train.ErrInterrupted)) {
+			out = err
+		}
+	}
+	return out
+}
+
+// one trains a run, judges it and writes its rows, if that has not been done.
+func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
+	if l.done(r) {
+		return nil
+	}
+	dir := l.dir(r)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	note, err := l.train(ctx, d, r)
+	if err != nil {
+		return err
+	}
+	rows, err := l.rowsOf(r, note)
+	if err != nil {
+		return err
+	}
+	if note == "" {
+		judged, err := l.judge(ctx, d, r)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, judged...)
+	}
+	b, err := encode(rows)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(dir, rowsName), b); err != nil {
+		return err
+	}
+	if err := l.tidy(r); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.finished++
+	_, err = l.publish()
+	return err
+}
+
+func (l *lab) dir(r *Run) string { return filepath.Join(l.Dir, "runs", r.Name()) }
+
+// done says whether the run's rows are there.
+func (l *lab) done(r *Run) bool {
+	_, err := os.Stat(filepath.Join(l.dir(r), rowsName))
+	return err == nil
+}
+
+// count takes stock of what is finished.
+func (l *lab) count() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.finished = 0
+	for i := range l.runs {
+		if r := &l.runs[i]; l.done(r) {
+			l.finished++
+			l.trained[r.Name()] = r.tokens()
+		}
+	}
+}
+
+// tokens that the run trains on.
+func (r *Run) tokens() int64 {
+	t := r.Recipe.Train
+	return int64(t.Steps) * int64(t.Batch*t.SeqLen)
+}
+
+// tidy removes checkpoints that need not stay.
+func (l *lab) tidy(r *Run) error {
+	if l.Keep != KeepNone {
+		return nil
+	}
+	return os.RemoveAll(filepath.Join(l.dir(r), "checkpoints"))
+}
