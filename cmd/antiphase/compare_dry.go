@@ -63,7 +63,7 @@ func (a *app) dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
 		return dryRow{}, err
 	}
 	return dryRow{Size: r.Size, Arch: r.Arch, Parameters: n, Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen),
-		Bytes:   n*(size+4*3) + r.Recipe.Model.ActivationBytes(t.MicroBatch*t.SeqLen, size),
+		Bytes:   n*(size+4*3) + r.Recipe.Model.ActivationBytes(t.MicroBatch*t.SeqLen, d.Types(), t.Recompute),
 		Seconds: step.Seconds() * float64(t.Steps)}, nil
 }
 
