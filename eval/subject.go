@@ -63,9 +63,9 @@ func (s *Subject) Intervene(list ...layer.Intervention) error {
 	return s.Model.Intervene(list...)
 }
 
-// whole says that numbers depend on which rows are computed together: logits that are quantised with one scale for a sequence. Every
+// whole says that numbers depend on which rows are computed together: what is quantised with one scale for a sequence. Every
 // sequence is then computed alone and at once, so that the scale is the sequence's and not that of a batch or a chunk.
-func (s *Subject) whole() bool { return s.low.Logits > 0 && s.low.Per != layer.PerRow }
+func (s *Subject) whole() bool { return s.low.Whole() }
 
 // walk runs sequences through the model.
 func (s *Subject) walk(ctx context.Context, walks []infer.Walk, show infer.Show) error {

@@ -109,11 +109,8 @@ type part struct {
 // attendCache fills the rows of a cached pass, sequence by sequence: rows of one slot come together, in order of position.
 func (h *hostAttn) attendCache(p *Pass, c *device.Cache) {
 	slots, pos, table := readInts(p.Dev, p.Slot), readInts(p.Dev, p.Pos), readInts(p.Dev, c.Table)
-	for from := 0; from < len(slots); {
-		to := from + 1
-		for to < len(slots) && slots[to] == slots[from] {
-			to++
-		}
+	for _, rows := range sequenceRows(p) {
+		from, to := rows[0], rows[1]
 		n := int(slices.Max(pos[from:to])) + 1
 		keys, values := make([]float64, 0, n*c.K.Cols), make([]float64, 0, n*c.V.Cols)
 		for t := 0; t < n; t += c.PageSize {
@@ -122,7 +119,6 @@ func (h *hostAttn) attendCache(p *Pass, c *device.Cache) {
 			keys, values = append(keys, readAll(p.Dev, c.K.RowRange(at, end))...), append(values, readAll(p.Dev, c.V.RowRange(at, end))...)
 		}
 		h.attend(from, to, part{keys, values, func(n int) (int, int) { return 0, int(pos[n]) + 1 }})
-		from = to
 	}
 }
 

@@ -13,35 +13,46 @@ import (
 //
 //	x' = s·round(x/s),  s = max|x| / (2^(bits−1) − 1)
 //
-// Logits quantises the scaled logits of every map before its softmax, masked ones left out; Cache quantises keys and values, a
-// group being the head of one token, as a cache of that precision would hold them. 0 bits leaves exact.
+// Logits quantises the scaled logits of every map before its softmax, masked ones left out; Keys and Values quantise keys, after their
+// rotation, and values, as a cache of that precision would hold them. 0 bits leaves exact.
 type Lowbit struct {
-	Logits int
-	Per    Granularity // of Logits
-	Cache  int
+	Logits       int
+	Per          Granularity // of Logits
+	Keys, Values int
+	CachePer     Granularity // of Keys and Values; empty: PerRow
 }
 
-// Granularity is which logits share a scale.
+// Granularity is which numbers share a scale.
 type Granularity string
 
-// Granularities of a layer's logits, from the coarsest. A sequence's rows are those of one pass: a decoded token has its own scale.
+// Granularities, from the coarsest. A sequence's rows are those of one pass: a decoded token has its own scale.
 const (
 	PerTensor Granularity = "tensor" // all heads and rows of a sequence
-	PerHead   Granularity = "head"   // one map of a sequence
-	PerRow    Granularity = "row"    // one query
+	PerHead   Granularity = "head"   // one map, key head or value head of a sequence
+	PerRow    Granularity = "row"    // one query's logits; one head of one token's key or value
 )
+
+var granularities = []Granularity{PerTensor, PerHead, PerRow}
 
 // Check says what is wrong.
 func (q Lowbit) Check() error {
-	for _, b := range []int{q.Logits, q.Cache} {
+	for _, b := range []int{q.Logits, q.Keys, q.Values} {
 		if b != 0 && (b < 2 || b > 16) {
 			return fmt.Errorf("bits: is %d, must be 0 (exact) or 2 to 16", b)
 		}
 	}
-	if q.Logits != 0 && !slices.Contains([]Granularity{PerTensor, PerHead, PerRow}, q.Per) {
+	if q.Logits != 0 && !slices.Contains(granularities, q.Per) {
 		return fmt.Errorf("per: is %q, must be %q, %q or %q", q.Per, PerTensor, PerHead, PerRow)
 	}
+	if q.CachePer != "" && !slices.Contains(granularities, q.CachePer) {
+		return fmt.Errorf("per: is %q for keys and values, must be %q, %q or %q", q.CachePer, PerTensor, PerHead, PerRow)
+	}
 	return nil
+}
+
+// Whole says that numbers depend on which rows of a sequence are computed together: some scale spans rows.
+func (q Lowbit) Whole() bool {
+	return q.Logits > 0 && q.Per != PerRow || q.Keys+q.Values > 0 && q.CachePer != "" && q.CachePer != PerRow
 }
 
 // quantise rounds a group to bits in place.
@@ -90,17 +101,62 @@ func (l *lowbit) logits() Lowbit {
 
 // keys rounds new keys and values, before attention or the cache sees them.
 func (l *lowbit) keys(p *Pass, s device.AttnShape, k, v tensor.Tensor) {
-	if l == nil || l.Cache == 0 {
+	if l == nil {
 		return
 	}
 	for _, t := range []struct {
 		tensor.Tensor
-		head int
-	}{{k, s.D}, {v, s.DV}} {
+		head, bits int
+	}{{k, s.D, l.Keys}, {v, s.DV, l.Values}} {
+		if t.bits == 0 {
+			continue
+		}
 		x := readAll(p.Dev, t.Tensor)
-		for at := 0; at < len(x); at += t.head {
-			quantise(x[at:at+t.head], l.Cache, absmax(x[at:at+t.head]))
+		for _, rows := range sequenceRows(p) {
+			quantiseRows(x[rows[0]*t.Cols:rows[1]*t.Cols], t.Cols, t.head, t.bits, l.CachePer)
 		}
 		device.WriteFloats(p.Dev, t.Tensor, x)
+	}
+}
+
+// sequenceRows are the ranges of a pass's rows that belong to one sequence each.
+func sequenceRows(p *Pass) (out [][2]int) {
+	if !p.Slot.Ok() {
+		for b := range p.B {
+			out = append(out, [2]int{b * p.T, (b + 1) * p.T})
+		}
+		return out
+	}
+	slots := readInts(p.Dev, p.Slot)
+	for from := 0; from < len(slots); {
+		to := from + 1
+		for to < len(slots) && slots[to] == slots[from] {
+			to++
+		}
+		out = append(out, [2]int{from, to})
+		from = to
+	}
+	return out
+}
+
+// quantiseRows rounds one sequence's rows of heads in place.
+func quantiseRows(x []float64, cols, head, bits int, per Granularity) {
+	switch per {
+	case PerTensor:
+		quantise(x, bits, absmax(x))
+	case PerHead:
+		for h := 0; h < cols; h += head {
+			top := 0.0
+			for at := h; at < len(x); at += cols {
+				top = max(top, absmax(x[at:at+head]))
+			}
+			for at := h; at < len(x); at += cols {
+				quantise(x[at:at+head], bits, top)
+			}
+		}
+	default:
+		for at := 0; at < len(x); at += head {
+			quantise(x[at:at+head], bits, absmax(x[at:at+head]))
+		}
 	}
 }

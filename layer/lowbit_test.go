@@ -21,3 +21,22 @@ func TestQuantise(t *testing.T) {
 		}
 	}
 }
+
+// Which numbers of two tokens with two heads of width 2 share a scale: with 2 bits a number becomes −top, 0 or top.
+func TestQuantiseRows(t *testing.T) {
+	for per, want := range map[Granularity][]float64{
+		PerTensor: {0, 0, 8, -8, 0, 0, 0, 8},
+		PerHead:   {0, 0, 8, -8, 4, 0, 0, 8},
+		PerRow:    {1, 1, 8, -8, 4, 0, 0, 5},
+		"":        {1, 1, 8, -8, 4, 0, 0, 5},
+	} {
+		x := []float64{1, 0.9, 8, -5, 4, 1, 0, 5}
+		quantiseRows(x, 4, 2, 2, per)
+		for i := range want {
+			if x[i] != want[i] {
+				t.Errorf("per %q: %v, want %v", per, x, want)
+				break
+			}
+		}
+	}
+}

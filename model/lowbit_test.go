@@ -59,7 +59,9 @@ func TestLowbit(t *testing.T) {
 			func(bits int) layer.Lowbit { return layer.Lowbit{Logits: bits, Per: layer.PerTensor} },
 			func(bits int) layer.Lowbit { return layer.Lowbit{Logits: bits, Per: layer.PerHead} },
 			func(bits int) layer.Lowbit { return layer.Lowbit{Logits: bits, Per: layer.PerRow} },
-			func(bits int) layer.Lowbit { return layer.Lowbit{Cache: bits} },
+			func(bits int) layer.Lowbit { return layer.Lowbit{Keys: bits, Values: bits} },
+			func(bits int) layer.Lowbit { return layer.Lowbit{Keys: bits, CachePer: layer.PerHead} },
+			func(bits int) layer.Lowbit { return layer.Lowbit{Values: bits, CachePer: layer.PerTensor} },
 		} {
 			last := 0.0
 			for _, bits := range []int{16, 8, 3} {
@@ -80,7 +82,7 @@ func TestLowbit(t *testing.T) {
 func TestLowbitCached(t *testing.T) {
 	for _, a := range layer.Archs() {
 		m, ids := lowbitModel(t, a.Name)
-		for _, q := range []layer.Lowbit{{Logits: 4, Per: layer.PerRow}, {Cache: 4}, {Logits: 5, Per: layer.PerRow, Cache: 6}} {
+		for _, q := range []layer.Lowbit{{Logits: 4, Per: layer.PerRow}, {Keys: 4, Values: 4}, {Logits: 5, Per: layer.PerRow, Keys: 6}, {Values: 3}} {
 			want := lowbitLogits(t, m, q, ids)
 			c := m.NewCache(16, 4, 2, 8)
 			for i := range 8 {
@@ -108,7 +110,7 @@ func TestLowbitCached(t *testing.T) {
 
 func TestLowbitRefuses(t *testing.T) {
 	m, _ := lowbitModel(t, "diff")
-	for _, q := range []layer.Lowbit{{Logits: 1, Per: layer.PerRow}, {Cache: 17}, {Logits: 8, Per: "column"}} {
+	for _, q := range []layer.Lowbit{{Logits: 1, Per: layer.PerRow}, {Keys: 17}, {Values: 1}, {Keys: 8, CachePer: "column"}, {Logits: 8, Per: "column"}} {
 		if m.SetLowbit(q) == nil {
 			t.Errorf("%+v: no error", q)
 		}

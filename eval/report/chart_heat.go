@@ -9,6 +9,20 @@ import (
 
 // heatChart draws shares between 0 and 1 as strengths of the model's colour, each with its number in percent: rows downwards.
 func heatChart(label, class, rowName, colName string, rows, cols []string, at func(r, c int) (eval.Mean, bool)) template.HTML {
+	return heatMap(label, class, rowName, colName, rows, cols, func(r, c int) (heat, bool) {
+		m, ok := at(r, c)
+		return heat{m.Value, show("%.0f", 100*m.Value), show("%.1f", 100*m.Value) + " %"}, ok && eval.Finite(m.Value)
+	})
+}
+
+// heat is a cell: its strength from 0 to 1, the number in it, and what the pointer shows.
+type heat struct {
+	strength   float64
+	text, long string
+}
+
+// heatMap draws cells as strengths of the model's colour.
+func heatMap(label, class, rowName, colName string, rows, cols []string, at func(r, c int) (heat, bool)) template.HTML {
 	const left, top, rowHeight = 52, 20, 26
 	w := float64(chartWidth)
 	h := float64(top + rowHeight*len(rows) + 34)
@@ -20,15 +34,15 @@ func heatChart(label, class, rowName, colName string, rows, cols []string, at fu
 		d.text("tick end", left-6, y+rowHeight/2+4, name)
 		for c := range cols {
 			m, ok := at(r, c)
-			if !ok || !eval.Finite(m.Value) {
+			if !ok {
 				continue
 			}
 			x := left + cell*float64(c)
-			tip := fmt.Sprintf("%s %s, %s %s: %s %%", rowName, name, colName, cols[c], show("%.1f", 100*m.Value))
+			tip := fmt.Sprintf("%s %s, %s %s: %s", rowName, name, colName, cols[c], m.long)
 			d.rect("field", x+0.5, y+0.5, cell-1, rowHeight-1, "")
-			d.cell(class+" bar", x+0.5, y+0.5, cell-1, rowHeight-1, 0.85*min(max(m.Value, 0), 1), tip)
+			d.cell(class+" bar", x+0.5, y+0.5, cell-1, rowHeight-1, 0.85*min(max(m.strength, 0), 1), tip)
 			if cell >= 16 {
-				d.text("value mid", x+cell/2, y+rowHeight/2+3.5, show("%.0f", 100*m.Value))
+				d.text("value mid", x+cell/2, y+rowHeight/2+3.5, m.text)
 			}
 		}
 	}

@@ -47,6 +47,7 @@ func fakeResults(x float64) []*eval.Result {
 	neg := task.Segments{BOS: -0.2, Before: 0.5, Answer: 0.6, After: 0.05, Query: 0.05}
 	gaze := task.HeadGaze{Magnitude: seg, Signed: neg, A1: seg, A2: seg}
 	acc := 0.4 + 0.3*x
+	kl := m(0.02)
 	needle := made("needle", "", "bound", "retrieval, number beside its key, %", 100, acc, task.NeedleGrid{Needles: 4, Queries: 2, Lengths: []int{512},
 		Depths: []float64{0, 0.5}, Cells: map[string][][]eval.Mean{"bound": {{m(1)}, {m(0.25)}}, "free": {{m(1)}, {m(0.5)}}},
 		Floors: map[string]map[string]float64{"bound": {"chance": 0.01, "copy": 0.25}, "free": {"chance": 0.02, "copy": 0.5}}})
@@ -65,7 +66,11 @@ func fakeResults(x float64) []*eval.Result {
 		made("icl_order_trec", "icl_order", "acc", "accuracy, %", 40, acc, task.OrderDetail{Shots: 8, Acc: map[string][]float64{"random": {0.2, 0.5, 0.9}, "alternating": {0.4}}}),
 		made("outliers", "", "logits_top1", "attention logit, largest", 4, 1, task.OutlierResult{Tokens: 64, Logits: task.Extreme{Top1: 9, Top2: 8, Top3: 7, Top10: 5, Top100: 2, Median: 0.2}, Hidden: task.Extreme{Top1: 90, Top2: 80, Top3: 70, Top10: 50, Top100: 20}}),
 		made("geometry", "", "map_gap", "gap", 4, 1, task.GeometryDetail{Length: 16, Layers: []task.GeometryLayer{{Maps: []task.GeometryMap{{Name: "A", Gap: 0.5, Rank: 3, Sparsity: 0.2, NearZero: 0.1}}, HiddenRank: 4}, {}}}),
-		made("lowbit", "", "exact", "score, exact", 20, acc, task.LowbitDetail{Task: "lm", Metric: "loss", Per: "tensor", Exact: m(0.6), Rows: []task.LowbitRow{{Of: "logits", Bits: 8, Score: m(0.6)}, {Of: "cache", Bits: 4, Score: m(0.5), Change: m(-0.1)}}}),
+		made("lowbit", "", "exact", "score, exact", 20, acc, task.LowbitDetail{Task: "lm", Metric: "loss", Exact: m(0.6), Rows: []task.LowbitRow{{Of: "logits", Per: "usual", Bits: 8, Score: m(0.6), KL: &kl}, {Of: "cache", Per: "row", Bits: 4, Score: m(0.5), Change: m(-0.1), KL: &kl}}}),
+		made("interventions", "", "loss plain", "loss", 20, acc, task.InterventionsDetail{Each: "knockout", Heads: [][]float64{{0.1, -0.02}, {0.3, 0}},
+			Loss:  []task.VariantScore{{Variant: "plain", Score: m(2)}, {Variant: "lambda=0", Score: m(2.5), Change: m(0.5)}},
+			Bound: []task.VariantScore{{Variant: "plain", Score: m(0.9)}, {Variant: "lambda=0", Score: m(0.5), Change: m(-0.4)}},
+			KL:    []task.VariantScore{{Variant: "lambda=0", Score: m(0.2)}}}),
 		made("throughput", "", "forward", "forward, tokens/s", 4, 1, task.ThroughputDetail{Rows: []task.ThroughputRow{{Length: 64, Batch: 2, Forward: m(1000 + 100*x), ForwardBackward: m(300)}}}),
 	}
 }

@@ -1,14 +1,19 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"antiphase/eval"
 	"antiphase/eval/task"
 )
 
-// A task's score by bits (the paper's Figure 8).
+// A task's score and the divergence from exact by bits (the paper's Figure 8).
 func init() { register(90, lowbitSection) }
+
+// lowbitTitles are what may be quantised.
+var lowbitTitles = map[string]string{"logits": "Attention logits", "keys": "Keys", "values": "Values", "cache": "Keys and values", "both": "Logits, keys and values"}
 
 func lowbitSection(p *Page) (section, error) {
 	s := section{Title: "Few bits"}
@@ -19,24 +24,8 @@ func lowbitSection(p *Page) (section, error) {
 		if err != nil {
 			return s, err
 		}
-		for _, of := range []struct{ key, title string }{{"logits", "Attention logits"}, {"cache", "Keys and values"}} {
-			var list []series
-			note := ""
-			for _, m := range models {
-				d := &m.Detail
-				note = fmt.Sprintf("%s of %s, %d-shot; 16 stands for exact; logits share a scale per %s", d.Metric, d.Task, d.Shots, d.Per)
-				if d.StandIn {
-					note += "; generated questions"
-				}
-				if x := bitSeries(&m, of.key); len(x.line) > 1 {
-					list = append(list, x)
-				}
-			}
-			if list == nil {
-				continue
-			}
-			x, y := around(list)
-			s.Figures = append(s.Figures, lineFigure(slug("lowbit-"+of.key+" "+titles[q.Question]), of.title, note, "bits", "score", x, y, list))
+		for _, k := range lowbitKinds(models) {
+			s.Figures = append(s.Figures, lowbitFigures(k, titles[q.Question], models)...)
 		}
 	}
 	if s.Figures == nil {
@@ -52,22 +41,67 @@ func lowbitSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// bitSeries is one model's score by bits, ascending.
-func bitSeries(m *shown[task.LowbitDetail], of string) series {
-	type point struct {
-		p   [2]float64
-		err float64
-	}
-	list := []point{{[2]float64{16, m.Detail.Exact.Value}, m.Detail.Exact.StdErr}}
-	for _, r := range m.Detail.Rows {
-		if r.Of == of {
-			list = append(list, point{[2]float64{float64(r.Bits), r.Score.Value}, r.Score.StdErr})
+// lowbitKind is what is quantised, and which of its numbers share a scale.
+type lowbitKind struct{ of, per string }
+
+// lowbitKinds are those that any model has, in order of appearance.
+func lowbitKinds(models []shown[task.LowbitDetail]) (out []lowbitKind) {
+	for _, m := range models {
+		for _, r := range m.Detail.Rows {
+			if k := (lowbitKind{r.Of, r.Per}); !slices.Contains(out, k) {
+				out = append(out, k)
+			}
 		}
 	}
-	slices.SortFunc(list, func(a, b point) int { return int(a.p[0] - b.p[0]) })
+	return out
+}
+
+// lowbitFigures are score and divergence by bits.
+func lowbitFigures(k lowbitKind, title string, models []shown[task.LowbitDetail]) (out []figure) {
+	var scores, kls []series
+	note := ""
+	for i := range models {
+		m := &models[i]
+		d := &m.Detail
+		note = fmt.Sprintf("%s of %s, %d-shot; 16 stands for exact", d.Metric, d.Task, d.Shots)
+		if d.StandIn {
+			note += "; generated questions"
+		}
+		if x := bitSeries(m, k, func(r *task.LowbitRow) *eval.Mean { return &r.Score }); len(x.line) > 0 {
+			x.line, x.err = append(x.line, [2]float64{16, d.Exact.Value}), append(x.err, d.Exact.StdErr)
+			scores = append(scores, x)
+		}
+		if x := bitSeries(m, k, func(r *task.LowbitRow) *eval.Mean { return r.KL }); len(x.line) > 0 {
+			x.format = "%.2g"
+			kls = append(kls, x)
+		}
+	}
+	name := cmp.Or(lowbitTitles[k.of], k.of)
+	if k.per != "usual" {
+		name += ", a scale per " + k.per
+	}
+	id := "lowbit-" + k.of + " " + k.per + " " + title
+	if scores != nil {
+		x, y := around(scores)
+		out = append(out, lineFigure(slug(id), name, note, "bits", "score", x, y, scores))
+	}
+	if kls != nil {
+		x, y := around(kls)
+		out = append(out, lineFigure(slug("kl "+id), name+": divergence", "KL of the next-token distribution to exact, nats per token", "bits", "KL", x, y, kls))
+	}
+	return out
+}
+
+// bitSeries is one model's number by bits, ascending.
+func bitSeries(m *shown[task.LowbitDetail], k lowbitKind, of func(r *task.LowbitRow) *eval.Mean) series {
+	rows := slices.Clone(m.Detail.Rows)
+	slices.SortFunc(rows, func(a, b task.LowbitRow) int { return a.Bits - b.Bits })
 	x := series{name: m.Name, class: m.Class, dots: true, format: "%.3f"}
-	for _, q := range list {
-		x.line, x.err = append(x.line, q.p), append(x.err, q.err)
+	for i := range rows {
+		r := &rows[i]
+		if v := of(r); r.Of == k.of && r.Per == k.per && v != nil {
+			x.line, x.err = append(x.line, [2]float64{float64(r.Bits), v.Value}), append(x.err, v.StdErr)
+		}
 	}
 	return x
 }

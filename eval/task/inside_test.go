@@ -118,7 +118,7 @@ func TestLowbitTask(t *testing.T) {
 }
 
 func TestLowbitRefuses(t *testing.T) {
-	for set, want := range map[string]string{"task=x": "task is", "task=lowbit": "task is", "bits=1": "bits", "bits=0": "bits", "of=weights": "logits or cache",
+	for set, want := range map[string]string{"task=x": "task is", "task=lowbit": "task is", "bits=1": "bits", "bits=0": "bits", "of=weights": "cache or both",
 		"per=column": "per", "with=x=3": "unknown", "with=x": "KEY=VALUE", "metric=x": "metric is"} {
 		key, value, _ := strings.Cut(set, "=")
 		targets := []eval.Target{modelOf("a", subject(t, ref.New(), "diff", 320), 320)}

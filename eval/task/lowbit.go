@@ -2,214 +2,190 @@ package task
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"strconv"
 
 	"antiphase/eval"
 	"antiphase/layer"
 )
 
-// The effect of few bits on another task (the paper's Figure 8 quantises attention logits and asks HellaSwag, published by acc_norm).
-// The paper does not say which logits share a scale: see layer.Granularity for the choices. A scale belongs to a sequence: whatever
-// else is computed beside it, its numbers are the same.
+// The effect of few bits on another task (the paper's Figure 8 quantises attention logits and asks HellaSwag, published by acc_norm) and
+// on the next-token distribution, over bits × what is quantised × which numbers share a scale. The paper does not say which logits share
+// one: see layer.Granularity for the choices. A scale belongs to a sequence: whatever else is computed beside it, its numbers are the same.
 func init() {
 	register(70, eval.Task{
-		Name: "lowbit", Version: 2, Shots: -1, Inside: true,
-		Doc:      "another task with attention logits, or keys and values, of 8, 6 and 4 bits",
+		Name: "lowbit", Version: 3, Shots: -1, Inside: true,
+		Doc:      "another task, and the divergence from exact, with attention logits, keys or values of 8, 6 and 4 bits",
 		Measures: []eval.Measure{{Name: "exact", Better: eval.Higher, Label: "score, exact"}},
 		Settings: []eval.Setting{
 			{Key: "task", Default: "hellaswag", Doc: "the task to be asked"},
 			{Key: "metric", Default: "", Doc: "its measure; empty: its headline"},
 			{Key: "with", Default: "", Doc: "its settings, as KEY=VALUE;KEY=VALUE"},
 			{Key: "bits", Default: []int{8, 6, 4}, Doc: "of every number, 2 to 16"},
-			{Key: "of", Default: []string{"logits", "cache"}, Doc: "what is quantised: attention logits, or keys and values (one scale per head and token)"},
-			{Key: "per", Default: string(layer.PerTensor), Doc: "logits that share a scale: tensor (all of a layer and sequence), head or row"},
+			{Key: "of", Default: []string{"logits", "cache"}, Doc: "what is quantised: logits, keys, values, cache (keys and values) or both (all of them)"},
+			{Key: "per", Default: []string{usualScale}, Doc: "numbers that share a scale: tensor (all of a layer and sequence), head or row; usual: tensor for logits, row (a head of one token) for keys and values"},
 			{Key: "samples", Default: 40, Doc: "questions of the task"},
+			{Key: "texts", Default: 4, Doc: "held-out texts for the divergence; 0: none"},
+			{Key: "length", Default: 128, Doc: "tokens of each"},
 		},
 		Prepare: prepareLowbit,
 	})
 }
 
-// LowbitDetail is the data of the figure of the task lowbit.
+// usualScale is a tensor's for logits and a row's for keys and values.
+const usualScale = "usual"
+
+// LowbitDetail is the data of the figures of the task lowbit.
 type LowbitDetail struct {
 	Task    string      `json:"task"`
 	Metric  string      `json:"metric"`
 	Shots   int         `json:"shots"`
 	StandIn bool        `json:"stand_in,omitempty"` // the task asked generated questions
-	Per     string      `json:"per"`
 	Exact   eval.Mean   `json:"exact"`
 	Rows    []LowbitRow `json:"rows"`
 }
 
-// LowbitRow is one precision: the score, and how far each sample's lies from exact.
+// LowbitRow is one precision: the score, how far each sample's lies from exact, and the divergence from exact in nats per token.
 type LowbitRow struct {
-	Of     string    `json:"of"`
-	Bits   int       `json:"bits"`
-	Score  eval.Mean `json:"score"`
-	Change eval.Mean `json:"change"`
+	Of     string     `json:"of"`
+	Per    string     `json:"per"`
+	Bits   int        `json:"bits"`
+	Score  eval.Mean  `json:"score"`
+	Change eval.Mean  `json:"change"`
+	KL     *eval.Mean `json:"kl,omitempty"`
 }
 
-// precise is one way to compute.
-type precise struct {
-	name string // of its measure
-	of   string
-	bits int
-	q    layer.Lowbit
-}
-
-// precisions are the exact way and all those asked for.
-func precisions(p *eval.Plan) ([]precise, error) {
-	out := []precise{{name: "exact"}}
-	per := layer.Granularity(p.Text("per"))
+// precisions are the exact way and all those asked for, and what each row of the detail says of them.
+func precisions(p *eval.Plan) (list []variant, rows []LowbitRow, err error) {
+	list = []variant{{name: "exact", set: func(s *eval.Subject) error { return s.SetLowbit(layer.Lowbit{}) }}}
 	for _, of := range p.Texts("of") {
-		for _, bits := range p.Ints("bits") {
-			x := precise{fmt.Sprintf("%s@%d", of, bits), of, bits, layer.Lowbit{}}
-			switch of {
-			case "logits":
-				x.q = layer.Lowbit{Logits: bits, Per: per}
-			case "cache":
-				x.q = layer.Lowbit{Cache: bits}
-			default:
-				return nil, fmt.Errorf("of has %q, must be logits or cache", of)
+		for _, per := range p.Texts("per") {
+			for _, bits := range p.Ints("bits") {
+				q, err := lowbitOf(of, per, bits)
+				if err != nil {
+					return nil, nil, err
+				}
+				name := of + "@" + strconv.Itoa(bits)
+				if len(p.Texts("per")) > 1 || per != usualScale {
+					name = of + "/" + per + "@" + strconv.Itoa(bits)
+				}
+				list = append(list, variant{name: name, set: func(s *eval.Subject) error { return s.SetLowbit(q) }})
+				rows = append(rows, LowbitRow{Of: of, Per: per, Bits: bits})
 			}
-			if err := x.q.Check(); err != nil || bits == 0 {
-				return nil, errors.Join(err, fmt.Errorf("bits has %d", bits))
-			}
-			out = append(out, x)
 		}
 	}
-	return out, nil
+	return list, rows, nil
 }
 
-// lowbitJob is the inner task under every precision.
-type lowbitJob struct {
-	inner  *eval.Prepared
-	metric eval.Measure
-	ways   []precise
-	n      int // questions
+// lowbitOf is a precision in the layer's terms.
+func lowbitOf(of, per string, bits int) (q layer.Lowbit, err error) {
+	if bits == 0 {
+		return q, errors.New("bits has 0; want 2 to 16, exact is always measured")
+	}
+	scale, cache := layer.Granularity(per), layer.Granularity(per)
+	if per == usualScale {
+		scale, cache = layer.PerTensor, layer.PerRow
+	}
+	switch of {
+	case "logits":
+		q = layer.Lowbit{Logits: bits, Per: scale}
+	case "keys":
+		q = layer.Lowbit{Keys: bits, CachePer: cache}
+	case "values":
+		q = layer.Lowbit{Values: bits, CachePer: cache}
+	case "cache":
+		q = layer.Lowbit{Keys: bits, Values: bits, CachePer: cache}
+	case "both":
+		q = layer.Lowbit{Logits: bits, Per: scale, Keys: bits, Values: bits, CachePer: cache}
+	default:
+		return q, fmt.Errorf("of has %q, must be logits, keys, values, cache or both", of)
+	}
+	return q, q.Check()
 }
 
 func prepareLowbit(p *eval.Plan) (*eval.Job, error) {
-	ways, err := precisions(p)
+	list, rows, err := precisions(p)
 	if err != nil {
 		return nil, err
 	}
-	inner, metric, err := innerTask(p)
+	with, err := withSettings(p.Text("with"))
 	if err != nil {
 		return nil, err
 	}
-	l := &lowbitJob{inner: inner, metric: metric, ways: ways, n: min(len(inner.IDs), max(p.Int("samples"), 1))}
+	in, metric, err := inner(p, p.Text("task"), p.Text("metric"), p.Int("samples"), with)
+	if err != nil {
+		return nil, err
+	}
+	x := &variants{inner: in, metric: metric, list: list, n: min(len(in.IDs), max(p.Int("samples"), 1)), label: func(v *variant) string { return v.name }}
 	if p.Limit > 0 { // a limit counts all answers, at least one of each precision
-		l.n = max(1, min(l.n, p.Limit/len(ways)))
+		x.n = max(1, min(x.n, p.Limit/len(list)))
 	}
-	questions, err := json.Marshal([]any{inner.Task.Version, inner.Config, inner.Gold})
+	hash, err := x.hash()
 	if err != nil {
 		return nil, err
 	}
-	j := &eval.Job{Chunk: l.n, Config: map[string]any{"questions_hash": eval.HashText(string(questions)), "source": inner.Config["source"],
-		"inner_shots": max(inner.Plan.Shots, 0)}}
-	for _, w := range ways {
-		for _, id := range inner.IDs[:l.n] {
-			j.IDs = append(j.IDs, w.name+" "+id)
+	kl := &divergence{length: min(p.Int("length"), p.Context), list: list}
+	if n := p.Limited(p.Int("texts")); n > 0 {
+		if kl.texts, _, err = heldOut(p, "", kl.length, n); err != nil {
+			return nil, err
 		}
 	}
-	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
-		return l.ask(ctx, lm.(*eval.Subject), which)
-	}
-	d := LowbitDetail{Task: inner.Task.Name, Metric: metric.Name, Shots: max(inner.Plan.Shots, 0), Per: p.Text("per"),
-		StandIn: inner.Config["source"] == eval.StandIn}
+	j := &eval.Job{Chunk: x.n, IDs: append(x.ids(), kl.ids()...), Config: map[string]any{
+		"questions_hash": hash, "text_hash": eval.HashText(kl.texts...), "source": in.Config["source"], "inner_shots": max(in.Plan.Shots, 0)}}
+	j.Ask = both(len(list)*x.n, x.ask, kl.ask)
+	d := LowbitDetail{Task: in.Task.Name, Metric: metric.Name, Shots: max(in.Plan.Shots, 0), StandIn: in.Config["source"] == eval.StandIn}
 	j.Finish = func(r *eval.Result) error {
 		r.Metrics[0].Better = metric.Better
-		return l.finish(r, d)
+		return finishLowbit(r, x, kl, d, rows)
 	}
 	return j, nil
 }
 
-// innerTask prepares the task to be asked, under the same options and its own settings, and finds its measure.
-func innerTask(p *eval.Plan) (*eval.Prepared, eval.Measure, error) {
-	all := All()
-	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == p.Text("task") })
-	if at < 0 || all[at].Name == "lowbit" {
-		return nil, eval.Measure{}, fmt.Errorf("task is %q; want one of those that \"antiphase eval ls\" lists, but this one", p.Text("task"))
-	}
-	t := &all[at]
-	opt := *p.Options
-	opt.Set, opt.Limit = map[string]string{}, 0
-	if p.Limit > 0 {
-		opt.Limit = min(p.Limit, p.Int("samples"))
-	}
-	for _, s := range strings.Split(p.Text("with"), ";") {
-		if key, value, ok := strings.Cut(s, "="); ok {
-			opt.Set[t.Name+"."+strings.TrimSpace(key)] = value
-		} else if s != "" {
-			return nil, eval.Measure{}, fmt.Errorf("with has %q, want KEY=VALUE", s)
+// both sends the first n questions of a job to one way of asking and the others to another.
+func both(n int, first, second func(context.Context, *eval.Subject, []int) ([]eval.Answer, error)) func(context.Context, eval.LM, []int) ([]eval.Answer, error) {
+	return func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
+		s := lm.(*eval.Subject)
+		at := 0
+		for at < len(which) && which[at] < n {
+			at++
 		}
-	}
-	metric := t.Measures[0]
-	if name := p.Text("metric"); name != "" {
-		k := slices.IndexFunc(t.Measures, func(m eval.Measure) bool { return m.Name == name })
-		if k < 0 {
-			return nil, metric, fmt.Errorf("metric is %q, which %s does not have", name, t.Name)
+		var out []eval.Answer
+		if at > 0 {
+			got, err := first(ctx, s, which[:at])
+			if err != nil {
+				return nil, err
+			}
+			out = got
 		}
-		metric = t.Measures[k]
+		if at == len(which) {
+			return out, nil
+		}
+		rest := make([]int, len(which)-at)
+		for i, w := range which[at:] {
+			rest[i] = w - n
+		}
+		got, err := second(ctx, s, rest)
+		return append(out, got...), err
 	}
-	if err := opt.CheckSettings([]eval.Task{*t}); err != nil {
-		return nil, metric, fmt.Errorf("%s: %w", t.Name, err)
-	}
-	inner, err := opt.Prepare(t)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", t.Name, err)
-	}
-	return inner, metric, err
 }
 
-// ask goes through the precisions one after the other.
-func (l *lowbitJob) ask(ctx context.Context, s *eval.Subject, which []int) (out []eval.Answer, err error) {
-	defer func() { err = errors.Join(err, s.SetLowbit(layer.Lowbit{})) }()
-	for len(which) > 0 {
-		w := l.ways[which[0]/l.n]
-		var part []int
-		for len(which) > 0 && l.ways[which[0]/l.n] == w {
-			part = append(part, which[0]%l.n)
-			which = which[1:]
+func finishLowbit(r *eval.Result, x *variants, kl *divergence, d LowbitDetail, rows []LowbitRow) error {
+	scores := x.scores(r.Answers)
+	d.Exact = scores[0].Score
+	for i, row := range rows {
+		s, v := scores[i+1], &x.list[i+1]
+		row.Score, row.Change = s.Score, s.Change
+		what := fmt.Sprintf("%s of %d bits", row.Of, row.Bits)
+		if row.Per != usualScale {
+			what += " per " + row.Per
 		}
-		if err := s.SetLowbit(w.q); err != nil {
-			return nil, err
+		r.Add(v.name, "score, "+what, x.metric.Better, s.Score)
+		if len(kl.texts) > 0 {
+			m := eval.MeanOf(r.Answers, klName(v))
+			r.Add(klName(v), "KL to exact, "+what, eval.Lower, m)
+			row.KL = &m
 		}
-		got, err := l.inner.Ask(ctx, s, part)
-		if err != nil {
-			return nil, err
-		}
-		for i := range got {
-			a := eval.Answer{Values: map[string]float64{}, Doc: got[i].Doc}
-			if x, ok := got[i].Values[l.metric.Name]; ok {
-				a.Values[w.name] = x
-				a.Weights = map[string]float64{w.name: got[i].Weight(l.metric.Name)}
-			}
-			out = append(out, a)
-		}
-	}
-	return out, nil
-}
-
-func (l *lowbitJob) finish(r *eval.Result, d LowbitDetail) error {
-	d.Exact = eval.MeanOf(r.Answers, "exact")
-	for k, w := range l.ways[1:] {
-		row := LowbitRow{Of: w.of, Bits: w.bits, Score: eval.MeanOf(r.Answers, w.name)}
-		var change eval.Ratio
-		for i := range l.n {
-			a, b := &r.Answers[i], &r.Answers[(k+1)*l.n+i]
-			x, ok := a.Values["exact"]
-			y, also := b.Values[w.name]
-			if ok && also {
-				change.Add(a.Weight("exact")*(y-x), a.Weight("exact"))
-			}
-		}
-		row.Change = change.Mean()
-		r.Add(w.name, fmt.Sprintf("score, %s of %d bits", w.of, w.bits), l.metric.Better, row.Score)
 		d.Rows = append(d.Rows, row)
 	}
 	return r.SetDetail(d)
