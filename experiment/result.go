@@ -190,8 +190,10 @@ func text(v any) string {
 // taskInfo says what was asked. The question's identity leaves out where the text lies: experiments on the same text can be paired.
 func (l *lab) taskInfo(r *eval.Result) *TaskInfo {
 	config := maps.Clone(r.Config)
-	if s, ok := config["text"].(string); ok && strings.HasPrefix(s, "set:") {
-		config["text"] = "held out"
+	for key, v := range config {
+		if s, ok := v.(string); ok && strings.HasPrefix(s, "set:") {
+			config[key] = "held out"
+		}
 	}
 	id, _ := json.Marshal([]any{r.Kind, r.Version, r.Context, r.N, config, l.spec.EvalSeed}) // it was stored as JSON
 	sum := sha256.Sum256(id)

@@ -58,8 +58,17 @@ type TaskInfo struct {
 	Config   map[string]any `json:"config,omitempty"`
 }
 
-// Failed is the measure of a run that could not be finished: its loss was not finite.
-const Failed = "failed"
+// The measures that end the rows of a run.
+const (
+	Finished = "finished" // its value is the number of rows before it
+	Failed   = "failed"   // the loss was not finite; its value is the number of steps that were
+)
+
+// whole says that the rows of a run are all there.
+func whole(rows []Row) bool {
+	last := rows[len(rows)-1]
+	return last.Measure == Failed || last.Measure == Finished && int(last.Value) == len(rows)-1
+}
 
 // CurvePoints is the largest number of points of a curve in a row.
 const CurvePoints = 200

@@ -25,7 +25,8 @@ type Options struct {
 	Commit    string
 	Command   string
 	Keep      Keep
-	Inexact   bool // continue runs on another device, precision or kernels
+	Have      []string // files of rows: runs that were finished elsewhere
+	Inexact   bool     // continue runs on another device, precision or kernels
 
 	Say      func(format string, args ...any)
 	Progress func(Progress)
@@ -115,6 +116,9 @@ func (l *lab) begin(ctx context.Context) error {
 		return err
 	}
 	sweep(l.Dir)
+	if err := l.take(l.Have, runs); err != nil {
+		return err
+	}
 	opt := &train.Options{Say: l.Say, Progress: func(stage string, done, total int64) {
 		l.Progress(Progress{Stage: stage, Done: done, Total: total})
 	}}
@@ -216,6 +220,9 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 			return err
 		}
 		rows = append(rows, judged...)
+		end := l.row(r, Finished)
+		end.Value = float64(len(rows))
+		rows = append(rows, end)
 	}
 	b, err := encode(rows)
 	if err != nil {

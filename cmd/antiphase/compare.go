@@ -22,6 +22,7 @@ type compareFlags struct {
 	spec          experiment.Spec
 	seeds         string
 	tasks, probes []string
+	have          []string
 	dir, keep     string
 	jobs          int
 	dry, json     bool
@@ -64,6 +65,7 @@ lists of sizes, architectures, learning rates and seeds may grow from call to ca
 	fl.Uint64Var(&s.EvalSeed, "eval-seed", 20, "draws the questions")
 	fl.StringVar(&s.Name, "name", "", "name in the rows (default: the folder's)")
 	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "compare"), "folder of the experiment")
+	fl.StringArrayVar(&f.have, "have", nil, "rows.jsonl of the same experiment from elsewhere: its finished runs are not repeated (repeatable)")
 	fl.IntVar(&f.jobs, "jobs", 1, "runs at once, on one device")
 	fl.StringVar(&f.keep, "keep", "last", "checkpoints of finished runs that stay: none, last or all")
 	fl.BoolVar(&f.dry, "dry-run", false, "print runs, tokens, memory and hours, and stop")
@@ -84,7 +86,8 @@ func (a *app) compare(ctx context.Context, f *compareFlags) error {
 	if f.dry {
 		return a.compareDry(devices[0], f)
 	}
-	rows, err := a.experiment(ctx, &f.spec, f.dir, experiment.Keep(f.keep), f.inexact, devices)
+	opt := experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.Keep(f.keep), Have: f.have, Inexact: f.inexact}
+	rows, err := a.experiment(ctx, &f.spec, opt)
 	if err != nil {
 		return err
 	}
@@ -92,13 +95,13 @@ func (a *app) compare(ctx context.Context, f *compareFlags) error {
 }
 
 // experiment works on an experiment with progress on stderr.
-func (a *app) experiment(ctx context.Context, spec *experiment.Spec, dir string, keep experiment.Keep, inexact bool, devices []device.Device) ([]experiment.Row, error) {
-	kind, precision := computes(devices[0])
+func (a *app) experiment(ctx context.Context, spec *experiment.Spec, opt experiment.Options) ([]experiment.Row, error) {
 	line := newWorkLine(a)
 	defer line.end()
-	rows, err := experiment.Work(ctx, spec, experiment.Options{Dir: dir, Devices: devices, Kind: kind, Precision: precision,
-		Machine: machine(devices[0]), Commit: version(), Command: commandLine(), Keep: keep, Inexact: inexact,
-		Say: line.say, Progress: line.progress})
+	opt.Kind, opt.Precision = computes(opt.Devices[0])
+	opt.Machine, opt.Commit, opt.Command = machine(opt.Devices[0]), version(), commandLine()
+	opt.Say, opt.Progress = line.say, line.progress
+	rows, err := experiment.Work(ctx, spec, opt)
 	var input *eval.InputError
 	switch {
 	case errors.Is(err, experiment.ErrOther), errors.As(err, &input) && input.Usage:
