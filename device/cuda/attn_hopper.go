@@ -23,6 +23,7 @@ type hopperForward struct {
 // hopperKernels are the kernels of one shape.
 type hopperKernels struct {
 	tile                       hopperForward
+	back                       hopperBackward
 	forward, backward, queries kernel
 }
 
@@ -35,24 +36,24 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 	}{
 		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160, false}},
 		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240, false}},
-		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, false}},
+		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true}},
 		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false}},
 		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240, false}},
 		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240, false}},
 		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, false}},
 		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false}},
-		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, false}},
+		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true}},
 	} {
-		all[x.s] = x.s.hopperKernels(x.t, ordered)
+		all[x.s] = x.s.hopperKernels(x.t, x.s.backward())
 	}
 	return all
 }()
 
 // hopperKernels registers the shape's kernels.
-func (s attnShape) hopperKernels(t hopperForward, adds int) hopperKernels {
-	const unit, back = "attn_hopper_forward", "attn_hopper_backward"
-	options := s.hopperBackward().options(s, adds)
-	return hopperKernels{t, hopperOf(unit, unit, t.options(s)...), hopperOf(back, back, options...),
+func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernels {
+	const forward, back = "attn_hopper_forward", "attn_hopper_backward"
+	options := b.options(s)
+	return hopperKernels{t, b, hopperOf(forward, forward, t.options(s)...), hopperOf(back, back, options...),
 		hopperOf(back, "attn_hopper_queries", options...)}
 }
 

@@ -6,17 +6,52 @@ import (
 	"antiphase/internal/cu"
 )
 
-// hopperQueries is the number of query rows of a tile of kernels/attn_hopper_backward.cu.
-const hopperQueries = 64
+// unit is the number of query rows whose dQ is summed together.
+const unit = 64
 
-// hopperBackward is the geometry of that kernel. split: two warpgroups share 64 keys, a map each; else each owns 64
-// of 128.
-type hopperBackward struct{ split bool }
+// How key tiles add to dQ: in a fixed order. The other two are for timing: not at all, and as they come.
+const (
+	none, unordered, ordered = 0, 1, 2
+)
 
-// hopperBackward is the shape's geometry: a thread sums dK and dV in at most 128 registers.
-func (s attnShape) hopperBackward() hopperBackward {
-	return hopperBackward{(s.keys*s.d+s.dv)/2 > 128}
+// hopperBackward is the geometry of kernels/attn_hopper_backward.cu.
+type hopperBackward struct {
+	split   bool // two warpgroups share 64 keys, a map each; else each owns 64 of 128
+	queries int  // rows of a query tile, 64 or 128
+	buffers int  // of dSᵀ
+	outs    int  // stages of dO
+	copied  int  // eighths of D whose dQ the copy engine adds; threads add the others
+	adds    int
 }
+
+// backward is the shape's geometry: a thread sums dK and dV in at most 128 registers.
+func (s attnShape) backward() hopperBackward {
+	t := hopperBackward{split: (s.keys*s.d+s.dv)/2 > 128, queries: unit, buffers: 2, outs: 2, adds: ordered}
+	if t.split {
+		t.buffers = 1 // a warpgroup reads its own dSᵀ alone
+	}
+	return t
+}
+
+// copies is t with dQ added by the copy engine, as much of it as there is shared memory for.
+func (t hopperBackward) copies(s attnShape) hopperBackward {
+	t.copied = s.d / 8
+	if t.shared(s) <= mostShared {
+		return t
+	}
+	if t.split {
+		t.outs = 1
+	} else {
+		t.buffers = 1
+	}
+	if t.shared(s) > mostShared {
+		t.copied /= 2
+	}
+	return t
+}
+
+// mostShared is the shared memory that a block of an H100 or H200 can have.
+const mostShared = 227 << 10
 
 // keys is the number of a block's keys.
 func (t hopperBackward) keys() int {
@@ -34,27 +69,25 @@ func (t hopperBackward) panel(s attnShape) int {
 	return panel(s.dv)
 }
 
-// shared is a block's shared memory: K and V, two stages of Q and dO, dSᵀ (twice, or once and what warpgroups
-// exchange), two stages of statistics, five barriers, the ticket.
+// shared is a block's shared memory: K and V, two stages of Q, those of dO, dSᵀ, what warpgroups exchange, dQ for the copy
+// engine, two stages of statistics, barriers, the ticket.
 func (t hopperBackward) shared(s attnShape) int {
-	const m = hopperQueries
-	stats, grads := 2, 2*s.maps*128*m*2
+	const stages, piece, word = 2, 2048, 8
+	stats, exchange := 2, 0
 	if s.maps == 2 {
 		stats = 5
 	}
 	if t.split {
-		grads = s.maps*64*m*2 + 2*64*m*2
+		exchange = 2 * 64 * unit * 2
 	}
-	return t.keys()*(s.keys*s.d+s.dv)*2 + 2*m*(s.maps*s.d+s.dv)*2 + grads + 2*stats*m*4 + 5*8 + 8
+	return t.keys()*(s.keys*s.d+s.dv)*2 + stages*t.queries*s.maps*s.d*2 + t.outs*t.queries*s.dv*2 +
+		t.buffers*s.maps*t.keys()*t.queries*2 + exchange + 2*t.copied*piece + stages*stats*t.queries*4 +
+		(1+2*stages+2*t.outs)*word + word
 }
 
-// How key tiles add to dQ: in a fixed order. The other two are for timing: not at all, and as they come.
-const (
-	none, unordered, ordered = 0, 1, 2
-)
-
-func (t hopperBackward) options(s attnShape, adds int) []string {
-	return append(s.options(), define("SPLIT", int(flag(t.split))), define("SHARED", t.shared(s)), define("ADDS", adds))
+func (t hopperBackward) options(s attnShape) []string {
+	return append(s.options(), define("SPLIT", int(flag(t.split))), define("QUERIES", t.queries), define("BUFFERS", t.buffers),
+		define("OUTS", t.outs), define("COPIED", t.copied), define("SHARED", t.shared(s)), define("ADDS", t.adds))
 }
 
 // backwardArgs is the argument of attn_hopper_backward.
@@ -82,17 +115,18 @@ type queriesArgs struct {
 
 // backwardHopper launches the kernels of the call's shape.
 func (d *Device) backwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
-	t, tiles := s.hopperBackward(), ceil(c.T, hopperQueries)
-	room := c.room(tiles*hopperQueries, s.stats(), tiles)
-	room.columns = hopperQueries
+	t, tiles := &k.back, ceil(c.T, k.back.queries)
+	units := tiles * t.queries / unit
+	room := c.room(tiles*t.queries, s.stats(), units*s.maps)
+	room.columns = t.queries
 	m, o, ldo := d.prepare(c, &room)
 	counters := room.counters * 4
 	d.fail(d.now().Clear(cu.Block{Addr: uintptr(m.count), Rows: 1, Width: counters, Pitch: counters}))
 	a := &d.backward
-	d.tensorMap(&a.Q, c, viewOf(c.q), hopperQueries, s.d, panel(s.d))
+	d.tensorMap(&a.Q, c, viewOf(c.q), t.queries, s.d, panel(s.d))
 	d.tensorMap(&a.K, c, viewOf(c.k), t.keys(), s.d, panel(s.d))
 	d.tensorMap(&a.V, c, viewOf(c.v), t.keys(), s.dv, t.panel(s))
-	d.tensorMap(&a.O, c, view{o, c.Heads * c.DV, ldo}, hopperQueries, s.dv, t.panel(s))
+	d.tensorMap(&a.O, c, view{o, c.Heads * c.DV, ldo}, t.queries, s.dv, t.panel(s))
 	a.Start, a.Stats, a.Sums = ptr(c.start), m.stats, m.sums
 	a.Counts, a.Ticket = m.count, m.count+uint64(counters-4)
 	a.DK, a.DV, a.LdDK, a.LdDV = ptr(c.dk), ptr(c.dv), int64(c.dk.Ld), int64(c.dv.Ld)
@@ -101,6 +135,6 @@ func (d *Device) backwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
 		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
 	q := &d.queries
 	*q = queriesArgs{Sums: m.sums, DQ: ptr(c.dq), LdDQ: int64(c.dq.Ld), T: a.T, Heads: a.Heads, Scale: a.Scale}
-	d.launchStruct(k.queries, dim3(tiles, c.Heads, c.B), dim1(128*c.maps), 0,
+	d.launchStruct(k.queries, dim3(units, c.Heads, c.B), dim1(128*c.maps), 0,
 		unsafe.Slice((*byte)(unsafe.Pointer(q)), unsafe.Sizeof(*q)))
 }

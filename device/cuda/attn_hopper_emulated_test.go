@@ -36,16 +36,30 @@ func TestEmulatedHopperConformance(t *testing.T) {
 	devicetest.RunOps(t, d, "attention", "diffattention")
 }
 
+// TestEmulatedHopperBackwards: every way to add to dQ comes to the same bits, on the CPU.
+func TestEmulatedHopperBackwards(t *testing.T) {
+	shapes := []attnShape{{1, 1, 64, 64}}
+	if os.Getenv("ANTIPHASE_TEST_LONG") == "1" {
+		shapes = hopperOrder()
+	}
+	made := madeBackwards(shapes)
+	d := emulatedDevice(t) // after the kernels: it knows those that are registered
+	defer d.Close()
+	for _, s := range shapes {
+		sameBackwards(t, d, s, made[s], 330)
+	}
+}
+
 // TestEmulatedHopperTurns: warpgroups that take turns at multiplying come to the same bits, also where one of them skips tiles.
 func TestEmulatedHopperTurns(t *testing.T) {
 	if os.Getenv("ANTIPHASE_TEST_LONG") != "1" {
-		t.Skip("no kernel of the table takes turns: ANTIPHASE_TEST_LONG=1 runs it")
+		t.Skip("the table's kernels run elsewhere: ANTIPHASE_TEST_LONG=1 runs their variants")
 	}
 	kernels := map[attnShape]hopperKernels{}
 	for _, s := range []attnShape{{1, 1, 128, 128}, {2, 2, 64, 128}} {
 		tile := hopperShapes[s].tile
-		tile.turns = true
-		kernels[s] = s.hopperKernels(tile, ordered)
+		tile.turns = !tile.turns
+		kernels[s] = s.hopperKernels(tile, s.backwards()[0])
 	}
 	d := emulatedDevice(t) // after the kernels: it knows those that are registered
 	defer d.Close()

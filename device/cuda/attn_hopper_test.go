@@ -1,11 +1,13 @@
 package cuda
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
 
 	"antiphase/device/devicetest"
+	"antiphase/tensor"
 )
 
 // hopperAgrees wants the Hopper kernels' results within bf16's error of the general kernels'.
@@ -34,18 +36,21 @@ func hopperOrder() (all []attnShape) {
 // Every shape fits an SM: shared memory of a block, accumulators and fragments of a consumer's thread, and the
 // registers that its warpgroups share after setmaxnreg.
 func TestHopperShapes(t *testing.T) {
-	const most = 227 << 10
 	for s, k := range hopperShapes {
 		f := k.tile
-		if f.shared(s) > most {
+		if f.shared(s) > mostShared {
 			t.Errorf("%+v: forward wants %d bytes of shared memory", s, f.shared(s))
 		}
 		if held := f.per*s.dv/2 + f.keys/2 + f.keys/4; held > f.consumer*9/10 {
 			t.Errorf("%+v: forward holds %d of %d registers", s, held, f.consumer)
 		}
-		if b := s.hopperBackward(); b.shared(s) > most {
-			t.Errorf("%+v: backward wants %d bytes of shared memory", s, b.shared(s))
-		} else if sums := b.keys() * (s.keys*s.d + s.dv) / 256; sums > 128 {
+		b := k.back
+		for _, b := range s.backwards() {
+			if b.shared(s) > mostShared {
+				t.Errorf("%+v: backward %+v wants %d bytes of shared memory", s, b, b.shared(s))
+			}
+		}
+		if sums := b.keys() * (s.keys*s.d + s.dv) / 256; sums > 128 {
 			t.Errorf("%+v: backward keeps %d sums in a thread", s, sums)
 		}
 		if entry := 65536 / f.threads() &^ 7; f.producer+f.groups*f.consumer > (1+f.groups)*entry {
@@ -72,19 +77,19 @@ func TestHopperLaunches(t *testing.T) {
 			d.AttentionBackward(a, g)
 		},
 			[]string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
-				"attn_hopper_backward 64,1,1 × 384 + 164912", "attn_hopper_queries 16,16,2 × 128 + 0"}},
+				"attn_hopper_backward 64,1,1 × 384 + 164944", "attn_hopper_queries 16,16,2 × 128 + 0"}},
 		{"V1", func(d *Device) {
 			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
 		}, []string{"attn_hopper_forward 128,8,4 × 384 + 229448", "attention_prepare 2048,1,1 × 256 + 0",
-			"attn_hopper_backward 4096,1,1 × 384 + 231984", "attn_hopper_queries 128,8,4 × 256 + 0"}},
+			"attn_hopper_backward 4096,1,1 × 384 + 232016", "attn_hopper_queries 128,8,4 × 256 + 0"}},
 		{"V2", func(d *Device) {
 			a, g := diffOn(d, 1, 130, 4, 2, 64, 64, 1)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
 		}, []string{"attn_hopper_forward 2,4,1 × 384 + 98376", "attention_prepare 6,1,1 × 256 + 0",
-			"attn_hopper_backward 4,1,1 × 384 + 150064", "attn_hopper_queries 3,4,1 × 256 + 0"}},
+			"attn_hopper_backward 4,1,1 × 384 + 150096", "attn_hopper_queries 3,4,1 × 256 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
 		d.wgmma = true
@@ -155,5 +160,59 @@ func TestAttnHopper(t *testing.T) {
 			hopperAgrees(t, d, s, 2, 1000)
 			hopperAgrees(t, d, s, 1, 130)
 		})
+	}
+}
+
+// madeBackwards registers the ways to build backward kernels that add in order.
+func madeBackwards(shapes []attnShape) map[attnShape][]hopperKernels {
+	made := map[attnShape][]hopperKernels{}
+	for _, s := range shapes {
+		for _, b := range s.backwards() {
+			if b.adds == ordered {
+				k := hopperShapes[s]
+				options := b.options(s)
+				k.back = b
+				k.backward, k.queries = hopperOf("attn_hopper_backward", "attn_hopper_backward", options...),
+					hopperOf("attn_hopper_backward", "attn_hopper_queries", options...)
+				made[s] = append(made[s], k)
+			}
+		}
+	}
+	return made
+}
+
+// sameBackwards wants the bits of the table's backward kernel from others.
+func sameBackwards(t *testing.T, d *Device, s attnShape, made []hopperKernels, rows int) {
+	t.Helper()
+	d.wgmma = true
+	defer func() { d.wgmma = false }()
+	c := newTiledCase(d, s, 1, rows, 0)
+	defer c.free()
+	d.attend(&c.attnCall)
+	d.attendBackward(&c.attnCall)
+	want := read(d, c.dq, c.dk, c.dv)
+	for _, k := range made {
+		for _, x := range []tensor.Tensor{c.dq, c.dk, c.dv} {
+			d.Zero(x)
+		}
+		d.backwardHopper(&c.attnCall, s, &k)
+		if err := d.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(read(d, c.dq, c.dk, c.dv), want) {
+			t.Errorf("%+v: %v comes to other bits than the table's %v", s, k.back, hopperShapes[s].back)
+		}
+	}
+}
+
+// TestHopperBackwards compares all ways to add to dQ on a GPU.
+func TestHopperBackwards(t *testing.T) {
+	made := madeBackwards(hopperOrder())
+	d := gpu(t, nil) // after the kernels: it knows those that are registered
+	if d.info.Major != 9 {
+		t.Skipf("%s is no Hopper", d.Name())
+	}
+	for _, s := range hopperOrder() {
+		t.Run(fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv), func(t *testing.T) { sameBackwards(t, d, s, made[s], 1000) })
 	}
 }

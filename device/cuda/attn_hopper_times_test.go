@@ -13,14 +13,17 @@ import (
 type hopperVariant struct {
 	name string
 	tile hopperForward
-	adds int
+	back hopperBackward
 }
 
-// variants are the shape's table entry, the same with turns where two warpgroups consume, other tiles, and dQ's adds
-// left out or taken as they come.
+// variants are the shape's table entry, the same with turns or without where two warpgroups consume, other tiles, and dQ's
+// adds left out, taken as they come, or made by the copy engine.
 func (s attnShape) variants() []hopperVariant {
-	t := hopperShapes[s].tile
-	all := []hopperVariant{{"table", t, ordered}, {"no adds", t, none}, {"unordered", t, unordered}}
+	k := hopperShapes[s]
+	all := []hopperVariant{{"table", k.tile, k.back}}
+	for _, b := range s.backwards() {
+		all = append(all, hopperVariant{b.String(), k.tile, b})
+	}
 	for _, o := range map[attnShape][]hopperForward{
 		{1, 1, 64, 64}:   {{128, 2, 1, 24, 240, false}, {128, 2, 1, 24, 240, true}},
 		{2, 2, 64, 128}:  {{128, 2, 1, 24, 240, false}, {128, 2, 1, 24, 240, true}},
@@ -28,14 +31,45 @@ func (s attnShape) variants() []hopperVariant {
 		{2, 2, 128, 256}: {{64, 2, 1, 24, 240, false}},
 	}[s] {
 		name := fmt.Sprintf("%d keys, %d×%d maps, turns %v", o.keys, o.groups, o.per, o.turns)
-		all = append(all, hopperVariant{name, o, ordered})
+		all = append(all, hopperVariant{name, o, k.back})
 	}
-	if t.groups == 2 {
-		turns := t
-		turns.turns = true
-		all = append(all, hopperVariant{"turns", turns, ordered})
+	if k.tile.groups == 2 {
+		turns := k.tile
+		turns.turns = !turns.turns
+		all = append(all, hopperVariant{fmt.Sprintf("turns %v", turns.turns), turns, k.back})
 	}
 	return all
+}
+
+// backwards are other ways to build the shape's backward kernel than the table's. Those that add in order come to the same bits.
+func (s attnShape) backwards() (all []hopperBackward) {
+	base := s.backward()
+	try := []hopperBackward{base, base.copies(s)}
+	if s == (attnShape{1, 1, 64, 64}) {
+		wide := base
+		wide.queries = 2 * unit
+		try = append(try, wide, wide.copies(s))
+	}
+	quick := hopperShapes[s].back
+	for _, quick.adds = range []int{none, unordered} {
+		if quick.copied == 0 {
+			try = append(try, quick)
+		}
+	}
+	for _, b := range try {
+		if b != hopperShapes[s].back {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// String names what differs from kernel to kernel.
+func (t hopperBackward) String() string {
+	if t.adds != ordered {
+		return []string{"no adds", "unordered"}[t.adds]
+	}
+	return fmt.Sprintf("%d queries, %d copied, %d dS, %d dO", t.queries, t.copied, t.buffers, t.outs)
 }
 
 // milliseconds is the median of five runs of f on the GPU, each the mean of a few.
@@ -69,7 +103,7 @@ func TestHopperTimes(t *testing.T) {
 	made := map[attnShape][]hopperKernels{}
 	for _, s := range hopperOrder() {
 		for _, v := range s.variants() {
-			made[s] = append(made[s], s.hopperKernels(v.tile, v.adds))
+			made[s] = append(made[s], s.hopperKernels(v.tile, v.back))
 		}
 	}
 	d := gpu(t, nil) // after the variants: it knows the kernels that are registered

@@ -24,10 +24,13 @@
 #include "hopper_tile.cuh"
 #include "hopper_args.cuh"
 
-constexpr int D = HEAD, DV = VALUE, THREADS = 384, BM = 64, BN = SPLIT ? 64 : 128, STAGES = 2;
+constexpr int D = HEAD, DV = VALUE, THREADS = 384, BM = QUERIES, BN = SPLIT ? 64 : 128, STAGES = 2;
+constexpr int UNITS = BM / 64;  // a unit is 64 queries, whose dQ of one map is PIECES pieces of 2 KB
+constexpr int PIECES = D / 8, PIECE = 2048;
 constexpr int HELD = SPLIT ? 1 : KEYS;  // key heads whose dK a warpgroup sums
 constexpr int COLS = SPLIT ? DV / 2 : DV;  // columns of dV that it sums
 constexpr int OWN = SPLIT ? 1 : MAPS;  // maps that it forms
+constexpr bool EARLY = OWN == 1 && OUTS == 2;  // dP runs beside the exponentials
 constexpr bool TIGHT = OWN == 2 && HELD * D + COLS == 256;  // registers are short: W does not stay in flight beside dS
 constexpr int PWV = COLS % 64 == 0 ? 64 : 32;
 typedef TileOf<BN, D> TileK;
@@ -36,18 +39,27 @@ typedef TileOf<BM, D> TileQ;
 typedef TileOf<BM, DV, PWV> TileO;
 typedef TileOf<BN, BM> TileS;  // dSᵀ of one map
 
-// Shared memory: K, V, two stages of Q and dO, dSᵀ, what warpgroups exchange, the stages' statistics, barriers, the
-// ticket.
+// Shared memory: K, V, two stages of Q, OUTS of dO, BUFFERS of dSᵀ, what warpgroups exchange, dQ on its way to the copy
+// engine (one area for each warpgroup), the stages' statistics, barriers, the ticket.
 constexpr int STATS = MAPS == 1 ? 2 : 5;  // of a row: LSE·log2 e, Δ; or LSE1, LSE2, Δ1, Δ2, λ
 constexpr int ROOM = MAPS == 1 ? 2 : 8;  // floats of a row in memory
-constexpr int STAGE = MAPS * TileQ::BYTES + TileO::BYTES, STATBYTES = STATS * BM * 4, BUFFERS = SPLIT ? 1 : 2;
-constexpr int AT_V = KEYS * TileK::BYTES, AT_STAGE = AT_V + TileV::BYTES, AT_S = AT_STAGE + STAGES * STAGE;
-constexpr int AT_X = AT_S + BUFFERS * MAPS * TileS::BYTES, AT_STATS = AT_X + SPLIT * 2 * 8192,
-              AT_BAR = AT_STATS + STAGES * STATBYTES;
-constexpr int BARRIERS = 1 + 2 * STAGES, AT_TICKET = AT_BAR + 8 * BARRIERS;
+constexpr int STAGE = MAPS * TileQ::BYTES, STATBYTES = STATS * BM * 4;
+constexpr int AT_V = KEYS * TileK::BYTES, AT_STAGE = AT_V + TileV::BYTES, AT_O = AT_STAGE + STAGES * STAGE,
+              AT_S = AT_O + OUTS * TileO::BYTES;
+constexpr int AT_X = AT_S + BUFFERS * MAPS * TileS::BYTES, AT_DQ = AT_X + SPLIT * 2 * 8192,
+              AT_STATS = AT_DQ + 2 * COPIED * PIECE, AT_BAR = AT_STATS + STAGES * STATBYTES;
+constexpr int BARRIERS = 1 + 2 * STAGES + 2 * OUTS, AT_TICKET = AT_BAR + 8 * BARRIERS;
 static_assert(AT_TICKET + 8 == SHARED, "attn_hopper_backward.go counts shared memory differently");
-enum { GRADS = 1, EXCHANGE = 2 };  // named barriers of the consumers
+static_assert(COPIED == 0 || ADDS == 2, "the copy engine adds in order");
+// Named barriers. GRADS: dSᵀ is there, EXCHANGE: P is, READ + w: warpgroup w has read dSᵀ; STAGED + w: its dQ is in its
+// area, FREE + w: the area has been read.
+enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 7 };
 typedef Ring<STAGES, STAGE> RingQ;
+typedef Ring<OUTS, TileO::BYTES> RingO;
+struct Rings {
+  RingQ q;
+  RingO o;
+};
 
 // Where a block is: keys n·BN…, group of sequence b, and a walk over (head, query tile).
 struct Walk {
@@ -82,7 +94,7 @@ __device__ __forceinline__ Walk findWalk(const HopperBackward& p, int ticket) {
 }
 
 // The producer's thread.
-__device__ __forceinline__ void produce(const HopperBackward& p, Walk w, u32 base, u32 barK, const RingQ& ring) {
+__device__ __forceinline__ void produce(const HopperBackward& p, Walk w, u32 base, u32 barK, const Rings& ring) {
   const int heads = p.heads / p.groups, tiles = (p.t + BM - 1) / BM;
   barExpect(barK, KEYS * TileK::BYTES + TileV::BYTES);
 #pragma unroll
@@ -91,14 +103,15 @@ __device__ __forceinline__ void produce(const HopperBackward& p, Walk w, u32 bas
   tmaLoad(base + AT_V, &p.v, 0, w.n * BN, w.group * (DV / PWV), w.b, barK);
   int n = 0;
   do {
-    const u32 at = ring.tile(n), bar = ring.fullBar(n);
-    ring.open(n, STAGE + STATBYTES);
+    const u32 at = ring.q.tile(n), bar = ring.q.fullBar(n);
+    ring.q.open(n, STAGE + STATBYTES);
 #pragma unroll
     for (int i = 0; i < MAPS; i++)
       tmaLoad(at + i * TileQ::BYTES, &p.q, 0, w.m * BM, (w.h * MAPS + i) * (D / TileQ::PW), w.b, bar);
-    tmaLoad(at + MAPS * TileQ::BYTES, &p.o, 0, w.m * BM, w.h * (DV / PWV), w.b, bar);
     const i64 tile = (i64)(w.b * p.heads + w.h) * tiles + w.m;
     bulkLoad(base + AT_STATS + n % STAGES * STATBYTES, p.stats + tile * (BM * ROOM), STATBYTES, bar);
+    ring.o.open(n, TileO::BYTES);
+    tmaLoad(ring.o.tile(n), &p.o, 0, w.m * BM, w.h * (DV / PWV), w.b, ring.o.fullBar(n));
     n++;
   } while (w.next(heads));
 }
@@ -168,7 +181,8 @@ __device__ __forceinline__ void gradScores(Packed& p, const Scores& dp, const Th
 __device__ __forceinline__ void storeGrads(const Packed& p, u32 tile, const Thread& me) {
   const int row = me.row + 16 * me.warp + (me.lane & 15);
 #pragma unroll
-  for (int k = 0; k < BM / 16; k++) stmatrix4(tile + row * 128 + (((2 * k + (me.lane >> 4)) ^ (row & 7)) << 4), p[k]);
+  for (int k = 0; k < BM / 16; k++)
+    stmatrix4(tile + k / 4 * TileS::PANEL + row * 128 + (((2 * (k & 3) + (me.lane >> 4)) ^ (row & 7)) << 4), p[k]);
 }
 
 // What P of the warpgroup's maps becomes, all packed: P itself in ds, and W = P_1 − λ·P_2. Registers are short, so s
@@ -216,22 +230,29 @@ __device__ __forceinline__ void scores(Scores& s, u32 base, u32 stage, const Thr
   mmaCommit();
 }
 
-// P and dP of the tile at hand: ds holds P of the warpgroup's maps, that of the second times λ; dV is added to, still
-// in flight.
-__device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w, u32 base, u32 stage, u32 stats,
+// dP of the n-th tile is asked for.
+__device__ __forceinline__ void gradOutputs(Scores& dp, u32 base, const RingO& ring, int n, const Thread& me) {
+  ring.wait(n);
+  rowsByRows<TileV, TileO>(dp, base + AT_V, me.row, ring.tile(n), 0);
+  mmaCommit();
+}
+
+// P and dP of the n-th tile: ds holds P of the warpgroup's maps, that of the second times λ; dV is added to, still in
+// flight.
+__device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n, u32 stats,
                                          Sums& sums, Packed& wt, Packed (&ds)[OWN], Scores& dp, const Thread& me) {
   const bool masked =
       w.n * BN + BN - 1 > w.m * BM || (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.t) - 1]);
   const float c = p.scale * LOG2E;
-  const u32 o = stage + MAPS * TileQ::BYTES;
   Scores s[OWN];
+  ring.q.wait(n);
   mmaFence();
 #pragma unroll
-  for (int i = 0; i < OWN; i++) scores(s[i], base, stage, me, i);
-  if (OWN == 1) rowsByRows<TileV, TileO>(dp, base + AT_V, me.row, o, 0), mmaCommit();  // beside the exponentials
+  for (int i = 0; i < OWN; i++) scores(s[i], base, ring.q.tile(n), me, i);
+  if (EARLY) gradOutputs(dp, base, ring.o, n, me);
 #pragma unroll
   for (int i = 0; i < OWN; i++) {
-    if (i == 0) mmaWait<1>();
+    if (i == 0 && (OWN == 2 || EARLY)) mmaWait<1>();
     else mmaWait<0>();
     pin(s[i]);
     const int map = SPLIT ? me.wg : i;
@@ -239,11 +260,12 @@ __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w,
     exponentials(s[i], me, stats + map * (BM * 4), c);
     if (map == 1) timesLambda(s[i], me, stats);
   }
+  if (SPLIT && !EARLY) mmaFence(), gradOutputs(dp, base, ring.o, n, me);  // beside the exchange
   if (SPLIT) exchangeMaps(wt, ds[0], s[0], base, me);
   else packMaps(wt, ds, s);
   mmaFence();
-  if (OWN == 2) rowsByRows<TileV, TileO>(dp, base + AT_V, me.row, o, 0), mmaCommit();
-  addHeld<TileO>(sums.dv, wt, o, SPLIT ? me.wg * COLS : 0);
+  if (!SPLIT && !EARLY) gradOutputs(dp, base, ring.o, n, me);
+  addHeld<TileO>(sums.dv, wt, ring.o.tile(n), SPLIT ? me.wg * COLS : 0);
   mmaCommit();
   mmaWait<TIGHT ? 0 : 1>();
   pin(dp);
@@ -266,29 +288,84 @@ __device__ __forceinline__ void formGrads(u32 stage, u32 stats, u32 grads, Sums&
   mmaCommit();
 }
 
-// Adds the tile's share to its query tile's dQ of one map, after the key tiles behind this one; seen is their counter
-// as read before.
+// Whose dQ a warpgroup forms at the n-th tile: of a map, of one of its units, or of every second tile.
+struct Share {
+  bool mine;
+  int map, unit;
+  i64 at;  // of the unit and map among all
+};
+__device__ __forceinline__ Share shareOf(const HopperBackward& p, const Walk& w, int n, int wg) {
+  const int tiles = (p.t + BM - 1) / BM, map = MAPS == 2 ? wg : 0, unit = UNITS == 2 ? wg : 0;
+  const i64 at = (((i64)(w.b * p.heads + w.h) * tiles + w.m) * UNITS + unit) * MAPS + map;
+  return {MAPS == 2 || UNITS == 2 || (n & 1) == wg, map, unit, at};
+}
+
+// Key tiles that come before this one in the sum of dQ: those behind it.
+__device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
+  return (min(w.m * BM + BM, p.t) - 1) / BN - w.n;
+}
+
+// Adds the tile's share to dQ, after the key tiles behind this one; seen is their counter as read before. The first
+// COPIED pieces go to the warpgroup's area, from where addStaged adds them.
 __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads, int seen,
-                                           int tile, int map, const Thread& me) {
-  const int before = (min(w.m * BM + BM, p.t) - 1) / BN - w.n;  // key tiles that come first
+                                           const int* counter, const Share& s, bool staged, const Thread& me) {
+  const int before = turnOf(p, w);
   float dq[D / 2];
   mmaFence();
-  columnsByColumns<TileS, TileK>(dq, grads + map * TileS::BYTES, base + (KEYS == 2 ? map : 0) * TileK::BYTES);
+  columnsByColumns<TileS, TileK>(dq, grads + s.map * TileS::BYTES, 64 * s.unit,
+                                 base + (KEYS == 2 ? s.map : 0) * TileK::BYTES);
   mmaCommit();
-  if (ADDS == 2 && before > __shfl_sync(0xffffffffu, seen, 0)) {  // the warp decides as one
+  if (ADDS == 2 && COPIED < PIECES && before > __shfl_sync(0xffffffffu, seen, 0)) {  // the warp decides as one
     if (me.lane == 0)
-      while (loadAcquire(p.counts + tile) < before) {}
+      while (loadAcquire(counter) < before) {}
     __syncwarp();
   }
+  if (COPIED > 0 && staged) barrierOf(FREE + me.wg, 160);
   mmaWait<0>();
   pin(dq);
-  float* sum = p.sums + ((i64)tile * MAPS + map) * (BM * D) + me.tid * 4;
+  if (!SPLIT && BUFFERS == 1) barrierArrive(READ + me.wg, 256);
+  float* sum = p.sums + s.at * (64 * D) + me.tid * 4;
 #pragma unroll
-  for (int x = 0; x < D / 8; x++) {
+  for (int x = 0; x < COPIED; x++) {
+    const u32 y[4] = {__float_as_uint(dq[4 * x]), __float_as_uint(dq[4 * x + 1]), __float_as_uint(dq[4 * x + 2]),
+                      __float_as_uint(dq[4 * x + 3])};
+    stShared4(base + AT_DQ + (me.wg * COPIED + x) * PIECE + me.tid * 16, y);
+  }
+  if (COPIED > 0) proxyFence();
+#pragma unroll
+  for (int x = COPIED; x < PIECES; x++) {
     if (ADDS != 2 ? ADDS == 1 : before > 0) redAdd4(sum + x * 512, dq + 4 * x);
     else if (ADDS == 2 || dq[4 * x] == 1e30f)
       *(float4*)(sum + x * 512) = {dq[4 * x], dq[4 * x + 1], dq[4 * x + 2], dq[4 * x + 3]};
   }
+  if (COPIED > 0) barrierArrive(STAGED + me.wg, 160);
+}
+
+// A warp of the producer's adds what warpgroup wg has staged, in order, and announces it once memory has it: consumers
+// wait neither for their turn nor for the L2.
+__device__ __forceinline__ void addStaged(const HopperBackward& p, Walk w, int wg, u32 base) {
+  const int heads = p.heads / p.groups;
+  const u32 area = base + AT_DQ + wg * COPIED * PIECE;
+  const bool first = (threadIdx.x & 31) == 0;
+  int n = 0;
+  do {
+    const Share s = shareOf(p, w, n++, wg);
+    if (!s.mine) continue;
+    barrierOf(STAGED + wg, 160);
+    if (first) {
+      const int before = turnOf(p, w);
+      float* sum = p.sums + s.at * (64 * D);
+      while (loadAcquire(p.counts + s.at) < before) {}
+      proxyFenceGlobal();
+      if (before > 0) bulkAdd(sum, area, COPIED * PIECE);
+      else bulkStore(sum, area, COPIED * PIECE);
+      bulkCommit();
+      bulkWaitRead();
+    }
+    __syncwarp();
+    barrierArrive(FREE + wg, 160);
+    if (first) bulkWait(), addRelease(p.counts + s.at, 1);
+  } while (w.next(heads));
 }
 
 // Stores 64 rows of sums.
@@ -315,49 +392,57 @@ __device__ __forceinline__ void storeKeys(const HopperBackward& p, const Walk& w
 }
 
 __device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg, u32 base, u32 barK,
-                                        const RingQ& ring) {
-  const int heads = p.heads / p.groups, tiles = (p.t + BM - 1) / BM;
+                                        const Rings& ring) {
+  const int heads = p.heads / p.groups;
   Sums sums;
 #pragma unroll
   for (int i = 0; i < HELD; i++) zero(sums.dk[i]);
   zero(sums.dv);
-  int before = -1, n = 0;  // the query tile before, whose adds are not yet announced
-  bool more = true;
+  int *before = 0, n = 0;  // the counter of the query tile before, whose adds are not yet announced
+  bool more = true, staged = false;
   barWait(barK, 0);
   for (; more; n++) {
     const Thread me = threadOf(fresh((u32)threadIdx.x), wg);  // addresses are formed anew in each turn
-    const u32 stage = ring.tile(n), stats = base + AT_STATS + n % STAGES * STATBYTES,
+    const u32 stage = ring.q.tile(n), stats = base + AT_STATS + n % STAGES * STATBYTES,
               grads = base + AT_S + n % BUFFERS * (MAPS * TileS::BYTES);
     Packed wt, ds[OWN];
     Scores dp;
-    ring.wait(n);
-    formTile(p, w, base, stage, stats, sums, wt, ds, dp, me);
-    const int tile = (w.b * p.heads + w.h) * tiles + w.m, seen = loadRelaxed(p.counts + tile);
+    formTile(p, w, base, ring, n, stats, sums, wt, ds, dp, me);
+    // One counter for a tile, or one for each share that the copy engine adds.
+    const Share share = shareOf(p, w, n, wg);
+    int* counter = p.counts + (COPIED > 0 ? share.at : share.at / (UNITS * MAPS));
+    const int seen = COPIED < PIECES ? loadRelaxed(counter) : 0;
+    if (!SPLIT && BUFFERS == 1 && n > 0) barrierOf(READ + 1 - wg, 256);
     formGrads(stage, stats, grads, sums, ds, dp, me);
+    if (OUTS == 1) mmaWait<1>(), pin(sums.dv), ring.o.release(n, me.lane);  // early: the next dO has nowhere else to go
     barrierOf(GRADS, 256);
-    if (before >= 0 && threadIdx.x == 128)
-      addRelease(p.counts + before, 1);  // long done by now, so this does not stall
-    before = tile;
+    if (COPIED == 0 && before != 0 && threadIdx.x == 128)
+      addRelease(before, 1);  // long done by now, so this does not stall
+    before = counter;
     mmaWait<0>();
     pin(sums.dv);
 #pragma unroll
     for (int i = 0; i < HELD; i++) pin(sums.dk[i]);
-    ring.release(n, me.lane);
-    if (MAPS == 2 || (n & 1) == wg) addQueries(p, w, base, grads, seen, tile, MAPS == 2 ? wg : 0, me);
+    if (OUTS == 2) ring.o.release(n, me.lane);
+    ring.q.release(n, me.lane);
+    if (share.mine) addQueries(p, w, base, grads, seen, counter, share, staged, me), staged = true;
     more = w.next(heads);
   }
   barrierOf(GRADS, 256);
-  if (threadIdx.x == 128) addRelease(p.counts + before, 1);
+  if (COPIED == 0 && threadIdx.x == 128) addRelease(before, 1);
+  if (!SPLIT && BUFFERS == 1) barrierOf(READ + 1 - wg, 256);
   storeKeys(p, w, sums, threadOf(threadIdx.x, wg));
+  if (COPIED > 0 && staged) barrierOf(FREE + wg, 160);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attn_hopper_backward(const __grid_constant__ HopperBackward p) {
   const u32 base = sharedTiles(), barK = base + AT_BAR;
-  const RingQ ring = {base + AT_STAGE, barK + 8, barK + 8 + 8 * STAGES};
+  const u32 barO = barK + 8 + 16 * STAGES;
+  const Rings ring = {{base + AT_STAGE, barK + 8, barK + 8 + 8 * STAGES}, {base + AT_O, barO, barO + 8 * OUTS}};
   if (threadIdx.x == 0) {
     barInit(barK, 1);
-    ring.init(8);
+    ring.q.init(8), ring.o.init(8);
     barInitDone();
     stShared(base + AT_TICKET, (u32)atomicAdd(p.ticket, 1));
   }
@@ -366,24 +451,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const int wg = warpgroup();
   if (wg == 0) {
     registersDown<24>();
+    const int warp = __shfl_sync(0xffffffffu, (int)(threadIdx.x >> 5), 0);
     if (threadIdx.x == 0) produce(p, w, base, barK, ring);
+    if (COPIED > 0 && (warp == 1 || warp == 2)) addStaged(p, w, warp - 1, base);
   } else {
     registersUp<240>();
     consume(p, w, wg - 1, base, barK, ring);
   }
 }
 
-// dQ from fragments to rows: block (query tile, head, sequence), a warpgroup for each map.
+// dQ from fragments to rows: block (unit, head, sequence), a warpgroup for each map.
 extern "C" __global__ void __launch_bounds__(128 * MAPS) attn_hopper_queries(const __grid_constant__ HopperQueries p) {
   const int m = blockIdx.x, h = blockIdx.y, b = blockIdx.z, map = threadIdx.x / 128, lane = threadIdx.x & 31;
-  const i64 tile = (i64)(b * p.heads + h) * gridDim.x + m;
-  const float* from = p.sums + (tile * MAPS + map) * (BM * D) + (threadIdx.x & 127) * 4;
+  const i64 unit = (i64)(b * p.heads + h) * gridDim.x + m;
+  const float* from = p.sums + (unit * MAPS + map) * (64 * D) + (threadIdx.x & 127) * 4;
   float x[D / 2];
 #pragma unroll
   for (int i = 0; i < D / 8; i++) {
     const float4 a = *(const float4*)(from + i * 512);
     x[4 * i] = a.x, x[4 * i + 1] = a.y, x[4 * i + 2] = a.z, x[4 * i + 3] = a.w;
   }
-  storeSums(x, p.dq + ((i64)b * p.t + m * BM) * p.lddq + ((i64)h * MAPS + map) * D, p.lddq, p.t - m * BM, p.scale,
+  storeSums(x, p.dq + ((i64)b * p.t + m * 64) * p.lddq + ((i64)h * MAPS + map) * D, p.lddq, p.t - m * 64, p.scale,
             16 * (threadIdx.x >> 5 & 3) + (lane >> 2), lane & 3);
 }

@@ -65,6 +65,22 @@ __device__ __forceinline__ void bulkLoad(u32 dst, const void* src, int bytes, u3
                "l"(src), "r"(bytes), "r"(bar)
                : "memory");
 }
+// Bytes from shared memory to memory, stored or added as floats; both sides on 16 bytes. What threads wrote to the
+// source must have been fenced (proxyFence). bulkWaitRead waits until the sources of this thread's committed copies may
+// be written again, bulkWait until memory has what they brought.
+__device__ __forceinline__ void bulkStore(float* dst, u32 src, int bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst), "r"(src), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void bulkAdd(float* dst, u32 src, int bytes) {
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(dst), "r"(src),
+               "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void bulkCommit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void bulkWaitRead() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+__device__ __forceinline__ void bulkWait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+// Orders this thread's accesses to memory with those of the copy engine that it asks for next.
+__device__ __forceinline__ void proxyFenceGlobal() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 __device__ __forceinline__ void tmaPrefetch(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }

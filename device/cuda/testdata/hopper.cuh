@@ -120,6 +120,7 @@ struct Mma {
   std::vector<Region> regions;
 };
 static Mma mma[1024];
+static bool bulkLeft();
 
 static void hopperBegin() {
   if (!loads.empty()) die("copies that nobody waited for");
@@ -128,6 +129,7 @@ static void hopperBegin() {
 }
 static void hopperEnd() {
   if (!mma[current].products.empty()) die("a thread that ends with products in flight");
+  if (bulkLeft()) die("a thread that ends with bulk copies in flight");
 }
 static void hopperWrote(u32 at) { writer[at / 16] = (unsigned short)(current + 1); }
 struct Hooks {
@@ -283,6 +285,54 @@ static void bulkLoad(u32 dst, const void* src, int bytes, u32 bar) {
   memset(sharedPtr(dst, 16), 0xff, bytes);
   emu::loads.push_back({bar, dst, (u32)bytes, nullptr, {}, (const char*)src});
 }
+namespace emu {
+// A bulk copy to memory: its source is read when it is asked for and must not change before bulkWaitRead; memory has it
+// at bulkWait.
+struct Stored {
+  int thread;
+  float* dst;
+  u32 src;
+  std::vector<float> value;
+  bool add, committed, read;
+};
+static std::vector<Stored> stored;
+static void bulkOut(float* dst, u32 src, int bytes, bool add) {
+  if (bytes % 16 || (u64)dst % 16) die("a bulk copy that is not on 16 bytes");
+  const float* from = (const float*)sharedPtr(src, 16);
+  for (int i = 0; i < bytes; i += 16)
+    if (writer[(src + i) / 16]) die("a bulk copy of what a thread wrote without a proxy fence");
+  stored.push_back({current, dst, src, std::vector<float>(from, from + bytes / 4), add, false, false});
+}
+static void bulkDone(bool memory) {
+  std::vector<Stored> rest;
+  for (auto& s : stored) {
+    if (s.thread == current && s.committed && !s.read) {
+      if (memcmp(sharedPtr(s.src, 16), s.value.data(), s.value.size() * 4)) die("the source of a bulk copy that changed in flight");
+      s.read = true;
+    }
+    if (s.thread != current || !s.committed || !memory) {
+      rest.push_back(s);
+      continue;
+    }
+    for (size_t i = 0; i < s.value.size(); i++) s.dst[i] = s.add ? s.dst[i] + s.value[i] : s.value[i];
+  }
+  stored.swap(rest);
+}
+static bool bulkLeft() {
+  for (auto& s : stored)
+    if (s.thread == current) return true;
+  return false;
+}
+}  // namespace emu
+static void bulkStore(float* dst, u32 src, int bytes) { emu::bulkOut(dst, src, bytes, false); }
+static void bulkAdd(float* dst, u32 src, int bytes) { emu::bulkOut(dst, src, bytes, true); }
+static void bulkCommit() {
+  for (auto& s : emu::stored)
+    if (s.thread == emu::current) s.committed = true;
+}
+static void bulkWaitRead() { emu::bulkDone(false); }
+static void bulkWait() { emu::bulkDone(true); }
+static void proxyFenceGlobal() {}
 static void tmaPrefetch(const TensorMap*) {}
 static void proxyFence() {
   for (auto& w : emu::writer)
