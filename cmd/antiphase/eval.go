@@ -17,6 +17,7 @@ import (
 	"antiphase/device/cpu"
 	"antiphase/device/cuda"
 	"antiphase/eval"
+	"antiphase/eval/harness"
 	"antiphase/eval/report"
 	"antiphase/eval/task"
 	"antiphase/internal/simd"
@@ -24,6 +25,7 @@ import (
 
 type evalFlags struct {
 	models, tasks, set []string
+	taskFiles          []string
 	opt                eval.Options
 	judge              string
 	batch              int
@@ -44,6 +46,7 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
   antiphase eval --tasks mc,needle --model runs/speedrun/transformer --model runs/speedrun/diff
   antiphase eval --tasks all --limit 50 --model runs/a --model runs/b --output results/a-b
   antiphase eval --tasks needle --set needle.lengths=4096,8192 --model runs/a --json
+  antiphase eval --task-files my-tasks --tasks sciq --model runs/a
   antiphase eval --tasks lm --model 'diff=runs/diff-*' --model 'base=runs/base-*' --output results/seeds`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd.Context(), &f) },
@@ -51,6 +54,7 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
 	fl := c.Flags()
 	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint URL#MODEL; also NAME=…, a group with a pattern: NAME=runs/a-* (repeatable)")
 	fl.StringSliceVarP(&f.tasks, "tasks", "t", nil, "tasks or groups, separated by commas; \"all\"; see \"antiphase eval ls\"")
+	fl.StringArrayVar(&f.taskFiles, "task-files", nil, "lm-evaluation-harness's YAML task file, or a folder of them: adds its tasks to those that --tasks can name; without --tasks all of them (repeatable)")
 	fl.StringVar(&f.opt.Data, "data", "", "folder of data sets; without it stand-ins are generated")
 	fl.IntVar(&f.opt.Limit, "limit", 0, "most samples of each task; 0 takes all")
 	fl.Uint64Var(&f.opt.Seed, "seed", 1, "draws examples, orders and prompts")
@@ -78,9 +82,9 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if f.opt.LogSamples && f.opt.Output == "" {
 		return usage(errors.New("--log-samples: needs --output"))
 	}
-	tasks, err := eval.Select(task.All(), f.tasks)
+	tasks, err := a.selectTasks(f)
 	if err != nil {
-		return usage(fmt.Errorf("--tasks: %w", err))
+		return err
 	}
 	if f.opt.Set, err = readSettings(f.set); err != nil {
 		return usage(err)
@@ -116,6 +120,45 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 		return err
 	}
 	return a.present(f, ev)
+}
+
+// selectTasks finds the tasks asked for, among the built-in ones and those of files.
+func (a *app) selectTasks(f *evalFlags) ([]eval.Task, error) {
+	all, added, err := a.allTasks(f.taskFiles)
+	if err != nil {
+		return nil, err
+	}
+	names := f.tasks
+	if len(names) == 0 {
+		names = added
+	}
+	tasks, err := eval.Select(all, names)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--tasks: %w", err))
+	}
+	return tasks, nil
+}
+
+// allTasks are the built-in tasks and those of files, whose names are added.
+func (a *app) allTasks(paths []string) (all []eval.Task, added []string, err error) {
+	all = task.All()
+	for _, path := range paths {
+		files, notes, err := harness.Read(path)
+		if err != nil {
+			return nil, nil, badInput{fmt.Errorf("--task-files: %w", err)}
+		}
+		var more []string
+		if all, more, err = harness.Merge(all, files); err != nil {
+			return nil, nil, badInput{fmt.Errorf("--task-files: %w", err)}
+		}
+		for _, n := range append(notes, more...) {
+			a.note("%s", n)
+		}
+		for _, t := range files {
+			added = append(added, t.Name)
+		}
+	}
+	return all, added, nil
 }
 
 // machine names where numbers were made.
@@ -279,17 +322,25 @@ func (a *app) present(f *evalFlags, ev *eval.Evaluation) error {
 // evalListVerb lists the tasks.
 func evalListVerb(a *app) *cobra.Command {
 	var asJSON bool
+	var paths []string
 	c := &cobra.Command{
 		Use:   "ls",
 		Short: "List the tasks, their measures and their settings",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return a.listTasks(asJSON) },
+		RunE: func(*cobra.Command, []string) error {
+			all, _, err := a.allTasks(paths)
+			if err != nil {
+				return err
+			}
+			return a.listTasks(all, asJSON)
+		},
 	}
+	c.Flags().StringArrayVar(&paths, "task-files", nil, "add the tasks of a YAML file or of a folder of them (repeatable)")
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return c
 }
 
-func (a *app) listTasks(asJSON bool) error {
+func (a *app) listTasks(all []eval.Task, asJSON bool) error {
 	type row struct {
 		Name     string         `json:"name"`
 		Group    string         `json:"group,omitempty"`
@@ -302,7 +353,7 @@ func (a *app) listTasks(asJSON bool) error {
 		Settings map[string]any `json:"settings,omitempty"`
 	}
 	var list []row
-	for _, t := range task.All() {
+	for _, t := range all {
 		r := row{t.Name, t.Group, t.Version, max(t.Shots, 0), t.Doc, nil, t.Inside, t.Slow, map[string]any{}}
 		for _, m := range t.Measures {
 			r.Measures = append(r.Measures, m.Name)
@@ -322,7 +373,7 @@ func (a *app) listTasks(asJSON bool) error {
 	}
 	fmt.Fprintln(w, "\nSETTING\tDEFAULT\t\t\t\t")
 	shown := map[string]bool{}
-	for _, t := range task.All() {
+	for _, t := range all {
 		for _, s := range t.Settings {
 			key := t.Name + "." + s.Key
 			if t.Group != "" {

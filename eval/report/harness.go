@@ -30,8 +30,8 @@ type Harness struct {
 	Name    string                     `json:"model_name"`
 }
 
-// filter is the harness's name for "no filter on the answers", which is part of its metric keys.
-const filter = ",none"
+// noFilter is the harness's name for "no filter on the answers". Its metric keys end with the name of a filter.
+const noFilter = "none"
 
 // NewHarness gives one model's results. A task that was asked under several settings has a key for each.
 func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
@@ -52,10 +52,14 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 		values := map[string]any{"alias": key}
 		higherIs := map[string]bool{}
 		for _, x := range r.Metrics {
-			values[x.Name+filter] = x.Value
-			values[x.Name+"_stderr"+filter] = x.StdErr
+			name, filter, named := strings.Cut(x.Name, ",")
+			if !named {
+				filter = noFilter
+			}
+			values[name+","+filter] = x.Value
+			values[name+"_stderr,"+filter] = x.StdErr
 			for floor, v := range x.Floors {
-				values[x.Name+"_"+floor+filter] = v
+				values[name+"_"+floor+","+filter] = v
 			}
 			if x.Better != eval.Neither {
 				higherIs[x.Name] = x.Better == eval.Higher

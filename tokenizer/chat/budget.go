@@ -14,6 +14,7 @@ type budget struct {
 	depth       int // of macro calls
 	end         time.Time
 	now         time.Time
+	python      bool  // values are printed as Python prints them
 	err         error // the first failure
 }
 

@@ -59,11 +59,15 @@ type Message struct {
 // Parse reads a template. tokens are variables that templates expect, such as bos_token and eos_token.
 func Parse(source string, tokens map[string]string) (t *Template, err error) {
 	defer func() { err = finish(err, recover()) }()
+	cfg := config.New()
+	cfg.TrimBlocks, cfg.LeftStripBlocks = true, true // as transformers sets them
+	return parse(source, tokens, cfg)
+}
+
+func parse(source string, tokens map[string]string, cfg *config.Config) (*Template, error) {
 	if len(source) > maxTemplate {
 		return nil, fmt.Errorf("is %d bytes, at most %d are read", len(source), maxTemplate)
 	}
-	cfg := config.New()
-	cfg.TrimBlocks, cfg.LeftStripBlocks = true, true // as transformers sets them
 	list, err := lex(source, cfg)
 	if err != nil {
 		return nil, err
@@ -93,8 +97,7 @@ func (t *Template) Render(c Conversation) (text string, err error) {
 	if c.Now.IsZero() {
 		c.Now = time.Now()
 	}
-	b := &budget{steps: maxSteps, work: maxWork, end: time.Now().Add(maxTime), now: c.Now}
-	vars := map[string]any{budgetName: b, "add_generation_prompt": c.Generate}
+	vars := map[string]any{"add_generation_prompt": c.Generate}
 	for k, v := range t.tokens {
 		vars[k] = v
 	}
@@ -111,6 +114,13 @@ func (t *Template) Render(c Conversation) (text string, err error) {
 			return "", fmt.Errorf("%s: %w", k, err)
 		}
 	}
+	return t.execute(vars, &budget{now: c.Now})
+}
+
+// execute renders within the limits.
+func (t *Template) execute(vars map[string]any, b *budget) (string, error) {
+	b.steps, b.work, b.end = maxSteps, maxWork, time.Now().Add(maxTime)
+	vars[budgetName] = b
 	out := &boundedText{left: maxValue}
 	if err := t.template.Execute(out, exec.NewContext(vars)); err != nil {
 		if b.err != nil {

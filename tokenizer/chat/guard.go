@@ -19,6 +19,7 @@ const (
 	iterFilter  = "\x00iter"  // the same, and bounds the number of its items
 	opFilter    = "\x00op"    // arithmetic that measures first; its first argument is the operator
 	callFilter  = "\x00call"  // a method; its first argument is the name
+	printFilter = "\x00print" // a value about to be printed
 )
 
 var known = chatFilters()
@@ -56,7 +57,8 @@ func guardNodes(list []nodes.Node, depth int) error {
 			if err := guardAll(&n.Expression, &n.Condition, &n.Alternative); err != nil {
 				return err
 			}
-			n.Expression = &nodes.FilteredExpression{Expression: n.Expression, Filters: []*nodes.FilterCall{call(n.Start, guardFilter)}}
+			n.Expression = &nodes.FilteredExpression{Expression: n.Expression,
+				Filters: []*nodes.FilterCall{call(n.Start, guardFilter), call(n.Start, printFilter)}}
 		case *nodes.ControlStructureBlock:
 			if err := guardBlock(n, depth); err != nil {
 				return err

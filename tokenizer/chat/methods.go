@@ -72,6 +72,8 @@ func method(b *budget, self *exec.Value, name string, args []*exec.Value, named 
 		return exec.AsValue(textMethods[name](self.String(), arg))
 	case self.IsDict():
 		return dictMethod(b, self, name, arg)
+	case self.IsList() && name == "index" || self.IsString() && name == "index":
+		return indexOf(b, self, arg(0))
 	}
 	return b.fail("method %.40q is not known for %.40T", name, self.Interface())
 }
@@ -110,6 +112,24 @@ func dictMethod(b *budget, self *exec.Value, name string, arg func(int) *exec.Va
 		return b.fail("method %.40q is not known for a dict", name)
 	}
 	return exec.AsValue(list)
+}
+
+// indexOf is the place of a value in a list or of a text in a text, which must be there.
+func indexOf(b *budget, self, want *exec.Value) *exec.Value {
+	at := -1
+	if self.IsString() {
+		at = runesBefore(self.String(), strings.Index(self.String(), want.String()))
+	} else {
+		list := items(self)
+		if over := b.charge(16 * len(list)); over != nil {
+			return over
+		}
+		at = slices.IndexFunc(list, func(x any) bool { return exec.AsValue(x).EqualValueTo(want) })
+	}
+	if at < 0 {
+		return b.fail("index: %.80q is not there", want.String())
+	}
+	return exec.AsValue(at)
 }
 
 func strip(s string, cut *exec.Value, set func(string, string) string, space func(string, func(rune) bool) string) string {

@@ -20,6 +20,7 @@ func chatFilters() map[string]exec.FilterFunction {
 	filters := map[string]exec.FilterFunction{
 		guardFilter: func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value { return budgetOf(e).made(in) },
 		iterFilter:  iterable,
+		printFilter: printable,
 		opFilter: func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			return arithmetic(budgetOf(e), p.Args[0].String(), in, p.Args[1])
 		},
@@ -33,8 +34,9 @@ func chatFilters() map[string]exec.FilterFunction {
 		"replace": func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			return replaced(budgetOf(e), in.String(), argument(p, 0, "old").String(), argument(p, 1, "new").String(), argument(p, 2, "count"))
 		},
-		"indent": indent,
-		"unique": unique,
+		"regex_replace": regexReplace,
+		"indent":        indent,
+		"unique":        unique,
 		"items": func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 			return method(budgetOf(e), in, "items", nil, nil)
 		},

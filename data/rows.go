@@ -1,0 +1,170 @@
+package data
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// Rows yields the rows of a file as JSON would have them, counted from 1, until yield returns an error. The file has JSON lines (.jsonl, also
+// .gz and .zst), one JSON list (.json), or is Parquet. Numbers are json.Number, so that 1 and 1.0 stay apart.
+func Rows(path string, yield func(n int, row map[string]any) error) error {
+	switch {
+	case strings.HasSuffix(path, ".parquet"):
+		return parquetRows(path, yield)
+	case strings.HasSuffix(path, ".json"):
+		if done, err := listRows(path, yield); done || err != nil {
+			return err
+		}
+	}
+	return Lines(path, func(n int, line []byte) error {
+		row, err := jsonRow(json.NewDecoder(bytes.NewReader(line)))
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+		return yield(n, row)
+	})
+}
+
+func jsonRow(d *json.Decoder) (row map[string]any, err error) {
+	d.UseNumber()
+	if err := d.Decode(&row); err != nil {
+		return nil, err
+	}
+	if row == nil {
+		return nil, errors.New("want a JSON object")
+	}
+	return row, nil
+}
+
+// listRows reads a file that is one JSON list; done says that it is one.
+func listRows(path string, yield func(n int, row map[string]any) error) (done bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	d := json.NewDecoder(f)
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return false, nil // JSON lines, or nothing that Lines would not complain of better
+	}
+	n := 0
+	for d.More() {
+		n++
+		row, err := jsonRow(d)
+		if err != nil {
+			return true, fmt.Errorf("%s: element %d: %w", path, n, err)
+		}
+		if err := yield(n, row); err != nil {
+			return true, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return true, fmt.Errorf("%s: after element %d: %w", path, n, err)
+	}
+	return true, nil
+}
+
+// parquetRows reads all columns, nested ones too.
+func parquetRows(path string, yield func(n int, row map[string]any) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // the library panics on some malformed files
+			err = fmt.Errorf("%s: malformed parquet: %v", path, p)
+		}
+	}()
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	file, err := parquet.OpenFile(f, st.Size())
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	r := parquet.NewGenericReader[any](file)
+	defer r.Close()
+	batch := make([]any, 64)
+	for n := 0; ; {
+		k, err := r.Read(batch)
+		for _, v := range batch[:k] {
+			n++
+			row, err := plainRow(v)
+			if err != nil {
+				return fmt.Errorf("%s: row %d: %w", path, n, err)
+			}
+			if err := yield(n, row); err != nil {
+				return fmt.Errorf("%s: %w", path, err)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: after row %d: %w", path, n, err)
+		}
+	}
+}
+
+// plainRow turns a row as the library has it into what the same row would be in JSON.
+func plainRow(v any) (map[string]any, error) {
+	b, err := json.Marshal(unwrapped(v))
+	if err != nil {
+		return nil, err
+	}
+	return jsonRow(json.NewDecoder(bytes.NewReader(b)))
+}
+
+// unwrapped makes text of bytes, and takes lists out of the two levels that Parquet wraps them in.
+func unwrapped(v any) any {
+	switch v := v.(type) {
+	case []byte:
+		return string(v)
+	case float64:
+		if s := strconv.FormatFloat(v, 'g', -1, 64); !strings.ContainsAny(s, ".eIN") {
+			return json.Number(s + ".0") // stays apart from a whole number
+		}
+	case map[string]any:
+		if list, ok := v["list"].([]any); ok && len(v) == 1 {
+			out := make([]any, len(list))
+			for i, e := range list {
+				out[i] = unwrapped(element(e))
+			}
+			return out
+		}
+		out := map[string]any{}
+		for k, x := range v {
+			out[k] = unwrapped(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = unwrapped(v[i])
+		}
+		return out
+	}
+	return v
+}
+
+// element is the one member of a wrapped list entry.
+func element(e any) any {
+	if m, ok := e.(map[string]any); ok && len(m) == 1 {
+		for _, name := range []string{"element", "item"} {
+			if x, ok := m[name]; ok {
+				return x
+			}
+		}
+	}
+	return e
+}

@@ -1,0 +1,330 @@
+package harness
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// object is a mapping with its keys in their order.
+type object struct {
+	keys []string
+	at   map[string]any
+}
+
+func newObject() *object { return &object{at: map[string]any{}} }
+
+func (o *object) set(key string, v any) {
+	if _, ok := o.at[key]; !ok {
+		o.keys = append(o.keys, key)
+	}
+	o.at[key] = v
+}
+
+// function is a value tagged !function: module.name of a Python file beside the task file.
+type function string
+
+// config is what a file says of one task, includes resolved.
+type config struct {
+	*object
+	path  string
+	group string
+	files []string // read for it
+}
+
+const maxFile = 1 << 20 // bytes of a task file
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// readFiles finds the tasks of a file, or of all files below a folder.
+func readFiles(path string) ([]config, error) {
+	var paths []string
+	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && (name == path || strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")) {
+			paths = append(paths, name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var tasks, groups []config
+	for _, name := range paths {
+		c, err := readFile(name, nil)
+		if err != nil {
+			return nil, err
+		}
+		switch c.at["task"].(type) {
+		case nil: // a part for others to include
+		case string:
+			tasks = append(tasks, *c)
+		default:
+			groups = append(groups, *c)
+		}
+	}
+	for _, g := range groups {
+		if tasks, err = addGroup(tasks, g, g.object); err != nil {
+			return nil, fmt.Errorf("%s: %w", g.path, err)
+		}
+	}
+	return tasks, nil
+}
+
+var groupKeys = []string{"group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag"}
+
+// addGroup puts tasks into a group: those named, and those written out in the group's own list.
+func addGroup(tasks []config, from config, g *object) ([]config, error) {
+	name, ok := g.at["group"].(string)
+	list, isList := g.at["task"].([]any)
+	if !ok || !isList {
+		return nil, errors.New(`"task" is a list; want "group" with its name beside it`)
+	}
+	for _, key := range g.keys {
+		if !slices.Contains(groupKeys, key) {
+			return nil, fmt.Errorf("key %q of a group is not known", key)
+		}
+	}
+	for _, entry := range list {
+		if o, ok := entry.(*object); ok && o.at["group"] != nil {
+			var err error
+			if tasks, err = addGroup(tasks, from, o); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		inline, written := entry.(*object)
+		member, ok := entry.(string)
+		if written {
+			member, ok = inline.at["task"].(string)
+		}
+		if !ok {
+			return nil, fmt.Errorf("group %s: an entry is neither a task's name nor a task", name)
+		}
+		i := slices.IndexFunc(tasks, func(c config) bool { return c.at["task"] == member })
+		switch {
+		case i >= 0:
+			tasks[i].group = name
+			for _, key := range keysOf(inline) {
+				tasks[i].set(key, inline.at[key])
+			}
+		case written && inline.at["output_type"] != nil:
+			tasks = append(tasks, config{object: inline, path: from.path, group: name, files: from.files})
+		default:
+			return nil, fmt.Errorf("group %s: the task %s is in none of the files", name, member)
+		}
+	}
+	return tasks, nil
+}
+
+func keysOf(o *object) []string {
+	if o == nil {
+		return nil
+	}
+	return o.keys
+}
+
+// readFile reads a file and what it includes; its own keys win.
+func readFile(path string, seen []string) (*config, error) {
+	clean, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(seen, clean) {
+		return nil, fmt.Errorf("%s: it includes itself", path)
+	}
+	seen = append(seen, clean)
+	own, err := parseFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	out := &config{object: newObject(), path: path, files: []string{path}}
+	for _, name := range texts(own.at["include"]) {
+		inner, err := readFile(filepath.Join(filepath.Dir(path), filepath.FromSlash(name)), seen)
+		if err != nil {
+			return nil, fmt.Errorf("%s: include: %w", path, err)
+		}
+		out.files = append(out.files, inner.files...)
+		for _, key := range inner.keys {
+			out.set(key, inner.at[key])
+		}
+	}
+	for _, key := range own.keys {
+		if key != "include" {
+			out.set(key, own.at[key])
+		}
+	}
+	return out, nil
+}
+
+// texts is one text or a list of them.
+func texts(v any) []string {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		var out []string
+		for _, x := range v {
+			if s, ok := x.(string); ok {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+func parseFile(path string) (o *object, err error) {
+	defer func() {
+		if p := recover(); p != nil { // the parser has panicked on malformed files
+			err = fmt.Errorf("malformed YAML: %v", p)
+		}
+	}()
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if st.Size() > maxFile {
+		return nil, fmt.Errorf("it has %d bytes; a task file has at most %d", st.Size(), maxFile)
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := parser.ParseBytes(b, 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Docs) != 1 || f.Docs[0].Body == nil {
+		return nil, errors.New("want one YAML mapping")
+	}
+	r := &reading{anchors: map[string]any{}}
+	v, err := r.value(f.Docs[0].Body, 0)
+	if err != nil {
+		return nil, err
+	}
+	o, ok := v.(*object)
+	if !ok {
+		return nil, errors.New("want one YAML mapping")
+	}
+	return o, nil
+}
+
+// reading turns YAML's syntax tree into values.
+type reading struct{ anchors map[string]any }
+
+const maxDepth = 50
+
+func (r *reading) value(n ast.Node, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+	}
+	switch n := n.(type) {
+	case *ast.TagNode:
+		v, err := r.value(n.Value, depth+1)
+		if err != nil || n.Start.Value != "!function" {
+			return v, err
+		}
+		return function(fmt.Sprint(v)), nil
+	case *ast.MappingNode:
+		return r.mapping(n.Values, depth)
+	case *ast.MappingValueNode:
+		return r.mapping([]*ast.MappingValueNode{n}, depth)
+	case *ast.SequenceNode:
+		list := []any{}
+		for _, x := range n.Values {
+			v, err := r.value(x, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		return list, nil
+	case *ast.AnchorNode:
+		v, err := r.value(n.Value, depth+1)
+		r.anchors[n.Name.String()] = v
+		return v, err
+	case *ast.AliasNode:
+		v, ok := r.anchors[n.Value.String()]
+		if !ok {
+			return nil, fmt.Errorf("alias *%s names no anchor", n.Value)
+		}
+		return v, nil
+	case *ast.LiteralNode:
+		return n.Value.Value, nil
+	case *ast.StringNode:
+		if v, ok := yamlOneBool[n.Value]; ok && n.Token.Type == token.StringType {
+			return v, nil
+		}
+		return n.Value, nil
+	case *ast.NullNode:
+		return nil, nil
+	}
+	var v any
+	err := yaml.NodeToValue(n, &v)
+	return number(v), err
+}
+
+// yamlOneBool are truth values of YAML 1.1, which the harness's parser reads.
+var yamlOneBool = map[string]bool{"yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
+	"no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false}
+
+// number makes integers of all widths ints.
+func number(v any) any {
+	switch v := v.(type) {
+	case uint64:
+		return int(v)
+	case int64:
+		return int(v)
+	}
+	return v
+}
+
+func (r *reading) mapping(values []*ast.MappingValueNode, depth int) (any, error) {
+	o := newObject()
+	for _, x := range values {
+		v, err := r.value(x.Value, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if _, merge := x.Key.(*ast.MergeKeyNode); merge {
+			if inner, ok := v.(*object); ok {
+				for _, key := range inner.keys {
+					o.set(key, inner.at[key])
+				}
+			}
+			continue
+		}
+		key, err := r.value(x.Key, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		o.set(fmt.Sprint(key), v)
+	}
+	return o, nil
+}
+
+// hashFiles tells contents of files apart.
+func hashFiles(paths []string) (string, error) {
+	h := sha256.New()
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%d ", len(b))
+		h.Write(b)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+}
