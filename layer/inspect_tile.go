@@ -39,6 +39,9 @@ func (r *TileReader) Free() {
 	r.v.dev.Free(r.out.Buf)
 }
 
+// Lambda is λ of a row and head; 0 without λ.
+func (r *TileReader) Lambda(row, head int) float64 { return r.lam.Lambda(row, head) }
+
 // Map calls f with every row t of map m of a head, its t+1 entries being probabilities or scaled logits. A row is valid during the
 // call.
 func (r *TileReader) Map(head, m, seq int, logits bool, f func(t int, row []float64)) {

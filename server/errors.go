@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"antiphase/infer"
+	"antiphase/lab"
 	"antiphase/tokenizer/chat"
 )
 
@@ -73,12 +74,15 @@ const statusGone = 499
 func public(err error, id string) *apiError {
 	var api *apiError
 	var field *infer.FieldError
+	var query *lab.FieldError
 	var long *infer.ContextError
 	switch {
 	case errors.As(err, &api):
 		return api
 	case errors.As(err, &field):
 		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: field.Field, Message: field.Error()}
+	case errors.As(err, &query):
+		return invalid(query.Field, "%s", query.Problem)
 	case errors.As(err, &long):
 		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: "prompt", Code: "context_length_exceeded", Message: long.Error(),
 			Extra: map[string]any{"n_prompt_tokens": long.Prompt, "n_ctx": long.Limit}}

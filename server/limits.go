@@ -23,6 +23,9 @@ type Limits struct {
 	Logprobs      int           // logprobs and top_logprobs
 	Biases        int           // entries of logit_bias
 	Messages      int           // of one chat
+	Cells         int           // numbers in an answer of /v1/attention
+	Entries       int           // entries of maps that it may compute
+	Tops          int           // likeliest next tokens that it lists
 	MaxTokens     int           // of an answer, where the request names no number; default as many as fit
 	Request       time.Duration // wall time of one request
 	Compile       time.Duration // to compile a schema
@@ -37,6 +40,7 @@ func DefaultLimits() Limits {
 		Body: 8 << 20, Header: 64 << 10,
 		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 60 * time.Second,
 		Connections: 1024, Queue: 256, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20, Biases: 1024, Messages: 1024,
+		Cells: 1 << 20, Entries: 1 << 28, Tops: 64,
 		Request: 10 * time.Minute, Compile: time.Second, SchemaDepth: 32, Ping: 15 * time.Second, Drain: 30 * time.Second,
 	}
 }
@@ -51,6 +55,7 @@ func (l *Limits) complete() error {
 		{"header", &l.Header, &d.Header}, {"connections", &l.Connections, &d.Connections}, {"queue", &l.Queue, &d.Queue}, {"choices", &l.Choices, &d.Choices},
 		{"prompts", &l.Prompts, &d.Prompts}, {"stops", &l.Stops, &d.Stops}, {"stop bytes", &l.StopBytes, &d.StopBytes},
 		{"logprobs", &l.Logprobs, &d.Logprobs}, {"biases", &l.Biases, &d.Biases}, {"messages", &l.Messages, &d.Messages},
+		{"cells", &l.Cells, &d.Cells}, {"entries", &l.Entries, &d.Entries}, {"tops", &l.Tops, &d.Tops},
 		{"schema depth", &l.SchemaDepth, &d.SchemaDepth}, {"queue tokens", &l.QueueTokens, &d.QueueTokens}, {"max tokens", &l.MaxTokens, &d.MaxTokens},
 	} {
 		if err := fill(f.name, f.v, *f.def); err != nil {

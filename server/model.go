@@ -27,10 +27,11 @@ type Model struct {
 	Tokenizer *tokenizer.Tokenizer
 	Template  *chat.Template
 
-	width int   // of a hidden state
-	first int32 // begins every prompt; −1: what the tokenizer says
-	eos   []int32
-	gate  *gate
+	config model.Config
+	width  int   // of a hidden state
+	first  int32 // begins every prompt; −1: what the tokenizer says
+	eos    []int32
+	gate   *gate
 
 	grammars grammars
 }
@@ -74,7 +75,7 @@ func NewModel(src Source) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{ID: src.ID, Arch: src.Model.Config.Arch, Context: src.Model.Config.Context, Slots: e.Slots(), Params: src.Model.Params.Count(), Created: src.Created,
-		Engine: e, Tokenizer: src.Tokenizer, Template: src.Template, width: src.Model.Config.Dim, first: src.First, eos: e.EOS(), Print: src.Print}
+		Engine: e, Tokenizer: src.Tokenizer, Template: src.Template, config: src.Model.Config, width: src.Model.Config.Dim, first: src.First, eos: e.EOS(), Print: src.Print}
 	if m.Defaults = (infer.Sampling{Temperature: 1}); src.Defaults != nil {
 		m.Defaults = *src.Defaults
 	}

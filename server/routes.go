@@ -25,6 +25,7 @@ func (s *Server) table() []route {
 		{method: "POST", path: "/v1/chat/completions", about: "answer a conversation", handle: s.chat},
 		{method: "POST", path: "/v1/completions", about: "continue prompts, or score them with echo and logprobs", handle: s.completions},
 		{method: "POST", path: "/v1/embeddings", about: "mean-pooled last hidden states", handle: s.embeddings},
+		{method: "POST", path: "/v1/attention", about: "attention maps, λ, losses and next tokens of a prompt", handle: s.attention},
 		{method: "POST", path: "/tokenize", about: "text or messages to token ids", handle: s.tokenize},
 		{method: "POST", path: "/detokenize", about: "token ids to text", handle: s.detokenize},
 		{method: "GET", path: "/tokenizer_info", about: "special tokens and chat template", handle: s.tokenizerInfo},

@@ -1,0 +1,123 @@
+package lab
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// Floats is written as base64 of little-endian float32: a third of the digits, and to the bit.
+type Floats []float32
+
+// MarshalText implements encoding.TextMarshaler.
+func (f Floats) MarshalText() ([]byte, error) {
+	raw := make([]byte, 0, 4*len(f))
+	for _, x := range f {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+	}
+	return base64.StdEncoding.AppendEncode(nil, raw), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (f *Floats) UnmarshalText(b []byte) error {
+	raw, err := base64.StdEncoding.AppendDecode(nil, b)
+	if err != nil {
+		return err
+	}
+	*f = make(Floats, len(raw)/4)
+	for i := range *f {
+		(*f)[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	}
+	return nil
+}
+
+// probe reads the heads of a query while the prompt passes.
+type probe struct {
+	q     *Query
+	tiles tiling
+	maps  int
+	shown []Head
+}
+
+func newProbe(q *Query) *probe { return &probe{q: q, tiles: tiles(len(q.IDs), q.Size)} }
+
+// Attention implements layer.Probe.
+func (p *probe) Attention(v layer.View) {
+	p.maps = v.Maps
+	if !slices.Contains(p.q.Layers, v.Layer) {
+		return
+	}
+	r := v.TileReader()
+	defer r.Free()
+	heads := slices.Clone(p.q.Heads)
+	slices.Sort(heads)
+	for _, h := range heads {
+		x := Head{Layer: v.Layer, Head: h}
+		p.lambda(&x, v, r)
+		p.read(&x, r)
+		p.shown = append(p.shown, x)
+	}
+}
+
+// Hidden implements layer.Probe.
+func (p *probe) Hidden(int, tensor.Tensor) {}
+
+// lambda is λ of a head: one number, or one for each token.
+func (p *probe) lambda(x *Head, v layer.View, r *layer.TileReader) {
+	if v.Lam.Len() == 0 {
+		return
+	}
+	T := len(p.q.IDs)
+	all := make(Floats, T)
+	same := true
+	for t := range all {
+		lam := r.Lambda(t, x.Head)
+		all[t] = float32(lam)
+		x.Lambda += lam / float64(T)
+		same = same && all[t] == all[0]
+	}
+	if same {
+		x.Lambda = r.Lambda(0, x.Head) // without the rounding of a sum
+		return
+	}
+	x.Lambdas = all
+}
+
+// read gives a head its maps and rows.
+func (p *probe) read(x *Head, r *layer.TileReader) {
+	if len(p.q.Maps) == 0 {
+		return
+	}
+	x.Maps = map[string]Floats{}
+	for _, t := range p.q.Rows {
+		x.Rows = append(x.Rows, Row{Token: t, Maps: map[string]Floats{}})
+	}
+	for _, name := range p.q.Maps {
+		sum := p.tiles.summer()
+		take := func(t int, row []float64) {
+			sum.add(t, row)
+			if i := slices.Index(p.q.Rows, t); i >= 0 {
+				x.Rows[i].Maps[name] = narrow(row)
+			}
+		}
+		switch name {
+		case A1, A2:
+			r.Map(x.Head, int(name[1]-'1'), 0, false, take)
+		case Diff:
+			r.Scores(x.Head, 0, func(t int, row []float64, _ float64) { take(t, row) })
+		}
+		x.Maps[name] = sum.out
+	}
+}
+
+func narrow(row []float64) Floats {
+	out := make(Floats, len(row))
+	for i, v := range row {
+		out[i] = float32(v)
+	}
+	return out
+}

@@ -1,0 +1,136 @@
+package server
+
+import (
+	"net/http"
+
+	"antiphase/infer"
+	"antiphase/lab"
+	"antiphase/layer"
+	"antiphase/model"
+)
+
+// attention looks inside a prompt: maps of chosen heads, λ, losses, and what could come next. The work and the size of the answer are
+// known before anything is computed, and bounded.
+func (s *Server) attention(w http.ResponseWriter, r *http.Request) {
+	reply, err := s.look(w, r)
+	if err != nil {
+		s.abandon(w, r, nil, gone(r, err))
+		return
+	}
+	s.json(w, http.StatusOK, reply)
+}
+
+// attentionReply is lab's with the fields that every answer here has.
+type attentionReply struct {
+	Object string `json:"object"`
+	Model  string `json:"model"`
+	*lab.Reply
+}
+
+func (s *Server) look(w http.ResponseWriter, r *http.Request) (any, error) {
+	o, m, err := s.open(w, r)
+	if err != nil {
+		return nil, err
+	}
+	q, err := s.query(o, m)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	ctx, cancel := s.deadline(r)
+	defer cancel()
+	leave, err := m.gate.enter(ctx, caller(r), 1, len(q.IDs))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var reply *lab.Reply
+	err = m.Engine.Use(ctx, func(net *model.Model) (err error) {
+		reply, err = lab.Look(net, q, func(id int32) string {
+			text, _ := m.spell(id)
+			return text
+		})
+		return err
+	})
+	return attentionReply{"attention", m.ID, reply}, err
+}
+
+// query reads the fields of a request and prices it.
+func (s *Server) query(o *object, m *Model) (*lab.Query, error) {
+	l := s.cfg.Limits
+	q := &lab.Query{Size: int(o.whole("size", lab.DefaultSize, 1, 1<<20)), Top: int(o.whole("topk", 10, 1, int64(l.Tops)))}
+	o.list("layers", &q.Layers)
+	o.list("heads", &q.Heads)
+	o.list("rows", &q.Rows)
+	named := o.decode("maps", &q.Maps, `a list of "a1", "a2" and "diff"`)
+	chosen := o.list("next", &q.Next)
+	ids, err := s.onePrompt(o, m)
+	if err != nil {
+		return nil, err
+	}
+	if len(ids) > m.Context {
+		return nil, &infer.ContextError{Prompt: len(ids), Limit: m.Context, Of: "context"}
+	}
+	q.IDs = ids
+	if !named {
+		q.Maps = m.maps()
+	}
+	if !chosen && len(ids) > 0 {
+		q.Next = []int{len(ids) - 1}
+	}
+	if err := q.Complete(m.config); err != nil {
+		return nil, err
+	}
+	return q, s.price(q)
+}
+
+// price refuses what would be too large, with both numbers.
+func (s *Server) price(q *lab.Query) error {
+	l, c := s.cfg.Limits, q.Cost()
+	for _, f := range []struct {
+		what      string
+		has, most int
+	}{{"numbers to send", c.Cells, l.Cells}, {"entries of maps to compute", c.Entries, l.Entries}} {
+		if f.has > f.most {
+			return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: "layers", Code: "too_many_cells",
+				Message: "this asks for too many " + f.what + "; name fewer layers, heads or rows, or a smaller size",
+				Extra:   map[string]any{"cells": f.has, "limit": f.most}}
+		}
+	}
+	return nil
+}
+
+// onePrompt reads a text, ids or a conversation, and ends the reading of fields.
+func (s *Server) onePrompt(o *object, m *Model) ([]int32, error) {
+	if _, chat := o.raw("messages"); chat {
+		talk := s.conversation(o, m)
+		if err := o.finish(); err != nil {
+			return nil, err
+		}
+		return m.render(talk)
+	}
+	list := s.prompts(o, m, "prompt", o.flag("add_special_tokens", true))
+	if len(list) > 1 {
+		o.refuse("prompt", "is a list of %d, must be one text or one list of token ids", len(list))
+	}
+	if err := o.finish(); err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// list reads a list of small numbers and says whether it is there.
+func (o *object) list(name string, dst *[]int) bool {
+	return o.decode(name, dst, "a list of whole numbers")
+}
+
+// maps are the names of the maps that a head of the model has.
+func (m *Model) maps() []string {
+	if arch, err := layer.LookupArch(m.config.Arch); err == nil && arch.Queries == 2 {
+		return []string{lab.A1, lab.A2, lab.Diff}
+	}
+	return []string{lab.A1}
+}
