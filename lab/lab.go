@@ -8,9 +8,11 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"antiphase/layer"
 	"antiphase/model"
@@ -33,7 +35,12 @@ type Query struct {
 	Rows   []int    // tokens whose own rows are wanted too, exact whatever Size is
 	Next   []int    // tokens after which the likeliest next ones are wanted
 	Top    int      // how many of those
+
+	Interventions []layer.Intervention // what to change in the heads for this query alone
 }
+
+// maxInterventions is more than a network has heads that anybody looks at.
+const maxInterventions = 4096
 
 // Complete fills in the defaults and says what the model does not have.
 func (q *Query) Complete(c model.Config) error {
@@ -63,8 +70,26 @@ func (q *Query) Complete(c model.Config) error {
 			return err
 		}
 	}
-	for _, name := range q.Maps {
+	if len(q.Interventions) > maxInterventions {
+		return &FieldError{"interventions", fmt.Sprintf("has %d entries, the most is %d", len(q.Interventions), maxInterventions)}
+	}
+	for _, v := range q.Interventions {
+		err := layer.CheckIntervention(v, arch, c.Layers, c.Heads)
+		if err == nil {
+			err = errors.Join(checkList("layers", v.Layers, c.Layers, "layers"), checkList("heads", v.Heads, c.Heads, "heads"))
+		}
+		if err != nil {
+			return &FieldError{"interventions", strings.TrimPrefix(err.Error(), "intervention: ")}
+		}
+	}
+	return q.checkMaps(arch)
+}
+
+func (q *Query) checkMaps(arch *layer.Arch) error {
+	for i, name := range q.Maps {
 		switch {
+		case slices.Contains(q.Maps[:i], name):
+			return &FieldError{"maps", fmt.Sprintf("has %.40q twice", name)}
 		case name != A1 && name != A2 && name != Diff:
 			return &FieldError{"maps", fmt.Sprintf("has %.40q, may have %s, %s and %s", name, A1, A2, Diff)}
 		case name != A1 && arch.Queries < 2:
@@ -181,8 +206,15 @@ type Next struct {
 	Top   []Token `json:"top"`
 }
 
-// Look runs a completed query. spell writes a token as text.
+// Look runs a completed query. spell writes a token as text. Interventions last as long as the call; without any, losses and logits are
+// those of model.Score and model.Logits to the bit.
 func Look(m *model.Model, q *Query, spell func(id int32) string) (*Reply, error) {
+	if len(q.Interventions) > 0 {
+		if err := m.Intervene(q.Interventions...); err != nil {
+			return nil, err
+		}
+		defer func() { _ = m.Intervene() }() // an empty list cannot be wrong
+	}
 	T := len(q.IDs)
 	b := &model.Batch{B: 1, T: T, IDs: q.IDs, Targets: append(slices.Clone(q.IDs[1:]), -1)}
 	p := newProbe(q)

@@ -57,6 +57,35 @@ func Read(path string, warn func(string)) ([]Row, error) {
 	return out, nil
 }
 
+// Tail reads the rows that a file has beyond byte from, up to about most bytes of it, and says where they end: the next call goes on there. A
+// line that is not finished is left for later; a damaged one is passed over. A file that has become shorter than from was
+// written anew: it is read from its beginning, and reset is true.
+func Tail(f *os.File, from, most int64) (rows []Row, next int64, reset bool, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, from, false, err
+	}
+	if info.Size() < from {
+		from, reset = 0, true
+	}
+	in := bufio.NewReaderSize(io.NewSectionReader(f, from, info.Size()-from), 64<<10)
+	var buf []byte
+	for next = from; next-from < most; {
+		var size int64
+		if buf, size, err = readLine(in, buf[:0]); err == io.EOF {
+			return rows, next, reset, nil
+		}
+		if err != nil {
+			return rows, next, reset, err
+		}
+		next += size
+		if row, _, bad := check(buf, size, false, false); bad == nil {
+			rows = append(rows, row)
+		}
+	}
+	return rows, next, reset, nil
+}
+
 // line is a row and where it ends.
 type line struct {
 	row Row

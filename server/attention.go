@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
 
 	"antiphase/infer"
@@ -67,6 +69,7 @@ func (s *Server) query(o *object, m *Model) (*lab.Query, error) {
 	o.list("rows", &q.Rows)
 	named := o.decode("maps", &q.Maps, `a list of "a1", "a2" and "diff"`)
 	chosen := o.list("next", &q.Next)
+	o.interventions(&q.Interventions)
 	ids, err := s.onePrompt(o, m)
 	if err != nil {
 		return nil, err
@@ -122,14 +125,36 @@ func (s *Server) onePrompt(o *object, m *Model) ([]int32, error) {
 	return list[0], nil
 }
 
+// interventions reads what to change in the heads. Unknown fields are refused here too.
+func (o *object) interventions(dst *[]layer.Intervention) {
+	raw, ok := o.raw("interventions")
+	if !ok {
+		return
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(dst); err != nil {
+		o.refuse("interventions", "must be a list of objects with layers, heads, lambda, second, seed and knockout: %s", jsonProblem(err))
+	}
+}
+
 // list reads a list of small numbers and says whether it is there.
 func (o *object) list(name string, dst *[]int) bool {
 	return o.decode(name, dst, "a list of whole numbers")
 }
 
+// softmaxes is the number of maps of a head.
+func (m *Model) softmaxes() int {
+	arch, err := layer.LookupArch(m.config.Arch)
+	if err != nil { // the model was made with it
+		return 1
+	}
+	return arch.Queries
+}
+
 // maps are the names of the maps that a head of the model has.
 func (m *Model) maps() []string {
-	if arch, err := layer.LookupArch(m.config.Arch); err == nil && arch.Queries == 2 {
+	if m.softmaxes() == 2 {
 		return []string{lab.A1, lab.A2, lab.Diff}
 	}
 	return []string{lab.A1}

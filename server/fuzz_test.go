@@ -13,7 +13,7 @@ func contains(b []byte, s string) bool { return bytes.Contains(b, []byte(s)) }
 // FuzzBodies: no body gives a 5xx or a panic on any route, and every refusal is an error in OpenAI's form.
 func FuzzBodies(f *testing.F) {
 	r := newBare(f, setup{context: 32, Config: Config{Limits: Limits{MaxTokens: 4, Body: 4096, Prompts: 4, Choices: 2}}})
-	paths := []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/v1/embeddings"}
+	paths := []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/v1/embeddings", "/v1/attention"}
 	for i, body := range []string{
 		`{"prompt":"hello","max_tokens":3,"temperature":0.5,"top_p":0.9,"stop":["a"],"logprobs":2,"echo":true,"n":2,"seed":1}`,
 		`{"prompt":[[1,2,3],[4]],"stream":true,"stream_options":{"include_usage":true},"logit_bias":{"5":1.5}}`,
@@ -21,6 +21,7 @@ func FuzzBodies(f *testing.F) {
 		`{"messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":"z"}],"logprobs":true,"top_logprobs":3}`,
 		`{"prompt":"x","response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","properties":{"a":{"enum":[1,2]}},"required":["a"]}}}}`,
 		`{"prompt":"x","add_special_tokens":false,"return_token_strs":true}`, `{"tokens":[1,2,256]}`, `{"input":["a","b"],"encoding_format":"base64"}`, `{"input":[1,2]}`,
+		`{"prompt":"hello","layers":[0],"heads":[1],"maps":["a1","diff"],"rows":[1],"next":[0,2],"topk":3,"size":2,"interventions":[{"lambda":0.5,"second":"shuffled","seed":3},{"knockout":true,"layers":[1],"heads":[0]}]}`,
 	} {
 		f.Add(uint8(i), []byte(body))
 	}

@@ -12,6 +12,7 @@ type route struct {
 	method, path string
 	public       bool // needs no key
 	about        string
+	fields       map[string]any // of the body, where openapi.json lists them
 	handle       http.HandlerFunc
 }
 
@@ -25,7 +26,7 @@ func (s *Server) table() []route {
 		{method: "POST", path: "/v1/chat/completions", about: "answer a conversation", handle: s.chat},
 		{method: "POST", path: "/v1/completions", about: "continue prompts, or score them with echo and logprobs", handle: s.completions},
 		{method: "POST", path: "/v1/embeddings", about: "mean-pooled last hidden states", handle: s.embeddings},
-		{method: "POST", path: "/v1/attention", about: "attention maps, λ, losses and next tokens of a prompt", handle: s.attention},
+		{method: "POST", path: "/v1/attention", about: "attention maps, λ, losses and next tokens of a prompt", handle: s.attention, fields: attentionFields},
 		{method: "POST", path: "/tokenize", about: "text or messages to token ids", handle: s.tokenize},
 		{method: "POST", path: "/detokenize", about: "token ids to text", handle: s.detokenize},
 		{method: "GET", path: "/tokenizer_info", about: "special tokens and chat template", handle: s.tokenizerInfo},
@@ -37,6 +38,10 @@ func (s *Server) table() []route {
 		{method: "GET", path: "/version", about: "version and commit", handle: s.version},
 		{method: "GET", path: "/openapi.json", about: "this API, for programs", handle: s.openapi},
 		{method: "GET", path: "/{$}", public: true, about: "the page", handle: s.index},
+	}
+	if s.cfg.Runs != nil {
+		list = append(list, route{method: "GET", path: "/v1/runs", about: "list the runs of the folder", handle: s.listRuns},
+			route{method: "GET", path: "/v1/runs/{id...}", about: "rows that a run has written beyond a cursor", handle: s.getRun})
 	}
 	if s.cfg.Page != nil {
 		list = append(list, route{method: "GET", path: "/ui/", public: true, about: "the page's files", handle: s.cfg.Page.ServeHTTP})

@@ -3,10 +3,10 @@
 // A request passes the guards (guard.go: host, origin, key, size), is parsed field by field (fields.go, sampling.go), waits for
 // admission (gate.go) and runs through the engine on its own goroutine (generate.go), which writes events as they come (sse.go) or one
 // answer at the end. One file per family of routes: chat.go, completions.go, tokenize.go, embeddings.go, models.go, health.go,
-// metrics.go. The table of all routes is in routes.go; what it does not list as public needs a key.
+// attention.go, runs.go, metrics.go. The table of all routes is in routes.go; what it does not list as public needs a key.
 //
-// Nothing from a request is trusted: every number has a range, every list a length, every wait a deadline, and no file is opened or
-// address called on a request's behalf.
+// Nothing from a request is trusted: every number has a range, every list a length, every wait a deadline, no address is called on a
+// request's behalf, and no file opened but the metrics of runs, below one root.
 package server
 
 import (
@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,8 @@ type Config struct {
 	Version string
 	Commit  string
 	Log     *slog.Logger // one line per request; nil logs nothing
+	// Runs is a folder of runs whose curves are shown; nil: none.
+	Runs *os.Root
 	// Page serves GET / and everything below /ui/; both are public. Without one, GET / lists the routes.
 	Page http.Handler
 }

@@ -21,6 +21,7 @@ import (
 	"antiphase/internal/fault"
 	"antiphase/server"
 	"antiphase/tokenizer/chat"
+	"antiphase/web"
 )
 
 type serveFlags struct {
@@ -28,6 +29,7 @@ type serveFlags struct {
 	listen   string
 	keyFile  string
 	template string
+	runs     string
 	insecure bool
 	logJSON  bool
 	hosts    []string
@@ -56,6 +58,7 @@ separated by commas in ANTIPHASE_API_KEY. SIGTERM drains: answers under way fini
 	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (repeatable; the first is the default)")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
 	fl.StringVar(&f.keyFile, "api-key-file", "", "file with one API key per line")
+	fl.StringVar(&f.runs, "runs", "", "folder of runs whose curves the page shows while they train")
 	fl.BoolVar(&f.insecure, "insecure", false, "listen beyond loopback without API keys")
 	fl.StringVar(&f.template, "chat-template", "", "a Jinja file instead of the models' own templates, or plain: messages line by line, for base models")
 	fl.StringSliceVar(&f.hosts, "allow-host", nil, "further names for the Host header; on loopback only local names are allowed")
@@ -83,6 +86,9 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 	fl.IntVar(&l.StopBytes, "max-stop-bytes", l.StopBytes, "bytes of one stop string")
 	fl.IntVar(&l.Logprobs, "max-logprobs", l.Logprobs, "likeliest tokens reported per token")
 	fl.IntVar(&l.Biases, "max-logit-bias", l.Biases, "entries of logit_bias")
+	fl.IntVar(&l.Cells, "max-attention-cells", l.Cells, "numbers in one answer about attention")
+	fl.IntVar(&l.Entries, "max-attention-entries", l.Entries, "entries of attention maps computed for one answer")
+	fl.IntVar(&l.Tops, "max-attention-topk", l.Tops, "likeliest next tokens listed after a token")
 	fl.Int64Var(&l.Body, "max-body", l.Body, "bytes of a request body")
 	fl.IntVar(&l.Header, "max-header", l.Header, "bytes of a request header")
 	fl.IntVar(&l.Connections, "max-connections", l.Connections, "open connections")
@@ -112,7 +118,13 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg := server.Config{Limits: f.limits, Keys: keys, Origins: f.origins, Version: version(), Commit: built().Commit, Log: a.requestLog(f)}
+	cfg := server.Config{Limits: f.limits, Keys: keys, Origins: f.origins, Version: version(), Commit: built().Commit, Log: a.requestLog(f), Page: web.Handler()}
+	if f.runs != "" {
+		if cfg.Runs, err = os.OpenRoot(f.runs); err != nil {
+			return badInput{fmt.Errorf("--runs: %w", err)}
+		}
+		defer cfg.Runs.Close()
+	}
 	if loopback || len(f.hosts) > 0 {
 		cfg.Hosts = append([]string{"localhost", "127.0.0.1", "::1"}, f.hosts...)
 	}

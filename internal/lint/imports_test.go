@@ -34,6 +34,7 @@ var table = []row{
 	{pkg: "internal/golden"},
 	{pkg: "internal/quota"},
 	{pkg: "internal/quiet", foreign: "golang.org/x/sys"},
+	{pkg: "internal/browser"},
 	{pkg: "internal/lint"},
 
 	{pkg: "metrics", ours: "internal/vfs"},
@@ -74,7 +75,7 @@ var table = []row{
 }
 
 // onlyTests may be imported by tests and by each other: an oracle or a fake must never end up in the product.
-var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/lint", "internal/quiet", "internal/quota"}
+var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/browser", "internal/lint", "internal/quiet", "internal/quota"}
 
 // onlyCommand may be imported by cmd/antiphase, examples, tests and by what is theirs: everything else takes the device it is given.
 var onlyCommand = []string{"device/cpu", "device/cuda"}

@@ -13,40 +13,42 @@ export class Look {
   constructor(reply) {
     this.reply = reply;
     this.tokens = reply.tokens;
-    this.tile = reply.tile;
-    this.n = Math.ceil(reply.tokens.length / reply.tile);
     this.heads = new Map();
+    this.next = new Map();
     this.add(reply);
   }
 
-  // add takes the heads of a further reply about the same prompt, such as exact rows.
+  // add takes a further reply about the same prompt: finer maps, exact rows, other next tokens.
   add(reply) {
     for (const s of reply.shown) {
-      const id = s.layer + '.' + s.head, h = this.heads.get(id) || { lambda: s.lambda, lambdas: s.lambdas && floats(s.lambdas), maps: {}, rows: new Map() };
-      if (reply.tile === this.tile) for (const [name, data] of Object.entries(s.maps || {})) h.maps[name] = floats(data);
+      const id = s.layer + '.' + s.head, h = this.heads.get(id) || { lambda: s.lambda, lambdas: s.lambdas && floats(s.lambdas), tile: Infinity, maps: {}, rows: new Map() };
+      if (s.maps && reply.tile < h.tile) {
+        h.tile = reply.tile;
+        h.maps = Object.fromEntries(Object.entries(s.maps).map(([name, data]) => [name, floats(data)]));
+      }
       for (const r of s.rows || []) h.rows.set(r.token, Object.fromEntries(Object.entries(r.maps).map(([name, data]) => [name, floats(data)])));
       this.heads.set(id, h);
     }
+    for (const n of reply.next) this.next.set(n.token, n.top);
   }
 
   head(l, h) { return this.heads.get(l + '.' + h); }
   two() { return this.reply.maps === 2; }
-  exact() { return this.tile === 1; }
   lambda(l, h, q) { const x = this.head(l, h); return x.lambdas ? x.lambdas[q] : x.lambda; }
 
-  // triangle is a whole map. df is A1 − factor·λA2: a layer's own maps do not depend on its own λ, so it is exact for any factor.
+  // triangle is a whole map with n rows of tile tokens each. df is A1 − factor·λA2: a layer's own maps do not depend on its own λ, so
+  // it is exact for any factor.
   triangle(l, h, name, factor = 1) {
-    const x = this.head(l, h);
+    const x = this.head(l, h), of = data => data && { data, tile: x.tile, n: Math.ceil(this.tokens.length / x.tile) };
     if (!x || !x.maps.a1) return null;
-    if (name !== 'df' || !this.two()) return x.maps[name === 'df' ? 'a1' : name] || null;
-    if (factor === 1 && x.maps.diff) return x.maps.diff;
-    if (!x.maps.a2) return null;
+    if (name !== 'df' || !this.two()) return of(x.maps[name === 'df' ? 'a1' : name]);
+    if (factor === 1 && x.maps.diff) return of(x.maps.diff);
     const out = new Float32Array(x.maps.a1.length);
     for (let i = 0, k = 0; k < out.length; i++) {
-      const lam = factor * (x.lambdas ? x.lambdas[Math.min(i * this.tile, x.lambdas.length - 1)] : x.lambda);
+      const lam = factor * (x.lambdas ? x.lambdas[Math.min(i * x.tile, x.lambdas.length - 1)] : x.lambda);
       for (const end = k + i + 1; k < end; k++) out[k] = x.maps.a1[k] - lam * x.maps.a2[k];
     }
-    return out;
+    return of(out);
   }
 
   // row is the row of token q, exact; null where only tiles are known.
@@ -55,7 +57,7 @@ export class Look {
     if (!x) return null;
     const one = n => {
       if (x.rows.has(q)) return x.rows.get(q)[n];
-      return this.exact() && x.maps[n] ? x.maps[n].subarray(start(q), start(q) + q + 1) : null;
+      return x.tile === 1 && x.maps[n] ? x.maps[n].subarray(start(q), start(q) + q + 1) : null;
     };
     if (name !== 'df' || !this.two()) return one(name === 'df' ? 'a1' : name) || null;
     const a = one('a1'), b = one('a2');

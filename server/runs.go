@@ -1,0 +1,127 @@
+package server
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"net/http"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+
+	record "antiphase/metrics" // the server has metrics of its own
+)
+
+// Limits of the runs' routes: what one answer may hold, whatever the folder does.
+const (
+	maxRuns     = 1000
+	maxRunBytes = 2 << 20 // of metrics.jsonl read for one answer
+	runDepth    = 3       // folders below the root in which runs are looked for
+)
+
+// runPattern is what a run may be called: folder names with slashes between, none of which begins with a dot.
+var runPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+=-]{0,127}(/[A-Za-z0-9_][A-Za-z0-9._+=-]{0,127}){0,2}$`)
+
+const metricsFile = "metrics.jsonl"
+
+// listRuns names the runs below the folder: those that have a metrics.jsonl.
+func (s *Server) listRuns(w http.ResponseWriter, _ *http.Request) {
+	var names []string
+	s.findRuns(".", runDepth, &names)
+	slices.Sort(names)
+	list := []any{}
+	for _, name := range names {
+		list = append(list, map[string]string{"id": name, "object": "run"})
+	}
+	s.json(w, http.StatusOK, map[string]any{"object": "list", "data": list})
+}
+
+// findRuns walks a folder. What cannot be read is passed over: a run may be on its way in or out.
+func (s *Server) findRuns(dir string, depth int, names *[]string) {
+	f, err := s.cfg.Runs.Open(dir)
+	if err != nil {
+		return
+	}
+	entries, err := f.ReadDir(maxRuns)
+	f.Close()
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if len(*names) >= maxRuns || !e.IsDir() || !runPattern.MatchString(name) {
+			continue
+		}
+		if info, err := s.cfg.Runs.Lstat(path.Join(name, metricsFile)); err == nil && info.Mode().IsRegular() {
+			*names = append(*names, name)
+		} else if depth > 1 {
+			s.findRuns(name, depth-1, names)
+		}
+	}
+}
+
+// getRun gives the rows of a run beyond a cursor, which is 0 at first and then what the last answer said.
+func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
+	id, q := r.PathValue("id"), r.URL.Query().Get("cursor")
+	cursor := int64(0)
+	if q != "" {
+		var err error
+		if cursor, err = strconv.ParseInt(q, 10, 64); err != nil || cursor < 0 {
+			s.fail(w, r, invalid("cursor", "is %s, must be what an earlier answer said", excerpt([]byte(q))))
+			return
+		}
+	}
+	f, err := s.openRun(id)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	defer f.Close()
+	rows, next, reset, err := record.Tail(f, cursor, maxRunBytes)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	out := []any{}
+	for i := range rows {
+		out = append(out, rowFields(&rows[i]))
+	}
+	s.json(w, http.StatusOK, map[string]any{"object": "run", "id": id, "cursor": next, "reset": reset, "more": next-cursor >= maxRunBytes, "rows": out})
+}
+
+// openRun opens a run's metrics. The name is checked, and the root lets no link lead out of it.
+func (s *Server) openRun(id string) (*os.File, error) {
+	missing := &apiError{Status: http.StatusNotFound, Type: typeInvalid, Param: "id", Code: "run_not_found", Message: "there is no such run; GET /v1/runs lists them"}
+	if !runPattern.MatchString(id) {
+		return nil, missing
+	}
+	name := path.Join(id, metricsFile)
+	info, err := s.cfg.Runs.Lstat(name)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, missing
+	}
+	f, err := s.cfg.Runs.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, missing
+	}
+	return f, err
+}
+
+// rowFields are what curves are drawn of; a number that was not measured is left out.
+func rowFields(r *record.Row) map[string]any {
+	m := map[string]any{"step": r.Step, "total_steps": r.Total}
+	for name, v := range map[string]float64{"loss": r.Loss, "loss_ema": r.LossEMA, "valid_loss": r.Valid, "grad_norm": r.GradNorm, "lr": r.LR, "tok_s": r.TokS, "time": r.Time} {
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			m[name] = v
+		}
+	}
+	if len(r.Lambda) > 0 && !slices.ContainsFunc(r.Lambda, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+		m["lambda"] = r.Lambda
+	}
+	if names := r.Warn.Names(); len(names) > 0 {
+		m["warn"] = names
+	}
+	return m
+}

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	record "antiphase/metrics"
+)
+
+// writeRows appends rows to a run as training does.
+func writeRows(t *testing.T, dir string, from, to int) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, metricsFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for i := from; i <= to; i++ {
+		row := record.Row{Step: i, Total: 100, Loss: 5 / float64(i), LossEMA: 4, Valid: math.NaN(), GradNorm: 0.5, TokS: 1000, Lambda: []float64{0.2, 0.5}}
+		if _, err := f.Write(row.Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func runsRig(t *testing.T, dir string) *rig {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return newRig(t, setup{Config: Config{Runs: root}})
+}
+
+// tail is an answer of /v1/runs/ID.
+type tail struct {
+	Cursor      int64
+	Reset, More bool
+	Rows        []map[string]any
+}
+
+func (r *rig) tail(id string, cursor int64) (v tail) {
+	r.t.Helper()
+	status, _, b := r.do("GET", fmt.Sprintf("/v1/runs/%s?cursor=%d", id, cursor), nil)
+	if status != http.StatusOK {
+		r.t.Fatalf("%s: %d %s", id, status, b)
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		r.t.Fatal(err)
+	}
+	return v
+}
+
+// TestRunsFollowTheFile: rows come as they are written, an unfinished line later, a damaged one never, and all anew where the file is.
+func TestRunsFollowTheFile(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, filepath.Join(dir, "a"), 1, 3)
+	writeRows(t, filepath.Join(dir, "deep/er/run"), 1, 1)
+	writeRows(t, filepath.Join(dir, "deep/er/than/allowed"), 1, 1)
+	writeRows(t, filepath.Join(dir, ".hidden"), 1, 1)
+	if err := os.MkdirAll(filepath.Join(dir, "empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := runsRig(t, dir)
+	_, _, b := r.do("GET", "/v1/runs", nil)
+	if want := `[{"id":"a","object":"run"},{"id":"deep/er/run","object":"run"}]`; !strings.Contains(string(b), want) {
+		t.Errorf("%s, want %s", b, want)
+	}
+	v := r.tail("a", 0)
+	if len(v.Rows) != 3 || v.Rows[2]["step"] != 3.0 || v.Rows[0]["grad_norm"] != 0.5 || v.Rows[0]["valid_loss"] != nil || v.More || v.Reset {
+		t.Fatalf("%+v", v)
+	}
+	if again := r.tail("a", v.Cursor); len(again.Rows) != 0 || again.Cursor != v.Cursor {
+		t.Errorf("%+v", again)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "a", metricsFile), os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(f, "not a row\n", `{"step":`)
+	if half := r.tail("a", v.Cursor); len(half.Rows) != 0 || half.Cursor != v.Cursor+int64(len("not a row\n")) {
+		t.Errorf("a row that is not finished: %+v", half)
+	}
+	fmt.Fprint(f, "\n")
+	f.Close()
+	writeRows(t, filepath.Join(dir, "a"), 4, 5)
+	if more := r.tail("a", v.Cursor); len(more.Rows) != 2 || more.Rows[0]["step"] != 4.0 {
+		t.Errorf("%+v", more)
+	}
+	if got := r.tail("deep/er/run", 0); len(got.Rows) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if err := os.Remove(filepath.Join(dir, "a", metricsFile)); err != nil {
+		t.Fatal(err)
+	}
+	writeRows(t, filepath.Join(dir, "a"), 1, 1)
+	if anew := r.tail("a", v.Cursor); !anew.Reset || len(anew.Rows) != 1 {
+		t.Errorf("a file written anew: %+v", anew)
+	}
+}
+
+// TestRunsAreBounded: a large file comes in parts.
+func TestRunsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, filepath.Join(dir, "long"), 1, 12000)
+	r := runsRig(t, dir)
+	cursor, rows, parts := int64(0), 0, 0
+	for more := true; more; parts++ {
+		v := r.tail("long", cursor)
+		cursor, more, rows = v.Cursor, v.More, rows+len(v.Rows)
+		if parts > 10 {
+			t.Fatal("no end")
+		}
+	}
+	if rows != 12000 || parts < 2 {
+		t.Errorf("%d rows in %d parts", rows, parts)
+	}
+}
+
+// TestRunsStayInTheirFolder: no name and no link leads out of the folder, or to anything but metrics.
+func TestRunsStayInTheirFolder(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "runs")
+	writeRows(t, filepath.Join(top, "secret"), 1, 1)
+	writeRows(t, filepath.Join(dir, "good"), 1, 1)
+	link := func(target, name string) {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	link(filepath.Join(top, "secret"), "out")
+	if err := os.MkdirAll(filepath.Join(dir, "trick"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link(filepath.Join(top, "secret", metricsFile), "trick/"+metricsFile)
+	if err := os.MkdirAll(filepath.Join(dir, "folder", metricsFile), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := runsRig(t, dir)
+	if _, _, b := r.do("GET", "/v1/runs", nil); strings.Contains(string(b), "out") || strings.Contains(string(b), "trick") || !strings.Contains(string(b), "good") {
+		t.Errorf("%s", b)
+	}
+	for _, id := range []string{"out", "trick", "folder", "nothing", "..%2fsecret", "good%2f..%2f..%2fsecret", "%2e%2e/secret", "good/../../secret", "%2fetc", "good%00", "good%2f.", ".", "..", "", "good/" + metricsFile,
+		"C:%5c", "good%5c..%5c..%5csecret", strings.Repeat("a", 5000), "good/x/y/z"} {
+		status, _, b := r.do("GET", "/v1/runs/"+id, nil)
+		if status == http.StatusOK && strings.Contains(string(b), `"rows"`) || status >= 500 || strings.Contains(string(b), top) {
+			t.Errorf("%.60q: %d %.300s", id, status, b)
+		}
+	}
+	for _, cursor := range []string{"-1", "x", "9223372036854775808", "1e3"} {
+		if status, _, b := r.do("GET", "/v1/runs/good?cursor="+cursor, nil); status != http.StatusBadRequest {
+			t.Errorf("cursor %s: %d %s", cursor, status, b)
+		}
+	}
+	if v := r.tail("good", math.MaxInt64); !v.Reset || len(v.Rows) != 1 {
+		t.Errorf("%+v", v)
+	}
+}
