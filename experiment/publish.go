@@ -1,9 +1,12 @@
 package experiment
 
 import (
+	"bytes"
+	"encoding/csv"
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 )
 
 // rows are those of all finished runs of the grid, in its order.
@@ -26,7 +29,7 @@ func (l *lab) rows() ([]Row, error) {
 	return out, nil
 }
 
-// publish writes the rows of all finished runs and the page made of them.
+// publish writes the rows of all finished runs, as JSON and as CSV, and the page made of them.
 func (l *lab) publish() ([]Row, error) {
 	rows, err := l.rows()
 	if err != nil || len(rows) == 0 {
@@ -36,5 +39,28 @@ func (l *lab) publish() ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rows, writeFile(filepath.Join(l.Dir, rowsName), b)
+	var page bytes.Buffer
+	if err := Summarize(rows).HTML(&page); err != nil {
+		return nil, err
+	}
+	for name, b := range map[string][]byte{rowsName: b, "rows.csv": table(rows), reportName: page.Bytes()} {
+		if err := writeFile(filepath.Join(l.Dir, name), b); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// table is the rows' numbers as CSV, curves and items aside.
+func table(rows []Row) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	_ = w.Write([]string{"experiment", "run", "size", "arch", "lr", "seed", "parameters", "tokens", "measure", "value", "stderr", "n"}) // a buffer takes everything
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for _, r := range rows {
+		_ = w.Write([]string{r.Experiment, r.Run, r.Size, r.Arch, number(r.LR), strconv.FormatUint(r.Seed, 10), strconv.Itoa(r.Parameters),
+			strconv.FormatInt(r.Tokens, 10), r.Measure, number(r.Value), number(r.StdErr), strconv.Itoa(r.N)})
+	}
+	w.Flush()
+	return b.Bytes()
 }

@@ -47,8 +47,14 @@ func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
 			spikes.Value++
 		}
 	}
+	late := l.row(r, "train.grad_norm_late")
+	late.Label, late.Better = "gradient norm, mean over the last quarter of training", eval.Lower
+	for _, s := range steps[len(steps)*3/4:] {
+		late.Value += s.GradNorm / float64(len(steps)-len(steps)*3/4)
+	}
+	late.Value = short(late.Value)
 	probes, err := l.probeCurves(r)
-	return slices.Concat(out, []Row{last, speed, spikes}, probes), err
+	return slices.Concat(out, []Row{last, speed, spikes, late}, probes), err
 }
 
 // speedOf is the median of the steps.
@@ -209,7 +215,7 @@ func (l *lab) resultRows(r *Run, res *eval.Result) []Row {
 		m := &res.Metrics[i]
 		x := l.row(r, measureName(res, m.Name))
 		x.Label, x.Better, x.Floors, x.Task = m.Label, m.Better, m.Floors, l.taskInfo(res)
-		x.Value, x.StdErr, x.N = m.Value, m.StdErr, m.N
+		x.Metric, x.Value, x.StdErr, x.N = m.Name, m.Value, m.StdErr, m.N
 		x.items(res, m.Name)
 		if i == 0 && len(res.Detail) <= small {
 			x.Detail = res.Detail

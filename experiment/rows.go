@@ -26,7 +26,8 @@ type Row struct {
 	Steps      int     `json:"steps"`
 	Tokens     int64   `json:"tokens"`
 
-	Measure  string             `json:"measure"` // such as "lm.loss" or "curve.valid_loss"
+	Measure  string             `json:"measure"`          // such as "lm.loss" or "curve.valid_loss"
+	Metric   string             `json:"metric,omitempty"` // of the task
 	Label    string             `json:"label,omitempty"`
 	Better   eval.Better        `json:"better,omitempty"`
 	Value    float64            `json:"value"`

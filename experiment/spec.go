@@ -13,9 +13,11 @@
 package experiment
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -115,11 +117,14 @@ func (s *Spec) continues(old *Spec) string {
 	y, _ := json.Marshal(b)
 	_ = json.Unmarshal(x, &left)
 	_ = json.Unmarshal(y, &right)
-	for _, list := range []map[string]json.RawMessage{left, right} {
-		for key := range list {
-			if string(left[key]) != string(right[key]) {
-				return fmt.Sprintf("%s (there: %s, here: %s)", key, left[key], right[key])
-			}
+	for _, key := range slices.Sorted(maps.Keys(left)) {
+		if string(left[key]) != string(right[key]) {
+			return fmt.Sprintf("%s (there: %s, here: %s)", key, left[key], cmp.Or(string(right[key]), "none"))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(right)) {
+		if _, ok := left[key]; !ok {
+			return fmt.Sprintf("%s (there: none, here: %s)", key, right[key])
 		}
 	}
 	return ""

@@ -4,14 +4,28 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"antiphase/eval/report"
 	"antiphase/experiment"
 )
 
-// presentExperiment prints the table of an experiment, or its rows.
+// presentExperiment prints the table and the verdicts of an experiment, or its page as JSON.
 func (a *app) presentExperiment(dir string, rows []experiment.Row, asJSON bool) error {
+	p := experiment.Summarize(rows)
 	if asJSON {
-		return a.json(rows)
+		return p.JSON(a.out)
 	}
-	fmt.Fprintf(a.out, "%d rows in %s\n", len(rows), filepath.Join(dir, "rows.jsonl"))
+	fmt.Fprint(a.out, p.Table(a.colored() && terminal(a.out)))
+	a.printVerdicts(p.Experiment)
+	a.note("\n%s and %s: %d rows", filepath.Join(dir, "report.html"), filepath.Join(dir, "rows.jsonl"), len(rows))
 	return nil
+}
+
+// printVerdicts prints a line for every claim.
+func (a *app) printVerdicts(x *report.Experiment) {
+	for i, v := range x.Verdicts {
+		if i == 0 {
+			fmt.Fprintln(a.out)
+		}
+		fmt.Fprintf(a.out, "%-19s  %s: %s (%s)\n", v.Verdict, v.Claim, v.Figure, v.Basis)
+	}
 }

@@ -20,6 +20,7 @@ type series struct {
 	line   [][2]float64
 	err    []float64    // standard errors of the points, where they are known
 	faint  [][2]float64 // drawn thin behind, without a label
+	band   [][3]float64 // x, lowest and highest: a filled stretch under the line
 	dots   bool
 	bare   bool   // dots without a line or a label
 	dashed bool   // a reference
@@ -36,6 +37,7 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 	for i := range list {
 		list[i].line = slices.DeleteFunc(list[i].line, func(p [2]float64) bool { return !eval.Finite(p[1]) })
 		d.path(list[i].class+" faint", y.inside(x, list[i].faint))
+		d.area(list[i].class+" band", x, y, list[i].band)
 	}
 	var ends []float64 // heights of labels
 	var labels []series

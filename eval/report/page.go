@@ -38,6 +38,7 @@ type view struct {
 	Notes    []string
 	Recipe   string
 	Command  string
+	Next     []string
 }
 
 // HTML writes the page: it needs nothing else, neither network nor script, and every figure can be saved from it.
@@ -47,8 +48,9 @@ func (p *Page) HTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	v := &view{Title: p.Title, CSS: template.CSS(figureCSS + pageCSS), Facts: p.about(), Verdict: p.verdict(), Sides: e.Sides(),
-		Lead: leadFigure(e), Table: p.tableView(), Sections: list, Notes: slices.Concat(p.notes(), remarks(e), judgeNote(e)), Recipe: indented(p.Recipe), Command: p.Command}
+	sentence, first := p.opening(e)
+	v := &view{Title: p.Title, CSS: template.CSS(figureCSS + pageCSS), Facts: p.about(), Verdict: sentence, Sides: e.Sides(), Next: p.next(),
+		Lead: first, Table: p.tableView(), Sections: list, Notes: slices.Concat(p.notes(), remarks(e), judgeNote(e)), Recipe: indented(p.Recipe), Command: p.Command}
 	if v.Title == "" {
 		v.Title = "Antiphase evaluation"
 	}

@@ -25,6 +25,7 @@ type Page struct {
 	Evaluation *eval.Evaluation     `json:"evaluation,omitempty"`
 	Scaling    []eval.ScalingResult `json:"scaling,omitempty"` // by parameters, by tokens
 	Ablation   *Ablation            `json:"ablation,omitempty"`
+	Experiment *Experiment          `json:"experiment,omitempty"`
 	Brief      map[string][]string  `json:"brief,omitempty"` // metrics of each task that the table shows; a task that is not there shows all
 }
 

@@ -82,6 +82,22 @@ func (d *svg) path(class string, points [][2]float64) {
 	d.b.WriteString(`"/>`)
 }
 
+// area fills the stretch between the lowest and the highest values, cut to the frame.
+func (d *svg) area(class string, x, y scale, band [][3]float64) {
+	if len(band) < 2 {
+		return
+	}
+	fmt.Fprintf(&d.b, `<polygon class="%s" points="`, class)
+	at := func(u, v float64) { d.b.WriteString(num(x.at(u)) + "," + num(y.at(min(max(v, y.lo), y.hi))) + " ") }
+	for _, b := range band {
+		at(b[0], b[2])
+	}
+	for i := len(band) - 1; i >= 0; i-- {
+		at(band[i][0], band[i][1])
+	}
+	d.b.WriteString(`"/>`)
+}
+
 // text writes a label; class holds the anchor: "end", "mid" or none for the start.
 func (d *svg) text(class string, x, y float64, s string) {
 	fmt.Fprintf(&d.b, `<text class="%s" x="%s" y="%s">%s</text>`, class, num(x), num(y), escaped(s))

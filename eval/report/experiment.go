@@ -1,0 +1,171 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"antiphase/eval"
+)
+
+// Experiment is what a comparison over seeds shows beside the scores: verdicts, curves of every seed, and tables.
+type Experiment struct {
+	Lead     string    `json:"lead,omitempty"` // the page's first sentence
+	Verdicts []Verdict `json:"verdicts,omitempty"`
+	Curves   []Bundle  `json:"curves,omitempty"` // the first is the page's first figure
+	Tables   []Listing `json:"tables,omitempty"`
+	Next     []string  `json:"next,omitempty"` // what to do next
+}
+
+// Verdict is a claim with what was found.
+type Verdict struct {
+	Claim   string `json:"claim"`
+	Source  string `json:"source"`
+	Figure  string `json:"figure"` // with its 95 % interval
+	Basis   string `json:"basis"`  // sizes, tokens, seeds
+	Verdict string `json:"verdict"`
+	Command string `json:"command,omitempty"`
+}
+
+// Bundle is a quantity over training of several sides, each with one line for every seed.
+type Bundle struct {
+	ID    string       `json:"id"`
+	Title string       `json:"title"`
+	Note  string       `json:"note,omitempty"`
+	Y     string       `json:"y"`
+	Floor *float64     `json:"floor,omitempty"`
+	Sides []BundleSide `json:"sides"`
+}
+
+// BundleSide is one side's lines: training tokens and value.
+type BundleSide struct {
+	Name  string         `json:"name"`
+	Lines [][][2]float64 `json:"lines"`
+}
+
+// Listing is a table; its first row is the head.
+type Listing struct {
+	Title string     `json:"title"`
+	Note  string     `json:"note,omitempty"`
+	Rows  [][]string `json:"rows"`
+}
+
+func init() {
+	register(5, verdictSection)
+	register(15, bundleSection)
+	register(16, listingSection)
+}
+
+func verdictSection(p *Page) (section, error) {
+	s := section{Title: "Verdicts", Lead: "Differences over seeds and items with 95 % intervals. A claim holds when the whole interval lies on its side, does not hold when the interval lies on the other side or excludes an effect of the published size, and else cannot be told here."}
+	if p.Experiment == nil || len(p.Experiment.Verdicts) == 0 {
+		return s, nil
+	}
+	g := grid{ID: "verdicts", Rows: [][]string{{"claim", "found", "basis", "verdict"}}}
+	for _, v := range p.Experiment.Verdicts {
+		g.Rows = append(g.Rows, []string{v.Claim, v.Figure, v.Basis, v.Verdict})
+	}
+	s.Tables = append(s.Tables, g)
+	return s, nil
+}
+
+func listingSection(p *Page) (section, error) {
+	s := section{Title: "All runs"}
+	if p.Experiment == nil {
+		return s, nil
+	}
+	for _, t := range p.Experiment.Tables {
+		s.Tables = append(s.Tables, grid{ID: slug(t.Title), Title: t.Title, Note: t.Note, Rows: t.Rows})
+	}
+	return s, nil
+}
+
+func bundleSection(p *Page) (section, error) {
+	s := section{Title: "Over training", Lead: "Lines are means over seeds, bands reach from the lowest to the highest seed."}
+	if p.Experiment == nil {
+		return s, nil
+	}
+	for i := range p.Experiment.Curves {
+		if i > 0 { // the first leads the page
+			s.Figures = append(s.Figures, p.Experiment.Curves[i].figure())
+		}
+	}
+	return s, nil
+}
+
+// figure draws the bundle.
+func (b *Bundle) figure() figure {
+	f := figure{ID: b.ID, Title: b.Title, Note: b.Note, rows: [][]string{{"side", "seed", "training tokens", b.Y}}}
+	var list []series
+	var ranges [][][2]float64
+	last := 0.0
+	for i, side := range b.Sides {
+		x := series{name: side.Name, class: sideClass(i), format: "%.3g"}
+		x.line, x.band = meanLine(side.Lines)
+		for k, l := range side.Lines {
+			for _, q := range l {
+				f.rows = append(f.rows, []string{side.Name, fmt.Sprint(k + 1), value(q[0]), value(q[1])})
+				last = max(last, q[0])
+			}
+		}
+		for _, q := range x.band {
+			ranges = append(ranges, [][2]float64{{q[0], q[1]}, {q[0], q[2]}})
+		}
+		list = append(list, x)
+	}
+	if b.Floor != nil {
+		list = append(list, series{name: "floor", class: "quiet", dashed: true, line: [][2]float64{{0, *b.Floor}, {last, *b.Floor}}})
+		ranges = append(ranges, [][2]float64{{0, *b.Floor}})
+	}
+	if b.Floor == nil { // a loss: its first steps lie above the frame
+		ranges = slices.DeleteFunc(ranges, func(r [][2]float64) bool { return r[0][0] < last/10 })
+	}
+	lo, hi := extent(ranges...)
+	f.SVG = lineChart(b.Title, "training tokens", scale{lo: 0, hi: last}, scale{lo: lo, hi: hi}, list)
+	return f
+}
+
+// meanLine is the mean of lines at the points of the first, as far as all reach, and the band between the lowest and the highest.
+func meanLine(lines [][][2]float64) (mean [][2]float64, band [][3]float64) {
+	if len(lines) == 0 {
+		return nil, nil
+	}
+	n := len(lines[0])
+	for _, l := range lines {
+		n = min(n, len(l))
+	}
+	for i := range n {
+		at := lines[0][i][0]
+		sum, lo, hi := 0.0, lines[0][i][1], lines[0][i][1]
+		for _, l := range lines {
+			sum, lo, hi = sum+l[i][1], min(lo, l[i][1]), max(hi, l[i][1])
+		}
+		mean = append(mean, [2]float64{at, sum / float64(len(lines))})
+		band = append(band, [3]float64{at, lo, hi})
+	}
+	return mean, band
+}
+
+// lead is the page's first sentence, and its first figure.
+func (x *Experiment) lead() (sentence string, f *figure) {
+	if len(x.Curves) > 0 {
+		first := x.Curves[0].figure()
+		f = &first
+	}
+	return x.Lead, f
+}
+
+// opening is the sentence and the figure that a page begins with.
+func (p *Page) opening(e *eval.Evaluation) (string, *figure) {
+	if p.Experiment != nil {
+		return p.Experiment.lead()
+	}
+	return p.verdict(), leadFigure(e)
+}
+
+// next is what to do after reading.
+func (p *Page) next() []string {
+	if p.Experiment == nil {
+		return nil
+	}
+	return p.Experiment.Next
+}

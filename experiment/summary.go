@@ -1,0 +1,161 @@
+package experiment
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"antiphase/eval/report"
+)
+
+// Summarize makes the page of an experiment from its rows alone.
+func Summarize(rows []Row) *report.Page {
+	f := newFinal(rows)
+	p := &report.Page{Title: "Antiphase comparison", Evaluation: f.eval,
+		Brief: map[string][]string{
+			"lm":        {"loss", "ar_hit", "others", "bits_per_byte"},
+			"needle":    {"bound", "constrained", "free"},
+			"attention": {"answer", "noise"},
+			"outliers":  {"logits_max", "hidden_max"},
+		},
+		Experiment: &report.Experiment{Verdicts: f.verdicts(false), Curves: f.bundles(), Tables: f.tables(rows)}}
+	if len(rows) > 0 {
+		p.Title = "Comparison " + rows[0].Experiment
+		p.Command = rows[0].Command
+	}
+	p.Experiment.Lead = f.lead()
+	return p
+}
+
+// lead is one sentence: which claims hold and which do not.
+func (f *final) lead() string {
+	count := map[string]int{}
+	for _, v := range f.verdicts(false) {
+		count[v.Verdict]++
+	}
+	var sides []string
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			if n := len(f.seeds(size, arch)); n > 0 {
+				sides = append(sides, fmt.Sprintf("%s (%s)", f.side(size, arch), plural(n, "seed")))
+			}
+		}
+	}
+	return fmt.Sprintf("%s: of the claims that can be asked here %d hold, %d do not hold, %d cannot be told.",
+		strings.Join(sides, ", "), count[Holds], count[HoldsNot], count[Unclear])
+}
+
+// bundles are the figures over training.
+func (f *final) bundles() []report.Bundle {
+	var out []report.Bundle
+	probe := f.probe()
+	for _, c := range []struct{ measure, title, y, note string }{
+		{probe, "Bound retrieval by training tokens", "share of numbers given for their own key", "The phase change in which retrieval is learned; dashed: what naming any hidden number earns."},
+		{"curve.valid_loss", "Held-out loss by training tokens", "nats per token", ""},
+		{"curve.grad_norm", "Gradient norm", "gradient norm", ""},
+		{"curve.lambda", "λ, mean over layers", "λ", ""},
+		{"probe.outliers.logits_max", "Largest attention logit", "logit", ""},
+		{"probe.outliers.hidden_max", "Largest hidden state", "value", ""},
+	} {
+		if c.measure == "" {
+			continue
+		}
+		if b, ok := f.bundle(c.measure); ok {
+			b.ID, b.Title, b.Y, b.Note = strings.ReplaceAll(strings.Fields(c.measure)[0], ".", "-"), c.title, c.y, c.note
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func (f *final) bundle(measure string) (b report.Bundle, ok bool) {
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			rows := f.values(size, arch, measure)
+			s := report.BundleSide{Name: f.side(size, arch)}
+			for _, seed := range slices.Sorted(maps.Keys(rows)) {
+				r := rows[seed]
+				s.Lines = append(s.Lines, r.Curve)
+				if floor, there := r.Floors["copy"]; there {
+					b.Floor = &floor
+				}
+			}
+			if len(s.Lines) > 0 {
+				b.Sides, ok = append(b.Sides, s), true
+			}
+		}
+	}
+	return b, ok
+}
+
+// tables are the tuning grid and the final numbers of every run.
+func (f *final) tables(rows []Row) []report.Listing {
+	var out []report.Listing
+	grid := report.Listing{Title: "Tuning grid", Note: "Held-out loss at the end of training; the best learning rate of each architecture is chosen by the seeds that every rate has. Those seeds also count in the comparison, for every architecture alike.",
+		Rows: [][]string{{"size", "architecture", "learning rate", "seeds", "held-out loss, mean", "chosen"}}}
+	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss", "tokens to 90 % retrieval", "gradient norm, late", "spikes"}}}
+	type trial struct {
+		size, arch string
+		lr         float64
+	}
+	var order []trial
+	losses := map[trial][]string{}
+	sums := map[trial]float64{}
+	for _, r := range rows {
+		t := trial{r.Size, r.Arch, r.LR}
+		if r.Measure != "train.valid_loss" && r.Measure != Failed {
+			continue
+		}
+		if losses[t] == nil {
+			order = append(order, t)
+		}
+		losses[t] = append(losses[t], fmt.Sprint(r.Seed))
+		if sums[t] += r.Value; r.Measure == Failed {
+			sums[t] = math.NaN()
+		}
+	}
+	for _, t := range order {
+		text := "diverged"
+		if x := sums[t] / float64(len(losses[t])); !math.IsNaN(x) {
+			text = fmt.Sprintf("%.4f", x)
+		}
+		chosen := ""
+		if f.best[[2]string{t.size, t.arch}] == t.lr {
+			chosen = "▸"
+		}
+		grid.Rows = append(grid.Rows, []string{t.size, t.arch, fmt.Sprintf("%g", t.lr), strings.Join(losses[t], " "), text, chosen})
+	}
+	if len(order) > len(f.sizes)*len(f.archs) {
+		out = append(out, grid)
+	}
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			for _, seed := range f.seeds(size, arch) {
+				runs.Rows = append(runs.Rows, f.runRow(size, arch, seed))
+			}
+		}
+	}
+	return append(out, runs)
+}
+
+func (f *final) runRow(size, arch string, seed uint64) []string {
+	get := func(measure string) *Row { return f.values(size, arch, measure)[seed] }
+	text := func(measure, form string) string {
+		if r := get(measure); r != nil {
+			return fmt.Sprintf(form, r.Value)
+		}
+		return "–"
+	}
+	reach := "–"
+	if r := get(f.probe()); r != nil {
+		reach = reachedText(reached(r.Curve))
+	}
+	loss := get("train.valid_loss")
+	if loss == nil {
+		return []string{size + " " + arch, "–", "–", "diverged", "–", "–", "–"}
+	}
+	return []string{loss.Run, big(float64(loss.Parameters)), big(float64(loss.Tokens)), text("train.valid_loss", "%.4f"), reach,
+		text("train.grad_norm_late", "%.3f"), text("train.spikes", "%.0f")}
+}
