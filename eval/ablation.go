@@ -1,11 +1,13 @@
 package eval
 
 import (
+	"fmt"
+
 	"antiphase/layer"
 	"antiphase/model"
 )
 
-// Ablation is one row of the paper's Table 6: a change to the model of a pair, all else being equal.
+// Ablation is one row of a table of ablations: a change to the model of a pair, all else being equal.
 type Ablation struct {
 	Name       string // of its run folder
 	Doc        string
@@ -13,8 +15,19 @@ type Ablation struct {
 	Change     func(c *model.Config)
 }
 
-// Ablations are the seven rows. Where the paper says GroupNorm it is the norm over each head's output.
-func Ablations() []Ablation {
+// Ablations are those that are published of an architecture.
+func Ablations(arch string) ([]Ablation, error) {
+	switch arch {
+	case "diff":
+		return table6(), nil
+	case "diff2":
+		return ablationsV2(), nil
+	}
+	return nil, fmt.Errorf("no ablations of %q are published; there are those of diff and diff2", arch)
+}
+
+// table6 is the paper's Table 6. Where the paper says GroupNorm it is the norm over each head's output.
+func table6() []Ablation {
 	wide := func(c *model.Config) { c.Heads, c.KVHeads, c.HeadDim = c.Heads/2, c.KVHeads/2, c.HeadDim*2 }
 	constant := func(x float64) func(c *model.Config) {
 		return func(c *model.Config) { c.LambdaInit, c.LambdaConst = model.LambdaConstant, x }
@@ -28,4 +41,31 @@ func Ablations() []Ablation {
 		{"diff-lambda-0.8", "λ_init = 0.8 in all layers", true, constant(0.8)},
 		{"diff-lambda-0.5", "λ_init = 0.5 in all layers", true, constant(0.5)},
 	}
+}
+
+// ablationsV2 are DIFF V2's: its page ranks them without numbers. All have half as many groups as V2 has heads: pairing across groups needs
+// groups, and one and a half times the heads must be whole heads of each.
+func ablationsV2() []Ablation {
+	grouped := func(change func(c *model.Config)) func(c *model.Config) {
+		return func(c *model.Config) {
+			c.KVHeads = max(c.Heads/2, 1)
+			change(c)
+		}
+	}
+	return []Ablation{
+		{"v2-base", "Transformer of h heads", false, grouped(func(*model.Config) {})},
+		{"v2-base-1.5h", "Transformer of 1.5 h heads: V2's size", false, grouped(halfMore)},
+		{"v2", "DIFF V2", true, grouped(func(*model.Config) {})},
+		{"v2-no-lambda", "without λ: A1 − A2", true, grouped(func(c *model.Config) { c.LambdaForm = layer.LambdaNone })},
+		{"v2-linear-lambda", "λ without its sigmoid", true, grouped(func(c *model.Config) { c.LambdaForm = layer.LambdaLinear })},
+		{"v2-across", "pairs across groups", true, grouped(func(c *model.Config) { c.Pairing = layer.PairingAcross })},
+	}
+}
+
+// halfMore gives a Transformer half as many heads again. They cost what V2's second queries cost, and are taken from the MLP as V2's are.
+func halfMore(c *model.Config) {
+	const step = 8
+	extra := (c.Heads / 2) * 2 * c.HeadDim // rows of W_Q and columns of W_O, each dim long
+	c.Heads += c.Heads / 2
+	c.FFN -= extra / 3 / step * step
 }

@@ -22,6 +22,7 @@ type Arch struct {
 	Values  int // width of a value head, in units of D
 
 	HeadNorm HeadNormMode // what it has unless a configuration says otherwise
+	Variants bool         // it has DIFF V2's ablations: LambdaForm and Pairing
 
 	make func(ps *ParamSet, c *AttnConfig) mixer
 }
@@ -67,7 +68,9 @@ type AttnConfig struct {
 	HeadNormEps float64
 	LambdaInit  float64
 	LambdaStd   float64
-	OutGain     float64 // scales the initial output projection
+	LambdaForm  LambdaForm // of DIFF V2
+	Pairing     Pairing    // of DIFF V2
+	OutGain     float64    // scales the initial output projection
 	Rope        *Rope
 
 	edits edits // interventions, by head; nil: none
@@ -109,7 +112,40 @@ func (c *AttnConfig) Check() error {
 	default:
 		return fmt.Errorf("head_norm: is %q, must be %q, %q or %q", c.HeadNorm, HeadNormOff, HeadNormPlain, HeadNormAffine)
 	}
+	return c.checkVariants()
+}
+
+// checkVariants checks the settings that are DIFF V2's ablations.
+func (c *AttnConfig) checkVariants() error {
+	switch c.LambdaForm {
+	case LambdaSigmoid, LambdaLinear, LambdaNone:
+	default:
+		return fmt.Errorf("lambda_form: is %q, must be empty (the sigmoid), %q or %q", c.LambdaForm, LambdaLinear, LambdaNone)
+	}
+	switch c.Pairing {
+	case PairingGroup, PairingAcross:
+	default:
+		return fmt.Errorf("pairing: is %q, must be empty (inside a group) or %q", c.Pairing, PairingAcross)
+	}
+	if c.Arch != nil && !c.Arch.Variants && (c.LambdaForm != LambdaSigmoid || c.Pairing != PairingGroup) {
+		return fmt.Errorf("lambda_form and pairing are settings of %s, not of %s", diff2Name, c.Arch.Name)
+	}
+	if c.Pairing == PairingAcross && c.HeadNorm != HeadNormOff {
+		return fmt.Errorf("pairing: %q has no norm over each head; head_norm is %q, must be %q", c.Pairing, c.HeadNorm, HeadNormOff)
+	}
 	return nil
+}
+
+// queryHead is the query head of map m of a head, and group the keys and values that it reads.
+func (c *AttnConfig) queryHead(head, m int) int {
+	if c.Pairing == PairingAcross {
+		return m*c.Heads + head
+	}
+	return head*c.Arch.Queries + m
+}
+
+func (c *AttnConfig) group(head, m int) int {
+	return c.queryHead(head, m) / (c.Heads * c.Arch.Queries / c.Groups)
 }
 
 // Attention is the spine that all architectures share:

@@ -5,15 +5,19 @@ import (
 	"antiphase/tensor"
 )
 
+const diff2Name = "diff2"
+
 // diff2Arch is DIFF V2: the two query heads of a pair share one key and one value head of ordinary width.
-// Pairs lie inside a group by construction: group g holds the 2H/G neighbouring query heads.
+// Pairs lie inside a group: group g holds the 2H/G neighbouring query heads.
 var diff2Arch = Arch{
-	Name: "diff2", Doc: "differential attention with shared keys and a λ per token and head (DIFF V2)",
-	Queries: 2, Keys: 1, Values: 1, HeadNorm: HeadNormOff,
+	Name: diff2Name, Doc: "differential attention with shared keys and a λ per token and head (DIFF V2)",
+	Queries: 2, Keys: 1, Values: 1, HeadNorm: HeadNormOff, Variants: true,
 	make: func(ps *ParamSet, c *AttnConfig) mixer {
-		l := &diff2{cfg: c, gain: c.normGain(ps), proj: NewLinear(ps, "lambda", c.Dim, c.Heads, 1, false)}
-		l.proj.W.Kind = LambdaMatrix
-		return l
+		gain, lam := c.normGain(ps), newTokenLambda(ps, c)
+		if c.Pairing == PairingAcross {
+			return &across{cfg: c, lam: lam}
+		}
+		return &diff2{cfg: c, gain: gain, lam: lam}
 	},
 }
 
@@ -21,32 +25,20 @@ var diff2Arch = Arch{
 type diff2 struct {
 	cfg  *AttnConfig
 	gain *Param
-	proj *Linear       // W_λ [H,C]
-	sum  tensor.Tensor // [1,H]: Σ over rows of λ, for metrics
+	lam  tokenLambda
 	arg  device.DiffAttn
 	part device.DiffAttn // some rows of arg
 	grad device.DiffAttnGrad
 }
 
 func (l *diff2) bind(p *Pass, s device.AttnShape, x, q tensor.Tensor) {
-	lam := p.stat(x.Rows, l.cfg.Heads)
-	l.proj.Into(p, lam, x)
-	p.Dev.Sigmoid(lam, lam)
-	bindDiff(p, &l.arg, s, l.cfg, q, lam, l.cfg.norm(l.gain, 1))
+	bindDiff(p, &l.arg, s, l.cfg, q, l.lam.forward(p, x), l.cfg.norm(l.gain, 1))
 }
 
 func (l *diff2) forward(p *Pass, s device.AttnShape, x, q, k, v tensor.Tensor) tensor.Tensor {
 	l.bind(p, s, x, q)
-	if !l.sum.Ok() {
-		l.sum = device.Empty(p.Dev, p.Dev.Types().Stat, 1, l.cfg.Heads)
-	}
 	out := forwardDiff(p, &l.arg, k, v)
-	m := p.Arena.Mark()
-	lam := p.Act(x.Rows, l.cfg.Heads)
-	p.Dev.Copy(lam, l.arg.Lam)
-	p.Dev.Zero(l.sum)
-	p.Dev.BiasBackward(l.sum, lam)
-	p.Arena.Release(m)
+	l.lam.count(p, l.arg.Lam)
 	return out
 }
 
@@ -71,22 +63,13 @@ func (l *diff2) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
 		l.grad.DNorm = l.gain.G
 	}
 	p.Dev.DiffAttentionBackward(&l.arg, &l.grad)
-	p.Dev.SigmoidBackward(dlam, dlam, l.arg.Lam)
+	l.lam.backward(p, dlam, l.arg.Lam)
 }
 
-// tail carries dλ back through W_λ to the layer's input.
-func (l *diff2) tail(p *Pass, dx, x tensor.Tensor) {
-	dlam := p.padded(x.Rows, l.cfg.Heads)
-	p.Dev.Copy(dlam, l.grad.DLam)
-	l.proj.Backward(p, dx, dlam, x, true)
-}
+func (l *diff2) tail(p *Pass, dx, x tensor.Tensor) { l.lam.tail(p, dx, x) }
 
-func (l *diff2) free(d device.Device) {
-	if l.sum.Ok() {
-		d.Free(l.sum.Buf)
-	}
-}
+func (l *diff2) free(d device.Device) { l.lam.free(d) }
 
-func (l *diff2) lambda() (lam, sum tensor.Tensor) { return l.arg.Lam, l.sum }
+func (l *diff2) lambda() (lam, sum tensor.Tensor) { return l.arg.Lam, l.lam.sum }
 
 func (l *diff2) applied() (tensor.Tensor, device.HeadNorm) { return l.arg.Lam, l.arg.Norm }

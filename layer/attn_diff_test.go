@@ -103,18 +103,41 @@ func (n *naive) v1(l int, lamVecs map[string][]float64, gain []float64, norm boo
 
 // v2 is DIFF V2: the 2·heads/groups neighbouring query heads of a group share key and value head g of width d; pairs are
 // neighbours, so both maps of a pair are in one group; λ = σ(w_i·x_t), and there is no norm and no factor.
-func (n *naive) v2(lamProj [][]float64) []float64 {
+//
+// Its ablations: λ = 1, λ without the sigmoid, and pairs of head i of the first half with head i of the second half, each half with
+// the keys and values of its own heads' groups.
+func (n *naive) v2(lamProj [][]float64, form layer.LambdaForm, pairing layer.Pairing) []float64 {
 	concat := make([][]float64, n.seq)
 	for i := range n.heads {
-		g := 2 * i / (2 * n.heads / n.groups)
-		k := n.rotate(n.project(n.k, g, n.d))
-		a1, a2 := n.maps(n.rotate(n.project(n.q, 2*i, n.d)), k), n.maps(n.rotate(n.project(n.q, 2*i+1, n.d)), k)
-		h := n.head(a1, a2, n.project(n.v, g, n.d), func(t int) float64 { return 1 / (1 + math.Exp(-dot(lamProj[i], n.x[t]))) })
-		for t, r := range h {
+		first, second := 2*i, 2*i+1
+		if pairing == layer.PairingAcross {
+			first, second = i, n.heads+i
+		}
+		lam := func(t int) float64 {
+			switch form {
+			case layer.LambdaNone:
+				return 1
+			case layer.LambdaLinear:
+				return dot(lamProj[i], n.x[t])
+			}
+			return 1 / (1 + math.Exp(-dot(lamProj[i], n.x[t])))
+		}
+		for t, r := range n.single(first) {
+			other := n.single(second)[t]
+			for c := range r {
+				r[c] -= lam(t) * other[c]
+			}
 			concat[t] = append(concat[t], r...)
 		}
 	}
 	return n.output(concat)
+}
+
+// single is softmax attention of one of the 2·heads query heads over its group's keys and values.
+func (n *naive) single(q int) [][]float64 {
+	g := q / (2 * n.heads / n.groups)
+	a := n.maps(n.rotate(n.project(n.q, q, n.d)), n.rotate(n.project(n.k, g, n.d)))
+	return n.head(a, a, n.project(n.v, g, n.d), func(int) float64 { return 0 })
 }
 
 func (n *naive) output(concat [][]float64) (y []float64) {
@@ -162,6 +185,20 @@ func TestDiffAgainstPaper(t *testing.T) {
 	}
 }
 
+// DIFF V2's ablations, alone and together.
+func TestDiff2Variants(t *testing.T) {
+	for _, form := range []layer.LambdaForm{layer.LambdaSigmoid, layer.LambdaLinear, layer.LambdaNone} {
+		for _, pairing := range []layer.Pairing{layer.PairingGroup, layer.PairingAcross} {
+			for _, groups := range []int{1, 2, 4} {
+				t.Run(fmt.Sprintf("%s/%s/kv%d", form, pairing, groups), func(t *testing.T) {
+					testAgainstPaper(t, module{Arch: "diff2", Dim: 24, Heads: 4, KVHeads: groups, HeadDim: 6, Rope: "interleaved", RopeTheta: 10000,
+						HeadNorm: layer.HeadNormOff, LambdaForm: form, Pairing: pairing})
+				})
+			}
+		}
+	}
+}
+
 func testAgainstPaper(t *testing.T, m module) {
 	const seq = 7
 	d := ref.New()
@@ -196,7 +233,7 @@ func testAgainstPaper(t *testing.T, m module) {
 		want = n.v1(m.Layer+1, values, gain, m.HeadNorm != layer.HeadNormOff, m.HeadNormEps)
 	} else {
 		n.o = rowsOf(values["out.weight"], m.Heads*m.HeadDim)
-		want = n.v2(rowsOf(values["lambda.weight"], m.Dim))
+		want = n.v2(rowsOf(values["lambda.weight"], m.Dim), m.LambdaForm, m.Pairing)
 	}
 	if diff := golden.Relative(got, want); !(diff <= 1e-12) {
 		t.Errorf("output is off by %g of its norm", diff)

@@ -26,8 +26,8 @@ func (l *plain) bind(p *Pass, s device.AttnShape, q tensor.Tensor) {
 	l.arg.Out = p.Act(q.Rows, s.Heads*s.DV)
 }
 
-// normed makes room for what the head norm keeps.
-func (l *plain) normed(p *Pass, a *device.Attn) {
+// normedPlain makes room for what the head norm keeps.
+func normedPlain(p *Pass, a *device.Attn) {
 	if a.Norm.On {
 		a.Raw = p.Act(a.Q.Rows, a.Heads*a.DV)
 		a.Rstd = p.stat(a.Q.Rows, a.Heads)
@@ -38,7 +38,7 @@ func (l *plain) forward(p *Pass, s device.AttnShape, _, q, k, v tensor.Tensor) t
 	l.bind(p, s, q)
 	l.arg.K, l.arg.V, l.arg.Start = k, v, p.Start
 	l.arg.LSE = p.stat(q.Rows, s.Heads)
-	l.normed(p, &l.arg)
+	normedPlain(p, &l.arg)
 	p.Dev.Attention(&l.arg)
 	return l.arg.Out
 }
@@ -50,17 +50,11 @@ func (l *plain) cached(p *Pass, s device.AttnShape, _, q tensor.Tensor, c *devic
 }
 
 func (l *plain) rows(p *Pass, c *device.Cache, from, to int) {
-	l.part = l.arg
-	l.part.Q, l.part.Out = l.arg.Q.RowRange(from, to), l.arg.Out.RowRange(from, to)
-	p.Dev.AttentionCached(&l.part, c, p.Slot.Columns(from, to), p.Pos.Columns(from, to))
+	rowsPlain(p, &l.part, &l.arg, c, from, to)
 }
 
 func (l *plain) chunk(p *Pass, _ *Chunk, o, q, k, v tensor.Tensor) {
-	l.part = l.arg
-	l.part.B, l.part.T = 1, q.Rows
-	l.part.Q, l.part.K, l.part.V, l.part.Out = q, k, v, o
-	l.normed(p, &l.part)
-	p.Dev.Attention(&l.part)
+	chunkPlain(p, &l.part, &l.arg, o, q, k, v)
 }
 
 func (l *plain) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
@@ -78,3 +72,19 @@ func (l *plain) free(device.Device) {}
 func (l *plain) lambda() (lam, sum tensor.Tensor) { return }
 
 func (l *plain) applied() (tensor.Tensor, device.HeadNorm) { return tensor.Tensor{}, l.arg.Norm }
+
+// rowsPlain runs rows [from, to) of all over the cache, as part.
+func rowsPlain(p *Pass, part, all *device.Attn, c *device.Cache, from, to int) {
+	*part = *all
+	part.Q, part.Out = all.Q.RowRange(from, to), all.Out.RowRange(from, to)
+	p.Dev.AttentionCached(part, c, p.Slot.Columns(from, to), p.Pos.Columns(from, to))
+}
+
+// chunkPlain runs a chunk of all as a sequence of its own, as part.
+func chunkPlain(p *Pass, part, all *device.Attn, o, q, k, v tensor.Tensor) {
+	*part = *all
+	part.B, part.T = 1, q.Rows
+	part.Q, part.K, part.V, part.Out = q, k, v, o
+	normedPlain(p, part)
+	p.Dev.Attention(part)
+}

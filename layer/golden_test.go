@@ -37,6 +37,8 @@ type module struct {
 	RopeTheta   float64            `json:"rope_theta"`
 	HeadNorm    layer.HeadNormMode `json:"head_norm"`
 	HeadNormEps float64            `json:"head_norm_eps"`
+	LambdaForm  layer.LambdaForm   `json:"lambda_form"`
+	Pairing     layer.Pairing      `json:"pairing"`
 }
 
 // config is the module in our terms, for sequences of at most positions tokens.
@@ -61,6 +63,7 @@ func (m module) config(t *testing.T, d device.Device, positions int) layer.AttnC
 	c := layer.AttnConfig{
 		Arch: arch, Layer: m.Layer, Dim: m.Dim, Heads: m.Heads, Groups: m.KVHeads, HeadDim: m.HeadDim,
 		HeadNorm: m.HeadNorm, HeadNormEps: m.HeadNormEps, LambdaInit: layer.LambdaSchedule(m.Layer),
+		LambdaForm: m.LambdaForm, Pairing: m.Pairing,
 		Rope: layer.NewRope(d, layer.Frequencies(m.HeadDim, m.RopeTheta), positions, 1, m.Rope == "interleaved"),
 	}
 	if err := c.Check(); err != nil {

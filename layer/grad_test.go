@@ -204,6 +204,39 @@ func TestAttentionGrad(t *testing.T) {
 	}
 }
 
+// DIFF V2's ablations.
+func TestDiff2VariantGrad(t *testing.T) {
+	for _, form := range []LambdaForm{LambdaSigmoid, LambdaLinear, LambdaNone} {
+		for _, pairing := range []Pairing{PairingGroup, PairingAcross} {
+			for _, docs := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/docs=%v", form, pairing, docs), func(t *testing.T) {
+					testAttentionGrad(t, AttnConfig{Arch: &diff2Arch, Layer: 2, Dim: 10, Heads: 4, Groups: 2, HeadDim: 4, HeadNorm: HeadNormOff,
+						LambdaForm: form, Pairing: pairing, OutGain: 1}, docs)
+				})
+			}
+		}
+	}
+}
+
+func TestVariantsRefused(t *testing.T) {
+	ok := AttnConfig{Arch: &diff2Arch, Dim: 8, Heads: 2, Groups: 1, HeadDim: 4, HeadNorm: HeadNormOff}
+	for name, change := range map[string]func(c *AttnConfig){
+		"form":           func(c *AttnConfig) { c.LambdaForm = "tanh" },
+		"pairing":        func(c *AttnConfig) { c.Pairing = "halves" },
+		"of diff":        func(c *AttnConfig) { c.Arch, c.LambdaForm = &diffArch, LambdaNone },
+		"of transformer": func(c *AttnConfig) { c.Arch, c.Pairing = &plainArch, PairingAcross },
+		"norm":           func(c *AttnConfig) { c.Pairing, c.HeadNorm = PairingAcross, HeadNormAffine },
+	} {
+		c := ok
+		if change(&c); c.Check() == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := ok.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func testAttentionGrad(t *testing.T, c AttnConfig, docs bool) {
 	r := newRig(t, 2, 7)
 	if err := c.Check(); err != nil {

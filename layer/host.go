@@ -42,8 +42,7 @@ func (l *Attention) rework(p *Pass, s device.AttnShape, c *device.Cache, out, q,
 type hostAttn struct {
 	device.AttnShape
 	q     Lowbit
-	edits edits
-	layer int
+	cfg   *AttnConfig
 	which []int // heads to compute
 	maps  int   // query heads of an output head
 	keys  int   // key heads of a group
@@ -56,7 +55,7 @@ type hostAttn struct {
 
 func (l *Attention) host(p *Pass, s device.AttnShape, q tensor.Tensor) *hostAttn {
 	a := l.cfg.Arch
-	h := &hostAttn{AttnShape: s, q: l.low.logits(), edits: l.cfg.edits, layer: l.cfg.Layer, maps: a.Queries, keys: a.Keys,
+	h := &hostAttn{AttnShape: s, q: l.low.logits(), cfg: &l.cfg, maps: a.Queries, keys: a.Keys,
 		queries: readAll(p.Dev, q), out: make([]float64, q.Rows*s.Heads*s.DV)}
 	lam, norm := l.mix.applied()
 	h.norm = norm
@@ -164,8 +163,7 @@ func (h *hostAttn) top(head, m, from, to int, s part) float64 {
 // mix adds w_m·softmax(·)·V of one map to the head's rows.
 func (h *hostAttn) mix(head, m, from, to int, top float64, s part) {
 	var buf []float64
-	group := head / (h.Heads / h.Groups)
-	width := h.Groups * h.DV
+	group, width := h.cfg.group(head, m), h.Groups*h.DV
 	for n := from; n < to; n++ {
 		buf = h.logits(buf[:0], head, m, n, s)
 		if h.q.Per == PerRow {
@@ -182,7 +180,7 @@ func (h *hostAttn) mix(head, m, from, to int, top float64, s part) {
 		w := h.sign(n, head, m) / sum
 		first, end := s.sees(n)
 		if m == 1 {
-			h.edits.remap(buf, h.layer, head, end-1)
+			h.cfg.edits.remap(buf, h.cfg.Layer, head, end-1)
 		}
 		out := h.row(n, head)
 		for i, x := range buf {
@@ -196,9 +194,9 @@ func (h *hostAttn) mix(head, m, from, to int, top float64, s part) {
 
 // logits appends row n's scaled logits of a map over the keys that it sees.
 func (h *hostAttn) logits(dst []float64, head, m, n int, s part) []float64 {
-	group, width := head/(h.Heads/h.Groups), h.Groups*h.keys*h.D
+	group, width := h.cfg.group(head, m), h.Groups*h.keys*h.D
 	key := (group*h.keys + min(m, h.keys-1)) * h.D
-	q := h.queries[(n*h.Heads*h.maps+head*h.maps+m)*h.D:][:h.D]
+	q := h.queries[(n*h.Heads*h.maps+h.cfg.queryHead(head, m))*h.D:][:h.D]
 	from, to := s.sees(n)
 	for t := from; t < to; t++ {
 		dot := 0.0

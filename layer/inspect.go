@@ -24,32 +24,34 @@ type View struct {
 	Out   tensor.Tensor // [N, H·DV]: the heads' output, after their norm and before the output projection
 	Lam   tensor.Tensor // Stat [1,1] or [N,H], as applied; absent without λ
 	dev   device.Device
-	edits edits
+	cfg   *AttnConfig
 }
+
+// Group is the group whose keys and values map m of a head reads: the same for both maps, but in an ablation of DIFF V2.
+func (v View) Group(head, m int) int { return v.cfg.group(head, m) }
 
 func (l *Attention) view(p *Pass, s device.AttnShape, q, k, v tensor.Tensor) View {
 	lam, _ := l.mix.applied()
 	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Queries, Keys: l.cfg.Arch.Keys, Q: q, K: k, V: v, Out: l.heads, Lam: lam,
-		dev: p.Dev, edits: l.cfg.edits}
+		dev: p.Dev, cfg: &l.cfg}
 }
 
 // silent says that an intervention zeroes the head's output.
-func (v View) silent(head int) bool { return v.edits != nil && v.edits[head].knockout }
+func (v View) silent(head int) bool { return v.cfg.edits != nil && v.cfg.edits[head].knockout }
 
 // remap gives a row of map m, over the positions up to row, what an intervention puts in its place.
 func (v View) remap(x []float64, head, m, row int, logits bool) {
 	if m == 1 && !logits {
-		v.edits.remap(x[:row+1], v.Layer, head, row)
+		v.cfg.edits.remap(x[:row+1], v.Layer, head, row)
 	}
 }
 
 // Rows materialises rows of map m, before interventions, (0 or 1) of a head into out, Stat [rows,T], starting at query row of
 // sequence seq; with logits the scaled scores before the softmax.
 func (v View) Rows(out tensor.Tensor, head, m, seq, row int, logits bool) {
-	group := head / (v.Shape.Heads / v.Shape.Groups)
 	v.dev.AttentionProbs(out, v.Q, v.K, device.Probs{
 		T: v.Shape.T, D: v.Shape.D, Seq: seq, Row: row, Scale: v.Shape.Scale, Logits: logits,
-		QHead: head*v.Maps + m, KHead: group*v.Keys + min(m, v.Keys-1),
+		QHead: v.cfg.queryHead(head, m), KHead: v.Group(head, m)*v.Keys + min(m, v.Keys-1),
 	})
 }
 

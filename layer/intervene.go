@@ -69,8 +69,10 @@ func (l *Attention) Intervene(list []Intervention) error {
 	return nil
 }
 
-// ByHost says that passes take the host's help, for interventions or few bits, and so cannot be recorded.
-func (l *Attention) ByHost() bool { return l.cfg.edits != nil || l.low != nil }
+// ByHost says that passes take the host's help, for interventions, few bits or an ablation, and so cannot be recorded.
+func (l *Attention) ByHost() bool {
+	return l.cfg.edits != nil || l.low != nil || l.cfg.Pairing == PairingAcross
+}
 
 func (es edits) apply(v Intervention) {
 	for h := range es {

@@ -36,6 +36,8 @@ type Config struct {
 	LambdaInit   string             `json:"lambda_init" doc:"schedule (0.8 - 0.6 exp(-0.3 layer)) or constant"`
 	LambdaConst  float64            `json:"lambda_const" doc:"lambda_init of every layer when constant"`
 	LambdaStd    float64            `json:"lambda_std" doc:"deviation of the initial lambda vectors; default 0.1"`
+	LambdaForm   layer.LambdaForm   `json:"lambda_form,omitempty" doc:"diff2's lambda: empty (sigmoid), linear or none (1)"`
+	Pairing      layer.Pairing      `json:"pairing,omitempty" doc:"diff2's pairs: empty (inside a group) or across (first half minus second half)"`
 	InitResidual bool               `json:"init_residual" doc:"shrink initial output projections by 1/sqrt(2 layers)"`
 }
 
@@ -136,7 +138,7 @@ func (c Config) attn(l int) (layer.AttnConfig, error) {
 	return layer.AttnConfig{
 		Arch: arch, Layer: l, Dim: c.Dim, Heads: c.Heads, Groups: c.KVHeads, HeadDim: c.HeadDim, Bias: c.Bias,
 		HeadNorm: c.HeadNorm, HeadNormEps: c.HeadNormEps,
-		LambdaInit: c.lambdaInit(l), LambdaStd: c.LambdaStd, OutGain: c.residualGain(),
+		LambdaInit: c.lambdaInit(l), LambdaStd: c.LambdaStd, LambdaForm: c.LambdaForm, Pairing: c.Pairing, OutGain: c.residualGain(),
 	}, err
 }
 

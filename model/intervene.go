@@ -30,8 +30,8 @@ func (m *Model) Intervene(list ...layer.Intervention) error {
 	return nil
 }
 
-// byHost says that a pass reads and writes device memory on its way, which a recording cannot.
-func (m *Model) byHost() bool {
+// ByHost says that a pass reads and writes device memory on its way, which a recording cannot.
+func (m *Model) ByHost() bool {
 	for _, b := range m.blocks {
 		if b.Attn.ByHost() {
 			return true

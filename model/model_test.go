@@ -34,6 +34,11 @@ func configs(t *testing.T) map[string]Config {
 		add("norm-plain", func(c *Config) { c.HeadNorm = layer.HeadNormPlain })
 		add("norm-affine", func(c *Config) { c.HeadNorm = layer.HeadNormAffine })
 		add("norm-off", func(c *Config) { c.HeadNorm = layer.HeadNormOff })
+		if a.Variants {
+			add("lambda-none", func(c *Config) { c.LambdaForm = layer.LambdaNone; c.KVHeads = 2 })
+			add("lambda-linear", func(c *Config) { c.LambdaForm = layer.LambdaLinear })
+			add("pairs-across", func(c *Config) { c.Pairing = layer.PairingAcross; c.KVHeads = 2 })
+		}
 		add("lambda-constant", func(c *Config) { c.LambdaInit = LambdaConstant; c.LambdaConst = 0.5 })
 	}
 	return out

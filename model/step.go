@@ -68,7 +68,7 @@ func (s *steady) run(m *Model, c *Cache, n int) ends {
 			}
 		}
 	}
-	if m.byHost() {
+	if m.ByHost() {
 		s.work()
 	} else {
 		s.repeat.Run(m.dev, s.work)

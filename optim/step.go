@@ -75,7 +75,11 @@ func (s *Stepper) Step(b *model.Batch, n int, lr float64) (loss, norm float64, e
 		s.shape = now
 	}
 	s.optim.SetRate(n, lr)
-	s.repeat.Run(s.model.Device(), s.work)
+	if s.model.ByHost() {
+		s.run()
+	} else {
+		s.repeat.Run(s.model.Device(), s.work)
+	}
 	if len(s.losses) != len(b.IDs) {
 		s.losses = make([]float32, len(b.IDs))
 	}

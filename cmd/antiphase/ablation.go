@@ -31,20 +31,22 @@ func ablationVerb(a *app) *cobra.Command {
 	var f ablationFlags
 	c := &cobra.Command{
 		Use:   "ablation",
-		Short: "Train and tabulate the paper's seven ablations at any size",
-		Long: `Ablation trains seven models on the same data from the same seed: the baseline, with heads of twice the width, with a norm over
-each head; the differential model, without that norm, with a constant λ_init of 0.8 and of 0.5. It prints their held-out loss,
-also on tokens that could be recalled (AR-Hit) and on the others, beside the paper's Table 6. Ctrl-C saves; the same command
-continues.`,
+		Short: "Train and tabulate the published ablations of DIFF or DIFF V2 at any size",
+		Long: `Ablation trains models on the same data from the same seed. Of diff the paper's seven: the baseline, with heads of twice the width, with
+a norm over each head; the differential model, without that norm, with a constant λ_init of 0.8 and of 0.5. Of diff2 (DIFF V2)
+six: the baseline, with 1.5 times the heads; V2, without λ, with λ without its sigmoid, with pairs across groups. It prints
+their held-out loss, also on tokens that could be recalled (AR-Hit) and on the others, beside the paper's Table 6, and how steady
+training was: spikes of loss and gradient norm. Ctrl-C saves; the same command continues.`,
 		Example: `  antiphase ablation --size tiny --steps 500
+  antiphase ablation --arch diff2 --size tiny --steps 500 --set optim.lr=6e-3
   antiphase ablation --size 160m --data 'books/*.jsonl.zst' --dir runs/ablation-160m`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.ablation(cmd.Context(), &f) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.size, "size", "tiny", "size of the models, see \"antiphase recipes\"")
-	fl.StringVar(&f.arch, "arch", "diff", "the differential model; only diff has the paper's ablations")
-	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "ablation"), "folder to work in")
+	fl.StringVar(&f.arch, "arch", "diff", "whose ablations: diff or diff2")
+	fl.StringVarP(&f.dir, "dir", "d", "", "folder to work in (default runs/ablation-ARCH)")
 	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic or goroot (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field of every recipe: --set train.batch=16 (repeatable)")
 	fl.IntVar(&f.steps, "steps", 0, "optimiser steps of each model; 0 keeps the recipe's")
@@ -55,11 +57,13 @@ continues.`,
 }
 
 func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
-	if f.arch != "diff" {
-		return usage(fmt.Errorf("--arch: the paper's ablations change λ_init and the head norm of diff, which %s does not have; "+
-			"DIFF V2's own (no λ, λ without sigmoid, pairs across groups, 1.5 times the heads) are not settings of the model yet", f.arch))
+	rows, err := eval.Ablations(f.arch)
+	if err != nil {
+		return usage(fmt.Errorf("--arch: %w", err))
 	}
-	rows := eval.Ablations()
+	if f.dir == "" {
+		f.dir = filepath.Join("runs", "ablation-"+f.arch)
+	}
 	recipes := make([]recipe.Recipe, len(rows))
 	for i, row := range rows {
 		r, err := f.recipe(row)
@@ -74,7 +78,7 @@ func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
 	}
 	defer d.Close()
 	t := recipes[0].Train
-	out := &report.Ablation{Size: f.size, Steps: t.Steps, Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen)}
+	out := &report.Ablation{Arch: f.arch, Size: f.size, Steps: t.Steps, Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen)}
 	for i, row := range rows {
 		a.note("\n%s", a.paint(bold, fmt.Sprintf("%s: %s (%d of %d)", row.Name, row.Doc, i+1, len(rows))))
 		opt := train.Options{Dir: filepath.Join(f.dir, row.Name), Data: filepath.Join(f.dir, "data"),
@@ -103,8 +107,8 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 	if err != nil {
 		return r, err
 	}
-	if row.Change(&r.Model); r.Model.Heads < 1 {
-		return r, fmt.Errorf("%s has too few heads to halve", f.size)
+	if row.Change(&r.Model); r.Model.Heads < 1 || r.Model.FFN < 1 {
+		return r, fmt.Errorf("%s is too small for this ablation: %d heads, MLP of width %d", f.size, r.Model.Heads, r.Model.FFN)
 	}
 	if len(f.data) > 0 {
 		if r.Data.Sources, err = parseSources(f.data); err != nil {

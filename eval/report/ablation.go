@@ -12,6 +12,7 @@ func init() { register(28, ablationSection) }
 
 // Ablation is a table of ablations: its models are those of an evaluation, asked the task lm.
 type Ablation struct {
+	Arch   string        `json:"arch,omitempty"` // whose ablations: diff (empty too) or diff2
 	Size   string        `json:"size"`
 	Steps  int           `json:"steps"`
 	Tokens int64         `json:"tokens"` // seen in training by each
@@ -66,8 +67,11 @@ func (r *AblationRow) paper() []string {
 
 // about says what the numbers are of.
 func (r *Ablation) about() string {
-	return fmt.Sprintf("%s, %d steps, %s tokens each; ± one standard error over texts of one run each. The paper: 1.4B parameters, 10B tokens, other text.",
-		r.Size, r.Steps, count(float64(r.Tokens)))
+	paper := "The paper: 1.4B parameters, 10B tokens, other text."
+	if r.Arch == "diff2" {
+		paper = "V2's page gives no numbers: all of its ablations have a higher loss than V2, pairs across groups are least stable, λ without its sigmoid is less stable than V2."
+	}
+	return fmt.Sprintf("%s, %d steps, %s tokens each; ± one standard error over texts of one run each. %s", r.Size, r.Steps, count(float64(r.Tokens)), paper)
 }
 
 // Table renders the rows, the paper's beside them.

@@ -111,7 +111,11 @@ func fakePage(t testing.TB) *Page {
 		t.Fatal(err)
 	}
 	p.Scaling, p.Ablation = []eval.ScalingResult{*sc}, &Ablation{Size: "tiny", Steps: 5, Tokens: 1000}
-	for _, a := range eval.Ablations() {
+	rows, err := eval.Ablations("diff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range rows {
 		p.Ablation.Rows = append(p.Ablation.Rows, AblationRow{Name: a.Name, Doc: a.Doc, Arch: "x", Heads: 4, HeadDim: 8, Loss: eval.Mean{Value: 3, StdErr: 0.1, N: 4}})
 	}
 	return p

@@ -1,0 +1,94 @@
+package layer
+
+import (
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// LambdaForm is how DIFF V2 makes λ of a token and head.
+type LambdaForm string
+
+// V2's own form, and the two of its ablations.
+const (
+	LambdaSigmoid LambdaForm = ""       // λ = σ(x·W_λᵀ)
+	LambdaLinear  LambdaForm = "linear" // λ = x·W_λᵀ, unbounded
+	LambdaNone    LambdaForm = "none"   // λ = 1, without parameters
+)
+
+// tokenLambda is λ of every row and head, made from the layer's input.
+type tokenLambda struct {
+	form  LambdaForm
+	heads int
+	proj  *Linear       // W_λ [H,C]; nil without parameters
+	sum   tensor.Tensor // [1,H]: Σ over rows of λ, for metrics; absent without parameters
+	one   tensor.Tensor // [1,1]: λ without parameters
+	dlam  tensor.Tensor // gradient of x·W_λᵀ
+}
+
+func newTokenLambda(ps *ParamSet, c *AttnConfig) tokenLambda {
+	l := tokenLambda{form: c.LambdaForm, heads: c.Heads}
+	if l.form != LambdaNone {
+		l.proj = NewLinear(ps, "lambda", c.Dim, c.Heads, 1, false)
+		l.proj.W.Kind = LambdaMatrix
+	}
+	return l
+}
+
+// forward is λ, Stat [N,H], or [1,1] where all are one.
+func (l *tokenLambda) forward(p *Pass, x tensor.Tensor) tensor.Tensor {
+	if l.form == LambdaNone {
+		if !l.one.Ok() {
+			l.one = device.Empty(p.Dev, p.Dev.Types().Stat, 1, 1)
+			device.WriteFloats(p.Dev, l.one, []float64{1})
+		}
+		return l.one
+	}
+	lam := p.stat(x.Rows, l.heads)
+	l.proj.Into(p, lam, x)
+	if l.form == LambdaSigmoid {
+		p.Dev.Sigmoid(lam, lam)
+	}
+	return lam
+}
+
+// count keeps the sum of λ over the rows.
+func (l *tokenLambda) count(p *Pass, lam tensor.Tensor) {
+	if l.form == LambdaNone {
+		return
+	}
+	if !l.sum.Ok() {
+		l.sum = device.Empty(p.Dev, p.Dev.Types().Stat, 1, l.heads)
+	}
+	m := p.Arena.Mark()
+	act := p.Act(lam.Rows, l.heads)
+	p.Dev.Copy(act, lam)
+	p.Dev.Zero(l.sum)
+	p.Dev.BiasBackward(l.sum, act)
+	p.Arena.Release(m)
+}
+
+// backward takes dλ [N,H] to the projection's output, in place.
+func (l *tokenLambda) backward(p *Pass, dlam, lam tensor.Tensor) {
+	if l.form == LambdaSigmoid {
+		p.Dev.SigmoidBackward(dlam, dlam, lam)
+	}
+	l.dlam = dlam
+}
+
+// tail carries it back through W_λ to the layer's input.
+func (l *tokenLambda) tail(p *Pass, dx, x tensor.Tensor) {
+	if l.form == LambdaNone {
+		return
+	}
+	dlam := p.padded(x.Rows, l.heads)
+	p.Dev.Copy(dlam, l.dlam)
+	l.proj.Backward(p, dx, dlam, x, true)
+}
+
+func (l *tokenLambda) free(d device.Device) {
+	for _, t := range []tensor.Tensor{l.sum, l.one} {
+		if t.Ok() {
+			d.Free(t.Buf)
+		}
+	}
+}
