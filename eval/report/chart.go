@@ -132,8 +132,16 @@ func spread(at []float64, gap, lo, hi float64) {
 			}
 		}
 	}
-	for i := range at {
-		at[i] = min(max(at[i], lo), hi)
+	// Into the frame: down from its top, then up from its bottom.
+	for k, i := range order {
+		if floor := lo + gap*float64(k); at[i] < floor {
+			at[i] = floor
+		}
+	}
+	for k, i := range order {
+		if roof := hi - gap*float64(len(order)-1-k); at[i] > roof {
+			at[i] = roof
+		}
 	}
 }
 

@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"html/template"
 	"slices"
+	"strings"
 
 	"antiphase/eval"
 )
@@ -60,11 +62,14 @@ func verdictSection(p *Page) (section, error) {
 	if p.Experiment == nil || len(p.Experiment.Verdicts) == 0 {
 		return s, nil
 	}
-	g := grid{ID: "verdicts", Rows: [][]string{{"claim", "found", "basis", "verdict"}}}
+	var b strings.Builder
+	b.WriteString(`<div class="verdicts" id="verdicts">`)
 	for _, v := range p.Experiment.Verdicts {
-		g.Rows = append(g.Rows, []string{v.Claim, v.Figure, v.Basis, v.Verdict})
+		fmt.Fprintf(&b, `<div class="v %s"><b>%s</b><p>%s <span class="found">%s</span><br/><span class="note">%s; %s</span></p></div>`,
+			slug(v.Verdict), escaped(v.Verdict), escaped(v.Claim), escaped(v.Figure), escaped(v.Basis), escaped(v.Source))
 	}
-	s.Tables = append(s.Tables, g)
+	b.WriteString("</div>")
+	s.Blocks = append(s.Blocks, template.HTML(b.String())) // every text in it is escaped
 	return s, nil
 }
 
@@ -114,12 +119,13 @@ func (b *Bundle) figure() figure {
 	}
 	if b.Floor != nil {
 		list = append(list, series{name: "floor", class: "quiet", dashed: true, line: [][2]float64{{0, *b.Floor}, {last, *b.Floor}}})
-		ranges = append(ranges, [][2]float64{{0, *b.Floor}})
-	}
-	if b.Floor == nil { // a loss: its first steps lie above the frame
+	} else { // a loss: its first steps lie above the frame
 		ranges = slices.DeleteFunc(ranges, func(r [][2]float64) bool { return r[0][0] < last/10 })
 	}
 	lo, hi := extent(ranges...)
+	if b.Floor != nil { // a share
+		lo, hi = 0, 1
+	}
 	f.SVG = lineChart(b.Title, "training tokens", scale{lo: 0, hi: last}, scale{lo: lo, hi: hi}, list)
 	return f
 }
