@@ -13,15 +13,17 @@ func init() {
 	detailRows["attention"] = lambdaRows
 }
 
-// panelKinds are the ways of summing that panels show; a plain head has the first only.
+// panelKinds are the ways of summing that panels show; a plain head has some only.
 var panelKinds = []struct {
 	how string
+	two bool // of heads with two maps
 	of  func(h *task.HeadGaze) *task.Segments
 }{
-	{"by magnitude", func(h *task.HeadGaze) *task.Segments { return &h.Magnitude }},
-	{"with sign", func(h *task.HeadGaze) *task.Segments { return &h.Signed }},
-	{"A1 alone", func(h *task.HeadGaze) *task.Segments { return &h.A1 }},
-	{"A2 alone", func(h *task.HeadGaze) *task.Segments { return &h.A2 }},
+	{"by magnitude", false, func(h *task.HeadGaze) *task.Segments { return &h.Magnitude }},
+	{"weighted by values", false, func(h *task.HeadGaze) *task.Segments { return &h.Value }},
+	{"with sign", true, func(h *task.HeadGaze) *task.Segments { return &h.Signed }},
+	{"A1 alone", true, func(h *task.HeadGaze) *task.Segments { return &h.A1 }},
+	{"A2 alone", true, func(h *task.HeadGaze) *task.Segments { return &h.A2 }},
 }
 
 func attentionSection(p *Page) (section, error) {
@@ -39,6 +41,9 @@ func attentionSection(p *Page) (section, error) {
 			}
 		}
 		s.Figures = append(s.Figures, layerFigure(titles[q.Question], models), lambdaFigure(titles[q.Question], models))
+		if g := outcomeTable(titles[q.Question], models); len(g.Rows) > 1 {
+			s.Tables = append(s.Tables, g)
+		}
 	}
 	if s.Figures == nil {
 		return s, nil
@@ -63,9 +68,9 @@ func attentionFigures(s *section, title string, m *shown[task.AttentionDetail]) 
 	if len(r.ByDepth) != len(m.Detail.Depths) {
 		return fmt.Errorf("%s: detail of attention: %d rows for %d depths", m.Name, len(r.ByDepth), len(m.Detail.Depths))
 	}
-	for k, kind := range panelKinds {
-		if k > 0 && r.Maps < 2 {
-			break
+	for _, kind := range panelKinds {
+		if kind.two && r.Maps < 2 {
+			continue
 		}
 		var list []task.Segments
 		for d := range r.ByDepth {
@@ -138,4 +143,32 @@ func layerFigure(title string, models []shown[task.AttentionDetail]) figure {
 	x, y := around(list)
 	x.whole, y.lo = true, 0
 	return lineFigure(slug("attention-layers "+title), "By layer", "share of attention on the answer in percent, by magnitude", "layer", "percent", x, y, list)
+}
+
+// outcomeTable tells right retrievals from wrong ones.
+func outcomeTable(title string, models []shown[task.AttentionDetail]) grid {
+	g := grid{ID: slug("attention-outcome " + title), Title: title + ", right and wrong retrievals", left: 2, Note: "percent of each head's magnitude, mean over heads and prompts; ‖a·v‖ weights positions by their values",
+		Rows: [][]string{{"model", "number beside its key", "prompts", "answer", "noise", "answer, A1", "answer, A2", "answer, ‖a·v‖", "noise, ‖a·v‖"}}}
+	for _, m := range models {
+		n := len(m.Detail.Results)
+		if n == 0 {
+			continue
+		}
+		r := &m.Detail.Results[n-1]
+		for _, o := range []struct {
+			name string
+			*task.Outcome
+		}{{"right", r.Right}, {"wrong", r.Wrong}} {
+			if o.Outcome == nil {
+				continue
+			}
+			x, a2 := &o.Gaze, "–"
+			if r.Maps == 2 {
+				a2 = show("%.1f", 100*x.A2.Answer)
+			}
+			g.Rows = append(g.Rows, []string{m.Name, o.name, fmt.Sprint(o.N), show("%.1f", 100*x.Magnitude.Answer), show("%.1f", 100*x.Magnitude.Noise()),
+				show("%.1f", 100*x.A1.Answer), a2, show("%.1f", 100*x.Value.Answer), show("%.1f", 100*x.Value.Noise())})
+		}
+	}
+	return g
 }

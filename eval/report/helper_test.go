@@ -45,7 +45,7 @@ func fakeResults(x float64) []*eval.Result {
 	m := func(v float64) eval.Mean { return eval.Mean{Value: v, StdErr: 0.05, N: 10} }
 	seg := task.Segments{BOS: 0.3 - 0.1*x, Before: 0.2, Answer: 0.1 + 0.2*x, After: 0.3 - 0.1*x, Query: 0.1}
 	neg := task.Segments{BOS: -0.2, Before: 0.5, Answer: 0.6, After: 0.05, Query: 0.05}
-	gaze := task.HeadGaze{Magnitude: seg, Signed: neg, A1: seg, A2: seg}
+	gaze := task.HeadGaze{Magnitude: seg, Signed: neg, A1: seg, A2: seg, Value: seg, ValueA1: seg, ValueA2: seg}
 	acc := 0.4 + 0.3*x
 	kl := m(0.02)
 	needle := made("needle", "", "bound", "retrieval, number beside its key, %", 100, acc, task.NeedleGrid{Needles: 4, Queries: 2, Lengths: []int{512},
@@ -59,7 +59,7 @@ func fakeResults(x float64) []*eval.Result {
 	stand.Task = "standin_piqa"
 	return []*eval.Result{lm, swag, stand, needle,
 		made("attention", "", "answer", "attention to the answer, %", 40, acc, task.AttentionDetail{Lengths: []int{64}, Depths: []float64{0, 1}, Lambda: []float64{0.3, 0.5},
-			Results: []task.AttentionResult{{Maps: 2, ByDepth: []task.HeadGaze{gaze, gaze}, ByHead: [][]task.HeadGaze{{gaze, gaze, gaze}, {gaze, gaze, gaze}}}}}),
+			Results: []task.AttentionResult{{Maps: 2, Right: &task.Outcome{N: 3, Gaze: gaze}, Wrong: &task.Outcome{N: 1, Gaze: gaze}, ByDepth: []task.HeadGaze{gaze, gaze}, ByHead: [][]task.HeadGaze{{gaze, gaze, gaze}, {gaze, gaze, gaze}}}}}),
 		made("maps", "", "head_answer", "attention of that head, %", 1, 1, fakeMaps(x)),
 		made("samples", "", "bytes", "bytes", 2, 1, []task.Sample{{Prompt: "Once <script>alert(1)</script> there", Text: " was a \"fox\" & a <b>tag</b>."}, {Prompt: "a", Text: "b"}}),
 		made("icl_trec", "icl", "acc", "accuracy, %", 40, acc, task.ICLDetail{Shots: []int{2, 8}, Acc: []eval.Mean{m(0.4), m(0.6)}, Chance: 0.5}),

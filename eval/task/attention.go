@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"antiphase/data"
 	"antiphase/eval"
 )
 
@@ -11,10 +12,11 @@ import (
 //
 // The paper's formula is not public; it averages over all heads and layers. Our choices: the query is the token that must produce the
 // answer's first digit; each head's row is divided by the sum of its magnitudes, and heads then count alike, whatever their λ. Of a
-// differential head the applied row A1 − λA2 is summed by magnitude and with its sign, and A1 and A2 are shown apart.
+// differential head the applied row A1 − λA2 is summed by magnitude and with its sign, and A1 and A2 are shown apart; all three also
+// weighted by values, ‖a·v‖. The model answers each prompt too, so that right and wrong retrievals can be told apart.
 func init() {
 	register(40, eval.Task{
-		Name: "attention", Version: 2, Shots: -1, Inside: true,
+		Name: "attention", Version: 3, Shots: -1, Inside: true,
 		Doc: "attention to the answer of a needle prompt and to everything else, by depth, layer and head",
 		Measures: []eval.Measure{
 			{Name: "answer", Better: eval.Higher, Label: "attention to the answer, %"},
@@ -25,6 +27,13 @@ func init() {
 			{Name: "a1_noise", Label: "noise, map A1, %"},
 			{Name: "a2_answer", Label: "answer, map A2, %"},
 			{Name: "a2_noise", Label: "noise, map A2, %"},
+			{Name: "value_answer", Label: "answer, weighted by values, %"},
+			{Name: "value_noise", Label: "noise, weighted by values, %"},
+			{Name: "value_a1_answer", Label: "answer, map A1, weighted by values, %"},
+			{Name: "value_a1_noise", Label: "noise, map A1, weighted by values, %"},
+			{Name: "value_a2_answer", Label: "answer, map A2, weighted by values, %"},
+			{Name: "value_a2_noise", Label: "noise, map A2, weighted by values, %"},
+			{Name: "bound", Better: eval.Higher, Label: "number beside its key, %"},
 		},
 		Settings: needleSettings(4, 1, 5),
 		Prepare:  prepareAttention,
@@ -43,17 +52,24 @@ type HeadGaze struct {
 	Signed    Segments `json:"signed"`    // Σa
 	A1        Segments `json:"a1"`
 	A2        Segments `json:"a2,omitzero"`
+	Value     Segments `json:"value"` // Σ‖a·v‖ of the applied row, then of A1 and A2
+	ValueA1   Segments `json:"value_a1"`
+	ValueA2   Segments `json:"value_a2,omitzero"`
 }
 
-// kinds are the ways in which a head's row is summed.
-var kinds = []struct {
+// gazeKinds are the ways in which a head's row is summed.
+var gazeKinds = []struct {
 	prefix string
+	two    bool // only of heads with two maps
 	of     func(h *HeadGaze) *Segments
 }{
-	{"", func(h *HeadGaze) *Segments { return &h.Magnitude }},
-	{"signed_", func(h *HeadGaze) *Segments { return &h.Signed }},
-	{"a1_", func(h *HeadGaze) *Segments { return &h.A1 }},
-	{"a2_", func(h *HeadGaze) *Segments { return &h.A2 }},
+	{"", false, func(h *HeadGaze) *Segments { return &h.Magnitude }},
+	{"signed_", true, func(h *HeadGaze) *Segments { return &h.Signed }},
+	{"a1_", true, func(h *HeadGaze) *Segments { return &h.A1 }},
+	{"a2_", true, func(h *HeadGaze) *Segments { return &h.A2 }},
+	{"value_", false, func(h *HeadGaze) *Segments { return &h.Value }},
+	{"value_a1_", true, func(h *HeadGaze) *Segments { return &h.ValueA1 }},
+	{"value_a2_", true, func(h *HeadGaze) *Segments { return &h.ValueA2 }},
 }
 
 // mean is the gaze over all heads.
@@ -72,7 +88,7 @@ func (g *Gaze) mean() HeadGaze {
 }
 
 func (h *HeadGaze) add(o *HeadGaze, w float64) {
-	for _, k := range kinds {
+	for _, k := range gazeKinds {
 		k.of(h).add(*k.of(o), w)
 	}
 }
@@ -90,6 +106,14 @@ type AttentionResult struct {
 	ByDepth []HeadGaze   `json:"by_depth"` // over all heads
 	ByHead  [][]HeadGaze `json:"by_head"`  // [layer][head], over all depths
 	Maps    int          `json:"maps"`     // softmax maps of a head
+	Right   *Outcome     `json:"right,omitempty"`
+	Wrong   *Outcome     `json:"wrong,omitempty"`
+}
+
+// Outcome is the mean over the prompts whose answer was right, or wrong.
+type Outcome struct {
+	N    int      `json:"n"`
+	Gaze HeadGaze `json:"gaze"` // over all heads
 }
 
 func prepareAttention(p *eval.Plan) (*eval.Job, error) {
@@ -104,7 +128,10 @@ func prepareAttention(p *eval.Plan) (*eval.Job, error) {
 	j.Chunk, j.Config["text_hash"] = 4, eval.HashText(prompts...)
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		s := lm.(*eval.Subject)
-		out := make([]eval.Answer, len(which))
+		out, part := make([]eval.Answer, len(which)), make([]data.Needle, len(which))
+		for i, w := range which {
+			part[i] = cases[w].Needle
+		}
 		for i, w := range which {
 			if err := ctx.Err(); err != nil {
 				return nil, err
@@ -113,16 +140,23 @@ func prepareAttention(p *eval.Plan) (*eval.Job, error) {
 			if err != nil {
 				return nil, err
 			}
-			out[i] = eval.Answer{Values: map[string]float64{}, Doc: map[string]any{"prompt": cases[w].Prompt}}
+			out[i] = eval.Answer{Values: map[string]float64{}, Doc: map[string]any{"prompt": cases[w].Prompt, "wanted": part[i].Answers}}
 			mean := g.mean()
-			for k, kind := range kinds {
-				if k < 2+maps && (maps == 2 || k == 0) {
+			for _, kind := range gazeKinds {
+				if maps == 2 || !kind.two {
 					out[i].Values[kind.prefix+"answer"], out[i].Values[kind.prefix+"noise"] = kind.of(&mean).Answer, kind.of(&mean).Noise()
 				}
 			}
 			if err := out[i].SetDetail(g); err != nil {
 				return nil, err
 			}
+		}
+		texts, err := answerFreely(ctx, lm, wordingOf(p), part)
+		if err != nil {
+			return nil, err
+		}
+		for i := range out {
+			out[i].Values["bound"], out[i].Doc["answer"] = boundHits(part[i], texts[i]), texts[i]
 		}
 		return out, nil
 	}
@@ -155,6 +189,7 @@ func finishAttention(r *eval.Result, cases []needleCase, d AttentionDetail) erro
 			}
 			mean := gazes[i].mean()
 			res.ByDepth[c.depth].add(&mean, 1/count[c.depth])
+			res.outcome(r.Answers[i].Values["bound"] == 1).take(&mean)
 			for l, heads := range gazes[i].Heads {
 				if l == len(res.ByHead) {
 					res.ByHead = append(res.ByHead, make([]HeadGaze, len(heads)))
@@ -167,6 +202,8 @@ func finishAttention(r *eval.Result, cases []needleCase, d AttentionDetail) erro
 				}
 			}
 		}
+		res.Right.addTo(r, "right", "when right", length, d.Lengths)
+		res.Wrong.addTo(r, "wrong", "when wrong", length, d.Lengths)
 		d.Results = append(d.Results, res)
 	}
 	for _, g := range gazes {

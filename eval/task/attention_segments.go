@@ -83,16 +83,20 @@ func (p *segmentProbe) Attention(v layer.View) {
 	last := v.RowReader(T)
 	defer last.Free()
 	p.maps = v.Maps
+	norms := v.ValueNorms(0)
 	heads := make([]HeadGaze, v.Shape.Heads)
 	for h := range heads {
 		row := last.Scores(h, 0, T-1)
 		magnitude := p.sum(row, math.Abs)
 		total := magnitude.Total()
 		heads[h].Magnitude, heads[h].Signed = magnitude.over(total), p.sum(row, keepSign).over(total)
-		heads[h].A1 = heads[h].Magnitude
+		heads[h].Value = p.weighted(row, norms[v.Group(h, 0)])
+		heads[h].A1, heads[h].ValueA1 = heads[h].Magnitude, heads[h].Value
 		if v.Maps == 2 {
-			heads[h].A1 = p.sum(last.Map(h, 0, 0, T-1, false), keepSign)
-			heads[h].A2 = p.sum(last.Map(h, 1, 0, T-1, false), keepSign)
+			a1 := last.Map(h, 0, 0, T-1, false)
+			heads[h].A1, heads[h].ValueA1 = p.sum(a1, keepSign), p.weighted(a1, norms[v.Group(h, 0)])
+			a2 := last.Map(h, 1, 0, T-1, false)
+			heads[h].A2, heads[h].ValueA2 = p.sum(a2, keepSign), p.weighted(a2, norms[v.Group(h, 1)])
 		}
 	}
 	p.heads = append(p.heads, heads)
@@ -114,6 +118,17 @@ func (p *segmentProbe) sum(row []float64, of func(float64) float64) Segments {
 		*to[k] += of(x)
 	}
 	return s
+}
+
+// weighted are the shares of ‖a·v‖: how much of the output's magnitude comes from where. A weight on a position whose value is small
+// moves nothing.
+func (p *segmentProbe) weighted(row, norms []float64) Segments {
+	x := make([]float64, len(row))
+	for t := range row {
+		x[t] = math.Abs(row[t]) * norms[t]
+	}
+	s := p.sum(x, keepSign)
+	return s.over(s.Total())
 }
 
 // offsets gives each token's first byte in the text, and the end; the token before the text has none of it.

@@ -20,6 +20,7 @@ import (
 type fullMaps struct {
 	dev    device.Device
 	scores [][][]float64 // [layer·heads][query][key]
+	norms  [][]float64   // [layer·heads][key]: ‖v‖
 }
 
 func (p *fullMaps) Hidden(int, tensor.Tensor) {}
@@ -64,7 +65,23 @@ func (p *fullMaps) Attention(v layer.View) {
 			head = append(head, x)
 		}
 		p.scores = append(p.scores, head)
+		p.norms = append(p.norms, p.valueNorms(v, h))
 	}
+}
+
+func (p *fullMaps) valueNorms(v layer.View, h int) (out []float64) {
+	s := v.Shape
+	x := make([]float64, v.V.Len())
+	device.ReadFloats(p.dev, x, v.V)
+	for t := range s.T {
+		sum := 0.0
+		for c := range s.DV {
+			y := x[t*v.V.Cols+h/(s.Heads/s.Groups)*s.DV+c]
+			sum += y * y
+		}
+		out = append(out, math.Sqrt(sum))
+	}
+	return out
 }
 
 // naiveSegments sums a head's last row by the bytes that tokens stand for: token i is byte i−1.
@@ -144,6 +161,13 @@ func TestAttentionEqualsFullMaps(t *testing.T) {
 			magnitude, signed := naiveSegments(row, c, math.Abs), naiveSegments(row, c, keepSign)
 			total := magnitude.Total()
 			got := g.Heads[i/heads][i%heads]
+			weighted := make([]float64, len(row))
+			for t := range row {
+				weighted[t] = row[t] * p.norms[i][t]
+			}
+			if value := naiveSegments(weighted, c, math.Abs); !sameSegments(got.Value, value.over(value.Total()), 1e-9) {
+				t.Errorf("%s, head %d: weighted by values %+v", a.Name, i, got.Value)
+			}
 			if !sameSegments(got.Magnitude, magnitude.over(total), 1e-9) || !sameSegments(got.Signed, signed.over(total), 1e-9) {
 				t.Errorf("%s, head %d: %+v", a.Name, i, got)
 			}
@@ -286,5 +310,16 @@ func TestMapsRefuses(t *testing.T) {
 	x, err := mapsOf(context.Background(), subject(t, ref.New(), "diff", 300), shortNeedle(), headChoice{1, 2})
 	if err != nil || x.Layer != 2 || x.Head != 3 {
 		t.Errorf("layer 2, head 3 asked for: layer %d, head %d, %v", x.Layer, x.Head, err)
+	}
+}
+
+// Right and wrong retrievals are averaged apart, and together they are all.
+func TestOutcomes(t *testing.T) {
+	var r AttentionResult
+	for i := range 6 {
+		r.outcome(i%3 == 0).take(&HeadGaze{Magnitude: Segments{Answer: float64(i)}})
+	}
+	if r.Right.N != 2 || !near(r.Right.Gaze.Magnitude.Answer, 1.5, 1e-12) || r.Wrong.N != 4 || !near(r.Wrong.Gaze.Magnitude.Answer, 3, 1e-12) {
+		t.Errorf("%+v %+v", r.Right, r.Wrong)
 	}
 }
