@@ -15,10 +15,11 @@ import (
 // DecodeOptions describe generation: batch sequences, each with context tokens behind it.
 type DecodeOptions struct {
 	Geometry
-	Batch  []int
-	Prompt int  // tokens in the prompt
-	Chunk  int  // prompt tokens per step; 0 is 1024
-	Ops    bool // say where the time of a step goes
+	Batch   []int
+	Prompt  int  // tokens in the prompt
+	Prompts int  // prompts that are computed together for the first row; 0 is 1
+	Chunk   int  // prompt tokens per step; 0 is 4096
+	Ops     bool // say where the time of a step goes
 }
 
 // Decode measures generation as users get it, with its scheduling and greedy sampling on the host: prompt tokens per second of one
@@ -29,7 +30,8 @@ func (c *Config) Decode(ctx context.Context, o DecodeOptions, emit func(Row)) er
 	if o.Chunk == 0 {
 		o.Chunk = 4096
 	}
-	largest := 1
+	o.Prompts = max(o.Prompts, 1)
+	largest := o.Prompts
 	for _, n := range o.Batch {
 		largest = max(largest, n)
 	}
@@ -73,37 +75,38 @@ func (o *DecodeOptions) requests(m *model.Model, n, most int) []infer.Request {
 	return list
 }
 
-// prefill measures the time to the first token of one prompt.
+// prefill measures the time to the first tokens of Prompts prompts.
 func (c *Config) prefill(ctx context.Context, o DecodeOptions, m *model.Model, emit func(Row)) error {
 	top, err := c.product()
 	if err != nil {
 		return err
 	}
 	defer top.free()
-	e, err := o.engine(m, 1)
+	n := o.Prompts
+	e, err := o.engine(m, n)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	row := o.row(m, "prefill", 1)
+	row := o.row(m, "prefill", n)
 	c.Say("decode %s", row.Name)
 	short := *c
 	short.Warmup, short.Reps = min(c.Warmup, 2), min(c.Reps, 5)
 	got, err := short.measure(ctx, func() (float64, error) {
 		begin := time.Now()
-		err := e.Generate(ctx, o.requests(m, 1, 1), func(int, infer.Event) bool { return true })
+		err := e.Generate(ctx, o.requests(m, n, 1), func(int, infer.Event) bool { return true })
 		return time.Since(begin).Seconds(), err
 	}, top)
 	if err != nil {
 		return err
 	}
-	row.fill(got, &short, top, m.Config.PromptFLOPs(o.Prompt), func(sec float64) float64 { return float64(o.Prompt) / sec })
+	row.fill(got, &short, top, float64(n)*m.Config.PromptFLOPs(o.Prompt), func(sec float64) float64 { return float64(n*o.Prompt) / sec })
 	if o.Ops {
-		if row.Ops, err = c.byOps(o, m.Config, 1, func(e *infer.Engine, m *model.Model, ops *Ops) (int, error) {
+		if row.Ops, err = c.byOps(o, m.Config, n, func(e *infer.Engine, m *model.Model, ops *Ops) (int, error) {
 			var err error
 			for i := 0; i < 2 && err == nil; i++ { // the first prompt may bring weights into another form
 				ops.Reset()
-				err = e.Generate(ctx, o.requests(m, 1, 1), func(int, infer.Event) bool { return true })
+				err = e.Generate(ctx, o.requests(m, n, 1), func(int, infer.Event) bool { return true })
 			}
 			return 1, err
 		}); err != nil {

@@ -38,6 +38,9 @@ func NewOps(d device.Device) *Ops { return &Ops{Device: d, times: map[opKey]*OpT
 
 // chunked is the same device, which takes prompts as the one behind it does.
 func (o *Ops) chunked() device.Device {
+	if c, ok := o.Device.(device.Pager); ok {
+		return &pagedOps{o, c}
+	}
 	if c, ok := o.Device.(device.Chunker); ok {
 		return struct {
 			*Ops

@@ -133,6 +133,27 @@ func (o *Ops) DiffAttentionCached(a *device.DiffAttn, c *device.Cache, slot, pos
 	o.op(opKey{name: "DiffAttentionCached"}, 0, func() { o.Device.DiffAttentionCached(a, c, slot, pos) }, a.Q, a.Out)
 }
 
+// pagedOps are Ops of a device that takes chunks over pages.
+type pagedOps struct {
+	*Ops
+	pager device.Pager
+}
+
+// ChunkRows is the device's.
+func (o *pagedOps) ChunkRows() int { return o.pager.ChunkRows() }
+
+// AttentionChunks is timed.
+func (o *pagedOps) AttentionChunks(a *device.Attn, c *device.Cache, chunks tensor.Tensor, longest int) (done bool) {
+	o.op(opKey{name: "AttentionChunks"}, 0, func() { done = o.pager.AttentionChunks(a, c, chunks, longest) }, a.Q, a.Out)
+	return done
+}
+
+// DiffAttentionChunks is timed.
+func (o *pagedOps) DiffAttentionChunks(a *device.DiffAttn, c *device.Cache, chunks tensor.Tensor, longest int) (done bool) {
+	o.op(opKey{name: "DiffAttentionChunks"}, 0, func() { done = o.pager.DiffAttentionChunks(a, c, chunks, longest) }, a.Q, a.Out)
+	return done
+}
+
 // CacheWrite is timed.
 func (o *Ops) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	o.op(opKey{name: "CacheWrite"}, 0, func() { o.Device.CacheWrite(c, k, v, slot, pos) }, k, k, v, v)

@@ -68,6 +68,7 @@ type TrainOptions struct {
 	Geometry
 	Seq, Batch, Micro int             // tokens in a sequence, sequences in a step and at a time; 0 keeps the recipe's micro-batch as a step
 	Recompute         layer.Recompute // empty keeps the recipe's
+	Forward           bool            // the forward pass with its losses alone
 	Ops               bool            // say where the time goes
 }
 
@@ -158,6 +159,9 @@ func (c *Config) Train(ctx context.Context, t TrainOptions) (Row, error) {
 		return row, err
 	}
 	defer ceiling.free()
+	if t.Forward {
+		return row, c.trainForward(ctx, &row, r, ceiling)
+	}
 	if err := c.trainFree(ctx, &row, r, ceiling); err != nil || !t.Ops {
 		return row, err
 	}
@@ -188,6 +192,27 @@ func (c *Config) trainFree(ctx context.Context, row *Row, r recipe.Recipe, ceili
 	if math.IsNaN(s.loss) || math.IsInf(s.norm, 0) || math.IsNaN(s.norm) {
 		return fmt.Errorf("bench: %s: after %d steps the loss is %g and the gradient's norm %g", row.Name, s.taken, s.loss, s.norm)
 	}
+	return nil
+}
+
+// trainForward measures forward passes over a micro-batch, with the losses.
+func (c *Config) trainForward(ctx context.Context, row *Row, r recipe.Recipe, ceiling *Ceiling) error {
+	r.Train.Batch = r.Train.MicroBatch
+	s, err := newStepper(c.Device, r)
+	if err != nil {
+		return err
+	}
+	defer s.free()
+	got, err := c.measure(ctx, func() (float64, error) {
+		return wall(c.Device, func() error { return s.model.Score(&s.batch) })
+	}, ceiling)
+	if err != nil {
+		return err
+	}
+	row.Name += ", forward"
+	tokens := float64(r.Train.Batch * r.Train.SeqLen)
+	flops, _ := r.Model.FLOPs(r.Train.SeqLen)
+	row.fill(got, c, ceiling, flops*tokens, func(sec float64) float64 { return tokens / sec })
 	return nil
 }
 

@@ -51,6 +51,8 @@ func (l *across) cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *devi
 	return l.subtract(p)
 }
 
+func (l *across) paged(p *Pass, c *device.Cache) bool { return pagedPlain(p, &l.arg, c) }
+
 func (l *across) rows(p *Pass, c *device.Cache, from, to int) {
 	rowsPlain(p, &l.part, &l.arg, c, from, to)
 }

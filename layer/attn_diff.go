@@ -63,6 +63,8 @@ func (l *diff) cached(p *Pass, s device.AttnShape, _, q tensor.Tensor, c *device
 	return l.arg.Out
 }
 
+func (l *diff) paged(p *Pass, c *device.Cache) bool { return pagedDiff(p, &l.arg, c) }
+
 func (l *diff) rows(p *Pass, c *device.Cache, from, to int) {
 	rowsDiff(p, &l.part, &l.arg, c, from, to)
 }

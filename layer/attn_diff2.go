@@ -48,6 +48,8 @@ func (l *diff2) cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *devic
 	return l.arg.Out
 }
 
+func (l *diff2) paged(p *Pass, c *device.Cache) bool { return pagedDiff(p, &l.arg, c) }
+
 func (l *diff2) rows(p *Pass, c *device.Cache, from, to int) {
 	rowsDiff(p, &l.part, &l.arg, c, from, to)
 }

@@ -49,6 +49,8 @@ func (l *plain) cached(p *Pass, s device.AttnShape, _, q tensor.Tensor, c *devic
 	return l.arg.Out
 }
 
+func (l *plain) paged(p *Pass, c *device.Cache) bool { return pagedPlain(p, &l.arg, c) }
+
 func (l *plain) rows(p *Pass, c *device.Cache, from, to int) {
 	rowsPlain(p, &l.part, &l.arg, c, from, to)
 }

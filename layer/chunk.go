@@ -11,27 +11,51 @@ type Chunk struct {
 	Keys           tensor.Tensor // I32 [1, Past+To−From]: the cache's rows of positions 0, 1, …
 }
 
-// spans is a mixer's way over the cache: rows fills rows [from, to) of its output, each row for itself; chunk fills o from queries q,
+// spans is a mixer's way over the cache: paged fills the rows of all chunks at once, where the device can; rows fills rows [from, to) of its output, each row for itself; chunk fills o from queries q,
 // keys k and values v of one sequence from its beginning.
 type spans interface {
+	paged(p *Pass, c *device.Cache) bool
 	rows(p *Pass, c *device.Cache, from, to int)
 	chunk(p *Pass, ch *Chunk, o, q, k, v tensor.Tensor)
 }
 
 // overCache fills out: the pass's chunks together, what is between them row by row.
 func overCache(p *Pass, m spans, c *device.Cache, out, q tensor.Tensor) {
-	at := 0
+	at, paged := 0, len(p.Chunks) > 0 && m.paged(p, c)
 	for i := range p.Chunks {
 		ch := &p.Chunks[i]
 		if at < ch.From {
 			m.rows(p, c, at, ch.From)
 		}
-		attendChunk(p, m, ch, c, out.RowRange(ch.From, ch.To), q.RowRange(ch.From, ch.To))
+		if !paged {
+			attendChunk(p, m, ch, c, out.RowRange(ch.From, ch.To), q.RowRange(ch.From, ch.To))
+		}
 		at = ch.To
 	}
 	if at < q.Rows {
 		m.rows(p, c, at, q.Rows)
 	}
+}
+
+// longest is the most rows of a chunk.
+func (p *Pass) longest() int {
+	n := 0
+	for i := range p.Chunks {
+		n = max(n, p.Chunks[i].To-p.Chunks[i].From)
+	}
+	return n
+}
+
+// pagedPlain attends from all chunks at once, where the device can.
+func pagedPlain(p *Pass, a *device.Attn, c *device.Cache) bool {
+	d, ok := p.Dev.(device.Pager)
+	return ok && d.AttentionChunks(a, c, p.ChunkList, p.longest())
+}
+
+// pagedDiff is pagedPlain with two maps.
+func pagedDiff(p *Pass, a *device.DiffAttn, c *device.Cache) bool {
+	d, ok := p.Dev.(device.Pager)
+	return ok && d.DiffAttentionChunks(a, c, p.ChunkList, p.longest())
 }
 
 // attendChunk gathers keys and values from the cache. The queries of positions before the chunk, whose outputs nobody wants, are

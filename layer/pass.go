@@ -26,7 +26,8 @@ type Pass struct {
 
 	Fresh bool // backward sets the gradients of products' weights instead of adding to them, see ParamSet.ZeroSums
 
-	Chunks []Chunk // of a cached pass: rows that attend together, in order; the others attend one by one
+	Chunks    []Chunk       // of a cached pass: rows that attend together, in order; the others attend one by one
+	ChunkList tensor.Tensor // the same for device.Pager
 
 	Probe Probe // looks inside; nil in ordinary passes
 

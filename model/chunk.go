@@ -11,8 +11,9 @@ import (
 // chunks finds a step's runs of rows that attend together, on devices where that pays, and holds their keys' places.
 type chunks struct {
 	list   []layer.Chunk
-	places []int32       // rows of the cache, one chunk's behind the other's
+	places []int32       // four numbers of each chunk, see device.Pager; then rows of the cache, one chunk's after the other's
 	mem    tensor.Tensor // the same on the device, I32 [1, room]
+	table  tensor.Tensor // I32 [n,4], its first part
 }
 
 // chunkWork bounds the work of a chunk: the tiled attention also runs the queries before it, so a few rows behind a long
@@ -35,9 +36,13 @@ func (k *chunks) find(d device.Device, c *Cache, r *Rows) []layer.Chunk {
 		past := int(r.Pos[from])
 		if rows := to - from; rows >= least && past+rows <= chunkWork*rows {
 			k.list = append(k.list, layer.Chunk{From: from, To: to, Past: past})
-			k.place(c, int(r.Slots[from]), past+rows)
+			k.places = append(k.places, int32(from), int32(to), int32(past), r.Slots[from])
 		}
 		from = to
+	}
+	for i := range k.list {
+		ch := &k.list[i]
+		k.place(c, int(r.Slots[ch.From]), ch.Past+ch.To-ch.From)
 	}
 	k.upload(d)
 	return k.list
@@ -63,7 +68,8 @@ func (k *chunks) upload(d device.Device) {
 		k.mem = device.Empty(d, tensor.I32, 1, n)
 	}
 	device.WriteI32(d, k.mem.Columns(0, n), k.places)
-	at := 0
+	at := 4 * len(k.list)
+	k.table = k.mem.Columns(0, at).Reshape(len(k.list), 4)
 	for i := range k.list {
 		ch := &k.list[i]
 		keys := ch.Past + ch.To - ch.From

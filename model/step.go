@@ -118,7 +118,7 @@ func wantsAll(r *Rows) bool {
 // stepRows runs the n rows in f to the last norm's output.
 func (m *Model) stepRows(c *Cache, f *Feed, n int, chunks []layer.Chunk) tensor.Tensor {
 	m.arena.Release(tensor.Mark{})
-	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: n, T: 1, Slot: f.view(feedSlot, n), Pos: f.view(feedPos, n), Chunks: chunks}
+	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: n, T: 1, Slot: f.view(feedSlot, n), Pos: f.view(feedPos, n), Chunks: chunks, ChunkList: m.chunks.table}
 	return m.forward(&m.pass, f.view(feedIDs, n), c)
 }
 

@@ -77,6 +77,7 @@ func benchTrainVerb(a *app, f *benchFlags) *cobra.Command {
 	c.Flags().IntVar(&t.Seq, "seq", 0, "tokens of a sequence; 0 keeps the recipe's")
 	c.Flags().IntVar(&t.Batch, "batch", 0, "sequences of a step; 0 takes the recipe's micro-batch")
 	c.Flags().IntVar(&t.Micro, "micro", 0, "sequences at a time; 0 takes all of the step's")
+	c.Flags().BoolVar(&t.Forward, "forward", false, "the forward pass with its losses alone")
 	c.Flags().StringVar((*string)(&t.Recompute), "recompute", "", "activations computed again in the backward pass: off, attention or blocks; default the recipe's")
 	c.Flags().IntVar(&f.reps, "steps", 10, "measured steps, another name of --reps")
 	c.Flags().BoolVar(&t.Ops, "ops", false, "also run steps op by op and list where the time goes")
@@ -202,6 +203,7 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 	geometryFlags(c, &o.Geometry, &sizes, &archs, "all")
 	c.Flags().IntSliceVar(&o.Batch, "batch", []int{1, 8}, "sequences at a time")
 	c.Flags().IntVar(&o.Prompt, "context", 1024, "tokens behind each sequence")
+	c.Flags().IntVar(&o.Prompts, "prompts", 1, "prompts that are computed together when prompt tokens per second are measured")
 	c.Flags().IntVar(&o.Chunk, "chunk", 4096, "most prompt tokens in a step")
 	c.Flags().BoolVar(&o.Ops, "ops", false, "also run steps op by op and list where the time goes")
 	return c

@@ -25,6 +25,7 @@ type hopperKernels struct {
 	tile                       hopperForward
 	back                       hopperBackward
 	forward, backward, queries kernel
+	paged                      kernel // forward over a cache
 }
 
 // hopperShapes are the shapes with kernels for Hopper. O takes per·dv/2 registers, S keys/2, P keys/4.
@@ -53,13 +54,14 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernels {
 	const forward, back = "attn_hopper_forward", "attn_hopper_backward"
 	options := b.options(s)
-	return hopperKernels{t, b, hopperOf(forward, forward, t.options(s)...), hopperOf(back, back, options...),
-		hopperOf(back, "attn_hopper_queries", options...)}
+	return hopperKernels{t, b, hopperOf(forward, forward, t.options(s, false)...), hopperOf(back, back, options...),
+		hopperOf(back, "attn_hopper_queries", options...), hopperOf(forward, forward, t.options(s, true)...)}
 }
 
-func (t hopperForward) options(s attnShape) []string {
+func (t hopperForward) options(s attnShape, paged bool) []string {
 	return append(s.options(), define("BN", t.keys), define("WGS", t.groups), define("PER", t.per),
-		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s)), define("ORDER", int(flag(t.turns))))
+		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s)), define("ORDER", int(flag(t.turns))),
+		define("PAGED", int(flag(paged))))
 }
 
 // options are the shape as the Hopper kernels read it.
@@ -100,7 +102,11 @@ type forwardArgs struct {
 	T, Heads, Groups                           int32
 	Scale, Eps, Gain                           float32
 	Each, Norm                                 int32 // λ is [N,H]; the head norm is on
-	_                                          [48]byte
+	Page                                       int32 // positions of a page
+	_                                          int32
+	Chunks, Table                              uint64 `c:"const int*"`
+	LdTable                                    int64
+	_                                          [16]byte
 }
 
 // hopperArgs are the structs of kernels/hopper_args.cuh; their sizes are multiples of 64 bytes, the alignment of
@@ -145,8 +151,13 @@ func viewOf(x tensor.Tensor) view { return view{ptr(x), x.Cols, x.Ld} }
 
 // tensorMap describes x, rows of B sequences, for loads of tiles of rows × cols in panels.
 func (d *Device) tensorMap(m *cu.TensorMap, c *attnCall, x view, rows, cols, panel int) {
-	d.mapOf = cu.Tiles{Addr: uintptr(x.at), Dims: [4]int{panel, c.T, x.cols / panel, c.B},
-		Strides: [3]int{2 * x.ld, 2 * panel, 2 * c.T * x.ld}, Box: [4]int{panel, rows, cols / panel, 1}}
+	d.tileMap(m, x, c.B, c.T, rows, cols, panel)
+}
+
+// tileMap describes x, b sequences of t rows.
+func (d *Device) tileMap(m *cu.TensorMap, x view, b, t, rows, cols, panel int) {
+	d.mapOf = cu.Tiles{Addr: uintptr(x.at), Dims: [4]int{panel, t, x.cols / panel, b},
+		Strides: [3]int{2 * x.ld, 2 * panel, 2 * t * x.ld}, Box: [4]int{panel, rows, cols / panel, 1}}
 	d.fail(d.drv.(cu.Tiler).TensorMap(m, &d.mapOf))
 }
 
@@ -157,6 +168,13 @@ func (d *Device) forwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
 	d.tensorMap(&a.Q, c, viewOf(c.q), rows, s.d, panel(s.d))
 	d.tensorMap(&a.K, c, viewOf(c.k), t.keys, s.d, panel(s.d))
 	d.tensorMap(&a.V, c, viewOf(c.v), t.keys, s.dv, panel(s.dv))
+	a.fill(c)
+	d.launchStruct(k.forward, dim3(ceil(c.T, rows), c.Heads, c.B), dim1(t.threads()), t.shared(s),
+		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
+}
+
+// fill sets all that is not a tensor map.
+func (a *forwardArgs) fill(c *attnCall) {
 	a.Start, a.Lam, a.Weight = ptr(c.start), ptr(c.lam), c.weightPtr()
 	a.Out, a.Raw, a.Out2, a.LSE, a.Rstd = ptr(c.out), ptr(c.raw), ptr(c.out2), ptr(c.lse), ptr(c.rstd)
 	a.LdOut, a.LdRaw, a.LdOut2 = int64(c.out.Ld), int64(c.raw.Ld), int64(c.out2.Ld)
@@ -164,6 +182,5 @@ func (d *Device) forwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
 	a.T, a.Heads, a.Groups = int32(c.T), int32(c.Heads), int32(c.Groups)
 	a.Scale, a.Eps, a.Gain = float32(c.Scale), float32(c.norm.Eps), float32(c.norm.Scale)
 	a.Each, a.Norm = int32(flag(c.eachLam)), int32(flag(c.norm.On))
-	d.launchStruct(k.forward, dim3(ceil(c.T, rows), c.Heads, c.B), dim1(t.threads()), t.shared(s),
-		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
+	a.Chunks, a.Table, a.LdTable, a.Page = 0, 0, 0, 0
 }

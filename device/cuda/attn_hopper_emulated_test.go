@@ -50,6 +50,20 @@ func TestEmulatedHopperBackwards(t *testing.T) {
 	}
 }
 
+// TestEmulatedHopperChunks: chunks of prompts over a cache's pages, on the CPU; all shapes with ANTIPHASE_TEST_LONG=1.
+func TestEmulatedHopperChunks(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	shapes := []attnShape{{1, 1, 64, 64}, {2, 2, 96, 192}}
+	if os.Getenv("ANTIPHASE_TEST_LONG") == "1" {
+		shapes = hopperOrder()
+	}
+	for _, s := range shapes {
+		chunksAgree(t, d, s, 16, [][3]int{{0, 70, 130}, {2, 33, 0}, {1, 40, 95}})
+	}
+	chunksAgree(t, d, attnShape{1, 1, 64, 64}, 8, [][3]int{{0, 140, 210}})
+}
+
 // TestEmulatedHopperTurns: warpgroups that take turns at multiplying come to the same bits, also where one of them skips tiles.
 func TestEmulatedHopperTurns(t *testing.T) {
 	if os.Getenv("ANTIPHASE_TEST_LONG") != "1" {

@@ -63,7 +63,7 @@ type Device struct {
 var (
 	_ device.Device   = (*Device)(nil)
 	_ device.Recorder = (*Device)(nil)
-	_ device.Chunker  = (*Device)(nil)
+	_ device.Pager    = (*Device)(nil)
 	_ device.Ahead    = (*Device)(nil)
 )
 

@@ -39,4 +39,7 @@ func TestEmulatedModel(t *testing.T) {
 	advanceRight(t, d)
 	decodeAhead(t, d, "diff")
 	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8}, 33, 40)
+	d.wgmma = true // keys and values straight from the pages
+	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 64, Heads: 1, HeadDim: 64}, 33, 40)
+	d.wgmma = false
 }

@@ -12,6 +12,7 @@ import (
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/optim"
+	"antiphase/tensor"
 )
 
 // eager hides that a device can record work.
@@ -204,6 +205,18 @@ type counted struct {
 func (c *counted) Attention(a *device.Attn)         { c.calls++; c.Device.Attention(a) }
 func (c *counted) DiffAttention(a *device.DiffAttn) { c.calls++; c.Device.DiffAttention(a) }
 
+func (c *counted) AttentionChunks(a *device.Attn, k *device.Cache, list tensor.Tensor, longest int) bool {
+	ok := c.Device.AttentionChunks(a, k, list, longest)
+	c.calls += int(flag(ok))
+	return ok
+}
+
+func (c *counted) DiffAttentionChunks(a *device.DiffAttn, k *device.Cache, list tensor.Tensor, longest int) bool {
+	ok := c.Device.DiffAttentionChunks(a, k, list, longest)
+	c.calls += int(flag(ok))
+	return ok
+}
+
 // promptTogether holds a prompt whose rows attend together, in two pieces, to the same prompt row by row, in bf16.
 func promptTogether(t *testing.T, d *Device, c model.Config, first, second int) {
 	var logits [2][]float32
@@ -247,7 +260,9 @@ func promptTogether(t *testing.T, d *Device, c model.Config, first, second int) 
 func TestPrompt(t *testing.T) {
 	d := gpu(t, nil)
 	for _, a := range layer.Archs() {
-		promptTogether(t, d, model.Config{Arch: a.Name, Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}, 301, 150)
+		for _, d.wgmma = range []bool{false, d.info.Major == 9} {
+			promptTogether(t, d, model.Config{Arch: a.Name, Vocab: 500, Context: 512, Layers: 3, Dim: 256, Heads: 4, KVHeads: 2, HeadDim: 64}, 301, 150)
+		}
 	}
 }
 

@@ -5,6 +5,10 @@
 #   tools/gpu/hopper.sh times      milliseconds beside the mma kernels, with variants
 #   tools/gpu/hopper.sh sanitize   two shapes under compute-sanitizer: memcheck, racecheck
 #   tools/gpu/hopper.sh step       tokens/s of 160m with both kinds of kernels
+#   tools/gpu/hopper.sh variants   ways to add to dQ: bits against the table's kernels, then milliseconds
+#   tools/gpu/hopper.sh chunks     prompts over pages against rows one by one
+#   tools/gpu/hopper.sh prefill    tokens/s of prompts beside the forward pass of training
+#   tools/gpu/hopper.sh large      a step of 6.8b, and of 1.4b with 65,536 tokens, with recomputation
 #   tools/gpu/hopper.sh            check, then times
 set -uo pipefail
 cd "$(dirname "$0")/../../device/cuda"
@@ -42,6 +46,54 @@ step() {
   done
 }
 
+# Bits of every way to add to dQ, then the times of the shapes that have goals.
+variants() {
+  for s in "${shapes[@]}"; do status "bits $s" 60 "$bin" -test.run "TestHopperBackwards/$s"; done
+  for s in 11_128_128 22_128_256 21_128_128 11_64_64 22_64_128 21_64_64; do
+    ANTIPHASE_TEST_TIMES=1 timeout -k 5 100 "$bin" -test.run "TestHopperTimes/$s" | grep -vE '^(ok|PASS)'
+  done
+}
+
+chunks() {
+  for s in "${shapes[@]}"; do status "chunks $s" 40 "$bin" -test.run "TestHopperChunks/$s"; done
+  status prompt 60 "$bin" -test.run 'TestPrompt$'
+}
+
+# bench NAME SECONDS ARGS...: the value and rate of each row.
+bench() {
+  local name=$1 limit=$2
+  shift 2
+  echo "$name: $(timeout -k 5 "$limit" ../../bin/antiphase bench "$@" --device cuda --json 2>&1 |
+    grep -E '"(name|value|rate|memory)":|rror|memory' | tr -d '\n' | tr -s ' ' | cut -c1-400)"
+}
+
+prefill() {
+  export ANTIPHASE_ATTENTION
+  for arch in transformer diff diff2; do
+    for n in 1024 16384 65000; do
+      for ANTIPHASE_ATTENTION in mma wgmma; do
+        if [ "$ANTIPHASE_ATTENTION$n" != mma65000 ]; then
+          bench "160m $arch $ANTIPHASE_ATTENTION prompt" 60 decode --size 160m --arch "$arch" --context $n --batch 1 --reps 3 --warmup 1
+        fi
+      done
+    done
+    bench "160m $arch wgmma 8 prompts" 60 decode --size 160m --arch "$arch" --context 1024 --prompts 8 --batch 1 --reps 3 --warmup 1
+    for n in 1024 16384 65536; do
+      bench "160m $arch wgmma forward" 60 train --size 160m --arch "$arch" --seq $n --batch $((65536 / n)) --forward --steps 3 --warmup 2
+    done
+  done
+  bench "830m diff wgmma prompt" 60 decode --size 830m --arch diff --context 16384 --batch 1 --reps 3 --warmup 1
+  bench "830m diff wgmma forward" 60 train --size 830m --arch diff --seq 16384 --batch 1 --forward --steps 3 --warmup 2
+}
+
+large() {
+  export ANTIPHASE_ATTENTION=wgmma
+  bench "6.8b diff" 150 train --size 6.8b --arch diff --batch 4 --steps 2 --warmup 2
+  bench "1.4b diff 64k blocks" 100 train --size 1.4b --arch diff --seq 65536 --batch 1 --recompute blocks --steps 2 --warmup 2
+  bench "1.4b diff 64k attention" 100 train --size 1.4b --arch diff --seq 65536 --batch 1 --recompute attention --steps 2 --warmup 2
+  bench "160m diff 64k" 60 train --size 160m --arch diff --seq 65536 --batch 1 --steps 3 --warmup 2
+}
+
 times() {
   for s in "${shapes[@]}"; do
     ANTIPHASE_TEST_TIMES=1 timeout -k 5 100 "$bin" -test.run "TestHopperTimes/$s" | grep -vE '^(ok|PASS)'
@@ -58,9 +110,9 @@ sanitize() {
 
 case ${1:-all} in
 all) check; times ;;
-check | times | sanitize | step) "$1" ;;
+check | times | sanitize | step | variants | chunks | prefill | large) "$1" ;;
 *)
-  echo "$0: $1 is unknown; there are check, times, step and sanitize" >&2
+  echo "$0: $1 is unknown; there are check, times, step, sanitize, variants, chunks, prefill and large" >&2
   exit 2
   ;;
 esac

@@ -8,6 +8,10 @@
 // PER maps: with PER = MAPS warpgroup w has rows 64w…, with PER 1 of two maps warpgroup w has map w of the same 64
 // rows, and the last step subtracts through shared memory.
 //
+// PAGED: queries are chunks of prompts, keys and values lie in the pages of a cache. A chunk {first row, end, past, slot}
+// holds positions past, past + 1, … of a slot; a block is (query tile, head, chunk), and the producer's warp loads a
+// tile page by page, one box of `page` rows for each panel.
+//
 // A consumer walks over items (tile, map). While the tensor cores form S of item n and then add P(n−1)·V, its threads
 // take the exponentials of item n: the softmax of one item runs beside the P·V of the item before, be that the other
 // map's or the last tile's. The running maximum is raised only when it grows by 2^8 or more, so accumulators are almost
@@ -36,40 +40,73 @@ enum { MAP2_DONE = 1, MAP2_READY = 2, TURN = 3 };  // named barriers; TURN + w i
 typedef Ring<STAGES, KEYS * TileK::BYTES> RingK;
 typedef Ring<STAGES, TileV::BYTES> RingV;
 
-// Where a block is: its rows, and the key tiles they see, last…from.
+// Where a block is: its sequence's rows n0…n0+rows−1, of which m0… are its own, behind `past` positions; and the key
+// tiles they see, last…from.
 struct Place {
-  int m0, h, b, last, from;
+  int m0, h, b, last, from, rows, past, slot;
   i64 n0;
 };
 __device__ __forceinline__ Place placeOf(const HopperForward& p) {
   Place at;
-  at.m0 = (gridDim.x - 1 - blockIdx.x) * ROWS;  // long rows first
   at.h = blockIdx.y, at.b = blockIdx.z;
+  at.rows = p.t, at.past = 0, at.slot = 0;
   at.n0 = (i64)at.b * p.t;
-  at.last = (min(at.m0 + ROWS, p.t) - 1) / BN;
+  if (PAGED) {
+    const int* chunk = p.chunks + 4 * at.b;
+    at.n0 = chunk[0], at.rows = chunk[1] - chunk[0], at.past = chunk[2], at.slot = chunk[3], at.b = 0;
+  }
+  at.m0 = (gridDim.x - 1 - blockIdx.x) * ROWS;  // long rows first
+  at.last = (at.past + min(at.m0 + ROWS, at.rows) - 1) / BN;
   at.from = p.start == 0 ? 0 : p.start[at.n0 + at.m0] / BN;
   return at;
 }
 
-// The producer's thread.
+// A tile of keys or values from position `key`, columns from panel `first`: whole, or page by page by all lanes of the
+// warp. Positions after the sequence's last page are those of that page, and masked.
+template <typename Tile>
+__device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at, u32 dst, const TensorMap* map, int key,
+                                         int first, u32 bar) {
+  if (!PAGED) {
+    tmaLoad(dst, map, 0, key, first, at.b, bar);
+    return;
+  }
+  constexpr int PANELS = Tile::W / Tile::PW;
+  const int end = (at.past + at.rows - 1) / p.page;
+  for (int i = threadIdx.x; i < BN / p.page * PANELS; i += 32) {
+    const int page = min(key / p.page + i / PANELS, end);
+    const int row = p.table[at.slot * p.ldtable + page] * p.page;
+    tmaLoad(dst + i % PANELS * Tile::PANEL + i / PANELS * p.page * (2 * Tile::PW), map, 0, row, first + i % PANELS, 0, bar);
+  }
+}
+
+// The slot is free, for all lanes that load.
+template <typename R> __device__ __forceinline__ void openSlot(const R& ring, int n, int bytes) {
+  if (!PAGED || threadIdx.x == 0) ring.open(n, bytes);
+  if (PAGED) __syncwarp();
+}
+
+// The producer: one thread, or a warp where keys come in pages.
 __device__ __forceinline__ void produce(const HopperForward& p, const Place& at, u32 base, u32 barQ, RingK k, RingV v) {
   const int grp = at.h / (p.heads / p.groups);
-  tmaPrefetch(&p.q), tmaPrefetch(&p.k), tmaPrefetch(&p.v);
-  barExpect(barQ, MAPS * TileQ::BYTES);
+  if (threadIdx.x == 0) {
+    tmaPrefetch(&p.q), tmaPrefetch(&p.k), tmaPrefetch(&p.v);
+    barExpect(barQ, MAPS * TileQ::BYTES);
 #pragma unroll
-  for (int i = 0; i < MAPS; i++)
-    tmaLoad(base + i * TileQ::BYTES, &p.q, 0, at.m0, (at.h * MAPS + i) * (D / TileQ::PW), at.b, barQ);
+    for (int i = 0; i < MAPS; i++)
+      tmaLoad(base + i * TileQ::BYTES, &p.q, 0, (PAGED ? (int)at.n0 : 0) + at.m0, (at.h * MAPS + i) * (D / TileQ::PW), at.b,
+              barQ);
+  }
   for (int n = 0; n <= at.last - at.from + 1; n++) {  // K one tile ahead of V
     const int key = (at.last - n) * BN;
     if (n <= at.last - at.from) {
-      k.open(n, KEYS * TileK::BYTES);
+      openSlot(k, n, KEYS * TileK::BYTES);
 #pragma unroll
       for (int i = 0; i < KEYS; i++)
-        tmaLoad(k.tile(n) + i * TileK::BYTES, &p.k, 0, key, (grp * KEYS + i) * (D / TileK::PW), at.b, k.fullBar(n));
+        loadTile<TileK>(p, at, k.tile(n) + i * TileK::BYTES, &p.k, key, (grp * KEYS + i) * (D / TileK::PW), k.fullBar(n));
     }
     if (n > 0) {
-      v.open(n - 1, TileV::BYTES);
-      tmaLoad(v.tile(n - 1), &p.v, 0, key + BN, grp * (DV / TileV::PW), at.b, v.fullBar(n - 1));
+      openSlot(v, n - 1, TileV::BYTES);
+      loadTile<TileV>(p, at, v.tile(n - 1), &p.v, key + BN, grp * (DV / TileV::PW), v.fullBar(n - 1));
     }
   }
 }
@@ -185,7 +222,7 @@ __device__ __forceinline__ void start(State& x, const Thread& w, u32 base, const
 __device__ __forceinline__ void storeRow(const HopperForward& p, const Place& at, const Thread& w,
                                          const float (&o)[DV / 2], int half) {
   const int row = w.row + 8 * half;
-  const bool live = row < p.t;
+  const bool live = row < at.rows;
   const i64 n = at.n0 + row;
   u32 raw[DV / 8], out[DV / 8];
   float z = 0.f, f = 1.f;
@@ -221,7 +258,7 @@ __device__ __forceinline__ void storeSecond(const HopperForward& p, const Place&
   if (p.out2 == 0) return;
 #pragma unroll
   for (int j = 0; j < DV / 8; j++) x[j] = packBf16(o[4 * j + 2 * half], o[4 * j + 2 * half + 1]);
-  storePieces<DV / 8, 1>(p.out2 + (at.n0 + row) * p.ldout2 + (i64)at.h * DV, x, 0, w.t, row < p.t);
+  storePieces<DV / 8, 1>(p.out2 + (at.n0 + row) * p.ldout2 + (i64)at.h * DV, x, 0, w.t, row < at.rows);
 }
 
 // o becomes A_i·V, and its row's LSE is stored.
@@ -233,14 +270,14 @@ __device__ __forceinline__ void normalise(const HopperForward& p, const Place& a
     const float l = rowSum(sum[half]), inv = 1.f / l;
 #pragma unroll
     for (int j = 0; j < DV / 8; j++) o[4 * j + 2 * half] *= inv, o[4 * j + 2 * half + 1] *= inv;
-    if (p.lse != 0 && w.t == 0 && row < p.t)
+    if (p.lse != 0 && w.t == 0 && row < at.rows)
       p.lse[(at.n0 + row) * p.ldlse + at.h * MAPS + map] = (top[half] + lg2(l)) * LN2;
   }
 }
 
 __device__ __forceinline__ float lambda(const HopperForward& p, const Place& at, int row) {
   if (!p.each) return p.lam[0];
-  return row < p.t ? p.lam[(at.n0 + row) * p.ldlam + at.h] : 0.f;
+  return row < at.rows ? p.lam[(at.n0 + row) * p.ldlam + at.h] : 0.f;
 }
 
 // Sums, difference, norm and stores.
@@ -277,10 +314,10 @@ __device__ __forceinline__ void finish(const HopperForward& p, const Place& at, 
 __device__ __forceinline__ void consume(const HopperForward& p, const Place& at, int wg, u32 base, u32 barQ,
                                         const RingK& k, const RingV& v) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 3;
-  Thread w = {wg, lane, lane & 3, 0, PER == MAPS ? 64 * wg : 0, {0, 0}};
+  Thread w = {wg, lane, lane & 3, 0, PER == MAPS ? 64 * wg : 0, {-at.past, -at.past}};
   const int m = at.m0 + w.tile;
   w.row = m + 16 * warp + (lane >> 2);
-  int late = 0;  // keys before this are outside some row's document
+  int late = -at.past;  // keys before this are outside some row's document; keys count from the sequence's first row
   if (p.start != 0) {
     w.first[0] = p.start[at.n0 + min(w.row, p.t - 1)], w.first[1] = p.start[at.n0 + min(w.row + 8, p.t - 1)];
     late = p.start[at.n0 + min(m + 63, p.t - 1)];
@@ -293,7 +330,7 @@ __device__ __forceinline__ void consume(const HopperForward& p, const Place& at,
   }
   const float c = p.scale * LOG2E;
   const int tiles = at.last - at.from + 1;
-  int n = 0, key = at.last * BN;
+  int n = 0, key = at.last * BN - at.past;
   if (ORDER && wg == 1) barrierArrive(TURN, 256);
   for (; key > m + 63; n++, key -= BN) {  // beyond this warpgroup's diagonal
     k.release(n, lane), v.release(n, lane);
@@ -321,6 +358,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attn_hopper_forward(con
   const RingK k = {base + AT_K, barQ + 8, barQ + 8 + 8 * STAGES};
   const RingV v = {base + AT_V, barQ + 8 + 16 * STAGES, barQ + 8 + 24 * STAGES};
   const Place at = placeOf(p);
+  if (PAGED && at.m0 >= at.rows) return;  // the grid is that of the longest chunk
   if (threadIdx.x == 0) {
     barInit(barQ, 1);
     k.init(4 * WGS), v.init(4 * WGS);
@@ -330,7 +368,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attn_hopper_forward(con
   const int wg = warpgroup();
   if (wg == 0) {
     registersDown<PRODUCER>();
-    if (threadIdx.x == 0) produce(p, at, base, barQ, k, v);
+    if (threadIdx.x < (PAGED ? 32 : 1)) produce(p, at, base, barQ, k, v);
   } else {
     registersUp<CONSUMER>();
     consume(p, at, wg - 1, base, barQ, k, v);

@@ -28,6 +28,10 @@ struct HopperForward {
   float gain;
   int each;
   int norm;
+  int page;
+  const int* chunks;
+  const int* table;
+  i64 ldtable;
 };
 static_assert(sizeof(HopperForward) == 576, "not as in Go");
 
