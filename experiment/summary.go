@@ -19,7 +19,9 @@ func Summarize(rows []Row) *report.Page {
 			"needle":    {"bound", "constrained", "free"},
 			"attention": {"answer", "noise"},
 			"outliers":  {"logits_max", "hidden_max"},
+			"samples":   {},
 		},
+		Training:   f.training(),
 		Experiment: &report.Experiment{Verdicts: f.verdicts(false), Curves: f.bundles(), Tables: f.tables(rows)}}
 	if len(rows) > 0 {
 		p.Title = "Comparison " + rows[0].Experiment
@@ -27,6 +29,17 @@ func Summarize(rows []Row) *report.Page {
 	}
 	p.Experiment.Lead = f.lead()
 	return p
+}
+
+// training is how fast each run trained.
+func (f *final) training() []report.Training {
+	var out []report.Training
+	for _, r := range f.rows {
+		if r.Measure == "train.tokens_per_second" {
+			out = append(out, report.Training{Model: r.Run, Tokens: r.Tokens, TokensPerSecond: r.Value})
+		}
+	}
+	return out
 }
 
 // lead is one sentence: which claims hold and which do not.

@@ -9,9 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"antiphase/experiment"
 	"antiphase/internal/safetensors"
-	"antiphase/layer"
 	"antiphase/train"
 )
 
@@ -60,15 +61,12 @@ func replaceableLogits(path string) error {
 	})
 }
 
-// clearSpeedrun deletes what a speedrun made and nothing else: a folder without its plan, or with something else under its names,
+// clearSpeedrun deletes what a speedrun made and nothing else: a folder without its experiment, or with something else under its names,
 // stays as it is.
 func clearSpeedrun(dir string) error {
-	names := []string{"data", "tokenizer.json", "tokenizer.json.origin", "report.html", "report.json"}
-	for _, a := range layer.Archs() {
-		names = append(names, a.Name)
-	}
-	_, err := os.Stat(filepath.Join(dir, "plan.json"))
-	planned := err == nil
+	names := []string{"data", "tokenizer.json", "report.html", "report.json", "rows.jsonl", "rows.csv", "runs", "speedrun-seeds.jsonl"}
+	spec, err := experiment.ReadSpec(dir)
+	planned := err == nil && strings.HasPrefix(spec.Name, planPrefix)
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		st, err := os.Lstat(path)
@@ -79,18 +77,24 @@ func clearSpeedrun(dir string) error {
 			return err
 		}
 		if !planned {
-			return usage(fmt.Errorf("--fresh: %s holds %s, and no plan.json that a speedrun writes; name another --dir", dir, name))
+			return usage(fmt.Errorf("--fresh: %s holds %s, and no experiment.json that a speedrun writes; name another --dir", dir, name))
 		}
-		if st.IsDir() && name != "data" && !begunRun(path) || !st.IsDir() && !st.Mode().IsRegular() {
+		if name == "runs" && !onlyRuns(path) || !st.IsDir() && !st.Mode().IsRegular() {
 			return usage(fmt.Errorf("--fresh: %s is not what a speedrun writes; move it away, or name another --dir", path))
 		}
 	}
-	for _, name := range append(names, "plan.json") { // the plan last: what is left of an interrupted call can be cleared again
+	for _, name := range append(names, "experiment.json") { // the spec last: what is left of an interrupted call can be cleared again
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// onlyRuns says that a folder holds run folders and nothing else.
+func onlyRuns(dir string) bool {
+	list, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(list, func(e os.DirEntry) bool { return !begunRun(filepath.Join(dir, e.Name())) })
 }
 
 // begunRun says that dir is a run folder, be it one that was stopped before its first checkpoint.

@@ -2,39 +2,10 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"slices"
 
 	"antiphase/eval"
-	"antiphase/eval/report"
 	"antiphase/metrics"
 )
-
-// trainingOf is how a run went: its curve (at most a few hundred points), its tokens and its median speed.
-func (a *app) trainingOf(name, path string) (report.Training, error) {
-	t := report.Training{Model: name}
-	rows, err := metrics.Read(path, func(s string) { a.note("warning: %s", s) })
-	if err != nil || len(rows) == 0 {
-		return t, err
-	}
-	var speeds []float64
-	stride := max(len(rows)/300, 1)
-	for i, r := range rows {
-		speeds = append(speeds, r.TokS)
-		held := !math.IsNaN(r.Valid)
-		if i%stride != 0 && !held && i < len(rows)-1 {
-			continue
-		}
-		p := report.CurvePoint{Step: r.Step, Loss: r.LossEMA}
-		if held {
-			p.Valid = &r.Valid
-		}
-		t.Curve = append(t.Curve, p)
-	}
-	slices.Sort(speeds)
-	t.Tokens, t.TokensPerSecond = rows[len(rows)-1].Tokens, speeds[len(speeds)/2]
-	return t, nil
-}
 
 // heldOutLosses are the held-out losses of a run by tokens seen.
 func (a *app) heldOutLosses(path string) ([]eval.ScalingPoint, error) {

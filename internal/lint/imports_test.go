@@ -70,6 +70,7 @@ var table = []row{
 	{pkg: "eval/report", ours: "eval eval/task layer"},
 	{pkg: "experiment", ours: "recipe model layer data tokenizer train metrics device eval eval/task eval/report internal/flock internal/vfs"},
 
+	{pkg: "results"},
 	{pkg: "examples/service", ours: "*"},
 	{pkg: "cmd/antiphase", ours: "*", foreign: "github.com/spf13 golang.org/x/term"},
 }

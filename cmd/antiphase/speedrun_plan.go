@@ -1,0 +1,101 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"antiphase/device"
+	"antiphase/experiment"
+	"antiphase/recipe"
+	"antiphase/train"
+)
+
+// speedrunSize is the size of every plan.
+const speedrunSize = "tiny"
+
+// plan is a fixed amount of work: the same plan gives the same table wherever the same kernels run.
+type plan struct {
+	name  string
+	steps int // of each architecture, 2,048 tokens each
+	doc   string
+}
+
+// plans are the speedrun's, from short to long.
+var plans = []plan{
+	{"short", 1000, "2.0M tokens: losses differ, nothing is retrieved yet"},
+	{"standard", 3000, "6.1M tokens: about five minutes on two cores with AMX"},
+	{"long", 12000, "24.6M tokens: beyond the phase change of retrieval"},
+}
+
+func planNames() string {
+	var names []string
+	for _, p := range plans {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+const planPrefix = "speedrun-"
+
+// choosePlan takes the plan that was asked for, or that the folder holds, or the longest one whose forecast fits the minutes.
+func (a *app) choosePlan(d device.Device, f *speedrunFlags) (plan, error) {
+	name := f.plan
+	if name == "" {
+		old, err := experiment.ReadSpec(f.dir)
+		switch {
+		case err == nil:
+			name = strings.TrimPrefix(old.Name, planPrefix)
+		case !errors.Is(err, fs.ErrNotExist):
+			return plan{}, badInput{err}
+		}
+	}
+	steps, err := stepTimes(d)
+	if err != nil {
+		return plan{}, err
+	}
+	chosen, why := plans[0], "the shortest there is"
+	for _, p := range plans {
+		switch {
+		case name == p.name:
+			a.note("plan %s: %d steps (%s); forecast %s on %s", p.name, p.steps, p.doc, seconds(f.forecast(p, steps).Seconds()), d.Name())
+			return p, nil
+		case name == "" && f.forecast(p, steps) <= time.Duration(f.minutes*float64(time.Minute)):
+			chosen, why = p, fmt.Sprintf("the longest that fits %g minutes", f.minutes)
+		}
+	}
+	if name != "" {
+		return plan{}, usage(fmt.Errorf("--plan: %q is unknown; there are %s", name, planNames()))
+	}
+	a.note("plan %s, %s at this machine's speed: %d steps (%s); forecast %s on %s", chosen.name, why, chosen.steps, chosen.doc,
+		seconds(f.forecast(chosen, steps).Seconds()), d.Name())
+	return chosen, nil
+}
+
+// stepTimes is the time of one step of each architecture together.
+func stepTimes(d device.Device) (time.Duration, error) {
+	var sum time.Duration
+	for _, arch := range speedrunArchs {
+		r, err := recipe.Named(speedrunSize, arch)
+		if err != nil {
+			return 0, err
+		}
+		t, err := train.Measure(d, r)
+		if err != nil {
+			return 0, err
+		}
+		sum += t
+	}
+	return sum, nil
+}
+
+// forecast is the time that a plan takes: its steps, held-out losses and probes in between, and data and judging, which do not depend on
+// the steps. A step is measured alone and at its best; with the loader and the classifier's real text it takes a little longer.
+func (f *speedrunFlags) forecast(p plan, step time.Duration) time.Duration {
+	const slower = 1.15
+	fixed := 400 * step // data, tokenizer, judging: as long as some hundreds of steps, measured on two cores
+	seeds := max(f.seeds, 1)
+	return time.Duration(float64(seeds) * (slower*float64(p.steps)*float64(step) + float64(fixed)) / float64(f.jobs))
+}

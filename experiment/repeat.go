@@ -1,0 +1,185 @@
+package experiment
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"antiphase/eval"
+	"antiphase/eval/report"
+)
+
+// Repeat is a measure of one plan over many seeds: what tells a difference that repeats from one that the seed decided.
+type Repeat struct {
+	Plan    string               `json:"plan"`
+	Steps   int                  `json:"steps"`
+	Measure string               `json:"measure"`
+	Better  eval.Better          `json:"better"`
+	Seeds   []uint64             `json:"seeds"`
+	Values  map[string][]float64 `json:"values"` // architecture → value of each seed
+	Machine string               `json:"machine,omitempty"`
+	Commit  string               `json:"commit,omitempty"`
+}
+
+// phrases say what it means that one architecture is better than another in a measure.
+var phrases = []struct{ measure, says string }{
+	{"lm.loss", "has a lower held-out loss than"},
+	{"lm.ar_hit", "predicts tokens that can be recalled better than"},
+	{"needle.bound N=1 R=1", "gives a hidden number more often than"},
+	{"needle.bound N=4 R=2", "gives two of four hidden numbers for their own keys more often than"},
+	{"attention.answer N=4 R=1", "attends more to the answer than"},
+	{"attention.noise N=4 R=1", "spends less attention on noise than"},
+	{"outliers.logits_max", "has smaller attention logits than"},
+	{"outliers.hidden_max", "has smaller hidden states than"},
+}
+
+// Names are the architectures as sentences call them.
+var Names = map[string]string{"transformer": "the Transformer", "diff": "DIFF", "diff2": "DIFF V2"}
+
+// Repeats gathers the measures of an experiment of one size and learning rate by seed; a seed counts once all architectures have it.
+func Repeats(plan string, rows []Row) []Repeat {
+	f := newFinal(rows)
+	var out []Repeat
+	for _, p := range phrases {
+		x := Repeat{Plan: plan, Measure: p.measure, Values: map[string][]float64{}}
+		sides := map[string]map[uint64]*Row{}
+		for _, arch := range f.archs {
+			sides[arch] = f.values(f.sizes[0], arch, p.measure)
+		}
+		for _, seed := range f.seeds(f.sizes[0], f.archs[0]) {
+			if slices.ContainsFunc(f.archs, func(a string) bool { return sides[a][seed] == nil }) {
+				continue
+			}
+			x.Seeds = append(x.Seeds, seed)
+			for _, arch := range f.archs {
+				r := sides[arch][seed]
+				x.Values[arch] = append(x.Values[arch], short(r.Value))
+				x.Steps, x.Better, x.Machine, x.Commit = r.Steps, r.Better, r.Machine, r.Commit
+			}
+		}
+		if len(x.Seeds) > 0 {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// Line is one sentence of a verdict and how often it held.
+type Line struct {
+	Text     string
+	Measure  string
+	Good     string // the architecture that is better
+	Bad      string
+	Held, Of int
+}
+
+// Lines are the sentences of a list of repeats, each in the direction that held more often.
+func Lines(list []Repeat, archs []string) []Line {
+	var out []Line
+	for _, p := range phrases {
+		i := slices.IndexFunc(list, func(x Repeat) bool { return x.Measure == p.measure })
+		if i < 0 {
+			continue
+		}
+		for a := range archs {
+			for b := a + 1; b < len(archs); b++ {
+				out = append(out, list[i].line(p.says, archs[a], archs[b]))
+			}
+		}
+	}
+	return out
+}
+
+func (x *Repeat) line(says, a, b string) Line {
+	up, down := 0, 0
+	for i := range x.Seeds {
+		d := x.Values[a][i] - x.Values[b][i]
+		if x.Better == eval.Lower {
+			d = -d
+		}
+		switch {
+		case d > 0:
+			up++
+		case d < 0:
+			down++
+		}
+	}
+	l := Line{Measure: x.Measure, Good: a, Bad: b, Held: up, Of: len(x.Seeds)}
+	if down > up {
+		l.Good, l.Bad, l.Held = b, a, down
+	}
+	l.Text = fmt.Sprintf("%s %s %s", Names[l.Good], says, Names[l.Bad])
+	return l
+}
+
+// Repeated says that the line held often enough to be part of a verdict: in 9 of 10 seeds, of at least 10.
+func (l *Line) Repeated() bool { return l.Of >= 10 && 10*l.Held >= 9*l.Of }
+
+// ReadRepeats reads the repeats of a plan, one JSON object a line.
+func ReadRepeats(b []byte, plan string, steps int) ([]Repeat, error) {
+	var out []Repeat
+	in := bufio.NewScanner(bytes.NewReader(b))
+	in.Buffer(nil, 1<<20)
+	for n := 1; in.Scan(); n++ {
+		if len(bytes.TrimSpace(in.Bytes())) == 0 {
+			continue
+		}
+		var x Repeat
+		if err := json.Unmarshal(in.Bytes(), &x); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if x.Plan == plan && x.Steps == steps {
+			out = append(out, x)
+		}
+	}
+	return out, in.Err()
+}
+
+// WriteRepeats writes repeats, one JSON object a line, to path.
+func WriteRepeats(path string, list []Repeat) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	for i := range list {
+		if err := e.Encode(&list[i]); err != nil {
+			return err
+		}
+	}
+	return writeFile(path, b.Bytes())
+}
+
+// Repeated is a speedrun's verdict: a sentence, and a line for every difference that repeats over seeds, with this run's own figures. Where
+// no seeds were measured there is no verdict, and the sentence says so.
+func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []report.Verdict) {
+	here := Repeats("", rows)
+	own := Lines(here, archs)
+	shown := 0
+	for _, l := range Lines(known, archs) {
+		if !l.Repeated() {
+			continue
+		}
+		v := report.Verdict{Claim: l.Text, Source: fmt.Sprintf("held in %d of %d seeds", l.Held, l.Of), Verdict: "repeats", Basis: "this run: seen"}
+		i := slices.IndexFunc(own, func(o Line) bool { return o.Text == l.Text })
+		if i >= 0 && own[i].Held > 0 {
+			shown++
+		} else {
+			v.Basis = "this run: not seen"
+		}
+		v.Figure = figures(here, &l)
+		out = append(out, v)
+	}
+	if len(known) == 0 {
+		return "Three models of equal size, trained on the same batches from the same seed. Which differences repeat over seeds was not measured for this plan and this text, so here are figures and no verdict.", nil
+	}
+	return fmt.Sprintf("Of %s that repeat over %d seeds of this plan, this run shows %d.", plural(len(out), "difference"), len(known[0].Seeds), shown), out
+}
+
+// figures are a line's two numbers of one run.
+func figures(here []Repeat, l *Line) string {
+	i := slices.IndexFunc(here, func(x Repeat) bool { return x.Measure == l.Measure })
+	if i < 0 || len(here[i].Seeds) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.3g against %.3g", here[i].Values[l.Good][0], here[i].Values[l.Bad][0])
+}
