@@ -139,6 +139,13 @@ func (o *Options) Measure(targets []Target) {
 	}
 }
 
+// Within are the same options for prompts of at most this many tokens.
+func (o *Options) Within(tokens int) Options {
+	out := *o
+	out.context = min(o.context, tokens)
+	return out
+}
+
 // Prepare draws a task's questions. Measure must have been called.
 func (o *Options) Prepare(t *Task) (*Prepared, error) {
 	p, err := o.plan(t)

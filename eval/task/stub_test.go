@@ -2,7 +2,9 @@ package task
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"antiphase/eval"
@@ -13,6 +15,31 @@ type knower struct {
 	gold  map[string]string // prompt → continuation
 	pairs map[eval.Continuation]bool
 	calls int
+	noisy bool // prompts may be disturbed
+}
+
+// about is the question that a prompt belongs to where noise has changed it: the one whose prompt shares the most words.
+func (k *knower) about(prompt string) string {
+	if _, ok := k.gold[prompt]; ok || !k.noisy {
+		return prompt
+	}
+	has := map[string]bool{}
+	for _, w := range strings.Fields(prompt) {
+		has[w] = true
+	}
+	best, most := "", -1
+	for _, known := range slices.Sorted(maps.Keys(k.gold)) {
+		n := 0
+		for _, w := range strings.Fields(known) {
+			if has[w] {
+				n++
+			}
+		}
+		if n > most {
+			best, most = known, n
+		}
+	}
+	return best
 }
 
 // knows makes one that is always right.
@@ -53,12 +80,21 @@ func (k *knower) Choose(_ context.Context, reqs []eval.Choice) ([]int, error) {
 	for i, r := range reqs {
 		out[i] = -1
 		for prompt, text := range k.gold {
-			if after, ok := strings.CutPrefix(r.Prompt, prompt); ok && strings.HasPrefix(text, after) {
+			after, ok := strings.CutPrefix(r.Prompt, prompt)
+			if k.noisy { // what follows the question's end, which noise leaves alone
+				prompt = k.about(r.Prompt)
+				text = k.gold[prompt]
+				_, after, ok = strings.Cut(r.Prompt, prompt[asking(prompt):])
+			}
+			if ok && strings.HasPrefix(text, after) {
 				for o, option := range r.Options {
 					if strings.HasPrefix(text[len(after):]+"\n", option) {
 						out[i] = o
 					}
 				}
+			}
+			if k.noisy {
+				break
 			}
 		}
 	}
@@ -69,7 +105,7 @@ func (k *knower) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]str
 	k.calls++
 	out := make([]string, len(reqs))
 	for i, r := range reqs {
-		out[i] = k.gold[r.Prompt]
+		out[i] = k.gold[k.about(r.Prompt)]
 		for _, stop := range r.Until {
 			out[i], _, _ = strings.Cut(out[i], stop)
 		}
@@ -106,4 +142,32 @@ func (g guesser) Choose(_ context.Context, reqs []eval.Choice) ([]int, error) {
 		out[i] = g.IntN(len(r.Options))
 	}
 	return out, nil
+}
+
+// copier names all numbers of the text in a random order, and picks any option: it knows which numbers are hidden and not which is asked for.
+type copier struct{ *rand.Rand }
+
+func (c copier) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]string, error) {
+	out := make([]string, len(reqs))
+	for i, r := range reqs {
+		body := r.Prompt[:asking(r.Prompt)]
+		list := numbers(body)
+		slices.Sort(list)
+		list = slices.Compact(list)
+		c.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		out[i] = " " + strings.Join(list, " ") + "."
+	}
+	return out, nil
+}
+
+func (c copier) Loglikelihood(ctx context.Context, reqs []eval.Continuation) ([]eval.Score, error) {
+	return guesser(c).Loglikelihood(ctx, reqs)
+}
+
+func (c copier) LoglikelihoodRolling(ctx context.Context, texts []string) ([]eval.Score, error) {
+	return guesser(c).LoglikelihoodRolling(ctx, texts)
+}
+
+func (c copier) Choose(ctx context.Context, reqs []eval.Choice) ([]int, error) {
+	return guesser(c).Choose(ctx, reqs)
 }

@@ -111,13 +111,18 @@ func (x *variants) scores(answers []eval.Answer) (out []VariantScore) {
 
 // inner prepares another task of the same name space under the same options, with settings of its own, and finds one of its measures.
 func inner(p *eval.Plan, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
+	return innerWithin(p, p.Context, name, metric, samples, set)
+}
+
+// innerWithin is inner with prompts of at most so many tokens.
+func innerWithin(p *eval.Plan, tokens int, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
 	all := All()
 	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == name })
 	if at < 0 || all[at].Inside {
 		return nil, eval.Measure{}, fmt.Errorf("task is %q; want one that \"antiphase eval ls\" lists and that asks questions", name)
 	}
 	t := &all[at]
-	opt := *p.Options
+	opt := p.Options.Within(tokens)
 	opt.Set, opt.Limit = map[string]string{}, 0
 	if p.Limit > 0 {
 		opt.Limit = min(p.Limit, samples)
