@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"time"
-	"unicode/utf8"
 
 	"antiphase/infer"
 	"antiphase/model"
@@ -112,19 +111,11 @@ func (m *Model) checkIDs(param string, ids []int32) *apiError {
 	return nil
 }
 
-// spell is a token as OpenAI writes it: its text, or its bytes where they are only a part of a character.
+// spell is a token as OpenAI writes it, and its bytes.
 func (m *Model) spell(id int32) (text string, raw []byte) {
+	text = m.Tokenizer.Spell(id)
 	if m.Tokenizer.Special(id) {
-		text = m.Tokenizer.Token(id)
 		return text, []byte(text)
 	}
-	raw = m.Tokenizer.TokenBytes(id)
-	if utf8.Valid(raw) {
-		return string(raw), raw
-	}
-	text = "bytes:"
-	for _, b := range raw {
-		text += fmt.Sprintf(`\x%02x`, b)
-	}
-	return text, raw
+	return text, m.Tokenizer.TokenBytes(id)
 }

@@ -253,16 +253,20 @@ func (f *serveFlags) readTemplate() error {
 // plainTemplate writes messages line by line: for models that know no conversations.
 const plainTemplate = `{% for m in messages %}{{ m.content }}{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}`
 
+// servedName splits [NAME=]FOLDER; a folder without a name is called by its last part, a model of the cache by org/name.
+func servedName(spec string) (name, dir string) {
+	if name, dir, named := strings.Cut(spec, "="); named {
+		return name, dir
+	}
+	if _, err := os.Stat(spec); err != nil && hf.IsHubName(spec) {
+		return spec, spec
+	}
+	return filepath.Base(filepath.Clean(spec)), spec
+}
+
 // serveModel loads one [NAME=]FOLDER.
 func (a *app) serveModel(d device.Device, f *serveFlags, spec string) (*server.Model, error) {
-	name, dir, named := strings.Cut(spec, "=")
-	if !named {
-		dir = spec
-		name = filepath.Base(filepath.Clean(dir))
-		if _, err := os.Stat(dir); err != nil && hf.IsHubName(dir) {
-			name = dir
-		}
-	}
+	name, dir := servedName(spec)
 	if err := server.CheckID(name); err != nil {
 		return nil, usage(fmt.Errorf("--model: %w; NAME=FOLDER gives another", err))
 	}

@@ -153,11 +153,11 @@ function pieces(v) {
   if (c.delta) {
     const list = c.logprobs && c.logprobs.content;
     if (!list || list.length === 0) return c.delta.content ? [{ text: c.delta.content }] : [];
-    return joined(list.map(t => ({ text: t.token, logprob: t.logprob, top: t.top_logprobs.map(x => [x.token, x.logprob]) })), c.delta.content || '');
+    return joined(list.map(t => ({ text: t.token, own: t.token, logprob: t.logprob, top: t.top_logprobs.map(x => [x.token, x.logprob]) })), c.delta.content || '');
   }
   const l = c.logprobs;
   if (!l || l.tokens.length === 0) return c.text ? [{ text: c.text }] : [];
-  return joined(l.tokens.map((text, i) => ({ text, logprob: l.token_logprobs[i], top: Object.entries(l.top_logprobs[i]).sort((a, b) => b[1] - a[1]) })), c.text);
+  return joined(l.tokens.map((text, i) => ({ text, own: text, logprob: l.token_logprobs[i], top: Object.entries(l.top_logprobs[i]).sort((a, b) => b[1] - a[1]) })), c.text);
 }
 
 // joined keeps tokens apart where their texts make up what was said; parts of a character are one piece.
@@ -166,6 +166,9 @@ function joined(list, text) {
   return text ? [{ ...list[list.length - 1], text }] : [];
 }
 
+// alternatives are the five likeliest tokens, and the one that was drawn where it is not among them.
 function alternatives(t) {
-  return el('table', {}, ...t.top.slice(0, 5).map(([text, lp]) => el('tr', {}, el('td', {}, (text === t.text ? '▸ ' : '\u2003') + (shown(text) || '␣')), el('td', {}, percent(Math.exp(lp))))));
+  const list = t.top.slice(0, 5);
+  if (!list.some(([text]) => text === t.own)) list.push([t.own, t.logprob]);
+  return el('table', {}, ...list.map(([text, lp]) => el('tr', {}, el('td', {}, (text === t.own ? '▸ ' : '\u2003') + (shown(text) || '␣')), el('td', {}, percent(Math.exp(lp))))));
 }

@@ -26,7 +26,7 @@ export class Grid {
       const first = look.head(l, 0), tr = el('tr', {}, el('th', { scope: 'row' }, `${l + 1}`, look.two() && first ? el('small', {}, first.lambdas ? 'λ …' : `λ ${fixed(first.lambda, 2)}`) : null));
       for (let h = 0; h < heads; h++) {
         const c = { kind, l, h, look, canvas: el('canvas', { 'aria-hidden': 'true' }), label: el('span') };
-        c.button = el('button', { type: 'button', class: 'thumb', onclick: () => (kind === 'd' ? this.lab.head(l, h) : this.lab.set({ tl: l, th: h })) }, c.canvas, c.label);
+        c.button = el('button', { type: 'button', class: 'thumb', 'aria-label': `layer ${l + 1}, head ${h + 1}`, onclick: () => (kind === 'd' ? this.lab.head(l, h) : this.lab.set({ tl: l, th: h })) }, c.canvas, c.label);
         this.cells.set(c.button, c);
         this.seen.observe(c.button);
         tr.append(el('td', {}, c.button));

@@ -2,6 +2,7 @@
 
 import { el, fixed, signed, percent, shown } from './dom.js';
 import { share } from './maps.js';
+import { nameOf } from './link.js';
 
 export class Panels {
   constructor(lab, root) {
@@ -46,6 +47,7 @@ export class Panels {
     if (edits.length && e && !now) this.note.textContent = 'Saved for the last token only.';
     const list = now || was;
     this.nextBox.dataset.state = now ? 'now' : 'waiting';
+    this.nextBox.dataset.edits = nameOf(edits);
     if (!list) { this.nextBox.replaceChildren(); return; }
     const p = (from, id) => { const t = from && from.find(x => x.id === id); return t ? Math.exp(t.logprob) : undefined; };
     const truth = lab.base.tokens[q + 1];

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/device"
+	"antiphase/lab"
+	"antiphase/server"
+	"antiphase/web"
+)
+
+type attendFlags struct {
+	models       []string
+	prompt, file string
+	out          string
+	cells        int
+	json         bool
+}
+
+func attendVerb(a *app) *cobra.Command {
+	var f attendFlags
+	c := &cobra.Command{
+		Use:   "attend",
+		Short: "Write the attention lab for one prompt as a single HTML file",
+		Long: `Attend runs a prompt through a model, and a second one beside it, and writes the attention lab of "antiphase serve" as one HTML file that
+needs no server and no network: every map, λ, what could come next, and what scaling λ, changing the second map or knocking
+out a head makes of the loss and of the next token.`,
+		Example: `  antiphase attend --model runs/small-diff -p "Once upon a time"
+  antiphase attend --model runs/a --model base=runs/b --prompt-file question.txt --out page.html`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.attend(cmd.Context(), &f, cmd.Flags().Changed("prompt"))
+		},
+	}
+	fl := c.Flags()
+	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (at most two)")
+	fl.StringVarP(&f.prompt, "prompt", "p", "", "the text")
+	fl.StringVar(&f.file, "prompt-file", "", "file with the text")
+	fl.StringVarP(&f.out, "out", "o", "attention.html", "file to write")
+	fl.IntVar(&f.cells, "max-cells", 1<<20, "numbers of maps in the file, for each model; a prompt that needs more is shown in tiles")
+	fl.BoolVar(&f.json, "json", false, "print the data as JSON instead of writing a page")
+	return c
+}
+
+// text is the prompt of the flags.
+func (f *attendFlags) text(given bool) (string, error) {
+	switch {
+	case len(f.models) == 0 || len(f.models) > 2:
+		return "", usage(errors.New("--model: name one model, or two"))
+	case given == (f.file != ""):
+		return "", usage(errors.New("give --prompt or --prompt-file, one of them"))
+	case f.cells < 1:
+		return "", usage(fmt.Errorf("--max-cells: is %d, must be positive", f.cells))
+	case given:
+		return f.prompt, nil
+	}
+	return readFile(f.file, "prompt-file")
+}
+
+func (a *app) attend(ctx context.Context, f *attendFlags, given bool) error {
+	text, err := f.text(given)
+	if err != nil {
+		return err
+	}
+	if !f.json {
+		if err := replaceablePage(f.out); err != nil {
+			return err
+		}
+	}
+	d, err := a.open()
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	page := &lab.File{Text: text}
+	for i, spec := range f.models {
+		if err := a.attendModel(ctx, d, page, spec, text, f.cells, i == 0); err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(page)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		_, err := fmt.Fprintf(a.out, "%s\n", b)
+		return err
+	}
+	if err := writeWhole(f.out, web.File(b)); err != nil {
+		return err
+	}
+	a.note("wrote %s; open it in a browser", f.out)
+	return nil
+}
+
+// attendModel adds a model to the page. The first one is also intervened in.
+func (a *app) attendModel(ctx context.Context, d device.Device, page *lab.File, spec, text string, cells int, first bool) error {
+	name, dir := servedName(spec)
+	if err := server.CheckID(name); err != nil {
+		return usage(fmt.Errorf("--model: %w; NAME=FOLDER gives another", err))
+	}
+	if len(page.Models) > 0 && page.Models[0].ID == name {
+		return usage(fmt.Errorf("--model: both are called %s; NAME=FOLDER gives another name", name))
+	}
+	l, err := a.load(d, dir)
+	if err == nil && l.Tokenizer == nil {
+		err = badInput{fmt.Errorf("%s has no tokenizer.json, so text cannot be read", dir)}
+	}
+	if err != nil {
+		return err
+	}
+	defer l.Model.Free()
+	s := lab.Subject{Name: name, Model: l.Model, IDs: l.encode(text), Spell: l.Tokenizer.Spell}
+	if n := l.Model.Config.Context; len(s.IDs) > n {
+		return usage(fmt.Errorf("the prompt has %d tokens in %s, its context is %d", len(s.IDs), name, n))
+	}
+	if err := page.Add(s, cells); err != nil {
+		return err
+	}
+	a.note("%s: %d tokens, loss %.4f", name, len(s.IDs), page.Looks[len(page.Looks)-1].Loss)
+	if !first {
+		return nil
+	}
+	list := lab.Interventions(l.Model.Config, true)
+	if work := l.Model.Config.PromptFLOPs(len(s.IDs)) * float64(len(list)); work > 2e12 {
+		list = lab.Interventions(l.Model.Config, false)
+		a.note("the model is large: the page answers for changes in all layers at once, not for single layers and heads")
+	}
+	return page.Try(ctx, s, list)
+}
+
+// writeWhole writes a file whole or not at all.
+func writeWhole(path string, b []byte) error {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // a device or a pipe
+		return os.WriteFile(path, b, 0o644)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".attend-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already where the rename succeeded
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

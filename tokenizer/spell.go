@@ -1,0 +1,24 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Spell is a token as OpenAI writes it: its text, or bytes:\xe2 where it is only a part of a character.
+func (t *Tokenizer) Spell(id int32) string {
+	if t.Special(id) {
+		return t.Token(id)
+	}
+	raw := t.TokenBytes(id)
+	if utf8.Valid(raw) {
+		return string(raw)
+	}
+	var b strings.Builder
+	b.WriteString("bytes:")
+	for _, x := range raw {
+		fmt.Fprintf(&b, `\x%02x`, x)
+	}
+	return b.String()
+}
