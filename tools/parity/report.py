@@ -14,7 +14,12 @@ INK, OURS, PEER = "#57606a", "#0969da", "#bc4c00"
 
 def load():
     rows = [json.loads(x) for f in sorted(glob.glob("results/parity/*.jsonl")) for x in open(f)]
-    return {(r["device"], r["size"], r["arch"], r["side"], r["start"], r["seed"]): r for r in rows}
+    return {(r["device"], r["size"], r["arch"], side(r), r["start"], r["seed"]): r for r in rows}
+
+
+def side(r):
+    """PyTorch with logits in bf16, as autocast gives, is a peer of its own."""
+    return r["side"] + (" bf16" if r["side"] == "pytorch" and r["logits"] == "bf16" else "")
 
 
 def settings(rows):
@@ -22,15 +27,14 @@ def settings(rows):
 
 
 def table(rows, device, size):
-    out = ["| model | start | largest difference of a 50-step mean | held out, Antiphase | held out, PyTorch | difference |",
+    out = ["| model | start | largest differences of a 50-step mean | held out, Antiphase | held out, PyTorch | difference |",
            "|---|---|---|---|---|---|"]
     for arch in ARCHS:
-        get = lambda side, start, seed: rows.get((device, size, arch, side, start, seed))
-        a, b = get("antiphase", "shared", 1), get("pytorch", "shared", 1)
-        if a and b:
-            worst = max(abs(x - y) for x, y in zip(a["loss"], b["loss"]))
-            out.append(f"| {NAMES[arch]} | same weights, same rows | {worst:.4f} | {a['held_out']:.4f} | {b['held_out']:.4f} "
-                       f"| {a['held_out'] - b['held_out']:+.4f} |")
+        ours = rows.get((device, size, arch, "antiphase", "shared", 1))
+        for peer, note in (("pytorch", ""), ("pytorch bf16", "; logits of PyTorch in bf16")):
+            theirs = rows.get((device, size, arch, peer, "shared", 1))
+            if ours and theirs:
+                out.append(shared(NAMES[arch], note, ours, theirs))
         own = {side: own_starts(rows, device, size, arch, side) for side in ("antiphase", "pytorch")}
         if all(own.values()):
             mean = {k: sum(v) / len(v) for k, v in own.items()}
@@ -40,10 +44,17 @@ def table(rows, device, size):
     return "\n".join(out)
 
 
+def shared(name, note, ours, theirs):
+    gaps = [abs(x - y) for x, y in zip(ours["loss"], theirs["loss"])]
+    a, b = ours["held_out"], theirs["held_out"]
+    return (f"| {name} | same weights, same rows{note} | {max(gaps):.4f}, then {sorted(gaps)[-2]:.4f} | {a:.4f} | {b:.4f} "
+            f"| {a - b:+.4f} |")
+
+
 def own_starts(rows, device, size, arch, side):
     """Held-out losses of a side's own starts; for Antiphase the shared start is its own seed 1."""
     mine = [(k[5], r["held_out"]) for k, r in rows.items()
-            if k[:4] == (device, size, arch, side) and (k[4] == "own" or side == "antiphase")]
+            if k[:3] == (device, size, arch) and k[3].split()[0] == side and (k[4] == "own" or side == "antiphase")]
     return [held for _, held in sorted(mine)]
 
 
@@ -58,7 +69,8 @@ def text(x, y, s, anchor="start", size=12):
 
 def panel(rows, device, size, arch, left, top):
     """Both curves of one architecture, and their difference below on a scale of its own."""
-    a, b = (rows.get((device, size, arch, s, "shared", 1)) for s in ("antiphase", "pytorch"))
+    a, b, rounded = (rows.get((device, size, arch, s, "shared", 1)) for s in ("antiphase", "pytorch", "pytorch bf16"))
+    b = b or rounded
     if not (a and b):
         return []
     w, h, n = 260, 150, len(a["loss"])

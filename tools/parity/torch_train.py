@@ -8,6 +8,7 @@ Weights and moments are float32; products run under bf16 autocast unless --preci
 clipping and its decay groups are those of the recipe. One line a step goes to --out, and one with the held-out loss at the end.
 """
 import argparse
+import fcntl
 import glob
 import json
 import math
@@ -112,6 +113,14 @@ class Trainer:
         self.rows = GivenRows(a.rows) if a.rows else OwnRows(a.shards, self.T, a.seed)
         self.micro = a.micro or self.train["micro_batch"]
 
+    def compile(self):
+        """Compiles both passes before the GPU is asked for; no weight changes."""
+        ids, targets = (x[:self.micro] for x in self.rows.batch(0, self.B))
+        self.loss(ids, targets).backward()
+        self.opt.zero_grad(set_to_none=True)
+        with torch.no_grad():
+            self.loss(ids, targets)
+
     def loss(self, ids, targets):
         put = lambda x: torch.from_numpy(np.ascontiguousarray(x)).long().to(self.a.device, non_blocking=True)
         with torch.autocast(self.a.device, torch.bfloat16, enabled=self.a.precision == "bf16"):
@@ -155,7 +164,8 @@ class Trainer:
                       f"{(i + 1) * self.B * self.T / (time.time() - begin):.0f} tokens/s", flush=True)
                 pending = []
         held, rows = self.held_out()
-        out.write(json.dumps(dict(held_out=round(held, 6), rows=rows, logits=self.a.logits, seconds=round(time.time() - begin))) + "\n")
+        out.write(json.dumps(dict(held_out=round(held, 6), rows=rows, logits=self.a.logits,
+                                  precision=self.a.precision, seconds=round(time.time() - begin))) + "\n")
         print(f"{self.a.out}: held out {held:.4f} over {rows} rows", flush=True)
 
 
@@ -173,6 +183,7 @@ def main():
     p.add_argument("--precision", default="bf16", choices=["bf16", "fp32"])
     p.add_argument("--logits", default="bf16", choices=["bf16", "fp32"], help="bf16 is what autocast gives")
     p.add_argument("--compile", action="store_true")
+    p.add_argument("--turn", help="file to lock while training, so that one run uses the GPU at a time")
     p.add_argument("--threads", type=int, default=0)
     p.add_argument("--out", required=True)
     a = p.parse_args()
@@ -181,8 +192,12 @@ def main():
     if a.threads:
         torch.set_num_threads(a.threads)
     torch.backends.cuda.matmul.allow_tf32 = True
-    with open(a.out, "w") as out:
-        Trainer(a).go(out)
+    trainer = Trainer(a)
+    if a.compile:
+        trainer.compile()
+    with open(a.turn or a.out, "w") as turn, open(a.out, "w") as out:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        trainer.go(out)
 
 
 if __name__ == "__main__":
