@@ -180,7 +180,7 @@ func (r *repl) pickTemplate() error {
 		}
 		r.template, err = chat.Parse(text, r.l.specialTexts())
 	default:
-		r.template, err = chatTemplate(r.l.Dir)
+		r.template, err = chatTemplate(r.l)
 	}
 	if err != nil {
 		return badInput{err}
@@ -192,8 +192,11 @@ func (r *repl) pickTemplate() error {
 }
 
 // chatTemplate reads a folder's template, nil when there is none.
-func chatTemplate(dir string) (*chat.Template, error) {
-	return chat.Load(func(name string, limit int64) ([]byte, error) { return hf.ReadFile(dir, name, limit) })
+func chatTemplate(l *loaded) (*chat.Template, error) {
+	if l.Kind == kindPacked { // has none
+		return nil, nil
+	}
+	return chat.Load(func(name string, limit int64) ([]byte, error) { return hf.ReadFile(l.Dir, name, limit) })
 }
 
 // specialTexts are the special tokens by the names that templates have for them.

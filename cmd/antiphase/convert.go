@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"antiphase/hf"
 	"antiphase/model"
+	"antiphase/pair"
 	"antiphase/tokenizer"
 	"antiphase/train"
 )
@@ -59,7 +61,8 @@ type stored struct {
 	Saved     *train.Saved // of a run, else nil
 	Folder    *hf.Folder   // of a Hugging Face folder, else nil
 	Dir, Kind string
-	Bytes     int64 // of weights on disk
+	Hash      string // of a packed model's content
+	Bytes     int64  // of weights on disk
 	DTypes    map[string]int64
 
 	close func() error
@@ -77,10 +80,7 @@ func mannersOf(s *train.Saved) (manners, error) {
 	m := manners{Tokens: hf.Tokens{BOS: -1, Pad: -1}, First: -1}
 	b, err := os.ReadFile(s.Checkpoint.Path(generationFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		if id, ok := s.Tokenizer.EOS(); ok {
-			m.First, m.EOS = id, []int{int(id)}
-		}
-		return m, nil
+		return ownManners(s.Tokenizer), nil
 	}
 	if err == nil {
 		m.Generation, m.Tokens, err = hf.ParseGeneration(b, s.Recipe.Model.Vocab)
@@ -89,6 +89,15 @@ func mannersOf(s *train.Saved) (manners, error) {
 		return m, badInput{fmt.Errorf("%s: %w", s.Checkpoint.Dir, err)}
 	}
 	return m, nil
+}
+
+// ownManners are those of a model that was trained here.
+func ownManners(tok *tokenizer.Tokenizer) manners {
+	m := manners{Tokens: hf.Tokens{BOS: -1, Pad: -1}, First: -1}
+	if id, ok := tok.EOS(); ok {
+		m.First, m.EOS = id, []int{int(id)}
+	}
+	return m
 }
 
 // locate turns --model into a folder: a path, or org/name in the local Hugging Face cache.
@@ -115,11 +124,23 @@ func locate(name string) (string, error) {
 
 // stored opens a model folder of any layout. Once ctx has ended it has no more values to give, so that what is being made of them is given up.
 func (a *app) stored(ctx context.Context, name string) (s *stored, err error) {
+	name = cmp.Or(name, embeddedDefault())
+	if own, ok := strings.CutPrefix(name, embeddedPrefix); ok {
+		m, err := pair.Open(own)
+		return storedPacked(name, m, err)
+	}
 	dir, err := locate(name)
 	if err != nil {
 		return nil, err
 	}
 	switch {
+	case isPackedFile(dir):
+		b, err := os.ReadFile(dir)
+		if err != nil {
+			return nil, badInput{err}
+		}
+		m, err := pair.Parse(b)
+		return storedPacked(dir, m, err)
 	case train.IsRun(dir):
 		s, err = a.storedRun(dir)
 	case hf.IsFolder(dir):

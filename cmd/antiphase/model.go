@@ -13,8 +13,9 @@ import (
 
 // Kinds of folder that hold a model.
 const (
-	kindRun = "run"
-	kindHF  = "Hugging Face"
+	kindRun    = "run"
+	kindHF     = "Hugging Face"
+	kindPacked = "packed"
 )
 
 // loaded is a model with all that using it needs.
@@ -23,7 +24,8 @@ type loaded struct {
 	Tokenizer *tokenizer.Tokenizer // nil when the folder has none
 	Manners   manners
 	EOS       []int32 // those of Manners
-	Kind      string  // kindRun or kindHF
+	Kind      string  // kindRun, kindHF or kindPacked
+	Hash      string  // of a packed model's content
 	Dir       string
 	Step      int
 	Manifest  *checkpoint.Manifest // of a run
@@ -36,7 +38,7 @@ func (a *app) load(d device.Device, name string) (*loaded, error) {
 		return nil, err
 	}
 	defer s.close()
-	l := &loaded{Tokenizer: s.Tokenizer, Manners: s.Manners, Kind: s.Kind, Dir: s.Dir}
+	l := &loaded{Tokenizer: s.Tokenizer, Manners: s.Manners, Kind: s.Kind, Hash: s.Hash, Dir: s.Dir}
 	if s.Saved != nil {
 		l.Step, l.Manifest = s.Saved.State.Step, &s.Saved.Checkpoint.Manifest
 	}

@@ -28,6 +28,9 @@ func modelHash(l *loaded) (string, error) {
 		}
 		return hex.EncodeToString(h.Sum(nil)[:12]), nil
 	}
+	if l.Hash != "" {
+		return l.Hash, nil
+	}
 	return hashFolder(h, l.Dir)
 }
 

@@ -19,6 +19,7 @@ import (
 	"antiphase/hf"
 	"antiphase/infer"
 	"antiphase/internal/fault"
+	"antiphase/pair"
 	"antiphase/server"
 	"antiphase/tokenizer/chat"
 	"antiphase/web"
@@ -107,6 +108,11 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 var errNoModel = errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache (repeatable, [NAME=]FOLDER)")
 
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	if len(f.models) == 0 {
+		for _, name := range pair.Names() {
+			f.models = append(f.models, name+"="+embeddedPrefix+name)
+		}
+	}
 	if len(f.models) == 0 {
 		return usage(errNoModel)
 	}
@@ -280,7 +286,7 @@ func (a *app) serveModel(d device.Device, f *serveFlags, spec string) (*server.M
 	}
 	var template *chat.Template
 	if f.template == "" {
-		template, err = chatTemplate(l.Dir)
+		template, err = chatTemplate(l)
 	} else {
 		template, err = chat.Parse(f.jinja, l.specialTexts())
 	}

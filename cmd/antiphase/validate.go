@@ -156,7 +156,7 @@ func (s *stored) checkTokenizer() finding {
 
 // checkChat renders the shortest of conversations.
 func checkChat(dir string) finding {
-	t, err := chatTemplate(dir)
+	t, err := chatTemplate(&loaded{Dir: dir})
 	switch {
 	case err != nil:
 		return finding{"chat", false, err.Error()}

@@ -57,6 +57,7 @@ var table = []row{
 	{pkg: "recipe", ours: "internal/near model layer optim", foreign: "github.com/goccy/go-yaml"},
 	{pkg: "checkpoint", ours: "internal/vfs"},
 	{pkg: "hf", ours: "model layer device tokenizer internal/safetensors internal/vfs"},
+	{pkg: "pair", ours: "model layer tokenizer internal/safetensors"},
 	{pkg: "train", ours: "recipe model layer optim data tokenizer checkpoint device metrics tensor internal/flock internal/safetensors internal/vfs"},
 	{pkg: "infer", ours: "model tokenizer"},
 	{pkg: "grammar"},

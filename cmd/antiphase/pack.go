@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/internal/safetensors"
+	"antiphase/model"
+	"antiphase/pair"
+)
+
+func packVerb(a *app) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "pack MODEL -o FILE",
+		Short: "Write a model as one small file: int8 matrices, with its tokenizer and configuration",
+		Long: `Pack writes a model as a single safetensors file that "--model FILE" reads: matrices in int8 with a scale per row, everything else in
+float32, the tokenizer and the configuration in its metadata. It takes a quarter of the space of float32. The models that are part of the
+program are such files (pair/files).`,
+		Example: `  antiphase pack runs/small-diff -o small.safetensors
+  antiphase generate --model small.safetensors -p "The old"`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.pack(cmd.Context(), args[0], out) },
+	}
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write")
+	return c
+}
+
+func (a *app) pack(ctx context.Context, name, out string) error {
+	if out == "" {
+		return usage(errors.New("--out: missing; name the file to write"))
+	}
+	if err := replaceable(out, "is not a packed model", isPackedFile); err != nil {
+		return err
+	}
+	s, err := a.stored(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if s.Tokenizer == nil {
+		return badInput{fmt.Errorf("%s has no tokenizer.json, and a packed model needs one", s.Dir)}
+	}
+	m := &pair.Model{Config: s.Config, Tokenizer: s.Tokenizer, Values: s.Values, About: aboutModel(s)}
+	var b bytes.Buffer
+	if err := pair.Write(&b, m); err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
+		return err
+	}
+	a.note("%s: %s parameters, %.2f MB", out, count(float64(model.Table(s.Config).Count())), float64(b.Len())/1e6)
+	return nil
+}
+
+// aboutModel says how a model was made.
+func aboutModel(s *stored) string {
+	if s.Saved == nil {
+		return "packed from " + s.Kind + " weights"
+	}
+	r, st := s.Saved.Recipe, s.Saved.State
+	return fmt.Sprintf("%s, %d steps, %d tokens, training loss %.4f, held-out loss %.4f, data %s", r.Name, st.Step, st.Tokens, st.EMA, st.Valid, sourceNames(r.Data.Sources))
+}
+
+// isPackedFile says that a file is a packed model.
+func isPackedFile(path string) bool {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return pair.IsPacked(f)
+}
+
+// embeddedPrefix begins the name of a model that is part of the program.
+const embeddedPrefix = "pair:"
+
+// embeddedDefault is the model that is used where none is named; "" where the program has none.
+func embeddedDefault() string {
+	if names := pair.Names(); len(names) > 0 {
+		return embeddedPrefix + names[0]
+	}
+	return ""
+}
+
+// storedPacked makes a stored model of a packed one.
+func storedPacked(name string, m *pair.Model, err error) (*stored, error) {
+	if err != nil {
+		return nil, badInput{fmt.Errorf("%s: %w", name, err)}
+	}
+	ask := ownManners(m.Tokenizer)
+	return &stored{Config: m.Config, Values: m.Values, Tokenizer: m.Tokenizer, Manners: ask, Dir: name, Kind: kindPacked, Hash: m.Hash,
+		Bytes: m.Bytes, DTypes: map[string]int64{"I8": m.Bytes}, close: func() error { return nil }}, nil
+}
