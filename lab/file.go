@@ -7,8 +7,8 @@ import (
 	"antiphase/model"
 )
 
-// File is what a page without a server holds: the prompt as each model sees it, and what interventions on the first one lead to. The page's
-// modules read it (web/page/source.js).
+// File is what a page without a server holds: the prompt as each model sees it, and what interventions on the first
+// one lead to. The page's modules read it (web/page/source.js).
 type File struct {
 	Text     string             `json:"text"`
 	State    string             `json:"state"` // of the page; empty: as it begins
@@ -54,7 +54,8 @@ type Subject struct {
 
 const fileTop = 8 // next tokens that a file lists
 
-// Add looks at the prompt in a further model, in at most so many cells: maps of all heads, in tiles where single tokens would be too many.
+// Add looks at the prompt in a further model, in at most so many cells: maps of all heads, in tiles where single
+// tokens would be too many.
 func (f *File) Add(s Subject, cells int) error {
 	c, T := s.Model.Config, len(s.IDs)
 	arch, err := layer.LookupArch(c.Arch)
@@ -83,8 +84,8 @@ func (f *File) Add(s Subject, cells int) error {
 // steps are the factors of λ that a file answers for; the slider stops at them.
 var steps = []float64{0, 0.25, 0.5, 0.75, 1.25, 1.5, 1.75, 2}
 
-// Interventions lists what a file answers for: λ scaled, the second map shuffled or averaged, in all layers and, if each is set, in each layer
-// alone; and then every head knocked out alone.
+// Interventions lists what a file answers for: λ scaled, the second map shuffled or averaged, in all layers and, if
+// each is set, in each layer alone; and then every head knocked out alone.
 func Interventions(c model.Config, each bool) (list []layer.Intervention) {
 	places := [][]int{nil}
 	if each {

@@ -1,10 +1,10 @@
-// Package lab computes what the attention lab shows of one prompt: the maps of chosen heads, λ, the loss of every token and what could
-// come next.
+// Package lab computes what the attention lab shows of one prompt: the maps of chosen heads, λ, the loss of every
+// token and what could come next.
 //
-// A Query is completed and priced (Query.Complete, Query.Cost) before anything is computed, so that a caller can refuse what is too
-// large. Look runs the prompt once under a probe (probe.go), which reads the maps layer by layer; no map is ever held whole. A prompt
-// longer than Query.Size is shown in tiles (tile.go). The Reply is plain data: the server sends it, `antiphase attend` writes it
-// into a file, and the page reads both.
+// A Query is completed and priced (Query.Complete, Query.Cost) before anything is computed, so that a caller can
+// refuse what is too large. Look runs the prompt once under a probe (probe.go), which reads the maps layer by layer;
+// no map is ever held whole. A prompt longer than Query.Size is shown in tiles (tile.go). The Reply is plain data: the
+// server sends it, `antiphase attend` writes it into a file, and the page reads both.
 package lab
 
 import (
@@ -65,18 +65,27 @@ func (q *Query) Complete(c model.Config) error {
 		list []int
 		n    int
 		of   string
-	}{{"layers", q.Layers, c.Layers, "layers"}, {"heads", q.Heads, c.Heads, "heads"}, {"rows", q.Rows, len(q.IDs), "tokens"}, {"next", q.Next, len(q.IDs), "tokens"}} {
+	}{
+		{"layers", q.Layers, c.Layers, "layers"}, {"heads", q.Heads, c.Heads, "heads"},
+		{"rows", q.Rows, len(q.IDs), "tokens"}, {"next", q.Next, len(q.IDs), "tokens"},
+	} {
 		if err := checkList(f.name, f.list, f.n, f.of); err != nil {
 			return err
 		}
 	}
 	if len(q.Interventions) > maxInterventions {
-		return &FieldError{"interventions", fmt.Sprintf("has %d entries, the most is %d", len(q.Interventions), maxInterventions)}
+		return &FieldError{
+			"interventions",
+			fmt.Sprintf("has %d entries, the most is %d", len(q.Interventions), maxInterventions),
+		}
 	}
 	for _, v := range q.Interventions {
 		err := layer.CheckIntervention(v, arch, c.Layers, c.Heads)
 		if err == nil {
-			err = errors.Join(checkList("layers", v.Layers, c.Layers, "layers"), checkList("heads", v.Heads, c.Heads, "heads"))
+			err = errors.Join(
+				checkList("layers", v.Layers, c.Layers, "layers"),
+				checkList("heads", v.Heads, c.Heads, "heads"),
+			)
 		}
 		if err != nil {
 			return &FieldError{"interventions", strings.TrimPrefix(err.Error(), "intervention: ")}
@@ -93,7 +102,10 @@ func (q *Query) checkMaps(arch *layer.Arch) error {
 		case name != A1 && name != A2 && name != Diff:
 			return &FieldError{"maps", fmt.Sprintf("has %.40q, may have %s, %s and %s", name, A1, A2, Diff)}
 		case name != A1 && arch.Queries < 2:
-			return &FieldError{"maps", fmt.Sprintf("has %s, but the heads of this model have one map only, %s", name, A1)}
+			return &FieldError{
+				"maps",
+				fmt.Sprintf("has %s, but the heads of this model have one map only, %s", name, A1),
+			}
 		}
 	}
 	return nil
@@ -140,8 +152,8 @@ type Cost struct {
 	Entries int // entries of maps to compute
 }
 
-// Cost says how large the reply will be and how much work it takes. The numbers of a query are bounded by the model's, but their
-// product is not.
+// Cost says how large the reply will be and how much work it takes. The numbers of a query are bounded by the model's,
+// but their product is not.
 func (q *Query) Cost() Cost {
 	T := len(q.IDs)
 	n := tiles(T, q.Size).count
@@ -183,8 +195,9 @@ type Token struct {
 	Logprob *float64 `json:"logprob"` // given the tokens before it; nil for the first
 }
 
-// Head is one head. Maps are lower triangles row by row: row i has entries for columns 0 to i. In tiles, an entry is the attention
-// summed over the tile looked at and averaged over the tokens of the tile that looks, so that rows keep their sums.
+// Head is one head. Maps are lower triangles row by row: row i has entries for columns 0 to i. In tiles, an entry is
+// the attention summed over the tile looked at and averaged over the tokens of the tile that looks, so that rows keep
+// their sums.
 type Head struct {
 	Layer   int               `json:"layer"`
 	Head    int               `json:"head"`
@@ -206,8 +219,8 @@ type Next struct {
 	Top   []Token `json:"top"`
 }
 
-// Look runs a completed query. spell writes a token as text. Interventions last as long as the call; without any, losses and logits are
-// those of model.Score and model.Logits to the bit.
+// Look runs a completed query. spell writes a token as text. Interventions last as long as the call; without any,
+// losses and logits are those of model.Score and model.Logits to the bit.
 func Look(m *model.Model, q *Query, spell func(id int32) string) (*Reply, error) {
 	if len(q.Interventions) > 0 {
 		if err := m.Intervene(q.Interventions...); err != nil {
@@ -220,7 +233,12 @@ func Look(m *model.Model, q *Query, spell func(id int32) string) (*Reply, error)
 	p := newProbe(q)
 	r := &Reply{Arch: m.Config.Arch, Layers: m.Config.Layers, Heads: m.Config.Heads, Tile: p.tiles.size, Next: []Next{}}
 	top := newTopper(q.Top, spell)
-	err := m.Look(b, p, q.Next, func(i int, logits []float32) { r.Next = append(r.Next, Next{Token: i, Top: top.of(logits)}) })
+	err := m.Look(
+		b,
+		p,
+		q.Next,
+		func(i int, logits []float32) { r.Next = append(r.Next, Next{Token: i, Top: top.of(logits)}) },
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,16 @@ import (
 // network is a tiny random model on a device.
 func network(t testing.TB, d device.Device, arch string) *model.Model {
 	t.Helper()
-	c, err := model.Config{Arch: arch, Vocab: 40, Context: 64, Layers: 3, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}.Complete()
+	c, err := model.Config{
+		Arch:    arch,
+		Vocab:   40,
+		Context: 64,
+		Layers:  3,
+		Dim:     16,
+		Heads:   4,
+		KVHeads: 2,
+		HeadDim: 4,
+	}.Complete()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +109,17 @@ func (p *fullMaps) add(row []float64, t int, k ...any) {
 	p.rows[key(k...)] = append(p.rows[key(k...)], slices.Clone(row[:t+1]))
 }
 
-// TestMapsEqualTheOracle: maps, rows, λ, losses and next tokens on the processor are those of the float64 oracle to 1e-5.
+// TestMapsEqualTheOracle: maps, rows, λ, losses and next tokens on the processor are those of the float64 oracle to
+// 1e-5.
 func TestMapsEqualTheOracle(t *testing.T) {
 	for _, a := range layer.Archs() {
 		ids := prompt(33)
 		next := []int{32, 0, 15}
-		fast := ask(t, network(t, processor(t), a.Name), Query{IDs: ids, Maps: mapsOf(a.Name), Rows: []int{0, 32, 7}, Next: next, Top: 5})
+		fast := ask(
+			t,
+			network(t, processor(t), a.Name),
+			Query{IDs: ids, Maps: mapsOf(a.Name), Rows: []int{0, 32, 7}, Next: next, Top: 5},
+		)
 		exact := network(t, ref.New(), a.Name)
 		p := &fullMaps{rows: map[string][][]float64{}, lam: map[string][]float64{}}
 		logits := map[int][]float64{}
@@ -124,8 +138,16 @@ func TestMapsEqualTheOracle(t *testing.T) {
 				t.Fatalf("%s: next %+v", a.Name, n)
 			}
 			for k, top := range n.Top {
-				if math.Abs(*top.Logprob-logits[n.Token][top.ID]) > 1e-5 || k > 0 && *top.Logprob > *n.Top[k-1].Logprob {
-					t.Errorf("%s: token %d, %d: %v, want %v", a.Name, n.Token, top.ID, *top.Logprob, logits[n.Token][top.ID])
+				if math.Abs(*top.Logprob-logits[n.Token][top.ID]) > 1e-5 ||
+					k > 0 && *top.Logprob > *n.Top[k-1].Logprob {
+					t.Errorf(
+						"%s: token %d, %d: %v, want %v",
+						a.Name,
+						n.Token,
+						top.ID,
+						*top.Logprob,
+						logits[n.Token][top.ID],
+					)
 				}
 			}
 		}
@@ -185,8 +207,8 @@ func close32(got Floats, want []float64) bool {
 	return true
 }
 
-// TestFirstLayerByHand recomputes the maps of the first layer with plain loops over the weights: embedding, norm, projection, rotation,
-// softmax. Nothing of layer or device takes part.
+// TestFirstLayerByHand recomputes the maps of the first layer with plain loops over the weights: embedding, norm,
+// projection, rotation, softmax. Nothing of layer or device takes part.
 func TestFirstLayerByHand(t *testing.T) {
 	for _, arch := range []string{"transformer", "diff", "diff2"} {
 		m := network(t, processor(t), arch)
@@ -237,7 +259,15 @@ func handMap(m *model.Model, ids []int32, head, k int) (out []float64) {
 		y := make([]float64, c.HeadDim)
 		for j := range y {
 			for i, v := range x {
-				y[j] += float64(v) / math.Sqrt(ss/float64(c.Dim)+c.NormEps) * float64(gain[i]) * float64(qkv[(at+j)*c.Dim+i])
+				y[j] += float64(
+					v,
+				) / math.Sqrt(
+					ss/float64(c.Dim)+c.NormEps,
+				) * float64(
+					gain[i],
+				) * float64(
+					qkv[(at+j)*c.Dim+i],
+				)
 			}
 		}
 		for j := range c.HeadDim / 2 {
@@ -266,13 +296,25 @@ func handMap(m *model.Model, ids []int32, head, k int) (out []float64) {
 	return out
 }
 
-// TestTiles: a tile's entry is summed over keys and averaged over queries, so rows keep their sums; exact rows stay exact.
+// TestTiles: a tile's entry is summed over keys and averaged over queries, so rows keep their sums; exact rows stay
+// exact.
 func TestTiles(t *testing.T) {
 	m := network(t, processor(t), "diff")
 	for T := 1; T <= 40; T++ {
 		for _, size := range []int{1, 2, 7, 16, 40} {
 			fine := ask(t, m, Query{IDs: prompt(T), Layers: []int{1}, Heads: []int{2}, Maps: []string{A1}})
-			coarse := ask(t, m, Query{IDs: prompt(T), Layers: []int{1}, Heads: []int{2}, Maps: []string{A1}, Size: size, Rows: []int{T - 1}})
+			coarse := ask(
+				t,
+				m,
+				Query{
+					IDs:    prompt(T),
+					Layers: []int{1},
+					Heads:  []int{2},
+					Maps:   []string{A1},
+					Size:   size,
+					Rows:   []int{T - 1},
+				},
+			)
 			k := (T + size - 1) / size
 			n := (T + k - 1) / k
 			got := coarse.Shown[0].Maps[A1]
@@ -299,7 +341,8 @@ func TestTiles(t *testing.T) {
 	}
 }
 
-// TestNothingChangedIsThePlainOutput: interventions that change nothing, and those of an earlier query, leave no bit different.
+// TestNothingChangedIsThePlainOutput: interventions that change nothing, and those of an earlier query, leave no bit
+// different.
 func TestNothingChangedIsThePlainOutput(t *testing.T) {
 	one, half := 1.0, 0.5
 	for _, arch := range []string{"diff", "diff2"} {
@@ -314,7 +357,11 @@ func TestNothingChangedIsThePlainOutput(t *testing.T) {
 		if !reflect.DeepEqual(plain.Next[0].Top, want) {
 			t.Errorf("%s: the next token's distribution is not that of Logits", arch)
 		}
-		q.Interventions = []layer.Intervention{{Lambda: &half, Layers: []int{0}}, {Knockout: true, Layers: []int{1}, Heads: []int{3}}, {Second: layer.SecondShuffled, Layers: []int{2}}}
+		q.Interventions = []layer.Intervention{
+			{Lambda: &half, Layers: []int{0}},
+			{Knockout: true, Layers: []int{1}, Heads: []int{3}},
+			{Second: layer.SecondShuffled, Layers: []int{2}},
+		}
 		changed := ask(t, m, q)
 		if changed.Loss == plain.Loss || reflect.DeepEqual(changed.Next, plain.Next) {
 			t.Errorf("%s: interventions changed nothing", arch)

@@ -13,7 +13,8 @@ type topper struct {
 
 func newTopper(n int, spell func(id int32) string) topper { return topper{n, spell} }
 
-// of gives the likeliest tokens with their log-probabilities, log softmax in float64. Among equals the smaller id comes first.
+// of gives the likeliest tokens with their log-probabilities, log softmax in float64. Among equals the smaller id
+// comes first.
 func (t topper) of(logits []float32) []Token {
 	most := math.Inf(-1)
 	for _, x := range logits {

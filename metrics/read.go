@@ -26,8 +26,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s: line %d: %v", e.Pat
 // Unwrap returns what is wrong with it.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Rows reads a file from the beginning. A damaged line comes as a *LineError with a zero Row, and reading goes on; any other
-// error is the last.
+// Rows reads a file from the beginning. A damaged line comes as a *LineError with a zero Row, and reading goes on; any
+// other error is the last.
 func Rows(path string) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for l, err := range lines(path) {
@@ -57,9 +57,9 @@ func Read(path string, warn func(string)) ([]Row, error) {
 	return out, nil
 }
 
-// Tail reads the rows that a file has beyond byte from, up to about most bytes of it, and says where they end: the next call goes on there. A
-// line that is not finished is left for later; a damaged one is passed over. A file that has become shorter than from was
-// written anew: it is read from its beginning, and reset is true.
+// Tail reads the rows that a file has beyond byte from, up to about most bytes of it, and says where they end: the
+// next call goes on there. A line that is not finished is left for later; a damaged one is passed over. A file that
+// has become shorter than from was written anew: it is read from its beginning, and reset is true.
 func Tail(f *os.File, from, most int64) (rows []Row, next int64, reset bool, err error) {
 	info, err := f.Stat()
 	if err != nil {

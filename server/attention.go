@@ -11,8 +11,8 @@ import (
 	"antiphase/model"
 )
 
-// attention looks inside a prompt: maps of chosen heads, λ, losses, and what could come next. The work and the size of the answer are
-// known before anything is computed, and bounded.
+// attention looks inside a prompt: maps of chosen heads, λ, losses, and what could come next. The work and the size of
+// the answer are known before anything is computed, and bounded.
 func (s *Server) attention(w http.ResponseWriter, r *http.Request) {
 	reply, err := s.look(w, r)
 	if err != nil {
@@ -60,7 +60,10 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) (any, error) {
 // query reads the fields of a request and prices it.
 func (s *Server) query(o *object, m *Model) (*lab.Query, error) {
 	l := s.cfg.Limits
-	q := &lab.Query{Size: int(o.whole("size", lab.DefaultSize, 1, 1<<20)), Top: int(o.whole("topk", 10, 1, int64(l.Tops)))}
+	q := &lab.Query{
+		Size: int(o.whole("size", lab.DefaultSize, 1, 1<<20)),
+		Top:  int(o.whole("topk", 10, 1, int64(l.Tops))),
+	}
 	o.list("layers", &q.Layers)
 	o.list("heads", &q.Heads)
 	o.list("rows", &q.Rows)
@@ -131,7 +134,11 @@ func (o *object) interventions(dst *[]layer.Intervention) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(dst); err != nil {
-		o.refuse("interventions", "must be a list of objects with layers, heads, lambda, second, seed and knockout: %s", jsonProblem(err))
+		o.refuse(
+			"interventions",
+			"must be a list of objects with layers, heads, lambda, second, seed and knockout: %s",
+			jsonProblem(err),
+		)
 	}
 }
 

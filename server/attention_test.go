@@ -23,7 +23,12 @@ func TestAttention(t *testing.T) {
 	const text = "Oslo is 48. Lima is 33. Oslo is"
 	var a attended
 	r.post("/v1/attention", fieldsOf{"prompt": text}, &a)
-	if a.Object != "attention" || a.Model != "tiny" || a.Arch != "diff" || a.Layers != 2 || a.Heads != 4 || a.Maps != 2 || a.Tile != 1 || len(a.Shown) != 8 || len(a.Next) != 1 || len(a.Next[0].Top) != 10 {
+	if a.Object != "attention" || a.Model != "tiny" || a.Arch != "diff" || a.Layers != 2 || a.Heads != 4 ||
+		a.Maps != 2 ||
+		a.Tile != 1 ||
+		len(a.Shown) != 8 ||
+		len(a.Next) != 1 ||
+		len(a.Next[0].Top) != 10 {
 		t.Fatalf("%+v", a)
 	}
 	var scored struct {
@@ -40,7 +45,8 @@ func TestAttention(t *testing.T) {
 		t.Fatalf("%d tokens, echo has %d", len(a.Tokens), len(want.Tokens))
 	}
 	for i, tok := range a.Tokens {
-		if tok.Text != want.Tokens[i] || (tok.Logprob == nil) != (i == 0) || i > 0 && math.Abs(*tok.Logprob-*want.Logprob[i]) > 1e-5 {
+		if tok.Text != want.Tokens[i] || (tok.Logprob == nil) != (i == 0) ||
+			i > 0 && math.Abs(*tok.Logprob-*want.Logprob[i]) > 1e-5 {
 			t.Errorf("token %d: %+v, echo says %q %v", i, tok, want.Tokens[i], want.Logprob[i])
 		}
 	}
@@ -53,8 +59,18 @@ func TestAttention(t *testing.T) {
 		}
 	}
 	var chat attended
-	r.post("/v1/attention", fieldsOf{"messages": []any{fieldsOf{"role": "user", "content": "hi"}}, "layers": []int{1}, "heads": []int{0}, "maps": []string{"a2"}}, &chat)
-	if len(chat.Shown) != 1 || chat.Shown[0].Maps["a2"] == nil || chat.Shown[0].Maps["a1"] != nil || !strings.HasPrefix(chat.Tokens[0].Text+chat.Tokens[1].Text, "<|") && len(chat.Tokens) < 10 {
+	r.post(
+		"/v1/attention",
+		fieldsOf{
+			"messages": []any{fieldsOf{"role": "user", "content": "hi"}},
+			"layers":   []int{1},
+			"heads":    []int{0},
+			"maps":     []string{"a2"},
+		},
+		&chat,
+	)
+	if len(chat.Shown) != 1 || chat.Shown[0].Maps["a2"] == nil || chat.Shown[0].Maps["a1"] != nil ||
+		!strings.HasPrefix(chat.Tokens[0].Text+chat.Tokens[1].Text, "<|") && len(chat.Tokens) < 10 {
 		t.Errorf("%+v", chat)
 	}
 }
@@ -68,7 +84,11 @@ func TestInterventionsEndWithTheirRequest(t *testing.T) {
 		return a
 	}
 	text := func() string {
-		_, _, b := r.do("POST", "/v1/completions", fieldsOf{"prompt": "The magic", "max_tokens": 20, "temperature": 0, "logprobs": 3})
+		_, _, b := r.do(
+			"POST",
+			"/v1/completions",
+			fieldsOf{"prompt": "The magic", "max_tokens": 20, "temperature": 0, "logprobs": 3},
+		)
 		_, rest, _ := strings.Cut(string(b), `"choices"`)
 		return rest
 	}
@@ -86,7 +106,9 @@ func TestInterventionsEndWithTheirRequest(t *testing.T) {
 	}
 	for _, list := range []any{[]any{}, []any{fieldsOf{"lambda": 1}}, nil} {
 		got, want := fmt.Sprint(ask(fieldsOf{"interventions": list})), fmt.Sprint(plain)
-		if a, b := ask(fieldsOf{"interventions": list}), plain; a.Loss != b.Loss || *a.Next[0].Top[0].Logprob != *b.Next[0].Top[0].Logprob || len(got) != len(want) {
+		if a, b := ask(fieldsOf{"interventions": list}), plain; a.Loss != b.Loss ||
+			*a.Next[0].Top[0].Logprob != *b.Next[0].Top[0].Logprob ||
+			len(got) != len(want) {
 			t.Errorf("%v is not the plain output", list)
 		}
 	}
@@ -116,7 +138,8 @@ func TestAttentionLimits(t *testing.T) {
 				Cells, Limit int
 			}
 		}
-		if status != http.StatusOK && (json.Unmarshal(b, &e) != nil || e.Error.Code != "too_many_cells" || e.Error.Cells != e.Error.Limit+1) {
+		if status != http.StatusOK &&
+			(json.Unmarshal(b, &e) != nil || e.Error.Code != "too_many_cells" || e.Error.Cells != e.Error.Limit+1) {
 			t.Errorf("%s", b)
 		}
 	}
@@ -124,9 +147,14 @@ func TestAttentionLimits(t *testing.T) {
 	if status, _, b := r.do("POST", "/v1/attention", fieldsOf{"prompt": "x", "topk": 4}); status != http.StatusBadRequest {
 		t.Errorf("topk beyond its limit: %d %s", status, b)
 	}
-	// A prompt of the context's length passes, one token more is refused with both numbers; a huge one is refused before it is looked at.
+	// A prompt of the context's length passes, one token more is refused with both numbers; a huge one is refused
+	// before it is looked at.
 	for n, want := range map[int]int{128: http.StatusOK, 129: http.StatusBadRequest, 2_000_000: http.StatusBadRequest} {
-		status, _, b := r.do("POST", "/v1/attention", fieldsOf{"prompt": strings.Repeat("x", n), "layers": []int{0}, "heads": []int{0}})
+		status, _, b := r.do(
+			"POST",
+			"/v1/attention",
+			fieldsOf{"prompt": strings.Repeat("x", n), "layers": []int{0}, "heads": []int{0}},
+		)
 		if status != want || want != http.StatusOK && !contains(b, `"n_ctx":128`) {
 			t.Errorf("%d tokens: %d %.300s", n, status, b)
 		}

@@ -88,12 +88,29 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 	for i := range rows {
 		out = append(out, rowFields(&rows[i]))
 	}
-	s.json(w, http.StatusOK, map[string]any{"object": "run", "id": id, "cursor": next, "reset": reset, "more": next-cursor >= maxRunBytes, "rows": out})
+	s.json(
+		w,
+		http.StatusOK,
+		map[string]any{
+			"object": "run",
+			"id":     id,
+			"cursor": next,
+			"reset":  reset,
+			"more":   next-cursor >= maxRunBytes,
+			"rows":   out,
+		},
+	)
 }
 
 // openRun opens a run's metrics. The name is checked, and the root lets no link lead out of it.
 func (s *Server) openRun(id string) (*os.File, error) {
-	missing := &apiError{Status: http.StatusNotFound, Type: typeInvalid, Param: "id", Code: "run_not_found", Message: "there is no such run; GET /v1/runs lists them"}
+	missing := &apiError{
+		Status:  http.StatusNotFound,
+		Type:    typeInvalid,
+		Param:   "id",
+		Code:    "run_not_found",
+		Message: "there is no such run; GET /v1/runs lists them",
+	}
 	if !runPattern.MatchString(id) {
 		return nil, missing
 	}
@@ -112,12 +129,16 @@ func (s *Server) openRun(id string) (*os.File, error) {
 // rowFields are what curves are drawn of; a number that was not measured is left out.
 func rowFields(r *record.Row) map[string]any {
 	m := map[string]any{"step": r.Step, "total_steps": r.Total}
-	for name, v := range map[string]float64{"loss": r.Loss, "loss_ema": r.LossEMA, "valid_loss": r.Valid, "grad_norm": r.GradNorm, "lr": r.LR, "tok_s": r.TokS, "time": r.Time} {
+	for name, v := range map[string]float64{
+		"loss": r.Loss, "loss_ema": r.LossEMA, "valid_loss": r.Valid, "grad_norm": r.GradNorm,
+		"lr": r.LR, "tok_s": r.TokS, "time": r.Time,
+	} {
 		if !math.IsNaN(v) && !math.IsInf(v, 0) {
 			m[name] = v
 		}
 	}
-	if len(r.Lambda) > 0 && !slices.ContainsFunc(r.Lambda, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+	if len(r.Lambda) > 0 &&
+		!slices.ContainsFunc(r.Lambda, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
 		m["lambda"] = r.Lambda
 	}
 	if names := r.Warn.Names(); len(names) > 0 {

@@ -25,7 +25,16 @@ func writeRows(t *testing.T, dir string, from, to int) {
 	}
 	defer f.Close()
 	for i := from; i <= to; i++ {
-		row := record.Row{Step: i, Total: 100, Loss: 5 / float64(i), LossEMA: 4, Valid: math.NaN(), GradNorm: 0.5, TokS: 1000, Lambda: []float64{0.2, 0.5}}
+		row := record.Row{
+			Step:     i,
+			Total:    100,
+			Loss:     5 / float64(i),
+			LossEMA:  4,
+			Valid:    math.NaN(),
+			GradNorm: 0.5,
+			TokS:     1000,
+			Lambda:   []float64{0.2, 0.5},
+		}
 		if _, err := f.Write(row.Append(nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +70,8 @@ func (r *rig) tail(id string, cursor int64) (v tail) {
 	return v
 }
 
-// TestRunsFollowTheFile: rows come as they are written, an unfinished line later, a damaged one never, and all anew where the file is.
+// TestRunsFollowTheFile: rows come as they are written, an unfinished line later, a damaged one never, and all anew
+// where the file is.
 func TestRunsFollowTheFile(t *testing.T) {
 	dir := t.TempDir()
 	writeRows(t, filepath.Join(dir, "a"), 1, 3)
@@ -77,7 +87,10 @@ func TestRunsFollowTheFile(t *testing.T) {
 		t.Errorf("%s, want %s", b, want)
 	}
 	v := r.tail("a", 0)
-	if len(v.Rows) != 3 || v.Rows[2]["step"] != 3.0 || v.Rows[0]["grad_norm"] != 0.5 || v.Rows[0]["valid_loss"] != nil || v.More || v.Reset {
+	if len(v.Rows) != 3 || v.Rows[2]["step"] != 3.0 || v.Rows[0]["grad_norm"] != 0.5 ||
+		v.Rows[0]["valid_loss"] != nil ||
+		v.More ||
+		v.Reset {
 		t.Fatalf("%+v", v)
 	}
 	if again := r.tail("a", v.Cursor); len(again.Rows) != 0 || again.Cursor != v.Cursor {
@@ -147,13 +160,16 @@ func TestRunsStayInTheirFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := runsRig(t, dir)
-	if _, _, b := r.do("GET", "/v1/runs", nil); strings.Contains(string(b), "out") || strings.Contains(string(b), "trick") || !strings.Contains(string(b), "good") {
+	if _, _, b := r.do("GET", "/v1/runs", nil); strings.Contains(string(b), "out") ||
+		strings.Contains(string(b), "trick") ||
+		!strings.Contains(string(b), "good") {
 		t.Errorf("%s", b)
 	}
 	for _, id := range []string{"out", "trick", "folder", "nothing", "..%2fsecret", "good%2f..%2f..%2fsecret", "%2e%2e/secret", "good/../../secret", "%2fetc", "good%00", "good%2f.", ".", "..", "", "good/" + metricsFile,
 		"C:%5c", "good%5c..%5c..%5csecret", strings.Repeat("a", 5000), "good/x/y/z"} {
 		status, _, b := r.do("GET", "/v1/runs/"+id, nil)
-		if status == http.StatusOK && strings.Contains(string(b), `"rows"`) || status >= 500 || strings.Contains(string(b), top) {
+		if status == http.StatusOK && strings.Contains(string(b), `"rows"`) || status >= 500 ||
+			strings.Contains(string(b), top) {
 			t.Errorf("%.60q: %d %.300s", id, status, b)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The modules use two forms alone, one to a line, so that they can be joined without parsing JavaScript; a test holds them to it.
+// The modules use two forms alone, one to a line, so that they can be joined without parsing JavaScript; a test holds
+// them to it.
 var (
 	importLine = regexp.MustCompile(`(?m)^import \{ ([^}]+) \} from '\./([a-z]+\.js)';$`)
 	exportLine = regexp.MustCompile(`(?m)^export ((?:async )?(?:function|const|let|class)) ([A-Za-z$]+)`)
@@ -35,7 +36,8 @@ func bundle(name string, done map[string]bool, out *strings.Builder) {
 	fmt.Fprintf(out, "modules['%s'] = (() => {\n%s\nreturn { %s };\n})();\n", name, src, strings.Join(exports, ", "))
 }
 
-// page is the document with styles and scripts inside, under a policy that names their hashes: nothing else in it can run.
+// page is the document with styles and scripts inside, under a policy that names their hashes: nothing else in it can
+// run.
 func page() []byte {
 	html := string(read("index.html"))
 	var css, js strings.Builder
@@ -47,9 +49,17 @@ func page() []byte {
 		bundle(m[1], map[string]bool{}, &js)
 	}
 	style, script := "\n"+css.String(), "\n"+js.String()
-	meta := fmt.Sprintf(`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; style-src %s; script-src %s">`, hash(style), hash(script))
+	meta := fmt.Sprintf(
+		`<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; base-uri 'none'; `+
+			`form-action 'none'; style-src %s; script-src %s">`,
+		hash(style),
+		hash(script),
+	)
 	html = sheetLine.ReplaceAllLiteralString(html, "")
-	html = scriptLine.ReplaceAllLiteralString(html, "<style>"+style+"</style>\n<script type=\"module\">"+script+"</script>\n")
+	html = scriptLine.ReplaceAllLiteralString(
+		html,
+		"<style>"+style+"</style>\n<script type=\"module\">"+script+"</script>\n",
+	)
 	return []byte(strings.Replace(html, "<head>\n", "<head>\n"+meta+"\n", 1))
 }
 

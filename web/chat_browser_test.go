@@ -28,7 +28,8 @@ func TestChatInBrowser(t *testing.T) {
 	if n := p.Number(`document.querySelectorAll(".answers article").length`); n != 2 {
 		t.Errorf("%v answers side by side, want 2", n)
 	}
-	if p.Number(`document.querySelectorAll("#chat-log b, #chat-log img").length`) != 0 || p.Text(`document.querySelector(".said").textContent`) != `<b>Oslo</b> is <img src=x onerror=document.title=1>` {
+	if p.Number(`document.querySelectorAll("#chat-log b, #chat-log img").length`) != 0 ||
+		p.Text(`document.querySelector(".said").textContent`) != `<b>Oslo</b> is <img src=x onerror=document.title=1>` {
 		t.Error("a message became markup")
 	}
 	answer := func() string { return p.Text(`document.querySelector(".turn:last-child .answer").textContent`) }
@@ -37,12 +38,16 @@ func TestChatInBrowser(t *testing.T) {
 
 	// What else a token could have been: by pointing, and by walking with the keys.
 	p.Hover(".answer .tok:nth-child(3)", 0.5, 0.5)
-	p.Wait(`!document.querySelector("#tip").hidden && document.querySelectorAll("#tip tr").length >= 5 && /▸/.test(document.querySelector("#tip").textContent)`)
+	p.Wait(
+		`!document.querySelector("#tip").hidden && document.querySelectorAll("#tip tr").length >= 5 && /▸/.test(document.querySelector("#tip").textContent)`,
+	)
 	p.Hover("h1", 0.1, 0.5)
 	p.Wait(`document.querySelector("#tip").hidden`)
 	p.Eval(`document.querySelector(".answer .tok").focus()`, nil)
 	p.Key("ArrowRight")
-	p.Wait(`document.activeElement === document.querySelectorAll(".answer .tok")[1] && !document.querySelector("#tip").hidden`)
+	p.Wait(
+		`document.activeElement === document.querySelectorAll(".answer .tok")[1] && !document.querySelector("#tip").hidden`,
+	)
 
 	// Regenerating with one seed gives the same text, with another one another.
 	p.Click("#chat-again")

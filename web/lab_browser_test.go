@@ -17,7 +17,13 @@ const shortText = "Oslo is 48. Lima is 33. Oslo is"
 func (r *rig) look(model, text string, list ...layer.Intervention) *lab.Reply {
 	r.t.Helper()
 	net := r.nets[model]
-	q := lab.Query{IDs: r.tok.Encode(text), Maps: []string{lab.A1}, Next: []int{len(r.tok.Encode(text)) - 1}, Top: 8, Interventions: list}
+	q := lab.Query{
+		IDs:           r.tok.Encode(text),
+		Maps:          []string{lab.A1},
+		Next:          []int{len(r.tok.Encode(text)) - 1},
+		Top:           8,
+		Interventions: list,
+	}
 	if model == "diff" {
 		q.Maps = []string{lab.A1, lab.A2, lab.Diff}
 	}
@@ -42,14 +48,19 @@ func edited(name string) string {
 
 // distribution is what the page says comes next.
 func distribution(p *browser.Page) string {
-	return p.Text(`[...document.querySelectorAll("#lab-next tr[data-id]")].map(r => r.dataset.id + ":" + r.dataset.p).join(" ")`)
+	return p.Text(
+		`[...document.querySelectorAll("#lab-next tr[data-id]")].map(r => r.dataset.id + ":" + r.dataset.p).join(" ")`,
+	)
 }
 
 // next is the same of a reply, written as JavaScript writes numbers.
 func checkNext(t *testing.T, p *browser.Page, r *lab.Reply, what string) {
 	t.Helper()
 	var got []struct{ ID, P float64 }
-	p.Eval(`[...document.querySelectorAll("#lab-next tr[data-id]")].map(r => ({ ID: Number(r.dataset.id), P: Number(r.dataset.p) }))`, &got)
+	p.Eval(
+		`[...document.querySelectorAll("#lab-next tr[data-id]")].map(r => ({ ID: Number(r.dataset.id), P: Number(r.dataset.p) }))`,
+		&got,
+	)
 	top := r.Next[len(r.Next)-1].Top
 	if len(got) != len(top) {
 		t.Fatalf("%s: %d tokens, want %d", what, len(got), len(top))
@@ -82,7 +93,16 @@ func checkSpan(t *testing.T, p *browser.Page, r *lab.Reply, l, h, from, to int) 
 			got := p.Number(fmt.Sprintf(`document.querySelector('#lab-span tr[data-map="%s"]').dataset.share`, id))
 			signed := p.Number(fmt.Sprintf(`document.querySelector('#lab-span tr[data-map="%s"]').dataset.sum`, id))
 			if math.Abs(got-part/all) > 1e-5 || math.Abs(signed-sum) > 1e-5 {
-				t.Errorf("layer %d head %d map %s: the page says %v %v, want %v %v", l, h, name, got, signed, part/all, sum)
+				t.Errorf(
+					"layer %d head %d map %s: the page says %v %v, want %v %v",
+					l,
+					h,
+					name,
+					got,
+					signed,
+					part/all,
+					sum,
+				)
 			}
 		}
 	}
@@ -96,7 +116,13 @@ func (r *rig) own(text string) *browser.Page {
 	p.Click(`[aria-label="Text"] button[value="own"]`)
 	p.Type(text) // the old text is selected
 	p.Click(".own .btn.main")
-	p.Wait(fmt.Sprintf(`document.querySelectorAll("#lab-words .tok").length === %d && %s`, len(r.tok.Encode(text)), arrived))
+	p.Wait(
+		fmt.Sprintf(
+			`document.querySelectorAll("#lab-words .tok").length === %d && %s`,
+			len(r.tok.Encode(text)),
+			arrived,
+		),
+	)
 	return p
 }
 
@@ -108,15 +134,25 @@ func TestLabInBrowser(t *testing.T) {
 	trained := distribution(p)
 
 	// Heads: by the list, by a thumbnail, by a key; a span by dragging over the text.
-	p.Eval(`(() => { const s = document.querySelector("#lab-layer"); s.value = 1; s.dispatchEvent(new Event("change")); })()`, nil)
+	p.Eval(
+		`(() => { const s = document.querySelector("#lab-layer"); s.value = 1; s.dispatchEvent(new Event("change")); })()`,
+		nil,
+	)
 	p.Click(`.heads tr:nth-child(3) td:nth-child(3) .thumb`) // caption, layer 1, layer 2
 	p.Wait(`document.querySelector("#lab-head").value === "1" && document.querySelector("#lab-layer").value === "1"`)
 	var at struct{ X0, Y0, X1, Y1 float64 }
-	p.Eval(`(() => { const m = i => { const r = document.querySelectorAll("#lab-words .tok")[i].getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }; document.querySelector("#lab-words").scrollIntoView({ block: "center" }); const [X0, Y0] = m(8), [X1, Y1] = m(9); return { X0, Y0, X1, Y1 }; })()`, &at)
+	p.Eval(
+		`(() => { const m = i => { const r = document.querySelectorAll("#lab-words .tok")[i].getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }; document.querySelector("#lab-words").scrollIntoView({ block: "center" }); const [X0, Y0] = m(8), [X1, Y1] = m(9); return { X0, Y0, X1, Y1 }; })()`,
+		&at,
+	)
 	p.DragPoints(at.X0, at.Y0, at.X1, at.Y1)
 	p.Wait(`document.querySelectorAll("#lab-words .tok.in").length === 2`)
 	p.Key("End")
-	p.Wait(`document.querySelector("#lab-words .tok[aria-selected=true]").dataset.i === "` + fmt.Sprint(len(plain.Tokens)-1) + `"`)
+	p.Wait(
+		`document.querySelector("#lab-words .tok[aria-selected=true]").dataset.i === "` + fmt.Sprint(
+			len(plain.Tokens)-1,
+		) + `"`,
+	)
 	checkSpan(t, p, plain, 1, 1, 8, 10)
 	p.Key(".")
 	p.Wait(`document.querySelector("#lab-layer").value === "0" && document.querySelector("#lab-head").value === "0"`)
@@ -175,25 +211,35 @@ func TestLinkAndFile(t *testing.T) {
 	r := newRig(t)
 	const hostile = `<img src=x onerror=document.title=1></script><script>document.title="taken"</script><!-- Oslo`
 	p := r.own(hostile)
-	p.Eval(`(() => { const s = document.querySelector("#lab-lambda"); s.value = 0.5; s.dispatchEvent(new Event("input")); })()`, nil)
-	p.Wait(`location.hash.includes("x=0.5") && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0.5@") && ` + arrived)
+	p.Eval(
+		`(() => { const s = document.querySelector("#lab-lambda"); s.value = 0.5; s.dispatchEvent(new Event("input")); })()`,
+		nil,
+	)
+	p.Wait(
+		`location.hash.includes("x=0.5") && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0.5@") && ` + arrived,
+	)
 	want, link := distribution(p), p.Text("location.hash")
 
 	again := r.page(looks[0], "/"+link)
-	again.Wait(`document.querySelectorAll("#lab-words .tok").length > 10 && document.querySelector("#lab-lambda").value === "0.5" && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0.5@") && ` + arrived)
+	again.Wait(
+		`document.querySelectorAll("#lab-words .tok").length > 10 && document.querySelector("#lab-lambda").value === "0.5" && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0.5@") && ` + arrived,
+	)
 	if got := distribution(again); got != want {
 		t.Errorf("the link shows %s, want %s", got, want)
 	}
 	path := p.Download(func() { p.Click("#lab-save") })
 	file := r.b.Page(t, looks[0])
 	file.Goto("file://" + path)
-	file.Wait(`document.querySelector("#lab-lambda") && document.querySelector("#lab-lambda").value === "0.5" && ` + arrived)
+	file.Wait(
+		`document.querySelector("#lab-lambda") && document.querySelector("#lab-lambda").value === "0.5" && ` + arrived,
+	)
 	if got := distribution(file); got != want {
 		t.Errorf("the file shows %s, want %s", got, want)
 	}
 	r.fileWithoutServer(file, hostile)
 	for _, page := range []*browser.Page{p, again, file} {
-		if title := page.Text("document.title"); !strings.Contains(title, "Antiphase") || page.Number(`document.querySelectorAll("img").length`) != 0 {
+		if title := page.Text("document.title"); !strings.Contains(title, "Antiphase") ||
+			page.Number(`document.querySelectorAll("img").length`) != 0 {
 			t.Errorf("text became a part of the page: %s", title)
 		}
 	}
@@ -206,7 +252,19 @@ func (r *rig) fileWithoutServer(file *browser.Page, text string) {
 	file.Click(`[aria-label="The second map"] button[value="drop"]`)
 	file.Wait(`document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0@") && ` + arrived)
 	zero := 0.0
-	checkNext(t, file, r.look("diff", text, layer.Intervention{Lambda: &zero, Layers: []int{int(file.Number(`document.querySelector("#lab-layer").value`))}}), "dropped, in a file")
+	checkNext(
+		t,
+		file,
+		r.look(
+			"diff",
+			text,
+			layer.Intervention{
+				Lambda: &zero,
+				Layers: []int{int(file.Number(`document.querySelector("#lab-layer").value`))},
+			},
+		),
+		"dropped, in a file",
+	)
 	file.Click("#lab-reset")
 	file.Wait(edited(""))
 	checkNext(t, file, r.look("diff", text), "as trained, in a file")
@@ -220,7 +278,8 @@ func TestLongPrompts(t *testing.T) {
 	p := r.own(text)
 	plain := r.look("diff", text)
 	T := len(plain.Tokens)
-	p.Wait(`/tiles/.test(document.querySelector(".status").textContent) && document.querySelector(".map.df .foot").dataset.sum`)
+	p.Wait(`/tiles/.test(document.querySelector(".status").textContent)`)
+	p.Wait(`document.querySelector(".map.df .foot").dataset.sum && document.querySelector(".map.a1 canvas").width > 100`)
 	for id, name := range map[string]string{"a1": lab.A1, "df": lab.Diff} {
 		exact, err := sumOf(r, text, name)
 		if err != nil {
@@ -239,7 +298,14 @@ func TestLongPrompts(t *testing.T) {
 // sumOf is the sum of the last row of the first head.
 func sumOf(r *rig, text, name string) (float64, error) {
 	ids := r.tok.Encode(text)
-	q := lab.Query{IDs: ids, Maps: []string{name}, Size: 1, Layers: []int{0}, Heads: []int{0}, Rows: []int{len(ids) - 1}}
+	q := lab.Query{
+		IDs:    ids,
+		Maps:   []string{name},
+		Size:   1,
+		Layers: []int{0},
+		Heads:  []int{0},
+		Rows:   []int{len(ids) - 1},
+	}
 	if err := q.Complete(r.nets["diff"].Config); err != nil {
 		return 0, err
 	}

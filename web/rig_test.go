@@ -32,7 +32,14 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	b := browser.Open(t)
-	r := &rig{t: t, nets: map[string]*model.Model{}, tok: tokenizer.Bytes(), runs: t.TempDir(), b: b, lock: &sync.Mutex{}}
+	r := &rig{
+		t:    t,
+		nets: map[string]*model.Model{},
+		tok:  tokenizer.Bytes(),
+		runs: t.TempDir(),
+		b:    b,
+		lock: &sync.Mutex{},
+	}
 	d := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
 	t.Cleanup(func() { d.Close() })
 	root, err := os.OpenRoot(r.runs)
@@ -46,7 +53,16 @@ func newRig(t *testing.T) *rig {
 	}
 	var models []*server.Model
 	for _, arch := range []string{"diff", "transformer"} {
-		c, err := model.Config{Arch: arch, Vocab: 260, Context: 2048, Layers: 2, Dim: 32, Heads: 2, KVHeads: 2, HeadDim: 8}.Complete()
+		c, err := model.Config{
+			Arch:    arch,
+			Vocab:   260,
+			Context: 2048,
+			Layers:  2,
+			Dim:     32,
+			Heads:   2,
+			KVHeads: 2,
+			HeadDim: 8,
+		}.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +71,17 @@ func newRig(t *testing.T) *rig {
 			t.Fatal(err)
 		}
 		net.Init(7)
-		m, err := server.NewModel(server.Source{ID: arch, Model: net, Tokenizer: r.tok, First: -1, EOS: []int32{}, Created: time.Unix(1, 0), Options: infer.Options{Lock: r.lock, Slots: 4}})
+		m, err := server.NewModel(
+			server.Source{
+				ID:        arch,
+				Model:     net,
+				Tokenizer: r.tok,
+				First:     -1,
+				EOS:       []int32{},
+				Created:   time.Unix(1, 0),
+				Options:   infer.Options{Lock: r.lock, Slots: 4},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,9 +115,15 @@ func quiet(t *testing.T, p *browser.Page) {
 }
 
 // looks are the widths and themes that every view is seen in.
-var looks = []browser.Look{{Width: 1400, Height: 1000}, {Width: 1400, Height: 1000, Dark: true}, {Width: 400, Height: 800}, {Width: 400, Height: 800, Dark: true}}
+var looks = []browser.Look{
+	{Width: 1400, Height: 1000},
+	{Width: 1400, Height: 1000, Dark: true},
+	{Width: 400, Height: 800},
+	{Width: 400, Height: 800, Dark: true},
+}
 
-// audit checks a page as it stands, in all looks: no sideways scrolling, and what axe would check of names, labels, contrast and focus.
+// audit checks a page as it stands, in all looks: no sideways scrolling, and what axe would check of names, labels,
+// contrast and focus.
 func audit(t *testing.T, p *browser.Page, what string) {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join("testdata", "audit.js"))
@@ -105,7 +137,7 @@ func audit(t *testing.T, p *browser.Page, what string) {
 			Problems               []string
 			Texts, Controls, Stops int
 		}
-		p.Eval("("+string(src)+")()", &r)
+		p.Eval(string(src)+"; audit()", &r)
 		for _, s := range r.Problems {
 			t.Errorf("%s, %+v: %s", what, look, s)
 		}

@@ -22,7 +22,16 @@ func (r *rig) train(name string, from, to int, bend float64) {
 	}
 	defer f.Close()
 	for i := from; i <= to; i++ {
-		row := metrics.Row{Step: i, Total: 400, Loss: bend + 5/float64(i), LossEMA: bend + 5/float64(i), Valid: math.NaN(), GradNorm: 1 / float64(i), TokS: 1000 + float64(i), Lambda: []float64{0.2, 0.5 + bend/10}}
+		row := metrics.Row{
+			Step:     i,
+			Total:    400,
+			Loss:     bend + 5/float64(i),
+			LossEMA:  bend + 5/float64(i),
+			Valid:    math.NaN(),
+			GradNorm: 1 / float64(i),
+			TokS:     1000 + float64(i),
+			Lambda:   []float64{0.2, 0.5 + bend/10},
+		}
 		if i%20 == 0 {
 			row.Valid = row.Loss + 0.1
 		}
@@ -37,7 +46,9 @@ func TestRunsInBrowser(t *testing.T) {
 	r.train("first", 1, 100, 1)
 	r.train("second", 1, 60, 2)
 	p := r.page(looks[0], "/#runs")
-	p.Wait(`document.querySelectorAll(".chart path.line").length >= 12`) // five charts of two runs, λ in two layers each
+	p.Wait(
+		`document.querySelectorAll(".chart path.line").length >= 12`,
+	) // five charts of two runs, λ in two layers each
 	if n := p.Number(`[...document.querySelectorAll(".chart-box")].filter(e => !e.hidden).length`); n != 5 {
 		t.Errorf("%v charts", n)
 	}
@@ -46,7 +57,9 @@ func TestRunsInBrowser(t *testing.T) {
 	// The curves follow the file, and a run that begins later appears.
 	r.train("first", 101, 150, 1)
 	r.train("third", 1, 30, 3)
-	p.Wait(`/step 150 of 400/.test(document.querySelector("#runs-list").textContent) && document.querySelectorAll("#runs-list li").length === 3`)
+	p.Wait(
+		`/step 150 of 400/.test(document.querySelector("#runs-list").textContent) && document.querySelectorAll("#runs-list li").length === 3`,
+	)
 	p.Hover(".chart", 0.5, 0.5)
 	p.Wait(`/step \d+: first [\d.]+ · second [\d.]+/.test(document.querySelector(".chart-read").textContent)`)
 	audit(t, p, "runs")

@@ -1,7 +1,7 @@
 // Package web is the page that the server shows: hand-written HTML, CSS and JavaScript modules, embedded as they are.
 //
-// Handler serves it with a policy under which nothing but these files can run. File makes one self-contained HTML document
-// of the same modules (bundle.go), in which data stands where the server would be.
+// Handler serves it with a policy under which nothing but these files can run. File makes one self-contained HTML
+// document of the same modules (bundle.go), in which data stands where the server would be.
 package web
 
 import (
@@ -18,8 +18,10 @@ import (
 //go:embed page
 var files embed.FS
 
-// policy is what the page may do: run and read its own files, and call its own server. There is no inline script or style.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy is what the page may do: run and read its own files, and call its own server. There is no inline script or
+// style.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // asset is a file as it is sent.
 type asset struct {
@@ -88,8 +90,11 @@ func read(name string) []byte {
 // slot is where data stands in a file.
 const slot = "<!--data-->"
 
-// File is the lab as one document that needs no server: json is its data, which must be JSON. No text in it can end its element.
+// File is the lab as one document that needs no server: json is its data, which must be JSON. No text in it can end
+// its element.
 func File(json []byte) []byte {
 	safe := strings.NewReplacer("<", `\u003c`, "\u2028", `\u2028`, "\u2029", `\u2029`).Replace(string(json))
-	return []byte(strings.Replace(string(page()), slot, `<script type="application/json" id="data">`+safe+"</script>", 1))
+	return []byte(
+		strings.Replace(string(page()), slot, `<script type="application/json" id="data">`+safe+"</script>", 1),
+	)
 }

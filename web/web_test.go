@@ -20,7 +20,8 @@ func fetch(t *testing.T, path string, header ...string) *http.Response {
 	return w.Result()
 }
 
-// TestFilesAndPolicy: every file comes with its type and the policy, twice the same costs nothing, and there is nothing else.
+// TestFilesAndPolicy: every file comes with its type and the policy, twice the same costs nothing, and there is
+// nothing else.
 func TestFilesAndPolicy(t *testing.T) {
 	list, err := files.ReadDir("page")
 	if err != nil || len(list) < 15 {
@@ -30,10 +31,16 @@ func TestFilesAndPolicy(t *testing.T) {
 	for _, e := range list {
 		paths = append(paths, "/ui/"+e.Name())
 	}
-	kinds := map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8", "": "text/html; charset=utf-8"}
+	kinds := map[string]string{
+		".js":   "text/javascript; charset=utf-8",
+		".css":  "text/css; charset=utf-8",
+		".html": "text/html; charset=utf-8",
+		"":      "text/html; charset=utf-8",
+	}
 	for _, p := range paths {
 		r := fetch(t, p)
-		if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != kinds[path.Ext(p)] || r.Header.Get("Content-Security-Policy") != policy {
+		if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != kinds[path.Ext(p)] ||
+			r.Header.Get("Content-Security-Policy") != policy {
 			t.Errorf("%s: %d %v", p, r.StatusCode, r.Header)
 		}
 		if again := fetch(t, p, "If-None-Match", r.Header.Get("ETag")); again.StatusCode != http.StatusNotModified {
@@ -50,22 +57,25 @@ func TestFilesAndPolicy(t *testing.T) {
 	}
 }
 
-// TestModulesKeepToTheirForms: the bundle is made without parsing JavaScript, so modules import and export in one form each; and none makes
-// HTML of text, runs text, or knows another address than its own server's.
+// TestModulesKeepToTheirForms: the bundle is made without parsing JavaScript, so modules import and export in one form
+// each; and none makes HTML of text, runs text, or knows another address than its own server's.
 func TestModulesKeepToTheirForms(t *testing.T) {
 	list, err := files.ReadDir("page")
 	if err != nil {
 		t.Fatal(err)
 	}
-	never := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|srcdoc|https?://|import\(|setAttribute\('(?:style|on)`)
+	never := regexp.MustCompile(
+		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|srcdoc|https?://|import\(|setAttribute\('(?:style|on)`,
+	)
 	for _, e := range list {
 		src := string(read(e.Name()))
 		for n, line := range strings.Split(src, "\n") {
-			if len([]rune(line)) > 330 {
+			if len([]rune(line)) > 280 {
 				t.Errorf("%s:%d: a line of %d characters", e.Name(), n+1, len(line))
 			}
 			if strings.HasSuffix(e.Name(), ".js") {
-				if strings.HasPrefix(line, "import") && !importLine.MatchString(line) || strings.HasPrefix(line, "export") && !exportLine.MatchString(line) {
+				if strings.HasPrefix(line, "import") && !importLine.MatchString(line) ||
+					strings.HasPrefix(line, "export") && !exportLine.MatchString(line) {
 					t.Errorf("%s:%d: %s", e.Name(), n+1, line)
 				}
 				if m := never.FindString(strings.ReplaceAll(line, "http://www.w3.org/2000/svg", "")); m != "" {
@@ -73,10 +83,12 @@ func TestModulesKeepToTheirForms(t *testing.T) {
 				}
 			}
 		}
-		if strings.HasSuffix(e.Name(), ".js") && (strings.Contains(src, "</script") || strings.Contains(src, "<script") || strings.Contains(src, "<!--")) {
+		if strings.HasSuffix(e.Name(), ".js") &&
+			(strings.Contains(src, "</script") || strings.Contains(src, "<script") || strings.Contains(src, "<!--")) {
 			t.Errorf("%s cannot stand inside a page: it spells a tag", e.Name())
 		}
-		if strings.HasSuffix(e.Name(), ".html") && regexp.MustCompile(`(?i)\sstyle=|\son[a-z]+=|javascript:`).MatchString(src) {
+		if strings.HasSuffix(e.Name(), ".html") &&
+			regexp.MustCompile(`(?i)\sstyle=|\son[a-z]+=|javascript:`).MatchString(src) {
 			t.Errorf("%s has inline code or style", e.Name())
 		}
 	}
@@ -85,7 +97,9 @@ func TestModulesKeepToTheirForms(t *testing.T) {
 // TestFile: data cannot end its element, and nothing of the page refers to a server.
 func TestFile(t *testing.T) {
 	f := string(File([]byte(`{"text":"</script><script>alert(1)</script><!--"}`)))
-	if strings.Count(f, "</script") != 2 || strings.Contains(f, "alert(1)</script") || strings.Contains(f, slot) || strings.Contains(f, `src="/ui`) || strings.Contains(f, `href="/ui`) {
+	if strings.Count(f, "</script") != 2 || strings.Contains(f, "alert(1)</script") || strings.Contains(f, slot) ||
+		strings.Contains(f, `src="/ui`) ||
+		strings.Contains(f, `href="/ui`) {
 		t.Error("the file's data is not closed in, or it needs a server")
 	}
 	for _, e := range []string{"app.js", "lab.js", "maps.js", "save.js"} {

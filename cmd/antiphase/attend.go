@@ -29,9 +29,9 @@ func attendVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attend",
 		Short: "Write the attention lab for one prompt as a single HTML file",
-		Long: `Attend runs a prompt through a model, and a second one beside it, and writes the attention lab of "antiphase serve" as one HTML file that
-needs no server and no network: every map, λ, what could come next, and what scaling λ, changing the second map or knocking
-out a head makes of the loss and of the next token.`,
+		Long: `Attend runs a prompt through a model, and a second one beside it, and writes the attention lab of
+"antiphase serve" as one HTML file that needs no server and no network: every map, λ, what could come next, and what
+scaling λ, changing the second map or knocking out a head makes of the loss and of the next token.`,
 		Example: `  antiphase attend --model runs/small-diff -p "Once upon a time"
   antiphase attend --model runs/a --model base=runs/b --prompt-file question.txt --out page.html`,
 		Args: cobra.NoArgs,
@@ -40,11 +40,22 @@ out a head makes of the loss and of the next token.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (at most two)")
+	fl.StringArrayVarP(
+		&f.models,
+		"model",
+		"m",
+		nil,
+		"[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (at most two)",
+	)
 	fl.StringVarP(&f.prompt, "prompt", "p", "", "the text")
 	fl.StringVar(&f.file, "prompt-file", "", "file with the text")
 	fl.StringVarP(&f.out, "out", "o", "attention.html", "file to write")
-	fl.IntVar(&f.cells, "max-cells", 1<<20, "numbers of maps in the file, for each model; a prompt that needs more is shown in tiles")
+	fl.IntVar(
+		&f.cells,
+		"max-cells",
+		1<<20,
+		"numbers of maps in the file, for each model; a prompt that needs more is shown in tiles",
+	)
 	fl.BoolVar(&f.json, "json", false, "print the data as JSON instead of writing a page")
 	return c
 }
@@ -101,7 +112,14 @@ func (a *app) attend(ctx context.Context, f *attendFlags, given bool) error {
 }
 
 // attendModel adds a model to the page. The first one is also intervened in.
-func (a *app) attendModel(ctx context.Context, d device.Device, page *lab.File, spec, text string, cells int, first bool) error {
+func (a *app) attendModel(
+	ctx context.Context,
+	d device.Device,
+	page *lab.File,
+	spec, text string,
+	cells int,
+	first bool,
+) error {
 	name, dir := servedName(spec)
 	if err := server.CheckID(name); err != nil {
 		return usage(fmt.Errorf("--model: %w; NAME=FOLDER gives another", err))
@@ -131,7 +149,9 @@ func (a *app) attendModel(ctx context.Context, d device.Device, page *lab.File, 
 	list := lab.Interventions(l.Model.Config, true)
 	if work := l.Model.Config.PromptFLOPs(len(s.IDs)) * float64(len(list)); work > 2e12 {
 		list = lab.Interventions(l.Model.Config, false)
-		a.note("the model is large: the page answers for changes in all layers at once, not for single layers and heads")
+		a.note(
+			"the model is large: the page answers for changes in all layers at once, not for single layers and heads",
+		)
 	}
 	return page.Try(ctx, s, list)
 }

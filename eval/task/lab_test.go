@@ -8,7 +8,8 @@ import (
 	"antiphase/lab"
 )
 
-// The lab and the task attention say the same of one prompt: every head's shares, from the lab's last rows, are the task's to 1e-5.
+// The lab and the task attention say the same of one prompt: every head's shares, from the lab's last rows, are the
+// task's to 1e-5.
 func TestLabEqualsTheTask(t *testing.T) {
 	onArchs(t, 340, func(t *testing.T, s *eval.Subject) {
 		c := aNeedle()
@@ -46,12 +47,14 @@ func TestLabEqualsTheTask(t *testing.T) {
 			applied := last[lab.A1]
 			if maps == 2 {
 				applied = last[lab.Diff]
-				if !sameSegments(sum(last[lab.A1], keepSign), want.A1, 1e-5) || !sameSegments(sum(last[lab.A2], keepSign), want.A2, 1e-5) {
+				if !sameSegments(sum(last[lab.A1], keepSign), want.A1, 1e-5) ||
+					!sameSegments(sum(last[lab.A2], keepSign), want.A2, 1e-5) {
 					t.Errorf("layer %d, head %d: A1 or A2 differ", h.Layer, h.Head)
 				}
 			}
 			magnitude := sum(applied, math.Abs)
-			if !sameSegments(magnitude.over(magnitude.Total()), want.Magnitude, 1e-5) || !sameSegments(sum(applied, keepSign).over(magnitude.Total()), want.Signed, 1e-5) {
+			if !sameSegments(magnitude.over(magnitude.Total()), want.Magnitude, 1e-5) ||
+				!sameSegments(sum(applied, keepSign).over(magnitude.Total()), want.Signed, 1e-5) {
 				t.Errorf("layer %d, head %d: %+v, want %+v", h.Layer, h.Head, magnitude, want.Magnitude)
 			}
 		}

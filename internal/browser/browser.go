@@ -1,7 +1,8 @@
-// Package browser drives a real Chromium for tests: over its debugging pipe, so that no port is opened and no library is needed.
+// Package browser drives a real Chromium for tests: over its debugging pipe, so that no port is opened and no library
+// is needed.
 //
-// Open starts one headless browser for a test and skips the test where there is none. A Page is a tab with a width and a theme; it
-// clicks, types and drags as a person would, and keeps whatever the console says.
+// Open starts one headless browser for a test and skips the test where there is none. A Page is a tab with a width and
+// a theme; it clicks, types and drags as a person would, and keeps whatever the console says.
 package browser
 
 import (
@@ -98,8 +99,20 @@ func (b *Browser) start(path string) (hear, say *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c := exec.Command(path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--no-first-run",
-		"--disable-extensions", "--disable-background-networking", "--mute-audio", "--force-device-scale-factor=1", "--user-data-dir="+filepath.Join(b.dir, "profile"))
+	c := exec.Command(
+		path,
+		"--headless=new",
+		"--no-sandbox",
+		"--disable-gpu",
+		"--disable-dev-shm-usage",
+		"--remote-debugging-pipe",
+		"--no-first-run",
+		"--disable-extensions",
+		"--disable-background-networking",
+		"--mute-audio",
+		"--force-device-scale-factor=1",
+		"--user-data-dir="+filepath.Join(b.dir, "profile"),
+	)
 	c.ExtraFiles = []*os.File{theirs, ours}
 	if err := c.Start(); err != nil {
 		return nil, nil, err

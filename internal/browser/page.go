@@ -57,8 +57,21 @@ func (p *Page) Show(look Look) {
 	if look.Dark {
 		scheme = "dark"
 	}
-	p.do("Emulation.setDeviceMetricsOverride", fields{"width": look.Width, "height": look.Height, "deviceScaleFactor": 1, "mobile": false}, nil)
-	p.do("Emulation.setEmulatedMedia", fields{"features": []fields{{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"}}}, nil)
+	p.do(
+		"Emulation.setDeviceMetricsOverride",
+		fields{"width": look.Width, "height": look.Height, "deviceScaleFactor": 1, "mobile": false},
+		nil,
+	)
+	p.do(
+		"Emulation.setEmulatedMedia",
+		fields{
+			"features": []fields{
+				{"name": "prefers-color-scheme", "value": scheme},
+				{"name": "prefers-reduced-motion", "value": "reduce"},
+			},
+		},
+		nil,
+	)
 }
 
 func (p *Page) must(err error) {
@@ -157,7 +170,13 @@ func (p *Page) Wait(expr string) {
 	}
 	var page string
 	_ = p.eval("document.body.innerText.slice(0, 800)", &page) // for the message alone
-	p.t.Fatalf("never true: %s (%v)\nthe page shows:\n%s\nthe console said: %s", expr, err, page, strings.Join(p.Said(), "\n"))
+	p.t.Fatalf(
+		"never true: %s (%v)\nthe page shows:\n%s\nthe console said: %s",
+		expr,
+		err,
+		page,
+		strings.Join(p.Said(), "\n"),
+	)
 }
 
 // box is the middle of what a selector finds, scrolled into view.
@@ -165,7 +184,13 @@ func (p *Page) box(selector string) (x, y, w, h float64) {
 	p.t.Helper()
 	var r struct{ X, Y, W, H float64 }
 	q, _ := json.Marshal(selector)
-	p.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%s); e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return { X: r.x, Y: r.y, W: r.width, H: r.height }; })()`, q), &r)
+	p.Eval(
+		fmt.Sprintf(
+			`(() => { const e = document.querySelector(%s); e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return { X: r.x, Y: r.y, W: r.width, H: r.height }; })()`,
+			q,
+		),
+		&r,
+	)
 	return r.X, r.Y, r.W, r.H
 }
 
@@ -175,7 +200,11 @@ func (p *Page) mouse(kind string, x, y float64, buttons int) {
 	if kind != "mouseMoved" {
 		button = "left"
 	}
-	p.do("Input.dispatchMouseEvent", fields{"type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1}, nil)
+	p.do(
+		"Input.dispatchMouseEvent",
+		fields{"type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1},
+		nil,
+	)
 }
 
 // Click presses and releases the left button on an element.
@@ -227,7 +256,18 @@ func (p *Page) Key(name string) {
 		name, mods = rest, 8
 	}
 	k := fields{"key": name, "code": name, "modifiers": mods}
-	codes := map[string]int{"Enter": 13, "Tab": 9, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Home": 36, "End": 35, " ": 32}
+	codes := map[string]int{
+		"Enter":      13,
+		"Tab":        9,
+		"Escape":     27,
+		"ArrowLeft":  37,
+		"ArrowUp":    38,
+		"ArrowRight": 39,
+		"ArrowDown":  40,
+		"Home":       36,
+		"End":        35,
+		" ":          32,
+	}
 	if c := codes[name]; c != 0 {
 		k["windowsVirtualKeyCode"] = c
 	}

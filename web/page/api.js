@@ -3,16 +3,28 @@
 import { $ } from './dom.js';
 
 let key = '';
-try { key = sessionStorage.getItem('antiphase-key') || ''; } catch { /* no storage: it is asked for again */ }
+try {
+  key = sessionStorage.getItem('antiphase-key') || '';
+} catch {
+  /* no storage: it is asked for again */
+}
 
 function askKey() {
   return new Promise(resolve => {
     const box = $('#keybox');
-    box.addEventListener('close', () => {
-      key = $('#key').value.trim();
-      try { sessionStorage.setItem('antiphase-key', key); } catch { /* as above */ }
-      resolve();
-    }, { once: true });
+    box.addEventListener(
+      'close',
+      () => {
+        key = $('#key').value.trim();
+        try {
+          sessionStorage.setItem('antiphase-key', key);
+        } catch {
+          /* as above */
+        }
+        resolve();
+      },
+      { once: true },
+    );
     box.showModal();
   });
 }
@@ -32,7 +44,10 @@ async function call(method, path, body, signal) {
     const headers = body ? { 'Content-Type': 'application/json' } : {};
     if (key) headers.Authorization = 'Bearer ' + key;
     const r = await fetch(path, { method, headers, body: body && JSON.stringify(body), signal });
-    if (r.status === 401) { await askKey(); continue; }
+    if (r.status === 401) {
+      await askKey();
+      continue;
+    }
     if (!r.ok) throw new ServerError(r.status, await r.json().catch(() => null));
     return r;
   }
@@ -43,7 +58,8 @@ export const post = async (path, body, signal) => (await call('POST', path, body
 
 // stream calls on for every event of a streamed answer.
 export async function stream(path, body, signal, on) {
-  const reader = (await call('POST', path, body, signal)).body.getReader(), text = new TextDecoder();
+  const reader = (await call('POST', path, body, signal)).body.getReader(),
+    text = new TextDecoder();
   let rest = '';
   for (;;) {
     const { value, done } = await reader.read();

@@ -1,4 +1,5 @@
-// The page: which view is shown, the theme, and where data comes from. A saved file has its data inside and shows the lab alone.
+// The page: which view is shown, the theme, and where data comes from. A saved file has its data inside and shows the
+// lab alone.
 
 import { $, el, problem } from './dom.js';
 import { Lab } from './lab.js';
@@ -10,8 +11,14 @@ const views = { attention: 'Attention', chat: 'Chat', runs: 'Runs' };
 const themes = ['auto', 'light', 'dark'];
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const open = {};
-let theme = 'auto', source, saved;
-try { theme = localStorage.getItem('antiphase-theme') || 'auto'; } catch { /* no storage: as the system */ }
+let theme = 'auto',
+  source,
+  saved;
+try {
+  theme = localStorage.getItem('antiphase-theme') || 'auto';
+} catch {
+  /* no storage: as the system */
+}
 
 function applyTheme() {
   document.documentElement.dataset.theme = theme === 'auto' ? (dark.matches ? 'dark' : 'light') : theme;
@@ -21,18 +28,29 @@ function applyTheme() {
 
 function nextTheme() {
   theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-  try { localStorage.setItem('antiphase-theme', theme); } catch { /* as above */ }
+  try {
+    localStorage.setItem('antiphase-theme', theme);
+  } catch {
+    /* as above */
+  }
   applyTheme();
 }
 
-const wanted = () => { const name = location.hash.slice(1).split('?')[0]; return views[name] ? name : 'attention'; };
+const wanted = () => {
+  const name = location.hash.slice(1).split('?')[0];
+  return views[name] ? name : 'attention';
+};
 
 function show() {
   const name = saved ? 'attention' : wanted();
   for (const [id, title] of Object.entries(views)) {
-    const view = $('#view-' + id), link = $('#tab-' + id);
+    const view = $('#view-' + id),
+      link = $('#tab-' + id);
     view.hidden = id !== name;
-    if (link) { if (id === name) link.setAttribute('aria-current', 'page'); else link.removeAttribute('aria-current'); }
+    if (link) {
+      if (id === name) link.setAttribute('aria-current', 'page');
+      else link.removeAttribute('aria-current');
+    }
     if (id === name) document.title = title + ' · Antiphase';
   }
   if (!open[name]) open[name] = make(name, $('#view-' + name));
@@ -51,7 +69,9 @@ async function begin() {
   applyTheme();
   const data = document.getElementById('data');
   saved = data && JSON.parse(data.textContent);
-  if (!saved) for (const [id, title] of Object.entries(views)) $('#tabs').append(el('a', { id: 'tab-' + id, href: '#' + id }, title));
+  if (!saved)
+    for (const [id, title] of Object.entries(views))
+      $('#tabs').append(el('a', { id: 'tab-' + id, href: '#' + id }, title));
   try {
     source = saved ? new Saved(saved) : await Server.open();
   } catch (e) {
@@ -59,7 +79,9 @@ async function begin() {
     return;
   }
   addEventListener('hashchange', show);
-  addEventListener('resize', () => { for (const v of Object.values(open)) v.draw(); });
+  addEventListener('resize', () => {
+    for (const v of Object.values(open)) v.draw();
+  });
   show();
 }
 

@@ -4,10 +4,10 @@ import { el, options, tip, percent, shown, problem } from './dom.js';
 import { stream } from './api.js';
 
 const settings = [
-  { id: 'temperature', label: 'Temperature', min: 0, max: 2, step: .1, value: .7 },
-  { id: 'top_p', label: 'Top-p', min: 0.01, max: 1, step: .01, value: 1 },
+  { id: 'temperature', label: 'Temperature', min: 0, max: 2, step: 0.1, value: 0.7 },
+  { id: 'top_p', label: 'Top-p', min: 0.01, max: 1, step: 0.01, value: 1 },
   { id: 'top_k', label: 'Top-k, 0: all', min: 0, max: 1000, step: 1, value: 0 },
-  { id: 'min_p', label: 'Min-p', min: 0, max: 1, step: .01, value: 0 },
+  { id: 'min_p', label: 'Min-p', min: 0, max: 1, step: 0.01, value: 0 },
   { id: 'max_tokens', label: 'Most tokens', min: 1, max: 100000, step: 1, value: 128 },
   { id: 'seed', label: 'Seed, empty: random', min: 0, max: 2 ** 31, step: 1, value: '' },
 ];
@@ -17,24 +17,101 @@ export class Chat {
     this.source = source;
     this.turns = []; // { text, answers: [{ model, text, box }] }
     const list = source.models.map(m => [m.id, `${m.id} (${m.meta.arch})`]);
-    this.left = el('select', { id: 'chat-left' }); this.right = el('select', { id: 'chat-right' });
-    options(this.left, list); options(this.right, [['none', 'nobody'], ...list]);
+    this.left = el('select', { id: 'chat-left' });
+    this.right = el('select', { id: 'chat-right' });
+    options(this.left, list);
+    options(this.right, [['none', 'nobody'], ...list]);
     this.right.value = list.length > 1 ? list[1][0] : 'none';
     this.log = el('div', { class: 'log', id: 'chat-log', role: 'log', 'aria-label': 'Conversation' });
-    this.box = el('textarea', { id: 'chat-say', rows: 2, maxLength: 65536, onkeydown: e => { if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) { e.preventDefault(); this.send(); } } });
+    this.box = el('textarea', {
+      id: 'chat-say',
+      rows: 2,
+      maxLength: 65536,
+      onkeydown: e => {
+        if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) {
+          e.preventDefault();
+          this.send();
+        }
+      },
+    });
     this.sendButton = el('button', { class: 'btn main', id: 'chat-send' }, 'Send');
-    this.stopButton = el('button', { class: 'btn', id: 'chat-stop', type: 'button', disabled: true, onclick: () => this.stop.abort() }, 'Stop');
-    this.again = el('button', { class: 'btn', id: 'chat-again', type: 'button', disabled: true, onclick: () => this.regenerate() }, 'Regenerate');
-    this.clear = el('button', { class: 'btn', id: 'chat-clear', type: 'button', onclick: () => { if (!this.busy) { this.turns = []; this.log.replaceChildren(); this.again.disabled = true; } } }, 'Start over');
+    this.stopButton = el(
+      'button',
+      { class: 'btn', id: 'chat-stop', type: 'button', disabled: true, onclick: () => this.stop.abort() },
+      'Stop',
+    );
+    this.again = el(
+      'button',
+      { class: 'btn', id: 'chat-again', type: 'button', disabled: true, onclick: () => this.regenerate() },
+      'Regenerate',
+    );
+    this.clear = el(
+      'button',
+      {
+        class: 'btn',
+        id: 'chat-clear',
+        type: 'button',
+        onclick: () => {
+          if (!this.busy) {
+            this.turns = [];
+            this.log.replaceChildren();
+            this.again.disabled = true;
+          }
+        },
+      },
+      'Start over',
+    );
     this.fields = {};
     const grp = (id, label, box) => el('div', { class: 'grp' }, el('label', { for: id }, label), box);
-    const sampling = el('details', { class: 'sampling' }, el('summary', {}, 'Sampling'), el('div', { class: 'tools' }, ...settings.map(s => {
-      this.fields[s.id] = el('input', { type: 'number', id: 'chat-' + s.id, min: s.min, max: s.max, step: s.step, value: s.value });
-      return grp('chat-' + s.id, s.label, this.fields[s.id]);
-    })));
-    root.append(el('p', { class: 'lede' }, 'Point at a word of an answer, or walk along it with the arrow keys, to see what else it could have been. A model without a chat template continues the text.'),
-      el('div', { class: 'tools' }, grp('chat-left', 'Ask', this.left), grp('chat-right', 'and', this.right), this.clear), this.log,
-      el('form', { class: 'composer', onsubmit: e => { e.preventDefault(); this.send(); } }, el('label', { for: 'chat-say' }, 'Message'), this.box, el('div', { class: 'grp' }, this.sendButton, this.stopButton, this.again), sampling));
+    const sampling = el(
+      'details',
+      { class: 'sampling' },
+      el('summary', {}, 'Sampling'),
+      el(
+        'div',
+        { class: 'tools' },
+        ...settings.map(s => {
+          this.fields[s.id] = el('input', {
+            type: 'number',
+            id: 'chat-' + s.id,
+            min: s.min,
+            max: s.max,
+            step: s.step,
+            value: s.value,
+          });
+          return grp('chat-' + s.id, s.label, this.fields[s.id]);
+        }),
+      ),
+    );
+    root.append(
+      el(
+        'p',
+        { class: 'lede' },
+        'Point at a word of an answer, or walk along it with the arrow keys, to see what else it could have been. A model without a chat template continues the text.',
+      ),
+      el(
+        'div',
+        { class: 'tools' },
+        grp('chat-left', 'Ask', this.left),
+        grp('chat-right', 'and', this.right),
+        this.clear,
+      ),
+      this.log,
+      el(
+        'form',
+        {
+          class: 'composer',
+          onsubmit: e => {
+            e.preventDefault();
+            this.send();
+          },
+        },
+        el('label', { for: 'chat-say' }, 'Message'),
+        this.box,
+        el('div', { class: 'grp' }, this.sendButton, this.stopButton, this.again),
+        sampling,
+      ),
+    );
     this.log.addEventListener('keydown', e => this.walk(e));
   }
 
@@ -54,10 +131,12 @@ export class Chat {
     const text = this.box.value;
     if (this.busy || !text.trim()) return;
     this.box.value = '';
-    const models = [this.left.value, this.right.value].filter(id => id !== 'none'), turn = { text, answers: [] };
+    const models = [this.left.value, this.right.value].filter(id => id !== 'none'),
+      turn = { text, answers: [] };
     const row = el('div', { class: 'answers' });
     models.forEach(model => {
-      const words = el('div', { class: 'words answer' }), speed = el('span', { class: 'soft speed' });
+      const words = el('div', { class: 'words answer' }),
+        speed = el('span', { class: 'soft speed' });
       turn.answers.push({ model, text: '', words, speed, head: this.turns.length === 0 });
       row.append(el('article', { 'aria-label': model }, el('h2', {}, model, ' ', speed), words));
     });
@@ -70,7 +149,10 @@ export class Chat {
   regenerate() {
     const turn = this.turns[this.turns.length - 1];
     if (this.busy || !turn) return;
-    for (const a of turn.answers) { a.text = ''; a.words.replaceChildren(); }
+    for (const a of turn.answers) {
+      a.text = '';
+      a.words.replaceChildren();
+    }
     this.answer(turn);
   }
 
@@ -93,31 +175,49 @@ export class Chat {
 
   // request is a chat where the model knows chats, else its text so far continued.
   request(turn, a, sampling) {
-    const before = this.turns.slice(0, this.turns.indexOf(turn)), mine = t => t.answers.find(x => x.model === a.model);
+    const before = this.turns.slice(0, this.turns.indexOf(turn)),
+      mine = t => t.answers.find(x => x.model === a.model);
     const base = { model: a.model, stream: true, stream_options: { include_usage: true }, ...sampling };
     if (this.source.card(a.model).meta.chat) {
-      const messages = before.flatMap(t => [{ role: 'user', content: t.text }, { role: 'assistant', content: mine(t) ? mine(t).text : '' }]);
-      return ['/v1/chat/completions', { ...base, messages: [...messages, { role: 'user', content: turn.text }], logprobs: true, top_logprobs: 5 }];
+      const messages = before.flatMap(t => [
+        { role: 'user', content: t.text },
+        { role: 'assistant', content: mine(t) ? mine(t).text : '' },
+      ]);
+      return [
+        '/v1/chat/completions',
+        { ...base, messages: [...messages, { role: 'user', content: turn.text }], logprobs: true, top_logprobs: 5 },
+      ];
     }
     const prompt = before.map(t => t.text + (mine(t) ? mine(t).text : '') + '\n').join('') + turn.text;
     return ['/v1/completions', { ...base, prompt, logprobs: 5 }];
   }
 
   async one(turn, a, sampling) {
-    const [path, body] = this.request(turn, a, sampling), begin = performance.now();
-    let first = 0, count = 0;
+    const [path, body] = this.request(turn, a, sampling),
+      begin = performance.now();
+    let first = 0,
+      count = 0;
     a.speed.textContent = '…';
     try {
       await stream(path, body, this.stop.signal, v => {
-        for (const t of pieces(v)) { a.text += t.text; this.token(a, t); }
+        for (const t of pieces(v)) {
+          a.text += t.text;
+          this.token(a, t);
+        }
         const c = v.choices[0];
-        if (c && (c.text || (c.delta && c.delta.content))) { first = first || performance.now(); count += pieces(v).length; }
+        if (c && (c.text || (c.delta && c.delta.content))) {
+          first = first || performance.now();
+          count += pieces(v).length;
+        }
         if (v.usage) count = v.usage.completion_tokens;
         if (first) a.speed.textContent = speed(count, first, begin);
       });
       if (first) a.speed.textContent = speed(count, first, begin);
     } catch (e) {
-      if (e.name === 'AbortError') { a.speed.textContent = (first ? speed(count, first, begin) + ', ' : '') + 'stopped'; return; }
+      if (e.name === 'AbortError') {
+        a.speed.textContent = (first ? speed(count, first, begin) + ', ' : '') + 'stopped';
+        return;
+      }
       a.speed.textContent = 'failed';
       problem(`${a.model}: ${e.message}`);
     }
@@ -126,25 +226,32 @@ export class Chat {
   token(a, t) {
     const s = el('span', { class: 'tok', tabIndex: a.words.childElementCount === 0 ? 0 : -1 }, t.text);
     if (t.top) {
-      const show = () => tip(s, alternatives(t)), hide = () => tip(s);
-      s.addEventListener('pointerenter', show); s.addEventListener('pointerleave', hide);
-      s.addEventListener('focus', show); s.addEventListener('blur', hide);
+      const show = () => tip(s, alternatives(t)),
+        hide = () => tip(s);
+      s.addEventListener('pointerenter', show);
+      s.addEventListener('pointerleave', hide);
+      s.addEventListener('focus', show);
+      s.addEventListener('blur', hide);
       s.setAttribute('aria-label', `${shown(t.text)}, ${percent(Math.exp(t.logprob))}`);
       s.setAttribute('role', 'button');
-      if (Math.exp(t.logprob) < .5) s.classList.add('unsure');
+      if (Math.exp(t.logprob) < 0.5) s.classList.add('unsure');
     }
     a.words.append(s);
   }
 
   walk(e) {
-    const t = e.target.closest('.tok'), to = t && { ArrowLeft: t.previousElementSibling, ArrowRight: t.nextElementSibling }[e.key];
+    const t = e.target.closest('.tok'),
+      to = t && { ArrowLeft: t.previousElementSibling, ArrowRight: t.nextElementSibling }[e.key];
     if (!to) return;
-    t.tabIndex = -1; to.tabIndex = 0; to.focus();
+    t.tabIndex = -1;
+    to.tabIndex = 0;
+    to.focus();
     e.preventDefault();
   }
 }
 
-const speed = (n, first, begin) => `${n} tokens, ${(n / Math.max((performance.now() - begin) / 1000, .001)).toFixed(1)} tokens/s, first after ${Math.round(first - begin)} ms`;
+const speed = (n, first, begin) =>
+  `${n} tokens, ${(n / Math.max((performance.now() - begin) / 1000, 0.001)).toFixed(1)} tokens/s, first after ${Math.round(first - begin)} ms`;
 
 // pieces are the tokens of an event of either route, with what else each could have been.
 function pieces(v) {
@@ -153,11 +260,27 @@ function pieces(v) {
   if (c.delta) {
     const list = c.logprobs && c.logprobs.content;
     if (!list || list.length === 0) return c.delta.content ? [{ text: c.delta.content }] : [];
-    return joined(list.map(t => ({ text: t.token, own: t.token, logprob: t.logprob, top: t.top_logprobs.map(x => [x.token, x.logprob]) })), c.delta.content || '');
+    return joined(
+      list.map(t => ({
+        text: t.token,
+        own: t.token,
+        logprob: t.logprob,
+        top: t.top_logprobs.map(x => [x.token, x.logprob]),
+      })),
+      c.delta.content || '',
+    );
   }
   const l = c.logprobs;
   if (!l || l.tokens.length === 0) return c.text ? [{ text: c.text }] : [];
-  return joined(l.tokens.map((text, i) => ({ text, own: text, logprob: l.token_logprobs[i], top: Object.entries(l.top_logprobs[i]).sort((a, b) => b[1] - a[1]) })), c.text);
+  return joined(
+    l.tokens.map((text, i) => ({
+      text,
+      own: text,
+      logprob: l.token_logprobs[i],
+      top: Object.entries(l.top_logprobs[i]).sort((a, b) => b[1] - a[1]),
+    })),
+    c.text,
+  );
 }
 
 // joined keeps tokens apart where their texts make up what was said; parts of a character are one piece.
@@ -170,5 +293,16 @@ function joined(list, text) {
 function alternatives(t) {
   const list = t.top.slice(0, 5);
   if (!list.some(([text]) => text === t.own)) list.push([t.own, t.logprob]);
-  return el('table', {}, ...list.map(([text, lp]) => el('tr', {}, el('td', {}, (text === t.own ? '▸ ' : '\u2003') + (shown(text) || '␣')), el('td', {}, percent(Math.exp(lp))))));
+  return el(
+    'table',
+    {},
+    ...list.map(([text, lp]) =>
+      el(
+        'tr',
+        {},
+        el('td', {}, (text === t.own ? '▸ ' : '\u2003') + (shown(text) || '␣')),
+        el('td', {}, percent(Math.exp(lp))),
+      ),
+    ),
+  );
 }

@@ -1,9 +1,11 @@
-// Small helpers: elements, numbers as text, and the tooltip. Text of models and users reaches the page as text nodes only.
+// Small helpers: elements, numbers as text, and the tooltip. Text of models and users reaches the page as text nodes
+// only.
 
 export const $ = (selector, within = document) => within.querySelector(selector);
 export const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-// el makes an element. Properties of the name on… are listeners, class and for are attributes, children are nodes or text.
+// el makes an element. Properties of the name on… are listeners, class and for are attributes, children are nodes or
+// text.
 export function el(tag, props = {}, ...children) {
   const e = document.createElement(tag);
   for (const [name, v] of Object.entries(props)) {
@@ -25,7 +27,7 @@ export function fixed(x, digits) {
   return Number(s) === 0 ? s.replace('-', '') : s.replace('-', '−');
 }
 export const signed = (x, digits) => (x > 0 && Number(x.toFixed(digits)) !== 0 ? '+' : '') + fixed(x, digits);
-export const percent = x => (x > 0 && x < .0005 ? '< 0.1 %' : (100 * x).toFixed(x < .0995 ? 1 : 0) + ' %');
+export const percent = x => (x > 0 && x < 0.0005 ? '< 0.1 %' : (100 * x).toFixed(x < 0.0995 ? 1 : 0) + ' %');
 
 // shown makes a token's text visible where it has no ink.
 export function shown(text) {
@@ -37,8 +39,11 @@ export const quoted = text => '“' + (shown(text).trim() || '␣') + '”';
 // segments is a row of buttons of which one is pressed.
 export function segments(label, choices, on) {
   const box = el('div', { class: 'seg', role: 'group', 'aria-label': label });
-  for (const [value, text, title] of choices) box.append(el('button', { type: 'button', title, value, onclick: () => on(value) }, text));
-  box.press = value => { for (const b of box.children) b.setAttribute('aria-pressed', String(b.value === String(value))); };
+  for (const [value, text, title] of choices)
+    box.append(el('button', { type: 'button', title, value, onclick: () => on(value) }, text));
+  box.press = value => {
+    for (const b of box.children) b.setAttribute('aria-pressed', String(b.value === String(value)));
+  };
   return box;
 }
 
@@ -61,9 +66,16 @@ export function tip(at, ...nodes) {
   box.hidden = nodes.length === 0;
   if (box.hidden) return;
   box.replaceChildren(...nodes);
-  const r = at.getBoundingClientRect(), w = box.offsetWidth;
+  const r = at.getBoundingClientRect(),
+    w = box.offsetWidth;
   box.style.left = clamp(r.left + scrollX, 8, scrollX + document.documentElement.clientWidth - w - 8) + 'px';
   box.style.top = r.bottom + scrollY + 6 + 'px';
 }
 
-export const debounce = (f, ms) => { let t; return (...args) => { clearTimeout(t); t = setTimeout(() => f(...args), ms); }; };
+export const debounce = (f, ms) => {
+  let t;
+  return (...args) => {
+    clearTimeout(t);
+    t = setTimeout(() => f(...args), ms);
+  };
+};

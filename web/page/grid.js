@@ -7,10 +7,30 @@ import { share, cancels } from './maps.js';
 export class Grid {
   constructor(lab, root) {
     this.lab = lab;
-    this.kind = segments('Number below each map', [['share', 'on the span'], ['cancels', 'cancels']], v => lab.set({ grid: v }));
+    this.kind = segments(
+      'Number below each map',
+      [
+        ['share', 'on the span'],
+        ['cancels', 'cancels'],
+      ],
+      v => lab.set({ grid: v }),
+    );
     this.box = el('div', { class: 'grids' });
-    root.append(el('section', { class: 'part' }, el('div', { class: 'headrow' }, el('h2', {}, 'All heads'), this.kind), this.box));
-    this.seen = new IntersectionObserver(list => { for (const e of list) { const c = this.cells.get(e.target); if (c) { c.visible = e.isIntersecting; if (c.visible) this.cell(c); } } }, { rootMargin: '200px' });
+    root.append(
+      el('section', { class: 'part' }, el('div', { class: 'headrow' }, el('h2', {}, 'All heads'), this.kind), this.box),
+    );
+    this.seen = new IntersectionObserver(
+      list => {
+        for (const e of list) {
+          const c = this.cells.get(e.target);
+          if (c) {
+            c.visible = e.isIntersecting;
+            if (c.visible) this.cell(c);
+          }
+        }
+      },
+      { rootMargin: '200px' },
+    );
   }
 
   reset() {
@@ -21,12 +41,33 @@ export class Grid {
   }
 
   table(kind, name, look) {
-    const { layers, heads } = look.reply, table = el('table', { class: 'heads' }, el('caption', {}, name));
+    const { layers, heads } = look.reply,
+      table = el('table', { class: 'heads' }, el('caption', {}, name));
     for (let l = 0; l < layers; l++) {
-      const first = look.head(l, 0), tr = el('tr', {}, el('th', { scope: 'row' }, `${l + 1}`, look.two() && first ? el('small', {}, first.lambdas ? 'λ …' : `λ ${fixed(first.lambda, 2)}`) : null));
+      const first = look.head(l, 0),
+        tr = el(
+          'tr',
+          {},
+          el(
+            'th',
+            { scope: 'row' },
+            `${l + 1}`,
+            look.two() && first ? el('small', {}, first.lambdas ? 'λ …' : `λ ${fixed(first.lambda, 2)}`) : null,
+          ),
+        );
       for (let h = 0; h < heads; h++) {
         const c = { kind, l, h, look, canvas: el('canvas', { 'aria-hidden': 'true' }), label: el('span') };
-        c.button = el('button', { type: 'button', class: 'thumb', 'aria-label': `layer ${l + 1}, head ${h + 1}`, onclick: () => (kind === 'd' ? this.lab.head(l, h) : this.lab.set({ tl: l, th: h })) }, c.canvas, c.label);
+        c.button = el(
+          'button',
+          {
+            type: 'button',
+            class: 'thumb',
+            'aria-label': `layer ${l + 1}, head ${h + 1}`,
+            onclick: () => (kind === 'd' ? this.lab.head(l, h) : this.lab.set({ tl: l, th: h })),
+          },
+          c.canvas,
+          c.label,
+        );
         this.cells.set(c.button, c);
         this.seen.observe(c.button);
         tr.append(el('td', {}, c.button));
@@ -42,17 +83,34 @@ export class Grid {
   }
 
   cell(c) {
-    const { lab } = this, S = lab.S, own = c.kind === 'd', name = own && (S.src === 'a1' || S.src === 'a2') ? S.src : 'df';
-    const tri = own ? lab.triangle(c.l, c.h, name) : c.look.triangle(c.l, c.h, name), q = lab.query();
+    const { lab } = this,
+      S = lab.S,
+      own = c.kind === 'd',
+      name = own && (S.src === 'a1' || S.src === 'a2') ? S.src : 'df';
+    const tri = own ? lab.triangle(c.l, c.h, name) : c.look.triangle(c.l, c.h, name),
+      q = lab.query();
     if (tri) paint(c.canvas, tri.data, tri.n);
     const row = own ? lab.row(c.l, c.h, name, q) : lab.same() ? c.look.row(c.l, c.h, name, q) : null;
     let value = null;
     if (row && S.grid === 'share' && S.span) value = share(row, S.span).share;
-    if (row && S.grid === 'cancels' && own && c.look.two()) { const { look, factor } = lab.current(); value = cancels(lab.row(c.l, c.h, 'df', q), factor(c.l) * look.lambda(c.l, c.h, q)); }
-    const out = own && S.knocked.has(c.l + '.' + c.h), lam = c.look.two() && c.look.head(c.l, c.h);
+    if (row && S.grid === 'cancels' && own && c.look.two()) {
+      const { look, factor } = lab.current();
+      value = cancels(lab.row(c.l, c.h, 'df', q), factor(c.l) * look.lambda(c.l, c.h, q));
+    }
+    const out = own && S.knocked.has(c.l + '.' + c.h),
+      lam = c.look.two() && c.look.head(c.l, c.h);
     c.label.textContent = out ? 'out' : value === null ? '' : percent(value);
-    c.button.setAttribute('aria-pressed', String(own ? c.l === S.layer && c.h === S.head : c.l === S.tl && c.h === S.th));
-    c.button.setAttribute('aria-label', `layer ${c.l + 1}, head ${c.h + 1}` + (lam ? `, λ ${fixed(lam.lambda, 3)}` : '') + (out ? ', knocked out' : '') + (value === null ? '' : `, ${percent(value)} ${S.grid === 'share' ? 'on the span' : 'cancels'}`));
+    c.button.setAttribute(
+      'aria-pressed',
+      String(own ? c.l === S.layer && c.h === S.head : c.l === S.tl && c.h === S.th),
+    );
+    c.button.setAttribute(
+      'aria-label',
+      `layer ${c.l + 1}, head ${c.h + 1}` +
+        (lam ? `, λ ${fixed(lam.lambda, 3)}` : '') +
+        (out ? ', knocked out' : '') +
+        (value === null ? '' : `, ${percent(value)} ${S.grid === 'share' ? 'on the span' : 'cancels'}`),
+    );
     c.button.title = c.button.getAttribute('aria-label');
   }
 }

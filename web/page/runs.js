@@ -17,13 +17,35 @@ export class Runs {
   constructor(root) {
     this.runs = new Map(); // name → { rows, cursor, shown, n }
     this.list = el('ul', { class: 'runlist', id: 'runs-list' });
-    this.pause = el('button', { class: 'btn', type: 'button', id: 'runs-pause', 'aria-pressed': 'false', onclick: () => { const on = this.pause.getAttribute('aria-pressed') === 'true'; this.pause.setAttribute('aria-pressed', String(!on)); } }, 'Pause');
+    this.pause = el(
+      'button',
+      {
+        class: 'btn',
+        type: 'button',
+        id: 'runs-pause',
+        'aria-pressed': 'false',
+        onclick: () => {
+          const on = this.pause.getAttribute('aria-pressed') === 'true';
+          this.pause.setAttribute('aria-pressed', String(!on));
+        },
+      },
+      'Pause',
+    );
     this.note = el('p', { class: 'soft', role: 'status' });
     this.charts = el('div', { class: 'charts' });
-    root.append(el('p', { class: 'lede' }, 'Curves come from each run’s metrics.jsonl and follow it while it trains. Point at a curve to read all of them at that step.'), el('div', { class: 'runs' }, el('div', {}, this.list, this.pause, this.note), this.charts));
+    root.append(
+      el(
+        'p',
+        { class: 'lede' },
+        'Curves come from each run’s metrics.jsonl and follow it while it trains. Point at a curve to read all of them at that step.',
+      ),
+      el('div', { class: 'runs' }, el('div', {}, this.list, this.pause, this.note), this.charts),
+    );
     this.drawn = charts.map(c => ({ ...c, chart: new Chart(c.title, this.charts) }));
     this.tick();
-    setInterval(() => { if (this.visible && !document.hidden && this.pause.getAttribute('aria-pressed') !== 'true') this.tick(); }, every);
+    setInterval(() => {
+      if (this.visible && !document.hidden && this.pause.getAttribute('aria-pressed') !== 'true') this.tick();
+    }, every);
   }
 
   async tick() {
@@ -36,18 +58,39 @@ export class Runs {
       for (const [id, r] of this.runs) if (r.shown) await this.follow(id, r);
       problem('');
     } catch (e) {
-      if (e instanceof ServerError && e.status === 404) { this.note.textContent = 'Start the server with --runs FOLDER to see training here.'; this.pause.hidden = true; } else problem(e.message);
+      if (e instanceof ServerError && e.status === 404) {
+        this.note.textContent = 'Start the server with --runs FOLDER to see training here.';
+        this.pause.hidden = true;
+      } else problem(e.message);
     }
     this.ticking = false;
     this.draw();
   }
 
   add(card) {
-    const n = this.runs.size, run = { rows: [], cursor: 0, shown: n < 4, n }, id = 'run-' + n;
+    const n = this.runs.size,
+      run = { rows: [], cursor: 0, shown: n < 4, n },
+      id = 'run-' + n;
     this.runs.set(card.id, run);
     run.last = el('span', { class: 'soft' });
-    const box = el('input', { type: 'checkbox', id, checked: run.shown, onchange: e => { run.shown = e.target.checked; this.tick(); } });
-    this.list.append(el('li', {}, box, el('label', { for: id }, el('i', { class: 'swatch c' + n % 8, 'aria-hidden': 'true' }), card.id), run.last));
+    const box = el('input', {
+      type: 'checkbox',
+      id,
+      checked: run.shown,
+      onchange: e => {
+        run.shown = e.target.checked;
+        this.tick();
+      },
+    });
+    this.list.append(
+      el(
+        'li',
+        {},
+        box,
+        el('label', { for: id }, el('i', { class: 'swatch c' + (n % 8), 'aria-hidden': 'true' }), card.id),
+        run.last,
+      ),
+    );
   }
 
   // follow reads what a run has written since the last time.
@@ -66,13 +109,24 @@ export class Runs {
   draw() {
     const shown = [...this.runs].filter(([, r]) => r.shown && r.rows.length);
     for (const c of this.drawn) {
-      c.chart.draw(shown.flatMap(([name, r]) => (c.layers ? this.layers(name, r) : [{ name, n: r.n, points: r.rows.filter(x => c.of(x) !== undefined).map(x => [x.step, c.of(x)]) }])));
+      c.chart.draw(
+        shown.flatMap(([name, r]) =>
+          c.layers
+            ? this.layers(name, r)
+            : [{ name, n: r.n, points: r.rows.filter(x => c.of(x) !== undefined).map(x => [x.step, c.of(x)]) }],
+        ),
+      );
     }
   }
 
   // layers makes a line of each layer; those of one run share its colour.
   layers(name, r) {
     const L = r.rows.length ? (r.rows[r.rows.length - 1].lambda || []).length : 0;
-    return Array.from({ length: L }, (_, l) => ({ name: `${name} ${l + 1}`, n: r.n + l, dash: r.n % 2 === 1, points: r.rows.filter(x => x.lambda && x.lambda.length > l).map(x => [x.step, x.lambda[l]]) }));
+    return Array.from({ length: L }, (_, l) => ({
+      name: `${name} ${l + 1}`,
+      n: r.n + l,
+      dash: r.n % 2 === 1,
+      points: r.rows.filter(x => x.lambda && x.lambda.length > l).map(x => [x.step, x.lambda[l]]),
+    }));
   }
 }
