@@ -41,8 +41,16 @@ type mixer interface {
 	free(d device.Device)
 	// lambda is the tensor of λ of the last forward and the sum of its entries over rows; absent without λ.
 	lambda() (lam, sum tensor.Tensor)
-	// applied is what the last pass applied beside its maps: λ, interventions included (absent without λ), and the head norm.
-	applied() (lam tensor.Tensor, n device.HeadNorm)
+	// applied is what the last pass applied beside its maps, and to what.
+	applied() applied
+}
+
+// applied is λ, interventions included (absent without λ), the head norm, and the heads' output before that norm, which only passes
+// without a cache keep.
+type applied struct {
+	lam  tensor.Tensor
+	norm device.HeadNorm
+	raw  tensor.Tensor // [N, H·DV]
 }
 
 // HeadNormMode is the norm over each head's output.

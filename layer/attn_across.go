@@ -24,6 +24,7 @@ type across struct {
 	cfg  *AttnConfig
 	lam  tokenLambda
 	used tensor.Tensor // λ as applied
+	out  tensor.Tensor
 	arg  device.Attn
 	part device.Attn // some rows of arg
 	grad device.AttnGrad
@@ -72,6 +73,7 @@ func (l *across) subtract(p *Pass) tensor.Tensor {
 		y[i] = a[2*n*w+c] - lam[n*l.cfg.Heads+c/l.arg.DV]*a[(2*n+1)*w+c]
 	}
 	device.WriteFloats(p.Dev, out, y)
+	l.out = out
 	return out
 }
 
@@ -109,4 +111,4 @@ func (l *across) free(d device.Device) { l.lam.free(d) }
 
 func (l *across) lambda() (lam, sum tensor.Tensor) { return l.used, l.lam.sum }
 
-func (l *across) applied() (tensor.Tensor, device.HeadNorm) { return l.used, device.HeadNorm{} }
+func (l *across) applied() applied { return applied{lam: l.used, raw: l.out} }

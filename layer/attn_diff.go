@@ -95,7 +95,7 @@ func (l *diff) free(d device.Device) {
 
 func (l *diff) lambda() (lam, sum tensor.Tensor) { return l.lam, l.lam }
 
-func (l *diff) applied() (tensor.Tensor, device.HeadNorm) { return l.arg.Lam, l.arg.Norm }
+func (l *diff) applied() applied { return applied{l.arg.Lam, l.arg.Norm, rawOr(l.arg.Raw, l.arg.Out)} }
 
 // bindDiff fills what all rows share and makes room for the output.
 func bindDiff(p *Pass, a *device.DiffAttn, s device.AttnShape, c *AttnConfig, q, lam tensor.Tensor, n device.HeadNorm) {

@@ -74,4 +74,4 @@ func (l *diff2) free(d device.Device) { l.lam.free(d) }
 
 func (l *diff2) lambda() (lam, sum tensor.Tensor) { return l.arg.Lam, l.lam.sum }
 
-func (l *diff2) applied() (tensor.Tensor, device.HeadNorm) { return l.arg.Lam, l.arg.Norm }
+func (l *diff2) applied() applied { return applied{l.arg.Lam, l.arg.Norm, rawOr(l.arg.Raw, l.arg.Out)} }

@@ -73,7 +73,7 @@ func (l *plain) free(device.Device) {}
 
 func (l *plain) lambda() (lam, sum tensor.Tensor) { return }
 
-func (l *plain) applied() (tensor.Tensor, device.HeadNorm) { return tensor.Tensor{}, l.arg.Norm }
+func (l *plain) applied() applied { return applied{norm: l.arg.Norm, raw: rawOr(l.arg.Raw, l.arg.Out)} }
 
 // rowsPlain runs rows [from, to) of all over the cache, as part.
 func rowsPlain(p *Pass, part, all *device.Attn, c *device.Cache, from, to int) {

@@ -57,13 +57,13 @@ func (l *Attention) host(p *Pass, s device.AttnShape, q tensor.Tensor) *hostAttn
 	a := l.cfg.Arch
 	h := &hostAttn{AttnShape: s, q: l.low.logits(), cfg: &l.cfg, maps: a.Queries, keys: a.Keys,
 		queries: readAll(p.Dev, q), out: make([]float64, q.Rows*s.Heads*s.DV)}
-	lam, norm := l.mix.applied()
-	h.norm = norm
-	if lam.Ok() {
-		h.lam = readAll(p.Dev, lam)
+	used := l.mix.applied()
+	h.norm = used.norm
+	if used.lam.Ok() {
+		h.lam = readAll(p.Dev, used.lam)
 	}
-	if norm.Weight.Ok() {
-		h.weight = readAll(p.Dev, norm.Weight)
+	if h.norm.Weight.Ok() {
+		h.weight = readAll(p.Dev, h.norm.Weight)
 	}
 	if p.Start.Ok() {
 		h.starts = readInts(p.Dev, p.Start)

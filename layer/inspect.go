@@ -22,18 +22,28 @@ type View struct {
 	Q, K  tensor.Tensor // rotated
 	V     tensor.Tensor // [N, G·DV]
 	Out   tensor.Tensor // [N, H·DV]: the heads' output, after their norm and before the output projection
-	Lam   tensor.Tensor // Stat [1,1] or [N,H], as applied; absent without λ
-	dev   device.Device
-	cfg   *AttnConfig
+	// Context [N, H·DV] is Σ_j a_j·v_j: the heads' output before their norm, before interventions in the second map.
+	Context tensor.Tensor
+	Lam     tensor.Tensor // Stat [1,1] or [N,H], as applied; absent without λ
+	dev     device.Device
+	cfg     *AttnConfig
 }
 
 // Group is the group whose keys and values map m of a head reads: the same for both maps, but in an ablation of DIFF V2.
 func (v View) Group(head, m int) int { return v.cfg.group(head, m) }
 
 func (l *Attention) view(p *Pass, s device.AttnShape, q, k, v tensor.Tensor) View {
-	lam, _ := l.mix.applied()
-	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Queries, Keys: l.cfg.Arch.Keys, Q: q, K: k, V: v, Out: l.heads, Lam: lam,
+	a := l.mix.applied()
+	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Queries, Keys: l.cfg.Arch.Keys, Q: q, K: k, V: v, Out: l.heads, Context: a.raw, Lam: a.lam,
 		dev: p.Dev, cfg: &l.cfg}
+}
+
+// rawOr is the output before the head norm: the output itself where there is no norm.
+func rawOr(raw, out tensor.Tensor) tensor.Tensor {
+	if raw.Ok() {
+		return raw
+	}
+	return out
 }
 
 // silent says that an intervention zeroes the head's output.

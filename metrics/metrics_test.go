@@ -17,7 +17,8 @@ import (
 func example(step int) Row {
 	return Row{Step: step, Total: 100, Percent: float64(step), Loss: 3.25, LossEMA: 3.5, Valid: math.NaN(), GradNorm: 0.5, LR: 1e-3, TokS: 1000, StepMS: 16,
 		EvalS: math.NaN(), SaveS: 0.25, MFU: 0.5, MemGB: 1, Tokens: int64(step) << 32, Epoch: 0.5, Epochs: []float64{0.25, 1.5}, DataPos: int64(step) << 32, ETA: 9, Wall: 8,
-		Time: 1.7e9, LambdaMin: 0.25, LambdaMax: 0.75, Lambda: []float64{0.25, 0.5}, Warn: LossSpike | LambdaRange, Warnings: 2}
+		Time: 1.7e9, LambdaMin: 0.25, LambdaMax: 0.75, Lambda: []float64{0.25, 0.5}, Warn: LossSpike | LambdaRange, Warnings: 2,
+		Groups: Groups{{"q1", 0.25}, {"lambda", 1e-3}}}
 }
 
 // record writes rows 1 to n and returns the file's path and bytes.

@@ -41,10 +41,58 @@ type Row struct {
 	Wall      float64   `json:"wall_s"` // seconds since this process began to train
 	Time      float64   `json:"time"`   // seconds since 1970
 	LambdaMin float64   `json:"lambda_min"`
-	LambdaMax float64   `json:"lambda_max"` // over layers and heads
-	Lambda    []float64 `json:"lambda"`     // mean per layer
-	Warn      Warning   `json:"warn"`       // what was odd about this step
-	Warnings  int       `json:"warnings"`   // steps of the run so far that had a warning
+	LambdaMax float64   `json:"lambda_max"`  // over layers and heads
+	Lambda    []float64 `json:"lambda"`      // mean per layer
+	Warn      Warning   `json:"warn"`        // what was odd about this step
+	Warnings  int       `json:"warnings"`    // steps of the run so far that had a warning
+	Groups    Groups    `json:"grad_groups"` // gradient norm by kind of parameter, at the steps where it was measured
+}
+
+// Groups are gradient norms by kind of parameter, in order.
+type Groups []Group
+
+// Group is the norm of the gradients of one kind of parameter, before clipping.
+type Group struct {
+	Name string
+	Norm float64
+}
+
+// UnmarshalJSON reads an object and keeps its order.
+func (g *Groups) UnmarshalJSON(b []byte) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return errors.Join(errors.New("grad_groups: want an object"), err)
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		x := Group{Name: name.(string)} // keys of an object are strings
+		if err := d.Decode(&x.Norm); err != nil {
+			return err
+		}
+		*g = append(*g, x)
+	}
+	return nil
+}
+
+// append writes the object; a norm that is no number is left out.
+func (g Groups) append(b []byte) []byte {
+	b = append(b, `,"grad_groups":{`...)
+	first := true
+	for _, x := range g {
+		if math.IsNaN(x.Norm) || math.IsInf(x.Norm, 0) {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(append(append(b, '"'), x.Name...), `":`...)
+		b = strconv.AppendFloat(b, x.Norm, 'g', 6, 64)
+	}
+	return append(b, '}')
 }
 
 // Warning is a set of things that were odd about a step.
@@ -122,6 +170,9 @@ func (r *Row) Append(b []byte) []byte {
 	b = r.appendWarn(b)
 	if len(r.Epochs) > 0 {
 		b = appendList(b, "epochs", r.Epochs)
+	}
+	if len(r.Groups) > 0 {
+		b = r.Groups.append(b)
 	}
 	return seal(appendList(b, "lambda", r.Lambda), begin)
 }

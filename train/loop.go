@@ -9,6 +9,7 @@ import (
 	"antiphase/data"
 	"antiphase/internal/vfs"
 	"antiphase/layer"
+	"antiphase/metrics"
 	"antiphase/model"
 	"antiphase/optim"
 	"antiphase/recipe"
@@ -38,6 +39,8 @@ type run struct {
 	clock   clock
 	watch   watch
 	row     Row
+	norms   []float64
+	groups  *model.GradientNorms // nil where gradients are shared among ranks
 }
 
 // build makes everything that has memory.
@@ -73,6 +76,9 @@ func (t *run) build() error {
 	t.model, t.optim = m, t.newOptim(m)
 	t.loader = data.Prefetch(rows)
 	t.stepper = optim.NewStepper(m, t.optim, micro)
+	if t.opt.Ranks == nil {
+		t.groups = m.NewGradientNorms(m.GradientGroups(-1))
+	}
 	t.batch = model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
 	if t.starts = make([]int32, n); r.Data.Isolate {
 		t.batch.Starts = t.starts
@@ -91,6 +97,9 @@ func (t *run) close() {
 	}
 	if t.optim != nil {
 		t.optim.Free()
+	}
+	if t.groups != nil {
+		t.groups.Free()
 	}
 	if t.model != nil {
 		t.model.Free()
@@ -165,7 +174,21 @@ func (t *run) step() error {
 	}
 	t.state.advance(loss, len(t.batch.IDs))
 	t.row.Loss, t.row.GradNorm, t.row.LR = loss, norm, lr
+	t.measureGroups()
 	return nil
+}
+
+// measureGroups adds gradient norms by kind of parameter to the rows that are shown.
+func (t *run) measureGroups() {
+	t.row.Groups = t.row.Groups[:0]
+	every := t.recipe.Train.LogEvery
+	if t.groups == nil || every == 0 || t.state.Step%every != 0 {
+		return
+	}
+	t.norms = t.groups.Read(t.norms[:0])
+	for i, x := range t.norms {
+		t.row.Groups = append(t.row.Groups, metrics.Group{Name: t.groups.Groups[i].Name, Norm: x})
+	}
 }
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,5 +30,29 @@ func TestFullDiskCostsRowsOnly(t *testing.T) {
 	}
 	if strings.Count(said.String(), "not written") != 3 {
 		t.Errorf("said %q", said.String())
+	}
+}
+
+// Every train.log_every steps a row has gradient norms by kind of parameter; together they are the gradient's norm.
+func TestGradientGroups(t *testing.T) {
+	for _, arch := range []string{"transformer", "diff", "diff2"} {
+		opt := options(t, t.TempDir())
+		rows := 0
+		opt.Report = func(r Row) {
+			if (r.Step%2 == 0) != (len(r.Groups) > 0) {
+				t.Errorf("%s: step %d has %d groups", arch, r.Step, len(r.Groups))
+			}
+			sum := 0.0
+			for _, g := range r.Groups {
+				sum += g.Norm * g.Norm
+			}
+			if rows++; len(r.Groups) > 0 && math.Abs(math.Sqrt(sum)-r.GradNorm) > 1e-5*r.GradNorm {
+				t.Errorf("%s: step %d: groups have a norm of %g, the gradient %g", arch, r.Step, math.Sqrt(sum), r.GradNorm)
+			}
+		}
+		mustRun(t, nano(t, arch, "train.steps=4", "train.log_every=2"), opt)
+		if rows != 4 {
+			t.Errorf("%s: %d rows", arch, rows)
+		}
 	}
 }

@@ -151,6 +151,11 @@ func (a *app) ablationRow(ctx context.Context, d device.Device, f *ablationFlags
 	x := &report.AblationRow{Name: row.Name, Doc: row.Doc, Arch: r.Model.Arch, Parameters: model.Table(r.Model).Count(),
 		Heads: r.Model.Heads, HeadDim: r.Model.HeadDim, HeadNorm: r.Model.HeadNorm != layer.HeadNormOff}
 	x.Fill(&ev.Models[0].Results[0])
+	t, err := a.trainingOf(row.Name, filepath.Join(f.dir, row.Name, train.MetricsFile))
+	if err != nil {
+		return nil, err
+	}
+	x.Steady = t.Steady
 	return x, nil
 }
 

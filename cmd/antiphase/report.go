@@ -13,6 +13,7 @@ import (
 
 	"antiphase/eval"
 	"antiphase/eval/report"
+	"antiphase/train"
 )
 
 // Names of the files that scaling and ablation write and report reads, beside eval's own.
@@ -29,8 +30,9 @@ func reportVerb(a *app) *cobra.Command {
 		Short: "Make one page of evaluations, scaling fits and ablations",
 		Long: `Report reads what "antiphase eval --output", "antiphase scaling --output" and "antiphase ablation" have written to the
 folders and writes one HTML page: tables, and figures beside the paper's, each of which can be saved as SVG and CSV.
-The page needs neither network nor script.`,
+Of run folders it shows how training went: losses, gradient norms, spikes. The page needs neither network nor script.`,
 		Example: `  antiphase report results/a-b
+  antiphase report results/a-b runs/a runs/b
   antiphase report results/a-b runs/ablation --output page.html`,
 		Args: atLeastOne("FOLDER"),
 		RunE: func(_ *cobra.Command, dirs []string) error { return a.report(dirs, out) },
@@ -62,6 +64,14 @@ func (a *app) report(dirs []string, out string) error {
 			return badInput{err}
 		}
 		found += n
+		if _, err := os.Stat(filepath.Join(dir, train.MetricsFile)); err == nil {
+			t, err := a.trainingOf(filepath.Base(filepath.Clean(dir)), filepath.Join(dir, train.MetricsFile))
+			if err != nil {
+				return badInput{err}
+			}
+			p.Training = append(p.Training, t)
+			found++
+		}
 	}
 	if len(stores) > 0 {
 		store, err := eval.ReadStores(stores...)

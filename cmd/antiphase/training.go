@@ -2,10 +2,44 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"antiphase/eval"
+	"antiphase/eval/report"
 	"antiphase/metrics"
 )
+
+// trainingOf is how a run went: its curve (at most a few hundred points), its tokens and its median speed.
+func (a *app) trainingOf(name, path string) (report.Training, error) {
+	t := report.Training{Model: name}
+	rows, err := metrics.Read(path, func(s string) { a.note("warning: %s", s) })
+	if err != nil || len(rows) == 0 {
+		return t, err
+	}
+	var speeds []float64
+	stride := max(len(rows)/300, 1)
+	most := 0.0
+	for i, r := range rows {
+		speeds, most = append(speeds, r.TokS), max(most, r.GradNorm)
+		t.AddGroups(r.Step, r.Groups)
+		held := !math.IsNaN(r.Valid)
+		if i%stride != 0 && !held && i < len(rows)-1 {
+			continue
+		}
+		p := report.CurvePoint{Step: r.Step, Loss: r.LossEMA, Grad: most}
+		most = 0
+		if held {
+			p.Valid = &r.Valid
+		}
+		t.Curve = append(t.Curve, p)
+	}
+	steady := metrics.Steady(rows)
+	t.Steady = &steady
+	slices.Sort(speeds)
+	t.Tokens, t.TokensPerSecond = rows[len(rows)-1].Tokens, speeds[len(speeds)/2]
+	return t, nil
+}
 
 // heldOutLosses are the held-out losses of a run by tokens seen.
 func (a *app) heldOutLosses(path string) ([]eval.ScalingPoint, error) {

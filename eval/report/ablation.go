@@ -2,9 +2,11 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"antiphase/eval"
+	"antiphase/metrics"
 )
 
 // Ablations (the paper's Table 6) as trained here.
@@ -31,6 +33,8 @@ type AblationRow struct {
 	Loss       eval.Mean `json:"loss"`   // on held-out text
 	ARHit      eval.Mean `json:"ar_hit"` // of it, on tokens that could be recalled
 	Others     eval.Mean `json:"others"`
+
+	Steady *metrics.Steadiness `json:"steady,omitempty"` // of its training
 }
 
 // Fill takes the losses from the model's result of the task lm.
@@ -65,6 +69,14 @@ func (r *AblationRow) paper() []string {
 	return []string{"", "", ""}
 }
 
+// steady is how training went: spikes of loss and gradient, and the gradient's norm at the end.
+func (r *AblationRow) steady() []string {
+	if r.Steady == nil {
+		return []string{"", ""}
+	}
+	return []string{fmt.Sprintf("%d, %d", r.Steady.LossSpikes, r.Steady.GradSpikes), show("%.3g", r.Steady.Late)}
+}
+
 // about says what the numbers are of.
 func (r *Ablation) about() string {
 	paper := "The paper: 1.4B parameters, 10B tokens, other text."
@@ -76,7 +88,7 @@ func (r *Ablation) about() string {
 
 // Table renders the rows, the paper's beside them.
 func (r *Ablation) Table(color bool) string {
-	t := grid{left: 3, Rows: [][]string{{"model", "heads × width", "norm", "loss", "AR-Hit", "others", "paper: loss", "AR-Hit", "others"}}}
+	t := grid{left: 3, Rows: [][]string{{"model", "heads × width", "norm", "loss", "AR-Hit", "others", "spikes", "gradient", "paper: loss", "AR-Hit", "others"}}}
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		norm := "no"
@@ -84,7 +96,7 @@ func (r *Ablation) Table(color bool) string {
 			norm = "yes"
 		}
 		row := append([]string{x.Name, fmt.Sprintf("%d × %d", x.Heads, x.HeadDim), norm}, x.cells()...)
-		t.Rows = append(t.Rows, append(row, x.paper()...))
+		t.Rows = append(t.Rows, slices.Concat(row, x.steady(), x.paper()))
 	}
 	var b strings.Builder
 	b.WriteString(t.text(color, nil))
@@ -101,11 +113,11 @@ func ablationSection(p *Page) (section, error) {
 		return s, nil
 	}
 	g := grid{ID: "ablation", Note: r.about()}
-	g.Rows = [][]string{{"model", "what", "heads", "width", "norm", "loss", "AR-Hit", "others", "loss (paper)", "AR-Hit (paper)", "others (paper)"}}
+	g.Rows = [][]string{{"model", "what", "heads", "width", "norm", "loss", "AR-Hit", "others", "spikes of loss, gradient", "gradient norm, late", "loss (paper)", "AR-Hit (paper)", "others (paper)"}}
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		row := append([]string{x.Name, x.Arch + ", " + x.Doc, fmt.Sprint(x.Heads), fmt.Sprint(x.HeadDim), fmt.Sprint(x.HeadNorm)}, x.cells()...)
-		g.Rows = append(g.Rows, append(row, x.paper()...))
+		g.Rows = append(g.Rows, slices.Concat(row, x.steady(), x.paper()))
 	}
 	s.Tables = []grid{g}
 	return s, nil

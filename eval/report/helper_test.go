@@ -13,6 +13,7 @@ import (
 
 	"antiphase/eval"
 	"antiphase/eval/task"
+	"antiphase/metrics"
 )
 
 // made is an invented result: n answers of which share are right.
@@ -71,6 +72,10 @@ func fakeResults(x float64) []*eval.Result {
 			Loss:  []task.VariantScore{{Variant: "plain", Score: m(2)}, {Variant: "lambda=0", Score: m(2.5), Change: m(0.5)}},
 			Bound: []task.VariantScore{{Variant: "plain", Score: m(0.9)}, {Variant: "lambda=0", Score: m(0.5), Change: m(-0.4)}},
 			KL:    []task.VariantScore{{Variant: "lambda=0", Score: m(0.2)}}}),
+		made("gradients", "", "norm", "gradient norm", 4, 1, task.GradientsDetail{All: []task.GroupNorm{{Name: "q" + fmt.Sprint(1+int(x)), Norm: 1, RMS: 0.1}, {Name: "o", Norm: 2, RMS: 0.2}},
+			Layers: [][]task.GroupNorm{{{Name: "o", RMS: 0.1}}, {{Name: "o", RMS: 0.3}}}}),
+		made("context_rms", "", "rms", "context RMS", 4, 1, task.ContextDetail{Ends: []int{2, 4, 9}, Bound: []float64{1, 0.6, 0.4}, Grid: [][]float64{{1, 0.8, 0.5}, {1, 0.7, 0.3 + x}},
+			Layers: []task.ContextRMS{{Value: 1, Context: 0.7, Least: 0.1, Largest: 1.1, Gain: 9 * x}, {Value: 2, Context: 1, Least: 0.2, Largest: 1}}}),
 		made("throughput", "", "forward", "forward, tokens/s", 4, 1, task.ThroughputDetail{Rows: []task.ThroughputRow{{Length: 64, Batch: 2, Forward: m(1000 + 100*x), ForwardBackward: m(300)}}}),
 	}
 }
@@ -96,9 +101,11 @@ func fakePage(t testing.TB) *Page {
 	}
 	p := &Page{Title: "a<b & <script>alert(1)</script>", Evaluation: eval.Assemble(cells), Seconds: 754, Command: "antiphase x", Recipe: json.RawMessage(`{"note":"a<b"}`)}
 	for _, name := range []string{"base <b>", "other"} {
-		tr := Training{Model: name, Tokens: 24_576_000, TokensPerSecond: 41_230}
+		tr := Training{Model: name, Tokens: 24_576_000, TokensPerSecond: 41_230, Steady: &metrics.Steadiness{Steps: 400, LossSpikes: 1, Middle: 0.5, Late: 0.6}}
+		tr.AddGroups(100, metrics.Groups{{Name: "q1", Norm: 0.1}, {Name: "o", Norm: 0.2}})
+		tr.AddGroups(200, metrics.Groups{{Name: "q1", Norm: 0.1}, {Name: "o", Norm: 0.2}})
 		for step := 1; step < 400; step++ {
-			c := CurvePoint{Step: step, Loss: 1 + 5/math.Sqrt(float64(step))}
+			c := CurvePoint{Step: step, Loss: 1 + 5/math.Sqrt(float64(step)), Grad: 0.5}
 			if step%50 == 0 {
 				c.Valid = &c.Loss
 			}

@@ -35,7 +35,7 @@ func TestPage(t *testing.T) {
 	}
 	for _, want := range []string{
 		"&lt;script&gt;alert(1)&lt;/script&gt;", "Scaling", "Ablations", "λ by layer", "icl-order-trec", "outliers-logits-paper", "1,234,567", "&lt;|first|&gt;",
-		"geometry-map-rank", "lowbit-paper", "throughput-paper", "attention-heads", "for the loss", "is better in", "A1 − λA2", "prefers-color-scheme: dark",
+		"geometry-map-rank", "lowbit-paper", "throughput-paper", "attention-heads", "interventions", "context-layers", "grad-norm", "steadiness", "gradients-o", "grad-groups", "attention-outcome", "for the loss", "is better in", "A1 − λA2", "prefers-color-scheme: dark",
 		"floors: chance 1.0, copy 25.0 %", "a&lt;b", `id="lead"`,
 	} {
 		if !strings.Contains(page, want) {

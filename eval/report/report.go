@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"antiphase/eval"
+	"antiphase/metrics"
 )
 
 // Page is everything that one page or table shows: any of the parts may be missing.
@@ -35,6 +36,9 @@ type Training struct {
 	Tokens          int64        `json:"tokens"`
 	TokensPerSecond float64      `json:"tokens_per_second"`
 	Curve           []CurvePoint `json:"curve,omitempty"`
+
+	Steady *metrics.Steadiness `json:"steady,omitempty"`
+	Groups []GroupCurve        `json:"groups,omitempty"` // gradient norms by kind of parameter
 }
 
 // CurvePoint is the loss at a step.
@@ -42,6 +46,13 @@ type CurvePoint struct {
 	Step  int      `json:"step"`
 	Loss  float64  `json:"loss"`            // of training batches
 	Valid *float64 `json:"valid,omitempty"` // held-out, where it was measured
+	Grad  float64  `json:"grad,omitempty"`  // gradient norm before clipping, the largest since the point before
+}
+
+// GroupCurve is the gradient norm of one kind of parameter over training.
+type GroupCurve struct {
+	Name   string       `json:"name"`
+	Points [][2]float64 `json:"points"` // step, norm
 }
 
 // JSON writes the page's data. A value that is not a number cannot be written: the error names it.

@@ -1,0 +1,45 @@
+package layer
+
+import (
+	"strconv"
+
+	"antiphase/tensor"
+)
+
+// Gradients calls f with the gradients of the layer's parameters, as views, under the name of what they are of: q and k (of heads
+// with two maps q1, q2, k1, k2: those of the first map and of the second), v, o and lambda. ps are the parameters of its block, whose norms
+// are all called norm.
+func (l *Attention) Gradients(ps []*Param, f func(group string, g tensor.Tensor)) {
+	wq, wk, wv := l.widths()
+	a, d := l.cfg.Arch, l.cfg.HeadDim
+	for _, p := range ps {
+		switch {
+		case p == l.QKV.W:
+			for h := range l.cfg.Heads {
+				for m := range a.Queries {
+					at := l.cfg.queryHead(h, m) * d
+					f(mapName("q", a.Queries, m), p.G.RowRange(at, at+d))
+				}
+			}
+			for k := range wk / d {
+				at := wq + k*d
+				f(mapName("k", a.Keys, k%a.Keys), p.G.RowRange(at, at+d))
+			}
+			f("v", p.G.RowRange(wq+wk, wq+wk+wv))
+		case p == l.Out.W:
+			f("o", p.G)
+		case p.Kind == LambdaKind || p.Kind == LambdaMatrix:
+			f("lambda", p.G)
+		case p.Kind == Gain:
+			f("norm", p.G)
+		}
+	}
+}
+
+// mapName numbers what there is one of for each map.
+func mapName(name string, maps, m int) string {
+	if maps == 1 {
+		return name
+	}
+	return name + strconv.Itoa(m+1)
+}

@@ -1,0 +1,50 @@
+package metrics
+
+import "slices"
+
+// Steadiness says how smoothly a run trained: what DIFF V2's page compares architectures by.
+type Steadiness struct {
+	Steps      int     `json:"steps"`
+	LossSpikes int     `json:"loss_spikes"` // times that the loss rose far above its running median, see Row.Warn
+	GradSpikes int     `json:"grad_spikes"` // times that the gradient norm did
+	Middle     float64 `json:"middle"`      // median gradient norm of the middle tenth
+	Late       float64 `json:"late"`        // of the last tenth
+	LateNoise  float64 `json:"late_noise"`  // of the last tenth: from the 10th to the 90th percentile, over the median
+	Largest    float64 `json:"largest"`     // gradient norm after the first tenth
+}
+
+// Steady judges a run by its rows. A spike that lasts counts once.
+func Steady(rows []Row) Steadiness {
+	s := Steadiness{Steps: len(rows)}
+	if len(rows) == 0 {
+		return s
+	}
+	var last Warning
+	norms := make([]float64, len(rows))
+	for i, r := range rows {
+		norms[i] = r.GradNorm
+		fresh := r.Warn &^ last
+		if fresh&LossSpike != 0 {
+			s.LossSpikes++
+		}
+		if fresh&GradientSpike != 0 {
+			s.GradSpikes++
+		}
+		last = r.Warn
+	}
+	n := len(norms)
+	s.Largest = slices.Max(norms[n/10:])
+	_, s.Middle, _ = deciles(norms[9*n/20 : max(11*n/20, 9*n/20+1)])
+	low, mid, high := deciles(norms[min(n*9/10, n-1):])
+	if s.Late = mid; mid > 0 {
+		s.LateNoise = (high - low) / mid
+	}
+	return s
+}
+
+// deciles are the 10th, 50th and 90th percentile.
+func deciles(x []float64) (low, mid, high float64) {
+	x = slices.Sorted(slices.Values(x))
+	n := len(x) - 1
+	return x[n/10], x[n/2], x[(9*n+9)/10]
+}

@@ -1,0 +1,91 @@
+package model
+
+import (
+	"math"
+	"slices"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// GradientGroup is the gradients of parameters of one kind: embed, q1, q2, k1, k2 (of a Transformer q and k), v, o, lambda, mlp, norm.
+// Biases belong to none.
+type GradientGroup struct {
+	Name  string
+	Count int // of parameters
+
+	parts []tensor.Tensor
+}
+
+// GradientGroups are the groups over all layers, or of one layer where l ≥ 0. The model must have gradients.
+func (m *Model) GradientGroups(l int) []GradientGroup {
+	var out []GradientGroup
+	add := func(name string, g tensor.Tensor) {
+		i := slices.IndexFunc(out, func(x GradientGroup) bool { return x.Name == name })
+		if i < 0 {
+			i = len(out)
+			out = append(out, GradientGroup{Name: name})
+		}
+		out[i].parts = append(out[i].parts, g)
+		out[i].Count += g.Len()
+	}
+	outside := func(list []*layer.Param) {
+		for _, p := range list {
+			switch p.Kind {
+			case layer.Gain:
+				add("norm", p.G)
+			case layer.Embedding, layer.Matrix:
+				add("embed", p.G)
+			}
+		}
+	}
+	if l < 0 {
+		outside(m.Part(0))
+	}
+	for i, b := range m.blocks {
+		if l >= 0 && i != l {
+			continue
+		}
+		list := m.Part(i + 1)
+		b.Attn.Gradients(list, add)
+		for _, p := range []*layer.Param{b.MLP.GateUp.W, b.MLP.Down.W} {
+			add("mlp", p.G)
+		}
+	}
+	if l < 0 {
+		outside(m.Part(len(m.blocks) + 1))
+	}
+	return out
+}
+
+// GradientNorms measures the norms of groups without allocating once it is made.
+type GradientNorms struct {
+	Groups []GradientGroup
+	dev    device.Device
+	sums   tensor.Tensor // Stat [1, groups]
+	host   []float32
+}
+
+// NewGradientNorms measures groups of m.
+func (m *Model) NewGradientNorms(groups []GradientGroup) *GradientNorms {
+	return &GradientNorms{Groups: groups, dev: m.dev, sums: device.Empty(m.dev, m.dev.Types().Stat, 1, len(groups)), host: make([]float32, len(groups))}
+}
+
+// Read appends the root of the sum of squares of each group's gradients as they are now.
+func (g *GradientNorms) Read(dst []float64) []float64 {
+	g.dev.Zero(g.sums)
+	for i, x := range g.Groups {
+		for _, t := range x.parts {
+			g.dev.SumSquares(g.sums.Columns(i, i+1), t)
+		}
+	}
+	device.ReadFloats(g.dev, g.host, g.sums)
+	for _, x := range g.host {
+		dst = append(dst, math.Sqrt(float64(x)))
+	}
+	return dst
+}
+
+// Free gives the memory back.
+func (g *GradientNorms) Free() { g.dev.Free(g.sums.Buf) }
