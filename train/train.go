@@ -155,6 +155,9 @@ func (t *run) ready(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := t.memory(); err != nil {
+		return err
+	}
 	t.clock.peak = MachinePeak(t.opt.Device) * float64(t.opt.ranks())
 	if t.follows() {
 		t.tok, t.set, err = prepared(ctx, t.recipe, t.opt, c)

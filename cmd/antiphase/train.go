@@ -321,8 +321,8 @@ func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, asJS
 	n := model.Table(r.Model).Count()
 	forward, all := r.Model.FLOPs(r.Train.SeqLen)
 	tokens := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
-	state := n * stateBytes(d.Types(), r.Optim.RoundBF16)
-	acts := r.Model.ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, d.Types(), r.Train.Recompute)
+	memory := train.MemoryOf(r, d.Types(), 1)
+	state, acts := int(memory.State), int(memory.Activations)
 	const share = 0.5 // of a bare matrix product's rate: what whole steps reach, roughly
 	eta := tokens * all / (train.MachinePeak(d) * share)
 	if asJSON {
@@ -336,17 +336,6 @@ func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, asJS
 	fmt.Fprintf(a.out, "steps          %d of %d × %d tokens = %s tokens\n", r.Train.Steps, r.Train.Batch, r.Train.SeqLen, count(tokens))
 	fmt.Fprintf(a.out, "expected time  about %s on %s\n\n", seconds(eta), d.Name())
 	return printSources(a.out, sources)
-}
-
-// stateBytes is what training keeps of a parameter: weight and master, gradient and two moments. A bf16 weight has its master's lower half
-// beside it; a float32 weight is its own master unless weights are rounded.
-func stateBytes(t device.Types, rounded bool) int {
-	const gradient, moments = 4, 8
-	weight := 4
-	if rounded && t.Act == t.Stat {
-		weight += 4
-	}
-	return weight + gradient + moments
 }
 
 func gib(n int) float64 { return float64(n) / (1 << 30) }

@@ -114,6 +114,9 @@ type Tiler interface {
 	LaunchStruct(f Func, grid, block Dim, shared int, arg []byte) error
 }
 
+// Meter is a Driver that knows how much memory its GPU can still give.
+type Meter interface{ Spare() (int64, error) }
+
 // Graph is recorded work that one call replays.
 type Graph interface {
 	Launch() error

@@ -46,7 +46,7 @@ const maxParams = 48
 type driverAPI struct {
 	init, driverGetVersion, deviceGetCount, deviceGet, deviceGetName, deviceTotalMem, deviceGetAttribute uintptr
 	primaryRetain, primaryRelease, ctxSetCurrent, getErrorName, getErrorString                           uintptr
-	memAlloc, memFree, memAllocHost, memFreeHost, htod, dtoh, dtod, copy2D, memset, memset2D             uintptr
+	memAlloc, memFree, memInfo, memAllocHost, memFreeHost, htod, dtoh, dtod, copy2D, memset, memset2D    uintptr
 	streamCreate, streamDestroy, streamSync                                                              uintptr
 	eventCreate, eventDestroy, eventRecord, eventSync, eventElapsed                                      uintptr
 	moduleLoad, moduleUnload, moduleFunc, funcSetAttribute, funcGetAttribute, launch, launchEx           uintptr
@@ -60,7 +60,7 @@ func (a *driverAPI) table() map[string]*uintptr {
 		"cuDeviceTotalMem_v2": &a.deviceTotalMem, "cuDeviceGetAttribute": &a.deviceGetAttribute,
 		"cuDevicePrimaryCtxRetain": &a.primaryRetain, "cuDevicePrimaryCtxRelease_v2": &a.primaryRelease,
 		"cuCtxSetCurrent": &a.ctxSetCurrent, "cuGetErrorName": &a.getErrorName, "cuGetErrorString": &a.getErrorString,
-		"cuMemAlloc_v2": &a.memAlloc, "cuMemFree_v2": &a.memFree,
+		"cuMemAlloc_v2": &a.memAlloc, "cuMemFree_v2": &a.memFree, "cuMemGetInfo_v2": &a.memInfo,
 		"cuMemAllocHost_v2": &a.memAllocHost, "cuMemFreeHost": &a.memFreeHost,
 		"cuMemcpyHtoDAsync_v2": &a.htod, "cuMemcpyDtoHAsync_v2": &a.dtoh, "cuMemcpyDtoDAsync_v2": &a.dtod,
 		"cuMemcpy2DAsync_v2": &a.copy2D, "cuMemsetD8Async": &a.memset, "cuMemsetD2D8Async": &a.memset2D,

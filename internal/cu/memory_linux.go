@@ -71,6 +71,17 @@ func (g *gpu) fresh(bytes int) (uintptr, error) {
 	return uintptr(g.out[0]), g.check("cuMemAlloc", code)
 }
 
+// Spare is what the driver has left, and what lies unused in the pool.
+func (g *gpu) Spare() (int64, error) {
+	defer g.enter()()
+	err := g.check("cuMemGetInfo", call(g.api.memInfo, g.result(0), g.result(1))) // free, total
+	n := int64(g.out[0])
+	for c, list := range g.pool.free {
+		n += int64(c * len(list))
+	}
+	return n, err
+}
+
 // Free keeps the memory for a later Alloc, unless it is large: the driver waits for the work on it then.
 func (g *gpu) Free(addr uintptr) error {
 	c, ok := g.pool.used[addr]

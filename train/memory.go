@@ -1,0 +1,84 @@
+package train
+
+import (
+	"fmt"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/recipe"
+	"antiphase/tensor"
+)
+
+// Memory is what a step needs of a device, in bytes. It counts what grows with the model and the batch, so a run
+// takes a little more.
+type Memory struct {
+	State       int64 // weights, gradients, moments
+	Activations int64 // of one micro-batch
+}
+
+// Sum is all of it.
+func (m Memory) Sum() int64 { return m.State + m.Activations }
+
+// MemoryOf is what a step of r needs on a device of these types, with the moments shared by so many ranks.
+func MemoryOf(r recipe.Recipe, t device.Types, shards int) Memory {
+	n := int64(model.Table(r.Model).Count())
+	return Memory{
+		State:       n*weightBytes(t, r.Optim.RoundBF16) + n*8/int64(shards),
+		Activations: int64(r.Model.ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, t, r.Train.Recompute)),
+	}
+}
+
+// weightBytes is what training keeps of a parameter beside its moments: weight, master and gradient. A bf16 weight has
+// its master's lower half beside it; a float32 weight is its own master unless weights are rounded.
+func weightBytes(t device.Types, rounded bool) int64 {
+	const weight, gradient = 4, 4
+	if rounded && t.Act == t.Stat {
+		return 2*weight + gradient
+	}
+	return weight + gradient
+}
+
+// memory refuses a run whose step the device has no room for, and says which setting would fit.
+func (t *run) memory() error {
+	micro, err := t.microBatch()
+	if err != nil {
+		return err
+	}
+	r, shards := t.recipe, 1
+	if t.opt.Shard {
+		shards = t.opt.ranks()
+	}
+	r.Train.MicroBatch = micro
+	need, spare := MemoryOf(r, t.opt.Device.Types(), shards), device.SpareOf(t.opt.Device)
+	if need.Sum() <= spare {
+		return nil
+	}
+	why := &tensor.NoMemory{Where: device.IdentityOf(t.opt.Device).Device, Bytes: int(need.Sum()), Free: spare}
+	return fmt.Errorf("train: %w: %.2f GiB for weights, gradients and moments, %.2f GiB for activations of %d × %d tokens; %s",
+		why, gib(need.State), gib(need.Activations), micro, r.Train.SeqLen, fitting(r, t.opt.Device.Types(), shards, spare))
+}
+
+// fitting names the smallest change of r that fits into spare bytes.
+func fitting(r recipe.Recipe, t device.Types, shards int, spare int64) string {
+	micro := r.Train.MicroBatch
+	for _, c := range layer.Recomputes {
+		for n := micro; n > 0; n-- {
+			if micro%n != 0 {
+				continue
+			}
+			x := r
+			x.Train.MicroBatch, x.Train.Recompute = n, c
+			if need := MemoryOf(x, t, shards); need.Sum() <= spare {
+				s := fmt.Sprintf("train.micro_batch=%d", n)
+				if c != layer.RecomputeOff {
+					s += fmt.Sprintf(" with train.recompute=%s", c)
+				}
+				return fmt.Sprintf("%s would fit (%.2f GiB)", s, gib(need.Sum()))
+			}
+		}
+	}
+	return "no micro-batch fits: take a smaller model, a shorter train.seq_len or a device with more memory"
+}
+
+func gib(n int64) float64 { return float64(n) / (1 << 30) }
