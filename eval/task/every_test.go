@@ -2,8 +2,10 @@ package task
 
 import (
 	"context"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +23,15 @@ var beside = map[string]bool{"grounded": true}
 // small are options that make a task short.
 func small(task *eval.Task) eval.Options {
 	opt := eval.Options{Seed: 5, Limit: 200, Shots: -1}
+	opt.Set = map[string]string{}
 	if task.Group == "icl" || task.Group == "icl_order" {
-		opt.Set = map[string]string{task.Group + ".items": "20"}
+		opt.Set[task.Group+".items"] = "20"
+	}
+	if slices.ContainsFunc(task.Settings, func(s eval.Setting) bool { return s.Key == "lengths" }) && !task.Inside {
+		opt.Set[task.Name+".lengths"] = "400"
+	}
+	if task.Name == "noise" {
+		opt.Set["noise.with"] = "lengths=400"
 	}
 	return opt
 }
@@ -82,25 +91,36 @@ func TestCopied(t *testing.T) {
 		}
 		opt := small(&task)
 		j := prepared(t, &task, opt, 2048)
-		for measure, floors := range j.Floors {
-			floor, ok := floors["copy"]
-			if !ok {
-				continue
-			}
-			found++
-			m, _ := answer(t, &task, opt, copier{rand.New(rand.NewPCG(5, 6))}, 2048).Metric(measure)
-			most := floor + 4*math.Max(m.StdErr, math.Sqrt(floor*(1-floor)/float64(m.N)))
-			if measure == "free" {
-				most = 1
-			}
-			if m.Value > most {
-				t.Errorf("%s: %s of a model that copies all numbers is %g ± %g, the floor %g", task.Name, measure, m.Value, m.StdErr, floor)
-			}
+		if !slices.ContainsFunc(slices.Collect(maps.Values(j.Floors)), func(f map[string]float64) bool { return f["copy"] > 0 }) {
+			continue
+		}
+		for _, words := range []bool{false, true} {
+			found += copiedFloors(t, &task, j, answer(t, &task, opt, copier{rand.New(rand.NewPCG(5, 6)), words}, 2048))
 		}
 	}
 	if found < 3 {
 		t.Errorf("%d measures have the floor copy", found)
 	}
+}
+
+// copiedFloors holds a copier's scores to the floors, and counts them.
+func copiedFloors(t *testing.T, task *eval.Task, j *eval.Prepared, copied *eval.Result) (found int) {
+	for measure, floors := range j.Floors {
+		floor, ok := floors["copy"]
+		if !ok {
+			continue
+		}
+		found++
+		m, _ := copied.Metric(measure)
+		most := floor + 4*math.Max(m.StdErr, math.Sqrt(floor*(1-floor)/float64(m.N)))
+		if measure == "free" {
+			most = 1
+		}
+		if m.Value > most {
+			t.Errorf("%s: %s of a model that copies everything is %g ± %g, the floor %g", task.Name, measure, m.Value, m.StdErr, floor)
+		}
+	}
+	return found
 }
 
 // The same options draw the same questions, and another seed others.

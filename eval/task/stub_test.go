@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"unicode"
 
 	"antiphase/eval"
 )
@@ -144,14 +145,21 @@ func (g guesser) Choose(_ context.Context, reqs []eval.Choice) ([]int, error) {
 	return out, nil
 }
 
-// copier names all numbers of the text in a random order, and picks any option: it knows which numbers are hidden and not which is asked for.
-type copier struct{ *rand.Rand }
+// copier names all numbers of the text in a random order, or all words, and picks any option: it knows what is hidden and not which of it
+// is asked for.
+type copier struct {
+	*rand.Rand
+	words bool
+}
 
 func (c copier) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]string, error) {
 	out := make([]string, len(reqs))
 	for i, r := range reqs {
-		body := r.Prompt[:asking(r.Prompt)]
+		_, body, _ := strings.Cut(r.Prompt[:asking(r.Prompt)], "\n")
 		list := numbers(body)
+		if c.words {
+			list = strings.FieldsFunc(body, func(r rune) bool { return !unicode.IsLetter(r) && !isDigit(r) })
+		}
 		slices.Sort(list)
 		list = slices.Compact(list)
 		c.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -161,13 +169,13 @@ func (c copier) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]stri
 }
 
 func (c copier) Loglikelihood(ctx context.Context, reqs []eval.Continuation) ([]eval.Score, error) {
-	return guesser(c).Loglikelihood(ctx, reqs)
+	return guesser{c.Rand}.Loglikelihood(ctx, reqs)
 }
 
 func (c copier) LoglikelihoodRolling(ctx context.Context, texts []string) ([]eval.Score, error) {
-	return guesser(c).LoglikelihoodRolling(ctx, texts)
+	return guesser{c.Rand}.LoglikelihoodRolling(ctx, texts)
 }
 
 func (c copier) Choose(ctx context.Context, reqs []eval.Choice) ([]int, error) {
-	return guesser(c).Choose(ctx, reqs)
+	return guesser{c.Rand}.Choose(ctx, reqs)
 }

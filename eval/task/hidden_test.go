@@ -1,0 +1,171 @@
+package task
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/eval"
+)
+
+// solver answers by reading the prompt with rules of its own.
+type solver struct {
+	knower
+	solve func(prompt string) []string
+}
+
+func (s *solver) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]string, error) {
+	out := make([]string, len(reqs))
+	for i, r := range reqs {
+		out[i] = " " + strings.Join(s.solve(r.Prompt), ", ") + "."
+	}
+	return out, nil
+}
+
+func (s *solver) Choose(_ context.Context, reqs []eval.Choice) ([]int, error) {
+	out := make([]int, len(reqs))
+	for i, r := range reqs {
+		at := strings.LastIndexByte(r.Prompt, '\n') // what was given already follows the question
+		begin := max(strings.LastIndex(r.Prompt, " are "), strings.LastIndex(r.Prompt, " is"))
+		given := r.Prompt[max(at, begin):]
+		out[i] = -1
+		for _, right := range s.solve(r.Prompt) {
+			if k := slices.Index(r.Options, " "+right); k >= 0 && !containsWord(given, right) && out[i] < 0 {
+				out[i] = k
+			}
+		}
+	}
+	return out, nil
+}
+
+var (
+	codeOf    = regexp.MustCompile(`The code of (\w+) is (\d+)\.`)
+	usesOf    = regexp.MustCompile(`(\w+) uses the code of (\w+)\.`)
+	setTo     = regexp.MustCompile(`VAR (\w+) = (\w+)\.`)
+	setLike   = regexp.MustCompile(`VAR (\w+) = VAR (\w+)\.`)
+	magicCode = regexp.MustCompile(`The magic code is (\w+) (\d+)\.`)
+)
+
+// hops resolves a key through at most so many sentences.
+func hops(most int) func(prompt string) []string {
+	return func(prompt string) []string {
+		body := prompt[:asking(prompt)]
+		key := regexp.MustCompile(`Which code is that of (\w+)\?`).FindStringSubmatch(prompt)[1]
+		codes, uses := map[string]string{}, map[string]string{}
+		for _, m := range codeOf.FindAllStringSubmatch(body, -1) {
+			codes[m[1]] = m[2]
+		}
+		for _, m := range usesOf.FindAllStringSubmatch(body, -1) {
+			uses[m[1]] = m[2]
+		}
+		for range most {
+			if next, ok := uses[key]; ok {
+				key = next
+			}
+		}
+		return []string{codes[key]}
+	}
+}
+
+func variables(prompt string) (out []string) {
+	want := regexp.MustCompile(`have the value (\d+)\?`).FindStringSubmatch(prompt)[1]
+	value := map[string]string{}
+	for _, s := range sentences(prompt[:asking(prompt)]) { // in order, as a program would run
+		if m := setLike.FindStringSubmatch(s); m != nil {
+			value[m[1]] = value[m[2]]
+		} else if m := setTo.FindStringSubmatch(s); m != nil {
+			value[m[1]] = m[2]
+		}
+		if m := regexp.MustCompile(`VAR (\w+) =`).FindStringSubmatch(s); m != nil && value[m[1]] == want {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+func commonWords(prompt string) []string {
+	count := map[string]int{}
+	lines := strings.Split(prompt, "\n")
+	for _, w := range strings.Fields(lines[1]) {
+		count[w]++
+	}
+	words := sortedWords(count)
+	slices.SortStableFunc(words, func(a, b string) int { return count[b] - count[a] })
+	return words[:2]
+}
+
+func sortedWords(m map[string]int) (out []string) {
+	for w := range m {
+		out = append(out, w)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func magicCodes(prompt string) (out []string) {
+	city := regexp.MustCompile(`begin with (\w+)\?`).FindStringSubmatch(prompt)[1]
+	for _, m := range magicCode.FindAllStringSubmatch(prompt[:asking(prompt)], -1) {
+		if m[1] == city {
+			out = append(out, m[2])
+		}
+	}
+	return out
+}
+
+// Whoever reads the text by the rules is always right, in every score and at every length: the answers stand in the prompts.
+func TestHiddenIsThere(t *testing.T) {
+	for name, solve := range map[string]func(string) []string{"needle_hop": hops(2), "ruler_variables": variables, "ruler_common": commonWords, "ruler_values": magicCodes} {
+		opt := eval.Options{Seed: 3, Shots: -1, Set: map[string]string{name + ".lengths": "160,700", name + ".samples": "30"}}
+		r := answer(t, lookup(t, name), opt, &solver{solve: solve}, 2048)
+		for _, m := range hiddenScores {
+			if x, _ := r.Metric(m.Name); x.Value != 1 || x.N < 60 {
+				t.Errorf("%s: %s of a reader is %+v", name, m.Name, x.Mean)
+			}
+		}
+		if x, ok := r.Metric("bound@700"); !ok || x.Value != 1 {
+			t.Errorf("%s: by length: %+v", name, x)
+		}
+	}
+}
+
+// A reader that resolves no sentence, one or two is right at as many hops and nowhere else.
+func TestHops(t *testing.T) {
+	opt := eval.Options{Seed: 3, Shots: -1, Set: map[string]string{"needle_hop.lengths": "300", "needle_hop.samples": "25"}}
+	for most := range 3 {
+		d := detail[HiddenDetail](t, answer(t, lookup(t, "needle_hop"), opt, &solver{solve: hops(most)}, 2048))
+		for cell, row := range d.Scores["bound"] {
+			if want := truth(cell <= most); row[0].Value != want {
+				t.Errorf("a reader of %d hops scores %g at %s", most, row[0].Value, d.Cells[cell])
+			}
+		}
+	}
+}
+
+// Naming right and wrong things is worth the share that is right; numbers that nobody hid count as wrong ones.
+func TestHiddenScore(t *testing.T) {
+	c := hiddenCase{right: []string{"12", "34"}, others: []string{"56", "78"}}
+	for _, x := range []struct {
+		text        string
+		free, bound float64
+	}{{" 12, 34.", 1, 1}, {" 34 and 12 and 12", 1, 1}, {" 12, 56.", 0.5, 0.5}, {" 12, 34, 56, 78", 1, 0.5}, {" 12", 0.5, 0.5}, {"", 0, 0}, {" 12 34 99 98", 1, 0.5}, {" 123 4", 0, 0}} {
+		if free, bound := c.score(x.text); free != x.free || bound != x.bound {
+			t.Errorf("%q scores %g free and %g bound, want %g and %g", x.text, free, bound, x.free, x.bound)
+		}
+	}
+}
+
+// Prompts of any length are nearly as long as asked for.
+func TestHiddenLengths(t *testing.T) {
+	for _, name := range []string{"needle_hop", "ruler_variables", "ruler_common", "ruler_values", "needle"} {
+		for _, length := range []int{250, 4000, 32768} {
+			opt := eval.Options{Seed: 3, Limit: 1, Shots: -1, Set: map[string]string{name + ".lengths": "0"}}
+			j := prepared(t, lookup(t, name), opt, length)
+			n := (len(j.Gold[0].Context) + 3) / 4 // as models without a tokenizer count
+			if n > length || n < length*8/10-40 {
+				t.Errorf("%s: a prompt of %d tokens for a length of %d", name, n, length)
+			}
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package task
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"antiphase/data"
+	"antiphase/eval"
+)
+
+// Needles whose key must be resolved through other sentences: "Keller uses the code of Oslo." and "Moreau uses the code of Keller."
+// stand elsewhere in the text, and Moreau's code is asked for. Every hidden number has a chain of the same form, so no
+// form gives the answer away. Zero hops is a plain needle in the same words.
+func init() {
+	h := &hidden{hay: true, build: buildHops,
+		values: func(p *eval.Plan) float64 { return numbersOf(p.Int("digits")) },
+		cells: func(p *eval.Plan) (out []string) {
+			for _, n := range p.Ints("hops") {
+				out = append(out, fmt.Sprintf("hops=%d", n))
+			}
+			return out
+		},
+		check: func(p *eval.Plan) error {
+			n, digits := p.Int("needles"), p.Int("digits")
+			for _, hops := range p.Ints("hops") {
+				if hops < 0 || hops > 2 {
+					return fmt.Errorf("hops has %d, must be 0, 1 or 2", hops)
+				}
+			}
+			switch {
+			case n < 1 || n > len(surnames)/2:
+				return fmt.Errorf("needles is %d, must be 1 to %d", n, len(surnames)/2)
+			case digits < 1 || digits > 9 || float64(n) > numbersOf(digits):
+				return fmt.Errorf("digits is %d, must be 1 to 9 and enough for %d different numbers", digits, n)
+			}
+			return nil
+		}}
+	register(31, eval.Task{
+		Name: "needle_hop", Version: 1, Shots: -1, Measures: hiddenScores, Prepare: h.prepare,
+		Doc: "magic codes whose key must be resolved through no, one or two other sentences",
+		Settings: haySettings(
+			eval.Setting{Key: "needles", Default: 4, Doc: "numbers hidden, each with a chain of its own"},
+			eval.Setting{Key: "hops", Default: []int{0, 1, 2}, Doc: "sentences between the key asked for and its number's key"},
+			eval.Setting{Key: "digits", Default: 2, Doc: "of every number"}),
+	})
+}
+
+// numbersOf is how many numbers have so many digits.
+func numbersOf(digits int) float64 {
+	n := 9.0
+	for range digits - 1 {
+		n *= 10
+	}
+	return n
+}
+
+// surnames are people that no generated prose tells of.
+var surnames = strings.Fields(`Alder Brandt Castro Dubois Eriksen Fischer Garcia Hansen Ito Jansen Keller Larsen Moreau Nowak Olsen Petrov Quist
+	Rossi Silva Tanaka Urban Vogel Weber Yilmaz Zhang Amin Bauer Costa Dahl Ekman Farah Gruber Haas Ivanov Jung Kovac Lund Meyer Novak Ortiz`)
+
+func buildHops(p *eval.Plan, g *rand.Rand, hay *haystack, cell, bytes int) hiddenCase {
+	n, hops := p.Int("needles"), p.Ints("hops")[cell]
+	drawn := data.NewNeedle(g, data.NeedleOptions{Needles: n, Digits: p.Int("digits"), Bytes: 1})
+	keys, numbers := slices.Concat(drawn.Cities, drawn.OtherCities), slices.Concat(drawn.Answers, drawn.OtherNumbers)
+	people := g.Perm(len(surnames))
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("The code of %s is %s.", keys[i], numbers[i]))
+		for hop := range hops {
+			next := surnames[people[hop*n+i]]
+			list = append(list, fmt.Sprintf("%s uses the code of %s.", next, keys[i]))
+			keys[i] = next
+		}
+	}
+	question := fmt.Sprintf("Which code is that of %s? The code of %s is", keys[0], keys[0])
+	return hiddenCase{prompt: buried(g, hay, bytes, "There are codes hidden in the text below. Remember them.", list, false, question),
+		right: numbers[:1:1], others: numbers[1:]}
+}

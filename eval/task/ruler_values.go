@@ -1,0 +1,43 @@
+package task
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"antiphase/data"
+	"antiphase/eval"
+)
+
+// Multi-value needles after RULER: every key has several numbers, each in a sentence of its own, and all of one key's are asked for.
+func init() {
+	h := &hidden{hay: true, build: buildValues, values: func(p *eval.Plan) float64 { return numbersOf(p.Int("digits")) },
+		check: func(p *eval.Plan) error {
+			k, v, digits := p.Int("keys"), p.Int("values"), p.Int("digits")
+			if k < 1 || v < 1 || k*v > data.MostNeedles() || digits < 1 || digits > 9 || float64(k*v) > numbersOf(digits) {
+				return fmt.Errorf("keys is %d, values is %d, digits is %d; want positive ones, at most %d numbers, and digits enough for them", k, v, digits, data.MostNeedles())
+			}
+			return nil
+		}}
+	registerAt(32, 1, eval.Task{
+		Name: "ruler_values", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Prepare: h.prepare,
+		Doc: "all numbers of a key that has several",
+		Settings: haySettings(
+			eval.Setting{Key: "keys", Default: 2, Doc: "cities"},
+			eval.Setting{Key: "values", Default: 3, Doc: "numbers of each"},
+			eval.Setting{Key: "digits", Default: 2, Doc: "of every number"}),
+	})
+}
+
+func buildValues(p *eval.Plan, g *rand.Rand, hay *haystack, _, bytes int) hiddenCase {
+	keys, each := p.Int("keys"), p.Int("values")
+	drawn := data.NewNeedle(g, data.NeedleOptions{Needles: keys * each, Digits: p.Int("digits"), Bytes: 1})
+	cities, numbers := slices.Concat(drawn.Cities, drawn.OtherCities), slices.Concat(drawn.Answers, drawn.OtherNumbers)
+	var list []string
+	for i, number := range numbers {
+		list = append(list, fmt.Sprintf("The magic code is %s %s.", cities[i/each], number))
+	}
+	question := fmt.Sprintf("Which magic codes begin with %s? They are %s", cities[0], cities[0])
+	return hiddenCase{prompt: buried(g, hay, bytes, "There are magic codes hidden in the text below. Remember them.", list, true, question),
+		right: numbers[:each:each], others: numbers[each:]}
+}
