@@ -110,6 +110,7 @@ func (b *Browser) start(path string) (hear, say *os.File, err error) {
 		"--disable-extensions",
 		"--disable-background-networking",
 		"--mute-audio",
+		"--hide-scrollbars",
 		"--force-device-scale-factor=1",
 		"--user-data-dir="+filepath.Join(b.dir, "profile"),
 	)
