@@ -7,13 +7,13 @@
 #
 # WORK keeps sets, runs and curves: a second call goes on where the first one stopped. Sources are those of `antiphase train`.
 # Variables: ANTIPHASE (the binary), PYTHON, TOKENIZER (a tokenizer.json; without it one is trained on the text), ARCHS,
-# OWN (seeds of PyTorch's own starts), SEEDS (seeds of antiphase; 1 is the shared start), STEPS, COMPILE,
-# LOGITS of PyTorch (fp32 as ours, or bf16 as autocast gives), PRECISION (bf16 or fp32, both sides), JOBS (peers in flight),
+# REPEATS (PyTorch's shared start again, for its own spread: 2 3), OWN (seeds of PyTorch's own starts), SEEDS (seeds of
+# antiphase; 1 is the shared start), STEPS, COMPILE, LOGITS of PyTorch (fp32 as ours, or bf16 as autocast gives), PRECISION (bf16 or fp32, both sides), JOBS (peers in flight),
 # THREADS and PEER_THREADS of a CPU.
 # In the end: tools/parity/collect.py WORK SIZE KIND
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[[ $# -ge 3 ]] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
+[[ $# -ge 3 ]] || { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
 kind=$1 work=$2
 shift 2
 ap=${ANTIPHASE:-antiphase} python=${PYTHON:-python3} threads=${THREADS:-0}
@@ -82,6 +82,11 @@ antiphase_side() {
 torch_side() {
   local arch seed
   for arch in $archs; do peer "$arch" shared 1 --rows "$work/rows.bin" --init "$work/$arch.safetensors"; done
+  for seed in ${REPEATS:-}; do
+    for arch in $archs; do
+      peer "$arch" repeat "$seed" --rows "$work/rows.bin" --init "$work/$arch.safetensors"
+    done
+  done
   for seed in $own; do
     for arch in $archs; do peer "$arch" own "$seed" --shards "$work/set"; done
   done
