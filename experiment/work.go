@@ -200,7 +200,7 @@ func first(errs []error) (out error) {
 // one trains a run, judges it and writes its rows, if that has not been done.
 func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 	if l.done(r) {
-		return nil
+		return l.tidy(r) // the process may have been killed before it came to that
 	}
 	dir := l.dir(r)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

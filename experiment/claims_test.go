@@ -1,0 +1,141 @@
+package experiment
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"antiphase/eval"
+)
+
+// Exact p of the rank-sum test by published tables: complete separation of 3 and 3 is 2 of 20 arrangements, of 5 and 5 2 of 252.
+func TestRankSum(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		a, b []float64
+		p    float64
+		less bool
+	}{
+		{[]float64{4, 5, 6}, []float64{1, 2, 3}, 2.0 / 20, true},
+		{[]float64{1, 2, 3}, []float64{4, 5, 6}, 2.0 / 20, false},
+		{[]float64{6, 7, 8, 9, 10}, []float64{1, 2, 3, 4, 5}, 2.0 / 252, true},
+		{[]float64{inf, inf, inf, inf, inf}, []float64{1, 2, 3, 4, 5}, 2.0 / 252, true},
+		{[]float64{inf, inf, inf}, []float64{inf, inf, inf}, 1, false},
+		{[]float64{1, 4}, []float64{2, 3}, 1, false},
+	} {
+		if p, less := rankSum(c.a, c.b); math.Abs(p-c.p) > 1e-12 || p < 1 && less != c.less {
+			t.Errorf("%v and %v: p = %g (less: %v), want %g (%v)", c.a, c.b, p, less, c.p, c.less)
+		}
+	}
+}
+
+// A verdict follows the interval: on the claim's side, on the other, or excluding the published effect.
+func TestDecide(t *testing.T) {
+	lower, share := claim{least: 0.02}, claim{ratio: true, above: true, least: 0.9}
+	for _, c := range []struct {
+		claim     claim
+		low, high float64
+		seeds     int
+		want      string
+	}{
+		{lower, -0.03, -0.01, 3, Holds}, {lower, 0.01, 0.03, 3, HoldsNot}, {lower, -0.01, 0.01, 3, HoldsNot}, {lower, -0.03, 0.01, 3, Unclear},
+		{lower, -0.03, -0.01, 2, Unclear},
+		{claim{}, -0.01, 0.01, 3, Unclear}, {claim{above: true}, 0.01, 0.02, 3, Holds}, {claim{above: true}, -0.02, -0.01, 3, HoldsNot},
+		{share, 0.95, 1.05, 3, Holds}, {share, 0.5, 0.7, 3, HoldsNot}, {share, 0.85, 0.95, 3, Unclear},
+		{claim{ratio: true}, 0.5, 0.8, 5, Holds}, {claim{ratio: true}, 1.2, 1.5, 5, HoldsNot},
+	} {
+		x := finding{(c.low + c.high) / 2, c.low, c.high, c.seeds, ""}
+		if got := c.claim.decide(x); got != c.want {
+			t.Errorf("[%g, %g] of %d seeds, least %g, ratio %v, above %v: %s, want %s", c.low, c.high, c.seeds, c.claim.least, c.claim.ratio, c.claim.above, got, c.want)
+		}
+	}
+}
+
+// simulated are the rows of two architectures of equal true loss: seeds and items have effects of their own.
+func simulated(g *rand.Rand, seeds, items int) []Row {
+	special := map[string][]float64{}
+	var rows []Row
+	for _, arch := range []string{"transformer", "diff"} {
+		for range items {
+			special[arch] = append(special[arch], 0.1*g.NormFloat64())
+		}
+		for seed := range seeds {
+			r := Row{Experiment: "sim", Run: fmt.Sprintf("%s-%d", arch, seed), Size: "tiny", Arch: arch, LR: 1, Seed: uint64(seed)}
+			loss := r
+			loss.Measure, loss.Value = "train.valid_loss", 1
+			r.Measure, r.Metric, r.Better, r.N = "lm.loss", "loss", eval.Lower, items
+			r.Task = &TaskInfo{Name: "lm", Kind: "lm", Question: "q"}
+			effect := 0.03 * g.NormFloat64()
+			for i := range items {
+				x := 2 + effect + special[arch][i] + 0.2*g.NormFloat64()
+				r.Items = append(r.Items, x)
+				r.Value += x / float64(items)
+			}
+			rows = append(rows, loss, r)
+		}
+	}
+	return rows
+}
+
+// Intervals of verdicts over seeds and items hold the truth about as often as they say.
+func TestCoverage(t *testing.T) {
+	g := rand.New(rand.NewPCG(11, 12))
+	trials := 2000
+	if testing.Short() {
+		trials = 300
+	}
+	held, wrong := 0, 0
+	for range trials {
+		f := newFinal(simulated(g, 5, 60))
+		c := &claims[0]
+		x, ok := f.find(c, "tiny")
+		if !ok {
+			t.Fatal("no comparison was found")
+		}
+		if x.low <= 0 && 0 <= x.high {
+			held++
+		}
+		if c.decide(x) == Holds {
+			wrong++
+		}
+	}
+	share := 100 * float64(held) / float64(trials)
+	t.Logf("5 seeds × 60 items: %.1f %% of 95 %% intervals hold the truth; %.1f %% of the claims of equal sides hold", share, 100*float64(wrong)/float64(trials))
+	if slack := 300 / math.Sqrt(float64(trials)); share < 93-slack/10 || share > 97+slack/10 {
+		t.Errorf("coverage is %.1f %%, want 93 to 97", share)
+	}
+}
+
+// The learning rate with the lowest mean held-out loss over the seeds that all rates have is chosen; one that diverged is not.
+func TestChoose(t *testing.T) {
+	row := func(arch string, lr float64, seed uint64, loss float64) Row {
+		return Row{Size: "tiny", Arch: arch, LR: lr, Seed: seed, Measure: "train.valid_loss", Value: loss}
+	}
+	failed := row("diff", 4, 1, 0)
+	failed.Measure = Failed
+	best := Choose([]Row{row("diff", 1, 1, 3.0), row("diff", 2, 1, 2.9), failed, row("diff", 2, 2, 9), row("transformer", 1, 1, 2), row("transformer", 2, 1, 2)})
+	if best[[2]string{"tiny", "diff"}] != 2 || best[[2]string{"tiny", "transformer"}] != 1 {
+		t.Errorf("chose %v", best)
+	}
+}
+
+// Sentences are counted over seeds in the direction that held more often, and repeat from 9 of 10 upwards.
+func TestRepeats(t *testing.T) {
+	x := Repeat{Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10), Values: map[string][]float64{"transformer": {}, "diff": {}}}
+	for i := range 10 {
+		d := 0.9
+		if i == 3 {
+			d = 1.1
+		}
+		x.Values["transformer"], x.Values["diff"] = append(x.Values["transformer"], 1), append(x.Values["diff"], d)
+	}
+	l := Lines([]Repeat{x}, []string{"transformer", "diff"})
+	if len(l) != 1 || l[0].Good != "diff" || l[0].Held != 9 || l[0].Of != 10 || !l[0].Repeated() || l[0].Text != "DIFF has a lower held-out loss than the Transformer" {
+		t.Fatalf("%+v", l)
+	}
+	x.Values["diff"][4] = 1
+	if l := Lines([]Repeat{x}, []string{"transformer", "diff"}); l[0].Held != 8 || l[0].Repeated() {
+		t.Errorf("8 of 10 and a tie: %+v", l)
+	}
+}

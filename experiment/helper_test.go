@@ -1,0 +1,54 @@
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/device/cpu"
+)
+
+// killDir names the folder when the test binary runs as the process to be killed.
+const killDir = "ANTIPHASE_TEST_EXPERIMENT"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(killDir); dir != "" {
+		d := cpu.New(cpu.Options{Threads: 1})
+		if _, err := Work(context.Background(), nanoSpec(120), options(dir, d)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	home, err := os.MkdirTemp("", "antiphase-test-")
+	if err != nil {
+		panic(err)
+	}
+	_ = os.Setenv("ANTIPHASE_HOME", home) // a peak that is measured once
+	code := m.Run()
+	_ = os.RemoveAll(home)
+	os.Exit(code)
+}
+
+// nanoSpec is an experiment of a few seconds: it tunes, probes and judges.
+func nanoSpec(steps int) *Spec {
+	s := &Spec{Name: "nano", Sizes: []string{"nano"}, Archs: []string{"transformer", "diff"}, LRs: []float64{1e-3, 3e-3}, Seeds: []uint64{1, 2},
+		TuneSeeds: 1, Steps: steps, EvalSeed: 20, Tasks: []Ask{"lm pieces=8", "outliers"}, Probes: []Ask{"outliers tokens=64"}, Every: steps / 4}
+	if err := s.Resolve(); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func options(dir string, d ...device.Device) Options {
+	return Options{Dir: dir, Devices: d, Kind: "cpu", Keep: KeepNone, Say: func(string, ...any) {}, Progress: func(Progress) {}}
+}
+
+func oneThread(t *testing.T) device.Device {
+	d := cpu.New(cpu.Options{Threads: 1})
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+

@@ -1,0 +1,158 @@
+//go:build unix
+
+package experiment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"antiphase/train"
+)
+
+var kills = flag.Int("kills", 4, "random ends of TestKill")
+
+// withoutTimings are the rows that do not depend on the machine's load, as bytes.
+func withoutTimings(t *testing.T, rows []Row) []byte {
+	t.Helper()
+	b, err := encode(slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Timing }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// samePage holds the folder's page to its rows: all of it is made of them.
+func samePage(t *testing.T, dir string) {
+	t.Helper()
+	rows, err := ReadRowFiles(filepath.Join(dir, rowsName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want bytes.Buffer
+	if err := Summarize(rows).HTML(&want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, reportName)); err != nil || !bytes.Equal(got, want.Bytes()) {
+		t.Errorf("%s: the page is not that of its rows (%v)", dir, err)
+	}
+}
+
+// An experiment that is killed at random moments ends with the rows, and so the page, of one that was not, and repeats no finished run.
+func TestKill(t *testing.T) {
+	wholeDir, dir := t.TempDir(), t.TempDir()
+	whole, err := Work(context.Background(), nanoSpec(120), options(wholeDir, oneThread(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
+	finished := map[string]time.Time{}
+	for killed := 0; killed < *kills; {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), killDir+"="+dir)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- cmd.Wait() }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatalf("after %d kills: %v", killed, err)
+			}
+			t.Logf("finished after %d kills; starting over", killed)
+			dir, finished = t.TempDir(), map[string]time.Time{}
+		case <-time.After(time.Duration(30+g.IntN(400)) * time.Millisecond):
+			_ = cmd.Process.Kill()
+			<-done
+			killed++
+		}
+		unchanged(t, dir, finished)
+	}
+	rows, err := Work(context.Background(), nanoSpec(120), options(dir, oneThread(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(withoutTimings(t, rows), withoutTimings(t, whole)) {
+		t.Error("the rows differ from those of an unbroken experiment")
+	}
+	samePage(t, dir)
+	samePage(t, wholeDir)
+	if left, _ := filepath.Glob(filepath.Join(dir, "runs", "*", "checkpoints")); len(left) > 0 {
+		t.Errorf("checkpoints are left: %v", left)
+	}
+}
+
+// unchanged notes which runs are finished and fails where one was finished a second time.
+func unchanged(t *testing.T, dir string, finished map[string]time.Time) {
+	t.Helper()
+	list, _ := filepath.Glob(filepath.Join(dir, "runs", "*", rowsName))
+	for _, path := range list {
+		st, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if old, ok := finished[path]; ok && !old.Equal(st.ModTime()) {
+			t.Errorf("%s was written again", path)
+		}
+		finished[path] = st.ModTime()
+	}
+}
+
+// An interruption saves and says so; several runs at once give the same rows; the grid may grow, and nothing else may change.
+func TestContinue(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	opt := options(dir, oneThread(t), oneThread(t))
+	opt.Progress = func(p Progress) {
+		if p.Row != nil && p.Row.Step == 20 {
+			cancel()
+		}
+	}
+	if _, err := Work(ctx, nanoSpec(60), opt); !errors.Is(err, train.ErrInterrupted) {
+		t.Fatalf("interrupted: %v", err)
+	}
+	opt.Progress = func(Progress) {}
+	pairs, err := Work(context.Background(), nanoSpec(60), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := Work(context.Background(), nanoSpec(60), options(t.TempDir(), oneThread(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(withoutTimings(t, pairs), withoutTimings(t, alone)) {
+		t.Error("two runs at once gave other rows than one after the other")
+	}
+	more := nanoSpec(60)
+	more.Seeds = append(more.Seeds, 7)
+	grown, err := Work(context.Background(), more, options(dir, oneThread(t)))
+	if err != nil || len(grown) <= len(pairs) {
+		t.Fatalf("a third seed: %d rows after %d (%v)", len(grown), len(pairs), err)
+	}
+	other := nanoSpec(61)
+	other.Seeds = more.Seeds
+	if _, err := Work(context.Background(), other, options(dir, oneThread(t))); !errors.Is(err, ErrOther) {
+		t.Errorf("other steps in the same folder: %v", err)
+	}
+	if _, err := Work(context.Background(), nanoSpec(60), options(dir, oneThread(t))); !errors.Is(err, ErrOther) {
+		t.Errorf("a seed less: %v", err)
+	}
+	elsewhere := options(t.TempDir(), oneThread(t))
+	elsewhere.Have = []string{filepath.Join(dir, rowsName)}
+	began := time.Now()
+	taken, err := Work(context.Background(), more, elsewhere)
+	if err != nil || !bytes.Equal(withoutTimings(t, taken), withoutTimings(t, grown)) {
+		t.Errorf("rows from elsewhere: %d of %d (%v)", len(taken), len(grown), err)
+	}
+	t.Logf("with all rows from elsewhere: %s", time.Since(began))
+}

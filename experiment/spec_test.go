@@ -1,0 +1,74 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"antiphase/data"
+)
+
+// What cannot be an experiment is refused before anything is written.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Spec)
+		says   string
+	}{
+		{func(s *Spec) { s.Archs = []string{"diff", "diff"} }, "--arch: diff is there twice"},
+		{func(s *Spec) { s.Archs = []string{"dif"} }, "--arch"},
+		{func(s *Spec) { s.Seeds = []uint64{3, 4, 3} }, "--seeds: 3 is there twice"},
+		{func(s *Spec) { s.LRs = []float64{1e-3, 1e-3} }, "--lr: 0.001 is there twice"},
+		{func(s *Spec) { s.LRs = []float64{0} }, "--lr: 0 is no learning rate"},
+		{func(s *Spec) { s.Sizes = []string{"nano", "nano"} }, "--size: nano is there twice"},
+		{func(s *Spec) { s.Sizes = []string{"huge"} }, "huge"},
+		{func(s *Spec) { s.TuneSeeds = 3 }, "--tune-seeds"},
+		{func(s *Spec) { s.Tasks = nil }, "--task"},
+		{func(s *Spec) { s.Tasks = []Ask{"needel"} }, "needel"},
+		{func(s *Spec) { s.Tasks = []Ask{"lm needles=3"} }, "needles=3"},
+		{func(s *Spec) { s.Set = []string{"train.stepz=3"} }, "stepz"},
+		{func(s *Spec) { s.Set = []string{"data.held_out=0"} }, "held_out"},
+	} {
+		s := nanoSpec(8)
+		c.change(s)
+		dir := filepath.Join(t.TempDir(), "x")
+		_, err := Work(context.Background(), s, options(dir, oneThread(t)))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("want an error that says %q, got %v", c.says, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, specName)); err == nil {
+			t.Errorf("%s: something was written", c.says)
+		}
+	}
+}
+
+// A folder with something else in it stays as it is, and so does one whose data would not fill a batch.
+func TestFolders(t *testing.T) {
+	dir := t.TempDir()
+	thesis := filepath.Join(dir, "thesis.tex")
+	if err := os.WriteFile(thesis, []byte("dark and stormy"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Work(context.Background(), nanoSpec(8), options(dir, oneThread(t))); !errors.Is(err, ErrOther) {
+		t.Errorf("a folder that is not empty: %v", err)
+	}
+	if b, _ := os.ReadFile(thesis); string(b) != "dark and stormy" {
+		t.Error("the file was changed")
+	}
+	short := filepath.Join(dir, "short.txt")
+	if err := os.WriteFile(short, []byte("Too little."), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := nanoSpec(8)
+	s.Data = []string{short}
+	fresh := t.TempDir()
+	var source *data.SourceError
+	if _, err := Work(context.Background(), s, options(fresh, oneThread(t))); !errors.As(err, &source) {
+		t.Errorf("text that does not fill a batch: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(fresh, specName)); err == nil {
+		t.Error("the folder was taken by an experiment that cannot run")
+	}
+}
