@@ -51,4 +51,3 @@ func oneThread(t *testing.T) device.Device {
 	t.Cleanup(func() { d.Close() })
 	return d
 }
-
