@@ -49,7 +49,7 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 A differential head computes two softmax maps and subtracts one from the other, so that
 common attention noise cancels. Begin with:
 
-  antiphase speedrun            train a Transformer and a DIFF Transformer and compare them
+  antiphase speedrun            train a Transformer, a DIFF and a DIFF V2 model and compare them
   antiphase train --size small  train one model; the same command again resumes`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: built().String(),

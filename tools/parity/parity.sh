@@ -8,8 +8,8 @@
 # WORK keeps sets, runs and curves: a second call goes on where the first one stopped. Sources are those of `antiphase train`.
 # Variables: ANTIPHASE (the binary), PYTHON, TOKENIZER (a tokenizer.json; without it one is trained on the text), ARCHS,
 # REPEATS (PyTorch's shared start again, for its own spread: 2 3), OWN (seeds of PyTorch's own starts), SEEDS (seeds of
-# antiphase; 1 is the shared start), STEPS, COMPILE, LOGITS of PyTorch (fp32 as ours, or bf16 as autocast gives), PRECISION (bf16 or fp32, both sides), JOBS (peers in flight),
-# THREADS and PEER_THREADS of a CPU.
+# antiphase; 1 is the shared start), STEPS, COMPILE, LOGITS of PyTorch (fp32 as ours, or bf16 as autocast gives),
+# PRECISION (bf16 or fp32, both sides), JOBS (peers in flight), THREADS and PEER_THREADS of a CPU.
 # In the end: tools/parity/collect.py WORK SIZE KIND
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
