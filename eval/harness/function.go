@@ -3,12 +3,13 @@ package harness
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"antiphase/eval"
+	"antiphase/eval/task"
 )
 
 // Python functions of the harness that task files name. Those here are our own versions of them, held to the harness's by golden files;
@@ -67,18 +68,14 @@ var fieldFunctions = map[string]*fieldFunction{
 var resultFunctions = map[string]*resultFunction{
 	// Words and bytes are those of the page before it is detokenized.
 	"preprocess_wikitext.process_results": {
-		words: func(doc map[string]any) int { page, _ := textOf(doc, "page"); return words(page) },
+		words: func(doc map[string]any) int { page, _ := textOf(doc, "page"); return task.Words(page) },
 		bytes: func(doc map[string]any) int { page, _ := textOf(doc, "page"); return len(page) },
 	},
 }
 
 var totalFunctions = map[string]*totalFunction{
 	"aggregate.cb_multi_fi": {func(gold, said []int) float64 {
-		sum := 0.0
-		for class := range 3 {
-			sum += f1(gold, said, class) / 3
-		}
-		return sum
+		return eval.MacroF1(gold, said, 3)
 	}},
 }
 
@@ -108,24 +105,13 @@ func textOf(doc map[string]any, field string) (string, error) {
 	return s, nil
 }
 
-var bracketed = regexp.MustCompile(`\[.*?\]`)
-
-// wikiHow takes the marks of WikiHow's pages out.
-func wikiHow(s string) string {
-	s = strings.ReplaceAll(strings.TrimFunc(s, unicode.IsSpace), " [title]", ". ")
-	return strings.ReplaceAll(bracketed.ReplaceAllString(s, ""), "  ", " ")
-}
-
-// hellaSwag puts the two halves of a scene together, the second capitalised as Python does it.
+// hellaSwag adds the prompt, the cleaned endings and the right one's index.
 func hellaSwag(doc map[string]any) error {
 	activity, err1 := textOf(doc, "activity_label")
 	a, err2 := textOf(doc, "ctx_a")
 	b, err3 := textOf(doc, "ctx_b")
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
-	}
-	if first, n := utf8.DecodeRuneInString(b); n > 0 {
-		b = string(unicode.ToTitle(first)) + strings.ToLower(b[n:])
 	}
 	endings, ok := doc["endings"].([]any)
 	if !ok {
@@ -137,13 +123,13 @@ func hellaSwag(doc map[string]any) error {
 		if !ok {
 			return fmt.Errorf("ending %d is not a text", i)
 		}
-		choices[i] = wikiHow(s)
+		choices[i] = task.CleanWikiHow(s)
 	}
 	gold, err := strconv.Atoi(fmt.Sprint(doc["label"]))
 	if err != nil {
 		return fmt.Errorf("field \"label\" is %v, want the index of the right ending", doc["label"])
 	}
-	doc["query"], doc["choices"], doc["gold"] = wikiHow(activity+": "+a+" "+b), choices, gold
+	doc["query"], doc["choices"], doc["gold"] = task.HellaSwagPrompt(activity, a, b), choices, gold
 	return nil
 }
 
@@ -157,28 +143,21 @@ func blank(doc map[string]any) (before, after string, err error) {
 	return before, after, err
 }
 
-// copaText ends the premise with what connects it to a cause or an effect.
 func copaText(doc map[string]any) (any, error) {
-	premise, err := textOf(doc, "premise")
-	if err != nil {
+	premise, err1 := textOf(doc, "premise")
+	question, err2 := textOf(doc, "question")
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	connector := map[any]string{"cause": "because", "effect": "therefore"}[doc["question"]]
-	if connector == "" {
-		return nil, fmt.Errorf("field \"question\" is %v, want cause or effect", doc["question"])
-	}
-	premise = strings.TrimFunc(premise, unicode.IsSpace)
-	_, n := utf8.DecodeLastRuneInString(premise)
-	return premise[:len(premise)-n] + " " + connector, nil
+	return task.COPAPrompt(premise, question)
 }
 
 func copaChoice(doc map[string]any, field string) (string, error) {
 	s, err := textOf(doc, field)
-	first, n := utf8.DecodeRuneInString(s)
-	if err == nil && n == 0 {
+	if err == nil && s == "" {
 		err = fmt.Errorf("field %q is empty", field)
 	}
-	return " " + strings.ToLower(string(first)) + s[n:], err
+	return task.COPAChoice(s), err
 }
 
 func copaTarget(doc map[string]any) (any, error) {
@@ -188,7 +167,6 @@ func copaTarget(doc map[string]any) (any, error) {
 	return copaChoice(doc, "choice2")
 }
 
-// wscText marks the pronoun, whose place is counted in words, and undoes the spaces before punctuation.
 func wscText(doc map[string]any) (any, error) {
 	text, err1 := textOf(doc, "text")
 	noun, err2 := textOf(doc, "span1_text")
@@ -197,23 +175,8 @@ func wscText(doc map[string]any) (any, error) {
 		return nil, err
 	}
 	at, ok := simple(doc["span2_index"]).(int)
-	list := strings.Fields(text)
-	if !ok || at < 0 || at > len(list) {
-		return nil, fmt.Errorf("field \"span2_index\" is %v, want a place among %d words", doc["span2_index"], len(list))
+	if !ok {
+		return nil, fmt.Errorf("field \"span2_index\" is %v, want a number", doc["span2_index"])
 	}
-	before := strings.Join(list[:at], " ")
-	runes := []rune(text)
-	after := string(runes[min(len(runes), utf8.RuneCountInString(before)+utf8.RuneCountInString(pronoun)+1):])
-	passage := joinedUp(before + " *" + pronoun + "*" + after)
-	return "Passage: " + passage + "\nQuestion: In the passage above, does the pronoun \"*" + pronoun + "*\" refer to \"*" + noun + "*\"?\nAnswer:", nil
-}
-
-var beforeMark = regexp.MustCompile(` (['.,])`)
-
-// joinedUp takes out spaces that tokenized text has beside punctuation.
-func joinedUp(s string) string {
-	for _, pair := range [][2]string{{" n't", "n't"}, {" )", ")"}, {"( ", "("}, {`" `, `"`}, {` "`, `"`}} {
-		s = strings.ReplaceAll(s, pair[0], pair[1])
-	}
-	return beforeMark.ReplaceAllString(s, "$1")
+	return task.WSCPrompt(text, noun, pronoun, at)
 }

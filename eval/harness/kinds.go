@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"antiphase/eval"
+	"antiphase/eval/task"
 )
 
 type askFunc = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error)
@@ -120,18 +121,12 @@ func askChoices(_ *spec, items []item) askFunc {
 			out[i].Values = map[string]float64{"acc": hit(x, said), "acc_norm": hit(x, norm), "acc_bytes": hit(x, bytes),
 				"exact_match": greedy(x, list[i])}
 			out[i].Doc = map[string]any{"contexts": x.contexts, "continuations": x.conts, "right": x.right, "scores": list[i]}
-			if err := out[i].SetDetail(decision{x.right[0], said}); err != nil {
+			if err := out[i].SetDetail(eval.Decision{Gold: x.right[0], Said: said}); err != nil {
 				return nil, err
 			}
 		}
 		return out, nil
 	}
-}
-
-// decision is a right class and the one said, for metrics of the whole set.
-type decision struct {
-	Gold int `json:"gold"`
-	Said int `json:"said"`
 }
 
 // best is the choice of the highest log-likelihood per unit; of equals the first.
@@ -186,7 +181,7 @@ func askRolling(s *spec, items []item) askFunc {
 		}
 		out := make([]eval.Answer, len(which))
 		for i, w := range which {
-			nWords, nBytes := words(texts[i]), len(texts[i])
+			nWords, nBytes := task.Words(texts[i]), len(texts[i])
 			if s.results != nil {
 				nWords, nBytes = s.results.words(items[w].doc), s.results.bytes(items[w].doc)
 			}

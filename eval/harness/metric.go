@@ -3,8 +3,6 @@ package harness
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -17,10 +15,10 @@ import (
 type metric struct {
 	name, filter string
 	better       eval.Better
-	corpus       func(r *eval.Result) eval.Mean // of the whole set; nil: a mean over samples
-	ignore       []*regexp2.Regexp              // of exact_match
-	lower, marks bool                           // of exact_match: case and punctuation do not count
-	numbers      bool                           // nor do digits
+	corpus       func(r *eval.Result) (eval.Mean, error) // of the whole set; nil: a mean over samples
+	ignore       []*regexp2.Regexp                       // of exact_match
+	lower, marks bool                                    // of exact_match: case and punctuation do not count
+	numbers      bool                                    // nor do digits
 }
 
 // key is the metric's name among results: the harness's, without its name for no filter.
@@ -115,7 +113,7 @@ func readMetric(s *spec, folder string, k *keys) (m metric, err error) {
 				if err != nil {
 					return m, err
 				}
-				m.corpus = func(r *eval.Result) eval.Mean { return ofDecisions(r, total.apply) }
+				m.corpus = func(r *eval.Result) (eval.Mean, error) { return eval.OfDecisions(r, total.apply) }
 			} else if v != usual && !(v == "nanmean" && usual == "mean") {
 				return m, fmt.Errorf("%s: aggregation is %v; here it is %s", m.name, v, usual)
 			}
@@ -187,14 +185,19 @@ func (m *metric) normal(s string) (string, error) {
 }
 
 // totals are metrics that are not a mean over samples.
-var totals = map[string]func(r *eval.Result) eval.Mean{
-	"perplexity":      func(r *eval.Result) eval.Mean { return eval.MeanOf(r.Answers, "nll").Exp() },
-	"word_perplexity": func(r *eval.Result) eval.Mean { return eval.MeanOf(r.Answers, "nll_per_word").Exp() },
-	"byte_perplexity": func(r *eval.Result) eval.Mean { return eval.MeanOf(r.Answers, "nll_per_byte").Exp() },
-	"f1": func(r *eval.Result) eval.Mean {
-		return ofDecisions(r, func(gold, said []int) float64 { return f1(gold, said, 1) })
+var totals = map[string]func(r *eval.Result) (eval.Mean, error){
+	"perplexity":      exponential("nll"),
+	"word_perplexity": exponential("nll_per_word"),
+	"byte_perplexity": exponential("nll_per_byte"),
+	"f1": func(r *eval.Result) (eval.Mean, error) {
+		return eval.OfDecisions(r, func(gold, said []int) float64 { return eval.F1(gold, said, 1) })
 	},
-	"mcc": func(r *eval.Result) eval.Mean { return ofDecisions(r, matthews) },
+	"mcc": func(r *eval.Result) (eval.Mean, error) { return eval.OfDecisions(r, eval.Matthews) },
+}
+
+// exponential is a perplexity: e to the mean of a loss.
+func exponential(loss string) func(r *eval.Result) (eval.Mean, error) {
+	return func(r *eval.Result) (eval.Mean, error) { return eval.MeanOf(r.Answers, loss).Exp(), nil }
 }
 
 // finish adds the metrics of the whole set, and puts all in the order of the file.
@@ -203,7 +206,10 @@ func (s *spec) finish(r *eval.Result) error {
 		if m.corpus == nil {
 			continue
 		}
-		x := m.corpus(r)
+		x, err := m.corpus(r)
+		if err != nil {
+			return err
+		}
 		if !eval.Finite(x.Value) {
 			return fmt.Errorf("%s is %g: the model has diverged, or its weights are damaged", m.name, x.Value)
 		}
@@ -218,80 +224,4 @@ func (s *spec) finish(r *eval.Result) error {
 	}
 	slices.SortStableFunc(r.Metrics, func(a, b eval.Metric) int { return place(a) - place(b) })
 	return nil
-}
-
-// resamples of the bootstrap that gives a metric of the whole set its error.
-const resamples = 400
-
-// ofDecisions is a number of all decisions, with the error of a bootstrap over samples.
-func ofDecisions(r *eval.Result, total func(gold, said []int) float64) eval.Mean {
-	list, err := eval.Details[decision](r.Answers)
-	if err != nil {
-		return eval.Mean{Value: math.NaN()}
-	}
-	gold, said := make([]int, len(list)), make([]int, len(list))
-	for i, d := range list {
-		gold[i], said[i] = d.Gold, d.Said
-	}
-	out := eval.Mean{Value: total(gold, said), N: len(list)}
-	g := rand.New(rand.NewPCG(1, uint64(len(list))))
-	var sum, squares float64
-	for range resamples {
-		for i := range list {
-			d := list[g.IntN(len(list))]
-			gold[i], said[i] = d.Gold, d.Said
-		}
-		x := total(gold, said)
-		sum += x
-		squares += x * x
-	}
-	mean := sum / resamples
-	out.StdErr = math.Sqrt(max(0, squares/resamples-mean*mean))
-	return out
-}
-
-// f1 is the harmonic mean of precision and recall of one class; 0 where neither side has it.
-func f1(gold, said []int, class int) float64 {
-	both, either := 0, 0
-	for i := range gold {
-		if gold[i] == class {
-			either++
-		}
-		if said[i] == class {
-			either++
-		}
-		if gold[i] == class && said[i] == class {
-			both++
-		}
-	}
-	if either == 0 {
-		return 0
-	}
-	return 2 * float64(both) / float64(either)
-}
-
-// matthews is the correlation of two classifications of any number of classes; 0 where one of them is constant.
-func matthews(gold, said []int) float64 {
-	classes := 0
-	for i := range gold {
-		classes = max(classes, gold[i]+1, said[i]+1)
-	}
-	n, right := float64(len(gold)), 0.0
-	g, p := make([]float64, classes), make([]float64, classes)
-	for i := range gold {
-		g[gold[i]]++
-		p[said[i]]++
-		right += truth(gold[i] == said[i])
-	}
-	var pg, pp, gg float64
-	for k := range g {
-		pg += p[k] * g[k]
-		pp += p[k] * p[k]
-		gg += g[k] * g[k]
-	}
-	d := math.Sqrt((n*n - pp) * (n*n - gg))
-	if d == 0 {
-		return 0
-	}
-	return (right*n - pg) / d
 }

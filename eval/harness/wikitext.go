@@ -8,11 +8,6 @@ import (
 // space is Python's \s in a text, which goes beyond ASCII.
 const space = `[\s\v\p{Z}\x{1c}-\x{1f}\x{85}]`
 
-var spaces = regexp.MustCompile(space + `+`)
-
-// words is the harness's count: white space at the beginning or the end adds one.
-func words(s string) int { return len(spaces.FindAllStringIndex(s, -1)) + 1 }
-
 // pairs of brackets and quotation marks lose the white space inside them.
 var pairs = []struct {
 	find *regexp.Regexp

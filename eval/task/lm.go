@@ -109,9 +109,12 @@ func lmAnswer(text string, nll float64, tokens int) eval.Answer {
 	a := eval.Answer{Doc: map[string]any{"text": text}}
 	a.Put("loss", nll, float64(tokens))
 	a.Put("bits_per_byte", nll/math.Ln2, float64(len(text)))
-	a.Put("nll_per_word", nll, float64(len(space.FindAllStringIndex(text, -1))+1)) // the harness's count: an end in white space adds one
+	a.Put("nll_per_word", nll, float64(Words(text)))
 	return a
 }
+
+// Words is the harness's count of words: white space at the beginning or the end adds one.
+func Words(text string) int { return len(space.FindAllStringIndex(text, -1)) + 1 }
 
 // space is white space as the harness's language sees it, which goes beyond ASCII.
 var space = regexp.MustCompile(`[\s\v\p{Z}\x{1c}-\x{1f}\x{85}]+`)

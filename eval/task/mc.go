@@ -56,11 +56,12 @@ func init() {
 // mcSet is one data set.
 type mcSet struct {
 	name, doc string
-	test      string // file of the questions
-	train     string // file of the examples; where there is none they are other questions of test
-	accOnly   bool   // endings are of like length, and the harness does not normalise
-	byNorm    bool   // published by acc_norm
-	single    bool   // one ending, judged by greedy decoding, with its perplexity
+	test      string                         // file of the questions
+	train     string                         // file of the examples; where there is none they are other questions of test
+	accOnly   bool                           // endings are of like length, and the harness does not normalise
+	byNorm    bool                           // published by acc_norm
+	single    bool                           // one ending, judged by greedy decoding, with its perplexity
+	f1        func(gold, said []int) float64 // published beside the accuracy; nil: not
 	read      func(p *eval.Plan, file string, limit int) ([]mcItem, error)
 	make      func(g *rand.Rand) mcItem // a stand-in
 }
@@ -92,7 +93,14 @@ func prepareMC(p *eval.Plan, set mcSet) (*eval.Job, error) {
 	}
 	j.Config["prompts_cut"] = tooLong(p, j.Gold) // at their beginning, as the harness does
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
-		return askMC(ctx, lm, items, heads, which, set.single)
+		return askMC(ctx, lm, items, heads, which, &set)
+	}
+	if set.f1 != nil {
+		j.Finish = func(r *eval.Result) error {
+			m, err := eval.OfDecisions(r, set.f1)
+			r.Add("f1", "F1", eval.Higher, m)
+			return err
+		}
 	}
 	if set.single {
 		j.Finish = func(r *eval.Result) error {
@@ -161,7 +169,7 @@ func shotsText(g *rand.Rand, pool []mcItem, q *mcItem, n int) string {
 }
 
 // askMC scores all endings of the questions in one call, so that what they share is computed once.
-func askMC(ctx context.Context, lm eval.LM, items []mcItem, heads []string, which []int, single bool) ([]eval.Answer, error) {
+func askMC(ctx context.Context, lm eval.LM, items []mcItem, heads []string, which []int, set *mcSet) ([]eval.Answer, error) {
 	var reqs []eval.Continuation
 	for _, w := range which {
 		for k := range items[w].choices() {
@@ -176,7 +184,12 @@ func askMC(ctx context.Context, lm eval.LM, items []mcItem, heads []string, whic
 	for i, w := range which {
 		q := &items[w]
 		n := q.choices()
-		out[i] = q.score(scores[:n], single)
+		out[i] = q.score(scores[:n], set.single)
+		if set.f1 != nil {
+			if err := out[i].SetDetail(eval.Decision{Gold: q.gold, Said: likeliest(scores[:n])}); err != nil {
+				return nil, err
+			}
+		}
 		out[i].Doc = map[string]any{"context": reqs[0].Context, "endings": q.endings, "gold": q.gold, "loglikelihoods": logProbs(scores[:n])}
 		scores, reqs = scores[n:], reqs[n:]
 	}
@@ -188,17 +201,25 @@ func (q *mcItem) score(scores []eval.Score, single bool) eval.Answer {
 	if single {
 		return eval.Answer{Values: map[string]float64{"acc": truth(scores[0].Greedy), "nll": -scores[0].LogProb}}
 	}
-	best, norm := 0, 0
+	norm := 0
 	per := func(k int) float64 { return scores[k].LogProb / float64(utf8.RuneCountInString(q.ending(k))) }
 	for k := range scores {
-		if scores[k].LogProb > scores[best].LogProb {
-			best = k
-		}
 		if per(k) > per(norm) {
 			norm = k
 		}
 	}
-	return eval.Answer{Values: map[string]float64{"acc": truth(best == q.gold), "acc_norm": truth(norm == q.gold)}}
+	return eval.Answer{Values: map[string]float64{"acc": truth(likeliest(scores) == q.gold), "acc_norm": truth(norm == q.gold)}}
+}
+
+// likeliest is the first of the endings with the highest log-likelihood.
+func likeliest(scores []eval.Score) int {
+	best := 0
+	for k := range scores {
+		if scores[k].LogProb > scores[best].LogProb {
+			best = k
+		}
+	}
+	return best
 }
 
 func logProbs(scores []eval.Score) []float64 {

@@ -2,11 +2,7 @@ package task
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"antiphase/eval"
 )
@@ -46,10 +42,10 @@ func readHellaSwag(p *eval.Plan, file string, limit int) ([]mcItem, error) {
 		r := &rows[i]
 		q := mcItem{fmt.Sprint(r.ID), []string{r.Query}, r.Choices, *r.Gold}
 		if r.Activity != "" {
-			q.contexts = []string{cleanWikiHow(r.Activity + ": " + r.CtxA + " " + capitalised(r.CtxB))}
+			q.contexts = []string{HellaSwagPrompt(r.Activity, r.CtxA, r.CtxB)}
 			q.endings = nil
 			for _, e := range r.Endings {
-				q.endings = append(q.endings, cleanWikiHow(e))
+				q.endings = append(q.endings, CleanWikiHow(e))
 			}
 		}
 		if r.ID == nil {
@@ -58,20 +54,4 @@ func readHellaSwag(p *eval.Plan, file string, limit int) ([]mcItem, error) {
 		out = append(out, q)
 	}
 	return out, err
-}
-
-// capitalised is Python's str.capitalize: the first letter in upper case, all others in lower case.
-func capitalised(s string) string {
-	first, n := utf8.DecodeRuneInString(s)
-	if n == 0 {
-		return s
-	}
-	return string(unicode.ToTitle(first)) + strings.ToLower(s[n:])
-}
-
-var bracketed = regexp.MustCompile(`\[.*?\]`)
-
-func cleanWikiHow(s string) string {
-	s = strings.ReplaceAll(strings.TrimSpace(s), " [title]", ". ")
-	return strings.ReplaceAll(bracketed.ReplaceAllString(s, ""), "  ", " ")
 }

@@ -1,0 +1,65 @@
+package task
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// COPAPrompt ends a premise with what connects it to a cause or an effect, in place of its full stop.
+func COPAPrompt(premise, question string) (string, error) {
+	connector := map[string]string{"cause": "because", "effect": "therefore"}[question]
+	if connector == "" {
+		return "", fmt.Errorf("field \"question\" is %q, want cause or effect", question)
+	}
+	premise = strings.TrimSpace(premise)
+	_, n := utf8.DecodeLastRuneInString(premise)
+	return premise[:len(premise)-n] + " " + connector, nil
+}
+
+// COPAChoice goes on with a sentence: in lower case, after a space (the harness's delimiter is a second one).
+func COPAChoice(s string) string {
+	first, n := utf8.DecodeRuneInString(s)
+	return " " + strings.ToLower(string(first)) + s[n:]
+}
+
+// WSCPrompt marks the pronoun, whose place is counted in words, undoes the spaces before punctuation, and asks whom it means.
+func WSCPrompt(text, noun, pronoun string, at int) (string, error) {
+	list := strings.Fields(text)
+	if at < 0 || at > len(list) {
+		return "", fmt.Errorf("field \"span2_index\" is %d, want a place among %d words", at, len(list))
+	}
+	before := strings.Join(list[:at], " ")
+	runes := []rune(text)
+	after := string(runes[min(len(runes), utf8.RuneCountInString(before)+utf8.RuneCountInString(pronoun)+1):])
+	return "Passage: " + joinedUp(before+" *"+pronoun+"*"+after) +
+		"\nQuestion: In the passage above, does the pronoun \"*" + pronoun + "*\" refer to \"*" + noun + "*\"?\nAnswer:", nil
+}
+
+var beforeMark = regexp.MustCompile(` (['.,])`)
+
+// joinedUp takes out spaces that tokenized text has beside punctuation.
+func joinedUp(s string) string {
+	for _, pair := range [][2]string{{" n't", "n't"}, {" )", ")"}, {"( ", "("}, {`" `, `"`}, {` "`, `"`}} {
+		s = strings.ReplaceAll(s, pair[0], pair[1])
+	}
+	return beforeMark.ReplaceAllString(s, "$1")
+}
+
+// HellaSwagPrompt puts the two halves of a scene together, the second capitalised as Python does it.
+func HellaSwagPrompt(activity, a, b string) string {
+	if first, n := utf8.DecodeRuneInString(b); n > 0 {
+		b = string(unicode.ToTitle(first)) + strings.ToLower(b[n:])
+	}
+	return CleanWikiHow(activity + ": " + a + " " + b)
+}
+
+var bracketed = regexp.MustCompile(`\[.*?\]`)
+
+// CleanWikiHow takes the marks of WikiHow's pages out.
+func CleanWikiHow(s string) string {
+	s = strings.ReplaceAll(strings.TrimSpace(s), " [title]", ". ")
+	return strings.ReplaceAll(bracketed.ReplaceAllString(s, ""), "  ", " ")
+}
