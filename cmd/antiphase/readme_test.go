@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"antiphase/eval/report"
+	"antiphase/experiment"
 )
 
 var rewrite = flag.Bool("rewrite", false, "render README.md's tables anew")
@@ -44,5 +46,23 @@ func TestReadmeTables(t *testing.T) {
 	}
 	if old != want {
 		t.Errorf("README.md's table is not results/speedrun.json's; run go test ./cmd/antiphase -run Readme -rewrite")
+	}
+}
+
+// docs/evidence.md is what its command makes of the committed rows.
+func TestEvidence(t *testing.T) {
+	const path = "../../docs/evidence.md"
+	var want bytes.Buffer
+	if err := experiment.Evidence(filepath.Join("..", "..", "results", "evidence"), &want); err != nil {
+		t.Fatal(err)
+	}
+	if *rewrite {
+		if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, want.Bytes()) {
+		t.Errorf("docs/evidence.md is not made of results/evidence; run go test ./cmd/antiphase -run Evidence -rewrite (%v)", err)
 	}
 }

@@ -18,7 +18,7 @@ var verbs = []func(*app) *cobra.Command{
 	speedrunVerb, trainVerb, generateVerb, chatVerb, logitsVerb, tokenizeVerb,
 	showVerb, validateVerb, exportVerb, importVerb, convertVerb, recipesVerb, benchVerb, doctorVerb, evalVerb,
 	reportVerb, scalingVerb, ablationVerb, dataVerb, tokenizerVerb, versionVerb,
-	serveVerb, attendVerb, launchInfoVerb, compareVerb, packVerb,
+	serveVerb, attendVerb, launchInfoVerb, compareVerb, packVerb, evidenceVerb,
 }
 
 // app is what every verb shares: the streams and the global flags.

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"antiphase/experiment"
+)
+
+func evidenceVerb(a *app) *cobra.Command {
+	var out string
+	c := &cobra.Command{
+		Use:   "evidence FOLDER",
+		Short: "Render rows of experiments as one document: every claim with its interval and verdict",
+		Long: `Evidence reads the rows (*.jsonl) that "antiphase compare" wrote, of one experiment or several, and writes a Markdown document: what
+there is and what is still empty, every claim of the paper and of DIFF V2 with figure, 95 % interval and verdict, and each experiment with its
+command, scores, tuning grid and runs.`,
+		Example: `  antiphase evidence results/evidence -o docs/evidence.md`,
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return a.evidence(args[0], out) },
+	}
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write; default standard output")
+	return c
+}
+
+func (a *app) evidence(dir, out string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return badInput{err}
+	}
+	var b bytes.Buffer
+	if err := experiment.Evidence(dir, &b); err != nil {
+		return badInput{err}
+	}
+	if out == "" {
+		_, err := a.out.Write(b.Bytes())
+		return err
+	}
+	if err := replaceable(out, "is not a document of evidence", func(path string) bool {
+		old, err := os.ReadFile(path)
+		return err == nil && strings.HasPrefix(string(old), "# Evidence\n")
+	}); err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}
