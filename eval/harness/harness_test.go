@@ -10,6 +10,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"antiphase/data"
+	"antiphase/device"
+	"antiphase/device/cpu"
 	"antiphase/device/ref"
 	"antiphase/eval"
 	"antiphase/eval/task"
@@ -28,15 +30,17 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// subject is a tiny random model that reads bytes.
-func subject(t *testing.T) *eval.Subject {
+// subject is a tiny random model that reads bytes, in float64.
+func subject(t *testing.T) *eval.Subject { return subjectOn(t, ref.New()) }
+
+func subjectOn(t *testing.T, d device.Device) *eval.Subject {
 	t.Helper()
 	tok := tokenizer.Bytes()
 	c, err := model.Config{Arch: "diff", Vocab: tok.Vocab(), Context: 1024, Layers: 1, Dim: 16, Heads: 2, KVHeads: 2, HeadDim: 4}.Complete()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.New(ref.New(), c, layer.Memory{})
+	m, err := model.New(d, c, layer.Memory{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +124,33 @@ func TestBuiltIn(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// One task of each kind gives the same answers, to the bit, with any batch and after any other task.
+func TestBatch(t *testing.T) {
+	d := cpu.New(cpu.Options{Threads: 2})
+	t.Cleanup(func() { d.Close() })
+	files := tasksOf(t, filepath.Join("testdata", "tasks"))
+	names := []string{"arc_easy", "lambada_openai", "wikitext", "gsm8k"}
+	first := map[string]string{}
+	for k, batch := range []int{1, 3, 16} {
+		s := subjectOn(t, d)
+		s.Batch = batch
+		for i := range names {
+			name := names[(i+k)%len(names)]
+			b, err := json.Marshal(run(t, files[name], s, eval.Options{Shots: -1}).Answers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if k == 0 {
+				first[name] = string(b)
+			}
+			if string(b) != first[name] {
+				t.Errorf("%s with batch %d: %s\nwith batch 1: %s", name, batch, b, first[name])
+			}
+		}
+		s.Close()
 	}
 }
 

@@ -71,7 +71,7 @@ func (h *hidden) prepare(p *eval.Plan) (*eval.Job, error) {
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		return askHidden(ctx, lm, cases, which)
 	}
-	d := HiddenDetail{Lengths: needleLengths(p), Scores: map[string][][]eval.Mean{}}
+	d := HiddenDetail{Lengths: needleLengths(p)}
 	if h.cells != nil {
 		d.Cells = h.cells(p)
 	}
@@ -235,6 +235,7 @@ func (c *hiddenCase) score(text string) (free, bound float64) {
 
 func finishHidden(r *eval.Result, cases []hiddenCase, d HiddenDetail) error {
 	cells := max(len(d.Cells), 1)
+	d.Scores = map[string][][]eval.Mean{} // of this model alone
 	for _, score := range hiddenScores {
 		for cell := range cells {
 			var row []eval.Mean

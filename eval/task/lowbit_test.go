@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -123,16 +124,17 @@ func TestLowbitGenerates(t *testing.T) {
 func TestBatchAndOrder(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })
-	names := []string{"lm", "openbookqa", "winogrande", "needle", "icl_trec"}
+	names := []string{"lm", "openbookqa", "winogrande", "needle", "icl_trec", "cb", "copa", "needle_hop", "ruler_variables", "ruler_values", "ruler_common", "noise"}
 	var first map[string][]string
 	for k, batch := range []int{1, 3, 16} {
-		s := subject(t, d, "diff2", 320)
+		s := subject(t, d, "diff2", 480)
 		s.Batch = batch
 		var tasks []eval.Task
-		for i := range names {
-			tasks = append(tasks, *lookup(t, names[(i*(k+1)+k)%len(names)]))
+		for _, i := range rand.New(rand.NewPCG(7, uint64(k))).Perm(len(names)) {
+			tasks = append(tasks, *lookup(t, names[i]))
 		}
-		ev, err := eval.Run(t.Context(), []eval.Target{modelOf("m", s, 320)}, tasks, eval.Options{Shots: -1, Limit: 4})
+		ev, err := eval.Run(t.Context(), []eval.Target{modelOf("m", s, 480)}, tasks,
+			eval.Options{Shots: -1, Limit: 4, Set: map[string]string{"noise.samples": "2", "noise.words": "0.2", "noise.passages": "1"}})
 		if err != nil {
 			t.Fatal(err)
 		}
