@@ -36,7 +36,7 @@ func Assemble(cells []*Cell) *Evaluation {
 	at := map[Model]int{}
 	for _, c := range cells {
 		id := c.Head.Model
-		id.Name, id.Group, id.Threads = "", "", 0
+		id.Name, id.Group, id.Threads, id.Run, id.Tokens = "", "", 0, "", 0
 		i, ok := at[id]
 		if !ok {
 			i = len(e.Models)
@@ -45,6 +45,7 @@ func Assemble(cells []*Cell) *Evaluation {
 		}
 		m := &e.Models[i]
 		m.Name, m.Group = c.Head.Model.Name, c.Head.Model.Group
+		m.Run, m.Tokens = cmp.Or(c.Head.Model.Run, m.Run), cmp.Or(c.Head.Model.Tokens, m.Tokens)
 		if !slices.ContainsFunc(m.Results, func(r Result) bool { return r.Question == c.Result.Question }) {
 			m.Results = append(m.Results, *c.Result)
 		}

@@ -55,7 +55,7 @@ type Head struct {
 	Time      time.Time      `json:"time"`
 }
 
-// Model identifies a judged model: Name and Group are labels, the rest can change its numbers.
+// Model identifies a judged model: Name, Group, Run and Tokens are labels, the rest can change its numbers.
 type Model struct {
 	Name       string `json:"name"`
 	Group      string `json:"group,omitempty"` // models that differ in their training seed
@@ -66,6 +66,8 @@ type Model struct {
 	Precision  string `json:"precision,omitempty"`
 	Device     string `json:"device,omitempty"`  // cpu, cuda or endpoint
 	Threads    int    `json:"threads,omitempty"` // of tasks that measure speed
+	Run        string `json:"run,omitempty"`     // the run of which it is a checkpoint
+	Tokens     int64  `json:"tokens,omitempty"`  // that it was trained on, where that is known
 }
 
 // row is a line of a store. Exactly one of the last three is there.

@@ -30,6 +30,8 @@ type evalFlags struct {
 	judge              string
 	batch              int
 	json, save         bool
+	preset, scale      string
+	checkpoints        bool
 }
 
 func evalVerb(a *app) *cobra.Command {
@@ -46,6 +48,8 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
   antiphase eval --tasks mc,needle --model runs/speedrun/transformer --model runs/speedrun/diff
   antiphase eval --tasks all --limit 50 --model runs/a --model runs/b --output results/a-b
   antiphase eval --tasks needle --set needle.lengths=4096,8192 --model runs/a --json
+  antiphase eval --preset table2 --scale fit --model runs/a --model runs/b
+  antiphase eval --preset figure9 --scale fit --model runs/a --model runs/b --output results/figure9
   antiphase eval --task-files my-tasks --tasks sciq --model runs/a
   antiphase eval --tasks lm --model 'diff=runs/diff-*' --model 'base=runs/base-*' --output results/seeds`,
 		Args: cobra.NoArgs,
@@ -55,6 +59,9 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
 	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint URL#MODEL; also NAME=…, a group with a pattern: NAME=runs/a-* (repeatable)")
 	fl.StringSliceVarP(&f.tasks, "tasks", "t", nil, "tasks or groups, separated by commas; \"all\"; see \"antiphase eval ls\"")
 	fl.StringArrayVar(&f.taskFiles, "task-files", nil, "lm-evaluation-harness's YAML task file, or a folder of them: adds its tasks to those that --tasks can name; without --tasks all of them (repeatable)")
+	fl.StringVar(&f.preset, "preset", "", "a published table or figure by name, such as table2 or figure5; see \"antiphase eval presets\"")
+	fl.StringVar(&f.scale, "scale", "paper", "of --preset: paper, its published settings, or fit, settings for the models' context and smaller samples")
+	fl.BoolVar(&f.checkpoints, "checkpoints", false, "ask every kept checkpoint of the run folders, one after the other; needs --output")
 	fl.StringVar(&f.opt.Data, "data", "", "folder of data sets; without it stand-ins are generated")
 	fl.IntVar(&f.opt.Limit, "limit", 0, "most samples of each task; 0 takes all")
 	fl.Uint64Var(&f.opt.Seed, "seed", 1, "draws examples, orders and prompts")
@@ -67,7 +74,7 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
 	fl.IntVar(&f.batch, "batch", 16, "sequences at a time")
 	fl.BoolVar(&f.json, "json", false, "print the results as JSON, with lm-evaluation-harness's keys")
 	fl.BoolVar(&f.save, "save", false, "append the numbers as rows to "+filepath.Join("results", "eval"))
-	c.AddCommand(evalListVerb(a))
+	c.AddCommand(evalListVerb(a), presetsVerb(a))
 	return c
 }
 
@@ -82,7 +89,7 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if f.opt.LogSamples && f.opt.Output == "" {
 		return usage(errors.New("--log-samples: needs --output"))
 	}
-	tasks, err := a.selectTasks(f)
+	choose, err := a.choose(f)
 	if err != nil {
 		return err
 	}
@@ -101,11 +108,27 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 		return err
 	}
 	defer d.Close()
+	f.opt.Machine, f.opt.Commit = machine(d), version()
+	if f.checkpoints {
+		return a.evalCheckpoints(ctx, d, f, choose)
+	}
 	targets, err := a.targets(d, f)
 	if err != nil {
 		return err
 	}
-	f.opt.Machine, f.opt.Commit = machine(d), version()
+	ev, err := a.ask(ctx, f, targets, choose)
+	if err != nil {
+		return err
+	}
+	return a.present(f, ev)
+}
+
+// ask puts the tasks to the models.
+func (a *app) ask(ctx context.Context, f *evalFlags, targets []eval.Target, choose chosen) (*eval.Evaluation, error) {
+	tasks, err := choose(targets)
+	if err != nil {
+		return nil, err
+	}
 	line := a.newLine()
 	f.opt.Progress = func(p eval.Progress) { line.show(progress(p), p.Done == 0) }
 	ev, err := eval.Run(ctx, targets, tasks, f.opt)
@@ -113,13 +136,13 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	var input *eval.InputError
 	switch {
 	case errors.As(err, &input) && input.Usage:
-		return usage(err)
+		return nil, usage(err)
 	case input != nil:
-		return badInput{err}
+		return nil, badInput{err}
 	case err != nil:
-		return err
+		return nil, err
 	}
-	return a.present(f, ev)
+	return ev, nil
 }
 
 // selectTasks finds the tasks asked for, among the built-in ones and those of files.
@@ -250,7 +273,7 @@ func (a *app) subject(d device.Device, name, hash string, l *loaded, batch int) 
 		s.First = &l.Manners.First
 	}
 	kind, precision := computes(d)
-	return eval.Target{LM: s, Model: eval.Model{Name: name, Hash: hash, Context: l.Model.Config.Context, Precision: precision, Device: kind, Threads: a.threads}}
+	return eval.Target{LM: s, Model: eval.Model{Name: name, Hash: hash, Context: l.Model.Config.Context, Precision: precision, Device: kind, Threads: a.threads, Tokens: l.Tokens}}
 }
 
 // computes is what of a device can change a number: its kind, with the instruction set or generation, and its precision.

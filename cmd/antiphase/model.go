@@ -28,6 +28,7 @@ type loaded struct {
 	Hash      string  // of a packed model's content
 	Dir       string
 	Step      int
+	Tokens    int64                // of its training, where that is known
 	Manifest  *checkpoint.Manifest // of a run
 }
 
@@ -40,7 +41,7 @@ func (a *app) load(d device.Device, name string) (*loaded, error) {
 	defer s.close()
 	l := &loaded{Tokenizer: s.Tokenizer, Manners: s.Manners, Kind: s.Kind, Hash: s.Hash, Dir: s.Dir}
 	if s.Saved != nil {
-		l.Step, l.Manifest = s.Saved.State.Step, &s.Saved.Checkpoint.Manifest
+		l.Step, l.Tokens, l.Manifest = s.Saved.State.Step, s.Saved.State.Tokens, &s.Saved.Checkpoint.Manifest
 	}
 	for _, id := range l.Manners.EOS {
 		l.EOS = append(l.EOS, int32(id))

@@ -119,6 +119,9 @@ func finishOrder(r *eval.Result, asked []iclAsked, shots, seeds int, seed uint64
 				table = append(table, row)
 			}
 		}
+		if len(table) < 2 {
+			continue // a limit left fewer than two orders, which have no spread
+		}
 		list := orderMeans(table, nil)
 		d.Acc[kind.name] = list
 		spread := eval.Mean{Value: slices.Max(list) - slices.Min(list), N: len(list)}
