@@ -12,6 +12,7 @@ try {
 function askKey() {
   return new Promise(resolve => {
     const box = $('#keybox');
+    $('#key').value = '';
     box.addEventListener(
       'close',
       () => {
