@@ -14,7 +14,7 @@ import (
 
 // TestGateIsFair: of two keys that wait, one with much and one with little, each gets every other turn; within a key the order is kept.
 func TestGateIsFair(t *testing.T) {
-	g := newGate(1, 100, 1000)
+	g := newGate(1, 100, 1000, 0)
 	leave, err := g.enter(context.Background(), "first", 1, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestGateIsFair(t *testing.T) {
 
 // TestGateBounds: by requests and by tokens, each at its limit and one above; who leaves the queue makes room.
 func TestGateBounds(t *testing.T) {
-	g := newGate(1, 3, 100)
+	g := newGate(1, 3, 100, 0)
 	leave, err := g.enter(context.Background(), "a", 1, 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +92,56 @@ func TestGateBounds(t *testing.T) {
 	leave()
 	if n, tokens := g.load(); n != 0 || tokens != 0 || g.free != g.room {
 		t.Errorf("left: %d %d %+v", n, tokens, g)
+	}
+}
+
+// TestGateBoundsTheWait: who would wait longer than the limit is refused, by what those ahead take and by whose turn comes first: a key that
+// fills the queue does not shut another one out.
+func TestGateBoundsTheWait(t *testing.T) {
+	g := newGate(2, 100, 1000, 10*time.Second)
+	var leave []func()
+	for range 2 {
+		out, err := g.enter(context.Background(), "a", 1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, out)
+	}
+	g.service = 4 // seconds inside: each who waits costs two
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wait := func(key string) {
+		before, _ := g.load()
+		wg.Go(func() {
+			if _, err := g.enter(ctx, key, 1, 1); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		for now := before; now == before; now, _ = g.load() {
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+	for range 6 { // the sixth has five ahead: 10 s, no more than the limit
+		wait("a")
+	}
+	var e *apiError
+	if _, err := g.enter(ctx, "a", 1, 1); !errors.As(err, &e) || e.Status != http.StatusTooManyRequests || e.Retry != 6*time.Second {
+		t.Errorf("the seventh: %v, want 429 and to come back in 6 s", err)
+	}
+	wait("b") // one of a's is ahead of it
+	if got := g.delay("b"); got != 6*time.Second {
+		t.Errorf("the second of b would wait %v, want 6s", got)
+	}
+	cancel()
+	wg.Wait()
+	for _, out := range leave {
+		out()
+	}
+	if n, tokens := g.load(); n != 0 || tokens != 0 || g.free != g.room {
+		t.Errorf("left: %d %d %+v", n, tokens, g)
+	}
+	if g.service >= 4 || g.service <= 0 {
+		t.Errorf("service time %v: the two that left at once count for nothing", g.service)
 	}
 }
 

@@ -16,6 +16,7 @@ type Limits struct {
 	Connections   int           // open at a time
 	Queue         int           // requests that wait for one model
 	QueueTokens   int           // prompt tokens that wait for one model; default 4 × context × slots
+	Wait          time.Duration // that a request would spend in the queue
 	Choices       int           // n
 	Prompts       int           // of one request
 	Stops         int           // stop strings
@@ -39,7 +40,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Body: 8 << 20, Header: 64 << 10,
 		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 60 * time.Second,
-		Connections: 1024, Queue: 256, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20, Biases: 1024, Messages: 1024,
+		Connections: 1024, Queue: 256, Wait: 5 * time.Second, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20, Biases: 1024, Messages: 1024,
 		Cells: 1 << 20, Entries: 1 << 28, Tops: 64,
 		Request: 10 * time.Minute, Compile: time.Second, SchemaDepth: 32, Ping: 15 * time.Second, Drain: 30 * time.Second,
 	}
@@ -67,7 +68,7 @@ func (l *Limits) complete() error {
 		v, def *time.Duration
 	}{
 		{"header timeout", &l.HeaderTimeout, &d.HeaderTimeout}, {"body timeout", &l.BodyTimeout, &d.BodyTimeout}, {"write timeout", &l.WriteTimeout, &d.WriteTimeout},
-		{"idle timeout", &l.IdleTimeout, &d.IdleTimeout}, {"request", &l.Request, &d.Request}, {"compile", &l.Compile, &d.Compile},
+		{"idle timeout", &l.IdleTimeout, &d.IdleTimeout}, {"request", &l.Request, &d.Request}, {"wait", &l.Wait, &d.Wait}, {"compile", &l.Compile, &d.Compile},
 		{"ping", &l.Ping, &d.Ping}, {"drain", &l.Drain, &d.Drain},
 	} {
 		if err := fill(f.name, f.v, *f.def); err != nil {

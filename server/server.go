@@ -93,7 +93,7 @@ func (s *Server) Ready(models ...*Model) error {
 			return fmt.Errorf("server: two models are called %q; give one of them another name", m.ID)
 		}
 		seen[m.ID] = true
-		m.gate = newGate(m.Slots+m.Slots/4+1, s.cfg.Limits.Queue, s.queueTokens(m))
+		m.gate = newGate(m.Slots+m.Slots/4+1, s.cfg.Limits.Queue, s.queueTokens(m), s.cfg.Limits.Wait)
 	}
 	s.mu.Lock()
 	s.models = models

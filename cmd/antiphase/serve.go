@@ -79,6 +79,7 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 	fl.IntVar(&o.PrefillChunk, "prefill-chunk", 0, "prompt tokens in one step; 0 is as the device likes them")
 	fl.IntVar(&l.Queue, "max-queue", l.Queue, "requests that may wait for one model; more get 429")
 	fl.IntVar(&l.QueueTokens, "max-queue-tokens", l.QueueTokens, "prompt tokens that may wait for one model; 0 is 4 × context × slots")
+	fl.DurationVar(&l.Wait, "max-wait", l.Wait, "time that a request may be expected to wait; others get 429")
 	fl.IntVar(&l.MaxTokens, "max-tokens", l.MaxTokens, "length of an answer where the request names none; 0 fills the context")
 	fl.IntVar(&l.Choices, "max-n", l.Choices, "choices of one prompt")
 	fl.IntVar(&l.Prompts, "max-prompts", l.Prompts, "prompts of one request")
