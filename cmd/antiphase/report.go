@@ -24,7 +24,7 @@ const (
 )
 
 func reportVerb(a *app) *cobra.Command {
-	var out string
+	var out, files string
 	c := &cobra.Command{
 		Use:   "report FOLDER...",
 		Short: "Make one page of evaluations, scaling fits and ablations",
@@ -33,11 +33,13 @@ folders and writes one HTML page: tables, and figures beside the paper's, each o
 Of run folders it shows how training went: losses, gradient norms, spikes. The page needs neither network nor script.`,
 		Example: `  antiphase report results/a-b
   antiphase report results/a-b runs/a runs/b
-  antiphase report results/a-b runs/ablation --output page.html`,
+  antiphase report results/a-b runs/ablation --output page.html
+  antiphase report results/a-b --files figures`,
 		Args: atLeastOne("FOLDER"),
-		RunE: func(_ *cobra.Command, dirs []string) error { return a.report(dirs, out) },
+		RunE: func(_ *cobra.Command, dirs []string) error { return a.report(dirs, out, files) },
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default FOLDER/"+pageFile+")")
+	c.Flags().StringVar(&files, "files", "", "folder to write scores.csv, scores.tex (LaTeX) and every figure as SVG and CSV to")
 	return c
 }
 
@@ -51,7 +53,7 @@ func atLeastOne(what string) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) report(dirs []string, out string) error {
+func (a *app) report(dirs []string, out, files string) error {
 	var p report.Page
 	found := 0
 	var stores []string
@@ -100,7 +102,14 @@ func (a *app) report(dirs []string, out string) error {
 		return err
 	}
 	fmt.Fprintln(a.out, out)
-	return nil
+	if files == "" {
+		return nil
+	}
+	n, err := p.WriteFiles(files)
+	if err == nil {
+		a.note("%d files in %s", n, files)
+	}
+	return err
 }
 
 // readPage adds what a folder holds, and says how much that is.

@@ -1,10 +1,8 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -107,25 +105,12 @@ func (g grid) Head() []string   { return g.Rows[0] }
 func (g grid) Body() [][]string { return g.Rows[1:] }
 
 func csvLink(rows [][]string) template.URL {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	for _, r := range rows {
-		plain := make([]string, len(r))
-		for i, c := range r {
-			plain[i] = strings.ReplaceAll(c, "−", "-") // programs read the sign that people do not
-		}
-		_ = w.Write(plain) // a buffer takes everything
-	}
-	w.Flush()
-	return template.URL("data:text/csv;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
+	return template.URL("data:text/csv;base64," + base64.StdEncoding.EncodeToString(csvBytes(rows)))
 }
 
-// File is the drawing as a link that holds it, with the style that the page gives it, on light ground.
+// File is the drawing as a link that holds it.
 func (f figure) File() template.URL {
-	open, rest, _ := strings.Cut(string(f.SVG), ">")
-	style := "<style>" + figureCSS + "svg { background: var(--page); }</style>"
-	whole := strings.Replace(open, "<svg", `<svg xmlns="http://www.w3.org/2000/svg"`, 1) + ">" + style + rest
-	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(whole)))
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(f.drawing()))
 }
 
 // value writes a number for programs.

@@ -1,0 +1,86 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// File is one file that Files makes.
+type File struct {
+	Name string
+	Data []byte
+}
+
+// Files are the page's contents for other programs: scores.csv with every metric as numbers, scores.tex for a paper, and of each figure an SVG and a CSV, of
+// each table a CSV.
+func (p *Page) Files() ([]File, error) {
+	list, err := allSections(p)
+	if err != nil {
+		return nil, err
+	}
+	var tex bytes.Buffer
+	if err := p.LaTeX(&tex); err != nil {
+		return nil, err
+	}
+	out := []File{{"scores.csv", csvBytes(scoreRows(p.evaluation()))}, {"scores.tex", tex.Bytes()}}
+	if f := leadFigure(p.evaluation()); f != nil {
+		out = append(out, f.files()...)
+	}
+	for _, s := range list {
+		for i := range s.Figures {
+			if s.Figures[i].SVG != "" {
+				out = append(out, s.Figures[i].files()...)
+			}
+		}
+		for _, g := range s.Tables {
+			out = append(out, File{g.ID + ".csv", csvBytes(g.Rows)})
+		}
+	}
+	return out, nil
+}
+
+func (f *figure) files() []File {
+	return []File{{f.ID + ".svg", f.drawing()}, {f.ID + ".csv", csvBytes(f.rows)}}
+}
+
+// WriteFiles writes what Files gives into a folder.
+func (p *Page) WriteFiles(dir string) (int, error) {
+	list, err := p.Files()
+	if err != nil {
+		return 0, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, err
+	}
+	for _, f := range list {
+		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
+			return 0, err
+		}
+	}
+	return len(list), nil
+}
+
+// csvBytes writes rows for programs, which read the minus that people do not.
+func csvBytes(rows [][]string) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	for _, r := range rows {
+		plain := make([]string, len(r))
+		for i, c := range r {
+			plain[i] = strings.ReplaceAll(c, "−", "-")
+		}
+		_ = w.Write(plain) // a buffer takes everything
+	}
+	w.Flush()
+	return b.Bytes()
+}
+
+// drawing is the figure as a file of its own, with the style that the page gives it, on light ground.
+func (f *figure) drawing() []byte {
+	open, rest, _ := strings.Cut(string(f.SVG), ">")
+	style := "<style>" + figureCSS + "svg { background: var(--page); }</style>"
+	return []byte(strings.Replace(open, "<svg", `<svg xmlns="http://www.w3.org/2000/svg"`, 1) + ">" + style + rest)
+}
