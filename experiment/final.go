@@ -66,7 +66,7 @@ func (f *final) evaluation() *eval.Evaluation {
 			side := f.side(r.Size, r.Arch)
 			c = &eval.Cell{
 				Head: eval.Head{Model: eval.Model{Name: r.Run, Group: side, Hash: r.Run, Arch: r.Arch, Parameters: r.Parameters, Context: r.Task.Context},
-					Machine: r.Machine, Commit: r.Commit},
+					Machine: r.Machine, Commit: r.Commit, Seed: r.Task.Seed},
 				Result: &eval.Result{Question: r.Task.Question, Task: r.Task.Name, Kind: r.Task.Kind, Place: r.Task.Place, Version: r.Task.Version,
 					Context: r.Task.Context, Config: r.Task.Config, N: r.N},
 			}

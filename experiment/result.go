@@ -204,7 +204,7 @@ func (l *lab) taskInfo(r *eval.Result) *TaskInfo {
 	id, _ := json.Marshal([]any{r.Kind, r.Version, r.Context, r.N, config, l.spec.EvalSeed}) // it was stored as JSON
 	sum := sha256.Sum256(id)
 	return &TaskInfo{Name: r.Task, Kind: r.Kind, Question: hex.EncodeToString(sum[:8]), Place: r.Place, Version: r.Version,
-		Context: r.Context, Config: config}
+		Context: r.Context, Seed: l.spec.EvalSeed, Config: config}
 }
 
 // resultRows are the measures of one task; the first has the data of the task's figures, where it is small.

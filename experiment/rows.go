@@ -56,6 +56,7 @@ type TaskInfo struct {
 	Place    int            `json:"place"`
 	Version  int            `json:"version"`
 	Context  int            `json:"context"`
+	Seed     uint64         `json:"seed"` // that drew the questions
 	Config   map[string]any `json:"config,omitempty"`
 }
 

@@ -10,6 +10,20 @@ import (
 	"antiphase/eval/report"
 )
 
+// words are those that a page of an experiment uses.
+var words = []report.Word{
+	{Word: "transformer, diff, diff2", Says: "the plain Transformer; the Differential Transformer (DIFF), whose heads subtract one softmax map from another; its second version (DIFF V2). All have the same number of parameters."},
+	{Word: "held-out loss, nats/token", Says: "mean of −ln p(next token) on text that was not trained on; lower is better, 1 nat is 1.44 bits"},
+	{Word: "AR-Hit", Says: "the loss on tokens that complete a pair of tokens seen earlier in the same text, and so could be recalled"},
+	{Word: "needle N=4 R=2", Says: "4 numbers, each with a city as its key, are hidden in a text, and 2 of them are asked for"},
+	{Word: "number beside its key", Says: "the answer gives the right number for the right city; “anywhere in the output” counts a number wherever it stands"},
+	{Word: "chance, copy", Says: "floors: what guessing earns, and what naming any of the hidden numbers earns without knowing whose is whose"},
+	{Word: "attention to the answer, noise", Says: "the share of attention on the tokens of the right answer, and on all other text that is neither beginning nor question; each head counts alike"},
+	{Word: "λ", Says: "how much of the second softmax map a differential head subtracts"},
+	{Word: "outliers", Says: "the largest attention logit and hidden state of a sequence; large ones cost precision in few bits"},
+	{Word: "seed", Says: "decides the initial weights and the order of the batches; another seed is another run of the same experiment"},
+}
+
 // Summarize makes the page of an experiment from its rows alone.
 func Summarize(rows []Row) *report.Page {
 	f := newFinal(rows)
@@ -22,7 +36,7 @@ func Summarize(rows []Row) *report.Page {
 			"samples":   {},
 		},
 		Training:   f.training(),
-		Experiment: &report.Experiment{Verdicts: f.verdicts(false), Curves: f.bundles(), Tables: f.tables(rows)}}
+		Experiment: &report.Experiment{Verdicts: f.verdicts(false), Curves: f.bundles(), Tables: f.tables(rows), Words: words}}
 	if len(rows) > 0 {
 		p.Title = "Comparison " + rows[0].Experiment
 		p.Command = rows[0].Command
@@ -65,7 +79,7 @@ func (f *final) bundles() []report.Bundle {
 	var out []report.Bundle
 	probe := f.probe()
 	for _, c := range []struct{ measure, title, y, note string }{
-		{probe, "Bound retrieval by training tokens", "share of numbers given for their own key", "The phase change in which retrieval is learned; dashed: what naming any hidden number earns."},
+		{probe, "Bound retrieval by training tokens", "share of numbers given for their own key", "Retrieval is learned in a phase change, at other tokens for every seed."},
 		{"curve.valid_loss", "Held-out loss by training tokens", "nats per token", ""},
 		{"curve.grad_norm", "Gradient norm", "gradient norm", ""},
 		{"curve.lambda", "λ, mean over layers", "λ", ""},
@@ -77,6 +91,9 @@ func (f *final) bundles() []report.Bundle {
 		}
 		if b, ok := f.bundle(c.measure); ok {
 			b.ID, b.Title, b.Y, b.Note = strings.ReplaceAll(strings.Fields(c.measure)[0], ".", "-"), c.title, c.y, c.note
+			if b.Floor != nil {
+				b.Note += " Dashed: what naming any hidden number earns."
+			}
 			out = append(out, b)
 		}
 	}
@@ -84,16 +101,17 @@ func (f *final) bundles() []report.Bundle {
 }
 
 func (f *final) bundle(measure string) (b report.Bundle, ok bool) {
-	for _, size := range f.sizes {
-		for _, arch := range f.archs {
+	for i, size := range f.sizes {
+		for k, arch := range f.archs {
 			rows := f.values(size, arch, measure)
-			s := report.BundleSide{Name: f.side(size, arch)}
+			s := report.BundleSide{Name: f.side(size, arch), Place: i*len(f.archs) + k}
 			for _, seed := range slices.Sorted(maps.Keys(rows)) {
 				r := rows[seed]
 				s.Lines = append(s.Lines, r.Curve)
-				if floor, there := r.Floors["copy"]; there {
+				if floor, there := r.Floors["copy"]; there && floor < 1 { // of a single needle there is nothing to confuse
 					b.Floor = &floor
 				}
+				b.Share = b.Share || len(r.Floors) > 0
 			}
 			if len(s.Lines) > 0 {
 				b.Sides, ok = append(b.Sides, s), true

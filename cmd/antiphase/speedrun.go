@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -149,7 +150,7 @@ func (f *speedrunFlags) spec(p plan) (*experiment.Spec, error) {
 		}
 	}
 	if len(f.data) > 0 {
-		own, err := ownText(f.data)
+		own, err := ownText(f.data, p)
 		if err != nil {
 			return nil, usage(fmt.Errorf("--data: %w", err))
 		}
@@ -161,13 +162,15 @@ func (f *speedrunFlags) spec(p plan) (*experiment.Spec, error) {
 	return s, nil
 }
 
-// ownText mixes sources with the plan's own text, half and half.
-func ownText(list []string) ([]string, error) {
+// ownText mixes sources with the plan's own text, half and half. As much of that is generated as the steps draw.
+func ownText(list []string, p plan) ([]string, error) {
 	r, err := recipe.Named(speedrunSize, baseline)
 	if err != nil {
 		return nil, err
 	}
-	out := []string{fmt.Sprintf("%s@0.5", r.Data.Sources[0].Path)}
+	const perDocument = 80 // tokens, at least
+	generated := strings.Replace(r.Data.Sources[0].Path, "docs=200000", fmt.Sprintf("docs=%d", p.steps*r.Train.Batch*r.Train.SeqLen/2/perDocument), 1)
+	out := []string{generated + "@0.5"}
 	for _, d := range list {
 		src, err := recipe.ParseSource(d)
 		if err != nil {

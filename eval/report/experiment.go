@@ -15,7 +15,14 @@ type Experiment struct {
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 	Curves   []Bundle  `json:"curves,omitempty"` // the first is the page's first figure
 	Tables   []Listing `json:"tables,omitempty"`
+	Words    []Word    `json:"words,omitempty"`
 	Next     []string  `json:"next,omitempty"` // what to do next
+}
+
+// Word is a word of the page, explained.
+type Word struct {
+	Word string `json:"word"`
+	Says string `json:"says"`
 }
 
 // Verdict is a claim with what was found.
@@ -34,6 +41,7 @@ type Bundle struct {
 	Title string       `json:"title"`
 	Note  string       `json:"note,omitempty"`
 	Y     string       `json:"y"`
+	Share bool         `json:"share,omitempty"` // values are from 0 to 1
 	Floor *float64     `json:"floor,omitempty"`
 	Sides []BundleSide `json:"sides"`
 }
@@ -41,6 +49,7 @@ type Bundle struct {
 // BundleSide is one side's lines: training tokens and value.
 type BundleSide struct {
 	Name  string         `json:"name"`
+	Place int            `json:"place"` // of the side among all: its colour
 	Lines [][][2]float64 `json:"lines"`
 }
 
@@ -55,6 +64,22 @@ func init() {
 	register(5, verdictSection)
 	register(15, bundleSection)
 	register(16, listingSection)
+	register(200, wordSection)
+}
+
+func wordSection(p *Page) (section, error) {
+	s := section{Title: "Words"}
+	if p.Experiment == nil || len(p.Experiment.Words) == 0 {
+		return s, nil
+	}
+	var b strings.Builder
+	b.WriteString(`<dl class="words">`)
+	for _, w := range p.Experiment.Words {
+		fmt.Fprintf(&b, "<dt>%s</dt><dd>%s</dd>", escaped(w.Word), escaped(w.Says))
+	}
+	b.WriteString("</dl>")
+	s.Blocks = append(s.Blocks, template.HTML(b.String())) // every text in it is escaped
+	return s, nil
 }
 
 func verdictSection(p *Page) (section, error) {
@@ -103,8 +128,8 @@ func (b *Bundle) figure() figure {
 	var list []series
 	var ranges [][][2]float64
 	last := 0.0
-	for i, side := range b.Sides {
-		x := series{name: side.Name, class: sideClass(i), format: "%.3g"}
+	for _, side := range b.Sides {
+		x := series{name: side.Name, class: sideClass(side.Place), format: "%.3g"}
 		x.line, x.band = meanLine(side.Lines)
 		for k, l := range side.Lines {
 			for _, q := range l {
@@ -119,11 +144,12 @@ func (b *Bundle) figure() figure {
 	}
 	if b.Floor != nil {
 		list = append(list, series{name: "floor", class: "quiet", dashed: true, line: [][2]float64{{0, *b.Floor}, {last, *b.Floor}}})
-	} else { // a loss: its first steps lie above the frame
+	}
+	if !b.Share { // the first steps of a loss lie above the frame
 		ranges = slices.DeleteFunc(ranges, func(r [][2]float64) bool { return r[0][0] < last/10 })
 	}
 	lo, hi := extent(ranges...)
-	if b.Floor != nil { // a share
+	if b.Share {
 		lo, hi = 0, 1
 	}
 	f.SVG = lineChart(b.Title, "training tokens", scale{lo: 0, hi: last}, scale{lo: lo, hi: hi}, list)
