@@ -106,11 +106,14 @@ type forwardArgs struct {
 	_                                          int32
 	Chunks, Table                              uint64 `c:"const int*"`
 	LdTable                                    int64
-	_                                          [16]byte
+	_                                          [80]byte
 }
 
-// hopperArgs are the structs of kernels/hopper_args.cuh; their sizes are multiples of 64 bytes, the alignment of
-// tensor maps.
+// mapAlign is the alignment of tensor maps in a kernel's parameter, as CUDA 13 documents it. The size of a struct that has some is a
+// multiple of it.
+const mapAlign = 128
+
+// hopperArgs are the structs of kernels/hopper_args.cuh.
 var hopperArgs = []struct {
 	name string
 	of   any

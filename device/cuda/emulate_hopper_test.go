@@ -32,8 +32,8 @@ func (e *emulator) LaunchStruct(f cu.Func, grid, block cu.Dim, shared int, arg [
 	if shared > e.Info().Shared {
 		return fmt.Errorf("%d bytes of shared memory", shared)
 	}
-	room := make([]byte, len(arg)+63)
-	arg = append(room[-uintptr(unsafe.Pointer(&room[0]))&63:][:0], arg...)
+	room := make([]byte, len(arg)+mapAlign-1)
+	arg = append(room[-uintptr(unsafe.Pointer(&room[0]))&(mapAlign-1):][:0], arg...)
 	if e.graph != nil {
 		e.later(func() error { return e.LaunchStruct(f, grid, block, shared, arg) })
 		return nil

@@ -37,8 +37,8 @@ func hopperArgsSource(t testing.TB) string {
 `)
 	for _, s := range hopperArgs {
 		of := reflect.TypeOf(s.of)
-		if of.Field(0).Type == reflect.TypeFor[cu.TensorMap]() && of.Size()%64 != 0 {
-			t.Errorf("%s has %d bytes: not a multiple of 64", s.name, of.Size())
+		if of.Field(0).Type == reflect.TypeFor[cu.TensorMap]() && of.Size()%mapAlign != 0 {
+			t.Errorf("%s has %d bytes: not a multiple of %d", s.name, of.Size(), mapAlign)
 		}
 		fmt.Fprintf(&b, "\nstruct %s {\n", s.name)
 		for i := range of.NumField() {
@@ -48,6 +48,9 @@ func hopperArgsSource(t testing.TB) string {
 		}
 		b.WriteString("};\n")
 		fmt.Fprintf(&b, "static_assert(sizeof(%s) == %d, \"not as in Go\");\n", s.name, of.Size())
+		if of.Field(0).Type == reflect.TypeFor[cu.TensorMap]() {
+			fmt.Fprintf(&b, "static_assert(alignof(%s) == %d, \"tensor maps are not aligned\");\n", s.name, mapAlign)
+		}
 	}
 	return b.String()
 }

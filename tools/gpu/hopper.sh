@@ -5,6 +5,7 @@
 #   tools/gpu/hopper.sh times      milliseconds beside the mma kernels, with variants
 #   tools/gpu/hopper.sh sanitize   two shapes under compute-sanitizer: memcheck, racecheck
 #   tools/gpu/hopper.sh step       tokens/s of 160m with both kinds of kernels
+#   tools/gpu/hopper.sh stress [n] n processes (20) for each of three shapes and each direction: how many hang, fault or change bits
 #   tools/gpu/hopper.sh variants   ways to add to dQ: bits against the table's kernels, then milliseconds
 #   tools/gpu/hopper.sh chunks     prompts over pages against rows one by one
 #   tools/gpu/hopper.sh prefill    tokens/s of prompts beside the forward pass of training
@@ -44,6 +45,27 @@ step() {
         --device cuda --seq 2048 --batch 16 --json 2>&1 | grep -E '"(value|unit|loss)"|rror' | tr -d '\n')"
     done
   done
+}
+
+# Rare faults: one line for each shape and direction, the first messages below. Compare runs alone with runs beside other work on the GPU.
+stress() {
+  local code good hang bad first
+  for s in 11_128_128 22_64_128 11_64_64; do
+    for way in forward backward; do
+      good=0 hang=0 bad=0 first=
+      for ((i = 0; i < ${1:-20}; i++)); do
+        out=$(ANTIPHASE_TEST_STRESS=300 timeout -k 2 20 "$bin" -test.run "TestHopperStress/$s/$way" 2>&1)
+        code=$?
+        case $code in
+        0) good=$((good + 1)) ;;
+        124 | 137) hang=$((hang + 1)) ;;
+        *) bad=$((bad + 1)) first=${first:-$(grep -m1 -E 'launches|rror' <<<"$out" | cut -c1-200)} ;;
+        esac
+      done
+      echo "stress $s $way: $good ok, $hang hang, $bad fail $first"
+    done
+  done
+  dmesg 2>/dev/null | grep -i xid | tail -n 5
 }
 
 # Bits of every way to add to dQ, then the times of the shapes that have goals.
@@ -111,9 +133,9 @@ sanitize() {
 
 case ${1:-all} in
 all) check; times ;;
-check | times | sanitize | step | variants | chunks | prefill | large) "$1" ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | large) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are check, times, step, sanitize, variants, chunks, prefill and large" >&2
+  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill and large" >&2
   exit 2
   ;;
 esac

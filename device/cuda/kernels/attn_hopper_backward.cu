@@ -400,7 +400,7 @@ __device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg,
   zero(sums.dv);
   int *before = 0, n = 0;  // the counter of the query tile before, whose adds are not yet announced
   bool more = true, staged = false;
-  barWait(barK, 0);
+  barWaitWarp(barK, 0);
   for (; more; n++) {
     const Thread me = threadOf(fresh((u32)threadIdx.x), wg);  // addresses are formed anew in each turn
     const u32 stage = ring.q.tile(n), stats = base + AT_STATS + n % STAGES * STATBYTES,

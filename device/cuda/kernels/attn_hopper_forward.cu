@@ -333,17 +333,18 @@ __device__ __forceinline__ void consume(const HopperForward& p, const Place& at,
   int n = 0, key = at.last * BN - at.past;
   if (ORDER && wg == 1) barrierArrive(TURN, 256);
   for (; key > m + 63; n++, key -= BN) {  // beyond this warpgroup's diagonal
-    k.release(n, lane), v.release(n, lane);
+    k.wait(n), k.release(n, lane), v.wait(n), v.release(n, lane);
 #pragma unroll
     for (int i = 0; i < PER; i++) myTurn(w), yourTurn(w);  // one for each of the tile's items
   }
-  barWait(barQ, 0);
+  barWaitWarp(barQ, 0);
   start(x, w, base, k, n, key, c);
   if (PER == 2) step<PER - 1>(x, w, base, k, v, n, key, late, c);
   for (n++, key -= BN; n < tiles; n++, key -= BN) {
     step<0>(x, w, base, k, v, n, key, late, c);
     if (PER == 2) step<PER - 1>(x, w, base, k, v, n, key, late, c);
   }
+  if (ORDER && wg == 0) myTurn(w);  // the other's last word: a block ends with no arrival pending
   if (PER == 1) v.wait(n - 1);
   mmaFence();
   addHeld<TileV>(x.o[PER - 1], x.p, v.tile(n - 1), 0);

@@ -11,8 +11,9 @@
 #define __grid_constant__
 #endif
 
-// A tensor map, filled by the driver (internal/cu, TensorMap). It must lie in a __grid_constant__ parameter.
-struct __align__(64) TensorMap {
+// A tensor map, filled by the driver (internal/cu, TensorMap). It must lie in a __grid_constant__ parameter, on 128 bytes: CUDA 12 asked for
+// 64, CUDA 13 asks for 128, and a map across two lines of a cache may be read half old and half new.
+struct __align__(128) TensorMap {
   unsigned char bytes[128];
 };
 
@@ -47,6 +48,11 @@ __device__ __forceinline__ void barWait(u32 bar, int parity) {
                  : "r"(bar), "r"(parity)
                  : "memory");
   while (!done);
+}
+// The same by whole warps, which go on together: what follows may be an instruction that a warp must execute as one.
+__device__ __forceinline__ void barWaitWarp(u32 bar, int parity) {
+  barWait(bar, parity);
+  __syncwarp();
 }
 
 // ---- the copy engine: one thread asks ----

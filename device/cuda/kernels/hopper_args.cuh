@@ -33,7 +33,8 @@ struct HopperForward {
   const int* table;
   i64 ldtable;
 };
-static_assert(sizeof(HopperForward) == 576, "not as in Go");
+static_assert(sizeof(HopperForward) == 640, "not as in Go");
+static_assert(alignof(HopperForward) == 128, "tensor maps are not aligned");
 
 struct HopperBackward {
   TensorMap q;
@@ -55,6 +56,7 @@ struct HopperBackward {
   float scale;
 };
 static_assert(sizeof(HopperBackward) == 640, "not as in Go");
+static_assert(alignof(HopperBackward) == 128, "tensor maps are not aligned");
 
 struct HopperQueries {
   const float* sums;

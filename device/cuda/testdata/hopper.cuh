@@ -10,7 +10,7 @@
 #define __grid_constant__
 
 // As cu.Tiles, filled by the emulator's TensorMap (emulate_hopper_test.go).
-struct __align__(64) TensorMap {
+struct __align__(128) TensorMap {
   u64 magic, address, dims[4], strides[3], box[4];
   u64 unused[3];
 };
@@ -85,10 +85,10 @@ static bool land(u32 bar) {
 }
 
 static bool passed(u32 bar, u32 parity) { return phaseOf(bar).phase != parity; }
-static bool hopperPhases() {
+static bool hopperPhases(int group, bool alone) {
   bool some = false;
   for (int i = 0; i < count; i++)
-    if (fibers[i].state == PHASE) {
+    if (fibers[i].state == PHASE && (i / 128 == group) == alone) {
       if (!passed(fibers[i].bar, fibers[i].phase)) some |= land(fibers[i].bar);
       if (passed(fibers[i].bar, fibers[i].phase)) fibers[i].state = READY, some = true;
     }
@@ -272,7 +272,12 @@ static void barWait(u32 bar, int parity) {
   emu::fibers[emu::current].phase = parity;
   emu::yield(emu::PHASE);
 }
+static void barWaitWarp(u32 bar, int parity) {
+  barWait(bar, parity);
+  __syncwarp();
+}
 static void tmaLoad(u32 dst, const TensorMap* map, int c0, int c1, int c2, int c3, u32 bar) {
+  if ((u64)map % 128) emu::die("a tensor map that is not on 128 bytes");
   if (map->magic != 0x70616d726f736e65ull) emu::die("a tensor map that the driver did not fill");
   if (dst % (map->box[0] == 64 ? 1024 : 512)) emu::die("a swizzled tile that does not begin on its pattern");
   const u32 bytes = (u32)(map->box[0] * map->box[1] * map->box[2] * map->box[3] * 2);
