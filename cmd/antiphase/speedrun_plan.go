@@ -25,9 +25,9 @@ type plan struct {
 
 // plans are the speedrun's, from short to long.
 var plans = []plan{
-	{"short", 1000, "2.0M tokens: losses differ, nothing is retrieved yet"},
-	{"standard", 3000, "6.1M tokens: about five minutes on two cores with AMX"},
-	{"long", 12000, "24.6M tokens: beyond the phase change of retrieval"},
+	{"short", 1000, "2.0M tokens each"},
+	{"standard", 3000, "6.1M tokens each, about five minutes on two cores with AMX"},
+	{"long", 12000, "24.6M tokens each"},
 }
 
 func planNames() string {
