@@ -145,8 +145,11 @@ func (s *Subject) Choose(ctx context.Context, reqs []Choice) ([]int, error) {
 	return out, err
 }
 
-// options encodes a request: the prompt as far as it is the same before every option, and the options behind it.
-func (s *Subject) options(r Choice) (infer.Walk, *trie, error) {
+// encoded are the ids of a prompt with each option, and how many of them the prompt alone has.
+func (s *Subject) encoded(r Choice) (list [][]int32, prompt int, err error) {
+	if s.Template != nil {
+		return s.answers(r)
+	}
 	// The last line and an option are encoded together; what comes before is encoded once, since words do not reach over the end of
 	// a line. Where a tokenizer's do, the whole is encoded for every option.
 	whole := s.Encode(r.Prompt)
@@ -154,17 +157,26 @@ func (s *Subject) options(r Choice) (infer.Walk, *trie, error) {
 	tail := s.Tokenizer.EncodeOrdinary(nil, line)
 	head := len(whole) - len(tail)
 	alone := head > 0 && slices.Equal(whole[head:], tail)
-	list := make([][]int32, len(r.Options))
-	prompt, depth := len(whole), 0
+	list = make([][]int32, len(r.Options))
 	for i, o := range r.Options {
 		if alone {
 			list[i] = s.Tokenizer.EncodeOrdinary(slices.Clone(whole[:head]), line+o)
 		} else {
 			list[i] = s.Encode(r.Prompt + o)
 		}
-		depth = max(depth, len(list[i]))
 	}
+	return list, len(whole), nil
+}
+
+// options encodes a request: the prompt as far as it is the same before every option, and the options behind it.
+func (s *Subject) options(r Choice) (infer.Walk, *trie, error) {
+	list, prompt, err := s.encoded(r)
+	if err != nil {
+		return infer.Walk{}, nil, err
+	}
+	depth := 0
 	for _, ids := range list {
+		depth = max(depth, len(ids))
 		prompt = min(prompt, commonPrefix(ids, list[0]))
 	}
 	ids := slices.Clone(list[0][:prompt])

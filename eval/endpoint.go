@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/http"
@@ -132,8 +131,8 @@ func (e *Endpoint) Losses(ctx context.Context, texts []string) ([][]TokenLoss, e
 }
 
 // errNoEcho is what an endpoint without likelihoods gets.
-var errNoEcho = errors.New("the endpoint gives no log-probabilities of the prompt (completions with echo and logprobs): " +
-	"only tasks that generate text can be run on it")
+var errNoEcho = fmt.Errorf("%w: the endpoint gives no log-probabilities of the prompt (completions with echo and logprobs), "+
+	"so only tasks that generate text can be run on it", ErrCannot)
 
 // echoed is a token of a prompt: its text, its place in characters, and whether none was likelier.
 type echoed struct {

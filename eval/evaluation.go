@@ -20,7 +20,8 @@ type Evaluation struct {
 	Limit    int      `json:"limit,omitempty"`
 	Models   []Judged `json:"models"`
 	Paired   []Paired `json:"paired,omitempty"`
-	Warnings []string `json:"-"` // damaged rows of the store
+	Skipped  []Skip   `json:"skipped,omitempty"` // what some models cannot be asked
+	Warnings []string `json:"-"`                 // damaged rows of the store
 }
 
 // Judged is one model's part.

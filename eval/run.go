@@ -75,7 +75,12 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *
 		return nil, &InputError{err, true}
 	}
 	var jobs []*Prepared
+	var skipped []Skip
 	for i := range tasks {
+		if why := unable(targets, &tasks[i]); len(why) == len(targets) { // nobody can be asked: it need not be prepared
+			skipped = append(skipped, why...)
+			continue
+		}
 		j, err := opt.Prepare(&tasks[i])
 		if err != nil {
 			var in *InputError
@@ -92,6 +97,10 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *
 	for i := range targets {
 		for _, j := range jobs {
 			c, err := opt.run(ctx, store, &targets[i], j)
+			if errors.Is(err, ErrCannot) {
+				skipped = append(skipped, Skip{targets[i].Name, j.Task.Name, err.Error()})
+				continue
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", targets[i].Name, j.Task.Name, err)
 			}
@@ -101,9 +110,40 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *
 			s.Close()
 		}
 	}
+	if len(cells) == 0 {
+		return nil, &InputError{fmt.Errorf("%s: %s: %s; nothing else was asked for", skipped[0].Model, skipped[0].Task, skipped[0].Why), true}
+	}
 	ev = Assemble(cells)
-	ev.Warnings = store.Warnings
+	ev.Warnings, ev.Skipped = store.Warnings, skipped
 	return ev, nil
+}
+
+// ErrCannot is what a model cannot be asked, whatever the question: the task is skipped for it, and named.
+var ErrCannot = errors.New("cannot be asked this")
+
+// Skip is a task that a model was not asked.
+type Skip struct {
+	Model string `json:"model"`
+	Task  string `json:"task"`
+	Why   string `json:"why"`
+}
+
+// unable lists the models that cannot be asked a task.
+func unable(targets []Target, task *Task) (out []Skip) {
+	for i := range targets {
+		if err := targets[i].can(task); err != nil {
+			out = append(out, Skip{targets[i].Name, task.Name, err.Error()})
+		}
+	}
+	return out
+}
+
+// can says why a model cannot be asked a task.
+func (t *Target) can(task *Task) error {
+	if _, ours := t.LM.(*Subject); task.Inside && !ours {
+		return fmt.Errorf("%w: the task looks into the model, which an endpoint does not allow", ErrCannot)
+	}
+	return nil
 }
 
 // check finds what cannot work before anything is read.
@@ -117,11 +157,6 @@ func check(targets []Target, tasks []Task) error {
 			return fmt.Errorf("two models have the name %s", t.Name)
 		}
 		names = append(names, t.Name)
-		for _, task := range tasks {
-			if _, ours := t.LM.(*Subject); task.Inside && !ours {
-				return fmt.Errorf("task %s looks into the model, which %s does not allow; leave it out", task.Name, t.Name)
-			}
-		}
 	}
 	return nil
 }
@@ -133,7 +168,7 @@ func (o *Options) Measure(targets []Target) {
 	for i := len(targets) - 1; i >= 0; i-- {
 		o.context = min(o.context, targets[i].Context)
 		if s, ok := targets[i].LM.(*Subject); ok {
-			o.count = func(text string) int { return len(s.Encode(text)) }
+			o.count = s.Count
 			o.tokens = s.Tokenizer
 		}
 	}
@@ -215,6 +250,9 @@ func (o *Options) head(t *Target, j *Prepared) (string, Head, error) {
 
 // run asks one model what the store does not hold yet.
 func (o *Options) run(ctx context.Context, store *Store, t *Target, j *Prepared) (*Cell, error) {
+	if err := t.can(j.Task); err != nil {
+		return nil, err
+	}
 	key, head, err := o.head(t, j)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,10 @@ type Subject struct {
 	EOS       []int32 // ids that end a text; default the tokenizer's
 	First     *int32  // the token before every text; default the tokenizer's beginning or, without one, its end
 
+	// Template makes a user's message of a prompt, up to where the answer begins, as the model's chat template has it; nil: prompts are
+	// continued as text. Texts that are scored whole are never put through it.
+	Template func(prompt string) (string, error)
+
 	shared *infer.Shared // keeps its cache between calls
 	low    layer.Lowbit
 }
@@ -103,7 +107,10 @@ func (s *Subject) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Sco
 	var walks []infer.Walk
 	var of []int // the request of each walk
 	for i, r := range reqs {
-		whole, from := s.Encode(r.Context+r.Text), len(s.Encode(strings.TrimRight(r.Context, " \t\n")))
+		whole, from, err := s.split(r)
+		if err != nil {
+			return nil, fmt.Errorf("eval: request %d: %w", i, err)
+		}
 		if from >= len(whole) {
 			return nil, fmt.Errorf("eval: continuation %q of request %d has no tokens of its own", r.Text, i)
 		}
@@ -215,7 +222,11 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 	in := make([]infer.Request, len(reqs))
 	longest := 1
 	for i, r := range reqs {
-		ids, most := s.Encode(r.Prompt), min(r.MaxTokens, context-1)
+		ids, err := s.prompt(r.Prompt)
+		if err != nil {
+			return nil, fmt.Errorf("eval: request %d: %w", i, err)
+		}
+		most := min(r.MaxTokens, context-1)
 		ids = ids[max(0, len(ids)+most-context):]
 		in[i] = infer.Request{IDs: ids, Sampling: infer.Sampling{MaxTokens: most, Stop: r.Until}}
 		longest = max(longest, len(ids)+most)
@@ -240,7 +251,11 @@ func (s *Subject) generateWhole(ctx context.Context, reqs []Generation) ([]strin
 	context := s.Model.Config.Context
 	walks, texts := make([]infer.Walk, len(reqs)), make([][]byte, len(reqs))
 	for i, r := range reqs {
-		ids, most := s.Encode(r.Prompt), min(r.MaxTokens, context-1)
+		ids, err := s.prompt(r.Prompt)
+		if err != nil {
+			return nil, fmt.Errorf("eval: request %d: %w", i, err)
+		}
+		most := min(r.MaxTokens, context-1)
 		ids = ids[max(0, len(ids)+most-context):]
 		walks[i] = infer.Walk{IDs: ids, From: len(ids), Grow: most}
 	}

@@ -137,7 +137,7 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 
 // ablationRow asks a trained model the task lm on the held-out text that all share.
 func (a *app) ablationRow(ctx context.Context, d device.Device, f *ablationFlags, r recipe.Recipe, row eval.Ablation) (*report.AblationRow, error) {
-	target, err := a.target(d, row.Name, filepath.Join(f.dir, row.Name), 16)
+	target, err := a.target(d, row.Name, filepath.Join(f.dir, row.Name), &evalFlags{batch: 16})
 	if err != nil {
 		return nil, err
 	}

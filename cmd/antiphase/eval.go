@@ -21,6 +21,7 @@ import (
 	"antiphase/eval/report"
 	"antiphase/eval/task"
 	"antiphase/internal/simd"
+	"antiphase/tokenizer/chat"
 )
 
 type evalFlags struct {
@@ -29,6 +30,8 @@ type evalFlags struct {
 	opt                eval.Options
 	judge              string
 	batch              int
+	chat               bool
+	context, parallel  int // of endpoints
 	json, save         bool
 	preset, scale      string
 	checkpoints        bool
@@ -71,6 +74,9 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
 	fl.StringVarP(&f.opt.Output, "output", "o", "", "store of answers and results; what it holds is not asked again")
 	fl.StringVar(&f.opt.Replicate, "replicate", "", "name of a repetition: its results are added beside those of the same cells")
 	fl.StringVar(&f.judge, "judge", "", "endpoint (URL#MODEL or URL#MODEL#chat) that judges answers which no rule can")
+	fl.BoolVar(&f.chat, "apply-chat-template", false, "put every prompt as a user's message through the model's chat template")
+	fl.IntVar(&f.context, "endpoint-context", 4096, "tokens that prompts for endpoints are sized by, since the interface does not tell")
+	fl.IntVar(&f.parallel, "endpoint-concurrency", 8, "requests that an endpoint gets at a time")
 	fl.IntVar(&f.batch, "batch", 16, "sequences at a time")
 	fl.BoolVar(&f.json, "json", false, "print the results as JSON, with lm-evaluation-harness's keys")
 	fl.BoolVar(&f.save, "save", false, "append the numbers as rows to "+filepath.Join("results", "eval"))
@@ -85,6 +91,9 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	}
 	if f.opt.Limit < 0 || f.batch < 1 {
 		return usage(fmt.Errorf("--limit is %d, must not be negative; --batch is %d, must be positive", f.opt.Limit, f.batch))
+	}
+	if f.context < 16 || f.parallel < 1 {
+		return usage(fmt.Errorf("--endpoint-context is %d, must be 16 or more; --endpoint-concurrency is %d, must be positive", f.context, f.parallel))
 	}
 	if f.opt.LogSamples && f.opt.Output == "" {
 		return usage(errors.New("--log-samples: needs --output"))
@@ -101,6 +110,7 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 		if err != nil || !ok {
 			return usage(fmt.Errorf("--judge: %q is no endpoint; want URL#MODEL or URL#MODEL#chat", f.judge))
 		}
+		e.Parallel = f.parallel
 		f.opt.Judge, f.opt.JudgeName = e, e.Model+" at "+e.URL
 	}
 	d, err := a.open()
@@ -227,7 +237,7 @@ func (a *app) targets(d device.Device, f *evalFlags) ([]eval.Target, error) {
 				name = path
 			}
 			seen[name] = true
-			t, err := a.target(d, name, path, f.batch)
+			t, err := a.target(d, name, path, f)
 			if err != nil {
 				return nil, err
 			}
@@ -250,10 +260,12 @@ func expand(name, path string) (group string, paths []string, err error) {
 	return name, paths, err
 }
 
-func (a *app) target(d device.Device, name, path string, batch int) (eval.Target, error) {
+func (a *app) target(d device.Device, name, path string, f *evalFlags) (eval.Target, error) {
 	if e, ok, err := endpoint(path); err != nil || ok {
-		const context = 4096 // tokens: what prompts are sized by, since the interface does not tell
-		return eval.Target{Model: eval.Model{Name: name, Hash: path, Context: context, Device: "endpoint"}, LM: e}, err
+		if ok {
+			e.Parallel = f.parallel
+		}
+		return eval.Target{Model: eval.Model{Name: name, Hash: path, Context: f.context, Device: "endpoint"}, LM: e}, err
 	}
 	l, err := a.load(d, path)
 	if err != nil {
@@ -263,7 +275,31 @@ func (a *app) target(d device.Device, name, path string, batch int) (eval.Target
 		return eval.Target{}, badInput{fmt.Errorf("--model: %s has no tokenizer.json, so it cannot be asked anything", path)}
 	}
 	hash, err := modelHash(l)
-	return a.subject(d, name, hash, l, batch), err
+	t := a.subject(d, name, hash, l, f.batch)
+	if err == nil && f.chat {
+		err = converse(&t, l)
+	}
+	return t, err
+}
+
+// converse makes a model answer messages in its chat template. Its numbers are others then, and so is its identity.
+func converse(t *eval.Target, l *loaded) error {
+	template, err := chatTemplate(l)
+	if err == nil && template == nil {
+		err = fmt.Errorf("%s has no chat template", l.Dir)
+	}
+	if err != nil {
+		return badInput{fmt.Errorf("--apply-chat-template: %w", err)}
+	}
+	render := func(prompt string) (string, error) {
+		return template.Render(chat.Conversation{Messages: []chat.Message{{Role: "user", Content: prompt}}, Generate: true})
+	}
+	if _, err := render("Hello"); err != nil {
+		return badInput{fmt.Errorf("--apply-chat-template: %s: %w", l.Dir, err)}
+	}
+	t.LM.(*eval.Subject).Template = render
+	t.Hash = "chat " + t.Hash
+	return nil
 }
 
 // subject is a loaded model as an evaluation takes it.
@@ -316,6 +352,9 @@ func endpoint(s string) (*eval.Endpoint, bool, error) {
 
 // present prints the table or the JSON, and writes what is derived from the store.
 func (a *app) present(f *evalFlags, ev *eval.Evaluation) error {
+	for _, s := range ev.Skipped {
+		a.note("%s: skipped %s: %s", s.Model, s.Task, s.Why)
+	}
 	if f.opt.Output != "" {
 		store, err := eval.ReadStores(f.opt.Output)
 		if err != nil {

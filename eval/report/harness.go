@@ -28,6 +28,7 @@ type Harness struct {
 	Date    string                     `json:"date,omitempty"`
 	Commit  string                     `json:"git_hash,omitempty"`
 	Name    string                     `json:"model_name"`
+	Skipped map[string]string          `json:"skipped,omitempty"` // task → why the model cannot be asked it
 }
 
 // noFilter is the harness's name for "no filter on the answers". Its metric keys end with the name of a filter.
@@ -41,6 +42,14 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 		Config: map[string]any{"model": "antiphase", "model_args": m.Name, "model_num_parameters": m.Parameters, "model_hash": m.Hash,
 			"dtype": m.Precision, "device": m.Device, "limit": e.Limit, "random_seed": e.Seed, "fewshot_seed": e.Seed},
 		Date: e.Date, Commit: e.Commit, Name: m.Name,
+	}
+	for _, s := range e.Skipped {
+		if s.Model == m.Name {
+			if h.Skipped == nil {
+				h.Skipped = map[string]string{}
+			}
+			h.Skipped[s.Task] = s.Why
+		}
 	}
 	titles := titles(e)
 	for i := range m.Results {
