@@ -68,13 +68,17 @@ func (e *Evaluation) distinguish() {
 		func(m *Judged) string { return m.Device },
 		func(m *Judged) string { return m.Hash[:min(8, len(m.Hash))] },
 	} {
-		count := map[string]int{}
-		for _, m := range e.Models {
-			count[m.Name]++
+		values := map[string]map[string]bool{} // of the models of each name
+		for i := range e.Models {
+			m := &e.Models[i]
+			if values[m.Name] == nil {
+				values[m.Name] = map[string]bool{}
+			}
+			values[m.Name][more(m)] = true
 		}
 		for i := range e.Models {
 			m := &e.Models[i]
-			if s := more(m); count[m.Name] > 1 && s != "" {
+			if s := more(m); len(values[m.Name]) > 1 && s != "" {
 				m.Name += " " + s
 				if m.Group != "" {
 					m.Group += " " + s

@@ -56,7 +56,7 @@ func (a *app) evalRun(ctx context.Context, d device.Device, f *evalFlags, choose
 		if err != nil {
 			return badInput{fmt.Errorf("--checkpoints: %s: step %d: %w", dir, step, err)}
 		}
-		t, err := a.target(d, fmt.Sprintf("%s@%d", name, step), c.Dir, f.batch)
+		t, err := a.target(d, fmt.Sprintf("%s@%d", name, step), c.Dir, f)
 		if err != nil {
 			return err
 		}
