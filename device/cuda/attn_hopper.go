@@ -26,6 +26,7 @@ type hopperKernels struct {
 	back                       hopperBackward
 	forward, backward, queries kernel
 	paged                      kernel // forward over a cache
+	self                       uint64 // where a copy of the kernel's argument lies in memory; 0 but in tests
 }
 
 // hopperShapes are the shapes with kernels for Hopper. O takes per·dv/2 registers, S keys/2, P keys/4.
@@ -54,8 +55,9 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernels {
 	const forward, back = "attn_hopper_forward", "attn_hopper_backward"
 	options := b.options(s)
-	return hopperKernels{t, b, hopperOf(forward, forward, t.options(s, false)...), hopperOf(back, back, options...),
-		hopperOf(back, "attn_hopper_queries", options...), hopperOf(forward, forward, t.options(s, true)...)}
+	return hopperKernels{tile: t, back: b,
+		forward: hopperOf(forward, forward, t.options(s, false)...), paged: hopperOf(forward, forward, t.options(s, true)...),
+		backward: hopperOf(back, back, options...), queries: hopperOf(back, "attn_hopper_queries", options...)}
 }
 
 func (t hopperForward) options(s attnShape, paged bool) []string {
@@ -106,7 +108,8 @@ type forwardArgs struct {
 	_                                          int32
 	Chunks, Table                              uint64 `c:"const int*"`
 	LdTable                                    int64
-	_                                          [80]byte
+	Self                                       uint64 `c:"const void*"` // a copy in memory, see hopper.cuh
+	_                                          [72]byte
 }
 
 // mapAlign is the alignment of tensor maps in a kernel's parameter, as CUDA 13 documents it. The size of a struct that has some is a
@@ -172,6 +175,7 @@ func (d *Device) forwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
 	d.tensorMap(&a.K, c, viewOf(c.k), t.keys, s.d, panel(s.d))
 	d.tensorMap(&a.V, c, viewOf(c.v), t.keys, s.dv, panel(s.dv))
 	a.fill(c)
+	a.Self = k.self
 	d.launchStruct(k.forward, dim3(ceil(c.T, rows), c.Heads, c.B), dim1(t.threads()), t.shared(s),
 		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
 }

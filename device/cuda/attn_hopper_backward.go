@@ -101,7 +101,8 @@ type backwardArgs struct {
 	LdDK, LdDV       int64
 	T, Heads, Groups int32
 	Scale            float32
-	_                [40]byte
+	Self             uint64 `c:"const void*"`
+	_                [32]byte
 }
 
 // queriesArgs is the argument of attn_hopper_queries.
@@ -130,7 +131,7 @@ func (d *Device) backwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
 	a.Start, a.Stats, a.Sums = ptr(c.start), m.stats, m.sums
 	a.Counts, a.Ticket = m.count, m.count+uint64(counters-4)
 	a.DK, a.DV, a.LdDK, a.LdDV = ptr(c.dk), ptr(c.dv), int64(c.dk.Ld), int64(c.dv.Ld)
-	a.T, a.Heads, a.Groups, a.Scale = int32(c.T), int32(c.Heads), int32(c.Groups), float32(c.Scale)
+	a.T, a.Heads, a.Groups, a.Scale, a.Self = int32(c.T), int32(c.Heads), int32(c.Groups), float32(c.Scale), k.self
 	d.launchStruct(k.backward, dim1(ceil(c.T, t.keys())*c.B*c.Groups), dim1(384), t.shared(s),
 		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
 	q := &d.queries

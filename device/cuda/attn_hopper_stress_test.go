@@ -6,6 +6,10 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"unsafe"
+
+	"antiphase/device"
+	"antiphase/tensor"
 )
 
 // TestHopperStress repeats the Hopper kernels of a shape, forward and backward apart, and wants the same bits each time. A fault that shows once in
@@ -15,7 +19,11 @@ func TestHopperStress(t *testing.T) {
 	if err != nil {
 		t.Skip("ANTIPHASE_TEST_STRESS=repetitions asks for it")
 	}
-	d := gpu(t, nil)
+	made := map[attnShape]map[string]hopperKernels{}
+	for _, s := range hopperOrder() {
+		made[s] = s.suspects()
+	}
+	d := gpu(t, nil) // after the kernels: it knows those that are registered
 	for _, s := range hopperOrder() {
 		t.Run(fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv), func(t *testing.T) {
 			const tokens, length = 32768, 2048
@@ -24,16 +32,57 @@ func TestHopperStress(t *testing.T) {
 				width = 768
 			}
 			c := benchCall(t, d, s, tokens/length, length, width/s.d/s.keys)
-			k := hopperShapes[s]
-			t.Run("forward", func(t *testing.T) {
-				repeat(t, d, n, func() { d.forwardHopper(c, s, &k) }, func() []byte { return read(d, c.out, c.lse) })
-			})
-			t.Run("backward", func(t *testing.T) {
-				d.attend(c) // by the mma kernels: what backward reads
-				repeat(t, d, n, func() { d.backwardHopper(c, s, &k) }, func() []byte { return read(d, c.dq, c.dk, c.dv) })
-			})
+			for name, k := range made[s] {
+				t.Run("forward_"+name, func(t *testing.T) {
+					k := k
+					if name == "indirect" {
+						d.forwardHopper(c, s, &hopperKernels{tile: k.tile, forward: hopperShapes[s].forward}) // fills the argument
+						k.self = d.kept(t, structBytes(&d.forward))
+					}
+					repeat(t, d, n, func() { d.forwardHopper(c, s, &k) }, func() []byte { return read(d, c.out, c.lse) })
+				})
+				t.Run("backward_"+name, func(t *testing.T) {
+					k := k
+					d.attend(c) // by the mma kernels: what backward reads
+					if name == "indirect" {
+						table := hopperShapes[s]
+						d.backwardHopper(c, s, &table)
+						k.self = d.kept(t, structBytes(&d.backward))
+					}
+					repeat(t, d, n, func() { d.backwardHopper(c, s, &k) }, func() []byte { return read(d, c.dq, c.dk, c.dv) })
+				})
+			}
 		})
 	}
+}
+
+// suspects are the table's kernels, and the same without one of the things that a rare fault might come from, see hopper.cuh.
+func (s attnShape) suspects() map[string]hopperKernels {
+	all := map[string]hopperKernels{"table": hopperShapes[s]}
+	for name, option := range map[string]string{"prefetch": "-DPREFETCH=0", "registers": "-DREDISTRIBUTE=0", "indirect": "-DINDIRECT=1"} {
+		k := hopperShapes[s]
+		back := append(k.back.options(s), option)
+		k.forward = hopperOf("attn_hopper_forward", "attn_hopper_forward", append(k.tile.options(s, false), option)...)
+		k.backward, k.queries = hopperOf("attn_hopper_backward", "attn_hopper_backward", back...), hopperOf("attn_hopper_backward", "attn_hopper_queries", back...)
+		all[name] = k
+	}
+	return all
+}
+
+// structBytes are a launcher's argument.
+func structBytes[T any](a *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a))
+}
+
+// kept is the address of a copy of b in the GPU's memory, for the rest of the test.
+func (d *Device) kept(t *testing.T, b []byte) uint64 {
+	t.Helper()
+	x := device.Empty(d, tensor.I32, 1, len(b)/4)
+	d.Write(x, b)
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	return ptr(x)
 }
 
 // repeat runs f in batches of ten and compares what it left after each.

@@ -5,7 +5,9 @@
 #   tools/gpu/hopper.sh times      milliseconds beside the mma kernels, with variants
 #   tools/gpu/hopper.sh sanitize   two shapes under compute-sanitizer: memcheck, racecheck
 #   tools/gpu/hopper.sh step       tokens/s of 160m with both kinds of kernels
-#   tools/gpu/hopper.sh stress [n] n processes (20) for each of three shapes and each direction: how many hang, fault or change bits
+#   tools/gpu/hopper.sh stress [n [without]]
+#                                  n processes (20) for each of three shapes and each direction: how many hang, fault or change bits; then
+#                                  the same without one suspect: prefetch, registers (no setmaxnreg) or indirect (maps in memory)
 #   tools/gpu/hopper.sh variants   ways to add to dQ: bits against the table's kernels, then milliseconds
 #   tools/gpu/hopper.sh chunks     prompts over pages against rows one by one
 #   tools/gpu/hopper.sh prefill    tokens/s of prompts beside the forward pass of training
@@ -51,10 +53,10 @@ step() {
 stress() {
   local code good hang bad first
   for s in 11_128_128 22_64_128 11_64_64; do
-    for way in forward backward; do
+    for way in forward_table backward_table ${2:+forward_$2 backward_$2}; do
       good=0 hang=0 bad=0 first=
       for ((i = 0; i < ${1:-20}; i++)); do
-        out=$(ANTIPHASE_TEST_STRESS=300 timeout -k 2 20 "$bin" -test.run "TestHopperStress/$s/$way" 2>&1)
+        out=$(ANTIPHASE_TEST_STRESS=300 timeout -k 2 20 "$bin" -test.run "TestHopperStress/$s/$way\$" 2>&1)
         code=$?
         case $code in
         0) good=$((good + 1)) ;;

@@ -436,7 +436,8 @@ __device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg,
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    attn_hopper_backward(const __grid_constant__ HopperBackward p) {
+    attn_hopper_backward(const __grid_constant__ HopperBackward arg) {
+  const HopperBackward& p = INDIRECT ? *(const HopperBackward*)arg.self : arg;
   const u32 base = sharedTiles(), barK = base + AT_BAR;
   const u32 barO = barK + 8 + 16 * STAGES;
   const Rings ring = {{base + AT_STAGE, barK + 8, barK + 8 + 8 * STAGES}, {base + AT_O, barO, barO + 8 * OUTS}};

@@ -354,7 +354,8 @@ __device__ __forceinline__ void consume(const HopperForward& p, const Place& at,
   finish(p, at, w, x, base);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) attn_hopper_forward(const __grid_constant__ HopperForward p) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) attn_hopper_forward(const __grid_constant__ HopperForward arg) {
+  const HopperForward& p = INDIRECT ? *(const HopperForward*)arg.self : arg;
   const u32 base = sharedTiles(), barQ = base + AT_BAR;
   const RingK k = {base + AT_K, barQ + 8, barQ + 8 + 8 * STAGES};
   const RingV v = {base + AT_V, barQ + 8 + 16 * STAGES, barQ + 8 + 24 * STAGES};

@@ -17,6 +17,18 @@ struct __align__(128) TensorMap {
   unsigned char bytes[128];
 };
 
+// For the search after a fault: PREFETCH 0 leaves maps to their first use, REDISTRIBUTE 0 leaves registers as they are at the start (consumers
+// spill), INDIRECT 1 reads the parameter from memory, at its field self, and so the maps too.
+#ifndef PREFETCH
+#define PREFETCH 1
+#endif
+#ifndef REDISTRIBUTE
+#define REDISTRIBUTE 1
+#endif
+#ifndef INDIRECT
+#define INDIRECT 0
+#endif
+
 // The dynamic shared memory of the block. Swizzled tiles need 1024 bytes; kernels that use this have no static shared
 // memory, so the driver places it on 1024, and a kernel stops where it does not.
 __device__ __forceinline__ u32 sharedTiles() {
@@ -88,7 +100,7 @@ __device__ __forceinline__ void bulkWait() { asm volatile("cp.async.bulk.wait_gr
 // Orders this thread's accesses to memory with those of the copy engine that it asks for next.
 __device__ __forceinline__ void proxyFenceGlobal() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 __device__ __forceinline__ void tmaPrefetch(const TensorMap* map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+  if (PREFETCH) asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
 // ---- wgmma's frame; the products themselves are in wgmma.cuh ----
@@ -115,10 +127,10 @@ __device__ __forceinline__ void proxyFence() { asm volatile("fence.proxy.async.s
 
 // Moves registers between warpgroups: executed by whole warpgroups, R a multiple of 8 from 24 to 256.
 template <int R> __device__ __forceinline__ void registersDown() {
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R));
+  if (REDISTRIBUTE) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(R));
 }
 template <int R> __device__ __forceinline__ void registersUp() {
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R));
+  if (REDISTRIBUTE) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R));
 }
 
 // The number of the thread's warpgroup, in a form that the compiler knows to be the same in all lanes.

@@ -32,6 +32,7 @@ struct HopperForward {
   const int* chunks;
   const int* table;
   i64 ldtable;
+  const void* self;
 };
 static_assert(sizeof(HopperForward) == 640, "not as in Go");
 static_assert(alignof(HopperForward) == 128, "tensor maps are not aligned");
@@ -54,6 +55,7 @@ struct HopperBackward {
   int heads;
   int groups;
   float scale;
+  const void* self;
 };
 static_assert(sizeof(HopperBackward) == 640, "not as in Go");
 static_assert(alignof(HopperBackward) == 128, "tensor maps are not aligned");

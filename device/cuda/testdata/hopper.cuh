@@ -8,6 +8,9 @@
 // written may not be read by wgmma before that thread's proxy fence. Every broken rule ends the program with a message.
 #include "attn_ptx.cuh"
 #define __grid_constant__
+#ifndef INDIRECT
+#define INDIRECT 0
+#endif
 
 // As cu.Tiles, filled by the emulator's TensorMap (emulate_hopper_test.go).
 struct __align__(128) TensorMap {
