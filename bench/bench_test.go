@@ -246,7 +246,7 @@ func TestAttentionRows(t *testing.T) {
 			t.Errorf("%s: forward %g, backward %g, both %g ms", a.Name, f, b, both)
 		}
 		heads, dv := 4/a.Values, 16*a.Values
-		flops := 2 * 2 * float64(heads) * 32 * 33 / 2 * float64(a.Queries*(16+dv))
+		flops := 2 * 2 * float64(heads) * 32 * 33 / 2 * float64(a.Maps*(16+dv))
 		if got := rows[0].Rate * 1e12 * rows[0].Value / 1e3; math.Abs(got-flops) > 1e-6*flops {
 			t.Errorf("%s: forward of %g FLOPs, want %g", a.Name, got, flops)
 		}

@@ -144,7 +144,7 @@ func describeOwn(m map[string]any, c model.Config) error {
 		"AutoConfig": "configuration_antiphase.AntiphaseConfig", "AutoModelForCausalLM": "modeling_antiphase.AntiphaseForCausalLM",
 	}
 	own := map[string]any{
-		"model": c, "queries": a.Queries, "keys": a.Keys, "values": a.Values, "lambda": lambdaKind(c), "lambda_init": inits, "rope_frequencies": frequencies,
+		"model": c, "queries": a.Maps, "keys": a.Keys, "values": a.Values, "lambda": lambdaKind(c), "lambda_init": inits, "rope_frequencies": frequencies,
 	}
 	if factor != 1 {
 		own["rope_factor"] = factor

@@ -9,7 +9,6 @@ import (
 
 	"antiphase/internal/safetensors"
 	"antiphase/internal/vfs"
-	"antiphase/layer"
 	"antiphase/model"
 )
 
@@ -63,8 +62,8 @@ func (e *Export) Resolve() (Class, error) {
 	if err := e.Config.Check(); err != nil {
 		return "", err
 	}
-	if e.Config.LambdaForm != layer.LambdaSigmoid || e.Config.Pairing != layer.PairingGroup {
-		return "", fmt.Errorf("lambda_form = %q, pairing = %q: an ablation of DIFF V2, which no class computes; the run folder holds it", e.Config.LambdaForm, e.Config.Pairing)
+	if why := noClass(e.Config); why != "" {
+		return "", fmt.Errorf("%s, which no class computes; the run folder holds it", why)
 	}
 	native, why := nativeClass(e.Config)
 	switch want := cmp.Or(e.Class, Auto); want {

@@ -9,6 +9,21 @@ import (
 	"antiphase/model"
 )
 
+// noClass says what no class computes, not even the one whose code lies in the folder: its heads have queries of their own, side by
+// side.
+func noClass(c model.Config) string {
+	a, err := layer.LookupArch(c.Arch)
+	switch {
+	case err != nil:
+		return err.Error()
+	case c.LambdaForm != layer.LambdaSigmoid || c.Pairing != layer.PairingGroup:
+		return fmt.Sprintf("lambda_form = %q, pairing = %q: an ablation of DIFF V2", c.LambdaForm, c.Pairing)
+	case a.QueryHeads(c.Heads, c.KVHeads) != c.Heads*a.Maps:
+		return fmt.Sprintf("%d heads in %d groups share query heads: %s", c.Heads, c.KVHeads, a.Doc)
+	}
+	return ""
+}
+
 // nativeClass is the class of transformers that computes the same function, or "" and what it lacks. The parameter table and the
 // geometry decide, not the architecture's name.
 func nativeClass(c model.Config) (class Class, why string) {
@@ -17,12 +32,12 @@ func nativeClass(c model.Config) (class Class, why string) {
 		return "", err.Error()
 	}
 	switch {
-	case a.Queries == 1 && a.Keys == 1 && a.Values == 1:
+	case a.Maps == 1 && a.Keys == 1 && a.Values == 1:
 		if c.HeadNorm != layer.HeadNormOff {
 			return "", fmt.Sprintf("%s has no norm over a head's output, head_norm = %q", Llama, c.HeadNorm)
 		}
 		return Llama, ""
-	case a.Queries == 2 && a.Keys == 2 && a.Values == 2 && lambdaKind(c) == lambdaVectors:
+	case a.Maps == 2 && a.Keys == 2 && a.Values == 2 && lambdaKind(c) == lambdaVectors:
 		if c.HeadNorm == layer.HeadNormOff {
 			return "", fmt.Sprintf("%s always has a norm over a head's output, head_norm = %q", DiffLlama, c.HeadNorm)
 		}

@@ -62,7 +62,7 @@ func (f *File) Add(s Subject, cells int) error {
 	if err != nil {
 		return err
 	}
-	q := Query{IDs: s.IDs, Maps: []string{A1, A2}[:arch.Queries], Size: DefaultSize, Next: upTo(T), Top: fileTop}
+	q := Query{IDs: s.IDs, Maps: []string{A1, A2}[:arch.Maps], Size: DefaultSize, Next: upTo(T), Top: fileTop}
 	if err := q.Complete(c); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (f *File) Add(s Subject, cells int) error {
 	if err != nil {
 		return err
 	}
-	f.Models = append(f.Models, Card{s.Name, Meta{c.Arch, c.Layers, c.Heads, arch.Queries}})
+	f.Models = append(f.Models, Card{s.Name, Meta{c.Arch, c.Layers, c.Heads, arch.Maps}})
 	f.Looks = append(f.Looks, FileLook{s.Name, whole, r})
 	return nil
 }
@@ -93,7 +93,7 @@ func Interventions(c model.Config, each bool) (list []layer.Intervention) {
 			places = append(places, []int{l})
 		}
 	}
-	if arch, err := layer.LookupArch(c.Arch); err == nil && arch.Queries == 2 {
+	if arch, err := layer.LookupArch(c.Arch); err == nil && arch.Maps == 2 {
 		for _, at := range places {
 			for _, x := range steps {
 				list = append(list, layer.Intervention{Layers: at, Lambda: &x})

@@ -101,7 +101,7 @@ func (q *Query) checkMaps(arch *layer.Arch) error {
 			return &FieldError{"maps", fmt.Sprintf("has %.40q twice", name)}
 		case name != A1 && name != A2 && name != Diff:
 			return &FieldError{"maps", fmt.Sprintf("has %.40q, may have %s, %s and %s", name, A1, A2, Diff)}
-		case name != A1 && arch.Queries < 2:
+		case name != A1 && arch.Maps < 2:
 			return &FieldError{
 				"maps",
 				fmt.Sprintf("has %s, but the heads of this model have one map only, %s", name, A1),

@@ -127,7 +127,7 @@ func TestMapsEqualTheOracle(t *testing.T) {
 		if err := exact.Look(b, p, next, func(i int, row []float32) { logits[i] = logSoftmax(row) }); err != nil {
 			t.Fatal(err)
 		}
-		if len(fast.Shown) != 12 || fast.Tile != 1 || fast.Maps != a.Queries || len(fast.Tokens) != 33 {
+		if len(fast.Shown) != 12 || fast.Tile != 1 || fast.Maps != a.Maps || len(fast.Tokens) != 33 {
 			t.Fatalf("%s: %d heads, tile %d, %d maps", a.Name, len(fast.Shown), fast.Tile, fast.Maps)
 		}
 		for _, h := range fast.Shown {
@@ -250,7 +250,7 @@ func handMap(m *model.Model, ids []int32, head, k int) (out []float64) {
 	table, gain, qkv := weights("embed.weight"), weights("0.norm1.weight"), weights("0.attn.qkv.weight")
 	arch, _ := layer.LookupArch(c.Arch)
 	group := head / (c.Heads / c.KVHeads)
-	qAt, kAt := (head*arch.Queries+k)*c.HeadDim, c.Heads*arch.Queries*c.HeadDim+(group*arch.Keys+min(k, arch.Keys-1))*c.HeadDim
+	qAt, kAt := (head*arch.Maps+k)*c.HeadDim, c.Heads*arch.Maps*c.HeadDim+(group*arch.Keys+min(k, arch.Keys-1))*c.HeadDim
 	project := func(t, at int) []float64 { // row at…at+D of the projection of token t, rotated to its position
 		x, ss := table[int(ids[t])*c.Dim:][:c.Dim], 0.0
 		for _, v := range x {

@@ -11,20 +11,22 @@ import (
 // archs is the table of attention architectures: a new one is a file beside this and a line here.
 var archs = []*Arch{&plainArch, &diffArch, &diff2Arch}
 
-// Arch is what the spine must know of an attention architecture: how many query, key and value
-// widths of D a head or group has, and how to make the part that mixes them.
+// Arch is what the spine must know of an attention architecture: how many maps a head has, how many key and value widths of D a
+// group has, and how to make the part that mixes them. Everything above the spine works from these fields; nothing asks for a name.
 type Arch struct {
 	Name string
 	Doc  string // one line for listings
 
-	Queries int // query heads of width D per output head
-	Keys    int // key heads of width D per group
-	Values  int // width of a value head, in units of D
+	Maps   int // softmax maps of an output head: 1, or 2 for A1 − λA2
+	Keys   int // key heads of width D per group
+	Values int // width of a value head, in units of D
 
 	HeadNorm HeadNormMode // what it has unless a configuration says otherwise
 	Variants bool         // it has DIFF V2's ablations: LambdaForm and Pairing
 
 	make func(ps *ParamSet, c *AttnConfig) mixer
+
+	archLayout
 }
 
 // mixer turns rotated queries, keys and values into head outputs: the part in which architectures differ.
@@ -144,23 +146,11 @@ func (c *AttnConfig) checkVariants() error {
 	return nil
 }
 
-// queryHead is the query head of map m of a head, and group the keys and values that it reads.
-func (c *AttnConfig) queryHead(head, m int) int {
-	if c.Pairing == PairingAcross {
-		return m*c.Heads + head
-	}
-	return head*c.Arch.Queries + m
-}
-
-func (c *AttnConfig) group(head, m int) int {
-	return c.queryHead(head, m) / (c.Heads * c.Arch.Queries / c.Groups)
-}
-
 // Attention is the spine that all architectures share:
 //
 //	[q|k|v] = x·W_QKVᵀ,  q,k = RoPE(q,k),  y = mix(q,k,v)·W_Oᵀ
 //
-// with widths q: H·Queries·D, k: G·Keys·D, v: G·Values·D, mix: H·Values·D.
+// with widths q: QueryHeads·D, k: G·Keys·D, v: G·Values·D, mix: H·Values·D.
 type Attention struct {
 	cfg      AttnConfig
 	shape    device.AttnShape
@@ -187,7 +177,7 @@ func NewAttention(ps *ParamSet, c AttnConfig) *Attention {
 // widths are the columns of q, k and v inside qkv.
 func (l *Attention) widths() (wq, wk, wv int) {
 	a, s := l.cfg.Arch, l.shape
-	return s.Heads * a.Queries * s.D, s.Groups * a.Keys * s.D, s.Groups * s.DV
+	return a.QueryHeads(s.Heads, s.Groups) * s.D, s.Groups * a.Keys * s.D, s.Groups * s.DV
 }
 
 // split views the columns of a fused [N, q+k+v] tensor.

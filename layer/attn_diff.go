@@ -10,9 +10,13 @@ import (
 // diffArch is the Differential Transformer of the paper: two query and two key heads per pair, values twice as wide.
 var diffArch = Arch{
 	Name: "diff", Doc: "differential attention, A1 − λA2 with one λ per layer and a norm per head (DIFF V1)",
-	Queries: 2, Keys: 2, Values: 2, HeadNorm: HeadNormAffine,
-	make: func(ps *ParamSet, c *AttnConfig) mixer { return newDiff(ps, c) },
+	Maps: 2, Keys: 2, Values: 2, HeadNorm: HeadNormAffine,
+	make:       func(ps *ParamSet, c *AttnConfig) mixer { return newDiff(ps, c) },
+	archLayout: archLayout{memory: diffMemory},
 }
+
+// diffMemory is dλ of every row and head.
+func diffMemory(c *AttnConfig, t device.Types) (kept, passing int) { return 0, t.Stat.Size() * c.Heads }
 
 // LambdaSchedule is λ_init of a layer counted from 0: 0.8 − 0.6·exp(−0.3·layer).
 func LambdaSchedule(layer int) float64 { return 0.8 - 0.6*math.Exp(-0.3*float64(layer)) }

@@ -11,7 +11,7 @@ const diff2Name = "diff2"
 // Pairs lie inside a group: group g holds the 2H/G neighbouring query heads.
 var diff2Arch = Arch{
 	Name: diff2Name, Doc: "differential attention with shared keys and a λ per token and head (DIFF V2)",
-	Queries: 2, Keys: 1, Values: 1, HeadNorm: HeadNormOff, Variants: true,
+	Maps: 2, Keys: 1, Values: 1, HeadNorm: HeadNormOff, Variants: true,
 	make: func(ps *ParamSet, c *AttnConfig) mixer {
 		gain, lam := c.normGain(ps), newTokenLambda(ps, c)
 		if c.Pairing == PairingAcross {
@@ -19,6 +19,21 @@ var diff2Arch = Arch{
 		}
 		return &diff2{cfg: c, gain: gain, lam: lam}
 	},
+	archLayout: archLayout{query: diff2Query, memory: diff2Memory},
+}
+
+// diff2Query lets pairs be neighbours, but in the ablation in which they lie across groups.
+func diff2Query(c *AttnConfig, head, m int) int {
+	if c.Pairing == PairingAcross {
+		return m*c.Heads + head
+	}
+	return 2*head + m
+}
+
+// diff2Memory is λ of every row and head, its gradient, and that of the projection's output.
+func diff2Memory(c *AttnConfig, t device.Types) (kept, passing int) {
+	stat := t.Stat.Size() * c.Heads
+	return stat, stat + actBytes(t, c.Heads)
 }
 
 // diff2 is head_h = (A1 − λ_h·A2)·V, A_i = softmax(Q_iKᵀ/√D), λ = σ(x·W_λᵀ), one per row and head.

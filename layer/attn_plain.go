@@ -8,7 +8,7 @@ import (
 // plainArch is the baseline: one softmax map per head, Llama's grouped-query attention.
 var plainArch = Arch{
 	Name: "transformer", Doc: "softmax attention, one map per head (the baseline)",
-	Queries: 1, Keys: 1, Values: 1, HeadNorm: HeadNormOff,
+	Maps: 1, Keys: 1, Values: 1, HeadNorm: HeadNormOff,
 	make: func(ps *ParamSet, c *AttnConfig) mixer { return &plain{cfg: c, gain: c.normGain(ps)} },
 }
 

@@ -15,11 +15,8 @@ func (l *Attention) Gradients(ps []*Param, f func(group string, g tensor.Tensor)
 	for _, p := range ps {
 		switch {
 		case p == l.QKV.W:
-			for h := range l.cfg.Heads {
-				for m := range a.Queries {
-					at := l.cfg.queryHead(h, m) * d
-					f(mapName("q", a.Queries, m), p.G.RowRange(at, at+d))
-				}
+			for q, m := range l.queryMaps() {
+				f(mapName("q", a.Maps, m), p.G.RowRange(q*d, (q+1)*d))
 			}
 			for k := range wk / d {
 				at := wq + k*d
@@ -34,6 +31,17 @@ func (l *Attention) Gradients(ps []*Param, f func(group string, g tensor.Tensor)
 			f("norm", p.G)
 		}
 	}
+}
+
+// queryMaps is which map each query head makes; heads may share one.
+func (l *Attention) queryMaps() []int {
+	maps := make([]int, l.cfg.Arch.QueryHeads(l.cfg.Heads, l.cfg.Groups))
+	for h := range l.cfg.Heads {
+		for m := range l.cfg.Arch.Maps {
+			maps[l.cfg.queryHead(h, m)] = m
+		}
+	}
+	return maps
 }
 
 // mapName numbers what there is one of for each map.

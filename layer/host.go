@@ -44,7 +44,8 @@ type hostAttn struct {
 	q     Lowbit
 	cfg   *AttnConfig
 	which []int // heads to compute
-	maps  int   // query heads of an output head
+	maps  int   // of an output head
+	qs    int   // query heads
 	keys  int   // key heads of a group
 
 	queries, lam, weight []float64
@@ -55,7 +56,7 @@ type hostAttn struct {
 
 func (l *Attention) host(p *Pass, s device.AttnShape, q tensor.Tensor) *hostAttn {
 	a := l.cfg.Arch
-	h := &hostAttn{AttnShape: s, q: l.low.logits(), cfg: &l.cfg, maps: a.Queries, keys: a.Keys,
+	h := &hostAttn{AttnShape: s, q: l.low.logits(), cfg: &l.cfg, maps: a.Maps, qs: a.QueryHeads(s.Heads, s.Groups), keys: a.Keys,
 		queries: readAll(p.Dev, q), out: make([]float64, q.Rows*s.Heads*s.DV)}
 	used := l.mix.applied()
 	h.norm = used.norm
@@ -196,7 +197,7 @@ func (h *hostAttn) mix(head, m, from, to int, top float64, s part) {
 func (h *hostAttn) logits(dst []float64, head, m, n int, s part) []float64 {
 	group, width := h.cfg.group(head, m), h.Groups*h.keys*h.D
 	key := (group*h.keys + min(m, h.keys-1)) * h.D
-	q := h.queries[(n*h.Heads*h.maps+h.cfg.queryHead(head, m))*h.D:][:h.D]
+	q := h.queries[(n*h.qs+h.cfg.queryHead(head, m))*h.D:][:h.D]
 	from, to := s.sees(n)
 	for t := from; t < to; t++ {
 		dot := 0.0

@@ -34,7 +34,7 @@ func (v View) Group(head, m int) int { return v.cfg.group(head, m) }
 
 func (l *Attention) view(p *Pass, s device.AttnShape, q, k, v tensor.Tensor) View {
 	a := l.mix.applied()
-	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Queries, Keys: l.cfg.Arch.Keys, Q: q, K: k, V: v, Out: l.heads, Context: a.raw, Lam: a.lam,
+	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Maps, Keys: l.cfg.Arch.Keys, Q: q, K: k, V: v, Out: l.heads, Context: a.raw, Lam: a.lam,
 		dev: p.Dev, cfg: &l.cfg}
 }
 

@@ -105,7 +105,7 @@ func (v Intervention) check(a *Arch, heads int) error {
 	default:
 		return fmt.Errorf("intervention: second is %q, must be %q or %q", v.Second, SecondShuffled, SecondAveraged)
 	}
-	if a.Queries == 1 && (v.Lambda != nil || v.Second != SecondAsIs) {
+	if a.Maps == 1 && (v.Lambda != nil || v.Second != SecondAsIs) {
 		return fmt.Errorf("intervention: heads of the architecture %s have one map and no λ; they can only be knocked out", a.Name)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 
 // Config is a model's architecture. Zero values of optional fields are filled by Complete.
 type Config struct {
-	Arch     string `json:"arch" doc:"transformer, diff or diff2"`
+	Arch     string `json:"arch" doc:"attention architecture; recipes lists them"`
 	Vocab    int    `json:"vocab" doc:"number of token ids"`
 	Context  int    `json:"context" doc:"longest sequence, in tokens"`
 	Layers   int    `json:"layers" doc:"number of blocks"`
@@ -70,16 +70,16 @@ const (
 
 // Complete fills the fields left out with their defaults and checks the result.
 func (c Config) Complete() (Config, error) {
-	set(&c.KVHeads, c.Heads)
+	if a, err := layer.LookupArch(c.Arch); err == nil {
+		set(&c.KVHeads, a.DefaultGroups(c.Heads))
+		set(&c.HeadNorm, a.HeadNorm)
+	}
 	set(&c.FFN, (c.Dim*8/3+31)/32*32)
 	set(&c.RopeTheta, 10000)
 	set(&c.NormEps, 1e-5)
 	set(&c.HeadNormEps, 1e-5)
 	set(&c.LambdaInit, LambdaSchedule)
 	set(&c.LambdaStd, 0.1)
-	if a, err := layer.LookupArch(c.Arch); err == nil {
-		set(&c.HeadNorm, a.HeadNorm)
-	}
 	return c, c.Check()
 }
 

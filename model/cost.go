@@ -20,7 +20,7 @@ func (c Config) FLOPs(T int) (forward, train float64) {
 			weights += p.Rows * p.Cols
 		}
 	}
-	q, d, dv := a.Queries, c.HeadDim, a.Values*c.HeadDim
+	q, d, dv := a.Maps, c.HeadDim, a.Values*c.HeadDim
 	cells := float64(T+1) / 2 * float64(c.Layers*c.Heads)
 	fwd := 2 * cells * float64(q*d+q*dv)
 	bwd := 2 * cells * float64(q*d+2*dv+2*q*d)
@@ -37,28 +37,16 @@ func (c Config) PromptFLOPs(T int) float64 {
 // ActivationBytes is what a training pass of n rows takes of the arena on a device of these types, but for rounding:
 // TestActivationBytes holds it to what passes take.
 func (c Config) ActivationBytes(n int, t device.Types, r layer.Recompute) int {
-	a, err := layer.LookupArch(c.Arch)
+	l, err := c.attn(0)
 	if err != nil {
 		return 0
 	}
 	act := func(cols int) int { return t.Act.Size() * t.Stride(cols) }
-	stat := t.Stat.Size()
-	heads, qkv := act(a.Values*c.HeadDim*c.Heads), act(c.HeadDim*(a.Queries*c.Heads+(a.Keys+a.Values)*c.KVHeads))
-	attention := qkv + a.Queries*(heads+stat*c.Heads) // out, A2·V and logarithms of sums
-	if c.HeadNorm != layer.HeadNormOff {
-		attention += heads + stat*c.Heads // before the norm, and its deviations
-	}
-	dim, lambda := act(c.Dim), 0
-	if a.Queries == 2 {
-		lambda = stat * c.Heads // dλ
-		if a.Keys == 1 {
-			attention += stat * c.Heads // λ of every row
-			lambda += act(c.Heads)
-		}
-	}
+	stat, dim := t.Stat.Size(), act(c.Dim)
+	attention, passing := l.Memory(t)
 	mlp := 3*dim + act(2*c.FFN) + 2*stat                        // both norms' outputs, the second one's sum, gate and up
 	ends := 6*dim + stat                                        // dx, embedding, branch, last norm's sum and output, its gradient
-	backward := dim + act(c.FFN) + heads + qkv + lambda         // of one block
+	backward := dim + act(c.FFN) + passing                      // of one block
 	sum := ends + backward + dim*(c.Layers-1) + mlp + attention // with the stream before each block
 	switch r {
 	case layer.RecomputeBlocks:

@@ -38,7 +38,7 @@ func TestInterventionUnchanged(t *testing.T) {
 			m, ids := interveneModel(t, d, a.Name)
 			plain := intervened(t, m, ids)
 			nothing := []layer.Intervention{{}}
-			if a.Queries == 2 {
+			if a.Maps == 2 {
 				nothing = append(nothing, layer.Intervention{Lambda: factor(1)}, layer.Intervention{Lambda: factor(1), Layers: []int{1}, Heads: []int{0}})
 			}
 			for _, v := range nothing {
@@ -78,7 +78,7 @@ func interveneModel(t *testing.T, d device.Device, arch string) (*model.Model, [
 // every is interventions that change something, for an architecture.
 func every(a *layer.Arch) []layer.Intervention {
 	list := []layer.Intervention{{Knockout: true}, {Knockout: true, Layers: []int{1}, Heads: []int{0, 3}}}
-	if a.Queries == 2 {
+	if a.Maps == 2 {
 		list = append(list,
 			layer.Intervention{Lambda: factor(0)}, layer.Intervention{Lambda: factor(1.5), Layers: []int{0}, Heads: []int{2}},
 			layer.Intervention{Second: layer.SecondShuffled, Seed: 3}, layer.Intervention{Second: layer.SecondAveraged, Heads: []int{1}},

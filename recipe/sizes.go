@@ -71,7 +71,7 @@ func (s shape) build(arch string) (model.Config, error) {
 	}
 	// What a width of the MLP costs in all layers, and how many widths the attention has over the baseline's 4·dim².
 	const step = 8
-	attn := a.Queries*c.Heads + a.Keys*c.KVHeads + a.Values*c.KVHeads + a.Values*c.Heads // in units of head_dim·dim
+	attn := a.QueryHeads(c.Heads, c.KVHeads) + a.Keys*c.KVHeads + a.Values*c.KVHeads + a.Values*c.Heads // in units of head_dim·dim
 	extra := attn*c.HeadDim*c.Dim - 4*c.Dim*c.Dim
 	c.FFN -= extra / (3 * c.Dim) / step * step
 	return c, nil

@@ -153,7 +153,7 @@ func (m *Model) softmaxes() int {
 	if err != nil { // the model was made with it
 		return 1
 	}
-	return arch.Queries
+	return arch.Maps
 }
 
 // maps are the names of the maps that a head of the model has.

@@ -67,7 +67,7 @@ learning rate, warm-up and sequence length for going on; --set changes them.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.size, "size", "tiny", "named recipe to start from")
-	fl.StringVar(&f.arch, "arch", "diff", "architecture: transformer, diff or diff2")
+	fl.StringVar(&f.arch, "arch", "diff", "architecture: "+strings.Join(archNames([]string{"all"}), ", "))
 	fl.StringVar(&f.from, "from", "", "model to begin with: run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
 	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic, goroot or a built token set; PATH@WEIGHT to mix (repeatable)")

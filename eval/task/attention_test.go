@@ -237,7 +237,7 @@ func TestMaps(t *testing.T) {
 		if got := strings.Join(x.Units[x.Query:], ""); strings.TrimSpace(got) != c.Prompt[c.QuerySpan[0]:] {
 			t.Errorf("%s: the question's units spell %q", a.Name, got)
 		}
-		if len(x.Maps) != 2*a.Queries-1 {
+		if len(x.Maps) != 2*a.Maps-1 {
 			t.Fatalf("%s: %d maps", a.Name, len(x.Maps))
 		}
 		checkMaps(t, s, c, x)

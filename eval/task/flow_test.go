@@ -93,7 +93,7 @@ func TestContextOfUniformModel(t *testing.T) {
 		p := s.Model.Params.Lookup("layers.0.attn.qkv.weight")
 		x := make([]float32, p.Rows*p.Cols)
 		p.Read(s.Model.Device(), x)
-		clear(x[:4*4*a.Queries*16]) // queries
+		clear(x[:4*4*a.Maps*16]) // queries
 		s.Model.Params.Set(s.Model.Device(), p, x)
 		ids := s.Encode("uniform attention")
 		b := &model.Batch{B: 1, T: len(ids), IDs: ids}

@@ -35,7 +35,7 @@ func TestAttentionTask(t *testing.T) {
 		d := detail[AttentionDetail](t, r)
 		a := d.Results[0]
 		maps := 1
-		if x, _ := layer.LookupArch(arch); x.Queries == 2 {
+		if x, _ := layer.LookupArch(arch); x.Maps == 2 {
 			maps = 2
 		}
 		if len(d.Results) != 1 || len(a.ByDepth) != 2 || len(a.ByHead) != 2 || len(a.ByHead[0]) != 4 || a.Maps != maps {
@@ -86,7 +86,7 @@ func TestGeometryTask(t *testing.T) {
 	for arch, r := range inside(t, "geometry", 320, map[string]string{"geometry.length": "16", "geometry.samples": "2"}) {
 		d := detail[GeometryDetail](t, r)
 		a, _ := layer.LookupArch(arch)
-		if len(d.Layers) != 2 || len(d.Layers[0].Maps) != 2*a.Queries-1 {
+		if len(d.Layers) != 2 || len(d.Layers[0].Maps) != 2*a.Maps-1 {
 			t.Fatalf("%s: %+v", arch, d)
 		}
 		for _, l := range d.Layers {
@@ -94,7 +94,7 @@ func TestGeometryTask(t *testing.T) {
 			if last.Rank < 1 || last.Rank > 16 || l.HiddenRank < 1 || l.HiddenRank > 16 || last.Gap < 0 || last.Gap > 1 || l.Collapse <= 0 || l.Collapse > 1 {
 				t.Errorf("%s: out of range: %+v", arch, l)
 			}
-			if (last.Negative > 0) != (a.Queries == 2) || l.Maps[0].Negative != 0 {
+			if (last.Negative > 0) != (a.Maps == 2) || l.Maps[0].Negative != 0 {
 				t.Errorf("%s: negative mass %+v", arch, l.Maps)
 			}
 		}

@@ -18,7 +18,7 @@ func TestInterventions(t *testing.T) {
 	for arch, r := range inside(t, "interventions", 240, set) {
 		d := detail[InterventionsDetail](t, r)
 		names := []string{"plain", "knockout@L1"}
-		if a, _ := layer.LookupArch(arch); a.Queries == 2 {
+		if a, _ := layer.LookupArch(arch); a.Maps == 2 {
 			names = []string{"plain", "lambda=1", "lambda=0", "second=shuffled:1", "second=averaged", "knockout@L1"}
 		}
 		if len(d.Loss) != len(names) || len(d.Bound) != len(names) || len(d.KL) != len(names)-1 {
