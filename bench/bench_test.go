@@ -20,6 +20,7 @@ import (
 	"antiphase/device/cpu"
 	"antiphase/infer"
 	"antiphase/layer"
+	"antiphase/recipe"
 	"antiphase/tensor"
 )
 
@@ -275,7 +276,11 @@ func TestDecodeRows(t *testing.T) {
 			t.Errorf("%s: %g attentions in a step, want 2", a.Name, calls)
 		}
 		at := rows[1].Shape["mean_context"].(float64)
-		params, kv := float64(rows[1].Shape["params"].(int)), 2*32*2.0 // layers, width, keys and values
+		r, err := recipe.Nano(a.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		params, kv := float64(rows[1].Shape["params"].(int)), float64(2*(a.Keys+a.Values)*r.Model.KVHeads*8) // layers, keys and values of width 8
 		if want := 4 * (params + kv*at); at < 20 || at > 27 || rows[1].Shape["step_bytes"] != want {
 			t.Errorf("%s: %v bytes at context %g, want %g", a.Name, rows[1].Shape["step_bytes"], at, want)
 		}

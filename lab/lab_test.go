@@ -210,7 +210,8 @@ func close32(got Floats, want []float64) bool {
 // TestFirstLayerByHand recomputes the maps of the first layer with plain loops over the weights: embedding, norm,
 // projection, rotation, softmax. Nothing of layer or device takes part.
 func TestFirstLayerByHand(t *testing.T) {
-	for _, arch := range []string{"transformer", "diff", "diff2"} {
+	for _, a := range layer.Archs() {
+		arch := a.Name
 		m := network(t, processor(t), arch)
 		ids := prompt(9)
 		r := ask(t, m, Query{IDs: ids, Layers: []int{0}, Maps: mapsOf(arch)})
@@ -250,7 +251,8 @@ func handMap(m *model.Model, ids []int32, head, k int) (out []float64) {
 	table, gain, qkv := weights("embed.weight"), weights("0.norm1.weight"), weights("0.attn.qkv.weight")
 	arch, _ := layer.LookupArch(c.Arch)
 	group := head / (c.Heads / c.KVHeads)
-	qAt, kAt := (head*arch.Maps+k)*c.HeadDim, c.Heads*arch.Maps*c.HeadDim+(group*arch.Keys+min(k, arch.Keys-1))*c.HeadDim
+	l := layer.AttnConfig{Arch: arch, Heads: c.Heads, Groups: c.KVHeads}
+	qAt, kAt := l.QueryHead(head, k)*c.HeadDim, arch.QueryHeads(c.Heads, c.KVHeads)*c.HeadDim+(group*arch.Keys+min(k, arch.Keys-1))*c.HeadDim
 	project := func(t, at int) []float64 { // row at…at+D of the projection of token t, rotated to its position
 		x, ss := table[int(ids[t])*c.Dim:][:c.Dim], 0.0
 		for _, v := range x {
@@ -345,7 +347,11 @@ func TestTiles(t *testing.T) {
 // different.
 func TestNothingChangedIsThePlainOutput(t *testing.T) {
 	one, half := 1.0, 0.5
-	for _, arch := range []string{"diff", "diff2"} {
+	for _, a := range layer.Archs() {
+		if a.Maps < 2 {
+			continue
+		}
+		arch := a.Name
 		m := network(t, processor(t), arch)
 		q := Query{IDs: prompt(20), Maps: mapsOf(arch), Next: []int{19}, Top: 40}
 		plain := ask(t, m, q)

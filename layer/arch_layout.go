@@ -53,8 +53,8 @@ func (c *AttnConfig) Memory(t device.Types) (kept, passing int) {
 // actBytes is what a row of an activation takes.
 func actBytes(t device.Types, cols int) int { return t.Act.Size() * t.Stride(cols) }
 
-// queryHead is the query head of map m of a head.
-func (c *AttnConfig) queryHead(head, m int) int {
+// QueryHead is the query head of map m of a head.
+func (c *AttnConfig) QueryHead(head, m int) int {
 	if c.Arch.query == nil {
 		return head*c.Arch.Maps + m
 	}
@@ -63,5 +63,5 @@ func (c *AttnConfig) queryHead(head, m int) int {
 
 // group is the group whose keys and values map m of a head reads.
 func (c *AttnConfig) group(head, m int) int {
-	return c.queryHead(head, m) / (c.Arch.QueryHeads(c.Heads, c.Groups) / c.Groups)
+	return c.QueryHead(head, m) / (c.Arch.QueryHeads(c.Heads, c.Groups) / c.Groups)
 }

@@ -38,7 +38,7 @@ func (l *Attention) queryMaps() []int {
 	maps := make([]int, l.cfg.Arch.QueryHeads(l.cfg.Heads, l.cfg.Groups))
 	for h := range l.cfg.Heads {
 		for m := range l.cfg.Arch.Maps {
-			maps[l.cfg.queryHead(h, m)] = m
+			maps[l.cfg.QueryHead(h, m)] = m
 		}
 	}
 	return maps

@@ -197,7 +197,7 @@ func (h *hostAttn) mix(head, m, from, to int, top float64, s part) {
 func (h *hostAttn) logits(dst []float64, head, m, n int, s part) []float64 {
 	group, width := h.cfg.group(head, m), h.Groups*h.keys*h.D
 	key := (group*h.keys + min(m, h.keys-1)) * h.D
-	q := h.queries[(n*h.qs+h.cfg.queryHead(head, m))*h.D:][:h.D]
+	q := h.queries[(n*h.qs+h.cfg.QueryHead(head, m))*h.D:][:h.D]
 	from, to := s.sees(n)
 	for t := from; t < to; t++ {
 		dot := 0.0

@@ -32,6 +32,9 @@ type View struct {
 // Group is the group whose keys and values map m of a head reads: the same for both maps, but in an ablation of DIFF V2.
 func (v View) Group(head, m int) int { return v.cfg.group(head, m) }
 
+// QueryHead is the query head of map m of a head.
+func (v View) QueryHead(head, m int) int { return v.cfg.QueryHead(head, m) }
+
 func (l *Attention) view(p *Pass, s device.AttnShape, q, k, v tensor.Tensor) View {
 	a := l.mix.applied()
 	return View{Layer: l.cfg.Layer, Shape: s, Maps: l.cfg.Arch.Maps, Keys: l.cfg.Arch.Keys, Q: q, K: k, V: v, Out: l.heads, Context: a.raw, Lam: a.lam,
@@ -61,7 +64,7 @@ func (v View) remap(x []float64, head, m, row int, logits bool) {
 func (v View) Rows(out tensor.Tensor, head, m, seq, row int, logits bool) {
 	v.dev.AttentionProbs(out, v.Q, v.K, device.Probs{
 		T: v.Shape.T, D: v.Shape.D, Seq: seq, Row: row, Scale: v.Shape.Scale, Logits: logits,
-		QHead: v.cfg.queryHead(head, m), KHead: v.Group(head, m)*v.Keys + min(m, v.Keys-1),
+		QHead: v.cfg.QueryHead(head, m), KHead: v.Group(head, m)*v.Keys + min(m, v.Keys-1),
 	})
 }
 

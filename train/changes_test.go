@@ -18,7 +18,7 @@ import (
 func TestEveryKeyHasARule(t *testing.T) {
 	fixedKeys := []string{"tokenizer.path", "tokenizer.vocab", "tokenizer.docs", "tokenizer.pattern", "train.from", "train.seed",
 		"model.arch", "model.vocab", "model.layers", "model.dim", "model.heads", "model.kv_heads", "model.head_dim", "model.ffn",
-		"model.tie_embeddings", "model.attention_bias", "model.lambda_std", "model.init_residual"}
+		"model.tie_embeddings", "model.attention_bias", "model.lambda_std", "model.lambda_form", "model.pairing", "model.init_residual"}
 	var r recipe.Recipe
 	for _, f := range r.Fields() {
 		if got, want := ruleOf(f.Path) == fixed, slices.Contains(fixedKeys, f.Path); got != want {

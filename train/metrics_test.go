@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"antiphase/layer"
 )
 
 // full is a disk without room for a row.
@@ -35,7 +37,8 @@ func TestFullDiskCostsRowsOnly(t *testing.T) {
 
 // Every train.log_every steps a row has gradient norms by kind of parameter; together they are the gradient's norm.
 func TestGradientGroups(t *testing.T) {
-	for _, arch := range []string{"transformer", "diff", "diff2"} {
+	for _, a := range layer.Archs() {
+		arch := a.Name
 		opt := options(t, t.TempDir())
 		rows := 0
 		opt.Report = func(r Row) {

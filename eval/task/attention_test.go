@@ -35,7 +35,7 @@ func (p *fullMaps) Attention(v layer.View) {
 	}
 	row := func(h, m, t int) []float64 {
 		out, sum := make([]float64, s.T), 0.0
-		qh, kh := h*v.Maps+m, h/(s.Heads/s.Groups)*v.Keys+min(m, v.Keys-1)
+		qh, kh := v.QueryHead(h, m), h/(s.Heads/s.Groups)*v.Keys+min(m, v.Keys-1)
 		for j := range t + 1 {
 			dot := 0.0
 			for c := range s.D {

@@ -16,7 +16,8 @@ import (
 func TestGradientsTask(t *testing.T) {
 	for arch, r := range inside(t, "gradients", 48, map[string]string{"gradients.samples": "2", "gradients.length": "24"}) {
 		d := detail[GradientsDetail](t, r)
-		want := map[string]string{"transformer": "q k v o norm mlp", "diff": "q1 q2 k1 k2 v lambda norm o mlp", "diff2": "q1 q2 k v lambda o norm mlp"}[arch]
+		a, _ := layer.LookupArch(arch)
+		want := map[[2]int]string{{1, 1}: "q k v o norm mlp", {2, 2}: "q1 q2 k1 k2 v lambda norm o mlp", {2, 1}: "q1 q2 k v lambda o norm mlp"}[[2]int{a.Maps, a.Keys}]
 		names := map[string]bool{}
 		for _, g := range d.Layers[1] {
 			names[g.Name] = true
@@ -93,7 +94,7 @@ func TestContextOfUniformModel(t *testing.T) {
 		p := s.Model.Params.Lookup("layers.0.attn.qkv.weight")
 		x := make([]float32, p.Rows*p.Cols)
 		p.Read(s.Model.Device(), x)
-		clear(x[:4*4*a.Maps*16]) // queries
+		clear(x[:a.QueryHeads(4, s.Model.Config.KVHeads)*4*16]) // queries
 		s.Model.Params.Set(s.Model.Device(), p, x)
 		ids := s.Encode("uniform attention")
 		b := &model.Batch{B: 1, T: len(ids), IDs: ids}
@@ -124,7 +125,8 @@ func TestContextOfUniformModel(t *testing.T) {
 func TestContextTask(t *testing.T) {
 	for arch, r := range inside(t, "context_rms", 64, map[string]string{"context_rms.samples": "2"}) {
 		d := detail[ContextDetail](t, r)
-		if len(d.Layers) != 2 || len(d.Ends) != 6 || d.Norm != (arch == "diff") || (d.Layers[0].Gain > 0) != d.Norm {
+		a, _ := layer.LookupArch(arch)
+		if len(d.Layers) != 2 || len(d.Ends) != 6 || d.Norm != (a.HeadNorm != layer.HeadNormOff) || (d.Layers[0].Gain > 0) != d.Norm {
 			t.Fatalf("%s: %+v", arch, d)
 		}
 		if d.Bound[0] != 1 || d.Bound[5] >= d.Bound[4] || d.Grid[0][0] <= 0 {

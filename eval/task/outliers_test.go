@@ -55,12 +55,12 @@ func (p *magnitudes) Attention(v layer.View) {
 	device.ReadFloats(p.dev, q, v.Q)
 	device.ReadFloats(p.dev, k, v.K)
 	for h := range s.Heads * v.Maps {
-		kh := h/v.Maps/(s.Heads/s.Groups)*v.Keys + min(h%v.Maps, v.Keys-1)
+		qh, kh := v.QueryHead(h/v.Maps, h%v.Maps), h/v.Maps/(s.Heads/s.Groups)*v.Keys + min(h%v.Maps, v.Keys-1)
 		for t := range s.T {
 			for j := range t + 1 {
 				dot := 0.0
 				for c := range s.D {
-					dot += q[t*v.Q.Cols+h*s.D+c] * k[j*v.K.Cols+kh*s.D+c]
+					dot += q[t*v.Q.Cols+qh*s.D+c] * k[j*v.K.Cols+kh*s.D+c]
 				}
 				p.logits = append(p.logits, dot/math.Sqrt(float64(s.D)))
 			}
