@@ -9,7 +9,7 @@ import (
 )
 
 // archs is the table of attention architectures: a new one is a file beside this and a line here.
-var archs = []*Arch{&plainArch, &diffArch, &diff2Arch}
+var archs = []*Arch{&plainArch, &diffArch, &diff2Arch, &gdaArch}
 
 // Arch is what the spine must know of an attention architecture: how many maps a head has, how many key and value widths of D a
 // group has, and how to make the part that mixes them. Everything above the spine works from these fields; nothing asks for a name.
