@@ -55,7 +55,7 @@ func (p *magnitudes) Attention(v layer.View) {
 	device.ReadFloats(p.dev, q, v.Q)
 	device.ReadFloats(p.dev, k, v.K)
 	for h := range s.Heads * v.Maps {
-		qh, kh := v.QueryHead(h/v.Maps, h%v.Maps), h/v.Maps/(s.Heads/s.Groups)*v.Keys + min(h%v.Maps, v.Keys-1)
+		qh, kh := v.QueryHead(h/v.Maps, h%v.Maps), h/v.Maps/(s.Heads/s.Groups)*v.Keys+min(h%v.Maps, v.Keys-1)
 		for t := range s.T {
 			for j := range t + 1 {
 				dot := 0.0
