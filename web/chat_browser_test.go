@@ -64,14 +64,14 @@ func TestChatInBrowser(t *testing.T) {
 	audit(t, p, "chat")
 
 	// Stop: the answer ends where it is, and so does the work.
-	p.Eval(setting("max_tokens", "1900"), nil)
+	p.Eval(setting("max_tokens", "8000"), nil)
 	p.Click("#chat-say")
 	p.Type("again")
 	p.Click("#chat-send")
 	p.Wait(`document.querySelectorAll(".turn:last-child .answer .tok").length > 3`)
 	p.Click("#chat-stop")
 	p.Wait(`/stopped/.test(document.querySelector(".turn:last-child .speed").textContent)`)
-	if n := p.Number(`document.querySelectorAll(".turn:last-child article:first-child .answer .tok").length`); n >= 1800 {
+	if n := p.Number(`document.querySelectorAll(".turn:last-child article:first-child .answer .tok").length`); n >= 7500 {
 		t.Errorf("stopped after %v tokens", n)
 	}
 	r.rests()
@@ -98,7 +98,7 @@ func (r *rig) rests() {
 				idle++ // a model without requests
 			}
 		}
-		if idle == 2 {
+		if idle == len(r.nets) {
 			return
 		}
 		if time.Now().After(end) {

@@ -24,7 +24,7 @@ func (r *rig) look(model, text string, list ...layer.Intervention) *lab.Reply {
 		Top:           8,
 		Interventions: list,
 	}
-	if model == "diff" {
+	if model != "transformer" {
 		q.Maps = []string{lab.A1, lab.A2, lab.Diff}
 	}
 	if err := q.Complete(net.Config); err != nil {
@@ -227,6 +227,9 @@ func TestLinkAndFile(t *testing.T) {
 	if got := distribution(again); got != want {
 		t.Errorf("the link shows %s, want %s", got, want)
 	}
+	// The same address bar, another link: the tab follows.
+	again.Eval(`location.hash = "#attention?" + new URLSearchParams({ text: "Lima", x: "2", scope: "all" })`, nil)
+	again.Wait(`document.querySelectorAll("#lab-words .tok").length === 4 && ` + edited("lambda=2"))
 	path := p.Download(func() { p.Click("#lab-save") })
 	file := r.b.Page(t, looks[0])
 	file.Goto("file://" + path)
@@ -244,6 +247,18 @@ func TestLinkAndFile(t *testing.T) {
 		}
 	}
 	quiet(t, file)
+}
+
+// mark marks the last three tokens with the keys.
+func mark(p *browser.Page) {
+	p.Eval(`document.querySelector("#lab-words .tok[tabindex='0']").focus()`, nil)
+	p.Key("End")
+	p.Key("Shift+ArrowLeft")
+	p.Wait(`document.querySelectorAll("#lab-words .tok.in").length === 2`)
+	p.Key("Shift+ArrowLeft")
+	p.Wait(`document.querySelectorAll("#lab-words .tok.in").length === 3`)
+	p.Key("End")
+	p.Wait(`document.querySelector("#lab-words .tok:last-of-type").getAttribute("aria-selected") === "true"`)
 }
 
 func (r *rig) fileWithoutServer(file *browser.Page, text string) {
@@ -265,10 +280,33 @@ func (r *rig) fileWithoutServer(file *browser.Page, text string) {
 		),
 		"dropped, in a file",
 	)
+	// A file has no maps of the changed model: the page makes them itself, of A1, A2 and λ.
+	layer0, head := int(file.Number(`document.querySelector("#lab-layer").value`)), int(file.Number(`document.querySelector("#lab-head").value`))
+	mark(file)
+	n := len(r.tok.Encode(text))
+	checkSpan(t, file, r.look("diff", text, layer.Intervention{Lambda: &zero, Layers: []int{layer0}}), layer0, head, n-3, n)
 	file.Click("#lab-reset")
 	file.Wait(edited(""))
 	checkNext(t, file, r.look("diff", text), "as trained, in a file")
 	audit(t, file, "file")
+}
+
+// TestV2InBrowser: λ of DIFF V2 depends on the token, and every row of the difference takes its own.
+func TestV2InBrowser(t *testing.T) {
+	r := newRig(t)
+	p := r.page(looks[0], "/#attention?model=diff2&twin=diff&text=Oslo+is+48.+Oslo&layer=1&head=1")
+	p.Wait(`document.querySelectorAll("#lab-words .tok").length === 16 && ` + arrived)
+	const text = "Oslo is 48. Oslo"
+	plain := r.look("diff2", text)
+	checkNext(t, p, plain, "V2 as trained")
+	mark(p)
+	checkSpan(t, p, plain, 1, 1, 13, 16)
+	half := 0.5
+	p.Eval(`(() => { const s = document.querySelector("#lab-lambda"); s.value = 0.5; s.dispatchEvent(new Event("input")); })()`, nil)
+	p.Wait(edited("lambda=0.5@L2"))
+	scaled := r.look("diff2", text, layer.Intervention{Lambda: &half, Layers: []int{1}})
+	checkNext(t, p, scaled, "V2 with half of λ")
+	checkSpan(t, p, scaled, 1, 1, 13, 16)
 }
 
 // TestLongPrompts: beyond what a page can show maps come in tiles, and rows stay exact.
@@ -289,6 +327,15 @@ func TestLongPrompts(t *testing.T) {
 			t.Errorf("map %s: the last row of %d tokens sums to %v, want %v", name, T, got, exact)
 		}
 	}
+	// λ scaled in all layers: the answer, and an exact row of the changed model.
+	p.Click(`[aria-label^="Where λ"] button[value="all"]`)
+	p.Eval(`(() => { const s = document.querySelector("#lab-lambda"); s.value = 1.5; s.dispatchEvent(new Event("input")); })()`, nil)
+	p.Wait(edited("lambda=1.5"))
+	more := 1.5
+	checkNext(t, p, r.look("diff", text, layer.Intervention{Lambda: &more}), "a long prompt")
+	p.Wait(`document.querySelector(".map.df .foot").dataset.sum`)
+	p.Click("#lab-reset")
+	p.Wait(edited(""))
 	if n := p.Number(`document.querySelector(".map.a1 canvas").width`); n > 256 || n < 100 {
 		t.Errorf("the chosen head has %v rows", n)
 	}

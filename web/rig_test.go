@@ -52,11 +52,11 @@ func newRig(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	var models []*server.Model
-	for _, arch := range []string{"diff", "transformer"} {
+	for _, arch := range []string{"diff", "transformer", "diff2"} {
 		c, err := model.Config{
 			Arch:    arch,
 			Vocab:   260,
-			Context: 2048,
+			Context: 8192,
 			Layers:  2,
 			Dim:     32,
 			Heads:   2,

@@ -179,11 +179,12 @@ func (p *Page) Wait(expr string) {
 	)
 }
 
-// box is the middle of what a selector finds, scrolled into view.
+// box is where what a selector finds is, once it is there, scrolled into view.
 func (p *Page) box(selector string) (x, y, w, h float64) {
 	p.t.Helper()
 	var r struct{ X, Y, W, H float64 }
 	q, _ := json.Marshal(selector)
+	p.Wait(fmt.Sprintf("document.querySelector(%s)", q))
 	p.Eval(
 		fmt.Sprintf(
 			`(() => { const e = document.querySelector(%s); e.scrollIntoView({ block: "center" }); const r = e.getBoundingClientRect(); return { X: r.x, Y: r.y, W: r.width, H: r.height }; })()`,

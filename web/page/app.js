@@ -54,6 +54,7 @@ function show() {
     if (id === name) document.title = title + ' · Antiphase';
   }
   if (!open[name]) open[name] = make(name, $('#view-' + name));
+  else if (name === 'attention' && location.hash.includes('?')) open[name].reopen(location.hash);
   for (const [id, v] of Object.entries(open)) v.visible = id === name;
   open[name].draw();
 }

@@ -200,6 +200,8 @@ export class Chat {
     a.speed.textContent = '…';
     try {
       await stream(path, body, this.stop.signal, v => {
+        const page = document.documentElement,
+          below = page.scrollHeight - innerHeight - scrollY < 80; // who reads above is left there
         for (const t of pieces(v)) {
           a.text += t.text;
           this.token(a, t);
@@ -211,6 +213,7 @@ export class Chat {
         }
         if (v.usage) count = v.usage.completion_tokens;
         if (first) a.speed.textContent = speed(count, first, begin);
+        if (below) scrollTo(0, page.scrollHeight);
       });
       if (first) a.speed.textContent = speed(count, first, begin);
     } catch (e) {

@@ -52,7 +52,7 @@ export class Grid {
             'th',
             { scope: 'row' },
             `${l + 1}`,
-            look.two() && first ? el('small', {}, first.lambdas ? 'λ …' : `λ ${fixed(first.lambda, 2)}`) : null,
+            look.two() && first && !first.lambdas ? el('small', {}, `λ ${fixed(first.lambda, 2)}`) : null,
           ),
         );
       for (let h = 0; h < heads; h++) {
@@ -99,7 +99,8 @@ export class Grid {
     }
     const out = own && S.knocked.has(c.l + '.' + c.h),
       lam = c.look.two() && c.look.head(c.l, c.h);
-    c.label.textContent = out ? 'out' : value === null ? '' : percent(value);
+    const each = lam && lam.lambdas ? `λ ${fixed(lam.lambda, 2)} ` : ''; // differs by head: DIFF V2
+    c.label.textContent = out ? 'out' : each + (value === null ? '' : percent(value));
     c.button.setAttribute(
       'aria-pressed',
       String(own ? c.l === S.layer && c.h === S.head : c.l === S.tl && c.h === S.th),

@@ -18,7 +18,8 @@ export class Lab {
     this.S.peek = this.S.key = -1;
     this.base = this.twin = this.edited = null;
     this.edit = debounce(() => this.fetchEdited(), source.live ? 60 : 0);
-    this.fetchDetail = debounce(() => this.detail(), 120);
+    this.fetchDetail = debounce(() => this.detail().catch(e => problem(e.message)), 120);
+    this.remember = debounce(() => this.visible && history.replaceState(null, '', toHash(this.S)), 250);
     this.build(root);
     this.chooseModels();
     this.load();
@@ -156,6 +157,10 @@ export class Lab {
   head(layer, head) {
     const far = layer !== this.S.layer && (this.S.x !== 1 || this.S.second) && this.S.scope === 'layer';
     this.set({ layer, head });
+    if (!this.base.head(layer, head)) {
+      this.load();
+      return;
+    }
     if (far) this.edit();
     if (!this.base.reply.whole) this.fetchDetail();
   }
@@ -202,11 +207,20 @@ export class Lab {
   lambda() {
     const { look, factor } = this.current(),
       S = this.S;
-    return factor(S.layer) * look.lambda(S.layer, S.head, this.query());
+    return look.head(S.layer, S.head) ? factor(S.layer) * look.lambda(S.layer, S.head, this.query()) : NaN;
+  }
+
+  // reopen shows what another link says.
+  reopen(hash) {
+    if (hash === toHash(this.S)) return;
+    this.S = { ...fromHash(hash), peek: -1, key: -1 };
+    this.chooseModels();
+    this.load();
   }
 
   // load asks for the text in both models.
   async load(fresh) {
+    this.stale = true; // what is shown is of another text until the answer is here
     if (this.loading) this.loading.abort();
     const stop = (this.loading = new AbortController()),
       S = this.S;
@@ -221,6 +235,7 @@ export class Lab {
       this.base = new Look(a);
       this.twin = b && new Look(b);
       this.settle(fresh);
+      this.stale = false;
       this.body.hidden = false;
       this.status.textContent =
         `${a.tokens.length} tokens` + (a.whole ? '' : `, maps in tiles of ${a.tile}; the chosen head is shown finer`);
@@ -230,6 +245,7 @@ export class Lab {
     } catch (e) {
       if (e.name === 'AbortError') return;
       this.status.textContent = '';
+      this.body.hidden = true;
       problem(e.message);
     }
   }
@@ -292,19 +308,15 @@ export class Lab {
     );
   }
 
+  // detail asks for exact rows of a long prompt, and for finer maps of the chosen heads.
   async detail() {
-    const S = this.S;
-    for (const r of await this.source.detail(S.model, S.text, S.layer, S.head, S.q, [])) this.base.add(r);
-    if (this.twin && !this.twin.reply.whole)
-      for (const r of await this.source.detail(
-        S.twin,
-        S.text,
-        S.tl,
-        S.th,
-        Math.min(S.q, this.twin.tokens.length - 1),
-        [],
-      ))
-        this.twin.add(r);
+    const S = this.S,
+      { base, twin } = this;
+    for (const r of await this.source.detail(S.model, S.text, S.layer, S.head, S.q, [])) base.add(r);
+    if (twin && !twin.reply.whole) {
+      const q = Math.min(S.q, twin.tokens.length - 1);
+      for (const r of await this.source.detail(S.twin, S.text, S.tl, S.th, q, [])) twin.add(r);
+    }
     this.draw();
   }
 
@@ -326,12 +338,10 @@ export class Lab {
         this.draw();
         return;
       }
-      this.edited = {
-        name,
-        reply,
-        look: reply.shown ? new Look(reply) : null,
-        next: new Map(reply.next.map(n => [n.token, n.top])),
-      };
+      const look = reply.shown ? new Look(reply) : null;
+      if (look && !reply.whole)
+        for (const r of await this.source.detail(S.model, S.text, S.layer, S.head, S.q, list)) look.add(r);
+      this.edited = { name, reply, look, next: look ? look.next : new Map(reply.next.map(n => [n.token, n.top])) };
       problem('');
       this.draw();
     } catch (e) {
@@ -345,11 +355,11 @@ export class Lab {
   }
 
   draw() {
-    if (this.queued || !this.base) return;
+    if (this.queued || this.stale) return;
     this.queued = true;
     requestAnimationFrame(() => {
       this.queued = false;
-      this.frame();
+      if (!this.stale) this.frame();
     });
   }
   frame() {
@@ -368,11 +378,11 @@ export class Lab {
     this.words.draw();
     this.panels.draw();
     this.grid.draw();
-    if (this.visible) history.replaceState(null, '', toHash(S));
+    this.remember();
   }
 
   keys(e) {
-    if (/INPUT|TEXTAREA|SELECT/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey || !this.base) return;
+    if (/INPUT|TEXTAREA|SELECT/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey || this.stale) return;
     const S = this.S,
       { layers, heads } = this.base.reply,
       n = layers * heads,

@@ -81,6 +81,7 @@ export class Words {
   }
 
   keys(e) {
+    if (this.lab.stale) return;
     const { lab } = this,
       S = lab.S,
       n = this.spans.length,
