@@ -10,6 +10,9 @@ import (
 	"antiphase/eval/report"
 )
 
+// rule says how verdicts are reached.
+const rule = "Differences over seeds and items with 95 % intervals. A claim holds when the whole interval lies on its side, does not hold when the interval lies on the other side or excludes an effect of the published size, and else cannot be told here."
+
 // words are those that a page of an experiment uses.
 var words = []report.Word{
 	{Word: "transformer, diff, diff2", Says: "the plain Transformer; the Differential Transformer (DIFF), whose heads subtract one softmax map from another; its second version (DIFF V2). All have the same number of parameters."},
@@ -36,7 +39,7 @@ func Summarize(rows []Row) *report.Page {
 			"samples":   {},
 		},
 		Training:   f.training(),
-		Experiment: &report.Experiment{Verdicts: f.verdicts(false), Curves: f.bundles(), Tables: f.tables(rows), Words: words}}
+		Experiment: &report.Experiment{Verdicts: f.verdicts(false), Rule: rule, Curves: f.bundles(), Tables: f.tables(rows), Words: words}}
 	if len(rows) > 0 {
 		p.Title = "Comparison " + rows[0].Experiment
 		p.Command = rows[0].Command

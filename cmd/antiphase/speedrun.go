@@ -189,7 +189,6 @@ func (a *app) speedrunPage(f *speedrunFlags, p plan, rows []experiment.Row) (*re
 	page := experiment.Summarize(rows)
 	page.Title = "Antiphase speedrun"
 	x := page.Experiment
-	x.Verdicts = nil
 	known, err := experiment.ReadRepeats(results.SpeedrunSeeds, p.name, p.steps)
 	if err != nil {
 		return nil, err
@@ -198,6 +197,7 @@ func (a *app) speedrunPage(f *speedrunFlags, p plan, rows []experiment.Row) (*re
 		known = nil // measured on the plan's own text
 	}
 	x.Lead, x.Verdicts = experiment.Repeated(known, rows, speedrunArchs)
+	x.Rule = "Differences that held in at least 9 of 10 seeds of this plan, with this run's own figures."
 	model := filepath.Join(f.dir, "runs", rows[len(rows)-1].Run)
 	x.Next = []string{
 		fmt.Sprintf("Let a model write: %s generate --model %s -p \"The magic code is\"", called(), model),
@@ -230,6 +230,9 @@ func (a *app) publish(f *speedrunFlags, p *report.Page) error {
 	fmt.Fprintln(a.out)
 	fmt.Fprint(a.out, p.Table(a.colored() && terminal(a.out)))
 	fmt.Fprintf(a.out, "\n%s\n", p.Experiment.Lead)
+	for _, v := range p.Experiment.Verdicts {
+		fmt.Fprintf(a.out, "  %s: %s; %s, %s\n", v.Claim, v.Figure, v.Source, v.Basis)
+	}
 	a.note("\n%s in %s", path, seconds(p.Seconds))
 	for _, n := range p.Experiment.Next {
 		a.note("  %s", n)

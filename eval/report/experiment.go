@@ -13,6 +13,7 @@ import (
 type Experiment struct {
 	Lead     string    `json:"lead,omitempty"` // the page's first sentence
 	Verdicts []Verdict `json:"verdicts,omitempty"`
+	Rule     string    `json:"rule,omitempty"`   // how verdicts are reached
 	Curves   []Bundle  `json:"curves,omitempty"` // the first is the page's first figure
 	Tables   []Listing `json:"tables,omitempty"`
 	Words    []Word    `json:"words,omitempty"`
@@ -83,10 +84,11 @@ func wordSection(p *Page) (section, error) {
 }
 
 func verdictSection(p *Page) (section, error) {
-	s := section{Title: "Verdicts", Lead: "Differences over seeds and items with 95 % intervals. A claim holds when the whole interval lies on its side, does not hold when the interval lies on the other side or excludes an effect of the published size, and else cannot be told here."}
+	s := section{Title: "Verdicts"}
 	if p.Experiment == nil || len(p.Experiment.Verdicts) == 0 {
 		return s, nil
 	}
+	s.Lead = p.Experiment.Rule
 	var b strings.Builder
 	b.WriteString(`<div class="verdicts" id="verdicts">`)
 	for _, v := range p.Experiment.Verdicts {

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"antiphase/data"
+)
+
+// A plan is forecast in proportion to its steps and seeds, and its steps are what README says.
+func TestForecast(t *testing.T) {
+	f := &speedrunFlags{jobs: 1}
+	step := 75 * time.Millisecond // of three architectures together: two quiet cores with AMX
+	short, standard := f.forecast(plans[0], step), f.forecast(plans[1], step)
+	if standard < 4*time.Minute || standard > 6*time.Minute || short >= standard {
+		t.Errorf("short %s, standard %s; standard is to take about five minutes", short, standard)
+	}
+	many := &speedrunFlags{jobs: 2, seeds: 10}
+	if got := many.forecast(plans[0], step); got != 5*short {
+		t.Errorf("10 seeds, 2 at once: %s, one is %s", got, short)
+	}
+}
+
+// Own text is half of the mixture, and what is generated suffices for the other half.
+func TestOwnText(t *testing.T) {
+	list, err := ownText([]string{"a.txt", "b.txt"}, plans[1])
+	if err != nil || !slices.Equal(list[1:], []string{"a.txt@0.25", "b.txt@0.25"}) || !strings.HasSuffix(list[0], "@0.5") {
+		t.Fatalf("%v (%v)", list, err)
+	}
+	src, err := data.Open(strings.TrimSuffix(list[0], "@0.5"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := plans[1].steps * 8 * 256 / 2 / 80; src.(*data.Synthetic).Docs != want {
+		t.Errorf("%d documents, want %d", src.(*data.Synthetic).Docs, want)
+	}
+	if _, err := ownText([]string{"a.txt@0.5"}, plans[1]); err == nil {
+		t.Error("a weight of its own was taken")
+	}
+}
