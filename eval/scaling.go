@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -26,17 +25,19 @@ type ScalingCurve struct {
 	E      float64        `json:"e"`
 	A      float64        `json:"a"`
 	Alpha  float64        `json:"alpha"`
-	RMS    float64        `json:"rms"` // of the residuals
+	RMS    float64        `json:"rms"`           // of the residuals
+	Rho    float64        `json:"rho,omitempty"` // correlation of neighbouring errors, of points of one run
 }
 
 // ScalingResult is the curves by parameters or by tokens, the first being what the others are compared with.
 type ScalingResult struct {
-	By      string         `json:"by"` // "parameters" or "tokens"
+	By      string         `json:"by"`           // "parameters" or "tokens"
+	At      float64        `json:"at,omitempty"` // a challenger's x to compare at; 0: the first's largest
 	Curves  []ScalingCurve `json:"curves"`
 	Matches []ScalingMatch `json:"matches"`
 }
 
-// ScalingMatch says what a challenger needs for the loss that the first has at x: Needs, or the share Ratio of x. Low and High are the
+// ScalingMatch says what a challenger needs for the loss that the first has at At: Needs, or the share Ratio of At. Low and High are the
 // ends of a 95 % bootstrap interval of Ratio (both 0 where there are too few points for one); +Inf does not occur: a loss that the
 // challenger's curve never reaches has no match.
 type ScalingMatch struct {
@@ -56,22 +57,25 @@ const (
 	LeastForInterval = 4 // points: three numbers are fitted, and something must be left over
 )
 
-// Scaling fits a curve to each architecture's points and compares them at the first one's largest x.
-func Scaling(by string, curves []ScalingCurve, seed uint64) (*ScalingResult, error) {
+// Scaling fits a curve to each architecture's points and compares them where at says: what the first needs for the loss that a challenger has
+// there. With at = 0 it is what challengers need for the loss that the first has at its largest x. By tokens, points of a curve are of one
+// run, and their errors may be correlated from one to the next.
+func Scaling(by string, curves []ScalingCurve, at float64, seed uint64) (*ScalingResult, error) {
 	if len(curves) == 0 {
 		return nil, errors.New("there are no runs to fit")
 	}
-	r := &ScalingResult{By: by}
+	if at < 0 || !Finite(at) {
+		return nil, fmt.Errorf("the point to compare at is %g, must be positive", at)
+	}
+	r := &ScalingResult{By: by, At: at}
 	for _, c := range curves {
 		if err := c.fit(); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 		r.Curves = append(r.Curves, c)
 	}
-	first := &r.Curves[0]
-	at := first.Points[len(first.Points)-1].X
 	for i := range r.Curves[1:] {
-		if m, ok := match(first, &r.Curves[i+1], at, seed+uint64(i)); ok {
+		if m, ok := r.match(&r.Curves[i+1], seed+uint64(i)); ok {
 			r.Matches = append(r.Matches, m)
 		}
 	}
@@ -128,37 +132,50 @@ const leastAlpha, mostAlpha = 0.01, 4
 
 func (c *ScalingCurve) solve() {
 	unit := math.Sqrt(c.Points[0].X * c.Points[len(c.Points)-1].X) // x^−α of billions would be lost beside 1
-	cost := func(logAlpha float64) float64 { return c.line(math.Exp(logAlpha), unit) }
+	logs, xs := make([]float64, len(c.Points)), make([]float64, len(c.Points))
+	for i, p := range c.Points {
+		logs[i] = math.Log(p.X / unit)
+	}
+	cost := func(logAlpha float64) float64 { return c.line(math.Exp(logAlpha), logs, xs) }
 	const cells = 48
 	lo, hi := math.Log(leastAlpha), math.Log(mostAlpha)
 	best, least, step := lo, math.Inf(1), (hi-lo)/cells
 	for i := range cells + 1 {
-		if x := lo + step*float64(i); cost(x) < least {
-			best, least = x, cost(x)
+		x := lo + step*float64(i)
+		if y := cost(x); y < least {
+			best, least = x, y
 		}
 	}
-	a, b := max(lo, best-step), min(hi, best+step)
-	const golden = 0.6180339887498949
-	for range 32 {
-		x, y := b-golden*(b-a), a+golden*(b-a)
-		if cost(x) < cost(y) {
-			b = y
-		} else {
-			a = x
-		}
-	}
-	c.Alpha = math.Exp((a + b) / 2)
-	c.RMS = math.Sqrt(c.line(c.Alpha, unit) / float64(len(c.Points)))
+	c.Alpha = math.Exp(goldenSection(cost, max(lo, best-step), min(hi, best+step)))
+	c.RMS = math.Sqrt(c.line(c.Alpha, logs, xs) / float64(len(c.Points)))
 	c.A *= math.Pow(unit, c.Alpha)
 }
 
-// line sets E and A of L = E + A·(x/unit)^−α and returns the sum of squares. E below zero would be a loss that no text can have: it
-// is held at 0.
-func (c *ScalingCurve) line(alpha, unit float64) float64 {
+// goldenSection finds the minimum of a function between a and b, to a millionth of their distance.
+func goldenSection(f func(float64) float64, a, b float64) float64 {
+	const golden = 0.6180339887498949
+	x, y := b-golden*(b-a), a+golden*(b-a)
+	fx, fy := f(x), f(y)
+	for range 29 {
+		if fx < fy {
+			b, y, fy = y, x, fx
+			x = b - golden*(b-a)
+			fx = f(x)
+		} else {
+			a, x, fx = x, y, fy
+			y = a + golden*(b-a)
+			fy = f(y)
+		}
+	}
+	return (a + b) / 2
+}
+
+// line sets E and A of L = E + A·(x/unit)^−α and returns the sum of squares; logs are those of x/unit, xs is room. E below zero would be a
+// loss that no text can have: it is held at 0.
+func (c *ScalingCurve) line(alpha float64, logs, xs []float64) float64 {
 	n, sx, sy, sxx, sxy := float64(len(c.Points)), 0.0, 0.0, 0.0, 0.0
-	xs := make([]float64, len(c.Points))
 	for i, p := range c.Points {
-		x := math.Pow(p.X/unit, -alpha)
+		x := math.Exp(-alpha * logs[i])
 		xs[i] = x
 		sx, sy, sxx, sxy = sx+x, sy+p.Loss, sxx+x*x, sxy+x*p.Loss
 	}
@@ -173,46 +190,6 @@ func (c *ScalingCurve) line(alpha, unit float64) float64 {
 		sum += d * d
 	}
 	return sum
-}
-
-// match compares at x, with an interval from a bootstrap of the residuals of both curves: new losses are the curve's plus residuals
-// drawn with replacement, made larger by √(n/(n−3)) for the three numbers that were fitted to them.
-func match(first, other *ScalingCurve, at float64, seed uint64) (ScalingMatch, bool) {
-	m := ScalingMatch{Name: other.Name, At: at, Loss: first.At(at)}
-	needs, ok := other.inverse(m.Loss)
-	if !ok {
-		return m, false
-	}
-	m.Needs, m.Ratio = needs, needs/at
-	if min(len(first.Points), len(other.Points)) < LeastForInterval {
-		return m, true
-	}
-	g := rand.New(rand.NewPCG(seed, 0x5ca1e))
-	var ratios []float64
-	for range BootstrapDraws {
-		a, b := first.redrawn(g), other.redrawn(g)
-		if x, ok := b.inverse(a.At(at)); ok {
-			ratios = append(ratios, x/at)
-		}
-	}
-	m.Draws = len(ratios)
-	if m.Draws > BootstrapDraws/2 { // else the ends would be those of the lucky half
-		slices.Sort(ratios)
-		m.Low, m.High = Quantile(ratios, 0.025), Quantile(ratios, 0.975)
-	}
-	return m, true
-}
-
-func (c *ScalingCurve) redrawn(g *rand.Rand) *ScalingCurve {
-	n := len(c.Points)
-	wider := math.Sqrt(float64(n) / float64(n-3))
-	out := &ScalingCurve{Points: make([]ScalingPoint, n)}
-	for i, p := range c.Points {
-		from := c.Points[g.IntN(n)]
-		out.Points[i] = ScalingPoint{p.X, c.At(p.X) + wider*(from.Loss-c.At(from.X))}
-	}
-	out.solve()
-	return out
 }
 
 // Quantile of sorted values, linear between neighbours.

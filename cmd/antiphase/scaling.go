@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +19,7 @@ import (
 )
 
 type scalingFlags struct {
-	by     string
+	by, at string
 	seed   uint64
 	output string
 	json   bool
@@ -31,29 +33,58 @@ func scalingVerb(a *app) *cobra.Command {
 		Long: `Scaling reads the held-out losses of run folders and fits L(x) = E + A·x^−α for each architecture.
 By parameters, x is a run's size and its loss the last one: runs should have seen the same tokens, three sizes or more of each
 architecture. By tokens, x is the training tokens at each held-out loss of one run of each architecture. The first run's
-architecture is what the others are compared with: how much of its largest x they need for its loss, with a bootstrap interval.`,
+architecture is what the others are compared with: how much of its largest x they need for its loss, with a bootstrap interval. With
+--at tokens=160B it is what the first needs for the loss that the others have after 160 billion tokens, which is how the paper reads
+its figure. Losses along one run are correlated; the interval by tokens respects that.`,
 		Example: `  antiphase scaling runs/t-*  runs/d-* --output results/scaling
-  antiphase scaling --by tokens runs/speedrun/transformer runs/speedrun/diff`,
+  antiphase scaling --by tokens runs/speedrun/transformer runs/speedrun/diff
+  antiphase scaling --at tokens=20M runs/speedrun/transformer runs/speedrun/diff`,
 		Args: atLeastOne("RUN"),
 		RunE: func(_ *cobra.Command, runs []string) error { return a.scaling(&f, runs) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.by, "by", "parameters", "x of the curves: parameters or tokens")
+	fl.StringVar(&f.at, "at", "", "where to compare: tokens=160B or parameters=1.4B of the challengers (K, M, B and T count); default the first's largest")
 	fl.Uint64Var(&f.seed, "seed", 1, "of the bootstrap")
 	fl.StringVarP(&f.output, "output", "o", "", "folder to write the result to, for \"antiphase report\"")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	return c
 }
 
+// point reads --at, which also says what the curves are by.
+func (f *scalingFlags) point() (float64, error) {
+	if f.at == "" {
+		return 0, nil
+	}
+	by, text, ok := strings.Cut(f.at, "=")
+	if !ok || by != "tokens" && by != "parameters" || text == "" {
+		return 0, fmt.Errorf("--at: %q is no point; want tokens=160B or parameters=1.4B", f.at)
+	}
+	f.by = by
+	unit := 1.0
+	if u, ok := map[byte]float64{'k': 1e3, 'm': 1e6, 'b': 1e9, 't': 1e12}[text[len(text)-1]|0x20]; ok {
+		unit, text = u, text[:len(text)-1]
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(x > 0) || !eval.Finite(x*unit) {
+		return 0, fmt.Errorf("--at: %q is no number; want 160B, 1.4B or 2e9", f.at)
+	}
+	return x * unit, nil
+}
+
 func (a *app) scaling(f *scalingFlags, runs []string) error {
 	if f.by != "parameters" && f.by != "tokens" {
 		return usage(fmt.Errorf("--by: %q is unknown; there are parameters and tokens", f.by))
+	}
+	at, err := f.point()
+	if err != nil {
+		return usage(err)
 	}
 	curves, err := a.readCurves(runs, f.by)
 	if err != nil {
 		return badInput{err}
 	}
-	r, err := eval.Scaling(f.by, curves, f.seed)
+	r, err := eval.Scaling(f.by, curves, at, f.seed)
 	if err != nil {
 		return badInput{err}
 	}

@@ -113,7 +113,7 @@ func fakePage(t testing.TB) *Page {
 		}
 		p.Training = append(p.Training, tr)
 	}
-	sc, err := eval.Scaling("parameters", paperScaling(), 1)
+	sc, err := eval.Scaling("parameters", paperScaling(), 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func scalingSection(p *Page) (section, error) {
 			unit, paper = "training tokens", paperTokens()
 		}
 		s.Figures = append(s.Figures, scalingFigure("scaling-"+r.By, "Held-out loss by "+unit, r))
-		theirs, err := eval.Scaling(r.By, paper, 1)
+		theirs, err := eval.Scaling(r.By, paper, paperPoint(r), 1)
 		if err != nil {
 			return s, err
 		}
@@ -31,6 +31,14 @@ func scalingSection(p *Page) (section, error) {
 		s.Figures = append(s.Figures, f)
 	}
 	return s, nil
+}
+
+// paperPoint is where the paper compares: by tokens DIFF after 160B, by parameters its 6.8B.
+func paperPoint(r *eval.ScalingResult) float64 {
+	if r.By == "tokens" {
+		return 160e9
+	}
+	return 6.8365e9
 }
 
 func scalingFigure(id, title string, r *eval.ScalingResult) figure {
@@ -91,9 +99,12 @@ func findings(r *eval.ScalingResult) []string {
 	for _, c := range r.Curves[1:] {
 		at := slices.IndexFunc(r.Matches, func(m eval.ScalingMatch) bool { return m.Name == c.Name })
 		if at < 0 {
-			x := first.Points[len(first.Points)-1].X
+			high, low, x := &c, first, first.Points[len(first.Points)-1].X
+			if r.At > 0 {
+				high, low, x = first, &c, r.At
+			}
 			out = append(out, fmt.Sprintf("%s's curve never comes down to the loss %s that %s has at %s %s",
-				c.Name, show("%.4f", first.At(x)), first.Name, short(x), r.By))
+				high.Name, show("%.4f", low.At(x)), low.Name, short(x), r.By))
 			continue
 		}
 		m := r.Matches[at]
@@ -101,7 +112,11 @@ func findings(r *eval.ScalingResult) []string {
 			m.Name, short(m.Needs), r.By, show("%.1f", 100*m.Ratio), short(m.At), show("%.4f", m.Loss), first.Name)
 		switch {
 		case m.High > 0:
-			s += fmt.Sprintf(" (95 %% interval %s to %s %%)", show("%.1f", 100*m.Low), show("%.1f", 100*m.High))
+			s += fmt.Sprintf(" (95 %% interval %s to %s %%", show("%.1f", 100*m.Low), show("%.1f", 100*m.High))
+			if first.Rho > 0 || c.Rho > 0 {
+				s += fmt.Sprintf(", neighbouring errors correlated by %s and %s", show("%.2f", first.Rho), show("%.2f", c.Rho))
+			}
+			s += ")"
 		case min(len(first.Points), len(c.Points)) < eval.LeastForInterval:
 			s += " (too few points for an interval)"
 		default:

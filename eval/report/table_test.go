@@ -181,7 +181,7 @@ func TestPaperProtocol(t *testing.T) {
 
 // The paper's own points give the paper's own claim: 7.8B parameters do what 13.1B do, 59.5 %.
 func TestScalingOfThePaper(t *testing.T) {
-	r, err := eval.Scaling("parameters", paperScaling(), 1)
+	r, err := eval.Scaling("parameters", paperScaling(), 0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
