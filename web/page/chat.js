@@ -112,10 +112,12 @@ export class Chat {
         sampling,
       ),
     );
+    this.known = new WeakMap(); // what else a token could have been, by its element
     this.log.addEventListener('keydown', e => this.walk(e));
+    this.log.addEventListener('pointerover', e => this.hint(e));
+    this.log.addEventListener('focusin', e => this.hint(e));
+    for (const kind of ['pointerleave', 'focusout']) this.log.addEventListener(kind, () => tip());
   }
-
-  draw() {}
 
   sampling() {
     const out = {};
@@ -137,7 +139,7 @@ export class Chat {
     models.forEach(model => {
       const words = el('div', { class: 'words answer' }),
         speed = el('span', { class: 'soft speed' });
-      turn.answers.push({ model, text: '', words, speed, head: this.turns.length === 0 });
+      turn.answers.push({ model, text: '', words, speed, fresh: [], ended: 0 });
       row.append(el('article', { 'aria-label': model }, el('h2', {}, model, ' ', speed), words));
     });
     turn.box = el('section', { class: 'turn' }, el('p', { class: 'said' }, text), row);
@@ -150,7 +152,7 @@ export class Chat {
     const turn = this.turns[this.turns.length - 1];
     if (this.busy || !turn) return;
     for (const a of turn.answers) {
-      a.text = '';
+      Object.assign(a, { text: '', ended: 0 });
       a.words.replaceChildren();
     }
     this.answer(turn);
@@ -193,53 +195,65 @@ export class Chat {
   }
 
   async one(turn, a, sampling) {
-    const [path, body] = this.request(turn, a, sampling),
-      begin = performance.now();
-    let first = 0,
-      count = 0;
+    const [path, body] = this.request(turn, a, sampling);
+    Object.assign(a, { begin: performance.now(), first: 0, count: 0, fresh: [] });
     a.speed.textContent = '…';
+    let end = '';
     try {
       await stream(path, body, this.stop.signal, v => {
-        const page = document.documentElement,
-          below = page.scrollHeight - innerHeight - scrollY < 80; // who reads above is left there
-        for (const t of pieces(v)) {
-          a.text += t.text;
-          this.token(a, t);
-        }
-        const c = v.choices[0];
-        if (c && (c.text || (c.delta && c.delta.content))) {
-          first = first || performance.now();
-          count += pieces(v).length;
-        }
-        if (v.usage) count = v.usage.completion_tokens;
-        if (first) a.speed.textContent = speed(count, first, begin);
-        if (below) scrollTo(0, page.scrollHeight);
+        const list = pieces(v);
+        if (list.length) a.first = a.first || performance.now();
+        a.count = v.usage ? v.usage.completion_tokens : a.count + list.length;
+        a.fresh.push(...list);
+        this.draw();
       });
-      if (first) a.speed.textContent = speed(count, first, begin);
     } catch (e) {
-      if (e.name === 'AbortError') {
-        a.speed.textContent = (first ? speed(count, first, begin) + ', ' : '') + 'stopped';
-        return;
-      }
-      a.speed.textContent = 'failed';
-      problem(`${a.model}: ${e.message}`);
+      end = e.name === 'AbortError' ? 'stopped' : 'failed';
+      if (end === 'failed') problem(`${a.model}: ${e.message}`);
     }
+    a.ended = performance.now();
+    this.put(a);
+    a.speed.textContent = [a.first ? speed(a) : '', end].filter(Boolean).join(', ');
   }
 
-  token(a, t) {
-    const s = el('span', { class: 'tok', tabIndex: a.words.childElementCount === 0 ? 0 : -1 }, t.text);
-    if (t.top) {
-      const show = () => tip(s, alternatives(t)),
-        hide = () => tip(s);
-      s.addEventListener('pointerenter', show);
-      s.addEventListener('pointerleave', hide);
-      s.addEventListener('focus', show);
-      s.addEventListener('blur', hide);
-      s.setAttribute('aria-label', `${shown(t.text)}, ${percent(Math.exp(t.logprob))}`);
-      s.setAttribute('role', 'button');
-      if (Math.exp(t.logprob) < 0.5) s.classList.add('unsure');
+  // draw shows what has come since the last frame: a fast model sends more often than a page can be laid out.
+  draw() {
+    if (this.queued) return;
+    this.queued = true;
+    requestAnimationFrame(() => {
+      this.queued = false;
+      const page = document.documentElement,
+        below = page.scrollHeight - innerHeight - scrollY < 80; // who reads above is left there
+      for (const turn of this.turns.slice(-1)) for (const a of turn.answers) if (a.fresh.length) this.put(a);
+      if (below && this.busy) scrollTo(0, page.scrollHeight);
+    });
+  }
+
+  put(a) {
+    for (const t of a.fresh) {
+      a.text += t.text;
+      a.words.append(this.token(t, a.words.childElementCount === 0));
     }
-    a.words.append(s);
+    a.fresh = [];
+    if (a.first && !a.ended) a.speed.textContent = speed(a);
+  }
+
+  token(t, first) {
+    const s = el('span', { class: 'tok', tabIndex: first ? 0 : -1 }, t.text);
+    if (!t.top) return s;
+    this.known.set(s, t);
+    s.setAttribute('aria-label', `${shown(t.text)}, ${percent(Math.exp(t.logprob))}`);
+    s.setAttribute('role', 'button');
+    if (Math.exp(t.logprob) < 0.5) s.classList.add('unsure');
+    return s;
+  }
+
+  // hint shows what else the token under the pointer or the focus could have been.
+  hint(e) {
+    const s = e.target.closest('.tok'),
+      t = s && this.known.get(s);
+    if (t) tip(s, alternatives(t));
+    else tip();
   }
 
   walk(e) {
@@ -253,8 +267,9 @@ export class Chat {
   }
 }
 
-const speed = (n, first, begin) =>
-  `${n} tokens, ${(n / Math.max((performance.now() - begin) / 1000, 0.001)).toFixed(1)} tokens/s, first after ${Math.round(first - begin)} ms`;
+const speed = a =>
+  `${a.count} tokens, ${(a.count / Math.max(((a.ended || performance.now()) - a.begin) / 1000, 0.001)).toFixed(1)} ` +
+  `tokens/s, first after ${Math.round(a.first - a.begin)} ms`;
 
 // pieces are the tokens of an event of either route, with what else each could have been.
 function pieces(v) {
