@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asAntiphase) != "" {
 		program()
 	}
-	testscript.Main(m, map[string]func(){"antiphase": program, "faulty": func() {
+	testscript.Main(m, map[string]func(){"antiphase": program, "curl": curl, "faulty": func() {
 		verbs = append(verbs, faultVerb)
 		program()
 	}})
