@@ -87,6 +87,11 @@ func TestKernelsCompile(t *testing.T) {
 	}
 }
 
+// atStart is the number of kernels that launchers registered; tests register variants after them.
+var atStart int
+
+func init() { atStart = len(registry) }
+
 // A source that no launcher uses is dead, and a kernel that is registered twice is built twice.
 func TestEverySourceIsUsed(t *testing.T) {
 	files, err := sources.ReadDir("kernels")
@@ -100,7 +105,7 @@ func TestEverySourceIsUsed(t *testing.T) {
 		}
 	}
 	seen := map[kernelRef]bool{}
-	for _, r := range registry {
+	for _, r := range registry[:atStart] {
 		if seen[r] {
 			t.Errorf("%v is registered twice", r)
 		}
