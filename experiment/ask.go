@@ -39,19 +39,21 @@ func (a Ask) task(defaults map[string]string) (eval.Task, error) {
 			for _, s := range t.Settings {
 				keys = append(keys, s.Key)
 			}
-			return t, fmt.Errorf("--task: %q is no setting of %s; want KEY=VALUE with one of %s", w, t.Name, strings.Join(keys, ", "))
+			return t, fmt.Errorf("--task: %q is no setting of %s; want KEY=VALUE with one of %s", w, t.Name,
+				strings.Join(keys, ", "))
 		}
 		set[key] = value
 	}
 	return t.With(set), nil
 }
 
-// tasks resolves a list of asks for the experiment in dir, whose rows have T tokens: text comes from its held-out part in pieces of a row,
-// needles lie in prompts about as long as training documents.
+// tasks resolves a list of asks for the experiment in dir, whose rows have T tokens: text comes from its held-out
+// part in pieces of a row, needles lie in prompts about as long as training documents.
 func tasks(list []Ask, set string, T int) ([]eval.Task, error) {
 	var out []eval.Task
 	for _, a := range list {
-		defaults := map[string]string{"text": "set:" + set, "length": fmt.Sprint(T), "lengths": fmt.Sprint(T * 3 / 4), "pieces": "128"}
+		defaults := map[string]string{"text": "set:" + set, "length": fmt.Sprint(T), "lengths": fmt.Sprint(T * 3 / 4),
+			"pieces": "128"}
 		if strings.HasPrefix(string(a), "outliers") {
 			defaults["tokens"] = fmt.Sprint(8 * T)
 		}

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Choose finds the best learning rate of each size and architecture: the one with the lowest mean held-out loss over the seeds that every
-// rate of the pair has finished. The same seeds judge every rate, and the same number of rates is tried of each architecture.
+// Choose finds the best learning rate of each size and architecture: the one with the lowest mean held-out loss over
+// the seeds that every rate of the pair has finished. The same seeds judge every rate, and the same number of rates
+// is tried of each architecture.
 func Choose(rows []Row) map[[2]string]float64 {
 	type trial struct {
 		lr   float64
@@ -30,7 +31,8 @@ func Choose(rows []Row) map[[2]string]float64 {
 	for key, list := range loss {
 		var common []uint64
 		for t := range list {
-			if all(rates[key], func(lr float64) bool { _, ok := list[trial{lr, t.seed}]; return ok }) && !slices.Contains(common, t.seed) {
+			if all(rates[key], func(lr float64) bool { _, ok := list[trial{lr, t.seed}]; return ok }) &&
+				!slices.Contains(common, t.seed) {
 				common = append(common, t.seed)
 			}
 		}

@@ -24,37 +24,62 @@ type claim struct {
 	arch, than   string
 	measure      string  // of rows; empty: nothing here measures it
 	above        bool    // the claim is that arch has more of it
-	least        float64 // the published size of the effect, where it compares: an interval that excludes it speaks against the claim
+	least        float64 // the published size of the effect: an interval that excludes it speaks against the claim
 	ratio        bool    // compared as a ratio, by seed
 	percent      bool
 	unit         string
 	why          string // there is no measure
 }
 
-// claims are those of the paper (Ye et al., arXiv 2410.05258v2), of DIFF V2's page (2026-01-20), and what this project asks beside them.
+// claims are those of the paper (Ye et al., arXiv 2410.05258v2), of DIFF V2's page (2026-01-20), and what this
+// project asks beside them.
 var claims = []claim{
-	{text: "DIFF has a lower loss than a Transformer of equal size on equal tokens", source: "paper, Fig. 3, Table 6", arch: "diff", than: "transformer", measure: "lm.loss", least: 0.025, unit: "nats"},
-	{text: "DIFF has a lower loss on tokens that recall an earlier bigram (AR-Hit)", source: "paper, Table 6", arch: "diff", than: "transformer", measure: "lm.ar_hit", least: 0.018, unit: "nats"},
-	{text: "DIFF has a lower loss on other tokens", source: "paper, Table 6", arch: "diff", than: "transformer", measure: "lm.others", least: 0.025, unit: "nats"},
-	{text: "DIFF retrieves more of several needles", source: "paper, Table 2 (N=4, R=2)", arch: "diff", than: "transformer", measure: "needle.bound N=4 R=2", above: true, percent: true},
-	{text: "DIFF learns to retrieve (90 %) from fewer tokens", source: "asked here", arch: "diff", than: "transformer", measure: tokensTo90, ratio: true},
-	{text: "DIFF attends more to the answer", source: "paper, Table 3", arch: "diff", than: "transformer", measure: "attention.answer N=4 R=1", above: true, percent: true},
-	{text: "DIFF attends less to noise", source: "paper, Table 3", arch: "diff", than: "transformer", measure: "attention.noise N=4 R=1", percent: true},
-	{text: "DIFF has smaller outliers among attention logits", source: "paper, Table 5", arch: "diff", than: "transformer", measure: "outliers.logits_max"},
-	{text: "DIFF has smaller outliers among hidden states", source: "paper, Table 5", arch: "diff", than: "transformer", measure: "outliers.hidden_max"},
-	{text: "DIFF loses less by attention logits of 4 bits (KL to exact)", source: "paper, Fig. 8", arch: "diff", than: "transformer", measure: "lowbit.kl logits@4", unit: "nats"},
-	{text: "DIFF trains at 88 % or more of the Transformer's speed", source: "paper, Table 7", arch: "diff", than: "transformer", measure: "train.tokens_per_second", ratio: true, above: true, least: 0.88},
-	{text: "DIFF needs 62 % of the parameters and 64 % of the tokens for the same loss", source: "paper, Fig. 3", arch: "diff", than: "transformer", why: "needs a fit over several sizes; the sizes here are too few and too small"},
-	{text: "DIFF gains in long context (64K), many-shot learning, its robustness to order, hallucination and mathematics", source: "paper, Fig. 4–10, Table 4", arch: "diff", than: "transformer", why: "models of this size and training do not solve these tasks above chance"},
-	{text: "DIFF V2 has a lower loss than a Transformer of equal size on equal tokens", source: "V2", arch: "diff2", than: "transformer", measure: "lm.loss", least: 0.02, unit: "nats"},
-	{text: "DIFF V2 has a lower loss than DIFF", source: "asked here", arch: "diff2", than: "diff", measure: "lm.loss", unit: "nats"},
-	{text: "DIFF V2 retrieves more of several needles", source: "asked here", arch: "diff2", than: "transformer", measure: "needle.bound N=4 R=2", above: true, percent: true},
-	{text: "DIFF V2 learns to retrieve (90 %) from fewer tokens", source: "asked here", arch: "diff2", than: "transformer", measure: tokensTo90, ratio: true},
-	{text: "DIFF V2 has smaller outliers among attention logits", source: "V2", arch: "diff2", than: "transformer", measure: "outliers.logits_max"},
-	{text: "DIFF V2 has smaller outliers among hidden states", source: "V2", arch: "diff2", than: "transformer", measure: "outliers.hidden_max"},
-	{text: "DIFF V2 has fewer spikes of loss and gradient", source: "V2", arch: "diff2", than: "transformer", measure: "train.spikes"},
-	{text: "DIFF's gradient norm is larger late in training than DIFF V2's", source: "V2", arch: "diff", than: "diff2", measure: "train.grad_norm_late", ratio: true, above: true},
-	{text: "DIFF V2 trains at 95 % or more of the Transformer's speed (“negligible” loss)", source: "V2", arch: "diff2", than: "transformer", measure: "train.tokens_per_second", ratio: true, above: true, least: 0.95},
+	{text: "DIFF has a lower loss than a Transformer of equal size on equal tokens", source: "paper, Fig. 3, Table 6",
+		arch: "diff", than: "transformer", measure: "lm.loss", least: 0.025, unit: "nats"},
+	{text: "DIFF has a lower loss on tokens that recall an earlier bigram (AR-Hit)", source: "paper, Table 6",
+		arch: "diff", than: "transformer", measure: "lm.ar_hit", least: 0.018, unit: "nats"},
+	{text: "DIFF has a lower loss on other tokens", source: "paper, Table 6", arch: "diff", than: "transformer",
+		measure: "lm.others", least: 0.025, unit: "nats"},
+	{text: "DIFF retrieves more of several needles", source: "paper, Table 2 (N=4, R=2)", arch: "diff",
+		than: "transformer", measure: "needle.bound N=4 R=2", above: true, percent: true},
+	{text: "DIFF learns to retrieve (90 %) from fewer tokens", source: "asked here", arch: "diff",
+		than: "transformer", measure: tokensTo90, ratio: true},
+	{text: "DIFF attends more to the answer", source: "paper, Table 3", arch: "diff", than: "transformer",
+		measure: "attention.answer N=4 R=1", above: true, percent: true},
+	{text: "DIFF attends less to noise", source: "paper, Table 3", arch: "diff", than: "transformer",
+		measure: "attention.noise N=4 R=1", percent: true},
+	{text: "DIFF has smaller outliers among attention logits", source: "paper, Table 5", arch: "diff",
+		than: "transformer", measure: "outliers.logits_max"},
+	{text: "DIFF has smaller outliers among hidden states", source: "paper, Table 5", arch: "diff",
+		than: "transformer", measure: "outliers.hidden_max"},
+	{text: "DIFF loses less by attention logits of 4 bits (KL to exact)", source: "paper, Fig. 8", arch: "diff",
+		than: "transformer", measure: "lowbit.kl logits@4", unit: "nats"},
+	{text: "DIFF trains at 88 % or more of the Transformer's speed", source: "paper, Table 7", arch: "diff",
+		than: "transformer", measure: "train.tokens_per_second", ratio: true, above: true, least: 0.88},
+	{text: "DIFF needs 62 % of the parameters and 64 % of the tokens for the same loss", source: "paper, Fig. 3",
+		arch: "diff", than: "transformer", why: "needs a fit over several sizes; the sizes here are too few and " +
+			"too small"},
+	{text: "DIFF gains in long context (64K), many-shot learning, its robustness to order, hallucination and " +
+		"mathematics", source: "paper, Fig. 4–10, Table 4", arch: "diff", than: "transformer", why: "models of " +
+		"this size and training do not solve these tasks above chance"},
+	{text: "DIFF V2 has a lower loss than a Transformer of equal size on equal tokens", source: "V2", arch: "diff2",
+		than: "transformer", measure: "lm.loss", least: 0.02, unit: "nats"},
+	{text: "DIFF V2 has a lower loss than DIFF", source: "asked here", arch: "diff2", than: "diff",
+		measure: "lm.loss", unit: "nats"},
+	{text: "DIFF V2 retrieves more of several needles", source: "asked here", arch: "diff2", than: "transformer",
+		measure: "needle.bound N=4 R=2", above: true, percent: true},
+	{text: "DIFF V2 learns to retrieve (90 %) from fewer tokens", source: "asked here", arch: "diff2",
+		than: "transformer", measure: tokensTo90, ratio: true},
+	{text: "DIFF V2 has smaller outliers among attention logits", source: "V2", arch: "diff2", than: "transformer",
+		measure: "outliers.logits_max"},
+	{text: "DIFF V2 has smaller outliers among hidden states", source: "V2", arch: "diff2", than: "transformer",
+		measure: "outliers.hidden_max"},
+	{text: "DIFF V2 has fewer spikes of loss and gradient", source: "V2", arch: "diff2", than: "transformer",
+		measure: "train.spikes"},
+	{text: "DIFF's gradient norm is larger late in training than DIFF V2's", source: "V2", arch: "diff",
+		than: "diff2", measure: "train.grad_norm_late", ratio: true, above: true},
+	{text: "DIFF V2 trains at 95 % or more of the Transformer's speed (“negligible” loss)", source: "V2",
+		arch: "diff2", than: "transformer", measure: "train.tokens_per_second", ratio: true, above: true, least: 0.95},
 }
 
 // verdicts judges every claim for every size. Claims whose architectures are not there are left out, unless all is set.
@@ -77,7 +102,8 @@ func (f *final) verdicts(all bool) []report.Verdict {
 			if why == "" {
 				why = "no row measures it yet"
 			}
-			out = append(out, report.Verdict{Claim: c.text, Source: c.source, Figure: "–", Basis: why, Verdict: Unclear})
+			out = append(out, report.Verdict{Claim: c.text, Source: c.source, Figure: "–", Basis: why,
+				Verdict: Unclear})
 		}
 	}
 	return out

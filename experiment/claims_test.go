@@ -9,7 +9,8 @@ import (
 	"antiphase/eval"
 )
 
-// Exact p of the rank-sum test by published tables: complete separation of 3 and 3 is 2 of 20 arrangements, of 5 and 5 2 of 252.
+// Exact p of the rank-sum test by published tables: complete separation of 3 and 3 is 2 of 20 arrangements, of 5 and
+// 5 2 of 252.
 func TestRankSum(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct {
@@ -39,15 +40,18 @@ func TestDecide(t *testing.T) {
 		seeds     int
 		want      string
 	}{
-		{lower, -0.03, -0.01, 3, Holds}, {lower, 0.01, 0.03, 3, HoldsNot}, {lower, -0.01, 0.01, 3, HoldsNot}, {lower, -0.03, 0.01, 3, Unclear},
+		{lower, -0.03, -0.01, 3, Holds}, {lower, 0.01, 0.03, 3, HoldsNot}, {lower, -0.01, 0.01, 3, HoldsNot}, {lower,
+			-0.03, 0.01, 3, Unclear},
 		{lower, -0.03, -0.01, 2, Unclear},
-		{claim{}, -0.01, 0.01, 3, Unclear}, {claim{above: true}, 0.01, 0.02, 3, Holds}, {claim{above: true}, -0.02, -0.01, 3, HoldsNot},
+		{claim{}, -0.01, 0.01, 3, Unclear}, {claim{above: true}, 0.01, 0.02, 3, Holds}, {claim{above: true}, -0.02,
+			-0.01, 3, HoldsNot},
 		{share, 0.95, 1.05, 3, Holds}, {share, 0.5, 0.7, 3, HoldsNot}, {share, 0.85, 0.95, 3, Unclear},
 		{claim{ratio: true}, 0.5, 0.8, 5, Holds}, {claim{ratio: true}, 1.2, 1.5, 5, HoldsNot},
 	} {
 		x := finding{(c.low + c.high) / 2, c.low, c.high, c.seeds, ""}
 		if got := c.claim.decide(x); got != c.want {
-			t.Errorf("[%g, %g] of %d seeds, least %g, ratio %v, above %v: %s, want %s", c.low, c.high, c.seeds, c.claim.least, c.claim.ratio, c.claim.above, got, c.want)
+			t.Errorf("[%g, %g] of %d seeds, least %g, ratio %v, above %v: %s, want %s", c.low, c.high, c.seeds,
+				c.claim.least, c.claim.ratio, c.claim.above, got, c.want)
 		}
 	}
 }
@@ -61,7 +65,8 @@ func simulated(g *rand.Rand, seeds, items int) []Row {
 			special[arch] = append(special[arch], 0.1*g.NormFloat64())
 		}
 		for seed := range seeds {
-			r := Row{Experiment: "sim", Run: fmt.Sprintf("%s-%d", arch, seed), Size: "tiny", Arch: arch, LR: 1, Seed: uint64(seed)}
+			r := Row{Experiment: "sim", Run: fmt.Sprintf("%s-%d", arch, seed), Size: "tiny", Arch: arch, LR: 1,
+				Seed: uint64(seed)}
 			loss := r
 			loss.Measure, loss.Value = "train.valid_loss", 1
 			r.Measure, r.Metric, r.Better, r.N = "lm.loss", "loss", eval.Lower, items
@@ -101,20 +106,23 @@ func TestCoverage(t *testing.T) {
 		}
 	}
 	share := 100 * float64(held) / float64(trials)
-	t.Logf("5 seeds × 60 items: %.1f %% of 95 %% intervals hold the truth; %.1f %% of the claims of equal sides hold", share, 100*float64(wrong)/float64(trials))
+	t.Logf("5 seeds × 60 items: %.1f %% of 95 %% intervals hold the truth; %.1f %% of the claims of equal sides hold",
+		share, 100*float64(wrong)/float64(trials))
 	if slack := 300 / math.Sqrt(float64(trials)); share < 93-slack/10 || share > 97+slack/10 {
 		t.Errorf("coverage is %.1f %%, want 93 to 97", share)
 	}
 }
 
-// The learning rate with the lowest mean held-out loss over the seeds that all rates have is chosen; one that diverged is not.
+// The learning rate with the lowest mean held-out loss over the seeds that all rates have is chosen; one that
+// diverged is not.
 func TestChoose(t *testing.T) {
 	row := func(arch string, lr float64, seed uint64, loss float64) Row {
 		return Row{Size: "tiny", Arch: arch, LR: lr, Seed: seed, Measure: "train.valid_loss", Value: loss}
 	}
 	failed := row("diff", 4, 1, 0)
 	failed.Measure = Failed
-	best := Choose([]Row{row("diff", 1, 1, 3.0), row("diff", 2, 1, 2.9), failed, row("diff", 2, 2, 9), row("transformer", 1, 1, 2), row("transformer", 2, 1, 2)})
+	best := Choose([]Row{row("diff", 1, 1, 3.0), row("diff", 2, 1, 2.9), failed, row("diff", 2, 2, 9),
+		row("transformer", 1, 1, 2), row("transformer", 2, 1, 2)})
 	if best[[2]string{"tiny", "diff"}] != 2 || best[[2]string{"tiny", "transformer"}] != 1 {
 		t.Errorf("chose %v", best)
 	}
@@ -122,7 +130,8 @@ func TestChoose(t *testing.T) {
 
 // Sentences are counted over seeds in the direction that held more often, and repeat from 9 of 10 upwards.
 func TestRepeats(t *testing.T) {
-	x := Repeat{Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10), Values: map[string][]float64{"transformer": {}, "diff": {}}}
+	x := Repeat{Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10),
+		Values: map[string][]float64{"transformer": {}, "diff": {}}}
 	for i := range 10 {
 		d := 0.9
 		if i == 3 {
@@ -131,7 +140,8 @@ func TestRepeats(t *testing.T) {
 		x.Values["transformer"], x.Values["diff"] = append(x.Values["transformer"], 1), append(x.Values["diff"], d)
 	}
 	l := Lines([]Repeat{x}, []string{"transformer", "diff"})
-	if len(l) != 1 || l[0].Good != "diff" || l[0].Held != 9 || l[0].Of != 10 || !l[0].Repeated() || l[0].Text != "DIFF has a lower held-out loss than the Transformer" {
+	if len(l) != 1 || l[0].Good != "diff" || l[0].Held != 9 || l[0].Of != 10 || !l[0].Repeated() ||
+		l[0].Text != "DIFF has a lower held-out loss than the Transformer" {
 		t.Fatalf("%+v", l)
 	}
 	x.Values["diff"][4] = 1

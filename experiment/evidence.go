@@ -18,7 +18,8 @@ type cell struct{ name, what string }
 
 // cells are the evidence that was planned; an experiment that is none of them is shown too.
 var cells = []cell{
-	{"small-text", "(a) small, 17M parameters, books, science and other text: three architectures, three learning rates, three seeds"},
+	{"small-text", "(a) small, 17M parameters, books, science and other text: three architectures, three learning " +
+		"rates, three seeds"},
 	{"160m-text", "(b) 160m on the same text: three architectures, three seeds"},
 	{"retrieval-tiny", "(c) retrieval, tiny: three architectures, three learning rates, five seeds"},
 	{"retrieval-small", "(c) retrieval, small: three architectures, three learning rates, five seeds"},
@@ -70,19 +71,22 @@ func ordered(finals map[string]*final) []string {
 
 const evidenceHead = `# Evidence
 
-What was measured about the claims of the Differential Transformer (Ye et al., arXiv 2410.05258v2) and of DIFF V2 (2026-01-20), by training
-equal-size models on the same batches. This page is rendered from the rows in [results/evidence](../results/evidence) by
-` + "`antiphase evidence results/evidence -o docs/evidence.md`" + `; every number on it is computed from a committed row.
+What was measured about the claims of the Differential Transformer (Ye et al., arXiv 2410.05258v2) and of DIFF V2
+(2026-01-20), by training equal-size models on the same batches. This page is rendered from the rows in
+[results/evidence](../results/evidence) by ` + "`antiphase evidence results/evidence -o docs/evidence.md`" + `;
+every number on it is computed from a committed row.
 
 How a claim is judged:
 
-- Architectures have equal parameters (to 1 %), equal tokens, the same batches in the same order for a seed, and the same number of learning rates
-  tried. The best rate of each is chosen by held-out loss; the seeds that chose it count in the comparison, for every architecture alike.
-- Differences are over seeds and items as crossed random effects, with 95 % intervals. A hierarchical bootstrap is not used: with few seeds it covers too little.
-  The intervals used here covered 95.7 % in a simulation of 2,000 experiments with 5 seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `).
+- Architectures have equal parameters (to 1 %), equal tokens, the same batches in the same order for a seed, and the
+  same number of learning rates tried. The best rate of each is chosen by held-out loss; the seeds that chose it count
+  in the comparison, for every architecture alike.
+- Differences are over seeds and items as crossed random effects, with 95 % intervals. A hierarchical bootstrap is not
+  used: with few seeds it covers too little. The intervals used here covered 95.7 % in a simulation of 2,000
+  experiments with 5 seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `).
 - Retrieval counts a number only beside its own key; its floors are chance and what naming any hidden number earns.
-- A claim *holds* when the whole interval lies on its side, *does not hold* when it lies on the other side or excludes an effect of the published size, and
-  *cannot be told here* otherwise, or with fewer than three seeds.
+- A claim *holds* when the whole interval lies on its side, *does not hold* when it lies on the other side or excludes
+  an effect of the published size, and *cannot be told here* otherwise, or with fewer than three seeds.
 
 `
 
@@ -108,7 +112,8 @@ func there(f *final) string {
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
 			if n := len(f.seeds(size, arch)); n > 0 {
-				parts = append(parts, fmt.Sprintf("%s: %s at lr %g", f.side(size, arch), plural(n, "seed"), f.best[[2]string{size, arch}]))
+				parts = append(parts, fmt.Sprintf("%s: %s at lr %g", f.side(size, arch), plural(n, "seed"),
+					f.best[[2]string{size, arch}]))
 			}
 		}
 	}
@@ -116,7 +121,8 @@ func there(f *final) string {
 }
 
 func writeClaims(b *bytes.Buffer, finals map[string]*final, names []string) {
-	b.WriteString("## Claims\n\n| claim | source | found, with 95 % interval | experiment: size, tokens, seeds | verdict |\n|---|---|---|---|---|\n")
+	b.WriteString("## Claims\n\n| claim | source | found, with 95 % interval | experiment: size, tokens, seeds | " +
+		"verdict |\n|---|---|---|---|---|\n")
 	for i := range claims {
 		c := &claims[i]
 		found := false
@@ -131,7 +137,8 @@ func writeClaims(b *bytes.Buffer, finals map[string]*final, names []string) {
 			}
 		}
 		if !found {
-			writeVerdict(b, report.Verdict{Claim: c.text, Source: c.source, Figure: "–", Verdict: Unclear}, cmp.Or(c.why, "empty: no row measures it yet"))
+			writeVerdict(b, report.Verdict{Claim: c.text, Source: c.source, Figure: "–", Verdict: Unclear},
+				cmp.Or(c.why, "empty: no row measures it yet"))
 		}
 	}
 	b.WriteString("\n")

@@ -7,7 +7,8 @@ import (
 	"antiphase/eval"
 )
 
-// final is what comparisons are made of: the runs of each size and architecture at its best learning rate, one set of rows per run.
+// final is what comparisons are made of: the runs of each size and architecture at its best learning rate, one set of
+// rows per run.
 type final struct {
 	rows  []Row
 	sizes []string
@@ -50,8 +51,9 @@ func (f *final) side(size, arch string) string {
 	return arch
 }
 
-// evaluation puts the runs' scores side by side: seeds of one side are a group, so that intervals and tests are over seeds and items as
-// crossed random effects. (A hierarchical bootstrap over seeds, then items, covers too little with few seeds.)
+// evaluation puts the runs' scores side by side: seeds of one side are a group, so that intervals and tests are over
+// seeds and items as crossed random effects. (A hierarchical bootstrap over seeds, then items, covers too little with
+// few seeds.)
 func (f *final) evaluation() *eval.Evaluation {
 	var cells []*eval.Cell
 	at := map[[2]string]*eval.Cell{} // run and question
@@ -65,9 +67,11 @@ func (f *final) evaluation() *eval.Evaluation {
 		if c == nil {
 			side := f.side(r.Size, r.Arch)
 			c = &eval.Cell{
-				Head: eval.Head{Model: eval.Model{Name: r.Run, Group: side, Hash: r.Run, Arch: r.Arch, Parameters: r.Parameters, Context: r.Task.Context},
+				Head: eval.Head{Model: eval.Model{Name: r.Run, Group: side, Hash: r.Run, Arch: r.Arch,
+					Parameters: r.Parameters, Context: r.Task.Context},
 					Machine: r.Machine, Commit: r.Commit, Seed: r.Task.Seed},
-				Result: &eval.Result{Question: r.Task.Question, Task: r.Task.Name, Kind: r.Task.Kind, Place: r.Task.Place, Version: r.Task.Version,
+				Result: &eval.Result{Question: r.Task.Question, Task: r.Task.Name, Kind: r.Task.Kind,
+					Place: r.Task.Place, Version: r.Task.Version,
 					Context: r.Task.Context, Config: r.Task.Config, N: r.N},
 			}
 			at[key] = c
@@ -89,7 +93,8 @@ func (r *Row) into(res *eval.Result) {
 	}
 	for i, v := range r.Items {
 		if len(res.Answers) <= i {
-			res.Answers = append(res.Answers, eval.Answer{ID: fmt.Sprint(i), Values: map[string]float64{}, Weights: map[string]float64{}})
+			res.Answers = append(res.Answers, eval.Answer{ID: fmt.Sprint(i), Values: map[string]float64{},
+				Weights: map[string]float64{}})
 		}
 		a := &res.Answers[i]
 		if len(r.Clusters) > 0 {

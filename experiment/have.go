@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// take brings in rows of runs that were finished elsewhere: they are not repeated, and count in the choice of learning rates. All are
-// checked before any is written; rows of runs that the grid does not have are left alone.
+// take brings in rows of runs that were finished elsewhere: they are not repeated, and count in the choice of
+// learning rates. All are checked before any is written; rows of runs that the grid does not have are left alone.
 func (l *lab) take(paths []string, runs []Run) error {
 	byRun := map[string][]Row{}
 	for _, path := range paths {
@@ -29,10 +29,12 @@ func (l *lab) take(paths []string, runs []Run) error {
 			continue
 		}
 		if !whole(rows) {
-			return fmt.Errorf("--have: the %d rows of %s are not all of that run's: give the whole file", len(rows), r.Name())
+			return fmt.Errorf("--have: the %d rows of %s are not all of that run's: give the whole file", len(rows),
+				r.Name())
 		}
 		if x := rows[0]; x.Steps != r.Recipe.Train.Steps || x.Tokens != r.tokens() {
-			return fmt.Errorf("--have: %s had %d steps and %d tokens there, %d and %d here: %w", r.Name(), x.Steps, x.Tokens, r.Recipe.Train.Steps, r.tokens(), ErrOther)
+			return fmt.Errorf("--have: %s had %d steps and %d tokens there, %d and %d here: %w", r.Name(), x.Steps,
+				x.Tokens, r.Recipe.Train.Steps, r.tokens(), ErrOther)
 		}
 		wanted = append(wanted, r)
 	}

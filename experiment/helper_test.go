@@ -34,8 +34,10 @@ func TestMain(m *testing.M) {
 
 // nanoSpec is an experiment of a few seconds: it tunes, probes and judges.
 func nanoSpec(steps int) *Spec {
-	s := &Spec{Name: "nano", Sizes: []string{"nano"}, Archs: []string{"transformer", "diff"}, LRs: []float64{1e-3, 3e-3}, Seeds: []uint64{1, 2},
-		TuneSeeds: 1, Steps: steps, EvalSeed: 20, Tasks: []Ask{"lm pieces=8", "outliers"}, Probes: []Ask{"outliers tokens=64"}, Every: steps / 4}
+	s := &Spec{Name: "nano", Sizes: []string{"nano"}, Archs: []string{"transformer", "diff"},
+		LRs: []float64{1e-3, 3e-3}, Seeds: []uint64{1, 2},
+		TuneSeeds: 1, Steps: steps, EvalSeed: 20, Tasks: []Ask{"lm pieces=8",
+			"outliers"}, Probes: []Ask{"outliers tokens=64"}, Every: steps / 4}
 	if err := s.Resolve(); err != nil {
 		panic(err)
 	}
@@ -43,7 +45,8 @@ func nanoSpec(steps int) *Spec {
 }
 
 func options(dir string, d ...device.Device) Options {
-	return Options{Dir: dir, Devices: d, Kind: "cpu", Keep: KeepNone, Say: func(string, ...any) {}, Progress: func(Progress) {}}
+	return Options{Dir: dir, Devices: d, Kind: "cpu", Keep: KeepNone, Say: func(string, ...any) {},
+		Progress: func(Progress) {}}
 }
 
 func oneThread(t *testing.T) device.Device {

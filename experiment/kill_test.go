@@ -46,7 +46,8 @@ func samePage(t *testing.T, dir string) {
 	}
 }
 
-// An experiment that is killed at random moments ends with the rows, and so the page, of one that was not, and repeats no finished run.
+// An experiment that is killed at random moments ends with the rows, and so the page, of one that was not, and
+// repeats no finished run.
 func TestKill(t *testing.T) {
 	wholeDir, dir := t.TempDir(), t.TempDir()
 	whole, err := Work(context.Background(), nanoSpec(120), options(wholeDir, oneThread(t)))
@@ -108,7 +109,8 @@ func unchanged(t *testing.T, dir string, finished map[string]time.Time) {
 	}
 }
 
-// An interruption saves and says so; several runs at once give the same rows; the grid may grow, and nothing else may change.
+// An interruption saves and says so; several runs at once give the same rows; the grid may grow, and nothing else may
+// change.
 func TestContinue(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())

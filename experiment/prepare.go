@@ -39,7 +39,8 @@ func admit(dir string, s *Spec) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if diff := s.continues(old); diff != "" {
-		return fmt.Errorf("%s is %w: it differs in %s; use the settings it was begun with, or another --dir", dir, ErrOther, diff)
+		return fmt.Errorf("%s is %w: it differs in %s; use the settings it was begun with, or another --dir", dir,
+			ErrOther, diff)
 	}
 	return nil
 }
@@ -80,7 +81,8 @@ func empty(dir string) error {
 	}
 	for _, e := range list {
 		if tmp, _ := filepath.Match("."+specName+".tmp-*", e.Name()); !tmp && e.Name() != "LOCK" {
-			return fmt.Errorf("%s is %w: it has no %s and is not empty (%s); use another --dir", dir, ErrOther, specName, e.Name())
+			return fmt.Errorf("%s is %w: it has no %s and is not empty (%s); use another --dir", dir, ErrOther,
+				specName, e.Name())
 		}
 	}
 	return nil
@@ -96,7 +98,8 @@ func sweep(dir string) {
 	}
 }
 
-// prepare makes the token set that all runs read, with its tokenizer in it. One that is there is used as it is: sources may have gone.
+// prepare makes the token set that all runs read, with its tokenizer in it. One that is there is used as it is:
+// sources may have gone.
 func prepare(ctx context.Context, dir string, r recipe.Recipe, opt *train.Options) error {
 	set := filepath.Join(dir, "data")
 	if !data.IsSet(set) {
@@ -105,7 +108,8 @@ func prepare(ctx context.Context, dir string, r recipe.Recipe, opt *train.Option
 			return err
 		}
 		if tok.Vocab() > r.Model.Vocab {
-			return fmt.Errorf("the tokenizer has %d ids, model.vocab is %d: --set model.vocab=%d", tok.Vocab(), r.Model.Vocab, (tok.Vocab()+63)/64*64)
+			return fmt.Errorf("the tokenizer has %d ids, model.vocab is %d: --set model.vocab=%d", tok.Vocab(),
+				r.Model.Vocab, (tok.Vocab()+63)/64*64)
 		}
 		if err := train.MakeSet(ctx, r, set, tok, opt); err != nil {
 			return err
@@ -154,7 +158,9 @@ func enough(ctx context.Context, r recipe.Recipe) error {
 			return nil
 		}
 	}
-	return &data.SourceError{Source: src[0].Name(), Fault: fmt.Sprintf("has %d bytes of text in all, one batch takes %d tokens (train.batch × train.seq_len): give more text, or smaller batches", total, need)}
+	return &data.SourceError{Source: src[0].Name(),
+		Fault: fmt.Sprintf("has %d bytes of text in all, one batch takes %d tokens (train.batch × train.seq_len): "+
+			"give more text, or smaller batches", total, need)}
 }
 
 // fills is enough once the tokens are counted.
@@ -169,7 +175,9 @@ func fills(set string, runs []Run) error {
 	}
 	for _, r := range runs {
 		if need := int64(r.Recipe.Train.Batch * r.Recipe.Train.SeqLen); have < need {
-			return &data.SourceError{Source: m.Sources[0].Name, Fault: fmt.Sprintf("has %d tokens to train on, one batch of %s takes %d: give more text, or smaller batches", have, r.Size, need)}
+			return &data.SourceError{Source: m.Sources[0].Name,
+				Fault: fmt.Sprintf("has %d tokens to train on, one batch of %s takes %d: give more text, or "+
+					"smaller batches", have, r.Size, need)}
 		}
 	}
 	return nil

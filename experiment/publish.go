@@ -55,10 +55,12 @@ func (l *lab) publish() ([]Row, error) {
 func table(rows []Row) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	_ = w.Write([]string{"experiment", "run", "size", "arch", "lr", "seed", "parameters", "tokens", "measure", "value", "stderr", "n"}) // a buffer takes everything
+	_ = w.Write([]string{"experiment", "run", "size", "arch", "lr", "seed", "parameters", "tokens", "measure",
+		"value", "stderr", "n"}) // a buffer takes everything
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	for _, r := range rows {
-		_ = w.Write([]string{r.Experiment, r.Run, r.Size, r.Arch, number(r.LR), strconv.FormatUint(r.Seed, 10), strconv.Itoa(r.Parameters),
+		_ = w.Write([]string{r.Experiment, r.Run, r.Size, r.Arch, number(r.LR), strconv.FormatUint(r.Seed, 10),
+			strconv.Itoa(r.Parameters),
 			strconv.FormatInt(r.Tokens, 10), r.Measure, number(r.Value), number(r.StdErr), strconv.Itoa(r.N)})
 	}
 	w.Flush()

@@ -44,8 +44,8 @@ func (f *final) reaches(size, arch string) []float64 {
 	return out
 }
 
-// reach compares the tokens to 90 %. Runs that never come there are more than any number, so only ranks count: the note has the medians and
-// the exact p of the rank-sum test, and the verdict is its at 5 %.
+// reach compares the tokens to 90 %. Runs that never come there are more than any number, so only ranks count: the
+// note has the medians and the exact p of the rank-sum test, and the verdict is its at 5 %.
 func (f *final) reach(c *claim, size string) (finding, bool) {
 	a, b := f.reaches(size, c.than), f.reaches(size, c.arch)
 	if len(a) == 0 || len(b) == 0 {
@@ -87,8 +87,8 @@ func median(list []float64) float64 {
 	return s[len(s)/2]
 }
 
-// rankSum is the exact two-sided test that b's values are not shifted against a's, and whether b's are smaller. Ties share their rank. All
-// ways to deal the ranks are counted, so it is for a few values on each side.
+// rankSum is the exact two-sided test that b's values are not shifted against a's, and whether b's are smaller. Ties
+// share their rank. All ways to deal the ranks are counted, so it is for a few values on each side.
 func rankSum(a, b []float64) (p float64, less bool) {
 	all := slices.Concat(a, b)
 	ranks := make([]float64, len(all))

@@ -38,7 +38,8 @@ var phrases = []struct{ measure, says string }{
 // Names are the architectures as sentences call them.
 var Names = map[string]string{"transformer": "the Transformer", "diff": "DIFF", "diff2": "DIFF V2"}
 
-// Repeats gathers the measures of an experiment of one size and learning rate by seed; a seed counts once all architectures have it.
+// Repeats gathers the measures of an experiment of one size and learning rate by seed; a seed counts once all
+// architectures have it.
 func Repeats(plan string, rows []Row) []Repeat {
 	f := newFinal(rows)
 	var out []Repeat
@@ -149,8 +150,8 @@ func WriteRepeats(path string, list []Repeat) error {
 	return writeFile(path, b.Bytes())
 }
 
-// Repeated is a speedrun's verdict: a sentence, and a line for every difference that repeats over seeds, with this run's own figures. Where
-// no seeds were measured there is no verdict, and the sentence says so.
+// Repeated is a speedrun's verdict: a sentence, and a line for every difference that repeats over seeds, with this
+// run's own figures. Where no seeds were measured there is no verdict, and the sentence says so.
 func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []report.Verdict) {
 	here := Repeats("", rows)
 	own := Lines(here, archs)
@@ -159,7 +160,8 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 		if !l.Repeated() {
 			continue
 		}
-		v := report.Verdict{Claim: l.Text, Source: fmt.Sprintf("held in %d of %d seeds", l.Held, l.Of), Verdict: "repeats", Basis: "this run: seen"}
+		v := report.Verdict{Claim: l.Text, Source: fmt.Sprintf("held in %d of %d seeds", l.Held, l.Of),
+			Verdict: "repeats", Basis: "this run: seen"}
 		i := slices.IndexFunc(own, func(o Line) bool { return o.Text == l.Text })
 		if i >= 0 && own[i].Held > 0 {
 			shown++
@@ -170,9 +172,11 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 		out = append(out, v)
 	}
 	if len(known) == 0 {
-		return "Three models of equal size, trained on the same batches from the same seed. Which differences repeat over seeds was not measured for this plan and this text, so here are figures and no verdict.", nil
+		return "Three models of equal size, trained on the same batches from the same seed. Which differences " +
+			"repeat over seeds was not measured for this plan and this text, so here are figures and no verdict.", nil
 	}
-	return fmt.Sprintf("Of %s that repeat over %d seeds of this plan, this run shows %d.", plural(len(out), "difference"), len(known[0].Seeds), shown), out
+	return fmt.Sprintf("Of %s that repeat over %d seeds of this plan, this run shows %d.",
+		plural(len(out), "difference"), len(known[0].Seeds), shown), out
 }
 
 // figures are a line's two numbers of one run.

@@ -26,7 +26,8 @@ func (l *lab) row(r *Run, measure string) Row {
 
 // rowsOf are what training itself showed: curves and the held-out loss at the end. Of a run that failed they end there.
 func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
-	steps, err := metrics.Read(filepath.Join(l.dir(r), train.MetricsFile), func(s string) { l.Say("%s: warning: %s", r.Name(), s) })
+	steps, err := metrics.Read(filepath.Join(l.dir(r), train.MetricsFile),
+		func(s string) { l.Say("%s: warning: %s", r.Name(), s) })
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,8 @@ func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
 		return append(out, x), nil
 	}
 	last := l.row(r, "train.valid_loss")
-	last.Label, last.Better, last.Value = "held-out loss at the end of training, nats/token", eval.Lower, steps[len(steps)-1].Valid
+	last.Label, last.Better, last.Value = "held-out loss at the end of training, "+
+		"nats/token", eval.Lower, steps[len(steps)-1].Valid
 	speed := l.row(r, "train.tokens_per_second")
 	speed.Label, speed.Better, speed.Timing, speed.Value = "training speed, tokens/s", eval.Higher, true, speedOf(steps)
 	spikes := l.row(r, "train.spikes")
@@ -146,7 +148,10 @@ func (l *lab) probeCurves(r *Run) ([]Row, error) {
 	at := map[string]*Row{}
 	var order []string
 	cells := store.Cells()
-	slices.SortStableFunc(cells, func(a, b *eval.Cell) int { return strings.Compare(a.Head.Model.Name, b.Head.Model.Name) })
+	slices.SortStableFunc(cells, func(a, b *eval.Cell) int {
+		return strings.Compare(a.Head.Model.Name,
+			b.Head.Model.Name)
+	})
 	for _, c := range cells {
 		step, err := strconv.Atoi(strings.TrimPrefix(c.Head.Model.Name, "step-"))
 		if err != nil || step > r.Recipe.Train.Steps {
@@ -193,7 +198,8 @@ func text(v any) string {
 	return ""
 }
 
-// taskInfo says what was asked. The question's identity leaves out where the text lies: experiments on the same text can be paired.
+// taskInfo says what was asked. The question's identity leaves out where the text lies: experiments on the same text
+// can be paired.
 func (l *lab) taskInfo(r *eval.Result) *TaskInfo {
 	config := maps.Clone(r.Config)
 	for key, v := range config {
@@ -203,7 +209,8 @@ func (l *lab) taskInfo(r *eval.Result) *TaskInfo {
 	}
 	id, _ := json.Marshal([]any{r.Kind, r.Version, r.Context, r.N, config, l.spec.EvalSeed}) // it was stored as JSON
 	sum := sha256.Sum256(id)
-	return &TaskInfo{Name: r.Task, Kind: r.Kind, Question: hex.EncodeToString(sum[:8]), Place: r.Place, Version: r.Version,
+	return &TaskInfo{Name: r.Task, Kind: r.Kind, Question: hex.EncodeToString(sum[:8]), Place: r.Place,
+		Version: r.Version,
 		Context: r.Context, Seed: l.spec.EvalSeed, Config: config}
 }
 

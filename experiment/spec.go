@@ -1,5 +1,5 @@
-// Package experiment compares architectures by training: data × sizes × architectures × learning rates × seeds as one folder that
-// can be stopped anywhere and continued.
+// Package experiment compares architectures by training: data × sizes × architectures × learning rates × seeds as one
+// folder that can be stopped anywhere and continued.
 //
 //	dir/experiment.json   the Spec
 //	dir/data/             one token set with its tokenizer, which every run reads
@@ -8,8 +8,8 @@
 //	dir/rows.jsonl        the rows of all finished runs
 //	dir/report.html       the page made of them
 //
-// [Spec.Runs] lays out the grid, [Work] trains and judges what is missing, and [Summarize] makes the page from rows alone, so that
-// rows from several machines can be put together later.
+// [Spec.Runs] lays out the grid, [Work] trains and judges what is missing, and [Summarize] makes the page from rows
+// alone, so that rows from several machines can be put together later.
 package experiment
 
 import (
@@ -39,7 +39,7 @@ type Spec struct {
 	Archs     []string  `json:"archs"`
 	LRs       []float64 `json:"lrs,omitempty"` // none: each size's own
 	Seeds     []uint64  `json:"seeds"`
-	TuneSeeds int       `json:"tune_seeds"`      // seeds that every learning rate gets before the best is chosen; 0: all seeds
+	TuneSeeds int       `json:"tune_seeds"`      // seeds of every rate before the best is chosen; 0: all
 	Steps     int       `json:"steps,omitempty"` // 0: each size's own
 	Set       []string  `json:"set,omitempty"`   // changes to every recipe
 	Tasks     []Ask     `json:"tasks"`
@@ -62,7 +62,8 @@ func (s *Spec) Check() error {
 	case s.Every < 0:
 		return fmt.Errorf("--probe-every: is %d, must be positive", s.Every)
 	}
-	for _, err := range []error{twice("--size", s.Sizes), twice("--arch", s.Archs), twice("--seeds", s.Seeds), twice("--lr", s.LRs)} {
+	for _, err := range []error{twice("--size", s.Sizes), twice("--arch", s.Archs), twice("--seeds", s.Seeds),
+		twice("--lr", s.LRs)} {
 		if err != nil {
 			return err
 		}
@@ -95,15 +96,16 @@ func twice[T comparable](flag string, list []T) error {
 	return nil
 }
 
-// continues says how s differs from an experiment that a folder holds, or "". Lists of the grid may grow, since finished runs stay what
-// they are; everything else must be the same.
+// continues says how s differs from an experiment that a folder holds, or "". Lists of the grid may grow, since
+// finished runs stay what they are; everything else must be the same.
 func (s *Spec) continues(old *Spec) string {
 	for _, c := range []struct {
 		flag string
 		ok   bool
 	}{
 		{"--size", grows(old.Sizes, s.Sizes)}, {"--arch", grows(old.Archs, s.Archs)},
-		{"--lr", grows(old.LRs, s.LRs) && (len(old.LRs) > 0) == (len(s.LRs) > 0)}, {"--seeds", grows(old.Seeds, s.Seeds)},
+		{"--lr", grows(old.LRs, s.LRs) && (len(old.LRs) > 0) == (len(s.LRs) > 0)}, {"--seeds",
+			grows(old.Seeds, s.Seeds)},
 		{"--size (the first one decides the tokenizer)", old.Sizes[0] == s.Sizes[0]},
 	} {
 		if !c.ok {
@@ -158,9 +160,9 @@ func (s *Spec) rates(size string) ([]float64, error) {
 // tuning says whether there is a learning rate to choose.
 func (s *Spec) tuning() bool { return len(s.LRs) > 1 && s.TuneSeeds > 0 }
 
-// Grid is every run that the experiment may come to: all learning rates with the seeds for tuning, then the rest of the seeds at the
-// learning rate that best gives for a size and an architecture, or at each where best is nil. Architectures alternate innermost, so that
-// whatever is finished when time runs out compares them.
+// Grid is every run that the experiment may come to: all learning rates with the seeds for tuning, then the rest of
+// the seeds at the learning rate that best gives for a size and an architecture, or at each where best is nil.
+// Architectures alternate innermost, so that whatever is finished when time runs out compares them.
 func (s *Spec) Grid(best func(size, arch string) (float64, bool)) ([]Run, error) {
 	var out []Run
 	for i, seed := range s.Seeds {
@@ -255,7 +257,8 @@ func (s *Spec) recipe(run *Run) (r recipe.Recipe, err error) {
 		}
 	}
 	if generated(r.Data.Sources) && r.Data.MaxTokens == 0 && !r.Data.Mixed() {
-		// One pass over as much data as the steps need, with the held-out part on top; at least so much that something is held out.
+		// One pass over as much data as the steps need, with the held-out part on top; at least so much that
+		// something is held out.
 		r.Data.MaxTokens = max(int64(float64(t.Steps*t.Batch*t.SeqLen)*1.05/(1-r.Data.HeldOut)), 1<<18)
 	}
 	if r.Data.HeldOut <= 0 {

@@ -11,20 +11,35 @@ import (
 )
 
 // rule says how verdicts are reached.
-const rule = "Differences over seeds and items with 95 % intervals. A claim holds when the whole interval lies on its side, does not hold when the interval lies on the other side or excludes an effect of the published size, and else cannot be told here."
+const rule = "Differences over seeds and items with 95 % intervals. A claim holds when the whole interval lies on " +
+	"its side, does not hold when the interval lies on the other side or excludes an effect of the published " +
+	"size, and else cannot be told here."
 
 // words are those that a page of an experiment uses.
 var words = []report.Word{
-	{Word: "transformer, diff, diff2", Says: "the plain Transformer; the Differential Transformer (DIFF), whose heads subtract one softmax map from another; its second version (DIFF V2). All have the same number of parameters."},
-	{Word: "held-out loss, nats/token", Says: "mean of −ln p(next token) on text that was not trained on; lower is better, 1 nat is 1.44 bits"},
-	{Word: "AR-Hit", Says: "the loss on tokens that complete a pair of tokens seen earlier in the same text, and so could be recalled"},
-	{Word: "needle N=4 R=2", Says: "4 numbers, each with a city as its key, are hidden in a text, and 2 of them are asked for"},
-	{Word: "number beside its key", Says: "the answer gives the right number for the right city; “anywhere in the output” counts a number wherever it stands"},
-	{Word: "chance, copy", Says: "floors: what guessing earns, and what naming any of the hidden numbers earns without knowing whose is whose"},
-	{Word: "attention to the answer, noise", Says: "the share of attention on the tokens of the right answer, and on all other text that is neither beginning nor question; each head counts alike"},
+	{Word: "transformer, diff, diff2",
+		Says: "the plain Transformer; the Differential Transformer (DIFF), whose heads subtract one softmax map " +
+			"from another; its second version (DIFF V2). All have the same number of parameters."},
+	{Word: "held-out loss, nats/token",
+		Says: "mean of −ln p(next token) on text that was not trained on; lower is better, 1 nat is 1.44 bits"},
+	{Word: "AR-Hit", Says: "the loss on tokens that complete a pair of tokens seen earlier in the same text, and " +
+		"so could be recalled"},
+	{Word: "needle N=4 R=2",
+		Says: "4 numbers, each with a city as its key, are hidden in a text, and 2 of them are asked for"},
+	{Word: "number beside its key",
+		Says: "the answer gives the right number for the right city; “anywhere in the output” counts a number " +
+			"wherever it stands"},
+	{Word: "chance, copy",
+		Says: "floors: what guessing earns, and what naming any of the hidden numbers earns without knowing whose " +
+			"is whose"},
+	{Word: "attention to the answer, noise",
+		Says: "the share of attention on the tokens of the right answer, and on all other text that is neither " +
+			"beginning nor question; each head counts alike"},
 	{Word: "λ", Says: "how much of the second softmax map a differential head subtracts"},
-	{Word: "outliers", Says: "the largest attention logit and hidden state of a sequence; large ones cost precision in few bits"},
-	{Word: "seed", Says: "decides the initial weights and the order of the batches; another seed is another run of the same experiment"},
+	{Word: "outliers", Says: "the largest attention logit and hidden state of a sequence; large ones cost " +
+		"precision in few bits"},
+	{Word: "seed", Says: "decides the initial weights and the order of the batches; another seed is another run " +
+		"of the same experiment"},
 }
 
 // Summarize makes the page of an experiment from its rows alone.
@@ -38,8 +53,9 @@ func Summarize(rows []Row) *report.Page {
 			"outliers":  {"logits_max", "hidden_max"},
 			"samples":   {},
 		},
-		Training:   f.training(),
-		Experiment: &report.Experiment{Verdicts: f.verdicts(false), Rule: rule, Curves: f.bundles(), Tables: f.tables(rows), Words: words}}
+		Training: f.training(),
+		Experiment: &report.Experiment{Verdicts: f.verdicts(false), Rule: rule, Curves: f.bundles(),
+			Tables: f.tables(rows), Words: words}}
 	if len(rows) > 0 {
 		p.Title = "Comparison " + rows[0].Experiment
 		p.Command = rows[0].Command
@@ -82,7 +98,8 @@ func (f *final) bundles() []report.Bundle {
 	var out []report.Bundle
 	probe := f.probe()
 	for _, c := range []struct{ measure, title, y, note string }{
-		{probe, "Bound retrieval by training tokens", "share of numbers given for their own key", "Retrieval is learned in a phase change, at other tokens for every seed."},
+		{probe, "Bound retrieval by training tokens", "share of numbers given for their own key",
+			"Retrieval is learned in a phase change, at other tokens for every seed."},
 		{"curve.valid_loss", "Held-out loss by training tokens", "nats per token", ""},
 		{"curve.grad_norm", "Gradient norm", "gradient norm", ""},
 		{"curve.lambda", "λ, mean over layers", "λ", ""},
@@ -93,7 +110,8 @@ func (f *final) bundles() []report.Bundle {
 			continue
 		}
 		if b, ok := f.bundle(c.measure); ok {
-			b.ID, b.Title, b.Y, b.Note = strings.ReplaceAll(strings.Fields(c.measure)[0], ".", "-"), c.title, c.y, c.note
+			b.ID, b.Title, b.Y, b.Note = strings.ReplaceAll(strings.Fields(c.measure)[0], ".",
+				"-"), c.title, c.y, c.note
 			if b.Floor != nil {
 				b.Note += " Dashed: what naming any hidden number earns."
 			}
@@ -111,7 +129,8 @@ func (f *final) bundle(measure string) (b report.Bundle, ok bool) {
 			for _, seed := range slices.Sorted(maps.Keys(rows)) {
 				r := rows[seed]
 				s.Lines = append(s.Lines, r.Curve)
-				if floor, there := r.Floors["copy"]; there && floor < 1 { // of a single needle there is nothing to confuse
+				if floor, there := r.Floors["copy"]; there &&
+					floor < 1 { // of a single needle there is nothing to confuse
 					b.Floor = &floor
 				}
 				b.Share = b.Share || len(r.Floors) > 0
@@ -127,9 +146,12 @@ func (f *final) bundle(measure string) (b report.Bundle, ok bool) {
 // tables are the tuning grid and the final numbers of every run.
 func (f *final) tables(rows []Row) []report.Listing {
 	var out []report.Listing
-	grid := report.Listing{Title: "Tuning grid", Note: "Held-out loss at the end of training; the best learning rate of each architecture is chosen by the seeds that every rate has. Those seeds also count in the comparison, for every architecture alike.",
+	grid := report.Listing{Title: "Tuning grid",
+		Note: "Held-out loss at the end of training; the best learning rate of each architecture is chosen by the " +
+			"seeds that every rate has. Those seeds also count in the comparison, for every architecture alike.",
 		Rows: [][]string{{"size", "architecture", "learning rate", "seeds", "held-out loss, mean", "chosen"}}}
-	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss", "tokens to 90 % retrieval", "gradient norm, late", "spikes"}}}
+	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss",
+		"tokens to 90 % retrieval", "gradient norm, late", "spikes"}}}
 	type trial struct {
 		size, arch string
 		lr         float64
@@ -159,7 +181,8 @@ func (f *final) tables(rows []Row) []report.Listing {
 		if f.best[[2]string{t.size, t.arch}] == t.lr {
 			chosen = "▸"
 		}
-		grid.Rows = append(grid.Rows, []string{t.size, t.arch, fmt.Sprintf("%g", t.lr), strings.Join(losses[t], " "), text, chosen})
+		grid.Rows = append(grid.Rows, []string{t.size, t.arch, fmt.Sprintf("%g", t.lr), strings.Join(losses[t], " "),
+			text, chosen})
 	}
 	if len(order) > len(f.sizes)*len(f.archs) {
 		out = append(out, grid)
@@ -190,6 +213,7 @@ func (f *final) runRow(size, arch string, seed uint64) []string {
 	if loss == nil {
 		return []string{size + " " + arch, "–", "–", "diverged", "–", "–", "–"}
 	}
-	return []string{loss.Run, big(float64(loss.Parameters)), big(float64(loss.Tokens)), text("train.valid_loss", "%.4f"), reach,
+	return []string{loss.Run, big(float64(loss.Parameters)), big(float64(loss.Tokens)),
+		text("train.valid_loss", "%.4f"), reach,
 		text("train.grad_norm_late", "%.3f"), text("train.spikes", "%.0f")}
 }

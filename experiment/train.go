@@ -60,8 +60,8 @@ func (l *lab) report(r *Run, row *train.Row, asked string) {
 	l.Progress(p)
 }
 
-// probe asks the probes of a model in training. Answers go to a store, where a step is a model of its own: a probe that was asked before
-// the process was killed is not asked again.
+// probe asks the probes of a model in training. Answers go to a store, where a step is a model of its own: a probe
+// that was asked before the process was killed is not asked again.
 func (l *lab) probe(r *Run) train.Probe {
 	return func(ctx context.Context, step int, m *model.Model, tok *tokenizer.Tokenizer) error {
 		tasks, err := tasks(l.spec.Probes, l.set, r.Recipe.Train.SeqLen)
@@ -81,12 +81,14 @@ func stepName(step int) string { return fmt.Sprintf("step-%09d", step) }
 // target is a model of a run as the evaluator takes it.
 func (l *lab) target(r *Run, m *model.Model, tok *tokenizer.Tokenizer) eval.Target {
 	s := &eval.Subject{Name: r.Name(), Model: m, Tokenizer: tok, Batch: 32}
-	return eval.Target{LM: s, Model: eval.Model{Name: r.Name(), Hash: r.Name(), Context: m.Config.Context, Precision: l.Precision, Device: l.Kind}}
+	return eval.Target{LM: s, Model: eval.Model{Name: r.Name(), Hash: r.Name(), Context: m.Config.Context,
+		Precision: l.Precision, Device: l.Kind}}
 }
 
 // evalOptions are those of a store of a run.
 func (l *lab) evalOptions(r *Run, store string) eval.Options {
-	return eval.Options{Seed: l.spec.EvalSeed, Shots: -1, Output: filepath.Join(l.dir(r), store), Machine: l.Machine, Commit: l.Commit,
+	return eval.Options{Seed: l.spec.EvalSeed, Shots: -1, Output: filepath.Join(l.dir(r), store), Machine: l.Machine,
+		Commit: l.Commit,
 		Progress: func(p eval.Progress) {
 			if store != "probe" {
 				l.report(r, nil, fmt.Sprintf("%s %d/%d", p.Task, p.Done, p.Total))

@@ -65,8 +65,8 @@ type lab struct {
 	runs     []Run
 }
 
-// Work brings the experiment to its end, or as far as the context allows: then the error is train.ErrInterrupted, and the same call
-// goes on later. It returns the rows of all finished runs.
+// Work brings the experiment to its end, or as far as the context allows: then the error is train.ErrInterrupted, and
+// the same call goes on later. It returns the rows of all finished runs.
 func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
@@ -136,7 +136,11 @@ func (l *lab) phases(ctx context.Context) error {
 			return err
 		}
 		best := Choose(rows)
-		runs, err := l.spec.Grid(func(size, arch string) (float64, bool) { lr, ok := best[[2]string{size, arch}]; return lr, ok })
+		runs, err := l.spec.Grid(func(size, arch string) (float64, bool) {
+			lr,
+				ok := best[[2]string{size, arch}]
+			return lr, ok
+		})
 		if err != nil {
 			return err
 		}

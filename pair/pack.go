@@ -38,7 +38,8 @@ type Model struct {
 // packed says whether a parameter is stored in int8: matrices are, vectors and λ keep their float32.
 func packed(p *layer.Param) bool { return p.Rows > 1 && p.Cols >= 16 }
 
-// Write stores a model. Rows of matrices become int8 with the scale max|w|/127: at most 0.4 % of a row's largest weight is lost of each.
+// Write stores a model. Rows of matrices become int8 with the scale max|w|/127: at most 0.4 % of a row's largest
+// weight is lost of each.
 func Write(w io.Writer, m *Model) error {
 	config, err := json.Marshal(m.Config)
 	if err != nil {
@@ -65,7 +66,8 @@ func Write(w io.Writer, m *Model) error {
 		list = append(list, safetensors.FromBytes(p.Name, safetensors.I8, []int{p.Rows, p.Cols}, q),
 			safetensors.FromFloat32s(p.Name+scaleEnding, safetensors.F32, []int{p.Rows}, scales))
 	}
-	return safetensors.Write(w, list, map[string]string{formatKey: format, configKey: string(config), tokenizerKey: string(tok), aboutKey: m.About})
+	return safetensors.Write(w, list, map[string]string{formatKey: format, configKey: string(config),
+		tokenizerKey: string(tok), aboutKey: m.About})
 }
 
 // quantize rounds every row to int8.
@@ -86,7 +88,8 @@ func quantize(x []float32, rows, cols int) (q []byte, scales []float32) {
 	return q, scales
 }
 
-// IsPacked says whether a file's beginning is that of a packed model. It is a guess for choosing a reader; Parse checks.
+// IsPacked says whether a file's beginning is that of a packed model. It is a guess for choosing a reader; Parse
+// checks.
 func IsPacked(f *safetensors.File) bool { return f.Metadata()[formatKey] != "" }
 
 // Parse reads a packed model. Bytes of the file are used until the last call of Values.
@@ -115,7 +118,8 @@ func Parse(b []byte) (*Model, error) {
 	table := map[string]*layer.Param{}
 	for _, p := range model.Table(m.Config).List {
 		table[p.Name] = p
-		if info, ok := f.Info(p.Name); !ok || len(info.Shape) != 2 || info.Shape[0] != p.Rows || info.Shape[1] != p.Cols {
+		if info, ok := f.Info(p.Name); !ok || len(info.Shape) != 2 || info.Shape[0] != p.Rows ||
+			info.Shape[1] != p.Cols {
 			return nil, fmt.Errorf("pair: parameter %q is missing or is not %d × %d", p.Name, p.Rows, p.Cols)
 		}
 	}

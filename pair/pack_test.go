@@ -55,7 +55,8 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fmt.Sprint(got.Config) != fmt.Sprint(m.Config) || got.Tokenizer.Hash() != m.Tokenizer.Hash() || got.About != m.About {
+		if fmt.Sprint(got.Config) != fmt.Sprint(m.Config) || got.Tokenizer.Hash() != m.Tokenizer.Hash() ||
+			got.About != m.About {
 			t.Errorf("%s: configuration, tokenizer or text changed", a.Name)
 		}
 		for _, p := range model.Table(m.Config).List {
@@ -94,7 +95,8 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%d of %d bytes were taken for a model", cut, len(b))
 		}
 	}
-	for _, change := range [][2]string{{`\"layers\":2`, `\"layers\":3`}, {`\"arch\":\"diff\"`, `\"arch\":\"diff2\"`}, {`antiphase.packed":"1"`, `antiphase.packed":"2"`}} {
+	for _, change := range [][2]string{{`\"layers\":2`, `\"layers\":3`}, {`\"arch\":\"diff\"`, `\"arch\":\"diff2\"`},
+		{`antiphase.packed":"1"`, `antiphase.packed":"2"`}} {
 		bad := bytes.Replace(b, []byte(change[0]), []byte(change[1]), 1)
 		if bytes.Equal(bad, b) {
 			t.Fatalf("%s is not in the file", change[0])

@@ -1,8 +1,9 @@
-// Package pair holds the models that are part of the program, so that there is something to talk to before anything was trained: a
-// differential one and a Transformer of equal size, trained on the same batches. files/README.md is their card.
+// Package pair holds the models that are part of the program, so that there is something to talk to before anything
+// was trained: a differential one and a Transformer of equal size, trained on the same batches. files/README.md is
+// their card.
 //
-// A model is one file ([Write], [Parse]): a safetensors file with matrices in int8, one scale per row, and with the configuration and the
-// tokenizer in its metadata.
+// A model is one file ([Write], [Parse]): a safetensors file with matrices in int8, one scale per row, and with the
+// configuration and the tokenizer in its metadata.
 package pair
 
 import (

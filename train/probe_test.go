@@ -22,7 +22,8 @@ func greedy(t *testing.T, m *model.Model, tok *tokenizer.Tokenizer) []int32 {
 	}
 	defer e.Close()
 	var ids []int32
-	err = e.Generate(context.Background(), []infer.Request{{IDs: tok.EncodeOrdinary(nil, "The magic code"), Sampling: infer.Sampling{MaxTokens: 12}}},
+	err = e.Generate(context.Background(), []infer.Request{{IDs: tok.EncodeOrdinary(nil, "The magic code"),
+		Sampling: infer.Sampling{MaxTokens: 12}}},
 		func(_ int, ev infer.Event) bool { ids = append(ids, ev.ID); return true })
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +31,8 @@ func greedy(t *testing.T, m *model.Model, tok *tokenizer.Tokenizer) []int32 {
 	return ids
 }
 
-// A probe that generates with the model in training changes neither the training nor its rows, and sees the model of its step.
+// A probe that generates with the model in training changes neither the training nor its rows, and sees the model of
+// its step.
 func TestProbe(t *testing.T) {
 	for _, a := range layer.Archs() {
 		t.Run(a.Name, func(t *testing.T) {

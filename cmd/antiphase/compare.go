@@ -34,13 +34,14 @@ func compareVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare",
 		Short: "Compare architectures over learning rates and seeds, as one experiment that can be continued",
-		Long: `Compare trains every architecture at every size with every learning rate and seed on the same batches, judges each model with the
-same questions and writes one row per run and measure (rows.jsonl, rows.csv) and one page (report.html) with intervals over seeds and
-items, paired tests, the whole tuning grid and a verdict per claim. With several learning rates each gets --tune-seeds seeds; the one
-with the lowest held-out loss of each architecture then gets the rest of --seeds.
+		Long: `Compare trains every architecture at every size with every learning rate and seed on the same batches,
+judges each model with the same questions and writes one row per run and measure (rows.jsonl, rows.csv) and
+one page (report.html) with intervals over seeds and items, paired tests, the whole tuning grid and a
+verdict per claim. With several learning rates each gets --tune-seeds seeds; the one with the lowest
+held-out loss of each architecture then gets the rest of --seeds.
 
-Stop it in any way; the same command goes on without losing a finished run, and unfinished runs go on from their checkpoints. The
-lists of sizes, architectures, learning rates and seeds may grow from call to call.`,
+Stop it in any way; the same command goes on without losing a finished run, and unfinished runs go on from
+their checkpoints. The lists of sizes, architectures, learning rates and seeds may grow from call to call.`,
 		Example: `  antiphase compare --size tiny --seeds 3 --dir runs/tiny
   antiphase compare --size small --data 'books/*.jsonl.zst' --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --keep none
   antiphase compare --size tiny --seeds 5 --task "needle needles=4 queries=2" --probe "needle needles=4 queries=2 samples=8"
@@ -50,22 +51,29 @@ lists of sizes, architectures, learning rates and seeds may grow from call to ca
 	}
 	fl := c.Flags()
 	s := &f.spec
-	fl.StringArrayVar(&s.Data, "data", nil, "data source, as in train: a file, a folder, a glob, synthetic; PATH@WEIGHT to mix (repeatable)")
+	fl.StringArrayVar(&s.Data, "data", nil,
+		"data source, as in train: a file, a folder, a glob, synthetic; PATH@WEIGHT to mix (repeatable)")
 	fl.StringVar(&s.Tokenizer, "tokenizer", "", "a tokenizer.json to use instead of training one, or bytes")
 	fl.StringSliceVar(&s.Sizes, "size", []string{"tiny"}, "sizes, separated by commas; see \"antiphase recipes\"")
-	fl.StringSliceVar(&s.Archs, "arch", []string{baseline, "diff", "diff2"}, "architectures; the first is what the others are compared with")
+	fl.StringSliceVar(&s.Archs, "arch", []string{baseline, "diff", "diff2"},
+		"architectures; the first is what the others are compared with")
 	fl.Float64SliceVar(&s.LRs, "lr", nil, "learning rates to choose among (default: the size's own)")
 	fl.StringVar(&f.seeds, "seeds", "3", "how many seeds (1 to N), or a list: 11,12,13")
-	fl.IntVar(&s.TuneSeeds, "tune-seeds", 1, "seeds that each learning rate gets before the best is chosen; 0 gives all seeds to all")
+	fl.IntVar(&s.TuneSeeds, "tune-seeds", 1,
+		"seeds that each learning rate gets before the best is chosen; 0 gives all seeds to all")
 	fl.IntVar(&s.Steps, "steps", 0, "optimiser steps of each run (default: the size's own)")
 	fl.StringArrayVar(&s.Set, "set", nil, "change a field of every recipe: --set train.batch=16 (repeatable)")
-	fl.StringArrayVar(&f.tasks, "task", nil, "task to judge with, and its settings: \"needle needles=4 queries=2\" (repeatable; default: text, needles, attention, outliers)")
-	fl.StringArrayVar(&f.probes, "probe", nil, "task to ask while training, or none (repeatable; default: two of four needles)")
+	fl.StringArrayVar(&f.tasks, "task", nil,
+		"task to judge with, and its settings: \"needle needles=4 queries=2\" (repeatable; default: text, "+
+			"needles, attention, outliers)")
+	fl.StringArrayVar(&f.probes, "probe", nil,
+		"task to ask while training, or none (repeatable; default: two of four needles)")
 	fl.IntVar(&s.Every, "probe-every", 0, "steps between probes (default: 24 probes a run)")
 	fl.Uint64Var(&s.EvalSeed, "eval-seed", 20, "draws the questions")
 	fl.StringVar(&s.Name, "name", "", "name in the rows (default: the folder's)")
 	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "compare"), "folder of the experiment")
-	fl.StringArrayVar(&f.have, "have", nil, "rows.jsonl of the same experiment from elsewhere: its finished runs are not repeated (repeatable)")
+	fl.StringArrayVar(&f.have, "have", nil,
+		"rows.jsonl of the same experiment from elsewhere: its finished runs are not repeated (repeatable)")
 	fl.IntVar(&f.jobs, "jobs", 1, "runs at once, on one device")
 	fl.StringVar(&f.keep, "keep", "last", "checkpoints of finished runs that stay: none, last or all")
 	fl.BoolVar(&f.dry, "dry-run", false, "print runs, tokens, memory and hours, and stop")
@@ -86,7 +94,8 @@ func (a *app) compare(ctx context.Context, f *compareFlags) error {
 	if f.dry {
 		return a.compareDry(devices[0], f)
 	}
-	opt := experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.Keep(f.keep), Have: f.have, Inexact: f.inexact}
+	opt := experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.Keep(f.keep), Have: f.have,
+		Inexact: f.inexact}
 	rows, err := a.experiment(ctx, &f.spec, opt)
 	if err != nil {
 		return err
@@ -204,7 +213,8 @@ func (f *compareFlags) asks() (tasks, probes []experiment.Ask) {
 	if len(tasks) == 0 {
 		tasks = []experiment.Ask{"lm", "outliers"}
 		if needles {
-			tasks = []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20", "needle needles=4 queries=2 samples=20",
+			tasks = []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20",
+				"needle needles=4 queries=2 samples=20",
 				"attention needles=4 queries=1 samples=10", "outliers"}
 		}
 	}

@@ -24,7 +24,8 @@ type dryRow struct {
 // compareDry prints what an experiment would take: steps are measured on random tokens.
 func (a *app) compareDry(d device.Device, f *compareFlags) error {
 	seen := map[[2]string]bool{}
-	runs, err := f.spec.Grid(func(size, arch string) (float64, bool) { // which rate will be the best does not change the time
+	runs, err := f.spec.Grid(func(size, arch string) (float64,
+		bool) { // which rate will be the best does not change the time
 		if len(f.spec.LRs) > 0 {
 			return f.spec.LRs[0], true
 		}
@@ -70,16 +71,19 @@ func (a *app) dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
 func (a *app) presentDry(d device.Device, f *compareFlags, list []dryRow) error {
 	runs, tokens, most, total := 0, int64(0), 0, 0.0
 	for _, r := range list {
-		runs, tokens, most, total = runs+r.Runs, tokens+int64(r.Runs)*r.Tokens, max(most, r.Bytes), total+float64(r.Runs)*r.Seconds
+		runs, tokens, most, total = runs+r.Runs, tokens+int64(r.Runs)*r.Tokens, max(most,
+			r.Bytes), total+float64(r.Runs)*r.Seconds
 	}
 	if f.json {
-		return a.json(map[string]any{"runs": runs, "tuning_runs": f.spec.TuningRuns(), "tokens": tokens, "bytes": most * f.jobs,
+		return a.json(map[string]any{"runs": runs, "tuning_runs": f.spec.TuningRuns(), "tokens": tokens,
+			"bytes":            most * f.jobs,
 			"training_seconds": total, "device": d.Name(), "rows": list})
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "size\tarchitecture\truns\tparameters\ttokens each\tmemory\ttraining\t")
 	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%.2f GiB\t%s each\t\n", r.Size, r.Arch, r.Runs, count(float64(r.Parameters)), count(float64(r.Tokens)), gib(r.Bytes), seconds(r.Seconds))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%.2f GiB\t%s each\t\n", r.Size, r.Arch, r.Runs,
+			count(float64(r.Parameters)), count(float64(r.Tokens)), gib(r.Bytes), seconds(r.Seconds))
 	}
 	if err := w.Flush(); err != nil {
 		return err

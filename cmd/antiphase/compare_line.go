@@ -45,7 +45,8 @@ func (w *workLine) progress(p experiment.Progress) {
 	s := fmt.Sprintf("[%d/%d] %s", min(p.Finished+1, p.Runs), p.Runs, p.Run)
 	switch {
 	case p.Row != nil:
-		s += fmt.Sprintf(" | step %d/%d | loss %.4f | %s tok/s", p.Row.Step, p.Row.Total, p.Row.LossEMA, count(p.Row.TokS))
+		s += fmt.Sprintf(" | step %d/%d | loss %.4f | %s tok/s", p.Row.Step, p.Row.Total, p.Row.LossEMA,
+			count(p.Row.TokS))
 	case p.Task != "":
 		s += " | asking " + p.Task
 	}

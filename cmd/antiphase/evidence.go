@@ -16,9 +16,9 @@ func evidenceVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "evidence FOLDER",
 		Short: "Render rows of experiments as one document: every claim with its interval and verdict",
-		Long: `Evidence reads the rows (*.jsonl) that "antiphase compare" wrote, of one experiment or several, and writes a Markdown document: what
-there is and what is still empty, every claim of the paper and of DIFF V2 with figure, 95 % interval and verdict, and each experiment with its
-command, scores, tuning grid and runs.`,
+		Long: `Evidence reads the rows (*.jsonl) that "antiphase compare" wrote, of one experiment or several, and writes a
+Markdown document: what there is and what is still empty, every claim of the paper and of DIFF V2 with
+figure, 95 % interval and verdict, and each experiment with its command, scores, tuning grid and runs.`,
 		Example: `  antiphase evidence results/evidence -o docs/evidence.md`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.evidence(args[0], out) },

@@ -19,9 +19,9 @@ func packVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pack MODEL -o FILE",
 		Short: "Write a model as one small file: int8 matrices, with its tokenizer and configuration",
-		Long: `Pack writes a model as a single safetensors file that "--model FILE" reads: matrices in int8 with a scale per row, everything else in
-float32, the tokenizer and the configuration in its metadata. It takes a quarter of the space of float32. The models that are part of the
-program are such files (pair/files).`,
+		Long: `Pack writes a model as a single safetensors file that "--model FILE" reads: matrices in int8 with a scale
+per row, everything else in float32, the tokenizer and the configuration in its metadata. It takes a quarter
+of the space of float32. The models that are part of the program are such files (pair/files).`,
 		Example: `  antiphase pack runs/small-diff -o small.safetensors
   antiphase generate --model small.safetensors -p "The old"`,
 		Args: cobra.ExactArgs(1),
@@ -64,7 +64,8 @@ func aboutModel(s *stored) string {
 		return "packed from " + s.Kind + " weights"
 	}
 	r, st := s.Saved.Recipe, s.Saved.State
-	return fmt.Sprintf("%s, %d steps, %d tokens, training loss %.4f, held-out loss %.4f, data %s", r.Name, st.Step, st.Tokens, st.EMA, st.Valid, sourceNames(r.Data.Sources))
+	return fmt.Sprintf("%s, %d steps, %d tokens, training loss %.4f, held-out loss %.4f, data %s", r.Name, st.Step,
+		st.Tokens, st.EMA, st.Valid, sourceNames(r.Data.Sources))
 }
 
 // isPackedFile says that a file is a packed model.
@@ -94,6 +95,7 @@ func storedPacked(name string, m *pair.Model, err error) (*stored, error) {
 		return nil, badInput{fmt.Errorf("%s: %w", name, err)}
 	}
 	ask := ownManners(m.Tokenizer)
-	return &stored{Config: m.Config, Values: m.Values, Tokenizer: m.Tokenizer, Manners: ask, Dir: name, Kind: kindPacked, Hash: m.Hash,
+	return &stored{Config: m.Config, Values: m.Values, Tokenizer: m.Tokenizer, Manners: ask, Dir: name,
+		Kind: kindPacked, Hash: m.Hash,
 		Bytes: m.Bytes, DTypes: map[string]int64{"I8": m.Bytes}, close: func() error { return nil }}, nil
 }

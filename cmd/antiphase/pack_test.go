@@ -24,7 +24,8 @@ func TestEmbeddedPair(t *testing.T) {
 	old := pair.Files
 	defer func() { pair.Files = old }()
 	pair.Files = fstest.MapFS{}
-	if code, _, errs := ran(t, "generate", "-p", "The old"); code != exitUsage || !strings.Contains(errs, "--model: missing") {
+	if code, _, errs := ran(t, "generate", "-p", "The old"); code != exitUsage ||
+		!strings.Contains(errs, "--model: missing") {
 		t.Errorf("without models: exit %d, %s", code, errs)
 	}
 	if code, _, errs := ran(t, "serve"); code != exitUsage || !strings.Contains(errs, "--model: missing") {
@@ -32,7 +33,8 @@ func TestEmbeddedPair(t *testing.T) {
 	}
 	dir := t.TempDir()
 	run := filepath.Join(dir, "run")
-	if code, _, errs := ran(t, "train", "--size", "nano", "--arch", "diff", "--steps", "2", "--dir", run, "-q", "--device", "cpu"); code != 0 {
+	if code, _, errs := ran(t, "train", "--size", "nano", "--arch", "diff", "--steps", "2", "--dir", run, "-q",
+		"--device", "cpu"); code != 0 {
 		t.Fatal(errs)
 	}
 	file := filepath.Join(dir, "diff.safetensors")
@@ -54,7 +56,8 @@ func TestEmbeddedPair(t *testing.T) {
 			t.Errorf("%s: exit %d, %q, want %q (%s)", name, code, got, first, errs)
 		}
 	}
-	if code, _, errs := ran(t, append(common, "--model", "pair:none")...); code != exitBadInput || !strings.Contains(errs, "there are diff") {
+	if code, _, errs := ran(t, append(common, "--model", "pair:none")...); code != exitBadInput ||
+		!strings.Contains(errs, "there are diff") {
 		t.Errorf("a model that is not there: exit %d, %s", code, errs)
 	}
 	notes := filepath.Join(dir, "notes.txt")
@@ -64,7 +67,8 @@ func TestEmbeddedPair(t *testing.T) {
 	if code, _, _ := ran(t, "pack", run, "-o", notes); code != exitUsage {
 		t.Errorf("pack over another file: exit %d", code)
 	}
-	if code, out, errs := ran(t, "eval", "--tasks", "lm", "--limit", "2", "--model", "pair:diff", "--json", "-q", "--device", "cpu"); code != 0 || !strings.Contains(out, `"loss`) {
+	if code, out, errs := ran(t, "eval", "--tasks", "lm", "--limit", "2", "--model", "pair:diff", "--json", "-q",
+		"--device", "cpu"); code != 0 || !strings.Contains(out, `"loss`) {
 		t.Errorf("eval: exit %d, %s", code, errs)
 	}
 }

@@ -37,13 +37,14 @@ func speedrunVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "speedrun",
 		Short: "From nothing to three judged models: Transformer, DIFF and DIFF V2 on the same batches",
-		Long: `Speedrun makes its own data, trains a tokenizer, trains a Transformer, a DIFF and a DIFF V2 model of equal size on the same batches
-from the same seed, judges all three, prints one table and writes a page, report.html. It is the smallest "antiphase compare": a few
-fixed plans (short, standard, long), of which it takes the longest that fits the minutes at this machine's speed. The same plan gives
-the same table wherever the same kernels run. Ctrl-C saves; the same command continues.
+		Long: `Speedrun makes its own data, trains a tokenizer, trains a Transformer, a DIFF and a DIFF V2 model of equal
+size on the same batches from the same seed, judges all three, prints one table and writes a page,
+report.html. It is the smallest "antiphase compare": a few fixed plans (short, standard, long), of which it
+takes the longest that fits the minutes at this machine's speed. The same plan gives the same table wherever
+the same kernels run. Ctrl-C saves; the same command continues.
 
-One seed of one tiny model proves little: the verdict has only sentences that held in 9 of 10 seeds when the plan was measured with
---seeds 10.`,
+One seed of one tiny model proves little: the verdict has only sentences that held in 9 of 10 seeds when the
+plan was measured with --seeds 10.`,
 		Example: `  antiphase speedrun
   antiphase speedrun --plan long --dir runs/long
   antiphase speedrun --data notes.txt
@@ -52,11 +53,14 @@ One seed of one tiny model proves little: the verdict has only sentences that he
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.speedrun(cmd.Context(), &f) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.plan, "plan", "", "fixed amount of work: "+planNames()+" (default: by --minutes and the machine's speed)")
+	fl.StringVar(&f.plan, "plan", "",
+		"fixed amount of work: "+planNames()+" (default: by --minutes and the machine's speed)")
 	fl.Float64Var(&f.minutes, "minutes", 6, "wall-clock time that the plan must fit")
-	fl.StringArrayVar(&f.data, "data", nil, "own text: half of what is trained on, generated needles being the other half (repeatable)")
+	fl.StringArrayVar(&f.data, "data", nil,
+		"own text: half of what is trained on, generated needles being the other half (repeatable)")
 	fl.Uint64Var(&f.seed, "seed", 1, "decides weights and the order of the data")
-	fl.IntVar(&f.seeds, "seeds", 0, "run the plan on this many seeds and print how often each sentence of a verdict holds")
+	fl.IntVar(&f.seeds, "seeds", 0,
+		"run the plan on this many seeds and print how often each sentence of a verdict holds")
 	fl.IntVar(&f.jobs, "jobs", 1, "models at once")
 	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "speedrun"), "folder to work in")
 	fl.BoolVar(&f.fresh, "fresh", false, "delete what the folder holds of an earlier speedrun and begin anew")
@@ -96,7 +100,8 @@ func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
 		return err
 	}
 	had := finishedSeconds(f.dir)
-	rows, err := a.experiment(ctx, spec, experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.KeepLast, Inexact: f.inexact})
+	rows, err := a.experiment(ctx, spec, experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.KeepLast,
+		Inexact: f.inexact})
 	if err != nil {
 		return err
 	}
@@ -138,7 +143,8 @@ func finishedSeconds(dir string) float64 {
 
 // spec is the plan as an experiment.
 func (f *speedrunFlags) spec(p plan) (*experiment.Spec, error) {
-	s := &experiment.Spec{Name: planPrefix + p.name, Sizes: []string{speedrunSize}, Archs: speedrunArchs, Steps: p.steps, EvalSeed: 20,
+	s := &experiment.Spec{Name: planPrefix + p.name, Sizes: []string{speedrunSize}, Archs: speedrunArchs,
+		Steps: p.steps, EvalSeed: 20,
 		Seeds: []uint64{f.seed},
 		Tasks: []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20", "needle needles=4 queries=2 samples=20",
 			"attention needles=4 queries=1 samples=10", "outliers", "samples"},
@@ -169,7 +175,8 @@ func ownText(list []string, p plan) ([]string, error) {
 		return nil, err
 	}
 	const perDocument = 80 // tokens, at least
-	generated := strings.Replace(r.Data.Sources[0].Path, "docs=200000", fmt.Sprintf("docs=%d", p.steps*r.Train.Batch*r.Train.SeqLen/2/perDocument), 1)
+	generated := strings.Replace(r.Data.Sources[0].Path, "docs=200000",
+		fmt.Sprintf("docs=%d", p.steps*r.Train.Batch*r.Train.SeqLen/2/perDocument), 1)
 	out := []string{generated + "@0.5"}
 	for _, d := range list {
 		src, err := recipe.ParseSource(d)
@@ -177,7 +184,8 @@ func ownText(list []string, p plan) ([]string, error) {
 			return nil, err
 		}
 		if src.Weight > 0 {
-			return nil, fmt.Errorf("%s: has a weight; own text is half of the mixture here, \"antiphase compare\" takes weights", d)
+			return nil, fmt.Errorf("%s: has a weight; own text is half of the mixture here, \"antiphase compare\" "+
+				"takes weights", d)
 		}
 		out = append(out, fmt.Sprintf("%s@%g", src.Path, 0.5/float64(len(list))))
 	}
@@ -202,7 +210,8 @@ func (a *app) speedrunPage(f *speedrunFlags, p plan, rows []experiment.Row) (*re
 	x.Next = []string{
 		fmt.Sprintf("Let a model write: %s generate --model %s -p \"The magic code is\"", called(), model),
 		fmt.Sprintf("Own text: %s speedrun --data FILE --dir runs/own", called()),
-		fmt.Sprintf("Several seeds and learning rates, with intervals and verdicts on the paper's claims: %s compare --size tiny --seeds 3", called()),
+		fmt.Sprintf("Several seeds and learning rates, with intervals and verdicts on the paper's claims: %s "+
+			"compare --size tiny --seeds 3", called()),
 		fmt.Sprintf("What the words mean: %s help glossary", called()),
 	}
 	return page, nil
@@ -257,6 +266,7 @@ func (a *app) presentRepeats(f *speedrunFlags, p plan, rows []experiment.Row) er
 		}
 		fmt.Fprintf(a.out, "%s %2d of %-3d %s\n", mark, l.Held, l.Of, l.Text)
 	}
-	a.note("\n▸ repeats in 9 of 10 seeds; %s has every value: the lines of results/speedrun-seeds.jsonl for plan %s", path, p.name)
+	a.note("\n▸ repeats in 9 of 10 seeds; %s has every value: the lines of results/speedrun-seeds.jsonl for plan %s",
+		path, p.name)
 	return nil
 }

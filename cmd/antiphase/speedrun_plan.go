@@ -40,7 +40,8 @@ func planNames() string {
 
 const planPrefix = "speedrun-"
 
-// choosePlan takes the plan that was asked for, or that the folder holds, or the longest one whose forecast fits the minutes.
+// choosePlan takes the plan that was asked for, or that the folder holds, or the longest one whose forecast fits the
+// minutes.
 func (a *app) choosePlan(d device.Device, f *speedrunFlags) (plan, error) {
 	name := f.plan
 	if name == "" {
@@ -60,7 +61,8 @@ func (a *app) choosePlan(d device.Device, f *speedrunFlags) (plan, error) {
 	for _, p := range plans {
 		switch {
 		case name == p.name:
-			a.note("plan %s: %d steps (%s); forecast %s on %s", p.name, p.steps, p.doc, seconds(f.forecast(p, steps).Seconds()), d.Name())
+			a.note("plan %s: %d steps (%s); forecast %s on %s", p.name, p.steps, p.doc,
+				seconds(f.forecast(p, steps).Seconds()), d.Name())
 			return p, nil
 		case name == "" && f.forecast(p, steps) <= time.Duration(f.minutes*float64(time.Minute)):
 			chosen, why = p, fmt.Sprintf("the longest that fits %g minutes", f.minutes)
@@ -69,7 +71,8 @@ func (a *app) choosePlan(d device.Device, f *speedrunFlags) (plan, error) {
 	if name != "" {
 		return plan{}, usage(fmt.Errorf("--plan: %q is unknown; there are %s", name, planNames()))
 	}
-	a.note("plan %s, %s at this machine's speed: %d steps (%s); forecast %s on %s", chosen.name, why, chosen.steps, chosen.doc,
+	a.note("plan %s, %s at this machine's speed: %d steps (%s); forecast %s on %s", chosen.name, why, chosen.steps,
+		chosen.doc,
 		seconds(f.forecast(chosen, steps).Seconds()), d.Name())
 	return chosen, nil
 }
@@ -91,8 +94,9 @@ func stepTimes(d device.Device) (time.Duration, error) {
 	return sum, nil
 }
 
-// forecast is the time that a plan takes: its steps, held-out losses and probes in between, and data and judging, which do not depend on
-// the steps. A step is measured alone and at its best; with the loader and the classifier's real text it takes a little longer.
+// forecast is the time that a plan takes: its steps, held-out losses and probes in between, and data and judging,
+// which do not depend on the steps. A step is measured alone and at its best; with the loader and the classifier's
+// real text it takes a little longer.
 func (f *speedrunFlags) forecast(p plan, step time.Duration) time.Duration {
 	const slower = 1.15
 	fixed := 400 * step // data, tokenizer, judging: as long as some hundreds of steps, measured on two cores

@@ -26,7 +26,8 @@ func TestForecast(t *testing.T) {
 // Own text is half of the mixture, and what is generated suffices for the other half.
 func TestOwnText(t *testing.T) {
 	list, err := ownText([]string{"a.txt", "b.txt"}, plans[1])
-	if err != nil || !slices.Equal(list[1:], []string{"a.txt@0.25", "b.txt@0.25"}) || !strings.HasSuffix(list[0], "@0.5") {
+	if err != nil || !slices.Equal(list[1:], []string{"a.txt@0.25", "b.txt@0.25"}) ||
+		!strings.HasSuffix(list[0], "@0.5") {
 		t.Fatalf("%v (%v)", list, err)
 	}
 	src, err := data.Open(strings.TrimSuffix(list[0], "@0.5"))

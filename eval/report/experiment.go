@@ -92,7 +92,8 @@ func verdictSection(p *Page) (section, error) {
 	var b strings.Builder
 	b.WriteString(`<div class="verdicts" id="verdicts">`)
 	for _, v := range p.Experiment.Verdicts {
-		fmt.Fprintf(&b, `<div class="v %s"><b>%s</b><p>%s <span class="found">%s</span><br/><span class="note">%s; %s</span></p></div>`,
+		fmt.Fprintf(&b, `<div class="v %s"><b>%s</b><p>%s <span class="found">%s</span><br/>`+
+			`<span class="note">%s; %s</span></p></div>`,
 			slug(v.Verdict), escaped(v.Verdict), escaped(v.Claim), escaped(v.Figure), escaped(v.Basis), escaped(v.Source))
 	}
 	b.WriteString("</div>")
@@ -112,7 +113,8 @@ func listingSection(p *Page) (section, error) {
 }
 
 func bundleSection(p *Page) (section, error) {
-	s := section{Title: "Over training", Lead: "Lines are means over seeds, bands reach from the lowest to the highest seed."}
+	s := section{Title: "Over training",
+		Lead: "Lines are means over seeds, bands reach from the lowest to the highest seed."}
 	if p.Experiment == nil {
 		return s, nil
 	}
@@ -145,7 +147,8 @@ func (b *Bundle) figure() figure {
 		list = append(list, x)
 	}
 	if b.Floor != nil {
-		list = append(list, series{name: "floor", class: "quiet", dashed: true, line: [][2]float64{{0, *b.Floor}, {last, *b.Floor}}})
+		list = append(list, series{name: "floor", class: "quiet", dashed: true,
+			line: [][2]float64{{0, *b.Floor}, {last, *b.Floor}}})
 	}
 	if !b.Share { // the first steps of a loss lie above the frame
 		ranges = slices.DeleteFunc(ranges, func(r [][2]float64) bool { return r[0][0] < last/10 })
@@ -158,7 +161,8 @@ func (b *Bundle) figure() figure {
 	return f
 }
 
-// meanLine is the mean of lines at the points of the first, as far as all reach, and the band between the lowest and the highest.
+// meanLine is the mean of lines at the points of the first, as far as all reach, and the band between the lowest and
+// the highest.
 func meanLine(lines [][][2]float64) (mean [][2]float64, band [][3]float64) {
 	if len(lines) == 0 {
 		return nil, nil
