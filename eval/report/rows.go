@@ -201,7 +201,7 @@ func titles(e *eval.Evaluation) map[string]string {
 		if q.StandIn() {
 			parts[0] += standInMark
 		}
-		if n, ok := q.Config["needles"]; ok {
+		if n, ok := q.Config["needles"]; ok && q.Config["queries"] != nil {
 			parts = append(parts, fmt.Sprintf("N=%v R=%v", n, q.Config["queries"]))
 		}
 		if q.Shots > 0 {
