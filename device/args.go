@@ -133,13 +133,25 @@ type LambdaVecs struct{ Q1, K1, Q2, K2 tensor.Tensor }
 // held whole. Loss[0,n] = logsumexp(y_n) − y_n[target], 0 where Targets[0,n] = −1.
 // When DX is present: dy = Scale·(softmax(y) − onehot), rows with target −1 zero; DX [N,C] = dy·W is
 // overwritten, DW [V,C] (Stat) accumulates dyᵀ·X.
+//
+// Classes that are split among ranks take two calls on each rank, W being its classes and Targets counted from the
+// first of them, Elsewhere where another rank has it:
+//   - with Part present, DX absent: Part[0,n] = logsumexp(y_n), Part[1,n] = y_n[target], 0 where it is Elsewhere. Rows
+//     with target −1 are 0. Loss is left alone;
+//   - with Parts present, the Part of all P ranks one after the other: Loss = log Σ_p exp(Parts[2p,n]) − Σ_p Parts[2p+1,n],
+//     and that logarithm takes the place of this rank's own in dy.
 type Classifier struct {
 	X, W    tensor.Tensor // [N,C], [V,C]
 	Targets tensor.Tensor // I32 [1,N]
 	Loss    tensor.Tensor // Stat [1,N]
 	DX, DW  tensor.Tensor
 	Scale   float64
+	Part    tensor.Tensor // Stat [2,N]
+	Parts   tensor.Tensor // Stat [2P,N]
 }
+
+// Elsewhere is an id whose row, or a target whose class, another rank holds.
+const Elsewhere = -2
 
 // AdamW is one decoupled-weight-decay step over flat tensors of n elements:
 //

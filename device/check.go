@@ -241,7 +241,15 @@ func (c *Classifier) Check(t Types) {
 		fail("Classify", "X[N,C] and W[V,C] in Act, neither C nor V 0, Targets[1,N] in I32, Loss[1,N] in Stat, DX as X in Act and DW as W in Stat or both absent",
 			arg{"X", c.X}, arg{"W", c.W}, arg{"Targets", c.Targets}, arg{"Loss", c.Loss}, arg{"DX", c.DX}, arg{"DW", c.DW})
 	}
+	if c.Part.Ok() && (c.Parts.Ok() || grad || !has(c.Part, t.Stat, 2, n)) ||
+		c.Parts.Ok() && (c.Parts.Rows%2 != 0 || c.Parts.Rows == 0 || !has(c.Parts, t.Stat, c.Parts.Rows, n)) {
+		fail("Classify", "Part[2,N] in Stat without DX, or Parts[2P,N] in Stat, or neither", arg{"Part", c.Part}, arg{"Parts", c.Parts},
+			arg{"DX", c.DX}, arg{"Targets", c.Targets})
+	}
 }
+
+// Split says that the classes are split among ranks.
+func (c *Classifier) Split() bool { return c.Part.Ok() || c.Parts.Ok() }
 
 // CheckArgMax checks ArgMax's tensors.
 func CheckArgMax(ids, x tensor.Tensor, t Types) {

@@ -70,9 +70,10 @@ type Device interface {
 	// BiasBackward accumulates column sums: db[0,c] += Σ_n dy[n,c].
 	BiasBackward(db, dy tensor.Tensor)
 
-	// Embed: out[n,:] = table[ids[n],:] for ids I32 [1,N], table [V,C]. An id outside [0,V) is a fault.
+	// Embed: out[n,:] = table[ids[n],:] for ids I32 [1,N], table [V,C]. An id outside [0,V) is a fault, but for
+	// Elsewhere, which gives a row of zeros.
 	Embed(out, table, ids tensor.Tensor)
-	// EmbedBackward accumulates: dtable[ids[n],:] += dout[n,:], rows in order of n.
+	// EmbedBackward accumulates: dtable[ids[n],:] += dout[n,:], rows in order of n; nothing for Elsewhere.
 	EmbedBackward(dtable, dout, ids tensor.Tensor)
 
 	// MatMul: c = op(a)·op(b), see MatMul. Operands may be strided views.

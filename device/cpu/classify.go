@@ -15,6 +15,7 @@ type classifyTask struct {
 	loss    []float32
 	scale   float64
 	grad    bool
+	split   split
 }
 
 // maxLogits bounds the logits held at once, in bytes.
@@ -27,9 +28,14 @@ func (d *Device) Classify(c *device.Classifier) {
 	d.touch(c.Loss, c.DX, c.DW)
 	x, w, dx, dw := matOf(c.X), matOf(c.W), matOf(c.DX), matOf(c.DW)
 	vocab := w.rows
-	d.checkTargets(i32(c.Targets), vocab)
+	d.checkTargets(i32(c.Targets), vocab, c.Split())
+	split := splitOf(c)
+	if c.Parts.Ok() && !c.DX.Ok() {
+		split.losses(f32(c.Loss), i32(c.Targets))
+		return
+	}
 	if d.precision == BF16 {
-		d.classifyBF16(x, w, dx, dw, i32(c.Targets), f32(c.Loss), c.Scale)
+		d.classifyBF16(x, w, dx, dw, i32(c.Targets), f32(c.Loss), c.Scale, split)
 		return
 	}
 	ld := device.Types{Act: tensor.F32, OddRows: true}.Stride(vocab)
@@ -39,7 +45,7 @@ func (d *Device) Classify(c *device.Classifier) {
 		rows := min(step, x.rows-n)
 		y := mat{x: logits[:rows*ld], rows: rows, cols: vocab, ld: ld}
 		d.gemm(y, x.rowsFrom(n, rows), w, x.cols, device.MatMul{TransB: true})
-		d.classify = classifyTask{y, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok()}
+		d.classify = classifyTask{y, i32(c.Targets)[n : n+rows], f32(c.Loss)[n : n+rows], c.Scale, c.DX.Ok(), split.from(n)}
 		d.run(rows, &d.classify)
 		if c.DX.Ok() {
 			d.gemm(dx.rowsFrom(n, rows), y, w, vocab, device.MatMul{})
@@ -49,9 +55,9 @@ func (d *Device) Classify(c *device.Classifier) {
 }
 
 // checkTargets records a fault for a target that is neither a class nor −1; its row counts as −1.
-func (d *Device) checkTargets(targets []int32, vocab int) {
+func (d *Device) checkTargets(targets []int32, vocab int, split bool) {
 	for n, y := range targets {
-		if (y < -1 || int(y) >= vocab) && d.fault == nil {
+		if (y < -1 || int(y) >= vocab) && !(split && y == device.Elsewhere) && d.fault == nil {
 			d.fault = fmt.Errorf("cpu: classify: target %d of row %d is none of %d classes", y, n, vocab)
 		}
 	}
@@ -60,6 +66,10 @@ func (d *Device) checkTargets(targets []int32, vocab int) {
 // tile: loss = logsumexp(y) − y[target]; dy = Scale·(softmax(y) − onehot).
 func (t *classifyTask) tile(n, _ int) {
 	y, target := t.y.row(n), int(t.targets[n])
+	if t.split.on {
+		t.splitTile(n, y, target)
+		return
+	}
 	if target < 0 || target >= len(y) {
 		t.loss[n] = 0
 		clear(y)

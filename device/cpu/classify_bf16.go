@@ -31,6 +31,7 @@ type classifyBF16 struct {
 	strips  int
 	across  int // strips of a tile
 	ld      int // of a block of logits
+	split   split
 }
 
 // classifyFinish ends a row: it puts its strips together. classifyGrad applies f to rows of x and of the product that dx is made of.
@@ -53,7 +54,7 @@ const (
 )
 
 // classifyBF16 runs over chunks of rows. DW's sum runs over the rows in order, chunk after chunk.
-func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32, scale float64) {
+func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32, scale float64, split split) {
 	vocab, act, stat := w.rows, device.Types{Act: tensor.BF16, OddRows: true}, device.Types{Act: tensor.F32, OddRows: true}
 	strips, ld, short, wide := (vocab+classifyCols-1)/classifyCols, act.Stride(vocab), act.Stride(x.cols), stat.Stride(x.cols)
 	if !dx.ok() {
@@ -69,7 +70,7 @@ func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32,
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
 		part := x.rowsFrom(n, rows)
-		t.targets, t.loss = targets[n:n+rows], loss[n:n+rows]
+		t.targets, t.loss, t.split = targets[n:n+rows], loss[n:n+rows], split.from(n)
 		if dx.ok() {
 			t.e = mat{h: eRoom[:rows*ld], rows: rows, cols: vocab, ld: ld}
 		}
@@ -124,10 +125,10 @@ func (t *classifyBF16) tile(i, worker int) {
 	}
 }
 
-// target is row r's, if it has one.
+// target is row r's, if it has one; it is negative where another rank has the class.
 func (t *classifyBF16) target(r int) (class int, ok bool) {
 	class = int(t.targets[r])
-	return class, class >= 0 && class < t.g.c.cols
+	return class, class >= 0 && class < t.g.c.cols || t.split.on && class == device.Elsewhere
 }
 
 // row takes the logits of a strip into row r.
@@ -157,6 +158,10 @@ func (t *classifyBF16) row(r, strip int, y []float32) {
 func (f *classifyFinish) tile(r, _ int) {
 	t := (*classifyBF16)(f)
 	class, ok := t.target(r)
+	if !ok && t.split.part != nil {
+		t.split.put(r, 0, 0)
+		return
+	}
 	if !ok {
 		t.loss[r], t.factor[r] = 0, 0
 		if t.e.ok() {
@@ -166,15 +171,32 @@ func (f *classifyFinish) tile(r, _ int) {
 	}
 	tops, sums := t.tops[r*t.strips:][:t.strips], t.sums[r*t.strips:][:t.strips]
 	top, sum := slices.Max(tops), 0.0
+	lse, hit := 0.0, float64(t.hit[r])
+	if t.split.parts != nil {
+		lse, hit = t.split.all(r)
+		top = max(top, classifyGrid*float32(math.Round(lse/classifyGrid)))
+	}
 	for i := range sums {
 		if tops[i] != top {
 			sums[i] *= t.shrink(r, i, top-tops[i])
 		}
 		sum += float64(sums[i])
 	}
-	t.loss[r] = float32(math.Log(sum) + float64(top) - float64(t.hit[r]))
+	switch {
+	case t.split.part != nil:
+		if class < 0 {
+			hit = 0
+		}
+		t.split.put(r, math.Log(sum)+float64(top), hit)
+		return
+	case t.split.parts != nil:
+		sum = math.Exp(lse - float64(top))
+		t.loss[r] = float32(lse - hit)
+	default:
+		t.loss[r] = float32(math.Log(sum) + float64(top) - hit)
+	}
 	t.factor[r] = float32(t.scale / sum)
-	if t.e.ok() {
+	if t.e.ok() && class >= 0 {
 		t.e.h[r*t.e.ld+class] = half.F32ToBF16(float32(math.Exp(float64(t.hit[r])-float64(top)) - sum))
 	}
 }

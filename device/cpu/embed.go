@@ -24,15 +24,15 @@ type embedBackwardTask struct {
 func (d *Device) Embed(out, table, ids tensor.Tensor) {
 	device.CheckEmbed(out, table, ids, d.Types())
 	d.touch(out)
-	d.checkIDs("embed", i32(ids), table.Rows)
+	d.checkIDs("embed", i32(ids), table.Rows, true)
 	d.embed = embedTask{gridOf(out.Rows, out.Cols), out, table, i32(ids)}
 	d.run(d.embed.tiles(), &d.embed)
 }
 
-// checkIDs says that all ids are in [0,n) and records a fault for the first that is not.
-func (d *Device) checkIDs(op string, ids []int32, n int) bool {
+// checkIDs says that all ids are in [0,n), or Elsewhere where that is allowed, and records a fault for the first that is not.
+func (d *Device) checkIDs(op string, ids []int32, n int, elsewhere bool) bool {
 	for i, id := range ids {
-		if id < 0 || int(id) >= n {
+		if (id < 0 || int(id) >= n) && !(elsewhere && id == device.Elsewhere) {
 			if d.fault == nil {
 				d.fault = fmt.Errorf("cpu: %s: id %d of row %d is outside a table of %d rows", op, id, i, n)
 			}
@@ -58,7 +58,7 @@ func (t *embedTask) tile(i, _ int) {
 func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	device.CheckEmbedBackward(dtable, dout, ids, d.Types())
 	d.touch(dtable)
-	d.checkIDs("embed backward", i32(ids), dtable.Rows)
+	d.checkIDs("embed backward", i32(ids), dtable.Rows, true)
 	d.reserve(colStep)
 	d.embedBackward = embedBackwardTask{matOf(dtable), matOf(dout), i32(ids), d}
 	d.run((dout.Cols+colStep-1)/colStep, &d.embedBackward)

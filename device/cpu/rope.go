@@ -21,7 +21,7 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	t := &d.rope
 	d.reserve(max(part, r.Dim))
 	*t = ropeTask{r, matOf(x), matOf(table), i32(pos), rowsPerTile(x.Cols), d}
-	if d.checkIDs("rope", t.pos, table.Rows) {
+	if d.checkIDs("rope", t.pos, table.Rows, false) {
 		d.run((x.Rows+t.step-1)/t.step, t)
 	}
 }

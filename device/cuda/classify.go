@@ -5,7 +5,11 @@ import (
 	"antiphase/tensor"
 )
 
-var classifyRows = kernelOf("classify", "classify")
+var (
+	classifyRows  = kernelOf("classify", "classify")
+	classifyPart  = kernelOf("classify", "classify_part")
+	classifyParts = kernelOf("classify", "classify_parts")
+)
 
 // maxLogits bounds the logits that are held at a time, in bytes: fp32 as the product leaves them, so that the loss is not
 // rounded to bf16, and then their gradient in the same place. 512 MiB is 4096 rows of 32 k classes: enough for the
@@ -37,9 +41,20 @@ func (d *Device) classify(c *device.Classifier, from, to, ld int) {
 	rows, classes := to-from, c.W.Rows
 	x := c.X.RowRange(from, to)
 	y := tensor.Tensor{Buf: &d.chunk, Type: tensor.F32, Rows: rows, Cols: classes, Ld: ld}
-	d.multiply(y, x, c.W, device.MatMul{TransB: true})
-	d.launch(classifyRows, dim1(rows), dim1(rowThreads(ceil(classes, 2))), 0, // two pieces a thread
-		ptr(c.Loss.Columns(from, to)), ptr(y), i32(ld), ptr(c.Targets.Columns(from, to)), i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
+	grid, block := dim1(rows), dim1(rowThreads(ceil(classes, 2))) // two pieces a thread
+	loss, targets := ptr(c.Loss.Columns(from, to)), ptr(c.Targets.Columns(from, to))
+	if !c.Parts.Ok() || c.DX.Ok() {
+		d.multiply(y, x, c.W, device.MatMul{TransB: true})
+	}
+	switch {
+	case c.Part.Ok():
+		d.launch(classifyPart, grid, block, 0, ptr(c.Part.Columns(from, to)), i32(c.Part.Ld), ptr(y), i32(ld), targets, i32(classes), d.faultPtr())
+	case c.Parts.Ok():
+		d.launch(classifyParts, grid, block, 0, loss, ptr(c.Parts.Columns(from, to)), i32(c.Parts.Ld), i32(c.Parts.Rows/2), ptr(y), i32(ld), targets,
+			i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
+	default:
+		d.launch(classifyRows, grid, block, 0, loss, ptr(y), i32(ld), targets, i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
+	}
 	if !c.DX.Ok() {
 		return
 	}

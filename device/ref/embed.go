@@ -32,6 +32,9 @@ func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 }
 
 func (d *Device) inTable(op string, id int32, table tensor.Tensor) bool {
+	if id == device.Elsewhere {
+		return false
+	}
 	if id < 0 || int(id) >= table.Rows {
 		d.fail(fmt.Errorf("ref: %s: id %d outside a table of %d rows", op, id, table.Rows))
 		return false

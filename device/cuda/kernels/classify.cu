@@ -23,13 +23,9 @@ __device__ __forceinline__ void readTile(float (&v)[AHEAD][8], const float* row,
   }
 }
 
-extern "C" __global__ void __launch_bounds__(1024, 1) classify(float* loss, float* z, i64 ld, const int* targets, int classes, float scale, int grad, int* fault) {
-  __shared__ float room[32];
-  float* row = z + blockIdx.x * ld;
-  const int target = targets[blockIdx.x], tile = AHEAD * 8 * blockDim.x;
-  const bool ok = target >= 0 && target < classes;
-  if (!ok && target != -1 && threadIdx.x == 0) report(fault, FAULT_CLASSIFY, target, classes);
-  const float at = ok ? row[target] : 0.f; // before the row changes: blockMax has a barrier
+// log Σ exp of a row, on all threads.
+__device__ __forceinline__ float rowLSE(const float* row, int classes, float* room) {
+  const int tile = AHEAD * 8 * blockDim.x;
   float top = __uint_as_float(0xff800000u), sum = 0.f, v[AHEAD][8];
   for (int base = 0; base < classes; base += tile) {
     readTile(v, row, base, classes);
@@ -50,9 +46,13 @@ extern "C" __global__ void __launch_bounds__(1024, 1) classify(float* loss, floa
   }
   const float most = blockMax(top, room);
   const float all = blockSum(sum == 0.f ? 0.f : sum * __expf(top - most), room);
-  const float lse = most + logf(all);
-  if (threadIdx.x == 0) loss[blockIdx.x] = ok ? lse - at : 0.f;
-  if (!grad) return;
+  return most + logf(all);
+}
+
+// dz = scale·(exp(z − lse) − onehot) in the place of z; zero where the row is not ok.
+__device__ __forceinline__ void rowGrad(float* row, int classes, int target, bool ok, float lse, float scale) {
+  const int tile = AHEAD * 8 * blockDim.x;
+  float v[AHEAD][8];
   for (int base = 0; base < classes; base += tile) {
     readTile(v, row, base, classes);
     __syncthreads();
@@ -64,4 +64,47 @@ extern "C" __global__ void __launch_bounds__(1024, 1) classify(float* loss, floa
       store8((bf16*)row + c, v[u], classes - c, true);
     }
   }
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 1) classify(float* loss, float* z, i64 ld, const int* targets, int classes, float scale, int grad, int* fault) {
+  __shared__ float room[32];
+  float* row = z + blockIdx.x * ld;
+  const int target = targets[blockIdx.x];
+  const bool ok = target >= 0 && target < classes;
+  if (!ok && target != -1 && threadIdx.x == 0) report(fault, FAULT_CLASSIFY, target, classes);
+  const float at = ok ? row[target] : 0.f; // before the row changes: blockMax has a barrier
+  const float lse = rowLSE(row, classes, room);
+  if (threadIdx.x == 0) loss[blockIdx.x] = ok ? lse - at : 0.f;
+  if (!grad) return;
+  rowGrad(row, classes, target, ok, lse, scale);
+}
+
+// Classes that are split among ranks: the first call's kernel leaves log Σ exp of this rank's classes and the target's logit.
+extern "C" __global__ void __launch_bounds__(1024, 1) classify_part(float* part, i64 ldp, const float* z, i64 ld, const int* targets, int classes, int* fault) {
+  __shared__ float room[32];
+  const float* row = z + blockIdx.x * ld;
+  const int target = targets[blockIdx.x];
+  const bool here = target >= 0 && target < classes, ok = here || target == ELSEWHERE;
+  if (!ok && target != -1 && threadIdx.x == 0) report(fault, FAULT_CLASSIFY, target, classes);
+  const float lse = rowLSE(row, classes, room);
+  if (threadIdx.x) return;
+  part[blockIdx.x] = ok ? lse : 0.f;
+  part[ldp + blockIdx.x] = here ? row[target] : 0.f;
+}
+
+// The second call's kernel puts all ranks' parts together, in their order, and forms this rank's columns of dz.
+extern "C" __global__ void __launch_bounds__(1024, 1) classify_parts(float* loss, const float* parts, i64 ldp, int ranks, float* z, i64 ld, const int* targets, int classes,
+                                                                     float scale, int grad, int* fault) {
+  const int target = targets[blockIdx.x];
+  const bool here = target >= 0 && target < classes, ok = here || target == ELSEWHERE;
+  if (!ok && target != -1 && threadIdx.x == 0) report(fault, FAULT_CLASSIFY, target, classes);
+  float top = __uint_as_float(0xff800000u), sum = 0.f, at = 0.f;
+  for (int r = 0; r < ranks; r++) top = fmaxf(top, parts[2 * r * ldp + blockIdx.x]);
+  for (int r = 0; r < ranks; r++) {
+    sum += __expf(parts[2 * r * ldp + blockIdx.x] - top);
+    at += parts[(2 * r + 1) * ldp + blockIdx.x];
+  }
+  const float lse = top + logf(sum);
+  if (threadIdx.x == 0) loss[blockIdx.x] = ok ? lse - at : 0.f;
+  if (grad) rowGrad(z + blockIdx.x * ld, classes, target, ok, lse, scale);
 }

@@ -1,5 +1,5 @@
 // Embed: out[n,:] = table[ids[n],:], bits unchanged. Bound by reading and writing N·C elements.
-// An id outside [0,V) is reported and gives zeros.
+// An id outside [0,V) is reported and gives zeros; ELSEWHERE, which another rank has, gives zeros.
 #include "early.cuh"
 
 extern "C" __global__ void embed(bf16* out, i64 ldo, const bf16* table, i64 ldt, const int* ids, i64 rows, i64 cols, int vocab, int vec, int* fault) {
@@ -8,7 +8,7 @@ extern "C" __global__ void embed(bf16* out, i64 ldo, const bf16* table, i64 ldt,
   FOR_EACH_8(r, c, rows, cols) {
     int id = ids[r], n = left8(c, cols);
     bool ok = id >= 0 && id < vocab;
-    if (!ok && c == 0) report(fault, FAULT_EMBED, id, vocab);
+    if (!ok && id != ELSEWHERE && c == 0) report(fault, FAULT_EMBED, id, vocab);
     const bf16* from = table + (ok ? id : 0) * ldt + c;
     bf16* to = out + r * ldo + c;
     if (vec && n == 8) {
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(1024) embed_rank(int* rank, int* co
   __shared__ int id[1024];
   int n = blockIdx.x * 1024 + threadIdx.x, mine = n < rows ? ids[n] : -1;
   bool ok = mine >= 0 && mine < vocab;
-  if (n < rows && !ok) report(fault, FAULT_EMBED_BACKWARD, mine, vocab);
+  if (n < rows && !ok && mine != ELSEWHERE) report(fault, FAULT_EMBED_BACKWARD, mine, vocab);
   id[threadIdx.x] = ok ? mine : -1;
   __syncthreads();
   int before = 0, after = 0;
