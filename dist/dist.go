@@ -39,6 +39,10 @@ type Comm interface {
 	Broadcast(x tensor.Tensor, root int) error
 	// Barrier returns once every rank has called it.
 	Barrier() error
+	// Split makes groups of the ranks that name the same color, each in this group's order, and gives this rank's. All
+	// ranks call it. A group ends with the one that it was split from: Abort of either is Abort of both, and only the
+	// first one is closed.
+	Split(color int) (Comm, error)
 	// Abort ends the group: calls that wait return an error where the engine can be interrupted.
 	Abort(why error)
 	// Close leaves the group in good order, after the last collective of every rank.

@@ -22,6 +22,7 @@ type mpiLib interface {
 	allGather(b, a []byte, n int) error
 	broadcast(x []byte, root int) error
 	barrier() error
+	split(color, key int) (mpiLib, error)
 	finalize() error
 	name() string
 }
@@ -29,15 +30,21 @@ type mpiLib interface {
 // mpi is the Comm over an MPI library. A goroutine that is locked to its thread makes all calls, as every level of
 // MPI's thread support allows.
 type mpi struct {
+	*mpiThread
 	lib        mpiLib
 	rank, size int
-	fast       bool // sums by MPI_Allreduce, in whatever order the library likes
-	calls      chan func()
-	done       chan struct{}
-	aborted    chan struct{}
-	once       sync.Once
-	why        error
+	fast       bool   // sums by MPI_Allreduce, in whatever order the library likes
 	a, b       []byte // staging
+	part       bool   // a group that was split from another
+}
+
+// mpiThread makes the calls of all groups.
+type mpiThread struct {
+	calls   chan func()
+	done    chan struct{}
+	aborted chan struct{}
+	once    sync.Once
+	why     error
 }
 
 // MPIOptions say how to use an MPI library.
@@ -52,7 +59,8 @@ func OpenMPI(l Launch, o MPIOptions) (Comm, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultJoin
 	}
-	m := &mpi{fast: o.Fast, calls: make(chan func()), done: make(chan struct{}), aborted: make(chan struct{})}
+	m := &mpi{fast: o.Fast, mpiThread: &mpiThread{calls: make(chan func()), done: make(chan struct{}),
+		aborted: make(chan struct{})}}
 	started := make(chan error, 1)
 	go m.run(l, started)
 	select {
@@ -209,6 +217,19 @@ func (m *mpi) Broadcast(x tensor.Tensor, root int) error {
 
 func (m *mpi) Barrier() error { return m.do(m.lib.barrier) }
 
+// Split is MPI_Comm_split. Its calls are made by the same thread, one after the other: ranks must make those of all
+// their groups in an order that lets each of them come.
+func (m *mpi) Split(color int) (Comm, error) {
+	g := &mpi{mpiThread: m.mpiThread, fast: m.fast, part: true}
+	err := m.do(func() (err error) {
+		if g.lib, err = m.lib.split(color, m.rank); err == nil {
+			g.rank, g.size, err = g.lib.world()
+		}
+		return err
+	})
+	return g, err
+}
+
 // Abort lets go of callers that wait.
 func (m *mpi) Abort(why error) {
 	m.once.Do(func() {
@@ -220,6 +241,9 @@ func (m *mpi) Abort(why error) {
 // Close finalises the library, which can only be done once in a process. After Abort there is nothing left to do in
 // good order.
 func (m *mpi) Close() error {
+	if m.part {
+		return nil
+	}
 	select {
 	case <-m.aborted:
 		return nil

@@ -20,13 +20,14 @@ type mpiAPI struct {
 
 	initThread, commRank, commSize, setHandler, errorString uintptr
 	allreduce, alltoall, allgather, bcast, barrierFn        uintptr
-	finalizeFn, libraryVersion                              uintptr
+	finalizeFn, libraryVersion, commSplit                   uintptr
 
 	comm, byteType, floatType, doubleType, sum, errorsReturn uintptr
 	inPlace                                                  uintptr
 
-	ints [4]int32 // where calls put results
-	text [8192]byte
+	ints   [4]int32 // where calls put results
+	handle uintptr
+	text   [8192]byte
 }
 
 func (a *mpiAPI) table() map[string]*uintptr {
@@ -35,6 +36,7 @@ func (a *mpiAPI) table() map[string]*uintptr {
 		"MPI_Comm_set_errhandler": &a.setHandler, "MPI_Error_string": &a.errorString, "MPI_Allreduce": &a.allreduce,
 		"MPI_Alltoall": &a.alltoall, "MPI_Allgather": &a.allgather, "MPI_Bcast": &a.bcast, "MPI_Barrier": &a.barrierFn,
 		"MPI_Finalize": &a.finalizeFn, "MPI_Get_library_version": &a.libraryVersion,
+		"MPI_Comm_split": &a.commSplit,
 	}
 }
 
@@ -176,5 +178,16 @@ func (a *mpiAPI) broadcast(x []byte, root int) error {
 }
 
 func (a *mpiAPI) barrier() error { return a.check("MPI_Barrier", a.call(a.barrierFn, a.comm)) }
+
+// split is the library seen from the group of the ranks with this color, in the order of keys. A handle is a pointer,
+// or an integer of half its size.
+func (a *mpiAPI) split(color, key int) (mpiLib, error) {
+	a.handle = 0
+	err := a.check("MPI_Comm_split", a.call(a.commSplit, a.comm, uintptr(color), uintptr(key),
+		a.at(unsafe.Pointer(&a.handle))))
+	g := *a
+	g.comm = a.handle
+	return &g, err
+}
 
 func (a *mpiAPI) finalize() error { return a.check("MPI_Finalize", a.call(a.finalizeFn)) }

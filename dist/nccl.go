@@ -1,7 +1,10 @@
 package dist
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,6 +21,7 @@ type Streamer interface {
 // gpus is the Comm over NCCL. Calls return when the work is queued; what goes wrong later is noticed by a goroutine
 // that asks.
 type gpus struct {
+	job        *Job
 	dev        Streamer
 	comm       cu.Communicator
 	rank, size int
@@ -26,6 +30,8 @@ type gpus struct {
 	once       sync.Once
 	mu         sync.Mutex
 	err        error
+	tag        string  // of its exchanges
+	groups     []*gpus // that were split from it
 }
 
 // poll is how often NCCL is asked for faults.
@@ -33,33 +39,66 @@ const poll = time.Second
 
 // NCCL joins the GPUs of a job's ranks. A fault that NCCL notices ends the job.
 func NCCL(j *Job, dev Streamer) (Comm, error) {
+	all := make([]int, j.Launch.World)
+	for r := range all {
+		all[r] = r
+	}
+	return joinGPUs(j, dev, "nccl", all)
+}
+
+// joinGPUs makes a group of these ranks of the job, of which this is one. Every rank of the job makes one at the same
+// time: ids are exchanged among all.
+func joinGPUs(j *Job, dev Streamer, tag string, members []int) (*gpus, error) {
 	var id cu.CommID
 	var failed error
-	if j.Launch.Rank == 0 {
+	if j.Launch.Rank == members[0] {
 		if id, failed = cu.NewCommID(); failed != nil {
 			j.Fail(failed)
 			return nil, fmt.Errorf("dist: %w", failed)
 		}
 	}
-	all, err := j.Exchange("nccl", id[:])
+	all, err := j.Exchange(tag, id[:])
 	if err != nil {
 		return nil, err
 	}
-	copy(id[:], all[0])
+	copy(id[:], all[members[0]])
 	joiner, ok := dev.Stream().(cu.Joiner)
 	if !ok {
 		return nil, fmt.Errorf("dist: NCCL is %w on this device", ErrUnavailable)
 	}
-	comm, err := joiner.Join(id, j.Launch.Rank, j.Launch.World)
-	if err != nil {
+	g := &gpus{job: j, dev: dev, rank: slices.Index(members, j.Launch.Rank), size: len(members), stop: make(chan struct{}),
+		tag: tag}
+	if g.comm, err = joiner.Join(id, g.rank, g.size); err != nil {
 		return nil, fmt.Errorf("dist: %w", err)
 	}
-	g := &gpus{dev: dev, comm: comm, rank: j.Launch.Rank, size: j.Launch.World, stop: make(chan struct{})}
 	if g.scratch, err = dev.Stream().Alloc(256); err != nil {
 		return nil, fmt.Errorf("dist: %w", err)
 	}
 	go g.watch(j)
 	return g, nil
+}
+
+// Split makes new groups by the way the first one was made. Only the job's own group can be split.
+func (g *gpus) Split(color int) (Comm, error) {
+	if g.size != g.job.Launch.World {
+		return nil, errors.New("dist: a group of GPUs that was split is not split again")
+	}
+	tag := fmt.Sprintf("%s-%d", g.tag, len(g.groups))
+	all, err := g.job.Exchange(tag+"-color", []byte(strconv.Itoa(color)))
+	if err != nil {
+		return nil, err
+	}
+	var members []int
+	for r, c := range all {
+		if string(c) == strconv.Itoa(color) {
+			members = append(members, r)
+		}
+	}
+	part, err := joinGPUs(g.job, g.dev, tag, members)
+	if err == nil {
+		g.groups = append(g.groups, part)
+	}
+	return part, err
 }
 
 // watch asks for faults until the end.
@@ -149,9 +188,17 @@ func (g *gpus) Abort(why error) {
 	g.mu.Unlock()
 	g.once.Do(func() { close(g.stop) })
 	g.comm.Abort()
+	for _, part := range g.groups {
+		part.Abort(why)
+	}
 }
 
+// Close ends the groups that were split from it too, before it.
 func (g *gpus) Close() error {
+	var err error
+	for _, part := range g.groups {
+		err = errors.Join(err, part.Close())
+	}
 	g.once.Do(func() { close(g.stop) })
-	return g.comm.Close()
+	return errors.Join(err, g.comm.Close())
 }

@@ -43,4 +43,14 @@ func (w *watched) Broadcast(x tensor.Tensor, root int) error {
 	return w.do(func() error { return w.Comm.Broadcast(x, root) })
 }
 
+// Split gives a group whose calls are counted too.
+func (w *watched) Split(color int) (Comm, error) {
+	var g Comm
+	err := w.do(func() (err error) {
+		g, err = w.Comm.Split(color)
+		return err
+	})
+	return &watched{g, w.job}, err
+}
+
 func (w *watched) Barrier() error { return w.do(w.Comm.Barrier) }

@@ -44,6 +44,27 @@ func total(size, n int) []float32 {
 // Check holds one rank of an engine to dist.Comm's contract, on host memory; all ranks call it. Lengths are odd,
 // zero, and larger than any staging memory.
 func Check(c dist.Comm) error {
+	if err := checkAll(c); err != nil {
+		return err
+	}
+	// Neighbours in pairs, and every second rank: groups of one rank too.
+	for i, color := range []int{c.Rank() / 2, c.Rank() % 2} {
+		g, err := c.Split(color)
+		if err != nil {
+			return fmt.Errorf("rank %d of %d: Split: %w", c.Rank(), c.Size(), err)
+		}
+		want := []int{c.Rank() % 2, c.Rank() / 2}[i]
+		if g.Rank() != want {
+			return fmt.Errorf("rank %d of %d: rank %d of its group, want %d", c.Rank(), c.Size(), g.Rank(), want)
+		}
+		if err := checkAll(g); err != nil {
+			return fmt.Errorf("rank %d of %d, group %d: %w", c.Rank(), c.Size(), color, err)
+		}
+	}
+	return c.Barrier()
+}
+
+func checkAll(c dist.Comm) error {
 	for _, n := range []int{1, 3, 8, 1000, 4099, 1<<18 + 5} {
 		for _, f := range []func(dist.Comm, int) error{checkAllReduce, checkReduceScatter, checkAllGather, checkBroadcast,
 			checkDouble} {

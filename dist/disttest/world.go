@@ -31,6 +31,9 @@ type World struct {
 	err   error
 	over  chan struct{}
 	busy  time.Duration // on the wire
+
+	root   *World // that it was split from, itself where it was not
+	groups map[[2]int]*World
 }
 
 // call is one collective, from its first rank to its last.
@@ -45,9 +48,10 @@ type call struct {
 }
 
 type comm struct {
-	w    *World
-	rank int
-	next int // number of the next collective
+	w      *World
+	rank   int
+	next   int // number of the next collective
+	splits int
 }
 
 // NewWorld makes a world of n ranks.
@@ -55,7 +59,8 @@ func NewWorld(n int, opt Options) *World {
 	if opt.Timeout == 0 {
 		opt.Timeout = time.Minute
 	}
-	w := &World{opt: opt, calls: map[int]*call{}, over: make(chan struct{})}
+	w := &World{opt: opt, calls: map[int]*call{}, over: make(chan struct{}), groups: map[[2]int]*World{}}
+	w.root = w
 	for r := range n {
 		w.comms = append(w.comms, &comm{w: w, rank: r})
 	}
@@ -112,12 +117,51 @@ func (c *comm) Broadcast(x tensor.Tensor, root int) error { return c.collect("Br
 
 func (c *comm) Barrier() error { return c.collect("Barrier", tensor.Tensor{}, tensor.Tensor{}, 0) }
 
+// Split tells everyone's color by a collective; the first rank of a group to come makes its world.
+func (c *comm) Split(color int) (dist.Comm, error) {
+	n := c.Size()
+	mine, all := Floats(1), Floats(n)
+	tensor.Host[float32](mine)[0] = float32(color)
+	if err := c.AllGather(all, mine); err != nil {
+		return nil, err
+	}
+	size, rank := 0, 0
+	for r, x := range tensor.Host[float32](all) {
+		if int(x) == color {
+			size++
+			if r < c.rank {
+				rank++
+			}
+		}
+	}
+	c.splits++
+	w, key := c.w, [2]int{c.splits, color}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.groups[key] == nil {
+		w.groups[key] = NewWorld(size, w.opt)
+		w.groups[key].root = w.root
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	return w.groups[key].comms[rank], nil
+}
+
 func (c *comm) Abort(why error) {
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-	if c.w.err == nil {
-		c.w.err = fmt.Errorf("%w: rank %d: %w", dist.ErrPeer, c.rank, why)
-		close(c.w.over)
+	c.w.root.abort(fmt.Errorf("%w: rank %d: %w", dist.ErrPeer, c.rank, why))
+}
+
+// abort ends a world and what was split from it.
+func (w *World) abort(why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = why
+		close(w.over)
+	}
+	for _, g := range w.groups {
+		g.abort(why)
 	}
 }
 
