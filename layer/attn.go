@@ -65,7 +65,8 @@ const (
 	HeadNormAffine HeadNormMode = "affine"
 )
 
-// AttnConfig is one attention layer. Heads counts outputs: heads of a Transformer, pairs of DIFF.
+// AttnConfig is one attention layer. Heads counts outputs: heads of a Transformer, pairs of DIFF. Inside a layer that ranks
+// share it counts this rank's.
 type AttnConfig struct {
 	Arch        *Arch
 	Layer       int // 0-based
@@ -84,6 +85,7 @@ type AttnConfig struct {
 	Rope        *Rope
 
 	edits edits // interventions, by head; nil: none
+	split *Split
 }
 
 // LookupArch finds an architecture by name.
@@ -165,12 +167,17 @@ type Attention struct {
 func NewAttention(ps *ParamSet, c AttnConfig) *Attention {
 	a := c.Arch
 	l := &Attention{cfg: c}
-	l.shape = device.AttnShape{Heads: c.Heads, Groups: c.Groups, D: c.HeadDim, DV: a.Values * c.HeadDim,
+	l.cfg.Heads, l.cfg.Groups, l.cfg.split = ps.Split.share(c.Heads), ps.Split.share(c.Groups), ps.Split
+	l.shape = device.AttnShape{Heads: l.cfg.Heads, Groups: l.cfg.Groups, D: c.HeadDim, DV: a.Values * c.HeadDim,
 		Scale: 1 / math.Sqrt(float64(c.HeadDim))}
-	wq, wk, wv := l.widths()
+	wq, wk, wv := c.Heads*a.Queries*c.HeadDim, c.Groups*a.Keys*c.HeadDim, c.Groups*l.shape.DV
 	l.QKV = NewLinear(ps, "qkv", c.Dim, wq+wk+wv, 1, c.Bias)
 	l.mix = a.make(ps, &l.cfg)
 	l.Out = NewLinear(ps, "out", c.Heads*l.shape.DV, c.Dim, c.OutGain, c.Bias)
+	if s := ps.Split; s != nil {
+		l.QKV.keepRows(s.run(0, wq), s.run(wq, wk), s.run(wq+wk, wv))
+		l.Out.W.keep(true, s.run(0, c.Heads*l.shape.DV))
+	}
 	return l
 }
 
@@ -196,7 +203,7 @@ func (l *Attention) rotated(t tensor.Tensor) tensor.Tensor {
 func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Tensor {
 	heads := l.attend(p, x, c)
 	y := p.branch(x.Rows, l.Out.W.Rows)
-	l.Out.Into(p, y, heads)
+	l.Out.Sum(p, l.cfg.split, y, heads)
 	return y
 }
 
@@ -234,8 +241,10 @@ func (l *Attention) Backward(p *Pass, dx, dy tensor.Tensor) {
 	dq, dk, dv := l.split(dqkv)
 	l.mix.backward(p, dheads, dq, dk, dv)
 	l.cfg.Rope.Rotate(p, l.rotated(dqkv), true)
-	l.QKV.Backward(p, dx, dqkv, l.x, false)
-	l.mix.tail(p, dx, l.x)
+	share := l.cfg.split.begin(p, dx)
+	l.QKV.Backward(p, share, dqkv, l.x, false)
+	l.mix.tail(p, share, l.x)
+	l.cfg.split.end(p, dx, share)
 }
 
 // Free gives back the memory that the layer holds between passes.
@@ -286,5 +295,5 @@ func (c *AttnConfig) normGain(ps *ParamSet) *Param {
 	if c.HeadNorm != HeadNormAffine {
 		return nil
 	}
-	return ps.Add(Param{Name: "head_norm.weight", Kind: Gain, Rows: 1, Cols: c.Arch.Values * c.HeadDim, Const: 1})
+	return ps.Add(Param{Name: "head_norm.weight", Kind: Gain, Rows: 1, Cols: c.Arch.Values * c.HeadDim, Const: 1, Shared: true})
 }

@@ -38,7 +38,7 @@ type diff struct {
 
 func newDiff(ps *ParamSet, c *AttnConfig) *diff {
 	vec := func(name string) *Param {
-		return ps.Add(Param{Name: name, Kind: LambdaKind, Rows: 1, Cols: c.HeadDim, Std: c.LambdaStd})
+		return ps.Add(Param{Name: name, Kind: LambdaKind, Rows: 1, Cols: c.HeadDim, Std: c.LambdaStd, Shared: true})
 	}
 	return &diff{cfg: c, q1: vec("lambda_q1"), k1: vec("lambda_k1"), q2: vec("lambda_q2"), k2: vec("lambda_k2"), gain: c.normGain(ps)}
 }

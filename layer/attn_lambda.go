@@ -23,13 +23,19 @@ type tokenLambda struct {
 	sum   tensor.Tensor // [1,H]: Σ over rows of λ, for metrics; absent without parameters
 	one   tensor.Tensor // [1,1]: λ without parameters
 	dlam  tensor.Tensor // gradient of x·W_λᵀ
+	split *Split
+	own   tensor.Tensor // sum of this rank's heads, where ranks share them
 }
 
 func newTokenLambda(ps *ParamSet, c *AttnConfig) tokenLambda {
-	l := tokenLambda{form: c.LambdaForm, heads: c.Heads}
+	l := tokenLambda{form: c.LambdaForm, heads: c.Heads, split: c.split}
 	if l.form != LambdaNone {
-		l.proj = NewLinear(ps, "lambda", c.Dim, c.Heads, 1, false)
+		all := c.Heads * c.split.Parts()
+		l.proj = NewLinear(ps, "lambda", c.Dim, all, 1, false)
 		l.proj.W.Kind = LambdaMatrix
+		if c.split != nil {
+			l.proj.keepRows(c.split.run(0, all))
+		}
 	}
 	return l
 }
@@ -57,14 +63,21 @@ func (l *tokenLambda) count(p *Pass, lam tensor.Tensor) {
 		return
 	}
 	if !l.sum.Ok() {
-		l.sum = device.Empty(p.Dev, p.Dev.Types().Stat, 1, l.heads)
+		l.sum = device.Empty(p.Dev, p.Dev.Types().Stat, 1, l.heads*l.split.Parts())
+		l.own = l.sum
+		if l.split != nil {
+			l.own = device.Empty(p.Dev, p.Dev.Types().Stat, 1, l.heads)
+		}
 	}
 	m := p.Arena.Mark()
 	act := p.Act(lam.Rows, l.heads)
 	p.Dev.Copy(act, lam)
-	p.Dev.Zero(l.sum)
-	p.Dev.BiasBackward(l.sum, act)
+	p.Dev.Zero(l.own)
+	p.Dev.BiasBackward(l.own, act)
 	p.Arena.Release(m)
+	if l.split != nil {
+		l.split.gather(l.sum, l.own)
+	}
 }
 
 // backward takes dλ [N,H] to the projection's output, in place.
@@ -90,5 +103,8 @@ func (l *tokenLambda) free(d device.Device) {
 		if t.Ok() {
 			d.Free(t.Buf)
 		}
+	}
+	if l.split != nil && l.own.Ok() {
+		d.Free(l.own.Buf)
 	}
 }

@@ -9,19 +9,25 @@ import (
 // Embed is x[n] = table[ids[n]]: table [V,C].
 type Embed struct {
 	Table *Param
+	split *Split
 	ids   tensor.Tensor
 }
 
 // NewEmbed declares the table, started with deviation C^−½ so that a tied output begins with unit logits.
 func NewEmbed(ps *ParamSet, vocab, dim int) *Embed {
-	return &Embed{Table: ps.Add(Param{Name: "embed.weight", Kind: Embedding, Rows: vocab, Cols: dim, Std: 1 / math.Sqrt(float64(dim))})}
+	e := &Embed{split: ps.Split, Table: ps.Add(Param{Name: "embed.weight", Kind: Embedding, Rows: vocab, Cols: dim, Std: 1 / math.Sqrt(float64(dim))})}
+	if s := ps.Split; s != nil {
+		e.Table.keep(false, s.run(0, vocab))
+	}
+	return e
 }
 
-// Forward pushes the rows of ids, I32 [1,N].
+// Forward pushes the rows of ids, I32 [1,N]. Where ranks share the table, ids are its own rows or Elsewhere.
 func (e *Embed) Forward(p *Pass, ids tensor.Tensor) tensor.Tensor {
 	e.ids = ids
 	x := p.Act(ids.Cols, e.Table.Cols)
 	p.Dev.Embed(x, e.Table.W, ids)
+	e.split.add(p, x)
 	return x
 }
 

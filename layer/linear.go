@@ -22,6 +22,14 @@ func NewLinear(ps *ParamSet, name string, in, out int, gain float64, bias bool) 
 	return l
 }
 
+// keepRows leaves the layer these rows of its weight, and what its bias has for them.
+func (l *Linear) keepRows(runs ...Run) {
+	l.W.keep(false, runs...)
+	if l.B != nil {
+		l.B.keep(true, runs...)
+	}
+}
+
 // Forward pushes y in the activations' dtype.
 func (l *Linear) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 	y := p.Act(x.Rows, l.W.Rows)
@@ -32,6 +40,23 @@ func (l *Linear) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 // Into computes y = x·Wᵀ (+ b) into a given tensor of any float dtype.
 func (l *Linear) Into(p *Pass, y, x tensor.Tensor) {
 	p.Dev.MatMul(y, x, l.W.shown(l.W.W, x.Cols), device.MatMul{TransB: true})
+	if l.B != nil {
+		p.Dev.AddBias(y, l.B.W)
+	}
+}
+
+// Sum is Into for a layer of whose columns each rank has some: the products are added up before they are rounded, the bias is
+// added once.
+func (l *Linear) Sum(p *Pass, s *Split, y, x tensor.Tensor) {
+	if s == nil {
+		l.Into(p, y, x)
+		return
+	}
+	m := p.Arena.Mark()
+	share := s.begin(p, y)
+	p.Dev.MatMul(share, x, l.W.shown(l.W.W, x.Cols), device.MatMul{TransB: true})
+	s.end(p, y, share)
+	p.Arena.Release(m)
 	if l.B != nil {
 		p.Dev.AddBias(y, l.B.W)
 	}

@@ -5,16 +5,23 @@ import "antiphase/tensor"
 // MLP is SwiGLU: y = (silu(x·W_Gᵀ) ∘ x·W_Uᵀ)·W_Dᵀ, with W_G and W_U stacked in one product [2F,C].
 type MLP struct {
 	GateUp, Down *Linear
+	split        *Split
 
 	x, gu tensor.Tensor // kept for Backward
 }
 
 // NewMLP declares the two products; gain scales the initial weights of the one that writes to the residual stream.
 func NewMLP(ps *ParamSet, dim, inner int, gain float64) *MLP {
-	return &MLP{
+	l := &MLP{
 		GateUp: NewLinear(ps, "gate_up", dim, 2*inner, 1, false),
 		Down:   NewLinear(ps, "down", inner, dim, gain, false),
+		split:  ps.Split,
 	}
+	if s := ps.Split; s != nil {
+		l.GateUp.keepRows(s.run(0, inner), s.run(inner, inner))
+		l.Down.W.keep(true, s.run(0, inner))
+	}
+	return l
 }
 
 // Forward pushes gu [N,2F] and gives y [N,C], a branch. What lies between them, h [N,F], is formed again in Backward.
@@ -24,7 +31,7 @@ func (l *MLP) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 	m, inner := p.Arena.Mark(), l.gu.Cols/2
 	h := p.wide(x.Rows, inner)
 	p.Dev.SwiGLU(h.Columns(0, inner), l.gu)
-	l.Down.Into(p, y, h)
+	l.Down.Sum(p, l.split, y, h)
 	p.Arena.Release(m)
 	return y
 }
@@ -42,5 +49,7 @@ func (l *MLP) Backward(p *Pass, dx, dy tensor.Tensor) {
 	inside := h.Columns(0, l.gu.Cols/2)
 	p.Dev.SwiGLUBackward(l.gu, inside, inside, l.gu)
 	l.Down.Weights(p, dy, h)
-	l.GateUp.Backward(p, dx, l.gu, l.x, false)
+	share := l.split.begin(p, dx)
+	l.GateUp.Backward(p, share, l.gu, l.x, false)
+	l.split.end(p, dx, share)
 }

@@ -33,14 +33,17 @@ type Param struct {
 	W, Master  tensor.Tensor
 	G          tensor.Tensor
 	product    bool // a fresh pass sets its gradient
+	Shared     bool // ranks that split the model hold it whole, and each has a share of its gradient
+	cut        *cut // what this rank holds of it; nil: all
 }
 
-// Shape is the shape as files state it: vectors have one dimension.
+// Shape is the shape of the whole parameter as files state it: vectors have one dimension.
 func (p *Param) Shape() []int {
+	rows, cols := p.Whole()
 	if p.Kind == Gain || p.Kind == Bias || p.Kind == LambdaKind {
-		return []int{p.Cols}
+		return []int{cols}
 	}
-	return []int{p.Rows, p.Cols}
+	return []int{rows, cols}
 }
 
 // Read reads the most exact values there are: the master's where there is one.
@@ -67,6 +70,7 @@ type Group struct {
 type ParamSet struct {
 	List   []*Param
 	Groups []*Group
+	Split  *Split // what ranks share of it; set before layers are declared
 	prefix string
 	byName map[string]*Param
 }
@@ -111,7 +115,8 @@ type Memory struct {
 	Train           bool // gradients, and master weights where Act is not Stat
 	Master          bool // master weights even where Act is Stat (weights rounded to bf16 values)
 	DecayEmbeddings bool
-	Multiple        int // rounds the flat memory of each group up to a multiple of this many elements; the rest stays zero
+	Split           *Split // what ranks share of the model; nil: nothing
+	Multiple        int    // rounds the flat memory of each group up to a multiple of this many elements; the rest stays zero
 }
 
 // Alloc gives every parameter its place in flat buffers on d.
@@ -211,14 +216,15 @@ func (s *ParamSet) Init(d device.Device, seed uint64) {
 		h := fnv.New64a()
 		fmt.Fprint(h, p.Name)
 		r := rand.New(rand.NewPCG(seed, h.Sum64()))
-		x := make([]float32, p.Rows*p.Cols)
+		rows, cols := p.Whole()
+		x := make([]float32, rows*cols)
 		for i := range x {
 			x[i] = float32(p.Const)
 			if p.Std > 0 {
 				x[i] += float32(p.Std * r.NormFloat64())
 			}
 		}
-		s.Set(d, p, x)
+		s.Set(d, p, p.Take(x))
 	}
 }
 

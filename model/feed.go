@@ -86,10 +86,11 @@ func (m *Model) Put(f *Feed, b *Batch, micro int) error {
 	for i := range n {
 		f.host[i] = int32(i % b.T)
 	}
-	f.pos, f.ids = f.row(feedPos, f.host[:n]), f.row(feedIDs, b.IDs)
+	f.pos = f.row(feedPos, f.host[:n])
+	f.ids = f.row(feedIDs, m.own(f.host, b.IDs))
 	f.targets, f.starts = tensor.Tensor{}, tensor.Tensor{}
 	if b.Targets != nil {
-		f.targets = f.row(feedTargets, b.Targets)
+		f.targets = f.row(feedTargets, m.own(f.host, b.Targets))
 	}
 	if b.Starts != nil {
 		f.starts = f.row(feedStarts, b.Starts)

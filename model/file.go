@@ -62,7 +62,7 @@ func Restore(f *safetensors.File, ps *layer.ParamSet, set func(*layer.Param, []f
 		if err != nil {
 			return err
 		}
-		set(p, x)
+		set(p, p.Take(x))
 	}
 	return nil
 }

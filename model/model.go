@@ -32,8 +32,9 @@ type Model struct {
 
 	recompute layer.Recompute
 
-	parts   []int // where the parts begin in Params.List, and its length
-	version int   // of what passes do: recorded work of an older one is stale
+	shared  [][]tensor.Tensor // by part: gradients of which each rank of a split model has a share
+	parts   []int             // where the parts begin in Params.List, and its length
+	version int               // of what passes do: recorded work of an older one is stale
 }
 
 // New builds a model of a complete configuration (see Config.Complete) on d. Weights are zero until Init or Load.
@@ -41,11 +42,16 @@ func New(d device.Device, c Config, m layer.Memory) (*Model, error) {
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
+	if err := c.CheckSplit(m.Split.Parts()); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
 	freq, factor, _ := c.Frequencies()
 	rope := layer.NewRope(d, freq, c.Context, factor, c.RopeInterleaved)
 	mod := &Model{Config: c, Params: layer.NewParamSet(), dev: d, arena: tensor.NewArena(d), rope: rope, lamBuf: make([]float32, c.Heads)}
+	mod.Params.Split = m.Split
 	mod.declare(rope)
 	mod.Params.Alloc(d, m)
+	mod.findShared()
 	return mod, nil
 }
 
@@ -62,10 +68,10 @@ func (m *Model) declare(rope *layer.Rope) {
 	m.norm = layer.NewNorm(ps, "norm", c.Dim, c.NormEps)
 	w := m.embed.Table
 	if !c.TieEmbed {
-		w = ps.Add(layer.Param{Name: "head.weight", Kind: layer.Matrix, Rows: c.Vocab, Cols: c.Dim, Std: 1 / math.Sqrt(float64(c.Dim))})
+		w = nil
 	}
+	m.loss = layer.NewLoss(ps, w, c.Vocab, c.Dim)
 	m.parts = append(m.parts, len(ps.List))
-	m.loss = &layer.Loss{W: w}
 }
 
 // Table is the parameter table of a configuration, without memory.

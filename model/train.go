@@ -52,6 +52,15 @@ func (m *Model) Gradient(f *Feed, scale float64, ready func(part int)) {
 	for i := range last {
 		m.backprop(f, i, scale, i == 0, nil)
 	}
+	if m.Split() != nil {
+		next := ready
+		ready = func(part int) {
+			m.finish(part)
+			if next != nil {
+				next(part)
+			}
+		}
+	}
 	m.backprop(f, last, scale, last == 0, ready)
 }
 

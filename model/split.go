@@ -1,0 +1,85 @@
+package model
+
+import (
+	"fmt"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/tensor"
+)
+
+// CheckSplit says why a model cannot be split among so many ranks, and what could be.
+func (c Config) CheckSplit(parts int) error {
+	if parts == 1 {
+		return nil
+	}
+	a, err := c.attn(0)
+	if err != nil {
+		return err
+	}
+	if err := a.CheckSplit(parts); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"ffn", c.FFN}, {"vocab", c.Vocab}} {
+		if f.n%parts != 0 {
+			return fmt.Errorf("tp=%d does not divide %s = %d; a multiple such as %d would be shared equally", parts, f.name, f.n,
+				(f.n+parts-1)/parts*parts)
+		}
+	}
+	return nil
+}
+
+// Split is how ranks share the model; nil where they do not.
+func (m *Model) Split() *layer.Split { return m.Params.Split }
+
+// findShared lists, part by part, the gradients to add up over the ranks: neighbours in memory go together.
+func (m *Model) findShared() {
+	if m.Split() == nil {
+		return
+	}
+	m.shared = make([][]tensor.Tensor, m.Parts())
+	for i := range m.shared {
+		for _, p := range m.Part(i) {
+			if p.Shared && p.G.Ok() {
+				m.shared[i] = join(m.shared[i], p.G)
+			}
+		}
+	}
+}
+
+// join appends t, or makes the last one longer where t begins within a cache line's padding after it.
+func join(list []tensor.Tensor, t tensor.Tensor) []tensor.Tensor {
+	if n := len(list); n > 0 {
+		last := &list[n-1]
+		end := last.Off + last.Cols*last.Type.Size()
+		if last.Buf == t.Buf && t.Off >= end && t.Off-end < 128*t.Type.Size() {
+			last.Cols = (t.Off-last.Off)/t.Type.Size() + t.Cols
+			last.Ld = last.Cols
+			return list
+		}
+	}
+	return append(list, t)
+}
+
+// finish completes the gradients of a part of a split model.
+func (m *Model) finish(part int) {
+	for _, t := range m.shared[part] {
+		m.Split().Sum(t)
+	}
+}
+
+// own gives ids as this rank sees them: rows of its part of the vocabulary, or Elsewhere.
+func (m *Model) own(dst, ids []int32) []int32 {
+	s := m.Split()
+	if s == nil {
+		return ids
+	}
+	dst = dst[:len(ids)]
+	for i, id := range ids {
+		dst[i] = s.Local(id, m.Config.Vocab, device.Elsewhere)
+	}
+	return dst
+}
