@@ -11,7 +11,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"antiphase/internal/vfs"
@@ -35,20 +34,21 @@ func (s *Store) Save(step int64, files []File) error {
 	if err := s.check(step, files); err != nil {
 		return fmt.Errorf("checkpoint: save step %d: %w", step, err)
 	}
-	_ = s.clean() // room that a failed Save could not free; should it fail again, this Save may still succeed
-	final := s.path(step)
-	tmp := final + ".tmp-" + unique()
-	aside, err := "", s.stage(tmp, step, files)
+	d, err := s.begin(step)
+	var entries []Entry
 	if err == nil {
-		aside, err = s.commit(tmp, final)
+		if entries, err = d.write(files); err != nil {
+			d.Drop()
+		}
+	}
+	aside := ""
+	if err == nil {
+		aside, err = d.commit(entries)
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: save step %d: %w", step, s.explain(err, files))
+		return s.failed(step, err, measure(files))
 	}
-	if err := s.tidy(step, aside); err != nil {
-		return fmt.Errorf("%w: step %d: %w", ErrCommitted, step, err)
-	}
-	return nil
+	return d.tidy(aside)
 }
 
 func (s *Store) check(step int64, files []File) error {
@@ -58,6 +58,10 @@ func (s *Store) check(step int64, files []File) error {
 	if step < 0 {
 		return errors.New("a step is not negative")
 	}
+	return checkNames(files)
+}
+
+func checkNames(files []File) error {
 	seen := map[string]bool{strings.ToLower(manifestName): true}
 	for _, f := range files {
 		key := strings.ToLower(f.Name) // some file systems fold case, and a checkpoint must be movable there
@@ -73,35 +77,6 @@ func unique() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
-}
-
-// stage writes the whole checkpoint into the folder tmp and makes its contents durable, or leaves no tmp.
-func (s *Store) stage(tmp string, step int64, files []File) (err error) {
-	defer func() {
-		if err != nil {
-			s.remove(tmp)
-		}
-	}()
-	if err := s.fs.Mkdir(tmp); err != nil {
-		return err
-	}
-	m := Manifest{Format: Format, Step: step, Files: []Entry{}}
-	for _, f := range files {
-		e, err := s.writeFile(tmp, f)
-		if err != nil {
-			return err
-		}
-		m.Files = append(m.Files, e)
-	}
-	slices.SortFunc(m.Files, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-	b, err := m.render()
-	if err != nil {
-		return err
-	}
-	if _, err := s.writeFile(tmp, bytesFile(manifestName, b)); err != nil {
-		return err
-	}
-	return s.fs.SyncDir(tmp)
 }
 
 func bytesFile(name string, b []byte) File {

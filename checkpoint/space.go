@@ -49,21 +49,26 @@ func (s *Store) CheckSpace(n int, bytes int64) error {
 }
 
 // explain turns a full disk into a SpaceError and leaves other errors alone.
-func (s *Store) explain(err error, files []File) error {
+func (s *Store) explain(err error, need int64) error {
 	if !vfs.IsNoSpace(err) {
 		return err
-	}
-	var need counter
-	for _, f := range files {
-		if werr := f.Write(&need); werr != nil {
-			break // the number is then a lower bound; the full disk is the error to tell of
-		}
 	}
 	free, ferr := s.fs.Free(s.dir)
 	if ferr != nil {
 		free = -1
 	}
-	return &SpaceError{Path: s.dir, Need: int64(need), Free: free, Err: err}
+	return &SpaceError{Path: s.dir, Need: need, Free: free, Err: err}
+}
+
+// measure counts the bytes of files, those before the first that cannot be written.
+func measure(files []File) int64 {
+	var need counter
+	for _, f := range files {
+		if f.Write(&need) != nil {
+			break
+		}
+	}
+	return int64(need)
 }
 
 // counter is a writer that only counts.

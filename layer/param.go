@@ -131,7 +131,7 @@ func (s *ParamSet) Alloc(d device.Device, m Memory) {
 			decay := p.Kind == Matrix || p.Kind == Embedding && m.DecayEmbeddings
 			if stat == k.stat && decay == k.decay {
 				g.Params = append(g.Params, p)
-				n += p.room()
+				n += p.Room()
 			}
 		}
 		if n == 0 {
@@ -170,8 +170,8 @@ func (p *Param) stride() int {
 	return up8(p.Cols)
 }
 
-// room is that of all rows, rounded up so that each parameter starts on its own cache line, whatever its dtype.
-func (p *Param) room() int { return (p.Rows*p.stride() + 127) / 128 * 128 }
+// Room is that of all rows, rounded up so that each parameter starts on its own cache line, whatever its dtype.
+func (p *Param) Room() int { return (p.Rows*p.stride() + 127) / 128 * 128 }
 
 // In is the parameter's part of its group's flat memory, or of another that is laid out like it, where it begins at element at.
 func (p *Param) In(flat tensor.Tensor, at int) tensor.Tensor {
@@ -196,7 +196,7 @@ func (g *Group) place() {
 		if g.Master.Ok() {
 			p.Master = p.In(g.Master, at)
 		}
-		at += p.room()
+		at += p.Room()
 	}
 }
 
@@ -280,9 +280,9 @@ func (s *ParamSet) ZeroSums(d device.Device) {
 		for _, p := range g.Params {
 			if p.product && p.Kind == Matrix {
 				g.zero(d, from, at)
-				from = at + p.room()
+				from = at + p.Room()
 			}
-			at += p.room()
+			at += p.Room()
 		}
 		g.zero(d, from, at)
 	}

@@ -68,7 +68,10 @@ type AdamW struct {
 	pieces []piece // what this process updates
 
 	// Of several ranks, see NewParallel.
-	ranks   Ranks // nil for a single process
+	ranks   Ranks // of the same part of the model; nil for a single process
+	world   Ranks
+	split   *layer.Split
+	counted []tensor.Tensor // gradients whose squares this rank adds to the norm
 	shard   bool
 	buckets []bucket
 	reduced *background
@@ -100,6 +103,7 @@ func (o *AdamW) whole() {
 	for i, g := range o.groups {
 		o.pieces = append(o.pieces, o.cut(i, 0, g.G.Cols, 0))
 	}
+	o.count()
 }
 
 // Free gives the moments' memory back.
@@ -125,11 +129,14 @@ func (o *AdamW) SetRate(t int, lr float64) {
 func (o *AdamW) Step() {
 	c := &o.cfg
 	o.dev.Zero(o.sq)
-	for i := range o.pieces {
-		o.dev.SumSquares(o.sq, o.pieces[i].g)
+	for _, g := range o.counted {
+		o.dev.SumSquares(o.sq, g)
 	}
 	if o.shard {
 		o.fail(o.ranks.AllReduce(o.sq))
+	}
+	if o.split != nil {
+		o.split.Sum(o.sq)
 	}
 	for i := range o.pieces {
 		p := &o.pieces[i]

@@ -6,7 +6,7 @@ import (
 )
 
 // background makes collectives while the caller goes on computing. On a device whose work is asynchronous anyway
-// they are started in its own order, by the caller.
+// they are started in its own order, by the caller; so they are where the caller asks for it.
 type background struct {
 	do    func(i int) error
 	queue chan int // nil where the caller makes the calls
@@ -15,9 +15,9 @@ type background struct {
 	err   error
 }
 
-func newBackground(d device.Device, n int, do func(i int) error) *background {
+func newBackground(d device.Device, n int, do func(i int) error, here bool) *background {
 	b := &background{do: do}
-	if _, async := d.(device.Recorder); async {
+	if _, async := d.(device.Recorder); async || here {
 		return b
 	}
 	b.queue, b.done = make(chan int, n), make(chan error, n)

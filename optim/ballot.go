@@ -43,6 +43,9 @@ func (b *ballot) free() {
 // count gathers the votes and returns the loss of all ranks.
 func (b *ballot) count(s *Stepper, loss float64) float64 {
 	mine := b.host[:ballotSize]
+	if s.optim.split.Part() > 0 {
+		loss = 0 // another rank has the same rows
+	}
 	mine[ballotHigh] = float32(loss)
 	mine[ballotLow] = float32(loss - float64(mine[ballotHigh]))
 	mine[ballotStop], mine[ballotSave] = bit(s.stop), bit(s.save)

@@ -52,7 +52,7 @@ func BenchmarkOverlap(b *testing.B) {
 		defer m.Free()
 		m.Init(1)
 		w := &stopwatch{Comm: c}
-		o := optim.NewParallel(d, m, r.Optim, w, false)
+		o := optim.NewParallel(d, m, r.Optim, optim.Team{Data: w, World: w}, false)
 		defer o.Free()
 		at := 0
 		o.AtEnd(func() { ends[at][c.Rank()] = time.Now() })

@@ -34,6 +34,12 @@ var minBucket = 1 << 18
 // lines each.
 func padding(ranks int) int { return 128 * ranks }
 
+// Team is a rank's place among all: those that hold the same part of the model and other rows of a batch, and everyone.
+type Team struct {
+	Data  Ranks // sum gradients, and share the moments where these are sharded
+	World Ranks // decide together
+}
+
 // Memory is m as ranks need it: with sharded moments, groups are rounded up to equal parts.
 func Memory(m layer.Memory, r Ranks, shard bool) layer.Memory {
 	if r != nil && shard {
@@ -87,15 +93,16 @@ func (o *AdamW) cut(gi, from, to int, at int) piece {
 
 // NewParallel is New for one of several ranks. With shard each rank holds the moments of its own part of every
 // bucket (ZeRO-1): gradients are summed to the rank that needs them, and updated weights gathered from it. The
-// model's memory must have been made by Memory.
-func NewParallel(d device.Device, m *model.Model, c Config, r Ranks, shard bool) *AdamW {
+// model's memory must have been made by Memory. Of a model that ranks split each updates its own part.
+func NewParallel(d device.Device, m *model.Model, c Config, team Team, shard bool) *AdamW {
+	r := team.Data
 	size := r.Size()
 	unit, parts := 1, 1
 	if shard {
 		unit, parts = padding(size), size
 	}
 	o := allocate(d, m.Params, c, parts)
-	o.ranks, o.shard, o.buckets = r, shard, buckets(m, unit)
+	o.ranks, o.world, o.split, o.shard, o.buckets = r, team.World, m.Split(), shard, buckets(m, unit)
 	if !shard {
 		o.whole()
 	}
@@ -113,13 +120,18 @@ func NewParallel(d device.Device, m *model.Model, c Config, r Ranks, shard bool)
 		o.pieces = append(o.pieces, o.cut(b.group, from, from+n, at[b.group]))
 		at[b.group] += n
 	}
-	o.reduced = newBackground(d, len(o.buckets), o.reduce)
+	o.count()
+	// A split model's passes make collectives of their own: all are made in one order, by one goroutine.
+	o.reduced = newBackground(d, len(o.buckets), o.reduce, o.split != nil)
 	o.ready = o.reduced.ready(o.buckets)
 	return o
 }
 
 // reduce sums one bucket over all ranks: everywhere, or to the rank that owns the part.
 func (o *AdamW) reduce(i int) error {
+	if o.ranks.Size() == 1 {
+		return nil
+	}
 	b := &o.buckets[i]
 	g := o.groups[b.group].G.Columns(b.from, b.to)
 	if !o.shard {

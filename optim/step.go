@@ -39,7 +39,7 @@ func NewStepper(m *model.Model, o *AdamW, micro int) *Stepper {
 	s := &Stepper{model: m, optim: o, micro: micro}
 	s.work = s.run
 	if o.ranks != nil {
-		s.ballot = newBallot(m.Device(), o.ranks)
+		s.ballot = newBallot(m.Device(), o.world)
 	}
 	return s
 }
@@ -91,7 +91,7 @@ func (s *Stepper) Step(b *model.Batch, n int, lr float64) (loss, norm float64, e
 		loss = s.ballot.count(s, loss)
 	}
 	norm = s.optim.Norm()
-	err = errors.Join(s.optim.err, s.model.Device().Sync())
+	err = errors.Join(s.optim.err, s.model.Split().Err(), s.model.Device().Sync())
 	return loss / float64(count), norm, err
 }
 

@@ -17,6 +17,7 @@ type File struct {
 	head  *header
 	data  []byte // the tensors' bytes: the mapping after the header; nil once closed
 	unmap func() error
+	parts map[string][]held // of a file that is several, see OpenSliced
 }
 
 // Open maps the file at path and checks its header. The file must not be shortened while it is open:
@@ -89,7 +90,7 @@ func (f *File) Info(name string) (Info, bool) {
 // Metadata returns the free text of the header, nil when there is none.
 func (f *File) Metadata() map[string]string { return f.head.meta }
 
-// Bytes returns a view of a tensor's bytes, valid until Close, not to be written to.
+// Bytes returns a view of a tensor's bytes, valid until Close, not to be written to; of slices it puts them together.
 func (f *File) Bytes(name string) ([]byte, error) {
 	t, ok := f.Info(name)
 	if !ok {
@@ -97,6 +98,9 @@ func (f *File) Bytes(name string) ([]byte, error) {
 	}
 	if f.data == nil {
 		return nil, fmt.Errorf("safetensors %s: tensor %q: the file is closed", f.path, name)
+	}
+	if f.parts != nil {
+		return f.assemble(name)
 	}
 	return f.data[t.Begin:t.End:t.End], nil
 }
