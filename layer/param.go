@@ -296,3 +296,16 @@ func (g *Group) zero(d device.Device, from, to int) {
 
 // Span is the number of elements that the parameter covers in flat memory, without what separates it from the next.
 func (p *Param) Span() int { return p.Rows * p.stride() }
+
+// Packed is the number of the parameter's own elements among the first n of its flat memory.
+func (p *Param) Packed(n int) int { return n/p.stride()*p.Cols + min(n%p.stride(), p.Cols) }
+
+// Pack copies the parameter's own elements out of a run of its flat memory that begins at element from.
+func (p *Param) Pack(dst, flat []float32, from int) {
+	for i := 0; i < len(flat); {
+		col := (from + i) % p.stride()
+		n := min(p.stride()-col, len(flat)-i)
+		dst = dst[copy(dst, flat[i:i+max(min(n, p.Cols-col), 0)]):]
+		i += n
+	}
+}

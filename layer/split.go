@@ -3,6 +3,7 @@ package layer
 import (
 	"fmt"
 
+	"antiphase/device"
 	"antiphase/tensor"
 )
 
@@ -109,6 +110,7 @@ func (s *Split) end(p *Pass, y, share tensor.Tensor) {
 		return
 	}
 	s.sum(share)
+	device.Wrote(p.Dev, share)
 	if share != y {
 		p.Dev.Copy(y, share)
 	}

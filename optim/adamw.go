@@ -148,7 +148,7 @@ func (o *AdamW) Step() {
 		o.dev.AdamW(&o.arg)
 	}
 	if o.shard {
-		o.gather(weights)
+		o.gather()
 	}
 }
 

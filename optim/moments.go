@@ -38,29 +38,6 @@ func (o *AdamW) place(p *layer.Param) (group, at int) {
 	panic("optim: parameter " + p.Name + " is in no group")
 }
 
-// Moment reads the first or second moment of p. Where ranks hold parts of it, all ranks must ask for the same ones
-// in the same order, and each gets them whole.
-func (o *AdamW) Moment(p *layer.Param, which int, dst []float32) error {
-	gi, at := o.place(p)
-	flat := o.flat(which)[gi]
-	if !o.shard {
-		device.ReadFloats(o.dev, dst, p.In(flat, at))
-		return nil
-	}
-	// It is a run of flat memory that may cross from one rank's part to the next.
-	row := device.Empty(o.dev, flat.Type, 1, p.Span())
-	defer o.dev.Free(row.Buf)
-	o.owners(gi, at, at+p.Span(), func(x *piece, owner, from, to int) {
-		part := row.Columns(from-at, to-at)
-		if owner == o.ranks.Rank() {
-			o.dev.Copy(part, x.of(which).Columns(from-x.from, to-x.from))
-		}
-		o.fail(o.ranks.Broadcast(part, owner))
-	})
-	device.ReadFloats(o.dev, dst, p.In(row, 0))
-	return o.err
-}
-
 // SetMoment sets a moment; a rank keeps what it holds of it.
 func (o *AdamW) SetMoment(p *layer.Param, which int, src []float32) {
 	gi, at := o.place(p)
@@ -94,13 +71,4 @@ func (o *AdamW) owners(group, from, to int, f func(x *piece, owner, from, to int
 			}
 		}
 	}
-}
-
-// Gather completes the masters of a sharded optimiser, of which each rank updates a part, so that parameters can be
-// read whole.
-func (o *AdamW) Gather() error {
-	if o.shard {
-		o.gather(masters)
-	}
-	return o.err
 }

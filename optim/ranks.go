@@ -147,15 +147,11 @@ func (o *AdamW) fail(err error) {
 	}
 }
 
-// gather makes a group's buckets whole again from each rank's part of them.
-func (o *AdamW) gather(of func(*layer.Group) tensor.Tensor) {
+// gather makes the weights whole again from each rank's part of them. Masters stay where they are updated.
+func (o *AdamW) gather() {
 	for i, b := range o.buckets {
-		flat := of(o.groups[b.group])
-		if flat.Ok() {
-			o.fail(o.ranks.AllGather(flat.Columns(b.from, b.to), flat.Columns(o.pieces[i].from, o.pieces[i].to)))
-		}
+		w := o.groups[b.group].W
+		o.fail(o.ranks.AllGather(w.Columns(b.from, b.to), w.Columns(o.pieces[i].from, o.pieces[i].to)))
+		device.Wrote(o.dev, w.Columns(b.from, b.to))
 	}
 }
-
-func weights(g *layer.Group) tensor.Tensor { return g.W }
-func masters(g *layer.Group) tensor.Tensor { return g.Master }

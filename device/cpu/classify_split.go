@@ -10,10 +10,10 @@ import (
 // split is the part of a classifier whose classes are split among ranks, see device.Classifier. The zero split is a
 // classifier that has all classes.
 type split struct {
-	on        bool
-	part      []float32 // [2,n]; nil in the second call
-	parts     []float32 // [2P,n]; nil in the first
-	ld, at    int       // elements from one line to the next; the first row of a chunk
+	on     bool
+	part   []float32 // [2,n]; nil in the second call
+	parts  []float32 // [2P,n]; nil in the first
+	ld, at int       // elements from one line to the next; the first row of a chunk
 }
 
 func splitOf(c *device.Classifier) split {

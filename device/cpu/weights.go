@@ -80,6 +80,9 @@ func (d *Device) touch(ts ...tensor.Tensor) {
 	}
 }
 
+// Wrote marks what is packed of t as out of date.
+func (d *Device) Wrote(t tensor.Tensor) { d.touch(t) }
+
 // forget drops what is packed of a buffer.
 func (d *Device) forget(b *tensor.Buffer) {
 	if len(d.weights.byKey) == 0 {
