@@ -2,10 +2,7 @@ package train
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 
 	"antiphase/recipe"
@@ -43,7 +40,7 @@ func ruleOf(path string) rule {
 
 // compatible compares the recipe at hand with the checkpoint's, which must be one to go on from.
 func (t *run) compatible(c *saved) error {
-	if _, err := os.Stat(c.Path(momentsFile)); errors.Is(err, fs.ErrNotExist) {
+	if !hasTensors(c.Checkpoint, momentsName) {
 		return fmt.Errorf("%w: an imported model, without the optimiser's state; begin with its weights in another folder: --from %s", ErrChanged, t.opt.Dir)
 	}
 	var old recipe.Recipe

@@ -10,13 +10,12 @@ import (
 
 	"antiphase/device"
 	"antiphase/device/cpu"
-	"antiphase/internal/vfs"
-	"antiphase/internal/vfs/vfstest"
 	"antiphase/metrics"
 	"antiphase/tensor"
 )
 
-// slow is a device on which every forward pass takes ten milliseconds of a clock that a test owns.
+// slow is a device on which every forward pass takes ten milliseconds of a clock that a test owns, and a copy of many numbers to the
+// host a second.
 type slow struct {
 	*cpu.Device
 	time *time.Time
@@ -27,22 +26,23 @@ func (d slow) Embed(out, table, ids tensor.Tensor) {
 	d.Device.Embed(out, table, ids)
 }
 
+func (d slow) Read(dst []byte, src tensor.Tensor) {
+	if src.Len() > 1000 {
+		*d.time = d.time.Add(time.Second)
+	}
+	d.Device.Read(dst, src)
+}
+
 var _ device.Device = slow{}
 
 // Steps that are followed by evaluation and saving have the same speed as their neighbours; what these took is in fields of
-// its own, and is not in the estimate of the time left.
+// its own, and is not in the estimate of the time left. Saving is the copy to the host: files are written while training goes on.
 func TestStepTimesAreOfTheStep(t *testing.T) {
 	r := nano(t, "diff", "train.steps=40", "train.eval_every=10", "train.save_every=10", "data.held_out=0.2")
 	opt := options(t, t.TempDir())
 	opt.Say = func(string, ...any) {}
 	at := time.Unix(1.7e9, 0)
 	opt.Device = slow{opt.Device.(*cpu.Device), &at}
-	opt.fs = &vfstest.Faulty{FS: vfs.OS{}, Hook: func(op vfstest.Op) error {
-		if op.Kind == "sync" {
-			at = at.Add(time.Second)
-		}
-		return nil
-	}}
 	run, err := newRun(context.Background(), r, &opt)
 	if err != nil {
 		t.Fatal(err)
@@ -63,11 +63,11 @@ func TestStepTimesAreOfTheStep(t *testing.T) {
 		if evaluated := row.Step%10 == 0; evaluated != (row.EvalS == 0.08) || evaluated == math.IsNaN(row.EvalS) {
 			t.Errorf("step %d: evaluation took %g s", row.Step, row.EvalS)
 		}
-		if saved := row.Step%10 == 1 && row.Step > 1; saved != (row.SaveS >= 4) || saved == math.IsNaN(row.SaveS) {
+		if saved := row.Step%10 == 1 && row.Step > 1; saved != (row.SaveS >= 3) || saved == math.IsNaN(row.SaveS) {
 			t.Errorf("step %d: saving took %g s", row.Step, row.SaveS)
 		}
 	}
-	if last := rows[39]; last.Wall < 13 || last.Time != 1.7e9+last.Wall {
+	if last := rows[39]; last.Wall < 9 || last.Time != 1.7e9+last.Wall {
 		t.Errorf("wall %g s, time %f", last.Wall, last.Time)
 	}
 }

@@ -32,8 +32,11 @@ type run struct {
 	fresh   bool // there was no checkpoint
 	resumed int
 
-	batch   model.Batch // a whole step's rows
-	starts  []int32     // of its documents; the batch has them where documents are kept apart
+	batch   model.Batch  // a whole step's rows
+	starts  []int32      // of its documents; the batch has them where documents are kept apart
+	data    optim.Ranks  // that hold the same part of the model; nil for a single process
+	split   *layer.Split // this rank's part of the model; nil: all
+	saver   saver
 	stepper *optim.Stepper
 	metrics rowWriter
 	clock   clock
@@ -58,16 +61,15 @@ func (t *run) build() error {
 	if err := checkRows(split, rows, r); err != nil {
 		return err
 	}
-	if t.follows() { // rank 0 measures the held-out loss
-	} else if t.set.Has(data.Valid) {
+	if t.set.Has(data.Valid) {
 		if t.valid, err = t.set.Split(data.Valid); err != nil {
 			return err
 		}
 	} else if r.Data.HeldOut > 0 {
 		t.opt.Say("warning: the data is too little to hold any of it out: there will be no held-out loss")
 	}
-	memory := layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb}
-	m, err := model.New(dev, r.Model, optim.Memory(memory, t.opt.Ranks, t.opt.Shard))
+	memory := layer.Memory{Train: true, Master: r.Optim.RoundBF16, DecayEmbeddings: r.Optim.DecayEmb, Split: t.split}
+	m, err := model.New(dev, r.Model, optim.Memory(memory, t.data, t.opt.Shard))
 	if err != nil {
 		return err
 	}
@@ -89,6 +91,9 @@ func (t *run) build() error {
 
 // close gives back whatever the run has got so far.
 func (t *run) close() {
+	if t.saver.done != nil {
+		<-t.saver.done // whatever ended the run, this may still be whole
+	}
 	if t.metrics != nil {
 		t.metrics.Close()
 	}
@@ -122,6 +127,9 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 	for t.state.Step < tr.Steps {
 		t.vote(ctx)
 		if err := t.step(); err != nil {
+			return t.result(), err
+		}
+		if err := t.finishSave(false); err != nil {
 			return t.result(), err
 		}
 		if tr.EvalEvery > 0 && t.state.Step%tr.EvalEvery == 0 || t.state.Step == tr.Steps {
@@ -225,7 +233,7 @@ func (t *run) evaluate() error {
 	}
 	t.clock.lap(&t.clock.step)
 	defer t.clock.lap(&t.clock.eval)
-	loss, err := HeldOut(t.model, t.valid, t.recipe, t.recipe.Train.EvalBatches)
+	loss, err := t.heldOut()
 	if err != nil {
 		return err
 	}
@@ -246,32 +254,4 @@ func (t *run) probe(ctx context.Context) error {
 		return fmt.Errorf("train: probe of step %d: %w", step, err)
 	}
 	return nil
-}
-
-// HeldOut is the mean loss per token over the first micro-batches of a split, in the recipe's order with seed 0, whatever the run's seed.
-func HeldOut(m *model.Model, sp *data.Split, r recipe.Recipe, batches int) (float64, error) {
-	b, T := r.Train.MicroBatch, r.Train.SeqLen
-	rows := loader(sp, r, b, 0)
-	n := b * T
-	batch := model.Batch{B: b, T: T, IDs: make([]int32, n), Targets: make([]int32, n), Starts: make([]int32, n)}
-	starts := batch.Starts
-	if !r.Data.Isolate {
-		batch.Starts = nil
-	}
-	losses := make([]float32, n)
-	sum, count := 0.0, 0
-	for range batches {
-		rows.Next(batch.IDs, batch.Targets, starts)
-		if err := m.Score(&batch); err != nil {
-			return 0, err
-		}
-		m.Losses(losses)
-		for i, x := range losses {
-			if batch.Targets[i] >= 0 {
-				sum += float64(x)
-				count++
-			}
-		}
-	}
-	return sum / float64(max(count, 1)), nil
 }

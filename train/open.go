@@ -80,7 +80,7 @@ func openCheckpoint(c *checkpoint.Checkpoint) (s *Saved, err error) {
 	if s.Tokenizer, err = tokenizer.Load(c.Path("tokenizer.json")); err != nil {
 		return nil, err
 	}
-	s.Weights, err = safetensors.Open(c.Path("model.safetensors"))
+	s.Weights, err = openTensors(c, modelName)
 	return s, err
 }
 

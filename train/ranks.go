@@ -21,6 +21,11 @@ type Ranks interface {
 	optim.Ranks
 	// Agree waits for all ranks, and refuses where their facts differ.
 	Agree(tag string, facts map[string]string) error
+	// Exchange gives every rank's value under a tag, which is used once, to every rank. Another goroutine than the one
+	// that trains may call it.
+	Exchange(tag string, value []byte) ([][]byte, error)
+	// Group is the ranks that name the same color, in order. All ranks call it.
+	Group(color int) (optim.Ranks, error)
 }
 
 // follows says that another rank leads.
@@ -34,6 +39,44 @@ func (o *Options) ranks() int {
 		return 1
 	}
 	return o.Ranks.Size()
+}
+
+// tensorRanks is the number of ranks that hold one model together.
+func (o *Options) tensorRanks() int {
+	if o.Ranks == nil {
+		return 1
+	}
+	return max(o.Tensor, 1)
+}
+
+// dataRanks is the number of parts that a batch's rows are divided into.
+func (o *Options) dataRanks() int { return o.ranks() / o.tensorRanks() }
+
+// meet finds this rank's groups. Neighbours hold one model together; ranks with the same part of it share the rows.
+func (t *run) meet() (err error) {
+	if t.opt.Ranks == nil {
+		return nil
+	}
+	t.data = t.opt.Ranks
+	n := t.opt.tensorRanks()
+	if n == 1 {
+		return nil
+	}
+	if t.opt.ranks()%n != 0 {
+		return fmt.Errorf("train: %d ranks cannot be divided into models of tp=%d: start a multiple of %d", t.opt.ranks(), n, n)
+	}
+	if err := t.recipe.Model.CheckSplit(n); err != nil {
+		return fmt.Errorf("train: model: %w", err)
+	}
+	team, err := t.opt.Ranks.Group(t.opt.Ranks.Rank() / n)
+	if err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	t.split = layer.NewSplit(team)
+	if t.data, err = t.opt.Ranks.Group(t.opt.Ranks.Rank() % n); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	return nil
 }
 
 // agree is Ranks.Agree, nothing for a single process.
@@ -63,7 +106,7 @@ func (t *run) start() error {
 	return t.agree("start", map[string]string{
 		"recipe": hash(t.recipe.JSON()), "tokenizer": hash(tok), "data": t.loader.Position().Dataset,
 		"step":    strconv.Itoa(t.state.Step),
-		"sharded": strconv.FormatBool(t.opt.Shard),
+		"sharded": strconv.FormatBool(t.opt.Shard), "tp": strconv.Itoa(t.opt.tensorRanks()),
 	})
 }
 
@@ -92,7 +135,7 @@ func prepared(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*to
 // microBatch is the number of rows that a rank passes through the network at a time: the recipe's, or the most that
 // divides the rank's own.
 func (t *run) microBatch() (int, error) {
-	tr, n := t.recipe.Train, t.opt.ranks()
+	tr, n := t.recipe.Train, t.opt.dataRanks()
 	if tr.Batch%n != 0 {
 		return 0, fmt.Errorf("train: %d ranks cannot share train.batch=%d equally: set a multiple of %d, or start "+
 			"another number of ranks", n, tr.Batch, n)
@@ -110,7 +153,7 @@ func (t *run) newOptim(m *model.Model) *optim.AdamW {
 	if t.opt.Ranks == nil {
 		return optim.New(t.opt.Device, m.Params, t.recipe.Optim)
 	}
-	return optim.NewParallel(t.opt.Device, m, t.recipe.Optim, t.opt.Ranks, t.opt.Shard)
+	return optim.NewParallel(t.opt.Device, m, t.recipe.Optim, optim.Team{Data: t.data, World: t.opt.Ranks}, t.opt.Shard)
 }
 
 // vote tells the other ranks, with the step to come, what this one was asked for.
@@ -134,35 +177,6 @@ func (t *run) stopping(ctx context.Context) bool {
 		return ctx.Err() != nil
 	}
 	return t.stepper.Stopping()
-}
-
-// momentReader reads a moment of a parameter.
-type momentReader func(p *layer.Param, which int, dst []float32)
-
-// momentReader gives a checkpoint the moments. Where ranks hold parts of them, all ranks bring them together here,
-// before any file is begun: a disk that is full on rank 0 must not leave the others waiting.
-func (t *run) momentReader() (momentReader, error) {
-	if t.opt.Ranks == nil || !t.opt.Shard {
-		// fails only for ranks
-		return func(p *layer.Param, which int, dst []float32) { _ = t.optim.Moment(p, which, dst) }, nil
-	}
-	if err := t.optim.Gather(); err != nil {
-		return nil, err
-	}
-	whole := map[*layer.Param][2][]float32{}
-	for _, p := range t.model.Params.List {
-		var both [2][]float32
-		for which := range both {
-			both[which] = make([]float32, p.Rows*p.Cols)
-			if err := t.optim.Moment(p, which, both[which]); err != nil {
-				return nil, err
-			}
-		}
-		if !t.follows() {
-			whole[p] = both
-		}
-	}
-	return func(p *layer.Param, which int, dst []float32) { copy(dst, whole[p][which]) }, nil
 }
 
 // nowhere takes the rows of a rank that follows.

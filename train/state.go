@@ -4,21 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"antiphase/checkpoint"
 	"antiphase/data"
-	"antiphase/internal/safetensors"
-	"antiphase/layer"
-	"antiphase/model"
 	"antiphase/optim"
 )
 
-const (
-	stateFormat = 1
-	momentsFile = "optimizer.safetensors"
-)
+const stateFormat = 1
 
 // State is all of a run that is neither weights nor moments. It holds no times, so that the same step of the same run
 // gives the same bytes.
@@ -45,62 +38,6 @@ func (s *State) advance(loss float64, tokens int) {
 	s.Loss = loss
 	s.Step++
 	s.Tokens += int64(tokens)
-}
-
-// save writes a checkpoint. A full disk is survived and tried again at the next save, unless this is the last chance.
-func (t *run) save(must bool) error {
-	t.clock.lap(&t.clock.step)
-	defer t.clock.lap(&t.clock.save)
-	if err := t.metrics.Sync(); err != nil { // the rows of a checkpoint's steps are as safe as the checkpoint
-		t.opt.Say("warning: %v", err)
-	}
-	moment, err := t.momentReader()
-	if err != nil {
-		return fmt.Errorf("train: step %d: %w", t.state.Step, err)
-	}
-	if t.follows() {
-		return nil
-	}
-	t.state.Format, t.state.Data, t.state.Recipe = stateFormat, t.loader.Position(), t.recipe.JSON()
-	state, err := json.MarshalIndent(t.state, "", "  ")
-	if err != nil {
-		return fmt.Errorf("train: state of step %d: %w", t.state.Step, err)
-	}
-	tok, err := t.tok.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("train: %w", err)
-	}
-	err = t.store.Save(int64(t.state.Step), []checkpoint.File{
-		{Name: "model.safetensors", Write: func(w io.Writer) error { return t.model.Save(w, nil) }},
-		{Name: momentsFile, Write: func(w io.Writer) error { return safetensors.Write(w, t.moments(moment), nil) }},
-		{Name: "state.json", Write: bytesTo(state)},
-		{Name: "tokenizer.json", Write: bytesTo(tok)},
-	})
-	switch {
-	case errors.Is(err, checkpoint.ErrCommitted):
-		t.opt.Say("warning: %v", err)
-	case errors.Is(err, checkpoint.ErrNoSpace) && !must && !t.recipe.Train.StrictSave:
-		t.opt.Say("warning: checkpoint of step %d not written, trying again at the next one: %v", t.state.Step, err)
-	case err != nil:
-		return fmt.Errorf("train: step %d: %w", t.state.Step, err)
-	}
-	return nil
-}
-
-func bytesTo(b []byte) func(io.Writer) error {
-	return func(w io.Writer) error { _, err := w.Write(b); return err }
-}
-
-// moments lists the optimiser's tensors: m/NAME and v/NAME of every parameter.
-func (t *run) moments(read momentReader) (out []safetensors.Entry) {
-	for which, prefix := range []string{optim.First: "m/", optim.Second: "v/"} {
-		list := model.Entries(t.model.Params, func(p *layer.Param, dst []float32) { read(p, which, dst) })
-		for _, e := range list {
-			e.Name = prefix + e.Name
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // saved is a checkpoint to go on from, with its state.
@@ -171,16 +108,16 @@ func (t *run) begin() error {
 		if err != nil {
 			return err
 		}
-		if len(x) != p.Rows*p.Cols {
+		if rows, cols := p.Whole(); len(x) != rows*cols {
 			return fmt.Errorf("parameter %q has %d values there, the recipe's model wants %v", p.Name, len(x), p.Shape())
 		}
-		t.model.Params.Set(t.opt.Device, p, x)
+		t.model.Params.Set(t.opt.Device, p, p.Take(x))
 	}
 	return nil
 }
 
 func (t *run) restore(c *saved) error {
-	f, err := safetensors.Open(c.Path("model.safetensors"))
+	f, err := openTensors(c.Checkpoint, modelName)
 	if err != nil {
 		return err
 	}
@@ -189,7 +126,7 @@ func (t *run) restore(c *saved) error {
 		return err
 	}
 	t.roundWeights()
-	if err := t.restoreMoments(c.Path(momentsFile)); err != nil {
+	if err := t.restoreMoments(c.Checkpoint); err != nil {
 		return err
 	}
 	t.state = *c.state
@@ -208,8 +145,8 @@ func (t *run) roundWeights() {
 	}
 }
 
-func (t *run) restoreMoments(path string) error {
-	f, err := safetensors.Open(path)
+func (t *run) restoreMoments(c *checkpoint.Checkpoint) error {
+	f, err := openTensors(c, momentsName)
 	if err != nil {
 		return err
 	}
@@ -220,10 +157,11 @@ func (t *run) restoreMoments(path string) error {
 			if err != nil {
 				return err
 			}
-			if n := p.Rows * p.Cols; len(host) != n {
+			rows, cols := p.Whole()
+			if n := rows * cols; len(host) != n {
 				return fmt.Errorf("tensor %q has %d values, the optimiser wants %d", name, len(host), n)
 			}
-			t.optim.SetMoment(p, which, host)
+			t.optim.SetMoment(p, which, p.Take(host))
 		}
 	}
 	return nil

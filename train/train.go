@@ -50,6 +50,8 @@ type Options struct {
 	Ranks Ranks // the processes that train this run together; nil for a single one
 	Shard bool  // ranks hold parts of the optimiser's moments instead of all of them (ZeRO-1)
 
+	Tensor int // neighbouring ranks that hold one model together, each its heads, columns and classes; 0 and 1: none do
+
 	Begin *Begin // the model to begin with, asked for where there is no checkpoint; nil draws the weights
 
 	Save <-chan struct{} // asks for a checkpoint after the step in progress, from which the run goes on; may be nil
@@ -137,6 +139,9 @@ func newRun(ctx context.Context, r recipe.Recipe, opt *Options) (*run, error) {
 // ready looks for a checkpoint first, so that a run of another recipe is refused before anything of it is touched; then it
 // prepares tokenizer and data, builds the model, the optimiser and the loader, and restores.
 func (t *run) ready(ctx context.Context) (err error) {
+	if err := t.meet(); err != nil {
+		return err
+	}
 	if t.follows() {
 		if err := t.agree("prepared", nil); err != nil {
 			return err

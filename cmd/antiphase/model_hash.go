@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"antiphase/train"
 )
 
 // modelHash is the content of a model: its configuration, its weights and its tokenizer. A checkpoint's manifest holds the hashes of the
@@ -22,7 +24,7 @@ func modelHash(l *loaded) (string, error) {
 	h.Write(c)
 	if l.Manifest != nil {
 		for _, e := range l.Manifest.Files {
-			if e.Name == "model.safetensors" || e.Name == "tokenizer.json" {
+			if train.IsWeights(e.Name) || e.Name == "tokenizer.json" {
 				fmt.Fprintf(h, "%s %s\n", e.Name, e.SHA256)
 			}
 		}

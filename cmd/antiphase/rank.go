@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"antiphase/device"
 	"antiphase/dist"
 	"antiphase/internal/fault"
+	"antiphase/optim"
 	"antiphase/recipe"
 	"antiphase/train"
 )
@@ -49,31 +49,6 @@ func oneProcess(cmd *cobra.Command) error {
 	return nil
 }
 
-// layout reads --parallel.
-func layout(text string, world int) (shard bool, err error) {
-	if text == "" {
-		return false, nil
-	}
-	for part := range strings.SplitSeq(text, ",") {
-		key, value, _ := strings.Cut(part, "=")
-		n, err := strconv.Atoi(value)
-		switch {
-		case err != nil || n < 0:
-			return false, usage(fmt.Errorf("--parallel: %q, want key=number", part))
-		case key == "dp" && n != world:
-			return false, usage(fmt.Errorf("--parallel: dp=%d, but there are %d ranks", n, world))
-		case key == "dp":
-		case key == "zero" && n <= 1:
-			shard = n == 1
-		case key == "zero":
-			return false, usage(fmt.Errorf("--parallel: zero=%d; there are 0, and 1, which shards the moments", n))
-		default:
-			return false, usage(fmt.Errorf("--parallel: %q is unknown; there are dp and zero", key))
-		}
-	}
-	return shard && world > 1, nil
-}
-
 // share gives each rank of a machine its part of it, unless flags say otherwise: its own GPU, or its share of the
 // cores.
 func (a *app) share(l dist.Launch) {
@@ -97,11 +72,17 @@ type ranks struct {
 	job *dist.Job
 }
 
+func (r ranks) Group(color int) (optim.Ranks, error) { return r.Split(color) }
+
+func (r ranks) Exchange(tag string, value []byte) ([][]byte, error) {
+	return r.job.Exchange(tag, value)
+}
+
 func (r ranks) Agree(tag string, facts map[string]string) error { return r.job.Agree(tag, facts) }
 
 // trainRank trains as one of several ranks.
 func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d device.Device, r recipe.Recipe,
-	shard bool) error {
+	way layout) error {
 	opt, err := f.job.options()
 	if err != nil {
 		return err
@@ -118,7 +99,7 @@ func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d dev
 	err = job.Agree("program", map[string]string{
 		"version": version(), "recipe": recipeHash, "device": device.IdentityOf(d).String()})
 	if err == nil {
-		err = a.trainHere(ctx, f, d, r, train.Options{Ranks: ranks{comm, job}, Shard: shard})
+		err = a.trainHere(ctx, f, d, r, train.Options{Ranks: ranks{comm, job}, Shard: way.shard, Tensor: way.tensor})
 	}
 	return a.leaveTogether(job, comm, l, err)
 }

@@ -80,7 +80,8 @@ learning rate, warm-up and sequence length for going on; --set changes them.`,
 	inexactFlag(fl, &f.inexact)
 	fl.BoolVar(&f.json, "json", false, "result (or dry run) as JSON on stdout")
 	fl.StringVar(&f.parallel, "parallel", "",
-		"layout of several ranks: dp=N, and zero=1 to share the optimiser's moments among them (default dp over all)")
+		"layout of several ranks, such as dp=4,tp=2,zero=1: rows of a batch over dp, a model's heads and columns over tp, "+
+			"zero=1 shares the optimiser's moments among dp (default dp over all)")
 	f.job.add(fl)
 	return c
 }
@@ -210,7 +211,10 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	shard, err := layout(f.parallel, l.World)
+	way, err := f.layout(l.World)
+	if err == nil {
+		err = way.check(r.Model)
+	}
 	if err != nil {
 		return err
 	}
@@ -230,7 +234,7 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 		f.dir = filepath.Join("runs", r.Name)
 	}
 	if l.World > 1 {
-		return a.trainRank(ctx, f, l, d, r, shard)
+		return a.trainRank(ctx, f, l, d, r, way)
 	}
 	return a.trainHere(ctx, f, d, r, train.Options{})
 }

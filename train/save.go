@@ -1,0 +1,208 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"antiphase/checkpoint"
+	"antiphase/internal/fault"
+	"antiphase/internal/safetensors"
+	"antiphase/optim"
+)
+
+// saver writes checkpoints while training goes on. One is under way at a time, and holds one copy of what this process
+// keeps: the next waits for it.
+type saver struct {
+	keep   []optim.Slice
+	copies [3][][]float32 // by what, see optim.First; of each slice
+	room   []float32
+	done   chan error // of the save under way; nil: none is
+	count  int        // saves begun
+}
+
+// snapshot is a checkpoint's step and files, in host memory.
+type snapshot struct {
+	step  int64
+	must  bool // its failure ends the run
+	tag   string
+	files []checkpoint.File // of this process
+}
+
+// save begins a checkpoint of this step; training stops for as long as a copy to host memory takes, and until the one before
+// is written. must waits for it. A full disk is survived and tried again at the next save, unless this is the last chance.
+func (t *run) save(must bool) error {
+	t.clock.lap(&t.clock.step)
+	defer t.clock.lap(&t.clock.save)
+	if err := t.metrics.Sync(); err != nil { // the rows of a checkpoint's steps are as safe as the checkpoint
+		t.opt.Say("warning: %v", err)
+	}
+	if err := t.finishSave(true); err != nil {
+		return err
+	}
+	s, err := t.snapshot(must)
+	if err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	t.saver.done = done
+	go func() {
+		defer fault.Guard()()
+		done <- t.write(s)
+	}()
+	if must {
+		return t.finishSave(true)
+	}
+	return nil
+}
+
+// finishSave takes the result of the save under way; without wait only if it is there.
+func (t *run) finishSave(wait bool) error {
+	var err error
+	switch {
+	case t.saver.done == nil:
+		return nil
+	case wait:
+		err = <-t.saver.done
+	default:
+		select {
+		case err = <-t.saver.done:
+		default:
+			return nil
+		}
+	}
+	t.saver.done = nil
+	switch {
+	case errors.Is(err, checkpoint.ErrCommitted), errors.Is(err, errLater):
+		t.opt.Say("warning: %v", err)
+		return nil
+	}
+	return err
+}
+
+// errLater marks the error of a save that is tried again.
+var errLater = errors.New("not written, trying again at the next one")
+
+// snapshot copies to the host what this process keeps.
+func (t *run) snapshot(must bool) (*snapshot, error) {
+	v := &t.saver
+	if v.keep == nil {
+		v.keep = t.optim.Slices()
+		for what := range v.copies {
+			for _, s := range v.keep {
+				v.copies[what] = append(v.copies[what], make([]float32, s.To-s.From))
+			}
+		}
+	}
+	for i := range v.keep {
+		for what := range v.copies {
+			v.room = t.optim.Read(&v.keep[i], what, v.copies[what][i], v.room)
+		}
+	}
+	v.count++
+	s := &snapshot{step: int64(t.state.Step), must: must, tag: "save-" + strconv.Itoa(v.count)}
+	weights, err := t.tensors(map[int]string{optim.Value: ""})
+	if err != nil {
+		return nil, err
+	}
+	moments, err := t.tensors(map[int]string{optim.First: "m/", optim.Second: "v/"})
+	if err != nil {
+		return nil, err
+	}
+	if len(v.keep) > 0 {
+		s.files = []checkpoint.File{{Name: t.fileName(modelName), Write: weights}, {Name: t.fileName(momentsName), Write: moments}}
+	}
+	if t.follows() {
+		return s, nil
+	}
+	t.state.Format, t.state.Data, t.state.Recipe = stateFormat, t.loader.Position(), t.recipe.JSON()
+	state, err := json.MarshalIndent(t.state, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("train: state of step %d: %w", t.state.Step, err)
+	}
+	tok, err := t.tok.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	s.files = append(s.files, checkpoint.File{Name: "state.json", Write: bytesTo(state)},
+		checkpoint.File{Name: "tokenizer.json", Write: bytesTo(tok)})
+	return s, nil
+}
+
+// The tensor files of a checkpoint, without their ending. Where several ranks keep parts, each has files of its own.
+const (
+	modelName   = "model"
+	momentsName = "optimizer"
+)
+
+func (t *run) fileName(base string) string {
+	if t.keepers() == 1 {
+		return base + ".safetensors"
+	}
+	return fmt.Sprintf("%s-rank-%05d.safetensors", base, t.opt.Ranks.Rank())
+}
+
+// keepers is the number of ranks that write tensors.
+func (t *run) keepers() int {
+	switch {
+	case t.opt.Ranks == nil:
+		return 1
+	case t.opt.Shard:
+		return t.opt.ranks()
+	}
+	return t.opt.tensorRanks()
+}
+
+// tensors writes copies under their parameters' names, with these prefixes: whole, or with a note of what they are slices of.
+func (t *run) tensors(prefixes map[int]string) (func(io.Writer) error, error) {
+	var list []safetensors.Entry
+	slices := map[string]safetensors.Slice{}
+	for what, prefix := range prefixes {
+		for i, s := range t.saver.keep {
+			p := s.Param
+			name, shape := prefix+p.Name, p.Shape()
+			if rows, cols := p.Whole(); p.Split() || s.To-s.From < rows*cols {
+				whole := safetensors.Slice{Of: name, Shape: shape, From: s.From, To: s.To}
+				name, shape = fmt.Sprintf("%s@%d", name, s.From), []int{s.To - s.From}
+				held, width := p.Held()
+				for _, r := range held {
+					whole.Rows = append(whole.Rows, [2]int{r.From, r.To})
+				}
+				for _, r := range width {
+					whole.Cols = append(whole.Cols, [2]int{r.From, r.To})
+				}
+				slices[name] = whole
+			}
+			list = append(list, safetensors.FromFloat32s(name, "F32", shape, t.saver.copies[what][i]))
+		}
+	}
+	meta, err := safetensors.SliceMeta(slices)
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return func(w io.Writer) error { return safetensors.Write(w, list, meta) }, nil
+}
+
+// write makes a snapshot a checkpoint. It touches neither the device nor what training changes.
+func (t *run) write(s *snapshot) error {
+	var err error
+	switch {
+	case t.keepers() > 1:
+		err = t.writeTogether(s)
+	case !t.follows():
+		err = t.store.Save(s.step, s.files)
+	}
+	switch {
+	case err == nil, errors.Is(err, checkpoint.ErrCommitted):
+		return err
+	case errors.Is(err, checkpoint.ErrNoSpace) && !s.must && !t.recipe.Train.StrictSave:
+		return fmt.Errorf("checkpoint of step %d %w: %w", s.step, errLater, err)
+	}
+	return fmt.Errorf("train: step %d: %w", s.step, err)
+}
+
+func bytesTo(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error { _, err := w.Write(b); return err }
+}

@@ -1,0 +1,34 @@
+package train
+
+import (
+	"strings"
+
+	"antiphase/checkpoint"
+	"antiphase/internal/safetensors"
+)
+
+// tensorFiles are a checkpoint's files with tensors of one kind: one, or those of several ranks.
+func tensorFiles(c *checkpoint.Checkpoint, base string) (out []string) {
+	for _, e := range c.Manifest.Files {
+		if e.Name == base+".safetensors" || strings.HasPrefix(e.Name, base+"-rank-") {
+			out = append(out, c.Path(e.Name))
+		}
+	}
+	return out
+}
+
+func hasTensors(c *checkpoint.Checkpoint, base string) bool { return len(tensorFiles(c, base)) > 0 }
+
+// openTensors opens them as one file. Where the manifest has none the error is that of the one that is missing.
+func openTensors(c *checkpoint.Checkpoint, base string) (*safetensors.File, error) {
+	files := tensorFiles(c, base)
+	if len(files) > 1 {
+		return safetensors.OpenSliced(files)
+	}
+	return safetensors.Open(c.Path(base + ".safetensors"))
+}
+
+// IsWeights says that a checkpoint's file holds weights.
+func IsWeights(name string) bool {
+	return name == modelName+".safetensors" || strings.HasPrefix(name, modelName+"-rank-")
+}

@@ -1,0 +1,109 @@
+package train
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"antiphase/checkpoint"
+)
+
+// told is what ranks tell each other while they save: the draft's name, a rank's files, or what went wrong.
+type told struct {
+	Draft     string             `json:"draft,omitempty"`
+	Entries   []checkpoint.Entry `json:"entries,omitempty"`
+	Failed    string             `json:"failed,omitempty"`
+	NoSpace   bool               `json:"no_space,omitempty"`
+	Committed bool               `json:"committed,omitempty"` // what failed came after the checkpoint was safe
+}
+
+// failed puts an error into it.
+func (m *told) failed(err error) {
+	if err != nil {
+		m.Failed, m.NoSpace, m.Committed = err.Error(), errors.Is(err, checkpoint.ErrNoSpace), errors.Is(err, checkpoint.ErrCommitted)
+	}
+}
+
+// error is what another rank ran into.
+func (m *told) error(rank int) error {
+	switch {
+	case m.Failed == "":
+		return nil
+	case m.Committed:
+		return fmt.Errorf("%w: rank %d: %s", checkpoint.ErrCommitted, rank, m.Failed)
+	case m.NoSpace:
+		return fmt.Errorf("%w: rank %d: %s", checkpoint.ErrNoSpace, rank, m.Failed)
+	}
+	return fmt.Errorf("rank %d: %s", rank, m.Failed)
+}
+
+// tell gives every rank's message to every rank. The error is of the first that has one, and the same everywhere.
+func (t *run) tell(tag string, mine told) ([]told, error) {
+	b, err := json.Marshal(mine)
+	if err != nil {
+		return nil, err
+	}
+	values, err := t.opt.Ranks.Exchange(tag, b)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]told, len(values))
+	for r, v := range values {
+		if err := json.Unmarshal(v, &all[r]); err != nil {
+			return nil, fmt.Errorf("rank %d: %w", r, err)
+		}
+	}
+	for r := range all {
+		if err := all[r].error(r); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+// writeTogether has every rank write its files into one draft, which rank 0 commits once all are on disk. A rank that is killed
+// at any moment leaves the draft uncommitted, or a whole checkpoint.
+func (t *run) writeTogether(s *snapshot) error {
+	var draft *checkpoint.Draft
+	var begin told
+	if !t.follows() {
+		var err error
+		if draft, err = t.store.Begin(s.step); err == nil {
+			begin.Draft = draft.Name()
+		}
+		begin.failed(err)
+	}
+	all, err := t.tell(s.tag+"-begin", begin)
+	if err != nil {
+		return err
+	}
+	if t.follows() {
+		if draft, err = t.store.Join(s.step, all[0].Draft); err != nil {
+			return err
+		}
+	}
+	var mine told
+	mine.Entries, err = draft.Write(s.files)
+	mine.failed(err)
+	all, err = t.tell(s.tag+"-written", mine)
+	var end told
+	if !t.follows() {
+		if err != nil {
+			draft.Drop()
+		} else {
+			end.failed(draft.Commit(entries(all)))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = t.tell(s.tag+"-end", end)
+	return err
+}
+
+func entries(all []told) (out []checkpoint.Entry) {
+	for _, m := range all {
+		out = append(out, m.Entries...)
+	}
+	return out
+}
