@@ -170,7 +170,7 @@ func NewAttention(ps *ParamSet, c AttnConfig) *Attention {
 	l.cfg.Heads, l.cfg.Groups, l.cfg.split = ps.Split.share(c.Heads), ps.Split.share(c.Groups), ps.Split
 	l.shape = device.AttnShape{Heads: l.cfg.Heads, Groups: l.cfg.Groups, D: c.HeadDim, DV: a.Values * c.HeadDim,
 		Scale: 1 / math.Sqrt(float64(c.HeadDim))}
-	wq, wk, wv := c.Heads*a.Queries*c.HeadDim, c.Groups*a.Keys*c.HeadDim, c.Groups*l.shape.DV
+	wq, wk, wv := a.QueryHeads(c.Heads, c.Groups)*c.HeadDim, c.Groups*a.Keys*c.HeadDim, c.Groups*l.shape.DV
 	l.QKV = NewLinear(ps, "qkv", c.Dim, wq+wk+wv, 1, c.Bias)
 	l.mix = a.make(ps, &l.cfg)
 	l.Out = NewLinear(ps, "out", c.Heads*l.shape.DV, c.Dim, c.OutGain, c.Bias)

@@ -133,7 +133,7 @@ func (s *Split) add(p *Pass, y tensor.Tensor) {
 // CheckSplit says why parts ranks cannot hold this attention layer, and how many could.
 func (c *AttnConfig) CheckSplit(parts int) error {
 	what := "heads"
-	if c.Arch.Queries == 2 {
+	if c.Arch.Maps == 2 {
 		what = "heads (pairs, whose two maps stay on one rank)"
 	}
 	if c.Pairing == PairingAcross && parts > 1 {

@@ -48,7 +48,7 @@ func TestTensorRanksEqualOne(t *testing.T) {
 	}
 	for _, a := range layer.Archs() {
 		base := []string{"train.batch=4", "train.seq_len=8", fmt.Sprint("train.steps=", steps), "train.save_every=0",
-			"train.eval_every=10", "train.eval_batches=3"}
+			"train.eval_every=10", "train.eval_batches=3", "model.kv_heads=2"} // two groups: every architecture can be split
 		want := single(t, nano(t, a.Name, append(base, "train.micro_batch=4")...), t.TempDir())
 		for _, l := range []ranked{{2, 2, false}, {4, 2, false}, {4, 2, true}} {
 			for _, micro := range []int{4, 1} {
