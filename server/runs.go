@@ -1,7 +1,10 @@
 package server
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"math"
 	"net/http"
@@ -19,12 +22,19 @@ const (
 	maxRuns     = 1000
 	maxRunBytes = 2 << 20 // of metrics.jsonl read for one answer
 	runDepth    = 3       // folders below the root in which runs are looked for
+
+	maxSamples     = 5
+	maxSampleBytes = 64 << 10 // of samples.jsonl read for one answer
 )
 
 // runPattern is what a run may be called: folder names with slashes between, none of which begins with a dot.
 var runPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+=-]{0,127}(/[A-Za-z0-9_][A-Za-z0-9._+=-]{0,127}){0,2}$`)
 
-const metricsFile = "metrics.jsonl"
+// Files of a run that are read.
+const (
+	metricsFile = "metrics.jsonl"
+	samplesFile = "samples.jsonl"
+)
 
 // listRuns names the runs below the folder: those that have a metrics.jsonl.
 func (s *Server) listRuns(w http.ResponseWriter, _ *http.Request) {
@@ -88,22 +98,55 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 	for i := range rows {
 		out = append(out, rowFields(&rows[i]))
 	}
-	s.json(
-		w,
-		http.StatusOK,
-		map[string]any{
-			"object": "run",
-			"id":     id,
-			"cursor": next,
-			"reset":  reset,
-			"more":   next-cursor >= maxRunBytes,
-			"rows":   out,
-		},
-	)
+	if reset {
+		cursor = 0
+	}
+	s.json(w, http.StatusOK, map[string]any{
+		"object": "run", "id": id, "cursor": next, "reset": reset, "more": next-cursor >= maxRunBytes,
+		"rows": out, "samples": s.samples(id),
+	})
 }
 
-// openRun opens a run's metrics. The name is checked, and the root lets no link lead out of it.
-func (s *Server) openRun(id string) (*os.File, error) {
+// runSample is what a model in training said to a prompt.
+type runSample struct {
+	Step   int    `json:"step"`
+	Prompt string `json:"prompt"`
+	Text   string `json:"text"`
+}
+
+// samples are the last that a run has written, the newest first; none where it writes none.
+func (s *Server) samples(id string) []runSample {
+	out := []runSample{}
+	f, err := s.openIn(id, samplesFile)
+	if err != nil {
+		return out
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return out
+	}
+	b := make([]byte, min(info.Size(), maxSampleBytes))
+	n, err := f.ReadAt(b, info.Size()-int64(len(b)))
+	if err != nil && err != io.EOF {
+		return out
+	}
+	lines := bytes.Split(b[:n], []byte("\n"))
+	for i := len(lines) - 1; i >= 0 && len(out) < maxSamples; i-- {
+		var v runSample
+		if json.Unmarshal(lines[i], &v) != nil || v.Step < 1 || slices.ContainsFunc(out, func(o runSample) bool { return o.Step == v.Step }) {
+			continue // part of a line, or a step that was taken again after a resume
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// openRun opens a run's metrics.
+func (s *Server) openRun(id string) (*os.File, error) { return s.openIn(id, metricsFile) }
+
+// openIn opens a file of a run. The name is checked, and the root lets no link lead out of it.
+func (s *Server) openIn(id, file string) (*os.File, error) {
 	missing := &apiError{
 		Status:  http.StatusNotFound,
 		Type:    typeInvalid,
@@ -114,7 +157,7 @@ func (s *Server) openRun(id string) (*os.File, error) {
 	if !runPattern.MatchString(id) {
 		return nil, missing
 	}
-	name := path.Join(id, metricsFile)
+	name := path.Join(id, file)
 	info, err := s.cfg.Runs.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, missing

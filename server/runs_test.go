@@ -122,6 +122,36 @@ func TestRunsFollowTheFile(t *testing.T) {
 	}
 }
 
+// TestSamples: the newest first, each step once, whatever else is in the file.
+func TestSamples(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, filepath.Join(dir, "a"), 1, 1)
+	r := runsRig(t, dir)
+	ask := func() string {
+		_, _, b := r.do("GET", "/v1/runs/a", nil)
+		_, list, _ := strings.Cut(string(b), `"samples":`)
+		return strings.TrimSpace(list)
+	}
+	if got := ask(); got != "[]}" {
+		t.Errorf("without a file: %s", got)
+	}
+	text := strings.Repeat("{\"step\":1,\"prompt\":\"\",\"text\":\"old\"}\n", 5000) + "damage\n" +
+		`{"step":2,"prompt":"p","text":"two"}` + "\n" + `{"step":3,"prompt":"p","text":"lost"}` + "\n" + `{"step":3,"prompt":"p","text":"three"}` + "\n" + `{"step":4,"te`
+	if err := os.WriteFile(filepath.Join(dir, "a", samplesFile), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := `[{"step":3,"prompt":"p","text":"three"},{"step":2,"prompt":"p","text":"two"},{"step":1,"prompt":"","text":"old"}]}`
+	if got := ask(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if err := os.Remove(filepath.Join(dir, "a", samplesFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "a", samplesFile)); err == nil && ask() != "[]}" {
+		t.Error("a link was followed")
+	}
+}
+
 // TestRunsAreBounded: a large file comes in parts.
 func TestRunsAreBounded(t *testing.T) {
 	dir := t.TempDir()

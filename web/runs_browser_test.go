@@ -62,6 +62,11 @@ func TestRunsInBrowser(t *testing.T) {
 	)
 	p.Hover(".chart", 0.5, 0.5)
 	p.Wait(`/step \d+: first [\d.]+ · second [\d.]+/.test(document.querySelector(".chart-read").textContent)`)
+	say := []byte(`{"step":150,"prompt":"Once","text":" <b>upon</b> a time"}` + "\n")
+	if err := os.WriteFile(filepath.Join(r.runs, "first", "samples.jsonl"), say, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(`/first, step 150: Once <b>upon<.b> a time/.test(document.querySelector("#runs-samples").textContent)`)
 	audit(t, p, "runs")
 	p.Click(`label[for="run-1"]`)
 	p.Wait(`!/second/.test(document.querySelector(".chart-read").textContent)`)

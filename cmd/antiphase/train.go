@@ -27,6 +27,7 @@ type trainFlags struct {
 	set               []string
 	parallel          string
 	job               jobFlags
+	sample            sampleFlags
 	steps             int
 	stepsSet          bool // --steps was given; 0 writes the initial checkpoint
 	dry, print, force bool
@@ -83,6 +84,7 @@ learning rate, warm-up and sequence length for going on; --set changes them.`,
 		"layout of several ranks, such as dp=4,tp=2,zero=1: rows of a batch over dp, a model's heads and columns over tp, "+
 			"zero=1 shares the optimiser's moments among dp (default dp over all)")
 	f.job.add(fl)
+	f.sample.add(fl)
 	return c
 }
 
@@ -199,6 +201,9 @@ func parseSources(specs []string) (list []recipe.Source, err error) {
 }
 
 func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
+	if err := f.sample.check(); err != nil {
+		return err
+	}
 	r, err := a.resolve(ctx, f, args)
 	if err != nil {
 		return err
@@ -248,6 +253,7 @@ func (a *app) trainHere(ctx context.Context, f *trainFlags, d device.Device, r r
 			return err
 		}
 	}
+	f.sample.probe(a, f.dir, &opt)
 	res, err := a.trainRun(ctx, d, r, opt)
 	if err != nil {
 		return err

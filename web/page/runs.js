@@ -33,13 +33,14 @@ export class Runs {
     );
     this.note = el('p', { class: 'soft', role: 'status' });
     this.charts = el('div', { class: 'charts' });
+    this.said = el('div', { class: 'said-list', id: 'runs-samples', hidden: true });
     root.append(
       el(
         'p',
         { class: 'lede' },
         'Curves come from each run’s metrics.jsonl and follow it while it trains. Point at a curve to read all of them at that step.',
       ),
-      el('div', { class: 'runs' }, el('div', {}, this.list, this.pause, this.note), this.charts),
+      el('div', { class: 'runs' }, el('div', {}, this.list, this.pause, this.note), el('div', {}, this.charts, this.said)),
     );
     this.drawn = charts.map(c => ({ ...c, chart: new Chart(c.title, this.charts) }));
     this.tick();
@@ -100,6 +101,7 @@ export class Runs {
       if (part.reset) run.rows = [];
       run.rows.push(...part.rows);
       run.cursor = part.cursor;
+      run.samples = part.samples || [];
       if (!part.more) break;
     }
     const r = run.rows[run.rows.length - 1];
@@ -108,6 +110,7 @@ export class Runs {
 
   draw() {
     const shown = [...this.runs].filter(([, r]) => r.shown && r.rows.length);
+    this.sampled(shown);
     for (const c of this.drawn) {
       c.chart.draw(
         shown.flatMap(([name, r]) =>
@@ -117,6 +120,18 @@ export class Runs {
         ),
       );
     }
+  }
+
+  // sampled shows what the models of the chosen runs said last.
+  sampled(shown) {
+    const list = shown.flatMap(([name, r]) => (r.samples || []).slice(0, 2).map(s => ({ name, ...s })));
+    this.said.hidden = list.length === 0;
+    this.said.replaceChildren(
+      el('h2', {}, 'Samples'),
+      ...list.map(s =>
+        el('p', {}, el('b', {}, `${s.name}, step ${s.step}: `), el('span', { class: 'soft' }, s.prompt), s.text),
+      ),
+    );
   }
 
   // layers makes a line of each layer; those of one run share its colour.
