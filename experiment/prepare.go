@@ -90,7 +90,7 @@ func empty(dir string) error {
 
 // sweep deletes what killed processes left half written. Whoever calls it holds the folder's lock.
 func sweep(dir string) {
-	for _, pattern := range []string{".*.tmp-*", "data.tmp-*", "runs/*/.*.tmp-*"} {
+	for _, pattern := range []string{".*.tmp-*", ".tokenizer-*", "data.tmp-*", "runs/*/.*.tmp-*"} {
 		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are well formed
 		for _, path := range found {
 			_ = os.RemoveAll(path)

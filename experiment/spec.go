@@ -37,6 +37,7 @@ type Spec struct {
 	Vocab     int       `json:"vocab,omitempty"`     // of the models, where Tokenizer is given; see Resolve
 	Sizes     []string  `json:"sizes"`
 	Archs     []string  `json:"archs"`
+	Variants  []Variant `json:"variants,omitempty"`
 	LRs       []float64 `json:"lrs,omitempty"` // none: each size's own
 	Seeds     []uint64  `json:"seeds"`
 	TuneSeeds int       `json:"tune_seeds"`      // seeds of every rate before the best is chosen; 0: all
@@ -62,7 +63,7 @@ func (s *Spec) Check() error {
 	case s.Every < 0:
 		return fmt.Errorf("--probe-every: is %d, must be positive", s.Every)
 	}
-	for _, err := range []error{twice("--size", s.Sizes), twice("--arch", s.Archs), twice("--seeds", s.Seeds),
+	for _, err := range []error{twice("--size", s.Sizes), twice("--seeds", s.Seeds),
 		twice("--lr", s.LRs)} {
 		if err != nil {
 			return err
@@ -72,6 +73,14 @@ func (s *Spec) Check() error {
 		if _, err := layer.LookupArch(a); err != nil {
 			return fmt.Errorf("--arch: %w", err)
 		}
+	}
+	for _, v := range s.Variants {
+		if _, _, _, err := v.parts(); err != nil {
+			return err
+		}
+	}
+	if err := twice("--arch", s.sides()); err != nil {
+		return err
 	}
 	for _, lr := range s.LRs {
 		if !(lr > 0) || math.IsInf(lr, 0) {
@@ -103,7 +112,7 @@ func (s *Spec) continues(old *Spec) string {
 		flag string
 		ok   bool
 	}{
-		{"--size", grows(old.Sizes, s.Sizes)}, {"--arch", grows(old.Archs, s.Archs)},
+		{"--size", grows(old.Sizes, s.Sizes)}, {"--arch", grows(old.Archs, s.Archs)}, {"--variant", grows(old.Variants, s.Variants)},
 		{"--lr", grows(old.LRs, s.LRs) && (len(old.LRs) > 0) == (len(s.LRs) > 0)}, {"--seeds",
 			grows(old.Seeds, s.Seeds)},
 		{"--size (the first one decides the tokenizer)", old.Sizes[0] == s.Sizes[0]},
@@ -113,7 +122,7 @@ func (s *Spec) continues(old *Spec) string {
 		}
 	}
 	a, b := *old, *s
-	a.Sizes, a.Archs, a.LRs, a.Seeds = b.Sizes, b.Archs, b.LRs, b.Seeds
+	a.Sizes, a.Archs, a.Variants, a.LRs, a.Seeds = b.Sizes, b.Archs, b.Variants, b.LRs, b.Seeds
 	var left, right map[string]json.RawMessage
 	x, _ := json.Marshal(a) // plain values
 	y, _ := json.Marshal(b)
@@ -139,7 +148,7 @@ func grows[T comparable](old, now []T) bool {
 // Run is one training run of the grid.
 type Run struct {
 	Size   string
-	Arch   string
+	Arch   string // or the name of a variant
 	LR     float64
 	Seed   uint64
 	Recipe recipe.Recipe
@@ -172,7 +181,7 @@ func (s *Spec) Grid(best func(size, arch string) (float64, bool)) ([]Run, error)
 				return nil, err
 			}
 			for _, lr := range rates {
-				for _, arch := range s.Archs {
+				for _, arch := range s.sides() {
 					if s.tuning() && i >= s.TuneSeeds && best != nil {
 						if x, ok := best(size, arch); !ok || x != lr {
 							continue
@@ -195,7 +204,7 @@ func (s *Spec) TuningRuns() int {
 	if !s.tuning() {
 		return 0
 	}
-	return s.TuneSeeds * len(s.Sizes) * len(s.LRs) * len(s.Archs)
+	return s.TuneSeeds * len(s.Sizes) * len(s.LRs) * len(s.sides())
 }
 
 // base is the recipe that decides data and tokenizer.
@@ -226,7 +235,8 @@ func (s *Spec) Resolve() error {
 
 // recipe is a run, complete.
 func (s *Spec) recipe(run *Run) (r recipe.Recipe, err error) {
-	if r, err = recipe.Named(run.Size, run.Arch); err != nil {
+	arch, own := s.made(run.Arch)
+	if r, err = recipe.Named(run.Size, arch); err != nil {
 		return r, err
 	}
 	base, err := s.base()
@@ -251,7 +261,7 @@ func (s *Spec) recipe(run *Run) (r recipe.Recipe, err error) {
 	}
 	t.Seed, r.Optim.LR = run.Seed, run.LR
 	t.EvalEvery, t.SaveEvery = max(t.Steps/40, min(t.Steps/4, 50), 1), max(t.Steps/8, 1)
-	for _, set := range s.Set {
+	for _, set := range slices.Concat(s.Set, own) {
 		if err := r.SetPair(set); err != nil {
 			return r, fmt.Errorf("--set: %w", err)
 		}

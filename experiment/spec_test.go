@@ -29,6 +29,10 @@ func TestRefused(t *testing.T) {
 		{func(s *Spec) { s.Tasks = []Ask{"needel"} }, "needel"},
 		{func(s *Spec) { s.Tasks = []Ask{"lm needles=3"} }, "needles=3"},
 		{func(s *Spec) { s.Set = []string{"train.stepz=3"} }, "stepz"},
+		{func(s *Spec) { s.Variants = []Variant{"flat diff"} }, "want NAME ARCH KEY=VALUE"},
+		{func(s *Spec) { s.Variants = []Variant{"../x diff a=b"} }, "cannot be the name of a folder"},
+		{func(s *Spec) { s.Variants = []Variant{"diff diff model.lambda_const=0.2"} }, "diff is there twice"},
+		{func(s *Spec) { s.Variants = []Variant{"flat diff model.lamda=1"} }, "lamda"},
 		{func(s *Spec) { s.Set = []string{"data.held_out=0"} }, "held_out"},
 	} {
 		s := nanoSpec(8)
@@ -70,5 +74,24 @@ func TestFolders(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(fresh, specName)); err == nil {
 		t.Error("the folder was taken by an experiment that cannot run")
+	}
+}
+
+// A variant is a side of its own, with its settings and its architecture's equal size.
+func TestVariant(t *testing.T) {
+	s := nanoSpec(8)
+	s.Variants = []Variant{"flat diff model.lambda_init=constant model.lambda_const=0.2"}
+	if err := s.Check(); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := s.Grid(nil)
+	if err != nil || len(runs) != 2*2*3 || s.TuningRuns() != 2*3 {
+		t.Fatalf("%d runs, %d to tune (%v)", len(runs), s.TuningRuns(), err)
+	}
+	for _, r := range runs {
+		m := r.Recipe.Model
+		if flat := r.Arch == "flat"; flat != (m.LambdaConst == 0.2) || flat && m.Arch != "diff" {
+			t.Errorf("%s: %s with λ_init %s %g", r.Name(), m.Arch, m.LambdaInit, m.LambdaConst)
+		}
 	}
 }

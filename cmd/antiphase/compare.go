@@ -23,6 +23,7 @@ type compareFlags struct {
 	seeds         string
 	tasks, probes []string
 	have          []string
+	variants      []string
 	dir, keep     string
 	jobs          int
 	dry, json     bool
@@ -57,6 +58,8 @@ their checkpoints. The lists of sizes, architectures, learning rates and seeds m
 	fl.StringSliceVar(&s.Sizes, "size", []string{"tiny"}, "sizes, separated by commas; see \"antiphase recipes\"")
 	fl.StringSliceVar(&s.Archs, "arch", []string{baseline, "diff", "diff2"},
 		"architectures; the first is what the others are compared with")
+	fl.StringArrayVar(&f.variants, "variant", nil, "an architecture with settings of its own: "+
+		"\"diff-flat diff model.lambda_init=constant model.lambda_const=0.2\" (repeatable)")
 	fl.Float64SliceVar(&s.LRs, "lr", nil, "learning rates to choose among (default: the size's own)")
 	fl.StringVar(&f.seeds, "seeds", "3", "how many seeds (1 to N), or a list: 11,12,13")
 	fl.IntVar(&s.TuneSeeds, "tune-seeds", 1,
@@ -177,6 +180,9 @@ func (f *compareFlags) resolve() error {
 	}
 	if len(s.LRs) < 2 || s.TuneSeeds > len(s.Seeds) {
 		s.TuneSeeds = min(s.TuneSeeds, len(s.Seeds))
+	}
+	for _, v := range f.variants {
+		s.Variants = append(s.Variants, experiment.Variant(v))
 	}
 	if s.Name == "" {
 		s.Name = filepath.Base(filepath.Clean(f.dir))
