@@ -93,16 +93,22 @@ func mapsOf(ctx context.Context, s *eval.Subject, c data.Needle, choice headChoi
 	x.Answer = [2]int{unitOf(parts, from), unitOf(parts, to-1) + 1}
 	x.Query = unitOf(parts, query)
 
-	batch := &model.Batch{B: 1, T: len(ids), IDs: ids}
-	find := &headFinder{want: choice, from: from, to: to, share: math.Inf(-1)}
-	if err := s.Model.Inspect(batch, find); err != nil {
+	g, _, err := look(s, c)
+	if err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	x.Layer, x.Head, x.Share = find.found.layer+1, find.found.head+1, find.share
-	return x, s.Model.Inspect(batch, &mapReader{units: parts, out: x})
+	x.Share = math.Inf(-1)
+	for l, heads := range g.Heads {
+		for h := range heads {
+			if share := heads[h].Signed.Answer; choice.allows(l, h) && share > x.Share {
+				x.Layer, x.Head, x.Share = l+1, h+1, share
+			}
+		}
+	}
+	return x, s.Model.Inspect(&model.Batch{B: 1, T: len(ids), IDs: ids}, &mapReader{units: parts, out: x})
 }
 
 // units splits a prompt into the rows of a map: tokens, or words when those are too many. A word begins with its space.
@@ -147,39 +153,10 @@ func unitOf(units [][2]int, token int) int {
 // headChoice is a layer and a head, from 0; −1: any.
 type headChoice struct{ layer, head int }
 
-// headFinder finds the head whose last row has the largest part of its magnitude on the answer. Dividing by the
-// magnitude makes heads of different λ comparable.
-type headFinder struct {
-	want     headChoice
-	from, to int
-	share    float64
-	found    headChoice
+// allows says whether a head may be chosen.
+func (c headChoice) allows(layer, head int) bool {
+	return (c.layer < 0 || c.layer == layer) && (c.head < 0 || c.head == head)
 }
-
-// Attention implements layer.Probe.
-func (p *headFinder) Attention(v layer.View) {
-	T := v.Shape.T
-	r := v.RowReader(T)
-	defer r.Free()
-	for h := range v.Shape.Heads {
-		if p.want.layer >= 0 && v.Layer != p.want.layer || p.want.head >= 0 && h != p.want.head {
-			continue
-		}
-		answer, all := 0.0, 0.0
-		for t, x := range r.Scores(h, 0, T-1) {
-			all += math.Abs(x)
-			if t >= p.from && t < p.to {
-				answer += x
-			}
-		}
-		if share := answer / all; share > p.share {
-			p.share, p.found = share, headChoice{v.Layer, h}
-		}
-	}
-}
-
-// Hidden implements layer.Probe.
-func (p *headFinder) Hidden(int, tensor.Tensor) {}
 
 // mapReader reads the chosen head's maps.
 type mapReader struct {
