@@ -233,6 +233,9 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 	}
 	slots := min(s.batch(), len(reqs))
 	cache := max(longest, min(slots*longest, infer.SharedBytes/s.Model.CacheBytes()))
+	if s.shared != nil && s.shared.Bytes()+cache*s.Model.CacheBytes() > infer.SharedBytes {
+		s.Close() // two caches of that size are more than evaluations of long prompts should take
+	}
 	e, err := infer.New(s.Model, s.Tokenizer, infer.Options{Slots: slots, CacheTokens: cache, EOS: s.EOS})
 	if err != nil {
 		return nil, err

@@ -69,6 +69,14 @@ func (f *Shared) Free() {
 	f.cache, f.head = nil, nil
 }
 
+// Bytes is the size of the cache that is kept.
+func (f *Shared) Bytes() int {
+	if f.cache == nil {
+		return 0
+	}
+	return (f.room + f.cache.Slots*f.own) * sharedPage * f.m.CacheBytes()
+}
+
 // Run shows every wanted row of every walk once, with at most slots sequences in flight.
 func (f *Shared) Run(ctx context.Context, walks []Walk, slots int, show Show) error {
 	if len(walks) == 0 {
