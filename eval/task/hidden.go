@@ -134,11 +134,12 @@ func (h *hidden) fit(p *eval.Plan, hay *haystack, cell, length int, source *rand
 			return hiddenCase{}, err
 		}
 		c := h.build(p, rand.New(again), hay, cell, bytes)
-		over := p.Count(c.prompt) + len(c.completion()) + 1 - length // free decoding asks for as many tokens as the answer has bytes
+		n := p.Count(c.prompt)
+		over := n + len(c.completion()) + 1 - length // free decoding asks for as many tokens as the answer has bytes
 		if over <= 0 && len(c.prompt) <= bytes+bytes/8+64 {
 			return c, nil
 		}
-		bytes -= max(int(float64(over)*hay.perToken), 1) + 8
+		bytes -= max(over*len(c.prompt)/n, 1) + 8 // made-up words have more tokens than prose
 		if bytes < 1 {
 			break
 		}
