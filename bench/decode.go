@@ -273,6 +273,7 @@ func (c *Config) stepBytes(m model.Config, cached float64) float64 {
 	if err != nil {
 		panic(err) // the model was made of it
 	}
-	kv := m.Layers * m.KVHeads * (a.Keys + a.Values) * m.HeadDim * c.Device.Types().Cache.Size()
+	t := c.Device.Types().Cache
+	kv := m.Layers * (device.CacheCols(t, m.KVHeads*a.Keys, m.HeadDim) + device.CacheCols(t, m.KVHeads, a.Values*m.HeadDim)) * t.Size()
 	return c.weightBytes()*float64(matrices) + float64(kv)*cached
 }

@@ -108,10 +108,38 @@ type DiffAttnGrad struct {
 // of slot[n] (both I32 [1,N]), which CacheWrite has filled. They read Q, Lam and Norm of their Attn or DiffAttn and write
 // Out (Raw and Rstd are scratch when Norm.On and may be absent); K, V, Start, B and T are not looked at.
 // A row's result has the same bits whether it comes alone, in a batch, or as part of a prompt.
+//
+// Where Types.Cache is I8 a row holds a byte for each element and, from the next 16 bytes, a float32 for each of its heads, and ends on 16
+// bytes (see CacheCols): element = scale·(byte − 128), with scale = max|x|/127 over the head and byte = 128 + x/scale rounded to nearest.
 type Cache struct {
-	K, V     tensor.Tensor
-	Table    tensor.Tensor // I32 [slots, pages per slot]
-	PageSize int
+	K, V           tensor.Tensor
+	Table          tensor.Tensor // I32 [slots, pages per slot]
+	PageSize       int
+	KHeads, VHeads int // of a cache of bytes: heads in a row of K and of V
+	D, DV          int // and their widths
+}
+
+// Widths are the elements of a row of K and of V.
+func (c *Cache) Widths() (k, v int) {
+	if c.K.Type != tensor.I8 {
+		return c.K.Cols, c.V.Cols
+	}
+	return c.KHeads * c.D, c.VHeads * c.DV
+}
+
+// CacheCols is the columns of a row of heads × width elements in a Cache of this type.
+func CacheCols(t tensor.DType, heads, width int) int {
+	if t != tensor.I8 {
+		return heads * width
+	}
+	const scale, align = 4, 16
+	up := func(n int) int { return (n + align - 1) / align * align }
+	return up(heads*width) + up(heads*scale)
+}
+
+// CacheReader is a Device whose cache may hold bytes: CacheRead sets rows of k and v, in Act, to rows ids [1,N] of the cache.
+type CacheReader interface {
+	CacheRead(k, v tensor.Tensor, c *Cache, ids tensor.Tensor)
 }
 
 // Probs selects rows of one map: for sequence Seq of a batch of T-token sequences, query rows

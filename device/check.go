@@ -342,7 +342,7 @@ func (a *Attn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
 		opt(a.Raw, t.Act, n, w) && opt(a.Rstd, t.Stat, n, a.Heads)) {
 		a.fail("AttentionCached")
 	}
-	if !c.fits(a.Groups*a.D, a.Groups*a.DV, n, slot, pos, t) {
+	if !c.fits(CacheCols(t.Cache, a.Groups, a.D), CacheCols(t.Cache, a.Groups, a.DV), n, slot, pos, t) {
 		c.fail("AttentionCached of "+a.String(), slot, pos, arg{"Q", a.Q})
 	}
 }
@@ -362,7 +362,12 @@ func (c *Cache) fail(op string, slot, pos tensor.Tensor, rows ...arg) {
 
 // CheckWrite checks CacheWrite's tensors.
 func (c *Cache) CheckWrite(k, v, slot, pos tensor.Tensor, t Types) {
-	if !(has(k, t.Act, k.Rows, k.Cols) && has(v, t.Act, k.Rows, v.Cols) && c.fits(k.Cols, v.Cols, k.Rows, slot, pos, t)) {
+	kw, vw := c.Widths()
+	rowK, rowV := kw, vw
+	if t.Cache == tensor.I8 {
+		rowK, rowV = CacheCols(tensor.I8, c.KHeads, c.D), CacheCols(tensor.I8, c.VHeads, c.DV)
+	}
+	if !(has(k, t.Act, k.Rows, kw) && has(v, t.Act, k.Rows, vw) && c.fits(rowK, rowV, k.Rows, slot, pos, t)) {
 		c.fail("CacheWrite", slot, pos, arg{"k", k}, arg{"v", v})
 	}
 }
@@ -417,7 +422,7 @@ func (a *DiffAttn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
 		a.lambda(n, t) && opt(a.Raw, t.Act, n, w) && opt(a.Rstd, t.Stat, n, a.Heads)) {
 		a.fail("DiffAttentionCached")
 	}
-	if !c.fits(a.Groups*a.Keys*a.D, a.Groups*a.DV, n, slot, pos, t) {
+	if !c.fits(CacheCols(t.Cache, a.Groups*a.Keys, a.D), CacheCols(t.Cache, a.Groups, a.DV), n, slot, pos, t) {
 		c.fail(fmt.Sprintf("DiffAttentionCached of %v Keys=%d", &a.AttnShape, a.Keys), slot, pos, arg{"Q", a.Q})
 	}
 }

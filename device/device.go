@@ -25,7 +25,7 @@ import "antiphase/tensor"
 type Types struct {
 	Act   tensor.DType // weights and activations
 	Stat  tensor.DType // master weights, gradients of weights, moments, statistics, λ, losses
-	Cache tensor.DType // keys and values in a Cache: Act, or what the device rounds the factors of attention's products to
+	Cache tensor.DType // keys and values in a Cache: Act, what the device rounds the factors of attention's products to, or I8
 	// OddRows: rows of large activations had better begin an odd number of cache lines apart, see Stride.
 	OddRows bool
 }

@@ -250,10 +250,10 @@ func (l *Attention) Backward(p *Pass, dx, dy tensor.Tensor) {
 // Free gives back the memory that the layer holds between passes.
 func (l *Attention) Free(d device.Device) { l.mix.free(d) }
 
-// CacheWidths are the columns of one position's keys and values in a cache.
-func (l *Attention) CacheWidths() (k, v int) {
+// CacheHeads are the heads of one position's keys and values in a cache, and their widths.
+func (l *Attention) CacheHeads() (keys, values, d, dv int) {
 	_, wk, wv := l.widths()
-	return wk, wv
+	return wk / l.shape.D, wv / l.shape.DV, l.shape.D, l.shape.DV
 }
 
 // LambdaStats is λ of one layer in a pass. Where λ depends on the text, a head's λ is its mean over the rows.

@@ -64,9 +64,14 @@ func pagedDiff(p *Pass, a *device.DiffAttn, c *device.Cache) bool {
 func attendChunk(p *Pass, m spans, ch *Chunk, c *device.Cache, out, q tensor.Tensor) {
 	mark := p.Arena.Mark()
 	n := ch.Past + q.Rows
-	k, v := p.Act(n, c.K.Cols), p.Act(n, c.V.Cols)
-	p.Dev.Embed(k, c.K, ch.Keys)
-	p.Dev.Embed(v, c.V, ch.Keys)
+	wk, wv := c.Widths()
+	k, v := p.Act(n, wk), p.Act(n, wv)
+	if d, ok := p.Dev.(device.CacheReader); ok {
+		d.CacheRead(k, v, c, ch.Keys)
+	} else {
+		p.Dev.Embed(k, c.K, ch.Keys)
+		p.Dev.Embed(v, c.V, ch.Keys)
+	}
 	if ch.Past == 0 {
 		m.chunk(p, ch, out, q, k, v)
 	} else {

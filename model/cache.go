@@ -39,10 +39,11 @@ func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
 	c.table, c.pages = device.Empty(m.dev, tensor.I32, slots, pagesOfSlot), make([]int32, slots*pagesOfSlot)
 	kv := m.dev.Types().Cache
 	for _, b := range m.blocks {
-		k, v := b.Attn.CacheWidths()
+		keys, values, d, dv := b.Attn.CacheHeads()
 		c.layers = append(c.layers, device.Cache{
-			K: device.Empty(m.dev, kv, pages*pageSize, k), V: device.Empty(m.dev, kv, pages*pageSize, v),
-			Table: c.table, PageSize: pageSize,
+			K:     device.Empty(m.dev, kv, pages*pageSize, device.CacheCols(kv, keys, d)),
+			V:     device.Empty(m.dev, kv, pages*pageSize, device.CacheCols(kv, values, dv)),
+			Table: c.table, PageSize: pageSize, KHeads: keys, VHeads: values, D: d, DV: dv,
 		})
 	}
 	return c

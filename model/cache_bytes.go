@@ -1,11 +1,13 @@
 package model
 
+import "antiphase/device"
+
 // CacheBytes is the memory that one position takes in a KV cache, over all layers.
 func (m *Model) CacheBytes() int {
-	n := 0
+	n, kv := 0, m.dev.Types().Cache
 	for _, b := range m.blocks {
-		k, v := b.Attn.CacheWidths()
-		n += k + v
+		keys, values, d, dv := b.Attn.CacheHeads()
+		n += device.CacheCols(kv, keys, d) + device.CacheCols(kv, values, dv)
 	}
-	return n * m.dev.Types().Cache.Size()
+	return n * kv.Size()
 }

@@ -15,7 +15,7 @@ import (
 type DType uint8
 
 // The element types. F64 is the oracle's, BF16 the GPU's, F32 everyone's; I32 holds ids and positions, I16 the lower halves of float32
-// numbers whose upper ones are a BF16 (see half.Split).
+// numbers whose upper ones are a BF16 (see half.Split), I8 the bytes of a key/value cache (see device.Cache).
 const (
 	Invalid DType = iota
 	F32
@@ -23,6 +23,7 @@ const (
 	BF16
 	I32
 	I16
+	I8
 )
 
 // Size is the number of bytes of one element.
@@ -34,6 +35,8 @@ func (d DType) Size() int {
 		return 4
 	case BF16, I16:
 		return 2
+	case I8:
+		return 1
 	}
 	panic(fmt.Sprintf("tensor: size of dtype %d", d))
 }
@@ -51,6 +54,8 @@ func (d DType) String() string {
 		return "I32"
 	case I16:
 		return "I16"
+	case I8:
+		return "I8"
 	}
 	return "invalid"
 }

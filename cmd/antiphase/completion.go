@@ -26,6 +26,7 @@ var flagValues = map[string]complete{
 	"color":     fixed("auto", "always", "never"),
 	"device":    fixed("auto", "cpu", "cuda", "cuda:0"),
 	"precision": fixed("auto", "fp32", "bf16", "int8"),
+	"kv-cache":  fixed("auto", "int8"),
 	"dtype":     func() []string { return hf.DTypes() },
 	"to":        fixed("transformers", "run"),
 	"by":        fixed("parameters", "tokens"),

@@ -33,10 +33,13 @@ func (a *app) open() (device.Device, error) {
 	if err != nil {
 		return nil, usage(fmt.Errorf("--precision: %w", err))
 	}
+	if a.kvCache != "auto" && a.kvCache != "int8" {
+		return nil, usage(fmt.Errorf("--kv-cache: %q is unknown; there are auto and int8", a.kvCache))
+	}
 	gpu := a.precision == "auto" || p == cpu.BF16 // all that a GPU multiplies in
 	switch kind {
 	case "cpu":
-		return cpu.New(cpu.Options{Threads: a.threads, Precision: p}), nil
+		return a.openCPU(p)
 	case "cuda":
 		if !gpu {
 			return nil, usage(fmt.Errorf("--precision: %s is not what --device %s computes in; CUDA has bf16, the CPU has all", a.precision, a.device))
@@ -48,7 +51,7 @@ func (a *app) open() (device.Device, error) {
 				return d, err
 			}
 		}
-		return cpu.New(cpu.Options{Threads: a.threads, Precision: p}), nil
+		return a.openCPU(p)
 	}
 	return nil, usage(fmt.Errorf("--device: %q is unknown; there are auto, cpu, cuda and cuda:N", a.device))
 }
@@ -61,9 +64,17 @@ func (a *app) openTraining() (device.Device, error) {
 	return a.open()
 }
 
+// openCPU opens the processor, whose caches hold what its products round to.
+func (a *app) openCPU(p cpu.Precision) (device.Device, error) {
+	if a.kvCache != "auto" {
+		return nil, usage(fmt.Errorf("--kv-cache: %s needs --device cuda; the CPU keeps keys and values as it computes", a.kvCache))
+	}
+	return cpu.New(cpu.Options{Threads: a.threads, Precision: p}), nil
+}
+
 // openCUDA opens a GPU; kernels that must be built first show as progress.
 func (a *app) openCUDA(ordinal int) (device.Device, error) {
-	d, err := cuda.Open(ordinal, cuda.Options{Progress: func(s string) { a.note("%s", s) }})
+	d, err := cuda.Open(ordinal, cuda.Options{ByteCache: a.kvCache == "int8", Progress: func(s string) { a.note("%s", s) }})
 	if err != nil {
 		return nil, err // a nil *cuda.Device must not become a device.Device
 	}

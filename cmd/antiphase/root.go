@@ -31,6 +31,7 @@ type app struct {
 	ordinal   int // of the GPU where --device names none
 	threads   int
 	precision string
+	kvCache   string
 	signals   chan os.Signal // ends the context; chat takes it over
 	stopped   os.Signal      // the signal that ended it
 }
@@ -64,6 +65,7 @@ common attention noise cancels. Begin with:
 	f.StringVar(&a.device, "device", "auto", "where to compute: auto, cpu, cuda or cuda:N")
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
 	f.StringVar(&a.precision, "precision", "auto", "weights, activations and factors of products: fp32, bf16, int8 (weights; CPU, inference only) or auto, the fastest that trains well")
+	f.StringVar(&a.kvCache, "kv-cache", "auto", "keys and values of generation: auto, as the device computes, or int8, a byte and a scale per head (cuda)")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(flagError(c, err)) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := oneProcess(cmd); err != nil {

@@ -11,33 +11,44 @@ import (
 type attnCached struct{ split, splits, join kernel }
 
 // cachedKernels registers kernels for a shape; the zero shape takes its numbers at run time.
-func cachedKernels(maps int, s attnShape) attnCached {
+func cachedKernels(maps int, s attnShape, bytes bool) attnCached {
 	unit := "attention"
 	if maps == 2 {
 		unit = "diffattention"
 	}
 	split := 0
 	if s.maps != 0 {
-		split = s.splitKeys()
+		split = s.splitKeys(bytes)
 	}
 	options := fmt.Sprintf("-DHEAD=%d -DVALUE=%d -DKEYS=%d -DSPLIT=%d -DTHREADS=%d", s.d, s.dv, s.keys, split, splitThreads)
+	if bytes {
+		options += " -DBYTES=1"
+	}
 	of := func(name string) kernel { return earlyOf(unit+"_cached", unit+name, options) }
 	return attnCached{of("_split"), of("_splits"), of("_join")}
 }
 
 // cachedShapes are the shapes whose numbers the compiler knows: those of the tiled kernels but plain attention with wide values.
-var cachedShapes = func() map[attnShape]attnCached {
+var cachedShapes = cachedBy(false)
+
+// cachedBytes are the same for a cache of bytes.
+var cachedBytes = cachedBy(true)
+
+func cachedBy(bytes bool) map[attnShape]attnCached {
 	all := map[attnShape]attnCached{}
 	for _, d := range []int{64, 96, 128} {
 		for _, s := range []attnShape{{1, 1, d, d}, {2, 1, d, d}, {2, 2, d, 2 * d}} {
-			all[s] = cachedKernels(s.maps, s)
+			all[s] = cachedKernels(s.maps, s, bytes)
 		}
 	}
 	return all
-}()
+}
 
-// cachedGeneral are the kernels for any other shape, by the number of maps.
-var cachedGeneral = [3]attnCached{1: cachedKernels(1, attnShape{}), 2: cachedKernels(2, attnShape{})}
+// cachedGeneral are the kernels for any other shape, by the number of maps and whether the cache holds bytes.
+var cachedGeneral = [3][2]attnCached{
+	1: {cachedKernels(1, attnShape{}, false), cachedKernels(1, attnShape{}, true)},
+	2: {cachedKernels(2, attnShape{}, false), cachedKernels(2, attnShape{}, true)},
+}
 
 // Numbers of kernels/attn_cached.cuh: the threads of a split and of a join; the bytes of K and V that bound a split; and the bytes that the splits
 // of one launch may leave in scratch memory. Splits of 128 threads and 64 KB were as fast for one map, and for two a fifth slower with many rows.
@@ -53,12 +64,20 @@ const (
 func wide16(n int) int { return ceil(n, 16) * 16 }
 
 // splitKeys is the keys of a split: as many as make at most splitBytes of K and V.
-func (s attnShape) splitKeys() int {
+func (s attnShape) splitKeys(bytes bool) int {
 	keys := splitThreads
-	for row := s.keys*wide16(s.d) + wide16(s.dv); keys > 32 && keys*row*2 > splitBytes; {
+	for row := (s.keys*wide16(s.d) + wide16(s.dv)) * cellSize(bytes); keys > 32 && keys*row > splitBytes; {
 		keys /= 2
 	}
 	return keys
+}
+
+// cellSize is the bytes of an element of the cache.
+func cellSize(bytes bool) int {
+	if bytes {
+		return 1
+	}
+	return 2
 }
 
 // cachedCall is a call's kernels and how its keys are cut; sums and stats are where the splits of one launch leave O, and m with l.
@@ -67,18 +86,24 @@ type cachedCall struct {
 	attnCached
 	keysOfSplit, parts int // keys of a split, and splits of all that the cache can hold of a sequence
 	sums, stats        uint64
+	bytes              bool // the cache holds bytes
 }
 
 // attendCached launches attention of single rows to a cache. Long prompts come in pieces, so that scratch memory stays small.
 func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor.Tensor) {
 	a.mustFit()
 	s := attnShape{a.maps, a.keys, a.D, a.DV}
-	c := cachedCall{attnCall: a, attnCached: cachedGeneral[a.maps], keysOfSplit: s.splitKeys()}
-	if k, ok := cachedShapes[s]; ok {
+	bytes := cache.K.Type == tensor.I8
+	general, shapes := cachedGeneral[a.maps][flag(bytes)], cachedShapes
+	if bytes {
+		shapes = cachedBytes
+	}
+	c := cachedCall{attnCall: a, attnCached: general, keysOfSplit: s.splitKeys(bytes), bytes: bytes}
+	if k, ok := shapes[s]; ok {
 		c.attnCached = k
 	}
 	if c.splitShared(true) > d.info.Shared { // a smaller GPU than most: shorter splits, of a number known at run time
-		c.attnCached, c.keysOfSplit = cachedGeneral[a.maps], c.keysOfSplit/2
+		c.attnCached, c.keysOfSplit = general, c.keysOfSplit/2
 	}
 	c.parts = ceil(cache.Table.Cols*cache.PageSize, c.keysOfSplit)
 	if c.q.Rows == 0 || c.parts == 0 {
@@ -101,8 +126,12 @@ func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor
 func (c *cachedCall) splitShared(more bool) int {
 	vectors, wide := c.Heads/c.Groups*c.maps, wide16(c.DV)
 	sums := ceil(c.keysOfSplit, 64) * min(vectors, 4) * wide * 4
-	keys := max(c.keysOfSplit*(c.keys*wide16(c.D)+8)*2, sums)
-	all := keys + 2*(c.keysOfSplit*(wide+8)+vectors*(wide16(c.D)+8)) + 4*vectors*(c.keysOfSplit+8)
+	cell, pad := cellSize(c.bytes), 16 // between rows
+	keys := max(c.keysOfSplit*(c.keys*wide16(c.D)*cell+pad), sums)
+	all := keys + c.keysOfSplit*(wide*cell+pad) + vectors*(wide16(c.D)*2+pad) + 4*vectors*(c.keysOfSplit+8)
+	if c.bytes {
+		all += 2 * 16 * c.keysOfSplit // scales
+	}
 	if more {
 		all += sums + 4*2*c.keysOfSplit
 	}

@@ -17,6 +17,11 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	if k.Rows == 0 {
 		return
 	}
+	if c.K.Type == tensor.I8 {
+		d.keepBytes(c, k, v, slot, pos)
+		d.noteKept(c, k.Rows, slot, pos)
+		return
+	}
 	wide, h := k.Cols%8 == 0 && v.Cols%8 == 0 && vec(c.K, c.V, k, v), &d.held
 	if h.kind == heldTurned && !(h.turn.leaves(k, v) && h.product.ends(&h.turn, v) && h.apartFrom(c.K) && h.apartFrom(c.V)) {
 		d.multiplyRows(&h.product)
@@ -30,9 +35,14 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	default:
 		d.keep(c, k, v, slot, pos, wide)
 	}
+	d.noteKept(c, k.Rows, slot, pos)
+}
+
+// noteKept remembers that rows of the cache were written.
+func (d *Device) noteKept(c *device.Cache, rows int, slot, pos tensor.Tensor) {
 	for _, t := range []tensor.Tensor{c.K, c.V} {
 		s := spanOf(t)
-		if k.Rows == 1 {
+		if rows == 1 {
 			s.slot, s.pos = ptr(slot), ptr(pos)
 		}
 		d.fresh.note(s)

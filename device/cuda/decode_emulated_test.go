@@ -2,7 +2,12 @@
 
 package cuda
 
-import "testing"
+import (
+	"testing"
+
+	"antiphase/model"
+	"antiphase/tensor"
+)
 
 // TestEmulatedDecode runs the checks of decoding on the CPU.
 func TestEmulatedDecode(t *testing.T) {
@@ -20,4 +25,17 @@ func TestEmulatedHeld(t *testing.T) {
 	gatedRight(t, d)
 	turnedRight(t, d)
 	faultsRight(t, d)
+}
+
+// TestEmulatedBytes runs those of a cache of bytes.
+func TestEmulatedBytes(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	for _, s := range byteShapes() {
+		bytesRight(t, d, s, 150, 1)
+	}
+	bytesRight(t, d, attnShape{2, 2, 64, 128}, 290, 3)
+	d.types.Cache = tensor.I8
+	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 32, Heads: 1, HeadDim: 16}, 33, 40)
+	recordedDecoding(t, d, "diff2")
 }

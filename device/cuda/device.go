@@ -25,7 +25,8 @@ var ErrUnavailable = cu.ErrUnavailable
 
 // Options say how to open a GPU.
 type Options struct {
-	Progress func(line string) // told about each kernel that is being built; may be nil
+	Progress  func(line string) // told about each kernel that is being built; may be nil
+	ByteCache bool              // key/value caches hold bytes, see device.Cache: half the memory, other bits
 }
 
 // Device is one GPU. It is used by one goroutine at a time.
@@ -91,6 +92,9 @@ func Open(ordinal int, opt Options) (*Device, error) {
 	d, err := newDevice(drv)
 	if err == nil {
 		err = d.chooseAttention(os.Getenv("ANTIPHASE_ATTENTION"))
+		if opt.ByteCache {
+			d.types.Cache = tensor.I8
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, drv.Close())
@@ -118,7 +122,7 @@ func newDevice(drv cu.Driver) (*Device, error) {
 
 // Name says what this is.
 func (d *Device) Name() string {
-	return fmt.Sprintf("cuda:%d: %s, %s, %d SMs, bf16", d.info.Ordinal, d.info.Name, d.info.Arch(), d.info.SMs)
+	return fmt.Sprintf("cuda:%d: %s, %s, %d SMs, %s", d.info.Ordinal, d.info.Name, d.info.Arch(), d.info.SMs, d.precision())
 }
 
 // Info describes the GPU and its libraries.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"antiphase/device"
+	"antiphase/tensor"
 )
 
 var _ device.Identified = (*Device)(nil)
@@ -11,8 +12,16 @@ var _ device.Identified = (*Device)(nil)
 // Identity names the model and the libraries: cuBLASLt chooses its kernels by both, and NVRTC builds ours.
 func (d *Device) Identity() device.Identity {
 	i := d.info
-	return device.Identity{Device: i.Name, Precision: "bf16",
+	return device.Identity{Device: i.Name, Precision: d.precision(),
 		Kernels: fmt.Sprintf("%s, %d SMs, cuBLASLt %d, NVRTC %d", i.Arch(), i.SMs, i.CublasLt, i.NVRTC)}
+}
+
+// precision is what results are rounded to.
+func (d *Device) precision() string {
+	if d.types.Cache == tensor.I8 {
+		return "bf16, int8 cache"
+	}
+	return "bf16"
 }
 
 // Machine is the GPU's model.

@@ -11,6 +11,7 @@
 #   tools/gpu/hopper.sh variants   ways to add to dQ: bits against the table's kernels, then milliseconds
 #   tools/gpu/hopper.sh chunks     prompts over pages against rows one by one
 #   tools/gpu/hopper.sh prefill    tokens/s of prompts beside the forward pass of training
+#   tools/gpu/hopper.sh bytes      decoding with a cache of bytes: results, then tokens/s beside bf16
 #   tools/gpu/hopper.sh large      a step of 6.8b, and of 1.4b with 65,536 tokens, with recomputation
 #   tools/gpu/hopper.sh            check, then times
 set -uo pipefail
@@ -111,6 +112,17 @@ prefill() {
   bench "830m diff wgmma forward" 60 train --size 830m --arch diff --seq 16384 --batch 1 --forward --steps 3 --warmup 2
 }
 
+# Decoding with keys and values in bf16 and in bytes.
+bytes() {
+  status "bytes right" 90 "$bin" -test.run 'TestBytes$'
+  for kind in auto int8; do
+    for size in 160m 830m; do
+      bench "$size diff decode, cache $kind" 90 decode --size $size --arch diff --batch 1,64 --context 1024 --kv-cache $kind
+    done
+    bench "830m diff decode, cache $kind" 90 decode --size 830m --arch diff --batch 1 --context 4096 --kv-cache $kind
+  done
+}
+
 large() {
   export ANTIPHASE_ATTENTION=wgmma
   bench "6.8b diff" 150 train --size 6.8b --arch diff --batch 4 --steps 2 --warmup 2
@@ -135,9 +147,9 @@ sanitize() {
 
 case ${1:-all} in
 all) check; times ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | large) "$@" ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | bytes | large) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill and large" >&2
+  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes and large" >&2
   exit 2
   ;;
 esac

@@ -15,8 +15,16 @@
 // Where a split begins depends on the shape and the key's position alone and each row is summed by itself in a fixed order, so a row's
 // bits do not depend on its company. Bound: bytes of K and V, (keys·D + DV)·2 per group and position.
 //
+// BYTES: the cache holds bytes, an element being scale·(byte − 128) with one scale for a row and head, at the end of the row (device.Cache).
+// They are copied as they are and become bf16, exactly, on their way from shared memory to the matrix units; scales of keys meet the scores,
+// those of values P, both fp32. A product's k may run in any order and its rows too, so a thread takes neighbouring bytes: four of a key, or two
+// columns of a value.
+//
 // HEAD, VALUE, KEYS and SPLIT (keys of a split) are the shape, or 0 for one that is known at run time; THREADS are those of a split. In
 // shared memory and in the splits' sums heads are as wide as the next multiple of 16, with zeros behind their end.
+#ifndef BYTES
+#define BYTES 0
+#endif
 #include "attn_page.cuh"
 #include "attn_ptx.cuh"
 #include "early.cuh"
@@ -24,8 +32,18 @@
 #define LOG2E 1.4426950408889634f
 #define LOWEST __uint_as_float(0xff800000u)
 
+#if BYTES
+typedef unsigned char Cell;
+#define CELLS 16
+#define NOTHING 128
+#else
+typedef bf16 Cell; // of the cache
+#define CELLS 8 // in 16 bytes
+#define NOTHING 0
+#endif
+
 struct Cached {
-  const bf16 *k, *v;
+  const Cell *k, *v;
   i64 ldk, ldv;
   int H, G, d, dv, keyHeads, keysOfSplit, vec;
   __device__ __forceinline__ int D() const { return HEAD ? HEAD : d; }
@@ -35,63 +53,102 @@ struct Cached {
   __device__ __forceinline__ int vectors() const { return H / G * MAPS; }
   __device__ __forceinline__ int wideD() const { return (D() + 15) / 16 * 16; }
   __device__ __forceinline__ int wideDV() const { return (DV() + 15) / 16 * 16; }
-  __device__ __forceinline__ int pitchK() const { return keys() * wideD() + 8; }
-  __device__ __forceinline__ int pitchV() const { return wideDV() + 8; }
+  __device__ __forceinline__ int pitchK() const { return keys() * wideD() + CELLS; }
+  __device__ __forceinline__ int pitchV() const { return wideDV() + CELLS; }
   __device__ __forceinline__ int pitchQ() const { return wideD() + 8; }
   __device__ __forceinline__ int pitchS() const { return split() + 8; }
 };
 
 // Asks for `heads` heads of width n of the rows' cache lines, from column c0 on; rows that do not exist become zeros.
-__device__ __forceinline__ void stage(bf16* to, int pitch, const bf16* from, i64 ld, i64 c0, const int* rows, int count, int heads, int n, bool vec) {
+__device__ __forceinline__ void stage(Cell* to, int pitch, const Cell* from, i64 ld, i64 c0, const int* rows, int count, int heads, int n, bool vec) {
   if (vec) {
-    const int pieces = heads * n / 8;
+    const int pieces = heads * n / CELLS;
     const u32 base = sharedAddr(to);
     for (int i = threadIdx.x; i < count * pieces; i += THREADS) {
       const int s = i / pieces, p = i % pieces, row = rows[s];
-      cpAsync16(base + 2 * (s * pitch + 8 * p), from + (row < 0 ? 0 : row) * ld + c0 + 8 * p, row < 0 ? 0 : 16);
+      cpAsync16(base + sizeof(Cell) * (s * pitch + CELLS * p), from + (row < 0 ? 0 : row) * ld + c0 + CELLS * p, row < 0 ? 0 : 16);
     }
     return;
   }
   const int wide = (n + 15) / 16 * 16;
   for (int i = threadIdx.x; i < count * heads * wide; i += THREADS) {
     const int s = i / (heads * wide), c = i % (heads * wide), head = c / wide, e = c % wide;
-    to[s * pitch + c] = rows[s] >= 0 && e < n ? from[rows[s] * ld + c0 + head * n + e] : (bf16)0;
+    to[s * pitch + c] = rows[s] >= 0 && e < n ? from[rows[s] * ld + c0 + head * n + e] : (Cell)NOTHING;
   }
 }
 
+#if BYTES
+// Asks for the scales of the rows' heads first… of a row, which lie behind its bytes: 16 bytes, which hold those of heads first & ~3….
+__device__ __forceinline__ void stageScales(float* to, const Cell* from, i64 ld, i64 elements, int first, const int* rows, int count) {
+  const u32 base = sharedAddr(to);
+  for (int s = threadIdx.x; s < count; s += THREADS) {
+    const int row = rows[s];
+    cpAsync16(base + 16 * s, from + (row < 0 ? 0 : row) * ld + elements + 4 * (first & ~3), row < 0 ? 0 : 16);
+  }
+}
+
+// Two bytes as bf16: 2^23 + x is a float whose last bits are x.
+__device__ __forceinline__ float unbiased(u32 x) { return __uint_as_float(0x4b000000u | x) - 8388736.f; }
+__device__ __forceinline__ u32 widen(u32 a, u32 b) { return packBf16(unbiased(a), unbiased(b)); }
+
+// The left side of 16 keys and 16 elements, of which thread t has four neighbours.
+__device__ __forceinline__ void loadKeys(u32 (&k)[4], const Cell* at, int pitch) {
+  const u32 a = *(const u32*)at, b = *(const u32*)(at + 8 * pitch);
+  k[0] = widen(a & 255, a >> 8 & 255), k[2] = widen(a >> 16 & 255, a >> 24);
+  k[1] = widen(b & 255, b >> 8 & 255), k[3] = widen(b >> 16 & 255, b >> 24);
+}
+// The left side of 16 columns and 16 keys: rows g and g + 8 are neighbouring columns.
+__device__ __forceinline__ void loadValues(u32 (&v)[4], const Cell* at, int pitch) {
+  u32 x[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) x[i] = *(const unsigned short*)(at + ((i & 1) + (i >> 1) * 8) * pitch);
+  v[0] = widen(x[0] & 255, x[1] & 255), v[1] = widen(x[0] >> 8, x[1] >> 8);
+  v[2] = widen(x[2] & 255, x[3] & 255), v[3] = widen(x[2] >> 8, x[3] >> 8);
+}
+#endif
+
 // score[i][s] = scale·q_i·k_s for the split's keys. A warp takes 16 keys of one key head, with up to 8 of its query vectors at a time.
-__device__ __forceinline__ void splitScores(const Cached& a, float* score, const bf16* K, const bf16* query, int count, float scale) {
+__device__ __forceinline__ void splitScores(const Cached& a, float* score, const Cell* K, const float* scales, const bf16* query, int count, float scale) {
   constexpr int STEPS = HEAD ? HEAD / 16 : 1;
   const int each = a.vectors() / a.keys(), tiles = a.split() / 16; // query vectors of a key head; a constant where the shape is
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   for (int item = threadIdx.x >> 5; item < tiles * a.keys(); item += THREADS / 32) {
     const int j = item / tiles, s0 = item % tiles * 16;
     if (s0 >= count) continue;
+#if BYTES
+    const Cell* at = K + (s0 + g) * a.pitchK() + j * a.wideD() + 4 * t;
+#else
     const u32 at = sharedAddr(K + (s0 + (lane & 15)) * a.pitchK() + j * a.wideD() + (lane >> 4) * 8);
+#endif
     for (int h = 0; h < each; h += 8) {
-      const bf16* q = query + (min(h + g, each - 1) * a.keys() + j) * a.pitchQ() + 2 * t; // vectors beyond the last repeat it
+      const bf16* q = query + (min(h + g, each - 1) * a.keys() + j) * a.pitchQ() + (BYTES ? 4 : 2) * t; // vectors beyond the last repeat it
       float z[4] = {0.f, 0.f, 0.f, 0.f};
       for (int c = 0; c < a.wideD(); c += 16 * STEPS) {
         u32 k[STEPS][4], x[STEPS][2]; // all loads, then all products
 #pragma unroll
         for (int u = 0; u < STEPS; u++) {
-          x[u][0] = *(const u32*)(q + c + 16 * u), x[u][1] = *(const u32*)(q + c + 16 * u + 8);
+          x[u][0] = *(const u32*)(q + c + 16 * u), x[u][1] = *(const u32*)(q + c + 16 * u + (BYTES ? 2 : 8));
+#if BYTES
+          loadKeys(k[u], at + c + 16 * u, a.pitchK());
+#else
           ldmatrix4(k[u], at + 2 * (c + 16 * u));
+#endif
         }
 #pragma unroll
         for (int u = 0; u < STEPS; u++) mma16816(z, k[u], x[u]);
       }
 #pragma unroll
       for (int e = 0; e < 4; e++) {
-        const int i = h + 2 * t + (e & 1);
-        if (i < each) score[(i * a.keys() + j) * a.pitchS() + s0 + g + (e >> 1) * 8] = scale * z[e];
+        const int i = h + 2 * t + (e & 1), s = s0 + g + (e >> 1) * 8;
+        if (i < each) score[(i * a.keys() + j) * a.pitchS() + s] = scale * z[e] * (BYTES ? scales[4 * s + j] : 1.f);
       }
     }
   }
 }
 
-// The scores of a query vector become exp2(s − m), and 0 beyond the last key; m and l go to stats. A warp for each vector.
-__device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, float* stats, int count) {
+// The scores of a query vector become exp2(s − m), times the value's scale where there are any, and 0 beyond the last key; m and l go to
+// stats. A warp for each vector.
+__device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, const float* scales, float* stats, int count) {
   constexpr int PER = (SPLIT ? SPLIT : THREADS) / 32; // scores of a lane
   const int lane = threadIdx.x & 31;
   for (int i = threadIdx.x >> 5; i < a.vectors(); i += THREADS / 32) {
@@ -107,7 +164,7 @@ __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, floa
     for (int u = 0; u < PER; u++) {
       const int s = lane + 32 * u;
       const float p = s < count ? ex2(x[u] - top) : 0.f;
-      if (s < a.split()) score[i * a.pitchS() + s] = p;
+      if (s < a.split()) score[i * a.pitchS() + s] = BYTES && s < count ? p * scales[4 * s] : p;
       sum += p;
     }
     sum = warpSum(sum);
@@ -123,20 +180,28 @@ __device__ __forceinline__ u32 packPart(const float* p, bool rest, bool there) {
 }
 
 // O of up to 4 query vectors from i0 on. A warp takes 16 columns and 64 keys; the 64s are added in order.
-__device__ __forceinline__ void splitValues(const Cached& a, const float* score, const bf16* V, float* room, float* to, int count, int i0) {
+__device__ __forceinline__ void splitValues(const Cached& a, const float* score, const Cell* V, float* room, float* to, int count, int i0) {
   const int wide = a.wideDV(), tiles = wide / 16, parts = (count + 63) / 64, some = min(4, a.vectors() - i0);
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   const float* p = score + (i0 + min(g & 3, some - 1)) * a.pitchS() + 2 * t; // vectors beyond the last repeat it
   for (int item = threadIdx.x >> 5; item < tiles * parts; item += THREADS / 32) {
     const int m0 = item % tiles * 16, part = item / tiles;
+#if BYTES
+    const Cell* at = V + 2 * t * a.pitchV() + m0 + 2 * g;
+#else
     const u32 at = sharedAddr(V + ((lane >> 4) * 8 + (lane & 7)) * a.pitchV() + m0 + (lane >> 3 & 1) * 8);
+#endif
     float z[4] = {0.f, 0.f, 0.f, 0.f};
     u32 v[4][4], x[4][2];
 #pragma unroll
     for (int u = 0; u < 4; u++) { // no branch, so that all loads go first: steps beyond the last key repeat the last, times 0
       const int s = 64 * part + 16 * u, from = min(s, (count - 1) / 16 * 16);
       x[u][0] = packPart(p + from, g > 3, s < count), x[u][1] = packPart(p + from + 8, g > 3, s < count);
+#if BYTES
+      loadValues(v[u], at + from * a.pitchV(), a.pitchV());
+#else
       ldmatrix4t(v[u], at + 2 * from * a.pitchV());
+#endif
     }
 #pragma unroll
     for (int u = 0; u < 4; u++) mma16816(z, v[u], x[u]);
@@ -144,7 +209,7 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
     for (int e = 0; e < 4; e++) {
       const float both = z[e] + __shfl_xor_sync(0xffffffffu, z[e], 2);
       const int i = 2 * t + (e & 1);
-      if (i < some) room[(part * some + i) * wide + m0 + g + (e >> 1) * 8] = both;
+      if (i < some) room[(part * some + i) * wide + m0 + (BYTES ? 2 * g + (e >> 1) : g + (e >> 1) * 8)] = both;
     }
   }
   __syncthreads();
@@ -159,7 +224,8 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
 
 // A part of the cache: where its keys and values lie in shared memory and which lines of the cache they are.
 struct Part {
-  bf16 *K, *V;
+  Cell *K, *V;
+  float *scaleK, *scaleV; // of bytes: four for each key
   int* row;
   int first, count;
 };
@@ -167,6 +233,10 @@ struct Part {
 // Asks for the keys, or values, of the part's rows from…to−1, as a group of their own.
 __device__ __forceinline__ void stageKeys(const Cached& a, const Part& p, int g, int from, int to) {
   stage(p.K + from * a.pitchK(), a.pitchK(), a.k, a.ldk, (i64)g * a.keys() * a.D(), p.row + from, to - from, a.keys(), a.D(), a.vec);
+#if BYTES
+  stageScales(p.scaleK + 4 * from, a.k, a.ldk, (a.G * a.keys() * a.D() + 15) / 16 * 16, g * a.keys(), p.row + from, to - from);
+  stageScales(p.scaleV + 4 * from, a.v, a.ldv, (a.G * a.DV() + 15) / 16 * 16, g, p.row + from, to - from); // the softmax needs them
+#endif
   cpCommit();
 }
 __device__ __forceinline__ void stageValues(const Cached& a, const Part& p, int g, int from, int to) {
@@ -175,9 +245,10 @@ __device__ __forceinline__ void stageValues(const Cached& a, const Part& p, int 
 }
 
 // The values of keys beyond the split's last, up to the next 16, become zeros: whatever lay there might be no number.
-__device__ __forceinline__ void clearValues(const Cached& a, bf16* V, int count) {
-  const int pieces = a.wideDV() / 8, all = ((count + 15) / 16 * 16 - count) * pieces;
-  for (int i = threadIdx.x; i < all; i += THREADS) *(uint4*)(V + (count + i / pieces) * a.pitchV() + i % pieces * 8) = {0, 0, 0, 0};
+__device__ __forceinline__ void clearValues(const Cached& a, Cell* V, int count) {
+  if (BYTES) return; // any byte is a number
+  const int pieces = a.wideDV() / CELLS, all = ((count + 15) / 16 * 16 - count) * pieces;
+  for (int i = threadIdx.x; i < all; i += THREADS) *(uint4*)(V + (count + i / pieces) * a.pitchV() + i % pieces * CELLS) = {0, 0, 0, 0};
 }
 
 // Finds the cache lines of the part that begins at key first of a slot.
@@ -207,12 +278,15 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
   const int last = min(p.pos[n], p.splits * split - 1), mine = p.slot[n];
   if (threadIdx.x == 0 && (p.pos[n] < 0 || p.pos[n] >= room)) report(p.fault, FAULT_CACHE, p.pos[n], room);
   const int sums = (split + 63) / 64 * min(vectors, 4) * a.wideDV(); // of 64 keys each
-  bf16 *K = (bf16*)cachedShared, *V = K + max(split * a.pitchK(), 2 * sums), *query = V + split * a.pitchV();
+  Cell *K = (Cell*)cachedShared, *V = K + max(split * a.pitchK(), (int)(4 / sizeof(Cell)) * sums);
+  float* scales = (float*)(V + split * a.pitchV());
+  bf16* query = (bf16*)(scales + (BYTES ? 8 * split : 0));
   float *score = (float*)(query + vectors * a.pitchQ()), *parts = MORE ? score + vectors * a.pitchS() : (float*)K;
   int* row = MORE ? (int*)(parts + sums) : (int*)score; // there until all keys are asked for
   if (blockIdx.y > 0 && (int)blockIdx.y * split > last) return; // the first split stays: see early.cuh
   if (!early || last < 0) waitEarlier();
-  Part here = {K, V, row, 0, 0}, next = {K, V, row + split, 0, 0};
+  Part here = {K, V, scales, scales + 4 * split, row, 0, 0}, next = {K, V, scales, scales + 4 * split, row + split, 0, 0};
+  const float *scaleK = scales + (g * a.keys() & 3), *scaleV = scales + 4 * split + (g & 3);
   findRows(here, blockIdx.y * split, last, split, p.cache, mine, p.fault);
   __syncthreads();
   const int sure = early && here.first + here.count > last ? here.count - 1 : here.count;
@@ -232,10 +306,11 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
     if (MORE) findRows(next, here.first + gridDim.y * split, last, split, p.cache, mine, p.fault);
     cpWait<1>();
     __syncthreads();
-    splitScores(a, score, K, query, here.count, p.scale * LOG2E);
+    splitScores(a, score, K, scaleK, query, here.count, p.scale * LOG2E);
     __syncthreads();
-    if (MORE) stageKeys(a, next, g, 0, next.count);
-    splitSoftmax(a, score, p.stats + 2 * part, here.count);
+    if (MORE && !BYTES) stageKeys(a, next, g, 0, next.count);
+    splitSoftmax(a, score, scaleV, p.stats + 2 * part, here.count);
+    if (MORE && BYTES) __syncthreads(), stageKeys(a, next, g, 0, next.count); // the scales of values have been read
     cpWait<MORE>();
     __syncthreads();
     for (int i = 0; i < vectors; i += 4) splitValues(a, score, V, parts, p.sums + part * a.wideDV(), here.count, i);
@@ -248,7 +323,7 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
 }
 
 #define SPLIT_ARGS                                                                                                                         \
-  const bf16 *q, const bf16 *k, const bf16 *v, const int *table, const int *slot, const int *pos, int *fault, float *sums, float *stats,   \
+  const bf16 *q, const Cell *k, const Cell *v, const int *table, const int *slot, const int *pos, int *fault, float *sums, float *stats,   \
       i64 ldq, i64 ldk, i64 ldv, i64 ldt, int H, int G, int D, int DV, int keys, int keysOfSplit, int splits, int vec, float scale,        \
       int slots, int pages, int size, int rows, int early
 #define SPLIT_CALL {{k, v, ldk, ldv, H, G, D, DV, keys, keysOfSplit, vec}, {table, ldt, slots, pages, size, rows}, q, ldq, slot, pos, fault, splits, sums, stats, scale}, early

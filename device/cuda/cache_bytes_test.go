@@ -1,0 +1,172 @@
+package cuda
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/tensor"
+)
+
+// quantised is what a cache of bytes makes of rows of heads of a width: scale·round(x/scale), scale = max|x|/127 of a head.
+func quantised(x []float32, width int) []float64 {
+	out := make([]float64, len(x))
+	for h := 0; h < len(x); h += width {
+		top := float32(0)
+		for _, e := range x[h : h+width] {
+			top = max(top, float32(math.Abs(float64(e))))
+		}
+		inv, scale := float32(0), float64(top/127)
+		if top > 0 {
+			inv = 127 / top
+		}
+		for i, e := range x[h : h+width] {
+			out[h+i] = scale * math.RoundToEven(float64(e*inv))
+		}
+	}
+	return out
+}
+
+// softmaxRow is Σ softmax(scale·q·k)·v over the first n of keys, rows of k and v being kw and vw apart.
+func softmaxRow(q, k, v []float64, kw, vw, dv, n int, scale float64) []float64 {
+	s, top, sum := make([]float64, n), math.Inf(-1), 0.0
+	for i := range s {
+		for e, x := range q {
+			s[i] += scale * x * k[i*kw+e]
+		}
+		top = max(top, s[i])
+	}
+	out := make([]float64, dv)
+	for i := range s {
+		p := math.Exp(s[i] - top)
+		sum += p
+		for e := range out {
+			out[e] += p * v[i*vw+e]
+		}
+	}
+	for e := range out {
+		out[e] /= sum
+	}
+	return out
+}
+
+// bytesRight writes keys and values to a cache of bytes, wants them back as they were rounded, and attention over them as float64 has it.
+func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
+	t.Helper()
+	old := d.types.Cache
+	d.types.Cache = tensor.I8
+	defer func() { d.types.Cache = old }()
+	const page, groups, slots = 16, 3, 2
+	heads, pages, n := groups*share, ceil(context, page), slots*context
+	kh, scale := groups*s.keys, 1/math.Sqrt(float64(s.d))
+	c := &device.Cache{K: device.Empty(d, tensor.I8, slots*pages*page, device.CacheCols(tensor.I8, kh, s.d)),
+		V:     device.Empty(d, tensor.I8, slots*pages*page, device.CacheCols(tensor.I8, groups, s.dv)),
+		Table: ints2(d, slots, pages), PageSize: page, KHeads: kh, VHeads: groups, D: s.d, DV: s.dv}
+	table, slot, pos, rows := make([]int32, slots*pages), make([]int32, n), make([]int32, n), make([]int32, n)
+	for i := range table {
+		table[i] = int32((i*7 + 3) % len(table))
+	}
+	for i := range slot {
+		slot[i], pos[i] = int32(i/context), int32(i%context)
+		rows[i] = table[i/context*pages+i%context/page]*page + int32(i%context%page)
+	}
+	device.WriteI32(d, c.Table, table)
+	k, v := fill(d, act(d, n, kh*s.d), 1, 0, 1), fill(d, act(d, n, groups*s.dv), 2, 0.3, 1)
+	where, at, ids := ints(d, n), ints(d, n), ints(d, n)
+	device.WriteI32(d, where, slot)
+	device.WriteI32(d, at, pos)
+	device.WriteI32(d, ids, rows)
+	d.CacheWrite(c, k, v, where, at)
+	wantK, wantV := quantised(floats(d, k), s.d), quantised(floats(d, v), s.dv)
+	gotK, gotV := act(d, n, kh*s.d), act(d, n, groups*s.dv)
+	d.CacheRead(gotK, gotV, c, ids)
+	near(t, d, fmt.Sprintf("%+v keys", s), gotK, wantK, 4e-3)
+	near(t, d, fmt.Sprintf("%+v values", s), gotV, wantV, 4e-3)
+
+	q, lam := fill(d, act(d, 3, heads*s.maps*s.d), 3, 0, 1), fill(d, stat(d, 3, heads), 4, 0.5, 0.1)
+	last := []int32{int32(context) - 1, int32(context) / 2, 0}
+	device.WriteI32(d, where.Columns(0, 3), []int32{1, 0, 1})
+	device.WriteI32(d, at.Columns(0, 3), last)
+	call := attnCall{AttnShape: device.AttnShape{B: 3, T: 1, Heads: heads, Groups: groups, D: s.d, DV: s.dv, Scale: scale},
+		maps: s.maps, keys: s.keys, q: q, lam: lam, eachLam: true, out: act(d, 3, heads*s.dv)}
+	d.attendCached(&call, c, where.Columns(0, 3), at.Columns(0, 3))
+	want := make([]float64, 3*heads*s.dv)
+	hq, hl := floats(d, q), floats(d, lam)
+	for r := range 3 {
+		first := []int{context, 0, context}[r]
+		for h := range heads {
+			g := h / share
+			for m := range s.maps {
+				qr := make([]float64, s.d)
+				for e := range qr {
+					qr[e] = float64(hq[(r*heads+h)*s.maps*s.d+m*s.d+e])
+				}
+				from := first*kh*s.d + (g*s.keys+min(m, s.keys-1))*s.d
+				o := softmaxRow(qr, wantK[from:], wantV[first*groups*s.dv+g*s.dv:], kh*s.d, groups*s.dv, s.dv, int(last[r])+1, scale)
+				f := 1.0
+				if m == 1 {
+					f = -float64(hl[r*heads+h])
+				}
+				for e, x := range o {
+					want[(r*heads+h)*s.dv+e] += f * x
+				}
+			}
+		}
+	}
+	near(t, d, fmt.Sprintf("%+v attention", s), call.out, want, 8e-3)
+	all := read(d, call.out)
+	sms := d.info.SMs
+	d.info.SMs = 1 // so that a block takes several splits
+	d.Zero(call.out)
+	d.attendCached(&call, c, where.Columns(0, 3), at.Columns(0, 3))
+	d.info.SMs = sms
+	if !bytes.Equal(read(d, call.out), all) {
+		t.Errorf("bytes %+v: other bits where a block takes several splits", s)
+	}
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []tensor.Tensor{c.K, c.V, c.Table, k, v, gotK, gotV, where, at, ids, q, lam, call.out} {
+		d.Free(x.Buf)
+	}
+}
+
+// floats reads a tensor.
+func floats(d *Device, x tensor.Tensor) []float32 {
+	out := make([]float32, x.Len())
+	device.ReadFloats(d, out, x)
+	return out
+}
+
+// near wants every element within f of the row's largest.
+func near(t *testing.T, d *Device, what string, x tensor.Tensor, want []float64, f float64) {
+	t.Helper()
+	got := floats(d, x)
+	for r := range x.Rows {
+		top := 1e-6
+		for _, w := range want[r*x.Cols : (r+1)*x.Cols] {
+			top = max(top, math.Abs(w))
+		}
+		for c := range x.Cols {
+			if g, w := float64(got[r*x.Cols+c]), want[r*x.Cols+c]; !(math.Abs(g-w) <= f*top) {
+				t.Fatalf("%s: element %d of row %d is %g, want %g", what, c, r, g, w)
+			}
+		}
+	}
+}
+
+// byteShapes are those with kernels of their own and some that go through the general ones.
+func byteShapes() []attnShape {
+	return []attnShape{{1, 1, 64, 64}, {2, 2, 64, 128}, {2, 2, 96, 192}, {2, 1, 128, 128}, {2, 2, 128, 256}, {1, 1, 72, 40}}
+}
+
+// TestBytes: a cache of bytes on a GPU.
+func TestBytes(t *testing.T) {
+	d := gpu(t, nil)
+	for _, s := range byteShapes() {
+		bytesRight(t, d, s, 1000, 1)
+		bytesRight(t, d, s, 300, 3)
+	}
+}
