@@ -141,7 +141,7 @@ func pairsSection(p *Page) (section, error) {
 	titles := titles(e)
 	g := grid{ID: "pairs", Note: "headline measures; intervals of 95 %, p after Holm's correction", Rows: [][]string{{"task", "measure", "A", "B", "B − A", "low", "high", "p", "models"}}}
 	for _, q := range e.Questions() {
-		if len(q.Metrics) == 0 {
+		if len(q.Metrics) == 0 || q.Metrics[0].Better == eval.Neither {
 			continue
 		}
 		m := q.Metrics[0]
