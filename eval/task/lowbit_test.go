@@ -13,8 +13,8 @@ import (
 	"antiphase/layer"
 )
 
-// A scale belongs to a sequence: likelihoods and losses are the same to the last bit whatever the batch, the order, the company, and
-// whatever was asked before.
+// A scale belongs to a sequence, and so does an intervention: likelihoods and losses are the same to the last bit whatever the batch, the
+// order, the company, and whatever was asked before.
 func TestLowbitIgnoresTheBatch(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })
@@ -25,12 +25,21 @@ func TestLowbitIgnoresTheBatch(t *testing.T) {
 		reqs = append(reqs, eval.Continuation{Context: context, Text: " answer"}, eval.Continuation{Context: context, Text: " other"})
 		texts = append(texts, strings.Repeat("a text. ", 1+i))
 	}
-	for _, per := range []layer.Granularity{layer.PerTensor, layer.PerHead, layer.PerRow} {
+	half := 0.5
+	for what, change := range map[string]func(s *eval.Subject) error{
+		"logits per tensor": few(layer.Lowbit{Logits: 4, Per: layer.PerTensor}), "logits per head": few(layer.Lowbit{Logits: 4, Per: layer.PerHead}),
+		"logits per row": few(layer.Lowbit{Logits: 4, Per: layer.PerRow}), "keys per tensor": few(layer.Lowbit{Keys: 4, CachePer: layer.PerTensor}),
+		"values per head": few(layer.Lowbit{Values: 4, CachePer: layer.PerHead}), "all per row": few(layer.Lowbit{Logits: 6, Per: layer.PerRow, Keys: 5, Values: 5}),
+		"shuffled": func(s *eval.Subject) error {
+			return s.Intervene(layer.Intervention{Second: layer.SecondShuffled, Seed: 3})
+		},
+		"half λ": func(s *eval.Subject) error { return s.Intervene(layer.Intervention{Lambda: &half, Heads: []int{1}}) },
+	} {
 		alone := map[string]float64{}
 		for _, batch := range []int{1, 3, 16} {
 			s := subject(t, d, "diff", 200)
 			s.Batch = batch
-			if err := s.SetLowbit(layer.Lowbit{Logits: 4, Per: per}); err != nil {
+			if err := change(s); err != nil {
 				t.Fatal(err)
 			}
 			if batch == 3 {
@@ -57,13 +66,18 @@ func TestLowbitIgnoresTheBatch(t *testing.T) {
 			}
 			for key, x := range got {
 				if x != alone[key] {
-					t.Errorf("per %s, batch %d: %.17g, alone %.17g", per, batch, x, alone[key])
+					t.Errorf("%s, batch %d: %.17g, alone %.17g", what, batch, x, alone[key])
 					break
 				}
 			}
 			s.Close()
 		}
 	}
+}
+
+// few makes a model compute with few bits.
+func few(q layer.Lowbit) func(s *eval.Subject) error {
+	return func(s *eval.Subject) error { return s.SetLowbit(q) }
 }
 
 func values(list []eval.Answer) []string {
