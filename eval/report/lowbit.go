@@ -72,7 +72,7 @@ func lowbitFigures(k lowbitKind, title string, models []shown[task.LowbitDetail]
 			scores = append(scores, x)
 		}
 		if x := bitSeries(m, k, func(r *task.LowbitRow) *eval.Mean { return r.KL }); len(x.line) > 0 {
-			x.format = "%.2g"
+			x.format = ""
 			kls = append(kls, x)
 		}
 	}
