@@ -32,6 +32,28 @@ func (c Config) CheckSplit(parts int) error {
 	return nil
 }
 
+// PartOf is the configuration of one rank's part of a model that is split, as far as shapes go: its heads, groups and columns.
+func (c Config) PartOf(parts int) Config {
+	c.Heads, c.KVHeads, c.FFN = c.Heads/parts, c.KVHeads/parts, c.FFN/parts
+	return c
+}
+
+// PartCount is the number of scalars that each rank of a split model holds.
+func (c Config) PartCount(parts int) int {
+	m := &Model{Config: c, Params: layer.NewParamSet()}
+	m.Params.Split = layer.NewSplit(paper(parts))
+	m.declare(nil)
+	return m.Params.Count()
+}
+
+// paper is a team that holds nothing.
+type paper int
+
+func (paper) Rank() int                          { return 0 }
+func (n paper) Size() int                        { return int(n) }
+func (paper) AllReduce(tensor.Tensor) error      { return nil }
+func (paper) AllGather(_, _ tensor.Tensor) error { return nil }
+
 // Split is how ranks share the model; nil where they do not.
 func (m *Model) Split() *layer.Split { return m.Params.Split }
 

@@ -5,7 +5,6 @@ import (
 
 	"antiphase/device"
 	"antiphase/layer"
-	"antiphase/model"
 	"antiphase/recipe"
 	"antiphase/tensor"
 )
@@ -20,12 +19,12 @@ type Memory struct {
 // Sum is all of it.
 func (m Memory) Sum() int64 { return m.State + m.Activations }
 
-// MemoryOf is what a step of r needs on a device of these types, with the moments shared by so many ranks.
-func MemoryOf(r recipe.Recipe, t device.Types, shards int) Memory {
-	n := int64(model.Table(r.Model).Count())
+// MemoryOf is what a step of r needs of each rank's device, of these types.
+func MemoryOf(r recipe.Recipe, t device.Types, l Layout) Memory {
+	n := int64(r.Model.PartCount(l.tensor()))
 	return Memory{
-		State:       n*weightBytes(t, r.Optim.RoundBF16) + n*8/int64(shards),
-		Activations: int64(r.Model.ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, t, r.Train.Recompute)),
+		State:       n*weightBytes(t, r.Optim.RoundBF16) + n*8/int64(l.shards()),
+		Activations: int64(r.Model.PartOf(l.tensor()).ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, t, r.Train.Recompute)),
 	}
 }
 
@@ -45,22 +44,19 @@ func (t *run) memory() error {
 	if err != nil {
 		return err
 	}
-	r, shards := t.recipe, 1
-	if t.opt.Shard {
-		shards = t.opt.ranks()
-	}
+	r, way := t.recipe, Layout{Data: t.opt.dataRanks(), Tensor: t.opt.tensorRanks(), Shard: t.opt.Shard}
 	r.Train.MicroBatch = micro
-	need, spare := MemoryOf(r, t.opt.Device.Types(), shards), device.SpareOf(t.opt.Device)
+	need, spare := MemoryOf(r, t.opt.Device.Types(), way), device.SpareOf(t.opt.Device)
 	if need.Sum() <= spare {
 		return nil
 	}
 	why := &tensor.NoMemory{Where: device.IdentityOf(t.opt.Device).Device, Bytes: int(need.Sum()), Free: spare}
 	return fmt.Errorf("train: %w: %.2f GiB for weights, gradients and moments, %.2f GiB for activations of %d × %d tokens; %s",
-		why, gib(need.State), gib(need.Activations), micro, r.Train.SeqLen, fitting(r, t.opt.Device.Types(), shards, spare))
+		why, gib(need.State), gib(need.Activations), micro, r.Train.SeqLen, fitting(r, t.opt.Device.Types(), way, spare))
 }
 
 // fitting names the smallest change of r that fits into spare bytes.
-func fitting(r recipe.Recipe, t device.Types, shards int, spare int64) string {
+func fitting(r recipe.Recipe, t device.Types, way Layout, spare int64) string {
 	micro := r.Train.MicroBatch
 	for _, c := range layer.Recomputes {
 		for n := micro; n > 0; n-- {
@@ -69,7 +65,7 @@ func fitting(r recipe.Recipe, t device.Types, shards int, spare int64) string {
 			}
 			x := r
 			x.Train.MicroBatch, x.Train.Recompute = n, c
-			if need := MemoryOf(x, t, shards); need.Sum() <= spare {
+			if need := MemoryOf(x, t, way); need.Sum() <= spare {
 				s := fmt.Sprintf("train.micro_batch=%d", n)
 				if c != layer.RecomputeOff {
 					s += fmt.Sprintf(" with train.recompute=%s", c)

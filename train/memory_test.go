@@ -30,7 +30,7 @@ func TestNoRoomForAStep(t *testing.T) {
 	at := func(micro int, c layer.Recompute) int64 {
 		x := r
 		x.Train.MicroBatch, x.Train.Recompute = micro, c
-		return MemoryOf(x, opt.Device.Types(), 1).Sum()
+		return MemoryOf(x, opt.Device.Types(), Layout{}).Sum()
 	}
 	for _, c := range []struct {
 		spare int64
@@ -77,7 +77,7 @@ func TestStateBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := optim.New(d, m.Params, r.Optim)
-		if got, want := d.bytes, MemoryOf(r, d.Types(), 1).State; got < want || float64(got) > 1.1*float64(want) {
+		if got, want := d.bytes, MemoryOf(r, d.Types(), Layout{}).State; got < want || float64(got) > 1.1*float64(want) {
 			t.Errorf("%s: %d bytes were taken, %d were counted", set, got, want)
 		}
 		o.Free()

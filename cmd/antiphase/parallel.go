@@ -2,81 +2,111 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
-	"antiphase/model"
+	"antiphase/device"
+	"antiphase/dist"
+	"antiphase/recipe"
+	"antiphase/train"
 )
-
-// layout is how ranks share a run.
-type layout struct {
-	data   int  // ranks that divide the rows of a batch
-	tensor int  // ranks that hold one model together
-	shard  bool // data ranks share the optimiser's moments
-}
-
-// String is the layout as --parallel takes it.
-func (l layout) String() string {
-	zero := 0
-	if l.shard {
-		zero = 1
-	}
-	return fmt.Sprintf("dp=%d,tp=%d,zero=%d", l.data, l.tensor, zero)
-}
 
 // parseLayout reads --parallel for a world of ranks; with world 0 any number is right. What is left out of dp and tp follows from
 // the other and the number of ranks.
-func parseLayout(text string, world int) (layout, error) {
-	l := layout{tensor: 1}
-	tensorSet := false
+func parseLayout(text string, world int) (train.Layout, error) {
+	l := train.Layout{Tensor: 1}
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, _ := strings.Cut(part, "=")
 		n, err := strconv.Atoi(value)
 		switch {
-		case text == "":
 		case err != nil || n < 0 || n == 0 && key != "zero":
 			return l, usage(fmt.Errorf("--parallel: %q, want key=number", part))
 		case key == "dp":
-			l.data = n
+			l.Data = n
 		case key == "tp":
-			l.tensor, tensorSet = n, true
+			l.Tensor = n
 		case key == "zero" && n <= 1:
-			l.shard = n == 1
+			l.Shard = n == 1
 		case key == "zero":
 			return l, usage(fmt.Errorf("--parallel: zero=%d; there are 0, and 1, which shards the moments", n))
 		default:
 			return l, usage(fmt.Errorf("--parallel: %q is unknown; there are dp, tp and zero", key))
 		}
 	}
-	switch {
-	case world == 0 && l.data == 0:
-		l.data = 1
-	case world == 0:
-	case l.data == 0 && world%l.tensor == 0:
-		l.data = world / l.tensor
-	case l.data > 0 && !tensorSet && world%l.data == 0 && l.data < world:
-		return l, usage(fmt.Errorf("--parallel: dp=%d, but there are %d ranks; add tp=%d for models that %d ranks hold together", l.data, world,
-			world/l.data, world/l.data))
+	if l.Data == 0 {
+		l.Data = max(world/l.Tensor, 1)
 	}
-	if world > 0 && l.data*l.tensor != world {
-		return l, usage(fmt.Errorf("--parallel: dp=%d × tp=%d, but there are %d ranks", max(l.data, 1), l.tensor, world))
+	if world > 0 && l.Ranks() != world {
+		return l, usage(fmt.Errorf("--parallel: dp=%d × tp=%d is %d ranks, but there are %d", l.Data, l.Tensor, l.Ranks(), world))
 	}
-	l.shard = l.shard && l.data > 1
+	l.Shard = l.Shard && l.Data > 1
 	return l, nil
 }
 
-// check says why a model cannot be shared like this.
-func (l layout) check(c model.Config) error {
-	if err := c.CheckSplit(l.tensor); err != nil {
-		return usage(fmt.Errorf("--parallel: %w", err))
+// layout is --parallel's, or what fits the ranks that are here. A dry run may name one of ranks that are not.
+func (f *trainFlags) layout(l dist.Launch, d device.Device, r recipe.Recipe) (way train.Layout, err error) {
+	switch {
+	case f.bandwidth <= 0:
+		return way, usage(fmt.Errorf("--bandwidth: is %g GB/s, must be positive", f.bandwidth))
+	case f.parallel == "" && l.World == 1:
+		return train.Layout{Data: 1, Tensor: 1}, nil
+	case f.parallel == "":
+		way = train.Fit(r, d.Types(), l.World, device.SpareOf(d)/int64(max(sharing(l, d), 1)))
+	case f.dry && l.World == 1:
+		way, err = parseLayout(f.parallel, 0)
+	default:
+		way, err = parseLayout(f.parallel, l.World)
 	}
-	return nil
+	if err == nil {
+		if err = way.Check(r); err != nil {
+			err = usage(fmt.Errorf("--parallel: %w", err))
+		}
+	}
+	return way, err
 }
 
-// layout is --parallel's. A dry run may name the layout of ranks that are not here.
-func (f *trainFlags) layout(world int) (layout, error) {
-	if f.dry && world == 1 {
-		world = 0
+// sharing is the number of ranks that take their memory from one pool: those of a machine, or one where each has its GPU.
+func sharing(l dist.Launch, d device.Device) int {
+	if _, gpu := d.(dist.Streamer); gpu {
+		return 1
 	}
-	return parseLayout(f.parallel, world)
+	return l.LocalSize
+}
+
+// forecast is what a layout makes of a step.
+type forecast struct {
+	Layout      string  `json:"layout"`
+	Ranks       int     `json:"ranks"`
+	Parameters  int     `json:"parameters_per_rank"`
+	State       int64   `json:"state_bytes_per_rank"`
+	Activations int64   `json:"activation_bytes_per_rank"`
+	Gradients   float64 `json:"wire_bytes_gradients"`
+	Wire        float64 `json:"wire_bytes_activations"`
+	Bandwidth   float64 `json:"bandwidth_bytes_per_second"`
+	Compute     float64 `json:"compute_seconds_per_step"`
+	Step        float64 `json:"seconds_per_step_nothing_hidden"`
+}
+
+// forecastOf counts; compute is one rank's time for a whole batch.
+func forecastOf(r recipe.Recipe, t device.Types, way train.Layout, bandwidth, compute float64) forecast {
+	if rows := r.Train.Batch / max(way.Data, 1); r.Train.MicroBatch > rows {
+		r.Train.MicroBatch = rows
+	}
+	m, w := train.MemoryOf(r, t, way), train.WireOf(r, t, way)
+	f := forecast{Layout: way.String(), Ranks: way.Ranks(), Parameters: r.Model.PartCount(max(way.Tensor, 1)), State: m.State,
+		Activations: m.Activations, Gradients: w.Gradients, Wire: w.Activations, Bandwidth: bandwidth}
+	f.Compute = compute / float64(f.Ranks)
+	f.Step = f.Compute + w.Sum()/bandwidth
+	return f
+}
+
+// print is the forecast for people.
+func (f forecast) print(out io.Writer, steps int) {
+	fmt.Fprintf(out, "layout         %s: %d ranks, %s parameters each\n", f.Layout, f.Ranks, count(float64(f.Parameters)))
+	fmt.Fprintf(out, "rank's memory  %.2f GiB weights, gradients and moments + %.2f GiB activations\n", gib(int(f.State)), gib(int(f.Activations)))
+	fmt.Fprintf(out, "on the wire    %.1f MB a step and rank: %.1f gradients and weights, %.1f activations\n", (f.Gradients+f.Wire)/1e6,
+		f.Gradients/1e6, f.Wire/1e6)
+	fmt.Fprintf(out, "expected time  about %s: %.1f ms of computing a step + %.1f ms at %.1f GB/s, if nothing of it is hidden (calculated)\n",
+		seconds(f.Step*float64(steps)), 1e3*f.Compute, 1e3*(f.Step-f.Compute), f.Bandwidth/1e9)
 }

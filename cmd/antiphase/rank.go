@@ -82,7 +82,7 @@ func (r ranks) Agree(tag string, facts map[string]string) error { return r.job.A
 
 // trainRank trains as one of several ranks.
 func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d device.Device, r recipe.Recipe,
-	way layout) error {
+	way train.Layout) error {
 	opt, err := f.job.options()
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d dev
 	err = job.Agree("program", map[string]string{
 		"version": version(), "recipe": recipeHash, "device": device.IdentityOf(d).String()})
 	if err == nil {
-		err = a.trainHere(ctx, f, d, r, train.Options{Ranks: ranks{comm, job}, Shard: way.shard, Tensor: way.tensor})
+		err = a.trainHere(ctx, f, d, r, train.Options{Ranks: ranks{comm, job}, Shard: way.Shard, Tensor: way.Tensor})
 	}
 	return a.leaveTogether(job, comm, l, err)
 }

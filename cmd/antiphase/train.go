@@ -26,6 +26,7 @@ type trainFlags struct {
 	tokenizer         string
 	set               []string
 	parallel          string
+	bandwidth         float64 // GB/s, of a dry run
 	job               jobFlags
 	sample            sampleFlags
 	steps             int
@@ -82,7 +83,8 @@ learning rate, warm-up and sequence length for going on; --set changes them.`,
 	fl.BoolVar(&f.json, "json", false, "result (or dry run) as JSON on stdout")
 	fl.StringVar(&f.parallel, "parallel", "",
 		"layout of several ranks, such as dp=4,tp=2,zero=1: rows of a batch over dp, a model's heads and columns over tp, "+
-			"zero=1 shares the optimiser's moments among dp (default dp over all)")
+			"zero=1 shares the optimiser's moments among dp (default: dp over all, or what fits)")
+	fl.Float64Var(&f.bandwidth, "bandwidth", 12.5, "GB/s that a rank can send, for the forecast of --dry-run; 12.5 is 100 Gbit/s")
 	f.job.add(fl)
 	f.sample.add(fl)
 	return c
@@ -216,24 +218,21 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	way, err := f.layout(l.World)
-	if err == nil {
-		err = way.check(r.Model)
-	}
-	if err != nil {
-		return err
-	}
 	a.share(l)
 	d, err := a.openTraining()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
+	way, err := f.layout(l, d, r)
+	if err != nil {
+		return err
+	}
 	if f.dry && l.Rank > 0 {
 		return nil
 	}
 	if f.dry {
-		return a.dryRun(ctx, d, r, f.json)
+		return a.dryRun(ctx, d, r, f, way)
 	}
 	if f.dir == "" {
 		f.dir = filepath.Join("runs", r.Name)
@@ -323,7 +322,7 @@ func stepLine(r train.Row, valid float64) string {
 }
 
 // dryRun prints what a run would take.
-func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, asJSON bool) error {
+func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, f *trainFlags, way train.Layout) error {
 	sources, err := sourceRows(ctx, r)
 	if err != nil {
 		return err
@@ -331,20 +330,26 @@ func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, asJS
 	n := model.Table(r.Model).Count()
 	forward, all := r.Model.FLOPs(r.Train.SeqLen)
 	tokens := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
-	memory := train.MemoryOf(r, d.Types(), 1)
+	memory := train.MemoryOf(r, d.Types(), train.Layout{})
 	state, acts := int(memory.State), int(memory.Activations)
 	const share = 0.5 // of a bare matrix product's rate: what whole steps reach, roughly
 	eta := tokens * all / (train.MachinePeak(d) * share)
-	if asJSON {
+	cast := forecastOf(r, d.Types(), way, f.bandwidth*1e9, eta/float64(max(r.Train.Steps, 1)))
+	if f.json {
 		return a.json(map[string]any{"arch": r.Model.Arch, "parameters": n, "flops_per_token_forward": forward, "flops_per_token": all,
-			"state_bytes": state, "activation_bytes": acts, "steps": r.Train.Steps, "tokens": tokens, "expected_seconds": eta, "device": d.Name(), "sources": sources})
+			"state_bytes": state, "activation_bytes": acts, "steps": r.Train.Steps, "tokens": tokens, "expected_seconds": eta, "device": d.Name(), "sources": sources,
+			"parallel": cast})
 	}
 	fmt.Fprintf(a.out, "architecture   %s (%s)\n", r.Model.Arch, archDoc(r.Model.Arch))
 	fmt.Fprintf(a.out, "parameters     %s\n", count(float64(n)))
 	fmt.Fprintf(a.out, "FLOPs/token    %s forward, %s with backward\n", count(forward), count(all))
 	fmt.Fprintf(a.out, "memory         %.2f GiB weights, gradients and moments + %.2f GiB activations (train.recompute=%s)\n", gib(state), gib(acts), r.Train.Recompute)
 	fmt.Fprintf(a.out, "steps          %d of %d × %d tokens = %s tokens\n", r.Train.Steps, r.Train.Batch, r.Train.SeqLen, count(tokens))
-	fmt.Fprintf(a.out, "expected time  about %s on %s\n\n", seconds(eta), d.Name())
+	fmt.Fprintf(a.out, "expected time  about %s on %s\n", seconds(eta), d.Name())
+	if cast.Ranks > 1 {
+		cast.print(a.out, r.Train.Steps)
+	}
+	fmt.Fprintln(a.out)
 	return printSources(a.out, sources)
 }
 
