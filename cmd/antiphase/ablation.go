@@ -172,7 +172,7 @@ func (a *app) presentAblation(f *ablationFlags, r *report.Ablation) error {
 		return a.json(r)
 	}
 	fmt.Fprintln(a.out)
-	fmt.Fprint(a.out, r.Table(a.colored() && terminal(a.out)))
+	fmt.Fprint(a.out, r.Table(a.colored(a.out)))
 	a.note("\n%s; a page of it: %s report %s", path, called(), f.dir)
 	return nil
 }

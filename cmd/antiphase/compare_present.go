@@ -14,7 +14,7 @@ func (a *app) presentExperiment(dir string, rows []experiment.Row, asJSON bool) 
 	if asJSON {
 		return p.JSON(a.out)
 	}
-	fmt.Fprint(a.out, p.Table(a.colored() && terminal(a.out)))
+	fmt.Fprint(a.out, p.Table(a.colored(a.out)))
 	a.printVerdicts(p.Experiment)
 	a.note("\n%s and %s: %d rows", filepath.Join(dir, "report.html"), filepath.Join(dir, "rows.jsonl"), len(rows))
 	return nil

@@ -373,7 +373,7 @@ func (a *app) present(f *evalFlags, ev *eval.Evaluation) error {
 		return report.HarnessJSON(a.out, ev)
 	}
 	p := report.Page{Evaluation: ev}
-	fmt.Fprint(a.out, p.Table(a.colored() && terminal(a.out)))
+	fmt.Fprint(a.out, p.Table(a.colored(a.out)))
 	if f.opt.Output != "" {
 		a.note("\na page of all that %s holds: %s report %s", f.opt.Output, called(), f.opt.Output)
 	}

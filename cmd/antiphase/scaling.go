@@ -103,7 +103,7 @@ func (a *app) scaling(f *scalingFlags, runs []string) error {
 	if f.json {
 		return a.json(r)
 	}
-	fmt.Fprint(a.out, report.ScalingTable(r, a.colored() && terminal(a.out)))
+	fmt.Fprint(a.out, report.ScalingTable(r, a.colored(a.out)))
 	return nil
 }
 

@@ -237,7 +237,7 @@ func (a *app) publish(f *speedrunFlags, p *report.Page) error {
 		return err
 	}
 	fmt.Fprintln(a.out)
-	fmt.Fprint(a.out, p.Table(a.colored() && terminal(a.out)))
+	fmt.Fprint(a.out, p.Table(a.colored(a.out)))
 	fmt.Fprintf(a.out, "\n%s\n", p.Experiment.Lead)
 	for _, v := range p.Experiment.Verdicts {
 		fmt.Fprintf(a.out, "  %s: %s; %s, %s\n", v.Claim, v.Figure, v.Source, v.Basis)

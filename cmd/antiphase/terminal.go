@@ -59,20 +59,21 @@ func terminal(w io.Writer) bool {
 
 // paint colours text for stderr and tables, where colours are wanted.
 func (a *app) paint(code, s string) string {
-	if !a.colored() {
+	if !a.colored(a.err) {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-func (a *app) colored() bool {
+// colored says whether text for w has colours: where --color leaves it open, on a terminal whose user has not set NO_COLOR.
+func (a *app) colored(w io.Writer) bool {
 	switch a.color {
 	case "always":
 		return true
 	case "never":
 		return false
 	}
-	return os.Getenv("NO_COLOR") == "" && terminal(a.err)
+	return os.Getenv("NO_COLOR") == "" && terminal(w)
 }
 
 // line is a progress display: one line rewritten in place on a terminal, a plain line now and then elsewhere.
