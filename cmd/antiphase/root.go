@@ -42,6 +42,24 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 	a := &app{in: in, out: stdout, err: errw}
 	fault.Handle(a.crashed(args))
 	defer fault.Guard()()
+	root := a.command(args)
+	root.SetIn(in)
+	root.SetOut(stdout)
+	root.SetErr(errw)
+	ctx, stop := interruptible(a)
+	defer stop()
+	err := root.ExecuteContext(ctx)
+	if stdout.err != nil && (err == nil || errors.Is(err, stdout.err)) {
+		err = fmt.Errorf("standard output: %w", stdout.err)
+	}
+	if err != nil {
+		return a.fail(err)
+	}
+	return 0
+}
+
+// command is the program's tree of commands, with their flags.
+func (a *app) command(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "antiphase",
 		Short: "Differential Transformers: train, resume, evaluate, generate, look inside",
@@ -56,9 +74,6 @@ common attention noise cancels. Begin with:
 		Version: built().String(),
 	}
 	root.SetArgs(args)
-	root.SetIn(in)
-	root.SetOut(stdout)
-	root.SetErr(errw)
 	f := root.PersistentFlags()
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results only, no progress")
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
@@ -84,16 +99,7 @@ common attention noise cancels. Begin with:
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	finish(root)
-	ctx, stop := interruptible(a)
-	defer stop()
-	err := root.ExecuteContext(ctx)
-	if stdout.err != nil && (err == nil || errors.Is(err, stdout.err)) {
-		err = fmt.Errorf("standard output: %w", stdout.err)
-	}
-	if err != nil {
-		return a.fail(err)
-	}
-	return 0
+	return root
 }
 
 // interruptible gives a context that the first SIGINT, SIGTERM or SIGHUP ends, so that work can be saved; a second one exits at once.
