@@ -26,6 +26,7 @@ type Options struct {
 	LogSamples bool              // keep prompts and answers
 	Judge      LM                // decides in tasks whose answers no rule can score; nil: none
 	JudgeName  string            // says which, for the report
+	Tasks      []Task            // beside the built-in ones, for tasks that ask another: those of files
 	Machine    string            // for the report, and the identity of tasks that measure speed
 	Commit     string            // of this program, for the report
 	Progress   func(Progress)
@@ -63,6 +64,9 @@ type Prepared struct {
 	Task *Task
 	Plan *Plan
 }
+
+// Data identifies the content of all files that the questions come from.
+func (j *Prepared) Data() []string { return j.Plan.dataHash() }
 
 // Run prepares all tasks, then puts them to one model after the other. Cells that the store holds are not asked again, and those
 // that it holds in part are completed.

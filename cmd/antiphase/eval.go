@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -160,6 +161,7 @@ func (a *app) selectTasks(f *evalFlags) ([]eval.Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.opt.Tasks = slices.DeleteFunc(slices.Clone(all), func(t eval.Task) bool { return !slices.Contains(added, t.Name) })
 	names := f.tasks
 	if len(names) == 0 {
 		names = added

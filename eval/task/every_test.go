@@ -199,13 +199,15 @@ func TestQuestionsKnowTheTexts(t *testing.T) {
 			t.Errorf("%s: the same question for other text", name)
 		}
 	}
-	keys := map[string]bool{}
-	for _, wrong := range []string{"b", "c"} {
-		writeSet(t, dir, "mc/piqa_val", `{"id": 1, "query": "q", "choices": ["a", "`+wrong+`"], "gold": 0}`)
-		keys[question("piqa", eval.Options{Data: dir})] = true
-	}
-	if len(keys) != 2 {
-		t.Error("piqa: the same question for another wrong answer")
+	for name, set := range map[string]map[string]string{"piqa": nil, "noise": {"noise.task": "piqa", "noise.kinds": "drop", "noise.words": "0.5"}, "lowbit": {"lowbit.task": "piqa", "lowbit.texts": "0"}} {
+		keys := map[string]bool{}
+		for _, wrong := range []string{"b", "c"} {
+			writeSet(t, dir, "mc/piqa_val", `{"id": 1, "query": "q", "choices": ["a", "`+wrong+`"], "gold": 0}`)
+			keys[question(name, eval.Options{Data: dir, Set: set})] = true
+		}
+		if len(keys) != 2 {
+			t.Errorf("%s: the same question for another wrong answer", name)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (x *variants) ids() (out []string) {
 
 // hash identifies the questions.
 func (x *variants) hash() (string, error) {
-	b, err := json.Marshal([]any{x.inner.Task.Version, x.inner.Config, x.inner.Gold})
+	b, err := json.Marshal([]any{x.inner.Task.Version, x.inner.Config, x.inner.Gold, x.inner.Data()})
 	return eval.HashText(string(b)), err
 }
 
@@ -116,7 +116,7 @@ func inner(p *eval.Plan, name, metric string, samples int, set map[string]string
 
 // innerWithin is inner with prompts of at most so many tokens.
 func innerWithin(p *eval.Plan, tokens int, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
-	all := All()
+	all := slices.Concat(p.Options.Tasks, All()) // a file's task counts before a built-in one of its name
 	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == name })
 	if at < 0 || all[at].Inside {
 		return nil, eval.Measure{}, fmt.Errorf("task is %q; want one that \"antiphase eval ls\" lists and that asks questions", name)
