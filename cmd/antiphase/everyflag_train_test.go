@@ -20,6 +20,11 @@ var ofAll = map[string]assertion{
 	"--precision": func(f *flagRig) {
 		f.has(f.ok("train", "--size", "nano", "--dry-run", "--precision", "fp32", "--device", "cpu"), `fp32`)
 	},
+	"--kv-cache": func(f *flagRig) { // what int8 does needs a GPU: device/cuda's TestBytes
+		f.has(f.fails("generate", "--model", "run", "-p", "the", "--device", "cpu", "--kv-cache", "int8"), `int8 needs --device cuda`)
+		f.has(f.fails("generate", "--model", "run", "-p", "the", "--device", "cpu", "--kv-cache", "fp8"), `there are auto and int8`)
+		f.ok("generate", "--model", "run", "-p", "the", "-n", "1", "--device", "cpu", "--kv-cache", "auto")
+	},
 	"--quiet": func(f *flagRig) {
 		_, loud := f.both(0, "train", "--size", "nano", "--steps", "1", "--dir", "loud")
 		_, still := f.both(0, "train", "--size", "nano", "--steps", "1", "--dir", "still", "--quiet")
