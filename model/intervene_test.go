@@ -57,8 +57,12 @@ func TestInterventionUnchanged(t *testing.T) {
 }
 
 func interveneModel(t *testing.T, d device.Device, arch string) (*model.Model, []int32) {
+	return pairedModel(t, d, arch, layer.PairingGroup)
+}
+
+func pairedModel(t *testing.T, d device.Device, arch string, pairing layer.Pairing) (*model.Model, []int32) {
 	t.Helper()
-	c, err := model.Config{Arch: arch, Vocab: 50, Context: 24, Layers: 2, Dim: 32, Heads: 4, KVHeads: 2, HeadDim: 8}.Complete()
+	c, err := model.Config{Arch: arch, Vocab: 50, Context: 24, Layers: 2, Dim: 32, Heads: 4, KVHeads: 2, HeadDim: 8, Pairing: pairing}.Complete()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +149,7 @@ func (r *recompute) Attention(v layer.View) {
 	device.ReadFloats(r.m.Device(), values, v.V)
 	for h := range s.Heads {
 		for t := range T {
-			want := r.head(v, rows.Scores(h, 0, t), values, h)
+			want := r.head(v, rows, values, h, t)
 			for c := range want {
 				if d := math.Abs(got[(t*s.Heads+h)*s.DV+c] - want[c]); d > 1e-9 {
 					r.t.Fatalf("%s: layer %d head %d row %d is %g away from its maps", r.what, v.Layer, h, t, d)
@@ -155,15 +159,26 @@ func (r *recompute) Attention(v layer.View) {
 	}
 }
 
-// head is HeadNorm(row·V); the gains are 1, as initialised.
-func (r *recompute) head(v layer.View, row, values []float64, h int) []float64 {
+// head is HeadNorm(A1·V − λA2·V), each map with its own group's values; zero where no score is left. The gains are 1, as initialised.
+func (r *recompute) head(v layer.View, rows *layer.RowReader, values []float64, h, row int) []float64 {
 	s := v.Shape
 	out, sum := make([]float64, s.DV), 0.0
-	for c := range out {
-		for t, a := range row {
-			out[c] += a * values[(t*s.Groups+h/(s.Heads/s.Groups))*s.DV+c]
+	if !slices.ContainsFunc(rows.Scores(h, 0, row), func(x float64) bool { return x != 0 }) {
+		return out
+	}
+	for m := range v.Maps {
+		w := 1.0
+		if m == 1 {
+			w = -rows.Lambda(row, h)
 		}
-		sum += out[c] * out[c]
+		for t, a := range rows.Map(h, m, 0, row, false) {
+			for c := range out {
+				out[c] += w * a * values[(t*s.Groups+v.Group(h, m))*s.DV+c]
+			}
+		}
+	}
+	for _, x := range out {
+		sum += x * x
 	}
 	cfg := r.m.Config
 	if cfg.HeadNorm != layer.HeadNormOff {
@@ -177,15 +192,21 @@ func (r *recompute) head(v layer.View, row, values []float64, h int) []float64 {
 
 func (r *recompute) Hidden(int, tensor.Tensor) {}
 
+// Of every architecture, and of DIFF V2 with its pairs across groups.
 func TestInterventionAgainstMaps(t *testing.T) {
 	for _, a := range layer.Archs() {
-		m, ids := interveneModel(t, ref.New(), a.Name)
-		for _, v := range append(every(a), layer.Intervention{}) {
-			if err := m.Intervene(v); err != nil {
-				t.Fatal(err)
+		for _, pairing := range []layer.Pairing{layer.PairingGroup, layer.PairingAcross} {
+			if pairing != layer.PairingGroup && !a.Variants {
+				continue
 			}
-			if err := m.Inspect(&model.Batch{B: 1, T: len(ids), IDs: ids}, &recompute{t: t, m: m, what: fmt.Sprint(a.Name, " ", v)}); err != nil {
-				t.Fatal(err)
+			m, ids := pairedModel(t, ref.New(), a.Name, pairing)
+			for _, v := range append(every(a), layer.Intervention{}) {
+				if err := m.Intervene(v); err != nil {
+					t.Fatal(err)
+				}
+				if err := m.Inspect(&model.Batch{B: 1, T: len(ids), IDs: ids}, &recompute{t: t, m: m, what: fmt.Sprint(a.Name, pairing, " ", v)}); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
@@ -280,6 +301,21 @@ func TestParseIntervention(t *testing.T) {
 	for _, s := range []string{"", "lambda", "lambda=x", "second=shuffled:x", "knockout=1", "lambda=1@", "lambda=1@L0", "lambda=1@2", "knockout@L", "drop"} {
 		if v, err := layer.ParseIntervention(s); err == nil {
 			t.Errorf("%q is read as %q", s, v)
+		}
+	}
+}
+
+// The CPU device computes every intervention as the reference does: λ of a row and head where V1 has one for the layer, among others.
+func TestInterventionOnCPU(t *testing.T) {
+	d := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
+	t.Cleanup(func() { d.Close() })
+	for _, a := range layer.Archs() {
+		want, ids := interveneModel(t, ref.New(), a.Name)
+		got, _ := interveneModel(t, d, a.Name)
+		for _, v := range append(every(a), layer.Intervention{}) {
+			if e := distance(intervened(t, got, ids, v), intervened(t, want, ids, v)); e > 1e-3 {
+				t.Errorf("%s %v: %g from the reference", a.Name, v, e)
+			}
 		}
 	}
 }
