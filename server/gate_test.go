@@ -125,7 +125,9 @@ func TestGateBoundsTheWait(t *testing.T) {
 		wait("a")
 	}
 	var e *apiError
-	if _, err := g.enter(ctx, "a", 1, 1); !errors.As(err, &e) || e.Status != http.StatusTooManyRequests || e.Retry != 6*time.Second {
+	soon, end := context.WithTimeout(ctx, time.Second)
+	defer end()
+	if _, err := g.enter(soon, "a", 1, 1); !errors.As(err, &e) || e.Status != http.StatusTooManyRequests || e.Retry != 6*time.Second {
 		t.Errorf("the seventh: %v, want 429 and to come back in 6 s", err)
 	}
 	wait("b") // one of a's is ahead of it
