@@ -34,6 +34,7 @@ func TestEmulatedModel(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	recordedSteps(t, d, "diff")
+	recomputeSame(t, d, model.Config{Arch: "diff2", Vocab: 50, Context: 32, Layers: 2, Dim: 24, Heads: 2, HeadDim: 8}, 20)
 	recordedDecoding(t, d, "diff")
 	recordedDecoding(t, d, "diff2") // reads a norm's rows twice
 	advanceRight(t, d)
