@@ -233,7 +233,7 @@ func (l *lab) resultRows(r *Run, res *eval.Result) []Row {
 }
 
 // items keeps the samples' values of a measure; a sample that does not have it gets the weight 0.
-func (x *Row) items(res *eval.Result, name string) {
+func (r *Row) items(res *eval.Result, name string) {
 	var values, weights []float64
 	var clusters []string
 	weighted, clustered, some := false, false, false
@@ -250,11 +250,11 @@ func (x *Row) items(res *eval.Result, name string) {
 	if !some {
 		return
 	}
-	x.Items = values
+	r.Items = values
 	if weighted {
-		x.Weights = weights
+		r.Weights = weights
 	}
 	if clustered {
-		x.Clusters = clusters
+		r.Clusters = clusters
 	}
 }
