@@ -209,7 +209,7 @@ func parseFile(path string) (o *object, err error) {
 	if len(f.Docs) != 1 || f.Docs[0].Body == nil {
 		return nil, errors.New("want one YAML mapping")
 	}
-	r := &reading{anchors: map[string]any{}}
+	r := &reading{anchors: map[string]any{}, sizes: map[string]int{}}
 	v, err := r.value(f.Docs[0].Body, 0)
 	if err != nil {
 		return nil, err
@@ -222,13 +222,20 @@ func parseFile(path string) (o *object, err error) {
 }
 
 // reading turns YAML's syntax tree into values.
-type reading struct{ anchors map[string]any }
+type reading struct {
+	anchors map[string]any
+	sizes   map[string]int // values inside each anchor, aliases written out
+	n       int            // values so far, aliases written out
+}
 
-const maxDepth = 50
+const (
+	maxDepth  = 50
+	maxValues = 1 << 20 // a few aliases of aliases can stand for more values than any memory holds
+)
 
 func (r *reading) value(n ast.Node, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+	if r.n++; depth > maxDepth || r.n > maxValues {
+		return nil, fmt.Errorf("nested deeper than %d, or more than %d values", maxDepth, maxValues)
 	}
 	switch n := n.(type) {
 	case *ast.TagNode:
@@ -252,13 +259,17 @@ func (r *reading) value(n ast.Node, depth int) (any, error) {
 		}
 		return list, nil
 	case *ast.AnchorNode:
+		before := r.n
 		v, err := r.value(n.Value, depth+1)
-		r.anchors[n.Name.String()] = v
+		r.anchors[n.Name.String()], r.sizes[n.Name.String()] = v, r.n-before
 		return v, err
 	case *ast.AliasNode:
 		v, ok := r.anchors[n.Value.String()]
 		if !ok {
 			return nil, fmt.Errorf("alias *%s names no anchor", n.Value)
+		}
+		if r.n += r.sizes[n.Value.String()]; r.n > maxValues {
+			return nil, fmt.Errorf("more than %d values, aliases written out", maxValues)
 		}
 		return v, nil
 	case *ast.LiteralNode:

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -212,7 +213,7 @@ func prepareOne(x *eval.Task) (*eval.Prepared, error) {
 
 // Malformed files and files that include themselves are errors, not faults.
 func TestMalformed(t *testing.T) {
-	for _, text := range []string{"", "- a\n", "task: [\n", "task: *x\n", "include: t.yaml\ntask: t\n", "task: !function\n", "a: &x [*x]\ntask: t", "\x00\xff", strings.Repeat("[", 9000)} {
+	for _, text := range []string{"", "- a\n", "task: [\n", "task: *x\n", "include: t.yaml\ntask: t\n", "task: !function\n", "a: &x [*x]\ntask: t", "\x00\xff", strings.Repeat("[", 9000), laughs()} {
 		path := filepath.Join(t.TempDir(), "t.yaml")
 		write(t, path, text)
 		if tasks, _, err := Read(path); err == nil {
@@ -221,6 +222,17 @@ func TestMalformed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// laughs is a short file whose aliases stand for 10^12 values.
+func laughs() string {
+	var b strings.Builder
+	b.WriteString(minimal + "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := range 11 {
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i), 10), ", "))
+	}
+	b.WriteString("fewshot_config: {samples: [{q: *a11}]}\n")
+	return b.String()
 }
 
 // Files include others, group tasks, and have their samples in lists, in Parquet, or below --data under the data set's name.

@@ -137,10 +137,7 @@ func prepareNoise(p *eval.Plan) (*eval.Job, error) {
 
 // read takes kinds and doses from the settings, and says how many tokens the largest dose can add.
 func (x *noise) read(p *eval.Plan) (room int, err error) {
-	words, passages := []float64{0}, []float64{0}
-	for _, d := range p.Floats("words") {
-		words = append(words, d)
-	}
+	words, passages := append([]float64{0}, p.Floats("words")...), []float64{0}
 	for _, n := range p.Ints("passages") {
 		passages = append(passages, float64(n))
 	}
