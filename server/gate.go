@@ -41,6 +41,9 @@ func newGate(room, maxWait, maxTokens int, maxDelay time.Duration) *gate {
 
 // enter waits for admission of seqs sequences with tokens prompt tokens. The caller must call leave when it is through.
 func (g *gate) enter(ctx context.Context, key string, seqs, tokens int) (leave func(), err error) {
+	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) { // a busy machine is late to say so itself
+		return nil, errDeadline
+	}
 	w := &waiter{seqs: min(seqs, g.room), tokens: tokens, admitted: make(chan struct{})}
 	g.mu.Lock()
 	if g.waiting == 0 && w.seqs <= g.free {

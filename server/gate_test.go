@@ -147,6 +147,20 @@ func TestGateBoundsTheWait(t *testing.T) {
 	}
 }
 
+// late is a context past its deadline whose timer has not fired yet.
+type late struct{ context.Context }
+
+// Deadline implements context.Context.
+func (late) Deadline() (time.Time, bool) { return time.Now().Add(-time.Millisecond), true }
+
+// TestGateKnowsTheTime: a request past its deadline is not let in, even where its timer is late.
+func TestGateKnowsTheTime(t *testing.T) {
+	g := newGate(1, 3, 100, 0)
+	if _, err := g.enter(late{context.Background()}, "a", 1, 1); !errors.Is(err, errDeadline) || g.free != 1 {
+		t.Errorf("%v, %d free", err, g.free)
+	}
+}
+
 // TestOverload: 60 calls at once against two slots and a queue of four. Those that are accepted are answered, the others are told when to
 // come back, and nothing is left.
 func TestOverload(t *testing.T) {

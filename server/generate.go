@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"time"
 
 	"antiphase/infer"
 )
@@ -65,13 +64,13 @@ func (s *Server) prepare(r *http.Request, c *call, salt string) error {
 
 // deadline bounds a request by the server's limits, the client's presence and the end of a drain.
 func (s *Server) deadline(r *http.Request) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	timer := time.AfterFunc(s.cfg.Limits.Request, func() { cancel(errDeadline) })
+	timed, end := context.WithTimeoutCause(r.Context(), s.cfg.Limits.Request, errDeadline)
+	ctx, cancel := context.WithCancelCause(timed)
 	stop := context.AfterFunc(s.base, func() { cancel(context.Cause(s.base)) })
 	return ctx, func() {
-		timer.Stop()
 		stop()
 		cancel(nil)
+		end()
 	}
 }
 

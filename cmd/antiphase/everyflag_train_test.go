@@ -56,6 +56,15 @@ var ofTrain = map[string]assertion{
 		f.has(f.ok("data", "show", "herons", "--step", "1"), `heron waits`)
 		f.lacks(f.ok("data", "show", "run", "--step", "1"), `heron`)
 	},
+	"train --sample-every":  byScript("train"),
+	"train --sample-prompt": byScript("train"),
+	"train --sample-tokens": func(f *flagRig) {
+		const long = `"text":".{9,}"\}`
+		for length, check := range map[string]func(text, pattern string){"1": f.lacks, "60": f.has} {
+			f.ok("train", "--size", "nano", "--dir", "said"+length, "--steps", "3", "--sample-every", "1", "--sample-tokens", length, "-q")
+			check(f.read("said"+length+"/samples.jsonl"), long)
+		}
+	},
 	"train --dir": func(f *flagRig) {
 		f.ok("train", "--size", "nano", "--dir", "place", "--steps", "1", "-q")
 		if !f.exists("place/recipe.json") || f.exists("runs") {
