@@ -48,7 +48,7 @@ difference to the first one comes with a paired test. Without --data the tasks m
 any order and from several processes: what it holds is not asked again, and "antiphase report" makes a page of it.
 NAME=GLOB makes a group of models that differ in their training seed; groups are compared with the variance between seeds.`,
 		Example: `  antiphase eval ls
-  antiphase eval --tasks mc,needle --model runs/speedrun/transformer --model runs/speedrun/diff
+  antiphase eval --tasks mc,needle --model runs/speedrun/runs/tiny-transformer-lr0.002-s1 --model runs/speedrun/runs/tiny-diff-lr0.002-s1
   antiphase eval --tasks all --limit 50 --model runs/a --model runs/b --output results/a-b
   antiphase eval --tasks needle --set needle.lengths=4096,8192 --model runs/a --json
   antiphase eval --preset table2 --scale fit --model runs/a --model runs/b

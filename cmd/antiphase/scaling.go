@@ -37,8 +37,8 @@ architecture is what the others are compared with: how much of its largest x the
 --at tokens=160B it is what the first needs for the loss that the others have after 160 billion tokens, which is how the paper reads
 its figure. Losses along one run are correlated; the interval by tokens respects that.`,
 		Example: `  antiphase scaling runs/t-*  runs/d-* --output results/scaling
-  antiphase scaling --by tokens runs/speedrun/transformer runs/speedrun/diff
-  antiphase scaling --at tokens=20M runs/speedrun/transformer runs/speedrun/diff`,
+  antiphase scaling --by tokens runs/speedrun/runs/tiny-transformer-lr0.002-s1 runs/speedrun/runs/tiny-diff-lr0.002-s1
+  antiphase scaling --at tokens=20M runs/speedrun/runs/tiny-transformer-lr0.002-s1 runs/speedrun/runs/tiny-diff-lr0.002-s1`,
 		Args: atLeastOne("RUN"),
 		RunE: func(_ *cobra.Command, runs []string) error { return a.scaling(&f, runs) },
 	}

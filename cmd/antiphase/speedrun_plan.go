@@ -85,11 +85,17 @@ func stepTimes(d device.Device) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		t, err := train.Measure(d, r)
-		if err != nil {
-			return 0, err
+		best := time.Duration(0)
+		for range 2 { // other work may take the processor for a moment
+			t, err := train.Measure(d, r)
+			if err != nil {
+				return 0, err
+			}
+			if best == 0 || t < best {
+				best = t
+			}
 		}
-		sum += t
+		sum += best
 	}
 	return sum, nil
 }
