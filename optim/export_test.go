@@ -10,6 +10,16 @@ func (o *AdamW) Early() (n int) {
 	return n
 }
 
+// EarlyCalls is the number of sums that they are.
+func (o *AdamW) EarlyCalls() (n int) {
+	for _, b := range o.buckets {
+		if b.part > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // AtEnd calls f whenever a backward pass ends.
 func (o *AdamW) AtEnd(f func()) {
 	ready := o.ready

@@ -195,8 +195,9 @@ func (c *comm) collect(op string, out, in tensor.Tensor, root int) error {
 	c.next++
 	if last {
 		if k.err == nil {
+			began := time.Now()
 			k.perform()
-			w.pass(k)
+			w.pass(k, began)
 		}
 		close(k.done)
 	}
@@ -233,8 +234,8 @@ func (k *call) fits(in tensor.Tensor) bool {
 	return true
 }
 
-// pass takes the time that a ring of these ranks would.
-func (w *World) pass(k *call) {
+// pass waits until a ring of these ranks would be done; what the sums took counts.
+func (w *World) pass(k *call, began time.Time) {
 	if w.opt.Bandwidth == 0 || !k.ins[0].Ok() {
 		return
 	}
@@ -250,7 +251,7 @@ func (w *World) pass(k *call) {
 		share = 1
 	}
 	d := time.Duration(share * float64(whole.Len()*whole.Type.Size()) / w.opt.Bandwidth * float64(time.Second))
-	time.Sleep(d)
+	time.Sleep(time.Until(began.Add(d)))
 	w.mu.Lock()
 	w.busy += d
 	w.mu.Unlock()
