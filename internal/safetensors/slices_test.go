@@ -1,0 +1,133 @@
+package safetensors
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// sliced writes one file with slices of tensor w, a 4 × 6 matrix whose element i is i.
+func sliced(t *testing.T, dir, name string, list ...Slice) string {
+	t.Helper()
+	var entries []Entry
+	meta := map[string]Slice{}
+	for i, s := range list {
+		var all []float32
+		for _, r := range s.Rows {
+			for row := r[0]; row < r[1]; row++ {
+				for _, c := range s.Cols {
+					for col := c[0]; col < c[1]; col++ {
+						all = append(all, float32(row*6+col))
+					}
+				}
+			}
+		}
+		tensor := fmt.Sprintf("w@%d", i)
+		meta[tensor] = s
+		entries = append(entries, FromFloat32s(tensor, F32, []int{s.To - s.From}, all[s.From:s.To]))
+	}
+	m, err := SliceMeta(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Write(&b, entries, m); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// part is a slice of w.
+func part(rows, cols [][2]int, from, to int) Slice {
+	return Slice{Of: "w", Shape: []int{4, 6}, Rows: rows, Cols: cols, From: from, To: to}
+}
+
+// Slices by rows, by columns, in runs and across files are put together again.
+func TestOpenSliced(t *testing.T) {
+	all := [][2]int{{0, 4}}
+	wide := [][2]int{{0, 6}}
+	for name, files := range map[string][][]Slice{
+		"whole":   {{part(all, wide, 0, 24)}},
+		"rows":    {{part([][2]int{{0, 1}, {2, 3}}, wide, 0, 12)}, {part([][2]int{{1, 2}, {3, 4}}, wide, 0, 12)}},
+		"columns": {{part(all, [][2]int{{0, 2}, {4, 5}}, 0, 12)}, {part(all, [][2]int{{2, 4}, {5, 6}}, 0, 12)}},
+		"ranges":  {{part(all, wide, 0, 7), part(all, wide, 20, 24)}, {part(all, wide, 7, 20)}},
+		"both":    {{part(all, [][2]int{{0, 3}}, 0, 5)}, {part(all, [][2]int{{0, 3}}, 5, 12)}, {part(all, [][2]int{{3, 6}}, 0, 12)}},
+	} {
+		dir := t.TempDir()
+		var paths []string
+		for i, list := range files {
+			paths = append(paths, sliced(t, dir, fmt.Sprint(i), list...))
+		}
+		f, err := OpenSliced(paths)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		got, err := f.Float32s("w")
+		info, ok := f.Info("w")
+		if err != nil || !ok || !slices.Equal(info.Shape, []int{4, 6}) || len(got) != 24 || !slices.Equal(f.Names(), []string{"w"}) {
+			t.Fatalf("%s: %v, %v, %v", name, got, info, err)
+		}
+		for i, x := range got {
+			if x != float32(i) {
+				t.Errorf("%s: element %d is %g", name, i, x)
+			}
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := f.Float32s("w"); err == nil {
+			t.Errorf("%s: read after Close", name)
+		}
+	}
+}
+
+// Gaps, overlaps, other shapes and bounds that are wrong are told, and never read past.
+func TestOpenSlicedRefuses(t *testing.T) {
+	all, wide := [][2]int{{0, 4}}, [][2]int{{0, 6}}
+	other := part([][2]int{{0, 4}}, wide, 12, 24)
+	other.Shape = []int{6, 4}
+	other.Cols = [][2]int{{0, 4}}
+	other.Rows = [][2]int{{0, 6}}
+	for name, x := range map[string]struct {
+		list []Slice
+		want string
+	}{
+		"gap":     {[]Slice{part(all, wide, 0, 12)}, "has 12 elements in 1 slices, want 24"},
+		"overlap": {[]Slice{part(all, wide, 0, 12), part(all, wide, 0, 12)}, "is in two slices"},
+		"shapes":  {[]Slice{part(all, wide, 0, 12), other}, "another is of"},
+	} {
+		f, err := OpenSliced([]string{sliced(t, t.TempDir(), "x", x.list...)})
+		if err == nil {
+			_, err = f.Float32s("w")
+			_ = f.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v; want %q", name, err, x.want)
+		}
+	}
+	for name, change := range map[string]func(s *Slice){
+		"row":      func(s *Slice) { s.Rows = [][2]int{{0, 5}} },
+		"column":   func(s *Slice) { s.Cols = [][2]int{{-1, 6}} },
+		"order":    func(s *Slice) { s.Rows = [][2]int{{2, 4}, {0, 2}} },
+		"end":      func(s *Slice) { s.From, s.To = 1, 25 },
+		"negative": func(s *Slice) { s.From, s.To = -24, 0 },
+		"shape":    func(s *Slice) { s.Shape = []int{-4, 6} },
+		"length":   func(s *Slice) { s.To = 23 },
+	} {
+		s := part(all, wide, 0, 24)
+		change(&s)
+		info := Info{Name: "w@0", DType: F32, Shape: []int{24}}
+		if err := s.check(info); err == nil {
+			t.Errorf("%s: %+v was taken", name, s)
+		}
+	}
+}
