@@ -1,8 +1,9 @@
 // What every kernel begins with: the text is put before each .cu, so no CUDA header is needed.
 #include "ptx.cuh"
 
+enum { ELSEWHERE = -2 };  // an id or a target that another rank holds
+
 // The GPU's faults: code, the value that was wrong, its bound. The first one stays until Sync has told it.
-constexpr int ELSEWHERE = -2; // an id or a target that another rank holds
 enum { FAULT_EMBED = 1, FAULT_EMBED_BACKWARD = 2, FAULT_ROPE = 3, FAULT_CLASSIFY = 4, FAULT_CACHE = 5 };
 
 __device__ __forceinline__ void report(int* fault, int code, int value, int bound) {
