@@ -22,17 +22,8 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 		d.noteKept(c, k.Rows, slot, pos)
 		return
 	}
-	wide, h := k.Cols%8 == 0 && v.Cols%8 == 0 && vec(c.K, c.V, k, v), &d.held
-	if h.kind == heldTurned && !(h.turn.leaves(k, v) && h.product.ends(&h.turn, v) && h.apartFrom(c.K) && h.apartFrom(c.V)) {
-		d.multiplyRows(&h.product)
-		h.kind = heldTurn
-	}
-	switch {
-	case h.kind == heldTurned:
-		d.multiplyTurned(&h.product, &h.turn, c, slot, pos)
-	case h.kind == heldTurn && wide && h.turn.leaves(k, v) && apart([]tensor.Tensor{h.turn.x}, c.K, c.V):
-		d.turnAndKeep(c, v, slot, pos)
-	default:
+	wide := k.Cols%8 == 0 && v.Cols%8 == 0 && vec(c.K, c.V, k, v)
+	if !d.joinCache(c, k, v, slot, pos, wide) {
 		d.keep(c, k, v, slot, pos, wide)
 	}
 	d.noteKept(c, k.Rows, slot, pos)
@@ -81,7 +72,7 @@ func (p *productCall) ends(t *turnCall, v tensor.Tensor) bool {
 
 // turnAndKeep launches the Rope that is held and CacheWrite together.
 func (d *Device) turnAndKeep(c *device.Cache, v, slot, pos tensor.Tensor) {
-	d.held.kind = heldNone
+	d.held.taken()
 	t := &d.held.turn
 	pairs, _ := t.pairs()
 	units := t.x.Rows * (t.Heads*(t.Dim/2/pairs) + v.Cols/8)

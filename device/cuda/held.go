@@ -1,20 +1,31 @@
 package cuda
 
 import (
+	"antiphase/device"
 	"antiphase/internal/cu"
 	"antiphase/tensor"
 )
 
-// held is an op that waits for the next one: of few rows RMSNorm, Rope, CacheWrite, SwiGLU and Sigmoid are all latency, and where they stand before or
-// behind the product that reads or makes their rows, one kernel does both. Whatever else comes next lets it go first (flush): a launch, a product
-// of cuBLASLt, a fill, copy, read or wait, the end of a recording. What it will write counts as written from the moment it is held (early.go).
-// It allocates nothing and is never held over a point where the host could see that it has not run. The chains are
+// Of few rows RMSNorm, Rope, CacheWrite, SwiGLU and Sigmoid are all latency, and where they stand before or after the product that reads or makes their
+// rows, one kernel does both. The device holds an op until it sees the next; what follows what:
 //
-//	MatMul, Rope, CacheWrite    or the last two
-//	MatMul, SwiGLU
-//	MatMul, Sigmoid
+//	held         next         then
+//	-            RMSNorm      held: norm                       holdNorm
+//	norm         MatMul       the product makes its own rows   joinNorm
+//	-            MatMul       held: product, or narrow         holdProduct
+//	product      Rope         held: turned                     holdTurn
+//	-            Rope         held: turn                       holdTurn
+//	product      SwiGLU       one kernel                       joinGate
+//	narrow       Sigmoid      one kernel (V2's λ)              joinSigmoid
+//	turned       CacheWrite   one kernel                       joinCache
+//	turn         CacheWrite   one kernel                       joinCache
+//	any          all else     the held op runs first           flush
 //
-// each with RMSNorm before it where the product's weights are in registers (shortOf).
+// "All else" is a launch, a product of cuBLASLt, a fill, copy, read or wait, or the end of a recording. Each line has conditions, which its function states; only the
+// functions of this file change what is held. What an op will write counts as written when it is held (early.go). Nothing is allocated, and
+// nothing is held over a point where the host could see that it has not run.
+
+// held is an op that waits for the next one.
 type held struct {
 	kind    heldKind
 	norm    normCall
@@ -39,6 +50,101 @@ const (
 	maxHeld   = 2
 	maxTurned = 8
 )
+
+// taken says that what is held is about to run, and gives the norm that may go with it.
+func (h *held) taken() *normCall {
+	h.kind = heldNone
+	return &h.norm
+}
+
+// holdNorm holds a norm that a product could make on its way.
+func (d *Device) holdNorm(n *normCall) bool {
+	if d.unfused || !n.canWait() {
+		return false
+	}
+	d.flush()
+	d.held.kind, d.held.norm = heldNorm, *n
+	d.fresh.wrote(n.y, n.rstd, n.sum)
+	return true
+}
+
+// joinNorm lets a product make its rows by the norm that is held; any other op runs first.
+func (d *Device) joinNorm(p *productCall) {
+	if p.norm = d.held.kind == heldNorm && d.held.norm.makes(p); !p.norm {
+		d.flush()
+	}
+}
+
+// holdProduct holds a product of few rows that Rope or SwiGLU (bf16, whole tiles) or Sigmoid (fp32, few columns) may follow.
+func (d *Device) holdProduct(p *productCall) bool {
+	switch {
+	case d.unfused || p.c.Rows > maxTurned || p.op.Accumulate:
+		return false
+	case p.s.joins && p.c.Cols%16 == 0 && p.c.Type == tensor.BF16:
+		d.held.kind = heldProduct
+	case p.c.Cols <= 64 && p.c.Type == tensor.F32:
+		d.held.kind = heldNarrow
+	default:
+		return false
+	}
+	d.held.product = *p
+	d.fresh.wrote(p.c)
+	return true
+}
+
+// holdTurn holds a Rope of few rows, with the product whose columns it turns where that is held.
+func (d *Device) holdTurn(c *turnCall) bool {
+	if _, wide := c.pairs(); d.unfused || !wide || c.x.Rows > maxTurned {
+		return false
+	}
+	if d.held.kind == heldProduct && c.follows(&d.held.product) && d.fresh.settled(c.table, 0, 0) {
+		d.held.kind = heldTurned
+	} else {
+		d.flush()
+		d.held.kind = heldTurn
+	}
+	d.held.turn = *c
+	d.fresh.wrote(c.x)
+	return true
+}
+
+// joinGate runs the product that is held with SwiGLU of all of it.
+func (d *Device) joinGate(y, gu tensor.Tensor) bool {
+	h := &d.held
+	if h.kind != heldProduct || !same(gu, h.product.c) || !h.apartFrom(y) {
+		return false
+	}
+	d.multiplyGated(&h.product, y)
+	return true
+}
+
+// joinSigmoid runs the narrow product that is held with Sigmoid in place.
+func (d *Device) joinSigmoid(y, x tensor.Tensor) bool {
+	p := &d.held.product
+	if d.held.kind != heldNarrow || !same(x, p.c) || !same(y, x) {
+		return false
+	}
+	d.launchRows(p, p.s.alone, rowsSigmoid)
+	return true
+}
+
+// joinCache runs what is held with CacheWrite: the product and Rope of q, k, v, or Rope alone. A product whose columns are not those runs first.
+func (d *Device) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool) bool {
+	h := &d.held
+	if h.kind == heldTurned && !(h.turn.leaves(k, v) && h.product.ends(&h.turn, v) && h.apartFrom(c.K) && h.apartFrom(c.V)) {
+		d.multiplyRows(&h.product)
+		h.kind = heldTurn
+	}
+	switch {
+	case h.kind == heldTurned:
+		d.multiplyTurned(&h.product, &h.turn, c, slot, pos)
+	case h.kind == heldTurn && wide && h.turn.leaves(k, v) && apart([]tensor.Tensor{h.turn.x}, c.K, c.V):
+		d.turnAndKeep(c, v, slot, pos)
+	default:
+		return false
+	}
+	return true
+}
 
 // flush launches the op that is held back.
 func (d *Device) flush() {

@@ -96,24 +96,10 @@ type productCall struct {
 // stream multiplies few rows, or holds the product for the op behind it.
 func (d *Device) stream(c, x, w tensor.Tensor, k int, op device.MatMul) {
 	p := productCall{s: d.pickRows(c.Rows, c.Cols, k), c: c, x: x, w: w, k: k, op: op}
-	if p.norm = d.held.kind == heldNorm && d.held.norm.makes(&p); !p.norm {
-		d.flush()
-	}
-	switch {
-	case d.unfused || c.Rows > maxTurned || op.Accumulate:
-		d.multiplyRows(&p)
-	case p.s.joins && c.Cols%16 == 0 && c.Type == tensor.BF16: // Rope or SwiGLU may be next
-		d.holdProduct(heldProduct, &p)
-	case c.Cols <= 64 && c.Type == tensor.F32: // Sigmoid may be: V2's λ
-		d.holdProduct(heldNarrow, &p)
-	default:
+	d.joinNorm(&p)
+	if !d.holdProduct(&p) {
 		d.multiplyRows(&p)
 	}
-}
-
-func (d *Device) holdProduct(kind heldKind, p *productCall) {
-	d.held.kind, d.held.product = kind, *p
-	d.fresh.wrote(p.c)
 }
 
 // makes says that p may make its rows by n: they are what n leaves, and p writes nothing that other blocks still read. Each block makes all of them,
@@ -129,8 +115,7 @@ func (d *Device) multiplyRows(p *productCall) { d.launchRows(p, p.s.alone, 0) }
 // launchRows launches a product by one of its kernels, whose own arguments are more, and with it all that is held. Weights that may still be written
 // wait for their turn.
 func (d *Device) launchRows(p *productCall, k pairOf, flags uint64, more ...uint64) {
-	d.held.kind = heldNone
-	n := &d.held.norm
+	n := d.held.taken()
 	var room [maxArgs]uint64
 	args, run := append(room[:0], ptr(p.x), i32(p.x.Ld)), k.stored
 	flags |= flag(p.c.Type == tensor.F32)*matmulFloat | flag(p.op.Accumulate)*matmulAccumulate | flag(vec(p.x))*rowsVecX | flag(d.fresh.settled(p.w, 0, 0))*rowsEarly

@@ -26,13 +26,9 @@ func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 		return
 	}
 	n := normCall{y, rstd, sum, x, delta, w, eps}
-	if d.unfused || !n.canWait() {
+	if !d.holdNorm(&n) {
 		d.normalize(&n)
-		return
 	}
-	d.flush()
-	d.held.kind, d.held.norm = heldNorm, n
-	d.fresh.wrote(y, rstd, sum)
 }
 
 // normCall is RMSNorm's arguments.

@@ -18,18 +18,9 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 		return
 	}
 	c := turnCall{r, x, table, pos}
-	if _, wide := c.pairs(); d.unfused || !wide || x.Rows > maxTurned {
+	if !d.holdTurn(&c) {
 		d.rotate(&c)
-		return
 	}
-	if d.held.kind == heldProduct && c.follows(&d.held.product) && d.fresh.settled(table, 0, 0) {
-		d.held.kind = heldTurned
-	} else {
-		d.flush()
-		d.held.kind = heldTurn
-	}
-	d.held.turn = c
-	d.fresh.wrote(x)
 }
 
 // follows says that x is the first columns of a product, heads of whole tiles.

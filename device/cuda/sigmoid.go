@@ -14,8 +14,7 @@ var (
 // Sigmoid: y = 1/(1+e^−x).
 func (d *Device) Sigmoid(y, x tensor.Tensor) {
 	device.CheckSigmoid(y, x, d.types)
-	if p := &d.held.product; d.held.kind == heldNarrow && same(x, p.c) && same(y, x) {
-		d.launchRows(p, p.s.alone, rowsSigmoid)
+	if d.joinSigmoid(y, x) {
 		return
 	}
 	d.pair(sigmoidForward[flag(y.Type == tensor.F32)], y, x)

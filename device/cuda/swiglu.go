@@ -16,8 +16,7 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 	if y.Len() == 0 {
 		return
 	}
-	if h := &d.held; h.kind == heldProduct && same(gu, h.product.c) && h.apartFrom(y) {
-		d.multiplyGated(&h.product, y)
+	if d.joinGate(y, gu) {
 		return
 	}
 	grid, block := each(y.Rows, y.Cols)
