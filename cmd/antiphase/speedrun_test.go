@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -39,5 +41,21 @@ func TestOwnText(t *testing.T) {
 	}
 	if _, err := ownText([]string{"a.txt@0.5"}, plans[1]); err == nil {
 		t.Error("a weight of its own was taken")
+	}
+}
+
+// A finished speedrun that is run again keeps the time of the call that did the work.
+func TestFinishedSeconds(t *testing.T) {
+	dir := t.TempDir()
+	if got := finishedSeconds(dir); got != 0 {
+		t.Errorf("an empty folder took %g seconds", got)
+	}
+	for text, want := range map[string]float64{`{"seconds": 392.5, "table": []}`: 392.5, `{"seconds": `: 0} {
+		if err := os.WriteFile(filepath.Join(dir, "report.json"), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if got := finishedSeconds(dir); got != want {
+			t.Errorf("%s: %g seconds, want %g", text, got, want)
+		}
 	}
 }
