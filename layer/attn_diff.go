@@ -27,20 +27,18 @@ func LambdaSchedule(layer int) float64 { return 0.8 - 0.6*math.Exp(-0.3*float64(
 //
 // one scalar for the layer. The factor is the constant 1−λ_init, not the learned λ.
 type diff struct {
-	cfg            *AttnConfig
-	gain           *Param
+	diffOp
 	q1, k1, q2, k2 *Param
 	lam            tensor.Tensor // [1,1]: outlives the pass, so that metrics may read it
-	arg            device.DiffAttn
-	part           device.DiffAttn // some rows of arg
-	grad           device.DiffAttnGrad
 }
 
 func newDiff(ps *ParamSet, c *AttnConfig) *diff {
 	vec := func(name string) *Param {
 		return ps.Add(Param{Name: name, Kind: LambdaKind, Rows: 1, Cols: c.HeadDim, Std: c.LambdaStd, Shared: true})
 	}
-	return &diff{cfg: c, q1: vec("lambda_q1"), k1: vec("lambda_k1"), q2: vec("lambda_q2"), k2: vec("lambda_k2"), gain: c.normGain(ps)}
+	l := &diff{q1: vec("lambda_q1"), k1: vec("lambda_k1"), q2: vec("lambda_q2"), k2: vec("lambda_k2")}
+	l.diffOp = diffOp{cfg: c, gain: c.normGain(ps)}
+	return l
 }
 
 // setLambda evaluates λ on the device, into memory that stays.
@@ -63,27 +61,11 @@ func (l *diff) forward(p *Pass, s device.AttnShape, _, q, k, v tensor.Tensor) te
 
 func (l *diff) cached(p *Pass, s device.AttnShape, _, q tensor.Tensor, c *device.Cache) tensor.Tensor {
 	l.bind(p, s, q)
-	overCache(p, l, c, l.arg.Out, q)
-	return l.arg.Out
-}
-
-func (l *diff) paged(p *Pass, c *device.Cache) bool { return pagedDiff(p, &l.arg, c) }
-
-func (l *diff) rows(p *Pass, c *device.Cache, from, to int) {
-	rowsDiff(p, &l.part, &l.arg, c, from, to)
-}
-
-func (l *diff) chunk(p *Pass, c *Chunk, o, q, k, v tensor.Tensor) {
-	chunkDiff(p, &l.part, &l.arg, c, o, q, k, v)
+	return l.overCache(p, c, q)
 }
 
 func (l *diff) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
-	dlam := p.stat(dout.Rows, l.cfg.Heads)
-	l.grad = device.DiffAttnGrad{DOut: dout, DQ: dq, DK: dk, DV: dv, DLam: dlam}
-	if l.gain != nil {
-		l.grad.DNorm = l.gain.G
-	}
-	p.Dev.DiffAttentionBackward(&l.arg, &l.grad)
+	dlam := l.diffOp.backward(p, dout, dq, dk, dv)
 	p.Dev.LambdaBackward(
 		device.LambdaVecs{Q1: l.q1.G, K1: l.k1.G, Q2: l.q2.G, K2: l.k2.G}, dlam,
 		device.LambdaVecs{Q1: l.q1.W, K1: l.k1.W, Q2: l.q2.W, K2: l.k2.W})
@@ -99,7 +81,45 @@ func (l *diff) free(d device.Device) {
 
 func (l *diff) lambda() (lam, sum tensor.Tensor) { return l.lam, l.lam }
 
-func (l *diff) applied() applied { return applied{l.arg.Lam, l.arg.Norm, rawOr(l.arg.Raw, l.arg.Out)} }
+// diffOp is the differential op of a layer, which architectures share that differ in how they make λ.
+type diffOp struct {
+	cfg  *AttnConfig
+	gain *Param
+	arg  device.DiffAttn
+	part device.DiffAttn // some rows of arg
+	grad device.DiffAttnGrad
+}
+
+// overCache fills the output of rows over the cache.
+func (l *diffOp) overCache(p *Pass, c *device.Cache, q tensor.Tensor) tensor.Tensor {
+	overCache(p, l, c, l.arg.Out, q)
+	return l.arg.Out
+}
+
+func (l *diffOp) paged(p *Pass, c *device.Cache) bool { return pagedDiff(p, &l.arg, c) }
+
+func (l *diffOp) rows(p *Pass, c *device.Cache, from, to int) {
+	rowsDiff(p, &l.part, &l.arg, c, from, to)
+}
+
+func (l *diffOp) chunk(p *Pass, c *Chunk, o, q, k, v tensor.Tensor) {
+	chunkDiff(p, &l.part, &l.arg, c, o, q, k, v)
+}
+
+// backward sets dq, dk and dv and gives dλ of every row and head.
+func (l *diffOp) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) (dlam tensor.Tensor) {
+	dlam = p.stat(dout.Rows, l.cfg.Heads)
+	l.grad = device.DiffAttnGrad{DOut: dout, DQ: dq, DK: dk, DV: dv, DLam: dlam}
+	if l.gain != nil {
+		l.grad.DNorm = l.gain.G
+	}
+	p.Dev.DiffAttentionBackward(&l.arg, &l.grad)
+	return dlam
+}
+
+func (l *diffOp) applied() applied {
+	return applied{l.arg.Lam, l.arg.Norm, rawOr(l.arg.Raw, l.arg.Out)}
+}
 
 // bindDiff fills what all rows share and makes room for the output.
 func bindDiff(p *Pass, a *device.DiffAttn, s device.AttnShape, c *AttnConfig, q, lam tensor.Tensor, n device.HeadNorm) {

@@ -17,7 +17,7 @@ var diff2Arch = Arch{
 		if c.Pairing == PairingAcross {
 			return &across{cfg: c, lam: lam}
 		}
-		return &diff2{cfg: c, gain: gain, lam: lam}
+		return &diff2{diffOp: diffOp{cfg: c, gain: gain}, lam: lam}
 	},
 	archLayout: archLayout{query: diff2Query, memory: diff2Memory},
 }
@@ -38,12 +38,8 @@ func diff2Memory(c *AttnConfig, t device.Types) (kept, passing int) {
 
 // diff2 is head_h = (A1 − λ_h·A2)·V, A_i = softmax(Q_iKᵀ/√D), λ = σ(x·W_λᵀ), one per row and head.
 type diff2 struct {
-	cfg  *AttnConfig
-	gain *Param
-	lam  tokenLambda
-	arg  device.DiffAttn
-	part device.DiffAttn // some rows of arg
-	grad device.DiffAttnGrad
+	diffOp
+	lam tokenLambda
 }
 
 func (l *diff2) bind(p *Pass, s device.AttnShape, x, q tensor.Tensor) {
@@ -59,28 +55,11 @@ func (l *diff2) forward(p *Pass, s device.AttnShape, x, q, k, v tensor.Tensor) t
 
 func (l *diff2) cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *device.Cache) tensor.Tensor {
 	l.bind(p, s, x, q)
-	overCache(p, l, c, l.arg.Out, q)
-	return l.arg.Out
-}
-
-func (l *diff2) paged(p *Pass, c *device.Cache) bool { return pagedDiff(p, &l.arg, c) }
-
-func (l *diff2) rows(p *Pass, c *device.Cache, from, to int) {
-	rowsDiff(p, &l.part, &l.arg, c, from, to)
-}
-
-func (l *diff2) chunk(p *Pass, c *Chunk, o, q, k, v tensor.Tensor) {
-	chunkDiff(p, &l.part, &l.arg, c, o, q, k, v)
+	return l.overCache(p, c, q)
 }
 
 func (l *diff2) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
-	dlam := p.stat(dout.Rows, l.cfg.Heads)
-	l.grad = device.DiffAttnGrad{DOut: dout, DQ: dq, DK: dk, DV: dv, DLam: dlam}
-	if l.gain != nil {
-		l.grad.DNorm = l.gain.G
-	}
-	p.Dev.DiffAttentionBackward(&l.arg, &l.grad)
-	l.lam.backward(p, dlam, l.arg.Lam)
+	l.lam.backward(p, l.diffOp.backward(p, dout, dq, dk, dv), l.arg.Lam)
 }
 
 func (l *diff2) tail(p *Pass, dx, x tensor.Tensor) { l.lam.tail(p, dx, x) }
@@ -88,5 +67,3 @@ func (l *diff2) tail(p *Pass, dx, x tensor.Tensor) { l.lam.tail(p, dx, x) }
 func (l *diff2) free(d device.Device) { l.lam.free(d) }
 
 func (l *diff2) lambda() (lam, sum tensor.Tensor) { return l.arg.Lam, l.lam.sum }
-
-func (l *diff2) applied() applied { return applied{l.arg.Lam, l.arg.Norm, rawOr(l.arg.Raw, l.arg.Out)} }
