@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 )
 
@@ -115,10 +116,28 @@ var ofTrain = map[string]assertion{
 	"train --parallel": func(f *flagRig) {
 		f.has(f.refused("train", "--size", "nano", "--dir", "pp", "--steps", "1", "--parallel", "dp=2"), `dp|parallel`)
 	},
+	"train --bandwidth": func(f *flagRig) {
+		forecast := func(gb string) string {
+			return f.ok("train", "--size", "nano", "--dry-run", "--parallel", "dp=2", "--bandwidth", gb, "--device", "cpu")
+		}
+		if slow, fast := forecast("0.001"), forecast("100"); comms(slow) == comms(fast) {
+			f.Errorf("a thousandth of a GB/s and 100 GB/s give the same forecast: %q", slow)
+		}
+	},
 	"train --interface": notShown("what rank 0 listens on is seen by a second machine alone; launch-info shows the address (script launch)"),
 	"train --peer-timeout": notShown("takes a rank that is stopped but not dead: TestRanksTerminate and its neighbours run with 2s where an " +
 		"MPI launcher is installed, and dist holds the time-out"),
 	"train --stall-timeout": notShown("takes a rank that hangs in a collective; dist holds the time-out, this verb hands it on"),
+}
+
+// comms is what a forecast says of the time that ranks spend sending.
+func comms(text string) string {
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "GB/s") {
+			return regexp.MustCompile(`[\d.]+ GB/s`).ReplaceAllString(line, "")
+		}
+	}
+	return ""
 }
 
 // refused is what a command said that must fail, with whatever code.

@@ -25,6 +25,7 @@ var waiting = []string{
 	"compare --have", "compare --inexact", "compare --jobs", "compare --json", "compare --keep", "compare --lr",
 	"compare --name", "compare --probe", "compare --probe-every", "compare --seeds", "compare --set",
 	"compare --size", "compare --steps", "compare --task", "compare --tokenizer", "compare --tune-seeds",
+	"compare --variant",
 	"convert --chat-template", "convert --class", "convert --dtype", "convert --force", "convert --json",
 	"convert --max-shard-size", "convert --to",
 	"data build --held-out", "data build --held-out-by",
