@@ -152,7 +152,7 @@ func TestDocumentedManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "```json\n")
+	_, rest, _ := strings.Cut(strings.ReplaceAll(string(page), "\r\n", "\n"), "\n## MANIFEST.json\n\n```json\n")
 	text, _, ok := strings.Cut(rest, "```")
 	m, err := parseManifest([]byte(text))
 	if !ok || err != nil {
