@@ -43,9 +43,6 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 	fault.Handle(a.crashed(args))
 	defer fault.Guard()()
 	root := a.command(args)
-	root.SetIn(in)
-	root.SetOut(stdout)
-	root.SetErr(errw)
 	ctx, stop := interruptible(a)
 	defer stop()
 	err := root.ExecuteContext(ctx)
@@ -74,6 +71,9 @@ common attention noise cancels. Begin with:
 		Version: built().String(),
 	}
 	root.SetArgs(args)
+	root.SetIn(a.in) // before completion is added, which keeps the stream it finds
+	root.SetOut(a.out)
+	root.SetErr(a.err)
 	f := root.PersistentFlags()
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results only, no progress")
 	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
