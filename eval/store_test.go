@@ -61,6 +61,53 @@ func TestPrecisionsStandBeside(t *testing.T) {
 	}
 }
 
+// A cell's key knows everything that can change a number, and no label.
+func TestKeyKnowsWhatChangesNumbers(t *testing.T) {
+	key := func(change func(m *Model, o *Options)) string {
+		m, o := target("a", "k", &knower{}), Options{Seed: 1, Shots: -1}
+		change(&m.Model, &o)
+		task := counting(10, new([]int))
+		o.Measure([]Target{m})
+		j, err := o.Prepare(&task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, _, err := o.head(&m, j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	plain := key(func(*Model, *Options) {})
+	for name, change := range map[string]func(m *Model, o *Options){
+		"hash":      func(m *Model, _ *Options) { m.Hash = "l" },
+		"context":   func(m *Model, _ *Options) { m.Context++ },
+		"precision": func(m *Model, _ *Options) { m.Precision = "int8" },
+		"device":    func(m *Model, _ *Options) { m.Device = "cuda" },
+		"seed":      func(_ *Model, o *Options) { o.Seed++ },
+		"shots":     func(_ *Model, o *Options) { o.Shots = 3 },
+		"limit":     func(_ *Model, o *Options) { o.Limit = 3 },
+		"setting":   func(_ *Model, o *Options) { o.Set = map[string]string{"counting.scale": "2"} },
+		"judge":     func(_ *Model, o *Options) { o.JudgeName = "j" },
+		"replicate": func(_ *Model, o *Options) { o.Replicate = "again" },
+	} {
+		if key(change) == plain {
+			t.Errorf("another %s is the same cell", name)
+		}
+	}
+	for name, change := range map[string]func(m *Model, o *Options){
+		"name":    func(m *Model, _ *Options) { m.Name = "b" },
+		"group":   func(m *Model, _ *Options) { m.Group = "b" },
+		"threads": func(m *Model, _ *Options) { m.Threads = 7 },
+		"commit":  func(_ *Model, o *Options) { o.Commit, o.Machine = "c", "m" },
+		"logging": func(_ *Model, o *Options) { o.LogSamples = true },
+	} {
+		if key(change) != plain {
+			t.Errorf("another %s is another cell", name)
+		}
+	}
+}
+
 // Tasks, settings and models add up in any order, from several writers at once; nothing is lost and nothing overwritten.
 func TestStoreAccumulates(t *testing.T) {
 	dir := t.TempDir()

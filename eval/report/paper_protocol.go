@@ -97,9 +97,12 @@ func differs(q *eval.Result, metric string) []string {
 	}
 	say(q.StandIn(), "generated questions, not the set")
 	say(q.Limit > 0, "%d samples only", q.N)
+	say(q.Config["task_file"] != nil, "data, prompts and scoring of a task file")
 	switch {
 	case q.Group == "mc":
 		say(q.Shots != 0 && q.Shots != 5, "%d examples, the paper 0 or 5", q.Shots)
+		say(q.Shots > 0 && q.Config["same_shots"] == true, "the same examples before every question")
+		say(number(q.Config["prompts_cut"]) > 0, "%v prompts cut to the context", q.Config["prompts_cut"])
 	case q.Kind == "needle" || q.Kind == "attention":
 		say(!oneLength(q, 4096), "lengths %v, the paper 4096", lengthsOf(q))
 		say(number(q.Config["samples"]) != 50, "%v samples per depth, the paper 50", q.Config["samples"])

@@ -124,7 +124,9 @@ func (x *line) judge(e *eval.Evaluation, sides []eval.Side, m *eval.Metric) {
 		return
 	}
 	if top := slices.Index(wins, len(sides)-1); top >= 0 {
-		x.cells[top].mark = best
+		if m, ok := sides[top].Metric(x.question, x.name); ok && aboveFloors(&m) {
+			x.cells[top].mark = best
+		}
 		return
 	}
 	for i := range x.cells {
@@ -132,6 +134,21 @@ func (x *line) judge(e *eval.Evaluation, sides []eval.Side, m *eval.Metric) {
 			x.cells[i].mark = tied
 		}
 	}
+}
+
+// aboveFloors says that a score needs knowledge: its 95 % interval lies above every floor. A score below a floor may be better than another
+// one, and yet both earn less than guessing or copying does. A floor of 1, of a single needle say, tells nothing.
+func aboveFloors(m *eval.Metric) bool {
+	low := m.Low
+	if m.Low == 0 && m.High == 0 { // no interval
+		low = m.Value
+	}
+	for _, floor := range m.Floors {
+		if m.Better == eval.Higher && floor < 1 && low <= floor {
+			return false
+		}
+	}
+	return true
 }
 
 // facts are what models are, not how they score.

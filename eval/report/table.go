@@ -65,6 +65,9 @@ func (p *Page) legend(floors []string) []string {
 	if len(e.Sides()) > 1 {
 		out[0] = best + " better, " + tied + " cannot be told apart, ± one standard error; differences paired by sample, * p < 0.05, ** p < 0.01 (Holm)"
 	}
+	if len(floors) > 0 && len(e.Sides()) > 1 {
+		out = append(out, "a score whose 95 % interval reaches one of its floors is not marked as better")
+	}
 	for _, f := range floors {
 		switch f {
 		case "chance":

@@ -68,23 +68,23 @@ func table1Section(p *Page) (section, error) {
 			g.Rows = append(g.Rows, row)
 		}
 	} else {
-		g.Note += ". The paper's rows are left out: questions are generated, limited or of fewer than seven sets"
+		g.Note += ". The paper's rows are left out: questions are generated, limited, of task files, cut to the context or of fewer than seven sets"
 	}
 	s.Tables = []grid{g}
 	return s, nil
 }
 
-// table1Questions are the tasks asked without examples; same says that all are the published sets, whole.
+// table1Questions are the tasks asked without examples; same says that all are asked as the paper did.
 func table1Questions(e *eval.Evaluation) (out map[string]*eval.Result, same bool) {
 	out, same = map[string]*eval.Result{}, true
 	for _, t := range table1Tasks {
 		for _, q := range e.Of(t.kind) {
-			if q.Shots == 0 && (out[t.kind] == nil || out[t.kind].StandIn()) {
+			if x := out[t.kind]; q.Shots == 0 && (x == nil || x.StandIn() || len(differs(q, published(t.kind))) < len(differs(x, published(t.kind)))) {
 				out[t.kind] = q
 			}
 		}
 		q := out[t.kind]
-		same = same && q != nil && !q.StandIn() && q.Limit == 0
+		same = same && q != nil && len(differs(q, published(t.kind))) == 0
 	}
 	return out, same
 }

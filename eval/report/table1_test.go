@@ -35,6 +35,11 @@ func TestTable1(t *testing.T) {
 			}
 		}),
 		"limited": page(func(_ string, r *eval.Result) { r.Limit = 5 }),
+		"task file": page(func(kind string, r *eval.Result) {
+			if kind == "piqa" {
+				r.Config = map[string]any{"task_file": "hash"}
+			}
+		}),
 		"six": page(func(kind string, r *eval.Result) {
 			if kind == "boolq" {
 				r.N = 0

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -79,6 +80,39 @@ func TestVerdictIsPaired(t *testing.T) {
 	table := (&Page{Evaluation: eval.Assemble(cells)}).Table(false)
 	if got := lineOf(t, table, "lm "); !strings.Contains(got, "▸ 29.5") || !strings.HasSuffix(got, "**") {
 		t.Errorf("%q", got)
+	}
+}
+
+// A score on its floor is not marked as better, however sure the difference: copying earns half of what is "free" with R = 2 of N = 4, and a
+// model at 47 % is not a winner over one at 38 %.
+func TestFloorIsNoWin(t *testing.T) {
+	marked := func(right [2]int, floor float64) string {
+		var cells []*eval.Cell
+		for i, name := range []string{"a", "b"} {
+			r := &eval.Result{Question: "q", Task: "needle", Kind: "needle", N: 200}
+			for k := range 200 {
+				x := 0.0
+				if k < right[i] {
+					x = 1
+				}
+				r.Answers = append(r.Answers, eval.Answer{ID: fmt.Sprint(k), Values: map[string]float64{"free": x}})
+			}
+			r.Add("free", "free, %", eval.Higher, eval.MeanOf(r.Answers, "free"))
+			r.Metrics[0].Floors = map[string]float64{"chance": 0.02, "copy": floor}
+			cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, 0, r))
+		}
+		p := &Page{Evaluation: eval.Assemble(cells)}
+		return lineOf(t, p.Table(false), "needle") + p.verdict()
+	}
+	for _, c := range []struct {
+		right [2]int
+		floor float64
+		win   bool
+	}{{[2]int{76, 94}, 0.5, false}, {[2]int{94, 104}, 0.5, false}, {[2]int{94, 140}, 0.5, true}, {[2]int{76, 94}, 0.25, true}, {[2]int{76, 94}, 1, true}} {
+		got := marked(c.right, c.floor)
+		if strings.Contains(got, best) != c.win || strings.Contains(got, "b is better in 1") != c.win || !strings.Contains(got, "**") {
+			t.Errorf("%v of 200, floor %g: %q", c.right, c.floor, got)
+		}
 	}
 }
 
@@ -166,7 +200,9 @@ func TestPaperProtocol(t *testing.T) {
 	short := full("needle", "", 0, map[string]any{"needles": 4, "queries": 2, "lengths": []int{256}, "samples": 50})
 	for want, r := range map[string]*eval.Result{
 		"generated questions": stand, "20 samples only": limited, "[256], the paper 4096": short,
-		"context of 4096 tokens, the paper 65536": full("icl_trec", "icl", 0, nil), "3 examples": full("piqa", "mc", 3, nil),
+		"context of 4096 tokens, the paper 65536": full("icl_trec", "icl", 0, nil), "mean over all numbers of examples": full("icl_banking77", "icl", 0, nil), "3 examples": full("piqa", "mc", 3, nil),
+		"of a task file": full("arc_easy", "", 0, map[string]any{"task_file": "hash"}), "4 prompts cut": full("piqa", "mc", 0, map[string]any{"prompts_cut": 4}),
+		"the same examples":              full("piqa", "mc", 5, map[string]any{"same_shots": true}),
 		"2048 tokens, the paper 400,000": full("outliers", "", 0, map[string]any{"tokens": 2048}),
 	} {
 		if got := strings.Join(differs(r, "acc"), "; "); !strings.Contains(got, want) {

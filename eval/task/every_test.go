@@ -174,6 +174,22 @@ func TestAll(t *testing.T) {
 	}
 }
 
+// Without data every task says that what it asks was generated, and so bears the mark of a stand-in. What shows no score of a set has none.
+func TestGeneratedIsMarked(t *testing.T) {
+	others := map[string]any{"maps": nil, "samples": nil, "throughput": nil, "ruler_common": "generated"} // the last stands in for no set
+	for _, task := range All() {
+		opt := small(&task)
+		opt.Limit = 4
+		want, other := others[task.Name]
+		if !other {
+			want = eval.StandIn
+		}
+		if source := prepared(t, &task, opt, 2048).Config["source"]; source != want {
+			t.Errorf("%s: the source of generated questions is %v, want %v", task.Name, source, want)
+		}
+	}
+}
+
 // Tasks without written questions tell their texts apart too: other text, other wrong answers or other examples is another question.
 func TestQuestionsKnowTheTexts(t *testing.T) {
 	dir := t.TempDir()

@@ -32,6 +32,20 @@ func TestMCScore(t *testing.T) {
 	}
 }
 
+// The headline is the measure that the paper publishes: acc_norm of HellaSwag, acc of all others. Both are there where the harness has both.
+func TestMCHeadline(t *testing.T) {
+	for _, set := range mcSets {
+		want := "acc"
+		if set.name == "hellaswag" {
+			want = "acc_norm"
+		}
+		list := lookup(t, set.name).Measures
+		if list[0].Name != want || (len(list) == 1) != (set.single || set.accOnly) {
+			t.Errorf("%s is measured by %v, its headline should be %s", set.name, list, want)
+		}
+	}
+}
+
 // writeSet puts rows into dir as NAME.jsonl.
 func writeSet(t *testing.T, dir, name string, rows ...string) {
 	t.Helper()
