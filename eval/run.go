@@ -58,6 +58,12 @@ type InputError struct {
 // Unwrap gives the cause.
 func (e *InputError) Unwrap() error { return e.error }
 
+// BadSetting is an InputError about a task's settings: a value out of range, or one that does not fit the models' context. Other errors of
+// Prepare are about files.
+func BadSetting(format string, args ...any) error {
+	return &InputError{fmt.Errorf(format, args...), true}
+}
+
 // Prepared is a task with its questions drawn.
 type Prepared struct {
 	*Job

@@ -21,6 +21,7 @@ import (
 	"antiphase/eval/report"
 	"antiphase/eval/task"
 	"antiphase/internal/simd"
+	"antiphase/tensor"
 	"antiphase/tokenizer/chat"
 )
 
@@ -35,6 +36,7 @@ type evalFlags struct {
 	json, save         bool
 	preset, scale      string
 	checkpoints        bool
+	changed            func(flag string) bool // given by the user
 }
 
 func evalVerb(a *app) *cobra.Command {
@@ -56,7 +58,10 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
   antiphase eval --task-files my-tasks --tasks sciq --model runs/a
   antiphase eval --tasks lm --model 'diff=runs/diff-*' --model 'base=runs/base-*' --output results/seeds`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.eval(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.changed = cmd.Flags().Changed
+			return a.eval(cmd.Context(), &f)
+		},
 	}
 	fl := c.Flags()
 	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint URL#MODEL; also NAME=…, a group with a pattern: NAME=runs/a-* (repeatable)")
@@ -95,8 +100,8 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if f.context < 16 || f.parallel < 1 {
 		return usage(fmt.Errorf("--endpoint-context is %d, must be 16 or more; --endpoint-concurrency is %d, must be positive", f.context, f.parallel))
 	}
-	if f.opt.LogSamples && f.opt.Output == "" {
-		return usage(errors.New("--log-samples: needs --output"))
+	if err := f.idle(); err != nil {
+		return err
 	}
 	choose, err := a.choose(f)
 	if err != nil {
@@ -136,6 +141,9 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 // ask puts the tasks to the models.
 func (a *app) ask(ctx context.Context, f *evalFlags, targets []eval.Target, choose chosen) (*eval.Evaluation, error) {
 	tasks, err := choose(targets)
+	if err == nil {
+		err = f.idleFor(tasks)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +254,7 @@ func (a *app) targets(d device.Device, f *evalFlags) ([]eval.Target, error) {
 			out = append(out, t)
 		}
 	}
-	return out, nil
+	return out, alike(out)
 }
 
 // expand resolves a pattern to the paths of a group; a path that exists, or is no pattern, is a model of its own.
@@ -319,7 +327,11 @@ func computes(d device.Device) (kind, precision string) {
 	case *cpu.Device:
 		return "cpu " + simd.Name(), d.Precision().String()
 	case *cuda.Device:
-		return "cuda " + d.Info().Arch(), cpu.BF16.String()
+		precision := cpu.BF16.String()
+		if d.Types().Cache == tensor.I8 {
+			precision += ", int8 cache"
+		}
+		return "cuda " + d.Info().Arch(), precision
 	}
 	return d.Name(), ""
 }

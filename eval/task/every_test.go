@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -171,6 +172,39 @@ func TestAll(t *testing.T) {
 	}
 	if _, err := eval.Select(All(), []string{"pica"}); err == nil || !strings.Contains(err.Error(), `"pica" is unknown; there are lm, mc`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A number out of range in any setting of any task is the caller's mistake: no panic, not the error of a bad file, and nothing below zero
+// is taken for something else.
+func TestSettingsOutOfRange(t *testing.T) {
+	refused := 0
+	for _, task := range All() {
+		for _, s := range task.Settings {
+			switch s.Default.(type) {
+			case string, []string, bool:
+				continue
+			}
+			for _, value := range []string{"-1", "0", "99999"} {
+				opt := small(&task)
+				opt.Limit = 2
+				opt.Set[task.Name+"."+s.Key] = value
+				opt.Measure([]eval.Target{modelOf("stub", &knower{}, 512)})
+				_, err := opt.Prepare(&task)
+				var in *eval.InputError
+				if err != nil && !(errors.As(err, &in) && in.Usage) {
+					t.Errorf("%s.%s=%s: %v is not an error of the setting", task.Name, s.Key, value, err)
+				}
+				if err != nil {
+					refused++
+				} else if value == "-1" {
+					t.Errorf("%s.%s=-1 is accepted", task.Name, s.Key)
+				}
+			}
+		}
+	}
+	if refused < 60 {
+		t.Errorf("%d values are refused", refused)
 	}
 }
 

@@ -59,7 +59,7 @@ func prepareGeometry(p *eval.Plan) (*eval.Job, error) {
 		p.Values["length"] = p.Context
 	}
 	if n := p.Int("length"); n > 1024 {
-		return nil, fmt.Errorf("length is %d; spectra of maps that large take too long, 1024 is the most", n)
+		return nil, eval.BadSetting("length is %d; spectra of maps that large take too long, 1024 is the most", n)
 	}
 	texts, length, source, err := sequences(p, p.Limited(p.Int("samples")))
 	if err != nil {

@@ -83,7 +83,7 @@ func prepareGrounded(p *eval.Plan, set groundedSet) (*eval.Job, error) {
 	n := p.Limited(p.Int("items"))
 	tokens := min(p.Int("max_tokens"), p.Context/4)
 	if n < 1 || tokens < 1 {
-		return nil, fmt.Errorf("items is %d, max_tokens is %d, both must be positive", n, p.Int("max_tokens"))
+		return nil, eval.BadSetting("items is %d, max_tokens is %d, both must be positive", n, p.Int("max_tokens"))
 	}
 	items, err := set.load(p, n)
 	if err != nil {

@@ -91,9 +91,12 @@ func (h *hidden) cases(p *eval.Plan) (out []hiddenCase, j *eval.Job, err error) 
 	if err := h.check(p); err != nil {
 		return nil, nil, err
 	}
+	if n := p.Int("samples"); n < 1 {
+		return nil, nil, eval.BadSetting("samples is %d, must be positive", n)
+	}
 	for _, n := range lengths {
 		if n < 1 || n > p.Context {
-			return nil, nil, fmt.Errorf("lengths has %d, the context is %d tokens", n, p.Context)
+			return nil, nil, eval.BadSetting("lengths has %d, the context is %d tokens", n, p.Context)
 		}
 	}
 	hay := &haystack{source: "generated", perToken: float64(plainBytes(p, 1000)) * 3 / 4000}
@@ -144,7 +147,7 @@ func (h *hidden) fit(p *eval.Plan, hay *haystack, cell, length int, source *rand
 			break
 		}
 	}
-	return hiddenCase{}, fmt.Errorf("lengths: %d tokens have no room for what is to be hidden and text around it", length)
+	return hiddenCase{}, eval.BadSetting("lengths: %d tokens have no room for what is to be hidden and text around it", length)
 }
 
 // floors are what can be had without knowing which things are right: naming any R of the N there are.

@@ -70,7 +70,7 @@ func (t *iclTask) fit(p *eval.Plan) (int, error) {
 	for n, x := range t.train {
 		if room += p.Count(t.example(x)); room > p.Context {
 			if n == 0 {
-				return 0, fmt.Errorf("a question and one example have %d tokens, the context is %d", room, p.Context)
+				return 0, eval.BadSetting("a question and one example have %d tokens, the context is %d", room, p.Context)
 			}
 			return n, nil
 		}
@@ -106,7 +106,7 @@ func (t *iclTask) shotCounts(p *eval.Plan) ([]int, error) {
 	if !slices.Equal(asked, []int{0}) {
 		for _, n := range asked {
 			if n < 1 || n > fit {
-				return nil, fmt.Errorf("shots: %d is asked for, there is room for 1 to %d", n, fit)
+				return nil, eval.BadSetting("shots: %d is asked for, there is room for 1 to %d", n, fit)
 			}
 		}
 		return asked, nil

@@ -75,7 +75,7 @@ func prepareOrder(p *eval.Plan, set iclSet) (*eval.Job, error) {
 		shots = max(fit/2, 1)
 	}
 	if shots < 1 || shots > fit || seeds < 2 {
-		return nil, fmt.Errorf("shots is %d, there is room for 1 to %d; seeds is %d, must be 2 or more", shots, fit, seeds)
+		return nil, eval.BadSetting("shots is %d, there is room for 1 to %d; seeds is %d, must be 2 or more", shots, fit, seeds)
 	}
 	j := &eval.Job{Chunk: len(t.test), Floors: eval.Chance(1/float64(len(t.labels)), "acc")}
 	j.Config = map[string]any{"source": p.Source(set.test), "classes": len(t.labels), "used_shots": shots}

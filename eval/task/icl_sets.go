@@ -53,7 +53,7 @@ func (r *iclRow) Check() error { return eval.Missing("text", r.Text, "label", r.
 func (set iclSet) load(p *eval.Plan) (*iclTask, error) {
 	n := p.Limited(p.Int("items"))
 	if n < 1 {
-		return nil, fmt.Errorf("items is %d, must be positive", p.Int("items"))
+		return nil, eval.BadSetting("items is %d, must be positive", p.Int("items"))
 	}
 	g := p.Rand("examples")
 	t := &iclTask{set: set}

@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"antiphase/eval"
@@ -52,7 +51,7 @@ func interventionVariants(texts []string) ([]variant, error) {
 	for _, text := range texts {
 		v, err := layer.ParseIntervention(text)
 		if err != nil {
-			return nil, fmt.Errorf("ways: %w", err)
+			return nil, eval.BadSetting("ways: %w", err)
 		}
 		out = append(out, variant{name: v.String(), set: func(s *eval.Subject) error { return s.Intervene(v) }, can: canIntervene(v)})
 	}
@@ -84,6 +83,9 @@ func prepareInterventions(p *eval.Plan) (*eval.Job, error) {
 	length := p.Int("length")
 	if length == 0 {
 		length = min(p.Context, 1024)
+	}
+	if n := p.Int("pieces"); n < 1 {
+		return nil, eval.BadSetting("pieces is %d, must be positive", n)
 	}
 	x := &interventionsJob{}
 	if x.loss, err = innerVariants(p, list, "lm", "loss", p.Int("pieces"), map[string]string{"length": strconv.Itoa(length)}); err != nil {

@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"antiphase/eval"
@@ -31,7 +30,7 @@ func newEachHead(text string, texts []string) (*eachHead, error) {
 		err = errors.New("it is done to every head; leave the place out")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("each: %w", err)
+		return nil, eval.BadSetting("each: %w", err)
 	}
 	return &eachHead{name: text, v: v, texts: texts}, nil
 }

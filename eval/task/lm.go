@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -40,7 +39,7 @@ func prepareLM(p *eval.Plan) (*eval.Job, error) {
 	}
 	n := p.Limited(p.Int("pieces"))
 	if n < 1 || length < 1 || p.Float("frequent") < 0 {
-		return nil, fmt.Errorf("pieces is %d and length is %d, must be positive; frequent is %g, must not be negative", n, length, p.Float("frequent"))
+		return nil, eval.BadSetting("pieces is %d and length is %d, must be positive; frequent is %g, must not be negative", n, length, p.Float("frequent"))
 	}
 	texts, source, err := heldOut(p, p.Text("text"), length, n)
 	if err != nil {

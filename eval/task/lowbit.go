@@ -2,7 +2,6 @@ package task
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -81,7 +80,7 @@ func precisions(p *eval.Plan) (list []variant, rows []LowbitRow, err error) {
 // lowbitOf is a precision in the layer's terms.
 func lowbitOf(of, per string, bits int) (q layer.Lowbit, err error) {
 	if bits == 0 {
-		return q, errors.New("bits has 0; want 2 to 16, exact is always measured")
+		return q, eval.BadSetting("bits has 0; want 2 to 16, exact is always measured")
 	}
 	scale, cache := layer.Granularity(per), layer.Granularity(per)
 	if per == usualScale {
@@ -99,12 +98,18 @@ func lowbitOf(of, per string, bits int) (q layer.Lowbit, err error) {
 	case "both":
 		q = layer.Lowbit{Logits: bits, Per: scale, Keys: bits, Values: bits, CachePer: cache}
 	default:
-		return q, fmt.Errorf("of has %q, must be logits, keys, values, cache or both", of)
+		return q, eval.BadSetting("of has %q, must be logits, keys, values, cache or both", of)
 	}
-	return q, q.Check()
+	if err := q.Check(); err != nil {
+		return q, eval.BadSetting("%w", err)
+	}
+	return q, nil
 }
 
 func prepareLowbit(p *eval.Plan) (*eval.Job, error) {
+	if s, t, n := p.Int("samples"), p.Int("texts"), p.Int("length"); s < 1 || t < 0 || n < 2 {
+		return nil, eval.BadSetting("samples is %d, must be positive; texts is %d, must not be negative; length is %d, must be 2 or more", s, t, n)
+	}
 	list, rows, err := precisions(p)
 	if err != nil {
 		return nil, err

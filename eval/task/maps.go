@@ -30,6 +30,9 @@ func init() {
 }
 
 func prepareMaps(p *eval.Plan) (*eval.Job, error) {
+	if l, h, n := p.Int("layer"), p.Int("head"), p.Int("bytes"); l < 0 || h < 0 || n < 1 {
+		return nil, eval.BadSetting("layer is %d, head is %d, must not be negative; bytes is %d, must be positive", l, h, n)
+	}
 	c := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, 21)), data.NeedleOptions{Needles: 2, Depth: 0.5, Bytes: p.Int("bytes")})
 	want := headChoice{layer: p.Int("layer") - 1, head: p.Int("head") - 1}
 	j := eval.NewJob([]string{c.Prompt}, 1)

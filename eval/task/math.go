@@ -100,7 +100,7 @@ func prepareMath(p *eval.Plan, set mathSet) (*eval.Job, error) {
 	}
 	tokens := min(p.Int("max_tokens"), p.Context/2)
 	if tokens < 1 {
-		return nil, fmt.Errorf("max_tokens is %d, must be positive", p.Int("max_tokens"))
+		return nil, eval.BadSetting("max_tokens is %d, must be positive", p.Int("max_tokens"))
 	}
 	j := &eval.Job{Chunk: 32, Config: map[string]any{"source": p.Source(set.test), "used_max_tokens": tokens}}
 	g := p.Rand("shots")
@@ -160,7 +160,7 @@ func (set *mathSet) load(p *eval.Plan) (rows, pool []mathRow, err error) {
 		}
 	}
 	if err == nil && len(pool) <= p.Shots {
-		err = fmt.Errorf("%d examples are asked for, %s has %d with a solution", p.Shots, file, len(pool))
+		err = eval.BadSetting("%d examples are asked for, %s has %d with a solution", p.Shots, file, len(pool))
 	}
 	return rows, pool, err
 }

@@ -145,7 +145,7 @@ func (set *mcSet) load(p *eval.Plan) (items, pool []mcItem, err error) {
 		pool, err = set.read(p, set.train, 0)
 	}
 	if err == nil && len(pool) <= p.Shots {
-		err = fmt.Errorf("%d examples are asked for, the set has %d to draw from", p.Shots, len(pool))
+		err = eval.BadSetting("%d examples are asked for, the set has %d to draw from", p.Shots, len(pool))
 	}
 	return items, pool, err
 }

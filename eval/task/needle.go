@@ -184,24 +184,24 @@ func checkNeedle(p *eval.Plan) error {
 	n, r, digits := p.Int("needles"), p.Int("queries"), p.Int("digits")
 	switch {
 	case n < 1 || n > data.MostNeedles():
-		return fmt.Errorf("needles is %d, must be 1 to %d", n, data.MostNeedles())
+		return eval.BadSetting("needles is %d, must be 1 to %d", n, data.MostNeedles())
 	case r < 1 || r > n:
-		return fmt.Errorf("queries is %d, must be 1 to needles, %d", r, n)
+		return eval.BadSetting("queries is %d, must be 1 to needles, %d", r, n)
 	case digits < 1 || digits > 9:
-		return fmt.Errorf("digits is %d, must be 1 to 9", digits)
+		return eval.BadSetting("digits is %d, must be 1 to 9", digits)
 	case wordingOf(p) == nil:
-		return fmt.Errorf("wording is %q, must be own or public", p.Text("wording"))
+		return eval.BadSetting("wording is %q, must be own or public", p.Text("wording"))
 	case p.Int("samples") < 1:
-		return fmt.Errorf("samples is %d, must be positive", p.Int("samples"))
+		return eval.BadSetting("samples is %d, must be positive", p.Int("samples"))
 	}
 	for _, d := range p.Floats("depths") {
 		if !(d >= 0 && d <= 1) {
-			return fmt.Errorf("depths has %g, must be 0 to 1", d)
+			return eval.BadSetting("depths has %g, must be 0 to 1", d)
 		}
 	}
 	for _, n := range needleLengths(p) {
 		if n < 1 || n > p.Context {
-			return fmt.Errorf("lengths has %d, the context is %d tokens", n, p.Context)
+			return eval.BadSetting("lengths has %d, the context is %d tokens", n, p.Context)
 		}
 	}
 	return nil
@@ -226,5 +226,5 @@ func fitNeedle(p *eval.Plan, hay *haystack, length int, depth float64, stream ui
 			break
 		}
 	}
-	return data.Needle{}, fmt.Errorf("lengths: %d tokens have no room for %d needles, a question about %d and text around them", length, opt.Needles, opt.Queries)
+	return data.Needle{}, eval.BadSetting("lengths: %d tokens have no room for %d needles, a question about %d and text around them", length, opt.Needles, opt.Queries)
 }

@@ -26,14 +26,14 @@ func init() {
 			n, digits := p.Int("needles"), p.Int("digits")
 			for _, hops := range p.Ints("hops") {
 				if hops < 0 || hops > 2 {
-					return fmt.Errorf("hops has %d, must be 0, 1 or 2", hops)
+					return eval.BadSetting("hops has %d, must be 0, 1 or 2", hops)
 				}
 			}
 			switch {
 			case n < 1 || n > len(surnames)/2:
-				return fmt.Errorf("needles is %d, must be 1 to %d", n, len(surnames)/2)
+				return eval.BadSetting("needles is %d, must be 1 to %d", n, len(surnames)/2)
 			case digits < 1 || digits > 9 || float64(n) > numbersOf(digits):
-				return fmt.Errorf("digits is %d, must be 1 to 9 and enough for %d different numbers", digits, n)
+				return eval.BadSetting("digits is %d, must be 1 to 9 and enough for %d different numbers", digits, n)
 			}
 			return nil
 		}}

@@ -2,7 +2,6 @@ package task
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -109,7 +108,7 @@ func prepareNoise(p *eval.Plan) (*eval.Job, error) {
 		return nil, err
 	}
 	if len(x.inner.Gold) != len(x.inner.IDs) || x.metric.Better != eval.Higher {
-		return nil, fmt.Errorf("task is %s, measured by %s; want one with right answers, measured by how many are right", x.inner.Task.Name, x.metric.Name)
+		return nil, eval.BadSetting("task is %s, measured by %s; want one with right answers, measured by how many are right", x.inner.Task.Name, x.metric.Name)
 	}
 	x.n = p.Limited(min(len(x.inner.IDs), max(p.Int("samples"), 1)))
 	if x.passages, err = newNoisePassages(p, x.inner.Gold); err != nil {
@@ -144,7 +143,7 @@ func (x *noise) read(p *eval.Plan) (room int, err error) {
 	for _, name := range p.Texts("kinds") {
 		i := slices.IndexFunc(noiseKinds, func(k noiseKind) bool { return k.name == name })
 		if i < 0 {
-			return 0, fmt.Errorf("kinds has %q, must be among %v", name, noiseNames())
+			return 0, eval.BadSetting("kinds has %q, must be among %v", name, noiseNames())
 		}
 		k := noiseKinds[i]
 		x.kinds = append(x.kinds, k)
@@ -154,7 +153,7 @@ func (x *noise) read(p *eval.Plan) (room int, err error) {
 		}
 		d := x.doses[k.name]
 		if len(d) < 2 || !slices.IsSorted(d) || d[1] <= 0 || len(slices.Compact(slices.Clone(d))) < len(d) || k.passage == nil && d[len(d)-1] > 1 {
-			return 0, errors.New("words and passages must be positive and growing, words at most 1")
+			return 0, eval.BadSetting("words and passages must be positive and growing, words at most 1")
 		}
 		more := int(d[len(d)-1] * float64(p.Context) / 4) // a typo costs a word a token or two, and few words are one token
 		if k.passage != nil {
@@ -163,10 +162,10 @@ func (x *noise) read(p *eval.Plan) (room int, err error) {
 		room = max(room, more)
 	}
 	if len(x.kinds) == 0 || p.Int("samples") < 1 || p.Int("bytes") < 0 {
-		return 0, errors.New("kinds and samples must not be empty or zero, bytes not negative")
+		return 0, eval.BadSetting("kinds and samples must not be empty or zero, bytes not negative")
 	}
 	if room > p.Context*2/3 {
-		return 0, fmt.Errorf("the largest dose takes about %d tokens of a context of %d; take smaller doses or fewer bytes", room, p.Context)
+		return 0, eval.BadSetting("the largest dose takes about %d tokens of a context of %d; take smaller doses or fewer bytes", room, p.Context)
 	}
 	return room, nil
 }

@@ -16,7 +16,7 @@ func init() {
 	},
 		check: func(p *eval.Plan) error {
 			if k, often := p.Int("common"), p.Int("often"); k < 1 || k > 20 || often < 2 || often > 100 {
-				return fmt.Errorf("common is %d, must be 1 to 20; often is %d, must be 2 to 100", k, often)
+				return eval.BadSetting("common is %d, must be 1 to 20; often is %d, must be 2 to 100", k, often)
 			}
 			return nil
 		}}

@@ -15,7 +15,7 @@ func init() {
 		check: func(p *eval.Plan) error {
 			k, v, digits := p.Int("keys"), p.Int("values"), p.Int("digits")
 			if k < 1 || v < 1 || k*v > data.MostNeedles() || digits < 1 || digits > 9 || float64(k*v) > numbersOf(digits) {
-				return fmt.Errorf("keys is %d, values is %d, digits is %d; want positive ones, at most %d numbers, and digits enough for them", k, v, digits, data.MostNeedles())
+				return eval.BadSetting("keys is %d, values is %d, digits is %d; want positive ones, at most %d numbers, and digits enough for them", k, v, digits, data.MostNeedles())
 			}
 			return nil
 		}}

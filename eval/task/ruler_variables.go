@@ -23,7 +23,7 @@ func init() {
 
 func checkVariables(p *eval.Plan) error {
 	if c, h := p.Int("chains"), p.Int("hops"); c < 1 || c > 50 || h < 0 || h > 50 {
-		return fmt.Errorf("chains is %d, must be 1 to 50; hops is %d, must be 0 to 50", c, h)
+		return eval.BadSetting("chains is %d, must be 1 to 50; hops is %d, must be 0 to 50", c, h)
 	}
 	return nil
 }

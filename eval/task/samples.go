@@ -29,6 +29,9 @@ type Sample struct {
 }
 
 func prepareSamples(p *eval.Plan) (*eval.Job, error) {
+	if n := p.Int("tokens"); n < 1 {
+		return nil, eval.BadSetting("tokens is %d, must be positive", n)
+	}
 	prompts := p.Texts("prompts")
 	if len(prompts) == 0 {
 		g := rand.New(rand.NewPCG(p.Seed, 22))

@@ -196,10 +196,10 @@ func sequences(p *eval.Plan, n int) (texts []string, length int, source string, 
 		length = p.Context
 	}
 	if length < 2 || length > p.Context {
-		return nil, 0, "", fmt.Errorf("length is %d, must be 2 to the context, %d tokens", length, p.Context)
+		return nil, 0, "", eval.BadSetting("length is %d, must be 2 to the context, %d tokens", length, p.Context)
 	}
 	if n < 1 {
-		return nil, 0, "", fmt.Errorf("there would be %d sequences of %d tokens; want one or more", n, length)
+		return nil, 0, "", eval.BadSetting("there would be %d sequences of %d tokens; want one or more", n, length)
 	}
 	texts, source, err = heldOut(p, p.Text("text"), length, n)
 	if err == nil && len(texts) == 0 {

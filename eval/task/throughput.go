@@ -45,13 +45,13 @@ type ThroughputRow struct {
 func prepareThroughput(p *eval.Plan) (*eval.Job, error) {
 	reps := p.Int("reps")
 	if reps < 1 || p.Int("tokens") < 1 {
-		return nil, fmt.Errorf("reps is %d, tokens is %d; both must be positive", reps, p.Int("tokens"))
+		return nil, eval.BadSetting("reps is %d, tokens is %d; both must be positive", reps, p.Int("tokens"))
 	}
 	var rows []ThroughputRow
 	j := &eval.Job{Chunk: reps}
 	for _, n := range needleLengths(p) {
 		if n < 1 || n > p.Context {
-			return nil, fmt.Errorf("lengths has %d, the context is %d tokens", n, p.Context)
+			return nil, eval.BadSetting("lengths has %d, the context is %d tokens", n, p.Context)
 		}
 		rows = append(rows, ThroughputRow{Length: n, Batch: max(1, p.Int("tokens")/n)})
 		for k := range reps {

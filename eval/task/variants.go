@@ -119,7 +119,7 @@ func innerWithin(p *eval.Plan, tokens int, name, metric string, samples int, set
 	all := slices.Concat(p.Options.Tasks, All()) // a file's task counts before a built-in one of its name
 	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == name })
 	if at < 0 || all[at].Inside {
-		return nil, eval.Measure{}, fmt.Errorf("task is %q; want one that \"antiphase eval ls\" lists and that asks questions", name)
+		return nil, eval.Measure{}, eval.BadSetting("task is %q; want one that \"antiphase eval ls\" lists and that asks questions", name)
 	}
 	t := &all[at]
 	opt := p.Options.Within(tokens)
@@ -134,7 +134,7 @@ func innerWithin(p *eval.Plan, tokens int, name, metric string, samples int, set
 	if metric != "" {
 		k := slices.IndexFunc(t.Measures, func(m eval.Measure) bool { return m.Name == metric })
 		if k < 0 {
-			return nil, m, fmt.Errorf("metric is %q, which %s does not have", metric, t.Name)
+			return nil, m, eval.BadSetting("metric is %q, which %s does not have", metric, t.Name)
 		}
 		m = t.Measures[k]
 	}
@@ -155,7 +155,7 @@ func withSettings(text string) (map[string]string, error) {
 		if key, value, ok := strings.Cut(s, "="); ok {
 			out[strings.TrimSpace(key)] = value
 		} else if s != "" {
-			return nil, fmt.Errorf("with has %q, want KEY=VALUE", s)
+			return nil, eval.BadSetting("with has %q, want KEY=VALUE", s)
 		}
 	}
 	return out, nil
