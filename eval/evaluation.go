@@ -49,6 +49,8 @@ func Assemble(cells []*Cell) *Evaluation {
 		m.Run, m.Tokens = cmp.Or(c.Head.Model.Run, m.Run), cmp.Or(c.Head.Model.Tokens, m.Tokens)
 		if !slices.ContainsFunc(m.Results, func(r Result) bool { return r.Question == c.Result.Question }) {
 			m.Results = append(m.Results, *c.Result)
+			r := &m.Results[len(m.Results)-1]
+			r.Seed, r.Replicate = c.Head.Seed, c.Head.Replicate
 		}
 		e.Machine, e.Commit, e.Data, e.Seed, e.Limit = c.Head.Machine, c.Head.Commit, c.Head.Data, c.Head.Seed, c.Head.Limit
 		e.Date = max(e.Date, c.Head.Time.Format("2006-01-02"))

@@ -23,7 +23,9 @@ type Result struct {
 	Config   map[string]any  `json:"config,omitempty"`
 	Detail   json.RawMessage `json:"detail,omitempty"` // data of the task's figures, in the type that its Finish writes
 
-	Answers []Answer `json:"-"`
+	Seed      uint64   `json:"seed,omitempty"` // of the cell, as is Replicate; a store keeps them in the head
+	Replicate string   `json:"replicate,omitempty"`
+	Answers   []Answer `json:"-"`
 }
 
 // Metric is a named number with its standard error and 95 % interval.

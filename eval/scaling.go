@@ -119,7 +119,7 @@ func (c *ScalingCurve) fit() error {
 		}
 	}
 	if different < 3 {
-		return fmt.Errorf("it has %d different sizes; a curve of three numbers needs 3", different)
+		return fmt.Errorf("it has losses at %d different places of the x axis; a curve of three numbers needs 3", different)
 	}
 	if c.Points[0].Loss <= c.Points[len(c.Points)-1].Loss {
 		return errors.New("the loss does not fall from the smallest to the largest; there is no curve to fit")

@@ -71,10 +71,10 @@ func TestScalingRatio(t *testing.T) {
 func TestScalingRefuses(t *testing.T) {
 	point := func(x, l float64) ScalingPoint { return ScalingPoint{x, l} }
 	for want, points := range map[string][]ScalingPoint{
-		"different sizes": {point(1, 3), point(1, 3), point(2, 2)},
-		"positive":        {point(0, 3), point(1, 2), point(2, 1)},
-		"finite":          {point(3, math.NaN()), point(1, 2), point(2, 1)},
-		"does not fall":   {point(1, 2), point(2, 2.5), point(4, 2.1)},
+		"at 2 different places": {point(1, 3), point(1, 3), point(2, 2)},
+		"positive":              {point(0, 3), point(1, 2), point(2, 1)},
+		"finite":                {point(3, math.NaN()), point(1, 2), point(2, 1)},
+		"does not fall":         {point(1, 2), point(2, 2.5), point(4, 2.1)},
 	} {
 		if _, err := Scaling("tokens", []ScalingCurve{{Name: "a", Points: points}}, 0, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

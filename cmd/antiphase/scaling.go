@@ -19,10 +19,11 @@ import (
 )
 
 type scalingFlags struct {
-	by, at string
-	seed   uint64
-	output string
-	json   bool
+	by, at  string
+	byGiven bool
+	seed    uint64
+	output  string
+	json    bool
 }
 
 func scalingVerb(a *app) *cobra.Command {
@@ -40,7 +41,10 @@ its figure. Losses along one run are correlated; the interval by tokens respects
   antiphase scaling --by tokens runs/speedrun/runs/tiny-transformer-lr0.002-s1 runs/speedrun/runs/tiny-diff-lr0.002-s1
   antiphase scaling --at tokens=20M runs/speedrun/runs/tiny-transformer-lr0.002-s1 runs/speedrun/runs/tiny-diff-lr0.002-s1`,
 		Args: atLeastOne("RUN"),
-		RunE: func(_ *cobra.Command, runs []string) error { return a.scaling(&f, runs) },
+		RunE: func(cmd *cobra.Command, runs []string) error {
+			f.byGiven = cmd.Flags().Changed("by")
+			return a.scaling(&f, runs)
+		},
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.by, "by", "parameters", "x of the curves: parameters or tokens")
@@ -59,6 +63,9 @@ func (f *scalingFlags) point() (float64, error) {
 	by, text, ok := strings.Cut(f.at, "=")
 	if !ok || by != "tokens" && by != "parameters" || text == "" {
 		return 0, fmt.Errorf("--at: %q is no point; want tokens=160B or parameters=1.4B", f.at)
+	}
+	if f.byGiven && f.by != by {
+		return 0, fmt.Errorf("--at: %q contradicts --by %s", f.at, f.by)
 	}
 	f.by = by
 	unit := 1.0

@@ -56,7 +56,7 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 		r := &m.Results[i]
 		key := r.Task
 		if h.Results[key] != nil {
-			key = r.Task + " " + strings.TrimPrefix(titles[r.Question], r.Kind)
+			key = r.Task + " " + strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(titles[r.Question], r.Kind), standInMark))
 		}
 		values := map[string]any{"alias": key}
 		higherIs := map[string]bool{}
@@ -77,6 +77,10 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 		config := map[string]any{"task": r.Task, "num_fewshot": r.Shots, "metadata": map[string]any{"version": r.Version}}
 		for k, v := range r.Config {
 			config[k] = v
+		}
+		config["seed"], config["limit"] = r.Seed, r.Limit // a store may hold several
+		if r.Replicate != "" {
+			config["replicate"] = r.Replicate
 		}
 		h.Results[key], h.Configs[key], h.Higher[key] = values, config, higherIs
 		h.Version[key], h.Shots[key] = r.Version, r.Shots

@@ -79,8 +79,22 @@ func (p *Page) about() []string {
 		if e.Data != "" {
 			data = "data of " + e.Data
 		}
-		out = append(out, data, fmt.Sprintf("seed %d", e.Seed))
-		if e.Limit > 0 {
+		out = append(out, data)
+		seeds, limits := map[uint64]bool{}, map[int]bool{}
+		for i := range e.Models {
+			for _, r := range e.Models[i].Results {
+				seeds[r.Seed], limits[r.Limit] = true, true
+			}
+		}
+		if len(seeds) > 1 {
+			out = append(out, "several seeds")
+		} else {
+			out = append(out, fmt.Sprintf("seed %d", e.Seed))
+		}
+		switch {
+		case len(limits) > 1:
+			out = append(out, "tasks of different numbers of samples")
+		case e.Limit > 0:
 			out = append(out, fmt.Sprintf("at most %d samples of each task", e.Limit))
 		}
 	}

@@ -229,6 +229,7 @@ func titles(e *eval.Evaluation) map[string]string {
 				parts = append(parts, fmt.Sprintf("%s=%v", key, q.Config[key]))
 			}
 		}
+		parts = append(parts, circumstances(q, same)...)
 		out[q.Question] = strings.Join(parts, " ")
 	}
 	// What still has one name is told apart by its number.
@@ -237,6 +238,27 @@ func titles(e *eval.Evaluation) map[string]string {
 		t := out[q.Question]
 		if seen[t]++; seen[t] > 1 {
 			out[q.Question] = fmt.Sprintf("%s (%d)", t, seen[t])
+		}
+	}
+	return out
+}
+
+// circumstances are what tells a question from others of its task beside settings.
+func circumstances(q *eval.Result, same []*eval.Result) []string {
+	var out []string
+	for _, x := range []struct {
+		name string
+		of   func(r *eval.Result) string
+	}{
+		{"seed", func(r *eval.Result) string { return fmt.Sprint(r.Seed) }},
+		{"samples", func(r *eval.Result) string { return fmt.Sprint(r.N) }},
+		{"context", func(r *eval.Result) string { return fmt.Sprint(r.Context) }},
+		{"version", func(r *eval.Result) string { return fmt.Sprint(r.Version) }},
+		{"replicate", func(r *eval.Result) string { return r.Replicate }},
+	} {
+		differ := slices.ContainsFunc(same, func(r *eval.Result) bool { return x.of(r) != x.of(q) })
+		if v := x.of(q); differ && v != "" {
+			out = append(out, x.name+"="+v)
 		}
 	}
 	return out

@@ -116,6 +116,32 @@ func TestFloorIsNoWin(t *testing.T) {
 	}
 }
 
+// Questions of one task that differ in seed, samples or replicate say so, in the table, in the keys and above the page.
+func TestQuestionsAreToldApart(t *testing.T) {
+	var cells []*eval.Cell
+	for i, h := range []eval.Head{{Seed: 1, Limit: 5}, {Seed: 1, Limit: 20}, {Seed: 7, Limit: 20}, {Seed: 1, Limit: 20, Replicate: "again"}} {
+		r := made("lm", "", "loss", "loss", h.Limit, 0.5, nil)
+		r.Question, r.Limit, r.Task = fmt.Sprint("q", i), h.Limit, "standin_lm"
+		c := cellOf(eval.Model{Name: "a", Hash: "h"}, 0, r)
+		c.Head.Seed, c.Head.Limit, c.Head.Replicate = h.Seed, h.Limit, h.Replicate
+		cells = append(cells, c)
+	}
+	p := &Page{Evaluation: eval.Assemble(cells)}
+	table := p.Table(false)
+	for _, want := range []string{"lm° seed=1 samples=5  ", "lm° seed=1 samples=20  ", "lm° seed=7 samples=20  ", "lm° seed=1 samples=20 replicate=again  "} {
+		if strings.Count(table, "\n"+want) != 1 {
+			t.Errorf("no row %q in\n%s", want, table)
+		}
+	}
+	h := NewHarness(p.Evaluation, &p.Evaluation.Models[0])
+	if c := h.Configs["standin_lm seed=1 samples=20 replicate=again"]; c["replicate"] != "again" || c["seed"] != uint64(1) || c["limit"] != 20 {
+		t.Errorf("%v", h.Configs)
+	}
+	if about := strings.Join(p.about(), ", "); !strings.Contains(about, "several seeds, tasks of different numbers of samples") {
+		t.Errorf("%q", about)
+	}
+}
+
 func TestTableOfLittle(t *testing.T) {
 	for name, p := range map[string]*Page{"nothing": {}, "empty": {Evaluation: &eval.Evaluation{Models: []eval.Judged{{Model: eval.Model{Name: "a"}}, {Model: eval.Model{Name: "b"}}}}},
 		"one": {Evaluation: &eval.Evaluation{Models: fakePage(t).Evaluation.Models[:1]}}} {
