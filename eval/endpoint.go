@@ -44,7 +44,7 @@ type message struct {
 
 type completionReply struct {
 	Choices []struct {
-		Text     string   `json:"text"`
+		Text     *string  `json:"text"`
 		Message  *message `json:"message"`
 		Logprobs *struct {
 			Tokens  []string             `json:"tokens"`
@@ -74,9 +74,16 @@ func (e *Endpoint) GenerateUntil(ctx context.Context, reqs []Generation) ([]stri
 		if err != nil {
 			return err
 		}
-		out[i] = reply.Choices[0].Text
-		if m := reply.Choices[0].Message; e.Chat && m != nil {
-			out[i] = m.Content
+		// An answer of another form would count as an empty one, and so as a wrong one.
+		switch c := reply.Choices[0]; {
+		case e.Chat && c.Message != nil:
+			out[i] = c.Message.Content
+		case e.Chat:
+			return fmt.Errorf("eval: endpoint %s: its answer has no message; does it answer chats? else leave #chat out", e.URL)
+		case c.Text == nil:
+			return fmt.Errorf("eval: endpoint %s: its answer has no text", e.URL)
+		default:
+			out[i] = *c.Text
 		}
 		for _, stop := range r.Until {
 			out[i], _, _ = strings.Cut(out[i], stop)
@@ -153,7 +160,7 @@ func (e *Endpoint) echo(ctx context.Context, text string) ([]echoed, error) {
 	}
 	lp := reply.Choices[0].Logprobs
 	if lp == nil || len(lp.Logprob) == 0 || len(lp.Logprob) != len(lp.Offset) || len(lp.Tokens) != len(lp.Offset) ||
-		!strings.HasPrefix(reply.Choices[0].Text, text) {
+		reply.Choices[0].Text == nil || !strings.HasPrefix(*reply.Choices[0].Text, text) {
 		return nil, errNoEcho
 	}
 	var out []echoed

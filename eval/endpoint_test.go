@@ -116,6 +116,18 @@ func TestEndpointWithoutEcho(t *testing.T) {
 	}
 }
 
+// An answer without the text that was asked for is an error: it would be scored as a wrong answer.
+func TestEndpointWithoutText(t *testing.T) {
+	for reply, chat := range map[string]bool{`{"choices": [{"text": "x"}]}`: true, `{"choices": [{"message": {"content": "x"}}]}`: false, `{"choices": [{}]}`: false} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(reply)) }))
+		e := &Endpoint{URL: s.URL, Model: "m", Chat: chat}
+		if got, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "a", MaxTokens: 1}}); err == nil || !strings.Contains(err.Error(), "its answer has no") {
+			t.Errorf("%s: %q, %v", reply, got, err)
+		}
+		s.Close()
+	}
+}
+
 func TestEndpointErrors(t *testing.T) {
 	e := serve(t, &server{})
 	e.Model = "large"

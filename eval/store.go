@@ -194,6 +194,9 @@ func (s *Store) Cells() []*Cell {
 	return out
 }
 
+// Unfinished is the number of cells that were begun and have no result.
+func (s *Store) Unfinished() int { return len(s.order) - len(s.Cells()) }
+
 // fill gives the result its answers, in a fixed order.
 func (c *Cell) fill() {
 	if len(c.Result.Answers) > 0 {

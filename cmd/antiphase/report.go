@@ -75,15 +75,11 @@ func (a *app) report(dirs []string, out, files string) error {
 			found++
 		}
 	}
-	if len(stores) > 0 {
-		store, err := eval.ReadStores(stores...)
-		if err != nil {
-			return badInput{err}
-		}
-		p.Evaluation = eval.Assemble(store.Cells())
-		p.Evaluation.Warnings = store.Warnings
-		found += len(stores)
+	n, err := a.readStores(&p, stores, found > 0)
+	if err != nil {
+		return err
 	}
+	found += n
 	if found == 0 {
 		return badInput{fmt.Errorf("%v: no results, %s or %s; make some with \"antiphase eval --output\", \"antiphase scaling --output\" or \"antiphase ablation\"",
 			dirs, fmt.Sprintf(scalingFile, "…"), ablationFile)}
@@ -105,11 +101,37 @@ func (a *app) report(dirs []string, out, files string) error {
 	if files == "" {
 		return nil
 	}
-	n, err := p.WriteFiles(files)
+	n, err = p.WriteFiles(files)
 	if err == nil {
 		a.note("%d files in %s", n, files)
 	}
 	return err
+}
+
+// readStores adds the stores' results and says how many stores there are. Stores without a finished result are an error where nothing else was found.
+func (a *app) readStores(p *report.Page, stores []string, others bool) (int, error) {
+	if len(stores) == 0 {
+		return 0, nil
+	}
+	store, err := eval.ReadStores(stores...)
+	if err != nil {
+		return 0, badInput{err}
+	}
+	for _, w := range store.Warnings {
+		a.note("%s", w)
+	}
+	cells := store.Cells()
+	if len(cells) == 0 && !others {
+		return 0, badInput{fmt.Errorf("%v: no finished results; \"antiphase eval --output\" with the same arguments completes what was begun", stores)}
+	}
+	if n := store.Unfinished(); n > 0 {
+		a.note("%d tasks are begun and not finished; they are left out", n)
+	}
+	if len(cells) > 0 {
+		p.Evaluation = eval.Assemble(cells)
+		p.Evaluation.Warnings = store.Warnings
+	}
+	return len(stores), nil
 }
 
 // readPage adds what a folder holds, and says how much that is.

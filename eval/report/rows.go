@@ -226,7 +226,7 @@ func titles(e *eval.Evaluation) map[string]string {
 		}
 		for _, key := range differing(same) {
 			if key != "needles" && key != "queries" {
-				parts = append(parts, fmt.Sprintf("%s=%v", key, q.Config[key]))
+				parts = append(parts, fmt.Sprintf("%s=%v", key, configured(q, key)))
 			}
 		}
 		parts = append(parts, circumstances(q, same)...)
@@ -241,6 +241,14 @@ func titles(e *eval.Evaluation) map[string]string {
 		}
 	}
 	return out
+}
+
+// configured is a setting as it was used: of lengths, 0 is the context.
+func configured(q *eval.Result, key string) any {
+	if key == "lengths" {
+		return lengthsOf(q)
+	}
+	return q.Config[key]
 }
 
 // circumstances are what tells a question from others of its task beside settings.
