@@ -1,6 +1,7 @@
 package task
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -123,12 +124,14 @@ func TestLowbitTask(t *testing.T) {
 }
 
 func TestLowbitRefuses(t *testing.T) {
-	for set, want := range map[string]string{"task=x": "task is", "task=lowbit": "task is", "bits=1": "bits", "bits=0": "bits", "of=weights": "cache or both",
+	for set, want := range map[string]string{"task=x": "task is", "task=lowbit": "task is", "task=noise": "task is", "bits=1": "bits", "bits=0": "bits", "of=weights": "cache or both",
 		"per=column": "per", "with=x=3": "unknown", "with=x": "KEY=VALUE", "metric=x": "metric is"} {
 		key, value, _ := strings.Cut(set, "=")
 		targets := []eval.Target{modelOf("a", subject(t, ref.New(), "diff", 320), 320)}
 		if _, err := eval.Run(t.Context(), targets, []eval.Task{*lookup(t, "lowbit")}, eval.Options{Shots: -1, Set: map[string]string{"lowbit." + key: value}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", set, err)
+		} else if in := new(eval.InputError); !errors.As(err, &in) || !in.Usage {
+			t.Errorf("%s: %v is not an error of the setting", set, err)
 		}
 	}
 }

@@ -109,6 +109,11 @@ func (x *variants) scores(answers []eval.Answer) (out []VariantScore) {
 	return out
 }
 
+// asksAnother says that a task puts another one's questions: it cannot be put by a third.
+func asksAnother(t *eval.Task) bool {
+	return slices.ContainsFunc(t.Settings, func(s eval.Setting) bool { return s.Key == "task" })
+}
+
 // inner prepares another task of the same name space under the same options, with settings of its own, and finds one of its measures.
 func inner(p *eval.Plan, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
 	return innerWithin(p, p.Context, name, metric, samples, set)
@@ -118,7 +123,7 @@ func inner(p *eval.Plan, name, metric string, samples int, set map[string]string
 func innerWithin(p *eval.Plan, tokens int, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
 	all := slices.Concat(p.Options.Tasks, All()) // a file's task counts before a built-in one of its name
 	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == name })
-	if at < 0 || all[at].Inside {
+	if at < 0 || all[at].Inside || asksAnother(&all[at]) {
 		return nil, eval.Measure{}, eval.BadSetting("task is %q; want one that \"antiphase eval ls\" lists and that asks questions", name)
 	}
 	t := &all[at]
@@ -139,7 +144,7 @@ func innerWithin(p *eval.Plan, tokens int, name, metric string, samples int, set
 		m = t.Measures[k]
 	}
 	if err := opt.CheckSettings([]eval.Task{*t}); err != nil {
-		return nil, m, fmt.Errorf("%s: %w", t.Name, err)
+		return nil, m, eval.BadSetting("%s: %w", t.Name, err)
 	}
 	out, err := opt.Prepare(t)
 	if err != nil {
