@@ -19,6 +19,7 @@ import (
 func TestSaveGoesOnBeside(t *testing.T) {
 	r := nano(t, "diff", "train.steps=9", "train.save_every=3")
 	opt := options(t, t.TempDir())
+	opt.beside = true
 	var reported atomic.Int64
 	release := make(chan struct{})
 	var once sync.Once
@@ -57,6 +58,7 @@ func TestSaveFaults(t *testing.T) {
 		for _, at := range []string{"mkdir", "create", "write", "sync", "rename", "syncdir"} {
 			dir := t.TempDir()
 			opt := options(t, dir)
+			opt.beside = true
 			var hit atomic.Bool
 			opt.fs = &vfstest.Faulty{FS: vfs.OS{}, Hook: func(op vfstest.Op) error {
 				if op.Kind == at && strings.Contains(op.Path, "step-00000004") || at == "syncdir" && op.Kind == at && strings.Contains(op.Path, "00000004") {

@@ -63,7 +63,8 @@ type Options struct {
 	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil
 	Report   func(Row)                             // every step's row; may be nil
 
-	fs vfs.FS // of the checkpoints; nil is the machine's, tests give others
+	fs     vfs.FS // of the checkpoints; nil is the machine's, tests give others
+	beside bool   // write checkpoints beside training whatever the device, for tests
 }
 
 // Probe looks at a model in training after a step. It may compute with the model and must not change it. A run that resumes repeats
