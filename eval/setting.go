@@ -85,8 +85,8 @@ func readSetting(def any, text string) (v any, err error) {
 	var want string
 	switch def.(type) {
 	case int:
-		want = "a whole number"
-		v, err = strconv.Atoi(text)
+		want = wholeNumber
+		v, err = readWhole(text)
 	case float64:
 		want = "a number"
 		v, err = readNumber(text)
@@ -94,8 +94,8 @@ func readSetting(def any, text string) (v any, err error) {
 		want = "true or false"
 		v, err = strconv.ParseBool(text)
 	case []int:
-		want = "whole numbers with commas between them"
-		v, err = readList(text, strconv.Atoi)
+		want = "whole numbers of at most 1048576 with commas between them"
+		v, err = readList(text, readWhole)
 	case []float64:
 		want = "numbers with commas between them"
 		v, err = readList(text, readNumber)
@@ -108,6 +108,20 @@ func readSetting(def any, text string) (v any, err error) {
 		return nil, fmt.Errorf("want %s", want)
 	}
 	return v, nil
+}
+
+// mostWhole bounds whole numbers: they are counts of samples or tokens, which are prepared in memory before a model is asked.
+const (
+	mostWhole   = 1 << 20
+	wholeNumber = "a whole number of at most 1048576"
+)
+
+func readWhole(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err == nil && (n > mostWhole || n < -mostWhole) {
+		err = strconv.ErrRange
+	}
+	return n, err
 }
 
 // readNumber refuses what comparisons with a range would let through.
