@@ -191,7 +191,7 @@ def main():
         p.error("give either --rows or --shards")
     if a.threads:
         torch.set_num_threads(a.threads)
-    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cuda.matmul.allow_tf32 = a.precision == "bf16"  # float32 means float32
     trainer = Trainer(a)
     if a.compile:
         trainer.compile()
