@@ -262,13 +262,13 @@ func (s *attnState) backwardTile(w *cols, h, qt int) {
 func (s *attnState) gradHalf(w *cols, q *queryPack, all int) {
 	g, win := &w.on.grad, &w.on.window
 	win.find(s, w.row, w.q0, w.nq, w.k0, w.nk, w.from, s.whole(w.width))
-	*g = simd.AttnGrad{Maps: s.maps, Rows: w.np, Cols: s.whole(w.width), D: s.D, DV: s.DV, DO: halves(q.doa[packSize(w.skip, s.DV):]),
-		V: halves(s.columnsAt(w.vt, s.DV, w.from)), Lo: win.lo[:], Hi: win.hi[:], Live: win.live[:], Scale: s.post * math.Log2E,
-		Lam: q.lam[w.skip:], Mix: halves(w.mixB), StridePairs: simd.SizeBF16(simd.PanelBF16, w.np)}
+	*g = simd.AttnGrad{Maps: s.maps, Rows: w.np, Cols: s.whole(w.width), D: s.D, DV: s.DV, DO: simd.Halves(q.doa[simd.FloatsBF16(w.skip, s.DV):]),
+		V: simd.Halves(s.columnsAt(w.vt, s.DV, w.from)), Lo: win.lo[:], Hi: win.hi[:], Live: win.live[:], Scale: s.post * math.Log2E,
+		Lam: q.lam[w.skip:], Mix: simd.Halves(w.mixB), StridePairs: simd.SizeBF16(simd.PanelBF16, w.np)}
 	for m := range s.maps {
-		g.Q[m], g.K[m] = halves(s.left(q, m, all)[packSize(w.skip, s.D):]), halves(s.columnsAt(w.kt[min(m, s.keys-1)], s.D, w.from))
+		g.Q[m], g.K[m] = simd.Halves(s.left(q, m, all)[simd.FloatsBF16(w.skip, s.D):]), simd.Halves(s.columnsAt(w.kt[min(m, s.keys-1)], s.D, w.from))
 		g.LSE[m], g.Delta[m] = q.lse[m][w.skip:], q.delta[m][w.skip:]
-		g.Lines[m], g.Pairs[m] = halves(w.dsA[m]), halves(w.dsB[m])
+		g.Lines[m], g.Pairs[m] = simd.Halves(w.dsA[m]), simd.Halves(w.dsB[m])
 	}
 	w.on.tile.Grad(g, &w.on.scratch)
 }

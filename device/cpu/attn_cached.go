@@ -151,8 +151,8 @@ func (s *attnState) packCache(slot, p0, nk, g0, g1 int, panels []float32, step i
 // packKeys packs n positions from p on of the key head at column c.
 func (s *attnState) packKeys(dst []float32, slot, p, n, c int, dense []float32) {
 	if s.half {
-		k, ld := gather(s, slot, p, n, &s.keys16, c, s.D, halves(dense))
-		simd.PackBBF16(halves(dst), s.D, s.whole(n), simd.View{H: k, Ld: ld}, true, s.D)
+		k, ld := gather(s, slot, p, n, &s.keys16, c, s.D, simd.Halves(dense))
+		simd.PackBBF16(simd.Halves(dst), s.D, s.whole(n), simd.View{H: k, Ld: ld}, true, s.D)
 		return
 	}
 	k, ld := gather(s, slot, p, n, &s.keys32, c, s.D, dense)
@@ -162,8 +162,8 @@ func (s *attnState) packKeys(dst []float32, slot, p, n, c int, dense []float32) 
 // packValues packs n positions from p0+t on of the value head at column c, part of nk from p0 on.
 func (s *attnState) packValues(dst []float32, slot, p0, t, n, nk, c int, dense []float32) {
 	if s.half {
-		v, ld := gather(s, slot, p0+t, n, &s.values16, c, s.DV, halves(dense))
-		simd.PackBBF16(halves(s.rowsAt(dst, t)), s.whole(n), s.DV, simd.View{H: v, Ld: ld}, false, nk)
+		v, ld := gather(s, slot, p0+t, n, &s.values16, c, s.DV, simd.Halves(dense))
+		simd.PackBBF16(simd.Halves(s.rowsAt(dst, t)), s.whole(n), s.DV, simd.View{H: v, Ld: ld}, false, nk)
 		return
 	}
 	v, ld := gather(s, slot, p0+t, n, &s.values32, c, s.DV, dense)
@@ -225,7 +225,7 @@ func (s *attnState) openQueries(w *rows, dense []float32) {
 func (s *attnState) together(w *rows, m int, dense []float32) simd.View {
 	all := simd.View{X: dense, Ld: s.D}
 	if s.q.h != nil {
-		all = simd.View{H: halves(dense), Ld: s.D}
+		all = simd.View{H: simd.Halves(dense), Ld: s.D}
 	}
 	for r := range w.nq {
 		q := s.q.at(w.row+r%w.count, s.queryCol(w.h+r/w.count, m))

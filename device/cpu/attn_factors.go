@@ -7,14 +7,14 @@ import "antiphase/internal/simd"
 
 func (s *attnState) sizeA(m, k int) int {
 	if s.half {
-		return packSize(m, k)
+		return simd.FloatsBF16(m, k)
 	}
 	return simd.SizeA(m, k)
 }
 
 func (s *attnState) sizeB(k, n int) int {
 	if s.half {
-		return packSize(n, k)
+		return simd.FloatsBF16(n, k)
 	}
 	return simd.SizeB(k, n)
 }
@@ -30,7 +30,7 @@ func (s *attnState) columns() int {
 // packA and packB pack what lies in memory in either dtype. Factors that are not bfloat16 come from float32.
 func (s *attnState) packA(dst []float32, m, k int, a simd.View, trans bool) {
 	if s.half {
-		simd.PackABF16(halves(dst), m, k, a, trans)
+		simd.PackABF16(simd.Halves(dst), m, k, a, trans)
 		return
 	}
 	simd.PackA(dst, m, k, a.X, a.Ld, trans)
@@ -38,7 +38,7 @@ func (s *attnState) packA(dst []float32, m, k int, a simd.View, trans bool) {
 
 func (s *attnState) packB(dst []float32, k, n int, b simd.View, trans bool) {
 	if s.half {
-		simd.PackBBF16(halves(dst), k, n, b, trans, k)
+		simd.PackBBF16(simd.Halves(dst), k, n, b, trans, k)
 		return
 	}
 	simd.PackB(dst, k, n, b.X, b.Ld, trans)
@@ -55,7 +55,7 @@ func (s *attnState) whole(n int) int {
 // columnsAt and rowsAt are a packed right-hand operand of depth rows from a column or row on, a multiple of columns.
 func (s *attnState) columnsAt(pb []float32, depth, col int) []float32 {
 	if s.half {
-		return pb[packSize(col, depth):]
+		return pb[simd.FloatsBF16(col, depth):]
 	}
 	return pb[col*depth:]
 }
@@ -74,7 +74,7 @@ func (s *attnState) meet(m, n, k int, pa []float32, depthA int, pb []float32, de
 	zeros simd.Triangle, w *worker) {
 	if s.half {
 		const panel = simd.PanelBF16
-		w.tile.Product(s.whole(m), s.whole(n), k, halves(pa), panel*s.whole(depthA), halves(pb), panel*s.whole(depthB), c, ldc, accumulate, zeros, &w.scratch)
+		w.tile.Product(s.whole(m), s.whole(n), k, simd.Halves(pa), panel*s.whole(depthA), simd.Halves(pb), panel*s.whole(depthB), c, ldc, accumulate, zeros, &w.scratch)
 		return
 	}
 	if k == depthB {

@@ -13,7 +13,7 @@ func (s *attnState) meetFew(p *piece, next, worker int) {
 	x, buf := &on.few, s.d.buf(worker, s.fewSize(b.count, groups))
 	n := groups * s.groupRows(b.count)
 	*x = simd.AttnFew{Groups: groups, Keys: s.keys, Queries: s.groupRows(b.count) / s.keys, D: s.D, DV: s.DV, Scale: s.post * math.Log2E, Hi: on.hi[:n],
-		Q: halves(cut(&buf, n*s.D/2)), Logits: cut(&buf, n*keyTile), Acc: cut(&buf, n*s.DV), Top: cut(&buf, n), Sum: cut(&buf, n)}
+		Q: simd.Halves(cut(&buf, n*s.D/2)), Logits: cut(&buf, n*keyTile), Acc: cut(&buf, n*s.DV), Top: cut(&buf, n), Sum: cut(&buf, n)}
 	w := rows{top: x.Top, sum: x.Sum}
 	w.reset()
 	clear(x.Acc)
@@ -94,7 +94,7 @@ func (s *attnState) blocksOf(x *simd.AttnFew, p *piece, k0, next int, dense []fl
 // copyBlocks makes blocks of positions that lie scattered.
 func (s *attnState) copyBlocks(x *simd.AttnFew, p *piece, k0 int, dense []float32) {
 	x.LdK, x.LdV = x.Groups*s.keys*s.D, x.Groups*s.DV
-	keys, values := halves(dense)[:keyTile*x.LdK], halves(dense)[keyTile*x.LdK:]
+	keys, values := simd.Halves(dense)[:keyTile*x.LdK], simd.Halves(dense)[keyTile*x.LdK:]
 	for i := range x.Cols {
 		row := s.place(p.slot, k0+i)
 		copy(keys[i*x.LdK:(i+1)*x.LdK], s.keys16.from(row, s.keyCol(p.g0, 0)))

@@ -44,7 +44,7 @@ func (s *attnState) step(n int) int {
 // packRows packs rows row … row+n−1 of a right-hand operand [depth,cols]; all of them with float32 factors.
 func (s *attnState) packRows(dst []float32, row, n, cols int, x simd.View, depth int) {
 	if s.half {
-		simd.PackBBF16(halves(s.rowsAt(dst, row)), n, cols, x, false, depth)
+		simd.PackBBF16(simd.Halves(s.rowsAt(dst, row)), n, cols, x, false, depth)
 		return
 	}
 	simd.PackB(dst, n, cols, x.X, x.Ld, false)
@@ -55,7 +55,7 @@ func (s *attnState) rowsOf(pa []float32, depth, row int) []float32 {
 	if row == 0 {
 		return pa
 	}
-	return pa[packSize(row, depth):]
+	return pa[simd.FloatsBF16(row, depth):]
 }
 
 // keyPanel is the room of one packed Kᵀ [D,keyTile], valuePanel of one packed V [keyTile,DV], panelSize of a key tile's of one group.

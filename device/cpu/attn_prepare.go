@@ -173,7 +173,7 @@ func (s *attnState) prepareSize(n int) int { return n * (s.D + s.DV) }
 // packTurned packs the transpose of rows row … row+n−1 of x [depth,cols] as a left-hand operand [cols,depth]; all of them with float32 factors.
 func (s *attnState) packTurned(dst []float32, row, n, cols int, x simd.View, depth int) {
 	if s.half {
-		simd.PackPartBF16(halves(s.rowsAt(dst, row)), cols, n, x, true, depth)
+		simd.PackPartBF16(simd.Halves(s.rowsAt(dst, row)), cols, n, x, true, depth)
 		return
 	}
 	simd.PackA(dst, cols, n, x.X, x.Ld, true)
@@ -212,7 +212,7 @@ func (s *attnState) gradRaw(p *queryPack, at int, buf []float32, row, n, h int, 
 	*x = simd.NormBack{Rows: n, Cols: s.DV, DO: simd.View{X: buf, Ld: s.DV}, DOut: s.dout.at(row, h*s.DV), Raw: s.raw.at(row, h*s.DV), Weight: s.weight,
 		Scale: float32(s.norm.Scale), DNorm: dnorm}
 	if s.dout.h != nil {
-		x.DO = simd.View{H: halves(buf), Ld: s.DV}
+		x.DO = simd.View{H: simd.Halves(buf), Ld: s.DV}
 	}
 	x.Delta[0] = p.delta[0][at:]
 	if s.maps == 2 {

@@ -152,10 +152,10 @@ func (s *attnState) forwardTile(w *rows, k0, nk int, keys, values []float32, on 
 // forwardHalf is forwardTile with bfloat16 factors: one kernel does it all.
 func (s *attnState) forwardHalf(w *rows, k0, nk, from, width int, keys, values []float32, on *worker) {
 	x := &on.rows
-	*x = simd.AttnRows{Maps: s.maps, Rows: w.np, Used: w.nq, Cols: width, D: s.D, DV: s.whole(s.DV), Q: halves(w.q), V: halves(s.rowsAt(values, from)),
+	*x = simd.AttnRows{Maps: s.maps, Rows: w.np, Used: w.nq, Cols: width, D: s.D, DV: s.whole(s.DV), Q: simd.Halves(w.q), V: simd.Halves(s.rowsAt(values, from)),
 		StrideV: simd.SizeBF16(simd.PanelBF16, nk), Scale: s.post * math.Log2E, Top: w.top, Sum: w.sum, Acc: w.acc, First: !w.any}
 	for m := range s.maps {
-		x.K[m] = halves(s.columnsAt(keys[min(m, s.keys-1)*s.keyPanel():], s.D, from))
+		x.K[m] = simd.Halves(s.columnsAt(keys[min(m, s.keys-1)*s.keyPanel():], s.D, from))
 	}
 	on.window.find(s, w.row, w.q0, w.count, k0, nk, from, width)
 	if w.heads > 1 {

@@ -63,7 +63,7 @@ func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32,
 	step := min(x.rows, max(panel, d.maxLogits/(2*ld+2*short+4*wide+8*strips)/panel*panel))
 	sizeE, sizeX := lineFloats(step*ld), lineFloats(step*short)
 	room := d.logits.floats(d, sizeE+sizeX+step*(wide+2+2*strips))
-	eRoom, xRoom, raw := halves(cut(&room, sizeE)), halves(cut(&room, sizeX)), cut(&room, step*wide)
+	eRoom, xRoom, raw := simd.Halves(cut(&room, sizeE)), simd.Halves(cut(&room, sizeX)), cut(&room, step*wide)
 	t := &d.classifyBlocks
 	*t = classifyBF16{d: d, scale: scale, factor: cut(&room, step), hit: cut(&room, step), tops: cut(&room, step*strips),
 		sums: cut(&room, step*strips), strips: strips, ld: stat.Stride(classifyCols)}

@@ -59,7 +59,7 @@ func (t *copyTask) narrow(dst []uint16, src []float32, worker int) {
 	x, rest, _ := t.d.stage(worker)
 	x = x[:len(src)]
 	simd.RoundBF16(x, src)
-	simd.SplitBF16(dst, halves(rest), x)
+	simd.SplitBF16(dst, simd.Halves(rest), x)
 }
 
 // place is where element (r,c) of t begins, in bytes.

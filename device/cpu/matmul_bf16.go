@@ -124,23 +124,23 @@ func (g *gemmBF16) cutRun() {
 func (g *gemmBF16) reserve() (fresh bool) {
 	sizeA, sizeB := 0, 0
 	if g.nb < g.c.cols && !g.direct {
-		sizeA = packSize(g.c.rows, g.k)
+		sizeA = simd.FloatsBF16(g.c.rows, g.k)
 	}
 	if g.transA { // B is an activation
-		sizeB = packSize(g.c.cols, g.k)
+		sizeB = simd.FloatsBF16(g.c.cols, g.k)
 	} else {
 		var buf *tensor.Buffer
 		buf, fresh = g.d.weight(g.b, g.transB, false, 2*simd.SizeBF16(g.c.cols, g.k))
 		g.pb = words(buf)
 	}
 	room := g.d.room(sizeA + sizeB)
-	g.pa = halves(room[:sizeA])
+	g.pa = simd.Halves(room[:sizeA])
 	if g.transA {
-		g.pb = halves(room[sizeA:])
+		g.pb = simd.Halves(room[sizeA:])
 	}
 	for w := range g.d.workers {
 		if sizeA == 0 && !g.direct {
-			g.d.scratch(w).A(packSize(g.mb, g.run))
+			g.d.scratch(w).A(simd.FloatsBF16(g.mb, g.run))
 		}
 		g.d.scratch(w).ReserveBF16(g.mb, g.nb, g.run)
 	}
@@ -202,7 +202,7 @@ func (g *gemmBF16) block(c simd.View, r, m, j, n, worker int) {
 		if len(g.pa) > 0 {
 			pa = g.blockA(r, p)
 		} else {
-			pa = halves(s.A(packSize(m, k)))
+			pa = simd.Halves(s.A(simd.FloatsBF16(m, k)))
 			g.packA(pa, r, m, p)
 		}
 		simd.GemmPartBF16(m, n, k, pa, pb, g.k, c, accumulate, g.far, first, last, s)

@@ -40,9 +40,9 @@ func (d *Device) gradBF16(c, a, b mat, k int, accumulate bool) {
 	g := &d.matmulGrad
 	*g = gemmGrad{d: d, c: c, a: a, b: b, accumulate: accumulate, right: c.cols > c.rows, k: k, runs: g.runs}
 	g.cut()
-	g.shared = halves(d.room(packSize(min(c.rows, c.cols), k)))
+	g.shared = simd.Halves(d.room(simd.FloatsBF16(min(c.rows, c.cols), k)))
 	for w := range d.workers {
-		d.scratch(w).A(packSize(max(g.mb, g.nb), g.run))
+		d.scratch(w).A(simd.FloatsBF16(max(g.mb, g.nb), g.run))
 		d.scratch(w).ReserveBF16(g.mb, g.nb, g.run)
 	}
 	runs := (k + g.run - 1) / g.run
@@ -115,11 +115,11 @@ func (g *gemmGrad) tile(i, worker int) {
 		var pa, pb []uint16
 		if g.right {
 			pa = g.sharedRun(r, p)
-			pb = halves(s.A(packSize(n, k)))
+			pb = simd.Halves(s.A(simd.FloatsBF16(n, k)))
 			g.pack(pb, true, j, n, p, k, k)
 		} else {
 			pb = g.sharedRun(j, p)
-			pa = halves(s.A(packSize(m, k)))
+			pa = simd.Halves(s.A(simd.FloatsBF16(m, k)))
 			g.pack(pa, false, r, m, p, k, k)
 		}
 		// A gradient is not read soon: it goes around the caches.

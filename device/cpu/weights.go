@@ -3,7 +3,6 @@ package cpu
 import (
 	"unsafe"
 
-	"antiphase/internal/simd"
 	"antiphase/tensor"
 )
 
@@ -108,14 +107,3 @@ func (d *Device) freeWeights() {
 func words(b *tensor.Buffer) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(&b.Host[0])), b.Size/2)
 }
-
-// halves sees floats as twice as many bfloat16 values.
-func halves(x []float32) []uint16 {
-	if len(x) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*uint16)(unsafe.Pointer(&x[0])), 2*len(x))
-}
-
-// packSize is the number of floats whose memory a packed bfloat16 operand takes.
-func packSize(across, k int) int { return simd.SizeBF16(across, k) / 2 }

@@ -195,7 +195,7 @@ func (t *AttnTile) Forward(x *AttnRows, s *Scratch) {
 	a.groups, a.count, a.v, a.steps = &t.groups[0], t.group(x), &x.V[0], &t.steps[0]
 	p := t.room[2*groupSize:]
 	a.logits = [2]*float32{&t.room[0], &t.room[groupSize]}
-	a.p = [2]*uint16{&asWords(p)[0], &asWords(p[groupHalf:])[0]}
+	a.p = [2]*uint16{&Halves(p)[0], &Halves(p[groupHalf:])[0]}
 	a.ldacc, a.vectors, a.panels = 4*x.DV, x.DV/tileBF16, x.DV/PanelBF16
 	a.depth, a.strideK, a.strideV = up32(x.D)/PanelBF16, 2*SizeBF16(PanelBF16, x.D), 2*x.StrideV
 	a.start, a.scale, a.fetch = -1, x.Scale, &t.fetch.now
@@ -220,13 +220,10 @@ func (t *AttnTile) group(x *AttnRows) (n int) {
 	return n
 }
 
-// asWords sees floats as twice as many bfloat16 values.
-func asWords(x []float32) []uint16 { return unsafe.Slice((*uint16)(unsafe.Pointer(&x[0])), 2*len(x)) }
-
 // forwardGeneric is Forward on products and vectors.
 func (t *AttnTile) forwardGeneric(x *AttnRows, s *Scratch) {
 	q, p := SizeBF16(PanelBF16, x.D), SizeBF16(PanelBF16, x.Cols)
-	logits, pa := t.room[:stripSize], asWords(t.room[stripSize:])
+	logits, pa := t.room[:stripSize], Halves(t.room[stripSize:])
 	for r0 := 0; r0 < x.Maps*x.Rows; r0 += strip {
 		m, in := r0/x.Rows, r0%x.Rows
 		used, live := min(strip, x.Used-in), x.Live[in/strip]

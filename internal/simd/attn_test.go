@@ -250,7 +250,7 @@ func TestAttnOut(t *testing.T) {
 				rows, cols := sh[0], sh[1]
 				ld := (cols + 31) &^ 15
 				src, scale := random(r, (rows+cols)*(rows+cols), 1), random(r, rows, 1)
-				dst, half := Aligned(rows*ld), asWords(Aligned(rows*ld))
+				dst, half := Aligned(rows*ld), Halves(Aligned(rows*ld))
 				want := make([]float32, rows*ld)
 				for i := range rows {
 					for c := range cols {

@@ -50,6 +50,9 @@ func up32(n int) int { return (n + PanelBF16 - 1) &^ (PanelBF16 - 1) }
 // panel, for every i and p that is a multiple of PanelBF16.
 func SizeBF16(across, k int) int { return up32(across) * up32(k) }
 
+// FloatsBF16 is the size of that operand in floats; see Halves.
+func FloatsBF16(across, k int) int { return SizeBF16(across, k) / 2 }
+
 // panelsBF16 is the extent of the first k elements of panels that are depth long.
 func panelsBF16(across, k, depth int) int {
 	return (across-1)/PanelBF16*SizeBF16(PanelBF16, depth) + SizeBF16(PanelBF16, k)

@@ -207,7 +207,7 @@ func benchFew(b *testing.B, g [5]int) {
 	}
 	n := tiles * TileCols * (c.kCol + c.vCol) / 2
 	room := huge(b, 2*n)
-	c.k, c.v = asWords(room)[:tiles*TileCols*c.kCol], asWords(room)[tiles*TileCols*c.kCol:]
+	c.k, c.v = Halves(room)[:tiles*TileCols*c.kCol], Halves(room)[tiles*TileCols*c.kCol:]
 	var t AttnTile
 	var rate, share []float64
 	for b.Loop() {

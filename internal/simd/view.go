@@ -1,5 +1,7 @@
 package simd
 
+import "unsafe"
+
 // View is a matrix in memory, its rows Ld elements apart: float32 in X, or bfloat16 in H.
 type View struct {
 	X  []float32
@@ -24,4 +26,12 @@ func (v *View) bf16(i int) uint16 {
 		return v.H[i]
 	}
 	return bf16Of(v.X[i])
+}
+
+// Halves reinterprets floats as twice as many bfloat16 values.
+func Halves(x []float32) []uint16 {
+	if len(x) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint16)(unsafe.Pointer(&x[0])), 2*len(x))
 }
