@@ -91,7 +91,10 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *
 			skipped = append(skipped, why...)
 			continue
 		}
-		j, err := opt.Prepare(&tasks[i])
+		j, err := opt.Prepare(ctx, &tasks[i])
+		if err != nil && ctx.Err() != nil {
+			return nil, fmt.Errorf("%s: %w", tasks[i].Name, err) // stopped: nothing is wrong with what was asked
+		}
 		if err != nil {
 			var in *InputError
 			return nil, &InputError{fmt.Errorf("%s: %w", tasks[i].Name, err), errors.As(err, &in) && in.Usage}
@@ -192,12 +195,15 @@ func (o *Options) Within(tokens int) Options {
 }
 
 // Prepare draws a task's questions. Measure must have been called.
-func (o *Options) Prepare(t *Task) (*Prepared, error) {
+func (o *Options) Prepare(ctx context.Context, t *Task) (*Prepared, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	p, err := o.plan(t)
 	if err != nil {
 		return nil, err
 	}
-	j, err := t.Prepare(p)
+	j, err := t.Prepare(ctx, p)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 func counting(n int, asked *[]int) Task {
 	return Task{Name: "counting", Version: 3, Measures: []Measure{{Name: "acc", Better: Higher}},
 		Settings: []Setting{{"scale", 1.0, "factor"}},
-		Prepare: func(p *Plan) (*Job, error) {
+		Prepare: func(ctx context.Context, p *Plan) (*Job, error) {
 			j := &Job{Chunk: 4, Config: map[string]any{"source": "none"}, Floors: Chance(0.5, "acc")}
 			for i := range p.Limited(n) {
 				j.IDs = append(j.IDs, fmt.Sprint("q", i))
@@ -157,8 +157,8 @@ func TestLogSamplesWithoutDocs(t *testing.T) {
 	var asked []int
 	task := counting(6, &asked)
 	inner := task.Prepare
-	task.Prepare = func(p *Plan) (*Job, error) {
-		j, err := inner(p)
+	task.Prepare = func(ctx context.Context, p *Plan) (*Job, error) {
+		j, err := inner(ctx, p)
 		ask := j.Ask
 		j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
 			out, err := ask(ctx, lm, which)
@@ -184,7 +184,7 @@ func TestRunRefuses(t *testing.T) {
 	inside := counting(3, &asked)
 	inside.Inside = true
 	twice := counting(3, &asked)
-	twice.Prepare = func(*Plan) (*Job, error) { return &Job{IDs: []string{"x", "x"}}, nil }
+	twice.Prepare = func(context.Context, *Plan) (*Job, error) { return &Job{IDs: []string{"x", "x"}}, nil }
 	empty := counting(0, &asked)
 	for name, c := range map[string]struct {
 		targets []Target
@@ -233,15 +233,29 @@ func TestWith(t *testing.T) {
 // A limit counts a task's samples over all cells of its grid.
 func TestGridLimit(t *testing.T) {
 	p := &Plan{Options: &Options{Limit: 7}}
-	got := p.Grid(3, 5)
-	if want := []Slot{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {2, 0}, {2, 1}}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	got, err := p.Grid(3, 5, 64)
+	if want := []Slot{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}, {2, 0}, {2, 1}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v, want %v", got, err, want)
 	}
-	if p.Limit = 2; len(p.Grid(3, 5)) != 2 {
-		t.Errorf("%v", p.Grid(3, 5))
+	for limit, want := range map[int]int{2: 2, 0: 15} {
+		p.Limit = limit
+		if got, err := p.Grid(3, 5, 64); err != nil || len(got) != want {
+			t.Errorf("limit %d: %d samples, %v, want %d", limit, len(got), err, want)
+		}
 	}
-	if p.Limit = 0; len(p.Grid(3, 5)) != 15 {
-		t.Errorf("%v", p.Grid(3, 5))
+}
+
+// More text than memory and patience have room for is the caller's mistake; a limit makes room.
+func TestGridFits(t *testing.T) {
+	p := &Plan{Options: &Options{}}
+	_, err := p.Grid(5, mostWhole, 4096)
+	var in *InputError
+	if !errors.As(err, &in) || !in.Usage || !strings.Contains(err.Error(), "5242880 samples of up to 4096 tokens") {
+		t.Errorf("%v", err)
+	}
+	p.Limit = 10
+	if got, err := p.Grid(5, mostWhole, 4096); err != nil || len(got) != 10 {
+		t.Errorf("%d samples, %v", len(got), err)
 	}
 }
 
@@ -250,8 +264,8 @@ func TestStandInName(t *testing.T) {
 	var asked []int
 	task := counting(4, &asked)
 	inner := task.Prepare
-	task.Prepare = func(p *Plan) (*Job, error) {
-		j, err := inner(p)
+	task.Prepare = func(ctx context.Context, p *Plan) (*Job, error) {
+		j, err := inner(ctx, p)
 		j.Config["source"] = StandIn
 		return j, err
 	}

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -28,13 +29,16 @@ type Row interface{ Check() error }
 func ReadSet[T any, P interface {
 	*T
 	Row
-}](p *Plan, name string, limit int) ([]T, error) {
-	path, err := p.Find(name)
+}](ctx context.Context, p *Plan, name string, limit int) ([]T, error) {
+	path, err := p.Find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	var out []T
 	err = data.Lines(path, func(n int, line []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		var row T
 		if err := json.Unmarshal(line, &row); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
@@ -57,13 +61,13 @@ func ReadSet[T any, P interface {
 }
 
 // Find is the file of a data set. Its content becomes part of the result's identity.
-func (p *Plan) Find(name string) (string, error) {
+func (p *Plan) Find(ctx context.Context, name string) (string, error) {
 	var tried []string
 	for _, ending := range []string{".jsonl.zst", ".jsonl.gz", ".jsonl"} {
 		path := filepath.Join(p.Data, filepath.FromSlash(name)+ending)
 		_, err := os.Stat(path)
 		if err == nil {
-			return path, p.Uses(path)
+			return path, p.Uses(ctx, path)
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
@@ -92,7 +96,7 @@ func Missing(fields ...string) error {
 }
 
 // Uses makes the content of a file or folder part of the result's identity: other content under the same name is another question.
-func (p *Plan) Uses(path string) error {
+func (p *Plan) Uses(ctx context.Context, path string) error {
 	if _, ok := p.files[path]; ok {
 		return nil
 	}
@@ -106,11 +110,24 @@ func (p *Plan) Uses(path string) error {
 			return err
 		}
 		defer f.Close()
-		_, err = io.Copy(h, f)
+		_, err = io.Copy(h, stoppable{ctx, f})
 		return err
 	})
 	p.files[path] = hex.EncodeToString(h.Sum(nil))
 	return err
+}
+
+// stoppable is a reader that ends with its context.
+type stoppable struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stoppable) Read(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(b)
 }
 
 // dataHash is the content of all files read, in the order of their names.

@@ -37,6 +37,9 @@ func (o *Options) plan(t *Task) (*Plan, error) {
 	if o.Shots >= 0 && t.Shots >= 0 {
 		p.Shots = o.Shots
 	}
+	if p.Shots > p.Context {
+		return nil, BadSetting("%d examples before each question do not fit a context of %d tokens", p.Shots, p.Context)
+	}
 	for _, s := range t.Settings {
 		p.Values[s.Key] = s.Default
 		texts := []string{}
@@ -184,12 +187,29 @@ func (p *Plan) Limited(n int) int {
 	return n
 }
 
+// mostTokens bounds the text that a task draws before anything is asked, since it lies in memory. The largest published figure (Figure 7 at 64K)
+// takes less than half of it.
+const mostTokens = 1 << 29
+
+// Fits refuses samples that have more tokens together than a task may draw.
+func (p *Plan) Fits(samples, tokens int) error {
+	if samples > mostTokens/max(tokens, 1) {
+		return BadSetting("%d samples of up to %d tokens are more than the %d million tokens that a task may have; take fewer, or --limit",
+			samples, tokens, mostTokens>>20)
+	}
+	return nil
+}
+
 // Slot is one sample of a grid: the k-th of a cell.
 type Slot struct{ Cell, K int }
 
 // Grid lists the samples of a task that asks each questions in every cell of a grid (lengths × depths, say). A limit counts the
 // task's samples, not a cell's: cells are filled in turn until it is reached. Samples of a cell stay together.
-func (p *Plan) Grid(cells, each int) []Slot {
+// Tokens are those of the longest sample.
+func (p *Plan) Grid(cells, each, tokens int) ([]Slot, error) {
+	if err := p.Fits(p.Limited(cells*each), tokens); err != nil {
+		return nil, err
+	}
 	var out []Slot
 	for k := range each {
 		for c := range cells {
@@ -200,7 +220,7 @@ func (p *Plan) Grid(cells, each int) []Slot {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Slot) int { return a.Cell - b.Cell })
-	return out
+	return out, nil
 }
 
 // Rand is a stream of random numbers for one purpose of the task: the same for the same seed, whatever other tasks run.

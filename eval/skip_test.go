@@ -13,7 +13,7 @@ import (
 
 // taskOf is a task of one question that asks in some way.
 func taskOf(name string, inside bool, ask func(ctx context.Context, lm LM) error) Task {
-	return Task{Name: name, Version: 1, Inside: inside, Measures: []Measure{{Name: "n"}}, Prepare: func(*Plan) (*Job, error) {
+	return Task{Name: name, Version: 1, Inside: inside, Measures: []Measure{{Name: "n"}}, Prepare: func(context.Context, *Plan) (*Job, error) {
 		return &Job{IDs: []string{"0"}, Ask: func(ctx context.Context, lm LM, _ []int) ([]Answer, error) {
 			return []Answer{{Values: map[string]float64{"n": 1}}}, ask(ctx, lm)
 		}}, nil

@@ -30,8 +30,8 @@ func TestPrecisionsStandBeside(t *testing.T) {
 		task := counting(10, &asked)
 		// The value that another precision gives, under the same settings: Finish sees no difference in the question.
 		prepare := task.Prepare
-		task.Prepare = func(p *Plan) (*Job, error) {
-			j, err := prepare(p)
+		task.Prepare = func(ctx context.Context, p *Plan) (*Job, error) {
+			j, err := prepare(ctx, p)
 			ask := j.Ask
 			j.Ask = func(ctx context.Context, lm LM, which []int) ([]Answer, error) {
 				out, err := ask(ctx, lm, which)
@@ -68,7 +68,7 @@ func TestKeyKnowsWhatChangesNumbers(t *testing.T) {
 		change(&m.Model, &o)
 		task := counting(10, new([]int))
 		o.Measure([]Target{m})
-		j, err := o.Prepare(&task)
+		j, err := o.Prepare(t.Context(), &task)
 		if err != nil {
 			t.Fatal(err)
 		}

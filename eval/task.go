@@ -27,8 +27,9 @@ type Task struct {
 	Timed    bool      // measures speed: threads and machine are part of its result's identity
 
 	// Prepare reads the data and draws the questions, so that bad data is found before any long work. Every model gets
-	// the same questions.
-	Prepare func(p *Plan) (*Job, error)
+	// the same questions. It ends with the context's error soon after the context has ended: every loop over samples, rows or
+	// documents asks for it.
+	Prepare func(ctx context.Context, p *Plan) (*Job, error)
 
 	preset map[string]string // settings that With fixed
 }

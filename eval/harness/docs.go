@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,17 +126,20 @@ func (s *source) glob(name string) ([]string, error) {
 var errEnough = errors.New("enough")
 
 // load reads a split; 0: all of it. process_docs has been applied.
-func (s *spec) load(p *eval.Plan, split string, limit int) ([]map[string]any, error) {
+func (s *spec) load(ctx context.Context, p *eval.Plan, split string, limit int) ([]map[string]any, error) {
 	paths, err := s.data.paths(p, split)
 	if err != nil {
 		return nil, err
 	}
 	var out []map[string]any
 	for _, path := range paths {
-		if err := p.Uses(path); err != nil {
+		if err := p.Uses(ctx, path); err != nil {
 			return nil, err
 		}
 		err := data.Rows(path, func(n int, doc map[string]any) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			if s.process != nil {
 				if err := s.process.apply(doc); err != nil {
 					return fmt.Errorf("row %d: %w", n, err)

@@ -8,6 +8,7 @@ package harness
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,7 +55,7 @@ func refused(c config, why error) eval.Task {
 	name, _ := c.at["task"].(string)
 	return eval.Task{Name: name, Group: c.group, Version: 1, Shots: -1, Doc: "cannot be run: " + fmt.Sprint(why),
 		Measures: []eval.Measure{kindMeasure["multiple_choice"]},
-		Prepare:  func(*eval.Plan) (*eval.Job, error) { return nil, fmt.Errorf("%s: %w", c.path, why) }}
+		Prepare:  func(context.Context, *eval.Plan) (*eval.Job, error) { return nil, fmt.Errorf("%s: %w", c.path, why) }}
 }
 
 // Merge puts tasks of files beside the built-in ones. A file's task takes the place of a built-in one of the same name where that is a data
@@ -105,12 +106,12 @@ var kindMeasure = map[string]eval.Measure{
 }
 
 // prepare reads the documents and writes out every request.
-func (s *spec) prepare(p *eval.Plan) (*eval.Job, error) {
-	b, err := s.bind(p)
+func (s *spec) prepare(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
+	b, err := s.bind(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	items, err := b.items(p)
+	items, err := b.items(ctx, p)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -208,7 +209,7 @@ func TestRefused(t *testing.T) {
 func prepareOne(x *eval.Task) (*eval.Prepared, error) {
 	opt := eval.Options{Shots: -1}
 	opt.Measure([]eval.Target{{Model: eval.Model{Name: "stub", Context: 512}, LM: &replay{}}})
-	return opt.Prepare(x)
+	return opt.Prepare(context.Background(), x)
 }
 
 // Malformed files and files that include themselves are errors, not faults.

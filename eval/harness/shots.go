@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -33,9 +34,9 @@ type item struct {
 }
 
 // bind reads the documents.
-func (s *spec) bind(p *eval.Plan) (*bound, error) {
+func (s *spec) bind(ctx context.Context, p *eval.Plan) (*bound, error) {
 	for _, f := range s.files {
-		if err := p.Uses(f); err != nil {
+		if err := p.Uses(ctx, f); err != nil {
 			return nil, err
 		}
 	}
@@ -49,7 +50,7 @@ func (s *spec) bind(p *eval.Plan) (*bound, error) {
 		b.source = strings.Join(s.data.files[split], " ")
 	}
 	var err error
-	if b.docs, err = s.load(p, split, p.Limit); err != nil {
+	if b.docs, err = s.load(ctx, p, split, p.Limit); err != nil {
 		return nil, err
 	}
 	for _, doc := range b.docs {
@@ -58,13 +59,13 @@ func (s *spec) bind(p *eval.Plan) (*bound, error) {
 		}
 	}
 	if p.Shots > 0 {
-		err = b.readPool(p)
+		err = b.readPool(ctx, p)
 	}
 	return b, err
 }
 
 // readPool finds what examples are drawn from: the split named, the file's own samples, or the first of train, validation and test.
-func (b *bound) readPool(p *eval.Plan) (err error) {
+func (b *bound) readPool(ctx context.Context, p *eval.Plan) (err error) {
 	split := b.splits.shots
 	for _, s := range []string{b.splits.train, b.splits.valid, b.splits.test} {
 		if split == "" {
@@ -73,7 +74,7 @@ func (b *bound) readPool(p *eval.Plan) (err error) {
 	}
 	if b.samples != nil && b.splits.shots == "" {
 		b.pool = b.samples
-	} else if b.pool, err = b.load(p, split, 0); err != nil {
+	} else if b.pool, err = b.load(ctx, p, split, 0); err != nil {
 		return fmt.Errorf("examples: %w", err)
 	}
 	if b.indices != nil && b.sampler == "default" {
@@ -245,7 +246,7 @@ func apart(a, b string) bool {
 }
 
 // items writes out all questions.
-func (b *bound) items(p *eval.Plan) ([]item, error) {
+func (b *bound) items(ctx context.Context, p *eval.Plan) ([]item, error) {
 	seed := p.Int("fewshot_seed")
 	if seed < 0 {
 		return nil, errors.New("fewshot_seed must not be negative")
@@ -253,6 +254,9 @@ func (b *bound) items(p *eval.Plan) ([]item, error) {
 	g := newPython(uint64(seed))
 	out := make([]item, len(b.docs))
 	for i, doc := range b.docs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		head, err := b.head(g, doc, p.Shots)
 		if err == nil {
 			out[i], err = b.item(head, doc)

@@ -116,8 +116,8 @@ type Outcome struct {
 	Gaze HeadGaze `json:"gaze"` // over all heads
 }
 
-func prepareAttention(p *eval.Plan) (*eval.Job, error) {
-	cases, j, err := needleGrid(p)
+func prepareAttention(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
+	cases, j, err := needleGrid(ctx, p)
 	if err != nil {
 		return nil, err
 	}

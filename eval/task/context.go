@@ -103,8 +103,8 @@ func (p *contextProbe) Attention(v layer.View) {
 // Hidden implements layer.Probe.
 func (p *contextProbe) Hidden(int, tensor.Tensor) {}
 
-func prepareContext(p *eval.Plan) (*eval.Job, error) {
-	texts, length, source, err := sequences(p, p.Limited(p.Int("samples")))
+func prepareContext(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
+	texts, length, source, err := sequences(ctx, p, p.Limited(p.Int("samples")))
 	if err != nil {
 		return nil, err
 	}

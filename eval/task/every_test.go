@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -175,6 +176,42 @@ func TestAll(t *testing.T) {
 	}
 }
 
+// ending counts how often it is asked whether it has ended, and has ended at one of them.
+type ending struct {
+	context.Context
+	asked, end int
+}
+
+func (c *ending) Err() error {
+	if c.asked++; c.end > 0 && c.asked >= c.end {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Drawing questions can take long, and it can be stopped: every task asks for the context's end at least once for each of its questions or texts,
+// and heeds every answer.
+func TestPrepareStops(t *testing.T) {
+	for _, task := range All() {
+		opt := small(&task)
+		opt.Limit = 20
+		opt.Measure([]eval.Target{modelOf("stub", &knower{}, 1024)})
+		ctx := &ending{Context: t.Context()}
+		j, err := opt.Prepare(ctx, &task)
+		if err != nil {
+			t.Fatalf("%s: %v", task.Name, err)
+		}
+		if texts := strings.Contains(fmt.Sprint(j.Config), "text_hash") && task.Name != "maps" && task.Name != "samples"; ctx.asked < 1+len(j.Gold) || texts && ctx.asked < 3 {
+			t.Errorf("%s: %d questions, the context was asked %d times", task.Name, len(j.IDs), ctx.asked)
+		}
+		for end := 1; end <= ctx.asked; end += 1 + ctx.asked/5 {
+			if _, err := opt.Prepare(&ending{Context: t.Context(), end: end}, &task); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: stopped at question %d of %d: %v", task.Name, end, ctx.asked, err)
+			}
+		}
+	}
+}
+
 // A number out of range in any setting of any task is the caller's mistake: no panic, not the error of a bad file, and nothing below zero
 // is taken for something else.
 func TestSettingsOutOfRange(t *testing.T) {
@@ -190,7 +227,7 @@ func TestSettingsOutOfRange(t *testing.T) {
 				opt.Limit = 2
 				opt.Set[task.Name+"."+s.Key] = value
 				opt.Measure([]eval.Target{modelOf("stub", &knower{}, 512)})
-				_, err := opt.Prepare(&task)
+				_, err := opt.Prepare(context.Background(), &task)
 				var in *eval.InputError
 				if err != nil && !(errors.As(err, &in) && in.Usage) {
 					t.Errorf("%s.%s=%s: %v is not an error of the setting", task.Name, s.Key, value, err)

@@ -54,14 +54,14 @@ type GeometryMap struct {
 	Negative float64 `json:"negative"`  // share of magnitude that is below zero
 }
 
-func prepareGeometry(p *eval.Plan) (*eval.Job, error) {
+func prepareGeometry(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	if n := p.Int("length"); n == 0 || n > p.Context {
 		p.Values["length"] = p.Context
 	}
 	if n := p.Int("length"); n > 1024 {
 		return nil, eval.BadSetting("length is %d; spectra of maps that large take too long, 1024 is the most", n)
 	}
-	texts, length, source, err := sequences(p, p.Limited(p.Int("samples")))
+	texts, length, source, err := sequences(ctx, p, p.Limited(p.Int("samples")))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -17,7 +18,7 @@ func init() {
 		t := eval.Task{Name: set.name, Group: "glue", Version: 1, Doc: set.doc,
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy, %"}},
 			Settings: []eval.Setting{{Key: "same_shots", Default: false, Doc: "the same examples before every question, which is faster; the harness draws them anew"}},
-			Prepare:  func(p *eval.Plan) (*eval.Job, error) { return prepareMC(p, set.mc()) }}
+			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMC(ctx, p, set.mc()) }}
 		registerAt(22, i, t)
 	}
 }
@@ -88,8 +89,8 @@ func (r *glueRow) label() (int, error) {
 	return 0, fmt.Errorf("field \"label\" is %v, want the index of the right class; files without labels cannot be scored", r.Label)
 }
 
-func (s *glueSet) read(p *eval.Plan, file string, limit int) ([]mcItem, error) {
-	rows, err := eval.ReadSet[glueRow](p, file, limit)
+func (s *glueSet) read(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
+	rows, err := eval.ReadSet[glueRow](ctx, p, file, limit)
 	var out []mcItem
 	for i := range rows {
 		r := &rows[i]

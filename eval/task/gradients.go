@@ -36,8 +36,8 @@ type GroupNorm struct {
 	RMS  float64 `json:"rms"`
 }
 
-func prepareGradients(p *eval.Plan) (*eval.Job, error) {
-	texts, length, source, err := sequences(p, p.Limited(p.Int("samples")))
+func prepareGradients(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
+	texts, length, source, err := sequences(ctx, p, p.Limited(p.Int("samples")))
 	if err != nil {
 		return nil, err
 	}

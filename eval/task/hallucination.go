@@ -29,7 +29,7 @@ func init() {
 				{Key: "max_tokens", Default: set.tokens, Doc: "most tokens of an answer"},
 				{Key: "items", Default: 100, Doc: "questions"},
 			},
-			Prepare: func(p *eval.Plan) (*eval.Job, error) { return prepareGrounded(p, set) },
+			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareGrounded(ctx, p, set) },
 		}
 		if set.summary {
 			t.Measures = summary
@@ -69,7 +69,7 @@ type groundedSet struct {
 	file      string
 	tokens    int
 	summary   bool
-	read      func(p *eval.Plan, file string, limit int) ([]groundedItem, error)
+	read      func(ctx context.Context, p *eval.Plan, file string, limit int) ([]groundedItem, error)
 }
 
 var groundedSets = []groundedSet{
@@ -79,13 +79,13 @@ var groundedSets = []groundedSet{
 	{"elife", "eLife digests: a plain-language summary of an article", "longqa/elife_digest_summ", 256, true, readArticles},
 }
 
-func prepareGrounded(p *eval.Plan, set groundedSet) (*eval.Job, error) {
+func prepareGrounded(ctx context.Context, p *eval.Plan, set groundedSet) (*eval.Job, error) {
 	n := p.Limited(p.Int("items"))
 	tokens := min(p.Int("max_tokens"), p.Context/4)
 	if n < 1 || tokens < 1 {
 		return nil, eval.BadSetting("items is %d, max_tokens is %d, both must be positive", n, p.Int("max_tokens"))
 	}
-	items, err := set.load(p, n)
+	items, err := set.load(ctx, p, n)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +95,9 @@ func prepareGrounded(p *eval.Plan, set groundedSet) (*eval.Job, error) {
 	}
 	cut := 0
 	for i := range items {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		q := &items[i]
 		q.answer = strings.Join(strings.Fields(q.answer), " ") // on one line, as outputs end with their line or paragraph
 		whole := q.source
@@ -112,9 +115,9 @@ func prepareGrounded(p *eval.Plan, set groundedSet) (*eval.Job, error) {
 	return j, nil
 }
 
-func (set *groundedSet) load(p *eval.Plan, n int) ([]groundedItem, error) {
+func (set *groundedSet) load(ctx context.Context, p *eval.Plan, n int) ([]groundedItem, error) {
 	if p.Data != "" {
-		return set.read(p, set.file, n)
+		return set.read(ctx, p, set.file, n)
 	}
 	g := p.Rand("stand-in")
 	var out []groundedItem

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,8 +27,8 @@ func (r *passageRow) Check() error {
 }
 
 // readPassages reads questions over several titled passages.
-func readPassages(p *eval.Plan, file string, limit int) ([]groundedItem, error) {
-	rows, err := eval.ReadSet[passageRow](p, file, limit)
+func readPassages(ctx context.Context, p *eval.Plan, file string, limit int) ([]groundedItem, error) {
+	rows, err := eval.ReadSet[passageRow](ctx, p, file, limit)
 	var out []groundedItem
 	for _, r := range rows {
 		var b strings.Builder
@@ -59,8 +60,8 @@ func (r *paperRow) Check() error {
 
 // readPapers reads documents with several questions each, question by question through all documents. A question that a document has
 // twice has two right answers.
-func readPapers(p *eval.Plan, file string, limit int) ([]groundedItem, error) {
-	rows, err := eval.ReadSet[paperRow](p, file, 0)
+func readPapers(ctx context.Context, p *eval.Plan, file string, limit int) ([]groundedItem, error) {
+	rows, err := eval.ReadSet[paperRow](ctx, p, file, 0)
 	var out []groundedItem
 	for k, found := 0, true; found; k++ {
 		found = false
@@ -95,8 +96,8 @@ type articleRow struct {
 func (r *articleRow) Check() error { return eval.Missing("document", r.Document, "summary", r.Summary) }
 
 // readArticles reads articles with their summaries.
-func readArticles(p *eval.Plan, file string, limit int) ([]groundedItem, error) {
-	rows, err := eval.ReadSet[articleRow](p, file, limit)
+func readArticles(ctx context.Context, p *eval.Plan, file string, limit int) ([]groundedItem, error) {
+	rows, err := eval.ReadSet[articleRow](ctx, p, file, limit)
 	var out []groundedItem
 	for _, r := range rows {
 		out = append(out, groundedItem{id: fmt.Sprint(r.ID), source: r.Document + "\n\n", task: "Summary of the article above in plain language:", answer: r.Summary})

@@ -22,12 +22,12 @@ type haystack struct {
 }
 
 // newHaystack finds the text; there must be enough for the longest prompt.
-func newHaystack(p *eval.Plan, lengths []int) (*haystack, error) {
+func newHaystack(ctx context.Context, p *eval.Plan, lengths []int) (*haystack, error) {
 	longest := slices.Max(lengths)
 	hay := &haystack{text: data.Prose, source: eval.StandIn}
 	size := math.MaxInt
 	if p.Text("haystack") != "" || p.Data != "" {
-		text, err := haystackText(p, 16*longest) // more than tokens have bytes
+		text, err := haystackText(ctx, p, 16*longest) // more than tokens have bytes
 		if err != nil {
 			return nil, err
 		}
@@ -45,15 +45,15 @@ func newHaystack(p *eval.Plan, lengths []int) (*haystack, error) {
 }
 
 // haystackText reads the beginning of a file or folder, or of the held-out text: enough that prompts differ.
-func haystackText(p *eval.Plan, least int) (string, error) {
+func haystackText(ctx context.Context, p *eval.Plan, least int) (string, error) {
 	path := p.Text("haystack")
 	if path == "" {
 		var err error
-		if path, err = p.Find("lm/valid"); err != nil {
+		if path, err = p.Find(ctx, "lm/valid"); err != nil {
 			return "", fmt.Errorf("haystack: %w; or name a text", err)
 		}
 	} else if _, err := os.Stat(path); err == nil {
-		if err := p.Uses(path); err != nil {
+		if err := p.Uses(ctx, path); err != nil {
 			return "", fmt.Errorf("haystack: %w", err)
 		}
 	}
@@ -62,7 +62,7 @@ func haystackText(p *eval.Plan, least int) (string, error) {
 		return "", fmt.Errorf("haystack: %w", err)
 	}
 	var b strings.Builder
-	for doc, err := range src.Documents(context.Background()) {
+	for doc, err := range src.Documents(ctx) {
 		if err != nil {
 			return "", fmt.Errorf("haystack: %w", err)
 		}

@@ -65,7 +65,7 @@ func modelOf(name string, lm eval.LM, context int) eval.Target {
 func prepared(t testing.TB, task *eval.Task, opt eval.Options, context int) *eval.Prepared {
 	t.Helper()
 	opt.Measure([]eval.Target{modelOf("stub", &knower{}, context)})
-	j, err := opt.Prepare(task)
+	j, err := opt.Prepare(t.Context(), task)
 	if err != nil {
 		t.Fatal(err)
 	}

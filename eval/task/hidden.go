@@ -58,8 +58,8 @@ func haySettings(own ...eval.Setting) []eval.Setting {
 		Doc: "text to hide things in: a file or folder; empty: held-out text of --data, or generated prose without it"})
 }
 
-func (h *hidden) prepare(p *eval.Plan) (*eval.Job, error) {
-	cases, j, err := h.cases(p)
+func (h *hidden) prepare(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
+	cases, j, err := h.cases(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +83,7 @@ func (h *hidden) prepare(p *eval.Plan) (*eval.Job, error) {
 func (c *hiddenCase) completion() string { return " " + strings.Join(c.right, ", ") + "." }
 
 // cases draws the prompts of all lengths and cells.
-func (h *hidden) cases(p *eval.Plan) (out []hiddenCase, j *eval.Job, err error) {
+func (h *hidden) cases(ctx context.Context, p *eval.Plan) (out []hiddenCase, j *eval.Job, err error) {
 	lengths, cells := needleLengths(p), []string{""}
 	if h.cells != nil {
 		cells = h.cells(p)
@@ -101,15 +101,22 @@ func (h *hidden) cases(p *eval.Plan) (out []hiddenCase, j *eval.Job, err error) 
 	}
 	hay := &haystack{source: "generated", perToken: float64(plainBytes(p, 1000)) * 3 / 4000}
 	if h.hay {
-		if hay, err = newHaystack(p, lengths); err != nil {
+		if hay, err = newHaystack(ctx, p, lengths); err != nil {
 			return nil, nil, err
 		}
 	}
+	slots, err := p.Grid(len(lengths)*len(cells), p.Int("samples"), slices.Max(lengths))
+	if err != nil {
+		return nil, nil, err
+	}
 	j = &eval.Job{Config: map[string]any{"source": hay.source}}
 	seed := p.Rand("prompts").Uint64()
-	for _, s := range p.Grid(len(lengths)*len(cells), p.Int("samples")) {
+	for _, s := range slots {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
 		length, cell := s.Cell/len(cells), s.Cell%len(cells)
-		c, err := h.fit(p, hay, cell, lengths[length], rand.NewPCG(seed, uint64(lengths[length])<<24+uint64(cell)<<16+uint64(s.K)))
+		c, err := h.fit(ctx, p, hay, cell, lengths[length], rand.NewPCG(seed, uint64(lengths[length])<<24+uint64(cell)<<16+uint64(s.K)))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -125,7 +132,7 @@ func (h *hidden) cases(p *eval.Plan) (out []hiddenCase, j *eval.Job, err error) 
 }
 
 // fit writes a prompt that has room for its answer in a length: shorter ones until it fits.
-func (h *hidden) fit(p *eval.Plan, hay *haystack, cell, length int, source *rand.PCG) (hiddenCase, error) {
+func (h *hidden) fit(ctx context.Context, p *eval.Plan, hay *haystack, cell, length int, source *rand.PCG) (hiddenCase, error) {
 	bytes := int(float64(length) * hay.perToken)
 	state, err := source.MarshalBinary()
 	if err != nil {

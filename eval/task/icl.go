@@ -25,7 +25,7 @@ func init() {
 				{Key: "shots", Default: []int{0}, Doc: "numbers of examples; 0: doubling from one of each class until the context is full"},
 				{Key: "items", Default: 100, Doc: "questions for each number of examples"},
 			},
-			Prepare: func(p *eval.Plan) (*eval.Job, error) { return prepareICL(p, set) },
+			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareICL(ctx, p, set) },
 		})
 	}
 }
@@ -58,16 +58,22 @@ func (t *iclTask) options() []string {
 }
 
 // fit is how many of the examples the context has room for, besides any question and label.
-func (t *iclTask) fit(p *eval.Plan) (int, error) {
+func (t *iclTask) fit(ctx context.Context, p *eval.Plan) (int, error) {
 	label, question := 0, 0
 	for _, o := range t.options() {
 		label = max(label, p.Count(o))
 	}
 	for _, x := range t.test {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		question = max(question, p.Count(t.question(x)))
 	}
 	room := question + label
 	for n, x := range t.train {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		if room += p.Count(t.example(x)); room > p.Context {
 			if n == 0 {
 				return 0, eval.BadSetting("a question and one example have %d tokens, the context is %d", room, p.Context)
@@ -97,8 +103,8 @@ func rounds(g *rand.Rand, items []iclItem, labels []string) []iclItem {
 }
 
 // shotCounts are the numbers of examples that are tried.
-func (t *iclTask) shotCounts(p *eval.Plan) ([]int, error) {
-	fit, err := t.fit(p)
+func (t *iclTask) shotCounts(ctx context.Context, p *eval.Plan) ([]int, error) {
+	fit, err := t.fit(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -122,21 +128,28 @@ func (t *iclTask) shotCounts(p *eval.Plan) ([]int, error) {
 	return append(out, fit), nil
 }
 
-func prepareICL(p *eval.Plan, set iclSet) (*eval.Job, error) {
-	t, err := set.load(p)
+func prepareICL(ctx context.Context, p *eval.Plan, set iclSet) (*eval.Job, error) {
+	t, err := set.load(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	counts, err := t.shotCounts(p)
+	counts, err := t.shotCounts(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	j := &eval.Job{Chunk: len(t.test), Floors: eval.Chance(1/float64(len(t.labels)), "acc")}
 	j.Config = map[string]any{"source": p.Source(set.test), "classes": len(t.labels), "shot_counts": counts}
+	slots, err := p.Grid(len(counts), len(t.test), p.Context)
+	if err != nil {
+		return nil, err
+	}
 	var head strings.Builder
 	var asked []iclAsked
 	have := 0
-	for _, s := range p.Grid(len(counts), len(t.test)) {
+	for _, s := range slots {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		for ; have < counts[s.Cell]; have++ {
 			head.WriteString(t.example(t.train[have]))
 		}

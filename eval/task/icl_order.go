@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -22,7 +23,7 @@ func init() {
 				{Key: "items", Default: 50, Doc: "questions for each order"},
 				{Key: "seeds", Default: 10, Doc: "orders of each kind; the paper takes 10 random and 30 alternating ones"},
 			},
-			Prepare: func(p *eval.Plan) (*eval.Job, error) { return prepareOrder(p, set) },
+			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareOrder(ctx, p, set) },
 		})
 	}
 }
@@ -61,12 +62,12 @@ func alternate(g *rand.Rand, shots []iclItem, labels []string) []iclItem {
 	return out
 }
 
-func prepareOrder(p *eval.Plan, set iclSet) (*eval.Job, error) {
-	t, err := set.load(p)
+func prepareOrder(ctx context.Context, p *eval.Plan, set iclSet) (*eval.Job, error) {
+	t, err := set.load(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	fit, err := t.fit(p)
+	fit, err := t.fit(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -80,22 +81,34 @@ func prepareOrder(p *eval.Plan, set iclSet) (*eval.Job, error) {
 	j := &eval.Job{Chunk: len(t.test), Floors: eval.Chance(1/float64(len(t.labels)), "acc")}
 	j.Config = map[string]any{"source": p.Source(set.test), "classes": len(t.labels), "used_shots": shots}
 	runs := len(arrangements) * seeds
-	heads := make([]string, runs)
-	for run := range heads {
-		var head strings.Builder
-		for _, x := range arrangements[run/seeds].arrange(rand.New(rand.NewPCG(p.Seed, uint64(run%seeds))), t.train[:shots], t.labels) {
-			head.WriteString(t.example(x))
-		}
-		heads[run] = head.String()
+	slots, err := p.Grid(runs, len(t.test), p.Context*shots/fit)
+	if err != nil {
+		return nil, err
 	}
 	var asked []iclAsked
-	for _, s := range p.Grid(runs, len(t.test)) {
-		asked = append(asked, iclAsked{run: s.Cell, item: s.K, prompt: heads[s.Cell] + t.question(t.test[s.K])})
+	head, headOf := "", -1 // samples of a run stay together
+	for _, s := range slots {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if s.Cell != headOf {
+			head, headOf = t.arranged(s.Cell/seeds, p.Seed, uint64(s.Cell%seeds), shots), s.Cell
+		}
+		asked = append(asked, iclAsked{run: s.Cell, item: s.K, prompt: head + t.question(t.test[s.K])})
 		j.IDs = append(j.IDs, fmt.Sprintf("%s seed=%d %d", arrangements[s.Cell/seeds].name, s.Cell%seeds, s.K))
 	}
 	t.put(j, asked)
 	j.Finish = func(r *eval.Result) error { return finishOrder(r, asked, shots, seeds, p.Seed) }
 	return j, nil
+}
+
+// arranged is the first examples in an order of a kind.
+func (t *iclTask) arranged(kind int, seed, order uint64, shots int) string {
+	var head strings.Builder
+	for _, x := range arrangements[kind].arrange(rand.New(rand.NewPCG(seed, order)), t.train[:shots], t.labels) {
+		head.WriteString(t.example(x))
+	}
+	return head.String()
 }
 
 // OrderDetail is the data of the box plots of order robustness.

@@ -2,6 +2,7 @@ package task
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ type iclRow struct {
 func (r *iclRow) Check() error { return eval.Missing("text", r.Text, "label", r.Label) }
 
 // load reads or makes the set, draws the questions and orders the examples.
-func (set iclSet) load(p *eval.Plan) (*iclTask, error) {
+func (set iclSet) load(ctx context.Context, p *eval.Plan) (*iclTask, error) {
 	n := p.Limited(p.Int("items"))
 	if n < 1 {
 		return nil, eval.BadSetting("items is %d, must be positive", p.Int("items"))
@@ -61,7 +62,7 @@ func (set iclSet) load(p *eval.Plan) (*iclTask, error) {
 	if p.Data == "" {
 		t.set.x, t.set.y, t.set.between = "Text: ", "Label:", "\n" // as in synthetic training text
 		t.train, t.test = standInShots(g, set.classes)
-	} else if t.train, t.test, err = set.read(p); err != nil {
+	} else if t.train, t.test, err = set.read(ctx, p); err != nil {
 		return nil, err
 	}
 	for _, x := range t.train {
@@ -80,8 +81,8 @@ func (set iclSet) load(p *eval.Plan) (*iclTask, error) {
 }
 
 // read gives both splits with readable labels.
-func (set *iclSet) read(p *eval.Plan) (train, test []iclItem, err error) {
-	names, err := set.readable(p)
+func (set *iclSet) read(ctx context.Context, p *eval.Plan) (train, test []iclItem, err error) {
+	names, err := set.readable(ctx, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,7 +90,7 @@ func (set *iclSet) read(p *eval.Plan) (train, test []iclItem, err error) {
 		file string
 		to   *[]iclItem
 	}{{set.train, &train}, {set.test, &test}} {
-		rows, err := eval.ReadSet[iclRow](p, part.file, 0)
+		rows, err := eval.ReadSet[iclRow](ctx, p, part.file, 0)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -109,7 +110,7 @@ func (set *iclSet) read(p *eval.Plan) (train, test []iclItem, err error) {
 }
 
 // readable maps codes to names, where the data folder has a list of them. Names that stand for two codes get the code back.
-func (set *iclSet) readable(p *eval.Plan) (map[string]string, error) {
+func (set *iclSet) readable(ctx context.Context, p *eval.Plan) (map[string]string, error) {
 	if set.names == "" {
 		return nil, nil
 	}
@@ -119,7 +120,7 @@ func (set *iclSet) readable(p *eval.Plan) (map[string]string, error) {
 		return nil, nil
 	}
 	if err == nil {
-		err = p.Uses(path)
+		err = p.Uses(ctx, path)
 	}
 	if err != nil {
 		return nil, err

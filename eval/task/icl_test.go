@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -80,7 +81,7 @@ func TestICLPrompts(t *testing.T) {
 	opt := eval.Options{Data: iclFiles(t), Set: map[string]string{"icl.items": "3"}}
 	s := subject(t, ref.New(), "diff", 500) // of bytes
 	opt.Measure([]eval.Target{modelOf("m", s, 500)})
-	j, err := opt.Prepare(lookup(t, "icl_banking77"))
+	j, err := opt.Prepare(context.Background(), lookup(t, "icl_banking77"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +110,12 @@ func TestICLPrompts(t *testing.T) {
 func TestICLRefuses(t *testing.T) {
 	opt := eval.Options{Data: iclFiles(t), Set: map[string]string{"icl.shots": "2,99"}}
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 125)})
-	if _, err := opt.Prepare(lookup(t, "icl_banking77")); err == nil || !strings.Contains(err.Error(), "99 is asked for, there is room for 1 to 12") {
+	if _, err := opt.Prepare(context.Background(), lookup(t, "icl_banking77")); err == nil || !strings.Contains(err.Error(), "99 is asked for, there is room for 1 to 12") {
 		t.Errorf("%v", err)
 	}
 	opt.Set = nil
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 10)})
-	if _, err := opt.Prepare(lookup(t, "icl_banking77")); err == nil || !strings.Contains(err.Error(), "a question and one example have") {
+	if _, err := opt.Prepare(context.Background(), lookup(t, "icl_banking77")); err == nil || !strings.Contains(err.Error(), "a question and one example have") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -61,11 +62,11 @@ func TestOutliersTask(t *testing.T) {
 		p := &outlierProbe{dev: s.Model.Device()}
 		opt := eval.Options{Seed: 3, Set: set}
 		opt.Measure([]eval.Target{modelOf("m", s, 320)})
-		j, err := opt.Prepare(lookup(t, "outliers"))
+		j, err := opt.Prepare(context.Background(), lookup(t, "outliers"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts, length, _, err := sequences(j.Plan, 3)
+		texts, length, _, err := sequences(t.Context(), j.Plan, 3)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,7 @@ type interventionsJob struct {
 	each  *eachHead
 }
 
-func prepareInterventions(p *eval.Plan) (*eval.Job, error) {
+func prepareInterventions(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	list, err := interventionVariants(p.Texts("ways"))
 	if err != nil {
 		return nil, err
@@ -88,14 +88,14 @@ func prepareInterventions(p *eval.Plan) (*eval.Job, error) {
 		return nil, eval.BadSetting("pieces is %d, must be positive", n)
 	}
 	x := &interventionsJob{}
-	if x.loss, err = innerVariants(p, list, "lm", "loss", p.Int("pieces"), map[string]string{"length": strconv.Itoa(length)}); err != nil {
+	if x.loss, err = innerVariants(ctx, p, list, "lm", "loss", p.Int("pieces"), map[string]string{"length": strconv.Itoa(length)}); err != nil {
 		return nil, err
 	}
-	if x.bound, err = innerVariants(p, list, "needle", "bound", 5*p.Int("samples"), map[string]string{"lengths": strconv.Itoa(length),
+	if x.bound, err = innerVariants(ctx, p, list, "needle", "bound", 5*p.Int("samples"), map[string]string{"lengths": strconv.Itoa(length),
 		"samples": strconv.Itoa(p.Int("samples")), "needles": strconv.Itoa(p.Int("needles")), "queries": "1"}); err != nil {
 		return nil, err
 	}
-	texts, source, err := heldOut(p, "", min(length, 128), min(x.loss.n, 4))
+	texts, source, err := heldOut(ctx, p, "", min(length, 128), min(x.loss.n, 4))
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +131,8 @@ func prepareInterventions(p *eval.Plan) (*eval.Job, error) {
 }
 
 // innerVariants prepares one measure under all interventions.
-func innerVariants(p *eval.Plan, list []variant, name, metric string, samples int, set map[string]string) (*variants, error) {
-	in, m, err := inner(p, name, metric, samples, set)
+func innerVariants(ctx context.Context, p *eval.Plan, list []variant, name, metric string, samples int, set map[string]string) (*variants, error) {
+	in, m, err := inner(ctx, p, name, metric, samples, set)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func init() {
 	})
 }
 
-func prepareLM(p *eval.Plan) (*eval.Job, error) {
+func prepareLM(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	length := p.Int("length")
 	if length == 0 {
 		length = p.Context
@@ -41,7 +41,7 @@ func prepareLM(p *eval.Plan) (*eval.Job, error) {
 	if n < 1 || length < 1 || p.Float("frequent") < 0 {
 		return nil, eval.BadSetting("pieces is %d and length is %d, must be positive; frequent is %g, must not be negative", n, length, p.Float("frequent"))
 	}
-	texts, source, err := heldOut(p, p.Text("text"), length, n)
+	texts, source, err := heldOut(ctx, p, p.Text("text"), length, n)
 	if err != nil {
 		return nil, err
 	}

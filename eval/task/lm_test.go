@@ -142,11 +142,11 @@ func TestLMWithModel(t *testing.T) {
 			t.Errorf("parts average to %g, the whole to %g", sum/n, loss.Value)
 		}
 		opt.Measure([]eval.Target{modelOf("m", s, 48)})
-		j, err := opt.Prepare(lookup(t, "lm"))
+		j, err := opt.Prepare(context.Background(), lookup(t, "lm"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		texts, _, err := heldOut(j.Plan, "", 48, 3)
+		texts, _, err := heldOut(t.Context(), j.Plan, "", 48, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestSetDocuments(t *testing.T) {
 	if r.StandIn() || r.N == 0 {
 		t.Errorf("%+v", r)
 	}
-	docs, err := setDocuments(&eval.Plan{Tokens: tokenizer.Bytes()}, set)
+	docs, err := setDocuments(t.Context(), &eval.Plan{Tokens: tokenizer.Bytes()}, set)
 	if err != nil || len(docs) == 0 {
 		t.Fatalf("%v", err)
 	}
@@ -227,7 +227,7 @@ func TestSetDocuments(t *testing.T) {
 			t.Errorf("%q is no document of the source", d)
 		}
 	}
-	if _, err := setDocuments(&eval.Plan{}, set); err == nil || !strings.Contains(err.Error(), "tokenizer") {
+	if _, err := setDocuments(t.Context(), &eval.Plan{}, set); err == nil || !strings.Contains(err.Error(), "tokenizer") {
 		t.Errorf("without a tokenizer: %v", err)
 	}
 }

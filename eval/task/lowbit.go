@@ -106,7 +106,7 @@ func lowbitOf(of, per string, bits int) (q layer.Lowbit, err error) {
 	return q, nil
 }
 
-func prepareLowbit(p *eval.Plan) (*eval.Job, error) {
+func prepareLowbit(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	if s, t, n := p.Int("samples"), p.Int("texts"), p.Int("length"); s < 1 || t < 0 || n < 2 {
 		return nil, eval.BadSetting("samples is %d, must be positive; texts is %d, must not be negative; length is %d, must be 2 or more", s, t, n)
 	}
@@ -118,7 +118,7 @@ func prepareLowbit(p *eval.Plan) (*eval.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, metric, err := inner(p, p.Text("task"), p.Text("metric"), p.Int("samples"), with)
+	in, metric, err := inner(ctx, p, p.Text("task"), p.Text("metric"), p.Int("samples"), with)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func prepareLowbit(p *eval.Plan) (*eval.Job, error) {
 	}
 	kl := &divergence{length: min(p.Int("length"), p.Context), list: list}
 	if n := p.Limited(p.Int("texts")); n > 0 {
-		if kl.texts, _, err = heldOut(p, "", kl.length, n); err != nil {
+		if kl.texts, _, err = heldOut(ctx, p, "", kl.length, n); err != nil {
 			return nil, err
 		}
 	}

@@ -29,7 +29,7 @@ func init() {
 	})
 }
 
-func prepareMaps(p *eval.Plan) (*eval.Job, error) {
+func prepareMaps(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	if l, h, n := p.Int("layer"), p.Int("head"), p.Int("bytes"); l < 0 || h < 0 || n < 1 {
 		return nil, eval.BadSetting("layer is %d, head is %d, must not be negative; bytes is %d, must be positive", l, h, n)
 	}

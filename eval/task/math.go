@@ -18,7 +18,7 @@ func init() {
 			Name: set.name, Group: "math", Version: 2, Shots: 5, Doc: set.doc,
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy, %"}, {Name: "length", Label: "length of the reasoning, tokens"}},
 			Settings: []eval.Setting{{Key: "max_tokens", Default: 256, Doc: "most tokens of a chain of thought; the paper takes 1024 and 16384"}},
-			Prepare:  func(p *eval.Plan) (*eval.Job, error) { return prepareMath(p, set) },
+			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMath(ctx, p, set) },
 		})
 	}
 }
@@ -93,8 +93,8 @@ func (r *mathRow) solved() string {
 	return s
 }
 
-func prepareMath(p *eval.Plan, set mathSet) (*eval.Job, error) {
-	rows, pool, err := set.load(p)
+func prepareMath(ctx context.Context, p *eval.Plan, set mathSet) (*eval.Job, error) {
+	rows, pool, err := set.load(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +107,9 @@ func prepareMath(p *eval.Plan, set mathSet) (*eval.Job, error) {
 	var prompts []string
 	examples := 0
 	for i := range rows {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		head := shotsThatFit(p, g, pool, &rows[i], tokens)
 		examples += strings.Count(head, "\nAnswer:")
 		prompts = append(prompts, head+rows[i].prompt())
@@ -135,7 +138,7 @@ func prepareMath(p *eval.Plan, set mathSet) (*eval.Job, error) {
 }
 
 // load gives the questions and those that examples are drawn from.
-func (set *mathSet) load(p *eval.Plan) (rows, pool []mathRow, err error) {
+func (set *mathSet) load(ctx context.Context, p *eval.Plan) (rows, pool []mathRow, err error) {
 	if p.Data == "" {
 		g := p.Rand("stand-in")
 		for range p.Limited(standInTexts) {
@@ -146,14 +149,14 @@ func (set *mathSet) load(p *eval.Plan) (rows, pool []mathRow, err error) {
 		}
 		return rows, pool, nil
 	}
-	if rows, err = eval.ReadSet[mathRow](p, set.test, p.Limit); err != nil || p.Shots <= 0 {
+	if rows, err = eval.ReadSet[mathRow](ctx, p, set.test, p.Limit); err != nil || p.Shots <= 0 {
 		return rows, nil, err
 	}
 	file := set.train
 	if file == "" {
 		file = set.test
 	}
-	all, err := eval.ReadSet[mathRow](p, file, 0)
+	all, err := eval.ReadSet[mathRow](ctx, p, file, 0)
 	for _, r := range all {
 		if r.Solution != "" {
 			pool = append(pool, r)

@@ -42,7 +42,7 @@ func init() {
 			Measures: []eval.Measure{acc, norm},
 			Settings: []eval.Setting{{Key: "same_shots", Default: false, Doc: "the same examples before every question, which is faster; the harness draws them anew"}},
 			Beside:   set.single, // the paper's mean is of the other seven
-			Prepare:  func(p *eval.Plan) (*eval.Job, error) { return prepareMC(p, set) }}
+			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMC(ctx, p, set) }}
 		switch {
 		case set.single || set.accOnly:
 			t.Measures = t.Measures[:1]
@@ -62,12 +62,12 @@ type mcSet struct {
 	byNorm    bool                           // published by acc_norm
 	single    bool                           // one ending, judged by greedy decoding, with its perplexity
 	f1        func(gold, said []int) float64 // published beside the accuracy; nil: not
-	read      func(p *eval.Plan, file string, limit int) ([]mcItem, error)
+	read      func(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error)
 	make      func(g *rand.Rand) mcItem // a stand-in
 }
 
-func prepareMC(p *eval.Plan, set mcSet) (*eval.Job, error) {
-	items, pool, err := set.load(p)
+func prepareMC(ctx context.Context, p *eval.Plan, set mcSet) (*eval.Job, error) {
+	items, pool, err := set.load(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +76,9 @@ func prepareMC(p *eval.Plan, set mcSet) (*eval.Job, error) {
 	g := p.Rand("shots")
 	heads := make([]string, len(items))
 	for i := range items {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		q := &items[i]
 		j.IDs = append(j.IDs, fmt.Sprintf("%d %s", i, q.id))
 		if i == 0 || !p.Bool("same_shots") {
@@ -91,7 +94,11 @@ func prepareMC(p *eval.Plan, set mcSet) (*eval.Job, error) {
 	if !set.single {
 		j.Floors = eval.Chance(chance, "acc", "acc_norm")
 	}
-	j.Config["prompts_cut"] = tooLong(p, j.Gold) // at their beginning, as the harness does
+	cut, err := tooLong(ctx, p, j.Gold)
+	if err != nil {
+		return nil, err
+	}
+	j.Config["prompts_cut"] = cut // at their beginning, as the harness does
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		return askMC(ctx, lm, items, heads, which, &set)
 	}
@@ -112,18 +119,21 @@ func prepareMC(p *eval.Plan, set mcSet) (*eval.Job, error) {
 }
 
 // tooLong counts the prompts that do not fit the context with their answers.
-func tooLong(p *eval.Plan, list []eval.Continuation) int {
+func tooLong(ctx context.Context, p *eval.Plan, list []eval.Continuation) (int, error) {
 	n := 0
 	for _, c := range list {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		if p.Count(c.Context+c.Text) > p.Context+1 {
 			n++
 		}
 	}
-	return n
+	return n, nil
 }
 
 // load gives the questions and those that examples are drawn from.
-func (set *mcSet) load(p *eval.Plan) (items, pool []mcItem, err error) {
+func (set *mcSet) load(ctx context.Context, p *eval.Plan) (items, pool []mcItem, err error) {
 	if p.Data == "" {
 		g := p.Rand("stand-in")
 		for i := range p.Limited(standIns) {
@@ -136,13 +146,13 @@ func (set *mcSet) load(p *eval.Plan) (items, pool []mcItem, err error) {
 		}
 		return items, pool, nil
 	}
-	if items, err = set.read(p, set.test, p.Limit); err != nil || p.Shots <= 0 {
+	if items, err = set.read(ctx, p, set.test, p.Limit); err != nil || p.Shots <= 0 {
 		return items, nil, err
 	}
 	if set.train == "" {
-		pool, err = set.read(p, set.test, 0)
+		pool, err = set.read(ctx, p, set.test, 0)
 	} else {
-		pool, err = set.read(p, set.train, 0)
+		pool, err = set.read(ctx, p, set.train, 0)
 	}
 	if err == nil && len(pool) <= p.Shots {
 		err = eval.BadSetting("%d examples are asked for, the set has %d to draw from", p.Shots, len(pool))

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -35,8 +36,8 @@ func (r *hellaSwagRow) Check() error {
 
 // readHellaSwag builds prompts as the harness does: "ACTIVITY: first half Second half", with the second half capitalised and marks of the
 // WikiHow pages taken out.
-func readHellaSwag(p *eval.Plan, file string, limit int) ([]mcItem, error) {
-	rows, err := eval.ReadSet[hellaSwagRow](p, file, limit)
+func readHellaSwag(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
+	rows, err := eval.ReadSet[hellaSwagRow](ctx, p, file, limit)
 	var out []mcItem
 	for i := range rows {
 		r := &rows[i]

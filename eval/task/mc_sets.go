@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -54,17 +55,17 @@ func checkChoices(field string, choices []string, gold *int) error {
 }
 
 // readAsked reads sets whose prompt is "Question: …\nAnswer:" (ARC, PIQA).
-func readAsked(p *eval.Plan, file string, limit int) ([]mcItem, error) {
-	return readMC(p, file, limit, func(r *mcRow) string { return "Question: " + r.Query + "\nAnswer:" })
+func readAsked(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
+	return readMC(ctx, p, file, limit, func(r *mcRow) string { return "Question: " + r.Query + "\nAnswer:" })
 }
 
 // readPlain reads sets whose choices go on from the query itself (HellaSwag, OpenBookQA).
-func readPlain(p *eval.Plan, file string, limit int) ([]mcItem, error) {
-	return readMC(p, file, limit, func(r *mcRow) string { return r.Query })
+func readPlain(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
+	return readMC(ctx, p, file, limit, func(r *mcRow) string { return r.Query })
 }
 
-func readMC(p *eval.Plan, file string, limit int, prompt func(*mcRow) string) ([]mcItem, error) {
-	rows, err := eval.ReadSet[mcRow](p, file, limit)
+func readMC(ctx context.Context, p *eval.Plan, file string, limit int, prompt func(*mcRow) string) ([]mcItem, error) {
+	rows, err := eval.ReadSet[mcRow](ctx, p, file, limit)
 	var out []mcItem
 	for i := range rows {
 		r := &rows[i]
@@ -89,8 +90,8 @@ func (r *boolQRow) Check() error {
 }
 
 // readBoolQ: "PASSAGE\nQuestion: …?\nAnswer:" and yes or no.
-func readBoolQ(p *eval.Plan, file string, limit int) ([]mcItem, error) {
-	rows, err := eval.ReadSet[boolQRow](p, file, limit)
+func readBoolQ(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
+	rows, err := eval.ReadSet[boolQRow](ctx, p, file, limit)
 	var out []mcItem
 	for _, r := range rows {
 		prompt := r.Passage + "\nQuestion: " + strings.TrimSuffix(r.Question, "?") + "?\nAnswer:"
@@ -114,8 +115,8 @@ func (r *winoRow) Check() error {
 }
 
 // readWinoGrande scores what follows the blank behind each way to fill it (partial evaluation).
-func readWinoGrande(p *eval.Plan, file string, limit int) ([]mcItem, error) {
-	rows, err := eval.ReadSet[winoRow](p, file, limit)
+func readWinoGrande(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
+	rows, err := eval.ReadSet[winoRow](ctx, p, file, limit)
 	var out []mcItem
 	for _, r := range rows {
 		out = append(out, fillBlank(fmt.Sprint(r.ID), r.Sentence, r.Options, *r.Gold))
@@ -142,8 +143,8 @@ func (r *lambadaRow) Check() error {
 }
 
 // readLambada: the last word, which must be the likeliest.
-func readLambada(p *eval.Plan, file string, limit int) ([]mcItem, error) {
-	rows, err := eval.ReadSet[lambadaRow](p, file, limit)
+func readLambada(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
+	rows, err := eval.ReadSet[lambadaRow](ctx, p, file, limit)
 	var out []mcItem
 	for i, r := range rows {
 		out = append(out, mcItem{fmt.Sprint(i), []string{r.Context}, []string{strings.TrimSpace(r.Continuation)}, 0})

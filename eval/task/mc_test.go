@@ -167,7 +167,7 @@ func TestTooManyShots(t *testing.T) {
 	writeSet(t, dir, "mc/hellaswag_val", `{"query": "q", "choices": ["a", "b"], "gold": 1}`, `{"query": "r", "choices": ["a", "b"], "gold": 1}`)
 	opt := eval.Options{Data: dir, Shots: 2}
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 99)})
-	if _, err := opt.Prepare(lookup(t, "hellaswag")); err == nil || !strings.Contains(err.Error(), "2 examples are asked for, the set has 2") {
+	if _, err := opt.Prepare(context.Background(), lookup(t, "hellaswag")); err == nil || !strings.Contains(err.Error(), "2 examples are asked for, the set has 2") {
 		t.Errorf("%v", err)
 	}
 }
@@ -206,7 +206,7 @@ func TestHellaSwagOriginal(t *testing.T) {
 	writeSet(t, dir, "mc/hellaswag_val", `{"activity_label": "Roof", "ctx_a": "A.", "ctx_b": "he", "endings": ["a", "b"], "label": "x"}`)
 	opt := eval.Options{Data: dir}
 	opt.Measure([]eval.Target{modelOf("m", &knower{}, 99)})
-	if _, err := opt.Prepare(lookup(t, "hellaswag")); err == nil || !strings.Contains(err.Error(), `line 1: field "label" is x`) {
+	if _, err := opt.Prepare(context.Background(), lookup(t, "hellaswag")); err == nil || !strings.Contains(err.Error(), `line 1: field "label" is x`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"antiphase/data"
 	"antiphase/eval"
@@ -63,8 +64,8 @@ type NeedleGrid struct {
 	Floors   map[string]map[string]float64 `json:"floors"`
 }
 
-func prepareNeedle(p *eval.Plan) (*eval.Job, error) {
-	cases, j, err := needleGrid(p)
+func prepareNeedle(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
+	cases, j, err := needleGrid(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -155,18 +156,25 @@ func needleLengths(p *eval.Plan) []int {
 }
 
 // needleGrid draws the prompts of all lengths and depths. Each fits its length together with its answer.
-func needleGrid(p *eval.Plan) ([]needleCase, *eval.Job, error) {
+func needleGrid(ctx context.Context, p *eval.Plan) ([]needleCase, *eval.Job, error) {
 	if err := checkNeedle(p); err != nil {
 		return nil, nil, err
 	}
 	lengths, depths := needleLengths(p), p.Floats("depths")
-	hay, err := newHaystack(p, lengths)
+	hay, err := newHaystack(ctx, p, lengths)
+	if err != nil {
+		return nil, nil, err
+	}
+	slots, err := p.Grid(len(lengths)*len(depths), p.Int("samples"), slices.Max(lengths))
 	if err != nil {
 		return nil, nil, err
 	}
 	var cases []needleCase
 	j := &eval.Job{Config: map[string]any{"source": hay.source}}
-	for _, s := range p.Grid(len(lengths)*len(depths), p.Int("samples")) {
+	for _, s := range slots {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
 		c := needleCase{length: s.Cell / len(depths), depth: s.Cell % len(depths)}
 		length := lengths[c.length]
 		stream := uint64(length)<<24 + uint64(c.depth)<<16 + uint64(s.K)

@@ -94,7 +94,7 @@ type noise struct {
 	n        int
 }
 
-func prepareNoise(p *eval.Plan) (*eval.Job, error) {
+func prepareNoise(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	x := &noise{doses: map[string][]float64{}, seed: p.Seed}
 	room, err := x.read(p)
 	if err != nil {
@@ -104,14 +104,14 @@ func prepareNoise(p *eval.Plan) (*eval.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x.inner, x.metric, err = innerWithin(p, p.Context-room, p.Text("task"), p.Text("metric"), p.Int("samples"), with); err != nil {
+	if x.inner, x.metric, err = innerWithin(ctx, p, p.Context-room, p.Text("task"), p.Text("metric"), p.Int("samples"), with); err != nil {
 		return nil, err
 	}
 	if len(x.inner.Gold) != len(x.inner.IDs) || x.metric.Better != eval.Higher {
 		return nil, eval.BadSetting("task is %s, measured by %s; want one with right answers, measured by how many are right", x.inner.Task.Name, x.metric.Name)
 	}
 	x.n = p.Limited(min(len(x.inner.IDs), max(p.Int("samples"), 1)))
-	if x.passages, err = newNoisePassages(p, x.inner.Gold); err != nil {
+	if x.passages, err = newNoisePassages(ctx, p, x.inner.Gold); err != nil {
 		return nil, err
 	}
 	hash, err := (&variants{inner: x.inner}).hash()

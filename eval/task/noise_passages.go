@@ -22,16 +22,16 @@ type noisePassages struct {
 }
 
 // newNoisePassages takes irrelevant text from lm/valid of the data where it is there, else from the generator of prose.
-func newNoisePassages(p *eval.Plan, gold []eval.Continuation) (*noisePassages, error) {
+func newNoisePassages(ctx context.Context, p *eval.Plan, gold []eval.Continuation) (*noisePassages, error) {
 	x := &noisePassages{gold: gold, text: data.Prose, source: eval.StandIn, bytes: passageBytes(p), seed: p.Seed}
 	if p.Data == "" {
 		return x, nil
 	}
-	path, err := p.Find("lm/valid")
+	path, err := p.Find(ctx, "lm/valid")
 	if err != nil {
 		return x, nil // other sets may be there without it
 	}
-	docs, err := documents(p, path)
+	docs, err := documents(ctx, p, path)
 	if err != nil {
 		return nil, err
 	}

@@ -266,7 +266,7 @@ func TestNoiseSettings(t *testing.T) {
 		key, value, _ := strings.Cut(set, "=")
 		opt := eval.Options{Shots: -1, Set: map[string]string{"noise." + key: value}}
 		opt.Measure([]eval.Target{modelOf("stub", &knower{}, 1024)})
-		if _, err := opt.Prepare(lookup(t, "noise")); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := opt.Prepare(context.Background(), lookup(t, "noise")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", set, err, want)
 		}
 	}

@@ -27,12 +27,12 @@ type outlierSums struct {
 	Hidden magnitude `json:"hidden"`
 }
 
-func prepareOutliers(p *eval.Plan) (*eval.Job, error) {
+func prepareOutliers(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	length := p.Int("length")
 	if length == 0 {
 		length = p.Context
 	}
-	texts, length, source, err := sequences(p, p.Limited(p.Int("tokens")/max(length, 1)))
+	texts, length, source, err := sequences(ctx, p, p.Limited(p.Int("tokens")/max(length, 1)))
 	if err != nil {
 		return nil, err
 	}

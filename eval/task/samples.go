@@ -28,7 +28,7 @@ type Sample struct {
 	Text   string `json:"text"`
 }
 
-func prepareSamples(p *eval.Plan) (*eval.Job, error) {
+func prepareSamples(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	if n := p.Int("tokens"); n < 1 {
 		return nil, eval.BadSetting("tokens is %d, must be positive", n)
 	}

@@ -19,30 +19,35 @@ import (
 
 // heldOut gives n pieces of held-out text of at least length tokens each, as far as documents are that long, and says where they
 // come from. Generated text is of a seed that training does not use.
-func heldOut(p *eval.Plan, spec string, length, n int) (out []string, source string, err error) {
+func heldOut(ctx context.Context, p *eval.Plan, spec string, length, n int) (out []string, source string, err error) {
 	bytes := plainBytes(p, length)
 	source = spec
 	var docs []string
 	switch {
 	case spec == "" && p.Data == "":
 		source = eval.StandIn
-		docs = generated(p, bytes, n)
+		if err = p.Fits(n, length); err == nil {
+			docs, err = generated(ctx, p, bytes, n)
+		}
 	case strings.HasPrefix(spec, "set:"):
-		docs, err = setDocuments(p, strings.TrimPrefix(spec, "set:"))
+		docs, err = setDocuments(ctx, p, strings.TrimPrefix(spec, "set:"))
 	default:
 		if spec == "" {
 			source = "lm/valid"
-			if spec, err = p.Find(source); err != nil {
+			if spec, err = p.Find(ctx, source); err != nil {
 				return nil, "", err
 			}
 		}
-		docs, err = documents(p, spec)
+		docs, err = documents(ctx, p, spec)
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	out = pieces(docs, bytes, n)
 	for i := range out {
+		if err := ctx.Err(); err != nil {
+			return nil, "", err
+		}
 		out[i] = trimmed(p, out[i], length)
 	}
 	return out, source, nil
@@ -73,25 +78,28 @@ func trimmed(p *eval.Plan, text string, length int) string {
 	return text[:hi]
 }
 
-// generated are n documents of at least so many bytes: the generator's own lengths vary eightfold.
-func generated(p *eval.Plan, bytes, n int) []string {
+// generated are n documents of at least this many bytes: the generator's own lengths vary eightfold.
+func generated(ctx context.Context, p *eval.Plan, bytes, n int) ([]string, error) {
 	s := data.NewSynthetic()
 	s.Seed, s.Bytes, s.Mix = p.Seed+1<<40, min(max(bytes, 128)*5/4, 1<<24), map[string]int{"needle": 4, "kv": 4, "prose": 1}
 	var out []string
 	for i := 0; len(out) < n && i < 64*n; i++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if d := s.Document(i); len(d.Text) >= bytes {
 			out = append(out, d.Text)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // mostDocuments is enough for any number of pieces worth waiting for.
 const mostDocuments = 4096
 
-func documents(p *eval.Plan, spec string) ([]string, error) {
+func documents(ctx context.Context, p *eval.Plan, spec string) ([]string, error) {
 	if _, err := os.Stat(spec); err == nil {
-		if err := p.Uses(spec); err != nil {
+		if err := p.Uses(ctx, spec); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +108,7 @@ func documents(p *eval.Plan, spec string) ([]string, error) {
 		return nil, err
 	}
 	var docs []string
-	for d, err := range src.Documents(context.Background()) {
+	for d, err := range src.Documents(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +121,7 @@ func documents(p *eval.Plan, spec string) ([]string, error) {
 
 // setDocuments are the held-out documents of a token set, as text. The tokenizer that made the set lies beside it; else it is taken to be
 // the model's own.
-func setDocuments(p *eval.Plan, dir string) ([]string, error) {
+func setDocuments(ctx context.Context, p *eval.Plan, dir string) ([]string, error) {
 	tok, err := tokenizer.Load(filepath.Join(filepath.Dir(filepath.Clean(dir)), "tokenizer.json"))
 	if errors.Is(err, fs.ErrNotExist) && p.Tokens != nil {
 		tok, err = p.Tokens, nil
@@ -133,6 +141,9 @@ func setDocuments(p *eval.Plan, dir string) ([]string, error) {
 	var docs []string
 	var ids []int32
 	for i := int64(0); i < split.Docs() && len(docs) < mostDocuments; i++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		ids = split.Document(ids[:0], i)
 		var text []byte
 		for _, id := range ids {
@@ -191,7 +202,7 @@ func textSettings(length int) []eval.Setting {
 }
 
 // sequences are n held-out texts to be read by each model, the tokens of each that it reads, and where they come from.
-func sequences(p *eval.Plan, n int) (texts []string, length int, source string, err error) {
+func sequences(ctx context.Context, p *eval.Plan, n int) (texts []string, length int, source string, err error) {
 	if length = p.Int("length"); length == 0 {
 		length = p.Context
 	}
@@ -201,7 +212,7 @@ func sequences(p *eval.Plan, n int) (texts []string, length int, source string, 
 	if n < 1 {
 		return nil, 0, "", eval.BadSetting("there would be %d sequences of %d tokens; want one or more", n, length)
 	}
-	texts, source, err = heldOut(p, p.Text("text"), length, n)
+	texts, source, err = heldOut(ctx, p, p.Text("text"), length, n)
 	if err == nil && len(texts) == 0 {
 		err = errors.New("text: there is none")
 	}

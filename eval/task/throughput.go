@@ -42,7 +42,7 @@ type ThroughputRow struct {
 	ForwardBackward eval.Mean `json:"forward_backward"`
 }
 
-func prepareThroughput(p *eval.Plan) (*eval.Job, error) {
+func prepareThroughput(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	reps := p.Int("reps")
 	if reps < 1 || p.Int("tokens") < 1 {
 		return nil, eval.BadSetting("reps is %d, tokens is %d; both must be positive", reps, p.Int("tokens"))

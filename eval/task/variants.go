@@ -115,12 +115,12 @@ func asksAnother(t *eval.Task) bool {
 }
 
 // inner prepares another task of the same name space under the same options, with settings of its own, and finds one of its measures.
-func inner(p *eval.Plan, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
-	return innerWithin(p, p.Context, name, metric, samples, set)
+func inner(ctx context.Context, p *eval.Plan, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
+	return innerWithin(ctx, p, p.Context, name, metric, samples, set)
 }
 
 // innerWithin is inner with prompts of at most so many tokens.
-func innerWithin(p *eval.Plan, tokens int, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
+func innerWithin(ctx context.Context, p *eval.Plan, tokens int, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
 	all := slices.Concat(p.Options.Tasks, All()) // a file's task counts before a built-in one of its name
 	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == name })
 	if at < 0 || all[at].Inside || asksAnother(&all[at]) {
@@ -146,7 +146,7 @@ func innerWithin(p *eval.Plan, tokens int, name, metric string, samples int, set
 	if err := opt.CheckSettings([]eval.Task{*t}); err != nil {
 		return nil, m, eval.BadSetting("%s: %w", t.Name, err)
 	}
-	out, err := opt.Prepare(t)
+	out, err := opt.Prepare(ctx, t)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", t.Name, err)
 	}
