@@ -51,7 +51,7 @@ func textField(b []byte) (string, error) {
 		Text *string `json:"text"`
 	}
 	if err := json.Unmarshal(b, &row); err != nil {
-		return "", err
+		return "", JSONError(err)
 	}
 	if row.Text == nil {
 		return "", errors.New(`no field "text"; want {"text": "..."} on every line`)

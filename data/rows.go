@@ -36,10 +36,10 @@ func Rows(path string, yield func(n int, row map[string]any) error) error {
 func jsonRow(d *json.Decoder) (row map[string]any, err error) {
 	d.UseNumber()
 	if err := d.Decode(&row); err != nil {
-		return nil, err
+		return nil, JSONError(err)
 	}
 	if row == nil {
-		return nil, errors.New("want a JSON object")
+		return nil, errors.New("want an object, found null")
 	}
 	return row, nil
 }

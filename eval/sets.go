@@ -41,7 +41,7 @@ func ReadSet[T any, P interface {
 		}
 		var row T
 		if err := json.Unmarshal(line, &row); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+			return fmt.Errorf("line %d: %w", n, data.JSONError(err))
 		}
 		if err := P(&row).Check(); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)

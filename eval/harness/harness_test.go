@@ -185,7 +185,7 @@ func TestRefused(t *testing.T) {
 		{minimal + "fewshot_config: {sampler: balanced}\n", `sampler is "balanced"`},
 		{strings.Replace(minimal, "multiple_choice", "essay", 1), `output_type is "essay"; there are generate_until, loglikelihood,`},
 		{strings.Replace(minimal, "test_split: test\n", "", 1), "nothing to ask"},
-		{strings.Replace(minimal, "{{a}}", "{{b}}", 1), `document 0: doc_to_target: chat template`},
+		{strings.Replace(minimal, "{{a}}", "{{b}}", 1), `document 0: doc_to_target: template: `},
 		{strings.Replace(minimal, "{{a}}", "5", 1), "doc_to_target gives 5, which is none of the 2 choices"},
 		{strings.Replace(minimal, "d.jsonl", "e.jsonl", 1), "data_files: e.jsonl: file does not exist"},
 		{strings.Replace(minimal, "{test: d.jsonl}", "{valid: d.jsonl}", 1), `data_files has no split "test"; it has valid`},

@@ -58,7 +58,7 @@ type Message struct {
 
 // Parse reads a template. tokens are variables that templates expect, such as bos_token and eos_token.
 func Parse(source string, tokens map[string]string) (t *Template, err error) {
-	defer func() { err = finish(err, recover()) }()
+	defer func() { err = finish(ErrTemplate, err, recover()) }()
 	cfg := config.New()
 	cfg.TrimBlocks, cfg.LeftStripBlocks = true, true // as transformers sets them
 	return parse(source, tokens, cfg)
@@ -93,7 +93,7 @@ func (t *Template) Source() string { return t.source }
 
 // Render writes a conversation.
 func (t *Template) Render(c Conversation) (text string, err error) {
-	defer func() { err = finish(err, recover()) }()
+	defer func() { err = finish(ErrTemplate, err, recover()) }()
 	if c.Now.IsZero() {
 		c.Now = time.Now()
 	}
@@ -151,8 +151,8 @@ func innermost(err error) error {
 	return err
 }
 
-// finish makes any failure an ErrTemplate of bounded length. gonja panics on some operations, such as a remainder of zero.
-func finish(err error, panicked any) error {
+// finish makes any failure one of a kind, of bounded length. gonja panics on some operations, such as a remainder of zero.
+func finish(kind, err error, panicked any) error {
 	if panicked != nil {
 		err = fmt.Errorf("%v", panicked)
 	}
@@ -169,7 +169,7 @@ func finish(err error, panicked any) error {
 	if len(text) > 500 {
 		text = strings.ToValidUTF8(text[:500], "") + "…"
 	}
-	return fmt.Errorf("%w: %s", ErrTemplate, text)
+	return fmt.Errorf("%w: %s", kind, text)
 }
 
 // boundedText collects output up to a limit.

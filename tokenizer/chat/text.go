@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -11,10 +12,13 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
+// ErrText marks what a template of running text does wrong.
+var ErrText = errors.New("template")
+
 // ParseText reads a template of running text with Jinja's own rules: white space stays as it is, an unknown name is an error, and values are
 // printed as Python prints them. Task files of lm-evaluation-harness are written so.
 func ParseText(source string) (t *Template, err error) {
-	defer func() { err = finish(err, recover()) }()
+	defer func() { err = finish(ErrText, err, recover()) }()
 	cfg := config.New()
 	cfg.StrictUndefined, cfg.KeepTrailingNewline = true, true
 	return parse(source, nil, cfg)
@@ -22,7 +26,7 @@ func ParseText(source string) (t *Template, err error) {
 
 // RenderText writes the text with these variables, each of which must marshal to JSON.
 func (t *Template) RenderText(vars map[string]any) (text string, err error) {
-	defer func() { err = finish(err, recover()) }()
+	defer func() { err = finish(ErrText, err, recover()) }()
 	values := map[string]any{}
 	for k, v := range vars {
 		if values[k], err = ordered(v); err != nil {

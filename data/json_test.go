@@ -1,0 +1,41 @@
+package data
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// A value of the wrong kind is named as JSON has it: readers of the error need not know Go.
+func TestJSONError(t *testing.T) {
+	type inner struct {
+		Gold *int `json:"gold"`
+	}
+	type row struct {
+		inner
+		Text    string   `json:"text"`
+		Choices []string `json:"choices"`
+		Right   bool     `json:"right"`
+		X       float64  `json:"x"`
+		Parts   []struct{ Title string }
+	}
+	for text, want := range map[string]string{
+		`"x"`:                       "want an object, found a string",
+		`5`:                         "want an object, found a number",
+		`[1]`:                       "want an object, found an array",
+		`{"text": 5}`:               `field "text": want a string, found a number`,
+		`{"text": {}}`:              `field "text": want a string, found an object`,
+		`{"choices": "a"}`:          `field "choices": want an array, found a string`,
+		`{"choices": [1]}`:          `field "choices": want a string, found a number`,
+		`{"right": "yes"}`:          `field "right": want true or false, found a string`,
+		`{"x": true}`:               `field "x": want a number, found true or false`,
+		`{"gold": 1.5}`:             `gold": want a whole number, found the number 1.5`,
+		`{"Parts": [{"Title": 3}]}`: `field "Parts.Title": want a string, found a number`,
+	} {
+		var r row
+		err := JSONError(json.Unmarshal([]byte(text), &r))
+		if err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
