@@ -18,12 +18,12 @@ import (
 type source struct {
 	path, name string              // dataset_path and dataset_name
 	files      map[string][]string // of each split, where the task file names them
-	dir        string              // of the task file
+	dir, root  string              // of the task file, and of all task files
 }
 
 // readSource reads dataset_path, dataset_name and dataset_kwargs.
-func readSource(k *keys, dir string) source {
-	s := source{path: k.text("dataset_path", ""), name: k.text("dataset_name", ""), dir: dir}
+func readSource(k *keys, dir, root string) source {
+	s := source{path: k.text("dataset_path", ""), name: k.text("dataset_name", ""), dir: dir, root: root}
 	if s.path == "" {
 		k.fail("dataset_path is missing; want json or parquet with data_files, or the name of a data set below --data")
 	}
@@ -63,7 +63,7 @@ func (s *source) paths(p *eval.Plan, split string) ([]string, error) {
 	if s.files != nil {
 		var out []string
 		for _, name := range s.files[split] {
-			found, err := s.glob(name)
+			found, err := s.glob(p, name)
 			if err != nil {
 				return nil, err
 			}
@@ -73,6 +73,11 @@ func (s *source) paths(p *eval.Plan, split string) ([]string, error) {
 			return nil, fmt.Errorf("data_files has no split %q; it has %s", split, strings.Join(sortedKeys(s.files), ", "))
 		}
 		return out, nil
+	}
+	for _, name := range []string{s.path, filepath.Join(s.path, s.name), split} {
+		if name != "" && !filepath.IsLocal(filepath.FromSlash(name)) {
+			return nil, fmt.Errorf("data set %s, split %q: %s leads out of --data", s.path, split, name)
+		}
 	}
 	if p.Data == "" {
 		return nil, fmt.Errorf("data set %s: nothing is fetched; give its files with data_files, or below --data as %s", s.path, s.example(split))
@@ -102,25 +107,35 @@ func (s *source) example(split string) string {
 	return filepath.ToSlash(filepath.Join("DATA", s.path, s.name, split+".jsonl")) + " (also .json, .jsonl.gz, .jsonl.zst, .parquet)"
 }
 
-// glob finds a file, or the files of a pattern, relative to the task file or to the working folder.
-func (s *source) glob(name string) ([]string, error) {
-	name = filepath.FromSlash(name)
-	tries := []string{filepath.Join(s.dir, name), name}
-	if filepath.IsAbs(name) {
-		tries = tries[1:]
+// glob finds a file, or the files of a pattern, relative to the task file. An absolute path may also lie below --data.
+func (s *source) glob(p *eval.Plan, name string) ([]string, error) {
+	path := filepath.FromSlash(name)
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.dir, path)
 	}
-	for _, path := range tries {
-		if _, err := os.Stat(path); err == nil {
-			return []string{path}, nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
+	found := []string{path}
+	if _, err := os.Stat(path); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		if found, err := filepath.Glob(path); err != nil || len(found) > 0 {
-			slices.Sort(found)
-			return found, err
+		if found, err = filepath.Glob(path); err != nil {
+			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("data_files: %s: %w", name, fs.ErrNotExist)
+	slices.Sort(found)
+	for _, f := range found {
+		err := within(s.root, f)
+		if err != nil && (p.Data == "" || within(p.Data, f) != nil) {
+			return nil, fmt.Errorf("data_files: %w", err)
+		}
+		if st, err := os.Stat(f); err != nil || !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("data_files: %s is not a plain file", f)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("data_files: %s: %w", name, fs.ErrNotExist)
+	}
+	return found, nil
 }
 
 var errEnough = errors.New("enough")

@@ -40,6 +40,7 @@ type function string
 type config struct {
 	*object
 	path  string
+	root  string // folder that the file may read from
 	group string
 	files []string // read for it
 }
@@ -60,9 +61,13 @@ func readFiles(path string) ([]config, error) {
 	if err != nil {
 		return nil, err
 	}
+	root := path
+	if st, err := os.Stat(path); err == nil && !st.IsDir() {
+		root = filepath.Dir(path)
+	}
 	var tasks, groups []config
 	for _, name := range paths {
-		c, err := readFile(name, nil)
+		c, err := readFile(root, name, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +125,7 @@ func addGroup(tasks []config, from config, g *object) ([]config, error) {
 				tasks[i].set(key, inline.at[key])
 			}
 		case written && inline.at["output_type"] != nil:
-			tasks = append(tasks, config{object: inline, path: from.path, group: name, files: from.files})
+			tasks = append(tasks, config{object: inline, path: from.path, root: from.root, group: name, files: from.files})
 		default:
 			return nil, fmt.Errorf("group %s: the task %s is in none of the files", name, member)
 		}
@@ -135,8 +140,11 @@ func keysOf(o *object) []string {
 	return o.keys
 }
 
-// readFile reads a file and what it includes; its own keys win.
-func readFile(path string, seen []string) (*config, error) {
+// readFile reads a file below root and what it includes; its own keys win.
+func readFile(root, path string, seen []string) (*config, error) {
+	if err := within(root, path); err != nil {
+		return nil, err
+	}
 	clean, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -149,9 +157,13 @@ func readFile(path string, seen []string) (*config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	out := &config{object: newObject(), path: path, files: []string{path}}
+	out := &config{object: newObject(), path: path, root: root, files: []string{path}}
 	for _, name := range texts(own.at["include"]) {
-		inner, err := readFile(filepath.Join(filepath.Dir(path), filepath.FromSlash(name)), seen)
+		at := filepath.FromSlash(name)
+		if !filepath.IsAbs(at) {
+			at = filepath.Join(filepath.Dir(path), at)
+		}
+		inner, err := readFile(root, at, seen)
 		if err != nil {
 			return nil, fmt.Errorf("%s: include: %w", path, err)
 		}
@@ -166,6 +178,36 @@ func readFile(path string, seen []string) (*config, error) {
 		}
 	}
 	return out, nil
+}
+
+// within refuses a path that leads out of a folder, by its name or through links. A folder of tasks may be somebody else's: it names files of its own,
+// and no others of this machine.
+func within(root, path string) error {
+	inside := func(root, path string) (bool, error) {
+		rel, err := filepath.Rel(root, path)
+		return err == nil && filepath.IsLocal(rel), err
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return err
+	}
+	ok, err := inside(root, path)
+	if ok { // links count only of what is there
+		if root, err = filepath.EvalSymlinks(root); err != nil {
+			return err
+		}
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return err
+		}
+		ok, err = inside(root, path)
+	}
+	if !ok || err != nil {
+		return fmt.Errorf("%s is outside of %s, the folder of --task-files; put it there, or below --data", path, root)
+	}
+	return nil
 }
 
 // texts is one text or a list of them.
@@ -194,6 +236,9 @@ func parseFile(path string) (o *object, err error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, errors.New("it is not a plain file")
 	}
 	if st.Size() > maxFile {
 		return nil, fmt.Errorf("it has %d bytes; a task file has at most %d", st.Size(), maxFile)

@@ -206,6 +206,54 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// A folder of tasks may be somebody else's: it reads its own files and what lies below --data, and nothing else of the machine, neither by name
+// nor through a link.
+func TestStaysInside(t *testing.T) {
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "d.jsonl"), docs)
+	write(t, filepath.Join(outside, "base.yaml"), "output_type: multiple_choice\n")
+	up := func(dir, name string) string {
+		rel, err := filepath.Rel(dir, filepath.Join(outside, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return filepath.ToSlash(rel)
+	}
+	abs := filepath.ToSlash(filepath.Join(outside, "d.jsonl"))
+	kwargs := "dataset_kwargs: {data_files: {test: d.jsonl}}\n"
+	for name, c := range map[string]struct {
+		text func(dir string) string
+		want string
+	}{
+		"up":       {func(dir string) string { return strings.Replace(minimal, "d.jsonl", up(dir, "d.jsonl"), 1) }, "is outside of"},
+		"absolute": {func(string) string { return strings.Replace(minimal, "d.jsonl", abs, 1) }, "is outside of"},
+		"pattern":  {func(dir string) string { return strings.Replace(minimal, "d.jsonl", up(dir, "d.*"), 1) }, "is outside of"},
+		"link": {func(dir string) string {
+			if err := os.Symlink(filepath.Join(outside, "d.jsonl"), filepath.Join(dir, "link.jsonl")); err != nil {
+				t.Skip(err)
+			}
+			return strings.Replace(minimal, "d.jsonl", "link.jsonl", 1)
+		}, "is outside of"},
+		"folder":  {func(string) string { return strings.Replace(minimal, "d.jsonl", ".", 1) }, "is not a plain file"},
+		"include": {func(dir string) string { return "include: " + up(dir, "base.yaml") + "\n" + minimal }, "is outside of"},
+		"data set": {func(dir string) string {
+			return strings.Replace(strings.Replace(minimal, kwargs, "", 1), "dataset_path: json", "dataset_path: "+up(dir, ""), 1)
+		},
+			"leads out of --data"},
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "d.jsonl"), docs)
+		write(t, filepath.Join(dir, "t.yaml"), c.text(dir))
+		tasks, _, err := Read(dir)
+		if err == nil {
+			_, err = prepareOne(&tasks[0])
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want %q", name, err, c.want)
+		}
+	}
+}
+
 func prepareOne(x *eval.Task) (*eval.Prepared, error) {
 	opt := eval.Options{Shots: -1}
 	opt.Measure([]eval.Target{{Model: eval.Model{Name: "stub", Context: 512}, LM: &replay{}}})

@@ -87,7 +87,7 @@ func newSpec(c config) (*spec, error) {
 	if n, ok := c.at["num_fewshot"]; ok && n == 0 {
 		s.shots = -1 // the harness too lets nobody change a zero that the file states
 	}
-	s.data = readSource(k, filepath.Dir(c.path))
+	s.data = readSource(k, filepath.Dir(c.path), c.root)
 	var err error
 	if s.hash, err = hashFiles(c.files); err != nil {
 		return nil, err
