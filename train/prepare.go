@@ -18,15 +18,7 @@ import (
 // prepare makes the run's tokenizer and token set, or takes the ones that are there. A run that goes on from a checkpoint
 // needs its own tokenizer and its own shards, and no sources unless the data was changed by force.
 func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
-	built := builtSet(r)
-	switch {
-	case opt.Built:
-		built = opt.Data
-	case built != "":
-		opt.Data = built
-	case opt.Data == "":
-		opt.Data = filepath.Join(opt.Dir, "data")
-	}
+	built := opt.place(r)
 	if c != nil {
 		tok, err := tokenizer.Load(c.Path("tokenizer.json"))
 		if err != nil {
@@ -60,6 +52,20 @@ func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tok
 		return nil, nil, err
 	}
 	return buildSet(ctx, r, opt, tok)
+}
+
+// place completes where the token set is, and gives the folder of a built one, "" where the run builds its own.
+func (o *Options) place(r recipe.Recipe) string {
+	built := builtSet(r)
+	switch {
+	case o.Built:
+		built = o.Data
+	case built != "":
+		o.Data = built
+	case o.Data == "":
+		o.Data = filepath.Join(o.Dir, "data")
+	}
+	return built
 }
 
 // fits wants an embedding for every id.

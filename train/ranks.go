@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"path/filepath"
 	"strconv"
 
 	"antiphase/data"
@@ -110,10 +109,11 @@ func (t *run) start() error {
 	})
 }
 
-// prepared opens what rank 0 has made.
+// prepared opens what rank 0 has made, or the built set that it took.
 func prepared(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
-	if opt.Data == "" {
-		opt.Data = filepath.Join(opt.Dir, "data")
+	built := opt.place(r)
+	if c == nil && built != "" {
+		return takeSet(built, r, opt)
 	}
 	var tok *tokenizer.Tokenizer
 	var err error

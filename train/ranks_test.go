@@ -21,6 +21,7 @@ import (
 	"antiphase/optim"
 	"antiphase/recipe"
 	"antiphase/tensor"
+	"antiphase/tokenizer"
 )
 
 // member is a rank of an in-process world that can agree on facts.
@@ -330,5 +331,25 @@ func TestRanksRefuse(t *testing.T) {
 	rows, err = runRanks(t, r, t.TempDir(), 3, false, nil)
 	if err == nil || !strings.Contains(err.Error(), "train.batch=4") || len(rows) > 0 {
 		t.Errorf("three ranks of four rows: %d rows, %v", len(rows), err)
+	}
+}
+
+// Ranks that follow take the token set that a recipe names, as rank 0 does: at the beginning and after a stop.
+func TestRanksTakeBuiltSet(t *testing.T) {
+	made := nano(t, "diff")
+	set := filepath.Join(t.TempDir(), "set")
+	if err := MakeSet(context.Background(), made, set, tokenizer.Bytes(), &Options{}); err != nil {
+		t.Fatal(err)
+	}
+	sets := []string{"data.sources=" + set, "train.batch=4", "train.save_every=0", "optim.schedule=constant"}
+	one, two := t.TempDir(), t.TempDir()
+	for _, steps := range []string{"train.steps=3", "train.steps=5"} {
+		r := nano(t, "diff", append(sets, steps)...)
+		want := single(t, r, one)
+		got, err := runRanks(t, r, two, 2, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameCurve(t, steps, got, want, true, true)
 	}
 }
