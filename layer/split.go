@@ -57,6 +57,13 @@ func (s *Split) Err() error {
 	return s.err
 }
 
+// Forget drops the fault: what it belongs to is done again.
+func (s *Split) Forget() {
+	if s != nil {
+		s.err = nil
+	}
+}
+
 // share is this rank's part of n, which the configuration's check has found to be divisible.
 func (s *Split) share(n int) int { return n / s.Parts() }
 

@@ -12,6 +12,14 @@ const (
 	Second
 )
 
+// MomentBytes is the device memory that this rank's moments take.
+func (o *AdamW) MomentBytes() (n int) {
+	for i := range o.m {
+		n += tensor.Bytes(o.m[i].Type, 1, o.m[i].Cols) + tensor.Bytes(o.v[i].Type, 1, o.v[i].Cols)
+	}
+	return n
+}
+
 // flat is the memory of a moment.
 func (o *AdamW) flat(which int) []tensor.Tensor {
 	if which == First {

@@ -95,8 +95,11 @@ func (s *Stepper) Step(b *model.Batch, n int, lr float64) (loss, norm float64, e
 	return loss / float64(count), norm, err
 }
 
-// run is the device's part of a step.
+// run is the device's part of a step. Where recording it failed it runs again, and what went wrong while recording no longer
+// counts.
 func (s *Stepper) run() {
+	s.optim.err = nil
+	s.model.Split().Forget()
 	s.model.Gradient(&s.feed, s.shape.scale, s.optim.ready)
 	if s.optim.ranks != nil {
 		s.optim.fail(s.optim.reduced.wait())
