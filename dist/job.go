@@ -65,6 +65,7 @@ type Job struct {
 	seen         atomic.Int64 // when the store was heard last, in ms since start
 	joined       atomic.Bool
 	closing      atomic.Bool
+	failed       atomic.Bool // this rank gave up itself, see Fail
 
 	mu   sync.Mutex
 	err  error // why the job is over
@@ -231,11 +232,18 @@ func (j *Job) lose(err error) {
 		if j.opt.OnLost != nil && j.joined.Load() {
 			go func() {
 				defer fault.Guard()()
+				if j.failed.Load() {
+					time.Sleep(lastResort)
+				}
 				j.opt.OnLost(err)
 			}()
 		}
 	})
 }
+
+// lastResort is how long a rank that gave up may take to leave by itself before OnLost ends it: it has its own error to
+// print, but what it closes on the way may wait for a rank that is gone.
+const lastResort = 15 * time.Second
 
 // Err is why the job is over, nil while it is not.
 func (j *Job) Err() error {
@@ -323,6 +331,7 @@ func at(list []string, i int) string {
 
 // Fail tells all ranks that this one gives up, and why.
 func (j *Job) Fail(why error) {
+	j.failed.Store(true)
 	// who cannot hear it notices the end of the connection
 	_ = j.link.send(message{Kind: msgFail, Text: why.Error()}, handshake)
 }

@@ -28,6 +28,7 @@ type gpus struct {
 	scratch    uintptr // of Barrier
 	stop       chan struct{}
 	once       sync.Once
+	watching   sync.WaitGroup // Close must not free what watch still asks
 	mu         sync.Mutex
 	err        error
 	tag        string  // of its exchanges
@@ -74,7 +75,7 @@ func joinGPUs(j *Job, dev Streamer, tag string, members []int) (*gpus, error) {
 	if g.scratch, err = dev.Stream().Alloc(256); err != nil {
 		return nil, fmt.Errorf("dist: %w", err)
 	}
-	go g.watch(j)
+	g.watching.Go(func() { g.watch(j) })
 	return g, nil
 }
 
@@ -200,5 +201,6 @@ func (g *gpus) Close() error {
 		err = errors.Join(err, part.Close())
 	}
 	g.once.Do(func() { close(g.stop) })
+	g.watching.Wait()
 	return errors.Join(err, g.comm.Close())
 }

@@ -90,6 +90,9 @@ func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d dev
 	var engine dist.Comm
 	opt.OnLost = func(err error) { a.leave(f.dir, l, engine, err) }
 	job, engine, err := meetAll(ctx, l, d, opt)
+	if errors.Is(err, dist.ErrPeer) {
+		time.Sleep(handover) // leave is on its way
+	}
 	if err != nil {
 		return err
 	}
@@ -137,7 +140,7 @@ func (a *app) leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err er
 		train.ErrNotFinite) || errors.Is(err, dist.ErrDiffer)
 	if !together {
 		job.Fail(err)
-		comm.Abort(err)
+		abort(comm, err)
 		return fmt.Errorf("rank %d of %d: %w", l.Rank, l.World, err)
 	}
 	closed := errors.Join(comm.Close(), job.Close())
@@ -161,16 +164,21 @@ func (a *app) leave(dir string, l dist.Launch, engine dist.Comm, err error) {
 	}
 	fmt.Fprintf(a.err, "%srank %d of %d: %v%s\n", a.paint(red, "error: "), l.Rank, l.World, err, hint)
 	if engine != nil {
-		aborted := make(chan struct{})
-		go func() {
-			defer fault.Guard()()
-			engine.Abort(err)
-			close(aborted)
-		}()
-		select {
-		case <-aborted:
-		case <-time.After(handover):
-		}
+		abort(engine, err)
 	}
 	os.Exit(code)
+}
+
+// abort ends what an engine waits for, as far as that can be done in time: the process ends anyway.
+func abort(c dist.Comm, why error) {
+	aborted := make(chan struct{})
+	go func() {
+		defer fault.Guard()()
+		c.Abort(why)
+		close(aborted)
+	}()
+	select {
+	case <-aborted:
+	case <-time.After(handover):
+	}
 }
