@@ -44,6 +44,8 @@ type run struct {
 	row     Row
 	norms   []float64
 	groups  *model.GradientNorms // nil where gradients are shared among ranks
+
+	unrecorded bool // said that steps cannot be recorded
 }
 
 // build makes everything that has memory.
@@ -80,6 +82,8 @@ func (t *run) build() error {
 	t.stepper = optim.NewStepper(m, t.optim, micro)
 	if t.opt.Ranks == nil {
 		t.groups = m.NewGradientNorms(m.GradientGroups(-1))
+	} else {
+		t.opt.Say("moments on this rank: %.2f MiB", float64(t.optim.MomentBytes())/(1<<20))
 	}
 	t.batch = model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
 	if t.starts = make([]int32, n); r.Data.Isolate {
@@ -183,6 +187,10 @@ func (t *run) step() error {
 	t.state.advance(loss, len(t.batch.IDs))
 	t.row.Loss, t.row.GradNorm, t.row.LR = loss, norm, lr
 	t.measureGroups()
+	if _, why := t.stepper.Recorded(); why != nil && !t.unrecorded {
+		t.unrecorded = true
+		t.opt.Say("warning: steps cannot be recorded and are launched op by op, which is slower: %v", why)
+	}
 	return nil
 }
 
