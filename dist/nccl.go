@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"antiphase/internal/cu"
+	"antiphase/internal/fault"
 	"antiphase/tensor"
 )
 
@@ -75,7 +76,10 @@ func joinGPUs(j *Job, dev Streamer, tag string, members []int) (*gpus, error) {
 	if g.scratch, err = dev.Stream().Alloc(256); err != nil {
 		return nil, fmt.Errorf("dist: %w", err)
 	}
-	g.watching.Go(func() { g.watch(j) })
+	g.watching.Go(func() {
+		defer fault.Guard()()
+		g.watch(j)
+	})
 	return g, nil
 }
 
