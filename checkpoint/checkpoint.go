@@ -87,6 +87,9 @@ func kind(err error) error {
 // Path returns where the checkpoint's file name lies.
 func (c *Checkpoint) Path(name string) string { return filepath.Join(c.Dir, name) }
 
+// FS is the file system that it lies on.
+func (c *Checkpoint) FS() vfs.FS { return c.fsys }
+
 // Verify reads every file and compares its length and hash with the manifest. The error names each file that differs; it is
 // an ErrDamaged when one is known to differ, whatever could not be read.
 func (c *Checkpoint) Verify() error {

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"antiphase/internal/vfs"
 )
 
 // Draft is a checkpoint that several processes put together: one begins it, each writes its files into it, and the one that
@@ -29,7 +31,7 @@ func (s *Store) begin(step int64) (*Draft, error) {
 		return nil, err
 	}
 	_ = s.clean() // room that a failed Save could not free; should it fail again, this one may still succeed
-	d := &Draft{s: s, step: step, tmp: s.path(step) + ".tmp-" + unique()}
+	d := &Draft{s: s, step: step, tmp: s.path(step) + ".tmp-" + vfs.Unique()}
 	return d, s.fs.Mkdir(d.tmp)
 }
 

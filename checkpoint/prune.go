@@ -33,7 +33,7 @@ func (s *Store) drop(steps []int64) error {
 	}
 	var doomed []string
 	for _, step := range steps {
-		path := s.path(step) + ".tmp-" + unique()
+		path := s.path(step) + ".tmp-" + vfs.Unique()
 		if err := s.fs.Rename(s.path(step), path); err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func (s *Store) Rewind(step int64) (moved []string, err error) {
 		if _, err := s.load(n); errors.Is(err, ErrDamaged) {
 			as = ".damaged-"
 		}
-		path := s.path(n) + as + unique()
+		path := s.path(n) + as + vfs.Unique()
 		if err := s.fs.Rename(s.path(n), path); err != nil {
 			return moved, fmt.Errorf("checkpoint: rewind to step %d: %w", step, err)
 		}

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"bufio"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -71,12 +70,6 @@ func checkNames(files []File) error {
 		seen[key] = true
 	}
 	return nil
-}
-
-func unique() string {
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 func bytesFile(name string, b []byte) File {
@@ -158,13 +151,32 @@ func (s *Store) makeRoom(final string) (aside string, err error) {
 	if err != nil {
 		return "", err
 	}
-	aside = final + ".old-" + unique()
+	aside = final + ".old-" + vfs.Unique()
 	return aside, s.fs.Rename(final, aside)
 }
 
 // remove deletes what failed to become a checkpoint, as far as it can: the next clean deletes the rest.
 func (s *Store) remove(tmp string) {
 	_ = vfs.RemoveAll(s.fs, tmp)
+}
+
+// Tidy does for the newest checkpoint what Save does once it is durable, and a process that died there did not: `latest`
+// names it, and those that the options do not keep are deleted.
+func (s *Store) Tidy(step int64) error {
+	if s.opt.ReadOnly {
+		return fmt.Errorf("checkpoint: %s is open for reading only", s.dir)
+	}
+	text, err := vfs.ReadFile(s.fs, filepath.Join(s.dir, latestName), 64)
+	if err != nil || string(text) != latestText(step) {
+		err = s.writeLatest(step)
+	}
+	if err == nil {
+		err = s.prune(step)
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: tidy step %d: %w", step, err)
+	}
+	return nil
 }
 
 // tidy does what may only be done once the new checkpoint is durable.
@@ -180,11 +192,13 @@ func (s *Store) tidy(step int64, aside string) error {
 	return s.prune(step)
 }
 
+func latestText(step int64) string { return stepName(step) + "\n" }
+
 // writeLatest replaces the file `latest`, a signpost for people and scripts: Latest itself trusts only hashes.
 func (s *Store) writeLatest(step int64) error {
-	name := latestName + ".tmp-" + unique()
+	name := latestName + ".tmp-" + vfs.Unique()
 	path := filepath.Join(s.dir, name)
-	_, err := s.writeFile(s.dir, bytesFile(name, []byte(stepName(step)+"\n")))
+	_, err := s.writeFile(s.dir, bytesFile(name, []byte(latestText(step))))
 	if err == nil {
 		err = s.fs.Rename(path, filepath.Join(s.dir, latestName))
 	}

@@ -100,7 +100,7 @@ func (s *Store) settle(old, final string) error {
 	case err == nil:
 		return vfs.RemoveAll(s.fs, old)
 	case errors.Is(err, ErrDamaged):
-		if err := s.fs.Rename(final, final+".damaged-"+unique()); err != nil {
+		if err := s.fs.Rename(final, final+".damaged-"+vfs.Unique()); err != nil {
 			return err
 		}
 		return s.fs.Rename(old, final)

@@ -285,3 +285,25 @@ func TestSameBytes(t *testing.T) {
 		t.Errorf("empty folder: %v", err)
 	}
 }
+
+// TestTidy ends what a Save that was killed after its rename had still to do.
+func TestTidy(t *testing.T) {
+	mem := vfstest.NewMem()
+	s := open(t, mem, Options{})
+	save(t, s, 2, "a")
+	save(t, s, 4, "a")
+	if err := s.writeLatest(2); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, mem, Options{KeepLast: 1})
+	if err := s.Tidy(4); err != nil {
+		t.Fatal(err)
+	}
+	steps, err := s.Steps()
+	if text := string(read(t, mem, filepath.Join(s.Dir(), latestName))); err != nil || !slices.Equal(steps, []int64{4}) || text != "step-00000004\n" {
+		t.Errorf("steps %d, latest %q (%v)", steps, text, err)
+	}
+	if viewer := open(t, mem, Options{ReadOnly: true}); viewer.Tidy(4) == nil {
+		t.Error("a reader tidied up")
+	}
+}

@@ -7,13 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
 	"antiphase/internal/fault"
+	"antiphase/internal/vfs"
 )
 
 // BuildOptions say how documents become a set. The zero value is usable.
@@ -26,6 +26,7 @@ type BuildOptions struct {
 	Tokenizer   []byte                   // kept in the folder as TokenizerName; nil: none
 	Workers     int                      // concurrent encoders; 0: GOMAXPROCS. The result does not depend on it
 	Progress    func(docs, tokens int64) // called from one goroutine as documents are written; may be nil
+	FS          vfs.FS                   // where the set is written; nil: the machine's
 }
 
 // Build encodes the documents of src, in order, into a token set in dir and returns its manifest.
@@ -47,20 +48,17 @@ func Build(ctx context.Context, dir string, src []Source, enc Encoder, opt Build
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("data: build: %w", err)
 	}
-	if old, err := reusable(dir, m.Inputs); old != nil || err != nil {
+	if old, err := reusable(opt.FS, dir, m.Inputs); old != nil || err != nil {
 		return old, err
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	if err := vfs.MkdirAll(opt.FS, filepath.Dir(dir)); err != nil {
 		return nil, fmt.Errorf("data: build: %w", err)
 	}
-	tmp, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".tmp-")
-	if err != nil {
+	tmp := vfs.Temporary(dir)
+	if err := opt.FS.Mkdir(tmp); err != nil {
 		return nil, fmt.Errorf("data: build: %w", err)
 	}
-	defer os.RemoveAll(tmp) // gone already where the rename succeeded
-	if err := os.Chmod(tmp, 0o755); err != nil {
-		return nil, fmt.Errorf("data: build: %w", err)
-	}
+	defer func() { _ = vfs.RemoveAll(opt.FS, tmp) }() // gone already where the rename succeeded
 	b := &builder{dir: tmp, enc: enc, opt: opt, m: m}
 	if err := b.run(ctx, src); err != nil {
 		return nil, err
@@ -68,10 +66,15 @@ func Build(ctx context.Context, dir string, src []Source, enc Encoder, opt Build
 	if err := b.finish(); err != nil {
 		return nil, err
 	}
-	return m, replace(dir, tmp)
+	if err := replace(opt.FS, dir, tmp); err != nil {
+		return nil, err
+	}
+	vfs.Sweep(opt.FS, dir)
+	return m, nil
 }
 
 func (o BuildOptions) withDefaults() (BuildOptions, error) {
+	o.FS = vfs.Or(o.FS)
 	if o.ShardTokens == 0 {
 		o.ShardTokens = 1 << 26
 	}
@@ -358,7 +361,7 @@ func (b *builder) write(source int, split string, ids []int32) error {
 	}
 	if w == nil {
 		var err error
-		w, err = createShard(filepath.Join(b.dir, fmt.Sprintf("%s-%05d.bin", split, b.count[split])), b.m.Vocab)
+		w, err = createShard(b.opt.FS, filepath.Join(b.dir, fmt.Sprintf("%s-%05d.bin", split, b.count[split])), b.m.Vocab)
 		if err != nil {
 			return err
 		}

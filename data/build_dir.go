@@ -1,39 +1,42 @@
 package data
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"antiphase/internal/vfs"
 )
 
 // reusable returns the manifest of the set in dir if it was made from the same inputs and is whole. It fails where
 // dir holds something that a build must not replace.
-func reusable(dir, inputs string) (*Manifest, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(entries) == 0) {
+func reusable(fsys vfs.FS, dir, inputs string) (*Manifest, error) {
+	names, err := fsys.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(names) == 0) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("data: build: %w", err)
 	}
-	m, err := ReadManifest(dir)
+	m, err := ReadManifestFS(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("data: build: folder %s is not empty and holds no readable set, so it is left alone; name a new or empty folder (%w)", dir, err)
 	}
-	for _, e := range entries {
-		listed := slices.ContainsFunc(m.Shards, func(s ShardInfo) bool { return s.Name == e.Name() })
-		if !listed && e.Name() != manifestName && e.Name() != TokenizerName {
-			return nil, fmt.Errorf("data: build: folder %s holds %q, which is no part of its set, so it is left alone; move that away or name another folder", dir, e.Name())
+	for _, name := range names {
+		listed := slices.ContainsFunc(m.Shards, func(s ShardInfo) bool { return s.Name == name })
+		if !listed && name != manifestName && name != TokenizerName {
+			return nil, fmt.Errorf("data: build: folder %s holds %q, which is no part of its set, so it is left alone; move that away or name another folder", dir, name)
 		}
 	}
 	if inputs == "" || m.Inputs != inputs {
 		return nil, nil
 	}
-	s, err := OpenSet(dir, false)
+	s, err := OpenSetFS(fsys, dir, false)
 	if err != nil {
 		return nil, nil // damaged: the same inputs make it whole again
 	}
@@ -50,31 +53,47 @@ func (b *builder) finish() error {
 	}
 	m.Hash = m.contentHash()
 	if b.opt.Tokenizer != nil {
-		if err := os.WriteFile(filepath.Join(b.dir, TokenizerName), b.opt.Tokenizer, 0o644); err != nil {
-			return fmt.Errorf("data: build: %w", err)
+		if err := b.writeNew(TokenizerName, b.opt.Tokenizer); err != nil {
+			return err
 		}
 	}
-	if err := m.write(b.dir); err != nil {
+	file, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("data: manifest: %w", err)
+	}
+	if err := b.writeNew(manifestName, append(file, '\n')); err != nil {
 		return err
 	}
-	return syncDir(b.dir)
+	if err := b.opt.FS.SyncDir(b.dir); err != nil {
+		return fmt.Errorf("data: build: %w", err)
+	}
+	return nil
+}
+
+// writeNew adds a small file to the set, durably.
+func (b *builder) writeNew(name string, text []byte) error {
+	write := func(w io.Writer) error { _, err := w.Write(text); return err }
+	if err := vfs.WriteNew(b.opt.FS, filepath.Join(b.dir, name), write); err != nil {
+		return fmt.Errorf("data: build: %w", err)
+	}
+	return nil
 }
 
 // replace puts the finished folder tmp in dir's place. An older set is moved aside first and removed last: at every
 // moment dir is the old set, nothing, or the new one.
-func replace(dir, tmp string) error {
+func replace(fsys vfs.FS, dir, tmp string) error {
 	old := tmp + ".old"
-	err := os.Rename(dir, old)
+	err := fsys.Rename(dir, old)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("data: build: %w", err)
 	}
-	if err := os.Rename(tmp, dir); err != nil {
-		return fmt.Errorf("data: build: %w", errors.Join(err, os.Rename(old, dir)))
+	if err := fsys.Rename(tmp, dir); err != nil {
+		return fmt.Errorf("data: build: %w", errors.Join(err, fsys.Rename(old, dir)))
 	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
+	if err := fsys.SyncDir(filepath.Dir(dir)); err != nil {
 		return fmt.Errorf("data: build: %w", err)
 	}
-	if err := os.RemoveAll(old); err != nil {
+	if err := vfs.RemoveAll(fsys, old); err != nil {
 		return fmt.Errorf("data: build: %w", err)
 	}
 	return nil

@@ -7,15 +7,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"antiphase/internal/vfs"
 )
 
 const (
 	manifestName   = "manifest.json"
 	manifestFormat = 2
-	oldestFormat   = 1 // documents held out whole, no counts of what was left out
+	maxManifest    = 1 << 28 // bytes: a million shards
+	oldestFormat   = 1       // documents held out whole, no counts of what was left out
 )
 
 // Names of the two splits.
@@ -64,9 +66,12 @@ type ShardInfo struct {
 }
 
 // ReadManifest reads and checks dir/manifest.json; the shards themselves are [OpenSet]'s to check.
-func ReadManifest(dir string) (*Manifest, error) {
+func ReadManifest(dir string) (*Manifest, error) { return ReadManifestFS(vfs.OS{}, dir) }
+
+// ReadManifestFS is ReadManifest on a file system.
+func ReadManifestFS(fsys vfs.FS, dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestName)
-	b, err := os.ReadFile(path)
+	b, err := vfs.ReadFile(fsys, path, maxManifest)
 	if err != nil {
 		return nil, fmt.Errorf("data: %s is not a token set: %w", dir, err)
 	}
@@ -163,24 +168,4 @@ func (m *Manifest) contentHash() string {
 		fmt.Fprintln(h)
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-// write stores the manifest as dir/manifest.json and syncs it.
-func (m *Manifest) write(dir string) error {
-	b, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return fmt.Errorf("data: manifest: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, manifestName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return fmt.Errorf("data: manifest: %w", err)
-	}
-	defer f.Close()
-	if _, err := f.Write(append(b, '\n')); err != nil {
-		return fmt.Errorf("data: manifest: %w", err)
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("data: manifest: %w", err)
-	}
-	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"antiphase/internal/vfs"
 )
 
 // Set is an opened token set: its manifest and its mapped shards.
@@ -29,14 +31,17 @@ func IsSet(dir string) bool {
 
 // OpenSet reads dir/manifest.json and maps its shards. Sizes, headers and document indexes are always checked,
 // every byte's SHA-256 when verify is set; the error names the shard that is missing or corrupt.
-func OpenSet(dir string, verify bool) (*Set, error) {
-	m, err := ReadManifest(dir)
+func OpenSet(dir string, verify bool) (*Set, error) { return OpenSetFS(vfs.OS{}, dir, verify) }
+
+// OpenSetFS is OpenSet on a file system.
+func OpenSetFS(fsys vfs.FS, dir string, verify bool) (*Set, error) {
+	m, err := ReadManifestFS(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
 	s := &Set{Manifest: m, dir: dir}
 	for i := range m.Shards {
-		sh, err := openListed(dir, m, &m.Shards[i], verify)
+		sh, err := openListed(fsys, dir, m, &m.Shards[i], verify)
 		if err != nil {
 			s.Close()
 			return nil, err
@@ -47,24 +52,24 @@ func OpenSet(dir string, verify bool) (*Set, error) {
 }
 
 // openListed opens one shard and holds it against its manifest entry.
-func openListed(dir string, m *Manifest, info *ShardInfo, verify bool) (*Shard, error) {
+func openListed(fsys vfs.FS, dir string, m *Manifest, info *ShardInfo, verify bool) (*Shard, error) {
 	path := filepath.Join(dir, info.Name)
-	st, err := os.Stat(path)
+	st, err := fsys.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, corrupt(path, "shard is missing; the manifest lists it with %d bytes: restore it or build the set again", info.Bytes)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("data: shard: %w", err)
 	}
-	if st.Size() != info.Bytes {
-		return nil, corrupt(path, "%d bytes, the manifest says %d: restore it or build the set again", st.Size(), info.Bytes)
+	if st.Size != info.Bytes {
+		return nil, corrupt(path, "%d bytes, the manifest says %d: restore it or build the set again", st.Size, info.Bytes)
 	}
 	if verify {
-		if err := checkDigest(path, info.SHA256); err != nil {
+		if err := checkDigest(fsys, path, info.SHA256); err != nil {
 			return nil, err
 		}
 	}
-	sh, err := OpenShard(path, verify)
+	sh, err := openShard(fsys, path, verify)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +81,8 @@ func openListed(dir string, m *Manifest, info *ShardInfo, verify bool) (*Shard, 
 	return sh, nil
 }
 
-func checkDigest(path, want string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("data: shard: %w", err)
-	}
-	defer f.Close()
-	got, _, err := digest(f)
+func checkDigest(fsys vfs.FS, path, want string) error {
+	got, _, err := digest(fsys, path)
 	if err != nil {
 		return fmt.Errorf("data: shard %s: %w", path, err)
 	}

@@ -3,11 +3,13 @@ package data
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
-	"os"
 	"path/filepath"
+
+	"antiphase/internal/vfs"
 )
 
 // Shard layout, little-endian; docs/format/shard.md is the specification.
@@ -68,25 +70,15 @@ type Shard struct {
 
 // OpenShard maps a shard and checks its header and document index; with verify also every token. Faults are
 // [CorruptError]s that name the file.
-func OpenShard(path string, verify bool) (*Shard, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("data: shard: %w", err)
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("data: shard: %w", err)
-	}
-	if !st.Mode().IsRegular() {
+func OpenShard(path string, verify bool) (*Shard, error) { return openShard(vfs.OS{}, path, verify) }
+
+func openShard(fsys vfs.FS, path string, verify bool) (*Shard, error) {
+	b, unmap, err := fsys.Map(path)
+	if errors.Is(err, vfs.ErrNotRegular) {
 		return nil, corrupt(path, "not a regular file")
 	}
-	if st.Size() > math.MaxInt {
-		return nil, corrupt(path, "%d bytes exceed this machine's address space", st.Size())
-	}
-	b, unmap, err := mapFile(f, int(st.Size()))
 	if err != nil {
-		return nil, fmt.Errorf("data: shard %s: %w", path, err)
+		return nil, fmt.Errorf("data: shard: %w", err)
 	}
 	s, err := parseShard(path, b)
 	if err == nil && verify {

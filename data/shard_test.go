@@ -8,13 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"antiphase/internal/vfs"
 )
 
 // shardBytes is a small valid shard of documents {1,2,3} and {4,5}.
 func shardBytes(t testing.TB, vocab int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s.bin")
-	w, err := createShard(path, vocab)
+	w, err := createShard(vfs.OS{}, path, vocab)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,17 +5,21 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"path/filepath"
+
+	"antiphase/internal/vfs"
 )
 
 // shardWriter streams documents into one shard file. The header is written last, so a file that was cut short has
 // no valid header.
 type shardWriter struct {
-	f      *os.File
+	fsys   vfs.FS
+	path   string
+	f      vfs.File
 	w      *bufio.Writer
 	header shardHeader
 	index  []uint64
@@ -23,12 +27,12 @@ type shardWriter struct {
 	part   int // of the set, see ShardInfo
 }
 
-func createShard(path string, vocab int) (*shardWriter, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+func createShard(fsys vfs.FS, path string, vocab int) (*shardWriter, error) {
+	f, err := fsys.Create(path)
 	if err != nil {
 		return nil, fmt.Errorf("data: shard: %w", err)
 	}
-	s := &shardWriter{f: f, w: bufio.NewWriterSize(f, 1<<18), index: []uint64{0}}
+	s := &shardWriter{fsys: fsys, path: path, f: f, w: bufio.NewWriterSize(f, 1<<18), index: []uint64{0}}
 	s.header = shardHeader{width: tokenWidth(vocab), vocab: uint32(vocab)}
 	if _, err := s.w.Write(make([]byte, headerSize)); err != nil {
 		f.Close()
@@ -57,7 +61,7 @@ func (s *shardWriter) add(ids []int32) error {
 
 // finish writes index and header, syncs, and reads the file back for its digest.
 func (s *shardWriter) finish(split string) (info ShardInfo, err error) {
-	defer s.f.Close()
+	defer func() { err = errors.Join(err, s.f.Close()) }()
 	end := headerSize + s.header.tokens*uint64(s.header.width)
 	s.header.indexOffset = (end + 7) &^ 7
 	s.w.Write(make([]byte, s.header.indexOffset-end))
@@ -76,20 +80,21 @@ func (s *shardWriter) finish(split string) (info ShardInfo, err error) {
 	if err := s.f.Sync(); err != nil {
 		return info, fmt.Errorf("data: shard: %w", err)
 	}
-	sum, n, err := digest(s.f)
+	sum, n, err := digest(s.fsys, s.path)
 	if err != nil {
 		return info, fmt.Errorf("data: shard: %w", err)
 	}
-	return ShardInfo{Name: filepath.Base(s.f.Name()), Split: split, Part: s.part, Bytes: n, SHA256: sum,
+	return ShardInfo{Name: filepath.Base(s.path), Split: split, Part: s.part, Bytes: n, SHA256: sum,
 		Docs: int64(s.header.docs), Tokens: int64(s.header.tokens)}, nil
 }
 
 // digest returns the hex SHA-256 and length of a whole file.
-func digest(f *os.File) (sum string, n int64, err error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
+func digest(fsys vfs.FS, path string) (sum string, n int64, err error) {
+	f, err := fsys.Open(path)
+	if err != nil {
 		return "", 0, err
 	}
 	h := sha256.New()
 	n, err = io.Copy(h, f)
-	return hex.EncodeToString(h.Sum(nil)), n, err
+	return hex.EncodeToString(h.Sum(nil)), n, errors.Join(err, f.Close())
 }

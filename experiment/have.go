@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"antiphase/internal/vfs"
 )
 
 // take brings in rows of runs that were finished elsewhere: they are not repeated, and count in the choice of
@@ -46,7 +48,7 @@ func (l *lab) take(paths []string, runs []Run) error {
 		if err := os.MkdirAll(l.dir(r), 0o755); err != nil {
 			return err
 		}
-		if err := writeFile(filepath.Join(l.dir(r), rowsName), b); err != nil {
+		if err := vfs.WriteFile(vfs.OS{}, filepath.Join(l.dir(r), rowsName), b); err != nil {
 			return err
 		}
 		l.Say("%s: finished elsewhere", r.Name())

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"antiphase/data"
+	"antiphase/internal/vfs"
 	"antiphase/recipe"
 	"antiphase/tokenizer"
 	"antiphase/train"
@@ -21,6 +22,7 @@ var ErrOther = errors.New("not the folder of this experiment")
 const (
 	specName   = "experiment.json"
 	rowsName   = "rows.jsonl"
+	csvName    = "rows.csv"
 	reportName = "report.html"
 )
 
@@ -70,7 +72,7 @@ func writeSpec(path string, s *Spec) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(path, append(b, '\n'))
+	return vfs.WriteFile(vfs.OS{}, path, append(b, '\n'))
 }
 
 // empty refuses a folder that holds anything but a lock and what a killed process may have left of a spec.
@@ -80,7 +82,7 @@ func empty(dir string) error {
 		return err
 	}
 	for _, e := range list {
-		if tmp, _ := filepath.Match("."+specName+".tmp-*", e.Name()); !tmp && e.Name() != "LOCK" {
+		if tmp, _ := filepath.Match(specName+".tmp-*", e.Name()); !tmp && e.Name() != "LOCK" {
 			return fmt.Errorf("%s is %w: it has no %s and is not empty (%s); use another --dir", dir, ErrOther,
 				specName, e.Name())
 		}
@@ -90,8 +92,8 @@ func empty(dir string) error {
 
 // sweep deletes what killed processes left half written. Whoever calls it holds the folder's lock.
 func sweep(dir string) {
-	for _, pattern := range []string{".*.tmp-*", ".tokenizer-*", "data.tmp-*", "runs/*/.*.tmp-*"} {
-		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are well formed
+	for _, name := range []string{specName, rowsName, csvName, reportName, "tokenizer.json", "data", "runs/*/" + rowsName} {
+		found, _ := filepath.Glob(filepath.Join(dir, name+".tmp-*")) // the patterns are well formed
 		for _, path := range found {
 			_ = os.RemoveAll(path)
 		}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
+
+	"antiphase/internal/vfs"
 )
 
 // rows are those of all finished runs of the grid, in its order.
@@ -43,8 +45,8 @@ func (l *lab) publish() ([]Row, error) {
 	if err := Summarize(rows).HTML(&page); err != nil {
 		return nil, err
 	}
-	for name, b := range map[string][]byte{rowsName: b, "rows.csv": table(rows), reportName: page.Bytes()} {
-		if err := writeFile(filepath.Join(l.Dir, name), b); err != nil {
+	for name, b := range map[string][]byte{rowsName: b, csvName: table(rows), reportName: page.Bytes()} {
+		if err := vfs.WriteFile(vfs.OS{}, filepath.Join(l.Dir, name), b); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"antiphase/eval"
 	"antiphase/eval/report"
+	"antiphase/internal/vfs"
 )
 
 // Repeat is a measure of one plan over many seeds: what tells a difference that repeats from one that the seed decided.
@@ -147,7 +148,7 @@ func WriteRepeats(path string, list []Repeat) error {
 			return err
 		}
 	}
-	return writeFile(path, b.Bytes())
+	return vfs.WriteFile(vfs.OS{}, path, b.Bytes())
 }
 
 // Repeated is a speedrun's verdict: a sentence, and a line for every difference that repeats over seeds, with this

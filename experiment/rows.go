@@ -4,14 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"antiphase/eval"
-	"antiphase/internal/vfs"
 )
 
 // Row is one measure of one run, with all that statistics over runs need. Pages and documents are made from rows.
@@ -125,25 +122,4 @@ func encode(rows []Row) ([]byte, error) {
 		}
 	}
 	return b.Bytes(), nil
-}
-
-// writeFile replaces a file whole, durably.
-func writeFile(path string, b []byte) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err == nil {
-		err = vfs.OS{}.SyncDir(dir)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // else the next sweep does it
-	}
-	return err
 }

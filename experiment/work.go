@@ -12,6 +12,7 @@ import (
 	"antiphase/device"
 	"antiphase/internal/fault"
 	"antiphase/internal/flock"
+	"antiphase/internal/vfs"
 	"antiphase/train"
 )
 
@@ -232,7 +233,7 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(dir, rowsName), b); err != nil {
+	if err := vfs.WriteFile(vfs.OS{}, filepath.Join(dir, rowsName), b); err != nil {
 		return err
 	}
 	if err := l.tidy(r); err != nil {

@@ -49,6 +49,7 @@ type Export struct {
 	Tokens     Tokens
 	Generation *Generation
 	Files      map[string][]byte // what else belongs into the folder: tokenizer, chat template, card
+	FS         vfs.FS            // where the folder is written; nil: the machine's
 }
 
 // Tokens are special ids; −1 and an empty list stand for none.
@@ -85,12 +86,10 @@ func (e *Export) Resolve() (Class, error) {
 }
 
 // Write makes the folder dir, whole or not at all. A folder that is there already is an error, or is exchanged when replace says so.
-func (e *Export) Write(dir string, replace bool) error { return e.write(vfs.OS{}, dir, replace) }
-
-func (e *Export) write(fsys vfs.FS, dir string, replace bool) error {
+func (e *Export) Write(dir string, replace bool) error {
 	files, err := e.files()
 	if err == nil {
-		err = publish(fsys, dir, files, replace)
+		err = publish(vfs.Or(e.FS), dir, files, replace)
 	}
 	if err != nil {
 		return fmt.Errorf("model folder %s: %w", dir, err)

@@ -2,7 +2,6 @@ package hf
 
 import (
 	"bufio"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -43,21 +42,15 @@ func publish(fsys vfs.FS, dir string, files []file, replace bool) error {
 	if err := vfs.MkdirAll(fsys, filepath.Dir(dir)); err != nil {
 		return err
 	}
-	tmp := aside(dir)
+	tmp := vfs.Hidden(dir)
 	if err = stage(fsys, tmp, files); err == nil {
 		err = exchange(fsys, tmp, dir, old)
 	}
 	if err != nil {
 		return errors.Join(err, vfs.RemoveAll(fsys, tmp))
 	}
+	vfs.Sweep(fsys, dir)
 	return nil
-}
-
-// aside is a hidden name beside dir that nobody else has.
-func aside(dir string) string {
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	return filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".tmp-"+hex.EncodeToString(b[:]))
 }
 
 // occupied says that something worth keeping is at dir.
@@ -134,7 +127,7 @@ func (s *summed) Write(p []byte) (int, error) {
 func exchange(fsys vfs.FS, tmp, dir string, was Manifest) error {
 	old := ""
 	if _, err := fsys.Stat(dir); err == nil {
-		old = aside(dir)
+		old = vfs.Hidden(dir)
 		if err := fsys.Rename(dir, old); err != nil {
 			return err
 		}

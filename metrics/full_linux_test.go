@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"io/fs"
 	"os"
 	"testing"
 
@@ -9,14 +10,20 @@ import (
 
 // TestFullDisk: a row that does not fit is an error that says so, and does not count as written.
 func TestFullDisk(t *testing.T) {
-	f, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	w, err := Open(full{}, "metrics.jsonl", 0, func(*Row) {}, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Writer{f: f}
 	defer w.Close()
 	r := example(1)
 	if err := w.Write(&r); !vfs.IsNoSpace(err) || w.Size() != 0 {
 		t.Errorf("%d bytes count, %v", w.Size(), err)
 	}
 }
+
+// full is a file system on which nothing is, and nothing more fits.
+type full struct{ vfs.OS }
+
+func (full) Open(string) (vfs.File, error) { return nil, fs.ErrNotExist }
+
+func (full) Append(string, int64) (vfs.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) }

@@ -25,7 +25,7 @@ func example(step int) Row {
 func record(t *testing.T, n int) (string, []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "metrics.jsonl")
-	w, err := Open(path, 0, func(*Row) {}, func(string) {})
+	w, err := Open(vfs.OS{}, path, 0, func(*Row) {}, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestOpenKeepsWhatIsGood(t *testing.T) {
 	}
 	var kept []int
 	var warned []string
-	w, err := Open(path, 7, func(r *Row) { kept = append(kept, r.Step) }, func(s string) { warned = append(warned, s) })
+	w, err := Open(vfs.OS{}, path, 7, func(r *Row) { kept = append(kept, r.Step) }, func(s string) { warned = append(warned, s) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestNoLink(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Skip("no symbolic links here:", err)
 	}
-	if _, err := Open(link, 0, func(*Row) {}, func(string) {}); !errors.Is(err, vfs.ErrLink) {
+	if _, err := Open(vfs.OS{}, link, 0, func(*Row) {}, func(string) {}); !errors.Is(err, vfs.ErrLink) {
 		t.Errorf("opened: %v", err)
 	}
 	if b, _ := os.ReadFile(target); string(b) != "years of work" {

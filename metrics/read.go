@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"os"
+
+	"antiphase/internal/vfs"
 )
 
 // maxLine bounds what is kept of one line. A row of a thousand layers has 12 kB.
@@ -30,7 +32,7 @@ func (e *LineError) Unwrap() error { return e.Err }
 // other error is the last.
 func Rows(path string) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		for l, err := range lines(path) {
+		for l, err := range lines(vfs.OS{}, path) {
 			if !yield(l.row, err) {
 				return
 			}
@@ -93,9 +95,9 @@ type line struct {
 }
 
 // lines is Rows with places.
-func lines(path string) iter.Seq2[line, error] {
+func lines(fsys vfs.FS, path string) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
-		f, err := os.Open(path)
+		f, err := fsys.Open(path)
 		if err != nil {
 			yield(line{}, err)
 			return

@@ -4,39 +4,41 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path/filepath"
 
 	"antiphase/internal/vfs"
 )
 
 // Writer is the open file of a run.
 type Writer struct {
-	f   *os.File
-	end int64 // of the last whole row
-	buf []byte
+	fsys vfs.FS
+	path string
+	f    vfs.File
+	end  int64 // of the last whole row
+	buf  []byte
 }
 
 // Open opens a run's file to go on after the row of step and cuts it there: later rows belong to work that was lost. Each
 // row that stays is handed to keep, each damaged line among them is named through warn and left where it is.
-func Open(path string, step int, keep func(*Row), warn func(string)) (*Writer, error) {
-	end, err := scan(path, step, keep, warn)
+func Open(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)) (*Writer, error) {
+	end, err := scan(fsys, path, step, keep, warn)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	f, err := vfs.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
+	w := &Writer{fsys: fsys, path: path, end: end}
+	if w.f, err = fsys.Append(path, end); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	if err := f.Truncate(end); err != nil {
-		return nil, errors.Join(fmt.Errorf("metrics: %w", err), f.Close())
+	if err := fsys.SyncDir(filepath.Dir(path)); err != nil { // else a power loss takes the file with all its rows
+		return nil, errors.Join(fmt.Errorf("metrics: %w", err), w.f.Close())
 	}
-	return &Writer{f: f, end: end}, nil
+	return w, nil
 }
 
 // scan finds the end of the last row that stays.
-func scan(path string, step int, keep func(*Row), warn func(string)) (end int64, err error) {
+func scan(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)) (end int64, err error) {
 	var damaged []string
-	for l, err := range lines(path) {
+	for l, err := range lines(fsys, path) {
 		var bad *LineError
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -63,11 +65,19 @@ func scan(path string, step int, keep func(*Row), warn func(string)) (end int64,
 func (w *Writer) Write(r *Row) error {
 	w.buf = r.Append(w.buf[:0])
 	if _, err := w.f.WriteAt(w.buf, w.end); err != nil {
-		_ = w.f.Truncate(w.end) // half a row; the next one is written over it in any case
+		w.cut()
 		return fmt.Errorf("metrics: %w", err)
 	}
 	w.end += int64(len(w.buf))
 	return nil
+}
+
+// cut takes half a row off again, if it can: the next one is written over it in any case.
+func (w *Writer) cut() {
+	if f, err := w.fsys.Append(w.path, w.end); err == nil {
+		_ = w.f.Close()
+		w.f = f
+	}
 }
 
 // Sync makes the rows so far durable.

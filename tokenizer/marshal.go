@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
+
+	"antiphase/internal/vfs"
 )
 
 // MarshalJSON returns the canonical tokenizer.json: fixed order of fields, vocabulary in order of ids, merges as pairs,
@@ -72,30 +72,13 @@ func byID(vocab map[string]int32) []string {
 	return toks
 }
 
-// Save writes a tokenizer.json that Hugging Face reads. The file appears whole or not at all.
+// Save writes a tokenizer.json that Hugging Face reads. The file appears whole or not at all, durably.
 func (t *Tokenizer) Save(path string) error {
 	b, err := t.MarshalJSON()
 	if err != nil {
 		return fmt.Errorf("save tokenizer: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".tokenizer-*")
-	if err != nil {
-		return fmt.Errorf("save tokenizer: %w", err)
-	}
-	defer os.Remove(f.Name()) // fails, rightly, after the rename
-	if _, err = f.Write(b); err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err := vfs.WriteFile(vfs.OS{}, path, b); err != nil {
 		return fmt.Errorf("save tokenizer to %s: %w", path, err)
 	}
 	return nil

@@ -23,11 +23,11 @@ func takeSet(dir string, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, *
 	if path == "" || opt.Built {
 		path = filepath.Join(dir, data.TokenizerName)
 	}
-	tok, err := loadTokenizer(path)
+	tok, err := loadTokenizer(opt.fs, path)
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := data.OpenSet(dir, true)
+	set, err := data.OpenSetFS(opt.fs, dir, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,12 +40,4 @@ func takeSet(dir string, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, *
 	}
 	opt.Say("token set %s: %d tokens; what it holds out and its weights are its own", dir, set.Manifest.Tokens)
 	return tok, set, nil
-}
-
-// loadTokenizer reads a file, or is the byte tokenizer.
-func loadTokenizer(path string) (*tokenizer.Tokenizer, error) {
-	if path == "bytes" {
-		return tokenizer.Bytes(), nil
-	}
-	return tokenizer.Load(path)
 }

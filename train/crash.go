@@ -4,8 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+
+	"antiphase/internal/vfs"
 )
 
 // ErrNotFinite says that a loss or a gradient was NaN or infinite. Nothing of the step was kept.
@@ -26,10 +27,10 @@ func (t *run) crash(loss, norm float64) error {
 		"recipe": t.recipe, "ids": t.batch.IDs, "targets": t.batch.Targets, "starts": t.starts,
 	})
 	if jerr == nil {
-		jerr = os.MkdirAll(dir, 0o755)
+		jerr = vfs.MkdirAll(t.opt.fs, dir)
 	}
 	if jerr == nil {
-		jerr = writeFile(filepath.Join(dir, "batch.json"), b)
+		jerr = vfs.WriteFile(t.opt.fs, filepath.Join(dir, "batch.json"), b)
 	}
 	return errors.Join(err, jerr)
 }

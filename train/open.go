@@ -10,6 +10,7 @@ import (
 	"antiphase/checkpoint"
 	"antiphase/device"
 	"antiphase/internal/safetensors"
+	"antiphase/internal/vfs"
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/recipe"
@@ -40,29 +41,31 @@ func IsRun(dir string) bool {
 
 // Open reads the newest whole checkpoint of a run folder, or a checkpoint folder itself. While the run trains, its owner deletes
 // checkpoints: one that vanishes before everything of it is open is given up for a newer one.
-func Open(dir string, warn func(string)) (*Saved, error) {
+func Open(dir string, warn func(string)) (*Saved, error) { return openFS(vfs.OS{}, dir, warn) }
+
+func openFS(fsys vfs.FS, dir string, warn func(string)) (*Saved, error) {
 	var err error
 	for range 20 {
 		var c *checkpoint.Checkpoint
-		if c, err = find(dir, warn); err != nil {
+		if c, err = find(fsys, dir, warn); err != nil {
 			return nil, err
 		}
 		var s *Saved
 		if s, err = openCheckpoint(c); err == nil {
 			return s, nil
 		}
-		if _, gone := os.Stat(c.Dir); !errors.Is(gone, fs.ErrNotExist) {
+		if _, gone := fsys.Stat(c.Dir); !errors.Is(gone, fs.ErrNotExist) {
 			break
 		}
 	}
 	return nil, err
 }
 
-func find(dir string, warn func(string)) (*checkpoint.Checkpoint, error) {
-	if _, err := os.Stat(filepath.Join(dir, "state.json")); err == nil {
+func find(fsys vfs.FS, dir string, warn func(string)) (*checkpoint.Checkpoint, error) {
+	if vfs.Exists(fsys, filepath.Join(dir, "state.json")) {
 		return checkpoint.Load(dir)
 	}
-	store, err := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true})
+	store, err := checkpoint.Open(dir, checkpoint.Options{FS: fsys, ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +80,7 @@ func openCheckpoint(c *checkpoint.Checkpoint) (s *Saved, err error) {
 	if err := s.Recipe.Parse(s.State.Recipe); err != nil {
 		return nil, fmt.Errorf("%s: state.json: recipe:%w", c.Dir, err)
 	}
-	if s.Tokenizer, err = tokenizer.Load(c.Path("tokenizer.json")); err != nil {
+	if s.Tokenizer, err = loadTokenizer(c.FS(), c.Path("tokenizer.json")); err != nil {
 		return nil, err
 	}
 	s.Weights, err = openTensors(c, modelName)

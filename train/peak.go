@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"antiphase/device"
+	"antiphase/internal/vfs"
 	"antiphase/tensor"
 )
 
@@ -63,7 +64,7 @@ func writePeaks(all map[string]float64) {
 	if path == "" || err != nil || os.MkdirAll(filepath.Dir(path), 0o755) != nil {
 		return
 	}
-	_ = writeFile(path, append(b, '\n'))
+	_ = vfs.WriteFile(vfs.OS{}, path, append(b, '\n'))
 }
 
 // peak is the rate on a square product of at least a millisecond.

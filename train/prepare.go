@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 
 	"antiphase/data"
+	"antiphase/internal/vfs"
 	"antiphase/recipe"
 	"antiphase/tokenizer"
 )
@@ -20,15 +20,15 @@ import (
 func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
 	built := opt.place(r)
 	if c != nil {
-		tok, err := tokenizer.Load(c.Path("tokenizer.json"))
+		tok, err := loadTokenizer(opt.fs, c.Path("tokenizer.json"))
 		if err != nil {
 			return nil, nil, err
 		}
 		if c.newData && built == "" {
 			return buildSet(ctx, r, opt, tok)
 		}
-		if m, err := data.ReadManifest(opt.Data); err == nil && m.Hash == c.state.Data.Dataset {
-			set, err := data.OpenSet(opt.Data, true)
+		if m, err := data.ReadManifestFS(opt.fs, opt.Data); err == nil && m.Hash == c.state.Data.Dataset {
+			set, err := data.OpenSetFS(opt.fs, opt.Data, true)
 			return tok, set, err
 		}
 		if built != "" {
@@ -80,7 +80,7 @@ func buildSet(ctx context.Context, r recipe.Recipe, opt *Options, tok *tokenizer
 	if err := build(ctx, r, opt.Data, tok, opt, nil); err != nil {
 		return nil, nil, err
 	}
-	set, err := data.OpenSet(opt.Data, true)
+	set, err := data.OpenSetFS(opt.fs, opt.Data, true)
 	return tok, set, err
 }
 
@@ -99,7 +99,7 @@ func build(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.Toke
 		return err
 	}
 	m, err := data.Build(ctx, dir, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, HeldOutBy: r.Data.HeldOutBy, Shares: shares(r),
-		MaxTokens: r.Data.MaxTokens, Tokenizer: file, Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
+		MaxTokens: r.Data.MaxTokens, Tokenizer: file, FS: opt.fs, Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ var patterns = map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": toke
 // same sources, or trains one and keeps it with a note of what it was made from.
 func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
 	if r.Tokenizer.Path != "" {
-		return loadTokenizer(r.Tokenizer.Path)
+		return loadTokenizer(opt.fs, r.Tokenizer.Path)
 	}
 	path := opt.Tokenizer
 	if path == "" {
@@ -134,17 +134,24 @@ func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*toke
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	if old, err := os.ReadFile(path + ".origin"); err == nil && bytes.Equal(old, origin) {
-		return tokenizer.Load(path)
+	if old, err := vfs.ReadFile(opt.fs, path+".origin", maxState); err == nil && bytes.Equal(old, origin) {
+		return loadTokenizer(opt.fs, path)
 	}
 	tok, err := MakeTokenizer(ctx, r, opt)
 	if err != nil {
 		return nil, err
 	}
-	if err := tok.Save(path); err != nil {
-		return nil, err
+	file, err := tok.MarshalJSON()
+	if err == nil {
+		err = vfs.WriteFile(opt.fs, path, file)
 	}
-	return tok, writeFile(path+".origin", origin)
+	if err == nil {
+		err = vfs.WriteFile(opt.fs, path+".origin", origin)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	return tok, nil
 }
 
 // MakeTokenizer trains the recipe's tokenizer on its sources. Of opt only the functions are used.

@@ -118,14 +118,14 @@ func prepared(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*to
 	var tok *tokenizer.Tokenizer
 	var err error
 	if c != nil {
-		tok, err = tokenizer.Load(c.Path("tokenizer.json"))
+		tok, err = loadTokenizer(opt.fs, c.Path("tokenizer.json"))
 	} else {
 		tok, err = prepareTokenizer(ctx, r, opt)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := data.OpenSet(opt.Data, true)
+	set, err := data.OpenSetFS(opt.fs, opt.Data, true)
 	if err != nil {
 		return nil, nil, fmt.Errorf("train: all ranks must see one run folder, %s: %w", opt.Dir, err)
 	}

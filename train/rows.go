@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"antiphase/data"
+	"antiphase/internal/vfs"
 	"antiphase/recipe"
 	"antiphase/tokenizer"
 )
@@ -84,7 +85,7 @@ func (r *Rows) readRun(dir string, warn func(string)) (hash string, err error) {
 	if path == "" {
 		path = filepath.Join(dir, "tokenizer.json")
 	}
-	r.Tokenizer, err = loadTokenizer(path)
+	r.Tokenizer, err = loadTokenizer(vfs.OS{}, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.Tokenizer, err = nil, nil // ids can be shown without it
 	}

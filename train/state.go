@@ -4,14 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	"antiphase/checkpoint"
 	"antiphase/data"
+	"antiphase/internal/vfs"
 	"antiphase/optim"
 )
 
-const stateFormat = 1
+const (
+	stateFormat = 1
+	maxState    = 64 << 20 // bytes
+)
 
 // State is all of a run that is neither weights nor moments. It holds no times, so that the same step of the same run
 // gives the same bytes.
@@ -91,7 +94,13 @@ func (t *run) resume(c *saved) error {
 	for _, path := range moved {
 		t.opt.Say("a checkpoint after that step is kept as %s", path)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if err := t.store.Tidy(c.Step); err != nil { // the next save tries again
+		t.opt.Say("warning: %v", err)
+	}
+	return nil
 }
 
 func (t *run) begin() error {
@@ -169,7 +178,7 @@ func (t *run) restoreMoments(c *checkpoint.Checkpoint) error {
 
 // ReadState reads a checkpoint's state.
 func ReadState(c *checkpoint.Checkpoint) (*State, error) {
-	b, err := os.ReadFile(c.Path("state.json"))
+	b, err := vfs.ReadFile(c.FS(), c.Path("state.json"), maxState)
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,9 @@ func hasTensors(c *checkpoint.Checkpoint, base string) bool { return len(tensorF
 func openTensors(c *checkpoint.Checkpoint, base string) (*safetensors.File, error) {
 	files := tensorFiles(c, base)
 	if len(files) > 1 {
-		return safetensors.OpenSliced(files)
+		return safetensors.OpenSliced(c.FS(), files)
 	}
-	return safetensors.Open(c.Path(base + ".safetensors"))
+	return safetensors.OpenFS(c.FS(), c.Path(base+".safetensors"))
 }
 
 // IsWeights says that a checkpoint's file holds weights.

@@ -63,7 +63,7 @@ type Options struct {
 	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil
 	Report   func(Row)                             // every step's row; may be nil
 
-	fs     vfs.FS // of the checkpoints; nil is the machine's, tests give others
+	fs     vfs.FS // of the run folder; nil is the machine's, tests give others
 	beside bool   // write checkpoints beside training whatever the device, for tests
 }
 
@@ -99,7 +99,8 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 	if opt.Say == nil {
 		opt.Say = func(string, ...any) {}
 	}
-	if err := vfs.MkdirAll(vfs.OS{}, opt.Dir); err != nil {
+	opt.fs = vfs.Or(opt.fs)
+	if err := vfs.MkdirAll(opt.fs, opt.Dir); err != nil {
 		return Result{}, fmt.Errorf("train: %w", err)
 	}
 	if opt.follows() {
@@ -110,7 +111,7 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 			return Result{}, fmt.Errorf("train: %w", err)
 		}
 		defer lock.Release()
-		sweep(opt.Dir)
+		sweep(opt.fs, opt.Dir)
 	}
 	run, err := newRun(ctx, r, &opt)
 	if err != nil && ctx.Err() != nil {
@@ -191,10 +192,10 @@ func (t *run) open() error {
 		t.metrics = nowhere{}
 		return nil
 	}
-	if err := writeFile(filepath.Join(t.opt.Dir, "recipe.json"), t.recipe.JSON()); err != nil {
-		return err
+	if err := vfs.WriteFile(t.opt.fs, filepath.Join(t.opt.Dir, "recipe.json"), t.recipe.JSON()); err != nil {
+		return fmt.Errorf("train: %w", err)
 	}
-	w, err := metrics.Open(filepath.Join(t.opt.Dir, MetricsFile), t.state.Step, t.watch.seen, func(s string) { t.opt.Say("warning: %s", s) })
+	w, err := metrics.Open(t.opt.fs, filepath.Join(t.opt.Dir, MetricsFile), t.state.Step, t.watch.seen, func(s string) { t.opt.Say("warning: %s", s) })
 	if err != nil {
 		return fmt.Errorf("train: %w", err)
 	}

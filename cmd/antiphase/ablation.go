@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -165,7 +164,7 @@ func (a *app) presentAblation(f *ablationFlags, r *report.Ablation) error {
 		return err
 	}
 	path := filepath.Join(f.dir, ablationFile)
-	if err := os.WriteFile(path, append(b, '\n'), 0o644); err != nil {
+	if err := writeBytes(path, append(b, '\n')); err != nil {
 		return err
 	}
 	if f.json {

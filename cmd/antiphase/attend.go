@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -104,7 +102,7 @@ func (a *app) attend(ctx context.Context, f *attendFlags, given bool) error {
 		_, err := fmt.Fprintf(a.out, "%s\n", b)
 		return err
 	}
-	if err := writeWhole(f.out, web.File(b)); err != nil {
+	if err := writeBytes(f.out, web.File(b)); err != nil {
 		return err
 	}
 	a.note("wrote %s; open it in a browser", f.out)
@@ -154,21 +152,4 @@ func (a *app) attendModel(
 		)
 	}
 	return page.Try(ctx, s, list)
-}
-
-// writeWhole writes a file whole or not at all.
-func writeWhole(path string, b []byte) error {
-	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() { // a device or a pipe
-		return os.WriteFile(path, b, 0o644)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".attend-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already where the rename succeeded
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -45,7 +45,7 @@ func (a *app) evidence(dir, out string) error {
 	}); err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
+	if err := writeBytes(out, b.Bytes()); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"antiphase/checkpoint"
 	"antiphase/internal/safetensors"
+	"antiphase/internal/vfs"
 	"antiphase/model"
 	"antiphase/recipe"
 	"antiphase/train"
@@ -71,37 +72,28 @@ func (a *app) importModel(ctx context.Context, from, dir string, asJSON bool) er
 
 // newRun makes a run folder of one checkpoint appear whole or not at all.
 func newRun(dir string, files []checkpoint.File) (err error) {
-	up := filepath.Dir(filepath.Clean(dir))
-	if err := os.MkdirAll(up, 0o777); err != nil {
-		return err
-	}
-	tmp, err := os.MkdirTemp(up, "."+filepath.Base(dir)+".tmp-")
-	if err != nil {
-		return err
-	}
+	fsys, dir := vfs.OS{}, filepath.Clean(dir)
+	tmp := vfs.Hidden(dir)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(tmp))
+			err = errors.Join(err, vfs.RemoveAll(fsys, tmp))
 		}
 	}()
-	run := filepath.Join(tmp, "run") // MkdirTemp's own folder is for nobody else to read
-	if err := os.Mkdir(run, 0o777); err != nil {
-		return err
-	}
-	store, err := checkpoint.Open(run, checkpoint.Options{})
+	store, err := checkpoint.Open(tmp, checkpoint.Options{})
 	if err != nil {
 		return err
 	}
 	if err := store.Save(0, files); err != nil {
 		return err
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty, as importModel saw
+	if err := fsys.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty, as importModel saw
 		return err
 	}
-	if err := os.Rename(run, dir); err != nil {
+	if err := fsys.Rename(tmp, dir); err != nil {
 		return err
 	}
-	return os.Remove(tmp)
+	vfs.Sweep(fsys, dir)
+	return fsys.SyncDir(filepath.Dir(dir))
 }
 
 // checkpointFiles are those of a checkpoint that nothing has been trained on yet.

@@ -3,8 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"strconv"
 	"strings"
 
@@ -148,21 +147,14 @@ func top(x []float32, n int) []int {
 
 // writeLogits writes a safetensors file whole or not at all.
 func writeLogits(path string, ids []int32, out []float32, v int) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".logits-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already where the rename succeeded
 	wide := make([]int64, len(ids))
 	for i, id := range ids {
 		wide[i] = int64(id)
 	}
-	err = safetensors.Write(f, []safetensors.Entry{
-		safetensors.FromInt64s("input_ids", []int{len(ids)}, wide),
-		safetensors.FromFloat32s("logits", "F32", []int{len(ids), v}, out),
-	}, nil)
-	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return writeWhole(path, func(w io.Writer) error {
+		return safetensors.Write(w, []safetensors.Entry{
+			safetensors.FromInt64s("input_ids", []int{len(ids)}, wide),
+			safetensors.FromFloat32s("logits", "F32", []int{len(ids), v}, out),
+		}, nil)
+	})
 }

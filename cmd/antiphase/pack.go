@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +50,7 @@ func (a *app) pack(ctx context.Context, name, out string) error {
 	if err := pair.Write(&b, m); err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
+	if err := writeBytes(out, b.Bytes()); err != nil {
 		return err
 	}
 	a.note("%s: %s parameters, %.2f MB", out, count(float64(model.Table(s.Config).Count())), float64(b.Len())/1e6)

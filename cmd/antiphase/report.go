@@ -94,7 +94,7 @@ func (a *app) report(dirs []string, out, files string) error {
 	if err := replaceablePage(out); err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, b.Bytes(), 0o644); err != nil {
+	if err := writeBytes(out, b.Bytes()); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.out, out)

@@ -103,7 +103,7 @@ func (a *app) scaling(f *scalingFlags, runs []string) error {
 		if err := os.MkdirAll(f.output, 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(f.output, fmt.Sprintf(scalingFile, f.by)), append(b, '\n'), 0o644); err != nil {
+		if err := writeBytes(filepath.Join(f.output, fmt.Sprintf(scalingFile, f.by)), append(b, '\n')); err != nil {
 			return err
 		}
 	}

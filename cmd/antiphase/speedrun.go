@@ -228,7 +228,7 @@ func (a *app) publish(f *speedrunFlags, p *report.Page) error {
 	}
 	path := filepath.Join(f.dir, "report.html")
 	for name, b := range map[string][]byte{"report.html": html.Bytes(), "report.json": data.Bytes()} {
-		if err := os.WriteFile(filepath.Join(f.dir, name), b, 0o644); err != nil {
+		if err := writeBytes(filepath.Join(f.dir, name), b); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func TestRulesCanFail(t *testing.T) {
 		{"import cpu", wrongImports, "train/x.go", `package train; import "antiphase/device/cpu"`, `package train; import "antiphase/device"`},
 		{"import oracle", wrongImports, "cmd/antiphase/x.go", `package main; import "antiphase/device/ref"`, `package main; import "antiphase/device/cpu"`},
 		{"import foreign", wrongImports, "hf/x.go", `package hf; import "github.com/goccy/go-yaml"`, `package hf; import "encoding/json"`},
-		{"import by prefix", wrongImports, "data/x.go", `package data; import "golang.org/x/system"`, `package data; import "golang.org/x/sys/unix"`},
+		{"import by prefix", wrongImports, "dist/x.go", `package dist; import "github.com/ebitengine/puregory"`, `package dist; import "github.com/ebitengine/purego/x"`},
 		{"unknown package", wrongImports, "novel/x.go", `package novel`, ``},
 		{"host memory", hostMemory, "model/x.go", "package model\nimport \"antiphase/tensor\"\nvar x = tensor.Host[float32](t)", "package model\nvar x = req.Host"},
 		{"host bytes", hostMemory, "hf/x.go", "package hf\nvar x = t.Buf.Host", "package hf\nvar x = t.Buf.Size"},

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 
 	"antiphase/internal/half"
+	"antiphase/internal/vfs"
 )
 
 // File is an open safetensors file. It may be read by several goroutines at once; Close ends every view.
@@ -22,8 +22,11 @@ type File struct {
 
 // Open maps the file at path and checks its header. The file must not be shortened while it is open:
 // views are of the mapping, and touching a page that is gone ends the process. Replace files by rename.
-func Open(path string) (*File, error) {
-	b, unmap, err := mapFile(path)
+func Open(path string) (*File, error) { return OpenFS(vfs.OS{}, path) }
+
+// OpenFS is Open on a file system.
+func OpenFS(fsys vfs.FS, path string) (*File, error) {
+	b, unmap, err := fsys.Map(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}
@@ -43,26 +46,6 @@ func Parse(b []byte) (*File, error) {
 		return nil, err
 	}
 	return &File{path: "in memory", head: h, data: b[h.start:], unmap: func() error { return nil }}, nil
-}
-
-// openRegular opens path and returns its size, refusing what cannot be mapped or read as one slice.
-func openRegular(path string) (*os.File, int, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a regular file", path)
-	}
-	if err == nil && st.Size() > math.MaxInt {
-		err = fmt.Errorf("%s: %d bytes do not fit this machine's address space", path, st.Size())
-	}
-	if err != nil {
-		f.Close()
-		return nil, 0, err
-	}
-	return f, int(st.Size()), nil
 }
 
 // Close ends the mapping; views taken before must not be used any more.

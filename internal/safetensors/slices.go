@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"antiphase/internal/vfs"
 )
 
 // Slice says which elements of a whole tensor one tensor of a file holds: of the rows and columns named, taken row by row,
@@ -39,7 +41,7 @@ type held struct {
 
 // OpenSliced opens files that together hold whole tensors, in slices or not, and gives them as one. Its tensors are put
 // together when they are read, in new memory.
-func OpenSliced(paths []string) (*File, error) {
+func OpenSliced(fsys vfs.FS, paths []string) (*File, error) {
 	f := &File{path: "no file", head: &header{infos: map[string]Info{}}, data: []byte{}, parts: map[string][]held{}}
 	var open []*File
 	f.unmap = func() error {
@@ -50,7 +52,7 @@ func OpenSliced(paths []string) (*File, error) {
 		return err
 	}
 	for _, path := range paths {
-		p, err := Open(path)
+		p, err := OpenFS(fsys, path)
 		if err == nil {
 			open = append(open, p)
 			f.path = filepath.Join(filepath.Dir(path), "*")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"antiphase/internal/vfs"
 )
 
 // sliced writes one file with slices of tensor w, a 4 × 6 matrix whose element i is i.
@@ -66,7 +68,7 @@ func TestOpenSliced(t *testing.T) {
 		for i, list := range files {
 			paths = append(paths, sliced(t, dir, fmt.Sprint(i), list...))
 		}
-		f, err := OpenSliced(paths)
+		f, err := OpenSliced(vfs.OS{}, paths)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -105,7 +107,7 @@ func TestOpenSlicedRefuses(t *testing.T) {
 		"overlap": {[]Slice{part(all, wide, 0, 12), part(all, wide, 0, 12)}, "is in two slices"},
 		"shapes":  {[]Slice{part(all, wide, 0, 12), other}, "another is of"},
 	} {
-		f, err := OpenSliced([]string{sliced(t, t.TempDir(), "x", x.list...)})
+		f, err := OpenSliced(vfs.OS{}, []string{sliced(t, t.TempDir(), "x", x.list...)})
 		if err == nil {
 			_, err = f.Float32s("w")
 			_ = f.Close()

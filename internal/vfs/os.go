@@ -1,12 +1,54 @@
 package vfs
 
-import "os"
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
 
 // OS is the machine's file system.
 type OS struct{}
 
 // Create implements FS.
 func (OS) Create(name string) (File, error) { return file(os.Create(name)) }
+
+// Append implements FS.
+func (OS) Append(name string, size int64) (File, error) {
+	f, err := OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Truncate(size); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if _, err := f.Seek(size, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Map implements FS.
+func (OS) Map(name string) ([]byte, func() error, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close() // a mapping outlives its descriptor
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !st.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%s: %w", name, ErrNotRegular)
+	case st.Size() > math.MaxInt:
+		return nil, nil, fmt.Errorf("%s: %d bytes do not fit this machine's address space", name, st.Size())
+	case st.Size() == 0: // mmap refuses an empty range
+		return nil, func() error { return nil }, nil
+	}
+	return mapFile(f, int(st.Size()))
+}
 
 // Open implements FS.
 func (OS) Open(name string) (File, error) { return file(os.Open(name)) }
@@ -53,7 +95,7 @@ func (OS) Stat(name string) (Info, error) {
 			st = target
 		}
 	}
-	return Info{Size: st.Size(), Dir: st.IsDir(), Link: link}, nil
+	return Info{Size: st.Size(), Dir: st.IsDir(), Link: link, Time: st.ModTime()}, nil
 }
 
 // SyncDir implements FS.

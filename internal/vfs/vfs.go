@@ -11,17 +11,26 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"time"
 )
 
 // ErrLink says that a name that must be a file is a symbolic link.
 var ErrLink = errors.New("is a symbolic link, and would be written through")
 
+// ErrNotRegular says that a name is a folder, a device or a pipe where a file's bytes are wanted.
+var ErrNotRegular = errors.New("is not a regular file")
+
 // FS is a file system. Paths are those of package os; errors satisfy errors.Is with fs.ErrNotExist and fs.ErrExist.
 type FS interface {
 	// Create makes a file or empties the one there, for writing.
 	Create(name string) (File, error)
+	// Append opens a file for writing and cuts it to size bytes, or makes it where there is none and size is 0. It does not
+	// follow a symbolic link in the last part of the name.
+	Append(name string, size int64) (File, error)
 	// Open opens a file for reading.
 	Open(name string) (File, error)
+	// Map gives the bytes of a regular file, mapped where the system can, until unmap is called. They are not to be written to.
+	Map(name string) (b []byte, unmap func() error, err error)
 	// Mkdir makes one folder; its parent must exist and it must not.
 	Mkdir(name string) error
 	// Rename moves a file or folder within its own folder, in one step that a crash does not split.
@@ -43,6 +52,7 @@ type FS interface {
 type File interface {
 	io.Reader
 	io.Writer
+	io.WriterAt // of a file from Create or Append
 	io.Closer
 	// Sync makes the contents durable. After an error the contents are lost: write them again to a new file.
 	Sync() error
@@ -52,7 +62,8 @@ type File interface {
 type Info struct {
 	Size int64
 	Dir  bool
-	Link bool // name is a symbolic link
+	Link bool      // name is a symbolic link
+	Time time.Time // of the last change
 }
 
 // MkdirAll makes a folder and its missing parents, and makes each new name durable.

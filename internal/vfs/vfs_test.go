@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"antiphase/internal/vfs"
 	"antiphase/internal/vfs/vfstest"
@@ -145,5 +146,63 @@ func TestLinks(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(real, "sub")); err != nil {
 		t.Errorf("RemoveAll followed a link: %v", err)
+	}
+}
+
+// TestSweep: of what lies beside a file only its own old temporaries go.
+func TestSweep(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "model")
+	old := time.Now().Add(-time.Hour)
+	for _, c := range []struct {
+		path string
+		gone bool
+		when time.Time
+	}{
+		{vfs.Temporary(name), true, old}, {vfs.Hidden(name), true, old}, {vfs.Temporary(name) + ".old", true, old},
+		{vfs.Temporary(name), false, time.Now()}, {vfs.Temporary(name + "s"), false, old}, {name + ".tmp-mine", false, old}, {name, false, old},
+	} {
+		put(t, vfs.OS{}, c.path, "x")
+		if err := os.Chtimes(c.path, c.when, c.when); err != nil {
+			t.Fatal(err)
+		}
+		vfs.Sweep(vfs.OS{}, name)
+		if vfs.Exists(vfs.OS{}, c.path) == c.gone {
+			t.Errorf("%s of %v: gone %v, want %v", filepath.Base(c.path), c.when, !c.gone, c.gone)
+		}
+	}
+	busy := vfs.Hidden(name) // a folder is as old as the newest file in it
+	if err := os.Mkdir(busy, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, vfs.OS{}, filepath.Join(busy, "part"), "x")
+	if err := os.Chtimes(busy, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if vfs.Sweep(vfs.OS{}, name); !vfs.Exists(vfs.OS{}, busy) {
+		t.Error("a folder that is being written to was swept")
+	}
+}
+
+// TestWriteFile: the old contents or the new ones, whatever fails, and no temporary where it can be deleted.
+func TestWriteFile(t *testing.T) {
+	for at, more := 0, true; more; at++ {
+		mem := vfstest.NewMem()
+		put(t, mem, "x", "old")
+		more = false
+		err := vfs.WriteFile(&vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
+			if op.Index == at {
+				more = true
+				return errors.New("fault")
+			}
+			return nil
+		}}, "x", []byte("new"))
+		got, _ := get(mem, "x")
+		if more == (err == nil) || got != "new" && (got != "old" || err == nil) {
+			t.Errorf("operation %d fails: %q, %v", at, got, err)
+		}
+		if names, _ := mem.ReadDir("."); len(names) != 1 {
+			t.Errorf("operation %d fails: left %q", at, names)
+		}
 	}
 }

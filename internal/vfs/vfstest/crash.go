@@ -3,6 +3,7 @@ package vfstest
 import (
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -10,7 +11,7 @@ import (
 // Crash returns what a power loss now could leave. With a nil rng only what was synced stays. Otherwise each unsynced change
 // of a folder stays or is lost by itself, in any combination but one: a change of a name whose earlier change was lost is lost
 // too, for no journal gives the second without the first. An unsynced file is as it was synced, as it is now, cut
-// somewhere, or of its right length with lost pages of zeros. The file system itself is not changed.
+// somewhere, or of its right length with lost pages of zeros; the beginning that was synced and is as it was stays. The file system itself is not changed.
 func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -29,6 +30,27 @@ func (m *Mem) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.root.list()
+}
+
+// Files gives the contents of every file below a folder by its path there.
+func (m *Mem) Files(dir string) map[string][]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string][]byte{}
+	if n := m.find(dir); n != nil {
+		n.files("", out)
+	}
+	return out
+}
+
+func (n *node) files(path string, out map[string][]byte) {
+	for name, child := range n.names {
+		at := filepath.Join(path, name)
+		if child.names == nil {
+			out[at] = slices.Clone(child.data)
+		}
+		child.files(at, out)
+	}
 }
 
 func (n *node) list() string {
@@ -88,16 +110,20 @@ func (n *node) survivingBytes(rng *rand.Rand) []byte {
 		return slices.Clone(n.synced)
 	}
 	now := slices.Clone(n.data)
+	safe := 0 // bytes at the beginning that were synced and have not changed since
+	for safe < min(len(now), len(n.synced)) && now[safe] == n.synced[safe] {
+		safe++
+	}
 	switch rng.IntN(4) {
 	case 0:
 		return slices.Clone(n.synced)
 	case 1:
 		return now
 	case 2:
-		return now[:rng.IntN(len(now)+1)]
+		return now[:safe+rng.IntN(len(now)-safe+1)]
 	}
 	const page = 16 // small, so that small test files have several
-	for at := 0; at < len(now); at += page {
+	for at := safe; at < len(now); at += page {
 		if rng.IntN(2) == 0 {
 			clear(now[at:min(at+page, len(now))])
 		}

@@ -9,7 +9,7 @@ import (
 // Op is one operation on a file system that changes it or makes it durable, or reads it.
 type Op struct {
 	Index int    // 0 for the first since the wrapper was made
-	Kind  string // create open mkdir rename remove readdir stat syncdir free; write read sync close
+	Kind  string // create append open map mkdir rename remove readdir stat syncdir free; write read sync close
 	Path  string
 }
 
@@ -40,6 +40,19 @@ func (f *Faulty) Create(name string) (vfs.File, error) { return f.file("create",
 
 // Open implements vfs.FS.
 func (f *Faulty) Open(name string) (vfs.File, error) { return f.file("open", name, f.FS.Open) }
+
+// Append implements vfs.FS.
+func (f *Faulty) Append(name string, size int64) (vfs.File, error) {
+	return f.file("append", name, func(name string) (vfs.File, error) { return f.FS.Append(name, size) })
+}
+
+// Map implements vfs.FS.
+func (f *Faulty) Map(name string) ([]byte, func() error, error) {
+	if err := f.hook("map", name); err != nil {
+		return nil, nil, err
+	}
+	return f.FS.Map(name)
+}
 
 func (f *Faulty) file(kind, name string, open func(string) (vfs.File, error)) (vfs.File, error) {
 	if err := f.hook(kind, name); err != nil {
@@ -121,15 +134,21 @@ func (x *faultyFile) Read(p []byte) (int, error) {
 	return x.file.Read(p)
 }
 
-func (x *faultyFile) Write(p []byte) (int, error) {
+func (x *faultyFile) Write(p []byte) (int, error) { return x.write(p, x.file.Write) }
+
+func (x *faultyFile) WriteAt(p []byte, off int64) (int, error) {
+	return x.write(p, func(p []byte) (int, error) { return x.file.WriteAt(p, off) })
+}
+
+func (x *faultyFile) write(p []byte, write func([]byte) (int, error)) (int, error) {
 	if err := x.f.hook("write", x.path); err != nil {
-		n, werr := x.file.Write(p[:len(p)/2])
+		n, werr := write(p[:len(p)/2])
 		if x.f.Short {
 			return n, werr
 		}
 		return n, err
 	}
-	return x.file.Write(p)
+	return write(p)
 }
 
 func (x *faultyFile) Sync() error {

@@ -102,6 +102,40 @@ func (m *Mem) Create(path string) (vfs.File, error) {
 	return &handle{m: m, n: n, path: path}, nil
 }
 
+// Append implements vfs.FS.
+func (m *Mem) Append(path string, size int64) (vfs.File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.find(path)
+	if n == nil {
+		dir, name := m.parent(path)
+		if dir == nil {
+			return nil, fail("open", path, fs.ErrNotExist)
+		}
+		n = &node{}
+		dir.apply(change{name: n})
+	}
+	if n.names != nil {
+		return nil, fail("open", path, syscall.EISDIR)
+	}
+	n.data = append(slices.Clone(n.data[:min(int(size), len(n.data))]), make([]byte, max(0, int(size)-len(n.data)))...)
+	return &handle{m: m, n: n, path: path}, nil
+}
+
+// Map implements vfs.FS. The bytes are those of this moment.
+func (m *Mem) Map(path string) ([]byte, func() error, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.find(path)
+	switch {
+	case n == nil:
+		return nil, nil, fail("open", path, fs.ErrNotExist)
+	case n.names != nil:
+		return nil, nil, fail("open", path, vfs.ErrNotRegular)
+	}
+	return slices.Clone(n.data), func() error { return nil }, nil
+}
+
 // Open implements vfs.FS.
 func (m *Mem) Open(path string) (vfs.File, error) {
 	m.mu.Lock()
@@ -249,6 +283,18 @@ func (h *handle) Write(p []byte) (int, error) {
 		return fits, fail("write", h.path, syscall.ENOSPC)
 	}
 	return fits, nil
+}
+
+func (h *handle) WriteAt(p []byte, off int64) (int, error) {
+	h.m.mu.Lock()
+	defer h.m.mu.Unlock()
+	end := int(off) + len(p)
+	grow := max(0, end-len(h.n.data))
+	if fits := int(min(int64(grow), h.m.free())); fits < grow {
+		return 0, fail("write", h.path, syscall.ENOSPC)
+	}
+	h.n.data = append(h.n.data, make([]byte, grow)...)
+	return copy(h.n.data[off:], p), nil
 }
 
 func (h *handle) Sync() error {

@@ -1,20 +1,17 @@
 //go:build !unix
 
-package data
+package vfs
 
 import (
 	"io"
 	"os"
 )
 
-// mapFile reads the first size bytes of f: the plain stand-in where mapping is not used.
+// mapFile reads the first size bytes of f, where files are not mapped.
 func mapFile(f *os.File, size int) (b []byte, unmap func() error, err error) {
 	b = make([]byte, size)
 	if _, err := io.ReadFull(f, b); err != nil {
-		return nil, nil, err
+		return nil, nil, &os.PathError{Op: "read", Path: f.Name(), Err: err}
 	}
 	return b, func() error { return nil }, nil
 }
-
-// syncDir does nothing: directories cannot be synced here.
-func syncDir(string) error { return nil }

@@ -1,0 +1,133 @@
+package vfs
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Or is fsys, or the machine's file system where it is nil.
+func Or(fsys FS) FS {
+	if fsys == nil {
+		return OS{}
+	}
+	return fsys
+}
+
+// ReadFile returns the contents of a file of at most limit bytes.
+func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1)) // a device has no end
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%s: more than %d bytes", name, limit)
+	}
+	return b, nil
+}
+
+// WriteFile makes b the contents of a file, durably: a crash leaves the old file or the new one. A symbolic link is replaced, not
+// written through.
+func WriteFile(fsys FS, name string, b []byte) error {
+	return Write(fsys, name, func(w io.Writer) error { _, err := w.Write(b); return err })
+}
+
+// Write is WriteFile of what write streams. Until the rename the contents are in a file beside it, see Temporary.
+func Write(fsys FS, name string, write func(io.Writer) error) error {
+	tmp := Temporary(name)
+	err := WriteNew(fsys, tmp, write)
+	if err == nil {
+		err = fsys.Rename(tmp, name)
+	}
+	if err != nil {
+		_ = fsys.Remove(tmp) // else the owner's sweep does it
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(name))
+}
+
+// WriteNew streams a new file and syncs its contents; its name is for SyncDir. A failed sync is not tried again: the kernel may have
+// dropped the pages.
+func WriteNew(fsys FS, name string, write func(io.Writer) error) error {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// Temporary is a name beside name that nobody else has: name.tmp- and 16 hexadecimal digits.
+func Temporary(name string) string { return name + ".tmp-" + Unique() }
+
+// Hidden is such a name that listings do not show: .name.tmp- and the digits.
+func Hidden(name string) string {
+	return Temporary(filepath.Join(filepath.Dir(name), "."+filepath.Base(name)))
+}
+
+// idle is how long nobody has touched what a killed process left. A process that works on a temporary writes to it all the time.
+const idle = 10 * time.Minute
+
+var temporary = regexp.MustCompile(`^\.tmp-[0-9a-f]{16}(\.old)?$`)
+
+// Sweep deletes the temporaries of name, hidden or not, that killed processes left beside it, as far as it can.
+func Sweep(fsys FS, name string) {
+	dir, base := filepath.Split(filepath.Clean(name))
+	if dir == "" {
+		dir = "."
+	}
+	names, _ := fsys.ReadDir(dir) // what cannot be listed cannot be swept
+	for _, n := range names {
+		rest, ours := strings.CutPrefix(strings.TrimPrefix(n, "."), strings.TrimPrefix(base, "."))
+		if path := filepath.Join(dir, n); ours && temporary.MatchString(rest) && time.Since(touched(fsys, path)) > idle {
+			_ = RemoveAll(fsys, path)
+		}
+	}
+}
+
+// touched is when a file, or any file in a folder, was last changed; now where that cannot be told.
+func touched(fsys FS, name string) time.Time {
+	info, err := fsys.Stat(name)
+	if err != nil {
+		return time.Now()
+	}
+	if !info.Dir || info.Link {
+		return info.Time
+	}
+	names, err := fsys.ReadDir(name)
+	if err != nil {
+		return time.Now()
+	}
+	last := info.Time
+	for _, n := range names {
+		if t := touched(fsys, filepath.Join(name, n)); t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// Unique is 16 hexadecimal digits that nobody else has.
+func Unique() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Exists says whether something has that name.
+func Exists(fsys FS, name string) bool {
+	_, err := fsys.Stat(name)
+	return err == nil
+}
