@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/http"
@@ -156,7 +157,7 @@ func (e *Endpoint) echo(ctx context.Context, text string) ([]echoed, error) {
 	}
 	reply, err := e.post(ctx, "/completions", completionRequest{Model: e.Model, Prompt: text, Echo: true, Logprobs: 1})
 	if err != nil {
-		return nil, err
+		return nil, e.whyNoEcho(ctx, err)
 	}
 	lp := reply.Choices[0].Logprobs
 	if lp == nil || len(lp.Logprob) == 0 || len(lp.Logprob) != len(lp.Offset) || len(lp.Tokens) != len(lp.Offset) ||
@@ -181,6 +182,24 @@ func (e *Endpoint) echo(ctx context.Context, text string) ([]echoed, error) {
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// whyNoEcho tells a server that refuses every echo from one that refuses this request: a short echo is refused as well, and the same
+// prompt without echo is answered.
+func (e *Endpoint) whyNoEcho(ctx context.Context, err error) error {
+	var no refusal
+	if !errors.As(err, &no) {
+		return err
+	}
+	short := completionRequest{Model: e.Model, Prompt: "Water is wet.", MaxTokens: 1}
+	if _, plainly := e.post(ctx, "/completions", short); plainly != nil {
+		return err
+	}
+	short.Echo, short.Logprobs, short.MaxTokens = true, 1, 0
+	if _, echoing := e.post(ctx, "/completions", short); !errors.As(echoing, &no) {
+		return err
+	}
+	return fmt.Errorf("%w; it says: %w", errNoEcho, no)
 }
 
 // each runs f for 0 to n−1, a few at a time; the first error ends all.

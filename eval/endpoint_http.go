@@ -39,6 +39,11 @@ type busy struct {
 
 func (b busy) Unwrap() error { return b.error }
 
+// refusal is an answer that another try would not change: the server does not take such a request.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
 // post sends a request, again after a pause where the server is busy or away.
 func (e *Endpoint) post(ctx context.Context, path string, body completionRequest) (*completionReply, error) {
 	raw, err := json.Marshal(body)
@@ -104,7 +109,7 @@ func parseReply(res *http.Response, b []byte) (*completionReply, error) {
 		if res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500 {
 			return nil, busy{err, retryAfter(res.Header.Get("Retry-After"), time.Now())}
 		}
-		return nil, err
+		return nil, refusal{err}
 	}
 	reply := &completionReply{}
 	if err := json.Unmarshal(b, reply); err != nil {

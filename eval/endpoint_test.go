@@ -16,6 +16,8 @@ import (
 type server struct {
 	mu      sync.Mutex
 	noEcho  bool
+	refuses int // status of every request with echo; 0: none
+	longest int // characters of a prompt; 0: any number
 	busy    int // refusals before the first answer
 	bodies  []completionRequest
 	headers []string
@@ -36,6 +38,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.bodies, s.headers = append(s.bodies, q), append(s.headers, r.Header.Get("Authorization"))
 	switch {
+	case q.Echo && s.refuses != 0:
+		http.Error(w, "echo is not supported", s.refuses)
+	case s.longest > 0 && len(q.Prompt) > s.longest:
+		http.Error(w, "the prompt is too long", http.StatusBadRequest)
 	case q.Model != "small":
 		http.Error(w, `{"error": "no such model"}`, http.StatusNotFound)
 	case r.URL.Path == "/v1/chat/completions":
@@ -113,6 +119,27 @@ func TestEndpointWithoutEcho(t *testing.T) {
 	text, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "you", MaxTokens: 3}})
 	if err != nil || text[0] != "heard you" {
 		t.Errorf("chat: %q, %v", text, err)
+	}
+}
+
+// A server that refuses echo is one without likelihoods; one that refuses a single prompt, or everything, is wrong in another way.
+func TestEndpointRefusesEcho(t *testing.T) {
+	score := func(e *Endpoint) error {
+		_, err := e.Loglikelihood(context.Background(), []Continuation{{"a long context", "b"}})
+		return err
+	}
+	for _, status := range []int{400, 404, 422} {
+		if err := score(serve(t, &server{refuses: status})); !errors.Is(err, ErrCannot) || !strings.Contains(err.Error(), "echo is not supported") {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+	if err := score(serve(t, &server{longest: 14})); err == nil || errors.Is(err, ErrCannot) || !strings.Contains(err.Error(), "the prompt is too long") {
+		t.Errorf("a prompt that is too long: %v", err)
+	}
+	e := serve(t, &server{refuses: 400})
+	e.Model = "large"
+	if err := score(e); err == nil || errors.Is(err, ErrCannot) {
+		t.Errorf("a model that is not there: %v", err)
 	}
 }
 

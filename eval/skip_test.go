@@ -31,7 +31,7 @@ func TestSkipped(t *testing.T) {
 		return err
 	})
 	looks := taskOf("looks", true, func(context.Context, LM) error { return nil })
-	for name, s := range map[string]*server{"completions without echo": {noEcho: true}, "chat": {}} {
+	for name, s := range map[string]*server{"completions without echo": {noEcho: true}, "completions that refuse echo": {refuses: 400}, "chat": {}} {
 		e := serve(t, s)
 		e.Chat = name == "chat"
 		target := Target{Model: Model{Name: "e", Context: 64}, LM: e}
