@@ -136,11 +136,7 @@ func unwrapped(v any) any {
 		}
 	case map[string]any:
 		if list, ok := v["list"].([]any); ok && len(v) == 1 {
-			out := make([]any, len(list))
-			for i, e := range list {
-				out[i] = unwrapped(element(e))
-			}
-			return out
+			return EachOf(list, func(e any) any { return unwrapped(element(e)) })
 		}
 		out := map[string]any{}
 		for k, x := range v {
@@ -148,13 +144,18 @@ func unwrapped(v any) any {
 		}
 		return out
 	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = unwrapped(v[i])
-		}
-		return out
+		return EachOf(v, unwrapped)
 	}
 	return v
+}
+
+// EachOf is a list of a row with f done to every element.
+func EachOf(list []any, f func(any) any) []any {
+	out := make([]any, len(list))
+	for i := range list {
+		out[i] = f(list[i])
+	}
+	return out
 }
 
 // element is the one member of a wrapped list entry.

@@ -248,14 +248,4 @@ func plural(n int, what string) string {
 }
 
 // big is a number for people.
-func big(n float64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.3gB", n/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.3gM", n/1e6)
-	case n >= 1e3:
-		return fmt.Sprintf("%.3gk", n/1e3)
-	}
-	return fmt.Sprintf("%.0f", n)
-}
+func big(n float64) string { return report.Short(n, 3) }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"antiphase/eval/report"
 )
 
 const (
@@ -148,15 +150,5 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// count is a number for people: 12.3k, 4.56M.
-func count(n float64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.2fB", n/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.2fM", n/1e6)
-	case n >= 1e3:
-		return fmt.Sprintf("%.1fk", n/1e3)
-	}
-	return fmt.Sprintf("%.0f", n)
-}
+// count is a number for people: 12.34k, 4.567M.
+func count(n float64) string { return report.Short(n, 4) }

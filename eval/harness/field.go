@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"antiphase/data"
 	"antiphase/tokenizer/chat"
 )
 
@@ -137,11 +138,7 @@ func simple(v any) any {
 		}
 		return 0
 	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = simple(v[i])
-		}
-		return out
+		return data.EachOf(v, simple)
 	}
 	return v
 }

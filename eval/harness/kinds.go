@@ -86,47 +86,40 @@ func textItem(s *spec, x *item, target any) error {
 // context is the text before continuation k.
 func (x *item) context(k int) string { return x.contexts[min(k, len(x.contexts)-1)] }
 
-// scores asks for all continuations in one call, so that what they share is computed once.
-func scores(ctx context.Context, lm eval.LM, items []item, which []int) ([][]eval.Score, error) {
-	var reqs []eval.Continuation
-	for _, w := range which {
-		for k, c := range items[w].conts {
-			reqs = append(reqs, eval.Continuation{Context: items[w].context(k), Text: c})
-		}
-	}
-	all, err := lm.Loglikelihood(ctx, reqs)
-	if err != nil {
-		return nil, err
-	}
-	out := make([][]eval.Score, len(which))
-	for i, w := range which {
-		n := len(items[w].conts)
-		out[i], all = all[:n], all[n:]
-	}
-	return out, nil
-}
-
-func askChoices(_ *spec, items []item) askFunc {
+// askScored asks for all continuations in one call, so that what they share is computed once, and makes an answer of each question's scores.
+func askScored(items []item, answer func(x *item, list []eval.Score, a *eval.Answer) error) askFunc {
 	return func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
-		list, err := scores(ctx, lm, items, which)
+		var reqs []eval.Continuation
+		for _, w := range which {
+			for k, c := range items[w].conts {
+				reqs = append(reqs, eval.Continuation{Context: items[w].context(k), Text: c})
+			}
+		}
+		all, err := lm.Loglikelihood(ctx, reqs)
 		if err != nil {
 			return nil, err
 		}
 		out := make([]eval.Answer, len(which))
 		for i, w := range which {
-			x := &items[w]
-			said := best(list[i], func(int) float64 { return 1 })
-			norm := best(list[i], func(k int) float64 { return float64(utf8.RuneCountInString(x.choices[k])) })
-			bytes := best(list[i], func(k int) float64 { return float64(len(x.choices[k])) })
-			out[i].Values = map[string]float64{"acc": hit(x, said), "acc_norm": hit(x, norm), "acc_bytes": hit(x, bytes),
-				"exact_match": greedy(x, list[i])}
-			out[i].Doc = map[string]any{"contexts": x.contexts, "continuations": x.conts, "right": x.right, "scores": list[i]}
-			if err := out[i].SetDetail(eval.Decision{Gold: x.right[0], Said: said}); err != nil {
+			n := len(items[w].conts)
+			if err := answer(&items[w], all[:n], &out[i]); err != nil {
 				return nil, err
 			}
+			all = all[n:]
 		}
 		return out, nil
 	}
+}
+
+func askChoices(_ *spec, items []item) askFunc {
+	return askScored(items, func(x *item, list []eval.Score, a *eval.Answer) error {
+		said := best(list, func(int) float64 { return 1 })
+		norm := best(list, func(k int) float64 { return float64(utf8.RuneCountInString(x.choices[k])) })
+		bytes := best(list, func(k int) float64 { return float64(len(x.choices[k])) })
+		a.Values = map[string]float64{"acc": hit(x, said), "acc_norm": hit(x, norm), "acc_bytes": hit(x, bytes), "exact_match": greedy(x, list)}
+		a.Doc = map[string]any{"contexts": x.contexts, "continuations": x.conts, "right": x.right, "scores": list}
+		return a.SetDetail(eval.Decision{Gold: x.right[0], Said: said})
+	})
 }
 
 // best is the choice of the highest log-likelihood per unit; of equals the first.
@@ -154,19 +147,11 @@ func truth(b bool) float64 {
 }
 
 func askLikelihood(_ *spec, items []item) askFunc {
-	return func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
-		list, err := scores(ctx, lm, items, which)
-		if err != nil {
-			return nil, err
-		}
-		out := make([]eval.Answer, len(which))
-		for i, w := range which {
-			s := list[i][0]
-			out[i].Values = map[string]float64{"acc": truth(s.Greedy), "nll": -s.LogProb}
-			out[i].Doc = map[string]any{"context": items[w].contexts[0], "continuation": items[w].conts[0], "score": s}
-		}
-		return out, nil
-	}
+	return askScored(items, func(x *item, list []eval.Score, a *eval.Answer) error {
+		a.Values = map[string]float64{"acc": truth(list[0].Greedy), "nll": -list[0].LogProb}
+		a.Doc = map[string]any{"context": x.contexts[0], "continuation": x.conts[0], "score": list[0]}
+		return nil
+	})
 }
 
 func askRolling(s *spec, items []item) askFunc {

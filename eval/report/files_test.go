@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/csv"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -87,6 +88,20 @@ func TestFiles(t *testing.T) {
 			if _, err := strconv.ParseFloat(cell, 64); err != nil {
 				t.Fatalf("%v: %v", row, err)
 			}
+		}
+	}
+}
+
+// A number with a letter has the digits asked for, and never a thousand of a unit.
+func TestShort(t *testing.T) {
+	for _, c := range []struct {
+		x      float64
+		digits int
+		want   string
+	}{{0, 3, "0"}, {12, 3, "12"}, {999, 3, "999"}, {999.9, 3, "1k"}, {1234, 4, "1.234k"}, {724864, 3, "725k"}, {724864, 4, "724.9k"}, {999999, 4, "1M"},
+		{6144000, 4, "6.144M"}, {2.5e9, 3, "2.5B"}, {160e9, 3, "160B"}, {9.7e11, 3, "970B"}, {3.1e13, 3, "31T"}, {math.NaN(), 3, "–"}} {
+		if got := Short(c.x, c.digits); got != c.want {
+			t.Errorf("%g of %d digits: %s, want %s", c.x, c.digits, got, c.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -125,18 +126,23 @@ func count(v float64) string {
 	return s
 }
 
-// short writes a large number with a letter.
-func short(x float64) string {
-	for _, u := range []struct {
-		size float64
-		name string
-	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}} {
-		if x >= u.size {
-			return show("%.3g", x/u.size) + u.name
-		}
+// Short writes a large number with a letter and this many digits: 725k, 6.144M.
+func Short(x float64, digits int) string {
+	if !eval.Finite(x) {
+		return "–"
 	}
-	return show("%.3g", x)
+	for _, letter := range []string{"", "k", "M", "B"} {
+		s := strconv.FormatFloat(x, 'g', digits, 64)
+		if r, err := strconv.ParseFloat(s, 64); err == nil && r < 1000 { // what rounds to a thousand has the next letter
+			return strings.Replace(s, "-", "−", 1) + letter
+		}
+		x /= 1000
+	}
+	return show("%.0f", x) + "T"
 }
+
+// short has the three digits that fit an axis.
+func short(x float64) string { return Short(x, 3) }
 
 func percents(values []float64) string {
 	var out []string
