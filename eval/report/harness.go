@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,7 +35,8 @@ type Harness struct {
 // noFilter is the harness's name for "no filter on the answers". Its metric keys end with the name of a filter.
 const noFilter = "none"
 
-// NewHarness gives one model's results. A task that was asked under several settings has a key for each.
+// NewHarness gives one model's results. A task that was asked under several settings has a key for each, which names what tells them apart: none
+// of them is the task, and which came first must not matter.
 func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 	h := &Harness{
 		Results: map[string]map[string]any{}, Configs: map[string]map[string]any{}, Version: map[string]int{}, Shots: map[string]int{},
@@ -51,12 +53,15 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 			h.Skipped[s.Task] = s.Why
 		}
 	}
-	titles := titles(e)
+	titles, asked := titles(e), map[string]int{}
+	for _, q := range e.Questions() { // of any model: keys are the same in all files of a store
+		asked[q.Task]++
+	}
 	for i := range m.Results {
 		r := &m.Results[i]
 		key := r.Task
-		if h.Results[key] != nil {
-			key = r.Task + " " + strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(titles[r.Question], r.Kind), standInMark))
+		if asked[key] > 1 {
+			key += " " + cmp.Or(strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(titles[r.Question], r.Kind), standInMark)), "(1)")
 		}
 		values := map[string]any{"alias": key}
 		higherIs := map[string]bool{}

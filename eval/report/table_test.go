@@ -229,7 +229,7 @@ func TestPaperProtocol(t *testing.T) {
 		"context of 4096 tokens, the paper 65536": full("icl_trec", "icl", 0, nil), "mean over all numbers of examples": full("icl_banking77", "icl", 0, nil), "3 examples": full("piqa", "mc", 3, nil),
 		"of a task file": full("arc_easy", "", 0, map[string]any{"task_file": "hash"}), "4 prompts cut": full("piqa", "mc", 0, map[string]any{"prompts_cut": 4}),
 		"the same examples":              full("piqa", "mc", 5, map[string]any{"same_shots": true}),
-		"2048 tokens, the paper 400,000": full("outliers", "", 0, map[string]any{"tokens": 2048}),
+		"2048 tokens, the paper 400,000": full("outliers", "", 0, map[string]any{"tokens": 400_000, "used_tokens": 2048}),
 	} {
 		if got := strings.Join(differs(r, "acc"), "; "); !strings.Contains(got, want) {
 			t.Errorf("%s: %q does not say %q", r.Task, got, want)
