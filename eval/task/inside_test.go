@@ -78,6 +78,9 @@ func TestOutliersTask(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if used := r.Config["used_tokens"]; used != tokens {
+			t.Errorf("%s: the result says %v tokens, %d were looked at", arch, used, tokens)
+		}
 		if d.Tokens != tokens || tokens > 72 || d.Logits != p.logits.result() || d.Hidden != p.hidden.result() {
 			t.Errorf("%s: %+v, in one go %d, %+v, %+v", arch, d, tokens, p.logits.result(), p.hidden.result())
 		}

@@ -38,6 +38,11 @@ func prepareOutliers(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	}
 	j := eval.NewJob(texts, 4)
 	j.Config["source"] = source
+	used := 0 // fewer than asked for under a limit, or where there is less text
+	for _, text := range texts {
+		used += min(p.Count(text), length)
+	}
+	j.Config["used_tokens"] = used
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		s := lm.(*eval.Subject)
 		out := make([]eval.Answer, len(which))
