@@ -73,8 +73,9 @@ func (b *Block) again(p *layer.Pass) {
 }
 
 // Backward carries dx, the gradient of the residual stream behind the block, to the one before it, in place.
-// Each branch reads dx before its norm adds to it, and the stream passes by unchanged.
-func (b *Block) Backward(p *layer.Pass, dx tensor.Tensor) {
+// Each branch reads dx before its norm adds to it, and the stream passes by unchanged. half is called once the gradients of the
+// MLP and its norm are complete.
+func (b *Block) Backward(p *layer.Pass, dx tensor.Tensor, half func()) {
 	m := p.Arena.Mark()
 	if p.Recompute == layer.RecomputeBlocks {
 		b.again(p)
@@ -82,6 +83,7 @@ func (b *Block) Backward(p *layer.Pass, dx tensor.Tensor) {
 	dh := p.Act(dx.Rows, dx.Cols)
 	b.MLP.Backward(p, dh, dx)
 	b.Norm2.Backward(p, dx, dh)
+	half()
 	if p.Recompute == layer.RecomputeAttention {
 		b.Attn.Again(p)
 	}

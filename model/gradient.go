@@ -47,14 +47,14 @@ func (m *Model) GradientGroups(l int) []GradientGroup {
 		if l >= 0 && i != l {
 			continue
 		}
-		list := m.Part(i + 1)
+		list := m.block(i)
 		b.Attn.Gradients(list, add)
 		for _, p := range []*layer.Param{b.MLP.GateUp.W, b.MLP.Down.W} {
 			add("mlp", p.G)
 		}
 	}
 	if l < 0 {
-		outside(m.Part(len(m.blocks) + 1))
+		outside(m.Part(m.Parts() - 1))
 	}
 	return out
 }

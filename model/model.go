@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"antiphase/device"
 	"antiphase/layer"
@@ -61,8 +62,9 @@ func (m *Model) declare(rope *layer.Rope) {
 	m.embed = layer.NewEmbed(ps, c.Vocab, c.Dim)
 	m.blocks, m.parts = nil, []int{0}
 	for l := range c.Layers {
-		m.parts = append(m.parts, len(ps.List))
-		m.blocks = append(m.blocks, newBlock(ps, c, l, rope))
+		first := len(ps.List)
+		b := newBlock(ps, c, l, rope)
+		m.blocks, m.parts = append(m.blocks, b), append(m.parts, first, first+slices.Index(ps.List[first:], b.Norm2.W))
 	}
 	m.parts = append(m.parts, len(ps.List))
 	m.norm = layer.NewNorm(ps, "norm", c.Dim, c.NormEps)

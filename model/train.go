@@ -64,12 +64,15 @@ func (m *Model) Gradient(f *Feed, scale float64, ready func(part int)) {
 	m.backprop(f, last, scale, last == 0, ready)
 }
 
-// Parts is the number of parts that a backward pass completes one after the other: the embedding, each block, and what
-// follows the blocks.
-func (m *Model) Parts() int { return len(m.blocks) + 2 }
+// Parts is the number of parts that a backward pass completes one after the other: the embedding, attention and MLP of each
+// block with their norms, and what follows the blocks.
+func (m *Model) Parts() int { return 2*len(m.blocks) + 2 }
 
 // Part is the parameters of one part; those of all parts together are Params.List, in order.
 func (m *Model) Part(i int) []*layer.Param { return m.Params.List[m.parts[i]:m.parts[i+1]] }
+
+// block is the parameters of a block: two parts.
+func (m *Model) block(l int) []*layer.Param { return m.Params.List[m.parts[2*l+1]:m.parts[2*l+3]] }
 
 // backprop runs micro-batch i of f forward and backward.
 func (m *Model) backprop(f *Feed, i int, scale float64, fresh bool, ready func(part int)) {
@@ -84,10 +87,10 @@ func (m *Model) backprop(f *Feed, i int, scale float64, fresh bool, ready func(p
 	if ready == nil {
 		ready = func(int) {}
 	}
-	ready(len(m.blocks) + 1)
+	ready(m.Parts() - 1)
 	for l := len(m.blocks) - 1; l >= 0; l-- {
-		m.blocks[l].Backward(p, dx)
-		ready(l + 1)
+		m.blocks[l].Backward(p, dx, func() { ready(2*l + 2) })
+		ready(2*l + 1)
 	}
 	m.embed.Backward(p, dx)
 	ready(0)

@@ -36,29 +36,46 @@ func (k *call) perform() {
 	}
 }
 
-// sum is Σ over ranks in their order.
-func sum[E float32 | float64](k *call) []E {
-	total := append([]E{}, tensor.Host[E](k.ins[0])...)
-	for _, t := range k.ins[1:] {
-		for i, x := range tensor.Host[E](t) {
-			total[i] += x
+// piece is how many elements are summed at a time: they stay in the cache until every rank has them.
+const piece = 1 << 12
+
+// sums gives Σ over ranks in their order, piece by piece, to put; at is where a piece begins.
+func sums[E float32 | float64](k *call, put func(at int, sum []E)) {
+	var room [piece]E
+	n := k.ins[0].Len()
+	for at := 0; at < n; at += piece {
+		end := min(at+piece, n)
+		sum := room[:end-at]
+		copy(sum, tensor.Host[E](k.ins[0])[at:end])
+		for _, t := range k.ins[1:] {
+			for i, x := range tensor.Host[E](t)[at:end] {
+				sum[i] += x
+			}
 		}
+		put(at, sum)
 	}
-	return total
 }
 
 func reduce[E float32 | float64](k *call) {
-	total := sum[E](k)
-	for _, t := range k.outs {
-		copy(tensor.Host[E](t), total)
-	}
+	sums(k, func(at int, sum []E) {
+		for _, t := range k.outs {
+			copy(tensor.Host[E](t)[at:], sum)
+		}
+	})
 }
 
+// reduceScatter gives every rank its part. A rank's out may lie in its in, in the same place: each element is read before it is
+// written.
 func reduceScatter[E float32 | float64](k *call) {
-	total := sum[E](k)
-	for r, t := range k.outs {
-		copy(tensor.Host[E](t), total[r*t.Len():])
-	}
+	sums(k, func(at int, sum []E) {
+		for r, t := range k.outs {
+			part := t.Len()
+			from, to := max(at, r*part), min(at+len(sum), (r+1)*part)
+			if from < to {
+				copy(tensor.Host[E](t)[from-r*part:], sum[from-at:to-at])
+			}
+		}
+	})
 }
 
 func (k *call) gather() {
