@@ -8,9 +8,9 @@ import (
 	"antiphase/tensor"
 )
 
-// gemm is one matrix product in progress. A is packed once, by all workers, into shared memory; then every tile of
-// C packs its own columns of B, a run of k at a time, and lets all its rows of A run past them. Both operands are
-// read from memory about once and no transposed copy of a matrix exists. An element of C is one chain of
+// gemm is one matrix product in progress. A is packed once, by all workers, into shared memory, unless its rows can be read as they
+// lie; then every tile of C packs its own columns of B, a run of k at a time, and multiplies all its rows of A by them. Where several tiles share
+// their columns, B is packed beside A in the first pass. An element of C is one chain of
 // multiply-adds in the order of k (see simd.Gemm), so tiles may be cut to fit the number of workers.
 type gemm struct {
 	d              *Device
@@ -21,15 +21,18 @@ type gemm struct {
 
 	m, n, k    int // the block at hand: rows [i0,i0+m), run [p0,p0+k) of a larger product
 	i0, p0     int
-	packed     []float32 // runs of k one after the other, each a packed A of m rows
+	packed     []float32 // runs of k one after the other, each a packed A of m rows; nil where rows of A are read as they lie
+	packedB    []float32 // runs of k one after the other, each a packed B of n columns; nil where tiles pack their own
 	mc, nc, kc int       // tile of C, run of k
+	own        bool      // tiles pack their own rows of A, in place of the first pass
 }
 
-// gemmPack packs A; gemmTiles computes C; gemmSkinny computes a C of very few rows. All are views of one gemm.
+// gemmPack packs A, gemmPackRight packs B; gemmTiles computes C; gemmSkinny computes a C of very few rows. All are views of one gemm.
 type (
-	gemmPack   gemm
-	gemmTiles  gemm
-	gemmSkinny gemm
+	gemmPack      gemm
+	gemmPackRight gemm
+	gemmTiles     gemm
+	gemmSkinny    gemm
 )
 
 // maxPacked bounds the packed A, in elements: larger products go block by block.
@@ -101,33 +104,61 @@ func (g *gemmSkinny) tile(i, worker int) {
 		g.accumulate, g.d.scratch(worker))
 }
 
-// packPanels is the panels of A in one tile of packing.
+// packPanels is the panels of A or B in one tile of packing.
 const packPanels = 4
 
 // block runs both passes over the block at hand.
 func (g *gemm) block() {
 	g.cut()
-	g.packed = g.d.room(simd.SizeA(g.m, g.k))
-	rows := packPanels * simd.MR()
-	g.d.run((g.m+rows-1)/rows*((g.k+g.kc-1)/g.kc), (*gemmPack)(g))
+	sizeA, sizeB := simd.SizeA(g.m, g.k), simd.SizeB(g.k, g.n)
+	if g.own || simd.PlainA() && !g.transA {
+		sizeA = 0
+	}
+	if g.mc >= g.m {
+		sizeB = 0
+	}
+	room := g.d.room(sizeA + sizeB)
+	runs := (g.k + g.kc - 1) / g.kc
+	g.packed, g.packedB = nil, nil
+	if sizeA > 0 {
+		g.packed = room[:sizeA]
+		g.d.run(runs*packTiles(g.m, simd.MR()), (*gemmPack)(g))
+	}
+	if sizeB > 0 {
+		g.packedB = room[sizeA:]
+		g.d.run(runs*packTiles(g.n, simd.NR()), (*gemmPackRight)(g))
+	}
 	g.d.run((g.m+g.mc-1)/g.mc*((g.n+g.nc-1)/g.nc), (*gemmTiles)(g))
 }
 
+// packTiles is the number of tiles of packing across an operand.
+func packTiles(across, width int) int { return (across + packPanels*width - 1) / (packPanels * width) }
+
+// ownColumns is the most columns of C for which tiles pack their own rows of A, ownRows the rows of such a tile and ownRun its run of k: rows and
+// columns together fill less than the second cache.
+const ownColumns, ownRows, ownRun = 512, 168, 384
+
 // cut picks the tile of C and the run of k. A wide tile lets a panel of A, fetched from the third cache, meet many
 // columns of B; 192 × KC of them fill less than a third of the second cache. Few rows of A (decoding) are bound by reading B:
-// there a narrow piece is packed and used while it is in the first cache.
+// there a narrow piece is packed and used while it is in the first cache. A gradient of few columns goes by strips of rows: each is packed where it is
+// used, so that the larger factor never goes to memory a second time.
 func (g *gemm) cut() {
 	const wide = 192
 	mr, nr := simd.MR(), simd.NR()
-	if g.m <= mr {
-		g.mc, g.nc, g.kc = g.m, nr, evenRun(g.k, simd.KC/3)
-		return
-	}
-	g.mc, g.nc, g.kc = g.m, wide, evenRun(g.k, simd.KC)
 	want := 4 * len(g.d.workers) // tiles, so that a slow worker does not hold up the rest for long
-	if across := (g.n + g.nc - 1) / g.nc; across < want {
-		parts := (want + across - 1) / across
-		g.mc = max(8*mr, (g.m/parts+mr-1)/mr*mr)
+	switch {
+	case g.m <= mr:
+		g.mc, g.nc, g.kc = g.m, nr, evenRun(g.k, simd.KC/3)
+	case g.transA && g.n <= ownColumns && g.n <= g.m:
+		g.own = true
+		strips := max(want, (g.m+ownRows-1)/ownRows)
+		g.mc, g.nc, g.kc = max(2*mr, (g.m/strips+mr-1)/mr*mr), g.n, evenRun(g.k, ownRun)
+	default:
+		g.mc, g.nc, g.kc = g.m, wide, evenRun(g.k, simd.KC)
+		if across := (g.n + g.nc - 1) / g.nc; across < want {
+			parts := (want + across - 1) / across
+			g.mc = max(8*mr, (g.m/parts+mr-1)/mr*mr)
+		}
 	}
 }
 
@@ -138,15 +169,32 @@ func evenRun(k, limit int) int {
 }
 
 func (g *gemmPack) tile(i, _ int) {
-	step := packPanels * simd.MR()
-	across := (g.m + step - 1) / step
-	r0, p0 := i%across*step, i/across*g.kc
-	rows, depth := min(step, g.m-r0), min(g.kc, g.k-p0)
-	src := (g.i0+r0)*g.lda + g.p0 + p0
+	across := packTiles(g.m, simd.MR())
+	r0, p0 := i%across*packPanels*simd.MR(), i/across*g.kc
+	rows, depth := min(packPanels*simd.MR(), g.m-r0), min(g.kc, g.k-p0)
+	simd.PackA(g.packed[p0*g.m+r0*depth:], rows, depth, g.a[(*gemm)(g).atA(r0, p0):], g.lda, g.transA)
+}
+
+func (g *gemmPackRight) tile(i, _ int) {
+	across := packTiles(g.n, simd.NR())
+	c0, p0 := i%across*packPanels*simd.NR(), i/across*g.kc
+	cols, depth := min(packPanels*simd.NR(), g.n-c0), min(g.kc, g.k-p0)
+	simd.PackB(g.packedB[simd.SizeB(p0, g.n)+c0*depth:], depth, cols, g.b[(*gemm)(g).atB(p0, c0):], g.ldb, g.transB)
+}
+
+// atA and atB are where element (r,p) of the block's A and (p,c) of its B lie.
+func (g *gemm) atA(r, p int) int {
 	if g.transA {
-		src = (g.p0+p0)*g.lda + g.i0 + r0
+		return (g.p0+p)*g.lda + g.i0 + r
 	}
-	simd.PackA(g.packed[p0*g.m+r0*depth:], rows, depth, g.a[src:], g.lda, g.transA)
+	return (g.i0+r)*g.lda + g.p0 + p
+}
+
+func (g *gemm) atB(p, c int) int {
+	if g.transB {
+		return c*g.ldb + g.p0 + p
+	}
+	return (g.p0+p)*g.ldb + c
 }
 
 func (g *gemmTiles) tile(i, worker int) {
@@ -156,12 +204,26 @@ func (g *gemmTiles) tile(i, worker int) {
 	c := g.c[(g.i0+r0)*g.ldc+c0:]
 	for p0 := 0; p0 < g.k; p0 += g.kc {
 		depth := min(g.kc, g.k-p0)
-		src := (g.p0+p0)*g.ldb + c0
-		if g.transB {
-			src = c0*g.ldb + g.p0 + p0
+		pb := (*gemm)(g).columns(p0, depth, c0, cols, worker)
+		switch {
+		case g.own:
+			pa := g.d.scratch(worker).A(simd.SizeA(rows, depth))
+			simd.PackA(pa, rows, depth, g.a[(*gemm)(g).atA(r0, p0):], g.lda, g.transA)
+			simd.GemmPacked(rows, cols, depth, pa, pb, c, g.ldc, g.accumulate || p0 > 0)
+		case g.packed == nil:
+			simd.GemmPlain(rows, cols, depth, g.a[(*gemm)(g).atA(r0, p0):], g.lda, pb, depth, c, g.ldc, g.accumulate || p0 > 0, simd.NoDiag, nil)
+		default:
+			simd.GemmPacked(rows, cols, depth, g.packed[p0*g.m+r0*depth:], pb, c, g.ldc, g.accumulate || p0 > 0)
 		}
-		pb := g.d.scratch(worker).B(simd.SizeB(depth, cols))
-		simd.PackB(pb, depth, cols, g.b[src:], g.ldb, g.transB)
-		simd.GemmPacked(rows, cols, depth, g.packed[p0*g.m+r0*depth:], pb, c, g.ldc, g.accumulate || p0 > 0)
 	}
+}
+
+// columns are packed columns of B for a run of k: shared, or packed here.
+func (g *gemm) columns(p0, depth, c0, cols, worker int) []float32 {
+	if g.packedB != nil {
+		return g.packedB[simd.SizeB(p0, g.n)+c0*depth:]
+	}
+	pb := g.d.scratch(worker).B(simd.SizeB(depth, cols))
+	simd.PackB(pb, depth, cols, g.b[g.atB(p0, c0):], g.ldb, g.transB)
+	return pb
 }

@@ -16,14 +16,14 @@ import (
 // activations in the call where they are.
 func BenchmarkLinear(b *testing.B) {
 	for _, p := range []Precision{FP32, BF16} {
-		for _, s := range [][3]int{{1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {4096, 2048, 384}, {4096, 384, 1024}, {1000, 770, 1001}} {
+		for _, s := range [][3]int{{1024, 768, 768}, {1024, 3072, 768}, {1024, 768, 3072}, {4096, 2048, 384}, {4096, 384, 1024}, {1000, 770, 1001}, {2048, 688, 128}} {
 			benchLinear(b, p, s[0], s[1], s[2])
 		}
 	}
 }
 
 func benchLinear(b *testing.B, p Precision, n, out, in int) {
-	name := map[Precision]string{FP32: "avx512 fp32", BF16: "amx bf16"}[p]
+	name := PeakOf(p)
 	i := slices.IndexFunc(simd.Peaks(), func(p simd.PeakLoop) bool { return p.Name == name })
 	if i < 0 {
 		b.Skip("no " + name + " here")

@@ -103,7 +103,7 @@ func BenchmarkTile(b *testing.B) {
 		const k = 192
 		x, y, z := Aligned(cur.mr*k), Aligned(cur.nr*k), Aligned(cur.mr*cur.nr)
 		for b.Loop() {
-			cur.tiles[0].run(k, &x[0], cur.mr, &y[0], &z[0], cur.nr, cur.nr, false, &z[0])
+			cur.tiles[0].run(k, &x[0], cur.mr, &y[0], k*cur.nr, &z[0], cur.nr, cur.nr, false)
 		}
 		b.ReportMetric(2*float64(cur.mr*cur.nr*k)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 	})

@@ -7,6 +7,7 @@ import "fmt"
 type gemmKernels struct {
 	mr, nr int
 	tiles  []tile   // by falling number of rows; the first has mr rows, the last one
+	plains []tile   // the same for rows of A that are not packed; may be absent
 	skinny []skinny // by number of rows, from 1; none in the generic implementation
 	// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows ≤ lanes, p < k, k a multiple of 4. It may read lanes rows.
 	transpose func(dst *float32, stride int, src *float32, ld, rows, k int)
@@ -16,12 +17,11 @@ type gemmKernels struct {
 	copyPanel func(dst *float32, stride int, src *float32, ld, width, k int)
 }
 
-// tile computes c[i·ldc+j] = c₀ + Σ_p a[p·stride+i]·b[p·nr+j] for i < rows, j < cols, where c₀ is c's
-// old content if load, else 0. Every element is one chain of additions in the order of p, starting with c₀.
-// next is the tile of C that will be wanted after this one: a hint, never read.
+// tile computes c[i·ldc+j] = c₀ + Σ_p a[p·stride+i]·b[j/nr·panel + p·nr + j%nr] for i < rows, j < cols, where c₀ is c's
+// old content if load, else 0; of plains a is a[i·stride+p]. Every element is one chain of additions in the order of p, starting with c₀.
 type tile struct {
 	rows int
-	run  func(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+	run  func(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 }
 
 // skinny computes c[i·ldc+j] = c₀ + Σ_p a[i·lda+p]·b[j·ldb+p] for all its rows i and j < across, with the sums of a tile
@@ -97,25 +97,17 @@ func GemmPacked(m, n, k int, pa, pb []float32, c []float32, ldc int, accumulate 
 	if len(pa) < m*k || len(pb) < SizeB(k, n) || len(c) < (m-1)*ldc+n {
 		panic(fmt.Sprintf("simd: packed gemm %d×%d×%d on %d, %d and %d (ld %d) elements", m, n, k, len(pa), len(pb), len(c), ldc))
 	}
-	mr, nr := cur.mr, cur.nr
-	for i := 0; i < m; i += mr {
-		rows := min(mr, m-i)
-		for j := 0; j < n; j += nr {
-			next := i*ldc + j + nr
-			if j+nr >= n {
-				next = min((i+mr)*ldc, len(c)-1)
-			}
-			runPanel(rows, k, pa[i*k:], pb[j*k:], c[i*ldc+j:], ldc, min(nr, n-j), accumulate, &c[next])
-		}
+	for i := 0; i < m; i += cur.mr {
+		tiledRow(min(cur.mr, m-i), n, k, pa[i*k:], pb, k*cur.nr, c[i*ldc:], ldc, accumulate)
 	}
 }
 
-// runPanel covers up to mr rows with the tiles at hand.
-func runPanel(rows, k int, a, b, c []float32, ldc, cols int, load bool, next *float32) {
+// tiledRow covers up to mr rows of C, whose panel of A is pa, with the tiles at hand.
+func tiledRow(rows, n, k int, pa, pb []float32, panel int, c []float32, ldc int, accumulate bool) {
 	i := 0
 	for _, t := range cur.tiles {
 		for ; rows-i >= t.rows; i += t.rows {
-			t.run(k, &a[i], rows, &b[0], &c[i*ldc], ldc, cols, load, next)
+			t.run(k, &pa[i], rows, &pb[0], panel, &c[i*ldc], ldc, n, accumulate)
 		}
 	}
 }

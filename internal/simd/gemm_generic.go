@@ -31,9 +31,20 @@ func copyPanelGeneric(dst *float32, stride int, src *float32, ld, width, k int) 
 	}
 }
 
-// tile2Generic keeps 8 sums, two elements of A and what is at hand of B in registers, for two steps of k a turn: arrays of known length
+func tile2Generic(k int, a *float32, _ int, b *float32, panel int, c *float32, ldc, cols int, load bool) {
+	for ; cols > genericNR; cols -= genericNR {
+		tile2Panel(k, a, b, c, ldc, genericNR, load)
+		b, c = after(b, panel), after(c, genericNR)
+	}
+	tile2Panel(k, a, b, c, ldc, cols, load)
+}
+
+// after is the place n elements further on.
+func after(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }
+
+// tile2Panel keeps 8 sums, two elements of A and what is at hand of B in registers, for two steps of k a turn: arrays of known length
 // need no bounds checks, and half the turns leave the processor's front end time for the arithmetic.
-func tile2Generic(k int, a *float32, _ int, b, c *float32, ldc, cols int, load bool, _ *float32) {
+func tile2Panel(k int, a, b, c *float32, ldc, cols int, load bool) {
 	as := unsafe.Slice((*[2 * 2]float32)(unsafe.Pointer(a)), k/2)
 	bs := unsafe.Slice((*[2 * genericNR]float32)(unsafe.Pointer(b)), k/2)[:len(as)]
 	c0, c1 := unsafe.Slice(c, cols), unsafe.Slice(c, ldc+cols)[ldc:]
@@ -75,7 +86,15 @@ func lastStep[T any](panel *float32, k int) *T {
 	return &unsafe.Slice((*T)(unsafe.Pointer(panel)), k)[k-1]
 }
 
-func tile1Generic(k int, a *float32, _ int, b, c *float32, _, cols int, load bool, _ *float32) {
+func tile1Generic(k int, a *float32, _ int, b *float32, panel int, c *float32, _, cols int, load bool) {
+	for ; cols > genericNR; cols -= genericNR {
+		tile1Panel(k, a, b, c, genericNR, load)
+		b, c = after(b, panel), after(c, genericNR)
+	}
+	tile1Panel(k, a, b, c, cols, load)
+}
+
+func tile1Panel(k int, a, b, c *float32, cols int, load bool) {
 	as := unsafe.Slice(a, k)
 	bs := unsafe.Slice((*[genericNR]float32)(unsafe.Pointer(b)), k)[:len(as)]
 	c0 := unsafe.Slice(c, cols)

@@ -5,27 +5,29 @@
 #include "textflag.h"
 #include "missing_arm64.h"
 
-TEXT ·tile6xNEON(SB), NOSPLIT, $384-72
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R1
+TEXT ·tile6xNEON(SB), NOSPLIT, $384-65
 	MOVD stride+16(FP), R2
-	MOVD b+24(FP), R3
-	MOVD c+32(FP), R4
-	MOVD ldc+40(FP), R5
-	MOVD cols+48(FP), R6
+	MOVD b+24(FP), R7
+	MOVD c+40(FP), R4
+	MOVD ldc+48(FP), R5
+	MOVD cols+56(FP), R6
 	LSL $2, R2
 	LSL $2, R5
+panel:
+	MOVD k+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD R7, R3
 	MOVD R4, R8
 	MOVD R5, R9
 	CMP $16, R6
-	BEQ whole
+	BGE whole
 	MOVD $edge-384(SP), R8
 	MOVD $64, R9
 whole:
-	MOVBU load+56(FP), R10
+	MOVBU load+64(FP), R10
 	CBZ R10, zero
 	CMP $16, R6
-	BEQ read
+	BGE read
 	MOVD R4, R11
 	MOVD R8, R12
 	MOVD $6, R13
@@ -88,7 +90,17 @@ zero:
 	VEOR V22.B16, V22.B16, V22.B16
 	VEOR V23.B16, V23.B16, V23.B16
 begin:
-	MOVD next+64(FP), R11
+	ADD $64, R4, R11
+	CMP $16, R6
+	BGT below
+	MOVD c+40(FP), R11
+	ADD R5, R11
+	ADD R5, R11
+	ADD R5, R11
+	ADD R5, R11
+	ADD R5, R11
+	ADD R5, R11
+below:
 	PRFM (R11), PLDL1KEEP
 	ADD R5, R11
 	PRFM (R11), PLDL1KEEP
@@ -100,7 +112,6 @@ begin:
 	PRFM (R11), PLDL1KEEP
 	ADD R5, R11
 	PRFM (R11), PLDL1KEEP
-	ADD R5, R11
 	SUBS $4, R0
 	BLT rest
 four:
@@ -272,7 +283,14 @@ store:
 	FSTPQ (F20, F21), 0(R11)
 	FSTPQ (F22, F23), 32(R11)
 	CMP $16, R6
-	BEQ done
+	BLT edge
+	MOVD panel+32(FP), R11
+	ADD R11<<2, R7
+	ADD $64, R4
+	SUBS $16, R6
+	BNE panel
+	RET
+edge:
 	MOVD R8, R11
 	MOVD R4, R12
 	MOVD $6, R13
@@ -289,30 +307,31 @@ element4:
 	ADD R5, R12
 	SUBS $1, R13
 	BNE row3
-done:
 	RET
 
-TEXT ·tile4xNEON(SB), NOSPLIT, $256-72
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R1
+TEXT ·tile4xNEON(SB), NOSPLIT, $256-65
 	MOVD stride+16(FP), R2
-	MOVD b+24(FP), R3
-	MOVD c+32(FP), R4
-	MOVD ldc+40(FP), R5
-	MOVD cols+48(FP), R6
+	MOVD b+24(FP), R7
+	MOVD c+40(FP), R4
+	MOVD ldc+48(FP), R5
+	MOVD cols+56(FP), R6
 	LSL $2, R2
 	LSL $2, R5
+panel:
+	MOVD k+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD R7, R3
 	MOVD R4, R8
 	MOVD R5, R9
 	CMP $16, R6
-	BEQ whole
+	BGE whole
 	MOVD $edge-256(SP), R8
 	MOVD $64, R9
 whole:
-	MOVBU load+56(FP), R10
+	MOVBU load+64(FP), R10
 	CBZ R10, zero
 	CMP $16, R6
-	BEQ read
+	BGE read
 	MOVD R4, R11
 	MOVD R8, R12
 	MOVD $4, R13
@@ -361,7 +380,15 @@ zero:
 	VEOR V14.B16, V14.B16, V14.B16
 	VEOR V15.B16, V15.B16, V15.B16
 begin:
-	MOVD next+64(FP), R11
+	ADD $64, R4, R11
+	CMP $16, R6
+	BGT below
+	MOVD c+40(FP), R11
+	ADD R5, R11
+	ADD R5, R11
+	ADD R5, R11
+	ADD R5, R11
+below:
 	PRFM (R11), PLDL1KEEP
 	ADD R5, R11
 	PRFM (R11), PLDL1KEEP
@@ -369,7 +396,6 @@ begin:
 	PRFM (R11), PLDL1KEEP
 	ADD R5, R11
 	PRFM (R11), PLDL1KEEP
-	ADD R5, R11
 	SUBS $4, R0
 	BLT rest
 four:
@@ -497,7 +523,14 @@ store:
 	FSTPQ (F12, F13), 0(R11)
 	FSTPQ (F14, F15), 32(R11)
 	CMP $16, R6
-	BEQ done
+	BLT edge
+	MOVD panel+32(FP), R11
+	ADD R11<<2, R7
+	ADD $64, R4
+	SUBS $16, R6
+	BNE panel
+	RET
+edge:
 	MOVD R8, R11
 	MOVD R4, R12
 	MOVD $4, R13
@@ -514,30 +547,31 @@ element8:
 	ADD R5, R12
 	SUBS $1, R13
 	BNE row7
-done:
 	RET
 
-TEXT ·tile2xNEON(SB), NOSPLIT, $128-72
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R1
+TEXT ·tile2xNEON(SB), NOSPLIT, $128-65
 	MOVD stride+16(FP), R2
-	MOVD b+24(FP), R3
-	MOVD c+32(FP), R4
-	MOVD ldc+40(FP), R5
-	MOVD cols+48(FP), R6
+	MOVD b+24(FP), R7
+	MOVD c+40(FP), R4
+	MOVD ldc+48(FP), R5
+	MOVD cols+56(FP), R6
 	LSL $2, R2
 	LSL $2, R5
+panel:
+	MOVD k+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD R7, R3
 	MOVD R4, R8
 	MOVD R5, R9
 	CMP $16, R6
-	BEQ whole
+	BGE whole
 	MOVD $edge-128(SP), R8
 	MOVD $64, R9
 whole:
-	MOVBU load+56(FP), R10
+	MOVBU load+64(FP), R10
 	CBZ R10, zero
 	CMP $16, R6
-	BEQ read
+	BGE read
 	MOVD R4, R11
 	MOVD R8, R12
 	MOVD $2, R13
@@ -572,11 +606,16 @@ zero:
 	VEOR V6.B16, V6.B16, V6.B16
 	VEOR V7.B16, V7.B16, V7.B16
 begin:
-	MOVD next+64(FP), R11
+	ADD $64, R4, R11
+	CMP $16, R6
+	BGT below
+	MOVD c+40(FP), R11
+	ADD R5, R11
+	ADD R5, R11
+below:
 	PRFM (R11), PLDL1KEEP
 	ADD R5, R11
 	PRFM (R11), PLDL1KEEP
-	ADD R5, R11
 	SUBS $4, R0
 	BLT rest
 four:
@@ -658,7 +697,14 @@ store:
 	FSTPQ (F4, F5), 0(R11)
 	FSTPQ (F6, F7), 32(R11)
 	CMP $16, R6
-	BEQ done
+	BLT edge
+	MOVD panel+32(FP), R11
+	ADD R11<<2, R7
+	ADD $64, R4
+	SUBS $16, R6
+	BNE panel
+	RET
+edge:
 	MOVD R8, R11
 	MOVD R4, R12
 	MOVD $2, R13
@@ -675,30 +721,31 @@ element12:
 	ADD R5, R12
 	SUBS $1, R13
 	BNE row11
-done:
 	RET
 
-TEXT ·tile1xNEON(SB), NOSPLIT, $64-72
-	MOVD k+0(FP), R0
-	MOVD a+8(FP), R1
+TEXT ·tile1xNEON(SB), NOSPLIT, $64-65
 	MOVD stride+16(FP), R2
-	MOVD b+24(FP), R3
-	MOVD c+32(FP), R4
-	MOVD ldc+40(FP), R5
-	MOVD cols+48(FP), R6
+	MOVD b+24(FP), R7
+	MOVD c+40(FP), R4
+	MOVD ldc+48(FP), R5
+	MOVD cols+56(FP), R6
 	LSL $2, R2
 	LSL $2, R5
+panel:
+	MOVD k+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD R7, R3
 	MOVD R4, R8
 	MOVD R5, R9
 	CMP $16, R6
-	BEQ whole
+	BGE whole
 	MOVD $edge-64(SP), R8
 	MOVD $64, R9
 whole:
-	MOVBU load+56(FP), R10
+	MOVBU load+64(FP), R10
 	CBZ R10, zero
 	CMP $16, R6
-	BEQ read
+	BGE read
 	MOVD R4, R11
 	MOVD R8, R12
 	MOVD $1, R13
@@ -726,9 +773,13 @@ zero:
 	VEOR V2.B16, V2.B16, V2.B16
 	VEOR V3.B16, V3.B16, V3.B16
 begin:
-	MOVD next+64(FP), R11
-	PRFM (R11), PLDL1KEEP
+	ADD $64, R4, R11
+	CMP $16, R6
+	BGT below
+	MOVD c+40(FP), R11
 	ADD R5, R11
+below:
+	PRFM (R11), PLDL1KEEP
 	SUBS $4, R0
 	BLT rest
 four:
@@ -787,7 +838,14 @@ store:
 	FSTPQ (F0, F1), 0(R11)
 	FSTPQ (F2, F3), 32(R11)
 	CMP $16, R6
-	BEQ done
+	BLT edge
+	MOVD panel+32(FP), R11
+	ADD R11<<2, R7
+	ADD $64, R4
+	SUBS $16, R6
+	BNE panel
+	RET
+edge:
 	MOVD R8, R11
 	MOVD R4, R12
 	MOVD $1, R13
@@ -804,7 +862,6 @@ element16:
 	ADD R5, R12
 	SUBS $1, R13
 	BNE row15
-done:
 	RET
 
 TEXT ·skinny1xNEON(SB), NOSPLIT, $0-57

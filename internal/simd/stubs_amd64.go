@@ -127,19 +127,19 @@ func joinHalvesAVX512(dst []float32, up []uint16, low []uint16)
 func splitHalvesAVX512(up []uint16, low []uint16, src []float32)
 
 //go:noescape
-func tile14xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile14xAVX512(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile8xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile8xAVX512(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile4xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile4xAVX512(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile2xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile2xAVX512(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile1xAVX512(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile1xAVX512(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
 func skinny1xAVX512(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
@@ -164,6 +164,7 @@ var avx2 = kernels{
 	gemmKernels: gemmKernels{
 		mr: 6, nr: 16,
 		tiles:     []tile{{6, tile6xAVX2}, {4, tile4xAVX2}, {2, tile2xAVX2}, {1, tile1xAVX2}},
+		plains:    []tile{{6, plain6xAVX2}, {4, plain4xAVX2}, {2, plain2xAVX2}, {1, plain1xAVX2}},
 		skinny:    []skinny{skinny1xAVX2, skinny2xAVX2, skinny3xAVX2, skinny4xAVX2},
 		transpose: transposeAVX2, copyPanel: copyPanelAVX2, lanes: 8, across: 8,
 	},
@@ -279,16 +280,28 @@ func joinHalvesAVX2(dst []float32, up []uint16, low []uint16)
 func splitHalvesAVX2(up []uint16, low []uint16, src []float32)
 
 //go:noescape
-func tile6xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile6xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile4xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile4xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile2xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile2xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile1xAVX2(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile1xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
+
+//go:noescape
+func plain6xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
+
+//go:noescape
+func plain4xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
+
+//go:noescape
+func plain2xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
+
+//go:noescape
+func plain1xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
 func skinny1xAVX2(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)

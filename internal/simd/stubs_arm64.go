@@ -124,16 +124,16 @@ func joinHalvesNEON(dst []float32, up []uint16, low []uint16)
 func splitHalvesNEON(up []uint16, low []uint16, src []float32)
 
 //go:noescape
-func tile6xNEON(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile6xNEON(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile4xNEON(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile4xNEON(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile2xNEON(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile2xNEON(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
-func tile1xNEON(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)
+func tile1xNEON(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
 func skinny1xNEON(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)

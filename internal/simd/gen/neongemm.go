@@ -10,21 +10,24 @@ const skinnyColumns = 16
 // at four multiply-adds a cycle neither loads nor the number of instructions is the bound.
 func (a *asm) tileNEON(rows int) {
 	frame := 64 * rows
-	a.text(fmt.Sprintf("tile%dx", rows), frame, 72)
-	a.args("k+0", "R0", "a+8", "R1", "stride+16", "R2", "b+24", "R3", "c+32", "R4", "ldc+40", "R5", "cols+48", "R6")
+	a.text(fmt.Sprintf("tile%dx", rows), frame, 65)
+	a.args("stride+16", "R2", "b+24", "R7", "c+40", "R4", "ldc+48", "R5", "cols+56", "R6")
 	a.op("LSL", "$2", "R2")
 	a.op("LSL", "$2", "R5")
+	a.mark("panel")
+	a.args("k+0", "R0", "a+8", "R1")
+	a.op("MOVD", "R7", "R3")
 	a.op("MOVD", "R4", "R8") // where C's tile is: there, or on the stack when it is narrower
 	a.op("MOVD", "R5", "R9")
 	a.op("CMP", "$16", "R6")
-	a.op("BEQ", "whole")
+	a.op("BGE", "whole")
 	a.op("MOVD", fmt.Sprintf("$edge-%d(SP)", frame), "R8")
 	a.op("MOVD", "$64", "R9")
 	a.mark("whole")
-	a.op("MOVBU", "load+56(FP)", "R10")
+	a.op("MOVBU", "load+64(FP)", "R10")
 	a.op("CBZ", "R10", "zero")
 	a.op("CMP", "$16", "R6")
-	a.op("BEQ", "read")
+	a.op("BGE", "read")
 	a.edgeNEON(rows, "R4", "R5", "R8", "R9")
 	a.mark("read")
 	a.eachPair(rows, func(mem, pair string) { a.op("FLDPQ", mem, pair) })
@@ -34,18 +37,38 @@ func (a *asm) tileNEON(rows int) {
 		a.fill(0, a.v(i))
 	}
 	a.mark("begin")
-	a.op("MOVD", "next+64(FP)", "R11")
-	for range rows {
-		a.op("PRFM", "(R11)", "PLDL1KEEP")
-		a.op("ADD", "R5", "R11")
-	}
+	a.prefetchNEON(rows)
 	a.tileLoopNEON(rows)
 	a.eachPair(rows, func(mem, pair string) { a.op("FSTPQ", pair, mem) })
 	a.op("CMP", "$16", "R6")
-	a.op("BEQ", "done")
-	a.edgeNEON(rows, "R8", "R9", "R4", "R5")
-	a.mark("done")
+	a.op("BLT", "edge")
+	a.args("panel+32", "R11")
+	a.op("ADD", "R11<<2", "R7")
+	a.op("ADD", "$64", "R4")
+	a.op("SUBS", "$16", "R6")
+	a.op("BNE", "panel")
 	a.op("RET")
+	a.mark("edge")
+	a.edgeNEON(rows, "R8", "R9", "R4", "R5")
+	a.op("RET")
+}
+
+// prefetchNEON asks for the tile of C that comes next: to the right, or at the left end of the rows below.
+func (a *asm) prefetchNEON(rows int) {
+	a.op("ADD", "$64", "R4", "R11")
+	a.op("CMP", "$16", "R6")
+	a.op("BGT", "below")
+	a.args("c+40", "R11")
+	for range rows {
+		a.op("ADD", "R5", "R11")
+	}
+	a.mark("below")
+	for r := range rows {
+		a.op("PRFM", "(R11)", "PLDL1KEEP")
+		if r < rows-1 {
+			a.op("ADD", "R5", "R11")
+		}
+	}
 }
 
 // args loads arguments: place, register, place, register …

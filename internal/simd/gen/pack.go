@@ -147,6 +147,10 @@ func (a *asm) copyPanel() {
 	a.op("SHLQ", "$2", "R8")
 	a.op("MOVQ", "R8", "R9")
 	a.op("SHLQ", "$4", "R9") // rows ahead: too far apart for the processor's own prefetching
+	if !a.wide() {           // masked stores are slow, on some processors very
+		a.copyRows(6, "six", "VMOVUPS", "X", "(%s)", "VMOVSD", "X", "16(%s)")
+		a.copyRows(16, "sixteen", "VMOVUPS", "Y", "(%s)", "VMOVUPS", "Y", "32(%s)")
+	}
 	for _, vectors := range []int{1, 2} {
 		if vectors == 1 {
 			a.op("CMPQ", "AX", fmt.Sprintf("$%d", a.lanes))
@@ -159,11 +163,31 @@ func (a *asm) copyPanel() {
 			a.loadMasked(i, 14, fmt.Sprintf("%d(SI)", i*a.bytes()), a.v(i))
 			a.storeMasked(i, 14, a.v(i), fmt.Sprintf("%d(DI)", i*a.bytes()))
 		}
-		a.op("ADDQ", "R8", "SI")
-		a.op("ADDQ", "BX", "DI")
-		a.op("DECQ", "CX")
-		a.op("JNZ", label)
-		a.op("VZEROUPPER")
-		a.op("RET")
+		a.nextRow(label)
 	}
+}
+
+// copyRows is copyPanel where the width is this one: two moves, each an instruction, the kind of its register and its place in the row.
+func (a *asm) copyRows(width int, label string, moves ...string) {
+	a.op("CMPQ", "AX", imm(width))
+	a.op("JNE", "not"+label)
+	a.mark(label)
+	a.op("PREFETCHT0", "(SI)(R9*1)")
+	for i := 0; i < len(moves); i += 3 {
+		reg := fmt.Sprintf("%s%d", moves[i+1], i/3)
+		a.op(moves[i], fmt.Sprintf(moves[i+2], "SI"), reg)
+		a.op(moves[i], reg, fmt.Sprintf(moves[i+2], "DI"))
+	}
+	a.nextRow(label)
+	a.mark("not" + label)
+}
+
+// nextRow ends a loop over rows, and the kernel.
+func (a *asm) nextRow(label string) {
+	a.op("ADDQ", "R8", "SI")
+	a.op("ADDQ", "BX", "DI")
+	a.op("DECQ", "CX")
+	a.op("JNZ", label)
+	a.op("VZEROUPPER")
+	a.op("RET")
 }

@@ -54,8 +54,10 @@ func setStubs(out *bytes.Buffer, i isa) {
 	for n := range halfOps {
 		fmt.Fprintf(out, "\n//go:noescape\nfunc %s%s%s\n", halfOps[n].name, i.tag, halfOps[n].signature())
 	}
-	for _, r := range i.tileRows() {
-		fmt.Fprintf(out, "\n//go:noescape\nfunc tile%dx%s(k int, a *float32, stride int, b, c *float32, ldc, cols int, load bool, next *float32)\n", r, i.tag)
+	for _, kind := range i.aKinds() {
+		for _, r := range i.tileRows() {
+			fmt.Fprintf(out, "\n//go:noescape\nfunc %s%dx%s%s\n", kind.name, r, i.tag, tileSignature)
+		}
 	}
 	for r := 1; r <= skinnyRows; r++ {
 		fmt.Fprintf(out, "\n//go:noescape\nfunc skinny%dx%s(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)\n", r, i.tag)
@@ -65,11 +67,15 @@ func setStubs(out *bytes.Buffer, i isa) {
 }
 
 func table(out *bytes.Buffer, i isa) {
-	fmt.Fprintf(out, "\nvar %s = kernels{\nname: %q,\ngemmKernels: gemmKernels{\nmr: %d, nr: %d,\ntiles: []tile{", i.file, i.file, i.mr, i.nv*i.lanes)
-	for _, r := range i.tileRows() {
-		fmt.Fprintf(out, "{%d, tile%dx%s},", r, r, i.tag)
+	fmt.Fprintf(out, "\nvar %s = kernels{\nname: %q,\ngemmKernels: gemmKernels{\nmr: %d, nr: %d,\n", i.file, i.file, i.mr, i.nv*i.lanes)
+	for _, kind := range i.aKinds() {
+		fmt.Fprintf(out, "%ss: []tile{", kind.name)
+		for _, r := range i.tileRows() {
+			fmt.Fprintf(out, "{%d, %s%dx%s},", r, kind.name, r, i.tag)
+		}
+		fmt.Fprintf(out, "},\n")
 	}
-	fmt.Fprintf(out, "},\nskinny: []skinny{")
+	fmt.Fprintf(out, "skinny: []skinny{")
 	for r := 1; r <= skinnyRows; r++ {
 		fmt.Fprintf(out, "skinny%dx%s,", r, i.tag)
 	}
