@@ -136,7 +136,7 @@ func TestKillRanks(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- cmd.Wait() }()
 			if killed < share {
-				killed += killOne(t, g, dir, stages[i].n, hit)
+				killed += killOne(t, g, dir, stages[i].n, (endOf(i)-stepsOf(t, dir))/(share-killed+1), hit)
 			}
 			err := ended(t, cmd, done, dir, stages[i].n)
 			finished = err == nil && killed >= share || err == nil && stepsOf(t, dir) >= endOf(i)
@@ -146,6 +146,9 @@ func TestKillRanks(t *testing.T) {
 		}
 	}
 	t.Logf("killed %d ranks, by rank: %v", killed, hit)
+	if killed < kills {
+		t.Errorf("the run ended after %d of %d kills", killed, kills)
+	}
 	last := fmt.Sprintf("step-%08d", endOf(len(stages)-1))
 	got, want := files(t, filepath.Join(dir, "run", "checkpoints", last)), files(t, filepath.Join(whole, "run", "checkpoints", last))
 	sameFiles(t, got, want)
@@ -195,10 +198,16 @@ func alive(dir string, n int) (count int) {
 	return count
 }
 
-// killOne waits a moment and kills one of n ranks; it gives 1 where there was one to kill.
-func killOne(t *testing.T, g *rand.Rand, dir string, n int, hit map[int]int) int {
+// killOne waits a random moment, and no longer than steps more are saved, so that the stage does not end before its share of kills, and
+// kills one of n ranks; it gives 1 where there was one to kill.
+func killOne(t *testing.T, g *rand.Rand, dir string, n, steps int, hit map[int]int) int {
 	t.Helper()
-	time.Sleep(time.Duration(250+g.IntN(900)) * time.Millisecond)
+	begun := stepsOf(t, dir)
+	for at := time.Now().Add(time.Duration(250+g.IntN(3000)) * time.Millisecond); time.Now().Before(at); {
+		if time.Sleep(time.Duration(1+g.IntN(9)) * time.Millisecond); stepsOf(t, dir) >= begun+steps {
+			break
+		}
+	}
 	rank := g.IntN(n)
 	b, err := os.ReadFile(filepath.Join(dir, fmt.Sprint("pid-", rank)))
 	pid, perr := strconv.Atoi(string(b))
