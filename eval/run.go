@@ -77,29 +77,9 @@ func (j *Prepared) Data() []string { return j.Plan.dataHash() }
 // Run prepares all tasks, then puts them to one model after the other. Cells that the store holds are not asked again, and those
 // that it holds in part are completed.
 func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *Evaluation, err error) {
-	if err := check(targets, tasks); err != nil {
-		return nil, &InputError{err, true}
-	}
-	opt.Measure(targets)
-	if err := opt.CheckSettings(tasks); err != nil {
-		return nil, &InputError{err, true}
-	}
-	var jobs []*Prepared
-	var skipped []Skip
-	for i := range tasks {
-		if why := unable(targets, &tasks[i]); len(why) == len(targets) { // nobody can be asked: it need not be prepared
-			skipped = append(skipped, why...)
-			continue
-		}
-		j, err := opt.Prepare(ctx, &tasks[i])
-		if err != nil && ctx.Err() != nil {
-			return nil, fmt.Errorf("%s: %w", tasks[i].Name, err) // stopped: nothing is wrong with what was asked
-		}
-		if err != nil {
-			var in *InputError
-			return nil, &InputError{fmt.Errorf("%s: %w", tasks[i].Name, err), errors.As(err, &in) && in.Usage}
-		}
-		jobs = append(jobs, j)
+	jobs, skipped, err := opt.jobs(ctx, targets, tasks)
+	if err != nil {
+		return nil, err
 	}
 	store, err := OpenStore(opt.Output)
 	if err != nil {
@@ -129,6 +109,33 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *
 	ev = Assemble(cells)
 	ev.Warnings, ev.Skipped = store.Warnings, skipped
 	return ev, nil
+}
+
+// jobs checks everything that can be wrong and prepares the tasks that somebody can be asked.
+func (o *Options) jobs(ctx context.Context, targets []Target, tasks []Task) (jobs []*Prepared, skipped []Skip, err error) {
+	if err := check(targets, tasks); err != nil {
+		return nil, nil, &InputError{err, true}
+	}
+	o.Measure(targets)
+	if err := o.CheckSettings(tasks); err != nil {
+		return nil, nil, &InputError{err, true}
+	}
+	for i := range tasks {
+		if why := unable(targets, &tasks[i]); len(why) == len(targets) { // nobody can be asked: it need not be prepared
+			skipped = append(skipped, why...)
+			continue
+		}
+		j, err := o.Prepare(ctx, &tasks[i])
+		if err != nil && ctx.Err() != nil {
+			return nil, nil, fmt.Errorf("%s: %w", tasks[i].Name, err) // stopped: nothing is wrong with what was asked
+		}
+		if err != nil {
+			var in *InputError
+			return nil, nil, &InputError{fmt.Errorf("%s: %w", tasks[i].Name, err), errors.As(err, &in) && in.Usage}
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs, skipped, nil
 }
 
 // ErrCannot is what a model cannot be asked, whatever the question: the task is skipped for it, and named.
@@ -264,28 +271,36 @@ func (o *Options) head(t *Target, j *Prepared) (string, Head, error) {
 		Machine: o.Machine, Commit: o.Commit, Time: time.Now().UTC().Truncate(time.Second)}, err
 }
 
-// run asks one model what the store does not hold yet.
-func (o *Options) run(ctx context.Context, store *Store, t *Target, j *Prepared) (*Cell, error) {
+// open finds a model's cell, or begins it, and lists the questions whose answers the store does not hold yet.
+func (o *Options) open(store *Store, t *Target, j *Prepared) (key string, head Head, open []int, err error) {
 	if err := t.can(j.Task); err != nil {
-		return nil, err
+		return "", head, nil, err
 	}
-	key, head, err := o.head(t, j)
-	if err != nil {
-		return nil, err
+	if key, head, err = o.head(t, j); err != nil {
+		return key, head, nil, err
 	}
 	cell := store.cells[key]
 	if cell == nil || cell.Head.Model != head.Model { // a new cell, or one under another label
 		if err := store.write(row{Cell: key, Head: &head}); err != nil {
-			return nil, err
+			return key, head, nil, err
 		}
 		cell = store.cells[key]
 	}
-	var open []int
 	for i, id := range j.IDs {
 		if _, ok := cell.Answers[id]; !ok || o.LogSamples && !cell.logged[id] {
 			open = append(open, i)
 		}
 	}
+	return key, head, open, nil
+}
+
+// run asks one model what the store does not hold yet.
+func (o *Options) run(ctx context.Context, store *Store, t *Target, j *Prepared) (*Cell, error) {
+	key, head, open, err := o.open(store, t, j)
+	if err != nil {
+		return nil, err
+	}
+	cell := store.cells[key]
 	if err := o.ask(ctx, store, key, t, j, open); err != nil {
 		return nil, err
 	}

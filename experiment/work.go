@@ -26,8 +26,11 @@ type Options struct {
 	Commit    string
 	Command   string
 	Keep      Keep
-	Have      []string // files of rows: runs that were finished elsewhere
-	Inexact   bool     // continue runs on another device, precision or kernels
+	Have      []string     // files of rows: runs that were finished elsewhere
+	Inexact   bool         // continue runs on another device, precision or kernels
+	Rank      int          // this process's number among those that divide the runs among them, all with the same folder
+	Ranks     int          // their number; 0 and 1: there is one
+	Wait      func() error // returns when every one of them has come as far; nil for one
 
 	Say      func(format string, args ...any)
 	Progress func(Progress)
@@ -75,19 +78,47 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	lock, err := flock.Acquire(opt.Dir)
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Release()
 	l := &lab{Options: opt, spec: spec, set: filepath.Join(opt.Dir, "data"), trained: map[string]int64{}}
-	if err := l.begin(ctx); err != nil {
+	if l.leads() {
+		lock, err := flock.Acquire(opt.Dir)
+		if err != nil {
+			return nil, err
+		}
+		defer lock.Release()
+		if err := l.begin(ctx); err != nil {
+			return nil, interrupted(ctx, err)
+		}
+	}
+	if err := l.wait(); err != nil {
 		return nil, interrupted(ctx, err)
 	}
 	if err := l.phases(ctx); err != nil {
 		return nil, interrupted(ctx, err)
 	}
+	if !l.leads() {
+		return l.rows()
+	}
 	return l.publish()
+}
+
+// leads says that this process makes the data and writes the rows of all.
+func (l *lab) leads() bool { return l.Rank == 0 }
+
+func (l *lab) wait() error {
+	if l.Wait == nil {
+		return nil
+	}
+	return l.Wait()
+}
+
+// mine are the runs that this process works on.
+func (l *lab) mine(runs []Run) (out []Run) {
+	for i := range runs {
+		if i%max(l.Ranks, 1) == l.Rank {
+			out = append(out, runs[i])
+		}
+	}
+	return out
 }
 
 // interrupted is the error of work that the context's end cut short.
@@ -149,7 +180,10 @@ func (l *lab) phases(ctx context.Context) error {
 		if tuning {
 			runs = runs[:l.spec.TuningRuns()]
 		}
-		if err := l.all(ctx, runs); err != nil {
+		if err := l.all(ctx, l.mine(runs)); err != nil {
+			return err
+		}
+		if err := l.wait(); err != nil {
 			return err
 		}
 	}
@@ -242,7 +276,9 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.finished++
-	_, err = l.publish()
+	if l.leads() {
+		_, err = l.publish()
+	}
 	return err
 }
 

@@ -42,13 +42,17 @@ verdict per claim. With several learning rates each gets --tune-seeds seeds; the
 held-out loss of each architecture then gets the rest of --seeds.
 
 Stop it in any way; the same command goes on without losing a finished run, and unfinished runs go on from
-their checkpoints. The lists of sizes, architectures, learning rates and seeds may grow from call to call.`,
+their checkpoints. The lists of sizes, architectures, learning rates and seeds may grow from call to call.
+
+Started by mpirun or srun, the ranks divide the runs among them; all must see --dir.`,
 		Example: `  antiphase compare --size tiny --seeds 3 --dir runs/tiny
   antiphase compare --size small --data 'books/*.jsonl.zst' --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --keep none
   antiphase compare --size tiny --seeds 5 --task "needle needles=4 queries=2" --probe "needle needles=4 queries=2 samples=8"
   antiphase compare --size 160m --data books --seeds 3 --dry-run`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.compare(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.together(cmd.Context(), func(ctx context.Context, t *team) error { return a.compare(ctx, &f, t) })
+		},
 	}
 	fl := c.Flags()
 	s := &f.spec
@@ -85,8 +89,8 @@ their checkpoints. The lists of sizes, architectures, learning rates and seeds m
 	return c
 }
 
-func (a *app) compare(ctx context.Context, f *compareFlags) error {
-	if err := f.resolve(); err != nil {
+func (a *app) compare(ctx context.Context, f *compareFlags, t *team) error {
+	if err := f.resolve(); err != nil || f.dry && t.follows() {
 		return err
 	}
 	devices, err := a.openJobs(f.jobs)
@@ -99,8 +103,11 @@ func (a *app) compare(ctx context.Context, f *compareFlags) error {
 	}
 	opt := experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.Keep(f.keep), Have: f.have,
 		Inexact: f.inexact}
+	if t != nil {
+		opt.Rank, opt.Ranks, opt.Wait = t.rank, t.size, t.wait
+	}
 	rows, err := a.experiment(ctx, &f.spec, opt)
-	if err != nil {
+	if err != nil || t.follows() {
 		return err
 	}
 	return a.presentExperiment(f.dir, rows, f.json)

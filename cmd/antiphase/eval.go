@@ -37,6 +37,7 @@ type evalFlags struct {
 	preset, scale      string
 	checkpoints        bool
 	changed            func(flag string) bool // given by the user
+	team               *team                  // that divides the questions; nil for a single process
 }
 
 func evalVerb(a *app) *cobra.Command {
@@ -48,6 +49,7 @@ func evalVerb(a *app) *cobra.Command {
 difference to the first one comes with a paired test. Without --data the tasks make small stand-ins of their data sets; with
 --data they read the sets from a folder (see docs/evaluation.md for its files). --output is a store that results are added to, in
 any order and from several processes: what it holds is not asked again, and "antiphase report" makes a page of it.
+Started by mpirun or srun, the ranks divide the questions among them; all must see --output.
 NAME=GLOB makes a group of models that differ in their training seed; groups are compared with the variance between seeds.`,
 		Example: `  antiphase eval ls
   antiphase eval --tasks mc,needle --model runs/speedrun/runs/tiny-transformer-lr0.002-s1 --model runs/speedrun/runs/tiny-diff-lr0.002-s1
@@ -60,7 +62,10 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.changed = cmd.Flags().Changed
-			return a.eval(cmd.Context(), &f)
+			return a.together(cmd.Context(), func(ctx context.Context, t *team) error {
+				f.team = t
+				return a.eval(ctx, &f)
+			})
 		},
 	}
 	fl := c.Flags()
@@ -100,6 +105,9 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if f.context < 16 || f.parallel < 1 {
 		return usage(fmt.Errorf("--endpoint-context is %d, must be 16 or more; --endpoint-concurrency is %d, must be positive", f.context, f.parallel))
 	}
+	if f.team != nil && f.opt.Output == "" {
+		return usage(fmt.Errorf("--output: missing; the answers of %d ranks meet in a store, a folder that all of them see", f.team.size))
+	}
 	if err := f.idle(); err != nil {
 		return err
 	}
@@ -132,13 +140,13 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 		return err
 	}
 	ev, err := a.ask(ctx, f, targets, choose)
-	if err != nil {
+	if err != nil || f.team.follows() {
 		return err
 	}
 	return a.present(f, ev)
 }
 
-// ask puts the tasks to the models.
+// ask puts the tasks to the models. Of several ranks each asks its share; the first has the evaluation, the others nil.
 func (a *app) ask(ctx context.Context, f *evalFlags, targets []eval.Target, choose chosen) (*eval.Evaluation, error) {
 	tasks, err := choose(targets)
 	if err == nil {
@@ -149,7 +157,15 @@ func (a *app) ask(ctx context.Context, f *evalFlags, targets []eval.Target, choo
 	}
 	line := a.newLine()
 	f.opt.Progress = func(p eval.Progress) { line.show(progress(p), p.Done == 0) }
-	ev, err := eval.Run(ctx, targets, tasks, f.opt)
+	var ev *eval.Evaluation
+	if f.team != nil {
+		if err = eval.Share(ctx, targets, tasks, f.opt, f.team.rank, f.team.size); err == nil {
+			err = f.team.wait()
+		}
+	}
+	if err == nil && !f.team.follows() {
+		ev, err = eval.Run(ctx, targets, tasks, f.opt)
+	}
 	line.end()
 	var input *eval.InputError
 	switch {

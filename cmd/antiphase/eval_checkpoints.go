@@ -31,6 +31,9 @@ func (a *app) evalCheckpoints(ctx context.Context, d device.Device, f *evalFlags
 			}
 		}
 	}
+	if f.team.follows() {
+		return nil
+	}
 	store, err := eval.ReadStores(f.opt.Output)
 	if err != nil {
 		return err

@@ -3,11 +3,13 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -114,5 +116,113 @@ func TestRanksLost(t *testing.T) {
 			t.Errorf("%v: after %s\n%s", sig, took, text)
 		}
 		t.Logf("%v: after %s", sig, took.Round(time.Millisecond))
+	}
+}
+
+// launched starts this binary as n ranks of any verb.
+func launched(t *testing.T, n int, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath("mpirun.openmpi")
+	if err != nil {
+		t.Skip("no MPI launcher is installed (Debian: openmpi-bin)")
+	}
+	cmd := exec.Command(path, append([]string{"--allow-run-as-root", "--oversubscribe", "-np", fmt.Sprint(n), os.Args[0]}, args...)...)
+	cmd.Env = append(os.Environ(), asAntiphase+"=1")
+	return cmd
+}
+
+// printed runs a command that must succeed.
+func printed(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	var out, said strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v\n%s%s", cmd.Args, err, out.String(), said.String())
+	}
+	return out.String()
+}
+
+// Ranks divide the questions of eval among them, and the result is that of one process.
+func TestRanksDivideQuestions(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	printed(t, self("train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", in("m"), "-q", "train.steps=4"))
+	asks := []string{"eval", "-m", in("m"), "--tasks", "lm,boolq,outliers", "--limit", "11", "--json", "-q", "--device", "cpu", "-o"}
+	want := printed(t, self(append(asks, in("one"))...))
+	got := printed(t, launched(t, 3, append(asks, in("three"))...))
+	scores := func(text string) string {
+		var v struct{ Results json.RawMessage }
+		if err := json.Unmarshal([]byte(text), &v); err != nil || len(v.Results) == 0 {
+			t.Fatalf("%v in %s", err, text)
+		}
+		return string(v.Results)
+	}
+	if scores(got) != scores(want) {
+		t.Errorf("three ranks:\n%s\none process:\n%s", scores(got), scores(want))
+	}
+	asked := 0 // ranks that asked something
+	files, _ := filepath.Glob(in("three/rows-*.jsonl"))
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), `"answer"`) {
+			asked++
+		}
+	}
+	if asked != 3 {
+		t.Errorf("%d of 3 ranks asked something", asked)
+	}
+	out, err := launched(t, 2, asks[:len(asks)-1]...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "--output: missing; the answers of 2 ranks meet in a store") {
+		t.Errorf("without a store: %v\n%s", err, out)
+	}
+}
+
+// Ranks divide the runs of compare among them; a rank that is killed ends the others, and the same command goes on to the rows that
+// one process writes.
+func TestRanksDivideRuns(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	args := func(name string) []string {
+		return []string{"compare", "--size", "nano", "--data", "synthetic:docs=60", "--lr", "1e-3,2e-3", "--seeds", "2", "--steps", "40", "--arch",
+			"transformer,diff", "--name", "x", "--task", "lm", "--device", "cpu", "-q", "--set", "train.save_every=2", "--dir", in(name)}
+	}
+	printed(t, self(args("one")...))
+	cmd := launched(t, 3, args("three")...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 400 {
+		if found, _ := filepath.Glob(in("three/runs/*/checkpoints/step-*")); len(found) > 0 {
+			break
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	if err := syscall.Kill(pidOf(t, in("three"), 1), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if cmd.Wait() == nil {
+		t.Error("a rank was killed and the others did not notice")
+	}
+	printed(t, launched(t, 3, args("three")...))
+	rows := func(name string) (out []string) {
+		b, err := os.ReadFile(filepath.Join(in(name), "rows.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			var r struct {
+				Run, Measure string
+				Value        float64
+			}
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(r.Measure, "second") {
+				out = append(out, fmt.Sprint(r))
+			}
+		}
+		return out
+	}
+	if got, want := rows("three"), rows("one"); len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("%d rows of three ranks, %d of one, not the same", len(got), len(want))
 	}
 }
