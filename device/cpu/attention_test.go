@@ -234,7 +234,7 @@ func chunksAlike(t *testing.T, one, five *attnCase) {
 	for _, g := range geometries {
 		p, q := one.problem(g), five.problem(g)
 		p.run(one.cpu, onCPU)
-		withBudget(1, func() { q.run(five.cpu, onCPU) })
+		five.withBudget(1, func() { q.run(five.cpu, onCPU) })
 		want := p.results()
 		for name, w := range q.results() {
 			if !slices.Equal(one.read(want[name]), five.read(w)) {
@@ -244,10 +244,10 @@ func chunksAlike(t *testing.T, one, five *attnCase) {
 	}
 }
 
-// withBudget runs f with another packBudget.
-func withBudget(n int, f func()) {
-	defer func(old int) { packBudget = old }(packBudget)
-	packBudget = n
+// withBudget runs f with less memory for packed operands.
+func (c *attnCase) withBudget(n int, f func()) {
+	defer func(old int) { c.cpu.attn.Budget = old }(c.cpu.attn.Budget)
+	c.cpu.attn.Budget = n
 	f()
 }
 

@@ -10,8 +10,9 @@ import (
 	"antiphase/internal/simd"
 )
 
-// BenchmarkCached is the attention of a model of 12 layers with a context of 1024 positions: of a single row, which reads the cache, at GB/s and in
-// turns with reading as much memory, and of a prompt, at the multiply-adds of the cells on and below the diagonal.
+// BenchmarkCached is the attention of a model of 12 layers with a context of 1024 positions: of a single row, which
+// reads the cache, at GB/s and in turns with reading as much memory, and of a prompt, at the multiply-adds of the cells
+// on and below the diagonal.
 func BenchmarkCached(b *testing.B) {
 	const layers, context, page = 12, 1024, 16
 	for _, g := range []geometry{

@@ -85,7 +85,7 @@ func pagesAlike(t *testing.T, c *attnCase) {
 			} else if !slices.Equal(want, c.read(p.out)) {
 				t.Errorf("%v, %v: bits depend on pages of %d", c.cpu.precision, g, cache.PageSize)
 			}
-			withBudget(1, func() { p.attend(c.cpu, onCPU, cache, slot, pos, 0, 50) })
+			c.withBudget(1, func() { p.attend(c.cpu, onCPU, cache, slot, pos, 0, 50) })
 			if !slices.Equal(want, c.read(p.out)) {
 				t.Errorf("%v, %v: bits depend on the room", c.cpu.precision, g)
 			}

@@ -63,10 +63,10 @@ func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32,
 	step := min(x.rows, max(panel, d.maxLogits/(2*ld+2*short+4*wide+8*strips)/panel*panel))
 	sizeE, sizeX := lineFloats(step*ld), lineFloats(step*short)
 	room := d.logits.floats(d, sizeE+sizeX+step*(wide+2+2*strips))
-	eRoom, xRoom, raw := simd.Halves(cut(&room, sizeE)), simd.Halves(cut(&room, sizeX)), cut(&room, step*wide)
+	eRoom, xRoom, raw := simd.Halves(simd.Cut(&room, sizeE)), simd.Halves(simd.Cut(&room, sizeX)), simd.Cut(&room, step*wide)
 	t := &d.classifyBlocks
-	*t = classifyBF16{d: d, scale: scale, factor: cut(&room, step), hit: cut(&room, step), tops: cut(&room, step*strips),
-		sums: cut(&room, step*strips), strips: strips, ld: stat.Stride(classifyCols)}
+	*t = classifyBF16{d: d, scale: scale, factor: simd.Cut(&room, step), hit: simd.Cut(&room, step), tops: simd.Cut(&room, step*strips),
+		sums: simd.Cut(&room, step*strips), strips: strips, ld: stat.Stride(classifyCols)}
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
 		part := x.rowsFrom(n, rows)

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"antiphase/device"
+	"antiphase/device/cpu/attn"
 	"antiphase/internal/simd"
 	"antiphase/tensor"
 )
@@ -40,7 +41,7 @@ type Device struct {
 	maxPacked, maxLogits int // see the constants; a test makes them small
 
 	tasks
-	attn attnState
+	attn *attn.Engine
 }
 
 var _ device.Device = (*Device)(nil)
@@ -71,20 +72,14 @@ type tasks struct {
 	classifyGrad    classifyGrad
 	sumSquares      sumSquaresTask
 	adamw           adamwTask
+	attnTask        attnTask
+	probs           probsTask
 }
 
 // worker is what one thread of the pool owns.
 type worker struct {
 	scratch simd.Scratch
 	buf     []float32
-	softmax simd.SoftmaxBack // factors of the row at hand
-	tile    simd.AttnTile
-	rows    simd.AttnRows
-	grad    simd.AttnGrad
-	few     simd.AttnFew
-	norm    simd.NormBack
-	hi      []int32 // of few
-	window  windows
 	_       [64]byte // workers do not share cache lines
 }
 
@@ -94,7 +89,9 @@ func New(o Options) *Device {
 	if n <= 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	return &Device{pool: newPool(n), workers: make([]worker, n), precision: o.Precision, act: o.Precision.act(), maxPacked: maxPacked, maxLogits: maxLogits}
+	d := &Device{pool: newPool(n), workers: make([]worker, n), precision: o.Precision, act: o.Precision.act(), maxPacked: maxPacked, maxLogits: maxLogits}
+	d.attn = attn.New((*lender)(d), o.Precision != FP32)
+	return d
 }
 
 // Name says what this is.
@@ -176,7 +173,7 @@ func (d *Device) run(n int, t task) { d.pool.run(n, t) }
 func (d *Device) scratch(worker int) *simd.Scratch { return &d.workers[worker].scratch }
 
 // buf is n floats of the worker's own, valid until its next call; their content is arbitrary.
-func (d *Device) buf(worker, n int) []float32 { return grown(&d.workers[worker].buf, n) }
+func (d *Device) buf(worker, n int) []float32 { return simd.Grow(&d.workers[worker].buf, n) }
 
 // room is n floats that all workers may see, valid until the next call; their content is arbitrary.
 func (d *Device) room(n int) []float32 { return d.shared.floats(d, n) }
@@ -203,13 +200,6 @@ func (r *region) free(d *Device) {
 		d.release(r.buf)
 		r.buf = nil
 	}
-}
-
-func grown(buf *[]float32, n int) []float32 {
-	if cap(*buf) < n {
-		*buf = simd.Aligned(n + n/4)
-	}
-	return (*buf)[:n]
 }
 
 // f32 is the memory of a float32 tensor, nil for an absent one.

@@ -2,10 +2,10 @@ package cpu
 
 import "antiphase/device"
 
-// DiffAttention is differential attention, both maps of a head in one pass; attn_tile.go does the work.
+// DiffAttention is differential attention, both maps of a head in one pass.
 func (d *Device) DiffAttention(a *device.DiffAttn) {
 	a.Check(d.Types())
 	d.touch(a.Out, a.Raw, a.LSE, a.Rstd, a.Out2)
-	d.attn.diff(d, a)
-	d.attn.forward()
+	args := diffArgs(a)
+	d.attn.Forward(&args)
 }

@@ -1,13 +1,15 @@
 package cpu
 
-import "antiphase/device"
+import (
+	"antiphase/device"
+	"antiphase/device/cpu/attn"
+)
 
-// DiffAttentionBackward is the gradient of DiffAttention; attn_prepare.go and attn_backward.go do the work.
+// DiffAttentionBackward is the gradient of DiffAttention.
 func (d *Device) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
 	a.CheckBackward(g, d.Types())
 	d.touch(g.DQ, g.DK, g.DV, g.DNorm, g.DLam)
-	d.attn.diff(d, a)
-	d.attn.dnorm, d.attn.dlam = f32(g.DNorm), matOf(g.DLam)
-	d.attn.grad(matOf(g.DOut), matOf(g.DQ), matOf(g.DK), matOf(g.DV))
-	d.attn.backward()
+	args := diffArgs(a)
+	d.attn.Backward(&args, &attn.Grads{DOut: matrix(g.DOut), DQ: matrix(g.DQ), DK: matrix(g.DK), DV: matrix(g.DV),
+		DLam: matrix(g.DLam), DNorm: f32(g.DNorm)})
 }

@@ -6,8 +6,8 @@ import (
 	"antiphase/tensor"
 )
 
-// attnProbs is AttentionProbs in progress; a tile is one row.
-type attnProbs struct {
+// probsTask is AttentionProbs in progress; a tile is one row.
+type probsTask struct {
 	device.Probs
 	out, q, k mat
 	d         *Device
@@ -17,12 +17,12 @@ type attnProbs struct {
 func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
 	device.CheckAttentionProbs(out, q, k, p, d.Types())
 	d.touch(out)
-	d.attn.probs = attnProbs{p, matOf(out), matOf(q), matOf(k), d}
+	d.probs = probsTask{p, matOf(out), matOf(q), matOf(k), d}
 	d.reserve(2 * p.D)
-	d.run(out.Rows, &d.attn.probs)
+	d.run(out.Rows, &d.probs)
 }
 
-func (t *attnProbs) tile(r, worker int) {
+func (t *probsTask) tile(r, worker int) {
 	out, n := t.out.row(r), t.Row+r+1
 	buf := t.d.buf(worker, 2*t.D)
 	q := t.q.read(t.Seq*t.T+t.Row+r, t.QHead*t.D, (t.QHead+1)*t.D, buf[:t.D])

@@ -43,7 +43,7 @@ const (
 
 // Reserve grows the room, so that no call on up to 256 rows of two maps and heads of up to 256 allocates.
 func (t *AttnTile) Reserve() {
-	grow(&t.room, 4*stripSize)
+	Grow(&t.room, 4*stripSize)
 	t.reserveGroups(2*256/tileBF16, 256, 256)
 	if t.fetch.now == nil {
 		t.fetch.all = make([]fetchRows, 0, 64)

@@ -36,7 +36,7 @@ func (t *AttnTile) Dots(dst []float32, x, y View, rows, cols int) {
 		cur.dots(&t.dots)
 		r = groups * tileBF16
 	}
-	buf := grow(&t.room, 2*cols)
+	buf := Grow(&t.room, 2*cols)
 	for ; r < rows; r++ {
 		dst[r] = Dot(x.wide(r, cols, buf), y.wide(r, cols, buf[cols:]))
 	}
@@ -138,7 +138,7 @@ type normBackArgs struct {
 // NormBack runs x.
 func (t *AttnTile) NormBack(x *NormBack) {
 	out2, second := x.Out2, x.Delta[1]
-	buf := grow(&t.room, 4*x.Cols+x.Rows)
+	buf := Grow(&t.room, 4*x.Cols+x.Rows)
 	if out2.size() == 0 {
 		out2, second = x.Raw, buf[4*x.Cols:]
 	}

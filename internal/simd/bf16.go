@@ -129,7 +129,7 @@ func (a *leftBF16) run(m, n, k int, pb []uint16, depth int, c View, accumulate, 
 
 // narrow is run into bfloat16 where there are no tiles: by way of float32 sums, rounded once behind the last part.
 func (a *leftBF16) narrow(m, n, k int, pb []uint16, depth int, c View, accumulate, first, last bool, s *Scratch) {
-	wide := View{X: grow(&s.sums, m*n), Ld: n}
+	wide := View{X: Grow(&s.sums, m*n), Ld: n}
 	for r := 0; r < m && first && accumulate; r++ {
 		WidenBF16(wide.X[r*n:(r+1)*n], c.H[r*c.Ld:][:n])
 	}
@@ -181,18 +181,18 @@ func (s *Scratch) few(m, n, k int, c []float32, ldc int, accumulate bool) *gemmB
 
 // ReserveBF16 grows s for products of up to m × n × k, so that none of them allocates.
 func (s *Scratch) ReserveBF16(m, n, k int) {
-	grow(&s.edge, PanelBF16*(up32(m)+up32(n)))
+	Grow(&s.edge, PanelBF16*(up32(m)+up32(n)))
 	if cur.ordered {
-		grow(&s.wide, up32(m)*up32(k)/2)
-		grow(&s.below, PanelBF16*up32(k)/2)
+		Grow(&s.wide, up32(m)*up32(k)/2)
+		Grow(&s.below, PanelBF16*up32(k)/2)
 	}
-	grow(&s.wide, PanelBF16*up32(k))
-	grow(&s.tile, stepBF16)
-	grow(&s.partial, stepBF16*(maxPartial+1))
+	Grow(&s.wide, PanelBF16*up32(k))
+	Grow(&s.tile, stepBF16)
+	Grow(&s.partial, stepBF16*(maxPartial+1))
 	if cur.direct {
-		grow(&s.below, PanelBF16*up32(k)/2)
+		Grow(&s.below, PanelBF16*up32(k)/2)
 	} else {
-		grow(&s.sums, m*n)
+		Grow(&s.sums, m*n)
 	}
 }
 

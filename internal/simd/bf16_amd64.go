@@ -40,7 +40,7 @@ const (
 
 // productAMX runs whole panels straight into C, and the ragged right and bottom edges by way of padded memory.
 func productAMX(g *gemmBF16) {
-	tile := grow(&g.s.tile, PanelBF16*PanelBF16)
+	tile := Grow(&g.s.tile, PanelBF16*PanelBF16)
 	rows, cols, ld := g.m/PanelBF16*PanelBF16, g.n/PanelBF16*PanelBF16, up32(g.n)
 	if rows > 0 && cols > 0 {
 		g.panels(0, rows, cols, View{g.c, g.h, g.ldc}, tile)
@@ -51,7 +51,7 @@ func productAMX(g *gemmBF16) {
 		load, store = g.accumulate && g.first, g.last
 	}
 	g.first, g.last = true, true
-	room := grow(&g.s.edge, PanelBF16*(rows+ld))
+	room := Grow(&g.s.edge, PanelBF16*(rows+ld))
 	right, bottom := View{X: room[:PanelBF16*rows], Ld: PanelBF16}, View{X: room[PanelBF16*rows:], Ld: ld}
 	if rows > 0 && cols < g.n {
 		g.begin(right, 0, cols, rows, g.n-cols, load)
@@ -97,7 +97,7 @@ func (g *gemmBF16) below(rows int) {
 	}
 	k := g.steps * PanelBF16
 	g.strideA = SizeBF16(PanelBF16, k)
-	left := unsafe.Slice((*uint16)(unsafe.Pointer(&grow(&g.s.below, g.strideA/2)[0])), g.strideA)
+	left := unsafe.Slice((*uint16)(unsafe.Pointer(&Grow(&g.s.below, g.strideA/2)[0])), g.strideA)
 	packFast(left, g.m-rows, k, g.a[rows*g.lda:], g.lda, false, false, k, &g.halves)
 	g.a, g.lda = left, 0
 }
@@ -137,7 +137,7 @@ func (g *gemmBF16) panels(j, m, n int, c View, tile []float32) {
 
 // tiles computes the tiles of C of first, run after run of k. seed says that they begin with C, which is bfloat16.
 func (g *gemmBF16) tiles(first *tileArgs, run int, seed bool) {
-	partial := grow(&g.s.partial, stepBF16*(maxPartial+1))
+	partial := Grow(&g.s.partial, stepBF16*(maxPartial+1))
 	across := max(1, min(first.cols, maxCall/(run*first.rows)))
 	width := 4 * PanelBF16
 	if first.halves == 1 {
@@ -271,7 +271,7 @@ func productDot(g *gemmBF16) {
 				rows, kernel = 2, dotRows2xBF16
 			}
 			if cols < PanelBF16 {
-				edge := View{X: grow(&g.s.edge, rows*PanelBF16), Ld: PanelBF16}
+				edge := View{X: Grow(&g.s.edge, rows*PanelBF16), Ld: PanelBF16}
 				if g.accumulate {
 					g.pad(edge, i, j, rows, cols)
 				}

@@ -22,7 +22,7 @@ const group = 8
 func productMMLA(g *gemmBF16) {
 	depth := g.steps * PanelBF16
 	rows := (g.m + group - 1) / group
-	a, b := halvesOf(grow(&g.s.wide, rows*group*depth/2)), halvesOf(grow(&g.s.below, PanelBF16*depth/2))
+	a, b := halvesOf(Grow(&g.s.wide, rows*group*depth/2)), halvesOf(Grow(&g.s.below, PanelBF16*depth/2))
 	for i := range rows {
 		orderRowsNEONBF16(&a[i*group*depth], &g.row(i * group)[0], g.steps)
 	}
@@ -47,7 +47,7 @@ func (g *gemmBF16) square(a, b *uint16, i, j int) {
 		mmlaNEONBF16(g.steps, a, b, &g.c[i*g.ldc+j], g.ldc, g.accumulate)
 		return
 	}
-	edge := View{X: grow(&g.s.edge, group*group), Ld: group}
+	edge := View{X: Grow(&g.s.edge, group*group), Ld: group}
 	if g.accumulate {
 		g.pad(edge, i, j, m, n)
 	}

@@ -23,7 +23,7 @@ func f32Of(x uint16) float32 { return math.Float32frombits(uint32(x) << 16) }
 // productFew is the product where there are no tiles: A's rows are widened, 32 at a time, and meet B a few at once.
 func productFew(g *gemmBF16) {
 	depth := g.steps * PanelBF16
-	wide := grow(&g.s.wide, PanelBF16*depth)
+	wide := Grow(&g.s.wide, PanelBF16*depth)
 	for i := 0; i < g.m; i += PanelBF16 {
 		rows := min(PanelBF16, g.m-i)
 		for r := range rows {
@@ -54,7 +54,7 @@ func (g *gemmBF16) fewRows(i, rows int, a []float32, lda int, f func(j, rows, pa
 			j += panels * PanelBF16
 		}
 		if j < g.n {
-			edge := View{X: grow(&g.s.edge, n*PanelBF16), Ld: PanelBF16}
+			edge := View{X: Grow(&g.s.edge, n*PanelBF16), Ld: PanelBF16}
 			g.pad(edge, i+r, j, n, g.n-j)
 			f(j, n, 1, &a[r*lda], &edge.X[0], PanelBF16)
 			g.unpad(edge, i+r, j, n, g.n-j)

@@ -188,7 +188,7 @@ func (x *RowsInt8) packRow(r int, row []float32, s *Scratch) {
 	whole := x.k / stepInt8
 	var last []float32
 	if tail := row[whole*stepInt8:]; len(tail) > 0 {
-		last = grow(&s.edge, stepInt8)
+		last = Grow(&s.edge, stepInt8)
 		clear(last[copy(last, tail):])
 	}
 	var bits uint32
@@ -288,7 +288,7 @@ func (g *gemmInt8) block(kernel fewInt8, i, j, rows, panels int) {
 	at := (g.j + j) / PanelBF16
 	x, w, head, scale := &g.x.row(i)[0], &g.w.panel(at)[0], &g.w.head[at*headInt8], &g.x.scale[i]
 	if cols := g.n - j; cols < PanelBF16 {
-		edge := grow(&g.s.edge, len(g.few)*PanelBF16)
+		edge := Grow(&g.s.edge, len(g.few)*PanelBF16)
 		kernel(g.steps, x, 128*g.x.height, w, head, &edge[0], PanelBF16, scale, 1, g.w.stride())
 		for r := range rows {
 			copy(g.c[(i+r)*g.ldc+j:][:cols], edge[r*PanelBF16:])
@@ -300,9 +300,9 @@ func (g *gemmInt8) block(kernel fewInt8, i, j, rows, panels int) {
 
 // ReserveInt8 grows s so that no int8 product allocates.
 func (s *Scratch) ReserveInt8() {
-	grow(&s.edge, max(stepInt8, len(cur.bytes.few)*PanelBF16))
-	grow(&s.tile, 2*stepBF16)
-	grow(&s.partial, stepBF16*maxPartial)
+	Grow(&s.edge, max(stepInt8, len(cur.bytes.few)*PanelBF16))
+	Grow(&s.tile, 2*stepBF16)
+	Grow(&s.partial, stepBF16*maxPartial)
 }
 
 // int8Args are the arguments of the tile kernels: rows × 32·cols elements of C, whose rows lie ldc bytes apart. The kernels change it.

@@ -84,13 +84,13 @@ func (g *gemmInt8) call(i, rows, j, end, p, steps, at int, way *wayInt8) {
 	*t = int8Args{
 		x: &g.x.row(i)[p*PanelRowsInt8*stepInt8], w: &g.w.panel(panel)[p*stepBytes], head: &g.w.head[panel*headInt8],
 		c: &g.c[i*g.ldc+j], scale: &g.x.scale[i],
-		scratch: &grow(&g.s.tile, 2*stepBF16)[0], config: &tileConfig[0],
+		scratch: &Grow(&g.s.tile, 2*stepBF16)[0], config: &tileConfig[0],
 		ldc: 4 * g.ldc, steps: steps, rows: rows, cols: cols, strideX: 2 * PanelRowsInt8 * stepInt8 * g.steps, strideW: g.w.stride(),
 		drain: (PanelRowsInt8 + turns - 1) / turns, fetch: (8 + down - 1) / down, four: 4 * g.w.stride(),
 		last: 1<<(end-j-(cols-1)*PanelBF16) - 1,
 	}
 	if steps < g.steps {
-		t.partial = &grow(&g.s.partial, stepBF16*maxPartial)[at*stepBF16]
+		t.partial = &Grow(&g.s.partial, stepBF16*maxPartial)[at*stepBF16]
 	}
 	if p > 0 {
 		t.load = 1

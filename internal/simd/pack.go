@@ -6,16 +6,24 @@ import (
 )
 
 // A is room for n elements of a packed A.
-func (s *Scratch) A(n int) []float32 { return grow(&s.a, n) }
+func (s *Scratch) A(n int) []float32 { return Grow(&s.a, n) }
 
 // B is room for n elements of a packed B.
-func (s *Scratch) B(n int) []float32 { return grow(&s.b, n) }
+func (s *Scratch) B(n int) []float32 { return Grow(&s.b, n) }
 
-func grow(buf *[]float32, n int) []float32 {
+// Grow is the first n elements of buf, which is replaced by a longer one where it is too short. Their content is arbitrary.
+func Grow(buf *[]float32, n int) []float32 {
 	if cap(*buf) < n {
 		*buf = Aligned(n + n/4)
 	}
 	return (*buf)[:n]
+}
+
+// Cut takes the first n elements off buf.
+func Cut(buf *[]float32, n int) []float32 {
+	x := (*buf)[:n:n]
+	*buf = (*buf)[n:]
+	return x
 }
 
 // Aligned allocates n elements that begin on a cache line.

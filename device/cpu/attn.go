@@ -1,0 +1,78 @@
+package cpu
+
+import (
+	"antiphase/device"
+	"antiphase/device/cpu/attn"
+	"antiphase/internal/simd"
+	"antiphase/tensor"
+)
+
+// The attention ops check their arguments and hand them to attn.Engine, in whose terms plain attention is differential
+// attention with one map.
+
+// lender is the device as attn.Pool.
+type lender Device
+
+// attnTask is a task of attention as one of the pool's.
+type attnTask struct{ attn.Task }
+
+func (t *attnTask) tile(i, worker int) { t.Tile(i, worker) }
+
+// Workers is their number.
+func (l *lender) Workers() int { return len(l.workers) }
+
+// Run hands tiles 0…n−1 of t to the workers and waits for the last.
+func (l *lender) Run(n int, t attn.Task) {
+	l.attnTask.Task = t
+	l.pool.run(n, &l.attnTask)
+}
+
+// Buf is Device.buf.
+func (l *lender) Buf(worker, n int) []float32 { return (*Device)(l).buf(worker, n) }
+
+// Scratch is Device.scratch.
+func (l *lender) Scratch(worker int) *simd.Scratch { return (*Device)(l).scratch(worker) }
+
+// Room is Device.room.
+func (l *lender) Room(n int) []float32 { return (*Device)(l).room(n) }
+
+// matrix is a tensor as attention takes it.
+func matrix(t tensor.Tensor) attn.Matrix {
+	m := matOf(t)
+	return attn.Matrix{View: simd.View{X: m.x, H: m.h, Ld: m.ld}, Rows: m.rows, Cols: m.cols}
+}
+
+// diffArgs are the arguments of differential attention.
+func diffArgs(a *device.DiffAttn) attn.Args {
+	return attn.Args{
+		Shape: a.AttnShape, Maps: 2, Keys: a.Keys, Start: starts(a.Start),
+		Norm: attn.Norm{On: a.Norm.On, Weight: matrix(a.Norm.Weight), Eps: a.Norm.Eps, Scale: a.Norm.Scale},
+		Tensors: attn.Tensors{Q: matrix(a.Q), K: matrix(a.K), V: matrix(a.V), Lam: matrix(a.Lam), Out: matrix(a.Out),
+			Raw: matrix(a.Raw), Out2: matrix(a.Out2), LSE: matrix(a.LSE), Rstd: matrix(a.Rstd)},
+	}
+}
+
+// plainArgs are the arguments of plain attention.
+func plainArgs(a *device.Attn) attn.Args {
+	args := diffArgs(&device.DiffAttn{AttnShape: a.AttnShape, Keys: 1, Norm: a.Norm, Q: a.Q, K: a.K, V: a.V,
+		Start: a.Start, Out: a.Out, Raw: a.Raw, LSE: a.LSE, Rstd: a.Rstd})
+	args.Maps = 1
+	return args
+}
+
+// starts are the first keys of rows, nil where there are none.
+func starts(t tensor.Tensor) []int32 {
+	if !t.Ok() {
+		return nil
+	}
+	return i32(t)
+}
+
+func attnCache(c *device.Cache) attn.Cache {
+	return attn.Cache{K: matrix(c.K), V: matrix(c.V), Table: i32(c.Table), LdTable: c.Table.Ld,
+		Slots: c.Table.Rows, Pages: c.Table.Cols, PageSize: c.PageSize}
+}
+
+func attnPlaces(slot, pos tensor.Tensor) attn.Places {
+	return attn.Places{Slot: i32(slot), Pos: i32(pos)}
+}

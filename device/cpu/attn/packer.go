@@ -1,0 +1,157 @@
+package attn
+
+import "antiphase/internal/simd"
+
+// packer packs operands and multiplies them. It is all that knows whether factors are float32 or, with half, bfloat16.
+// Packed operands lie in memory for floats either way; sizes are in floats.
+type packer struct {
+	half bool
+	// pre and post are the logits' scale: of the queries (and of the keys in dQ) before they are packed, and of the
+	// products. A bfloat16 factor is rounded, so there the scale comes after.
+	pre, post float32
+}
+
+func newPacker(half bool, scale float64) packer {
+	if half {
+		return packer{half, 1, float32(scale)}
+	}
+	return packer{half, float32(scale), 1}
+}
+
+// sizeA is the size of a packed left-hand operand [m,k], sizeB of a right-hand operand [k,n].
+func (p *packer) sizeA(m, k int) int {
+	if p.half {
+		return simd.FloatsBF16(m, k)
+	}
+	return simd.SizeA(m, k)
+}
+
+func (p *packer) sizeB(k, n int) int {
+	if p.half {
+		return simd.FloatsBF16(n, k)
+	}
+	return simd.SizeB(k, n)
+}
+
+// columns is the number of columns in a panel of a right-hand operand: where it may be cut.
+func (p *packer) columns() int {
+	if p.half {
+		return simd.PanelBF16
+	}
+	return simd.NR()
+}
+
+// step is the number of rows that are packed in one go: a panel of bfloat16 operands, or all n that belong together.
+func (p *packer) step(n int) int {
+	if p.half {
+		return simd.PanelBF16
+	}
+	return n
+}
+
+// whole is n rounded up to whole panels of bfloat16 operands, which are filled up with zeros.
+func (p *packer) whole(n int) int {
+	if p.half {
+		return ceil(n, simd.PanelBF16) * simd.PanelBF16
+	}
+	return n
+}
+
+// packA packs a left-hand operand [m,k], packB a right-hand one [k,n]. Factors that are not bfloat16 come from float32.
+func (p *packer) packA(dst []float32, m, k int, a simd.View) {
+	if p.half {
+		simd.PackABF16(simd.Halves(dst), m, k, a, false)
+		return
+	}
+	simd.PackA(dst, m, k, a.X, a.Ld, false)
+}
+
+func (p *packer) packB(dst []float32, k, n int, b simd.View, trans bool) {
+	if p.half {
+		simd.PackBBF16(simd.Halves(dst), k, n, b, trans, k)
+		return
+	}
+	simd.PackB(dst, k, n, b.X, b.Ld, trans)
+}
+
+// packRows packs rows row … row+n−1 of a right-hand operand [depth,cols]; all of them with float32 factors.
+func (p *packer) packRows(dst []float32, row, n, cols int, x simd.View, depth int) {
+	if p.half {
+		simd.PackBBF16(simd.Halves(p.rowsAt(dst, row)), n, cols, x, false, depth)
+		return
+	}
+	simd.PackB(dst, n, cols, x.X, x.Ld, false)
+}
+
+// packTurned packs the transpose of rows row … row+n−1 of x [depth,cols] as a left-hand operand [cols,depth]; all of
+// them with float32 factors.
+func (p *packer) packTurned(dst []float32, row, n, cols int, x simd.View, depth int) {
+	if p.half {
+		simd.PackPartBF16(simd.Halves(p.rowsAt(dst, row)), cols, n, x, true, depth)
+		return
+	}
+	simd.PackA(dst, cols, n, x.X, x.Ld, true)
+}
+
+// leftAt is a packed left-hand operand of depth columns, from a row that is a multiple of 32; with float32 factors the
+// row is 0.
+func (p *packer) leftAt(pa []float32, depth, row int) []float32 {
+	if row == 0 {
+		return pa
+	}
+	return pa[simd.FloatsBF16(row, depth):]
+}
+
+// columnsAt and rowsAt are a packed right-hand operand of depth rows, from a column or row that is a multiple of
+// columns.
+func (p *packer) columnsAt(pb []float32, depth, col int) []float32 {
+	if p.half {
+		return pb[simd.FloatsBF16(col, depth):]
+	}
+	return pb[col*depth:]
+}
+
+func (p *packer) rowsAt(pb []float32, row int) []float32 {
+	if p.half {
+		return pb[row*simd.PanelBF16/2:]
+	}
+	return pb[row*simd.NR():]
+}
+
+// operand is a packed operand, and the number of elements of k that it was packed with.
+type operand struct {
+	x     []float32
+	depth int
+}
+
+// product: c [m,n] = a·b, or += with accumulate, within the first caches, over the first k elements of a and b. With
+// bfloat16 factors all of whole(m) × whole(n) is written. With float32 factors k is a's depth, and panels are taken one
+// by one where k is less than b's. zeros may be left out.
+func (p *packer) product(m, n, k int, a, b operand, c []float32, ldc int, accumulate bool, zeros simd.Triangle,
+	on *worker) {
+	if p.half {
+		const panel = simd.PanelBF16
+		on.tile.Product(p.whole(m), p.whole(n), k, simd.Halves(a.x), panel*p.whole(a.depth),
+			simd.Halves(b.x), panel*p.whole(b.depth), c, ldc, accumulate, zeros, on.scratch)
+		return
+	}
+	if k == b.depth {
+		simd.GemmPacked(m, n, k, a.x, b.x, c, ldc, accumulate)
+		return
+	}
+	for j := 0; j < n; j += simd.NR() {
+		simd.GemmPacked(m, min(simd.NR(), n-j), k, a.x, b.x[j*b.depth:], c[j:], ldc, accumulate)
+	}
+}
+
+// scaled is rows × cols elements of src times pre: src itself, as with bfloat16 factors, or a copy in dense.
+func (p *packer) scaled(dense []float32, rows, cols int, src simd.View) simd.View {
+	if p.pre == 1 {
+		return src
+	}
+	for r := range rows {
+		copy(dense[r*cols:(r+1)*cols], src.X[r*src.Ld:])
+	}
+	simd.Scale(dense[:rows*cols], p.pre)
+	return simd.View{X: dense, Ld: cols}
+}

@@ -1,0 +1,98 @@
+package attn
+
+import (
+	"math"
+
+	"antiphase/internal/simd"
+)
+
+// sums is the state of an online softmax, one vector for each row and map.
+type sums struct {
+	acc      []float32 // Σ exp(logit − top)·v, rows ld apart
+	ld       int
+	top, sum []float32 // largest logit so far, Σ exp(logit − top)
+}
+
+// cutSums cuts the state of n vectors off buf, with rows of acc in whole panels.
+func (o *op) cutSums(buf *[]float32, n int) sums {
+	ld := o.whole(o.DV)
+	return sums{acc: simd.Cut(buf, n*ld), ld: ld, top: simd.Cut(buf, n), sum: simd.Cut(buf, n)}
+}
+
+// reset begins a softmax. acc is overwritten by the first tile.
+func (s *sums) reset() {
+	clear(s.sum)
+	for i := range s.top {
+		s.top[i] = float32(math.Inf(-1))
+	}
+}
+
+// join adds the sums of later keys to x: those under the smaller top are scaled down to the larger. factors has room
+// for two of each vector.
+func (o *op) join(x, later *sums, factors []float32, on *worker) {
+	n := len(x.top)
+	fx, fl := factors[:n], factors[n:2*n]
+	for v := range fx {
+		fx[v] = -max(later.top[v]-x.top[v], x.top[v]-later.top[v])
+	}
+	unit := float32(1)
+	if o.half {
+		unit = math.Ln2
+	}
+	simd.ExpSum(fx, fx, unit, 0)
+	for v, f := range fx {
+		if fl[v] = f; later.top[v] > x.top[v] {
+			fl[v] = 1
+			x.top[v], x.sum[v] = later.top[v], float32(x.sum[v]*f)+later.sum[v]
+			continue
+		}
+		fx[v] = 1
+		x.sum[v] += float32(f * later.sum[v])
+	}
+	on.tile.JoinRows(x.acc, x.ld, later.acc, later.ld, n, o.DV, fx, fl)
+}
+
+// finish writes rows n … n+count−1 of head h: raw = A1·V − λ·A2·V, the head norm, and what backward will need. Map m's
+// sums lie m·step vectors further on; all are overwritten.
+func (o *op) finish(n, h, count, step int, s sums, on *worker) {
+	c := h * o.DV
+	for m := range o.maps {
+		lse := s.top[m*step:][:count]
+		simd.LogSums(lse, s.sum[m*step:])
+		for r := 0; r < count && o.LSE.ok(); r++ {
+			o.LSE.X[(n+r)*o.LSE.Ld+h*o.maps+m] = lse[r]
+		}
+	}
+	if o.maps == 1 && !o.norm.On {
+		on.tile.ScaleRows(o.Out.From(n, c), s.acc, s.ld, count, o.DV, s.sum, o.Out.far())
+		return
+	}
+	if o.maps == 1 {
+		on.tile.ScaleRows(simd.View{X: s.acc, Ld: s.ld}, s.acc, s.ld, count, o.DV, s.sum, false)
+	} else { // raw = A1·V − λ·A2·V
+		for r := range count {
+			s.top[r] = -o.lambda(n+r, h) * s.sum[step+r]
+		}
+		second := s.acc[step*s.ld:]
+		on.tile.JoinRows(s.acc, s.ld, second, s.ld, count, o.DV, s.sum, s.top)
+		if o.Out2.ok() {
+			on.tile.ScaleRows(o.Out2.From(n, c), second, s.ld, count, o.DV, s.sum[step:], o.Out2.far())
+		}
+	}
+	if o.norm.On {
+		o.normalize(n, h, count, &s, on)
+	}
+	on.tile.ScaleRows(o.Out.From(n, c), s.acc, s.ld, count, o.DV, ones[:], o.Out.far())
+}
+
+// normalize stores raw and applies the head norm to it, in place.
+func (o *op) normalize(n, h, count int, s *sums, on *worker) {
+	if o.Raw.ok() {
+		on.tile.ScaleRows(o.Raw.From(n, h*o.DV), s.acc, s.ld, count, o.DV, ones[:], o.Raw.far())
+	}
+	rstd, step := s.sum, 1 // discarded
+	if o.Rstd.ok() {
+		rstd, step = o.Rstd.From(n, h).X, o.Rstd.Ld
+	}
+	on.tile.NormRows(s.acc, s.ld, count, o.DV, o.weight, rstd, step, float32(o.norm.Eps), float32(o.norm.Scale))
+}
