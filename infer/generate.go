@@ -24,6 +24,11 @@ type Request struct {
 // context ends all requests and is returned; a request whose logits are no numbers fails with
 // [ReasonError] and its error is returned when the others are through.
 func (e *Engine) Generate(ctx context.Context, reqs []Request, emit func(i int, ev Event) bool) error {
+	return e.Stream(ctx, reqs, emit, func() {})
+}
+
+// Stream is Generate for callers that pass events on: rest is called when there are no further ones for now, before waiting for the next step.
+func (e *Engine) Stream(ctx context.Context, reqs []Request, emit func(i int, ev Event) bool, rest func()) error {
 	seqs := make([]*seq, len(reqs))
 	outs := make([]*output, len(reqs))
 	for i, r := range reqs {
@@ -33,11 +38,11 @@ func (e *Engine) Generate(ctx context.Context, reqs []Request, emit func(i int, 
 		}
 		outs[i] = e.newOutput(seqs[i])
 	}
-	return e.serve(ctx, seqs, outs, emit)
+	return e.serve(ctx, seqs, outs, emit, rest)
 }
 
 // serve queues sequences that begin has made ready and sees them through.
-func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit func(int, Event) bool) error {
+func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit func(int, Event) bool, rest func()) error {
 	e.mu.Lock()
 	for _, s := range seqs {
 		if len(s.tokens) == s.end && !s.sampling.Echo { // nothing to do: no room for a single token
@@ -73,6 +78,7 @@ func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit fu
 				open++
 			}
 		}
+		rest()
 	}
 	return failures(outs)
 }

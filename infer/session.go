@@ -56,7 +56,7 @@ func (s *Session) Generate(ctx context.Context, p Sampling, emit func(Event) boo
 		return fmt.Errorf("infer: session: %w", err)
 	}
 	out := s.e.newOutput(q)
-	err := s.e.serve(ctx, []*seq{q}, []*output{out}, func(_ int, ev Event) bool { return emit(ev) })
+	err := s.e.serve(ctx, []*seq{q}, []*output{out}, func(_ int, ev Event) bool { return emit(ev) }, func() {})
 	// A stop string is found after its token was sampled, perhaps when others' steps had gone on already.
 	q.tokens = q.tokens[:n+out.given]
 	s.cut(len(q.tokens))

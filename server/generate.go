@@ -101,6 +101,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, c *call) {
 		if err == nil {
 			err = out.raw("[DONE]")
 		}
+		if err == nil {
+			err = out.flush()
+		}
 	}
 	if err != nil {
 		s.abandon(w, r, out, err)
@@ -151,7 +154,7 @@ func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *eve
 	defer leave()
 	watch.admitted()
 	var lost error
-	err = c.model.Engine.Generate(ctx, c.reqs, func(i int, ev infer.Event) bool {
+	err = c.model.Engine.Stream(ctx, c.reqs, func(i int, ev infer.Event) bool {
 		if lost != nil {
 			return false
 		}
@@ -161,6 +164,10 @@ func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *eve
 			lost = c.write(out, list[i], p)
 		}
 		return lost == nil
+	}, func() {
+		if out != nil && lost == nil {
+			lost = out.flush()
+		}
 	})
 	watch.finished(list, errors.Join(lost, err))
 	if lost != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -18,6 +19,7 @@ type events struct {
 	mu      sync.Mutex
 	timer   *time.Timer
 	started bool
+	waiting bool // something was written and not flushed
 	closed  bool
 	err     error
 }
@@ -31,13 +33,14 @@ func newEvents(w http.ResponseWriter, l *Limits) *events {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if !e.closed {
-			e.write([]byte(": ping\n\n"))
+			e.write(": ping\n\n")
+			e.push()
 		}
 	})
 	return e
 }
 
-// send writes one event.
+// send writes one event. It is on its way when flush is called, or the buffer is full.
 func (e *events) send(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -50,15 +53,18 @@ func (e *events) send(v any) error {
 func (e *events) raw(data string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.write([]byte("data: " + data + "\n\n"))
+	e.write("data: " + data + "\n\n")
 	return e.err
 }
 
-func (e *events) write(b []byte) {
+func (e *events) write(text string) {
 	if e.err != nil {
 		return
 	}
-	_ = e.rc.SetWriteDeadline(time.Now().Add(e.limit)) // not every writer has deadlines
+	if !e.waiting {
+		_ = e.rc.SetWriteDeadline(time.Now().Add(e.limit)) // not every writer has deadlines
+		e.waiting = true
+	}
 	if !e.started {
 		h := e.w.Header()
 		h.Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -67,11 +73,27 @@ func (e *events) write(b []byte) {
 		e.w.WriteHeader(http.StatusOK)
 		e.started = true
 	}
-	if _, err := e.w.Write(b); err != nil {
-		e.err = errSlow
-	} else if err := e.rc.Flush(); err != nil {
+	if _, err := io.WriteString(e.w, text); err != nil {
 		e.err = errSlow
 	}
+}
+
+// flush puts what was written on its way.
+func (e *events) flush() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.push()
+	return e.err
+}
+
+func (e *events) push() {
+	if e.err != nil || !e.waiting {
+		return
+	}
+	if err := e.rc.Flush(); err != nil {
+		e.err = errSlow
+	}
+	e.waiting = false
 	e.timer.Reset(e.ping)
 }
 
@@ -82,10 +104,11 @@ func (e *events) begun() bool {
 	return e.started
 }
 
-// close ends the pings and lets the connection be used again.
+// close sends the rest, ends the pings and lets the connection be used again.
 func (e *events) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.push()
 	e.closed = true
 	e.timer.Stop()
 	_ = e.rc.SetWriteDeadline(time.Time{})
