@@ -16,8 +16,8 @@ import (
 	"antiphase/internal/fault"
 )
 
-// ServeOptions are a load on an OpenAI-compatible server. The load is open: requests arrive as a Poisson process at Rate whether or not earlier ones
-// have been answered, as users do.
+// ServeOptions are a load on an OpenAI-compatible server. The load is open unless Concurrency is set: requests arrive as a Poisson process at Rate
+// whether or not earlier ones have been answered, as users do.
 type ServeOptions struct {
 	URL       string // without /v1
 	Key       string
@@ -30,6 +30,8 @@ type ServeOptions struct {
 	Deadline  time.Duration
 	IgnoreEOS bool // ask for answers of exactly that length; not every server knows the field
 	Seed      uint64
+	// Concurrency closes the loop: that many requests are always open, and the next is sent when one ends. Rate does not count then.
+	Concurrency int
 }
 
 // Check says what is out of range.
@@ -39,6 +41,8 @@ func (o *ServeOptions) Check() error {
 		return fmt.Errorf("requests: is %d, must be between 1 and 1000000", o.Requests)
 	case !(o.Rate >= 0 && o.Rate <= 1e5):
 		return fmt.Errorf("rate: is %g, must be between 0 (all at once) and 100000 requests per second", o.Rate)
+	case o.Concurrency < 0 || o.Concurrency > 1e4:
+		return fmt.Errorf("concurrency: is %d, must be between 0 (open loop) and 10000", o.Concurrency)
 	case o.Vocab < 1:
 		return fmt.Errorf("vocab: is %d, must be positive", o.Vocab)
 	case o.Deadline <= 0:
@@ -70,7 +74,7 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeResult, error) {
 	at := time.Duration(0)
 	for i := range shots {
 		shots[i] = shot{at: at, prompt: o.Prompt.draw(rnd, i), output: o.Output.draw(rnd, i)}
-		if o.Rate > 0 {
+		if o.Rate > 0 && o.Concurrency == 0 {
 			at += time.Duration(rnd.ExpFloat64() / o.Rate * float64(time.Second))
 		}
 	}
@@ -78,25 +82,45 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeResult, error) {
 	defer client.CloseIdleConnections()
 	begin := time.Now()
 	var wg sync.WaitGroup
+	places := make(chan struct{}, max(o.Concurrency, 1))
 	for i := range shots {
 		s := &shots[i]
 		body, err := o.body(rnd, s)
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case <-ctx.Done():
+		if !o.wait(ctx, begin.Add(s.at), places) {
 			wg.Wait()
 			return nil, context.Cause(ctx)
-		case <-time.After(time.Until(begin.Add(s.at))):
 		}
 		wg.Go(func() {
 			defer fault.Guard()()
 			o.fire(ctx, client, s, body)
+			if o.Concurrency > 0 {
+				<-places
+			}
 		})
 	}
 	wg.Wait()
 	return summarize(&o, shots, time.Since(begin)), context.Cause(ctx)
+}
+
+// wait returns when the next request is due: at a time, or when there is a place. It is false when ctx ends first.
+func (o *ServeOptions) wait(ctx context.Context, at time.Time, places chan<- struct{}) bool {
+	if o.Concurrency > 0 {
+		select {
+		case <-ctx.Done():
+			return false
+		case places <- struct{}{}:
+			return true
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(time.Until(at)):
+		return true
+	}
 }
 
 // body is a request for a completion of random ids.
@@ -105,7 +129,8 @@ func (o *ServeOptions) body(rnd *rand.Rand, s *shot) ([]byte, error) {
 	for i := range ids {
 		ids[i] = rnd.IntN(o.Vocab)
 	}
-	m := map[string]any{"prompt": ids, "max_tokens": s.output, "temperature": 0, "stream": true}
+	m := map[string]any{"prompt": ids, "max_tokens": s.output, "temperature": 0, "stream": true,
+		"stream_options": map[string]any{"include_usage": true}}
 	if o.Model != "" {
 		m["model"] = o.Model
 	}
@@ -142,10 +167,12 @@ func (o *ServeOptions) fire(ctx context.Context, c *http.Client, s *shot, body [
 	s.err = s.read(res.Body, begin)
 }
 
-// read times the events of a stream. An event without text may still be a token: part of a character.
+// read times the events of a stream. A token that is part of a character comes without an event of its own, so tokens are counted by the server's
+// usage where it gives one.
 func (s *shot) read(r io.Reader, begin time.Time) error {
 	lines := newLines(r)
-	last := begin
+	last, counted := begin, 0
+	defer func() { s.tokens = max(s.tokens, counted) }()
 	for {
 		data, err := lines.next()
 		if err != nil {
@@ -159,6 +186,9 @@ func (s *shot) read(r io.Reader, begin time.Time) error {
 				Text   string  `json:"text"`
 				Reason *string `json:"finish_reason"`
 			}
+			Usage *struct {
+				Completion int `json:"completion_tokens"`
+			}
 			Error *struct{ Message string }
 		}
 		if err := json.Unmarshal([]byte(data), &ev); err != nil {
@@ -166,6 +196,9 @@ func (s *shot) read(r io.Reader, begin time.Time) error {
 		}
 		if ev.Error != nil {
 			return errors.New(ev.Error.Message)
+		}
+		if ev.Usage != nil {
+			counted = ev.Usage.Completion
 		}
 		if len(ev.Choices) == 0 || ev.Choices[0].Text == "" {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -54,6 +55,31 @@ func TestServe(t *testing.T) {
 	}
 	if r.Answered != 10 || r.Rejected != 10 || r.Failed != 10 || r.TTFT.P50 < 0.002 || r.ITL.Mean < 0.0015 || r.E2E.P99 < 0.008 || r.Goodput != r.RPS || r.Tokens < 1 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestServeClosedLoop: no more requests are open than asked for, and as many whenever there are enough left. Tokens are those of the usage.
+func TestServeClosedLoop(t *testing.T) {
+	var open, most atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := open.Add(1)
+		for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
+		}
+		time.Sleep(5 * time.Millisecond)
+		open.Add(-1)
+		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"ab\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"completion_tokens\":7}}\n\ndata: [DONE]\n\n")
+	}))
+	defer s.Close()
+	one, err := ParseLengths("4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Serve(context.Background(), ServeOptions{URL: s.URL, Concurrency: 3, Requests: 30, Prompt: one, Output: one, Vocab: 10, Deadline: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Tokens * r.Seconds; r.Answered != 30 || most.Load() != 3 || math.Round(got) != 210 {
+		t.Errorf("at most %d open, %g tokens: %+v", most.Load(), got, r)
 	}
 }
 

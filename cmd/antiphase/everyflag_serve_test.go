@@ -231,6 +231,24 @@ var ofServe = map[string]assertion{
 	"serve --drain-timeout":    notShown("takes an answer longer than the time-out: server's TestDrainGivesUp holds Limits.Drain"),
 }
 
+func init() {
+	served := []string{"bench", "serve", "--json", "-q", "--reps", "1", "--prompt", "4", "--output", "4", "--device", "cpu"}
+	ofServe["bench serve --model"] = func(f *flagRig) {
+		f.has(f.ok(append(served, "--model", "run", "--batch", "1")...), `"ratio":\s*\[`)
+		f.has(f.fails(append(served, "--model", "run", "--url", "http://127.0.0.1:1")...), "--url: has no meaning beside --model")
+	}
+	ofServe["bench serve --batch"] = func(f *flagRig) {
+		f.has(f.ok(append(served, "--model", "run", "--batch", "2,3")...), `(?s)"batch": 2,.*"batch": 3,`)
+		f.has(f.fails("bench", "serve", "--batch", "2"), "needs --model")
+	}
+	ofServe["bench serve --concurrency"] = func(f *flagRig) {
+		url, _ := f.serve()
+		out := f.ok("bench", "serve", "--url", url, "--concurrency", "2", "--requests", "3", "--prompt", "4", "--output", "4", "--json", "-q")
+		f.has(out, `"answered": 3`)
+		f.has(f.fails("bench", "serve", "--url", url, "--concurrency", "2", "--rate", "3"), "--rate: has no meaning beside --concurrency")
+	}
+}
+
 func (f *flagRig) dial(url string) net.Conn {
 	f.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
