@@ -30,7 +30,7 @@ type attentionReply struct {
 }
 
 func (s *Server) look(w http.ResponseWriter, r *http.Request) (any, error) {
-	o, m, err := s.open(w, r)
+	o, m, err := s.openCall(w, r)
 	if err != nil {
 		return nil, err
 	}

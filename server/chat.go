@@ -23,7 +23,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) parseChat(w http.ResponseWriter, r *http.Request) (*call, error) {
-	o, m, err := s.open(w, r)
+	o, m, err := s.openCall(w, r)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) parseCompletions(w http.ResponseWriter, r *http.Request) (*call, error) {
-	o, m, err := s.open(w, r)
+	o, m, err := s.openCall(w, r)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) embed(w http.ResponseWriter, r *http.Request) (any, error) {
-	o, m, err := s.open(w, r)
+	o, m, err := s.openCall(w, r)
 	if err != nil {
 		return nil, err
 	}

@@ -101,6 +101,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Status == http.StatusInternalServerError {
 		s.cfg.Log.Error("request failed", "id", requestID(r), "err", err)
 	}
+	if e.Status == http.StatusTooManyRequests {
+		s.metrics.rejected.WithLabelValues("queue_full").Inc()
+	}
 	if e.Retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((e.Retry+time.Second-1)/time.Second)))
 	}

@@ -72,6 +72,16 @@ func (g *gate) enter(ctx context.Context, key string, seqs, tokens int) (leave f
 	}
 }
 
+// closed says whether any request of this key would be refused, however small it is.
+func (g *gate) closed(key string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.waiting == 0 {
+		return nil
+	}
+	return g.full(key, &waiter{seqs: 1})
+}
+
 // full refuses what the queue has no room for. A prompt larger than the token bound may still wait alone.
 func (g *gate) full(key string, w *waiter) error {
 	what, delay := "", g.delay(key)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -158,6 +160,44 @@ func TestGateKnowsTheTime(t *testing.T) {
 	g := newGate(1, 3, 100, 0)
 	if _, err := g.enter(late{context.Background()}, "a", 1, 1); !errors.Is(err, errDeadline) || g.free != 1 {
 		t.Errorf("%v, %d free", err, g.free)
+	}
+}
+
+// TestFullGateReadsNoBody: while a model's queue is full a request is refused before its body is read, be it large, slow or no JSON, on every
+// route that computes; those that do not compute answer as ever.
+func TestFullGateReadsNoBody(t *testing.T) {
+	r := newRig(t, setup{Config: Config{Limits: Limits{Queue: 1}}})
+	g := r.model.gate
+	leave, err := g.enter(context.Background(), "", g.room, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = g.enter(ctx, "", 1, 1) })
+	for n := 0; n == 0; n, _ = g.load() {
+		time.Sleep(50 * time.Microsecond)
+	}
+	never, _ := io.Pipe()
+	for _, path := range []string{"/v1/completions", "/v1/chat/completions", "/v1/embeddings", "/v1/attention"} {
+		q := httptest.NewRequest("POST", path, never)
+		w := httptest.NewRecorder()
+		r.Handler().ServeHTTP(w, q)
+		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if status, _, b := r.do("POST", "/tokenize", fieldsOf{"prompt": "a"}); status != 200 {
+		t.Errorf("/tokenize: %d %s", status, b)
+	}
+	cancel()
+	wg.Wait()
+	leave()
+	if status, _, b := r.do("POST", "/v1/completions", fieldsOf{"prompt": "a", "max_tokens": 1}); status != 200 {
+		t.Errorf("afterwards: %d %s", status, b)
+	}
+	if _, _, b := r.do("GET", "/metrics", nil); !contains(b, "antiphase_requests_rejected_total{reason=\"queue_full\"} 4\n") {
+		t.Error("the refusals were not counted once each")
 	}
 }
 

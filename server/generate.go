@@ -38,6 +38,24 @@ type dialect interface {
 	whole(c *call, list []*choice, u usage) any
 }
 
+// openCall is open for routes that compute. It refuses before the body is read where every model would refuse: under overload most of the
+// work would else be to read what is then thrown away.
+func (s *Server) openCall(w http.ResponseWriter, r *http.Request) (*object, *Model, error) {
+	err := s.unavailable()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range s.list() {
+		if err = m.gate.closed(caller(r)); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.open(w, r)
+}
+
 // prepare completes the requests of a call: the caller's share of the prefix cache, lengths, log-probabilities.
 func (s *Server) prepare(r *http.Request, c *call, salt string) error {
 	tokens := 0
@@ -125,9 +143,6 @@ func (s *Server) abandon(w http.ResponseWriter, r *http.Request, out *events, er
 		}
 		_ = out.send(e.body()) // the stream ends either way
 	default:
-		if e.Status == http.StatusTooManyRequests {
-			s.metrics.rejected.WithLabelValues("queue_full").Inc()
-		}
 		s.fail(w, r, e)
 	}
 }
