@@ -219,6 +219,7 @@ func TestLinkAndFile(t *testing.T) {
 		`location.hash.includes("x=0.5") && document.querySelector("#lab-next").dataset.edits.startsWith("lambda=0.5@") && ` + arrived,
 	)
 	want, link := distribution(p), p.Text("location.hash")
+	p.Wait(`document.querySelector("#lab-truth").textContent.startsWith("Maps of the changed model")`)
 
 	again := r.page(looks[0], "/"+link)
 	again.Wait(
@@ -239,6 +240,7 @@ func TestLinkAndFile(t *testing.T) {
 	if got := distribution(file); got != want {
 		t.Errorf("the file shows %s, want %s", got, want)
 	}
+	file.Wait(`document.querySelector("#lab-truth").textContent.startsWith("Maps as trained: this file has none")`)
 	r.fileWithoutServer(file, hostile)
 	for _, page := range []*browser.Page{p, again, file} {
 		if title := page.Text("document.title"); !strings.Contains(title, "Antiphase") ||

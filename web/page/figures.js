@@ -165,6 +165,7 @@ export class Figures {
       this.second,
       this.knock,
       this.reset0,
+      (this.truth = el('p', { class: 'soft', id: 'lab-truth', role: 'status' })),
     );
     return this.lam;
   }
@@ -302,6 +303,19 @@ export class Figures {
       f.read.textContent = `${lab.name(q)} → ${lab.name(S.key)}: ${signed(row[S.key], 4)}`;
   }
 
+  // whose says which model the maps are of, where λ, the second map or a head was changed.
+  whose() {
+    const { lab } = this;
+    if (lab.edits().length === 0) return '';
+    if (lab.current().look !== lab.base) return 'Maps of the changed model, computed anew in every layer.';
+    if (lab.source.live) return 'Maps as trained, λ scaled; the changed model is being computed.';
+    return (
+      'Maps as trained: this file has none of changed models. The difference follows λ, which is exact in the first changed layer only' +
+      (lab.S.second ? '; another second map is not drawn' : '') +
+      '. Loss and next token are those of the changed model.'
+    );
+  }
+
   lambda() {
     const { lab } = this,
       S = lab.S,
@@ -313,6 +327,7 @@ export class Figures {
       !S.knocked.has(here) &&
       !lab.source.has([{ layers: [S.layer], heads: [S.head], knockout: true }]);
     this.reset0.disabled = lab.edits().length === 0;
+    this.truth.textContent = this.whose();
     if (!lab.base.two()) return;
     const lam = lab.lambda(),
       times = S.x === 1 ? 'as trained' : `${fixed(S.x, 2)} × trained`;
