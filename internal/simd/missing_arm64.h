@@ -10,6 +10,7 @@
 #define ADD_V10_4S_V10_4S_V28_4S WORD $0x4EBC854A // add v10.4s, v10.4s, v28.4s
 #define ADD_V12_4S_V12_4S_V28_4S WORD $0x4EBC858C // add v12.4s, v12.4s, v28.4s
 #define ADD_V14_4S_V14_4S_V28_4S WORD $0x4EBC85CE // add v14.4s, v14.4s, v28.4s
+#define ADD_V16_4S_V16_4S_V28_4S WORD $0x4EBC8610 // add v16.4s, v16.4s, v28.4s
 #define ADD_V1_4S_V0_4S_V30_4S WORD $0x4EBE8401 // add v1.4s, v0.4s, v30.4s
 #define ADD_V1_4S_V1_4S_V0_4S WORD $0x4EA08421 // add v1.4s, v1.4s, v0.4s
 #define ADD_V1_4S_V1_4S_V18_4S WORD $0x4EB28421 // add v1.4s, v1.4s, v18.4s
@@ -26,6 +27,7 @@
 #define AND_V13_16B_V13_16B_V30_16B WORD $0x4E3E1DAD // and v13.16b, v13.16b, v30.16b
 #define AND_V15_16B_V15_16B_V30_16B WORD $0x4E3E1DEF // and v15.16b, v15.16b, v30.16b
 #define AND_V17_16B_V17_16B_V28_16B WORD $0x4E3C1E31 // and v17.16b, v17.16b, v28.16b
+#define AND_V17_16B_V17_16B_V30_16B WORD $0x4E3E1E31 // and v17.16b, v17.16b, v30.16b
 #define AND_V19_16B_V19_16B_V28_16B WORD $0x4E3C1E73 // and v19.16b, v19.16b, v28.16b
 #define AND_V1_16B_V1_16B_V27_16B WORD $0x4E3B1C21 // and v1.16b, v1.16b, v27.16b
 #define AND_V1_16B_V1_16B_V29_16B WORD $0x4E3D1C21 // and v1.16b, v1.16b, v29.16b
@@ -267,6 +269,7 @@
 #define FMLA_V16_4S_V24_4S_V25_4S WORD $0x4E39CF10 // fmla v16.4s, v24.4s, v25.4s
 #define FMLA_V16_4S_V24_4S_V29_S_0 WORD $0x4F9D1310 // fmla v16.4s, v24.4s, v29.s[0]
 #define FMLA_V16_4S_V24_4S_V30_S_2 WORD $0x4F9E1B10 // fmla v16.4s, v24.4s, v30.s[2]
+#define FMLA_V17_4S_V16_4S_V29_4S WORD $0x4E3DCE11 // fmla v17.4s, v16.4s, v29.4s
 #define FMLA_V17_4S_V24_4S_V25_4S WORD $0x4E39CF11 // fmla v17.4s, v24.4s, v25.4s
 #define FMLA_V17_4S_V25_4S_V29_S_0 WORD $0x4F9D1331 // fmla v17.4s, v25.4s, v29.s[0]
 #define FMLA_V17_4S_V25_4S_V30_S_2 WORD $0x4F9E1B31 // fmla v17.4s, v25.4s, v30.s[2]
@@ -459,6 +462,7 @@
 #define FMUL_V11_4S_V11_4S_V28_4S WORD $0x6E3CDD6B // fmul v11.4s, v11.4s, v28.4s
 #define FMUL_V13_4S_V13_4S_V28_4S WORD $0x6E3CDDAD // fmul v13.4s, v13.4s, v28.4s
 #define FMUL_V15_4S_V15_4S_V28_4S WORD $0x6E3CDDEF // fmul v15.4s, v15.4s, v28.4s
+#define FMUL_V17_4S_V17_4S_V28_4S WORD $0x6E3CDE31 // fmul v17.4s, v17.4s, v28.4s
 #define FMUL_V1_4S_V1_4S_V0_4S WORD $0x6E20DC21 // fmul v1.4s, v1.4s, v0.4s
 #define FMUL_V1_4S_V1_4S_V11_4S WORD $0x6E2BDC21 // fmul v1.4s, v1.4s, v11.4s
 #define FMUL_V1_4S_V1_4S_V16_4S WORD $0x6E30DC21 // fmul v1.4s, v1.4s, v16.4s
@@ -575,6 +579,8 @@
 #define SCVTF_V13_4S_V13_4S WORD $0x4E21D9AD // scvtf v13.4s, v13.4s
 #define SCVTF_V14_4S_V14_4S WORD $0x4E21D9CE // scvtf v14.4s, v14.4s
 #define SCVTF_V15_4S_V15_4S WORD $0x4E21D9EF // scvtf v15.4s, v15.4s
+#define SCVTF_V16_4S_V16_4S WORD $0x4E21DA10 // scvtf v16.4s, v16.4s
+#define SCVTF_V17_4S_V17_4S WORD $0x4E21DA31 // scvtf v17.4s, v17.4s
 #define SCVTF_V1_4S_V1_4S WORD $0x4E21D821 // scvtf v1.4s, v1.4s
 #define SCVTF_V2_4S_V2_4S WORD $0x4E21D842 // scvtf v2.4s, v2.4s
 #define SCVTF_V3_4S_V3_4S WORD $0x4E21D863 // scvtf v3.4s, v3.4s
@@ -783,6 +789,62 @@
 #define SMLAL_V8_4S_V16_4H_V20_4H WORD $0x0E748208 // smlal v8.4s, v16.4h, v20.4h
 #define SMLAL_V8_4S_V16_4H_V21_4H WORD $0x0E758208 // smlal v8.4s, v16.4h, v21.4h
 #define SMLAL_V8_4S_V16_4H_V22_4H WORD $0x0E768208 // smlal v8.4s, v16.4h, v22.4h
+#define SMMLA_V0_4S_V20_16B_V18_16B WORD $0x4E92A680 // smmla v0.4s, v20.16b, v18.16b
+#define SMMLA_V0_4S_V21_16B_V18_16B WORD $0x4E92A6A0 // smmla v0.4s, v21.16b, v18.16b
+#define SMMLA_V10_4S_V22_16B_V18_16B WORD $0x4E92A6CA // smmla v10.4s, v22.16b, v18.16b
+#define SMMLA_V10_4S_V23_16B_V18_16B WORD $0x4E92A6EA // smmla v10.4s, v23.16b, v18.16b
+#define SMMLA_V10_4S_V24_16B_V18_16B WORD $0x4E92A70A // smmla v10.4s, v24.16b, v18.16b
+#define SMMLA_V10_4S_V25_16B_V18_16B WORD $0x4E92A72A // smmla v10.4s, v25.16b, v18.16b
+#define SMMLA_V11_4S_V22_16B_V19_16B WORD $0x4E93A6CB // smmla v11.4s, v22.16b, v19.16b
+#define SMMLA_V11_4S_V23_16B_V19_16B WORD $0x4E93A6EB // smmla v11.4s, v23.16b, v19.16b
+#define SMMLA_V11_4S_V24_16B_V19_16B WORD $0x4E93A70B // smmla v11.4s, v24.16b, v19.16b
+#define SMMLA_V11_4S_V25_16B_V19_16B WORD $0x4E93A72B // smmla v11.4s, v25.16b, v19.16b
+#define SMMLA_V12_4S_V22_16B_V18_16B WORD $0x4E92A6CC // smmla v12.4s, v22.16b, v18.16b
+#define SMMLA_V12_4S_V23_16B_V18_16B WORD $0x4E92A6EC // smmla v12.4s, v23.16b, v18.16b
+#define SMMLA_V12_4S_V26_16B_V18_16B WORD $0x4E92A74C // smmla v12.4s, v26.16b, v18.16b
+#define SMMLA_V12_4S_V27_16B_V18_16B WORD $0x4E92A76C // smmla v12.4s, v27.16b, v18.16b
+#define SMMLA_V13_4S_V22_16B_V19_16B WORD $0x4E93A6CD // smmla v13.4s, v22.16b, v19.16b
+#define SMMLA_V13_4S_V23_16B_V19_16B WORD $0x4E93A6ED // smmla v13.4s, v23.16b, v19.16b
+#define SMMLA_V13_4S_V26_16B_V19_16B WORD $0x4E93A74D // smmla v13.4s, v26.16b, v19.16b
+#define SMMLA_V13_4S_V27_16B_V19_16B WORD $0x4E93A76D // smmla v13.4s, v27.16b, v19.16b
+#define SMMLA_V14_4S_V22_16B_V18_16B WORD $0x4E92A6CE // smmla v14.4s, v22.16b, v18.16b
+#define SMMLA_V14_4S_V23_16B_V18_16B WORD $0x4E92A6EE // smmla v14.4s, v23.16b, v18.16b
+#define SMMLA_V14_4S_V26_16B_V18_16B WORD $0x4E92A74E // smmla v14.4s, v26.16b, v18.16b
+#define SMMLA_V14_4S_V27_16B_V18_16B WORD $0x4E92A76E // smmla v14.4s, v27.16b, v18.16b
+#define SMMLA_V15_4S_V22_16B_V19_16B WORD $0x4E93A6CF // smmla v15.4s, v22.16b, v19.16b
+#define SMMLA_V15_4S_V23_16B_V19_16B WORD $0x4E93A6EF // smmla v15.4s, v23.16b, v19.16b
+#define SMMLA_V15_4S_V26_16B_V19_16B WORD $0x4E93A74F // smmla v15.4s, v26.16b, v19.16b
+#define SMMLA_V15_4S_V27_16B_V19_16B WORD $0x4E93A76F // smmla v15.4s, v27.16b, v19.16b
+#define SMMLA_V1_4S_V20_16B_V19_16B WORD $0x4E93A681 // smmla v1.4s, v20.16b, v19.16b
+#define SMMLA_V1_4S_V21_16B_V19_16B WORD $0x4E93A6A1 // smmla v1.4s, v21.16b, v19.16b
+#define SMMLA_V2_4S_V20_16B_V18_16B WORD $0x4E92A682 // smmla v2.4s, v20.16b, v18.16b
+#define SMMLA_V2_4S_V21_16B_V18_16B WORD $0x4E92A6A2 // smmla v2.4s, v21.16b, v18.16b
+#define SMMLA_V3_4S_V20_16B_V19_16B WORD $0x4E93A683 // smmla v3.4s, v20.16b, v19.16b
+#define SMMLA_V3_4S_V21_16B_V19_16B WORD $0x4E93A6A3 // smmla v3.4s, v21.16b, v19.16b
+#define SMMLA_V4_4S_V20_16B_V18_16B WORD $0x4E92A684 // smmla v4.4s, v20.16b, v18.16b
+#define SMMLA_V4_4S_V21_16B_V18_16B WORD $0x4E92A6A4 // smmla v4.4s, v21.16b, v18.16b
+#define SMMLA_V4_4S_V22_16B_V18_16B WORD $0x4E92A6C4 // smmla v4.4s, v22.16b, v18.16b
+#define SMMLA_V4_4S_V23_16B_V18_16B WORD $0x4E92A6E4 // smmla v4.4s, v23.16b, v18.16b
+#define SMMLA_V5_4S_V20_16B_V19_16B WORD $0x4E93A685 // smmla v5.4s, v20.16b, v19.16b
+#define SMMLA_V5_4S_V21_16B_V19_16B WORD $0x4E93A6A5 // smmla v5.4s, v21.16b, v19.16b
+#define SMMLA_V5_4S_V22_16B_V19_16B WORD $0x4E93A6C5 // smmla v5.4s, v22.16b, v19.16b
+#define SMMLA_V5_4S_V23_16B_V19_16B WORD $0x4E93A6E5 // smmla v5.4s, v23.16b, v19.16b
+#define SMMLA_V6_4S_V20_16B_V18_16B WORD $0x4E92A686 // smmla v6.4s, v20.16b, v18.16b
+#define SMMLA_V6_4S_V21_16B_V18_16B WORD $0x4E92A6A6 // smmla v6.4s, v21.16b, v18.16b
+#define SMMLA_V6_4S_V22_16B_V18_16B WORD $0x4E92A6C6 // smmla v6.4s, v22.16b, v18.16b
+#define SMMLA_V6_4S_V23_16B_V18_16B WORD $0x4E92A6E6 // smmla v6.4s, v23.16b, v18.16b
+#define SMMLA_V7_4S_V20_16B_V19_16B WORD $0x4E93A687 // smmla v7.4s, v20.16b, v19.16b
+#define SMMLA_V7_4S_V21_16B_V19_16B WORD $0x4E93A6A7 // smmla v7.4s, v21.16b, v19.16b
+#define SMMLA_V7_4S_V22_16B_V19_16B WORD $0x4E93A6C7 // smmla v7.4s, v22.16b, v19.16b
+#define SMMLA_V7_4S_V23_16B_V19_16B WORD $0x4E93A6E7 // smmla v7.4s, v23.16b, v19.16b
+#define SMMLA_V8_4S_V22_16B_V18_16B WORD $0x4E92A6C8 // smmla v8.4s, v22.16b, v18.16b
+#define SMMLA_V8_4S_V23_16B_V18_16B WORD $0x4E92A6E8 // smmla v8.4s, v23.16b, v18.16b
+#define SMMLA_V8_4S_V24_16B_V18_16B WORD $0x4E92A708 // smmla v8.4s, v24.16b, v18.16b
+#define SMMLA_V8_4S_V25_16B_V18_16B WORD $0x4E92A728 // smmla v8.4s, v25.16b, v18.16b
+#define SMMLA_V9_4S_V22_16B_V19_16B WORD $0x4E93A6C9 // smmla v9.4s, v22.16b, v19.16b
+#define SMMLA_V9_4S_V23_16B_V19_16B WORD $0x4E93A6E9 // smmla v9.4s, v23.16b, v19.16b
+#define SMMLA_V9_4S_V24_16B_V19_16B WORD $0x4E93A709 // smmla v9.4s, v24.16b, v19.16b
+#define SMMLA_V9_4S_V25_16B_V19_16B WORD $0x4E93A729 // smmla v9.4s, v25.16b, v19.16b
 #define SQXTN2_V4_8H_V1_4S WORD $0x4E614824 // sqxtn2 v4.8h, v1.4s
 #define SQXTN2_V5_8H_V3_4S WORD $0x4E614865 // sqxtn2 v5.8h, v3.4s
 #define SQXTN_V4_4H_V0_4S WORD $0x0E614804 // sqxtn v4.4h, v0.4s
@@ -793,6 +855,7 @@
 #define SSHR_V28_4S_V11_4S_8 WORD $0x4F38057C // sshr v28.4s, v11.4s, #8
 #define SSHR_V28_4S_V13_4S_8 WORD $0x4F3805BC // sshr v28.4s, v13.4s, #8
 #define SSHR_V28_4S_V15_4S_8 WORD $0x4F3805FC // sshr v28.4s, v15.4s, #8
+#define SSHR_V28_4S_V17_4S_8 WORD $0x4F38063C // sshr v28.4s, v17.4s, #8
 #define SSHR_V28_4S_V1_4S_8 WORD $0x4F38043C // sshr v28.4s, v1.4s, #8
 #define SSHR_V28_4S_V3_4S_8 WORD $0x4F38047C // sshr v28.4s, v3.4s, #8
 #define SSHR_V28_4S_V5_4S_8 WORD $0x4F3804BC // sshr v28.4s, v5.4s, #8
@@ -803,6 +866,7 @@
 #define SUB_V11_4S_V11_4S_V28_4S WORD $0x6EBC856B // sub v11.4s, v11.4s, v28.4s
 #define SUB_V13_4S_V13_4S_V28_4S WORD $0x6EBC85AD // sub v13.4s, v13.4s, v28.4s
 #define SUB_V15_4S_V15_4S_V28_4S WORD $0x6EBC85EF // sub v15.4s, v15.4s, v28.4s
+#define SUB_V17_4S_V17_4S_V28_4S WORD $0x6EBC8631 // sub v17.4s, v17.4s, v28.4s
 #define SUB_V1_4S_V1_4S_V0_4S WORD $0x6EA08421 // sub v1.4s, v1.4s, v0.4s
 #define SUB_V1_4S_V1_4S_V28_4S WORD $0x6EBC8421 // sub v1.4s, v1.4s, v28.4s
 #define SUB_V2_4S_V2_4S_V1_4S WORD $0x6EA18442 // sub v2.4s, v2.4s, v1.4s

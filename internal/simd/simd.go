@@ -3,7 +3,7 @@
 //
 // Every kernel exists in plain Go (the oracle, always compiled) and in assembly: on amd64 for AVX-512 and AVX2+FMA, on arm64 for NEON.
 // Products of bfloat16 also have AVX512_BF16, AMX tiles and BFMMLA, on top of AVX-512 and NEON for the rest; those of int8 AVX512_VNNI,
-// AVX-VNNI, AMX and SDOT.
+// AVX-VNNI, AMX, SDOT and SMMLA.
 // One table of functions is picked at start by CPU flags; Use switches it for tests or by hand. The exported
 // functions check lengths and call through the table, and allocate nothing. Each result is a pure function of
 // the arguments of one call: an element's bits do not depend on its neighbours or, in a matrix product, on m and n.

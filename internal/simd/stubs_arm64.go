@@ -158,6 +158,11 @@ var bytesSDOT = int8Kernels{few: []fewInt8{fewInt8x1SDOT, fewInt8x2SDOT, fewInt8
 	planes: true,
 	top:    topInt8SDOT, split: splitInt8SDOT}
 
+// bytesSMMLA are the int8 products of processors with SMMLA too.
+var bytesSMMLA = int8Kernels{few: []fewInt8{fewInt8x1SDOT, fewInt8x2SMMLA, fewInt8x3SMMLA, fewInt8x4SMMLA},
+	planes: true,
+	top:    topInt8SDOT, split: splitInt8SDOT}
+
 //go:noescape
 func fewBF16x1NEON(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)
 
@@ -205,6 +210,15 @@ func fewInt8x3SDOT(steps int, x *int16, step int, w *int8, head, c *float32, ldc
 
 //go:noescape
 func fewInt8x4SDOT(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x2SMMLA(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x3SMMLA(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
+
+//go:noescape
+func fewInt8x4SMMLA(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)
 
 //go:noescape
 func mmlaNEONBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)

@@ -377,7 +377,11 @@ func int8AMXFile() []byte {
 func int8Kernels(i isa) string {
 	text := "int8Kernels{few: []fewInt8{"
 	for r := 1; r <= int8Rows; r++ {
-		text += fmt.Sprintf("%s%s,", int8Name(r, 1), i.tag)
+		tag := i.tag
+		if r < i.firstInt8() {
+			tag = dotARM.tag
+		}
+		text += fmt.Sprintf("%s%s,", int8Name(r, 1), tag)
 	}
 	text += "},\n"
 	if i.wide() {
@@ -389,18 +393,24 @@ func int8Kernels(i isa) string {
 		}
 		text += "},\ngroups: []int{" + groups + "}, planes: true,\n"
 	}
-	if i.tag == dotARM.tag || i.tag == avxVNNI.tag {
+	if i.planar() || i.tag == avxVNNI.tag {
 		text += "planes: true,\n"
 	}
-	return text + fmt.Sprintf("top: topInt8%s, split: splitInt8%s}", i.tag, i.tag)
+	tag := i.tag
+	if tag == matrixARM.tag {
+		tag = dotARM.tag
+	}
+	return text + fmt.Sprintf("top: topInt8%s, split: splitInt8%s}", tag, tag)
 }
 
 // int8SetStubs declares the kernels of an instruction set.
 func int8SetStubs(declare func(format string, a ...any), i isa) {
 	const few = "%s%s(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)"
-	declare("topInt8%s(x *float32, steps int) uint32", i.tag)
-	declare("splitInt8%s(dst *int16, x *float32, steps, stride int, inv float32)", i.tag)
-	for r := 1; r <= int8Rows; r++ {
+	if i.tag != matrixARM.tag {
+		declare("topInt8%s(x *float32, steps int) uint32", i.tag)
+		declare("splitInt8%s(dst *int16, x *float32, steps, stride int, inv float32)", i.tag)
+	}
+	for r := i.firstInt8(); r <= int8Rows; r++ {
 		declare(few, int8Name(r, 1), i.tag)
 		if i.wide() && int8Group(r) > 1 {
 			declare(few, int8Name(r, int8Group(r)), i.tag)

@@ -37,6 +37,7 @@ func generate() map[string][]byte {
 	}
 	files["vector_neon_arm64.s"], files["gemm_neon_arm64.s"] = vectorFile(neon), neonGemmFile()
 	files["few_neon_arm64.s"], files["int8_neon_arm64.s"], files["int8_sdot_arm64.s"] = neonFewFile(), neonInt8File(neon), neonInt8File(dotARM)
+	files["int8_smmla_arm64.s"] = neonInt8File(matrixARM)
 	files["bf16_neon_arm64.s"], files["peak_neon_arm64.s"], files["stubs_arm64.go"] = neonBF16File(), neonPeakFile(), stubsARM()
 	for _, header := range []string{missingFile, missingARM} { // last: they hold what the others used
 		files[header] = missingHeader(header)

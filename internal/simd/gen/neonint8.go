@@ -5,6 +5,12 @@ import "fmt"
 // dotARM is NEON with SDOT, which sums products of four bytes each.
 var dotARM = isa{tag: "SDOT", file: "sdot", lanes: 4, reg: "V", regs: 32}
 
+// matrixARM is NEON with SMMLA, which sums products of eight bytes each, of two rows and two columns.
+var matrixARM = isa{tag: "SMMLA", file: "smmla", lanes: 4, reg: "V", regs: 32}
+
+// planar says that an instruction set takes x as two planes of bytes.
+func (i isa) planar() bool { return i.tag == dotARM.tag || i.tag == matrixARM.tag }
+
 // smlalSteps is the steps of k whose sums have room in 32 bits: each lane takes 16 products a step, 16·32·127·32767 < 2³¹.
 const smlalSteps = 32
 
@@ -12,9 +18,9 @@ const smlalSteps = 32
 // register of sums, with it every four columns have two, for upper and for lower bytes.
 func (i isa) int8Vectors(rows int) int {
 	switch {
-	case i.tag == dotARM.tag && rows <= 2:
+	case i.planar() && rows <= 2:
 		return 4
-	case i.tag == dotARM.tag:
+	case i.planar():
 		return 2
 	}
 	return []int{0, 4, 2, 1, 1}[rows]
@@ -22,9 +28,8 @@ func (i isa) int8Vectors(rows int) int {
 
 // fewInt8NEON: R3 is W's panel, R12 a part of it, R15 where that is; R5 the head, R13 C, R6 rows' scales, R10 the panels left.
 func (a *asm) fewInt8NEON(rows int) {
-	vecs, dot := a.int8Vectors(rows), a.tag == dotARM.tag
-	frame := 0
-	if !dot {
+	vecs, frame := a.int8Vectors(rows), 0
+	if !a.planar() {
 		frame = 64 * rows * vecs
 	}
 	a.text(int8Name(rows, 1), frame, 80)
@@ -38,9 +43,12 @@ func (a *asm) fewInt8NEON(rows int) {
 	a.mark("part")
 	a.op("MOVD", "R12", "R15")
 	a.args("steps+0", "R0", "x+8", "R1")
-	if dot {
+	switch a.tag {
+	case matrixARM.tag:
+		a.matrixPart(rows, vecs)
+	case dotARM.tag:
 		a.dotPart(rows, vecs)
-	} else {
+	default:
 		a.smlalPart(rows, vecs)
 	}
 	a.op("ADD", imm(16*vecs), "R13")
@@ -83,12 +91,61 @@ func (a *asm) dotPart(rows, vecs int) {
 	a.op("BNE", "step")
 	a.eachResult(rows, vecs, func(r, i int) (hi, lo string) {
 		hi, lo = a.v(2*(r*vecs+i)), a.v(2*(r*vecs+i)+1)
-		a.op("FMOVQ", fmt.Sprintf("%d(R5)", int8Sums+16*i), float(a.v(28)))
-		a.vvv(0x6EA08400, "sub", "4s", lo, lo, a.v(28)) // lower bytes less 128
-		a.shifted(0x4F000400, "sshr", 64-8, 8, a.v(28), lo)
-		a.vvv(0x4EA08400, "add", "4s", hi, hi, a.v(28))
-		a.vvv(0x4E201C00, "and", "16b", lo, lo, a.v(30))
+		a.carry(hi, lo, i)
 		return hi, lo
+	})
+}
+
+// carry takes sums with upper and lower bytes of the columns of vector i to ⌊t/256⌋ and t mod 256.
+func (a *asm) carry(hi, lo string, i int) {
+	a.op("FMOVQ", fmt.Sprintf("%d(R5)", int8Sums+16*i), float(a.v(28)))
+	a.vvv(0x6EA08400, "sub", "4s", lo, lo, a.v(28)) // lower bytes less 128
+	a.shifted(0x4F000400, "sshr", 64-8, 8, a.v(28), lo)
+	a.vvv(0x4EA08400, "add", "4s", hi, hi, a.v(28))
+	a.vvv(0x4E201C00, "and", "16b", lo, lo, a.v(30))
+}
+
+// matrixPart is dotPart with SMMLA: the two rows of its left factor are the upper and the lower bytes of one row of x, the right factor's are
+// two columns, 8 elements of k each, from two lines of W. Registers 2·(row·vecs + vector) hold the sums of two columns with upper bytes and of the same
+// two with lower ones, the next registers those of the other two columns.
+func (a *asm) matrixPart(rows, vecs int) {
+	for i := range 2 * rows * vecs {
+		a.fill(0, a.v(i))
+	}
+	a.mark("step")
+	a.op("ADD", "R2>>1", "R1", "R4") // lower bytes
+	for p := 0; p < 16; p += 2 {
+		for r := 0; r < rows && p%4 == 0; r++ { // four lines' elements: the first 8 of both planes, the last 8
+			first, last := a.v(20+2*r), a.v(21+2*r)
+			a.op("FMOVQ", fmt.Sprintf("%d(R1)", 64*r+4*p), float(a.v(28)))
+			a.op("FMOVQ", fmt.Sprintf("%d(R4)", 64*r+4*p), float(a.v(31)))
+			a.zipHalves(a.v(28), a.v(31), first, last)
+		}
+		a.op("PRFM", fmt.Sprintf("%d(R15)", 64*p+int8Ahead), "PLDL1STRM")
+		a.op("PRFM", fmt.Sprintf("%d(R15)", 64*p+64+int8Ahead), "PLDL1STRM")
+		for i := range vecs {
+			for line := range 2 {
+				a.op("FMOVQ", fmt.Sprintf("%d(R15)", 64*(p+line)+16*i), float(a.v(16+line)))
+			}
+			a.op("VZIP1", a.v(17)+".S4", a.v(16)+".S4", a.v(18)+".S4")
+			a.op("VZIP2", a.v(17)+".S4", a.v(16)+".S4", a.v(19)+".S4")
+			for r := range rows {
+				for pair := range 2 {
+					d, n, m := 2*(r*vecs+i)+pair, 20+2*r+p%4/2, 18+pair
+					a.word(0x4E80A400|uint32(m<<16|n<<5|d), fmt.Sprintf("smmla v%d.4s, v%d.16b, v%d.16b", d, n, m))
+				}
+			}
+		}
+	}
+	a.op("ADD", "R2", "R1")
+	a.op("ADD", "$2048", "R15")
+	a.op("SUBS", "$1", "R0")
+	a.op("BNE", "step")
+	a.eachResult(rows, vecs, func(r, i int) (hi, lo string) {
+		x, y := a.v(2*(r*vecs+i)), a.v(2*(r*vecs+i)+1)
+		a.zipHalves(x, y, a.v(16), a.v(17))
+		a.carry(a.v(16), a.v(17), i)
+		return a.v(16), a.v(17)
 	})
 }
 
@@ -244,7 +301,7 @@ func (a *asm) splitInt8NEON() {
 			a.turned(0x0E614800, "sqxtn", "4h", "4s", a.v(4+h), a.v(2*h))
 			a.turned(0x4E614800, "sqxtn2", "8h", "4s", a.v(4+h), a.v(2*h+1))
 		}
-		if a.tag != dotARM.tag {
+		if !a.planar() {
 			a.op("FSTPQ", "(F4, F5)", fmt.Sprintf("%d(R0)", 2*i))
 			continue
 		}
@@ -270,10 +327,20 @@ func (a *asm) splitPlanes(at int) {
 
 func neonInt8File(i isa) []byte {
 	a := newAsm(i)
-	a.topInt8NEON()
-	a.splitInt8NEON()
-	for r := 1; r <= int8Rows; r++ {
+	if i.tag != matrixARM.tag { // which has SDOT's
+		a.topInt8NEON()
+		a.splitInt8NEON()
+	}
+	for r := i.firstInt8(); r <= int8Rows; r++ {
 		a.fewInt8NEON(r)
 	}
 	return a.finish()
+}
+
+// firstInt8 is the fewest rows that an instruction set has a kernel for. One row is bound by memory, and SMMLA's would take as many instructions as SDOT's.
+func (i isa) firstInt8() int {
+	if i.tag == matrixARM.tag {
+		return 2
+	}
+	return 1
 }

@@ -27,11 +27,12 @@ func stubsARM() []byte {
 	table(out, neon)
 	setStubs(out, neon)
 	fmt.Fprintf(out, "\n// bytesSDOT are the int8 products of processors with SDOT.\nvar bytesSDOT = %s\n", int8Kernels(dotARM))
+	fmt.Fprintf(out, "\n// bytesSMMLA are the int8 products of processors with SMMLA too.\nvar bytesSMMLA = %s\n", int8Kernels(matrixARM))
 	declare := func(format string, a ...any) { fmt.Fprintf(out, "\n//go:noescape\nfunc "+format+"\n", a...) }
 	for r := 1; r <= fewRows; r++ {
 		declare(fewSignature, fewName(r, 1), neon.tag)
 	}
-	for _, i := range []isa{neon, dotARM} {
+	for _, i := range []isa{neon, dotARM, matrixARM} {
 		int8SetStubs(declare, i)
 	}
 	bf16StubsARM(out, declare)
