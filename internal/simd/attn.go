@@ -27,7 +27,7 @@ type AttnTile struct {
 	out     outArgs
 	few     fewArgs
 	groups  []forwardGroup
-	steps   []uintptr
+	steps   []attnStep
 	fetch   fetches
 	dots    dotsArgs
 	norm    normBackArgs
@@ -56,23 +56,9 @@ func (t *AttnTile) reserveGroups(n, d, dv int) {
 	if len(t.groups) < n {
 		t.groups = make([]forwardGroup, n)
 	}
-	if steps := stepWords * TileCols / PanelBF16 * (up32(d) + up32(dv)) / PanelBF16; len(t.steps) < steps {
-		t.steps = make([]uintptr, steps)
+	if steps := TileCols / PanelBF16 * (up32(d) + up32(dv)) / PanelBF16; len(t.steps) < steps {
+		t.steps = make([]attnStep, steps)
 	}
-}
-
-// productArgs are the arguments of productTile: rows × cols panels, C's rows ldc bytes and panels of A and B strideA and
-// strideB bytes apart. The kernel changes what is no pointer.
-type productArgs struct {
-	a, b             *uint16
-	c                *float32
-	config           *byte
-	ldc, steps       int
-	rows, cols       int
-	strideA, strideB int
-	load             int // 1: C is accumulated onto
-	later, longer    int // 1: a triangle is left out
-	_                [3]uintptr
 }
 
 // Triangle says what of a product is known to be zeros, in steps of 32 elements.
@@ -139,35 +125,7 @@ type AttnRows struct {
 // Masked in Live says that not all of the rows attend to all of the panels.
 const Masked = 1 << 8
 
-// forwardGroup is up to 16 rows of one map.
-type forwardGroup struct {
-	q, k                 *uint16
-	top, sum, acc        *float32
-	lo, hi               *int32
-	panels, rows, masked int
-}
-
-// forwardArgs are the arguments of forwardTile, see gen. The kernel changes what is no pointer, and the order of pairs.
-type forwardArgs struct {
-	groups                          *forwardGroup
-	count                           int
-	v                               *uint16
-	logits                          [2]*float32 // of this group and of the next
-	p                               [2]*uint16  // of this group and of the one before
-	steps                           *uintptr
-	config                          *byte
-	ldacc, vectors                  int
-	depth, strideK, strideV, panels int
-	start                           int // 1: Acc begins with zero, −1: with itself
-	scale                           float32
-	fetch                           **fetchRows
-	_                               [6]uintptr
-	_, _                            [16]float32
-	_                               [16][16]float32
-}
-
 const (
-	stepWords = 5                 // of a step, see gen
 	groupSize = stripSize / 2     // floats of a group's logits
 	groupHalf = stripSize / 2 / 2 // floats of its p
 )
@@ -304,28 +262,6 @@ type AttnGrad struct {
 	Lines            [2][]uint16  // dS as a packed A of Cols elements of k
 	Pairs            [2][]uint16  // dS as a packed B, panels StridePairs apart: Rows elements of k, or part of more
 	StridePairs      int
-}
-
-// gradArgs are the arguments of gradTile, see gen. The kernel changes what is no pointer.
-type gradArgs struct {
-	q, do                               *uint16
-	k                                   [2]*uint16
-	v                                   *uint16
-	lse, delta                          [2]*float32
-	lam                                 *float32
-	mix                                 *uint16
-	lines, pairs                        [2]*uint16
-	lo, hi, live                        *int32
-	unit                                *float32
-	config                              *byte
-	strips, panels, depth, depthV       int
-	strideQ, strideMap, strideDO        int
-	strideK, strideV                    int
-	strideLines, strideMix, stridePairs int
-	scale                               float32
-	fetch                               **fetchRows
-	_                                   [31]uintptr
-	_                                   [5][32]float32
 }
 
 // Grad runs x.

@@ -5,13 +5,6 @@ import "unsafe"
 // fetchLine is the number of bytes of a row that kernels fetch at once, two lines.
 const fetchLine = 128
 
-// fetchRows are rows of a piece of a matrix, ld bytes apart, that will be wanted soon. Kernels take some with every row of their own.
-type fetchRows struct {
-	at   uintptr // never looked at: fetching does not fault
-	ld   int
-	left int
-}
-
 // fetches are what kernels fetch, one after the other. The last one has no end.
 type fetches struct {
 	all []fetchRows

@@ -5,15 +5,6 @@ import (
 	"unsafe"
 )
 
-// outArgs are the arguments of the kernels below: rows of dst, or 16 of them, vectors of 16 elements or, of bfloat16, lines of 32; ldDst and ldSrc
-// are bytes.
-type outArgs struct {
-	dst           unsafe.Pointer
-	src, scale    *float32
-	ldDst, ldSrc  int
-	rows, vectors int
-}
-
 // outKernels write results, near and far. They may be absent.
 type outKernels struct {
 	scaleRows, scaleHalves [2]func(*outArgs)

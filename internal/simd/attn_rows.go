@@ -13,14 +13,6 @@ type rowKernels struct {
 	normBack func(*normBackArgs)
 }
 
-// dotsArgs are the arguments of dots: groups of 16 rows of 32·lines elements, ldx and ldy bytes apart.
-type dotsArgs struct {
-	dst           *float32
-	x, y          *uint16
-	ldx, ldy      int
-	groups, lines int
-}
-
 // Dots: dst[r] = Σ_c x(r,c)·y(r,c).
 func (t *AttnTile) Dots(dst []float32, x, y View, rows, cols int) {
 	if rows == 0 || cols == 0 {
@@ -81,14 +73,6 @@ func logOf(x float32) float64 {
 	return float64(e)*math.Ln2 + 2*s*(1+q*(1.0/3+q*(1.0/5+q*(1.0/7+q*(1.0/9+q*(1.0/11))))))
 }
 
-// normRowsArgs are the arguments of normRows: rows of 16·vectors elements, leading dimensions in bytes.
-type normRowsArgs struct {
-	x, weight, rstd  *float32
-	ld, ldRstd       int
-	rows, vectors    int
-	mean, eps, scale float32
-}
-
 // NormRows: x(r,c) = scale·weight[c]·x(r,c)·rstd(r), rstd(r) = 1/√(mean_c x(r,c)² + eps). rstd(r) is kept in
 // rstd[r·ldRstd].
 func (t *AttnTile) NormRows(x []float32, ld, rows, cols int, weight, rstd []float32, ldRstd int, eps, scale float32) {
@@ -121,18 +105,6 @@ type NormBack struct {
 	LdRstd        int
 	Scale         float32
 	DNorm         []float32
-}
-
-// normBackArgs are the arguments of normBack: rows of 32·lines elements, leading dimensions in bytes.
-type normBackArgs struct {
-	do, dout, raw, out2         *uint16
-	weight, rstd, dnorm         *float32
-	delta                       [2]*float32
-	ldDO, ldDOut, ldRaw, ldOut2 int
-	ldRstd                      int
-	rows, lines                 int
-	scale, mean                 float32
-	_                           int // where the kernel is in delta, in bytes
 }
 
 // NormBack runs x.

@@ -229,22 +229,3 @@ func (g *gemmBF16) unpad(from View, i, j, m, n int) {
 func (g *gemmBF16) row(r int) []uint16 {
 	return g.a[r/PanelBF16*g.strideA+r%PanelBF16*PanelBF16:]
 }
-
-// tileArgs are the arguments of the tile kernels: rows × cols panels, C's rows ldc bytes and panels of A and B strideA and
-// strideB bytes apart. c may be bfloat16. The kernels change it.
-type tileArgs struct {
-	a, b             *uint16
-	c, scratch       *float32
-	config           *byte
-	ldc, steps       int
-	rows, cols       int
-	strideA, strideB int
-	load             int      // tiles begin with: 0 zero, 1 C, 2 partial
-	_                int      // the kernel's own
-	partial          *float32 // sums of an earlier run of k, tile after tile
-	keep             int      // 1: the sums go to partial, not to C
-	// A's rows, its next 16 rows and its next 32 elements of k lie so many bytes apart.
-	rowA, halfA, stepA int
-	_                  [3]int // the kernel's own
-	halves, far        int    // 1: C is bfloat16; 1: it is written around the caches. For the choice of a kernel.
-}

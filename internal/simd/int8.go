@@ -304,21 +304,3 @@ func (s *Scratch) ReserveInt8() {
 	Grow(&s.tile, 2*stepBF16)
 	Grow(&s.partial, stepBF16*maxPartial)
 }
-
-// int8Args are the arguments of the tile kernels: rows × 32·cols elements of C, whose rows lie ldc bytes apart. The kernels change it.
-type int8Args struct {
-	x                *int16
-	w                *int8
-	head, c, scale   *float32
-	scratch, partial *float32 // sums of two tiles of 16 × 32, whole numbers; of an earlier run of k, tile after tile
-	config           *byte
-	ldc, steps       int
-	rows, cols       int
-	strideX, strideW int
-	load, keep       int    // 1: tiles begin with partial sums, go there
-	drain            int    // rows of the tile before that a step writes
-	fetch            int    // quarters of a KiB of the next panel, or lines of each of the next 8, that it fetches
-	last             int    // columns of the last panel, as bits
-	four             int    // 4·strideW
-	_                [9]int // the kernel's own
-}

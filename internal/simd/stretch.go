@@ -10,36 +10,6 @@ type stretchKernels struct {
 	join   func(*joinArgs)
 }
 
-// stretchKeys are the arguments of keys: blocks of 16 positions' rows, ld bytes apart, with heads key heads of 32·steps elements side by side,
-// and as many blocks that will be wanted soon.
-type stretchKeys struct {
-	k, next             [fewBlocks]*uint16
-	q                   *uint16
-	logits              *float32
-	config              *byte
-	ld                  int
-	heads, steps, count int
-}
-
-// stretchValues are the arguments of values: two times 16 positions, count of them in use, of some groups of 32·pieces columns, with turns
-// rows, or pairs of them, each. The kernel changes what is no pointer.
-type stretchValues struct {
-	v, next               [2]*uint16
-	p, acc                *float32
-	ld                    int
-	groups, pieces, turns int
-	count, ldacc          int
-	_, _                  int
-}
-
-// stretchSoft are the arguments of soft: rows of 32·steps logits and 16·vectors sums.
-type stretchSoft struct {
-	logits, top, sum, acc *float32
-	hi                    *int32
-	rows, steps, vectors  int
-	scale                 float32
-}
-
 // BlockRows is the number of positions of a block of AttnFew, fewBlocks the most blocks that it has.
 const (
 	BlockRows = 16
@@ -156,13 +126,6 @@ func (x *AttnFew) check() {
 	if !ok {
 		panic(fmt.Sprintf("simd: attention of %d×%d×%d rows and %d positions (%d, %d): operands too short", x.Groups, x.Keys, x.Queries, x.Cols, x.D, x.DV))
 	}
-}
-
-// joinArgs are the arguments of join: rows of 16·vectors elements, ldx and ldy bytes apart.
-type joinArgs struct {
-	x, y, fx, fy *float32
-	ldx, ldy     int
-	rows, vecs   int
 }
 
 // JoinRows: x[r·ldx+c] = fx[r]·x[r·ldx+c] + fy[r]·y[r·ldy+c] for c < cols.

@@ -2,14 +2,7 @@ package main
 
 import "fmt"
 
-// int8Args are the byte offsets of the fields of simd.int8Args.
-const (
-	i8X, i8W, i8Head, i8C, i8Scale, i8Scratch, i8Partial, i8Config = 0, 8, 16, 24, 32, 40, 48, 56
-	i8Ldc, i8Steps, i8Rows, i8Cols, i8StrideX, i8StrideW           = 64, 72, 80, 88, 96, 104
-	i8Load, i8Keep, i8Drain, i8Fetch, i8Last, i8Four               = 112, 120, 128, 136, 144, 152
-	i8AtX, i8AtHead, i8AtC, i8AtScale, i8AtPartial, i8Left         = 160, 168, 176, 184, 192, 200
-	i8Turn, i8Until, i8Count                                       = 208, 216, 224
-)
+var i8 = fields{"int8Args", "DI"}
 
 // tilesInt8 emits y of rows × 32·cols: a panel of W stays in the first cache while those of x stream past it from the second.
 // Tiles 0–1 hold the sums of the upper bytes of 16 rows and 32 columns, 2–3 those of the lower ones, 4–5 a step of both kinds of bytes,
@@ -31,15 +24,15 @@ func (a *asm) tilesInt8(way string, narrow bool) {
 	far, stream := way == "Far", way == "Stream"
 	a.text(tilesInt8Name(way, narrow), 8, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
-	a.op("MOVQ", arg(i8Config), "AX")
+	a.op("MOVQ", i8.at("config"), "AX")
 	a.tileConfig("AX")
-	a.op("MOVQ", arg(i8W), "BX")
-	a.op("MOVQ", arg(i8Ldc), "R12")
+	a.op("MOVQ", i8.at("w"), "BX")
+	a.op("MOVQ", i8.at("ldc"), "R12")
 	a.op("MOVQ", "$64", "R10")
 	a.op("MOVQ", "R12", "R13")
 	a.op("SHLQ", "$4", "R13")
 	a.op("XORL", "R14", "R14")
-	a.int8Moves([2]int{i8C, i8AtC}, [2]int{i8Head, i8AtHead}, [2]int{i8Partial, i8AtPartial})
+	a.int8Moves([2]int{i8.off("c"), i8.off("atC")}, [2]int{i8.off("head"), i8.off("atHead")}, [2]int{i8.off("partial"), i8.off("atPartial")})
 	a.op("VMOVUPS", a.bits(255), "Z31")
 	a.op("VMOVUPS", a.constant(256), "Z30")
 	a.mark("column")
@@ -94,17 +87,17 @@ func (a *asm) int8Turns(step func(), far, stream bool) {
 
 // int8Next goes to the next panel of x and the tile of C below, or to the next panel of W.
 func (a *asm) int8Next() {
-	a.op("MOVQ", arg(i8StrideX), "R8")
-	a.op("ADDQ", "R8", arg(i8AtX))
-	a.op("ADDQ", "$64", arg(i8AtScale))
-	a.op("ADDQ", "$4096", arg(i8AtPartial))
+	a.op("MOVQ", i8.at("strideX"), "R8")
+	a.op("ADDQ", "R8", i8.at("atX"))
+	a.op("ADDQ", "$64", i8.at("atScale"))
+	a.op("ADDQ", "$4096", i8.at("atPartial"))
 	a.op("ADDQ", "R13", "R11")
-	a.op("SUBQ", "$16", arg(i8Left))
+	a.op("SUBQ", "$16", i8.at("left"))
 	a.op("JGT", "panel")
-	a.op("ADDQ", arg(i8StrideW), "BX")
-	a.op("ADDQ", "$128", arg(i8AtC))
-	a.op("ADDQ", fmt.Sprintf("$%d", int8Head), arg(i8AtHead))
-	a.op("DECQ", arg(i8Cols))
+	a.op("ADDQ", i8.at("strideW"), "BX")
+	a.op("ADDQ", "$128", i8.at("atC"))
+	a.op("ADDQ", fmt.Sprintf("$%d", int8Head), i8.at("atHead"))
+	a.op("DECQ", i8.at("cols"))
 	a.op("JNZ", "column")
 }
 
@@ -112,22 +105,22 @@ func (a *asm) int8Next() {
 func (a *asm) int8Passes(far, stream bool) {
 	for pass := range 2 {
 		partial, begin, even := a.fresh("partial"), a.fresh("begin"), a.fresh("even")
-		a.op("MOVQ", arg(i8Steps), "CX")
+		a.op("MOVQ", i8.at("steps"), "CX")
 		a.op("SHRQ", "$1", "CX")
-		a.op("CMPQ", arg(i8Load), "$0")
+		a.op("CMPQ", i8.at("load"), "$0")
 		a.op("JNE", partial)
 		a.int8Zero(pass)
 		a.op("JMP", begin)
 		a.mark(partial)
-		a.op("MOVQ", arg(i8AtPartial), "R9")
+		a.op("MOVQ", i8.at("atPartial"), "R9")
 		for t := range 2 {
 			a.tileLoad(t, "R9", "R10", 2048*pass+1024*t)
 		}
 		a.mark(begin)
-		a.op("MOVQ", arg(i8AtX), "SI")
+		a.op("MOVQ", i8.at("atX"), "SI")
 		a.op("MOVQ", "BX", "R9")
 		a.int8Turns(func() { a.int8NarrowStep(pass, stream) }, far, stream)
-		a.op("TESTQ", "$1", arg(i8Steps))
+		a.op("TESTQ", "$1", i8.at("steps"))
 		a.op("JZ", even)
 		x, w := a.int8Loads(stream)
 		x(4, "SI", "R10", 1024*pass)
@@ -145,7 +138,7 @@ func (a *asm) int8Passes(far, stream bool) {
 			a.op("MOVQ", "SI", "R15")
 		}
 	}
-	a.op("XORQ", "$4096", arg(i8Turn))
+	a.op("XORQ", "$4096", i8.at("turn"))
 }
 
 // int8Zero sets tiles 0–1 to the sums of pass to begin with.
@@ -156,7 +149,7 @@ func (a *asm) int8Zero(pass int) {
 		return
 	}
 	a.op("XORL", "R8", "R8")
-	a.op("MOVQ", arg(i8AtHead), "R9")
+	a.op("MOVQ", i8.at("atHead"), "R9")
 	a.tileLoad(0, "R9", "R8", int8Sums)
 	a.tileLoad(1, "R9", "R8", int8Sums+64)
 }
@@ -182,14 +175,14 @@ func (a *asm) int8NarrowStep(pass int, stream bool) {
 
 // int8Column begins with the first rows, at the top of C.
 func (a *asm) int8Column(stream bool) {
-	a.int8Moves([2]int{i8X, i8AtX}, [2]int{i8Scale, i8AtScale}, [2]int{i8Rows, i8Left})
-	a.op("MOVQ", arg(i8AtC), "R11")
+	a.int8Moves([2]int{i8.off("x"), i8.off("atX")}, [2]int{i8.off("scale"), i8.off("atScale")}, [2]int{i8.off("rows"), i8.off("left")})
+	a.op("MOVQ", i8.at("atC"), "R11")
 	if stream {
-		a.op("DECQ", arg(i8Until)) // columns until the next 8
+		a.op("DECQ", i8.at("until")) // columns until the next 8
 		a.op("JGE", "same")
-		a.op("MOVQ", "$7", arg(i8Until))
+		a.op("MOVQ", "$7", i8.at("until"))
 	}
-	a.op("MOVQ", arg(i8StrideW), "AX")
+	a.op("MOVQ", i8.at("strideW"), "AX")
 	if stream {
 		a.op("SHLQ", "$3", "AX")
 	}
@@ -209,16 +202,16 @@ func (a *asm) int8Moves(moves ...[2]int) {
 
 // int8Start sets the tiles of sums to −128·Σq of the columns, the same in every line, and zero, or to sums of an earlier run of k.
 func (a *asm) int8Start() {
-	a.op("MOVQ", arg(i8AtX), "SI")
-	a.op("MOVQ", arg(i8Steps), "CX")
-	a.op("CMPQ", arg(i8Load), "$0")
+	a.op("MOVQ", i8.at("atX"), "SI")
+	a.op("MOVQ", i8.at("steps"), "CX")
+	a.op("CMPQ", i8.at("load"), "$0")
 	a.op("JNE", "partial")
 	a.int8Zero(0)
 	a.tileZero(2)
 	a.tileZero(3)
 	a.op("JMP", "begin")
 	a.mark("partial")
-	a.op("MOVQ", arg(i8AtPartial), "R9")
+	a.op("MOVQ", i8.at("atPartial"), "R9")
 	for t := range 4 {
 		a.tileLoad(t, "R9", "R10", 1024*t)
 	}
@@ -258,7 +251,7 @@ func (a *asm) int8Fetch(stream bool) {
 		return
 	}
 	fetch := a.fresh("fetch")
-	a.op("MOVQ", arg(i8Fetch), "R8")
+	a.op("MOVQ", i8.at("fetch"), "R8")
 	a.mark(fetch)
 	for i := range 4 {
 		a.op("PREFETCHT1", fmt.Sprintf("%d(AX)", 64*i))
@@ -270,24 +263,24 @@ func (a *asm) int8Fetch(stream bool) {
 
 func (a *asm) int8FetchStreams() {
 	fetch := a.fresh("fetch")
-	a.op("MOVQ", arg(i8Fetch), "R8")
-	a.op("MOVQ", "R8", arg(i8Count))
+	a.op("MOVQ", i8.at("fetch"), "R8")
+	a.op("MOVQ", "R8", i8.at("turns"))
 	a.mark(fetch)
-	a.op("MOVQ", arg(i8StrideW), "R8")
+	a.op("MOVQ", i8.at("strideW"), "R8")
 	for half := range 2 {
 		for _, mem := range []string{"(AX)", "(AX)(R8*1)", "(AX)(R8*2)"} {
 			a.op("PREFETCHT1", mem)
 		}
 		if half == 0 {
-			a.op("ADDQ", arg(i8Four), "AX")
+			a.op("ADDQ", i8.at("four"), "AX")
 		}
 	}
 	a.op("LEAQ", "(R8)(R8*2)", "R8")
 	a.op("PREFETCHT1", "(AX)(R8*1)")
-	a.op("SUBQ", arg(i8Four), "AX")
+	a.op("SUBQ", i8.at("four"), "AX")
 	a.op("PREFETCHT1", "(AX)(R8*1)")
 	a.op("ADDQ", "$64", "AX")
-	a.op("DECQ", arg(i8Count))
+	a.op("DECQ", i8.at("turns"))
 	a.op("JNZ", fetch)
 }
 
@@ -302,7 +295,7 @@ func (a *asm) int8Drain(far bool) {
 	drain, drained := a.fresh("drain"), a.fresh("drained")
 	a.op("TESTQ", "R14", "R14")
 	a.op("JZ", drained)
-	a.op("MOVQ", arg(i8Drain), "R8")
+	a.op("MOVQ", i8.at("drain"), "R8")
 	a.mark(drain)
 	a.int8Row(far)
 	a.op("DECQ", "R14")
@@ -335,28 +328,28 @@ func (a *asm) int8Row(far bool) {
 
 // int8Place sets R15 to where sums go: the scratch, or where they wait for the next run of k.
 func (a *asm) int8Place() {
-	a.op("MOVQ", arg(i8Scratch), "R15")
-	a.op("ADDQ", arg(i8Turn), "R15")
-	a.op("CMPQ", arg(i8Keep), "$0")
-	a.op("CMOVQNE", arg(i8AtPartial), "R15")
+	a.op("MOVQ", i8.at("scratch"), "R15")
+	a.op("ADDQ", i8.at("turn"), "R15")
+	a.op("CMPQ", i8.at("keep"), "$0")
+	a.op("CMOVQNE", i8.at("atPartial"), "R15")
 }
 
 // int8Park takes down whose sums are in the scratch.
 func (a *asm) int8Park() {
-	a.op("CMPQ", arg(i8Keep), "$0")
+	a.op("CMPQ", i8.at("keep"), "$0")
 	a.op("JNE", "kept")
 	a.op("MOVQ", "R11", "DX")
-	a.op("MOVQ", arg(i8AtScale), "BP")
-	a.op("MOVQ", arg(i8Left), "R14")
+	a.op("MOVQ", i8.at("atScale"), "BP")
+	a.op("MOVQ", i8.at("left"), "R14")
 	a.op("MOVQ", "$16", "R8")
 	a.op("CMPQ", "R14", "R8")
 	a.op("CMOVQGT", "R8", "R14")
-	a.op("MOVQ", arg(i8AtHead), "R8")
+	a.op("MOVQ", i8.at("atHead"), "R8")
 	a.op("VMOVUPS", "(R8)", "Z28")
 	a.op("VMOVUPS", "64(R8)", "Z29")
 	a.op("MOVQ", "$-1", "R8")
-	a.op("CMPQ", arg(i8Cols), "$1")
-	a.op("CMOVQEQ", arg(i8Last), "R8")
+	a.op("CMPQ", i8.at("cols"), "$1")
+	a.op("CMOVQEQ", i8.at("last"), "R8")
 	a.op("KMOVW", "R8", "K1")
 	a.op("SHRQ", "$16", "R8")
 	a.op("KMOVW", "R8", "K2")

@@ -2,18 +2,17 @@ package main
 
 import "fmt"
 
+// Arguments of the kernels below.
+var (
+	keys   = fields{"stretchKeys", "DI"}
+	values = fields{"stretchValues", "DI"}
+	soft   = fields{"stretchSoft", "DI"}
+	join   = fields{"joinArgs", "AX"}
+)
+
 // stretch names the kernels that let few rows meet keys and values as they lie in a cache: bfloat16, a position's heads side by side. They
 // repeat the sums of attnForward bit for bit, and read memory once, from end to end: that is their bound, about 10 cycles for a line.
 var stretch = isa{tag: "Stretch", file: "stretch", lanes: 16, reg: "Z", regs: 32}
-
-// Byte offsets of the fields of simd.stretchKeys and simd.stretchValues; those from valuesPiece on are the kernel's own.
-const (
-	keysK, keysNext, keysQ, keysLogits, keysConfig       = 0, 64, 128, 136, 144
-	keysLd, keysHeads, keysSteps, keysBlocks             = 152, 160, 168, 176
-	valuesV, valuesNext, valuesP, valuesAcc, valuesLd    = 0, 16, 32, 40, 48
-	valuesGroups, valuesPieces, valuesTurns, valuesCount = 56, 64, 72, 80
-	valuesLdAcc, valuesPiece, valuesRows                 = 88, 96, 104
-)
 
 // flush makes subnormal numbers 0, as tiles do; unflush ends that.
 func (a *asm) flush() {
@@ -33,25 +32,25 @@ func (a *asm) unflush() {
 func (a *asm) stretchKeys(n int) {
 	a.text(fmt.Sprintf("keys%dx", n), 0, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
-	a.op("MOVQ", arg(keysConfig), "AX")
+	a.op("MOVQ", keys.at("config"), "AX")
 	a.tileConfig("AX")
-	a.op("MOVQ", arg(keysLd), "R8")
+	a.op("MOVQ", keys.at("ld"), "R8")
 	a.op("MOVQ", "$4", "R10")
 	a.op("XORL", "R11", "R11")
 	a.mark("block")
-	a.op("MOVQ", fmt.Sprintf("%d(DI)(R11*8)", keysK), "SI")
-	a.op("MOVQ", fmt.Sprintf("%d(DI)(R11*8)", keysNext), "R13")
+	a.op("MOVQ", fmt.Sprintf("%d(DI)(R11*8)", keys.off("k")), "SI")
+	a.op("MOVQ", fmt.Sprintf("%d(DI)(R11*8)", keys.off("next")), "R13")
 	a.op("LEAQ", "(R13)(R8*8)", "R14")
-	a.op("MOVQ", arg(keysQ), "BX")
+	a.op("MOVQ", keys.at("q"), "BX")
 	a.op("MOVQ", "R11", "CX")
 	a.op("SHLQ", "$6", "CX")
-	a.op("ADDQ", arg(keysLogits), "CX")
-	a.op("MOVQ", arg(keysHeads), "DX")
+	a.op("ADDQ", keys.at("logits"), "CX")
+	a.op("MOVQ", keys.at("heads"), "DX")
 	a.mark("head")
 	for i := range n {
 		a.tileZero(i)
 	}
-	a.op("MOVQ", arg(keysSteps), "AX")
+	a.op("MOVQ", keys.at("steps"), "AX")
 	a.mark("step")
 	a.tileLoad(4, "SI", "R8", 0)
 	a.fetchLines(0, 6)
@@ -73,7 +72,7 @@ func (a *asm) stretchKeys(n int) {
 	a.op("DECQ", "DX")
 	a.op("JNZ", "head")
 	a.op("INCQ", "R11")
-	a.op("CMPQ", "R11", arg(keysBlocks))
+	a.op("CMPQ", "R11", keys.at("count"))
 	a.op("JLT", "block")
 	a.tileRelease()
 	a.op("RET")
@@ -98,29 +97,29 @@ func (a *asm) stretchValues(n int) {
 	for i := range 2 {
 		a.op("VMOVDQU64", fmt.Sprintf("join%s<>+%d(SB)", a.tag, 64*i), a.v(29+i))
 	}
-	a.op("MOVQ", arg(valuesLd), "R8")
-	a.op("MOVQ", arg(valuesP), "R10")
-	a.op("MOVQ", arg(valuesAcc), "R11")
+	a.op("MOVQ", values.at("ld"), "R8")
+	a.op("MOVQ", values.at("p"), "R10")
+	a.op("MOVQ", values.at("acc"), "R11")
 	a.op("XORL", "R12", "R12") // column, in bytes
 	a.op("LEAQ", "(R8*4)", "R15")
 	a.mark("group")
-	a.move(valuesPieces, valuesPiece)
+	a.move(values.off("pieces"), values.off("piece"))
 	a.mark("piece")
 	a.op("MOVQ", "R10", "R13")
 	a.op("MOVQ", "R11", "R14")
-	a.move(valuesTurns, valuesRows)
+	a.move(values.off("turns"), values.off("row"))
 	a.mark("rows")
 	a.stretchPiece(n)
-	a.op("DECQ", arg(valuesRows))
+	a.op("DECQ", values.at("row"))
 	a.op("JNZ", "rows")
 	a.op("ADDQ", "$64", "R12")
 	a.op("ADDQ", "$128", "R11")
-	a.op("DECQ", arg(valuesPiece))
+	a.op("DECQ", values.at("piece"))
 	a.op("JNZ", "piece")
 	a.op("MOVQ", "R13", "R10") // behind this group's rows
 	a.op("LEAQ", "128(R14)", "R11")
-	a.op("SUBQ", arg(valuesLdAcc), "R11")
-	a.op("DECQ", arg(valuesGroups))
+	a.op("SUBQ", values.at("ldacc"), "R11")
+	a.op("DECQ", values.at("groups"))
 	a.op("JNZ", "group")
 	a.unflush()
 }
@@ -134,7 +133,7 @@ func (a *asm) stretchPiece(n int) {
 		}
 	}
 	a.op("MOVQ", "R13", "BX")
-	a.op("MOVQ", arg(valuesCount), "DX")
+	a.op("MOVQ", values.at("count"), "DX")
 	done := a.fresh("done")
 	a.stretchBlock(n, 0, sum, done)
 	a.stretchBlock(n, 1, sum, done)
@@ -150,7 +149,7 @@ func (a *asm) stretchPiece(n int) {
 			a.op("VADDPS", mem, a.v(i), a.v(i))
 			a.op("VMOVUPS", a.v(i), mem)
 		}
-		a.op("ADDQ", arg(valuesLdAcc), "R14")
+		a.op("ADDQ", values.at("ldacc"), "R14")
 	}
 	a.op("ADDQ", fmt.Sprintf("$%d", n*tileRow), "R13")
 }
@@ -158,9 +157,9 @@ func (a *asm) stretchPiece(n int) {
 // stretchBlock is 16 positions of them, or the DX that are left; behind the last it goes to done. It fetches the next block as fetchLines does.
 func (a *asm) stretchBlock(n, block int, sum func(r, odd, col int) string, done string) {
 	four, pair, rest, more := a.fresh("four"), a.fresh("pair"), a.fresh("rest"), a.fresh("more")
-	a.op("MOVQ", arg(valuesV+8*block), "SI")
+	a.op("MOVQ", values.at("v", block), "SI")
 	a.op("ADDQ", "R12", "SI")
-	a.op("MOVQ", arg(valuesNext+8*block), "R9")
+	a.op("MOVQ", values.at("next", block), "R9")
 	a.op("LEAQ", "(R9)(R12*4)", "R9")
 	a.op("MOVQ", "$16", "CX")
 	a.op("CMPQ", "DX", "CX")

@@ -5,22 +5,14 @@ import "fmt"
 // stretchQueries is the most queries that meet a tile of keys at once.
 const stretchQueries = 4
 
-// Byte offsets of the fields of simd.stretchSoft.
-const (
-	softLogits, softTop, softSum, softAcc, softHi = 0, 8, 16, 24, 32
-	softRows, softSteps, softVecs, softScale      = 40, 48, 56, 64
-)
-
 // stretchSoft is one step of the online softmax of rows of up to 128 logits, as softmaxStrip does it for 32 rows, bit for bit: logits turn
 // into p, rounded to bfloat16, in place. A row attends to its first hi columns.
 func (a *asm) stretchSoft() {
 	a.text("soft", 8, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
-	a.op("VBROADCASTSS", arg(softScale), a.v(regScale))
+	a.op("VBROADCASTSS", soft.at("scale"), a.v(regScale))
 	a.exp2Begin()
-	for i, r := range []string{"SI", "R8", "R9", "R10", "R11", "R12", "R13"} {
-		a.op("MOVQ", arg(softLogits+8*i), r)
-	}
+	a.load(soft, "logits:SI top:R8 sum:R9 acc:R10 hi:R11 rows:R12 steps:R13")
 	a.mark("row")
 	a.softTop()
 	a.softRaise()
@@ -110,7 +102,7 @@ func (a *asm) softRaise() {
 	a.exp2(11, 9, 12)
 	a.op("VMULSS", "(R9)", "X11", "X12")
 	a.op("VMOVSS", "X12", "(R9)")
-	a.op("MOVQ", arg(softVecs), "DX")
+	a.op("MOVQ", soft.at("vectors"), "DX")
 	a.op("VXORPS", "Z12", "Z12", "Z12")
 	a.op("VCMPPS", "$4", "Z12", "Z9", "K1")
 	a.op("KORTESTW", "K1", "K1")
@@ -132,9 +124,7 @@ func (a *asm) softRaise() {
 func (a *asm) joinRows() {
 	a.text("joinRows", 0, 8)
 	a.op("MOVQ", "p+0(FP)", "AX")
-	for i, r := range []string{"DI", "SI", "BX", "DX", "R8", "R9", "CX", "R13"} {
-		a.op("MOVQ", fmt.Sprintf("%d(AX)", 8*i), r) // the fields of simd.joinArgs
-	}
+	a.load(join, "x:DI y:SI fx:BX fy:DX ldx:R8 ldy:R9 rows:CX vecs:R13")
 	a.mark("row")
 	a.op("VBROADCASTSS", "(BX)", "Z0")
 	a.op("VBROADCASTSS", "(DX)", "Z1")
