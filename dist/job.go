@@ -284,6 +284,9 @@ func (j *Job) Exchange(tag string, value []byte) ([][]byte, error) {
 	}
 	select {
 	case v := <-j.waiter(tag):
+		j.mu.Lock()
+		delete(j.all, tag)
+		j.mu.Unlock()
 		return v, nil
 	case <-j.over:
 		return nil, fmt.Errorf("dist: %s: %w", tag, j.Err())

@@ -14,9 +14,10 @@ type ahead struct {
 	started, landed int // fetches
 }
 
-// Ahead is the most rows that Follow takes; 0 where the device and the host work in step, and nothing would be gained.
+// Ahead is the most rows that Follow takes; 0 where the device and the host work in step, and nothing would be gained, and where ranks hold the
+// model together, each of which knows its own ids alone.
 func (c *Cache) Ahead() int {
-	if _, ok := c.dev.(device.Ahead); ok {
+	if _, ok := c.dev.(device.Ahead); ok && !c.split {
 		return len(c.steady) - 1
 	}
 	return 0

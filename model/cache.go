@@ -20,6 +20,10 @@ type Cache struct {
 	feed   Feed
 	steady []steady // by the number of rows
 	ahead  ahead
+
+	lead  *lead // of the model
+	id    int32 // among the caches that it has told of
+	split bool  // ranks hold the model together
 }
 
 // maxSteady bounds the rows of steps that are recorded, and so their number.
@@ -35,7 +39,13 @@ type steady struct {
 
 // NewCache allocates pages × pageSize positions, shared by at most slots sequences of at most pagesOfSlot pages.
 func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
-	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, dev: m.dev, steady: make([]steady, min(slots, maxSteady)+1)}
+	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, dev: m.dev, steady: make([]steady, min(slots, maxSteady)+1),
+		lead: m.lead, split: m.Split() != nil}
+	if l := m.lead; l != nil {
+		c.id = l.caches
+		l.caches++
+		l.tell(wordCache, int32(pages), int32(pageSize), int32(slots), int32(pagesOfSlot))
+	}
 	c.table, c.pages = device.Empty(m.dev, tensor.I32, slots, pagesOfSlot), make([]int32, slots*pagesOfSlot)
 	kv := m.dev.Types().Cache
 	for _, b := range m.blocks {
@@ -69,6 +79,9 @@ func (c *Cache) flush() {
 
 // Free gives the memory back.
 func (c *Cache) Free() {
+	if c.lead != nil {
+		c.lead.tell(wordFree, c.id)
+	}
 	for i := range c.steady {
 		c.steady[i].repeat.Forget()
 	}

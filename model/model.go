@@ -35,6 +35,8 @@ type Model struct {
 
 	shared  [][]tensor.Tensor // by part: gradients of which each rank of a split model has a share
 	parts   []int             // where the parts begin in Params.List, and its length
+	lead    *lead             // tells other ranks what is done here; nil: nobody listens
+	told    []*Cache          // that a rank which leads has asked for
 	version int               // of what passes do: recorded work of an older one is stale
 }
 

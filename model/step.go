@@ -30,6 +30,11 @@ func (m *Model) Run(c *Cache, r Rows) error {
 	if err := m.checkRows(c, r); err != nil {
 		return err
 	}
+	if m.lead != nil {
+		if err := m.lead.tellStep(c, &r); err != nil {
+			return err
+		}
+	}
 	c.flush()
 	m.settle()
 	n := len(r.IDs)
@@ -37,12 +42,14 @@ func (m *Model) Run(c *Cache, r Rows) error {
 	chunks := m.chunks.find(m.dev, c, &r)
 	if n < len(c.steady) && wantsAll(&r) && len(chunks) == 0 {
 		c.feed.room(m.dev, len(c.steady)-1)
+		r.IDs = m.own(c.feed.host, r.IDs)
 		c.feed.rows(&r)
 		c.ahead.rows = n
 		m.ends = c.steady[n].run(m, c, n)
-		return nil
+		return m.Split().Err()
 	}
 	m.feed.room(m.dev, n)
+	r.IDs = m.own(m.feed.host, r.IDs)
 	m.feed.rows(&r)
 	h := m.stepRows(c, &m.feed, n, chunks)
 	m.ends = ends{}
@@ -51,7 +58,7 @@ func (m *Model) Run(c *Cache, r Rows) error {
 		m.dev.Embed(last, h, m.feed.view(feedWant, want)) // gathers the wanted rows
 		m.ends = m.end(last)
 	}
-	return nil
+	return m.Split().Err()
 }
 
 // run takes a step that comes again and again.
@@ -63,7 +70,7 @@ func (s *steady) run(m *Model, c *Cache, n int) ends {
 	if s.work == nil {
 		s.work = func() {
 			s.ends = m.end(m.stepRows(c, &c.feed, n, nil))
-			if a, ok := m.dev.(device.Ahead); ok {
+			if a, ok := m.dev.(device.Ahead); ok && !c.split {
 				a.Advance(c.feed.view(feedIDs, n), c.feed.view(feedPos, n), s.ends.best)
 			}
 		}

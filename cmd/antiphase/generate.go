@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"antiphase/device"
 	"antiphase/hf"
 	"antiphase/infer"
 	"antiphase/tokenizer"
@@ -112,7 +113,8 @@ func generateVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate [PROMPT]",
 		Short: "Continue a prompt",
-		Long:  "Generate continues a prompt given as an argument, with -p, from a file, or on standard input, and streams the text to stdout.",
+		Long: `Generate continues a prompt given as an argument, with -p, from a file, or on standard input, and streams the text to stdout.
+Started by mpirun or srun, the ranks hold the model together, each a part of every matrix.`,
 		Example: `  antiphase generate --model runs/tiny-diff -p "The magic code is"
   antiphase generate --model runs/tiny-diff --temperature 0.8 --top-p 0.95 --num-samples 3 "Once"
   cat prompt.txt | antiphase generate --model runs/tiny-diff --json`,
@@ -127,7 +129,9 @@ func generateVerb(a *app) *cobra.Command {
 			if f.Logprobs > 0 && !f.json {
 				return usage(errors.New("--logprobs: needs --json"))
 			}
-			return a.generate(cmd.Context(), &f, len(args) == 1 || cmd.Flags().Changed("prompt"))
+			return a.inParts(cmd.Context(), func() []string { return []string{f.model} }, func() error {
+				return a.generate(cmd.Context(), &f, len(args) == 1 || cmd.Flags().Changed("prompt"))
+			})
 		},
 	}
 	fl := c.Flags()
@@ -325,7 +329,7 @@ func (a *app) collect(ctx context.Context, e *infer.Engine, l *loaded, reqs []in
 
 // engine opens a model with its tokenizer for text generation.
 func (a *app) engine(dir string, slots int) (*infer.Engine, *loaded, func(), error) {
-	d, err := a.open()
+	d, shut, err := a.openModels()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -338,10 +342,21 @@ func (a *app) engine(dir string, slots int) (*infer.Engine, *loaded, func(), err
 		e, err = infer.New(l.Model, l.Tokenizer, infer.Options{Slots: slots, EOS: l.EOS})
 	}
 	if err != nil {
-		d.Close()
+		shut()
 		return nil, nil, nil, err
 	}
-	return e, l, func() { e.Close(); d.Close() }, nil
+	return e, l, func() { e.Close(); shut() }, nil
+}
+
+// openModels opens the device that models are loaded on, or takes the one through which ranks already meet. shut closes what was opened.
+func (a *app) openModels() (d device.Device, shut func(), err error) {
+	if a.parts != nil {
+		return a.parts.dev, func() {}, nil
+	}
+	if d, err = a.open(); err != nil {
+		return nil, nil, err
+	}
+	return d, func() { d.Close() }, nil
 }
 
 // encode makes a prompt's ids. What a run of our own saw begins with its first token, whatever its tokenizer would put there; elsewhere the

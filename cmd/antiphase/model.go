@@ -32,8 +32,21 @@ type loaded struct {
 	Manifest  *checkpoint.Manifest // of a run
 }
 
-// load opens --model on a device: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache.
+// load opens --model on a device: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache. Where ranks hold models together it is
+// this rank's part, and the others are told what is done with it.
 func (a *app) load(d device.Device, name string) (*loaded, error) {
+	if a.parts == nil {
+		return a.loadPart(d, name, nil)
+	}
+	l, err := a.loadPart(d, name, a.parts.split)
+	if err == nil {
+		a.parts.lead(l.Model)
+	}
+	return l, err
+}
+
+// loadPart is load for one of the ranks that hold a model together; a nil split is all of it.
+func (a *app) loadPart(d device.Device, name string, split *layer.Split) (*loaded, error) {
 	s, err := a.stored(context.Background(), name)
 	if err != nil {
 		return nil, err
@@ -46,19 +59,19 @@ func (a *app) load(d device.Device, name string) (*loaded, error) {
 	for _, id := range l.Manners.EOS {
 		l.EOS = append(l.EOS, int32(id))
 	}
-	if l.Model, err = model.New(d, s.Config, layer.Memory{}); err != nil {
+	if l.Model, err = model.New(d, s.Config, layer.Memory{Split: split}); err != nil {
 		return nil, badInput{fmt.Errorf("%s: %w", s.Dir, err)}
 	}
 	for _, p := range l.Model.Params.List {
 		x, err := s.Values(p.Name)
-		if err == nil && len(x) != p.Rows*p.Cols {
+		if rows, cols := p.Whole(); err == nil && len(x) != rows*cols {
 			err = fmt.Errorf("%d values for %q do not fit the model's table", len(x), p.Name)
 		}
 		if err != nil {
 			l.Model.Free()
 			return nil, badInput{fmt.Errorf("%s: %w", s.Dir, err)}
 		}
-		l.Model.Params.Set(d, p, x)
+		l.Model.Params.Set(d, p, p.Take(x))
 	}
 	return l, nil
 }

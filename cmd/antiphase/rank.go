@@ -23,7 +23,7 @@ import (
 )
 
 // severalProcesses are the verbs that may run as several ranks, or in which copies do no harm.
-var severalProcesses = []string{"train", "eval", "compare", "launch-info", "doctor", "recipes", "show", "help", "completion"}
+var severalProcesses = []string{"train", "eval", "compare", "generate", "serve", "launch-info", "doctor", "recipes", "show", "help", "completion"}
 
 // oneProcess refuses a verb that a launcher has started several times: the copies would write over each other's
 // files.

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -225,4 +228,68 @@ func TestRanksDivideRuns(t *testing.T) {
 	if got, want := rows("three"), rows("one"); len(want) == 0 || !slices.Equal(got, want) {
 		t.Errorf("%d rows of three ranks, %d of one, not the same", len(got), len(want))
 	}
+}
+
+// Ranks hold one model together: greedy text is one process's, and so is what the server answers. A rank that is lost ends the server.
+func TestRanksHoldAModel(t *testing.T) {
+	dir := t.TempDir()
+	run := filepath.Join(dir, "m")
+	printed(t, self("train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", run, "-q", "train.steps=30", "--device", "cpu"))
+	ask := []string{"generate", "-m", run, "-p", "The magic", "--temperature", "0", "--seed", "1", "-n", "40", "--json", "--device", "cpu", "--precision", "fp32",
+		"-q"}
+	want := printed(t, self(ask...))
+	if got := printed(t, launched(t, 2, ask...)); got != want {
+		t.Errorf("two ranks: %s\none process: %s", got, want)
+	}
+	out, err := launched(t, 3, ask...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "tp=3 does not divide heads (pairs, whose two maps stay on one rank) = 2; tp may be [1 2]") {
+		t.Errorf("three ranks and two pairs of heads: %v\n%s", err, out)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	listener.Close()
+	server := launched(t, 2, "serve", "-m", run, "--listen", addr, "--device", "cpu", "--precision", "fp32", "-q")
+	var said strings.Builder
+	server.Stdout, server.Stderr = &said, &said
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Process.Kill(); _ = server.Wait() })
+	var line struct{ Text string }
+	if err := json.Unmarshal([]byte(want), &line); err != nil {
+		t.Fatal(err)
+	}
+	if got := served(t, addr, `{"model":"m","prompt":"The magic","temperature":0,"max_tokens":40}`); got != line.Text {
+		t.Errorf("two ranks serve %q, one process writes %q", got, line.Text)
+	}
+	if err := syscall.Kill(pidOf(t, run, 1), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if server.Wait() == nil || time.Since(began) > 10*time.Second {
+		t.Errorf("the server went on for %s without its other half", time.Since(began))
+	}
+}
+
+// served asks a server that may still be loading.
+func served(t *testing.T, addr, body string) string {
+	t.Helper()
+	var last string
+	for range 200 {
+		r, err := http.Post("http://"+addr+"/v1/completions", "application/json", strings.NewReader(body))
+		if err == nil {
+			b, _ := io.ReadAll(r.Body)
+			r.Body.Close()
+			var v struct{ Choices []struct{ Text string } }
+			if last = string(b); r.StatusCode == http.StatusOK && json.Unmarshal(b, &v) == nil && len(v.Choices) == 1 {
+				return v.Choices[0].Text
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("no answer: %s", last)
+	return ""
 }

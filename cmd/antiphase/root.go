@@ -34,6 +34,7 @@ type app struct {
 	kvCache   string
 	signals   chan os.Signal // ends the context; chat takes it over
 	stopped   os.Signal      // the signal that ended it
+	parts     *parts         // the ranks that hold models together; nil for a single process
 }
 
 // run executes a command line and returns the exit code.

@@ -48,12 +48,16 @@ func serveVerb(a *app) *cobra.Command {
 		Long: `Serve answers OpenAI's HTTP API for one or more models, with a batching engine, a bounded queue and Prometheus metrics.
 
 It listens on loopback unless told otherwise, and refuses to listen beyond it without API keys: one per line in --api-key-file, or
-separated by commas in ANTIPHASE_API_KEY. SIGTERM drains: answers under way finish, new requests get 503.`,
+separated by commas in ANTIPHASE_API_KEY. SIGTERM drains: answers under way finish, new requests get 503.
+
+Started by mpirun or srun, the ranks hold the models together, each a part of every matrix; the first one listens.`,
 		Example: `  antiphase serve --model runs/small-diff
   antiphase serve --model diff=runs/small-diff --model base=runs/small-transformer --listen 127.0.0.1:9000
   ANTIPHASE_API_KEY=$(cat key) antiphase serve --model folder --listen 0.0.0.0:8080`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.inParts(cmd.Context(), f.folders, func() error { return a.serve(cmd.Context(), &f) })
+		},
 	}
 	fl := c.Flags()
 	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (repeatable; the first is the default)")
@@ -108,13 +112,27 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 // errNoModel is what serve says without --model.
 var errNoModel = errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache (repeatable, [NAME=]FOLDER)")
 
-func (a *app) serve(ctx context.Context, f *serveFlags) error {
+// complete names the models that are part of the program where none were named.
+func (f *serveFlags) complete() {
 	if len(f.models) == 0 {
 		for _, name := range pair.Names() {
 			f.models = append(f.models, name+"="+embeddedPrefix+name)
 		}
 	}
-	if len(f.models) == 0 {
+}
+
+// folders are those of the models, in order.
+func (f *serveFlags) folders() (out []string) {
+	f.complete()
+	for _, spec := range f.models {
+		_, dir := servedName(spec)
+		out = append(out, dir)
+	}
+	return out
+}
+
+func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	if f.complete(); len(f.models) == 0 {
 		return usage(errNoModel)
 	}
 	keys, err := f.keys()
@@ -223,12 +241,12 @@ func (a *app) serveModels(ctx context.Context, f *serveFlags) (list []*server.Mo
 	if err := f.readTemplate(); err != nil {
 		return nil, done, badInput{err}
 	}
-	d, err := a.open()
+	d, shut, err := a.openModels()
 	if err != nil {
 		return nil, done, err
 	}
 	free := done
-	done = func() { free(); d.Close() }
+	done = func() { free(); shut() }
 	f.options.Lock = &sync.Mutex{}
 	for _, spec := range f.models {
 		if ctx.Err() != nil {

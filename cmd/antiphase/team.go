@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"antiphase/dist"
@@ -38,9 +36,7 @@ const patience = time.Minute
 // together runs f as one of the ranks that a launcher has started, with a nil team where there is none. What is lost with a rank is
 // what it had not stored yet: the others store theirs and leave with the code that makes schedulers start the same command again.
 func (a *app) together(ctx context.Context, f func(ctx context.Context, t *team) error) error {
-	flags := jobFlags{Explicit: dist.NoFlags(), rendezvous: os.Getenv("ANTIPHASE_RENDEZVOUS"), iface: os.Getenv("ANTIPHASE_INTERFACE"),
-		join: dist.DefaultJoin, peer: dist.DefaultPeer, stall: dist.DefaultStall}
-	flags.Launcher = os.Getenv("ANTIPHASE_LAUNCHER")
+	flags := environmentJob()
 	l, err := flags.launch()
 	if err != nil {
 		return err
@@ -66,8 +62,7 @@ func (a *app) together(ctx context.Context, f func(ctx context.Context, t *team)
 		return err
 	}
 	a.note("%d ranks, met by %s", l.World, job.Where)
-	asked := fmt.Sprintf("%.6x", sha256.Sum256([]byte(strings.Join(os.Args[1:], "\x00"))))
-	err = job.Agree("program", map[string]string{"version": version(), "command line": asked})
+	err = job.Agree("program", map[string]string{"version": version(), "command line": commandHash()})
 	if err == nil {
 		err = f(ctx, &team{job: job, rank: l.Rank, size: l.World})
 	}

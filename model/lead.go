@@ -1,0 +1,93 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+)
+
+// lead is what a rank tells the others that hold a model together with it. Each of them must take the same steps in the same order;
+// one decides which, and hands them on as words.
+type lead struct {
+	send   func(words []int32) error
+	err    error // the first of send
+	caches int32 // made so far
+	words  []int32
+}
+
+// What words begin with; a cache is named by the number of those made before it.
+const (
+	wordCache = iota // pages, page size, slots, pages of a slot
+	wordFree         // cache
+	wordStep         // cache, first and end of the page table's changes, rows, wanted rows; then the changes, ids, slots, positions, wanted
+)
+
+// Lead has all that is done with caches of m from here on told to the ranks that hold its other parts: send hands words to each of them,
+// which must give them to Obey in this order. Passes over batches are refused then.
+func (m *Model) Lead(send func(words []int32) error) { m.lead = &lead{send: send} }
+
+// errLed refuses what the other ranks would not hear of.
+var errLed = errors.New("model: ranks that hold a model together generate text alone; this needs the whole model in one process")
+
+// tell sends words, unless it failed before.
+func (l *lead) tell(words ...int32) {
+	if l.err == nil {
+		l.err = l.send(words)
+	}
+}
+
+// tellStep sends a step with what has changed in the page table since the last one.
+func (l *lead) tellStep(c *Cache, r *Rows) error {
+	w := append(l.words[:0], wordStep, c.id, int32(c.lo), int32(c.hi), int32(len(r.IDs)), int32(len(r.Want)))
+	for _, list := range [...][]int32{c.pages[c.lo:c.hi], r.IDs, r.Slots, r.Pos, r.Want} {
+		w = append(w, list...)
+	}
+	l.words = w
+	l.tell(w...)
+	return l.err
+}
+
+// Obey does what the rank that leads has told.
+func (m *Model) Obey(words []int32) error {
+	bad := fmt.Errorf("model: %d words that no rank sends", len(words))
+	if len(words) < 2 {
+		return bad
+	}
+	switch op, rest := words[0], words[1:]; op {
+	case wordCache:
+		if len(rest) != 4 {
+			return bad
+		}
+		m.told = append(m.told, m.NewCache(int(rest[0]), int(rest[1]), int(rest[2]), int(rest[3])))
+		return nil
+	case wordFree, wordStep:
+		at := int(rest[0])
+		if at < 0 || at >= len(m.told) || m.told[at] == nil {
+			return bad
+		}
+		c := m.told[at]
+		if op == wordFree {
+			c.Free()
+			m.told[at] = nil
+			return nil
+		}
+		return m.obeyStep(c, rest[1:], bad)
+	}
+	return bad
+}
+
+func (m *Model) obeyStep(c *Cache, words []int32, bad error) error {
+	if len(words) < 4 {
+		return bad
+	}
+	lo, hi, n, want := int(words[0]), int(words[1]), int(words[2]), int(words[3])
+	if words = words[4:]; lo < 0 || hi < lo || hi > len(c.pages) || n < 0 || want < 0 || len(words) != hi-lo+3*n+want {
+		return bad
+	}
+	take := func(k int) (out []int32) {
+		out, words = words[:k], words[k:]
+		return out
+	}
+	copy(c.pages[lo:hi], take(hi-lo))
+	c.lo, c.hi = lo, hi
+	return m.Run(c, Rows{IDs: take(n), Slots: take(n), Pos: take(n), Want: take(want)})
+}
