@@ -7,7 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"antiphase/eval"
 )
@@ -41,7 +44,7 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 	h := &Harness{
 		Results: map[string]map[string]any{}, Configs: map[string]map[string]any{}, Version: map[string]int{}, Shots: map[string]int{},
 		Higher: map[string]map[string]bool{}, Samples: map[string]map[string]int{}, Groups: map[string][]string{},
-		Config: map[string]any{"model": "antiphase", "model_args": m.Name, "model_num_parameters": m.Parameters, "model_hash": m.Hash,
+		Config: map[string]any{"model": harnessModel, "model_args": m.Name, "model_num_parameters": m.Parameters, "model_hash": m.Hash,
 			"dtype": m.Precision, "device": m.Device, "limit": e.Limit, "random_seed": e.Seed, "fewshot_seed": e.Seed},
 		Date: e.Date, Commit: e.Commit, Name: m.Name,
 	}
@@ -115,11 +118,13 @@ func HarnessJSON(w io.Writer, e *eval.Evaluation) error {
 	return enc.Encode(all)
 }
 
-// WriteHarness writes each model's results into its folder under dir. The files are made anew from all that the store holds.
+// WriteHarness writes each model's results into its folder under dir. The files are made anew from all that the store holds; one that a model
+// has left, since it bears another name now, is removed.
 func WriteHarness(dir string, e *eval.Evaluation) error {
+	names := folderNames(e)
 	for i := range e.Models {
 		m := &e.Models[i]
-		path := filepath.Join(dir, fileName(m.Name), HarnessFile)
+		path := filepath.Join(dir, names[i], HarnessFile)
 		b, err := json.MarshalIndent(NewHarness(e, m), "", "  ")
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -135,15 +140,78 @@ func WriteHarness(dir string, e *eval.Evaluation) error {
 			return err
 		}
 	}
+	return removeLeft(dir, e, names)
+}
+
+// removeLeft removes files of models that lie elsewhere now. A model that another process has added meanwhile keeps its file.
+func removeLeft(dir string, e *eval.Evaluation, names []string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*", HarnessFile))
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		if slices.Contains(names, filepath.Base(filepath.Dir(path))) {
+			continue
+		}
+		var h struct {
+			Config struct {
+				Model  string `json:"model"`
+				Hash   string `json:"model_hash"`
+				Dtype  string `json:"dtype"`
+				Device string `json:"device"`
+			} `json:"config"`
+		}
+		b, err := os.ReadFile(path)
+		if err != nil || json.Unmarshal(b, &h) != nil || h.Config.Model != harnessModel {
+			continue // not one of ours
+		}
+		if !slices.ContainsFunc(e.Models, func(m eval.Judged) bool {
+			return m.Hash == h.Config.Hash && m.Precision == h.Config.Dtype && m.Device == h.Config.Device
+		}) {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+		_ = os.Remove(filepath.Dir(path)) // stays where it holds anything else
+	}
 	return nil
 }
 
-// fileName makes a name of a model or task fit for a file.
+// harnessModel is what a file says of who asked.
+const harnessModel = "antiphase"
+
+// folderNames are names of folders for the models, each its own.
+func folderNames(e *eval.Evaluation) []string {
+	var out []string
+	for i := range e.Models {
+		m := &e.Models[i]
+		name := fileName(m.Name)
+		if slices.Contains(out, name) {
+			name += "_" + m.Hash[:min(8, len(m.Hash))]
+		}
+		for n := 2; slices.Contains(out, name); n++ {
+			name = fmt.Sprintf("%s_%d", fileName(m.Name), n)
+		}
+		out = append(out, name)
+	}
+	return out
+}
+
+// fileName makes a name of a model fit for a file of any system.
 func fileName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(`/\:*?"<>| `, r) {
+	s = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`/\:*?"<>| `, r) || unicode.IsControl(r) {
 			return '_'
 		}
 		return r
 	}, s)
+	if s == "" || strings.Trim(s, ".") == "" {
+		return "_" + s
+	}
+	for len(s) > 128 {
+		_, n := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-n]
+	}
+	return s
 }

@@ -2,7 +2,10 @@ package report
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"antiphase/eval"
@@ -36,5 +39,46 @@ func TestHarnessSeveralWays(t *testing.T) {
 		} else if !slices.Equal(keys, first) {
 			t.Errorf("%q in another order, %q", keys, first)
 		}
+	}
+}
+
+// Every model has a folder of its own, inside of the store whatever its name is, and none under a name that it no longer bears.
+func TestHarnessFolders(t *testing.T) {
+	dir := t.TempDir()
+	cell := func(name, hash, precision string) *eval.Cell {
+		return cellOf(eval.Model{Name: name, Hash: hash, Precision: precision}, 1, made("piqa", "mc", "acc", "accuracy, %", 4, 0.5, nil))
+	}
+	folders := func(cells ...*eval.Cell) []string {
+		t.Helper()
+		if err := WriteHarness(dir, eval.Assemble(cells)); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		files, _ := filepath.Glob(filepath.Join(dir, "*", HarnessFile))
+		for _, f := range files {
+			out = append(out, filepath.Base(filepath.Dir(f)))
+		}
+		return out
+	}
+	if got := folders(cell("m", "h", "int8")); !slices.Equal(got, []string{"m"}) {
+		t.Errorf("%q", got)
+	}
+	mine := filepath.Join(dir, "mine", HarnessFile) // somebody's own, and one of another process
+	if err := os.MkdirAll(filepath.Dir(mine), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mine, []byte(`{"config": {"model": "hf", "model_hash": "h", "dtype": "int8"}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := folders(cell("m", "h", "int8"), cell("m", "h", "fp32")); !slices.Equal(got, []string{"m_fp32", "m_int8", "mine"}) {
+		t.Errorf("after a second precision: %q", got)
+	}
+	dir = t.TempDir()
+	got := folders(cell("..", "1", ""), cell("a/b", "2", ""), cell("a_b", "3", ""), cell("a b", "4", ""), cell("", "5", ""), cell(strings.Repeat("ö", 200), "6", ""))
+	if want := []string{"_", "_..", "a_b", "a_b_3", "a_b_4", strings.Repeat("ö", 64)}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(dir), HarnessFile)); err == nil {
+		t.Error("a file outside of the store")
 	}
 }
