@@ -11,11 +11,12 @@ import (
 	"antiphase/device/cuda/cudatest"
 	"antiphase/dist"
 	"antiphase/dist/disttest"
+	"antiphase/internal/vfs"
 	"antiphase/recipe"
 )
 
 // BenchmarkLayer takes steps of a plain run and of one whose only rank goes through the layer for several (buckets,
-// background, ballot), in turns, and reports the median step and what the layer adds to it.
+// background, ballot), in turns, and reports the median step and what the layer adds to it and to the fastest tenth.
 func BenchmarkLayer(b *testing.B) {
 	b.Run("cpu", func(b *testing.B) {
 		d := cpu.New(cpu.Options{})
@@ -49,7 +50,7 @@ func benchLayer(b *testing.B, d device.Device, one Ranks, size string, set ...st
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, s := range append(set, "data.sources=synthetic:docs=2000", "tokenizer.path=bytes", "train.steps=1000000", "train.log_every=0") {
+	for _, s := range append(set, "data.sources=synthetic:docs=2000", "tokenizer.path=bytes", "train.steps=1000000", "train.log_every=1000000") {
 		if err := r.SetPair(s); err != nil {
 			b.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func benchLayer(b *testing.B, d device.Device, one Ranks, size string, set ...st
 	}
 	var runs [2]*run
 	for i, ranks := range []Ranks{nil, one} {
-		opt := Options{Dir: b.TempDir(), Device: d, Ranks: ranks, Say: func(string, ...any) {}}
+		opt := Options{Dir: b.TempDir(), Device: d, Ranks: ranks, Say: func(string, ...any) {}, fs: vfs.OS{}}
 		if runs[i], err = newRun(context.Background(), r, &opt); err != nil {
 			b.Fatal(err)
 		}
@@ -81,8 +82,11 @@ func benchLayer(b *testing.B, d device.Device, one Ranks, size string, set ...st
 			took[i] = append(took[i], time.Since(began).Seconds())
 		}
 	}
-	median := func(x []float64) float64 { slices.Sort(x); return x[len(x)/2] }
-	plain, layered := median(took[0]), median(took[1])
-	b.ReportMetric(1e3*plain, "ms-plain")
-	b.ReportMetric(100*(layered/plain-1), "%cost")
+	for i := range took {
+		slices.Sort(took[i])
+	}
+	cost := func(at int) float64 { return 100 * (took[1][at]/took[0][at] - 1) }
+	b.ReportMetric(1e3*took[0][len(took[0])/2], "ms-plain")
+	b.ReportMetric(cost(len(took[0])/2), "%cost")
+	b.ReportMetric(cost(len(took[0])/10), "%cost-fast") // of the fastest tenth: other processes disturb these least
 }
