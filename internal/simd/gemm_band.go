@@ -4,7 +4,7 @@ import "fmt"
 
 // Products of attention's tiles. On the diagonal a query sees no later key: of probabilities and logits [queries,keys] the elements (i,j) with
 // j > i + diag are zeros, or are not wanted, and the multiply-adds with them are left out, as far as whole tiles go. Leaving out a zero changes
-// no bit of a sum. NoDiag is a diag that leaves out nothing.
+// no bit of a sum. diag may be negative: the first rows have no elements then. NoDiag leaves out nothing.
 const NoDiag = 1 << 30
 
 // PlainA says that GemmPlain reads a as it lies, without packing it.
@@ -25,7 +25,12 @@ func GemmPlain(m, n, k int, a []float32, lda int, pb []float32, depth int, c []f
 	i, panel := 0, depth*cur.nr
 	for _, t := range cur.plains {
 		for ; m-i >= t.rows; i += t.rows {
-			t.run(min(k, i+t.rows+diag), &a[i*lda], lda, &pb[0], panel, &c[i*ldc], ldc, n, accumulate)
+			end := reach(k, i+t.rows+diag)
+			if end == 0 {
+				zeroRows(t.rows, n, c[i*ldc:], ldc, accumulate)
+				continue
+			}
+			t.run(end, &a[i*lda], lda, &pb[0], panel, &c[i*ldc], ldc, n, accumulate)
 		}
 	}
 }
@@ -34,7 +39,11 @@ func GemmPlain(m, n, k int, a []float32, lda int, pb []float32, depth int, c []f
 func gemmLeft(m, n, k int, a []float32, lda int, pb []float32, depth int, c []float32, ldc int, accumulate bool, diag int, s *Scratch) {
 	for i := 0; i < m; i += cur.mr {
 		rows := min(cur.mr, m-i)
-		end := min(k, i+rows+diag)
+		end := reach(k, i+rows+diag)
+		if end == 0 {
+			zeroRows(rows, n, c[i*ldc:], ldc, accumulate)
+			continue
+		}
 		pa := s.A(rows * end)
 		PackA(pa, rows, end, a[i*lda:], lda, false)
 		tiledRow(rows, n, end, pa, pb, depth*cur.nr, c[i*ldc:], ldc, accumulate)
@@ -50,9 +59,14 @@ func GemmBelow(m, n, k int, pa, pb []float32, c []float32, ldc int, diag int) {
 	checkBand("lower", len(pa) >= m*k, m, n, k, pa, pb, k, c, ldc)
 	for i := 0; i < m; i += cur.mr {
 		rows := min(cur.mr, m-i)
-		tiledRow(rows, min(n, i+rows+diag), k, pa[i*k:], pb, k*cur.nr, c[i*ldc:], ldc, false)
+		if cols := reach(n, i+rows+diag); cols > 0 {
+			tiledRow(rows, cols, k, pa[i*k:], pb, k*cur.nr, c[i*ldc:], ldc, false)
+		}
 	}
 }
+
+// reach is how many of n elements come before the given one, which may be any.
+func reach(n, before int) int { return max(0, min(n, before)) }
 
 // GemmLater is GemmPacked where b(p,j) with j > p + diag is 0 and not read. b's panels are depth elements of k long; c is added to.
 func GemmLater(m, n, k int, pa, pb []float32, depth int, c []float32, ldc int, diag int) {

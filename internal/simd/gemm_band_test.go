@@ -11,7 +11,7 @@ func TestGemmBands(t *testing.T) {
 	each(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 5))
 		var s Scratch
-		for _, sh := range [][4]int{{1, 1, 1, 0}, {64, 64, 32, 0}, {64, 32, 128, 64}, {61, 45, 77, 0}, {64, 128, 64, 64}, {37, 50, 41, 3}, {20, 33, 70, NoDiag}} {
+		for _, sh := range [][4]int{{1, 1, 1, 0}, {64, 64, 32, 0}, {64, 32, 128, 64}, {61, 45, 77, 0}, {64, 128, 64, 64}, {37, 50, 41, 3}, {20, 33, 70, NoDiag}, {64, 40, 30, -9}, {64, 40, 30, -70}} {
 			m, n, k, diag := sh[0], sh[1], sh[2], sh[3]
 			a, b := newOperand(r, m, k, false), newOperand(r, k, n, false)
 			c := random(r, m*(n+3), 1)
@@ -31,7 +31,7 @@ func banded(x operand, rows, cols, diag int) (zeros, nans operand) {
 	zeros, nans = x, x
 	zeros.x, nans.x = append([]float32(nil), x.x...), append([]float32(nil), x.x...)
 	for i := range rows {
-		for j := i + diag + 1; j < cols; j++ {
+		for j := max(0, i+diag+1); j < cols; j++ {
 			zeros.x[i*x.ld+j], nans.x[i*x.ld+j] = 0, float32(math.NaN())
 		}
 	}
@@ -43,7 +43,7 @@ func plainBand(t *testing.T, m, n, k, diag int, a, b operand, c []float32, s *Sc
 		zeros, nans := banded(a, m, k, diag)
 		// Zeros within a tile that the diagonal crosses are read: a tile has at most mr rows.
 		for i := range m {
-			for j := i + diag + 1; j < min(k, i+diag+cur.mr); j++ {
+			for j := max(0, i+diag+1); j < min(k, i+diag+cur.mr); j++ {
 				nans.x[i*a.ld+j] = 0
 			}
 		}
@@ -66,7 +66,7 @@ func belowBand(t *testing.T, m, n, k, diag int, a, b operand, s *Scratch) {
 	PackB(pb, k, n, b.x, b.ld, false)
 	GemmBelow(m, n, k, pa, pb, got, n+3, diag)
 	for i := range m {
-		end := min(n, i+1+diag)
+		end := max(0, min(n, i+1+diag))
 		near(t, "below", got[i*(n+3):][:end], want[i*(n+3):][:end], 0)
 		near(t, "beside it", got[i*(n+3)+n:][:3], want[i*(n+3)+n:][:3], 0)
 	}
@@ -75,7 +75,7 @@ func belowBand(t *testing.T, m, n, k, diag int, a, b operand, s *Scratch) {
 func laterBand(t *testing.T, m, n, k, diag int, a, b operand, c []float32, s *Scratch) {
 	zeros, nans := banded(b, k, n, diag)
 	for p := range k { // and here at most nr columns
-		for j := p + diag + 1; j < min(n, p+diag+cur.nr); j++ {
+		for j := max(0, p+diag+1); j < min(n, p+diag+cur.nr); j++ {
 			nans.x[p*b.ld+j] = 0
 		}
 	}

@@ -25,7 +25,7 @@ type column struct {
 	p        [2][]float32 // float32 factors: [nq,keyTile] per map: logits, P, then dS
 	dp, mix  []float32    // float32 factors: [nq,keyTile] dP; P1 − λP2
 	mixB     []float32    // packed mix [nq,width]
-	dsA, dsB [2][]float32 // per map: dS packed as a left-hand and as a right-hand operand [nq,width]
+	dsA, dsB [2][]float32 // per map: dS as a left-hand operand, packed with bfloat16 factors, and packed as a right-hand one [nq,width]
 }
 
 // cells is the number of floats of a tile of logits of float32 factors; those of bfloat16 factors never leave the
@@ -37,16 +37,24 @@ func (b *backward) cells() int {
 	return b.tall * keyTile
 }
 
+// leftSize is the number of floats of a packed left-hand dS; float32 factors are read as they lie.
+func (b *backward) leftSize() int {
+	if b.half {
+		return b.sizeA(b.tall, keyTile)
+	}
+	return 0
+}
+
 // columnSize is the number of floats that a column works in.
 func (b *backward) columnSize() int {
 	sums := (b.keys*b.whole(b.D) + b.whole(b.DV)) * keyTile
-	dsA, dsB := b.sizeA(b.tall, keyTile), b.sizeB(b.tall, keyTile)
+	dsA, dsB := b.leftSize(), b.sizeB(b.tall, keyTile)
 	return b.maps*(b.cells()+dsA+dsB) + 2*b.cells() + dsB + sums
 }
 
 // open cuts the worker's memory into the column's parts.
 func (c *column) open() {
-	dsA, dsB, cells := c.sizeA(c.tall, keyTile), c.sizeB(c.tall, keyTile), c.cells()
+	dsA, dsB, cells := c.leftSize(), c.sizeB(c.tall, keyTile), c.cells()
 	buf := c.on.buf(c.columnSize())
 	for m := range c.keys {
 		c.dk[m] = simd.Cut(&buf, c.whole(c.D)*keyTile)
@@ -107,9 +115,15 @@ func (c *column) tile() {
 	c.aim()
 	if c.half {
 		c.gradHalf()
+		c.sumHalf()
 	} else {
 		c.gradFull()
+		c.sumFull()
 	}
+}
+
+// sumHalf adds the products into dV, dK and dQ with bfloat16 factors.
+func (c *column) sumHalf() {
 	late, long := simd.Full, simd.Full
 	if c.q0-c.k0 == c.from { // on the diagonal: queries do not see later keys
 		late, long = simd.LaterColumns, simd.LongerRows
@@ -124,6 +138,22 @@ func (c *column) tile() {
 		c.product(c.D, c.width, c.nq, turned, operand{c.dsB[m], c.nq}, c.dk[key][c.from:], keyTile, true, late, c.on)
 		k := operand{c.rowsAt(c.k[key], c.from), c.nk}
 		c.product(c.nq, c.D, c.width, operand{c.dsA[m], c.width}, k, dq[(m*c.tall+c.skip)*d:], d, !first, long, c.on)
+	}
+}
+
+// diag is the column of row 0 that is on the diagonal: of row i it is column i + diag.
+func (c *column) diag() int { return c.q0 - c.k0 - c.from }
+
+// sumFull is sumHalf with float32 factors, whose query tiles divide key tiles: all rows of a tile see its first key or none does.
+func (c *column) sumFull() {
+	simd.GemmLater(c.DV, c.width, c.nq, c.doT, c.mixB, c.nq, c.dv[c.from:], keyTile, c.diag())
+	dq, first := c.partialQueries(c.at, c.band, c.h, c.qt), c.k0 == c.firstKeys()
+	for m := range c.maps {
+		key := c.keyHead(m)
+		turned := c.turned(&c.queryPack, m, c.nq)
+		simd.GemmLater(c.D, c.width, c.nq, turned, c.dsB[m], c.nq, c.dk[key][c.from:], keyTile, c.diag())
+		k := c.rowsAt(c.k[key], c.from)
+		simd.GemmPlain(c.nq, c.D, c.width, c.dsA[m], keyTile, k, c.nk, dq[m*c.tall*c.D:], c.D, !first, c.diag(), c.on.scratch)
 	}
 }
 
@@ -167,20 +197,20 @@ func (c *column) gradHalf() {
 func (c *column) gradFull() {
 	for m := range c.maps {
 		k := c.columnsAt(c.kT[c.keyHead(m)], c.D, c.from)
-		simd.GemmPacked(c.nq, c.width, c.D, c.left(&c.queryPack, m, c.nq), k, c.p[m], keyTile, false)
+		simd.GemmBelow(c.nq, c.width, c.D, c.left(&c.queryPack, m, c.nq), k, c.p[m], keyTile, c.diag())
 	}
-	simd.GemmPacked(c.nq, c.width, c.DV, c.do, c.columnsAt(c.vT, c.DV, c.from), c.dp, keyTile, false)
+	simd.GemmBelow(c.nq, c.width, c.DV, c.do, c.columnsAt(c.vT, c.DV, c.from), c.dp, keyTile, c.diag())
 	for r := range c.nq {
 		c.softmaxGrad(r)
 	}
-	mix, ds := c.mix, c.p
+	mix := c.mix
+	c.dsA = c.p
 	if c.maps == 1 {
-		mix, ds[0] = c.p[0], c.dp
+		mix, c.dsA[0] = c.p[0], c.dp
 	}
 	simd.PackB(c.mixB, c.nq, c.width, mix, keyTile, false)
 	for m := range c.maps {
-		simd.PackA(c.dsA[m], c.nq, c.width, ds[m], keyTile, false)
-		simd.PackB(c.dsB[m], c.nq, c.width, ds[m], keyTile, false)
+		simd.PackB(c.dsB[m], c.nq, c.width, c.dsA[m], keyTile, false)
 	}
 }
 

@@ -124,24 +124,13 @@ type operand struct {
 	depth int
 }
 
-// product: c [m,n] = a·b, or += with accumulate, within the first caches, over the first k elements of a and b. With
-// bfloat16 factors all of whole(m) × whole(n) is written. With float32 factors k is a's depth, and panels are taken one
-// by one where k is less than b's. zeros may be left out.
+// product: c [m,n] = a·b, or += with accumulate, within the first caches, over the first k elements of a and b, with bfloat16 factors. All of
+// whole(m) × whole(n) is written. zeros may be left out.
 func (p *packer) product(m, n, k int, a, b operand, c []float32, ldc int, accumulate bool, zeros simd.Triangle,
 	on *worker) {
-	if p.half {
-		const panel = simd.PanelBF16
-		on.tile.Product(p.whole(m), p.whole(n), k, simd.Halves(a.x), panel*p.whole(a.depth),
-			simd.Halves(b.x), panel*p.whole(b.depth), c, ldc, accumulate, zeros, on.scratch)
-		return
-	}
-	if k == b.depth {
-		simd.GemmPacked(m, n, k, a.x, b.x, c, ldc, accumulate)
-		return
-	}
-	for j := 0; j < n; j += simd.NR() {
-		simd.GemmPacked(m, min(simd.NR(), n-j), k, a.x, b.x[j*b.depth:], c[j:], ldc, accumulate)
-	}
+	const panel = simd.PanelBF16
+	on.tile.Product(p.whole(m), p.whole(n), k, simd.Halves(a.x), panel*p.whole(a.depth),
+		simd.Halves(b.x), panel*p.whole(b.depth), c, ldc, accumulate, zeros, on.scratch)
 }
 
 // scaled is rows × cols elements of src times pre: src itself, as with bfloat16 factors, or a copy in dense.

@@ -115,19 +115,21 @@ func (q *queries) attendHalf(k0, nk, from, width int, x *kv) {
 	q.on.tile.Forward(a, q.on.scratch)
 }
 
-// attendFull attends with float32 factors to columns from … to−1.
+// attendFull attends with float32 factors to columns from … to−1. Cells above the diagonal are left out where the rows are of one head.
 func (q *queries) attendFull(k0, nk, from, to int, x *kv) {
-	width := to - from
+	width, diag := to-from, simd.NoDiag
+	if q.heads == 1 {
+		diag = q.q0 - k0 - from
+	}
 	for m := range q.maps {
 		queries, keys := q.packed[m*q.sizeA(q.nq, q.D):], q.columnsAt(x.keys[q.keyHead(m)], q.D, from)
-		simd.GemmPacked(q.nq, width, q.D, queries, keys, q.logits[m*q.nq*keyTile:], keyTile, false)
+		simd.GemmBelow(q.nq, width, q.D, queries, keys, q.logits[m*q.nq*keyTile:], keyTile, diag)
 	}
 	q.softmax(k0, nk, from, to)
-	rows := q.maps * q.nq
-	pa := q.on.scratch.A(q.sizeA(rows, width))
-	simd.PackA(pa, rows, width, q.logits, keyTile, false)
-	values := operand{q.rowsAt(x.values, from), nk}
-	q.product(rows, q.DV, width, operand{pa, width}, values, q.acc, q.ld, q.any, simd.Full, q.on)
+	for m := range q.maps {
+		p, acc := q.logits[m*q.nq*keyTile:], q.acc[m*q.nq*q.ld:]
+		simd.GemmPlain(q.nq, q.DV, width, p, keyTile, q.rowsAt(x.values, from), nk, acc, q.ld, q.any, diag, q.on.scratch)
+	}
 }
 
 // softmax turns the logits into probabilities in place, with float32 factors.
