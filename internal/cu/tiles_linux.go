@@ -41,6 +41,7 @@ func (g *gpu) TensorMap(m *TensorMap, t *Tiles) error {
 	if err := t.Check(); err != nil {
 		return err
 	}
+	defer g.enter()() // the driver wants a context although the map depends on none
 	const bf16, rank, plain, swizzle64, swizzle128, l2Of128, zeros = 9, 4, 0, 2, 3, 2, 0
 	for i := range t.Dims {
 		w.dims[i], w.box[i], w.steps[i] = uint64(t.Dims[i]), uint32(t.Box[i]), 1
