@@ -36,7 +36,7 @@ var cachedBytes = cachedBy(true)
 
 func cachedBy(bytes bool) map[attnShape]attnCached {
 	all := map[attnShape]attnCached{}
-	for _, d := range []int{64, 96, 128} {
+	for _, d := range []int{32, 64, 96, 128} {
 		for _, s := range []attnShape{{1, 1, d, d}, {2, 1, d, d}, {2, 2, d, 2 * d}} {
 			all[s] = cachedKernels(s.maps, s, bytes)
 		}

@@ -11,7 +11,7 @@ import (
 func TestEmulatedTiled(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
-	shapes := []attnShape{{2, 2, 96, 192}}
+	shapes := []attnShape{{2, 2, 32, 64}, {2, 2, 96, 192}}
 	if os.Getenv("ANTIPHASE_TEST_LONG") == "1" {
 		shapes = tiledShapes()
 	}

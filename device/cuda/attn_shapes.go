@@ -12,10 +12,10 @@ type attnShape struct{ maps, keys, d, dv int }
 type attnTiled struct{ forward, backward, queries kernel }
 
 // attnShapes are the shapes with tiled kernels: plain attention with DV = D or 2D, DIFF V1 (two key heads, DV = 2D) and DIFF
-// V2 (one key head, DV = D), heads of 64, 96 and 128. All others go through the general kernels.
+// V2 (one key head, DV = D), heads of 32, 64, 96 and 128. All others go through the general kernels.
 var attnShapes = func() map[attnShape]attnTiled {
 	all := map[attnShape]attnTiled{}
-	for _, d := range []int{64, 96, 128} {
+	for _, d := range []int{32, 64, 96, 128} {
 		for _, s := range []attnShape{{1, 1, d, d}, {1, 1, d, 2 * d}, {2, 1, d, d}, {2, 2, d, 2 * d}} {
 			all[s] = s.kernels()
 		}
