@@ -18,12 +18,16 @@ import (
 // BenchmarkLayer takes steps of a plain run and of one whose only rank goes through the layer for several (buckets,
 // background, ballot), in turns, and reports the median step and what the layer adds to it and to the fastest tenth.
 func BenchmarkLayer(b *testing.B) {
-	b.Run("cpu", func(b *testing.B) {
-		d := cpu.New(cpu.Options{})
-		b.Cleanup(func() { d.Close() })
-		one := member{disttest.NewWorld(1, disttest.Options{}).Comm(0), newFacts(1)}
-		benchLayer(b, d, one, "tiny", "train.batch=8", "train.micro_batch=8", "train.seq_len=128")
-	})
+	// What it adds does not grow with the model: the smallest step shows how long it is, a larger one what share.
+	for size, set := range map[string][]string{"nano": {"train.batch=1", "train.micro_batch=1", "train.seq_len=16"},
+		"tiny": {"train.batch=8", "train.micro_batch=8", "train.seq_len=128"}} {
+		b.Run("cpu-"+size, func(b *testing.B) {
+			d := cpu.New(cpu.Options{Threads: 1})
+			b.Cleanup(func() { d.Close() })
+			one := member{disttest.NewWorld(1, disttest.Options{}).Comm(0), newFacts(1)}
+			benchLayer(b, d, one, size, set...)
+		})
+	}
 	b.Run("cuda", func(b *testing.B) {
 		d := cudatest.Open(b)
 		l := dist.Launch{Source: "flags", World: 1, LocalSize: 1}
@@ -50,7 +54,7 @@ func benchLayer(b *testing.B, d device.Device, one Ranks, size string, set ...st
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, s := range append(set, "data.sources=synthetic:docs=2000", "tokenizer.path=bytes", "train.steps=1000000", "train.log_every=1000000") {
+	for _, s := range append(set, "data.sources=synthetic:docs=500", "tokenizer.path=bytes", "train.steps=1000000", "train.log_every=1000000") {
 		if err := r.SetPair(s); err != nil {
 			b.Fatal(err)
 		}
@@ -88,5 +92,6 @@ func benchLayer(b *testing.B, d device.Device, one Ranks, size string, set ...st
 	cost := func(at int) float64 { return 100 * (took[1][at]/took[0][at] - 1) }
 	b.ReportMetric(1e3*took[0][len(took[0])/2], "ms-plain")
 	b.ReportMetric(cost(len(took[0])/2), "%cost")
+	b.ReportMetric(1e6*(took[1][len(took[1])/2]-took[0][len(took[0])/2]), "µs-cost")
 	b.ReportMetric(cost(len(took[0])/10), "%cost-fast") // of the fastest tenth: other processes disturb these least
 }

@@ -92,7 +92,7 @@ func sameCurve(t *testing.T, name string, got, want []Row, valid, lambda bool) {
 
 // A checkpoint of any layout goes on with any other: the next losses are those of a run in one piece.
 func TestLayoutsResume(t *testing.T) {
-	layouts := []ranked{{1, 1, false}, {2, 2, false}, {4, 2, false}, {4, 2, true}, {3, 1, true}}
+	layouts := []ranked{{1, 1, false}, {2, 1, false}, {3, 1, true}, {2, 2, false}, {4, 2, false}, {4, 2, true}}
 	base := []string{"train.batch=12", "train.save_every=0", "train.micro_batch=3", "optim.schedule=constant"}
 	whole := single(t, nano(t, "diff", append(base, "train.steps=6")...), t.TempDir())
 	for _, from := range layouts {
