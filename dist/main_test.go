@@ -1,9 +1,11 @@
 package dist_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"testing"
 	"time"
@@ -32,6 +34,18 @@ var children = map[string]func() error{
 	"hang": hangChild,
 	"wait": waitChild,
 	"meet": meetChild,
+	"dial": dialChild,
+}
+
+// dialChild says whether somebody listens.
+func dialChild() error {
+	c, err := net.DialTimeout("tcp", os.Getenv("ADDR"), 2*time.Second)
+	if err != nil {
+		fmt.Println(err)
+		return nil
+	}
+	fmt.Println("reached")
+	return c.Close()
 }
 
 // mpiChild joins through MPI, holds the engine to its contract and says so.
@@ -91,7 +105,7 @@ func waitChild() error {
 	if err != nil {
 		return err
 	}
-	_, err = dist.Join(context.Background(), l, dist.Options{Rendezvous: os.Getenv("MEET"), Interface: "127.0.0.1",
+	_, err = dist.Join(context.Background(), l, dist.Options{Rendezvous: os.Getenv("MEET"), Interface: cmp.Or(os.Getenv("INTERFACE"), "127.0.0.1"),
 		PeerTimeout: 2 * time.Second, OnLost: func(err error) {
 			fmt.Printf("rank %d: %v\n", l.Rank, err)
 			os.Exit(75)
