@@ -38,6 +38,10 @@ type asm struct {
 	consts []uint32 // constants used, each stored as a whole vector
 	label  int
 	dry    bool // a trial, whose text nobody reads
+
+	function string
+	held     map[string]*reg // registers in use, by name; nil in functions that do not name theirs
+	lent     map[string]bool // those of them that a routine may use by number
 }
 
 func newAsm(i isa) *asm {
@@ -54,14 +58,16 @@ func (a *asm) include(file string) { fmt.Fprintf(&a.out, "#include %q\n", file) 
 
 // op writes one instruction, operands in the order of Go's assembler: sources first.
 func (a *asm) op(name string, args ...any) {
+	a.checkOperands(args)
 	text := make([]string, len(args))
 	for i, x := range args {
-		text[i] = fmt.Sprint(x)
+		text[i] = operandText(x)
 	}
 	fmt.Fprintf(&a.out, "\t%s\n", strings.TrimSpace(name+" "+strings.Join(text, ", ")))
 }
 
 func (a *asm) text(name string, frame, args int) {
+	a.function, a.held = name+a.tag, nil
 	fmt.Fprintf(&a.out, "\nTEXT ·%s%s(SB), NOSPLIT, $%d-%d\n", name, a.tag, frame, args)
 }
 

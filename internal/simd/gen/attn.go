@@ -2,167 +2,176 @@ package main
 
 import "fmt"
 
-// tiles names the kernels of attention's tiles, 512 bytes from one row of logits to the next. They go through 32 rows at a time, so that
-// logits never leave the first cache, and configure the tiles once for all of them.
+// tiles names the kernels of attention's tiles, 512 bytes from one row of logits to the next. They go through 32 rows
+// at a time, so that logits never leave the first cache, and configure the tiles once for all of them.
 var tiles = isa{tag: "Tile", file: "attn", lanes: 16, reg: "Z", regs: 32}
 
-// Byte offsets of the fields of simd.forwardArgs, the kernel's own from fwdDue on, and of simd.forwardGroup.
-const (
-	fwdGroups, fwdCount, fwdV, fwdLogits, fwdP, fwdSteps, fwdConfig = 0, 8, 16, 24, 40, 56, 64
-	fwdLd, fwdVecs, fwdDepth, fwdStrideK, fwdStrideV, fwdPanels     = 72, 80, 88, 96, 104, 112
-	fwdStart, fwdScale, fwdFetch                                    = 120, 128, 136
-	fwdDue, fwdRate, fwdBefore, fwdNow                              = 144, 152, 160, 168
-	fwdShift, fwdFactor, fwdSums                                    = 192, 256, 320
+// tileRow is the bytes from a row of logits to the next.
+const tileRow = 512
 
-	groupQ, groupK, groupTop, groupSum, groupAcc, groupLo, groupHi = 0, 8, 16, 24, 32, 40, 48
-	groupPanels, groupRows, groupMasked, groupSize                 = 56, 64, 72, 80
+// exp2Regs are the registers of exp2: the logits' scale and a polynomial's coefficients.
+type exp2Regs struct{ scale, c3, c2, c1, one any }
 
-	tileRow                               = 512
-	regScale, regC3, regC2, regC1, regOne = 31, 30, 29, 28, 27
-)
+// numberedExp2 are those of kernels that number their registers.
+var numberedExp2 = exp2Regs{"Z31", "Z30", "Z29", "Z28", "Z27"}
 
-// exp2 sets dst to 2^x, 0 below the smallest normal number where such are zero; f is lost. x = n + f with n = floor(x), and
-// 2^f = 1 + f·(c1 + f·(c2 + f·c3)) to 9e-5: the result is on its way to bfloat16.
-func (a *asm) exp2(dst, x, f int) {
-	a.op("VREDUCEPS", "$9", a.v(x), a.v(f))
-	a.op("VMOVAPS", a.v(f), a.v(dst))
-	a.op("VFMADD213PS", a.v(regC2), a.v(regC3), a.v(dst))
-	for _, c := range []int{regC1, regOne} {
-		a.op("VFMADD213PS", a.v(c), a.v(f), a.v(dst))
-	}
-	a.op("VSCALEFPS", a.v(x), a.v(dst), a.v(dst))
+// exp2Regs holds them.
+func (a *asm) exp2Regs() exp2Regs {
+	return exp2Regs{a.vec(31, "scale"), a.vec(30, "c3"), a.vec(29, "c2"), a.vec(28, "c1"), a.vec(27, "1")}
 }
 
-// exp2Begin loads what exp2 uses and makes subnormal numbers zero; exp2End takes that back. The frame has 8 bytes for it.
-func (a *asm) exp2Begin() {
+// exp2 sets dst to 2^x, 0 below the smallest normal number where such are zero; f is lost. x = n + f with n = floor(x),
+// and 2^f = 1 + f·(c1 + f·(c2 + f·c3)) to 9e-5: the result will be rounded to bfloat16.
+func (a *asm) exp2(c *exp2Regs, dst, x, f any) {
+	a.op("VREDUCEPS", "$9", x, f)
+	a.op("VMOVAPS", f, dst)
+	a.op("VFMADD213PS", c.c2, c.c3, dst)
+	a.op("VFMADD213PS", c.c1, f, dst)
+	a.op("VFMADD213PS", c.one, f, dst)
+	a.op("VSCALEFPS", x, dst, dst)
+}
+
+// exp2Begin loads the coefficients and makes subnormal numbers zero; exp2End takes that back. The frame has 8 bytes for
+// it.
+func (a *asm) exp2Begin(c *exp2Regs) {
 	a.op("STMXCSR", "mode-8(SP)")
 	a.op("LDMXCSR", a.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
-	for i, c := range []float64{0.07706857673539672, 0.22764331991013126, 0.6951171637762403, 1} {
-		a.op("VMOVUPS", a.constant(c), a.v(regC3-i))
-	}
+	a.op("VMOVUPS", a.constant(0.07706857673539672), c.c3)
+	a.op("VMOVUPS", a.constant(0.22764331991013126), c.c2)
+	a.op("VMOVUPS", a.constant(0.6951171637762403), c.c1)
+	a.op("VMOVUPS", a.constant(1), c.one)
 }
 
 func (a *asm) exp2End() { a.op("LDMXCSR", "mode-8(SP)") }
 
-// fold16 turns the reductions of registers 0–15 into the lanes of register 0, in order; 16–17 are used on the way.
-func (a *asm) fold16(op string) {
-	merge := func(x, y, dst int, low, high string, imm ...any) {
-		var l, h []any
-		if len(imm) == 2 {
-			l, h = imm[:1], imm[1:]
+// fold16 turns the reductions of 16 vectors into the lanes of the first, in order; t and u are used on the way.
+func (a *asm) fold16(op string, x []*reg, t, u *reg) {
+	merge := func(n int, low, high string, imm ...any) {
+		for i := range n {
+			first, second := x[2*i], x[2*i+1]
+			if len(imm) == 0 {
+				a.op(low, second, first, t)
+				a.op(high, second, first, u)
+			} else {
+				a.op(low, imm[0], second, first, t)
+				a.op(high, imm[1], second, first, u)
+			}
+			a.op(op, u, t, x[i])
 		}
-		a.op(low, append(append([]any{}, l...), a.v(y), a.v(x), a.v(16))...)
-		a.op(high, append(append([]any{}, h...), a.v(y), a.v(x), a.v(17))...)
-		a.op(op, a.v(17), a.v(16), a.v(dst))
 	}
-	for i := range 8 {
-		merge(2*i, 2*i+1, i, "VUNPCKLPS", "VUNPCKHPS")
-	}
-	for i := range 4 {
-		merge(2*i, 2*i+1, i, "VUNPCKLPD", "VUNPCKHPD")
-	}
-	for i := range 2 {
-		merge(2*i, 2*i+1, i, "VSHUFF32X4", "VSHUFF32X4", "$0x44", "$0xEE")
-	}
-	merge(0, 1, 0, "VSHUFF32X4", "VSHUFF32X4", "$0x88", "$0xDD")
+	merge(8, "VUNPCKLPS", "VUNPCKHPS")
+	merge(4, "VUNPCKLPD", "VUNPCKHPD")
+	merge(2, "VSHUFF32X4", "VSHUFF32X4", "$0x44", "$0xEE")
+	merge(1, "VSHUFF32X4", "VSHUFF32X4", "$0x88", "$0xDD")
 }
 
-// attnForward lets groups of 16 rows meet a tile of keys and values: logits, one step of the online softmax in units of log 2, and the
-// probabilities' product with the values. While the vectors are at one group, tiles do the logits of the next and the values of the one before.
+// attnForward attends groups of 16 rows to a tile of keys and values: logits, one step of the online softmax in units
+// of log 2, and the probabilities' product with the values. While the vectors work on one group, tiles do the logits of
+// the next and the values of the previous one.
+type attnForward struct {
+	stepper
+	p   fields
+	exp exp2Regs
+
+	// During the softmax of a group:
+	group  fields
+	logits *reg // of the row, or the first
+	panels *reg // of columns
+	lines  *reg // of p
+}
+
 func (a *asm) attnForward() {
-	a.text("attnForward", 8, 8)
-	a.op("MOVQ", "p+0(FP)", "DI")
-	a.op("MOVQ", arg(fwdConfig), "AX")
-	a.tileConfig("AX")
-	a.exp2Begin()
-	a.op("VBROADCASTSS", arg(fwdScale), a.v(regScale))
-	a.move(fwdGroups, fwdNow)
-	a.op("MOVQ", "$64", "R10")
-	a.listSteps(func() { a.addLogits(0) })
-	a.takeUntil("R15")
-	a.op("MOVQ", "$0", arg(fwdBefore)) // no group yet
-	a.mark("group")
-	a.swap(fwdLogits)
-	a.swap(fwdP)
-	a.listSteps(func() {
-		a.op("CMPQ", arg(fwdCount), "$1")
-		a.op("JEQ", "last")
-		a.addLogits(groupSize)
-		a.mark("last")
-		a.op("CMPQ", arg(fwdBefore), "$0")
-		a.op("JEQ", "first")
-		a.addValues()
-		a.mark("first")
+	p := a.kernel("attnForward", "forwardArgs", 8, "DI")
+	f := attnForward{stepper: a.stepper(), p: p, exp: a.exp2Regs()}
+	a.configTiles(p.at("config"))
+	a.exp2Begin(&f.exp)
+	a.op("VBROADCASTSS", p.at("scale"), f.exp.scale)
+	a.copy(p.at("groups"), p.at("group"))
+	a.mov("$64", f.line)
+	f.listSteps(func() { f.addLogits(0) })
+	f.takeUntil(f.end)
+	a.mov("$0", p.at("before"))
+	a.repeat("group", p.at("count"), func() {
+		f.swap("logits")
+		f.swap("p")
+		f.listSteps(func() {
+			a.jump(p.at("count"), 1, "JEQ", "last")
+			f.addLogits(sizeOf("forwardGroup"))
+			a.mark("last")
+			a.jump(p.at("before"), 0, "JEQ", "first")
+			f.addValues()
+			a.mark("first")
+		})
+		f.softmaxGroup()
+		f.takeUntil(f.end)
+		a.mov("$1", p.at("before"))
+		a.add(imm(sizeOf("forwardGroup")), p.at("group"))
 	})
-	a.softmaxGroup()
-	a.takeUntil("R15")
-	a.op("MOVQ", "$1", arg(fwdBefore))
-	a.op("ADDQ", fmt.Sprintf("$%d", groupSize), arg(fwdNow))
-	a.op("DECQ", arg(fwdCount))
-	a.op("JNZ", "group")
-	a.swap(fwdP)
-	a.listSteps(a.addValues)
-	a.takeUntil("R15")
+	f.swap("p")
+	f.listSteps(f.addValues)
+	f.takeUntil(f.end)
 	a.tileRelease()
 	a.exp2End()
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.ret()
 }
 
-// swap exchanges the two pointers at off: of this group, and of the one that the tiles are at.
-func (a *asm) swap(off int) {
-	a.op("MOVQ", arg(off), "AX")
-	a.op("MOVQ", arg(off+8), "CX")
-	a.op("MOVQ", "AX", arg(off+8))
-	a.op("MOVQ", "CX", arg(off))
+// copy moves memory to memory.
+func (a *asm) copy(from, to operand) {
+	x := a.hold("AX", "copy")
+	a.mov(from, x)
+	a.mov(x, to)
+	a.drop(x)
+}
+
+// swap exchanges the two pointers of a field: of this group, and of the one that the tiles work on.
+func (f *attnForward) swap(field string) {
+	x, y := f.hold("AX", "first"), f.hold("CX", "second")
+	f.mov(f.p.at(field, 0), x)
+	f.mov(f.p.at(field, 1), y)
+	f.mov(x, f.p.at(field, 1))
+	f.mov(y, f.p.at(field, 0))
+	f.drop(x, y)
 }
 
 // listSteps makes a new list.
-func (a *asm) listSteps(add func()) {
-	a.op("MOVQ", arg(fwdSteps), "R15")
+func (f *attnForward) listSteps(add func()) {
+	f.mov(f.p.at("steps"), f.end)
 	add()
-	a.op("MOVQ", arg(fwdSteps), "R8")
+	f.mov(f.p.at("steps"), f.next)
 }
 
-// addLogits lists the products of the group off bytes behind the present one.
-func (a *asm) addLogits(off int) {
-	a.op("MOVQ", arg(fwdNow), "AX")
-	a.op("MOVQ", fmt.Sprintf("%d(AX)", off+groupQ), "SI")
-	a.op("MOVQ", fmt.Sprintf("%d(AX)", off+groupK), "BX")
-	a.op("MOVQ", fmt.Sprintf("%d(AX)", off+groupPanels), "CX")
-	a.op("MOVQ", arg(fwdLogits+8), "R11")
-	a.op("MOVQ", arg(fwdDepth), "R13")
-	a.addSteps(panelStep, arg(fwdStrideK), fmt.Sprintf("$%d", tileRow), fmt.Sprintf("$%d", startZero))
-}
-
-// addValues lists the products of the group before: its p with the values, added to acc.
-func (a *asm) addValues() {
-	a.op("MOVQ", arg(fwdNow), "AX")
-	a.op("MOVQ", fmt.Sprintf("%d(AX)", groupAcc-groupSize), "R11")
-	a.op("MOVQ", fmt.Sprintf("%d(AX)", groupPanels-groupSize), "R13")
-	a.op("MOVQ", arg(fwdP+8), "SI")
-	a.op("MOVQ", arg(fwdV), "BX")
-	a.op("MOVQ", arg(fwdPanels), "CX")
-	a.addSteps(panelStep/2, arg(fwdStrideV), arg(fwdLd), arg(fwdStart))
-}
-
-// move copies arguments: from, to, from, to …
-func (a *asm) move(offs ...int) {
-	for i := 0; i < len(offs); i += 2 {
-		a.op("MOVQ", arg(offs[i]), "AX")
-		a.op("MOVQ", "AX", arg(offs[i+1]))
+// addLogits lists the products of the group off bytes after the present one.
+func (f *attnForward) addLogits(off int) {
+	at := f.take(f.p, "group", "AX")
+	of := func(field, name string) *reg {
+		r := f.hold(name, field)
+		f.mov(mem(at, off+offset("forwardGroup", field)), r)
+		return r
 	}
+	q, k, panels := of("q", "SI"), of("k", "BX"), of("panels", "CX")
+	logits, depth := f.hold("R11", "logits"), f.hold("R13", "depth")
+	f.mov(f.p.at("logits", 1), logits)
+	f.mov(f.p.at("depth"), depth)
+	f.drop(at)
+	f.addSteps(product{a: q, b: k, c: logits, panels: panels, depth: depth,
+		sizeA: panelStep, strideB: f.p.at("strideK"), ld: imm(tileRow), start: imm(startZero)})
 }
 
-// liveColumns takes the panels of columns that a strip sees, and whether some are masked, from where the argument live points.
-func (a *asm) liveColumns(live, panels, masked int) {
-	a.op("MOVQ", arg(live), "AX")
-	a.op("MOVLQSX", "(AX)", "AX")
-	a.op("MOVQ", "AX", "CX")
-	a.op("SHRQ", "$8", "CX")
-	a.op("MOVQ", "CX", arg(masked))
-	a.op("ANDQ", "$255", "AX")
-	a.op("MOVQ", "AX", arg(panels))
+// addValues lists the products of the previous group: its p with the values, added to acc.
+func (f *attnForward) addValues() {
+	at := f.take(f.p, "group", "AX")
+	of := func(field, name string) *reg {
+		r := f.hold(name, field)
+		f.mov(mem(at, offset("forwardGroup", field)-sizeOf("forwardGroup")), r)
+		return r
+	}
+	acc, depth := of("acc", "R11"), of("panels", "R13")
+	p := f.hold("SI", "p")
+	f.mov(f.p.at("p", 1), p)
+	v, panels := f.take(f.p, "v", "BX"), f.take(f.p, "panels", "CX")
+	f.drop(at)
+	f.addSteps(product{a: p, b: v, c: acc, panels: panels, depth: depth,
+		sizeA: panelStep / 2, strideB: f.p.at("strideV"), ld: f.p.at("ldacc"), start: f.p.at("start")})
 }
 
 // iotaTable holds 0, 1, … 127.
@@ -173,217 +182,293 @@ func (a *asm) iotaTable() {
 	fmt.Fprintf(&a.out, "GLOBL iota%s<>(SB), RODATA|NOPTR, $512\n", a.tag)
 }
 
-// softmaxGroup is the softmax of the present group: SI its logits, BX its lines of p, R13 the panels of columns. Meanwhile steps are taken: as many
-// behind each row that they end with the last.
-func (a *asm) softmaxGroup() {
-	a.op("MOVQ", arg(fwdNow), "R12")
-	a.op("MOVQ", arg(fwdLogits), "SI")
-	a.op("MOVQ", group(groupPanels), "R13")
-	a.maskGroup()
-	a.rowTops()
-	a.raiseTops()
-	a.stepRate()
-	a.op("MOVQ", arg(fwdP), "BX")
-	a.expRows()
+// softmaxGroup is the softmax of the present group. Meanwhile steps are taken: as many after each row that they end
+// with the last.
+func (f *attnForward) softmaxGroup() {
+	f.group = fields{"forwardGroup", f.take(f.p, "group", "R12")}
+	f.logits = f.hold("SI", "logits")
+	f.mov(f.p.at("logits", 0), f.logits)
+	f.panels = f.take(f.group, "panels", "R13")
+	f.maskGroup()
+	tops := f.rowTops()
+	f.raiseTops(tops)
+	f.stepRate()
+	f.lines = f.hold("BX", "lines of p")
+	f.mov(f.p.at("p", 0), f.lines)
+	f.expRows()
+	f.drop(f.group.base.(*reg), f.logits, f.panels, f.lines)
 }
-
-func group(off int) string { return fmt.Sprintf("%d(R12)", off) }
 
 // maskGroup sets logits to −Inf outside of each row's columns lo … hi−1, if they are masked.
-func (a *asm) maskGroup() {
-	a.op("CMPQ", group(groupMasked), "$0")
-	a.op("JEQ", "masked")
-	a.op("MOVQ", group(groupLo), "R9")
-	a.op("MOVQ", group(groupHi), "R11")
-	a.op("LEAQ", fmt.Sprintf("iota%s<>(SB)", a.tag), "R14")
-	a.op("MOVQ", "SI", "AX")
-	a.op("MOVQ", "R13", "CX")
-	a.mark("mask")
-	a.maskPanel(16, tileRow, 1)
-	a.op("ADDQ", "$128", "AX")
-	a.op("ADDQ", "$128", "R14")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "mask")
-	a.mark("masked")
+func (f *attnForward) maskGroup() {
+	f.jump(f.group.at("masked"), 0, "JEQ", "masked")
+	m := maskRegs{lo: f.take(f.group, "lo", "R9"), hi: f.take(f.group, "hi", "R11"),
+		columns: f.hold("R14", "numbers of columns"), at: f.hold("AX", "logits of the panel")}
+	left := f.hold("CX", "panels left")
+	f.lea(operand(fmt.Sprintf("iota%s<>(SB)", f.tag)), m.columns)
+	f.mov(f.logits, m.at)
+	f.mov(f.panels, left)
+	f.repeat("mask", left, func() {
+		f.maskPanel(m, 16, tileRow, 1)
+		f.add("$128", m.at)
+		f.add("$128", m.columns)
+	})
+	f.mark("masked")
+	f.drop(m.lo, m.hi, m.columns, m.at, left)
 }
 
-// maskPanel masks rows of 32 logits at AX, step bytes apart, and those of a second map a unit further on, if any row's columns begin or end among
-// them: R9 are their lo, R11 their hi, R14 the logits' columns. It uses BX and DX.
-func (a *asm) maskPanel(rows, step, maps int) {
-	row, whole := a.fresh("maskrow"), a.fresh("maskno")
-	a.op("VPBROADCASTD", "(R14)", "Z2")
-	a.op("VPBROADCASTD", "124(R14)", "Z3")
-	a.op("KXORW", "K3", "K3", "K3")
+// maskRegs are the operands of maskPanel: rows' lo and hi, the columns' numbers, the first row's logits.
+type maskRegs struct{ lo, hi, columns, at *reg }
+
+// maskPanel masks rows of 32 logits, step bytes apart, and those of a second map a unit further on, if any row's
+// columns begin or end among them.
+func (a *asm) maskPanel(m maskRegs, rows, step, maps int) {
+	label, whole := a.fresh("maskrow"), a.fresh("maskno")
+	below, above, any := a.hold("K1", "below lo"), a.hold("K2", "not below hi"), a.hold("K3", "any")
+	lo, hi := a.vec(0, "lo"), a.vec(1, "hi")
+	first, last := a.vec(2, "first column, then −Inf"), a.vec(3, "last column, then 16 of them")
+	more := a.vec(4, "16 more")
+	at, row := a.hold("BX", "logits of the row"), a.hold("DX", "row")
+	a.op("VPBROADCASTD", mem(m.columns), first)
+	a.op("VPBROADCASTD", mem(m.columns, 124), last)
+	a.op("KXORW", any, any, any)
 	for i := 0; i < rows; i += 16 {
-		a.op("VPCMPD", "$1", fmt.Sprintf("%d(R9)", 4*i), "Z2", "K1")  // the first is below lo
-		a.op("VPCMPD", "$5", fmt.Sprintf("%d(R11)", 4*i), "Z3", "K2") // the last is not below hi
-		a.op("KORW", "K1", "K3", "K3")
-		a.op("KORW", "K2", "K3", "K3")
+		a.op("VPCMPD", "$1", mem(m.lo, 4*i), first, below)
+		a.op("VPCMPD", "$5", mem(m.hi, 4*i), last, above)
+		a.op("KORW", below, any, any)
+		a.op("KORW", above, any, any)
 	}
-	a.op("KORTESTW", "K3", "K3")
+	a.op("KORTESTW", any, any)
 	a.op("JEQ", whole)
-	a.op("VMOVUPS", a.bits(negInf), "Z2")
-	a.op("VMOVDQU64", "(R14)", "Z3")
-	a.op("VMOVDQU64", "64(R14)", "Z4")
-	a.op("MOVQ", "AX", "BX")
-	a.op("XORL", "DX", "DX")
-	a.mark(row)
-	a.op("VPBROADCASTD", "(R9)(DX*4)", "Z0")
-	a.op("VPBROADCASTD", "(R11)(DX*4)", "Z1")
-	for half := range 2 {
-		a.op("VPCMPD", "$1", "Z0", a.v(3+half), "K1") // below lo
-		a.op("VPCMPD", "$5", "Z1", a.v(3+half), "K2") // not below hi
-		a.op("KORW", "K1", "K2", "K1")
+	inf := first
+	a.op("VMOVUPS", a.bits(negInf), inf)
+	a.op("VMOVDQU64", mem(m.columns), last)
+	a.op("VMOVDQU64", mem(m.columns, 64), more)
+	a.mov(m.at, at)
+	a.zero(row)
+	a.mark(label)
+	a.op("VPBROADCASTD", indexed(m.lo, row, 4), lo)
+	a.op("VPBROADCASTD", indexed(m.hi, row, 4), hi)
+	for half, columns := range []*reg{last, more} {
+		a.op("VPCMPD", "$1", lo, columns, below)
+		a.op("VPCMPD", "$5", hi, columns, above)
+		a.op("KORW", below, above, below)
 		for m := range maps {
-			a.op("VMOVUPS", "Z2", "K1", fmt.Sprintf("%d(BX)", m*unitSize+64*half))
+			a.op("VMOVUPS", inf, below, mem(at, m*unitSize+64*half))
 		}
 	}
-	a.op("ADDQ", fmt.Sprintf("$%d", step), "BX")
-	a.op("INCQ", "DX")
-	a.op("CMPQ", "DX", fmt.Sprintf("$%d", rows))
-	a.op("JLT", row)
+	a.add(imm(step), at)
+	a.op("INCQ", row)
+	a.jump(row, rows, "JLT", label)
 	a.mark(whole)
+	a.drop(below, above, any, lo, hi, first, last, more, at, row)
 }
 
-// rowTops: Z0 is the largest logits of the 16 rows at SI.
-func (a *asm) rowTops() {
-	a.op("MOVQ", "SI", "AX")
-	a.op("MOVQ", "R13", "CX")
-	for r := range 16 {
-		a.op("VMOVUPS", fmt.Sprintf("%d(AX)", r*tileRow), a.v(r))
+// rowTops is the largest logits of the 16 rows, in Z0.
+func (f *attnForward) rowTops() *reg {
+	at, left := f.hold("AX", "logits of the panel"), f.hold("CX", "panels left")
+	tops, temp := f.vecs(0, 16, "tops"), f.vecs(16, 2, "temporary")
+	f.mov(f.logits, at)
+	f.mov(f.panels, left)
+	for r, top := range tops {
+		f.op("VMOVUPS", mem(at, r*tileRow), top)
 	}
-	a.mark("tops")
-	for r := range 16 {
-		a.op("VMAXPS", fmt.Sprintf("%d(AX)", r*tileRow), a.v(r), a.v(r))
-		a.op("VMAXPS", fmt.Sprintf("%d(AX)", r*tileRow+64), a.v(r), a.v(r))
+	f.repeat("tops", left, func() {
+		for r, top := range tops {
+			f.op("VMAXPS", mem(at, r*tileRow), top, top)
+			f.op("VMAXPS", mem(at, r*tileRow+64), top, top)
+		}
+		f.add("$128", at)
+	})
+	f.fold16("VMAXPS", tops, temp[0], temp[1])
+	f.drop(at, left)
+	f.drop(temp...)
+	f.drop(tops[1:]...)
+	return tops[0]
+}
+
+// raiseTops updates top, scales sums and, unless they are the first, accumulated rows down, and keeps what is
+// subtracted. A row that has not seen any column yet has −Inf, for which the least number stands. It drops tops.
+func (f *attnForward) raiseTops(tops *reg) {
+	top, sum := f.take(f.group, "top", "AX"), f.take(f.group, "sum", "CX")
+	old, least := f.vec(1, "old tops"), f.vec(2, "least number")
+	factor, temp := f.vec(3, "factors of sums"), f.vec(4, "temporary")
+	f.op("VMULPS", f.exp.scale, tops, tops)
+	f.op("VMOVUPS", mem(top), old)
+	f.op("VMAXPS", old, tops, tops)
+	f.op("VMOVUPS", tops, mem(top))
+	f.op("VMOVUPS", f.bits(0xFF7FFFFF), least)
+	f.op("VMAXPS", least, tops, tops)
+	f.op("VMAXPS", least, old, old)
+	f.op("VMOVUPS", tops, f.p.at("shift"))
+	f.op("VSUBPS", tops, old, old)
+	f.exp2(&f.exp, factor, old, temp)
+	f.op("VMOVUPS", factor, f.p.at("factor"))
+	f.op("VMULPS", mem(sum), factor, factor)
+	f.op("VMOVUPS", factor, mem(sum))
+	f.drop(top, sum, tops, factor, temp)
+	f.jump(f.p.at("start"), 0, "JGE", "raised")
+	f.scaleRaised(old, least)
+	f.mark("raised")
+	f.drop(old, least)
+}
+
+// scaleRaised scales the accumulated rows whose top has changed, by; zero is lost.
+func (f *attnForward) scaleRaised(by, zero *reg) {
+	changed := f.hold("K1", "changed")
+	f.zero(zero)
+	f.op("VCMPPS", "$4", zero, by, changed)
+	rows, left := f.hold("AX", "rows left, as bits"), f.hold("DX", "vectors left")
+	acc := f.hold("CX", "number of the row, then acc")
+	factor, x := zero, f.vec(3, "elements")
+	f.op("KMOVW", changed, rows)
+	f.mark("raise")
+	f.op("TESTL", rows, rows)
+	f.op("JZ", "raised")
+	f.op("BSFL", rows, acc)
+	f.op("LEAL", mem(rows, -1), left)
+	f.op("ANDL", left, rows)
+	f.op("VBROADCASTSS", f.p.elem("factor", acc, 4), factor)
+	f.op("IMULQ", f.p.at("ldacc"), acc)
+	f.add(f.group.at("acc"), acc)
+	f.mov(f.p.at("vectors"), left)
+	f.repeat("scale", left, func() {
+		f.op("VMULPS", mem(acc), factor, x)
+		f.op("VMOVUPS", x, mem(acc))
+		f.add("$64", acc)
+	})
+	f.op("JMP", "raise")
+	f.drop(changed, rows, acc, left, x)
+}
+
+// stepRate finds the number of bytes of steps that go with a row: the list's, divided by 16 and rounded up to whole
+// steps.
+func (f *attnForward) stepRate() {
+	left, rate := f.hold("AX", "bytes left"), f.hold("CX", "rate")
+	f.mov(f.next, f.p.at("due"))
+	f.mov(f.end, left)
+	f.sub(f.next, left)
+	f.zero(rate)
+	f.mark("rate")
+	f.add(imm(sizeOf("attnStep")), rate)
+	f.sub(imm(16*sizeOf("attnStep")), left)
+	f.op("JGT", "rate")
+	f.mov(rate, f.p.at("rate"))
+	f.drop(left, rate)
+}
+
+// expRows writes the rows' lines and adds their sums. Steps of tiles go best in small pieces between the lines of a
+// whole row.
+func (f *attnForward) expRows() {
+	row := f.hold("DX", "row")
+	line := expLine{asm: f.asm, exp: &f.exp, sums: f.vecs(0, 2, "sums"), shift: f.vec(16, "shift")}
+	for _, n := range []int{4, 8} {
+		line.x = append(line.x, f.vec(n, "logits"))
+		line.e = append(line.e, f.vec(n+1, "exponentials"))
+		line.temp = append(line.temp, f.vec(n+2, "temporary"))
 	}
-	a.op("ADDQ", "$128", "AX")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "tops")
-	a.fold16("VMAXPS")
-}
-
-// raiseTops updates top, scales sums and, unless they are the first, accumulated rows down, and keeps what is subtracted. A row that
-// has seen nothing yet has −Inf, for which the least number stands.
-func (a *asm) raiseTops() {
-	a.op("MOVQ", group(groupTop), "AX")
-	a.op("MOVQ", group(groupSum), "CX")
-	a.op("VMULPS", a.v(regScale), "Z0", "Z0")
-	a.op("VMOVUPS", "(AX)", "Z1")
-	a.op("VMAXPS", "Z1", "Z0", "Z0")
-	a.op("VMOVUPS", "Z0", "(AX)")
-	a.op("VMOVUPS", a.bits(0xFF7FFFFF), "Z2")
-	a.op("VMAXPS", "Z2", "Z0", "Z0")
-	a.op("VMAXPS", "Z2", "Z1", "Z1")
-	a.op("VMOVUPS", "Z0", arg(fwdShift))
-	a.op("VSUBPS", "Z0", "Z1", "Z1")
-	a.exp2(3, 1, 4)
-	a.op("VMOVUPS", "Z3", arg(fwdFactor))
-	a.op("VMULPS", "(CX)", "Z3", "Z3")
-	a.op("VMOVUPS", "Z3", "(CX)")
-	a.op("CMPQ", arg(fwdStart), "$0")
-	a.op("JGE", "raised")
-	a.op("VXORPS", "Z2", "Z2", "Z2")
-	a.op("VCMPPS", "$4", "Z2", "Z1", "K1")
-	a.op("KMOVW", "K1", "AX")
-	a.mark("raise")
-	a.op("TESTL", "AX", "AX")
-	a.op("JZ", "raised")
-	a.op("BSFL", "AX", "CX")
-	a.op("LEAL", "-1(AX)", "DX")
-	a.op("ANDL", "DX", "AX")
-	a.op("VBROADCASTSS", fmt.Sprintf("%d(DI)(CX*4)", fwdFactor), "Z2")
-	a.op("IMULQ", arg(fwdLd), "CX")
-	a.op("ADDQ", group(groupAcc), "CX")
-	a.op("MOVQ", arg(fwdVecs), "DX")
-	a.mark("scale")
-	a.op("VMULPS", "(CX)", "Z2", "Z3")
-	a.op("VMOVUPS", "Z3", "(CX)")
-	a.op("ADDQ", "$64", "CX")
-	a.op("DECQ", "DX")
-	a.op("JNZ", "scale")
-	a.op("JMP", "raise")
-	a.mark("raised")
-}
-
-// stepRate finds the number of bytes of steps that go with a row: the list's, divided by 16 and rounded up to whole steps.
-func (a *asm) stepRate() {
-	a.op("MOVQ", "R8", arg(fwdDue))
-	a.op("MOVQ", "R15", "AX")
-	a.op("SUBQ", "R8", "AX")
-	a.op("XORL", "CX", "CX")
-	a.mark("rate")
-	a.op("ADDQ", fmt.Sprintf("$%d", stepSize), "CX")
-	a.op("SUBQ", fmt.Sprintf("$%d", 16*stepSize), "AX")
-	a.op("JGT", "rate")
-	a.op("MOVQ", "CX", arg(fwdRate))
-}
-
-// expRows writes the rows' lines to BX and adds their sums. Steps of tiles go best in small pieces between the lines of a whole row.
-func (a *asm) expRows() {
-	a.op("XORL", "DX", "DX")
-	a.mark("row")
-	a.op("VBROADCASTSS", fmt.Sprintf("%d(DI)(DX*4)", fwdShift), "Z16")
-	a.op("VXORPS", "Z0", "Z0", "Z0")
-	a.op("VXORPS", "Z1", "Z1", "Z1")
-	a.op("MOVQ", arg(fwdRate), "AX")
-	a.op("ADDQ", arg(fwdDue), "AX")
-	a.op("CMPQ", "AX", "R15")
-	a.op("CMOVQGT", "R15", "AX")
-	a.op("MOVQ", "AX", arg(fwdDue))
-	a.op("CMPQ", "R8", "AX")
-	a.op("JGE", "alone")
-	a.op("CMPQ", "R13", fmt.Sprintf("$%d", tileRow/128))
-	a.op("JNE", "alone")
-	pieces := a.stepPieces()
+	f.zero(row)
+	f.mark("row")
+	f.op("VBROADCASTSS", f.p.elem("shift", row, 4), line.shift)
+	f.zero(line.sums...)
+	f.dueSteps()
+	f.jump(f.panels, tileRow/128, "JNE", "alone")
+	pieces := f.pieces()
 	for n := range tileRow / 128 {
 		pieces[n]()
-		a.expLine("SI", "BX", n)
+		line.emit(f.logits, f.lines, n)
 	}
 	pieces[len(pieces)-1]()
-	a.op("JMP", "exps")
-	a.mark("alone")
-	a.op("MOVQ", "SI", "AX")
-	a.op("MOVQ", "BX", "R14")
-	a.op("MOVQ", "R13", "CX")
-	a.mark("line")
-	a.expLine("AX", "R14", 0)
-	a.op("ADDQ", "$128", "AX")
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep/2), "R14")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "line")
-	a.mark("exps")
-	a.op("VADDPS", "Z1", "Z0", "Z0")
-	a.op("MOVQ", "DX", "AX")
-	a.op("SHLQ", "$6", "AX")
-	a.op("VMOVUPS", "Z0", fmt.Sprintf("%d(DI)(AX*1)", fwdSums))
-	a.takeUntil(arg(fwdDue))
-	a.fetchSome(fwdFetch, 2)
-	a.op("ADDQ", fmt.Sprintf("$%d", tileRow), "SI")
-	a.op("ADDQ", "$64", "BX")
-	a.op("INCQ", "DX")
-	a.op("CMPQ", "DX", group(groupRows))
-	a.op("JLT", "row")
-	for r := range 16 {
-		a.op("VMOVUPS", fmt.Sprintf("%d(DI)", fwdSums+64*r), a.v(r))
-	}
-	a.fold16("VADDPS")
-	a.op("MOVQ", group(groupSum), "AX")
-	a.op("VADDPS", "(AX)", "Z0", "Z0")
-	a.op("VMOVUPS", "Z0", "(AX)")
+	f.op("JMP", "exps")
+	f.mark("alone")
+	from, to, left := f.hold("AX", "logits of the line"), f.hold("R14", "line"), f.hold("CX", "lines left")
+	f.mov(f.logits, from)
+	f.mov(f.lines, to)
+	f.mov(f.panels, left)
+	f.repeat("line", left, func() {
+		line.emit(from, to, 0)
+		f.add("$128", from)
+		f.add(imm(panelStep/2), to)
+	})
+	f.mark("exps")
+	f.drop(from, to, left)
+	f.keepSums(row, line.sums)
+	f.takeUntil(f.p.at("due"))
+	f.fetchSome(f.p.at("fetch"), 2)
+	f.add(imm(tileRow), f.logits)
+	f.add("$64", f.lines)
+	f.op("INCQ", row)
+	f.op("CMPQ", row, f.group.at("rows"))
+	f.op("JLT", "row")
+	f.drop(row)
+	line.drop()
+	f.addSums()
 }
 
-// expLine is line n of a row: 32 logits from one address on become a line at the other, and are added to registers 0 and 1.
-func (a *asm) expLine(from, to string, n int) {
-	for i := range 2 {
-		x, e := 4+4*i, 5+4*i
-		a.op("VMOVUPS", fmt.Sprintf("%d(%s)", 128*n+64*i, from), a.v(x))
-		a.op("VFMSUB213PS", "Z16", a.v(regScale), a.v(x))
-		a.exp2(e, x, 6+4*i)
-		a.op("VADDPS", a.v(e), a.v(i), a.v(i))
+// dueSteps finds the step up to which steps are taken in this row. It jumps where there are none.
+func (f *attnForward) dueSteps() {
+	due := f.hold("AX", "due")
+	f.mov(f.p.at("rate"), due)
+	f.add(f.p.at("due"), due)
+	f.op("CMPQ", due, f.end)
+	f.op("CMOVQGT", f.end, due)
+	f.mov(due, f.p.at("due"))
+	f.op("CMPQ", f.next, due)
+	f.op("JGE", "alone")
+	f.drop(due)
+}
+
+// keepSums stores a row's sums, a lane each.
+func (f *attnForward) keepSums(row *reg, sums []*reg) {
+	at := f.hold("AX", "offset of the row's sums")
+	f.op("VADDPS", sums[1], sums[0], sums[0])
+	f.mov(row, at)
+	f.shl(6, at)
+	f.op("VMOVUPS", sums[0], f.p.elem("sums", at, 1))
+	f.drop(at)
+}
+
+// addSums folds the rows' sums and adds them to the group's.
+func (f *attnForward) addSums() {
+	sums, temp := f.vecs(0, 16, "sums"), f.vecs(16, 2, "temporary")
+	for r, x := range sums {
+		f.op("VMOVUPS", f.p.at("sums", r), x)
 	}
-	a.narrowPair(5, 9, 5)
-	a.op("VMOVDQU64", "Z5", fmt.Sprintf("%d(%s)", panelStep/2*n, to))
+	f.fold16("VADDPS", sums, temp[0], temp[1])
+	at := f.take(f.group, "sum", "AX")
+	f.op("VADDPS", mem(at), sums[0], sums[0])
+	f.op("VMOVUPS", sums[0], mem(at))
+	f.drop(at)
+	f.drop(append(sums, temp...)...)
+}
+
+// expLine turns 32 logits into a line of p, rounded, and adds them to the sums.
+type expLine struct {
+	*asm
+	exp        *exp2Regs
+	shift      *reg
+	sums       []*reg
+	x, e, temp []*reg // of each half
+}
+
+// emit is line n of a row.
+func (l *expLine) emit(from, to *reg, n int) {
+	for i, sum := range l.sums {
+		l.op("VMOVUPS", mem(from, 128*n+64*i), l.x[i])
+		l.op("VFMSUB213PS", l.shift, l.exp.scale, l.x[i])
+		l.exp2(l.exp, l.e[i], l.x[i], l.temp[i])
+		l.op("VADDPS", l.e[i], sum, sum)
+	}
+	l.narrow(l.e[0], l.e[1], l.e[0])
+	l.op("VMOVDQU64", l.e[0], mem(to, panelStep/2*n))
+}
+
+// drop gives its registers back.
+func (l *expLine) drop() {
+	l.asm.drop(l.shift)
+	for _, all := range [][]*reg{l.sums, l.x, l.e, l.temp} {
+		l.asm.drop(all...)
+	}
 }
 
 func attnFile() []byte {

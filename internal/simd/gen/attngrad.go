@@ -2,249 +2,312 @@ package main
 
 import "fmt"
 
-// Byte offsets of the fields of simd.gradArgs, the kernel's own from gradWork on. now… are what the pointers of the arguments have become for the
-// present strip, unit… for the present unit. fact… are the strip's factors, 32 each.
 const (
-	gradQ, gradDO, gradK, gradV, gradLSE, gradDelta, gradLam, gradMix  = 0, 8, 16, 32, 40, 56, 72, 80
-	gradLines, gradPairs, gradLo, gradHi, gradLive                     = 88, 104, 120, 128, 136
-	gradUnit, gradConfig                                               = 144, 152
-	gradStrips, gradPanels, gradDepth, gradDepthV                      = 160, 168, 176, 184
-	gradStrideQ, gradStrideMap, gradStrideDO, gradStrideK, gradStrideV = 192, 200, 208, 216, 224
-	gradStrideLines, gradStrideMix, gradStridePairs                    = 232, 240, 248
-	gradScale, gradFetch, gradWork                                     = 256, 264, 272
-
-	nowStrips, nowPanels, nowRest, nowMasked = 416, 424, 432, 440
-	unitMix, unitPairs, unitLines, unitIota  = 448, 456, 472, 488
-	unitK, unitV                             = 496, 512
-	factLSE, factDelta, factLam              = 520, 776, 1032 // of both maps; Δ2 times lam
-
-	unitRow, unitSize = 128, 32 * 128 // of the logits of a unit
+	unitRow, unitSize = 128, 32 * 128 // bytes of the logits of a unit
 	regPairs          = 24            // the permutation that interleaves
 )
 
-// attnGrad lets strips of 32 queries meet a tile of keys and values in the backward pass: logits x and dP, and the softmax backward in units
-// of log 2: with P_m = 2^(scale·x_m − lse_m), mix = P1 + lam·P2, dS1 = P1∘(dP − Δ1), dS2 = lam·P2∘(dP − Δ2); with one map mix = P1.
-// It writes mix as a packed B, dS as a packed A and as a packed B: two rows and 32 columns at a time hold a line of each kind. Panels of 32
-// keys that a strip does not see are zeros.
+// attnGrad combines strips of 32 queries with a tile of keys and values in the backward pass: logits x and dP, and the
+// softmax backward in units of log 2: with P_m = 2^(scale·x_m − lse_m), mix = P1 + lam·P2, dS1 = P1∘(dP − Δ1), dS2 =
+// lam·P2∘(dP − Δ2); with one map mix = P1. It writes mix as a packed B, dS as a packed A and as a packed B: two rows
+// and 32 columns at a time hold a line of each kind. Panels of 32 keys that a strip does not see are zeros.
 //
-// A unit is a strip's meeting with one panel: its logits and dP leave room in the first cache for keys and values. That is worth more than
-// products in the shadow of the exponentials, which gain nothing here.
+// A unit is a strip and one panel: its logits and dP leave room in the first cache for keys and values. That is worth
+// more than products in the shadow of the exponentials, which gain nothing here.
+type attnGrad struct {
+	*asm
+	p     fields
+	maps  int
+	exp   exp2Regs
+	pairs *reg // the permutation that interleaves
+}
+
 func (a *asm) attnGrad(maps int) {
-	a.text(fmt.Sprintf("attnGrad%d", maps), 8, 8)
-	a.op("MOVQ", "p+0(FP)", "DI")
-	a.op("MOVQ", arg(gradConfig), "AX")
-	a.tileConfig("AX")
-	for off := 0; off < gradUnit; off += 8 {
-		a.move(off, gradWork+off)
+	p := a.kernel(fmt.Sprintf("attnGrad%d", maps), "gradArgs", 8, "DI")
+	g := attnGrad{asm: a, p: p, maps: maps, exp: a.exp2Regs(), pairs: a.vec(regPairs, "interleaving permutation")}
+	a.configTiles(p.at("config"))
+	for i := range p.off("unit") / 8 {
+		a.copy(p.byte(8*i), p.at("strip", i))
 	}
-	a.move(gradStrips, nowStrips)
-	a.op("VBROADCASTSS", arg(gradScale), a.v(regScale))
-	a.exp2Begin()
-	a.op("VMOVDQU64", "bytes"+a.tag+"<>(SB)", a.v(regPairs))
-	a.mark("strip")
-	a.startStrip(maps)
-	a.mark("unit")
-	a.unitProducts(maps)
-	a.maskUnit(maps)
-	a.gradRows(maps)
-	a.nextColumns(maps)
-	a.op("DECQ", arg(nowPanels))
-	a.op("JNZ", "unit")
-	a.zeroRest(maps)
-	a.nextStrip(maps)
+	a.copy(p.at("strips"), p.at("stripsLeft"))
+	a.op("VBROADCASTSS", p.at("scale"), g.exp.scale)
+	a.exp2Begin(&g.exp)
+	a.op("VMOVDQU64", "bytes"+a.tag+"<>(SB)", g.pairs)
+	a.repeat("strip", p.at("stripsLeft"), func() {
+		g.startStrip()
+		a.repeat("unit", p.at("panelsLeft"), func() {
+			g.products()
+			g.mask()
+			g.rows()
+			g.nextColumns()
+		})
+		g.zeroRest()
+		g.nextStrip()
+	})
 	a.tileRelease()
 	a.exp2End()
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.ret()
 }
 
-func now(off int) int { return gradWork + off }
+// strip is a pointer of the arguments as it is for the present strip.
+func (g *attnGrad) strip(field string, i ...int) operand {
+	return g.p.byte(g.p.off("strip") + g.p.off(field, i...))
+}
 
-// unitProducts computes the unit's logits and dP.
-func (a *asm) unitProducts(maps int) {
-	for m := range maps + 1 {
-		from, with, depth, stride := now(gradQ), unitK+8*m, gradDepth, gradStrideK
-		if m == maps {
-			from, with, depth, stride = now(gradDO), unitV, gradDepthV, gradStrideV
+// products computes the unit's logits and dP.
+func (g *attnGrad) products() {
+	for m := range g.maps {
+		q := g.hold("R8", "Q")
+		g.mov(g.strip("q"), q)
+		if m == 1 {
+			g.add(g.p.at("strideMap"), q)
 		}
-		a.op("MOVQ", arg(from), "R8")
-		if m == 1 && maps == 2 {
-			a.op("ADDQ", arg(gradStrideMap), "R8")
-		}
-		a.op("MOVQ", arg(with), "BX")
-		a.op("MOVQ", arg(gradUnit), "R11")
-		a.op("ADDQ", fmt.Sprintf("$%d", m*unitSize), "R11")
-		a.unitProduct(depth)
-		a.advance(stride, with)
+		g.unitTimes(q, g.p.at("unitK", m), m, "depth", "strideK")
 	}
+	do := g.hold("R8", "dO")
+	g.mov(g.strip("do"), do)
+	g.unitTimes(do, g.p.at("unitV"), g.maps, "depthV", "strideV")
 }
 
-// advance adds an argument to another.
-func (a *asm) advance(by, off int) {
-	a.op("MOVQ", arg(by), "AX")
-	a.op("ADDQ", "AX", arg(off))
+// unitTimes multiplies a panel of A with the panel of B that a field points to into unit n, goes on to the next panel,
+// and drops A.
+func (g *attnGrad) unitTimes(panelA *reg, with operand, n int, depth, stride string) {
+	panelB, unit := g.hold("BX", "panel of B"), g.hold("R11", "unit")
+	g.mov(with, panelB)
+	g.mov(g.p.at("unit"), unit)
+	g.add(imm(n*unitSize), unit)
+	g.unitProduct(panelA, panelB, unit, g.p.at(depth))
+	g.advance(g.p.at(stride), with)
+	g.drop(panelA, panelB, unit)
+}
+
+// advance adds one field to another.
+func (g *attnGrad) advance(by, to operand) {
+	x := g.hold("AX", "stride")
+	g.mov(by, x)
+	g.add(x, to)
+	g.drop(x)
 }
 
 // startStrip gathers the strip's factors and begins with its first panel.
-func (a *asm) startStrip(maps int) {
-	a.liveColumns(now(gradLive), nowPanels, nowMasked)
-	a.op("NEGQ", "AX")
-	a.op("ADDQ", arg(gradPanels), "AX")
-	a.op("MOVQ", "AX", arg(nowRest))
-	a.move(now(gradMix), unitMix, gradV, unitV)
-	a.op("LEAQ", fmt.Sprintf("iota%s<>(SB)", a.tag), "AX")
-	a.op("MOVQ", "AX", arg(unitIota))
-	if maps == 2 {
-		a.op("MOVQ", arg(now(gradLam)), "CX")
+func (g *attnGrad) startStrip() {
+	p := g.p
+	g.livePanels()
+	g.copy(g.strip("mix"), p.at("unitMix"))
+	g.copy(p.at("v"), p.at("unitV"))
+	iota := g.hold("AX", "numbers of columns")
+	g.lea(operand(fmt.Sprintf("iota%s<>(SB)", g.tag)), iota)
+	g.mov(iota, p.at("unitIota"))
+	g.drop(iota)
+	lam := g.hold("CX", "lam")
+	if g.maps == 2 {
+		g.mov(g.strip("lam"), lam)
 	}
-	for m := range maps {
-		a.move(gradK+8*m, unitK+8*m, now(gradPairs)+8*m, unitPairs+8*m, now(gradLines)+8*m, unitLines+8*m)
-		a.op("MOVQ", arg(now(gradLSE)+8*m), "AX")
-		a.op("MOVQ", arg(now(gradDelta)+8*m), "DX")
-		for half := range 2 {
-			a.op("VMOVUPS", fmt.Sprintf("%d(AX)", 64*half), "Z0")
-			a.op("VMOVUPS", fmt.Sprintf("%d(DX)", 64*half), "Z1")
-			if m == 1 {
-				a.op("VMOVUPS", fmt.Sprintf("%d(CX)", 64*half), "Z2")
-				a.op("VMOVUPS", "Z2", arg(factLam+64*half))
-				a.op("VMULPS", "Z2", "Z1", "Z1")
-			}
-			a.op("VMOVUPS", "Z0", arg(factLSE+128*m+64*half))
-			a.op("VMOVUPS", "Z1", arg(factDelta+128*m+64*half))
+	for m := range g.maps {
+		g.copy(p.at("k", m), p.at("unitK", m))
+		g.copy(g.strip("pairs", m), p.at("unitPairs", m))
+		g.copy(g.strip("lines", m), p.at("unitLines", m))
+		g.factors(m, lam)
+	}
+	g.drop(lam)
+}
+
+// factors keeps lse and Δ of map m, Δ2 times lam, and lam.
+func (g *attnGrad) factors(m int, from *reg) {
+	at := func(field string, m, half int) operand { return g.p.byte(g.p.off(field, m) + 64*half) }
+	lse, delta := g.hold("AX", "lse"), g.hold("DX", "Δ")
+	x, y, lam := g.vec(0, "lse"), g.vec(1, "Δ"), g.vec(2, "lam")
+	g.mov(g.strip("lse", m), lse)
+	g.mov(g.strip("delta", m), delta)
+	for half := range 2 {
+		g.op("VMOVUPS", mem(lse, 64*half), x)
+		g.op("VMOVUPS", mem(delta, 64*half), y)
+		if m == 1 {
+			g.op("VMOVUPS", mem(from, 64*half), lam)
+			g.op("VMOVUPS", lam, g.p.at("rowLam", 16*half))
+			g.op("VMULPS", lam, y, y)
+		}
+		g.op("VMOVUPS", x, at("rowLSE", m, half))
+		g.op("VMOVUPS", y, at("rowDelta", m, half))
+	}
+	g.drop(lse, delta, x, y, lam)
+}
+
+// livePanels finds the panels of columns that the strip sees, those that it does not, and whether some columns are
+// masked: see simd.Masked.
+func (g *attnGrad) livePanels() {
+	live, masked := g.hold("AX", "live"), g.hold("CX", "masked")
+	g.mov(g.strip("live"), live)
+	g.op("MOVLQSX", mem(live), live)
+	g.mov(live, masked)
+	g.op("SHRQ", "$8", masked)
+	g.mov(masked, g.p.at("masked"))
+	g.op("ANDQ", "$255", live)
+	g.mov(live, g.p.at("panelsLeft"))
+	g.op("NEGQ", live)
+	g.add(g.p.at("panels"), live)
+	g.mov(live, g.p.at("restLeft"))
+	g.drop(live, masked)
+}
+
+// mask sets logits to −Inf outside of each row's columns lo … hi−1, if the strip is masked.
+func (g *attnGrad) mask() {
+	g.jump(g.p.at("masked"), 0, "JEQ", "masked")
+	m := maskRegs{lo: g.hold("R9", "lo"), hi: g.hold("R11", "hi"),
+		columns: g.hold("R14", "numbers of columns"), at: g.hold("AX", "logits")}
+	g.mov(g.strip("lo"), m.lo)
+	g.mov(g.strip("hi"), m.hi)
+	g.mov(g.p.at("unitIota"), m.columns)
+	g.mov(g.p.at("unit"), m.at)
+	g.maskPanel(m, 32, unitRow, g.maps)
+	g.mark("masked")
+	g.drop(m.lo, m.hi, m.columns, m.at)
+}
+
+// gradPair is two rows of a unit: their logits, 8 bytes for each earlier pair, and vectors of which there are one for
+// each row, or each half of each row.
+type gradPair struct {
+	at, offset      *reg
+	lse, delta, lam []*reg
+	p, ds           []*reg
+	second, x, temp *reg // P2, logits
+	words           []*reg
+	lines           []*reg
+}
+
+// rows goes through the unit, two rows at a time.
+func (g *attnGrad) rows() {
+	r := gradPair{
+		at: g.hold("SI", "logits of two rows"), offset: g.hold("DX", "8 bytes for each pair"),
+		p: g.vecs(0, 4, "P1, then mix"), ds: g.vecs(4, 4, "dS"), second: g.vec(8, "P2"), x: g.vec(9, "logits"),
+		lines: g.vecs(10, 2, "lines, temporary"), words: g.vecs(12, 2, "pairs of rows"),
+		lse: g.vecs(14, 2, "lse"), delta: g.vecs(16, 2, "Δ"), lam: g.vecs(22, 2, "lam"),
+	}
+	r.temp = r.lines[0]
+	g.mov(g.p.at("unit"), r.at)
+	g.zero(r.offset)
+	g.mark("rows")
+	spread := func(field string, m int, to []*reg) {
+		for row, x := range to {
+			g.op("VBROADCASTSS", indexed(g.p.base.(*reg), r.offset, 1, g.p.off(field, m)+4*row), x)
 		}
 	}
+	if g.maps == 2 {
+		spread("rowLam", 0, r.lam)
+	}
+	for m := range g.maps {
+		spread("rowLSE", m, r.lse)
+		spread("rowDelta", m, r.delta)
+		g.gradMap(m, &r)
+	}
+	g.fetchSome(g.p.at("fetch"), 1)
+	g.add(imm(2*unitRow), r.at)
+	g.add("$8", r.offset)
+	g.jump(r.offset, 128, "JLT", "rows")
+	g.drop(r.at, r.offset, r.second, r.x)
+	for _, all := range [][]*reg{r.lse, r.delta, r.lam, r.p, r.ds, r.words, r.lines} {
+		g.drop(all...)
+	}
 }
 
-// maskUnit sets logits to −Inf outside of each row's columns lo … hi−1, if the strip is masked.
-func (a *asm) maskUnit(maps int) {
-	a.op("CMPQ", arg(nowMasked), "$0")
-	a.op("JEQ", "masked")
-	a.op("MOVQ", arg(now(gradLo)), "R9")
-	a.op("MOVQ", arg(now(gradHi)), "R11")
-	a.op("MOVQ", arg(unitIota), "R14")
-	a.op("MOVQ", arg(gradUnit), "AX")
-	a.maskPanel(32, unitRow, maps)
-	a.mark("masked")
-}
-
-// gradRows goes through the unit, two rows at a time: SI their logits, DX 8 bytes for each pair of rows.
-func (a *asm) gradRows(maps int) {
-	a.op("MOVQ", arg(gradUnit), "SI")
-	a.op("XORL", "DX", "DX")
-	a.mark("rows")
-	spread := func(off, reg int) {
-		for row := range 2 {
-			a.op("VBROADCASTSS", fmt.Sprintf("%d(DI)(DX*1)", off+4*row), a.v(reg+row))
-		}
-	}
-	if maps == 2 {
-		spread(factLam, 22)
-	}
-	for m := range maps {
-		spread(factLSE+128*m, 14)
-		spread(factDelta+128*m, 16)
-		a.gradMap(m, maps)
-	}
-	a.fetchSome(gradFetch, 1)
-	a.op("ADDQ", fmt.Sprintf("$%d", 2*unitRow), "SI")
-	a.op("ADDQ", "$8", "DX")
-	a.op("CMPQ", "DX", "$128")
-	a.op("JLT", "rows")
-}
-
-// gradMap is map m of two rows of a unit, registers 0–3 hold P1 of both halves of the first, then of the second.
-func (a *asm) gradMap(m, maps int) {
-	for i := range 4 {
-		row, mem, p := i/2, i/2*unitRow+i%2*64, i
-		a.op("VMOVUPS", fmt.Sprintf("%d(SI)", m*unitSize+mem), "Z9")
-		a.op("VFMSUB213PS", a.v(14+row), a.v(regScale), "Z9")
-		a.op("VMOVUPS", fmt.Sprintf("%d(SI)", maps*unitSize+mem), a.v(4+i))
+// gradMap is map m of two rows: both halves of the first, then of the second.
+func (g *attnGrad) gradMap(m int, r *gradPair) {
+	for i, ds := range r.ds {
+		row, at := i/2, i/2*unitRow+i%2*64
+		g.op("VMOVUPS", mem(r.at, m*unitSize+at), r.x)
+		g.op("VFMSUB213PS", r.lse[row], g.exp.scale, r.x)
+		g.op("VMOVUPS", mem(r.at, g.maps*unitSize+at), ds) // dP
+		p := r.p[i]
 		if m == 0 {
-			a.exp2(p, 9, 10)
-			a.op("VSUBPS", a.v(16+row), a.v(4+i), a.v(4+i))
+			g.exp2(&g.exp, p, r.x, r.temp)
+			g.op("VSUBPS", r.delta[row], ds, ds)
 		} else {
-			p = 8
-			a.exp2(p, 9, 10)
-			a.op("VFMADD231PS", a.v(22+row), a.v(p), a.v(i))
-			a.op("VFMSUB213PS", a.v(16+row), a.v(22+row), a.v(4+i))
+			p = r.second
+			g.exp2(&g.exp, p, r.x, r.temp)
+			g.op("VFMADD231PS", r.lam[row], p, r.p[i])
+			g.op("VFMSUB213PS", r.delta[row], r.lam[row], ds)
 		}
-		a.op("VMULPS", a.v(p), a.v(4+i), a.v(4+i))
+		g.op("VMULPS", p, ds, ds)
 	}
-	if m == maps-1 {
-		a.storePairs(0, unitMix, 0)
+	if m == g.maps-1 {
+		g.storePairs(r, r.p, g.p.at("unitMix"), "")
 	}
-	a.storePairs(4, unitPairs+8*m, unitLines+8*m)
+	g.storePairs(r, r.ds, g.p.at("unitPairs", m), g.p.at("unitLines", m))
 }
 
-// storePairs writes a line of both tiles of a B: two rows of registers from … from+3, interleaved; and each row as a line of an A, if there is one.
-func (a *asm) storePairs(from, to, lines int) {
-	for half := range 2 {
-		a.narrowPair(12+half, from+2+half, from+half)
+// storePairs writes a line of both tiles of a B: two rows, interleaved; and each row as a line of an A, if there is
+// one.
+func (g *attnGrad) storePairs(r *gradPair, from []*reg, to, lines operand) {
+	for half, w := range r.words {
+		g.narrow(w, from[2+half], from[half])
 	}
-	a.op("MOVQ", arg(to), "AX")
-	if lines != 0 {
-		a.op("MOVQ", arg(lines), "CX")
-		a.op("LEAQ", "(DX)(DX*1)", "R9")
+	b := g.hold("AX", "B")
+	g.mov(to, b)
+	if lines != "" {
+		a, twice := g.hold("CX", "A"), g.hold("R9", "16 bytes for each pair")
+		g.mov(lines, a)
+		g.lea(indexed(r.offset, r.offset, 1), twice)
 		for row, imm := range []string{"$0x44", "$0xEE"} {
-			a.op("VSHUFF64X2", imm, "Z13", "Z12", a.v(10+row))
-			a.op("VMOVDQU64", a.v(10+row), fmt.Sprintf("%d(CX)(R9*8)", 64*row))
+			g.op("VSHUFF64X2", imm, r.words[1], r.words[0], r.lines[row])
+			g.op("VMOVDQU64", r.lines[row], indexed(a, twice, 8, 64*row))
 		}
+		g.drop(a, twice)
 	}
-	for half := range 2 {
-		a.op("VPERMB", a.v(12+half), a.v(regPairs), a.v(12+half))
-		a.op("VMOVDQU64", a.v(12+half), fmt.Sprintf("%d(AX)(DX*8)", 1024*half))
+	for half, w := range r.words {
+		g.op("VPERMB", w, g.pairs, w)
+		g.op("VMOVDQU64", w, indexed(b, r.offset, 8, 1024*half))
 	}
+	g.drop(b)
 }
 
 // nextColumns goes to the next 32 columns of the results.
-func (a *asm) nextColumns(maps int) {
-	a.advance(gradStrideMix, unitMix)
-	a.op("ADDQ", "$128", arg(unitIota))
-	for m := range maps {
-		a.advance(gradStridePairs, unitPairs+8*m)
-		a.op("ADDQ", fmt.Sprintf("$%d", panelStep), arg(unitLines+8*m))
+func (g *attnGrad) nextColumns() {
+	g.advance(g.p.at("strideMix"), g.p.at("unitMix"))
+	g.add("$128", g.p.at("unitIota"))
+	for m := range g.maps {
+		g.advance(g.p.at("stridePairs"), g.p.at("unitPairs", m))
+		g.add(imm(panelStep), g.p.at("unitLines", m))
 	}
 }
 
 // zeroRest clears the panels that the strip does not see.
-func (a *asm) zeroRest(maps int) {
-	a.op("VXORPS", "Z0", "Z0", "Z0")
-	a.op("CMPQ", arg(nowRest), "$0")
-	a.op("JEQ", "whole")
-	a.mark("rest")
-	outs := []int{unitMix}
-	for m := range maps {
-		outs = append(outs, unitPairs+8*m, unitLines+8*m)
+func (g *attnGrad) zeroRest() {
+	zero, at := g.vec(0, "0"), g.hold("AX", "panel")
+	g.zero(zero)
+	g.jump(g.p.at("restLeft"), 0, "JEQ", "whole")
+	g.mark("rest")
+	outs := []operand{g.p.at("unitMix")}
+	for m := range g.maps {
+		outs = append(outs, g.p.at("unitPairs", m), g.p.at("unitLines", m))
 	}
-	for _, off := range outs {
-		a.op("MOVQ", arg(off), "AX")
+	for _, out := range outs {
+		g.mov(out, at)
 		for i := 0; i < panelStep; i += 64 {
-			a.op("VMOVUPS", "Z0", fmt.Sprintf("%d(AX)", i))
+			g.op("VMOVUPS", zero, mem(at, i))
 		}
 	}
-	a.nextColumns(maps)
-	a.op("DECQ", arg(nowRest))
-	a.op("JNZ", "rest")
-	a.mark("whole")
+	g.drop(at)
+	g.nextColumns()
+	g.again("rest", g.p.at("restLeft"))
+	g.mark("whole")
+	g.drop(zero)
 }
 
 // nextStrip goes to the next step of the packed Bs and the next panel of the As.
-func (a *asm) nextStrip(maps int) {
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), arg(now(gradMix)))
-	for m := range maps {
-		a.op("ADDQ", fmt.Sprintf("$%d", panelStep), arg(now(gradPairs)+8*m))
-		a.advance(gradStrideLines, now(gradLines)+8*m)
-		a.op("ADDQ", "$128", arg(now(gradLSE)+8*m))
-		a.op("ADDQ", "$128", arg(now(gradDelta)+8*m))
+func (g *attnGrad) nextStrip() {
+	g.add(imm(panelStep), g.strip("mix"))
+	for m := range g.maps {
+		g.add(imm(panelStep), g.strip("pairs", m))
+		g.advance(g.p.at("strideLines"), g.strip("lines", m))
+		g.add("$128", g.strip("lse", m))
+		g.add("$128", g.strip("delta", m))
 	}
-	for _, off := range []int{gradLam, gradLo, gradHi} {
-		a.op("ADDQ", "$128", arg(now(off)))
+	for _, field := range []string{"lam", "lo", "hi"} {
+		g.add("$128", g.strip(field))
 	}
-	a.advance(gradStrideQ, now(gradQ))
-	a.advance(gradStrideDO, now(gradDO))
-	a.op("ADDQ", "$4", arg(now(gradLive)))
-	a.op("DECQ", arg(nowStrips))
-	a.op("JNZ", "strip")
+	g.advance(g.p.at("strideQ"), g.strip("q"))
+	g.advance(g.p.at("strideDO"), g.strip("do"))
+	g.add("$4", g.strip("live"))
 }
 
 // byteTable is the permutation of bytes that interleaves the halves of a vector of 32 words.

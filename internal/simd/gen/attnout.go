@@ -1,85 +1,93 @@
 package main
 
-import "fmt"
+// outRegs are the registers of the kernels that write results.
+type outRegs struct {
+	fields
+	dst, src, ldDst, ldSrc, rows, vectors, scale *reg
+	from, to, left                               *reg // within a row, or 16 rows
+}
 
-// Byte offsets of the fields of simd.outArgs.
-const (
-	outDst, outSrc, outScale, outLdDst, outLdSrc, outRows, outVecs = 0, 8, 16, 24, 32, 40, 48
-)
+// outKernel begins one.
+func (a *asm) outKernel(name string) (k outRegs) {
+	k.fields = a.kernel(name, "outArgs", 0, "AX")
+	k.dst, k.src = a.take(k.fields, "dst", "DI"), a.take(k.fields, "src", "SI")
+	k.ldDst, k.ldSrc = a.take(k.fields, "ldDst", "R8"), a.take(k.fields, "ldSrc", "R9")
+	k.rows, k.vectors = a.take(k.fields, "rows", "CX"), a.take(k.fields, "vectors", "R13")
+	k.scale = a.take(k.fields, "scale", "BX")
+	k.from, k.to, k.left = a.hold("R10", "source"), a.hold("R11", "destination"), a.hold("DX", "vectors left")
+	return k
+}
 
-// scaleRows: row r of dst = scale[r] · row r of src, 16·vectors elements each, or 32·vectors that are rounded to half. Rows are pieces of a matrix
-// that is larger than the caches: they are written around them, whole lines at a time, when far.
+// startRow begins at the start of a row, or of 16.
+func (a *asm) startRow(k *outRegs) {
+	a.mov(k.src, k.from)
+	a.mov(k.dst, k.to)
+	a.mov(k.vectors, k.left)
+}
+
+// scaleRows: row r of dst = scale[r] · row r of src, 16·vectors elements each, or 32·vectors that are rounded to half.
+// When far, rows belong to a matrix that is larger than the caches and are written around them, whole lines at a time.
 func (a *asm) scaleRows(far, half bool) {
-	a.text(scaleName(far, half), 0, 8)
-	a.op("MOVQ", "p+0(FP)", "AX")
-	a.outBegin()
-	a.op("MOVQ", fmt.Sprintf("%d(AX)", outScale), "BX")
-	a.mark("row")
-	a.op("VBROADCASTSS", "(BX)", "Z0")
-	a.op("MOVQ", "SI", "R10")
-	a.op("MOVQ", "DI", "R11")
-	a.op("MOVQ", "R13", "DX")
-	a.mark("vector")
-	a.op("VMULPS", "(R10)", "Z0", "Z1")
-	if half {
-		a.op("VMULPS", "64(R10)", "Z0", "Z2")
-		a.narrowPair(1, 2, 1)
-		a.op("ADDQ", "$64", "R10")
-	}
-	a.op(storeWay(far), "Z1", "(R11)")
-	a.op("ADDQ", "$64", "R10")
-	a.op("ADDQ", "$64", "R11")
-	a.op("DECQ", "DX")
-	a.op("JNZ", "vector")
-	a.op("ADDQ", "R8", "DI")
-	a.op("ADDQ", "R9", "SI")
-	a.op("ADDQ", "$4", "BX")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "row")
+	k := a.outKernel(scaleName(far, half))
+	scale, x, y := a.vec(0, "scale"), a.vec(1, "elements"), a.vec(2, "16 more")
+	a.repeat("row", k.rows, func() {
+		a.op("VBROADCASTSS", mem(k.scale), scale)
+		a.startRow(&k)
+		a.repeat("vector", k.left, func() {
+			a.op("VMULPS", mem(k.from), scale, x)
+			if half {
+				a.op("VMULPS", mem(k.from, 64), scale, y)
+				a.narrow(x, y, x)
+				a.add("$64", k.from)
+			}
+			a.op(storeWay(far), x, mem(k.to))
+			a.add("$64", k.from)
+			a.add("$64", k.to)
+		})
+		a.add(k.ldDst, k.dst)
+		a.add(k.ldSrc, k.src)
+		a.add("$4", k.scale)
+	})
 	a.outEnd(far)
 }
 
-// turnRows: element (r, c) of dst = scale[0] · element (c, r) of src, for 16·rows and 16·vectors of them: 16 whole rows of dst at a time. To half
-// go 32·vectors: pairs of rows of src, interleaved, are 32-bit elements.
+// turnRows: element (r, c) of dst = scale[0] · element (c, r) of src, for 16·rows and 16·vectors of them: 16 whole rows
+// of dst at a time. To half go 32·vectors: pairs of rows of src, interleaved, are 32-bit elements.
 func (a *asm) turnRows(far, half bool) {
-	a.text(turnName(far, half), 0, 8)
-	a.op("MOVQ", "p+0(FP)", "AX")
-	a.outBegin()
-	a.op("MOVQ", fmt.Sprintf("%d(AX)", outScale), "BX")
-	a.op("VBROADCASTSS", "(BX)", "Z31")
+	k := a.outKernel(turnName(far, half))
+	block, temp := a.vecs(0, 16, "16 × 16 elements"), a.vecs(16, 4, "temporary")
+	scale, pairs := a.vec(31, "scale"), a.vec(regPairs, "interleaving permutation")
+	row := a.hold("R12", "row of the block")
+	a.op("VBROADCASTSS", mem(k.scale), scale)
 	if half {
-		a.op("VMOVDQU64", "bytes"+a.tag+"<>(SB)", a.v(regPairs))
+		a.op("VMOVDQU64", "bytes"+a.tag+"<>(SB)", pairs)
 	}
-	a.mark("rows")
-	a.op("MOVQ", "SI", "R10")
-	a.op("MOVQ", "DI", "R11")
-	a.op("MOVQ", "R13", "DX")
-	a.mark("block")
-	for i := range 16 {
-		a.op("VMULPS", "(R10)", "Z31", a.v(i))
-		a.op("ADDQ", "R9", "R10")
-		if half {
-			a.op("VMULPS", "(R10)", "Z31", a.v(16+i%4))
-			a.op("ADDQ", "R9", "R10")
-			a.narrowPair(i, 16+i%4, i)
-			a.op("VPERMB", a.v(i), a.v(regPairs), a.v(i))
-		}
-	}
-	a.turnRegisters()
-	a.op("MOVQ", "R11", "R12")
-	for i := range 16 {
-		a.op(storeWay(far), a.v(i), "(R12)")
-		a.op("ADDQ", "R8", "R12")
-	}
-	a.op("ADDQ", "$64", "R11")
-	a.op("DECQ", "DX")
-	a.op("JNZ", "block")
-	a.op("MOVQ", "R8", "R12")
-	a.op("SHLQ", "$4", "R12")
-	a.op("ADDQ", "R12", "DI")
-	a.op("ADDQ", "$64", "SI")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "rows")
+	a.repeat("rows", k.rows, func() {
+		a.startRow(&k)
+		a.repeat("block", k.left, func() {
+			for i, x := range block {
+				a.op("VMULPS", mem(k.from), scale, x)
+				a.add(k.ldSrc, k.from)
+				if half {
+					a.op("VMULPS", mem(k.from), scale, temp[i%4])
+					a.add(k.ldSrc, k.from)
+					a.narrow(x, temp[i%4], x)
+					a.op("VPERMB", x, pairs, x)
+				}
+			}
+			a.numbered(append(temp, block...), a.turnRegisters)
+			a.mov(k.to, row)
+			for _, x := range block {
+				a.op(storeWay(far), x, mem(row))
+				a.add(k.ldDst, row)
+			}
+			a.add("$64", k.to)
+		})
+		a.mov(k.ldDst, row)
+		a.shl(4, row)
+		a.add(row, k.dst)
+		a.add("$64", k.src)
+	})
 	a.outEnd(far)
 }
 
@@ -111,22 +119,9 @@ func storeWay(far bool) string {
 	return "VMOVUPS"
 }
 
-// argument is one and the register that it goes with.
-type argument struct {
-	off int
-	reg string
-}
-
-func (a *asm) outBegin() {
-	for _, p := range []argument{{outDst, "DI"}, {outSrc, "SI"}, {outLdDst, "R8"}, {outLdSrc, "R9"}, {outRows, "CX"}, {outVecs, "R13"}} {
-		a.op("MOVQ", fmt.Sprintf("%d(AX)", p.off), p.reg)
-	}
-}
-
 func (a *asm) outEnd(far bool) {
 	if far {
-		a.op("SFENCE") // other threads may see the result as soon as the caller says so
+		a.op("SFENCE") // the caller may publish the result to other threads at once
 	}
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.ret()
 }

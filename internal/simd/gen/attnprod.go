@@ -1,154 +1,162 @@
 package main
 
-import "fmt"
-
-// unitProduct multiplies the panel of A at R8 with the panel of B at BX, depth steps of k, into the unit at R11. With two steps A stays in its tiles.
-func (a *asm) unitProduct(depth int) {
-	end, long := a.fresh("multiplied"), a.fresh("long")
-	a.op("MOVQ", "$64", "R10")
-	a.op("MOVQ", fmt.Sprintf("$%d", unitRow), "R12")
-	a.op("CMPQ", arg(depth), "$2")
-	a.op("JNE", long)
-	a.shallowProduct()
-	a.op("JMP", end)
-	a.mark(long)
-	for half := range 2 {
-		a.tileZero(2 * half)
-		a.tileZero(2*half + 1)
-		a.op("LEAQ", fmt.Sprintf("%d(R8)", 1024*half), "SI")
-		a.halfProduct(half, depth, true)
-		a.tileStore(2*half, "R11", "R12", half*16*unitRow)
-		a.tileStore(2*half+1, "R11", "R12", half*16*unitRow+64)
-	}
-	a.mark(end)
+// halfProduct is the product of 16 rows of A with a panel of B: few tiles in use, kept apart, see gemmTiles, and a
+// result can be stored while the next half multiplies. The operand that streams past, B or else A, is loaded so as not
+// to evict the other from the first cache.
+type halfProduct struct {
+	*asm
+	panelA, panelB *reg
+	line           *reg   // 64
+	rowsA          *reg   // of the half
+	sums           []*reg // two tiles of each half
+	left, right    *reg   // tiles of A and B
+	streamB        bool
 }
 
-// shallowProduct is unitProduct of two steps of k: tiles 2 and 3 hold those of the first 16 rows, 4 and 5 of the others.
-func (a *asm) shallowProduct() {
-	for t := range 4 {
-		a.tileLoad(2+t, "R8", "R10", t/2*1024+t%2*panelStep)
+// emit adds depth steps of k to the half's sums. It uses CX and R9.
+func (h *halfProduct) emit(half int, depth operand) {
+	loadA, loadB := h.streamTile, h.loadTile
+	if h.streamB {
+		loadA, loadB = h.loadTile, h.streamTile
+	}
+	b, left := h.hold("R9", "step of B"), h.hold("CX", "steps of k left")
+	h.mov(h.panelB, b)
+	h.mov(depth, left)
+	h.repeat(h.fresh("step"), left, func() {
+		loadA(h.left, h.rowsA, h.line, 0)
+		h.gap()
+		for col := range 2 {
+			loadB(h.right, b, h.line, 1024*col)
+			h.gap()
+			h.multiplyTiles(h.sums[2*half+col], h.left, h.right)
+			h.gap()
+		}
+		h.add(imm(panelStep), h.rowsA)
+		h.add(imm(panelStep), b)
+	})
+	h.drop(b, left)
+}
+
+// unitProduct multiplies panels of A and B, depth steps of k, into a unit. With two steps A stays in its tiles.
+func (a *asm) unitProduct(panelA, panelB, unit *reg, depth operand) {
+	end, long := a.fresh("multiplied"), a.fresh("long")
+	line, row := a.hold("R10", "64"), a.hold("R12", "row of a unit")
+	a.mov("$64", line)
+	a.mov(imm(unitRow), row)
+	a.jump(depth, 2, "JNE", long)
+	a.shallowProduct(panelA, panelB, unit, line, row)
+	a.op("JMP", end)
+	a.mark(long)
+	h := halfProduct{asm: a, panelA: panelA, panelB: panelB, line: line, rowsA: a.hold("SI", "rows of A"),
+		sums: a.tmms(0, 4, "C"), left: a.tmm(4, "A"), right: a.tmm(6, "B"),
+		streamB: true}
+	for half := range 2 {
+		sums := h.sums[2*half:][:2]
+		a.zeroTile(sums[0])
+		a.zeroTile(sums[1])
+		a.lea(mem(panelA, 1024*half), h.rowsA)
+		h.emit(half, depth)
+		a.storeTile(sums[0], unit, row, half*16*unitRow)
+		a.storeTile(sums[1], unit, row, half*16*unitRow+64)
+	}
+	a.mark(end)
+	a.drop(line, row, h.rowsA, h.left, h.right)
+	a.drop(h.sums...)
+}
+
+// shallowProduct is unitProduct of two steps of k.
+func (a *asm) shallowProduct(panelA, panelB, unit, line, row *reg) {
+	sums, right := a.tmms(0, 2, "C of 16 rows"), a.tmm(6, "B")
+	left := append(a.tmms(2, 2, "A of 16 rows, both steps"), a.tmms(4, 2, "A of the others")...)
+	for i, t := range left {
+		a.loadTile(t, panelA, line, i/2*1024+i%2*panelStep)
 	}
 	for col := range 2 {
-		a.tileZero(0)
-		a.tileZero(1)
+		a.zeroTile(sums[0])
+		a.zeroTile(sums[1])
 		for step := range 2 {
-			a.tileStream(6, "BX", "R10", step*panelStep+1024*col)
+			a.streamTile(right, panelB, line, step*panelStep+1024*col)
 			a.gap()
-			for half := range 2 {
-				a.tileProduct(half, 2+2*half+step, 6)
+			for half, sum := range sums {
+				a.multiplyTiles(sum, left[2*half+step], right)
 				a.gap()
 			}
 		}
-		for half := range 2 {
-			a.tileStore(half, "R11", "R12", half*16*unitRow+64*col)
+		for half, sum := range sums {
+			a.storeTile(sum, unit, row, half*16*unitRow+64*col)
 		}
 	}
+	a.drop(append(append(sums, left...), right)...)
 }
 
-// halfProduct adds the product of 16 rows of A at SI with the panel of B at BX to tiles 2·half and 2·half+1: few tiles in use, kept
-// apart, see gemmTiles, and a result can be stored while the next half multiplies. What streams past, B or else A, is loaded so as
-// not to push the rest out of the first cache.
-func (a *asm) halfProduct(half, depth int, streamB bool) {
-	loadA, loadB := a.tileStream, a.tileLoad
-	if streamB {
-		loadA, loadB = a.tileLoad, a.tileStream
-	}
-	step := a.fresh("step")
-	a.op("MOVQ", "BX", "R9")
-	a.op("MOVQ", arg(depth), "CX")
-	a.mark(step)
-	loadA(4, "SI", "R10", 0)
-	a.gap()
-	for col := range 2 {
-		loadB(6, "R9", "R10", 1024*col)
-		a.gap()
-		a.tileProduct(2*half+col, 4, 6)
-		a.gap()
-	}
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "SI")
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R9")
-	a.op("DECQ", "CX")
-	a.op("JNZ", step)
+// productTiles emits C[32·rows, 32·cols] (+)= A·B for operands and a C that the first two caches hold: a finished tile
+// goes straight to C. On the diagonal, where a triangle of A or B is zeros, a column begins one step of k later than
+// the previous one, or a row ends one step later.
+func (a *asm) productTiles() {
+	p := a.kernel("product", "productArgs", 0, "DI")
+	a.configTiles(p.at("config"))
+	panelB, ldc := a.take(p, "b", "BX"), a.take(p, "ldc", "R12")
+	half := a.hold("R15", "16 rows of C")
+	a.mov(ldc, half)
+	a.shl(4, half)
+	h := halfProduct{asm: a, panelA: a.hold("R8", "panel of A"), panelB: panelB, line: a.hold("R10", "64"),
+		rowsA: a.hold("SI", "rows of A"), sums: a.tmms(0, 4, "C"), left: a.tmm(4, "A"), right: a.tmm(6, "B")}
+	a.mov("$64", h.line)
+	a.copy(p.at("c"), p.at("column"))
+	a.copy(p.at("a"), p.at("panel"))
+	upper, lower, rows := a.hold("R11", "C"), a.hold("R14", "its other 16 rows"), a.hold("R13", "panels of A left")
+	a.repeat("column", p.at("cols"), func() {
+		a.mov(p.at("panel"), h.panelA)
+		a.mov(p.at("column"), upper)
+		a.mov(p.at("rows"), rows)
+		a.copy(p.at("steps"), p.at("now"))
+		a.jump(p.at("longer"), 0, "JEQ", "panel")
+		a.copy(p.at("longer"), p.at("now"))
+		a.repeat("panel", rows, func() {
+			a.lea(indexed(upper, half, 1), lower)
+			for i, c := range []*reg{upper, lower} {
+				sums := h.sums[2*i:][:2]
+				a.startSums(sums, c, ldc, p.at("load"))
+				a.lea(mem(h.panelA, 1024*i), h.rowsA)
+				h.emit(i, p.at("now"))
+				a.storeTile(sums[0], c, ldc, 0)
+				a.storeTile(sums[1], c, ldc, 64)
+			}
+			a.lea(indexed(lower, half, 1), upper)
+			a.add(p.at("strideA"), h.panelA)
+			a.lengthen(p)
+		})
+		a.add("$128", p.at("column"))
+		a.add(p.at("strideB"), panelB)
+		a.jump(p.at("later"), 0, "JEQ", "whole")
+		a.add(imm(panelStep), panelB)
+		a.add(imm(panelStep), p.at("panel"))
+		a.op("DECQ", p.at("steps"))
+		a.mark("whole")
+	})
+	a.tileRelease()
+	a.op("RET")
 }
 
-// startSums sets tiles 2·half and 2·half+1 to 16 rows of C, at R11 or R14, R12 bytes apart; or to zero, where the jump is taken
-// on comparing the argument with 0. endSums writes them back.
-func (a *asm) startSums(half, off int, jump string) {
-	zero, begin, at := a.fresh("zero"), a.fresh("begin"), []string{"R11", "R14"}[half]
-	a.op("CMPQ", arg(off), "$0")
-	a.op(jump, zero)
-	a.tileLoad(2*half, at, "R12", 0)
-	a.tileLoad(2*half+1, at, "R12", 64)
+// startSums sets two tiles to 16 rows of C, or to zero unless the product is added to it.
+func (a *asm) startSums(sums []*reg, c, ldc *reg, load operand) {
+	zero, begin := a.fresh("zero"), a.fresh("begin")
+	a.jump(load, 0, "JEQ", zero)
+	a.loadTile(sums[0], c, ldc, 0)
+	a.loadTile(sums[1], c, ldc, 64)
 	a.op("JMP", begin)
 	a.mark(zero)
-	a.tileZero(2 * half)
-	a.tileZero(2*half + 1)
+	a.zeroTile(sums[0])
+	a.zeroTile(sums[1])
 	a.mark(begin)
 }
 
-func (a *asm) endSums(half int) {
-	at := []string{"R11", "R14"}[half]
-	a.tileStore(2*half, at, "R12", 0)
-	a.tileStore(2*half+1, at, "R12", 64)
-}
-
-// Byte offsets of the fields of simd.productArgs, the kernel's own from prodNext on.
-const (
-	prodA, prodB, prodC, prodConfig, prodLdc, prodSteps  = 0, 8, 16, 24, 32, 40
-	prodRows, prodCols, prodStrideA, prodStrideB, prodLd = 48, 56, 64, 72, 80
-	prodLater, prodLonger                                = 88, 96
-	prodNext, prodFrom, prodNow                          = 104, 112, 120 // column of C, its first panel of A, steps
-)
-
-// productTiles emits C[32·rows, 32·cols] (+)= A·B for operands and a C that the first two caches hold: a finished tile goes straight to C.
-// On the diagonal, where a triangle of A or B is zeros, a column begins one step of k later than the one before, or a row ends one
-// step later.
-func (a *asm) productTiles() {
-	a.text("product", 0, 8)
-	a.op("MOVQ", "p+0(FP)", "DI")
-	a.op("MOVQ", arg(prodConfig), "AX")
-	a.tileConfig("AX")
-	a.op("MOVQ", arg(prodB), "BX")
-	a.op("MOVQ", arg(prodLdc), "R12")
-	a.op("MOVQ", "R12", "R15")
-	a.op("SHLQ", "$4", "R15")
-	a.op("MOVQ", "$64", "R10")
-	a.move(prodC, prodNext, prodA, prodFrom)
-	a.mark("column")
-	a.op("MOVQ", arg(prodFrom), "R8")
-	a.op("MOVQ", arg(prodNext), "R11")
-	a.op("MOVQ", arg(prodRows), "R13")
-	a.move(prodSteps, prodNow)
-	a.op("CMPQ", arg(prodLonger), "$0")
-	a.op("JEQ", "panel")
-	a.move(prodLonger, prodNow)
-	a.mark("panel")
-	a.op("LEAQ", "(R11)(R15*1)", "R14")
-	for half := range 2 {
-		a.startSums(half, prodLd, "JEQ")
-		a.op("LEAQ", fmt.Sprintf("%d(R8)", 1024*half), "SI")
-		a.halfProduct(half, prodNow, false)
-		a.endSums(half)
-	}
-	a.op("LEAQ", "(R14)(R15*1)", "R11")
-	a.op("ADDQ", arg(prodStrideA), "R8")
-	a.op("MOVQ", arg(prodNow), "AX")
-	a.op("CMPQ", "AX", arg(prodSteps))
+// lengthen gives the next panel one step of k more, unless it has all.
+func (a *asm) lengthen(p fields) {
+	now := a.take(p, "now", "AX")
+	a.op("CMPQ", now, p.at("steps"))
 	a.op("JGE", "long")
-	a.op("INCQ", arg(prodNow))
+	a.op("INCQ", p.at("now"))
 	a.mark("long")
-	a.op("DECQ", "R13")
-	a.op("JNZ", "panel")
-	a.op("ADDQ", "$128", arg(prodNext))
-	a.op("ADDQ", arg(prodStrideB), "BX")
-	a.op("CMPQ", arg(prodLater), "$0")
-	a.op("JEQ", "whole")
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "BX")
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), arg(prodFrom))
-	a.op("DECQ", arg(prodSteps))
-	a.mark("whole")
-	a.op("DECQ", arg(prodCols))
-	a.op("JNZ", "column")
-	a.tileRelease()
-	a.op("RET")
+	a.drop(now)
 }

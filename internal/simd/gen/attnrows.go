@@ -1,252 +1,252 @@
 package main
 
-import (
-	"fmt"
-	"math"
-)
-
-// Byte offsets of the fields of simd.dotsArgs, simd.normRowsArgs and simd.normBackArgs.
-const (
-	dotsDst, dotsX, dotsY, dotsLdX, dotsLdY, dotsGroups, dotsLines = 0, 8, 16, 24, 32, 40, 48
-
-	rowsX, rowsWeight, rowsRstd, rowsLd, rowsLdRstd  = 0, 8, 16, 24, 32
-	rowsRows, rowsVecs, rowsMean, rowsEps, rowsScale = 40, 48, 56, 60, 64
-
-	normDO, normDOut, normRaw, normOut2, normWeight, normRstd, normDNorm, normDelta = 0, 8, 16, 24, 32, 40, 48, 56
-	normLdDO, normLdDOut, normLdRaw, normLdOut2, normLdRstd                         = 72, 80, 88, 96, 104
-	normRows, normLines, normScale, normMean, normAt                                = 112, 120, 128, 132, 136
-)
+import "math"
 
 // dots: dst[r] = x_r·y_r for rows of bfloat16, 16 at a time.
 func (a *asm) dots() {
-	a.text("dots", 0, 8)
-	a.op("MOVQ", "p+0(FP)", "DI")
-	for _, p := range []argument{{dotsDst, "DX"}, {dotsX, "SI"}, {dotsY, "BX"}, {dotsLdX, "R8"}, {dotsLdY, "R9"}, {dotsGroups, "CX"}} {
-		a.op("MOVQ", arg(p.off), p.reg)
-	}
-	a.mark("group")
-	for r := range 16 {
-		a.op("VXORPS", a.v(r), a.v(r), a.v(r))
-	}
-	a.op("MOVQ", "SI", "R12")
-	a.op("MOVQ", "BX", "R13")
-	a.op("MOVQ", arg(dotsLines), "AX")
-	a.mark("line")
-	a.op("MOVQ", "R12", "R10")
-	a.op("MOVQ", "R13", "R11")
-	for r := range 16 {
-		x, y := 16+2*(r%4), 17+2*(r%4)
-		a.op("VMOVDQU64", "(R10)", a.v(x))
-		a.op("VMOVDQU64", "(R11)", a.v(y))
-		a.dotPairs(r, x, y)
-		a.op("ADDQ", "R8", "R10")
-		a.op("ADDQ", "R9", "R11")
-	}
-	a.op("ADDQ", "$64", "R12")
-	a.op("ADDQ", "$64", "R13")
-	a.op("DECQ", "AX")
-	a.op("JNZ", "line")
-	a.fold16("VADDPS")
-	a.op("VMOVUPS", "Z0", "(DX)")
-	a.op("ADDQ", "$64", "DX")
-	for _, p := range [][2]string{{"R8", "SI"}, {"R9", "BX"}} {
-		a.op("MOVQ", p[0], "AX")
-		a.op("SHLQ", "$4", "AX")
-		a.op("ADDQ", "AX", p[1])
-	}
-	a.op("DECQ", "CX")
-	a.op("JNZ", "group")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	p := a.kernel("dots", "dotsArgs", 0, "DI")
+	dst := a.take(p, "dst", "DX")
+	x, y := a.take(p, "x", "SI"), a.take(p, "y", "BX")
+	ldx, ldy := a.take(p, "ldx", "R8"), a.take(p, "ldy", "R9")
+	groups := a.take(p, "groups", "CX")
+	lineX, lineY := a.hold("R12", "line of x"), a.hold("R13", "line of y")
+	rowX, rowY := a.hold("R10", "row of it"), a.hold("R11", "row of it")
+	sums, factors := a.vecs(0, 16, "sums"), a.vecs(16, 8, "factors")
+	temp := a.hold("AX", "temporary")
+	a.repeat("group", groups, func() {
+		a.zero(sums...)
+		a.mov(x, lineX)
+		a.mov(y, lineY)
+		a.mov(p.at("lines"), temp)
+		a.repeat("line", temp, func() {
+			a.mov(lineX, rowX)
+			a.mov(lineY, rowY)
+			for r, sum := range sums {
+				fx, fy := factors[2*(r%4)], factors[2*(r%4)+1]
+				a.op("VMOVDQU64", mem(rowX), fx)
+				a.op("VMOVDQU64", mem(rowY), fy)
+				a.dotPairs(sum.num(), fx.num(), fy.num())
+				a.add(ldx, rowX)
+				a.add(ldy, rowY)
+			}
+			a.add("$64", lineX)
+			a.add("$64", lineY)
+		})
+		a.fold16("VADDPS", sums, factors[0], factors[1])
+		a.op("VMOVUPS", sums[0], mem(dst))
+		a.add("$64", dst)
+		for _, p := range [][2]*reg{{ldx, x}, {ldy, y}} {
+			a.mov(p[0], temp)
+			a.shl(4, temp)
+			a.add(temp, p[1])
+		}
+	})
+	a.ret()
 }
 
-// logSums: top += log sum, sum = 1/sum. sum = 2^e·m with m from √½ to √2, and with s = (m−1)/(m+1) log m = 2·(s + s³/3 + s⁵/5 + …).
+// logSums: top += log sum, sum = 1/sum. sum = 2^e·m with m from √½ to √2, and with s = (m−1)/(m+1) log m = 2·(s + s³/3
+// + s⁵/5 + …).
 func (a *asm) logSums() {
 	a.text("logSums", 0, 24)
-	a.op("MOVQ", "top+0(FP)", "DI")
-	a.op("MOVQ", "sum+8(FP)", "SI")
-	a.op("MOVQ", "n+16(FP)", "CX")
-	a.op("KXNORW", "K1", "K1", "K1")
+	a.held = map[string]*reg{}
+	top, sum, n, bits := a.hold("DI", "top"), a.hold("SI", "sum"), a.hold("CX", "rows left"), a.hold("AX", "mask")
+	used, large := a.hold("K1", "rows in use"), a.hold("K2", "m above √2")
+	a.mov("top+0(FP)", top)
+	a.mov("sum+8(FP)", sum)
+	a.mov("n+16(FP)", n)
+	a.op("KXNORW", used, used, used)
 	a.mark("rows")
-	a.op("CMPQ", "CX", "$16")
-	a.op("JGE", "whole")
-	a.op("MOVL", "$1", "AX")
-	a.op("SHLL", "CX", "AX")
-	a.op("DECL", "AX")
-	a.op("KMOVW", "AX", "K1")
+	a.jump(n, 16, "JGE", "whole")
+	a.op("MOVL", "$1", bits)
+	a.op("SHLL", n, bits)
+	a.op("DECL", bits)
+	a.op("KMOVW", bits, used)
 	a.mark("whole")
-	a.op("VMOVUPS.Z", "(SI)", "K1", "Z0")
-	a.op("VGETEXPPS", "Z0", "Z1")
-	a.op("VGETMANTPS", "$0", "Z0", "Z2")
-	a.op("VCMPPS", "$14", a.constant(math.Sqrt2), "Z2", "K2")
-	a.op("VMULPS", a.constant(0.5), "Z2", "K2", "Z2")
-	a.op("VADDPS", a.constant(1), "Z1", "K2", "Z1")
-	a.op("VSUBPS", a.constant(1), "Z2", "Z3")
-	a.op("VADDPS", a.constant(1), "Z2", "Z4")
-	a.op("VDIVPS", "Z4", "Z3", "Z3")
-	a.op("VMULPS", "Z3", "Z3", "Z4")
-	a.op("VMOVUPS", a.constant(2.0/9), "Z5")
-	for _, c := range []float64{2.0 / 7, 2.0 / 5, 2.0 / 3, 2} {
-		a.op("VFMADD213PS", a.constant(c), "Z4", "Z5")
-	}
-	a.op("VMULPS", "Z3", "Z5", "Z5")
-	a.op("VFMADD231PS", a.constant(math.Ln2), "Z1", "Z5")
-	a.op("VMOVUPS.Z", "(DI)", "K1", "Z6")
-	a.op("VADDPS", "Z6", "Z5", "Z5")
-	a.op("VMOVUPS", "Z5", "K1", "(DI)")
-	a.op("VMOVUPS", a.constant(1), "Z6")
-	a.op("VDIVPS", "Z0", "Z6", "Z0")
-	a.op("VMOVUPS", "Z0", "K1", "(SI)")
-	a.op("ADDQ", "$64", "DI")
-	a.op("ADDQ", "$64", "SI")
-	a.op("SUBQ", "$16", "CX")
+	a.logSum16(top, sum, used, large)
+	a.add("$64", top)
+	a.add("$64", sum)
+	a.sub("$16", n)
 	a.op("JGT", "rows")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.ret()
+}
+
+// logSum16 does the 16 rows at top and sum.
+func (a *asm) logSum16(top, sum, used, large *reg) {
+	x, e, m := a.vec(0, "sum"), a.vec(1, "exponent"), a.vec(2, "mantissa")
+	s, t, y := a.vec(3, "s"), a.vec(4, "m + 1, then s²"), a.vec(5, "polynomial, then log")
+	z := a.vec(6, "temporary")
+	defer a.drop(x, e, m, s, t, y, z)
+	a.op("VMOVUPS.Z", mem(sum), used, x)
+	a.op("VGETEXPPS", x, e)
+	a.op("VGETMANTPS", "$0", x, m)
+	a.op("VCMPPS", "$14", a.constant(math.Sqrt2), m, large)
+	a.op("VMULPS", a.constant(0.5), m, large, m)
+	a.op("VADDPS", a.constant(1), e, large, e)
+	a.op("VSUBPS", a.constant(1), m, s)
+	a.op("VADDPS", a.constant(1), m, t)
+	a.op("VDIVPS", t, s, s)
+	a.op("VMULPS", s, s, t)
+	a.op("VMOVUPS", a.constant(2.0/9), y)
+	for _, c := range []float64{2.0 / 7, 2.0 / 5, 2.0 / 3, 2} {
+		a.op("VFMADD213PS", a.constant(c), t, y)
+	}
+	a.op("VMULPS", s, y, y)
+	a.op("VFMADD231PS", a.constant(math.Ln2), e, y)
+	a.op("VMOVUPS.Z", mem(top), used, z)
+	a.op("VADDPS", z, y, y)
+	a.op("VMOVUPS", y, used, mem(top))
+	a.op("VMOVUPS", a.constant(1), z)
+	a.op("VDIVPS", x, z, x)
+	a.op("VMOVUPS", x, used, mem(sum))
 }
 
 // normRows is a head norm, see simd.AttnTile.NormRows: in place, row by row.
 func (a *asm) normRows() {
-	a.text("normRows", 0, 8)
-	a.op("MOVQ", "p+0(FP)", "DI")
-	for _, p := range []argument{{rowsX, "SI"}, {rowsRstd, "R11"}, {rowsLd, "R8"}, {rowsLdRstd, "R9"}, {rowsRows, "CX"}} {
-		a.op("MOVQ", arg(p.off), p.reg)
-	}
-	a.op("VMOVSS", a.bits(one), "X5")
-	a.mark("row")
-	a.op("MOVQ", "SI", "AX")
-	a.op("MOVQ", arg(rowsVecs), "DX")
-	a.op("VXORPS", "Z0", "Z0", "Z0")
-	a.mark("sum")
-	a.op("VMOVUPS", "(AX)", "Z1")
-	a.op("VFMADD231PS", "Z1", "Z1", "Z0")
-	a.op("ADDQ", "$64", "AX")
-	a.op("DECQ", "DX")
-	a.op("JNZ", "sum")
-	a.foldLanes("VADDPS", 0, 1)
-	a.op("VMULSS", arg(rowsMean), "X0", "X0")
-	a.op("VADDSS", arg(rowsEps), "X0", "X0")
-	a.op("VSQRTSS", "X0", "X0", "X0")
-	a.op("VDIVSS", "X0", "X5", "X0")
-	a.op("VMOVSS", "X0", "(R11)")
-	a.op("VMULSS", arg(rowsScale), "X0", "X0")
-	a.op("VBROADCASTSS", "X0", "Z0")
-	a.op("MOVQ", "SI", "AX")
-	a.op("MOVQ", arg(rowsWeight), "BX")
-	a.op("MOVQ", arg(rowsVecs), "DX")
-	a.mark("scale")
-	a.op("VMULPS", "(BX)", "Z0", "Z1")
-	a.op("VMULPS", "(AX)", "Z1", "Z1")
-	a.op("VMOVUPS", "Z1", "(AX)")
-	a.op("ADDQ", "$64", "AX")
-	a.op("ADDQ", "$64", "BX")
-	a.op("DECQ", "DX")
-	a.op("JNZ", "scale")
-	a.op("ADDQ", "R8", "SI")
-	a.op("ADDQ", "R9", "R11")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "row")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	p := a.kernel("normRows", "normRowsArgs", 0, "DI")
+	x, rstd := a.take(p, "x", "SI"), a.take(p, "rstd", "R11")
+	ld, ldRstd, rows := a.take(p, "ld", "R8"), a.take(p, "ldRstd", "R9"), a.take(p, "rows", "CX")
+	at, weight, left := a.hold("AX", "place in the row"), a.hold("BX", "weight"), a.hold("DX", "vectors left")
+	sum, y, unit := a.vec(0, "sum, then scale·rstd"), a.vec(1, "elements"), a.vec(5, "1")
+	low := sum.low()
+	a.op("VMOVSS", a.bits(one), unit.low())
+	a.repeat("row", rows, func() {
+		a.mov(x, at)
+		a.mov(p.at("vectors"), left)
+		a.zero(sum)
+		a.repeat("sum", left, func() {
+			a.op("VMOVUPS", mem(at), y)
+			a.op("VFMADD231PS", y, y, sum)
+			a.add("$64", at)
+		})
+		a.foldLanes("VADDPS", sum, y)
+		a.op("VMULSS", p.at("mean"), low, low)
+		a.op("VADDSS", p.at("eps"), low, low)
+		a.op("VSQRTSS", low, low, low)
+		a.op("VDIVSS", low, unit.low(), low)
+		a.op("VMOVSS", low, mem(rstd))
+		a.op("VMULSS", p.at("scale"), low, low)
+		a.op("VBROADCASTSS", low, sum)
+		a.mov(x, at)
+		a.mov(p.at("weight"), weight)
+		a.mov(p.at("vectors"), left)
+		a.repeat("scale", left, func() {
+			a.op("VMULPS", mem(weight), sum, y)
+			a.op("VMULPS", mem(at), y, y)
+			a.op("VMOVUPS", y, mem(at))
+			a.add("$64", at)
+			a.add("$64", weight)
+		})
+		a.add(ld, x)
+		a.add(ldRstd, rstd)
+	})
+	a.ret()
 }
 
-// normBack is the backward pass of a head norm, see simd.NormBack: row by row, the sum first.
+// normBack is the backward pass of a head norm, see simd.NormBack.
+type normBack struct {
+	*asm
+	p                         fields
+	do, dout, raw, out2, rstd *reg   // of the row
+	weight                    *reg   // of the line
+	alpha, mean               *reg   // scale·rstd; first sums, then mean·rstd²
+	gradOut, value, temp      []*reg // halves of a line: dout, raw
+}
+
+// normBack goes row by row, the sum first.
 func (a *asm) normBack() {
-	a.text("normBack", 0, 8)
-	a.op("MOVQ", "p+0(FP)", "DI")
-	for _, p := range []argument{{normDO, "R8"}, {normDOut, "R9"}, {normRaw, "R10"}, {normOut2, "R12"},
-		{normRstd, "R11"}, {normRows, "CX"}} {
-		a.op("MOVQ", arg(p.off), p.reg)
-	}
-	a.mark("row")
-	a.op("VBROADCASTSS", "(R11)", "Z31")
-	a.op("VBROADCASTSS", arg(normScale), "Z30")
-	a.op("VMULPS", "Z31", "Z30", "Z30") // alpha
-	a.op("VXORPS", "Z0", "Z0", "Z0")
-	a.op("VXORPS", "Z1", "Z1", "Z1")
-	a.normLines("sum", func() {
-		for i := range 2 {
-			a.op("VMULPS", fmt.Sprintf("%d(BX)", 64*i), a.v(4+i), a.v(4+i))
-			a.op("VFMADD231PS", a.v(4+i), a.v(6+i), a.v(i))
+	p := a.kernel("normBack", "normBackArgs", 0, "DI")
+	k := normBack{asm: a, p: p, do: a.take(p, "do", "R8"), dout: a.take(p, "dout", "R9"), raw: a.take(p, "raw", "R10"),
+		out2: a.take(p, "out2", "R12"), rstd: a.take(p, "rstd", "R11"), weight: a.hold("BX", "weight"),
+		mean: a.vec(0, "mean·rstd²"), alpha: a.vec(30, "scale·rstd"),
+		temp: a.vecs(1, 2, "temporary"), gradOut: a.vecs(4, 2, "dout"), value: a.vecs(6, 2, "raw")}
+	rows, rstd, sum2 := a.take(p, "rows", "CX"), a.vec(31, "rstd"), k.temp[0]
+	a.repeat("row", rows, func() {
+		a.op("VBROADCASTSS", mem(k.rstd), rstd)
+		a.op("VBROADCASTSS", p.at("scale"), k.alpha)
+		a.op("VMULPS", rstd, k.alpha, k.alpha)
+		a.zero(k.mean, sum2)
+		k.lines("sum", func() {
+			for i, sum := range []*reg{k.mean, sum2} {
+				a.op("VMULPS", mem(k.weight, 64*i), k.gradOut[i], k.gradOut[i])
+				a.op("VFMADD231PS", k.gradOut[i], k.value[i], sum)
+			}
+		})
+		a.op("VADDPS", sum2, k.mean, k.mean)
+		a.foldLanes("VADDPS", k.mean, sum2)
+		a.op("VBROADCASTSS", p.at("mean"), sum2)
+		a.op("VMULPS", k.alpha, k.mean, k.mean)
+		for _, r := range []*reg{sum2, rstd, rstd} {
+			a.op("VMULPS", r, k.mean, k.mean)
+		}
+		k.write()
+		for _, x := range []struct {
+			ld string
+			at *reg
+		}{{"ldDO", k.do}, {"ldDOut", k.dout}, {"ldRaw", k.raw}, {"ldOut2", k.out2}, {"ldRstd", k.rstd}} {
+			a.add(p.at(x.ld), x.at)
 		}
 	})
-	a.op("VADDPS", "Z1", "Z0", "Z0")
-	a.foldLanes("VADDPS", 0, 1)
-	a.op("VBROADCASTSS", arg(normMean), "Z1")
-	a.op("VMULPS", "Z30", "Z0", "Z0")
-	for _, r := range []string{"Z1", "Z31", "Z31"} {
-		a.op("VMULPS", r, "Z0", "Z0") // mean·rstd²
-	}
-	a.normWrite()
-	for _, p := range []argument{{normLdDO, "R8"}, {normLdDOut, "R9"}, {normLdRaw, "R10"}, {normLdOut2, "R12"}, {normLdRstd, "R11"}} {
-		a.op("ADDQ", arg(p.off), p.reg)
-	}
-	a.op("DECQ", "CX")
-	a.op("JNZ", "row")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.ret()
 }
 
-// normWrite goes through a row once more, with alpha in register 30 and mean·rstd² in 0: do, its products with raw in 8 and 9 and with out2 in 10
-// and 11, and the weight's gradient.
-func (a *asm) normWrite() {
-	a.op("MOVQ", arg(normDNorm), "R13")
-	a.op("MOVQ", "R8", "R14")
-	a.op("MOVQ", "R12", "R15")
-	for r := 8; r < 12; r++ {
-		a.op("VXORPS", a.v(r), a.v(r), a.v(r))
-	}
-	a.normLines("write", func() {
-		for i := range 2 {
-			a.widenHalf(12+i, "R15", i)
-			at := fmt.Sprintf("%d(R13)", 64*i)
-			a.op("VMULPS", "Z30", a.v(4+i), a.v(4+i)) // alpha·dout
-			a.op("VMOVUPS", at, "Z2")
-			a.op("VFMADD231PS", a.v(4+i), a.v(6+i), "Z2")
-			a.op("VMOVUPS", "Z2", at)
-			a.op("VMULPS", fmt.Sprintf("%d(BX)", 64*i), a.v(4+i), a.v(4+i))
-			a.op("VFNMADD231PS", "Z0", a.v(6+i), a.v(4+i))
-			a.op("VFMADD231PS", a.v(4+i), a.v(6+i), a.v(8+i))
-			a.op("VFMADD231PS", a.v(4+i), a.v(12+i), a.v(10+i))
+// write goes through a row once more: do, its products with raw and with out2, and the weight's gradient.
+func (k *normBack) write() {
+	dnorm, do, out2 := k.take(k.p, "dnorm", "R13"), k.hold("R14", "do of the line"), k.hold("R15", "out2 of the line")
+	products, second := k.vecs(8, 4, "do·raw, do·out2"), k.vecs(12, 2, "out2")
+	k.mov(k.do, do)
+	k.mov(k.out2, out2)
+	k.zero(products...)
+	k.lines("write", func() {
+		t := k.temp[1]
+		for i, g := range k.gradOut {
+			k.widen(mem(out2, 32*i), second[i])
+			k.op("VMULPS", k.alpha, g, g)
+			k.op("VMOVUPS", mem(dnorm, 64*i), t)
+			k.op("VFMADD231PS", g, k.value[i], t)
+			k.op("VMOVUPS", t, mem(dnorm, 64*i))
+			k.op("VMULPS", mem(k.weight, 64*i), g, g)
+			k.op("VFNMADD231PS", k.mean, k.value[i], g)
+			k.op("VFMADD231PS", g, k.value[i], products[i])
+			k.op("VFMADD231PS", g, second[i], products[2+i])
 		}
-		a.narrowPair(4, 5, 4)
-		a.op("VMOVDQU64", "Z4", "(R14)")
-		a.op("ADDQ", "$128", "R13")
-		a.op("ADDQ", "$64", "R14")
-		a.op("ADDQ", "$64", "R15")
+		k.narrow(k.gradOut[0], k.gradOut[1], k.gradOut[0])
+		k.op("VMOVDQU64", k.gradOut[0], mem(do))
+		k.add("$128", dnorm)
+		k.add("$64", do)
+		k.add("$64", out2)
 	})
+	delta, at := k.hold("AX", "delta"), k.hold("DX", "bytes of it that are written")
 	for i := range 2 {
-		a.op("VADDPS", a.v(9+2*i), a.v(8+2*i), a.v(8+2*i))
-		a.foldLanes("VADDPS", 8+2*i, 1)
-		a.op("MOVQ", arg(normDelta+8*i), "AX")
-		a.op("MOVQ", arg(normAt), "DX")
-		a.op("VMOVSS", fmt.Sprintf("X%d", 8+2*i), "(AX)(DX*1)")
+		sum := products[2*i]
+		k.op("VADDPS", products[2*i+1], sum, sum)
+		k.foldLanes("VADDPS", sum, k.temp[0])
+		k.mov(k.p.at("delta", i), delta)
+		k.mov(k.p.at("at"), at)
+		k.op("VMOVSS", sum.low(), indexed(delta, at, 1))
 	}
-	a.op("ADDQ", "$4", arg(normAt))
+	k.add("$4", k.p.at("at"))
+	k.drop(dnorm, do, out2, delta, at)
+	k.drop(append(products, second...)...)
 }
 
-// normLines runs do for 32 columns at a time: dout widened in registers 4 and 5, raw in 6 and 7, BX the weights.
-func (a *asm) normLines(label string, do func()) {
-	a.op("MOVQ", "R9", "AX")
-	a.op("MOVQ", "R10", "DX")
-	a.op("MOVQ", arg(normWeight), "BX")
-	a.op("MOVQ", arg(normLines), "SI")
-	a.mark(label)
-	for i, from := range []string{"AX", "DX"} {
+// lines runs do for 32 columns at a time, with dout and raw widened.
+func (k *normBack) lines(label string, do func()) {
+	dout, raw, left := k.hold("AX", "dout of the line"), k.hold("DX", "raw of the line"), k.hold("SI", "lines left")
+	k.mov(k.dout, dout)
+	k.mov(k.raw, raw)
+	k.mov(k.p.at("weight"), k.weight)
+	k.mov(k.p.at("lines"), left)
+	k.repeat(label, left, func() {
 		for half := range 2 {
-			a.widenHalf(4+2*i+half, from, half)
+			k.widen(mem(dout, 32*half), k.gradOut[half])
 		}
-	}
-	do()
-	a.op("ADDQ", "$64", "AX")
-	a.op("ADDQ", "$64", "DX")
-	a.op("ADDQ", "$128", "BX")
-	a.op("DECQ", "SI")
-	a.op("JNZ", label)
-}
-
-// widenHalf widens half a line of bfloat16.
-func (a *asm) widenHalf(r int, from string, half int) {
-	a.op("VPMOVZXWD", fmt.Sprintf("%d(%s)", 32*half, from), a.v(r))
-	a.op("VPSLLD", "$16", a.v(r), a.v(r))
+		for half := range 2 {
+			k.widen(mem(raw, 32*half), k.value[half])
+		}
+		do()
+		k.add("$64", dout)
+		k.add("$64", raw)
+		k.add("$128", k.weight)
+	})
+	k.drop(dout, raw, left)
 }

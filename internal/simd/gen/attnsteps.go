@@ -1,135 +1,160 @@
 package main
 
-import "fmt"
+// The tiles' unit of work beside a softmax is a step: 16 rows of A times 32 elements of k of a panel of B. A list of
+// steps (simd.attnStep) is written first; then the vectors' code takes one or two after each row, so that tiles
+// multiply in the shadow of the exponentials. Steps of one 16 × 32 piece of C follow each other; the first says where
+// the sums begin and the last where they go.
 
-// The tiles' unit of work beside a softmax is a step: 16 rows of A meet 32 of k of a panel of B. A list of steps is written first; then the vectors'
-// code takes one or two after each row, so that tiles multiply in the shadow of the exponentials. Steps of one 16 × 32 piece of C follow each
-// other; the first says where the sums begin and the last where they go.
-//
-// R10 holds 64, R8 is the next step, R15 the end of the list.
-const (
-	stepA, stepB, stepStart, stepC, stepLd = 0, 8, 16, 24, 32
-	stepSize                               = 40
+// Values of attnStep.start; any other is where C is.
+const startKeep, startZero = 0, 1
 
-	startKeep, startZero = 0, 1 // of stepStart; else where C is
-)
+// stepper holds what the list takes.
+type stepper struct {
+	*asm
+	next, end   *reg // steps of the list: the next one, and after the last
+	line        *reg // 64
+	sums        []*reg
+	left, right *reg // tiles of A and B
+}
 
-// takeStep does the next step. It uses R9, R11, AX and CX.
-func (a *asm) takeStep() {
-	for _, piece := range a.stepPieces() {
+func (a *asm) stepper() stepper {
+	return stepper{asm: a, next: a.hold("R8", "next step"), end: a.hold("R15", "end of the steps"),
+		line: a.hold("R10", "64"), sums: a.tmms(0, 2, "C"), left: a.tmm(4, "A"), right: a.tmm(6, "B")}
+}
+
+// step is the step at a register.
+func step(at *reg) fields { return fields{"attnStep", at} }
+
+// takeStep does the next step.
+func (s *stepper) takeStep() {
+	for _, piece := range s.pieces() {
 		piece()
 	}
 }
 
-// stepPieces are the parts of takeStep.
-func (a *asm) stepPieces() []func() {
+// pieces are the parts of a step. Until the last one R11 is held.
+func (s *stepper) pieces() []func() {
+	var b *reg
 	return []func(){
-		a.stepBegin,
-		func() { a.tileStream(6, "R11", "R10", 0) },
-		func() { a.tileProduct(0, 4, 6) },
-		func() { a.tileStream(6, "R11", "R10", 1024) },
-		a.stepEnd,
+		func() { b = s.begin() },
+		func() { s.streamTile(s.right, b, s.line, 0) },
+		func() { s.multiplyTiles(s.sums[0], s.left, s.right) },
+		func() { s.streamTile(s.right, b, s.line, 1024) },
+		func() { s.finish(b) },
 	}
 }
 
-func (a *asm) stepBegin() {
-	begun, zero := a.fresh("begun"), a.fresh("zero")
-	a.op("MOVQ", step(stepStart), "CX")
-	a.op("MOVQ", step(stepA), "R9")
-	a.op("MOVQ", step(stepB), "R11")
-	a.op("CMPQ", "CX", fmt.Sprintf("$%d", startZero))
-	a.op("JLT", begun)
-	a.op("JEQ", zero)
-	a.op("MOVQ", step(stepLd), "AX")
-	for col := range 2 {
-		a.tileLoad(col, "CX", "AX", 64*col)
+// begin sets the sums and loads A. It returns where B is.
+func (s *stepper) begin() *reg {
+	begun, zero := s.fresh("begun"), s.fresh("zero")
+	start := s.take(step(s.next), "start", "CX")
+	a, b := s.take(step(s.next), "a", "R9"), s.take(step(s.next), "b", "R11")
+	s.jump(start, startZero, "JLT", begun)
+	s.op("JEQ", zero)
+	ld := s.take(step(s.next), "ld", "AX")
+	for col, sum := range s.sums {
+		s.loadTile(sum, start, ld, 64*col)
 	}
-	a.op("JMP", begun)
-	a.mark(zero)
-	for col := range 2 {
-		a.tileZero(col)
+	s.op("JMP", begun)
+	s.mark(zero)
+	for _, sum := range s.sums {
+		s.zeroTile(sum)
 	}
-	a.mark(begun)
-	a.tileLoad(4, "R9", "R10", 0)
+	s.mark(begun)
+	s.loadTile(s.left, a, s.line, 0)
+	s.drop(start, a, ld)
+	return b
 }
 
-func (a *asm) stepEnd() {
-	kept := a.fresh("kept")
-	a.tileProduct(1, 4, 6)
-	a.op("MOVQ", step(stepC), "CX")
-	a.op("TESTQ", "CX", "CX")
-	a.op("JZ", kept)
-	a.op("MOVQ", step(stepLd), "AX")
-	for col := range 2 {
-		a.tileStore(col, "CX", "AX", 64*col)
+// finish does the last product and stores the sums if they are complete.
+func (s *stepper) finish(b *reg) {
+	s.drop(b)
+	kept := s.fresh("kept")
+	s.multiplyTiles(s.sums[1], s.left, s.right)
+	c := s.take(step(s.next), "c", "CX")
+	s.op("TESTQ", c, c)
+	s.op("JZ", kept)
+	ld := s.take(step(s.next), "ld", "AX")
+	for col, sum := range s.sums {
+		s.storeTile(sum, c, ld, 64*col)
 	}
-	a.mark(kept)
-	a.op("ADDQ", fmt.Sprintf("$%d", stepSize), "R8")
+	s.mark(kept)
+	s.add(imm(sizeOf("attnStep")), s.next)
+	s.drop(c, ld)
 }
-
-func step(off int) string { return fmt.Sprintf("%d(R8)", off) }
 
 // takeUntil does steps up to the one at the address that an operand holds, or all.
-func (a *asm) takeUntil(end string) {
-	again, done := a.fresh("take"), a.fresh("taken")
-	a.mark(again)
-	a.op("CMPQ", "R8", end)
-	a.op("JGE", done)
-	a.takeStep()
-	a.op("JMP", again)
-	a.mark(done)
+func (s *stepper) takeUntil(end any) {
+	again, done := s.fresh("take"), s.fresh("taken")
+	s.mark(again)
+	s.op("CMPQ", s.next, end)
+	s.op("JGE", done)
+	s.takeStep()
+	s.op("JMP", again)
+	s.mark(done)
 }
 
-// addSteps lists the steps of CX panels of B from BX on, strideB further on each: R13 steps of k, A from SI on, sizeA bytes apart. C is at R11 with
-// rows ld apart, and begins with start, or itself where that is negative.
-// It uses AX, DX, R9, R12 and R14.
-func (a *asm) addSteps(sizeA int, strideB, ld, start string) {
-	panel, one, fresh := a.fresh("addpanel"), a.fresh("addstep"), a.fresh("addfresh")
-	a.mark(panel)
-	a.op("MOVQ", start, "AX")
-	a.op("TESTQ", "AX", "AX")
-	a.op("JGE", fresh)
-	a.op("MOVQ", "R11", "AX")
-	a.mark(fresh)
-	a.op("MOVQ", "SI", "R9")
-	a.op("MOVQ", "BX", "R12")
-	a.op("MOVQ", "R13", "R14")
-	a.op("MOVQ", ld, "DX")
-	a.mark(one)
-	for i, r := range []string{"R9", "R12", "AX"} {
-		a.op("MOVQ", r, fmt.Sprintf("%d(R15)", 8*i)) // stepA, stepB, stepStart
-	}
-	a.op("XORL", "AX", "AX") // startKeep
-	a.op("MOVQ", "AX", fmt.Sprintf("%d(R15)", stepC))
-	a.op("MOVQ", "DX", fmt.Sprintf("%d(R15)", stepLd))
-	a.op("ADDQ", fmt.Sprintf("$%d", sizeA), "R9")
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R12")
-	a.op("ADDQ", fmt.Sprintf("$%d", stepSize), "R15")
-	a.op("DECQ", "R14")
-	a.op("JNZ", one)
-	a.op("MOVQ", "R11", fmt.Sprintf("%d(R15)", stepC-stepSize))
-	a.op("ADDQ", "$128", "R11")
-	a.op("ADDQ", strideB, "BX")
-	a.op("DECQ", "CX")
-	a.op("JNZ", panel)
+// product is one that addSteps lists: A's rows sizeA bytes apart for each 32 of depth elements of k, times panels of B,
+// strideB bytes apart.
+type product struct {
+	a, b, c, panels, depth *reg
+	sizeA                  int
+	strideB, ld            any
+	start                  any // of C; negative: C itself
 }
 
-// fetchSome fetches n rows of those that will be wanted soon, into the second cache: the argument says where a pointer to them is. It uses AX, CX,
-// R9 and R11.
-func (a *asm) fetchSome(off, n int) {
+// addSteps lists the steps of a product and drops its registers.
+func (s *stepper) addSteps(p product) {
+	panel, one, fresh := s.fresh("addpanel"), s.fresh("addstep"), s.fresh("addfresh")
+	start, ld, left := s.hold("AX", "start"), s.hold("DX", "ld"), s.hold("R14", "steps of k left")
+	a, b := s.hold("R9", "A"), s.hold("R12", "B")
+	s.repeat(panel, p.panels, func() {
+		s.mov(p.start, start)
+		s.op("TESTQ", start, start)
+		s.op("JGE", fresh)
+		s.mov(p.c, start)
+		s.mark(fresh)
+		s.mov(p.a, a)
+		s.mov(p.b, b)
+		s.mov(p.depth, left)
+		s.mov(p.ld, ld)
+		s.repeat(one, left, func() {
+			s.mov(a, step(s.end).at("a"))
+			s.mov(b, step(s.end).at("b"))
+			s.mov(start, step(s.end).at("start"))
+			s.zero(start) // startKeep, and no place for C
+			s.mov(start, step(s.end).at("c"))
+			s.mov(ld, step(s.end).at("ld"))
+			s.add(imm(p.sizeA), a)
+			s.add(imm(panelStep), b)
+			s.add(imm(sizeOf("attnStep")), s.end)
+		})
+		s.mov(p.c, mem(s.end, offset("attnStep", "c")-sizeOf("attnStep"))) // of the last
+		s.add("$128", p.c)
+		s.add(p.strideB, p.b)
+	})
+	s.drop(start, ld, left, a, b, p.a, p.b, p.c, p.panels, p.depth)
+}
+
+// fetchSome prefetches n of the rows that a field points to into the second cache.
+func (a *asm) fetchSome(fetch operand, n int) {
 	same := a.fresh("same")
-	a.op("MOVQ", arg(off), "AX")
-	a.op("MOVQ", "(AX)", "CX")
-	a.op("MOVQ", "(CX)", "R9")
-	a.op("MOVQ", "8(CX)", "R11")
+	now, at, ld := a.hold("AX", "where the present rows are"), a.hold("R9", "row"), a.hold("R11", "ld")
+	rows := fields{"fetchRows", a.hold("CX", "rows")}
+	list := rows.base.(*reg)
+	a.mov(fetch, now)
+	a.mov(mem(now), list)
+	a.mov(mem(list), at)
+	a.mov(rows.at("ld"), ld)
 	for range n {
-		a.op("PREFETCHT1", "(R9)")
-		a.op("PREFETCHT1", "64(R9)")
-		a.op("ADDQ", "R11", "R9")
+		a.op("PREFETCHT1", mem(at))
+		a.op("PREFETCHT1", mem(at, 64))
+		a.add(ld, at)
 	}
-	a.op("MOVQ", "R9", "(CX)")
-	a.op("SUBQ", fmt.Sprintf("$%d", n), "16(CX)")
+	a.mov(at, mem(list))
+	a.sub(imm(n), rows.at("left"))
 	a.op("JGT", same)
-	a.op("ADDQ", "$24", "(AX)")
+	a.add(imm(sizeOf("fetchRows")), mem(now))
 	a.mark(same)
+	a.drop(now, at, ld, list)
 }

@@ -95,18 +95,38 @@ func offset(of, field string, i ...int) int {
 func sizeOf(of string) int { return layouts[of].size }
 
 // fields are the fields of a struct of the table whose address is in a register.
-type fields struct{ of, base string }
+type fields struct {
+	of   string
+	base any
+}
 
 // off is a field's offset, at the operand.
 func (f fields) off(field string, i ...int) int { return offset(f.of, field, i...) }
-func (f fields) at(field string, i ...int) string {
-	return fmt.Sprintf("%d(%s)", f.off(field, i...), f.base)
+func (f fields) at(field string, i ...int) operand {
+	return f.byte(f.off(field, i...))
+}
+
+// byte is the operand at an offset.
+func (f fields) byte(off int) operand {
+	return operand(fmt.Sprintf("%d(%s)", off, operandText(f.base)))
+}
+
+// elem is field[index] of elements of scale bytes.
+func (f fields) elem(field string, index *reg, scale int) operand {
+	return operand(fmt.Sprintf("%s(%s*%d)", f.at(field), index.String(), scale))
 }
 
 // load moves fields to registers, as in "rows:CX steps:R13".
 func (a *asm) load(f fields, list string) {
 	for _, pair := range strings.Fields(list) {
 		field, reg, _ := strings.Cut(pair, ":")
-		a.op("MOVQ", f.at(field), reg)
+		a.op("MOVQ", f.at(field), operand(reg))
 	}
+}
+
+// take holds a register for a field and loads it.
+func (a *asm) take(f fields, field, name string) *reg {
+	r := a.hold(name, field)
+	a.op("MOVQ", f.at(field), r)
+	return r
 }

@@ -14,6 +14,12 @@ var (
 // repeat the sums of attnForward bit for bit, and read memory once, from end to end: that is their bound, about 10 cycles for a line.
 var stretch = isa{tag: "Stretch", file: "stretch", lanes: 16, reg: "Z", regs: 32}
 
+// move copies an argument.
+func (a *asm) move(from, to int) {
+	a.op("MOVQ", arg(from), "AX")
+	a.op("MOVQ", "AX", arg(to))
+}
+
 // flush makes subnormal numbers 0, as tiles do; unflush ends that.
 func (a *asm) flush() {
 	a.op("STMXCSR", "mode-8(SP)")

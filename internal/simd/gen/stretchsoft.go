@@ -10,8 +10,8 @@ const stretchQueries = 4
 func (a *asm) stretchSoft() {
 	a.text("soft", 8, 8)
 	a.op("MOVQ", "p+0(FP)", "DI")
-	a.op("VBROADCASTSS", soft.at("scale"), a.v(regScale))
-	a.exp2Begin()
+	a.op("VBROADCASTSS", soft.at("scale"), numberedExp2.scale)
+	a.exp2Begin(&numberedExp2)
 	a.load(soft, "logits:SI top:R8 sum:R9 acc:R10 hi:R11 rows:R12 steps:R13")
 	a.mark("row")
 	a.softTop()
@@ -24,8 +24,8 @@ func (a *asm) stretchSoft() {
 	for i := range 2 {
 		x, e := 0+4*i, 1+4*i
 		a.op("VMOVUPS", fmt.Sprintf("%d(AX)", 64*i), a.v(x))
-		a.op("VFMSUB213PS", "Z8", a.v(regScale), a.v(x))
-		a.exp2(e, x, 2+4*i)
+		a.op("VFMSUB213PS", "Z8", numberedExp2.scale, a.v(x))
+		a.exp2(&numberedExp2, a.v(e), a.v(x), a.v(2+4*i))
 		a.op("VADDPS", a.v(e), a.v(20+i), a.v(20+i))
 	}
 	a.narrowPair(1, 5, 1)
@@ -39,7 +39,7 @@ func (a *asm) stretchSoft() {
 	a.op("DECQ", "CX")
 	a.op("JNZ", "line")
 	a.op("VADDPS", "Z21", "Z20", "Z0")
-	a.foldLanes("VADDPS", 0, 1)
+	a.foldLanes("VADDPS", a.v(0), a.v(1))
 	a.op("VADDSS", "(R9)", "X0", "X0")
 	a.op("VMOVSS", "X0", "(R9)")
 	a.op("ADDQ", fmt.Sprintf("$%d", tileRow), "SI")
@@ -54,14 +54,14 @@ func (a *asm) stretchSoft() {
 }
 
 // foldLanes reduces register x to every lane of itself, in fold16's order; t is used on the way.
-func (a *asm) foldLanes(op string, x, t int) {
+func (a *asm) foldLanes(op string, x, t any) {
 	for _, s := range []string{"$0x4E", "$0xB1"} {
-		a.op("VPERMILPS", s, a.v(x), a.v(t))
-		a.op(op, a.v(t), a.v(x), a.v(x))
+		a.op("VPERMILPS", s, x, t)
+		a.op(op, t, x, x)
 	}
 	for _, s := range []string{"$0x4E", "$0xB1"} {
-		a.op("VSHUFF32X4", s, a.v(x), a.v(x), a.v(t))
-		a.op(op, a.v(t), a.v(x), a.v(x))
+		a.op("VSHUFF32X4", s, x, x, t)
+		a.op(op, t, x, x)
 	}
 }
 
@@ -86,12 +86,12 @@ func (a *asm) softTop() {
 	a.op("ADDQ", "$128", "BX")
 	a.op("DECQ", "CX")
 	a.op("JNZ", "tops")
-	a.foldLanes("VMAXPS", 8, 9)
+	a.foldLanes("VMAXPS", a.v(8), a.v(9))
 }
 
 // softRaise is raiseTops for one row: it leaves what is subtracted in Z8.
 func (a *asm) softRaise() {
-	a.op("VMULPS", a.v(regScale), "Z8", "Z8")
+	a.op("VMULPS", numberedExp2.scale, "Z8", "Z8")
 	a.op("VBROADCASTSS", "(R8)", "Z9")
 	a.op("VMAXPS", "Z9", "Z8", "Z8")
 	a.op("VMOVSS", "X8", "(R8)")
@@ -99,7 +99,7 @@ func (a *asm) softRaise() {
 	a.op("VMAXPS", "Z10", "Z8", "Z8")
 	a.op("VMAXPS", "Z10", "Z9", "Z9")
 	a.op("VSUBPS", "Z8", "Z9", "Z9")
-	a.exp2(11, 9, 12)
+	a.exp2(&numberedExp2, a.v(11), a.v(9), a.v(12))
 	a.op("VMULSS", "(R9)", "X11", "X12")
 	a.op("VMOVSS", "X12", "(R9)")
 	a.op("MOVQ", soft.at("vectors"), "DX")

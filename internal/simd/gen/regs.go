@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A kernel that begins with kernel names all its registers: hold says what one is for until drop, and the name is the
+// Go variable. The generator refuses to hold a register twice, to use one after drop, and register names in plain
+// strings. So a kernel whose registers do not suffice, or that overwrites one which is in use, is not generated.
+
+// reg is a register that a kernel holds.
+type reg struct {
+	name string // as the assembler has it: R8, Z16, K1, or T4 for a tile
+	what string
+	a    *asm
+}
+
+// String is the operand.
+func (r *reg) String() string {
+	if r.a.held[r.name] != r {
+		panic(fmt.Sprintf("gen: %s: %s (%s) is used after drop", r.a.function, r.name, r.what))
+	}
+	return r.name
+}
+
+// num is its number, of a vector or a tile.
+func (r *reg) num() int {
+	n, err := strconv.Atoi(r.String()[1:])
+	if err != nil {
+		panic("gen: " + r.name + " has no number")
+	}
+	return n
+}
+
+// low is the low 16 bytes of a vector.
+func (r *reg) low() operand { return operand(fmt.Sprintf("X%d", r.num())) }
+
+// operand is text whose registers were checked.
+type operand string
+
+// operandText is an operand as the assembler has it. fmt would swallow the panic of a register that was dropped.
+func operandText(x any) string {
+	if r, ok := x.(*reg); ok {
+		return r.String()
+	}
+	return fmt.Sprint(x)
+}
+
+// registers are those a kernel may hold: all but the stack's, 32 vectors, 7 masks and 8 tiles.
+var registers = regexp.MustCompile(`^([A-D]X|SI|DI|R([89]|1[0-5])|Z([12]?[0-9]|3[01])|K[1-7]|T[0-7])$`)
+
+// register finds one in a plain string.
+var register = regexp.MustCompile(`\b([A-D]X|SI|DI|BP|R[0-9]+|[XYZ][0-9]+|K[0-7])\b`)
+
+// kernel begins a function whose registers have names. Its one argument points to a struct of the table and is held in
+// base.
+func (a *asm) kernel(name, args string, frame int, base string) fields {
+	a.text(name, frame, 8)
+	a.held = map[string]*reg{}
+	p := a.hold(base, "arguments")
+	a.op("MOVQ", "p+0(FP)", p)
+	return fields{args, p}
+}
+
+// hold takes a register.
+func (a *asm) hold(name, what string) *reg {
+	if !registers.MatchString(name) {
+		panic(fmt.Sprintf("gen: %s: there is no register %s for %s", a.function, name, what))
+	}
+	if r := a.held[name]; r != nil {
+		panic(fmt.Sprintf("gen: %s: %s is wanted for %s and holds %s", a.function, name, what, r.what))
+	}
+	r := &reg{name, what, a}
+	a.held[name] = r
+	return r
+}
+
+// vec takes vector n, tmm tile n; vecs and tmms take count of them.
+func (a *asm) vec(n int, what string) *reg           { return a.hold(fmt.Sprintf("Z%d", n), what) }
+func (a *asm) tmm(n int, what string) *reg           { return a.hold(fmt.Sprintf("T%d", n), what) }
+func (a *asm) vecs(n, count int, what string) []*reg { return several(a.vec, n, count, what) }
+func (a *asm) tmms(n, count int, what string) []*reg { return several(a.tmm, n, count, what) }
+
+func several(take func(int, string) *reg, n, count int, what string) (all []*reg) {
+	for i := range count {
+		all = append(all, take(n+i, what))
+	}
+	return all
+}
+
+// drop gives registers back.
+func (a *asm) drop(all ...*reg) {
+	for _, r := range all {
+		delete(a.held, r.String())
+	}
+}
+
+// numbered runs a routine of other files, which numbers its registers: it may use these.
+func (a *asm) numbered(uses []*reg, f func()) {
+	a.lent = map[string]bool{}
+	for _, r := range uses {
+		a.lent[r.String()] = true
+	}
+	f()
+	a.lent = nil
+}
+
+// checkOperands refuses plain register names where registers are held by name, but those lent to a numbered routine.
+func (a *asm) checkOperands(args []any) {
+	for _, x := range args {
+		s, ok := x.(string)
+		if !ok || a.held == nil {
+			continue
+		}
+		for _, r := range register.FindAllString(s, -1) {
+			if !a.lent[strings.NewReplacer("X", "Z", "Y", "Z").Replace(r)] && !a.lent[r] {
+				panic(fmt.Sprintf("gen: %s: %s in %s is not held by name", a.function, r, s))
+			}
+		}
+	}
+}
+
+// mem is memory at a register; the offset, if any, is in bytes.
+func mem(base *reg, off ...int) operand {
+	if len(off) == 0 {
+		return operand("(" + base.String() + ")")
+	}
+	return operand(fmt.Sprintf("%d(%s)", off[0], base.String()))
+}
+
+// indexed is memory at base + scale·index + off.
+func indexed(base, index *reg, scale int, off ...int) operand {
+	return operand(fmt.Sprintf("%s(%s*%d)", mem(base, off...), index.String(), scale))
+}
+
+// mov, add and sub are of 64 bits: from, to.
+func (a *asm) mov(from, to any) { a.op("MOVQ", from, to) }
+func (a *asm) add(from, to any) { a.op("ADDQ", from, to) }
+func (a *asm) sub(from, to any) { a.op("SUBQ", from, to) }
+
+// lea is the address of an operand.
+func (a *asm) lea(of any, to *reg) { a.op("LEAQ", of, to) }
+
+// shl multiplies by 2^n.
+func (a *asm) shl(n int, x any) { a.op("SHLQ", imm(n), x) }
+
+// zero clears registers: general ones, or vectors.
+func (a *asm) zero(all ...*reg) {
+	for _, r := range all {
+		if r.name[0] == 'Z' {
+			a.op("VXORPS", r, r, r)
+		} else {
+			a.op("XORL", r, r)
+		}
+	}
+}
+
+// jump compares x with y and jumps.
+func (a *asm) jump(x any, y int, how, label string) {
+	a.op("CMPQ", x, imm(y))
+	a.op(how, label)
+}
+
+// repeat runs body as often as count says, at least once; count is lost.
+func (a *asm) repeat(label string, count any, body func()) {
+	a.mark(label)
+	body()
+	a.again(label, count)
+}
+
+// again ends a loop that began at a mark.
+func (a *asm) again(label string, count any) {
+	a.op("DECQ", count)
+	a.op("JNZ", label)
+}
+
+// ret leaves a function that has used vectors.
+func (a *asm) ret() {
+	a.op("VZEROUPPER")
+	a.op("RET")
+}
+
+// Tile instructions on registers by name; see missing.go.
+func (a *asm) loadTile(t, base, stride *reg, off int) {
+	a.tileLoad(t.num(), base.String(), stride.String(), off)
+}
+func (a *asm) streamTile(t, base, stride *reg, off int) {
+	a.tileStream(t.num(), base.String(), stride.String(), off)
+}
+func (a *asm) storeTile(t, base, stride *reg, off int) {
+	a.tileStore(t.num(), base.String(), stride.String(), off)
+}
+func (a *asm) zeroTile(t *reg)            { a.tileZero(t.num()) }
+func (a *asm) multiplyTiles(c, x, y *reg) { a.tileProduct(c.num(), x.num(), y.num()) }
+func (a *asm) narrow(dst, high, low *reg) { a.narrowPair(dst.num(), high.num(), low.num()) }
+func (a *asm) widen(from operand, to *reg) {
+	a.op("VPMOVZXWD", from, to)
+	a.op("VPSLLD", "$16", to, to)
+}
+
+// configTiles loads the tiles' shape, which a field points to.
+func (a *asm) configTiles(config operand) {
+	at := a.hold("AX", "shape of tiles")
+	a.mov(config, at)
+	a.tileConfig(at.String())
+	a.drop(at)
+}
