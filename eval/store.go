@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"antiphase/internal/vfs"
 )
 
 // Store is a folder of results that only grows: rows of JSON, each with a checksum, in one file per writing process, so that any
@@ -108,12 +110,12 @@ const storePattern = "rows-*.jsonl"
 
 // IsStore says whether a folder holds rows.
 func IsStore(dir string) bool {
-	names, err := filepath.Glob(filepath.Join(dir, storePattern))
+	names, err := vfs.Glob(vfs.OS{}, dir, storePattern)
 	return err == nil && len(names) > 0
 }
 
 func (s *Store) read(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, storePattern))
+	names, err := vfs.Glob(vfs.OS{}, dir, storePattern)
 	if err != nil {
 		return err
 	}

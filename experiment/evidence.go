@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"antiphase/eval/report"
+	"antiphase/internal/vfs"
 )
 
 // cell is a part of the evidence that is wanted: an experiment by its name.
@@ -28,7 +28,7 @@ var cells = []cell{
 
 // Evidence reads every file of rows in a folder and writes the document about them.
 func Evidence(dir string, w io.Writer) error {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	paths, err := vfs.Glob(vfs.OS{}, dir, "*.jsonl")
 	if err != nil {
 		return err
 	}

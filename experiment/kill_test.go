@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"antiphase/internal/kill"
 	"antiphase/train"
 )
 
@@ -54,31 +54,19 @@ func TestKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
 	finished := map[string]time.Time{}
-	for killed := 0; killed < *kills; {
+	start := func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), killDir+"="+dir)
-		cmd.Stderr = os.Stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error, 1)
-		go func() { done <- cmd.Wait() }()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Fatalf("after %d kills: %v", killed, err)
-			}
+		return cmd
+	}
+	kill.Moments{From: 30 * time.Millisecond, To: 430 * time.Millisecond}.Repeat(t, *kills, start, func(killed int, ended bool) {
+		if ended {
 			t.Logf("finished after %d kills; starting over", killed)
 			dir, finished = t.TempDir(), map[string]time.Time{}
-		case <-time.After(time.Duration(30+g.IntN(400)) * time.Millisecond):
-			_ = cmd.Process.Kill()
-			<-done
-			killed++
 		}
 		unchanged(t, dir, finished)
-	}
+	})
 	rows, err := Work(context.Background(), nanoSpec(120), options(dir, oneThread(t)))
 	if err != nil {
 		t.Fatal(err)

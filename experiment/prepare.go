@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +39,7 @@ func admit(dir string, s *Spec) error {
 	}
 	old, err := parseSpec(b)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return &data.CorruptError{File: path, Fault: err.Error()}
 	}
 	if diff := s.continues(old); diff != "" {
 		return fmt.Errorf("%s is %w: it differs in %s; use the settings it was begun with, or another --dir", dir,
@@ -49,7 +50,9 @@ func admit(dir string, s *Spec) error {
 
 func parseSpec(b []byte) (*Spec, error) {
 	var s Spec
-	if err := json.Unmarshal(b, &s); err != nil {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
 		return nil, err
 	}
 	if s.Format != specFormat || len(s.Sizes) == 0 {

@@ -84,7 +84,7 @@ func (r *Recipe) Parse(b []byte) error {
 	}
 	f, err := parser.ParseBytes(b, 0)
 	if err != nil {
-		return fmt.Errorf(" %w", err)
+		return errors.New(" " + yaml.FormatError(err, false, false))
 	}
 	stated := map[string]bool{}
 	for _, d := range f.Docs {

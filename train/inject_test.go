@@ -32,7 +32,7 @@ type job struct {
 
 func newJob(t *testing.T) *job {
 	r := nano(t, "diff", "train.steps=6", "train.save_every=2", "train.keep_last=1", "train.eval_every=3",
-		"data.sources=synthetic:docs=6,len=128", "data.held_out=0.2", "tokenizer.vocab=270", "tokenizer.docs=2")
+		"data.sources=synthetic:docs=6,len=128", "data.held_out=0.2", "tokenizer.path=", "tokenizer.vocab=270", "tokenizer.docs=2", "model.vocab=320")
 	dir := filepath.Join(t.TempDir(), "run")
 	if err := os.Mkdir(dir, 0o755); err != nil { // the lock is the kernel's, on a folder of its own
 		t.Fatal(err)

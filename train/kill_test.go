@@ -5,7 +5,6 @@ package train
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"antiphase/device/cpu"
+	"antiphase/internal/kill"
 )
 
 // killDir names the run folder when the test binary runs as the process to be killed.
@@ -54,42 +54,38 @@ func victim(dir string) {
 	os.Exit(0)
 }
 
-var killSets = []string{"train.steps=400", "train.save_every=1"}
+var killSets = []string{"train.steps=120", "train.save_every=1"}
 
 // kill -9 at random moments of training and saving: every restart resumes, and the end is the same to the byte.
 func TestKill(t *testing.T) {
-	kills := 50
-	if testing.Short() {
+	kills := 25
+	switch {
+	case os.Getenv("ANTIPHASE_TEST_LONG") != "":
+		kills = 200
+	case testing.Short():
 		kills = 5
 	}
 	whole, dir := t.TempDir(), t.TempDir()
 	mustRun(t, nano(t, "diff", killSets...), options(t, whole))
-	g := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
-	killed := 0
-	for killed < kills {
+	last := func(dir string) map[string][]byte {
+		return files(t, filepath.Join(dir, "checkpoints", "step-00000120"))
+	}
+	start := func() *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), killDir+"="+dir)
-		cmd.Stderr = os.Stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error, 1)
-		go func() { done <- cmd.Wait() }()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Fatalf("after %d kills: %v", killed, err)
-			}
-			t.Logf("finished after %d kills; starting over", killed)
+		return cmd
+	}
+	ended := 0
+	kill.Moments{From: 20 * time.Millisecond, To: 220 * time.Millisecond}.Repeat(t, kills, start, func(_ int, finished bool) {
+		if finished {
+			ended++
+			sameFiles(t, last(dir), last(whole))
 			if err := os.RemoveAll(filepath.Join(dir, "checkpoints")); err != nil {
 				t.Fatal(err)
 			}
-		case <-time.After(time.Duration(20+g.IntN(200)) * time.Millisecond):
-			_ = cmd.Process.Kill()
-			<-done
-			killed++
 		}
-	}
+	})
 	mustRun(t, nano(t, "diff", killSets...), options(t, dir))
-	sameFiles(t, files(t, filepath.Join(dir, "checkpoints", "step-00000400")), files(t, filepath.Join(whole, "checkpoints", "step-00000400")))
+	sameFiles(t, last(dir), last(whole))
+	t.Logf("%d kills, %d runs that came to their end between them, each byte-equal", kills, ended+1)
 }

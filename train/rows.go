@@ -100,6 +100,14 @@ func (r *Rows) begin() {
 	r.rows, r.next = loader(r.split, r.Recipe, r.B, seed), 1
 }
 
+// Steps is the run's last step, of the held-out split the last micro-batch.
+func (r *Rows) Steps() int {
+	if r.split.Name() == data.Valid {
+		return r.Recipe.Train.EvalBatches
+	}
+	return r.Recipe.Train.Steps
+}
+
 // At fills IDs, Targets and Starts with what step n ≥ 1 sees.
 func (r *Rows) At(n int) error {
 	if n < r.next {

@@ -130,6 +130,7 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 
 // newRun makes a run ready for its next step.
 func newRun(ctx context.Context, r recipe.Recipe, opt *Options) (*run, error) {
+	opt.fs = vfs.Or(opt.fs)
 	t := &run{opt: opt, recipe: r, clock: clock{now: time.Now}}
 	if err := t.ready(ctx); err != nil {
 		t.close()

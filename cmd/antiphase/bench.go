@@ -190,6 +190,9 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 			if len(o.Batch) == 0 || slices.Min(o.Batch) < 1 || o.Prompt < 1 || o.Chunk < 1 {
 				return usage(fmt.Errorf("--batch, --context and --chunk: are %v, %d and %d, must be positive", o.Batch, o.Prompt, o.Chunk))
 			}
+			if most := 1 << 24; o.Prompt > most {
+				return usage(fmt.Errorf("--context: is %d, must be at most %d", o.Prompt, most))
+			}
 			return a.bench(f, func(b *bench.Config, emit func(bench.Row)) error {
 				for _, o.Geometry = range list {
 					if err := b.Decode(c.Context(), o, emit); err != nil {

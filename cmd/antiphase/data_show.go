@@ -96,6 +96,9 @@ func (a *app) dataShow(dir string, f *dataShowFlags) (err error) {
 	if f.row >= r.B {
 		return usage(fmt.Errorf("--row: is %d, a step has rows 0 to %d", f.row, r.B-1))
 	}
+	if last := r.Steps(); f.last > last {
+		return usage(fmt.Errorf("step %d: the run's last is %d", f.last, last))
+	}
 	to := io.Writer(a.out)
 	if f.out != "" {
 		file, err := os.Create(f.out)

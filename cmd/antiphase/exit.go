@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -56,9 +57,24 @@ func (a *app) fail(err error) int {
 		return exitInterrupt
 	}
 	if !errors.As(err, new(saidElsewhere)) {
-		fmt.Fprintln(a.err, a.paint(red, "error: ")+err.Error())
+		fmt.Fprintln(a.err, a.paint(red, "error: ")+oneLine(err.Error()))
 	}
 	return exitCode(err)
+}
+
+// oneLine joins the lines of several errors, or of one that lists something.
+func oneLine(text string) string {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
+}
+
+// wrongPath says that a path cannot be what was asked for: nothing is there, something of another kind, or it is no path.
+func wrongPath(err error) bool {
+	return slices.ContainsFunc([]error{fs.ErrNotExist, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, vfs.ErrNotRegular, vfs.ErrTooLarge},
+		func(kind error) bool { return errors.Is(err, kind) })
 }
 
 func exitCode(err error) int {
@@ -78,7 +94,7 @@ func exitCode(err error) int {
 	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), errors.Is(err, dist.ErrDiffer),
 		errors.Is(err, train.ErrElsewhere), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage
-	case errors.As(err, &b), errors.As(err, &c), errors.As(err, &s), errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer), errors.Is(err, checkpoint.ErrNone), errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &b), errors.As(err, &c), errors.As(err, &s), errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer), errors.Is(err, checkpoint.ErrNone), wrongPath(err):
 		return exitBadInput
 	}
 	return exitFailed

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"antiphase/internal/vfs"
 	"antiphase/model"
 	"antiphase/recipe"
 	"antiphase/train"
@@ -58,7 +59,7 @@ func (f *trainFlags) begun() (r recipe.Recipe, ok bool) {
 	if dir == "" {
 		dir = filepath.Join("runs", fromName(f.from))
 	}
-	if found, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "step-*")); len(found) == 0 {
+	if found, _ := vfs.Glob(vfs.OS{}, filepath.Join(dir, "checkpoints"), "step-*"); len(found) == 0 {
 		return r, false
 	}
 	if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil || r.Train.From != f.from || f.arch != "" && f.arch != r.Model.Arch {
@@ -133,7 +134,7 @@ func (a *app) parentOf(ctx context.Context, r recipe.Recipe) *train.Begin {
 
 // hashWeights is the SHA-256 over the weight files of a folder, in order of names.
 func hashWeights(dir string) (string, error) {
-	found, err := filepath.Glob(filepath.Join(dir, "model*.safetensors"))
+	found, err := vfs.Glob(vfs.OS{}, dir, "model*.safetensors")
 	if err == nil && len(found) == 0 {
 		err = errors.New("no weights to hash")
 	}

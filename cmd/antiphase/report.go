@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -121,8 +122,11 @@ func (a *app) readStores(p *report.Page, stores []string, others bool) (int, err
 		a.note("%s", w)
 	}
 	cells := store.Cells()
+	if n := len(store.Warnings); len(cells) == 0 && n > 0 && !others {
+		return 0, badInput{fmt.Errorf("no finished results: %s (%d damaged rows in all)", store.Warnings[0], n)}
+	}
 	if len(cells) == 0 && !others {
-		return 0, badInput{fmt.Errorf("%v: no finished results; \"antiphase eval --output\" with the same arguments completes what was begun", stores)}
+		return 0, badInput{fmt.Errorf("%s: no finished results; \"antiphase eval --output\" with the same arguments completes what was begun", strings.Join(stores, ", "))}
 	}
 	if n := store.Unfinished(); n > 0 {
 		a.note("%d tasks are begun and not finished; they are left out", n)

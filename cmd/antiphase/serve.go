@@ -157,7 +157,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return usage(err)
 	}
-	l, err := net.Listen("tcp", f.listen)
+	l, err := listen(f.listen)
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	}()
 	models, closeAll, err := a.serveModels(ctx, f)
 	if err == nil {
-		err = s.Ready(models...)
+		if err = s.Ready(models...); err != nil {
+			err = usage(fmt.Errorf("--model: %w", err))
+		}
 	}
 	if err != nil {
 		cancel()
@@ -183,6 +185,15 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	err = <-done
 	closeAll()
 	return err
+}
+
+// listen opens the port; an address that is none is wrong usage.
+func listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if errors.As(err, new(*net.AddrError)) {
+		return nil, usage(fmt.Errorf("--listen: %w", err))
+	}
+	return l, err
 }
 
 // keys are those of the file and of the environment.

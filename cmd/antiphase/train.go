@@ -166,7 +166,10 @@ func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe
 			return r, usage(fmt.Errorf("--set: %w", err))
 		}
 	}
-	return f.complete(base, r)
+	if r, err = f.complete(base, r); err != nil && len(files) > 0 {
+		return r, usage(fmt.Errorf("%s: %w", strings.Join(files, ", "), err))
+	}
+	return r, err
 }
 
 // complete fills what depends on the rest and checks the result; a setting that would have no effect is refused.

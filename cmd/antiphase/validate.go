@@ -51,7 +51,7 @@ func (a *app) validate(ctx context.Context, name string, asJSON, shallow bool) e
 	var bad []string
 	for _, f := range list {
 		if !f.OK {
-			bad = append(bad, f.Check)
+			bad = append(bad, f.Check+": "+f.Detail)
 		}
 	}
 	if asJSON {
@@ -66,7 +66,7 @@ func (a *app) validate(ctx context.Context, name string, asJSON, shallow bool) e
 		}
 	}
 	if len(bad) > 0 {
-		return errors.Join(err, badInput{fmt.Errorf("%s: %s", name, strings.Join(bad, ", "))})
+		return errors.Join(err, badInput{fmt.Errorf("%s: %s", name, strings.Join(bad, "; "))})
 	}
 	return err
 }

@@ -173,7 +173,7 @@ func (s *spec) load(ctx context.Context, p *eval.Plan, split string, limit int) 
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("split %q has no documents", split)
+		return nil, fmt.Errorf("split %q has no documents in %s", split, strings.Join(paths, ", "))
 	}
 	return out, nil
 }

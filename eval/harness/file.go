@@ -249,7 +249,7 @@ func parseFile(path string) (o *object, err error) {
 	}
 	f, err := parser.ParseBytes(b, 0)
 	if err != nil {
-		return nil, err
+		return nil, errors.New(yaml.FormatError(err, false, false)) // without the lines around
 	}
 	if len(f.Docs) != 1 || f.Docs[0].Body == nil {
 		return nil, errors.New("want one YAML mapping")

@@ -33,6 +33,7 @@ var table = []row{
 	{pkg: "internal/cu/cutest", ours: "internal/cu"},
 	{pkg: "internal/golden"},
 	{pkg: "internal/quota"},
+	{pkg: "internal/kill"},
 	{pkg: "internal/quiet", foreign: "golang.org/x/sys"},
 	{pkg: "internal/browser"},
 	{pkg: "internal/lint"},
@@ -66,7 +67,7 @@ var table = []row{
 	{pkg: "web"},
 	{pkg: "server", ours: "grammar infer lab layer metrics model tokenizer tokenizer/chat", foreign: "github.com/prometheus/client_golang"},
 	{pkg: "bench", ours: "infer train recipe model layer optim device tensor"},
-	{pkg: "eval", ours: "infer model layer data tokenizer"},
+	{pkg: "eval", ours: "infer model layer data tokenizer internal/vfs"},
 	{pkg: "eval/task", ours: "eval model layer data tokenizer device tensor"},
 	{pkg: "eval/harness", ours: "eval eval/task data tokenizer/chat internal/near", foreign: "github.com/goccy/go-yaml github.com/dlclark/regexp2/v2"},
 	{pkg: "eval/report", ours: "eval eval/task layer metrics"},
@@ -78,7 +79,7 @@ var table = []row{
 }
 
 // onlyTests may be imported by tests and by each other: an oracle or a fake must never end up in the product.
-var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/browser", "internal/lint", "internal/quiet", "internal/quota"}
+var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/browser", "internal/kill", "internal/lint", "internal/quiet", "internal/quota"}
 
 // onlyCommand may be imported by cmd/antiphase, examples, tests and by what is theirs: everything else takes the device it is given.
 var onlyCommand = []string{"device/cpu", "device/cuda"}

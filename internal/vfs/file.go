@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -31,7 +32,7 @@ func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s: more than %d bytes", name, limit)
+		return nil, fmt.Errorf("%s: %w: more than %d bytes", name, ErrTooLarge, limit)
 	}
 	return b, nil
 }
@@ -130,4 +131,21 @@ func Unique() string {
 func Exists(fsys FS, name string) bool {
 	_, err := fsys.Stat(name)
 	return err == nil
+}
+
+// Glob lists the paths in dir whose name matches pattern, sorted; none where there is no folder. Unlike filepath.Glob it takes dir as it is,
+// whatever characters it has.
+func Glob(fsys FS, dir, pattern string) (out []string, err error) {
+	names, err := fsys.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, name := range names {
+		if ok, err := filepath.Match(pattern, name); err != nil {
+			return nil, fmt.Errorf("pattern %q: %w", pattern, err)
+		} else if ok {
+			out = append(out, filepath.Join(dir, name))
+		}
+	}
+	return out, err
 }

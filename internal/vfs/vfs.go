@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -19,6 +20,9 @@ var ErrLink = errors.New("is a symbolic link, and would be written through")
 
 // ErrNotRegular says that a name is a folder, a device or a pipe where a file's bytes are wanted.
 var ErrNotRegular = errors.New("is not a regular file")
+
+// ErrTooLarge says that a file has more bytes than its kind ever has.
+var ErrTooLarge = errors.New("too large")
 
 // FS is a file system. Paths are those of package os; errors satisfy errors.Is with fs.ErrNotExist and fs.ErrExist.
 type FS interface {
@@ -72,7 +76,7 @@ func MkdirAll(fsys FS, name string) error {
 	case err == nil && info.Dir:
 		return nil
 	case err == nil:
-		return fmt.Errorf("%s is a file where a folder belongs", name)
+		return fmt.Errorf("%s is a file where a folder belongs (%w)", name, syscall.ENOTDIR)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
