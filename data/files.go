@@ -238,7 +238,7 @@ func nextPiece(buf []byte, eof bool) (piece []byte, used int) {
 		}
 	}
 	for _, sep := range []string{"\n\n", "\n", " "} {
-		// Not in the first half: a cut there would leave a stub.
+		// Not in the first half: documents would become too short.
 		if i := bytes.LastIndex(window, []byte(sep)); i >= textChunk/2 {
 			return buf[:i], i + len(sep)
 		}

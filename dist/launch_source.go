@@ -84,11 +84,11 @@ func (s *source) read(getenv func(string) string) (*Finding, string, error) {
 		}
 	}
 	if f.world < 0 {
-		todo := s.missingWorld
-		if todo == "" {
-			todo = "set " + s.world[0] + ", or unset " + s.rank[0]
+		remedy := s.missingWorld
+		if remedy == "" {
+			remedy = "set " + s.world[0] + ", or unset " + s.rank[0]
 		}
-		return nil, "", fmt.Errorf("%s says rank %d, but not of how many: %s", s.name, f.rank, todo)
+		return nil, "", fmt.Errorf("%s says rank %d, but not of how many: %s", s.name, f.rank, remedy)
 	}
 	f.job = first(getenv, s.job)
 	if m := getenv("ANTIPHASE_MASTER"); m != "" {
