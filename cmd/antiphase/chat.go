@@ -172,6 +172,8 @@ func (r *repl) turn(text string) error {
 func (r *repl) pickTemplate() error {
 	var err error
 	switch {
+	case r.f.raw && r.f.template != "":
+		return usage(errors.New("--chat-template: has no effect beside --raw"))
 	case r.f.raw:
 	case r.f.template != "":
 		var text string

@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"antiphase/device"
 	"antiphase/eval"
@@ -49,7 +51,8 @@ Started by mpirun or srun, the ranks divide the runs among them; all must see --
   antiphase compare --size small --data 'books/*.jsonl.zst' --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --keep none
   antiphase compare --size tiny --seeds 5 --task "needle needles=4 queries=2" --probe "needle needles=4 queries=2 samples=8"
   antiphase compare --size 160m --data books --seeds 3 --dry-run`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return f.idle(cmd.Flags()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.together(cmd.Context(), func(ctx context.Context, t *team) error { return a.compare(ctx, &f, t) })
 		},
@@ -111,6 +114,26 @@ func (a *app) compare(ctx context.Context, f *compareFlags, t *team) error {
 		return err
 	}
 	return a.presentExperiment(f.dir, rows, f.json)
+}
+
+// idle refuses flags that the others leave without effect, and rows that are not there.
+func (f *compareFlags) idle(given *pflag.FlagSet) error {
+	if slices.Equal(f.probes, []string{"none"}) {
+		if err := idle(given, "beside --probe none", "probe-every"); err != nil {
+			return err
+		}
+	}
+	if len(f.spec.LRs) < 2 {
+		if err := idle(given, "with one learning rate: --lr names several", "tune-seeds"); err != nil {
+			return err
+		}
+	}
+	for _, path := range f.have {
+		if _, err := os.Stat(path); err != nil {
+			return badInput{fmt.Errorf("--have: %w", err)}
+		}
+	}
+	return nil
 }
 
 // experiment works on an experiment with progress on stderr.

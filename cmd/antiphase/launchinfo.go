@@ -30,7 +30,9 @@ send something through MPI. Run it under a new launcher before a long job.`,
 		Example: `  mpirun -np 4 antiphase launch-info
   srun -n 4 --mpi=pmix antiphase launch-info --meet --json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.launchInfo(cmd.Context(), &f, asJSON, meet) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.launchInfo(cmd, &f, asJSON, meet)
+		},
 	}
 	f.add(c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON, one line")
@@ -46,12 +48,17 @@ type launchReport struct {
 	Peers  []string `json:"peers,omitempty"`
 }
 
-func (a *app) launchInfo(ctx context.Context, f *jobFlags, asJSON, meet bool) error {
+func (a *app) launchInfo(cmd *cobra.Command, f *jobFlags, asJSON, meet bool) error {
 	l, err := f.launch()
 	if err != nil {
 		return err
 	}
 	r := launchReport{Launch: l}
+	if l.World == 1 {
+		if err := f.alone(cmd.Flags()); err != nil {
+			return err
+		}
+	}
 	if l.World > 1 {
 		opt, err := f.options()
 		if err != nil {
@@ -61,7 +68,7 @@ func (a *app) launchInfo(ctx context.Context, f *jobFlags, asJSON, meet bool) er
 			r.Meets = "nowhere yet: " + strings.TrimPrefix(err.Error(), "dist: ")
 		}
 		if meet {
-			if err := a.meet(ctx, l, opt, &r); err != nil {
+			if err := a.meet(cmd.Context(), l, opt, &r); err != nil {
 				return err
 			}
 		}

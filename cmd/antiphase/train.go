@@ -33,6 +33,7 @@ type trainFlags struct {
 	stepsSet          bool // --steps was given; 0 writes the initial checkpoint
 	dry, print, force bool
 	inexact, json     bool
+	given             *pflag.FlagSet
 }
 
 func trainVerb(a *app) *cobra.Command {
@@ -59,6 +60,7 @@ learning rate, warm-up and sequence length for going on; --set changes them.`,
   antiphase train --from org/model --data notes.jsonl --steps 500
   antiphase train --size 830m --arch diff --dry-run`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.given = cmd.Flags()
 			f.archSet = cmd.Flags().Changed("arch")
 			f.stepsSet = cmd.Flags().Changed("steps")
 			if f.from != "" && !f.archSet {
@@ -205,8 +207,23 @@ func parseSources(specs []string) (list []recipe.Source, err error) {
 	return list, nil
 }
 
+// check refuses flags that are wrong, or of no effect beside the others.
+func (f *trainFlags) check() error {
+	if f.sample.every == 0 {
+		if err := idle(f.given, "without --sample-every", "sample-prompt", "sample-tokens"); err != nil {
+			return err
+		}
+	}
+	if !f.dry {
+		if err := idle(f.given, "without --dry-run", "bandwidth"); err != nil {
+			return err
+		}
+	}
+	return f.sample.check()
+}
+
 func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
-	if err := f.sample.check(); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	r, err := a.resolve(ctx, f, args)
@@ -220,6 +237,11 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 	l, err := f.job.launch()
 	if err != nil {
 		return err
+	}
+	if l.World == 1 {
+		if err := f.job.alone(f.given); err != nil {
+			return err
+		}
 	}
 	a.share(l)
 	d, err := a.openTraining()
