@@ -239,7 +239,7 @@ func (g *attnGrad) gradMap(m int, r *gradPair) {
 // one.
 func (g *attnGrad) storePairs(r *gradPair, from []*reg, to, lines operand) {
 	for half, w := range r.words {
-		g.narrow(w, from[2+half], from[half])
+		g.roundPair(w, from[2+half], from[half])
 	}
 	b := g.hold("AX", "B")
 	g.mov(to, b)

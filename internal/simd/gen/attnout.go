@@ -37,7 +37,7 @@ func (a *asm) scaleRows(far, half bool) {
 			a.op("VMULPS", mem(k.from), scale, x)
 			if half {
 				a.op("VMULPS", mem(k.from, 64), scale, y)
-				a.narrow(x, y, x)
+				a.roundPair(x, y, x)
 				a.add("$64", k.from)
 			}
 			a.op(storeWay(far), x, mem(k.to))
@@ -71,7 +71,7 @@ func (a *asm) turnRows(far, half bool) {
 				if half {
 					a.op("VMULPS", mem(k.from), scale, temp[i%4])
 					a.add(k.ldSrc, k.from)
-					a.narrow(x, temp[i%4], x)
+					a.roundPair(x, temp[i%4], x)
 					a.op("VPERMB", x, pairs, x)
 				}
 			}

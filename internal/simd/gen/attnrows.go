@@ -209,7 +209,7 @@ func (k *normBack) write() {
 			k.op("VFMADD231PS", g, k.value[i], products[i])
 			k.op("VFMADD231PS", g, second[i], products[2+i])
 		}
-		k.narrow(k.gradOut[0], k.gradOut[1], k.gradOut[0])
+		k.roundPair(k.gradOut[0], k.gradOut[1], k.gradOut[0])
 		k.op("VMOVDQU64", k.gradOut[0], mem(do))
 		k.add("$128", dnorm)
 		k.add("$64", do)

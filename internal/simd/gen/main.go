@@ -1,8 +1,14 @@
-// Command gen writes the assembly of package simd, for AVX-512, AVX2 and NEON from one description of each kernel where they share its form.
+// Command gen writes the assembly of package simd, for AVX-512, AVX2 and NEON from one description of each kernel where
+// they share its form.
 //
-// A vector op is a short program over registers (vector.go, exp.go) in instructions that every set has (ops.go). A frame runs it over whole
-// vectors and over the rest, with a mask (loop.go) or, in NEON, one by one (neon.go). Matrix tiles and packing (gemm.go, pack.go) are written out for each number of
-// rows. Run it with go generate in the folder above; a test checks that the files there are what it writes.
+// A vector op is a short program over registers (vector.go, exp.go) in instructions that every set has (ops.go). A frame
+// runs it over whole vectors and over the rest, with a mask (loop.go) or, in NEON, one by one (neon.go). Matrix tiles and
+// packing (gemm.go, pack.go) are written out for each number of rows.
+//
+// Kernels on AMX tiles (amx*.go, attn*.go) take a struct of arguments: args.txt declares it once, for Go and for
+// the assembly (layout.go). They hold registers by name, and the generator refuses conflicts (regs.go).
+//
+// Run it with go generate in the folder above; a test checks that the files there are what it writes.
 package main
 
 import (

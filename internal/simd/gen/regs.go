@@ -193,9 +193,9 @@ func (a *asm) streamTile(t, base, stride *reg, off int) {
 func (a *asm) storeTile(t, base, stride *reg, off int) {
 	a.tileStore(t.num(), base.String(), stride.String(), off)
 }
-func (a *asm) zeroTile(t *reg)            { a.tileZero(t.num()) }
-func (a *asm) multiplyTiles(c, x, y *reg) { a.tileProduct(c.num(), x.num(), y.num()) }
-func (a *asm) narrow(dst, high, low *reg) { a.narrowPair(dst.num(), high.num(), low.num()) }
+func (a *asm) zeroTile(t *reg)               { a.tileZero(t.num()) }
+func (a *asm) multiplyTiles(c, x, y *reg)    { a.tileProduct(c.num(), x.num(), y.num()) }
+func (a *asm) roundPair(dst, high, low *reg) { a.narrowPair(dst.num(), high.num(), low.num()) }
 func (a *asm) widen(from operand, to *reg) {
 	a.op("VPMOVZXWD", from, to)
 	a.op("VPSLLD", "$16", to, to)
