@@ -32,7 +32,7 @@ func (e *Engine) Stream(ctx context.Context, reqs []Request, emit func(i int, ev
 	seqs := make([]*seq, len(reqs))
 	outs := make([]*output, len(reqs))
 	for i, r := range reqs {
-		seqs[i] = &seq{tokens: slices.Clone(r.IDs), scope: r.Scope}
+		seqs[i] = &seq{tokens: slices.Clip(r.IDs), scope: r.Scope} // copied when it is admitted
 		if err := e.begin(seqs[i], &r.Sampling); err != nil {
 			return fmt.Errorf("infer: request %d: %w", i, err)
 		}

@@ -35,7 +35,7 @@ type history struct {
 }
 
 // start begins a random stream and forgets what was seen.
-func (h *history) start(s *Sampling, vocab int, tokens []int32, room int) {
+func (h *history) start(s *Sampling, vocab int, tokens []int32) {
 	h.rng.Seed(s.Seed, 0x616e746970686173)
 	h.seen, h.ids, h.counts, h.made = nil, nil, nil, 0
 	if s.PresencePenalty != 0 || s.FrequencyPenalty != 0 {
@@ -45,7 +45,6 @@ func (h *history) start(s *Sampling, vocab int, tokens []int32, room int) {
 		return
 	}
 	h.seen = make([]uint64, (vocab+63)/64)
-	h.ids = make([]int32, 0, min(vocab, room))
 	for _, id := range tokens {
 		h.see(id)
 	}

@@ -11,7 +11,7 @@ func sequence(t *testing.T, logits []float32, s Sampling, n int) (ids []int32) {
 	t.Helper()
 	m := newSampler(len(logits))
 	var h history
-	h.start(&s, len(logits), nil, 0)
+	h.start(&s, len(logits), nil)
 	for range n {
 		id, _, _, err := m.next(slices.Clone(logits), &s, &h, nil)
 		if err != nil {
@@ -55,7 +55,7 @@ func TestLogprobsBeforePenalty(t *testing.T) {
 		s.Logprobs = 3
 		m := newSampler(len(logits))
 		var h history
-		h.start(&s, len(logits), []int32{0}, 8) // id 0 has been seen
+		h.start(&s, len(logits), []int32{0}) // id 0 has been seen
 		id, got, top, err := m.next(slices.Clone(logits), &s, &h, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -63,7 +63,7 @@ func draws(t *testing.T, logits []float32, s Sampling, n int) []int {
 	t.Helper()
 	m := newSampler(len(logits))
 	var h history
-	h.start(&s, len(logits), nil, 0)
+	h.start(&s, len(logits), nil)
 	counts := make([]int, len(logits))
 	row := make([]float32, len(logits))
 	for range n {
@@ -183,7 +183,7 @@ func TestNoDistribution(t *testing.T) {
 func TestRepetitionPenalty(t *testing.T) {
 	s := Sampling{RepetitionPenalty: 2}
 	var h history
-	h.start(&s, 70, []int32{0, 1, 1, 69}, 8)
+	h.start(&s, 70, []int32{0, 1, 1, 69})
 	h.see(69)
 	h.see(3)
 	row := make([]float32, 70)
@@ -212,7 +212,7 @@ func TestLogprobs(t *testing.T) {
 	m := newSampler(5)
 	s := Sampling{Temperature: 0.1, TopK: 1, RepetitionPenalty: 100, Logprobs: 3}
 	var h history
-	h.start(&s, 5, []int32{1, 3}, 4)
+	h.start(&s, 5, []int32{1, 3})
 	id, lp, top, err := m.next(slices.Clone(logits), &s, &h, nil)
 	if err != nil || id != 4 {
 		t.Fatalf("id %d, error %v; the penalty leaves 4", id, err)
@@ -286,7 +286,7 @@ func BenchmarkSample(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var h history
-			h.start(&c.s, len(logits), nil, 0)
+			h.start(&c.s, len(logits), nil)
 			top := make([]TokenLogprob, 0, 8)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -64,7 +64,6 @@ func without(list []*seq, s *seq) []*seq {
 // enqueue puts s behind those that wait.
 func (e *Engine) enqueue(s *seq) {
 	e.resting = without(e.resting, s)
-	s.pages = slices.Grow(s.pages, max(0, e.pool.count(s.end)-len(s.pages))) // so that steps need not
 	// The last token is run again if need be, for its logits; an echo needs everyone's.
 	s.cached = min(s.cached, len(s.tokens)-1)
 	if s.sampling.Echo {
@@ -95,6 +94,7 @@ func (e *Engine) admit() {
 		s.slot = e.slots[len(e.slots)-1]
 		e.slots = e.slots[:len(e.slots)-1]
 		s.state = running
+		e.reserve(s)
 		e.batch = append(e.batch, s)
 		for i, p := range s.pages {
 			e.cache.Assign(int(s.slot), i, p)

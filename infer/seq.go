@@ -113,7 +113,6 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 	if s.end > room {
 		return &ContextError{Prompt: n, MaxTokens: s.end - n, Limit: room, Of: "cache"}
 	}
-	s.tokens = slices.Grow(s.tokens, s.end-n)
 	s.sampling = *p
 	s.sampling.Logprobs = min(p.Logprobs, e.vocab)
 	s.leave, s.out, s.outTop = false, s.out[:0], s.outTop[:0]
@@ -121,12 +120,22 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 	if p.Echo {
 		s.out = append(s.out, token{id: s.tokens[0], prompt: true}) // nothing comes before the first, so it has no probability
 	}
-	s.hist.start(p, e.vocab, s.tokens, s.end)
+	s.hist.start(p, e.vocab, s.tokens)
 	s.hist.ends = p.StopIDs
 	if !p.IgnoreEOS {
 		s.hist.ends = slices.Concat(p.StopIDs, e.eos)
 	}
 	return nil
+}
+
+// reserve allocates what s needs up to its end, so that steps need not. Sequences that only wait do without: there may be a thousand of them in one
+// request, of which as many as there are slots run.
+func (e *Engine) reserve(s *seq) {
+	s.tokens = slices.Grow(s.tokens, s.end-len(s.tokens))
+	s.pages = slices.Grow(s.pages, max(0, e.pool.count(s.end)-len(s.pages)))
+	if s.hist.seen != nil {
+		s.hist.ids = slices.Grow(s.hist.ids, max(0, min(e.vocab, s.end)-len(s.hist.ids)))
+	}
 }
 
 // greedy says that all s wants of a step is its likeliest token.
