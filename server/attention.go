@@ -115,7 +115,7 @@ func (s *Server) onePrompt(o *object, m *Model) ([]int32, error) {
 		}
 		return m.render(talk)
 	}
-	list := s.prompts(o, m, "prompt", o.flag("add_special_tokens", true))
+	list := s.prompts(o, m, "prompt", o.flag("add_special_tokens", true), false)
 	if len(list) > 1 {
 		o.refuse("prompt", "is a list of %d, must be one text or one list of token ids", len(list))
 	}

@@ -51,6 +51,7 @@ func (s *Server) parseChat(w http.ResponseWriter, r *http.Request) (*call, error
 	if err := o.finish(); err != nil {
 		return nil, err
 	}
+	talk.long = cut > 0
 	ids, err := m.render(talk)
 	if err != nil {
 		return nil, err
@@ -71,6 +72,7 @@ type conversation struct {
 	chat.Conversation
 	resume  string // continue_final_message: the text that the answer goes on from
 	special bool   // add_special_tokens
+	long    bool   // it may be longer than the context
 }
 
 // conversation reads messages, tools and what a template may be told.
@@ -204,8 +206,15 @@ func (m *Model) render(t conversation) ([]int32, error) {
 		}
 		text = text[:i+len(final)]
 	}
+	if err := m.fits("messages", text); err != nil && !t.long {
+		return nil, err
+	}
 	if t.special {
 		return m.encode(text, true), nil
+	}
+	if len(text) > smallBody {
+		m.large.Lock()
+		defer m.large.Unlock()
 	}
 	return m.Tokenizer.Encode(text, tokenizer.NoTemplate), nil
 }

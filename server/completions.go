@@ -45,7 +45,7 @@ func (s *Server) parseCompletions(w http.ResponseWriter, r *http.Request) (*call
 	salt := o.text("cache_salt")
 	special := o.flag("add_special_tokens", true)
 	cut := int(o.whole("truncate_prompt_tokens", 0, 1, int64(m.Context)))
-	prompts := s.prompts(o, m, "prompt", special)
+	prompts := s.prompts(o, m, "prompt", special, cut > 0)
 	format := s.format(o, m, &p)
 	if err := o.finish(); err != nil {
 		return nil, err
@@ -81,7 +81,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) (*object, *Model, 
 }
 
 // prompts reads a field of texts: a string, a list of strings, a list of ids or a list of lists of ids.
-func (s *Server) prompts(o *object, m *Model, name string, special bool) (out [][]int32) {
+// Where it will be cut a text may be longer than the context.
+func (s *Server) prompts(o *object, m *Model, name string, special, cut bool) (out [][]int32) {
 	const want = "must be a string, a list of strings, a list of token ids or a list of those"
 	raw, ok := o.raw(name)
 	if !ok {
@@ -93,10 +94,14 @@ func (s *Server) prompts(o *object, m *Model, name string, special bool) (out []
 		var ids []int32
 		switch {
 		case json.Unmarshal(item, &text) == nil:
+			if err := m.fits(name, text); err != nil && !cut {
+				o.fail(err)
+				return nil
+			}
 			ids = m.encode(text, special)
 		case json.Unmarshal(item, &ids) == nil:
-			if err := m.checkIDs(name, ids); err != nil && o.err == nil {
-				o.err = err
+			if err := m.checkIDs(name, ids); err != nil {
+				o.fail(err)
 			}
 		default:
 			o.refuse(name, "is %s, "+want, excerpt(raw))

@@ -29,7 +29,7 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	inputs := s.prompts(o, m, "input", true)
+	inputs := s.prompts(o, m, "input", true, false)
 	o.ignore("user")
 	format := o.text("encoding_format")
 	if format != "" && format != "float" && format != "base64" {

@@ -52,6 +52,13 @@ func (o *object) refuse(name, format string, args ...any) {
 	}
 }
 
+// fail keeps the first problem, where it is more than a wrong value.
+func (o *object) fail(err *apiError) {
+	if o.err == nil {
+		o.err = err
+	}
+}
+
 // raw gives a field, false where it is absent or null.
 func (o *object) raw(name string) (json.RawMessage, bool) {
 	o.seen = append(o.seen, name)

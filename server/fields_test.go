@@ -2,9 +2,13 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 func repeat(x any, n int) []any {
@@ -163,6 +167,83 @@ func TestBadBodies(t *testing.T) {
 	r.refused("/v1/completions", `{"model":"../../etc/passwd","prompt":"x"}`, http.StatusNotFound, "model", "model_not_found")
 	r.refused("/v1/completions", `{"model":3,"prompt":"x"}`, http.StatusBadRequest, "model", "")
 	r.quiet()
+}
+
+// TestNamesOnce: a field that is there twice is refused and named, at any depth and however it is spelled; JSON readers take the last one silently.
+func TestNamesOnce(t *testing.T) {
+	r := newRig(t, setup{})
+	for body, name := range map[string]string{
+		`{"prompt":"a","prompt":"b"}`:                                                       "prompt",
+		`{"prompt":"a","max_tokens":1,"m\u0061x_tokens":2}`:                                 "max_tokens",
+		`{"prompt":"a","logit_bias":{"5":1,"6":1,"5":-1}}`:                                  "5",
+		`{"prompt":["{\"a\":1,\"a\":2}"],"stream_options":{},"stream":false,"stream":true}`: "stream",
+	} {
+		r.refused("/v1/completions", body, http.StatusBadRequest, name, "")
+	}
+	r.refused("/v1/chat/completions", `{"messages":[{"role":"user","content":"x","role":"system"}]}`, http.StatusBadRequest, "role", "")
+	var reply completionReply
+	r.post("/v1/completions", `{"prompt":["{\"a\":1,\"a\":\"\\\\\"}","a"],"logit_bias":{"5":1},"max_tokens":1,"stop":["prompt","prompt"]}`, &reply)
+	if len(reply.Choices) != 2 {
+		t.Errorf("%+v", reply)
+	}
+}
+
+// TestLongTexts: a text that cannot fit is refused by its length, before it is encoded; one that will be cut, and one whose tokens are only
+// counted, may be longer.
+func TestLongTexts(t *testing.T) {
+	r := newRig(t, setup{Config: Config{Limits: Limits{Body: 1 << 20}}})
+	long := strings.Repeat("a b ", 100_000)
+	r.refused("/v1/completions", fieldsOf{"prompt": []string{"x", long}}, http.StatusBadRequest, "prompt", "context_length_exceeded")
+	r.refused("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": long}}}, http.StatusBadRequest, "messages", "context_length_exceeded")
+	r.refused("/v1/embeddings", fieldsOf{"input": long}, http.StatusBadRequest, "input", "context_length_exceeded")
+	r.refused("/v1/attention", fieldsOf{"prompt": long}, http.StatusBadRequest, "prompt", "context_length_exceeded")
+	var reply completionReply
+	r.post("/v1/completions", fieldsOf{"prompt": long, "truncate_prompt_tokens": 5, "max_tokens": 1}, &reply)
+	if reply.Usage.Prompt != 5 {
+		t.Errorf("%+v", reply.Usage)
+	}
+	var count struct{ Count int }
+	r.post("/tokenize", fieldsOf{"prompt": long, "add_special_tokens": false}, &count)
+	if count.Count != len(long) {
+		t.Errorf("%d tokens, want %d", count.Count, len(long))
+	}
+}
+
+// TestLargeBodiesAreBounded: of bodies that are large or do not tell their size only so many are read at a time; small ones pass, and when the
+// large ones have gone there is room again.
+func TestLargeBodiesAreBounded(t *testing.T) {
+	r := newRig(t, setup{Config: Config{Limits: Limits{Body: 100_000}}})
+	var wg sync.WaitGroup
+	ends := make([]*io.PipeWriter, manyBodies)
+	for i := range ends {
+		body, w := io.Pipe()
+		ends[i] = w
+		wg.Go(func() {
+			rec := httptest.NewRecorder()
+			r.Handler().ServeHTTP(rec, httptest.NewRequest("POST", "/tokenize", body))
+			if rec.Code != http.StatusOK {
+				t.Errorf("%d %s", rec.Code, rec.Body)
+			}
+		})
+	}
+	for r.bodies.Load() != manyBodies*100_000 {
+		time.Sleep(50 * time.Microsecond)
+	}
+	large := fieldsOf{"prompt": strings.Repeat("a", 80_000)}
+	if status, h, b := r.do("POST", "/tokenize", large); status != http.StatusTooManyRequests || h.Get("Retry-After") == "" {
+		t.Errorf("one more: %d %s", status, b)
+	}
+	if status, _, b := r.do("POST", "/tokenize", fieldsOf{"prompt": "a"}); status != http.StatusOK {
+		t.Errorf("a small one: %d %s", status, b)
+	}
+	for _, w := range ends {
+		_, _ = io.WriteString(w, `{"prompt":"a"}`)
+		w.Close()
+	}
+	wg.Wait()
+	if status, _, b := r.do("POST", "/tokenize", large); status != http.StatusOK || r.bodies.Load() != 0 {
+		t.Errorf("afterwards: %d %s, %d bytes held", status, b, r.bodies.Load())
+	}
 }
 
 // TestEmptyPrompt: an empty text begins with the token that every text begins with; it must not end the server.

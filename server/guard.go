@@ -68,6 +68,7 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 			if p := recover(); p != nil {
 				s.panicked(rec, r, p)
 			}
+			s.bodies.Add(-rec.held)
 			s.done(rec, r, pattern, who, begin)
 		}()
 		if err := s.check(rec, r); err != nil {
@@ -169,6 +170,9 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 			return nil, &apiError{Status: http.StatusUnsupportedMediaType, Type: typeInvalid, Message: "the body must be application/json"}
 		}
 	}
+	if err := s.hold(w, r); err != nil {
+		return nil, err
+	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(s.cfg.Limits.BodyTimeout)) // not every writer has deadlines
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.Limits.Body))
@@ -181,13 +185,47 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 		return nil, &apiError{Status: http.StatusRequestTimeout, Type: typeInvalid, Message: "the body did not arrive"}
 	}
 	_ = rc.SetReadDeadline(time.Time{})
-	return parseObject(b)
+	o, err := parseObject(b)
+	if err != nil {
+		return nil, err
+	}
+	if name, twice := duplicateKey(b); twice {
+		return nil, invalid(excerpt([]byte(name)), "is there twice; say it once")
+	}
+	return o, nil
+}
+
+// A body of less than smallBody is not counted; of larger ones, all together may have manyBodies times the limit of one.
+const (
+	smallBody  = 64 << 10
+	manyBodies = 16
+)
+
+// hold reserves memory for a body before it is read: connections are many more than large bodies that fit into memory. The reservation ends with
+// the request.
+func (s *Server) hold(w http.ResponseWriter, r *http.Request) error {
+	size := min(r.ContentLength, s.cfg.Limits.Body)
+	if size < 0 {
+		size = s.cfg.Limits.Body // not told
+	}
+	rec, ok := w.(*recorder)
+	if !ok || size < smallBody {
+		return nil
+	}
+	if s.bodies.Add(size) > manyBodies*s.cfg.Limits.Body {
+		s.bodies.Add(-size)
+		return &apiError{Status: http.StatusTooManyRequests, Type: typeLimit, Code: "rate_limit_exceeded", Retry: time.Second,
+			Message: "the server is at its limit: too many large bodies are being read; try again later"}
+	}
+	rec.held += size
+	return nil
 }
 
 // recorder knows what was answered.
 type recorder struct {
 	http.ResponseWriter
 	status int
+	held   int64 // bytes reserved for the body
 }
 
 // WriteHeader implements http.ResponseWriter.

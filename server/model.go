@@ -3,7 +3,9 @@ package server
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
+	"sync"
 	"time"
 
 	"antiphase/infer"
@@ -33,6 +35,8 @@ type Model struct {
 	gate   *gate
 
 	grammars grammars
+	longest  int        // bytes of a token, at most
+	large    sync.Mutex // held while a large text is encoded: one at a time, so that the engine keeps the other cores
 }
 
 // Source is what NewModel makes a model of.
@@ -75,6 +79,10 @@ func NewModel(src Source) (*Model, error) {
 	}
 	m := &Model{ID: src.ID, Arch: src.Model.Config.Arch, Context: src.Model.Config.Context, Slots: e.Slots(), Params: src.Model.Params.Count(), Created: src.Created,
 		Engine: e, Tokenizer: src.Tokenizer, Template: src.Template, config: src.Model.Config, width: src.Model.Config.Dim, first: src.First, eos: e.EOS(), Print: src.Print}
+	for id := range int32(m.Tokenizer.Vocab()) {
+		_, raw := m.spell(id)
+		m.longest = max(m.longest, len(raw))
+	}
 	if m.Defaults = (infer.Sampling{Temperature: 1}); src.Defaults != nil {
 		m.Defaults = *src.Defaults
 	}
@@ -84,8 +92,22 @@ func NewModel(src Source) (*Model, error) {
 // Close gives the engine's memory back. No request may be under way.
 func (m *Model) Close() { m.Engine.Close() }
 
+// fits says whether a text may fit the context, as far as its length tells: no token is longer than longest, and a normalizer that drops more than
+// three quarters of a text is not known. Only what may fit is worth encoding.
+func (m *Model) fits(param, text string) *apiError {
+	if most := 4 * m.longest * m.Context; len(text) > max(most, smallBody) {
+		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: param, Code: "context_length_exceeded",
+			Message: fmt.Sprintf("%s has %d bytes, more than the model's context of %d tokens can hold", param, len(text), m.Context), Extra: map[string]any{"n_ctx": m.Context}}
+	}
+	return nil
+}
+
 // encode makes a prompt's ids, inside the tokens that every text begins with where special.
 func (m *Model) encode(text string, special bool) []int32 {
+	if len(text) > smallBody {
+		m.large.Lock()
+		defer m.large.Unlock()
+	}
 	switch {
 	case !special:
 		return m.Tokenizer.Append(nil, text)

@@ -52,7 +52,8 @@ type Server struct {
 	routes  []route
 	metrics *metrics
 	state   atomic.Int32
-	crowded atomic.Bool // connections wait for others to close
+	crowded atomic.Bool  // connections wait for others to close
+	bodies  atomic.Int64 // bytes reserved for large bodies
 
 	mu       sync.Mutex
 	models   []*Model

@@ -22,6 +22,7 @@ func (s *Server) tokens(w http.ResponseWriter, r *http.Request) (any, error) {
 	var ids []int32
 	if _, chat := o.raw("messages"); chat {
 		talk := s.conversation(o, m)
+		talk.long = true
 		o.ignore("return_token_strs", "with_pieces")
 		if err := o.finish(); err != nil {
 			return nil, err

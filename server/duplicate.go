@@ -1,0 +1,68 @@
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// duplicateKey finds a name that an object of valid JSON has twice, at any depth. encoding/json would take the last and drop the others without a
+// word. Numbers and other values are passed over byte by byte: a list of a million ids costs no more than reading it.
+func duplicateKey(b []byte) (name string, found bool) {
+	type frame struct {
+		keys   map[string]bool // of an object so far; nil until the first
+		object bool
+		key    bool // a string here is a name
+	}
+	stack := []frame{{}}
+	for i := 0; i < len(b); i++ {
+		top := &stack[len(stack)-1]
+		switch b[i] {
+		case '{', '[':
+			stack = append(stack, frame{object: b[i] == '{', key: b[i] == '{'})
+		case '}', ']':
+			stack = stack[:len(stack)-1]
+		case ',':
+			top.key = top.object
+		case '"':
+			text := quotedText(b[i:])
+			i += len(text) - 1
+			if !top.key {
+				continue
+			}
+			top.key = false
+			if name := unquoted(text); top.keys[name] {
+				return name, true
+			} else if top.keys == nil {
+				top.keys = map[string]bool{name: true}
+			} else {
+				top.keys[name] = true
+			}
+		}
+	}
+	return "", false
+}
+
+// quotedText is the string that b begins with, with its quotes.
+func quotedText(b []byte) []byte {
+	for i := 1; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return b[:i+1]
+		}
+	}
+	return b
+}
+
+// unquoted is what a string says; two spellings of one name are the same name.
+func unquoted(text []byte) string {
+	if bytes.IndexByte(text, '\\') < 0 {
+		return string(text[1 : len(text)-1])
+	}
+	var s string
+	if json.Unmarshal(text, &s) != nil { // cannot be: the JSON is valid
+		return string(text)
+	}
+	return s
+}
