@@ -123,6 +123,12 @@ func TestContinue(t *testing.T) {
 	if !bytes.Equal(withoutTimings(t, pairs), withoutTimings(t, alone)) {
 		t.Error("two runs at once gave other rows than one after the other")
 	}
+	measures := func(rows []Row, name string) bool {
+		return slices.ContainsFunc(rows, func(r Row) bool { return r.Measure == name })
+	}
+	if measures(pairs, trainSpeed) || !measures(pairs, sharedSpeed) || !measures(alone, trainSpeed) || measures(alone, sharedSpeed) {
+		t.Error("speeds of runs that shared a device are not told apart from those of runs alone on it")
+	}
 	more := nanoSpec(60)
 	more.Seeds = append(more.Seeds, 7)
 	grown, err := Work(context.Background(), more, options(dir, oneThread(t)))

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"path/filepath"
@@ -40,8 +41,11 @@ func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
 	last := l.row(r, "train.valid_loss")
 	last.Label, last.Better, last.Value = "held-out loss at the end of training, "+
 		"nats/token", eval.Lower, steps[len(steps)-1].Valid
-	speed := l.row(r, "train.tokens_per_second")
+	speed := l.row(r, trainSpeed)
 	speed.Label, speed.Better, speed.Timing, speed.Value = "training speed, tokens/s", eval.Higher, true, speedOf(steps)
+	if n := len(l.Devices); n > 1 {
+		speed.Measure, speed.Label = sharedSpeed, fmt.Sprintf("training speed with %d runs on the device, tokens/s", n)
+	}
 	spikes := l.row(r, "train.spikes")
 	spikes.Label, spikes.Better = "steps with a spike of loss or gradient norm", eval.Lower
 	for _, s := range steps {
@@ -58,6 +62,12 @@ func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
 	probes, err := l.probeCurves(r)
 	return slices.Concat(out, []Row{last, speed, spikes, late}, probes), err
 }
+
+// How fast a run trained: alone on the device, which can be compared, or with others, which depends on what they did.
+const (
+	trainSpeed  = "train.tokens_per_second"
+	sharedSpeed = "train.tokens_per_second_shared"
+)
 
 // speedOf is the median of the steps.
 func speedOf(steps []metrics.Row) float64 {

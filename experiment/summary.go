@@ -68,7 +68,7 @@ func Summarize(rows []Row) *report.Page {
 func (f *final) training() []report.Training {
 	var out []report.Training
 	for _, r := range f.rows {
-		if r.Measure == "train.tokens_per_second" {
+		if r.Measure == trainSpeed || r.Measure == sharedSpeed {
 			out = append(out, report.Training{Model: r.Run, Tokens: r.Tokens, TokensPerSecond: r.Value})
 		}
 	}
