@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -17,6 +19,31 @@ func ran(t *testing.T, args ...string) (code int, out, errs string) {
 	var stdout, stderr bytes.Buffer
 	code = run(args, strings.NewReader(""), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
+}
+
+// The models of the program write and retrieve: the number of a single needle in 95 % of 40 prompts that fill the context.
+func TestEmbeddedModelsRetrieve(t *testing.T) {
+	if names := pair.Names(); !slices.Equal(names, []string{"diff", "transformer"}) {
+		t.Fatalf("models of the program: %v", names)
+	}
+	for _, name := range pair.Names() {
+		code, out, errs := ran(t, "eval", "--model", "pair:"+name, "--tasks", "needle", "--set", "needle.needles=1",
+			"--set", "needle.queries=1", "--set", "needle.samples=8", "--json", "-q", "--device", "cpu")
+		if code != 0 {
+			t.Fatal(errs)
+		}
+		var got struct{ Results map[string]map[string]any }
+		if err := json.Unmarshal([]byte(out), &got); err != nil {
+			t.Fatal(err)
+		}
+		score, ok := got.Results["standin_needle"]["bound,none"].(float64)
+		if !ok || score < 0.95 {
+			t.Errorf("%s: %v of single needles, want 0.95", name, score)
+		}
+	}
+	if code, out, errs := ran(t, "generate", "-p", "The old", "-n", "40", "-q", "--device", "cpu"); code != 0 || len(strings.Fields(out)) < 20 {
+		t.Errorf("generate: exit %d, %q (%s)", code, out, errs)
+	}
 }
 
 // With models in the program generate and serve need none to be named; without them the error stays.
