@@ -29,8 +29,10 @@ func attendVerb(a *app) *cobra.Command {
 		Short: "Write the attention lab for one prompt as a single HTML file",
 		Long: `Attend runs a prompt through a model, and a second one beside it, and writes the attention lab of
 "antiphase serve" as one HTML file that needs no server and no network: every map, λ, what could come next, and what
-scaling λ, changing the second map or knocking out a head makes of the loss and of the next token.`,
-		Example: `  antiphase attend --model runs/small-diff -p "Once upon a time"
+scaling λ, changing the second map or knocking out a head makes of the loss and of the next token. Without --model it takes the
+pair that is part of the program.`,
+		Example: `  antiphase attend -p "The magic code is Paris 42. Which is it? The magic code is Paris"
+  antiphase attend --model runs/small-diff -p "Once upon a time"
   antiphase attend --model runs/a --model base=runs/b --prompt-file question.txt --out page.html`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,6 +62,9 @@ scaling λ, changing the second map or knocking out a head makes of the loss and
 
 // text is the prompt of the flags.
 func (f *attendFlags) text(given bool) (string, error) {
+	if len(f.models) == 0 {
+		f.models = embeddedModels()
+	}
 	switch {
 	case len(f.models) == 0 || len(f.models) > 2:
 		return "", usage(errors.New("--model: name one model, or two"))

@@ -97,7 +97,7 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
 // eval checks everything that can be wrong, runs, prints and writes.
 func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if len(f.models) == 0 {
-		return usage(errors.New("--model: missing; name a run folder, a checkpoint or a Hugging Face folder"))
+		return usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder, or pair:diff and pair:transformer, which are part of the program"))
 	}
 	if f.opt.Limit < 0 || f.batch < 1 {
 		return usage(fmt.Errorf("--limit is %d, must not be negative; --batch is %d, must be positive", f.opt.Limit, f.batch))

@@ -40,8 +40,13 @@ var ofGenerate = map[string]assertion{
 	"generate --logprobs":           byTest("TestPromptFlags"),
 	"generate --json":               byTest("TestPromptFlags"),
 	"generate --model": func(f *flagRig) {
-		f.ok("generate", "--model", "run", "-n", "1", "-q", "a")
-		f.fails("generate", "-n", "1", "a")
+		of := func(model string) string {
+			return f.ok("generate", "--model", model, "-n", "8", "--temperature", "0", "-q", "--json", "a")
+		}
+		if of("run") == of("pair:diff") {
+			f.Error("two models write the same")
+		}
+		f.fails("generate", "--model", "nowhere", "-n", "1", "a")
 	},
 	"generate --ignore-eos": func(f *flagRig) { // hot enough to end a text early, sooner or later
 		ended := false
@@ -122,7 +127,11 @@ var ofFolders = map[string]assertion{
 	"logits --json":     byScript("folders"),
 	"logits --ids-file": byScript("train"),
 	"logits --out":      byScript("force"),
-	"logits --model":    func(f *flagRig) { f.fails("logits", "--ids", "1") },
+	"logits --model": func(f *flagRig) {
+		if f.ok("logits", "--ids", "1", "--json", "-m", "run") == f.ok("logits", "--ids", "1", "--json", "-m", "pair:diff") {
+			f.Error("two models have the same logits")
+		}
+	},
 	"validate --json": func(f *flagRig) {
 		if !json.Valid([]byte(f.ok("validate", "run", "--json"))) {
 			f.Error("not JSON")

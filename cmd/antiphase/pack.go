@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -82,10 +83,19 @@ const embeddedPrefix = "pair:"
 
 // embeddedDefault is the model that is used where none is named; "" where the program has none.
 func embeddedDefault() string {
-	if names := pair.Names(); len(names) > 0 {
-		return embeddedPrefix + names[0]
+	if names := embeddedModels(); len(names) > 0 {
+		_, name, _ := strings.Cut(names[0], "=")
+		return name
 	}
 	return ""
+}
+
+// embeddedModels are the models that are part of the program, as NAME=FOLDER of the verbs that take several.
+func embeddedModels() (out []string) {
+	for _, name := range pair.Names() {
+		out = append(out, name+"="+embeddedPrefix+name)
+	}
+	return out
 }
 
 // storedPacked makes a stored model of a packed one.

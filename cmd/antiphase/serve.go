@@ -19,7 +19,6 @@ import (
 	"antiphase/hf"
 	"antiphase/infer"
 	"antiphase/internal/fault"
-	"antiphase/pair"
 	"antiphase/server"
 	"antiphase/tokenizer/chat"
 	"antiphase/web"
@@ -115,9 +114,7 @@ var errNoModel = errors.New("--model: missing; name a run folder, a checkpoint, 
 // complete names the models that are part of the program where none were named.
 func (f *serveFlags) complete() {
 	if len(f.models) == 0 {
-		for _, name := range pair.Names() {
-			f.models = append(f.models, name+"="+embeddedPrefix+name)
-		}
+		f.models = embeddedModels()
 	}
 }
 
