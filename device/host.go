@@ -82,12 +82,21 @@ func ReadFloats[E float32 | float64](d Device, dst []E, t tensor.Tensor) {
 func WriteSplit(d Device, w, lower tensor.Tensor, src []float32) {
 	mustLen("write", w, len(src), tensor.BF16)
 	mustLen("write", lower, len(src), tensor.I16)
-	up, low := make([]uint16, len(src)), make([]uint16, len(src))
+	WriteHalf(d, w, src)
+	WriteHalf(d, lower, src)
+}
+
+// WriteHalf writes one half of every number: the upper one into BF16, the lower one into I16.
+func WriteHalf(d Device, dst tensor.Tensor, src []float32) {
+	mustLen("write", dst, len(src), dst.Type)
+	out := make([]uint16, len(src))
 	for i, x := range src {
-		up[i], low[i] = half.Split(x)
+		upper, lower := half.Split(x)
+		if out[i] = upper; dst.Type == tensor.I16 {
+			out[i] = lower
+		}
 	}
-	d.Write(w, raw(up))
-	d.Write(lower, raw(low))
+	d.Write(dst, raw(out))
 }
 
 // ReadSplit joins the halves again.

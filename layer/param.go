@@ -35,6 +35,7 @@ type Param struct {
 	product    bool // a fresh pass sets its gradient
 	Shared     bool // ranks that split the model hold it whole, and each has a share of its gradient
 	cut        *cut // what this rank holds of it; nil: all
+	group      *Group
 }
 
 // Shape is the shape of the whole parameter as files state it: vectors have one dimension.
@@ -64,6 +65,8 @@ type Group struct {
 	Decay        bool
 	Params       []*Param
 	W, Master, G tensor.Tensor // [1, n]
+	Elsewhere    bool          // its masters, of MasterType, are kept by the optimiser
+	MasterType   tensor.DType
 }
 
 // ParamSet is the parameter table: declared by constructors in order, then given memory all at once.
@@ -73,6 +76,7 @@ type ParamSet struct {
 	Split  *Split // what ranks share of it; set before layers are declared
 	prefix string
 	byName map[string]*Param
+	keep   func(p *Param, x []float32) // hands exact values to whoever keeps masters
 }
 
 // NewParamSet makes an empty table.
@@ -116,6 +120,7 @@ type Memory struct {
 	Master          bool // master weights even where Act is Stat (weights rounded to bf16 values)
 	DecayEmbeddings bool
 	Split           *Split // what ranks share of the model; nil: nothing
+	Elsewhere       bool   // masters are kept by the optimiser, see ParamSet.Keep
 	Multiple        int    // rounds the flat memory of each group up to a multiple of this many elements; the rest stays zero
 }
 
@@ -149,7 +154,9 @@ func (s *ParamSet) Alloc(d device.Device, m Memory) {
 			g.G = device.Empty(d, types.Stat, 1, n)
 		}
 		if m.Train && (m.Master && !k.stat || dtype != types.Stat) {
-			g.Master = device.Empty(d, masterType(dtype, types.Stat), 1, n)
+			if g.MasterType, g.Elsewhere = masterType(dtype, types.Stat), m.Elsewhere; !g.Elsewhere {
+				g.Master = device.Empty(d, g.MasterType, 1, n)
+			}
 		}
 		s.Groups = append(s.Groups, g)
 	}
@@ -189,7 +196,7 @@ func masterType(weight, stat tensor.DType) tensor.DType {
 func (g *Group) place() {
 	at := 0
 	for _, p := range g.Params {
-		p.W = p.In(g.W, at)
+		p.W, p.group = p.In(g.W, at), g
 		if g.G.Ok() {
 			p.G = p.In(g.G, at)
 		}
@@ -240,8 +247,20 @@ func (s *ParamSet) Free(d device.Device) {
 	s.Groups = nil
 }
 
+// Keep has f keep the exact values of parameters whose groups have their masters elsewhere: it gets what Set does.
+func (s *ParamSet) Keep(f func(p *Param, x []float32)) { s.keep = f }
+
 // Set gives p new values, master and working copy alike.
 func (s *ParamSet) Set(d device.Device, p *Param, x []float32) {
+	if p.group.Elsewhere {
+		if s.keep != nil {
+			s.keep(p, x)
+		}
+		if p.group.MasterType == tensor.I16 {
+			device.WriteHalf(d, p.W, x)
+			return
+		}
+	}
 	if p.Master.Type == tensor.I16 {
 		device.WriteSplit(d, p.W, p.Master, x)
 		return
@@ -255,11 +274,15 @@ func (s *ParamSet) Set(d device.Device, p *Param, x []float32) {
 // Round sets every working copy that has a whole master to the master's nearest bf16 values, as an update does.
 func (s *ParamSet) Round(d device.Device) {
 	for _, g := range s.Groups {
-		if !g.Master.Ok() || g.Master.Type == tensor.I16 {
+		exact := g.Master
+		if g.Elsewhere {
+			exact = g.W // as Set left it
+		}
+		if !exact.Ok() || g.MasterType == tensor.I16 {
 			continue
 		}
 		half := device.Empty(d, tensor.BF16, 1, g.W.Cols)
-		d.Copy(half, g.Master)
+		d.Copy(half, exact)
 		d.Copy(g.W, half)
 		d.Free(half.Buf)
 	}
@@ -299,6 +322,18 @@ func (p *Param) Span() int { return p.Rows * p.stride() }
 
 // Packed is the number of the parameter's own elements among the first n of its flat memory.
 func (p *Param) Packed(n int) int { return n/p.stride()*p.Cols + min(n%p.stride(), p.Cols) }
+
+// Spread lays the parameter's own elements out as they lie in flat memory, with zeros between rows.
+func (p *Param) Spread(x []float32) []float32 {
+	if p.stride() == p.Cols {
+		return x
+	}
+	flat := make([]float32, p.Span())
+	for r := range p.Rows {
+		copy(flat[r*p.stride():], x[r*p.Cols:(r+1)*p.Cols])
+	}
+	return flat
+}
 
 // Pack copies the parameter's own elements out of a run of its flat memory that begins at element from.
 func (p *Param) Pack(dst, flat []float32, from int) {

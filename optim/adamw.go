@@ -75,8 +75,9 @@ type AdamW struct {
 	shard   bool
 	buckets []bucket
 	reduced *background
-	ready   func(part int) // of the model: its gradients are complete
-	err     error          // of a collective
+	ready   func(part int)  // of the model: its gradients are complete
+	err     error           // of a collective
+	masters []tensor.Tensor // this rank's part, by group, of those that groups leave to the optimiser
 }
 
 // New allocates zero moments for ps, which must have gradients.
@@ -112,6 +113,11 @@ func (o *AdamW) Free() {
 	for i := range o.m {
 		o.dev.Free(o.m[i].Buf)
 		o.dev.Free(o.v[i].Buf)
+	}
+	for _, t := range o.masters {
+		if t.Ok() {
+			o.dev.Free(t.Buf)
+		}
 	}
 	o.dev.Free(o.rate.Buf)
 	o.dev.Free(o.sq.Buf)

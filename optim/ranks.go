@@ -43,7 +43,7 @@ type Team struct {
 // Memory is m as ranks need it: with sharded moments, groups are rounded up to equal parts.
 func Memory(m layer.Memory, r Ranks, shard bool) layer.Memory {
 	if r != nil && shard {
-		m.Multiple = padding(r.Size())
+		m.Multiple, m.Elsewhere = padding(r.Size()), true
 	}
 	return m
 }
@@ -85,13 +85,16 @@ func (o *AdamW) cut(gi, from, to int, at int) piece {
 	g := o.groups[gi]
 	p := piece{group: g, from: from, to: to, m: o.m[gi].Columns(at, at+to-from), v: o.v[gi].Columns(at, at+to-from),
 		w: g.W.Columns(from, to), g: g.G.Columns(from, to)}
-	if g.Master.Ok() {
+	switch {
+	case g.Elsewhere:
+		p.extra = o.masters[gi].Columns(at, at+to-from)
+	case g.Master.Ok():
 		p.extra = g.Master.Columns(from, to)
 	}
 	return p
 }
 
-// NewParallel is New for one of several ranks. With shard each rank holds the moments of its own part of every
+// NewParallel is New for one of several ranks. With shard each rank holds the moments and masters of its own part of every
 // bucket (ZeRO-1): gradients are summed to the rank that needs them, and updated weights gathered from it. The
 // model's memory must have been made by Memory. Of a model that ranks split each updates its own part.
 func NewParallel(d device.Device, m *model.Model, c Config, team Team, shard bool) *AdamW {
@@ -106,6 +109,7 @@ func NewParallel(d device.Device, m *model.Model, c Config, team Team, shard boo
 	if !shard {
 		o.whole()
 	}
+	o.allocateMasters(parts)
 	at := make([]int, len(o.groups))
 	for _, b := range o.buckets {
 		if !shard {
@@ -121,10 +125,50 @@ func NewParallel(d device.Device, m *model.Model, c Config, team Team, shard boo
 		at[b.group] += n
 	}
 	o.count()
+	if shard {
+		o.copyWeights()
+		m.Params.Keep(o.keep)
+	}
 	// A split model's passes make collectives of their own: all are made in one order, by one goroutine.
 	o.reduced = newBackground(d, len(o.buckets), o.reduce, o.split != nil)
 	o.ready = o.reduced.ready(o.buckets)
 	return o
+}
+
+// allocateMasters makes room for this rank's part of the masters that groups leave to the optimiser.
+func (o *AdamW) allocateMasters(parts int) {
+	o.masters = make([]tensor.Tensor, len(o.groups))
+	for i, g := range o.groups {
+		if g.Elsewhere {
+			o.masters[i] = device.Empty(o.dev, g.MasterType, 1, g.W.Cols/parts)
+		}
+	}
+}
+
+// copyWeights makes masters of the weights as they are: lower halves are zero already.
+func (o *AdamW) copyWeights() {
+	for i := range o.pieces {
+		if x := &o.pieces[i]; x.group.Elsewhere && x.extra.Type != tensor.I16 {
+			o.dev.Copy(x.extra, x.w)
+		}
+	}
+}
+
+// keep takes a parameter's exact values into this rank's part of the masters.
+func (o *AdamW) keep(p *layer.Param, x []float32) {
+	gi, at := o.place(p)
+	flat := p.Spread(x)
+	o.owners(gi, at, at+p.Span(), func(piece *piece, owner, from, to int) {
+		if owner != o.ranks.Rank() {
+			return
+		}
+		dst, src := piece.extra.Columns(from-piece.from, to-piece.from), flat[from-at:to-at]
+		if dst.Type == tensor.I16 {
+			device.WriteHalf(o.dev, dst, src)
+		} else {
+			device.WriteFloats(o.dev, dst, src)
+		}
+	})
 }
 
 // reduce sums one bucket over all ranks: everywhere, or to the rank that owns the part.

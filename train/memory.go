@@ -22,20 +22,25 @@ func (m Memory) Sum() int64 { return m.State + m.Activations }
 // MemoryOf is what a step of r needs of each rank's device, of these types.
 func MemoryOf(r recipe.Recipe, t device.Types, l Layout) Memory {
 	n := int64(r.Model.PartCount(l.tensor()))
+	weight, master := weightBytes(t, r.Optim.RoundBF16)
 	return Memory{
-		State:       n*weightBytes(t, r.Optim.RoundBF16) + n*8/int64(l.shards()),
+		State:       n*weight + n*(master+8)/int64(l.shards()),
 		Activations: int64(r.Model.PartOf(l.tensor()).ActivationBytes(r.Train.MicroBatch*r.Train.SeqLen, t, r.Train.Recompute)),
 	}
 }
 
-// weightBytes is what training keeps of a parameter beside its moments: weight, master and gradient. A bf16 weight has
-// its master's lower half beside it; a float32 weight is its own master unless weights are rounded.
-func weightBytes(t device.Types, rounded bool) int64 {
-	const weight, gradient = 4, 4
-	if rounded && t.Act == t.Stat {
-		return 2*weight + gradient
+// weightBytes is what training keeps of a parameter beside its moments: weight and gradient on every rank, and its master, which
+// ranks share as they share moments. A bf16 weight has its master's lower half beside it; a float32 weight is its own master unless
+// weights are rounded.
+func weightBytes(t device.Types, rounded bool) (weight, master int64) {
+	const gradient = 4
+	switch {
+	case t.Act != t.Stat:
+		return 2 + gradient, 2
+	case rounded:
+		return 4 + gradient, 4
 	}
-	return weight + gradient
+	return 4 + gradient, 0
 }
 
 // memory refuses a run whose step the device has no room for, and says which setting would fit.
