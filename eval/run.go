@@ -220,7 +220,7 @@ func (o *Options) Prepare(ctx context.Context, t *Task) (*Prepared, error) {
 	seen := map[string]bool{}
 	for _, id := range j.IDs {
 		if seen[id] {
-			return nil, fmt.Errorf("two samples have the id %q", id)
+			return nil, BadSetting("a setting asks for the same question twice: two samples have the id %q", id)
 		}
 		seen[id] = true
 	}

@@ -95,6 +95,9 @@ func Missing(fields ...string) error {
 	return nil
 }
 
+// errNotPlain is a folder, a pipe or a device where a file is wanted: reading some of them never ends.
+var errNotPlain = errors.New("it is not a plain file")
+
 // Uses makes the content of a file or folder part of the result's identity: other content under the same name is another question.
 func (p *Plan) Uses(ctx context.Context, path string) error {
 	if _, ok := p.files[path]; ok {
@@ -104,6 +107,9 @@ func (p *Plan) Uses(ctx context.Context, path string) error {
 	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
+		}
+		if st, err := os.Stat(name); err != nil || !st.Mode().IsRegular() {
+			return errors.Join(err, fmt.Errorf("%s: %w", name, errNotPlain))
 		}
 		f, err := os.Open(name)
 		if err != nil {

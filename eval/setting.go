@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -103,15 +104,24 @@ func readSetting(def any, text string) (v any, err error) {
 		want = "numbers with commas between them"
 		v, err = readList(text, readNumber)
 	case []string:
-		v = strings.Split(text, ",")
+		v, err = readList(text, func(s string) (string, error) { return s, nil })
 	default:
 		v = text
+	}
+	var again *repeated
+	if errors.As(err, &again) {
+		return nil, again
 	}
 	if err != nil {
 		return nil, fmt.Errorf("want %s", want)
 	}
 	return v, nil
 }
+
+// repeated is a list with an entry that it has already: what is asked twice would count twice.
+type repeated struct{ entry string }
+
+func (r *repeated) Error() string { return fmt.Sprintf("it has %s twice", r.entry) }
 
 // mostWhole bounds whole numbers: they are counts of samples or tokens, which are prepared in memory before a model is asked.
 const (
@@ -120,7 +130,7 @@ const (
 )
 
 func readWhole(s string) (int, error) {
-	n, err := strconv.Atoi(s)
+	n, err := strconv.Atoi(strings.TrimSpace(s))
 	if err == nil && (n > mostWhole || n < -mostWhole) {
 		err = strconv.ErrRange
 	}
@@ -129,19 +139,22 @@ func readWhole(s string) (int, error) {
 
 // readNumber refuses what comparisons with a range would let through.
 func readNumber(s string) (float64, error) {
-	x, err := strconv.ParseFloat(s, 64)
+	x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err == nil && !Finite(x) {
 		err = strconv.ErrRange
 	}
 	return x, err
 }
 
-func readList[T any](text string, read func(string) (T, error)) ([]T, error) {
+func readList[T comparable](text string, read func(string) (T, error)) ([]T, error) {
 	var out []T
 	for _, s := range strings.Split(text, ",") {
-		v, err := read(strings.TrimSpace(s))
+		v, err := read(s)
 		if err != nil {
 			return nil, err
+		}
+		if slices.Contains(out, v) {
+			return nil, &repeated{strings.TrimSpace(s)}
 		}
 		out = append(out, v)
 	}

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,5 +17,17 @@ func TestSettingsAreBounded(t *testing.T) {
 				t.Errorf("%T of %s: %v", def, text, err)
 			}
 		}
+	}
+}
+
+// An entry of a list that is there twice would be asked twice and count twice.
+func TestSettingsRepeat(t *testing.T) {
+	for text, def := range map[string]any{"4,8,4": []int{1}, "0.5,0.25,0.50": []float64{1}, "typos,drop,typos": []string{""}} {
+		if _, err := readSetting(def, text); err == nil || !strings.HasSuffix(err.Error(), "twice") {
+			t.Errorf("%T of %s: %v", def, text, err)
+		}
+	}
+	if v, err := readSetting([]string{""}, " a,b "); err != nil || !slices.Equal(v.([]string), []string{" a", "b "}) {
+		t.Errorf("texts are kept as they are: %q, %v", v, err)
 	}
 }

@@ -129,10 +129,17 @@ func (s *Store) read(dir string) error {
 }
 
 func (s *Store) readFile(name string) error {
-	f, err := os.Open(name)
+	st, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err == nil && !st.Mode().IsRegular() {
+		err = errNotPlain
+	}
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}

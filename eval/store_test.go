@@ -3,6 +3,7 @@ package eval
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -189,6 +190,21 @@ func TestStoreSurvivesAnyCut(t *testing.T) {
 		if len(got.Warnings) > 0 || a.Metrics[0].Mean != b.Metrics[0].Mean || len(a.Answers) != 10 {
 			t.Errorf("cut at %d: %v, %+v", cut, got.Warnings, a)
 		}
+	}
+}
+
+// What lies in a store's place and is no file is an error at once: a pipe would never end.
+func TestStoreOfNoFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "rows-x.jsonl"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadStores(dir); !errors.Is(err, errNotPlain) {
+		t.Errorf("%v", err)
+	}
+	p := &Plan{Options: &Options{Data: dir}, files: map[string]string{}}
+	if err := p.Uses(t.Context(), os.DevNull); !errors.Is(err, errNotPlain) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -99,11 +99,13 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if len(f.models) == 0 {
 		return usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder, or pair:diff and pair:transformer, which are part of the program"))
 	}
-	if f.opt.Limit < 0 || f.batch < 1 {
-		return usage(fmt.Errorf("--limit is %d, must not be negative; --batch is %d, must be positive", f.opt.Limit, f.batch))
-	}
-	if f.context < 16 || f.parallel < 1 {
-		return usage(fmt.Errorf("--endpoint-context is %d, must be 16 or more; --endpoint-concurrency is %d, must be positive", f.context, f.parallel))
+	for _, x := range []struct {
+		flag     string
+		n, least int
+	}{{"limit", f.opt.Limit, 0}, {"batch", f.batch, 1}, {"endpoint-context", f.context, 16}, {"endpoint-concurrency", f.parallel, 1}} {
+		if x.n < x.least {
+			return usage(fmt.Errorf("--%s is %d, must be %d or more", x.flag, x.n, x.least))
+		}
 	}
 	if f.team != nil && f.opt.Output == "" {
 		return usage(fmt.Errorf("--output: missing; the answers of %d ranks meet in a store, a folder that all of them see", f.team.size))

@@ -94,10 +94,8 @@ func (h *hidden) cases(ctx context.Context, p *eval.Plan) (out []hiddenCase, j *
 	if n := p.Int("samples"); n < 1 {
 		return nil, nil, eval.BadSetting("samples is %d, must be positive", n)
 	}
-	for _, n := range lengths {
-		if n < 1 || n > p.Context {
-			return nil, nil, eval.BadSetting("lengths has %d, the context is %d tokens", n, p.Context)
-		}
+	if err := checkLengths(p); err != nil {
+		return nil, nil, err
 	}
 	hay := &haystack{source: "generated", perToken: float64(plainBytes(p, 1000)) * 3 / 4000}
 	if h.hay {

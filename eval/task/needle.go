@@ -207,9 +207,18 @@ func checkNeedle(p *eval.Plan) error {
 			return eval.BadSetting("depths has %g, must be 0 to 1", d)
 		}
 	}
-	for _, n := range needleLengths(p) {
+	return checkLengths(p)
+}
+
+// checkLengths finds lengths that no prompt can have, and those that are there twice, 0 being the context.
+func checkLengths(p *eval.Plan) error {
+	lengths := needleLengths(p)
+	for i, n := range lengths {
 		if n < 1 || n > p.Context {
 			return eval.BadSetting("lengths has %d, the context is %d tokens", n, p.Context)
+		}
+		if slices.Contains(lengths[:i], n) {
+			return eval.BadSetting("lengths has %d twice; 0 is the context", n)
 		}
 	}
 	return nil

@@ -47,12 +47,12 @@ func prepareThroughput(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	if reps < 1 || p.Int("tokens") < 1 {
 		return nil, eval.BadSetting("reps is %d, tokens is %d; both must be positive", reps, p.Int("tokens"))
 	}
+	if err := checkLengths(p); err != nil {
+		return nil, err
+	}
 	var rows []ThroughputRow
 	j := &eval.Job{Chunk: reps}
 	for _, n := range needleLengths(p) {
-		if n < 1 || n > p.Context {
-			return nil, eval.BadSetting("lengths has %d, the context is %d tokens", n, p.Context)
-		}
 		rows = append(rows, ThroughputRow{Length: n, Batch: max(1, p.Int("tokens")/n)})
 		for k := range reps {
 			j.IDs = append(j.IDs, fmt.Sprintf("length=%d %d", n, k))
