@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"antiphase/eval"
 )
@@ -27,6 +28,12 @@ func Read(path string) (tasks []eval.Task, notes []string, err error) {
 	}
 	ignored := map[string]bool{}
 	for i, c := range list {
+		name, _ := c.at["task"].(string)
+		for _, name := range []string{name, c.group} {
+			if name == everyTask || !printable(name) {
+				return nil, nil, fmt.Errorf("%s: %q cannot be a name", c.path, name)
+			}
+		}
 		s, err := newSpec(c)
 		t := refused(c, err)
 		if err == nil {
@@ -48,6 +55,14 @@ func Read(path string) (tasks []eval.Task, notes []string, err error) {
 		notes = append(notes, fmt.Sprintf("%s: ignored, since it has no effect here: %s", path, strings.Join(sortedKeys(ignored), ", ")))
 	}
 	return tasks, notes, nil
+}
+
+// everyTask names all tasks in --tasks, and so none.
+const everyTask = "all"
+
+// printable says that a text can be shown on a terminal as it is.
+func printable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // refused is a task that cannot be run: whoever asks for it is told why, and other tasks of its folder are not affected.

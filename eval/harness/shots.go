@@ -249,7 +249,7 @@ func apart(a, b string) bool {
 func (b *bound) items(ctx context.Context, p *eval.Plan) ([]item, error) {
 	seed := p.Int("fewshot_seed")
 	if seed < 0 {
-		return nil, errors.New("fewshot_seed must not be negative")
+		return nil, eval.BadSetting("fewshot_seed is %d, must not be negative", seed)
 	}
 	g := newPython(uint64(seed))
 	out := make([]item, len(b.docs))
