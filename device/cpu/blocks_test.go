@@ -105,10 +105,19 @@ func TestMatMulRows(t *testing.T) {
 	})
 }
 
+// readAll is the content of three tensors.
+func readAll(d *Device, ts ...tensor.Tensor) (all [3][]float32) {
+	for i, x := range ts {
+		all[i] = make([]float32, x.Len())
+		device.ReadFloats(d, all[i], x)
+	}
+	return all
+}
+
 // Chunks of logits change nothing but the memory they take, and neither do threads.
 func TestClassifyChunks(t *testing.T) {
 	const n, v, c = 75, 1700, 40
-	run := func(p Precision, threads, limit int) (all [3][]float32) {
+	run := func(p Precision, threads, limit int) [3][]float32 {
 		d := New(Options{Threads: threads, Precision: p})
 		defer d.Close()
 		d.maxLogits = limit
@@ -120,11 +129,7 @@ func TestClassifyChunks(t *testing.T) {
 		}
 		loss, dx := device.Empty(d, tensor.F32, 1, n), device.EmptyAct(d, n, c)
 		d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, DX: dx, DW: dw, Scale: 0.1})
-		for i, x := range []tensor.Tensor{loss, dx, dw} {
-			all[i] = make([]float32, x.Len())
-			device.ReadFloats(d, all[i], x)
-		}
-		return all
+		return readAll(d, loss, dx, dw)
 	}
 	for _, p := range []Precision{FP32, BF16} {
 		whole := run(p, 2, maxLogits)
@@ -141,7 +146,7 @@ func TestClassifyChunks(t *testing.T) {
 // Logits far from 0, all of a row's or a few, give what exact products give: bfloat16 inputs make logits nearly exact either way.
 func TestClassifyRange(t *testing.T) {
 	const n, v, c = 40, 1700, 64
-	run := func(p Precision) (all [3][]float32) {
+	run := func(p Precision) [3][]float32 {
 		d := New(Options{Threads: 2, Precision: p})
 		defer d.Close()
 		r := rand.New(rand.NewPCG(5, 5))
@@ -167,11 +172,7 @@ func TestClassifyRange(t *testing.T) {
 		}
 		loss, dx, dw := device.Empty(d, tensor.F32, 1, n), device.EmptyAct(d, n, c), device.Empty(d, tensor.F32, v, c)
 		d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, DX: dx, DW: dw, Scale: 0.1})
-		for i, x := range []tensor.Tensor{loss, dx, dw} {
-			all[i] = make([]float32, x.Len())
-			device.ReadFloats(d, all[i], x)
-		}
-		return all
+		return readAll(d, loss, dx, dw)
 	}
 	each(t, func(t *testing.T) {
 		got, want := run(BF16), run(FP32)

@@ -79,13 +79,7 @@ func TestGuard(t *testing.T) {
 			m, n, k := sh[0], sh[1], sh[2]
 			for bits := range 4 {
 				a, b, c := guarded(t, r, m*k), guarded(t, r, n*k), guarded(t, r, m*n)
-				lda, ldb, ta, tb := k, n, bits&1 != 0, bits&2 != 0
-				if ta {
-					lda = m
-				}
-				if tb {
-					ldb = k
-				}
+				lda, ldb, ta, tb := transposes(m, n, k, bits)
 				Gemm(m, n, k, a, lda, ta, b, ldb, tb, c, n, true, &s)
 				if m <= SkinnyRows() && tb && !ta {
 					GemmSkinny(m, n, k, a, lda, b, ldb, c, n, false, &s)
@@ -104,13 +98,7 @@ func TestGuardBF16(t *testing.T) {
 			m, n, k := sh[0], sh[1], sh[2]
 			for bits := range 4 {
 				a, b, c := guarded(t, r, m*k), guarded(t, r, n*k), guarded(t, r, m*n)
-				lda, ldb, ta, tb := k, n, bits&1 != 0, bits&2 != 0
-				if ta {
-					lda = m
-				}
-				if tb {
-					ldb = k
-				}
+				lda, ldb, ta, tb := transposes(m, n, k, bits)
 				pa, pb := asBF16(guarded(t, r, SizeBF16(m, k)/2)), asBF16(guarded(t, r, SizeBF16(n, k)/2))
 				PackABF16(pa, m, k, View{X: a, Ld: lda}, ta)
 				PackBBF16(pb, k, n, View{X: b, Ld: ldb}, tb, k)
@@ -129,4 +117,16 @@ func TestGuardBF16(t *testing.T) {
 			}
 		}
 	})
+}
+
+// transposes reads two bits as transposed operands of a product, with their strides.
+func transposes(m, n, k, bits int) (lda, ldb int, ta, tb bool) {
+	lda, ldb, ta, tb = k, n, bits&1 != 0, bits&2 != 0
+	if ta {
+		lda = m
+	}
+	if tb {
+		ldb = k
+	}
+	return lda, ldb, ta, tb
 }

@@ -111,8 +111,13 @@ func stressInt8(seed uint64, products, wrong, stop *atomic.Int64) {
 	want, got := make([]float32, m*n), make([]float32, m*n)
 	g := gemmInt8{&cur.bytes, x, w, m, 0, n, upInt8(k), want, n, false, &s}
 	g.panels()
+	stressAgain(products, wrong, stop, got, want, func() { GemmInt8(x, w, 0, n, got, n, false, &s) })
+}
+
+// stressAgain repeats a product until stop and counts those that are not as wanted.
+func stressAgain(products, wrong, stop *atomic.Int64, got, want []float32, product func()) {
 	for stop.Load() == 0 {
-		GemmInt8(x, w, 0, n, got, n, false, &s)
+		product()
 		products.Add(1)
 		if !slices.Equal(got, want) {
 			wrong.Add(1)
@@ -136,12 +141,7 @@ func stressProducts(seed uint64, products, wrong, stop *atomic.Int64) {
 	} else {
 		GemmBF16(m, n, k, pa, pb, k, View{X: want, Ld: n}, false, false, &s)
 	}
-	for stop.Load() == 0 {
+	stressAgain(products, wrong, stop, got, want, func() {
 		GemmBF16(m, n, k, pa, pb, k, View{X: got, Ld: n}, false, false, &s)
-		products.Add(1)
-		if !slices.Equal(got, want) {
-			wrong.Add(1)
-		}
-		clear(got)
-	}
+	})
 }

@@ -27,12 +27,10 @@ func int8Name(rows, group int) string {
 	return fmt.Sprintf("fewInt8x%d", rows)
 }
 
-// fewVNNI: y of rows rows and 32·panels columns: 64 bytes of W meet the upper and the lower bytes of every row, one instruction each.
-// That is far faster than memory, which gives more to several streams than to one: a line of each of group panels is read before
-// the next of the first.
-func (a *asm) fewVNNI(rows, group int) {
-	vecs := 2 * group
-	a.text(int8Name(rows, group), 8, 80)
+// fewInt8Begin begins a kernel of few rows: R9 a step of x, R8 half of that, from upper bytes to lower ones, BX W, R10 its head, DI C,
+// R12 the rows' scales, R11 panels left, R13 the stride from a panel to the next.
+func (a *asm) fewInt8Begin(rows, group, frame int) {
+	a.text(int8Name(rows, group), frame, 80)
 	a.op("MOVQ", "step+16(FP)", "R9")
 	a.op("MOVQ", "w+24(FP)", "BX")
 	a.op("MOVQ", "head+32(FP)", "R10")
@@ -41,7 +39,15 @@ func (a *asm) fewVNNI(rows, group int) {
 	a.op("MOVQ", "panels+64(FP)", "R11")
 	a.op("MOVQ", "stride+72(FP)", "R13")
 	a.op("MOVQ", "R9", "R8")
-	a.op("SHRQ", "$1", "R8") // from upper bytes to lower ones
+	a.op("SHRQ", "$1", "R8")
+}
+
+// fewVNNI: y of rows rows and 32·panels columns: 64 bytes of W meet the upper and the lower bytes of every row, one instruction each.
+// That is far faster than memory, which gives more to several streams than to one: a line of each of group panels is read before
+// the next of the first.
+func (a *asm) fewVNNI(rows, group int) {
+	vecs := 2 * group
+	a.fewInt8Begin(rows, group, 8)
 	a.op("IMUL3Q", fmt.Sprintf("$%d", group-1), "R13", "AX")
 	a.op("MOVQ", "AX", "jump-8(SP)") // from behind a panel to the one that follows it in the next group
 	a.mark("group")

@@ -15,16 +15,7 @@ func (a *asm) dotBytes(dst, x, w int) {
 // part begins, R15 counts the parts left.
 func (a *asm) fewAVXVNNI(rows int) {
 	vecs := []int{0, 4, 2, 1, 1}[rows]
-	a.text(int8Name(rows, 1), 0, 80)
-	a.op("MOVQ", "step+16(FP)", "R9")
-	a.op("MOVQ", "w+24(FP)", "BX")
-	a.op("MOVQ", "head+32(FP)", "R10")
-	a.op("MOVQ", "c+40(FP)", "DI")
-	a.op("MOVQ", "scale+56(FP)", "R12")
-	a.op("MOVQ", "panels+64(FP)", "R11")
-	a.op("MOVQ", "stride+72(FP)", "R13")
-	a.op("MOVQ", "R9", "R8")
-	a.op("SHRQ", "$1", "R8") // from upper bytes to lower ones
+	a.fewInt8Begin(rows, 1, 0)
 	a.mark("panel")
 	a.op("MOVQ", "BX", "R14")
 	a.op("MOVQ", fmt.Sprintf("$%d", 4/vecs), "R15")

@@ -77,9 +77,10 @@ func (a *asm) zipHalves(x, y, lo, hi string) {
 
 // orderRows puts steps of 8 rows of a packed A, lines of 32 elements, in order.
 func (a *asm) orderRows() {
-	a.text("orderRows", 0, 24)
-	a.args("dst+0", "R0", "src+8", "R1", "steps+16", "R2")
-	a.mark("step")
+	a.orderSteps("orderRows", a.orderRowsStep)
+}
+
+func (a *asm) orderRowsStep() {
 	for k := 0; k < 32; k += 8 {
 		for r := range 8 {
 			a.op("FMOVQ", fmt.Sprintf("%d(R1)", 64*r+2*k), float(a.v(r)))
@@ -91,18 +92,14 @@ func (a *asm) orderRows() {
 			a.op("FSTPQ", fmt.Sprintf("(F%d, F%d)", 8+i, 9+i), fmt.Sprintf("%d(R0)", mmlaRun/4*k+16*i))
 		}
 	}
-	a.op("ADD", imm(panelStep), "R1")
-	a.op("ADD", imm(mmlaStep), "R0")
-	a.op("SUBS", "$1", "R2")
-	a.op("BNE", "step")
-	a.op("RET")
 }
 
 // orderColumns puts steps of 8 columns of a packed B in order: lines hold pairs of elements of k.
 func (a *asm) orderColumns() {
-	a.text("orderColumns", 0, 24)
-	a.args("dst+0", "R0", "src+8", "R1", "steps+16", "R2")
-	a.mark("step")
+	a.orderSteps("orderColumns", a.orderColumnsStep)
+}
+
+func (a *asm) orderColumnsStep() {
 	for p := 0; p < 16; p += 2 {
 		a.op("FLDPQ", fmt.Sprintf("%d(R1)", 64*p), "(F0, F1)")
 		a.op("FLDPQ", fmt.Sprintf("%d(R1)", 64*p+64), "(F2, F3)")
@@ -115,6 +112,14 @@ func (a *asm) orderColumns() {
 			a.op("FSTPQ", fmt.Sprintf("(F%d, F%d)", 4+i, 5+i), fmt.Sprintf("%d(R0)", mmlaRun*p/2+16*i))
 		}
 	}
+}
+
+// orderSteps runs step from R1 to R0 for R2 steps.
+func (a *asm) orderSteps(name string, step func()) {
+	a.text(name, 0, 24)
+	a.args("dst+0", "R0", "src+8", "R1", "steps+16", "R2")
+	a.mark("step")
+	step()
 	a.op("ADD", imm(panelStep), "R1")
 	a.op("ADD", imm(mmlaStep), "R0")
 	a.op("SUBS", "$1", "R2")

@@ -31,12 +31,7 @@ func (a *asm) tileNEON(rows int) {
 	a.edgeNEON(rows, "R4", "R5", "R8", "R9")
 	a.mark("read")
 	a.eachPair(rows, func(mem, pair string) { a.op("FLDPQ", mem, pair) })
-	a.op("JMP", "begin")
-	a.mark("zero")
-	for i := range 4 * rows {
-		a.fill(0, a.v(i))
-	}
-	a.mark("begin")
+	a.elseZero(4 * rows)
 	a.prefetchNEON(rows)
 	a.tileLoopNEON(rows)
 	a.eachPair(rows, func(mem, pair string) { a.op("FSTPQ", pair, mem) })
@@ -207,12 +202,7 @@ func (a *asm) skinnyNEON(rows int) {
 	a.op("MOVBU", "load+56(FP)", "R25")
 	a.op("CBZ", "R25", "zero")
 	a.eachSkinnyNEON(rows, func(mem, pair string) { a.op("FLDPQ", mem, pair) })
-	a.op("JMP", "begin")
-	a.mark("zero")
-	for i := range 4 * rows {
-		a.fill(0, a.v(i))
-	}
-	a.mark("begin")
+	a.elseZero(4 * rows)
 	a.mark("block")
 	for r := range rows {
 		a.op("FMOVQ.P", "16("+left[r]+")", float(a.v(24+r)))
@@ -347,4 +337,14 @@ func neonGemmFile() []byte {
 	a.transposeNEON()
 	a.copyPanelNEON()
 	return a.finish()
+}
+
+// elseZero ends sums that were loaded, and begins those at zero, the first n registers.
+func (a *asm) elseZero(n int) {
+	a.op("JMP", "begin")
+	a.mark("zero")
+	for i := range n {
+		a.fill(0, a.v(i))
+	}
+	a.mark("begin")
 }

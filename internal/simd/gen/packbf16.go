@@ -215,6 +215,11 @@ func (a *asm) turnPairs(e packElem) {
 	}
 	a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), "R11")
 	a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), "R12")
+	a.nextPanels()
+}
+
+// nextPanels goes DX bytes on to the next of CX panels at DI, or returns.
+func (a *asm) nextPanels() {
 	a.op("ADDQ", "DX", "DI")
 	a.op("DECQ", "CX")
 	a.op("JNZ", "panel")
@@ -271,11 +276,7 @@ func (a *asm) packDown() {
 	for _, r := range bases {
 		a.op("ADDQ", "$64", r)
 	}
-	a.op("ADDQ", "DX", "DI")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "panel")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.nextPanels()
 }
 
 // turnWords transposes 8 × 8 words in each quarter of registers 0–7, by way of 8–15.
