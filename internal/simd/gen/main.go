@@ -13,6 +13,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 )
@@ -32,10 +33,11 @@ func main() {
 
 // generate gives every file by name.
 func generate() map[string][]byte {
-	files := map[string][]byte{"args.go": argsFile(), "stubs_amd64.go": stubs(), "peak_amd64.s": peakFile(),
+	files := map[string][]byte{"args.go": argsFile(), "peak_amd64.s": peakFile(),
 		"gemm_amx_amd64.s": amxFile(), "bf16_amd64.s": bf16File(),
 		"attn_amd64.s": attnFile(), "stretch_amd64.s": stretchFile(), "fetch_amd64.s": fetchFile(),
 		"int8_amx_amd64.s": int8AMXFile(), "int8_vnni_amd64.s": int8File(vnni), "int8_avx2_amd64.s": int8File(avx2), "int8_avxvnni_amd64.s": int8File(avxVNNI)}
+	maps.Copy(files, stubs())
 	for _, i := range []isa{avx512, avx2} {
 		files["vector_"+i.file+"_amd64.s"] = vectorFile(i)
 		files["few_"+i.file+"_amd64.s"] = fewFile(i)
