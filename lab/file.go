@@ -56,7 +56,7 @@ const fileTop = 8 // next tokens that a file lists
 
 // Add looks at the prompt in a further model, in at most so many cells: maps of all heads, in tiles where single
 // tokens would be too many.
-func (f *File) Add(s Subject, cells int) error {
+func (f *File) Add(ctx context.Context, s Subject, cells int) error {
 	c, T := s.Model.Config, len(s.IDs)
 	arch, err := layer.LookupArch(c.Arch)
 	if err != nil {
@@ -72,7 +72,7 @@ func (f *File) Add(s Subject, cells int) error {
 		for q.Size = min(q.Size, T); q.Size > 1 && q.Cost().Cells > cells; q.Size-- {
 		}
 	}
-	r, err := Look(s.Model, &q, s.Spell)
+	r, err := Look(ctx, s.Model, &q, s.Spell)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (f *File) Try(ctx context.Context, s Subject, list []layer.Intervention) er
 		if err := q.Complete(s.Model.Config); err != nil {
 			return err
 		}
-		r, err := Look(s.Model, &q, s.Spell)
+		r, err := Look(ctx, s.Model, &q, s.Spell)
 		if err != nil {
 			return err
 		}

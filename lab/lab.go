@@ -8,6 +8,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -220,8 +221,9 @@ type Next struct {
 }
 
 // Look runs a completed query. spell writes a token as text. Interventions last as long as the call; without any,
-// losses and logits are those of model.Score and model.Logits to the bit.
-func Look(m *model.Model, q *Query, spell func(id int32) string) (*Reply, error) {
+// losses and logits are those of model.Score and model.Logits to the bit. When ctx ends, the heads that are left are not
+// read, and its cause is returned.
+func Look(ctx context.Context, m *model.Model, q *Query, spell func(id int32) string) (*Reply, error) {
 	if len(q.Interventions) > 0 {
 		if err := m.Intervene(q.Interventions...); err != nil {
 			return nil, err
@@ -230,7 +232,7 @@ func Look(m *model.Model, q *Query, spell func(id int32) string) (*Reply, error)
 	}
 	T := len(q.IDs)
 	b := &model.Batch{B: 1, T: T, IDs: q.IDs, Targets: append(slices.Clone(q.IDs[1:]), -1)}
-	p := newProbe(q)
+	p := newProbe(ctx, q)
 	r := &Reply{Arch: m.Config.Arch, Layers: m.Config.Layers, Heads: m.Config.Heads, Tile: p.tiles.size, Next: []Next{}}
 	top := newTopper(q.Top, spell)
 	err := m.Look(
@@ -239,6 +241,9 @@ func Look(m *model.Model, q *Query, spell func(id int32) string) (*Reply, error)
 		q.Next,
 		func(i int, logits []float32) { r.Next = append(r.Next, Next{Token: i, Top: top.of(logits)}) },
 	)
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
@@ -64,7 +65,7 @@ func ask(t testing.TB, m *model.Model, q Query) *Reply {
 	if err := q.Complete(m.Config); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Look(m, &q, spell)
+	r, err := Look(context.Background(), m, &q, spell)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,5 +438,42 @@ func TestQueriesThatCannotBe(t *testing.T) {
 		if f, ok := err.(*FieldError); !ok || f.Field != c.field {
 			t.Errorf("%s: %v", c.field, err)
 		}
+	}
+}
+
+// leaving is a context that ends after it was asked a few times.
+type leaving struct {
+	context.Context
+	asked, after int
+}
+
+// Err implements context.Context.
+func (c *leaving) Err() error {
+	if c.asked++; c.asked > c.after {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestLookEndsWithItsCaller: when the caller has left, no further head is read, and the interventions are undone.
+func TestLookEndsWithItsCaller(t *testing.T) {
+	m := network(t, processor(t), "diff")
+	q := Query{IDs: prompt(20), Maps: mapsOf("diff")}
+	plain := ask(t, m, q)
+	half := 0.5
+	gone := q
+	gone.Interventions = []layer.Intervention{{Lambda: &half}}
+	if err := gone.Complete(m.Config); err != nil {
+		t.Fatal(err)
+	}
+	ctx := &leaving{Context: context.Background(), after: 2}
+	if r, err := Look(ctx, m, &gone, spell); err == nil {
+		t.Fatalf("%d heads were read for nobody", len(r.Shown))
+	}
+	if most := 2 + m.Config.Layers + 2; ctx.asked > most {
+		t.Errorf("asked %d times, want at most %d: heads of a layer were read further", ctx.asked, most)
+	}
+	if again := ask(t, m, q); !reflect.DeepEqual(again, plain) {
+		t.Error("the interventions outlived the call")
 	}
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"math"
@@ -37,13 +38,16 @@ func (f *Floats) UnmarshalText(b []byte) error {
 
 // probe reads the heads of a query while the prompt passes.
 type probe struct {
+	ctx   context.Context
 	q     *Query
 	tiles tiling
 	maps  int
 	shown []Head
 }
 
-func newProbe(q *Query) *probe { return &probe{q: q, tiles: tiles(len(q.IDs), q.Size)} }
+func newProbe(ctx context.Context, q *Query) *probe {
+	return &probe{ctx: ctx, q: q, tiles: tiles(len(q.IDs), q.Size)}
+}
 
 // Attention implements layer.Probe.
 func (p *probe) Attention(v layer.View) {
@@ -56,6 +60,9 @@ func (p *probe) Attention(v layer.View) {
 	heads := slices.Clone(p.q.Heads)
 	slices.Sort(heads)
 	for _, h := range heads {
+		if p.ctx.Err() != nil {
+			return
+		}
 		x := Head{Layer: v.Layer, Head: h}
 		p.lambda(&x, v, r)
 		p.read(&x, r)

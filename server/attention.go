@@ -51,7 +51,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) (any, error) {
 	defer leave()
 	var reply *lab.Reply
 	err = m.Engine.Use(ctx, func(net *model.Model) (err error) {
-		reply, err = lab.Look(net, q, m.Tokenizer.Spell)
+		reply, err = lab.Look(ctx, net, q, m.Tokenizer.Spell)
 		return err
 	})
 	return attentionReply{"attention", m.ID, reply}, err

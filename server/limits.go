@@ -41,7 +41,7 @@ func DefaultLimits() Limits {
 		Body: 8 << 20, Header: 64 << 10,
 		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 60 * time.Second,
 		Connections: 1024, Queue: 256, Wait: 5 * time.Second, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20, Biases: 1024, Messages: 1024,
-		Cells: 1 << 20, Entries: 1 << 28, Tops: 64,
+		Cells: 1 << 20, Entries: 1 << 26, Tops: 64,
 		Request: 10 * time.Minute, Compile: time.Second, SchemaDepth: 32, Ping: 15 * time.Second, Drain: 30 * time.Second,
 	}
 }

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -32,7 +33,7 @@ func (r *rig) look(model, text string, list ...layer.Intervention) *lab.Reply {
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	reply, err := lab.Look(net, &q, r.tok.Spell)
+	reply, err := lab.Look(context.Background(), net, &q, r.tok.Spell)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -360,7 +361,7 @@ func sumOf(r *rig, text, name string) (float64, error) {
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	reply, err := lab.Look(r.nets["diff"], &q, r.tok.Spell)
+	reply, err := lab.Look(context.Background(), r.nets["diff"], &q, r.tok.Spell)
 	if err != nil {
 		return 0, err
 	}

@@ -142,7 +142,7 @@ func (a *app) attendModel(
 	if n := l.Model.Config.Context; len(s.IDs) > n {
 		return usage(fmt.Errorf("the prompt has %d tokens in %s, its context is %d", len(s.IDs), name, n))
 	}
-	if err := page.Add(s, cells); err != nil {
+	if err := page.Add(ctx, s, cells); err != nil {
 		return err
 	}
 	a.note("%s: %d tokens, loss %.4f", name, len(s.IDs), page.Looks[len(page.Looks)-1].Loss)
