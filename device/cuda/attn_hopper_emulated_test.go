@@ -4,10 +4,12 @@ package cuda
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"testing"
 
 	"antiphase/device/devicetest"
+	"antiphase/internal/cu"
 )
 
 // TestEmulatedHopper runs one Hopper shape of each kind on the CPU, all of them with ANTIPHASE_TEST_LONG=1.
@@ -22,6 +24,36 @@ func TestEmulatedHopper(t *testing.T) {
 		hopperAgrees(t, d, s, 1, 150)
 	}
 	hopperAgrees(t, d, attnShape{2, 2, 64, 128}, 1, 330) // rings go around
+}
+
+// mapless is a driver that makes no tensor maps and counts launches.
+type mapless struct {
+	*emulator
+	launches int
+}
+
+func (m *mapless) TensorMap(*cu.TensorMap, *cu.Tiles) error { return errors.New("no map") }
+
+func (m *mapless) LaunchStruct(cu.Func, cu.Dim, cu.Dim, int, []byte) error {
+	m.launches++
+	return nil
+}
+
+// Without its tensor maps a kernel is not launched: it would read those of the call before and wait for ever.
+func TestNoMapNoLaunch(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	c := benchCall(t, d, attnShape{1, 1, 128, 128}, 1, 64, 1)
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	drv := &mapless{emulator: d.drv.(*emulator)}
+	d.drv = drv
+	k := hopperShapes[attnShape{1, 1, 128, 128}]
+	d.forwardHopper(c, attnShape{1, 1, 128, 128}, &k)
+	if err := d.Sync(); err == nil || drv.launches > 0 {
+		t.Errorf("%d launches, %v", drv.launches, err)
+	}
 }
 
 // long says that the slow tests of the emulation are asked for: all shapes, and kernels that no default launches.

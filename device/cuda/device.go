@@ -225,9 +225,13 @@ func (d *Device) launch(k kernel, grid, block cu.Dim, shared int, args ...uint64
 	}
 }
 
-// ready builds a kernel at its first use and lets it have its shared memory; false after a fault.
+// ready builds a kernel at its first use and lets it have its shared memory; false after a fault, until Sync has told it: what a
+// kernel reads may not be there, such as a tensor map.
 func (d *Device) ready(k kernel, shared int) (cu.Func, bool) {
 	d.flush()
+	if d.err != nil {
+		return 0, false
+	}
 	f := &d.funcs[k]
 	if f.fn == 0 {
 		if err := d.load(k); err != nil {
