@@ -74,6 +74,7 @@ func benchTrainVerb(a *app, f *benchFlags) *cobra.Command {
 		},
 	}
 	geometryFlags(c, &t.Geometry, &sizes, &archs, "all")
+	layersFlag(c, &t.Geometry)
 	c.Flags().IntVar(&t.Seq, "seq", 0, "tokens of a sequence; 0 keeps the recipe's")
 	c.Flags().IntVar(&t.Batch, "batch", 0, "sequences of a step; 0 takes the recipe's micro-batch")
 	c.Flags().IntVar(&t.Micro, "micro", 0, "sequences at a time; 0 takes all of the step's")
@@ -204,6 +205,7 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 		},
 	}
 	geometryFlags(c, &o.Geometry, &sizes, &archs, "all")
+	layersFlag(c, &o.Geometry)
 	c.Flags().IntSliceVar(&o.Batch, "batch", []int{1, 8}, "sequences at a time")
 	c.Flags().IntVar(&o.Prompt, "context", 1024, "tokens behind each sequence")
 	c.Flags().IntVar(&o.Prompts, "prompts", 1, "prompts that are computed together when prompt tokens per second are measured")
@@ -218,6 +220,10 @@ func geometryFlags(c *cobra.Command, g *bench.Geometry, sizes, archs *[]string, 
 	c.Flags().StringSliceVar(archs, "arch", []string{arch}, "architectures, or all")
 	c.Flags().IntVar(&g.Head, "head", 0, "another width of query and key heads")
 	c.Flags().IntVar(&g.Vocab, "vocab", 0, "another vocabulary")
+}
+
+// layersFlag is one of those that measure more than single products.
+func layersFlag(c *cobra.Command, g *bench.Geometry) {
 	c.Flags().IntVar(&g.Layers, "layers", 0, "another number of layers")
 }
 
