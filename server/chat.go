@@ -40,7 +40,7 @@ func (s *Server) parseChat(w http.ResponseWriter, r *http.Request) (*call, error
 	if p.MaxTokens = max; given && max == 0 {
 		o.refuse("max_tokens", "is 0, must be positive")
 	}
-	salt := o.text("cache_salt")
+	salt := o.salt()
 	o.only("modalities", "only text is made here", `["text"]`)
 	o.only("functions", "is the old form of tools; use that")
 	o.only("function_call", "is the old form of tool_choice; use that")

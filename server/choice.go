@@ -23,9 +23,11 @@ type tokenInfo struct {
 type choice struct {
 	index    int
 	logprobs bool // tokens are wanted
+	keep     bool // until the end
 
 	text    strings.Builder
-	tokens  []tokenInfo
+	tokens  []tokenInfo // where they are kept
+	seen    int         // released and pending
 	pending []tokenInfo
 	cursor  int // bytes of text whose characters are counted
 	chars   int
@@ -52,8 +54,9 @@ func (c *choice) add(ev infer.Event) piece {
 		c.generated++
 	}
 	if ev.ID >= 0 && c.logprobs {
-		c.pending = append(c.pending, tokenInfo{id: ev.ID, first: ev.Prompt && len(c.tokens)+len(c.pending) == 0, logprob: ev.Logprob,
+		c.pending = append(c.pending, tokenInfo{id: ev.ID, first: ev.Prompt && c.seen == 0, logprob: ev.Logprob,
 			top: slices.Clone(ev.Top), offset: ev.Offset})
+		c.seen++
 	}
 	p := piece{text: ev.Text, done: ev.Done}
 	n := 0
@@ -62,7 +65,9 @@ func (c *choice) add(ev infer.Event) piece {
 		n++
 	}
 	p.tokens, c.pending = c.pending[:n:n], c.pending[n:]
-	c.tokens = append(c.tokens, p.tokens...)
+	if c.keep {
+		c.tokens = append(c.tokens, p.tokens...)
+	}
 	if ev.Done {
 		switch ev.Reason {
 		case infer.ReasonStop, infer.ReasonEOS, infer.ReasonComplete:

@@ -42,7 +42,7 @@ func (s *Server) parseCompletions(w http.ResponseWriter, r *http.Request) (*call
 			o.refuse("max_tokens", "is 0, must be positive unless echo is set")
 		}
 	}
-	salt := o.text("cache_salt")
+	salt := o.salt()
 	special := o.flag("add_special_tokens", true)
 	cut := int(o.whole("truncate_prompt_tokens", 0, 1, int64(m.Context)))
 	prompts := s.prompts(o, m, "prompt", special, cut > 0)

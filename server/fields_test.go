@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -186,6 +187,26 @@ func TestNamesOnce(t *testing.T) {
 	if len(reply.Choices) != 2 {
 		t.Errorf("%+v", reply)
 	}
+}
+
+// TestRequestTokens: prompts × n × max_tokens is bounded before anything is made of it, echoed prompts included.
+func TestRequestTokens(t *testing.T) {
+	r := newRig(t, setup{Config: Config{Limits: Limits{RequestTokens: 24}}})
+	ask := func(more fieldsOf) fieldsOf {
+		q := fieldsOf{"prompt": []string{"abc", "def"}, "add_special_tokens": false}
+		maps.Copy(q, more)
+		return q
+	}
+	for _, good := range []fieldsOf{{"n": 3, "max_tokens": 4}, {"max_tokens": 9, "echo": true}, {"max_tokens": 0, "n": 4, "echo": true}} {
+		if status, _, b := r.do("POST", "/v1/completions", ask(good)); status != http.StatusOK {
+			t.Errorf("%v: %d %s", good, status, b)
+		}
+	}
+	for _, bad := range []fieldsOf{{"n": 3, "max_tokens": 5}, {"max_tokens": 10, "echo": true}, {"max_tokens": 0, "n": 5, "echo": true}, {}} {
+		r.refused("/v1/completions", ask(bad), http.StatusBadRequest, "max_tokens", "")
+	}
+	r.refused("/v1/chat/completions", fieldsOf{"messages": []fieldsOf{{"role": "user", "content": "x"}}, "max_tokens": 25}, http.StatusBadRequest, "max_tokens", "")
+	r.refused("/v1/completions", ask(fieldsOf{"max_tokens": 1, "cache_salt": strings.Repeat("s", 257)}), http.StatusBadRequest, "cache_salt", "")
 }
 
 // TestLongTexts: a text that cannot fit is refused by its length, before it is encoded; one that will be cut, and one whose tokens are only

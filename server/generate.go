@@ -63,7 +63,8 @@ func (s *Server) prepare(r *http.Request, c *call, salt string) error {
 		q := &c.reqs[i]
 		q.Scope = caller(r) + "\x00" + salt
 		room := c.model.Context - len(q.IDs)
-		switch p := &q.Sampling; {
+		p := &q.Sampling
+		switch {
 		case len(q.IDs) > c.model.Context, room == 0 && !p.Echo:
 			return &infer.ContextError{Prompt: len(q.IDs), Limit: c.model.Context, Of: "context"}
 		case room == 0:
@@ -72,10 +73,21 @@ func (s *Server) prepare(r *http.Request, c *call, salt string) error {
 			p.MaxTokens = min(room, s.cfg.Limits.MaxTokens)
 		}
 		if c.logprobs {
-			q.Sampling.Logprobs = max(1, c.top)
+			p.Logprobs = max(1, c.top)
 		}
-		q.Sampling.Seed += uint64(i % c.n)
-		tokens += len(q.IDs)
+		p.Seed += uint64(i % c.n)
+		if p.Echo {
+			tokens += len(q.IDs)
+		}
+		if p.MaxTokens > 0 {
+			room = min(room, p.MaxTokens)
+		}
+		if !p.ScoreOnly {
+			tokens += room
+		}
+	}
+	if most := s.requestTokens(c.model); tokens > most {
+		return invalid("max_tokens", "%d answers may have %d tokens in all, the most of one request is %d; ask for shorter or fewer ones", len(c.reqs), tokens, most)
 	}
 	return nil
 }
@@ -158,7 +170,7 @@ func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *eve
 	list := make([]*choice, len(c.reqs))
 	tokens := 0
 	for i := range list {
-		list[i] = &choice{index: i, logprobs: c.logprobs}
+		list[i] = &choice{index: i, logprobs: c.logprobs, keep: !c.stream}
 		tokens += len(c.reqs[i].IDs)
 	}
 	watch := s.metrics.watch(c.model, tokens)

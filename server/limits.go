@@ -27,6 +27,7 @@ type Limits struct {
 	Cells         int           // numbers in an answer of /v1/attention
 	Entries       int           // entries of maps that it may compute
 	Tops          int           // likeliest next tokens that it lists
+	RequestTokens int           // all answers of a request together, and prompts that it echoes; default 64 contexts, at most 262,144 or one context
 	MaxTokens     int           // of an answer, where the request names no number; default as many as fit
 	Request       time.Duration // wall time of one request
 	Compile       time.Duration // to compile a schema
@@ -58,6 +59,7 @@ func (l *Limits) complete() error {
 		{"logprobs", &l.Logprobs, &d.Logprobs}, {"biases", &l.Biases, &d.Biases}, {"messages", &l.Messages, &d.Messages},
 		{"cells", &l.Cells, &d.Cells}, {"entries", &l.Entries, &d.Entries}, {"tops", &l.Tops, &d.Tops},
 		{"schema depth", &l.SchemaDepth, &d.SchemaDepth}, {"queue tokens", &l.QueueTokens, &d.QueueTokens}, {"max tokens", &l.MaxTokens, &d.MaxTokens},
+		{"request tokens", &l.RequestTokens, &d.RequestTokens},
 	} {
 		if err := fill(f.name, f.v, *f.def); err != nil {
 			return err

@@ -90,6 +90,15 @@ func (o *object) biases(l *Limits, m *Model) []infer.TokenBias {
 	return out
 }
 
+// salt reads what tells prefixes of one key apart. It stays with them in the table of prefixes, so it must be short.
+func (o *object) salt() string {
+	s := o.text("cache_salt")
+	if len(s) > 256 {
+		o.refuse("cache_salt", "has %d bytes, at most 256 are allowed", len(s))
+	}
+	return s
+}
+
 // maxTokens reads the length of the answer under its old and its new name; given says whether there was any.
 func (o *object) maxTokens(names ...string) (n int, given bool) {
 	for _, name := range names {

@@ -111,6 +111,14 @@ func (s *Server) queueTokens(m *Model) int {
 	return 4 * m.Context * m.Slots
 }
 
+// requestTokens is how many tokens one request may ask a model for.
+func (s *Server) requestTokens(m *Model) int {
+	if n := s.cfg.Limits.RequestTokens; n > 0 {
+		return n
+	}
+	return max(m.Context, min(64*m.Context, 1<<18))
+}
+
 // list are the models, the default one first.
 func (s *Server) list() []*Model {
 	s.mu.Lock()

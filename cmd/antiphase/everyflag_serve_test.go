@@ -83,6 +83,7 @@ const (
 
 var ofServe = map[string]assertion{
 	"serve --max-n":                 limit("1", 400, `"param":"n"`, completion(`"n":2`)),
+	"serve --max-request-tokens":    limit("3", 400, `"param":"max_tokens"`, completion(`"n":2`)),
 	"serve --max-prompts":           limit("1", 400, `"param":"prompt"`, request{path: "/v1/completions", body: `{"model":"run","prompt":["a","b"],"max_tokens":1}`}),
 	"serve --max-messages":          limit("1", 400, `"param":"messages"`, talk(oneMessage+","+oneMessage)),
 	"serve --max-stops":             limit("1", 400, `"param":"stop"`, completion(`"stop":["x","y"]`)),

@@ -84,6 +84,7 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 	fl.IntVar(&l.QueueTokens, "max-queue-tokens", l.QueueTokens, "prompt tokens that may wait for one model; 0 is 4 × context × slots")
 	fl.DurationVar(&l.Wait, "max-wait", l.Wait, "time that a request may be expected to wait; others get 429")
 	fl.IntVar(&l.MaxTokens, "max-tokens", l.MaxTokens, "length of an answer where the request names none; 0 fills the context")
+	fl.IntVar(&l.RequestTokens, "max-request-tokens", l.RequestTokens, "tokens that all answers of one request may have together, with the prompts that it echoes; 0 is 64 contexts, at most 262144")
 	fl.IntVar(&l.Choices, "max-n", l.Choices, "choices of one prompt")
 	fl.IntVar(&l.Prompts, "max-prompts", l.Prompts, "prompts of one request")
 	fl.IntVar(&l.Messages, "max-messages", l.Messages, "messages of one chat")
