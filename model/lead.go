@@ -25,8 +25,8 @@ const (
 // which must give them to Obey in this order. Passes over batches are refused then.
 func (m *Model) Lead(send func(words []int32) error) { m.lead = &lead{send: send} }
 
-// errLed refuses what the other ranks would not hear of.
-var errLed = errors.New("model: ranks that hold a model together generate text alone; this needs the whole model in one process")
+// ErrParts refuses what the other ranks would not hear of.
+var ErrParts = errors.New("ranks that hold a model together generate text and nothing else; this needs the whole model in one process")
 
 // tell sends words, unless it failed before.
 func (l *lead) tell(words ...int32) {

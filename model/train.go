@@ -99,7 +99,7 @@ func (m *Model) backprop(f *Feed, i int, scale float64, fresh bool, ready func(p
 // put fills the model's own feed for a single pass.
 func (m *Model) put(b *Batch, scored bool) error {
 	if m.lead != nil {
-		return errLed
+		return ErrParts
 	}
 	if scored && b.Targets == nil {
 		return errors.New("model: the batch has no targets to score")

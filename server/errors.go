@@ -11,6 +11,7 @@ import (
 
 	"antiphase/infer"
 	"antiphase/lab"
+	"antiphase/model"
 	"antiphase/tokenizer/chat"
 )
 
@@ -86,6 +87,8 @@ func public(err error, id string) *apiError {
 	case errors.As(err, &long):
 		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: "prompt", Code: "context_length_exceeded", Message: long.Error(),
 			Extra: map[string]any{"n_prompt_tokens": long.Prompt, "n_ctx": long.Limit}}
+	case errors.Is(err, model.ErrParts):
+		return &apiError{Status: http.StatusNotImplemented, Type: typeServer, Code: "not_implemented", Message: err.Error()}
 	case errors.Is(err, chat.ErrTemplate):
 		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: "messages", Message: err.Error()}
 	case errors.Is(err, errGone), errors.Is(err, errSlow), errors.Is(err, context.Canceled):

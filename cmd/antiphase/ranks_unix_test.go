@@ -265,6 +265,13 @@ func TestRanksHoldAModel(t *testing.T) {
 	if got := served(t, addr, `{"model":"m","prompt":"The magic","temperature":0,"max_tokens":40}`); got != line.Text {
 		t.Errorf("two ranks serve %q, one process writes %q", got, line.Text)
 	}
+	r, err := http.Post("http://"+addr+"/v1/embeddings", "application/json", strings.NewReader(`{"model":"m","input":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Body.Close(); r.StatusCode != http.StatusNotImplemented {
+		t.Errorf("embeddings of a model in parts: status %d", r.StatusCode)
+	}
 	if err := syscall.Kill(pidOf(t, run, 1), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
