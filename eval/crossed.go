@@ -73,6 +73,30 @@ func (t *table) diffs() []float64 {
 // with Satterthwaite's degrees of freedom. A side of one model has no variance between models: the error then says how well these
 // models were measured.
 func (t *table) compare(na int) (Mean, float64) {
+	value, parts, rest := t.components(na)
+	return combine(value, parts, rest, t.n)
+}
+
+// side is the mean of a single side and half of its 95 % interval. Satterthwaite's degrees of freedom cover too little here: where the few models
+// happen to agree, they are those of the items. The models' part keeps a quantile of its own instead,
+//
+//	h² = t²(S−1)·s²/S + t²(I−1)·(s²_d/I − e²/(S·I))
+//
+// and where models differ by less than the rest explains, the items' is all.
+func (t *table) side() (Mean, float64) {
+	value, parts, rest := t.components(0)
+	m, _ := combine(value, parts, rest, t.n)
+	models, items := parts[0], parts[1]
+	of := func(c component) float64 { return StudentQuantile(0.975, c.df) }
+	if models.v <= rest {
+		return m, of(items) * math.Sqrt(items.v)
+	}
+	a, b := of(models), of(items)
+	return m, math.Sqrt(a*a*models.v + b*b*max(items.v-rest, 0))
+}
+
+// components are the difference of the means, the variances that its error is made of, the items' last, and the one that they all contain.
+func (t *table) components(na int) (delta float64, parts []component, rest float64) {
 	items := float64(len(t.w))
 	total := 0.0
 	for _, w := range t.w {
@@ -85,10 +109,8 @@ func (t *table) compare(na int) (Mean, float64) {
 		}
 	}
 	scale := items / total // residuals per item of mean weight
-	var parts []component
 	diff := make([]float64, len(t.w))
 	sides := [2][2]int{{0, na}, {na, len(t.x)}}
-	delta, rest := 0.0, 0.0
 	for s, side := range sides {
 		sign := float64(2*s - 1)
 		S := float64(side[1] - side[0])
@@ -107,8 +129,7 @@ func (t *table) compare(na int) (Mean, float64) {
 			rest += t.leftover(side, means, scale) / (S * items)
 		}
 	}
-	parts = append(parts, component{variance(diff) / items, items - 1})
-	return combine(delta, parts, rest, t.n)
+	return delta, append(parts, component{variance(diff) / items, items - 1}), rest
 }
 
 // component is one estimated variance of a mean and its degrees of freedom.

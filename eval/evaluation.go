@@ -190,12 +190,11 @@ func (s *Side) Metric(question, name string) (Metric, bool) {
 		return out, len(values) == 1
 	}
 	S := float64(len(values))
-	df := S - 1
 	out.Mean = Mean{average(values), math.Sqrt(variance(values) / S), out.N}
+	d := StudentQuantile(0.975, S-1) * out.StdErr
 	if t, ok := newTable(list, nil, name); ok && len(list) == len(values) {
-		out.Mean, df = t.compare(0)
+		out.Mean, d = t.side()
 	}
-	d := StudentQuantile(0.975, df) * out.StdErr
 	out.Low, out.High = out.Value-d, out.Value+d
 	return out, true
 }

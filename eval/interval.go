@@ -55,6 +55,9 @@ func StudentQuantile(p, df float64) float64 {
 	}
 	for range 200 {
 		mid := (lo + hi) / 2
+		if mid == lo || mid == hi { // neighbouring numbers
+			break
+		}
 		if studentTail(mid, df) > 1-p {
 			lo = mid
 		} else {

@@ -58,15 +58,21 @@ func TestCoverage(t *testing.T) {
 		report(fmt.Sprintf("Wilson, n = %d", n), held)
 	}
 	// Standard deviations of: a training seed's effect, an item's difference between the groups, and the rest.
-	for _, dev := range [][3]float64{{0.01, 0.2, 0.3}, {0.02, 0.2, 0.3}, {0.05, 0.1, 0.3}, {0.1, 0.1, 0.3}} {
-		held := 0
+	for _, dev := range [][3]float64{{0.01, 0.2, 0.3}, {0.02, 0.2, 0.3}, {0.05, 0.1, 0.3}, {0.1, 0.1, 0.3}, {0.06, 0.3, 0.1}} {
+		held, alone := 0, 0
 		for range trials {
-			m, df := crossed(g, 3, 200, dev).compare(3)
+			both := crossed(g, 3, 200, dev)
+			m, df := both.compare(3)
 			if math.Abs(m.Value) <= StudentQuantile(0.975, df)*m.StdErr {
 				held++
 			}
+			one := &table{n: both.n, w: both.w, x: both.x[:3]}
+			if m, half := one.side(); math.Abs(m.Value) <= half {
+				alone++
+			}
 		}
-		report(fmt.Sprintf("3 seeds × 200 items, deviations %v", dev), held)
+		report(fmt.Sprintf("difference of two groups, 3 seeds × 200 items, deviations %v", dev), held)
+		report(fmt.Sprintf("mean of one group, 3 seeds × 200 items, deviations %v", dev), alone)
 		t.Logf("  percentiles of a bootstrap over seeds and items, for comparison: %.1f %%", bootstrapCoverage(g, 300, dev))
 	}
 }
