@@ -152,9 +152,10 @@ class Trainer:
 
     def go(self, out):
         begin, pending = time.time(), []
-        for i in range(self.steps):
+        last = self.a.stop or self.steps
+        for i in range(last):
             pending.append(self.step(i))
-            if len(pending) == 50 or i == self.steps - 1:
+            if len(pending) == 50 or i == last - 1:
                 first = i + 1 - len(pending)
                 values = torch.stack(pending).tolist()
                 for k, x in enumerate(values):
@@ -178,6 +179,7 @@ def main():
     p.add_argument("--init", help="model.safetensors to begin with; without it weights are drawn")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--steps", type=int, default=0, help="steps of the run (default the recipe's)")
+    p.add_argument("--stop", type=int, default=0, help="stop after this many of them")
     p.add_argument("--micro", type=int, default=0, help="rows at a time (default the recipe's)")
     p.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     p.add_argument("--precision", default="bf16", choices=["bf16", "fp32"])
