@@ -4,7 +4,7 @@
 # a host of its own and they talk through sockets on the loopback: results and failures can be seen here, speed cannot.
 #   tools/gpu/ranks.sh                        everything, within LIMIT seconds (150)
 #   tools/gpu/ranks.sh layouts lost absent    parts of it; there are also layer and save
-# STEPS (16), LIMIT and OUT (a folder for the logs) are variables. The table comes last. DEVICE=cpu tries the script where there is no GPU,
+# STEPS (16), LIMIT and OUT (a folder for ranks-table.txt and ranks-logs.txt) are variables. The table comes last. DEVICE=cpu tries the script where there is no GPU,
 # with mpirun.
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -13,11 +13,11 @@ limit=${LIMIT:-150}
 device=${DEVICE:-cuda}
 bin=$PWD/bin/antiphase
 work=$(mktemp -d)
-logs=${OUT:-$work}/ranks
+logs=$work/logs
 table=$work/table
 mkdir -p "$logs"
 SECONDS=0
-trap 'kill_all; cat "$table" 2>/dev/null >"$logs/table.txt"; rm -rf "$work"' EXIT
+trap 'kill_all; keep; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
 
 # NCCL of PyTorch's wheel, where the loader does not know it.
@@ -33,6 +33,14 @@ left() { echo $((limit - SECONDS)); }
 out_of_time() {
   (($(left) >= $1)) && return 1
   say "$2: not run, $(left) of $limit s left"
+}
+
+# keep leaves the table and the end of every log in OUT, as two files.
+keep() {
+  [[ -n ${OUT:-} ]] || return
+  mkdir -p "$OUT"
+  cp "$table" "$OUT/ranks-table.txt" 2>/dev/null
+  tail -n 200 -v "$logs"/*.log >"$OUT/ranks-logs.txt" 2>/dev/null
 }
 
 pids=()
