@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"antiphase/device"
 	"antiphase/device/cpu"
 	"antiphase/device/cuda"
 	"antiphase/train"
@@ -44,6 +45,7 @@ func (a *app) doctor(asJSON bool) error {
 		{"cpus", fmt.Sprint(runtime.NumCPU())},
 		{"cpu precision", cpu.BestPrecision().String() + " unless --precision says otherwise (fp32, bf16, int8)"},
 		{"matrix product", fmt.Sprintf("%.0f GFLOP/s (%s)", train.MeasurePeak(d)/1e9, d.Types().Act)},
+		{"peak", a.peakFact(d)},
 	}
 	facts = append(facts, fact{"instructions", strings.Join(cpu.Features(), " ") + "; the first is used, " + simdEnv + " picks another"})
 	facts = append(facts, fact{"cuda", cudaFact()})
@@ -59,6 +61,23 @@ func (a *app) doctor(asJSON bool) error {
 		fmt.Fprintf(w, "%s\t%s\n", f.Key, f.Value)
 	}
 	return w.Flush()
+}
+
+// peakFact is the rate of multiply-adds on registers alone in the instruction set that is used, the best of a few turns.
+func (a *app) peakFact(d device.Device) string {
+	loop := a.benchConfig(d).Product
+	if loop.Run == nil {
+		return "not known of this device"
+	}
+	var best float64
+	for range 5 {
+		x, err := loop.Run()
+		if err != nil {
+			return err.Error()
+		}
+		best = max(best, x)
+	}
+	return fmt.Sprintf("%.0f GFLOP/s (%s)", best*1e3, loop.Name)
 }
 
 // cudaFact names the first GPU, or says why there is none.
