@@ -2,11 +2,8 @@ package checkpoint
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -85,7 +82,7 @@ func (s *Store) writeFile(dir string, file File) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	h := &hashWriter{w: out, h: sha256.New()}
+	h := vfs.NewSum(out)
 	buf := buffers.Get().(*bufio.Writer)
 	defer buffers.Put(buf)
 	buf.Reset(h)
@@ -102,21 +99,7 @@ func (s *Store) writeFile(dir string, file File) (Entry, error) {
 	if err != nil {
 		return Entry{}, fmt.Errorf("write %s: %w", file.Name, err)
 	}
-	return Entry{Name: file.Name, Bytes: h.n, SHA256: hex.EncodeToString(h.h.Sum(nil))}, nil
-}
-
-// hashWriter hashes and counts what was truly written.
-type hashWriter struct {
-	w io.Writer
-	h hash.Hash
-	n int64
-}
-
-func (w *hashWriter) Write(p []byte) (int, error) {
-	n, err := w.w.Write(p)
-	w.h.Write(p[:n])
-	w.n += int64(n)
-	return n, err
+	return Entry{Name: file.Name, Bytes: h.Bytes, SHA256: h.SHA256()}, nil
 }
 
 // commit renames tmp to final durably, or takes everything back. A checkpoint already there is moved aside first, to a

@@ -2,12 +2,8 @@ package hf
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -98,7 +94,7 @@ func writeOne(fsys vfs.FS, dir string, f file) (Hash, error) {
 	if err != nil {
 		return Hash{}, err
 	}
-	sum := &summed{Hash: sha256.New(), w: out}
+	sum := vfs.NewSum(out)
 	w := bufio.NewWriterSize(sum, 1<<20)
 	if err = f.write(w); err == nil {
 		err = w.Flush()
@@ -106,21 +102,7 @@ func writeOne(fsys vfs.FS, dir string, f file) (Hash, error) {
 	if err == nil {
 		err = out.Sync()
 	}
-	return Hash{Name: f.name, Bytes: sum.n, SHA256: hex.EncodeToString(sum.Sum(nil))}, errors.Join(err, out.Close())
-}
-
-// summed hashes and counts what passes through it.
-type summed struct {
-	hash.Hash
-	w io.Writer
-	n int64
-}
-
-func (s *summed) Write(p []byte) (int, error) {
-	n, err := s.w.Write(p)
-	s.Hash.Write(p[:n]) // never fails
-	s.n += int64(n)
-	return n, err
+	return Hash{Name: f.name, Bytes: sum.Bytes, SHA256: sum.SHA256()}, errors.Join(err, out.Close())
 }
 
 // exchange gives tmp the name dir. The export that was there is moved aside first and deleted last, file by file.

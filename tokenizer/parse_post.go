@@ -8,13 +8,7 @@ import (
 )
 
 func parseDecoder(raw json.RawMessage, b *budget) ([]decodeStep, error) {
-	var out []decodeStep
-	err := walk(raw, "decoders", 0, func(kind string, raw json.RawMessage) error {
-		d, err := parseOneDecoder(kind, raw, b)
-		out = append(out, d)
-		return err
-	})
-	return out, err
+	return parseEach(raw, "decoders", b, parseOneDecoder)
 }
 
 func parseOneDecoder(kind string, raw json.RawMessage, b *budget) (decodeStep, error) {

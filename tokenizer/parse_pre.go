@@ -91,10 +91,14 @@ func oneChar(field, s string) error {
 }
 
 func parsePre(raw json.RawMessage, b *budget) ([]preTokenizer, error) {
-	var out []preTokenizer
-	err := walk(raw, "pretokenizers", 0, func(kind string, raw json.RawMessage) error {
-		p, err := parseOnePre(kind, raw, b)
-		out = append(out, p)
+	return parseEach(raw, "pretokenizers", b, parseOnePre)
+}
+
+// parseEach parses the components of a sequence, or the one that stands alone.
+func parseEach[T any](raw json.RawMessage, key string, b *budget, parse func(string, json.RawMessage, *budget) (T, error)) (out []T, err error) {
+	err = walk(raw, key, 0, func(kind string, raw json.RawMessage) error {
+		x, err := parse(kind, raw, b)
+		out = append(out, x)
 		return err
 	})
 	return out, err

@@ -140,7 +140,8 @@ func whole(v *exec.Value) int {
 
 func kinds(x, y *exec.Value) string { return fmt.Sprintf("%T and %T", x.Interface(), y.Interface()) }
 
-func integers(b *budget, op string, x, y int) *exec.Value {
+// simple are the operators that integers and floats share; nil for others.
+func simple[T int | float64](op string, x, y T) *exec.Value {
 	switch op {
 	case "+":
 		return exec.AsValue(x + y)
@@ -148,6 +149,15 @@ func integers(b *budget, op string, x, y int) *exec.Value {
 		return exec.AsValue(x - y)
 	case "*":
 		return exec.AsValue(x * y)
+	}
+	return nil
+}
+
+func integers(b *budget, op string, x, y int) *exec.Value {
+	if v := simple(op, x, y); v != nil {
+		return v
+	}
+	switch op {
 	case "//", "%":
 		if y == 0 {
 			return b.fail("division by zero")
@@ -174,13 +184,10 @@ func floats(b *budget, op string, x, y float64) *exec.Value {
 	if y == 0 && (op == "/" || op == "//" || op == "%") {
 		return b.fail("division by zero")
 	}
+	if v := simple(op, x, y); v != nil {
+		return v
+	}
 	switch op {
-	case "+":
-		return exec.AsValue(x + y)
-	case "-":
-		return exec.AsValue(x - y)
-	case "*":
-		return exec.AsValue(x * y)
 	case "/":
 		return exec.AsValue(x / y)
 	case "//":
