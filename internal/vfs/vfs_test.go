@@ -206,3 +206,24 @@ func TestWriteFile(t *testing.T) {
 		}
 	}
 }
+
+// TestGlob takes a folder's name as it is: brackets and stars in it are no pattern.
+func TestGlob(t *testing.T) {
+	for _, name := range []string{"plain", "a[1]", "b*c", "[x"} {
+		dir := filepath.Join(t.TempDir(), name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Skip("no such name here:", err)
+		}
+		put(t, vfs.OS{}, filepath.Join(dir, "rows-1.jsonl"), "")
+		put(t, vfs.OS{}, filepath.Join(dir, "other"), "")
+		if got, err := vfs.Glob(vfs.OS{}, dir, "rows-*.jsonl"); err != nil || !slices.Equal(got, []string{filepath.Join(dir, "rows-1.jsonl")}) {
+			t.Errorf("in %s: %q, %v", name, got, err)
+		}
+	}
+	if got, err := vfs.Glob(vfs.OS{}, filepath.Join(t.TempDir(), "none"), "*"); err != nil || len(got) != 0 {
+		t.Errorf("no folder: %q, %v", got, err)
+	}
+	if _, err := vfs.Glob(vfs.OS{}, ".", "["); err == nil {
+		t.Error("a pattern that is none passed")
+	}
+}
