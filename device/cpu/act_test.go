@@ -16,12 +16,12 @@ import (
 // taken by, dense and with gaps.
 func TestPiecesBF16(t *testing.T) {
 	each(t, func(t *testing.T) {
-		for _, cols := range []int{384, part, part + 2, 2*part + 450} {
+		for _, cols := range []int{384, pieceLen, pieceLen + 2, 2*pieceLen + 450} {
 			for _, gap := range []int{0, 14} {
 				testPieces(t, 5, cols, gap)
 			}
 		}
-		testPieces(t, 17, 2*part+6, 0) // several tiles, and several shares of a norm's gradient
+		testPieces(t, 17, 2*pieceLen+6, 0) // several tiles, and several shares of a norm's gradient
 	})
 }
 

@@ -33,7 +33,7 @@ func (d *Device) AdamW(a *device.AdamW) {
 	case a.Master.Ok():
 		t.p = f32(a.Master)
 	}
-	d.reserve(part)
+	d.reserve(pieceLen)
 	d.run((len(t.g)+chunk-1)/chunk, t)
 }
 
@@ -55,9 +55,9 @@ func factors(a *device.AdamW, gradSq float64) simd.AdamW {
 }
 
 func (t *adamwTask) tile(i, worker int) {
-	buf := t.d.buf(worker, part)
-	for c0 := i * chunk; c0 < min((i+1)*chunk, len(t.g)); c0 += part { // p stays in the first cache between update and rounding
-		c1 := min(c0+part, len(t.g))
+	buf := t.d.buf(worker, pieceLen)
+	for c0 := i * chunk; c0 < min((i+1)*chunk, len(t.g)); c0 += pieceLen { // p stays in the first cache between update and rounding
+		c1 := min(c0+pieceLen, len(t.g))
 		if t.low != nil && simd.VectorsBF16() {
 			simd.AdamWSplitStep(t.h[c0:c1], t.low[c0:c1], t.m[c0:c1], t.v[c0:c1], t.g[c0:c1], &t.AdamW)
 			continue

@@ -18,7 +18,7 @@ func (d *Device) Add(dst, src tensor.Tensor) {
 	device.CheckAdd(dst, src)
 	d.touch(dst)
 	flat(&dst, &src)
-	d.reserve(3 * part)
+	d.reserve(3 * pieceLen)
 	d.add = addTask{grid: gridOf(dst.Rows, dst.Cols), dst: dst, src: src, d: d}
 	if !d.add.double() {
 		d.add.y, d.add.x = matOf(dst), matOf(src)
@@ -48,7 +48,7 @@ func (t *addTask) tile(i, worker int) {
 }
 
 func (t *addTask) tileF64(i int) {
-	var a, b [part]float64
+	var a, b [pieceLen]float64
 	for p := t.pieces(i); p.next(); {
 		n := p.c1 - p.c0
 		dst, src := t.dst.RowRange(p.r, p.r+1).Columns(p.c0, p.c1), t.src.RowRange(p.r, p.r+1).Columns(p.c0, p.c1)

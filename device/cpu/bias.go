@@ -26,7 +26,7 @@ const colStep = 128
 func (d *Device) AddBias(y, b tensor.Tensor) {
 	device.CheckAddBias(y, b, d.Types())
 	d.touch(y)
-	d.reserve(3 * part)
+	d.reserve(3 * pieceLen)
 	d.bias = biasTask{gridOf(y.Rows, y.Cols), matOf(y), wide(b, d.room(b.Cols)), d}
 	d.run(d.bias.tiles(), &d.bias)
 }

@@ -69,18 +69,18 @@ func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32,
 		sums: simd.Cut(&room, step*strips), strips: strips, ld: stat.Stride(classifyCols)}
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
-		part := x.rowsFrom(n, rows)
+		some := x.rowsFrom(n, rows)
 		t.targets, t.loss, t.split = targets[n:n+rows], loss[n:n+rows], split.from(n)
 		if dx.ok() {
 			t.e = mat{h: eRoom[:rows*ld], rows: rows, cols: vocab, ld: ld}
 		}
-		t.run(part, w)
+		t.run(some, w)
 		if !dx.ok() {
 			continue
 		}
 		g := &d.classifyGrad
 		*g = classifyGrad{d, dx.rowsFrom(n, rows), mat{x: raw, rows: rows, cols: x.cols, ld: wide},
-			mat{h: xRoom, rows: rows, cols: x.cols, ld: short}, part, t.factor, rowsPerTile(x.cols)}
+			mat{h: xRoom, rows: rows, cols: x.cols, ld: short}, some, t.factor, rowsPerTile(x.cols)}
 		d.gemm(g.raw, t.e, w, vocab, device.MatMul{})
 		d.reserve(x.cols)
 		d.run((rows+g.step-1)/g.step, g)
@@ -101,18 +101,18 @@ func (t *classifyBF16) run(x, w mat) {
 	g.packLeft()
 	t.g = g
 	down := (x.rows + classifyRows - 1) / classifyRows
-	parts := min(t.strips, (4*len(d.workers)+down-1)/down)
-	t.across = (t.strips + parts - 1) / parts
+	across := min(t.strips, (4*len(d.workers)+down-1)/down)
+	t.across = (t.strips + across - 1) / across
 	d.reserve(classifyRows * t.ld)
-	d.run(down*t.parts(), t)
+	d.run(down*t.tilesAcross(), t)
 	d.run(x.rows, (*classifyFinish)(t))
 }
 
-// parts is the number of tiles side by side.
-func (t *classifyBF16) parts() int { return (t.strips + t.across - 1) / t.across }
+// tilesAcross is the number of tiles side by side.
+func (t *classifyBF16) tilesAcross() int { return (t.strips + t.across - 1) / t.across }
 
 func (t *classifyBF16) tile(i, worker int) {
-	g, from, strip := t.g, i/t.parts()*classifyRows, i%t.parts()*t.across
+	g, from, strip := t.g, i/t.tilesAcross()*classifyRows, i%t.tilesAcross()*t.across
 	m := min(classifyRows, g.c.rows-from)
 	logits := t.d.buf(worker, classifyRows*t.ld)
 	for end := min(strip+t.across, t.strips); strip < end; strip++ {

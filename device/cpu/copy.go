@@ -22,7 +22,7 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 	device.CheckCopy(dst, src)
 	d.touch(dst)
 	flat(&dst, &src)
-	d.reserve(3 * part)
+	d.reserve(3 * pieceLen)
 	d.copy = copyTask{grid: gridOf(dst.Rows, dst.Cols), dst: dst, src: src, d: d}
 	if dst.Type != tensor.F64 && src.Type != tensor.F64 {
 		d.copy.to, d.copy.from = matOf(dst), matOf(src)
@@ -40,7 +40,7 @@ func (t *copyTask) tile(i, worker int) {
 		case t.to.x != nil && t.from.h != nil:
 			simd.WidenBF16(t.to.piece(p.r, p.c0, p.c1), t.from.half(p.r, p.c0, p.c1))
 		default:
-			var x [part]float64
+			var x [pieceLen]float64
 			piece := x[:p.c1-p.c0]
 			widen(piece, t.src.RowRange(p.r, p.r+1).Columns(p.c0, p.c1))
 			narrow(t.dst.RowRange(p.r, p.r+1).Columns(p.c0, p.c1), piece)

@@ -43,7 +43,7 @@ func (d *Device) checkIDs(op string, ids []int32, n int, elsewhere bool) bool {
 }
 
 func (t *embedTask) tile(i, _ int) {
-	r0, r1, c0, c1 := t.span(i)
+	r0, r1, c0, c1 := t.bounds(i)
 	for r := r0; r < r1; r++ {
 		out, id := t.out.Buf.Host[place(t.out, r, c0):place(t.out, r, c1)], int(t.ids[r])
 		if id < 0 || id >= t.table.Rows {

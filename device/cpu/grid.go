@@ -23,16 +23,16 @@ func gridOf(rows, cols int) grid {
 // tiles is their number.
 func (g *grid) tiles() int { return (g.rows + g.rowStep - 1) / g.rowStep * g.across }
 
-// span is tile i: rows [r0,r1), columns [c0,c1).
-func (g *grid) span(i int) (r0, r1, c0, c1 int) {
+// bounds are those of tile i: rows [r0,r1), columns [c0,c1).
+func (g *grid) bounds(i int) (r0, r1, c0, c1 int) {
 	r0, c0 = i/g.across*g.rowStep, i%g.across*g.colStep
 	return r0, min(r0+g.rowStep, g.rows), c0, min(c0+g.colStep, g.cols)
 }
 
-// part is the number of elements that an op has in hand at once: three pieces of float32 stay in the first cache.
-const part = 1024
+// pieceLen is the number of elements that an op works on at once: three pieces of float32 stay in the first cache.
+const pieceLen = 1024
 
-// pieces walks over a tile: columns [c0,c1) of row r, at most part of them at a time.
+// pieces walks over a tile: columns [c0,c1) of row r, at most pieceLen of them at a time.
 type pieces struct {
 	r, c0, c1       int
 	rows, from, end int
@@ -40,7 +40,7 @@ type pieces struct {
 
 // pieces is the walk over tile i.
 func (g *grid) pieces(i int) pieces {
-	r0, r1, c0, c1 := g.span(i)
+	r0, r1, c0, c1 := g.bounds(i)
 	return pieces{r: r0 - 1, c1: c1, rows: r1, from: c0, end: c1}
 }
 
@@ -50,22 +50,22 @@ func (p *pieces) next() bool {
 	if p.c0 == p.end {
 		p.r, p.c0 = p.r+1, p.from
 	}
-	p.c1 = min(p.c0+part, p.end)
+	p.c1 = min(p.c0+pieceLen, p.end)
 	return p.r < p.rows
 }
 
-// ahead is how far behind this piece of a matrix the next one begins.
+// ahead is the distance in a matrix from this piece to the next.
 func (p *pieces) ahead(m *mat) int {
 	if p.c1 < p.end {
-		return part
+		return pieceLen
 	}
 	return m.ld + p.from - p.c0
 }
 
-// stage is room of the worker's own for three pieces in float32; see reserve.
+// stage is the worker's own memory for three pieces in float32; see reserve.
 func (d *Device) stage(worker int) (a, b, c []float32) {
-	buf := d.buf(worker, 3*part)
-	return buf[:part], buf[part : 2*part], buf[2*part:]
+	buf := d.buf(worker, 3*pieceLen)
+	return buf[:pieceLen], buf[pieceLen : 2*pieceLen], buf[2*pieceLen:]
 }
 
 // reserve grows every worker's memory to n floats, so that no tile allocates.

@@ -19,7 +19,7 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.Types())
 	d.touch(x)
 	t := &d.rope
-	d.reserve(max(part, r.Dim))
+	d.reserve(max(pieceLen, r.Dim))
 	*t = ropeTask{r, matOf(x), matOf(table), i32(pos), rowsPerTile(x.Cols), d}
 	if d.checkIDs("rope", t.pos, table.Rows, false) {
 		d.run((x.Rows+t.step-1)/t.step, t)
@@ -27,7 +27,7 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 }
 
 func (t *ropeTask) tile(i, worker int) {
-	half, step := t.Dim/2, max(1, part/t.Dim)*t.Dim // whole heads
+	half, step := t.Dim/2, max(1, pieceLen/t.Dim)*t.Dim // whole heads
 	buf, sign := t.d.buf(worker, step), float32(1)
 	if t.Inverse {
 		sign = -1

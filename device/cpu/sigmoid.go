@@ -23,7 +23,7 @@ func (d *Device) Sigmoid(y, x tensor.Tensor) {
 	device.CheckSigmoid(y, x, d.Types())
 	d.touch(y)
 	flat(&y, &x)
-	d.reserve(3 * part)
+	d.reserve(3 * pieceLen)
 	d.sigmoid = sigmoidTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(x), d}
 	d.run(d.sigmoid.tiles(), &d.sigmoid)
 }
@@ -42,7 +42,7 @@ func (d *Device) SigmoidBackward(dx, dy, y tensor.Tensor) {
 	device.CheckSigmoidBackward(dx, dy, y, d.Types())
 	d.touch(dx)
 	flat(&dx, &dy, &y)
-	d.reserve(3 * part)
+	d.reserve(3 * pieceLen)
 	d.sigmoidBackward = sigmoidBackwardTask{gridOf(y.Rows, y.Cols), matOf(dx), matOf(dy), matOf(y), d}
 	d.run(d.sigmoidBackward.tiles(), &d.sigmoidBackward)
 }

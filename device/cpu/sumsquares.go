@@ -35,7 +35,7 @@ func (d *Device) SumSquares(dst, x tensor.Tensor) {
 }
 
 func (t *sumSquaresTask) tile(i, worker int) {
-	r0, r1, c0, c1 := t.span(i)
+	r0, r1, c0, c1 := t.bounds(i)
 	buf := t.d.buf(worker, t.colStep)
 	var sum float64
 	for r := r0; r < r1; r++ {

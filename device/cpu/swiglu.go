@@ -22,7 +22,7 @@ type swigluBackwardTask struct {
 func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 	device.CheckSwiGLU(y, gu, d.Types())
 	d.touch(y)
-	d.reserve(3 * part)
+	d.reserve(3 * pieceLen)
 	d.swiglu = swigluTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(gu), d}
 	d.run(d.swiglu.tiles(), &d.swiglu)
 }
@@ -45,7 +45,7 @@ func (t *swigluTask) tile(i, worker int) {
 func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.Types())
 	d.touch(dgu, y)
-	d.reserve(3 * part)
+	d.reserve(3 * pieceLen)
 	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(y), matOf(dy), matOf(gu), d}
 	d.run(d.swigluBackward.tiles(), &d.swigluBackward)
 }

@@ -20,7 +20,7 @@ func (d *Device) Zero(t tensor.Tensor) {
 }
 
 func (z *zeroTask) tile(i, _ int) {
-	r0, r1, c0, c1 := z.span(i)
+	r0, r1, c0, c1 := z.bounds(i)
 	size := z.t.Type.Size()
 	for r := r0; r < r1; r++ {
 		clear(rowBytes(z.t, r)[c0*size : c1*size])
