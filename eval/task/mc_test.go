@@ -138,7 +138,7 @@ func TestBadData(t *testing.T) {
 		"one choice":      {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a"], "gold": 0}`}}, `field "choices" has 1 entries, want 2 or more`},
 		"gold outside":    {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"], "gold": 2}`}}, `field "gold" is missing or outside 0 to 1`},
 		"gold missing":    {"piqa", map[string][]string{"mc/piqa_val": {`{"query": "q", "choices": ["a", "b"]}`}}, `field "gold" is missing`},
-		"wrong type":      {"piqa", map[string][]string{"mc/piqa_val": {`{"query": 3}`}}, "line 1: json: cannot unmarshal number"},
+		"wrong type":      {"piqa", map[string][]string{"mc/piqa_val": {`{"query": 3}`}}, "line 1: field \"query\": want a string, found a number"},
 		"no blank":        {"winogrande", map[string][]string{"mc/winogrande_val": {`{"sentence": "s", "options": ["a", "b"], "gold": 0}`}}, `has 0 blanks "_", want one`},
 		"one class":       {"icl_banking77", map[string][]string{"icl/banking77_train": {`{"text": "t", "label": "l"}`}, "icl/banking77_test": {`{"text": "u", "label": "l"}`}}, "one class only"},
 		"no label":        {"icl_banking77", map[string][]string{"icl/banking77_train": {`{"text": "t"}`}}, `field "label" is missing`},
