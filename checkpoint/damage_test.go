@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,5 +159,19 @@ func TestDocumentedManifest(t *testing.T) {
 	if !ok || err != nil {
 		want, _ := m.render()
 		t.Fatalf("%v; it should read\n%s", err, want)
+	}
+}
+
+// TestLengthIsNamed: a file of another length is told by its length, before its megabytes are hashed.
+func TestLengthIsNamed(t *testing.T) {
+	mem := vfstest.NewMem()
+	s := open(t, mem, Options{})
+	save(t, s, 4, "a")
+	path := filepath.Join(s.path(4), "state.json")
+	whole := read(t, mem, path)
+	replace(t, mem, path, whole[:len(whole)-1])
+	want := fmt.Sprintf("state.json: %d bytes, the manifest says %d", len(whole)-1, len(whole))
+	if _, err := s.At(4); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
 	}
 }

@@ -173,6 +173,18 @@ func TestLongText(t *testing.T) {
 	}
 }
 
+// A space near the beginning of a long piece is no place to cut: documents stay longer than half of what they may be.
+func TestNoShortPieces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.txt")
+	write(t, path, []byte(strings.Repeat("a "+strings.Repeat("b", textChunk), 4)))
+	got, _ := read(t, open(t, path))
+	for i, d := range got[:len(got)-1] {
+		if len(d) < textChunk/2 {
+			t.Errorf("document %d of %d has %d bytes", i, len(got), len(d))
+		}
+	}
+}
+
 func TestOpenErrorsSayWhatIsRight(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "x.csv"), []byte("a,b"))

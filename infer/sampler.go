@@ -126,6 +126,12 @@ func penalize(logits []float32, ids []int32, penalty float64) {
 	}
 }
 
+// NotFiniteError is a row of logits that is no distribution: the model's weights are damaged, or it has diverged.
+type NotFiniteError struct{ what string }
+
+// Error says which logit it is.
+func (e *NotFiniteError) Error() string { return e.what }
+
 // argmax is the lowest id of the highest logit. NaN and +Inf anywhere are errors, and so is a row of −Inf only:
 // none of them is a distribution.
 func argmax(logits []float32) (int32, error) {
@@ -135,11 +141,11 @@ func argmax(logits []float32) (int32, error) {
 			top, high = i, l
 		}
 		if l != l || l > math.MaxFloat32 {
-			return -1, fmt.Errorf("the logit of token %d is %g", i, l)
+			return -1, &NotFiniteError{fmt.Sprintf("the logit of token %d is %g", i, l)}
 		}
 	}
 	if top < 0 {
-		return -1, fmt.Errorf("all %d logits are -Inf", len(logits))
+		return -1, &NotFiniteError{fmt.Sprintf("all %d logits are -Inf", len(logits))}
 	}
 	return int32(top), nil
 }

@@ -220,7 +220,7 @@ func TestAttackFiles(t *testing.T) {
 // places says whether an error names the file, or the folder that it is in.
 func places(file, said string) bool {
 	dir := filepath.Dir(file)
-	if task, ok := strings.CutPrefix(file, "tasks/"); ok && strings.Contains(said, strings.TrimSuffix(task, filepath.Ext(task))+": document ") {
+	if task, ok := strings.CutPrefix(file, "tasks/"); ok && strings.Contains(said, "error: "+strings.TrimSuffix(task, filepath.Ext(task))+": ") {
 		return true
 	}
 	return strings.Contains(said, filepath.Base(file)) || dir != "." && strings.Contains(said, dir)

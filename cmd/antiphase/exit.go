@@ -87,7 +87,7 @@ func exitCode(err error) int {
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
 		return exitTryAgain
-	case errors.Is(err, train.ErrNotFinite):
+	case errors.Is(err, train.ErrNotFinite), errors.As(err, new(*infer.NotFiniteError)):
 		return exitNotFinite
 	case errors.Is(err, checkpoint.ErrNoSpace), vfs.IsNoSpace(err), errors.As(err, &m), errors.Is(err, syscall.ENOMEM):
 		return exitNoRoom

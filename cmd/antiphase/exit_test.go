@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"antiphase/infer"
 	"antiphase/internal/vfs"
 )
 
@@ -31,6 +32,9 @@ func TestWrongPathIsBadInput(t *testing.T) {
 		if code := exitCode(fmt.Errorf("x: %w", kind)); code != exitBadInput {
 			t.Errorf("%v ends with %d, want %d", kind, code, exitBadInput)
 		}
+	}
+	if code := exitCode(fmt.Errorf("request 0: %w", &infer.NotFiniteError{})); code != exitNotFinite {
+		t.Errorf("a logit that is not a number ends with %d", code)
 	}
 	if code := exitCode(errors.New("something else")); code != exitFailed {
 		t.Errorf("another error ends with %d", code)
