@@ -23,7 +23,7 @@ row() {
   shift 4
   learn "$size" "$arch" "$device"
   printf '\n%s %s on %s\n' "$size" "$arch" "$device"
-  "$@" "$bin" bench serve --model "$work/$size-$arch" --device "$device" --batch 1,32 --prompt 64 --output "$output" --reps 9 --quiet
+  "$@" "$bin" bench serve --model "$work/$size-$arch" --device "$device" --batch 1,32 --prompt 64 --output "$output" --reps "${REPS:-9}" --quiet || echo "failed: $?"
 }
 
 case ${1:-speed} in
