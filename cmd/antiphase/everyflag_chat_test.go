@@ -65,8 +65,11 @@ var ofChat = map[string]assertion{
 		}
 	},
 	"chat --model": func(f *flagRig) {
-		f.talk("hello\n", "-n", "1")
-		f.fails("chat")
+		own, _ := f.talk("hello\n", "-n", "8", "--temperature", "0")
+		other, _ := f.talk("hello\n", "-n", "8", "--temperature", "0", "--model", "pair:diff")
+		if own == other {
+			f.Error("two models write the same")
+		}
 	},
 	"chat --verbose": func(f *flagRig) {
 		_, said := f.talk("hello\n", "-n", "2", "--verbose")
