@@ -125,3 +125,34 @@ func TestClusters(t *testing.T) {
 		t.Errorf("%+v, twice %+v", p, q)
 	}
 }
+
+// The better side follows the measure's direction.
+func TestBetterFollowsTheDirection(t *testing.T) {
+	for _, c := range []struct {
+		diff float64
+		d    Better
+		want int
+	}{{1, Higher, 1}, {-1, Higher, -1}, {1, Lower, -1}, {-1, Lower, 1}, {1, Neither, 0}, {0, Higher, 0}} {
+		if got := (&Paired{Diff: c.diff, PHolm: 0.01}).Better(c.d); got != c.want {
+			t.Errorf("difference %g of %v: %d, want %d", c.diff, c.d, got, c.want)
+		}
+	}
+	if got := (&Paired{Diff: 1, PHolm: 0.05}).Better(Higher); got != 0 {
+		t.Errorf("p = 0.05 is called better: %d", got)
+	}
+}
+
+// The p of groups is two-sided: where their means are equal it is 1.
+func TestGroupsOfEqualMeans(t *testing.T) {
+	model := func(shift float64) *Result {
+		r := &Result{}
+		for i := range 12 {
+			r.Answers = append(r.Answers, Answer{ID: string(rune('a' + i)), Values: map[string]float64{"x": float64(i%3) + shift}})
+		}
+		return r
+	}
+	p, ok := pair([]*Result{model(-1), model(1)}, []*Result{model(-2), model(2)}, "x", 1)
+	if !ok || math.Abs(p.Diff) > 1e-12 || p.StdErr == 0 || p.P < 0.999 {
+		t.Errorf("%+v, %v", p, ok)
+	}
+}

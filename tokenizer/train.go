@@ -9,6 +9,9 @@ import (
 	"slices"
 )
 
+// maxTrained bounds a vocabulary: several times the largest in use.
+const maxTrained = 1 << 22
+
 // TrainOptions says what [Train] makes.
 type TrainOptions struct {
 	Vocab    int                   // tokens in all: specials, 256 bytes, merges
@@ -81,7 +84,10 @@ func (sp *spec) alphabet(opt TrainOptions) error {
 	if least := len(opt.Specials) + 256; opt.Vocab < least {
 		return fmt.Errorf("vocabulary of %d is too small: %d specials and 256 bytes need %d", opt.Vocab, len(opt.Specials), least)
 	}
-	sp.vocab = make(map[string]int32, opt.Vocab)
+	if opt.Vocab > maxTrained {
+		return fmt.Errorf("vocabulary of %d is too large: at most %d", opt.Vocab, maxTrained)
+	}
+	sp.vocab = make(map[string]int32, min(opt.Vocab, 1<<16)) // the text may give fewer
 	for _, s := range opt.Specials {
 		if s == "" {
 			return errors.New("a special token is empty")

@@ -198,3 +198,11 @@ func BenchmarkTrain(b *testing.B) {
 		train(b, docs, TrainOptions{Vocab: 8256, Workers: 2})
 	}
 }
+
+// A vocabulary that nobody can have is refused before room is made for it.
+func TestTrainRefusesHugeVocabulary(t *testing.T) {
+	_, err := Train(context.Background(), slices.Values([]string{"a b"}), TrainOptions{Pattern: PatternGPT2, Vocab: 1 << 31})
+	if err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("error %v", err)
+	}
+}

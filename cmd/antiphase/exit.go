@@ -73,7 +73,7 @@ func oneLine(text string) string {
 
 // wrongPath says that a path cannot be what was asked for: nothing is there, something of another kind, or it is no path.
 func wrongPath(err error) bool {
-	return slices.ContainsFunc([]error{fs.ErrNotExist, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, vfs.ErrNotRegular, vfs.ErrTooLarge},
+	return slices.ContainsFunc([]error{fs.ErrNotExist, fs.ErrExist, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, vfs.ErrNotRegular, vfs.ErrTooLarge},
 		func(kind error) bool { return errors.Is(err, kind) })
 }
 

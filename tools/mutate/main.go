@@ -1,6 +1,6 @@
 // Command mutate plants bugs one at a time and says which of them the tests notice.
 //
-// Bugs are data, tools/mutate/bugs.json: a file, a text that stands in it exactly once, what to put in its place, and the packages whose
+// Bugs are data, tools/mutate/bugs.json (and stranger.json): a file, a text that stands in it exactly once, what to put in its place, and the packages whose
 // tests should notice. Nothing in the tree is changed: the toolchain is given the altered file as an overlay.
 //
 //	go run tools/mutate/main.go                 # all of them, from the repository's root
