@@ -47,7 +47,6 @@ func named(verb, pattern string, base []string, args ...string) assertion {
 var (
 	trainBase  = []string{"--size", "nano", "--arch", "diff"}
 	decodeBase = []string{"--size", "nano", "--arch", "diff", "--batch", "1", "--context", "8"}
-	gemmBase   = []string{"--size", "nano", "--tokens", "8", "--rows", "1"}
 	attnBase   = []string{"--arch", "diff", "--tokens", "32", "--seq", "16", "--dim", "32", "--head", "8"}
 	shapeBase  = []string{"--shape", "8x8x8"}
 )

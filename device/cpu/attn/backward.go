@@ -75,7 +75,7 @@ func (b backwardBand) Tile(i, worker int) {
 	if b.own {
 		b.fetchGroup(i+1, on, &b.grad.DOut, &b.Raw, &b.Out2)
 		for kt := range b.keyTiles() {
-			prepare{b.backward}.groups(s, kt, g, g+1, on)
+			prepare(b).groups(s, kt, g, g+1, on)
 		}
 	}
 	c := column{backward: b.backward, at: b.area(s, g, on), seq: s, g: g, band: band, on: on}
