@@ -14,15 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/device"
-	"antiphase/device/cpu"
-	"antiphase/device/cuda"
 	"antiphase/eval"
 	"antiphase/eval/harness"
 	"antiphase/eval/report"
 	"antiphase/eval/task"
-	"antiphase/internal/simd"
-	"antiphase/tensor"
-	"antiphase/tokenizer/chat"
 )
 
 type evalFlags struct {
@@ -244,141 +239,6 @@ func readSettings(list []string) (map[string]string, error) {
 		out[key] = value
 	}
 	return out, nil
-}
-
-// targets opens the models. A path's last element is its name unless another has the same.
-func (a *app) targets(d device.Device, f *evalFlags) ([]eval.Target, error) {
-	var out []eval.Target
-	seen := map[string]bool{}
-	for _, m := range f.models {
-		name, path := modelName(m)
-		group, paths, err := expand(name, path)
-		if err != nil {
-			return nil, badInput{err}
-		}
-		for _, path := range paths {
-			if group != "" {
-				name = group + "/" + filepath.Base(filepath.Clean(path))
-			}
-			if seen[name] {
-				name = path
-			}
-			seen[name] = true
-			t, err := a.target(d, name, path, f)
-			if err != nil {
-				return nil, err
-			}
-			t.Group = group
-			out = append(out, t)
-		}
-	}
-	return out, alike(out)
-}
-
-// expand resolves a pattern to the paths of a group; a path that exists, or is no pattern, is a model of its own.
-func expand(name, path string) (group string, paths []string, err error) {
-	if _, err := os.Stat(path); err == nil || strings.Contains(path, "://") || !strings.ContainsAny(path, "*?[") {
-		return "", []string{path}, nil
-	}
-	paths, err = filepath.Glob(path)
-	if err == nil && len(paths) == 0 {
-		err = fmt.Errorf("--model: %s: no folder matches", path)
-	}
-	return name, paths, err
-}
-
-func (a *app) target(d device.Device, name, path string, f *evalFlags) (eval.Target, error) {
-	if e, ok, err := endpoint(path); err != nil || ok {
-		if ok {
-			e.Parallel = f.parallel
-		}
-		return eval.Target{Model: eval.Model{Name: name, Hash: path, Context: f.context, Device: "endpoint"}, LM: e}, err
-	}
-	l, err := a.load(d, path)
-	if err != nil {
-		return eval.Target{}, err
-	}
-	if l.Tokenizer == nil {
-		return eval.Target{}, badInput{fmt.Errorf("--model: %s has no tokenizer.json, so it cannot be asked anything", path)}
-	}
-	hash, err := modelHash(l)
-	t := a.subject(d, name, hash, l, f.batch)
-	if err == nil && f.chat {
-		err = converse(&t, l)
-	}
-	return t, err
-}
-
-// converse makes a model answer messages in its chat template. Its numbers are others then, and so is its identity.
-func converse(t *eval.Target, l *loaded) error {
-	template, err := chatTemplate(l)
-	if err == nil && template == nil {
-		err = fmt.Errorf("%s has no chat template", l.Dir)
-	}
-	if err != nil {
-		return badInput{fmt.Errorf("--apply-chat-template: %w", err)}
-	}
-	render := func(prompt string) (string, error) {
-		return template.Render(chat.Conversation{Messages: []chat.Message{{Role: "user", Content: prompt}}, Generate: true})
-	}
-	if _, err := render("Hello"); err != nil {
-		return badInput{fmt.Errorf("--apply-chat-template: %s: %w", l.Dir, err)}
-	}
-	t.LM.(*eval.Subject).Template = render
-	t.Hash = "chat " + t.Hash
-	return nil
-}
-
-// subject is a loaded model as an evaluation takes it.
-func (a *app) subject(d device.Device, name, hash string, l *loaded, batch int) eval.Target {
-	s := &eval.Subject{Name: name, Model: l.Model, Tokenizer: l.Tokenizer, Batch: batch, EOS: l.EOS}
-	if l.Manners.First >= 0 {
-		s.First = &l.Manners.First
-	}
-	kind, precision := computes(d)
-	return eval.Target{LM: s, Model: eval.Model{Name: name, Hash: hash, Context: l.Model.Config.Context, Precision: precision, Device: kind, Threads: a.threads, Tokens: l.Tokens}}
-}
-
-// computes is what of a device can change a number: its kind, with the instruction set or generation, and its precision.
-func computes(d device.Device) (kind, precision string) {
-	switch d := d.(type) {
-	case *cpu.Device:
-		return "cpu " + simd.Name(), d.Precision().String()
-	case *cuda.Device:
-		precision := cpu.BF16.String()
-		if d.Types().Cache == tensor.I8 {
-			precision += ", int8 cache"
-		}
-		return "cuda " + d.Info().Arch(), precision
-	}
-	return d.Name(), ""
-}
-
-// modelName takes NAME=PATH apart; without a name the path's last element is it.
-func modelName(m string) (name, path string) {
-	if name, path, ok := strings.Cut(m, "="); ok && !strings.ContainsAny(name, "/:") {
-		return name, path
-	}
-	if url, model, ok := strings.Cut(m, endpointMark); ok && strings.Contains(url, "://") {
-		return model, m
-	}
-	return filepath.Base(filepath.Clean(m)), m
-}
-
-// endpointMark stands between the address and the model's name there.
-const endpointMark = "#"
-
-// endpoint reads URL#MODEL, and URL#MODEL#chat for servers that answer messages only. The key is taken from OPENAI_API_KEY.
-func endpoint(s string) (*eval.Endpoint, bool, error) {
-	if !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") {
-		return nil, false, nil
-	}
-	url, model, ok := strings.Cut(s, endpointMark)
-	model, kind, _ := strings.Cut(model, endpointMark)
-	if !ok || model == "" || kind != "" && kind != "chat" {
-		return nil, false, usage(fmt.Errorf("%s is no endpoint; want URL#MODEL or URL#MODEL#chat, such as http://localhost:8000/v1#small", s))
-	}
-	return &eval.Endpoint{URL: url, Model: model, Key: os.Getenv("OPENAI_API_KEY"), Chat: kind == "chat"}, true, nil
 }
 
 // present prints the table or the JSON, and writes what is derived from the store.

@@ -1,0 +1,91 @@
+package infer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"antiphase/device"
+	"antiphase/device/ref"
+	"antiphase/model"
+)
+
+// A row of NaN fails its own request, with the place in the error; neighbours go on.
+func TestNaNLogits(t *testing.T) {
+	onArchs(t, func(t *testing.T, m *model.Model) {
+		good := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{Temperature: 1, MaxTokens: 9}}
+		want := generate(t, engine(t, m, nil, Options{}), good)[0]
+		bad := int32(4)
+		for slices.Contains(want.IDs, bad) {
+			bad++
+		}
+		reqs := []Request{good, {IDs: []int32{1, bad, 2}, Sampling: Sampling{Temperature: 1, MaxTokens: 9, Logprobs: 3, RepetitionPenalty: 1.1}}}
+		p := m.Params.Lookup("embed.weight")
+		x := make([]float32, p.Rows*p.Cols)
+		device.ReadFloats(m.Device(), x, p.W)
+		x[int(bad)*p.Cols] = float32(math.NaN())
+		m.Params.Set(m.Device(), p, x)
+		e := engine(t, m, nil, Options{PrefillChunk: 4})
+		got := make([]answer, 2)
+		err := e.Generate(context.Background(), reqs, func(i int, ev Event) bool { got[i].add(t, ev); return true })
+		if err == nil || !strings.Contains(err.Error(), "request 1: infer: step 1, after 3 tokens: the logit of token 0 is NaN") {
+			t.Errorf("error is %v", err)
+		}
+		if d := cmp.Diff(want, got[0]); d != "" || got[1].Reason != ReasonError {
+			t.Errorf("the other request ended as %q and this one changed:\n%s", got[1].Reason, d)
+		}
+		if s := e.Stats(); s.FreePages != s.Pages {
+			t.Errorf("left behind %+v", s)
+		}
+	})
+}
+
+// faulty is a device that fails on demand.
+type faulty struct {
+	device.Device
+	fault  error
+	panics bool
+}
+
+func (f *faulty) Sync() error {
+	if f.panics {
+		panic("device lost")
+	}
+	return f.fault
+}
+
+func TestDeviceFaultEndsTheBatchNotTheEngine(t *testing.T) {
+	d := &faulty{Device: ref.New()}
+	e := engine(t, tiny(t, d, "diff"), nil, Options{})
+	req := Request{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 4}}
+	want := generate(t, e, req)
+	run := func() (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic: %v", p)
+			}
+		}()
+		return e.Generate(context.Background(), []Request{req, req}, func(int, Event) bool { return true })
+	}
+	d.fault = errors.New("id out of range")
+	if err := run(); !errors.Is(err, d.fault) {
+		t.Errorf("fault came back as %v", err)
+	}
+	d.fault, d.panics = nil, true
+	if err := run(); err == nil || err.Error() != "panic: device lost" {
+		t.Errorf("panic came back as %v", err)
+	}
+	d.panics = false
+	if d := cmp.Diff(want, generate(t, e, req)); d != "" {
+		t.Errorf("after the faults:\n%s", d)
+	}
+	if s := e.Stats(); s.FreePages != s.Pages || s.Running+s.Waiting > 0 {
+		t.Errorf("left behind %+v", s)
+	}
+}
