@@ -9,7 +9,7 @@ import (
 // A function fits a screen and a bit; a file fits one sitting.
 const (
 	maxFunc = 60
-	maxFile = 600
+	maxFile = 400
 )
 
 // longFuncs names the functions above the bound; exempt holds those of tests and of generated files, which are shown only.

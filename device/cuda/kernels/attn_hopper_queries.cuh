@@ -1,0 +1,80 @@
+// dQ of attn_hopper_backward.cu: whose share a warpgroup forms, and how it is added in order, by threads or by the copy engine.
+// Whose dQ a warpgroup forms at the n-th tile: of a map, of one of its units, or of every second tile.
+struct Share {
+  bool mine;
+  int map, unit;
+  i64 at;  // of the unit and map among all
+};
+__device__ __forceinline__ Share shareOf(const HopperBackward& p, const Walk& w, int n, int wg) {
+  const int tiles = (p.t + BM - 1) / BM, map = MAPS == 2 ? wg : 0, unit = UNITS == 2 ? wg : 0;
+  const i64 at = (((i64)(w.b * p.heads + w.h) * tiles + w.m) * UNITS + unit) * MAPS + map;
+  return {MAPS == 2 || UNITS == 2 || (n & 1) == wg, map, unit, at};
+}
+
+// Key tiles that come before this one in the sum of dQ: those behind it.
+__device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
+  return (min(w.m * BM + BM, p.t) - 1) / BN - w.n;
+}
+
+// Adds the tile's share to dQ, after the key tiles behind this one; seen is their counter as read before. The first
+// COPIED pieces go to the warpgroup's area, from where addStaged adds them.
+__device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads, int seen,
+                                           const int* counter, const Share& s, bool staged, const Thread& me) {
+  const int before = turnOf(p, w);
+  float dq[D / 2];
+  mmaFence();
+  columnsByColumns<TileS, TileK>(dq, grads + s.map * TileS::BYTES, 64 * s.unit,
+                                 base + (KEYS == 2 ? s.map : 0) * TileK::BYTES);
+  mmaCommit();
+  if (ADDS == 2 && COPIED < PIECES && before > __shfl_sync(0xffffffffu, seen, 0)) {  // the warp decides as one
+    if (me.lane == 0)
+      while (loadAcquire(counter) < before) {}
+    __syncwarp();
+  }
+  if (COPIED > 0 && staged) barrierOf(FREE + me.wg, 160);
+  mmaWait<0>();
+  pin(dq);
+  if (!SPLIT && BUFFERS == 1) barrierArrive(READ + me.wg, 256);
+  float* sum = p.sums + s.at * (64 * D) + me.tid * 4;
+#pragma unroll
+  for (int x = 0; x < COPIED; x++) {
+    const u32 y[4] = {__float_as_uint(dq[4 * x]), __float_as_uint(dq[4 * x + 1]), __float_as_uint(dq[4 * x + 2]),
+                      __float_as_uint(dq[4 * x + 3])};
+    stShared4(base + AT_DQ + (me.wg * COPIED + x) * PIECE + me.tid * 16, y);
+  }
+  if (COPIED > 0) proxyFence();
+#pragma unroll
+  for (int x = COPIED; x < PIECES; x++) {
+    if (ADDS != 2 ? ADDS == 1 : before > 0) redAdd4(sum + x * 512, dq + 4 * x);
+    else if (ADDS == 2 || dq[4 * x] == 1e30f)
+      *(float4*)(sum + x * 512) = {dq[4 * x], dq[4 * x + 1], dq[4 * x + 2], dq[4 * x + 3]};
+  }
+  if (COPIED > 0) barrierArrive(STAGED + me.wg, 160);
+}
+
+// A warp of the producer's adds what warpgroup wg has staged, in order, and announces it once memory has it: consumers
+// wait neither for their turn nor for the L2.
+__device__ __forceinline__ void addStaged(const HopperBackward& p, Walk w, int wg, u32 base) {
+  const int heads = p.heads / p.groups;
+  const u32 area = base + AT_DQ + wg * COPIED * PIECE;
+  const bool first = (threadIdx.x & 31) == 0;
+  int n = 0;
+  do {
+    const Share s = shareOf(p, w, n++, wg);
+    if (!s.mine) continue;
+    barrierOf(STAGED + wg, 160);
+    if (first) {
+      const int before = turnOf(p, w);
+      float* sum = p.sums + s.at * (64 * D);
+      while (loadAcquire(p.counts + s.at) < before) {}
+      proxyFenceGlobal();
+      if (before > 0) bulkAdd(sum, area, COPIED * PIECE);
+      else bulkStore(sum, area, COPIED * PIECE);
+      bulkCommit();
+      bulkWaitRead();
+    }
+    __syncwarp();
+    barrierArrive(FREE + wg, 160);
+    if (first) bulkWait(), addRelease(p.counts + s.at, 1);
+  } while (w.next(heads));
+}

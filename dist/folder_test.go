@@ -1,0 +1,72 @@
+package dist
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// An old address in the folder, with nobody or a stranger behind it, does not keep ranks apart.
+func TestStaleFolder(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	dir := t.TempDir()
+	stranger, err := listen("127.0.0.1:0", []byte("of another job"), 2, quick(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.close()
+	for _, addr := range []string{stranger.addr(), freePort(t)} {
+		if err := (&folder{dir: dir}).publish(addr, []byte("old")); err != nil {
+			t.Fatal(err)
+		}
+		late := make(chan error, 1)
+		go func() {
+			j, err := Join(context.Background(), rank(1, 2), quick("file://"+dir))
+			if err == nil {
+				err = j.Close()
+			}
+			late <- err
+		}()
+		time.Sleep(200 * time.Millisecond)
+		j, err := Join(context.Background(), rank(0, 2), quick("file://"+dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(j.Close(), <-late); err != nil {
+			t.Error(err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir)); err != nil || !info.IsDir() {
+		t.Error(err)
+	}
+}
+
+// The private folder is refused where somebody else could have put it there.
+func TestPrivateFolder(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	l := Launch{Source: "openmpi", World: 2, LocalSize: 2, Job: "7"}
+	dir, err := privateFolder(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := privateFolder(l); again != dir {
+		t.Errorf("%s, then %s", dir, again)
+	}
+	l.Job = "8"
+	if other, _ := privateFolder(l); other == dir {
+		t.Error("two jobs share a folder")
+	}
+	root := filepath.Dir(dir)
+	if err := os.Chmod(root, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := privateFolder(l); err == nil {
+		t.Error("a folder that anybody may enter was taken")
+	}
+}
