@@ -2,6 +2,7 @@ package vfstest
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"antiphase/internal/vfs"
 )
@@ -17,22 +18,20 @@ type Op struct {
 func (o Op) String() string { return fmt.Sprintf("#%d %s %s", o.Index, o.Kind, o.Path) }
 
 // Faulty shows every operation to Hook before it is done. An error from Hook is the operation's outcome: nothing is done,
-// but a write has written half of its bytes. Hook runs in the caller's goroutine; Faulty is for one goroutine.
+// but a write has written half of its bytes. Hook runs in the caller's goroutine, of which there may be several.
 type Faulty struct {
 	FS   vfs.FS
 	Hook func(Op) error
 	// Short makes a failing write return no error, only too small a count.
 	Short bool
-	count int
+	count atomic.Int64
 }
 
 // Count returns the operations seen so far.
-func (f *Faulty) Count() int { return f.count }
+func (f *Faulty) Count() int { return int(f.count.Load()) }
 
 func (f *Faulty) hook(kind, path string) error {
-	op := Op{f.count, kind, path}
-	f.count++
-	return f.Hook(op)
+	return f.Hook(Op{int(f.count.Add(1)) - 1, kind, path})
 }
 
 // Create implements vfs.FS.
