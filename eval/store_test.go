@@ -221,3 +221,17 @@ func TestSeal(t *testing.T) {
 		}
 	}
 }
+
+// Two processes may answer one question: the first answer counts, once, and takes its document from the second.
+func TestAnswerGivenTwice(t *testing.T) {
+	s := &Store{cells: map[string]*Cell{}}
+	answer := func(value float64, doc map[string]any) *Answer {
+		return &Answer{ID: "q1", Values: map[string]float64{"acc": value}, Doc: doc}
+	}
+	s.take(&row{Cell: "c", Answer: answer(1, nil), Seconds: 2})
+	s.take(&row{Cell: "c", Answer: answer(0, map[string]any{"prompt": "p"}), Seconds: 3, Logged: true})
+	c := s.cells["c"]
+	if a := c.Answers["q1"]; len(c.Answers) != 1 || a.Values["acc"] != 1 || a.Doc["prompt"] != "p" || c.Seconds != 2 {
+		t.Errorf("%+v after %v s", c.Answers, c.Seconds)
+	}
+}
