@@ -216,18 +216,18 @@ func loops(list []inst) bool {
 		}
 		state[at] = 1
 		seen := map[int32]bool{}
-		todo := []int32{at}
-		for len(todo) > 0 {
-			i := todo[len(todo)-1]
-			if todo = todo[:len(todo)-1]; seen[i] {
+		pending := []int32{at}
+		for len(pending) > 0 {
+			i := pending[len(pending)-1]
+			if pending = pending[:len(pending)-1]; seen[i] {
 				continue
 			}
 			seen[i] = true
 			switch t := list[i]; t.op {
 			case opJump:
-				todo = append(todo, t.x)
+				pending = append(pending, t.x)
 			case opSplit:
-				todo = append(todo, t.x, t.y)
+				pending = append(pending, t.x, t.y)
 			case opCall: // every rule reads at least a byte
 				if rule(t.x) {
 					return true
