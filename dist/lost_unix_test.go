@@ -35,22 +35,34 @@ func startRanks(t *testing.T, n int) (out []*process) {
 		cmd.Env = append(os.Environ(), childEnv+"=wait", "MEET=file://"+dir, fmt.Sprintf("ANTIPHASE_RANK=%d", r),
 			fmt.Sprintf("ANTIPHASE_WORLD_SIZE=%d", n))
 		cmd.Stderr = os.Stderr
-		pipe, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		out = append(out, &process{cmd, bufio.NewReader(pipe)})
+		out = append(out, begin(t, cmd))
 	}
-	for r, p := range out {
+	joined(t, out)
+	return out
+}
+
+// begin starts a rank, which ends with the test.
+func begin(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return &process{cmd, bufio.NewReader(pipe)}
+}
+
+// joined waits until all ranks say that they have met.
+func joined(t *testing.T, ranks []*process) {
+	t.Helper()
+	for r, p := range ranks {
 		if line, err := p.lines.ReadString('\n'); !strings.HasPrefix(line, "joined") {
 			t.Fatalf("rank %d: %q, %v", r, line, err)
 		}
 	}
-	return out
 }
 
 // A rank that is killed or stopped ends all others within the time-out, with code 75 and one line that names it.

@@ -1,7 +1,6 @@
 package dist_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -70,21 +69,9 @@ func TestLinkDown(t *testing.T) {
 	var ranks []*process
 	for r := range 2 {
 		cmd := onHost(t, names[r], "wait", "MEET=file://"+meet, "INTERFACE="+[]string{"left", "back"}[r], fmt.Sprintf("ANTIPHASE_RANK=%d", r), "ANTIPHASE_WORLD_SIZE=2")
-		pipe, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		ranks = append(ranks, &process{cmd, bufio.NewReader(pipe)})
+		ranks = append(ranks, begin(t, cmd))
 	}
-	for r, p := range ranks {
-		if line, err := p.lines.ReadString('\n'); !strings.HasPrefix(line, "joined") {
-			t.Fatalf("rank %d: %q, %v", r, line, err)
-		}
-	}
+	joined(t, ranks)
 	notReached(t, names, meet)
 	began := time.Now()
 	if out, err := exec.Command("ip", "-n", names[1], "link", "set", "back", "down").CombinedOutput(); err != nil {
