@@ -130,7 +130,7 @@ func TestChoicesAndStop(t *testing.T) {
 	}
 	text := whole.Choices[0].Message.Content
 	if len(text) < 3 {
-		t.Skip("the model has little to say")
+		t.Fatalf("12 greedy tokens say %q: nothing to stop at", text)
 	}
 	stop := text[2:3]
 	p.Stop = openai.ChatCompletionNewParamsStopUnion{OfStringArray: []string{stop}}
