@@ -15,6 +15,9 @@ type Options struct {
 	PageSize     int     // positions per page; default 16
 	PrefillChunk int     // prompt tokens per step, over all prompts; default as the model's device likes them, see model.PromptRows
 	EOS          []int32 // ids that end a text; default the tokenizer's end-of-text token
+	// Commit takes the memory of full load at once: every page of the cache, and the activations and logits of the largest step, which is
+	// run for that. Without it memory is taken when it is first used.
+	Commit bool
 	// Lock is held while the device computes. A device serves one goroutine at a time: engines on one device share a lock.
 	Lock sync.Locker
 }
@@ -117,6 +120,12 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 	n := opt.Slots + opt.PrefillChunk
 	e.rows = model.Rows{IDs: make([]int32, 0, n), Slots: make([]int32, 0, n), Pos: make([]int32, 0, n), Want: make([]int32, 0, opt.Slots)}
 	e.logits, e.best = make([]float32, opt.Slots*c.Vocab), make([]int32, opt.Slots)
+	if opt.Commit {
+		if err := e.commit(); err != nil {
+			e.Close()
+			return nil, err
+		}
+	}
 	return e, nil
 }
 

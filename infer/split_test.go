@@ -80,7 +80,7 @@ func TestSplitGeneratesTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			opt := Options{Slots: 3, PageSize: 4, PrefillChunk: 5}
+			opt := Options{Slots: 3, PageSize: 4, PrefillChunk: 5, Commit: true}
 			whole := engine(t, build(t, open(), c), nil, opt)
 			want := generate(t, whole, mixed()...)
 			for _, n := range []int{2, 4} {
@@ -101,7 +101,7 @@ func TestSplitGeneratesTheSame(t *testing.T) {
 // Words that no rank sends are refused.
 func TestObeyRefuses(t *testing.T) {
 	m := tiny(t, ref.New(), "diff")
-	for _, w := range [][]int32{nil, {0}, {0, 1, 2}, {1, 0}, {2, 5}, {2, 0, 1, 1}, {9, 9, 9}} {
+	for _, w := range [][]int32{nil, {0}, {0, 1, 2}, {1, 0}, {2, 5}, {2, 0, 1, 1}, {3, 0}, {9, 9, 9}} {
 		if m.Obey(w) == nil {
 			t.Errorf("%v was obeyed", w)
 		}

@@ -59,6 +59,18 @@ func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
 	return c
 }
 
+// Commit has the device back all pages with memory now: a system that gives memory on first use could else run out of it when the pages are
+// needed. What they hold is lost.
+func (c *Cache) Commit() {
+	if c.lead != nil {
+		c.lead.tell(wordCommit, c.id)
+	}
+	for _, l := range c.layers {
+		c.dev.Zero(l.K)
+		c.dev.Zero(l.V)
+	}
+}
+
 // Assign makes page the i-th of slot, from the next step on.
 func (c *Cache) Assign(slot, i int, page int32) {
 	at := slot*c.PagesOfSlot + i

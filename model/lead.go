@@ -16,9 +16,10 @@ type lead struct {
 
 // What words begin with; a cache is named by the number of those made before it.
 const (
-	wordCache = iota // pages, page size, slots, pages of a slot
-	wordFree         // cache
-	wordStep         // cache, first and end of the page table's changes, rows, wanted rows; then the changes, ids, slots, positions, wanted
+	wordCache  = iota // pages, page size, slots, pages of a slot
+	wordFree          // cache
+	wordStep          // cache, first and end of the page table's changes, rows, wanted rows; then the changes, ids, slots, positions, wanted
+	wordCommit        // cache
 )
 
 // Lead has all that is done with caches of m from here on told to the ranks that hold its other parts: send hands words to each of them,
@@ -59,15 +60,19 @@ func (m *Model) Obey(words []int32) error {
 		}
 		m.told = append(m.told, m.NewCache(int(rest[0]), int(rest[1]), int(rest[2]), int(rest[3])))
 		return nil
-	case wordFree, wordStep:
+	case wordFree, wordStep, wordCommit:
 		at := int(rest[0])
 		if at < 0 || at >= len(m.told) || m.told[at] == nil {
 			return bad
 		}
 		c := m.told[at]
-		if op == wordFree {
+		switch op {
+		case wordFree:
 			c.Free()
 			m.told[at] = nil
+			return nil
+		case wordCommit:
+			c.Commit()
 			return nil
 		}
 		return m.obeyStep(c, rest[1:], bad)

@@ -72,7 +72,7 @@ func NewModel(src Source) (*Model, error) {
 	if src.Tokenizer == nil {
 		return nil, errors.New("server: a model without a tokenizer cannot be served")
 	}
-	src.Options.EOS = src.EOS
+	src.Options.EOS, src.Options.Commit = src.EOS, true
 	e, err := infer.New(src.Model, src.Tokenizer, src.Options)
 	if err != nil {
 		return nil, err

@@ -59,6 +59,7 @@ type Server struct {
 	models   []*Model
 	inFlight int           // calls that compute
 	idle     chan struct{} // closed when a draining server has none; nil before
+	rest     rest
 
 	// abort ends the calls that outlive a drain.
 	base  context.Context
@@ -73,7 +74,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg}
+	s := &Server{cfg: cfg, rest: newRest()}
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	s.metrics = newMetrics(s)
 	s.handler = s.build()
@@ -153,6 +154,7 @@ func (s *Server) begin() error {
 		return err
 	}
 	s.inFlight++
+	s.rest.busy()
 	return nil
 }
 
@@ -160,7 +162,11 @@ func (s *Server) begin() error {
 func (s *Server) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inFlight--; s.inFlight == 0 && s.idle != nil {
+	if s.inFlight--; s.inFlight > 0 {
+		return
+	}
+	s.rest.idle()
+	if s.idle != nil {
 		close(s.idle)
 		s.idle = nil
 	}

@@ -324,8 +324,10 @@ func (a *app) serveModel(d device.Device, f *serveFlags, spec string) (*server.M
 	src := server.Source{ID: name, Model: l.Model, Tokenizer: l.Tokenizer, Template: template, First: l.Manners.First, EOS: l.EOS,
 		Defaults: servedDefaults(l.Manners.Generation), Created: time.Now(), Options: f.options, Print: fingerprint(d, l)}
 	m, err := server.NewModel(src)
-	if err != nil {
+	if errors.As(err, new(*infer.FieldError)) {
 		return nil, usage(err)
+	} else if err != nil { // a model that gives no numbers
+		return nil, badInput{fmt.Errorf("%s: %w", dir, err)}
 	}
 	a.note("%s: %s parameters, context %d, %d slots, loaded in %s", name, count(float64(m.Params)), m.Context, m.Slots, seconds(time.Since(begin).Seconds()))
 	return m, nil

@@ -1,0 +1,28 @@
+package infer
+
+import (
+	"context"
+
+	"antiphase/model"
+)
+
+// commit takes the memory of full load: the pages, and what a step needs whose prompts fill its chunk and ask for all the logits they may.
+func (e *Engine) commit() error {
+	ctx := context.Background()
+	err := e.Use(ctx, func(m *model.Model) error {
+		e.cache.Commit()
+		return m.Device().Sync()
+	})
+	if err != nil {
+		return err
+	}
+	n := max(1, min(e.opt.PrefillChunk, e.model.Config.Context, e.pool.tokens())-1)
+	largest := Request{IDs: make([]int32, n), Sampling: Sampling{Echo: true, MaxTokens: 1, IgnoreEOS: true}}
+	for range 2 { // a first pass takes activations piece by piece, the next one finds them in one new block
+		if err := e.Generate(ctx, []Request{largest}, func(int, Event) bool { return true }); err != nil {
+			return err
+		}
+	}
+	e.stats = Stats{} // nobody asked for it
+	return nil
+}
