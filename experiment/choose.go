@@ -3,53 +3,97 @@ package experiment
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
+
+	"antiphase/eval"
 )
 
-// Choose finds the best learning rate of each size and architecture: the one with the lowest mean held-out loss over
-// the seeds that every rate of the pair has finished. The same seeds judge every rate, and the same number of rates
-// is tried of each architecture.
+// heldOut is the measure that chooses learning rates unless the experiment names another.
+const heldOut = "train.valid_loss"
+
+// side is one size and architecture of an experiment.
+type side struct{ size, arch string }
+
+// trial is one run among those that choose a side's learning rate.
+type trial struct {
+	lr   float64
+	seed uint64
+}
+
+// outcome is how a trial ended. Lower is better in both; a run that diverged has +Inf.
+type outcome struct{ score, loss float64 }
+
+// Choose finds the best learning rate of each size and architecture: the one with the best mean of the measure that the
+// rows name, or the lowest mean held-out loss, over the seeds that every rate of the side has finished. Ties go to the
+// lower held-out loss, then to the lower rate. The same seeds judge every rate; a rate with a run that diverged loses
+// to every other.
 func Choose(rows []Row) map[[2]string]float64 {
-	type trial struct {
-		lr   float64
-		seed uint64
-	}
-	loss := map[[2]string]map[trial]float64{}
-	rates := map[[2]string]map[float64]bool{}
-	for _, r := range rows {
-		key := [2]string{r.Size, r.Arch}
-		if r.Measure != "train.valid_loss" {
-			continue
-		}
-		if loss[key] == nil {
-			loss[key], rates[key] = map[trial]float64{}, map[float64]bool{}
-		}
-		loss[key][trial{r.LR, r.Seed}] = r.Value
-		rates[key][r.LR] = true
-	}
 	out := map[[2]string]float64{}
-	for key, list := range loss {
+	for s, list := range trials(rows) {
+		rates := map[float64]bool{}
+		for t := range list {
+			rates[t.lr] = true
+		}
 		var common []uint64
 		for t := range list {
-			if all(rates[key], func(lr float64) bool { _, ok := list[trial{lr, t.seed}]; return ok }) &&
-				!slices.Contains(common, t.seed) {
+			if !slices.Contains(common, t.seed) &&
+				all(rates, func(lr float64) bool { return list[trial{lr, t.seed}] != nil }) {
 				common = append(common, t.seed)
 			}
 		}
-		slices.Sort(common)
-		mean := func(lr float64) (sum float64) {
-			for _, s := range common {
-				sum += list[trial{lr, s}]
+		slices.Sort(common) // the order of a sum shows in its last bits
+		mean := func(lr float64) (o outcome) {
+			for _, seed := range common {
+				o.score += list[trial{lr, seed}].score
+				o.loss += list[trial{lr, seed}].loss
 			}
-			return sum
+			return o
 		}
-		lrs := slices.SortedFunc(maps.Keys(rates[key]), func(a, b float64) int {
-			return cmp.Or(cmp.Compare(mean(a), mean(b)), cmp.Compare(a, b))
+		lrs := slices.SortedFunc(maps.Keys(rates), func(a, b float64) int {
+			x, y := mean(a), mean(b)
+			return cmp.Or(cmp.Compare(x.score, y.score), cmp.Compare(x.loss, y.loss), cmp.Compare(a, b))
 		})
-		out[key] = lrs[0]
+		out[[2]string{s.size, s.arch}] = lrs[0]
 	}
 	return out
 }
+
+// trials are the outcomes of all runs by side.
+func trials(rows []Row) map[side]map[trial]*outcome {
+	out := map[side]map[trial]*outcome{}
+	for i := range rows {
+		r := &rows[i]
+		tuned := r.tunedBy()
+		if r.Measure != tuned && r.Measure != heldOut && r.Measure != Failed {
+			continue
+		}
+		s, t := side{r.Size, r.Arch}, trial{r.LR, r.Seed}
+		if out[s] == nil {
+			out[s] = map[trial]*outcome{}
+		}
+		o := out[s][t]
+		if o == nil {
+			o = &outcome{math.Inf(1), math.Inf(1)}
+			out[s][t] = o
+		}
+		if r.Measure == Failed {
+			continue
+		}
+		if r.Measure == heldOut {
+			o.loss = r.Value
+		}
+		if r.Measure == tuned {
+			if o.score = r.Value; r.Better == eval.Higher {
+				o.score = -r.Value
+			}
+		}
+	}
+	return out
+}
+
+// tunedBy is the measure that chooses the learning rates of the row's experiment.
+func (r *Row) tunedBy() string { return cmp.Or(r.Tuned, heldOut) }
 
 func all[K comparable](set map[K]bool, f func(K) bool) bool {
 	for k := range set {

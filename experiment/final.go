@@ -1,6 +1,7 @@
 package experiment
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -10,37 +11,68 @@ import (
 // final is what comparisons are made of: the runs of each size and architecture at its best learning rate, one set of
 // rows per run.
 type final struct {
-	rows  []Row
+	all   []Row // of every learning rate
+	rows  []Row // of the best
 	sizes []string
 	archs []string // in the order of the rows; the first is the reference
 	best  map[[2]string]float64
 	eval  *eval.Evaluation
 }
 
-// newFinal gathers the runs to compare. Of a run that is there twice the first counts.
+// newFinal gathers the runs to compare.
 func newFinal(rows []Row) *final {
-	f := &final{best: Choose(rows)}
-	type key struct{ experiment, run, measure, question string }
-	seen := map[key]bool{}
-	for _, r := range rows {
-		k := key{r.Experiment, r.Run, r.Measure, ""}
-		if r.Task != nil {
-			k.question = r.Task.Question
-		}
-		if lr, ok := f.best[[2]string{r.Size, r.Arch}]; !ok || lr != r.LR || seen[k] {
-			continue
-		}
-		seen[k] = true
-		f.rows = append(f.rows, r)
+	f := &final{all: unique(rows)}
+	f.best = Choose(f.all)
+	for _, r := range f.all {
 		if !slices.Contains(f.sizes, r.Size) {
 			f.sizes = append(f.sizes, r.Size)
 		}
 		if !slices.Contains(f.archs, r.Arch) {
 			f.archs = append(f.archs, r.Arch)
 		}
+		if lr, ok := f.best[[2]string{r.Size, r.Arch}]; ok && lr == r.LR {
+			f.rows = append(f.rows, r)
+		}
 	}
+	slices.SortStableFunc(f.rows, func(a, b Row) int { // a side's place does not depend on its learning rate
+		return cmp.Or(cmp.Compare(slices.Index(f.sizes, a.Size), slices.Index(f.sizes, b.Size)),
+			cmp.Compare(slices.Index(f.archs, a.Arch), slices.Index(f.archs, b.Arch)))
+	})
 	f.eval = f.evaluation()
 	return f
+}
+
+// unique drops the rows of runs that are there twice: of each the first counts.
+func unique(rows []Row) []Row {
+	type key struct{ experiment, run, measure, question string }
+	seen := map[key]bool{}
+	var out []Row
+	for _, r := range rows {
+		k := key{r.Experiment, r.Run, r.Measure, ""}
+		if r.Task != nil {
+			k.question = r.Task.Question
+		}
+		if !seen[k] {
+			out = append(out, r)
+		}
+		seen[k] = true
+	}
+	return out
+}
+
+// diverged is the number of runs of a side whose loss was not finite.
+func (f *final) diverged(size, arch string) int { return len(f.values(size, arch, Failed)) }
+
+// rates are the learning rates that were tried of a side.
+func (f *final) rates(size, arch string) []float64 {
+	var out []float64
+	for _, r := range f.all {
+		if r.Size == size && r.Arch == arch && !slices.Contains(out, r.LR) {
+			out = append(out, r.LR)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // side names a size and an architecture among the others.
@@ -110,11 +142,11 @@ func (r *Row) into(res *eval.Result) {
 	}
 }
 
-// values are a measure of every run of a side, by seed.
+// values are a measure of every run of a side, by seed; of a measure that was asked in two ways the first.
 func (f *final) values(size, arch, measure string) map[uint64]*Row {
 	out := map[uint64]*Row{}
 	for i := range f.rows {
-		if r := &f.rows[i]; r.Size == size && r.Arch == arch && r.Measure == measure {
+		if r := &f.rows[i]; r.Size == size && r.Arch == arch && r.Measure == measure && out[r.Seed] == nil {
 			out[r.Seed] = r
 		}
 	}

@@ -34,11 +34,16 @@ func (f *final) probe() string {
 
 // reaches are the tokens to 90 % of every run of a side.
 func (f *final) reaches(size, arch string) []float64 {
+	if f.probe() == "" {
+		return nil
+	}
 	var out []float64
-	rows := f.values(size, arch, f.probe())
+	rows, failed := f.values(size, arch, f.probe()), f.values(size, arch, Failed)
 	for _, seed := range f.seeds(size, arch) {
 		if r := rows[seed]; r != nil {
 			out = append(out, reached(r.Curve))
+		} else if failed[seed] != nil {
+			out = append(out, math.Inf(1)) // a run that diverged never does
 		}
 	}
 	return out
@@ -52,11 +57,14 @@ func (f *final) reach(c *claim, size string) (finding, bool) {
 		return finding{}, false
 	}
 	p, less := rankSum(a, b)
-	x := finding{diff: 1, low: 0.5, high: 2, seeds: min(len(a), len(b))}
+	x := finding{diff: 1, low: 0.5, high: 2, seeds: min(len(a), len(b))} // ratios that decide as the test does
 	if p < 0.05 && less {
 		x.low, x.high = 0, 0.5
 	} else if p < 0.05 {
 		x.low, x.high = 2, 3
+	}
+	if s := f.unequal(size, c.than, c.arch); s != "" {
+		x.doubts = append(x.doubts, s)
 	}
 	x.note = fmt.Sprintf("median %s against %s, reached by %d of %d against %d of %d, p = %.3f (rank sum)",
 		reachedText(median(b)), reachedText(median(a)), finite(b), len(b), finite(a), len(a), p)

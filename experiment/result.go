@@ -20,7 +20,8 @@ import (
 
 // row begins a row of a run.
 func (l *lab) row(r *Run, measure string) Row {
-	return Row{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed,
+	tuned, _ := l.spec.tuned() // Check has seen it
+	return Row{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Tuned: tuned,
 		Parameters: model.Table(r.Recipe.Model).Count(), Steps: r.Recipe.Train.Steps, Tokens: r.tokens(),
 		Measure: measure, Machine: l.Machine, Commit: l.Commit, Command: l.Command}
 }
@@ -38,7 +39,7 @@ func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
 		x.Note, x.Value = note, float64(len(steps))
 		return append(out, x), nil
 	}
-	last := l.row(r, "train.valid_loss")
+	last := l.row(r, heldOut)
 	last.Label, last.Better, last.Value = "held-out loss at the end of training, "+
 		"nats/token", eval.Lower, steps[len(steps)-1].Valid
 	speed := l.row(r, trainSpeed)
@@ -191,11 +192,7 @@ func (l *lab) probeCurves(r *Run) ([]Row, error) {
 
 // measureName tells measures of one task with different settings apart.
 func measureName(r *eval.Result, metric string) string {
-	name := r.Kind + "." + metric
-	if n, ok := r.Config["needles"]; ok {
-		name += " N=" + text(n) + " R=" + text(r.Config["queries"])
-	}
-	return name
+	return labelled(r.Kind+"."+metric, text(r.Config["needles"]), text(r.Config["queries"]))
 }
 
 func text(v any) string {

@@ -19,6 +19,7 @@ type Row struct {
 	Arch       string  `json:"arch"`
 	LR         float64 `json:"lr"`
 	Seed       uint64  `json:"seed"`
+	Tuned      string  `json:"tuned_by,omitempty"` // the measure that chooses learning rates; none: held-out loss
 	Parameters int     `json:"parameters"`
 	Steps      int     `json:"steps"`
 	Tokens     int64   `json:"tokens"`

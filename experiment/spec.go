@@ -40,9 +40,10 @@ type Spec struct {
 	Variants  []Variant `json:"variants,omitempty"`
 	LRs       []float64 `json:"lrs,omitempty"` // none: each size's own
 	Seeds     []uint64  `json:"seeds"`
-	TuneSeeds int       `json:"tune_seeds"`      // seeds of every rate before the best is chosen; 0: all
-	Steps     int       `json:"steps,omitempty"` // 0: each size's own
-	Set       []string  `json:"set,omitempty"`   // changes to every recipe
+	TuneSeeds int       `json:"tune_seeds"`        // seeds of every rate before the best is chosen; 0: all
+	TuneBy    Ask       `json:"tune_by,omitempty"` // chooses the rate: one of Tasks, or "probe"; none: held-out loss
+	Steps     int       `json:"steps,omitempty"`   // 0: each size's own
+	Set       []string  `json:"set,omitempty"`     // changes to every recipe
 	Tasks     []Ask     `json:"tasks"`
 	Probes    []Ask     `json:"probes,omitempty"` // asked while training
 	Every     int       `json:"probe_every,omitempty"`
@@ -92,7 +93,8 @@ func (s *Spec) Check() error {
 			return err
 		}
 	}
-	return nil
+	_, err := s.tuned()
+	return err
 }
 
 // twice refuses a list that names something two times: it would be one run under one name.

@@ -3,7 +3,6 @@ package experiment
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -54,8 +53,8 @@ func Summarize(rows []Row) *report.Page {
 			"samples":   {},
 		},
 		Training: f.training(),
-		Experiment: &report.Experiment{Verdicts: f.verdicts(false), Rule: rule, Curves: f.bundles(),
-			Tables: f.tables(rows), Words: words}}
+		Experiment: &report.Experiment{Verdicts: f.verdicts(), Rule: rule + " " + f.tuning(), Curves: f.bundles(),
+			Tables: f.tables(), Words: words}}
 	if len(rows) > 0 {
 		p.Title = "Comparison " + rows[0].Experiment
 		p.Command = rows[0].Command
@@ -78,7 +77,7 @@ func (f *final) training() []report.Training {
 // lead is one sentence: which claims hold and which do not.
 func (f *final) lead() string {
 	count := map[string]int{}
-	for _, v := range f.verdicts(false) {
+	for _, v := range f.verdicts() {
 		count[v.Verdict]++
 	}
 	var sides []string
@@ -141,79 +140,4 @@ func (f *final) bundle(measure string) (b report.Bundle, ok bool) {
 		}
 	}
 	return b, ok
-}
-
-// tables are the tuning grid and the final numbers of every run.
-func (f *final) tables(rows []Row) []report.Listing {
-	var out []report.Listing
-	grid := report.Listing{Title: "Tuning grid",
-		Note: "Held-out loss at the end of training; the best learning rate of each architecture is chosen by the " +
-			"seeds that every rate has. Those seeds also count in the comparison, for every architecture alike.",
-		Rows: [][]string{{"size", "architecture", "learning rate", "seeds", "held-out loss, mean", "chosen"}}}
-	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss",
-		"tokens to 90 % retrieval", "gradient norm, late", "spikes"}}}
-	type trial struct {
-		size, arch string
-		lr         float64
-	}
-	var order []trial
-	losses := map[trial][]string{}
-	sums := map[trial]float64{}
-	for _, r := range rows {
-		t := trial{r.Size, r.Arch, r.LR}
-		if r.Measure != "train.valid_loss" && r.Measure != Failed {
-			continue
-		}
-		if losses[t] == nil {
-			order = append(order, t)
-		}
-		losses[t] = append(losses[t], fmt.Sprint(r.Seed))
-		if sums[t] += r.Value; r.Measure == Failed {
-			sums[t] = math.NaN()
-		}
-	}
-	for _, t := range order {
-		text := "diverged"
-		if x := sums[t] / float64(len(losses[t])); !math.IsNaN(x) {
-			text = fmt.Sprintf("%.4f", x)
-		}
-		chosen := ""
-		if f.best[[2]string{t.size, t.arch}] == t.lr {
-			chosen = "▸"
-		}
-		grid.Rows = append(grid.Rows, []string{t.size, t.arch, fmt.Sprintf("%g", t.lr), strings.Join(losses[t], " "),
-			text, chosen})
-	}
-	if len(order) > len(f.sizes)*len(f.archs) {
-		out = append(out, grid)
-	}
-	for _, size := range f.sizes {
-		for _, arch := range f.archs {
-			for _, seed := range f.seeds(size, arch) {
-				runs.Rows = append(runs.Rows, f.runRow(size, arch, seed))
-			}
-		}
-	}
-	return append(out, runs)
-}
-
-func (f *final) runRow(size, arch string, seed uint64) []string {
-	get := func(measure string) *Row { return f.values(size, arch, measure)[seed] }
-	text := func(measure, form string) string {
-		if r := get(measure); r != nil {
-			return fmt.Sprintf(form, r.Value)
-		}
-		return "–"
-	}
-	reach := "–"
-	if r := get(f.probe()); r != nil {
-		reach = reachedText(reached(r.Curve))
-	}
-	loss := get("train.valid_loss")
-	if loss == nil {
-		return []string{size + " " + arch, "–", "–", "diverged", "–", "–", "–"}
-	}
-	return []string{loss.Run, big(float64(loss.Parameters)), big(float64(loss.Tokens)),
-		text("train.valid_loss", "%.4f"), reach,
-		text("train.grad_norm_late", "%.3f"), text("train.spikes", "%.0f")}
 }

@@ -22,7 +22,7 @@ import (
 
 type compareFlags struct {
 	spec          experiment.Spec
-	seeds         string
+	seeds, tuneBy string
 	tasks, probes []string
 	have          []string
 	variants      []string
@@ -40,8 +40,8 @@ func compareVerb(a *app) *cobra.Command {
 		Long: `Compare trains every architecture at every size with every learning rate and seed on the same batches,
 judges each model with the same questions and writes one row per run and measure (rows.jsonl, rows.csv) and
 one page (report.html) with intervals over seeds and items, paired tests, the whole tuning grid and a
-verdict per claim. With several learning rates each gets --tune-seeds seeds; the one with the lowest
-held-out loss of each architecture then gets the rest of --seeds.
+verdict per claim. With several learning rates each gets --tune-seeds seeds; the best one of each
+architecture, by held-out loss or by --tune-by, then gets the rest of --seeds.
 
 Stop it in any way; the same command goes on without losing a finished run, and unfinished runs go on from
 their checkpoints. The lists of sizes, architectures, learning rates and seeds may grow from call to call.
@@ -71,6 +71,8 @@ Started by mpirun or srun, the ranks divide the runs among them; all must see --
 	fl.StringVar(&f.seeds, "seeds", "3", "how many seeds (1 to N), or a list: 11,12,13")
 	fl.IntVar(&s.TuneSeeds, "tune-seeds", 1,
 		"seeds that each learning rate gets before the best is chosen; 0 gives all seeds to all")
+	fl.StringVar(&f.tuneBy, "tune-by", "loss", "what chooses the learning rate: loss (held out), probe (the first "+
+		"one's end) or a task, as --task has it")
 	fl.IntVar(&s.Steps, "steps", 0, "optimiser steps of each run (default: the size's own)")
 	fl.StringArrayVar(&s.Set, "set", nil, "change a field of every recipe: --set train.batch=16 (repeatable)")
 	fl.StringArrayVar(&f.tasks, "task", nil,
@@ -124,7 +126,8 @@ func (f *compareFlags) idle(given *pflag.FlagSet) error {
 		}
 	}
 	if len(f.spec.LRs) < 2 {
-		if err := idle(given, "with one learning rate: --lr names several", "tune-seeds"); err != nil {
+		if err := idle(given, "with one learning rate: --lr names several", "tune-seeds",
+			"tune-by"); err != nil {
 			return err
 		}
 	}
@@ -221,6 +224,9 @@ func (f *compareFlags) resolve() error {
 		return usage(err)
 	}
 	s.Tasks, s.Probes = f.asks()
+	if f.tuneBy != "loss" {
+		s.TuneBy = experiment.Ask(f.tuneBy)
+	}
 	if err := s.Check(); err != nil {
 		return usage(err)
 	}

@@ -82,6 +82,16 @@ var ofExperiment = map[string]assertion{
 		}
 		f.has(f.fails("compare", "--size", "nano", "--probe", "none", "--probe-every", "2", "--dry-run"), `has no effect beside`)
 	},
+	"compare --tune-by": func(f *flagRig) {
+		chosen := func(dir, by string) string {
+			rows := f.compared(dir, append(asked, "--lr", "1e-3,4e-1", "--tune-by", by)...)
+			return fmt.Sprint(rows[0].Tuned)
+		}
+		f.has(chosen("tuneoutliers", "outliers"), `^outliers.logits_max$`)
+		f.has(chosen("tuneloss", "loss"), `^$`)
+		f.has(f.fails("compare", "--size", "nano", "--lr", "1e-3,2e-3", "--tune-by", "nothing", "--dry-run"), `--tune-by: "nothing" is none`)
+		f.has(f.fails("compare", "--size", "nano", "--tune-by", "lm", "--dry-run"), `has no effect with one learning rate`)
+	},
 	"compare --set":  changes("--set", "optim.lr=0.4"),
 	"compare --data": changes("--data", "synthetic:docs=70"),
 	"compare --tokenizer": func(f *flagRig) {

@@ -1,0 +1,161 @@
+package experiment
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"antiphase/eval"
+	"antiphase/eval/report"
+)
+
+// tuned is the measure that chose the learning rates, and its label.
+func (f *final) tuned() (measure, label string) {
+	measure = heldOut
+	if len(f.all) > 0 {
+		measure = f.all[0].tunedBy()
+	}
+	if measure == heldOut {
+		return heldOut, "held-out loss"
+	}
+	for _, r := range f.all {
+		if r.Measure == measure && r.Label != "" {
+			return measure, strings.TrimSuffix(r.Label, ", %") + " (" + measure + ")"
+		}
+	}
+	return measure, measure
+}
+
+// tuning says how the learning rates came about.
+func (f *final) tuning() string {
+	most := 0
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			most = max(most, len(f.rates(size, arch)))
+		}
+	}
+	if most < 2 {
+		return "One learning rate was tried of each architecture, so nothing was tuned."
+	}
+	measure, label := f.tuned()
+	s := "The learning rate of each architecture is the one with the best " + label
+	if measure != heldOut {
+		s += ", not the one with the lowest held-out loss"
+	}
+	return s + "; the tuning grid shows all of them."
+}
+
+// tables are the tuning grid and the final numbers of every run.
+func (f *final) tables() []report.Listing {
+	var out []report.Listing
+	if grid := f.grid(); len(grid.Rows) > 1+len(f.sizes)*len(f.archs) {
+		out = append(out, grid)
+	}
+	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss",
+		"tokens to 90 % retrieval", "gradient norm, late", "spikes"}},
+		Note: "Held-out loss is that of the last evaluation while training, over all sources of text in their " +
+			"proportion; spikes are steps whose loss or gradient norm leaps."}
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			for _, seed := range f.seeds(size, arch) {
+				runs.Rows = append(runs.Rows, f.runRow(size, arch, seed))
+			}
+		}
+	}
+	return append(out, runs)
+}
+
+// grid lists every learning rate of every side.
+func (f *final) grid() report.Listing {
+	measure, label := f.tuned()
+	head := []string{"size", "architecture", "learning rate", "seeds", "held-out loss, mean"}
+	if measure != heldOut {
+		head = append(head, label+", mean")
+	}
+	out := report.Listing{Title: "Tuning grid", Rows: [][]string{append(head, "chosen")},
+		Note: "The learning rate of each architecture is chosen by " + label + " at the end of training, over the " +
+			"seeds that every rate has. Those seeds also count in the comparison, for every architecture alike."}
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			for _, lr := range f.rates(size, arch) {
+				out.Rows = append(out.Rows, f.gridRow(size, arch, lr))
+			}
+		}
+	}
+	return out
+}
+
+func (f *final) gridRow(size, arch string, lr float64) []string {
+	of := func(measure string) (rows []Row) {
+		for _, r := range f.all {
+			if r.Size == size && r.Arch == arch && r.LR == lr && r.Measure == measure {
+				rows = append(rows, r)
+			}
+		}
+		return rows
+	}
+	failed := of(Failed)
+	var seeds []string
+	for _, r := range slices.Concat(of(heldOut), failed) {
+		seeds = append(seeds, fmt.Sprint(r.Seed))
+	}
+	out := []string{size, arch, fmt.Sprintf("%g", lr), strings.Join(seeds, " "), meanText(of(heldOut), len(failed))}
+	if measure, _ := f.tuned(); measure != heldOut {
+		out = append(out, meanText(of(measure), len(failed)))
+	}
+	if f.best[[2]string{size, arch}] == lr {
+		return append(out, "▸")
+	}
+	return append(out, "")
+}
+
+// meanText is the mean of a measure over runs, and how many others diverged.
+func meanText(rows []Row, failed int) string {
+	sum := 0.0
+	for _, r := range rows {
+		sum += r.Value
+	}
+	text := "–"
+	if len(rows) > 0 {
+		text = fmt.Sprintf("%.4f", sum/float64(len(rows)))
+		if r := rows[0]; r.Better == eval.Higher && strings.HasSuffix(r.Label, "%") {
+			text = fmt.Sprintf("%.1f %%", 100*sum/float64(len(rows)))
+		}
+	}
+	switch {
+	case failed > 0 && len(rows) == 0:
+		return "diverged"
+	case failed > 0:
+		return fmt.Sprintf("%s; %d diverged", text, failed)
+	}
+	return text
+}
+
+func (f *final) runRow(size, arch string, seed uint64) []string {
+	get := func(measure string) *Row { return f.values(size, arch, measure)[seed] }
+	text := func(measure, form string) string {
+		if r := get(measure); r != nil {
+			return fmt.Sprintf(form, r.Value)
+		}
+		return "–"
+	}
+	any := f.rows[slices.IndexFunc(f.rows, func(r Row) bool { return r.Size == size && r.Arch == arch && r.Seed == seed })]
+	out := []string{any.Run, big(float64(any.Parameters)), big(float64(any.Tokens))}
+	if r := get(Failed); r != nil {
+		return append(out, fmt.Sprintf("diverged after %.0f of %d steps", r.Value, r.Steps), "–", "–", "–")
+	}
+	reach := "–"
+	if r := get(f.probe()); r != nil {
+		reach = reachedText(reached(r.Curve))
+	}
+	return append(out, text(heldOut, "%.4f"), reach, text("train.grad_norm_late", "%.3f"), text("train.spikes", "%.0f"))
+}
+
+// unequal says how the tuning of two sides differs, or "".
+func (f *final) unequal(size, a, b string) string {
+	x, y := f.rates(size, a), f.rates(size, b)
+	if slices.Equal(x, y) {
+		return ""
+	}
+	return fmt.Sprintf("%s were tried of %s, %d of %s", plural(len(x), "learning rate"), a, len(y), b)
+}

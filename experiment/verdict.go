@@ -1,0 +1,233 @@
+package experiment
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"antiphase/eval"
+	"antiphase/eval/report"
+)
+
+// The verdicts.
+const (
+	Holds    = "holds"
+	HoldsNot = "does not hold"
+	Unclear  = "cannot be told here"
+	NotRun   = "not run"
+)
+
+// verdicts judges every claim that the experiment measures, for every size.
+func (f *final) verdicts() []report.Verdict {
+	var out []report.Verdict
+	for i := range claims {
+		for _, size := range f.sizes {
+			if x, ok := f.find(&claims[i], size); ok {
+				out = append(out, f.verdict(&claims[i], size, x))
+			}
+		}
+	}
+	return out
+}
+
+// finding is a difference or a ratio with its 95 % interval, which is infinite where there is none.
+type finding struct {
+	diff, low, high float64
+	arch, than      float64 // the two sides' own values
+	floors          map[string]float64
+	seeds           int      // of the side that has fewer
+	doubts          []string // why no verdict can be given, or not one for a side
+	note            string   // takes the place of the numbers
+}
+
+// find looks a claim's measure up: paired by item where rows have items, else by seed.
+func (f *final) find(c *claim, size string) (finding, bool) {
+	if c.measure == "" {
+		return finding{}, false
+	}
+	if c.measure == tokensTo90 {
+		return f.reach(c, size)
+	}
+	a, b := f.values(size, c.than, c.measure), f.values(size, c.arch, c.measure)
+	var x finding
+	var ratios, diffs []float64
+	var row *Row
+	for _, seed := range slices.Sorted(maps.Keys(a)) {
+		if y := b[seed]; y != nil {
+			row = y
+			diffs = append(diffs, y.Value-a[seed].Value)
+			ratios = append(ratios, math.Log(y.Value/a[seed].Value))
+			x.arch, x.than = x.arch+y.Value, x.than+a[seed].Value
+		}
+	}
+	n := len(diffs)
+	if n == 0 {
+		return x, false
+	}
+	x.arch, x.than, x.seeds, x.floors = x.arch/float64(n), x.than/float64(n), n, row.Floors
+	switch {
+	case c.ratio:
+		lo, mid, hi := studentInterval(ratios)
+		x.diff, x.low, x.high = math.Exp(mid), math.Exp(lo), math.Exp(hi)
+	case row.Task != nil && len(row.Items) > 0:
+		if !f.paired(&x, row, f.side(size, c.than), f.side(size, c.arch)) {
+			return x, false
+		}
+	default:
+		x.low, x.diff, x.high = studentInterval(diffs)
+	}
+	if x.seeds < 2 { // what is left would be over items alone
+		x.low, x.high = math.Inf(-1), math.Inf(1)
+	}
+	x.doubts = f.doubts(c, size, row)
+	return x, true
+}
+
+// paired takes a difference over seeds and items from the evaluation.
+func (f *final) paired(x *finding, row *Row, one, two string) bool {
+	for _, p := range f.eval.Paired {
+		if p.Question != row.Task.Question || p.Metric != row.Metric {
+			continue
+		}
+		switch {
+		case p.A == one && p.B == two:
+			x.diff, x.low, x.high = p.Diff, p.Low, p.High
+		case p.A == two && p.B == one:
+			x.diff, x.low, x.high = -p.Diff, -p.High, -p.Low
+		default:
+			continue
+		}
+		x.seeds = min(p.Seeds[0], p.Seeds[1])
+		return true
+	}
+	return false
+}
+
+// doubts are reasons not to trust a difference: sides that were not tuned alike, and scores that knowing nothing earns.
+func (f *final) doubts(c *claim, size string, row *Row) (out []string) {
+	if s := f.unequal(size, c.than, c.arch); s != "" {
+		out = append(out, s)
+	}
+	floor := 0.0
+	for _, x := range row.Floors {
+		if x < 1 { // of a single needle copying earns everything
+			floor = max(floor, x)
+		}
+	}
+	if !c.above || floor == 0 || row.Task == nil {
+		return out
+	}
+	for _, side := range f.eval.Sides() {
+		if side.Name != f.side(size, c.arch) {
+			continue
+		}
+		if m, ok := side.Metric(row.Task.Question, row.Metric); ok && m.Low <= floor {
+			out = append(out, fmt.Sprintf("%s is not above its floor", c.arch))
+		}
+	}
+	return out
+}
+
+// studentInterval is the mean of a few values with its 95 % interval; of one value there is none.
+func studentInterval(x []float64) (lo, mid, hi float64) {
+	n := float64(len(x))
+	mid = mean(x)
+	if n < 2 {
+		return math.Inf(-1), mid, math.Inf(1)
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += (v - mid) * (v - mid)
+	}
+	half := eval.StudentQuantile(0.975, n-1) * math.Sqrt(sum/(n-1)/n)
+	return mid - half, mid, mid + half
+}
+
+// fewestSeeds is how many seeds a verdict needs on both sides.
+const fewestSeeds = 3
+
+// decide turns a finding into a verdict.
+func (c *claim) decide(x finding) string {
+	low, high := x.low-c.border, x.high-c.border
+	if c.above {
+		low, high = -high, -low
+	}
+	switch {
+	case x.seeds < fewestSeeds || math.IsNaN(x.diff) || math.IsNaN(low) || math.IsNaN(high):
+		return Unclear
+	case high < 0:
+		return Holds
+	case low > 0 || low > -c.least && c.least > 0:
+		return HoldsNot
+	}
+	return Unclear
+}
+
+// verdict judges a finding. A doubt takes any verdict back; runs that diverged speak against their own side, so they
+// take back a verdict in its favour.
+func (f *final) verdict(c *claim, size string, x finding) report.Verdict {
+	v := report.Verdict{Claim: c.text, Source: c.source, Verdict: c.decide(x), Figure: c.figure(x),
+		Basis: fmt.Sprintf("%s, %s tokens, %s", size, big(float64(f.tokens(size))), plural(x.seeds, "seed"))}
+	if x.seeds < fewestSeeds {
+		v.Basis += fmt.Sprintf(" (a verdict needs %d)", fewestSeeds)
+	}
+	for _, d := range x.doubts {
+		v.Basis, v.Verdict = v.Basis+"; "+d, Unclear
+	}
+	for _, side := range []struct{ arch, favours string }{{c.arch, Holds}, {c.than, HoldsNot}} {
+		if n := f.diverged(size, side.arch); n > 0 {
+			v.Basis += fmt.Sprintf("; %d of %d runs of %s diverged", n, len(f.seeds(size, side.arch)), side.arch)
+			if v.Verdict == side.favours && c.measure != tokensTo90 {
+				v.Verdict = Unclear
+			}
+		}
+	}
+	if i := slices.IndexFunc(f.rows, func(r Row) bool { return r.Size == size && r.Arch == c.arch }); i >= 0 {
+		v.Command = f.rows[i].Command
+	}
+	return v
+}
+
+// figure writes a finding: the two sides' values with their floors, then the difference.
+func (c *claim) figure(x finding) string {
+	if x.note != "" {
+		return x.note
+	}
+	form, scale, unit := "%.3f", 1.0, c.unit
+	plus := "%+.3f"
+	switch {
+	case c.ratio:
+		plus, unit = "×%.2f", ""
+	case c.percent:
+		form, plus, scale, unit = "%.1f", "%+.1f", 100, "points"
+	case math.Abs(x.arch) >= 10 || math.Abs(x.than) >= 10:
+		form, plus = "%.1f", "%+.1f"
+	}
+	sides := fmt.Sprintf(form+" against "+form, scale*x.arch, scale*x.than)
+	if c.ratio {
+		sides = big(x.arch) + " against " + big(x.than)
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.floors)) {
+		sides += fmt.Sprintf(", %s %.1f", name, 100*x.floors[name])
+	}
+	s := fmt.Sprintf(plus, scale*x.diff)
+	if eval.Finite(x.low) && eval.Finite(x.high) {
+		s += fmt.Sprintf(" ["+plus+", "+plus+"]", scale*x.low, scale*x.high)
+	} else {
+		s = strings.TrimSpace(s + " " + unit)
+		unit = "(one seed: no interval)"
+	}
+	return sides + ": " + strings.TrimSpace(strings.ReplaceAll(s, "-", "−")+" "+unit)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// big is a number for people.
+func big(n float64) string { return report.Short(n, 3) }
