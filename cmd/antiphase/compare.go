@@ -57,7 +57,12 @@ Started by mpirun or srun, the ranks divide the runs among them; all must see --
 			return a.together(cmd.Context(), func(ctx context.Context, t *team) error { return a.compare(ctx, &f, t) })
 		},
 	}
-	fl := c.Flags()
+	f.add(c.Flags())
+	return c
+}
+
+// add declares the flags.
+func (f *compareFlags) add(fl *pflag.FlagSet) {
 	s := &f.spec
 	fl.StringArrayVar(&s.Data, "data", nil,
 		"data source, as in train: a file, a folder, a glob, synthetic; PATH@WEIGHT to mix (repeatable)")
@@ -91,7 +96,6 @@ Started by mpirun or srun, the ranks divide the runs among them; all must see --
 	fl.BoolVar(&f.dry, "dry-run", false, "print runs, tokens, memory and hours, and stop")
 	fl.BoolVar(&f.json, "json", false, "print the summary (or the dry run) as JSON")
 	inexactFlag(fl, &f.inexact)
-	return c
 }
 
 func (a *app) compare(ctx context.Context, f *compareFlags, t *team) error {
