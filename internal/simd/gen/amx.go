@@ -48,16 +48,16 @@ type gemmTiles struct {
 }
 
 // amxKernel begins a kernel on tileArgs.
-func (a *asm) amxKernel(name string, frame int) gemmTiles {
+func amxKernel(a *asm, name string, frame int) gemmTiles {
 	k := gemmTiles{asm: a, p: a.kernel(name, "tileArgs", frame, "DI")}
-	a.configTiles(k.p.at("config"))
+	configTiles(a, k.p.at("config"))
 	k.panelB, k.ldc, k.line = a.take(k.p, "b", "BX"), a.take(k.p, "ldc", "R12"), a.hold("R10", "64")
 	a.mov("$64", k.line)
 	return k
 }
 
-func (a *asm) gemmTiles(f tileForm) {
-	k := a.amxKernel(f.name(), 8)
+func emitGemmTiles(a *asm, f tileForm) {
+	k := amxKernel(a, f.name(), 8)
 	k.tileForm = f
 	k.rowA, k.stepA = a.take(k.p, "rowA", "R8"), a.take(k.p, "stepA", "R11")
 	k.done, k.scratch = a.hold("DX", "place of the previous tile"), a.hold("R15", "scratch")
@@ -89,7 +89,7 @@ func (a *asm) gemmTiles(f tileForm) {
 		a.add(k.p.at("strideB"), k.panelB)
 		a.add(imm(f.width()), k.p.at("c"))
 	})
-	a.tileRelease()
+	a.use(tileRelease())
 	k.drainRest()
 }
 
@@ -247,14 +247,14 @@ func arg(off int) string { return fmt.Sprintf("%d(DI)", off) }
 // wideStep is one step of 32 along k for 32 rows.
 func (k *gemmTiles) wideStep() {
 	for half, rows := range []*reg{k.rows, k.lower} {
-		k.streamTile(k.left[half], rows, k.rowA, 0)
+		k.use(streamTile(k.left[half], rows, k.rowA, 0))
 		k.gap()
 	}
 	for col := range 2 {
-		k.loadTile(k.right, k.b, k.line, 1024*col)
+		k.use(loadTile(k.right, k.b, k.line, 1024*col))
 		k.gap()
 		for half := range 2 {
-			k.multiplyTiles(k.sums[2*half+col], k.left[half], k.right)
+			k.use(multiplyTiles(k.sums[2*half+col], k.left[half], k.right))
 			k.gap()
 		}
 	}
@@ -264,12 +264,12 @@ func (k *gemmTiles) wideStep() {
 
 // narrowStep is one step for 16 rows.
 func (k *gemmTiles) narrowStep() {
-	k.streamTile(k.left[0], k.rows, k.rowA, 0)
+	k.use(streamTile(k.left[0], k.rows, k.rowA, 0))
 	k.gap()
 	for col := range 2 {
-		k.loadTile(k.right, k.b, k.line, 1024*col)
+		k.use(loadTile(k.right, k.b, k.line, 1024*col))
 		k.gap()
-		k.multiplyTiles(k.sums[col], k.left[0], k.right)
+		k.use(multiplyTiles(k.sums[col], k.left[0], k.right))
 		k.gap()
 	}
 	k.nextStep(2)
@@ -288,17 +288,17 @@ func (k *gemmTiles) nextStep(n int) {
 // gap keeps tile instructions apart: beside a busy neighbour, ones that follow each other closely take half as long
 // again. Alone it costs nothing.
 func (a *asm) gap() {
-	a.raw("GAP", []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}, "8 × nop")
+	a.use(raw("GAP", []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}, "8 × nop"))
 }
 
 func amxFile() []byte {
 	a := newAsm(amx)
 	a.include(missingFile)
 	for _, f := range tileForms() {
-		a.gemmTiles(f)
+		emitGemmTiles(a, f)
 	}
-	a.gemmHalf()
-	a.widenTiles()
+	gemmHalf(a)
+	widenTiles(a)
 	return a.finish()
 }
 

@@ -2,8 +2,8 @@ package main
 
 // gemmHalf is the product of up to 16 rows, one panel of A: B streams from memory, so two tiles of C are enough.
 // C is [16, 32·cols], padded, accumulated onto in place, and written straight away.
-func (a *asm) gemmHalf() {
-	k := a.amxKernel("gemmBF16Half", 0)
+func gemmHalf(a *asm) {
+	k := amxKernel(a, "gemmBF16Half", 0)
 	k.tileForm = tileForm{narrow: true}
 	c, cols := a.take(k.p, "c", "R11"), a.take(k.p, "cols", "R13")
 	k.sums, k.left, k.right = a.tmms(0, 2, "C"), a.tmms(4, 1, "A"), a.tmm(6, "B")
@@ -11,8 +11,8 @@ func (a *asm) gemmHalf() {
 	k.other = a.hold("R14", "tile of C, then next panel of B")
 	quarter, three := a.hold("R8", "quarter of a panel"), a.hold("R15", "three quarters")
 	a.repeat("column", cols, func() {
-		a.zeroTile(k.sums[0])
-		a.zeroTile(k.sums[1])
+		a.use(zeroTile(k.sums[0]))
+		a.use(zeroTile(k.sums[1]))
 		a.mov(c, k.p.at("tile"))
 		k.startFromC()
 		a.mov(k.panelB, k.b)
@@ -25,24 +25,24 @@ func (a *asm) gemmHalf() {
 		a.lea(indexed(quarter, quarter, 2), three)
 		a.repeat("step", left, func() { k.halfStep(quarter, three) })
 		a.drop(left)
-		a.storeTile(k.sums[0], c, k.ldc, 0)
-		a.storeTile(k.sums[1], c, k.ldc, 64)
+		a.use(storeTile(k.sums[0], c, k.ldc, 0))
+		a.use(storeTile(k.sums[1], c, k.ldc, 64))
 		a.add("$128", c)
 		a.add(k.p.at("strideB"), k.panelB)
 	})
-	a.tileRelease()
+	a.use(tileRelease())
 	a.op("RET")
 }
 
 // halfStep is a step of gemmHalf. Of the next panel of B it prefetches lines of each quarter: memory serves four
 // streams faster than one.
 func (k *gemmTiles) halfStep(quarter, three *reg) {
-	k.loadTile(k.left[0], k.rows, k.line, 0)
+	k.use(loadTile(k.left[0], k.rows, k.line, 0))
 	k.gap()
 	for col := range 2 {
-		k.streamTile(k.right, k.b, k.line, 1024*col)
+		k.use(streamTile(k.right, k.b, k.line, 1024*col))
 		k.gap()
-		k.multiplyTiles(k.sums[col], k.left[0], k.right)
+		k.use(multiplyTiles(k.sums[col], k.left[0], k.right))
 		k.gap()
 	}
 	for i := 0; i < panelStep; i += 64 {
@@ -61,7 +61,7 @@ func (k *gemmTiles) halfStep(quarter, three *reg) {
 }
 
 // widenTiles copies rows × cols panels of C, of bfloat16, to partial sums: tile after tile, down the columns.
-func (a *asm) widenTiles() {
+func widenTiles(a *asm) {
 	a.text("widenTiles", 0, 40)
 	a.held = map[string]*reg{}
 	dst, src, ld := a.hold("DI", "destination"), a.hold("BX", "column"), a.hold("R8", "ld")
@@ -80,7 +80,7 @@ func (a *asm) widenTiles() {
 		a.repeat("row", rows, func() {
 			a.op("PREFETCHT0", indexed(at, ahead, 1))
 			for i := range x {
-				a.widen(mem(at, 32*i), x[i])
+				widen(a, mem(at, 32*i), x[i])
 				a.op("VMOVUPS", x[i], mem(dst, 64*i))
 			}
 			a.add(ld, at)

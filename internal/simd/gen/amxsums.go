@@ -8,14 +8,14 @@ func (k *gemmTiles) startTiles() {
 	k.jump(k.p.at("load"), 1, "JEQ", "column")
 	k.op("JGT", "partial")
 	for _, t := range k.order() {
-		k.zeroTile(k.sums[t])
+		k.use(zeroTile(k.sums[t]))
 	}
 	k.op("JMP", "column")
 	k.mark("partial")
 	partial, row := k.take(k.p, "partial", "CX"), k.other
 	k.mov("$128", row)
 	for _, t := range k.order() {
-		k.loadTile(k.sums[t], partial, row, sumAt(t))
+		k.use(loadTile(k.sums[t], partial, row, sumAt(t)))
 	}
 	k.drop(partial)
 }
@@ -29,7 +29,7 @@ func (k *gemmTiles) startFromC() {
 	k.shl(4, lower)
 	k.add(upper, lower)
 	for _, t := range k.order() {
-		k.loadTile(k.sums[t], []*reg{upper, lower}[t/2], k.ldc, t%2*64)
+		k.use(loadTile(k.sums[t], []*reg{upper, lower}[t/2], k.ldc, t%2*64))
 		k.gap()
 	}
 	k.mark("begin")
@@ -49,7 +49,7 @@ func (k *gemmTiles) park() {
 	row := k.other
 	k.mov("$128", row)
 	store := func(t int) {
-		k.storeTile(k.sums[t], k.scratch, row, sumAt(t))
+		k.use(storeTile(k.sums[t], k.scratch, row, sumAt(t)))
 		k.gap()
 	}
 	k.jump(k.p.at("load"), 1, "JLT", "tozero")
@@ -61,7 +61,7 @@ func (k *gemmTiles) park() {
 	k.mark("tozero")
 	for _, t := range k.order() {
 		store(t)
-		k.zeroTile(k.sums[t])
+		k.use(zeroTile(k.sums[t]))
 		k.gap()
 	}
 	k.op("JMP", "parked")
@@ -69,7 +69,7 @@ func (k *gemmTiles) park() {
 	partial := k.take(k.p, "partial", "CX")
 	for _, t := range k.order() {
 		store(t)
-		k.loadTile(k.sums[t], partial, row, sumAt(t))
+		k.use(loadTile(k.sums[t], partial, row, sumAt(t)))
 		k.gap()
 	}
 	k.mark("parked")
@@ -108,7 +108,7 @@ func (k *gemmTiles) drainRows(n int) {
 		k.op("VMOVUPS", mem(k.scratch, 128*r), x)
 		k.op("VMOVUPS", mem(k.scratch, 128*r+64), y)
 		if k.halves {
-			k.asm.roundPair(x, y, x)
+			k.asm.use(roundPair(x, y, x))
 		} else {
 			k.op(store, y, mem(k.done, 64))
 		}

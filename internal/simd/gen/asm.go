@@ -119,37 +119,44 @@ func (a *asm) finish() []byte {
 	return a.out.Bytes()
 }
 
-// laneMasks sets masks for the first CX lanes of two vectors: K1 and K2, or registers lo and lo+1. It uses AX, DX.
-func (a *asm) laneMasks(lo int) {
-	if a.wide() {
-		a.op("MOVQ", "$1", "AX")
-		a.op("SHLQ", "CX", "AX")
-		a.op("DECQ", "AX")
-		a.op("KMOVW", "AX", "K1")
-		a.op("SHRQ", "$16", "AX")
-		a.op("KMOVW", "AX", "K2")
+// edge is the last columns of a row of two vectors, fewer than their lanes. It masks them with K1 and K2, or with
+// registers lo and lo+1.
+type edge struct {
+	*asm
+	lo int
+}
+
+// set makes the masks for the first CX lanes. It uses AX, DX.
+func (e edge) set() {
+	if e.wide() {
+		e.op("MOVQ", "$1", "AX")
+		e.op("SHLQ", "CX", "AX")
+		e.op("DECQ", "AX")
+		e.op("KMOVW", "AX", "K1")
+		e.op("SHRQ", "$16", "AX")
+		e.op("KMOVW", "AX", "K2")
 		return
 	}
-	a.op("LEAQ", "mask"+a.tag+"<>+64(SB)", "DX")
-	a.op("SHLQ", "$2", "CX")
-	a.op("SUBQ", "CX", "DX")
-	a.op("VMOVUPS", "(DX)", a.v(lo))
-	a.op("VMOVUPS", "32(DX)", a.v(lo+1))
+	e.op("LEAQ", "mask"+e.tag+"<>+64(SB)", "DX")
+	e.op("SHLQ", "$2", "CX")
+	e.op("SUBQ", "CX", "DX")
+	e.op("VMOVUPS", "(DX)", e.v(e.lo))
+	e.op("VMOVUPS", "32(DX)", e.v(e.lo+1))
 }
 
-// loadMasked and storeMasked move vector i (0 or 1) of a row under laneMasks.
-func (a *asm) loadMasked(i, lo int, mem, reg string) {
-	if a.wide() {
-		a.op("VMOVUPS.Z", mem, fmt.Sprintf("K%d", i+1), reg)
+// load and store move vector i (0 or 1) of a row.
+func (e edge) load(i int, mem, reg string) {
+	if e.wide() {
+		e.op("VMOVUPS.Z", mem, fmt.Sprintf("K%d", i+1), reg)
 	} else {
-		a.op("VMASKMOVPS", mem, a.v(lo+i), reg)
+		e.op("VMASKMOVPS", mem, e.v(e.lo+i), reg)
 	}
 }
 
-func (a *asm) storeMasked(i, lo int, reg, mem string) {
-	if a.wide() {
-		a.op("VMOVUPS", reg, fmt.Sprintf("K%d", i+1), mem)
+func (e edge) store(i int, reg, mem string) {
+	if e.wide() {
+		e.op("VMOVUPS", reg, fmt.Sprintf("K%d", i+1), mem)
 	} else {
-		a.op("VMASKMOVPS", reg, a.v(lo+i), mem)
+		e.op("VMASKMOVPS", reg, e.v(e.lo+i), mem)
 	}
 }

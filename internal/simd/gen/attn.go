@@ -24,13 +24,13 @@ type attnForward struct {
 	lines  *reg // of p
 }
 
-func (a *asm) attnForward() {
+func emitForward(a *asm) {
 	p := a.kernel("attnForward", "forwardArgs", 8, "DI")
-	f := attnForward{stepper: a.stepper(), p: p, exp: a.exp2Regs()}
-	a.configTiles(p.at("config"))
-	a.exp2Begin(&f.exp)
+	f := attnForward{stepper: newStepper(a), p: p, exp: holdExp2(a)}
+	configTiles(a, p.at("config"))
+	beginExp2(a, &f.exp)
 	a.op("VBROADCASTSS", p.at("scale"), f.exp.scale)
-	a.copy(p.at("groups"), p.at("group"))
+	copyField(a, p.at("groups"), p.at("group"))
 	a.mov("$64", f.line)
 	f.listSteps(func() { f.addLogits(0) })
 	f.takeUntil(f.end)
@@ -54,13 +54,13 @@ func (a *asm) attnForward() {
 	f.swap("p")
 	f.listSteps(f.addValues)
 	f.takeUntil(f.end)
-	a.tileRelease()
-	a.exp2End()
+	a.use(tileRelease())
+	endExp2(a)
 	a.ret()
 }
 
 // copy moves memory to memory.
-func (a *asm) copy(from, to operand) {
+func copyField(a *asm, from, to operand) {
 	x := a.hold("AX", "copy")
 	a.mov(from, x)
 	a.mov(x, to)
@@ -119,7 +119,7 @@ func (f *attnForward) addValues() {
 }
 
 // iotaTable holds 0, 1, … 127.
-func (a *asm) iotaTable() {
+func iotaTable(a *asm) {
 	for i := 0; i < 128; i += 2 {
 		fmt.Fprintf(&a.out, "DATA iota%s<>+%d(SB)/8, $0x%08X%08X\n", a.tag, 4*i, i+1, i)
 	}
@@ -129,23 +129,23 @@ func (a *asm) iotaTable() {
 func attnFile() []byte {
 	a := newAsm(tiles)
 	a.include(missingFile)
-	a.attnForward()
+	emitForward(a)
 	for maps := 1; maps <= 2; maps++ {
-		a.attnGrad(maps)
+		emitGrad(a, maps)
 	}
-	a.productTiles()
-	a.dots()
-	a.logSums()
-	a.normRows()
-	a.normBack()
+	productTiles(a)
+	dots(a)
+	logSums(a)
+	normRows(a)
+	emitNormBack(a)
 	for _, far := range []bool{false, true} {
 		for _, half := range []bool{false, true} {
-			a.scaleRows(far, half)
-			a.turnRows(far, half)
+			scaleRows(a, far, half)
+			turnRows(a, far, half)
 		}
 	}
-	a.byteTable()
-	a.iotaTable()
+	byteTable(a)
+	iotaTable(a)
 	return a.finish()
 }
 

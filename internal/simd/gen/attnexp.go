@@ -7,13 +7,13 @@ type exp2Regs struct{ scale, c3, c2, c1, one any }
 var numberedExp2 = exp2Regs{"Z31", "Z30", "Z29", "Z28", "Z27"}
 
 // exp2Regs holds them.
-func (a *asm) exp2Regs() exp2Regs {
+func holdExp2(a *asm) exp2Regs {
 	return exp2Regs{a.vec(31, "scale"), a.vec(30, "c3"), a.vec(29, "c2"), a.vec(28, "c1"), a.vec(27, "1")}
 }
 
 // exp2 sets dst to 2^x, 0 below the smallest normal number where such are zero; f is lost. x = n + f with n = floor(x),
 // and 2^f = 1 + f·(c1 + f·(c2 + f·c3)) to 9e-5: the result will be rounded to bfloat16.
-func (a *asm) exp2(c *exp2Regs, dst, x, f any) {
+func exp2(a *asm, c *exp2Regs, dst, x, f any) {
 	a.op("VREDUCEPS", "$9", x, f)
 	a.op("VMOVAPS", f, dst)
 	a.op("VFMADD213PS", c.c2, c.c3, dst)
@@ -24,7 +24,7 @@ func (a *asm) exp2(c *exp2Regs, dst, x, f any) {
 
 // exp2Begin loads the coefficients and makes subnormal numbers zero; exp2End takes that back. The frame has 8 bytes for
 // it.
-func (a *asm) exp2Begin(c *exp2Regs) {
+func beginExp2(a *asm, c *exp2Regs) {
 	a.op("STMXCSR", "mode-8(SP)")
 	a.op("LDMXCSR", a.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
 	a.op("VMOVUPS", a.constant(0.07706857673539672), c.c3)
@@ -33,10 +33,10 @@ func (a *asm) exp2Begin(c *exp2Regs) {
 	a.op("VMOVUPS", a.constant(1), c.one)
 }
 
-func (a *asm) exp2End() { a.op("LDMXCSR", "mode-8(SP)") }
+func endExp2(a *asm) { a.op("LDMXCSR", "mode-8(SP)") }
 
 // fold16 turns the reductions of 16 vectors into the lanes of the first, in order; t and u are used on the way.
-func (a *asm) fold16(op string, x []*reg, t, u *reg) {
+func fold16(a *asm, op string, x []*reg, t, u *reg) {
 	merge := func(n int, low, high string, imm ...any) {
 		for i := range n {
 			first, second := x[2*i], x[2*i+1]

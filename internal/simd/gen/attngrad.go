@@ -22,16 +22,16 @@ type attnGrad struct {
 	pairs *reg // the permutation that interleaves
 }
 
-func (a *asm) attnGrad(maps int) {
+func emitGrad(a *asm, maps int) {
 	p := a.kernel(fmt.Sprintf("attnGrad%d", maps), "gradArgs", 8, "DI")
-	g := attnGrad{asm: a, p: p, maps: maps, exp: a.exp2Regs(), pairs: a.vec(regPairs, "interleaving permutation")}
-	a.configTiles(p.at("config"))
+	g := attnGrad{asm: a, p: p, maps: maps, exp: holdExp2(a), pairs: a.vec(regPairs, "interleaving permutation")}
+	configTiles(a, p.at("config"))
 	for i := range p.off("unit") / 8 {
-		a.copy(p.byte(8*i), p.at("strip", i))
+		copyField(a, p.byte(8*i), p.at("strip", i))
 	}
-	a.copy(p.at("strips"), p.at("stripsLeft"))
+	copyField(a, p.at("strips"), p.at("stripsLeft"))
 	a.op("VBROADCASTSS", p.at("scale"), g.exp.scale)
-	a.exp2Begin(&g.exp)
+	beginExp2(a, &g.exp)
 	a.op("VMOVDQU64", "bytes"+a.tag+"<>(SB)", g.pairs)
 	a.repeat("strip", p.at("stripsLeft"), func() {
 		g.startStrip()
@@ -44,8 +44,8 @@ func (a *asm) attnGrad(maps int) {
 		g.zeroRest()
 		g.nextStrip()
 	})
-	a.tileRelease()
-	a.exp2End()
+	a.use(tileRelease())
+	endExp2(a)
 	a.ret()
 }
 
@@ -76,7 +76,7 @@ func (g *attnGrad) unitTimes(panelA *reg, with operand, n int, depth, stride str
 	g.mov(with, panelB)
 	g.mov(g.p.at("unit"), unit)
 	g.add(imm(n*unitSize), unit)
-	g.unitProduct(panelA, panelB, unit, g.p.at(depth))
+	unitProduct(g.asm, panelA, panelB, unit, g.p.at(depth))
 	g.advance(g.p.at(stride), with)
 	g.drop(panelA, panelB, unit)
 }
@@ -93,8 +93,8 @@ func (g *attnGrad) advance(by, to operand) {
 func (g *attnGrad) startStrip() {
 	p := g.p
 	g.livePanels()
-	g.copy(g.strip("mix"), p.at("unitMix"))
-	g.copy(p.at("v"), p.at("unitV"))
+	copyField(g.asm, g.strip("mix"), p.at("unitMix"))
+	copyField(g.asm, p.at("v"), p.at("unitV"))
 	iota := g.hold("AX", "numbers of columns")
 	g.lea(operand(fmt.Sprintf("iota%s<>(SB)", g.tag)), iota)
 	g.mov(iota, p.at("unitIota"))
@@ -104,9 +104,9 @@ func (g *attnGrad) startStrip() {
 		g.mov(g.strip("lam"), lam)
 	}
 	for m := range g.maps {
-		g.copy(p.at("k", m), p.at("unitK", m))
-		g.copy(g.strip("pairs", m), p.at("unitPairs", m))
-		g.copy(g.strip("lines", m), p.at("unitLines", m))
+		copyField(g.asm, p.at("k", m), p.at("unitK", m))
+		copyField(g.asm, g.strip("pairs", m), p.at("unitPairs", m))
+		copyField(g.asm, g.strip("lines", m), p.at("unitLines", m))
 		g.factors(m, lam)
 	}
 	g.drop(lam)
@@ -159,7 +159,7 @@ func (g *attnGrad) mask() {
 	g.mov(g.strip("hi"), m.hi)
 	g.mov(g.p.at("unitIota"), m.columns)
 	g.mov(g.p.at("unit"), m.at)
-	g.maskPanel(m, 32, unitRow, g.maps)
+	maskPanel(g.asm, m, 32, unitRow, g.maps)
 	g.mark("masked")
 	g.drop(m.lo, m.hi, m.columns, m.at)
 }
@@ -200,7 +200,7 @@ func (g *attnGrad) rows() {
 		spread("rowDelta", m, r.delta)
 		g.gradMap(m, &r)
 	}
-	g.fetchSome(g.p.at("fetch"), 1)
+	fetchSome(g.asm, g.p.at("fetch"), 1)
 	g.add(imm(2*unitRow), r.at)
 	g.add("$8", r.offset)
 	g.jump(r.offset, 128, "JLT", "rows")
@@ -219,11 +219,11 @@ func (g *attnGrad) gradMap(m int, r *gradPair) {
 		g.op("VMOVUPS", mem(r.at, g.maps*unitSize+at), ds) // dP
 		p := r.p[i]
 		if m == 0 {
-			g.exp2(&g.exp, p, r.x, r.temp)
+			exp2(g.asm, &g.exp, p, r.x, r.temp)
 			g.op("VSUBPS", r.delta[row], ds, ds)
 		} else {
 			p = r.second
-			g.exp2(&g.exp, p, r.x, r.temp)
+			exp2(g.asm, &g.exp, p, r.x, r.temp)
 			g.op("VFMADD231PS", r.lam[row], p, r.p[i])
 			g.op("VFMSUB213PS", r.delta[row], r.lam[row], ds)
 		}
@@ -239,7 +239,7 @@ func (g *attnGrad) gradMap(m int, r *gradPair) {
 // one.
 func (g *attnGrad) storePairs(r *gradPair, from []*reg, to, lines operand) {
 	for half, w := range r.words {
-		g.roundPair(w, from[2+half], from[half])
+		g.use(roundPair(w, from[2+half], from[half]))
 	}
 	b := g.hold("AX", "B")
 	g.mov(to, b)
@@ -311,7 +311,7 @@ func (g *attnGrad) nextStrip() {
 }
 
 // byteTable is the permutation of bytes that interleaves the halves of a vector of 32 words.
-func (a *asm) byteTable() {
+func byteTable(a *asm) {
 	for i := 0; i < 16; i += 2 {
 		var x uint64
 		for b, word := range []int{i, 16 + i, i + 1, 17 + i} {

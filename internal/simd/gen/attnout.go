@@ -8,7 +8,7 @@ type outRegs struct {
 }
 
 // outKernel begins one.
-func (a *asm) outKernel(name string) (k outRegs) {
+func outKernel(a *asm, name string) (k outRegs) {
 	k.fields = a.kernel(name, "outArgs", 0, "AX")
 	k.dst, k.src = a.take(k.fields, "dst", "DI"), a.take(k.fields, "src", "SI")
 	k.ldDst, k.ldSrc = a.take(k.fields, "ldDst", "R8"), a.take(k.fields, "ldSrc", "R9")
@@ -19,7 +19,7 @@ func (a *asm) outKernel(name string) (k outRegs) {
 }
 
 // startRow begins at the start of a row, or of 16.
-func (a *asm) startRow(k *outRegs) {
+func startRow(a *asm, k *outRegs) {
 	a.mov(k.src, k.from)
 	a.mov(k.dst, k.to)
 	a.mov(k.vectors, k.left)
@@ -27,17 +27,17 @@ func (a *asm) startRow(k *outRegs) {
 
 // scaleRows: row r of dst = scale[r] · row r of src, 16·vectors elements each, or 32·vectors that are rounded to half.
 // When far, rows belong to a matrix that is larger than the caches and are written around them, whole lines at a time.
-func (a *asm) scaleRows(far, half bool) {
-	k := a.outKernel(scaleName(far, half))
+func scaleRows(a *asm, far, half bool) {
+	k := outKernel(a, scaleName(far, half))
 	scale, x, y := a.vec(0, "scale"), a.vec(1, "elements"), a.vec(2, "16 more")
 	a.repeat("row", k.rows, func() {
 		a.op("VBROADCASTSS", mem(k.scale), scale)
-		a.startRow(&k)
+		startRow(a, &k)
 		a.repeat("vector", k.left, func() {
 			a.op("VMULPS", mem(k.from), scale, x)
 			if half {
 				a.op("VMULPS", mem(k.from, 64), scale, y)
-				a.roundPair(x, y, x)
+				a.use(roundPair(x, y, x))
 				a.add("$64", k.from)
 			}
 			a.op(storeWay(far), x, mem(k.to))
@@ -48,13 +48,13 @@ func (a *asm) scaleRows(far, half bool) {
 		a.add(k.ldSrc, k.src)
 		a.add("$4", k.scale)
 	})
-	a.outEnd(far)
+	endRows(a, far)
 }
 
 // turnRows: element (r, c) of dst = scale[0] · element (c, r) of src, for 16·rows and 16·vectors of them: 16 whole rows
 // of dst at a time. To half go 32·vectors: pairs of rows of src, interleaved, are 32-bit elements.
-func (a *asm) turnRows(far, half bool) {
-	k := a.outKernel(turnName(far, half))
+func turnRows(a *asm, far, half bool) {
+	k := outKernel(a, turnName(far, half))
 	block, temp := a.vecs(0, 16, "16 × 16 elements"), a.vecs(16, 4, "temporary")
 	scale, pairs := a.vec(31, "scale"), a.vec(regPairs, "interleaving permutation")
 	row := a.hold("R12", "row of the block")
@@ -63,7 +63,7 @@ func (a *asm) turnRows(far, half bool) {
 		a.op("VMOVDQU64", "bytes"+a.tag+"<>(SB)", pairs)
 	}
 	a.repeat("rows", k.rows, func() {
-		a.startRow(&k)
+		startRow(a, &k)
 		a.repeat("block", k.left, func() {
 			for i, x := range block {
 				a.op("VMULPS", mem(k.from), scale, x)
@@ -71,11 +71,11 @@ func (a *asm) turnRows(far, half bool) {
 				if half {
 					a.op("VMULPS", mem(k.from), scale, temp[i%4])
 					a.add(k.ldSrc, k.from)
-					a.roundPair(x, temp[i%4], x)
+					a.use(roundPair(x, temp[i%4], x))
 					a.op("VPERMB", x, pairs, x)
 				}
 			}
-			a.numbered(append(temp, block...), a.turnRegisters)
+			a.numbered(append(temp, block...), func() { turnRegisters(a) })
 			a.mov(k.to, row)
 			for _, x := range block {
 				a.op(storeWay(far), x, mem(row))
@@ -88,7 +88,7 @@ func (a *asm) turnRows(far, half bool) {
 		a.add(row, k.dst)
 		a.add("$64", k.src)
 	})
-	a.outEnd(far)
+	endRows(a, far)
 }
 
 func scaleName(far, half bool) string {
@@ -119,7 +119,7 @@ func storeWay(far bool) string {
 	return "VMOVUPS"
 }
 
-func (a *asm) outEnd(far bool) {
+func endRows(a *asm, far bool) {
 	if far {
 		a.op("SFENCE") // the caller may publish the result to other threads at once
 	}

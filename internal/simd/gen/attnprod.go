@@ -15,20 +15,20 @@ type halfProduct struct {
 
 // emit adds depth steps of k to the half's sums. It uses CX and R9.
 func (h *halfProduct) emit(half int, depth operand) {
-	loadA, loadB := h.streamTile, h.loadTile
+	loadA, loadB := streamTile, loadTile
 	if h.streamB {
-		loadA, loadB = h.loadTile, h.streamTile
+		loadA, loadB = loadTile, streamTile
 	}
 	b, left := h.hold("R9", "step of B"), h.hold("CX", "steps of k left")
 	h.mov(h.panelB, b)
 	h.mov(depth, left)
 	h.repeat(h.fresh("step"), left, func() {
-		loadA(h.left, h.rowsA, h.line, 0)
+		h.use(loadA(h.left, h.rowsA, h.line, 0))
 		h.gap()
 		for col := range 2 {
-			loadB(h.right, b, h.line, 1024*col)
+			h.use(loadB(h.right, b, h.line, 1024*col))
 			h.gap()
-			h.multiplyTiles(h.sums[2*half+col], h.left, h.right)
+			h.use(multiplyTiles(h.sums[2*half+col], h.left, h.right))
 			h.gap()
 		}
 		h.add(imm(panelStep), h.rowsA)
@@ -38,13 +38,13 @@ func (h *halfProduct) emit(half int, depth operand) {
 }
 
 // unitProduct multiplies panels of A and B, depth steps of k, into a unit. With two steps A stays in its tiles.
-func (a *asm) unitProduct(panelA, panelB, unit *reg, depth operand) {
+func unitProduct(a *asm, panelA, panelB, unit *reg, depth operand) {
 	end, long := a.fresh("multiplied"), a.fresh("long")
 	line, row := a.hold("R10", "64"), a.hold("R12", "row of a unit")
 	a.mov("$64", line)
 	a.mov(imm(unitRow), row)
 	a.jump(depth, 2, "JNE", long)
-	a.shallowProduct(panelA, panelB, unit, line, row)
+	shallowProduct(a, panelA, panelB, unit, line, row)
 	a.op("JMP", end)
 	a.mark(long)
 	h := halfProduct{asm: a, panelA: panelA, panelB: panelB, line: line, rowsA: a.hold("SI", "rows of A"),
@@ -52,12 +52,12 @@ func (a *asm) unitProduct(panelA, panelB, unit *reg, depth operand) {
 		streamB: true}
 	for half := range 2 {
 		sums := h.sums[2*half:][:2]
-		a.zeroTile(sums[0])
-		a.zeroTile(sums[1])
+		a.use(zeroTile(sums[0]))
+		a.use(zeroTile(sums[1]))
 		a.lea(mem(panelA, 1024*half), h.rowsA)
 		h.emit(half, depth)
-		a.storeTile(sums[0], unit, row, half*16*unitRow)
-		a.storeTile(sums[1], unit, row, half*16*unitRow+64)
+		a.use(storeTile(sums[0], unit, row, half*16*unitRow))
+		a.use(storeTile(sums[1], unit, row, half*16*unitRow+64))
 	}
 	a.mark(end)
 	a.drop(line, row, h.rowsA, h.left, h.right)
@@ -65,25 +65,25 @@ func (a *asm) unitProduct(panelA, panelB, unit *reg, depth operand) {
 }
 
 // shallowProduct is unitProduct of two steps of k.
-func (a *asm) shallowProduct(panelA, panelB, unit, line, row *reg) {
+func shallowProduct(a *asm, panelA, panelB, unit, line, row *reg) {
 	sums, right := a.tmms(0, 2, "C of 16 rows"), a.tmm(6, "B")
 	left := append(a.tmms(2, 2, "A of 16 rows, both steps"), a.tmms(4, 2, "A of the others")...)
 	for i, t := range left {
-		a.loadTile(t, panelA, line, i/2*1024+i%2*panelStep)
+		a.use(loadTile(t, panelA, line, i/2*1024+i%2*panelStep))
 	}
 	for col := range 2 {
-		a.zeroTile(sums[0])
-		a.zeroTile(sums[1])
+		a.use(zeroTile(sums[0]))
+		a.use(zeroTile(sums[1]))
 		for step := range 2 {
-			a.streamTile(right, panelB, line, step*panelStep+1024*col)
+			a.use(streamTile(right, panelB, line, step*panelStep+1024*col))
 			a.gap()
 			for half, sum := range sums {
-				a.multiplyTiles(sum, left[2*half+step], right)
+				a.use(multiplyTiles(sum, left[2*half+step], right))
 				a.gap()
 			}
 		}
 		for half, sum := range sums {
-			a.storeTile(sum, unit, row, half*16*unitRow+64*col)
+			a.use(storeTile(sum, unit, row, half*16*unitRow+64*col))
 		}
 	}
 	a.drop(append(append(sums, left...), right)...)
@@ -92,9 +92,9 @@ func (a *asm) shallowProduct(panelA, panelB, unit, line, row *reg) {
 // productTiles emits C[32·rows, 32·cols] (+)= A·B for operands and a C that the first two caches hold: a finished tile
 // goes straight to C. On the diagonal, where a triangle of A or B is zeros, a column begins one step of k later than
 // the previous one, or a row ends one step later.
-func (a *asm) productTiles() {
+func productTiles(a *asm) {
 	p := a.kernel("product", "productArgs", 0, "DI")
-	a.configTiles(p.at("config"))
+	configTiles(a, p.at("config"))
 	panelB, ldc := a.take(p, "b", "BX"), a.take(p, "ldc", "R12")
 	half := a.hold("R15", "16 rows of C")
 	a.mov(ldc, half)
@@ -102,29 +102,29 @@ func (a *asm) productTiles() {
 	h := halfProduct{asm: a, panelA: a.hold("R8", "panel of A"), panelB: panelB, line: a.hold("R10", "64"),
 		rowsA: a.hold("SI", "rows of A"), sums: a.tmms(0, 4, "C"), left: a.tmm(4, "A"), right: a.tmm(6, "B")}
 	a.mov("$64", h.line)
-	a.copy(p.at("c"), p.at("column"))
-	a.copy(p.at("a"), p.at("panel"))
+	copyField(a, p.at("c"), p.at("column"))
+	copyField(a, p.at("a"), p.at("panel"))
 	upper, lower, rows := a.hold("R11", "C"), a.hold("R14", "its other 16 rows"), a.hold("R13", "panels of A left")
 	a.repeat("column", p.at("cols"), func() {
 		a.mov(p.at("panel"), h.panelA)
 		a.mov(p.at("column"), upper)
 		a.mov(p.at("rows"), rows)
-		a.copy(p.at("steps"), p.at("now"))
+		copyField(a, p.at("steps"), p.at("now"))
 		a.jump(p.at("longer"), 0, "JEQ", "panel")
-		a.copy(p.at("longer"), p.at("now"))
+		copyField(a, p.at("longer"), p.at("now"))
 		a.repeat("panel", rows, func() {
 			a.lea(indexed(upper, half, 1), lower)
 			for i, c := range []*reg{upper, lower} {
 				sums := h.sums[2*i:][:2]
-				a.startSums(sums, c, ldc, p.at("load"))
+				startSums(a, sums, c, ldc, p.at("load"))
 				a.lea(mem(h.panelA, 1024*i), h.rowsA)
 				h.emit(i, p.at("now"))
-				a.storeTile(sums[0], c, ldc, 0)
-				a.storeTile(sums[1], c, ldc, 64)
+				a.use(storeTile(sums[0], c, ldc, 0))
+				a.use(storeTile(sums[1], c, ldc, 64))
 			}
 			a.lea(indexed(lower, half, 1), upper)
 			a.add(p.at("strideA"), h.panelA)
-			a.lengthen(p)
+			lengthen(a, p)
 		})
 		a.add("$128", p.at("column"))
 		a.add(p.at("strideB"), panelB)
@@ -134,25 +134,25 @@ func (a *asm) productTiles() {
 		a.op("DECQ", p.at("steps"))
 		a.mark("whole")
 	})
-	a.tileRelease()
+	a.use(tileRelease())
 	a.op("RET")
 }
 
 // startSums sets two tiles to 16 rows of C, or to zero unless the product is added to it.
-func (a *asm) startSums(sums []*reg, c, ldc *reg, load operand) {
+func startSums(a *asm, sums []*reg, c, ldc *reg, load operand) {
 	zero, begin := a.fresh("zero"), a.fresh("begin")
 	a.jump(load, 0, "JEQ", zero)
-	a.loadTile(sums[0], c, ldc, 0)
-	a.loadTile(sums[1], c, ldc, 64)
+	a.use(loadTile(sums[0], c, ldc, 0))
+	a.use(loadTile(sums[1], c, ldc, 64))
 	a.op("JMP", begin)
 	a.mark(zero)
-	a.zeroTile(sums[0])
-	a.zeroTile(sums[1])
+	a.use(zeroTile(sums[0]))
+	a.use(zeroTile(sums[1]))
 	a.mark(begin)
 }
 
 // lengthen gives the next panel one step of k more, unless it has all.
-func (a *asm) lengthen(p fields) {
+func lengthen(a *asm, p fields) {
 	now := a.take(p, "now", "AX")
 	a.op("CMPQ", now, p.at("steps"))
 	a.op("JGE", "long")

@@ -3,7 +3,7 @@ package main
 import "math"
 
 // dots: dst[r] = x_r·y_r for rows of bfloat16, 16 at a time.
-func (a *asm) dots() {
+func dots(a *asm) {
 	p := a.kernel("dots", "dotsArgs", 0, "DI")
 	dst := a.take(p, "dst", "DX")
 	x, y := a.take(p, "x", "SI"), a.take(p, "y", "BX")
@@ -25,14 +25,14 @@ func (a *asm) dots() {
 				fx, fy := factors[2*(r%4)], factors[2*(r%4)+1]
 				a.op("VMOVDQU64", mem(rowX), fx)
 				a.op("VMOVDQU64", mem(rowY), fy)
-				a.dotPairs(sum.num(), fx.num(), fy.num())
+				a.use(dotPairs(sum.num(), fx.num(), fy.num()))
 				a.add(ldx, rowX)
 				a.add(ldy, rowY)
 			}
 			a.add("$64", lineX)
 			a.add("$64", lineY)
 		})
-		a.fold16("VADDPS", sums, factors[0], factors[1])
+		fold16(a, "VADDPS", sums, factors[0], factors[1])
 		a.op("VMOVUPS", sums[0], mem(dst))
 		a.add("$64", dst)
 		for _, p := range [][2]*reg{{ldx, x}, {ldy, y}} {
@@ -46,7 +46,7 @@ func (a *asm) dots() {
 
 // logSums: top += log sum, sum = 1/sum. sum = 2^e·m with m from √½ to √2, and with s = (m−1)/(m+1) log m = 2·(s + s³/3
 // + s⁵/5 + …).
-func (a *asm) logSums() {
+func logSums(a *asm) {
 	a.text("logSums", 0, 24)
 	a.held = map[string]*reg{}
 	top, sum, n, bits := a.hold("DI", "top"), a.hold("SI", "sum"), a.hold("CX", "rows left"), a.hold("AX", "mask")
@@ -62,7 +62,7 @@ func (a *asm) logSums() {
 	a.op("DECL", bits)
 	a.op("KMOVW", bits, used)
 	a.mark("whole")
-	a.logSum16(top, sum, used, large)
+	logSum16(a, top, sum, used, large)
 	a.add("$64", top)
 	a.add("$64", sum)
 	a.sub("$16", n)
@@ -71,7 +71,7 @@ func (a *asm) logSums() {
 }
 
 // logSum16 does the 16 rows at top and sum.
-func (a *asm) logSum16(top, sum, used, large *reg) {
+func logSum16(a *asm, top, sum, used, large *reg) {
 	x, e, m := a.vec(0, "sum"), a.vec(1, "exponent"), a.vec(2, "mantissa")
 	s, t, y := a.vec(3, "s"), a.vec(4, "m + 1, then s²"), a.vec(5, "polynomial, then log")
 	z := a.vec(6, "temporary")
@@ -101,7 +101,7 @@ func (a *asm) logSum16(top, sum, used, large *reg) {
 }
 
 // normRows is a head norm, see simd.AttnTile.NormRows: in place, row by row.
-func (a *asm) normRows() {
+func normRows(a *asm) {
 	p := a.kernel("normRows", "normRowsArgs", 0, "DI")
 	x, rstd := a.take(p, "x", "SI"), a.take(p, "rstd", "R11")
 	ld, ldRstd, rows := a.take(p, "ld", "R8"), a.take(p, "ldRstd", "R9"), a.take(p, "rows", "CX")
@@ -118,7 +118,7 @@ func (a *asm) normRows() {
 			a.op("VFMADD231PS", y, y, sum)
 			a.add("$64", at)
 		})
-		a.foldLanes("VADDPS", sum, y)
+		foldLanes(a, "VADDPS", sum, y)
 		a.op("VMULSS", p.at("mean"), low, low)
 		a.op("VADDSS", p.at("eps"), low, low)
 		a.op("VSQRTSS", low, low, low)
@@ -153,7 +153,7 @@ type normBack struct {
 }
 
 // normBack goes row by row, the sum first.
-func (a *asm) normBack() {
+func emitNormBack(a *asm) {
 	p := a.kernel("normBack", "normBackArgs", 0, "DI")
 	k := normBack{asm: a, p: p, do: a.take(p, "do", "R8"), dout: a.take(p, "dout", "R9"), raw: a.take(p, "raw", "R10"),
 		out2: a.take(p, "out2", "R12"), rstd: a.take(p, "rstd", "R11"), weight: a.hold("BX", "weight"),
@@ -172,7 +172,7 @@ func (a *asm) normBack() {
 			}
 		})
 		a.op("VADDPS", sum2, k.mean, k.mean)
-		a.foldLanes("VADDPS", k.mean, sum2)
+		foldLanes(a, "VADDPS", k.mean, sum2)
 		a.op("VBROADCASTSS", p.at("mean"), sum2)
 		a.op("VMULPS", k.alpha, k.mean, k.mean)
 		for _, r := range []*reg{sum2, rstd, rstd} {
@@ -199,7 +199,7 @@ func (k *normBack) write() {
 	k.lines("write", func() {
 		t := k.temp[1]
 		for i, g := range k.gradOut {
-			k.widen(mem(out2, 32*i), second[i])
+			widen(k.asm, mem(out2, 32*i), second[i])
 			k.op("VMULPS", k.alpha, g, g)
 			k.op("VMOVUPS", mem(dnorm, 64*i), t)
 			k.op("VFMADD231PS", g, k.value[i], t)
@@ -209,7 +209,7 @@ func (k *normBack) write() {
 			k.op("VFMADD231PS", g, k.value[i], products[i])
 			k.op("VFMADD231PS", g, second[i], products[2+i])
 		}
-		k.roundPair(k.gradOut[0], k.gradOut[1], k.gradOut[0])
+		k.use(roundPair(k.gradOut[0], k.gradOut[1], k.gradOut[0]))
 		k.op("VMOVDQU64", k.gradOut[0], mem(do))
 		k.add("$128", dnorm)
 		k.add("$64", do)
@@ -219,7 +219,7 @@ func (k *normBack) write() {
 	for i := range 2 {
 		sum := products[2*i]
 		k.op("VADDPS", products[2*i+1], sum, sum)
-		k.foldLanes("VADDPS", sum, k.temp[0])
+		foldLanes(k.asm, "VADDPS", sum, k.temp[0])
 		k.mov(k.p.at("delta", i), delta)
 		k.mov(k.p.at("at"), at)
 		k.op("VMOVSS", sum.low(), indexed(delta, at, 1))
@@ -238,10 +238,10 @@ func (k *normBack) lines(label string, do func()) {
 	k.mov(k.p.at("lines"), left)
 	k.repeat(label, left, func() {
 		for half := range 2 {
-			k.widen(mem(dout, 32*half), k.gradOut[half])
+			widen(k.asm, mem(dout, 32*half), k.gradOut[half])
 		}
 		for half := range 2 {
-			k.widen(mem(raw, 32*half), k.value[half])
+			widen(k.asm, mem(raw, 32*half), k.value[half])
 		}
 		do()
 		k.add("$64", dout)

@@ -29,7 +29,7 @@ func (f *attnForward) maskGroup() {
 	f.mov(f.logits, m.at)
 	f.mov(f.panels, left)
 	f.repeat("mask", left, func() {
-		f.maskPanel(m, 16, tileRow, 1)
+		maskPanel(f.asm, m, 16, tileRow, 1)
 		f.add("$128", m.at)
 		f.add("$128", m.columns)
 	})
@@ -42,7 +42,7 @@ type maskRegs struct{ lo, hi, columns, at *reg }
 
 // maskPanel masks rows of 32 logits, step bytes apart, and those of a second map a unit further on, if any row's
 // columns begin or end among them.
-func (a *asm) maskPanel(m maskRegs, rows, step, maps int) {
+func maskPanel(a *asm, m maskRegs, rows, step, maps int) {
 	label, whole := a.fresh("maskrow"), a.fresh("maskno")
 	below, above, any := a.hold("K1", "below lo"), a.hold("K2", "not below hi"), a.hold("K3", "any")
 	lo, hi := a.vec(0, "lo"), a.vec(1, "hi")
@@ -100,7 +100,7 @@ func (f *attnForward) rowTops() *reg {
 		}
 		f.add("$128", at)
 	})
-	f.fold16("VMAXPS", tops, temp[0], temp[1])
+	fold16(f.asm, "VMAXPS", tops, temp[0], temp[1])
 	f.drop(at, left)
 	f.drop(temp...)
 	f.drop(tops[1:]...)
@@ -122,7 +122,7 @@ func (f *attnForward) raiseTops(tops *reg) {
 	f.op("VMAXPS", least, old, old)
 	f.op("VMOVUPS", tops, f.p.at("shift"))
 	f.op("VSUBPS", tops, old, old)
-	f.exp2(&f.exp, factor, old, temp)
+	exp2(f.asm, &f.exp, factor, old, temp)
 	f.op("VMOVUPS", factor, f.p.at("factor"))
 	f.op("VMULPS", mem(sum), factor, factor)
 	f.op("VMOVUPS", factor, mem(sum))
@@ -214,7 +214,7 @@ func (f *attnForward) expRows() {
 	f.drop(from, to, left)
 	f.keepSums(row, line.sums)
 	f.takeUntil(f.p.at("due"))
-	f.fetchSome(f.p.at("fetch"), 2)
+	fetchSome(f.asm, f.p.at("fetch"), 2)
 	f.add(imm(tileRow), f.logits)
 	f.add("$64", f.lines)
 	f.op("INCQ", row)
@@ -254,7 +254,7 @@ func (f *attnForward) addSums() {
 	for r, x := range sums {
 		f.op("VMOVUPS", f.p.at("sums", r), x)
 	}
-	f.fold16("VADDPS", sums, temp[0], temp[1])
+	fold16(f.asm, "VADDPS", sums, temp[0], temp[1])
 	at := f.take(f.group, "sum", "AX")
 	f.op("VADDPS", mem(at), sums[0], sums[0])
 	f.op("VMOVUPS", sums[0], mem(at))
@@ -276,10 +276,10 @@ func (l *expLine) emit(from, to *reg, n int) {
 	for i, sum := range l.sums {
 		l.op("VMOVUPS", mem(from, 128*n+64*i), l.x[i])
 		l.op("VFMSUB213PS", l.shift, l.exp.scale, l.x[i])
-		l.exp2(l.exp, l.e[i], l.x[i], l.temp[i])
+		exp2(l.asm, l.exp, l.e[i], l.x[i], l.temp[i])
 		l.op("VADDPS", l.e[i], sum, sum)
 	}
-	l.roundPair(l.e[0], l.e[1], l.e[0])
+	l.use(roundPair(l.e[0], l.e[1], l.e[0]))
 	l.op("VMOVDQU64", l.e[0], mem(to, panelStep/2*n))
 }
 

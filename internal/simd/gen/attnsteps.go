@@ -17,7 +17,7 @@ type stepper struct {
 	left, right *reg // tiles of A and B
 }
 
-func (a *asm) stepper() stepper {
+func newStepper(a *asm) stepper {
 	return stepper{asm: a, next: a.hold("R8", "next step"), end: a.hold("R15", "end of the steps"),
 		line: a.hold("R10", "64"), sums: a.tmms(0, 2, "C"), left: a.tmm(4, "A"), right: a.tmm(6, "B")}
 }
@@ -37,9 +37,9 @@ func (s *stepper) pieces() []func() {
 	var b *reg
 	return []func(){
 		func() { b = s.begin() },
-		func() { s.streamTile(s.right, b, s.line, 0) },
-		func() { s.multiplyTiles(s.sums[0], s.left, s.right) },
-		func() { s.streamTile(s.right, b, s.line, 1024) },
+		func() { s.use(streamTile(s.right, b, s.line, 0)) },
+		func() { s.use(multiplyTiles(s.sums[0], s.left, s.right)) },
+		func() { s.use(streamTile(s.right, b, s.line, 1024)) },
 		func() { s.finish(b) },
 	}
 }
@@ -53,15 +53,15 @@ func (s *stepper) begin() *reg {
 	s.op("JEQ", zero)
 	ld := s.take(step(s.next), "ld", "AX")
 	for col, sum := range s.sums {
-		s.loadTile(sum, start, ld, 64*col)
+		s.use(loadTile(sum, start, ld, 64*col))
 	}
 	s.op("JMP", begun)
 	s.mark(zero)
 	for _, sum := range s.sums {
-		s.zeroTile(sum)
+		s.use(zeroTile(sum))
 	}
 	s.mark(begun)
-	s.loadTile(s.left, a, s.line, 0)
+	s.use(loadTile(s.left, a, s.line, 0))
 	s.drop(start, a, ld)
 	return b
 }
@@ -70,13 +70,13 @@ func (s *stepper) begin() *reg {
 func (s *stepper) finish(b *reg) {
 	s.drop(b)
 	kept := s.fresh("kept")
-	s.multiplyTiles(s.sums[1], s.left, s.right)
+	s.use(multiplyTiles(s.sums[1], s.left, s.right))
 	c := s.take(step(s.next), "c", "CX")
 	s.op("TESTQ", c, c)
 	s.op("JZ", kept)
 	ld := s.take(step(s.next), "ld", "AX")
 	for col, sum := range s.sums {
-		s.storeTile(sum, c, ld, 64*col)
+		s.use(storeTile(sum, c, ld, 64*col))
 	}
 	s.mark(kept)
 	s.add(imm(sizeOf("attnStep")), s.next)
@@ -137,7 +137,7 @@ func (s *stepper) addSteps(p product) {
 }
 
 // fetchSome prefetches n of the rows that a field points to into the second cache.
-func (a *asm) fetchSome(fetch operand, n int) {
+func fetchSome(a *asm, fetch operand, n int) {
 	same := a.fresh("same")
 	now, at, ld := a.hold("AX", "where the present rows are"), a.hold("R9", "row"), a.hold("R11", "ld")
 	rows := fields{"fetchRows", a.hold("CX", "rows")}

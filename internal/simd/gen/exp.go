@@ -45,7 +45,7 @@ func (b *body) exp(x string) string {
 // atLeast marks the lanes where x is not less than low, which a NaN is not: in K2, or in keep. NEON marks the others.
 func (b *body) atLeast(low float64, x, keep string) {
 	if b.arm() {
-		b.vvv(0x6EA0E400, "fcmgt", "4s", keep, b.constant(low), x)
+		b.use(vvv(0x6EA0E400, "fcmgt", "4s", keep, b.constant(low), x))
 		return
 	}
 	if b.wide() {
@@ -57,7 +57,7 @@ func (b *body) atLeast(low float64, x, keep string) {
 // cut makes x 0 where atLeast found less.
 func (b *body) cut(keep, x string) {
 	if b.arm() {
-		b.vvv(0x4E601C00, "bic", "16b", x, x, keep)
+		b.use(vvv(0x4E601C00, "bic", "16b", x, x, keep))
 	} else {
 		b.and(keep, x, x)
 	}

@@ -12,53 +12,58 @@ const (
 	fewAhead = 3072
 )
 
-// few: C[rows, 32·panels] += A·B for float32 rows of A that hold bfloat16 values and packed panels of B, stride bytes apart.
+// fewKernel: C[rows, 32·panels] += A·B for float32 rows of A that hold bfloat16 values and packed panels of B, stride bytes apart.
 // It repeats the sums of a tile product bit for bit: over each 32 steps of k one chain of multiply-adds
 // for the even elements and one for the odd, then C += even + odd, subnormal numbers being 0. So rows may go either way,
 // and where there are no tiles this is the product.
 //
 // A line of B serves 2·rows multiply-adds: memory is the bound. It gives more to several streams than to one, so a line of each
 // of group panels is read before the next of the first, and a step of every group before the next step of the first.
-func (a *asm) few(rows, group int) {
+type fewKernel struct {
+	*asm
+	rows, group int
+}
+
+func (k fewKernel) emit() {
 	frame := 8
-	if group > 1 {
+	if k.group > 1 {
 		frame = 16
 	}
-	a.text(fewName(rows, group), frame, 64)
-	a.op("STMXCSR", "mode-8(SP)")
-	a.op("LDMXCSR", a.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
-	a.op("MOVQ", "steps+0(FP)", "CX")
-	a.op("MOVQ", "a+8(FP)", "SI")
-	a.op("MOVQ", "lda+16(FP)", "R8")
-	a.op("MOVQ", "b+24(FP)", "R11")
-	a.op("MOVQ", "ldc+40(FP)", "R9")
-	a.op("MOVQ", "stride+56(FP)", "R13")
-	a.op("SHLQ", "$2", "R8")
-	a.op("SHLQ", "$2", "R9")
-	a.op("LEAQ", "(R8)(R8*2)", "R10")
-	if group > 1 {
-		a.op("IMUL3Q", fmt.Sprintf("$%d", group-1), "R13", "AX")
-		a.op("MOVQ", "AX", "jump-16(SP)") // from behind a panel to the one that follows it in the next group
+	k.text(fewName(k.rows, k.group), frame, 64)
+	k.op("STMXCSR", "mode-8(SP)")
+	k.op("LDMXCSR", k.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
+	k.op("MOVQ", "steps+0(FP)", "CX")
+	k.op("MOVQ", "a+8(FP)", "SI")
+	k.op("MOVQ", "lda+16(FP)", "R8")
+	k.op("MOVQ", "b+24(FP)", "R11")
+	k.op("MOVQ", "ldc+40(FP)", "R9")
+	k.op("MOVQ", "stride+56(FP)", "R13")
+	k.op("SHLQ", "$2", "R8")
+	k.op("SHLQ", "$2", "R9")
+	k.op("LEAQ", "(R8)(R8*2)", "R10")
+	if k.group > 1 {
+		k.op("IMUL3Q", fmt.Sprintf("$%d", k.group-1), "R13", "AX")
+		k.op("MOVQ", "AX", "jump-16(SP)") // from behind a panel to the one that follows it in the next group
 	}
-	a.op("VMOVUPS", a.bits(0xFFFF0000), a.fewReg(fewMask))
-	a.mark("step")
-	a.op("MOVQ", "R11", "BX")
-	a.op("MOVQ", "c+32(FP)", "DI")
-	a.op("MOVQ", "panels+48(FP)", "R12")
-	a.mark("panel")
-	a.fewPanel(rows, group)
-	for range group {
-		a.op("ADDQ", "R13", "BX")
+	k.op("VMOVUPS", k.bits(0xFFFF0000), k.part(fewMask))
+	k.mark("step")
+	k.op("MOVQ", "R11", "BX")
+	k.op("MOVQ", "c+32(FP)", "DI")
+	k.op("MOVQ", "panels+48(FP)", "R12")
+	k.mark("panel")
+	k.panel()
+	for range k.group {
+		k.op("ADDQ", "R13", "BX")
 	}
-	a.op("SUBQ", fmt.Sprintf("$%d", group), "R12")
-	a.op("JNZ", "panel")
-	a.op("ADDQ", "$128", "SI")
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R11")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "step")
-	a.op("LDMXCSR", "mode-8(SP)")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	k.op("SUBQ", fmt.Sprintf("$%d", k.group), "R12")
+	k.op("JNZ", "panel")
+	k.op("ADDQ", "$128", "SI")
+	k.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R11")
+	k.op("DECQ", "CX")
+	k.op("JNZ", "step")
+	k.op("LDMXCSR", "mode-8(SP)")
+	k.op("VZEROUPPER")
+	k.op("RET")
 }
 
 func fewName(rows, group int) string {
@@ -68,45 +73,45 @@ func fewName(rows, group int) string {
 	return fmt.Sprintf("fewBF16x%d", rows)
 }
 
-// fewPanel is a step of the panels at BX: all 32 columns at once, or with AVX2 8 at a time, which are half of each line of a
+// panel is a step of the panels at BX: all 32 columns at once, or with AVX2 8 at a time, which are half of each line of a
 // tile, then the other half, then the other tile. DI moves on by 32 columns.
-func (a *asm) fewPanel(rows, group int) {
-	if a.wide() {
-		if group > 1 {
-			a.op("LEAQ", "(R13)(R13*2)", "R14")
-			a.op("ADDQ", "BX", "R14")
-			a.fewTargets()
+func (k fewKernel) panel() {
+	if k.wide() {
+		if k.group > 1 {
+			k.op("LEAQ", "(R13)(R13*2)", "R14")
+			k.op("ADDQ", "BX", "R14")
+			k.targets()
 		}
-		a.fewStep(rows, 2*group)
-		a.op("ADDQ", fmt.Sprintf("$%d", 128*group), "DI")
+		k.step(2 * k.group)
+		k.op("ADDQ", fmt.Sprintf("$%d", 128*k.group), "DI")
 		return
 	}
 	const half, tile = 32, 1024
-	a.op("MOVQ", "BX", "R14")
-	a.op("MOVQ", "$4", "AX")
-	a.mark("group")
-	a.fewStep(rows, 1)
-	a.op("ADDQ", "$32", "DI")
-	a.op("ADDQ", fmt.Sprintf("$%d", half), "BX")
-	a.op("CMPQ", "AX", "$3")
-	a.op("JNE", "same")
-	a.op("ADDQ", fmt.Sprintf("$%d", tile-2*half), "BX")
-	a.mark("same")
-	a.op("DECQ", "AX")
-	a.op("JNZ", "group")
-	a.op("MOVQ", "R14", "BX")
+	k.op("MOVQ", "BX", "R14")
+	k.op("MOVQ", "$4", "AX")
+	k.mark("group")
+	k.step(1)
+	k.op("ADDQ", "$32", "DI")
+	k.op("ADDQ", fmt.Sprintf("$%d", half), "BX")
+	k.op("CMPQ", "AX", "$3")
+	k.op("JNE", "same")
+	k.op("ADDQ", fmt.Sprintf("$%d", tile-2*half), "BX")
+	k.mark("same")
+	k.op("DECQ", "AX")
+	k.op("JNZ", "group")
+	k.op("MOVQ", "R14", "BX")
 }
 
-// fewTargets sets where the lines of a step are fetched ahead for, but for the distance: R8 and R10 for the first tile of the first and
+// targets sets where the lines of a step are fetched ahead for, but for the distance: R8 and R10 for the first tile of the first and
 // the last three panels, R9 and DX for the second. A single row needs none of them for itself.
-func (a *asm) fewTargets() {
+func (k fewKernel) targets() {
 	last := [2]int{1, 2} // steps left when the distance leads behind the panel
 	for tile, regs := range [][2]string{{"R8", "R10"}, {"R9", "DX"}} {
-		a.op("MOVQ", "$0", "AX")
-		a.op("CMPQ", "CX", fmt.Sprintf("$%d", last[tile]))
-		a.op("CMOVQLE", "jump-16(SP)", "AX")
-		a.op("LEAQ", "(BX)(AX*1)", regs[0])
-		a.op("LEAQ", "(R14)(AX*1)", regs[1])
+		k.op("MOVQ", "$0", "AX")
+		k.op("CMPQ", "CX", fmt.Sprintf("$%d", last[tile]))
+		k.op("CMOVQLE", "jump-16(SP)", "AX")
+		k.op("LEAQ", "(BX)(AX*1)", regs[0])
+		k.op("LEAQ", "(R14)(AX*1)", regs[1])
 	}
 }
 
@@ -118,95 +123,95 @@ const (
 	fewSpread
 )
 
-// fewReg is the register of one of these parts. Rows times vectors is at most 12; two pairs of registers take turns with B.
-func (a *asm) fewReg(part int, at ...int) string {
+// part is the register of one of these parts. Rows times vectors is at most 12; two pairs of registers take turns with B.
+func (k fewKernel) part(part int, at ...int) string {
 	n, pairs := 2*fewGroup, 2
-	if !a.wide() {
+	if !k.wide() {
 		n, pairs = fewRows, 1
 	}
 	switch part {
 	case fewEven, fewOdd:
-		return a.v(part*n + at[0])
+		return k.v(part*n + at[0])
 	case fewB:
-		return a.v(2*n + 2*(at[1]%pairs) + at[0])
+		return k.v(2*n + 2*(at[1]%pairs) + at[0])
 	case fewMask:
-		return a.v(2*n + 2*pairs)
+		return k.v(2*n + 2*pairs)
 	}
-	return a.v(2*n + 2*pairs + 1)
+	return k.v(2*n + 2*pairs + 1)
 }
 
-// fewStep is 32 steps of k for vecs vectors of columns.
-func (a *asm) fewStep(rows, vecs int) {
-	for n := range rows * vecs {
+// step is 32 steps of k for vecs vectors of columns.
+func (k fewKernel) step(vecs int) {
+	for n := range k.rows * vecs {
 		for _, part := range []int{fewEven, fewOdd} {
-			x := a.fewReg(part, n)
-			a.op("VXORPS", x, x, x)
+			x := k.part(part, n)
+			k.op("VXORPS", x, x, x)
 		}
 	}
 	for p := range 16 {
 		for i := range vecs {
-			a.fewB(p, i, vecs > 2)
-			a.fewLine(rows, vecs, p, i)
+			k.widenB(p, i)
+			k.line(vecs, p, i)
 		}
 	}
-	a.op("MOVQ", "DI", "DX")
-	for r := range rows {
+	k.op("MOVQ", "DI", "DX")
+	for r := range k.rows {
 		for i := range vecs {
-			even, mem := a.fewReg(fewEven, r*vecs+i), fmt.Sprintf("%d(DX)", i*a.bytes())
-			a.op("VADDPS", a.fewReg(fewOdd, r*vecs+i), even, even)
-			a.op("VADDPS", mem, even, even)
-			a.op("VMOVUPS", even, mem)
+			even, mem := k.part(fewEven, r*vecs+i), fmt.Sprintf("%d(DX)", i*k.bytes())
+			k.op("VADDPS", k.part(fewOdd, r*vecs+i), even, even)
+			k.op("VADDPS", mem, even, even)
+			k.op("VMOVUPS", even, mem)
 		}
-		if r < rows-1 {
-			a.op("ADDQ", "R9", "DX")
+		if r < k.rows-1 {
+			k.op("ADDQ", "R9", "DX")
 		}
 	}
 }
 
-// fewLine multiplies line p, vector i of B with the elements of all rows.
-func (a *asm) fewLine(rows, vecs, p, i int) {
+// line multiplies line p, vector i of B with the elements of all rows.
+func (k fewKernel) line(vecs, p, i int) {
 	for odd, part := range []int{fewEven, fewOdd} {
-		for r := range rows {
+		for r := range k.rows {
 			mem := fmt.Sprintf([]string{"%d(SI)", "%d(SI)(R8*1)", "%d(SI)(R8*2)", "%d(SI)(R10*1)"}[r], 8*p+4*odd)
-			b, acc := a.fewReg(fewB, odd, i), a.fewReg(part, r*vecs+i)
-			if a.wide() {
-				a.op("VFMADD231PS.BCST", mem, b, acc)
+			b, acc := k.part(fewB, odd, i), k.part(part, r*vecs+i)
+			if k.wide() {
+				k.op("VFMADD231PS.BCST", mem, b, acc)
 				continue
 			}
-			a.op("VBROADCASTSS", mem, a.fewReg(fewSpread))
-			a.op("VFMADD231PS", a.fewReg(fewSpread), b, acc)
+			k.op("VBROADCASTSS", mem, k.part(fewSpread))
+			k.op("VFMADD231PS", k.part(fewSpread), b, acc)
 		}
 	}
 }
 
-// fewB widens the elements of line p, vector i of B, and fetches what comes behind, in a group by way of fewTargets.
-func (a *asm) fewB(p, i int, group bool) {
-	even, odd := a.fewReg(fewB, 0, i), a.fewReg(fewB, 1, i)
+// widenB widens the elements of line p, vector i of B, and fetches what comes behind, in a group by way of targets.
+func (k fewKernel) widenB(p, i int) {
+	even, odd := k.part(fewB, 0, i), k.part(fewB, 1, i)
 	from := func(at int, base string) string {
 		return fmt.Sprintf([]string{"%d(%s)", "%d(%s)(R13*1)", "%d(%s)(R13*2)"}[i/2%3], at, base)
 	}
 	mem := func(at int) string { return from(at, []string{"BX", "R14"}[i/6]) }
 	fetch := func(at int) {
 		base := "BX"
-		if group {
+		if k.group > 1 {
 			base = [][]string{{"R8", "R10"}, {"R9", "DX"}}[i%2][i/6]
 		}
-		a.op("PREFETCHT0", from(at, base))
+		k.op("PREFETCHT0", from(at, base))
 	}
 	at := 1024*(i%2) + 64*p
 	fetch(at + fewAhead)
-	a.op("VMOVUPS", mem(at), odd)
-	a.op("VPSLLD", "$16", odd, even)
-	a.op("VANDPS", a.fewReg(fewMask), odd, odd)
+	k.op("VMOVUPS", mem(at), odd)
+	k.op("VPSLLD", "$16", odd, even)
+	k.op("VANDPS", k.part(fewMask), odd, odd)
 }
 
 func fewFile(i isa) []byte {
 	a := newAsm(i)
 	for r := 1; r <= fewRows; r++ {
-		a.few(r, 1)
+		fewKernel{a, r, 1}.emit()
 	}
 	if i.wide() {
-		a.few(1, fewGroup)
+		fewKernel{a, 1, fewGroup}.emit()
 	}
 	return a.finish()
 }

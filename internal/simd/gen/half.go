@@ -78,7 +78,7 @@ func (b *body) storeRounded(name, r string) {
 	if err != nil {
 		panic(b.kernel.name + ": store of " + r)
 	}
-	b.narrowOne(b.free-1, from)
+	b.use(narrowOne(b.free-1, from))
 	if b.masked {
 		b.op("VMOVDQU16", words, "K1", b.at(name))
 	} else {

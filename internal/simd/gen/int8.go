@@ -29,7 +29,7 @@ func int8Name(rows, group int) string {
 
 // fewInt8Begin begins a kernel of few rows: R9 a step of x, R8 half of that, from upper bytes to lower ones, BX W, R10 its head, DI C,
 // R12 the rows' scales, R11 panels left, R13 the stride from a panel to the next.
-func (a *asm) fewInt8Begin(rows, group, frame int) {
+func fewInt8Begin(a *asm, rows, group, frame int) {
 	a.text(int8Name(rows, group), frame, 80)
 	a.op("MOVQ", "step+16(FP)", "R9")
 	a.op("MOVQ", "w+24(FP)", "BX")
@@ -42,60 +42,65 @@ func (a *asm) fewInt8Begin(rows, group, frame int) {
 	a.op("SHRQ", "$1", "R8")
 }
 
-// fewVNNI: y of rows rows and 32·panels columns: 64 bytes of W meet the upper and the lower bytes of every row, one instruction each.
+// vnniFew: y of rows rows and 32·panels columns: 64 bytes of W meet the upper and the lower bytes of every row, one instruction each.
 // That is far faster than memory, which gives more to several streams than to one: a line of each of group panels is read before
 // the next of the first.
-func (a *asm) fewVNNI(rows, group int) {
-	vecs := 2 * group
-	a.fewInt8Begin(rows, group, 8)
-	a.op("IMUL3Q", fmt.Sprintf("$%d", group-1), "R13", "AX")
-	a.op("MOVQ", "AX", "jump-8(SP)") // from behind a panel to the one that follows it in the next group
-	a.mark("group")
-	a.op("MOVQ", "steps+0(FP)", "CX")
-	a.op("MOVQ", "x+8(FP)", "SI")
-	if group > 3 { // the last three of six
-		a.op("LEAQ", "(R13)(R13*2)", "R14")
-		a.op("ADDQ", "BX", "R14")
-	}
-	for i := range int8Head / 64 * group {
-		a.op("PREFETCHT0", fmt.Sprintf("%d(R10)", 64*i))
-	}
-	for i := range 2 * rows * vecs {
-		a.op("VPXORD", a.v(i), a.v(i), a.v(i))
-	}
-	a.mark("step")
-	a.int8Targets(group)
-	for p := range 16 {
-		a.vnniLine(rows, vecs, p)
-	}
-	a.op("ADDQ", "R9", "SI")
-	a.op("ADDQ", "$2048", "BX")
-	a.op("ADDQ", "$2048", "R14")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "step")
-	a.vnniResults(rows, vecs)
-	for range group - 1 { // it is behind the first one already
-		a.op("ADDQ", "R13", "BX")
-	}
-	a.op("ADDQ", fmt.Sprintf("$%d", int8Head*group), "R10")
-	a.op("ADDQ", fmt.Sprintf("$%d", 128*group), "DI")
-	a.op("SUBQ", fmt.Sprintf("$%d", group), "R11")
-	a.op("JNZ", "group")
-	a.op("VZEROUPPER")
-	a.op("RET")
+type vnniFew struct {
+	*asm
+	rows, group int
 }
 
-// int8Targets sets where lines are fetched ahead for, but for the distance: AX and DX for the first tile of the first and the last three
+func (k vnniFew) emit() {
+	vecs := 2 * k.group
+	fewInt8Begin(k.asm, k.rows, k.group, 8)
+	k.op("IMUL3Q", fmt.Sprintf("$%d", k.group-1), "R13", "AX")
+	k.op("MOVQ", "AX", "jump-8(SP)") // from behind a panel to the one that follows it in the next group
+	k.mark("group")
+	k.op("MOVQ", "steps+0(FP)", "CX")
+	k.op("MOVQ", "x+8(FP)", "SI")
+	if k.group > 3 { // the last three of six
+		k.op("LEAQ", "(R13)(R13*2)", "R14")
+		k.op("ADDQ", "BX", "R14")
+	}
+	for i := range int8Head / 64 * k.group {
+		k.op("PREFETCHT0", fmt.Sprintf("%d(R10)", 64*i))
+	}
+	for i := range 2 * k.rows * vecs {
+		k.op("VPXORD", k.v(i), k.v(i), k.v(i))
+	}
+	k.mark("step")
+	k.targets()
+	for p := range 16 {
+		k.line(vecs, p)
+	}
+	k.op("ADDQ", "R9", "SI")
+	k.op("ADDQ", "$2048", "BX")
+	k.op("ADDQ", "$2048", "R14")
+	k.op("DECQ", "CX")
+	k.op("JNZ", "step")
+	k.results(vecs)
+	for range k.group - 1 { // it is behind the first one already
+		k.op("ADDQ", "R13", "BX")
+	}
+	k.op("ADDQ", fmt.Sprintf("$%d", int8Head*k.group), "R10")
+	k.op("ADDQ", fmt.Sprintf("$%d", 128*k.group), "DI")
+	k.op("SUBQ", fmt.Sprintf("$%d", k.group), "R11")
+	k.op("JNZ", "group")
+	k.op("VZEROUPPER")
+	k.op("RET")
+}
+
+// targets sets where lines are fetched ahead for, but for the distance: AX and DX for the first tile of the first and the last three
 // panels, R15 and BP for the second.
-func (a *asm) int8Targets(group int) {
+func (k vnniFew) targets() {
 	for tile, regs := range int8Bases {
-		a.op("MOVQ", "$0", regs[0])
-		a.op("CMPQ", "CX", fmt.Sprintf("$%d", tile+1)) // steps left when the distance leads behind the panel
-		a.op("CMOVQLE", "jump-8(SP)", regs[0])
-		if group > 3 {
-			a.op("LEAQ", fmt.Sprintf("(R14)(%s*1)", regs[0]), regs[1])
+		k.op("MOVQ", "$0", regs[0])
+		k.op("CMPQ", "CX", fmt.Sprintf("$%d", tile+1)) // steps left when the distance leads behind the panel
+		k.op("CMOVQLE", "jump-8(SP)", regs[0])
+		if k.group > 3 {
+			k.op("LEAQ", fmt.Sprintf("(R14)(%s*1)", regs[0]), regs[1])
 		}
-		a.op("ADDQ", "BX", regs[0])
+		k.op("ADDQ", "BX", regs[0])
 	}
 }
 
@@ -106,46 +111,46 @@ func int8Panel(at, i int, bases [2]string) string {
 	return fmt.Sprintf([]string{"%d(%s)", "%d(%s)(R13*1)", "%d(%s)(R13*2)"}[i/2%3], at, bases[i/6])
 }
 
-// vnniLine is line p of every tile: 4 elements of k. Registers are the accumulators, rows' bytes, two of W.
-func (a *asm) vnniLine(rows, vecs, p int) {
-	x := func(r, part int) string { return a.v(2*rows*vecs + 2*r + part) }
-	for r := range rows {
-		a.op("VPBROADCASTD", fmt.Sprintf("%d(SI)", 64*r+4*p), x(r, 0))
-		a.op("VPBROADCASTD", fmt.Sprintf("%d(SI)(R8*1)", 64*r+4*p), x(r, 1))
+// line is line p of every tile: 4 elements of k. Registers are the accumulators, rows' bytes, two of W.
+func (k vnniFew) line(vecs, p int) {
+	x := func(r, part int) string { return k.v(2*k.rows*vecs + 2*r + part) }
+	for r := range k.rows {
+		k.op("VPBROADCASTD", fmt.Sprintf("%d(SI)", 64*r+4*p), x(r, 0))
+		k.op("VPBROADCASTD", fmt.Sprintf("%d(SI)(R8*1)", 64*r+4*p), x(r, 1))
 	}
 	for i := range vecs {
-		at, w := 1024*(i%2)+64*p, a.v(2*rows*vecs+2*rows+i%2)
-		a.op("VMOVDQU64", int8Panel(at, i, [2]string{"BX", "R14"}), w)
-		a.op("PREFETCHT0", int8Panel(at+int8Ahead, i, int8Bases[i%2]))
-		for r := range rows {
+		at, w := 1024*(i%2)+64*p, k.v(2*k.rows*vecs+2*k.rows+i%2)
+		k.op("VMOVDQU64", int8Panel(at, i, [2]string{"BX", "R14"}), w)
+		k.op("PREFETCHT0", int8Panel(at+int8Ahead, i, int8Bases[i%2]))
+		for r := range k.rows {
 			for part := range 2 {
-				a.op("VPDPBUSD", w, x(r, part), a.v(2*(r*vecs+i)+part))
+				k.op("VPDPBUSD", w, x(r, part), k.v(2*(r*vecs+i)+part))
 			}
 		}
 	}
 }
 
-// vnniResults turns the sums into y.
-func (a *asm) vnniResults(rows, vecs int) {
-	a.op("MOVQ", "ldc+48(FP)", "DX")
-	a.op("MOVQ", "DI", "AX")
-	for r := range rows {
+// results turns the sums into y.
+func (k vnniFew) results(vecs int) {
+	k.op("MOVQ", "ldc+48(FP)", "DX")
+	k.op("MOVQ", "DI", "AX")
+	for r := range k.rows {
 		for i := range vecs {
-			hi, lo, head := a.v(2*(r*vecs+i)), a.v(2*(r*vecs+i)+1), int8Head*(i/2)+64*(i%2)
-			a.op("VPADDD", fmt.Sprintf("%d(R10)", head+int8Sums), hi, hi)
-			a.int8Round(hi, lo, a.v(31), a.bits(255), a.constant(256))
-			a.op("VMULPS", fmt.Sprintf("%d(R10)", head), lo, lo)
-			a.op("VMULPS.BCST", fmt.Sprintf("%d(R12)", 4*r), lo, lo)
-			a.op("VMOVUPS", lo, fmt.Sprintf("%d(AX)", 64*i))
+			hi, lo, head := k.v(2*(r*vecs+i)), k.v(2*(r*vecs+i)+1), int8Head*(i/2)+64*(i%2)
+			k.op("VPADDD", fmt.Sprintf("%d(R10)", head+int8Sums), hi, hi)
+			int8Round(k.asm, hi, lo, k.v(31), k.bits(255), k.constant(256))
+			k.op("VMULPS", fmt.Sprintf("%d(R10)", head), lo, lo)
+			k.op("VMULPS.BCST", fmt.Sprintf("%d(R12)", 4*r), lo, lo)
+			k.op("VMOVUPS", lo, fmt.Sprintf("%d(AX)", 64*i))
 		}
-		if r < rows-1 {
-			a.op("LEAQ", "(AX)(DX*4)", "AX")
+		if r < k.rows-1 {
+			k.op("LEAQ", "(AX)(DX*4)", "AX")
 		}
 	}
 }
 
 // int8Round: lo = 256·hi + lo as float32, by way of ⌊·/256⌋ and the rest, which every implementation agrees on.
-func (a *asm) int8Round(hi, lo, tmp, low8, c256 string) {
+func int8Round(a *asm, hi, lo, tmp, low8, c256 string) {
 	and := "VPAND"
 	if a.wide() {
 		and = "VPANDD"
@@ -159,7 +164,7 @@ func (a *asm) int8Round(hi, lo, tmp, low8, c256 string) {
 }
 
 // topInt8 is the largest |x| of steps of 64, as bits: whole numbers are in the order of floats then, NaN above all.
-func (a *asm) topInt8() {
+func topInt8(a *asm) {
 	vecs, and := 64/a.lanes, "VPAND"
 	if a.wide() {
 		and = "VPANDD"
@@ -202,7 +207,7 @@ func (a *asm) topInt8() {
 }
 
 // splitInt8 rounds x·inv to 16 bits: bytes of two planes, or with AVX2 words.
-func (a *asm) splitInt8() {
+func splitInt8(a *asm) {
 	a.text("splitInt8", 0, 36)
 	a.op("MOVQ", "dst+0(FP)", "DI")
 	a.op("MOVQ", "x+8(FP)", "SI")
@@ -221,11 +226,11 @@ func (a *asm) splitInt8() {
 	a.mark("step")
 	switch a.tag {
 	case vnni.tag:
-		a.splitBytes()
+		splitBytes(a)
 	case avxVNNI.tag:
-		a.splitHalfLines()
+		splitHalfLines(a)
 	default:
-		a.splitWords()
+		splitWords(a)
 	}
 	a.op("ADDQ", "$256", "SI")
 	a.op("ADDQ", "R8", "DI")
@@ -236,7 +241,7 @@ func (a *asm) splitInt8() {
 }
 
 // splitWords is 64 elements as words.
-func (a *asm) splitWords() {
+func splitWords(a *asm) {
 	for i := range 4 {
 		for h := range 2 {
 			a.op("VMULPS", fmt.Sprintf("%d(SI)", 64*i+32*h), a.v(15), a.v(h))
@@ -250,7 +255,7 @@ func (a *asm) splitWords() {
 
 // splitBytes is 64 elements as upper bytes at DI and lower ones at DI + R9, a whole line each, plus 2¹⁵. The lines behind are those of
 // the next row, wanted next. Packing works within parts of 16 bytes; groups of four bytes are put in order at the end.
-func (a *asm) splitBytes() {
+func splitBytes(a *asm) {
 	for i := range 4 {
 		a.op("VMULPS", fmt.Sprintf("%d(SI)", 64*i), a.v(15), a.v(i))
 		a.op("VCVTPS2DQ", a.v(i), a.v(i))
@@ -271,7 +276,7 @@ func (a *asm) splitBytes() {
 }
 
 // orderTable is the order of splitBytes: group j comes from part j mod 4.
-func (a *asm) orderTable() {
+func orderTable(a *asm) {
 	for j := 0; j < 16; j += 2 {
 		fmt.Fprintf(&a.out, "DATA order%s<>+%d(SB)/8, $0x%08X%08X\n", a.tag, 4*j, 4*((j+1)%4)+(j+1)/4, 4*(j%4)+j/4)
 	}
@@ -283,26 +288,26 @@ func int8File(i isa) []byte {
 	if i.tag == avxVNNI.tag {
 		a.include(missingFile)
 	}
-	a.topInt8()
-	a.splitInt8()
+	topInt8(a)
+	splitInt8(a)
 	for r := 1; r <= int8Rows; r++ {
 		switch {
 		case i.tag == avxVNNI.tag:
-			a.fewAVXVNNI(r)
+			newAVXFew(a, r).emit()
 		case !i.wide():
-			a.fewWords(r)
+			newWordFew(a, r).emit()
 		default:
-			a.fewVNNI(r, 1)
+			vnniFew{a, r, 1}.emit()
 			if int8Group(r) > 1 {
-				a.fewVNNI(r, int8Group(r))
+				vnniFew{a, r, int8Group(r)}.emit()
 			}
 		}
 	}
 	switch i.tag {
 	case vnni.tag:
-		a.orderTable()
+		orderTable(a)
 	case avxVNNI.tag:
-		a.halfOrderTable()
+		halfOrderTable(a)
 	}
 	return a.finish()
 }

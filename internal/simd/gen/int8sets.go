@@ -8,8 +8,8 @@ func int8AMXFile() []byte {
 	a := newAsm(amx)
 	a.include(missingFile)
 	for _, way := range int8Ways {
-		a.tilesInt8(way, false)
-		a.tilesInt8(way, true)
+		tilesInt8(a, way, false)
+		tilesInt8(a, way, true)
 	}
 	return a.finish()
 }

@@ -16,14 +16,25 @@ const missingFile = "missing_amd64.h"
 // macros are the missing instructions used so far, by header: name → definition.
 var macros = map[string]map[string]string{missingFile: {}, missingARM: {}}
 
-// raw uses a missing instruction; text is how a disassembler shows it.
-func (a *asm) raw(name string, code []byte, text string) {
+// macro is one of them: its name, the header that defines it, and the definition.
+type macro struct{ name, header, define string }
+
+// use writes a missing instruction. A trial leaves the headers alone.
+func (a *asm) use(m macro) {
+	if a.dry {
+		return
+	}
+	macros[m.header][m.name] = m.define
+	a.op(m.name)
+}
+
+// raw is an instruction of these bytes; text is how a disassembler shows it.
+func raw(name string, code []byte, text string) macro {
 	var b []string
 	for _, x := range code {
 		b = append(b, fmt.Sprintf("BYTE $0x%02X", x))
 	}
-	macros[missingFile][name] = fmt.Sprintf("#define %s %s // %s", name, strings.Join(b, "; "), text)
-	a.op(name)
+	return macro{name, missingFile, fmt.Sprintf("#define %s %s // %s", name, strings.Join(b, "; "), text)}
 }
 
 // missingHeader is a file of macros.
@@ -52,7 +63,7 @@ func vex(vvvv, x, b, pp byte) []byte {
 }
 
 // tileMem is a tile instruction on memory at disp(base)(index*1).
-func (a *asm) tileMem(op string, pp byte, tile int, base, index string, disp int) {
+func tileMem(op string, pp byte, tile int, base, index string, disp int) macro {
 	b, i := regNumber(base), regNumber(index)
 	code := append(vex(0, i>>3, b>>3, pp), 0x4B)
 	if disp == 0 && b&7 != 5 {
@@ -61,41 +72,43 @@ func (a *asm) tileMem(op string, pp byte, tile int, base, index string, disp int
 		code = append(code, 0x80|byte(tile)<<3|4, i&7<<3|b&7, byte(disp), byte(disp>>8), byte(disp>>16), byte(disp>>24))
 	}
 	text := fmt.Sprintf("%s tmm%d, %d(%s)(%s*1)", strings.ToLower(op), tile, disp, base, index)
-	a.raw(fmt.Sprintf("%s_T%d_%s_%s_%d", op, tile, base, index, disp), code, text)
+	return raw(fmt.Sprintf("%s_T%d_%s_%s_%d", op, tile, base, index, disp), code, text)
 }
 
-func (a *asm) tileLoad(t int, base, index string, disp int) {
-	a.tileMem("TILELOADD", 3, t, base, index, disp)
+func tileLoad(t int, base, index string, disp int) macro {
+	return tileMem("TILELOADD", 3, t, base, index, disp)
 }
-func (a *asm) tileStream(t int, base, index string, disp int) {
-	a.tileMem("TILELOADDT1", 1, t, base, index, disp)
+func tileStream(t int, base, index string, disp int) macro {
+	return tileMem("TILELOADDT1", 1, t, base, index, disp)
 }
-func (a *asm) tileStore(t int, base, index string, disp int) {
-	a.tileMem("TILESTORED", 2, t, base, index, disp)
+func tileStore(t int, base, index string, disp int) macro {
+	return tileMem("TILESTORED", 2, t, base, index, disp)
 }
 
-func (a *asm) tileZero(t int) {
-	a.raw(fmt.Sprintf("TILEZERO_T%d", t), append(vex(0, 0, 0, 3), 0x49, 0xC0|byte(t)<<3), fmt.Sprintf("tilezero tmm%d", t))
+func tileZero(t int) macro {
+	return raw(fmt.Sprintf("TILEZERO_T%d", t), append(vex(0, 0, 0, 3), 0x49, 0xC0|byte(t)<<3), fmt.Sprintf("tilezero tmm%d", t))
 }
 
 // tileProduct: dst += x·y of bfloat16 pairs; tileProductInt8 of signed bytes.
-func (a *asm) tileProduct(dst, x, y int) {
-	a.raw(fmt.Sprintf("TDPBF16PS_T%d_T%d_T%d", dst, x, y), append(vex(byte(y), 0, 0, 2), 0x5C, 0xC0|byte(dst)<<3|byte(x)),
+func tileProduct(dst, x, y int) macro {
+	return raw(fmt.Sprintf("TDPBF16PS_T%d_T%d_T%d", dst, x, y), append(vex(byte(y), 0, 0, 2), 0x5C, 0xC0|byte(dst)<<3|byte(x)),
 		fmt.Sprintf("tdpbf16ps tmm%d, tmm%d, tmm%d", dst, x, y))
 }
 
-func (a *asm) tileProductInt8(dst, x, y int) {
-	a.raw(fmt.Sprintf("TDPBSSD_T%d_T%d_T%d", dst, x, y), append(vex(byte(y), 0, 0, 3), 0x5E, 0xC0|byte(dst)<<3|byte(x)),
+func tileProductInt8(dst, x, y int) macro {
+	return raw(fmt.Sprintf("TDPBSSD_T%d_T%d_T%d", dst, x, y), append(vex(byte(y), 0, 0, 3), 0x5E, 0xC0|byte(dst)<<3|byte(x)),
 		fmt.Sprintf("tdpbssd tmm%d, tmm%d, tmm%d", dst, x, y))
 }
 
 // tileConfig loads the shape of the tiles from (base), tileRelease gives them up.
-func (a *asm) tileConfig(base string) {
+func tileConfig(base string) macro {
 	b := regNumber(base)
-	a.raw("LDTILECFG_"+base, append(vex(0, 0, b>>3, 0), 0x49, b&7), "ldtilecfg ("+base+")")
+	return raw("LDTILECFG_"+base, append(vex(0, 0, b>>3, 0), 0x49, b&7), "ldtilecfg ("+base+")")
 }
 
-func (a *asm) tileRelease() { a.raw("TILERELEASE", append(vex(0, 0, 0, 0), 0x49, 0xC0), "tilerelease") }
+func tileRelease() macro {
+	return raw("TILERELEASE", append(vex(0, 0, 0, 0), 0x49, 0xC0), "tilerelease")
+}
 
 // evex is a 512-bit instruction of map 0F38 on registers, W = 0.
 func evex(pp, op byte, dst, src, rm int) []byte {
@@ -108,18 +121,18 @@ func evex(pp, op byte, dst, src, rm int) []byte {
 }
 
 // narrowPair rounds Z[low] and Z[high] to 16 bfloat16 each: Z[dst] = high's above low's.
-func (a *asm) narrowPair(dst, high, low int) {
-	a.raw(fmt.Sprintf("VCVTNE2PS2BF16_Z%d_Z%d_Z%d", low, high, dst), evex(3, 0x72, dst, high, low),
+func narrowPair(dst, high, low int) macro {
+	return raw(fmt.Sprintf("VCVTNE2PS2BF16_Z%d_Z%d_Z%d", low, high, dst), evex(3, 0x72, dst, high, low),
 		fmt.Sprintf("vcvtne2ps2bf16 zmm%d, zmm%d, zmm%d", dst, high, low))
 }
 
 // narrowOne rounds Z[src] to 16 bfloat16 in Y[dst].
-func (a *asm) narrowOne(dst, src int) {
-	a.raw(fmt.Sprintf("VCVTNEPS2BF16_Z%d_Y%d", src, dst), evex(2, 0x72, dst, 0, src), fmt.Sprintf("vcvtneps2bf16 ymm%d, zmm%d", dst, src))
+func narrowOne(dst, src int) macro {
+	return raw(fmt.Sprintf("VCVTNEPS2BF16_Z%d_Y%d", src, dst), evex(2, 0x72, dst, 0, src), fmt.Sprintf("vcvtneps2bf16 ymm%d, zmm%d", dst, src))
 }
 
 // dotPairs: Z[dst] += pairs of bfloat16 of Z[x]·Z[y].
-func (a *asm) dotPairs(dst, x, y int) {
-	a.raw(fmt.Sprintf("VDPBF16PS_Z%d_Z%d_Z%d", y, x, dst), evex(2, 0x52, dst, x, y),
+func dotPairs(dst, x, y int) macro {
+	return raw(fmt.Sprintf("VDPBF16PS_Z%d_Z%d_Z%d", y, x, dst), evex(2, 0x52, dst, x, y),
 		fmt.Sprintf("vdpbf16ps zmm%d, zmm%d, zmm%d", dst, x, y))
 }

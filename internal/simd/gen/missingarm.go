@@ -12,19 +12,15 @@ import (
 
 const missingARM = "missing_arm64.h"
 
-// word uses a missing instruction; text is how a disassembler shows it.
-func (a *asm) word(code uint32, text string) {
+// word is an instruction of this code; text is how a disassembler shows it.
+func word(code uint32, text string) macro {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return unicode.ToUpper(r)
 		}
 		return '_'
 	}, strings.NewReplacer(", ", "_", "[", "_", "]", "", "#", "").Replace(text))
-	if a.dry {
-		return
-	}
-	macros[missingARM][name] = fmt.Sprintf("#define %s WORD $0x%08X // %s", name, code, text)
-	a.op(name)
+	return macro{name, missingARM, fmt.Sprintf("#define %s WORD $0x%08X // %s", name, code, text)}
 }
 
 // number is that of a vector register.
@@ -37,35 +33,34 @@ func number(reg string) uint32 {
 }
 
 // vvv is an instruction on three registers of the same shape.
-func (a *asm) vvv(code uint32, name, shape, d, n, m string) {
+func vvv(code uint32, name, shape, d, n, m string) macro {
 	if name == "mov" { // one source, twice
-		a.word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("mov v%d.%s, v%d.%s", number(d), shape, number(n), shape))
-		return
+		return word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("mov v%d.%s, v%d.%s", number(d), shape, number(n), shape))
 	}
-	a.word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s, v%d.%s", name, number(d), shape, number(n), shape, number(m), shape))
+	return word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s, v%d.%s", name, number(d), shape, number(n), shape, number(m), shape))
 }
 
 // vv is one on two registers of four numbers.
-func (a *asm) vv(code uint32, name, d, n string) { a.turned(code, name, "4s", "4s", d, n) }
+func vv(code uint32, name, d, n string) macro { return turned(code, name, "4s", "4s", d, n) }
 
 // turned changes the shape on the way.
-func (a *asm) turned(code uint32, name, to, from, d, n string) {
-	a.word(code|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s", name, number(d), to, number(n), from))
+func turned(code uint32, name, to, from, d, n string) macro {
+	return word(code|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s", name, number(d), to, number(n), from))
 }
 
 // longer multiplies halves of registers into whole ones: shapes are those of the result and of the factors.
-func (a *asm) longer(code uint32, name, to, from, d, n, m string) {
-	a.word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s, v%d.%s", name, number(d), to, number(n), from, number(m), from))
+func longer(code uint32, name, to, from, d, n, m string) macro {
+	return word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s, v%d.%s", name, number(d), to, number(n), from, number(m), from))
 }
 
 // shifted moves numbers by distance, encoded as at.
-func (a *asm) shifted(code uint32, name string, at, distance int, d, n string) {
-	a.word(code|uint32(at)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.4s, v%d.4s, #%d", name, number(d), number(n), distance))
+func shifted(code uint32, name string, at, distance int, d, n string) macro {
+	return word(code|uint32(at)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.4s, v%d.4s, #%d", name, number(d), number(n), distance))
 }
 
 // fmaLane: d += n·(number i of m).
-func (a *asm) fmaLane(d, n, m string, i int) {
-	a.word(0x4F801000|lane(i)|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("fmla v%d.4s, v%d.4s, v%d.s[%d]", number(d), number(n), number(m), i))
+func fmaLane(d, n, m string, i int) macro {
+	return word(0x4F801000|lane(i)|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("fmla v%d.4s, v%d.4s, v%d.s[%d]", number(d), number(n), number(m), i))
 }
 
 // lane is the number of a lane of 32 bits in an encoding.

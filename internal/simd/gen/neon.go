@@ -46,7 +46,7 @@ func (o *vecOp) emitNEON(a *asm) {
 
 func (b *body) prologueNEON(ps []param) {
 	for i := range b.kernel.accs * b.kernel.unroll {
-		b.fill(b.kernel.start, b.v(i))
+		fill(b.asm, b.kernel.start, b.v(i))
 	}
 	b.free = b.kernel.accs * b.kernel.unroll
 	ptr := 0
@@ -55,7 +55,7 @@ func (b *body) prologueNEON(ps []param) {
 		case p.kind == "f":
 			b.scalar[p.name] = b.free
 			b.op("FMOVS", fmt.Sprintf("%s+%d(FP)", p.name, p.off), float(b.v(b.free)))
-			b.spread(b.v(b.free))
+			spread(b.asm, b.v(b.free))
 			b.free++
 		case p.kind == "i":
 			b.ahead = true
@@ -83,13 +83,13 @@ func (b *body) holdNEON() {
 	b.kernel.body(&trial)
 	r := b.regs - 2
 	for _, c := range trial.consts {
-		b.fill(c, b.v(r))
+		fill(b.asm, c, b.v(r))
 		b.held[c] = b.v(r)
 		r--
 	}
 	for _, i := range slices.Sorted(maps.Keys(trial.fields)) {
 		b.op("FMOVS", fmt.Sprintf("%d(R8)", 4*i), float(b.v(r)))
-		b.spread(b.v(r))
+		spread(b.asm, b.v(r))
 		b.fields[i] = b.v(r)
 		r--
 	}
@@ -99,7 +99,7 @@ func (b *body) holdNEON() {
 }
 
 // fill sets every lane of a register, spread makes them the first one.
-func (a *asm) fill(c uint32, r string) {
+func fill(a *asm, c uint32, r string) {
 	if c == 0 {
 		a.op("VEOR", r+".B16", r+".B16", r+".B16")
 		return
@@ -108,7 +108,7 @@ func (a *asm) fill(c uint32, r string) {
 	a.op("VDUP", "R11", r+".S4")
 }
 
-func (a *asm) spread(r string) { a.op("VDUP", r+".S[0]", r+".S4") }
+func spread(a *asm, r string) { a.op("VDUP", r+".S[0]", r+".S4") }
 
 // float is a vector register's name as a single number.
 func float(r string) string { return "F" + r[1:] }
@@ -174,7 +174,7 @@ func (b *body) loadNEON(name string) string {
 	case b.half[name]:
 		b.fetchNEON(name)
 		b.op("FMOVD", b.atNEON(name), float(r))
-		b.widened(r)
+		b.use(widened(r))
 	case b.masked:
 		b.op("FMOVS", b.atNEON(name), float(r))
 	default:
@@ -184,8 +184,8 @@ func (b *body) loadNEON(name string) string {
 }
 
 // widened makes four numbers of bfloat16 float32.
-func (a *asm) widened(r string) {
-	a.word(0x2E613800|number(r)<<5|number(r), fmt.Sprintf("shll v%d.4s, v%d.4h, #16", number(r), number(r)))
+func widened(r string) macro {
+	return word(0x2E613800|number(r)<<5|number(r), fmt.Sprintf("shll v%d.4s, v%d.4h, #16", number(r), number(r)))
 }
 
 func (b *body) fetchNEON(name string) {
@@ -217,7 +217,7 @@ func (b *body) wordsNEON(signed bool, name string) string {
 		return r
 	}
 	b.op("FMOVD", b.atNEON(name), float(r))
-	b.turned(code, op, "4s", "4h", r, r)
+	b.use(turned(code, op, "4s", "4h", r, r))
 	return r
 }
 
@@ -228,7 +228,7 @@ func (b *body) storeWordsNEON(name, r string) {
 		b.op("MOVH", "R11", b.atNEON(name))
 		return
 	}
-	b.turned(0x0E612800, "xtn", "4h", "4s", r, r)
+	b.use(turned(0x0E612800, "xtn", "4h", "4s", r, r))
 	b.op("FMOVD", float(r), b.atNEON(name))
 }
 
@@ -236,11 +236,11 @@ func (b *body) storeWordsNEON(name, r string) {
 func (b *body) halved(r string) string {
 	if b.tag == bf16ARM.tag {
 		h := b.tmp()
-		b.turned(0x0EA16800, "bfcvtn", "4h", "4s", h, r)
+		b.use(turned(0x0EA16800, "bfcvtn", "4h", "4s", h, r))
 		return h
 	}
 	h := b.rounded(r)
-	b.word(0x0F108400|number(h)<<5|number(h), fmt.Sprintf("shrn v%d.4h, v%d.4s, #16", number(h), number(h)))
+	b.use(word(0x0F108400|number(h)<<5|number(h), fmt.Sprintf("shrn v%d.4h, v%d.4s, #16", number(h), number(h))))
 	return h
 }
 
@@ -272,25 +272,25 @@ func (b *body) foldNEON(op string) {
 	f := map[string]form{"VADDPS": {0x4E20D400, 0x7E30D800, "fadd", "4s"}, "VADDPD": {0x4E60D400, 0x7E70D800, "fadd", "2d"}, "VMAXPS": {0x4E20F400, 0, "fmax", "4s"}}[op]
 	for n := b.kernel.accs * b.kernel.unroll; n > 1; n /= 2 {
 		for i := range n / 2 {
-			b.vvv(f.code, f.name, f.shape, b.v(i), b.v(i), b.v(i+n/2))
+			b.use(vvv(f.code, f.name, f.shape, b.v(i), b.v(i), b.v(i+n/2)))
 		}
 	}
 	switch op {
 	case "VMAXPS":
-		b.word(0x6E30F800, "fmaxv s0, v0.4s")
+		b.use(word(0x6E30F800, "fmaxv s0, v0.4s"))
 	case "VADDPD":
-		b.word(f.last, "faddp d0, v0.2d")
+		b.use(word(f.last, "faddp d0, v0.2d"))
 	default:
-		b.vvv(0x6E20D400, "faddp", "4s", "V0", "V0", "V0")
-		b.word(f.last, "faddp s0, v0.2s")
+		b.use(vvv(0x6E20D400, "faddp", "4s", "V0", "V0", "V0"))
+		b.use(word(f.last, "faddp s0, v0.2s"))
 	}
 }
 
 // sumSquaresNEON squares both halves of a vector in float64.
 func sumSquaresNEON(b *body) {
 	x, hi := b.load("x"), b.tmp()
-	b.turned(0x4E617800, "fcvtl2", "2d", "4s", hi, x)
-	b.turned(0x0E617800, "fcvtl", "2d", "2s", x, x)
-	b.vvv(0x4E60CC00, "fmla", "2d", b.v(b.acc), x, x)
-	b.vvv(0x4E60CC00, "fmla", "2d", b.v(b.acc+1), hi, hi)
+	b.use(turned(0x4E617800, "fcvtl2", "2d", "4s", hi, x))
+	b.use(turned(0x0E617800, "fcvtl", "2d", "2s", x, x))
+	b.use(vvv(0x4E60CC00, "fmla", "2d", b.v(b.acc), x, x))
+	b.use(vvv(0x4E60CC00, "fmla", "2d", b.v(b.acc+1), hi, hi))
 }

@@ -14,21 +14,21 @@ import (
 const mmlaRun, mmlaStep = 64, 8 * mmlaRun
 
 // mmla: C[8,8] (+)= A·B of two groups.
-func (a *asm) mmla() {
+func mmla(a *asm) {
 	a.text("mmla", 0, 41)
-	a.args("steps+0", "R0", "a+8", "R1", "b+16", "R2", "c+24", "R3", "ldc+32", "R4")
+	loadArgs(a, "steps+0", "R0", "a+8", "R1", "b+16", "R2", "c+24", "R3", "ldc+32", "R4")
 	a.op("LSL", "$2", "R4")
 	a.op("MOVBU", "load+40(FP)", "R5")
 	a.op("CBZ", "R5", "zero")
-	a.eachSquare(func(r, i int, up, down string) {
+	eachSquare(a, func(r, i int, up, down string) {
 		a.op("FMOVQ", up, "F24")
 		a.op("FMOVQ", down, "F25")
-		a.zipHalves("V24", "V25", a.v(4*r+i), a.v(4*r+i+1))
+		zipHalves(a, "V24", "V25", a.v(4*r+i), a.v(4*r+i+1))
 	})
 	a.op("JMP", "begin")
 	a.mark("zero")
 	for i := range 16 {
-		a.fill(0, a.v(i))
+		fill(a, 0, a.v(i))
 	}
 	a.mark("begin")
 	a.op("LSL", "$2", "R0") // pairs of runs
@@ -41,7 +41,7 @@ func (a *asm) mmla() {
 		for r := range 4 {
 			for c := range 4 {
 				d, n, m := 4*r+c, 16+8*u+r, 20+8*u+c
-				a.word(0x6E40EC00|uint32(m<<16|n<<5|d), fmt.Sprintf("bfmmla v%d.4s, v%d.8h, v%d.8h", d, n, m))
+				a.use(word(0x6E40EC00|uint32(m<<16|n<<5|d), fmt.Sprintf("bfmmla v%d.4s, v%d.8h, v%d.8h", d, n, m)))
 			}
 		}
 	}
@@ -49,8 +49,8 @@ func (a *asm) mmla() {
 	a.op("ADD", imm(2*mmlaRun), "R2")
 	a.op("SUBS", "$1", "R0")
 	a.op("BNE", "two")
-	a.eachSquare(func(r, i int, up, down string) {
-		a.zipHalves(a.v(4*r+i), a.v(4*r+i+1), "V24", "V25")
+	eachSquare(a, func(r, i int, up, down string) {
+		zipHalves(a, a.v(4*r+i), a.v(4*r+i+1), "V24", "V25")
 		a.op("FMOVQ", "F24", up)
 		a.op("FMOVQ", "F25", down)
 	})
@@ -58,7 +58,7 @@ func (a *asm) mmla() {
 }
 
 // eachSquare walks R5 and R6 over pairs of rows of C: four columns of both are accumulators 4·r + i and the next, for i = 0 and 2.
-func (a *asm) eachSquare(f func(r, i int, up, down string)) {
+func eachSquare(a *asm, f func(r, i int, up, down string)) {
 	a.op("MOVD", "R3", "R5")
 	for r := range 4 {
 		a.op("ADD", "R4", "R5", "R6")
@@ -70,23 +70,23 @@ func (a *asm) eachSquare(f func(r, i int, up, down string)) {
 }
 
 // zipHalves: the lower halves of x and y become lo, the upper ones hi.
-func (a *asm) zipHalves(x, y, lo, hi string) {
+func zipHalves(a *asm, x, y, lo, hi string) {
 	a.op("VZIP1", y+".D2", x+".D2", lo+".D2")
 	a.op("VZIP2", y+".D2", x+".D2", hi+".D2")
 }
 
 // orderRows puts steps of 8 rows of a packed A, lines of 32 elements, in order.
-func (a *asm) orderRows() {
-	a.orderSteps("orderRows", a.orderRowsStep)
+func orderRows(a *asm) {
+	orderSteps(a, "orderRows", orderRowsStep)
 }
 
-func (a *asm) orderRowsStep() {
+func orderRowsStep(a *asm) {
 	for k := 0; k < 32; k += 8 {
 		for r := range 8 {
 			a.op("FMOVQ", fmt.Sprintf("%d(R1)", 64*r+2*k), float(a.v(r)))
 		}
 		for r := 0; r < 8; r += 2 {
-			a.zipHalves(a.v(r), a.v(r+1), a.v(8+r/2), a.v(12+r/2))
+			zipHalves(a, a.v(r), a.v(r+1), a.v(8+r/2), a.v(12+r/2))
 		}
 		for i := 0; i < 8; i += 2 {
 			a.op("FSTPQ", fmt.Sprintf("(F%d, F%d)", 8+i, 9+i), fmt.Sprintf("%d(R0)", mmlaRun/4*k+16*i))
@@ -95,11 +95,11 @@ func (a *asm) orderRowsStep() {
 }
 
 // orderColumns puts steps of 8 columns of a packed B in order: lines hold pairs of elements of k.
-func (a *asm) orderColumns() {
-	a.orderSteps("orderColumns", a.orderColumnsStep)
+func orderColumns(a *asm) {
+	orderSteps(a, "orderColumns", orderColumnsStep)
 }
 
-func (a *asm) orderColumnsStep() {
+func orderColumnsStep(a *asm) {
 	for p := 0; p < 16; p += 2 {
 		a.op("FLDPQ", fmt.Sprintf("%d(R1)", 64*p), "(F0, F1)")
 		a.op("FLDPQ", fmt.Sprintf("%d(R1)", 64*p+64), "(F2, F3)")
@@ -115,11 +115,11 @@ func (a *asm) orderColumnsStep() {
 }
 
 // orderSteps runs step from R1 to R0 for R2 steps.
-func (a *asm) orderSteps(name string, step func()) {
+func orderSteps(a *asm, name string, step func(a *asm)) {
 	a.text(name, 0, 24)
-	a.args("dst+0", "R0", "src+8", "R1", "steps+16", "R2")
+	loadArgs(a, "dst+0", "R0", "src+8", "R1", "steps+16", "R2")
 	a.mark("step")
-	step()
+	step(a)
 	a.op("ADD", imm(panelStep), "R1")
 	a.op("ADD", imm(mmlaStep), "R0")
 	a.op("SUBS", "$1", "R2")
@@ -129,9 +129,9 @@ func (a *asm) orderSteps(name string, step func()) {
 
 func neonBF16File() []byte {
 	a := newAsm(bf16ARM)
-	a.mmla()
-	a.orderRows()
-	a.orderColumns()
+	mmla(a)
+	orderRows(a)
+	orderColumns(a)
 	narrowOp.emit(a)
 	for _, o := range bf16Ops() {
 		o.emit(a)

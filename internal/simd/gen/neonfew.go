@@ -13,46 +13,51 @@ func fewVectors(rows int) int {
 // leftNEON are pointers to up to four rows of A.
 var leftNEON = []string{"R1", "R5", "R6", "R7"}
 
-// fewNEON is few. R3 is B's step, R12 its panel, R15 a part of that; R13 and R14 are C and the panels left.
-func (a *asm) fewNEON(rows int) {
-	vecs := fewVectors(rows)
-	a.text(fewName(rows, 1), 0, 64)
-	a.op("MOVD", "FPCR", "R17")
-	a.op("ORR", "$0x1000000", "R17", "R8") // subnormal inputs and results zero
-	a.op("MOVD", "R8", "FPCR")
-	a.args("steps+0", "R0", "a+8", "R1", "lda+16", "R2", "b+24", "R3", "c+32", "R4", "ldc+40", "R9", "panels+48", "R10", "stride+56", "R19")
-	a.op("LSL", "$2", "R2")
-	a.op("LSL", "$2", "R9")
-	for r := 1; r < rows; r++ {
-		a.op("ADD", "R2", leftNEON[r-1], leftNEON[r])
+// neonFew is few in NEON. R3 is B's step, R12 its panel, R15 a part of that; R13 and R14 are C and the panels left.
+type neonFew struct {
+	*asm
+	rows int
+}
+
+func (k neonFew) emit() {
+	vecs := fewVectors(k.rows)
+	k.text(fewName(k.rows, 1), 0, 64)
+	k.op("MOVD", "FPCR", "R17")
+	k.op("ORR", "$0x1000000", "R17", "R8") // subnormal inputs and results zero
+	k.op("MOVD", "R8", "FPCR")
+	loadArgs(k.asm, "steps+0", "R0", "a+8", "R1", "lda+16", "R2", "b+24", "R3", "c+32", "R4", "ldc+40", "R9", "panels+48", "R10", "stride+56", "R19")
+	k.op("LSL", "$2", "R2")
+	k.op("LSL", "$2", "R9")
+	for r := 1; r < k.rows; r++ {
+		k.op("ADD", "R2", leftNEON[r-1], leftNEON[r])
 	}
-	a.fill(0xFFFF0000, a.v(28))
-	a.mark("step")
-	a.op("MOVD", "R3", "R12")
-	a.op("MOVD", "R4", "R13")
-	a.op("MOVD", "R10", "R14")
-	a.mark("panel")
-	a.op("MOVD", "R12", "R15")
-	a.op("MOVD", imm(8/vecs), "R16")
-	a.mark("part")
-	a.fewPartNEON(rows, vecs)
-	a.nextPart(vecs, "R15", "R16")
-	a.op("BNE", "part")
-	a.op("ADD", "R19", "R12")
-	a.op("SUBS", "$1", "R14")
-	a.op("BNE", "panel")
-	for r := range rows {
-		a.op("ADD", "$128", leftNEON[r])
+	fill(k.asm, 0xFFFF0000, k.v(28))
+	k.mark("step")
+	k.op("MOVD", "R3", "R12")
+	k.op("MOVD", "R4", "R13")
+	k.op("MOVD", "R10", "R14")
+	k.mark("panel")
+	k.op("MOVD", "R12", "R15")
+	k.op("MOVD", imm(8/vecs), "R16")
+	k.mark("part")
+	k.part(vecs)
+	nextPart(k.asm, vecs, "R15", "R16")
+	k.op("BNE", "part")
+	k.op("ADD", "R19", "R12")
+	k.op("SUBS", "$1", "R14")
+	k.op("BNE", "panel")
+	for r := range k.rows {
+		k.op("ADD", "$128", leftNEON[r])
 	}
-	a.op("ADD", imm(panelStep), "R3")
-	a.op("SUBS", "$1", "R0")
-	a.op("BNE", "step")
-	a.op("MOVD", "R17", "FPCR")
-	a.op("RET")
+	k.op("ADD", imm(panelStep), "R3")
+	k.op("SUBS", "$1", "R0")
+	k.op("BNE", "step")
+	k.op("MOVD", "R17", "FPCR")
+	k.op("RET")
 }
 
 // nextPart moves on to the next vectors of a panel's columns, which lie side by side in the lines of a tile, and counts the parts left.
-func (a *asm) nextPart(vecs int, at, count string) {
+func nextPart(a *asm, vecs int, at, count string) {
 	const tile = 1024
 	label := a.fresh("same")
 	if vecs == 4 {
@@ -69,47 +74,47 @@ func (a *asm) nextPart(vecs int, at, count string) {
 }
 
 // fewPartNEON is 32 steps of k for some columns: even chains first, then odd ones; B's elements from V16 on, A's from V24 on.
-func (a *asm) fewPartNEON(rows, vecs int) {
-	chain := func(odd, r, i int) string { return a.v(odd*rows*vecs + r*vecs + i) }
-	for i := range 2 * rows * vecs {
-		a.fill(0, a.v(i))
+func (k neonFew) part(vecs int) {
+	chain := func(odd, r, i int) string { return k.v(odd*k.rows*vecs + r*vecs + i) }
+	for i := range 2 * k.rows * vecs {
+		fill(k.asm, 0, k.v(i))
 	}
 	for p := range 16 {
-		for r := 0; r < rows && p%2 == 0; r++ {
-			a.op("FMOVQ", fmt.Sprintf("%d(%s)", 8*p, leftNEON[r]), float(a.v(24+r)))
+		for r := 0; r < k.rows && p%2 == 0; r++ {
+			k.op("FMOVQ", fmt.Sprintf("%d(%s)", 8*p, leftNEON[r]), float(k.v(24+r)))
 		}
-		a.op("PRFM", fmt.Sprintf("%d(R15)", 64*p+fewAhead), "PLDL1STRM")
+		k.op("PRFM", fmt.Sprintf("%d(R15)", 64*p+fewAhead), "PLDL1STRM")
 		for i := range vecs {
-			even, odd := a.v(16+2*i), a.v(17+2*i)
-			a.op("FMOVQ", fmt.Sprintf("%d(R15)", 64*p+16*i), float(odd))
-			a.shifted(0x4F005400, "shl", 32+16, 16, even, odd)
-			a.vvv(0x4E201C00, "and", "16b", odd, odd, a.v(28))
-			for r := range rows {
-				a.fmaLane(chain(0, r, i), even, a.v(24+r), p%2*2)
-				a.fmaLane(chain(1, r, i), odd, a.v(24+r), p%2*2+1)
+			even, odd := k.v(16+2*i), k.v(17+2*i)
+			k.op("FMOVQ", fmt.Sprintf("%d(R15)", 64*p+16*i), float(odd))
+			k.use(shifted(0x4F005400, "shl", 32+16, 16, even, odd))
+			k.use(vvv(0x4E201C00, "and", "16b", odd, odd, k.v(28)))
+			for r := range k.rows {
+				k.use(fmaLane(chain(0, r, i), even, k.v(24+r), p%2*2))
+				k.use(fmaLane(chain(1, r, i), odd, k.v(24+r), p%2*2+1))
 			}
 		}
 	}
-	a.op("MOVD", "R13", "R8")
-	for r := range rows {
+	k.op("MOVD", "R13", "R8")
+	for r := range k.rows {
 		for i := range vecs {
-			sum, c, mem := chain(0, r, i), a.v(16+i), fmt.Sprintf("%d(R8)", 16*i)
-			a.op("FMOVQ", mem, float(c))
-			a.vvv(0x4E20D400, "fadd", "4s", sum, sum, chain(1, r, i))
-			a.vvv(0x4E20D400, "fadd", "4s", sum, sum, c)
-			a.op("FMOVQ", float(sum), mem)
+			sum, c, mem := chain(0, r, i), k.v(16+i), fmt.Sprintf("%d(R8)", 16*i)
+			k.op("FMOVQ", mem, float(c))
+			k.use(vvv(0x4E20D400, "fadd", "4s", sum, sum, chain(1, r, i)))
+			k.use(vvv(0x4E20D400, "fadd", "4s", sum, sum, c))
+			k.op("FMOVQ", float(sum), mem)
 		}
-		if r < rows-1 {
-			a.op("ADD", "R9", "R8")
+		if r < k.rows-1 {
+			k.op("ADD", "R9", "R8")
 		}
 	}
-	a.op("ADD", imm(16*vecs), "R13")
+	k.op("ADD", imm(16*vecs), "R13")
 }
 
 func neonFewFile() []byte {
 	a := newAsm(neon)
 	for r := 1; r <= fewRows; r++ {
-		a.fewNEON(r)
+		neonFew{a, r}.emit()
 	}
 	return a.finish()
 }

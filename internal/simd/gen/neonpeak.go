@@ -5,16 +5,16 @@ import "fmt"
 // neonPeakFile is peakFile of arm64, and fetch.
 func neonPeakFile() []byte {
 	a := newAsm(neon)
-	a.peakNEON("peakFMA", func(d int) { a.vvv(0x4E20CC00, "fmla", "4s", a.v(d), "V24", "V25") })
-	a.peakNEON("peakSDOT", func(d int) {
-		a.word(0x4E809400|25<<16|24<<5|uint32(d), fmt.Sprintf("sdot v%d.4s, v24.16b, v25.16b", d))
+	peakNEON(a, "peakFMA", func(d int) { a.use(vvv(0x4E20CC00, "fmla", "4s", a.v(d), "V24", "V25")) })
+	peakNEON(a, "peakSDOT", func(d int) {
+		a.use(word(0x4E809400|25<<16|24<<5|uint32(d), fmt.Sprintf("sdot v%d.4s, v24.16b, v25.16b", d)))
 	})
-	a.peakNEON("peakBFMMLA", func(d int) {
-		a.word(0x6E40EC00|25<<16|24<<5|uint32(d), fmt.Sprintf("bfmmla v%d.4s, v24.8h, v25.8h", d))
+	peakNEON(a, "peakBFMMLA", func(d int) {
+		a.use(word(0x6E40EC00|25<<16|24<<5|uint32(d), fmt.Sprintf("bfmmla v%d.4s, v24.8h, v25.8h", d)))
 	})
-	a.readMemoryNEON()
+	readMemoryNEON(a)
 	a.text("fetch", 0, 8)
-	a.args("at+0", "R0")
+	loadArgs(a, "at+0", "R0")
 	for i := range fetchLines {
 		a.op("PRFM", fmt.Sprintf("%d(R0)", 64*i), "PLDL2KEEP")
 	}
@@ -23,11 +23,11 @@ func neonPeakFile() []byte {
 }
 
 // peakNEON: n turns of 24 independent instructions, more than four pipes with a latency of four need.
-func (a *asm) peakNEON(name string, product func(d int)) {
+func peakNEON(a *asm, name string, product func(d int)) {
 	a.text(name, 0, 8)
-	a.args("n+0", "R0")
+	loadArgs(a, "n+0", "R0")
 	for r := range 26 {
-		a.fill(0, a.v(r))
+		fill(a, 0, a.v(r))
 	}
 	a.mark("loop")
 	for d := range 24 {
@@ -39,11 +39,11 @@ func (a *asm) peakNEON(name string, product func(d int)) {
 }
 
 // readMemoryNEON is readMemory, of four parts side by side.
-func (a *asm) readMemoryNEON() {
+func readMemoryNEON(a *asm) {
 	a.text("readMemory", 0, 16)
-	a.args("p+0", "R8", "n+8", "R0")
+	loadArgs(a, "p+0", "R8", "n+8", "R0")
 	a.op("LSR", "$2", "R0")
-	a.pointRows("R8", "R0", 4)
+	pointRows(a, "R8", "R0", 4)
 	a.mark("loop")
 	for i := 0; i < 64; i += 32 {
 		for s := range 4 {

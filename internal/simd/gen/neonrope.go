@@ -82,8 +82,8 @@ func (b *body) loadPairs() (x, y string) {
 	case b.half["x"]:
 		b.fetchNEON("x")
 		b.op("VLD2", "(R0)", "["+x+".H4, "+y+".H4]")
-		b.widened(x)
-		b.widened(y)
+		b.use(widened(x))
+		b.use(widened(y))
 	default:
 		b.op("VLD2", "(R0)", "["+x+".S4, "+y+".S4]")
 	}

@@ -35,7 +35,7 @@ func (b *body) set(x, dst string)  { b.copied("VMOVUPS", x, dst) }
 
 func (b *body) copied(amd64, x, dst string) {
 	if b.arm() {
-		b.vvv(0x4EA01C00, "mov", "16b", dst, x, x)
+		b.use(vvv(0x4EA01C00, "mov", "16b", dst, x, x))
 	} else {
 		b.op(amd64, x, dst)
 	}
@@ -54,7 +54,7 @@ func (b *body) mulAdd(c, y, x string) {
 
 func (b *body) mulSub(c, y, x string) {
 	if b.arm() {
-		b.vv(0x6EA0F800, "fneg", b.spare(), c)
+		b.use(vv(0x6EA0F800, "fneg", b.spare(), c))
 		b.fma(y, x, b.spare())
 		b.move(b.spare(), x)
 	} else {
@@ -65,7 +65,7 @@ func (b *body) mulSub(c, y, x string) {
 // subFrom: acc = x·y − acc.
 func (b *body) subFrom(y, x, acc string) {
 	if b.arm() {
-		b.vv(0x6EA0F800, "fneg", acc, acc)
+		b.use(vv(0x6EA0F800, "fneg", acc, acc))
 		b.fma(y, x, acc)
 	} else {
 		b.op("VFMSUB231PS", y, x, acc)
@@ -74,7 +74,7 @@ func (b *body) subFrom(y, x, acc string) {
 
 func (b *body) three(amd64 string, code uint32, neon, shape, y, x, dst string) {
 	if b.arm() {
-		b.vvv(code, neon, shape, dst, x, y)
+		b.use(vvv(code, neon, shape, dst, x, y))
 	} else {
 		b.op(amd64, y, x, dst)
 	}
@@ -82,7 +82,7 @@ func (b *body) three(amd64 string, code uint32, neon, shape, y, x, dst string) {
 
 func (b *body) two(amd64 string, code uint32, neon, x, dst string) {
 	if b.arm() {
-		b.vv(code, neon, dst, x)
+		b.use(vv(code, neon, dst, x))
 	} else {
 		b.op(amd64, x, dst)
 	}
@@ -91,7 +91,7 @@ func (b *body) two(amd64 string, code uint32, neon, x, dst string) {
 // shift encodes the distance n as at in NEON.
 func (b *body) shift(amd64 string, code uint32, neon string, at, n int, x, dst string) {
 	if b.arm() {
-		b.shifted(code, neon, at, n, dst, x)
+		b.use(shifted(code, neon, at, n, dst, x))
 	} else {
 		b.op(amd64, imm(n), x, dst)
 	}

@@ -4,11 +4,11 @@ import "fmt"
 
 // transpose: dst[p·stride+i] = src[i·ld+p] for i < rows ≤ lanes, p < k, k a multiple of 4. It reads all lanes' rows,
 // stored or not. R8 is the distance of rows, R9 three times that; each base is 4 rows further than the one before.
-func (a *asm) transpose() {
+func transpose(a *asm) {
 	bases := []string{"SI", "R10", "R11", "R12"}[:a.lanes/4]
 	a.text("transpose", 0, 48)
 	a.op("MOVQ", "rows+32(FP)", "CX")
-	a.laneMasks(14)
+	edge{a, 14}.set()
 	a.op("MOVQ", "dst+0(FP)", "DI")
 	a.op("MOVQ", "stride+8(FP)", "BX")
 	a.op("MOVQ", "src+16(FP)", "SI")
@@ -20,8 +20,8 @@ func (a *asm) transpose() {
 	for i := 1; i < len(bases); i++ {
 		a.op("LEAQ", fmt.Sprintf("(%s)(R8*4)", bases[i-1]), bases[i])
 	}
-	a.turn(bases, func(_ int, reg string) {
-		a.storeMasked(0, 14, reg, "(DI)")
+	turn(a, bases, func(_ int, reg string) {
+		edge{a, 14}.store(0, reg, "(DI)")
 		a.op("ADDQ", "BX", "DI")
 	}, func(int) {})
 	a.op("VZEROUPPER")
@@ -31,7 +31,7 @@ func (a *asm) transpose() {
 // turn gives each of CX columns of the rows at bases to sink, as a register with an element of every row, in groups
 // of 16 (AVX-512) and of 4. sink gets the column's number within its group; after a group, whose length along a row is
 // bytes, advance moves what else walks along.
-func (a *asm) turn(bases []string, sink func(p int, reg string), advance func(bytes int)) {
+func turn(a *asm, bases []string, sink func(p int, reg string), advance func(bytes int)) {
 	step := func(bytes int) {
 		for _, b := range bases {
 			a.op("ADDQ", fmt.Sprintf("$%d", bytes), b)
@@ -42,7 +42,7 @@ func (a *asm) turn(bases []string, sink func(p int, reg string), advance func(by
 		a.mark("line")
 		a.op("SUBQ", "$16", "CX")
 		a.op("JLT", "fours")
-		a.turnLines(bases, sink)
+		turnLines(a, bases, sink)
 		step(64)
 		a.op("JMP", "line")
 		a.mark("fours")
@@ -51,7 +51,7 @@ func (a *asm) turn(bases []string, sink func(p int, reg string), advance func(by
 	a.mark("block")
 	a.op("SUBQ", "$4", "CX")
 	a.op("JLT", "done")
-	a.turnFours(bases, sink)
+	turnFours(a, bases, sink)
 	step(16)
 	a.op("JMP", "block")
 	a.mark("done")
@@ -62,20 +62,20 @@ var rowAddr = []string{"(%s)", "(%s)(R8*1)", "(%s)(R8*2)", "(%s)(R9*1)"}
 
 // turnLines turns 16 rows × 16 elements at a time, so that each cache line is touched once: rows that lie a
 // power of two apart share a few places in the first cache and would push each other out. 64 shuffles for 1 KiB.
-func (a *asm) turnLines(bases []string, sink func(p int, reg string)) {
+func turnLines(a *asm, bases []string, sink func(p int, reg string)) {
 	for i := range 16 {
 		row := fmt.Sprintf(rowAddr[i%4], bases[i/4])
 		a.op("VMOVUPS", row, a.v(i))
 		a.op("PREFETCHT0", "256"+row)
 	}
-	a.turnRegisters()
+	turnRegisters(a)
 	for p := range 16 {
 		sink(p, a.v(p))
 	}
 }
 
 // turnRegisters transposes registers 0–15 as a 16 × 16 matrix of 32-bit elements; 16–19 are used on the way.
-func (a *asm) turnRegisters() {
+func turnRegisters(a *asm) {
 	// Pairs, then fours within 128 bits: then register 4q+e holds, in its part s, element 4s+e of rows 4q…4q+3.
 	t0, t1, t2, t3 := a.v(16), a.v(17), a.v(18), a.v(19)
 	for q := 0; q < 16; q += 4 {
@@ -103,7 +103,7 @@ func (a *asm) turnRegisters() {
 
 // turnFours turns all rows × 4 elements. Rows i, i+4, i+8 … meet in one register, 4 elements each, straight from
 // memory; then the four registers are turned within each 128 bits.
-func (a *asm) turnFours(bases []string, sink func(p int, reg string)) {
+func turnFours(a *asm, bases []string, sink func(p int, reg string)) {
 	insert := "VINSERTF128"
 	if a.wide() {
 		insert = "VINSERTF32X4"
@@ -133,10 +133,10 @@ func (a *asm) turnFours(bases []string, sink func(p int, reg string)) {
 }
 
 // copyPanel: dst[p·stride+i] = src[p·ld+i] for i < width ≤ 2 vectors, p < k.
-func (a *asm) copyPanel() {
+func copyPanel(a *asm) {
 	a.text("copyPanel", 0, 48)
 	a.op("MOVQ", "width+32(FP)", "CX")
-	a.laneMasks(14)
+	edge{a, 14}.set()
 	a.op("MOVQ", "dst+0(FP)", "DI")
 	a.op("MOVQ", "stride+8(FP)", "BX")
 	a.op("MOVQ", "src+16(FP)", "SI")
@@ -148,8 +148,8 @@ func (a *asm) copyPanel() {
 	a.op("MOVQ", "R8", "R9")
 	a.op("SHLQ", "$4", "R9") // rows ahead: too far apart for the processor's own prefetching
 	if !a.wide() {           // masked stores are slow, on some processors very
-		a.copyRows(6, "six", "VMOVUPS", "X", "(%s)", "VMOVSD", "X", "16(%s)")
-		a.copyRows(16, "sixteen", "VMOVUPS", "Y", "(%s)", "VMOVUPS", "Y", "32(%s)")
+		copyRows(a, 6, "six", "VMOVUPS", "X", "(%s)", "VMOVSD", "X", "16(%s)")
+		copyRows(a, 16, "sixteen", "VMOVUPS", "Y", "(%s)", "VMOVUPS", "Y", "32(%s)")
 	}
 	for _, vectors := range []int{1, 2} {
 		if vectors == 1 {
@@ -160,15 +160,15 @@ func (a *asm) copyPanel() {
 		a.mark(label)
 		for i := range vectors {
 			a.op("PREFETCHT0", fmt.Sprintf("%d(SI)(R9*1)", i*a.bytes()))
-			a.loadMasked(i, 14, fmt.Sprintf("%d(SI)", i*a.bytes()), a.v(i))
-			a.storeMasked(i, 14, a.v(i), fmt.Sprintf("%d(DI)", i*a.bytes()))
+			edge{a, 14}.load(i, fmt.Sprintf("%d(SI)", i*a.bytes()), a.v(i))
+			edge{a, 14}.store(i, a.v(i), fmt.Sprintf("%d(DI)", i*a.bytes()))
 		}
-		a.nextRow(label)
+		nextRow(a, label)
 	}
 }
 
 // copyRows is copyPanel where the width is this one: two moves, each an instruction, the kind of its register and its place in the row.
-func (a *asm) copyRows(width int, label string, moves ...string) {
+func copyRows(a *asm, width int, label string, moves ...string) {
 	a.op("CMPQ", "AX", imm(width))
 	a.op("JNE", "not"+label)
 	a.mark(label)
@@ -178,12 +178,12 @@ func (a *asm) copyRows(width int, label string, moves ...string) {
 		a.op(moves[i], fmt.Sprintf(moves[i+2], "SI"), reg)
 		a.op(moves[i], reg, fmt.Sprintf(moves[i+2], "DI"))
 	}
-	a.nextRow(label)
+	nextRow(a, label)
 	a.mark("not" + label)
 }
 
 // nextRow ends a loop over rows, and the kernel.
-func (a *asm) nextRow(label string) {
+func nextRow(a *asm, label string) {
 	a.op("ADDQ", "R8", "SI")
 	a.op("ADDQ", "BX", "DI")
 	a.op("DECQ", "CX")

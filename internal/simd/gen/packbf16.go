@@ -13,69 +13,75 @@ var packElems = []packElem{{"Floats", "float32", 2}, {"Halves", "uint16", 1}}
 // lines is the number of cache lines, and of registers, that 32 elements take.
 func (e packElem) lines() int { return 1 << e.shift / 2 }
 
-// packLines packs rows of k elements, up to 16, one tile of bfloat16 for every 32 elements, zeros behind the last of both. A tile is 16 lines of
+// pairPacker emits the kernels that pack one kind of element.
+type pairPacker struct {
+	*asm
+	e packElem
+}
+
+// emitLines packs rows of k elements, up to 16, one tile of bfloat16 for every 32 elements, zeros behind the last of both. A tile is 16 lines of
 // 64 bytes: of A, line m holds 32 elements of k of row m; of B, line p holds elements 2p and 2p+1 of k of 16 columns, side
 // by side. One is the other's transpose in units of pairs.
 //
 //	packFloats, packHalves          rows of A as they lie
 //	packFloatsTurn, packHalvesTurn  columns of B given as rows: [n,k]
-func (a *asm) packLines(e packElem, turn bool) {
-	name := "pack" + e.name
+func (k pairPacker) emitLines(turn bool) {
+	name := "pack" + k.e.name
 	if turn {
 		name += "Turn"
 	}
-	a.text(name, 0, 40)
-	a.op("MOVQ", "dst+0(FP)", "DI")
-	a.op("MOVQ", "src+8(FP)", "SI")
-	a.op("MOVQ", "ld+16(FP)", "R8")
-	a.op("MOVQ", "rows+24(FP)", "R11")
-	a.op("MOVQ", "k+32(FP)", "BX")
-	a.op("SHLQ", fmt.Sprintf("$%d", e.shift), "R8")
-	a.op("MOVQ", fmt.Sprintf("$%d", 128*e.lines()), "R9") // what is fetched: two steps ahead, at the end those of the next 16 rows
-	a.op("MOVQ", "R8", "R10")
-	a.op("SHLQ", "$4", "R10")
-	a.op("ADDQ", "R9", "R10")
-	a.op("LEAQ", "31(BX)", "AX")
-	a.op("ANDQ", "$-32", "AX")
-	a.op("SHLQ", fmt.Sprintf("$%d", e.shift), "AX")
-	a.op("SUBQ", "AX", "R10")
-	a.wholeMasks()
-	a.mark("step")
-	a.op("CMPQ", "BX", "$64")
-	a.op("JGT", "whole")
-	a.op("MOVQ", "R10", "R9")
-	a.op("CMPQ", "BX", "$32")
-	a.op("JGE", "whole")
-	a.op("MOVQ", "BX", "CX")
-	a.packMasks(e)
-	a.mark("whole")
-	a.op("MOVQ", "SI", "AX")
-	a.eachLine(16, "R11", func(i int) {
-		a.packLoad(e, "(AX)", i, 16)
-		for l := range e.lines() {
-			a.op("PREFETCHT0", fmt.Sprintf("%d(AX)(R9*1)", 64*l))
+	k.text(name, 0, 40)
+	k.op("MOVQ", "dst+0(FP)", "DI")
+	k.op("MOVQ", "src+8(FP)", "SI")
+	k.op("MOVQ", "ld+16(FP)", "R8")
+	k.op("MOVQ", "rows+24(FP)", "R11")
+	k.op("MOVQ", "k+32(FP)", "BX")
+	k.op("SHLQ", fmt.Sprintf("$%d", k.e.shift), "R8")
+	k.op("MOVQ", fmt.Sprintf("$%d", 128*k.e.lines()), "R9") // what is fetched: two steps ahead, at the end those of the next 16 rows
+	k.op("MOVQ", "R8", "R10")
+	k.op("SHLQ", "$4", "R10")
+	k.op("ADDQ", "R9", "R10")
+	k.op("LEAQ", "31(BX)", "AX")
+	k.op("ANDQ", "$-32", "AX")
+	k.op("SHLQ", fmt.Sprintf("$%d", k.e.shift), "AX")
+	k.op("SUBQ", "AX", "R10")
+	wholeMasks(k.asm)
+	k.mark("step")
+	k.op("CMPQ", "BX", "$64")
+	k.op("JGT", "whole")
+	k.op("MOVQ", "R10", "R9")
+	k.op("CMPQ", "BX", "$32")
+	k.op("JGE", "whole")
+	k.op("MOVQ", "BX", "CX")
+	k.masks()
+	k.mark("whole")
+	k.op("MOVQ", "SI", "AX")
+	eachLine(k.asm, 16, "R11", func(i int) {
+		k.loadElems("(AX)", i, 16)
+		for l := range k.e.lines() {
+			k.op("PREFETCHT0", fmt.Sprintf("%d(AX)(R9*1)", 64*l))
 		}
-		if e.lines() == 2 {
-			a.narrowPair(i, 16, i)
+		if k.e.lines() == 2 {
+			k.use(narrowPair(i, 16, i))
 		}
-		a.op("ADDQ", "R8", "AX")
+		k.op("ADDQ", "R8", "AX")
 	})
 	if turn {
-		a.turnRegisters()
+		turnRegisters(k.asm)
 	}
 	for i := range 16 {
-		a.op("VMOVDQU64", a.v(i), fmt.Sprintf("%d(DI)", 64*i))
+		k.op("VMOVDQU64", k.v(i), fmt.Sprintf("%d(DI)", 64*i))
 	}
-	a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), "SI")
-	a.op("ADDQ", fmt.Sprintf("$%d", panelStep), "DI")
-	a.op("SUBQ", "$32", "BX")
-	a.op("JGT", "step")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	k.op("ADDQ", fmt.Sprintf("$%d", 64*k.e.lines()), "SI")
+	k.op("ADDQ", fmt.Sprintf("$%d", panelStep), "DI")
+	k.op("SUBQ", "$32", "BX")
+	k.op("JGT", "step")
+	k.op("VZEROUPPER")
+	k.op("RET")
 }
 
 // eachLine runs f for as many of n rows as count says, and leaves the registers of the others zero.
-func (a *asm) eachLine(n int, count string, f func(i int)) {
+func eachLine(a *asm, n int, count string, f func(i int)) {
 	loaded := a.fresh("loaded")
 	for i := range n {
 		a.op("VPXORD", a.v(i), a.v(i), a.v(i))
@@ -88,138 +94,138 @@ func (a *asm) eachLine(n int, count string, f func(i int)) {
 	a.mark(loaded)
 }
 
-// wholeMasks lets all elements through, packMasks only the first CX of 32.
-func (a *asm) wholeMasks() {
+// wholeMasks lets all elements through, masks only the first CX of 32.
+func wholeMasks(a *asm) {
 	a.op("KXNORD", "K1", "K1", "K1")
 	a.op("KXNORD", "K2", "K2", "K2")
 }
 
-func (a *asm) packMasks(e packElem) {
-	a.laneMasks(0)
-	if e.lines() == 1 { // one register
-		a.op("KUNPCKWD", "K1", "K2", "K1")
+func (k pairPacker) masks() {
+	edge{k.asm, 0}.set()
+	if k.e.lines() == 1 { // one register
+		k.op("KUNPCKWD", "K1", "K2", "K1")
 	}
 }
 
-// packLoad loads 32 elements from mem into register low, and high where they are floats.
-func (a *asm) packLoad(e packElem, mem string, low, high int) {
-	if e.lines() == 1 {
-		a.op("VMOVDQU16.Z", mem, "K1", a.v(low))
+// loadElems loads 32 elements from mem into register low, and high where they are floats.
+func (k pairPacker) loadElems(mem string, low, high int) {
+	if k.e.lines() == 1 {
+		k.op("VMOVDQU16.Z", mem, "K1", k.v(low))
 		return
 	}
-	a.op("VMOVUPS.Z", mem, "K1", a.v(low))
-	a.op("VMOVUPS.Z", "64"+mem, "K2", a.v(high))
+	k.op("VMOVUPS.Z", mem, "K1", k.v(low))
+	k.op("VMOVUPS.Z", "64"+mem, "K2", k.v(high))
 }
 
-// packPairs packs rows of B [k,n], up to 8, into 4 lines of each tile, panels stride bytes apart, zeros behind its cols columns and its rows. It goes
+// emitPairs packs rows of B [k,n], up to 8, into 4 lines of each tile, panels stride bytes apart, zeros behind its cols columns and its rows. It goes
 // along the rows, 8 streams that the processor sees and follows; memory is the bound.
-func (a *asm) packPairs(e packElem) {
-	a.text("pair"+e.name, 0, 48)
-	a.op("MOVQ", "dst+0(FP)", "DI")
-	a.op("MOVQ", "src+8(FP)", "SI")
-	a.op("MOVQ", "ld+16(FP)", "R8")
-	a.op("MOVQ", "rows+24(FP)", "R13")
-	a.op("MOVQ", "cols+32(FP)", "BX")
-	a.op("MOVQ", "stride+40(FP)", "DX")
-	a.op("SHLQ", fmt.Sprintf("$%d", e.shift), "R8")
-	a.op("LEAQ", "(R8)(R8*2)", "R9")
-	a.op("LEAQ", "(SI)(R8*4)", "R10")
-	a.op("LEAQ", "(SI)(R8*8)", "R11")
-	a.op("LEAQ", "(R10)(R8*8)", "R12")
-	if e.lines() == 2 {
-		a.op("VMOVDQU64", "pairs"+a.tag+"<>(SB)", "Z31")
+func (k pairPacker) emitPairs() {
+	k.text("pair"+k.e.name, 0, 48)
+	k.op("MOVQ", "dst+0(FP)", "DI")
+	k.op("MOVQ", "src+8(FP)", "SI")
+	k.op("MOVQ", "ld+16(FP)", "R8")
+	k.op("MOVQ", "rows+24(FP)", "R13")
+	k.op("MOVQ", "cols+32(FP)", "BX")
+	k.op("MOVQ", "stride+40(FP)", "DX")
+	k.op("SHLQ", fmt.Sprintf("$%d", k.e.shift), "R8")
+	k.op("LEAQ", "(R8)(R8*2)", "R9")
+	k.op("LEAQ", "(SI)(R8*4)", "R10")
+	k.op("LEAQ", "(SI)(R8*8)", "R11")
+	k.op("LEAQ", "(R10)(R8*8)", "R12")
+	if k.e.lines() == 2 {
+		k.op("VMOVDQU64", "pairs"+k.tag+"<>(SB)", "Z31")
 	} else {
-		a.op("VMOVDQU64", "words"+a.tag+"<>(SB)", "Z30")
-		a.op("VMOVDQU64", "words"+a.tag+"<>+64(SB)", "Z31")
+		k.op("VMOVDQU64", "words"+k.tag+"<>(SB)", "Z30")
+		k.op("VMOVDQU64", "words"+k.tag+"<>+64(SB)", "Z31")
 	}
-	a.wholeMasks()
-	a.op("SUBQ", "$32", "BX")
-	a.op("JLT", "last")
-	a.mark("panel")
-	a.pairPanel(e)
+	wholeMasks(k.asm)
+	k.op("SUBQ", "$32", "BX")
+	k.op("JLT", "last")
+	k.mark("panel")
+	k.panel()
 	for _, r := range []string{"SI", "R10", "R11", "R12"} {
-		a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), r)
+		k.op("ADDQ", fmt.Sprintf("$%d", 64*k.e.lines()), r)
 	}
-	a.op("ADDQ", "DX", "DI")
-	a.op("SUBQ", "$32", "BX")
-	a.op("JGE", "panel")
-	a.mark("last")
-	a.op("MOVQ", "BX", "CX")
-	a.op("ADDQ", "$32", "CX")
-	a.op("JLE", "done") // none left, or these were the last
-	a.packMasks(e)
-	a.op("XORL", "BX", "BX") // one more turn
-	a.op("JMP", "panel")
-	a.mark("done")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	k.op("ADDQ", "DX", "DI")
+	k.op("SUBQ", "$32", "BX")
+	k.op("JGE", "panel")
+	k.mark("last")
+	k.op("MOVQ", "BX", "CX")
+	k.op("ADDQ", "$32", "CX")
+	k.op("JLE", "done") // none left, or these were the last
+	k.masks()
+	k.op("XORL", "BX", "BX") // one more turn
+	k.op("JMP", "panel")
+	k.mark("done")
+	k.op("VZEROUPPER")
+	k.op("RET")
 }
 
-// pairPanel packs 32 columns of them, the rows in registers 0–7 and, of floats, their other halves in 8–15.
-func (a *asm) pairPanel(e packElem) {
-	if e.lines() == 2 {
+// panel packs 32 columns of them, the rows in registers 0–7 and, of floats, their other halves in 8–15.
+func (k pairPacker) panel() {
+	if k.e.lines() == 2 {
 		for i := range 8 {
-			a.op("VPXORD", a.v(8+i), a.v(8+i), a.v(8+i))
+			k.op("VPXORD", k.v(8+i), k.v(8+i), k.v(8+i))
 		}
 	}
-	a.eachLine(8, "R13", func(r int) {
-		a.packLoad(e, fmt.Sprintf(rowAddr[r%4], []string{"SI", "R10"}[r/4]), r, 8+r)
-		for l := range e.lines() {
-			a.op("PREFETCHT1", fmt.Sprintf("%d"+rowAddr[r%4], 64*l, []string{"R11", "R12"}[r/4]))
+	eachLine(k.asm, 8, "R13", func(r int) {
+		k.loadElems(fmt.Sprintf(rowAddr[r%4], []string{"SI", "R10"}[r/4]), r, 8+r)
+		for l := range k.e.lines() {
+			k.op("PREFETCHT1", fmt.Sprintf("%d"+rowAddr[r%4], 64*l, []string{"R11", "R12"}[r/4]))
 		}
 	})
 	for i := range 4 { // line i of both tiles
 		x, y := 2*i, 2*i+1
-		if e.lines() == 2 {
-			a.narrowPair(x, y, x)
-			a.narrowPair(y, 8+y, 8+x)
-			a.op("VPERMW", a.v(x), "Z31", a.v(x))
-			a.op("VPERMW", a.v(y), "Z31", a.v(y))
+		if k.e.lines() == 2 {
+			k.use(narrowPair(x, y, x))
+			k.use(narrowPair(y, 8+y, 8+x))
+			k.op("VPERMW", k.v(x), "Z31", k.v(x))
+			k.op("VPERMW", k.v(y), "Z31", k.v(y))
 		} else {
-			a.op("VMOVDQA64", a.v(x), a.v(8+i))
-			a.op("VPERMT2W", a.v(y), "Z30", a.v(x))
-			a.op("VPERMT2W", a.v(y), "Z31", a.v(8+i))
+			k.op("VMOVDQA64", k.v(x), k.v(8+i))
+			k.op("VPERMT2W", k.v(y), "Z30", k.v(x))
+			k.op("VPERMT2W", k.v(y), "Z31", k.v(8+i))
 			y = 8 + i
 		}
-		a.op("VMOVDQU64", a.v(x), fmt.Sprintf("%d(DI)", 64*i))
-		a.op("VMOVDQU64", a.v(y), fmt.Sprintf("%d(DI)", 1024+64*i))
+		k.op("VMOVDQU64", k.v(x), fmt.Sprintf("%d(DI)", 64*i))
+		k.op("VMOVDQU64", k.v(y), fmt.Sprintf("%d(DI)", 1024+64*i))
 	}
 }
 
-// turnPairs makes tiles of A out of tiles of B, in place: one step of panels that lie stride bytes apart. Meanwhile it fetches 8 of the rows
-// that packPairs will want then: those after the ones it has fetched itself, the next of src's.
-func (a *asm) turnPairs(e packElem) {
-	a.text("turn"+e.name, 0, 40)
-	a.op("MOVQ", "dst+0(FP)", "DI")
-	a.op("MOVQ", "panels+8(FP)", "CX")
-	a.op("MOVQ", "stride+16(FP)", "DX")
-	a.op("MOVQ", "src+24(FP)", "R11")
-	a.op("MOVQ", "ld+32(FP)", "R8")
-	a.op("SHLQ", fmt.Sprintf("$%d", e.shift), "R8")
-	a.op("LEAQ", "(R8)(R8*4)", "R9")
-	a.op("LEAQ", "(R11)(R9*8)", "R11")
-	a.op("LEAQ", "(R8)(R8*2)", "R9")
-	a.op("LEAQ", "(R11)(R8*4)", "R12")
-	a.mark("panel")
+// emitTurn makes tiles of A out of tiles of B, in place: one step of panels that lie stride bytes apart. Meanwhile it fetches 8 of the rows
+// that emitPairs' kernel will want then: those after the ones it has fetched itself, the next of src's.
+func (k pairPacker) emitTurn() {
+	k.text("turn"+k.e.name, 0, 40)
+	k.op("MOVQ", "dst+0(FP)", "DI")
+	k.op("MOVQ", "panels+8(FP)", "CX")
+	k.op("MOVQ", "stride+16(FP)", "DX")
+	k.op("MOVQ", "src+24(FP)", "R11")
+	k.op("MOVQ", "ld+32(FP)", "R8")
+	k.op("SHLQ", fmt.Sprintf("$%d", k.e.shift), "R8")
+	k.op("LEAQ", "(R8)(R8*4)", "R9")
+	k.op("LEAQ", "(R11)(R9*8)", "R11")
+	k.op("LEAQ", "(R8)(R8*2)", "R9")
+	k.op("LEAQ", "(R11)(R8*4)", "R12")
+	k.mark("panel")
 	for h := range 2 {
 		for i := range 16 {
-			a.op("VMOVDQU64", fmt.Sprintf("%d(DI)", 1024*h+64*i), a.v(i))
-			if i%2 == 0 && h < e.lines() {
-				a.op("PREFETCHT0", fmt.Sprintf("%d"+rowAddr[i/2%4], 64*h, []string{"R11", "R12"}[i/8]))
+			k.op("VMOVDQU64", fmt.Sprintf("%d(DI)", 1024*h+64*i), k.v(i))
+			if i%2 == 0 && h < k.e.lines() {
+				k.op("PREFETCHT0", fmt.Sprintf("%d"+rowAddr[i/2%4], 64*h, []string{"R11", "R12"}[i/8]))
 			}
 		}
-		a.turnRegisters()
+		turnRegisters(k.asm)
 		for i := range 16 {
-			a.op("VMOVDQU64", a.v(i), fmt.Sprintf("%d(DI)", 1024*h+64*i))
+			k.op("VMOVDQU64", k.v(i), fmt.Sprintf("%d(DI)", 1024*h+64*i))
 		}
 	}
-	a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), "R11")
-	a.op("ADDQ", fmt.Sprintf("$%d", 64*e.lines()), "R12")
-	a.nextPanels()
+	k.op("ADDQ", fmt.Sprintf("$%d", 64*k.e.lines()), "R11")
+	k.op("ADDQ", fmt.Sprintf("$%d", 64*k.e.lines()), "R12")
+	nextPanels(k.asm)
 }
 
 // nextPanels goes DX bytes on to the next of CX panels at DI, or returns.
-func (a *asm) nextPanels() {
+func nextPanels(a *asm) {
 	a.op("ADDQ", "DX", "DI")
 	a.op("DECQ", "CX")
 	a.op("JNZ", "panel")
@@ -230,7 +236,7 @@ func (a *asm) nextPanels() {
 // packDown packs 32 rows of a left operand given transposed, [k,m] of bfloat16, into a step of panels that lie stride bytes apart: 32 × 32 words
 // are transposed for each. Four pieces of 8 columns, of rows 8 apart, are put together in a register as they are loaded, which leaves three of
 // the five rounds of shuffles. Meanwhile the next 32 rows are fetched.
-func (a *asm) packDown() {
+func packDown(a *asm) {
 	a.text("downHalves", 0, 40)
 	for l := 1; l < 4; l++ { // a quarter of a register each
 		a.op("MOVL", fmt.Sprintf("$0x%x", 0xf<<(4*l)), "AX")
@@ -266,7 +272,7 @@ func (a *asm) packDown() {
 			a.op("PREFETCHT1", fmt.Sprintf("(%s)(AX*1)", r))
 		}
 		a.op("ADDQ", "R8", "AX")
-		a.turnWords()
+		turnWords(a)
 		for c := range 8 {
 			a.op("VMOVDQU64", a.v(8+c), fmt.Sprintf("%d(DI)", 64*(8*piece+c)))
 		}
@@ -276,11 +282,11 @@ func (a *asm) packDown() {
 	for _, r := range bases {
 		a.op("ADDQ", "$64", r)
 	}
-	a.nextPanels()
+	nextPanels(a)
 }
 
 // turnWords transposes 8 × 8 words in each quarter of registers 0–7, by way of 8–15.
-func (a *asm) turnWords() {
+func turnWords(a *asm) {
 	round := func(unit string, from, to int, pair func(i int) (x, y, low int)) {
 		for i := range 4 {
 			x, y, low := pair(i)
@@ -296,7 +302,7 @@ func (a *asm) turnWords() {
 }
 
 // pairTable is the permutation that interleaves the halves of a vector of 32 words.
-func (a *asm) pairTable() {
+func pairTable(a *asm) {
 	for i := 0; i < 16; i += 2 {
 		fmt.Fprintf(&a.out, "DATA pairs%s<>+%d(SB)/8, $0x%04X%04X%04X%04X\n", a.tag, 4*i, 17+i, i+1, 16+i, i)
 	}
@@ -304,7 +310,7 @@ func (a *asm) pairTable() {
 }
 
 // wordTable interleaves the words of two vectors: the first 16 of each, then the others.
-func (a *asm) wordTable() {
+func wordTable(a *asm) {
 	for i := range 16 {
 		fmt.Fprintf(&a.out, "DATA words%s<>+%d(SB)/8, $0x%04X%04X%04X%04X\n", a.tag, 8*i, 33+2*i, 2*i+1, 32+2*i, 2*i)
 	}

@@ -8,17 +8,17 @@ func peakFile() []byte {
 	a.include(missingFile)
 	for _, i := range []isa{avx512, avx2} {
 		a.isa = i
-		a.peakFMA()
-		a.readMemory()
+		peakFMA(a)
+		readMemory(a)
 	}
 	a.isa = amx
-	a.peakTiles("peakBF16", a.tileProduct)
-	a.peakTiles("peakInt8", a.tileProductInt8)
+	peakTiles(a, "peakBF16", tileProduct)
+	peakTiles(a, "peakInt8", tileProductInt8)
 	return a.finish()
 }
 
 // peakFMA: n turns of 24 independent multiply-adds on as many chains as hide their latency.
-func (a *asm) peakFMA() {
+func peakFMA(a *asm) {
 	a.text("peakFMA", 0, 8)
 	a.op("MOVQ", "n+0(FP)", "CX")
 	for r := range 14 {
@@ -36,7 +36,7 @@ func (a *asm) peakFMA() {
 
 // readMemory reads n bytes, a multiple of 512, and uses them for nothing. It reads 8 parts side by side, because memory gives more
 // to several streams than to one.
-func (a *asm) readMemory() {
+func readMemory(a *asm) {
 	a.text("readMemory", 0, 16)
 	a.op("MOVQ", "p+0(FP)", "SI")
 	a.op("MOVQ", "n+8(FP)", "CX")
@@ -61,24 +61,24 @@ func (a *asm) readMemory() {
 
 // peakTiles: n turns of 4 tile products on the 2 KiB at data. The data matters: zeros draw less power and run faster. Few tiles, kept
 // apart: with all eight in use the loop is slower by half where a neighbour is busy, and so no ceiling, see gemmTiles.
-func (a *asm) peakTiles(name string, product func(dst, x, y int)) {
+func peakTiles(a *asm, name string, product func(dst, x, y int) macro) {
 	a.text(name, 0, 24)
 	a.op("MOVQ", "cfg+0(FP)", "AX")
 	a.op("MOVQ", "n+8(FP)", "CX")
 	a.op("MOVQ", "data+16(FP)", "SI")
 	a.op("MOVQ", "$64", "R10")
-	a.tileConfig("AX")
+	a.use(tileConfig("AX"))
 	for t := range 2 {
-		a.tileZero(t)
-		a.tileLoad(4+t, "SI", "R10", 1024*t)
+		a.use(tileZero(t))
+		a.use(tileLoad(4+t, "SI", "R10", 1024*t))
 	}
 	a.mark("loop")
 	for t := range 4 {
-		product(t%2, 4, 5)
+		a.use(product(t%2, 4, 5))
 		a.gap()
 	}
 	a.op("DECQ", "CX")
 	a.op("JNZ", "loop")
-	a.tileRelease()
+	a.use(tileRelease())
 	a.op("RET")
 }

@@ -184,27 +184,27 @@ func (a *asm) ret() {
 }
 
 // Tile instructions on registers by name; see missing.go.
-func (a *asm) loadTile(t, base, stride *reg, off int) {
-	a.tileLoad(t.num(), base.String(), stride.String(), off)
+func loadTile(t, base, stride *reg, off int) macro {
+	return tileLoad(t.num(), base.String(), stride.String(), off)
 }
-func (a *asm) streamTile(t, base, stride *reg, off int) {
-	a.tileStream(t.num(), base.String(), stride.String(), off)
+func streamTile(t, base, stride *reg, off int) macro {
+	return tileStream(t.num(), base.String(), stride.String(), off)
 }
-func (a *asm) storeTile(t, base, stride *reg, off int) {
-	a.tileStore(t.num(), base.String(), stride.String(), off)
+func storeTile(t, base, stride *reg, off int) macro {
+	return tileStore(t.num(), base.String(), stride.String(), off)
 }
-func (a *asm) zeroTile(t *reg)               { a.tileZero(t.num()) }
-func (a *asm) multiplyTiles(c, x, y *reg)    { a.tileProduct(c.num(), x.num(), y.num()) }
-func (a *asm) roundPair(dst, high, low *reg) { a.narrowPair(dst.num(), high.num(), low.num()) }
-func (a *asm) widen(from operand, to *reg) {
+func zeroTile(t *reg) macro               { return tileZero(t.num()) }
+func multiplyTiles(c, x, y *reg) macro    { return tileProduct(c.num(), x.num(), y.num()) }
+func roundPair(dst, high, low *reg) macro { return narrowPair(dst.num(), high.num(), low.num()) }
+func widen(a *asm, from operand, to *reg) {
 	a.op("VPMOVZXWD", from, to)
 	a.op("VPSLLD", "$16", to, to)
 }
 
 // configTiles loads the tiles' shape, which a field points to.
-func (a *asm) configTiles(config operand) {
+func configTiles(a *asm, config operand) {
 	at := a.hold("AX", "shape of tiles")
 	a.mov(config, at)
-	a.tileConfig(at.String())
+	a.use(tileConfig(at.String()))
 	a.drop(at)
 }

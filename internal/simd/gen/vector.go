@@ -107,8 +107,8 @@ func (b *body) rounded(x string) string {
 	b.addInt(x, t, t)
 	switch {
 	case b.arm():
-		b.vvv(0x4E20E400, "fcmeq", "4s", b.spare(), x, x)
-		b.vvv(0x6EE01C00, "bif", "16b", t, nan, b.spare())
+		b.use(vvv(0x4E20E400, "fcmeq", "4s", b.spare(), x, x))
+		b.use(vvv(0x6EE01C00, "bif", "16b", t, nan, b.spare()))
 	case b.wide():
 		b.op("VCMPPS", "$3", x, x, "K2")
 		b.op("VMOVAPS", nan, "K2", t)
@@ -145,7 +145,7 @@ func maximum(b *body) {
 	switch {
 	case b.arm():
 		if b.masked {
-			b.spread(x)
+			spread(b.asm, x)
 		}
 		b.max(x, acc, acc)
 	case !b.masked:
