@@ -31,17 +31,17 @@ func (i isa) bytes() int { return 4 * i.lanes }
 // v is vector register n.
 func (i isa) v(n int) string { return fmt.Sprintf("%s%d", i.reg, n) }
 
+// mask is the register of AVX2's mask.
+func (i isa) mask() string { return i.v(i.regs - 1) }
+
 // asm collects the text of one file.
 type asm struct {
 	isa
+	bank
 	out    bytes.Buffer
 	consts []uint32 // constants used, each stored as a whole vector
 	label  int
 	dry    bool // a trial, whose text nobody reads
-
-	function string
-	held     map[string]*reg // registers in use, by name; nil in functions that do not name theirs
-	lent     map[string]bool // those of them that a routine may use by number
 }
 
 func newAsm(i isa) *asm {
@@ -58,7 +58,7 @@ func (a *asm) include(file string) { fmt.Fprintf(&a.out, "#include %q\n", file) 
 
 // op writes one instruction, operands in the order of Go's assembler: sources first.
 func (a *asm) op(name string, args ...any) {
-	a.checkOperands(args)
+	a.check(args)
 	text := make([]string, len(args))
 	for i, x := range args {
 		text[i] = operandText(x)

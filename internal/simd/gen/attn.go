@@ -59,7 +59,7 @@ func emitForward(a *asm) {
 	a.ret()
 }
 
-// copy moves memory to memory.
+// copyField moves memory to memory.
 func copyField(a *asm, from, to operand) {
 	x := a.hold("AX", "copy")
 	a.mov(from, x)

@@ -6,7 +6,7 @@ type exp2Regs struct{ scale, c3, c2, c1, one any }
 // numberedExp2 are those of kernels that number their registers.
 var numberedExp2 = exp2Regs{"Z31", "Z30", "Z29", "Z28", "Z27"}
 
-// exp2Regs holds them.
+// holdExp2 holds them.
 func holdExp2(a *asm) exp2Regs {
 	return exp2Regs{a.vec(31, "scale"), a.vec(30, "c3"), a.vec(29, "c2"), a.vec(28, "c1"), a.vec(27, "1")}
 }
@@ -22,7 +22,7 @@ func exp2(a *asm, c *exp2Regs, dst, x, f any) {
 	a.op("VSCALEFPS", x, dst, dst)
 }
 
-// exp2Begin loads the coefficients and makes subnormal numbers zero; exp2End takes that back. The frame has 8 bytes for
+// beginExp2 loads the coefficients and makes subnormal numbers zero; endExp2 takes that back. The frame has 8 bytes for
 // it.
 func beginExp2(a *asm, c *exp2Regs) {
 	a.op("STMXCSR", "mode-8(SP)")

@@ -152,7 +152,7 @@ type normBack struct {
 	gradOut, value, temp      []*reg // halves of a line: dout, raw
 }
 
-// normBack goes row by row, the sum first.
+// emitNormBack goes row by row, the sum first.
 func emitNormBack(a *asm) {
 	p := a.kernel("normBack", "normBackArgs", 0, "DI")
 	k := normBack{asm: a, p: p, do: a.take(p, "do", "R8"), dout: a.take(p, "dout", "R9"), raw: a.take(p, "raw", "R10"),

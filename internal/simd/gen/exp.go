@@ -14,17 +14,17 @@ const (
 var expPoly = []float64{1.3814539972e-3, 8.3687451165e-3, 4.1668390788e-2, 1.6666520399e-1, 4.9999993432e-1, 1, 1}
 
 // exp replaces x by e^x: n = round(x·log2 e), r = x − n·ln 2, e^x = 2^n·e^r. The result is in a register of its own; x is lost.
-func (b *body) exp(x string) string {
+func exp(b *body, x string) string {
 	n, q, keep := b.tmp(), b.tmp(), b.tmp()
 	b.set(b.constant(expMax), n)
 	b.min(x, n, x) // in this order a NaN comes through
-	b.atLeast(expMin, x, keep)
+	atLeast(b, expMin, x, keep)
 	b.set(b.constant(roundMagic), n)
 	b.fma(b.constant(log2e), x, n)
 	b.sub(b.constant(roundMagic), n, n)
 	b.fnma(b.constant(ln2Hi), n, x)
 	b.fnma(b.constant(ln2Lo), n, x)
-	b.poly(x, q, 1)
+	poly(b, x, q, 1)
 	if b.wide() {
 		b.op("VSCALEFPS.Z", n, q, "K2", q)
 		return q
@@ -38,12 +38,12 @@ func (b *body) exp(x string) string {
 		b.shiftLeft(23, h, h)
 		b.mul(h, q, q)
 	}
-	b.cut(keep, q)
+	cut(b, keep, q)
 	return q
 }
 
 // atLeast marks the lanes where x is not less than low, which a NaN is not: in K2, or in keep. NEON marks the others.
-func (b *body) atLeast(low float64, x, keep string) {
+func atLeast(b *body, low float64, x, keep string) {
 	if b.arm() {
 		b.use(vvv(0x6EA0E400, "fcmgt", "4s", keep, b.constant(low), x))
 		return
@@ -55,7 +55,7 @@ func (b *body) atLeast(low float64, x, keep string) {
 }
 
 // cut makes x 0 where atLeast found less.
-func (b *body) cut(keep, x string) {
+func cut(b *body, keep, x string) {
 	if b.arm() {
 		b.use(vvv(0x4E601C00, "bic", "16b", x, x, keep))
 	} else {
@@ -64,7 +64,7 @@ func (b *body) cut(keep, x string) {
 }
 
 // poly is e^(sign·x) in q. NEON takes turns with a second register; the number of turns is even.
-func (b *body) poly(x, q string, sign float64) {
+func poly(b *body, x, q string, sign float64) {
 	b.set(b.constant(expPoly[0]), q)
 	for i, c := range expPoly[1:] {
 		if i%2 == 0 {
@@ -83,9 +83,9 @@ func (b *body) poly(x, q string, sign float64) {
 // sigmoid is 1/(1+e^−x) in a register of its own; x is kept. It is exp of −x without what only matters far from 0: below sigmoidMin the result is 0,
 // and from −sigmoidMin on 1 by rounding. The division takes fewer slots of the two units that everything else waits for than an estimate of 1/d with a
 // step of Newton, and is hidden behind them.
-func (b *body) sigmoid(x string) string {
+func sigmoid(b *body, x string) string {
 	r, n, q, keep := b.tmp(), b.tmp(), b.tmp(), b.tmp()
-	b.atLeast(sigmoidMin, x, keep)
+	atLeast(b, sigmoidMin, x, keep)
 	b.set(b.constant(-sigmoidMin), r)
 	b.min(x, r, r)
 	b.set(b.constant(powerMagic), n)
@@ -93,7 +93,7 @@ func (b *body) sigmoid(x string) string {
 	b.sub(b.constant(powerMagic), n, q)
 	b.fma(b.constant(ln2Hi), q, r)
 	b.fma(b.constant(ln2Lo), q, r)
-	b.poly(r, q, -1)
+	poly(b, r, q, -1)
 	b.shiftLeft(23, n, n)
 	b.mulAdd(b.bits(one), n, q)
 	b.set(b.bits(one), r)
@@ -102,6 +102,6 @@ func (b *body) sigmoid(x string) string {
 		return r
 	}
 	b.div(q, r, r)
-	b.cut(keep, r)
+	cut(b, keep, r)
 	return r
 }

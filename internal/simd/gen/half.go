@@ -1,29 +1,27 @@
 package main
 
-import "strconv"
-
 // halfOps are the vector kernels between float32 and 16-bit halves of it.
 var halfOps = []vecOp{
 	{name: "widen", params: "dst,src:h", unroll: 4, body: func(b *body) { b.store("dst", b.load("src")) }},
 	narrowOp,
 	{name: "joinHalves", params: "dst,up:h,low:h", unroll: 2, body: func(b *body) {
-		b.store("dst", b.join("up", "low"))
+		b.store("dst", joinHalves(b, "up", "low"))
 	}},
 	{name: "splitHalves", params: "up:h,low:h,src", unroll: 2, body: func(b *body) {
-		b.split("up", "low", b.load("src"))
+		splitHalves(b, "up", "low", b.load("src"))
 	}},
 }
 
-// join is the numbers that were cut into halves. Where the lower one is negative as a number of 16 bits, the upper one was rounded up: their sum is
+// joinHalves is the numbers that were cut into halves. Where the lower one is negative as a number of 16 bits, the upper one was rounded up: their sum is
 // what was cut.
-func (b *body) join(up, low string) string {
+func joinHalves(b *body, up, low string) string {
 	x := b.load(up)
-	b.addInt(b.words("VPMOVSXWD", low), x, x)
+	b.addInt(b.words(true, low), x, x)
 	return x
 }
 
-// split cuts x.
-func (b *body) split(up, low, x string) {
+// splitHalves cuts x.
+func splitHalves(b *body, up, low, x string) {
 	t := b.tmp()
 	b.addInt(b.bits(0x8000), x, t)
 	b.shiftRight(16, t, t)
@@ -53,65 +51,8 @@ func bf16Ops() (all []vecOp) {
 		}
 	}
 	return append(all, vecOp{name: "adamwSplit", params: "up:h,low:h,m,v,g,s:p", unroll: 1, flush: true, body: func(b *body) {
-		p := b.join("up", "low")
-		b.adamw(p)
-		b.split("up", "low", p)
+		p := joinHalves(b, "up", "low")
+		updateAdamW(b, p)
+		splitHalves(b, "up", "low", p)
 	}})
-}
-
-// storeRounded rounds r to bfloat16.
-func (b *body) storeRounded(name, r string) {
-	if b.arm() {
-		b.storeRoundedNEON(name, r)
-		return
-	}
-	free := b.free
-	defer func() { b.free = free }()
-	if b.tag != bf16.tag {
-		x := b.rounded(r)
-		b.shiftRight(16, x, x)
-		b.storeWords(name, x)
-		return
-	}
-	words := "Y" + b.tmp()[1:]
-	from, err := strconv.Atoi(r[1:])
-	if err != nil {
-		panic(b.kernel.name + ": store of " + r)
-	}
-	b.use(narrowOne(b.free-1, from))
-	if b.masked {
-		b.op("VMOVDQU16", words, "K1", b.at(name))
-	} else {
-		b.op("VMOVDQU", words, b.at(name))
-	}
-}
-
-// words loads a vector of 16-bit numbers and widens them by op.
-func (b *body) words(op, name string) string {
-	if b.arm() {
-		return b.wordsNEON(op == "VPMOVSXWD", name)
-	}
-	r := b.tmp()
-	if b.masked {
-		b.op(op+".Z", b.at(name), "K1", r)
-	} else {
-		b.op(op, b.at(name), r)
-	}
-	return r
-}
-
-// storeWords stores the lower halves of r, whose upper ones AVX2 wants to be 0, and leaves it to be overwritten.
-func (b *body) storeWords(name, r string) {
-	switch {
-	case b.arm():
-		b.storeWordsNEON(name, r)
-	case b.masked:
-		b.op("VPMOVDW", r, "K1", b.at(name))
-	case b.wide():
-		b.op("VPMOVDW", r, b.at(name))
-	default:
-		b.op("VPACKUSDW", r, r, r)
-		b.op("VPERMQ", "$8", r, r)
-		b.op("VMOVDQU", "X"+r[1:], b.at(name))
-	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"strings"
 )
@@ -20,9 +19,34 @@ type vecOp struct {
 	loops  func(b *body) // instead of all that: its own loops
 }
 
+// frame runs a program over slices. It is what differs between amd64 and NEON.
+type frame interface {
+	stack() int          // bytes of the stack frame
+	prologue(ps []param) // loads pointers, length and scalars, and sets the accumulators
+	flush()              // treats subnormal numbers as 0 until unflush
+	unflush()
+	hold() // keeps the program's constants in registers
+	loop(stem string, n int, program func())
+	left(masks, program func()) // runs the program for the elements after the last whole vector; nil: the frame's own masks
+	lookAhead()                 // computes the address to prefetch from
+
+	load(name string) string
+	words(signed bool, name string) string // loads 16-bit numbers
+	storeFloats(name, r string)
+	storeRounded(name, r string)
+	storeWords(name, r string)
+	trim(r string)      // clears lanes beyond the end
+	field(i int) string // element i of the pointed-to parameters in every lane
+
+	fold(add string) // reduces the accumulators to one number
+	result(at int)   // returns it
+	leave()
+}
+
 // body is what a program writes to. Registers are handed out from 0; accumulators and scalars come first.
 type body struct {
-	*asm
+	arith
+	frame
 	kernel *vecOp
 	mem    map[string]string // slice → pointer register
 	half   map[string]bool   // slices of 16-bit halves
@@ -37,8 +61,6 @@ type body struct {
 	step   int               // which of the unrolled steps
 	masked bool
 }
-
-var pointers = []string{"DI", "SI", "BX", "R8", "R9", "R11"}
 
 type param struct {
 	name, kind string
@@ -74,17 +96,12 @@ func (o *vecOp) layout() (ps []param, ret, size int) {
 
 // emit writes the kernel.
 func (o *vecOp) emit(a *asm) {
-	if a.arm() {
-		o.emitNEON(a)
-		return
-	}
 	ps, ret, size := o.layout()
-	a.text(o.name, o.frame(), size)
 	b := newBody(a, o)
+	a.text(o.name, b.stack(), size)
 	b.prologue(ps)
 	if o.flush {
-		a.op("STMXCSR", "mode-8(SP)")
-		a.op("LDMXCSR", a.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
+		b.flush()
 	}
 	if base := b.free; o.loops != nil {
 		o.loops(b)
@@ -94,22 +111,23 @@ func (o *vecOp) emit(a *asm) {
 	}
 	if o.end != nil {
 		o.end(b)
-		if o.result == "float64" {
-			a.op("VMOVSD", "X0", fmt.Sprintf("ret+%d(FP)", ret))
-		} else {
-			a.op("VMOVSS", "X0", fmt.Sprintf("ret+%d(FP)", ret))
-		}
+		b.result(ret)
 	}
 	if o.flush {
-		a.op("LDMXCSR", "mode-8(SP)")
+		b.unflush()
 	}
-	a.op("VZEROUPPER")
-	a.op("RET")
+	b.leave()
 }
 
 func newBody(a *asm, o *vecOp) *body {
-	return &body{asm: a, kernel: o, mem: map[string]string{}, half: map[string]bool{}, scalar: map[string]int{}, held: map[uint32]string{},
-		fields: map[int]string{}, pair: map[string]bool{}}
+	b := &body{arith: arith{a}, kernel: o, mem: map[string]string{}, half: map[string]bool{}, scalar: map[string]int{},
+		held: map[uint32]string{}, fields: map[int]string{}, pair: map[string]bool{}}
+	if a.arm() {
+		b.frame = neonFrame{b}
+	} else {
+		b.frame = avxFrame{b}
+	}
+	return b
 }
 
 // loops runs the program over whole groups of vectors, single ones and the masked rest, with temporaries from register base on.
@@ -134,96 +152,8 @@ func (b *body) loops(base int) {
 		b.free = base
 		o.body(b)
 	}
-	if b.arm() {
-		b.eachLeft(last)
-	} else {
-		b.op("TESTQ", "CX", "CX")
-		b.op("JZ", "done")
-		b.rest()
-		last()
-		b.mark("done")
-	}
+	b.left(nil, last)
 	b.free = base
-}
-
-// frame is the room on the stack: the processor's mode, where it is changed.
-func (o *vecOp) frame() int {
-	if o.flush {
-		return 8
-	}
-	return 0
-}
-
-// loop runs f while at least n vectors are left: AX counts elements done, CX those left.
-func (b *body) loop(stem string, n int, f func()) {
-	if b.arm() {
-		b.loopNEON(stem, n, f)
-		return
-	}
-	top, end := b.fresh(stem), b.fresh("end")
-	b.op("CMPQ", "CX", fmt.Sprintf("$%d", n*b.lanes))
-	b.op("JLT", end)
-	b.mark(top)
-	f()
-	b.op("ADDQ", fmt.Sprintf("$%d", n*b.lanes), "AX")
-	b.op("SUBQ", fmt.Sprintf("$%d", n*b.lanes), "CX")
-	b.op("CMPQ", "CX", fmt.Sprintf("$%d", n*b.lanes))
-	b.op("JGE", top)
-	b.mark(end)
-}
-
-// prologue loads pointers, length and scalars and sets the accumulators. The last register of AVX2 is the mask.
-func (b *body) prologue(ps []param) {
-	for i := range b.kernel.accs * b.kernel.unroll {
-		if b.kernel.start == 0 {
-			b.op("VXORPS", b.v(i), b.v(i), b.v(i))
-		} else {
-			b.op("VMOVUPS", b.bits(b.kernel.start), b.v(i))
-		}
-	}
-	b.free = b.kernel.accs * b.kernel.unroll
-	ptr := 0
-	for i, p := range ps {
-		switch {
-		case p.kind == "f":
-			b.scalar[p.name] = b.free
-			b.op("VBROADCASTSS", fmt.Sprintf("%s+%d(FP)", p.name, p.off), b.v(b.free))
-			b.free++
-		case p.kind == "i":
-			b.ahead = true
-			b.op("MOVQ", fmt.Sprintf("%s+%d(FP)", p.name, p.off), "R13")
-		case p.kind != "" && p.kind != "h":
-			b.op("MOVQ", fmt.Sprintf("%s+%d(FP)", p.name, p.off), "R10")
-		default:
-			if p.kind == "h" {
-				b.half[p.name] = true
-			}
-			b.mem[p.name] = pointers[ptr]
-			b.op("MOVQ", fmt.Sprintf("%s_base+%d(FP)", p.name, p.off), pointers[ptr])
-			if i == 0 {
-				b.op("MOVQ", fmt.Sprintf("%s_len+%d(FP)", p.name, p.off+8), "CX")
-			}
-			ptr++
-		}
-	}
-	b.op("XORQ", "AX", "AX")
-}
-
-// hold keeps the program's constants in registers that it leaves, of which AVX-512 has enough: read from memory they would take as long as the
-// arithmetic, and twice as long where a vector of them crosses a line of the cache.
-func (b *body) hold() {
-	if !b.wide() {
-		return
-	}
-	trial := *b
-	trial.asm = &asm{isa: b.isa}
-	b.kernel.body(&trial)
-	for i, c := range trial.consts {
-		if r := b.regs - 1 - i; r >= trial.most {
-			b.op("VMOVUPS", b.bits(c), b.v(r))
-			b.held[c] = b.v(r)
-		}
-	}
 }
 
 // bits is the operand of a vector full of c, constant that of one full of x.
@@ -243,34 +173,6 @@ func (b *body) bits(c uint32) string {
 
 func (b *body) constant(x float64) string { return b.bits(math.Float32bits(float32(x))) }
 
-// rest prepares the vector of the CX elements that are left: with a mask of them in K1, or in the last register. AVX2 has none for words: with
-// slices of bfloat16, of which there is at least a vector, it does the last ones again.
-func (b *body) rest() {
-	if len(b.half) > 0 && !b.wide() {
-		b.op("LEAQ", fmt.Sprintf("-%d(AX)(CX*1)", b.lanes), "AX")
-		return
-	}
-	b.masked = true
-	if b.wide() {
-		b.laneMask("K1")
-		return
-	}
-	b.op("LEAQ", "mask"+b.tag+"<>+64(SB)", "DX")
-	b.op("SHLQ", "$2", "CX")
-	b.op("SUBQ", "CX", "DX")
-	b.op("VMOVUPS", "(DX)", b.mask())
-}
-
-// laneMask sets a mask register for the first CX lanes.
-func (b *body) laneMask(k string) {
-	b.op("MOVQ", "$1", "DX")
-	b.op("SHLQ", "CX", "DX")
-	b.op("DECQ", "DX")
-	b.op("KMOVW", "DX", k)
-}
-
-func (b *body) mask() string { return b.v(b.regs - 1) }
-
 // tmp is a register for the rest of this step.
 func (b *body) tmp() string {
 	r := b.v(b.free)
@@ -284,4 +186,28 @@ func (b *body) tmp() string {
 		panic(b.kernel.name + b.tag + ": out of registers")
 	}
 	return r
+}
+
+// s is the register of a scalar parameter.
+func (b *body) s(name string) string { return b.v(b.scalar[name]) }
+
+// size is the bytes of an element of a slice, for each element that is counted: of pairs there are two.
+func (b *body) size(name string) int {
+	n := 4
+	if b.half[name] {
+		n = 2
+	}
+	if b.pair[name] {
+		n *= 2
+	}
+	return n
+}
+
+// store writes the next vector of a slice, rounded where that is one of bfloat16; AVX2 leaves r to be overwritten then.
+func (b *body) store(name, r string) {
+	if b.half[name] {
+		b.storeRounded(name, r)
+	} else {
+		b.storeFloats(name, r)
+	}
 }

@@ -1,9 +1,12 @@
 // Command gen writes the assembly of package simd, for AVX-512, AVX2 and NEON from one description of each kernel where
 // they share its form.
 //
+// asm.go collects the text of a file. A kernel is a type that embeds it, or a function over it; instructions that the
+// assembler lacks are values (missing.go, missingarm.go).
+//
 // A vector op is a short program over registers (vector.go, exp.go) in instructions that every set has (ops.go). A frame
-// runs it over whole vectors and over the rest, with a mask (loop.go) or, in NEON, one by one (neon.go). Matrix tiles and
-// packing (gemm.go, pack.go) are written out for each number of rows.
+// (loop.go) runs it over whole vectors and over the rest, with a mask (loopavx.go) or, in NEON, one by one (neon.go).
+// Matrix tiles and packing (gemm.go, pack.go) are written out for each number of rows.
 //
 // Kernels on AMX tiles (amx*.go, attn*.go) take a struct of arguments: args.txt declares it once, for Go and for
 // the assembly (layout.go). They hold registers by name, and the generator refuses conflicts (regs.go).

@@ -73,7 +73,7 @@ func nextPart(a *asm, vecs int, at, count string) {
 	a.op("SUBS", "$1", count)
 }
 
-// fewPartNEON is 32 steps of k for some columns: even chains first, then odd ones; B's elements from V16 on, A's from V24 on.
+// part is 32 steps of k for some columns: even chains first, then odd ones; B's elements from V16 on, A's from V24 on.
 func (k neonFew) part(vecs int) {
 	chain := func(odd, r, i int) string { return k.v(odd*k.rows*vecs + r*vecs + i) }
 	for i := range 2 * k.rows * vecs {

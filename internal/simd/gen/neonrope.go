@@ -11,7 +11,7 @@ func (r *rotation) emitNEON() {
 		r.loop("many", r.steps, func() { r.headsNEON(r.steps) })
 	}
 	r.loop("one", 1, func() { r.headsNEON(1) })
-	r.eachLeft(func() { r.headsNEON(1) })
+	r.left(nil, func() { r.headsNEON(1) })
 }
 
 func (r *rotation) headsNEON(steps int) {
@@ -55,62 +55,62 @@ func rotatePairsNEON(b *body) {
 		b.mul(b.s("sign"), sin, sin)
 	}
 	r.turn = func() {
-		x, y := b.loadPairs()
+		x, y := loadPairs(neonFrame{b})
 		t := b.tmp()
 		b.mul(y, sin, t)
 		b.subFrom(x, cos, t)
 		b.mul(y, cos, y)
 		b.fma(x, sin, y)
-		b.storePairs(x, t, y)
+		storePairs(neonFrame{b}, x, t, y)
 	}
 	r.emit()
 }
 
 // loadPairs loads the first and the second element of each pair of x.
-func (b *body) loadPairs() (x, y string) {
-	x, y = b.tmp(), b.tmp()
+func loadPairs(f neonFrame) (x, y string) {
+	x, y = f.tmp(), f.tmp()
 	switch {
-	case b.masked && b.half["x"]:
+	case f.masked && f.half["x"]:
 		for at, r := range []string{x, y} {
-			b.op("MOVHU", []string{"(R0)", "2(R0)"}[at], "R11")
-			b.op("LSL", "$16", "R11")
-			b.op("FMOVS", "R11", float(r))
+			f.op("MOVHU", []string{"(R0)", "2(R0)"}[at], "R11")
+			f.op("LSL", "$16", "R11")
+			f.op("FMOVS", "R11", float(r))
 		}
-	case b.masked:
-		b.op("FMOVS", "(R0)", float(x))
-		b.op("FMOVS", "4(R0)", float(y))
-	case b.half["x"]:
-		b.fetchNEON("x")
-		b.op("VLD2", "(R0)", "["+x+".H4, "+y+".H4]")
-		b.use(widened(x))
-		b.use(widened(y))
+	case f.masked:
+		f.op("FMOVS", "(R0)", float(x))
+		f.op("FMOVS", "4(R0)", float(y))
+	case f.half["x"]:
+		f.fetch("x")
+		f.op("VLD2", "(R0)", "["+x+".H4, "+y+".H4]")
+		f.use(widened(x))
+		f.use(widened(y))
 	default:
-		b.op("VLD2", "(R0)", "["+x+".S4, "+y+".S4]")
+		f.op("VLD2", "(R0)", "["+x+".S4, "+y+".S4]")
 	}
 	return x, y
 }
 
 // storePairs stores t and y, with room in x, which lies before y.
-func (b *body) storePairs(x, t, y string) {
-	if b.half["x"] {
-		t, h := b.halved(t), b.halved(y)
-		if b.masked {
+func storePairs(f neonFrame, x, t, y string) {
+	if f.half["x"] {
+		t, h := f.halved(t), f.halved(y)
+		if f.masked {
 			for at, r := range []string{t, h} {
-				b.op("FMOVS", float(r), "R11")
-				b.op("MOVH", "R11", []string{"(R0)", "2(R0)"}[at])
+				f.op("FMOVS", float(r), "R11")
+				f.op("MOVH", "R11", []string{"(R0)", "2(R0)"}[at])
 			}
 			return
 		}
-		b.move(t, x)
-		b.move(h, y)
-		b.op("VST2", "["+x+".H4, "+y+".H4]", "(R0)")
+		f.move(t, x)
+		f.move(h, y)
+		f.op("VST2", "["+x+".H4, "+y+".H4]", "(R0)")
 		return
 	}
-	if b.masked {
-		b.op("FMOVS", float(t), "(R0)")
-		b.op("FMOVS", float(y), "4(R0)")
+	if f.masked {
+		f.op("FMOVS", float(t), "(R0)")
+		f.op("FMOVS", float(y), "4(R0)")
 		return
 	}
-	b.move(t, x)
-	b.op("VST2", "["+x+".S4, "+y+".S4]", "(R0)")
+	f.move(t, x)
+	f.op("VST2", "["+x+".S4, "+y+".S4]", "(R0)")
 }

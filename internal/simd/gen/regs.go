@@ -15,13 +15,20 @@ import (
 type reg struct {
 	name string // as the assembler has it: R8, Z16, K1, or T4 for a tile
 	what string
-	a    *asm
+	of   *bank
+}
+
+// bank is the registers of a kernel, and which of them it holds.
+type bank struct {
+	function string          // whose they are
+	held     map[string]*reg // those in use, by name; nil in functions that do not name theirs
+	lent     map[string]bool // those of them that a routine may use by number
 }
 
 // String is the operand.
 func (r *reg) String() string {
-	if r.a.held[r.name] != r {
-		panic(fmt.Sprintf("gen: %s: %s (%s) is used after drop", r.a.function, r.name, r.what))
+	if r.of.held[r.name] != r {
+		panic(fmt.Sprintf("gen: %s: %s (%s) is used after drop", r.of.function, r.name, r.what))
 	}
 	return r.name
 }
@@ -66,23 +73,23 @@ func (a *asm) kernel(name, args string, frame int, base string) fields {
 }
 
 // hold takes a register.
-func (a *asm) hold(name, what string) *reg {
+func (b *bank) hold(name, what string) *reg {
 	if !registers.MatchString(name) {
-		panic(fmt.Sprintf("gen: %s: there is no register %s for %s", a.function, name, what))
+		panic(fmt.Sprintf("gen: %s: there is no register %s for %s", b.function, name, what))
 	}
-	if r := a.held[name]; r != nil {
-		panic(fmt.Sprintf("gen: %s: %s is wanted for %s and holds %s", a.function, name, what, r.what))
+	if r := b.held[name]; r != nil {
+		panic(fmt.Sprintf("gen: %s: %s is wanted for %s and holds %s", b.function, name, what, r.what))
 	}
-	r := &reg{name, what, a}
-	a.held[name] = r
+	r := &reg{name, what, b}
+	b.held[name] = r
 	return r
 }
 
 // vec takes vector n, tmm tile n; vecs and tmms take count of them.
-func (a *asm) vec(n int, what string) *reg           { return a.hold(fmt.Sprintf("Z%d", n), what) }
-func (a *asm) tmm(n int, what string) *reg           { return a.hold(fmt.Sprintf("T%d", n), what) }
-func (a *asm) vecs(n, count int, what string) []*reg { return several(a.vec, n, count, what) }
-func (a *asm) tmms(n, count int, what string) []*reg { return several(a.tmm, n, count, what) }
+func (b *bank) vec(n int, what string) *reg           { return b.hold(fmt.Sprintf("Z%d", n), what) }
+func (b *bank) tmm(n int, what string) *reg           { return b.hold(fmt.Sprintf("T%d", n), what) }
+func (b *bank) vecs(n, count int, what string) []*reg { return several(b.vec, n, count, what) }
+func (b *bank) tmms(n, count int, what string) []*reg { return several(b.tmm, n, count, what) }
 
 func several(take func(int, string) *reg, n, count int, what string) (all []*reg) {
 	for i := range count {
@@ -92,32 +99,32 @@ func several(take func(int, string) *reg, n, count int, what string) (all []*reg
 }
 
 // drop gives registers back.
-func (a *asm) drop(all ...*reg) {
+func (b *bank) drop(all ...*reg) {
 	for _, r := range all {
-		delete(a.held, r.String())
+		delete(b.held, r.String())
 	}
 }
 
 // numbered runs a routine of other files, which numbers its registers: it may use these.
-func (a *asm) numbered(uses []*reg, f func()) {
-	a.lent = map[string]bool{}
+func (b *bank) numbered(uses []*reg, f func()) {
+	b.lent = map[string]bool{}
 	for _, r := range uses {
-		a.lent[r.String()] = true
+		b.lent[r.String()] = true
 	}
 	f()
-	a.lent = nil
+	b.lent = nil
 }
 
-// checkOperands refuses plain register names where registers are held by name, but those lent to a numbered routine.
-func (a *asm) checkOperands(args []any) {
+// check refuses plain register names where registers are held by name, but those lent to a numbered routine.
+func (b *bank) check(args []any) {
 	for _, x := range args {
 		s, ok := x.(string)
-		if !ok || a.held == nil {
+		if !ok || b.held == nil {
 			continue
 		}
 		for _, r := range register.FindAllString(s, -1) {
-			if !a.lent[strings.NewReplacer("X", "Z", "Y", "Z").Replace(r)] && !a.lent[r] {
-				panic(fmt.Sprintf("gen: %s: %s in %s is not held by name", a.function, r, s))
+			if !b.lent[strings.NewReplacer("X", "Z", "Y", "Z").Replace(r)] && !b.lent[r] {
+				panic(fmt.Sprintf("gen: %s: %s in %s is not held by name", b.function, r, s))
 			}
 		}
 	}

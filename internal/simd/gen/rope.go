@@ -9,7 +9,7 @@ import "fmt"
 type rotation struct {
 	*body
 	steps  int
-	rest   func() // prepares masks of the last columns
+	masks  func() // prepares those of the last columns, nil for the frame's own
 	angles func() // loads cos and sin of a vector of columns
 	turn   func() // turns those of one head
 }
@@ -24,11 +24,7 @@ func (r *rotation) emit() {
 	r.op("MOVQ", "x_len+8(FP)", "R10")
 	r.loop("many", r.steps, func() { r.heads(r.steps) })
 	r.loop("one", 1, func() { r.heads(1) })
-	r.op("TESTQ", "CX", "CX")
-	r.op("JZ", "done")
-	r.rest()
-	r.heads(1)
-	r.mark("done")
+	r.left(r.masks, func() { r.heads(1) })
 }
 
 // heads turns some vectors of columns of all heads.
@@ -58,8 +54,8 @@ func rotateHeads(b *body) {
 	if b.half["x"] {
 		b.half["b"] = true
 	}
-	b.secondHalf()
-	r := rotation{body: b, steps: len(cos), rest: b.rest}
+	secondHalf(b)
+	r := rotation{body: b, steps: len(cos)}
 	r.angles = func() {
 		cos[b.step], sin[b.step] = b.load("cos"), b.load("sin")
 		b.mul(b.s("sign"), sin[b.step], sin[b.step])
@@ -77,7 +73,7 @@ func rotateHeads(b *body) {
 }
 
 // secondHalf sets the number of columns and a pointer to the second half of the first head.
-func (b *body) secondHalf() {
+func secondHalf(b *body) {
 	if b.arm() {
 		b.mem["b"] = "R5"
 		b.op("MOVD", "cos_len+32(FP)", "R7")
@@ -96,12 +92,13 @@ func rotatePairs(b *body) {
 		rotatePairsNEON(b)
 		return
 	}
+	f := avxFrame{b}
 	var cos, sin [4]string
 	b.op("MOVQ", "cos_len+32(FP)", "CX")
 	b.op("ADDQ", "CX", "CX")
-	r := rotation{body: b, steps: len(cos), rest: b.pairMask}
+	r := rotation{body: b, steps: len(cos), masks: func() { pairMask(f) }}
 	r.angles = func() {
-		cos[b.step], sin[b.step] = b.twice("cos"), b.twice("sin")
+		cos[b.step], sin[b.step] = twice(f, "cos"), twice(f, "sin")
 		b.mul(b.s("sign"), sin[b.step], sin[b.step])
 	}
 	r.turn = func() {
@@ -115,36 +112,36 @@ func rotatePairs(b *body) {
 }
 
 // pairMask is rest, and before it a mask of half as many lanes for cos and sin.
-func (b *body) pairMask() {
-	if b.wide() {
-		b.op("SHRQ", "$1", "CX")
-		b.laneMask("K3")
-		b.op("ADDQ", "CX", "CX")
+func pairMask(f avxFrame) {
+	if f.wide() {
+		f.op("SHRQ", "$1", "CX")
+		f.laneMask("K3")
+		f.op("ADDQ", "CX", "CX")
 	} else {
-		b.op("LEAQ", "mask"+b.tag+"<>+64(SB)", "DX")
-		b.op("SUBQ", "CX", "DX")
-		b.op("SUBQ", "CX", "DX")
-		b.op("VMOVUPS", "(DX)", b.pairs())
+		f.op("LEAQ", "mask"+f.tag+"<>+64(SB)", "DX")
+		f.op("SUBQ", "CX", "DX")
+		f.op("SUBQ", "CX", "DX")
+		f.op("VMOVUPS", "(DX)", pairsMask(f))
 	}
-	b.rest()
+	f.rest()
 }
 
-// pairs is AVX2's mask of pairs.
-func (b *body) pairs() string { return "X" + b.v(b.regs - 2)[1:] }
+// pairsMask is AVX2's mask of pairs.
+func pairsMask(f avxFrame) string { return "X" + f.v(f.regs - 2)[1:] }
 
 // twice loads half a vector of a slice, each element twice.
-func (b *body) twice(name string) string {
-	r := b.tmp()
-	at := b.atPair(name)
+func twice(f avxFrame, name string) string {
+	r := f.tmp()
+	at := f.atPair(name)
 	switch {
-	case !b.masked:
-		b.op("VPMOVZXDQ", at, r)
-	case b.wide():
-		b.op("VPMOVZXDQ.Z", at, "K3", r)
+	case !f.masked:
+		f.op("VPMOVZXDQ", at, r)
+	case f.wide():
+		f.op("VPMOVZXDQ.Z", at, "K3", r)
 	default:
-		b.op("VMASKMOVPS", at, b.pairs(), "X"+r[1:])
-		b.op("VPMOVZXDQ", "X"+r[1:], r)
+		f.op("VMASKMOVPS", at, pairsMask(f), "X"+r[1:])
+		f.op("VPMOVZXDQ", "X"+r[1:], r)
 	}
-	b.op("VMOVSLDUP", r, r)
+	f.op("VMOVSLDUP", r, r)
 	return r
 }

@@ -75,7 +75,7 @@ func (k skinnyKernel) emit() {
 	k.op("RET")
 }
 
-// accReg is the accumulator of row r, above the registers that turn uses.
+// sum is the accumulator of row r, above the registers that turn uses.
 func (k skinnyKernel) sum(r int) string {
 	if k.wide() {
 		return k.v(20 + r)
@@ -83,7 +83,7 @@ func (k skinnyKernel) sum(r int) string {
 	return k.v(9 + r)
 }
 
-// eachSkinny walks R13 over the rows of C.
+// eachRow walks R13 over the rows of C.
 func (k skinnyKernel) eachRow(f func(r int, mem string)) {
 	k.op("MOVQ", "c+40(FP)", "R13")
 	k.op("MOVQ", "ldc+48(FP)", "AX")

@@ -56,14 +56,14 @@ var vecOps = []vecOp{
 	{name: "expSum", params: "dst,src,scale:f,shift:f", result: "float32", unroll: 1, accs: 1, body: func(b *body) {
 		x := b.load("src")
 		b.mulSub(b.s("shift"), b.s("scale"), x)
-		e := b.exp(x)
+		e := exp(b, x)
 		b.store("dst", e)
 		b.trim(e)
 		b.add(e, b.v(b.acc), b.v(b.acc))
 	}, end: func(b *body) { b.fold("VADDPS") }},
 	{name: "softmaxBack", params: "p,dp,s:g", unroll: 1, body: softmaxBack},
 	{name: "softmaxBack2", params: "p1,p2,mix,dp,s:g", unroll: 1, body: softmaxBack2},
-	{name: "sigmoid", params: "dst,src", unroll: 1, body: func(b *body) { b.store("dst", b.sigmoid(b.load("src"))) }},
+	{name: "sigmoid", params: "dst,src", unroll: 1, body: func(b *body) { b.store("dst", sigmoid(b, b.load("src"))) }},
 	{name: "sigmoidGrad", params: "dst,dy,y", unroll: 2, body: func(b *body) {
 		dy, y := b.load("dy"), b.load("y")
 		b.mul(y, dy, dy)
@@ -72,7 +72,7 @@ var vecOps = []vecOp{
 	}},
 	{name: "siluMul", params: "dst,g,u", unroll: 2, body: func(b *body) {
 		g := b.load("g")
-		s := b.sigmoid(g)
+		s := sigmoid(b, g)
 		b.mul(g, s, s)
 		b.mul(b.load("u"), s, s)
 		b.store("dst", s)
@@ -80,7 +80,7 @@ var vecOps = []vecOp{
 	{name: "siluMulGrad", params: "dg,du,y,dy,g,u", unroll: 2, body: siluMulGrad},
 	{name: "adamw", params: "p,m,v,g,s:p", unroll: 1, flush: true, body: func(b *body) {
 		p := b.load("p")
-		b.adamw(p)
+		updateAdamW(b, p)
 		b.store("p", p)
 	}},
 }
@@ -91,13 +91,13 @@ const (
 )
 
 func roundBF16(b *body) {
-	t := b.rounded(b.load("src"))
+	t := rounded(b, b.load("src"))
 	b.and(b.bits(0xFFFF0000), t, t)
 	b.store("dst", t)
 }
 
 // rounded adds 0x7FFF and the lowest kept bit, to be cut then; a NaN gets its quiet bit instead.
-func (b *body) rounded(x string) string {
+func rounded(b *body, x string) string {
 	t := b.tmp()
 	nan := b.tmp()
 	b.or(b.bits(0x400000), x, nan)
@@ -162,19 +162,19 @@ func maximum(b *body) {
 const backScale, backLSE, backDelta, backAlpha, backLam = 0, 1, 3, 5, 7
 
 // softmax is exp(Scale·x − LSE_m); the registers from here on are free again behind it.
-func (b *body) softmax(slice string, m int) string {
+func softmax(b *body, slice string, m int) string {
 	x, base := b.load(slice), b.free
 	scale := b.field(backScale)
 	b.mulSub(b.field(backLSE+m), scale, x)
 	b.free = base
-	e := b.exp(x)
+	e := exp(b, x)
 	b.move(e, x)
 	b.free = base
 	return x
 }
 
 // timesGrad: (Alpha_m·p)·(dp − Delta_m), in p.
-func (b *body) timesGrad(p, dp string, m int) {
+func timesGrad(b *body, p, dp string, m int) {
 	base := b.free
 	t := b.tmp()
 	b.sub(b.field(backDelta+m), dp, t)
@@ -184,23 +184,23 @@ func (b *body) timesGrad(p, dp string, m int) {
 }
 
 func softmaxBack(b *body) {
-	p := b.softmax("p", 0)
+	p := softmax(b, "p", 0)
 	b.store("p", p)
 	dp := b.load("dp")
-	b.timesGrad(p, dp, 0)
+	timesGrad(b, p, dp, 0)
 	b.store("dp", p)
 }
 
 func softmaxBack2(b *body) {
-	p1 := b.softmax("p1", 0)
-	p2 := b.softmax("p2", 1)
+	p1 := softmax(b, "p1", 0)
+	p2 := softmax(b, "p2", 1)
 	mix := b.tmp()
 	b.move(p1, mix)
 	b.fma(p2, b.field(backLam), mix)
 	b.store("mix", mix)
 	dp := b.load("dp")
-	b.timesGrad(p1, dp, 0)
-	b.timesGrad(p2, dp, 1)
+	timesGrad(b, p1, dp, 0)
+	timesGrad(b, p2, dp, 1)
 	b.store("p1", p1)
 	b.store("p2", p2)
 }
@@ -208,7 +208,7 @@ func softmaxBack2(b *body) {
 // siluMulGrad: with s = g·σ, y = s·u as siluMul forms it, du = dy·s and dg = dy·u·(σ + s·(1−σ)).
 func siluMulGrad(b *body) {
 	g := b.load("g")
-	s := b.sigmoid(g)
+	s := sigmoid(b, g)
 	dy, u, r := b.load("dy"), b.load("u"), b.tmp()
 	b.mul(g, s, g)
 	b.mul(u, g, r)
@@ -222,8 +222,8 @@ func siluMulGrad(b *body) {
 	b.store("dg", g)
 }
 
-// adamw updates p, m and v as simd.AdamW says; its fields in order: Clip Beta1 Beta1c Beta2 Beta2c Keep Step C2 Eps.
-func (b *body) adamw(p string) {
+// updateAdamW updates p, m and v as simd.AdamW says; its fields in order: Clip Beta1 Beta1c Beta2 Beta2c Keep Step C2 Eps.
+func updateAdamW(b *body, p string) {
 	m, v, g := b.load("m"), b.load("v"), b.load("g")
 	base := b.free
 	field := func(i int) string { b.free = base; return b.field(i) }
