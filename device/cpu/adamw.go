@@ -13,11 +13,11 @@ type adamwTask struct {
 	w, p, m, v, g []float32 // p is the master copy or w itself, none where it is in halves
 	h, low        []uint16  // w in bfloat16, and p's lower halves where h is the upper ones
 	round         bool
-	d             *Device
+	d             *machine
 }
 
 // AdamW updates parameters in place.
-func (d *Device) AdamW(a *device.AdamW) {
+func (d *elementwise) AdamW(a *device.AdamW) {
 	a.Check(d.Types())
 	d.touch(a.W, a.Master, a.M, a.V)
 	sq := float64(f32(a.GradSq)[0])
@@ -26,7 +26,7 @@ func (d *Device) AdamW(a *device.AdamW) {
 	}
 	t := &d.adamw
 	w := matOf(a.W)
-	*t = adamwTask{AdamW: factors(a, sq), w: w.x, p: w.x, m: f32(a.M), v: f32(a.V), g: f32(a.G), h: w.h, round: a.RoundBF16, d: d}
+	*t = adamwTask{AdamW: factors(a, sq), w: w.x, p: w.x, m: f32(a.M), v: f32(a.V), g: f32(a.G), h: w.h, round: a.RoundBF16, d: d.machine}
 	switch {
 	case a.Split():
 		t.low = tensor.Host[uint16](a.Master)

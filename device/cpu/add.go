@@ -10,16 +10,16 @@ type addTask struct {
 	grid
 	dst, src tensor.Tensor
 	y, x     mat // the same, where neither is float64
-	d        *Device
+	d        *machine
 }
 
 // Add accumulates: dst += src.
-func (d *Device) Add(dst, src tensor.Tensor) {
+func (d *elementwise) Add(dst, src tensor.Tensor) {
 	device.CheckAdd(dst, src)
 	d.touch(dst)
 	flat(&dst, &src)
 	d.reserve(3 * pieceLen)
-	d.add = addTask{grid: gridOf(dst.Rows, dst.Cols), dst: dst, src: src, d: d}
+	d.add = addTask{grid: gridOf(dst.Rows, dst.Cols), dst: dst, src: src, d: d.machine}
 	if !d.add.double() {
 		d.add.y, d.add.x = matOf(dst), matOf(src)
 	}

@@ -21,7 +21,7 @@ const (
 type mappings map[uintptr][]byte
 
 // allocate gives fresh zeroed memory that begins on a page.
-func (d *Device) allocate(bytes int) *tensor.Buffer {
+func (m *memory) allocate(bytes int) *tensor.Buffer {
 	if bytes < huge {
 		b := aligned(max(bytes, 1))
 		return &tensor.Buffer{Host: b, Addr: uintptr(unsafe.Pointer(&b[0])), Size: bytes}
@@ -30,18 +30,18 @@ func (d *Device) allocate(bytes int) *tensor.Buffer {
 		panic(&tensor.NoMemory{Where: "host", Bytes: bytes, Free: free})
 	}
 	room := (bytes + hugePage - 1) / hugePage * hugePage
-	m, err := unix.Mmap(-1, 0, room+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	all, err := unix.Mmap(-1, 0, room+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		panic(&tensor.NoMemory{Where: "host", Bytes: bytes, Free: -1, Err: err})
 	}
-	skip := int(-uintptr(unsafe.Pointer(&m[0])) & (hugePage - 1))
-	_ = unix.Madvise(m[skip:skip+room], unix.MADV_HUGEPAGE) // advice: a kernel without huge pages is right too
-	b := m[skip : skip+bytes : skip+bytes]
-	if d.mapped == nil {
-		d.mapped = mappings{}
+	skip := int(-uintptr(unsafe.Pointer(&all[0])) & (hugePage - 1))
+	_ = unix.Madvise(all[skip:skip+room], unix.MADV_HUGEPAGE) // advice: a kernel without huge pages is right too
+	b := all[skip : skip+bytes : skip+bytes]
+	if m.mapped == nil {
+		m.mapped = mappings{}
 	}
 	addr := uintptr(unsafe.Pointer(&b[0]))
-	d.mapped[addr] = m
+	m.mapped[addr] = all
 	return &tensor.Buffer{Host: b, Addr: addr, Size: bytes}
 }
 
@@ -54,10 +54,10 @@ func freeFor(bytes int) int64 {
 }
 
 // release takes it back.
-func (d *Device) release(b *tensor.Buffer) {
-	if m, ok := d.mapped[b.Addr]; ok {
-		delete(d.mapped, b.Addr)
-		if err := unix.Munmap(m); err != nil {
+func (m *memory) release(b *tensor.Buffer) {
+	if all, ok := m.mapped[b.Addr]; ok {
+		delete(m.mapped, b.Addr)
+		if err := unix.Munmap(all); err != nil {
 			panic(fmt.Sprintf("cpu: free %d bytes: %v", b.Size, err))
 		}
 	}

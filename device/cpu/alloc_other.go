@@ -9,13 +9,13 @@ import (
 )
 
 // allocate gives fresh zeroed memory that begins on a page.
-func (d *Device) allocate(bytes int) *tensor.Buffer {
+func (m *memory) allocate(bytes int) *tensor.Buffer {
 	b := aligned(max(bytes, 1))
 	return &tensor.Buffer{Host: b, Addr: uintptr(unsafe.Pointer(&b[0])), Size: bytes}
 }
 
 // release takes it back.
-func (d *Device) release(b *tensor.Buffer) { *b = tensor.Buffer{} }
+func (m *memory) release(b *tensor.Buffer) { *b = tensor.Buffer{} }
 
 // mappings has nothing to hold here.
 type mappings struct{}

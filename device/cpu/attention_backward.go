@@ -6,7 +6,7 @@ import (
 )
 
 // AttentionBackward is the gradient of Attention.
-func (d *Device) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
+func (d *attention) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
 	a.CheckBackward(g, d.Types())
 	d.touch(g.DQ, g.DK, g.DV, g.DNorm)
 	args := plainArgs(a)

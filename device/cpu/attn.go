@@ -10,8 +10,11 @@ import (
 // The attention ops check their arguments and hand them to attn.Engine, in whose terms plain attention is differential
 // attention with one map.
 
-// lender is the device as attn.Pool.
-type lender Device
+// lender is the machine as attn.Pool.
+type lender struct {
+	*machine
+	task attnTask
+}
 
 // attnTask is a task of attention as one of the pool's.
 type attnTask struct{ attn.Task }
@@ -23,18 +26,14 @@ func (l *lender) Workers() int { return len(l.workers) }
 
 // Run hands tiles 0…n−1 of t to the workers and waits for the last.
 func (l *lender) Run(n int, t attn.Task) {
-	l.attnTask.Task = t
-	l.pool.run(n, &l.attnTask)
+	l.task.Task = t
+	l.run(n, &l.task)
 }
 
-// Buf is Device.buf.
-func (l *lender) Buf(worker, n int) []float32 { return (*Device)(l).buf(worker, n) }
-
-// Scratch is Device.scratch.
-func (l *lender) Scratch(worker int) *simd.Scratch { return (*Device)(l).scratch(worker) }
-
-// Room is Device.room.
-func (l *lender) Room(n int) []float32 { return (*Device)(l).room(n) }
+// Buf, Scratch and Room are buf, scratch and room.
+func (l *lender) Buf(worker, n int) []float32      { return l.buf(worker, n) }
+func (l *lender) Scratch(worker int) *simd.Scratch { return l.scratch(worker) }
+func (l *lender) Room(n int) []float32             { return l.room(n) }
 
 // matrix is a tensor as attention takes it.
 func matrix(t tensor.Tensor) attn.Matrix {

@@ -10,24 +10,24 @@ type biasTask struct {
 	grid
 	y mat
 	b []float32
-	d *Device
+	d *machine
 }
 
 type biasBackwardTask struct {
 	dy mat
 	db []float32
-	d  *Device
+	d  *machine
 }
 
 // colStep is the width of a tile in ops that sum over rows: each column is summed by one worker, from the top down.
 const colStep = 128
 
 // AddBias: y[n,:] += b[0,:].
-func (d *Device) AddBias(y, b tensor.Tensor) {
+func (d *elementwise) AddBias(y, b tensor.Tensor) {
 	device.CheckAddBias(y, b, d.Types())
 	d.touch(y)
 	d.reserve(3 * pieceLen)
-	d.bias = biasTask{gridOf(y.Rows, y.Cols), matOf(y), wide(b, d.room(b.Cols)), d}
+	d.bias = biasTask{gridOf(y.Rows, y.Cols), matOf(y), wide(b, d.room(b.Cols)), d.machine}
 	d.run(d.bias.tiles(), &d.bias)
 }
 
@@ -41,11 +41,11 @@ func (t *biasTask) tile(i, worker int) {
 }
 
 // BiasBackward accumulates column sums: db[0,c] += Σ_n dy[n,c].
-func (d *Device) BiasBackward(db, dy tensor.Tensor) {
+func (d *elementwise) BiasBackward(db, dy tensor.Tensor) {
 	device.CheckBiasBackward(db, dy, d.Types())
 	d.touch(db)
 	d.reserve(colStep)
-	d.biasBackward = biasBackwardTask{matOf(dy), f32(db), d}
+	d.biasBackward = biasBackwardTask{matOf(dy), f32(db), d.machine}
 	d.run((dy.Cols+colStep-1)/colStep, &d.biasBackward)
 }
 

@@ -23,7 +23,7 @@ const maxLogits = 128 << 20
 
 // Classify is the output projection with cross-entropy, in chunks of rows: logits, then loss and dlogits in place,
 // then DX = dlogits·W and DW += dlogitsᵀ·X. DW's sum runs over the rows in order, chunk after chunk. With bfloat16 products see classifyBF16.
-func (d *Device) Classify(c *device.Classifier) {
+func (d *products) Classify(c *device.Classifier) {
 	c.Check(d.Types())
 	d.touch(c.Loss, c.DX, c.DW)
 	x, w, dx, dw := matOf(c.X), matOf(c.W), matOf(c.DX), matOf(c.DW)
@@ -40,7 +40,7 @@ func (d *Device) Classify(c *device.Classifier) {
 	}
 	ld := device.Types{Act: tensor.F32, OddRows: true}.Stride(vocab)
 	step := min(x.rows, max(16, d.maxLogits/(4*ld)))
-	logits := d.logits.floats(d, step*ld)
+	logits := d.logits.floats(&d.memory, step*ld)
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
 		y := mat{x: logits[:rows*ld], rows: rows, cols: vocab, ld: ld}
@@ -55,10 +55,11 @@ func (d *Device) Classify(c *device.Classifier) {
 }
 
 // checkTargets records a fault for a target that is neither a class nor −1; its row counts as −1.
-func (d *Device) checkTargets(targets []int32, vocab int, split bool) {
+func (d *products) checkTargets(targets []int32, vocab int, split bool) {
 	for n, y := range targets {
-		if (y < -1 || int(y) >= vocab) && !(split && y == device.Elsewhere) && d.fault == nil {
-			d.fault = fmt.Errorf("cpu: classify: target %d of row %d is none of %d classes", y, n, vocab)
+		if (y < -1 || int(y) >= vocab) && !(split && y == device.Elsewhere) {
+			d.fail(fmt.Errorf("cpu: classify: target %d of row %d is none of %d classes", y, n, vocab))
+			return
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 // only e is kept, in bfloat16: f is the same along a row, so that DX = f·(e·W) and DW += eᵀ·(f·X), where f·X is rounded once more. top need only
 // keep exponentials in range. It comes from a coarse grid, 0 nearly always, so that strips need not wait for each other.
 type classifyBF16 struct {
-	d       *Device
+	d       *machine
 	g       *gemmBF16
 	e       mat // [rows, vocab], absent without gradients
 	targets []int32
@@ -38,7 +38,7 @@ type classifyBF16 struct {
 type (
 	classifyFinish classifyBF16
 	classifyGrad   struct {
-		d         *Device
+		d         *machine
 		dx, raw   mat
 		scaled, x mat
 		factor    []float32
@@ -54,7 +54,7 @@ const (
 )
 
 // classifyBF16 runs over chunks of rows. DW's sum runs over the rows in order, chunk after chunk.
-func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32, scale float64, split split) {
+func (d *products) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32, scale float64, split split) {
 	vocab, act, stat := w.rows, device.Types{Act: tensor.BF16, OddRows: true}, device.Types{Act: tensor.F32, OddRows: true}
 	strips, ld, short, wide := (vocab+classifyCols-1)/classifyCols, act.Stride(vocab), act.Stride(x.cols), stat.Stride(x.cols)
 	if !dx.ok() {
@@ -62,10 +62,10 @@ func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32,
 	}
 	step := min(x.rows, max(panel, d.maxLogits/(2*ld+2*short+4*wide+8*strips)/panel*panel))
 	sizeE, sizeX := lineFloats(step*ld), lineFloats(step*short)
-	room := d.logits.floats(d, sizeE+sizeX+step*(wide+2+2*strips))
+	room := d.logits.floats(&d.memory, sizeE+sizeX+step*(wide+2+2*strips))
 	eRoom, xRoom, raw := simd.Halves(simd.Cut(&room, sizeE)), simd.Halves(simd.Cut(&room, sizeX)), simd.Cut(&room, step*wide)
 	t := &d.classifyBlocks
-	*t = classifyBF16{d: d, scale: scale, factor: simd.Cut(&room, step), hit: simd.Cut(&room, step), tops: simd.Cut(&room, step*strips),
+	*t = classifyBF16{d: d.machine, g: &d.matmulBF16, scale: scale, factor: simd.Cut(&room, step), hit: simd.Cut(&room, step), tops: simd.Cut(&room, step*strips),
 		sums: simd.Cut(&room, step*strips), strips: strips, ld: stat.Stride(classifyCols)}
 	for n := 0; n < x.rows; n += step {
 		rows := min(step, x.rows-n)
@@ -79,7 +79,7 @@ func (d *Device) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float32,
 			continue
 		}
 		g := &d.classifyGrad
-		*g = classifyGrad{d, dx.rowsFrom(n, rows), mat{x: raw, rows: rows, cols: x.cols, ld: wide},
+		*g = classifyGrad{d.machine, dx.rowsFrom(n, rows), mat{x: raw, rows: rows, cols: x.cols, ld: wide},
 			mat{h: xRoom, rows: rows, cols: x.cols, ld: short}, some, t.factor, rowsPerTile(x.cols)}
 		d.gemm(g.raw, t.e, w, vocab, device.MatMul{})
 		d.reserve(x.cols)
@@ -93,13 +93,12 @@ func lineFloats(n int) int { return (n + 31) / 32 * 16 }
 
 // run computes losses, and e, of rows x. A tile is a block of rows and some strips, enough of them for all workers.
 func (t *classifyBF16) run(x, w mat) {
-	d, g := t.d, &t.d.matmulBF16
+	d, g := t.d, t.g
 	*g = gemmBF16{d: d, c: mat{rows: x.rows, cols: w.rows}, a: x, b: w, transB: true, k: x.cols, direct: simd.RowsBF16(x.at(0, 0), x.cols),
 		mb: classifyRows, nb: classifyCols}
 	g.cutRun()
 	g.packRight()
 	g.packLeft()
-	t.g = g
 	down := (x.rows + classifyRows - 1) / classifyRows
 	across := min(t.strips, (4*len(d.workers)+down-1)/down)
 	t.across = (t.strips + across - 1) / across

@@ -11,19 +11,19 @@ type copyTask struct {
 	grid
 	dst, src tensor.Tensor
 	to, from mat // dst and src, or nothing where one is float64
-	d        *Device
+	d        *machine
 }
 
 // shortRow is the length up to which a row is converted faster in place than by kernels: a layer's λ.
 const shortRow = 16
 
 // Copy: dst = src in dst's dtype.
-func (d *Device) Copy(dst, src tensor.Tensor) {
+func (d *elementwise) Copy(dst, src tensor.Tensor) {
 	device.CheckCopy(dst, src)
 	d.touch(dst)
 	flat(&dst, &src)
 	d.reserve(3 * pieceLen)
-	d.copy = copyTask{grid: gridOf(dst.Rows, dst.Cols), dst: dst, src: src, d: d}
+	d.copy = copyTask{grid: gridOf(dst.Rows, dst.Cols), dst: dst, src: src, d: d.machine}
 	if dst.Type != tensor.F64 && src.Type != tensor.F64 {
 		d.copy.to, d.copy.from = matOf(dst), matOf(src)
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // DiffAttentionBackward is the gradient of DiffAttention.
-func (d *Device) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
+func (d *attention) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
 	a.CheckBackward(g, d.Types())
 	d.touch(g.DQ, g.DK, g.DV, g.DNorm, g.DLam)
 	args := diffArgs(a)

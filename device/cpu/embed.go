@@ -17,11 +17,11 @@ type embedTask struct {
 type embedBackwardTask struct {
 	dtable, dout mat
 	ids          []int32
-	d            *Device
+	d            *machine
 }
 
 // Embed: out[n,:] = table[ids[n],:]. The row of a wrong id becomes zero.
-func (d *Device) Embed(out, table, ids tensor.Tensor) {
+func (d *rowOps) Embed(out, table, ids tensor.Tensor) {
 	device.CheckEmbed(out, table, ids, d.Types())
 	d.touch(out)
 	d.checkIDs("embed", i32(ids), table.Rows, true)
@@ -30,12 +30,10 @@ func (d *Device) Embed(out, table, ids tensor.Tensor) {
 }
 
 // checkIDs says that all ids are in [0,n), or Elsewhere where that is allowed, and records a fault for the first that is not.
-func (d *Device) checkIDs(op string, ids []int32, n int, elsewhere bool) bool {
+func (d *rowOps) checkIDs(op string, ids []int32, n int, elsewhere bool) bool {
 	for i, id := range ids {
 		if (id < 0 || int(id) >= n) && !(elsewhere && id == device.Elsewhere) {
-			if d.fault == nil {
-				d.fault = fmt.Errorf("cpu: %s: id %d of row %d is outside a table of %d rows", op, id, i, n)
-			}
+			d.fail(fmt.Errorf("cpu: %s: id %d of row %d is outside a table of %d rows", op, id, i, n))
 			return false
 		}
 	}
@@ -55,12 +53,12 @@ func (t *embedTask) tile(i, _ int) {
 }
 
 // EmbedBackward accumulates: dtable[ids[n],:] += dout[n,:], rows in order of n. A wrong id adds nothing.
-func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
+func (d *rowOps) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	device.CheckEmbedBackward(dtable, dout, ids, d.Types())
 	d.touch(dtable)
 	d.checkIDs("embed backward", i32(ids), dtable.Rows, true)
 	d.reserve(colStep)
-	d.embedBackward = embedBackwardTask{matOf(dtable), matOf(dout), i32(ids), d}
+	d.embedBackward = embedBackwardTask{matOf(dtable), matOf(dout), i32(ids), d.machine}
 	d.run((dout.Cols+colStep-1)/colStep, &d.embedBackward)
 }
 

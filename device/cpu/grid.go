@@ -63,13 +63,13 @@ func (p *pieces) ahead(m *mat) int {
 }
 
 // stage is the worker's own memory for three pieces in float32; see reserve.
-func (d *Device) stage(worker int) (a, b, c []float32) {
+func (d *machine) stage(worker int) (a, b, c []float32) {
 	buf := d.buf(worker, 3*pieceLen)
 	return buf[:pieceLen], buf[pieceLen : 2*pieceLen], buf[2*pieceLen:]
 }
 
 // reserve grows every worker's memory to n floats, so that no tile allocates.
-func (d *Device) reserve(n int) {
+func (d *machine) reserve(n int) {
 	for w := range d.workers {
 		d.buf(w, n)
 	}

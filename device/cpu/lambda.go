@@ -8,7 +8,7 @@ import (
 )
 
 // Lambda: lam = exp(q1·k1) − exp(q2·k2) + init, in float64 on one thread: a few hundred multiplications.
-func (d *Device) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
+func (d *attention) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
 	device.CheckLambda(lam, v, d.Types())
 	d.touch(lam)
 	f32(lam)[0] = float32(expDot(v.Q1, v.K1) - expDot(v.Q2, v.K2) + init)
@@ -24,7 +24,7 @@ func expDot(q, k tensor.Tensor) float64 {
 }
 
 // LambdaBackward accumulates into d's four vectors.
-func (d *Device) LambdaBackward(dv device.LambdaVecs, dlam tensor.Tensor, v device.LambdaVecs) {
+func (d *attention) LambdaBackward(dv device.LambdaVecs, dlam tensor.Tensor, v device.LambdaVecs) {
 	device.CheckLambdaBackward(dv, dlam, v, d.Types())
 	d.touch(dv.Q1, dv.K1, dv.Q2, dv.K2)
 	var s float64

@@ -13,7 +13,7 @@ import (
 // their columns, B is packed beside A in the first pass. An element of C is one chain of
 // multiply-adds in the order of k (see simd.Gemm), so tiles may be cut to fit the number of workers.
 type gemm struct {
-	d              *Device
+	d              *machine
 	c, a, b        []float32
 	ldc, lda, ldb  int
 	transA, transB bool
@@ -39,7 +39,7 @@ type (
 const maxPacked = 4 << 20
 
 // MatMul: c = op(a)·op(b), or c += with Accumulate.
-func (d *Device) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
+func (d *products) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 	device.CheckMatMul(c, a, b, op, d.Types())
 	d.touch(c)
 	k := a.Cols
@@ -50,7 +50,7 @@ func (d *Device) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 }
 
 // gemm is MatMul on matrices of the right shapes.
-func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
+func (d *products) gemm(c, a, b mat, k int, op device.MatMul) {
 	if c.rows == 0 || c.cols == 0 {
 		return
 	}
@@ -78,7 +78,7 @@ func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
 	g := &d.matmul
 	for i0 := 0; i0 < c.rows; i0 += rows {
 		for p0 := 0; p0 < k; p0 += depth {
-			*g = gemm{d: d, c: c.x, a: a.x, b: b.x, ldc: c.ld, lda: a.ld, ldb: b.ld,
+			*g = gemm{d: d.machine, c: c.x, a: a.x, b: b.x, ldc: c.ld, lda: a.ld, ldb: b.ld,
 				transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate || p0 > 0,
 				m: min(rows, c.rows-i0), n: c.cols, k: min(depth, k-p0), i0: i0, p0: p0}
 			g.block()
@@ -88,9 +88,9 @@ func (d *Device) gemm(c, a, b mat, k int, op device.MatMul) {
 
 // skinny is the product of decoding: few rows times a weight. The weight is read once, unpacked, in pieces of whole
 // rows of W; the sums are those of the tiles, bit for bit.
-func (d *Device) skinny(c, a, b mat, k int, accumulate bool) {
+func (d *products) skinny(c, a, b mat, k int, accumulate bool) {
 	g := &d.matmul
-	*g = gemm{d: d, c: c.x, a: a.x, b: b.x, ldc: c.ld, lda: a.ld, ldb: b.ld,
+	*g = gemm{d: d.machine, c: c.x, a: a.x, b: b.x, ldc: c.ld, lda: a.ld, ldb: b.ld,
 		accumulate: accumulate, m: c.rows, n: c.cols, k: k}
 	g.nc = max(32, (g.n/(8*len(d.workers))+31)/32*32)
 	tiles := (g.n + g.nc - 1) / g.nc

@@ -13,7 +13,7 @@ import (
 // if they can be. Else a tile packs the block of rows of a run just before it multiplies it, so that it is in the second cache and no activation is
 // written to memory a second time; where there are too few rows for tiles across all of C, A is packed first, by all.
 type gemmBF16 struct {
-	d              *Device
+	d              *machine
 	c, a, b        mat
 	transA, transB bool
 	accumulate     bool
@@ -49,13 +49,13 @@ const (
 )
 
 // gemmBF16 is MatMul with factors rounded to bfloat16, on matrices of the right shapes, none of them empty.
-func (d *Device) gemmBF16(c, a, b mat, k int, op device.MatMul) {
+func (d *products) gemmBF16(c, a, b mat, k int, op device.MatMul) {
 	if op.TransA && !op.TransB && c.h == nil {
 		d.gradBF16(c, a, b, k, op.Accumulate)
 		return
 	}
 	g := &d.matmulBF16
-	*g = gemmBF16{d: d, c: c, a: a, b: b, transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate, k: k,
+	*g = gemmBF16{d: d.machine, c: c, a: a, b: b, transA: op.TransA, transB: op.TransB, accumulate: op.Accumulate, k: k,
 		direct: !op.TransA && simd.RowsBF16(a.at(0, 0), k)}
 	g.cut()
 	g.packRight()

@@ -9,7 +9,7 @@ import (
 // gemmFew is the product of decoding, few rows times a packed weight, whose cost is reading the weight once. The rows are
 // rounded to bfloat16 and kept wide; a tile is a range of columns.
 type gemmFew struct {
-	d          *Device
+	d          *machine
 	c, a       mat
 	accumulate bool
 	k          int
@@ -20,9 +20,9 @@ type gemmFew struct {
 }
 
 // fewBF16 multiplies with a weight that gemmBF16 packed.
-func (d *Device) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
+func (d *products) fewBF16(c, a mat, pb []uint16, k int, accumulate bool) {
 	g := &d.matmulFew
-	*g = gemmFew{d: d, c: c, a: a, k: k, pb: pb, accumulate: accumulate}
+	*g = gemmFew{d: d.machine, c: c, a: a, k: k, pb: pb, accumulate: accumulate}
 	g.round()
 	step := simd.FewColumns()
 	g.nb = max(step, (c.cols/(8*len(d.workers))+step-1)/step*step) // a few tiles for each worker

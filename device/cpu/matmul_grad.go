@@ -12,7 +12,7 @@ import (
 // second cache until the last run. The narrower factor is packed once for all tiles, each run of it by the workers that come to need it first.
 // However C is cut, an element is one chain of additions in the order of tokens.
 type gemmGrad struct {
-	d          *Device
+	d          *machine
 	c, a, b    mat
 	accumulate bool
 	right      bool // B is the wider one
@@ -36,9 +36,9 @@ const (
 )
 
 // gradBF16 is c = aᵀ·b, or c += with accumulate.
-func (d *Device) gradBF16(c, a, b mat, k int, accumulate bool) {
+func (d *products) gradBF16(c, a, b mat, k int, accumulate bool) {
 	g := &d.matmulGrad
-	*g = gemmGrad{d: d, c: c, a: a, b: b, accumulate: accumulate, right: c.cols > c.rows, k: k, runs: g.runs}
+	*g = gemmGrad{d: d.machine, c: c, a: a, b: b, accumulate: accumulate, right: c.cols > c.rows, k: k, runs: g.runs}
 	g.cut()
 	g.shared = simd.Halves(d.room(simd.FloatsBF16(min(c.rows, c.cols), k)))
 	for w := range d.workers {

@@ -9,7 +9,7 @@ import (
 // a row's bits depend on nothing but the row. W is packed once, as other weights are. Rows go block by block: packed by all workers,
 // then a tile is the block and a range of columns.
 type gemmInt8 struct {
-	d       *Device
+	d       *machine
 	c, a, b mat // c and a: the block at hand
 	k       int
 	x       simd.RowsInt8
@@ -33,13 +33,13 @@ const (
 )
 
 // gemmInt8 multiplies matrices of the right shapes, none of them empty. Sums that are too long for it are those of bfloat16.
-func (d *Device) gemmInt8(c, a, b mat, k int) {
+func (d *products) gemmInt8(c, a, b mat, k int) {
 	if k > simd.MaxKInt8 {
 		d.gemmBF16(c, a, b, k, device.MatMul{TransB: true})
 		return
 	}
 	g := &d.matmulInt8
-	*g = gemmInt8{d: d, c: c, a: a, b: b, k: k, far: 4*c.rows*c.cols >= farBytes}
+	*g = gemmInt8{d: d.machine, c: c, a: a, b: b, k: k, far: 4*c.rows*c.cols >= farBytes}
 	for w := range d.workers {
 		d.scratch(w).ReserveInt8()
 	}

@@ -46,10 +46,10 @@ func BestPrecision() Precision {
 }
 
 // Precision is how this device multiplies.
-func (d *Device) Precision() Precision { return d.precision }
+func (d *machine) Precision() Precision { return d.precision }
 
 // Products is the dtype that factors of products are rounded to.
-func (d *Device) Products() tensor.DType {
+func (d *machine) Products() tensor.DType {
 	if d.precision == FP32 {
 		return tensor.F32
 	}

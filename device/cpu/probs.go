@@ -10,14 +10,14 @@ import (
 type probsTask struct {
 	device.Probs
 	out, q, k mat
-	d         *Device
+	d         *machine
 }
 
 // AttentionProbs materialises rows of one softmax map.
-func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
+func (d *attention) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
 	device.CheckAttentionProbs(out, q, k, p, d.Types())
 	d.touch(out)
-	d.probs = probsTask{p, matOf(out), matOf(q), matOf(k), d}
+	d.probs = probsTask{p, matOf(out), matOf(q), matOf(k), d.machine}
 	d.reserve(2 * p.D)
 	d.run(out.Rows, &d.probs)
 }

@@ -13,7 +13,7 @@ type rmsnormTask struct {
 	rstd, w          []float32
 	eps              float64
 	step             int
-	d                *Device
+	d                *machine
 }
 
 type rmsnormBackwardTask struct {
@@ -21,16 +21,16 @@ type rmsnormBackwardTask struct {
 	w, rstd   []float32
 	partial   []float32 // [chunks, C]: each chunk's share of dw
 	step      int
-	d         *Device
+	d         *machine
 }
 
 // RMSNorm: s = x + delta, y = s·rstd·w.
-func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
+func (d *rowOps) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	device.CheckRMSNorm(y, rstd, sum, x, delta, w, d.Types())
 	d.touch(y, rstd, sum)
 	t := &d.rmsnorm
 	d.reserve(2 * x.Cols)
-	*t = rmsnormTask{matOf(y), matOf(sum), matOf(x), matOf(delta), f32(rstd), wide(w, d.room(x.Cols)), eps, rowsPerTile(x.Cols), d}
+	*t = rmsnormTask{matOf(y), matOf(sum), matOf(x), matOf(delta), f32(rstd), wide(w, d.room(x.Cols)), eps, rowsPerTile(x.Cols), d.machine}
 	d.run((x.Rows+t.step-1)/t.step, t)
 }
 
@@ -84,7 +84,7 @@ func (t *rmsnormTask) factor(n int, square float64) float32 {
 //
 // Rows are cut into at most 64 chunks by their number alone. A chunk sums its share of dw from the top down; the
 // shares are added in order at the end.
-func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
+func (d *rowOps) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	device.CheckRMSNormBackward(dx, dw, dy, x, w, rstd, d.Types())
 	d.touch(dx, dw)
 	step := max(8, (x.Rows+63)/64)
@@ -92,7 +92,7 @@ func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	t := &d.rmsnormBackward
 	d.reserve(3 * x.Cols)
 	room := d.room((chunks + 1) * x.Cols)
-	*t = rmsnormBackwardTask{matOf(dx), matOf(dy), matOf(x), wide(w, room[chunks*x.Cols:]), f32(rstd), room, step, d}
+	*t = rmsnormBackwardTask{matOf(dx), matOf(dy), matOf(x), wide(w, room[chunks*x.Cols:]), f32(rstd), room, step, d.machine}
 	d.run(chunks, t)
 	sum := f32(dw)
 	for i := range chunks {

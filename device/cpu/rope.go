@@ -11,16 +11,16 @@ type ropeTask struct {
 	x, table mat
 	pos      []int32
 	step     int
-	d        *Device
+	d        *machine
 }
 
 // Rope rotates x in place. A position outside the table leaves x as it is.
-func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
+func (d *rowOps) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.Types())
 	d.touch(x)
 	t := &d.rope
 	d.reserve(max(pieceLen, r.Dim))
-	*t = ropeTask{r, matOf(x), matOf(table), i32(pos), rowsPerTile(x.Cols), d}
+	*t = ropeTask{r, matOf(x), matOf(table), i32(pos), rowsPerTile(x.Cols), d.machine}
 	if d.checkIDs("rope", t.pos, table.Rows, false) {
 		d.run((x.Rows+t.step-1)/t.step, t)
 	}

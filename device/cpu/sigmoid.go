@@ -9,22 +9,22 @@ import (
 type sigmoidTask struct {
 	grid
 	y, x mat
-	d    *Device
+	d    *machine
 }
 
 type sigmoidBackwardTask struct {
 	grid
 	dx, dy, y mat
-	d         *Device
+	d         *machine
 }
 
 // Sigmoid: y = 1/(1+e^−x).
-func (d *Device) Sigmoid(y, x tensor.Tensor) {
+func (d *elementwise) Sigmoid(y, x tensor.Tensor) {
 	device.CheckSigmoid(y, x, d.Types())
 	d.touch(y)
 	flat(&y, &x)
 	d.reserve(3 * pieceLen)
-	d.sigmoid = sigmoidTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(x), d}
+	d.sigmoid = sigmoidTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(x), d.machine}
 	d.run(d.sigmoid.tiles(), &d.sigmoid)
 }
 
@@ -38,12 +38,12 @@ func (t *sigmoidTask) tile(i, worker int) {
 }
 
 // SigmoidBackward: dx = dy·y·(1−y).
-func (d *Device) SigmoidBackward(dx, dy, y tensor.Tensor) {
+func (d *elementwise) SigmoidBackward(dx, dy, y tensor.Tensor) {
 	device.CheckSigmoidBackward(dx, dy, y, d.Types())
 	d.touch(dx)
 	flat(&dx, &dy, &y)
 	d.reserve(3 * pieceLen)
-	d.sigmoidBackward = sigmoidBackwardTask{gridOf(y.Rows, y.Cols), matOf(dx), matOf(dy), matOf(y), d}
+	d.sigmoidBackward = sigmoidBackwardTask{gridOf(y.Rows, y.Cols), matOf(dx), matOf(dy), matOf(y), d.machine}
 	d.run(d.sigmoidBackward.tiles(), &d.sigmoidBackward)
 }
 

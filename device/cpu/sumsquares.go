@@ -10,16 +10,16 @@ type sumSquaresTask struct {
 	grid
 	x       mat
 	partial []float64 // one per tile
-	d       *Device
+	d       *machine
 }
 
 // SumSquares accumulates: dst[0,0] += Σ x². Tiles are summed in float64, then added in order.
-func (d *Device) SumSquares(dst, x tensor.Tensor) {
+func (d *elementwise) SumSquares(dst, x tensor.Tensor) {
 	device.CheckSumSquares(dst, x, d.Types())
 	d.touch(dst)
 	flat(&x)
 	t := &d.sumSquares
-	t.grid, t.x, t.d = gridOf(x.Rows, x.Cols), matOf(x), d
+	t.grid, t.x, t.d = gridOf(x.Rows, x.Cols), matOf(x), d.machine
 	n := t.tiles()
 	if cap(t.partial) < n {
 		t.partial = make([]float64, n)

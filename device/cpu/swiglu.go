@@ -9,21 +9,21 @@ import (
 type swigluTask struct {
 	grid
 	y, gu mat
-	d     *Device
+	d     *machine
 }
 
 type swigluBackwardTask struct {
 	grid
 	dgu, y, dy, gu mat
-	d              *Device
+	d              *machine
 }
 
 // SwiGLU: y = silu(g)·u for gu = [g | u].
-func (d *Device) SwiGLU(y, gu tensor.Tensor) {
+func (d *elementwise) SwiGLU(y, gu tensor.Tensor) {
 	device.CheckSwiGLU(y, gu, d.Types())
 	d.touch(y)
 	d.reserve(3 * pieceLen)
-	d.swiglu = swigluTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(gu), d}
+	d.swiglu = swigluTask{gridOf(y.Rows, y.Cols), matOf(y), matOf(gu), d.machine}
 	d.run(d.swiglu.tiles(), &d.swiglu)
 }
 
@@ -42,11 +42,11 @@ func (t *swigluTask) tile(i, worker int) {
 }
 
 // SwiGLUBackward: dgu from dy and gu, and y once more.
-func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
+func (d *elementwise) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.Types())
 	d.touch(dgu, y)
 	d.reserve(3 * pieceLen)
-	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(y), matOf(dy), matOf(gu), d}
+	d.swigluBackward = swigluBackwardTask{gridOf(dy.Rows, dy.Cols), matOf(dgu), matOf(y), matOf(dy), matOf(gu), d.machine}
 	d.run(d.swigluBackward.tiles(), &d.swigluBackward)
 }
 

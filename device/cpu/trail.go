@@ -16,7 +16,7 @@ type span struct {
 }
 
 // follow says that the next op reads a weight, in shares.
-func (d *Device) follow(s span) {
+func (d *machine) follow(s span) {
 	t := &d.trail
 	if t.next == nil {
 		t.next = map[uintptr]span{}

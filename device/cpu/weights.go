@@ -6,6 +6,12 @@ import (
 	"antiphase/tensor"
 )
 
+// memory is what the device gives out, and the packed operands that it keeps beside.
+type memory struct {
+	mapped  mappings // what is not the Go heap's
+	weights weights  // right-hand operands that stay packed
+}
+
 // weights keeps right-hand operands packed from one product to the next: a weight is packed once for each direction it is
 // used in and again only after it was written. Every op that writes says so with touch; a piece of memory that is given
 // back, or given out, is forgotten. At bf16 or int8 the packed copy is the only one that decoding reads.
@@ -40,17 +46,17 @@ func spanOf(m mat) (from, to uintptr) {
 
 // weight finds b's packed form, of the given number of bytes. fresh says that it holds b's present values; else the
 // caller fills it.
-func (d *Device) weight(b mat, trans, bytes bool, size int) (buf *tensor.Buffer, fresh bool) {
+func (m *memory) weight(b mat, trans, bytes bool, size int) (buf *tensor.Buffer, fresh bool) {
 	from, to := spanOf(b)
 	key := weightKey{from, b.rows, b.cols, b.ld, trans, bytes}
-	w := d.weights.byKey[key]
+	w := m.weights.byKey[key]
 	if w == nil {
-		if d.weights.byKey == nil {
-			d.weights = weights{byKey: map[weightKey]*weight{}, lo: from, hi: to}
+		if m.weights.byKey == nil {
+			m.weights = weights{byKey: map[weightKey]*weight{}, lo: from, hi: to}
 		}
-		w = &weight{end: to, buf: d.allocate(size), stale: true}
-		d.weights.byKey[key] = w
-		d.weights.lo, d.weights.hi = min(d.weights.lo, from), max(d.weights.hi, to)
+		w = &weight{end: to, buf: m.allocate(size), stale: true}
+		m.weights.byKey[key] = w
+		m.weights.lo, m.weights.hi = min(m.weights.lo, from), max(m.weights.hi, to)
 	}
 	fresh = !w.stale
 	w.stale = false
@@ -58,8 +64,8 @@ func (d *Device) weight(b mat, trans, bytes bool, size int) (buf *tensor.Buffer,
 }
 
 // touch marks what is packed of these tensors as out of date: they are about to be written.
-func (d *Device) touch(ts ...tensor.Tensor) {
-	if len(d.weights.byKey) == 0 {
+func (m *memory) touch(ts ...tensor.Tensor) {
+	if len(m.weights.byKey) == 0 {
 		return
 	}
 	for _, t := range ts {
@@ -68,10 +74,10 @@ func (d *Device) touch(ts ...tensor.Tensor) {
 		}
 		from := t.Buf.Addr + uintptr(t.Off)
 		to := from + uintptr(((t.Rows-1)*t.Ld+t.Cols)*t.Type.Size())
-		if to <= d.weights.lo || from >= d.weights.hi {
+		if to <= m.weights.lo || from >= m.weights.hi {
 			continue
 		}
-		for k, w := range d.weights.byKey {
+		for k, w := range m.weights.byKey {
 			if k.at < to && from < w.end {
 				w.stale = true
 			}
@@ -79,28 +85,25 @@ func (d *Device) touch(ts ...tensor.Tensor) {
 	}
 }
 
-// Wrote marks what is packed of t as out of date.
-func (d *Device) Wrote(t tensor.Tensor) { d.touch(t) }
-
 // forget drops what is packed of a buffer.
-func (d *Device) forget(b *tensor.Buffer) {
-	if len(d.weights.byKey) == 0 {
+func (m *memory) forget(b *tensor.Buffer) {
+	if len(m.weights.byKey) == 0 {
 		return
 	}
-	for k, w := range d.weights.byKey {
+	for k, w := range m.weights.byKey {
 		if k.at < b.Addr+uintptr(b.Size) && b.Addr < w.end {
-			delete(d.weights.byKey, k)
-			d.release(w.buf)
+			delete(m.weights.byKey, k)
+			m.release(w.buf)
 		}
 	}
 }
 
 // freeWeights gives all packed operands back.
-func (d *Device) freeWeights() {
-	for _, w := range d.weights.byKey {
-		d.release(w.buf)
+func (m *memory) freeWeights() {
+	for _, w := range m.weights.byKey {
+		m.release(w.buf)
 	}
-	d.weights = weights{}
+	m.weights = weights{}
 }
 
 // words sees a buffer as bfloat16 values.

@@ -11,7 +11,7 @@ type zeroTask struct {
 }
 
 // Zero: t = 0.
-func (d *Device) Zero(t tensor.Tensor) {
+func (d *elementwise) Zero(t tensor.Tensor) {
 	d.touch(t)
 	device.CheckZero(t)
 	flat(&t)
