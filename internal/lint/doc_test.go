@@ -49,10 +49,10 @@ func members(s *source, d *ast.GenDecl) (out []string) {
 }
 
 // visible says whether a method's receiver is exported; a plain function has none.
-func visible(recv *ast.FieldList) bool {
-	if recv == nil {
-		return true
-	}
+func visible(recv *ast.FieldList) bool { return recv == nil || ast.IsExported(receiver(recv)) }
+
+// receiver is the name of a method's type.
+func receiver(recv *ast.FieldList) string {
 	x := recv.List[0].Type
 	for {
 		switch y := x.(type) {
@@ -63,9 +63,9 @@ func visible(recv *ast.FieldList) bool {
 		case *ast.IndexListExpr:
 			x = y.X
 		case *ast.Ident:
-			return y.IsExported()
+			return y.Name
 		default:
-			return true
+			return ""
 		}
 	}
 }

@@ -49,7 +49,7 @@ func ops(all []*source) (out []string) {
 	return out
 }
 
-// stems maps each method of a package to the stem of the file that declares it.
+// stems maps each method of a package, whatever its type, to the stem of the file that declares it: a device may group its ops in types of its own.
 func stems(all []*source, dir string) map[string]string {
 	out := map[string]string{}
 	for _, s := range all {
@@ -57,7 +57,7 @@ func stems(all []*source, dir string) map[string]string {
 			continue
 		}
 		for _, d := range s.ast.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && visible(f.Recv) {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
 				out[f.Name.Name] = strings.TrimSuffix(path.Base(s.path), ".go")
 			}
 		}
@@ -66,7 +66,7 @@ func stems(all []*source, dir string) map[string]string {
 }
 
 // strayStems names the ops whose file on a device, or whose conformance case, is not called as the oracle's is. A device may
-// split an op's file with a suffix: attention.go, attention_backward.go. That a device has every op is the compiler's to say.
+// split an op's file with a suffix: attention.go, attention_backward.go.
 func strayStems(all []*source) (out []string) {
 	files := map[string]bool{}
 	for _, s := range all {
@@ -80,7 +80,12 @@ func strayStems(all []*source) (out []string) {
 			continue
 		}
 		for _, dir := range implementations {
-			if got := stems(all, dir)[op]; got != "" && got != stem && !strings.HasPrefix(got, stem+"_") {
+			there := stems(all, dir)
+			got, ok := there[op]
+			if len(there) > 0 && !ok {
+				out = append(out, fmt.Sprintf("%s is not in %s: want it in %s.go", op, dir, stem))
+			}
+			if ok && got != stem && !strings.HasPrefix(got, stem+"_") {
 				out = append(out, fmt.Sprintf("%s is in %s/%s.go, but its oracle is in %s/%s.go: one stem per op", op, dir, got, oracleDir, stem))
 			}
 		}
