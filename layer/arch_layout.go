@@ -2,21 +2,23 @@ package layer
 
 import "antiphase/device"
 
-// archLayout holds what most architectures leave at its default: how query heads lie in the projection, how heads are grouped, and
-// what the mixer keeps in memory beside its inputs and outputs. An architecture that differs sets the field in its own file.
+// archLayout holds the properties that most architectures leave at their defaults: the order of query heads in the
+// projection, the grouping of heads, and the memory of the mixer beyond its inputs and outputs. An architecture that
+// differs sets the field in its own file.
 type archLayout struct {
-	// groups is how many groups H heads have unless a configuration says so. Default: H.
+	// groups is the number of groups for H heads if the configuration names none. Default: H.
 	groups func(heads int) int
-	// queryHeads is how many query heads of width D are projected, those of a group side by side. Default: Maps for every output head.
+	// queryHeads is the number of query heads of width D in the projection, ordered by group. Default: Maps per output
+	// head.
 	queryHeads func(heads, groups int) int
-	// query is the query head of map m of a head. Default: the Maps query heads of an output head are neighbours.
+	// query is the query head that makes map m of a head. Default: the Maps query heads of an output head are adjacent.
 	query func(c *AttnConfig, head, m int) int
-	// memory is what the mixer takes of the arena per row beside queries, keys, values, and for each map an output and a logarithm
-	// of sums: bytes kept for the backward pass, and bytes of the backward pass itself. Default: none.
+	// memory is the arena memory per row that the mixer needs beyond queries, keys, values and, for each map, an output
+	// and a log-sum-exp: bytes kept for the backward pass, and bytes used during it. Default: none.
 	memory func(c *AttnConfig, t device.Types) (kept, passing int)
 }
 
-// DefaultGroups is how many groups so many heads have unless a configuration says otherwise.
+// DefaultGroups is the number of groups for a number of heads if the configuration names none.
 func (a *Arch) DefaultGroups(heads int) int {
 	if a.groups == nil {
 		return heads
@@ -24,7 +26,7 @@ func (a *Arch) DefaultGroups(heads int) int {
 	return a.groups(heads)
 }
 
-// QueryHeads is how many query heads of width D a layer projects.
+// QueryHeads is the number of query heads of width D that a layer projects.
 func (a *Arch) QueryHeads(heads, groups int) int {
 	if a.queryHeads == nil {
 		return heads * a.Maps
@@ -32,15 +34,15 @@ func (a *Arch) QueryHeads(heads, groups int) int {
 	return a.queryHeads(heads, groups)
 }
 
-// Memory is what a training pass takes of the arena per row for attention's own work: bytes kept for the backward pass, and bytes of
-// the backward pass itself.
+// Memory is the arena memory per row that attention needs in a training pass: bytes kept for the backward pass, and
+// bytes used during it.
 func (c *AttnConfig) Memory(t device.Types) (kept, passing int) {
 	a, stat := c.Arch, t.Stat.Size()
 	heads := actBytes(t, a.Values*c.HeadDim*c.Heads)
 	qkv := actBytes(t, c.HeadDim*(a.QueryHeads(c.Heads, c.Groups)+(a.Keys+a.Values)*c.Groups))
-	kept = qkv + a.Maps*(heads+stat*c.Heads) // out, A2·V and logarithms of sums
+	kept = qkv + a.Maps*(heads+stat*c.Heads) // out, A2·V and log-sum-exp
 	if c.HeadNorm != HeadNormOff {
-		kept += heads + stat*c.Heads // before the norm, and its deviations
+		kept += heads + stat*c.Heads // the output before the norm, and its 1/rms
 	}
 	passing = heads + qkv
 	if a.memory != nil {
@@ -50,10 +52,10 @@ func (c *AttnConfig) Memory(t device.Types) (kept, passing int) {
 	return kept, passing
 }
 
-// actBytes is what a row of an activation takes.
+// actBytes is the size of one row of an activation.
 func actBytes(t device.Types, cols int) int { return t.Act.Size() * t.Stride(cols) }
 
-// QueryHead is the query head of map m of a head.
+// QueryHead is the query head that makes map m of a head.
 func (c *AttnConfig) QueryHead(head, m int) int {
 	if c.Arch.query == nil {
 		return head*c.Arch.Maps + m

@@ -8,47 +8,47 @@ import (
 	"antiphase/tensor"
 )
 
-// archs is the table of attention architectures: a new one is a file beside this and a line here.
+// archs is the table of attention architectures. A new one is a file in this folder and a line here.
 var archs = []*Arch{&plainArch, &diffArch, &diff2Arch, &gdaArch}
 
-// Arch is what the spine must know of an attention architecture: how many maps a head has, how many key and value widths of D a
-// group has, and how to make the part that mixes them. Everything above the spine works from these fields; nothing asks for a name.
+// Arch describes an attention architecture to the shared code: maps per head, key and value widths of a group in units
+// of D, and how to make the mixer. Code above this package uses these fields only and never tests the name.
 type Arch struct {
 	Name string
-	Doc  string // one line for listings
+	Doc  string // one line, for listings
 
 	Maps   int // softmax maps of an output head: 1, or 2 for A1 − λA2
 	Keys   int // key heads of width D per group
 	Values int // width of a value head, in units of D
 
-	HeadNorm HeadNormMode // what it has unless a configuration says otherwise
-	Variants bool         // it has DIFF V2's ablations: LambdaForm and Pairing
+	HeadNorm HeadNormMode // default if the configuration names none
+	Variants bool         // supports DIFF V2's ablations: LambdaForm and Pairing
 
 	make func(ps *ParamSet, c *AttnConfig) mixer
 
 	archLayout
 }
 
-// mixer turns rotated queries, keys and values into head outputs: the part in which architectures differ.
+// mixer turns rotated queries, keys and values into head outputs. This is the part in which architectures differ.
 type mixer interface {
 	// forward returns out [N, H·DV]; x is the layer's input, from which q, k and v were projected.
 	forward(p *Pass, s device.AttnShape, x, q, k, v tensor.Tensor) tensor.Tensor
-	// cached is forward for rows over the cache, where their keys and values are already.
+	// cached is forward for rows over the cache, which already holds their keys and values.
 	cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *device.Cache) tensor.Tensor
 	// backward sets dq, dk, dv from dout.
 	backward(p *Pass, dout, dq, dk, dv tensor.Tensor)
-	// tail adds to dx what flows to x other than through q, k and v.
+	// tail adds to dx the gradient that reaches x other than through q, k and v.
 	tail(p *Pass, dx, x tensor.Tensor)
-	// free gives back memory that outlives passes.
+	// free releases memory that outlives passes.
 	free(d device.Device)
-	// lambda is the tensor of λ of the last forward and the sum of its entries over rows; absent without λ.
+	// lambda returns λ of the last forward and the sum of its entries over rows; both absent without λ.
 	lambda() (lam, sum tensor.Tensor)
-	// applied is what the last pass applied beside its maps, and to what.
+	// applied returns what the last pass applied besides its maps.
 	applied() applied
 }
 
-// applied is λ, interventions included (absent without λ), the head norm, and the heads' output before that norm, which only passes
-// without a cache keep.
+// applied is λ including interventions (absent without λ), the head norm, and the heads' output before that norm, which
+// only passes without a cache keep.
 type applied struct {
 	lam  tensor.Tensor
 	norm device.HeadNorm
@@ -58,15 +58,15 @@ type applied struct {
 // HeadNormMode is the norm over each head's output.
 type HeadNormMode string
 
-// The paper's DIFF has a norm; whether it carries a gain differs between releases. Off and plain serve ablations.
+// The paper's DIFF has a norm; whether it has a gain differs between releases. Off and plain are used by ablations.
 const (
 	HeadNormOff    HeadNormMode = "off"
 	HeadNormPlain  HeadNormMode = "plain"
 	HeadNormAffine HeadNormMode = "affine"
 )
 
-// AttnConfig is one attention layer. Heads counts outputs: heads of a Transformer, pairs of DIFF. Inside a layer that ranks
-// share it counts this rank's.
+// AttnConfig configures one attention layer. Heads counts outputs: heads of a Transformer, pairs of DIFF. Inside a
+// layer that is split over ranks it counts this rank's heads.
 type AttnConfig struct {
 	Arch        *Arch
 	Layer       int // 0-based
@@ -103,7 +103,7 @@ func LookupArch(name string) (*Arch, error) {
 // Archs lists the architectures in order.
 func Archs() []*Arch { return archs }
 
-// Check says what is wrong with the geometry, naming the field and what would be right.
+// Check returns an error that names the wrong field and the values it allows.
 func (c *AttnConfig) Check() error {
 	for _, f := range []struct {
 		name string
@@ -127,7 +127,7 @@ func (c *AttnConfig) Check() error {
 	return c.checkVariants()
 }
 
-// checkVariants checks the settings that are DIFF V2's ablations.
+// checkVariants checks the settings of DIFF V2's ablations.
 func (c *AttnConfig) checkVariants() error {
 	switch c.LambdaForm {
 	case LambdaSigmoid, LambdaLinear, LambdaNone:
@@ -148,7 +148,7 @@ func (c *AttnConfig) checkVariants() error {
 	return nil
 }
 
-// Attention is the spine that all architectures share:
+// Attention is the part of an attention layer that all architectures share:
 //
 //	[q|k|v] = x·W_QKVᵀ,  q,k = RoPE(q,k),  y = mix(q,k,v)·W_Oᵀ
 //
@@ -181,25 +181,25 @@ func NewAttention(ps *ParamSet, c AttnConfig) *Attention {
 	return l
 }
 
-// widths are the columns of q, k and v inside qkv.
+// widths returns the numbers of columns of q, k and v in qkv.
 func (l *Attention) widths() (wq, wk, wv int) {
 	a, s := l.cfg.Arch, l.shape
 	return a.QueryHeads(s.Heads, s.Groups) * s.D, s.Groups * a.Keys * s.D, s.Groups * s.DV
 }
 
-// split views the columns of a fused [N, q+k+v] tensor.
+// split returns views of the columns of a fused [N, q+k+v] tensor.
 func (l *Attention) split(t tensor.Tensor) (q, k, v tensor.Tensor) {
 	wq, wk, wv := l.widths()
 	return t.Columns(0, wq), t.Columns(wq, wq+wk), t.Columns(wq+wk, wq+wk+wv)
 }
 
-// rotated views the columns that RoPE turns: queries and keys lie side by side.
+// rotated returns the columns that RoPE rotates: queries and keys are adjacent.
 func (l *Attention) rotated(t tensor.Tensor) tensor.Tensor {
 	wq, wk, _ := l.widths()
 	return t.Columns(0, wq+wk)
 }
 
-// Forward attends within the pass, or over the cache when the pass has slots.
+// Forward attends within the pass, or over the cache if the pass has slots.
 func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Tensor {
 	heads := l.attend(p, x, c)
 	y := p.branch(x.Rows, l.Out.W.Rows)
@@ -207,7 +207,7 @@ func (l *Attention) Forward(p *Pass, x tensor.Tensor, c *device.Cache) tensor.Te
 	return y
 }
 
-// Again pushes what Backward needs without forming y, from the x of the last Forward.
+// Again recomputes what Backward needs, without y, from the x of the last Forward.
 func (l *Attention) Again(p *Pass) { l.attend(p, l.x, nil) }
 
 // attend pushes qkv and the heads' outputs.
@@ -247,22 +247,22 @@ func (l *Attention) Backward(p *Pass, dx, dy tensor.Tensor) {
 	l.cfg.split.end(p, dx, share)
 }
 
-// Free gives back the memory that the layer holds between passes.
+// Free releases the memory that the layer holds between passes.
 func (l *Attention) Free(d device.Device) { l.mix.free(d) }
 
-// CacheHeads are the heads of one position's keys and values in a cache, and their widths.
+// CacheHeads returns the numbers of key and value heads per cached position, and their widths.
 func (l *Attention) CacheHeads() (keys, values, d, dv int) {
 	_, wk, wv := l.widths()
 	return wk / l.shape.D, wv / l.shape.DV, l.shape.D, l.shape.DV
 }
 
-// LambdaStats is λ of one layer in a pass. Where λ depends on the text, a head's λ is its mean over the rows.
+// LambdaStats summarises λ of one layer in a pass. Where λ depends on the token, a head's λ is its mean over rows.
 type LambdaStats struct {
 	Mean     float64
 	Min, Max float64 // over heads
 }
 
-// Lambda is λ of the last Forward; ok is false for an architecture without one.
+// Lambda returns λ of the last Forward; ok is false for an architecture without λ.
 func (l *Attention) Lambda(d device.Device, rows int, buf []float32) (s LambdaStats, ok bool) {
 	lam, sum := l.mix.lambda()
 	if !sum.Ok() {
@@ -281,7 +281,7 @@ func (l *Attention) Lambda(d device.Device, rows int, buf []float32) (s LambdaSt
 	return s, true
 }
 
-// norm is the device's view of the configured head norm, scale being its constant factor.
+// norm is the configured head norm for the device; scale is its constant factor.
 func (c *AttnConfig) norm(w *Param, scale float64) device.HeadNorm {
 	n := device.HeadNorm{On: c.HeadNorm != HeadNormOff, Eps: c.HeadNormEps, Scale: scale}
 	if w != nil {
@@ -290,7 +290,7 @@ func (c *AttnConfig) norm(w *Param, scale float64) device.HeadNorm {
 	return n
 }
 
-// normGain declares the head norm's weight where the mode has one.
+// normGain declares the head norm's weight if the mode has one.
 func (c *AttnConfig) normGain(ps *ParamSet) *Param {
 	if c.HeadNorm != HeadNormAffine {
 		return nil

@@ -5,21 +5,22 @@ import (
 	"antiphase/tensor"
 )
 
-// Pairing is which query heads DIFF V2 subtracts from each other.
+// Pairing selects which query heads DIFF V2 subtracts from each other.
 type Pairing string
 
-// V2's own pairing, and the one that its authors call wrong: the first half of the query heads minus the second half, whose heads are
-// in other groups as soon as there is more than one.
+// PairingGroup is V2's own. PairingAcross is the one its authors call wrong: the first half of the query heads minus
+// the second half, which belong to other groups if there is more than one.
 const (
 	PairingGroup  Pairing = ""
 	PairingAcross Pairing = "across"
 )
 
-// across is the ablation of DIFF V2 whose pairs lie across groups, so that the two maps of a pair have other keys and values:
+// across is the ablation of DIFF V2 that pairs heads across groups, so the two maps of a pair have different keys and
+// values:
 //
 //	a = attention of 2H query heads over G groups,  head_h = a_h − λ_h·a_{H+h}
 //
-// No op of a device subtracts heads, and an ablation is no reason to have one: the subtraction goes through the host.
+// No device op subtracts heads, and an ablation does not justify one, so the host does the subtraction.
 type across struct {
 	cfg  *AttnConfig
 	lam  tokenLambda
@@ -30,7 +31,7 @@ type across struct {
 	grad device.AttnGrad
 }
 
-// bind makes the plain attention of all query heads.
+// bind sets up plain attention of all query heads.
 func (l *across) bind(p *Pass, s device.AttnShape, x, q tensor.Tensor) {
 	s.Heads *= 2
 	l.used = l.cfg.edits.scaled(p, l.lam.forward(p, x), x.Rows)
@@ -77,7 +78,7 @@ func (l *across) subtract(p *Pass) tensor.Tensor {
 	return out
 }
 
-// lambdas reads λ of every row and head.
+// lambdas reads λ of every row and head to the host.
 func (l *across) lambdas(p *Pass, rows int) []float64 {
 	lam := readAll(p.Dev, l.used)
 	for len(lam) < rows*l.cfg.Heads { // one for all

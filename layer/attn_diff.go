@@ -15,10 +15,10 @@ var diffArch = Arch{
 	archLayout: archLayout{memory: diffMemory},
 }
 
-// diffMemory is dλ of every row and head.
+// diffMemory counts dλ of every row and head.
 func diffMemory(c *AttnConfig, t device.Types) (kept, passing int) { return 0, t.Stat.Size() * c.Heads }
 
-// LambdaSchedule is λ_init of a layer counted from 0: 0.8 − 0.6·exp(−0.3·layer).
+// LambdaSchedule is λ_init of a layer, counted from 0: 0.8 − 0.6·exp(−0.3·layer).
 func LambdaSchedule(layer int) float64 { return 0.8 - 0.6*math.Exp(-0.3*float64(layer)) }
 
 // diff is head_h = (1−λ_init)·RMSNorm((A1 − λA2)·V), A_i = softmax(Q_iK_iᵀ/√D), with
@@ -29,7 +29,7 @@ func LambdaSchedule(layer int) float64 { return 0.8 - 0.6*math.Exp(-0.3*float64(
 type diff struct {
 	diffOp
 	q1, k1, q2, k2 *Param
-	lam            tensor.Tensor // [1,1]: outlives the pass, so that metrics may read it
+	lam            tensor.Tensor // [1,1]; outlives the pass, so that metrics can read it
 }
 
 func newDiff(ps *ParamSet, c *AttnConfig) *diff {
@@ -41,7 +41,7 @@ func newDiff(ps *ParamSet, c *AttnConfig) *diff {
 	return l
 }
 
-// setLambda evaluates λ on the device, into memory that stays.
+// setLambda evaluates λ on the device into memory that outlives the pass.
 func (l *diff) setLambda(p *Pass) {
 	if !l.lam.Ok() {
 		l.lam = device.Empty(p.Dev, p.Dev.Types().Stat, 1, 1)
@@ -81,7 +81,7 @@ func (l *diff) free(d device.Device) {
 
 func (l *diff) lambda() (lam, sum tensor.Tensor) { return l.lam, l.lam }
 
-// diffOp is the differential op of a layer, which architectures share that differ in how they make λ.
+// diffOp is the differential op of a layer. Architectures that differ only in λ share it.
 type diffOp struct {
 	cfg  *AttnConfig
 	gain *Param
@@ -90,7 +90,7 @@ type diffOp struct {
 	grad device.DiffAttnGrad
 }
 
-// overCache fills the output of rows over the cache.
+// overCache computes the output of rows over the cache.
 func (l *diffOp) overCache(p *Pass, c *device.Cache, q tensor.Tensor) tensor.Tensor {
 	overCache(p, l, c, l.arg.Out, q)
 	return l.arg.Out
@@ -106,7 +106,7 @@ func (l *diffOp) chunk(p *Pass, c *Chunk, o, q, k, v tensor.Tensor) {
 	chunkDiff(p, &l.part, &l.arg, c, o, q, k, v)
 }
 
-// backward sets dq, dk and dv and gives dλ of every row and head.
+// backward sets dq, dk and dv and returns dλ of every row and head.
 func (l *diffOp) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) (dlam tensor.Tensor) {
 	dlam = p.stat(dout.Rows, l.cfg.Heads)
 	l.grad = device.DiffAttnGrad{DOut: dout, DQ: dq, DK: dk, DV: dv, DLam: dlam}
@@ -121,13 +121,13 @@ func (l *diffOp) applied() applied {
 	return applied{l.arg.Lam, l.arg.Norm, rawOr(l.arg.Raw, l.arg.Out)}
 }
 
-// bindDiff fills what all rows share and makes room for the output.
+// bindDiff fills the arguments that all rows share and allocates the output.
 func bindDiff(p *Pass, a *device.DiffAttn, s device.AttnShape, c *AttnConfig, q, lam tensor.Tensor, n device.HeadNorm) {
 	*a = device.DiffAttn{AttnShape: s, Keys: c.Arch.Keys, Norm: n, Q: q, Lam: c.edits.scaled(p, lam, q.Rows)}
 	a.Out = p.Act(q.Rows, s.Heads*s.DV)
 }
 
-// forwardDiff runs the op over the pass with all that a backward pass needs.
+// forwardDiff runs the op over the pass and saves what the backward pass needs.
 func forwardDiff(p *Pass, a *device.DiffAttn, k, v tensor.Tensor) tensor.Tensor {
 	n, w := a.Q.Rows, a.Heads*a.DV
 	a.K, a.V, a.Start = k, v, p.Start
@@ -138,7 +138,7 @@ func forwardDiff(p *Pass, a *device.DiffAttn, k, v tensor.Tensor) tensor.Tensor 
 	return a.Out
 }
 
-// normedDiff makes room for what the head norm keeps.
+// normedDiff allocates what the head norm saves.
 func normedDiff(p *Pass, a *device.DiffAttn) {
 	if a.Norm.On {
 		a.Raw = p.Act(a.Q.Rows, a.Heads*a.DV)
@@ -146,7 +146,7 @@ func normedDiff(p *Pass, a *device.DiffAttn) {
 	}
 }
 
-// rowsDiff runs rows [from, to) of all over the cache, as part.
+// rowsDiff runs rows [from, to) of all over the cache; part receives their arguments.
 func rowsDiff(p *Pass, part, all *device.DiffAttn, c *device.Cache, from, to int) {
 	*part = *all
 	part.Q, part.Out = all.Q.RowRange(from, to), all.Out.RowRange(from, to)
@@ -156,7 +156,7 @@ func rowsDiff(p *Pass, part, all *device.DiffAttn, c *device.Cache, from, to int
 	p.Dev.DiffAttentionCached(part, c, p.Slot.Columns(from, to), p.Pos.Columns(from, to))
 }
 
-// chunkDiff runs a chunk of all as a sequence of its own, as part.
+// chunkDiff runs a chunk of all as a separate sequence; part receives its arguments.
 func chunkDiff(p *Pass, part, all *device.DiffAttn, c *Chunk, o, q, k, v tensor.Tensor) {
 	*part = *all
 	part.B, part.T = 1, q.Rows

@@ -7,8 +7,8 @@ import (
 
 const diff2Name = "diff2"
 
-// diff2Arch is DIFF V2: the two query heads of a pair share one key and one value head of ordinary width.
-// Pairs lie inside a group: group g holds the 2H/G neighbouring query heads.
+// diff2Arch is DIFF V2: the two query heads of a pair share one key head and one value head of ordinary width. Pairs
+// are inside a group: group g has 2H/G adjacent query heads.
 var diff2Arch = Arch{
 	Name: diff2Name, Doc: "differential attention with shared keys and a λ per token and head (DIFF V2)",
 	Maps: 2, Keys: 1, Values: 1, HeadNorm: HeadNormOff, Variants: true,
@@ -22,7 +22,7 @@ var diff2Arch = Arch{
 	archLayout: archLayout{query: diff2Query, memory: diff2Memory},
 }
 
-// diff2Query lets pairs be neighbours, but in the ablation in which they lie across groups.
+// diff2Query pairs adjacent query heads, except in the ablation that pairs across groups.
 func diff2Query(c *AttnConfig, head, m int) int {
 	if c.Pairing == PairingAcross {
 		return m*c.Heads + head
@@ -30,7 +30,7 @@ func diff2Query(c *AttnConfig, head, m int) int {
 	return 2*head + m
 }
 
-// diff2Memory is λ of every row and head, its gradient, and that of the projection's output.
+// diff2Memory counts λ of every row and head, its gradient, and the gradient of the projection's output.
 func diff2Memory(c *AttnConfig, t device.Types) (kept, passing int) {
 	stat := t.Stat.Size() * c.Heads
 	return stat, stat + actBytes(t, c.Heads)

@@ -5,8 +5,8 @@ import (
 	"antiphase/tensor"
 )
 
-// gdaArch is grouped differential attention: the heads of a group, which share keys and values, share the query of the second map too.
-// Of every group's query heads the last is the second map's. With as many groups as heads it is DIFF.
+// gdaArch is grouped differential attention: heads of a group share keys and values and also the query of the second
+// map. The last query head of every group belongs to the second map. With as many groups as heads this is DIFF.
 var gdaArch = Arch{
 	Name: "gda", Doc: "differential attention whose heads share one second map per group (GDA)",
 	Maps: 2, Keys: 2, Values: 2, HeadNorm: HeadNormAffine,
@@ -19,7 +19,8 @@ var gdaArch = Arch{
 	},
 }
 
-// gdaGroups makes groups of four heads, or of as many below four as divide them: ratios of three and four are those reported to work best.
+// gdaGroups makes groups of four heads, or of the largest divisor below four. Ratios of three and four are reported to
+// work best.
 func gdaGroups(heads int) int {
 	for size := 4; size > 1; size-- {
 		if heads > 0 && heads%size == 0 {
@@ -29,7 +30,8 @@ func gdaGroups(heads int) int {
 	return heads
 }
 
-// gdaQuery: a group's query heads are those of its heads' first maps, then the one of their second map.
+// gdaQuery returns the query head of a map: a group has one query head per head for the first maps, then one for the
+// second map.
 func gdaQuery(c *AttnConfig, head, m int) int {
 	size := c.Heads / c.Groups
 	first := head / size * (size + 1)
@@ -39,7 +41,7 @@ func gdaQuery(c *AttnConfig, head, m int) int {
 	return first + head%size
 }
 
-// gdaMemory is DIFF's, and the queries of both maps of every head with their gradient.
+// gdaMemory is DIFF's, plus the copied queries of both maps of every head and their gradient.
 func gdaMemory(c *AttnConfig, t device.Types) (kept, passing int) {
 	kept, passing = diffMemory(c, t)
 	spread := actBytes(t, 2*c.Heads*c.HeadDim)
@@ -50,18 +52,18 @@ func gdaMemory(c *AttnConfig, t device.Types) (kept, passing int) {
 //
 //	head_h = (1−λ_init)·RMSNorm((softmax(Q_h·K1ᵀ/√D) − λ·softmax(Q'_g·K2ᵀ/√D))·V),  g = h's group
 //
-// No op of a device shares a map between heads, so every head gets its own copy of Q'_g: the projection, its gradients and its
-// optimiser state are smaller than DIFF's, the attention costs what DIFF's does.
+// No device op shares a map between heads, so every head gets its own copy of Q'_g. The projection, its gradients and
+// its optimiser state are smaller than DIFF's; the attention costs the same.
 type gda struct{ *diff }
 
-// spread pushes the queries as DIFF has them, [N, H·2·D]: those of a head's two maps side by side.
+// spread pushes the queries in DIFF's layout, [N, H·2·D]: the two maps of a head are adjacent.
 func (l *gda) spread(p *Pass, q tensor.Tensor) tensor.Tensor {
 	out := p.Act(q.Rows, 2*l.cfg.Heads*l.cfg.HeadDim)
 	l.each(func(at, from, _ int) { p.Dev.Copy(l.head(out, at), l.head(q, from)) })
 	return out
 }
 
-// gather sets dq from the gradient of spread queries; heads that share a query add up.
+// gather sets dq from the gradient of the spread queries, summing over heads that share a query.
 func (l *gda) gather(p *Pass, dq, dspread tensor.Tensor) {
 	l.each(func(at, from, nth int) {
 		if nth == 0 {
@@ -72,7 +74,7 @@ func (l *gda) gather(p *Pass, dq, dspread tensor.Tensor) {
 	})
 }
 
-// each calls f with every query head of the spread queries, the one that it is a copy of, and how many copies came before it.
+// each calls f for every spread query head with its index, the index of its original, and the number of earlier copies.
 func (l *gda) each(f func(at, from, nth int)) {
 	size := l.cfg.Heads / l.cfg.Groups
 	for h := range l.cfg.Heads {
@@ -81,7 +83,7 @@ func (l *gda) each(f func(at, from, nth int)) {
 	}
 }
 
-// head views one query head.
+// head returns a view of one query head.
 func (l *gda) head(t tensor.Tensor, i int) tensor.Tensor {
 	return t.Columns(i*l.cfg.HeadDim, (i+1)*l.cfg.HeadDim)
 }

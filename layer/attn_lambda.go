@@ -5,17 +5,17 @@ import (
 	"antiphase/tensor"
 )
 
-// LambdaForm is how DIFF V2 makes λ of a token and head.
+// LambdaForm is how DIFF V2 computes λ of a token and head.
 type LambdaForm string
 
-// V2's own form, and the two of its ablations.
+// LambdaSigmoid is V2's own; the others are its ablations.
 const (
 	LambdaSigmoid LambdaForm = ""       // λ = σ(x·W_λᵀ)
 	LambdaLinear  LambdaForm = "linear" // λ = x·W_λᵀ, unbounded
 	LambdaNone    LambdaForm = "none"   // λ = 1, without parameters
 )
 
-// tokenLambda is λ of every row and head, made from the layer's input.
+// tokenLambda computes λ of every row and head from the layer's input.
 type tokenLambda struct {
 	form  LambdaForm
 	heads int
@@ -24,7 +24,7 @@ type tokenLambda struct {
 	one   tensor.Tensor // [1,1]: λ without parameters
 	dlam  tensor.Tensor // gradient of x·W_λᵀ
 	split *Split
-	own   tensor.Tensor // sum of this rank's heads, where ranks share them
+	own   tensor.Tensor // sum over this rank's heads, if ranks split them
 }
 
 func newTokenLambda(ps *ParamSet, c *AttnConfig) tokenLambda {
@@ -40,7 +40,7 @@ func newTokenLambda(ps *ParamSet, c *AttnConfig) tokenLambda {
 	return l
 }
 
-// forward is λ, Stat [N,H], or [1,1] where all are one.
+// forward returns λ, Stat [N,H], or [1,1] if all entries are equal.
 func (l *tokenLambda) forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 	if l.form == LambdaNone {
 		if !l.one.Ok() {
@@ -57,7 +57,7 @@ func (l *tokenLambda) forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 	return lam
 }
 
-// count keeps the sum of λ over the rows.
+// count stores the sum of λ over the rows.
 func (l *tokenLambda) count(p *Pass, lam tensor.Tensor) {
 	if l.form == LambdaNone {
 		return
@@ -80,7 +80,7 @@ func (l *tokenLambda) count(p *Pass, lam tensor.Tensor) {
 	}
 }
 
-// backward takes dλ [N,H] to the projection's output, in place.
+// backward turns dλ [N,H] into the gradient of the projection's output, in place.
 func (l *tokenLambda) backward(p *Pass, dlam, lam tensor.Tensor) {
 	if l.form == LambdaSigmoid {
 		p.Dev.SigmoidBackward(dlam, dlam, lam)
@@ -88,7 +88,7 @@ func (l *tokenLambda) backward(p *Pass, dlam, lam tensor.Tensor) {
 	l.dlam = dlam
 }
 
-// tail carries it back through W_λ to the layer's input.
+// tail propagates that gradient through W_λ to the layer's input.
 func (l *tokenLambda) tail(p *Pass, dx, x tensor.Tensor) {
 	if l.form == LambdaNone {
 		return

@@ -12,7 +12,7 @@ var plainArch = Arch{
 	make: func(ps *ParamSet, c *AttnConfig) mixer { return &plain{cfg: c, gain: c.normGain(ps)} },
 }
 
-// plain is head_h = HeadNorm(softmax(QKᵀ/√D)·V); the norm is off but in ablations.
+// plain is head_h = HeadNorm(softmax(QKᵀ/√D)·V). The norm is off except in ablations.
 type plain struct {
 	cfg  *AttnConfig
 	gain *Param
@@ -26,7 +26,7 @@ func (l *plain) bind(p *Pass, s device.AttnShape, q tensor.Tensor) {
 	l.arg.Out = p.Act(q.Rows, s.Heads*s.DV)
 }
 
-// normedPlain makes room for what the head norm keeps.
+// normedPlain allocates what the head norm saves.
 func normedPlain(p *Pass, a *device.Attn) {
 	if a.Norm.On {
 		a.Raw = p.Act(a.Q.Rows, a.Heads*a.DV)
@@ -75,14 +75,14 @@ func (l *plain) lambda() (lam, sum tensor.Tensor) { return }
 
 func (l *plain) applied() applied { return applied{norm: l.arg.Norm, raw: rawOr(l.arg.Raw, l.arg.Out)} }
 
-// rowsPlain runs rows [from, to) of all over the cache, as part.
+// rowsPlain runs rows [from, to) of all over the cache; part receives their arguments.
 func rowsPlain(p *Pass, part, all *device.Attn, c *device.Cache, from, to int) {
 	*part = *all
 	part.Q, part.Out = all.Q.RowRange(from, to), all.Out.RowRange(from, to)
 	p.Dev.AttentionCached(part, c, p.Slot.Columns(from, to), p.Pos.Columns(from, to))
 }
 
-// chunkPlain runs a chunk of all as a sequence of its own, as part.
+// chunkPlain runs a chunk of all as a separate sequence; part receives its arguments.
 func chunkPlain(p *Pass, part, all *device.Attn, o, q, k, v tensor.Tensor) {
 	*part = *all
 	part.B, part.T = 1, q.Rows

@@ -8,18 +8,19 @@ import (
 // Chunk is rows [From, To) of a cached pass that attend together (see device.Chunker): positions Past, Past+1, … of one slot.
 type Chunk struct {
 	From, To, Past int
-	Keys           tensor.Tensor // I32 [1, Past+To−From]: the cache's rows of positions 0, 1, …
+	Keys           tensor.Tensor // I32 [1, Past+To−From]: cache rows of positions 0, 1, …
 }
 
-// spans is a mixer's way over the cache: paged fills the rows of all chunks at once, where the device can; rows fills rows [from, to) of its output, each row for itself; chunk fills o from queries q,
-// keys k and values v of one sequence from its beginning.
+// spans is how a mixer attends over the cache. paged computes the rows of all chunks at once, if the device can. rows
+// computes rows [from, to) of its output one by one. chunk computes o from queries q, keys k and values v of one
+// sequence, starting at its first position.
 type spans interface {
 	paged(p *Pass, c *device.Cache) bool
 	rows(p *Pass, c *device.Cache, from, to int)
 	chunk(p *Pass, ch *Chunk, o, q, k, v tensor.Tensor)
 }
 
-// overCache fills out: the pass's chunks together, what is between them row by row.
+// overCache fills out: chunks of the pass together, rows between them one by one.
 func overCache(p *Pass, m spans, c *device.Cache, out, q tensor.Tensor) {
 	at, paged := 0, len(p.Chunks) > 0 && m.paged(p, c)
 	for i := range p.Chunks {
@@ -37,7 +38,7 @@ func overCache(p *Pass, m spans, c *device.Cache, out, q tensor.Tensor) {
 	}
 }
 
-// longest is the most rows of a chunk.
+// longest is the largest number of rows in a chunk.
 func (p *Pass) longest() int {
 	n := 0
 	for i := range p.Chunks {
@@ -46,7 +47,7 @@ func (p *Pass) longest() int {
 	return n
 }
 
-// pagedPlain attends from all chunks at once, where the device can.
+// pagedPlain attends from all chunks at once, if the device can.
 func pagedPlain(p *Pass, a *device.Attn, c *device.Cache) bool {
 	d, ok := p.Dev.(device.Pager)
 	return ok && d.AttentionChunks(a, c, p.ChunkList, p.longest())
@@ -58,9 +59,9 @@ func pagedDiff(p *Pass, a *device.DiffAttn, c *device.Cache) bool {
 	return ok && d.DiffAttentionChunks(a, c, p.ChunkList, p.longest())
 }
 
-// attendChunk gathers keys and values from the cache. The queries of positions before the chunk, whose outputs nobody wants, are
-// zeros: at most the work of the whole sequence from its beginning, which Attention does many times faster than rows that
-// each read the cache.
+// attendChunk gathers keys and values from the cache. Queries of positions before the chunk are zeros, because their
+// outputs are not needed. This costs at most the work of the whole sequence, which Attention computes many times faster
+// than rows that each read the cache.
 func attendChunk(p *Pass, m spans, ch *Chunk, c *device.Cache, out, q tensor.Tensor) {
 	mark := p.Arena.Mark()
 	n := ch.Past + q.Rows
@@ -82,7 +83,7 @@ func attendChunk(p *Pass, m spans, ch *Chunk, c *device.Cache, out, q tensor.Ten
 	p.Arena.Release(mark)
 }
 
-// behind pushes t with n rows of zeros before it.
+// behind pushes t after n rows of zeros.
 func behind(p *Pass, n int, t tensor.Tensor) tensor.Tensor {
 	out := p.Arena.New(t.Type, n+t.Rows, t.Cols)
 	p.Dev.Zero(out.RowRange(0, n))

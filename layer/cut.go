@@ -3,14 +3,14 @@ package layer
 // Run is rows or columns [From, To) of a whole parameter.
 type Run struct{ From, To int }
 
-// cut is what a rank holds of a parameter that ranks share: runs of its rows, or of its columns, one after the other.
+// cut is the part of a split parameter that a rank holds: consecutive runs of its rows or of its columns.
 type cut struct {
 	rows, cols int // of the whole
 	byCol      bool
 	runs       []Run
 }
 
-// keep leaves p these runs of its rows, or of its columns.
+// keep reduces p to these runs of its rows or of its columns.
 func (p *Param) keep(byCol bool, runs ...Run) {
 	n := 0
 	for _, r := range runs {
@@ -24,7 +24,7 @@ func (p *Param) keep(byCol bool, runs ...Run) {
 	}
 }
 
-// Whole is the shape of the whole parameter, Rows and Cols where no ranks share it.
+// Whole is the shape of the whole parameter; it equals Rows and Cols if the parameter is not split.
 func (p *Param) Whole() (rows, cols int) {
 	if p.cut == nil {
 		return p.Rows, p.Cols
@@ -32,7 +32,7 @@ func (p *Param) Whole() (rows, cols int) {
 	return p.cut.rows, p.cut.cols
 }
 
-// Held says what of the whole parameter this rank holds: the elements of these rows and columns.
+// Held returns the rows and columns of the whole parameter that this rank holds.
 func (p *Param) Held() (rows, cols []Run) {
 	r, c := p.Whole()
 	rows, cols = []Run{{0, r}}, []Run{{0, c}}
@@ -46,10 +46,10 @@ func (p *Param) Held() (rows, cols []Run) {
 	return rows, cols
 }
 
-// Split says that other ranks hold other parts of the parameter.
+// Split reports whether other ranks hold other parts of the parameter.
 func (p *Param) Split() bool { return p.cut != nil }
 
-// Take is this rank's part of the whole parameter's values.
+// Take returns this rank's part of the whole parameter's values.
 func (p *Param) Take(whole []float32) []float32 {
 	if p.cut == nil {
 		return whole

@@ -13,7 +13,7 @@ type Embed struct {
 	ids   tensor.Tensor
 }
 
-// NewEmbed declares the table, started with deviation C^−½ so that a tied output begins with unit logits.
+// NewEmbed declares the table, initialised with deviation C^−½, so that a tied output starts with unit logits.
 func NewEmbed(ps *ParamSet, vocab, dim int) *Embed {
 	e := &Embed{split: ps.Split, Table: ps.Add(Param{Name: "embed.weight", Kind: Embedding, Rows: vocab, Cols: dim, Std: 1 / math.Sqrt(float64(dim))})}
 	if s := ps.Split; s != nil {
@@ -22,7 +22,7 @@ func NewEmbed(ps *ParamSet, vocab, dim int) *Embed {
 	return e
 }
 
-// Forward pushes the rows of ids, I32 [1,N]. Where ranks share the table, ids are its own rows or Elsewhere.
+// Forward pushes the rows of ids, I32 [1,N]. If ranks split the table, ids are rows of this rank's part or Elsewhere.
 func (e *Embed) Forward(p *Pass, ids tensor.Tensor) tensor.Tensor {
 	e.ids = ids
 	x := p.Act(ids.Cols, e.Table.Cols)

@@ -6,9 +6,9 @@ import (
 	"antiphase/tensor"
 )
 
-// Gradients calls f with the gradients of the layer's parameters, as views, under the name of what they are of: q and k (of heads
-// with two maps q1, q2, k1, k2: those of the first map and of the second), v, o and lambda. ps are the parameters of its block, whose norms
-// are all called norm.
+// Gradients calls f with views of the gradients of the layer's parameters and the name of their group: q and k (for
+// heads with two maps q1, q2, k1, k2), v, o and lambda. ps are the parameters of its block; all its norms are in the
+// group norm.
 func (l *Attention) Gradients(ps []*Param, f func(group string, g tensor.Tensor)) {
 	wq, wk, wv := l.widths()
 	a, d := l.cfg.Arch, l.cfg.HeadDim
@@ -33,7 +33,7 @@ func (l *Attention) Gradients(ps []*Param, f func(group string, g tensor.Tensor)
 	}
 }
 
-// queryMaps is which map each query head makes; heads may share one.
+// queryMaps returns the map that each query head makes. Heads may share a query head.
 func (l *Attention) queryMaps() []int {
 	maps := make([]int, l.cfg.Arch.QueryHeads(l.cfg.Heads, l.cfg.Groups))
 	for h := range l.cfg.Heads {
@@ -44,7 +44,7 @@ func (l *Attention) queryMaps() []int {
 	return maps
 }
 
-// mapName numbers what there is one of for each map.
+// mapName appends the map's number to names that exist once per map.
 func mapName(name string, maps, m int) string {
 	if maps == 1 {
 		return name

@@ -11,8 +11,8 @@ import (
 	"antiphase/tensor"
 )
 
-// rework computes on the host what the device's ops cannot: heads with quantised logits or another second map replace what the device
-// gave them, heads that are knocked out become zero. Without either it does nothing.
+// rework computes on the host what device ops cannot. Heads with quantised logits or a replaced second map are
+// recomputed; disabled heads become zero. Without either it does nothing.
 func (l *Attention) rework(p *Pass, s device.AttnShape, c *device.Cache, out, q, k, v tensor.Tensor) {
 	es := l.cfg.edits
 	which := es.recomputed()
@@ -37,16 +37,16 @@ func (l *Attention) rework(p *Pass, s device.AttnShape, c *device.Cache, out, q,
 	es.knock(p, out, s.DV)
 }
 
-// hostAttn is attention on the host: out = HeadNorm(Σ_m w_m·A_m·V), w = 1, −λ, where A_m is softmax(logits of map m), the logits
-// quantised, or what an intervention puts in the second map's place.
+// hostAttn is attention on the host: out = HeadNorm(Σ_m w_m·A_m·V), w = 1, −λ. A_m is the softmax of map m's logits,
+// which may be quantised, or an intervention's replacement of the second map.
 type hostAttn struct {
 	device.AttnShape
 	q     Lowbit
 	cfg   *AttnConfig
 	which []int // heads to compute
-	maps  int   // of an output head
+	maps  int   // per output head
 	qs    int   // query heads
-	keys  int   // key heads of a group
+	keys  int   // key heads per group
 
 	queries, lam, weight []float64
 	starts               []int32
@@ -72,7 +72,7 @@ func (l *Attention) host(p *Pass, s device.AttnShape, q tensor.Tensor) *hostAttn
 	return h
 }
 
-// column is one head's output, [N, DV].
+// column returns one head's output, [N, DV].
 func (h *hostAttn) column(head int) []float64 {
 	var out []float64
 	for n := range len(h.out) / (h.Heads * h.DV) {
@@ -81,7 +81,7 @@ func (h *hostAttn) column(head int) []float64 {
 	return out
 }
 
-// attendPass fills all rows of a pass without a cache.
+// attendPass computes all rows of a pass without a cache.
 func (h *hostAttn) attendPass(keys, values []float64) {
 	wk, wv := h.Groups*h.keys*h.D, h.Groups*h.DV
 	for b := range h.B {
@@ -92,7 +92,7 @@ func (h *hostAttn) attendPass(keys, values []float64) {
 	}
 }
 
-// start is the first key that row n may see.
+// start is the first key visible to row n.
 func (h *hostAttn) start(n int) int {
 	if h.starts == nil {
 		return 0
@@ -100,13 +100,14 @@ func (h *hostAttn) start(n int) int {
 	return int(h.starts[n])
 }
 
-// part is one sequence's keys and values, and the range of them that a row sees.
+// part is one sequence's keys and values, and the range of them visible to a row.
 type part struct {
 	k, v []float64
 	sees func(n int) (from, to int)
 }
 
-// attendCache fills the rows of a cached pass, sequence by sequence: rows of one slot come together, in order of position.
+// attendCache computes the rows of a cached pass, one sequence at a time: rows of a slot are consecutive, in order of
+// position.
 func (h *hostAttn) attendCache(p *Pass, c *device.Cache) {
 	slots, pos, table := readInts(p.Dev, p.Slot), readInts(p.Dev, p.Pos), readInts(p.Dev, c.Table)
 	for _, rows := range sequenceRows(p) {
@@ -122,7 +123,7 @@ func (h *hostAttn) attendCache(p *Pass, c *device.Cache) {
 	}
 }
 
-// attend fills rows [from,to) of out, heads side by side in goroutines.
+// attend computes rows [from,to) of out, one goroutine per head.
 func (h *hostAttn) attend(from, to int, s part) {
 	top := 0.0
 	if h.q.Per == PerTensor {
@@ -193,7 +194,7 @@ func (h *hostAttn) mix(head, m, from, to int, top float64, s part) {
 	}
 }
 
-// logits appends row n's scaled logits of a map over the keys that it sees.
+// logits appends row n's scaled logits of a map over its visible keys.
 func (h *hostAttn) logits(dst []float64, head, m, n int, s part) []float64 {
 	group, width := h.cfg.group(head, m), h.Groups*h.keys*h.D
 	key := (group*h.keys + min(m, h.keys-1)) * h.D

@@ -5,15 +5,15 @@ import (
 	"antiphase/tensor"
 )
 
-// Probe looks inside a pass. What it is handed is valid only during the call.
+// Probe inspects a pass. Its arguments are valid only during the call.
 type Probe interface {
-	// Attention is called by every attention layer after its queries and keys are known.
+	// Attention is called by every attention layer once its queries and keys are computed.
 	Attention(v View)
-	// Hidden is called with the residual stream behind every block, both adds done: x [N,C].
+	// Hidden is called with the residual stream after every block, both adds done: x [N,C].
 	Hidden(layer int, x tensor.Tensor)
 }
 
-// View is what an attention layer shows: enough to compute any row of its maps.
+// View is what an attention layer exposes: enough to compute any row of its maps.
 type View struct {
 	Layer int
 	Shape device.AttnShape
@@ -22,14 +22,15 @@ type View struct {
 	Q, K  tensor.Tensor // rotated
 	V     tensor.Tensor // [N, G·DV]
 	Out   tensor.Tensor // [N, H·DV]: the heads' output, after their norm and before the output projection
-	// Context [N, H·DV] is Σ_j a_j·v_j: the heads' output before their norm, before interventions in the second map.
+	// Context [N, H·DV] is Σ_j a_j·v_j: the heads' output before their norm and before interventions in the second map.
 	Context tensor.Tensor
 	Lam     tensor.Tensor // Stat [1,1] or [N,H], as applied; absent without λ
 	dev     device.Device
 	cfg     *AttnConfig
 }
 
-// Group is the group whose keys and values map m of a head reads: the same for both maps, but in an ablation of DIFF V2.
+// Group is the group whose keys and values map m of a head reads. It is the same for both maps except in an ablation of
+// DIFF V2.
 func (v View) Group(head, m int) int { return v.cfg.group(head, m) }
 
 // QueryHead is the query head of map m of a head.
@@ -41,7 +42,7 @@ func (l *Attention) view(p *Pass, s device.AttnShape, q, k, v tensor.Tensor) Vie
 		dev: p.Dev, cfg: &l.cfg}
 }
 
-// rawOr is the output before the head norm: the output itself where there is no norm.
+// rawOr returns the output before the head norm, or the output itself if there is no norm.
 func rawOr(raw, out tensor.Tensor) tensor.Tensor {
 	if raw.Ok() {
 		return raw
@@ -49,18 +50,18 @@ func rawOr(raw, out tensor.Tensor) tensor.Tensor {
 	return out
 }
 
-// silent says that an intervention zeroes the head's output.
+// silent reports whether an intervention zeroes the head's output.
 func (v View) silent(head int) bool { return v.cfg.edits != nil && v.cfg.edits[head].knockout }
 
-// remap gives a row of map m, over the positions up to row, what an intervention puts in its place.
+// remap applies an intervention to one row of map m, over the positions up to row.
 func (v View) remap(x []float64, head, m, row int, logits bool) {
 	if m == 1 && !logits {
 		v.cfg.edits.remap(x[:row+1], v.Layer, head, row)
 	}
 }
 
-// Rows materialises rows of map m, before interventions, (0 or 1) of a head into out, Stat [rows,T], starting at query row of
-// sequence seq; with logits the scaled scores before the softmax.
+// Rows materialises rows of map m (0 or 1) of a head, before interventions, into out, Stat [rows,T], starting at query
+// row of sequence seq; with logits, the scaled scores before the softmax.
 func (v View) Rows(out tensor.Tensor, head, m, seq, row int, logits bool) {
 	v.dev.AttentionProbs(out, v.Q, v.K, device.Probs{
 		T: v.Shape.T, D: v.Shape.D, Seq: seq, Row: row, Scale: v.Shape.Scale, Logits: logits,
@@ -76,7 +77,7 @@ type RowReader struct {
 	row, diff []float64
 }
 
-// RowReader starts reading rows of T entries.
+// RowReader returns a reader of rows of T entries.
 func (v View) RowReader(T int) *RowReader {
 	r := &RowReader{v: v, row: make([]float64, T), diff: make([]float64, T), lam: make([]float64, v.Lam.Len())}
 	r.out = device.Empty(v.dev, v.dev.Types().Stat, 1, T)
@@ -86,10 +87,10 @@ func (v View) RowReader(T int) *RowReader {
 	return r
 }
 
-// Free gives the reader's device memory back.
+// Free releases the reader's device memory.
 func (r *RowReader) Free() { r.v.dev.Free(r.out.Buf) }
 
-// Map is one row of map m of a head: probabilities, or scaled logits. It is valid until the next call.
+// Map returns one row of map m of a head: probabilities, or scaled logits. It is valid until the next call.
 func (r *RowReader) Map(head, m, seq, row int, logits bool) []float64 {
 	r.v.Rows(r.out, head, m, seq, row, logits)
 	device.ReadFloats(r.v.dev, r.row, r.out)
@@ -97,8 +98,8 @@ func (r *RowReader) Map(head, m, seq, row int, logits bool) []float64 {
 	return r.row
 }
 
-// Scores is one row of what the head applies to its values: A, or A1 − λA2; zeros of a head that is knocked out. It is valid until the
-// next call.
+// Scores returns one row of the weights the head applies to its values: A, or A1 − λA2; zeros for a disabled head. It
+// is valid until the next call.
 func (r *RowReader) Scores(head, seq, row int) []float64 {
 	if r.v.silent(head) {
 		clear(r.diff)
@@ -114,7 +115,7 @@ func (r *RowReader) Scores(head, seq, row int) []float64 {
 	return r.diff
 }
 
-// Lambda is λ of a row and head; 0 without λ.
+// Lambda returns λ of a row and head; 0 without λ.
 func (r *RowReader) Lambda(row, head int) float64 {
 	switch len(r.lam) {
 	case 0:

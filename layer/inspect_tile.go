@@ -5,7 +5,7 @@ import (
 	"antiphase/tensor"
 )
 
-// tileEntries is how much of a map is held at once: a megaentry, whatever T is, so that no map is ever held whole.
+// tileEntries bounds the entries of a map held at once, for any T: no map is ever held whole.
 const tileEntries = 1 << 20
 
 // TileReader reads whole maps to the host in tiles of R rows, [R,T] with R·T about tileEntries.
@@ -14,11 +14,11 @@ type TileReader struct {
 	rows int
 	out  tensor.Tensor
 	host [2][]float64 // a tile of each map
-	raw  []float32    // as it comes from a device that computes in float32
+	raw  []float32    // as read from a device that computes in float32
 	lam  *RowReader
 }
 
-// TileReader starts reading.
+// TileReader returns a reader of whole maps.
 func (v View) TileReader() *TileReader {
 	T := v.Shape.T
 	r := &TileReader{v: v, rows: min(T, max(1, min(64, tileEntries/T)))}
@@ -33,17 +33,17 @@ func (v View) TileReader() *TileReader {
 	return r
 }
 
-// Free gives the reader's device memory back.
+// Free releases the reader's device memory.
 func (r *TileReader) Free() {
 	r.lam.Free()
 	r.v.dev.Free(r.out.Buf)
 }
 
-// Lambda is λ of a row and head; 0 without λ.
+// Lambda returns λ of a row and head; 0 without λ.
 func (r *TileReader) Lambda(row, head int) float64 { return r.lam.Lambda(row, head) }
 
-// Map calls f with every row t of map m of a head, its t+1 entries being probabilities or scaled logits. A row is valid during the
-// call.
+// Map calls f with every row t of map m of a head; its t+1 entries are probabilities or scaled logits. A row is valid
+// during the call.
 func (r *TileReader) Map(head, m, seq int, logits bool, f func(t int, row []float64)) {
 	T := r.v.Shape.T
 	for t := 0; t < T; t += r.rows {
@@ -54,7 +54,8 @@ func (r *TileReader) Map(head, m, seq int, logits bool, f func(t int, row []floa
 	}
 }
 
-// Scores calls f with every row of what the head applies to its values, A or A1 − λA2, together with the row's λ (0 without one).
+// Scores calls f with every row of the weights the head applies to its values, A or A1 − λA2, and the row's λ (0
+// without one).
 func (r *TileReader) Scores(head, seq int, f func(t int, row []float64, lam float64)) {
 	T := r.v.Shape.T
 	for t := 0; t < T; t += r.rows {
@@ -79,7 +80,7 @@ func (r *TileReader) Scores(head, seq int, f func(t int, row []float64, lam floa
 	}
 }
 
-// read fetches the tile that begins at row t, and says how many rows it has.
+// read fetches the tile that begins at row t and returns its number of rows.
 func (r *TileReader) read(head, m, seq, t int, logits bool) int {
 	n := min(r.rows, r.v.Shape.T-t)
 	out := r.out.RowRange(0, n)

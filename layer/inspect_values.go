@@ -6,8 +6,7 @@ import (
 	"antiphase/device"
 )
 
-// ValueNorms is ‖v‖ of every position of a sequence, by group: what attention weights are worth in the output. Values are read a few rows
-// at a time.
+// ValueNorms returns ‖v‖ of every position of a sequence, by group. Values are read a few rows at a time.
 func (v View) ValueNorms(seq int) [][]float64 {
 	out := make([][]float64, v.Shape.Groups)
 	v.values(seq, func(_, group int, x []float64) {
@@ -20,7 +19,7 @@ func (v View) ValueNorms(seq int) [][]float64 {
 	return out
 }
 
-// values calls f with the value [DV] of every position and group of a sequence. It is valid during the call.
+// values calls f with the value [DV] of every position and group of a sequence; it is valid during the call.
 func (v View) values(seq int, f func(t, group int, x []float64)) {
 	T, cols := v.Shape.T, v.V.Cols
 	step := max(1, min(T, tileEntries/cols))

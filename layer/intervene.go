@@ -11,22 +11,22 @@ import (
 	"antiphase/tensor"
 )
 
-// Intervention changes what attention heads compute, at run time and without touching a weight: the cause behind a map can be
-// tested instead of guessed. Layers and heads count from 0; an empty list means all of them. Of a differential head
+// Intervention changes what attention heads compute at run time, without changing weights. Layers and heads count from
+// 0; an empty list means all. A differential head becomes
 //
 //	head = HeadNorm((A1 − f·λ·A2')·V)
 //
-// with f = Lambda and A2' what Second makes of A2. Gradients do not know of interventions.
+// with f = Lambda and A2' the result of Second applied to A2. Gradients ignore interventions.
 type Intervention struct {
 	Layers   []int    `json:"layers,omitempty"`
 	Heads    []int    `json:"heads,omitempty"`
 	Lambda   *float64 `json:"lambda,omitempty"`   // factor on λ; 0 drops the second map, absent leaves λ
-	Second   Second   `json:"second,omitempty"`   // what becomes of the second map
-	Seed     uint64   `json:"seed,omitempty"`     // of Shuffled
+	Second   Second   `json:"second,omitempty"`   // replaces the second map
+	Seed     uint64   `json:"seed,omitempty"`     // for Shuffled
 	Knockout bool     `json:"knockout,omitempty"` // the head's output is zero
 }
 
-// Second says what becomes of a differential head's second map.
+// Second replaces a differential head's second map.
 type Second string
 
 // The values of Second.
@@ -36,7 +36,7 @@ const (
 	SecondAveraged Second = "averaged" // uniform over the positions that a row sees
 )
 
-// edit is all that interventions do to one head.
+// edit is the combined effect of all interventions on one head.
 type edit struct {
 	lambda   float64
 	second   Second
@@ -44,11 +44,12 @@ type edit struct {
 	knockout bool
 }
 
-// edits are those of one layer's heads; nil: none.
+// edits are those of one layer's heads; nil if there are none.
 type edits []edit
 
-// Intervene makes the layer's forward passes, with and without a cache, apply the interventions that name it. None, or some that change
-// nothing, leave the plain computation. Factors of λ multiply; of several Seconds for one head the last counts.
+// Intervene makes the layer's forward passes, with and without a cache, apply the interventions that name it. An empty
+// list, or one that changes nothing, restores the plain computation. Factors of λ multiply; of several Seconds for one
+// head the last counts.
 func (l *Attention) Intervene(list []Intervention) error {
 	heads := make(edits, l.cfg.Heads)
 	for h := range heads {
@@ -69,7 +70,8 @@ func (l *Attention) Intervene(list []Intervention) error {
 	return nil
 }
 
-// ByHost says that passes take the host's help, for interventions, few bits or an ablation, and so cannot be recorded.
+// ByHost reports whether passes need the host (for interventions, low-bit attention or an ablation) and so cannot be
+// recorded.
 func (l *Attention) ByHost() bool {
 	return l.cfg.edits != nil || l.low != nil || l.cfg.Pairing == PairingAcross
 }
@@ -90,7 +92,7 @@ func (es edits) apply(v Intervention) {
 	}
 }
 
-// check says what an architecture with so many heads cannot do.
+// check reports what an architecture with this many heads does not support.
 func (v Intervention) check(a *Arch, heads int) error {
 	for _, h := range v.Heads {
 		if h < 0 || h >= heads {
@@ -111,7 +113,7 @@ func (v Intervention) check(a *Arch, heads int) error {
 	return nil
 }
 
-// CheckIntervention says what is wrong with an intervention in a network of so many layers and heads.
+// CheckIntervention validates an intervention for a network with this many layers and heads.
 func CheckIntervention(v Intervention, a *Arch, layers, heads int) error {
 	for _, l := range v.Layers {
 		if l < 0 || l >= layers {
@@ -121,7 +123,7 @@ func CheckIntervention(v Intervention, a *Arch, layers, heads int) error {
 	return v.check(a, heads)
 }
 
-// scaled is λ, Stat [1,1] or [N,H], with each head's factor.
+// scaled returns λ, Stat [1,1] or [N,H], times each head's factor.
 func (es edits) scaled(p *Pass, lam tensor.Tensor, rows int) tensor.Tensor {
 	if !slices.ContainsFunc(es, func(e edit) bool { return e.lambda != 1 }) {
 		return lam
@@ -145,7 +147,7 @@ func (es edits) scaled(p *Pass, lam tensor.Tensor, rows int) tensor.Tensor {
 	return out
 }
 
-// recomputed are the heads whose second map is not the one that the device computes.
+// recomputed lists the heads whose second map differs from what the device computes.
 func (es edits) recomputed() (heads []int) {
 	for h, e := range es {
 		if e.second != SecondAsIs && e.lambda != 0 && !e.knockout {
@@ -155,7 +157,7 @@ func (es edits) recomputed() (heads []int) {
 	return heads
 }
 
-// knock zeroes the output of heads that are knocked out.
+// knock zeroes the output of disabled heads.
 func (es edits) knock(p *Pass, out tensor.Tensor, width int) {
 	for h, e := range es {
 		if e.knockout {
@@ -164,8 +166,9 @@ func (es edits) knock(p *Pass, out tensor.Tensor, width int) {
 	}
 }
 
-// remap replaces a row of the second map in place, which need not sum to 1: its entries are those of the positions that the row at position pos sees. The order
-// that shuffling gives depends on seed, layer, head and position alone, whatever the row is computed together with.
+// remap replaces a row of the second map in place; the row need not sum to 1. Its entries belong to the positions
+// visible at position pos. The shuffled order depends only on seed, layer, head and position, not on the other rows of
+// the pass.
 func (es edits) remap(row []float64, layer, head, pos int) {
 	if es == nil {
 		return
@@ -185,7 +188,7 @@ func (es edits) remap(row []float64, layer, head, pos int) {
 	}
 }
 
-// String is the form that ParseIntervention reads.
+// String formats an intervention as ParseIntervention reads it.
 func (v Intervention) String() string {
 	var what []string
 	if v.Lambda != nil {
@@ -222,8 +225,9 @@ func numbers(list []int) string {
 	return strings.Join(out, ".")
 }
 
-// ParseIntervention reads "lambda=0.5", "second=shuffled:7", "second=averaged", "knockout", or several with + between them, and after
-// them where: "@L2" (layer 2), "@L1.3@H2" (head 2 of layers 1 and 3). Text counts layers and heads from 1, as listings do.
+// ParseIntervention reads "lambda=0.5", "second=shuffled:7", "second=averaged", "knockout", or several joined by +,
+// followed by a place: "@L2" (layer 2), "@L1.3@H2" (head 2 of layers 1 and 3). The text counts layers and heads from 1,
+// as listings do.
 func ParseIntervention(text string) (v Intervention, err error) {
 	what, places, placed := strings.Cut(text, "@")
 	for _, s := range strings.Split(what, "+") {
@@ -248,7 +252,7 @@ func ParseIntervention(text string) (v Intervention, err error) {
 	return v, nil
 }
 
-// places1 reads "L1.3" or "H2", counted from 1.
+// places1 parses "L1.3" or "H2", counted from 1.
 func places1(s string) (list []int, err error) {
 	if len(s) < 2 || s[0] != 'L' && s[0] != 'H' {
 		return nil, fmt.Errorf("%q is not a place; want @L2, @H1 or @L1.3@H2", s)

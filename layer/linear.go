@@ -7,12 +7,13 @@ import (
 	"antiphase/tensor"
 )
 
-// Linear is y = x·Wᵀ (+ b): x [N,in], W [out,in], y [N,out]. x and dx may have more columns, see Pass.wide: W has zeros there.
+// Linear is y = x·Wᵀ (+ b): x [N,in], W [out,in], y [N,out]. x and dx may have extra columns, see Pass.wide; W has
+// zeros there.
 type Linear struct {
 	W, B *Param // B is nil without a bias
 }
 
-// NewLinear declares a linear layer whose weights start with the deviation of a uniform fan-in init,
+// NewLinear declares a linear layer whose weights are initialised with the deviation of a uniform fan-in init,
 // 1/√(3·in), times gain.
 func NewLinear(ps *ParamSet, name string, in, out int, gain float64, bias bool) *Linear {
 	l := &Linear{W: ps.Add(Param{Name: name + ".weight", Kind: Matrix, Rows: out, Cols: in, Std: gain / math.Sqrt(3*float64(in)), product: true})}
@@ -22,7 +23,7 @@ func NewLinear(ps *ParamSet, name string, in, out int, gain float64, bias bool) 
 	return l
 }
 
-// keepRows leaves the layer these rows of its weight, and what its bias has for them.
+// keepRows reduces the layer to these rows of its weight and bias.
 func (l *Linear) keepRows(runs ...Run) {
 	l.W.keep(false, runs...)
 	if l.B != nil {
@@ -45,7 +46,7 @@ func (l *Linear) Into(p *Pass, y, x tensor.Tensor) {
 	}
 }
 
-// Sum is Into for a layer of whose columns each rank has some: the products are added up before they are rounded, the bias is
+// Sum is Into for a layer whose columns are split over ranks: products are summed before rounding, and the bias is
 // added once.
 func (l *Linear) Sum(p *Pass, s *Split, y, x tensor.Tensor) {
 	if s == nil {
@@ -68,7 +69,7 @@ func (l *Linear) Backward(p *Pass, dx, dy, x tensor.Tensor, add bool) {
 	l.Input(p, dx, dy, add)
 }
 
-// Weights adds dyᵀ·x to W's gradient, or makes it that in a fresh pass.
+// Weights adds dyᵀ·x to W's gradient; in a fresh pass it overwrites it.
 func (l *Linear) Weights(p *Pass, dy, x tensor.Tensor) {
 	p.Dev.MatMul(l.W.shown(l.W.G, x.Cols), dy, x, device.MatMul{TransA: true, Accumulate: !p.Fresh})
 	if l.B != nil {
@@ -76,7 +77,7 @@ func (l *Linear) Weights(p *Pass, dy, x tensor.Tensor) {
 	}
 }
 
-// Input sets dx = dy·W, or adds that to dx when add is set.
+// Input sets dx = dy·W, or adds to dx if add is set.
 func (l *Linear) Input(p *Pass, dx, dy tensor.Tensor, add bool) {
 	p.Dev.MatMul(dx, dy, l.W.shown(l.W.W, dx.Cols), device.MatMul{Accumulate: add})
 }

@@ -7,15 +7,15 @@ import (
 	"antiphase/tensor"
 )
 
-// Loss is the output projection with its cross-entropy: y = x·Wᵀ, loss_n = logsumexp(y_n) − y_n[target_n].
-// W [V,C] is the embedding table itself when tied. Where ranks share the vocabulary each has some of the classes.
+// Loss is the output projection with its cross-entropy: y = x·Wᵀ, loss_n = logsumexp(y_n) − y_n[target_n]. W [V,C] is
+// the embedding table itself if tied. If ranks split the vocabulary, each has some of the classes.
 type Loss struct {
 	W     *Param
 	split *Split
 	arg   device.Classifier
 }
 
-// NewLoss projects with w, or declares a matrix of its own where w is nil.
+// NewLoss projects with w, or declares its own matrix if w is nil.
 func NewLoss(ps *ParamSet, w *Param, vocab, dim int) *Loss {
 	if w == nil {
 		w = ps.Add(Param{Name: "head.weight", Kind: Matrix, Rows: vocab, Cols: dim, Std: 1 / math.Sqrt(float64(dim))})
@@ -39,7 +39,7 @@ func (l *Loss) Backward(p *Pass, dx, loss, x, targets tensor.Tensor, scale float
 	l.split.add(p, dx)
 }
 
-// classify asks all ranks for their classes' share of the sum first, where they share the vocabulary.
+// classify first gathers each rank's log-sum-exp if ranks split the vocabulary.
 func (l *Loss) classify(p *Pass) {
 	m := p.Arena.Mark()
 	if s := l.split; s != nil {

@@ -9,23 +9,23 @@ import (
 	"antiphase/tensor"
 )
 
-// Lowbit is attention computed with few bits, for studies of precision: with absmax quantisation a group of numbers x becomes
+// Lowbit is low-precision attention, for studies. Absmax quantisation turns a group of numbers x into
 //
 //	x' = s·round(x/s),  s = max|x| / (2^(bits−1) − 1)
 //
-// Logits quantises the scaled logits of every map before its softmax, masked ones left out; Keys and Values quantise keys, after their
-// rotation, and values, as a cache of that precision would hold them. 0 bits leaves exact.
+// Logits quantises the scaled logits of every map before its softmax, excluding masked ones. Keys (after rotation) and
+// Values are quantised as a cache of that precision would store them. 0 bits means exact.
 type Lowbit struct {
 	Logits       int
-	Per          Granularity // of Logits
+	Per          Granularity // for Logits
 	Keys, Values int
-	CachePer     Granularity // of Keys and Values; empty: PerRow
+	CachePer     Granularity // for Keys and Values; empty means PerRow
 }
 
-// Granularity is which numbers share a scale.
+// Granularity selects the numbers that share a scale.
 type Granularity string
 
-// Granularities, from the coarsest. A sequence's rows are those of one pass: a decoded token has its own scale.
+// Granularities, coarsest first. A sequence's rows are those of one pass, so a decoded token has its own scale.
 const (
 	PerTensor Granularity = "tensor" // all heads and rows of a sequence
 	PerHead   Granularity = "head"   // one map, key head or value head of a sequence
@@ -34,7 +34,7 @@ const (
 
 var granularities = []Granularity{PerTensor, PerHead, PerRow}
 
-// Check says what is wrong.
+// Check returns an error that names the wrong field.
 func (q Lowbit) Check() error {
 	for _, b := range []int{q.Logits, q.Keys, q.Values} {
 		if b != 0 && (b < 2 || b > 16) {
@@ -50,12 +50,13 @@ func (q Lowbit) Check() error {
 	return nil
 }
 
-// Whole says that numbers depend on which rows of a sequence are computed together: some scale spans rows.
+// Whole reports whether results depend on which rows of a sequence are computed together, because some scale spans
+// rows.
 func (q Lowbit) Whole() bool {
 	return q.Logits > 0 && q.Per != PerRow || q.Keys+q.Values > 0 && q.CachePer != "" && q.CachePer != PerRow
 }
 
-// quantise rounds a group to bits in place.
+// quantise rounds a group to bits, in place.
 func quantise(x []float64, bits int, top float64) {
 	if top == 0 || math.IsInf(top, 0) || math.IsNaN(top) {
 		return
@@ -74,8 +75,8 @@ func absmax(x []float64) float64 {
 	return m
 }
 
-// SetLowbit makes the layer's forward passes, with and without a cache, compute with few bits; the zero value makes them exact
-// again. Work moves through the host, on any device: right, but slow, and not to be recorded.
+// SetLowbit makes the layer's forward passes, with and without a cache, use low precision; the zero value restores
+// exact attention. It runs on the host for any device: correct, slow, and not recordable.
 func (l *Attention) SetLowbit(q Lowbit) error {
 	if err := q.Check(); err != nil {
 		return err
@@ -88,10 +89,10 @@ func (l *Attention) SetLowbit(q Lowbit) error {
 	return nil
 }
 
-// lowbit is what a layer does between its own steps; a nil one does nothing.
+// lowbit applies Lowbit between the layer's steps; a nil lowbit does nothing.
 type lowbit struct{ Lowbit }
 
-// logits is how the logits are quantised.
+// logits returns the quantisation of the logits.
 func (l *lowbit) logits() Lowbit {
 	if l == nil || l.Logits == 0 {
 		return Lowbit{}
@@ -99,7 +100,7 @@ func (l *lowbit) logits() Lowbit {
 	return l.Lowbit
 }
 
-// keys rounds new keys and values, before attention or the cache sees them.
+// keys rounds new keys and values before attention or the cache sees them.
 func (l *lowbit) keys(p *Pass, s device.AttnShape, k, v tensor.Tensor) {
 	if l == nil {
 		return
@@ -119,7 +120,7 @@ func (l *lowbit) keys(p *Pass, s device.AttnShape, k, v tensor.Tensor) {
 	}
 }
 
-// sequenceRows are the ranges of a pass's rows that belong to one sequence each.
+// sequenceRows returns the ranges of a pass's rows, one per sequence.
 func sequenceRows(p *Pass) (out [][2]int) {
 	if !p.Slot.Ok() {
 		for b := range p.B {
@@ -139,7 +140,7 @@ func sequenceRows(p *Pass) (out [][2]int) {
 	return out
 }
 
-// quantiseRows rounds one sequence's rows of heads in place.
+// quantiseRows rounds one sequence's rows of heads, in place.
 func quantiseRows(x []float64, cols, head, bits int, per Granularity) {
 	switch per {
 	case PerTensor:

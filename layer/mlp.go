@@ -24,7 +24,7 @@ func NewMLP(ps *ParamSet, dim, inner int, gain float64) *MLP {
 	return l
 }
 
-// Forward pushes gu [N,2F] and gives y [N,C], a branch. What lies between them, h [N,F], is formed again in Backward.
+// Forward pushes gu [N,2F] and returns y [N,C], a branch. The hidden h [N,F] between them is recomputed in Backward.
 func (l *MLP) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 	y := p.branch(x.Rows, l.Down.W.Rows)
 	l.Again(p, x)
@@ -36,7 +36,7 @@ func (l *MLP) Forward(p *Pass, x tensor.Tensor) tensor.Tensor {
 	return y
 }
 
-// Again pushes what Backward needs without forming y: gu, from the x of the last Forward.
+// Again recomputes gu, which Backward needs, from the x of the last Forward, without y.
 func (l *MLP) Again(p *Pass, x tensor.Tensor) {
 	l.x = x
 	l.gu = l.GateUp.Forward(p, x)
@@ -45,7 +45,7 @@ func (l *MLP) Again(p *Pass, x tensor.Tensor) {
 // Backward sets dx from dy.
 func (l *MLP) Backward(p *Pass, dx, dy tensor.Tensor) {
 	h := p.Act(dy.Rows, l.Down.W.stride())
-	l.Down.Input(p, h, dy, false) // dh, with zeros behind its columns as W has
+	l.Down.Input(p, h, dy, false) // dh, with zeros after its columns as in W
 	inside := h.Columns(0, l.gu.Cols/2)
 	p.Dev.SwiGLUBackward(l.gu, inside, inside, l.gu)
 	l.Down.Weights(p, dy, h)

@@ -24,7 +24,7 @@ func (l *Norm) Forward(p *Pass, x, delta tensor.Tensor) (s, y tensor.Tensor) {
 	return s, l.Into(p, s, x, delta)
 }
 
-// Into is Forward with s in memory of the caller's; without a delta s must be x.
+// Into is Forward with s in the caller's memory; without a delta s must be x.
 func (l *Norm) Into(p *Pass, s, x, delta tensor.Tensor) (y tensor.Tensor) {
 	var sum tensor.Tensor
 	if delta.Ok() {
@@ -39,11 +39,11 @@ func (l *Norm) Into(p *Pass, s, x, delta tensor.Tensor) (y tensor.Tensor) {
 // Stream is s of the last Forward.
 func (l *Norm) Stream() tensor.Tensor { return l.s }
 
-// Again pushes y of the last Forward once more, from s.
+// Again recomputes y of the last Forward from s.
 func (l *Norm) Again(p *Pass) (y tensor.Tensor) { return l.Into(p, l.s, l.s, tensor.Tensor{}) }
 
-// Backward adds the norm's share to ds, which already holds the gradient that flows past the norm along
-// the residual stream. ds is then the gradient of x and of delta alike.
+// Backward adds the norm's gradient to ds, which already holds the gradient that bypasses the norm along the residual
+// stream. ds is then the gradient of both x and delta.
 func (l *Norm) Backward(p *Pass, ds, dy tensor.Tensor) {
 	p.Dev.RMSNormBackward(ds, l.W.G, dy, l.s, l.W.W, l.rstd)
 }

@@ -9,11 +9,11 @@ import (
 	"antiphase/tensor"
 )
 
-// Kind decides a parameter's dtype and whether weight decay may touch it.
+// Kind determines a parameter's dtype and whether weight decay applies.
 type Kind uint8
 
-// Matrices decay; embeddings by choice; gains (norm weights), biases and all that makes λ never do. The vectors of λ are
-// Stat; all else is Act, DIFF V2's projection to λ too, since it is the factor of a product.
+// Matrices decay; embeddings optionally; gains (norm weights), biases and the parameters of λ never. The vectors of λ
+// are Stat. All others are Act, including DIFF V2's projection to λ, which is an operand of a product.
 const (
 	Matrix Kind = iota
 	Embedding
@@ -32,9 +32,9 @@ type Param struct {
 	Const      float64 // around this mean
 	W, Master  tensor.Tensor
 	G          tensor.Tensor
-	product    bool // a fresh pass sets its gradient
-	Shared     bool // ranks that split the model hold it whole, and each has a share of its gradient
-	cut        *cut // what this rank holds of it; nil: all
+	product    bool // a fresh pass overwrites its gradient
+	Shared     bool // replicated on ranks that split the model; each has a share of its gradient
+	cut        *cut // this rank's part; nil if whole
 	group      *Group
 }
 
@@ -47,7 +47,7 @@ func (p *Param) Shape() []int {
 	return []int{rows, cols}
 }
 
-// Read reads the most exact values there are: the master's where there is one.
+// Read reads the most precise values: the master if there is one.
 func (p *Param) Read(d device.Device, dst []float32) {
 	switch {
 	case p.Master.Type == tensor.I16:
@@ -59,30 +59,30 @@ func (p *Param) Read(d device.Device, dst []float32) {
 	}
 }
 
-// Group is a run of parameters that share dtype and decay, flat in memory, so that the optimiser
-// updates it in one launch.
+// Group is a run of parameters with the same dtype and decay, flat in memory, so that the optimiser updates it in one
+// launch.
 type Group struct {
 	Decay        bool
 	Params       []*Param
 	W, Master, G tensor.Tensor // [1, n]
-	Elsewhere    bool          // its masters, of MasterType, are kept by the optimiser
+	Elsewhere    bool          // its masters, of MasterType, are held by the optimiser
 	MasterType   tensor.DType
 }
 
-// ParamSet is the parameter table: declared by constructors in order, then given memory all at once.
+// ParamSet is the parameter table. Constructors declare parameters in order; memory is allocated for all at once.
 type ParamSet struct {
 	List   []*Param
 	Groups []*Group
-	Split  *Split // what ranks share of it; set before layers are declared
+	Split  *Split // set before layers are declared; nil if the model is not split
 	prefix string
 	byName map[string]*Param
-	keep   func(p *Param, x []float32) // hands exact values to whoever keeps masters
+	keep   func(p *Param, x []float32) // passes exact values to the holder of masters
 }
 
 // NewParamSet makes an empty table.
 func NewParamSet() *ParamSet { return &ParamSet{byName: map[string]*Param{}} }
 
-// Under gives names a prefix while f declares parameters.
+// Under prefixes the names of parameters that f declares.
 func (s *ParamSet) Under(prefix string, f func()) {
 	old := s.prefix
 	s.prefix += prefix + "."
@@ -114,17 +114,17 @@ func (s *ParamSet) Count() int {
 	return n
 }
 
-// Memory says what Alloc is to provide besides the weights themselves.
+// Memory selects what Alloc provides besides the weights.
 type Memory struct {
-	Train           bool // gradients, and master weights where Act is not Stat
-	Master          bool // master weights even where Act is Stat (weights rounded to bf16 values)
+	Train           bool // gradients, and master weights if Act is not Stat
+	Master          bool // master weights even if Act is Stat (weights rounded to bf16 values)
 	DecayEmbeddings bool
-	Split           *Split // what ranks share of the model; nil: nothing
-	Elsewhere       bool   // masters are kept by the optimiser, see ParamSet.Keep
-	Multiple        int    // rounds the flat memory of each group up to a multiple of this many elements; the rest stays zero
+	Split           *Split // how ranks split the model; nil if they do not
+	Elsewhere       bool   // masters are held by the optimiser, see ParamSet.Keep
+	Multiple        int    // rounds the flat memory of each group up to a multiple of this many elements; the padding stays zero
 }
 
-// Alloc gives every parameter its place in flat buffers on d.
+// Alloc places every parameter in flat buffers on d.
 func (s *ParamSet) Alloc(d device.Device, m Memory) {
 	types := d.Types()
 	s.Groups = nil
@@ -165,11 +165,11 @@ func (s *ParamSet) Alloc(d device.Device, m Memory) {
 	}
 }
 
-// up8 rounds a number of columns up to whole pieces of 16 bytes in bf16, which a GPU's matrix units read at a time. Rows that begin between
-// two, or sums that end there, cost them two thirds of their speed.
+// up8 rounds a number of columns up to a multiple of 8: 16 bytes in bf16, the unit a GPU's matrix units load. Rows or
+// sums that are not multiples of it lose two thirds of their speed.
 func up8(cols int) int { return (cols + 7) &^ 7 }
 
-// stride is the room of a row, in whole pieces. What lies beyond the columns is zero and stays so.
+// stride is the pitch of a row, a multiple of 8 elements. Padding columns are zero and stay zero.
 func (p *Param) stride() int {
 	if p.Rows == 1 {
 		return p.Cols
@@ -177,15 +177,17 @@ func (p *Param) stride() int {
 	return up8(p.Cols)
 }
 
-// Room is that of all rows, rounded up so that each parameter starts on its own cache line, whatever its dtype.
+// Room is the memory of all rows in elements, rounded up so that each parameter starts on its own cache line, for any
+// dtype.
 func (p *Param) Room() int { return (p.Rows*p.stride() + 127) / 128 * 128 }
 
-// In is the parameter's part of its group's flat memory, or of another that is laid out like it, where it begins at element at.
+// In returns the parameter's part of its group's flat memory, or of another tensor with the same layout, where it
+// begins at element at.
 func (p *Param) In(flat tensor.Tensor, at int) tensor.Tensor {
 	return flat.Slice(at, p.Rows, p.stride()).Columns(0, p.Cols)
 }
 
-// masterType is that of masters: float32, or their lower halves where weights are the upper ones.
+// masterType is the dtype of masters: float32, or the lower 16 bits if the weights are the upper ones.
 func masterType(weight, stat tensor.DType) tensor.DType {
 	if weight == tensor.BF16 && stat == tensor.F32 {
 		return tensor.I16
@@ -207,7 +209,7 @@ func (g *Group) place() {
 	}
 }
 
-// shown is t, one of the parameter's matrices, with cols columns: its own, or those together with the zeros behind them.
+// shown returns t, one of the parameter's matrices, with cols columns: its own, or including padding.
 func (p *Param) shown(t tensor.Tensor, cols int) tensor.Tensor {
 	if cols != p.Cols && cols != p.stride() {
 		panic(fmt.Sprintf("layer: %s has %d columns, %d with the zeros behind them; %d are asked for", p.Name, p.Cols, p.stride(), cols))
@@ -216,8 +218,8 @@ func (p *Param) shown(t tensor.Tensor, cols int) tensor.Tensor {
 	return t
 }
 
-// Init draws every parameter from its own stream of the seed, keyed by name: two models of one seed
-// start equal wherever their parameters have the same name and shape.
+// Init draws every parameter from its own stream of the seed, keyed by name. Two models with one seed start equal
+// wherever parameters have the same name and shape.
 func (s *ParamSet) Init(d device.Device, seed uint64) {
 	for _, p := range s.List {
 		h := fnv.New64a()
@@ -235,7 +237,7 @@ func (s *ParamSet) Init(d device.Device, seed uint64) {
 	}
 }
 
-// Free gives the parameters' memory back.
+// Free releases the parameters' memory.
 func (s *ParamSet) Free(d device.Device) {
 	for _, g := range s.Groups {
 		for _, t := range []tensor.Tensor{g.W, g.Master, g.G} {
@@ -247,10 +249,10 @@ func (s *ParamSet) Free(d device.Device) {
 	s.Groups = nil
 }
 
-// Keep has f keep the exact values of parameters whose groups have their masters elsewhere: it gets what Set does.
+// Keep registers f to receive the values passed to Set, for parameters whose masters are held elsewhere.
 func (s *ParamSet) Keep(f func(p *Param, x []float32)) { s.keep = f }
 
-// Set gives p new values, master and working copy alike.
+// Set gives p new values, in both master and working copy.
 func (s *ParamSet) Set(d device.Device, p *Param, x []float32) {
 	if p.group.Elsewhere {
 		if s.keep != nil {
@@ -271,7 +273,7 @@ func (s *ParamSet) Set(d device.Device, p *Param, x []float32) {
 	device.WriteFloats(d, p.W, x)
 }
 
-// Round sets every working copy that has a whole master to the master's nearest bf16 values, as an update does.
+// Round sets every working copy with a full master to the nearest bf16 values, as an update does.
 func (s *ParamSet) Round(d device.Device) {
 	for _, g := range s.Groups {
 		exact := g.Master
@@ -295,8 +297,8 @@ func (s *ParamSet) ZeroGrad(d device.Device) {
 	}
 }
 
-// ZeroSums clears what a fresh pass adds to: all gradients but those of the layers' matrices, which are most of the memory and are
-// set by one product each.
+// ZeroSums clears the gradients that a fresh pass accumulates into: all but those of the layers' matrices, which are
+// most of the memory and are overwritten by one product each.
 func (s *ParamSet) ZeroSums(d device.Device) {
 	for _, g := range s.Groups {
 		from, at := 0, 0
@@ -317,13 +319,13 @@ func (g *Group) zero(d device.Device, from, to int) {
 	}
 }
 
-// Span is the number of elements that the parameter covers in flat memory, without what separates it from the next.
+// Span is the number of elements of the parameter in flat memory, without the padding after it.
 func (p *Param) Span() int { return p.Rows * p.stride() }
 
 // Packed is the number of the parameter's own elements among the first n of its flat memory.
 func (p *Param) Packed(n int) int { return n/p.stride()*p.Cols + min(n%p.stride(), p.Cols) }
 
-// Spread lays the parameter's own elements out as they lie in flat memory, with zeros between rows.
+// Spread copies the parameter's own elements into the layout of flat memory, with zeros between rows.
 func (p *Param) Spread(x []float32) []float32 {
 	if p.stride() == p.Cols {
 		return x

@@ -23,10 +23,10 @@ func Frequencies(dim int, theta float64) []float64 {
 	return f
 }
 
-// NewRope tabulates positions × freq on the device, each value times scale (1 but for schemes that
-// stretch the attention's temperature).
+// NewRope tabulates positions × freq on the device, each value times scale (1 except for schemes that change the
+// attention's temperature).
 func NewRope(d device.Device, freq []float64, positions int, scale float64, interleaved bool) *Rope {
-	const chunk = 4096 // positions in host memory at a time
+	const chunk = 4096 // positions held in host memory at a time
 	half := len(freq)
 	r := &Rope{Interleaved: interleaved, dim: 2 * half}
 	r.table = device.Empty(d, d.Types().Stat, positions, 2*half)
@@ -45,10 +45,10 @@ func NewRope(d device.Device, freq []float64, positions int, scale float64, inte
 	return r
 }
 
-// Free gives the table back.
+// Free releases the table.
 func (r *Rope) Free(d device.Device) { d.Free(r.table.Buf) }
 
-// Rotate turns every head of x [N, heads·dim] by its row's position; inverse turns it back.
+// Rotate rotates every head of x [N, heads·dim] by its row's position; inverse rotates back.
 func (r *Rope) Rotate(p *Pass, x tensor.Tensor, inverse bool) {
 	p.Dev.Rope(x, r.table, p.Pos, device.Rope{Heads: x.Cols / r.dim, Dim: r.dim, Interleaved: r.Interleaved, Inverse: inverse})
 }

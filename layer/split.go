@@ -7,7 +7,7 @@ import (
 	"antiphase/tensor"
 )
 
-// Team is the ranks that hold one model together; see dist.Comm for the contract.
+// Team is the set of ranks that hold one model together; see dist.Comm for the contract.
 type Team interface {
 	Rank() int
 	Size() int
@@ -15,17 +15,17 @@ type Team interface {
 	AllGather(out, x tensor.Tensor) error
 }
 
-// Split is one rank's part of a model (tensor parallel): whole heads with their keys and values, columns of the MLP, and
-// rows of the vocabulary. A head's two maps stay together, so that differential attention costs no message of its own.
-// Products of a rank's columns are added up over ranks; the residual stream is the same on all of them.
+// Split is one rank's part of a model (tensor parallel): whole heads with their keys and values, columns of the MLP,
+// and rows of the vocabulary. Both maps of a head stay on one rank, so differential attention sends no messages of its
+// own. Partial products are summed over ranks; the residual stream is the same on all of them.
 //
-// A nil Split is a model in one piece.
+// A nil Split is a model that is not split.
 type Split struct {
 	team Team
-	err  error // the first of a collective
+	err  error // the first error of a collective
 }
 
-// NewSplit is this rank's part of a model that team holds; nil for a team of one.
+// NewSplit returns this rank's part of a model held by team; nil for a team of one.
 func NewSplit(team Team) *Split {
 	if team == nil || team.Size() == 1 {
 		return nil
@@ -41,7 +41,7 @@ func (s *Split) Parts() int {
 	return s.team.Size()
 }
 
-// Part is this rank's.
+// Part is the index of this rank.
 func (s *Split) Part() int {
 	if s == nil {
 		return 0
@@ -49,7 +49,7 @@ func (s *Split) Part() int {
 	return s.team.Rank()
 }
 
-// Err is the first fault of a collective. What was computed since is worth nothing.
+// Err returns the first error of a collective. Results computed after it are invalid.
 func (s *Split) Err() error {
 	if s == nil {
 		return nil
@@ -57,24 +57,24 @@ func (s *Split) Err() error {
 	return s.err
 }
 
-// Forget drops the fault: what it belongs to is done again.
+// Forget clears the error, because the work it belongs to is repeated.
 func (s *Split) Forget() {
 	if s != nil {
 		s.err = nil
 	}
 }
 
-// share is this rank's part of n, which the configuration's check has found to be divisible.
+// share is this rank's part of n; the configuration's check ensures that n is divisible.
 func (s *Split) share(n int) int { return n / s.Parts() }
 
-// run is this rank's part of n rows or columns that begin at another one.
+// run is this rank's part of the n rows or columns that begin at at.
 func (s *Split) run(at, n int) Run {
 	k := s.share(n)
 	return Run{at + s.Part()*k, at + (s.Part()+1)*k}
 }
 
-// Local turns an id into the row of this rank's part of a vocabulary of n, or into other where another rank has it.
-// Negative ids stay.
+// Local turns an id into a row of this rank's part of a vocabulary of n, or into other if another rank has it. Negative
+// ids are unchanged.
 func (s *Split) Local(id int32, n int, other int32) int32 {
 	k := int32(s.share(n))
 	switch at := id - int32(s.Part())*k; {
@@ -86,7 +86,7 @@ func (s *Split) Local(id int32, n int, other int32) int32 {
 	return other
 }
 
-// sum adds x up over the ranks; x is dense and Stat.
+// sum adds x over the ranks; x is dense and Stat.
 func (s *Split) sum(x tensor.Tensor) {
 	if s.err == nil {
 		s.err = s.team.AllReduce(x)
@@ -96,14 +96,14 @@ func (s *Split) sum(x tensor.Tensor) {
 // Sum is sum for tensors that outlive passes.
 func (s *Split) Sum(x tensor.Tensor) { s.sum(x) }
 
-// gather collects the ranks' x one after the other.
+// gather concatenates the ranks' x.
 func (s *Split) gather(out, x tensor.Tensor) {
 	if s.err == nil {
 		s.err = s.team.AllGather(out, x)
 	}
 }
 
-// begin is where to compute this rank's share of y: y itself, or memory that can be sent and rounds less.
+// begin returns memory for this rank's share of y: y itself, or a buffer of higher precision that can be sent.
 func (s *Split) begin(p *Pass, y tensor.Tensor) tensor.Tensor {
 	if s == nil || y.Type == p.Dev.Types().Stat && y.Dense() {
 		return y
@@ -111,7 +111,7 @@ func (s *Split) begin(p *Pass, y tensor.Tensor) tensor.Tensor {
 	return p.stat(y.Rows, y.Cols)
 }
 
-// end makes y the sum of all ranks' shares.
+// end sets y to the sum of all ranks' shares.
 func (s *Split) end(p *Pass, y, share tensor.Tensor) {
 	if s == nil {
 		return
@@ -123,7 +123,7 @@ func (s *Split) end(p *Pass, y, share tensor.Tensor) {
 	}
 }
 
-// add makes y, an activation of which each rank has a share, their sum.
+// add replaces y, of which each rank has a share, by the sum.
 func (s *Split) add(p *Pass, y tensor.Tensor) {
 	if s == nil {
 		return
@@ -137,7 +137,7 @@ func (s *Split) add(p *Pass, y tensor.Tensor) {
 	p.Arena.Release(m)
 }
 
-// CheckSplit says why parts ranks cannot hold this attention layer, and how many could.
+// CheckSplit reports why this attention layer cannot be split over parts ranks, and which numbers work.
 func (c *AttnConfig) CheckSplit(parts int) error {
 	what := "heads"
 	if c.Arch.Maps == 2 {
@@ -157,7 +157,7 @@ func (c *AttnConfig) CheckSplit(parts int) error {
 	return nil
 }
 
-// divisors are the numbers that divide all of n.
+// divisors returns the common divisors of n.
 func divisors(n ...int) (out []int) {
 next:
 	for d := 1; d <= n[0]; d++ {

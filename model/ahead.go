@@ -6,16 +6,17 @@ import (
 	"antiphase/device"
 )
 
-// ahead lets a step start before the host has seen the tokens of the one before it. A steady step leaves the next one's ids and positions in the
-// cache's feed (device.Ahead's Advance), so that Follow need only run it again; its best tokens come through one of two fetches while it does.
+// ahead lets a step start before the host has seen the tokens of the previous one. A steady step leaves the next step's
+// ids and positions in the cache's feed (device.Ahead's Advance), so Follow only has to run it again. Its best tokens
+// arrive through one of two asynchronous fetches.
 type ahead struct {
-	rows            int // of the last step, where Follow can go on from it
+	rows            int // rows of the last step if Follow can continue from it
 	fetch           [2]device.Fetch
 	started, landed int // fetches
 }
 
-// Ahead is the most rows that Follow takes; 0 where the device and the host work in step, and nothing would be gained, and where ranks hold the
-// model together, each of which knows its own ids alone.
+// Ahead is the most rows that Follow takes. It is 0 if the device is synchronous, so nothing would be gained, and if
+// ranks split the model, because each knows only its own ids.
 func (c *Cache) Ahead() int {
 	if _, ok := c.dev.(device.Ahead); ok && !c.split {
 		return len(c.steady) - 1
@@ -23,8 +24,8 @@ func (c *Cache) Ahead() int {
 	return 0
 }
 
-// Follow runs the n rows behind those of the last Run or Follow on c, which had one row in each of n slots, all of them wanted: in every slot the
-// likeliest token at the next position. The page table must have a place for it.
+// Follow runs n rows after those of the last Run or Follow on c, which had one wanted row in each of n slots. Each row
+// is the most likely token at its slot's next position. The page table must have room for it.
 func (m *Model) Follow(c *Cache, n int) {
 	if n == 0 || n != c.ahead.rows || n > c.Ahead() {
 		panic(fmt.Sprintf("model: %d rows are to follow a step of %d", n, c.ahead.rows))
@@ -35,7 +36,7 @@ func (m *Model) Follow(c *Cache, n int) {
 	m.ends = c.steady[n].run(m, c, n)
 }
 
-// FetchBest starts what ReadBest does, on a device that works ahead. There may be two on their way.
+// FetchBest starts an asynchronous ReadBest on a device that works ahead. At most two may be in flight.
 func (m *Model) FetchBest(c *Cache) {
 	a := &c.ahead
 	if a.started == a.landed+len(a.fetch) {
@@ -49,7 +50,7 @@ func (m *Model) FetchBest(c *Cache) {
 	a.started++
 }
 
-// WaitBest waits for the older FetchBest, not for steps that were started behind it. The error is the device's.
+// WaitBest waits for the older FetchBest, but not for steps started after it. The error is the device's.
 func (m *Model) WaitBest(c *Cache, dst []int32) error {
 	a := &c.ahead
 	err := device.WaitI32(a.fetch[a.landed%len(a.fetch)], dst)
@@ -57,7 +58,7 @@ func (m *Model) WaitBest(c *Cache, dst []int32) error {
 	return err
 }
 
-// Fetching is how many FetchBest nobody has waited for.
+// Fetching is the number of FetchBest calls without a WaitBest.
 func (c *Cache) Fetching() int { return c.ahead.started - c.ahead.landed }
 
 func (a *ahead) free() {

@@ -2,8 +2,8 @@ package model
 
 import "fmt"
 
-// Batch is B sequences of T tokens in host memory, row b·T+t. Targets is nil when no loss is asked for;
-// −1 there means "not scored". Starts (see data.Loader) keeps documents apart; nil lets all tokens see all before them.
+// Batch is B sequences of T tokens in host memory, row b·T+t. Targets is nil if no loss is needed; −1 there means "not
+// scored". Starts (see data.Loader) isolates documents; if nil, every token sees all earlier ones.
 type Batch struct {
 	B, T                 int
 	IDs, Targets, Starts []int32

@@ -10,8 +10,8 @@ import (
 
 // Block is one layer of the network: y = x + attn(norm(x)), x' = y + mlp(norm(y)).
 //
-// The adds are fused into the norms: a block takes the residual stream x and the branch delta that is still to
-// be added to it, and hands on the same pair.
+// The adds are fused into the norms: a block takes the residual stream x and the branch delta that is not yet added to
+// it, and returns the same pair.
 type Block struct {
 	Norm1 *layer.Norm
 	Attn  *layer.Attention
@@ -47,8 +47,8 @@ func (b *Block) Forward(p *layer.Pass, x, delta tensor.Tensor, c *device.Cache) 
 	return x, b.MLP.Forward(p, h)
 }
 
-// forwardDropped is Forward that leaves on the stack only the residual stream before the block. The stream after its first half is in
-// p.Stream until the next norm has read it.
+// forwardDropped is Forward that leaves only the residual stream before the block on the stack. The stream after its
+// first half is in p.Stream until the next norm has read it.
 func (b *Block) forwardDropped(p *layer.Pass, x, delta tensor.Tensor, c *device.Cache) (tensor.Tensor, tensor.Tensor) {
 	s := x
 	if delta.Ok() {
@@ -62,7 +62,7 @@ func (b *Block) forwardDropped(p *layer.Pass, x, delta tensor.Tensor, c *device.
 	return p.Stream, delta
 }
 
-// again pushes what forwardDropped dropped and Backward needs.
+// again recomputes what forwardDropped dropped and Backward needs.
 func (b *Block) again(p *layer.Pass) {
 	probe := p.Probe
 	p.Probe = nil // it has seen this block
@@ -72,9 +72,9 @@ func (b *Block) again(p *layer.Pass) {
 	p.Probe = probe
 }
 
-// Backward carries dx, the gradient of the residual stream behind the block, to the one before it, in place.
-// Each branch reads dx before its norm adds to it, and the stream passes by unchanged. half is called once the gradients of the
-// MLP and its norm are complete.
+// Backward turns dx, the gradient of the residual stream after the block, into the gradient before it, in place. Each
+// branch reads dx before its norm adds to it; the residual path leaves dx unchanged. half is called once the gradients
+// of the MLP and its norm are complete.
 func (b *Block) Backward(p *layer.Pass, dx tensor.Tensor, half func()) {
 	m := p.Arena.Mark()
 	if p.Recompute == layer.RecomputeBlocks {

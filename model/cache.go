@@ -5,8 +5,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Cache is the KV cache of all layers: pages of PageSize positions, handed to slots through one page table.
-// Which slot owns which pages is the caller's business; Assign writes it down.
+// Cache is the KV cache of all layers: pages of PageSize positions, mapped to slots by one page table. The caller
+// decides which slot owns which pages and records it with Assign.
 type Cache struct {
 	PageSize, Pages    int
 	Slots, PagesOfSlot int
@@ -14,25 +14,25 @@ type Cache struct {
 	dev    device.Device
 	layers []device.Cache
 	table  tensor.Tensor
-	pages  []int32 // the table, as the host knows it
-	lo, hi int     // entries of it that the device does not know yet
+	pages  []int32 // host copy of the page table
+	lo, hi int     // range of entries not yet copied to the device
 
 	feed   Feed
-	steady []steady // by the number of rows
+	steady []steady // indexed by number of rows
 	ahead  ahead
 
 	lead  *lead // of the model
-	id    int32 // among the caches that it has told of
-	split bool  // ranks hold the model together
+	id    int32 // number of this cache in the leader's messages
+	split bool  // ranks split the model
 }
 
-// maxSteady bounds the rows of steps that are recorded, and so their number.
+// maxSteady bounds the rows of steps that are recorded, and therefore the number of recordings.
 const maxSteady = 256
 
-// steady is a step that comes again and again: so many rows, all of them wanted.
+// steady is a repeated step with a fixed number of rows, all of them wanted.
 type steady struct {
 	repeat  device.Repeat
-	version int // the model's, when it was recorded
+	version int // model version at recording
 	work    func()
 	ends    ends
 }
@@ -59,8 +59,8 @@ func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
 	return c
 }
 
-// Commit has the device back all pages with memory now: a system that gives memory on first use could else run out of it when the pages are
-// needed. What they hold is lost.
+// Commit touches all pages so that the system backs them with memory now, rather than running out when they are needed.
+// Their contents are lost.
 func (c *Cache) Commit() {
 	if c.lead != nil {
 		c.lead.tell(wordCommit, c.id)
@@ -71,7 +71,7 @@ func (c *Cache) Commit() {
 	}
 }
 
-// Assign makes page the i-th of slot, from the next step on.
+// Assign makes page the i-th page of slot, effective at the next step.
 func (c *Cache) Assign(slot, i int, page int32) {
 	at := slot*c.PagesOfSlot + i
 	c.pages[at] = page
@@ -81,7 +81,7 @@ func (c *Cache) Assign(slot, i int, page int32) {
 	c.lo, c.hi = min(c.lo, at), max(c.hi, at+1)
 }
 
-// flush brings what was assigned to the device, in one piece: sequences that grow in step take new pages together.
+// flush copies new assignments to the device in one transfer: sequences that grow together get new pages together.
 func (c *Cache) flush() {
 	if c.lo < c.hi {
 		device.WriteI32(c.dev, c.table.Reshape(1, len(c.pages)).Columns(c.lo, c.hi), c.pages[c.lo:c.hi])
@@ -89,7 +89,7 @@ func (c *Cache) flush() {
 	c.lo, c.hi = 0, 0
 }
 
-// Free gives the memory back.
+// Free releases the memory.
 func (c *Cache) Free() {
 	if c.lead != nil {
 		c.lead.tell(wordFree, c.id)

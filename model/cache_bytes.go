@@ -2,7 +2,7 @@ package model
 
 import "antiphase/device"
 
-// CacheBytes is the memory that one position takes in a KV cache, over all layers.
+// CacheBytes is the size of one position in a KV cache, over all layers.
 func (m *Model) CacheBytes() int {
 	n, kv := 0, m.dev.Types().Cache
 	for _, b := range m.blocks {

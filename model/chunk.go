@@ -8,19 +8,20 @@ import (
 	"antiphase/tensor"
 )
 
-// chunks finds a step's runs of rows that attend together, on devices where that pays, and holds their keys' places.
+// chunks finds runs of a step's rows that should attend together on this device, and holds the cache rows of their
+// keys.
 type chunks struct {
 	list   []layer.Chunk
-	places []int32       // four numbers of each chunk, see device.Pager; then rows of the cache, one chunk's after the other's
+	places []int32       // four numbers per chunk, see device.Pager; then the cache rows of each chunk in turn
 	mem    tensor.Tensor // the same on the device, I32 [1, room]
 	table  tensor.Tensor // I32 [n,4], its first part
 }
 
-// chunkWork bounds the work of a chunk: the tiled attention also runs the queries before it, so a few rows behind a long
-// past are cheaper one by one. A row by itself costs as much as some hundred in a tile: 64 leaves a margin.
+// chunkWork bounds the work of a chunk. Tiled attention also computes the queries before the chunk, so a few rows after
+// a long past are cheaper one by one. A single row costs as much as a hundred or more in a tile; 64 leaves a margin.
 const chunkWork = 64
 
-// find gives the runs of consecutive positions of one slot that are long enough.
+// find returns the runs of consecutive positions of one slot that are long enough.
 func (k *chunks) find(d device.Device, c *Cache, r *Rows) []layer.Chunk {
 	k.list, k.places = k.list[:0], k.places[:0]
 	dev, ok := d.(device.Chunker)
@@ -48,7 +49,7 @@ func (k *chunks) find(d device.Device, c *Cache, r *Rows) []layer.Chunk {
 	return k.list
 }
 
-// place lists where the first n positions of a slot lie.
+// place lists the cache rows of the first n positions of a slot.
 func (k *chunks) place(c *Cache, slot, n int) {
 	k.places = slices.Grow(k.places, n)
 	pages := c.pages[slot*c.PagesOfSlot:]
@@ -57,7 +58,7 @@ func (k *chunks) place(c *Cache, slot, n int) {
 	}
 }
 
-// upload copies the places to the device and gives each chunk its own.
+// upload copies the cache rows to the device and gives each chunk its own.
 func (k *chunks) upload(d device.Device) {
 	n := len(k.places)
 	if n == 0 {
@@ -84,8 +85,8 @@ func (k *chunks) free(d device.Device) {
 	}
 }
 
-// PromptRows is how many rows of prompts a step should take at a time on the model's device: enough for large products, and few
-// enough that others' tokens need not wait long.
+// PromptRows is the number of prompt rows a step should take on the model's device: enough for large products, few
+// enough that decoding sequences do not wait long.
 func (m *Model) PromptRows() int {
 	if _, ok := m.dev.(device.Chunker); ok {
 		return 4096

@@ -1,9 +1,8 @@
-// Package model is the network as a whole: configuration, parameter table, blocks, and the passes over them.
+// Package model is the network: configuration, parameter table, blocks, and the passes over them.
 //
-// New builds the structure and its memory on a device; Backprop runs a training micro-batch and adds to the
-// gradients; Score gives the loss of every token; Step decodes rows against a paged KV cache. Whatever differs
-// between Transformer, DIFF and DIFF V2 is behind the layer package's attention spine: nothing here asks
-// which architecture it is.
+// New builds the structure and its memory on a device; Backprop runs a training micro-batch and adds to the gradients;
+// Score computes the loss of every token; Step decodes rows against a paged KV cache. All differences between
+// Transformer, DIFF and DIFF V2 are in package layer: nothing here tests for an architecture.
 package model
 
 import (
@@ -12,7 +11,7 @@ import (
 	"antiphase/layer"
 )
 
-// Config is a model's architecture. Zero values of optional fields are filled by Complete.
+// Config is a model's architecture. Complete fills optional fields that are zero.
 type Config struct {
 	Arch     string `json:"arch" doc:"attention architecture; recipes lists them"`
 	Vocab    int    `json:"vocab" doc:"number of token ids"`
@@ -62,13 +61,13 @@ const (
 	LambdaConstant = "constant"
 )
 
-// Limits of what a configuration may ask for, before anything is allocated for it.
+// Limits on configurations, checked before anything is allocated.
 const (
 	maxLayers = 1 << 14
 	maxRope   = 1 << 28 // context × head_dim: entries of the table of rotary angles
 )
 
-// Complete fills the fields left out with their defaults and checks the result.
+// Complete fills omitted fields with their defaults and checks the result.
 func (c Config) Complete() (Config, error) {
 	if a, err := layer.LookupArch(c.Arch); err == nil {
 		set(&c.KVHeads, a.DefaultGroups(c.Heads))
@@ -90,7 +89,7 @@ func set[T comparable](p *T, def T) {
 	}
 }
 
-// Check says what is wrong, naming the field and what would be right.
+// Check returns an error that names the wrong field and the values it allows.
 func (c Config) Check() error {
 	for _, f := range []struct {
 		name string

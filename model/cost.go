@@ -5,10 +5,10 @@ import (
 	"antiphase/layer"
 )
 
-// FLOPs are floating-point operations per token at sequence length T, forward alone and forward with backward.
-// A product of matrices costs 2 per weight forward and 4 backward. An attention cell (query, key), of which causal
-// rows have T/2 on average, costs 2 per multiply-add: per output head with q maps forward q·D + q·DV, backward
-// q·D (scores again) + 2·DV (dP, dV, once for all maps) + 2·q·D (dQ, dK).
+// FLOPs are floating-point operations per token at sequence length T, for the forward pass and for forward plus
+// backward. A matrix product costs 2 per weight forward and 4 backward. Causal rows have T/2 attention cells (query,
+// key) on average. A cell costs 2 per multiply-add: per output head with q maps, q·D + q·DV forward; backward q·D
+// (scores again) + 2·DV (dP and dV, once for all maps) + 2·q·D (dQ, dK).
 func (c Config) FLOPs(T int) (forward, train float64) {
 	a, err := layer.LookupArch(c.Arch)
 	if err != nil {
@@ -27,15 +27,15 @@ func (c Config) FLOPs(T int) (forward, train float64) {
 	return 2*float64(weights) + fwd, 6*float64(weights) + fwd + bwd
 }
 
-// PromptFLOPs are those of a prompt of T tokens, of which the last one alone has logits.
+// PromptFLOPs are those of a prompt of T tokens with logits for the last token only.
 func (c Config) PromptFLOPs(T int) float64 {
 	forward, _ := c.FLOPs(T)
 	logits := 2 * float64(c.Vocab) * float64(c.Dim)
 	return float64(T)*(forward-logits) + logits
 }
 
-// ActivationBytes is what a training pass of n rows takes of the arena on a device of these types, but for rounding:
-// TestActivationBytes holds it to what passes take.
+// ActivationBytes is the arena memory of a training pass of n rows on a device with these types, except for rounding.
+// TestActivationBytes compares it with what passes allocate.
 func (c Config) ActivationBytes(n int, t device.Types, r layer.Recompute) int {
 	l, err := c.attn(0)
 	if err != nil {
@@ -47,7 +47,7 @@ func (c Config) ActivationBytes(n int, t device.Types, r layer.Recompute) int {
 	mlp := 3*dim + act(2*c.FFN) + 2*stat                        // both norms' outputs, the second one's sum, gate and up
 	ends := 6*dim + stat                                        // dx, embedding, branch, last norm's sum and output, its gradient
 	backward := dim + act(c.FFN) + passing                      // of one block
-	sum := ends + backward + dim*(c.Layers-1) + mlp + attention // with the stream before each block
+	sum := ends + backward + dim*(c.Layers-1) + mlp + attention // including the stream before each block
 	switch r {
 	case layer.RecomputeBlocks:
 	case layer.RecomputeAttention:

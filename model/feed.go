@@ -8,8 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Feed is what passes take from the host and give back: integers in, losses out. Its addresses stay until it must grow, so
-// that the work between may be recorded. The zero Feed is empty; Model.Put fills it.
+// Feed holds what passes exchange with the host: integers in, losses out. Its addresses do not change until it must
+// grow, so the work in between can be recorded. The zero Feed is empty; Model.Put fills it.
 type Feed struct {
 	dev    device.Device
 	ints   tensor.Tensor // I32 [feedRows, room]
@@ -20,7 +20,7 @@ type Feed struct {
 	ids, targets, starts, pos tensor.Tensor
 }
 
-// Rows of ints: of a batch and, from the second on, of rows against a cache, which are copied in one piece.
+// Rows of ints. A batch uses the first ones. Rows over a cache use all but the first, which are copied in one transfer.
 const (
 	feedTargets = iota
 	feedIDs
@@ -28,17 +28,17 @@ const (
 	feedSlot
 	feedWant
 	feedRows
-	feedStarts = feedSlot // a pass has documents or slots
+	feedStarts = feedSlot // a pass has either documents or slots
 )
 
-// row copies src to row i of the integers and returns it as [1,n].
+// row copies src to row i of ints and returns it as [1,n].
 func (f *Feed) row(i int, src []int32) tensor.Tensor {
 	t := f.view(i, len(src))
 	device.WriteI32(f.dev, t, src)
 	return t
 }
 
-// rows copies rows against a cache, each list in its row of the integers.
+// rows copies rows over a cache, each list to its row of ints.
 func (f *Feed) rows(r *Rows) {
 	n := len(r.IDs)
 	for i, src := range [...][]int32{r.IDs, r.Pos, r.Slots, r.Want} {
@@ -47,10 +47,10 @@ func (f *Feed) rows(r *Rows) {
 	device.WriteI32(f.dev, f.ints.RowRange(feedIDs, feedRows).Columns(0, n), f.host[:(feedRows-feedIDs)*n])
 }
 
-// view is the first n integers of row i.
+// view is the first n elements of row i.
 func (f *Feed) view(i, n int) tensor.Tensor { return f.ints.RowRange(i, i+1).Columns(0, n) }
 
-// room makes place for n rows.
+// room grows the feed to n rows.
 func (f *Feed) room(d device.Device, n int) {
 	if f.ints.Cols >= n {
 		return
@@ -61,7 +61,7 @@ func (f *Feed) room(d device.Device, n int) {
 	f.host = make([]int32, (feedRows-feedIDs)*n)
 }
 
-// Free gives the memory back.
+// Free releases the memory.
 func (f *Feed) Free() {
 	if f.ints.Ok() {
 		f.dev.Free(f.ints.Buf)
@@ -70,8 +70,7 @@ func (f *Feed) Free() {
 	*f = Feed{}
 }
 
-// Put copies a batch to the device, to be passed through the network micro sequences at a time (see Pass), and makes f what
-// Losses reads.
+// Put copies a batch to the device, to be run micro sequences at a time, and makes f the source of Losses.
 func (m *Model) Put(f *Feed, b *Batch, micro int) error {
 	if err := b.check(&m.Config); err != nil {
 		return err
@@ -99,10 +98,10 @@ func (m *Model) Put(f *Feed, b *Batch, micro int) error {
 	return nil
 }
 
-// input is one micro-batch as a pass sees it.
+// input is one micro-batch as a pass reads it.
 type input struct{ ids, targets, losses tensor.Tensor }
 
-// begin starts a pass over micro-batch i of f, with the arena empty.
+// begin starts a pass over micro-batch i of f, with an empty arena.
 func (m *Model) begin(f *Feed, i int) (*layer.Pass, input) {
 	n := f.micro * f.t
 	part := func(t tensor.Tensor) tensor.Tensor {

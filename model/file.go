@@ -9,8 +9,8 @@ import (
 	"antiphase/layer"
 )
 
-// Entries lists tensors of the table for a safetensors file, each read from the device when it is written.
-// pick chooses what to store of a parameter: its values, or an optimiser's moment of it.
+// Entries lists the table's tensors for a safetensors file; each is read from the device when it is written. read
+// selects what is stored for a parameter: its values, or an optimiser moment.
 func Entries(ps *layer.ParamSet, read func(p *layer.Param, dst []float32)) []safetensors.Entry {
 	var list []safetensors.Entry
 	for _, p := range ps.List {
@@ -33,7 +33,8 @@ func (m *Model) Load(f *safetensors.File) error {
 	return Restore(f, m.Params, func(p *layer.Param, x []float32) { m.Params.Set(m.dev, p, x) })
 }
 
-// CheckFile holds a file to the table: every tensor is a parameter, and every parameter is there with its shape.
+// CheckFile checks a file against the table: every tensor is a parameter, and every parameter is present with its
+// shape.
 func CheckFile(f *safetensors.File, ps *layer.ParamSet) error {
 	for _, name := range f.Names() {
 		if ps.Lookup(name) == nil {
@@ -52,7 +53,7 @@ func CheckFile(f *safetensors.File, ps *layer.ParamSet) error {
 	return nil
 }
 
-// Restore reads one tensor per parameter and hands it to set.
+// Restore reads one tensor per parameter and passes it to set.
 func Restore(f *safetensors.File, ps *layer.ParamSet, set func(*layer.Param, []float32)) error {
 	if err := CheckFile(f, ps); err != nil {
 		return err

@@ -9,16 +9,16 @@ import (
 	"antiphase/tensor"
 )
 
-// GradientGroup is the gradients of parameters of one kind: embed, q1, q2, k1, k2 (of a Transformer q and k), v, o, lambda, mlp, norm.
-// Biases belong to none.
+// GradientGroup is the gradients of one kind of parameter: embed, q1, q2, k1, k2 (q and k for a Transformer), v, o,
+// lambda, mlp, norm. Biases are in no group.
 type GradientGroup struct {
 	Name  string
-	Count int // of parameters
+	Count int // number of scalars
 
 	parts []tensor.Tensor
 }
 
-// GradientGroups are the groups over all layers, or of one layer where l ≥ 0. The model must have gradients.
+// GradientGroups returns the groups over all layers, or of one layer if l ≥ 0. The model must have gradients.
 func (m *Model) GradientGroups(l int) []GradientGroup {
 	var out []GradientGroup
 	add := func(name string, g tensor.Tensor) {
@@ -59,7 +59,7 @@ func (m *Model) GradientGroups(l int) []GradientGroup {
 	return out
 }
 
-// GradientNorms measures the norms of groups without allocating once it is made.
+// GradientNorms measures the norms of groups. After construction it allocates nothing.
 type GradientNorms struct {
 	Groups []GradientGroup
 	dev    device.Device
@@ -72,7 +72,7 @@ func (m *Model) NewGradientNorms(groups []GradientGroup) *GradientNorms {
 	return &GradientNorms{Groups: groups, dev: m.dev, sums: device.Empty(m.dev, m.dev.Types().Stat, 1, len(groups)), host: make([]float32, len(groups))}
 }
 
-// Read appends the root of the sum of squares of each group's gradients as they are now.
+// Read appends the L2 norm of each group's current gradients.
 func (g *GradientNorms) Read(dst []float64) []float64 {
 	g.dev.Zero(g.sums)
 	for i, x := range g.Groups {
@@ -87,5 +87,5 @@ func (g *GradientNorms) Read(dst []float64) []float64 {
 	return dst
 }
 
-// Free gives the memory back.
+// Free releases the memory.
 func (g *GradientNorms) Free() { g.dev.Free(g.sums.Buf) }

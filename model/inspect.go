@@ -6,8 +6,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Inspect runs a batch forward under a probe. Nothing is kept for a backward pass: the memory of a layer is given up before the
-// next one takes its own, so a long sequence needs the widest half of a block and not the depth of the network.
+// Inspect runs a batch forward under a probe. Nothing is kept for a backward pass: a layer's memory is released before
+// the next layer allocates, so memory for a long sequence depends on the widest half of a block, not on depth.
 func (m *Model) Inspect(b *Batch, probe layer.Probe) error {
 	m.pass.Probe = probe
 	defer func() { m.pass.Probe = nil }()
@@ -30,8 +30,8 @@ func (m *Model) Hidden(b *Batch, dst []float32) error {
 	return nil
 }
 
-// walk is forward with the residual stream x [N,C] in one place. Adding a branch to it rounds as the norm that would add it does,
-// so the numbers are those of forward.
+// walk is forward with the residual stream x [N,C] in one buffer. Adding a branch to it rounds as the norm would, so
+// the numbers equal those of forward.
 func (m *Model) walk(p *layer.Pass, ids tensor.Tensor) tensor.Tensor {
 	x := m.embed.Forward(p, ids)
 	for l, b := range m.blocks {

@@ -6,11 +6,11 @@ import (
 	"antiphase/layer"
 )
 
-// Intervene makes all passes of the model apply interventions, until it is called again: losses, logits, decoding and the maps of
-// Inspect see the same change. Without any, or with some that change nothing, passes are the plain ones to the bit. Keys and
-// values that a cache holds from before are those of the other computation: their owner must drop them.
+// Intervene makes all passes of the model apply interventions until it is called again: losses, logits, decoding and
+// the maps of Inspect. An empty list, or one that changes nothing, gives bit-identical plain passes. Keys and values
+// already in a cache belong to the previous computation; their owner must drop them.
 //
-// A knocked-out head and a factor on λ cost next to nothing; another second map is computed on the host, on any device.
+// Disabling a head or scaling λ is nearly free; a replaced second map is computed on the host, for any device.
 func (m *Model) Intervene(list ...layer.Intervention) error {
 	arch, err := layer.LookupArch(m.Config.Arch)
 	if err != nil {
@@ -30,7 +30,7 @@ func (m *Model) Intervene(list ...layer.Intervention) error {
 	return nil
 }
 
-// ByHost says that a pass reads and writes device memory on its way, which a recording cannot.
+// ByHost reports whether a pass reads or writes device memory from the host, which cannot be recorded.
 func (m *Model) ByHost() bool {
 	for _, b := range m.blocks {
 		if b.Attn.ByHost() {

@@ -5,38 +5,38 @@ import (
 	"fmt"
 )
 
-// lead is what a rank tells the others that hold a model together with it. Each of them must take the same steps in the same order;
-// one decides which, and hands them on as words.
+// lead sends one rank's cache operations to the other ranks that hold parts of the model. All ranks must take the same
+// steps in the same order: one rank decides them and sends them as words.
 type lead struct {
 	send   func(words []int32) error
-	err    error // the first of send
+	err    error // the first error of send
 	caches int32 // made so far
 	words  []int32
 }
 
-// What words begin with; a cache is named by the number of those made before it.
+// Messages begin with one of these. A cache is named by the number of caches made before it.
 const (
 	wordCache  = iota // pages, page size, slots, pages of a slot
 	wordFree          // cache
-	wordStep          // cache, first and end of the page table's changes, rows, wanted rows; then the changes, ids, slots, positions, wanted
+	wordStep          // cache, first and end of the page table's changes, rows, wanted rows; then changes, ids, slots, positions, wanted
 	wordCommit        // cache
 )
 
-// Lead has all that is done with caches of m from here on told to the ranks that hold its other parts: send hands words to each of them,
-// which must give them to Obey in this order. Passes over batches are refused then.
+// Lead makes m send all further cache operations to the ranks that hold its other parts: send delivers words to each of
+// them, and each must pass them to Obey in this order. Passes over batches are then refused.
 func (m *Model) Lead(send func(words []int32) error) { m.lead = &lead{send: send} }
 
-// ErrParts refuses what the other ranks would not hear of.
+// ErrParts is returned for operations that are not sent to the other ranks.
 var ErrParts = errors.New("ranks that hold a model together generate text and nothing else; this needs the whole model in one process")
 
-// tell sends words, unless it failed before.
+// tell sends words, unless an earlier send failed.
 func (l *lead) tell(words ...int32) {
 	if l.err == nil {
 		l.err = l.send(words)
 	}
 }
 
-// tellStep sends a step with what has changed in the page table since the last one.
+// tellStep sends a step with the page table's changes since the last one.
 func (l *lead) tellStep(c *Cache, r *Rows) error {
 	w := append(l.words[:0], wordStep, c.id, int32(c.lo), int32(c.hi), int32(len(r.IDs)), int32(len(r.Want)))
 	for _, list := range [...][]int32{c.pages[c.lo:c.hi], r.IDs, r.Slots, r.Pos, r.Want} {
@@ -47,7 +47,7 @@ func (l *lead) tellStep(c *Cache, r *Rows) error {
 	return l.err
 }
 
-// Obey does what the rank that leads has told.
+// Obey executes a message from the leading rank.
 func (m *Model) Obey(words []int32) error {
 	bad := fmt.Errorf("model: %d words that no rank sends", len(words))
 	if len(words) < 2 {

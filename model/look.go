@@ -6,12 +6,12 @@ import (
 	"antiphase/tensor"
 )
 
-// lookRows is how many rows of logits Look holds at a time.
+// lookRows is the number of rows of logits Look holds at a time.
 const lookRows = 16
 
-// Look runs a batch forward under a probe, which may be nil, and on to its end: the loss of every row where the batch
-// has targets (see Losses), and the logits of the rows in want, which row is called with in turn. A row is valid
-// during the call. Memory does not grow with the number of rows wanted.
+// Look runs a batch forward under a probe, which may be nil, through to its outputs: the loss of every row if the batch
+// has targets (see Losses), and the logits of the rows in want, for each of which row is called in turn. A row is valid
+// during the call. Memory does not grow with the number of wanted rows.
 func (m *Model) Look(b *Batch, probe layer.Probe, want []int, row func(i int, logits []float32)) error {
 	m.pass.Probe = probe
 	defer func() { m.pass.Probe = nil }()

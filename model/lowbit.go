@@ -6,7 +6,7 @@ import (
 	"antiphase/layer"
 )
 
-// SetLowbit makes attention compute with few bits in all layers until it is set again; the zero value is exact.
+// SetLowbit makes attention of all layers use low precision until it is set again; the zero value is exact.
 func (m *Model) SetLowbit(q layer.Lowbit) error {
 	m.version++
 	for _, b := range m.blocks {

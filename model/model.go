@@ -24,9 +24,9 @@ type Model struct {
 	loss   *layer.Loss
 
 	pass   layer.Pass
-	feed   Feed          // of passes that are not recorded
+	feed   Feed          // for passes that are not recorded
 	losses tensor.Tensor // Stat [1,N] of the last batch
-	rows   int           // rows of its last pass, for Lambda
+	rows   int           // rows of the last pass, for Lambda
 	lamBuf []float32
 	chunks chunks
 	ends   ends // of the last Run
@@ -34,10 +34,10 @@ type Model struct {
 	recompute layer.Recompute
 
 	shared  [][]tensor.Tensor // by part: gradients of which each rank of a split model has a share
-	parts   []int             // where the parts begin in Params.List, and its length
-	lead    *lead             // tells other ranks what is done here; nil: nobody listens
-	told    []*Cache          // that a rank which leads has asked for
-	version int               // of what passes do: recorded work of an older one is stale
+	parts   []int             // start of each part in Params.List, and its length
+	lead    *lead             // sends operations to other ranks; nil if there are none
+	told    []*Cache          // caches that the leading rank asked for
+	version int               // incremented when passes change: recorded work of an older version is stale
 }
 
 // New builds a model of a complete configuration (see Config.Complete) on d. Weights are zero until Init or Load.
@@ -58,7 +58,7 @@ func New(d device.Device, c Config, m layer.Memory) (*Model, error) {
 	return mod, nil
 }
 
-// declare makes the layers, which enter their parameters into the table in order.
+// declare makes the layers, which add their parameters to the table in order.
 func (m *Model) declare(rope *layer.Rope) {
 	c, ps := m.Config, m.Params
 	m.embed = layer.NewEmbed(ps, c.Vocab, c.Dim)
@@ -92,10 +92,10 @@ func (c Config) residualGain() float64 {
 	return 1
 }
 
-// Device is where the model lives.
+// Device is the device that holds the model.
 func (m *Model) Device() device.Device { return m.dev }
 
-// Free gives the model's memory back; it cannot be used afterwards.
+// Free releases the model's memory; the model cannot be used afterwards.
 func (m *Model) Free() {
 	m.arena.Free()
 	m.Params.Free(m.dev)
@@ -110,14 +110,14 @@ func (m *Model) Free() {
 // Init draws fresh weights from a seed.
 func (m *Model) Init(seed uint64) { m.Params.Init(m.dev, seed) }
 
-// settle puts the memory of the passes before into one piece.
+// settle compacts the arena.
 func (m *Model) settle() {
 	if m.arena.Settle() {
 		m.version++
 	}
 }
 
-// Recompute sets which activations passes over batches drop; gradients keep their bits. It changes the version.
+// Recompute selects the activations that passes over batches drop; gradients are bit-identical. It changes the version.
 func (m *Model) Recompute(r layer.Recompute) {
 	if m.recompute != r {
 		m.recompute = r
@@ -125,10 +125,10 @@ func (m *Model) Recompute(r layer.Recompute) {
 	}
 }
 
-// Version changes whenever passes do other work, or on other memory, than before: what was recorded is then stale.
+// Version changes whenever passes do different work or use different memory: recordings of an older version are stale.
 func (m *Model) Version() int { return m.version }
 
-// ActivationBytes is the most memory that passes have needed so far.
+// ActivationBytes is the peak memory of passes so far.
 func (m *Model) ActivationBytes() int { return m.arena.High() }
 
 // Lambdas appends the mean λ of every layer in the last pass; nothing for an architecture without λ.
@@ -137,7 +137,7 @@ func (m *Model) Lambdas(dst []float64) []float64 {
 	return dst
 }
 
-// LambdaRange is Lambdas with the least and the largest λ of any layer and head, NaN for an architecture without λ.
+// LambdaRange is Lambdas with the minimum and maximum over layers and heads; NaN for an architecture without λ.
 func (m *Model) LambdaRange(dst []float64) (mean []float64, lo, hi float64) {
 	lo, hi = math.NaN(), math.NaN()
 	for i, b := range m.blocks {

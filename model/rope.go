@@ -7,9 +7,9 @@ import (
 	"antiphase/layer"
 )
 
-// Frequencies are the rotary angles per position and the factor on their cosines and sines,
-// for the scaling types that Hugging Face configurations know: default, linear, llama3, yarn.
-// (dynamic depends on the length at hand; within the trained context it equals default.)
+// Frequencies returns the rotary angles per position and the factor on their cosines and sines, for the scaling types
+// of Hugging Face configurations: default, linear, llama3, yarn. (dynamic depends on the current length; within the
+// trained context it equals default.)
 func (c Config) Frequencies() (freq []float64, factor float64, err error) {
 	if c.HeadDim <= 0 || c.RopeTheta <= 0 {
 		return nil, 1, nil
@@ -49,7 +49,7 @@ func (s *RopeScaling) need(a string, okA bool, b string, okB bool) error {
 	return nil
 }
 
-// llama3 keeps short wavelengths, divides long ones by the factor and blends between.
+// llama3 keeps short wavelengths, divides long ones by the factor and interpolates between.
 func llama3(freq []float64, s *RopeScaling) []float64 {
 	old := float64(s.OriginalContext)
 	for i, f := range freq {
@@ -65,7 +65,8 @@ func llama3(freq []float64, s *RopeScaling) []float64 {
 	return freq
 }
 
-// yarn blends interpolated and original frequencies along a ramp over the dimensions and warms the softmax.
+// yarn blends interpolated and original frequencies along a ramp over the dimensions. The returned factor scales the
+// cosines and sines, and so the attention logits.
 func yarn(freq []float64, s *RopeScaling, c Config) ([]float64, float64) {
 	fast, slow := s.BetaFast, s.BetaSlow
 	set(&fast, 32)
@@ -75,7 +76,7 @@ func yarn(freq []float64, s *RopeScaling, c Config) ([]float64, float64) {
 		old = float64(c.Context)
 	}
 	dim := float64(c.HeadDim)
-	at := func(rot float64) float64 { // the dimension that turns rot times over the old context
+	at := func(rot float64) float64 { // the dimension that rotates rot times over the old context
 		return dim * math.Log(old/(rot*2*math.Pi)) / (2 * math.Log(c.RopeTheta))
 	}
 	low, high := at(fast), at(slow)

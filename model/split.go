@@ -8,7 +8,7 @@ import (
 	"antiphase/tensor"
 )
 
-// CheckSplit says why a model cannot be split among so many ranks, and what could be.
+// CheckSplit reports why a model cannot be split over this many ranks, and which numbers work.
 func (c Config) CheckSplit(parts int) error {
 	if parts == 1 {
 		return nil
@@ -32,7 +32,7 @@ func (c Config) CheckSplit(parts int) error {
 	return nil
 }
 
-// PartOf is the configuration of one rank's part of a model that is split, as far as shapes go: its heads, groups and columns.
+// PartOf is the configuration of one rank's part of a split model, as far as shapes go: its heads, groups and columns.
 func (c Config) PartOf(parts int) Config {
 	c.Heads, c.KVHeads, c.FFN = c.Heads/parts, c.KVHeads/parts, c.FFN/parts
 	return c
@@ -46,7 +46,7 @@ func (c Config) PartCount(parts int) int {
 	return m.Params.Count()
 }
 
-// paper is a team that holds nothing.
+// paper is a Team without ranks, for counting.
 type paper int
 
 func (paper) Rank() int                          { return 0 }
@@ -54,10 +54,10 @@ func (n paper) Size() int                        { return int(n) }
 func (paper) AllReduce(tensor.Tensor) error      { return nil }
 func (paper) AllGather(_, _ tensor.Tensor) error { return nil }
 
-// Split is how ranks share the model; nil where they do not.
+// Split is how ranks split the model; nil if they do not.
 func (m *Model) Split() *layer.Split { return m.Params.Split }
 
-// findShared lists, part by part, the gradients to add up over the ranks: neighbours in memory go together.
+// findShared lists, part by part, the gradients to sum over ranks; adjacent ones are merged.
 func (m *Model) findShared() {
 	if m.Split() == nil {
 		return
@@ -72,7 +72,7 @@ func (m *Model) findShared() {
 	}
 }
 
-// join appends t, or makes the last one longer where t begins within a cache line's padding after it.
+// join appends t, or extends the last tensor if t begins within one cache line of padding after it.
 func join(list []tensor.Tensor, t tensor.Tensor) []tensor.Tensor {
 	if n := len(list); n > 0 {
 		last := &list[n-1]
@@ -93,7 +93,7 @@ func (m *Model) finish(part int) {
 	}
 }
 
-// own gives ids as this rank sees them: rows of its part of the vocabulary, or Elsewhere.
+// own maps ids to this rank's rows of the vocabulary, or to Elsewhere.
 func (m *Model) own(dst, ids []int32) []int32 {
 	s := m.Split()
 	if s == nil {

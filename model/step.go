@@ -8,9 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Rows are tokens to run against a cache: row n is token IDs[n] at position Pos[n] of slot Slots[n].
-// Rows of one slot come in order of position and all earlier positions are already cached. Want lists the rows
-// whose logits are asked for.
+// Rows are tokens to run against a cache: row n is token IDs[n] at position Pos[n] of slot Slots[n]. Rows of one slot
+// are in order of position, and all earlier positions are already cached. Want lists the rows whose logits are needed.
 type Rows struct {
 	IDs, Slots, Pos, Want []int32
 }
@@ -24,8 +23,8 @@ func (m *Model) Step(c *Cache, r Rows, logits []float32) error {
 }
 
 // Run runs rows through the network and writes their keys and values to the cache. Decoding is one row per sequence; a
-// prompt is many rows of one slot. ReadLogits and ReadBest give what came of the wanted rows, until the next pass.
-// Where the device can record work, decoding so many sequences becomes one call.
+// prompt is many rows of one slot. ReadLogits and ReadBest return results of the wanted rows, until the next pass. If
+// the device can record work, repeated decoding steps of the same size are one call.
 func (m *Model) Run(c *Cache, r Rows) error {
 	if err := m.checkRows(c, r); err != nil {
 		return err
@@ -61,7 +60,7 @@ func (m *Model) Run(c *Cache, r Rows) error {
 	return m.Split().Err()
 }
 
-// run takes a step that comes again and again.
+// run runs a repeated step.
 func (s *steady) run(m *Model, c *Cache, n int) ends {
 	if s.version != m.version {
 		s.repeat.Forget()
@@ -83,10 +82,10 @@ func (s *steady) run(m *Model, c *Cache, n int) ends {
 	return s.ends
 }
 
-// ends is what a step's wanted rows give.
+// ends holds the outputs of a step's wanted rows.
 type ends struct {
 	logits tensor.Tensor // Stat [·,V]
-	best   tensor.Tensor // I32 [1,·]: their likeliest tokens
+	best   tensor.Tensor // I32 [1,·]: their most likely tokens
 }
 
 // ReadLogits reads the logits of the last Run's wanted rows, [len(Want), V].
@@ -100,8 +99,8 @@ func (m *Model) ReadLogits(dst []float32) error {
 	return nil
 }
 
-// ReadBest reads the likeliest token of each of the last Run's wanted rows; −1 where the logits are no numbers (see
-// device.ArgMax). It spares the way of whole rows of logits to the host.
+// ReadBest reads the most likely token of each of the last Run's wanted rows; −1 if its logits are not finite (see
+// device.ArgMax). It avoids copying logits to the host.
 func (m *Model) ReadBest(dst []int32) error {
 	if len(dst) != m.ends.best.Len() {
 		return fmt.Errorf("model: room for %d tokens, the step has %d", len(dst), m.ends.best.Len())
@@ -112,7 +111,7 @@ func (m *Model) ReadBest(dst []int32) error {
 	return nil
 }
 
-// wantsAll says that every row is wanted, in order.
+// wantsAll reports whether every row is wanted, in order.
 func wantsAll(r *Rows) bool {
 	for i, w := range r.Want {
 		if int(w) != i {
@@ -136,7 +135,7 @@ func (m *Model) logits(h tensor.Tensor) tensor.Tensor {
 	return y
 }
 
-// end pushes what the wanted rows h give.
+// end pushes the outputs of the wanted rows h.
 func (m *Model) end(h tensor.Tensor) ends {
 	e := ends{m.logits(h), m.arena.New(tensor.I32, 1, h.Rows)}
 	m.dev.ArgMax(e.best, e.logits)

@@ -8,8 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// forward runs the network to the last norm's output h [N,C]. Chunks of a prompt may be long and have no backward pass: of
-// each block they keep the stream and the branch alone.
+// forward runs the network to the last norm's output h [N,C]. Prompt chunks may be long and have no backward pass, so
+// only the stream and the branch of each block are kept.
 func (m *Model) forward(p *layer.Pass, ids tensor.Tensor, c *Cache) tensor.Tensor {
 	x := m.embed.Forward(p, ids)
 	p.Branch = p.Act(x.Rows, x.Cols)
@@ -43,9 +43,9 @@ func (m *Model) Backprop(b *Batch, scale float64) error {
 	return nil
 }
 
-// Gradient makes the parameters' gradients that of scale·Σ loss over the batch in f (see Put), which must have targets. It is the
-// device's work alone, and so may be recorded. ready, unless nil, is called during the last micro-batch's backward pass as
-// soon as the gradients of a part of the model are complete: part Parts()-1 first, part 0 last.
+// Gradient sets the parameters' gradients to that of scale·Σ loss over the batch in f (see Put), which must have
+// targets. All work is on the device, so it can be recorded. ready, unless nil, is called during the last micro-batch's
+// backward pass as soon as the gradients of a part of the model are complete: part Parts()-1 first, part 0 last.
 func (m *Model) Gradient(f *Feed, scale float64, ready func(part int)) {
 	m.Params.ZeroSums(m.dev)
 	last := f.b/f.micro - 1
@@ -64,14 +64,14 @@ func (m *Model) Gradient(f *Feed, scale float64, ready func(part int)) {
 	m.backprop(f, last, scale, last == 0, ready)
 }
 
-// Parts is the number of parts that a backward pass completes one after the other: the embedding, attention and MLP of each
-// block with their norms, and what follows the blocks.
+// Parts is the number of parts that a backward pass completes in turn: the embedding, attention and MLP of each block
+// with their norms, and everything after the blocks.
 func (m *Model) Parts() int { return 2*len(m.blocks) + 2 }
 
-// Part is the parameters of one part; those of all parts together are Params.List, in order.
+// Part returns the parameters of one part; all parts in order make up Params.List.
 func (m *Model) Part(i int) []*layer.Param { return m.Params.List[m.parts[i]:m.parts[i+1]] }
 
-// block is the parameters of a block: two parts.
+// block returns the parameters of a block: two parts.
 func (m *Model) block(l int) []*layer.Param { return m.Params.List[m.parts[2*l+1]:m.parts[2*l+3]] }
 
 // backprop runs micro-batch i of f forward and backward.
@@ -107,7 +107,7 @@ func (m *Model) put(b *Batch, scored bool) error {
 	return m.Put(&m.feed, b, b.B)
 }
 
-// Losses reads the loss of every row of the last batch that was run; 0 where the target was −1.
+// Losses reads the loss of every row of the last batch; 0 where the target was −1.
 func (m *Model) Losses(dst []float32) { device.ReadFloats(m.dev, dst, m.losses) }
 
 // Score runs a batch forward and keeps the losses for Losses.

@@ -1,6 +1,6 @@
-// Package optim updates a model's parameters: AdamW over the parameter table's flat groups, global-norm
-// clipping without a trip to the host, and learning-rate schedules. A Stepper makes whole steps of it and of the model's
-// backward pass, each one call where the device can record work.
+// Package optim updates a model's parameters: AdamW over the parameter table's flat groups, global-norm clipping
+// without a host round trip, and learning-rate schedules. A Stepper combines the model's backward pass and the update
+// into steps; each is one call if the device can record work.
 package optim
 
 import (
@@ -12,7 +12,7 @@ import (
 	"antiphase/tensor"
 )
 
-// Config is AdamW's part of a run.
+// Config holds AdamW's settings.
 type Config struct {
 	LR        float64 `json:"lr" doc:"peak learning rate"`
 	Beta1     float64 `json:"beta1" doc:"decay of the first moment"`
@@ -27,12 +27,12 @@ type Config struct {
 	RoundBF16 bool    `json:"bf16_weights" doc:"round weights to bfloat16 values after each step, keeping float32 masters"`
 }
 
-// Default is the paper's optimiser of the scaling runs, with an epsilon and a clip of our choice.
+// Default is the optimiser of the paper's scaling runs, with our own epsilon and clip.
 func Default() Config {
 	return Config{LR: 1e-3, Beta1: 0.9, Beta2: 0.98, Eps: 1e-8, Decay: 0.05, Clip: 1, Schedule: "cosine", Warmup: 100, FinalLR: 0.1}
 }
 
-// Check names the field that is wrong and what would be right.
+// Check returns an error that names the wrong field and the values it allows.
 func (c Config) Check() error {
 	in := func(name string, v, lo, hi float64) error {
 		if !(v >= lo && v < hi) {
@@ -65,19 +65,19 @@ type AdamW struct {
 	sq     tensor.Tensor   // Stat [1,1]: Σ g²
 	host   [3]float32
 	arg    device.AdamW
-	pieces []piece // what this process updates
+	pieces []piece // pieces that this process updates
 
 	// Of several ranks, see NewParallel.
-	ranks   Ranks // of the same part of the model; nil for a single process
+	ranks   Ranks // ranks with the same part of the model; nil for a single process
 	world   Ranks
 	split   *layer.Split
 	counted []tensor.Tensor // gradients whose squares this rank adds to the norm
 	shard   bool
 	buckets []bucket
 	reduced *background
-	ready   func(part int)  // of the model: its gradients are complete
-	err     error           // of a collective
-	masters []tensor.Tensor // this rank's part, by group, of those that groups leave to the optimiser
+	ready   func(part int)  // called when gradients of a part of the model are complete
+	err     error           // error of a collective
+	masters []tensor.Tensor // this rank's part, by group, of masters that groups leave to the optimiser
 }
 
 // New allocates zero moments for ps, which must have gradients.
@@ -107,7 +107,7 @@ func (o *AdamW) whole() {
 	o.count()
 }
 
-// Free gives the moments' memory back.
+// Free releases the moments' memory.
 func (o *AdamW) Free() {
 	o.reduced.close()
 	for i := range o.m {
@@ -130,8 +130,8 @@ func (o *AdamW) SetRate(t int, lr float64) {
 	device.WriteFloats(o.dev, o.rate, o.host[:])
 }
 
-// Step computes the global gradient norm and updates all parameters, clipping by it, without a trip to the host: it may be
-// recorded. A norm that is not finite leaves everything as it was.
+// Step computes the global gradient norm and updates all parameters, clipping by it, without a host round trip, so it
+// can be recorded. If the norm is not finite, nothing changes.
 func (o *AdamW) Step() {
 	c := &o.cfg
 	o.dev.Zero(o.sq)

@@ -5,11 +5,11 @@ import (
 	"antiphase/internal/fault"
 )
 
-// background makes collectives while the caller goes on computing. On a device whose work is asynchronous anyway
-// they are started in its own order, by the caller; so they are where the caller asks for it.
+// background runs collectives while the caller continues computing. If the device is asynchronous, or the caller asks
+// for it, the caller issues them in stream order instead.
 type background struct {
 	do    func(i int) error
-	queue chan int // nil where the caller makes the calls
+	queue chan int // nil if the caller issues the calls
 	done  chan error
 	begun int
 	err   error
@@ -30,7 +30,7 @@ func newBackground(d device.Device, n int, do func(i int) error, here bool) *bac
 	return b
 }
 
-// start begins call i; calls are made in the order in which they begin.
+// start begins call i; calls run in the order in which they are started.
 func (b *background) start(i int) {
 	if b.queue == nil {
 		if err := b.do(i); b.err == nil {
@@ -42,7 +42,7 @@ func (b *background) start(i int) {
 	b.queue <- i
 }
 
-// wait returns when all calls that have begun are done, with the first error.
+// wait returns when all started calls are done, with the first error.
 func (b *background) wait() error {
 	for ; b.begun > 0; b.begun-- {
 		if err := <-b.done; err != nil && b.err == nil {
@@ -61,7 +61,7 @@ func (b *background) close() {
 	}
 }
 
-// ready starts the buckets that a part of the model completes.
+// ready starts the buckets that a completed part of the model fills.
 func (b *background) ready(all []bucket) func(part int) {
 	return func(part int) {
 		for i := range all {

@@ -6,18 +6,18 @@ import (
 	"antiphase/tensor"
 )
 
-// ballot is what ranks tell each other after a step: the sum of their losses and whether they would like to stop.
-// Everyone adds up the same numbers in the same order, and so decides the same.
+// ballot is what ranks exchange after a step: the sum of their losses and whether they want to stop. All add the same
+// numbers in the same order and so reach the same decision.
 type ballot struct {
 	dev       device.Device
 	ranks     Ranks
 	mine, all tensor.Tensor // Stat [1,ballotSize], [1,ballotSize·ranks]
 	host      []float32
-	stop      bool // a rank would
-	save      bool // a rank would like a checkpoint after this step
+	stop      bool // a rank wants to stop
+	save      bool // a rank wants a checkpoint after this step
 }
 
-// A loss is sent as two float32 numbers, the second holding what the first cannot.
+// A loss is sent as two float32 numbers; the second is the rounding error of the first.
 const (
 	ballotHigh = iota
 	ballotLow
@@ -62,7 +62,7 @@ func (b *ballot) count(s *Stepper, loss float64) float64 {
 	return total
 }
 
-// own is this rank's rows of a batch, which Check has found to be divisible.
+// own returns this rank's rows of a batch; Check ensures that the batch is divisible.
 func (s *Stepper) own(b *model.Batch) *model.Batch {
 	r, n := s.optim.ranks.Rank(), s.optim.ranks.Size()
 	rows := b.B / n
@@ -81,11 +81,11 @@ func bit(b bool) float32 {
 	return 0
 }
 
-// Vote says, before a step, whether this process would like to stop after it, or to save. Stopping and Saving say, after it,
-// whether any rank would: they are the same on all ranks.
+// Vote sets, before a step, whether this process wants to stop after it, or to save. After the step, Stopping and
+// Saving report whether any rank does; they agree on all ranks.
 func (s *Stepper) Vote(stop, save bool) { s.stop, s.save = stop, save }
 
-// Stopping says that a rank would like to stop.
+// Stopping reports whether a rank wants to stop.
 func (s *Stepper) Stopping() bool { return s.ballot != nil && s.ballot.stop }
 
 // Saving says that a rank would like a checkpoint of this step.
