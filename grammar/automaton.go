@@ -7,32 +7,32 @@ import (
 )
 
 const (
-	maxDepth   = 128  // calls inside each other, which bounds how deep a text nests
-	maxThreads = 512  // ways to read what was read so far; further ones are dropped, which only forbids more
-	maxStates  = 2048 // kept before all are forgotten and built anew
+	maxDepth   = 128  // nested calls, which bounds the nesting of a text
+	maxThreads = 512  // parses of the text so far; further ones are dropped, which only forbids more
+	maxStates  = 2048 // states cached before all are dropped and rebuilt
 )
 
-// frame is one call that has not returned; a stack is a chain of them. Equal stacks have equal numbers.
+// frame is one call that has not returned; a stack is a linked list of them. Equal stacks have equal numbers.
 type frame struct {
-	ret   int32 // where it goes on
+	ret   int32 // return address
 	up    int32 // the frame below, 0 for none
 	depth int32
 }
 
-// thread is one way of reading the text so far.
+// thread is one parse of the text so far.
 type thread struct{ pc, stack int32 }
 
-// State is where the automaton stands after some bytes. It belongs to its grammar.
+// State is the automaton's state after some bytes. It belongs to its grammar.
 type State struct {
 	threads []thread // each at an opSet or opMatch
 	next    [256]*State
-	known   set // bytes whose next is known; nil there is a dead end
+	known   set // bytes whose next state is known; nil there means a dead end
 	accept  bool
 	final   bool // nothing can follow
 	mask    []uint64
 }
 
-// reset forgets all states. Matchers go on with those they hold.
+// reset drops all cached states. Matchers keep those they hold.
 func (g *Grammar) reset() {
 	g.stack = []frame{{}}
 	g.frames = map[frame]int32{}
@@ -46,7 +46,7 @@ func (g *Grammar) start() *State {
 	return g.state(c.list)
 }
 
-// closure collects threads, following everything that reads no byte.
+// closure collects threads, following all instructions that read no byte.
 type closure struct {
 	list []thread
 	seen map[thread]bool
@@ -81,7 +81,7 @@ func (c *closure) add(g *Grammar, t thread) {
 	}
 }
 
-// push numbers the stack with one more call.
+// push returns the number of the stack with one more call.
 func (g *Grammar) push(ret, up int32) int32 {
 	f := frame{ret, up, g.stack[up].depth + 1}
 	n, ok := g.frames[f]
@@ -93,7 +93,7 @@ func (g *Grammar) push(ret, up int32) int32 {
 	return n
 }
 
-// state gives the one state of a set of threads.
+// state returns the unique state of a set of threads.
 func (g *Grammar) state(list []thread) *State {
 	slices.SortFunc(list, func(a, b thread) int { return cmp.Or(cmp.Compare(a.pc, b.pc), cmp.Compare(a.stack, b.stack)) })
 	key := make([]byte, 0, 8*len(list))
@@ -119,7 +119,7 @@ func (g *Grammar) state(list []thread) *State {
 	return s
 }
 
-// step reads a byte; nil when no text goes on that way.
+// step reads a byte; nil if no text continues with it.
 func (g *Grammar) step(s *State, b byte) *State {
 	if s.known.has(b) {
 		return s.next[b]
@@ -139,7 +139,7 @@ func (g *Grammar) step(s *State, b byte) *State {
 	return n
 }
 
-// Size is roughly how many bytes the grammar holds.
+// Size is roughly the number of bytes the grammar holds.
 func (g *Grammar) Size() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,12 +7,12 @@ type op uint8
 
 const (
 	opSet   op = iota // read a byte of sets[x]
-	opSplit           // go on at x or at y
-	opJump            // go on at x
-	opCall            // run the rule at x, then go on behind
+	opSplit           // continue at x or at y
+	opJump            // continue at x
+	opCall            // run the rule at x, then continue with the next instruction
 	opRet             // end of a rule
 	opMatch           // end of the text
-	opFail            // no way on
+	opFail            // dead end
 )
 
 type inst struct {
@@ -31,7 +31,7 @@ func (s *set) add(lo, hi byte) {
 
 func (s *set) has(b byte) bool { return s[b/64]>>(b%64)&1 == 1 }
 
-// span is the set of bytes from lo to hi, and those of more.
+// span is the set of bytes from lo to hi, plus those of more.
 func span(lo, hi byte, more ...byte) (s set) {
 	s.add(lo, hi)
 	for _, b := range more {
@@ -40,12 +40,12 @@ func span(lo, hi byte, more ...byte) (s set) {
 	return s
 }
 
-// code builds a program. Each method appends instructions that run into what is appended next.
+// code builds a program. Each method appends instructions that fall through to the next ones appended.
 type code struct {
 	list   []inst
 	sets   []set
 	known  map[set]int32
-	rules  []int32 // entry of each rule, −1 while it is only declared
+	rules  []int32 // entry of each rule, −1 while only declared
 	limits *Limits
 	err    error
 }
@@ -78,7 +78,7 @@ func (c *code) class(s set) {
 	c.put(inst{op: opSet, x: i})
 }
 
-// text reads exactly this.
+// text reads exactly s.
 func (c *code) text(s string) {
 	for i := range len(s) {
 		c.class(span(s[i], s[i]))
@@ -120,7 +120,7 @@ func (c *code) star(f func()) {
 	c.list[at].y = c.here()
 }
 
-// times reads f at least lo and at most hi times; a negative hi is no limit.
+// times reads f at least lo and at most hi times; a negative hi means no limit.
 func (c *code) times(lo, hi int, f func()) {
 	for range lo {
 		if f(); c.err != nil {
@@ -145,20 +145,20 @@ func (c *code) times(lo, hi int, f func()) {
 	}
 }
 
-// declare makes room for a rule that may be called before it is defined.
+// declare reserves a rule that may be called before it is defined.
 func (c *code) declare() int32 {
 	c.rules = append(c.rules, -1)
 	return int32(len(c.rules) - 1)
 }
 
-// define makes f a rule. Its code stands by itself: what is being appended must not run into it.
+// define makes f a rule. Its code is separate: code being appended must not fall through into it.
 func (c *code) define(rule int32, f func()) {
 	c.rules[rule] = c.here()
 	f()
 	c.put(inst{op: opRet})
 }
 
-// call runs a rule; link puts its address in.
+// call runs a rule; link fills in its address.
 func (c *code) call(rule int32) { c.put(inst{op: opCall, x: rule}) }
 
 // link replaces rules by their addresses.
@@ -172,7 +172,8 @@ func (c *code) link() {
 
 const never = math.MaxInt32 / 2
 
-// needs computes, for every instruction, how many calls must be nested to get from there to the end of its rule; never where there is no way.
+// needs computes for every instruction how many nested calls are required to reach the end of its rule; never if it
+// cannot be reached.
 func needs(list []inst) []int32 {
 	need := make([]int32, len(list))
 	for i := range need {
@@ -203,9 +204,9 @@ func needs(list []inst) []int32 {
 	return need
 }
 
-// loops says whether some rule can call itself before it has read a byte.
+// loops reports whether a rule can call itself before it has read a byte.
 func loops(list []inst) bool {
-	state := make([]uint8, len(list)) // by address of a rule: 1 under way, 2 done
+	state := make([]uint8, len(list)) // by address of a rule: 1 in progress, 2 done
 	var rule func(at int32) bool
 	rule = func(at int32) bool {
 		switch state[at] {

@@ -1,11 +1,13 @@
-// Package grammar holds generated text to a JSON schema.
+// Package grammar constrains generated text to a JSON schema.
 //
-// Compile turns a schema into a program of byte classes, splits and calls (schema.go, value.go, code.go). A pushdown automaton runs it over
-// bytes, with its states built as they are met (automaton.go). A Vocabulary is a model's tokens in order of their bytes (vocabulary.go); walking
-// it through the automaton gives the tokens that may come next, and a [Matcher] does that for one text (matcher.go).
+// Compile turns a schema into a program of byte classes, splits and calls (schema.go, value.go, code.go). A pushdown
+// automaton runs it over bytes and builds its states lazily (automaton.go). A Vocabulary is a model's tokens sorted by
+// their bytes (vocabulary.go); walking it through the automaton gives the tokens that may come next, and a [Matcher]
+// does that for one text (matcher.go).
 //
-// What can be sampled is a part of what the schema allows: properties come in the schema's order, and white space is at most one space after a
-// comma or a colon. Whatever is begun can be finished: a state from which no text leads to the end is never entered.
+// The texts that can be sampled are a subset of what the schema allows: properties come in the schema's order, and
+// white space is at most one space after a comma or a colon. Every text that is begun can be finished: states from
+// which the end cannot be reached are never entered.
 package grammar
 
 import (
@@ -15,7 +17,7 @@ import (
 	"time"
 )
 
-// Limits bound what a schema may cost. Zero fields take the defaults.
+// Limits bound the cost of a schema. Zero fields use the defaults.
 type Limits struct {
 	Depth  int           // of the schema's nesting; default 32
 	Nodes  int           // schemas within it; default 4096
@@ -42,7 +44,7 @@ func (l *Limits) complete() {
 type Grammar struct {
 	code  []inst
 	sets  []set
-	need  []int32 // calls that must be nested to reach the end of a rule, by instruction
+	need  []int32 // nested calls required to reach the end of a rule, by instruction
 	entry int32
 
 	mu     sync.Mutex
@@ -52,7 +54,7 @@ type Grammar struct {
 	words  int // of a mask, for Size
 }
 
-// SchemaError says what in a schema cannot be held to, and where.
+// SchemaError reports the part of a schema that is not supported or not valid, and its place.
 type SchemaError struct {
 	Path    string // JSON pointer
 	Problem string

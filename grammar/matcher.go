@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Matcher holds one text to a grammar. It implements infer.Constraint.
+// Matcher constrains one text to a grammar. It implements infer.Constraint.
 type Matcher struct {
 	g     *Grammar
 	v     *Vocabulary
 	state *State
 }
 
-// NewMatcher begins a text. A grammar serves one vocabulary only.
+// NewMatcher begins a text. A grammar supports one vocabulary only.
 func (g *Grammar) NewMatcher(v *Vocabulary) *Matcher {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -35,7 +35,7 @@ func (m *Matcher) Mask(logits []float32) {
 	}
 }
 
-// Accept takes the token that was chosen; done says that nothing can follow.
+// Accept consumes the chosen token; done reports that nothing can follow.
 func (m *Matcher) Accept(id int32) (done bool) {
 	if slices.Contains(m.v.ends, id) {
 		return true

@@ -18,14 +18,14 @@ type builder struct {
 	char  int32
 	free  int32            // the rule of any value; −1 before it is needed
 	refs  map[string]int32 // rules of $ref targets
-	todo  []func()         // rules that are declared and not defined yet
+	todo  []func()         // rules that are declared but not yet defined
 }
 
 // annotations are keywords that restrict nothing.
 var annotations = []string{"title", "description", "default", "examples", "example", "$schema", "$id", "$comment", "deprecated", "readOnly", "writeOnly",
 	"$defs", "definitions", "discriminator"}
 
-// Compile reads a schema. The error is a [*SchemaError] for a schema that cannot be held to; keywords that are not known are such.
+// Compile reads a schema. The error is a [*SchemaError] if the schema is not supported; unknown keywords are not.
 func Compile(schema []byte, l Limits) (*Grammar, error) {
 	l.complete()
 	root, err := parse(schema)
@@ -62,7 +62,7 @@ func Compile(schema []byte, l Limits) (*Grammar, error) {
 	return g, nil
 }
 
-// object keeps the order of its keys, which is the order in which properties are written.
+// object keeps the order of its keys, in which properties are generated.
 type object struct {
 	keys   []string
 	values map[string]any
@@ -123,12 +123,12 @@ func parseValue(d *json.Decoder, depth int) (any, error) {
 	return o, nil
 }
 
-// refuse keeps the first problem.
+// refuse keeps the first error.
 func (b *builder) refuse(path, format string, args ...any) {
 	b.fail(&SchemaError{Path: path, Problem: fmt.Sprintf(format, args...)})
 }
 
-// rule gives a schema's rule, to be defined later.
+// rule declares a schema's rule; it is defined later.
 func (b *builder) rule(s any, path string, depth int) int32 {
 	if s == true {
 		return b.anything()
@@ -174,7 +174,8 @@ func (b *builder) schema(s any, path string, depth int) {
 	}
 }
 
-// scope is a schema whose keywords are being read. Those that nobody takes are refused: ignoring one would let wrong texts pass.
+// scope is a schema whose keywords are being read. Keywords that no reader takes are rejected: ignoring one would allow
+// invalid texts.
 type scope struct {
 	b     *builder
 	o     *object
@@ -189,7 +190,7 @@ func (s *scope) get(name string) (any, bool) {
 	return v, ok
 }
 
-// finish refuses what was not taken.
+// finish rejects keywords that were not taken.
 func (s *scope) finish() {
 	for _, k := range s.o.keys {
 		if !slices.Contains(s.taken, k) && !slices.Contains(annotations, k) {
@@ -198,7 +199,7 @@ func (s *scope) finish() {
 	}
 }
 
-// length is a bound of a string or a list.
+// length reads a bound of a string or a list.
 func (s *scope) length(name string, def int) int {
 	v, ok := s.get(name)
 	if !ok {
@@ -243,7 +244,7 @@ func (b *builder) keywords(s *scope) {
 	b.types(s)
 }
 
-// literals are the values of enum and const that have the schema's type, if it names one.
+// literals returns the values of enum and const that match the schema's type, if it has one.
 func (b *builder) literals(s *scope, list []any) {
 	types, ok := s.types()
 	var alternatives []func()
@@ -257,7 +258,7 @@ func (b *builder) literals(s *scope, list []any) {
 	b.either(alternatives...)
 }
 
-// literal is a value as JSON.
+// literal renders a value as JSON.
 func literal(v any) string {
 	switch v := v.(type) {
 	case *object:
@@ -282,7 +283,7 @@ func literal(v any) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// hasType says whether a value is of a type.
+// hasType reports whether a value is of a type.
 func hasType(v any, t string) bool {
 	switch v := v.(type) {
 	case nil:

@@ -8,7 +8,7 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// escape writes a name as a part of a JSON pointer.
+// escape encodes a name as part of a JSON pointer.
 func escape(name string) string {
 	if len(name) > 60 {
 		name = strings.ToValidUTF8(name[:60], "") + "…"
@@ -31,7 +31,7 @@ func (b *builder) combine(s *scope, name string, v any) {
 		b.refuse(s.path, "oneOf is supported only where its alternatives have different types; use anyOf")
 		return
 	}
-	s.get("type") // often repeated beside the alternatives, which have their own
+	s.get("type") // often repeated next to the alternatives, which have their own
 	var alternatives []func()
 	for i, x := range list {
 		r := b.rule(x, s.path+"/"+name+"/"+itoa(i), s.depth+1)
@@ -40,7 +40,7 @@ func (b *builder) combine(s *scope, name string, v any) {
 	b.either(alternatives...)
 }
 
-// disjoint says whether each schema names its types and none names another's.
+// disjoint reports whether each schema names its types and no two share one.
 func disjoint(list []any) bool {
 	var seen []string
 	for _, x := range list {
@@ -66,7 +66,7 @@ func disjoint(list []any) bool {
 	return true
 }
 
-// reference appends a call of the schema that a local JSON pointer names.
+// reference appends a call of the schema that a local JSON pointer refers to.
 func (b *builder) reference(s *scope, v any) {
 	ref, _ := v.(string)
 	rest, ok := strings.CutPrefix(ref, "#")

@@ -29,7 +29,8 @@ func (s *scope) types() (list []string, ok bool) {
 	return list, true
 }
 
-// implied are the types that keywords speak of where type is missing: JSON schema would let any other type pass, which nobody means.
+// implied returns the types that the keywords apply to if type is missing. JSON schema would allow any other type,
+// which authors do not intend.
 func (s *scope) implied() []string {
 	for _, t := range []struct{ keys, name string }{
 		{"properties required additionalProperties", "object"}, {"items prefixItems minItems maxItems", "array"}, {"minLength maxLength", "string"},
@@ -43,7 +44,7 @@ func (s *scope) implied() []string {
 	return nil
 }
 
-// types appends the code of a schema that is told by type.
+// types appends the code of a schema selected by type.
 func (b *builder) types(s *scope) {
 	list, ok := s.types()
 	if !ok {
@@ -68,7 +69,7 @@ func (b *builder) types(s *scope) {
 		case "number":
 			alternatives = append(alternatives, b.number)
 		case "integer":
-			if !slices.Contains(list, "number") { // which has it
+			if !slices.Contains(list, "number") { // number includes it
 				alternatives = append(alternatives, b.integer)
 			}
 		case "boolean":
@@ -118,7 +119,8 @@ func (b *builder) array(s *scope) func() {
 	return func() { b.list(head, item, lo, hi) }
 }
 
-// object reads the keywords of objects. Declared properties come in order, each at most once; others only where none is declared.
+// object reads the keywords of objects. Declared properties come in order, each at most once; others are allowed only
+// if none is declared.
 func (b *builder) object(s *scope) func() {
 	props, _ := s.get("properties")
 	list, isObject := props.(*object)
@@ -184,7 +186,8 @@ type member struct {
 	value    int32
 }
 
-// members writes properties in order. There are two lanes: nothing written yet, and something written, where a comma comes first.
+// members writes properties in order. There are two lanes: nothing written yet, and something written, so a comma comes
+// first.
 //
 //	first:  p1 → rest 2   or, where optional, first 2
 //	rest:   ,p1 → rest 2  or, where optional, rest 2
@@ -218,7 +221,7 @@ func (b *builder) members(list []member) {
 		b.at(skip).y = b.here()
 	}
 	var ends []int32
-	if empty { // nothing was written, and nothing need be
+	if empty { // nothing was written, and nothing is required
 		ends = append(ends, b.put(inst{op: opJump}))
 	}
 	for i := 1; i <= len(list); i++ {
@@ -245,7 +248,7 @@ func (b *builder) members(list []member) {
 	b.text("}")
 }
 
-// at is the instruction at an address, or a dummy once the program has grown too large.
+// at is the instruction at an address, or a dummy if the program has grown too large.
 func (c *code) at(at int32) *inst {
 	if c.err != nil {
 		return &inst{}

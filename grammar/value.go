@@ -1,8 +1,9 @@
 package grammar
 
-// The rules of JSON's values. Numbers are short enough for any reader: 15 digits before the point, 15 after it, exponents of two.
+// The rules of JSON's values. Numbers are short enough for any reader: 15 digits before the point, 15 after it,
+// exponents of two digits.
 
-// gap is the space that may follow a comma or a colon.
+// gap is an optional space after a comma or a colon.
 func (b *builder) gap() { b.maybe(func() { b.text(" ") }) }
 
 func (b *builder) digits(lo, hi int) { b.times(lo, hi, func() { b.class(span('0', '9')) }) }
@@ -76,7 +77,8 @@ func (b *builder) character() {
 		})
 }
 
-// list reads items between brackets: the rules of head in turn, then lo to hi of item. A negative item allows none.
+// list reads items between brackets: the rules of head in turn, then lo to hi of item. A negative item allows no
+// further ones.
 func (b *builder) list(head []int32, item int32, lo, hi int) {
 	b.text("[")
 	comma := func() {
@@ -113,7 +115,7 @@ func (b *builder) list(head []int32, item int32, lo, hi int) {
 	b.text("]")
 }
 
-// table reads an object of any keys whose values are of one rule.
+// table reads an object with arbitrary keys whose values follow one rule.
 func (b *builder) table(value int32) {
 	member := func() {
 		b.str(0, -1)

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Vocabulary is a model's tokens in order of their bytes, each with the length of the beginning that it shares with the one before. Going through
-// it in order reads every shared beginning once.
+// Vocabulary is a model's tokens sorted by their bytes, each with the length of the prefix it shares with the previous
+// one. Walking it in order reads every shared prefix once.
 type Vocabulary struct {
 	size   int // ids
 	ids    []int32
-	place  []int32 // by id; −1 where it is not in the list
+	place  []int32 // by id; −1 if the id is not in the list
 	bytes  [][]byte
 	common []int32
 	ends   []int32 // ids that end a text
@@ -39,7 +39,7 @@ func NewVocabulary(tokens [][]byte, ends []int32) *Vocabulary {
 	return v
 }
 
-// find gives the place of an id in the order.
+// find returns the position of an id in the order.
 func (v *Vocabulary) find(id int32) (int32, bool) {
 	if id < 0 || int(id) >= v.size || v.place[id] < 0 {
 		return 0, false
@@ -47,7 +47,8 @@ func (v *Vocabulary) find(id int32) (int32, bool) {
 	return v.place[id], true
 }
 
-// Missing is the first byte that no token stands for by itself, −1 if there is none. Without one, texts might be begun that no token can finish.
+// Missing is the first byte that is not a token by itself, −1 if there is none. If one is missing, a text might be
+// begun that no token can finish.
 func (v *Vocabulary) Missing() int {
 	var have set
 	for _, b := range v.bytes {
@@ -64,7 +65,7 @@ func (v *Vocabulary) Missing() int {
 	return -1
 }
 
-// allowed gives the ids that may follow a state, as bits. The grammar's lock is held.
+// allowed returns the ids that may follow a state, as bits. The caller holds the grammar's lock.
 func (v *Vocabulary) allowed(g *Grammar, s *State) []uint64 {
 	if s.mask != nil {
 		return s.mask
@@ -81,7 +82,7 @@ func (v *Vocabulary) allowed(g *Grammar, s *State) []uint64 {
 	for i, b := range v.bytes {
 		n := int(v.common[i])
 		if dead && n > have {
-			continue // it begins with what led nowhere
+			continue // its prefix led to a dead end
 		}
 		for have, dead = min(have, n), false; have < len(b); have++ {
 			if path[have+1] = g.step(path[have], b[have]); path[have+1] == nil {

@@ -12,7 +12,7 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// maxLine bounds what is kept of one line. A row of a thousand layers has 12 kB.
+// maxLine bounds the bytes kept of one line. A row of a thousand layers has 12 kB.
 const maxLine = 1 << 20
 
 // LineError is a line that is not a row. The rows around it are good.
@@ -28,8 +28,8 @@ func (e *LineError) Error() string { return fmt.Sprintf("%s: line %d: %v", e.Pat
 // Unwrap returns what is wrong with it.
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Rows reads a file from the beginning. A damaged line comes as a *LineError with a zero Row, and reading goes on; any
-// other error is the last.
+// Rows reads a file from the beginning. A damaged line is yielded as a *LineError with a zero Row, and reading
+// continues; any other error is the last.
 func Rows(path string) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for l, err := range lines(vfs.OS{}, path) {
@@ -40,7 +40,7 @@ func Rows(path string) iter.Seq2[Row, error] {
 	}
 }
 
-// Read gives all good rows; damaged lines are named through warn, which may be nil.
+// Read returns all good rows; damaged lines are reported through warn, which may be nil.
 func Read(path string, warn func(string)) ([]Row, error) {
 	var out []Row
 	for row, err := range Rows(path) {
@@ -59,9 +59,9 @@ func Read(path string, warn func(string)) ([]Row, error) {
 	return out, nil
 }
 
-// Tail reads the rows that a file has beyond byte from, up to about most bytes of it, and says where they end: the
-// next call goes on there. A line that is not finished is left for later; a damaged one is passed over. A file that
-// has become shorter than from was written anew: it is read from its beginning, and reset is true.
+// Tail reads rows after byte from, up to about most bytes, and returns the offset where they end, from which the next
+// call continues. An unfinished line is left for later; a damaged one is skipped. If the file is shorter than from it
+// was rewritten: it is read from the beginning, and reset is true.
 func Tail(f *os.File, from, most int64) (rows []Row, next int64, reset bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -88,13 +88,13 @@ func Tail(f *os.File, from, most int64) (rows []Row, next int64, reset bool, err
 	return rows, next, reset, nil
 }
 
-// line is a row and where it ends.
+// line is a row and the offset of its end.
 type line struct {
 	row Row
 	end int64
 }
 
-// lines is Rows with places.
+// lines is Rows with offsets.
 func lines(fsys vfs.FS, path string) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		f, err := fsys.Open(path)
@@ -130,7 +130,7 @@ func lines(fsys vfs.FS, path string) iter.Seq2[line, error] {
 	}
 }
 
-// readLine reads up to a newline, which counts in size and is not kept, nor is what is beyond maxLine.
+// readLine reads up to a newline, which counts in size but is not kept; nor are bytes beyond maxLine.
 func readLine(in *bufio.Reader, buf []byte) (kept []byte, size int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
@@ -145,7 +145,7 @@ func readLine(in *bufio.Reader, buf []byte) (kept []byte, size int64, err error)
 	}
 }
 
-// check turns a line into a row, or says what is wrong with it.
+// check parses a line into a row or returns what is wrong with it.
 func check(b []byte, size int64, unfinished, mustSeal bool) (Row, bool, error) {
 	switch {
 	case size > maxLine:

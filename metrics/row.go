@@ -1,8 +1,8 @@
 // Package metrics is metrics.jsonl, the record of a training run: one JSON object per step, one per line.
 //
-// The trainer appends with a [Writer]; everyone else reads with [Rows] or [Read]. Each line ends with a checksum of itself,
-// so that a damaged one is skipped and named instead of taking the rest of the file with it. Lines of older programs
-// have no checksum and stay readable. docs/format/metrics.md lists the fields.
+// The trainer appends with a [Writer]; all others read with [Rows] or [Read]. Each line ends with its checksum, so that
+// a damaged line is skipped and reported without affecting the rest of the file. Lines of older versions have no
+// checksum and remain readable. docs/format/metrics.md lists the fields.
 package metrics
 
 import (
@@ -26,15 +26,15 @@ type Row struct {
 	Valid     float64   `json:"valid_loss"` // held-out loss where it was measured at this step
 	GradNorm  float64   `json:"grad_norm"`
 	LR        float64   `json:"lr"`
-	TokS      float64   `json:"tok_s"`   // of the step alone
+	TokS      float64   `json:"tok_s"`   // of the step only
 	StepMS    float64   `json:"step_ms"` // of the step alone, evaluation and saving excluded
 	EvalS     float64   `json:"eval_s"`  // seconds of this step's evaluation
-	SaveS     float64   `json:"save_s"`  // seconds of saving since the row before
-	MFU       float64   `json:"mfu"`     // FLOP/s of the step over the machine's on a bare product
+	SaveS     float64   `json:"save_s"`  // seconds of saving since the previous row
+	MFU       float64   `json:"mfu"`     // FLOP/s of the step relative to a bare matrix product on the machine
 	MemGB     float64   `json:"mem_gb"`
 	Tokens    int64     `json:"tokens_seen"`
 	Epoch     float64   `json:"epoch"`
-	Epochs    []float64 `json:"epochs"`   // of each source of a mixture
+	Epochs    []float64 `json:"epochs"`   // per source of a mixture
 	DataPos   int64     `json:"data_pos"` // tokens consumed
 	Skipped   int       `json:"skipped"`
 	ETA       float64   `json:"eta_s"`  // seconds of training left
@@ -43,8 +43,8 @@ type Row struct {
 	LambdaMin float64   `json:"lambda_min"`
 	LambdaMax float64   `json:"lambda_max"`  // over layers and heads
 	Lambda    []float64 `json:"lambda"`      // mean per layer
-	Warn      Warning   `json:"warn"`        // what was odd about this step
-	Warnings  int       `json:"warnings"`    // steps of the run so far that had a warning
+	Warn      Warning   `json:"warn"`        // anomalies of this step
+	Warnings  int       `json:"warnings"`    // steps of the run so far with a warning
 	Groups    Groups    `json:"grad_groups"` // gradient norm by kind of parameter, at the steps where it was measured
 }
 
@@ -77,7 +77,7 @@ func (g *Groups) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// append writes the object; a norm that is no number is left out.
+// append writes the object; norms that are not finite are omitted.
 func (g Groups) append(b []byte) []byte {
 	b = append(b, `,"grad_groups":{`...)
 	first := true
@@ -95,7 +95,7 @@ func (g Groups) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// Warning is a set of things that were odd about a step.
+// Warning is a set of anomalies of a step.
 type Warning uint8
 
 // The warnings.
@@ -108,7 +108,7 @@ const (
 
 var warningNames = [numWarnings]string{"lambda", "grad_norm", "loss"}
 
-// Names lists the set in words.
+// Names returns the names of the set.
 func (w Warning) Names() []string {
 	var out []string
 	for i, name := range warningNames {
@@ -119,7 +119,7 @@ func (w Warning) Names() []string {
 	return out
 }
 
-// UnmarshalJSON reads a list of names. Names of newer programs are passed over.
+// UnmarshalJSON reads a list of names. Unknown names of newer versions are skipped.
 func (w *Warning) UnmarshalJSON(b []byte) error {
 	var names []string
 	if err := json.Unmarshal(b, &names); err != nil {
@@ -226,7 +226,7 @@ func seal(b []byte, begin int) []byte {
 	return append(b, "\"}\n"...)
 }
 
-// parse reads one line without its newline. sealed says whether the line has a checksum, which then is right.
+// parse reads one line without its newline. sealed reports whether the line has a checksum, which was then correct.
 func parse(line []byte) (r Row, sealed bool, err error) {
 	r = Row{Valid: math.NaN(), EvalS: math.NaN(), SaveS: math.NaN(), LambdaMin: math.NaN(), LambdaMax: math.NaN()}
 	at := len(line) - sumBytes
@@ -245,8 +245,8 @@ func parse(line []byte) (r Row, sealed bool, err error) {
 	return r, sealed, nil
 }
 
-// decode reads the fields that are there. Older programs wrote counts as floating point, 1.5e+08; a strict one refuses keys
-// that no program wrote.
+// decode reads the fields that are present. Older versions wrote counts as floating point, 1.5e+08. A strict decode
+// rejects keys that no version wrote.
 func decode(line []byte, r *Row, strict bool) error {
 	x := struct {
 		*Row

@@ -2,18 +2,18 @@ package metrics
 
 import "slices"
 
-// Steadiness says how smoothly a run trained: what DIFF V2's page compares architectures by.
+// Steadiness measures how smoothly a run trained, as DIFF V2's page compares architectures.
 type Steadiness struct {
 	Steps      int     `json:"steps"`
 	LossSpikes int     `json:"loss_spikes"` // times that the loss rose far above its running median, see Row.Warn
 	GradSpikes int     `json:"grad_spikes"` // times that the gradient norm did
 	Middle     float64 `json:"middle"`      // median gradient norm of the middle tenth
 	Late       float64 `json:"late"`        // of the last tenth
-	LateNoise  float64 `json:"late_noise"`  // of the last tenth: from the 10th to the 90th percentile, over the median
+	LateNoise  float64 `json:"late_noise"`  // of the last tenth: 10th to 90th percentile, divided by the median
 	Largest    float64 `json:"largest"`     // gradient norm after the first tenth
 }
 
-// Steady judges a run by its rows. A spike that lasts counts once.
+// Steady computes it from a run's rows. A spike over several steps counts once.
 func Steady(rows []Row) Steadiness {
 	s := Steadiness{Steps: len(rows)}
 	if len(rows) == 0 {
@@ -42,7 +42,7 @@ func Steady(rows []Row) Steadiness {
 	return s
 }
 
-// deciles are the 10th, 50th and 90th percentile.
+// deciles returns the 10th, 50th and 90th percentile.
 func deciles(x []float64) (low, mid, high float64) {
 	x = slices.Sorted(slices.Values(x))
 	n := len(x) - 1

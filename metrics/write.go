@@ -18,8 +18,8 @@ type Writer struct {
 	buf  []byte
 }
 
-// Open opens a run's file to go on after the row of step and cuts it there: later rows belong to work that was lost. Each
-// row that stays is handed to keep, each damaged line among them is named through warn and left where it is.
+// Open opens a run's file to continue after the row of step, and truncates it there: later rows belong to lost work.
+// Each remaining row is passed to keep; each damaged line among them is reported through warn and left in place.
 func Open(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)) (*Writer, error) {
 	end, err := scan(fsys, path, step, keep, warn)
 	if err != nil {
@@ -29,13 +29,13 @@ func Open(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)
 	if w.f, err = fsys.Append(path, end); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	if err := fsys.SyncDir(filepath.Dir(path)); err != nil { // else a power loss takes the file with all its rows
+	if err := fsys.SyncDir(filepath.Dir(path)); err != nil { // otherwise a power loss could remove the whole file
 		return nil, errors.Join(fmt.Errorf("metrics: %w", err), w.f.Close())
 	}
 	return w, nil
 }
 
-// scan finds the end of the last row that stays.
+// scan finds the end of the last row to keep.
 func scan(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)) (end int64, err error) {
 	var damaged []string
 	for l, err := range lines(fsys, path) {
@@ -58,7 +58,7 @@ func scan(fsys vfs.FS, path string, step int, keep func(*Row), warn func(string)
 		damaged, end = nil, l.end
 		keep(&l.row)
 	}
-	return end, nil // what is damaged after the last row is the end of work that was lost
+	return end, nil // damage after the last row belongs to lost work
 }
 
 // Write appends a row.
@@ -72,7 +72,7 @@ func (w *Writer) Write(r *Row) error {
 	return nil
 }
 
-// cut takes half a row off again, if it can: the next one is written over it in any case.
+// cut removes a partial row if it can; the next row overwrites it in any case.
 func (w *Writer) cut() {
 	if f, err := w.fsys.Append(w.path, w.end); err == nil {
 		_ = w.f.Close()
@@ -88,7 +88,7 @@ func (w *Writer) Sync() error {
 	return nil
 }
 
-// Size is the length of all whole rows.
+// Size is the length of all complete rows.
 func (w *Writer) Size() int64 { return w.end }
 
 // Close closes the file; every row was written with its own error checked.

@@ -88,5 +88,5 @@ func (s *Stepper) Vote(stop, save bool) { s.stop, s.save = stop, save }
 // Stopping reports whether a rank wants to stop.
 func (s *Stepper) Stopping() bool { return s.ballot != nil && s.ballot.stop }
 
-// Saving says that a rank would like a checkpoint of this step.
+// Saving reports whether a rank wants a checkpoint of this step.
 func (s *Stepper) Saving() bool { return s.ballot != nil && s.ballot.save }

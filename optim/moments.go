@@ -6,13 +6,13 @@ import (
 	"antiphase/tensor"
 )
 
-// The two moments that AdamW keeps of every parameter.
+// The two moments that AdamW keeps for every parameter.
 const (
 	First = iota
 	Second
 )
 
-// MomentBytes is the device memory that this rank's moments take.
+// MomentBytes is the device memory of this rank's moments.
 func (o *AdamW) MomentBytes() (n int) {
 	for i := range o.m {
 		n += tensor.Bytes(o.m[i].Type, 1, o.m[i].Cols) + tensor.Bytes(o.v[i].Type, 1, o.v[i].Cols)
@@ -20,7 +20,7 @@ func (o *AdamW) MomentBytes() (n int) {
 	return n
 }
 
-// flat is the memory of a moment.
+// flat returns the memory of a moment, by group.
 func (o *AdamW) flat(which int) []tensor.Tensor {
 	if which == First {
 		return o.m
@@ -28,7 +28,7 @@ func (o *AdamW) flat(which int) []tensor.Tensor {
 	return o.v
 }
 
-// of is a piece's part of it.
+// of returns a piece's part of a moment.
 func (x *piece) of(which int) tensor.Tensor {
 	if which == First {
 		return x.m
@@ -46,7 +46,7 @@ func (o *AdamW) place(p *layer.Param) (group, at int) {
 	panic("optim: parameter " + p.Name + " is in no group")
 }
 
-// SetMoment sets a moment; a rank keeps what it holds of it.
+// SetMoment sets a moment; a rank keeps only the part it holds.
 func (o *AdamW) SetMoment(p *layer.Param, which int, src []float32) {
 	gi, at := o.place(p)
 	flat := o.flat(which)[gi]
@@ -64,7 +64,7 @@ func (o *AdamW) SetMoment(p *layer.Param, which int, src []float32) {
 	})
 }
 
-// owners walks the runs of a group's elements [from, to) that one rank each holds; x is this rank's piece of the
+// owners calls f for each run of a group's elements [from, to) that is held by one rank; x is this rank's piece of the
 // same bucket.
 func (o *AdamW) owners(group, from, to int, f func(x *piece, owner, from, to int)) {
 	for i, b := range o.buckets {

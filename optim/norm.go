@@ -2,8 +2,8 @@ package optim
 
 import "antiphase/layer"
 
-// count lists the gradients whose squares this rank adds to the norm: those that it updates. What all ranks of a split
-// model hold alike is counted by the first.
+// count lists the gradients whose squares this rank adds to the norm: those that it updates. The first rank counts what
+// all ranks of a split model replicate.
 func (o *AdamW) count() {
 	o.counted = o.counted[:0]
 	for i := range o.pieces {
@@ -18,7 +18,7 @@ func (o *AdamW) count() {
 	}
 }
 
-// runs are the longest runs of a piece's elements that no other rank of a split model holds.
+// runs returns the longest runs of a piece's elements that no other rank of a split model holds.
 func runs(x *piece) (out []layer.Run) {
 	at := 0
 	for _, p := range x.group.Params {

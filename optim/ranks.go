@@ -27,16 +27,17 @@ type bucket struct {
 	part            int
 }
 
-// minBucket is the smallest number of elements that is worth a call while the backward pass goes on.
+// minBucket is the smallest number of elements worth a call during the backward pass.
 var minBucket = 1 << 18
 
-// padding is what each group must be a multiple of so that ranks can own equal parts of every bucket, whole cache
-// lines each.
+// padding is the multiple that each group is rounded up to, so that ranks own equal parts of every bucket in whole
+// cache lines.
 func padding(ranks int) int { return 128 * ranks }
 
-// Team is a rank's place among all: those that hold the same part of the model and other rows of a batch, and everyone.
+// Team is a rank's place among all ranks: those with the same part of the model and other rows of the batch, and all of
+// them.
 type Team struct {
-	Data  Ranks // sum gradients, and share the moments where these are sharded
+	Data  Ranks // sum gradients, and split the moments if they are sharded
 	World Ranks // decide together
 }
 
@@ -48,7 +49,7 @@ func Memory(m layer.Memory, r Ranks, shard bool) layer.Memory {
 	return m
 }
 
-// buckets cuts the groups of m, in the order in which a backward pass completes them. Boundaries are multiples of
+// buckets divides the groups of m in the order in which a backward pass completes them. Boundaries are multiples of
 // unit.
 func buckets(m *model.Model, unit int) (out []bucket) {
 	for gi, g := range m.Params.Groups {
@@ -73,12 +74,12 @@ func buckets(m *model.Model, unit int) (out []bucket) {
 	return out
 }
 
-// piece is a run of a group that this rank updates, with the moments that belong to it.
+// piece is a run of a group that this rank updates, with its moments.
 type piece struct {
 	group       *layer.Group
 	from, to    int
 	m, v        tensor.Tensor // [1, to-from]
-	w, g, extra tensor.Tensor // of the group; extra is the master's, where there is one
+	w, g, extra tensor.Tensor // of the group; extra is the master if there is one
 }
 
 func (o *AdamW) cut(gi, from, to int, at int) piece {
@@ -94,9 +95,9 @@ func (o *AdamW) cut(gi, from, to int, at int) piece {
 	return p
 }
 
-// NewParallel is New for one of several ranks. With shard each rank holds the moments and masters of its own part of every
-// bucket (ZeRO-1): gradients are summed to the rank that needs them, and updated weights gathered from it. The
-// model's memory must have been made by Memory. Of a model that ranks split each updates its own part.
+// NewParallel is New for one of several ranks. With shard each rank holds the moments and masters of its own part of
+// every bucket (ZeRO-1): gradients are reduced to the rank that owns them, and updated weights are gathered from it.
+// The model's memory must come from Memory. In a split model each rank updates its own part.
 func NewParallel(d device.Device, m *model.Model, c Config, team Team, shard bool) *AdamW {
 	r := team.Data
 	size := r.Size()
@@ -129,13 +130,13 @@ func NewParallel(d device.Device, m *model.Model, c Config, team Team, shard boo
 		o.copyWeights()
 		m.Params.Keep(o.keep)
 	}
-	// A split model's passes make collectives of their own: all are made in one order, by one goroutine.
+	// Passes of a split model issue collectives too; one goroutine issues all of them in one order.
 	o.reduced = newBackground(d, len(o.buckets), o.reduce, o.split != nil)
 	o.ready = o.reduced.ready(o.buckets)
 	return o
 }
 
-// allocateMasters makes room for this rank's part of the masters that groups leave to the optimiser.
+// allocateMasters allocates this rank's part of the masters that groups leave to the optimiser.
 func (o *AdamW) allocateMasters(parts int) {
 	o.masters = make([]tensor.Tensor, len(o.groups))
 	for i, g := range o.groups {
@@ -145,7 +146,7 @@ func (o *AdamW) allocateMasters(parts int) {
 	}
 }
 
-// copyWeights makes masters of the weights as they are: lower halves are zero already.
+// copyWeights initialises masters from the current weights; lower halves are already zero.
 func (o *AdamW) copyWeights() {
 	for i := range o.pieces {
 		if x := &o.pieces[i]; x.group.Elsewhere && x.extra.Type != tensor.I16 {
@@ -154,7 +155,7 @@ func (o *AdamW) copyWeights() {
 	}
 }
 
-// keep takes a parameter's exact values into this rank's part of the masters.
+// keep stores a parameter's exact values in this rank's part of the masters.
 func (o *AdamW) keep(p *layer.Param, x []float32) {
 	gi, at := o.place(p)
 	flat := p.Spread(x)
@@ -171,7 +172,7 @@ func (o *AdamW) keep(p *layer.Param, x []float32) {
 	})
 }
 
-// reduce sums one bucket over all ranks: everywhere, or to the rank that owns the part.
+// reduce sums one bucket over all ranks: to all of them, or to the rank that owns each part.
 func (o *AdamW) reduce(i int) error {
 	if o.ranks.Size() == 1 {
 		return nil
@@ -184,14 +185,14 @@ func (o *AdamW) reduce(i int) error {
 	return o.ranks.ReduceScatter(o.pieces[i].g, g)
 }
 
-// fail keeps the first error of a collective for the step's end.
+// fail keeps the first error of a collective until the end of the step.
 func (o *AdamW) fail(err error) {
 	if err != nil && o.err == nil {
 		o.err = err
 	}
 }
 
-// gather makes the weights whole again from each rank's part of them. Masters stay where they are updated.
+// gather collects the updated weights from all ranks. Masters stay on the rank that updates them.
 func (o *AdamW) gather() {
 	for i, b := range o.buckets {
 		w := o.groups[b.group].W

@@ -2,7 +2,7 @@ package optim
 
 import "math"
 
-// schedules map progress after the warm-up, 0…1, to a share of the way from the peak (1) to the final rate (0).
+// schedules map progress after the warm-up, 0…1, to the fraction between the final rate (0) and the peak (1).
 var schedules = map[string]func(x float64) float64{
 	"constant": func(float64) float64 { return 1 },
 	"linear":   func(x float64) float64 { return 1 - x },

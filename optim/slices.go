@@ -6,21 +6,21 @@ import (
 	"antiphase/tensor"
 )
 
-// Value is, beside First and Second, what a checkpoint keeps of a parameter: its most exact values.
+// Value is, next to First and Second, a part of a parameter that a checkpoint keeps: its most exact values.
 const Value = 2
 
-// Slice is a run of a parameter that this rank keeps in a checkpoint: no other rank does. Elements count row by row in what
-// this rank holds of the parameter.
+// Slice is a run of a parameter that only this rank stores in a checkpoint. Elements are counted row by row in this
+// rank's part of the parameter.
 type Slice struct {
 	Param    *layer.Param
 	From, To int
 
 	piece  *piece
 	lo, hi int // in the piece's group
-	at     int // where the parameter begins there
+	at     int // start of the parameter there
 }
 
-// Slices lists what this rank keeps: the parts that it updates. What others update alike is kept by the first of them.
+// Slices lists what this rank stores: the parts it updates. If several ranks update the same part, the first stores it.
 func (o *AdamW) Slices() (out []Slice) {
 	if o.ranks != nil && !o.shard && o.ranks.Rank() > 0 {
 		return nil
@@ -41,8 +41,8 @@ func (o *AdamW) Slices() (out []Slice) {
 	return out
 }
 
-// Read copies a slice's first or second moments, or its values, to the host. buf is room for what lies between rows too, and
-// is returned, larger where it had to be.
+// Read copies a slice's first or second moments, or its values, to the host. buf also has room for padding between
+// rows; Read returns it, grown if necessary.
 func (o *AdamW) Read(s *Slice, which int, dst, buf []float32) []float32 {
 	if n := s.hi - s.lo; len(buf) < n {
 		buf = make([]float32, n)

@@ -7,12 +7,13 @@ import (
 	"antiphase/model"
 )
 
-// Stepper takes optimiser steps: every micro-batch adds its gradient of the step's mean loss, then one update. Where the device
-// can record work, steps of one shape are a single call from the third on. It allocates nothing once it has run.
+// Stepper takes optimiser steps: every micro-batch adds its gradient of the step's mean loss, then one update follows.
+// If the device can record work, steps of one shape are a single call after the second. After its first steps it
+// allocates nothing.
 type Stepper struct {
 	model  *model.Model
 	optim  *AdamW
-	micro  int // sequences of a micro-batch
+	micro  int // sequences per micro-batch
 	feed   model.Feed
 	losses []float32
 
@@ -22,19 +23,19 @@ type Stepper struct {
 
 	part   model.Batch // this rank's rows
 	ballot *ballot     // nil for a single process
-	stop   bool        // this process would like to stop
-	save   bool        // or a checkpoint
+	stop   bool        // this process wants to stop
+	save   bool        // this process wants a checkpoint
 }
 
 // shape is what the recorded work depends on besides the contents of device memory.
 type shape struct {
 	b, t  int
-	apart bool    // documents do not see each other
-	scale float64 // of the loss: one over the tokens that are scored
-	model int     // its version
+	apart bool    // documents are isolated
+	scale float64 // factor on the loss: one over the number of scored tokens
+	model int     // model version
 }
 
-// NewStepper makes steps of m and o, micro sequences at a time.
+// NewStepper returns a stepper for m and o that runs micro sequences at a time.
 func NewStepper(m *model.Model, o *AdamW, micro int) *Stepper {
 	s := &Stepper{model: m, optim: o, micro: micro}
 	s.work = s.run
@@ -44,18 +45,20 @@ func NewStepper(m *model.Model, o *AdamW, micro int) *Stepper {
 	return s
 }
 
-// Free gives back what it holds on the device, before its model and optimiser are freed.
+// Free releases device memory; call it before the model and the optimiser are freed.
 func (s *Stepper) Free() {
 	s.repeat.Forget()
 	s.feed.Free()
 	s.ballot.free()
 }
 
-// Recorded says whether the next step of the same shape is one call, and if not, what prevented it (nil where nothing did).
+// Recorded reports whether the next step of the same shape is one call, and if not, the error that prevented it (nil if
+// none).
 func (s *Stepper) Recorded() (bool, error) { return s.repeat.Recorded() }
 
-// Step is optimiser step number n ≥ 1 on a whole batch, of which one of several ranks computes its own rows. It gives the mean loss
-// of the scored tokens and the gradient's norm, the same on all ranks; a norm that is not finite leaves the weights as they were.
+// Step is optimiser step number n ≥ 1 on a whole batch; each of several ranks computes its own rows. It returns the
+// mean loss of the scored tokens and the gradient norm, which are the same on all ranks. If the norm is not finite, the
+// weights do not change.
 func (s *Stepper) Step(b *model.Batch, n int, lr float64) (loss, norm float64, err error) {
 	count := 0
 	for _, id := range b.Targets {
@@ -95,8 +98,7 @@ func (s *Stepper) Step(b *model.Batch, n int, lr float64) (loss, norm float64, e
 	return loss / float64(count), norm, err
 }
 
-// run is the device's part of a step. Where recording it failed it runs again, and what went wrong while recording no longer
-// counts.
+// run is the device's part of a step. If recording fails it runs again, and errors of the recording are dropped.
 func (s *Stepper) run() {
 	s.optim.err = nil
 	s.model.Split().Forget()

@@ -16,15 +16,15 @@ import (
 	"antiphase/layer"
 )
 
-// Read takes a recipe file, JSON or YAML. What the file leaves out keeps the value it has in r, so a file may state a
-// whole run or only what differs from a named recipe. Unknown keys are refused with their line and the nearest known.
+// Read takes a recipe file, JSON or YAML. Fields that the file omits keep their value in r, so a file may state a whole
+// run or only the differences to a named recipe. Unknown keys are rejected with their line and the nearest known key.
 func (r *Recipe) Read(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("recipe: %w", err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // a device has no end
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1)) // a device file has no end
 	if err != nil {
 		return fmt.Errorf("recipe: %w", err)
 	}
@@ -34,14 +34,14 @@ func (r *Recipe) Read(path string) error {
 	return nil
 }
 
-// Limits of a recipe file: the parser's memory grows with the square of the nesting.
+// Limits of a recipe file: the parser's memory grows with the square of the nesting depth.
 const (
 	maxFile    = 1 << 20
 	maxNesting = 32
-	maxQuotes  = 2000 // in a line
+	maxQuotes  = 2000 // per line
 )
 
-// shallow refuses what a parser should not see: files that are too large, or nested deeper than any recipe.
+// shallow rejects files that are too large or nested deeper than any recipe, before they reach the parser.
 func shallow(b []byte) error {
 	if len(b) > maxFile {
 		return fmt.Errorf("1: the file is larger than %d bytes", maxFile)
@@ -49,7 +49,7 @@ func shallow(b []byte) error {
 	line, depth := 0, 0
 	for text := range bytes.Lines(b) {
 		line++
-		marks := 0 // of lists and keys in lists on one line: "- - - x"
+		marks := 0 // list markers on one line: "- - - x"
 		for _, f := range bytes.Fields(text) {
 			if s := string(f); s != "-" && s != "?" && s != ":" {
 				break
@@ -99,11 +99,12 @@ func (r *Recipe) Parse(b []byte) error {
 	return nil
 }
 
-// date gives a whole recipe, as a run folder has it, the meaning that it had when it was written: keys that came later had no other value.
+// date gives a whole recipe, as stored in a run folder, the meaning it had when it was written: keys added later get
+// the value that was then fixed.
 func (r *Recipe) date(stated map[string]bool) {
 	for _, key := range []string{"data.sources", "data.held_out", "data.max_tokens", "data.isolate", "train.keep_last", "train.strict_save"} {
 		if !stated[key] {
-			return // it states what differs from a named recipe
+			return // it states only differences to a named recipe
 		}
 	}
 	if !stated["data.order"] {
@@ -117,7 +118,8 @@ func (r *Recipe) date(stated map[string]bool) {
 	}
 }
 
-// walk sets every leaf of a mapping by its dotted path, and notes it in stated. rope_scaling is a leaf: it is one value, present or not.
+// walk sets every leaf of a mapping by its dotted path and records it in stated. rope_scaling is a leaf: it is one
+// value, present or not.
 func (r *Recipe) walk(n ast.Node, prefix string, stated map[string]bool) error {
 	m, ok := n.(ast.MapNode)
 	if !ok {
@@ -144,7 +146,7 @@ func (r *Recipe) walk(n ast.Node, prefix string, stated map[string]bool) error {
 		case !isKey: // a whole section without a value
 			err = fmt.Errorf("%s: want keys and values here", path)
 		case v.Type() == ast.NullType && (path == "model.rope_scaling" || path == "data.sources"):
-			continue // as JSON writes that there is none
+			continue // JSON's way of writing that there is none
 		case v.Type() == ast.NullType:
 			err = fmt.Errorf("%s: has no value; leave the key out to keep %s", path, show(byPath[path].of(r).v))
 		default:
@@ -157,7 +159,7 @@ func (r *Recipe) walk(n ast.Node, prefix string, stated map[string]bool) error {
 	return nil
 }
 
-// leaf renders a value as Set wants it: scalars as text, lists and objects as JSON.
+// leaf renders a value as Set expects it: scalars as text, lists and objects as JSON.
 func leaf(v ast.Node) (string, error) {
 	switch x := v.(type) {
 	case *ast.StringNode:
@@ -176,7 +178,7 @@ func leaf(v ast.Node) (string, error) {
 	return string(b), err
 }
 
-// refers says that a value holds something that stands for another, which can make a short text a long value.
+// refers reports whether a value contains an alias or merge, which can expand a short text into a long value.
 func refers(v ast.Node) bool {
 	found := false
 	ast.Walk(visitor(func(n ast.Node) {
@@ -196,7 +198,7 @@ func (f visitor) Visit(n ast.Node) ast.Visitor {
 	return f
 }
 
-// JSON is the recipe as it is written into a run folder.
+// JSON is the recipe as stored in a run folder.
 func (r Recipe) JSON() []byte {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package recipe describes complete runs as values.
 //
-// A recipe function (Tiny, Small, …) returns a whole run: model, tokenizer, data, training, optimiser.
-// Set changes one field by its dotted path, Read and JSON go through files, and whatever a run resolved
-// to is written into its folder, where it is a recipe again. Pair gives two runs whose models have the same number
-// of parameters to within 1 %, on the same data, from the same seed: the only fair comparison.
+// A recipe function (Tiny, Small, …) returns a whole run: model, tokenizer, data, training, optimiser. Set changes one
+// field by its dotted path; Read and JSON convert from and to files. The resolved run is written into its folder, where
+// it is a recipe again. Pair returns two runs whose models have the same number of parameters to within 1 %, with the
+// same data and seed, for a fair comparison.
 package recipe
 
 import (
@@ -18,7 +18,7 @@ import (
 	"antiphase/optim"
 )
 
-// Recipe is one run, complete.
+// Recipe is one complete run.
 type Recipe struct {
 	Name      string       `json:"name" doc:"what to call the run"`
 	Model     model.Config `json:"model"`
@@ -28,7 +28,7 @@ type Recipe struct {
 	Optim     optim.Config `json:"optim"`
 }
 
-// Tokenizer says where ids come from.
+// Tokenizer selects the tokenizer.
 type Tokenizer struct {
 	Path    string `json:"path" doc:"a tokenizer.json to use; empty trains one on the data, \"bytes\" is the plain byte tokenizer"`
 	Vocab   int    `json:"vocab" doc:"size of the tokenizer to train"`
@@ -36,7 +36,7 @@ type Tokenizer struct {
 	Pattern string `json:"pattern" doc:"how text is split before merging: llama3 (default), gpt2 or qwen2"`
 }
 
-// Data says what is read.
+// Data selects the text.
 type Data struct {
 	Sources   []Source `json:"sources" doc:"files, folders, globs, synthetic[:options], goroot, or one built token set; PATH@WEIGHT or {path, weight, epochs} draws rows in proportion to weights, at most that many passes over each"`
 	HeldOut   float64  `json:"held_out" doc:"share of the text kept for validation, never trained on"`
@@ -46,7 +46,7 @@ type Data struct {
 	Order     string   `json:"order" doc:"random: a batch is a random sample of all rows; stream: documents shuffled, rows one after the other"`
 }
 
-// Train says how long, how much at once, and what is kept.
+// Train sets length, batch sizes, evaluation and checkpoints.
 type Train struct {
 	From        string          `json:"from,omitempty" doc:"model whose weights to begin with, and not random ones"`
 	Seed        uint64          `json:"seed" doc:"decides weights and data order"`
@@ -63,16 +63,16 @@ type Train struct {
 	StrictSave  bool            `json:"strict_save" doc:"stop when a checkpoint cannot be written instead of trying again later"`
 }
 
-// Patterns are the names that tokenizer.pattern may have.
+// Patterns lists the values of tokenizer.pattern.
 var Patterns = []string{"llama3", "gpt2", "qwen2"}
 
-// Orders are the names that data.order may have.
+// Orders lists the values of data.order.
 var Orders = []string{"random", "stream"}
 
-// HeldOutWays are the names that data.held_out_by may have.
+// HeldOutWays lists the values of data.held_out_by.
 var HeldOutWays = []string{"pieces", "documents"}
 
-// Complete fills defaults and checks everything, naming the first field that is wrong by its path.
+// Complete fills defaults and checks all fields; the error names the first wrong field by its path.
 func (r Recipe) Complete() (Recipe, error) {
 	if r.Tokenizer.Path == "bytes" {
 		r.Tokenizer.Vocab = 0
@@ -102,13 +102,13 @@ func (r Recipe) Complete() (Recipe, error) {
 	return r, r.check()
 }
 
-// Limits that keep products of settings within their types; both are far beyond any run.
+// Limits that keep products of settings within their types; both are far above any real run.
 const (
 	maxTokens = 1 << 31
 	maxSteps  = 1 << 31
 )
 
-// plainName says that a name stays where it is put: it names the run's folder.
+// plainName reports whether a name is safe as the name of the run's folder.
 func plainName(s string) bool {
 	return s != "" && len(s) <= 200 && s != "." && filepath.IsLocal(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return r == '/' || r == '\\' || r == ':' || unicode.IsControl(r)

@@ -22,13 +22,13 @@ type Field struct {
 	v     reflect.Value
 }
 
-// key is where a settable value lies within a Recipe.
+// key locates a settable value within a Recipe.
 type key struct {
 	path, doc string
 	index     []int
 }
 
-// keys lists every settable value in order, and byPath finds one; both are the same for all recipes.
+// keys lists every settable value in order, and byPath finds one; both are independent of the recipe.
 var (
 	keys   = keysOf(reflect.TypeFor[Recipe](), "", nil)
 	byPath = index(keys)
@@ -56,7 +56,7 @@ func index(list []key) map[string]key {
 	return m
 }
 
-// known says that path is a key or the beginning of one.
+// known reports whether path is a key or the prefix of one.
 func known(path string) bool {
 	_, ok := byPath[path]
 	return ok || slices.ContainsFunc(keys, func(k key) bool { return strings.HasPrefix(k.path, path+".") })
@@ -84,7 +84,7 @@ func show(x reflect.Value) string {
 	return string(b)
 }
 
-// Set gives the field at path a new value: Set("train.steps", "100"). A list is JSON, or a single entry as it stands.
+// Set gives the field at path a new value: Set("train.steps", "100"). A list is JSON, or a single entry as plain text.
 func (r *Recipe) Set(path, value string) error {
 	k, ok := byPath[path]
 	if !ok {
@@ -151,7 +151,7 @@ func (f Field) setList(s string) error {
 	if !strings.HasPrefix(s, "[") {
 		list, _ = json.Marshal([]string{s}) // a list of one string
 	}
-	into := reflect.New(f.v.Type()) // not over the old entries, whose fields would shine through
+	into := reflect.New(f.v.Type()) // a new value, so that fields of old entries do not persist
 	if err := json.Unmarshal(list, into.Interface()); err != nil {
 		return err
 	}
@@ -173,8 +173,8 @@ func kindName(v reflect.Value) string {
 	return "value of its kind"
 }
 
-// nearest is the known key with the smallest edit distance; a key's last part counts alone too, so that "steps"
-// finds train.steps.
+// nearest is the known key with the smallest edit distance. The last part of a key is also compared alone, so that
+// "steps" finds train.steps.
 func nearest(path string) string {
 	type candidate struct {
 		path string

@@ -16,7 +16,7 @@ type Size struct {
 	Make func(arch string) (Recipe, error)
 }
 
-// Sizes lists the recipes from small to large.
+// Sizes lists the recipes in order of size.
 func Sizes() []Size {
 	return []Size{
 		{"nano", "a few seconds, for tests", Nano},
@@ -44,7 +44,7 @@ func Named(size, arch string) (Recipe, error) {
 	return Recipe{}, fmt.Errorf("size: %q is unknown; there are %s", size, strings.Join(names, ", "))
 }
 
-// Pair gives runs of two architectures that are equal in size, data, seed and all else.
+// Pair returns runs of two architectures with equal size, data, seed and all other settings.
 func Pair(size, a, b string) (Recipe, Recipe, error) {
 	ra, err := Named(size, a)
 	if err != nil {
@@ -54,11 +54,11 @@ func Pair(size, a, b string) (Recipe, Recipe, error) {
 	return ra, rb, err
 }
 
-// shape is a size in the baseline's terms: heads counts the Transformer's.
+// shape is a size in terms of the baseline: heads counts the Transformer's.
 type shape struct{ layers, dim, heads, ffn, context, vocab int }
 
-// build turns a shape into an architecture of equal size: value heads that are wider than the baseline's are fewer in
-// the same measure, and parameters that the architecture has more of (DIFF V2's second queries) are taken from the MLP.
+// build turns a shape into an architecture of equal size. If value heads are wider than the baseline's, there are
+// proportionally fewer. Extra parameters of the architecture (DIFF V2's second queries) are taken from the MLP.
 func (s shape) build(arch string) (model.Config, error) {
 	a, err := layer.LookupArch(arch)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s shape) build(arch string) (model.Config, error) {
 	if c, err = c.Complete(); err != nil {
 		return c, fmt.Errorf("model.%w", err)
 	}
-	// What a width of the MLP costs in all layers, and how many widths the attention has over the baseline's 4·dim².
+	// The parameters of one column of the MLP over all layers, and the attention's excess over the baseline's 4·dim².
 	const step = 8
 	attn := a.QueryHeads(c.Heads, c.KVHeads) + a.Keys*c.KVHeads + a.Values*c.KVHeads + a.Values*c.Heads // in units of head_dim·dim
 	extra := attn*c.HeadDim*c.Dim - 4*c.Dim*c.Dim
@@ -95,7 +95,7 @@ func training(steps, batch, micro, seq int) Train {
 		LogEvery: 100, EvalEvery: 200, EvalBatches: 8, SaveEvery: 200, KeepLast: 2}
 }
 
-// Nano is a model of a few thousand parameters on bytes, for tests.
+// Nano is a byte-level model of a few thousand parameters, for tests.
 func Nano(arch string) (Recipe, error) {
 	s := shape{layers: 2, dim: 32, heads: 4, ffn: 88, context: 64, vocab: 260}
 	r, err := s.recipe("nano", arch, training(20, 4, 4, 32), 3e-3)
@@ -106,8 +106,8 @@ func Nano(arch string) (Recipe, error) {
 	return r, err
 }
 
-// Tiny learns to retrieve in minutes on two cores: whole documents of up to 512 bytes, in most of which something can be
-// looked up, a vocabulary in which names and numbers are single tokens, and output projections that start at full size.
+// Tiny learns to retrieve in minutes on two cores. Documents are whole and have up to 512 bytes, and most contain
+// something to look up; names and numbers are single tokens of the vocabulary; output projections start at full scale.
 func Tiny(arch string) (Recipe, error) {
 	s := shape{layers: 3, dim: 128, heads: 4, ffn: 344, context: 256, vocab: 1024}
 	r, err := s.recipe("tiny", arch, training(2000, 8, 8, 256), 2e-3)
@@ -118,7 +118,8 @@ func Tiny(arch string) (Recipe, error) {
 	return r, err
 }
 
-// Mini writes plain English and retrieves within 512 tokens; two of them fit into the program. What makes Tiny retrieve is the same here.
+// Mini writes plain English and retrieves within 512 tokens; two of them are embedded in the binary. It learns to
+// retrieve for the same reasons as Tiny.
 func Mini(arch string) (Recipe, error) {
 	s := shape{layers: 6, dim: 192, heads: 6, ffn: 512, context: 512, vocab: 4096}
 	r, err := s.recipe("mini", arch, training(20000, 32, 32, 512), 2e-3)
@@ -159,20 +160,20 @@ func B2(arch string) (Recipe, error) {
 	return s.paper("2.8b", arch)
 }
 
-// B6 is the paper's 6.8B: 32 × 4096, at half the learning rate. States of 16 bytes a parameter take 102 GiB, so that one
-// GPU of 141 GB trains it with blocks recomputed.
+// B6 is the paper's 6.8B: 32 × 4096, at half the learning rate. At 16 bytes of state per parameter it needs 102 GiB, so
+// one GPU of 141 GB trains it with recomputed blocks.
 func B6(arch string) (Recipe, error) {
 	s := shape{layers: 32, dim: 4096, heads: 32, ffn: 10880, context: 2048, vocab: 100288}
 	return s.large("6.8b", arch)
 }
 
-// B13 is the paper's 13.1B: 40 × 5120. Its states take 196 GiB: several GPUs.
+// B13 is the paper's 13.1B: 40 × 5120. Its state needs 196 GiB: several GPUs.
 func B13(arch string) (Recipe, error) {
 	s := shape{layers: 40, dim: 5120, heads: 40, ffn: 13696, context: 2048, vocab: 100288}
 	return s.large("13.1b", arch)
 }
 
-// large is paper with half the learning rate and blocks recomputed.
+// large is paper with half the learning rate and recomputed blocks.
 func (s shape) large(name, arch string) (Recipe, error) {
 	r, err := s.paper(name, arch)
 	r.Optim.LR, r.Train.Recompute = 7.5e-5, layer.RecomputeBlocks

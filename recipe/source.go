@@ -12,8 +12,8 @@ import (
 // Source is one source of text. In a recipe it is a string, PATH or PATH@WEIGHT, or an object with path, weight and epochs.
 type Source struct {
 	Path   string  // a file, a folder, a glob, synthetic[:options], goroot or a built token set
-	Weight float64 // rows are drawn in proportion to it; 0: none of the sources has one
-	Epochs float64 // passes at most; 0: no bound
+	Weight float64 // rows are drawn in proportion to it; 0 if no source has a weight
+	Epochs float64 // maximum number of passes; 0 means no bound
 }
 
 // Paths makes sources without weights.
@@ -45,7 +45,7 @@ func positive(source, what string, x float64) error {
 	return nil
 }
 
-// String is the source for people.
+// String formats the source for display.
 func (s Source) String() string {
 	out := s.Path
 	if s.Weight > 0 {
@@ -64,7 +64,7 @@ type sourceJSON struct {
 	Epochs *float64 `json:"epochs,omitempty"`
 }
 
-// MarshalJSON gives the string where it says all.
+// MarshalJSON writes a string if that is sufficient.
 func (s Source) MarshalJSON() ([]byte, error) {
 	if p, err := ParseSource(s.Path); err == nil && s == p {
 		return json.Marshal(s.Path)
@@ -109,12 +109,12 @@ func (s *Source) UnmarshalJSON(b []byte) (err error) {
 	return nil
 }
 
-// Mixed says whether rows are drawn from each source by itself.
+// Mixed reports whether rows are drawn from each source separately.
 func (d *Data) Mixed() bool {
 	return len(d.Sources) > 0 && (d.Sources[0].Weight > 0 || d.Sources[0].Epochs > 0)
 }
 
-// checkSources wants a weight for all sources or for none.
+// checkSources requires a weight for all sources or for none.
 func (d *Data) checkSources() error {
 	if len(d.Sources) == 0 {
 		return fmt.Errorf("data.sources: is empty; name files, a folder, \"synthetic\" or \"goroot\"")

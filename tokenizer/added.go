@@ -11,8 +11,8 @@ type addedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word"` // only where no word character touches it
-	LStrip     bool   `json:"lstrip"`      // takes the white space on its left with it
-	RStrip     bool   `json:"rstrip"`      // takes the white space on its right with it
+	LStrip     bool   `json:"lstrip"`      // consumes white space on its left
+	RStrip     bool   `json:"rstrip"`      // consumes white space on its right
 	Normalized bool   `json:"normalized"`  // matched in the normalized text
 	Special    bool   `json:"special"`
 }
@@ -97,8 +97,8 @@ func (t *trie) find(s string, i int) (start, stop int, id int32, ok bool) {
 }
 
 // cut calls text for every stretch of s between added tokens and token for every added token, in order. A match that a
-// single_word token turns down is passed over as a whole, so a shorter token inside it is not looked for; the search goes on
-// behind the match and not behind the white space that rstrip took. Both are what Hugging Face does.
+// single_word token rejects is skipped as a whole, so a shorter token inside it is not found; the search continues
+// after the match, not after the white space that rstrip consumed. Both are Hugging Face's behaviour.
 func (t *Tokenizer) cut(tr *trie, s string, text func(start, stop int), token func(id int32)) {
 	done, from := 0, 0
 	for {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Beginning returns a tokenizer that puts id before every text, and nothing else around it, as its file's post-processor; t itself when
-// it does so already.
+// Beginning returns a tokenizer whose post-processor puts id before every text and nothing else around it; t itself if
+// it already does so.
 func (t *Tokenizer) Beginning(id int32) (*Tokenizer, error) {
 	tok := t.Token(id)
 	if tok == "" {
@@ -26,7 +26,7 @@ func (t *Tokenizer) Beginning(id int32) (*Tokenizer, error) {
 		"special_tokens": object{tok: object{"id": tok, "ids": []int32{id}, "tokens": []string{tok}}},
 	}
 	processor := any(template)
-	if !own && !isNull(t.spec.processor) { // one that adds nothing still has to do with offsets
+	if !own && !isNull(t.spec.processor) { // one that adds nothing still affects offsets
 		processor = object{"type": "Sequence", "processors": []any{t.spec.processor, template}}
 	}
 	b, err := json.Marshal(processor)

@@ -14,7 +14,7 @@ type bpe struct {
 	asciiID      [128]int32     // id of each ASCII character, or -1
 	runeID       map[rune]int32 // ids of the other one-character tokens
 	fallback     [256]int32     // id of <0xNN>, or -1
-	unk          int32          // -1: unknown characters vanish
+	unk          int32          // -1: unknown characters are dropped
 	fuseUnk      bool           // a run of unknown characters becomes one unk
 	byteFallback bool           // an unknown character becomes its bytes' <0xNN> when all exist
 	ignoreMerges bool           // a word that is a token becomes that token
@@ -23,9 +23,9 @@ type bpe struct {
 	cache        wordCache
 }
 
-// cutRune is a character before which a long word may be cut without changing the result: no merge joins a token that ends
-// in a character outside joins with a token that begins with r. Texts that come as one word (no pre-tokenizer, as in Llama 2)
-// thus become short cacheable words.
+// cutRune is a character before which a long word may be cut without changing the result: no merge joins a token that
+// ends in a character outside joins with a token that begins with r. This turns texts that form one word (no
+// pre-tokenizer, as in Llama 2) into short cacheable words.
 type cutRune struct {
 	r     rune
 	text  string
@@ -91,7 +91,7 @@ func (m *bpe) charID(s string) (int32, int) {
 	return -1, n
 }
 
-// byteWord is the last stage behind a ByteLevel pre-tokenizer: p holds raw bytes.
+// byteWord is the last stage after a ByteLevel pre-tokenizer: p holds raw bytes.
 func (m *bpe) byteWord(st *scratch, p piece) { m.word(st, p.s, true) }
 
 // textWord is the last stage of the other pre-tokenizers.
@@ -108,8 +108,8 @@ func (m *bpe) textWord(st *scratch, p piece) {
 	m.word(st, s, false)
 }
 
-// cutPoint returns the first position behind the start of s where it may be cut, or -1. Both characters there must have
-// their own tokens: an unknown one could vanish or fuse and so bring other neighbours together.
+// cutPoint returns the first position after the start of s where it may be cut, or -1. Both characters there must have
+// their own tokens: an unknown one could be dropped or fused and so make other characters adjacent.
 func (m *bpe) cutPoint(s string) int {
 	for i := 1; i < len(s); i++ {
 		if s[i] != ' ' && s[i] != "▁"[0] {
@@ -129,10 +129,10 @@ func (m *bpe) cutPoint(s string) int {
 	return -1
 }
 
-// word appends the ids of one word to st.dst; raw says that w's bytes stand for letters of the byte-level alphabet.
+// word appends the ids of one word to st.dst; raw means that w's bytes stand for letters of the byte-level alphabet.
 func (m *bpe) word(st *scratch, w string, raw bool) {
 	if m.ignoreMerges && st.ordinary && len(m.special) > 0 && m.special[m.spelling(st, w, raw)] {
-		// Text only: the word spells a special token, so it is merged up from its characters.
+		// Text only: the word spells a special token, so it is merged from its characters.
 		st.dst = m.merge(st, w, raw, st.dst)
 		return
 	}
@@ -183,7 +183,7 @@ func (m *bpe) merge(st *scratch, w string, raw bool, dst []int32) []int32 {
 // symbols fills st.sym with the ids of w's characters.
 func (m *bpe) symbols(st *scratch, w string, raw bool) {
 	sym := st.sym[:0]
-	pending := false // an unk waits for a possible fusion
+	pending := false // an unk may still fuse with the next
 	for i := 0; i < len(w); {
 		var id int32
 		n := 1
@@ -205,7 +205,7 @@ func (m *bpe) symbols(st *scratch, w string, raw bool) {
 			char = byteText[char[0]]
 		}
 		if m.byteFallback && m.hasBytes(char) {
-			// A waiting unk stays waiting, and so lands behind these bytes, as in Hugging Face.
+			// A pending unk stays pending, and so comes after these bytes, as in Hugging Face.
 			for k := range len(char) {
 				sym = append(sym, m.fallback[char[k]])
 			}

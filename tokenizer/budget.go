@@ -10,20 +10,21 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// A tokenizer.json comes from anywhere, and its expressions and replacements are small programs. They run with a budget of time and of
-// memory. Parse tries them on short texts that make bad ones show; what passes there and runs out on a real text is recorded (Err).
+// A tokenizer.json is untrusted, and its expressions and replacements are small programs. They run with a time and
+// memory budget. Parse tries them on short texts that expose bad ones. If one passes there but exceeds its budget on a
+// real text, that is recorded (Err).
 const (
 	trialTime   = time.Second      // for a search in a trial text, which takes microseconds
 	searchTime  = 10 * time.Second // to find the next match in a text of any length
 	trialLength = 48               // characters of a trial text: 2⁴⁸ ways to fail are noticed
-	maxGrowth   = 256              // times its length that a text may become by normalizing
-	freeGrowth  = 1 << 20          // bytes that any text may become
+	maxGrowth   = 256              // maximum growth factor of a text by normalizing
+	freeGrowth  = 1 << 20          // bytes that any text may grow to
 )
 
 // budget belongs to one tokenizer and is shared by its patterns.
 type budget struct {
 	over   atomic.Pointer[error] // the first overrun
-	probes []string              // texts that the normalizers replace or make
+	probes []string              // texts that the normalizers replace or produce
 }
 
 func (b *budget) overrun(format string, args ...any) {
@@ -31,7 +32,7 @@ func (b *budget) overrun(format string, args ...any) {
 	b.over.CompareAndSwap(nil, &err)
 }
 
-// err is the first overrun.
+// err returns the first overrun.
 func (b *budget) err() error {
 	if b == nil {
 		return nil
@@ -42,15 +43,16 @@ func (b *budget) err() error {
 	return nil
 }
 
-// Err reports that a pattern or a normalizer of the tokenizer ran out of its budget on some text. What was encoded before still holds; the
-// text at hand was encoded with the rest of it unmatched, so no text is lost, but its ids are not those of other programs.
+// Err reports that a pattern or a normalizer exceeded its budget on some text. Earlier results remain valid. The
+// current text was encoded with its rest unmatched, so no text is lost, but its ids differ from those of other
+// programs.
 func (t *Tokenizer) Err() error { return t.budget.err() }
 
-// room is how long a text of n bytes may become.
+// room is the length that a text of n bytes may grow to.
 func room(n int) int { return max(freeGrowth, n*maxGrowth) }
 
-// tryRegex searches texts on which expressions that backtrack without bound take exponential time: runs of the characters that occur in
-// the expression and of common ones, alone and in pairs, ended by something else.
+// tryRegex searches texts on which expressions with unbounded backtracking take exponential time: runs of characters
+// from the expression and of common ones, alone and in pairs, followed by something else.
 func tryRegex(expr string, re *regexp2.Regexp) error {
 	re.MatchTimeout = trialTime
 	defer func() { re.MatchTimeout = searchTime }()
@@ -65,7 +67,7 @@ func tryRegex(expr string, re *regexp2.Regexp) error {
 	return nil
 }
 
-// trialUnits are what trial texts repeat.
+// trialUnits are the strings that trial texts repeat.
 func trialUnits(expr string) []string {
 	units := []string{"a", "A", "1", " ", "\n", ".", "é", "漢", "a ", "a1"}
 	var own []string
@@ -85,7 +87,7 @@ func trialUnits(expr string) []string {
 	return units
 }
 
-// tryNormalizer refuses a chain that makes a short text long.
+// tryNormalizer rejects a chain that makes a short text long.
 func (b *budget) tryNormalizer(n normalizer) error {
 	if n == nil {
 		return nil
@@ -106,7 +108,7 @@ func (b *budget) tryNormalizer(n normalizer) error {
 	return nil
 }
 
-// growth is the most that replacing p by content can lengthen a text, as a factor.
+// growth is the largest factor by which replacing p with content can lengthen a text.
 func (p pattern) growth(content string) float64 {
 	if p.re != nil {
 		return float64(len(content) + 1) // a match may be empty
@@ -114,7 +116,7 @@ func (p pattern) growth(content string) float64 {
 	return max(1, float64(len(content))/float64(max(len(p.literal), 1)))
 }
 
-// checkDecoder refuses a chain of replacements that could make a token of one byte longer than anything a program should print.
+// checkDecoder rejects a chain of replacements that could turn a token of one byte into an unreasonably long text.
 func checkDecoder(steps []decodeStep) error {
 	growth := 1.0
 	for _, s := range steps {

@@ -48,9 +48,9 @@ func appendByteLevel(dst []byte, tok string) []byte {
 	return dst
 }
 
-// lossy appends b to dst as UTF-8, each maximal invalid part (a lead byte with the continuation bytes that could follow it,
-// or one stray byte) becoming one U+FFFD. With final unset it stops before a trailing part that more bytes could complete,
-// and returns how many bytes of b it consumed.
+// lossy appends b to dst as UTF-8. Each maximal invalid part (a lead byte with the continuation bytes that could follow
+// it, or one stray byte) becomes one U+FFFD. If final is false it stops before a trailing part that more bytes could
+// complete, and returns how many bytes of b it consumed.
 func lossy(dst, b []byte, final bool) ([]byte, int) {
 	i := 0
 	for i < len(b) {

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Components of the tokenizers made here, as the file spells them.
+// Components of the built-in tokenizers, in the file's notation.
 const (
 	byteLevelJSON      = `{"add_prefix_space":false,"trim_offsets":true,"type":"ByteLevel","use_regex":true}`
 	byteLevelPlainJSON = `{"add_prefix_space":false,"trim_offsets":true,"type":"ByteLevel","use_regex":false}`
 )
 
-// byteSpecials take the ids from 256 on.
+// byteSpecials have the ids 256 and up.
 var byteSpecials = []string{"<|endoftext|>", "<|pad|>", "<|im_start|>", "<|im_end|>"}
 
 var bytesOnce = sync.OnceValue(func() *Tokenizer {
@@ -35,11 +35,12 @@ var bytesOnce = sync.OnceValue(func() *Tokenizer {
 	return t
 })
 
-// Bytes returns the tokenizer whose token b is the byte b, with <|endoftext|> at 256 followed by <|pad|>, <|im_start|> and
-// <|im_end|>. It has no merges and needs no file: small models and tests use it.
+// Bytes returns the tokenizer whose token b is the byte b, with <|endoftext|> at 256 followed by <|pad|>, <|im_start|>
+// and <|im_end|>. It has no merges and needs no file. Small models and tests use it.
 func Bytes() *Tokenizer { return bytesOnce() }
 
-// build makes a tokenizer from a spec by way of its file, so that there is one path from content to tables.
+// build makes a tokenizer from a spec by writing and parsing its file, so that there is only one path from content to
+// tables.
 func build(sp spec) (*Tokenizer, error) {
 	b, err := (&Tokenizer{spec: sp}).MarshalJSON()
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// wordCache remembers the ids of recent words. Each word has one slot and a later word in the same slot takes it over, so
-// memory is bounded by 72 bytes a slot, and no lock is needed: entries do not change once stored.
+// wordCache caches the ids of recent words. Each word has one slot, and a later word in the same slot replaces it, so
+// memory is bounded by 72 bytes per slot. No lock is needed: entries are immutable.
 type wordCache struct {
 	seed  maphash.Seed
 	slots []atomic.Pointer[cacheEntry]
@@ -40,7 +40,7 @@ func (c *wordCache) slot(w string) *atomic.Pointer[cacheEntry] {
 
 func (e *cacheEntry) is(w string) bool { return e != nil && string(e.word[:e.size]) == w }
 
-// newCacheEntry returns an entry for a word of up to cacheBytes, or nil when it has too many ids.
+// newCacheEntry returns an entry for a word of up to cacheBytes, or nil if it has too many ids.
 func newCacheEntry(w string, ids []int32) *cacheEntry {
 	if len(ids) > cacheIDs {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// class is what the split patterns distinguish: \p{L}, \p{N}, \s and the rest.
+// class is a character class that the split patterns distinguish: \p{L}, \p{N}, \s and the rest.
 type class uint8
 
 const (
@@ -23,7 +23,7 @@ var asciiClass = func() (t [utf8.RuneSelf]class) {
 	return t
 }()
 
-// classPages holds the class of every character in pages of 256, equal pages shared; built on first need.
+// classPages holds the class of every character in pages of 256; equal pages are shared. It is built on first use.
 var classPages = sync.OnceValue(func() *[(unicode.MaxRune + 1) >> 8]*[256]class {
 	var pages [(unicode.MaxRune + 1) >> 8]*[256]class
 	shared := map[[256]class]*[256]class{}

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// decodeStep is one decoder of the chain as the file gives it; open makes its state for one text.
+// decodeStep is one decoder of the file's chain; open creates its state for one text.
 //
-// Hugging Face decoders map a list of strings to a list of strings. Here each is a filter that takes the strings one at a
-// time, so that whole texts and streams share one implementation. After ByteLevel or Fuse the list has a single string; it
-// arrives in fragments, none of which splits a character, and fused tells the filter so.
+// Hugging Face decoders map a list of strings to a list of strings. Here each is a filter that takes the strings one at
+// a time, so that whole texts and streams share one implementation. After ByteLevel or Fuse the list has a single
+// string. It arrives in fragments that never split a character, and fused tells the filter so.
 type decodeStep interface {
 	open(out sink, fused bool) filter
 	fuses() bool // its output is a single string
@@ -19,7 +19,7 @@ type decodeStep interface {
 // sink takes the strings a filter emits.
 type sink func(s string)
 
-// filter is a decoder at work.
+// filter is the state of a decoder for one text.
 type filter interface {
 	push(s string)
 	flush() // the text has ended: emit what was held back
@@ -53,7 +53,7 @@ func (f *byteLevelFilter) emit(final bool) {
 }
 
 // byteFallbackDecoder turns runs of <0xNN> into text; a run that is not UTF-8 becomes one U+FFFD per byte. A run can be
-// judged only when it has ended, or as soon as it cannot become valid any more.
+// decided only at its end, or as soon as it can no longer become valid.
 type byteFallbackDecoder struct{}
 
 func (byteFallbackDecoder) fuses() bool { return false }
@@ -75,7 +75,7 @@ func fallbackByte(tok string) (byte, bool) {
 	if len(tok) != 6 || tok[:3] != "<0x" || tok[5] != '>' {
 		return 0, false
 	}
-	// A plus sign is accepted by the integer parser of Hugging Face too, but no vocabulary spells a byte so.
+	// Hugging Face's integer parser also accepts a plus sign, but no vocabulary writes a byte that way.
 	b, err := strconv.ParseUint(tok[3:5], 16, 8)
 	return byte(b), err == nil
 }
@@ -169,7 +169,7 @@ func (d metaspaceDecoder) open(out sink, fused bool) filter {
 	}}
 }
 
-// mapFilter changes each string by itself.
+// mapFilter changes each string independently.
 type mapFilter struct {
 	out sink
 	f   func(string) string
@@ -178,7 +178,7 @@ type mapFilter struct {
 func (f mapFilter) push(s string) { f.out(f.f(s)) }
 func (f mapFilter) flush()        {}
 
-// holdFilter collects the fragments of a fused string for a decoder that must see the whole.
+// holdFilter collects the fragments of a fused string for a decoder that needs the whole.
 type holdFilter struct {
 	f    filter
 	text strings.Builder

@@ -24,8 +24,8 @@ func (d stripDecoder) open(out sink, fused bool) filter {
 	}}
 }
 
-// stripFilter strips one string that comes in fragments: left counts what may still go at the beginning, held is the number
-// of characters at the end that may yet turn out to be the last.
+// stripFilter strips one string that arrives in fragments: left counts the characters that may still be removed at the
+// beginning, held is the number of characters at the end that may turn out to be the last.
 type stripFilter struct {
 	d    stripDecoder
 	out  sink

@@ -12,7 +12,7 @@ const (
 	Ordinary
 )
 
-// piece is a stretch of text on its way to the model.
+// piece is a stretch of text being encoded.
 type piece struct {
 	s     string
 	first bool // it begins where the whole text begins (Metaspace's prepend_scheme "first")
@@ -24,7 +24,7 @@ type scratch struct {
 	ordinary bool
 	bufs     [][]byte // one per rewriting stage
 	spans    [][]span // one per splitting stage
-	sym      []int32  // symbols of the word at hand
+	sym      []int32  // symbols of the current word
 	rank     []int32  // rank[i]: merge rank of symbols i and i+1
 	nodes    []node   // linked symbols of a long word
 	heap     []uint64 // its candidate merges
@@ -80,7 +80,7 @@ func (t *Tokenizer) Append(dst []int32, text string) []int32 {
 	return t.giveBack(st)
 }
 
-// segment encodes text that holds no token of rawTrie.
+// segment encodes text that contains no token of rawTrie.
 func (t *Tokenizer) segment(st *scratch, p piece) {
 	p = t.normal(p)
 	t.cut(t.normTrie, p.s,

@@ -21,7 +21,7 @@ func (t *Tokenizer) MarshalJSON() ([]byte, error) {
 		if e := enc.Encode(v); err == nil {
 			err = e
 		}
-		b.Truncate(b.Len() - 1) // Encode ends its value with a line end
+		b.Truncate(b.Len() - 1) // Encode ends its value with a newline
 	}
 	sp := &t.spec
 	put(`{"version":`, "1.0")
@@ -72,7 +72,7 @@ func byID(vocab map[string]int32) []string {
 	return toks
 }
 
-// Save writes a tokenizer.json that Hugging Face reads. The file appears whole or not at all, durably.
+// Save writes a tokenizer.json that Hugging Face reads. The file is written atomically and durably.
 func (t *Tokenizer) Save(path string) error {
 	b, err := t.MarshalJSON()
 	if err != nil {

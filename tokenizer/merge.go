@@ -5,7 +5,7 @@ import "math"
 // mergeRule is one line of the merges: left and right become out.
 type mergeRule struct{ left, right, out int32 }
 
-// merge is what a pair of ids becomes, and when: lower ranks first.
+// merge is the id that a pair becomes, and its rank: lower ranks merge first.
 type merge struct{ rank, id int32 }
 
 const noRank = math.MaxInt32
@@ -61,7 +61,7 @@ func (t *pairTable) get(left, right int32) merge {
 	}
 }
 
-// shortWord is the number of symbols up to which scanning all ranks for each merge beats keeping a heap.
+// shortWord is the number of symbols up to which scanning all ranks for each merge is faster than a heap.
 const shortWord = 40
 
 // mergeShort merges st.sym in place, O(n²) with tiny constants, and appends the result to dst.

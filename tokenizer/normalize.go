@@ -8,7 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// normalizer rewrites a segment of text before it is cut into words. What would become longer than room bytes stays as it is.
+// normalizer rewrites a segment of text before it is split into words. A result longer than room bytes is discarded and
+// the text is unchanged.
 type normalizer func(p piece, room int) piece
 
 // sequence applies normalizers in order; an empty list gives nil.
@@ -27,7 +28,7 @@ func sequence(ns []normalizer) normalizer {
 	}
 }
 
-// textNormalizer lifts a function of the text alone.
+// textNormalizer makes a normalizer of a function of the text alone.
 func textNormalizer(f func(string) string) normalizer {
 	return func(p piece, _ int) piece {
 		p.s = f(p.s)
@@ -35,7 +36,7 @@ func textNormalizer(f func(string) string) normalizer {
 	}
 }
 
-// normalForm applies a Unicode normal form between the characters it must pass by.
+// normalForm applies a Unicode normal form to the text between characters that it must not change.
 func normalForm(form norm.Form) normalizer {
 	return textNormalizer(func(s string) string {
 		i := strings.IndexFunc(s, unnormalized)
@@ -54,7 +55,7 @@ func normalForm(form norm.Form) normalizer {
 	})
 }
 
-// lowercase maps each character by itself, so a final sigma has no special form; only İ becomes two characters.
+// lowercase maps each character separately, so a final sigma has no special form; only İ becomes two characters.
 func lowercase(s string) string {
 	changed := false
 	for _, r := range s {
@@ -94,7 +95,8 @@ func stripAccents(s string) string {
 	return b.String()
 }
 
-// strip removes white space at the ends. Text that loses its beginning no longer begins where the whole text begins.
+// strip removes white space at the ends. A text stripped at its beginning no longer counts as the beginning of the
+// whole text.
 func strip(left, right bool) normalizer {
 	return func(p piece, _ int) piece {
 		if left {
@@ -109,7 +111,7 @@ func strip(left, right bool) normalizer {
 	}
 }
 
-// prepend puts text in front of a segment that is not empty.
+// prepend puts text in front of a non-empty segment.
 func prepend(text string) normalizer {
 	return textNormalizer(func(s string) string {
 		if s == "" {

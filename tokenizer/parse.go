@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// spec is the content of a tokenizer.json in a form that Save can write again; components are canonical JSON.
+// spec is the content of a tokenizer.json in a form that Save can write; components are canonical JSON.
 type spec struct {
 	added                               []addedToken
 	normalizer, pre, processor, decoder json.RawMessage
@@ -35,7 +35,7 @@ type file struct {
 	Model         json.RawMessage   `json:"model"`
 }
 
-// MaxFile is the size above which a tokenizer.json is refused unread: several times that of the largest in use, and what a machine can bear.
+// MaxFile is the largest tokenizer.json that is read: several times the largest in use.
 const MaxFile = 1 << 28
 
 var errTooLarge = fmt.Errorf("tokenizer.json is larger than %d bytes", MaxFile)
@@ -50,7 +50,7 @@ func Load(path string) (*Tokenizer, error) {
 	if st, err := f.Stat(); err == nil && st.Size() > MaxFile {
 		return nil, fmt.Errorf("load %s: %w", path, errTooLarge)
 	}
-	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1)) // a device has no size
+	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1)) // a device file has no size
 	if err != nil {
 		return nil, fmt.Errorf("load tokenizer: %w", err)
 	}
@@ -61,8 +61,8 @@ func Load(path string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// Parse reads the bytes of a tokenizer.json. A component, field or value that it does not know and that could change ids is
-// refused by name.
+// Parse reads the bytes of a tokenizer.json. Unknown components, fields or values that could change ids are rejected by
+// name.
 func Parse(r []byte) (*Tokenizer, error) {
 	if len(r) > MaxFile {
 		return nil, errTooLarge
@@ -100,7 +100,7 @@ func Parse(r []byte) (*Tokenizer, error) {
 	return t, t.budget.err()
 }
 
-// parseComponents reads what stands around the model.
+// parseComponents reads everything around the model.
 func (t *Tokenizer) parseComponents(f file) error {
 	t.budget = &budget{}
 	ns, err := parseNormalizer(f.Normalizer, t.budget)
@@ -142,7 +142,7 @@ func (t *Tokenizer) finish() {
 	t.model.special = t.special
 	t.rawTrie, t.normTrie = newTrie(), newTrie()
 	t.text = slices.Clone(t.tokens)
-	// Special tokens come first, so among equal spellings the special one is matched.
+	// Special tokens come first, so that the special one is matched among equal spellings.
 	for _, special := range []bool{true, false} {
 		for _, tok := range t.spec.added {
 			if t.special[tok.Content] != special {
@@ -164,7 +164,7 @@ func (t *Tokenizer) finish() {
 	t.hash = sync.OnceValue(t.computeHash)
 }
 
-// strict decodes one JSON value into v and refuses unknown fields and trailing text.
+// strict decodes one JSON value into v and rejects unknown fields and trailing text.
 func strict(raw []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()

@@ -21,7 +21,8 @@ type modelJSON struct {
 	Merges       json.RawMessage  `json:"merges"`
 }
 
-// maxID bounds ids by the number of tokens, so that a file cannot ask for tables much larger than itself; gaps are allowed.
+// maxID bounds ids by the number of tokens, so that a file cannot require tables much larger than itself; gaps are
+// allowed.
 func maxID(tokens int) int64 { return min(8*int64(tokens)+1<<16, math.MaxInt32-1) }
 
 func (t *Tokenizer) parseModel(raw json.RawMessage) error {
@@ -63,7 +64,7 @@ func (t *Tokenizer) parseModel(raw json.RawMessage) error {
 	return nil
 }
 
-// setVocab checks the model's vocabulary and fills the token tables with it.
+// setVocab checks the model's vocabulary and fills the token tables.
 func (t *Tokenizer) setVocab(vocab map[string]int64) error {
 	limit, top := maxID(len(vocab)), int64(-1)
 	for tok, id := range vocab {
@@ -103,7 +104,7 @@ func (t *Tokenizer) setModel(pairs [][2]string) {
 	t.model.findCuts(pairs)
 }
 
-// parseMerges reads both spellings: "a b" and ["a","b"].
+// parseMerges reads both notations: "a b" and ["a","b"].
 func parseMerges(raw json.RawMessage) ([][2]string, error) {
 	if isNull(raw) {
 		return nil, errors.New("merges are missing")
@@ -163,8 +164,8 @@ type addedJSON struct {
 	Special    bool    `json:"special"`
 }
 
-// parseAdded reads the added tokens. As in Hugging Face a token of the model's vocabulary keeps its id there, any other takes
-// the next free id, in order; the id in the file is a mere promise of that, and a note tells when it is broken.
+// parseAdded reads the added tokens. As in Hugging Face, a token of the model's vocabulary keeps its id there and any
+// other takes the next free id, in order. The id in the file should agree; a note reports if it does not.
 func (t *Tokenizer) parseAdded(list []json.RawMessage) error {
 	next := int64(len(t.spec.vocab)) // the count, even when the ids have gaps
 	limit := maxID(len(t.spec.vocab) + len(list))

@@ -82,7 +82,7 @@ func (t *Tokenizer) parseProcessor(raw json.RawMessage) error {
 	return walk(raw, "processors", 0, func(kind string, raw json.RawMessage) error {
 		switch kind {
 		case "ByteLevel":
-			return nil // it moves offsets only
+			return nil // it changes offsets only
 		case "TemplateProcessing":
 			return t.parseTemplate(raw)
 		}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxNesting bounds Sequences inside Sequences.
+// maxNesting bounds nested Sequences.
 const maxNesting = 16
 
 // typeOf returns a component's type.
@@ -94,7 +94,7 @@ func parsePre(raw json.RawMessage, b *budget) ([]preTokenizer, error) {
 	return parseEach(raw, "pretokenizers", b, parseOnePre)
 }
 
-// parseEach parses the components of a sequence, or the one that stands alone.
+// parseEach parses the components of a sequence, or a single component.
 func parseEach[T any](raw json.RawMessage, key string, b *budget, parse func(string, json.RawMessage, *budget) (T, error)) (out []T, err error) {
 	err = walk(raw, key, 0, func(kind string, raw json.RawMessage) error {
 		x, err := parse(kind, raw, b)
@@ -150,7 +150,7 @@ func parseOnePre(kind string, raw json.RawMessage, b *budget) (preTokenizer, err
 	return nil, errors.New("this pre-tokenizer is not supported")
 }
 
-// metaspaceFields resolves the spellings of old and new files; without any the scheme is always.
+// metaspaceFields resolves the fields of old and new files; the default scheme is always.
 func metaspaceFields(rep, scheme *string, prefix *bool) (string, string, error) {
 	r, s := "▁", "always"
 	if rep != nil {

@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// stage takes one piece of text and hands pieces to the stage behind it. Stages are built once, as closures, and the last
-// one is the model, so a text flows through word by word and no list of words is built.
+// stage takes one piece of text and passes pieces to the next stage. Stages are built once, as closures, and the last
+// one is the model, so a text is processed word by word without building a list of words.
 type stage func(st *scratch, p piece)
 
-// preTokenizer makes a stage that feeds next. slot numbers its own buffers in scratch; last is set for the one in front of
+// preTokenizer makes a stage that feeds next. slot numbers its own buffers in scratch; last is set for the one before
 // the model.
 type preTokenizer interface {
 	stage(next stage, slot int, last bool) stage
 }
 
-// buildStages chains the pre-tokenizers in front of the model. Slot 0 belongs to the model.
+// buildStages chains the pre-tokenizers before the model. Slot 0 belongs to the model.
 func buildStages(pres []preTokenizer, m *bpe) (stage, int) {
 	if n := len(pres); n > 0 {
 		if _, ok := pres[n-1].(byteLevelPre); ok {
@@ -33,8 +33,9 @@ func chain(pres []preTokenizer, next stage) stage {
 	return next
 }
 
-// byteLevelPre puts a space in front if asked, cuts by PatternGPT2 if asked, and spells bytes in the byte-level alphabet. In
-// front of the model it leaves out the spelling: the model then reads raw bytes, which is the same and faster.
+// byteLevelPre optionally prepends a space, optionally splits by PatternGPT2, and spells bytes in the byte-level
+// alphabet. Directly before the model it omits the spelling: the model then reads raw bytes, which is equivalent and
+// faster.
 type byteLevelPre struct{ prefixSpace, useRegex bool }
 
 func (b byteLevelPre) stage(next stage, slot int, last bool) stage {
@@ -62,7 +63,7 @@ func (b byteLevelPre) stage(next stage, slot int, last bool) stage {
 	}
 }
 
-// scanPre cuts by a scanner and keeps every word.
+// scanPre splits with a scanner and keeps every word.
 type scanPre struct{ scan scanner }
 
 func (b scanPre) stage(next stage, _ int, _ bool) stage {
@@ -75,7 +76,7 @@ func (b scanPre) stage(next stage, _ int, _ bool) stage {
 	}
 }
 
-// splitPre cuts by any matcher and behavior; invert swaps matches and the text between them.
+// splitPre splits with any matcher and behavior; invert swaps matches and the text between them.
 type splitPre struct {
 	match  matcher
 	do     behavior
@@ -100,7 +101,8 @@ func (b splitPre) stage(next stage, slot int, _ bool) stage {
 	}
 }
 
-// metaspacePre writes spaces as another character, puts one in front by its scheme, and cuts before each of them.
+// metaspacePre writes spaces as another character, prepends one according to its scheme, and splits before each of
+// them.
 type metaspacePre struct {
 	rep    string // one character
 	scheme string // always, first, never

@@ -17,7 +17,7 @@ type pattern struct {
 	budget  *budget
 }
 
-// foreign lists spellings that Oniguruma, the engine of Hugging Face, reads differently from ours.
+// foreign lists constructs that Oniguruma, Hugging Face's engine, interprets differently from ours.
 var foreign = []string{`[[:`, `[^[:`, `&&`, `\h`, `\H`, `\K`, `\R`, `\X`, `\y`, `\Y`, `\O`, `\N`, `\g`, `\p{^`}
 
 // compileRegex compiles a regular expression in Oniguruma's Ruby syntax: ^ and $ match at line ends.
@@ -42,7 +42,7 @@ func compileRegex(expr string, b *budget) (pattern, error) {
 	return pattern{re: re, budget: b}, nil
 }
 
-// each calls f for every match in s in order. An empty match right behind the previous match does not count.
+// each calls f for every match in s in order. An empty match directly after the previous match does not count.
 func (p pattern) each(s string, f func(start, stop int)) {
 	if p.re == nil {
 		if p.literal == "" {
@@ -67,9 +67,9 @@ func (p pattern) each(s string, f func(start, stop int)) {
 	}
 }
 
-// search lists the matches in s. When the engine gives up, for want of time or of stack, what was found so far stands and the rest of s
-// counts as unmatched, so no text is lost. Time that ran out is tried once more, since a program can be stopped for longer than its
-// budget, and then recorded: another machine might have found more.
+// search lists the matches in s. If the engine gives up for lack of time or stack, earlier matches are kept and the
+// rest of s counts as unmatched, so no text is lost. A timeout is retried once, because a process can be suspended for
+// longer than its budget, and then recorded: another machine might have found more.
 func (p pattern) search(s string) [][]int {
 	begin := time.Now()
 	all, err := p.re.FindAllStringIndex(s, -1)
@@ -85,7 +85,8 @@ func (p pattern) search(s string) [][]int {
 	return all
 }
 
-// replace returns s with every match replaced by content, which is literal text, or s as it is when the result would be longer than room.
+// replace returns s with every match replaced by content, which is literal text, or s unchanged if the result would be
+// longer than room.
 func (p pattern) replace(s, content string, room int) string {
 	if p.re == nil {
 		if p.literal == "" {
@@ -118,7 +119,7 @@ func (p pattern) replace(s, content string, room int) string {
 	return b.String()
 }
 
-// clip shortens what an error quotes.
+// clip shortens text quoted in an error.
 func clip(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		return string(r[:40]) + "…"
@@ -126,5 +127,5 @@ func clip(s string) string {
 	return s
 }
 
-// single reports whether p is a literal of one character, so that it can be replaced in fragments of a text.
+// single reports whether p is a literal of one character, which can be replaced in fragments of a text.
 func (p pattern) single() bool { return p.re == nil && utf8.RuneCountInString(p.literal) == 1 }

@@ -42,7 +42,7 @@ func at(s string, i int) (class, int) {
 	return classOf(r), n
 }
 
-// run returns the end of the characters of class c from byte i on.
+// run returns the end of the run of class c that starts at byte i.
 func run(s string, i int, c class) int {
 	for {
 		k, n := at(s, i)
@@ -112,7 +112,7 @@ func scanLlama3(s string, i, digits int) int {
 	return spaces(s, i, end)
 }
 
-// spaces applies \s+(?!\S)|\s+ to the white space s[i:end]: in front of a word it leaves the last character to that word.
+// spaces applies \s+(?!\S)|\s+ to the white space s[i:end]: before a word it leaves the last character to that word.
 func spaces(s string, i, end int) int {
 	if end == len(s) {
 		return end

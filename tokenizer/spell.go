@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Spell is a token as OpenAI writes it: its text, or bytes:\xe2 where it is only a part of a character.
+// Spell formats a token like OpenAI: its text, or bytes:\xe2 if it is only part of a character.
 func (t *Tokenizer) Spell(id int32) string {
 	if t.Special(id) {
 		return t.Token(id)

@@ -44,7 +44,7 @@ func matchScanner(scan scanner) matcher {
 	}
 }
 
-// matchRune makes a matcher in which every character with the property is a match of its own.
+// matchRune makes a matcher in which every character with the property is a separate match.
 func matchRune(is func(rune) bool) matcher {
 	return func(dst []span, s string) []span {
 		done := 0
@@ -65,7 +65,7 @@ func matchRune(is func(rune) bool) matcher {
 	}
 }
 
-// behavior says what becomes of matches. The pieces between them always stay.
+// behavior determines what happens to matches. The pieces between them are always kept.
 type behavior string
 
 const (
@@ -90,7 +90,7 @@ func (b behavior) apply(spans []span) []span {
 	case removed:
 		return spans
 	case mergedWithNext:
-		// The mirror image of mergedWithPrevious: from the end, a match joins the piece behind it.
+		// The mirror image of mergedWithPrevious: from the end, a match joins the piece after it.
 		slices.Reverse(spans)
 		spans = fold(spans, func(s span, prev bool) bool { return s.match && !prev })
 		slices.Reverse(spans)
@@ -103,7 +103,7 @@ func (b behavior) apply(spans []span) []span {
 	return fold(spans, func(span, bool) bool { return false })
 }
 
-// fold joins each span with the one before it when join says so; prev tells whether that one was a match, false at first.
+// fold joins each span with the previous one if join says so; prev tells whether that one was a match, false at first.
 func fold(spans []span, join func(s span, prev bool) bool) []span {
 	out, prev := spans[:0], false
 	for _, s := range spans {

@@ -2,8 +2,8 @@ package tokenizer
 
 import "strings"
 
-// Stream decodes ids as they come. The strings returned by Push and Flush, joined, are what Decode returns for all the ids;
-// none of them splits a UTF-8 character. A Stream belongs to one goroutine.
+// Stream decodes ids incrementally. The strings returned by Push and Flush, joined, equal what Decode returns for all
+// the ids; none of them splits a UTF-8 character. A Stream belongs to one goroutine.
 type Stream struct {
 	t       *Tokenizer
 	skip    bool
@@ -39,14 +39,14 @@ func (t *Tokenizer) Stream(skipSpecial bool) *Stream {
 	return s
 }
 
-// Push takes the next id and returns the text that is now certain, which may be empty. An id outside the vocabulary has no
-// text.
+// Push takes the next id and returns the text that is now certain, which may be empty. An id outside the vocabulary has
+// no text.
 func (s *Stream) Push(id int32) string {
 	s.push(id)
 	return s.take()
 }
 
-// Flush ends the text: it returns what was held back, an unfinished character as U+FFFD.
+// Flush ends the text and returns what was held back; an unfinished character becomes U+FFFD.
 func (s *Stream) Flush() string {
 	for _, f := range s.filters {
 		f.flush()

@@ -8,26 +8,26 @@ import (
 
 // Tokenizer maps text to token ids and back. It does not change after construction and is safe for concurrent use.
 type Tokenizer struct {
-	spec  spec     // what the file said, kept for Save
+	spec  spec     // content of the file, for Save
 	notes []string // see Notes
 
-	tokens []string         // id → content; "" where an id is not in use
+	tokens []string         // id → content; "" for unused ids
 	ids    map[string]int32 // content → id, added tokens included
 	added  map[int32]addedToken
-	// special holds contents, not ids: Hugging Face skips a token when its text equals that of a special one.
+	// special holds contents, not ids: Hugging Face skips a token if its text equals that of a special one.
 	special map[string]bool
-	// text is what decoding starts from: the token, or for an added token that is matched normalized its normalized form.
+	// text is the input of decoding: the token, or the normalized form of an added token that is matched normalized.
 	text   []string
 	isSkip []bool // id → its text is in special
 
 	rawTrie  *trie // added tokens matched in the text as given
 	normTrie *trie // added tokens matched after normalization
 
-	normalize normalizer // nil: text stays as it is
+	normalize normalizer // nil: text is unchanged
 	pre       stage      // pre-tokenizer chain, ending in the model
 	slots     int        // scratch buffers the chain needs
 	model     *bpe
-	budget    *budget // of the patterns above
+	budget    *budget // of the patterns
 	template  template
 	decoder   []decodeStep // nil: tokens joined by single spaces
 	noDecoder bool
@@ -53,7 +53,7 @@ func (t *Tokenizer) ID(tok string) (int32, bool) {
 	return id, ok
 }
 
-// Special reports whether decoding with skipSpecial leaves this id out.
+// Special reports whether decoding with skipSpecial omits this id.
 func (t *Tokenizer) Special(id int32) bool {
 	return id >= 0 && int(id) < len(t.isSkip) && t.isSkip[id]
 }
@@ -82,7 +82,7 @@ func (t *Tokenizer) TokenBytes(id int32) []byte {
 	return []byte(tok)
 }
 
-// Names under which the files in use spell the end and the beginning of a document, in order of preference.
+// Names of the end-of-text and beginning-of-text tokens in common files, in order of preference.
 var (
 	eosNames = []string{"<|endoftext|>", "</s>", "<|end_of_text|>", "<|eot_id|>", "<|im_end|>", "<eos>"}
 	bosNames = []string{"<s>", "<|begin_of_text|>", "<bos>", "<|startoftext|>"}
@@ -107,7 +107,7 @@ func (t *Tokenizer) BOS() (int32, bool) { return t.firstOf(bosNames) }
 // Pad returns the padding token, found by its well-known names.
 func (t *Tokenizer) Pad() (int32, bool) { return t.firstOf(padNames) }
 
-// Notes lists what the file asked for and this package leaves out because it changes no ids, such as truncation.
+// Notes lists settings of the file that this package ignores because they change no ids, such as truncation.
 func (t *Tokenizer) Notes() []string { return append([]string(nil), t.notes...) }
 
 // Hash returns the SHA-256, in hex, of the canonical JSON that [Tokenizer.MarshalJSON] writes. Files that differ only in

@@ -12,23 +12,24 @@ import (
 // maxTrained bounds a vocabulary: several times the largest in use.
 const maxTrained = 1 << 22
 
-// TrainOptions says what [Train] makes.
+// TrainOptions configures [Train].
 type TrainOptions struct {
-	Vocab    int                   // tokens in all: specials, 256 bytes, merges
-	Specials []string              // special tokens, which take the ids from 0 on
+	Vocab    int                   // total number of tokens: specials, 256 bytes, merges
+	Specials []string              // special tokens, with ids starting at 0
 	Pattern  string                // split pattern; "" is PatternLlama3
 	Workers  int                   // goroutines that count words; 0 is one
-	Progress func(done, total int) // called now and then with merges made and wanted; may be nil
-	MinCount int                   // a pair seen less often is not merged; 0 is 2
+	Progress func(done, total int) // called occasionally with the number of merges done and wanted; may be nil
+	MinCount int                   // rarer pairs are not merged; 0 is 2
 }
 
 // Train learns a byte-level BPE tokenizer from documents: it starts from the 256 bytes, so any text can be encoded, and
-// merges the most frequent pair of adjacent tokens inside words until the vocabulary is full or no pair is frequent enough.
+// merges the most frequent pair of adjacent tokens inside words until the vocabulary is full or no pair is frequent
+// enough.
 //
-// The result depends on the multiset of words only, not on the number of workers or the order of documents. Among pairs of
-// equal count the one with the smaller left id wins, then the one with the smaller right id. Ids are laid out as Hugging
-// Face's trainer does: specials, bytes in the order of their letters, merges. A note tells when the text was too small to
-// fill the vocabulary.
+// The result depends only on the multiset of words, not on the number of workers or the order of documents. Among pairs
+// of equal count the one with the smaller left id wins, then the one with the smaller right id. Ids are ordered as by
+// Hugging Face's trainer: specials, bytes in the order of their letters, merges. A note reports if the text was too
+// small to fill the vocabulary.
 func Train(ctx context.Context, docs iter.Seq[string], opt TrainOptions) (*Tokenizer, error) {
 	if opt.Pattern == "" {
 		opt.Pattern = PatternLlama3
@@ -66,7 +67,7 @@ func Train(ctx context.Context, docs iter.Seq[string], opt TrainOptions) (*Token
 	return t, nil
 }
 
-// patternPre spells the pre-tokenizer for a pattern; GPT-2's own is built into ByteLevel.
+// patternPre returns the pre-tokenizer for a pattern; GPT-2's own is built into ByteLevel.
 func patternPre(pattern string) (json.RawMessage, error) {
 	if pattern == PatternGPT2 {
 		return json.RawMessage(byteLevelJSON), nil
@@ -79,7 +80,7 @@ func patternPre(pattern string) (json.RawMessage, error) {
 		`},"behavior":"Isolated","invert":false},` + byteLevelPlainJSON + `]}`))
 }
 
-// alphabet gives the specials and the bytes their ids.
+// alphabet assigns ids to the specials and the bytes.
 func (sp *spec) alphabet(opt TrainOptions) error {
 	if least := len(opt.Specials) + 256; opt.Vocab < least {
 		return fmt.Errorf("vocabulary of %d is too small: %d specials and 256 bytes need %d", opt.Vocab, len(opt.Specials), least)
@@ -87,7 +88,7 @@ func (sp *spec) alphabet(opt TrainOptions) error {
 	if opt.Vocab > maxTrained {
 		return fmt.Errorf("vocabulary of %d is too large: at most %d", opt.Vocab, maxTrained)
 	}
-	sp.vocab = make(map[string]int32, min(opt.Vocab, 1<<16)) // the text may give fewer
+	sp.vocab = make(map[string]int32, min(opt.Vocab, 1<<16)) // the text may yield fewer
 	for _, s := range opt.Specials {
 		if s == "" {
 			return errors.New("a special token is empty")

@@ -27,16 +27,16 @@ func (c *counter) add(w string, n int64) {
 		c.counts[i].count += n
 		return
 	}
-	w = strings.Clone(w) // w may be a view of a buffer, and must not keep a whole document alive
+	w = strings.Clone(w) // w may be a view of a buffer and must not keep a whole document alive
 	c.index[w] = int32(len(c.counts))
 	c.counts = append(c.counts, wordCount{w, n})
 }
 
-// batchBytes is how much text is handed to a worker at a time.
+// batchBytes is the amount of text given to a worker at a time.
 const batchBytes = 256 << 10
 
-// countWords cuts the documents into words with the given pre-tokenizers and counts them, workers at a time. The result is
-// sorted by word, so it does not depend on who counted what.
+// countWords splits the documents into words with the given pre-tokenizers and counts them in parallel. The result is
+// sorted by word, so it does not depend on the division of work.
 func countWords(ctx context.Context, docs iter.Seq[string], pres []preTokenizer, workers int) ([]wordCount, error) {
 	batches := make(chan []string, workers)
 	counters := make([]*counter, workers)

@@ -15,18 +15,18 @@ type pairs struct {
 	index  map[uint64]int32
 	list   []pair
 	queue  pairQueue
-	grown  []int32 // pairs whose count rose in the merge at hand
+	grown  []int32 // pairs whose count rose in the current merge
 }
 
 type pair struct {
 	left, right int32
 	count       int64
-	words       []int32 // ascending while it is built; may name words that have lost the pair
+	words       []int32 // ascending while it is built; may include words that have lost the pair
 	grown       bool
-	merged      bool // it has its rule; it can come back when two pairs make the same token
+	merged      bool // it has its rule; it can return if two pairs make the same token
 }
 
-// candidate is a pair in the queue with the count it had when it was put there.
+// candidate is a queued pair with its count at that time.
 type candidate struct {
 	count       int64
 	left, right int32
@@ -133,7 +133,8 @@ func (p *pairs) learn(ctx context.Context, opt TrainOptions) error {
 		}
 		top := heap.Pop(&p.queue).(candidate)
 		if now := p.list[top.index].count; now != top.count {
-			// The count changed since it was queued. A risen one has a newer entry; a fallen one goes back to its place.
+			// The count changed since it was queued. If it rose there is a newer entry; if it fell the pair is queued
+			// again.
 			if now > 0 && now < top.count {
 				top.count = now
 				heap.Push(&p.queue, top)
@@ -176,7 +177,7 @@ func (p *pairs) merge(index int32) {
 	p.enqueueGrown()
 }
 
-// mergeWord replaces left right by out in one word, from left to right, and keeps the counts of the pairs around it.
+// mergeWord replaces left right by out in one word, left to right, and updates the counts of the pairs around it.
 func (p *pairs) mergeWord(ids []int32, word, left, right, out int32) []int32 {
 	n := p.counts[word]
 	kept := ids[:0]

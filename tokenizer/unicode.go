@@ -6,9 +6,10 @@ import (
 	"unicode"
 )
 
-// Hugging Face `tokenizers` carries three versions of Unicode: 16 in its pattern engine, 17 in its language's character
-// functions and about 9 in its normalizers and its Punctuation. Go's tables are of version 15. The ranges here make up the
-// difference, found by asking `tokenizers` 0.23 about every character; TestUnicodeCounts fails when Go's tables move on.
+// Hugging Face `tokenizers` contains three versions of Unicode: 16 in its pattern engine, 17 in its language's
+// character functions and about 9 in its normalizers and its Punctuation. Go's tables are version 15. The ranges here
+// are the difference, found by querying `tokenizers` 0.23 for every character; TestUnicodeCounts fails when Go's tables
+// change.
 
 // ranges is a sorted list of inclusive character ranges.
 type ranges [][2]rune
@@ -27,10 +28,10 @@ func isLetter(r rune) bool { return unicode.IsLetter(r) || newLetters.has(r) }
 // isNumber is \p{N}.
 func isNumber(r rune) bool { return unicode.IsNumber(r) || newNumbers.has(r) }
 
-// isDigit is the property the Digits pre-tokenizer asks for.
+// isDigit is the property that the Digits pre-tokenizer tests.
 func isDigit(r rune) bool { return isNumber(r) || newerNumbers.has(r) }
 
-// isWord is \w as the Whitespace pre-tokenizer and single_word understand it.
+// isWord is \w as defined by the Whitespace pre-tokenizer and single_word.
 func isWord(r rune) bool {
 	if r < 128 {
 		return r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -39,7 +40,7 @@ func isWord(r rune) bool {
 		r == 0x200C || r == 0x200D || newWords.has(r)
 }
 
-// isPunct is the property the Punctuation pre-tokenizer asks for: ASCII punctuation, symbols included, and \p{P}.
+// isPunct is the property that the Punctuation pre-tokenizer tests: ASCII punctuation, symbols included, and \p{P}.
 func isPunct(r rune) bool {
 	if r < 128 {
 		return r > ' ' && r != 127 && !isWord(r) || r == '_'
@@ -47,12 +48,12 @@ func isPunct(r rune) bool {
 	return unicode.IsPunct(r) && !newerPunct.has(r) || r == 0x166D || r == 0x111C9
 }
 
-// isAccent is the property StripAccents removes: any mark, two of which have become letters since.
+// isAccent is the property that StripAccents removes: any mark, two of which have become letters since.
 func isAccent(r rune) bool {
 	return r > 127 && (unicode.IsMark(r) && !newerMarks.has(r) || r == 0x1CF2 || r == 0x1CF3)
 }
 
-// unnormalized are characters that the normal forms pass by as if they were unassigned.
+// unnormalized are characters that the normal forms skip as if they were unassigned.
 func unnormalized(r rune) bool { return r > 127 && (newerMarks.has(r) || newerFolds.has(r)) }
 
 // lower is the full lower case of one character.

@@ -11,7 +11,8 @@ import (
 	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
-// chatStatements are those of gonja that neither load anything nor escape the limits, and our own set and generation.
+// chatStatements are gonja's statements that neither load anything nor escape the limits, plus our own set and
+// generation.
 func chatStatements() *exec.ControlStructureSet {
 	set := map[string]parser.ControlStructureParser{"set": parseSet, "generation": parseGeneration}
 	for _, name := range []string{"if", "for", "macro", "raw", "break", "continue"} {
@@ -20,8 +21,8 @@ func chatStatements() *exec.ControlStructureSet {
 	return exec.NewControlStructureSet(set)
 }
 
-// setBlock is {% set x = value %}, also with an inline if, and {% set x %}…{% endset %}. Beside names only attributes of a namespace
-// can be set, as in Jinja.
+// setBlock is {% set x = value %}, also with an inline if, and {% set x %}…{% endset %}. Besides names only attributes
+// of a namespace can be set, as in Jinja.
 type setBlock struct {
 	at               *tokens.Token
 	name, attribute  string // of name.attribute; attribute is empty for a plain name
@@ -88,14 +89,14 @@ func (s *setBlock) Execute(r *exec.Renderer, _ *nodes.ControlStructureBlock) err
 		return fmt.Errorf("set: %s is not a namespace", s.name)
 	}
 	left := maxValue
-	if err := measure(v.Interface(), 1, &left); err != nil { // one level down: a namespace may not hold one
+	if err := measure(v.Interface(), 1, &left); err != nil { // one level down: a namespace must not contain a namespace
 		return budgetOf(r.Evaluator()).fail("set %s.%s: %w", s.name, s.attribute, err)
 	}
 	ns[s.attribute] = v.Interface()
 	return nil
 }
 
-// result is the value to set.
+// result evaluates the value to set.
 func (s *setBlock) result(r *exec.Renderer) *exec.Value {
 	if s.body != nil {
 		sub := r.Inherit()
@@ -120,7 +121,8 @@ func (s *setBlock) result(r *exec.Renderer) *exec.Value {
 	return r.Eval(s.alt)
 }
 
-// plainBlock is {% generation %}…{% endgeneration %}: it marks the assistant's words for training and prints them.
+// plainBlock is {% generation %}…{% endgeneration %}, which marks the assistant's text for training; it prints its
+// body.
 type plainBlock struct {
 	at   *tokens.Token
 	body *nodes.Wrapper
@@ -144,7 +146,7 @@ func (s *plainBlock) Execute(r *exec.Renderer, _ *nodes.ControlStructureBlock) e
 	return r.ExecuteIfWrapper(s.body)
 }
 
-// macroBlock defines a macro whose calls are counted: a stack that overflows cannot be recovered from.
+// macroBlock defines a macro whose calls are counted, because a stack overflow cannot be recovered from.
 type macroBlock struct {
 	*controlStructures.MacroControlStructure
 }

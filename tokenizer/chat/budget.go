@@ -8,7 +8,8 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// budget is what one rendering may still do. It travels in the template's context under a name that no template can spell.
+// budget is what one rendering may still use. It is stored in the template's context under a name that no template can
+// spell.
 type budget struct {
 	steps, work int
 	depth       int // of macro calls
@@ -26,7 +27,7 @@ func budgetOf(e *exec.Evaluator) *budget {
 	return b
 }
 
-// fail remembers the first failure and returns it as gonja wants errors.
+// fail records the first failure and returns it in gonja's form.
 func (b *budget) fail(format string, args ...any) *exec.Value {
 	if b.err == nil {
 		b.err = fmt.Errorf(format, args...)
@@ -34,7 +35,7 @@ func (b *budget) fail(format string, args ...any) *exec.Value {
 	return exec.AsValue(b.err)
 }
 
-// charge takes one step that makes n bytes; its result is nil or the error.
+// charge counts one step that produces n bytes; its result is nil or the error.
 func (b *budget) charge(n int) *exec.Value {
 	if b.err != nil {
 		return exec.AsValue(b.err)
@@ -54,7 +55,7 @@ func (b *budget) charge(n int) *exec.Value {
 	return nil
 }
 
-// made charges a value that has just come into being.
+// made charges for a newly created value.
 func (b *budget) made(v *exec.Value) *exec.Value {
 	if v.IsError() {
 		return v
@@ -76,8 +77,8 @@ var (
 	errShared = errors.New("puts a namespace into another value")
 )
 
-// measure takes from left about as many bytes as a value is when written out. A list that holds another one twice counts it twice, since that
-// is what printing does. Namespaces can be changed later and may stand only by themselves: no value ever contains itself.
+// measure subtracts from left roughly the printed size of a value. A list that contains another one twice counts it
+// twice, as printing would. Namespaces are mutable and must not be nested, so no value contains itself.
 func measure(v any, depth int, left *int) error {
 	if *left -= 8; *left < 0 {
 		return errLarge

@@ -1,9 +1,9 @@
-// Package chat renders conversations with the chat template that a model folder brings along.
+// Package chat renders conversations with the chat template of a model folder.
 //
-// Load finds a folder's template, Parse reads one, and Render writes a conversation's text, ready to be tokenized without further special
-// tokens. Templates are Jinja, run by gonja: guard.go rewrites what gonja parsed so that every step is charged to a budget
-// (budget.go); blocks.go, ops.go, methods.go and json.go are what a template can use. A template is never trusted: it reads
-// no file, includes nothing, and ends in bounded time, memory and output whatever it says.
+// Load finds a folder's template, Parse reads one, and Render writes a conversation's text, ready to be tokenized
+// without further special tokens. Templates are Jinja, run by gonja. guard.go rewrites the parsed template so that
+// every step is charged to a budget (budget.go); blocks.go, ops.go, methods.go and json.go are what a template can use.
+// A template is never trusted: it reads no file, includes nothing, and ends in bounded time, memory and output.
 package chat
 
 import (
@@ -17,21 +17,21 @@ import (
 	"github.com/nikolalohinski/gonja/v2/loaders"
 )
 
-// Limits of a chat template: it comes with a model and is trusted as little as its weights.
+// Limits of a chat template, which is untrusted input.
 const (
 	maxTemplate   = 1 << 18 // bytes of source
-	maxTagTokens  = 2000    // tokens in one tag, which bounds how deep an expression nests
-	maxBlocks     = 100     // blocks inside each other
+	maxTagTokens  = 2000    // tokens in one tag, which bounds the nesting of an expression
+	maxBlocks     = 100     // nested blocks
 	maxMacroDepth = 32
-	maxItems      = 1 << 16 // of a list to go through
-	maxValue      = 4 << 20 // bytes of one value, written out
+	maxItems      = 1 << 16 // items of a list to iterate over
+	maxValue      = 4 << 20 // printed bytes of one value
 	maxNesting    = 100     // of lists and dicts in a value
 	maxSteps      = 1 << 17 // operations of one rendering
-	maxWork       = 1 << 28 // bytes made by one rendering, dropped ones included
+	maxWork       = 1 << 28 // bytes produced by one rendering, discarded ones included
 	maxTime       = 2 * time.Second
 )
 
-// ErrTemplate marks what a chat template does wrong, or that it refuses a conversation.
+// ErrTemplate marks an error in a chat template, or its rejection of a conversation.
 var ErrTemplate = errors.New("chat template")
 
 // Template renders a conversation as the text that a model was trained on.
@@ -41,13 +41,13 @@ type Template struct {
 	tokens   map[string]string // variables such as bos_token
 }
 
-// Conversation is what there is to render.
+// Conversation is the input of a rendering.
 type Conversation struct {
-	Messages any            // what marshals to a JSON list of objects with role and content
-	Tools    any            // what marshals to a JSON list of tools, nil for none
-	Generate bool           // end with what begins the assistant's answer
+	Messages any            // marshals to a JSON list of objects with role and content
+	Tools    any            // marshals to a JSON list of tools; nil for none
+	Generate bool           // end with the beginning of the assistant's answer
 	Vars     map[string]any // further variables of the template
-	Now      time.Time      // what strftime_now says; now when zero
+	Now      time.Time      // result of strftime_now; now if zero
 }
 
 // Message is the simplest element of Conversation.Messages.
@@ -88,7 +88,7 @@ func parse(source string, tokens map[string]string, cfg *config.Config) (*Templa
 	return &Template{template: tpl, source: source, tokens: tokens}, nil
 }
 
-// Source is the template's text.
+// Source returns the template's text.
 func (t *Template) Source() string { return t.source }
 
 // Render writes a conversation.
@@ -124,14 +124,14 @@ func (t *Template) execute(vars map[string]any, b *budget) (string, error) {
 	out := &boundedText{left: maxValue}
 	if err := t.template.Execute(out, exec.NewContext(vars)); err != nil {
 		if b.err != nil {
-			return "", b.err // what the template itself raised, or the limit it met, without the path there
+			return "", b.err // the template's own exception, or the limit it reached, without the call path
 		}
 		return "", innermost(err)
 	}
 	return out.String(), nil
 }
 
-// innermost is the cause of an error without the path to it: gonja tells every node on the way.
+// innermost is the cause of an error without its path: gonja adds every node.
 func innermost(err error) error {
 	for range 1000 {
 		var next error
@@ -151,7 +151,8 @@ func innermost(err error) error {
 	return err
 }
 
-// finish makes any failure one of a kind, of bounded length. gonja panics on some operations, such as a remainder of zero.
+// finish converts any failure to one kind of error with bounded length. gonja panics on some operations, such as a
+// remainder of zero.
 func finish(kind, err error, panicked any) error {
 	if panicked != nil {
 		err = fmt.Errorf("%v", panicked)
@@ -160,7 +161,8 @@ func finish(kind, err error, panicked any) error {
 		return nil
 	}
 	text := err.Error()
-	// gonja names the filters on its way to a fault. Those that begin with NUL are the guard's, of which a template's author knows nothing.
+	// gonja lists the filters on the path to an error. Those that begin with NUL belong to the guard and mean nothing
+	// to the template's author.
 	if i := strings.LastIndexByte(text, 0); i >= 0 {
 		if _, cause, ok := strings.Cut(text[i:], "': "); ok {
 			text = cause

@@ -11,9 +11,9 @@ import (
 	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
-// gonja has no limits of its own, so a parsed template is rewritten before it runs. Values are guarded where they come into being
-// (literals, calls, filters, arithmetic), loops where they begin and at each turn, macros where they are called; each is a filter
-// under a name that no template can spell.
+// gonja has no limits of its own, so a parsed template is rewritten before it runs. Values are guarded where they are
+// created (literals, calls, filters, arithmetic), loops where they begin and at each iteration, macros where they are
+// called. Each guard is a filter with a name that no template can spell.
 const (
 	guardFilter = "\x00guard" // charges and measures a value
 	iterFilter  = "\x00iter"  // the same, and bounds the number of its items
@@ -24,7 +24,7 @@ const (
 
 var known = chatFilters()
 
-// lex cuts a template into tokens, in bounds on what the parser will recurse into.
+// lex splits a template into tokens, with bounds on what the parser will recurse into.
 func lex(source string, cfg *config.Config) (list []*tokens.Token, err error) {
 	n := 0
 	stream := tokens.LexAll(source, cfg)
@@ -128,7 +128,7 @@ func filtered(at *tokens.Token, e nodes.Expression, name string, args ...nodes.E
 	return &nodes.FilteredExpression{Expression: e, Filters: []*nodes.FilterCall{call(at, name, args...)}}
 }
 
-// guardAll rewrites the expressions that are there.
+// guardAll rewrites all expressions that are not nil.
 func guardAll(list ...*nodes.Expression) error {
 	for _, e := range list {
 		if *e == nil {
@@ -163,7 +163,7 @@ func guardMap(m map[string]nodes.Expression) error {
 // guard rewrites one expression in place. Its depth is bounded by the tokens of its tag.
 func guard(e *nodes.Expression) error {
 	at := (*e).Position()
-	made := func(err error) error { // a value comes into being here
+	made := func(err error) error { // a value is created here
 		*e = filtered(at, *e, guardFilter)
 		return err
 	}
@@ -214,7 +214,7 @@ func guard(e *nodes.Expression) error {
 	return fmt.Errorf("line %d: expression %T is not supported", at.Line, *e)
 }
 
-// guardParts is guardAll for expressions that gonja declares as any node.
+// guardParts is guardAll for expressions that gonja declares as nodes.
 func guardParts(list ...*nodes.Node) error {
 	for _, n := range list {
 		e := nodes.Expression(*n)
@@ -226,7 +226,8 @@ func guardParts(list ...*nodes.Node) error {
 	return nil
 }
 
-// guardCall rewrites calls. A method's call becomes a filter of the value before the dot; other calls must be of a plain name.
+// guardCall rewrites calls. A method call becomes a filter of the value before the dot; other calls must be of a plain
+// name.
 func guardCall(e *nodes.Expression, n *nodes.Call) error {
 	if err := errors.Join(guardList(n.Args), guardMap(n.Kwargs)); err != nil {
 		return err
@@ -247,7 +248,7 @@ func guardCall(e *nodes.Expression, n *nodes.Call) error {
 	return fmt.Errorf("line %d: only names and methods can be called", n.Location.Line)
 }
 
-// guardBinary rewrites arithmetic; comparisons and logic make nothing and stay as they are.
+// guardBinary rewrites arithmetic; comparisons and logic create nothing and are unchanged.
 func guardBinary(e *nodes.Expression, n *nodes.BinaryExpression) error {
 	if err := guardAll(&n.Left, &n.Right); err != nil {
 		return err

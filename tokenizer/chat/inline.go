@@ -6,11 +6,12 @@ import (
 	"github.com/nikolalohinski/gonja/v2/tokens"
 )
 
-// gonja knows "a if c else b" only at the top of {{ }} and of set. Before it parses, inlineIfs writes every one of them as
+// gonja supports "a if c else b" only at the top level of {{ }} and of set. Before parsing, inlineIfs rewrites every
+// other one as
 //
 //	((c) and [a] or [b])[0]
 //
-// which evaluates the same operands in the same order: a list of one is true whatever it holds.
+// which evaluates the same operands in the same order: a list of one element is always true.
 func inlineIfs(source string, all []*tokens.Token) string {
 	r := &rewriter{source: source, all: all}
 	var out strings.Builder
@@ -54,10 +55,10 @@ func (r *rewriter) hasIf(lo, hi int) bool {
 	return false
 }
 
-// text is a token with the space behind it.
+// text is a token with the space after it.
 func (r *rewriter) text(i int) string { return r.source[r.all[i].Pos:r.all[i+1].Pos] }
 
-// tag writes what stands between the marks of a tag. The word of a statement stays, and a loop's own condition is none of ours.
+// tag writes the contents of a tag. The statement's keyword and a loop's own condition are unchanged.
 func (r *rewriter) tag(kind tokens.Type, lo, hi int) string {
 	if kind == tokens.VariableBegin {
 		return r.list(lo, hi)
@@ -71,7 +72,7 @@ func (r *rewriter) tag(kind tokens.Type, lo, hi int) string {
 	return word + r.list(lo+1, hi)
 }
 
-// find is the first name outside of brackets, hi when there is none.
+// find is the first occurrence of name outside brackets, or hi.
 func (r *rewriter) find(name string, lo, hi int) int {
 	depth := 0
 	for i := lo; i < hi; i++ {
@@ -89,7 +90,7 @@ func (r *rewriter) find(name string, lo, hi int) int {
 	return hi
 }
 
-// list writes expressions between commas, colons and assignments.
+// list writes expressions separated by commas, colons and assignments.
 func (r *rewriter) list(lo, hi int) string {
 	var out strings.Builder
 	depth, begin := 0, lo
@@ -123,7 +124,7 @@ func (r *rewriter) one(lo, hi int) string {
 	return "((" + r.groups(at+1, other) + ") and [" + r.groups(lo, at) + "] or [" + b + "])[0] "
 }
 
-// groups copies tokens, rewriting what is inside brackets.
+// groups copies tokens and rewrites what is inside brackets.
 func (r *rewriter) groups(lo, hi int) string {
 	var out strings.Builder
 	for i := lo; i < hi; i++ {

@@ -11,7 +11,7 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// ordered turns a Go value into what templates see, by way of its JSON, with the keys of objects in their order.
+// ordered converts a Go value, by way of its JSON, to the form templates see; keys of objects keep their order.
 func ordered(v any) (any, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -85,14 +85,14 @@ func orderedDict(d *json.Decoder, depth int) (any, error) {
 	return dict, err
 }
 
-// jsonStyle is how tojson writes: as Python's json.dumps with ensure_ascii off.
+// jsonStyle is the formatting of tojson: that of Python's json.dumps with ensure_ascii off.
 type jsonStyle struct {
 	indent     string
 	item, pair string // separators
 	sortKeys   bool
 }
 
-// toJSON is transformers' tojson, not Jinja's: nothing is escaped for HTML.
+// toJSON is transformers' tojson, not Jinja's: it escapes nothing for HTML.
 func toJSON(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 	b := budgetOf(e)
 	if in.IsError() {
@@ -153,7 +153,7 @@ func quoteJSON(s string) []byte {
 	e.SetEscapeHTML(false)
 	_ = e.Encode(s) // a string always encodes
 	text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	text = bytes.ReplaceAll(text, []byte(`\u2028`), []byte("\u2028")) // Python leaves these two
+	text = bytes.ReplaceAll(text, []byte(`\u2028`), []byte("\u2028")) // Python does not escape these two
 	return bytes.ReplaceAll(text, []byte(`\u2029`), []byte("\u2029"))
 }
 
@@ -182,7 +182,7 @@ func (s *jsonStyle) dict(w *boundedText, d *exec.Dict, depth int) error {
 	})
 }
 
-// group writes what stands between brackets.
+// group writes what is between brackets.
 func (s *jsonStyle) group(w *boundedText, left, right string, n, depth int, item func(int) error) error {
 	if depth > maxNesting {
 		return errDeep

@@ -12,8 +12,9 @@ const (
 	maxConfig  = 32 << 20 // bytes of it: it may list many added tokens
 )
 
-// Load reads a model folder's template: chat_template.jinja, or the one inside tokenizer_config.json where older releases of
-// transformers keep it. It is nil when the folder has none. read gives a file of the folder of at most limit bytes.
+// Load reads a model folder's template: chat_template.jinja, or chat_template in tokenizer_config.json, where older
+// releases of transformers keep it. It is nil if the folder has none. read returns a file of the folder of at most
+// limit bytes.
 func Load(read func(name string, limit int64) ([]byte, error)) (*Template, error) {
 	config, tokens, err := readConfig(read)
 	if err != nil {
@@ -41,7 +42,7 @@ func Load(read func(name string, limit int64) ([]byte, error)) (*Template, error
 	return t, nil
 }
 
-// readConfig gives the file's template, and the special tokens by the names that templates have for them.
+// readConfig returns the file's template, and the special tokens under the names that templates use.
 func readConfig(read func(string, int64) ([]byte, error)) (template json.RawMessage, tokens map[string]string, err error) {
 	tokens = map[string]string{}
 	b, err := read(configFile, maxConfig)
@@ -67,7 +68,7 @@ func readConfig(read func(string, int64) ([]byte, error)) (template json.RawMess
 	return m["chat_template"], tokens, nil
 }
 
-// templateOf reads chat_template: a text, or a list of named ones of which "default" is meant.
+// templateOf reads chat_template: a text, or a list of named ones, of which "default" is used.
 func templateOf(raw json.RawMessage) ([]byte, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// textMethods are Python's methods of str that make nothing larger than the text itself.
+// textMethods are Python's str methods whose results are no larger than the text itself.
 var textMethods = map[string]func(s string, arg func(int) *exec.Value) any{
 	"strip": func(s string, arg func(int) *exec.Value) any { return strip(s, arg(0), strings.Trim, strings.TrimFunc) },
 	"lstrip": func(s string, arg func(int) *exec.Value) any {
@@ -78,7 +78,7 @@ func method(b *budget, self *exec.Value, name string, args []*exec.Value, named 
 	return b.fail("method %.40q is not known for %.40T", name, self.Interface())
 }
 
-// dictMethod reads a dict in its own order.
+// dictMethod implements the methods of a dict, in key order.
 func dictMethod(b *budget, self *exec.Value, name string, arg func(int) *exec.Value) *exec.Value {
 	d, ok := self.Interface().(*exec.Dict)
 	if !ok {
@@ -114,7 +114,7 @@ func dictMethod(b *budget, self *exec.Value, name string, arg func(int) *exec.Va
 	return exec.AsValue(list)
 }
 
-// indexOf is the place of a value in a list or of a text in a text, which must be there.
+// indexOf is the index of a value in a list or of a text in a text; it must occur.
 func indexOf(b *budget, self, want *exec.Value) *exec.Value {
 	at := -1
 	if self.IsString() {
@@ -185,7 +185,7 @@ func every(s string, f func(rune) bool) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !f(r) }) < 0
 }
 
-// split is str.split and str.rsplit: at white space without a separator, at most limit times.
+// split is str.split and str.rsplit: at white space if there is no separator, at most limit times.
 func split(s string, sep, limit *exec.Value, fromRight bool) []any {
 	n := -1
 	if limit.IsInteger() {
@@ -227,13 +227,13 @@ func splitLines(s string) []any {
 	return list
 }
 
-// directives are those of strftime that templates use, in Go's spelling of the reference time.
+// directives are the strftime directives that templates use, in Go's layout notation.
 var directives = map[byte]string{
 	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'd': "02", 'e': "_2", 'H': "15", 'I': "03", 'j': "002", 'm': "01", 'M': "04",
 	'p': "PM", 'S': "05", 'y': "06", 'Y': "2006", 'Z': "MST", 'z': "-0700", 'F': "2006-01-02", 'T': "15:04:05", 'D': "01/02/06",
 }
 
-// strftimeNow is the date in a format of C.
+// strftimeNow formats the date with a C format string.
 func strftimeNow(e *exec.Evaluator, p *exec.VarArgs) string {
 	return strftime(budgetOf(e).now, argument(p, 0, "format").String())
 }

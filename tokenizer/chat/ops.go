@@ -11,11 +11,11 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// harmless are gonja's filters whose results are no larger than what goes in, or not by much.
+// harmless are gonja's filters whose results are at most slightly larger than their input.
 var harmless = strings.Fields(`abs capitalize d default e escape first float int last length count list lower map max min
 	reject rejectattr reverse round safe select selectattr sort string title trim upper wordcount`)
 
-// chatFilters are all filters, those that guard.go puts in included.
+// chatFilters are all filters, including those inserted by guard.go.
 func chatFilters() map[string]exec.FilterFunction {
 	filters := map[string]exec.FilterFunction{
 		guardFilter: func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value { return budgetOf(e).made(in) },
@@ -50,7 +50,7 @@ func chatFilters() map[string]exec.FilterFunction {
 	return filters
 }
 
-// chatEnvironment is all that a chat template can name.
+// chatEnvironment is everything that a chat template can name.
 func chatEnvironment() *exec.Environment {
 	return &exec.Environment{
 		Context: exec.NewContext(map[string]any{
@@ -60,7 +60,7 @@ func chatEnvironment() *exec.Environment {
 	}
 }
 
-// argument is the i-th argument, also under its name; nil's value when absent.
+// argument is the i-th argument, by position or by name; nil's value if absent.
 func argument(p *exec.VarArgs, i int, name string) *exec.Value {
 	if v, ok := p.KwArgs[name]; ok {
 		return v
@@ -71,7 +71,7 @@ func argument(p *exec.VarArgs, i int, name string) *exec.Value {
 	return exec.AsValue(nil)
 }
 
-// iterable bounds the turns of a loop before it begins.
+// iterable bounds the iterations of a loop before it begins.
 func iterable(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 	b := budgetOf(e)
 	if in.IsError() {
@@ -81,14 +81,15 @@ func iterable(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 	if n > maxItems {
 		return b.fail("loops over %d items, at most %d are allowed", n, maxItems)
 	}
-	b.steps -= n / 4                           // gonja prepares all items before the first turn
-	if over := b.charge(64 * n); over != nil { // and this is what it keeps of each
+	b.steps -= n / 4                           // gonja prepares all items before the first iteration
+	if over := b.charge(64 * n); over != nil { // the memory it keeps for them
 		return over
 	}
 	return in
 }
 
-// arithmetic is Python's, as far as templates use it: texts join and repeat, lists join, numbers compute.
+// arithmetic is the part of Python's that templates use: texts concatenate and repeat, lists concatenate, numbers
+// compute.
 func arithmetic(b *budget, op string, x, y *exec.Value) *exec.Value {
 	if x.IsError() {
 		return x
@@ -127,7 +128,7 @@ func arithmetic(b *budget, op string, x, y *exec.Value) *exec.Value {
 	return integers(b, op, whole(x), whole(y))
 }
 
-// whole is an integer or a truth value as a number.
+// whole converts an integer or a bool to a number.
 func whole(v *exec.Value) int {
 	if v.IsBool() {
 		if v.Bool() {
@@ -140,7 +141,7 @@ func whole(v *exec.Value) int {
 
 func kinds(x, y *exec.Value) string { return fmt.Sprintf("%T and %T", x.Interface(), y.Interface()) }
 
-// simple are the operators that integers and floats share; nil for others.
+// simple implements the operators that integers and floats share; nil for others.
 func simple[T int | float64](op string, x, y T) *exec.Value {
 	switch op {
 	case "+":
@@ -200,7 +201,7 @@ func floats(b *budget, op string, x, y float64) *exec.Value {
 	return b.fail("operator %s is unknown", op)
 }
 
-// printed is about the bytes of a value when written out; every value was measured when it was made.
+// printed is the approximate printed size of a value; every value was measured when it was created.
 func printed(v *exec.Value) int {
 	if v.IsString() {
 		return len(v.String())
@@ -212,7 +213,7 @@ func printed(v *exec.Value) int {
 	return maxValue - left
 }
 
-// items are the elements of a list, the keys of a dict, the characters of a text.
+// items returns the elements of a list, the keys of a dict, or the characters of a text.
 func items(v *exec.Value) []any {
 	var list []any
 	v.Iterate(func(_, _ int, key, _ *exec.Value) bool {
@@ -261,7 +262,7 @@ func replaced(b *budget, s, old, with string, limit *exec.Value) *exec.Value {
 	return exec.AsValue(strings.Replace(s, old, with, n))
 }
 
-// indent puts a margin before each line but the first, or before that too; blank lines stay blank.
+// indent puts a margin before each line except the first, or before that too; blank lines stay blank.
 func indent(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 	b := budgetOf(e)
 	margin := "    "
@@ -288,7 +289,7 @@ func indent(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 	return exec.AsValue(strings.Join(lines, "\n"))
 }
 
-// unique keeps the first of equal elements. Comparing each with each is why it takes few.
+// unique keeps the first of equal elements. It accepts few elements because it compares all pairs.
 func unique(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 	b := budgetOf(e)
 	if in.Len() > 2000 {
@@ -342,7 +343,7 @@ func rangeList(e *exec.Evaluator, p *exec.VarArgs) (*exec.Value, error) {
 	return exec.AsValue(list), nil
 }
 
-// newNamespace is Jinja's namespace: the one thing whose attributes can be set.
+// newNamespace is Jinja's namespace, the only object whose attributes can be set.
 func newNamespace(_ *exec.Evaluator, p *exec.VarArgs) map[string]any {
 	ns := map[string]any{}
 	for k, v := range p.KwArgs {
@@ -359,7 +360,7 @@ func newDict(_ *exec.Evaluator, p *exec.VarArgs) *exec.Value {
 	return exec.AsValue(d)
 }
 
-// raise ends the rendering with the template's own words.
+// raise ends the rendering with the template's own message.
 func raise(e *exec.Evaluator, p *exec.VarArgs) (*exec.Value, error) {
 	b := budgetOf(e)
 	b.fail("%s", argument(p, 0, "message").String())

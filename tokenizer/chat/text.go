@@ -12,11 +12,11 @@ import (
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// ErrText marks what a template of running text does wrong.
+// ErrText marks an error in a text template.
 var ErrText = errors.New("template")
 
-// ParseText reads a template of running text with Jinja's own rules: white space stays as it is, an unknown name is an error, and values are
-// printed as Python prints them. Task files of lm-evaluation-harness are written so.
+// ParseText reads a text template with Jinja's own rules: white space is kept, an unknown name is an error, and values
+// are printed as in Python. Task files of lm-evaluation-harness use this form.
 func ParseText(source string) (t *Template, err error) {
 	defer func() { err = finish(ErrText, err, recover()) }()
 	cfg := config.New()
@@ -24,7 +24,7 @@ func ParseText(source string) (t *Template, err error) {
 	return parse(source, nil, cfg)
 }
 
-// RenderText writes the text with these variables, each of which must marshal to JSON.
+// RenderText renders the template with these variables, each of which must marshal to JSON.
 func (t *Template) RenderText(vars map[string]any) (text string, err error) {
 	defer func() { err = finish(ErrText, err, recover()) }()
 	values := map[string]any{}
@@ -36,7 +36,7 @@ func (t *Template) RenderText(vars map[string]any) (text string, err error) {
 	return t.execute(values, &budget{python: true})
 }
 
-// printable is what Jinja prints of a value: Python's str.
+// printable is Python's str of a value, as Jinja prints it.
 func printable(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 	b := budgetOf(e)
 	if !b.python || in.IsError() || in.IsString() {
@@ -49,7 +49,7 @@ func printable(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 	return exec.AsSafeValue(out.String())
 }
 
-// python writes a value as Python's repr does.
+// python writes a value like Python's repr.
 func python(w *boundedText, v any, depth int) (err error) {
 	if depth > maxNesting {
 		return errDeep
@@ -119,7 +119,7 @@ func pythonFloat(x float64) string {
 	return s
 }
 
-// PythonQuote is Python's repr of a text: in single quotation marks, unless it holds those and no double ones.
+// PythonQuote is Python's repr of a text: in single quotation marks, unless it contains those and no double ones.
 func PythonQuote(s string) string {
 	quote := '\''
 	if strings.ContainsRune(s, '\'') && !strings.ContainsRune(s, '"') {
@@ -152,10 +152,10 @@ func PythonQuote(s string) string {
 	return b.String()
 }
 
-// groupReference is \1 in a replacement, which Go writes ${1}.
+// groupReference is \1 in a replacement, which is ${1} in Go.
 var groupReference = regexp.MustCompile(`\\(\d)`)
 
-// regexReplace is the filter that task files of the harness may use: Python's re.sub.
+// regexReplace is Python's re.sub, a filter that the harness's task files may use.
 func regexReplace(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 	b := budgetOf(e)
 	if in.IsError() {
