@@ -14,26 +14,26 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// BuildOptions say how documents become a set. The zero value is usable.
+// BuildOptions configure Build. The zero value is usable.
 type BuildOptions struct {
 	ShardTokens int                      // tokens after which a new shard begins; 0: 1<<26
-	HeldOut     float64                  // share of the text in split "valid", 0 to below 1
-	HeldOutBy   string                   // how it is chosen: ByPieces or ByDocuments; "": ByPieces
-	Shares      []Share                  // of the sources, for drawing from each by itself; nil: all are one. They are kept in the manifest
+	HeldOut     float64                  // share of the text in split "valid", 0 ≤ HeldOut < 1
+	HeldOutBy   string                   // how it is chosen: ByPieces or ByDocuments; "" means ByPieces
+	Shares      []Share                  // of the sources, for drawing from each separately; nil: all are one. Stored in the manifest
 	MaxTokens   int64                    // stop after the document with which the set reaches it; 0: no bound
-	Tokenizer   []byte                   // kept in the folder as TokenizerName; nil: none
+	Tokenizer   []byte                   // stored in the folder as TokenizerName; nil: none
 	Workers     int                      // concurrent encoders; 0: GOMAXPROCS. The result does not depend on it
 	Progress    func(docs, tokens int64) // called from one goroutine as documents are written; may be nil
-	FS          vfs.FS                   // where the set is written; nil: the machine's
+	FS          vfs.FS                   // file system to write to; nil: the machine's
 }
 
 // Build encodes the documents of src, in order, into a token set in dir and returns its manifest.
 //
-// Each document's ids end with the end-of-text id, if the encoder has one; documents without a single token are left
-// out. What is held out by pieces is cut out of its documents, the rest of which stays in training as documents of their own;
-// by documents, equal ones fall into the same split. Either way nothing held out is in training. A whole set of the same inputs that
-// already lies in dir is returned as it is; one of other inputs is replaced. Work happens in a temporary folder beside
-// dir that is renamed at the end, so dir never holds half a set.
+// Each document's ids end with the end-of-text id, if the encoder has one; documents without tokens are dropped. Pieces
+// that are held out are cut out of their documents, and the remaining parts stay in training as separate documents. If
+// whole documents are held out, equal ones are in the same split. In both cases nothing held out is in training. If dir
+// already has a complete set with the same inputs, it is returned; a set with other inputs is replaced. The set is
+// built in a temporary folder next to dir and renamed at the end, so dir never holds a partial set.
 func Build(ctx context.Context, dir string, src []Source, enc Encoder, opt BuildOptions) (*Manifest, error) {
 	opt, err := opt.withDefaults()
 	if err != nil {
@@ -56,7 +56,7 @@ func Build(ctx context.Context, dir string, src []Source, enc Encoder, opt Build
 	if err := opt.FS.Mkdir(tmp); err != nil {
 		return nil, fmt.Errorf("data: build: %w", err)
 	}
-	defer func() { _ = vfs.RemoveAll(opt.FS, tmp) }() // gone already where the rename succeeded
+	defer func() { _ = vfs.RemoveAll(opt.FS, tmp) }() // already gone if the rename succeeded
 	b := &builder{dir: tmp, enc: enc, opt: opt, m: m}
 	if err := b.run(ctx, src); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func Build(ctx context.Context, dir string, src []Source, enc Encoder, opt Build
 // errFull ends a build that has reached MaxTokens.
 var errFull = errors.New("token bound reached")
 
-// batch is some documents of one source on their way from reader to encoder to writer.
+// batch is some documents of one source, passed from reader to encoder to writer.
 type batch struct {
 	source int
 	docs   []Document
@@ -84,7 +84,7 @@ type batch struct {
 	err    error
 	done   chan struct{} // closed when encoded
 
-	skipped Skipped // documents left out since the batch before
+	skipped Skipped // documents dropped since the previous batch
 }
 
 type builder struct {
@@ -95,13 +95,13 @@ type builder struct {
 	open   map[string]*shardWriter // by split
 	count  map[string]int          // shards begun, by split
 	divide divider
-	source int // that is being written
+	source int // index of the source being written
 	docs   int64
 	tokens int64
 }
 
-// run moves documents through one reader, Workers encoders and one writer. The writer takes batches in the reader's
-// order, so shards are the same for any number of workers.
+// run passes documents through one reader, Workers encoders and one writer. The writer takes batches in the reader's
+// order, so shards do not depend on the number of workers.
 func (b *builder) run(ctx context.Context, src []Source) error {
 	b.open, b.count = map[string]*shardWriter{}, map[string]int{}
 	if b.divide = divider(&byDocument{write: b.write, share: b.opt.HeldOut}); b.opt.HeldOut > 0 && b.opt.HeldOutBy == ByPieces {
@@ -141,7 +141,7 @@ func (b *builder) run(ctx context.Context, src []Source) error {
 	return b.settle()
 }
 
-// produce reads the sources in order and cuts them into batches.
+// produce reads the sources in order and divides them into batches.
 func produce(ctx context.Context, src []Source, queue, work chan<- *batch) error {
 	const maxDocs, maxBytes = 256, 1 << 18
 	send := func(t *batch) error {
@@ -232,7 +232,7 @@ func (b *builder) consume(ctx context.Context, queue <-chan *batch) error {
 	return nil
 }
 
-// enter ends the sources before this one.
+// enter finishes the sources before this one.
 func (b *builder) enter(source int) error {
 	for ; b.source < source; b.source++ {
 		if err := b.leave(); err != nil {
@@ -242,7 +242,7 @@ func (b *builder) enter(source int) error {
 	return nil
 }
 
-// leave ends the current source, which must have given a document.
+// leave finishes the current source, which must have had a document.
 func (b *builder) leave() error {
 	if s := b.m.Sources[b.source]; s.Docs == 0 {
 		return &SourceError{Source: s.Name, Fault: fmt.Sprintf("gave no document with text (%d not UTF-8, %d empty)", s.Skipped.NotUTF8, s.Skipped.Empty)}
@@ -250,7 +250,7 @@ func (b *builder) leave() error {
 	return b.divide.end()
 }
 
-// add counts a document and hands it to the divider.
+// add counts a document and passes it to the divider.
 func (b *builder) add(ids []int32, hash uint64) error {
 	if len(ids) == 0 {
 		b.m.Sources[b.source].Skipped.count(empty)
@@ -261,7 +261,7 @@ func (b *builder) add(ids []int32, hash uint64) error {
 	return b.divide.add(ids, hash)
 }
 
-// repeated counts tokens left out because they repeat what is held out.
+// repeated counts tokens dropped because they repeat held-out text.
 func (b *builder) repeated(source, tokens int) { b.m.Sources[source].Repeated += int64(tokens) }
 
 func (b *builder) write(source int, split string, ids []int32) error {
@@ -304,7 +304,7 @@ func (b *builder) closeShard(split string) error {
 	return err
 }
 
-// settle ends the last source and closes the last shard of each split.
+// settle finishes the last source and closes the last shard of each split.
 func (b *builder) settle() error {
 	if err := b.leave(); err != nil {
 		return err

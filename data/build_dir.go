@@ -13,8 +13,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// reusable returns the manifest of the set in dir if it was made from the same inputs and is whole. It fails where
-// dir holds something that a build must not replace.
+// reusable returns the manifest of the set in dir if it was made from the same inputs and is complete. It fails if dir
+// holds something that a build must not replace.
 func reusable(fsys vfs.FS, dir, inputs string) (*Manifest, error) {
 	names, err := fsys.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && len(names) == 0) {
@@ -38,12 +38,12 @@ func reusable(fsys vfs.FS, dir, inputs string) (*Manifest, error) {
 	}
 	s, err := OpenSetFS(fsys, dir, false)
 	if err != nil {
-		return nil, nil // damaged: the same inputs make it whole again
+		return nil, nil // damaged: a build from the same inputs restores it
 	}
 	return m, s.Close()
 }
 
-// finish orders the shards, computes totals and digest, and stores the manifest.
+// finish sorts the shards, computes totals and digest, and writes the manifest.
 func (b *builder) finish() error {
 	m := b.m
 	slices.SortFunc(m.Shards, func(x, y ShardInfo) int { return strings.Compare(x.Name, y.Name) })
@@ -79,8 +79,8 @@ func (b *builder) writeNew(name string, text []byte) error {
 	return nil
 }
 
-// replace puts the finished folder tmp in dir's place. An older set is moved aside first and removed last: at every
-// moment dir is the old set, nothing, or the new one.
+// replace moves the finished folder tmp to dir. An older set is moved aside first and removed last: at every moment dir
+// is the old set, absent, or the new one.
 func replace(fsys vfs.FS, dir, tmp string) error {
 	old := tmp + ".old"
 	err := fsys.Rename(dir, old)

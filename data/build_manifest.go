@@ -36,7 +36,7 @@ func (o BuildOptions) withDefaults() (BuildOptions, error) {
 	return o, nil
 }
 
-// newManifest fills in all that is known before the first document is read. Fingerprints are taken now: a file that
+// newManifest fills in everything known before the first document is read. Fingerprints are taken now, so a file that
 // changes while it is read will not match later.
 func newManifest(src []Source, enc Encoder, opt BuildOptions) (*Manifest, error) {
 	if len(src) == 0 {
@@ -58,7 +58,7 @@ func newManifest(src []Source, enc Encoder, opt BuildOptions) (*Manifest, error)
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %d %v %d\n", m.contentHash(), opt.ShardTokens, opt.HeldOut, opt.MaxTokens)
-	if opt.HeldOutBy != ByDocuments { // which was the only way once: such sets are reused
+	if opt.HeldOutBy != ByDocuments { // once the only way: such sets are reused
 		fmt.Fprintf(h, "by %s of %d\n", opt.HeldOutBy, pieceTokens)
 	}
 	if opt.Shares != nil {

@@ -2,12 +2,12 @@ package data
 
 import "sort"
 
-// component is the documents of some sources in stored order, one after the other, read as an endless repetition of its tokens.
+// component is the documents of some sources in stored order, read as an endless repetition of its tokens.
 type component struct {
 	name   string
 	eos    bool
 	shards []*Shard
-	first  []uint64 // first[i] is the number of shards[i]'s first token; one more entry holds the total
+	first  []uint64 // first[i] is the index of shards[i]'s first token; the last entry is the total
 }
 
 func newComponent(name string, eos bool, shards []*Shard) component {
@@ -20,16 +20,16 @@ func newComponent(name string, eos bool, shards []*Shard) component {
 
 func (c *component) tokens() uint64 { return c.first[len(c.first)-1] }
 
-// walk is a place in a component: a token of a document of a shard.
+// walk is a position in a component: a token of a document of a shard.
 type walk struct {
 	c      *component
 	shard  int
-	number uint64 // of the document in its shard
+	number uint64 // index of the document in its shard
 	doc    docRef
 	offset uint64
 }
 
-// at stands on token n of the component: two binary searches, the second in the shard's mapped index.
+// at moves to token n of the component by two binary searches, the second in the shard's mapped index.
 func (w *walk) at(c *component, n uint64) {
 	w.c = c
 	w.shard = sort.Search(len(c.shards)-1, func(i int) bool { return n < c.first[i+1] })
@@ -48,7 +48,7 @@ func (w *walk) at(c *component, n uint64) {
 	w.offset = n - w.doc.lo
 }
 
-// enter goes to the beginning of a document of the current shard.
+// enter moves to the beginning of a document of the current shard.
 func (w *walk) enter(number uint64) {
 	sh := w.c.shards[w.shard]
 	w.number, w.offset = number, 0
@@ -57,7 +57,7 @@ func (w *walk) enter(number uint64) {
 
 func (w *walk) here() (*docRef, uint64) { return &w.doc, w.offset }
 
-// advance consumes n tokens of the current document and goes on to the next one where it ends, after the last one to the first.
+// advance consumes n tokens of the current document; at its end it moves to the next one, after the last to the first.
 func (w *walk) advance(n uint64) {
 	if w.offset += n; w.offset < w.doc.len() {
 		return

@@ -1,12 +1,12 @@
 // Package data turns text into token batches.
 //
-// The flow: [Open] reads a spec ("corpus/", "stories.jsonl.zst", "synthetic:seed=7") into a [Source] of documents;
-// [Build] encodes the documents into memory-mapped token shards beside a manifest; [OpenSet] checks and maps them;
-// a [Loader] takes rows of T tokens of a [Split] in random order, a [Prefetcher] gathers them ahead of their use;
-// a [Position] is a few integers from which exactly the same batches follow.
+// [Open] reads a spec ("corpus/", "stories.jsonl.zst", "synthetic:seed=7") into a [Source] of documents. [Build]
+// encodes the documents into memory-mapped token shards with a manifest. [OpenSet] checks and maps them. A [Loader]
+// takes rows of T tokens of a [Split] in random order; a [Prefetcher] gathers them in advance. A [Position] is a few
+// integers from which a loader continues with exactly the same batches.
 //
-// The shard and manifest formats are documented in docs/format/shard.md. The package never imports a tokenizer:
-// an [Encoder] is all it needs. Legend: B rows per batch, T tokens per row.
+// The shard and manifest formats are documented in docs/format/shard.md. The package does not import a tokenizer: an
+// [Encoder] is all it needs. Legend: B rows per batch, T tokens per row.
 package data
 
 import (
@@ -18,7 +18,7 @@ import (
 	"syscall"
 )
 
-// Document is one text and where it came from.
+// Document is one text and its origin.
 type Document struct {
 	Text   string // valid UTF-8
 	Source string // file name, or a generator's kind such as "synthetic/needle"
@@ -46,17 +46,17 @@ type Encoder interface {
 	Hash() string
 }
 
-// CorruptError names a file whose content is not what its format or its manifest says.
+// CorruptError names a file whose content does not match its format or its manifest.
 type CorruptError struct {
 	File  string
 	Fault string
-	err   error // what a reader said, if it did
+	err   error // the reader's error, if any
 }
 
 // Error implements error.
 func (e *CorruptError) Error() string { return fmt.Sprintf("data: %s: %s", e.File, e.Fault) }
 
-// Unwrap gives the reader's own error.
+// Unwrap returns the reader's error.
 func (e *CorruptError) Unwrap() error { return e.err }
 
 func corrupt(file, format string, args ...any) error {
@@ -67,17 +67,17 @@ func corrupt(file, format string, args ...any) error {
 type SourceError struct {
 	Source string
 	Fault  string
-	err    error // of the system, if it was one
+	err    error // system error, if any
 }
 
 // Error implements error.
 func (e *SourceError) Error() string { return fmt.Sprintf("data: source %s: %s", e.Source, e.Fault) }
 
-// Unwrap gives the system's error.
+// Unwrap returns the system's error.
 func (e *SourceError) Unwrap() error { return e.err }
 
-// unreadable names the file in an error of its reader. What the operating system refused stays as it is; everything else, an early end
-// included, says that the content is not what it should be.
+// unreadable adds the file to an error of its reader. Errors of the operating system are kept; all others, including an
+// early end, mean that the content is wrong.
 func unreadable(file string, err error) error {
 	if _, refused := errors.AsType[syscall.Errno](err); refused {
 		return fmt.Errorf("data: %s: %w", file, err)

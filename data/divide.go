@@ -2,34 +2,34 @@ package data
 
 import "math"
 
-// Ways to choose what is held out.
+// Ways to choose the held-out text.
 const (
 	ByPieces    = "pieces"    // pieces of documents, spread evenly over every source
 	ByDocuments = "documents" // whole documents, chosen by a hash of their text
 )
 
-// divider decides which split a document, or a piece of it, belongs to, and writes it there.
+// divider decides the split of each document, or piece of it, and writes it there.
 type divider interface {
-	add(ids []int32, hash uint64) error // a document of the current source, its end-of-text id included; hash is that of its text
-	end() error                         // of the current source
-	finish() error                      // of the last one
+	add(ids []int32, hash uint64) error // a document of the current source, including its end-of-text id; hash is that of its text
+	end() error                         // ends the current source
+	finish() error                      // ends the last one
 }
 
 // writeFunc writes one document of a source to a split.
 type writeFunc func(source int, split string, ids []int32) error
 
-// byDocument holds out whole documents. Equal texts share a split; the document with the smallest hash is held out in any case, so
-// that a small set has a valid split too.
+// byDocument holds out whole documents. Equal texts share a split. The document with the smallest hash is always held
+// out, so that a small set also has a valid split.
 type byDocument struct {
 	write  writeFunc
 	share  float64
-	source int       // number of the current one
+	source int       // index of the current one
 	held   []heldDoc // documents with the smallest hash so far, not written yet
 	least  uint64    // that hash
 	train  bool      // a document was written to train
 }
 
-// heldDoc is a document that waits for its split.
+// heldDoc is a document whose split is not decided yet.
 type heldDoc struct {
 	source int
 	ids    []int32
@@ -61,7 +61,7 @@ func (d *byDocument) put(source int, split string, ids []int32) error {
 	return d.write(source, split, ids)
 }
 
-// release writes the documents held back.
+// release writes the deferred documents.
 func (d *byDocument) release(split string) error {
 	for _, h := range d.held {
 		if err := d.put(h.source, split, h.ids); err != nil {
@@ -85,35 +85,36 @@ func (d *byDocument) finish() error {
 }
 
 const (
-	// pieceTokens is about the length of a held-out piece: long enough for context to count, short enough that 2 % of a book is a few
-	// of them. A document is cut into equal pieces of two thirds to four thirds of it.
+	// pieceTokens is the approximate length of a held-out piece: long enough for context to matter, short enough that 2
+	// % of a book is several pieces. A document is divided into equal pieces of two thirds to four thirds of it.
 	pieceTokens = 1024
-	// fewPieces is how many pieces a source is cut into where it would be fewer, down to pieces of leastPiece tokens.
+	// fewPieces is the minimum number of pieces per source; pieces are made shorter for it, down to leastPiece tokens.
 	fewPieces  = 8
 	leastPiece = 16
-	// somePieces is what a source must have for one of them to be held out.
+	// somePieces is the number of pieces required to hold one out.
 	somePieces = 4
 )
 
-// byPiece holds out a systematic sample of each source's pieces: one of every 1/share successive ones, at a place that a hash
-// chooses. What is left of a document on each side of the hole stays in training as a document of its own. A piece is held out only at its first
-// occurrence, and repetitions of it are left out of both splits, so that nothing held out is trained on.
+// byPiece holds out a systematic sample of each source's pieces: one in every 1/share consecutive ones, at a position
+// chosen by a hash. The parts of a document on each side of the hole stay in training as separate documents. A piece is
+// held out only at its first occurrence, and repetitions of it are dropped from both splits, so that nothing held out
+// is trained on.
 type byPiece struct {
 	write writeFunc
 	share float64
 	eos   *int32
-	left  func(source, tokens int) // told of repetitions that are left out
-	seen  map[uint64]bool          // hash of every piece so far; true: held out
+	left  func(source, tokens int) // called for dropped repetitions
+	seen  map[uint64]bool          // hash of every piece so far; true if held out
 	buf   []int32
 
-	// Of the current source:
+	// Current source:
 	source  int
-	waiting [][]int32 // its first documents, until it is known to have enough pieces
+	waiting [][]int32 // its first documents, until it has enough pieces
 	tokens  int       // in them
-	size    int       // of a piece; 0: not known yet
+	size    int       // of a piece; 0 if not known yet
 	pieces  uint64
 	stratum uint64 // number of pieces held out
-	target  uint64 // the next one may not come before this piece
+	target  uint64 // the next one must not come before this piece
 }
 
 func newByPiece(write writeFunc, share float64, eos *int32, left func(source, tokens int)) *byPiece {
@@ -131,7 +132,8 @@ func (d *byPiece) add(ids []int32, _ uint64) error {
 	return d.settle()
 }
 
-// settle chooses the length of pieces and the place of the first one, and divides the documents that waited for that.
+// settle chooses the piece length and the position of the first held-out piece, then divides the documents that were
+// waiting.
 func (d *byPiece) settle() error {
 	d.size = min(max((d.tokens+fewPieces-1)/fewPieces, leastPiece), pieceTokens)
 	n := uint64(0)
@@ -139,7 +141,7 @@ func (d *byPiece) settle() error {
 		n += uint64(d.cuts(ids))
 	}
 	d.target = math.MaxUint64
-	if n >= somePieces { // never the first piece: training must have one
+	if n >= somePieces { // never the first piece: training needs one
 		stride := min(n, max(uint64(1/d.share), 2))
 		d.target = 1 + mix64(uint64(d.source)+1)%(stride-1)
 	}
@@ -163,7 +165,7 @@ func (d *byPiece) body(ids []int32) int {
 	return len(ids)
 }
 
-// divide writes the pieces that are held out, and what lies between them.
+// divide writes the held-out pieces and the text between them.
 func (d *byPiece) divide(ids []int32) error {
 	n, body, from := d.cuts(ids), d.body(ids), 0
 	for i := range n {
@@ -200,7 +202,7 @@ func (d *byPiece) advance() {
 	d.target = uint64((float64(d.stratum) + u) / d.share)
 }
 
-// put writes some of a document as one of its own.
+// put writes part of a document as a separate document.
 func (d *byPiece) put(split string, ids []int32) error {
 	if len(ids) == 0 {
 		return nil
@@ -212,7 +214,7 @@ func (d *byPiece) put(split string, ids []int32) error {
 	return d.write(d.source, split, d.buf)
 }
 
-// hashIDs is a hash of a piece of text as ids.
+// hashIDs hashes a piece of text given as ids.
 func hashIDs(ids []int32) (h uint64) {
 	for _, id := range ids {
 		h = mix64(h + 0x9e3779b97f4a7c15 + uint64(id))

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// Estimate is how much text a source holds, as far as a look at its beginning tells.
+// Estimate is the amount of text in a source, judged from its beginning.
 type Estimate struct {
 	Bytes  int64  // of text
 	Whole  bool   // all of it was read
@@ -23,8 +23,8 @@ func (e *Estimate) add(text string) {
 	}
 }
 
-// EstimateText reads up to most bytes of a source's text and scales them to the whole: by the bytes on disk of files, by the number of a
-// generator's documents.
+// EstimateText reads up to most bytes of a source's text and scales them to the whole: by bytes on disk for files, by
+// the number of documents for a generator.
 func EstimateText(ctx context.Context, s Source, most int64) (Estimate, error) {
 	if f, ok := s.(*files); ok {
 		return f.estimate(most)
@@ -46,7 +46,7 @@ func EstimateText(ctx context.Context, s Source, most int64) (Estimate, error) {
 	return e, nil
 }
 
-// estimate looks at each kind of file by itself: a compressed one holds more text than its size says.
+// estimate handles each kind of file separately: a compressed file has more text than its size suggests.
 func (s *files) estimate(most int64) (e Estimate, err error) {
 	kinds := map[string][]string{}
 	var order []string
@@ -94,7 +94,7 @@ func (s *files) estimateKind(paths []string, most int64) (e Estimate, err error)
 	return e, nil
 }
 
-// sample reads a file's text until there is enough, and returns how many of its bytes that took.
+// sample reads a file's text until there is enough, and returns how many of its bytes were consumed.
 func (s *files) sample(path string, e *Estimate, most int64) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// reader reads the documents of one kind of file: yield returns false when no more are wanted.
+// reader reads the documents of one kind of file; yield returns false if no more are wanted.
 type reader struct {
 	ending string
 	read   func(f *os.File, yield func(text string) bool) error
 }
 
-// readers are the kinds of files that Open knows.
+// readers are the kinds of files that Open supports.
 var readers = []reader{
 	{".txt", plain(readText)}, {".txt.gz", gunzip(readText)}, {".txt.zst", unzstd(readText)},
 	{".md", plain(readText)}, {".md.gz", gunzip(readText)}, {".md.zst", unzstd(readText)},
@@ -80,7 +80,7 @@ func gunzip(read streamFunc) fileFunc {
 func unzstd(read streamFunc) fileFunc {
 	return func(f *os.File, yield func(string) bool) error {
 		packed := bufio.NewReaderSize(f, 1<<16)
-		if _, err := packed.Peek(1); err == io.EOF { // the decoder takes nothing at all for a whole stream
+		if _, err := packed.Peek(1); err == io.EOF { // the decoder accepts an empty file as a complete stream
 			return io.ErrUnexpectedEOF
 		}
 		z, err := zstd.NewReader(packed, zstd.WithDecoderMaxWindow(maxWindow))
@@ -92,7 +92,7 @@ func unzstd(read streamFunc) fileFunc {
 	}
 }
 
-// files is a source over files, in the order of paths, which are relative to root ("" for the working folder).
+// files is a source of files, in the order of paths, which are relative to root ("" for the working folder).
 type files struct {
 	name    string
 	root    string
@@ -119,7 +119,7 @@ func (s *files) Documents(ctx context.Context) iter.Seq2[Document, error] {
 	return s.screened(ctx, func(string) {})
 }
 
-// screened is Documents, and tells skipped of each document that is left out.
+// screened is Documents, and calls skipped for each dropped document.
 func (s *files) screened(ctx context.Context, skipped func(why string)) iter.Seq2[Document, error] {
 	return func(yield func(Document, error) bool) {
 		for _, p := range s.paths {
@@ -147,7 +147,7 @@ func (s *files) screened(ctx context.Context, skipped func(why string)) iter.Seq
 	}
 }
 
-// probe looks at the beginning of some files, so that one that is binary, malformed or of another kind is refused before any work.
+// probe reads the beginning of some files, so that a binary, malformed or wrong file is rejected before any work.
 func (s *files) probe() error {
 	const most = 100
 	text := false
@@ -177,13 +177,13 @@ func readFile(path string, r *reader, yield func(string) bool) error {
 }
 
 const (
-	// textChunk bounds a document of running text. A book in one file becomes many documents, which can be shuffled
-	// and of which some can be held out.
+	// textChunk bounds a document of running text. A book in one file becomes many documents, which can be shuffled and
+	// partly held out.
 	textChunk = 64 << 10
-	// textBreak separates documents within a text file, as common plain-text corpora have it.
+	// textBreak separates documents within a text file, as in common plain-text corpora.
 	textBreak = "<|endoftext|>"
 	bom       = "\ufeff" // some editors begin a file with it
-	// maxWindow bounds what a zstd stream may make its reader allocate, as the zstd program does.
+	// maxWindow bounds the memory that a zstd stream can request, as the zstd program does.
 	maxWindow = 128 << 20
 )
 
@@ -193,7 +193,7 @@ func readText(r *bufio.Reader, yield func(string) bool) error {
 	chunk := make([]byte, 32<<10)
 	first, eof, at := true, false, 0
 	for !eof {
-		n, err := r.Read(chunk) // not io.ReadFull, whose early end looks like a truncated file's
+		n, err := r.Read(chunk) // not io.ReadFull, whose early end looks like a truncated file
 		if err == io.EOF {
 			eof = true
 		} else if err != nil {
@@ -223,7 +223,7 @@ func readText(r *bufio.Reader, yield func(string) bool) error {
 	return nil
 }
 
-// nextPiece returns the next document of buf and how many bytes it uses up, 0 if more input is needed to tell.
+// nextPiece returns the next document of buf and the number of bytes it consumes, 0 if more input is needed.
 func nextPiece(buf []byte, eof bool) (piece []byte, used int) {
 	window := buf[:min(len(buf), textChunk)]
 	if i := bytes.Index(buf[:min(len(buf), textChunk+len(textBreak))], []byte(textBreak)); i >= 0 {

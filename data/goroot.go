@@ -11,8 +11,7 @@ import (
 // gorootReaders take source and documentation as running text.
 var gorootReaders = []reader{{".go", plain(readText)}, {".md", plain(readText)}}
 
-// openGoroot is the source of the Go toolchain's own tree, without its testdata: real text that is on every
-// machine that has Go.
+// openGoroot opens the Go toolchain's source tree without its testdata: real text that exists on every machine with Go.
 func openGoroot() (Source, error) {
 	root := os.Getenv("GOROOT")
 	if root == "" {

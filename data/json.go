@@ -7,7 +7,8 @@ import (
 	"reflect"
 )
 
-// JSONError says of a value of the wrong kind what it is and what it should be, in JSON's own words; the decoder's error names Go's types.
+// JSONError describes a value of the wrong kind in JSON's terms: its kind and the expected one. The decoder's error
+// names Go types.
 func JSONError(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -15,7 +16,7 @@ func JSONError(err error) error {
 	}
 	found, ok := jsonKinds[wrong.Value]
 	if !ok {
-		found = "the " + wrong.Value // a number, which is given
+		found = "the " + wrong.Value // a number, whose value is given
 	}
 	text := fmt.Sprintf("want %s, found %s", jsonKind(wrong.Type), found)
 	if wrong.Field != "" {
@@ -26,7 +27,7 @@ func JSONError(err error) error {
 
 var jsonKinds = map[string]string{"string": "a string", "array": "an array", "object": "an object", "bool": "true or false", "number": "a number"}
 
-// jsonKind is what JSON calls a value of a type.
+// jsonKind is JSON's name for values of a type.
 func jsonKind(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine bounds one line of JSON and one cell of parquet, so that a small compressed file cannot ask for all memory: encoding takes some 25
-// times a document's size. The longest books are a third of it.
+// maxLine bounds one line of JSON and one cell of Parquet, so that a small compressed file cannot use all memory:
+// encoding takes about 25 times a document's size. The longest books are a third of it.
 const maxLine = 16 << 20
 
 // readJSONL yields field "text" of one JSON object per line; blank lines are allowed.
@@ -42,7 +42,7 @@ func readJSONL(r *bufio.Reader, yield func(string) bool) error {
 	}
 }
 
-// textField is field "text" of a line; the line itself where it is not UTF-8, which the decoder would hide.
+// textField returns field "text" of a line, or the line itself if it is not UTF-8, which the decoder would hide.
 func textField(b []byte) (string, error) {
 	if !utf8.Valid(b) {
 		return string(b), nil

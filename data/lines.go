@@ -9,10 +9,10 @@ import (
 	"os"
 )
 
-// Lines yields the lines of a text file that are not blank, counted from 1, until yield returns an error. The file may be compressed
-// (.gz, .zst). It serves rows of JSON whose fields are the caller's business.
+// Lines yields the non-blank lines of a text file, counted from 1, until yield returns an error. The file may be
+// compressed (.gz, .zst).
 func Lines(path string, yield func(n int, line []byte) error) error {
-	var own error // the caller's
+	var own error // the caller's error
 	read := func(r *bufio.Reader, _ func(string) bool) error {
 		var buf []byte
 		for n := 1; ; n++ {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Orders that a loader can take rows in.
+// Orders of rows.
 const (
 	OrderRandom = "random" // a random sample of the corpus, see [NewLoader]
 	OrderStream = "stream" // documents shuffled, rows one after the other, see [NewStream]
@@ -13,9 +13,9 @@ const (
 
 // Loader fills rows of T tokens from a split, endlessly unless the split was mixed with a bound on its epochs.
 //
-// Which row comes when is an order's business. In every order row i is a pure function of (set, split, seed, T, i), and
-// batches take rows one by one: two batches of B rows hold the same tokens as one of 2B, which is what gradient accumulation
-// needs. A loader is not safe for concurrent use.
+// The order decides which row comes when. In every order row i is a pure function of (set, split, seed, T, i), and
+// batches take rows one by one: two batches of B rows hold the same tokens as one of 2B, as gradient accumulation
+// requires. A loader is not safe for concurrent use.
 type Loader struct {
 	split *Split
 	order order
@@ -23,30 +23,30 @@ type Loader struct {
 	seed  uint64
 }
 
-// order decides what the next row holds.
+// order decides the content of the next row.
 type order interface {
 	row(inputs, targets, starts []int32)
-	skip(rows uint64) // goes on without reading
+	skip(rows uint64) // moves on without reading
 	left() uint64     // rows that may still be taken
-	epoch() float64   // passes done over all tokens, fraction included
+	epoch() float64   // passes over all tokens so far, including the fraction
 	epochs(dst []float64) []float64
-	position(p *Position)   // fills in the order's own fields
-	seek(p *Position) error // goes there, or stays where it is
+	position(p *Position)   // fills the order's own fields
+	seek(p *Position) error // moves there; on error the position is unchanged
 }
 
-// Position is where a loader stands: all that its future depends on. The fields after Seed belong to one order each.
+// Position is the state of a loader: everything its future depends on. The fields after Seed belong to one order each.
 type Position struct {
 	Dataset string `json:"dataset"` // Manifest.Hash
 	Split   string `json:"split"`
 	Seed    uint64 `json:"seed"`
 
-	// Stream: the next token. It does not depend on B or T, so a run may go on with another batch size.
-	Epoch  uint64 `json:"epoch,omitempty"`  // whole passes done
-	Index  uint64 `json:"index,omitempty"`  // place in the epoch's shuffled order of documents
+	// Stream: the next token. It does not depend on B or T, so a run may continue with another batch size.
+	Epoch  uint64 `json:"epoch,omitempty"`  // completed passes
+	Index  uint64 `json:"index,omitempty"`  // index in the epoch's shuffled order of documents
 	Offset uint64 `json:"offset,omitempty"` // tokens of that document already consumed
 	Tokens uint64 `json:"tokens,omitempty"` // tokens of the epoch already consumed
 
-	// Random: rows drawn of each component. Order is absent for a stream, as it was before there was a choice.
+	// Random: rows drawn from each component. Order is absent for a stream, as before there was a choice.
 	Order   string   `json:"order,omitempty"`
 	T       int      `json:"t,omitempty"`
 	Mixture []Share  `json:"mixture,omitempty"` // absent: one component, all sources together
@@ -67,8 +67,8 @@ func newLoader(sp *Split, B, T int, seed uint64) *Loader {
 //	targets[b*T+t]  the token after it; -1 (ignore) where a document ends and the vocabulary has no end-of-text id
 //	starts[b*T+t]   the place in row b where the document of position t begins, 0 if it began in an earlier row
 //
-// After an end-of-text id the target is the next document's first token: the id serves as beginning-of-text too, and the
-// document that follows begins with it. Next must not be called when [Loader.Left] is below B.
+// After an end-of-text id the target is the next document's first token: the id also serves as beginning-of-text, and
+// the next document begins with it. Next must not be called if [Loader.Left] is below B.
 func (l *Loader) Next(inputs, targets, starts []int32) {
 	if n := l.b * l.t; len(inputs) != n || len(targets) != n || len(starts) != n {
 		// The caller allocated the slices for this loader.
@@ -80,38 +80,38 @@ func (l *Loader) Next(inputs, targets, starts []int32) {
 	}
 }
 
-// Skip goes on by that many rows as if they had been taken.
+// Skip advances by that many rows as if they had been taken.
 func (l *Loader) Skip(rows uint64) { l.order.skip(rows) }
 
-// Left is the number of rows that may still be taken; [math.MaxUint64] where nothing bounds them.
+// Left is the number of rows that may still be taken; [math.MaxUint64] if unbounded.
 func (l *Loader) Left() uint64 { return l.order.left() }
 
-// Epoch is the number of passes done over all tokens, fraction included.
+// Epoch is the number of passes over all tokens so far, including the fraction.
 func (l *Loader) Epoch() float64 { return l.order.epoch() }
 
-// Epochs appends the passes done over each component of a mixed split; nothing where all sources are one.
+// Epochs appends the passes over each component of a mixed split; nothing if the split is not mixed.
 func (l *Loader) Epochs(dst []float64) []float64 { return l.order.epochs(dst) }
 
-// Position returns where the loader stands, between two calls of Next.
+// Position returns the loader's state between two calls of Next.
 func (l *Loader) Position() (p Position) {
 	l.position(&p)
 	return p
 }
 
-// position is Position in the memory that p has.
+// position is Position into p's memory.
 func (l *Loader) position(p *Position) {
 	p.Dataset, p.Split, p.Seed = l.split.hash, l.split.name, l.seed
 	l.order.position(p)
 }
 
-// clone is a position of its own.
+// clone returns a deep copy.
 func (p Position) clone() Position {
 	p.Rows = slices.Clone(p.Rows)
 	return p
 }
 
-// Seek goes to a position in constant time. It refuses one taken on other data, another split, another seed or in another
-// order, because other batches would follow.
+// Seek moves to a position in constant time. It rejects a position taken with other data, another split, another seed
+// or another order, because other batches would follow.
 func (l *Loader) Seek(p Position) error {
 	switch {
 	case p.Dataset != l.split.hash:

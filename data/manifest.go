@@ -17,7 +17,7 @@ const (
 	manifestName   = "manifest.json"
 	manifestFormat = 2
 	maxManifest    = 1 << 28 // bytes: a million shards
-	oldestFormat   = 1       // documents held out whole, no counts of what was left out
+	oldestFormat   = 1       // whole documents held out, no counts of dropped ones
 )
 
 // Names of the two splits.
@@ -26,7 +26,7 @@ const (
 	Valid = "valid"
 )
 
-// Manifest describes a token set: what it was made from, and every shard with its size and digest.
+// Manifest describes a token set: its inputs, and every shard with its size and digest.
 type Manifest struct {
 	Format    int          `json:"format"`
 	Tokenizer string       `json:"tokenizer"`     // Encoder.Hash
@@ -42,7 +42,7 @@ type Manifest struct {
 	Hash      string       `json:"hash"` // digest of the content: tokenizer and shards
 }
 
-// SourceInfo is one source as it was when the set was built.
+// SourceInfo is one source at the time the set was built.
 type SourceInfo struct {
 	Name        string  `json:"name"`
 	Fingerprint string  `json:"fingerprint,omitempty"`
@@ -50,8 +50,8 @@ type SourceInfo struct {
 	Tokens      int64   `json:"tokens"`             // in both splits
 	HeldOut     int64   `json:"held_out,omitempty"` // of them in split valid
 	Repeated    int64   `json:"repeated,omitempty"` // tokens in neither: they repeat what is held out
-	Skipped     Skipped `json:"skipped,omitzero"`   // documents left out
-	Share               // of a mixture; zero where the sources are one
+	Skipped     Skipped `json:"skipped,omitzero"`   // dropped documents
+	Share               // of a mixture; zero if the set is not mixed
 }
 
 // ShardInfo is one shard of a set.
@@ -65,7 +65,7 @@ type ShardInfo struct {
 	Tokens int64  `json:"tokens"`
 }
 
-// ReadManifest reads and checks dir/manifest.json; the shards themselves are [OpenSet]'s to check.
+// ReadManifest reads and checks dir/manifest.json; [OpenSet] checks the shards.
 func ReadManifest(dir string) (*Manifest, error) { return ReadManifestFS(vfs.OS{}, dir) }
 
 // ReadManifestFS is ReadManifest on a file system.
@@ -79,7 +79,7 @@ func ReadManifestFS(fsys vfs.FS, dir string) (*Manifest, error) {
 }
 
 func parseManifest(path string, b []byte) (*Manifest, error) {
-	// The version is read alone first, so that a newer file is called newer and not malformed.
+	// The version is read first, so that a newer file is called newer and not malformed.
 	var v struct{ Format int }
 	if err := json.Unmarshal(b, &v); err != nil {
 		return nil, corrupt(path, "not a manifest: %v", err)
@@ -151,7 +151,7 @@ func (s *ShardInfo) check(path string) error {
 	return nil
 }
 
-// contentHash covers what a training run sees and nothing else: not names, paths or times.
+// contentHash covers only what a training run sees: not names, paths or times.
 func (m *Manifest) contentHash() string {
 	h := sha256.New()
 	eos := int64(-1)

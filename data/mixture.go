@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Share is what a component gives to a mixture.
+// Share is a component's part in a mixture.
 type Share struct {
 	Weight float64 `json:"weight,omitempty"` // rows are drawn in proportion to it
 	Epochs float64 `json:"epochs,omitempty"` // passes at most; 0: no bound
@@ -20,7 +20,7 @@ func (s Share) rows(tokens, t uint64) uint64 {
 	return uint64(s.Epochs * float64(tokens) / float64(t))
 }
 
-// shareList is a mixture for people.
+// shareList formats a mixture for display.
 func shareList(shares []Share) string {
 	if shares == nil {
 		return "all sources together, without weights"
@@ -47,7 +47,7 @@ func checkShares(shares []Share) error {
 	return nil
 }
 
-// Shares are those that the set was built with, nil where its sources are one.
+// Shares returns those that the set was built with, nil if it is not mixed.
 func (m *Manifest) Shares() (shares []Share) {
 	for _, s := range m.Sources {
 		if s.Weight == 0 {
@@ -58,7 +58,8 @@ func (m *Manifest) Shares() (shares []Share) {
 	return shares
 }
 
-// Mix is the split with rows drawn from each of its sources in proportion to a weight. The set must have been built with shares.
+// Mix returns the split with rows drawn from each of its sources in proportion to a weight. The set must have been
+// built with shares.
 func (s *Split) Mix(shares []Share) (*Split, error) {
 	if err := checkShares(shares); err != nil {
 		return nil, fmt.Errorf("data: mix: %w", err)
@@ -86,12 +87,12 @@ func (s *Split) Mix(shares []Share) (*Split, error) {
 	return &mixed, nil
 }
 
-// Part is one component of a split: what rows are drawn from.
+// Part is one component of a split, from which rows are drawn.
 type Part struct {
 	Source string
 	Tokens int64   // of one epoch
-	Share  float64 // of the rows, while no source has ended; 1 where all are one
-	Epochs float64 // at most; 0: no bound
+	Share  float64 // of the rows until a source ends; 1 if not mixed
+	Epochs float64 // upper bound; 0 means none
 }
 
 // Parts lists the components.

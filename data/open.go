@@ -14,13 +14,13 @@ import (
 // Open makes a source from a spec:
 //
 //	FILE              .txt, .md, .jsonl (field "text"), each also .gz or .zst; .parquet (column "text")
-//	FOLDER            every such file below it, in sorted order; names that begin with a dot are passed over
+//	FOLDER            every such file below it, in sorted order; names that begin with a dot are skipped
 //	GLOB              every such file it matches, in sorted order
 //	synthetic[:OPTS]  generated documents, see [Synthetic]; for a file of that name write ./synthetic
 //	goroot            the .go and .md files of the Go toolchain's source tree
 //
-// The beginning of files is looked at: one that is binary, malformed or without text is refused here. Errors are a [CorruptError] of a file or a
-// [SourceError] of the spec.
+// Open reads the beginning of files and rejects binary, malformed or empty ones. Errors are a [CorruptError] of a file
+// or a [SourceError] of the spec.
 func Open(spec string) (Source, error) {
 	s, err := openSpec(spec)
 	if f, ok := s.(*files); ok && err == nil {
@@ -62,7 +62,7 @@ func openSpec(spec string) (Source, error) {
 	return nil, fmt.Errorf(`%w; want a file that ends with %s, a folder or glob of such, "synthetic" or "goroot"`, err, endings(readers))
 }
 
-// openFolder collects the files below dir that some reader reads, outside the folders named in skip.
+// openFolder collects the files below dir that have a reader, outside the folders named in skip.
 func openFolder(name, dir string, rs []reader, skip ...string) (Source, error) {
 	src := &files{name: name, root: dir, readers: rs}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -9,10 +9,10 @@ import (
 
 // random takes the rows of each component in a random order, epoch after epoch.
 //
-// A component of N tokens repeats without end. Row k of it holds tokens [kT, kT+T) of that repetition as inputs and the tokens one
-// further as targets; the rows of epoch e are k = ⌊eN/T⌋ … ⌊(e+1)N/T⌋−1, so every epoch is cut at other places and the tail that
-// fills no row goes to the next one. They are visited in the order of a permutation keyed by (seed, e, component), which
-// needs no table: memory does not grow with the corpus.
+// A component of N tokens repeats endlessly. Row k holds tokens [kT, kT+T) of that repetition as inputs and the tokens
+// one further as targets. The rows of epoch e are k = ⌊eN/T⌋ … ⌊(e+1)N/T⌋−1, so every epoch is cut at other places, and
+// the tail that fills no row goes to the next one. Rows are visited in the order of a permutation keyed by (seed, e,
+// component), which needs no table: memory does not grow with the corpus.
 type random struct {
 	t      uint64
 	seed   uint64
@@ -26,14 +26,15 @@ type part struct {
 	component
 	weight float64
 	drawn  uint64 // rows taken so far
-	limit  uint64 // rows that may be taken in all
+	limit  uint64 // total rows that may be taken
 	epoch  uint64 // of perm
 	base   uint64 // first row of that epoch
 	perm   permutation
 }
 
-// NewLoader returns a loader in the order [OrderRandom], at its beginning, that fills B rows of T tokens at a time: a batch is a random
-// sample of the split, and over an epoch every row occurs once. Where the split is mixed, each component gives rows in proportion to its weight.
+// NewLoader returns a loader in the order [OrderRandom], at its beginning, that fills B rows of T tokens at a time. A
+// batch is a random sample of the split, and over an epoch every row occurs once. In a mixed split each component
+// contributes rows in proportion to its weight.
 func NewLoader(sp *Split, B, T int, seed uint64) *Loader {
 	l := newLoader(sp, B, T, seed)
 	r := &random{t: uint64(T), seed: seed, shares: sp.shares}
@@ -51,7 +52,7 @@ func NewLoader(sp *Split, B, T int, seed uint64) *Loader {
 func (r *random) row(inputs, targets, starts []int32) {
 	i := r.pick()
 	if i < 0 {
-		// The caller asks Left first.
+		// The caller checks Left first.
 		panic("data: a row more than the epochs of all sources allow")
 	}
 	p := &r.parts[i]
@@ -60,8 +61,8 @@ func (r *random) row(inputs, targets, starts []int32) {
 	pack(&r.walk, p.eos, inputs, targets, starts)
 }
 
-// pick chooses the component of the next row: the one that lags most behind its share of the rows that the components still in the
-// draw have given. It depends on the counts alone. -1: none may give a row.
+// pick chooses the component of the next row: the one furthest below its share of the rows drawn from the components
+// that remain. It depends only on the counts. -1 if none may give a row.
 func (r *random) pick() int {
 	var drawn, weight float64
 	for i := range r.parts {
@@ -75,7 +76,8 @@ func (r *random) pick() int {
 		if p.drawn >= p.limit {
 			continue
 		}
-		// The conversion keeps the product from being fused with the subtraction, which would round differently from machine to machine.
+		// The conversion prevents fusing the product with the subtraction, which would round differently between
+		// machines.
 		if lag := float64(p.weight*(drawn+1)/weight) - float64(p.drawn); lag > most {
 			best, most = i, lag
 		}

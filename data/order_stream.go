@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// stream is every document of epoch 0 in that epoch's shuffled order, then every document of epoch 1 in another, and so on, each
-// followed directly by the next. Row i holds stream tokens [iT, iT+T) as inputs and [iT+1, iT+T+1) as targets, so a long
-// document fills many rows in succession: a step sees few documents.
+// stream is every document of epoch 0 in that epoch's shuffled order, then every document of epoch 1 in another, and so
+// on, without gaps. Row i holds stream tokens [iT, iT+T) as inputs and [iT+1, iT+T+1) as targets, so a long document
+// fills many consecutive rows and a step sees few documents.
 type stream struct {
 	split *Split
 	t     uint64
@@ -33,7 +33,7 @@ func NewStream(sp *Split, B, T int, seed uint64) *Loader {
 	return l
 }
 
-// enter goes to the beginning of the index-th document of an epoch.
+// enter moves to the beginning of the index-th document of an epoch.
 func (s *stream) enter(epoch, index uint64) {
 	if s.perm.n == 0 || epoch != s.at.epoch {
 		s.perm = newPermutation(s.split.docs(), s.seed, epoch)
@@ -97,7 +97,7 @@ func (s *stream) seek(p *Position) error {
 	if p.Offset >= doc.len() {
 		return fmt.Errorf("data: position offset %d, its document has %d tokens", p.Offset, doc.len())
 	}
-	// Every earlier document has at least one token, and this one's rest and every later one's are still to come.
+	// Every earlier document has at least one token, and the rest of this one and every later one are still to come.
 	if p.Tokens < p.Index+p.Offset || p.Tokens > s.split.tokens-(doc.len()-p.Offset) {
 		return fmt.Errorf("data: position says %d tokens consumed, impossible at document %d, offset %d of an epoch of %d tokens",
 			p.Tokens, p.Index, p.Offset, s.split.tokens)

@@ -1,13 +1,13 @@
 package data
 
-// walker stands at a token and goes on from document to document.
+// walker is a position in a sequence of documents.
 type walker interface {
-	here() (doc *docRef, offset uint64) // the next token, which the document has
-	advance(n uint64)                   // n tokens of the document, at most to its end
+	here() (doc *docRef, offset uint64) // the next token, which lies inside the document
+	advance(n uint64)                   // moves n tokens on, at most to the document's end
 }
 
-// pack fills one row from where w stands, documents one after the other, and leaves w after its last input. See [Loader.Next] for
-// what the slices hold.
+// pack fills one row starting at w, one document after the other, and leaves w after its last input. See [Loader.Next]
+// for the contents of the slices.
 func pack(w walker, eos bool, inputs, targets, starts []int32) {
 	for at := 0; at < len(inputs); {
 		doc, offset := w.here()

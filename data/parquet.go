@@ -10,7 +10,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// readParquet yields the values of column "text"; nulls are passed over. Only that column is read.
+// readParquet yields the values of column "text" and skips nulls. Only that column is read.
 func readParquet(f *os.File, yield func(string) bool) (err error) {
 	// The library panics on some malformed files; a bad input file must be an error.
 	defer func() {
@@ -81,7 +81,7 @@ func readValues(r parquet.ValueReader, values []parquet.Value, yield func(string
 			if n := len(v.ByteArray()); n > maxLine {
 				return false, fmt.Errorf("a text of %d bytes is longer than %d MiB, which is the most that one document may have", n, maxLine>>20)
 			}
-			// The bytes belong to the page, which is reused: copy them.
+			// The bytes belong to the page, which is reused, so copy them.
 			if !yield(string(v.ByteArray())) {
 				return false, nil
 			}

@@ -7,21 +7,21 @@ import (
 	"antiphase/internal/fault"
 )
 
-// Prefetcher is a loader whose next batch is gathered by a goroutine while the caller works on the last one: random rows of a
-// mapped file may have to come from the disk. It is not safe for concurrent use.
+// Prefetcher is a loader whose next batch is gathered by a goroutine while the caller works on the last one, because
+// random rows of a mapped file may have to be read from disk. It is not safe for concurrent use.
 type Prefetcher struct {
 	loader     *Loader
-	before, at Position // of the batch that Next gave last: its beginning and its end
+	before, at Position // beginning and end of the batch last returned by Next
 	epoch      float64
 	used       []float64 // passes over each component
 
-	batch   struct{ inputs, targets, starts []int32 } // the goroutine's until it sends on ready
+	batch   struct{ inputs, targets, starts []int32 } // owned by the goroutine until it sends on ready
 	want    chan struct{}
 	ready   chan error
 	pending bool // a batch is being gathered, or is ready
 }
 
-// Prefetch takes a loader over; it must not be used directly until Close. Gathering begins with the first Next.
+// Prefetch takes ownership of a loader; it must not be used directly until Close. Gathering begins with the first Next.
 func Prefetch(l *Loader) *Prefetcher {
 	n := l.b * l.t
 	p := &Prefetcher{loader: l, want: make(chan struct{}), ready: make(chan error, 1)}
@@ -31,7 +31,7 @@ func Prefetch(l *Loader) *Prefetcher {
 	return p
 }
 
-// note takes the loader's position while nothing is in flight.
+// note records the loader's position while nothing is in flight.
 func (p *Prefetcher) note() {
 	p.before, p.at = p.at, p.before
 	p.loader.position(&p.at)
@@ -39,7 +39,7 @@ func (p *Prefetcher) note() {
 }
 
 func (p *Prefetcher) serve() {
-	defer fault.Guard()() // a mapped file that is truncated under us faults; gather makes an error of it
+	defer fault.Guard()() // a mapped file that is truncated meanwhile faults; gather turns that into an error
 	for range p.want {
 		p.ready <- p.gather()
 	}
@@ -56,7 +56,7 @@ func (p *Prefetcher) gather() (err error) {
 	return nil
 }
 
-// start asks for the next batch, if there is one.
+// start requests the next batch, if there is one.
 func (p *Prefetcher) start() {
 	if p.loader.Left() >= uint64(p.loader.b) {
 		p.pending = true
@@ -64,7 +64,7 @@ func (p *Prefetcher) start() {
 	}
 }
 
-// Next is [Loader.Next] with what was gathered, and sends for the next batch.
+// Next is [Loader.Next] with the gathered batch, and requests the next one.
 func (p *Prefetcher) Next(inputs, targets, starts []int32) error {
 	if !p.pending {
 		p.start()
@@ -85,10 +85,10 @@ func (p *Prefetcher) Next(inputs, targets, starts []int32) error {
 	return nil
 }
 
-// Position is where the batches consumed so far end; one that is being gathered does not count.
+// Position is the end of the batches consumed so far; a batch being gathered does not count.
 func (p *Prefetcher) Position() Position { return p.at.clone() }
 
-// Before is the position at which the batch that Next gave last begins.
+// Before is the position at which the batch last returned by Next begins.
 func (p *Prefetcher) Before() Position { return p.before.clone() }
 
 // Epoch is [Loader.Epoch] at that position.
@@ -102,14 +102,14 @@ func (p *Prefetcher) Seek(to Position) error {
 	p.wait()
 	err := p.loader.Seek(to)
 	if err != nil {
-		to = p.at // where it stood: a batch in flight had moved it
+		to = p.at // the current position: a batch in flight had moved it
 		err = errors.Join(err, p.loader.Seek(to))
 	}
 	p.note()
 	return err
 }
 
-// wait lets a batch in flight arrive and drops it.
+// wait waits for a batch in flight and drops it.
 func (p *Prefetcher) wait() {
 	if p.pending {
 		<-p.ready

@@ -13,8 +13,9 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Rows yields the rows of a file as JSON would have them, counted from 1, until yield returns an error. The file has JSON lines (.jsonl, also
-// .gz and .zst), one JSON list (.json), or is Parquet. Numbers are json.Number, so that 1 and 1.0 stay apart.
+// Rows yields the rows of a file as JSON objects, counted from 1, until yield returns an error. The file is JSON lines
+// (.jsonl, also .gz and .zst), one JSON list (.json), or Parquet. Numbers are json.Number, so that 1 and 1.0 remain
+// distinct.
 func Rows(path string, yield func(n int, row map[string]any) error) error {
 	switch {
 	case strings.HasSuffix(path, ".parquet"):
@@ -44,7 +45,7 @@ func jsonRow(d *json.Decoder) (row map[string]any, err error) {
 	return row, nil
 }
 
-// listRows reads a file that is one JSON list; done says that it is one.
+// listRows reads a file that is one JSON list; done reports whether it is one.
 func listRows(path string, yield func(n int, row map[string]any) error) (done bool, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -53,7 +54,7 @@ func listRows(path string, yield func(n int, row map[string]any) error) (done bo
 	defer f.Close()
 	d := json.NewDecoder(f)
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return false, nil // JSON lines, or nothing that Lines would not complain of better
+		return false, nil // JSON lines, or an error that Lines reports better
 	}
 	n := 0
 	for d.More() {
@@ -72,7 +73,7 @@ func listRows(path string, yield func(n int, row map[string]any) error) (done bo
 	return true, nil
 }
 
-// parquetRows reads all columns, nested ones too.
+// parquetRows reads all columns, including nested ones.
 func parquetRows(path string, yield func(n int, row map[string]any) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // the library panics on some malformed files
@@ -116,7 +117,7 @@ func parquetRows(path string, yield func(n int, row map[string]any) error) (err 
 	}
 }
 
-// plainRow turns a row as the library has it into what the same row would be in JSON.
+// plainRow converts a row of the library to what it would be in JSON.
 func plainRow(v any) (map[string]any, error) {
 	b, err := json.Marshal(unwrapped(v))
 	if err != nil {
@@ -125,14 +126,14 @@ func plainRow(v any) (map[string]any, error) {
 	return jsonRow(json.NewDecoder(bytes.NewReader(b)))
 }
 
-// unwrapped makes text of bytes, and takes lists out of the two levels that Parquet wraps them in.
+// unwrapped converts bytes to text, and removes the two levels that Parquet wraps lists in.
 func unwrapped(v any) any {
 	switch v := v.(type) {
 	case []byte:
 		return string(v)
 	case float64:
 		if s := strconv.FormatFloat(v, 'g', -1, 64); !strings.ContainsAny(s, ".eIN") {
-			return json.Number(s + ".0") // stays apart from a whole number
+			return json.Number(s + ".0") // remains distinct from an integer
 		}
 	case map[string]any:
 		if list, ok := v["list"].([]any); ok && len(v) == 1 {
@@ -149,7 +150,7 @@ func unwrapped(v any) any {
 	return v
 }
 
-// EachOf is a list of a row with f done to every element.
+// EachOf applies f to every element of a list.
 func EachOf(list []any, f func(any) any) []any {
 	out := make([]any, len(list))
 	for i := range list {
@@ -158,7 +159,7 @@ func EachOf(list []any, f func(any) any) []any {
 	return out
 }
 
-// element is the one member of a wrapped list entry.
+// element is the only member of a wrapped list entry.
 func element(e any) any {
 	if m, ok := e.(map[string]any); ok && len(m) == 1 {
 		for _, name := range []string{"element", "item"} {

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// What happens to text that cannot be used is one rule for every format: a binary file is refused; a document that is not UTF-8, or
-// is empty, is left out and counted in the manifest; a source of which nothing is left is refused.
+// Unusable text is handled the same way in every format: a binary file is rejected; a document that is not UTF-8, or is
+// empty, is dropped and counted in the manifest; a source with no documents left is rejected.
 const (
 	notUTF8 = "not UTF-8"
 	empty   = "empty"
 )
 
-// Skipped counts the documents of a source that were left out.
+// Skipped counts the dropped documents of a source.
 type Skipped struct {
 	Empty   int64 `json:"empty,omitempty"`    // white space, or no token
 	NotUTF8 int64 `json:"not_utf8,omitempty"` // in another encoding, or damaged
@@ -28,7 +28,7 @@ func (s *Skipped) count(why string) {
 	}
 }
 
-// unusable says why a document is left out; "" where it is not.
+// unusable returns why a document is dropped; "" if it is not.
 func unusable(text string) string {
 	switch {
 	case !utf8.ValidString(text):
@@ -39,12 +39,12 @@ func unusable(text string) string {
 	return ""
 }
 
-// screener is a source that leaves documents out.
+// screener is a source that drops documents.
 type screener interface {
 	screened(ctx context.Context, skipped func(why string)) iter.Seq2[Document, error]
 }
 
-// documents are those of a source, with a word for each that is left out.
+// documents yields those of a source and calls skipped for each dropped one.
 func documents(ctx context.Context, s Source, skipped func(why string)) iter.Seq2[Document, error] {
 	if x, ok := s.(screener); ok {
 		return x.screened(ctx, skipped)

@@ -20,17 +20,17 @@ type Set struct {
 	shards   []*Shard // parallel to Manifest.Shards
 }
 
-// TokenizerName is the file in a set's folder that holds its tokenizer, where it was kept there.
+// TokenizerName is the file in a set's folder that holds its tokenizer, if it was stored there.
 const TokenizerName = "tokenizer.json"
 
-// IsSet says whether dir is the folder of a token set.
+// IsSet reports whether dir is the folder of a token set.
 func IsSet(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, manifestName))
 	return err == nil
 }
 
-// OpenSet reads dir/manifest.json and maps its shards. Sizes, headers and document indexes are always checked,
-// every byte's SHA-256 when verify is set; the error names the shard that is missing or corrupt.
+// OpenSet reads dir/manifest.json and maps its shards. Sizes, headers and document indexes are always checked, and
+// every byte's SHA-256 if verify is set. The error names the missing or corrupt shard.
 func OpenSet(dir string, verify bool) (*Set, error) { return OpenSetFS(vfs.OS{}, dir, verify) }
 
 // OpenSetFS is OpenSet on a file system.
@@ -51,7 +51,7 @@ func OpenSetFS(fsys vfs.FS, dir string, verify bool) (*Set, error) {
 	return s, nil
 }
 
-// openListed opens one shard and holds it against its manifest entry.
+// openListed opens one shard and checks it against its manifest entry.
 func openListed(fsys vfs.FS, dir string, m *Manifest, info *ShardInfo, verify bool) (*Shard, error) {
 	path := filepath.Join(dir, info.Name)
 	st, err := fsys.Stat(path)
@@ -102,20 +102,20 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Split is one part of a set, its documents numbered through its shards in manifest order.
+// Split is one part of a set; its documents are numbered through its shards in manifest order.
 type Split struct {
 	name   string
 	dir    string // of the set
 	hash   string // of the set
 	eos    *int32
 	shards []*Shard
-	first  []uint64 // first[i] is the number of shards[i]'s first document; one more entry holds the total
+	first  []uint64 // first[i] is the index of shards[i]'s first document; the last entry is the total
 	tokens uint64
 	parts  []component
-	shares []Share // of the parts; nil where all sources are one
+	shares []Share // of the parts; nil if the set is not mixed
 
 	sources []string // names of the set's
-	partOf  []int    // parallel to shards: the source that one holds, counted from 1; 0: any
+	partOf  []int    // parallel to shards: the source of each, counted from 1; 0 if any
 }
 
 // Split returns the split "train" or "valid".
@@ -146,7 +146,7 @@ func (s *Set) Split(name string) (*Split, error) {
 	return sp, nil
 }
 
-// Has says whether the set has a split.
+// Has reports whether the set has a split.
 func (s *Set) Has(name string) bool {
 	return slices.ContainsFunc(s.Manifest.Shards, func(i ShardInfo) bool { return i.Split == name })
 }
@@ -160,10 +160,10 @@ func (s *Split) Docs() int64 { return int64(s.docs()) }
 // Tokens is the number of tokens of one epoch, end-of-text ids included.
 func (s *Split) Tokens() int64 { return int64(s.tokens) }
 
-// Document appends the ids of document i, its end-of-text id included, to dst.
+// Document appends the ids of document i, including its end-of-text id, to dst.
 func (s *Split) Document(dst []int32, i int64) []int32 {
 	if i < 0 || i >= s.Docs() {
-		// A caller counts with Docs: an index out of range is a bug, as in a slice.
+		// A caller counts with Docs: an index out of range is a bug, as with a slice.
 		panic(fmt.Sprintf("data: document %d of split %q, which has %d", i, s.name, s.Docs()))
 	}
 	d := s.locate(uint64(i))
@@ -175,13 +175,13 @@ func (s *Split) Document(dst []int32, i int64) []int32 {
 
 func (s *Split) docs() uint64 { return s.first[len(s.first)-1] }
 
-// docRef is the place of one document: tokens [lo, hi) of a shard.
+// docRef locates one document: tokens [lo, hi) of a shard.
 type docRef struct {
 	shard  *Shard
 	lo, hi uint64
 }
 
-// locate finds document i by binary search over the shards, which are few.
+// locate finds document i by binary search over the shards.
 func (s *Split) locate(i uint64) docRef {
 	lo, hi := 0, len(s.shards)-1
 	for lo < hi {
@@ -199,11 +199,12 @@ func (s *Split) locate(i uint64) docRef {
 
 func (d *docRef) len() uint64 { return d.hi - d.lo }
 
-// read decodes len(dst) tokens beginning `offset` tokens into the document. An id outside the vocabulary means that
-// the file changed under us or was opened without verify: there is no right way to go on.
+// read decodes len(dst) tokens beginning `offset` tokens into the document. An id outside the vocabulary means that the
+// file changed while mapped or was opened without verify; reading cannot continue.
 func (d *docRef) read(dst []int32, offset uint64) {
 	if bad := d.shard.read(dst, d.lo+offset); bad >= 0 {
-		// Next has no error to return, and OpenSet with verify has made this impossible but for a file changed while mapped.
+		// Next has no error to return, and OpenSet with verify makes this impossible unless the file changed while
+		// mapped.
 		panic(fmt.Sprintf("data: shard %s is corrupt: token %d is id %d, outside the vocabulary of %d (open the set with verify)",
 			d.shard.path, d.lo+offset+uint64(bad), dst[bad], d.shard.header.vocab))
 	}

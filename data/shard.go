@@ -51,7 +51,7 @@ func (h *shardHeader) encode() []byte {
 	return b
 }
 
-// tokenWidth is the bytes per token that vocab ids need.
+// tokenWidth is the number of bytes per token for this vocabulary.
 func tokenWidth(vocab int) uint32 {
 	if vocab <= 1<<16 {
 		return 2
@@ -59,7 +59,7 @@ func tokenWidth(vocab int) uint32 {
 	return 4
 }
 
-// Shard is one mapped shard file. Its bytes stay in the file: the reader allocates nothing that grows with it.
+// Shard is one mapped shard file. The reader allocates nothing that grows with it.
 type Shard struct {
 	path   string
 	header shardHeader
@@ -68,7 +68,7 @@ type Shard struct {
 	unmap  func() error
 }
 
-// OpenShard maps a shard and checks its header and document index; with verify also every token. Faults are
+// OpenShard maps a shard and checks its header and document index; with verify also every token. Errors are
 // [CorruptError]s that name the file.
 func OpenShard(path string, verify bool) (*Shard, error) { return openShard(vfs.OS{}, path, verify) }
 
@@ -92,15 +92,15 @@ func openShard(fsys vfs.FS, path string, verify bool) (*Shard, error) {
 	return s, nil
 }
 
-// parseShard reads the header and checks that every count fits the file exactly and that the index is sound, so
-// that no later access can leave b.
+// parseShard reads the header and checks that every count fits the file exactly and that the index is valid, so that no
+// later access can leave b.
 func parseShard(path string, b []byte) (*Shard, error) {
 	h, err := parseHeader(path, b)
 	if err != nil {
 		return nil, err
 	}
 	size := uint64(len(b))
-	// Counts are bounded by the file before they are multiplied: nothing below can overflow.
+	// Counts are bounded by the file's size before they are multiplied, so nothing below can overflow.
 	if h.tokens > size/uint64(h.width) || h.docs >= size/8 {
 		return nil, corrupt(path, "header counts %d documents and %d tokens, more than its %d bytes can hold", h.docs, h.tokens, size)
 	}
@@ -154,7 +154,8 @@ func parseHeader(path string, b []byte) (h shardHeader, err error) {
 	return h, nil
 }
 
-// checkIndex checks that offsets rise strictly from 0 to the token count: documents tile the tokens, none is empty.
+// checkIndex checks that offsets rise strictly from 0 to the token count: documents cover the tokens, and none is
+// empty.
 func (s *Shard) checkIndex(indexAt uint64) error {
 	if got := crc32.Checksum(s.index, castagnoli); got != s.header.indexCRC {
 		return corrupt(s.path, "document index at offset %d has checksum %08x, want %08x", indexAt, got, s.header.indexCRC)
@@ -192,8 +193,8 @@ func (s *Shard) verify() error {
 // offset is the i-th entry of the document index; i in [0, docs].
 func (s *Shard) offset(i uint64) uint64 { return binary.LittleEndian.Uint64(s.index[i*8:]) }
 
-// read decodes len(dst) tokens beginning at token `at` and returns the place of the first id outside the
-// vocabulary, or -1. The test costs one compare per token and keeps a damaged file from indexing past an embedding.
+// read decodes len(dst) tokens beginning at token `at` and returns the index of the first id outside the vocabulary, or
+// -1. The test costs one compare per token and keeps a damaged file from indexing past an embedding.
 func (s *Shard) read(dst []int32, at uint64) int {
 	bad := -1
 	w := uint64(s.header.width)

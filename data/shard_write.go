@@ -14,8 +14,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// shardWriter streams documents into one shard file. The header is written last, so a file that was cut short has
-// no valid header.
+// shardWriter streams documents into one shard file. The header is written last, so a truncated file has no valid
+// header.
 type shardWriter struct {
 	fsys   vfs.FS
 	path   string
@@ -41,7 +41,7 @@ func createShard(fsys vfs.FS, path string, vocab int) (*shardWriter, error) {
 	return s, nil
 }
 
-// add appends one document, which must not be empty and whose ids must lie in the vocabulary.
+// add appends one document, which must not be empty and whose ids must be in the vocabulary.
 func (s *shardWriter) add(ids []int32) error {
 	s.buf = s.buf[:0]
 	for _, id := range ids {

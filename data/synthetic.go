@@ -13,40 +13,40 @@ import (
 // syntheticVersion is part of the fingerprint: raise it whenever any document changes.
 const syntheticVersion = 1
 
-// Synthetic generates documents from small grammars: text that a tiny model can learn something from on any machine,
-// with nothing to download. Document i is a pure function of (options, i), so any part can be made alone.
+// Synthetic generates documents from small grammars: text that a tiny model can learn from on any machine, without a
+// download. Document i is a pure function of (options, i), so any part can be generated alone.
 //
 // Each document is of one kind, drawn by the mix:
 //
 //	prose   small worlds told in simple sentences: people, places, things, moods, and causes with effects
-//	facts   facts stated, then prose, then the facts asked for and answered
-//	needle  magic numbers of cities hidden in prose, then asked for ([NewNeedle] + answers)
-//	kv      a list of keys with values in which keys come again
+//	facts   facts stated, then prose, then questions about the facts with answers
+//	needle  magic numbers of cities hidden in prose, then questions about them ([NewNeedle] + answers)
+//	kv      a list of keys with values in which keys recur
 //	shots   many examples of a labelling whose rule is new in each document ([NewShots] + answer)
 //	arith   sums, differences, comparisons and number sequences
 //
 // The spec "synthetic:seed=7,docs=20000,len=512,mix=needle:4+prose:3,needles=6,queries=2,asks=4,digits=2" names the
-// fields below (len is Bytes); what it leaves out keeps the default of [NewSynthetic].
+// fields below (len is Bytes); omitted ones keep the default of [NewSynthetic].
 //
-// Names, values and rules are drawn anew for each document, so answers can only come from its own text.
+// Names, values and rules are drawn for each document, so answers can only come from its own text.
 type Synthetic struct {
 	Seed    uint64
 	Docs    int
-	Bytes   int            // the length aimed at is drawn from Bytes/8 to Bytes, as many below the middle octave as above
+	Bytes   int            // the target length is drawn from Bytes/8 to Bytes, as many below the middle octave as above
 	Mix     map[string]int // kind → weight
 	Needles int            // a needle document hides 1 to Needles numbers
 	Queries int            // its first question asks for 1 to Queries of them
-	Asks    int            // and 0 to Asks-1 single questions about others follow
+	Asks    int            // followed by 0 to Asks-1 single questions about others
 	Digits  int            // of numbers in needle and kv documents
 }
 
-// NewSynthetic returns the source that the spec "synthetic" stands for.
+// NewSynthetic returns the source of the spec "synthetic".
 func NewSynthetic() *Synthetic {
 	return &Synthetic{Seed: 1, Docs: 1000, Bytes: 1024, Needles: 4, Queries: 2, Asks: 4, Digits: 2,
 		Mix: map[string]int{"prose": 3, "facts": 1, "needle": 3, "kv": 1, "shots": 1, "arith": 1}}
 }
 
-// generators lists the kinds in the order in which the mix is drawn; each returns about n bytes, seldom more.
+// generators lists the kinds in the order in which the mix is drawn; each returns about n bytes, rarely more.
 var generators = []struct {
 	kind string
 	make func(s *Synthetic, r *rand.Rand, n int) string
@@ -67,7 +67,7 @@ func kinds() string {
 	return strings.Join(names, ", ")
 }
 
-// Document returns document i, which depends on nothing but the options and i.
+// Document returns document i, which depends only on the options and i.
 func (s *Synthetic) Document(i int) Document {
 	r := rand.New(rand.NewPCG(s.Seed, mix64(uint64(i)+1)))
 	total := 0
@@ -117,7 +117,7 @@ func (s *Synthetic) Fingerprint() (string, error) {
 	return fmt.Sprintf("v%d %s", syntheticVersion, s.Name()), nil
 }
 
-// parseSynthetic reads "seed=7,docs=20000,len=1024,mix=needle:4+prose:3"; what is not named keeps its default.
+// parseSynthetic reads "seed=7,docs=20000,len=1024,mix=needle:4+prose:3"; omitted options keep their defaults.
 func parseSynthetic(opts string) (*Synthetic, error) {
 	s := NewSynthetic()
 	ints := map[string]struct {
@@ -154,7 +154,7 @@ func parseSynthetic(opts string) (*Synthetic, error) {
 	return s, nil
 }
 
-// parseMix reads "needle:4+prose:3"; a kind without a weight has weight 1, one that is not named does not occur.
+// parseMix reads "needle:4+prose:3"; a kind without a weight has weight 1, and a kind that is not named does not occur.
 func parseMix(value string) (map[string]int, error) {
 	mix := map[string]int{}
 	for _, part := range strings.Split(value, "+") {
@@ -195,7 +195,7 @@ func number(r *rand.Rand, digits int) string {
 	return strconv.Itoa(low + r.IntN(9*low))
 }
 
-// numbers returns n different numbers of that many digits, as far as there are so many.
+// numbers returns n different numbers of that many digits, or all of them if there are fewer.
 func numbers(r *rand.Rand, n, digits int) []string {
 	seen := map[string]bool{}
 	out := make([]string, 0, n)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// arithDocument is lines of arithmetic on numbers up to 99, small enough to be learnt.
+// arithDocument is lines of arithmetic on numbers up to 99, small enough to be learned.
 func arithDocument(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for {

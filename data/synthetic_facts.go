@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// fact is a statement with the question that asks for it; the answer repeats the statement.
+// fact is a statement and its question; the answer repeats the statement.
 type fact struct{ statement, question string }
 
 // newFact draws a fact about a person.
@@ -26,7 +26,7 @@ func newFact(r *rand.Rand, name string) fact {
 		fmt.Sprintf("Which animal does %s have?", name)}
 }
 
-// factsDocument states one fact about each of several people, tells some prose, and asks for the facts in another order.
+// factsDocument states one fact about each of several people, adds some prose, and asks for the facts in another order.
 func factsDocument(r *rand.Rand, n int) string {
 	names := append(slices.Clone(women), men...)
 	count := max(2, min(len(names)/2, n/150))

@@ -10,7 +10,8 @@ import (
 
 const needlePreamble = "There are magic codes hidden in the text below. Remember them.\n"
 
-// Needle is a retrieval prompt: magic codes, a city and a number each, hidden in a haystack, and a question about some of them.
+// Needle is a retrieval prompt: magic codes, each a city and a number, hidden in a haystack, and a question about some
+// of them.
 //
 //	There are magic codes hidden in the text below. Remember them.
 //	… The magic code is Oslo 48. … The magic code is Lima 33. …
@@ -20,30 +21,29 @@ const needlePreamble = "There are magic codes hidden in the text below. Remember
 //
 //	Which magic codes begin with Oslo and Lima? The magic code is Oslo 48. The magic code is Lima 33.
 //
-// Prompt ends right before the space and the first number: " 48" is then split into tokens as in training text, for
-// any tokenizer. The answer sentences repeat the needle's wording, and the city stands
-// right before its number, so that retrieval is matching and copying: what a tiny model can learn in minutes. The
-// haystack is [Prose] unless given.
+// Prompt ends right before the space and the first number: " 48" is then tokenized as in training text, for any
+// tokenizer. The answer sentences repeat the needle's wording, and the city is right before its number, so that
+// retrieval is matching and copying, which a tiny model can learn in minutes. The haystack is [Prose] unless given.
 type Needle struct {
 	Prompt    string
 	Answers   []string // the queried numbers, in the order asked
 	Cities    []string // the queried cities, in the same order
 	Spans     [][2]int // byte spans in Prompt of the queried needles' sentences, in the same order
 	QuerySpan [2]int   // byte span in Prompt of the question, up to the end
-	Depth     float64  // asked for: where in the haystack the first queried needle lies
+	Depth     float64  // requested position of the first queried needle in the haystack
 
-	OtherCities  []string // the needles that are not asked for
+	OtherCities  []string // needles that are not queried
 	OtherNumbers []string
 }
 
 // NeedleOptions size a prompt. Zero values mean the defaults.
 type NeedleOptions struct {
 	Needles  int                                  // numbers hidden; 0: 1
-	Queries  int                                  // of which asked for; 0: 1
-	Depth    float64                              // of the first queried needle, 0 (before all text) to 1 (after all text); others lie at random
-	Bytes    int                                  // length of Prompt, nearly reached; exceeded only where preamble, needles and question are longer; 0: 1024
+	Queries  int                                  // number of queried ones; 0: 1
+	Depth    float64                              // of the first queried needle, 0 (before all text) to 1 (after all text); others are placed at random
+	Bytes    int                                  // approximate length of Prompt; exceeded only if preamble, needles and question are longer; 0: 1024
 	Digits   int                                  // of every number; 0: 2
-	Haystack func(r *rand.Rand, bytes int) string // text of sentences, at most so many bytes; nil: Prose
+	Haystack func(r *rand.Rand, bytes int) string // text of sentences, at most this many bytes; nil: Prose
 }
 
 func (o NeedleOptions) withDefaults() NeedleOptions {
@@ -53,7 +53,7 @@ func (o NeedleOptions) withDefaults() NeedleOptions {
 		o.Haystack = Prose
 	}
 	if o.Needles < 1 || o.Needles > len(cities) || o.Queries < 1 || o.Queries > o.Needles || !(o.Depth >= 0 && o.Depth <= 1) || o.Digits < 1 || o.Digits > 9 {
-		// Options come from code; the spec parser has checked those that users write.
+		// Options come from code; the spec parser checks those that users write.
 		panic(fmt.Sprintf("data: needle options: %d needles (want 1 to %d), %d queries (want 1 to needles), depth %v (want 0 to 1), %d digits (want 1 to 9)",
 			o.Needles, len(cities), o.Queries, o.Depth, o.Digits))
 	}
@@ -83,7 +83,7 @@ func NewNeedle(r *rand.Rand, opt NeedleOptions) Needle {
 	return n
 }
 
-// needleQuestion asks for the cities' numbers and begins the answer, up to where the first number belongs.
+// needleQuestion asks for the cities' numbers and begins the answer, up to the first number.
 func needleQuestion(names []string) string {
 	q := fmt.Sprintf("Which magic code begins with %s?", names[0])
 	if last := len(names) - 1; last > 0 {
@@ -95,7 +95,7 @@ func needleQuestion(names []string) string {
 // needleAnswer is the answer sentence without the number.
 func needleAnswer(city string) string { return "The magic code is " + city }
 
-// Completion is the whole right continuation of Prompt.
+// Completion is the correct continuation of Prompt.
 func (n Needle) Completion() string {
 	var b strings.Builder
 	for i, city := range n.Cities {
@@ -107,7 +107,7 @@ func (n Needle) Completion() string {
 	return b.String()
 }
 
-// hide puts sentences between those of hay: the first at the sentence boundary nearest to depth·len(hay), the others
+// hide inserts sentences between those of hay: the first at the sentence boundary nearest to depth·len(hay), the others
 // at random boundaries. It returns each sentence's byte span.
 func hide(r *rand.Rand, hay string, sentences []string, depth float64) (string, [][2]int) {
 	bounds := boundaries(hay)
@@ -140,7 +140,7 @@ func hide(r *rand.Rand, hay string, sentences []string, depth float64) (string, 
 	return b.String(), spans
 }
 
-// boundaries are the offsets where a sentence of text begins, and its end.
+// boundaries are the offsets at which a sentence begins, and the end of the text.
 func boundaries(text string) []int {
 	out := []int{0}
 	for i := 1; i+1 < len(text); i++ {
@@ -161,12 +161,12 @@ func nearest(bounds []int, at float64) int {
 }
 
 // needleDocument is a training document: a prompt, its completion, and single questions about other needles, because
-// one answer per document would be little to learn from.
+// one answer per document gives little to learn from.
 func needleDocument(s *Synthetic, r *rand.Rand, n int) string {
 	needles := 1 + r.IntN(s.Needles)
 	opt := NeedleOptions{Needles: needles, Queries: 1 + r.IntN(min(s.Queries, needles)), Depth: r.Float64(), Digits: s.Digits}
 	if r.IntN(4) == 0 {
-		opt.Depth = float64(r.IntN(2)) // the very ends are evaluated too
+		opt.Depth = float64(r.IntN(2)) // the ends are evaluated too
 	}
 	asks := r.IntN(min(s.Asks, needles-opt.Queries+1))
 	line := len(needleQuestion([]string{"Santiago"})) + len("\n .") + s.Digits
@@ -181,5 +181,5 @@ func needleDocument(s *Synthetic, r *rand.Rand, n int) string {
 	return b.String()
 }
 
-// MostNeedles is the largest number of needles that a prompt can hide: there are so many cities.
+// MostNeedles is the largest number of needles in a prompt: the number of cities.
 func MostNeedles() int { return len(cities) }

@@ -11,13 +11,13 @@ import (
 type person struct {
 	name, they string // "Anna", "she"
 	place      string
-	mood       string   // "", or why-able: "sad", "hungry", "tired"
+	mood       string   // "", or a mood with a cause: "sad", "hungry", "tired"
 	because    string   // the cause of the mood
 	holds      []string // things
 }
 
-// world is the state that prose keeps to: who is where, holds what, feels how. Every sentence follows from the state
-// and changes it, so what comes next can be predicted better by a reader who remembers.
+// world is the state of the prose: who is where, holds what, feels how. Every sentence follows from the state and
+// changes it, so a reader who remembers predicts better.
 type world struct {
 	r      *rand.Rand
 	people []*person
@@ -25,8 +25,8 @@ type world struct {
 	lying  map[string][]string // place → things lying there
 }
 
-// Prose tells of small worlds in at most n bytes of whole sentences; where not even one fits, the text is empty.
-// Worlds of about half a dozen events follow each other as paragraphs.
+// Prose tells of small worlds in at most n bytes of whole sentences; if not even one fits, the text is empty. Worlds of
+// about six events follow each other as paragraphs.
 func Prose(r *rand.Rand, n int) string {
 	var b strings.Builder
 	for {
@@ -81,7 +81,7 @@ func (w *world) opening() (s []string) {
 	return s
 }
 
-// event lets one thing happen. A mood is acted upon first: causes have their effects soon.
+// event makes one thing happen. A mood is acted upon first, so that effects soon follow causes.
 func (w *world) event() []string {
 	p := pick(w.r, w.people)
 	if p.mood != "" {
@@ -111,7 +111,7 @@ func (w *world) others(p *person) (here []*person) {
 	return here
 }
 
-// walk moves a person, and tells whom and what they find.
+// walk moves a person and tells whom and what they find.
 func (w *world) walk(p *person) []string {
 	to := pick(w.r, w.places)
 	if to == p.place {
@@ -138,7 +138,7 @@ func (w *world) take(p *person) []string {
 	return []string{fmt.Sprintf("%s picked up the %s.", p.name, thing)}
 }
 
-// give hands a thing over, which makes the receiver glad.
+// give transfers a thing, which makes the receiver glad.
 func (w *world) give(p *person) []string {
 	here := w.others(p)
 	if len(p.holds) == 0 || len(here) == 0 {
@@ -154,7 +154,7 @@ func (w *world) give(p *person) []string {
 	}
 }
 
-// lose drops a thing where the person stands and makes them sad.
+// lose drops a thing at the person's place and makes them sad.
 func (w *world) lose(p *person) []string {
 	if len(p.holds) == 0 {
 		return w.take(p)
@@ -178,7 +178,7 @@ func (w *world) tire(p *person) []string {
 	return []string{fmt.Sprintf("%s was tired after a long day.", p.name)}
 }
 
-// relieve answers a mood with what its cause calls for.
+// relieve responds to a mood according to its cause.
 func (w *world) relieve(p *person) []string {
 	mood, because := p.mood, p.because
 	p.mood, p.because = "", ""
@@ -202,7 +202,7 @@ func (w *world) relieve(p *person) []string {
 	return []string{fmt.Sprintf("%s heard that someone else had the %s.", p.name, because)}
 }
 
-// recall says again what the story so far implies.
+// recall restates something the story so far implies.
 func (w *world) recall(p *person) []string {
 	if len(p.holds) > 0 {
 		return []string{fmt.Sprintf("What did %s have? %s had the %s.", p.name, p.name, p.holds[0])}

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// categories are the hidden classes of shots documents: the label of a sentence is decided by the kind of its noun.
+// categories are the hidden classes of shots documents: the kind of a sentence's noun determines its label.
 var categories = [][]string{foods, animals, tools, clothes, trees, metals}
 
 // Shots is a many-shot labelling task: examples, then one text to label. Prompt ends right before the space and the
-// label to be produced.
+// label.
 type Shots struct {
 	Prompt string
 	Answer string
@@ -23,8 +23,8 @@ type ShotOptions struct {
 	Bytes   int // approximate length of Prompt; 0: 1024
 }
 
-// NewShots draws a task. Which made-up word labels which class of nouns is new in each task, so the rule can only be
-// read off the examples; they cycle through the classes in random order, each class at least once.
+// NewShots draws a task. The assignment of made-up words to classes of nouns is new in each task, so the rule can only
+// be inferred from the examples. They cycle through the classes in random order, each class at least once.
 //
 //	Text: one small red fox
 //	Label: dax
@@ -34,7 +34,7 @@ func NewShots(r *rand.Rand, opt ShotOptions) Shots {
 		classes = 2
 	}
 	if classes < 2 || classes > len(categories) {
-		// Options come from code; the spec parser has checked those that users write.
+		// Options come from code; the spec parser checks those that users write.
 		panic(fmt.Sprintf("data: shots with %d classes, want 2 to %d", classes, len(categories)))
 	}
 	n := opt.Bytes
