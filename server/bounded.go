@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"sync"
@@ -9,8 +10,10 @@ import (
 )
 
 // bounded accepts at most n connections at a time; the next waits in the kernel's queue. Clients that keep connections they do not use must not keep
-// others out: while somebody waits, answers say that their connection will be closed (crowded), and connections that have been idle for
-// a while are. One that has just become idle is left alone, since its client may be about to use it.
+// others out: while somebody waits, answers say that their connection will be closed (crowded), connections that have been idle for a while are
+// closed, and where there are none, the one whose request has been arriving for longest. So a flood of requests that never come whole costs its
+// senders their connections, and probes are answered beside it. A connection that has just become idle or begun to send is left alone, and one
+// whose request is being answered always is.
 type bounded struct {
 	net.Listener
 	room chan struct{} // one entry per open connection
@@ -20,16 +23,25 @@ type bounded struct {
 	crowded *atomic.Bool // Accept waits for room
 
 	mu   sync.Mutex
-	idle map[net.Conn]time.Time // since when
+	open map[*boundedConn]struct{}
 }
 
+// phase is what a connection is doing.
+type phase uint8
+
 const (
-	idleEnough = time.Second           // before a connection is closed for another
-	lookAgain  = 50 * time.Millisecond // for connections to close
+	arrives phase = iota // a request is awaited or being read
+	serves               // it has been read and is being answered
+	idles                // between requests
+)
+
+const (
+	patience  = time.Second           // before a connection is closed for another
+	lookAgain = 50 * time.Millisecond // for connections to close
 )
 
 func newBounded(l net.Listener, n int, crowded *atomic.Bool) *bounded {
-	return &bounded{Listener: l, room: make(chan struct{}, n), done: make(chan struct{}), crowded: crowded, idle: map[net.Conn]time.Time{}}
+	return &bounded{Listener: l, room: make(chan struct{}, n), done: make(chan struct{}), crowded: crowded, open: map[*boundedConn]struct{}{}}
 }
 
 // Accept implements net.Listener.
@@ -42,7 +54,11 @@ func (l *bounded) Accept() (net.Conn, error) {
 		<-l.room
 		return nil, err
 	}
-	return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
+	b := &boundedConn{Conn: c, l: l, since: time.Now()}
+	l.mu.Lock()
+	l.open[b] = struct{}{}
+	l.mu.Unlock()
+	return b, nil
 }
 
 // enter waits for room.
@@ -55,7 +71,9 @@ func (l *bounded) enter() error {
 	l.crowded.Store(true)
 	defer l.crowded.Store(false)
 	for {
-		l.evict()
+		for _, c := range l.dispensable() {
+			c.Close()
+		}
 		select {
 		case l.room <- struct{}{}:
 			return nil
@@ -66,27 +84,41 @@ func (l *bounded) enter() error {
 	}
 }
 
-// evict closes connections that have been idle for a while.
-func (l *bounded) evict() {
+// dispensable are the connections to close for another: those that idle, or else the one that has been arriving for longest.
+func (l *bounded) dispensable() (list []*boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for c, since := range l.idle {
-		if time.Since(since) > idleEnough {
-			delete(l.idle, c)
-			c.Close()
+	var oldest *boundedConn
+	for c := range l.open {
+		switch {
+		case c.phase == serves || time.Since(c.since) <= patience:
+		case c.phase == idles:
+			list = append(list, c)
+		case oldest == nil || c.since.Before(oldest.since):
+			oldest = c
 		}
+	}
+	if list == nil && oldest != nil {
+		list = append(list, oldest)
+	}
+	return list
+}
+
+// turn is net/http's hook for a connection's state.
+func (l *bounded) turn(c net.Conn, s http.ConnState) {
+	b, ok := c.(*boundedConn)
+	switch {
+	case !ok:
+	case s == http.StateIdle:
+		b.enter(idles)
+	case s == http.StateActive:
+		b.enter(arrives)
 	}
 }
 
-// turn is the server's hook: it keeps the list of idle connections.
-func (l *bounded) turn(c net.Conn, s http.ConnState) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s == http.StateIdle {
-		l.idle[c] = time.Now()
-	} else {
-		delete(l.idle, c)
-	}
+// keep is net/http's hook for a connection's context: requests find their connection in it.
+func (l *bounded) keep(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, keyConn, c)
 }
 
 // Close implements net.Listener.
@@ -97,11 +129,29 @@ func (l *bounded) Close() error {
 
 type boundedConn struct {
 	net.Conn
-	leave func()
+	l    *bounded
+	once sync.Once
+
+	// Under the listener's lock.
+	phase phase
+	since time.Time
+}
+
+// enter begins a phase.
+func (c *boundedConn) enter(p phase) {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	c.phase, c.since = p, time.Now()
 }
 
 // Close implements net.Conn.
 func (c *boundedConn) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.l.mu.Lock()
+		delete(c.l.open, c)
+		c.l.mu.Unlock()
+		<-c.l.room
+	})
+	return err
 }

@@ -113,17 +113,15 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.json(w, e.Status, e.body())
 }
 
-// json writes an answer, within the time that a reader is given.
+// json writes an answer.
 func (s *Server) json(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // every value here is made by this package
 		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer is no JSON","type":"server_error","param":null,"code":null}}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	rc := http.NewResponseController(w)
-	_ = rc.SetWriteDeadline(time.Now().Add(s.cfg.Limits.WriteTimeout)) // not every writer has deadlines
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1))
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // nobody is left to be told
-	_ = rc.Flush()
-	_ = rc.SetWriteDeadline(time.Time{})
+	_ = http.NewResponseController(w).Flush()
 }

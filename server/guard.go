@@ -22,6 +22,7 @@ type contextKey int
 const (
 	keyID contextKey = iota
 	keyWho
+	keyConn
 )
 
 // requestID is the id that the client gave or the server drew.
@@ -54,7 +55,7 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 			id = newID("req_")
 		}
 		r = r.WithContext(context.WithValue(r.Context(), keyID, id))
-		rec := &recorder{ResponseWriter: w}
+		rec := newRecorder(w, r, &s.cfg.Limits)
 		h := rec.Header()
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -173,8 +174,6 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	if err := s.hold(w, r); err != nil {
 		return nil, err
 	}
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(s.cfg.Limits.BodyTimeout)) // not every writer has deadlines
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.Limits.Body))
 	var large *http.MaxBytesError
 	switch {
@@ -184,7 +183,9 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	case err != nil:
 		return nil, &apiError{Status: http.StatusRequestTimeout, Type: typeInvalid, Message: "the body did not arrive"}
 	}
-	_ = rc.SetReadDeadline(time.Time{})
+	if rec, ok := w.(*recorder); ok {
+		rec.arrived()
+	}
 	o, err := parseObject(b)
 	if err != nil {
 		return nil, err
@@ -220,29 +221,3 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) error {
 	rec.held += size
 	return nil
 }
-
-// recorder knows what was answered.
-type recorder struct {
-	http.ResponseWriter
-	status int
-	held   int64 // bytes reserved for the body
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *recorder) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (w *recorder) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController through.
-func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

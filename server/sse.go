@@ -9,12 +9,11 @@ import (
 )
 
 // events writes a stream of server-sent events. Nothing is sent before the first event or ping, so that a request that fails early still
-// gets its status. Every write has a deadline: whoever does not read is dropped.
+// gets its status. Every write has a deadline (recorder.go): whoever does not read is dropped.
 type events struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	limit time.Duration // of one write
-	ping  time.Duration
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	ping time.Duration
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -26,7 +25,7 @@ type events struct {
 
 // newEvents begins to ping when the stream is silent. Close must be called.
 func newEvents(w http.ResponseWriter, l *Limits) *events {
-	e := &events{w: w, rc: http.NewResponseController(w), limit: l.WriteTimeout, ping: l.Ping}
+	e := &events{w: w, rc: http.NewResponseController(w), ping: l.Ping}
 	e.mu.Lock() // a ping may be due before the timer is stored
 	defer e.mu.Unlock()
 	e.timer = time.AfterFunc(l.Ping, func() {
@@ -61,10 +60,7 @@ func (e *events) write(text string) {
 	if e.err != nil {
 		return
 	}
-	if !e.waiting {
-		_ = e.rc.SetWriteDeadline(time.Now().Add(e.limit)) // not every writer has deadlines
-		e.waiting = true
-	}
+	e.waiting = true
 	if !e.started {
 		h := e.w.Header()
 		h.Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -104,12 +100,11 @@ func (e *events) begun() bool {
 	return e.started
 }
 
-// close sends the rest, ends the pings and lets the connection be used again.
+// close sends the rest and ends the pings.
 func (e *events) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.push()
 	e.closed = true
 	e.timer.Stop()
-	_ = e.rc.SetWriteDeadline(time.Time{})
 }
