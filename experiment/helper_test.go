@@ -37,7 +37,8 @@ func nanoSpec(steps int) *Spec {
 	s := &Spec{Name: "nano", Sizes: []string{"nano"}, Archs: []string{"transformer", "diff"},
 		LRs: []float64{1e-3, 3e-3}, Seeds: []uint64{1, 2},
 		TuneSeeds: 1, Steps: steps, EvalSeed: 20, Tasks: []Ask{"lm pieces=8",
-			"outliers"}, Probes: []Ask{"outliers tokens=64"}, Every: steps / 4}
+			"outliers"}, Probes: []Ask{"outliers tokens=64"}, Every: steps / 4,
+		Set: []string{fmt.Sprintf("train.save_every=%d", max(steps/6, 1))}} // so that kills find checkpoints
 	if err := s.Resolve(); err != nil {
 		panic(err)
 	}

@@ -95,7 +95,7 @@ func empty(dir string) error {
 
 // sweep deletes what killed processes left half written. Whoever calls it holds the folder's lock.
 func sweep(dir string) {
-	for _, name := range []string{specName, rowsName, csvName, reportName, "tokenizer.json", "data", "runs/*/" + rowsName} {
+	for _, name := range []string{specName, rowsName, csvName, reportName, timeName, "tokenizer.json", "data", "runs/*/" + rowsName} {
 		found, _ := filepath.Glob(filepath.Join(dir, name+".tmp-*")) // the patterns are well formed
 		for _, path := range found {
 			_ = os.RemoveAll(path)

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"time"
 
 	"antiphase/internal/vfs"
 )
@@ -31,6 +33,28 @@ func (l *lab) rows() ([]Row, error) {
 	return out, nil
 }
 
+// pace keeps something from being done too often.
+type pace struct {
+	mu    sync.Mutex
+	again time.Time // not before
+}
+
+// do calls f, unless somebody else is at it, or the last call ended so short a while ago that calls would take more
+// than 2 % of the time.
+func (p *pace) do(f func() error) error {
+	if !p.mu.TryLock() {
+		return nil
+	}
+	defer p.mu.Unlock()
+	begin := time.Now()
+	if begin.Before(p.again) {
+		return nil
+	}
+	err := f()
+	p.again = time.Now().Add(50 * time.Since(begin))
+	return err
+}
+
 // publish writes the rows of all finished runs, as JSON and as CSV, and the page made of them.
 func (l *lab) publish() ([]Row, error) {
 	rows, err := l.rows()
@@ -50,7 +74,7 @@ func (l *lab) publish() ([]Row, error) {
 			return nil, err
 		}
 	}
-	return rows, nil
+	return rows, l.watch.write(l.Dir)
 }
 
 // table is the rows' numbers as CSV, curves and items aside.

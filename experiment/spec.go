@@ -262,7 +262,7 @@ func (s *Spec) recipe(run *Run) (r recipe.Recipe, err error) {
 		r.Optim.Warmup = min(r.Optim.Warmup, max(s.Steps/20, 1))
 	}
 	t.Seed, r.Optim.LR = run.Seed, run.LR
-	t.EvalEvery, t.SaveEvery = max(t.Steps/40, min(t.Steps/4, 50), 1), max(t.Steps/8, 1)
+	t.EvalEvery, t.SaveEvery = max(t.Steps/40, min(t.Steps/4, 50), 1), saveEvery(t.Steps)
 	for _, set := range slices.Concat(s.Set, own) {
 		if err := r.SetPair(set); err != nil {
 			return r, fmt.Errorf("--set: %w", err)

@@ -1,10 +1,12 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"antiphase/device"
 	"antiphase/eval"
@@ -16,15 +18,22 @@ import (
 // train brings a run to its last step. A run whose loss is not finite is a result, not an error: note says so then.
 func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, err error) {
 	rec := r.Recipe
+	after := cmp.Or(l.SaveAfter, 30*time.Second)
 	switch l.Keep {
 	case KeepAll:
-		rec.Train.KeepLast = rec.Train.Steps + 1
+		rec.Train.KeepLast, after = rec.Train.Steps+1, 0
 	case KeepLast:
 		rec.Train.KeepLast = 1
 	}
-	opt := train.Options{Dir: l.dir(r), Data: l.set, Built: true, Device: d, Inexact: l.Inexact, ProbeEvery: l.every(r),
-		Say:    func(format string, args ...any) { l.Say(r.Name()+": "+format, args...) },
-		Report: func(row train.Row) { l.report(r, &row, "") }}
+	if l.Keep != KeepAll && rec.Train.SaveEvery == saveEvery(rec.Train.Steps) {
+		rec.Train.SaveEvery = 0 // none of them stays: they only have to be young enough to go on from
+	}
+	opt := train.Options{Dir: l.dir(r), Data: l.set, Built: true, Device: d, SaveAfter: after, Inexact: l.Inexact, ProbeEvery: l.every(r),
+		Say: func(format string, args ...any) { l.Say(r.Name()+": "+format, args...) },
+		Report: func(row train.Row) {
+			l.watch.step(r.Name(), &row)
+			l.report(r, &row, "")
+		}}
 	if len(l.spec.Probes) > 0 {
 		opt.Probe = l.probe(r)
 	}
@@ -35,6 +44,9 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, 
 	}
 	return "", err
 }
+
+// saveEvery is the number of steps between checkpoints that --keep all leaves.
+func saveEvery(steps int) int { return max(steps/8, 1) }
 
 // every is the number of steps between probes.
 func (l *lab) every(r *Run) int {
@@ -64,6 +76,7 @@ func (l *lab) report(r *Run, row *train.Row, asked string) {
 // that was asked before the process was killed is not asked again.
 func (l *lab) probe(r *Run) train.Probe {
 	return func(ctx context.Context, step int, m *model.Model, tok *tokenizer.Tokenizer) error {
+		defer l.watch.probe(r.Name(), time.Now())
 		tasks, err := tasks(l.spec.Probes, l.set, r.Recipe.Train.SeqLen)
 		if err != nil {
 			return err
@@ -112,6 +125,7 @@ func (l *lab) judge(ctx context.Context, d device.Device, r *Run) ([]Row, error)
 	if err != nil {
 		return nil, err
 	}
+	defer l.watch.judged(r.Name(), time.Now())
 	ev, err := eval.Run(ctx, []eval.Target{l.target(r, m, saved.Tokenizer)}, tasks, l.evalOptions(r, "eval"))
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"antiphase/data"
 	"antiphase/device"
@@ -26,11 +27,12 @@ type Options struct {
 	Commit    string
 	Command   string
 	Keep      Keep
-	Have      []string     // files of rows: runs that were finished elsewhere
-	Inexact   bool         // continue runs on another device, precision or kernels
-	Rank      int          // this process's number among those that divide the runs among them, all with the same folder
-	Ranks     int          // their number; 0 and 1: there is one
-	Wait      func() error // returns when every one of them has come as far; nil for one
+	Have      []string      // files of rows: runs that were finished elsewhere
+	Inexact   bool          // continue runs on another device, precision or kernels
+	SaveAfter time.Duration // age at which a run's checkpoint is renewed; 0: half a minute
+	Rank      int           // this process's number among those that divide the runs among them, all with the same folder
+	Ranks     int           // their number; 0 and 1: there is one
+	Wait      func() error  // returns when every one of them has come as far; nil for one
 
 	Say      func(format string, args ...any)
 	Progress func(Progress)
@@ -63,6 +65,10 @@ type lab struct {
 	spec *Spec
 	set  string
 
+	watch stopwatch
+
+	pages pace // of publishing between runs
+
 	mu       sync.Mutex
 	trained  map[string]int64 // training tokens of each run so far
 	finished int
@@ -79,6 +85,7 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 		return nil, err
 	}
 	l := &lab{Options: opt, spec: spec, set: filepath.Join(opt.Dir, "data"), trained: map[string]int64{}}
+	l.watch.start(opt.Dir, len(opt.Devices))
 	if l.leads() {
 		lock, err := flock.Acquire(opt.Dir)
 		if err != nil {
@@ -92,13 +99,20 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := l.wait(); err != nil {
 		return nil, interrupted(ctx, err)
 	}
-	if err := l.phases(ctx); err != nil {
+	worked := l.phases(ctx)
+	if !l.leads() && worked == nil {
+		return l.rows()
+	} else if !l.leads() {
+		return nil, interrupted(ctx, worked)
+	}
+	rows, err := l.publish() // what is finished, however far that is
+	if err = errors.Join(worked, err); err != nil {
 		return nil, interrupted(ctx, err)
 	}
-	if !l.leads() {
-		return l.rows()
+	if spent := l.watch.read(); spent.Runs > 0 {
+		l.Say("%s", spent.String())
 	}
-	return l.publish()
+	return rows, nil
 }
 
 // leads says that this process makes the data and writes the rows of all.
@@ -154,6 +168,7 @@ func (l *lab) begin(ctx context.Context) error {
 	opt := &train.Options{Say: l.Say, Progress: func(stage string, done, total int64) {
 		l.Progress(Progress{Stage: stage, Done: done, Total: total})
 	}}
+	defer l.watch.prepared(time.Now())
 	if err := prepare(ctx, l.Dir, r, opt); err != nil {
 		return err
 	}
@@ -169,8 +184,10 @@ func (l *lab) phases(ctx context.Context) error {
 		}
 		best := Choose(rows)
 		runs, err := l.spec.Grid(func(size, arch string) (float64, bool) {
-			lr,
-				ok := best[[2]string{size, arch}]
+			lr, ok := best[[2]string{size, arch}]
+			if !ok && tuning && l.spec.tuning() {
+				return l.spec.LRs[0], true // which one it will be does not change the number of runs
+			}
 			return lr, ok
 		})
 		if err != nil {
@@ -274,12 +291,12 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 		return err
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.finished++
-	if l.leads() {
-		_, err = l.publish()
+	l.mu.Unlock()
+	if !l.leads() {
+		return nil
 	}
-	return err
+	return l.pages.do(func() error { _, err := l.publish(); return err })
 }
 
 func (l *lab) dir(r *Run) string { return filepath.Join(l.Dir, "runs", r.Name()) }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,5 +96,38 @@ func TestPeakIsKept(t *testing.T) {
 	}
 	if x := MachinePeak(d); x <= 0 || readPeaks()[peakKey(d)] != x {
 		t.Errorf("after damage: %g, kept %v", x, readPeaks())
+	}
+}
+
+// SaveAfter renews a checkpoint by its age, and less often where saving takes long: here 10 ms a step and seconds a save.
+func TestSaveAfter(t *testing.T) {
+	for _, c := range []struct {
+		after time.Duration
+		saves []int // steps whose row tells of a save before it
+	}{{0, nil}, {100 * time.Millisecond, []int{11}}, {300 * time.Millisecond, []int{31}}} {
+		opt := options(t, t.TempDir())
+		opt.SaveAfter, opt.Say = c.after, func(string, ...any) {}
+		at := time.Unix(1.7e9, 0)
+		opt.Device = slow{opt.Device.(*cpu.Device), &at}
+		run, err := newRun(context.Background(), nano(t, "diff", "train.steps=40", "train.save_every=0"), &opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.clock.now = func() time.Time { return at }
+		_, err = run.loop(context.Background())
+		run.close()
+		rows, failed := metrics.Read(filepath.Join(opt.Dir, MetricsFile), nil)
+		if err != nil || failed != nil {
+			t.Fatal(err, failed)
+		}
+		var saves []int
+		for _, row := range rows {
+			if !math.IsNaN(row.SaveS) {
+				saves = append(saves, row.Step)
+			}
+		}
+		if !slices.Equal(saves, c.saves) {
+			t.Errorf("after %s: saved before steps %v, want %v", c.after, saves, c.saves)
+		}
 	}
 }

@@ -125,6 +125,7 @@ func (t *run) close() {
 func (t *run) loop(ctx context.Context) (Result, error) {
 	tr := t.recipe.Train
 	t.clock.start(t.recipe)
+	t.saver.last = t.clock.mark
 	if tr.Steps == 0 && t.fresh {
 		return t.result(), t.save(true)
 	}
@@ -148,7 +149,8 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 			return t.result(), err
 		}
 		stop := t.stopping(ctx) && t.state.Step < tr.Steps
-		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 || t.saving() {
+		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 || t.saving() ||
+			t.opt.Ranks == nil && t.saver.due(t.clock.now(), t.opt.SaveAfter) {
 			if err := t.save(stop || t.state.Step == tr.Steps); err != nil {
 				return t.result(), err
 			}

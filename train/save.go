@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"antiphase/checkpoint"
 	"antiphase/device"
@@ -22,6 +23,13 @@ type saver struct {
 	room   []float32
 	done   chan error // of the save under way; nil: none is
 	count  int        // saves begun
+	last   time.Time  // when training went on after the last one, or began
+	took   time.Duration
+}
+
+// due says whether the last checkpoint is older than after, and saving takes less than 2 % of the time; after 0 is never.
+func (v *saver) due(now time.Time, after time.Duration) bool {
+	return after > 0 && now.Sub(v.last) >= max(after, 50*v.took)
 }
 
 // snapshot is a checkpoint's step and files, in host memory.
@@ -36,7 +44,11 @@ type snapshot struct {
 // is written. must waits for it, and so does a device that computes on the host: writing would take its cores from it. A full disk is survived and tried again at the next save, unless this is the last chance.
 func (t *run) save(must bool) error {
 	t.clock.lap(&t.clock.step)
-	defer t.clock.lap(&t.clock.save)
+	begin := t.clock.mark
+	defer func() {
+		t.clock.lap(&t.clock.save)
+		t.saver.last, t.saver.took = t.clock.mark, t.clock.mark.Sub(begin)
+	}()
 	if err := t.metrics.Sync(); err != nil { // the rows of a checkpoint's steps are as safe as the checkpoint
 		t.opt.Say("warning: %v", err)
 	}

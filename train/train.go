@@ -56,6 +56,10 @@ type Options struct {
 
 	Save <-chan struct{} // asks for a checkpoint after the step in progress, from which the run goes on; may be nil
 
+	// SaveAfter saves between the recipe's own checkpoints when the last one is this old, and old enough that saving
+	// takes 2 % of the time; 0: never. A single process only.
+	SaveAfter time.Duration
+
 	Probe      Probe // looks at the model between steps; may be nil
 	ProbeEvery int   // steps between probes; the last step is probed too
 

@@ -1,0 +1,113 @@
+package experiment
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"antiphase/eval"
+	"antiphase/internal/vfs"
+	"antiphase/train"
+)
+
+const timeName = "time.jsonl"
+
+// Spent is where the time of one call went, in seconds of all its devices: a device that waits counts too.
+type Spent struct {
+	Began      time.Time `json:"began"`
+	Total      float64   `json:"total"`
+	Training   float64   `json:"training"`   // steps, with loading and reporting
+	Evaluating float64   `json:"evaluating"` // held-out losses, probes and tasks
+	Data       float64   `json:"data"`       // tokenizer and token set
+	Saving     float64   `json:"saving"`     // checkpoints, as far as training waits for them
+	Runs       int       `json:"runs"`       // finished in this call
+}
+
+// Useful is the share of training and evaluating.
+func (s *Spent) Useful() float64 { return (s.Training + s.Evaluating) / s.Total }
+
+// String is one sentence.
+func (s *Spent) String() string {
+	share := func(x float64) float64 { return 100 * x / s.Total }
+	return fmt.Sprintf("%.1f %% of the time went to training, %.1f %% to evaluating, %.1f %% to data, %.1f %% to "+
+		"checkpoints, %.1f %% to anything else", share(s.Training), share(s.Evaluating), share(s.Data), share(s.Saving),
+		share(s.Total-s.Training-s.Evaluating-s.Data-s.Saving))
+}
+
+// stopwatch keeps the accounts of a call.
+type stopwatch struct {
+	mu      sync.Mutex
+	spent   Spent
+	devices int
+	probed  map[string]float64 // seconds of probes that are not yet in a step's row
+	before  []byte             // lines of earlier calls
+}
+
+// start reads what earlier calls left.
+func (w *stopwatch) start(dir string, devices int) {
+	w.spent.Began, w.devices, w.probed = time.Now(), devices, map[string]float64{}
+	w.before, _ = os.ReadFile(filepath.Join(dir, timeName)) // a record; nothing depends on it
+	if n := bytes.LastIndexByte(w.before, '\n'); n >= 0 {
+		w.before = w.before[:n+1]
+	}
+}
+
+// prepared adds the time since begin to the data, which all devices wait for.
+func (w *stopwatch) prepared(begin time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.spent.Data += time.Since(begin).Seconds() * float64(w.devices)
+}
+
+// step adds a step's row. What was asked since the last one is part of its evaluation.
+func (w *stopwatch) step(run string, r *train.Row) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.spent.Training += r.StepMS / 1000
+	if eval.Finite(r.EvalS) {
+		w.spent.Evaluating += r.EvalS
+	}
+	if eval.Finite(r.SaveS) {
+		w.spent.Saving += r.SaveS
+	}
+	delete(w.probed, run)
+}
+
+// probe notes the time of a probe; only that of the last step is in no row.
+func (w *stopwatch) probe(run string, begin time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.probed[run] += time.Since(begin).Seconds()
+}
+
+// judged adds the time of a run's tasks, and of the probe after its last step.
+func (w *stopwatch) judged(run string, begin time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.spent.Evaluating += time.Since(begin).Seconds() + w.probed[run]
+	delete(w.probed, run)
+	w.spent.Runs++
+}
+
+// read is how the accounts stand.
+func (w *stopwatch) read() Spent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.spent
+	s.Total = time.Since(s.Began).Seconds() * float64(w.devices)
+	return s
+}
+
+// write adds this call's line to the folder.
+func (w *stopwatch) write(dir string) error {
+	s := w.read()
+	line, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFile(vfs.OS{}, filepath.Join(dir, timeName), fmt.Appendf(bytes.Clone(w.before), "%s\n", line))
+}

@@ -1,0 +1,56 @@
+package experiment
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Every call that works leaves a line with where its time went; the parts are no more than the whole.
+func TestSpent(t *testing.T) {
+	dir := t.TempDir()
+	said := ""
+	opt := options(dir, oneThread(t))
+	opt.Say = func(format string, _ ...any) { said = format }
+	most := 0
+	opt.Progress = func(p Progress) { most = max(most, p.Runs) }
+	s := nanoSpec(40)
+	if _, err := Work(context.Background(), s, opt); err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := s.Grid(nil); err != nil || most != 6 || len(runs) != 8 {
+		t.Errorf("progress counts %d runs (%v); two rates of two sides, then one more seed of each are 6", most, err)
+	}
+	if said != "%s" {
+		t.Errorf("the last thing said is %q, not where the time went", said)
+	}
+	s.Seeds = append(s.Seeds, 9)
+	if _, err := Work(context.Background(), s, opt); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(dir, timeName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var calls []Spent
+	for in := bufio.NewScanner(f); in.Scan(); {
+		var x Spent
+		if err := json.Unmarshal(in.Bytes(), &x); err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, x)
+	}
+	if len(calls) != 2 || calls[0].Runs != 6 || calls[1].Runs != 2 {
+		t.Fatalf("%+v", calls)
+	}
+	for _, x := range calls {
+		if !(x.Training > 0 && x.Evaluating > 0 && x.Data >= 0 && x.Saving > 0) ||
+			x.Training+x.Evaluating+x.Data+x.Saving > x.Total {
+			t.Errorf("%+v: %s", x, x.String())
+		}
+	}
+}
