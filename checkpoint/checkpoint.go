@@ -1,9 +1,10 @@
-// Package checkpoint keeps a run's state so that no crash, full disk or rotten bit makes it wrong.
+// Package checkpoint stores a run's state so that no crash, full disk or flipped bit corrupts it.
 //
-// A checkpoint is a folder of files and a manifest with their lengths and hashes. [Store.Save] writes it under a temporary
-// name, syncs it, and renames it into place; [Store.Latest] checks hashes and walks back from the newest to the first whole
-// one. Whatever happens in between, a reader sees the old state or the new one. Names, bytes and order are the caller's
-// business: the package knows nothing of models, optimizers or devices. docs/format/checkpoint.md describes the layout.
+// A checkpoint is a folder of files and a manifest with their lengths and hashes. [Store.Save] writes it under a
+// temporary name, syncs it, and renames it into place; [Store.Latest] checks hashes and searches back from the newest
+// to the first complete one. At any time a reader sees either the old state or the new one. The caller chooses names,
+// bytes and order of the files: the package knows nothing of models, optimizers or devices. docs/format/checkpoint.md
+// describes the layout.
 package checkpoint
 
 import (
@@ -21,20 +22,20 @@ import (
 )
 
 var (
-	// ErrNone says that there is no checkpoint.
+	// ErrNone means that there is no checkpoint.
 	ErrNone = errors.New("no checkpoint")
-	// ErrDamaged says that a checkpoint is not what its manifest says. It is of no use to anybody.
+	// ErrDamaged means that a checkpoint does not match its manifest and is useless.
 	ErrDamaged = errors.New("damaged checkpoint")
-	// ErrUnreadable says that the system did not let a checkpoint be read: a permission, a failing disk. It may be whole.
+	// ErrUnreadable means that the system could not read a checkpoint: a permission, a failing disk. It may be intact.
 	ErrUnreadable = errors.New("unreadable checkpoint")
-	// ErrNewer says that a checkpoint has a later format than this program knows. It may be whole.
+	// ErrNewer means that a checkpoint has a later format than this version supports. It may be intact.
 	ErrNewer = errors.New("checkpoint of a newer program")
 )
 
-// buffers are large, so that hashing and writing take few calls, and kept, so that a save costs no garbage.
+// buffers are large, so that hashing and writing take few calls, and pooled, so that a save creates no garbage.
 var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 1<<17) }}
 
-// Checkpoint is one whole checkpoint on disk.
+// Checkpoint is one complete checkpoint on disk.
 type Checkpoint struct {
 	Dir      string
 	Step     int64
@@ -42,7 +43,7 @@ type Checkpoint struct {
 	fsys     vfs.FS
 }
 
-// Load reads and verifies a checkpoint folder given directly, whatever its name.
+// Load reads and verifies a checkpoint folder given by path, regardless of its name.
 func Load(dir string) (*Checkpoint, error) { return load(vfs.OS{}, dir) }
 
 func load(fsys vfs.FS, dir string) (*Checkpoint, error) {
@@ -63,15 +64,15 @@ func load(fsys vfs.FS, dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// systemError is an error of the file system, as opposed to one about what was read.
+// systemError is an error of the file system, as opposed to one about the contents.
 type systemError struct{ error }
 
 func (e systemError) Unwrap() error { return e.error }
 
-// formatError is a manifest's format that is not ours.
+// formatError reports a manifest with a different format.
 type formatError struct{ error }
 
-// kind tells the three ways in which a checkpoint is not to be had apart.
+// kind distinguishes the three ways in which a checkpoint cannot be loaded.
 func kind(err error) error {
 	var s systemError
 	var f formatError
@@ -84,14 +85,14 @@ func kind(err error) error {
 	return ErrDamaged
 }
 
-// Path returns where the checkpoint's file name lies.
+// Path returns the path of one of the checkpoint's files.
 func (c *Checkpoint) Path(name string) string { return filepath.Join(c.Dir, name) }
 
-// FS is the file system that it lies on.
+// FS is the checkpoint's file system.
 func (c *Checkpoint) FS() vfs.FS { return c.fsys }
 
-// Verify reads every file and compares its length and hash with the manifest. The error names each file that differs; it is
-// an ErrDamaged when one is known to differ, whatever could not be read.
+// Verify reads every file and compares its length and hash with the manifest. The error names each file that differs.
+// It is an ErrDamaged if one is known to differ, even if others could not be read.
 func (c *Checkpoint) Verify() error {
 	var bad error
 	worst := ErrUnreadable
@@ -137,7 +138,7 @@ func (c *Checkpoint) verify(e Entry) error {
 	buf := buffers.Get().(*bufio.Writer)
 	defer buffers.Put(buf)
 	buf.Reset(h)
-	if _, err := buf.ReadFrom(struct{ io.Reader }{f}); err != nil { // a bare Reader: no short cut around the buffer
+	if _, err := buf.ReadFrom(struct{ io.Reader }{f}); err != nil { // a bare Reader, so that ReadFrom does not bypass the buffer
 		return systemError{err}
 	}
 	if err := buf.Flush(); err != nil {

@@ -9,15 +9,15 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// Draft is a checkpoint that several processes put together: one begins it, each writes its files into it, and the one that
-// began it commits it with the entries of all. Until then it does not count, whoever dies.
+// Draft is a checkpoint that several processes write together: one begins it, each writes its files into it, and the
+// first commits it with the entries of all. Until then it does not count, even if a process dies.
 type Draft struct {
 	s    *Store
 	step int64
 	tmp  string
 }
 
-// Begin makes the folder of a new draft. Like Save it first clears what earlier ones left.
+// Begin creates the folder of a new draft. Like Save it first removes leftovers of earlier ones.
 func (s *Store) Begin(step int64) (*Draft, error) {
 	d, err := s.begin(step)
 	if err != nil {
@@ -30,21 +30,21 @@ func (s *Store) begin(step int64) (*Draft, error) {
 	if err := s.check(step, nil); err != nil {
 		return nil, err
 	}
-	_ = s.clean() // room that a failed Save could not free; should it fail again, this one may still succeed
+	_ = s.clean() // frees space that a failed Save left; if this fails, the new save may still succeed
 	d := &Draft{s: s, step: step, tmp: s.path(step) + ".tmp-" + vfs.Unique()}
 	return d, s.fs.Mkdir(d.tmp)
 }
 
-// failed is the error of a save that came to nothing, with what a checkpoint of so many bytes lacks on a full disk.
+// failed is the error of a save that did not succeed; on a full disk it includes the missing bytes.
 func (s *Store) failed(step int64, err error, need int64) error {
 	return fmt.Errorf("checkpoint: save step %d: %w", step, s.explain(err, need))
 }
 
-// Name is what Join needs to find the draft.
+// Name identifies the draft for Join.
 func (d *Draft) Name() string { return filepath.Base(d.tmp) }
 
-// Join is the draft that another process began in the same folder; this one may Write to it, also where it is open for
-// reading only.
+// Join opens a draft that another process began in the same folder. The result may only be written to; the store may be
+// read-only.
 func (s *Store) Join(step int64, name string) (*Draft, error) {
 	if parts := leftover.FindStringSubmatch(name); parts == nil || parts[1] != stepName(step) || parts[2] != "tmp" {
 		return nil, fmt.Errorf("checkpoint: %q is not a draft of step %d", name, step)
@@ -53,7 +53,7 @@ func (s *Store) Join(step int64, name string) (*Draft, error) {
 }
 
 // Write writes, hashes and syncs files into the draft. Names must differ from those of other processes. After an error
-// the draft is to be dropped by the process that began it.
+// the process that began the draft must drop it.
 func (d *Draft) Write(files []File) ([]Entry, error) {
 	out, err := d.write(files)
 	if err != nil {
@@ -76,7 +76,7 @@ func (d *Draft) write(files []File) (out []Entry, err error) {
 	return out, nil
 }
 
-// Commit makes the draft the checkpoint of its step, with these files of all processes. Its error is Save's.
+// Commit turns the draft into the checkpoint of its step, with these files of all processes. Its errors are Save's.
 func (d *Draft) Commit(entries []Entry) error {
 	aside, err := d.commit(entries)
 	if err != nil {
@@ -100,8 +100,8 @@ func (d *Draft) tidy(aside string) error {
 	return nil
 }
 
-// seal writes the manifest and makes the folder's names durable. Each file must be there: a process that sees another
-// folder than this one wrote elsewhere.
+// seal writes the manifest and makes the folder's entries durable. Each file must exist: a process that sees a
+// different folder wrote elsewhere.
 func (d *Draft) seal(entries []Entry) error {
 	m := Manifest{Format: Format, Step: d.step, Files: append([]Entry{}, entries...)}
 	slices.SortFunc(m.Files, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
@@ -127,5 +127,5 @@ func (d *Draft) seal(entries []Entry) error {
 	return d.s.fs.SyncDir(d.tmp)
 }
 
-// Drop gives the draft up.
+// Drop discards the draft.
 func (d *Draft) Drop() { d.s.remove(d.tmp) }

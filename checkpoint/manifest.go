@@ -22,11 +22,11 @@ const (
 	maxManifest  = 16 << 20 // a manifest is read whole; thousands of files fit
 )
 
-// fileName keeps a name from leaving its folder, on any system.
+// fileName prevents a name from leaving its folder, on any system.
 var fileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$`)
 
-// Manifest lists a checkpoint's files. Sum is the SHA-256 of the manifest itself as written with an empty Sum, so that a
-// change of any byte of it is noticed too.
+// Manifest lists a checkpoint's files. Sum is the SHA-256 of the manifest itself with an empty Sum, so that a change of
+// any of its bytes is detected.
 type Manifest struct {
 	Format int     `json:"format"`
 	Step   int64   `json:"step"`
@@ -41,7 +41,7 @@ type Entry struct {
 	SHA256 string `json:"sha256"` // hexadecimal, lower case
 }
 
-// Bytes returns the length of all files together.
+// Bytes returns the total length of all files.
 func (m Manifest) Bytes() int64 {
 	var sum int64
 	for _, e := range m.Files {
@@ -50,7 +50,7 @@ func (m Manifest) Bytes() int64 {
 	return sum
 }
 
-// render gives the one spelling of a manifest, its Sum computed.
+// render returns the canonical text of a manifest, with its Sum computed.
 func (m Manifest) render() ([]byte, error) {
 	m.Sum = ""
 	b, err := json.MarshalIndent(m, "", "  ")
@@ -63,11 +63,11 @@ func (m Manifest) render() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// parseManifest accepts only what render would write. A later format is told from damage by its sum: a bit flipped in the
-// number alone leaves the sum that goes with our format.
+// parseManifest accepts only what render would write. A later format is distinguished from damage by its sum: a bit
+// flipped in the number alone leaves the sum of our format.
 func parseManifest(b []byte) (Manifest, error) {
 	var later struct{ Format int }
-	_ = json.Unmarshal(b, &later) // what else a later format holds is its own business
+	_ = json.Unmarshal(b, &later) // the other fields of a later format are ignored
 	newer := formatError{fmt.Errorf("format %d, this program reads format %d", later.Format, Format)}
 	var m Manifest
 	if err := json.Unmarshal(b, &m); err != nil && later.Format > Format {

@@ -6,8 +6,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// prune deletes the checkpoints that the options do not keep. Steps after the one just saved are not touched: they are of
-// another course of the run, and Rewind's to judge.
+// prune deletes the checkpoints that the options do not keep. Steps after the one just saved are not touched: they
+// belong to another course of the run and are handled by Rewind.
 func (s *Store) prune(saved int64) error {
 	if s.opt.KeepLast == 0 {
 		return nil
@@ -25,8 +25,8 @@ func (s *Store) prune(saved int64) error {
 	return s.drop(slices.DeleteFunc(old, func(n int64) bool { return every > 0 && n%every == 0 }))
 }
 
-// drop deletes checkpoints. Each first loses its name, durably, so that a crash halfway leaves no damaged checkpoint but
-// a leftover that Open clears.
+// drop deletes checkpoints. Each is first renamed, durably, so that a crash in between leaves no damaged checkpoint but
+// a leftover that Open removes.
 func (s *Store) drop(steps []int64) error {
 	if len(steps) == 0 {
 		return nil

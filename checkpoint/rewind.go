@@ -10,8 +10,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// Rewind takes the checkpoints after step out of the way, so that a run continued from there does not find the course it
-// left. Nothing is deleted: each gets a name that no longer counts, .damaged- or .aside-, and the new paths are returned.
+// Rewind moves checkpoints after step aside, so that a run continued from there does not find the abandoned course.
+// Nothing is deleted: each is renamed with .damaged- or .aside-, and the new paths are returned.
 func (s *Store) Rewind(step int64) (moved []string, err error) {
 	if s.opt.ReadOnly {
 		return nil, fmt.Errorf("checkpoint: %s is open for reading only", s.dir)
@@ -41,8 +41,7 @@ func (s *Store) Rewind(step int64) (moved []string, err error) {
 	return moved, nil
 }
 
-// sweep deletes damaged checkpoints of steps before the first that is kept: the run has long passed them. What may be
-// whole is left to the user.
+// sweep deletes damaged checkpoints of steps before the first kept one. Those that may be intact are left to the user.
 func (s *Store) sweep(first int64) error {
 	names, err := s.fs.ReadDir(s.dir)
 	if err != nil {

@@ -12,20 +12,20 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// ErrCommitted marks an error of Save that came after the new checkpoint was safe: renewing `latest` or deleting an old
-// one failed. The checkpoint counts; the next Save tries the rest again.
+// ErrCommitted marks an error of Save after the new checkpoint was durable: updating `latest` or deleting an old one
+// failed. The checkpoint counts; the next Save retries the rest.
 var ErrCommitted = errors.New("checkpoint is saved, tidying up failed")
 
-// File is one file to save. Write streams its contents, the same bytes each time it is called: after a full disk it is
-// called once more to count what was needed. Contents should be a function of the run's state alone, without clock or host.
+// File is one file to save. Write streams its contents and must write the same bytes each time: after a full disk it is
+// called once more to count the bytes needed. Contents should depend on the run's state only, not on clock or host.
 type File struct {
 	Name  string
 	Write func(io.Writer) error
 }
 
-// Save makes files durable as the checkpoint of step, replacing one of the same step. When it returns nil the checkpoint
-// survives a power loss. An error means that it does not exist and that older ones are as they were, unless it is an
-// ErrCommitted. An ErrNoSpace error means that a later Save may well succeed.
+// Save stores files durably as the checkpoint of step, replacing one of the same step. If it returns nil the checkpoint
+// survives a power loss. An error means that it does not exist and that older ones are unchanged, unless it is an
+// ErrCommitted. After an ErrNoSpace a later Save may succeed.
 func (s *Store) Save(step int64, files []File) error {
 	if err := s.check(step, files); err != nil {
 		return fmt.Errorf("checkpoint: save step %d: %w", step, err)
@@ -60,7 +60,7 @@ func (s *Store) check(step int64, files []File) error {
 func checkNames(files []File) error {
 	seen := map[string]bool{strings.ToLower(manifestName): true}
 	for _, f := range files {
-		key := strings.ToLower(f.Name) // some file systems fold case, and a checkpoint must be movable there
+		key := strings.ToLower(f.Name) // some file systems fold case, and a checkpoint must be movable to them
 		if !fileName.MatchString(f.Name) || seen[key] {
 			return fmt.Errorf("file name %q is taken, or is not made of letters, digits, '.', '_' and '-'", f.Name)
 		}
@@ -76,7 +76,7 @@ func bytesFile(name string, b []byte) File {
 	}}
 }
 
-// writeFile writes, hashes and syncs one new file. A failed sync is not tried again: the kernel may have dropped the pages.
+// writeFile writes, hashes and syncs one new file. A failed sync is not retried: the kernel may have dropped the pages.
 func (s *Store) writeFile(dir string, file File) (Entry, error) {
 	out, err := s.fs.Create(filepath.Join(dir, file.Name))
 	if err != nil {
@@ -102,8 +102,8 @@ func (s *Store) writeFile(dir string, file File) (Entry, error) {
 	return Entry{Name: file.Name, Bytes: h.Bytes, SHA256: h.SHA256()}, nil
 }
 
-// commit renames tmp to final durably, or takes everything back. A checkpoint already there is moved aside first, to a
-// name from which Open would bring it back; its path is returned for deletion.
+// commit renames tmp to final durably, or undoes everything. An existing checkpoint is first renamed to a name from
+// which Open would restore it; its path is returned for deletion.
 func (s *Store) commit(tmp, final string) (aside string, err error) {
 	aside, err = s.makeRoom(final)
 	if err == nil {
@@ -114,9 +114,10 @@ func (s *Store) commit(tmp, final string) (aside string, err error) {
 			_ = s.fs.Rename(final, tmp) // not known to be durable, so it does not count
 		}
 		if aside != "" {
-			_ = s.fs.Rename(aside, final) // should this fail too, the next clean does it
+			_ = s.fs.Rename(aside, final) // if this fails too, the next clean does it
 		}
-		// The files may go only when the names are back for good: else a crash could show final, half deleted.
+		// The files may be deleted only once the names are durable again: otherwise a crash could expose a partly
+		// deleted final.
 		if s.fs.SyncDir(s.dir) != nil {
 			return "", err
 		}
@@ -125,7 +126,7 @@ func (s *Store) commit(tmp, final string) (aside string, err error) {
 	return "", err
 }
 
-// makeRoom moves a checkpoint out of the way and returns where it went, "" when there was none.
+// makeRoom moves a checkpoint aside and returns its new path, "" if there was none.
 func (s *Store) makeRoom(final string) (aside string, err error) {
 	_, err = s.fs.Stat(final)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -138,13 +139,13 @@ func (s *Store) makeRoom(final string) (aside string, err error) {
 	return aside, s.fs.Rename(final, aside)
 }
 
-// remove deletes what failed to become a checkpoint, as far as it can: the next clean deletes the rest.
+// remove deletes a failed save as far as it can; the next clean deletes the rest.
 func (s *Store) remove(tmp string) {
 	_ = vfs.RemoveAll(s.fs, tmp)
 }
 
-// Tidy does for the newest checkpoint what Save does once it is durable, and a process that died there did not: `latest`
-// names it, and those that the options do not keep are deleted.
+// Tidy repeats, for the newest checkpoint, the cleanup that Save does once it is durable, in case a process died there:
+// `latest` names it, and checkpoints that the options do not keep are deleted.
 func (s *Store) Tidy(step int64) error {
 	if s.opt.ReadOnly {
 		return fmt.Errorf("checkpoint: %s is open for reading only", s.dir)
@@ -162,7 +163,7 @@ func (s *Store) Tidy(step int64) error {
 	return nil
 }
 
-// tidy does what may only be done once the new checkpoint is durable.
+// tidy does the cleanup that must wait until the new checkpoint is durable.
 func (s *Store) tidy(step int64, aside string) error {
 	if err := s.writeLatest(step); err != nil {
 		return err
@@ -177,7 +178,7 @@ func (s *Store) tidy(step int64, aside string) error {
 
 func latestText(step int64) string { return stepName(step) + "\n" }
 
-// writeLatest replaces the file `latest`, a signpost for people and scripts: Latest itself trusts only hashes.
+// writeLatest replaces the file `latest`, which is for people and scripts: Latest itself trusts only hashes.
 func (s *Store) writeLatest(step int64) error {
 	name := latestName + ".tmp-" + vfs.Unique()
 	path := filepath.Join(s.dir, name)

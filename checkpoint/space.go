@@ -8,14 +8,15 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// ErrNoSpace says that the volume is too full for a checkpoint. Nothing was lost: training can go on and save later.
+// ErrNoSpace means that the volume has too little space for a checkpoint. Nothing was lost: training can continue and
+// save later.
 var ErrNoSpace = errors.New("no space left")
 
 // SpaceError is an ErrNoSpace with the numbers.
 type SpaceError struct {
 	Path string // the folder of checkpoints
 	Need int64  // bytes of the whole checkpoint
-	Free int64  // bytes free, once what was half written is gone; -1 when the system does not say
+	Free int64  // bytes free without the partial save; -1 if unknown
 	Err  error  // the failed operation
 }
 
@@ -34,8 +35,8 @@ func (e *SpaceError) Is(target error) bool { return target == ErrNoSpace }
 // Unwrap returns the failed operation.
 func (e *SpaceError) Unwrap() error { return e.Err }
 
-// CheckSpace returns an ErrNoSpace error when there is no room for n more checkpoints of so many bytes each, saying how many
-// would fit. A run asks before it starts.
+// CheckSpace returns an ErrNoSpace error if there is no room for n more checkpoints of this many bytes each, and says
+// how many would fit. A run calls it before it starts.
 func (s *Store) CheckSpace(n int, bytes int64) error {
 	free, err := s.fs.Free(s.dir)
 	if err != nil {
@@ -48,7 +49,7 @@ func (s *Store) CheckSpace(n int, bytes int64) error {
 	return nil
 }
 
-// explain turns a full disk into a SpaceError and leaves other errors alone.
+// explain turns a full disk into a SpaceError and returns other errors unchanged.
 func (s *Store) explain(err error, need int64) error {
 	if !vfs.IsNoSpace(err) {
 		return err
@@ -60,7 +61,7 @@ func (s *Store) explain(err error, need int64) error {
 	return &SpaceError{Path: s.dir, Need: need, Free: free, Err: err}
 }
 
-// measure counts the bytes of files, those before the first that cannot be written.
+// measure counts the bytes of files, up to the first that cannot be written.
 func measure(files []File) int64 {
 	var need counter
 	for _, f := range files {

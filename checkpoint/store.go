@@ -13,39 +13,40 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// folderName is the folder of checkpoints in a run folder; latestName the file in it that names the newest.
+// folderName is the folder of checkpoints in a run folder; latestName is the file in it that names the newest.
 const (
 	folderName = "checkpoints"
 	latestName = "latest"
 )
 
-// leftover matches what an interrupted Save may leave: .tmp- is worth nothing, .old- is a checkpoint being replaced.
+// leftover matches what an interrupted Save may leave: .tmp- is useless, .old- is a checkpoint being replaced.
 var leftover = regexp.MustCompile(`^(step-[0-9]{8,}|latest)\.(tmp|old)-[0-9a-f]{16}$`)
 
-// setAside matches what Rewind took out of the way: .damaged- is worth nothing, .aside- may be whole.
+// setAside matches what Rewind renamed: .damaged- is useless, .aside- may be intact.
 var setAside = regexp.MustCompile(`^step-([0-9]{8,})\.(damaged|aside)-[0-9a-f]{16}$`)
 
-// Options says how a Store works. The zero value keeps every checkpoint.
+// Options configure a Store. The zero value keeps every checkpoint.
 type Options struct {
-	// FS is the file system, the machine's own when nil.
+	// FS is the file system; nil is the machine's own.
 	FS vfs.FS
-	// KeepLast is how many of the newest checkpoints a Save leaves; 0 keeps all.
+	// KeepLast is the number of newest checkpoints that a Save keeps; 0 keeps all.
 	KeepLast int
-	// KeepEvery keeps, besides, every checkpoint whose step it divides; 0 keeps none for that.
+	// KeepEvery also keeps every checkpoint whose step it divides; 0 keeps none for that.
 	KeepEvery int
-	// ReadOnly leaves the folder as it is: nothing is made or cleaned up and Save is refused. For those who look at a run
-	// without holding its lock, since what looks left over may be a Save in progress.
+	// ReadOnly leaves the folder unchanged: nothing is created or removed and Save is refused. It is for readers that
+	// do not hold the run's lock, because an apparent leftover may be a Save in progress.
 	ReadOnly bool
 }
 
-// Store is the checkpoints of one run folder. One goroutine uses it at a time, and one process writes to it (see flock).
+// Store holds the checkpoints of one run folder. It is used by one goroutine at a time, and written by one process (see
+// flock).
 type Store struct {
 	dir string // the folder of checkpoints
 	opt Options
 	fs  vfs.FS
 }
 
-// Open opens the checkpoints of the run folder dir, makes their folder, and clears what an interrupted Save left there.
+// Open opens the checkpoints of the run folder dir, creates their folder, and removes leftovers of an interrupted Save.
 func Open(dir string, opt Options) (*Store, error) {
 	if opt.KeepLast < 0 || opt.KeepEvery < 0 {
 		return nil, fmt.Errorf("checkpoint: keep last %d, keep every %d: neither may be negative", opt.KeepLast, opt.KeepEvery)
@@ -66,7 +67,7 @@ func Open(dir string, opt Options) (*Store, error) {
 	return s, nil
 }
 
-// clean puts back a checkpoint whose replacement was interrupted and deletes everything else unfinished.
+// clean restores a checkpoint whose replacement was interrupted and deletes all other leftovers.
 func (s *Store) clean() error {
 	names, err := s.fs.ReadDir(s.dir)
 	if err != nil {
@@ -92,8 +93,8 @@ func (s *Store) clean() error {
 	return s.fs.SyncDir(s.dir)
 }
 
-// settle ends an interrupted replacement: the old checkpoint goes when the new one is whole, gets its name back when there
-// is none or a damaged one, and stays where it is when that cannot be told.
+// settle finishes an interrupted replacement. The old checkpoint is deleted if the new one is intact, restored if there
+// is none or a damaged one, and left alone if that cannot be determined.
 func (s *Store) settle(old, final string) error {
 	_, err := load(s.fs, final)
 	switch {
@@ -119,7 +120,7 @@ func stepName(step int64) string { return fmt.Sprintf("step-%08d", step) }
 
 func (s *Store) path(step int64) string { return filepath.Join(s.dir, stepName(step)) }
 
-// Steps returns the steps that have a checkpoint, whole or not, in rising order.
+// Steps returns the steps that have a checkpoint, intact or not, in ascending order.
 func (s *Store) Steps() ([]int64, error) {
 	names, err := s.fs.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -139,7 +140,8 @@ func (s *Store) Steps() ([]int64, error) {
 	return steps, nil
 }
 
-// At returns the verified checkpoint of one step; the error is an ErrNone when there is none, an ErrDamaged when it is not whole.
+// At returns the verified checkpoint of one step; the error is an ErrNone if there is none, an ErrDamaged if it is not
+// intact.
 func (s *Store) At(step int64) (*Checkpoint, error) {
 	c, err := s.load(step)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,7 +151,8 @@ func (s *Store) At(step int64) (*Checkpoint, error) {
 	return c, err
 }
 
-// load reads one checkpoint and holds it to be the one its folder's name says. Its error is an fs.ErrNotExist only when the folder is gone.
+// load reads one checkpoint and checks that its step matches the folder's name. Its error is an fs.ErrNotExist only if
+// the folder is gone.
 func (s *Store) load(step int64) (*Checkpoint, error) {
 	c, err := load(s.fs, s.path(step))
 	if err == nil && c.Step != step {
@@ -164,9 +167,10 @@ func (s *Store) load(step int64) (*Checkpoint, error) {
 	return nil, err
 }
 
-// Latest returns the newest whole checkpoint. Damaged ones are named through warn (which may be nil) and walked past. One that
-// is unreadable or of a newer format may be whole, so it is not passed over: the error is that ErrUnreadable or ErrNewer.
-// It is an ErrNone when there is no checkpoint, and an ErrDamaged naming each one when there are some but none whole.
+// Latest returns the newest intact checkpoint. Damaged ones are reported through warn (which may be nil) and skipped.
+// One that is unreadable or of a newer format may be intact, so it is not skipped: the error is that ErrUnreadable or
+// ErrNewer. It is an ErrNone if there is no checkpoint, and an ErrDamaged naming each one if there are some but none is
+// intact.
 func (s *Store) Latest(warn func(string)) (*Checkpoint, error) {
 	var bad error
 	for range 10 {
@@ -184,7 +188,7 @@ func (s *Store) Latest(warn func(string)) (*Checkpoint, error) {
 		if !errors.Is(bad, fs.ErrNotExist) {
 			break
 		}
-		// One was deleted by the run's owner while we looked, so a newer one is there: look again.
+		// The run's owner deleted one meanwhile, so a newer one exists: look again.
 	}
 	switch {
 	case errors.Is(bad, ErrUnreadable):

@@ -1,13 +1,13 @@
-// Package dist lets several processes train one model: it finds out how they were started, brings them together,
-// checks that they are about to do the same thing, and gives them collectives.
+// Package dist lets several processes train one model: it detects how they were started, connects them, checks that
+// they are about to do the same work, and provides collectives.
 //
-//	Detect   reads the launcher's variables (Slurm, Open MPI, MPICH, torchrun, Kubernetes) and refuses contradictions
-//	Join     meets the other ranks at a small TCP store and watches them until Close
-//	Agree    compares recipe, version and data of all ranks before anything is trained
-//	Comm     sums and gathers tensors: MPI for memory of the host, NCCL for a GPU's, both opened at run time
+//	Detect   reads the launcher's variables (Slurm, Open MPI, MPICH, torchrun, Kubernetes) and rejects contradictions
+//	Join     meets the other ranks at a small TCP store and monitors them until Close
+//	Agree    compares recipe, version and data of all ranks before training
+//	Comm     sums and gathers tensors: MPI for host memory, NCCL for GPU memory, both loaded at run time
 //
-// There is no elastic membership: a rank that dies or hangs ends the job on all ranks within Options.PeerTimeout,
-// and the scheduler starts it again. Package disttest has a world of goroutines for tests.
+// There is no elastic membership: when a rank dies or hangs, the job ends on all ranks within Options.PeerTimeout, and
+// the scheduler restarts it. Package disttest runs ranks as goroutines for tests.
 package dist
 
 import (
@@ -17,12 +17,12 @@ import (
 	"antiphase/tensor"
 )
 
-// Comm is a rank's end of a group of ranks. Every rank calls the same methods with the same shapes in the same order.
-// Tensors are dense; their work is in the order of the device's: what ops before the call wrote is sent, and ops
-// after it see the result. Host engines return when it is there, NCCL may return at once and tell a fault later.
+// Comm is one rank's handle of a group of ranks. Every rank calls the same methods with the same shapes in the same
+// order. Tensors are dense. A collective is ordered with the device's work: it sends what earlier ops wrote, and later
+// ops see its result. Host engines return when the result is there; NCCL may return at once and report an error later.
 //
-// Sums are over F32 or F64 tensors. Where Ordered is true they are formed in the order of ranks, ((x0 + x1) + x2) +
-// …, and so have the same bits whatever the engine or its algorithm.
+// Sums are over F32 or F64 tensors. If Ordered is true they are formed in rank order, ((x0 + x1) + x2) + …, and so are
+// bit-identical for any engine and algorithm.
 type Comm interface {
 	Rank() int
 	Size() int
@@ -39,20 +39,20 @@ type Comm interface {
 	Broadcast(x tensor.Tensor, root int) error
 	// Barrier returns once every rank has called it.
 	Barrier() error
-	// Split makes groups of the ranks that name the same color, each in this group's order, and gives this rank's. All
-	// ranks call it. A group ends with the one that it was split from: Abort of either is Abort of both, and only the
-	// first one is closed.
+	// Split makes groups of the ranks that pass the same color, each in this group's order, and returns this rank's.
+	// All ranks call it. A group ends with the one it was split from: Abort of either aborts both, and only the first
+	// one is closed.
 	Split(color int) (Comm, error)
-	// Abort ends the group: calls that wait return an error where the engine can be interrupted.
+	// Abort ends the group: waiting calls return an error if the engine can be interrupted.
 	Abort(why error)
-	// Close leaves the group in good order, after the last collective of every rank.
+	// Close leaves the group in an orderly way, after the last collective of every rank.
 	Close() error
 }
 
-// ErrUnavailable is wrapped where an engine's library cannot be opened.
+// ErrUnavailable is wrapped if an engine's library cannot be loaded.
 var ErrUnavailable = errors.New("not available")
 
-// ErrPeer is wrapped by errors that another rank caused: it died, hangs, or gave up. The job can be started again.
+// ErrPeer is wrapped by errors that another rank caused: it died, hung, or gave up. The job can be restarted.
 var ErrPeer = errors.New("a rank was lost")
 
 // CheckScatter panics unless whole holds size parts of part's length and dtype; both must be dense.

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// The store's protocol. Both sides prove that they know the secret, which never crosses the wire, and every frame
-// carries a code made with a key of this connection alone, so that nothing can be slipped in or repeated. Frames
-// are not encrypted: they hold hashes, host names and NCCL's id.
+// The store's protocol. Both sides prove that they know the secret, which is never sent, and every frame has a MAC with
+// a key of this connection only, so that frames can be neither injected nor replayed. Frames are not encrypted: they
+// hold hashes, host names and NCCL's id.
 //
 //	server  greeting, nonce S
 //	client  nonce C, HMAC(secret, "client" S C)
@@ -37,7 +37,7 @@ var (
 	errNotStore = errors.New("something other than an antiphase job listens there")
 )
 
-// message is everything that ranks and the store say to each other.
+// message is any message between ranks and the store.
 type message struct {
 	Kind   string   `json:"kind"`
 	Rank   int      `json:"rank,omitempty"`
@@ -49,19 +49,19 @@ type message struct {
 	Values [][]byte `json:"values,omitempty"`
 	Text   string   `json:"text,omitempty"`
 	Count  uint64   `json:"count,omitempty"` // collectives begun
-	Busy   int64    `json:"busy,omitempty"`  // milliseconds in the one under way
+	Busy   int64    `json:"busy,omitempty"`  // milliseconds in the current one
 }
 
 // The kinds of messages.
 const (
 	msgHello  = "hello"  // rank, world, host, pid
 	msgJoined = "joined" // everyone is here
-	msgPut    = "put"    // a value under a tag
-	msgAll    = "all"    // everyone's values under a tag
+	msgPut    = "put"    // a value with a tag
+	msgAll    = "all"    // all ranks' values with a tag
 	msgBeat   = "beat"
 	msgFail   = "fail" // the job is over, with the reason
-	msgBye    = "bye"  // this rank leaves in good order
-	msgEnd    = "end"  // all ranks have left in good order
+	msgBye    = "bye"  // this rank leaves normally
+	msgEnd    = "end"  // all ranks have left normally
 )
 
 // link is one authenticated connection.
@@ -148,7 +148,7 @@ func (l *link) code(fromClient bool, n uint64, payload []byte) []byte {
 	return mac(l.key, head[:], payload)
 }
 
-// send may be called by several goroutines. A peer that takes nothing for the time given is lost.
+// send may be called by several goroutines. A peer that accepts nothing within the given time is lost.
 func (l *link) send(m message, within time.Duration) error {
 	payload, err := json.Marshal(m)
 	if err != nil {
@@ -167,7 +167,7 @@ func (l *link) send(m message, within time.Duration) error {
 	return err
 }
 
-// receive waits for the next frame, as long as it takes. One goroutine reads.
+// receive waits for the next frame without a timeout. One goroutine reads.
 func (l *link) receive() (message, error) {
 	var m message
 	var head [4]byte

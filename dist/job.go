@@ -15,23 +15,23 @@ import (
 	"antiphase/internal/fault"
 )
 
-// Options say how ranks meet and how long they wait.
+// Options configure rendezvous and timeouts.
 type Options struct {
-	Rendezvous string // tcp://host:port or file:///folder; "" takes the launcher's place or a private folder
-	Interface  string // name or address that rank 0 listens on where the rendezvous names none
-	Secret     []byte // needed for tcp://
-	Via        Comm   // an engine that has met already and can carry rank 0's address: MPI
+	Rendezvous string // tcp://host:port or file:///folder; "" uses the launcher's address or a private folder
+	Interface  string // name or address that rank 0 listens on if the rendezvous names none
+	Secret     []byte // required for tcp://
+	Via        Comm   // a connected engine that can carry rank 0's address: MPI
 
-	JoinTimeout  time.Duration // until every rank is here
-	PeerTimeout  time.Duration // without a sign of life, or of rank 0's store
+	JoinTimeout  time.Duration // until every rank has joined
+	PeerTimeout  time.Duration // without a heartbeat from a rank or from rank 0's store
 	StallTimeout time.Duration // in one collective
 
-	// OnLost is called once, on a goroutine of its own, when the job is lost: a rank died, hangs or gave up. The
-	// caller's goroutine may wait in a collective that nothing can interrupt, so this should end the process.
+	// OnLost is called once, on its own goroutine, when the job is lost: a rank died, hung or gave up. The caller's
+	// goroutine may be waiting in a collective that cannot be interrupted, so OnLost should end the process.
 	OnLost func(error)
 }
 
-// The time-outs where Options leaves them 0.
+// Defaults of the timeouts.
 const (
 	DefaultJoin  = 5 * time.Minute
 	DefaultPeer  = 30 * time.Second
@@ -60,22 +60,22 @@ type Job struct {
 	meet  meeting
 	link  *link
 
-	count, began atomic.Uint64 // collectives begun; when the one under way did, in ms since start, plus 1
+	count, began atomic.Uint64 // collectives begun; start time of the current one, in ms since start, plus 1
 	start        time.Time
-	seen         atomic.Int64 // when the store was heard last, in ms since start
+	seen         atomic.Int64 // time of the store's last message, in ms since start
 	joined       atomic.Bool
 	closing      atomic.Bool
 	failed       atomic.Bool // this rank gave up itself, see Fail
 
 	mu   sync.Mutex
-	err  error // why the job is over
+	err  error // why the job ended
 	over chan struct{}
 	once sync.Once
 	all  map[string]chan [][]byte
 	wg   sync.WaitGroup
 }
 
-// Join meets the other ranks of l's world. It fails where they do not all come within Options.JoinTimeout.
+// Join meets the other ranks of l's world. It fails if they do not all join within Options.JoinTimeout.
 func Join(ctx context.Context, l Launch, o Options) (*Job, error) {
 	o.complete()
 	meet, err := meetingOf(l, o)
@@ -147,7 +147,7 @@ func (j *Job) host() error {
 	return j.meet.publish(j.store.addr(), secret)
 }
 
-// dial tries until the store answers. Something that answers wrongly may be an old job's; else it is the end.
+// dial retries until the store answers. A wrong answer may come from an old job's store; otherwise it is final.
 func (j *Job) dial(ctx context.Context) error {
 	var last error
 	for {
@@ -185,7 +185,7 @@ func (j *Job) dial(ctx context.Context) error {
 	}
 }
 
-// read handles what the store says.
+// read handles messages of the store.
 func (j *Job) read() {
 	defer fault.Guard()()
 	defer j.wg.Done()
@@ -241,18 +241,18 @@ func (j *Job) lose(err error) {
 	})
 }
 
-// lastResort is how long a rank that gave up may take to leave by itself before OnLost ends it: it has its own error to
-// print, but what it closes on the way may wait for a rank that is gone.
+// lastResort is the time a rank that gave up has to exit by itself before OnLost ends it. It has its own error to
+// print, but closing may wait for a rank that is gone.
 const lastResort = 15 * time.Second
 
-// Err is why the job is over, nil while it is not.
+// Err is why the job ended, nil while it runs.
 func (j *Job) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.err
 }
 
-// beat tells the store that this rank lives and how far it is, and notices when the store does not answer.
+// beat sends the store heartbeats with this rank's progress, and detects when the store does not answer.
 func (j *Job) beat() {
 	defer fault.Guard()()
 	defer j.wg.Done()
@@ -264,7 +264,7 @@ func (j *Job) beat() {
 		if b := j.began.Load(); b > 0 {
 			m.Busy = time.Since(j.start).Milliseconds() - int64(b-1)
 		}
-		_ = j.link.send(m, j.opt.PeerTimeout) // the reader notices what is wrong with the connection
+		_ = j.link.send(m, j.opt.PeerTimeout) // the reader detects problems of the connection
 		if silent := time.Since(j.start) - time.Duration(j.seen.Load())*time.Millisecond; silent > j.opt.PeerTimeout {
 			j.lose(fmt.Errorf("%w: rank 0 (%s) has given no sign for %.1f s: it hangs, was stopped, or its network is gone",
 				ErrPeer, j.Peers[0], silent.Seconds()))
@@ -277,7 +277,7 @@ func (j *Job) beat() {
 	}
 }
 
-// Exchange gives every rank's value under a tag, in the order of ranks, to every rank. A tag is used once.
+// Exchange returns every rank's value under a tag, in rank order, to every rank. A tag is used once.
 func (j *Job) Exchange(tag string, value []byte) ([][]byte, error) {
 	if err := j.link.send(message{Kind: msgPut, Tag: tag, Value: value}, j.opt.PeerTimeout); err != nil {
 		return nil, fmt.Errorf("dist: %s: %w", tag, errors.Join(j.Err(), err))
@@ -293,8 +293,8 @@ func (j *Job) Exchange(tag string, value []byte) ([][]byte, error) {
 	}
 }
 
-// Agree refuses to go on where a fact of this rank differs from rank 0's: the ranks would train different things.
-// The error is the same on all ranks. Values are short: hashes and versions.
+// Agree fails if a fact of this rank differs from rank 0's: the ranks would train different things. The error is the
+// same on all ranks. Values are short: hashes and versions.
 func (j *Job) Agree(tag string, facts map[string]string) error {
 	names := make([]string, 0, len(facts))
 	for n := range facts {
@@ -322,7 +322,7 @@ func (j *Job) Agree(tag string, facts map[string]string) error {
 	return nil
 }
 
-// ErrDiffer says that ranks were about to do different things.
+// ErrDiffer means that ranks were about to do different things.
 var ErrDiffer = errors.New("ranks differ")
 
 func at(list []string, i int) string {
@@ -335,11 +335,11 @@ func at(list []string, i int) string {
 // Fail tells all ranks that this one gives up, and why.
 func (j *Job) Fail(why error) {
 	j.failed.Store(true)
-	// who cannot hear it notices the end of the connection
+	// a rank that cannot receive it detects the end of the connection
 	_ = j.link.send(message{Kind: msgFail, Text: why.Error()}, handshake)
 }
 
-// Close leaves in good order: rank 0 stays until the others have left too, at most Options.PeerTimeout.
+// Close leaves normally: rank 0 waits until the others have left too, at most Options.PeerTimeout.
 func (j *Job) Close() error {
 	defer j.shut()
 	if err := j.Err(); err != nil {
@@ -358,7 +358,7 @@ func (j *Job) Close() error {
 	return nil
 }
 
-// shut gives everything back.
+// shut releases everything.
 func (j *Job) shut() {
 	j.closing.Store(true)
 	j.once.Do(func() { close(j.over) })
@@ -372,5 +372,5 @@ func (j *Job) shut() {
 	j.wg.Wait()
 }
 
-// Watch counts the collectives of c, so that the store can name the rank that others wait for.
+// Watch counts the collectives of c, so that the store can name the rank that others are waiting for.
 func (j *Job) Watch(c Comm) Comm { return &watched{c, j} }

@@ -8,24 +8,25 @@ import (
 	"strings"
 )
 
-// Launch is what a process knows about its job before it has met anybody.
+// Launch is what a process knows about its job before it has met other ranks.
 type Launch struct {
-	// Source is who says so: single, flags, antiphase, torchrun, slurm, openmpi, mpich, mvapich2 or kubernetes.
+	// Source is the origin of this information: single, flags, antiphase, torchrun, slurm, openmpi, mpich, mvapich2 or
+	// kubernetes.
 	Source    string `json:"source"`
 	Rank      int    `json:"rank"`
 	World     int    `json:"world_size"`
 	LocalRank int    `json:"local_rank"` // among the ranks of this machine; -1 where nobody says
 	LocalSize int    `json:"local_size"` // ranks on this machine; 0 where nobody says
-	Node      int    `json:"node"`       // -1 where nobody says
+	Node      int    `json:"node"`       // -1 if unknown
 	Master    string `json:"master,omitempty"`
 	Job       string `json:"job,omitempty"` // tells this job from others of the same user
 	Restart   int    `json:"restart_count"`
 
-	Seen  []Finding `json:"seen"`            // every launcher whose variables are there, in order of precedence
+	Seen  []Finding `json:"seen"`            // every launcher whose variables are set, in order of precedence
 	Notes []string  `json:"notes,omitempty"` // what was seen and not counted, and why
 }
 
-// Finding is what one source says. Fields that it does not state are -1 (Rank, World, LocalRank, Node) or empty.
+// Finding is what one source states. Fields that it does not state are -1 (Rank, World, LocalRank, Node) or empty.
 type Finding struct {
 	Source    string            `json:"source"`
 	Variables map[string]string `json:"variables"`
@@ -39,17 +40,17 @@ type Finding struct {
 	job       string
 }
 
-// Explicit are the values of flags, which come before any variable; Rank and World are -1 where they were not given.
+// Explicit holds the values of flags, which precede any variable; Rank and World are -1 if not given.
 type Explicit struct {
-	Launcher    string // trust this source alone; "" or auto compares all of them, none is a single process
+	Launcher    string // trust only this source; "" or auto compares all of them, none is a single process
 	Rank, World int
 	LocalRank   int
 }
 
-// NoFlags is Explicit where nothing was given.
+// NoFlags is Explicit with nothing given.
 func NoFlags() Explicit { return Explicit{Rank: -1, World: -1, LocalRank: -1} }
 
-// Launchers are the names that Explicit.Launcher takes.
+// Launchers lists the values of Explicit.Launcher.
 func Launchers() []string {
 	out := []string{"auto", "none", "flags"}
 	for _, s := range sources {
@@ -58,10 +59,10 @@ func Launchers() []string {
 	return out
 }
 
-// Local says that every rank runs on this machine.
+// Local reports whether every rank runs on this machine.
 func (l Launch) Local() bool { return l.World == 1 || l.LocalSize == l.World }
 
-// MPI says that an MPI library's own launcher started the ranks, whoever else speaks of them.
+// MPI reports whether an MPI library's own launcher started the ranks, even if other launchers are detected.
 func (l Launch) MPI() bool {
 	return l.sees("openmpi") || l.sees("mpich") || l.sees("mvapich2")
 }
@@ -70,9 +71,9 @@ func (l Launch) sees(source string) bool {
 	return slices.ContainsFunc(l.Seen, func(f Finding) bool { return f.Source == source })
 }
 
-// Detect finds out rank and world size from flags and from the environment. Precedence is flags, ANTIPHASE_*,
-// torchrun, Slurm step, Open MPI, MPICH, MVAPICH2, indexed Kubernetes job, single; whatever two sources both state
-// must be equal.
+// Detect determines rank and world size from flags and the environment. Precedence is flags, ANTIPHASE_*, torchrun,
+// Slurm step, Open MPI, MPICH, MVAPICH2, indexed Kubernetes job, single; values that two sources both state must be
+// equal.
 func Detect(flags Explicit, getenv func(string) string) (Launch, error) {
 	if err := checkLauncher(flags.Launcher); err != nil {
 		return Launch{}, err
@@ -113,7 +114,7 @@ func checkLauncher(name string) error {
 	return fmt.Errorf("launcher %q is unknown; there are %s", name, strings.Join(Launchers(), ", "))
 }
 
-// find asks every source that is to be trusted.
+// find queries every trusted source.
 func find(flags Explicit, getenv func(string) string) (all []Finding, notes []string, err error) {
 	only := flags.Launcher
 	if only == "auto" {
@@ -144,7 +145,7 @@ func find(flags Explicit, getenv func(string) string) (all []Finding, notes []st
 	return all, notes, nil
 }
 
-// finding is what the flags state; ok is false where they state nothing about rank and world size.
+// finding is what the flags state; ok is false if they state nothing about rank and world size.
 func (e Explicit) finding() (f Finding, ok bool, err error) {
 	if e.Rank < 0 && e.World < 0 {
 		return f, false, nil
@@ -181,7 +182,7 @@ func (f *Finding) vars() string {
 	return strings.Join(out, " ")
 }
 
-// agreeing refuses sources that contradict each other: one of them is wrong about who this process is.
+// agreeing rejects sources that contradict each other: one of them is wrong about this process.
 func agreeing(all []Finding) error {
 	first := &all[0]
 	for i := range all[1:] {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// source reads one launcher's variables. Of a list the first that is set counts. A launcher is there when its rank
-// is.
+// source reads one launcher's variables. Of a list, the first that is set counts. A launcher is present if its rank
+// variable is set.
 type source struct {
 	name                   string
 	rank, world            []string
 	local, localSize, node []string
 	restart                []string
 	job                    []string
-	// beyond the rank's variable: false with a note
+	// further condition besides the rank's variable: false with a note
 	there        func(getenv func(string) string) (bool, string)
 	more         func(f *Finding, getenv func(string) string) error
-	missingWorld string // what to do where the world size is missing
+	missingWorld string // advice if the world size is missing
 }
 
 // sources in order of precedence.
@@ -61,8 +61,8 @@ var sources = []source{
 	},
 }
 
-// read is what the environment says in this launcher's words; nil where it says nothing, with a note where that
-// needs a reason.
+// read returns what the environment states in this launcher's variables; nil if nothing, with a note if that needs a
+// reason.
 func (s *source) read(getenv func(string) string) (*Finding, string, error) {
 	if first(getenv, s.rank) == "" {
 		return nil, "", nil
@@ -130,8 +130,7 @@ func first(getenv func(string) string, names []string) string {
 	return ""
 }
 
-// torchrunMaster takes MASTER_ADDR and MASTER_PORT. Where torchrun's own agent listens on that port, the next one
-// is ours.
+// torchrunMaster uses MASTER_ADDR and MASTER_PORT. If torchrun's own agent listens on that port, we use the next one.
 func torchrunMaster(f *Finding, getenv func(string) string) error {
 	host, port := getenv("MASTER_ADDR"), getenv("MASTER_PORT")
 	if host == "" {
@@ -155,7 +154,7 @@ func torchrunMaster(f *Finding, getenv func(string) string) error {
 	return nil
 }
 
-// slurmStep says whether srun started this process. A batch script has the job's variables too, but is one process.
+// slurmStep reports whether srun started this process. A batch script also has the job's variables, but is one process.
 func slurmStep(getenv func(string) string) (bool, string) {
 	if getenv("SLURM_STEP_ID") != "" && getenv("SLURM_STEP_NUM_TASKS") != "" {
 		return true, ""
@@ -164,11 +163,11 @@ func slurmStep(getenv func(string) string) (bool, string) {
 		"process", getenv("SLURM_JOB_ID"))
 }
 
-// slurmMaster is the first host of the step, and a port made from job and step.
+// slurmMaster is the first host of the step, with a port derived from job and step.
 func slurmMaster(f *Finding, getenv func(string) string) error {
 	job, err := strconv.Atoi(getenv("SLURM_JOB_ID"))
 	if err != nil {
-		return nil // no place to meet: flags may name one
+		return nil // no address: flags may name one
 	}
 	step, _ := strconv.Atoi(getenv("SLURM_STEP_ID")) // a step has a number, see slurmStep
 	f.job = fmt.Sprintf("%d.%d", job, step)
@@ -203,8 +202,8 @@ func firstHost(list string) string {
 	return list[:open] + number + tail
 }
 
-// tasksOnNode reads a list such as 4(x2),3: the tasks of each node in turn. It gives 0 for a list that says nothing
-// of the node.
+// tasksOnNode reads a list such as 4(x2),3: the tasks of each node in turn. It returns 0 if the list does not cover the
+// node.
 func tasksOnNode(list string, node int) int {
 	for part := range strings.SplitSeq(list, ",") {
 		count, repeat, _ := strings.Cut(strings.TrimSuffix(part, ")"), "(x")

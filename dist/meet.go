@@ -21,16 +21,16 @@ import (
 type meeting interface {
 	// bind is the address that rank 0 listens on, and the secret of the job.
 	bind() (addr string, secret []byte, err error)
-	// publish lets the others find it.
+	// publish makes it known to the other ranks.
 	publish(addr string, secret []byte) error
-	// find is where to connect to; again says that it may be asked again, because it may have been something old.
+	// find returns the address to connect to; again means that it may be stale, so find may be called again.
 	find() (addr string, secret []byte, again bool, err error)
-	// close clears up on rank 0.
+	// close cleans up on rank 0.
 	close()
 	String() string
 }
 
-// meetingOf chooses the way: what was asked for, else MPI itself, else a private folder for ranks of one machine,
+// meetingOf chooses the rendezvous: the requested one, else MPI itself, else a private folder for ranks of one machine,
 // else the launcher's address.
 func meetingOf(l Launch, o Options) (meeting, error) {
 	switch scheme, rest, _ := strings.Cut(o.Rendezvous, "://"); {
@@ -82,7 +82,7 @@ func bindAddress(l Launch, name string) (string, error) {
 	return "", fmt.Errorf("dist: interface %q has no address", name)
 }
 
-// fixed is an address that every rank was told, with a secret that every rank was told.
+// fixed is an address and a secret that every rank was given.
 type fixed struct {
 	addr   string
 	secret []byte
@@ -109,11 +109,11 @@ func (f *fixed) find() (string, []byte, bool, error) { return f.addr, f.secret, 
 func (f *fixed) close()                              {}
 func (f *fixed) String() string                      { return "tcp://" + f.addr }
 
-// folder is a directory that all ranks see. Rank 0 leaves its address and a fresh secret there; who may read the
-// folder may join.
+// folder is a directory that all ranks can see. Rank 0 writes its address and a new secret there; whoever can read the
+// folder can join.
 type folder struct{ dir, at string }
 
-// card is what rank 0 leaves.
+// card is what rank 0 writes there.
 type card struct {
 	Addr   string `json:"addr"`
 	Secret []byte `json:"secret"`
@@ -172,7 +172,7 @@ func (f *folder) find() (string, []byte, bool, error) {
 func (f *folder) close()         { _ = os.Remove(filepath.Join(f.dir, cardName)) }
 func (f *folder) String() string { return "file://" + f.dir }
 
-// privateFolder is a place under the temporary folder that belongs to this user and this job alone.
+// privateFolder is a path under the temporary folder for this user and this job only.
 func privateFolder(l Launch) (string, error) {
 	root := filepath.Join(os.TempDir(), fmt.Sprintf("antiphase-%d", os.Getuid()))
 	if err := os.Mkdir(root, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -189,7 +189,7 @@ func privateFolder(l Launch) (string, error) {
 	return filepath.Join(root, hex.EncodeToString(key[:12])), nil
 }
 
-// through lets an engine that has its own way of meeting carry the address and the secret.
+// through lets an engine that connects by itself carry the address and the secret.
 type through struct {
 	comm Comm
 	at   string
@@ -234,7 +234,7 @@ func (t *through) share() error {
 func (t *through) close()         {}
 func (t *through) String() string { return "mpi" }
 
-// Place says where the ranks of l would meet, without going there.
+// Place returns where the ranks of l would meet, without connecting.
 func Place(l Launch, o Options) (string, error) {
 	m, err := meetingOf(l, o)
 	if err != nil {

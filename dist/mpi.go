@@ -12,7 +12,7 @@ import (
 	"antiphase/tensor"
 )
 
-// mpiLib is an MPI library that has been initialised. Its calls all come from one OS thread.
+// mpiLib is an initialised MPI library. All calls come from one OS thread.
 type mpiLib interface {
 	world() (rank, size int, err error)
 	allReduce(x []byte, t tensor.DType) error
@@ -27,15 +27,15 @@ type mpiLib interface {
 	name() string
 }
 
-// mpi is the Comm over an MPI library. A goroutine that is locked to its thread makes all calls, as every level of
-// MPI's thread support allows.
+// mpi is the Comm over an MPI library. A goroutine locked to its thread makes all calls, which every level of MPI's
+// thread support allows.
 type mpi struct {
 	*mpiThread
 	lib        mpiLib
 	rank, size int
-	fast       bool   // sums by MPI_Allreduce, in whatever order the library likes
+	fast       bool   // sums by MPI_Allreduce, in the library's own order
 	a, b       []byte // staging
-	part       bool   // a group that was split from another
+	part       bool   // a group split from another
 }
 
 // mpiThread makes the calls of all groups.
@@ -47,14 +47,14 @@ type mpiThread struct {
 	why     error
 }
 
-// MPIOptions say how to use an MPI library.
+// MPIOptions configure the use of an MPI library.
 type MPIOptions struct {
 	Fast    bool          // let the library choose the order of sums
-	Timeout time.Duration // of initialisation; DefaultJoin where 0
+	Timeout time.Duration // of initialisation; 0 means DefaultJoin
 }
 
-// OpenMPI opens the MPI library that belongs to l's launcher and checks that it found the same world: a library of
-// another family starts without complaint, alone, and every rank would train a copy.
+// OpenMPI loads the MPI library that belongs to l's launcher and checks that it found the same world: a library of
+// another family starts without an error, alone, and every rank would train a copy.
 func OpenMPI(l Launch, o MPIOptions) (Comm, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultJoin
@@ -101,7 +101,7 @@ func (m *mpi) run(l Launch, started chan<- error) {
 	}
 }
 
-// do runs f on the library's thread. What waits there cannot be interrupted; the caller can.
+// do runs f on the library's thread. Work waiting there cannot be interrupted, but the caller can.
 func (m *mpi) do(f func() error) error {
 	result := make(chan error, 1)
 	select {
@@ -124,10 +124,10 @@ func (m *mpi) Ordered() bool { return !m.fast }
 // String names the library.
 func (m *mpi) String() string { return m.lib.name() }
 
-// segment is how many bytes a rank sends to each other rank at a time.
+// segment is the number of bytes a rank sends to each other rank at a time.
 const segment = 256 << 10
 
-// room is the staging memory for parts of n bytes from and to every rank.
+// room is the staging buffer for parts of n bytes from and to every rank.
 func (m *mpi) room(n int) (a, b []byte) {
 	if len(m.a) < n*m.size {
 		m.a, m.b = make([]byte, n*m.size), make([]byte, n*m.size)
@@ -135,8 +135,8 @@ func (m *mpi) room(n int) (a, b []byte) {
 	return m.a[:n*m.size], m.b[:n*m.size]
 }
 
-// AllReduce sums in the order of ranks: each rank gets one part from everyone, adds, and gives the sum to everyone.
-// That moves as many bytes as a ring does.
+// AllReduce sums in rank order: each rank receives one part from every rank, adds, and sends the sum to all. This moves
+// as many bytes as a ring.
 func (m *mpi) AllReduce(x tensor.Tensor) error {
 	CheckSum("AllReduce", x)
 	return m.do(func() error {
@@ -148,7 +148,7 @@ func (m *mpi) AllReduce(x tensor.Tensor) error {
 	})
 }
 
-// reducePiece sums what fits the staging memory. Where the last part is short it is filled up with zeros.
+// reducePiece sums what fits the staging buffer. A short last part is padded with zeros.
 func (m *mpi) reducePiece(x []byte, t tensor.DType) error {
 	e := t.Size()
 	n := (len(x)/e + m.size - 1) / m.size * e
@@ -189,7 +189,7 @@ func (m *mpi) ReduceScatter(out, x tensor.Tensor) error {
 	})
 }
 
-// AllGather goes piece by piece through the staging memory, whose counts no library refuses.
+// AllGather works in pieces through the staging buffer, whose counts fit any library.
 func (m *mpi) AllGather(out, x tensor.Tensor) error {
 	CheckScatter("AllGather", x, out, m.size)
 	return m.do(func() error {
@@ -217,8 +217,8 @@ func (m *mpi) Broadcast(x tensor.Tensor, root int) error {
 
 func (m *mpi) Barrier() error { return m.do(m.lib.barrier) }
 
-// Split is MPI_Comm_split. Its calls are made by the same thread, one after the other: ranks must make those of all
-// their groups in an order that lets each of them come.
+// Split is MPI_Comm_split. One thread makes its calls too, one after the other: ranks must call collectives of all
+// their groups in an order that cannot deadlock.
 func (m *mpi) Split(color int) (Comm, error) {
 	g := &mpi{mpiThread: m.mpiThread, fast: m.fast, part: true}
 	err := m.do(func() (err error) {
@@ -230,7 +230,7 @@ func (m *mpi) Split(color int) (Comm, error) {
 	return g, err
 }
 
-// Abort lets go of callers that wait.
+// Abort releases waiting callers.
 func (m *mpi) Abort(why error) {
 	m.once.Do(func() {
 		m.why = why
@@ -238,8 +238,7 @@ func (m *mpi) Abort(why error) {
 	})
 }
 
-// Close finalises the library, which can only be done once in a process. After Abort there is nothing left to do in
-// good order.
+// Close finalises the library, which can be done only once per process. After Abort there is nothing left to do.
 func (m *mpi) Close() error {
 	if m.part {
 		return nil
@@ -255,7 +254,7 @@ func (m *mpi) Close() error {
 	return err
 }
 
-// hostBytes is the memory of a dense tensor of the host.
+// hostBytes is the memory of a dense host tensor.
 func hostBytes(x tensor.Tensor) []byte {
 	if !x.Dense() || x.Buf.Host == nil {
 		panic(fmt.Sprintf("dist: MPI of %v; want a dense tensor in host memory", x))
@@ -263,7 +262,7 @@ func hostBytes(x tensor.Tensor) []byte {
 	return x.Buf.Host[x.Off : x.Off+x.Len()*x.Type.Size()]
 }
 
-// inPieces hands x on, at most n bytes at a time.
+// inPieces passes x to f, at most n bytes at a time.
 func inPieces(x []byte, n int, f func([]byte) error) error {
 	for len(x) > 0 {
 		m := min(n, len(x))

@@ -14,7 +14,7 @@ import (
 	"antiphase/tensor"
 )
 
-// mpiAPI holds an MPI library's entry points and the handles that its header would name.
+// mpiAPI holds an MPI library's entry points and the handles that its header defines.
 type mpiAPI struct {
 	version string
 
@@ -25,7 +25,7 @@ type mpiAPI struct {
 	comm, byteType, floatType, doubleType, sum, errorsReturn uintptr
 	inPlace                                                  uintptr
 
-	ints   [4]int32 // where calls put results
+	ints   [4]int32 // for results of calls
 	handle uintptr
 	text   [8192]byte
 }
@@ -40,7 +40,7 @@ func (a *mpiAPI) table() map[string]*uintptr {
 	}
 }
 
-// openMPILib opens the library of the launcher's family and initialises it.
+// openMPILib loads the library of the launcher's family and initialises it.
 func openMPILib(l Launch) (mpiLib, error) {
 	names, err := mpiNames(l, os.Getenv)
 	if err != nil {
@@ -63,7 +63,7 @@ func openMPILib(l Launch) (mpiLib, error) {
 		ErrUnavailable, strings.Join(tried, "; "), l.Source)
 }
 
-// load finds the symbols and learns the library's family from them.
+// load finds the symbols and determines the library's family from them.
 func (a *mpiAPI) load(name string, h uintptr) error {
 	for symbol, at := range a.table() {
 		p, err := purego.Dlsym(h, symbol)
@@ -88,7 +88,7 @@ func (a *mpiAPI) load(name string, h uintptr) error {
 	return fmt.Errorf("dist: %s is %q, neither Open MPI nor of MPICH's family", name, a.version)
 }
 
-// openMPIHandles takes the addresses of Open MPI's own objects.
+// openMPIHandles uses the addresses of Open MPI's own objects.
 func (a *mpiAPI) openMPIHandles(h uintptr) bool {
 	for symbol, at := range map[string]*uintptr{
 		"ompi_mpi_comm_world": &a.comm, "ompi_mpi_byte": &a.byteType, "ompi_mpi_float": &a.floatType,
@@ -111,7 +111,7 @@ func (a *mpiAPI) mpichHandles() {
 	a.sum, a.errorsReturn, a.inPlace = 0x58000003, 0x54000001, ^uintptr(0)
 }
 
-// start initialises the library for calls from this thread alone, with errors that are returned.
+// start initialises the library for calls from this thread only, with errors returned.
 func (a *mpiAPI) start() error {
 	const funneled = 1
 	if err := a.check("MPI_Init_thread", a.call(a.initThread, 0, 0, funneled,
@@ -121,7 +121,7 @@ func (a *mpiAPI) start() error {
 	return a.check("MPI_Comm_set_errhandler", a.call(a.setHandler, a.comm, a.errorsReturn))
 }
 
-// at is the address of a field of a, which lies on the heap and outlives the call.
+// at is the address of a field of a, which is on the heap and outlives the call.
 func (a *mpiAPI) at(p unsafe.Pointer) uintptr { return uintptr(p) }
 
 // call calls a C function that returns an int.
@@ -130,7 +130,7 @@ func (a *mpiAPI) call(fn uintptr, args ...uintptr) int32 {
 	return int32(r)
 }
 
-// check puts an MPI error into words.
+// check describes an MPI error.
 func (a *mpiAPI) check(what string, code int32) error {
 	if code == 0 {
 		return nil
@@ -151,7 +151,7 @@ func (a *mpiAPI) world() (rank, size int, err error) {
 	return int(a.ints[0]), int(a.ints[1]), err
 }
 
-// ptr is the address of b's first byte; collectives of nothing are not made.
+// ptr is the address of b's first byte; empty collectives are not called.
 func ptr(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
 
 func (a *mpiAPI) allReduce(x []byte, t tensor.DType) error {
@@ -179,8 +179,8 @@ func (a *mpiAPI) broadcast(x []byte, root int) error {
 
 func (a *mpiAPI) barrier() error { return a.check("MPI_Barrier", a.call(a.barrierFn, a.comm)) }
 
-// split is the library seen from the group of the ranks with this color, in the order of keys. A handle is a pointer,
-// or an integer of half its size.
+// split is the library seen from the group of ranks with this color, in the order of keys. A handle is a pointer, or an
+// integer of half its size.
 func (a *mpiAPI) split(color, key int) (mpiLib, error) {
 	a.handle = 0
 	err := a.check("MPI_Comm_split", a.call(a.commSplit, a.comm, uintptr(color), uintptr(key),

@@ -2,13 +2,13 @@ package dist
 
 import "fmt"
 
-// The names that libraries of the two families go by.
+// File names of the libraries of the two families.
 var (
 	openMPINames = []string{"libmpi.so.40", "libmpi.so.80", "libmpi.so.20"}
 	mpichNames   = []string{"libmpich.so.12", "libmpi.so.12"}
 )
 
-// mpiNames are the libraries to try for a launcher, in order. One of the wrong family would find itself alone.
+// mpiNames are the libraries to try for a launcher, in order. One of the wrong family would see only itself.
 func mpiNames(l Launch, getenv func(string) string) ([]string, error) {
 	if name := getenv("ANTIPHASE_MPI"); name != "" {
 		return []string{name}, nil

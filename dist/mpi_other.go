@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// openMPILib says that this build cannot open libraries.
+// openMPILib fails: this build cannot load libraries.
 func openMPILib(Launch) (mpiLib, error) {
 	return nil, fmt.Errorf("dist: MPI is %w: this program was built for %s/%s without it", ErrUnavailable, runtime.GOOS,
 		runtime.GOARCH)

@@ -15,31 +15,30 @@ import (
 
 // Streamer is a device whose work runs on a GPU's stream.
 type Streamer interface {
-	// Stream is the driver, with all work before asked of it.
+	// Stream returns the driver after all earlier work has been queued.
 	Stream() cu.Driver
 }
 
-// gpus is the Comm over NCCL. Calls return when the work is queued; what goes wrong later is noticed by a goroutine
-// that asks.
+// gpus is the Comm over NCCL. Calls return when the work is queued; a goroutine polls for later errors.
 type gpus struct {
 	job        *Job
 	dev        Streamer
 	comm       cu.Communicator
 	rank, size int
-	scratch    uintptr // of Barrier
+	scratch    uintptr // for Barrier
 	stop       chan struct{}
 	once       sync.Once
-	watching   sync.WaitGroup // Close must not free what watch still asks
+	watching   sync.WaitGroup // Close must not free what watch still polls
 	mu         sync.Mutex
 	err        error
 	tag        string  // of its exchanges
-	groups     []*gpus // that were split from it
+	groups     []*gpus // groups split from it
 }
 
-// poll is how often NCCL is asked for faults.
+// poll is the interval at which NCCL is polled for errors.
 const poll = time.Second
 
-// NCCL joins the GPUs of a job's ranks. A fault that NCCL notices ends the job.
+// NCCL connects the GPUs of a job's ranks. An error that NCCL detects ends the job.
 func NCCL(j *Job, dev Streamer) (Comm, error) {
 	all := make([]int, j.Launch.World)
 	for r := range all {
@@ -49,7 +48,7 @@ func NCCL(j *Job, dev Streamer) (Comm, error) {
 }
 
 // joinGPUs makes a group of these ranks of the job, of which this is one. Every rank of the job makes one at the same
-// time: ids are exchanged among all.
+// time, because ids are exchanged among all.
 func joinGPUs(j *Job, dev Streamer, tag string, members []int) (*gpus, error) {
 	var id cu.CommID
 	var failed error
@@ -83,7 +82,7 @@ func joinGPUs(j *Job, dev Streamer, tag string, members []int) (*gpus, error) {
 	return g, nil
 }
 
-// Split makes new groups by the way the first one was made. Only the job's own group can be split.
+// Split makes new groups in the way the first one was made. Only the job's own group can be split.
 func (g *gpus) Split(color int) (Comm, error) {
 	if g.size != g.job.Launch.World {
 		return nil, errors.New("dist: a group of GPUs that was split is not split again")
@@ -106,7 +105,7 @@ func (g *gpus) Split(color int) (Comm, error) {
 	return part, err
 }
 
-// watch asks for faults until the end.
+// watch polls for errors until the end.
 func (g *gpus) watch(j *Job) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -135,7 +134,7 @@ func (g *gpus) String() string {
 
 func addr(t tensor.Tensor) uintptr { return t.Buf.Addr + uintptr(t.Off) }
 
-// ready has everything before asked of the GPU.
+// ready queues all earlier work on the GPU.
 func (g *gpus) ready() error {
 	g.dev.Stream()
 	g.mu.Lock()
@@ -175,7 +174,7 @@ func (g *gpus) Broadcast(x tensor.Tensor, root int) error {
 	return g.comm.Broadcast(addr(x), x.Len()*x.Type.Size(), root)
 }
 
-// Barrier waits for a sum of nothing.
+// Barrier waits for an empty sum.
 func (g *gpus) Barrier() error {
 	if err := g.ready(); err != nil {
 		return err
@@ -186,7 +185,7 @@ func (g *gpus) Barrier() error {
 	return g.dev.Stream().Sync()
 }
 
-// Abort ends work on the GPU that waits for a rank that is gone.
+// Abort ends GPU work that waits for a lost rank.
 func (g *gpus) Abort(why error) {
 	g.mu.Lock()
 	g.err = why
@@ -198,7 +197,7 @@ func (g *gpus) Abort(why error) {
 	}
 }
 
-// Close ends the groups that were split from it too, before it.
+// Close first closes the groups split from it.
 func (g *gpus) Close() error {
 	var err error
 	for _, part := range g.groups {

@@ -6,7 +6,7 @@ import (
 	"antiphase/tensor"
 )
 
-// Probe sums something small over all ranks of a host engine and checks the answer.
+// Probe sums a small tensor over all ranks of a host engine and checks the result.
 func Probe(c Comm) error {
 	x := tensor.Tensor{Buf: &tensor.Buffer{Host: make([]byte, 8), Size: 8}, Type: tensor.F64, Rows: 1, Cols: 1, Ld: 1}
 	v := tensor.Host[float64](x)

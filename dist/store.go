@@ -12,25 +12,25 @@ import (
 	"antiphase/internal/fault"
 )
 
-// store runs in rank 0's process. Every rank, rank 0 too, holds one connection to it. It hands values around, and
-// it is where the loss of a rank is noticed and told to the others.
+// store runs in rank 0's process. Every rank, including rank 0, holds one connection to it. It exchanges values,
+// detects the loss of a rank and tells the others.
 type store struct {
 	ln      net.Listener
 	secret  []byte
 	world   int
-	timeout time.Duration // without a sign of a rank
+	timeout time.Duration // without a message from a rank
 	stall   time.Duration // in one collective
 
 	mu      sync.Mutex
-	peers   []*peer // by rank; nil until it is here
+	peers   []*peer // by rank; nil until it has joined
 	conns   map[net.Conn]bool
 	joined  bool
 	over    bool
 	closed  bool
-	why     string              // it is over
+	why     string              // why the job ended
 	values  map[string][][]byte // by tag, one per rank; complete ones are sent and dropped
-	refused []string            // who was turned away before everyone was here, for the error of those who wait
-	done    chan struct{}       // closed when the job is over
+	refused []string            // rejected connections before all ranks joined, for the error of those who wait
+	done    chan struct{}       // closed when the job ends
 	wg      sync.WaitGroup
 }
 
@@ -45,7 +45,7 @@ type peer struct {
 	left  bool
 }
 
-// pending bounds the connections that have not proved anything yet.
+// pending bounds the connections that are not authenticated yet.
 const pending = 64
 
 // listen opens the store on one address of this machine. Port 0 picks a free one.
@@ -76,7 +76,7 @@ func (s *store) acceptAll() {
 		select {
 		case room <- struct{}{}:
 		default:
-			_ = c.Close() // a flood: those who are in shall finish first
+			_ = c.Close() // a flood: earlier connections finish first
 			continue
 		}
 		if !s.track(c, true) {
@@ -96,7 +96,7 @@ func (s *store) acceptAll() {
 	}
 }
 
-// track keeps the open connections, so that close can cut them; after the end it closes c and says false.
+// track records the open connections, so that close can close them; after the end it closes c and returns false.
 func (s *store) track(c net.Conn, open bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +139,7 @@ func (s *store) turnAway(who string) {
 	}
 }
 
-// admit gives p its place, and tells everyone when the last has come.
+// admit gives p its place, and tells all ranks when the last has joined.
 func (s *store) admit(p *peer, m message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,7 @@ func (s *store) admit(p *peer, m message) error {
 	return nil
 }
 
-// tell sends m to every rank that is here; s.mu is held. A rank that cannot be told is noticed by its own reader.
+// tell sends m to every rank that has joined; s.mu is held. If that fails the rank's own reader notices.
 func (s *store) tell(m message) {
 	for _, p := range s.peers {
 		if p != nil {
@@ -182,10 +182,10 @@ func (s *store) tell(m message) {
 	}
 }
 
-// grace is how long rank 0, whose process holds the store, stays after it has told the others why the job is over.
+// grace is how long rank 0, whose process holds the store, stays after telling the others why the job ended.
 const grace = 250 * time.Millisecond
 
-// fail ends the job for everyone, rank 0 last; s.mu is held.
+// fail ends the job for all ranks, rank 0 last; s.mu is held.
 func (s *store) fail(text string) {
 	if s.over {
 		return
@@ -194,7 +194,7 @@ func (s *store) fail(text string) {
 	m := message{Kind: msgFail, Text: text}
 	for _, p := range s.peers[1:] {
 		if p != nil {
-			_ = p.send(m, s.timeout) // who cannot hear it notices the end of the connection
+			_ = p.send(m, s.timeout) // a rank that cannot receive it detects the end of the connection
 		}
 	}
 	if first := s.peers[0]; first != nil {
@@ -203,7 +203,7 @@ func (s *store) fail(text string) {
 	close(s.done)
 }
 
-// serve reads what a rank says until it leaves.
+// serve reads a rank's messages until it leaves.
 func (s *store) serve(p *peer) {
 	for {
 		m, err := p.receive()
@@ -219,12 +219,12 @@ func (s *store) serve(p *peer) {
 	}
 }
 
-// gone is the end of a connection; s.mu is held.
+// gone handles the end of a connection; s.mu is held.
 func (s *store) gone(p *peer, err error) {
 	switch {
 	case s.over || p.left:
 	case !s.joined:
-		s.peers[p.rank] = nil // it may come again
+		s.peers[p.rank] = nil // it may connect again
 	default:
 		s.fail(fmt.Sprintf("rank %d (%s) has died: its connection ended (%v)", p.rank, p.where, err))
 	}
@@ -254,7 +254,7 @@ func (s *store) everyone(is func(*peer) bool) bool {
 	return !slices.ContainsFunc(s.peers, func(p *peer) bool { return !is(p) })
 }
 
-// put keeps a value until every rank has given one under the same tag.
+// put stores a value until every rank has sent one under the same tag.
 func (s *store) put(p *peer, m message) {
 	all := s.values[m.Tag]
 	if all == nil {
@@ -270,7 +270,7 @@ func (s *store) put(p *peer, m message) {
 	}
 }
 
-// watch looks for ranks that have gone silent or stand still.
+// watch looks for ranks that have become silent or are stuck.
 func (s *store) watch() {
 	defer fault.Guard()()
 	defer s.wg.Done()
@@ -290,7 +290,7 @@ func (s *store) watch() {
 	}
 }
 
-// look ends the job where it must; s.mu is held.
+// look ends the job if necessary; s.mu is held.
 func (s *store) look(now time.Time) {
 	var least uint64
 	stuck := -1
@@ -324,7 +324,7 @@ func (s *store) look(now time.Time) {
 	s.fail(fmt.Sprintf("rank %d waits in collective %d for %.1f s; %s", p.rank, p.count, p.busy.Seconds(), who))
 }
 
-// missing says which ranks have not come, for the error of a join that took too long.
+// missing lists the ranks that have not joined, for the error of a join that timed out.
 func (s *store) missing() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,7 +341,7 @@ func (s *store) missing() string {
 	return text
 }
 
-// close ends the store; connections that are still open are cut.
+// close ends the store and closes open connections.
 func (s *store) close() {
 	_ = s.ln.Close()
 	s.mu.Lock()

@@ -12,7 +12,7 @@ type watched struct {
 	job *Job
 }
 
-// do runs one collective. An error of the engine is less clear than the job's own where there is one.
+// do runs one collective. If the job has an error, it is clearer than the engine's and is returned instead.
 func (w *watched) do(f func() error) error {
 	if err := w.job.Err(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (w *watched) Broadcast(x tensor.Tensor, root int) error {
 	return w.do(func() error { return w.Comm.Broadcast(x, root) })
 }
 
-// Split gives a group whose calls are counted too.
+// Split returns a group whose calls are counted too.
 func (w *watched) Split(color int) (Comm, error) {
 	var g Comm
 	err := w.do(func() (err error) {

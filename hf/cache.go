@@ -13,11 +13,11 @@ import (
 // hubName is ORG/NAME or ORG/NAME@REVISION, as the Hub allows them.
 var hubName = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*)(@([A-Za-z0-9][A-Za-z0-9._/-]*))?$`)
 
-// IsHubName says that a name could be that of a model on the Hub.
+// IsHubName reports whether a name could be that of a model on the Hub.
 func IsHubName(name string) bool { return hubName.MatchString(name) && !strings.Contains(name, "..") }
 
-// Cached finds a model of the Hub in the local cache of Hugging Face's tools. Without a revision it is what refs/main points to.
-// Nothing is fetched.
+// Cached finds a model of the Hub in the local cache of Hugging Face's tools. The default revision is refs/main.
+// Nothing is downloaded.
 func Cached(name string) (dir string, err error) {
 	m := hubName.FindStringSubmatch(name)
 	if m == nil || !IsHubName(name) {
@@ -42,7 +42,8 @@ func Cached(name string) (dir string, err error) {
 	return filepath.Join(at, "snapshots", commit), nil
 }
 
-// cacheDir is where Hugging Face's tools keep models: HF_HUB_CACHE, else hub below HF_HOME, else below the user's cache.
+// cacheDir is where Hugging Face's tools store models: HF_HUB_CACHE, else hub below HF_HOME, else below the user's
+// cache.
 func cacheDir() (string, error) {
 	if dir := os.Getenv("HF_HUB_CACHE"); dir != "" {
 		return dir, nil
@@ -57,7 +58,7 @@ func cacheDir() (string, error) {
 	return filepath.Join(home, ".cache", "huggingface", "hub"), err
 }
 
-// commitOf is the snapshot that a revision names: a branch or tag by its file in refs, or the commit itself.
+// commitOf is the snapshot of a revision: a branch or tag by its file in refs, or the commit itself.
 func commitOf(at, revision string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(at, "refs", filepath.FromSlash(revision)))
 	commit := strings.TrimSpace(string(b))

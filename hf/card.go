@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Card is a model card: what a README.md beside the weights tells people and the Hub.
+// Card is a model card: the README.md next to the weights.
 type Card struct {
 	Name   string
 	Class  Class
-	About  string      // a sentence on the architecture, and one on where the weights are from
-	Facts  [][2]string // a table: what, and its value
+	About  string      // a sentence on the architecture, and one on the origin of the weights
+	Facts  [][2]string // a table: name and value
 	Recipe []byte      // the run's recipe as JSON, nil for none
 }
 
@@ -53,7 +53,7 @@ print(tokenizer.decode(model.generate(**ids, max_new_tokens=50)[0]))
 	return b.Bytes()
 }
 
-// cell keeps a value within its cell of the table.
+// cell escapes a value for a table cell.
 func cell(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
 }

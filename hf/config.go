@@ -9,7 +9,7 @@ import (
 	"antiphase/model"
 )
 
-// Limits of what a configuration may ask for before any tensor vouches for it.
+// Limits on configurations, checked before any tensor confirms them.
 const (
 	maxConfig = 1 << 20 // bytes of a configuration file
 	maxCount  = 1<<31 - 1
@@ -27,7 +27,7 @@ var families = map[string]struct {
 	"diffllama": {class: "DiffLlamaForCausalLM", diff: true, normEps: 1e-5},
 }
 
-// idle are keys that do not change logits: bookkeeping, training, and the defaults of text generation.
+// idle are keys that do not change logits: bookkeeping, training, and defaults of text generation.
 var idle = words(`architectures attention_dropout attn_implementation auto_map bad_words_ids begin_suppress_tokens
 	chunk_size_feed_forward cross_attention_hidden_size decoder_start_token_id diversity_penalty do_sample dtype early_stopping
 	encoder_no_repeat_ngram_size exponential_decay_length_penalty finetuning_task forced_bos_token_id forced_eos_token_id
@@ -46,7 +46,7 @@ func words(s string) map[string]bool {
 	return m
 }
 
-// parse reads config.json and generation_config.json (nil when there is none).
+// parse reads config.json and generation_config.json (nil if there is none).
 func parse(config, generation []byte) (*Folder, error) {
 	o, err := parseObject("config.json", config)
 	if err != nil {
@@ -91,7 +91,7 @@ func parse(config, generation []byte) (*Folder, error) {
 	return f, f.generation(generation)
 }
 
-// unsupported refuses what transformers would compute and this program would not.
+// unsupported rejects features that transformers would compute and this program does not.
 func (o *object) unsupported() {
 	if act := o.text("hidden_act", "silu"); act != "silu" && act != "swish" {
 		o.refuse("hidden_act", `only "silu" is supported`)
@@ -105,7 +105,7 @@ func (o *object) unsupported() {
 	o.neutral("sliding_window")
 }
 
-// geometry reads the sizes that decide where a parameter's rows lie.
+// geometry reads the sizes that determine the positions of a parameter's rows.
 func (o *object) geometry(diff bool) layout {
 	l := layout{halves: diff, names: llamaNames}
 	l.vocab = o.count("vocab_size", 0, maxCount)
@@ -149,8 +149,8 @@ func (o *object) model(l layout, normEps float64) model.Config {
 	return c
 }
 
-// origin reads what our own export notes beside a model of transformers' classes: that its rows were re-laid from a
-// rotation of neighbours. Read back the same way, they are bit for bit what they were.
+// origin reads a note of our own export in a folder of transformers' classes: its rows were permuted from an
+// interleaved rotation. Reading them back the same way restores them bit for bit.
 func (o *object) origin(f *Folder) {
 	if from := o.object("antiphase"); from != nil {
 		f.Config.RopeInterleaved = from.flag("rope_interleaved", false)
@@ -159,7 +159,7 @@ func (o *object) origin(f *Folder) {
 	}
 }
 
-// tokens reads the special ids of either configuration file; those of f stay where o names none.
+// tokens reads the special ids of either configuration file; f keeps those that o does not name.
 func (o *object) tokens(f *Folder) {
 	one := func(key string, old int) int {
 		switch list := o.ids(key, f.Config.Vocab); len(list) {

@@ -13,7 +13,7 @@ import (
 // classNames are the architectures that config.json may name.
 var classNames = map[Class]string{Llama: "LlamaForCausalLM", DiffLlama: "DiffLlamaForCausalLM", Antiphase: "AntiphaseForCausalLM"}
 
-// configJSON is config.json.
+// configJSON renders config.json.
 func (e *Export) configJSON(class Class) (func(io.Writer) error, error) {
 	m, err := describe(e.Config, class)
 	if err != nil {
@@ -24,7 +24,7 @@ func (e *Export) configJSON(class Class) (func(io.Writer) error, error) {
 	return indented(m)
 }
 
-// into sets the ids that there are, and null for others: transformers has its own idea of what an absent one is.
+// into sets the existing ids, and null for others, because transformers has defaults for absent ones.
 func (t Tokens) into(m map[string]any) {
 	m["bos_token_id"], m["eos_token_id"], m["pad_token_id"] = nil, nil, nil
 	if t.BOS >= 0 {
@@ -47,7 +47,7 @@ func indented(v any) (func(io.Writer) error, error) {
 	return contents(b), err
 }
 
-// jsonText is JSON for people: indented, and with <|tokens|> as they are.
+// jsonText is indented JSON that does not escape <|tokens|>.
 func jsonText(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -57,7 +57,7 @@ func jsonText(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// decimal is a number that JSON shows to be no integer: 10000.0. transformers asks for the type of some.
+// decimal is a number that JSON shows as a float: 10000.0. transformers checks the type of some.
 type decimal float64
 
 // MarshalJSON writes a point or an exponent.
@@ -99,7 +99,7 @@ func describe(c model.Config, class Class) (map[string]any, error) {
 	return m, nil
 }
 
-// ropeParameters is the rotary embedding as transformers spells it.
+// ropeParameters is the rotary embedding in transformers' format.
 func ropeParameters(c model.Config) map[string]any {
 	m := map[string]any{"rope_theta": decimal(c.RopeTheta), "rope_type": "default"}
 	s := c.RopeScaling
@@ -125,7 +125,7 @@ func ropeParameters(c model.Config) map[string]any {
 	return m
 }
 
-// describeOwn adds what the folder's own Python class reads: the configuration as we have it, and the numbers that follow from it.
+// describeOwn adds what the folder's own Python class reads: our configuration, and the numbers derived from it.
 func describeOwn(m map[string]any, c model.Config) error {
 	frequencies, factor, err := c.Frequencies()
 	if err != nil {

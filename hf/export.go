@@ -15,8 +15,8 @@ import (
 // Class is the transformers class that a folder is written for.
 type Class string
 
-// Auto takes Llama or DiffLlama where they compute the same, and Antiphase, whose Python code lies in the folder and needs
-// trust_remote_code, where they do not: DIFF V2, and ablations such as no head norm.
+// Auto selects Llama or DiffLlama if they compute the same function, otherwise Antiphase, whose Python code is in the
+// folder and needs trust_remote_code: DIFF V2, and ablations such as no head norm.
 const (
 	Auto      Class = "auto"
 	Llama     Class = "llama"
@@ -24,19 +24,19 @@ const (
 	Antiphase Class = "antiphase"
 )
 
-// Classes lists what an export may be asked for.
+// Classes lists the classes of an export.
 func Classes() []Class { return []Class{Auto, Llama, DiffLlama, Antiphase} }
 
-// dtypes are the types that weights can be stored in, by the name that config.json has for them.
+// dtypes are the types in which weights can be stored, by their names in config.json.
 var dtypes = map[string]safetensors.DType{"float32": safetensors.F32, "bfloat16": safetensors.BF16, "float16": safetensors.F16}
 
-// DTypes lists the types that weights can be stored in.
+// DTypes lists the types in which weights can be stored.
 func DTypes() []string { return slices.Sorted(maps.Keys(dtypes)) }
 
-// ShardBytes is the size above which weights are spread over several files: what transformers does.
+// ShardBytes is the size above which weights are split into several files, as in transformers.
 const ShardBytes = 5e9
 
-// Values hands out a parameter of the table by its name, in float32. The caller keeps what it gets.
+// Values returns a parameter of the table by its name, in float32. The caller owns the result.
 type Values func(name string) ([]float32, error)
 
 // Export is a folder to be written.
@@ -45,20 +45,20 @@ type Export struct {
 	Values     Values
 	Class      Class  // Auto when empty
 	DType      string // float32 (default), bfloat16 or float16; λ stays float32
-	ShardBytes int64  // most bytes of tensors in a file; ShardBytes when 0
+	ShardBytes int64  // maximum bytes of tensors in a file; ShardBytes if 0
 	Tokens     Tokens
 	Generation *Generation
-	Files      map[string][]byte // what else belongs into the folder: tokenizer, chat template, card
-	FS         vfs.FS            // where the folder is written; nil: the machine's
+	Files      map[string][]byte // further files of the folder: tokenizer, chat template, card
+	FS         vfs.FS            // file system to write to; nil: the machine's
 }
 
-// Tokens are special ids; −1 and an empty list stand for none.
+// Tokens are special ids; −1 and an empty list mean none.
 type Tokens struct {
 	BOS, Pad int
 	EOS      []int
 }
 
-// Resolve says for which class the folder will be written, and why not for the one that was asked for.
+// Resolve returns the class that the folder will be written for, or why it cannot be the requested one.
 func (e *Export) Resolve() (Class, error) {
 	if err := e.Config.Check(); err != nil {
 		return "", err
@@ -85,7 +85,7 @@ func (e *Export) Resolve() (Class, error) {
 	}
 }
 
-// Write makes the folder dir, whole or not at all. A folder that is there already is an error, or is exchanged when replace says so.
+// Write creates the folder dir, completely or not at all. An existing folder is an error unless replace is set.
 func (e *Export) Write(dir string, replace bool) error {
 	files, err := e.files()
 	if err == nil {
@@ -103,7 +103,7 @@ type file struct {
 	write func(w io.Writer) error
 }
 
-// files lists everything that the folder will hold.
+// files lists all files of the folder.
 func (e *Export) files() ([]file, error) {
 	class, err := e.Resolve()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"antiphase/model"
 )
 
-// noClass says what no class computes, not even the one whose code lies in the folder: its heads have queries of their own, side by
-// side.
+// noClass returns what no class supports, not even the one whose code is in the folder: heads must have their own
+// adjacent queries.
 func noClass(c model.Config) string {
 	a, err := layer.LookupArch(c.Arch)
 	switch {
@@ -24,8 +24,8 @@ func noClass(c model.Config) string {
 	return ""
 }
 
-// nativeClass is the class of transformers that computes the same function, or "" and what it lacks. The parameter table and the
-// geometry decide, not the architecture's name.
+// nativeClass is the class of transformers that computes the same function, or "" and what it lacks. The parameter
+// table and the geometry decide, not the architecture's name.
 func nativeClass(c model.Config) (class Class, why string) {
 	a, err := layer.LookupArch(c.Arch)
 	if err != nil {
@@ -49,7 +49,7 @@ func nativeClass(c model.Config) (class Class, why string) {
 	return "", "transformers has no class for " + a.Doc
 }
 
-// exportLayout is where a model's rows go in a class's folder.
+// exportLayout maps a model's rows to a class's folder.
 func exportLayout(c model.Config, class Class) (layout, error) {
 	l, err := canonical(c, llamaNames)
 	if err != nil || class == Antiphase {
@@ -58,17 +58,17 @@ func exportLayout(c model.Config, class Class) (layout, error) {
 	l.relay = c.RopeInterleaved
 	l.halves = class == DiffLlama
 	if l.halves {
-		c.HeadNorm = layer.HeadNormPlain // the gain has no place and is folded
+		c.HeadNorm = layer.HeadNormPlain // the class has no gain, so it is folded
 		l.extras = extras(c)
 	}
 	return l, nil
 }
 
-// fold puts into DiffLlama's tensors what the class has no place for:
+// fold folds into DiffLlama's tensors what the class cannot represent:
 //
 //	o_proj:  columns times the head norm's gain, and times (1−λ_init)/(1−λ'_init) where λ_init is not the class's λ'_init
 //	v_proj:  times √(norm_eps/head_norm_eps), since RMSNorm(s·x; ε) = RMSNorm(x; ε/s²) and the class has one ε
-//	λ:       exp(a) − exp(b) + λ_init kept by moving the difference of the λ_init into a or b
+//	λ:       exp(a) − exp(b) + λ_init is kept by moving the difference of the λ_init into a or b
 func (e *Export) fold(byName map[string]*target) {
 	c := e.Config
 	for i := range c.Layers {
@@ -102,7 +102,7 @@ func scale(s float64) func([]float32) error {
 	}
 }
 
-// scaleColumns multiplies every row by a gain that repeats along it: one head's width, again for every head.
+// scaleColumns multiplies every row by a gain of one head's width, repeated for every head.
 func (e *Export) scaleColumns(param string) func([]float32) error {
 	return func(x []float32) error {
 		gain, err := e.Values(param)
@@ -119,8 +119,8 @@ func (e *Export) scaleColumns(param string) func([]float32) error {
 	}
 }
 
-// shiftLambda adds by to λ: exp(a) grows where by is positive, exp(b) where it is negative, so that both logarithms exist. The pair
-// of vectors that changes becomes (log, 0, …) and (1, 0, …).
+// shiftLambda adds by to λ: exp(a) grows if by is positive, exp(b) if it is negative, so that both logarithms exist.
+// The changed pair of vectors becomes (log, 0, …) and (1, 0, …).
 func (e *Export) shiftLambda(byName map[string]*target, at, ours string, by float64) {
 	q, k := "lambda_q1", "lambda_k1"
 	if by < 0 {

@@ -6,9 +6,9 @@ import (
 	"antiphase/model"
 )
 
-// Generation is what generation_config.json says of sampling. A nil field is one that the file leaves to its reader.
+// Generation is the sampling part of generation_config.json. A nil field is absent from the file.
 type Generation struct {
-	Sample            *bool // false: take the likeliest token
+	Sample            *bool // false: take the most likely token
 	Temperature       *float64
 	TopK              *int
 	TopP              *float64
@@ -17,7 +17,7 @@ type Generation struct {
 	MaxNewTokens      *int
 }
 
-// JSON is generation_config.json.
+// JSON renders generation_config.json.
 func (g *Generation) JSON(t Tokens) ([]byte, error) {
 	m := map[string]any{}
 	t.into(m)
@@ -49,7 +49,8 @@ func put[T any](m map[string]any, key string, v *T) {
 	}
 }
 
-// quiet are keys of generation_config.json that change no token: bookkeeping, caches, what to return, and beam search's details.
+// quiet are keys of generation_config.json that change no token: bookkeeping, caches, what to return, and details of
+// beam search.
 var quiet = words(`transformers_version max_length max_matching_ngram_size max_time use_cache cache_implementation cache_config
 	return_legacy_cache output_attentions output_hidden_states output_scores output_logits return_dict_in_generate num_return_sequences
 	length_penalty early_stopping renormalize_logits remove_invalid_values disable_compile compile_config decoder_start_token_id
@@ -57,7 +58,7 @@ var quiet = words(`transformers_version max_length max_matching_ngram_size max_t
 	assistant_early_exit assistant_lookbehind target_lookbehind generation_kwargs prefill_chunk_size continuous_batching_config
 	low_memory trust_remote_code chat_format max_context_size max_window_size user_name top_h`)
 
-// steering are keys that change tokens in ways this program does not know, with the values that change nothing.
+// steering are keys that change tokens in ways this program does not support, with the values that have no effect.
 var steering = map[string][]string{
 	"num_beams": {"1"}, "num_beam_groups": {"1"}, "penalty_alpha": {"0", "0.0"}, "no_repeat_ngram_size": {"0"}, "encoder_no_repeat_ngram_size": {"0"},
 	"typical_p": {"1", "1.0"}, "epsilon_cutoff": {"0", "0.0"}, "eta_cutoff": {"0", "0.0"}, "diversity_penalty": {"0", "0.0"},
@@ -65,7 +66,7 @@ var steering = map[string][]string{
 	"stop_strings": {"[]"}, "bad_words_ids": {"[]"}, "suppress_tokens": {"[]"}, "begin_suppress_tokens": {"[]"}, "sequence_bias": {"{}", "[]"},
 }
 
-// generation lets generation_config.json have the last word on special ids, and reads its sampling defaults.
+// generation reads special ids from generation_config.json, which override config.json, and its sampling defaults.
 func (f *Folder) generation(b []byte) error {
 	f.Generation = &Generation{}
 	if b == nil {
@@ -84,7 +85,7 @@ func (f *Folder) generation(b []byte) error {
 	return *o.err
 }
 
-// sampling reads the keys that this program's samplers know, each within its range.
+// sampling reads the keys that our samplers support, each within its range.
 func (o *object) sampling() *Generation {
 	g := &Generation{}
 	if _, ok := o.get("do_sample"); ok {
@@ -100,7 +101,7 @@ func (o *object) sampling() *Generation {
 	return g
 }
 
-// within is a number in a range, nil when absent.
+// within is a number in a range, nil if absent.
 func (o *object) within(key string, lo, hi float64) *float64 {
 	if _, ok := o.get(key); !ok {
 		return nil
@@ -112,7 +113,7 @@ func (o *object) within(key string, lo, hi float64) *float64 {
 	return &x
 }
 
-// whole is a whole number that is not negative, nil when absent.
+// whole is a non-negative integer, nil if absent.
 func (o *object) whole(key string) *int {
 	if _, ok := o.get(key); !ok {
 		return nil

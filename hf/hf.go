@@ -1,11 +1,14 @@
-// Package hf reads and writes model folders of Hugging Face transformers: Llama, DiffLlama, and a class of our own for the rest.
+// Package hf reads and writes model folders of Hugging Face transformers: Llama, DiffLlama, and our own class for the
+// rest.
 //
-// Load checks config.json (config.go, rope.go, own.go), opens model.safetensors or its shards (shards.go) and holds every
-// tensor to the shape that the configuration implies. Weights then hands out our own parameters, put together from rows of the
-// folder's tensors by one table (layout.go). Open does all of it and gives a model ready to run. Export goes the other way through
-// the same table (target.go), folds what a class has no place for (fold.go) and makes the folder appear whole (write.go).
+// Load checks config.json (config.go, rope.go, own.go), opens model.safetensors or its shards (shards.go) and checks
+// every tensor against the shape that the configuration implies. Weights then returns our own parameters, assembled
+// from rows of the folder's tensors by one table (layout.go). Open does all of this and returns a model ready to run.
+// Export uses the same table in reverse (target.go), folds what a class cannot represent (fold.go) and writes the
+// folder atomically (write.go).
 //
-// A folder is never trusted and never guessed at: what would change results and is not supported is refused with its key and value.
+// A folder is untrusted and nothing is guessed: unsupported settings that would change results are rejected with their
+// key and value.
 package hf
 
 import (
@@ -23,18 +26,18 @@ import (
 type Folder struct {
 	Config    model.Config
 	ModelType string // "llama", "diffllama" or "antiphase"; empty for a model of the authors' released modules
-	BOS, Pad  int    // token ids, −1 when the folder names none
-	EOS       []int  // token ids that end a text; empty when the folder names none
+	BOS, Pad  int    // token ids, −1 if the folder names none
+	EOS       []int  // token ids that end a text; empty if the folder names none
 
 	Generation *Generation // sampling defaults
 
 	dir      string
-	released bool // in the authors' names, some of which only the files tell
+	released bool // in the authors' naming, part of which is only known from the files
 	layout   layout
 	shards   *shards
 }
 
-// IsFolder says that dir looks like a model folder: it has a config.json.
+// IsFolder reports whether dir looks like a model folder: it has a config.json.
 func IsFolder(dir string) bool {
 	st, err := os.Stat(filepath.Join(dir, "config.json"))
 	return err == nil && st.Mode().IsRegular()
@@ -85,7 +88,7 @@ func load(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// checkContext holds the memory that the stated context takes to the memory that the weights take: a small folder must not ask for
+// checkContext compares the memory of the stated context with that of the weights: a small folder must not require
 // gigabytes.
 func (f *Folder) checkContext() error {
 	weights := int64(0)
@@ -100,13 +103,13 @@ func (f *Folder) checkContext() error {
 	return nil
 }
 
-// Close closes the folder's files; its configuration stays readable.
+// Close closes the folder's files; its configuration remains valid.
 func (f *Folder) Close() error { return f.shards.close() }
 
 // Tokens are the folder's special ids.
 func (f *Folder) Tokens() Tokens { return Tokens{BOS: f.BOS, Pad: f.Pad, EOS: f.EOS} }
 
-// Values reads single parameters of a model of f.Config: mapped bytes become numbers when they are asked for.
+// Values reads single parameters of a model of f.Config; mapped bytes are converted on demand.
 func (f *Folder) Values() Values {
 	byName := map[string]part{}
 	for p := range f.layout.parts() {
@@ -121,8 +124,8 @@ func (f *Folder) Values() Values {
 	}
 }
 
-// Weights hands every parameter of a model of f.Config to set, by its name in the parameter table, in float32 and in
-// the table's layout. x is set's to keep.
+// Weights passes every parameter of a model of f.Config to set, by its name in the parameter table, in float32 and in
+// the table's layout. set owns x.
 func (f *Folder) Weights(set func(name string, x []float32) error) error {
 	for p := range f.layout.parts() {
 		x, err := f.shards.assemble(p)
@@ -136,7 +139,7 @@ func (f *Folder) Weights(set func(name string, x []float32) error) error {
 	return nil
 }
 
-// Open loads the folder into a new model on dev. The folder's files are closed again.
+// Open loads the folder into a new model on dev and closes the folder's files.
 func Open(dev device.Device, dir string, mem layer.Memory) (*model.Model, *Folder, error) {
 	f, err := Load(dir)
 	if err != nil {

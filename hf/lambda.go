@@ -10,14 +10,14 @@ import (
 	"antiphase/model"
 )
 
-// How a model comes by its λ, as a folder of class Antiphase says it.
+// How a model computes λ, as stated in a folder of class Antiphase.
 const (
 	lambdaNone       = "none"       // one map per head
-	lambdaVectors    = "vectors"    // one λ per layer, of four vectors
+	lambdaVectors    = "vectors"    // one λ per layer, from four vectors
 	lambdaProjection = "projection" // one λ per token and head
 )
 
-// lambdaKind asks the parameter table.
+// lambdaKind is determined from the parameter table.
 func lambdaKind(c model.Config) string {
 	kind, vectors := lambdaNone, 0
 	for _, x := range extras(c) {
@@ -34,7 +34,7 @@ func lambdaKind(c model.Config) string {
 	return kind
 }
 
-// isLambda says that a tensor is one of the vectors that make λ.
+// isLambda reports whether a tensor is one of the vectors of λ.
 func isLambda(name string) bool {
 	return strings.Contains(name, ".lambda_q") || strings.Contains(name, ".lambda_k")
 }
@@ -47,8 +47,8 @@ func lambdaInit(c model.Config, i int) float64 {
 	return layer.LambdaSchedule(i)
 }
 
-// Lambdas is λ of every layer, exp(q1·k1) − exp(q2·k2) + λ_init, from the weights alone. It is nil for a model without λ, and known is false where
-// λ depends on the text.
+// Lambdas is λ of every layer, exp(q1·k1) − exp(q2·k2) + λ_init, computed from the weights. It is nil for a model
+// without λ, and known is false if λ depends on the token.
 func Lambdas(c model.Config, get Values) (list []float64, known bool, err error) {
 	if kind := lambdaKind(c); kind != lambdaVectors {
 		return nil, kind == lambdaNone, nil

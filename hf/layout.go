@@ -16,13 +16,13 @@ type layout struct {
 	values, out               int // widths of the value projection and of all heads' output, in units of headDim
 	bias, tied                bool
 
-	halves bool     // a pair's two maps lie in the first and second half of the heads (DiffLlama), not side by side
-	relay  bool     // rotation turns neighbours in our rows and halves in the folder's
-	extras []source // what else an attention has, by our names below attn.; files say it as theirs does
+	halves bool     // a pair's two maps are in the first and second half of the heads (DiffLlama), not adjacent
+	relay  bool     // rotation pairs adjacent rows in ours and halves in the folder's
+	extras []source // further tensors of attention, by our names below attn.; files use the names of theirs
 	names  naming
 }
 
-// naming is how files spell what is not the same everywhere.
+// naming is how files spell the names that vary.
 type naming struct {
 	root string // before everything but the output projection
 	out  string // the attention's output projection
@@ -30,7 +30,7 @@ type naming struct {
 
 var llamaNames = naming{root: "model.", out: "o_proj"}
 
-// theirs spells one of an attention's extras as the authors' released code does.
+// theirs is the name of a further attention tensor in the authors' released code.
 func theirs(extra string) string {
 	switch extra {
 	case "head_norm.weight":
@@ -41,7 +41,7 @@ func theirs(extra string) string {
 	return extra
 }
 
-// source is a tensor of the folder: [rows, cols], or the vector [rows] when cols is 0.
+// source is a tensor of the folder: [rows, cols], or the vector [rows] if cols is 0.
 type source struct {
 	name       string
 	rows, cols int
@@ -63,7 +63,7 @@ type piece struct {
 	from, n int
 }
 
-// part says what a parameter of ours is made of: pieces stacked in order. A source's row may be in several pieces;
+// part lists the pieces that make up one of our parameters, stacked in order. A source's row may be in several pieces;
 // its gradient is then the sum over them.
 type part struct {
 	param  string
@@ -72,7 +72,7 @@ type part struct {
 
 func (s source) all() piece { return piece{s, 0, s.rows} }
 
-// canonical is the layout whose heads lie as ours do: that of the authors' released modules, and of our own class.
+// canonical is the layout with our order of heads: that of the authors' released modules, and of our own class.
 func canonical(c model.Config, n naming) (layout, error) {
 	a, err := layer.LookupArch(c.Arch)
 	if err != nil {
@@ -85,7 +85,7 @@ func canonical(c model.Config, n naming) (layout, error) {
 	}, nil
 }
 
-// extras lists what a configuration's attention has beside its projections, by asking the parameter table of one layer.
+// extras lists the attention tensors of a configuration besides its projections, from the parameter table of one layer.
 func extras(c model.Config) (list []source) {
 	c.Layers = 1
 	for _, p := range model.Table(c).List {
@@ -102,7 +102,7 @@ func extras(c model.Config) (list []source) {
 	return list
 }
 
-// parts is the whole correspondence, in the order of the parameter table. It is made on demand, layer by layer.
+// parts is the whole correspondence, in the order of the parameter table. It is computed on demand, layer by layer.
 func (l layout) parts() iter.Seq[part] {
 	return func(yield func(part) bool) {
 		one := func(param, name string, rows, cols int) bool {
@@ -152,8 +152,8 @@ func (l layout) block(i string) []part {
 		whole("mlp.down.weight", "mlp.down_proj.weight", l.dim, l.inner))
 }
 
-// qkv stacks [q | k | v]. A Llama's heads lie as ours do. DiffLlama keeps the two maps in the first and second half of its
-// heads, where ours are neighbours: pair i is query heads (i, heads/2+i); a group's keys, and the two halves of its
+// qkv stacks [q | k | v]. Llama's heads are in our order. DiffLlama stores the two maps in the first and second half of
+// its heads, where ours are adjacent: pair i is query heads (i, heads/2+i). A group's keys, and the two halves of its
 // value, are the key and value heads that its pairs read.
 func (l layout) qkv(attn, kind string, cols int) []piece {
 	q := source{attn + "q_proj." + kind, l.heads * l.headDim, cols}
@@ -176,8 +176,8 @@ func (l layout) qkv(attn, kind string, cols int) []piece {
 	return append(append(qs, ks...), vs...)
 }
 
-// turned is heads whose rotation turns (2j, 2j+1) in our rows and (j, d/2+j) in the folder's, row by row. The product of a query
-// and a key does not see the order, as long as both have the same.
+// turned permutes the rows of heads whose rotation pairs (2j, 2j+1) in ours and (j, d/2+j) in the folder's. The product
+// of a query and a key does not depend on the order, as long as both have the same.
 func (l layout) turned(p piece) []piece {
 	if !l.relay {
 		return []piece{p}
@@ -191,16 +191,16 @@ func (l layout) turned(p piece) []piece {
 	return list
 }
 
-// readBy is the two key heads of pair i: its query heads are i and heads/2+i, and each key head serves heads/kvHeads
-// neighbouring query heads.
+// readBy returns the two key heads of pair i: its query heads are i and heads/2+i, and each key head serves
+// heads/kvHeads adjacent query heads.
 func (l layout) readBy(i int) (h1, h2 int) {
 	each := l.heads / l.kvHeads
 	return i / each, (l.heads/2 + i) / each
 }
 
-// groups is the number of our key/value groups of DiffLlama, whose pairs must all read the same two key heads. With an even number
-// of key heads both indices step together and each head is in one group. With an odd number the second index
-// steps half a head later than the first, so that groups are half as wide and heads are in several of them.
+// groups is the number of our key/value groups for DiffLlama; all pairs of a group must read the same two key heads.
+// With an even number of key heads both indices step together and each head is in one group. With an odd number the
+// second index steps half a head later than the first, so groups are half as wide and heads are in several of them.
 func (l layout) groups() int {
 	if l.kvHeads%2 == 0 {
 		return l.kvHeads / 2

@@ -16,8 +16,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// ManifestFile lists the files of an exported folder with their hashes. It marks the folder as one of ours: only a folder that holds
-// exactly what its manifest says may be replaced.
+// ManifestFile lists the files of an exported folder with their hashes. It marks the folder as ours: only a folder that
+// holds exactly what its manifest lists may be replaced.
 const ManifestFile = "antiphase.json"
 
 const (
@@ -25,7 +25,7 @@ const (
 	maxManifest  = 16 << 20 // bytes
 )
 
-// Manifest is what ManifestFile holds.
+// Manifest is the content of ManifestFile.
 type Manifest struct {
 	Kind   string `json:"kind"` // always manifestKind
 	Format int    `json:"format"`
@@ -62,7 +62,7 @@ func parseManifest(b []byte) (m Manifest, err error) {
 	return m, nil
 }
 
-// ReadManifest reads the manifest of an exported folder. A folder without one gives fs.ErrNotExist.
+// ReadManifest reads the manifest of an exported folder. Without one the error is fs.ErrNotExist.
 func ReadManifest(dir string) (Manifest, error) { return readManifest(vfs.OS{}, dir) }
 
 func readManifest(fsys vfs.FS, dir string) (Manifest, error) {
@@ -93,7 +93,7 @@ func cmpErr(err, other error) error {
 	return other
 }
 
-// Changed lists the files of a folder that are no longer what the manifest says: missing, or of other contents.
+// Changed lists the files of a folder that no longer match the manifest: missing or modified.
 func (m Manifest) Changed(dir string) ([]string, error) { return m.changed(vfs.OS{}, dir) }
 
 func (m Manifest) changed(fsys vfs.FS, dir string) (names []string, err error) {
@@ -135,8 +135,8 @@ func hashFile(fsys vfs.FS, dir, name string) (Hash, error) {
 	return Hash{Name: name, Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, errors.Join(err, f.Close())
 }
 
-// ours returns the manifest of a folder that an export wrote and nobody has touched since: nothing but what can be written again is lost
-// with it. Any other folder is an error that says what is in the way.
+// ours returns the manifest of an exported folder that is unmodified, so that nothing is lost by replacing it. For any
+// other folder the error says why it cannot be replaced.
 func ours(fsys vfs.FS, dir string) (Manifest, error) {
 	m, err := readManifest(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -162,7 +162,7 @@ func ours(fsys vfs.FS, dir string) (Manifest, error) {
 	return m, nil
 }
 
-// remove deletes the files of a manifest and then the folder. What appeared in the folder meanwhile stays, and is an error.
+// remove deletes the files of a manifest and then the folder. Files added meanwhile are kept, and are an error.
 func (m Manifest) remove(fsys vfs.FS, dir string) error {
 	for _, f := range append(m.Files, Hash{Name: ManifestFile}) {
 		if err := fsys.Remove(filepath.Join(dir, f.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

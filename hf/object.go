@@ -10,10 +10,10 @@ import (
 	"strconv"
 )
 
-// object reads a JSON object key by key. It keeps the first error and remembers which keys were asked for, so that
-// rest can refuse the others. A null is an absent key, as it is for transformers.
+// object reads a JSON object key by key. It keeps the first error and records which keys were read, so that rest can
+// reject the others. A null is an absent key, as in transformers.
 type object struct {
-	path string // what errors put before a key
+	path string // prefix of keys in errors
 	m    map[string]json.RawMessage
 	used map[string]bool
 	err  *error
@@ -30,7 +30,7 @@ func parseObject(path string, b []byte) (*object, error) {
 	return o, nil
 }
 
-// refuse records that key's value cannot be used, and why.
+// refuse records why key's value is rejected.
 func (o *object) refuse(key, why string) {
 	if *o.err != nil {
 		return
@@ -53,14 +53,14 @@ func compact(raw json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// get gives the text of a key that is present and not null.
+// get returns the text of a key that is present and not null.
 func (o *object) get(key string) (json.RawMessage, bool) {
 	o.used[key] = true
 	raw, ok := o.m[key]
 	return raw, ok && string(compact(raw)) != "null"
 }
 
-// value decodes a key into a T, def when absent.
+// value decodes a key into a T, def if absent.
 func value[T any](o *object, key string, def T, what string) T {
 	raw, ok := o.get(key)
 	if !ok {
@@ -78,7 +78,7 @@ func (o *object) text(key, def string) string      { return value(o, key, def, "
 func (o *object) flag(key string, def bool) bool   { return value(o, key, def, "true or false") }
 func (o *object) texts(key string) (list []string) { return value(o, key, list, "a list of strings") }
 
-// count is a whole number from 1 to most; def 0 makes the key required.
+// count is an integer from 1 to most; def 0 makes the key required.
 func (o *object) count(key string, def, most int) int {
 	raw, ok := o.get(key)
 	if !ok && def > 0 {
@@ -92,7 +92,7 @@ func (o *object) count(key string, def, most int) int {
 	return n
 }
 
-// number is a finite number that is not negative.
+// number is a finite, non-negative number.
 func (o *object) number(key string, def float64) float64 {
 	x := value(o, key, def, "a number")
 	if x < 0 || math.IsInf(x, 0) {
@@ -101,7 +101,8 @@ func (o *object) number(key string, def float64) float64 {
 	return x
 }
 
-// ids is one token id or a list of them; what lies outside the vocabulary can neither be read nor written and is dropped.
+// ids is one token id or a list of them; ids outside the vocabulary are dropped because they can neither be read nor
+// written.
 func (o *object) ids(key string, vocab int) []int {
 	raw, ok := o.get(key)
 	if !ok {
@@ -116,7 +117,7 @@ func (o *object) ids(key string, vocab int) []int {
 	return slices.DeleteFunc(list, func(id int) bool { return id < 0 || id >= vocab })
 }
 
-// object is a nested object, nil when absent or empty.
+// object is a nested object, nil if absent or empty.
 func (o *object) object(key string) *object {
 	m := value(o, key, map[string]json.RawMessage(nil), "an object")
 	if len(m) == 0 {
@@ -125,14 +126,14 @@ func (o *object) object(key string) *object {
 	return &object{path: o.path + ": " + key, m: m, used: map[string]bool{}, err: o.err}
 }
 
-// neutral refuses a key unless it is absent or has one of these values, which change nothing.
+// neutral rejects a key unless it is absent or has one of these values, which have no effect.
 func (o *object) neutral(key string, values ...string) {
 	if raw, ok := o.get(key); ok && !slices.Contains(values, string(compact(raw))) {
 		o.refuse(key, "is not supported")
 	}
 }
 
-// rest refuses every key that nobody asked for, unless it is known to be idle or its value is empty.
+// rest rejects every key that was not read, unless it is known to be idle or its value is empty.
 func (o *object) rest(idle map[string]bool) {
 	for _, key := range slices.Sorted(maps.Keys(o.m)) {
 		if o.used[key] || idle[key] || key[:min(1, len(key))] == "_" {

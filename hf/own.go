@@ -11,8 +11,8 @@ import (
 	"antiphase/model"
 )
 
-// parseOwn reads a folder of our own class. Its configuration is written out twice, as ours and in the terms of transformers, and both must
-// say the same.
+// parseOwn reads a folder of our own class. Its configuration is stored twice, in our terms and in those of
+// transformers, and both must agree.
 func (f *Folder) parseOwn(o *object) error {
 	box := o.object("antiphase")
 	if box == nil {
@@ -42,7 +42,7 @@ func (f *Folder) parseOwn(o *object) error {
 	return *o.err
 }
 
-// agree refuses a key whose value is not the one that follows from our configuration.
+// agree rejects a key whose value does not follow from our configuration.
 func (o *object) agree(c model.Config) error {
 	want, err := describe(c, Antiphase)
 	if err != nil {
@@ -63,7 +63,7 @@ func (o *object) agree(c model.Config) error {
 	return nil
 }
 
-// sameJSON compares values, not spellings: 1e4 is 10000.
+// sameJSON compares values, not notation: 1e4 is 10000.
 func sameJSON(a, b []byte) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)

@@ -8,9 +8,9 @@ import (
 	"antiphase/model"
 )
 
-// parseReleased reads the configuration of a model built of the attention modules that the method's authors released: their names
-// (q_proj … out_proj, lambda_q1 …, subln), neighbouring pairs and heads as they lie there. It has no model_type; docs/format/released.md
-// lists its keys.
+// parseReleased reads the configuration of a model built from the authors' released attention modules: their names
+// (q_proj … out_proj, lambda_q1 …, subln), with adjacent pairs and their order of heads. It has no model_type;
+// docs/format/released.md lists its keys.
 func (f *Folder) parseReleased(o *object) error {
 	c := model.Config{
 		Arch: o.text("arch", ""), Vocab: o.count("vocab", 0, maxCount), Context: o.count("context", 2048, maxCount), Layers: o.count("layers", 0, maxCount),
@@ -52,7 +52,7 @@ func (f *Folder) parseReleased(o *object) error {
 	return err
 }
 
-// releasedNames finds out how a file spells what modules leave to those who build models of them: whether names begin with "model.", and
+// releasedNames finds out the names that the modules leave to model builders: whether they begin with "model.", and
 // whether the output projection is out_proj, as in V1, or o_proj, as in V2.
 func (s *shards) releasedNames() naming {
 	n := naming{out: "o_proj"}

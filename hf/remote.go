@@ -2,7 +2,7 @@ package hf
 
 import _ "embed" // the class's code goes into folders
 
-// What a folder of class Antiphase brings along, so that transformers can run what it has no class for.
+// Files of class Antiphase, with which transformers can run models it has no class for.
 var (
 	//go:embed remote/configuration_antiphase.py
 	configurationPy []byte

@@ -2,8 +2,8 @@ package hf
 
 import "antiphase/model"
 
-// rope reads the rotary embedding in today's form, one object rope_parameters that holds rope_theta too, or in the
-// older one, rope_theta beside an object rope_scaling.
+// rope reads the rotary embedding in the current form, one object rope_parameters that includes rope_theta, or in the
+// older one, rope_theta next to an object rope_scaling.
 func (o *object) rope(c *model.Config) {
 	c.RopeTheta = o.number("rope_theta", 10000)
 	trained := o.count("original_max_position_embeddings", c.Context, maxCount)
@@ -48,7 +48,7 @@ func (o *object) ropeType() string {
 	return kind
 }
 
-// checkRope refuses values that the formulas of the model package would take for "not given" or cannot digest.
+// checkRope rejects values that the formulas of package model would take for absent or cannot handle.
 func (o *object) checkRope(r *model.RopeScaling, c *model.Config) {
 	switch r.Type {
 	case "default", "linear", "dynamic", "llama3", "yarn":

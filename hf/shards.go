@@ -22,8 +22,8 @@ const (
 	maxIndex    = 64 << 20 // bytes of an index
 )
 
-// root is a model folder behind os.Root, so that no link in it leads elsewhere. Hugging Face's cache links a snapshot's
-// files to models--ORG--NAME/blobs; there the walls are those of models--ORG--NAME.
+// root is a model folder opened with os.Root, so that no link in it leads outside. Hugging Face's cache links a
+// snapshot's files to models--ORG--NAME/blobs; there the boundary is models--ORG--NAME.
 type root struct {
 	*os.Root
 	dir, sub string // the folder, and its place within Root
@@ -45,7 +45,8 @@ func openRoot(dir string) (*root, error) {
 	return &root{r, dir, sub}, nil
 }
 
-// isFile refuses what no link may lead to, outside of the folder, and what is no file: a pipe would be waited for without end.
+// isFile rejects links that lead out of the folder and anything that is not a regular file: reading a pipe would never
+// end.
 func (r *root) isFile(name string) error {
 	st, err := r.Stat(filepath.Join(r.sub, name))
 	if err == nil && !st.Mode().IsRegular() {
@@ -71,7 +72,8 @@ func (r *root) read(name string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// ReadFile reads a file of a model folder of at most limit bytes. A link that leads out of the folder is not followed, but for the cache's own.
+// ReadFile reads a file of a model folder of at most limit bytes. Links out of the folder are not followed, except the
+// cache's own.
 func ReadFile(dir, name string, limit int64) ([]byte, error) {
 	r, err := openRoot(dir)
 	if err != nil {
@@ -81,13 +83,13 @@ func ReadFile(dir, name string, limit int64) ([]byte, error) {
 	return r.read(name, limit)
 }
 
-// shards are the open weight files, and which of them holds each tensor.
+// shards are the open weight files and the tensors that each holds.
 type shards struct {
 	files []*safetensors.File
 	at    map[string]*safetensors.File
 }
 
-// open opens model.safetensors, or the shards that its index names.
+// open opens model.safetensors, or the shards listed in its index.
 func (r *root) open() (*shards, error) {
 	if _, err := r.Stat(filepath.Join(r.sub, weightsFile)); err == nil {
 		return r.openFiles(map[string][]string{weightsFile: nil})
@@ -106,7 +108,7 @@ func (r *root) open() (*shards, error) {
 	return r.openFiles(files)
 }
 
-// noWeights says what is missing, and what to do about weights in a format that runs code.
+// noWeights reports what is missing, and what to do about weights in a format that runs code.
 func (r *root) noWeights() error {
 	for _, pattern := range []string{"*.bin", "*.bin.index.json", "*.pt", "*.pth", "*.ckpt"} {
 		if found, _ := fs.Glob(os.DirFS(r.dir), pattern); len(found) > 0 {
@@ -117,7 +119,7 @@ func (r *root) noWeights() error {
 	return fmt.Errorf("neither %s nor %s is there", weightsFile, indexFile)
 }
 
-// parseIndex lists the tensors that each shard must hold. Shards are plain names of files beside the index.
+// parseIndex lists the tensors that each shard must hold. Shards are plain file names next to the index.
 func parseIndex(b []byte) (map[string][]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
@@ -153,7 +155,7 @@ func (r *root) openFiles(files map[string][]string) (*shards, error) {
 	return s, nil
 }
 
-// add opens one shard and checks that its tensors are in no other, and that it has those the index says.
+// add opens one shard and checks that its tensors are in no other, and that it has those listed in the index.
 func (s *shards) add(r *root, name string, must []string) error {
 	if err := r.isFile(name); err != nil {
 		return err
@@ -186,7 +188,7 @@ func (s *shards) close() error {
 	return errors.Join(errs...)
 }
 
-// DTypes are the bytes of weights on disk by the type they are stored in.
+// DTypes is the number of weight bytes on disk by dtype.
 func (f *Folder) DTypes() map[string]int64 {
 	sum := map[string]int64{}
 	for _, file := range f.shards.files {
@@ -197,7 +199,7 @@ func (f *Folder) DTypes() map[string]int64 {
 	return sum
 }
 
-// check holds every tensor to the layout, and the layout to every tensor.
+// check checks every tensor against the layout, and the layout against the tensors.
 func (s *shards) check(l layout) error {
 	known := map[string]bool{}
 	for p := range l.parts() {
@@ -241,7 +243,7 @@ func (s *shards) checkSource(src source) error {
 	return fmt.Errorf("tensor %q is %s, must be F32, F16 or BF16", src.name, info.DType)
 }
 
-// checkTied allows a stored output projection beside tie_word_embeddings when it is the embedding once more.
+// checkTied allows a stored output projection despite tie_word_embeddings if it equals the embedding.
 func (s *shards) checkTied(embed string) error {
 	const head = "lm_head.weight"
 	a, err := s.at[head].Bytes(head)
@@ -265,7 +267,7 @@ func (s *shards) assemble(p part) ([]float32, error) {
 		size += q.n * q.width()
 	}
 	x := make([]float32, 0, size)
-	read := map[string][]float32{} // a source's pieces share one conversion
+	read := map[string][]float32{} // pieces of a source share one conversion
 	for _, q := range p.pieces {
 		if read[q.name] == nil {
 			v, err := s.at[q.name].Float32s(q.name)

@@ -9,19 +9,20 @@ import (
 	"antiphase/internal/safetensors"
 )
 
-// target is a tensor of a folder to be written: rows of one of our parameters, and then what folds other parameters into it.
+// target is a tensor to be written: rows of one of our parameters, followed by functions that fold other parameters
+// into it.
 type target struct {
 	source
 	param string
 	spans []span
-	exact bool // stored in float32 whatever the rest is
+	exact bool // always stored in float32
 	fold  []func(x []float32) error
 }
 
-// span says that n rows of the parameter, from row at, are the tensor's rows from row from.
+// span maps n rows of the parameter, starting at row at, to the tensor's rows starting at row from.
 type span struct{ at, from, n int }
 
-// targets reads the layout's table from right to left: every tensor, with the rows of the parameter it is cut from.
+// targets inverts the layout's table: every tensor, with the rows of the parameter it comes from.
 func (e *Export) targets(class Class) ([]*target, error) {
 	l, err := exportLayout(e.Config, class)
 	if err != nil {
@@ -48,7 +49,7 @@ func (e *Export) targets(class Class) ([]*target, error) {
 	return list, nil
 }
 
-// values puts the tensor together.
+// values assembles the tensor.
 func (t *target) values(get Values) ([]float32, error) {
 	p, err := get(t.param)
 	if err != nil {
@@ -87,12 +88,13 @@ func (t *target) entry(get Values, dtype safetensors.DType) safetensors.Entry {
 	}}
 }
 
-// beyondHalf says that a finite value would become infinite in float16, whose largest is 65504.
+// beyondHalf reports whether a finite value would become infinite in float16, whose largest is 65504.
 func beyondHalf(x float32) bool {
 	return !math.IsInf(float64(x), 0) && math.Abs(float64(x)) >= 65520
 }
 
-// shards spreads the tensors, in the model's order, over as few files as hold ShardBytes each, with an index where there are several.
+// shards distributes the tensors, in the model's order, over as few files of ShardBytes as possible, with an index if
+// there are several.
 func (e *Export) shards(targets []*target, dtype safetensors.DType) ([]file, error) {
 	limit := e.ShardBytes
 	if limit <= 0 {
@@ -130,11 +132,11 @@ func (e *Export) shards(targets []*target, dtype safetensors.DType) ([]file, err
 
 func weightFile(name string, entries []safetensors.Entry) file {
 	return file{name, func(w io.Writer) error {
-		return safetensors.Write(w, entries, map[string]string{"format": "pt"}) // transformers asks for this word
+		return safetensors.Write(w, entries, map[string]string{"format": "pt"}) // transformers requires this metadata
 	}}
 }
 
-// remember keeps the parameter asked for last: a fused one is cut into several tensors.
+// remember caches the last parameter, because a fused one is divided into several tensors.
 func remember(get Values) Values {
 	var name string
 	var x []float32

@@ -6,8 +6,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// TokenizerFiles are the files by which transformers knows a tokenizer, and the special ids they name. first is the id that
-// begins every prompt, −1 for none; chat is a chat template, nil for none.
+// TokenizerFiles are transformers' tokenizer files and the special ids they name. first is the id that begins every
+// prompt, −1 for none; chat is a chat template, nil for none.
 func TokenizerFiles(tok *tokenizer.Tokenizer, context int, first int32, chat []byte) (map[string][]byte, Tokens, error) {
 	ids := Tokens{BOS: -1, Pad: -1}
 	if first >= 0 {

@@ -15,8 +15,8 @@ import (
 // errForeign is a folder that may not be replaced.
 var errForeign = errors.New("not replaced: it is not an untouched export; delete it yourself, or name another folder")
 
-// publish makes a folder of files appear at once: everything is written and synced beside it, then renamed. What fails
-// leaves nothing behind, and a folder that was there stays as it was. Only an untouched export is ever replaced.
+// publish creates a folder of files atomically: everything is written and synced in a temporary folder next to it, then
+// renamed. On failure nothing is left and an existing folder is unchanged. Only an unmodified export is ever replaced.
 func publish(fsys vfs.FS, dir string, files []file, replace bool) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -49,7 +49,7 @@ func publish(fsys vfs.FS, dir string, files []file, replace bool) error {
 	return nil
 }
 
-// occupied says that something worth keeping is at dir.
+// occupied reports whether dir has content worth keeping.
 func occupied(fsys vfs.FS, dir string) (bool, error) {
 	info, err := fsys.Stat(dir)
 	switch {
@@ -105,7 +105,7 @@ func writeOne(fsys vfs.FS, dir string, f file) (Hash, error) {
 	return Hash{Name: f.name, Bytes: sum.Bytes, SHA256: sum.SHA256()}, errors.Join(err, out.Close())
 }
 
-// exchange gives tmp the name dir. The export that was there is moved aside first and deleted last, file by file.
+// exchange renames tmp to dir. The existing export is moved aside first and deleted last, file by file.
 func exchange(fsys vfs.FS, tmp, dir string, was Manifest) error {
 	old := ""
 	if _, err := fsys.Stat(dir); err == nil {

@@ -16,8 +16,8 @@ func host(t tensor.DType, n int) tensor.Tensor {
 	return tensor.Tensor{Buf: &tensor.Buffer{Host: b, Size: len(b)}, Type: t, Rows: 1, Cols: n, Ld: n}
 }
 
-// input is what rank holds before a collective: a function of rank and place, so that every rank knows what the
-// others hold. Exponents are spread over 16 powers of two: another order of summation shows.
+// input is a rank's data before a collective: a function of rank and index, so that every rank knows what the others
+// hold. Exponents are spread over 16 powers of two, so that another order of summation is detected.
 func input(rank, n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -30,7 +30,7 @@ func input(rank, n int) []float32 {
 	return x
 }
 
-// total is Σ of all ranks' inputs, in the order of ranks.
+// total is Σ of all ranks' inputs, in rank order.
 func total(size, n int) []float32 {
 	t := input(0, n)
 	for r := 1; r < size; r++ {
@@ -41,13 +41,13 @@ func total(size, n int) []float32 {
 	return t
 }
 
-// Check holds one rank of an engine to dist.Comm's contract, on host memory; all ranks call it. Lengths are odd,
-// zero, and larger than any staging memory.
+// Check checks one rank of an engine against dist.Comm's contract, on host memory; all ranks call it. Lengths are odd,
+// zero, and larger than any staging buffer.
 func Check(c dist.Comm) error {
 	if err := checkAll(c); err != nil {
 		return err
 	}
-	// Neighbours in pairs, and every second rank: groups of one rank too.
+	// Adjacent pairs, and every second rank, including groups of one rank.
 	for i, color := range []int{c.Rank() / 2, c.Rank() % 2} {
 		g, err := c.Split(color)
 		if err != nil {
@@ -76,7 +76,7 @@ func checkAll(c dist.Comm) error {
 	return c.Barrier()
 }
 
-// same compares sums: to the bit where the engine promises an order, else to rounding.
+// same compares sums: bit for bit if the engine guarantees an order, otherwise to rounding.
 func same(c dist.Comm, got, want []float32) error {
 	for i, w := range want {
 		if c.Ordered() && got[i] != w || math.Abs(float64(got[i]-w)) > 1e-4*math.Max(1, math.Abs(float64(w))) {
@@ -98,7 +98,7 @@ func checkAllReduce(c dist.Comm, n int) error {
 	return nil
 }
 
-// checkReduceScatter leaves the result in the rank's own part, as ZeRO does.
+// checkReduceScatter leaves the result in the rank's own part of the input, as ZeRO does.
 func checkReduceScatter(c dist.Comm, n int) error {
 	whole := n * c.Size()
 	x := Floats(whole)
@@ -113,7 +113,7 @@ func checkReduceScatter(c dist.Comm, n int) error {
 	return nil
 }
 
-// checkAllGather gathers bf16 in place, and from elsewhere.
+// checkAllGather gathers bf16 in place, and from a separate buffer.
 func checkAllGather(c dist.Comm, n int) error {
 	for _, inPlace := range []bool{true, false} {
 		out := host(tensor.BF16, n*c.Size())

@@ -6,7 +6,7 @@ import (
 	"antiphase/tensor"
 )
 
-// perform does a collective for all ranks, in plain loops.
+// perform executes a collective for all ranks, in plain loops.
 func (k *call) perform() {
 	switch k.op {
 	case "AllReduce":
@@ -36,10 +36,10 @@ func (k *call) perform() {
 	}
 }
 
-// piece is how many elements are summed at a time: they stay in the cache until every rank has them.
+// piece is the number of elements summed at a time, which stay in cache until every rank has them.
 const piece = 1 << 12
 
-// sums gives Σ over ranks in their order, piece by piece, to put; at is where a piece begins.
+// sums computes Σ over ranks in rank order, piece by piece, and passes it to put; at is the start of a piece.
 func sums[E float32 | float64](k *call, put func(at int, sum []E)) {
 	var room [piece]E
 	n := k.ins[0].Len()
@@ -64,8 +64,7 @@ func reduce[E float32 | float64](k *call) {
 	})
 }
 
-// reduceScatter gives every rank its part. A rank's out may lie in its in, in the same place: each element is read before it is
-// written.
+// reduceScatter gives every rank its part. A rank's out may alias its in: each element is read before it is written.
 func reduceScatter[E float32 | float64](k *call) {
 	sums(k, func(at int, sum []E) {
 		for r, t := range k.outs {

@@ -1,5 +1,5 @@
-// Package disttest is a world of ranks inside one process, for tests: goroutines instead of processes, copies
-// instead of a network, sums in the order of ranks. Run holds any engine to dist.Comm's contract.
+// Package disttest runs ranks inside one process, for tests: goroutines instead of processes, copies instead of a
+// network, sums in rank order. Check checks any engine against dist.Comm's contract.
 package disttest
 
 import (
@@ -12,16 +12,16 @@ import (
 	"antiphase/tensor"
 )
 
-// Options shape a world.
+// Options configure a world.
 type Options struct {
-	// Bandwidth is how many bytes a second a rank can send; 0 is as fast as memory. A collective then takes as long as
-	// a ring would at that rate, once its last rank has come.
+	// Bandwidth is the number of bytes per second a rank can send; 0 is unlimited. A collective then takes as long as a
+	// ring would at that rate, once its last rank has arrived.
 	Bandwidth float64
-	// Timeout ends a collective that not all ranks have come to; a minute where 0.
+	// Timeout ends a collective that not all ranks have joined; 0 means a minute.
 	Timeout time.Duration
 }
 
-// World is n ranks. Comm gives each its end.
+// World is n ranks; Comm returns the handle of each.
 type World struct {
 	opt   Options
 	comms []*comm
@@ -32,7 +32,7 @@ type World struct {
 	over  chan struct{}
 	busy  time.Duration // on the wire
 
-	root   *World // that it was split from, itself where it was not
+	root   *World // the world it was split from, or itself
 	groups map[[2]int]*World
 }
 
@@ -67,10 +67,10 @@ func NewWorld(n int, opt Options) *World {
 	return w
 }
 
-// Comm is a rank's end.
+// Comm is a rank's handle.
 func (w *World) Comm(rank int) dist.Comm { return w.comms[rank] }
 
-// Wire is the time that collectives have taken on the artificial wire.
+// Wire is the total time of collectives on the artificial wire.
 func (w *World) Wire() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *comm) Broadcast(x tensor.Tensor, root int) error { return c.collect("Br
 
 func (c *comm) Barrier() error { return c.collect("Barrier", tensor.Tensor{}, tensor.Tensor{}, 0) }
 
-// Split tells everyone's color by a collective; the first rank of a group to come makes its world.
+// Split exchanges colors with a collective; the first rank of a group to arrive makes its world.
 func (c *comm) Split(color int) (dist.Comm, error) {
 	n := c.Size()
 	mine, all := Floats(1), Floats(n)
@@ -152,7 +152,7 @@ func (c *comm) Abort(why error) {
 	c.w.root.abort(fmt.Errorf("%w: rank %d: %w", dist.ErrPeer, c.rank, why))
 }
 
-// abort ends a world and what was split from it.
+// abort ends a world and those split from it.
 func (w *World) abort(why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +165,7 @@ func (w *World) abort(why error) {
 	}
 }
 
-// collect waits until every rank has come to this collective; the last one does it for all.
+// collect waits until every rank has joined this collective; the last one performs it for all.
 func (c *comm) collect(op string, out, in tensor.Tensor, root int) error {
 	w := c.w
 	w.mu.Lock()
@@ -224,7 +224,7 @@ func (c *comm) wait(k *call, number int) error {
 	}
 }
 
-// fits says that in has the shape of what came first.
+// fits reports whether in has the shape of the first rank's.
 func (k *call) fits(in tensor.Tensor) bool {
 	for r, came := range k.came {
 		if came {
@@ -234,7 +234,7 @@ func (k *call) fits(in tensor.Tensor) bool {
 	return true
 }
 
-// pass waits until a ring of these ranks would be done; what the sums took counts.
+// pass waits until a ring of these ranks would be done; time spent on the sums counts.
 func (w *World) pass(k *call, began time.Time) {
 	if w.opt.Bandwidth == 0 || !k.ins[0].Ok() {
 		return
