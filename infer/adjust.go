@@ -11,16 +11,17 @@ type TokenBias struct {
 	Bias float64
 }
 
-// Constraint restricts what a sequence may say, such as to texts of a grammar. It belongs to one request; its methods are called
-// from whatever goroutine runs the step, one call at a time.
+// Constraint restricts the text of a sequence, for example to a grammar. It belongs to one request; its methods are
+// called from the goroutine that runs the step, one call at a time.
 type Constraint interface {
 	// Mask sets the logits of all tokens that may not come next to −Inf. It must leave at least one.
 	Mask(logits []float32)
-	// Accept takes the token that was chosen. done says that the text is complete and cannot go on.
+	// Accept consumes the chosen token. done reports that the text is complete and cannot continue.
 	Accept(id int32) (done bool)
 }
 
-// adjusts says whether logits are changed before a token is picked, so that the likeliest one on the device is not the answer.
+// adjusts reports whether logits are changed before a token is picked, so that the device's most likely token is not
+// the answer.
 func (s *Sampling) adjusts() bool {
 	return s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1 || s.PresencePenalty != 0 || s.FrequencyPenalty != 0 ||
 		len(s.Bias) > 0 || s.MinTokens > 0 || s.Constraint != nil
@@ -55,7 +56,7 @@ func nudge(logits []float32, id int32, x float64) {
 	}
 }
 
-// checkAdjust holds the fields that adjust uses to their ranges.
+// checkAdjust checks the fields that adjust uses.
 func (s *Sampling) checkAdjust(vocab int) error {
 	for _, f := range []struct {
 		name string

@@ -6,7 +6,8 @@ import (
 	"antiphase/model"
 )
 
-// commit takes the memory of full load: the pages, and what a step needs whose prompts fill its chunk and ask for all the logits they may.
+// commit allocates the memory of full load: the pages, and what a step needs whose prompts fill its chunk and request
+// all logits they may.
 func (e *Engine) commit() error {
 	ctx := context.Background()
 	err := e.Use(ctx, func(m *model.Model) error {
@@ -18,11 +19,11 @@ func (e *Engine) commit() error {
 	}
 	n := max(1, min(e.opt.PrefillChunk, e.model.Config.Context, e.pool.tokens())-1)
 	largest := Request{IDs: make([]int32, n), Sampling: Sampling{Echo: true, MaxTokens: 1, IgnoreEOS: true}}
-	for range 2 { // a first pass takes activations piece by piece, the next one finds them in one new block
+	for range 2 { // the first pass allocates activations piece by piece, the next one as one block
 		if err := e.Generate(ctx, []Request{largest}, func(int, Event) bool { return true }); err != nil {
 			return err
 		}
 	}
-	e.stats = Stats{} // nobody asked for it
+	e.stats = Stats{} // not caused by a request
 	return nil
 }

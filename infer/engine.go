@@ -8,21 +8,22 @@ import (
 	"antiphase/tokenizer"
 )
 
-// Options size an engine. Zero fields take their defaults.
+// Options size an engine. Zero fields use their defaults.
 type Options struct {
 	Slots        int     // sequences in one batch; default 8
 	CacheTokens  int     // positions in the KV cache, rounded up to whole pages; default Slots contexts
 	PageSize     int     // positions per page; default 16
-	PrefillChunk int     // prompt tokens per step, over all prompts; default as the model's device likes them, see model.PromptRows
+	PrefillChunk int     // prompt tokens per step, over all prompts; default from the model's device, see model.PromptRows
 	EOS          []int32 // ids that end a text; default the tokenizer's end-of-text token
-	// Commit takes the memory of full load at once: every page of the cache, and the activations and logits of the largest step, which is
-	// run for that. Without it memory is taken when it is first used.
+	// Commit allocates the memory of full load at once: every page of the cache, and the activations and logits of the
+	// largest step, which is run for that. Without it memory is allocated on first use.
 	Commit bool
-	// Lock is held while the device computes. A device serves one goroutine at a time: engines on one device share a lock.
+	// Lock is held while the device computes. A device serves one goroutine at a time, so engines on one device share a
+	// lock.
 	Lock sync.Locker
 }
 
-// complete fills in the defaults and says what is out of range.
+// complete fills in the defaults and reports values out of range.
 func (o Options) complete(m *model.Model) (Options, error) {
 	for _, f := range []struct {
 		name string
@@ -42,14 +43,14 @@ func (o Options) complete(m *model.Model) (Options, error) {
 	if o.CacheTokens == 0 {
 		o.CacheTokens = o.Slots * m.Config.Context
 	}
-	if o.CacheTokens < 0 || o.CacheTokens > 1<<31-1-o.PageSize { // a row of the cache is an int32 on devices
+	if o.CacheTokens < 0 || o.CacheTokens > 1<<31-1-o.PageSize { // devices index cache rows with int32
 		return o, &FieldError{"cache_tokens", fmt.Sprintf("is %d, must be between 1 and %d", o.CacheTokens, 1<<31-1-o.PageSize)}
 	}
 	return o, nil
 }
 
-// Engine generates tokens for many sequences in shared batches. It is safe for concurrent use; the model must
-// not be used otherwise while a call is under way.
+// Engine generates tokens for many sequences in shared batches. It is safe for concurrent use; the model must not be
+// used otherwise during a call.
 type Engine struct {
 	model *model.Model
 	tok   *tokenizer.Tokenizer
@@ -58,13 +59,13 @@ type Engine struct {
 	eos   []int32
 	cache *model.Cache
 
-	echoRows  int // most logits of prompts in one step, which bounds their memory
+	echoRows  int // maximum prompt logits in one step, which bounds their memory
 	aheadRows int // largest batch that can be decoded ahead
 
 	mu       sync.Mutex
 	turn     sync.Cond // a step has ended
-	stepping bool      // a step computes, without the lock
-	queue    []*seq    // waiting, first come first served
+	stepping bool      // a step is computing, without the lock
+	queue    []*seq    // waiting, in order of arrival
 	batch    []*seq    // running, in order of admission
 	resting  []*seq    // sessions between turns that hold pages
 	slots    []int32   // free ones
@@ -72,27 +73,27 @@ type Engine struct {
 	prefixes prefixes
 	stats    Stats
 
-	// The step's own: used by whoever is stepping.
+	// State of the step, used by the goroutine that runs it.
 	rows    model.Rows
 	logits  []float32
-	best    []int32 // likeliest tokens, where greedy
-	greedy  bool    // the step's sequences want no more
-	further bool    // the step behind it is started before its tokens are seen
+	best    []int32 // most likely tokens, if greedy
+	greedy  bool    // no sequence of the step needs more
+	further bool    // the next step is started before this one's tokens are seen
 	sampler sampler
 }
 
-// Stats is a look at an engine's load.
+// Stats describes an engine's load.
 type Stats struct {
 	Running, Waiting int // sequences in the batch and in the queue
 	Pages, FreePages int
 	Steps            int // batches computed
-	Rows             int // tokens computed, of prompts and of answers
-	Preempted        int // times a sequence lost its pages to an older one and was queued again
-	Evicted          int // times a resting session lost its pages
-	Hits             int // prompt tokens that were found in the cache
+	Rows             int // tokens computed, prompt and generated
+	Preempted        int // times a sequence lost its pages to an older one and was requeued
+	Evicted          int // times an idle session lost its pages
+	Hits             int // prompt tokens found in the cache
 }
 
-// New makes an engine over a model. tok may be nil: then events carry ids and no text.
+// New makes an engine over a model. tok may be nil: then events have ids and no text.
 func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error) {
 	c := m.Config
 	opt, err := opt.complete(m)
@@ -129,10 +130,10 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 	return e, nil
 }
 
-// Close gives the cache's memory back. No call may be under way or follow.
+// Close releases the cache's memory. No call may be in progress or follow.
 func (e *Engine) Close() { e.cache.Free() }
 
-// Stats is the present load.
+// Stats returns the current load.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -7,32 +7,33 @@ import (
 	"slices"
 )
 
-// Request is a prompt and how to go on from it.
+// Request is a prompt and its sampling settings.
 type Request struct {
 	IDs      []int32
 	Sampling Sampling
-	// Scope names whose prompts this one may share a beginning with: keys and values of a prefix that an earlier request of the
-	// same scope had are reused. Empty shares nothing.
+	// Scope names the group of requests with which this one may share a prefix: keys and values of a prefix of an
+	// earlier request with the same scope are reused. Empty shares nothing.
 	Scope string
 }
 
-// Generate runs all requests in shared batches, with one another and with other calls. emit is called on the
-// caller's goroutine for every token of every request, i being the request's index, and last with Done set; when
-// it returns false that request ends at once, without a further event. Other requests are not affected.
+// Generate runs all requests in shared batches, with one another and with other calls. emit is called on the caller's
+// goroutine for every token of every request, with i the request's index, and last with Done set. If it returns false
+// that request ends at once, without a further event. Other requests are not affected.
 //
-// Nothing runs when any request is at fault: the error is a [*FieldError] or a [*ContextError] then. A cancelled
-// context ends all requests and is returned; a request whose logits are no numbers fails with
-// [ReasonError] and its error is returned when the others are through.
+// If any request is invalid nothing runs, and the error is a [*FieldError] or a [*ContextError]. A cancelled context
+// ends all requests and its error is returned. A request whose logits are not finite fails with [ReasonError]; its
+// error is returned when the others are done.
 func (e *Engine) Generate(ctx context.Context, reqs []Request, emit func(i int, ev Event) bool) error {
 	return e.Stream(ctx, reqs, emit, func() {})
 }
 
-// Stream is Generate for callers that pass events on: rest is called when there are no further ones for now, before waiting for the next step.
+// Stream is Generate for callers that forward events: rest is called when there are no more for now, before waiting for
+// the next step.
 func (e *Engine) Stream(ctx context.Context, reqs []Request, emit func(i int, ev Event) bool, rest func()) error {
 	seqs := make([]*seq, len(reqs))
 	outs := make([]*output, len(reqs))
 	for i, r := range reqs {
-		seqs[i] = &seq{tokens: slices.Clip(r.IDs), scope: r.Scope} // copied when it is admitted
+		seqs[i] = &seq{tokens: slices.Clip(r.IDs), scope: r.Scope} // copied when admitted
 		if err := e.begin(seqs[i], &r.Sampling); err != nil {
 			return fmt.Errorf("infer: request %d: %w", i, err)
 		}
@@ -41,7 +42,7 @@ func (e *Engine) Stream(ctx context.Context, reqs []Request, emit func(i int, ev
 	return e.serve(ctx, seqs, outs, emit, rest)
 }
 
-// serve queues sequences that begin has made ready and sees them through.
+// serve queues sequences that begin has prepared and runs them to their end.
 func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit func(int, Event) bool, rest func()) error {
 	e.mu.Lock()
 	for _, s := range seqs {
@@ -52,7 +53,7 @@ func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit fu
 		}
 	}
 	e.mu.Unlock()
-	defer e.settle(seqs) // also when emit panics
+	defer e.settle(seqs) // also if emit panics
 	fs := make([]func(Event) bool, len(outs))
 	for i := range fs {
 		fs[i] = func(ev Event) bool { return emit(i, ev) }
@@ -83,7 +84,7 @@ func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit fu
 	return failures(outs)
 }
 
-// await returns true when any of outs has taken tokens, running steps where nobody else does, and false when the
+// await returns true when any of outs has taken tokens, running steps if no other goroutine does, and false if the
 // context is cancelled.
 func (e *Engine) await(ctx context.Context, outs []*output) bool {
 	e.mu.Lock()
@@ -103,22 +104,22 @@ func (e *Engine) await(ctx context.Context, outs []*output) bool {
 			return true
 		}
 		if e.stepping {
-			e.turn.Wait() // as long as one step
+			e.turn.Wait() // for one step
 		} else {
 			e.step()
 		}
 	}
 }
 
-// dismiss says that nobody wants more of s. It leaves before the next step.
+// dismiss marks s as no longer wanted. It leaves before the next step.
 func (e *Engine) dismiss(s *seq) {
 	e.mu.Lock()
 	s.leave = true
 	e.mu.Unlock()
 }
 
-// settle sees to it that seqs have left, waiting for a step that computes some of them. Whoever leaves last waits for a step that was started ahead,
-// too, so that nothing computes when no call is under way.
+// settle ensures that seqs have left, waiting for a step that computes some of them. The last caller also waits for a
+// step that was started ahead, so that nothing computes when no call is in progress.
 func (e *Engine) settle(seqs []*seq) {
 	e.mu.Lock()
 	for _, s := range seqs {
@@ -136,7 +137,7 @@ func (e *Engine) settle(seqs []*seq) {
 	e.mu.Unlock()
 }
 
-// failures joins what went wrong with single requests.
+// failures joins the errors of single requests.
 func failures(outs []*output) error {
 	var list []error
 	for i, o := range outs {

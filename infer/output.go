@@ -7,42 +7,42 @@ const (
 	ReasonStop      = "stop"      // a stop string or stop id
 	ReasonLength    = "length"    // MaxTokens, or the end of the context
 	ReasonEOS       = "eos"       // the model ended the text
-	ReasonComplete  = "complete"  // the constraint lets nothing follow
+	ReasonComplete  = "complete"  // the constraint allows nothing further
 	ReasonCancelled = "cancelled" // the context was cancelled
 	ReasonError     = "error"     // see the call's error
 )
 
 // Event is one generated token, or the end of a request without one. Top is valid until emit returns.
 type Event struct {
-	ID      int32  // the token; −1 when there is none
-	Prompt  bool   // it is the prompt's, see Sampling.Echo; the first of these has no log-probability
+	ID      int32  // the token; −1 if there is none
+	Prompt  bool   // it is a prompt token, see Sampling.Echo; the first of these has no log-probability
 	Text    string // text that is now certain: whole characters, and nothing that could be part of a stop string
-	Offset  int    // bytes of text before this token, counting what is held back
-	Cached  int    // tokens of the prompt that were in the cache already
+	Offset  int    // bytes of text before this token, including text held back
+	Cached  int    // prompt tokens that were already in the cache
 	Logprob float64
-	Top     []TokenLogprob // the most likely tokens, best first, where asked for
+	Top     []TokenLogprob // the most likely tokens, best first, if requested
 	Done    bool           // the request's last event
 	Reason  string         // why, when Done
 	Cut     bool           // a stop string was found: tokens at offsets beyond the text are not part of it
 }
 
-// output turns one request's tokens into events. It belongs to the goroutine that called.
+// output turns one request's tokens into events. It belongs to the calling goroutine.
 type output struct {
 	seq    *seq
 	stream *tokenizer.Stream // nil without a tokenizer
 	stop   stopper
-	closed bool // its last event is out
+	closed bool // its last event was emitted
 	given  int  // tokens that have become events
-	cached int  // the sequence's prefix hit
-	raw    int  // bytes of text so far, held back or not
+	cached int  // length of the sequence's prefix hit
+	raw    int  // bytes of text so far, including text held back
 	err    error
 
-	taken []token // taken from seq under the lock, then worked on without
+	taken []token // taken from seq under the lock, then processed without it
 	tops  []TokenLogprob
 }
 
-// newOutput prepares for what follows the tokens of s. The stream is led through them first, so that the text goes on
-// as it would in the whole: a word's leading space survives only behind another word. An echo does that by itself.
+// newOutput prepares for the tokens after those of s. The stream decodes the existing ones first, so that the text
+// continues as in the whole: a word's leading space is kept only after another word. An echo does that by itself.
 func (e *Engine) newOutput(s *seq) *output {
 	o := &output{seq: s, stop: stopper{stops: s.sampling.Stop}}
 	if e.tok != nil {
@@ -54,7 +54,7 @@ func (e *Engine) newOutput(s *seq) *output {
 	return o
 }
 
-// take moves the published tokens over, and says whether there are any. The engine's lock is held.
+// take moves the published tokens over, and reports whether there are any. The engine's lock is held.
 func (o *output) take() bool {
 	if o.closed || len(o.seq.out) == 0 {
 		return false
@@ -65,7 +65,7 @@ func (o *output) take() bool {
 	return true
 }
 
-// emit gives the taken tokens to f one by one until f has enough or the request ends.
+// emit passes the taken tokens to f one by one until f returns false or the request ends.
 func (o *output) emit(f func(Event) bool) {
 	tops := o.tops
 	for i := range o.taken {
@@ -86,7 +86,7 @@ func (o *output) emit(f func(Event) bool) {
 	o.taken = o.taken[:0]
 }
 
-// event makes a token an event. The token that ends a text by its id has no text itself.
+// event turns a token into an event. A token that ends a text by its id has no text.
 func (o *output) event(t *token) Event {
 	ev := Event{ID: t.id, Prompt: t.prompt, Logprob: t.logprob, Reason: t.reason, Done: t.reason != "", Offset: o.raw, Cached: o.cached}
 	if t.err != nil {
@@ -95,7 +95,7 @@ func (o *output) event(t *token) Event {
 	if o.stream == nil {
 		return ev
 	}
-	if t.prompt { // stop strings are for answers
+	if t.prompt { // stop strings apply to answers only
 		ev.Text = o.stream.Push(t.id)
 		o.raw += len(ev.Text)
 		return ev

@@ -1,9 +1,9 @@
 package infer
 
-// pages is the pool of KV pages. A page may be used by several sequences that share a prefix. One that nobody uses any more is free,
-// and is either blank or kept: it still holds a prefix that a later prompt may begin with (prefix.go). Blank pages are handed out
-// first, the last returned before the others, since it is the likeliest to be in the processor's cache; then the kept page that was
-// used longest ago.
+// pages is the pool of KV pages. A page may be used by several sequences that share a prefix. A page without users is
+// free. It is either blank or kept: a kept page still holds a prefix that a later prompt may begin with (prefix.go).
+// Blank pages are handed out first, last in first out, because the last one is most likely in the processor's cache;
+// then the least recently used kept page.
 type pages struct {
 	blank []int32
 	uses  []int32 // by page
@@ -12,7 +12,7 @@ type pages struct {
 
 	kept   order                 // free pages that hold a prefix, oldest first
 	holds  func(page int32) bool // whether a page holds a prefix
-	forget func(page int32)      // tells the prefix table that a page is given to somebody else
+	forget func(page int32)      // tells the prefix table that a page was reassigned
 }
 
 func newPages(n, size int) pages {
@@ -26,7 +26,7 @@ func newPages(n, size int) pages {
 // available is the number of free pages.
 func (p *pages) available() int { return len(p.blank) + p.kept.n }
 
-// take hands out a page; ok is false when none is free.
+// take hands out a page; ok is false if none is free.
 func (p *pages) take() (page int32, ok bool) {
 	if n := len(p.blank); n > 0 {
 		page = p.blank[n-1]
@@ -49,7 +49,7 @@ func (p *pages) share(page int32) {
 	p.uses[page]++
 }
 
-// give takes one use of each page back. The last of the list is the first to be evicted: a prefix is worth more the shorter it is.
+// give removes one use of each page. The last of the list is evicted first, because a shorter prefix is more valuable.
 func (p *pages) give(list []int32) {
 	for i := len(list) - 1; i >= 0; i-- {
 		page := list[i]
@@ -70,9 +70,9 @@ func (p *pages) count(n int) int { return (n + p.size - 1) / p.size }
 // tokens is the number of positions in all pages.
 func (p *pages) tokens() int { return p.total * p.size }
 
-// order is a list of pages in which each is at most once; all operations take constant time.
+// order is a list that holds each page at most once; all operations take constant time.
 type order struct {
-	next, prev []int32 // by page; entry total is the list's own head
+	next, prev []int32 // by page; entry total is the list's head
 	n          int
 }
 

@@ -2,26 +2,26 @@ package infer
 
 import "encoding/binary"
 
-// Prefix reuse. Every full page of a sequence that has a scope is entered into a table under its tokens and the page before it, so that
-// a page is found only after the same whole prefix, by exact comparison and not by a hash. Pages stay in the table after
-// their last user has gone, until the pool needs them. The first page's entry carries the scope: what one scope has computed is
-// invisible to another, in results and in time.
+// prefixes implements prefix reuse. Every full page of a sequence with a scope is entered into a table under its tokens
+// and the previous page, so that a page is found only after the same whole prefix, by exact comparison and not by a
+// hash. Pages stay in the table without users until the pool needs them. The first page's entry includes the scope:
+// what one scope has computed is invisible to another, in results and in time.
 //
-// Only whole pages are shared, and never the one with the prompt's last token, which must be run for its logits. So nobody writes to a page that
-// others read.
+// Only whole pages are shared, and never the one with the prompt's last token, which must be run for its logits. So no
+// sequence writes to a page that others read.
 type prefixes struct {
 	table map[prefix]held
 	of    map[int32]prefix // the entry of each page that is in the table
-	last  uint64           // entries are numbered: one that is entered again is another
+	last  uint64           // entries are numbered: a page entered again gets a new number
 }
 
-// prefix is a page's content: its tokens after those of the entry before it.
+// prefix is a page's content: its tokens, and the entry before it.
 type prefix struct {
 	before uint64 // number of the entry before; 0 for a first page
-	tokens string // for a first page with the scope in front
+	tokens string // for a first page prefixed with the scope
 }
 
-// held is where a prefix's last page lies.
+// held locates a prefix's last page.
 type held struct {
 	page   int32
 	number uint64
@@ -67,14 +67,14 @@ func (e *Engine) reuse(s *seq) {
 	}
 	s.shared, s.before = len(s.pages), before
 	s.cached = len(s.pages) * e.pool.size
-	if s.prompt >= s.cached { // else it is a preempted sequence that goes on
+	if s.prompt >= s.cached { // otherwise it is a preempted sequence that continues
 		s.hit = s.cached
 		e.stats.Hits += s.hit
 	}
 }
 
-// remember enters the pages of s that have become full since it was last called. Where another sequence has entered the same prefix
-// first, that one stays, and s hangs what follows onto it.
+// remember enters the pages of s that became full since the last call. If another sequence has already entered the same
+// prefix, that entry stays, and s appends to it.
 func (e *Engine) remember(s *seq) {
 	if s.scope == "" || s.sampling.Echo {
 		return

@@ -16,14 +16,14 @@ type TokenLogprob struct {
 // sampler is the working memory for choosing tokens, shared by all sequences of an engine.
 type sampler struct {
 	cand []candidate // room for the vocabulary
-	raw  []float32   // the logits as the model gave them, where log-probabilities are asked for
+	raw  []float32   // the model's logits, if log-probabilities are requested
 }
 
 func newSampler(vocab int) sampler {
 	return sampler{cand: make([]candidate, vocab), raw: make([]float32, vocab)}
 }
 
-// history is what a sequence's sampler remembers between tokens.
+// history is the state of a sequence's sampler between tokens.
 type history struct {
 	rng  rand.PCG
 	seen []uint64 // one bit per id; nil without a repetition penalty
@@ -34,7 +34,7 @@ type history struct {
 	ends   []int32       // ids that end the text
 }
 
-// start begins a random stream and forgets what was seen.
+// start begins a random stream and clears the history.
 func (h *history) start(s *Sampling, vocab int, tokens []int32) {
 	h.rng.Seed(s.Seed, 0x616e746970686173)
 	h.seen, h.ids, h.counts, h.made = nil, nil, nil, 0
@@ -50,7 +50,7 @@ func (h *history) start(s *Sampling, vocab int, tokens []int32) {
 	}
 }
 
-// see notes that a token is part of the sequence.
+// see records that a token is part of the sequence.
 func (h *history) see(id int32) {
 	if h.seen == nil {
 		return
@@ -61,7 +61,7 @@ func (h *history) see(id int32) {
 	}
 }
 
-// took notes a generated token.
+// took records a generated token.
 func (h *history) took(id int32) {
 	h.made++
 	h.see(id)
@@ -70,8 +70,8 @@ func (h *history) took(id int32) {
 	}
 }
 
-// next chooses a token from a row of logits, which it changes in place, and appends the most likely ones to top
-// when log-probabilities are asked for. The step wraps its error with where it happened.
+// next chooses a token from a row of logits, which it changes in place, and appends the most likely ones to top if
+// log-probabilities are requested. The step wraps its error with the place.
 func (m *sampler) next(logits []float32, s *Sampling, h *history, top []TokenLogprob) (id int32, logprob float64, _ []TokenLogprob, err error) {
 	first, err := argmax(logits)
 	if err != nil {
@@ -89,7 +89,7 @@ func (m *sampler) next(logits []float32, s *Sampling, h *history, top []TokenLog
 	return id, float64(raw[id]) - lse, top, nil
 }
 
-// pick chooses from a row whose first highest logit is top.
+// pick chooses from a row whose first maximum is top.
 func (m *sampler) pick(logits []float32, s *Sampling, h *history, top int32) (_ int32, err error) {
 	if s.adjusts() {
 		adjust(logits, s, h)
@@ -109,8 +109,8 @@ func (m *sampler) pick(logits []float32, s *Sampling, h *history, top int32) (_ 
 	return m.some(logits, s, limit, u), nil
 }
 
-// penalize is Hugging Face's repetition penalty: l/p for l > 0, l·p for l < 0. Results stay finite, so that an
-// extreme penalty is extreme and not an error.
+// penalize is Hugging Face's repetition penalty: l/p for l > 0, l·p for l < 0. Results stay finite, so that an extreme
+// penalty is not an error.
 func penalize(logits []float32, ids []int32, penalty float64) {
 	for _, id := range ids {
 		l := float64(logits[id])
@@ -126,14 +126,14 @@ func penalize(logits []float32, ids []int32, penalty float64) {
 	}
 }
 
-// NotFiniteError is a row of logits that is no distribution: the model's weights are damaged, or it has diverged.
+// NotFiniteError is a row of logits that is not a distribution: the model's weights are damaged, or it has diverged.
 type NotFiniteError struct{ what string }
 
-// Error says which logit it is.
+// Error names the logit.
 func (e *NotFiniteError) Error() string { return e.what }
 
-// argmax is the lowest id of the highest logit. NaN and +Inf anywhere are errors, and so is a row of −Inf only:
-// none of them is a distribution.
+// argmax is the lowest id of the highest logit. NaN and +Inf are errors, and so is a row of −Inf only: none is a
+// distribution.
 func argmax(logits []float32) (int32, error) {
 	top, high := -1, float32(math.Inf(-1))
 	for i, l := range logits {
@@ -150,11 +150,11 @@ func argmax(logits []float32) (int32, error) {
 	return int32(top), nil
 }
 
-// weigh is the token's probability in units of the most likely one's: exp((l − limit)/temperature).
+// weigh is the token's probability relative to the most likely one's: exp((l − limit)/temperature).
 func weigh(l float32, limit, temperature float64) float64 {
 	d := float64(l) - limit
 	if d == 0 {
-		return 1 // 0/temperature, whatever the temperature
+		return 1 // 0/temperature for any temperature
 	}
 	return math.Exp(d / temperature)
 }
@@ -211,9 +211,9 @@ func (m *sampler) nucleus(logits []float32, s *Sampling, limit float64, k int) [
 	return list // rounding kept the sum below its share
 }
 
-// heavy lists, best first, all tokens that can be in the nucleus, with the sum of all weights. Tokens below the share
-// (1−TopP)·sum/V together weigh less than what top-p leaves out, so they need no sorting: of a trained model's row
-// hardly anything is left.
+// heavy lists, best first, all tokens that can be in the nucleus, with the sum of all weights. Tokens below
+// (1−TopP)·sum/V together weigh less than what top-p drops, so they need no sorting: few tokens of a trained model's
+// row remain.
 func (m *sampler) heavy(logits []float32, s *Sampling, limit float64) ([]candidate, float64) {
 	list := m.cand[:len(logits)]
 	for i, l := range logits {
@@ -248,7 +248,7 @@ func total(list []candidate) float64 {
 	return sum
 }
 
-// draw is the first token whose cumulated weight exceeds x. Rounding may leave x beyond the last; then it is that one.
+// draw is the first token whose cumulative weight exceeds x. If rounding leaves x beyond the last, it is the last.
 func draw(list []candidate, x float64) int32 {
 	id := list[0].id
 	for i := range list {
@@ -262,8 +262,8 @@ func draw(list []candidate, x float64) int32 {
 	return id
 }
 
-// logprobs appends the n most likely tokens to dst and returns the log of the sum of exponentials, from which
-// any token's log-probability follows. limit is the highest logit.
+// logprobs appends the n most likely tokens to dst and returns the log-sum-exp, from which any token's log-probability
+// follows. limit is the highest logit.
 func (m *sampler) logprobs(dst []TokenLogprob, logits []float32, n int, limit float32) ([]TokenLogprob, float64) {
 	sum := 0.0
 	for _, l := range logits {
@@ -276,7 +276,7 @@ func (m *sampler) logprobs(dst []TokenLogprob, logits []float32, n int, limit fl
 	return dst, lse
 }
 
-// score is the log-probability of a given token, and the n most likely ones appended to top.
+// score is the log-probability of a given token; the n most likely ones are appended to top.
 func (m *sampler) score(logits []float32, id int32, n int, top []TokenLogprob) (float64, []TokenLogprob, error) {
 	first, err := argmax(logits)
 	if err != nil {

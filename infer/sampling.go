@@ -6,36 +6,36 @@ import (
 	"unicode/utf8"
 )
 
-// Sampling says how tokens are chosen and when to stop. The zero value is greedy decoding until the end-of-text
-// token or the end of the context. The order of the filters is: what adjust does, temperature, top-k, top-p, min-p.
+// Sampling configures how tokens are chosen and when to stop. The zero value is greedy decoding until the end-of-text
+// token or the end of the context. The order of the filters is: adjust, temperature, top-k, top-p, min-p.
 type Sampling struct {
 	Temperature       float64 // divides the logits; 0 takes the most likely token
 	TopK              int     // keep the k most likely tokens; 0 keeps all
 	TopP              float64 // keep the fewest tokens whose probabilities reach p; 0 keeps all
-	MinP              float64 // keep tokens of at least this share of the most likely one's probability; 0 keeps all
-	RepetitionPenalty float64 // divides positive and multiplies negative logits of ids seen before; 0 and 1 do nothing
+	MinP              float64 // keep tokens with at least this fraction of the most likely one's probability; 0 keeps all
+	RepetitionPenalty float64 // divides positive and multiplies negative logits of ids seen before; 0 and 1 have no effect
 	Seed              uint64  // of this request's own random stream
-	PresencePenalty   float64 // subtracted once from the logits of tokens that were generated before
-	FrequencyPenalty  float64 // subtracted from them as often as they were generated
+	PresencePenalty   float64 // subtracted once from the logits of generated tokens
+	FrequencyPenalty  float64 // subtracted from them once per occurrence
 	Bias              []TokenBias
 	Constraint        Constraint // restricts the text; nil for none
 	MinTokens         int        // no end-of-text token or stop id before this many tokens
-	MaxTokens         int        // most tokens to generate; 0 means as many as the context has room for
+	MaxTokens         int        // maximum number of tokens to generate; 0 fills the context
 	Stop              []string   // texts that end the output; they are not part of it
 	StopIDs           []int32    // ids that end the output
-	IgnoreEOS         bool       // go on behind the end-of-text token
+	IgnoreEOS         bool       // continue after the end-of-text token
 	Logprobs          int        // report each token's log-probability and the n most likely ones; 0 reports none
 	Echo              bool       // before the answer, emit the prompt's tokens with their log-probabilities
 	ScoreOnly         bool       // with Echo: no answer
 }
 
-// FieldError is a setting out of its range. Field is spelled as in requests and flags.
+// FieldError is a setting out of range. Field is spelled as in requests and flags.
 type FieldError struct{ Field, Problem string }
 
-// Error names the field, what it is and what would be right.
+// Error names the field, its value and the allowed values.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-// Check says which field is out of its range and what would be right. The error is a [*FieldError].
+// Check returns a [*FieldError] that names the field out of range and the allowed values.
 func (s *Sampling) Check() error {
 	for _, f := range []struct {
 		name  string

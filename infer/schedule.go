@@ -2,7 +2,7 @@ package infer
 
 import "slices"
 
-// reap lets go of the sequences whose owners have left.
+// reap releases the sequences whose owners have left.
 func (e *Engine) reap() {
 	for i := len(e.batch) - 1; i >= 0; i-- {
 		if e.batch[i].leave {
@@ -16,7 +16,7 @@ func (e *Engine) reap() {
 	}
 }
 
-// release ends a sequence's turn. A session keeps its pages and rests; of any other the pages return.
+// release ends a sequence's turn. A session keeps its pages and becomes idle; pages of any other sequence are freed.
 func (e *Engine) release(s *seq) {
 	e.remove(s)
 	if s.keep {
@@ -38,7 +38,7 @@ func (e *Engine) remove(s *seq) {
 	}
 }
 
-// drop returns all pages of s; what they held must be computed again.
+// drop frees all pages of s; their contents must be recomputed.
 func (e *Engine) drop(s *seq) {
 	e.pool.give(s.pages)
 	s.pages, s.cached, s.shared = s.pages[:0], 0, 0
@@ -61,10 +61,10 @@ func without(list []*seq, s *seq) []*seq {
 	return list
 }
 
-// enqueue puts s behind those that wait.
+// enqueue appends s to the queue.
 func (e *Engine) enqueue(s *seq) {
 	e.resting = without(e.resting, s)
-	// The last token is run again if need be, for its logits; an echo needs everyone's.
+	// The last token is run again if necessary, for its logits; an echo needs the logits of all.
 	s.cached = min(s.cached, len(s.tokens)-1)
 	if s.sampling.Echo {
 		s.cached = 0
@@ -73,8 +73,9 @@ func (e *Engine) enqueue(s *seq) {
 	e.queue = append(e.queue, s)
 }
 
-// admit moves waiting sequences into the batch while there is a slot and, besides what the batch still needs for
-// its prompts, room for the next one's tokens and one more. The queue is strict: nobody overtakes, so nobody starves.
+// admit moves waiting sequences into the batch while there is a slot and, besides what the batch still needs for its
+// prompts, room for the next one's tokens and one more. The queue is strictly first in, first out, so no sequence
+// starves.
 func (e *Engine) admit() {
 	promised := 0
 	for _, s := range e.batch {
@@ -102,8 +103,8 @@ func (e *Engine) admit() {
 	}
 }
 
-// evict takes the pages of a sequence that is not in the batch: the session that rested longest, or else the last
-// in the queue other than s. Their owners notice nothing but the time to compute them again.
+// evict takes the pages of a sequence that is not in the batch: the session idle longest, or else the last in the queue
+// other than s. Their owners notice only the time to recompute them.
 func (e *Engine) evict(s *seq) bool {
 	for len(e.resting) > 0 {
 		r := e.resting[0]
@@ -124,7 +125,7 @@ func (e *Engine) evict(s *seq) bool {
 	return false
 }
 
-// preempt queues the batch's youngest again, in front, without its pages.
+// preempt requeues the batch's youngest sequence at the front, without its pages.
 func (e *Engine) preempt() *seq {
 	s := e.batch[len(e.batch)-1]
 	e.remove(s)
@@ -135,8 +136,8 @@ func (e *Engine) preempt() *seq {
 	return s
 }
 
-// grow gives s pages for n positions; older sequences take from younger ones. It is false when s itself was the
-// youngest and had to go. The oldest always succeeds: no sequence is let in that is larger than the cache.
+// grow gives s pages for n positions; older sequences take from younger ones. It is false if s itself was the youngest
+// and was preempted. The oldest always succeeds: no sequence larger than the cache is admitted.
 func (e *Engine) grow(s *seq, n int) bool {
 	for len(s.pages) < e.pool.count(n) {
 		page, ok := e.pool.take()
@@ -150,8 +151,8 @@ func (e *Engine) grow(s *seq, n int) bool {
 	return true
 }
 
-// plan writes down the rows of the next step: one for every sequence that lacks a single position, and of the
-// longer ones' (prompts') tokens as many as PrefillChunk allows, oldest first.
+// plan collects the rows of the next step: one for every sequence that lacks a single position, and as many tokens of
+// longer ones (prompts) as PrefillChunk allows, oldest first.
 func (e *Engine) plan() {
 	r := &e.rows
 	r.IDs, r.Slots, r.Pos, r.Want = r.IDs[:0], r.Slots[:0], r.Pos[:0], r.Want[:0]
@@ -174,7 +175,7 @@ func (e *Engine) plan() {
 	}
 }
 
-// planRows writes down the next n positions of s and which of their logits it needs.
+// planRows adds the next n positions of s and marks the logits it needs.
 func (e *Engine) planRows(s *seq, n int) {
 	r := &e.rows
 	s.want, s.echo = len(r.Want), 0

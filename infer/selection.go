@@ -2,15 +2,15 @@ package infer
 
 import "slices"
 
-// candidate is a token in the running, with its logit and, once weighed, its unnormalised probability.
+// candidate is a token with its logit and, once weighed, its unnormalised probability.
 type candidate struct {
 	id     int32
 	logit  float32
 	weight float64
 }
 
-// before is the order of preference: higher logit first, then lower id. It is total, so that every selection
-// below gives the same list whatever way it took.
+// before is the order of preference: higher logit first, then lower id. It is total, so that every selection below
+// gives the same list.
 func before(a, b candidate) bool {
 	return a.logit > b.logit || a.logit == b.logit && a.id < b.id
 }
@@ -22,9 +22,9 @@ func compare(a, b candidate) int {
 	return 1
 }
 
-// best fills dst with the k first tokens in order of preference; dst must have room for all of logits.
-// A heap of k with its worst on top is fed the row: most tokens fail one comparison, so a small k costs one
-// scan. From an eighth of the vocabulary on, sorting everything is cheaper.
+// best fills dst with the k first tokens in order of preference; dst must have room for all of logits. It uses a heap
+// of k with its worst on top: most tokens fail one comparison, so a small k costs one scan. For k of at least an eighth
+// of the vocabulary sorting everything is cheaper.
 func best(dst []candidate, logits []float32, k int) []candidate {
 	k = min(k, len(logits))
 	if k > len(logits)/8 {
@@ -43,7 +43,7 @@ func best(dst []candidate, logits []float32, k int) []candidate {
 		sink(heap, i)
 	}
 	for i := k; i < len(logits) && k > 0; i++ {
-		if logits[i] > heap[0].logit { // an equal logit has a higher id than all in the heap
+		if logits[i] > heap[0].logit { // for an equal logit, the id is higher than all in the heap
 			heap[0] = candidate{id: int32(i), logit: logits[i]}
 			sink(heap, 0)
 		}

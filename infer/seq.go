@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// state is where a sequence stands with the engine.
+// state is a sequence's state in the engine.
 type state uint8
 
 const (
@@ -15,8 +15,8 @@ const (
 	running              // in the batch
 )
 
-// seq is one sequence of tokens and what of it is in the cache. While a step computes, a running sequence belongs
-// to the step; everything else about it is under the engine's lock.
+// seq is one sequence of tokens and its part in the cache. While a step computes, a running sequence belongs to the
+// step; otherwise it is protected by the engine's lock.
 type seq struct {
 	tokens []int32 // prompt and generated
 	end    int     // length at which it is full
@@ -33,28 +33,28 @@ type seq struct {
 
 	prompt int    // tokens before this turn's first generated one
 	scope  string // whose prefixes it may reuse; see Request.Scope
-	shared int    // pages of it that have been entered into the prefix table
+	shared int    // pages entered into the prefix table
 	before uint64 // number of the last of these entries
-	hit    int    // tokens that were found there
+	hit    int    // tokens found there
 	scored int    // prompt positions whose logits have been used for Echo
 
-	// The step's plan: from row want of the logits on, echo rows score the prompt and, if last, one more is to be
+	// The step's plan: starting at row want of the logits, echo rows score the prompt and, if last, one more is to be
 	// sampled from.
 	want, echo int
 	last       bool
 
-	fresh    []token        // what this step gave it
-	freshTop []TokenLogprob // their Tops, one behind the other
-	out      []token        // given and not yet taken by its owner
+	fresh    []token        // tokens of this step
+	freshTop []TokenLogprob // their Tops, concatenated
+	out      []token        // published and not yet taken by its owner
 	outTop   []TokenLogprob
 }
 
 // token is a step's result for one sequence.
 type token struct {
-	id      int32 // −1 where the sequence ended without one
+	id      int32 // −1 if the sequence ended without one
 	prompt  bool  // it is an echo
 	logprob float64
-	tops    int    // entries of outTop that belong to it
+	tops    int    // number of its entries in outTop
 	reason  string // why it was the last; empty otherwise
 	err     error  // with ReasonError
 }
@@ -62,9 +62,9 @@ type token struct {
 // ContextError is a prompt that does not fit.
 type ContextError struct {
 	Prompt    int    // its tokens
-	MaxTokens int    // tokens asked for, where they are what does not fit; else 0
-	Limit     int    // tokens there is room for
-	Of        string // what has this room: "context" or "cache"
+	MaxTokens int    // tokens requested, if they are what does not fit; else 0
+	Limit     int    // tokens that fit
+	Of        string // what limits them: "context" or "cache"
 }
 
 // Error states both numbers.
@@ -79,7 +79,7 @@ func (e *ContextError) Error() string {
 	return fmt.Sprintf("prompt has %d tokens, %s has room for %d", e.Prompt, what, e.Limit)
 }
 
-// begin makes s ready to generate after its tokens. It leaves the pages alone: those of a resting session belong to the
+// begin prepares s to generate after its tokens. It does not touch the pages: those of an idle session belong to the
 // engine, which may take them at any step.
 func (e *Engine) begin(s *seq, p *Sampling) error {
 	if err := errors.Join(p.Check(), p.checkAdjust(e.vocab)); err != nil {
@@ -128,8 +128,8 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 	return nil
 }
 
-// reserve allocates what s needs up to its end, so that steps need not. Sequences that only wait do without: there may be a thousand of them in one
-// request, of which as many as there are slots run.
+// reserve allocates what s needs up to its end, so that steps allocate nothing. Waiting sequences are not reserved:
+// there may be a thousand in one request, of which only as many as there are slots run.
 func (e *Engine) reserve(s *seq) {
 	s.tokens = slices.Grow(s.tokens, s.end-len(s.tokens))
 	s.pages = slices.Grow(s.pages, max(0, e.pool.count(s.end)-len(s.pages)))
@@ -138,13 +138,13 @@ func (e *Engine) reserve(s *seq) {
 	}
 }
 
-// greedy says that all s wants of a step is its likeliest token.
+// greedy reports whether s needs only its most likely token from a step.
 func (s *seq) greedy() bool {
 	p := &s.sampling
 	return p.Temperature == 0 && p.Logprobs == 0 && !p.Echo && !p.adjusts()
 }
 
-// accept takes a sampled token and says whether it is the last.
+// accept appends a sampled token and returns why it is the last, if it is.
 func (e *Engine) accept(s *seq, id int32) (reason string) {
 	s.tokens = append(s.tokens, id)
 	s.hist.took(id)

@@ -6,16 +6,16 @@ import (
 	"fmt"
 )
 
-// Session is a conversation that keeps its keys and values between turns: a turn computes only tokens that are
-// new. When other work needs the memory the session gives its pages up and the next turn computes them again; the
-// results are the same. A Session is used by one goroutine at a time.
+// Session is a conversation that keeps its keys and values between turns: a turn computes only new tokens. If other
+// work needs the memory the session loses its pages and the next turn recomputes them; the results are the same. A
+// Session is used by one goroutine at a time.
 type Session struct {
 	e      *Engine
 	seq    *seq
 	closed bool
 }
 
-// NewSession starts an empty conversation. Close it, or its pages stay taken until others need them.
+// NewSession starts an empty conversation. Close it, otherwise its pages stay in use until others need them.
 func (e *Engine) NewSession() *Session { return &Session{e: e, seq: &seq{keep: true}} }
 
 // Tokens are all tokens so far, prompts and answers. The slice is the session's own.
@@ -24,8 +24,8 @@ func (s *Session) Tokens() []int32 { return s.seq.tokens }
 // Append adds tokens to be computed in the next turn.
 func (s *Session) Append(ids ...int32) { s.seq.tokens = append(s.seq.tokens, ids...) }
 
-// Prompt makes ids the session's tokens and says how many of them need no computing: the longest beginning that
-// has not changed and is in the cache. It serves chat templates, which render the whole conversation each turn.
+// Prompt sets the session's tokens to ids and returns how many of them need no computing: the longest unchanged prefix
+// that is in the cache. It is for chat templates, which render the whole conversation each turn.
 func (s *Session) Prompt(ids []int32) (reused int) {
 	old := s.seq.tokens
 	n := 0
@@ -36,7 +36,7 @@ func (s *Session) Prompt(ids []int32) (reused int) {
 	return s.cut(n)
 }
 
-// cut forgets what is cached from position n on and says how much there is before it.
+// cut drops what is cached at positions n and above and returns how much remains before it.
 func (s *Session) cut(n int) int {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
@@ -44,8 +44,8 @@ func (s *Session) cut(n int) int {
 	return s.seq.cached
 }
 
-// Generate answers: it computes the tokens that were appended and goes on from them, see [Engine.Generate]. What emit has
-// seen becomes part of the session, the ending token included.
+// Generate answers: it computes the appended tokens and continues from them, see [Engine.Generate]. Tokens that emit
+// has seen become part of the session, including the ending token.
 func (s *Session) Generate(ctx context.Context, p Sampling, emit func(Event) bool) error {
 	if s.closed {
 		return errors.New("infer: the session is closed")
@@ -57,13 +57,13 @@ func (s *Session) Generate(ctx context.Context, p Sampling, emit func(Event) boo
 	}
 	out := s.e.newOutput(q)
 	err := s.e.serve(ctx, []*seq{q}, []*output{out}, func(_ int, ev Event) bool { return emit(ev) }, func() {})
-	// A stop string is found after its token was sampled, perhaps when others' steps had gone on already.
+	// A stop string is found after its token was sampled, possibly after later steps of other callers.
 	q.tokens = q.tokens[:n+out.given]
 	s.cut(len(q.tokens))
 	return err
 }
 
-// Close gives the pages back; a closed session generates no more.
+// Close frees the pages; a closed session cannot generate.
 func (s *Session) Close() {
 	s.closed = true
 	s.e.mu.Lock()

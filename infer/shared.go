@@ -7,8 +7,8 @@ import (
 	"antiphase/model"
 )
 
-// Walk is a sequence to score: the logits that predict its tokens from index From are shown. With Grow > 0 the callback may
-// append up to Grow tokens at the end.
+// Walk is a sequence to score: the logits that predict its tokens at index From and later are shown. With Grow > 0 the
+// callback may append up to Grow tokens at the end.
 type Walk struct {
 	IDs  []int32
 	From int // at least 1
@@ -26,13 +26,14 @@ const (
 	SharedBytes  = 1 << 29 // default size of the KV cache, unless a single sequence needs more
 )
 
-// Shared scores many sequences that have prefixes in common, and computes each prefix once. Three kinds are shared: the prefix of
-// all sequences (the head, whose KV pages every slot's table points to), the prefix that a sequence shares with its predecessor
-// in the same slot (sequences are sorted, and a slot takes the sequences of one group in turn), and the head of an earlier call
-// (many-shot prompts that grow). The cache is kept between calls until Free.
+// Shared scores many sequences with common prefixes and computes each prefix once. Three kinds are shared: the prefix
+// of all sequences (the head, whose KV pages every slot's table points to), the prefix that a sequence shares with its
+// predecessor in the same slot (sequences are sorted, and a slot takes the sequences of one group in turn), and the
+// head of an earlier call (many-shot prompts that grow). The cache is kept between calls until Free.
 type Shared struct {
-	// Whole runs every sequence alone in one pass from its first token, and again for every token it grows by: for models whose
-	// numbers depend on which rows are computed together, such as one that quantises a sequence's logits with one scale.
+	// Whole runs every sequence alone in one pass from its first token, and again for every token it grows by. It is
+	// for models whose results depend on which rows are computed together, such as one that quantises a sequence's
+	// logits with one scale.
 	Whole bool
 
 	m     *model.Model
@@ -69,7 +70,7 @@ func (f *Shared) Free() {
 	f.cache, f.head = nil, nil
 }
 
-// Bytes is the size of the cache that is kept.
+// Bytes is the size of the cache.
 func (f *Shared) Bytes() int {
 	if f.cache == nil {
 		return 0
@@ -95,7 +96,7 @@ func (f *Shared) Run(ctx context.Context, walks []Walk, slots int, show Show) er
 	if f.Whole {
 		head = nil
 	}
-	if len(walks) == 1 { // nothing to share but an earlier head
+	if len(walks) == 1 { // nothing to share except an earlier head
 		head = head[:commonPrefix(head, f.head)/sharedPage*sharedPage]
 	}
 	groups := group(walks, order, len(head))
@@ -192,7 +193,7 @@ func (f *Shared) plant(ctx context.Context, head []int32, slots, pages int) erro
 	return nil
 }
 
-// most is the number of rows per step: more where the device prefers large products.
+// most is the number of rows per step: more if the device prefers large products.
 func (f *Shared) most() int { return max(sharedRows, f.m.PromptRows()) }
 
 func (f *Shared) row(slot int, id int32, pos int) {
@@ -245,7 +246,8 @@ func (f *Shared) plan(walks []Walk, lanes []lane, groups [][]int) [][]int {
 	return groups
 }
 
-// whole plans all rows of a lane's sequence, unless the step is full already, and wants those that have not been shown.
+// whole plans all rows of a lane's sequence, unless the step is already full, and requests those that have not been
+// shown.
 func (f *Shared) whole(slot int, g *lane, w *Walk, most int) {
 	n := len(g.ids)
 	if w.Grow == 0 { // the row of the last token is not wanted
@@ -264,7 +266,7 @@ func (f *Shared) whole(slot int, g *lane, w *Walk, most int) {
 	g.pos = len(g.ids)
 }
 
-// begin starts the next walk of the queue after the prefix that the slot's cache holds.
+// begin starts the next walk of the queue after the prefix in the slot's cache.
 func (g *lane) begin(walks []Walk, head int) {
 	g.walk, g.queue = g.queue[0], g.queue[1:]
 	w := walks[g.walk]

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// step computes one batch for everybody. It is called with the lock held and nobody stepping, and returns so; while
+// step computes one batch for all callers. It is called with the lock held and no step running, and returns so; while
 // the model runs the lock is free for others to queue, leave and take their tokens.
 func (e *Engine) step() {
 	e.stepping = true
 	e.reap()
-	if !e.underWay() { // else its rows are the step's
+	if !e.underWay() { // otherwise its rows are the step's
 		e.admit()
 		e.plan()
 	}
@@ -22,12 +22,12 @@ func (e *Engine) step() {
 	e.turn.Broadcast()
 }
 
-// compute runs the planned rows and hands out their tokens.
+// compute runs the planned rows and distributes their tokens.
 func (e *Engine) compute() {
 	e.mu.Unlock()
 	ended := false
 	defer func() {
-		if !ended { // a panic passes through this goroutine; the others' calls must not wait for ever
+		if !ended { // a panic unwinds this goroutine; calls of others must not wait forever
 			e.mu.Lock()
 			e.fail(fmt.Errorf("infer: step %d panicked", e.stats.Steps))
 			e.stepping = false
@@ -57,14 +57,14 @@ func (e *Engine) exclusive(f func() error) error {
 	return f()
 }
 
-// run is the model's part. Where every sequence takes its likeliest token and asks for no more, only those come to the host.
+// run is the model's part. If every sequence needs only its most likely token, only those are copied to the host.
 func (e *Engine) run() error {
 	if !e.underWay() {
 		if err := e.model.Run(e.cache, e.rows); err != nil {
 			return err
 		}
 	}
-	if err := e.read(); err != nil || e.further { // what is under way is not waited for
+	if err := e.read(); err != nil || e.further { // a step in flight is not waited for
 		return err
 	}
 	return e.model.Device().Sync()
@@ -77,17 +77,18 @@ func (e *Engine) read() error {
 		if err := e.readBest(e.best[:n]); err != nil {
 			return err
 		}
-		if e.greedy = e.further || !slices.Contains(e.best[:n], -1); e.greedy { // else the logits tell what is wrong with them
+		if e.greedy = e.further || !slices.Contains(e.best[:n], -1); e.greedy { // otherwise the logits show what is wrong
 			return nil
 		}
 	}
-	if len(e.logits) < n*e.vocab { // an echo wants more rows than there are slots
+	if len(e.logits) < n*e.vocab { // an echo needs more rows than there are slots
 		e.logits = make([]float32, n*e.vocab)
 	}
 	return e.model.ReadLogits(e.logits[:n*e.vocab])
 }
 
-// sample makes tokens of the logits. A row that is no distribution, or a constraint that panics, fails its sequence alone.
+// sample turns the logits into tokens. A row that is not a distribution, or a constraint that panics, fails only its
+// own sequence.
 func (e *Engine) sample() {
 	for _, s := range e.batch {
 		s.fresh, s.freshTop = s.fresh[:0], s.freshTop[:0]
@@ -98,7 +99,7 @@ func (e *Engine) sample() {
 	}
 }
 
-// guarded is tokens with a panic as an error: whose goroutine runs the step is chance.
+// guarded is tokens with a panic turned into an error, because any caller's goroutine may run the step.
 func (e *Engine) guarded(s *seq) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,7 +109,7 @@ func (e *Engine) guarded(s *seq) (err error) {
 	return e.tokens(s)
 }
 
-// tokens scores the prompt tokens that were asked for and samples the next one if the last row was among the step's.
+// tokens scores the requested prompt tokens and samples the next one if the last row was in the step.
 func (e *Engine) tokens(s *seq) (err error) {
 	if e.greedy {
 		if !s.last {
@@ -155,7 +156,7 @@ func (e *Engine) give(s *seq, t token) {
 	s.fresh = append(s.fresh, t)
 }
 
-// publish hands the tokens to their owners and lets go of those that have ended.
+// publish passes the tokens to their owners and releases sequences that have ended.
 func (e *Engine) publish() {
 	for i := len(e.batch) - 1; i >= 0; i-- {
 		s := e.batch[i]
@@ -168,7 +169,7 @@ func (e *Engine) publish() {
 	}
 }
 
-// fail ends the whole batch. What the failed step left in the pages is not to be trusted.
+// fail ends the whole batch. The contents of the failed step's pages are invalid.
 func (e *Engine) fail(err error) {
 	for len(e.batch) > 0 {
 		s := e.batch[len(e.batch)-1]

@@ -5,12 +5,12 @@ import "strings"
 // stopper holds back text that may be the beginning of a stop string.
 type stopper struct {
 	stops []string
-	held  string // always a proper beginning of some stop string
+	held  string // always a proper prefix of some stop string
 }
 
-// add takes a piece of text and returns what is certain to stay. When a stop string is complete, out ends before it
-// and hit is true. The stop string that is complete first counts, whatever pieces the text came in; of two that
-// end at the same byte the longer one.
+// add takes a piece of text and returns what is certain to remain. If a stop string is complete, out ends before it and
+// hit is true. The stop string that is complete first counts, however the text was divided into pieces; of two that end
+// at the same byte the longer one.
 func (s *stopper) add(piece string) (out string, hit bool) {
 	if len(s.stops) == 0 {
 		return piece, false
@@ -38,7 +38,7 @@ func (s *stopper) add(piece string) (out string, hit bool) {
 	return text[:n], false
 }
 
-// open is the length of the longest end of text that begins a stop string.
+// open is the length of the longest suffix of text that begins a stop string.
 func (s *stopper) open(text string) int {
 	most := 0
 	for _, w := range s.stops {

@@ -6,8 +6,8 @@ import (
 	"antiphase/model"
 )
 
-// Use gives f the model between two steps, for work that is not generation, such as embeddings or attention maps. No step runs
-// meanwhile, so f should be short. A cancelled context ends the wait for the turn, not f.
+// Use passes the model to f between two steps, for work other than generation, such as embeddings or attention maps. No
+// step runs meanwhile, so f should be short. A cancelled context ends the wait, not f.
 func (e *Engine) Use(ctx context.Context, f func(*model.Model) error) error {
 	e.mu.Lock()
 	for e.stepping || e.underWay() {
@@ -16,14 +16,14 @@ func (e *Engine) Use(ctx context.Context, f func(*model.Model) error) error {
 			return context.Cause(ctx)
 		}
 		if e.stepping {
-			e.turn.Wait() // as long as one step
+			e.turn.Wait() // for one step
 		} else {
 			e.step() // a step that was started ahead must be collected first
 		}
 	}
 	e.stepping = true
 	e.mu.Unlock()
-	defer func() { // also when f panics
+	defer func() { // also if f panics
 		e.mu.Lock()
 		e.stepping = false
 		e.turn.Broadcast()

@@ -8,17 +8,17 @@ import (
 	"antiphase/recipe"
 )
 
-// rule is what a resume does with a recipe key whose value is not the checkpoint's. Every key is applied or refused; none is
-// recorded and ignored.
+// rule is how a resume treats a recipe key whose value differs from the checkpoint's. Every key is applied or refused;
+// none is recorded and ignored.
 type rule int
 
 const (
-	fixed  rule = iota // decided when the run began: refused
-	forced             // alters what is computed from here: applied with --force
-	free               // alters what is printed, kept, or how long it goes on: applied
+	fixed  rule = iota // fixed when the run began: refused
+	forced             // changes later computation: applied with --force
+	free               // changes output, checkpoints kept, or length: applied
 )
 
-// rules gives the rule of a key, or of all keys of a section ("data."). A key that is not listed is fixed.
+// rules maps a key, or all keys of a section ("data."), to its rule. A key that is not listed is fixed.
 var rules = map[string]rule{
 	"name": free, "train.steps": free, "train.log_every": free, "train.eval_every": free, "train.eval_batches": free,
 	"train.save_every": free, "train.keep_last": free, "train.strict_save": free,
@@ -38,7 +38,7 @@ func ruleOf(path string) rule {
 	return rules[section+"."]
 }
 
-// compatible compares the recipe at hand with the checkpoint's, which must be one to go on from.
+// compatible compares the current recipe with the checkpoint's, from which the run must be able to continue.
 func (t *run) compatible(c *saved) error {
 	if !hasTensors(c.Checkpoint, momentsName) {
 		return fmt.Errorf("%w: an imported model, without the optimiser's state; begin with its weights in another folder: --from %s", ErrChanged, t.opt.Dir)
@@ -71,11 +71,11 @@ func (t *run) compatible(c *saved) error {
 	return nil
 }
 
-// keepAge lets a run that began before a key of its data existed go on as it began, whatever the recipe at hand has by default.
+// keepAge lets a run that began before a data key existed continue as it began, whatever the current default is.
 func (t *run) keepAge(stated json.RawMessage, old recipe.Recipe) {
 	var keys struct{ Data map[string]json.RawMessage }
 	if json.Unmarshal(stated, &keys) != nil {
-		return // Parse has said what is wrong
+		return // Parse has reported the error
 	}
 	for _, k := range []struct {
 		key      string

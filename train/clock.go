@@ -11,15 +11,15 @@ import (
 // Row is one step of metrics.jsonl.
 type Row = metrics.Row
 
-// rowWriter is where rows go: a metrics.Writer.
+// rowWriter receives rows: a metrics.Writer.
 type rowWriter interface {
 	Write(*Row) error
 	Sync() error
 	Close()
 }
 
-// clock splits the time between two rows into the step, its evaluation and saving, and makes rates of the step alone. What is
-// neither evaluation nor saving counts as the step: loading, computing, reporting.
+// clock divides the time between two rows into the step, its evaluation and saving, and computes rates of the step
+// only. Everything that is neither evaluation nor saving counts as the step: loading, computing, reporting.
 type clock struct {
 	now   func() time.Time
 	flops float64 // per token
@@ -44,8 +44,8 @@ func (c *clock) lap(account *time.Duration) {
 	c.mark = now
 }
 
-// fill sets the row's times and begins the next one's. The first step of a process is slower than the rest and does not count
-// in the estimate of the time left.
+// fill sets the row's times and starts the next interval. The first step of a process is slower and does not count in
+// the estimate of the remaining time.
 func (c *clock) fill(r *Row, s State, rec recipe.Recipe) {
 	c.lap(&c.step)
 	ms := float64(c.step) / float64(time.Millisecond)

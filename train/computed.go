@@ -8,21 +8,22 @@ import (
 	"antiphase/device"
 )
 
-// ErrElsewhere says that a resume would compute other bits than the run so far: another device, precision or kernels.
+// ErrElsewhere means that a resume would compute different bits from the run so far: another device, precision or
+// kernels.
 var ErrElsewhere = errors.New("not to the bit from here")
 
-// numerics counts the changes of this program that alter the bits of a training step. It is raised with each of them, so that
-// a run begun with an older program is not silently continued with other rounding.
+// numerics is a version number of the bits of a training step. It is incremented with each change that alters them, so
+// that a run begun with an older version is not silently continued with different rounding.
 const numerics = 1
 
-// Computed says what computed the steps after From, up to the next one's.
+// Computed describes what computed the steps after From, up to the next entry's.
 type Computed struct {
 	From int `json:"from"`
 	device.Identity
 	Numerics int `json:"numerics"`
 }
 
-// String is the line a user sees.
+// String formats the line a user sees.
 func (c Computed) String() string {
 	if c.Numerics != numerics {
 		return fmt.Sprintf("%v, numerics %d", c.Identity, c.Numerics)
@@ -30,11 +31,11 @@ func (c Computed) String() string {
 	return c.Identity.String()
 }
 
-// same says whether both compute the same bits.
+// same reports whether both compute the same bits.
 func (c Computed) same(d Computed) bool { return c.Identity == d.Identity && c.Numerics == d.Numerics }
 
-// elsewhere compares what computed a checkpoint with what would compute the next step, and refuses a difference unless it
-// was asked for. A run that has taken no step yet, or has none left to take, may be opened anywhere.
+// elsewhere compares what computed a checkpoint with what would compute the next step, and refuses a difference unless
+// it was requested. A run without steps so far, or with none left, may be opened anywhere.
 func (t *run) elsewhere(s *State) error {
 	here := t.here(s.Step)
 	if len(s.Computed) == 0 || s.Step == 0 || s.Step >= t.recipe.Train.Steps {
@@ -56,7 +57,7 @@ func (t *run) here(step int) Computed {
 	return Computed{From: step, Identity: device.IdentityOf(t.opt.Device), Numerics: numerics}
 }
 
-// noteComputed puts into the state what computes the steps to come.
+// noteComputed records in the state what computes the following steps.
 func (t *run) noteComputed() {
 	here, list := t.here(t.state.Step), t.state.Computed
 	if t.state.Step == 0 {

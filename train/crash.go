@@ -9,10 +9,10 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// ErrNotFinite says that a loss or a gradient was NaN or infinite. Nothing of the step was kept.
+// ErrNotFinite means that a loss or a gradient was NaN or infinite. Nothing of the step was kept.
 var ErrNotFinite = errors.New("loss or gradient is not finite")
 
-// crash writes what is needed to repeat the step: its batch and the state before it. The newest checkpoint holds the
+// crash writes what is needed to repeat the step: its batch and the state before it. The newest checkpoint has the
 // weights to start from.
 func (t *run) crash(loss, norm float64) error {
 	step := t.state.Step + 1

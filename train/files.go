@@ -10,12 +10,12 @@ import (
 	"antiphase/tokenizer"
 )
 
-// stale are the temporaries of a run folder that an earlier process left when it was killed. Its owner alone makes them.
+// stale are temporary files of a run folder that a killed process left. Only the folder's owner creates them.
 var stale = []string{"data.tmp-", "recipe.json.tmp-", "tokenizer.json.tmp-", "tokenizer.json.origin.tmp-"}
 
-// sweep deletes them, as far as it can; whoever calls it holds the folder's lock.
+// sweep deletes them as far as it can; the caller holds the folder's lock.
 func sweep(fsys vfs.FS, dir string) {
-	names, _ := fsys.ReadDir(dir) // what cannot be listed cannot be swept
+	names, _ := fsys.ReadDir(dir) // a folder that cannot be listed cannot be swept
 	for _, name := range names {
 		if slices.ContainsFunc(stale, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			_ = vfs.RemoveAll(fsys, filepath.Join(dir, name))
@@ -23,7 +23,7 @@ func sweep(fsys vfs.FS, dir string) {
 	}
 }
 
-// loadTokenizer reads a file, or is the byte tokenizer.
+// loadTokenizer reads a file, or returns the byte tokenizer.
 func loadTokenizer(fsys vfs.FS, path string) (*tokenizer.Tokenizer, error) {
 	if path == "bytes" {
 		return tokenizer.Bytes(), nil

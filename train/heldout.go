@@ -8,7 +8,8 @@ import (
 	"antiphase/tensor"
 )
 
-// HeldOut is the mean loss per token over the first micro-batches of a split, in the recipe's order with seed 0, whatever the run's seed.
+// HeldOut is the mean loss per token over the first micro-batches of a split, in the recipe's order with seed 0,
+// independent of the run's seed.
 func HeldOut(m *model.Model, sp *data.Split, r recipe.Recipe, batches int) (float64, error) {
 	sums := make([]float64, 2*batches)
 	if err := score(m, sp, r, sums, 0, 1); err != nil {
@@ -17,8 +18,8 @@ func HeldOut(m *model.Model, sp *data.Split, r recipe.Recipe, batches int) (floa
 	return mean(sums), nil
 }
 
-// heldOut is HeldOut with the micro-batches dealt out to the ranks. Each is summed by one of them and all are added in order, so
-// that their number does not show.
+// heldOut is HeldOut with the micro-batches divided among the ranks. Each is summed by one rank and all are added in
+// order, so the result does not depend on their number.
 func (t *run) heldOut() (float64, error) {
 	batches := t.recipe.Train.EvalBatches
 	if t.data == nil {
@@ -39,8 +40,8 @@ func (t *run) heldOut() (float64, error) {
 	return mean(sums), t.split.Err()
 }
 
-// score fills the sum of losses and the number of scored tokens of every micro-batch whose number leaves the remainder part when
-// divided by parts.
+// score computes the sum of losses and the number of scored tokens of every micro-batch whose index is part modulo
+// parts.
 func score(m *model.Model, sp *data.Split, r recipe.Recipe, sums []float64, part, parts int) error {
 	b, T := r.Train.MicroBatch, r.Train.SeqLen
 	rows := loader(sp, r, b, 0)
@@ -70,7 +71,7 @@ func score(m *model.Model, sp *data.Split, r recipe.Recipe, sums []float64, part
 	return nil
 }
 
-// mean is the loss of a token over all micro-batches.
+// mean is the loss per token over all micro-batches.
 func mean(sums []float64) float64 {
 	sum, count := 0.0, 0.0
 	for k := 0; k < len(sums); k += 2 {

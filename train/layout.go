@@ -8,17 +8,17 @@ import (
 	"antiphase/recipe"
 )
 
-// Layout is how ranks share a run; the zero Layout is one process.
+// Layout is how ranks divide a run; the zero Layout is one process.
 type Layout struct {
 	Data   int  // ranks that divide the rows of a batch
-	Tensor int  // neighbouring ranks that hold one model together
+	Tensor int  // consecutive ranks that hold one model together
 	Shard  bool // data ranks share the optimiser's moments (ZeRO-1)
 }
 
 func (l Layout) data() int   { return max(l.Data, 1) }
 func (l Layout) tensor() int { return max(l.Tensor, 1) }
 
-// shards is the number of parts that moments are divided into.
+// shards is the number of parts of the moments.
 func (l Layout) shards() int {
 	if l.Shard {
 		return l.data()
@@ -26,10 +26,10 @@ func (l Layout) shards() int {
 	return 1
 }
 
-// Ranks is their number.
+// Ranks is the number of ranks.
 func (l Layout) Ranks() int { return l.data() * l.tensor() }
 
-// String is the layout as --parallel takes it.
+// String formats the layout as --parallel takes it.
 func (l Layout) String() string {
 	zero := 0
 	if l.Shard {
@@ -38,7 +38,7 @@ func (l Layout) String() string {
 	return fmt.Sprintf("dp=%d,tp=%d,zero=%d", l.data(), l.tensor(), zero)
 }
 
-// Check says why r cannot be trained like this.
+// Check reports why r cannot be trained with this layout.
 func (l Layout) Check(r recipe.Recipe) error {
 	if err := r.Model.CheckSplit(l.tensor()); err != nil {
 		return err
@@ -49,14 +49,14 @@ func (l Layout) Check(r recipe.Recipe) error {
 	return nil
 }
 
-// Wire is the bytes that a rank sends in a step: those that a ring takes. Gradients and weights go once a step; a split model's passes
-// add up activations, which nothing hides.
+// Wire is the number of bytes that a rank sends in a step, as in a ring. Gradients and weights are sent once per step;
+// passes of a split model also sum activations, which cannot be overlapped.
 type Wire struct {
-	Gradients   float64 // and updated weights, where moments are shared
+	Gradients   float64 // including updated weights if moments are sharded
 	Activations float64
 }
 
-// Sum is all of it.
+// Sum is the total.
 func (w Wire) Sum() float64 { return w.Gradients + w.Activations }
 
 // WireOf counts the bytes of a step of r.
@@ -68,18 +68,19 @@ func WireOf(r recipe.Recipe, t device.Types, l Layout) (w Wire) {
 	if l.Shard {
 		w.Gradients = (n - 1) / n * (stat + float64(t.Act.Size())) * params
 	}
-	// Of every block two sums forward and two backward; one of the embedding and one of the classifier's gradient; log-sums.
+	// Two sums forward and two backward per block; one of the embedding and one of the classifier's gradient; log-sums.
 	sums := 4*r.Model.Layers + 2
 	if r.Train.Recompute == layer.RecomputeBlocks {
-		sums += r.Model.Layers // attention's is formed again
+		sums += r.Model.Layers // attention's is recomputed
 	}
 	rows := float64(r.Train.Batch*r.Train.SeqLen) / n
 	w.Activations = rows * stat * (2*(m-1)/m*float64(sums*r.Model.Dim) + 2*(m-1))
 	return w
 }
 
-// Fit is the layout of so many ranks that sends the least and fits into spare bytes of each device: rows divided, then moments
-// shared, then models split as little as it takes. Where none fits it is the one that needs the least memory.
+// Fit is the layout of this many ranks that sends the least and fits into spare bytes of each device: rows divided,
+// then moments sharded, then the model split as little as necessary. If none fits it is the one that needs the least
+// memory.
 func Fit(r recipe.Recipe, t device.Types, ranks int, spare int64) Layout {
 	best := Layout{Data: ranks, Tensor: 1}
 	for tensor := 1; tensor <= ranks; tensor++ {

@@ -33,9 +33,9 @@ type run struct {
 	resumed int
 
 	batch   model.Batch  // a whole step's rows
-	starts  []int32      // of its documents; the batch has them where documents are kept apart
-	data    optim.Ranks  // that hold the same part of the model; nil for a single process
-	split   *layer.Split // this rank's part of the model; nil: all
+	starts  []int32      // document starts of its rows; the batch has them if documents are isolated
+	data    optim.Ranks  // ranks with the same part of the model; nil for a single process
+	split   *layer.Split // this rank's part of the model; nil if whole
 	saver   saver
 	stepper *optim.Stepper
 	metrics rowWriter
@@ -43,12 +43,12 @@ type run struct {
 	watch   watch
 	row     Row
 	norms   []float64
-	groups  *model.GradientNorms // nil where gradients are shared among ranks
+	groups  *model.GradientNorms // nil if gradients are sharded over ranks
 
-	unrecorded bool // said that steps cannot be recorded
+	unrecorded bool // already reported that steps cannot be recorded
 }
 
-// build makes everything that has memory.
+// build allocates everything that has memory.
 func (t *run) build() error {
 	r, dev := t.recipe, t.opt.Device
 	micro, err := t.microBatch()
@@ -93,10 +93,10 @@ func (t *run) build() error {
 	return nil
 }
 
-// close gives back whatever the run has got so far.
+// close releases what the run has allocated so far.
 func (t *run) close() {
 	if t.saver.done != nil {
-		<-t.saver.done // whatever ended the run, this may still be whole
+		<-t.saver.done // whatever ended the run, this save may still be complete
 	}
 	if t.metrics != nil {
 		t.metrics.Close()
@@ -114,14 +114,14 @@ func (t *run) close() {
 		t.model.Free()
 	}
 	if t.loader != nil {
-		t.loader.Close() // before the files it reads
+		t.loader.Close() // before the files that it reads
 	}
 	if t.set != nil {
-		_ = t.set.Close() // only read from
+		_ = t.set.Close() // opened for reading only
 	}
 }
 
-// loop takes steps until the last one, the context's end, or a fault.
+// loop takes steps until the last one, the end of the context, or an error.
 func (t *run) loop(ctx context.Context) (Result, error) {
 	tr := t.recipe.Train
 	t.clock.start(t.recipe)
@@ -162,7 +162,7 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 	return t.result(), nil
 }
 
-// asked says whether somebody wants a checkpoint now.
+// asked reports whether a checkpoint was requested.
 func (t *run) asked() bool {
 	select {
 	case <-t.opt.Save:
@@ -173,7 +173,7 @@ func (t *run) asked() bool {
 	}
 }
 
-// step is one optimiser step on the loader's next batch. It allocates nothing once it has run.
+// step is one optimiser step on the loader's next batch. After the first steps it allocates nothing.
 func (t *run) step() error {
 	if err := t.loader.Next(t.batch.IDs, t.batch.Targets, t.starts); err != nil {
 		return fmt.Errorf("train: step %d: %w", t.state.Step+1, err)
@@ -215,7 +215,7 @@ func (t *run) result() Result {
 	return Result{Steps: t.state.Step, Loss: t.state.Loss, Valid: t.state.Valid, Resumed: t.resumed, Warnings: t.watch.steps}
 }
 
-// report completes the step's row, writes it and hands it on.
+// report completes the step's row, writes it and passes it on.
 func (t *run) report() error {
 	t.clock.fill(&t.row, t.state, t.recipe)
 	t.row.Epoch, t.row.DataPos = t.loader.Epoch(), t.state.Tokens
@@ -236,7 +236,7 @@ func (t *run) report() error {
 	return nil
 }
 
-// evaluate measures the held-out loss on the same rows every time.
+// evaluate measures the held-out loss, always on the same rows.
 func (t *run) evaluate() error {
 	if t.valid == nil || t.recipe.Train.EvalBatches == 0 {
 		return nil
@@ -251,8 +251,8 @@ func (t *run) evaluate() error {
 	return nil
 }
 
-// probe hands the model to Options.Probe where one is due; its time counts in the next row. It is not cut short when the context ends: the step's checkpoint is
-// written next, and a resumed run would not come back to it.
+// probe passes the model to Options.Probe when one is due; its time counts in the next row. It is not cut short when
+// the context ends: the step's checkpoint is written next, and a resumed run would not repeat the probe.
 func (t *run) probe(ctx context.Context) error {
 	every, step := t.opt.ProbeEvery, t.state.Step
 	if t.opt.Probe == nil || step != t.recipe.Train.Steps && (every == 0 || step%every != 0) {

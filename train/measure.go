@@ -11,8 +11,8 @@ import (
 	"antiphase/recipe"
 )
 
-// Measure is the time of one step of r on d, the shortest of a few on random tokens: what a plan is made from before
-// there is any data.
+// Measure is the time of one step of r on d, the shortest of a few on random tokens. Plans use it before there is any
+// data.
 func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) {
 	m, err := model.New(d, r.Model, layer.Memory{Train: true, Master: r.Optim.RoundBF16})
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"antiphase/tensor"
 )
 
-// Memory is what a step needs of a device, in bytes. It counts what grows with the model and the batch, so a run
-// takes a little more.
+// Memory is the device memory of a step, in bytes. It counts what grows with the model and the batch; a run needs
+// slightly more.
 type Memory struct {
 	State       int64 // weights, gradients, moments
 	Activations int64 // of one micro-batch
 }
 
-// Sum is all of it.
+// Sum is the total.
 func (m Memory) Sum() int64 { return m.State + m.Activations }
 
-// MemoryOf is what a step of r needs of each rank's device, of these types.
+// MemoryOf is the memory of a step of r on each rank's device with these types.
 func MemoryOf(r recipe.Recipe, t device.Types, l Layout) Memory {
 	n := int64(r.Model.PartCount(l.tensor()))
 	weight, master := weightBytes(t, r.Optim.RoundBF16)
@@ -29,9 +29,9 @@ func MemoryOf(r recipe.Recipe, t device.Types, l Layout) Memory {
 	}
 }
 
-// weightBytes is what training keeps of a parameter beside its moments: weight and gradient on every rank, and its master, which
-// ranks share as they share moments. A bf16 weight has its master's lower half beside it; a float32 weight is its own master unless
-// weights are rounded.
+// weightBytes is the memory of a parameter in training besides its moments: weight and gradient on every rank, and its
+// master, which is sharded like moments. A bf16 weight is stored with the lower half of its master; a float32 weight is
+// its own master unless weights are rounded.
 func weightBytes(t device.Types, rounded bool) (weight, master int64) {
 	const gradient = 4
 	switch {
@@ -43,7 +43,7 @@ func weightBytes(t device.Types, rounded bool) (weight, master int64) {
 	return 4 + gradient, 0
 }
 
-// memory refuses a run whose step the device has no room for, and says which setting would fit.
+// memory refuses a run whose step does not fit the device, and names a setting that would.
 func (t *run) memory() error {
 	micro, err := t.microBatch()
 	if err != nil {

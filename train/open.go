@@ -17,19 +17,19 @@ import (
 	"antiphase/tokenizer"
 )
 
-// Saved is a checkpoint opened for use rather than for training.
+// Saved is a checkpoint opened for inference.
 type Saved struct {
 	Recipe     recipe.Recipe
 	State      *State
 	Checkpoint *checkpoint.Checkpoint
 	Tokenizer  *tokenizer.Tokenizer
-	Weights    *safetensors.File // open: the run's owner may delete the checkpoint while it is read
+	Weights    *safetensors.File // kept open, because the run's owner may delete the checkpoint while it is read
 }
 
-// Close gives the weights' file back.
+// Close closes the weights' file.
 func (s *Saved) Close() error { return s.Weights.Close() }
 
-// IsRun says whether dir looks like a run folder or a checkpoint folder.
+// IsRun reports whether dir looks like a run folder or a checkpoint folder.
 func IsRun(dir string) bool {
 	for _, name := range []string{"checkpoints", "state.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -39,8 +39,8 @@ func IsRun(dir string) bool {
 	return false
 }
 
-// Open reads the newest whole checkpoint of a run folder, or a checkpoint folder itself. While the run trains, its owner deletes
-// checkpoints: one that vanishes before everything of it is open is given up for a newer one.
+// Open reads the newest complete checkpoint of a run folder, or a checkpoint folder itself. While the run trains, its
+// owner deletes checkpoints: if one disappears before it is fully open, Open tries a newer one.
 func Open(dir string, warn func(string)) (*Saved, error) { return openFS(vfs.OS{}, dir, warn) }
 
 func openFS(fsys vfs.FS, dir string, warn func(string)) (*Saved, error) {

@@ -12,11 +12,12 @@ import (
 	"antiphase/tensor"
 )
 
-// homeEnv names the folder for what is kept with the machine; by default it is in the user's cache folder.
+// homeEnv names the folder for data about the machine; by default it is in the user's cache folder.
 const homeEnv = "ANTIPHASE_HOME"
 
-// MachinePeak is the device's rate on a bare matrix product: the yardstick of MFU and of time estimates. It is measured once
-// and kept with the machine, by model, threads, precision and kernels, so that a run and its resume share one yardstick.
+// MachinePeak is the device's rate on a bare matrix product, the reference for MFU and time estimates. It is measured
+// once and stored per machine by model, threads, precision and kernels, so that a run and its resume share one
+// reference.
 func MachinePeak(d device.Device) float64 {
 	if x := readPeaks()[peakKey(d)]; x > 0 {
 		return x
@@ -24,7 +25,7 @@ func MachinePeak(d device.Device) float64 {
 	return MeasurePeak(d)
 }
 
-// MeasurePeak measures the rate anew, while nothing else should run, and keeps it when it is better than what was known.
+// MeasurePeak measures the rate again, while nothing else should run, and stores it if it is higher.
 func MeasurePeak(d device.Device) float64 {
 	x := peak(d)
 	all := readPeaks()
@@ -48,7 +49,7 @@ func peakFile() string {
 	return filepath.Join(dir, "antiphase", "peak.json")
 }
 
-// readPeaks gives what is known, nothing when the file is missing or damaged: it is measured again then.
+// readPeaks returns the stored rates, none if the file is missing or damaged: they are then measured again.
 func readPeaks() map[string]float64 {
 	all := map[string]float64{}
 	if b, err := os.ReadFile(peakFile()); err != nil || json.Unmarshal(b, &all) != nil || all == nil {
@@ -57,7 +58,7 @@ func readPeaks() map[string]float64 {
 	return all
 }
 
-// writePeaks keeps them if it can: without a cache every start measures.
+// writePeaks stores them if it can; otherwise every start measures.
 func writePeaks(all map[string]float64) {
 	path := peakFile()
 	b, err := json.MarshalIndent(all, "", "  ")
@@ -67,7 +68,7 @@ func writePeaks(all map[string]float64) {
 	_ = vfs.WriteFile(vfs.OS{}, path, append(b, '\n'))
 }
 
-// peak is the rate on a square product of at least a millisecond.
+// peak is the rate on a square product that takes at least a millisecond.
 func peak(d device.Device) float64 {
 	for n := 512; ; n *= 2 {
 		if best := product(d, n); best > 1e-3 || n == 8192 {
@@ -76,8 +77,8 @@ func peak(d device.Device) float64 {
 	}
 }
 
-// product is the shortest time in seconds of an n³ product: it is repeated until ten more have not been 2 % faster, for at
-// most half a second, because another process may hold the machine for a few of them.
+// product is the shortest time in seconds of an n³ product. It is repeated until ten more are less than 2 % faster, for
+// at most half a second, because another process may occupy the machine for some of them.
 func product(d device.Device, n int) float64 {
 	a, b, c := device.EmptyAct(d, n, n), device.Empty(d, d.Types().Act, n, n), device.EmptyAct(d, n, n)
 	defer func() { d.Free(a.Buf); d.Free(b.Buf); d.Free(c.Buf) }()

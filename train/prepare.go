@@ -15,8 +15,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// prepare makes the run's tokenizer and token set, or takes the ones that are there. A run that goes on from a checkpoint
-// needs its own tokenizer and its own shards, and no sources unless the data was changed by force.
+// prepare makes the run's tokenizer and token set, or uses existing ones. A run that continues from a checkpoint needs
+// its own tokenizer and its own shards, and no sources unless the data was changed by force.
 func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
 	built := opt.place(r)
 	if c != nil {
@@ -54,7 +54,7 @@ func prepare(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tok
 	return buildSet(ctx, r, opt, tok)
 }
 
-// place completes where the token set is, and gives the folder of a built one, "" where the run builds its own.
+// place sets the path of the token set, and returns the folder of a built one, "" if the run builds its own.
 func (o *Options) place(r recipe.Recipe) string {
 	built := builtSet(r)
 	switch {
@@ -68,7 +68,7 @@ func (o *Options) place(r recipe.Recipe) string {
 	return built
 }
 
-// fits wants an embedding for every id.
+// fits requires an embedding for every id.
 func fits(tok *tokenizer.Tokenizer, r recipe.Recipe) error {
 	if tok.Vocab() > r.Model.Vocab {
 		return fmt.Errorf("train: the tokenizer has %d ids, model.vocab is %d: set model.vocab=%d", tok.Vocab(), r.Model.Vocab, (tok.Vocab()+63)/64*64)
@@ -84,7 +84,7 @@ func buildSet(ctx context.Context, r recipe.Recipe, opt *Options, tok *tokenizer
 	return tok, set, err
 }
 
-// MakeSet builds the recipe's token set in dir, with its tokenizer beside it. Of opt only the functions are used.
+// MakeSet builds the recipe's token set in dir, including its tokenizer. Only the functions of opt are used.
 func MakeSet(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.Tokenizer, opt *Options) error {
 	file, err := tok.MarshalJSON()
 	if err != nil {
@@ -117,11 +117,11 @@ func (o *Options) progress(stage string, done, total int64) {
 	}
 }
 
-// patterns are the splits that a recipe may name, see recipe.Patterns.
+// patterns are the split patterns that a recipe may name, see recipe.Patterns.
 var patterns = map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2, "qwen2": tokenizer.PatternQwen2}
 
-// prepareTokenizer takes the recipe's file, or the tokenizer that an earlier call trained with the same settings on the
-// same sources, or trains one and keeps it with a note of what it was made from.
+// prepareTokenizer uses the recipe's file, or the tokenizer that an earlier call trained with the same settings on the
+// same sources, or trains one and stores it with a note of its inputs.
 func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
 	if r.Tokenizer.Path != "" {
 		return loadTokenizer(opt.fs, r.Tokenizer.Path)
@@ -154,20 +154,20 @@ func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*toke
 	return tok, nil
 }
 
-// MakeTokenizer trains the recipe's tokenizer on its sources. Of opt only the functions are used.
+// MakeTokenizer trains the recipe's tokenizer on its sources. Only the functions of opt are used.
 func MakeTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
 	src, err := Sources(r)
 	if err != nil {
 		return nil, err
 	}
-	var bad error // of a source
+	var bad error // error of a source
 	tok, err := tokenizer.Train(ctx, texts(ctx, src, r.Tokenizer.Docs, &bad), tokenizer.TrainOptions{
 		Pattern: patterns[r.Tokenizer.Pattern], Vocab: r.Tokenizer.Vocab, Specials: []string{"<|endoftext|>"},
 		Progress: func(done, total int) { opt.progress("tokenizer", int64(done), int64(total)) }})
 	return tok, errors.Join(bad, err)
 }
 
-// texts yields n documents, an equal share of each source (all when n is 0); a source's error lands in *bad.
+// texts yields n documents, an equal share of each source (all if n is 0); a source's error is stored in *bad.
 func texts(ctx context.Context, src []data.Source, n int, bad *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, s := range src {

@@ -20,19 +20,19 @@ type Ranks interface {
 	optim.Ranks
 	// Agree waits for all ranks, and refuses where their facts differ.
 	Agree(tag string, facts map[string]string) error
-	// Exchange gives every rank's value under a tag, which is used once, to every rank. Another goroutine than the one
-	// that trains may call it.
+	// Exchange returns every rank's value under a tag, which is used once, to every rank. It may be called from another
+	// goroutine than the training one.
 	Exchange(tag string, value []byte) ([][]byte, error)
-	// Group is the ranks that name the same color, in order. All ranks call it.
+	// Group is the ranks that pass the same color, in order. All ranks call it.
 	Group(color int) (optim.Ranks, error)
 }
 
-// follows says that another rank leads.
+// follows reports whether another rank leads.
 func (o *Options) follows() bool { return o.Ranks != nil && o.Ranks.Rank() > 0 }
 
 func (t *run) follows() bool { return t.opt.follows() }
 
-// ranks is their number.
+// ranks is the number of ranks.
 func (o *Options) ranks() int {
 	if o.Ranks == nil {
 		return 1
@@ -48,10 +48,11 @@ func (o *Options) tensorRanks() int {
 	return max(o.Tensor, 1)
 }
 
-// dataRanks is the number of parts that a batch's rows are divided into.
+// dataRanks is the number of parts of a batch's rows.
 func (o *Options) dataRanks() int { return o.ranks() / o.tensorRanks() }
 
-// meet finds this rank's groups. Neighbours hold one model together; ranks with the same part of it share the rows.
+// meet finds this rank's groups. Consecutive ranks hold one model together; ranks with the same part of it divide the
+// rows.
 func (t *run) meet() (err error) {
 	if t.opt.Ranks == nil {
 		return nil
@@ -78,7 +79,7 @@ func (t *run) meet() (err error) {
 	return nil
 }
 
-// agree is Ranks.Agree, nothing for a single process.
+// agree is Ranks.Agree; it does nothing for a single process.
 func (t *run) agree(tag string, facts map[string]string) error {
 	if t.opt.Ranks == nil {
 		return nil
@@ -86,8 +87,7 @@ func (t *run) agree(tag string, facts map[string]string) error {
 	return t.opt.Ranks.Agree(tag, facts)
 }
 
-// start lets the ranks that follow begin, once rank 0 has prepared everything, and compares what all are about to
-// train.
+// start lets the other ranks begin, once rank 0 has prepared everything, and compares what all are about to train.
 func (t *run) start() error {
 	if t.opt.Ranks == nil {
 		return nil
@@ -109,7 +109,7 @@ func (t *run) start() error {
 	})
 }
 
-// prepared opens what rank 0 has made, or the built set that it took.
+// prepared opens what rank 0 has made, or the built set that it used.
 func prepared(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*tokenizer.Tokenizer, *data.Set, error) {
 	built := opt.place(r)
 	if c == nil && built != "" {
@@ -132,8 +132,8 @@ func prepared(ctx context.Context, r recipe.Recipe, opt *Options, c *saved) (*to
 	return tok, set, nil
 }
 
-// microBatch is the number of rows that a rank passes through the network at a time: the recipe's, or the most that
-// divides the rank's own.
+// microBatch is the number of rows that a rank runs at a time: the recipe's, or the largest number that divides the
+// rank's rows.
 func (t *run) microBatch() (int, error) {
 	tr, n := t.recipe.Train, t.opt.dataRanks()
 	if tr.Batch%n != 0 {
@@ -156,14 +156,14 @@ func (t *run) newOptim(m *model.Model) *optim.AdamW {
 	return optim.NewParallel(t.opt.Device, m, t.recipe.Optim, optim.Team{Data: t.data, World: t.opt.Ranks}, t.opt.Shard)
 }
 
-// vote tells the other ranks, with the step to come, what this one was asked for.
+// vote sends the other ranks, with the next step, what this one was asked for.
 func (t *run) vote(ctx context.Context) {
 	if t.opt.Ranks != nil {
 		t.stepper.Vote(ctx.Err() != nil, t.asked())
 	}
 }
 
-// saving says whether any rank was asked for a checkpoint: on all ranks or on none.
+// saving reports whether any rank was asked for a checkpoint; all ranks agree.
 func (t *run) saving() bool {
 	if t.opt.Ranks == nil {
 		return t.asked()
@@ -171,7 +171,7 @@ func (t *run) saving() bool {
 	return t.stepper.Saving()
 }
 
-// stopping says whether to stop after this step: on all ranks or on none.
+// stopping reports whether to stop after this step; all ranks agree.
 func (t *run) stopping(ctx context.Context) bool {
 	if t.opt.Ranks == nil {
 		return ctx.Err() != nil
@@ -179,7 +179,7 @@ func (t *run) stopping(ctx context.Context) bool {
 	return t.stepper.Stopping()
 }
 
-// nowhere takes the rows of a rank that follows.
+// nowhere discards the rows of ranks other than 0.
 type nowhere struct{}
 
 func (nowhere) Write(*Row) error { return nil }

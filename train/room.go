@@ -6,14 +6,15 @@ import (
 	"antiphase/model"
 )
 
-// checkpointBytes is what a checkpoint of the recipe takes: weights and two moments in float32, and some for the other files.
+// checkpointBytes is the size of a checkpoint of the recipe: weights and two moments in float32, plus some for the
+// other files.
 func (t *run) checkpointBytes() int64 {
 	const others = 64 << 10
 	return 12*int64(model.Table(t.recipe.Model).Count()) + others
 }
 
-// room refuses a run that could not keep its checkpoints: train.keep_last of them and the one being written, less those that are
-// there already.
+// room refuses a run without disk space for its checkpoints: train.keep_last of them and the one being written, less
+// those that exist.
 func (t *run) room(c *saved) error {
 	if c != nil && c.state.Step >= t.recipe.Train.Steps {
 		return nil // nothing will be written

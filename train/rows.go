@@ -13,23 +13,23 @@ import (
 	"antiphase/tokenizer"
 )
 
-// Rows gives back the batches of a run, step by step: those that it has seen and those that it will see.
+// Rows returns the batches of a run, step by step, both past and future ones.
 type Rows struct {
 	Recipe    recipe.Recipe
 	Tokenizer *tokenizer.Tokenizer
 	B, T      int
 
-	IDs, Targets, Starts []int32 // B×T, of the step that At went to last
+	IDs, Targets, Starts []int32 // B×T, of the step last passed to At
 
 	set   *data.Set
 	split *data.Split
 	rows  *data.Loader
-	next  int // step whose batch rows gives next
+	next  int // step whose batch rows returns next
 }
 
-// OpenRows opens a run folder for its data. dir needs a recipe or a checkpoint, and the token set, which lies in set (default dir/data, or the
-// built set that the recipe names).
-// With the split valid a step is one micro-batch of a held-out loss.
+// OpenRows opens a run folder for its data. dir needs a recipe or a checkpoint, and the token set in set (default
+// dir/data, or the built set that the recipe names). With the split valid a step is one micro-batch of the held-out
+// loss.
 func OpenRows(dir, set, split string, warn func(string)) (*Rows, error) {
 	r := &Rows{}
 	hash, err := r.readRun(dir, warn)
@@ -65,8 +65,8 @@ func OpenRows(dir, set, split string, warn func(string)) (*Rows, error) {
 	return r, nil
 }
 
-// readRun takes recipe and tokenizer from the newest checkpoint, or from the folder where there is none yet. hash is that of the data
-// which the checkpoint was trained on.
+// readRun reads recipe and tokenizer from the newest checkpoint, or from the folder if there is none yet. hash
+// identifies the data that the checkpoint was trained on.
 func (r *Rows) readRun(dir string, warn func(string)) (hash string, err error) {
 	if IsRun(dir) {
 		s, err := Open(dir, warn)
@@ -100,7 +100,7 @@ func (r *Rows) begin() {
 	r.rows, r.next = loader(r.split, r.Recipe, r.B, seed), 1
 }
 
-// Steps is the run's last step, of the held-out split the last micro-batch.
+// Steps is the run's last step; for the held-out split, the last micro-batch.
 func (r *Rows) Steps() int {
 	if r.split.Name() == data.Valid {
 		return r.Recipe.Train.EvalBatches
@@ -108,7 +108,7 @@ func (r *Rows) Steps() int {
 	return r.Recipe.Train.Steps
 }
 
-// At fills IDs, Targets and Starts with what step n ≥ 1 sees.
+// At fills IDs, Targets and Starts with the batch of step n ≥ 1.
 func (r *Rows) At(n int) error {
 	if n < r.next {
 		r.begin()

@@ -15,19 +15,19 @@ import (
 	"antiphase/optim"
 )
 
-// saver writes checkpoints while training goes on. One is under way at a time, and holds one copy of what this process
-// keeps: the next waits for it.
+// saver writes checkpoints while training continues. One is in flight at a time and holds one copy of this process's
+// state; the next waits for it.
 type saver struct {
 	keep   []optim.Slice
-	copies [3][][]float32 // by what, see optim.First; of each slice
+	copies [3][][]float32 // by kind, see optim.First; of each slice
 	room   []float32
-	done   chan error // of the save under way; nil: none is
+	done   chan error // of the save in flight; nil if there is none
 	count  int        // saves begun
-	last   time.Time  // when training went on after the last one, or began
+	last   time.Time  // when training continued after the last one, or began
 	took   time.Duration
 }
 
-// due says whether the last checkpoint is older than after, and saving takes less than 2 % of the time; after 0 is never.
+// due reports whether the last checkpoint is older than after, and saving takes less than 2 % of the time; after 0 is never.
 func (v *saver) due(now time.Time, after time.Duration) bool {
 	return after > 0 && now.Sub(v.last) >= max(after, 50*v.took)
 }
@@ -40,8 +40,9 @@ type snapshot struct {
 	files []checkpoint.File // of this process
 }
 
-// save begins a checkpoint of this step; training stops for as long as a copy to host memory takes, and until the one before
-// is written. must waits for it, and so does a device that computes on the host: writing would take its cores from it. A full disk is survived and tried again at the next save, unless this is the last chance.
+// save begins a checkpoint of this step. Training stops while the state is copied to host memory, and until the
+// previous save is written. If must is set, save waits for it; it also waits if the device computes on the host,
+// because writing would take cores from it. A full disk is retried at the next save, unless this is the last chance.
 func (t *run) save(must bool) error {
 	t.clock.lap(&t.clock.step)
 	begin := t.clock.mark
@@ -49,7 +50,7 @@ func (t *run) save(must bool) error {
 		t.clock.lap(&t.clock.save)
 		t.saver.last, t.saver.took = t.clock.mark, t.clock.mark.Sub(begin)
 	}()
-	if err := t.metrics.Sync(); err != nil { // the rows of a checkpoint's steps are as safe as the checkpoint
+	if err := t.metrics.Sync(); err != nil { // the rows up to a checkpoint are as durable as the checkpoint
 		t.opt.Say("warning: %v", err)
 	}
 	if err := t.finishSave(true); err != nil {
@@ -71,13 +72,13 @@ func (t *run) save(must bool) error {
 	return nil
 }
 
-// besides says whether checkpoints are written while training goes on. On a CPU the step after a save ran at 0.61 of the
-// others' speed, since every op waits for the core that hashes and writes.
+// besides reports whether checkpoints are written while training continues. On a CPU the step after a save ran at 0.61
+// of the others' speed, because every op waits for the core that hashes and writes.
 func (t *run) besides() bool {
 	return t.opt.beside || device.IdentityOf(t.opt.Device).Device != "cpu"
 }
 
-// finishSave takes the result of the save under way; without wait only if it is there.
+// finishSave collects the result of the save in flight; without wait only if it is done.
 func (t *run) finishSave(wait bool) error {
 	var err error
 	switch {
@@ -101,10 +102,10 @@ func (t *run) finishSave(wait bool) error {
 	return err
 }
 
-// errLater marks the error of a save that is tried again.
+// errLater marks the error of a save that will be retried.
 var errLater = errors.New("not written, trying again at the next one")
 
-// snapshot copies to the host what this process keeps.
+// snapshot copies this process's state to the host.
 func (t *run) snapshot(must bool) (*snapshot, error) {
 	v := &t.saver
 	if v.keep == nil {
@@ -150,7 +151,7 @@ func (t *run) snapshot(must bool) (*snapshot, error) {
 	return s, nil
 }
 
-// The tensor files of a checkpoint, without their ending. Where several ranks keep parts, each has files of its own.
+// Tensor files of a checkpoint, without extension. If several ranks keep parts, each has its own files.
 const (
 	modelName   = "model"
 	momentsName = "optimizer"
@@ -174,7 +175,8 @@ func (t *run) keepers() int {
 	return t.opt.tensorRanks()
 }
 
-// tensors writes copies under their parameters' names, with these prefixes: whole, or with a note of what they are slices of.
+// tensors writes copies under their parameters' names with these prefixes: whole tensors, or slices with a note of
+// their place.
 func (t *run) tensors(prefixes map[int]string) (func(io.Writer) error, error) {
 	var list []safetensors.Entry
 	slices := map[string]safetensors.Slice{}
@@ -204,7 +206,7 @@ func (t *run) tensors(prefixes map[int]string) (func(io.Writer) error, error) {
 	return func(w io.Writer) error { return safetensors.Write(w, list, meta) }, nil
 }
 
-// write makes a snapshot a checkpoint. It touches neither the device nor what training changes.
+// write turns a snapshot into a checkpoint. It touches neither the device nor anything that training changes.
 func (t *run) write(s *snapshot) error {
 	var err error
 	switch {

@@ -7,7 +7,7 @@ import (
 	"antiphase/recipe"
 )
 
-// Sources opens what the recipe names.
+// Sources opens the recipe's sources.
 func Sources(r recipe.Recipe) ([]data.Source, error) {
 	var src []data.Source
 	for _, named := range r.Data.Sources {
@@ -20,7 +20,7 @@ func Sources(r recipe.Recipe) ([]data.Source, error) {
 	return src, nil
 }
 
-// shares are the recipe's weights and bounds; nil where all sources are one.
+// shares are the recipe's weights and bounds; nil if the sources are not mixed.
 func shares(r recipe.Recipe) (list []data.Share) {
 	if !r.Data.Mixed() {
 		return nil
@@ -35,7 +35,7 @@ func shares(r recipe.Recipe) (list []data.Share) {
 	return list
 }
 
-// trainSplit is the set's training split, mixed as the recipe says, or as a set that was built before was.
+// trainSplit is the set's training split, mixed as the recipe says, or as the set was built.
 func trainSplit(set *data.Set, r recipe.Recipe) (*data.Split, error) {
 	sp, err := set.Split(data.Train)
 	if err != nil {
@@ -51,7 +51,7 @@ func trainSplit(set *data.Set, r recipe.Recipe) (*data.Split, error) {
 	return sp.Mix(mix)
 }
 
-// loader takes batches of B rows from a split in the recipe's order.
+// loader returns batches of B rows from a split in the recipe's order.
 func loader(sp *data.Split, r recipe.Recipe, B int, seed uint64) *data.Loader {
 	if r.Data.Order == data.OrderStream {
 		return data.NewStream(sp, B, r.Train.SeqLen, seed)
@@ -59,7 +59,7 @@ func loader(sp *data.Split, r recipe.Recipe, B int, seed uint64) *data.Loader {
 	return data.NewLoader(sp, B, r.Train.SeqLen, seed)
 }
 
-// checkRows refuses sources that cannot fill a row, and a run that wants more rows than its sources' epochs allow.
+// checkRows rejects sources that cannot fill a row, and a run that needs more rows than its sources' epochs allow.
 func checkRows(sp *data.Split, rows *data.Loader, r recipe.Recipe) error {
 	T := int64(r.Train.SeqLen)
 	for _, p := range sp.Parts() {

@@ -16,8 +16,8 @@ const (
 	maxState    = 64 << 20 // bytes
 )
 
-// State is all of a run that is neither weights nor moments. It holds no times, so that the same step of the same run
-// gives the same bytes.
+// State is everything of a run except weights and moments. It has no times, so that the same step of the same run gives
+// the same bytes.
 type State struct {
 	Format int             `json:"format"`
 	Step   int             `json:"step"`
@@ -43,15 +43,15 @@ func (s *State) advance(loss float64, tokens int) {
 	s.Tokens += int64(tokens)
 }
 
-// saved is a checkpoint to go on from, with its state.
+// saved is a checkpoint to continue from, with its state.
 type saved struct {
 	*checkpoint.Checkpoint
 	state   *State
-	newData bool // --force brings other data than the checkpoint's
-	newRows bool // or other rows of it
+	newData bool // --force changes the data
+	newRows bool // --force changes the rows
 }
 
-// latest finds the newest whole checkpoint and checks that it is of this recipe; nil when there is none.
+// latest finds the newest complete checkpoint and checks that it belongs to this recipe; nil if there is none.
 func (t *run) latest() (*saved, error) {
 	c, err := t.store.Latest(func(s string) { t.opt.Say("warning: %s; looking at the one before", s) })
 	if errors.Is(err, checkpoint.ErrNone) {
@@ -70,7 +70,7 @@ func (t *run) latest() (*saved, error) {
 	return s, nil
 }
 
-// resume restores a checkpoint; where there is none the weights are those given, or are drawn.
+// resume restores a checkpoint; if there is none the weights are those given, or are drawn.
 func (t *run) resume(c *saved) error {
 	if c == nil {
 		if err := t.begin(); err != nil {
@@ -97,7 +97,7 @@ func (t *run) resume(c *saved) error {
 	if err != nil {
 		return err
 	}
-	if err := t.store.Tidy(c.Step); err != nil { // the next save tries again
+	if err := t.store.Tidy(c.Step); err != nil { // the next save retries
 		t.opt.Say("warning: %v", err)
 	}
 	return nil
@@ -147,7 +147,7 @@ func (t *run) restore(c *saved) error {
 	return err
 }
 
-// roundWeights makes the working copy what the last update left: the master rounded to bf16 values.
+// roundWeights sets the working copy to what the last update left: the master rounded to bf16 values.
 func (t *run) roundWeights() {
 	if t.recipe.Optim.RoundBF16 {
 		t.model.Params.Round(t.opt.Device)

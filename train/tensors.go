@@ -7,7 +7,7 @@ import (
 	"antiphase/internal/safetensors"
 )
 
-// tensorFiles are a checkpoint's files with tensors of one kind: one, or those of several ranks.
+// tensorFiles are a checkpoint's files with tensors of one kind: one, or one per rank.
 func tensorFiles(c *checkpoint.Checkpoint, base string) (out []string) {
 	for _, e := range c.Manifest.Files {
 		if e.Name == base+".safetensors" || strings.HasPrefix(e.Name, base+"-rank-") {
@@ -19,7 +19,7 @@ func tensorFiles(c *checkpoint.Checkpoint, base string) (out []string) {
 
 func hasTensors(c *checkpoint.Checkpoint, base string) bool { return len(tensorFiles(c, base)) > 0 }
 
-// openTensors opens them as one file. Where the manifest has none the error is that of the one that is missing.
+// openTensors opens them as one file. If the manifest has none, the error names the missing one.
 func openTensors(c *checkpoint.Checkpoint, base string) (*safetensors.File, error) {
 	files := tensorFiles(c, base)
 	if len(files) > 1 {
@@ -28,7 +28,7 @@ func openTensors(c *checkpoint.Checkpoint, base string) (*safetensors.File, erro
 	return safetensors.OpenFS(c.FS(), c.Path(base+".safetensors"))
 }
 
-// IsWeights says that a checkpoint's file holds weights.
+// IsWeights reports whether a checkpoint's file holds weights.
 func IsWeights(name string) bool {
 	return name == modelName+".safetensors" || strings.HasPrefix(name, modelName+"-rank-")
 }

@@ -8,7 +8,7 @@ import (
 	"antiphase/checkpoint"
 )
 
-// told is what ranks tell each other while they save: the draft's name, a rank's files, or what went wrong.
+// told is a message between ranks that save: the draft's name, a rank's files, or an error.
 type told struct {
 	Draft     string             `json:"draft,omitempty"`
 	Entries   []checkpoint.Entry `json:"entries,omitempty"`
@@ -17,14 +17,14 @@ type told struct {
 	Committed bool               `json:"committed,omitempty"` // what failed came after the checkpoint was safe
 }
 
-// failed puts an error into it.
+// failed stores an error in it.
 func (m *told) failed(err error) {
 	if err != nil {
 		m.Failed, m.NoSpace, m.Committed = err.Error(), errors.Is(err, checkpoint.ErrNoSpace), errors.Is(err, checkpoint.ErrCommitted)
 	}
 }
 
-// error is what another rank ran into.
+// error is the error of another rank.
 func (m *told) error(rank int) error {
 	switch {
 	case m.Failed == "":
@@ -37,7 +37,7 @@ func (m *told) error(rank int) error {
 	return fmt.Errorf("rank %d: %s", rank, m.Failed)
 }
 
-// tell gives every rank's message to every rank. The error is of the first that has one, and the same everywhere.
+// tell sends every rank's message to every rank. The error is that of the first rank that has one, the same on all.
 func (t *run) tell(tag string, mine told) ([]told, error) {
 	b, err := json.Marshal(mine)
 	if err != nil {
@@ -61,8 +61,8 @@ func (t *run) tell(tag string, mine told) ([]told, error) {
 	return all, nil
 }
 
-// writeTogether has every rank write its files into one draft, which rank 0 commits once all are on disk. A rank that is killed
-// at any moment leaves the draft uncommitted, or a whole checkpoint.
+// writeTogether has every rank write its files into one draft, which rank 0 commits once all are on disk. A rank killed
+// at any moment leaves the draft uncommitted, or a complete checkpoint.
 func (t *run) writeTogether(s *snapshot) error {
 	var draft *checkpoint.Draft
 	var begin told

@@ -1,14 +1,15 @@
-// Package train runs a recipe: prepare tokenizer and data, then the loop, in a run folder that survives anything.
+// Package train runs a recipe: it prepares tokenizer and data, then runs the loop, in a run folder that survives
+// crashes.
 //
 //	run/recipe.json       the resolved recipe; itself a recipe
-//	run/tokenizer.json    the tokenizer, where one was trained; every checkpoint has its own copy
+//	run/tokenizer.json    the tokenizer, if one was trained; every checkpoint has its own copy
 //	run/data/             token shards (or elsewhere, see Options.Data)
 //	run/metrics.jsonl     one row per step
 //	run/checkpoints/      see the checkpoint package
-//	run/crash-step-N/     what is needed to look at a step whose loss was not finite
+//	run/crash-step-N/     data to reproduce a step whose loss was not finite
 //
-// The same call continues where the last one stopped, to the bit. Nothing here knows a terminal or a device's kind:
-// progress goes to the functions in Options.
+// The same call continues where the last one stopped, bit for bit. Nothing here depends on a terminal or a kind of
+// device: progress is reported to the functions in Options.
 package train
 
 import (
@@ -28,74 +29,74 @@ import (
 	"antiphase/tokenizer"
 )
 
-// ErrInterrupted says that the context ended, what was done is saved, and the same call will go on from there.
+// ErrInterrupted means that the context ended, all work is saved, and the same call will continue from there.
 var ErrInterrupted = errors.New("interrupted; run the same command again to go on")
 
-// ErrChanged says that a run folder holds a run of another recipe.
+// ErrChanged means that a run folder holds a run of another recipe.
 var ErrChanged = errors.New("the run folder holds a different run")
 
-// MetricsFile is the name of the rows of every step in a run folder.
+// MetricsFile is the name of the file of rows in a run folder.
 const MetricsFile = "metrics.jsonl"
 
 // Options is everything about a run that is not its recipe.
 type Options struct {
-	Dir       string // run folder, made when missing
+	Dir       string // run folder, created if missing
 	Data      string // token set; default Dir/data
-	Built     bool   // Data is a finished set with its tokenizer in it: it is used as it is, and the sources are not looked at
-	Tokenizer string // tokenizer file to take or make; default Dir/tokenizer.json
+	Built     bool   // Data is a finished set with its tokenizer: it is used as it is, and the sources are not read
+	Tokenizer string // tokenizer file to use or make; default Dir/tokenizer.json
 	Device    device.Device
-	Force     bool // continue although the recipe changed in more than is safe
-	Inexact   bool // continue on another device, precision or kernels: not to the bit
+	Force     bool // continue although the recipe changed in ways that alter results
+	Inexact   bool // continue on another device, precision or kernels, not bit for bit
 
-	Ranks Ranks // the processes that train this run together; nil for a single one
+	Ranks Ranks // processes that train this run together; nil for a single one
 	Shard bool  // ranks hold parts of the optimiser's moments instead of all of them (ZeRO-1)
 
-	Tensor int // neighbouring ranks that hold one model together, each its heads, columns and classes; 0 and 1: none do
+	Tensor int // consecutive ranks that hold one model together, each with its heads, columns and classes; 0 and 1: none do
 
-	Begin *Begin // the model to begin with, asked for where there is no checkpoint; nil draws the weights
+	Begin *Begin // the model to start from, used if there is no checkpoint; nil draws the weights
 
-	Save <-chan struct{} // asks for a checkpoint after the step in progress, from which the run goes on; may be nil
+	Save <-chan struct{} // requests a checkpoint after the current step, without stopping; may be nil
 
 	// SaveAfter saves between the recipe's own checkpoints when the last one is this old, and old enough that saving
 	// takes 2 % of the time; 0: never. A single process only.
 	SaveAfter time.Duration
 
-	Probe      Probe // looks at the model between steps; may be nil
+	Probe      Probe // inspects the model between steps; may be nil
 	ProbeEvery int   // steps between probes; the last step is probed too
 
 	Say      func(format string, args ...any)      // one-off messages; may be nil
-	Progress func(stage string, done, total int64) // preparation; total 0 when unknown; may be nil
+	Progress func(stage string, done, total int64) // preparation; total is 0 if unknown; may be nil
 	Report   func(Row)                             // every step's row; may be nil
 
-	fs     vfs.FS // of the run folder; nil is the machine's, tests give others
-	beside bool   // write checkpoints beside training whatever the device, for tests
+	fs     vfs.FS // of the run folder; nil is the machine's; tests use others
+	beside bool   // write checkpoints concurrently with training on any device, for tests
 }
 
-// Probe looks at a model in training after a step. It may compute with the model and must not change it. A run that resumes repeats
-// the steps since its checkpoint, and their probes, with the same model.
+// Probe inspects a model in training after a step. It may compute with the model but must not change it. A resumed run
+// repeats the steps since its checkpoint, and their probes, with the same model.
 type Probe func(ctx context.Context, step int, m *model.Model, tok *tokenizer.Tokenizer) error
 
-// Begin is a model to begin with.
+// Begin is a model to start from.
 type Begin struct {
 	Weights func(name string) ([]float32, error)
-	Parent  func() (*Parent, error) // what the state remembers of it
+	Parent  func() (*Parent, error) // recorded in the state
 }
 
-// Parent says which model a run began with.
+// Parent identifies the model a run started from.
 type Parent struct {
 	Path   string `json:"path"`
 	Step   int    `json:"step,omitempty"` // of a run
-	SHA256 string `json:"sha256"`         // of its weight files, one after the other in order of names
+	SHA256 string `json:"sha256"`         // of its weight files, concatenated in order of names
 }
 
-// Result is how a run stood when Run returned.
+// Result is the state of a run when Run returned.
 type Result struct {
 	Steps   int
 	Loss    float64 // last step's
-	Valid   float64 // last held-out loss; 0 when there was none
-	Resumed int     // step that this call continued from
+	Valid   float64 // last held-out loss; 0 if there was none
+	Resumed int     // step from which this call continued
 
-	Warnings int // steps of the run that had one, see metrics.Warning
+	Warnings int // steps of the run with a warning, see metrics.Warning
 }
 
 // Run trains r to its last step, continuing what Dir already holds.
@@ -127,12 +128,12 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 	defer run.close()
 	res, err := run.loop(ctx)
 	if err == nil || errors.Is(err, ErrInterrupted) {
-		err = errors.Join(err, run.agree("end", nil)) // the last checkpoint is rank 0's to write
+		err = errors.Join(err, run.agree("end", nil)) // rank 0 writes the last checkpoint
 	}
 	return res, err
 }
 
-// newRun makes a run ready for its next step.
+// newRun prepares a run for its next step.
 func newRun(ctx context.Context, r recipe.Recipe, opt *Options) (*run, error) {
 	opt.fs = vfs.Or(opt.fs)
 	t := &run{opt: opt, recipe: r, clock: clock{now: time.Now}}
@@ -143,8 +144,8 @@ func newRun(ctx context.Context, r recipe.Recipe, opt *Options) (*run, error) {
 	return t, nil
 }
 
-// ready looks for a checkpoint first, so that a run of another recipe is refused before anything of it is touched; then it
-// prepares tokenizer and data, builds the model, the optimiser and the loader, and restores.
+// ready looks for a checkpoint first, so that a run of another recipe is refused before anything of it is touched. Then
+// it prepares tokenizer and data, builds the model, the optimiser and the loader, and restores.
 func (t *run) ready(ctx context.Context) (err error) {
 	if err := t.meet(); err != nil {
 		return err
@@ -191,7 +192,7 @@ func (t *run) ready(ctx context.Context) (err error) {
 	return t.start()
 }
 
-// open opens the files that rows go to; one of several ranks writes them.
+// open opens the files for rows; only rank 0 writes them.
 func (t *run) open() error {
 	if t.follows() {
 		t.metrics = nowhere{}

@@ -6,16 +6,16 @@ import (
 	"antiphase/metrics"
 )
 
-// watch looks for what is odd about a step beside the steps before it. A condition that lasts is told once, when it begins;
+// watch detects anomalies of a step relative to earlier steps. A condition that lasts is reported once, when it begins;
 // every step that has one is counted.
 type watch struct {
 	norms, losses window
-	last          metrics.Warning // of the step before
-	steps         int             // that had a warning
+	last          metrics.Warning // of the previous step
+	steps         int             // steps with a warning
 }
 
-// What is odd: limits of λ, how many times the median a gradient norm may be, and how far above its median a loss may lie, in
-// median deviations (eight are five standard deviations of a normal distribution) and as a share.
+// Limits: the range of λ, the largest ratio of a gradient norm to its median, and how far a loss may be above its
+// median, in median deviations (eight are five standard deviations of a normal distribution) and as a fraction.
 const (
 	lambdaLow, lambdaHigh = 0, 1.5
 	normTimes             = 10
