@@ -13,6 +13,7 @@ type claim struct {
 	unit         string
 	why          string // there is no measure
 	command      string // measures it, where no experiment here does
+	cell         string // the planned experiment that measures it, where that is not the first
 }
 
 // Claims name an architecture, or a variant as the study of V1 names it.
@@ -59,7 +60,7 @@ var paperClaims = []claim{
 	{text: "DIFF trains at 88 % or more of the Transformer's speed", source: "paper, Table 7", arch: v1, than: plain,
 		measure: trainSpeed, ratio: true, above: true, border: 0.88},
 	{text: "DIFF without the norm over heads has a higher loss than DIFF", source: "paper, Table 6", arch: noNorm,
-		than: v1, measure: "lm.loss", above: true, least: 0.06, unit: "nats"},
+		than: v1, measure: "lm.loss", above: true, least: 0.06, unit: "nats", cell: "v1-study"},
 }
 
 // beyondClaims are those that no experiment of this size can test.
@@ -134,9 +135,9 @@ var askedClaims = []claim{
 	{text: "DIFF V2 attends less to noise", source: "asked here", arch: v2, than: plain,
 		measure: "attention.noise N=4 R=1", percent: true},
 	{text: "DIFF with λ_init = 0.2 in every layer retrieves more of several needles than DIFF", source: "asked here",
-		arch: flatter, than: v1, measure: "needle.bound N=4 R=2", above: true, percent: true},
+		arch: flatter, than: v1, measure: "needle.bound N=4 R=2", above: true, percent: true, cell: "v1-study"},
 	{text: "DIFF without the norm over heads retrieves more of several needles than DIFF", source: "asked here",
-		arch: noNorm, than: v1, measure: "needle.bound N=4 R=2", above: true, percent: true},
+		arch: noNorm, than: v1, measure: "needle.bound N=4 R=2", above: true, percent: true, cell: "v1-study"},
 	{text: "DIFF with both retrieves more of several needles than the Transformer", source: "asked here",
-		arch: flatFree, than: plain, measure: "needle.bound N=4 R=2", above: true, percent: true},
+		arch: flatFree, than: plain, measure: "needle.bound N=4 R=2", above: true, percent: true, cell: "v1-study"},
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"antiphase/eval"
@@ -110,6 +111,10 @@ func TestCoverage(t *testing.T) {
 	share := 100 * float64(held) / float64(trials)
 	t.Logf("5 seeds × 60 items: %.1f %% of 95 %% intervals hold the truth; %.1f %% of the claims of equal sides hold",
 		share, 100*float64(wrong)/float64(trials))
+	if said := fmt.Sprintf("covered %.1f %% in a simulation of 2,000", share); !testing.Short() &&
+		!strings.Contains(evidenceRules, said) {
+		t.Errorf("the document does not say %q", said)
+	}
 	if slack := 300 / math.Sqrt(float64(trials)); share < 93-slack/10 || share > 97+slack/10 {
 		t.Errorf("coverage is %.1f %%, want 93 to 97", share)
 	}

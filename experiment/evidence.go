@@ -13,48 +13,90 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// cell is a part of the evidence that is wanted: an experiment by its name.
-type cell struct{ name, what string }
-
-// cells are the evidence that was planned; an experiment that is none of them is shown too.
-var cells = []cell{
-	{"small-text", "(a) small, 17M parameters, books, science and other text: three architectures, three learning " +
-		"rates, three seeds"},
-	{"160m-text", "(b) 160m on the same text: three architectures, three seeds"},
-	{"retrieval-tiny", "(c) retrieval, tiny: three architectures, three learning rates, five seeds. Prompts fill the context of 256 tokens; " +
-		"documents seen in training have 204 at most, 66 in the median, so that retrieval here is also a matter of length"},
-	{"retrieval-small", "(c) retrieval, small: three architectures, three learning rates, five seeds"},
-	{"830m-text", "(d) 830m on the same text, one seed, as many tokens as there was time for"},
-}
-
 // Evidence reads every file of rows in a folder and writes the document about them.
 func Evidence(dir string, w io.Writer) error {
 	paths, err := vfs.Glob(vfs.OS{}, dir, "*.jsonl")
 	if err != nil {
 		return err
 	}
-	rows, err := ReadRowFiles(paths...)
-	if err != nil {
-		return err
-	}
 	byName := map[string][]Row{}
-	for _, r := range rows {
-		byName[r.Experiment] = append(byName[r.Experiment], r)
+	for _, path := range paths {
+		rows, err := ReadRowFiles(path)
+		if err == nil {
+			err = wholeRuns(rows)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", strings.TrimPrefix(path, "./"), err)
+		}
+		for _, r := range rows {
+			byName[r.Experiment] = append(byName[r.Experiment], r)
+		}
 	}
-	var b bytes.Buffer
-	b.WriteString(evidenceHead)
-	finals := map[string]*final{}
-	for name, list := range byName {
-		finals[name] = newFinal(list)
+	e := &evidence{finals: map[string]*final{}}
+	for name, rows := range byName {
+		if err := oneExperiment(rows); err != nil {
+			return fmt.Errorf("%s: %w", dir, err)
+		}
+		e.finals[name] = newFinal(rows)
 	}
-	names := ordered(finals)
-	writeCells(&b, finals, names)
-	writeClaims(&b, finals, names)
-	for _, name := range names {
-		writeExperiment(&b, name, byName[name], finals[name])
+	e.names = ordered(e.finals)
+	e.WriteString(evidenceHead)
+	e.summary()
+	e.WriteString(evidenceRules)
+	e.words()
+	e.cells()
+	e.claims()
+	for _, name := range e.names {
+		e.experiment(name, byName[name])
 	}
-	_, err = w.Write(b.Bytes())
+	e.empty()
+	_, err = w.Write(e.Bytes())
 	return err
+}
+
+// wholeRuns refuses a file in which the rows of a run are not all there: it was cut, or two were joined.
+func wholeRuns(rows []Row) error {
+	byRun := map[string][]Row{}
+	for _, r := range rows {
+		key := r.Experiment + " " + r.Run
+		byRun[key] = append(byRun[key], r)
+	}
+	for _, key := range slices.Sorted(maps.Keys(byRun)) {
+		if list := byRun[key]; !whole(list) {
+			return fmt.Errorf("the %s of %s are not those of one finished run: the file was cut, or two were joined",
+				plural(len(list), "row"), key)
+		}
+	}
+	return nil
+}
+
+// oneExperiment refuses rows of one name that cannot be compared: other steps at the same size, or other ways to
+// choose the learning rate.
+func oneExperiment(rows []Row) error {
+	first := map[string]*Row{}
+	for i := range rows {
+		r := &rows[i]
+		f := first[r.Size]
+		if f == nil {
+			first[r.Size], f = r, r
+		}
+		if f.Steps != r.Steps || f.Tokens != r.Tokens {
+			return fmt.Errorf("%s and %s are both of experiment %s, but one trains on %d tokens and the other on %d",
+				f.Run, r.Run, r.Experiment, f.Tokens, r.Tokens)
+		}
+		if f.Tuned != r.Tuned {
+			return fmt.Errorf("%s and %s are both of experiment %s, but their learning rates are chosen by %s and %s",
+				f.Run, r.Run, r.Experiment, f.tunedBy(), r.tunedBy())
+		}
+	}
+	return nil
+}
+
+// evidence is the document while it is written.
+type evidence struct {
+	bytes.Buffer
+	finals map[string]*final
+	names  []string
 }
 
 // ordered are the experiments' names, the planned ones first.
@@ -77,96 +119,153 @@ What was measured about the claims of the Differential Transformer (Ye et al., a
 [results/evidence](../results/evidence) by ` + "`antiphase evidence results/evidence -o docs/evidence.md`" + `;
 every number on it is computed from a committed row.
 
-How a claim is judged:
+`
+
+const evidenceRules = `How a claim is judged:
 
 - Architectures have equal parameters (to 1 %), equal tokens, the same batches in the same order for a seed, and the
-  same number of learning rates tried. The best rate of each is chosen by held-out loss; the seeds that chose it count
-  in the comparison, for every architecture alike.
+  same number of learning rates tried. The best rate of each is chosen by held-out loss, or by what the experiment says;
+  the seeds that chose it count in the comparison, for every architecture alike.
 - Differences are over seeds and items as crossed random effects, with 95 % intervals. A hierarchical bootstrap is not
   used: with few seeds it covers too little. The intervals used here covered 95.7 % in a simulation of 2,000
-  experiments with 5 seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `).
-- Retrieval counts a number only beside its own key; its floors are chance and what naming any hidden number earns.
+  experiments with 5 seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `). One seed gives no interval.
+- Retrieval counts a number only beside its own key; its floors are chance and what naming any hidden number earns. A
+  score that is not above its floors proves nothing.
 - A claim *holds* when the whole interval lies on its side, *does not hold* when it lies on the other side or excludes
-  an effect of the published size, and *cannot be told here* otherwise, or with fewer than three seeds.
+  an effect of the published size, and *cannot be told here* otherwise, with fewer than three seeds, with unequal tuning,
+  or where the better side is on its floor or had runs that diverged. *Not run* means that no row measures it.
+- The models here are small and their training is short. A verdict is about the sizes and tokens beside it.
 
 `
 
-func writeCells(b *bytes.Buffer, finals map[string]*final, names []string) {
-	b.WriteString("## What there is\n\n| experiment | planned | there |\n|---|---|---|\n")
-	for _, c := range cells {
-		fmt.Fprintf(b, "| %s | %s | %s |\n", c.name, c.what, there(finals[c.name]))
-	}
-	for _, name := range names {
-		if !slices.ContainsFunc(cells, func(c cell) bool { return c.name == name }) {
-			fmt.Fprintf(b, "| %s | – | %s |\n", name, there(finals[name]))
-		}
-	}
-	b.WriteString("\n")
+// classes of claims, by their source.
+var classes = []struct{ title, source string }{
+	{"Claims of the paper", "paper"}, {"Claims of DIFF V2", "V2"}, {"Asked here", "asked here"},
 }
 
-// there says what an experiment holds.
-func there(f *final) string {
-	if f == nil || len(f.rows) == 0 {
-		return "empty: not run yet"
-	}
-	var parts []string
-	for _, size := range f.sizes {
-		for _, arch := range f.archs {
-			if n := len(f.seeds(size, arch)); n > 0 {
-				parts = append(parts, fmt.Sprintf("%s: %s at lr %g", f.side(size, arch), plural(n, "seed"),
-					f.best[[2]string{size, arch}]))
+func (c *claim) of(source string) bool { return strings.HasPrefix(c.source, source) }
+
+// found are the verdicts on a claim, with the experiments that they come from.
+func (e *evidence) found(c *claim) (out []report.Verdict, names []string) {
+	for _, name := range e.names {
+		for _, size := range e.finals[name].sizes {
+			if x, ok := e.finals[name].find(c, size); ok {
+				out, names = append(out, e.finals[name].verdict(c, size, x)), append(names, name)
 			}
 		}
 	}
-	return fmt.Sprintf("%s; %s tokens a run", strings.Join(parts, ", "), big(float64(f.tokens(f.sizes[0]))))
+	return out, names
 }
 
-func writeClaims(b *bytes.Buffer, finals map[string]*final, names []string) {
-	b.WriteString("## Claims\n\n| claim | source | found, with 95 % interval | experiment: size, tokens, seeds | " +
-		"verdict |\n|---|---|---|---|---|\n")
-	for i := range claims {
-		c := &claims[i]
-		found := false
-		for _, name := range names {
-			f := finals[name]
-			for _, size := range f.sizes {
-				if x, ok := f.find(c, size); ok {
-					v := f.verdict(c, size, x)
-					writeVerdict(b, v, name+": "+v.Basis)
-					found = true
-				}
+// differs is the outcome of a claim that holds in one experiment and not in another.
+const differs = "differs"
+
+// outcome puts the verdicts on a claim together.
+func outcomeOf(list []report.Verdict) string {
+	seen := map[string]bool{}
+	for _, v := range list {
+		seen[v.Verdict] = true
+	}
+	switch {
+	case len(list) == 0:
+		return NotRun
+	case seen[Holds] && seen[HoldsNot]:
+		return differs
+	case seen[Holds]:
+		return Holds
+	case seen[HoldsNot]:
+		return HoldsNot
+	}
+	return Unclear
+}
+
+// summary counts the claims by outcome.
+func (e *evidence) summary() {
+	heads := []string{Holds, HoldsNot, differs, Unclear, NotRun}
+	fmt.Fprintf(e, "| claims | %s |\n|---|%s\n", strings.Join(heads, " | "), strings.Repeat("---|", len(heads)))
+	for _, class := range classes {
+		count := map[string]int{}
+		for i := range claims {
+			if claims[i].of(class.source) {
+				list, _ := e.found(&claims[i])
+				count[outcomeOf(list)]++
 			}
 		}
-		if !found {
-			writeVerdict(b, report.Verdict{Claim: c.text, Source: c.source, Figure: "–", Verdict: Unclear},
-				cmp.Or(c.why, "empty: no row measures it yet"))
+		fmt.Fprintf(e, "| %s |", class.title)
+		for _, h := range heads {
+			fmt.Fprintf(e, " %d |", count[h])
 		}
+		e.WriteString("\n")
 	}
-	b.WriteString("\n")
+	e.WriteString("\n*Differs*: it holds in one experiment and not in another.\n\n")
 }
 
-func writeVerdict(b *bytes.Buffer, v report.Verdict, basis string) {
-	fmt.Fprintf(b, "| %s | %s | %s | %s | **%s** |\n", v.Claim, v.Source, v.Figure, basis, v.Verdict)
+// words explains what the tables say, but for what only a page has.
+func (e *evidence) words() {
+	e.WriteString("Words:\n\n")
+	for _, w := range words {
+		fmt.Fprintf(e, "- **%s**: %s.\n", w.Word, strings.TrimSuffix(w.Says, "."))
+	}
+	e.WriteString("\n")
 }
 
-func writeExperiment(b *bytes.Buffer, name string, rows []Row, f *final) {
-	p := Summarize(rows)
-	fmt.Fprintf(b, "## %s\n\n", name)
-	if p.Command != "" {
-		fmt.Fprintf(b, "```sh\n%s\n```\n\n", p.Command)
-	}
-	if len(rows) > 0 {
-		fmt.Fprintf(b, "%s; commit %s.\n\n", rows[0].Machine, cmp.Or(rows[0].Commit, "unknown"))
-	}
-	fmt.Fprintf(b, "```\n%s```\n\n", p.Table(false))
-	for _, t := range p.Experiment.Tables {
-		fmt.Fprintf(b, "%s. %s\n\n", t.Title, t.Note)
-		for i, row := range t.Rows {
-			fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
-			if i == 0 {
-				fmt.Fprintf(b, "|%s\n", strings.Repeat("---|", len(row)))
+// claims writes a table for each class.
+func (e *evidence) claims() {
+	for _, class := range classes {
+		fmt.Fprintf(e, "## %s\n\n| claim | source | found, with 95 %% interval | size, tokens, seeds | verdict | repeat |\n"+
+			"|---|---|---|---|---|---|\n", class.title)
+		for i := range claims {
+			if claims[i].of(class.source) {
+				e.claim(&claims[i])
 			}
 		}
-		b.WriteString("\n")
+		e.WriteString("\n")
 	}
+}
+
+// claim writes a line for every experiment that measures the claim.
+func (e *evidence) claim(c *claim) {
+	list, names := e.found(c)
+	for i, v := range list {
+		text, source := v.Claim, v.Source
+		if i > 0 {
+			text, source = "″", "″"
+		}
+		e.row(text, source, v.Figure, v.Basis, "**"+v.Verdict+"**", link(names[i]))
+	}
+	if len(list) > 0 {
+		return
+	}
+	repeat := "`" + c.command + "`"
+	if c.command == "" {
+		repeat = link(cmp.Or(c.cell, cells[0].name))
+	}
+	e.row(c.text, c.source, "–", cmp.Or(c.why, "no row measures it yet"), "**"+NotRun+"**", repeat)
+}
+
+// row writes a row of a table; the cells are Markdown already where they come from here, and text otherwise.
+func (e *evidence) row(list ...string) {
+	for _, s := range list {
+		fmt.Fprintf(e, "| %s ", markdown(s))
+	}
+	e.WriteString("|\n")
+}
+
+// markdown keeps a text from ending its cell of a table, or from being taken for HTML.
+func markdown(s string) string {
+	return strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", " ", "\r", " ").Replace(s)
+}
+
+// link leads to the section of an experiment, which begins with its command.
+func link(name string) string {
+	anchor := strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case strings.ContainsRune("`~!@#$%^&*()+=<>?,./:;\"'|{}[]\\", r):
+			return -1
+		}
+		return r
+	}, strings.ToLower(name))
+	return fmt.Sprintf("[%s](#%s)", name, anchor)
 }

@@ -37,6 +37,11 @@ var words = []report.Word{
 	{Word: "λ", Says: "how much of the second softmax map a differential head subtracts"},
 	{Word: "outliers", Says: "the largest attention logit and hidden state of a sequence; large ones cost " +
 		"precision in few bits"},
+	{Word: "spikes", Says: "steps whose loss or gradient norm leaps above those before it; the late gradient norm is " +
+		"the mean over the last quarter of training"},
+	{Word: "KL to exact", Says: "how far next-token probabilities move when attention logits are rounded to a few bits, " +
+		"in nats per token; 0 is no difference"},
+	{Word: "tokens to 90 %", Says: "training tokens after which two of four needles are first given in 90 % of the cases"},
 	{Word: "seed", Says: "decides the initial weights and the order of the batches; another seed is another run " +
 		"of the same experiment"},
 }

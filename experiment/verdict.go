@@ -38,7 +38,7 @@ type finding struct {
 	arch, than      float64 // the two sides' own values
 	floors          map[string]float64
 	seeds           int      // of the side that has fewer
-	doubts          []string // why no verdict can be given, or not one for a side
+	doubts          []string // why no verdict can be given
 	note            string   // takes the place of the numbers
 }
 
@@ -81,7 +81,12 @@ func (f *final) find(c *claim, size string) (finding, bool) {
 	if x.seeds < 2 { // what is left would be over items alone
 		x.low, x.high = math.Inf(-1), math.Inf(1)
 	}
-	x.doubts = f.doubts(c, size, row)
+	if s := f.unequal(size, c.than, c.arch); s != "" {
+		x.doubts = append(x.doubts, s)
+	}
+	if x.seeds > 1 && f.floored(c, size, row) {
+		x.doubts = append(x.doubts, c.arch+" is not above its floor")
+	}
 	return x, true
 }
 
@@ -105,11 +110,8 @@ func (f *final) paired(x *finding, row *Row, one, two string) bool {
 	return false
 }
 
-// doubts are reasons not to trust a difference: sides that were not tuned alike, and scores that knowing nothing earns.
-func (f *final) doubts(c *claim, size string, row *Row) (out []string) {
-	if s := f.unequal(size, c.than, c.arch); s != "" {
-		out = append(out, s)
-	}
+// floored says that what a claim calls more can be had without knowing anything: its interval reaches a floor.
+func (f *final) floored(c *claim, size string, row *Row) bool {
 	floor := 0.0
 	for _, x := range row.Floors {
 		if x < 1 { // of a single needle copying earns everything
@@ -117,17 +119,12 @@ func (f *final) doubts(c *claim, size string, row *Row) (out []string) {
 		}
 	}
 	if !c.above || floor == 0 || row.Task == nil {
-		return out
+		return false
 	}
-	for _, side := range f.eval.Sides() {
-		if side.Name != f.side(size, c.arch) {
-			continue
-		}
-		if m, ok := side.Metric(row.Task.Question, row.Metric); ok && m.Low <= floor {
-			out = append(out, fmt.Sprintf("%s is not above its floor", c.arch))
-		}
-	}
-	return out
+	return slices.ContainsFunc(f.eval.Sides(), func(s eval.Side) bool {
+		m, ok := s.Metric(row.Task.Question, row.Metric)
+		return ok && s.Name == f.side(size, c.arch) && m.Low <= floor
+	})
 }
 
 // studentInterval is the mean of a few values with its 95 % interval; of one value there is none.
@@ -210,7 +207,9 @@ func (c *claim) figure(x finding) string {
 		sides = big(x.arch) + " against " + big(x.than)
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.floors)) {
-		sides += fmt.Sprintf(", %s %.1f", name, 100*x.floors[name])
+		if x.floors[name] < 1 {
+			sides += fmt.Sprintf(", %s %.1f", name, 100*x.floors[name])
+		}
 	}
 	s := fmt.Sprintf(plus, scale*x.diff)
 	if eval.Finite(x.low) && eval.Finite(x.high) {

@@ -1,0 +1,188 @@
+package experiment
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// cell is a part of the evidence that is wanted: an experiment by its name.
+type cell struct {
+	name, what   string
+	sides        []string
+	rates, seeds int    // of each side
+	command      string // as it is to be run; rows have the one that was
+}
+
+var three = []string{plain, v1, v2}
+
+const retrievalTasks = ` --probe "needle needles=4 queries=2 samples=10" --task lm --task "needle needles=1 queries=1 samples=40"` +
+	` --task "needle needles=4 queries=2 samples=40" --task "attention needles=4 queries=1 samples=20" --task outliers` +
+	` --tune-by "needle needles=4 queries=2 samples=40" --keep none`
+
+// cells are the evidence that was planned; an experiment that is none of them is shown too.
+var cells = []cell{
+	{"small-text", "(a) small, 17M parameters, books, science and other text", three, 3, 3,
+		`antiphase compare --name small-text --size small --data 'lm/*_train*.jsonl.zst' --steps 22000 --set train.micro_batch=32` +
+			` --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --probe none --task lm --task "lowbit of=logits samples=4 texts=16"` +
+			` --task outliers --task "attention needles=4 queries=1 samples=20" --keep none --dir runs/small-text`},
+	{"160m-text", "(b) 160m on the same text", three, 1, 3,
+		`antiphase compare --name 160m-text --size 160m --data 'lm/*_train*.jsonl.zst' --steps 1370 --set train.batch=32` +
+			` --set train.micro_batch=16 --seeds 3 --probe none --task lm --task outliers --keep none --dir runs/160m-text`},
+	{"retrieval-tiny", "(c) retrieval, tiny. Documents seen in training have 204 tokens at most, 66 in the median, so " +
+		"that retrieval from longer prompts is also a matter of length", three, 3, 5,
+		`antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5` +
+			` --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
+	{"retrieval-small", "(c) retrieval, small", three, 3, 5,
+		`antiphase compare --name retrieval-small --size small --data 'synthetic:docs=400000,len=1536,mix=needle:4+kv:4+prose:1'` +
+			` --set train.seq_len=512 --set data.isolate=true --set train.micro_batch=32 --set tokenizer.vocab=1024` +
+			` --set model.vocab=1024 --set tokenizer.pattern=gpt2 --set model.init_residual=false --lr 5e-4,1e-3,2e-3` +
+			` --tune-seeds 1 --seeds 5` + retrievalTasks + ` --dir runs/retrieval-small`},
+	{"v1-study", "what DIFF needs at tiny: λ_init = 0.2 in every layer (diff-l02), no norm over heads (diff-nonorm), " +
+		"and both (diff-l02-nonorm), each with the same tuning budget", []string{plain, v1, flatter, noNorm, flatFree}, 3, 5,
+		`antiphase compare --name v1-study --size tiny --steps 12000 --arch transformer,diff` +
+			` --variant "diff-l02 diff model.lambda_init=constant model.lambda_const=0.2" --variant "diff-nonorm diff model.head_norm=off"` +
+			` --variant "diff-l02-nonorm diff model.lambda_init=constant model.lambda_const=0.2 model.head_norm=off"` +
+			` --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks + ` --dir runs/v1-study`},
+	{"830m-text", "(d) 830m on the same text, as many tokens as there was time for", three, 1, 1,
+		`antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --seeds 1 --probe none --task lm` +
+			` --task outliers --keep none --dir runs/830m-text`},
+}
+
+// cells says what was planned, what there is, and what is missing of it.
+func (e *evidence) cells() {
+	e.WriteString("## What there is\n\n| experiment | what | there | of the plan |\n|---|---|---|---|\n")
+	for i := range cells {
+		c := &cells[i]
+		e.row(link(c.name), fmt.Sprintf("%s: %s, %s, %s", c.what, plural(len(c.sides), "side"),
+			plural(c.rates, "learning rate"), plural(c.seeds, "seed")), there(e.finals[c.name]), c.missing(e.finals[c.name]))
+	}
+	for _, name := range e.names {
+		if !slices.ContainsFunc(cells, func(c cell) bool { return c.name == name }) {
+			e.row(link(name), "not planned", there(e.finals[name]), "–")
+		}
+	}
+	e.WriteString("\n")
+}
+
+// there says what an experiment holds.
+func there(f *final) string {
+	if f == nil || len(f.rows) == 0 {
+		return "nothing: not run"
+	}
+	var parts []string
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			if n := len(f.seeds(size, arch)); n > 0 {
+				parts = append(parts, fmt.Sprintf("%s: %s at lr %g", f.side(size, arch), plural(n, "seed"),
+					f.best[[2]string{size, arch}]))
+			}
+		}
+	}
+	return fmt.Sprintf("%s; %s tokens a run", strings.Join(parts, ", "), big(float64(f.tokens(f.sizes[0]))))
+}
+
+// missing says what an experiment lacks of its plan.
+func (c *cell) missing(f *final) string {
+	if f == nil || len(f.rows) == 0 {
+		return "all is missing"
+	}
+	var out []string
+	for _, side := range c.sides {
+		seeds, rates := len(f.seeds(f.sizes[0], side)), len(f.rates(f.sizes[0], side))
+		switch {
+		case seeds == 0:
+			out = append(out, "no run of "+side)
+		case seeds < c.seeds:
+			out = append(out, fmt.Sprintf("%s has %d of %d seeds", side, seeds, c.seeds))
+		}
+		if rates > 0 && rates < c.rates {
+			out = append(out, fmt.Sprintf("%s has %d of %d learning rates", side, rates, c.rates))
+		}
+	}
+	if len(out) == 0 {
+		return "complete"
+	}
+	return "incomplete: " + strings.Join(out, ", ")
+}
+
+// experiment writes the section of an experiment: its command, scores, tuning grid and runs.
+func (e *evidence) experiment(name string, rows []Row) {
+	f := e.finals[name]
+	p := Summarize(rows)
+	fmt.Fprintf(e, "## %s\n\n", markdown(name))
+	for i, command := range f.commands() {
+		if i > 0 {
+			e.WriteString("Some of the runs come from:\n\n")
+		}
+		e.code("sh", command+"\n")
+	}
+	fmt.Fprintf(e, "%s %s%s\n\n", markdown(f.origin()), f.tuning(), f.lengths())
+	e.code("", p.Table(false))
+	for _, t := range p.Experiment.Tables {
+		fmt.Fprintf(e, "%s. %s\n\n", t.Title, t.Note)
+		for i, row := range t.Rows {
+			e.row(row...)
+			if i == 0 {
+				fmt.Fprintf(e, "|%s\n", strings.Repeat("---|", len(row)))
+			}
+		}
+		e.WriteString("\n")
+	}
+}
+
+// code writes a block that nothing in it can end.
+func (e *evidence) code(language, text string) {
+	fmt.Fprintf(e, "```%s\n%s```\n\n", language, strings.ReplaceAll(text, "```", "'''"))
+}
+
+// commands are those that made the rows, each once.
+func (f *final) commands() (out []string) {
+	for _, r := range f.all {
+		if r.Command != "" && !slices.Contains(out, r.Command) {
+			out = append(out, r.Command)
+		}
+	}
+	return out
+}
+
+// origin says on which machines and commits the runs were made.
+func (f *final) origin() string {
+	var out []string
+	for _, r := range f.all {
+		s := fmt.Sprintf("%s; commit %s.", cmp.Or(r.Machine, "machine unknown"), cmp.Or(r.Commit, "unknown"))
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// lengths says how long the prompts with needles were.
+func (f *final) lengths() string {
+	var out []string
+	for _, r := range f.rows {
+		if r.Task == nil || r.Task.Kind != "needle" {
+			continue
+		}
+		list, _ := r.Task.Config["lengths"].([]any)
+		if s := strings.Trim(fmt.Sprint(list), "[]"); s != "" && !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Prompts with needles have %s tokens.", strings.Join(out, ", "))
+}
+
+// empty prints the commands of what was planned and not run.
+func (e *evidence) empty() {
+	for _, c := range cells {
+		if e.finals[c.name] == nil {
+			fmt.Fprintf(e, "## %s\n\nNot run. Its command, with the text of the other experiments in `lm/`:\n\n", c.name)
+			e.code("sh", c.command+"\n")
+		}
+	}
+}
