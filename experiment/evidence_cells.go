@@ -112,13 +112,13 @@ func (e *evidence) experiment(name string, rows []Row) {
 	f := e.finals[name]
 	p := Summarize(rows)
 	fmt.Fprintf(e, "## %s\n\n", markdown(name))
-	for i, command := range f.commands() {
+	for i, command := range commands(f.all) {
 		if i > 0 {
 			e.WriteString("Some of the runs come from:\n\n")
 		}
 		e.code("sh", command+"\n")
 	}
-	fmt.Fprintf(e, "%s %s%s\n\n", markdown(f.origin()), f.tuning(), f.lengths())
+	fmt.Fprintf(e, "%s %s%s\n\n", markdown(origin(f.all)), f.says(), lengths(f.rows))
 	e.code("", p.Table(false))
 	for _, t := range p.Experiment.Tables {
 		fmt.Fprintf(e, "%s. %s\n\n", t.Title, t.Note)
@@ -138,8 +138,8 @@ func (e *evidence) code(language, text string) {
 }
 
 // commands are those that made the rows, each once.
-func (f *final) commands() (out []string) {
-	for _, r := range f.all {
+func commands(rows []Row) (out []string) {
+	for _, r := range rows {
 		if r.Command != "" && !slices.Contains(out, r.Command) {
 			out = append(out, r.Command)
 		}
@@ -148,9 +148,9 @@ func (f *final) commands() (out []string) {
 }
 
 // origin says on which machines and commits the runs were made.
-func (f *final) origin() string {
+func origin(rows []Row) string {
 	var out []string
-	for _, r := range f.all {
+	for _, r := range rows {
 		s := fmt.Sprintf("%s; commit %s.", cmp.Or(r.Machine, "machine unknown"), cmp.Or(r.Commit, "unknown"))
 		if !slices.Contains(out, s) {
 			out = append(out, s)
@@ -160,9 +160,9 @@ func (f *final) origin() string {
 }
 
 // lengths says how long the prompts with needles were.
-func (f *final) lengths() string {
+func lengths(rows []Row) string {
 	var out []string
-	for _, r := range f.rows {
+	for _, r := range rows {
 		if r.Task == nil || r.Task.Kind != "needle" {
 			continue
 		}

@@ -11,17 +11,14 @@ import (
 // final is what comparisons are made of: the runs of each size and architecture at its best learning rate, one set of
 // rows per run.
 type final struct {
-	all   []Row // of every learning rate
-	rows  []Row // of the best
-	sizes []string
-	archs []string // in the order of the rows; the first is the reference
-	best  map[[2]string]float64
-	eval  *eval.Evaluation
+	tuning       // of every learning rate; the first architecture is the reference
+	rows   []Row // of the best
+	eval   *eval.Evaluation
 }
 
 // newFinal gathers the runs to compare.
 func newFinal(rows []Row) *final {
-	f := &final{all: unique(rows)}
+	f := &final{tuning: tuning{all: unique(rows)}}
 	f.best = Choose(f.all)
 	for _, r := range f.all {
 		if !slices.Contains(f.sizes, r.Size) {
@@ -62,18 +59,6 @@ func unique(rows []Row) []Row {
 
 // diverged is the number of runs of a side whose loss was not finite.
 func (f *final) diverged(size, arch string) int { return len(f.values(size, arch, Failed)) }
-
-// rates are the learning rates that were tried of a side.
-func (f *final) rates(size, arch string) []float64 {
-	var out []float64
-	for _, r := range f.all {
-		if r.Size == size && r.Arch == arch && !slices.Contains(out, r.LR) {
-			out = append(out, r.LR)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
 
 // side names a size and an architecture among the others.
 func (f *final) side(size, arch string) string {

@@ -9,8 +9,16 @@ import (
 	"antiphase/eval/report"
 )
 
-// tuned is the measure that chose the learning rates, and its label.
-func (f *final) tuned() (measure, label string) {
+// tuning is every run of an experiment, and the learning rates that they chose.
+type tuning struct {
+	all   []Row
+	sizes []string
+	archs []string
+	best  map[[2]string]float64
+}
+
+// by is the measure that chose the learning rates, and its label.
+func (f *tuning) by() (measure, label string) {
 	measure = heldOut
 	if len(f.all) > 0 {
 		measure = f.all[0].tunedBy()
@@ -26,8 +34,8 @@ func (f *final) tuned() (measure, label string) {
 	return measure, measure
 }
 
-// tuning says how the learning rates came about.
-func (f *final) tuning() string {
+// says is a sentence about how the learning rates came about.
+func (f *tuning) says() string {
 	most := 0
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
@@ -37,7 +45,7 @@ func (f *final) tuning() string {
 	if most < 2 {
 		return "One learning rate was tried of each architecture, so nothing was tuned."
 	}
-	measure, label := f.tuned()
+	measure, label := f.by()
 	s := "The learning rate of each architecture is the one with the best " + label
 	if measure != heldOut {
 		s += ", not the one with the lowest held-out loss"
@@ -45,29 +53,9 @@ func (f *final) tuning() string {
 	return s + "; the tuning grid shows all of them."
 }
 
-// tables are the tuning grid and the final numbers of every run.
-func (f *final) tables() []report.Listing {
-	var out []report.Listing
-	if grid := f.grid(); len(grid.Rows) > 1+len(f.sizes)*len(f.archs) {
-		out = append(out, grid)
-	}
-	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss",
-		"tokens to 90 % retrieval", "gradient norm, late", "spikes"}},
-		Note: "Held-out loss is that of the last evaluation while training, over all sources of text in their " +
-			"proportion; spikes are steps whose loss or gradient norm leaps."}
-	for _, size := range f.sizes {
-		for _, arch := range f.archs {
-			for _, seed := range f.seeds(size, arch) {
-				runs.Rows = append(runs.Rows, f.runRow(size, arch, seed))
-			}
-		}
-	}
-	return append(out, runs)
-}
-
 // grid lists every learning rate of every side.
-func (f *final) grid() report.Listing {
-	measure, label := f.tuned()
+func (f *tuning) grid() report.Listing {
+	measure, label := f.by()
 	head := []string{"size", "architecture", "learning rate", "seeds", "held-out loss, mean"}
 	if measure != heldOut {
 		head = append(head, label+", mean")
@@ -85,7 +73,7 @@ func (f *final) grid() report.Listing {
 	return out
 }
 
-func (f *final) gridRow(size, arch string, lr float64) []string {
+func (f *tuning) gridRow(size, arch string, lr float64) []string {
 	of := func(measure string) (rows []Row) {
 		for _, r := range f.all {
 			if r.Size == size && r.Arch == arch && r.LR == lr && r.Measure == measure {
@@ -100,7 +88,7 @@ func (f *final) gridRow(size, arch string, lr float64) []string {
 		seeds = append(seeds, fmt.Sprint(r.Seed))
 	}
 	out := []string{size, arch, fmt.Sprintf("%g", lr), strings.Join(seeds, " "), meanText(of(heldOut), len(failed))}
-	if measure, _ := f.tuned(); measure != heldOut {
+	if measure, _ := f.by(); measure != heldOut {
 		out = append(out, meanText(of(measure), len(failed)))
 	}
 	if f.best[[2]string{size, arch}] == lr {
@@ -131,31 +119,23 @@ func meanText(rows []Row, failed int) string {
 	return text
 }
 
-func (f *final) runRow(size, arch string, seed uint64) []string {
-	get := func(measure string) *Row { return f.values(size, arch, measure)[seed] }
-	text := func(measure, form string) string {
-		if r := get(measure); r != nil {
-			return fmt.Sprintf(form, r.Value)
-		}
-		return "–"
-	}
-	any := f.rows[slices.IndexFunc(f.rows, func(r Row) bool { return r.Size == size && r.Arch == arch && r.Seed == seed })]
-	out := []string{any.Run, big(float64(any.Parameters)), big(float64(any.Tokens))}
-	if r := get(Failed); r != nil {
-		return append(out, fmt.Sprintf("diverged after %.0f of %d steps", r.Value, r.Steps), "–", "–", "–")
-	}
-	reach := "–"
-	if r := get(f.probe()); r != nil {
-		reach = reachedText(reached(r.Curve))
-	}
-	return append(out, text(heldOut, "%.4f"), reach, text("train.grad_norm_late", "%.3f"), text("train.spikes", "%.0f"))
-}
-
 // unequal says how the tuning of two sides differs, or "".
-func (f *final) unequal(size, a, b string) string {
+func (f *tuning) unequal(size, a, b string) string {
 	x, y := f.rates(size, a), f.rates(size, b)
 	if slices.Equal(x, y) {
 		return ""
 	}
 	return fmt.Sprintf("%s were tried of %s, %d of %s", plural(len(x), "learning rate"), a, len(y), b)
+}
+
+// rates are the learning rates that were tried of a side.
+func (f *tuning) rates(size, arch string) []float64 {
+	var out []float64
+	for _, r := range f.all {
+		if r.Size == size && r.Arch == arch && !slices.Contains(out, r.LR) {
+			out = append(out, r.LR)
+		}
+	}
+	slices.Sort(out)
+	return out
 }

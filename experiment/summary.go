@@ -58,7 +58,7 @@ func Summarize(rows []Row) *report.Page {
 			"samples":   {},
 		},
 		Training: f.training(),
-		Experiment: &report.Experiment{Verdicts: f.verdicts(), Rule: rule + " " + f.tuning(), Curves: f.bundles(),
+		Experiment: &report.Experiment{Verdicts: f.verdicts(), Rule: rule + " " + f.says(), Curves: f.bundles(),
 			Tables: f.tables(), Words: words}}
 	if len(rows) > 0 {
 		p.Title = "Comparison " + rows[0].Experiment
@@ -145,4 +145,44 @@ func (f *final) bundle(measure string) (b report.Bundle, ok bool) {
 		}
 	}
 	return b, ok
+}
+
+// tables are the tuning grid and the final numbers of every run.
+func (f *final) tables() []report.Listing {
+	var out []report.Listing
+	if grid := f.tuning.grid(); len(grid.Rows) > 1+len(f.sizes)*len(f.archs) {
+		out = append(out, grid)
+	}
+	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss",
+		"tokens to 90 % retrieval", "gradient norm, late", "spikes"}},
+		Note: "Held-out loss is that of the last evaluation while training, over all sources of text in their " +
+			"proportion; spikes are steps whose loss or gradient norm leaps."}
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			for _, seed := range f.seeds(size, arch) {
+				runs.Rows = append(runs.Rows, f.runRow(size, arch, seed))
+			}
+		}
+	}
+	return append(out, runs)
+}
+
+func (f *final) runRow(size, arch string, seed uint64) []string {
+	get := func(measure string) *Row { return f.values(size, arch, measure)[seed] }
+	text := func(measure, form string) string {
+		if r := get(measure); r != nil {
+			return fmt.Sprintf(form, r.Value)
+		}
+		return "–"
+	}
+	any := f.rows[slices.IndexFunc(f.rows, func(r Row) bool { return r.Size == size && r.Arch == arch && r.Seed == seed })]
+	out := []string{any.Run, big(float64(any.Parameters)), big(float64(any.Tokens))}
+	if r := get(Failed); r != nil {
+		return append(out, fmt.Sprintf("diverged after %.0f of %d steps", r.Value, r.Steps), "–", "–", "–")
+	}
+	reach := "–"
+	if r := get(f.probe()); r != nil {
+		reach = reachedText(reached(r.Curve))
+	}
+	return append(out, text(heldOut, "%.4f"), reach, text("train.grad_norm_late", "%.3f"), text("train.spikes", "%.0f"))
 }
