@@ -79,7 +79,7 @@ func everyFlag() map[string]*pflag.Flag {
 		}
 		name := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "antiphase") + " ")
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Name != "help" && f.Name != "version" {
+			if _, refused := f.Value.(notComputing); !refused && f.Name != "help" && f.Name != "version" {
 				out[strings.TrimSpace(name+" --"+f.Name)] = f
 			}
 		})

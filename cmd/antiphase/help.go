@@ -20,6 +20,9 @@ func finish(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		finish(sub)
 	}
+	if c.HasParent() && !opensDevice(c) {
+		refuseComputeFlags(c)
+	}
 	completions(c)
 	if c.HasSubCommands() && !c.Runnable() {
 		c.Args = cobra.ArbitraryArgs
@@ -52,8 +55,11 @@ func names(c *cobra.Command) (list []string) {
 	return list
 }
 
-// flagError names the flag that was probably meant.
+// flagError names the flag that was probably meant, or says why one has no place here.
 func flagError(c *cobra.Command, err error) error {
+	if idle := new(notComputing); errors.As(err, idle) {
+		return *idle
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return err

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		program()
 	}
 	testscript.Main(m, map[string]func(){"antiphase": program, "curl": curl, "faulty": func() {
-		verbs = append(verbs, faultVerb)
+		verbs, computing = append(verbs, faultVerb), append(computing, "fault")
 		program()
 	}})
 }
