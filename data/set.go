@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"antiphase/internal/vfs"
@@ -134,16 +135,24 @@ func (s *Set) Split(name string) (*Split, error) {
 	if len(sp.shards) == 0 {
 		names := make([]string, 0, len(have))
 		for n := range have {
-			names = append(names, n)
+			names = append(names, strconv.Quote(n))
 		}
 		sort.Strings(names)
-		return nil, fmt.Errorf("data: set %s has no split %q, it has %q; %q needs BuildOptions.HeldOut above 0", s.dir, name, names, Valid)
+		return nil, &SourceError{Source: s.dir, Fault: fmt.Sprintf("has no split %q, only %s: %s", name, strings.Join(names, ", "), missingSplit(name))}
 	}
 	for _, info := range s.Manifest.Sources {
 		sp.sources = append(sp.sources, info.Name)
 	}
 	sp.parts = []component{newComponent("all", sp.eos != nil, sp.shards)}
 	return sp, nil
+}
+
+// missingSplit says how to get a split that a set lacks.
+func missingSplit(name string) string {
+	if name == Valid {
+		return "give more text, or hold more of it out (data.held_out; data build --held-out)"
+	}
+	return fmt.Sprintf("there are %s and %s", Train, Valid)
 }
 
 // Has reports whether the set has a split.

@@ -63,7 +63,7 @@ func (t *run) build() error {
 	if err := checkRows(split, rows, r); err != nil {
 		return err
 	}
-	if t.set.Has(data.Valid) {
+	if t.set.Has(data.Valid) || t.opt.Judged {
 		if t.valid, err = t.set.Split(data.Valid); err != nil {
 			return err
 		}

@@ -61,6 +61,8 @@ type Options struct {
 	// takes 2 % of the time; 0: never. A single process only.
 	SaveAfter time.Duration
 
+	Judged bool // held-out text is needed: data without any is refused before the first step
+
 	Probe      Probe // inspects the model between steps; may be nil
 	ProbeEvery int   // steps between probes; the last step is probed too
 

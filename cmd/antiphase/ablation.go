@@ -81,7 +81,7 @@ func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
 	for i, row := range rows {
 		a.note("\n%s", a.paint(bold, fmt.Sprintf("%s: %s (%d of %d)", row.Name, row.Doc, i+1, len(rows))))
 		opt := train.Options{Dir: filepath.Join(f.dir, row.Name), Data: filepath.Join(f.dir, "data"),
-			Tokenizer: filepath.Join(f.dir, "tokenizer.json"), Inexact: f.inexact}
+			Tokenizer: filepath.Join(f.dir, "tokenizer.json"), Inexact: f.inexact, Judged: true}
 		if _, err := a.trainRun(ctx, d, recipes[i], opt); err != nil {
 			return err
 		}

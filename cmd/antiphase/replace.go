@@ -23,7 +23,7 @@ func replaceable(path, not string, same func(path string) bool) error {
 	st, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil
+		return hasFolder(path)
 	case err != nil:
 		return err
 	case st.IsDir():
@@ -32,6 +32,15 @@ func replaceable(path, not string, same func(path string) bool) error {
 		return nil
 	case !same(path):
 		return usage(fmt.Errorf("%s is there already and %s; name another file, or delete it first", path, not))
+	}
+	return nil
+}
+
+// hasFolder refuses a new file in a folder that is not there.
+func hasFolder(path string) error {
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return usage(fmt.Errorf("%s: there is no folder %s; make it first", path, dir))
 	}
 	return nil
 }

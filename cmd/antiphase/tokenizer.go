@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"antiphase/recipe"
+	"antiphase/tokenizer"
 	"antiphase/train"
 )
 
@@ -64,6 +65,9 @@ func (a *app) trainTokenizer(ctx context.Context, f *tokenizerFlags, args []stri
 	if r.Tokenizer.Docs < 0 {
 		return usage(fmt.Errorf("--docs: is %d, must not be negative", r.Tokenizer.Docs))
 	}
+	if err := replaceable(f.out, "is not a tokenizer", isTokenizer); err != nil {
+		return err
+	}
 	l := a.newLine()
 	tok, err := train.MakeTokenizer(ctx, r, &train.Options{Progress: func(stage string, done, total int64) { l.show(prepareLine(stage, done, total), false) }})
 	l.end()
@@ -75,4 +79,10 @@ func (a *app) trainTokenizer(ctx context.Context, f *tokenizerFlags, args []stri
 	}
 	a.note("%s: %d ids", f.out, tok.Vocab())
 	return nil
+}
+
+// isTokenizer says that a file is a tokenizer.json.
+func isTokenizer(path string) bool {
+	_, err := tokenizer.Load(path)
+	return err == nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -52,9 +53,20 @@ func Write(fsys FS, name string, write func(io.Writer) error) error {
 	}
 	if err != nil {
 		_ = fsys.Remove(tmp) // else the owner's sweep does it
-		return err
+		return named(err, tmp, name)
 	}
 	return fsys.SyncDir(filepath.Dir(name))
+}
+
+// named makes an error speak of name instead of its temporary, which the caller does not know.
+func named(err error, tmp, name string) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Path == tmp {
+		p.Path = name
+	}
+	if l, ok := errors.AsType[*os.LinkError](err); ok && l.Old == tmp {
+		return &fs.PathError{Op: l.Op, Path: name, Err: l.Err}
+	}
+	return err
 }
 
 // WriteNew streams a new file and syncs its contents; its name is for SyncDir. A failed sync is not tried again: the kernel may have

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,6 +204,21 @@ func TestWriteFile(t *testing.T) {
 		}
 		if names, _ := mem.ReadDir("."); len(names) != 1 {
 			t.Errorf("operation %d fails: left %q", at, names)
+		}
+	}
+}
+
+// TestWriteNamesTheFile: an error speaks of the file that was asked for, not of its temporary.
+func TestWriteNamesTheFile(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "folder")
+	if err := os.MkdirAll(filepath.Join(folder, "full"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{filepath.Join(dir, "none", "x"), folder} { // fails to create, to rename
+		err := vfs.WriteFile(vfs.OS{}, name, []byte("new"))
+		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), ".tmp-") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
