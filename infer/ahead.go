@@ -25,8 +25,8 @@ func (e *Engine) underWay() bool { return e.cache.Fetching() > 0 }
 // it.
 func (e *Engine) foresee() bool {
 	n := len(e.batch)
-	if n == 0 || n > e.aheadRows || n != len(e.rows.IDs) || len(e.queue) > 0 && len(e.slots) > 0 {
-		return false // no, or a sequence of the step in flight has ended, or a new one may be admitted
+	if e.beside > 0 || n == 0 || n > e.aheadRows || n != len(e.rows.IDs) || len(e.queue) > 0 && len(e.slots) > 0 {
+		return false // no, or other work waits, a sequence of the step in flight has ended, or a new one may be admitted
 	}
 	need := 0
 	for _, s := range e.batch {

@@ -8,7 +8,7 @@ import (
 
 // commit allocates the memory of full load: the pages, and what a step needs whose prompts fill its chunk and request
 // all logits they may.
-func (e *Engine) commit() error {
+func commit(e *Engine) error {
 	ctx := context.Background()
 	err := e.Use(ctx, func(m *model.Model) error {
 		e.cache.Commit()

@@ -72,6 +72,11 @@ type Engine struct {
 	pool     pages
 	prefixes prefixes
 	stats    Stats
+	beside   int // turns of Use and Beside: no step is started ahead
+	claims   int // turns that wait; they come before the next step
+
+	aside chan struct{} // holds a token unless a call is in Beside
+	twin  *model.Model  // for Beside; nil until it is used
 
 	// State of the step, used by the goroutine that runs it.
 	rows    model.Rows
@@ -103,7 +108,8 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 	if tok != nil && tok.Vocab() > c.Vocab {
 		return nil, fmt.Errorf("infer: the tokenizer has %d ids and the model a vocabulary of %d: they do not belong together", tok.Vocab(), c.Vocab)
 	}
-	e := &Engine{model: m, tok: tok, opt: opt, vocab: c.Vocab, eos: opt.EOS, sampler: newSampler(c.Vocab)}
+	e := &Engine{model: m, tok: tok, opt: opt, vocab: c.Vocab, eos: opt.EOS, sampler: newSampler(c.Vocab), aside: make(chan struct{}, 1)}
+	e.aside <- struct{}{}
 	e.turn.L = &e.mu
 	e.echoRows = max(1, min(opt.PrefillChunk, 1<<22/c.Vocab))
 	if tok != nil && e.eos == nil {
@@ -122,7 +128,7 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 	e.rows = model.Rows{IDs: make([]int32, 0, n), Slots: make([]int32, 0, n), Pos: make([]int32, 0, n), Want: make([]int32, 0, opt.Slots)}
 	e.logits, e.best = make([]float32, opt.Slots*c.Vocab), make([]int32, opt.Slots)
 	if opt.Commit {
-		if err := e.commit(); err != nil {
+		if err := commit(e); err != nil {
 			e.Close()
 			return nil, err
 		}
@@ -130,8 +136,13 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 	return e, nil
 }
 
-// Close releases the cache's memory. No call may be in progress or follow.
-func (e *Engine) Close() { e.cache.Free() }
+// Close releases the engine's memory. No call may be in progress or follow.
+func (e *Engine) Close() {
+	if e.twin != nil {
+		e.twin.Free()
+	}
+	e.cache.Free()
+}
 
 // Stats returns the current load.
 func (e *Engine) Stats() Stats {

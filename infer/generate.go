@@ -103,7 +103,7 @@ func (e *Engine) await(ctx context.Context, outs []*output) bool {
 			e.mu.Unlock()
 			return true
 		}
-		if e.stepping {
+		if e.stepping || e.claims > 0 {
 			e.turn.Wait() // for one step
 		} else {
 			e.step()

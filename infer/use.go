@@ -6,30 +6,110 @@ import (
 	"antiphase/model"
 )
 
-// Use passes the model to f between two steps, for work other than generation, such as embeddings or attention maps. No
-// step runs meanwhile, so f should be short. A cancelled context ends the wait, not f.
+// Use passes the engine's model to f between two steps. No step runs meanwhile, so f must be short; longer work belongs
+// in Beside. A cancelled context ends the wait, not f.
 func (e *Engine) Use(ctx context.Context, f func(*model.Model) error) error {
+	t := newTurn(e)
+	defer t.end()
+	if !t.take(ctx) {
+		return context.Cause(ctx)
+	}
+	return f(e.model)
+}
+
+// Beside passes a twin of the model (see model.Twin) to f, for work other than generation, such as embeddings or
+// attention maps. f calls rest between pieces of its work; each call computes one step if there are sequences. So how
+// long a sequence waits for its next token depends on a piece, not on the whole. One call runs at a time; the next
+// waits until its context ends.
+func (e *Engine) Beside(ctx context.Context, f func(m *model.Model, rest func()) error) error {
+	select {
+	case <-e.aside:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { e.aside <- struct{}{} }()
+	t := newTurn(e)
+	defer t.end()
+	if !t.take(ctx) {
+		return context.Cause(ctx)
+	}
+	if e.twin == nil {
+		e.twin = model.Twin(e.model)
+	}
+	return f(e.twin, t.pass)
+}
+
+// turn is exclusive use of the device between two steps.
+type turn struct {
+	e    *Engine
+	held bool
+}
+
+// newTurn announces a turn: until its end no step is started ahead. It must be ended.
+func newTurn(e *Engine) *turn {
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.beside++
+	return &turn{e: e}
+}
+
+// take waits for the current step, and for one that was started ahead. It is false if the context ended first.
+func (t *turn) take(ctx context.Context) bool {
+	e := t.e
+	e.mu.Lock()
+	e.claims++
 	for e.stepping || e.underWay() {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
+			e.claims--
+			e.turn.Broadcast() // to those who let the claim go first
 			e.mu.Unlock()
-			return context.Cause(ctx)
-		}
-		if e.stepping {
+			return false
+		case e.stepping:
 			e.turn.Wait() // for one step
-		} else {
-			e.step() // a step that was started ahead must be collected first
+		default: // collect what was started ahead
+			e.claims-- // in case it panics
+			e.step()
+			e.claims++
 		}
 	}
+	e.claims--
 	e.stepping = true
 	e.mu.Unlock()
-	defer func() { // also if f panics
-		e.mu.Lock()
-		e.stepping = false
-		e.turn.Broadcast()
-		e.mu.Unlock()
-	}()
 	e.opt.Lock.Lock()
-	defer e.opt.Lock.Unlock()
-	return f(e.model)
+	t.held = true
+	return true
+}
+
+// pass computes one step if there are sequences, and takes the next turn.
+func (t *turn) pass() {
+	t.release()
+	e := t.e
+	e.mu.Lock()
+	if len(e.batch)+len(e.queue) > 0 && !e.stepping {
+		e.step()
+	}
+	e.mu.Unlock()
+	t.take(context.Background()) // the work itself ends when its context does
+}
+
+// release lets steps run.
+func (t *turn) release() {
+	if !t.held { // a step inside pass has panicked
+		return
+	}
+	t.held = false
+	t.e.opt.Lock.Unlock()
+	t.e.mu.Lock()
+	t.e.stepping = false
+	t.e.turn.Broadcast()
+	t.e.mu.Unlock()
+}
+
+// end is the last release, also if the work panics.
+func (t *turn) end() {
+	t.release()
+	t.e.mu.Lock()
+	t.e.beside--
+	t.e.mu.Unlock()
 }

@@ -72,7 +72,7 @@ func (f *File) Add(ctx context.Context, s Subject, cells int) error {
 		for q.Size = min(q.Size, T); q.Size > 1 && q.Cost().Cells > cells; q.Size-- {
 		}
 	}
-	r, err := Look(ctx, s.Model, &q, s.Spell)
+	r, err := Look(ctx, s.Model, &q, s.Spell, nil)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (f *File) Try(ctx context.Context, s Subject, list []layer.Intervention) er
 		if err := q.Complete(s.Model.Config); err != nil {
 			return err
 		}
-		r, err := Look(ctx, s.Model, &q, s.Spell)
+		r, err := Look(ctx, s.Model, &q, s.Spell, nil)
 		if err != nil {
 			return err
 		}

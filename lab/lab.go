@@ -222,8 +222,9 @@ type Next struct {
 
 // Look runs a completed query. spell writes a token as text. Interventions last as long as the call; without any,
 // losses and logits are those of model.Score and model.Logits to the bit. When ctx ends, the heads that are left are not
-// read, and its cause is returned.
-func Look(ctx context.Context, m *model.Model, q *Query, spell func(id int32) string) (*Reply, error) {
+// read, and its cause is returned. rest, unless nil, is called between pieces of the work: after every layer, and after
+// every pieceEntries entries of maps.
+func Look(ctx context.Context, m *model.Model, q *Query, spell func(id int32) string, rest func()) (*Reply, error) {
 	if len(q.Interventions) > 0 {
 		if err := m.Intervene(q.Interventions...); err != nil {
 			return nil, err
@@ -232,14 +233,17 @@ func Look(ctx context.Context, m *model.Model, q *Query, spell func(id int32) st
 	}
 	T := len(q.IDs)
 	b := &model.Batch{B: 1, T: T, IDs: q.IDs, Targets: append(slices.Clone(q.IDs[1:]), -1)}
-	p := newProbe(ctx, q)
+	p := newProbe(ctx, q, rest)
 	r := &Reply{Arch: m.Config.Arch, Layers: m.Config.Layers, Heads: m.Config.Heads, Tile: p.tiles.size, Next: []Next{}}
 	top := newTopper(q.Top, spell)
 	err := m.Look(
 		b,
 		p,
 		q.Next,
-		func(i int, logits []float32) { r.Next = append(r.Next, Next{Token: i, Top: top.of(logits)}) },
+		func(i int, logits []float32) {
+			r.Next = append(r.Next, Next{Token: i, Top: top.of(logits)})
+			p.spend(len(logits))
+		},
 	)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)

@@ -61,7 +61,7 @@ func ask(t testing.TB, m *model.Model, q Query) *Reply {
 	if err := q.Complete(m.Config); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Look(context.Background(), m, &q, spell)
+	r, err := Look(context.Background(), m, &q, spell, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestLookEndsWithItsCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := &leaving{Context: context.Background(), after: 2}
-	if r, err := Look(ctx, m, &gone, spell); err == nil {
+	if r, err := Look(ctx, m, &gone, spell, nil); err == nil {
 		t.Fatalf("%d heads were read for nobody", len(r.Shown))
 	}
 	if most := 2 + m.Config.Layers + 2; ctx.asked > most {

@@ -43,10 +43,29 @@ type probe struct {
 	tiles tiling
 	maps  int
 	shown []Head
+	rest  func() // between pieces
+	spent int    // entries since the last one
 }
 
-func newProbe(ctx context.Context, q *Query) *probe {
-	return &probe{ctx: ctx, q: q, tiles: tiles(len(q.IDs), q.Size)}
+// pieceEntries is how many entries of maps are read in one piece: a few milliseconds' work.
+const pieceEntries = 1 << 18
+
+func newProbe(ctx context.Context, q *Query, rest func()) *probe {
+	return &probe{ctx: ctx, q: q, tiles: tiles(len(q.IDs), q.Size), rest: rest}
+}
+
+// spend counts entries, and rests when a piece is full.
+func (p *probe) spend(entries int) {
+	if p.spent += entries; p.spent >= pieceEntries {
+		p.pause()
+	}
+}
+
+func (p *probe) pause() {
+	p.spent = 0
+	if p.rest != nil {
+		p.rest()
+	}
 }
 
 // Attention implements layer.Probe.
@@ -71,7 +90,7 @@ func (p *probe) Attention(v layer.View) {
 }
 
 // Hidden implements layer.Probe.
-func (p *probe) Hidden(int, tensor.Tensor) {}
+func (p *probe) Hidden(int, tensor.Tensor) { p.pause() }
 
 // lambda is λ of a head: one number, or one for each token.
 func (p *probe) lambda(x *Head, v layer.View, r *layer.TileReader) {
@@ -104,12 +123,16 @@ func (p *probe) read(x *Head, r *layer.TileReader) {
 		x.Rows = append(x.Rows, Row{Token: t, Maps: map[string]Floats{}})
 	}
 	for _, name := range p.q.Maps {
-		sum := p.tiles.summer()
+		sum, cost := p.tiles.summer(), 1
+		if name == Diff {
+			cost = 2 // both maps are read
+		}
 		take := func(t int, row []float64) {
 			sum.add(t, row)
 			if i := slices.Index(p.q.Rows, t); i >= 0 {
 				x.Rows[i].Maps[name] = narrow(row)
 			}
+			p.spend(cost * len(p.q.IDs))
 		}
 		switch name {
 		case A1, A2:

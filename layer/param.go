@@ -165,6 +165,13 @@ func (s *ParamSet) Alloc(d device.Device, m Memory) {
 	}
 }
 
+// Share makes the weights of s those of from, a table with the same declarations. They stay the property of from.
+func (s *ParamSet) Share(from *ParamSet) {
+	for i, p := range s.List {
+		p.W = from.List[i].W
+	}
+}
+
 // up8 rounds a number of columns up to a multiple of 8: 16 bytes in bf16, the unit a GPU's matrix units load. Rows or
 // sums that are not multiples of it lose two thirds of their speed.
 func up8(cols int) int { return (cols + 7) &^ 7 }

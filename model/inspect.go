@@ -19,8 +19,17 @@ func (m *Model) Inspect(b *Batch, probe layer.Probe) error {
 	return nil
 }
 
-// Hidden runs a batch forward and reads the last norm's output, [N,C], to the host.
-func (m *Model) Hidden(b *Batch, dst []float32) error {
+// afterBlocks is a probe that calls a function after every block.
+type afterBlocks func()
+
+func (afterBlocks) Attention(layer.View) {}
+
+func (f afterBlocks) Hidden(int, tensor.Tensor) { f() }
+
+// Hidden runs a batch forward and reads the last norm's output, [N,C], to the host. rest is called after every block.
+func (m *Model) Hidden(b *Batch, rest func(), dst []float32) error {
+	m.pass.Probe = afterBlocks(rest)
+	defer func() { m.pass.Probe = nil }()
 	if err := m.put(b, false); err != nil {
 		return err
 	}

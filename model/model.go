@@ -37,6 +37,7 @@ type Model struct {
 	parts   []int             // start of each part in Params.List, and its length
 	lead    *lead             // sends operations to other ranks; nil if there are none
 	told    []*Cache          // caches that the leading rank asked for
+	twin    bool              // weights and rope belong to another model
 	version int               // incremented when passes change: recorded work of an older version is stale
 }
 
@@ -98,8 +99,10 @@ func (m *Model) Device() device.Device { return m.dev }
 // Free releases the model's memory; the model cannot be used afterwards.
 func (m *Model) Free() {
 	m.arena.Free()
-	m.Params.Free(m.dev)
-	m.rope.Free(m.dev)
+	if !m.twin {
+		m.Params.Free(m.dev)
+		m.rope.Free(m.dev)
+	}
 	for _, b := range m.blocks {
 		b.Attn.Free(m.dev)
 	}

@@ -50,8 +50,8 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) (any, error) {
 	}
 	defer leave()
 	var reply *lab.Reply
-	err = m.Engine.Use(ctx, func(net *model.Model) (err error) {
-		reply, err = lab.Look(ctx, net, q, m.Tokenizer.Spell)
+	err = m.Engine.Beside(ctx, func(net *model.Model, rest func()) (err error) {
+		reply, err = lab.Look(ctx, net, q, m.Tokenizer.Spell, rest)
 		return err
 	})
 	return attentionReply{"attention", m.ID, reply}, err

@@ -1,13 +1,20 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"antiphase/infer"
 	"antiphase/lab"
 )
 
@@ -226,4 +233,38 @@ func TestAttentionIsDocumented(t *testing.T) {
 			t.Errorf("meta.%s is %v, want %v", name, list.Data[0].Meta[name], want)
 		}
 	}
+}
+
+// TestAttentionBesideAStream: a query about every map of a long prompt is answered in pieces, and a stream beside it goes on between them: the steps
+// computed meanwhile are at least as many as the pieces. Neither changes a bit of the other.
+func TestAttentionBesideAStream(t *testing.T) {
+	r := newRig(t, setup{big: true, Options: infer.Options{Slots: 2}})
+	prompt := randomIDs(rand.New(rand.NewPCG(5, 6)), 300)
+	look := fieldsOf{"prompt": prompt, "size": 50, "interventions": []fieldsOf{{"lambda": 1.5}}}
+	stream := fieldsOf{"prompt": "neighbour", "max_tokens": 150, "seed": 4, "logprobs": 1, "ignore_eos": true}
+	want := r.ask(stream)
+	_, _, alone := r.do("POST", "/v1/attention", look)
+	var got answer
+	var wg sync.WaitGroup
+	first := r.model.Engine.Stats().Steps
+	wg.Go(func() { got = r.ask(stream) })
+	for r.model.Engine.Stats().Steps == first {
+		time.Sleep(50 * time.Microsecond)
+	}
+	before := r.model.Engine.Stats()
+	status, _, b := r.do("POST", "/v1/attention", look)
+	after := r.model.Engine.Stats()
+	wg.Wait()
+	if status != http.StatusOK || !bytes.Equal(b, alone) {
+		t.Errorf("beside a stream: %d, %d bytes; alone %d bytes", status, len(b), len(alone))
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("the neighbour's answer changed: %s", d)
+	}
+	// Four maps are read of each of 4 × 4 heads (A1, A2, and both again for the difference), and there are four layers.
+	pieces := 4*4*4*300*300>>18 + 4
+	if n := after.Steps - before.Steps; after.Running == 0 || n < pieces {
+		t.Errorf("%d steps beside %d pieces, %d sequences left", n, pieces, after.Running)
+	}
+	r.quiet()
 }

@@ -71,11 +71,11 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) (any, error) {
 		"usage": map[string]int{"prompt_tokens": total, "total_tokens": total}}, nil
 }
 
-// embedding is the mean of the last hidden states, of length 1. It takes the engine between two steps.
+// embedding is the mean of the last hidden states, of length 1.
 func (m *Model) embedding(ctx context.Context, ids []int32) ([]float32, error) {
 	hidden := make([]float32, len(ids)*m.width)
-	err := m.Engine.Use(ctx, func(net *model.Model) error {
-		if err := net.Hidden(&model.Batch{B: 1, T: len(ids), IDs: ids}, hidden); err != nil {
+	err := m.Engine.Beside(ctx, func(net *model.Model, rest func()) error {
+		if err := net.Hidden(&model.Batch{B: 1, T: len(ids), IDs: ids}, rest, hidden); err != nil {
 			return err
 		}
 		return net.Device().Sync()

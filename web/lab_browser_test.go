@@ -33,7 +33,7 @@ func (r *rig) look(model, text string, list ...layer.Intervention) *lab.Reply {
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	reply, err := lab.Look(context.Background(), net, &q, r.tok.Spell)
+	reply, err := lab.Look(context.Background(), net, &q, r.tok.Spell, nil)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func sumOf(r *rig, text, name string) (float64, error) {
 	}
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	reply, err := lab.Look(context.Background(), r.nets["diff"], &q, r.tok.Spell)
+	reply, err := lab.Look(context.Background(), r.nets["diff"], &q, r.tok.Spell, nil)
 	if err != nil {
 		return 0, err
 	}

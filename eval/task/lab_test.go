@@ -26,7 +26,7 @@ func TestLabEqualsTheTask(t *testing.T) {
 		if err := q.Complete(s.Model.Config); err != nil {
 			t.Fatal(err)
 		}
-		r, err := lab.Look(context.Background(), s.Model, &q, func(int32) string { return "" })
+		r, err := lab.Look(context.Background(), s.Model, &q, func(int32) string { return "" }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
