@@ -70,10 +70,11 @@ func wholeRuns(rows []Row) error {
 	return nil
 }
 
-// oneExperiment refuses rows of one name that cannot be compared: other steps at the same size, or other ways to
-// choose the learning rate.
+// oneExperiment refuses rows of one name that cannot be compared: other steps at the same size, other ways to choose
+// the learning rate, or other questions, as other data gives them.
 func oneExperiment(rows []Row) error {
 	first := map[string]*Row{}
+	asked := map[[2]string]map[string]*Row{} // size and measure → question
 	for i := range rows {
 		r := &rows[i]
 		f := first[r.Size]
@@ -87,6 +88,37 @@ func oneExperiment(rows []Row) error {
 		if f.Tuned != r.Tuned {
 			return fmt.Errorf("%s and %s are both of experiment %s, but their learning rates are chosen by %s and %s",
 				f.Run, r.Run, r.Experiment, f.tunedBy(), r.tunedBy())
+		}
+		if key := [2]string{r.Size, r.Measure}; r.Task != nil {
+			if asked[key] == nil {
+				asked[key] = map[string]*Row{}
+			}
+			asked[key][r.Task.Question] = r
+		}
+	}
+	return sameQuestions(rows, asked)
+}
+
+// sameQuestions refuses runs of a size of which one was asked what another was not.
+func sameQuestions(rows []Row, asked map[[2]string]map[string]*Row) error {
+	byRun := map[string]map[string]bool{}
+	for _, r := range rows {
+		if r.Task != nil {
+			if byRun[r.Run] == nil {
+				byRun[r.Run] = map[string]bool{}
+			}
+			byRun[r.Run][r.Measure+" "+r.Task.Question] = true
+		}
+	}
+	for _, r := range rows {
+		if r.Task == nil {
+			continue
+		}
+		for question, other := range asked[[2]string{r.Size, r.Measure}] {
+			if !byRun[r.Run][r.Measure+" "+question] {
+				return fmt.Errorf("%s and %s are both of experiment %s, but were asked different questions for %s: other "+
+					"data, or other settings of the task", r.Run, other.Run, r.Experiment, r.Measure)
+			}
 		}
 	}
 	return nil

@@ -4,43 +4,50 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"antiphase/internal/vfs"
+	"antiphase/model"
 )
 
-// take brings in rows of runs that were finished elsewhere: they are not repeated, and count in the choice of
-// learning rates. All are checked before any is written; rows of runs that the grid does not have are left alone.
-func (l *lab) take(paths []string, runs []Run) error {
+// elsewhere are the rows of runs that were finished on other machines, by the name of the run. All are checked; runs
+// that the grid does not have, or that are done here too, are left alone.
+func (s *Spec) elsewhere(paths []string, runs []Run, done func(*Run) bool) (map[string][]Row, error) {
 	byRun := map[string][]Row{}
 	for _, path := range paths {
 		rows, err := ReadRowFiles(path)
 		if err != nil {
-			return fmt.Errorf("--have: %w", err)
+			return nil, fmt.Errorf("--have: %w", err)
 		}
 		for _, r := range rows {
-			if r.Experiment == l.spec.Name {
+			if r.Experiment == s.Name {
 				byRun[r.Run] = append(byRun[r.Run], r)
 			}
 		}
 	}
-	var wanted []*Run
+	out := map[string][]Row{}
 	for i := range runs {
 		r := &runs[i]
 		rows := byRun[r.Name()]
-		if len(rows) == 0 || l.done(r) {
+		if len(rows) == 0 || done(r) {
 			continue
 		}
-		if !whole(rows) {
-			return fmt.Errorf("--have: the %d rows of %s are not all of that run's: give the whole file", len(rows),
-				r.Name())
+		if err := s.fits(r, rows); err != nil {
+			return nil, fmt.Errorf("--have: %w", err)
 		}
-		if x := rows[0]; x.Steps != r.Recipe.Train.Steps || x.Tokens != r.tokens() {
-			return fmt.Errorf("--have: %s had %d steps and %d tokens there, %d and %d here: %w", r.Name(), x.Steps,
-				x.Tokens, r.Recipe.Train.Steps, r.tokens(), ErrOther)
-		}
-		wanted = append(wanted, r)
+		out[r.Name()] = rows
 	}
-	for _, r := range wanted {
+	return out, nil
+}
+
+// take makes runs of elsewhere finished ones of this folder: they are not repeated, and count in the choice of
+// learning rates.
+func (l *lab) take(byRun map[string][]Row, runs []Run) error {
+	for i := range runs {
+		r := &runs[i]
+		if byRun[r.Name()] == nil {
+			continue
+		}
 		b, err := encode(byRun[r.Name()])
 		if err != nil {
 			return err
@@ -52,6 +59,33 @@ func (l *lab) take(paths []string, runs []Run) error {
 			return err
 		}
 		l.Say("%s: finished elsewhere", r.Name())
+	}
+	return nil
+}
+
+// fits says why rows cannot be those of a run of the experiment, as far as rows tell.
+func (s *Spec) fits(r *Run, rows []Row) error {
+	if !whole(rows) {
+		return fmt.Errorf("the %d rows of %s are not all of that run's: give the whole file", len(rows), r.Name())
+	}
+	tuned, _ := s.tuned() // Check has seen it
+	x, n := rows[0], model.Table(r.Recipe.Model).Count()
+	switch {
+	case x.Steps != r.Recipe.Train.Steps || x.Tokens != r.tokens():
+		return fmt.Errorf("%s had %d steps and %d tokens there, %d and %d here: %w", r.Name(), x.Steps, x.Tokens,
+			r.Recipe.Train.Steps, r.tokens(), ErrOther)
+	case x.Parameters != n:
+		return fmt.Errorf("%s had %d parameters there, %d here: %w", r.Name(), x.Parameters, n, ErrOther)
+	case x.Tuned != tuned:
+		return fmt.Errorf("the learning rate of %s was chosen by %s there: --tune-by says otherwise: %w", r.Name(),
+			x.tunedBy(), ErrOther)
+	case rows[len(rows)-1].Measure == Failed:
+		return nil
+	}
+	for _, a := range s.Tasks {
+		if name := a.measure(); !slices.ContainsFunc(rows, func(x Row) bool { return x.Measure == name }) {
+			return fmt.Errorf("%s was not asked %q there: %w", r.Name(), string(a), ErrOther)
+		}
 	}
 	return nil
 }

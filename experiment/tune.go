@@ -40,16 +40,19 @@ func (s *Spec) tuned() (measure string, err error) {
 	return "", fmt.Errorf("--tune-by: %q can be any of %q; write the one that is meant in full", string(s.TuneBy), found)
 }
 
-// headline is the name that the task's first measure has in rows.
+// headline is measure, where that has a better and a worse.
 func (a Ask) headline() (string, error) {
 	t, err := a.task(nil)
-	if err != nil {
-		return "", err
+	if err == nil && t.Measures[0].Better == eval.Neither {
+		err = fmt.Errorf("--tune-by: %s has no better and worse", t.Measures[0].Name)
 	}
-	if t.Measures[0].Better == eval.Neither {
-		return "", fmt.Errorf("--tune-by: %s has no better and worse", t.Measures[0].Name)
-	}
-	return labelled(t.Name+"."+t.Measures[0].Name, a.setting("needles"), a.setting("queries")), nil
+	return a.measure(), err
+}
+
+// measure is the name that the task's first measure has in rows.
+func (a Ask) measure() string {
+	t, _ := a.task(nil) // Check has seen it
+	return labelled(t.Name+"."+t.Measures[0].Name, a.setting("needles"), a.setting("queries"))
 }
 
 // setting is the value of a key, from the ask itself or the task's default; "" where the task has no such key.

@@ -158,11 +158,15 @@ func (l *lab) begin(ctx context.Context) error {
 			return err
 		}
 	}
+	have, err := l.spec.elsewhere(l.Have, runs, l.done)
+	if err != nil {
+		return err
+	}
 	if err := writeSpec(filepath.Join(l.Dir, specName), l.spec); err != nil {
 		return err
 	}
 	sweep(l.Dir)
-	if err := l.take(l.Have, runs); err != nil {
+	if err := l.take(have, runs); err != nil {
 		return err
 	}
 	opt := &train.Options{Say: l.Say, Progress: func(stage string, done, total int64) {

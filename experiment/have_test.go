@@ -1,0 +1,108 @@
+package experiment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Half of an experiment on one machine and the rest on another, which gets the rows of the first, is the experiment:
+// the same rows, the same choice of learning rates, and a page with every seed's curves and probes.
+func TestHave(t *testing.T) {
+	ctx := context.Background()
+	whole, err := Work(ctx, nanoSpec(40), options(t.TempDir(), oneThread(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := t.TempDir()
+	half := nanoSpec(40)
+	half.Seeds = half.Seeds[:1]
+	if _, err := Work(ctx, half, options(first, oneThread(t))); err != nil {
+		t.Fatal(err)
+	}
+	opt := options(t.TempDir(), oneThread(t))
+	opt.Have = []string{filepath.Join(first, rowsName)}
+	trained := map[string]bool{}
+	opt.Progress = func(p Progress) { trained[p.Run] = trained[p.Run] || p.Row != nil }
+	rows, err := Work(ctx, nanoSpec(40), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for run := range trained {
+		if strings.HasSuffix(run, "-s1") {
+			t.Errorf("%s was trained again", run)
+		}
+	}
+	if !bytes.Equal(withoutTimings(t, rows), withoutTimings(t, whole)) {
+		t.Error("the rows differ from those of one machine")
+	}
+	pages := [2]string{}
+	for i, list := range [][]Row{rows, whole} {
+		list = slices.DeleteFunc(slices.Clone(list), func(r Row) bool { return r.Timing })
+		p := Summarize(list)
+		for _, c := range p.Experiment.Curves {
+			for _, side := range c.Sides {
+				if len(side.Lines) != 2 {
+					t.Errorf("%s of %s has %d seeds", c.ID, side.Name, len(side.Lines))
+				}
+			}
+		}
+		var b bytes.Buffer
+		if err := p.HTML(&b); err != nil {
+			t.Fatal(err)
+		}
+		pages[i] = b.String()
+	}
+	if pages[0] != pages[1] || !strings.Contains(pages[0], "Largest attention logit") {
+		t.Error("the pages differ, or have no probes")
+	}
+}
+
+// Rows that are not those of this experiment are refused before anything is written.
+func TestHaveOfAnother(t *testing.T) {
+	first := t.TempDir()
+	if _, err := Work(context.Background(), nanoSpec(8), options(first, oneThread(t))); err != nil {
+		t.Fatal(err)
+	}
+	for what, change := range map[string]func(*Spec){
+		"8 steps":         func(s *Spec) { s.Steps = 9 },
+		"parameters":      func(s *Spec) { s.Set = append(s.Set, "model.layers=1") },
+		"--tune-by":       func(s *Spec) { s.TuneBy = "outliers" },
+		"was not asked":   func(s *Spec) { s.Tasks = append(s.Tasks, "attention needles=1 queries=1") },
+		"not all of that": func(*Spec) {},
+	} {
+		s := nanoSpec(8)
+		change(s)
+		dir := filepath.Join(t.TempDir(), "x")
+		opt := options(dir, oneThread(t))
+		opt.Have = []string{filepath.Join(first, rowsName)}
+		if what == "not all of that" {
+			b, err := os.ReadFile(opt.Have[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			opt.Have[0] = filepath.Join(t.TempDir(), "cut.jsonl")
+			b = b[:bytes.LastIndexByte(b[:len(b)/3], '\n')+1]
+			if err := os.WriteFile(opt.Have[0], b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Work(context.Background(), s, opt)
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("want an error that says %q, got %v", what, err)
+		}
+		if what != "not all of that" && !errors.Is(err, ErrOther) {
+			t.Errorf("%s: %v", what, err)
+		}
+		for _, name := range []string{specName, "data", "runs"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				t.Errorf("%s: %s was written", what, name)
+			}
+		}
+	}
+}
