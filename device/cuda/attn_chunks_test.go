@@ -15,8 +15,7 @@ import (
 func chunksAgree(t *testing.T, d *Device, s attnShape, page int, chunks [][3]int) {
 	t.Helper()
 	const heads, groups = 4, 2
-	d.wgmma = true
-	defer func() { d.wgmma = false }()
+	defer wgmma(d, true)()
 	n, pages, longest := 0, 0, 0
 	for _, c := range chunks {
 		n += c[0] + c[1]

@@ -46,7 +46,7 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false}},
 		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true}},
 	} {
-		all[x.s] = x.s.hopperKernels(x.t, x.s.backward())
+		all[x.s] = x.s.hopperKernels(x.t, x.s.backward().copies(x.s))
 	}
 	return all
 }()
@@ -123,15 +123,18 @@ var hopperArgs = []struct {
 }{{"HopperForward", forwardArgs{}}, {"HopperBackward", backwardArgs{}}, {"HopperQueries", queriesArgs{}}}
 
 // chooseAttention takes the name of the instructions that attention is to use where a shape has kernels for them: mma
-// (all GPUs, the default) or wgmma (Hopper).
+// (all GPUs) or wgmma (Hopper, and the default there).
 func (d *Device) chooseAttention(name string) error {
 	_, tiler := d.drv.(cu.Tiler)
+	hopper := d.info.Major == 9 && tiler
 	switch {
-	case name == "" || name == "mma":
+	case name == "":
+		d.wgmma = hopper
+	case name == "mma":
 		d.wgmma = false
 	case name != "wgmma":
 		return fmt.Errorf("cuda: ANTIPHASE_ATTENTION=%s: there are mma and wgmma", name)
-	case d.info.Major != 9 || !tiler:
+	case !hopper:
 		return fmt.Errorf("cuda: ANTIPHASE_ATTENTION=wgmma needs a Hopper GPU, %s has compute capability %d.%d",
 			d.info.Name, d.info.Major, d.info.Minor)
 	default:

@@ -10,11 +10,17 @@ import (
 	"antiphase/tensor"
 )
 
+// wgmma selects the Hopper kernels or the tiled ones until the function that it returns is called.
+func wgmma(d *Device, on bool) func() {
+	was := d.wgmma
+	d.wgmma = on
+	return func() { d.wgmma = was }
+}
+
 // hopperAgrees wants the Hopper kernels' results within bf16's error of the general kernels'.
 func hopperAgrees(t *testing.T, d *Device, s attnShape, b, rows int) {
 	t.Helper()
-	d.wgmma = true
-	defer func() { d.wgmma = false }()
+	defer wgmma(d, true)()
 	c := newTiledCase(d, s, b, rows, 0)
 	if _, _, ok := c.hopper(d); !ok {
 		t.Fatalf("%+v has no Hopper kernels", s)
@@ -77,19 +83,19 @@ func TestHopperLaunches(t *testing.T) {
 			d.AttentionBackward(a, g)
 		},
 			[]string{"attention_prepare 256,1,1 × 256 + 0", "attention_norm 4,1,1 × 1024 + 0",
-				"attn_hopper_backward 64,1,1 × 384 + 164944", "attn_hopper_queries 16,16,2 × 128 + 0"}},
+				"attn_hopper_backward 64,1,1 × 384 + 230480", "attn_hopper_queries 16,16,2 × 128 + 0"}},
 		{"V1", func(d *Device) {
 			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
 		}, []string{"attn_hopper_forward 128,8,4 × 384 + 229448", "attention_prepare 2048,1,1 × 256 + 0",
-			"attn_hopper_backward 4096,1,1 × 384 + 232016", "attn_hopper_queries 128,8,4 × 256 + 0"}},
+			"attn_hopper_backward 4096,1,1 × 384 + 232000", "attn_hopper_queries 128,8,4 × 256 + 0"}},
 		{"V2", func(d *Device) {
 			a, g := diffOn(d, 1, 130, 4, 2, 64, 64, 1)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
 		}, []string{"attn_hopper_forward 2,4,1 × 384 + 98376", "attention_prepare 6,1,1 × 256 + 0",
-			"attn_hopper_backward 4,1,1 × 384 + 150096", "attn_hopper_queries 3,4,1 × 256 + 0"}},
+			"attn_hopper_backward 4,1,1 × 384 + 182864", "attn_hopper_queries 3,4,1 × 256 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
 		d.wgmma = true
@@ -113,14 +119,20 @@ func TestChooseAttention(t *testing.T) {
 	if err := d.chooseAttention("wgmma"); err != nil || !d.wgmma {
 		t.Errorf("wgmma on Hopper: %v", err)
 	}
-	if err := d.chooseAttention(""); err != nil || d.wgmma {
-		t.Errorf("the default is mma: %v", err)
+	if err := d.chooseAttention("mma"); err != nil || d.wgmma {
+		t.Errorf("mma on Hopper: %v", err)
+	}
+	if err := d.chooseAttention(""); err != nil || !d.wgmma {
+		t.Errorf("the default on Hopper is wgmma: %v", err)
 	}
 	if err := d.chooseAttention("wmma"); err == nil {
 		t.Error("an unknown name passes")
 	}
 	if d.info.Major = 8; d.chooseAttention("wgmma") == nil {
 		t.Error("wgmma passes on Ampere")
+	}
+	if err := d.chooseAttention(""); err != nil || d.wgmma {
+		t.Errorf("the default on Ampere is mma: %v", err)
 	}
 }
 
@@ -140,13 +152,17 @@ func TestHopperBuild(t *testing.T) {
 	}
 }
 
-// TestHopperConformance holds the Hopper kernels to attention's contract on a GPU.
-func TestHopperConformance(t *testing.T) {
+// TestAttnConformance holds both kinds of kernels to attention's contract on a GPU.
+func TestAttnConformance(t *testing.T) {
 	d := gpu(t, nil)
-	if err := d.chooseAttention("wgmma"); err != nil {
-		t.Skip(err)
+	for _, kind := range []string{"mma", "wgmma"} {
+		t.Run(kind, func(t *testing.T) {
+			if err := d.chooseAttention(kind); err != nil {
+				t.Skip(err)
+			}
+			devicetest.RunOps(t, d, "attention", "diffattention")
+		})
 	}
-	devicetest.RunOps(t, d, "attention", "diffattention")
 }
 
 // TestAttnHopper runs every Hopper shape on a GPU, at lengths of many tiles with a rest.
@@ -184,8 +200,7 @@ func madeBackwards(shapes []attnShape) map[attnShape][]hopperKernels {
 // sameBackwards wants the bits of the table's backward kernel from others.
 func sameBackwards(t *testing.T, d *Device, s attnShape, made []hopperKernels, rows int) {
 	t.Helper()
-	d.wgmma = true
-	defer func() { d.wgmma = false }()
+	defer wgmma(d, true)()
 	c := newTiledCase(d, s, 1, rows, 0)
 	defer c.free()
 	d.attend(&c.attnCall)

@@ -50,11 +50,10 @@ func (s attnShape) backwards() (all []hopperBackward) {
 		wide.queries = 2 * unit
 		try = append(try, wide, wide.copies(s))
 	}
-	quick := hopperShapes[s].back
-	for _, quick.adds = range []int{none, unordered} {
-		if quick.copied == 0 {
-			try = append(try, quick)
-		}
+	for _, quick := range []int{none, unordered} {
+		b := base
+		b.adds = quick
+		try = append(try, b)
 	}
 	for _, b := range try {
 		if b != hopperShapes[s].back {
@@ -135,7 +134,9 @@ func timeVariants(t *testing.T, d *Device, c *attnCall, s attnShape, made []hopp
 		fmt.Printf("%d%d %3d %3d T%-6d %-32s fwd %7.3f ms %4.0f TF  bwd %7.3f ms %4.0f TF\n",
 			s.maps, s.keys, s.d, s.dv, c.T, name, f, forward/f, b, backward/b)
 	}
+	restore := wgmma(d, false)
 	line("mma", milliseconds(t, d, func() { d.attend(c) }), milliseconds(t, d, func() { d.attendBackward(c) }))
+	restore()
 	for i, v := range s.variants() {
 		k := made[i]
 		f := milliseconds(t, d, func() { d.forwardHopper(c, s, &k) })

@@ -151,6 +151,7 @@ func tiledShapes() []attnShape {
 // TestAttnTiled runs every tiled shape on a GPU, at lengths of many tiles with a rest.
 func TestAttnTiled(t *testing.T) {
 	d := gpu(t, nil)
+	defer wgmma(d, false)()
 	for _, s := range tiledShapes() {
 		tiledAgrees(t, d, s, 2, 1000)
 		tiledAgrees(t, d, s, 1, 130)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"antiphase/device"
@@ -65,8 +66,8 @@ func bytesRight(t *testing.T, d *Device, s attnShape, context, share int) {
 		V:     device.Empty(d, tensor.I8, slots*pages*page, device.CacheCols(tensor.I8, groups, s.dv)),
 		Table: ints2(d, slots, pages), PageSize: page, KHeads: kh, VHeads: groups, D: s.d, DV: s.dv}
 	table, slot, pos, rows := make([]int32, slots*pages), make([]int32, n), make([]int32, n), make([]int32, n)
-	for i := range table {
-		table[i] = int32((i*7 + 3) % len(table))
+	for i, p := range rand.New(rand.NewPCG(3, 4)).Perm(len(table)) {
+		table[i] = int32(p)
 	}
 	for i := range slot {
 		slot[i], pos[i] = int32(i/context), int32(i%context)

@@ -13,7 +13,7 @@ tests() {
 
 case ${1:-all} in
 all)
-  tests 'TestSmoke|TestConformance|TestWide|TestAttnTiled|TestLong|TestGraph|TestDecode|TestRecorded|TestPrompt|TestAdvance|TestRecompute|TestBytes'
+  tests 'TestSmoke|TestConformance|TestWide|TestAttn|TestHopperChunks|TestLong|TestGraph|TestDecode|TestRecorded|TestPrompt|TestAdvance|TestRecompute|TestBytes'
   (cd train && "$bin/train.test" -test.v -test.run 'TestCurve|TestResumeOnGPU')
   (cd hf && "$bin/hf.test" -test.v -test.run 'TestGolden/.*/cuda')
   ;;

@@ -37,7 +37,7 @@ status() {
 check() {
   timeout -k 5 240 "$bin" -test.v -test.run 'TestHopperBuild' | grep -E 'attn_hopper|C75|FAIL|does not'
   for s in "${shapes[@]}"; do status "$s" 40 "$bin" -test.run "TestAttnHopper/$s"; done
-  status conformance 150 "$bin" -test.run TestHopperConformance
+  status conformance 150 "$bin" -test.run TestAttnConformance
 }
 
 # A training step of 160m with both kinds of kernels, in turns.
