@@ -96,7 +96,7 @@ func (a *app) dataShow(dir string, f *dataShowFlags) (err error) {
 	if f.row >= r.B {
 		return usage(fmt.Errorf("--row: is %d, a step has rows 0 to %d", f.row, r.B-1))
 	}
-	if last := r.Steps(); f.last > last {
+	if last := r.Steps(); last > 0 && f.last > last { // a run of 0 steps is initial weights, whose length is still open
 		return usage(fmt.Errorf("step %d: the run's last is %d", f.last, last))
 	}
 	to := io.Writer(a.out)
