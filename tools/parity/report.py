@@ -18,7 +18,9 @@ def load():
 
 
 def side(r):
-    """PyTorch with logits in bf16, as autocast gives, is a peer of its own."""
+    """PyTorch with logits in bf16, as autocast gives, and PyTorch in float32 are peers of their own."""
+    if r["side"] == "pytorch" and r.get("precision") == "fp32":
+        return "pytorch fp32"
     return r["side"] + (" bf16" if r["side"] == "pytorch" and r["logits"] == "bf16" else "")
 
 
@@ -31,7 +33,7 @@ def table(rows, device, size):
            "|---|---|---|---|---|---|"]
     for arch in ARCHS:
         ours = rows.get((device, size, arch, "antiphase", "shared", 1))
-        for peer, note in (("pytorch", ""), ("pytorch bf16", "; logits of PyTorch in bf16")):
+        for peer, note in (("pytorch", ""), ("pytorch bf16", "; logits of PyTorch in bf16"), ("pytorch fp32", "; PyTorch in float32")):
             theirs = rows.get((device, size, arch, peer, "shared", 1))
             if ours and theirs:
                 out.append(shared(NAMES[arch], note, ours, theirs))
@@ -39,6 +41,9 @@ def table(rows, device, size):
         first = rows.get((device, size, arch, "pytorch", "shared", 1))
         for other in again if first else []:
             out.append(spread(NAMES[arch], first, other))
+        exact = rows.get((device, size, arch, "pytorch fp32", "shared", 1))
+        if exact and first:
+            out.append(own_rounding(NAMES[arch], first, exact))
         own = {side: own_starts(rows, device, size, arch, side) for side in ("antiphase", "pytorch")}
         if all(own.values()):
             mean = {k: sum(v) / len(v) for k, v in own.items()}
@@ -50,6 +55,9 @@ def table(rows, device, size):
 
 def shared(name, note, ours, theirs):
     gaps = [abs(x - y) for x, y in zip(ours["loss"], theirs["loss"])]
+    if theirs["steps"] < ours["steps"]:
+        return (f"| {name} | same weights, same rows{note}, steps 1 to {theirs['steps']} "
+                f"| {max(gaps):.4f}, then {sorted(gaps)[-2]:.4f} | – | – | – |")
     a, b = ours["held_out"], theirs["held_out"]
     return (f"| {name} | same weights, same rows{note} | {max(gaps):.4f}, then {sorted(gaps)[-2]:.4f} | {a:.4f} | {b:.4f} "
             f"| {a - b:+.4f} |")
@@ -61,6 +69,13 @@ def spread(name, first, again):
     a, b = again["held_out"], first["held_out"]
     return (f"| {name} | PyTorch again, same weights, same rows | {gaps[-1]:.4f}, then {gaps[-2]:.4f} | {a:.4f} (PyTorch) "
             f"| {b:.4f} | {a - b:+.4f} |")
+
+
+def own_rounding(name, rounded, exact):
+    """PyTorch in bf16 beside PyTorch in float32."""
+    gaps = sorted(abs(x - y) for x, y in zip(rounded["loss"], exact["loss"]))
+    return (f"| {name} | PyTorch in bf16 beside PyTorch in float32, steps 1 to {exact['steps']} "
+            f"| {gaps[-1]:.4f}, then {gaps[-2]:.4f} | – | – | – |")
 
 
 def own_starts(rows, device, size, arch, side):
