@@ -27,7 +27,7 @@ func publish(fsys vfs.FS, dir string, files []file, replace bool) error {
 		return err
 	}
 	if there && !replace {
-		return fmt.Errorf("is there already and not empty: %w", fs.ErrExist)
+		return fmt.Errorf("already exists and is not empty: %w", fs.ErrExist)
 	}
 	var old Manifest
 	if there {
@@ -58,7 +58,7 @@ func occupied(fsys vfs.FS, dir string) (bool, error) {
 	case err != nil:
 		return false, err
 	case !info.Dir || info.Link:
-		return false, fmt.Errorf("is there already and is not a folder: %w", fs.ErrInvalid)
+		return false, fmt.Errorf("already exists and is not a folder: %w", fs.ErrInvalid)
 	}
 	names, err := fsys.ReadDir(dir)
 	return len(names) > 0, err

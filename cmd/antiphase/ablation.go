@@ -31,11 +31,12 @@ func ablationVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ablation",
 		Short: "Train and tabulate the published ablations of DIFF or DIFF V2 at any size",
-		Long: `Ablation trains models on the same data from the same seed. Of diff the paper's seven: the baseline, with heads of twice the width, with
-a norm over each head; the differential model, without that norm, with a constant λ_init of 0.8 and of 0.5. Of diff2 (DIFF V2)
-six: the baseline, with 1.5 times the heads; V2, without λ, with λ without its sigmoid, with pairs across groups. It prints
-their held-out loss, also on tokens that could be recalled (AR-Hit) and on the others, beside the paper's Table 6, and how steady
-training was: spikes of loss and gradient norm. Ctrl-C saves; the same command continues.`,
+		Long: `Ablation trains models on the same data with the same seed. For diff these are the paper's seven: the baseline,
+the baseline with heads of twice the width and with a norm over each head; the differential model, without that
+norm, and with a constant λ_init of 0.8 and of 0.5. For diff2 (DIFF V2) there are six: the baseline, the baseline
+with 1.5 times the heads; V2, without λ, with λ without its sigmoid, and with pairs across groups. It prints the
+held-out loss, overall and separately for recallable tokens (AR-Hit) and others, next to the paper's Table 6, and
+how stable training was: spikes of loss and gradient norm. Ctrl-C saves; the same command continues.`,
 		Example: `  antiphase ablation --size tiny --steps 500
   antiphase ablation --arch diff2 --size tiny --steps 500 --set optim.lr=6e-3
   antiphase ablation --size 160m --data 'books/*.jsonl.zst' --dir runs/ablation-160m`,
@@ -44,12 +45,12 @@ training was: spikes of loss and gradient norm. Ctrl-C saves; the same command c
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.size, "size", "tiny", "size of the models, see \"antiphase recipes\"")
-	fl.StringVar(&f.arch, "arch", "diff", "whose ablations: diff or diff2")
+	fl.StringVar(&f.arch, "arch", "diff", "architecture to ablate: diff or diff2")
 	fl.StringVarP(&f.dir, "dir", "d", "", "folder to work in (default runs/ablation-ARCH)")
 	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic or goroot (repeatable)")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field of every recipe: --set train.batch=16 (repeatable)")
-	fl.IntVar(&f.steps, "steps", 0, "optimiser steps of each model; 0 keeps the recipe's")
-	fl.Uint64Var(&f.seed, "seed", 1, "decides weights and order")
+	fl.IntVar(&f.steps, "steps", 0, "optimiser steps per model; 0 keeps the recipe's")
+	fl.Uint64Var(&f.seed, "seed", 1, "random seed of weights and data order")
 	inexactFlag(fl, &f.inexact)
 	fl.BoolVar(&f.json, "json", false, "print the results as JSON instead of the table")
 	return c

@@ -27,10 +27,10 @@ func attendVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attend",
 		Short: "Write the attention lab for one prompt as a single HTML file",
-		Long: `Attend runs a prompt through a model, and a second one beside it, and writes the attention lab of
-"antiphase serve" as one HTML file that needs no server and no network: every map, λ, what could come next, and what
-scaling λ, changing the second map or knocking out a head makes of the loss and of the next token. Without --model it takes the
-pair that is part of the program.`,
+		Long: `Attend runs a prompt through one model or two and writes the attention lab of "antiphase serve" as one HTML file
+that needs no server and no network. It shows every map, λ, the next tokens, and how the loss and the next token
+change when λ is scaled, the second map is replaced or a head is disabled. Without --model it uses the embedded
+models.`,
 		Example: `  antiphase attend -p "The magic code is Paris 42. Which is it? The magic code is Paris"
   antiphase attend --model runs/small-diff -p "Once upon a time"
   antiphase attend --model runs/a --model base=runs/b --prompt-file question.txt --out page.html`,
@@ -47,14 +47,14 @@ pair that is part of the program.`,
 		nil,
 		"[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (at most two)",
 	)
-	fl.StringVarP(&f.prompt, "prompt", "p", "", "the text")
-	fl.StringVar(&f.file, "prompt-file", "", "file with the text")
+	fl.StringVarP(&f.prompt, "prompt", "p", "", "prompt text")
+	fl.StringVar(&f.file, "prompt-file", "", "file with the prompt")
 	fl.StringVarP(&f.out, "out", "o", "attention.html", "file to write")
 	fl.IntVar(
 		&f.cells,
 		"max-cells",
 		1<<20,
-		"numbers of maps in the file, for each model; a prompt that needs more is shown in tiles",
+		"maximum map entries in the file per model; a longer prompt is shown in tiles",
 	)
 	fl.BoolVar(&f.json, "json", false, "print the data as JSON instead of writing a page")
 	return c

@@ -26,7 +26,7 @@ type benchFlags struct {
 func benchVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure products, attention, training steps and decoding on this machine",
+		Short: "Measure matrix products, attention, training steps, decoding and serving on this machine",
 		Example: `  antiphase bench train --size small --arch all --ops
   antiphase bench decode --size small --batch 1,8
   antiphase bench gemm --size 160m --json`,
@@ -34,10 +34,10 @@ func benchVerb(a *app) *cobra.Command {
 	}
 	var f benchFlags
 	p := c.PersistentFlags()
-	p.BoolVar(&f.json, "json", false, "as JSON")
+	p.BoolVar(&f.json, "json", false, "print JSON")
 	p.BoolVar(&f.save, "save", false, "append the rows to "+filepath.Join("results", "bench"))
 	p.IntVar(&f.reps, "reps", 10, "measured repetitions")
-	p.IntVar(&f.warmup, "warmup", 3, "repetitions before those")
+	p.IntVar(&f.warmup, "warmup", 3, "unmeasured repetitions before them")
 	c.AddCommand(benchGemmVerb(a, &f), benchAttentionVerb(a, &f), benchTrainVerb(a, &f), benchDecodeVerb(a, &f), benchServeVerb(a, &f))
 	return c
 }
@@ -47,7 +47,7 @@ func benchTrainVerb(a *app, f *benchFlags) *cobra.Command {
 	var sizes, archs []string
 	c := &cobra.Command{
 		Use:   "train",
-		Short: "Tokens per second of a training step, its memory, and where its time goes",
+		Short: "Measure tokens per second and memory of a training step, and the time of each op",
 		Example: `  antiphase bench train --size small --arch all
   antiphase bench train --size 160m --seq 2048 --batch 16 --steps 20 --ops --device cuda`,
 		Args: cobra.NoArgs,
@@ -75,13 +75,13 @@ func benchTrainVerb(a *app, f *benchFlags) *cobra.Command {
 	}
 	geometryFlags(c, &t.Geometry, &sizes, &archs, "all")
 	layersFlag(c, &t.Geometry)
-	c.Flags().IntVar(&t.Seq, "seq", 0, "tokens of a sequence; 0 keeps the recipe's")
-	c.Flags().IntVar(&t.Batch, "batch", 0, "sequences of a step; 0 takes the recipe's micro-batch")
-	c.Flags().IntVar(&t.Micro, "micro", 0, "sequences at a time; 0 takes all of the step's")
-	c.Flags().BoolVar(&t.Forward, "forward", false, "the forward pass with its losses alone")
-	c.Flags().StringVar((*string)(&t.Recompute), "recompute", "", "activations computed again in the backward pass: off, attention or blocks; default the recipe's")
-	c.Flags().IntVar(&f.reps, "steps", 10, "measured steps, another name of --reps")
-	c.Flags().BoolVar(&t.Ops, "ops", false, "also run steps op by op and list where the time goes")
+	c.Flags().IntVar(&t.Seq, "seq", 0, "tokens per sequence; 0 keeps the recipe's")
+	c.Flags().IntVar(&t.Batch, "batch", 0, "sequences per step; 0 uses the recipe's micro-batch")
+	c.Flags().IntVar(&t.Micro, "micro", 0, "sequences per micro-batch; 0 uses the whole step")
+	c.Flags().BoolVar(&t.Forward, "forward", false, "measure only the forward pass with losses")
+	c.Flags().StringVar((*string)(&t.Recompute), "recompute", "", "activations recomputed in the backward pass: off, attention or blocks (default: the recipe's)")
+	c.Flags().IntVar(&f.reps, "steps", 10, "measured steps; same as --reps")
+	c.Flags().BoolVar(&t.Ops, "ops", false, "also run steps op by op and list the time of each op")
 	return c
 }
 
@@ -90,7 +90,7 @@ func benchGemmVerb(a *app, f *benchFlags) *cobra.Command {
 	var sizes, archs, shapes []string
 	c := &cobra.Command{
 		Use:   "gemm",
-		Short: "Every matrix product of a size: training's three, the classifier, decoding's few rows",
+		Short: "Measure every matrix product of a size: forward and both gradients, the classifier, decoding",
 		Example: `  antiphase bench gemm --size small
   antiphase bench gemm --size 160m --arch diff2 --tokens 4096 --rows 1,16
   antiphase bench gemm --shape 1024x768x768,4096x3072x768`,
@@ -129,7 +129,7 @@ func parseShapes(list []string) (out []bench.Shape, err error) {
 	for _, s := range list {
 		var p bench.Shape
 		if n, err := fmt.Sscanf(s, "%dx%dx%d", &p.Rows, &p.Out, &p.In); n != 3 || err != nil || min(p.Rows, p.Out, p.In) < 1 {
-			return nil, usage(fmt.Errorf("--shape: %q is no product; want ROWSxOUTxIN, such as 1024x768x3072", s))
+			return nil, usage(fmt.Errorf("--shape: %q is not a product; want ROWSxOUTxIN, such as 1024x768x3072", s))
 		}
 		out = append(out, p)
 	}
@@ -142,7 +142,7 @@ func benchAttentionVerb(a *app, f *benchFlags) *cobra.Command {
 	var seqs []int
 	c := &cobra.Command{
 		Use:   "attention",
-		Short: "The attention of every architecture at one width, forward and backward",
+		Short: "Measure attention of every architecture at one width, forward and backward",
 		Example: `  antiphase bench attention --dim 768 --head 64 --seq 512,2048 --tokens 4096
   antiphase bench attention --dim 2048 --head 128 --seq 2048,8192 --tokens 32768 --device cuda`,
 		Args: cobra.NoArgs,
@@ -169,8 +169,8 @@ func benchAttentionVerb(a *app, f *benchFlags) *cobra.Command {
 	c.Flags().StringSliceVar(&archs, "arch", []string{"all"}, "architectures, or all")
 	c.Flags().IntVar(&o.Dim, "dim", 2048, "model width")
 	c.Flags().IntVar(&o.Head, "head", 128, "width of a query or key head")
-	c.Flags().IntSliceVar(&seqs, "seq", []int{2048, 8192}, "tokens of a sequence")
-	c.Flags().IntVar(&o.Tokens, "tokens", 32768, "tokens of all sequences together")
+	c.Flags().IntSliceVar(&seqs, "seq", []int{2048, 8192}, "tokens per sequence")
+	c.Flags().IntVar(&o.Tokens, "tokens", 32768, "total tokens of all sequences")
 	return c
 }
 
@@ -179,7 +179,7 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 	var sizes, archs []string
 	c := &cobra.Command{
 		Use:   "decode",
-		Short: "Prompt and generated tokens per second, and the bytes that a step moves",
+		Short: "Measure prompt and generated tokens per second, and the bytes a step moves",
 		Example: `  antiphase bench decode --size small --batch 1,8 --context 512
   antiphase bench decode --size 160m,830m --batch 1,64 --context 4096 --device cuda`,
 		Args: cobra.NoArgs,
@@ -206,25 +206,25 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 	}
 	geometryFlags(c, &o.Geometry, &sizes, &archs, "all")
 	layersFlag(c, &o.Geometry)
-	c.Flags().IntSliceVar(&o.Batch, "batch", []int{1, 8}, "sequences at a time")
-	c.Flags().IntVar(&o.Prompt, "context", 1024, "tokens behind each sequence")
-	c.Flags().IntVar(&o.Prompts, "prompts", 1, "prompts that are computed together when prompt tokens per second are measured")
-	c.Flags().IntVar(&o.Chunk, "chunk", 4096, "most prompt tokens in a step")
-	c.Flags().BoolVar(&o.Ops, "ops", false, "also run steps op by op and list where the time goes")
+	c.Flags().IntSliceVar(&o.Batch, "batch", []int{1, 8}, "sequences per batch")
+	c.Flags().IntVar(&o.Prompt, "context", 1024, "tokens already in each sequence's cache")
+	c.Flags().IntVar(&o.Prompts, "prompts", 1, "prompts computed together when measuring prompt tokens per second")
+	c.Flags().IntVar(&o.Chunk, "chunk", 4096, "maximum prompt tokens per step")
+	c.Flags().BoolVar(&o.Ops, "ops", false, "also run steps op by op and list the time of each op")
 	return c
 }
 
 // geometryFlags are the flags of a named size.
 func geometryFlags(c *cobra.Command, g *bench.Geometry, sizes, archs *[]string, arch string) {
-	c.Flags().StringSliceVar(sizes, "size", []string{"small"}, "sizes that antiphase recipes lists")
+	c.Flags().StringSliceVar(sizes, "size", []string{"small"}, "sizes, see \"antiphase recipes\"")
 	c.Flags().StringSliceVar(archs, "arch", []string{arch}, "architectures, or all")
-	c.Flags().IntVar(&g.Head, "head", 0, "another width of query and key heads")
-	c.Flags().IntVar(&g.Vocab, "vocab", 0, "another vocabulary")
+	c.Flags().IntVar(&g.Head, "head", 0, "override the width of query and key heads")
+	c.Flags().IntVar(&g.Vocab, "vocab", 0, "override the vocabulary size")
 }
 
 // layersFlag is one of those that measure more than single products.
 func layersFlag(c *cobra.Command, g *bench.Geometry) {
-	c.Flags().IntVar(&g.Layers, "layers", 0, "another number of layers")
+	c.Flags().IntVar(&g.Layers, "layers", 0, "override the number of layers")
 }
 
 // archNames are the architectures that --arch names.

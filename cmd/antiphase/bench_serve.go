@@ -18,12 +18,12 @@ func benchServeVerb(a *app, f *benchFlags) *cobra.Command {
 	var own servedFlags
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Load on a running OpenAI-compatible server: time to first token, between tokens, goodput",
-		Long: `Bench serve sends completions of random token ids to a server, ours or any other that speaks OpenAI's API. Requests arrive as a Poisson
-process whether or not earlier ones were answered, or with --concurrency as earlier ones are. The API key is taken from ANTIPHASE_API_KEY.
+		Short: "Load-test an OpenAI-compatible server: time to first token, time between tokens, goodput",
+		Long: `Bench serve sends completions of random token ids to any server with OpenAI's API. Requests arrive as a Poisson process
+regardless of earlier answers, or with --concurrency when one is answered. ANTIPHASE_API_KEY holds the API key.
 
-With --model it serves a model itself, on loopback, and takes turns between the server and the engine inside it: what HTTP, JSON and
-streaming cost, for every --batch.`,
+With --model it serves a model itself on loopback and alternates between the server and the engine inside it,
+which shows the cost of HTTP, JSON and streaming for every --batch.`,
 		Example: `  antiphase bench serve --rate 4 --requests 200 --prompt 64..512 --output 128
   antiphase bench serve --url http://other:8000 --served-model org/model --vocab 32000 --rate 10
   antiphase bench serve --model runs/small-diff --batch 1,32`,
@@ -57,19 +57,19 @@ streaming cost, for every --batch.`,
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&o.URL, "url", "http://127.0.0.1:8080", "the server, without /v1")
-	fl.StringVar(&o.Model, "served-model", "", "name of the model; empty takes the server's first")
+	fl.StringVar(&o.URL, "url", "http://127.0.0.1:8080", "base URL of the server, without /v1")
+	fl.StringVar(&o.Model, "served-model", "", "model name in requests; empty uses the server's first")
 	fl.Float64Var(&o.Rate, "rate", 1, "requests per second; 0 sends all at once")
-	fl.IntVar(&o.Concurrency, "concurrency", 0, "keep this many requests open instead, and send the next when one is answered")
-	fl.IntVar(&o.Requests, "requests", 100, "how many")
-	fl.StringVar(&prompt, "prompt", "64", "tokens of prompts: a number, LOW..HIGH or @FILE")
-	fl.StringVar(&output, "output", "32", "tokens of answers, likewise")
-	fl.IntVar(&o.Vocab, "vocab", 256, "prompts are random ids below this")
-	fl.DurationVar(&o.Deadline, "deadline", 10*time.Second, "answers within it count as goodput")
-	fl.BoolVar(&o.IgnoreEOS, "ignore-eos", true, "ask for answers of full length; OpenAI's own server does not know the field")
-	fl.Uint64Var(&o.Seed, "seed", 1, "of arrivals, lengths and ids")
+	fl.IntVar(&o.Concurrency, "concurrency", 0, "keep this many requests open and send the next when one is answered, instead of --rate")
+	fl.IntVar(&o.Requests, "requests", 100, "number of requests")
+	fl.StringVar(&prompt, "prompt", "64", "prompt tokens: a number, LOW..HIGH or @FILE")
+	fl.StringVar(&output, "output", "32", "answer tokens: a number, LOW..HIGH or @FILE")
+	fl.IntVar(&o.Vocab, "vocab", 256, "prompts are random ids below this number")
+	fl.DurationVar(&o.Deadline, "deadline", 10*time.Second, "answers within this time count as goodput")
+	fl.BoolVar(&o.IgnoreEOS, "ignore-eos", true, "request answers of full length; OpenAI's own server rejects the field")
+	fl.Uint64Var(&o.Seed, "seed", 1, "random seed of arrivals, lengths and ids")
 	fl.StringVarP(&own.model, "model", "m", "", "serve this model here and compare the server with its engine: a run folder, a checkpoint or a Hugging Face folder")
-	fl.IntSliceVar(&own.batch, "batch", []int{1, 32}, "with --model: requests at a time")
+	fl.IntSliceVar(&own.batch, "batch", []int{1, 32}, "with --model: concurrent requests")
 	return c
 }
 
@@ -78,7 +78,7 @@ func servedApart(fl *pflag.FlagSet) error {
 	for _, pair := range [][]string{{"model", "url", "rate", "requests", "served-model", "vocab", "deadline", "ignore-eos", "concurrency"}, {"concurrency", "rate"}} {
 		for _, name := range pair[1:] {
 			if fl.Changed(pair[0]) && fl.Changed(name) {
-				return fmt.Errorf("--%s: has no meaning beside --%s", name, pair[0])
+				return fmt.Errorf("--%s: cannot be combined with --%s", name, pair[0])
 			}
 		}
 	}

@@ -32,23 +32,23 @@ func chatVerb(a *app) *cobra.Command {
 	var f chatFlags
 	c := &cobra.Command{
 		Use:   "chat",
-		Short: "Talk to a model; Ctrl-C stops the answer, Ctrl-D leaves",
-		Long: `Chat is a read-eval-print loop over one growing context. With a chat template, which Hugging Face
-folders of instructed models bring along, what you type is a user's message and the model answers.
-A base model continues text rather than answering it: what you type is appended to the context, and
-the model writes on until it ends a document, meets --stop, or has written --max-tokens.
+		Short: "Chat with a model; Ctrl-C stops the answer, Ctrl-D exits",
+		Long: `Chat is a read-eval-print loop over one growing context. If the model has a chat template, as Hugging Face
+folders of instruction-tuned models do, your input is a user message and the model answers it. A base model
+continues text instead: your input is appended to the context, and the model writes until it ends the
+document, reaches --stop, or has written --max-tokens.
 
-Commands: /clear begins anew, /show prints the context, /set KEY VALUE changes a sampling value,
-/help lists them.`,
+Commands: /clear starts over, /show prints the context, /set KEY VALUE changes a sampling value, /help lists
+all commands.`,
 		Example: "  antiphase chat --model runs/tiny-diff --temperature 0.7",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.chat(&f) },
 	}
 	c.Flags().StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	c.Flags().StringVar(&f.template, "chat-template", "", "a Jinja file instead of the model's own template")
-	c.Flags().StringVar(&f.system, "system", "", "the system's message before the first of yours")
-	c.Flags().BoolVar(&f.raw, "raw", false, "no chat template: continue text")
-	c.Flags().BoolVar(&f.verbose, "verbose", false, "print the speed behind each answer")
+	c.Flags().StringVar(&f.system, "system", "", "system message")
+	c.Flags().BoolVar(&f.raw, "raw", false, "ignore the chat template and continue text")
+	c.Flags().BoolVar(&f.verbose, "verbose", false, "print the speed after each answer")
 	f.flags(c.Flags(), 0.8, 256)
 	return c
 }
@@ -173,7 +173,7 @@ func (r *repl) pickTemplate() error {
 	var err error
 	switch {
 	case r.f.raw && r.f.template != "":
-		return usage(errors.New("--chat-template: has no effect beside --raw"))
+		return usage(errors.New("--chat-template: has no effect with --raw"))
 	case r.f.raw:
 	case r.f.template != "":
 		var text string

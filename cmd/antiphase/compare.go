@@ -36,17 +36,17 @@ func compareVerb(a *app) *cobra.Command {
 	var f compareFlags
 	c := &cobra.Command{
 		Use:   "compare",
-		Short: "Compare architectures over learning rates and seeds, as one experiment that can be continued",
+		Short: "Compare architectures over learning rates and seeds in one resumable experiment",
 		Long: `Compare trains every architecture at every size with every learning rate and seed on the same batches,
-judges each model with the same questions and writes one row per run and measure (rows.jsonl, rows.csv) and
+evaluates each model on the same questions, and writes one row per run and measure (rows.jsonl, rows.csv) and
 one page (report.html) with intervals over seeds and items, paired tests, the whole tuning grid and a
 verdict per claim. With several learning rates each gets --tune-seeds seeds; the best one of each
 architecture, by held-out loss or by --tune-by, then gets the rest of --seeds.
 
-Stop it in any way; the same command goes on without losing a finished run, and unfinished runs go on from
-their checkpoints. The lists of sizes, architectures, learning rates and seeds may grow from call to call.
+It can be stopped at any time. The same command continues: finished runs are kept, and unfinished runs continue
+from their checkpoints. The lists of sizes, architectures, learning rates and seeds may grow from call to call.
 
-Started by mpirun or srun, the ranks divide the runs among them; all must see --dir.`,
+Under mpirun or srun the ranks divide the runs; all must see --dir.`,
 		Example: `  antiphase compare --size tiny --seeds 3 --dir runs/tiny
   antiphase compare --size small --data 'books/*.jsonl.zst' --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --keep none
   antiphase compare --size tiny --seeds 5 --task "needle needles=4 queries=2" --probe "needle needles=4 queries=2 samples=8"
@@ -69,31 +69,31 @@ func (f *compareFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&s.Tokenizer, "tokenizer", "", "a tokenizer.json to use instead of training one, or bytes")
 	fl.StringSliceVar(&s.Sizes, "size", []string{"tiny"}, "sizes, separated by commas; see \"antiphase recipes\"")
 	fl.StringSliceVar(&s.Archs, "arch", []string{baseline, "diff", "diff2"},
-		"architectures; the first is what the others are compared with")
-	fl.StringArrayVar(&f.variants, "variant", nil, "an architecture with settings of its own: "+
+		"architectures; the others are compared with the first")
+	fl.StringArrayVar(&f.variants, "variant", nil, "an architecture with its own settings: "+
 		"\"diff-flat diff model.lambda_init=constant model.lambda_const=0.2\" (repeatable)")
-	fl.Float64SliceVar(&s.LRs, "lr", nil, "learning rates to choose among (default: the size's own)")
-	fl.StringVar(&f.seeds, "seeds", "3", "how many seeds (1 to N), or a list: 11,12,13")
+	fl.Float64SliceVar(&s.LRs, "lr", nil, "learning rates to choose from (default: the size's own)")
+	fl.StringVar(&f.seeds, "seeds", "3", "number of seeds N (1 to N), or a list: 11,12,13")
 	fl.IntVar(&s.TuneSeeds, "tune-seeds", 1,
-		"seeds that each learning rate gets before the best is chosen; 0 gives all seeds to all")
+		"seeds per learning rate before the best one is chosen; 0 gives every rate all seeds")
 	fl.StringVar(&f.tuneBy, "tune-by", "loss", "what chooses the learning rate: loss (held out), probe (the first "+
 		"one's end) or a task, as --task has it")
 	fl.IntVar(&s.Steps, "steps", 0, "optimiser steps of each run (default: the size's own)")
 	fl.StringArrayVar(&s.Set, "set", nil, "change a field of every recipe: --set train.batch=16 (repeatable)")
 	fl.StringArrayVar(&f.tasks, "task", nil,
-		"task to judge with, and its settings: \"needle needles=4 queries=2\" (repeatable; default: text, "+
+		"evaluation task with its settings: \"needle needles=4 queries=2\" (repeatable; default: text, "+
 			"needles, attention, outliers)")
 	fl.StringArrayVar(&f.probes, "probe", nil,
-		"task to ask while training, or none (repeatable; default: two of four needles)")
+		"task to run during training, or none (repeatable; default: two of four needles)")
 	fl.IntVar(&s.Every, "probe-every", 0, "steps between probes (default: 24 probes a run)")
-	fl.Uint64Var(&s.EvalSeed, "eval-seed", 20, "draws the questions")
+	fl.Uint64Var(&s.EvalSeed, "eval-seed", 20, "random seed of the questions")
 	fl.StringVar(&s.Name, "name", "", "name in the rows (default: the folder's)")
 	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "compare"), "folder of the experiment")
 	fl.StringArrayVar(&f.have, "have", nil,
-		"rows.jsonl of the same experiment from elsewhere: its finished runs are not repeated (repeatable)")
-	fl.IntVar(&f.jobs, "jobs", 1, "runs at once, on one device")
-	fl.StringVar(&f.keep, "keep", "last", "checkpoints of finished runs that stay: none, last or all")
-	fl.BoolVar(&f.dry, "dry-run", false, "print runs, tokens, memory and hours, and stop")
+		"rows.jsonl of the same experiment from another machine; its finished runs are not repeated (repeatable)")
+	fl.IntVar(&f.jobs, "jobs", 1, "runs trained at the same time on one device")
+	fl.StringVar(&f.keep, "keep", "last", "checkpoints of finished runs to keep: none, last or all")
+	fl.BoolVar(&f.dry, "dry-run", false, "print runs, tokens, memory and hours, then exit")
 	fl.BoolVar(&f.json, "json", false, "print the summary (or the dry run) as JSON")
 	inexactFlag(fl, &f.inexact)
 }
@@ -125,7 +125,7 @@ func (a *app) compare(ctx context.Context, f *compareFlags, t *team) error {
 // idle refuses flags that the others leave without effect, and rows that are not there.
 func (f *compareFlags) idle(given *pflag.FlagSet) error {
 	if slices.Equal(f.probes, []string{"none"}) {
-		if err := idle(given, "beside --probe none", "probe-every"); err != nil {
+		if err := idle(given, "with --probe none", "probe-every"); err != nil {
 			return err
 		}
 	}
@@ -284,7 +284,7 @@ func parseSeeds(s string) (list []uint64, err error) {
 	for _, w := range strings.Split(strings.TrimSuffix(s, ","), ",") {
 		x, err := strconv.ParseUint(strings.TrimSpace(w), 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("--seeds: %q is no seed; want a count, or whole numbers with commas between them", w)
+			return nil, fmt.Errorf("--seeds: %q is not a seed; want a count, or integers separated by commas", w)
 		}
 		list = append(list, x)
 	}

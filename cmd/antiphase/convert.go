@@ -25,9 +25,9 @@ func convertVerb(a *app) *cobra.Command {
 	var to string
 	c := &cobra.Command{
 		Use:   "convert MODEL DIR",
-		Short: "Turn a model folder of any layout into one of another",
+		Short: "Convert a model folder to another layout",
 		Long: `Convert reads a run, a checkpoint, a Hugging Face folder, a model in the local Hugging Face cache or a
-model of the released modules' layout, and writes the layout that --to names: transformers, with the
+model in the layout of the released modules, and writes the layout named by --to: transformers, with the
 options of export, or run, as import does.`,
 		Example: `  antiphase convert org/model out --dtype bfloat16
   antiphase convert out runs/again --to run`,
@@ -39,7 +39,7 @@ options of export, or run, as import does.`,
 			case "run":
 				for _, name := range []string{"class", "dtype", "max-shard-size", "chat-template", "force"} {
 					if cmd.Flags().Changed(name) {
-						return usage(fmt.Errorf("--%s: does not go with --to run", name))
+						return usage(fmt.Errorf("--%s: cannot be combined with --to run", name))
 					}
 				}
 				return a.importModel(cmd.Context(), args[0], args[1], f.json)

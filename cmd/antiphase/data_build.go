@@ -24,22 +24,22 @@ func dataBuildVerb(a *app) *cobra.Command {
 	var f dataBuildFlags
 	c := &cobra.Command{
 		Use:   "build SOURCE ...",
-		Short: "Turn text into a token set that train takes",
+		Short: "Encode text as a token set for train",
 		Long: `Build encodes the sources with a tokenizer and writes a token set: shards, a manifest and the
-tokenizer. "train --data FOLDER" uses it as it is, as often as you like. A source is a file, a folder,
-a glob, synthetic or goroot; SOURCE@WEIGHT mixes. The same command again finds the set already made.`,
+tokenizer. "train --data FOLDER" reads it any number of times. A source is a file, a folder, a glob,
+synthetic or goroot; SOURCE@WEIGHT makes a mixture. Running the command again reuses the existing set.`,
 		Example: `  antiphase tokenizer train 'books/*.jsonl.zst' --vocab 8192 --out tokenizer.json
   antiphase data build 'books/*.jsonl.zst@0.7' notes/@0.3 --tokenizer tokenizer.json --out books.set
   antiphase train --size small --data books.set`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.dataBuild(cmd.Context(), &f, args) },
 	}
 	fl := c.Flags()
-	fl.StringVarP(&f.out, "out", "o", "", "folder to write, new or a token set to replace")
+	fl.StringVarP(&f.out, "out", "o", "", "folder to write: new, or a token set to replace")
 	fl.StringVar(&f.tokenizer, "tokenizer", "", "a tokenizer.json, or bytes")
 	fl.Float64Var(&f.heldOut, "held-out", 0.02, "share of the text kept for validation")
-	fl.StringVar(&f.heldOutBy, "held-out-by", data.ByPieces, "what is held out: pieces of every source, or whole documents")
+	fl.StringVar(&f.heldOutBy, "held-out-by", data.ByPieces, "what is held out: pieces (of every source) or documents (whole ones)")
 	fl.Int64Var(&f.maxTokens, "max-tokens", 0, "stop after this many tokens; 0 takes all")
-	fl.BoolVar(&f.json, "json", false, "the manifest as JSON")
+	fl.BoolVar(&f.json, "json", false, "print the manifest as JSON")
 	return c
 }
 

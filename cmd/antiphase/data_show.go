@@ -29,7 +29,7 @@ func dataShowVerb(a *app) *cobra.Command {
 	var f dataShowFlags
 	c := &cobra.Command{
 		Use:   "show RUN",
-		Short: "Print what a step of a run saw, or will see",
+		Short: "Print the rows of a past or future step of a run",
 		Long: `Show prints the rows of a step: their text, or with --json their ids, targets and document
 starts, one line of JSON per step. RUN needs a recipe.json or a checkpoint and its token set.
 
@@ -51,7 +51,7 @@ A target of -1 is not scored. In Python:
 	fl := c.Flags()
 	fl.IntVar(&f.step, "step", 0, "the step, counted from 1")
 	fl.StringVar(&f.steps, "steps", "", "several steps, FIRST:LAST, both included")
-	fl.IntVar(&f.row, "row", -1, "one row of each step, counted from 0; default all")
+	fl.IntVar(&f.row, "row", -1, "a single row of each step, counted from 0; -1 prints all")
 	fl.StringVar(&f.split, "split", data.Train, "train or valid")
 	fl.StringVar(&f.set, "data", "", "folder of the token set (default RUN/data)")
 	fl.StringVar(&f.out, "out", "", "write ids, targets and starts to this file, in binary")

@@ -26,7 +26,7 @@ func (a *app) open() (device.Device, error) {
 	if found {
 		var err error
 		if ordinal, err = strconv.Atoi(n); err != nil || ordinal < 0 || kind != "cuda" {
-			return nil, usage(fmt.Errorf("--device: %q is no device; want auto, cpu, cuda or cuda:N", a.device))
+			return nil, usage(fmt.Errorf("--device: %q is not a device; want auto, cpu, cuda or cuda:N", a.device))
 		}
 	}
 	p, err := cpu.ParsePrecision(a.precision)

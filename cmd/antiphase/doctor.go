@@ -18,12 +18,12 @@ func doctorVerb(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "doctor",
-		Short:   "Say what hardware was found, what is used, and what is not and why",
+		Short:   "Show the detected hardware, what is used, and what is not used and why",
 		Example: "  antiphase doctor\n  antiphase doctor --json",
 		Args:    cobra.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.doctor(asJSON) },
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 

@@ -39,13 +39,16 @@ func evalVerb(a *app) *cobra.Command {
 	var f evalFlags
 	c := &cobra.Command{
 		Use:   "eval",
-		Short: "Judge models: every table and figure of the paper as a task",
-		Long: `Eval puts the same questions to one model or several and prints a table with standard errors; with several models each
-difference to the first one comes with a paired test. Without --data the tasks make small stand-ins of their data sets; with
---data they read the sets from a folder (see docs/evaluation.md for its files). --output is a store that results are added to, in
-any order and from several processes: what it holds is not asked again, and "antiphase report" makes a page of it.
-Started by mpirun or srun, the ranks divide the questions among them; all must see --output.
-NAME=GLOB makes a group of models that differ in their training seed; groups are compared with the variance between seeds.`,
+		Short: "Evaluate models: every table and figure of the paper is a task",
+		Long: `Eval asks one or more models the same questions and prints a table with standard errors. With several models each
+difference to the first one has a paired test. Without --data the tasks generate small stand-ins for their data
+sets; with --data they read the sets from a folder (docs/evaluation.md lists its files).
+
+--output is a store to which results are added, in any order and from several processes. Questions already in
+the store are not asked again, and "antiphase report" makes a page of it. NAME=GLOB makes a group of models that
+differ in their training seed; groups are compared using the variance between seeds.
+
+Under mpirun or srun the ranks divide the questions; all must see --output.`,
 		Example: `  antiphase eval ls
   antiphase eval --tasks mc,needle --model runs/speedrun/runs/tiny-transformer-lr0.002-s1 --model runs/speedrun/runs/tiny-diff-lr0.002-s1
   antiphase eval --tasks all --limit 50 --model runs/a --model runs/b --output results/a-b
@@ -66,23 +69,23 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
 	fl := c.Flags()
 	fl.StringArrayVarP(&f.models, "model", "m", nil, "run folder, checkpoint, Hugging Face folder or endpoint URL#MODEL; also NAME=…, a group with a pattern: NAME=runs/a-* (repeatable)")
 	fl.StringSliceVarP(&f.tasks, "tasks", "t", nil, "tasks or groups, separated by commas; \"all\"; see \"antiphase eval ls\"")
-	fl.StringArrayVar(&f.taskFiles, "task-files", nil, "lm-evaluation-harness's YAML task file, or a folder of them: adds its tasks to those that --tasks can name; without --tasks all of them (repeatable)")
+	fl.StringArrayVar(&f.taskFiles, "task-files", nil, "lm-evaluation-harness YAML task file, or a folder of them; --tasks selects some, the default is all (repeatable)")
 	fl.StringVar(&f.preset, "preset", "", "a published table or figure by name, such as table2 or figure5; see \"antiphase eval presets\"")
-	fl.StringVar(&f.scale, "scale", "paper", "of --preset: paper, its published settings, or fit, settings for the models' context and smaller samples")
-	fl.BoolVar(&f.checkpoints, "checkpoints", false, "ask every kept checkpoint of the run folders, one after the other; needs --output")
-	fl.StringVar(&f.opt.Data, "data", "", "folder of data sets; without it stand-ins are generated")
-	fl.IntVar(&f.opt.Limit, "limit", 0, "most samples of each task; 0 takes all")
-	fl.Uint64Var(&f.opt.Seed, "seed", 1, "draws examples, orders and prompts")
-	fl.IntVar(&f.opt.Shots, "num-fewshot", -1, "solved examples before each question; negative takes each task's own number")
+	fl.StringVar(&f.scale, "scale", "paper", "with --preset: paper (published settings) or fit (the models' context, fewer samples)")
+	fl.BoolVar(&f.checkpoints, "checkpoints", false, "evaluate every kept checkpoint of the run folders in turn; needs --output")
+	fl.StringVar(&f.opt.Data, "data", "", "folder of data sets (default: generated stand-ins)")
+	fl.IntVar(&f.opt.Limit, "limit", 0, "maximum samples per task; 0 takes all")
+	fl.Uint64Var(&f.opt.Seed, "seed", 1, "random seed of examples, orders and prompts")
+	fl.IntVar(&f.opt.Shots, "num-fewshot", -1, "solved examples before each question; -1 uses each task's default")
 	fl.StringArrayVar(&f.set, "set", nil, "a task's setting, TASK.KEY=VALUE (repeatable); see \"antiphase eval ls\"")
-	fl.BoolVar(&f.opt.LogSamples, "log-samples", false, "keep prompts and answers in --output")
-	fl.StringVarP(&f.opt.Output, "output", "o", "", "store of answers and results; what it holds is not asked again")
-	fl.StringVar(&f.opt.Replicate, "replicate", "", "name of a repetition: its results are added beside those of the same cells")
-	fl.StringVar(&f.judge, "judge", "", "endpoint (URL#MODEL or URL#MODEL#chat) that judges answers which no rule can")
-	fl.BoolVar(&f.chat, "apply-chat-template", false, "put every prompt as a user's message through the model's chat template")
-	fl.IntVar(&f.context, "endpoint-context", 4096, "tokens that prompts for endpoints are sized by, since the interface does not tell")
-	fl.IntVar(&f.parallel, "endpoint-concurrency", 8, "requests that an endpoint gets at a time")
-	fl.IntVar(&f.batch, "batch", 16, "sequences at a time")
+	fl.BoolVar(&f.opt.LogSamples, "log-samples", false, "store prompts and answers in --output")
+	fl.StringVarP(&f.opt.Output, "output", "o", "", "store of answers and results; questions already in it are not asked again")
+	fl.StringVar(&f.opt.Replicate, "replicate", "", "name of a repetition; its results are stored in addition to those of the same cells")
+	fl.StringVar(&f.judge, "judge", "", "endpoint (URL#MODEL or URL#MODEL#chat) that judges answers no rule can score")
+	fl.BoolVar(&f.chat, "apply-chat-template", false, "format every prompt as a user message with the model's chat template")
+	fl.IntVar(&f.context, "endpoint-context", 4096, "context size in tokens assumed for endpoints, which do not report it")
+	fl.IntVar(&f.parallel, "endpoint-concurrency", 8, "concurrent requests per endpoint")
+	fl.IntVar(&f.batch, "batch", 16, "sequences per batch")
 	fl.BoolVar(&f.json, "json", false, "print the results as JSON, with lm-evaluation-harness's keys")
 	fl.BoolVar(&f.save, "save", false, "append the numbers as rows to "+filepath.Join("results", "eval"))
 	c.AddCommand(evalListVerb(a), presetsVerb(a))
@@ -92,7 +95,7 @@ NAME=GLOB makes a group of models that differ in their training seed; groups are
 // eval checks everything that can be wrong, runs, prints and writes.
 func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if len(f.models) == 0 {
-		return usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder, or pair:diff and pair:transformer, which are part of the program"))
+		return usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder, or pair:diff and pair:transformer, which are embedded"))
 	}
 	for _, x := range []struct {
 		flag     string
@@ -103,7 +106,7 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 		}
 	}
 	if f.team != nil && f.opt.Output == "" {
-		return usage(fmt.Errorf("--output: missing; the answers of %d ranks meet in a store, a folder that all of them see", f.team.size))
+		return usage(fmt.Errorf("--output: missing; %d ranks combine their answers in a store, a folder that all of them can see", f.team.size))
 	}
 	if err := f.idle(); err != nil {
 		return err
@@ -118,7 +121,7 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if f.judge != "" {
 		e, ok, err := endpoint(f.judge)
 		if err != nil || !ok {
-			return usage(fmt.Errorf("--judge: %q is no endpoint; want URL#MODEL or URL#MODEL#chat", f.judge))
+			return usage(fmt.Errorf("--judge: %q is not an endpoint; want URL#MODEL or URL#MODEL#chat", f.judge))
 		}
 		e.Parallel = f.parallel
 		f.opt.Judge, f.opt.JudgeName = e, e.Model+" at "+e.URL
@@ -234,7 +237,7 @@ func readSettings(list []string) (map[string]string, error) {
 	for _, s := range list {
 		key, value, ok := strings.Cut(s, "=")
 		if !ok || !strings.Contains(key, ".") {
-			return nil, fmt.Errorf("--set: %q is no setting; want TASK.KEY=VALUE", s)
+			return nil, fmt.Errorf("--set: %q is not a setting; want TASK.KEY=VALUE", s)
 		}
 		out[key] = value
 	}

@@ -14,7 +14,7 @@ import (
 // evalCheckpoints asks every kept checkpoint of the run folders, one at a time: only one model is in memory.
 func (a *app) evalCheckpoints(ctx context.Context, d device.Device, f *evalFlags, choose chosen) error {
 	if f.opt.Output == "" {
-		return usage(errors.New("--checkpoints: needs --output, in which the results collect"))
+		return usage(errors.New("--checkpoints: needs --output, where results are collected"))
 	}
 	for _, m := range f.models {
 		name, path := modelName(m)

@@ -27,7 +27,7 @@ func evalListVerb(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().StringArrayVar(&paths, "task-files", nil, "add the tasks of a YAML file or of a folder of them (repeatable)")
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 

@@ -68,7 +68,7 @@ func (a *app) target(d device.Device, name, path string, f *evalFlags) (eval.Tar
 		return eval.Target{}, err
 	}
 	if l.Tokenizer == nil {
-		return eval.Target{}, badInput{fmt.Errorf("--model: %s has no tokenizer.json, so it cannot be asked anything", path)}
+		return eval.Target{}, badInput{fmt.Errorf("--model: %s has no tokenizer.json, so it cannot be evaluated", path)}
 	}
 	hash, err := modelHash(l)
 	t := a.subject(d, name, hash, l, f.batch)
@@ -145,7 +145,7 @@ func endpoint(s string) (*eval.Endpoint, bool, error) {
 	url, model, ok := strings.Cut(s, endpointMark)
 	model, kind, _ := strings.Cut(model, endpointMark)
 	if !ok || model == "" || kind != "" && kind != "chat" {
-		return nil, false, usage(fmt.Errorf("%s is no endpoint; want URL#MODEL or URL#MODEL#chat, such as http://localhost:8000/v1#small", s))
+		return nil, false, usage(fmt.Errorf("%s is not an endpoint; want URL#MODEL or URL#MODEL#chat, such as http://localhost:8000/v1#small", s))
 	}
 	return &eval.Endpoint{URL: url, Model: model, Key: os.Getenv("OPENAI_API_KEY"), Chat: kind == "chat"}, true, nil
 }

@@ -34,7 +34,7 @@ func (a *app) choose(f *evalFlags) (chosen, error) {
 		f.checkpoints = true
 	}
 	if f.checkpoints && f.opt.Output == "" {
-		return nil, usage(errors.New("--output: missing; checkpoints are asked one after the other, and their results collect in a store"))
+		return nil, usage(errors.New("--output: missing; checkpoints are evaluated in turn, and their results are collected in a store"))
 	}
 	return func(targets []eval.Target) ([]eval.Task, error) {
 		context := targets[0].Context
@@ -59,11 +59,11 @@ func presetsVerb(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "presets",
-		Short: "List the published tables and figures that --preset takes",
+		Short: "List the published tables and figures that --preset accepts",
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return a.listPresets(asJSON) },
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 

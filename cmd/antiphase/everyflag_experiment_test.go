@@ -80,7 +80,7 @@ var ofExperiment = map[string]assertion{
 		if every("1") == every("4") {
 			f.Error("the number of probes does not follow the flag")
 		}
-		f.has(f.fails("compare", "--size", "nano", "--probe", "none", "--probe-every", "2", "--dry-run"), `has no effect beside`)
+		f.has(f.fails("compare", "--size", "nano", "--probe", "none", "--probe-every", "2", "--dry-run"), `has no effect with`)
 	},
 	"compare --tune-by": func(f *flagRig) {
 		chosen := func(dir, by string) string {

@@ -236,7 +236,7 @@ func init() {
 	served := []string{"bench", "serve", "--json", "-q", "--reps", "1", "--prompt", "4", "--output", "4", "--device", "cpu"}
 	ofServe["bench serve --model"] = func(f *flagRig) {
 		f.has(f.ok(append(served, "--model", "run", "--batch", "1")...), `"ratio":\s*\[`)
-		f.has(f.fails(append(served, "--model", "run", "--url", "http://127.0.0.1:1")...), "--url: has no meaning beside --model")
+		f.has(f.fails(append(served, "--model", "run", "--url", "http://127.0.0.1:1")...), "--url: cannot be combined with --model")
 	}
 	ofServe["bench serve --batch"] = func(f *flagRig) {
 		f.has(f.ok(append(served, "--model", "run", "--batch", "2,3")...), `(?s)"batch": 2,.*"batch": 3,`)
@@ -246,7 +246,7 @@ func init() {
 		url, _ := f.serve()
 		out := f.ok("bench", "serve", "--url", url, "--concurrency", "2", "--requests", "3", "--prompt", "4", "--output", "4", "--json", "-q")
 		f.has(out, `"answered": 3`)
-		f.has(f.fails("bench", "serve", "--url", url, "--concurrency", "2", "--rate", "3"), "--rate: has no meaning beside --concurrency")
+		f.has(f.fails("bench", "serve", "--url", url, "--concurrency", "2", "--rate", "3"), "--rate: cannot be combined with --concurrency")
 	}
 }
 

@@ -15,15 +15,15 @@ func evidenceVerb(a *app) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "evidence FOLDER",
-		Short: "Render rows of experiments as one document: every claim with its interval and verdict",
-		Long: `Evidence reads the rows (*.jsonl) that "antiphase compare" wrote, of one experiment or several, and writes a
-Markdown document: what there is and what is still empty, every claim of the paper and of DIFF V2 with
-figure, 95 % interval and verdict, and each experiment with its command, scores, tuning grid and runs.`,
+		Short: "Render experiment rows as a document: every claim with its interval and verdict",
+		Long: `Evidence reads rows (*.jsonl) written by "antiphase compare", of one or more experiments, and writes a Markdown
+document: what was measured and what is missing; every claim of the paper and of DIFF V2 with figure, 95 %
+interval and verdict; and each experiment with its command, scores, tuning grid and runs.`,
 		Example: `  antiphase evidence results/evidence -o docs/evidence.md`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return a.evidence(args[0], out) },
 	}
-	c.Flags().StringVarP(&out, "out", "o", "", "file to write; default standard output")
+	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
 	return c
 }
 

@@ -25,11 +25,11 @@ type exportFlags struct {
 }
 
 func (f *exportFlags) flags(fl *pflag.FlagSet) {
-	fl.StringVar(&f.class, "class", "auto", "transformers class: auto, llama, diffllama or antiphase (brings its own Python)")
+	fl.StringVar(&f.class, "class", "auto", "transformers class: auto, llama, diffllama or antiphase (includes its own Python code)")
 	fl.StringVar(&f.dtype, "dtype", "float32", "weights as float32, bfloat16 or float16")
-	fl.StringVar(&f.shard, "max-shard-size", "5GB", "spread larger weights over several files")
-	fl.StringVar(&f.chat, "chat-template", "", "a Jinja file to go along as chat_template.jinja")
-	fl.BoolVar(&f.force, "force", false, "replace the folder if it is an export that nobody has touched since")
+	fl.StringVar(&f.shard, "max-shard-size", "5GB", "split weights larger than this into several files")
+	fl.StringVar(&f.chat, "chat-template", "", "Jinja file to include as chat_template.jinja")
+	fl.BoolVar(&f.force, "force", false, "replace the folder if it is an unmodified export")
 	fl.BoolVar(&f.json, "json", false, "print what was written as JSON")
 }
 
@@ -38,14 +38,14 @@ func exportVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export MODEL DIR",
 		Short: "Write a model as a Hugging Face folder",
-		Long: `Export writes a folder that transformers' AutoModelForCausalLM.from_pretrained loads and that gives the
-same logits, with its tokenizer and a model card. A Transformer becomes a LlamaForCausalLM and a DIFF
-Transformer a DiffLlamaForCausalLM, no remote code needed: heads and rotary rows are re-laid, and the
-gain of the head norm is folded into o_proj. Other models (DIFF V2, ablations) become an
-AntiphaseForCausalLM, whose code lies in the folder and needs trust_remote_code=True.
+		Long: `Export writes a folder, with tokenizer and model card, that transformers' AutoModelForCausalLM.from_pretrained
+loads and that gives the same logits. A Transformer becomes a LlamaForCausalLM and a DIFF Transformer a
+DiffLlamaForCausalLM, without remote code: heads and rotary rows are permuted, and the gain of the head norm
+is folded into o_proj. Other models (DIFF V2, ablations) become an AntiphaseForCausalLM, whose code is in the
+folder and needs trust_remote_code=True.
 
-The folder appears whole or not at all. Its antiphase.json lists every file with its SHA-256. --force replaces a
-folder only when it holds exactly what such a list says; anything else in it is kept, and is an error.`,
+The folder is written completely or not at all. Its antiphase.json lists every file with its SHA-256. --force
+replaces a folder only if it matches that list exactly; otherwise the folder is kept and the command fails.`,
 		Example: `  antiphase export runs/tiny-diff tiny-diff-hf
   antiphase export runs/small-diff2 out --dtype bfloat16 --max-shard-size 500MB`,
 		Args: cobra.ExactArgs(2),
@@ -95,7 +95,7 @@ func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) erro
 	}
 	if err := e.Write(dir, f.force); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return usage(fmt.Errorf("%w; --force replaces an untouched export", err))
+			return usage(fmt.Errorf("%w; --force replaces an unmodified export", err))
 		}
 		if errors.Is(err, fs.ErrInvalid) {
 			return usage(err)

@@ -28,15 +28,15 @@ type sampling struct {
 
 func (s *sampling) flags(f *pflag.FlagSet, temperature float64, tokens int) {
 	s.given = f
-	f.IntVarP(&s.MaxTokens, "max-tokens", "n", tokens, "most tokens to generate; 0 fills the context")
-	f.Float64Var(&s.Temperature, "temperature", temperature, "0 is greedy")
+	f.IntVarP(&s.MaxTokens, "max-tokens", "n", tokens, "maximum number of tokens to generate; 0 fills the context")
+	f.Float64Var(&s.Temperature, "temperature", temperature, "sampling temperature; 0 is greedy")
 	f.IntVar(&s.TopK, "top-k", 0, "keep the k most likely tokens; 0 keeps all")
-	f.Float64Var(&s.TopP, "top-p", 0, "keep the likeliest tokens of this total probability; 0 keeps all")
-	f.Float64Var(&s.MinP, "min-p", 0, "keep tokens of at least this share of the best one's probability")
-	f.Float64Var(&s.RepetitionPenalty, "repetition-penalty", 1, "above 1 makes seen tokens less likely")
-	f.Int64Var(&s.seed, "seed", -1, "random seed; negative draws one and prints it")
+	f.Float64Var(&s.TopP, "top-p", 0, "keep the fewest most likely tokens with this total probability; 0 keeps all")
+	f.Float64Var(&s.MinP, "min-p", 0, "keep tokens with at least this fraction of the most likely token's probability; 0 keeps all")
+	f.Float64Var(&s.RepetitionPenalty, "repetition-penalty", 1, "divides the logits of tokens seen before; 1 disables")
+	f.Int64Var(&s.seed, "seed", -1, "random seed; a negative value draws one and prints it")
 	f.StringArrayVar(&s.Stop, "stop", nil, "text that ends the output (repeatable)")
-	f.BoolVar(&s.IgnoreEOS, "ignore-eos", false, "go on behind the end-of-text token")
+	f.BoolVar(&s.IgnoreEOS, "ignore-eos", false, "continue after the end-of-text token")
 }
 
 // check holds what was typed to its ranges, before anything is opened.
@@ -113,8 +113,9 @@ func generateVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate [PROMPT]",
 		Short: "Continue a prompt",
-		Long: `Generate continues a prompt given as an argument, with -p, from a file, or on standard input, and streams the text to stdout.
-Started by mpirun or srun, the ranks hold the model together, each a part of every matrix.`,
+		Long: `Generate continues a prompt given as an argument, with -p, from a file or on standard input, and streams the
+text to stdout. Without --model it uses an embedded model. Under mpirun or srun each rank holds a part of
+every matrix.`,
 		Example: `  antiphase generate --model runs/tiny-diff -p "The magic code is"
   antiphase generate --model runs/tiny-diff --temperature 0.8 --top-p 0.95 --num-samples 3 "Once"
   cat prompt.txt | antiphase generate --model runs/tiny-diff --json`,
@@ -137,9 +138,9 @@ Started by mpirun or srun, the ranks hold the model together, each a part of eve
 	fl := c.Flags()
 	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	fl.StringVarP(&f.prompt, "prompt", "p", "", "text to continue")
-	fl.StringVar(&f.file, "prompt-file", "", "file to continue")
-	fl.IntVar(&f.samples, "num-samples", 1, "how many continuations")
-	fl.IntVar(&f.Logprobs, "logprobs", 0, "with --json: log-probabilities of each token and the n likeliest")
+	fl.StringVar(&f.file, "prompt-file", "", "file with the text to continue")
+	fl.IntVar(&f.samples, "num-samples", 1, "number of continuations")
+	fl.IntVar(&f.Logprobs, "logprobs", 0, "with --json: log-probability of each token and of the n most likely ones")
 	fl.BoolVar(&f.echo, "echo", false, "print the prompt before the text")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object per sample")
 	f.flags(fl, 0.8, 128)

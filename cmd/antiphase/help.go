@@ -106,7 +106,7 @@ func helpVerb() *cobra.Command {
 	}
 }
 
-// called is how this program was called, for commands that a hint prints: they must work as they stand.
+// called is how this program was called, for commands printed in hints, which must work as printed.
 func called() string { return calledAs(os.Args[0]) }
 
 func calledAs(arg string) string {
@@ -118,32 +118,32 @@ func calledAs(arg string) string {
 
 // glossary is a page of help and no command.
 func glossary() *cobra.Command {
-	return &cobra.Command{Use: "glossary", Short: "The words that tables and pages use", Long: glossaryText}
+	return &cobra.Command{Use: "glossary", Short: "Terms used in tables and pages", Long: glossaryText}
 }
 
-const glossaryText = `The words that tables and pages use.
+const glossaryText = `Terms used in tables and pages.
 
   A1, A2         the two softmax maps of a differential head; attention is A1 − λ·A2
-  λ              how much of the second map is subtracted; learned, one per layer (diff) or per token and head (diff2)
+  λ              weight of the subtracted second map; learned, one per layer (diff) or per token and head (diff2)
   attention noise   the share of attention that goes neither to the answer nor to the question
-  attention to the answer   the share of the last position's attention that lies on the tokens of the answer
-  with sign      of a differential head: sums with the sign that A1 − λ·A2 has, so that what is subtracted counts as
-                 negative; without it magnitudes are summed
+  attention to the answer   the share of the last position's attention that goes to the tokens of the answer
+  with sign      sums of a differential head that keep the sign of A1 − λ·A2, so subtracted attention counts as
+                 negative; otherwise magnitudes are summed
   checkpoint     the state of a run at a step: weights, optimiser, data position; a run folder keeps the newest
-  context        the most tokens that a model attends to at once
+  context        the maximum number of tokens a model attends to
   depth          where in the prompt a needle is hidden: 0 % is its beginning
   held-out loss  loss on documents that were not trained on
   loss, nats     mean of −ln p(next token); 1 nat is 1.44 bits
-  perplexity     e to the loss: as uncertain as a choice between that many tokens
-  MFU            model FLOPs utilisation: floating-point operations of the model per second over what the machine
-                 can do
-  micro-batch    sequences computed at a time; gradients of a batch's micro-batches add up to one step
-  N, R           needles: N numbers are hidden in a text, R of them are asked for
+  perplexity     e to the power of the loss: the uncertainty of a uniform choice among that many tokens
+  MFU            model FLOPs utilisation: floating-point operations of the model per second divided by the
+                 machine's peak
+  micro-batch    sequences computed at a time; the gradients of a batch's micro-batches are summed for one step
+  N, R           needles: N numbers are hidden in a text, and R of them are asked for
   needle         a fact hidden in a long text, to be retrieved from it
-  outliers       the largest attention logits and hidden states; few large ones make low-bit numbers lose precision
-  paired test    the same questions for both models; the difference is judged question by question
+  outliers       the largest attention logits and hidden states; a few large ones cost low-bit formats precision
+  paired test    both models answer the same questions; differences are tested question by question
   recipe         a complete run as a file: model, tokenizer, data, training, optimiser
-  run folder     what train works in: recipe.json, metrics.jsonl, checkpoints/
-  stand-in       data that a task makes itself where the paper's set is not given; its numbers compare models, not papers
+  run folder     the folder of a training run: recipe.json, metrics.jsonl, checkpoints/
+  stand-in       data that a task generates if the paper's set is not given; its numbers compare models, not papers
   ±              one standard error; ** marks p < 0.01, * p < 0.05
 `

@@ -24,14 +24,14 @@ func importVerb(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "import MODEL DIR",
-		Short: "Make a run folder of a Hugging Face folder",
-		Long: `Import reads a Llama, a DiffLlama, a folder that export wrote or a model of the released modules' layout,
-checks every tensor, and writes a run folder with one checkpoint, of step 0: weights in our own
-layout in float32, a recipe, and the tokenizer, sampling defaults, chat template, card and licence of the
-folder, so that it speaks as it did there. It holds no optimiser's state: "antiphase train --from" goes
-on from its weights. The run folder appears whole or not at all.
+		Short: "Import a Hugging Face folder as a run folder",
+		Long: `Import reads a Llama, a DiffLlama, a folder written by export or a model in the layout of the released modules,
+checks every tensor, and writes a run folder with one checkpoint at step 0: weights in our own layout in
+float32, a recipe, and the folder's tokenizer, sampling defaults, chat template, card and licence. It has no
+optimiser state; "antiphase train --from" continues from its weights. The run folder is written completely or
+not at all.
 
-Folders can be used as they are, too: generate, chat, logits, show and export take them as --model.`,
+Folders can also be used directly: generate, chat, logits, show and export accept them.`,
 		Example: `  antiphase import ./DiffLlama-375M runs/diffllama
   antiphase import org/model runs/model`,
 		Args: cobra.ExactArgs(2),
@@ -53,7 +53,7 @@ func (a *app) importModel(ctx context.Context, from, dir string, asJSON bool) er
 		return badInput{fmt.Errorf("%s has no tokenizer.json, and a run needs one", s.Dir)}
 	}
 	if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
-		return usage(fmt.Errorf("%s is there already and not empty; name a new folder", dir))
+		return usage(fmt.Errorf("%s already exists and is not empty; name a new folder", dir))
 	}
 	files, err := s.checkpointFiles(filepath.Base(filepath.Clean(from)))
 	if err != nil {

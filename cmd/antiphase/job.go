@@ -21,18 +21,18 @@ type jobFlags struct {
 
 func (f *jobFlags) add(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Launcher, "launcher", os.Getenv("ANTIPHASE_LAUNCHER"),
-		"whom to believe about ranks: auto, none (this is one process) or one of "+strings.Join(dist.Launchers()[2:], ", "))
-	fl.IntVar(&f.Rank, "rank", -1, "this process's rank, where no launcher says it")
-	fl.IntVar(&f.World, "world-size", -1, "number of ranks, where no launcher says it")
-	fl.IntVar(&f.LocalRank, "local-rank", -1, "rank among those of this machine, which picks the GPU")
+		"source of rank and world size: auto, none (single process) or one of "+strings.Join(dist.Launchers()[2:], ", "))
+	fl.IntVar(&f.Rank, "rank", -1, "rank of this process, if no launcher sets it")
+	fl.IntVar(&f.World, "world-size", -1, "number of ranks, if no launcher sets it")
+	fl.IntVar(&f.LocalRank, "local-rank", -1, "rank within this machine; selects the GPU")
 	fl.StringVar(&f.rendezvous, "rendezvous", os.Getenv("ANTIPHASE_RENDEZVOUS"),
-		"where ranks meet: tcp://host:port, with ANTIPHASE_SECRET set, or file:///shared/folder")
+		"rendezvous of the ranks: tcp://host:port (needs ANTIPHASE_SECRET) or file:///shared/folder")
 	fl.StringVar(&f.iface, "interface", os.Getenv("ANTIPHASE_INTERFACE"),
 		"network interface or address that rank 0 listens on")
-	fl.DurationVar(&f.join, "join-timeout", dist.DefaultJoin, "how long ranks wait for each other at the start")
-	fl.DurationVar(&f.peer, "peer-timeout", dist.DefaultPeer, "how long a rank may give no sign before the job ends")
+	fl.DurationVar(&f.join, "join-timeout", dist.DefaultJoin, "maximum time that ranks wait for each other at the start")
+	fl.DurationVar(&f.peer, "peer-timeout", dist.DefaultPeer, "time without a heartbeat after which a rank counts as lost")
 	fl.DurationVar(&f.stall, "stall-timeout", dist.DefaultStall,
-		"how long ranks may wait for each other in one collective")
+		"maximum time that ranks wait for each other in one collective")
 }
 
 // launch finds out who this process is.
@@ -62,7 +62,7 @@ func secret() ([]byte, error) {
 	value, path := os.Getenv("ANTIPHASE_SECRET"), os.Getenv("ANTIPHASE_SECRET_FILE")
 	switch {
 	case value != "" && path != "":
-		return nil, usage(errors.New("ANTIPHASE_SECRET and ANTIPHASE_SECRET_FILE are both set: which one holds?"))
+		return nil, usage(errors.New("ANTIPHASE_SECRET and ANTIPHASE_SECRET_FILE are both set; set only one"))
 	case path == "":
 		return []byte(value), nil
 	}

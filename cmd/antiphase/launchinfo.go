@@ -21,12 +21,12 @@ func launchInfoVerb(a *app) *cobra.Command {
 	var asJSON, meet bool
 	c := &cobra.Command{
 		Use:   "launch-info",
-		Short: "Say which rank of which job this process is, and how that is known",
-		Long: `Launch-info reads what mpirun, srun, torchrun or Kubernetes left in the environment, as
-train does, and says what it found and why. Contradictions are refused.
+		Short: "Show the rank of this process in its job, and how it was detected",
+		Long: `Launch-info reads the environment variables of mpirun, srun, torchrun or Kubernetes, as train does, and
+prints what it found and why. Contradictions are errors.
 
-With --meet the ranks also meet: they find each other, compare their versions and, on a CPU,
-send something through MPI. Run it under a new launcher before a long job.`,
+With --meet the ranks also connect: they find each other, compare versions and, on a CPU, run a collective
+over MPI. Run it under a new launcher before a long job.`,
 		Example: `  mpirun -np 4 antiphase launch-info
   srun -n 4 --mpi=pmix antiphase launch-info --meet --json`,
 		Args: cobra.NoArgs,
@@ -35,8 +35,8 @@ send something through MPI. Run it under a new launcher before a long job.`,
 		},
 	}
 	f.add(c.Flags())
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON, one line")
-	c.Flags().BoolVar(&meet, "meet", false, "meet the other ranks, and send something to them")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
+	c.Flags().BoolVar(&meet, "meet", false, "connect to the other ranks and run a collective")
 	return c
 }
 

@@ -22,7 +22,7 @@ func logitsVerb(a *app) *cobra.Command {
 	var f logitsFlags
 	c := &cobra.Command{
 		Use:   "logits",
-		Short: "Print the raw logits of a sequence of ids, for checking",
+		Short: "Print the raw logits of a sequence of token ids",
 		Example: `  antiphase logits --model runs/tiny-diff --ids 1,2,3 --json
   antiphase logits --model hf-folder --ids-file ids.txt --out logits.safetensors`,
 		Args: cobra.NoArgs,
@@ -33,7 +33,7 @@ func logitsVerb(a *app) *cobra.Command {
 	fl.StringVar(&f.ids, "ids", "", "token ids, separated by commas")
 	fl.StringVar(&f.file, "ids-file", "", "file of token ids, separated by commas or white space")
 	fl.StringVar(&f.out, "out", "", "write a safetensors file with input_ids and logits [T, vocabulary]")
-	fl.BoolVar(&f.json, "json", false, "all logits as JSON; without it the five highest of each position")
+	fl.BoolVar(&f.json, "json", false, "print all logits as JSON (default: the five highest of each position)")
 	return c
 }
 

@@ -18,10 +18,10 @@ func packVerb(a *app) *cobra.Command {
 	var out string
 	c := &cobra.Command{
 		Use:   "pack MODEL -o FILE",
-		Short: "Write a model as one small file: int8 matrices, with its tokenizer and configuration",
+		Short: "Write a model as one int8 file with its tokenizer and configuration",
 		Long: `Pack writes a model as a single safetensors file that "--model FILE" reads: matrices in int8 with a scale
 per row, everything else in float32, the tokenizer and the configuration in its metadata. It takes a quarter
-of the space of float32. The models that are part of the program are such files (pair/files).`,
+of the space of float32. The embedded models are such files (pair/files).`,
 		Example: `  antiphase pack runs/small-diff -o small.safetensors
   antiphase generate --model small.safetensors -p "The old"`,
 		Args: cobra.ExactArgs(1),

@@ -143,7 +143,7 @@ func (a *app) follow(ctx context.Context, p *parts, names []string) error {
 		case len(words) == 1 && words[0] == -1:
 			return nil
 		case len(words) == 0 || words[0] < 0 || int(words[0]) >= len(models):
-			return errors.New("the first rank speaks of a model that this one does not have")
+			return errors.New("rank 0 named a model that this rank does not have")
 		}
 		if err := models[words[0]].Obey(words[1:]); err != nil {
 			return err

@@ -174,7 +174,7 @@ func TestRanksDivideQuestions(t *testing.T) {
 		t.Errorf("%d of 3 ranks asked something", asked)
 	}
 	out, err := launched(t, 2, asks[:len(asks)-1]...).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "--output: missing; the answers of 2 ranks meet in a store") {
+	if err == nil || !strings.Contains(string(out), "--output: missing; 2 ranks combine their answers in a store") {
 		t.Errorf("without a store: %v\n%s", err, out)
 	}
 }

@@ -28,7 +28,7 @@ func recipesVerb(a *app) *cobra.Command {
 	var asJSON, keys bool
 	c := &cobra.Command{
 		Use:   "recipes",
-		Short: "List the named recipes, or every key that a recipe has",
+		Short: "List the named recipes, or every key of a recipe",
 		Example: `  antiphase recipes
   antiphase recipes --keys
   antiphase recipes --json`,
@@ -40,8 +40,8 @@ func recipesVerb(a *app) *cobra.Command {
 			return a.listRecipes(asJSON)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	c.Flags().BoolVar(&keys, "keys", false, "list the keys that --set takes, with their meaning")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&keys, "keys", false, "list the keys that --set accepts, with their meaning")
 	return c
 }
 

@@ -31,7 +31,7 @@ func replaceable(path, not string, same func(path string) bool) error {
 	case !st.Mode().IsRegular() || st.Size() == 0: // a device or a pipe keeps nothing
 		return nil
 	case !same(path):
-		return usage(fmt.Errorf("%s is there already and %s; name another file, or delete it first", path, not))
+		return usage(fmt.Errorf("%s already exists and %s; name another file, or delete it first", path, not))
 	}
 	return nil
 }

@@ -28,10 +28,10 @@ func reportVerb(a *app) *cobra.Command {
 	var out, files string
 	c := &cobra.Command{
 		Use:   "report FOLDER...",
-		Short: "Make one page of evaluations, scaling fits and ablations",
-		Long: `Report reads what "antiphase eval --output", "antiphase scaling --output" and "antiphase ablation" have written to the
-folders and writes one HTML page: tables, and figures beside the paper's, each of which can be saved as SVG and CSV.
-Of run folders it shows how training went: losses, gradient norms, spikes. The page needs neither network nor script.`,
+		Short: "Write one HTML page of evaluations, scaling fits and ablations",
+		Long: `Report reads the results of "antiphase eval --output", "antiphase scaling --output" and "antiphase ablation" from the
+folders and writes one HTML page: tables, and figures next to the paper's, each of which can be saved as SVG and CSV.
+For run folders it shows losses, gradient norms and spikes. The page needs neither network nor scripts.`,
 		Example: `  antiphase report results/a-b
   antiphase report results/a-b runs/a runs/b
   antiphase report results/a-b runs/ablation --output page.html
@@ -40,7 +40,7 @@ Of run folders it shows how training went: losses, gradient norms, spikes. The p
 		RunE: func(_ *cobra.Command, dirs []string) error { return a.report(dirs, out, files) },
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default FOLDER/"+pageFile+")")
-	c.Flags().StringVar(&files, "files", "", "folder to write scores.csv, scores.tex (LaTeX) and every figure as SVG and CSV to")
+	c.Flags().StringVar(&files, "files", "", "folder for scores.csv, scores.tex (LaTeX) and every figure as SVG and CSV")
 	return c
 }
 

@@ -60,14 +60,14 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 func (a *app) command(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "antiphase",
-		Short: "Differential Transformers: train, resume, evaluate, generate, look inside",
+		Short: "Differential Transformers: train, resume, evaluate, generate, serve, inspect",
 		Long: `Antiphase is a complete Differential Transformer system in one binary.
 
 A differential head computes two softmax maps and subtracts one from the other, so that
-common attention noise cancels. Begin with:
+noise common to both cancels. Start with:
 
   antiphase speedrun            train a Transformer, a DIFF and a DIFF V2 model and compare them
-  antiphase train --size small  train one model; the same command again resumes`,
+  antiphase train --size small  train one model; run it again to resume`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: built().String(),
 	}
@@ -77,11 +77,11 @@ common attention noise cancels. Begin with:
 	root.SetErr(a.err)
 	f := root.PersistentFlags()
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print results only, no progress")
-	f.StringVar(&a.color, "color", "auto", "colours: auto, always or never")
-	f.StringVar(&a.device, "device", "auto", "where to compute: auto, cpu, cuda or cuda:N")
+	f.StringVar(&a.color, "color", "auto", "colour output: auto, always or never")
+	f.StringVar(&a.device, "device", "auto", "device: auto, cpu, cuda or cuda:N")
 	f.IntVar(&a.threads, "threads", 0, "CPU threads; 0 uses all cores")
-	f.StringVar(&a.precision, "precision", "auto", "weights, activations and factors of products: fp32, bf16, int8 (weights; CPU, inference only) or auto, the fastest that trains well")
-	f.StringVar(&a.kvCache, "kv-cache", "auto", "keys and values of generation: auto, as the device computes, or int8, a byte and a scale per head (cuda)")
+	f.StringVar(&a.precision, "precision", "auto", "dtype of weights, activations and products: fp32, bf16, int8 (weights only; CPU inference) or auto (the fastest that trains well)")
+	f.StringVar(&a.kvCache, "kv-cache", "auto", "KV cache of generation: auto (the device's dtype) or int8 (one byte per value and one scale per head; CUDA only)")
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(flagError(c, err)) })
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		if err := oneProcess(cmd); err != nil {

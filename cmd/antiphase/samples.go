@@ -25,9 +25,9 @@ type sampleFlags struct {
 }
 
 func (f *sampleFlags) add(fl *pflag.FlagSet) {
-	fl.IntVar(&f.every, "sample-every", 0, "write a sample of text to samples.jsonl every N steps; 0: never")
-	fl.StringVar(&f.prompt, "sample-prompt", "", "what samples begin with; empty: as a document begins")
-	fl.IntVar(&f.length, "sample-tokens", 64, "length of a sample")
+	fl.IntVar(&f.every, "sample-every", 0, "append a generated sample to samples.jsonl every N steps; 0 disables")
+	fl.StringVar(&f.prompt, "sample-prompt", "", "prompt of samples; empty starts a new document")
+	fl.IntVar(&f.length, "sample-tokens", 64, "length of a sample in tokens")
 }
 
 func (f *sampleFlags) check() error {

@@ -30,13 +30,14 @@ func scalingVerb(a *app) *cobra.Command {
 	var f scalingFlags
 	c := &cobra.Command{
 		Use:   "scaling RUN...",
-		Short: "Fit loss against parameters or tokens, and say what one architecture needs for the other's loss",
+		Short: "Fit loss against parameters or tokens, and compare what architectures need for equal loss",
 		Long: `Scaling reads the held-out losses of run folders and fits L(x) = E + A·x^−α for each architecture.
-By parameters, x is a run's size and its loss the last one: runs should have seen the same tokens, three sizes or more of each
-architecture. By tokens, x is the training tokens at each held-out loss of one run of each architecture. The first run's
-architecture is what the others are compared with: how much of its largest x they need for its loss, with a bootstrap interval. With
---at tokens=160B it is what the first needs for the loss that the others have after 160 billion tokens, which is how the paper reads
-its figure. Losses along one run are correlated; the interval by tokens respects that.`,
+By parameters, x is a run's size and L its last loss; runs should have trained on the same number of tokens, with at least
+three sizes of each architecture. By tokens, x is the number of training tokens at each held-out loss of one run of each
+architecture. The others are compared with the architecture of the first run: the fraction of its largest x that they need
+for its loss, with a bootstrap interval. With --at tokens=160B the result is what the first needs for the loss that the
+others reach after 160 billion tokens, as the paper reads its figure. The interval by tokens accounts for the correlation of
+losses along one run.`,
 		Example: `  antiphase scaling runs/t-*  runs/d-* --output results/scaling
   antiphase scaling --by tokens runs/speedrun/runs/tiny-transformer-lr0.002-s1 runs/speedrun/runs/tiny-diff-lr0.002-s1
   antiphase scaling --at tokens=20M runs/speedrun/runs/tiny-transformer-lr0.002-s1 runs/speedrun/runs/tiny-diff-lr0.002-s1`,
@@ -48,8 +49,8 @@ its figure. Losses along one run are correlated; the interval by tokens respects
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.by, "by", "parameters", "x of the curves: parameters or tokens")
-	fl.StringVar(&f.at, "at", "", "where to compare: tokens=160B or parameters=1.4B of the challengers (K, M, B and T count); default the first's largest")
-	fl.Uint64Var(&f.seed, "seed", 1, "of the bootstrap")
+	fl.StringVar(&f.at, "at", "", "where to compare: tokens=160B or parameters=1.4B of the others, with K, M, B or T (default: the first's largest)")
+	fl.Uint64Var(&f.seed, "seed", 1, "random seed of the bootstrap")
 	fl.StringVarP(&f.output, "output", "o", "", "folder to write the result to, for \"antiphase report\"")
 	fl.BoolVar(&f.json, "json", false, "print the result as JSON")
 	return c
@@ -62,7 +63,7 @@ func (f *scalingFlags) point() (float64, error) {
 	}
 	by, text, ok := strings.Cut(f.at, "=")
 	if !ok || by != "tokens" && by != "parameters" || text == "" {
-		return 0, fmt.Errorf("--at: %q is no point; want tokens=160B or parameters=1.4B", f.at)
+		return 0, fmt.Errorf("--at: %q is not a point; want tokens=160B or parameters=1.4B", f.at)
 	}
 	if f.byGiven && f.by != by {
 		return 0, fmt.Errorf("--at: %q contradicts --by %s", f.at, f.by)
@@ -74,7 +75,7 @@ func (f *scalingFlags) point() (float64, error) {
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(x > 0) || !eval.Finite(x*unit) {
-		return 0, fmt.Errorf("--at: %q is no number; want 160B, 1.4B or 2e9", f.at)
+		return 0, fmt.Errorf("--at: %q is not a number; want 160B, 1.4B or 2e9", f.at)
 	}
 	return x * unit, nil
 }
@@ -120,7 +121,7 @@ func (a *app) readCurves(runs []string, by string) ([]eval.ScalingCurve, error) 
 	for _, dir := range runs {
 		var r recipe.Recipe
 		if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil {
-			return nil, fmt.Errorf("%s is no run folder: %w", dir, err)
+			return nil, fmt.Errorf("%s is not a run folder: %w", dir, err)
 		}
 		points, err := a.heldOutLosses(filepath.Join(dir, train.MetricsFile))
 		if err != nil {

@@ -44,12 +44,15 @@ func serveVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve models over OpenAI's HTTP API",
-		Long: `Serve answers OpenAI's HTTP API for one or more models, with a batching engine, a bounded queue and Prometheus metrics.
+		Long: `Serve provides OpenAI's HTTP API for one or more models, with a batching engine, a bounded queue and
+Prometheus metrics, and a web page with chat, attention lab and training curves. Without --model it serves the
+embedded models.
 
-It listens on loopback unless told otherwise, and refuses to listen beyond it without API keys: one per line in --api-key-file, or
-separated by commas in ANTIPHASE_API_KEY. SIGTERM drains: answers under way finish, new requests get 503.
+It listens on loopback by default and refuses any other address without API keys: one per line in
+--api-key-file, or separated by commas in ANTIPHASE_API_KEY. SIGTERM drains: requests in flight finish, new
+ones get 503.
 
-Started by mpirun or srun, the ranks hold the models together, each a part of every matrix; the first one listens.`,
+Under mpirun or srun each rank holds a part of every matrix; rank 0 listens.`,
 		Example: `  antiphase serve --model runs/small-diff
   antiphase serve --model diff=runs/small-diff --model base=runs/small-transformer --listen 127.0.0.1:9000
   ANTIPHASE_API_KEY=$(cat key) antiphase serve --model folder --listen 0.0.0.0:8080`,
@@ -62,11 +65,11 @@ Started by mpirun or srun, the ranks hold the models together, each a part of ev
 	fl.StringArrayVarP(&f.models, "model", "m", nil, "[NAME=]FOLDER: run folder, checkpoint, Hugging Face folder or org/name in its cache (repeatable; the first is the default)")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port")
 	fl.StringVar(&f.keyFile, "api-key-file", "", "file with one API key per line")
-	fl.StringVar(&f.runs, "runs", "", "folder of runs whose curves the page shows while they train")
-	fl.BoolVar(&f.insecure, "insecure", false, "listen beyond loopback without API keys")
-	fl.StringVar(&f.template, "chat-template", "", "a Jinja file instead of the models' own templates, or plain: messages line by line, for base models")
-	fl.StringSliceVar(&f.hosts, "allow-host", nil, "further names for the Host header; on loopback only local names are allowed")
-	fl.StringSliceVar(&f.origins, "allow-origin", nil, "web origins that may call, such as https://app.example; always its own")
+	fl.StringVar(&f.runs, "runs", "", "folder of runs whose training curves the page shows")
+	fl.BoolVar(&f.insecure, "insecure", false, "allow a non-loopback address without API keys")
+	fl.StringVar(&f.template, "chat-template", "", "Jinja file that replaces the models' templates, or plain: one message per line, for base models")
+	fl.StringSliceVar(&f.hosts, "allow-host", nil, "additional names for the Host header; on loopback only local names are allowed")
+	fl.StringSliceVar(&f.origins, "allow-origin", nil, "web origins that may call, besides its own, such as https://app.example")
 	fl.BoolVar(&f.logJSON, "log-json", false, "log requests as JSON")
 	f.limitFlags(c)
 	return c
@@ -77,36 +80,36 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 	fl, o := c.Flags(), &f.options
 	f.limits = server.DefaultLimits()
 	l := &f.limits
-	fl.IntVar(&o.Slots, "slots", 8, "sequences in one batch")
-	fl.IntVar(&o.CacheTokens, "cache-tokens", 0, "positions in the KV cache; 0 is slots × context")
-	fl.IntVar(&o.PrefillChunk, "prefill-chunk", 0, "prompt tokens in one step; 0 is as the device likes them")
-	fl.IntVar(&l.Queue, "max-queue", l.Queue, "requests that may wait for one model; more get 429")
-	fl.IntVar(&l.QueueTokens, "max-queue-tokens", l.QueueTokens, "prompt tokens that may wait for one model; 0 is 4 × context × slots")
-	fl.DurationVar(&l.Wait, "max-wait", l.Wait, "time that a request may be expected to wait; others get 429")
-	fl.IntVar(&l.MaxTokens, "max-tokens", l.MaxTokens, "length of an answer where the request names none; 0 fills the context")
-	fl.IntVar(&l.RequestTokens, "max-request-tokens", l.RequestTokens, "tokens that all answers of one request may have together, with the prompts that it echoes; 0 is 64 contexts, at most 262144")
-	fl.IntVar(&l.Choices, "max-n", l.Choices, "choices of one prompt")
-	fl.IntVar(&l.Prompts, "max-prompts", l.Prompts, "prompts of one request")
-	fl.IntVar(&l.Messages, "max-messages", l.Messages, "messages of one chat")
-	fl.IntVar(&l.Stops, "max-stops", l.Stops, "stop strings of one request")
-	fl.IntVar(&l.StopBytes, "max-stop-bytes", l.StopBytes, "bytes of one stop string")
-	fl.IntVar(&l.Logprobs, "max-logprobs", l.Logprobs, "likeliest tokens reported per token")
-	fl.IntVar(&l.Biases, "max-logit-bias", l.Biases, "entries of logit_bias")
-	fl.IntVar(&l.Cells, "max-attention-cells", l.Cells, "numbers in one answer about attention")
-	fl.IntVar(&l.Entries, "max-attention-entries", l.Entries, "entries of attention maps computed for one answer")
-	fl.IntVar(&l.Tops, "max-attention-topk", l.Tops, "likeliest next tokens listed after a token")
-	fl.Int64Var(&l.Body, "max-body", l.Body, "bytes of a request body")
-	fl.IntVar(&l.Header, "max-header", l.Header, "bytes of a request header")
-	fl.IntVar(&l.Connections, "max-connections", l.Connections, "open connections")
-	fl.IntVar(&l.SchemaDepth, "max-schema-depth", l.SchemaDepth, "nesting of a JSON schema")
-	fl.DurationVar(&l.Compile, "schema-timeout", l.Compile, "time to compile a JSON schema")
-	fl.DurationVar(&l.Request, "request-timeout", l.Request, "wall time of one request")
-	fl.DurationVar(&l.HeaderTimeout, "header-timeout", l.HeaderTimeout, "time to read a request's header")
-	fl.DurationVar(&l.BodyTimeout, "body-timeout", l.BodyTimeout, "time to read a request's body")
-	fl.DurationVar(&l.WriteTimeout, "write-timeout", l.WriteTimeout, "time for one write to a client that does not read")
-	fl.DurationVar(&l.IdleTimeout, "idle-timeout", l.IdleTimeout, "time that a connection may be idle")
-	fl.DurationVar(&l.Ping, "ping", l.Ping, "silence on a stream before a comment is sent")
-	fl.DurationVar(&l.Drain, "drain-timeout", l.Drain, "time for answers under way at shutdown")
+	fl.IntVar(&o.Slots, "slots", 8, "maximum sequences per batch")
+	fl.IntVar(&o.CacheTokens, "cache-tokens", 0, "size of the KV cache in tokens; 0 is slots × context")
+	fl.IntVar(&o.PrefillChunk, "prefill-chunk", 0, "prompt tokens per step; 0 is the device's preference")
+	fl.IntVar(&l.Queue, "max-queue", l.Queue, "maximum requests waiting for one model; more get 429")
+	fl.IntVar(&l.QueueTokens, "max-queue-tokens", l.QueueTokens, "maximum prompt tokens waiting for one model; 0 is 4 × context × slots")
+	fl.DurationVar(&l.Wait, "max-wait", l.Wait, "maximum expected waiting time; requests that would wait longer get 429")
+	fl.IntVar(&l.MaxTokens, "max-tokens", l.MaxTokens, "default length of an answer in tokens; 0 fills the context")
+	fl.IntVar(&l.RequestTokens, "max-request-tokens", l.RequestTokens, "maximum tokens of all answers of one request, including echoed prompts; 0 is 64 contexts, at most 262144")
+	fl.IntVar(&l.Choices, "max-n", l.Choices, "maximum choices per prompt")
+	fl.IntVar(&l.Prompts, "max-prompts", l.Prompts, "maximum prompts per request")
+	fl.IntVar(&l.Messages, "max-messages", l.Messages, "maximum messages per chat request")
+	fl.IntVar(&l.Stops, "max-stops", l.Stops, "maximum stop strings per request")
+	fl.IntVar(&l.StopBytes, "max-stop-bytes", l.StopBytes, "maximum bytes of one stop string")
+	fl.IntVar(&l.Logprobs, "max-logprobs", l.Logprobs, "maximum top_logprobs per token")
+	fl.IntVar(&l.Biases, "max-logit-bias", l.Biases, "maximum entries of logit_bias")
+	fl.IntVar(&l.Cells, "max-attention-cells", l.Cells, "maximum numbers in one /v1/attention response")
+	fl.IntVar(&l.Entries, "max-attention-entries", l.Entries, "maximum attention-map entries computed for one response")
+	fl.IntVar(&l.Tops, "max-attention-topk", l.Tops, "maximum next tokens listed per position")
+	fl.Int64Var(&l.Body, "max-body", l.Body, "maximum request body in bytes")
+	fl.IntVar(&l.Header, "max-header", l.Header, "maximum request header in bytes")
+	fl.IntVar(&l.Connections, "max-connections", l.Connections, "maximum open connections")
+	fl.IntVar(&l.SchemaDepth, "max-schema-depth", l.SchemaDepth, "maximum nesting of a JSON schema")
+	fl.DurationVar(&l.Compile, "schema-timeout", l.Compile, "maximum time to compile a JSON schema")
+	fl.DurationVar(&l.Request, "request-timeout", l.Request, "maximum wall-clock time of one request")
+	fl.DurationVar(&l.HeaderTimeout, "header-timeout", l.HeaderTimeout, "maximum time to read a request's header")
+	fl.DurationVar(&l.BodyTimeout, "body-timeout", l.BodyTimeout, "maximum time to read a request's body")
+	fl.DurationVar(&l.WriteTimeout, "write-timeout", l.WriteTimeout, "maximum time of one write to a slow client")
+	fl.DurationVar(&l.IdleTimeout, "idle-timeout", l.IdleTimeout, "time after which an idle connection is closed")
+	fl.DurationVar(&l.Ping, "ping", l.Ping, "idle time on a stream after which a keep-alive comment is sent")
+	fl.DurationVar(&l.Drain, "drain-timeout", l.Drain, "time that requests in flight have to finish at shutdown")
 }
 
 // errNoModel is what serve says without --model.
@@ -225,7 +228,7 @@ func (f *serveFlags) checkListen(keys *server.Keys) (loopback bool, err error) {
 	ip := net.ParseIP(host)
 	loopback = host == "localhost" || ip != nil && ip.IsLoopback()
 	if !loopback && keys == nil && !f.insecure {
-		return false, usage(fmt.Errorf("--listen: %s can be reached from other machines, and there is no API key; give --api-key-file or ANTIPHASE_API_KEY, or say --insecure", f.listen))
+		return false, usage(fmt.Errorf("--listen: %s can be reached from other machines, and there is no API key; give --api-key-file or ANTIPHASE_API_KEY, or pass --insecure", f.listen))
 	}
 	return loopback, nil
 }

@@ -22,7 +22,7 @@ func showVerb(a *app) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], asJSON, tensors) },
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&tensors, "tensors", false, "list every parameter with its shape")
 	return c
 }

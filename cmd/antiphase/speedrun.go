@@ -36,15 +36,15 @@ func speedrunVerb(a *app) *cobra.Command {
 	var f speedrunFlags
 	c := &cobra.Command{
 		Use:   "speedrun",
-		Short: "From nothing to three judged models: Transformer, DIFF and DIFF V2 on the same batches",
-		Long: `Speedrun makes its own data, trains a tokenizer, trains a Transformer, a DIFF and a DIFF V2 model of equal
-size on the same batches from the same seed, judges all three, prints one table and writes a page,
-report.html. It is the smallest "antiphase compare": a few fixed plans (short, standard, long), of which it
-takes the longest that fits the minutes at this machine's speed. The same plan gives the same table wherever
-the same kernels run. Ctrl-C saves; the same command continues.
+		Short: "Train and evaluate a Transformer, a DIFF and a DIFF V2 model on the same batches, in minutes",
+		Long: `Speedrun generates its data, trains a tokenizer, then trains a Transformer, a DIFF and a DIFF V2 model of equal
+size on the same batches with the same seed. It evaluates all three, prints one table and writes report.html.
+It is the smallest "antiphase compare": of three fixed plans (short, standard, long) it takes the longest that
+fits --minutes at this machine's speed. The same plan gives the same table wherever the same kernels run.
+Ctrl-C saves; the same command continues.
 
-One seed of one tiny model proves little: the verdict has only sentences that held in 9 of 10 seeds when the
-plan was measured with --seeds 10.`,
+One seed of one tiny model proves little: the verdict contains only statements that held in 9 of 10 seeds when
+the plan was measured with --seeds 10.`,
 		Example: `  antiphase speedrun
   antiphase speedrun --plan long --dir runs/long
   antiphase speedrun --data notes.txt
@@ -55,15 +55,15 @@ plan was measured with --seeds 10.`,
 	fl := c.Flags()
 	fl.StringVar(&f.plan, "plan", "",
 		"fixed amount of work: "+planNames()+" (default: by --minutes and the machine's speed)")
-	fl.Float64Var(&f.minutes, "minutes", 6, "wall-clock time that the plan must fit")
+	fl.Float64Var(&f.minutes, "minutes", 6, "wall-clock minutes that the plan must fit")
 	fl.StringArrayVar(&f.data, "data", nil,
-		"own text: half of what is trained on, generated needles being the other half (repeatable)")
-	fl.Uint64Var(&f.seed, "seed", 1, "decides weights and the order of the data")
+		"your own text, which becomes half of the training data; the other half is generated needles (repeatable)")
+	fl.Uint64Var(&f.seed, "seed", 1, "random seed of weights and data order")
 	fl.IntVar(&f.seeds, "seeds", 0,
-		"run the plan on this many seeds and print how often each sentence of a verdict holds")
-	fl.IntVar(&f.jobs, "jobs", 1, "models at once")
-	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "speedrun"), "folder to work in")
-	fl.BoolVar(&f.fresh, "fresh", false, "delete what the folder holds of an earlier speedrun and begin anew")
+		"run the plan with this many seeds and print how often each statement of a verdict holds")
+	fl.IntVar(&f.jobs, "jobs", 1, "models trained at the same time")
+	fl.StringVarP(&f.dir, "dir", "d", filepath.Join("runs", "speedrun"), "working folder")
+	fl.BoolVar(&f.fresh, "fresh", false, "delete an earlier speedrun in the folder and start over")
 	inexactFlag(fl, &f.inexact)
 	fl.BoolVar(&f.json, "json", false, "print the results as JSON instead of the table")
 	return c

@@ -25,9 +25,9 @@ func tokenizeVerb(a *app) *cobra.Command {
 	var f tokenizeFlags
 	c := &cobra.Command{
 		Use:   "tokenize [TEXT]",
-		Short: "Turn text into token ids, or ids into text",
-		Long: `Tokenize reads text from the argument or from standard input, as it is, and prints its ids. With
---decode it reads ids, separated by white space or commas, and prints their text as it becomes certain.`,
+		Short: "Convert text to token ids, or ids to text",
+		Long: `Tokenize reads text from the argument or from standard input and prints its token ids. With --decode it reads
+ids, separated by white space or commas, and streams their text.`,
 		Example: `  antiphase tokenize --model runs/tiny-diff "Hello world"
   antiphase tokenize --tokenizer tokenizer.json --json < text.txt
   antiphase tokenize --model runs/tiny-diff --decode "15 287 3"`,
@@ -55,8 +55,8 @@ func tokenizeVerb(a *app) *cobra.Command {
 	fl := c.Flags()
 	fl.StringVar(&f.tokenizer, "tokenizer", "", "a tokenizer.json")
 	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
-	fl.BoolVar(&f.decode, "decode", false, "from ids to text")
-	fl.BoolVar(&f.noSpecial, "no-special", false, "no special tokens: none added around a text, none shown in a decoded one")
+	fl.BoolVar(&f.decode, "decode", false, "convert ids to text")
+	fl.BoolVar(&f.noSpecial, "no-special", false, "neither add special tokens to a text nor show them in decoded text")
 	fl.BoolVar(&f.json, "json", false, `print {"ids": […], "tokens": […]}, or {"text": …} with --decode`)
 	return c
 }

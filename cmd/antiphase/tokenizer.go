@@ -15,7 +15,7 @@ import (
 func tokenizerVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tokenizer",
-		Short: "Train a tokenizer by itself",
+		Short: "Train a tokenizer",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -33,17 +33,17 @@ func tokenizerTrainVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "train SOURCE ...",
 		Short: "Train a byte-level BPE tokenizer on text",
-		Long: `Train counts pairs in the documents of the sources and writes a Hugging Face tokenizer.json, which
-"train --tokenizer" and "data build --tokenizer" take.`,
+		Long: `Train learns byte-pair merges from the documents of the sources and writes a Hugging Face tokenizer.json for
+"train --tokenizer" and "data build --tokenizer".`,
 		Example: `  antiphase tokenizer train 'books/*.jsonl.zst' --vocab 8192 --out tokenizer.json
   antiphase train --size small --data 'books/*.jsonl.zst' --tokenizer tokenizer.json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.trainTokenizer(cmd.Context(), &f, args) },
 	}
 	fl := c.Flags()
 	fl.StringVarP(&f.out, "out", "o", "", "file to write")
-	fl.IntVar(&f.with.Vocab, "vocab", 8192, "number of ids, 256 bytes and the end-of-text token included")
-	fl.IntVar(&f.with.Docs, "docs", 20000, "documents to take, an equal share of each source; 0 takes all")
-	fl.StringVar(&f.with.Pattern, "pattern", recipe.Patterns[0], "how text is split before merging: llama3, gpt2 or qwen2")
+	fl.IntVar(&f.with.Vocab, "vocab", 8192, "vocabulary size, including 256 bytes and the end-of-text token")
+	fl.IntVar(&f.with.Docs, "docs", 20000, "documents to read, an equal number from each source; 0 reads all")
+	fl.StringVar(&f.with.Pattern, "pattern", recipe.Patterns[0], "split pattern: llama3, gpt2 or qwen2")
 	return c
 }
 

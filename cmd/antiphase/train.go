@@ -40,20 +40,19 @@ func trainVerb(a *app) *cobra.Command {
 	var f trainFlags
 	c := &cobra.Command{
 		Use:   "train [recipe.json|recipe.yaml] [key=value ...]",
-		Short: "Train a model; the same command again resumes",
-		Long: `Train runs a recipe in a run folder. The folder survives interruption: the same command
-continues from the newest whole checkpoint, to the bit. Ctrl-C finishes the step, saves
-and exits with code 75.
+		Short: "Train a model; run the same command again to resume",
+		Long: `Train runs a recipe in a run folder. The same command continues an interrupted run from the newest
+complete checkpoint, bit for bit. Ctrl-C finishes the step, saves and exits with code 75.
 
-A recipe is a named size (--size, see "antiphase recipes"), a file, or both: the file
-then states what differs. Any field can be set by its dotted path.
+A recipe is a named size (--size, see "antiphase recipes"), a file, or both; with both, the file overrides
+the named size. Any field can be set by its dotted path.
 
-Started by mpirun or srun, the ranks train one run together: each takes its own rows of the
-recipe's batch, so that the result is that of one process. All must see the same run folder.
+Under mpirun or srun the ranks train one run together: each takes its own rows of the recipe's batch, so the
+result is that of one process. All ranks must see the same run folder.
 
-With --from a run begins with the weights, the shape, the context and the tokenizer of another model: a
-run, a checkpoint, a Hugging Face folder or org/name in its cache. Its optimiser starts anew, with a
-learning rate, warm-up and sequence length for going on; --set changes them.`,
+--from starts with the weights, shape, context and tokenizer of another model: a run, a checkpoint, a
+Hugging Face folder or org/name in its cache. The optimiser starts fresh, with a learning rate, warm-up and
+sequence length suited to continued training; --set changes them.`,
 		Example: `  antiphase train --size tiny --arch diff --dir runs/tiny-diff
   antiphase train --size small --arch diff2 --data 'books/*.jsonl.zst' --set train.steps=2000
   antiphase train runs/tiny-diff/recipe.json --dir runs/again
@@ -72,21 +71,21 @@ learning rate, warm-up and sequence length for going on; --set changes them.`,
 	fl := c.Flags()
 	fl.StringVar(&f.size, "size", "tiny", "named recipe to start from")
 	fl.StringVar(&f.arch, "arch", "diff", "architecture: "+strings.Join(archNames([]string{"all"}), ", "))
-	fl.StringVar(&f.from, "from", "", "model to begin with: run folder, checkpoint, Hugging Face folder or org/name in its cache")
+	fl.StringVar(&f.from, "from", "", "model to start from: run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
 	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic, goroot or a built token set; PATH@WEIGHT to mix (repeatable)")
 	fl.StringVar(&f.tokenizer, "tokenizer", "", "a tokenizer.json to use instead of training one, or bytes; short for --set tokenizer.path=FILE")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field: --set train.steps=100 (repeatable)")
-	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N; 0 writes the initial checkpoint and stops")
-	fl.BoolVar(&f.dry, "dry-run", false, "print size, memory, FLOPs and expected time, and stop")
-	fl.BoolVar(&f.print, "print-config", false, "print the resolved recipe and stop")
+	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N; 0 writes the initial checkpoint and exits")
+	fl.BoolVar(&f.dry, "dry-run", false, "print size, memory, FLOPs and expected time, then exit")
+	fl.BoolVar(&f.print, "print-config", false, "print the resolved recipe, then exit")
 	fl.BoolVar(&f.force, "force", false, "continue a run although its recipe changed")
 	inexactFlag(fl, &f.inexact)
-	fl.BoolVar(&f.json, "json", false, "result (or dry run) as JSON on stdout")
+	fl.BoolVar(&f.json, "json", false, "print the result (or the dry run) as JSON")
 	fl.StringVar(&f.parallel, "parallel", "",
-		"layout of several ranks, such as dp=4,tp=2,zero=1: rows of a batch over dp, a model's heads and columns over tp, "+
-			"zero=1 shares the optimiser's moments among dp (default: dp over all, or what fits)")
-	fl.Float64Var(&f.bandwidth, "bandwidth", 12.5, "GB/s that a rank can send, for the forecast of --dry-run; 12.5 is 100 Gbit/s")
+		"layout of several ranks, such as dp=4,tp=2,zero=1: dp divides the batch, tp the model's heads and columns, "+
+			"zero=1 shards the optimiser's moments over dp (default: dp over all ranks, or what fits)")
+	fl.Float64Var(&f.bandwidth, "bandwidth", 12.5, "network bandwidth per rank in GB/s, for the forecast of --dry-run; 12.5 is 100 Gbit/s")
 	f.job.add(fl)
 	f.sample.add(fl)
 	return c
@@ -94,7 +93,7 @@ learning rate, warm-up and sequence length for going on; --set changes them.`,
 
 // inexactFlag is a flag of every verb that resumes training.
 func inexactFlag(fl *pflag.FlagSet, p *bool) {
-	fl.BoolVar(p, "inexact", false, "continue a run on another device, precision or kernels, and so not to the bit")
+	fl.BoolVar(p, "inexact", false, "continue a run on another device, precision or kernels; results then differ in their last bits")
 }
 
 // begin is the named recipe, or the one for going on from the model that --from names.

@@ -21,9 +21,9 @@ func validateVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate MODEL",
 		Short: "Check a model folder without running it",
-		Long: `Validate checks what can be checked without computing: configuration, the presence, shape and type of
-every tensor, that all weights are finite, hashes of a checkpoint, that the tokenizer fits the model, and
-that the chat template is sound. It exits with 0 when all is well and with 3 when something is not.`,
+		Long: `Validate checks a model folder without running the model: configuration; presence, shape and dtype of every
+tensor; that all weights are finite; hashes of a checkpoint; that the tokenizer fits the model; and that the
+chat template parses. The exit code is 0 if everything is in order and 3 if not.`,
 		Example: `  antiphase validate ./DiffLlama-375M
   antiphase validate runs/tiny-diff --json`,
 		Args: cobra.ExactArgs(1),
@@ -31,8 +31,8 @@ that the chat template is sound. It exits with 0 when all is well and with 3 whe
 			return a.validate(cmd.Context(), args[0], asJSON, shallow)
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	c.Flags().BoolVar(&shallow, "shallow", false, "do not read the weights' values")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&shallow, "shallow", false, "skip the values of the weights")
 	return c
 }
 

@@ -71,7 +71,7 @@ func versionVerb(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Say which commit this program was built from, and when",
+		Short:   "Print the commit and date of this build",
 		Example: "  antiphase version --json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -83,6 +83,6 @@ func versionVerb(a *app) *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
