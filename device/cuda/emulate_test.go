@@ -169,8 +169,10 @@ func (e *emulator) Load(s cu.Source) (uintptr, error) {
 	if err := os.WriteFile(base+".cc", []byte(text.String()), 0o644); err != nil {
 		return 0, err
 	}
-	args := append([]string{"-O1", "-w", "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing", "-fvisibility=hidden", "-o", base + ".so"}, s.Options...)
-	if out, err := exec.Command(e.compiler, append(args, base+".cc")...).CombinedOutput(); err != nil {
+	args := append([]string{"-O1", "-w", "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing",
+		"-fvisibility=hidden", "-nostdinc++"}, s.Options...)
+	args = append(args, "-o", base+".so", base+".cc", "-nodefaultlibs", "-lm", "-lc")
+	if out, err := exec.Command(e.compiler, args...).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("%s: %v\n%.4000s", s.Name, err, out)
 	}
 	lib, err := purego.Dlopen(base+".so", purego.RTLD_NOW|purego.RTLD_LOCAL)

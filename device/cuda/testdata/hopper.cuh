@@ -27,7 +27,7 @@ struct Load {
   int at[4];
   const char* src;
 };
-static std::vector<Load> loads;
+static List<Load> loads;
 static unsigned short writer[sizeof dynamic / 16];  // the thread + 1 whose write to these 16 bytes is not fenced
 
 // An mbarrier as it lies in shared memory.
@@ -70,11 +70,11 @@ template <typename F> static void eachChunk(const Load& l, F f) {
 // One copy of a barrier arrives: the first or the last, as the launch will have it.
 static bool land(u32 bar) {
   int found = -1;
-  for (int i = 0; i < (int)loads.size(); i++)
+  for (int i = 0; i < loads.size(); i++)
     if (loads[i].bar == bar && (found < 0 || launches & 1)) found = i;
   if (found < 0) return false;
   const Load l = loads[found];
-  loads.erase(loads.begin() + found);
+  loads.erase(found);
   if (l.map)
     eachChunk(l, [](u32 at, const char* from) {
       if (from) memcpy(sharedPtr(at, 16), from, 16);
@@ -101,8 +101,8 @@ static bool hopperPhases(int group, bool alone) {
 // A product in flight.
 struct Product {
   float* d;
-  std::vector<float> value;
-  int group;
+  int size, group;
+  float value[128];
 };
 struct Operand {
   const u32* at;
@@ -118,9 +118,13 @@ struct Region {
 struct Mma {
   int group;
   bool fenced;
-  std::vector<Product> products;
-  std::vector<Operand> operands;
-  std::vector<Region> regions;
+  List<Product> products;
+  List<Operand> operands;
+  List<Region> regions;
+  void reset() {
+    group = 0, fenced = false;
+    products.clear(), operands.clear(), regions.clear();
+  }
 };
 static Mma mma[1024];
 static bool bulkLeft();
@@ -128,7 +132,7 @@ static bool bulkLeft();
 static void hopperBegin() {
   if (!loads.empty()) die("copies that nobody waited for");
   memset(writer, 0, sizeof writer);
-  for (int i = 0; i < count; i++) mma[i] = Mma{};
+  for (int i = 0; i < count; i++) mma[i].reset();
 }
 static void hopperEnd() {
   if (!mma[current].products.empty()) die("a thread that ends with products in flight");
@@ -140,89 +144,104 @@ struct Hooks {
 };
 static Hooks hooks;
 
-// The address of element (i, k) of an operand: i along M or N, k along the sum. flip: i is contiguous ("MN-major").
-static u32 elementAt(u64 desc, bool flip, int i, int k) {
-  const u32 start = (u32)(desc & 0x3fff) << 4, lead = (u32)(desc >> 16 & 0x3fff) << 4,
-            stride = (u32)(desc >> 32 & 0x3fff) << 4;
-  const int mode = (int)(desc >> 62), units = mode == 0 ? 1 : 16 >> mode;  // 16-byte units of a row
-  if (desc >> 49 & 7) die("a descriptor with a base offset");
-  u32 at = start;
-  if (flip) {
-    const int u = i / 8;
-    at += mode == 0 ? u * stride + k / 8 * lead + k % 8 * 16
-                    : u % units * 16 + u / units * lead + k % 8 * units * 16 + k / 8 * stride;
-    at += i % 8 * 2;
-  } else {
-    at += i % 8 * units * 16 + i / 8 * stride + (mode == 0 ? k / 8 * lead : k / 8 * 16) + k % 8 * 2;
+// An operand in shared memory, by its descriptor. flip: i is contiguous ("MN-major").
+struct Tile {
+  u32 start, lead, stride;
+  int mode, units;  // of 16 bytes in a row
+  bool flip;
+  Tile(u64 desc, bool flip)
+      : start((u32)(desc & 0x3fff) << 4), lead((u32)(desc >> 16 & 0x3fff) << 4), stride((u32)(desc >> 32 & 0x3fff) << 4),
+        mode((int)(desc >> 62)), units(mode == 0 ? 1 : 16 >> mode), flip(flip) {
+    if (desc >> 49 & 7) die("a descriptor with a base offset");
   }
-  return swizzle(at, mode);
-}
-static float element(u64 desc, bool flip, int i, int k) {
-  const u32 at = elementAt(desc, flip, i, k);
-  if (at + 2 > sizeof dynamic) die("an operand outside shared memory");
-  if (writer[at / 16]) die("wgmma reads what a thread wrote without a proxy fence");
-  return __uint_as_float((u32) * (bf16*)(dynamic + at) << 16);
-}
+  // The address of element (i, k): i along M or N, k along the sum.
+  u32 at(int i, int k) const {
+    u32 at = start;
+    if (flip) {
+      const int u = i / 8;
+      at += mode == 0 ? u * stride + k / 8 * lead + k % 8 * 16
+                      : u % units * 16 + u / units * lead + k % 8 * units * 16 + k / 8 * stride;
+      at += i % 8 * 2;
+    } else {
+      at += i % 8 * units * 16 + i / 8 * stride + (mode == 0 ? k / 8 * lead : k / 8 * 16) + k % 8 * 2;
+    }
+    return swizzle(at, mode);
+  }
+  // Elements (i, 0) to (i, 15). A swizzle moves 16 bytes as one, so that of those that lie together one address is enough.
+  void row(int i, float* out) const {
+    for (int k = 0, run = flip ? 1 : 8; k < 16; k += run) {
+      const u32 from = at(i, k);
+      if (from + 2 * run > sizeof dynamic) die("an operand outside shared memory");
+      if (writer[from / 16]) die("wgmma reads what a thread wrote without a proxy fence");
+      for (int j = 0; j < run; j++) out[k + j] = __uint_as_float((u32) * (bf16*)(dynamic + from + 2 * j) << 16);
+    }
+  }
+};
 static u64 hashOf(u64 desc, int extent, bool flip) {
+  const Tile tile(desc, flip);
   u64 h = 1469598103934665603ull;
   for (int i = 0; i < extent; i++)
     for (int k = 0; k < 16; k += flip ? 1 : 2)
-      h = (h ^ *(bf16*)(dynamic + elementAt(desc, flip, i, k))) * 1099511628211ull;
+      h = (h ^ *(bf16*)(dynamic + tile.at(i, k))) * 1099511628211ull;
   return h;
 }
 
 static int groupWarp() { return current >> 5 & 3; }
 
-// value (+)= A·B for the thread's elements; row(r, k) gives A.
+// value (+)= A·B for the thread's elements; row(x, i) gives the thread's rows of A.
 template <typename A> static void multiply(float* d, int n, A row, u64 b, bool flipB, bool add) {
+  if (n > 256) die("a product wider than 256");
   Mma& m = mma[current];
   if (!m.fenced) die("a product without wgmma.fence");
   Product* p = nullptr;
   for (auto& x : m.products)
     if (x.d == d) p = &x;
   if (!p) {
-    m.products.push_back({d, std::vector<float>(d, d + n / 2), 0});
-    p = &m.products.back();
-    for (int i = 0; i < n / 2; i++) memset(&d[i], 0xff, 4);
+    m.products.resize(m.products.size() + 1);
+    p = m.products.end() - 1;
+    p->d = d, p->size = n / 2;
+    memcpy(p->value, d, n / 2 * sizeof(float));
+    memset(d, 0xff, n / 2 * sizeof(float));
   }
   p->group = m.group;
   const int t = lane() & 3;
-  float a[2][16];
-  for (int i = 0; i < 2; i++)
-    for (int k = 0; k < 16; k++) a[i][k] = row(i, k);
+  const Tile tile(b, flipB);
+  float a[2][16], x[16];
+  row(a[0], 0), row(a[1], 1);
   for (int j = 0; j < n / 8; j++)
     for (int c = 0; c < 2; c++) {
       double sum[2] = {0, 0};
-      for (int k = 0; k < 16; k++) {
-        const float x = element(b, flipB, 8 * j + 2 * t + c, k);
-        sum[0] += (double)a[0][k] * x, sum[1] += (double)a[1][k] * x;
-      }
+      tile.row(8 * j + 2 * t + c, x);
+      for (int k = 0; k < 16; k++) sum[0] += (double)a[0][k] * x[k], sum[1] += (double)a[1][k] * x[k];
       for (int i = 0; i < 2; i++) {
         float& v = p->value[4 * j + 2 * i + c];
         v = (float)((add ? v : 0.) + sum[i]);
       }
     }
-  if (lane() == 0) m.regions.push_back({b, n, flipB, hashOf(b, n, flipB), m.group});
+  if (lane() == 0) m.regions.push({b, n, flipB, hashOf(b, n, flipB), m.group});
 }
 }  // namespace emu
 
 template <int TA, int TB, int M> static void wgmmaSS(float (&d)[M], u64 a, u64 b, int add) {
   const int row = 16 * emu::groupWarp() + (emu::lane() >> 2);
   emu::yield(emu::WARP);  // the warp acts as one
-  emu::multiply(d, 2 * M, [&](int i, int k) { return emu::element(a, TA, row + 8 * i, k); }, b, TB, add);
+  const emu::Tile tile(a, TA);
+  emu::multiply(d, 2 * M, [&](float* x, int i) { tile.row(row + 8 * i, x); }, b, TB, add);
   if (emu::lane() == 0)
-    emu::mma[emu::current].regions.push_back({a, 64, TA, emu::hashOf(a, 64, TA), emu::mma[emu::current].group});
+    emu::mma[emu::current].regions.push({a, 64, TA, emu::hashOf(a, 64, TA), emu::mma[emu::current].group});
 }
 template <int TB, int M> static void wgmmaRS(float (&d)[M], const u32 (&a)[4], u64 b, int add) {
   const emu::Slot& s = emu::share(a, 4);
   emu::Mma& m = emu::mma[emu::current];
   const int quad = emu::lane() & ~3;
-  auto row = [&](int i, int k) {  // a0 (g,2t) a1 (g+8,2t) a2 (g,2t+8) a3 (g+8,2t+8)
-    const u32 x = s.v[quad + k % 8 / 2][i + 2 * (k / 8)];
-    return __uint_as_float(k & 1 ? x & 0xffff0000u : x << 16);
+  auto row = [&](float* x, int i) {  // a0 (g,2t) a1 (g+8,2t) a2 (g,2t+8) a3 (g+8,2t+8)
+    for (int w = 0; w < 8; w++) {
+      const u32 two = s.v[quad + w % 4][i + w / 4 * 2];
+      x[2 * w] = __uint_as_float(two << 16), x[2 * w + 1] = __uint_as_float(two & 0xffff0000u);
+    }
   };
   emu::multiply(d, 2 * M, row, b, TB, add);
-  m.operands.push_back({a, {a[0], a[1], a[2], a[3]}, m.group});
+  m.operands.push({a, {a[0], a[1], a[2], a[3]}, m.group});
 }
 static void mmaFence() { emu::mma[emu::current].fenced = true; }
 static void mmaCommit() { emu::mma[emu::current].group++; }
@@ -231,8 +250,8 @@ template <int N> static void mmaWait() {
   auto done = [&](int group) { return group < m.group - N; };
   m.fenced = false;
   auto finish = [&](auto& all, auto end) {
-    size_t kept = 0;
-    for (size_t i = 0; i < all.size(); i++) {
+    int kept = 0;
+    for (int i = 0; i < all.size(); i++) {
       if (done(all[i].group)) end(all[i]);
       else if (kept++ != i) all[kept - 1] = all[i];
     }
@@ -245,9 +264,9 @@ template <int N> static void mmaWait() {
     if (memcmp(o.at, o.was, 16)) emu::die("a register operand of wgmma that changed in flight");
   });
   finish(m.products, [](emu::Product& p) {
-    for (size_t i = 0; i < p.value.size(); i++)
+    for (int i = 0; i < p.size; i++)
       if (__float_as_uint(p.d[i]) != 0xffffffffu) emu::die("an accumulator of wgmma that was written in flight");
-    memcpy(p.d, p.value.data(), p.value.size() * 4);
+    memcpy(p.d, p.value, p.size * sizeof(float));
   });
 }
 template <typename T> static void pin(T&) {}
@@ -286,12 +305,12 @@ static void tmaLoad(u32 dst, const TensorMap* map, int c0, int c1, int c2, int c
   const u32 bytes = (u32)(map->box[0] * map->box[1] * map->box[2] * map->box[3] * 2);
   emu::Load l = {bar, dst, bytes, map, {c0, c1, c2, c3}, nullptr};
   emu::eachChunk(l, [](u32 at, const char*) { memset(sharedPtr(at, 16), 0xff, 16); });
-  emu::loads.push_back(l);
+  emu::loads.push(l);
 }
 static void bulkLoad(u32 dst, const void* src, int bytes, u32 bar) {
   if (bytes % 16 || (u64)src % 16) emu::die("a bulk copy that is not on 16 bytes");
   memset(sharedPtr(dst, 16), 0xff, bytes);
-  emu::loads.push_back({bar, dst, (u32)bytes, nullptr, {}, (const char*)src});
+  emu::loads.push({bar, dst, (u32)bytes, nullptr, {}, (const char*)src});
 }
 namespace emu {
 // A bulk copy to memory: its source is read when it is asked for and must not change before bulkWaitRead; memory has it
@@ -300,31 +319,33 @@ struct Stored {
   int thread;
   float* dst;
   u32 src;
-  std::vector<float> value;
+  int bytes;
+  float* value;
   bool add, committed, read;
 };
-static std::vector<Stored> stored;
+static List<Stored> stored;
 static void bulkOut(float* dst, u32 src, int bytes, bool add) {
   if (bytes % 16 || (u64)dst % 16) die("a bulk copy that is not on 16 bytes");
   const float* from = (const float*)sharedPtr(src, 16);
   for (int i = 0; i < bytes; i += 16)
     if (writer[(src + i) / 16]) die("a bulk copy of what a thread wrote without a proxy fence");
-  stored.push_back({current, dst, src, std::vector<float>(from, from + bytes / 4), add, false, false});
+  stored.push({current, dst, src, bytes, (float*)memcpy(malloc(bytes), from, bytes), add, false, false});
 }
 static void bulkDone(bool memory) {
-  std::vector<Stored> rest;
+  int kept = 0;
   for (auto& s : stored) {
     if (s.thread == current && s.committed && !s.read) {
-      if (memcmp(sharedPtr(s.src, 16), s.value.data(), s.value.size() * 4)) die("the source of a bulk copy that changed in flight");
+      if (memcmp(sharedPtr(s.src, 16), s.value, s.bytes)) die("the source of a bulk copy that changed in flight");
       s.read = true;
     }
     if (s.thread != current || !s.committed || !memory) {
-      rest.push_back(s);
+      stored[kept++] = s;
       continue;
     }
-    for (size_t i = 0; i < s.value.size(); i++) s.dst[i] = s.add ? s.dst[i] + s.value[i] : s.value[i];
+    for (int i = 0; i < s.bytes / 4; i++) s.dst[i] = s.add ? s.dst[i] + s.value[i] : s.value[i];
+    free(s.value);
   }
-  stored.swap(rest);
+  stored.resize(kept);
 }
 static bool bulkLeft() {
   for (auto& s : stored)

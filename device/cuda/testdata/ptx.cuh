@@ -9,9 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <utility>
-#include <vector>
-
 #define __global__
 #define __device__
 #define __shared__ static
@@ -39,6 +36,28 @@ asm(".text\n.local emu_switch\n.type emu_switch,@function\nemu_switch:\n"
     "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp\nret\n");
 
 namespace emu {
+// A growing list of elements that may be moved byte by byte. The standard library's headers would double the time that a
+// kernel takes to compile.
+template <typename T> struct List {
+  T* items = nullptr;
+  int count = 0, room = 0;
+  int size() const { return count; }
+  bool empty() const { return count == 0; }
+  T* begin() { return items; }
+  T* end() { return items + count; }
+  T& operator[](int i) { return items[i]; }
+  void resize(int n) {
+    if (n > room) items = (T*)realloc(items, (room = 2 * n) * sizeof(T));
+    count = n;
+  }
+  void clear() { count = 0; }
+  void push(const T& x) {
+    resize(count + 1);
+    items[count - 1] = x;
+  }
+  void erase(int i) { memmove(items + i, items + i + 1, (--count - i) * sizeof(T)); }
+};
+
 enum State { READY, WARP, BLOCK, NAMED, PHASE, DONE };
 struct Copy { char* dst; const char* src; int bytes, group; };
 struct Fiber {
@@ -47,7 +66,7 @@ struct Fiber {
   int barrier, parity, group;
   u32 bar, phase; // an mbarrier and the parity that is waited for (hopper.cuh)
   uint3 tid;
-  std::vector<Copy> copies;
+  List<Copy> copies;
 };
 struct Named { int arrived, threads; };
 struct Slot { u32 v[32][8]; };
@@ -73,10 +92,24 @@ static void (*endThread)();
   abort();
 }
 
+static int passAt, passEnd, passStep; // the lanes of a warp that a pass has not come to yet
+
+// The next ready lane of the pass, or the scheduler.
+static void* following() {
+  while (passAt != passEnd) {
+    Fiber& f = fibers[current = passAt];
+    passAt += passStep;
+    if (f.state != READY) continue;
+    threadIdx = f.tid;
+    return f.sp;
+  }
+  return scheduler;
+}
+
 static void yield(State s) {
   Fiber& f = fibers[current];
   f.state = s;
-  emu_switch(&f.sp, scheduler);
+  emu_switch(&f.sp, following());
 }
 
 static void entry() {
@@ -98,18 +131,14 @@ static void begin(int i) {
   f.tid = {(unsigned)i % blockDim.x, (unsigned)i / blockDim.x % blockDim.y, (unsigned)i / (blockDim.x * blockDim.y)};
 }
 
-// One pass over a warp's ready lanes; says whether any ran.
+// One pass over a warp's ready lanes, each of which hands over to the next; says whether any ran.
 static bool runLanes(int from, int to) {
-  bool ran = false;
-  for (int at = from; at < to; at++) {
-    int i = launches & 1 ? to - 1 - (at - from) : at;
-    if (fibers[i].state != READY) continue;
-    current = i;
-    threadIdx = fibers[i].tid;
-    emu_switch(&scheduler, fibers[i].sp);
-    ran = true;
-  }
-  return ran;
+  const bool back = launches & 1;
+  passAt = back ? to - 1 : from, passEnd = back ? from - 1 : to, passStep = back ? -1 : 1;
+  scheduler = nullptr;
+  void* first = following();
+  if (first) emu_switch(&scheduler, first);
+  return first;
 }
 
 static bool release(int from, int to, State s) { // all that are not done wait for s: let them go
@@ -183,8 +212,14 @@ static const Slot& share(const u32* x, int n) {
   return s;
 }
 
-template <typename... A, size_t... I> void invokeAt(void (*f)(A...), void** p, std::index_sequence<I...>) { f(*(std::remove_reference_t<A>*)p[I]...); }
-template <typename... A> void invoke(void (*f)(A...), void** p) { invokeAt(f, p, std::index_sequence_for<A...>()); }
+// Calls f with the values that p points at, one for each of its parameters.
+template <int... I> struct Places {};
+template <int N, int... I> struct PlacesTo : PlacesTo<N - 1, N - 1, I...> {};
+template <int... I> struct PlacesTo<0, I...> { typedef Places<I...> All; };
+template <typename T> struct Plain { typedef T Type; };
+template <typename T> struct Plain<T&> { typedef T Type; };
+template <typename... A, int... I> void invokeAt(void (*f)(A...), void** p, Places<I...>) { f(*(typename Plain<A>::Type*)p[I]...); }
+template <typename... A> void invoke(void (*f)(A...), void** p) { invokeAt(f, p, typename PlacesTo<sizeof...(A)>::All()); }
 }  // namespace emu
 
 extern "C" __attribute__((visibility("default"))) void emu_launch(void (*k)(void**), u64 gx, u64 gy, u64 gz, u64 bx, u64 by, u64 bz, void** params) {
@@ -236,19 +271,20 @@ static bf16 toBf16(float x) {
 static u32 packBf16(float lo, float hi) { return toBf16(lo) | (u32)toBf16(hi) << 16; }
 
 static void mma16816(float* d, const u32* a, const u32* b) {
-  u32 x[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-  const emu::Slot& s = emu::share(x, 6);
+  u32 words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  const emu::Slot& s = emu::share(words, 6);
   int g = emu::lane() >> 2, t = emu::lane() & 3;
-  auto half = [](u32 w, int i) { return __uint_as_float(i ? w & 0xffff0000u : w << 16); };
-  for (int e = 0; e < 4; e++) {
-    int upper = e >> 1, col = 2 * t + (e & 1);
-    double sum = 0;
-    for (int k = 0; k < 16; k++) {
-      int from = k % 8 / 2, high = k / 8;
-      sum += (double)half(s.v[g * 4 + from][upper + 2 * high], k & 1) * half(s.v[col * 4 + from][4 + high], k & 1);
-    }
-    d[e] = (float)(d[e] + sum);
+  typedef double Two __attribute__((vector_size(16)));
+  auto low = [](u32 w) { return (double)__uint_as_float(w << 16); };
+  auto high = [](u32 w) { return (double)__uint_as_float(w & 0xffff0000u); };
+  Two sum[2] = {{0, 0}, {0, 0}};  // rows g and g + 8, columns 2t and 2t + 1
+  for (int w = 0; w < 8; w++) {
+    const u32* a = &s.v[g * 4 + w % 4][w / 4 * 2];
+    const u32 b0 = s.v[2 * t * 4 + w % 4][4 + w / 4], b1 = s.v[(2 * t + 1) * 4 + w % 4][4 + w / 4];
+    const Two x = {low(b0), low(b1)}, y = {high(b0), high(b1)};
+    for (int i = 0; i < 2; i++) sum[i] += low(a[i]) * x, sum[i] += high(a[i]) * y;
   }
+  for (int e = 0; e < 4; e++) d[e] = (float)(d[e] + sum[e >> 1][e & 1]);
 }
 
 static u32 sharedAddr(const void* p) { return (u32)((const char*)p - emu::dynamic); }
@@ -274,12 +310,12 @@ static void ldmatrix4t(u32* r, u32 addr) { ldmatrix(r, addr, true); }
 static void cpAsync16(u32 dst, const void* src, int bytes = 16) {
   if ((u64)src % 16) emu::die("an asynchronous copy from an address that is not aligned");
   emu::Fiber& f = emu::fibers[emu::current];
-  f.copies.push_back({sharedPtr(dst, 16), (const char*)src, bytes, f.group});
+  f.copies.push({sharedPtr(dst, 16), (const char*)src, bytes, f.group});
 }
 static void cpCommit() { emu::fibers[emu::current].group++; }
 template <int N> static void cpWait() {
   emu::Fiber& f = emu::fibers[emu::current];
-  size_t kept = 0;
+  int kept = 0;
   for (auto& c : f.copies) {
     if (c.group >= f.group - N) {
       f.copies[kept++] = c;
