@@ -93,9 +93,14 @@ func empty(dir string) error {
 	return nil
 }
 
+// Files are what an experiment writes to its folder beside its spec, and beside the folder of its runs.
+func Files() []string {
+	return []string{rowsName, csvName, reportName, timeName, "tokenizer.json", "data"}
+}
+
 // sweep deletes what killed processes left half written. Whoever calls it holds the folder's lock.
 func sweep(dir string) {
-	for _, name := range []string{specName, rowsName, csvName, reportName, timeName, "tokenizer.json", "data", "runs/*/" + rowsName} {
+	for _, name := range append(Files(), specName, "runs/*/"+rowsName) {
 		found, _ := filepath.Glob(filepath.Join(dir, name+".tmp-*")) // the patterns are well formed
 		for _, path := range found {
 			_ = os.RemoveAll(path)

@@ -15,11 +15,14 @@ var computeFlags = []string{"device", "threads", "precision", "kv-cache"}
 var computing = []string{"speedrun", "train", "generate", "chat", "logits", "show", "bench", "doctor", "eval", "ablation",
 	"serve", "attend", "compare"}
 
-// opensDevice says whether a command takes computeFlags: a verb that computes, or one of its subcommands but those that
-// only list.
+// listing are their subcommands that do not.
+var listing = []string{"ls", "presets"}
+
+// opensDevice says whether a command takes computeFlags: a verb that computes, or one of its subcommands
+// but for those that only list.
 func opensDevice(c *cobra.Command) bool {
 	path := strings.Fields(c.CommandPath())
-	return len(path) > 1 && slices.Contains(computing, path[1]) && c.Name() != "ls"
+	return len(path) > 1 && slices.Contains(computing, path[1]) && !slices.Contains(listing, c.Name())
 }
 
 // refuseComputeFlags shadows the global flags of a command that does not compute: they are not offered, and refused

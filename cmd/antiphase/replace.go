@@ -73,7 +73,7 @@ func replaceableLogits(path string) error {
 // clearSpeedrun deletes what a speedrun made and nothing else: a folder without its experiment, or with something else under its names,
 // stays as it is.
 func clearSpeedrun(dir string) error {
-	names := []string{"data", "tokenizer.json", "report.html", "report.json", "rows.jsonl", "rows.csv", "runs", "speedrun-seeds.jsonl"}
+	names := append(experiment.Files(), "report.json", "runs", "speedrun-seeds.jsonl")
 	spec, err := experiment.ReadSpec(dir)
 	planned := err == nil && strings.HasPrefix(spec.Name, planPrefix)
 	for _, name := range names {
