@@ -92,6 +92,7 @@ var ofRest = map[string]assertion{
 	"report --output":       byScript("report"),
 	"report --files":        byScript("report"),
 	"scaling --output":      byScript("report"),
+	"scaling --seed":        byScript("report"),
 	"scaling --json":        byScript("report"),
 	"scaling --at":          byScript("report"),
 	"scaling --by":          byScript("report"),

@@ -24,7 +24,7 @@ import (
 type assertion func(f *flagRig)
 
 // assertions are those of every verb, by "VERB --flag". Each verb's are in a file of their own.
-var assertions = []map[string]assertion{ofAll, ofTrain, ofEval, ofGenerate, ofFolders, ofServe, ofCompare, ofBench, ofChat, ofRest, ofExperiment}
+var assertions = []map[string]assertion{ofAll, ofTrain, ofEval, ofGenerate, ofFolders, ofServe, ofCompare, ofBench, ofChat, ofRest, ofExperiment, ofSpeedrun, ofEndpoints}
 
 // TestEveryFlag walks all verbs: a flag is asserted, cannot be shown in a test (and its entry says why), or is on the list of those
 // that wait. The list may only shrink.

@@ -145,10 +145,7 @@ func finishedSeconds(dir string) float64 {
 func (f *speedrunFlags) spec(p plan) (*experiment.Spec, error) {
 	s := &experiment.Spec{Name: planPrefix + p.name, Sizes: []string{speedrunSize}, Archs: speedrunArchs,
 		Steps: p.steps, EvalSeed: 20,
-		Seeds: []uint64{f.seed},
-		Tasks: []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20", "needle needles=4 queries=2 samples=20",
-			"attention needles=4 queries=1 samples=10", "outliers", "samples"},
-		Probes: []experiment.Ask{"needle needles=1 queries=1 samples=6"}, Every: p.steps / 10}
+		Seeds: []uint64{f.seed}, Tasks: speedrunTasks, Probes: speedrunProbes, Every: p.steps / 10}
 	if f.seeds > 0 {
 		s.Seeds = nil
 		for i := range f.seeds {

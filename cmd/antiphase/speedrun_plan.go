@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,8 +14,13 @@ import (
 	"antiphase/train"
 )
 
-// speedrunSize is the size of every plan.
-const speedrunSize = "tiny"
+// Every plan trains models of this size and asks them the same: at the end, and ten times on the way. A test has less.
+var (
+	speedrunSize  = "tiny"
+	speedrunTasks = []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20", "needle needles=4 queries=2 samples=20",
+		"attention needles=4 queries=1 samples=10", "outliers", "samples"}
+	speedrunProbes = []experiment.Ask{"needle needles=1 queries=1 samples=6"}
+)
 
 // plan is a fixed amount of work: the same plan gives the same table wherever the same kernels run.
 type plan struct {
@@ -53,6 +59,9 @@ func (a *app) choosePlan(d device.Device, f *speedrunFlags) (plan, error) {
 			return plan{}, badInput{err}
 		}
 	}
+	if name != "" && !slices.ContainsFunc(plans, func(p plan) bool { return p.name == name }) {
+		return plan{}, usage(fmt.Errorf("--plan: %q is unknown; there are %s", name, planNames()))
+	}
 	steps, err := stepTimes(d)
 	if err != nil {
 		return plan{}, err
@@ -67,9 +76,6 @@ func (a *app) choosePlan(d device.Device, f *speedrunFlags) (plan, error) {
 		case name == "" && f.forecast(p, steps) <= time.Duration(f.minutes*float64(time.Minute)):
 			chosen, why = p, fmt.Sprintf("the longest that fits %g minutes", f.minutes)
 		}
-	}
-	if name != "" {
-		return plan{}, usage(fmt.Errorf("--plan: %q is unknown; there are %s", name, planNames()))
 	}
 	a.note("plan %s, %s at this machine's speed: %d steps (%s); forecast %s on %s", chosen.name, why, chosen.steps,
 		chosen.doc,
