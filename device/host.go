@@ -104,11 +104,23 @@ func ReadSplit(d Device, dst []float32, w, lower tensor.Tensor) {
 	mustLen("read", w, len(dst), tensor.BF16)
 	mustLen("read", lower, len(dst), tensor.I16)
 	up, low := make([]uint16, len(dst)), make([]uint16, len(dst))
-	d.Read(raw(up), w)
-	d.Read(raw(low), lower)
+	ReadBits(d, up, w)
+	ReadBits(d, low, lower)
+	JoinHalves(dst, up, low)
+}
+
+// JoinHalves makes floats of their halves, those that WriteSplit wrote.
+func JoinHalves(dst []float32, up, low []uint16) {
+	up, low = up[:len(dst)], low[:len(dst)]
 	for i := range dst {
 		dst[i] = half.Join(up[i], low[i])
 	}
+}
+
+// ReadBits copies elements of 16 bits as they are.
+func ReadBits(d Device, dst []uint16, t tensor.Tensor) {
+	mustLen("read", t, len(dst), t.Type)
+	d.Read(raw(dst), t)
 }
 
 func readVia[F, E float32 | float64](d Device, dst []E, t tensor.Tensor) {

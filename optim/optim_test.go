@@ -128,10 +128,10 @@ func TestStepOverPaddedRows(t *testing.T) {
 func moment(t *testing.T, o *AdamW, p *layer.Param, which int) []float32 {
 	t.Helper()
 	x := make([]float32, p.Rows*p.Cols)
-	n := 0
+	n, r := 0, o.NewReader()
 	for _, s := range o.Slices() {
 		if s.Param == p {
-			o.Read(&s, which, x[s.From:s.To], nil)
+			r.Read(&s, which, x[s.From:s.To])
 			n += s.To - s.From
 		}
 	}
@@ -139,4 +139,25 @@ func moment(t *testing.T, o *AdamW, p *layer.Param, which int) []float32 {
 		t.Fatalf("%d of %d elements of %s are kept", n, len(x), p.Name)
 	}
 	return x
+}
+
+// A slice of several chunks comes whole, without the padding between its rows, which chunks do not respect.
+func TestReadChunks(t *testing.T) {
+	d := ref.New()
+	ps := layer.NewParamSet()
+	p := ps.Add(layer.Param{Name: "w", Kind: layer.Matrix, Rows: 3*readChunk/1000 + 7, Cols: 997})
+	ps.Alloc(d, layer.Memory{Train: true})
+	if p.W.Ld == p.Cols || p.Rows*p.W.Ld < 3*readChunk {
+		t.Fatalf("rows of %d, %d apart: %d elements", p.Cols, p.W.Ld, p.Rows*p.W.Ld)
+	}
+	for r := range p.Rows {
+		for c, row := 0, tensor.Host[float64](p.W.RowRange(r, r+1)); c < p.Cols; c++ {
+			row[c] = float64(r*p.Cols + c)
+		}
+	}
+	for i, x := range moment(t, New(d, ps, Config{}), p, Value) {
+		if x != float32(i) {
+			t.Fatalf("element %d is %g", i, x)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"antiphase/device"
+	"antiphase/internal/fault"
 	"antiphase/layer"
 	"antiphase/tensor"
 )
@@ -41,24 +42,77 @@ func (o *AdamW) Slices() (out []Slice) {
 	return out
 }
 
-// Read copies a slice's first or second moments, or its values, to the host. buf also has room for padding between
-// rows; Read returns it, grown if necessary.
-func (o *AdamW) Read(s *Slice, which int, dst, buf []float32) []float32 {
-	if n := s.hi - s.lo; len(buf) < n {
-		buf = make([]float32, n)
+// A reader takes this many elements at a time, in this many buffers: while one is filled from the device, the others go
+// to their destinations, whose pages may be new.
+const (
+	readChunk   = 1 << 19
+	readBuffers = 4
+)
+
+// readBuffer is one chunk on its way to the host: floats, or the two halves of them.
+type readBuffer struct {
+	flat    []float32
+	up, low []uint16
+}
+
+// Reader copies slices to the host.
+type Reader struct {
+	o    *AdamW
+	free chan *readBuffer
+}
+
+// NewReader allocates the buffers of a Reader.
+func (o *AdamW) NewReader() *Reader {
+	r := &Reader{o, make(chan *readBuffer, readBuffers)}
+	for range readBuffers {
+		r.free <- &readBuffer{make([]float32, readChunk), make([]uint16, readChunk), make([]uint16, readChunk)}
 	}
-	flat := buf[:s.hi-s.lo]
-	from, to := s.lo-s.piece.from, s.hi-s.piece.from
+	return r
+}
+
+// Read copies a slice's first or second moments, or its values, to the host.
+func (r *Reader) Read(s *Slice, which int, dst []float32) {
+	for at := s.lo; at < s.hi; at += readChunk {
+		end, b := min(at+readChunk, s.hi), <-r.free
+		halves := r.fetch(s, which, b, at-s.piece.from, end-s.piece.from)
+		to := dst[s.Param.Packed(at-s.at)-s.From:]
+		go func() {
+			defer fault.Guard()()
+			flat := b.flat[:end-at]
+			if halves {
+				device.JoinHalves(flat, b.up, b.low)
+			}
+			s.Param.Pack(to, flat, at-s.at)
+			r.free <- b
+		}()
+	}
+	r.wait()
+}
+
+// wait returns when all buffers are free.
+func (r *Reader) wait() {
+	var all [readBuffers]*readBuffer
+	for i := range all {
+		all[i] = <-r.free
+	}
+	for _, b := range all {
+		r.free <- b
+	}
+}
+
+// fetch fills b with elements from … to of the slice's piece and reports whether they came as halves.
+func (r *Reader) fetch(s *Slice, which int, b *readBuffer, from, to int) (halves bool) {
+	dev, x, n := r.o.dev, s.piece.w, to-from
 	switch {
 	case which != Value:
-		device.ReadFloats(o.dev, flat, s.piece.of(which).Columns(from, to))
-	case s.piece.extra.Type == tensor.I16 && s.piece.extra.Ok():
-		device.ReadSplit(o.dev, flat, s.piece.w.Columns(from, to), s.piece.extra.Columns(from, to))
+		x = s.piece.of(which)
+	case s.piece.extra.Ok() && s.piece.extra.Type == tensor.I16:
+		device.ReadBits(dev, b.up[:n], x.Columns(from, to))
+		device.ReadBits(dev, b.low[:n], s.piece.extra.Columns(from, to))
+		return true
 	case s.piece.extra.Ok():
-		device.ReadFloats(o.dev, flat, s.piece.extra.Columns(from, to))
-	default:
-		device.ReadFloats(o.dev, flat, s.piece.w.Columns(from, to))
+		x = s.piece.extra
 	}
-	s.Param.Pack(dst, flat, s.lo-s.at)
-	return buf
+	device.ReadFloats(dev, b.flat[:n], x.Columns(from, to))
+	return false
 }

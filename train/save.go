@@ -20,7 +20,7 @@ import (
 type saver struct {
 	keep   []optim.Slice
 	copies [3][][]float32 // by kind, see optim.First; of each slice
-	room   []float32
+	reader *optim.Reader
 	done   chan error // of the save in flight; nil if there is none
 	count  int        // saves begun
 	last   time.Time  // when training continued after the last one, or began
@@ -109,7 +109,7 @@ var errLater = errors.New("not written, trying again at the next one")
 func (t *run) snapshot(must bool) (*snapshot, error) {
 	v := &t.saver
 	if v.keep == nil {
-		v.keep = t.optim.Slices()
+		v.keep, v.reader = t.optim.Slices(), t.optim.NewReader()
 		for what := range v.copies {
 			for _, s := range v.keep {
 				v.copies[what] = append(v.copies[what], make([]float32, s.To-s.From))
@@ -118,7 +118,7 @@ func (t *run) snapshot(must bool) (*snapshot, error) {
 	}
 	for i := range v.keep {
 		for what := range v.copies {
-			v.room = t.optim.Read(&v.keep[i], what, v.copies[what][i], v.room)
+			v.reader.Read(&v.keep[i], what, v.copies[what][i])
 		}
 	}
 	v.count++
