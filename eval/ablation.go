@@ -7,15 +7,15 @@ import (
 	"antiphase/model"
 )
 
-// Ablation is one row of a table of ablations: a change to the model of a pair, all else being equal.
+// Ablation is one row of a table of ablations: a change to one of the two models, everything else being equal.
 type Ablation struct {
 	Name       string // of its run folder
 	Doc        string
-	Challenger bool // a change to the differential model, else to the baseline
+	Challenger bool // changes the differential model, else the baseline
 	Change     func(c *model.Config)
 }
 
-// Ablations are those that are published of an architecture.
+// Ablations are the published ones of an architecture.
 func Ablations(arch string) ([]Ablation, error) {
 	switch arch {
 	case "diff":
@@ -26,7 +26,7 @@ func Ablations(arch string) ([]Ablation, error) {
 	return nil, fmt.Errorf("no ablations of %q are published; there are those of diff and diff2", arch)
 }
 
-// table6 is the paper's Table 6. Where the paper says GroupNorm it is the norm over each head's output.
+// table6 is the paper's Table 6. The paper's GroupNorm is the norm over each head's output.
 func table6() []Ablation {
 	wide := func(c *model.Config) { c.Heads, c.KVHeads, c.HeadDim = c.Heads/2, c.KVHeads/2, c.HeadDim*2 }
 	constant := func(x float64) func(c *model.Config) {
@@ -43,8 +43,8 @@ func table6() []Ablation {
 	}
 }
 
-// ablationsV2 are DIFF V2's: its page ranks them without numbers. All have half as many groups as V2 has heads: pairing across groups needs
-// groups, and one and a half times the heads must be whole heads of each.
+// ablationsV2 are DIFF V2's, which its page ranks without numbers. All have half as many groups as V2 has heads:
+// pairing across groups needs groups, and 1.5 times the heads must be a whole number of heads per group.
 func ablationsV2() []Ablation {
 	grouped := func(change func(c *model.Config)) func(c *model.Config) {
 		return func(c *model.Config) {
@@ -62,7 +62,8 @@ func ablationsV2() []Ablation {
 	}
 }
 
-// halfMore gives a Transformer half as many heads again. They cost what V2's second queries cost, and are taken from the MLP as V2's are.
+// halfMore gives a Transformer 1.5 times the heads. They cost as much as V2's second queries and are taken from the
+// MLP, as V2's are.
 func halfMore(c *model.Config) {
 	const step = 8
 	extra := (c.Heads / 2) * 2 * c.HeadDim // rows of W_Q and columns of W_O, each dim long

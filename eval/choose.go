@@ -14,17 +14,17 @@ import (
 // Choice asks for one of the options as the continuation of a prompt.
 type Choice struct {
 	Prompt  string
-	Options []string // with the space in front of them that running text would have
+	Options []string // with the leading space of running text
 }
 
-// Chooser is an LM that can be held to a list of options: at each token it takes the likeliest of those that some option still
-// allows, until one option is left (Ratner et al., 2023, with each option cut to its shortest unique beginning).
+// Chooser is an LM that can be constrained to a list of options: at each token it takes the most likely one that some
+// option allows, until one option is left (Ratner et al., 2023, with each option cut to its shortest unique prefix).
 type Chooser interface {
 	Choose(ctx context.Context, reqs []Choice) ([]int, error)
 }
 
-// Choose asks for options: under constraint where the model can, else by free text, which counts as the longest option that it
-// begins with (−1: none).
+// Choose asks for options: constrained if the model can, otherwise by free text, which counts as the longest option it
+// begins with (−1 if none).
 func Choose(ctx context.Context, lm LM, reqs []Choice) ([]int, error) {
 	if c, ok := lm.(Chooser); ok {
 		return c.Choose(ctx, reqs)
@@ -48,7 +48,7 @@ func Choose(ctx context.Context, lm LM, reqs []Choice) ([]int, error) {
 	return out, nil
 }
 
-// BeginsWith is the longest option that text begins with as a whole word, spaces, case and a full stop aside.
+// BeginsWith is the longest option that text begins with as a whole word, ignoring spaces, case and a full stop.
 func BeginsWith(text string, options []string) int {
 	text = strings.ToLower(strings.TrimSpace(text))
 	best, length := -1, 0
@@ -68,12 +68,12 @@ type trie struct {
 	next   map[int32]*trie
 	option int // the first option here or below
 	leaves int // options here and below
-	end    int // the option that ends here; −1: none
+	end    int // the option that ends here; −1 if none
 }
 
 func newTrie() *trie { return &trie{next: map[int32]*trie{}, end: -1} }
 
-// add puts option i under ids; of two with the same ids the first stays.
+// add inserts option i under ids; of two with the same ids the first is kept.
 func (t *trie) add(ids []int32, i int) {
 	if t.has(ids) {
 		return
@@ -105,8 +105,8 @@ func (t *trie) has(ids []int32) bool {
 	return t.end >= 0
 }
 
-// step is the likeliest token that some option allows, ties going to the lowest id. Where an option ends inside a longer one the
-// longer one is taken: what would follow the shorter is not known.
+// step is the most likely token that some option allows; ties go to the lowest id. If an option is a prefix of a longer
+// one the longer one is taken, because what would follow the shorter is unknown.
 func (t *trie) step(logits []float32) (int32, *trie) {
 	best := int32(-1)
 	for id := range t.next {
@@ -117,7 +117,7 @@ func (t *trie) step(logits []float32) (int32, *trie) {
 	return best, t.next[best]
 }
 
-// Choose implements Chooser. Prompts that begin alike are computed once.
+// Choose implements Chooser. Common prefixes of prompts are computed once.
 func (s *Subject) Choose(ctx context.Context, reqs []Choice) ([]int, error) {
 	walks, at := make([]infer.Walk, len(reqs)), make([]*trie, len(reqs))
 	for i, r := range reqs {
@@ -145,13 +145,13 @@ func (s *Subject) Choose(ctx context.Context, reqs []Choice) ([]int, error) {
 	return out, err
 }
 
-// encoded are the ids of a prompt with each option, and how many of them the prompt alone has.
+// encoded returns the ids of a prompt with each option, and the number of ids of the prompt alone.
 func (s *Subject) encoded(r Choice) (list [][]int32, prompt int, err error) {
 	if s.Template != nil {
 		return s.answers(r)
 	}
-	// The last line and an option are encoded together; what comes before is encoded once, since words do not reach over the end of
-	// a line. Where a tokenizer's do, the whole is encoded for every option.
+	// The last line and an option are encoded together. The text before is encoded once, because words do not span
+	// lines; if a tokenizer's do, the whole is encoded for every option.
 	whole := s.Encode(r.Prompt)
 	line := r.Prompt[strings.LastIndexByte(r.Prompt, '\n')+1:]
 	tail := s.Tokenizer.EncodeOrdinary(nil, line)
@@ -168,7 +168,7 @@ func (s *Subject) encoded(r Choice) (list [][]int32, prompt int, err error) {
 	return list, len(whole), nil
 }
 
-// options encodes a request: the prompt as far as it is the same before every option, and the options behind it.
+// options encodes a request: the part of the prompt that is the same before every option, and the options after it.
 func (s *Subject) options(r Choice) (infer.Walk, *trie, error) {
 	list, prompt, err := s.encoded(r)
 	if err != nil {

@@ -12,7 +12,7 @@ type table struct {
 	x [][]float64 // [model][cluster], the models of A first
 }
 
-// newTable gathers the samples that all models of both sides have.
+// newTable collects the samples that all models of both sides have.
 func newTable(a, b []*Result, name string) (*table, bool) {
 	all := slices.Concat(a, b)
 	index := make([]map[string]*Answer, len(all))
@@ -62,27 +62,28 @@ func (t *table) diffs() []float64 {
 	return out
 }
 
-// compare is the mean difference of two sides, the first having na models, and the degrees of freedom of its error.
+// compare is the mean difference of two sides, the first with na models, and the degrees of freedom of its error.
 //
-// With several models per side, models (seeds) and clusters (items) are crossed random effects. Three variances are estimated:
-// between the means of a side's models, between the items' differences, and of what neither explains, which both of the first
-// two contain:
+// With several models per side, models (seeds) and clusters (items) are crossed random effects. Three variances are
+// estimated: between the means of a side's models, between the items' differences, and the residual, which the first
+// two both include:
 //
 //	V = s²_A/S_A + s²_B/S_B + s²_d/I − (e²_A/S_A + e²_B/S_B)/I
 //
-// with Satterthwaite's degrees of freedom. A side of one model has no variance between models: the error then says how well these
-// models were measured.
+// with Satterthwaite's degrees of freedom. A side of one model has no variance between models: the error then covers
+// measurement only.
 func (t *table) compare(na int) (Mean, float64) {
 	value, parts, rest := t.components(na)
 	return combine(value, parts, rest, t.n)
 }
 
-// side is the mean of a single side and half of its 95 % interval. Satterthwaite's degrees of freedom cover too little here: where the few models
-// happen to agree, they are those of the items. The models' part keeps a quantile of its own instead,
+// side is the mean of a single side and half of its 95 % interval. Satterthwaite's degrees of freedom cover too little
+// here: if the few models happen to agree, they become those of the items. The models' part has its own quantile
+// instead,
 //
 //	h² = t²(S−1)·s²/S + t²(I−1)·(s²_d/I − e²/(S·I))
 //
-// and where models differ by less than the rest explains, the items' is all.
+// and if models differ by less than the residual explains, only the items count.
 func (t *table) side() (Mean, float64) {
 	value, parts, rest := t.components(0)
 	m, _ := combine(value, parts, rest, t.n)
@@ -95,7 +96,8 @@ func (t *table) side() (Mean, float64) {
 	return m, math.Sqrt(a*a*models.v + b*b*max(items.v-rest, 0))
 }
 
-// components are the difference of the means, the variances that its error is made of, the items' last, and the one that they all contain.
+// components returns the difference of the means, the variances of its error, the items' last, and the residual
+// variance that all of them include.
 func (t *table) components(na int) (delta float64, parts []component, rest float64) {
 	items := float64(len(t.w))
 	total := 0.0
@@ -114,7 +116,7 @@ func (t *table) components(na int) (delta float64, parts []component, rest float
 	for s, side := range sides {
 		sign := float64(2*s - 1)
 		S := float64(side[1] - side[0])
-		if S == 0 { // a single side: its mean against 0
+		if S == 0 { // a single side: its mean compared with 0
 			continue
 		}
 		mean := average(means[side[0]:side[1]])
@@ -135,8 +137,9 @@ func (t *table) components(na int) (delta float64, parts []component, rest float
 // component is one estimated variance of a mean and its degrees of freedom.
 type component struct{ v, df float64 }
 
-// combine adds the components, the items' being the last, takes off what they count twice, and finds Satterthwaite's degrees of freedom.
-// Where models differ by less than the rest explains there is no variance between them, and the items' is all.
+// combine adds the components, the items' last, subtracts what they count twice, and computes Satterthwaite's degrees
+// of freedom. If models differ by less than the residual explains, there is no variance between them, and only the
+// items count.
 func combine(value float64, parts []component, rest float64, n int) (Mean, float64) {
 	sum, square := 0.0, 0.0
 	for _, c := range parts {
@@ -150,7 +153,7 @@ func combine(value float64, parts []component, rest float64, n int) (Mean, float
 	return Mean{value, math.Sqrt(items.v), n}, items.df
 }
 
-// leftover is the variance of a side's residuals after its models' and items' means.
+// leftover is the variance of a side's residuals after subtracting its models' and items' means.
 func (t *table) leftover(side [2]int, means []float64, scale float64) float64 {
 	S, I := side[1]-side[0], len(t.w)
 	sum := 0.0
@@ -175,7 +178,7 @@ func average(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// variance is the unbiased one.
+// variance is the unbiased estimate.
 func variance(x []float64) float64 {
 	m, sum := average(x), 0.0
 	for _, v := range x {

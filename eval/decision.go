@@ -5,16 +5,17 @@ import (
 	"math/rand/v2"
 )
 
-// Decision is a right class and the one said. Tasks keep it as the detail of an answer for numbers of the whole set.
+// Decision is a right class and the predicted one. Tasks store it as the detail of an answer, for statistics of the
+// whole set.
 type Decision struct {
 	Gold int `json:"gold"`
 	Said int `json:"said"`
 }
 
-// resamples of the bootstrap that gives a number of the whole set its error.
+// resamples is the number of bootstrap draws for the error of a statistic of the whole set.
 const resamples = 400
 
-// OfDecisions is a number of all decisions, with the error of a bootstrap over samples.
+// OfDecisions is a statistic of all decisions, with a bootstrap error over samples.
 func OfDecisions(r *Result, total func(gold, said []int) float64) (Mean, error) {
 	list, err := Details[Decision](r.Answers)
 	if err != nil {
@@ -41,7 +42,7 @@ func OfDecisions(r *Result, total func(gold, said []int) float64) (Mean, error) 
 	return out, nil
 }
 
-// F1 is the harmonic mean of precision and recall of one class; 0 where neither side has it.
+// F1 is the harmonic mean of precision and recall of one class; 0 if neither side has it.
 func F1(gold, said []int, class int) float64 {
 	both, either := 0, 0
 	for i := range gold {
@@ -70,7 +71,7 @@ func MacroF1(gold, said []int, n int) float64 {
 	return sum / float64(n)
 }
 
-// Matthews is the correlation of two classifications of any number of classes; 0 where one of them is constant.
+// Matthews is the correlation of two classifications with any number of classes; 0 if one of them is constant.
 func Matthews(gold, said []int) float64 {
 	classes := 0
 	for i := range gold {

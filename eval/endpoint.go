@@ -14,19 +14,19 @@ import (
 	"antiphase/internal/fault"
 )
 
-// Endpoint is a model behind an OpenAI-compatible HTTP interface. Text comes from /completions (or /chat/completions); likelihoods
-// need /completions with echo and logprobs, which not every server has: the error says so then.
+// Endpoint is a model behind an OpenAI-compatible HTTP API. Text comes from /completions (or /chat/completions);
+// likelihoods need /completions with echo and logprobs, which not every server supports; the error then says so.
 type Endpoint struct {
-	URL      string // up to and with the version: "http://localhost:8000/v1"
+	URL      string // including the version: "http://localhost:8000/v1"
 	Model    string
-	Key      string        // sent as bearer token; empty: none
-	Chat     bool          // prompts are sent as a user's message; there are no likelihoods
-	Parallel int           // requests at a time; default 8
-	Timeout  time.Duration // of one try; default ten minutes, which a long answer of a slow server takes
+	Key      string        // sent as bearer token; empty for none
+	Chat     bool          // prompts are sent as user messages; there are no likelihoods
+	Parallel int           // concurrent requests; default 8
+	Timeout  time.Duration // of one attempt; default ten minutes, for long answers of slow servers
 	Client   *http.Client
 }
 
-// completionRequest is the part of the interface that is used.
+// completionRequest is the part of the API that is used.
 type completionRequest struct {
 	Model       string    `json:"model"`
 	Prompt      string    `json:"prompt,omitempty"`
@@ -61,7 +61,8 @@ var (
 	_ Tokenwise = (*Endpoint)(nil)
 )
 
-// GenerateUntil implements LM. Of stop texts the first four are sent, which is the interface's limit; the output is cut at all of them.
+// GenerateUntil implements LM. Only the first four stop texts are sent, which is the API's limit; the output is cut at
+// all of them.
 func (e *Endpoint) GenerateUntil(ctx context.Context, reqs []Generation) ([]string, error) {
 	out := make([]string, len(reqs))
 	err := e.each(ctx, len(reqs), func(ctx context.Context, i int) error {
@@ -75,7 +76,7 @@ func (e *Endpoint) GenerateUntil(ctx context.Context, reqs []Generation) ([]stri
 		if err != nil {
 			return err
 		}
-		// An answer of another form would count as an empty one, and so as a wrong one.
+		// An answer of another form would count as empty, and therefore as wrong.
 		switch c := reply.Choices[0]; {
 		case e.Chat && c.Message != nil:
 			out[i] = c.Message.Content
@@ -94,7 +95,8 @@ func (e *Endpoint) GenerateUntil(ctx context.Context, reqs []Generation) ([]stri
 	return out, err
 }
 
-// Loglikelihood implements LM: context and continuation are echoed with their log-probabilities, and those behind the context count.
+// Loglikelihood implements LM: context and continuation are echoed with their log-probabilities, and those after the
+// context count.
 func (e *Endpoint) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Score, error) {
 	out := make([]Score, len(reqs))
 	err := e.each(ctx, len(reqs), func(ctx context.Context, i int) error {
@@ -117,13 +119,13 @@ func (e *Endpoint) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Sc
 	return out, err
 }
 
-// LoglikelihoodRolling implements LM. A text longer than the server's context is the server's to refuse.
+// LoglikelihoodRolling implements LM. If a text is longer than the server's context, the server rejects it.
 func (e *Endpoint) LoglikelihoodRolling(ctx context.Context, texts []string) ([]Score, error) {
 	losses, err := e.Losses(ctx, texts)
 	return rolled(losses), err
 }
 
-// Losses implements Tokenwise. Ids are hashes of the tokens' text, which is what the interface shows of them.
+// Losses implements Tokenwise. Ids are hashes of the tokens' text, which is all the API returns.
 func (e *Endpoint) Losses(ctx context.Context, texts []string) ([][]TokenLoss, error) {
 	out := make([][]TokenLoss, len(texts))
 	err := e.each(ctx, len(texts), func(ctx context.Context, i int) error {
@@ -138,11 +140,11 @@ func (e *Endpoint) Losses(ctx context.Context, texts []string) ([][]TokenLoss, e
 	return out, err
 }
 
-// errNoEcho is what an endpoint without likelihoods gets.
+// errNoEcho is returned for an endpoint without likelihoods.
 var errNoEcho = fmt.Errorf("%w: the endpoint gives no log-probabilities of the prompt (completions with echo and logprobs), "+
 	"so only tasks that generate text can be run on it", ErrCannot)
 
-// echoed is a token of a prompt: its text, its place in characters, and whether none was likelier.
+// echoed is a token of a prompt: its text, its offset in characters, and whether it was the most likely one.
 type echoed struct {
 	text    string
 	at      int
@@ -150,7 +152,7 @@ type echoed struct {
 	best    bool
 }
 
-// echo gives the tokens of a text that have a log-probability: all but the first, which has nothing before it.
+// echo returns the tokens of a text that have a log-probability: all but the first.
 func (e *Endpoint) echo(ctx context.Context, text string) ([]echoed, error) {
 	if e.Chat {
 		return nil, errNoEcho
@@ -167,7 +169,7 @@ func (e *Endpoint) echo(ctx context.Context, text string) ([]echoed, error) {
 	var out []echoed
 	end := utf8.RuneCountInString(text)
 	for i, p := range lp.Logprob {
-		if lp.Offset[i] >= end || p == nil { // a server may insist on a token of its own
+		if lp.Offset[i] >= end || p == nil { // a server may insist on its own token
 			continue
 		}
 		t := echoed{lp.Tokens[i], lp.Offset[i], *p, true}
@@ -184,8 +186,8 @@ func (e *Endpoint) echo(ctx context.Context, text string) ([]echoed, error) {
 	return out, nil
 }
 
-// whyNoEcho tells a server that refuses every echo from one that refuses this request: a short echo is refused as well, and the same
-// prompt without echo is answered.
+// whyNoEcho distinguishes a server that rejects every echo from one that rejects this request: a short echo is rejected
+// too, and the same prompt without echo is answered.
 func (e *Endpoint) whyNoEcho(ctx context.Context, err error) error {
 	var no refusal
 	if !errors.As(err, &no) {
@@ -202,7 +204,7 @@ func (e *Endpoint) whyNoEcho(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; it says: %w", errNoEcho, no)
 }
 
-// each runs f for 0 to n−1, a few at a time; the first error ends all.
+// each runs f for 0 to n−1, several at a time; the first error ends all.
 func (e *Endpoint) each(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -17,12 +17,13 @@ import (
 
 const (
 	tries       = 5
-	firstPause  = 250 * time.Millisecond // doubled with each try
-	longestWait = 5 * time.Minute        // that a server may ask for
+	firstPause  = 250 * time.Millisecond // doubled with each attempt
+	longestWait = 5 * time.Minute        // that a server may request
 	maxReply    = 1 << 26
 )
 
-// transport gives up on servers that do not answer the call at all; how long an answer may take is the endpoint's own time-out.
+// transport gives up on servers that do not answer at all; the duration of an answer is limited by the endpoint's own
+// timeout.
 var transport = &http.Transport{
 	Proxy:               http.ProxyFromEnvironment,
 	DialContext:         (&net.Dialer{Timeout: 15 * time.Second}).DialContext,
@@ -31,7 +32,7 @@ var transport = &http.Transport{
 	MaxIdleConnsPerHost: 64,
 }
 
-// busy is an answer after which another try may succeed, after a pause where the server names one.
+// busy is an answer after which another attempt may succeed, after a pause if the server names one.
 type busy struct {
 	error
 	pause time.Duration
@@ -39,12 +40,12 @@ type busy struct {
 
 func (b busy) Unwrap() error { return b.error }
 
-// refusal is an answer that another try would not change: the server does not take such a request.
+// refusal is an answer that another attempt would not change: the server rejects the request.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// post sends a request, again after a pause where the server is busy or away.
+// post sends a request, and retries after a pause if the server is busy or unreachable.
 func (e *Endpoint) post(ctx context.Context, path string, body completionRequest) (*completionReply, error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -67,7 +68,7 @@ func (e *Endpoint) post(ctx context.Context, path string, body completionRequest
 	}
 }
 
-// send is one try.
+// send is one attempt.
 func (e *Endpoint) send(ctx context.Context, url string, raw []byte) (*completionReply, error) {
 	limit := e.Timeout
 	if limit <= 0 {
@@ -121,7 +122,7 @@ func parseReply(res *http.Response, b []byte) (*completionReply, error) {
 	return reply, nil
 }
 
-// retryAfter is the pause that a server asks for, in seconds or as a date.
+// retryAfter is the pause that a server requests, in seconds or as a date.
 func retryAfter(s string, now time.Time) time.Duration {
 	var d time.Duration
 	if n, err := strconv.Atoi(strings.TrimSpace(s)); err == nil {
@@ -132,7 +133,7 @@ func retryAfter(s string, now time.Time) time.Duration {
 	return min(max(d, 0), longestWait)
 }
 
-// plain is a server's text as it may be shown on a terminal: without control and formatting characters, and not longer than most.
+// plain is a server's text for display on a terminal: without control and formatting characters, and at most most long.
 func plain(s string, most int) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -1,9 +1,10 @@
-// Package eval judges models: it holds the language model as tasks see it, the evaluator, the store of results and the statistics.
+// Package eval evaluates models: it defines the language model as tasks see it, the evaluator, the result store and the
+// statistics.
 //
-// A [Task] (one file each in eval/task) prepares its questions, puts them to an [LM] and scores the answers; a task that looks
-// inside the network takes a [Subject], one of our own models. [Run] takes tasks and models through that and appends every
-// answer to a [Store], so a stopped call continues and results accumulate over days and processes. [Assemble] turns the cells
-// of a store into an [Evaluation]: models side by side, with paired comparisons. eval/report renders it.
+// A [Task] (one file each in eval/task) prepares its questions, asks an [LM] and scores the answers; a task that
+// inspects the network takes a [Subject], one of our own models. [Run] runs tasks on models and appends every answer to
+// a [Store], so an interrupted call continues and results accumulate over days and processes. [Assemble] turns the
+// cells of a store into an [Evaluation]: models side by side, with paired comparisons. eval/report renders it.
 package eval
 
 import "context"
@@ -21,7 +22,7 @@ type LM interface {
 // Continuation asks for log P(Text | Context).
 type Continuation struct{ Context, Text string }
 
-// Score is a log-likelihood in nats over a number of tokens; Greedy says that every token was the likeliest.
+// Score is a log-likelihood in nats over a number of tokens; Greedy reports that every token was the most likely one.
 type Score struct {
 	LogProb float64
 	Tokens  int

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Evaluation is a set of cells as a report shows them: models side by side, and where they differ.
+// Evaluation is a set of cells for a report: models side by side, and their differences.
 type Evaluation struct {
 	Title    string   `json:"title,omitempty"`
 	Machine  string   `json:"machine,omitempty"`
@@ -30,8 +30,8 @@ type Judged struct {
 	Results []Result `json:"results"`
 }
 
-// Assemble puts cells side by side. Models are told apart by what can change their numbers: one model in two precisions is two
-// columns.
+// Assemble puts cells side by side. Models are distinguished by everything that can change their numbers: one model in
+// two precisions is two columns.
 func Assemble(cells []*Cell) *Evaluation {
 	e := &Evaluation{}
 	at := map[Model]int{}
@@ -63,14 +63,14 @@ func Assemble(cells []*Cell) *Evaluation {
 	return e
 }
 
-// distinguish gives models of one name what tells them apart.
+// distinguish adds to models with the same name what distinguishes them.
 func (e *Evaluation) distinguish() {
 	for _, more := range []func(m *Judged) string{
 		func(m *Judged) string { return m.Precision },
 		func(m *Judged) string { return m.Device },
 		func(m *Judged) string { return m.Hash[:min(8, len(m.Hash))] },
 	} {
-		values := map[string]map[string]bool{} // of the models of each name
+		values := map[string]map[string]bool{} // values of the models with each name
 		for i := range e.Models {
 			m := &e.Models[i]
 			if values[m.Name] == nil {
@@ -110,8 +110,8 @@ func (m *Judged) Result(kind string) (*Result, bool) {
 	return nil, false
 }
 
-// Questions are all that was asked of any model, in the order of tasks. Each is a result that stands for what was asked: it has every
-// metric that any model has of it.
+// Questions are all questions asked of any model, in the order of tasks. Each is a result that represents the question
+// and has every metric that any model has for it.
 func (e *Evaluation) Questions() []*Result {
 	var out []*Result
 	at := map[string]*Result{}
@@ -137,7 +137,7 @@ func (e *Evaluation) Questions() []*Result {
 	return out
 }
 
-// Of are the questions of a task, stand-ins among them.
+// Of returns the questions of a task, including stand-ins.
 func (e *Evaluation) Of(kind string) []*Result {
 	return slices.DeleteFunc(e.Questions(), func(r *Result) bool { return r.Kind != kind })
 }
@@ -164,7 +164,7 @@ func (e *Evaluation) Sides() []Side {
 	return out
 }
 
-// results are the side's answers to a question.
+// results are the side's results for a question.
 func (s *Side) results(question string) []*Result {
 	var out []*Result
 	for _, m := range s.Models {
@@ -175,7 +175,8 @@ func (s *Side) results(question string) []*Result {
 	return out
 }
 
-// Metric is the side's value of a metric: a model's own; of a group the mean over its models, with an error over seeds and items.
+// Metric is the side's value of a metric: for a model its own; for a group the mean over its models, with an error over
+// seeds and items.
 func (s *Side) Metric(question, name string) (Metric, bool) {
 	list := s.results(question)
 	var values []float64

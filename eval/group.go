@@ -2,15 +2,15 @@ package eval
 
 import "math"
 
-// GroupMean is the mean of the headlines of a group's tasks, each counted alike, as the paper averages its tables.
+// GroupMean is the unweighted mean of the headlines of a group's tasks, as the paper averages its tables.
 type GroupMean struct {
 	Group  string
 	Tasks  []string
 	Metric Metric // its error is that of independent tasks
 }
 
-// GroupMeans are the means of a side over every group of two or more tasks that have the same headline and were asked with the same
-// number of examples. Tasks that only accompany a group are left out, and so are stand-ins beside real sets.
+// GroupMeans are the means of a side over every group of two or more tasks with the same headline and the same number
+// of examples. Tasks that only accompany a group are excluded, and so are stand-ins next to real sets.
 func (e *Evaluation) GroupMeans(s *Side) []GroupMean {
 	type key struct {
 		group    string
@@ -51,7 +51,7 @@ func (e *Evaluation) GroupMeans(s *Side) []GroupMean {
 	return out
 }
 
-// headline is the kind of score: accuracies are averaged together whether or not they are normalised for length, as published.
+// headline is the kind of score: accuracies are averaged whether or not they are length-normalised, as published.
 func (m *Metric) headline() string {
 	if m.Name == "acc_norm" {
 		return "acc"

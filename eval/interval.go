@@ -2,7 +2,7 @@ package eval
 
 import "math"
 
-// interval is the 95 % interval of a mean by Student's t; 0, 0 where the error is unknown.
+// interval is the 95 % interval of a mean by Student's t; 0, 0 if the error is unknown.
 func interval(m Mean) (low, high float64) {
 	if m.N < 2 || m.StdErr == 0 {
 		return 0, 0
@@ -23,7 +23,8 @@ func Wilson(k, n int) (low, high float64) {
 	return max(0, mid-half), min(1, mid+half)
 }
 
-// meanInterval is the 95 % interval of a measure over answers: Wilson's for right-or-wrong answers, else Student's.
+// meanInterval is the 95 % interval of a measure over answers: Wilson's for right-or-wrong answers, otherwise
+// Student's.
 func meanInterval(answers []Answer, name string, m Mean) (low, high float64) {
 	hits := 0
 	seen := map[string]bool{}
@@ -55,7 +56,7 @@ func StudentQuantile(p, df float64) float64 {
 	}
 	for range 200 {
 		mid := (lo + hi) / 2
-		if mid == lo || mid == hi { // neighbouring numbers
+		if mid == lo || mid == hi { // adjacent floating-point numbers
 			break
 		}
 		if studentTail(mid, df) > 1-p {

@@ -50,7 +50,8 @@ func (r *Ratio) Mean() Mean {
 	return m
 }
 
-// MeanOf is the weighted mean of a value over the samples that have it: v = Σ w·x / Σ w, its error that of a ratio over clusters.
+// MeanOf is the weighted mean of a value over the samples that have it: v = Σ w·x / Σ w, with the error of a ratio over
+// clusters.
 func MeanOf(answers []Answer, name string) Mean {
 	var sums clusters
 	for i := range answers {
@@ -65,7 +66,7 @@ func MeanOf(answers []Answer, name string) Mean {
 	return m
 }
 
-// clusters sums values and weights of samples that belong together, in order of first appearance.
+// clusters sums values and weights of samples in the same cluster, in order of first appearance.
 type clusters struct {
 	n    int
 	at   map[string]int
@@ -96,5 +97,5 @@ func (c *clusters) ratio() *Ratio {
 	return &r
 }
 
-// Finite says that x is a number.
+// Finite reports whether x is a finite number.
 func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -24,7 +24,7 @@ type Paired struct {
 	Seeds    [2]int  `json:"seeds"`  // models of A and of B
 }
 
-// Better says which side is better at the level of 5 % after correction: −1 for A, 1 for B, 0 where neither is.
+// Better returns which side is better at the 5 % level after correction: −1 for A, 1 for B, 0 for neither.
 func (p *Paired) Better(d Better) int {
 	if d == Neither || p.PHolm >= 0.05 || p.Diff == 0 {
 		return 0
@@ -54,8 +54,8 @@ func (e *Evaluation) compare(seed uint64) {
 	e.holm()
 }
 
-// pair compares two sides. ok is false where they share fewer than two clusters of samples, or where their values are means over
-// different units: a loss per token of one tokenizer cannot be compared with that of another.
+// pair compares two sides. ok is false if they share fewer than two clusters of samples, or if their values are means
+// over different units: losses per token of different tokenizers cannot be compared.
 func pair(a, b []*Result, name string, seed uint64) (Paired, bool) {
 	if len(a) == 0 || len(b) == 0 {
 		return Paired{}, false
@@ -80,8 +80,8 @@ func pair(a, b []*Result, name string, seed uint64) (Paired, bool) {
 	return p, true
 }
 
-// holm corrects p for the number of comparisons. Headline metrics are one family, all other metrics another: nobody should have
-// to pay for the second by losing the first.
+// holm corrects p for the number of comparisons. Headline metrics are one family and all other metrics another, so that
+// the others do not weaken the headlines.
 func (e *Evaluation) holm() {
 	headline := map[string]string{}
 	for _, q := range e.Questions() {
@@ -105,14 +105,15 @@ func (e *Evaluation) holm() {
 	}
 }
 
-// signFlip is the sign-flip test: were the models alike, each difference would be as likely with the other sign. p is the share of
-// sign patterns whose sum is at least as far from 0 as the one seen: of all patterns where there are few, else of 10,000 random
-// ones (and the one seen, so that p is never 0). For right-or-wrong answers this is McNemar's exact test.
+// signFlip is the sign-flip test: if the models were alike, each difference would be equally likely with the other
+// sign. p is the share of sign patterns whose sum is at least as far from 0 as the observed one: over all patterns if
+// there are few, otherwise over 10,000 random ones (plus the observed one, so that p is never 0). For right-or-wrong
+// answers this is McNemar's exact test.
 func signFlip(diffs []float64, seed uint64) float64 {
 	var d []float64
 	sum := 0.0
 	for _, x := range diffs {
-		if x != 0 { // flipping it changes nothing
+		if x != 0 { // flipping a zero changes nothing
 			d = append(d, x)
 			sum += x
 		}
@@ -142,7 +143,7 @@ func signFlip(diffs []float64, seed uint64) float64 {
 	return float64(hits) / (draws + 1)
 }
 
-// flipped is the sum of d with the sign turned where bits has a 1.
+// flipped is the sum of d with the sign flipped where bits has a 1.
 func flipped(d []float64, bits uint64) float64 {
 	s := 0.0
 	for _, x := range d {

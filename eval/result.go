@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Result is what a task found out about one model.
+// Result is a task's result for one model.
 type Result struct {
 	Question string          `json:"question"` // hash of all that was asked: results of the same question can be paired
-	Task     string          `json:"task"`     // with the prefix of a stand-in, where questions were generated in a set's place
+	Task     string          `json:"task"`     // with the prefix of a stand-in, if questions were generated instead of read from a set
 	Kind     string          `json:"kind"`     // the task's own name
 	Group    string          `json:"group,omitempty"`
 	Beside   bool            `json:"beside,omitempty"` // not part of the group's mean
@@ -48,13 +48,13 @@ func (r *Result) Metric(name string) (Metric, bool) {
 	return r.Metrics[i], true
 }
 
-// StandIn is the source of a generated set. A result of it bears a name of its own (see Result.Task), so that nobody takes its number
-// for the set's.
+// StandIn is the source of a generated set. Its results have their own name (see Result.Task), so that their numbers
+// are not mistaken for the set's.
 const StandIn = "stand-in"
 
 const standInPrefix = "standin_"
 
-// publicName is the name under which results of a task stand.
+// publicName is the name of a task's results.
 func publicName(name string, config map[string]any) string {
 	if config["source"] == StandIn {
 		return standInPrefix + name
@@ -62,7 +62,7 @@ func publicName(name string, config map[string]any) string {
 	return name
 }
 
-// StandIn says that the questions were generated in place of the set that the task is named after.
+// StandIn reports whether the questions were generated instead of read from the set the task is named after.
 func (r *Result) StandIn() bool { return r.Task != r.Kind }
 
 // Add appends a metric that is not a plain mean over samples.
@@ -72,14 +72,14 @@ func (r *Result) Add(name, label string, better Better, m Mean) {
 	r.Metrics = append(r.Metrics, x)
 }
 
-// SetDetail keeps the data of the task's figures.
+// SetDetail stores the data of the task's figures.
 func (r *Result) SetDetail(v any) error {
 	b, err := json.Marshal(v)
 	r.Detail = b
 	return err
 }
 
-// Where are the answers whose index passes keep.
+// Where returns the answers whose index passes keep.
 func (r *Result) Where(keep func(i int) bool) []Answer {
 	var out []Answer
 	for i := range r.Answers {

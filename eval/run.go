@@ -14,52 +14,52 @@ import (
 	"antiphase/tokenizer"
 )
 
-// Options are what a user asks of an evaluation.
+// Options are the user's settings of an evaluation.
 type Options struct {
 	Data       string            // folder of data sets; empty: generated stand-ins
-	Seed       uint64            // draws examples, orders, prompts and stand-ins
-	Limit      int               // most samples of each task; 0: all
-	Shots      int               // solved examples before each question; negative: each task's own number
+	Seed       uint64            // seed of examples, orders, prompts and stand-ins
+	Limit      int               // maximum samples per task; 0: all
+	Shots      int               // solved examples before each question; negative: each task's default
 	Set        map[string]string // settings of tasks, see Setting
 	Output     string            // folder of the store; empty: nothing is written
-	Replicate  string            // name of a repetition: its results stand beside the first ones
+	Replicate  string            // name of a repetition, whose results are stored in addition to the first
 	LogSamples bool              // keep prompts and answers
-	Judge      LM                // decides in tasks whose answers no rule can score; nil: none
-	JudgeName  string            // says which, for the report
-	Tasks      []Task            // beside the built-in ones, for tasks that ask another: those of files
-	Machine    string            // for the report, and the identity of tasks that measure speed
+	Judge      LM                // judges answers that no rule can score; nil: none
+	JudgeName  string            // its name, for the report
+	Tasks      []Task            // additional tasks, for tasks that use another task: those from files
+	Machine    string            // for the report, and part of the identity of tasks that measure speed
 	Commit     string            // of this program, for the report
 	Progress   func(Progress)
 
 	context int              // tokens: the smallest context of the models
-	count   func(string) int // tokens of a text, by the first model that can tell
+	count   func(string) int // tokens of a text, by the first model that can count them
 	tokens  *tokenizer.Tokenizer
 }
 
-// Progress says how far a task has come.
+// Progress is the progress of a task.
 type Progress struct {
 	Model, Task string
 	Done, Total int
 	Elapsed     time.Duration // in this call
 }
 
-// Target is a model to be judged.
+// Target is a model to be evaluated.
 type Target struct {
 	Model
 	LM LM
 }
 
-// InputError is data, settings or a choice of tasks that cannot be used. Nothing was asked then.
+// InputError is data, settings or a choice of tasks that cannot be used. Nothing was asked.
 type InputError struct {
 	error
-	Usage bool // it is the caller's choice, not a file, that is wrong
+	Usage bool // the caller's choice is wrong, not a file
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *InputError) Unwrap() error { return e.error }
 
-// BadSetting is an InputError about a task's settings: a value out of range, or one that does not fit the models' context. Other errors of
-// Prepare are about files.
+// BadSetting is an InputError about a task's settings: a value out of range, or one that does not fit the models'
+// context. Other errors of Prepare are about files.
 func BadSetting(format string, args ...any) error {
 	return &InputError{fmt.Errorf(format, args...), true}
 }
@@ -74,8 +74,8 @@ type Prepared struct {
 // Data identifies the content of all files that the questions come from.
 func (j *Prepared) Data() []string { return j.Plan.dataHash() }
 
-// Run prepares all tasks, then puts them to one model after the other. Cells that the store holds are not asked again, and those
-// that it holds in part are completed.
+// Run prepares all tasks, then runs them on one model after the other. Cells that the store already has are not asked
+// again; partial cells are completed.
 func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *Evaluation, err error) {
 	jobs, skipped, err := opt.jobs(ctx, targets, tasks)
 	if err != nil {
@@ -111,7 +111,7 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *
 	return ev, nil
 }
 
-// jobs checks everything that can be wrong and prepares the tasks that somebody can be asked.
+// jobs checks the input and prepares the tasks that at least one model can be asked.
 func (o *Options) jobs(ctx context.Context, targets []Target, tasks []Task) (jobs []*Prepared, skipped []Skip, err error) {
 	if err := check(targets, tasks); err != nil {
 		return nil, nil, &InputError{err, true}
@@ -121,13 +121,13 @@ func (o *Options) jobs(ctx context.Context, targets []Target, tasks []Task) (job
 		return nil, nil, &InputError{err, true}
 	}
 	for i := range tasks {
-		if why := unable(targets, &tasks[i]); len(why) == len(targets) { // nobody can be asked: it need not be prepared
+		if why := unable(targets, &tasks[i]); len(why) == len(targets) { // no model can be asked: no need to prepare it
 			skipped = append(skipped, why...)
 			continue
 		}
 		j, err := o.Prepare(ctx, &tasks[i])
 		if err != nil && ctx.Err() != nil {
-			return nil, nil, fmt.Errorf("%s: %w", tasks[i].Name, err) // stopped: nothing is wrong with what was asked
+			return nil, nil, fmt.Errorf("%s: %w", tasks[i].Name, err) // interrupted: the input is not at fault
 		}
 		if err != nil {
 			var in *InputError
@@ -138,7 +138,7 @@ func (o *Options) jobs(ctx context.Context, targets []Target, tasks []Task) (job
 	return jobs, skipped, nil
 }
 
-// check finds what cannot work before anything is read.
+// check finds errors before anything is read.
 func check(targets []Target, tasks []Task) error {
 	if len(targets) == 0 || len(tasks) == 0 {
 		return errors.New("an evaluation needs a model and a task")
@@ -153,10 +153,10 @@ func check(targets []Target, tasks []Task) error {
 	return nil
 }
 
-// Measure takes what prompts are sized by from the models.
+// Measure takes the sizes for prompts from the models.
 func (o *Options) Measure(targets []Target) {
 	o.context = targets[0].Context
-	o.count = func(s string) int { return (len(s) + 3) / 4 } // a usual ratio, where no tokenizer is at hand
+	o.count = func(s string) int { return (len(s) + 3) / 4 } // a typical ratio, if there is no tokenizer
 	for i := len(targets) - 1; i >= 0; i-- {
 		o.context = min(o.context, targets[i].Context)
 		if s, ok := targets[i].LM.(*Subject); ok {
@@ -166,7 +166,7 @@ func (o *Options) Measure(targets []Target) {
 	}
 }
 
-// Within are the same options for prompts of at most this many tokens.
+// Within returns the same options for prompts of at most this many tokens.
 func (o *Options) Within(tokens int) Options {
 	out := *o
 	out.context = min(o.context, tokens)
@@ -205,7 +205,7 @@ func (o *Options) Prepare(ctx context.Context, t *Task) (*Prepared, error) {
 	return &Prepared{Job: j, Task: t, Plan: p}, nil
 }
 
-// hash is the identity of values that JSON can hold.
+// hash identifies values that JSON can represent.
 func hash(values ...any) (string, error) {
 	b, err := json.Marshal(values)
 	if err != nil {
@@ -215,19 +215,19 @@ func hash(values ...any) (string, error) {
 	return hex.EncodeToString(sum[:12]), nil
 }
 
-// question is the identity of all that is asked, whoever is asked.
+// question identifies everything that is asked, independent of the model.
 func (o *Options) question(j *Prepared) (string, error) {
 	return hash(j.Task.Name, j.Task.Version, j.Plan.Shots, o.Seed, o.context, o.JudgeName, j.Config, j.Plan.dataHash(), j.IDs, j.Gold, o.Replicate)
 }
 
-// head gives a cell's key and head.
+// head returns a cell's key and head.
 func (o *Options) head(t *Target, j *Prepared) (string, Head, error) {
 	question, err := o.question(j)
 	if err != nil {
 		return "", Head{}, err
 	}
 	m := t.Model
-	m.Hash = cmp.Or(m.Hash, "named "+m.Name) // nothing else is known that tells it from others
+	m.Hash = cmp.Or(m.Hash, "named "+m.Name) // nothing else is known that distinguishes it
 	if s, ok := t.LM.(*Subject); ok {
 		m.Arch, m.Parameters = s.Model.Config.Arch, s.Model.Params.Count()
 	}
@@ -243,7 +243,7 @@ func (o *Options) head(t *Target, j *Prepared) (string, Head, error) {
 		Machine: o.Machine, Commit: o.Commit, Time: time.Now().UTC().Truncate(time.Second)}, err
 }
 
-// open finds a model's cell, or begins it, and lists the questions whose answers the store does not hold yet.
+// open finds a model's cell, or begins it, and lists the questions without an answer in the store.
 func (o *Options) open(store *Store, t *Target, j *Prepared) (key string, head Head, open []int, err error) {
 	if err := t.can(j.Task); err != nil {
 		return "", head, nil, err
@@ -252,7 +252,7 @@ func (o *Options) open(store *Store, t *Target, j *Prepared) (key string, head H
 		return key, head, nil, err
 	}
 	cell := store.cells[key]
-	if cell == nil || cell.Head.Model != head.Model { // a new cell, or one under another label
+	if cell == nil || cell.Head.Model != head.Model { // a new cell, or one with another label
 		if err := store.write(row{Cell: key, Head: &head}); err != nil {
 			return key, head, nil, err
 		}
@@ -266,7 +266,7 @@ func (o *Options) open(store *Store, t *Target, j *Prepared) (key string, head H
 	return key, head, open, nil
 }
 
-// run asks one model what the store does not hold yet.
+// run asks one model what the store does not have yet.
 func (o *Options) run(ctx context.Context, store *Store, t *Target, j *Prepared) (*Cell, error) {
 	key, head, open, err := o.open(store, t, j)
 	if err != nil {
@@ -290,7 +290,7 @@ func (o *Options) run(ctx context.Context, store *Store, t *Target, j *Prepared)
 	return cell, nil
 }
 
-// ask puts the open questions in chunks, and stores each chunk.
+// ask asks the open questions in chunks, and stores each chunk.
 func (o *Options) ask(ctx context.Context, store *Store, key string, t *Target, j *Prepared, open []int) error {
 	chunk := j.Chunk
 	if chunk == 0 {
@@ -333,7 +333,7 @@ func (o *Options) ask(ctx context.Context, store *Store, key string, t *Target, 
 	return nil
 }
 
-// ordered are the answers in the order of the questions.
+// ordered returns the answers in the order of the questions.
 func (j *Prepared) ordered(c *Cell) []Answer {
 	out := make([]Answer, len(j.IDs))
 	for i, id := range j.IDs {
@@ -367,7 +367,7 @@ func (j *Prepared) result(c *Cell) (*Result, error) {
 	return r, nil
 }
 
-// allFinite refuses what no file can hold and no mean survives.
+// allFinite rejects values that are not finite, which neither JSON nor a mean can handle.
 func allFinite(list []Answer) error {
 	for i := range list {
 		for name, x := range list[i].Values {

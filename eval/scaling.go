@@ -14,11 +14,11 @@ type ScalingPoint struct {
 	Loss float64 `json:"loss"`
 }
 
-// ScalingCurve is the measurements of one architecture and the curve through them,
+// ScalingCurve is the measurements of one architecture and the fitted curve
 //
 //	L(x) = E + A·x^−α
 //
-// fitted by least squares. With three points the curve goes through all of them and its error is unknown.
+// by least squares. With three points the curve passes through all of them and its error is unknown.
 type ScalingCurve struct {
 	Name   string         `json:"name"`
 	Points []ScalingPoint `json:"points"`
@@ -29,7 +29,7 @@ type ScalingCurve struct {
 	Rho    float64        `json:"rho,omitempty"` // correlation of neighbouring errors, of points of one run
 }
 
-// ScalingResult is the curves by parameters or by tokens, the first being what the others are compared with.
+// ScalingResult is the curves by parameters or by tokens; the others are compared with the first.
 type ScalingResult struct {
 	By      string         `json:"by"`           // "parameters" or "tokens"
 	At      float64        `json:"at,omitempty"` // a challenger's x to compare at; 0: the first's largest
@@ -37,8 +37,8 @@ type ScalingResult struct {
 	Matches []ScalingMatch `json:"matches"`
 }
 
-// ScalingMatch says what a challenger needs for the loss that the first has at At: Needs, or the share Ratio of At. Low and High are the
-// ends of a 95 % bootstrap interval of Ratio (both 0 where there are too few points for one); +Inf does not occur: a loss that the
+// ScalingMatch is what a challenger needs for the loss that the first has at At: Needs, or the fraction Ratio of At.
+// Low and High are the ends of a 95 % bootstrap interval of Ratio (both 0 if there are too few points). A loss that the
 // challenger's curve never reaches has no match.
 type ScalingMatch struct {
 	Name  string  `json:"name"`
@@ -54,12 +54,12 @@ type ScalingMatch struct {
 // Sizes of the bootstrap.
 const (
 	BootstrapDraws   = 500
-	LeastForInterval = 4 // points: three numbers are fitted, and something must be left over
+	LeastForInterval = 4 // points: three numbers are fitted, and a residual must remain
 )
 
-// Scaling fits a curve to each architecture's points and compares them where at says: what the first needs for the loss that a challenger has
-// there. With at = 0 it is what challengers need for the loss that the first has at its largest x. By tokens, points of a curve are of one
-// run, and their errors may be correlated from one to the next.
+// Scaling fits a curve to each architecture's points and compares them at at: what the first needs for the loss that a
+// challenger has there. With at = 0 it is what challengers need for the loss that the first has at its largest x. By
+// tokens, the points of a curve come from one run, and consecutive errors may be correlated.
 func Scaling(by string, curves []ScalingCurve, at float64, seed uint64) (*ScalingResult, error) {
 	if len(curves) == 0 {
 		return nil, errors.New("there are no runs to fit")
@@ -82,7 +82,7 @@ func Scaling(by string, curves []ScalingCurve, at float64, seed uint64) (*Scalin
 	return r, nil
 }
 
-// Check says what is wrong with a result that was read from a file.
+// Check validates a result that was read from a file.
 func (r *ScalingResult) Check() error {
 	if len(r.Curves) == 0 {
 		return errors.New("it has no curves")
@@ -98,15 +98,15 @@ func (r *ScalingResult) Check() error {
 // At is the curve's loss.
 func (c *ScalingCurve) At(x float64) float64 { return c.E + c.A*math.Pow(x, -c.Alpha) }
 
-// inverse is the x of a loss; ok is false where the curve never comes so low.
+// inverse is the x of a loss; ok is false if the curve never reaches it.
 func (c *ScalingCurve) inverse(loss float64) (x float64, ok bool) {
 	y := (loss - c.E) / c.A
 	x = math.Pow(y, -1/c.Alpha)
 	return x, y > 0 && Finite(x)
 }
 
-// fit checks and sorts the points and finds E, A and α: for each α the other two are a straight line in x^−α, so one dimension is
-// searched, first over a grid and then by golden section.
+// fit checks and sorts the points and finds E, A and α. For each α the other two are a straight line in x^−α, so the
+// search is one-dimensional: first over a grid, then by golden section.
 func (c *ScalingCurve) fit() error {
 	slices.SortFunc(c.Points, func(a, b ScalingPoint) int { return cmp.Compare(a.X, b.X) })
 	different := 0
@@ -131,7 +131,7 @@ func (c *ScalingCurve) fit() error {
 const leastAlpha, mostAlpha = 0.01, 4
 
 func (c *ScalingCurve) solve() {
-	unit := math.Sqrt(c.Points[0].X * c.Points[len(c.Points)-1].X) // x^−α of billions would be lost beside 1
+	unit := math.Sqrt(c.Points[0].X * c.Points[len(c.Points)-1].X) // x^−α of billions would be lost next to 1
 	logs, xs := make([]float64, len(c.Points)), make([]float64, len(c.Points))
 	for i, p := range c.Points {
 		logs[i] = math.Log(p.X / unit)
@@ -170,8 +170,8 @@ func goldenSection(f func(float64) float64, a, b float64) float64 {
 	return (a + b) / 2
 }
 
-// line sets E and A of L = E + A·(x/unit)^−α and returns the sum of squares; logs are those of x/unit, xs is room. E below zero would be a
-// loss that no text can have: it is held at 0.
+// line sets E and A of L = E + A·(x/unit)^−α and returns the sum of squares; logs are those of x/unit, xs is scratch. A
+// negative E is impossible for a loss, so E is at least 0.
 func (c *ScalingCurve) line(alpha float64, logs, xs []float64) float64 {
 	n, sx, sy, sxx, sxy := float64(len(c.Points)), 0.0, 0.0, 0.0, 0.0
 	for i, p := range c.Points {
@@ -192,7 +192,7 @@ func (c *ScalingCurve) line(alpha float64, logs, xs []float64) float64 {
 	return sum
 }
 
-// Quantile of sorted values, linear between neighbours.
+// Quantile of sorted values, interpolated linearly.
 func Quantile(sorted []float64, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	i := min(int(at), len(sorted)-2)

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// match compares a challenger with the first curve, with an interval from a bootstrap of both curves' errors.
+// match compares a challenger with the first curve, with a bootstrap interval from the errors of both curves.
 func (r *ScalingResult) match(other *ScalingCurve, seed uint64) (ScalingMatch, bool) {
 	first := &r.Curves[0]
 	if r.By == "tokens" {
@@ -25,14 +25,15 @@ func (r *ScalingResult) match(other *ScalingCurve, seed uint64) (ScalingMatch, b
 		}
 	}
 	m.Draws = len(ratios)
-	if m.Draws > BootstrapDraws/2 { // else the ends would be those of the lucky half
+	if m.Draws > BootstrapDraws/2 { // otherwise the interval would cover only the draws that match
 		slices.Sort(ratios)
 		m.Low, m.High = Quantile(ratios, 0.025), Quantile(ratios, 0.975)
 	}
 	return m, true
 }
 
-// meet finds where two curves have the same loss: the challenger's x is r.At or, without one, the first's is its largest.
+// meet finds where two curves have the same loss: the challenger's x is r.At or, if that is 0, the first's is its
+// largest.
 func (r *ScalingResult) meet(first, other *ScalingCurve) (m ScalingMatch, ok bool) {
 	m = ScalingMatch{Name: other.Name}
 	if r.At > 0 {
@@ -56,8 +57,8 @@ func (c *ScalingCurve) residuals() []float64 {
 	return out
 }
 
-// correlation is that of neighbouring residuals, ρ of an autoregression of the first order. A curve of three numbers takes the slow part of the errors with
-// it: the plain estimate is too low by about (3 + 5ρ)/n, which is put back, up to 0.9.
+// correlation is that of adjacent residuals, ρ of a first-order autoregression. A curve with three parameters absorbs
+// the slow part of the errors: the plain estimate is too low by about (3 + 5ρ)/n, which is added back, up to 0.9.
 func (c *ScalingCurve) correlation() float64 {
 	x := c.residuals()
 	n := float64(len(x))
@@ -68,22 +69,22 @@ func (c *ScalingCurve) correlation() float64 {
 			num += x[i] * x[i-1]
 		}
 	}
-	if den == 0 || n < 8 { // too few to tell
+	if den == 0 || n < 8 { // too few to estimate
 		return 0
 	}
 	return min(max((num/den+3/n)/(1-5/n), 0), 0.9)
 }
 
-// curveErrors draws losses with errors like those of a curve: e_i = ρ·e_(i−1) + u_i, the innovations u drawn with replacement from those of the
-// residuals. With ρ = 0 that is a bootstrap of the residuals.
+// curveErrors draws losses with errors like those of a curve: e_i = ρ·e_(i−1) + u_i, with innovations u drawn with
+// replacement from those of the residuals. With ρ = 0 this is a bootstrap of the residuals.
 type curveErrors struct {
 	*ScalingCurve
 	u    []float64
-	keep float64 // √(1−ρ²): an innovation's spread beside an error's
-	wide float64 // how much larger errors are than residuals, from which a fit has taken its share
+	keep float64 // √(1−ρ²): spread of an innovation relative to an error
+	wide float64 // ratio of errors to residuals, which are smaller because of the fit
 }
 
-// newErrors takes a curve's residuals apart. How much a fit takes of its points' errors is found by fitting to errors that are drawn.
+// newErrors decomposes a curve's residuals. The shrinkage by the fit is estimated by fitting to drawn errors.
 func (c *ScalingCurve) newErrors(g *rand.Rand) *curveErrors {
 	x := c.residuals()
 	d := &curveErrors{ScalingCurve: c, u: make([]float64, len(x)), keep: math.Sqrt(1 - c.Rho*c.Rho), wide: 1}
@@ -112,7 +113,7 @@ func (c *ScalingCurve) newErrors(g *rand.Rand) *curveErrors {
 func (d *curveErrors) redrawn(g *rand.Rand) *ScalingCurve {
 	n := len(d.u)
 	out := &ScalingCurve{Name: d.Name, Points: make([]ScalingPoint, n)}
-	e := d.wide * d.u[g.IntN(n)] / d.keep // of the process's own spread
+	e := d.wide * d.u[g.IntN(n)] / d.keep // with the process's own spread
 	for i, p := range d.Points {
 		if i > 0 {
 			e = d.Rho*e + d.wide*d.u[g.IntN(n)]

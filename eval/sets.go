@@ -21,11 +21,11 @@ import (
 // errEnough ends reading when there are as many rows as wanted.
 var errEnough = errors.New("enough")
 
-// Row is a row of a data set, which can say which of its fields is missing or wrong.
+// Row is a row of a data set that can report missing or wrong fields.
 type Row interface{ Check() error }
 
-// ReadSet reads the rows of data set name ("mc/piqa_val") below the data folder: a .jsonl file, which may be compressed (.gz, .zst).
-// At most limit rows; 0: all.
+// ReadSet reads the rows of data set name ("mc/piqa_val") below the data folder: a .jsonl file, which may be compressed
+// (.gz, .zst). At most limit rows; 0 reads all.
 func ReadSet[T any, P interface {
 	*T
 	Row
@@ -60,7 +60,7 @@ func ReadSet[T any, P interface {
 	return out, nil
 }
 
-// Find is the file of a data set. Its content becomes part of the result's identity.
+// Find returns the file of a data set. Its content becomes part of the result's identity.
 func (p *Plan) Find(ctx context.Context, name string) (string, error) {
 	var tried []string
 	for _, ending := range []string{".jsonl.zst", ".jsonl.gz", ".jsonl"} {
@@ -77,7 +77,7 @@ func (p *Plan) Find(ctx context.Context, name string) (string, error) {
 	return "", fmt.Errorf("--data: %s has no %s (looked for %s)", p.Data, name, strings.Join(tried, ", "))
 }
 
-// Source is what a result says its questions came from.
+// Source is the origin of the questions as stated in a result.
 func (p *Plan) Source(file string) string {
 	if p.Data == "" {
 		return StandIn
@@ -85,7 +85,7 @@ func (p *Plan) Source(file string) string {
 	return file
 }
 
-// Missing says which of the named fields are empty; arguments are names and values in turn.
+// Missing reports which of the named fields are empty; arguments are names and values in turn.
 func Missing(fields ...string) error {
 	for i := 0; i+1 < len(fields); i += 2 {
 		if strings.TrimSpace(fields[i+1]) == "" {
@@ -95,10 +95,11 @@ func Missing(fields ...string) error {
 	return nil
 }
 
-// errNotPlain is a folder, a pipe or a device where a file is wanted: reading some of them never ends.
+// errNotPlain is a folder, a pipe or a device instead of a file: reading some of them never ends.
 var errNotPlain = errors.New("it is not a plain file")
 
-// Uses makes the content of a file or folder part of the result's identity: other content under the same name is another question.
+// Uses makes the content of a file or folder part of the result's identity: other content under the same name is
+// another question.
 func (p *Plan) Uses(ctx context.Context, path string) error {
 	if _, ok := p.files[path]; ok {
 		return nil
@@ -123,7 +124,7 @@ func (p *Plan) Uses(ctx context.Context, path string) error {
 	return err
 }
 
-// stoppable is a reader that ends with its context.
+// stoppable is a reader that stops when its context ends.
 type stoppable struct {
 	ctx context.Context
 	io.Reader
@@ -145,7 +146,7 @@ func (p *Plan) dataHash() []string {
 	return out
 }
 
-// HashText tells texts apart.
+// HashText hashes texts.
 func HashText(texts ...string) string {
 	h := sha256.New()
 	for _, text := range texts {

@@ -12,27 +12,27 @@ import (
 	"antiphase/tokenizer"
 )
 
-// Setting is a dial of a task: "needle.lengths=512,1024" sets lengths of the task or group needle. The default's type
-// (int, float64, string, bool, []int, []float64, []string) says how it is read.
+// Setting is a parameter of a task: "needle.lengths=512,1024" sets lengths of the task or group needle. The type of the
+// default (int, float64, string, bool, []int, []float64, []string) determines how it is parsed.
 type Setting struct {
 	Key     string
 	Default any
 	Doc     string
 }
 
-// Plan is what a task prepares itself from: the user's options with its own settings resolved.
+// Plan is the input of a task's Prepare: the user's options with the task's settings resolved.
 type Plan struct {
 	*Options
 	Context int                  // tokens: the smallest context of the models
-	Count   func(string) int     // tokens of a text, by the first model that can tell
+	Count   func(string) int     // tokens of a text, by the first model that can count them
 	Shots   int                  // solved examples before each question
-	Tokens  *tokenizer.Tokenizer // of the first model that is our own; may be nil
+	Tokens  *tokenizer.Tokenizer // of the first of our own models; may be nil
 	Values  map[string]any       // settings
 	task    *Task
 	files   map[string]string // hashes of the files that were read
 }
 
-// plan resolves a task's settings: its defaults, then what With fixed, then the user's.
+// plan resolves a task's settings: its defaults, then those fixed by With, then the user's.
 func (o *Options) plan(t *Task) (*Plan, error) {
 	p := &Plan{Options: o, task: t, Context: o.context, Count: o.count, Tokens: o.tokens, Shots: t.Shots, Values: map[string]any{}, files: map[string]string{}}
 	if o.Shots >= 0 && t.Shots >= 0 {
@@ -63,7 +63,7 @@ func (o *Options) plan(t *Task) (*Plan, error) {
 	return p, nil
 }
 
-// CheckSettings refuses keys that none of the tasks has.
+// CheckSettings rejects keys that none of the tasks has.
 func (o *Options) CheckSettings(tasks []Task) error {
 	var known []string
 	for _, t := range tasks {
@@ -118,12 +118,12 @@ func readSetting(def any, text string) (v any, err error) {
 	return v, nil
 }
 
-// repeated is a list with an entry that it has already: what is asked twice would count twice.
+// repeated is a list with a duplicate entry, which would count twice.
 type repeated struct{ entry string }
 
 func (r *repeated) Error() string { return fmt.Sprintf("it has %s twice", r.entry) }
 
-// mostWhole bounds whole numbers: they are counts of samples or tokens, which are prepared in memory before a model is asked.
+// mostWhole bounds integers: they count samples or tokens, which are prepared in memory before a model is asked.
 const (
 	mostWhole   = 1 << 20
 	wholeNumber = "a whole number of at most 1048576"
@@ -137,7 +137,7 @@ func readWhole(s string) (int, error) {
 	return n, err
 }
 
-// readNumber refuses what comparisons with a range would let through.
+// readNumber rejects values that range comparisons would accept.
 func readNumber(s string) (float64, error) {
 	x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	if err == nil && !Finite(x) {
@@ -165,7 +165,7 @@ func readList[T comparable](text string, read func(string) (T, error)) ([]T, err
 func setting[T any](p *Plan, key string) T {
 	v, ok := p.Values[key].(T)
 	if !ok {
-		// Keys and types stand in the task's own table.
+		// Keys and types come from the task's own table.
 		panic(fmt.Sprintf("eval: task %s has no setting %q of type %T", p.task.Name, key, v))
 	}
 	return v
@@ -192,7 +192,7 @@ func (p *Plan) Floats(key string) []float64 { return setting[[]float64](p, key) 
 // Texts is a setting that is a list of texts.
 func (p *Plan) Texts(key string) []string { return setting[[]string](p, key) }
 
-// Limited is how many of n samples are wanted.
+// Limited is the number of samples to use out of n.
 func (p *Plan) Limited(n int) int {
 	if p.Limit > 0 {
 		return min(n, p.Limit)
@@ -200,11 +200,11 @@ func (p *Plan) Limited(n int) int {
 	return n
 }
 
-// mostTokens bounds the text that a task draws before anything is asked, since it lies in memory. The largest published figure (Figure 7 at 64K)
-// takes less than half of it.
+// mostTokens bounds the text that a task draws before anything is asked, because it is held in memory. The largest
+// published figure (Figure 7 at 64K) needs less than half of it.
 const mostTokens = 1 << 29
 
-// Fits refuses samples that have more tokens together than a task may draw.
+// Fits rejects samples with more tokens in total than a task may draw.
 func (p *Plan) Fits(samples, tokens int) error {
 	if samples > mostTokens/max(tokens, 1) {
 		return BadSetting("%d samples of up to %d tokens are more than the %d million tokens that a task may have; take fewer, or --limit",
@@ -216,9 +216,9 @@ func (p *Plan) Fits(samples, tokens int) error {
 // Slot is one sample of a grid: the k-th of a cell.
 type Slot struct{ Cell, K int }
 
-// Grid lists the samples of a task that asks each questions in every cell of a grid (lengths × depths, say). A limit counts the
-// task's samples, not a cell's: cells are filled in turn until it is reached. Samples of a cell stay together.
-// Tokens are those of the longest sample.
+// Grid lists the samples of a task that asks each questions in every cell of a grid (for example lengths × depths). A
+// limit counts the task's samples, not a cell's: cells are filled in turn until it is reached. Samples of a cell are
+// consecutive. tokens is the length of the longest sample.
 func (p *Plan) Grid(cells, each, tokens int) ([]Slot, error) {
 	if err := p.Fits(p.Limited(cells*each), tokens); err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func (p *Plan) Grid(cells, each, tokens int) ([]Slot, error) {
 	return out, nil
 }
 
-// Rand is a stream of random numbers for one purpose of the task: the same for the same seed, whatever other tasks run.
+// Rand is a random stream for one purpose of the task: it depends on the seed and not on other tasks.
 func (p *Plan) Rand(purpose string) *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(p.task.Name + " " + purpose))

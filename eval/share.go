@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Share asks one of several processes' part of what Run would ask: every of-th question, beginning with the rank-th. Answers go to the store, in
-// which Run of any process finds them afterwards. Tasks that measure speed are left to Run.
+// Share asks one process's part of the questions of Run: every of-th question, starting with the rank-th. Answers go to
+// the store, where Run in any process finds them afterwards. Tasks that measure speed are left to Run.
 func Share(ctx context.Context, targets []Target, tasks []Task, opt Options, rank, of int) (err error) {
 	if opt.Output == "" {
 		return &InputError{errors.New("several processes need a store in which their answers meet"), true}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrCannot is what a model cannot be asked, whatever the question: the task is skipped for it, and named.
+// ErrCannot means that a model cannot be asked this kind of question: the task is skipped for it, and named.
 var ErrCannot = errors.New("cannot be asked this")
 
 // Skip is a task that a model was not asked.
@@ -25,7 +25,7 @@ func unable(targets []Target, task *Task) (out []Skip) {
 	return out
 }
 
-// can says why a model cannot be asked a task.
+// can returns why a model cannot be asked a task.
 func (t *Target) can(task *Task) error {
 	if _, ours := t.LM.(*Subject); task.Inside && !ours {
 		return fmt.Errorf("%w: the task looks into the model, which an endpoint does not allow", ErrCannot)

@@ -19,15 +19,16 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// Store is a folder of results that only grows: rows of JSON, each with a checksum, in one file per writing process, so that any
-// number of processes may add to it at once. A cell (one model, one question) is identified by everything that can change its
-// number; its rows are a head, an answer per sample, and the result once all are there. docs/format/eval-store.md describes it.
+// Store is an append-only folder of results: rows of JSON, each with a checksum, in one file per writing process, so
+// that any number of processes may add to it at once. A cell (one model, one question) is identified by everything that
+// can change its number; its rows are a head, an answer per sample, and the result once all are there.
+// docs/format/eval-store.md describes it.
 type Store struct {
 	dir      string // empty: in memory
 	file     *os.File
 	cells    map[string]*Cell
 	order    []string
-	Warnings []string // damaged rows, which were left out
+	Warnings []string // damaged rows, which were skipped
 }
 
 // Cell is one model's answers to one question.
@@ -39,7 +40,7 @@ type Cell struct {
 	logged  map[string]bool
 }
 
-// Head says what a cell is.
+// Head describes a cell.
 type Head struct {
 	Model     Model          `json:"model"`
 	Question  string         `json:"question"`
@@ -57,7 +58,7 @@ type Head struct {
 	Time      time.Time      `json:"time"`
 }
 
-// Model identifies a judged model: Name, Group, Run and Tokens are labels, the rest can change its numbers.
+// Model identifies an evaluated model: Name, Group, Run and Tokens are labels, the rest can change its numbers.
 type Model struct {
 	Name       string `json:"name"`
 	Group      string `json:"group,omitempty"` // models that differ in their training seed
@@ -68,17 +69,17 @@ type Model struct {
 	Precision  string `json:"precision,omitempty"`
 	Device     string `json:"device,omitempty"`  // cpu, cuda or endpoint
 	Threads    int    `json:"threads,omitempty"` // of tasks that measure speed
-	Run        string `json:"run,omitempty"`     // the run of which it is a checkpoint
-	Tokens     int64  `json:"tokens,omitempty"`  // that it was trained on, where that is known
+	Run        string `json:"run,omitempty"`     // the run it is a checkpoint of
+	Tokens     int64  `json:"tokens,omitempty"`  // number of training tokens, if known
 }
 
-// row is a line of a store. Exactly one of the last three is there.
+// row is a line of a store. Exactly one of the last three fields is set.
 type row struct {
 	Cell    string  `json:"cell"`
 	Head    *Head   `json:"head,omitempty"`
 	Answer  *Answer `json:"answer,omitempty"`
 	Seconds float64 `json:"seconds,omitempty"` // of the chunk that ends with this answer
-	Logged  bool    `json:"logged,omitempty"`  // the answer carries its Doc, if it has one
+	Logged  bool    `json:"logged,omitempty"`  // the answer includes its Doc, if it has one
 	Result  *Result `json:"result,omitempty"`
 }
 
@@ -108,7 +109,7 @@ func ReadStores(dirs ...string) (*Store, error) {
 // storePattern names the files of a store.
 const storePattern = "rows-*.jsonl"
 
-// IsStore says whether a folder holds rows.
+// IsStore reports whether a folder holds rows.
 func IsStore(dir string) bool {
 	names, err := vfs.Glob(vfs.OS{}, dir, storePattern)
 	return err == nil && len(names) > 0
@@ -164,8 +165,8 @@ func (s *Store) readFile(name string) error {
 	}
 }
 
-// take adds a row to its cell. Of an answer given twice the first counts, and may get its Doc from the second; labels of a model
-// may change, and the last ones count.
+// take adds a row to its cell. Of two answers to a question the first counts, and may get its Doc from the second.
+// Labels of a model may change; the last ones count.
 func (s *Store) take(r *row) {
 	c := s.cells[r.Cell]
 	if c == nil {
@@ -191,7 +192,7 @@ func (s *Store) take(r *row) {
 	}
 }
 
-// Cells are the finished cells in the order in which they were begun, each with its answers.
+// Cells are the finished cells in the order in which they were begun, with their answers.
 func (s *Store) Cells() []*Cell {
 	var out []*Cell
 	for _, key := range s.order {
@@ -203,10 +204,10 @@ func (s *Store) Cells() []*Cell {
 	return out
 }
 
-// Unfinished is the number of cells that were begun and have no result.
+// Unfinished is the number of cells without a result.
 func (s *Store) Unfinished() int { return len(s.order) - len(s.Cells()) }
 
-// fill gives the result its answers, in a fixed order.
+// fill adds the answers to the result, in a fixed order.
 func (c *Cell) fill() {
 	if len(c.Result.Answers) > 0 {
 		return
@@ -221,7 +222,7 @@ func (c *Cell) fill() {
 	}
 }
 
-// write appends rows and takes them.
+// write appends rows to the file and to the cells.
 func (s *Store) write(rows ...row) error {
 	var b bytes.Buffer
 	for i := range rows {
@@ -274,13 +275,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const sealFormat = `,"crc":"%08x"}`
 
-// sealed ends a JSON object with the checksum of what stands before it.
+// sealed ends a JSON object with the checksum of the text before it.
 func sealed(line []byte) []byte {
 	body := line[:len(line)-1]
 	return append(fmt.Appendf(bytes.Clone(body), sealFormat, crc32.Checksum(body, castagnoli)), '\n')
 }
 
-// checked takes the checksum off again and says whether it matches.
+// checked removes the checksum and reports whether it matches.
 func checked(line []byte) ([]byte, bool) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	at := len(line) - len(`,"crc":"00000000"}`)

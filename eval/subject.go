@@ -12,18 +12,18 @@ import (
 	"antiphase/tokenizer"
 )
 
-// Subject is one of our own models under test. It is an LM, it chooses under constraint, shows its losses token by token, and
-// can be looked into.
+// Subject is one of our own models under test. It is an LM, it can choose under constraint, report losses per token,
+// and be inspected.
 type Subject struct {
 	Name      string
 	Model     *model.Model
 	Tokenizer *tokenizer.Tokenizer
-	Batch     int     // sequences at a time; default 8
+	Batch     int     // sequences per batch; default 8
 	EOS       []int32 // ids that end a text; default the tokenizer's
-	First     *int32  // the token before every text; default the tokenizer's beginning or, without one, its end
+	First     *int32  // the token before every text; default the tokenizer's beginning-of-text or, without one, end-of-text token
 
-	// Template makes a user's message of a prompt, up to where the answer begins, as the model's chat template has it; nil: prompts are
-	// continued as text. Texts that are scored whole are never put through it.
+	// Template formats a prompt as a user message with the model's chat template, up to where the answer begins; nil:
+	// prompts are continued as text. Texts that are scored whole never use it.
 	Template func(prompt string) (string, error)
 
 	shared *infer.Shared // keeps its cache between calls
@@ -43,8 +43,8 @@ func (s *Subject) batch() int {
 	return 8
 }
 
-// Close gives back the memory that calls have left; the model stays. Whoever changes the model between calls must close, since keys of
-// prompts are kept.
+// Close releases memory kept between calls; the model is kept. A caller that changes the model between calls must call
+// Close, because keys of prompts are kept.
 func (s *Subject) Close() {
 	if s.shared != nil {
 		s.shared.Free()
@@ -52,23 +52,24 @@ func (s *Subject) Close() {
 	s.shared = nil
 }
 
-// SetLowbit makes the model compute attention with few bits; the zero value makes it exact again. Keys that earlier calls left are of
-// another precision, and are dropped.
+// SetLowbit makes the model use low-precision attention; the zero value restores exact attention. Cached keys of
+// earlier calls have another precision and are dropped.
 func (s *Subject) SetLowbit(q layer.Lowbit) error {
 	s.Close()
 	s.low = q
 	return s.Model.SetLowbit(q)
 }
 
-// Intervene makes the model apply interventions to its heads (see model.Model.Intervene); none makes it plain again. Keys that earlier
-// calls left are those of another computation, and are dropped.
+// Intervene makes the model apply interventions to its heads (see model.Model.Intervene); none restores the plain
+// model. Cached keys of earlier calls belong to another computation and are dropped.
 func (s *Subject) Intervene(list ...layer.Intervention) error {
 	s.Close()
 	return s.Model.Intervene(list...)
 }
 
-// whole says that numbers depend on which rows are computed together: what is quantised with one scale for a sequence. Every
-// sequence is then computed alone and at once, so that the scale is the sequence's and not that of a batch or a chunk.
+// whole reports whether results depend on which rows are computed together, because of quantisation with one scale per
+// sequence. Every sequence is then computed alone in one pass, so that the scale is the sequence's and not that of a
+// batch or a chunk.
 func (s *Subject) whole() bool { return s.low.Whole() }
 
 // walk runs sequences through the model.
@@ -80,7 +81,7 @@ func (s *Subject) walk(ctx context.Context, walks []infer.Walk, show infer.Show)
 	return s.shared.Run(ctx, walks, s.batch(), show)
 }
 
-// FirstToken is the token before every text: the one that stood between documents in training.
+// FirstToken is the token before every text: the one that separated documents in training.
 func (s *Subject) FirstToken() (int32, bool) {
 	if s.First != nil {
 		return *s.First, true
@@ -91,7 +92,7 @@ func (s *Subject) FirstToken() (int32, bool) {
 	return s.Tokenizer.EOS()
 }
 
-// Encode gives a text's ids after the first token.
+// Encode returns a text's ids after the first token.
 func (s *Subject) Encode(text string) []int32 {
 	var ids []int32
 	if id, ok := s.FirstToken(); ok {
@@ -100,9 +101,9 @@ func (s *Subject) Encode(text string) []int32 {
 	return s.Tokenizer.EncodeOrdinary(ids, text)
 }
 
-// Loglikelihood implements LM. Context and continuation are encoded together and split at the context's length, as
-// they would be in running text; white space at the context's end counts as the continuation's beginning. Of what is longer than the
-// model's context the beginning is dropped; a continuation that is longer itself is scored in windows.
+// Loglikelihood implements LM. Context and continuation are encoded together and split at the context's length, as in
+// running text; white space at the context's end counts as part of the continuation. If the total exceeds the model's
+// context, the beginning is dropped; a continuation that is longer than the context is scored in windows.
 func (s *Subject) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Score, error) {
 	var walks []infer.Walk
 	var of []int // the request of each walk
@@ -139,9 +140,9 @@ func (s *Subject) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Sco
 	})
 }
 
-// LoglikelihoodRolling implements LM: every token is scored once, with as much context as its window holds; the last window of a
-// text that needs several is a full one, as in the harness. Without a token to put before the text its first one is only context.
-// Greedy is not told.
+// LoglikelihoodRolling implements LM: every token is scored once, with as much context as its window holds; the last of
+// several windows is a full one, as in the harness. Without a token to put before the text its first one is only
+// context. Greedy is not set.
 func (s *Subject) LoglikelihoodRolling(ctx context.Context, texts []string) ([]Score, error) {
 	losses, err := s.Losses(ctx, texts)
 	return rolled(losses), err
@@ -159,13 +160,13 @@ func rolled(losses [][]TokenLoss) []Score {
 	return out
 }
 
-// lossRows bounds the rows of one pass, and so the memory for their activations.
+// lossRows bounds the rows of one pass, and therefore the memory of activations.
 const lossRows = 8192
 
 // Losses implements Tokenwise: texts in windows of the context, in batches of like length.
 func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, error) {
 	type window struct {
-		text, from, at int // the window begins at from; tokens behind at are scored
+		text, from, at int // the window begins at from; tokens after at are scored
 		ids            []int32
 	}
 	n := s.Model.Config.Context
@@ -195,7 +196,7 @@ func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, er
 		list = list[n:]
 		T := len(part[len(part)-1].ids) - 1
 		b := model.Batch{B: len(part), T: T, IDs: make([]int32, len(part)*T), Targets: slices.Repeat([]int32{-1}, len(part)*T)}
-		for i, w := range part { // padding lies behind the tokens, where causal attention does not see it
+		for i, w := range part { // padding comes after the tokens, where causal attention does not see it
 			copy(b.IDs[i*T:], w.ids[:len(w.ids)-1])
 			copy(b.Targets[i*T:], w.ids[1:])
 		}
@@ -213,7 +214,7 @@ func (s *Subject) Losses(ctx context.Context, texts []string) ([][]TokenLoss, er
 	return out, nil
 }
 
-// GenerateUntil implements LM. Of a prompt that leaves no room in the context the beginning is dropped.
+// GenerateUntil implements LM. If a prompt leaves no room in the context, its beginning is dropped.
 func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]string, error) {
 	if s.whole() {
 		return s.generateWhole(ctx, reqs)
@@ -234,7 +235,7 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 	slots := min(s.batch(), len(reqs))
 	cache := max(longest, min(slots*longest, infer.SharedBytes/s.Model.CacheBytes()))
 	if s.shared != nil && s.shared.Bytes()+cache*s.Model.CacheBytes() > infer.SharedBytes {
-		s.Close() // two caches of that size are more than evaluations of long prompts should take
+		s.Close() // two caches of that size would use too much memory for long prompts
 	}
 	e, err := infer.New(s.Model, s.Tokenizer, infer.Options{Slots: slots, CacheTokens: cache, EOS: s.EOS})
 	if err != nil {
@@ -249,7 +250,7 @@ func (s *Subject) GenerateUntil(ctx context.Context, reqs []Generation) ([]strin
 	return out, err
 }
 
-// generateWhole is GenerateUntil with every sequence computed anew for each token.
+// generateWhole is GenerateUntil with every sequence recomputed for each token.
 func (s *Subject) generateWhole(ctx context.Context, reqs []Generation) ([]string, error) {
 	context := s.Model.Config.Context
 	walks, texts := make([]infer.Walk, len(reqs)), make([][]byte, len(reqs))
@@ -278,7 +279,7 @@ func (s *Subject) generateWhole(ctx context.Context, reqs []Generation) ([]strin
 	})
 	out := make([]string, len(reqs))
 	for i := range out {
-		out[i] = string([]rune(string(texts[i]))) // a byte that is no character becomes U+FFFD, as the engine has it
+		out[i] = string([]rune(string(texts[i]))) // invalid bytes become U+FFFD, as in the engine
 		for _, stop := range reqs[i].Until {
 			out[i], _, _ = strings.Cut(out[i], stop)
 		}

@@ -6,8 +6,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// prompt gives the ids of what an answer follows: the text itself, or the text as a user's message in the chat template, which brings its own
-// first token.
+// prompt returns the ids before an answer: the text itself, or the text as a user message in the chat template, which
+// includes its own first token.
 func (s *Subject) prompt(text string) ([]int32, error) {
 	if s.Template == nil {
 		return s.Encode(text), nil
@@ -19,8 +19,9 @@ func (s *Subject) prompt(text string) ([]int32, error) {
 	return s.Tokenizer.Encode(rendered, tokenizer.NoTemplate), nil
 }
 
-// split encodes a context and its continuation; the continuation begins at from. In running text both are encoded together, and white
-// space at the context's end counts as the continuation's beginning. An answer to a message has no space before it.
+// split encodes a context and its continuation; the continuation begins at from. In running text both are encoded
+// together, and white space at the context's end counts as part of the continuation. An answer to a message has no
+// leading space.
 func (s *Subject) split(r Continuation) (ids []int32, from int, err error) {
 	if s.Template == nil {
 		return s.Encode(r.Context + r.Text), len(s.Encode(strings.TrimRight(r.Context, " \t\n"))), nil
@@ -35,11 +36,11 @@ func (s *Subject) split(r Continuation) (ids []int32, from int, err error) {
 // answerText is a continuation as the beginning of an answer.
 func answerText(s string) string { return strings.TrimLeft(s, " ") }
 
-// Count is how many tokens a prompt has.
+// Count is the number of tokens of a prompt.
 func (s *Subject) Count(text string) int {
 	ids, err := s.prompt(text)
 	if err != nil {
-		return len(s.Encode(text)) // asking will say what is wrong
+		return len(s.Encode(text)) // asking will report the error
 	}
 	return len(ids)
 }

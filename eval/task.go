@@ -11,30 +11,29 @@ import (
 	"strings"
 )
 
-// Task is one way to judge a model.
+// Task is one kind of evaluation.
 type Task struct {
 	Name     string    // as in --tasks and in results; the evaluation harness's name where it has the same task
-	Group    string    // naming the group asks for all of its members
+	Group    string    // selecting the group selects all of its members
 	Place    int       // position in listings and reports
 	Version  int       // raised whenever questions or scoring change
 	Doc      string    // one line
-	Shots    int       // solved examples before each question, unless the user says otherwise; −1: the task has none
-	Measures []Measure // what each sample is measured by, the headline first
-	Settings []Setting // the task's own dials
-	Inside   bool      // looks into the model: for our own only
-	Beside   bool      // accompanies its group and is not part of the group's mean
-	Slow     bool      // left out of "all": must be asked for by name
+	Shots    int       // solved examples before each question by default; −1: the task has none
+	Measures []Measure // measures of each sample, the headline first
+	Settings []Setting // the task's own settings
+	Inside   bool      // inspects the model: only for our own
+	Beside   bool      // accompanies its group but is not part of the group's mean
+	Slow     bool      // not part of "all": must be selected by name
 	Timed    bool      // measures speed: threads and machine are part of its result's identity
 
 	// Prepare reads the data and draws the questions, so that bad data is found before any long work. Every model gets
-	// the same questions. It ends with the context's error soon after the context has ended: every loop over samples, rows or
-	// documents asks for it.
+	// the same questions. It returns soon after the context ends: every loop over samples, rows or documents checks it.
 	Prepare func(ctx context.Context, p *Plan) (*Job, error)
 
-	preset map[string]string // settings that With fixed
+	preset map[string]string // settings fixed by With
 }
 
-// With returns the task with some settings fixed; the user's own settings still win.
+// With returns the task with some settings fixed; the user's own settings still override them.
 func (t Task) With(set map[string]string) Task {
 	merged := maps.Clone(t.preset)
 	if merged == nil {
@@ -49,7 +48,7 @@ func (t Task) With(set map[string]string) Task {
 type Measure struct {
 	Name   string
 	Better Better
-	Label  string // what it is, for readers; empty: the name
+	Label  string // description for readers; empty: the name
 }
 
 // Better is the direction in which a metric improves.
@@ -64,15 +63,15 @@ const (
 
 // Job is a prepared task: its questions are fixed.
 type Job struct {
-	Config map[string]any // what was decided, for the report
-	IDs    []string       // one per sample, unique: the log and the paired test go by them
+	Config map[string]any // decisions made, for the report
+	IDs    []string       // one per sample, unique; used by the log and the paired test
 	Chunk  int            // questions per Ask; 0: 64
 	Floors Floors         // what guessing scores
-	Gold   []Continuation // prompt and right answer of each sample, where there is one right answer
+	Gold   []Continuation // prompt and right answer of each sample, if there is exactly one right answer
 
-	// Ask puts some of the questions, by their index in IDs, to a model.
+	// Ask asks a model some of the questions, given by their index in IDs.
 	Ask func(ctx context.Context, lm LM, which []int) ([]Answer, error)
-	// Finish adds what is more than a mean over samples: derived measures, the data of figures. It may be nil.
+	// Finish adds results that are not means over samples: derived measures, data of figures. It may be nil.
 	Finish func(r *Result) error
 }
 
@@ -96,7 +95,7 @@ func (f Floors) Set(metric, floor string, value float64) {
 	f[metric][floor] = value
 }
 
-// NewJob begins a job with one sample for each text: they are numbered, and another set of texts is another job.
+// NewJob begins a job with one numbered sample for each text; other texts make another job.
 func NewJob(texts []string, chunk int) *Job {
 	j := &Job{Chunk: chunk, Config: map[string]any{"text_hash": HashText(texts...)}}
 	for i := range texts {
@@ -105,8 +104,8 @@ func NewJob(texts []string, chunk int) *Job {
 	return j
 }
 
-// Answer is a model's answer to one question. Values hold the task's measures; Weights say how many units (tokens, say) a value
-// is the mean of, where it is not 1; Detail is whatever else Finish needs, in the task's own type.
+// Answer is a model's answer to one question. Values holds the task's measures; Weights is the number of units (for
+// example tokens) that a value is the mean of, if not 1; Detail is further data for Finish, in the task's own type.
 type Answer struct {
 	ID      string             `json:"id"`
 	Values  map[string]float64 `json:"values"`
@@ -116,7 +115,7 @@ type Answer struct {
 	Doc     map[string]any     `json:"doc,omitempty"` // prompt, answer, what was wanted: kept on request
 }
 
-// cluster is the unit of the sample's error.
+// cluster is the unit over which the sample's error is computed.
 func (a *Answer) cluster() string { return cmp.Or(a.Cluster, a.ID) }
 
 // Weight is the number of units of a value.
@@ -127,7 +126,7 @@ func (a *Answer) Weight(name string) float64 {
 	return 1
 }
 
-// Put stores sum/n as the mean of n units, if there are any.
+// Put stores sum/n as the mean of n units, if n is not zero.
 func (a *Answer) Put(name string, sum, n float64) {
 	if n <= 0 {
 		return
@@ -141,7 +140,7 @@ func (a *Answer) Put(name string, sum, n float64) {
 	a.Values[name], a.Weights[name] = sum/n, n
 }
 
-// SetDetail stores the task's own data of this answer. A value that JSON cannot hold is a diverged model's.
+// SetDetail stores the task's own data of this answer. A value that JSON cannot represent comes from a diverged model.
 func (a *Answer) SetDetail(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -162,7 +161,7 @@ func Details[T any](answers []Answer) ([]T, error) {
 	return out, nil
 }
 
-// Select resolves names of tasks and groups among all, each task once, in the order named. "all" is every task that is not slow.
+// Select resolves names of tasks and groups, each task once, in the order named. "all" is every task that is not slow.
 func Select(all []Task, names []string) ([]Task, error) {
 	var out []Task
 	add := func(t Task) {
@@ -188,7 +187,7 @@ func Select(all []Task, names []string) ([]Task, error) {
 	return out, nil
 }
 
-// taskNames are the groups, and the tasks that are in none.
+// taskNames lists the groups, and the tasks without a group.
 func taskNames(all []Task) []string {
 	var out []string
 	for _, t := range all {

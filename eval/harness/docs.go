@@ -14,10 +14,10 @@ import (
 	"antiphase/eval"
 )
 
-// source is where a task's documents lie.
+// source locates a task's documents.
 type source struct {
 	path, name string              // dataset_path and dataset_name
-	files      map[string][]string // of each split, where the task file names them
+	files      map[string][]string // of each split, if the task file names them
 	dir, root  string              // of the task file, and of all task files
 }
 
@@ -44,7 +44,7 @@ func readSource(k *keys, dir, root string) source {
 			k.fail("dataset_kwargs: key %q is not supported", key)
 		default:
 			if list := texts(v); key == "data_files" && len(list) > 0 {
-				s.files = map[string][]string{"train": list} // as the harness's loader has it
+				s.files = map[string][]string{"train": list} // as in the harness's loader
 				continue
 			}
 			if key != "trust_remote_code" {
@@ -55,10 +55,11 @@ func readSource(k *keys, dir, root string) source {
 	return s
 }
 
-// endings are those of files of documents.
+// endings are the extensions of document files.
 var endings = []string{".jsonl.zst", ".jsonl.gz", ".jsonl", ".json", ".parquet"}
 
-// paths are the files of a split: those that the task file names, relative to itself, or what lies below --data under the data set's name.
+// paths are the files of a split: those that the task file names, relative to itself, or those below --data under the
+// data set's name.
 func (s *source) paths(p *eval.Plan, split string) ([]string, error) {
 	if s.files != nil {
 		var out []string
@@ -102,12 +103,12 @@ func (s *source) paths(p *eval.Plan, split string) ([]string, error) {
 	return nil, fmt.Errorf("data set %s: no file of split %q in %s; want %s", s.path, split, strings.Join(slices.Compact(looked), ", "), s.example(split))
 }
 
-// example is where a split would be looked for.
+// example is the path where a split would be looked for.
 func (s *source) example(split string) string {
 	return filepath.ToSlash(filepath.Join("DATA", s.path, s.name, split+".jsonl")) + " (also .json, .jsonl.gz, .jsonl.zst, .parquet)"
 }
 
-// glob finds a file, or the files of a pattern, relative to the task file. An absolute path may also lie below --data.
+// glob finds a file, or the files of a pattern, relative to the task file. An absolute path may also be below --data.
 func (s *source) glob(p *eval.Plan, name string) ([]string, error) {
 	path := filepath.FromSlash(name)
 	if !filepath.IsAbs(path) {
@@ -140,7 +141,7 @@ func (s *source) glob(p *eval.Plan, name string) ([]string, error) {
 
 var errEnough = errors.New("enough")
 
-// load reads a split; 0: all of it. process_docs has been applied.
+// load reads a split; limit 0 reads all of it. process_docs has been applied.
 func (s *spec) load(ctx context.Context, p *eval.Plan, split string, limit int) ([]map[string]any, error) {
 	paths, err := s.data.paths(p, split)
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"antiphase/tokenizer/chat"
 )
 
-// fields makes text of documents. The names of the documents' columns are known: a text that is one of them means the column.
+// fields turns documents into text. The names of the documents' columns are known: a text that equals one of them means
+// the column.
 type fields struct {
 	columns   map[string]bool
-	choices   bool // doc_to_choice is there: digits are an index then
+	choices   bool // doc_to_choice is present: digits are then an index
 	templates map[string]*chat.Template
 }
 
@@ -34,7 +35,7 @@ func (f *fields) render(source string, doc map[string]any) (string, error) {
 	return t.RenderText(doc)
 }
 
-// text is doc_to_text: the question, or the index of the right one where choices are put into the context.
+// text is doc_to_text: the question, or the index of the right one if choices are part of the context.
 func (f *fields) text(spec any, doc map[string]any) (any, error) {
 	v, whole, err := f.value(spec, doc)
 	s, isText := v.(string)
@@ -103,7 +104,7 @@ func listOf(v any) []any {
 	return list
 }
 
-// value is a field's value; whole says that it is the column itself or what a function gave, not a template's text.
+// value is a field's value; whole means that it is the column itself or a function's result, not a template's text.
 func (f *fields) value(spec any, doc map[string]any) (v any, whole bool, err error) {
 	switch s := spec.(type) {
 	case string:
@@ -123,7 +124,7 @@ func (f *fields) value(spec any, doc map[string]any) (v any, whole bool, err err
 	return spec, true, nil
 }
 
-// simple makes numbers of a document what they are in Python: whole ones are indices, truth values are too.
+// simple converts a document's numbers as in Python: integers and bools are indices.
 func simple(v any) any {
 	switch v := v.(type) {
 	case json.Number:

@@ -18,7 +18,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// object is a mapping with its keys in their order.
+// object is a mapping with ordered keys.
 type object struct {
 	keys []string
 	at   map[string]any
@@ -33,10 +33,10 @@ func (o *object) set(key string, v any) {
 	o.at[key] = v
 }
 
-// function is a value tagged !function: module.name of a Python file beside the task file.
+// function is a value tagged !function: module.name of a Python file next to the task file.
 type function string
 
-// config is what a file says of one task, includes resolved.
+// config is what a file states about one task, with includes resolved.
 type config struct {
 	*object
 	path  string
@@ -89,7 +89,7 @@ func readFiles(path string) ([]config, error) {
 
 var groupKeys = []string{"group", "group_alias", "task", "aggregate_metric_list", "metadata", "tag"}
 
-// addGroup puts tasks into a group: those named, and those written out in the group's own list.
+// addGroup puts tasks into a group: those named, and those defined in the group's own list.
 func addGroup(tasks []config, from config, g *object) ([]config, error) {
 	name, ok := g.at["group"].(string)
 	list, isList := g.at["task"].([]any)
@@ -140,7 +140,7 @@ func keysOf(o *object) []string {
 	return o.keys
 }
 
-// readFile reads a file below root and what it includes; its own keys win.
+// readFile reads a file below root and its includes; its own keys override.
 func readFile(root, path string, seen []string) (*config, error) {
 	if err := within(root, path); err != nil {
 		return nil, err
@@ -180,8 +180,8 @@ func readFile(root, path string, seen []string) (*config, error) {
 	return out, nil
 }
 
-// within refuses a path that leads out of a folder, by its name or through links. A folder of tasks may be somebody else's: it names files of its own,
-// and no others of this machine.
+// within rejects a path that leads out of a folder, by its name or through links. A folder of tasks may come from
+// someone else: it may name its own files and no others of this machine.
 func within(root, path string) error {
 	inside := func(root, path string) (bool, error) {
 		rel, err := filepath.Rel(root, path)
@@ -195,7 +195,7 @@ func within(root, path string) error {
 		return err
 	}
 	ok, err := inside(root, path)
-	if ok { // links count only of what is there
+	if ok { // links count only for existing paths
 		if root, err = filepath.EvalSymlinks(root); err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func texts(v any) []string {
 
 func parseFile(path string) (o *object, err error) {
 	defer func() {
-		if p := recover(); p != nil { // the parser has panicked on malformed files
+		if p := recover(); p != nil { // the parser panics on some malformed files
 			err = fmt.Errorf("malformed YAML: %v", p)
 		}
 	}()
@@ -249,7 +249,7 @@ func parseFile(path string) (o *object, err error) {
 	}
 	f, err := parser.ParseBytes(b, 0)
 	if err != nil {
-		return nil, errors.New(yaml.FormatError(err, false, false)) // without the lines around
+		return nil, errors.New(yaml.FormatError(err, false, false)) // without the surrounding lines
 	}
 	if len(f.Docs) != 1 || f.Docs[0].Body == nil {
 		return nil, errors.New("want one YAML mapping")
@@ -269,13 +269,13 @@ func parseFile(path string) (o *object, err error) {
 // reading turns YAML's syntax tree into values.
 type reading struct {
 	anchors map[string]any
-	sizes   map[string]int // values inside each anchor, aliases written out
-	n       int            // values so far, aliases written out
+	sizes   map[string]int // values inside each anchor, with aliases expanded
+	n       int            // values so far, with aliases expanded
 }
 
 const (
 	maxDepth  = 50
-	maxValues = 1 << 20 // a few aliases of aliases can stand for more values than any memory holds
+	maxValues = 1 << 20 // nested aliases can expand to more values than fit in memory
 )
 
 func (r *reading) value(n ast.Node, depth int) (any, error) {
@@ -332,7 +332,7 @@ func (r *reading) value(n ast.Node, depth int) (any, error) {
 	return number(v), err
 }
 
-// yamlOneBool are truth values of YAML 1.1, which the harness's parser reads.
+// yamlOneBool are boolean values of YAML 1.1, which the harness's parser accepts.
 var yamlOneBool = map[string]bool{"yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
 	"no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false}
 
@@ -371,7 +371,7 @@ func (r *reading) mapping(values []*ast.MappingValueNode, depth int) (any, error
 	return o, nil
 }
 
-// hashFiles tells contents of files apart.
+// hashFiles hashes the contents of files.
 func hashFiles(paths []string) (string, error) {
 	h := sha256.New()
 	for _, path := range paths {

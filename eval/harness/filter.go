@@ -26,7 +26,7 @@ func (p *pipeline) apply(s string) (string, error) {
 	return s, nil
 }
 
-// readFilters reads filter_list. There is one answer to each question, so filters that choose among several leave it as it is.
+// readFilters reads filter_list. There is one answer per question, so filters that choose among several have no effect.
 func readFilters(v any, kind string) ([]pipeline, error) {
 	if v == nil {
 		return []pipeline{{name: "none"}}, nil
@@ -68,7 +68,7 @@ func readFilters(v any, kind string) ([]pipeline, error) {
 	return out, nil
 }
 
-// readFilter reads one step; nil leaves answers as they are.
+// readFilter reads one step; nil leaves answers unchanged.
 func readFilter(k *keys) (func(string) (string, error), error) {
 	switch name := k.text("function", ""); name {
 	case "take_first", "majority_vote":
@@ -111,7 +111,7 @@ func readMap(k *keys) (func(string) (string, error), error) {
 	}, nil
 }
 
-// readRegex takes one match out of an answer: the group_select-th, negative counting from the end.
+// readRegex extracts one match from an answer: the group_select-th, negative counting from the end.
 func readRegex(k *keys) (func(string) (string, error), error) {
 	pattern, err := compile(k.text("regex_pattern", `#### (\-?[0-9\.\,]+)`))
 	at, fallback := k.number("group_select", 0), k.text("fallback", "[invalid]")
@@ -127,7 +127,7 @@ func readRegex(k *keys) (func(string) (string, error), error) {
 		if err != nil || i < 0 || i >= len(list) {
 			return fallback, err
 		}
-		for _, group := range list[i] { // the first that matched something
+		for _, group := range list[i] { // the first group that matched something
 			if group != "" || len(list[i]) == 1 {
 				return strings.TrimFunc(group, unicode.IsSpace), nil
 			}
@@ -146,7 +146,7 @@ func compile(pattern string) (*regexp2.Regexp, error) {
 	return r, nil
 }
 
-// findAll is re.findall: of each match its groups, or the whole where there are none.
+// findAll is re.findall: the groups of each match, or the whole match if there are none.
 func findAll(r *regexp2.Regexp, s string) (out [][]string, err error) {
 	for m, err := r.FindStringMatch(s); m != nil || err != nil; m, err = r.FindNextMatch(m) {
 		if err != nil {

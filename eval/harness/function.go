@@ -12,9 +12,9 @@ import (
 	"antiphase/eval/task"
 )
 
-// Python functions of the harness that task files name. Those here are our own versions of them, held to the harness's by golden files;
-// all others are refused by name. A key is module.function; where the module's name says nothing (utils), the task's or the folder's name
-// stands before it.
+// Python functions of the harness that task files name. These are our own versions, checked against the harness's by
+// golden files; all others are rejected by name. A key is module.function; if the module's name is unspecific (utils),
+// it is prefixed with the task's or the folder's name.
 type (
 	docFunction struct {
 		apply func(doc map[string]any) error
@@ -66,7 +66,7 @@ var fieldFunctions = map[string]*fieldFunction{
 }
 
 var resultFunctions = map[string]*resultFunction{
-	// Words and bytes are those of the page before it is detokenized.
+	// Words and bytes are those of the page before detokenization.
 	"preprocess_wikitext.process_results": {
 		words: func(doc map[string]any) int { page, _ := textOf(doc, "page"); return task.Words(page) },
 		bytes: func(doc map[string]any) int { page, _ := textOf(doc, "page"); return len(page) },
@@ -79,7 +79,7 @@ var totalFunctions = map[string]*totalFunction{
 	}},
 }
 
-// find is the function of a name.
+// find looks up a function by name.
 func find[T any](s *spec, folder, key string, v any, known map[string]*T) (*T, error) {
 	name, ok := v.(function)
 	if !ok {
@@ -96,7 +96,7 @@ func find[T any](s *spec, folder, key string, v any, known map[string]*T) (*T, e
 	return nil, fmt.Errorf("%s: the function %s is Python of the task's own, which does not run here; known are %s", key, name, strings.Join(sortedKeys(known), ", "))
 }
 
-// textOf is a field that must be a text.
+// textOf is a field that must be text.
 func textOf(doc map[string]any, field string) (string, error) {
 	s, ok := doc[field].(string)
 	if !ok {
@@ -133,7 +133,7 @@ func hellaSwag(doc map[string]any) error {
 	return nil
 }
 
-// blank cuts WinoGrande's sentence at its gap.
+// blank splits WinoGrande's sentence at its gap.
 func blank(doc map[string]any) (before, after string, err error) {
 	s, err := textOf(doc, "sentence")
 	before, after, ok := strings.Cut(s, "_")

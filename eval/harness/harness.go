@@ -1,9 +1,10 @@
-// Package harness makes tasks of lm-evaluation-harness's task files, so that a new task needs no new binary.
+// Package harness makes tasks from lm-evaluation-harness's task files, so that a new task needs no new binary.
 //
-// Read finds the files and resolves includes and groups (file.go); a task's documents come from local JSON lines or Parquet (docs.go),
-// its prompts and targets from fields or Jinja templates (field.go) or from functions of the harness that we have as well (function.go).
-// Examples are drawn with Python's generator, so that prompts equal the harness's to the last byte (shots.go, random.go). kinds.go asks,
-// filter.go and metric.go score. The golden files of the tests were written by the harness itself.
+// Read finds the files and resolves includes and groups (file.go). A task's documents come from local JSON lines or
+// Parquet (docs.go), its prompts and targets from fields or Jinja templates (field.go) or from harness functions that
+// are implemented here (function.go). Examples are drawn with Python's generator, so that prompts are byte-identical to
+// the harness's (shots.go, random.go). kinds.go asks, filter.go and metric.go score. The golden files of the tests were
+// written by the harness itself.
 package harness
 
 import (
@@ -17,10 +18,11 @@ import (
 	"antiphase/eval"
 )
 
-// place is where tasks of files stand in listings: after the built-in ones.
+// place is the position of tasks from files in listings: after the built-in ones.
 const place = 100 * 1000
 
-// Read makes tasks of a file, or of all files below a folder that define one. Notes say what the files ask for that has no effect here.
+// Read makes tasks of a file, or of all files below a folder that define one. Notes list keys of the files that have no
+// effect here.
 func Read(path string) (tasks []eval.Task, notes []string, err error) {
 	list, err := readFiles(path)
 	if err != nil {
@@ -57,15 +59,15 @@ func Read(path string) (tasks []eval.Task, notes []string, err error) {
 	return tasks, notes, nil
 }
 
-// everyTask names all tasks in --tasks, and so none.
+// everyTask selects all tasks in --tasks, so no task may have this name.
 const everyTask = "all"
 
-// printable says that a text can be shown on a terminal as it is.
+// printable reports whether a text can be shown on a terminal.
 func printable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// refused is a task that cannot be run: whoever asks for it is told why, and other tasks of its folder are not affected.
+// refused is a task that cannot be run: selecting it reports why, and other tasks of its folder are not affected.
 func refused(c config, why error) eval.Task {
 	name, _ := c.at["task"].(string)
 	return eval.Task{Name: name, Group: c.group, Version: 1, Shots: -1, Doc: "cannot be run: " + fmt.Sprint(why),
@@ -73,8 +75,8 @@ func refused(c config, why error) eval.Task {
 		Prepare:  func(context.Context, *eval.Plan) (*eval.Job, error) { return nil, fmt.Errorf("%s: %w", c.path, why) }}
 }
 
-// Merge puts tasks of files beside the built-in ones. A file's task takes the place of a built-in one of the same name where that is a data
-// set too; names of other tasks are taken.
+// Merge adds tasks from files to the built-in ones. A task from a file replaces a built-in one of the same name if that
+// is also a data set; names of other tasks are reserved.
 func Merge(builtin, files []eval.Task) (all []eval.Task, notes []string, err error) {
 	all = slices.Clone(builtin)
 	for _, t := range files {
@@ -96,7 +98,7 @@ func Merge(builtin, files []eval.Task) (all []eval.Task, notes []string, err err
 	return all, notes, nil
 }
 
-// task is the specification as the evaluator takes it.
+// task is the specification in the evaluator's form.
 func (s *spec) task() eval.Task {
 	t := eval.Task{Name: s.name, Group: s.group, Version: s.version, Shots: s.shots, Doc: s.kind + " of " + s.path,
 		Settings: []eval.Setting{{Key: "fewshot_seed", Default: 1234, Doc: "seed of Python's generator that draws the examples; the harness has 1234"}},
@@ -106,13 +108,13 @@ func (s *spec) task() eval.Task {
 			t.Measures = append(t.Measures, m.measure())
 		}
 	}
-	if len(t.Measures) == 0 { // metrics of the whole set only
+	if len(t.Measures) == 0 { // only metrics of the whole set
 		t.Measures = []eval.Measure{kindMeasure[s.kind]}
 	}
 	return t
 }
 
-// kindMeasure is what every sample has where all metrics are of the whole set.
+// kindMeasure is the measure of a sample if all metrics are of the whole set.
 var kindMeasure = map[string]eval.Measure{
 	"loglikelihood":         {Name: "nll", Better: eval.Lower, Label: "negative log-likelihood, nats"},
 	"loglikelihood_rolling": {Name: "nll_per_byte", Better: eval.Lower, Label: "loss, nats/byte"},
@@ -120,7 +122,7 @@ var kindMeasure = map[string]eval.Measure{
 	"generate_until":        {Name: "exact_match", Better: eval.Higher, Label: "exact match, %"},
 }
 
-// prepare reads the documents and writes out every request.
+// prepare reads the documents and renders every request.
 func (s *spec) prepare(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	b, err := s.bind(ctx, p)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 
 type askFunc = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error)
 
-// kinds are the output types, each with its way to ask.
+// kinds are the output types with their functions to ask.
 var kinds map[string]func(s *spec, items []item) askFunc
 
-// kindItem completes a question of a kind by its target.
+// kindItem adds the target to a question, by kind.
 var kindItem = map[string]func(s *spec, x *item, target any) error{
 	"multiple_choice": choiceItem, "loglikelihood": likelihoodItem, "generate_until": textItem,
 }
@@ -86,7 +86,8 @@ func textItem(s *spec, x *item, target any) error {
 // context is the text before continuation k.
 func (x *item) context(k int) string { return x.contexts[min(k, len(x.contexts)-1)] }
 
-// askScored asks for all continuations in one call, so that what they share is computed once, and makes an answer of each question's scores.
+// askScored asks for all continuations in one call, so that shared prefixes are computed once, and turns each
+// question's scores into an answer.
 func askScored(items []item, answer func(x *item, list []eval.Score, a *eval.Answer) error) askFunc {
 	return func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		var reqs []eval.Continuation
@@ -122,7 +123,7 @@ func askChoices(_ *spec, items []item) askFunc {
 	})
 }
 
-// best is the choice of the highest log-likelihood per unit; of equals the first.
+// best is the choice with the highest log-likelihood per unit; the first of equals.
 func best(list []eval.Score, per func(k int) float64) int {
 	at := 0
 	for k := range list {

@@ -11,17 +11,17 @@ import (
 	"antiphase/eval"
 )
 
-// metric is one number of a task, of answers as one chain of filters leaves them.
+// metric is one metric of a task, computed on answers after one chain of filters.
 type metric struct {
 	name, filter string
 	better       eval.Better
-	corpus       func(r *eval.Result) (eval.Mean, error) // of the whole set; nil: a mean over samples
+	corpus       func(r *eval.Result) (eval.Mean, error) // of the whole set; nil for a mean over samples
 	ignore       []*regexp2.Regexp                       // of exact_match
-	lower, marks bool                                    // of exact_match: case and punctuation do not count
-	numbers      bool                                    // nor do digits
+	lower, marks bool                                    // of exact_match: ignore case and punctuation
+	numbers      bool                                    // of exact_match: ignore digits
 }
 
-// key is the metric's name among results: the harness's, without its name for no filter.
+// key is the metric's name in results: the harness's, without its name for no filter.
 func (m *metric) key() string {
 	if m.filter == "none" {
 		return m.name
@@ -41,7 +41,7 @@ var labels = map[string]string{"acc": "accuracy, %", "acc_norm": "accuracy, per 
 	"exact_match": "exact match, %", "bits_per_byte": "bits per byte", "perplexity": "perplexity", "word_perplexity": "perplexity per word",
 	"byte_perplexity": "perplexity per byte", "f1": "F1", "mcc": "Matthews correlation"}
 
-// known metrics of each kind, and how the harness sums them up.
+// known lists the metrics of each kind, and how the harness aggregates them.
 var known = map[string]map[string]string{
 	"multiple_choice":       {"acc": "mean", "acc_norm": "mean", "acc_bytes": "mean", "exact_match": "mean", "f1": "f1", "mcc": "matthews_corrcoef"},
 	"loglikelihood":         {"perplexity": "perplexity", "acc": "mean"},
@@ -49,11 +49,11 @@ var known = map[string]map[string]string{
 	"generate_until":        {"exact_match": "mean"},
 }
 
-// usual metrics are those of a file that names none.
+// usual metrics are the defaults if a file names none.
 var usual = map[string][]string{"multiple_choice": {"acc", "acc_norm"}, "loglikelihood": {"perplexity", "acc"},
 	"loglikelihood_rolling": {"word_perplexity", "byte_perplexity", "bits_per_byte"}, "generate_until": {"exact_match"}}
 
-// readMetrics reads metric_list; each metric is there once for every chain of filters.
+// readMetrics reads metric_list; each metric occurs once for every chain of filters.
 func readMetrics(s *spec, folder string, v any) ([]metric, error) {
 	list, ok := v.([]any)
 	if v != nil && (!ok || len(list) == 0) {
@@ -138,7 +138,7 @@ func readMetric(s *spec, folder string, k *keys) (m metric, err error) {
 	return m, k.err
 }
 
-// match is exact_match: 1 where the answer equals one of the targets.
+// match is exact_match: 1 if the answer equals one of the targets.
 func (m *metric) match(said string, targets []string) (float64, error) {
 	said, err := m.normal(said)
 	if err != nil {
@@ -158,7 +158,7 @@ func (m *metric) match(said string, targets []string) (float64, error) {
 
 const punctuation = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 
-// normal leaves out what does not count.
+// normal removes what is ignored.
 func (m *metric) normal(s string) (string, error) {
 	var err error
 	for _, r := range m.ignore {
@@ -184,7 +184,7 @@ func (m *metric) normal(s string) (string, error) {
 	}, s), nil
 }
 
-// totals are metrics that are not a mean over samples.
+// totals are metrics that are not means over samples.
 var totals = map[string]func(r *eval.Result) (eval.Mean, error){
 	"perplexity":      exponential("nll"),
 	"word_perplexity": exponential("nll_per_word"),
@@ -200,7 +200,7 @@ func exponential(loss string) func(r *eval.Result) (eval.Mean, error) {
 	return func(r *eval.Result) (eval.Mean, error) { return eval.MeanOf(r.Answers, loss).Exp(), nil }
 }
 
-// finish adds the metrics of the whole set, and puts all in the order of the file.
+// finish adds the metrics of the whole set, and orders all as in the file.
 func (s *spec) finish(r *eval.Result) error {
 	for _, m := range s.metrics {
 		if m.corpus == nil {

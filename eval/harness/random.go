@@ -2,7 +2,8 @@ package harness
 
 import "math/bits"
 
-// python is the Mersenne Twister as Python's random.Random has it: the harness draws its examples with it, and equal prompts need equal draws.
+// python is the Mersenne Twister of Python's random.Random. The harness draws its examples with it, and equal prompts
+// need equal draws.
 type python struct {
 	state [624]uint32
 	at    int
@@ -58,7 +59,7 @@ func (p *python) word() uint32 {
 	return y ^ y>>18
 }
 
-// below is a number in [0, n): words of as many bits as n has, until one fits.
+// below is a number in [0, n): words with as many bits as n, until one fits.
 func (p *python) below(n int) int {
 	k := bits.Len(uint(n))
 	for {
@@ -68,8 +69,8 @@ func (p *python) below(n int) int {
 	}
 }
 
-// sample is random.sample: k different places of n, in the order drawn. Of small sets it draws from a pool, of large ones again where a
-// place was taken already.
+// sample is random.sample: k different indices of n, in the order drawn. For small sets it draws from a pool, for large
+// ones it redraws duplicates.
 func (p *python) sample(n, k int) []int {
 	size := 21
 	if k > 5 {

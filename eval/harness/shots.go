@@ -18,11 +18,11 @@ type bound struct {
 	*spec
 	fields
 	docs   []map[string]any
-	pool   []map[string]any // that examples are drawn from
+	pool   []map[string]any // from which examples are drawn
 	source string
 }
 
-// item is a question written out.
+// item is a rendered question.
 type item struct {
 	doc      map[string]any
 	contexts []string // one, or one for each choice
@@ -64,7 +64,8 @@ func (s *spec) bind(ctx context.Context, p *eval.Plan) (*bound, error) {
 	return b, err
 }
 
-// readPool finds what examples are drawn from: the split named, the file's own samples, or the first of train, validation and test.
+// readPool finds the documents for examples: the split named, the file's own samples, or the first of train, validation
+// and test.
 func (b *bound) readPool(ctx context.Context, p *eval.Plan) (err error) {
 	split := b.splits.shots
 	for _, s := range []string{b.splits.train, b.splits.valid, b.splits.test} {
@@ -90,16 +91,17 @@ func (b *bound) readPool(ctx context.Context, p *eval.Plan) (err error) {
 	return nil
 }
 
-// draw gives the examples of one question. The question itself is kept out where examples may come from the questions' own split.
+// draw returns the examples of one question. The question itself is excluded if examples may come from the questions'
+// own split.
 func (b *bound) draw(g *python, doc map[string]any, n int) ([]map[string]any, error) {
 	if n <= 0 {
 		return nil, nil
 	}
-	own := b.splits.shots == b.splits.test // the harness's test, also where neither is set
+	own := b.splits.shots == b.splits.test // the harness's test, also if neither is set
 	keep := func(d map[string]any) bool { return !own || !reflect.DeepEqual(d, doc) }
 	var out []map[string]any
 	if b.sampler == "first_n" {
-		for _, d := range b.pool { // the harness keeps the question out of these as well
+		for _, d := range b.pool { // the harness also excludes the question from these
 			if keep(d) && len(out) < n {
 				out = append(out, d)
 			}
@@ -124,7 +126,7 @@ func (b *bound) draw(g *python, doc map[string]any, n int) ([]map[string]any, er
 	return out, nil
 }
 
-// head is all that stands before a question: the description and the examples.
+// head is everything before a question: the description and the examples.
 func (b *bound) head(g *python, doc map[string]any, n int) (string, error) {
 	var out strings.Builder
 	if s, ok := b.description.(string); ok && s != "" {
@@ -200,7 +202,7 @@ func (b *bound) solved(doc map[string]any) (string, error) {
 	return question + delimiter + prefix + answer + b.shot.delimiter, nil
 }
 
-// answerText is the text of an answer: of an index its choice, of several the first.
+// answerText is the text of an answer: for an index its choice, for several the first.
 func answerText(a any, choices []string) (string, error) {
 	if list, ok := a.([]any); ok && len(list) > 0 {
 		a = list[0]
@@ -225,7 +227,7 @@ func pick(choices []string, i int) (string, error) {
 	return choices[i], nil
 }
 
-// prefix is what an answer begins with.
+// prefix is the beginning of an answer.
 func (b *bound) prefix(spec any, doc map[string]any) (string, error) {
 	s, ok := spec.(string)
 	if !ok || s == "" {
@@ -238,14 +240,14 @@ func (b *bound) prefix(spec any, doc map[string]any) (string, error) {
 	return text, nil
 }
 
-// apart says that two texts need a space between them.
+// apart reports whether two texts need a space between them.
 func apart(a, b string) bool {
 	last, n := utf8.DecodeLastRuneInString(a)
 	first, _ := utf8.DecodeRuneInString(b)
 	return n > 0 && !unicode.IsSpace(last) && !unicode.IsSpace(first)
 }
 
-// items writes out all questions.
+// items renders all questions.
 func (b *bound) items(ctx context.Context, p *eval.Plan) ([]item, error) {
 	seed := p.Int("fewshot_seed")
 	if seed < 0 {
@@ -310,7 +312,7 @@ func (b *bound) item(head string, doc map[string]any) (x item, err error) {
 	return x, kindItem[b.kind](b.spec, &x, target)
 }
 
-// severalInputs is a question whose choices stand in the context, before one ending.
+// severalInputs is a question whose choices are in the context, before one ending.
 func (b *bound) severalInputs(x *item, right int, target any, begin func(string) string) error {
 	if b.kind != "multiple_choice" {
 		return errors.New("doc_to_text gives an index, which only multiple_choice can take")

@@ -11,7 +11,7 @@ import (
 	"antiphase/internal/near"
 )
 
-// spec is a task file understood: every key is used, ignored by name, or refused.
+// spec is a parsed task file: every key is used, ignored by name, or rejected.
 type spec struct {
 	name, group, path string
 	kind              string // output_type
@@ -22,26 +22,27 @@ type spec struct {
 	splits            struct{ train, valid, test, shots string }
 	process           *docFunction
 	results           *resultFunction
-	ask, shot         form // how a question is written, and how an example
+	ask, shot         form // forms of a question and of an example
 	description       any
 	sampler           string
 	indices           []int
-	samples           []map[string]any // examples that the file brings along
+	samples           []map[string]any // examples included in the file
 	until             []string
 	maxTokens         int
 	filters           []pipeline
 	metrics           []metric
-	functions         []string // of the harness, computed by ours
+	functions         []string // functions of the harness that are implemented here
 	ignored           []string
 }
 
-// form is how a document becomes text.
+// form is how a document is rendered as text.
 type form struct {
 	text, target, choice, prefix any
 	targetDelimiter, delimiter   string
 }
 
-// Keys of a task file. used have an effect here; idle have none, here or in a plain run of the harness; unable cannot be had.
+// Keys of a task file. used have an effect here; idle have none, here or in a plain run of the harness; unable are not
+// supported.
 var (
 	used = strings.Fields(`task dataset_path dataset_name dataset_kwargs training_split validation_split test_split fewshot_split
 		process_docs doc_to_text doc_to_target doc_to_choice process_results description target_delimiter fewshot_delimiter fewshot_config
@@ -85,7 +86,7 @@ func newSpec(c config) (*spec, error) {
 	}
 	s.shots = k.number("num_fewshot", 0)
 	if n, ok := c.at["num_fewshot"]; ok && n == 0 {
-		s.shots = -1 // the harness too lets nobody change a zero that the file states
+		s.shots = -1 // nor does the harness let anyone override a zero stated in the file
 	}
 	s.data = readSource(k, filepath.Dir(c.path), c.root)
 	var err error
@@ -95,7 +96,7 @@ func newSpec(c config) (*spec, error) {
 	return s, errors.Join(k.err, s.readParts(k, c), s.check())
 }
 
-// readParts reads the keys that are structures.
+// readParts reads the structured keys.
 func (s *spec) readParts(k *keys, c config) error {
 	folder := filepath.Base(filepath.Dir(c.path))
 	var err error
@@ -130,7 +131,7 @@ func (s *spec) readParts(k *keys, c config) error {
 	return errors.Join(err, k.err)
 }
 
-// check finds what is missing.
+// check reports what is missing.
 func (s *spec) check() error {
 	switch {
 	case kinds[s.kind] == nil:
@@ -149,7 +150,7 @@ func (s *spec) check() error {
 	return nil
 }
 
-// readShots reads fewshot_config, whose keys change how examples are written.
+// readShots reads fewshot_config, whose keys change the form of examples.
 func (s *spec) readShots(folder string, v any) error {
 	s.sampler = "default"
 	if v == nil {
@@ -303,7 +304,7 @@ func float(v any) float64 {
 	return 0
 }
 
-// plain is a value of a file as documents have it.
+// plain converts a value of a file to the form used in documents.
 func plain(v any) any {
 	switch v := v.(type) {
 	case *object:

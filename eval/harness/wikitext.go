@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// space is Python's \s in a text, which goes beyond ASCII.
+// space is Python's \s in a text, which includes non-ASCII space.
 const space = `[\s\v\p{Z}\x{1c}-\x{1f}\x{85}]`
 
 // pairs of brackets and quotation marks lose the white space inside them.
@@ -20,10 +20,10 @@ var pairs = []struct {
 	{regexp.MustCompile(`'` + space + `*([^']*?)` + space + `*'`), "'$1'"},
 }
 
-// odd is a pattern of the harness that was meant otherwise: it looks for slashes.
+// odd is a pattern of the harness that does not do what was intended: it looks for slashes.
 var odd = regexp.MustCompile(`/' [0-9]/`)
 
-// detokenized is WikiText's page as running text.
+// detokenized turns WikiText's page into running text.
 func detokenized(s string) string {
 	s = strings.ReplaceAll(s, "s '", "s'")
 	s = odd.ReplaceAllLiteralString(s, "/'[0-9]/")

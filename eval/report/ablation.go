@@ -12,7 +12,7 @@ import (
 // Ablations (the paper's Table 6) as trained here.
 func init() { register(28, ablationSection) }
 
-// Ablation is a table of ablations: its models are those of an evaluation, asked the task lm.
+// Ablation is a table of ablations: the models of an evaluation with the task lm.
 type Ablation struct {
 	Arch   string        `json:"arch,omitempty"` // whose ablations: diff (empty too) or diff2
 	Size   string        `json:"size"`
@@ -46,7 +46,7 @@ func (r *AblationRow) Fill(lm *eval.Result) {
 	}
 }
 
-// cells are a row's three losses. Where no token could be recalled there is no loss on such.
+// cells are a row's three losses. Without recallable tokens there is no loss on them.
 func (r *AblationRow) cells() []string {
 	var out []string
 	for _, m := range []eval.Mean{r.Loss, r.ARHit, r.Others} {
@@ -69,7 +69,7 @@ func (r *AblationRow) paper() []string {
 	return []string{"", "", ""}
 }
 
-// steady is how training went: spikes of loss and gradient, and the gradient's norm at the end.
+// steady describes training: spikes of loss and gradient, and the final gradient norm.
 func (r *AblationRow) steady() []string {
 	if r.Steady == nil {
 		return []string{"", ""}
@@ -77,7 +77,7 @@ func (r *AblationRow) steady() []string {
 	return []string{fmt.Sprintf("%d, %d", r.Steady.LossSpikes, r.Steady.GradSpikes), show("%.3g", r.Steady.Late)}
 }
 
-// about says what the numbers are of.
+// about describes the numbers.
 func (r *Ablation) about() string {
 	paper := "The paper: 1.4B parameters, 10B tokens, other text."
 	if r.Arch == "diff2" {
@@ -86,7 +86,7 @@ func (r *Ablation) about() string {
 	return fmt.Sprintf("%s, %d steps, %s tokens each; ± one standard error over texts of one run each. %s", r.Size, r.Steps, count(float64(r.Tokens)), paper)
 }
 
-// Table renders the rows, the paper's beside them.
+// Table renders the rows next to the paper's.
 func (r *Ablation) Table(color bool) string {
 	t := grid{left: 3, Rows: [][]string{{"model", "heads × width", "norm", "loss", "AR-Hit", "others", "spikes", "gradient", "paper: loss", "AR-Hit", "others"}}}
 	for i := range r.Rows {

@@ -7,16 +7,16 @@ import (
 	"antiphase/eval/task"
 )
 
-// Where the answer's token looks, and λ (the paper's Table 3 and Figure 1).
+// Attention of the answer's token, and λ (the paper's Table 3 and Figure 1).
 func init() {
 	register(50, attentionSection)
 	detailRows["attention"] = lambdaRows
 }
 
-// panelKinds are the ways of summing that panels show; a plain head has some only.
+// panelKinds are the kinds of sums that panels show; a plain head has only some.
 var panelKinds = []struct {
 	how string
-	two bool // of heads with two maps
+	two bool // for heads with two maps
 	of  func(h *task.HeadGaze) *task.Segments
 }{
 	{"by magnitude", false, func(h *task.HeadGaze) *task.Segments { return &h.Magnitude }},
@@ -145,7 +145,7 @@ func layerFigure(title string, models []shown[task.AttentionDetail]) figure {
 	return lineFigure(slug("attention-layers "+title), "By layer", "share of attention on the answer in percent, by magnitude", "layer", "percent", x, y, list)
 }
 
-// outcomeTable tells right retrievals from wrong ones.
+// outcomeTable separates right from wrong retrievals.
 func outcomeTable(title string, models []shown[task.AttentionDetail]) grid {
 	g := grid{ID: slug("attention-outcome " + title), Title: title + ", right and wrong retrievals", left: 2, Note: "percent of each head's magnitude, mean over heads and prompts; ‖a·v‖ weights positions by their values",
 		Rows: [][]string{{"model", "number beside its key", "prompts", "answer", "noise", "answer, A1", "answer, A2", "answer, ‖a·v‖", "noise, ‖a·v‖"}}}

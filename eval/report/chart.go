@@ -10,7 +10,7 @@ import (
 	"antiphase/eval"
 )
 
-// Charts are drawn 480 units wide: two beside each other on a desk, one at a readable size on a phone.
+// Charts are 480 units wide: two side by side on a desktop, one at a readable size on a phone.
 const chartWidth, chartHeight = 480, 270
 
 // series is one side's line. Points are in data units.
@@ -18,9 +18,9 @@ type series struct {
 	name   string
 	class  string // "s0", "s1", …: the side's colour
 	line   [][2]float64
-	err    []float64    // standard errors of the points, where they are known
-	faint  [][2]float64 // drawn thin behind, without a label
-	band   [][3]float64 // x, lowest and highest: a filled stretch under the line
+	err    []float64    // standard errors of the points, if known
+	faint  [][2]float64 // drawn thin, below the line, without a label
+	band   [][3]float64 // x, lowest and highest: a filled band below the line
 	dots   bool
 	bare   bool   // dots without a line or a label
 	dashed bool   // a reference
@@ -52,7 +52,7 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 		}
 		if s.dots {
 			for k, p := range points {
-				v := s.line[len(s.line)-len(points)+k] // inside drops points at the beginning only
+				v := s.line[len(s.line)-len(points)+k] // inside drops points only at the beginning
 				if e := len(s.line) - len(points) + k; e < len(s.err) && s.err[e] > 0 {
 					d.line("whisker", p[0], y.at(max(v[1]-s.err[e], y.lo)), p[0], y.at(min(v[1]+s.err[e], y.hi)))
 				}
@@ -78,7 +78,7 @@ func (s *series) label() string {
 	return s.name + " " + show(s.format, s.line[len(s.line)-1][1])
 }
 
-// labelRoom is the width that the longest label takes, at most a third of the chart.
+// labelRoom is the width of the longest label, at most a third of the chart.
 func labelRoom(list []series) float64 {
 	n := 0
 	for _, s := range list {
@@ -103,7 +103,7 @@ func (d *svg) grid(x, y scale) {
 	}
 }
 
-// inside maps points to the drawing. A curve may begin above the frame; it is shown from where it comes into it.
+// inside maps points to the drawing. A curve that begins above the frame is drawn from where it enters it.
 func (s scale) inside(x scale, points [][2]float64) [][2]float64 {
 	out := make([][2]float64, 0, len(points))
 	for _, p := range points {

@@ -8,14 +8,14 @@ import (
 	"antiphase/eval"
 )
 
-// box is a sample as a box plot shows it.
+// box is a sample in a box plot.
 type box struct {
 	name, class string
 	values      []float64
 }
 
-// boxChart draws boxes over [0,1] downwards: quartiles, median, and whiskers to the ends, since the spread from worst to best is
-// what order robustness is about.
+// boxChart draws boxes over [0,1] downwards: quartiles, median, and whiskers to the extremes, because order robustness
+// is the spread from worst to best.
 func boxChart(label string, boxes []box) template.HTML {
 	const left, right, step = 150, 58, 28
 	h := float64(14 + step*len(boxes) + 26)

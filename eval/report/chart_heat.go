@@ -7,7 +7,8 @@ import (
 	"antiphase/eval"
 )
 
-// heatChart draws shares between 0 and 1 as strengths of the model's colour, each with its number in percent: rows downwards.
+// heatChart draws shares between 0 and 1 as intensities of the model's colour, each with its number in percent; rows go
+// downwards.
 func heatChart(label, class, rowName, colName string, rows, cols []string, at func(r, c int) (eval.Mean, bool)) template.HTML {
 	return heatMap(label, class, rowName, colName, rows, cols, func(r, c int) (heat, bool) {
 		m, ok := at(r, c)
@@ -15,13 +16,13 @@ func heatChart(label, class, rowName, colName string, rows, cols []string, at fu
 	})
 }
 
-// heat is a cell: its strength from 0 to 1, the number in it, and what the pointer shows.
+// heat is a cell: its intensity from 0 to 1, the number in it, and its tooltip.
 type heat struct {
 	strength   float64
 	text, long string
 }
 
-// heatMap draws cells as strengths of the model's colour.
+// heatMap draws cells as intensities of the model's colour.
 func heatMap(label, class, rowName, colName string, rows, cols []string, at func(r, c int) (heat, bool)) template.HTML {
 	const left, top, rowHeight = 52, 20, 26
 	w := float64(chartWidth)

@@ -6,7 +6,7 @@ import (
 	"antiphase/eval/task"
 )
 
-// The RMS of attention outputs, by layer and by length (DIFF V2's argument for doing without a norm over heads).
+// The RMS of attention outputs, by layer and by length (DIFF V2's argument for omitting a norm over heads).
 func init() { register(58, contextSection) }
 
 func contextSection(p *Page) (section, error) {

@@ -9,7 +9,7 @@ import (
 	"antiphase/eval"
 )
 
-// Experiment is what a comparison over seeds shows beside the scores: verdicts, curves of every seed, and tables.
+// Experiment is what a comparison over seeds shows besides the scores: verdicts, curves of every seed, and tables.
 type Experiment struct {
 	Lead     string    `json:"lead,omitempty"` // the page's first sentence
 	Verdicts []Verdict `json:"verdicts,omitempty"`
@@ -20,13 +20,13 @@ type Experiment struct {
 	Next     []string  `json:"next,omitempty"` // what to do next
 }
 
-// Word is a word of the page, explained.
+// Word is an explained term of the page.
 type Word struct {
 	Word string `json:"word"`
 	Says string `json:"says"`
 }
 
-// Verdict is a claim with what was found.
+// Verdict is a claim with its result.
 type Verdict struct {
 	Claim   string `json:"claim"`
 	Source  string `json:"source"`
@@ -36,7 +36,7 @@ type Verdict struct {
 	Command string `json:"command,omitempty"`
 }
 
-// Bundle is a quantity over training of several sides, each with one line for every seed.
+// Bundle is a quantity over training of several sides, with one line per seed.
 type Bundle struct {
 	ID    string       `json:"id"`
 	Title string       `json:"title"`
@@ -119,7 +119,7 @@ func bundleSection(p *Page) (section, error) {
 		return s, nil
 	}
 	for i := range p.Experiment.Curves {
-		if i > 0 { // the first leads the page
+		if i > 0 { // the first opens the page
 			s.Figures = append(s.Figures, p.Experiment.Curves[i].figure())
 		}
 	}
@@ -150,7 +150,7 @@ func (b *Bundle) figure() figure {
 		list = append(list, series{name: "floor", class: "quiet", dashed: true,
 			line: [][2]float64{{0, *b.Floor}, {last, *b.Floor}}})
 	}
-	if !b.Share { // the first steps of a loss lie above the frame
+	if !b.Share { // the first steps of a loss are above the frame
 		ranges = slices.DeleteFunc(ranges, func(r [][2]float64) bool { return r[0][0] < last/10 })
 	}
 	lo, hi := extent(ranges...)
@@ -183,7 +183,7 @@ func meanLine(lines [][][2]float64) (mean [][2]float64, band [][3]float64) {
 	return mean, band
 }
 
-// lead is the page's first sentence, and its first figure.
+// lead is the page's first sentence and first figure.
 func (x *Experiment) lead() (sentence string, f *figure) {
 	if len(x.Curves) > 0 {
 		first := x.Curves[0].figure()
@@ -192,7 +192,7 @@ func (x *Experiment) lead() (sentence string, f *figure) {
 	return x.Lead, f
 }
 
-// opening is the sentence and the figure that a page begins with.
+// opening is the sentence and the figure at the beginning of a page.
 func (p *Page) opening(e *eval.Evaluation) (string, *figure) {
 	if p.Experiment != nil {
 		return p.Experiment.lead()

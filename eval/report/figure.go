@@ -19,13 +19,13 @@ type section struct {
 	Key         []keyEntry // colours
 	Figures     []figure
 	Tables      []grid
-	Blocks      []template.HTML // whatever is neither
+	Blocks      []template.HTML // other content
 }
 
 // keyEntry explains a colour.
 type keyEntry struct{ Class, Name string }
 
-// sections are those that registered, by place.
+// sections are the registered ones, by place.
 var sections []struct {
 	place int
 	make  func(p *Page) (section, error)
@@ -67,7 +67,7 @@ type shown[T any] struct {
 	Detail      T
 }
 
-// detailsOf are the models' details of a question. Models of a group have one colour.
+// detailsOf are the models' details of a question. Models of a group share a colour.
 func detailsOf[T any](e *eval.Evaluation, question string) ([]shown[T], error) {
 	var out []shown[T]
 	for i, s := range e.Sides() {
@@ -86,18 +86,18 @@ func detailsOf[T any](e *eval.Evaluation, question string) ([]shown[T], error) {
 	return out, nil
 }
 
-// figure is a drawing with its numbers: both can be saved from the page.
+// figure is a drawing with its data; both can be saved from the page.
 type figure struct {
 	ID, Title, Note string
-	Class           string // of the model it belongs to; empty: of all
+	Class           string // class of its model; empty for all
 	SVG             template.HTML
 	rows            [][]string // the first is the head
 }
 
-// CSV is the figure's numbers as a link that holds them.
+// CSV is the figure's data as a data URL.
 func (f figure) CSV() template.URL { return csvLink(f.rows) }
 
-// CSV is the table as a link that holds it.
+// CSV is the table as a data URL.
 func (g grid) CSV() template.URL { return csvLink(g.Rows) }
 
 // Head and Body are the parts of the table.
@@ -108,12 +108,12 @@ func csvLink(rows [][]string) template.URL {
 	return template.URL("data:text/csv;base64," + base64.StdEncoding.EncodeToString(csvBytes(rows)))
 }
 
-// File is the drawing as a link that holds it.
+// File is the drawing as a data URL.
 func (f figure) File() template.URL {
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(f.drawing()))
 }
 
-// value writes a number for programs.
+// value formats a number for programs.
 func value(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 
 // lineFigure is a line chart with its numbers.
@@ -132,7 +132,7 @@ func lineFigure(id, title, note, xName, yName string, x, y scale, list []series)
 	return f
 }
 
-// around is the range of the lines' y values, and of their x values.
+// around returns the ranges of the lines' x and y values.
 func around(list []series) (x, y scale) {
 	x.lo, x.hi = 1e300, -1e300
 	var lines [][][2]float64
@@ -146,7 +146,7 @@ func around(list []series) (x, y scale) {
 	return x, y
 }
 
-// slug makes an id of a title.
+// slug makes an id from a title.
 func slug(s string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {

@@ -14,8 +14,8 @@ type File struct {
 	Data []byte
 }
 
-// Files are the page's contents for other programs: scores.csv with every metric as numbers, scores.tex for a paper, and of each figure an SVG and a CSV, of
-// each table a CSV.
+// Files are the page's contents for other programs: scores.csv with every metric as numbers, scores.tex for a paper, an
+// SVG and a CSV for each figure, and a CSV for each table.
 func (p *Page) Files() ([]File, error) {
 	list, err := allSections(p)
 	if err != nil {
@@ -46,7 +46,7 @@ func (f *figure) files() []File {
 	return []File{{f.ID + ".svg", f.drawing()}, {f.ID + ".csv", csvBytes(f.rows)}}
 }
 
-// WriteFiles writes what Files gives into a folder.
+// WriteFiles writes the result of Files into a folder.
 func (p *Page) WriteFiles(dir string) (int, error) {
 	list, err := p.Files()
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *Page) WriteFiles(dir string) (int, error) {
 	return len(list), nil
 }
 
-// csvBytes writes rows for programs, which read the minus that people do not.
+// csvBytes writes rows for programs, with ASCII minus signs.
 func csvBytes(rows [][]string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -72,13 +72,13 @@ func csvBytes(rows [][]string) []byte {
 		for i, c := range r {
 			plain[i] = strings.ReplaceAll(c, "−", "-")
 		}
-		_ = w.Write(plain) // a buffer takes everything
+		_ = w.Write(plain) // writes to a buffer do not fail
 	}
 	w.Flush()
 	return b.Bytes()
 }
 
-// drawing is the figure as a file of its own, with the style that the page gives it, on light ground.
+// drawing is the figure as a standalone file, with the page's style, on a light background.
 func (f *figure) drawing() []byte {
 	open, rest, _ := strings.Cut(string(f.SVG), ">")
 	style := "<style>" + figureCSS + "svg { background: var(--page); }</style>"

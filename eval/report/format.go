@@ -10,7 +10,7 @@ import (
 	"antiphase/eval"
 )
 
-// show formats a number for people: − is as wide as +, and what is no number is a dash.
+// show formats a number for display: the minus sign is as wide as a plus, and a value that is not finite is a dash.
 func show(verb string, x float64) string {
 	if !eval.Finite(x) {
 		return "–"
@@ -18,7 +18,7 @@ func show(verb string, x float64) string {
 	return strings.Replace(fmt.Sprintf(verb, x), "-", "−", 1)
 }
 
-// percent says that a metric is a share, shown in percent: its label ends so.
+// percent reports whether a metric is a share, shown in percent: its label then ends in %.
 func percent(m *eval.Metric) bool { return strings.HasSuffix(m.Label, ", %") }
 
 // label is a metric's name for readers.
@@ -38,7 +38,8 @@ func decimals(err float64) int {
 	return digits
 }
 
-// rowDecimals is the precision of a row: that of its smallest error, so that all of its numbers have equally many decimals.
+// rowDecimals is the precision of a row: that of its smallest error, so that all its numbers have the same number of
+// decimals.
 func rowDecimals(percent bool, list []eval.Metric) int {
 	if percent {
 		return 1
@@ -114,7 +115,7 @@ func difference(p *eval.Paired, percent bool, digits int) string {
 // magnitude shows three digits or more.
 func magnitude(v float64) string { return plain(v) }
 
-// count writes a whole number in groups of three digits; empty for zero, which stands for unknown.
+// count writes an integer in groups of three digits; empty for zero, which means unknown.
 func count(v float64) string {
 	if v == 0 {
 		return ""
@@ -133,7 +134,7 @@ func Short(x float64, digits int) string {
 	}
 	for _, letter := range []string{"", "k", "M", "B"} {
 		s := strconv.FormatFloat(x, 'g', digits, 64)
-		if r, err := strconv.ParseFloat(s, 64); err == nil && r < 1000 { // what rounds to a thousand has the next letter
+		if r, err := strconv.ParseFloat(s, 64); err == nil && r < 1000 { // a number that rounds to a thousand has the next letter
 			return strings.Replace(s, "-", "−", 1) + letter
 		}
 		x /= 1000
@@ -141,7 +142,7 @@ func Short(x float64, digits int) string {
 	return show("%.0f", x) + "T"
 }
 
-// short has the three digits that fit an axis.
+// short has three digits, for an axis.
 func short(x float64) string { return Short(x, 3) }
 
 func percents(values []float64) string {
@@ -152,7 +153,7 @@ func percents(values []float64) string {
 	return strings.Join(out, " ")
 }
 
-// tokens writes a length as people do: 4K is 4096.
+// tokens formats a length in binary units: 4K is 4096.
 func tokens(n int) string {
 	if n >= 1024 && n%1024 == 0 {
 		return fmt.Sprintf("%dK", n/1024)

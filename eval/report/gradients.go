@@ -7,7 +7,7 @@ import (
 	"antiphase/eval/task"
 )
 
-// Gradient norms by kind of parameter (the paper's Appendix G), by probe and while training.
+// Gradient norms by kind of parameter (the paper's Appendix G), by probe and during training.
 func init() { register(57, gradientsSection) }
 
 func gradientsSection(p *Page) (section, error) {
@@ -55,7 +55,7 @@ func gradientsSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// groupFigure is one kind of parameter by layer. Of q there are two lines for a head with two maps.
+// groupFigure is one kind of parameter by layer. For a head with two maps, q has two lines.
 func groupFigure(name, title string, models []shown[task.GradientsDetail]) (figure, bool) {
 	var list []series
 	for _, m := range models {
@@ -82,7 +82,7 @@ func groupFigure(name, title string, models []shown[task.GradientsDetail]) (figu
 	return lineFigure(slug("gradients-"+name+" "+title), "Gradients of "+name, "RMS by layer", "layer", "RMS", x, y, list), true
 }
 
-// groupCurves is the share of each kind of parameter in the gradient while training, from metrics.jsonl.
+// groupCurves is the share of each kind of parameter in the gradient during training, from metrics.jsonl.
 func groupCurves(list []Training) (figure, bool) {
 	var lines []series
 	for i, t := range list {

@@ -15,11 +15,11 @@ import (
 	"antiphase/eval"
 )
 
-// HarnessFile lies in each model's folder of an output, with lm-evaluation-harness's keys.
+// HarnessFile is written to each model's folder of an output, with lm-evaluation-harness's keys.
 const HarnessFile = "results.json"
 
-// Harness is a model's results under the keys of lm-evaluation-harness, so that whatever reads its results reads ours. Stand-ins keep
-// their own names: none stands under the name of a task of the harness.
+// Harness is a model's results under lm-evaluation-harness's keys, so that readers of its results can read ours.
+// Stand-ins keep their own names and never appear under the name of a harness task.
 type Harness struct {
 	Results map[string]map[string]any  `json:"results"` // task → "acc,none", "acc_stderr,none", alias
 	Configs map[string]map[string]any  `json:"configs"`
@@ -38,8 +38,8 @@ type Harness struct {
 // noFilter is the harness's name for "no filter on the answers". Its metric keys end with the name of a filter.
 const noFilter = "none"
 
-// NewHarness gives one model's results. A task that was asked under several settings has a key for each, which names what tells them apart: none
-// of them is the task, and which came first must not matter.
+// NewHarness returns one model's results. A task asked under several settings has one key for each, which names the
+// differences: none of them is the default, and their order does not matter.
 func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 	h := &Harness{
 		Results: map[string]map[string]any{}, Configs: map[string]map[string]any{}, Version: map[string]int{}, Shots: map[string]int{},
@@ -100,7 +100,7 @@ func NewHarness(e *eval.Evaluation, m *eval.Judged) *Harness {
 	return h
 }
 
-// HarnessJSON writes one model's results as they are, and those of several as {"models": [...], "paired": [...]}.
+// HarnessJSON writes the results of one model directly, and those of several as {"models": [...], "paired": [...]}.
 func HarnessJSON(w io.Writer, e *eval.Evaluation) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
@@ -118,8 +118,8 @@ func HarnessJSON(w io.Writer, e *eval.Evaluation) error {
 	return enc.Encode(all)
 }
 
-// WriteHarness writes each model's results into its folder under dir. The files are made anew from all that the store holds; one that a model
-// has left, since it bears another name now, is removed.
+// WriteHarness writes each model's results into its folder under dir. The files are rewritten from the whole store; the
+// file of a model that has another name now is removed.
 func WriteHarness(dir string, e *eval.Evaluation) error {
 	names := folderNames(e)
 	for i := range e.Models {
@@ -143,7 +143,8 @@ func WriteHarness(dir string, e *eval.Evaluation) error {
 	return removeLeft(dir, e, names)
 }
 
-// removeLeft removes files of models that lie elsewhere now. A model that another process has added meanwhile keeps its file.
+// removeLeft removes files of models whose folder has changed. A model that another process has added meanwhile keeps
+// its file.
 func removeLeft(dir string, e *eval.Evaluation, names []string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*", HarnessFile))
 	if err != nil {
@@ -173,15 +174,15 @@ func removeLeft(dir string, e *eval.Evaluation, names []string) error {
 		if err := os.Remove(path); err != nil {
 			return err
 		}
-		_ = os.Remove(filepath.Dir(path)) // stays where it holds anything else
+		_ = os.Remove(filepath.Dir(path)) // fails if it holds anything else
 	}
 	return nil
 }
 
-// harnessModel is what a file says of who asked.
+// harnessModel is the model field of the file.
 const harnessModel = "antiphase"
 
-// folderNames are names of folders for the models, each its own.
+// folderNames are unique folder names for the models.
 func folderNames(e *eval.Evaluation) []string {
 	var out []string
 	for i := range e.Models {
@@ -198,7 +199,7 @@ func folderNames(e *eval.Evaluation) []string {
 	return out
 }
 
-// fileName makes a name of a model fit for a file of any system.
+// fileName turns a model's name into a file name that is valid on any system.
 func fileName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`/\:*?"<>| `, r) || unicode.IsControl(r) {

@@ -2,7 +2,7 @@ package report
 
 import "antiphase/eval/task"
 
-// What is found in long texts by length: needles through hops, and the tasks after RULER.
+// Retrieval from long texts by length: needles through hops, and the tasks after RULER.
 func init() { register(42, hiddenSection) }
 
 func hiddenSection(p *Page) (section, error) {
@@ -25,7 +25,7 @@ func hiddenSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// hiddenFigure is the bound score by length; one length needs no figure.
+// hiddenFigure is the bound score by length; a single length has no figure.
 func hiddenFigure(title string, models []shown[task.HiddenDetail], cell int) (figure, bool) {
 	var list []series
 	for _, m := range models {

@@ -7,7 +7,7 @@ import (
 	"antiphase/eval/task"
 )
 
-// What interventions in attention do to loss and retrieval.
+// The effect of interventions in attention on loss and retrieval.
 func init() { register(68, interventionsSection) }
 
 func interventionsSection(p *Page) (section, error) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// LaTeX writes the table of scores for a paper: booktabs rules, the better value bold, differences with their stars. It needs the package booktabs
-// and nothing else: what is not ASCII is written in commands.
+// LaTeX writes the table of scores for a paper: booktabs rules, the better value in bold, differences with stars. It
+// needs only the package booktabs: non-ASCII characters are written as commands.
 func (p *Page) LaTeX(w io.Writer) error {
 	sides := p.evaluation().Sides()
 	rows := p.lines()
@@ -56,13 +56,14 @@ func (p *Page) LaTeX(w io.Writer) error {
 	return err
 }
 
-// latexCommands are characters that LaTeX reads as something else, or does not have.
+// latexCommands are characters that are special in LaTeX or missing from it.
 var latexCommands = strings.NewReplacer(
 	`\`, `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`, "_", `\_`, "{", `\{`, "}", `\}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`,
 	"<", "$<$", ">", "$>$", "−", "$-$", "±", "$\\pm$", "λ", "$\\lambda$", "σ", "$\\sigma$", "√", "$\\surd$", "×", "$\\times$", "·", "$\\cdot$", "‖", "$\\|$",
 	"°", "$^\\circ$", "≈", "$\\approx$", "–", "--", "…", "\\dots{}", "“", "``", "”", "''", "’", "'", "→", "$\\to$", "Σ", "$\\Sigma$", "é", `\'e`)
 
-// latexText is text as a cell may hold it. Characters without a command become a question mark rather than an error of the compiler.
+// latexText escapes text for a cell. Characters without a command become a question mark, because they would stop the
+// compiler.
 func latexText(s string) string {
 	out := latexCommands.Replace(s)
 	return strings.Map(func(r rune) rune {

@@ -6,8 +6,9 @@ import (
 	"antiphase/eval"
 )
 
-// leadFigure is the first thing on the page: every headline measure on which two sides can be compared, as B − A in units of half its
-// 95 % interval, so that measures of any unit stand on one axis. Right of zero the second side is better.
+// leadFigure is the first item on the page: every headline measure on which two sides can be compared, as B − A in
+// units of half its 95 % interval, so that measures of any unit share one axis. To the right of zero the second side is
+// better.
 func leadFigure(e *eval.Evaluation) *figure {
 	sides := e.Sides()
 	if len(sides) != 2 {
@@ -27,7 +28,7 @@ func leadFigure(e *eval.Evaluation) *figure {
 	d.line("axisline", x.at(0), 4, x.at(0), h-24)
 	for i, b := range list {
 		y := float64(10 + step*i + step/2)
-		mid := min(max(b.mid, x.lo+1), x.hi-1) // a row beyond the frame stands at its edge
+		mid := min(max(b.mid, x.lo+1), x.hi-1) // a row beyond the frame is drawn at its edge
 		class := "quiet"
 		if b.p < 0.05 && b.skill {
 			class = sideClass(1)
@@ -53,7 +54,7 @@ type leadBar struct {
 	tip    string
 }
 
-// leadBars are the comparisons of headline measures, written to the figure's table too.
+// leadBars are the comparisons of headline measures, which are also written to the figure's table.
 func leadBars(e *eval.Evaluation, sides []eval.Side, f *figure) []leadBar {
 	titles := titles(e)
 	var list []leadBar

@@ -12,7 +12,7 @@ import (
 // A task's score and the divergence from exact by bits (the paper's Figure 8).
 func init() { register(90, lowbitSection) }
 
-// lowbitTitles are what may be quantised.
+// lowbitTitles name what may be quantised.
 var lowbitTitles = map[string]string{"logits": "Attention logits", "keys": "Keys", "values": "Values", "cache": "Keys and values", "both": "Logits, keys and values"}
 
 func lowbitSection(p *Page) (section, error) {
@@ -41,10 +41,10 @@ func lowbitSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// lowbitKind is what is quantised, and which of its numbers share a scale.
+// lowbitKind is what is quantised, and which numbers share a scale.
 type lowbitKind struct{ of, per string }
 
-// lowbitKinds are those that any model has, in order of appearance.
+// lowbitKinds are those of any model, in order of appearance.
 func lowbitKinds(models []shown[task.LowbitDetail]) (out []lowbitKind) {
 	for _, m := range models {
 		for _, r := range m.Detail.Rows {
@@ -92,7 +92,7 @@ func lowbitFigures(k lowbitKind, title string, models []shown[task.LowbitDetail]
 	return out
 }
 
-// bitSeries is one model's number by bits, ascending.
+// bitSeries is one model's number by bits, in ascending order.
 func bitSeries(m *shown[task.LowbitDetail], k lowbitKind, of func(r *task.LowbitRow) *eval.Mean) series {
 	rows := slices.Clone(m.Detail.Rows)
 	slices.SortFunc(rows, func(a, b task.LowbitRow) int { return a.Bits - b.Bits })

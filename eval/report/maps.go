@@ -44,7 +44,7 @@ func mapsSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// checkMaps finds what a file changed by hand may lack.
+// checkMaps finds errors in a file that was edited by hand.
 func checkMaps(x *task.MapExample) error {
 	n := len(x.Units)
 	if len(x.Maps) == 0 || n == 0 || x.Answer[0] < 0 || x.Answer[1] > n || x.Query < 0 || x.Query > n {
@@ -74,11 +74,11 @@ func mapRows(x *task.MapExample, m *task.Matrix) [][]string {
 	return out
 }
 
-// strength is how strongly a score is coloured: the square root lets scores of one percent be seen, and one absolute
-// scale for all maps lets them be compared.
+// strength is the intensity of a score's colour: the square root makes scores of one percent visible, and one absolute
+// scale makes all maps comparable.
 func strength(x float64) float64 { return min(1, math.Sqrt(math.Abs(x))) }
 
-// signClass is the colour of a score: warm above zero, cold below. Zero has the colour of the page.
+// signClass is the colour of a score: warm above zero, cold below; zero has the page's background.
 func signClass(x float64) string {
 	if x < 0 {
 		return "neg"
@@ -115,12 +115,12 @@ func mapChart(x *task.MapExample, m *task.Matrix) template.HTML {
 	return d.done()
 }
 
-// unitText makes a unit's blanks visible.
+// unitText makes a unit's spaces visible.
 func unitText(s string) string {
 	return strings.NewReplacer("\n", "⏎", " ", "␣", "\t", "⇥").Replace(s)
 }
 
-// promptHeat is the prompt itself, each unit coloured by what the last row gives it.
+// promptHeat is the prompt itself, each unit coloured by the last row's score.
 func promptHeat(x *task.MapExample) template.HTML {
 	rows := x.Maps[len(x.Maps)-1].Rows
 	last := rows[len(rows)-1]

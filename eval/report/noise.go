@@ -37,7 +37,7 @@ func noiseSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// noiseFigure is one kind of noise. Models of one question have the same kinds and doses.
+// noiseFigure is one kind of noise. All models of a question have the same kinds and doses.
 func noiseFigure(title string, models []shown[task.NoiseDetail], k int) figure {
 	var list []series
 	d := &models[0].Detail

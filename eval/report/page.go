@@ -25,7 +25,7 @@ var (
 	page = template.Must(template.New("page").Funcs(template.FuncMap{"side": sideClass}).Parse(pageHTML))
 )
 
-// view is what the template shows, all numbers formatted and all charts drawn.
+// view is the template's data, with all numbers formatted and all charts drawn.
 type view struct {
 	Title    string
 	CSS      template.CSS
@@ -41,7 +41,7 @@ type view struct {
 	Next     []string
 }
 
-// HTML writes the page: it needs nothing else, neither network nor script, and every figure can be saved from it.
+// HTML writes the page. It needs neither network nor scripts, and every figure can be saved from it.
 func (p *Page) HTML(w io.Writer) error {
 	e := p.evaluation()
 	list, err := allSections(p)
@@ -54,7 +54,7 @@ func (p *Page) HTML(w io.Writer) error {
 	if v.Title == "" {
 		v.Title = "Antiphase evaluation"
 	}
-	var b bytes.Buffer // a page that fails half way is not written at all
+	var b bytes.Buffer // a page that fails half-way is not written
 	if err := page.Execute(&b, v); err != nil {
 		return fmt.Errorf("report: page: %w", err)
 	}
@@ -62,7 +62,7 @@ func (p *Page) HTML(w io.Writer) error {
 	return err
 }
 
-// about says where, when and of what.
+// about says where, when and on what the page is based.
 func (p *Page) about() []string {
 	e := p.evaluation()
 	var out []string
@@ -104,7 +104,7 @@ func (p *Page) about() []string {
 	return out
 }
 
-// verdict is one sentence: of the headline measures, which side is better in how many.
+// verdict is one sentence: which side is better in how many of the headline measures.
 func (p *Page) verdict() string {
 	e := p.evaluation()
 	sides := e.Sides()
@@ -146,7 +146,7 @@ func (p *Page) verdict() string {
 	return fmt.Sprintf("Of %d headline measures, %s; %d cannot be told apart.", compared, strings.Join(parts, ", "), ties)
 }
 
-// notes say how numbers were made.
+// notes describe how numbers were made.
 func (p *Page) notes() []string {
 	return []string{
 		"Every model answers the same questions. A single model's error is one standard error over samples: how well this model was measured, not how much another training seed would differ. Groups of models are compared with the variance between seeds.",
@@ -156,7 +156,7 @@ func (p *Page) notes() []string {
 	}
 }
 
-// judgeNote is the prompt of the judge, which the paper's protocol does not give and readers must know.
+// judgeNote is the prompt of the judge, which the paper does not give and readers need to know.
 func judgeNote(e *eval.Evaluation) []string {
 	for _, m := range e.Models {
 		for _, r := range m.Results {
@@ -168,7 +168,7 @@ func judgeNote(e *eval.Evaluation) []string {
 	return nil
 }
 
-// indented is a recipe as people read it.
+// indented is a recipe for display.
 func indented(raw json.RawMessage) string {
 	var b bytes.Buffer
 	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {

@@ -5,8 +5,8 @@ import (
 	"antiphase/eval/task"
 )
 
-// The numbers of Ye et al., "Differential Transformer" (arXiv 2410.05258v2), that reports show beside ours. Those of figures were
-// read off the vector drawings. Names are the paper's two models.
+// The numbers of Ye et al., "Differential Transformer" (arXiv 2410.05258v2), that reports show next to ours. Those of
+// figures were read from the vector drawings. Names are the paper's two models.
 const (
 	paperBase = "Transformer (paper)"
 	paperDiff = "DIFF (paper)"
@@ -23,7 +23,7 @@ func paperScaling() []eval.ScalingCurve {
 	}
 }
 
-// paperClaims are what the paper reads off its two curves.
+// paperClaims are the paper's own readings of its two curves.
 var paperClaims = map[string]string{
 	"parameters": "The paper's own: 6.8B of DIFF do what 11B of Transformer do (62.2 %), 7.8B what 13.1B do (59.5 %).",
 	"tokens":     "The paper's own: DIFF after 160B tokens is where Transformer is after 251B (63.7 %).",
@@ -110,7 +110,7 @@ var paperOutliers = struct{ base, diff task.OutlierResult }{
 	task.OutlierResult{Tokens: 400_000, Logits: task.Extreme{Top1: 38.8, Top2: 38.8, Top3: 37.3, Top10: 32.0, Top100: 27.4, Median: 3.3}, Hidden: task.Extreme{Top1: 1688.2, Top2: 1672.5, Top3: 1672.1, Top10: 1624.3, Top100: 740.9, Median: 1.2}},
 }
 
-// paperLowbit is Figure 8: zero-shot HellaSwag with attention logits of so many bits.
+// paperLowbit is Figure 8: zero-shot HellaSwag with attention logits of this many bits.
 var paperLowbit = struct {
 	bits       []int
 	base, diff []float64
@@ -137,8 +137,8 @@ var paperICL = []struct {
 // paperAlternating is Figure 7b: the spread on TREC with the examples alternating by class, which no other set has.
 var paperAlternating = struct{ base, diff float64 }{.567, .134}
 
-// paperHallucination is Table 4, the question-answering sets (100 questions each): share of answers that GPT-4o finds accurate and free
-// of hallucination.
+// paperHallucination is Table 4, the question-answering sets (100 questions each): share of answers that GPT-4o judges
+// accurate and free of hallucination.
 var paperHallucination = []struct {
 	set        string
 	base, diff float64

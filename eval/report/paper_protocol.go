@@ -8,10 +8,10 @@ import (
 	"antiphase/eval/task"
 )
 
-// paperNumber is what the paper has for a metric.
+// paperNumber is the paper's value of a metric.
 type paperNumber struct{ base, diff float64 }
 
-// paperScore is the paper's number for a metric of a task, whether or not the protocols agree: see differs.
+// paperScore is the paper's value of a metric of a task, whether or not the protocols agree: see differs.
 func paperScore(kind string, shots int, config map[string]any, metric string) (paperNumber, bool) {
 	for _, x := range paperMC {
 		if x.task == kind && metric == published(kind) {
@@ -50,8 +50,8 @@ func paperScore(kind string, shots int, config map[string]any, metric string) (p
 	return paperInside(kind, metric)
 }
 
-// published is the metric that the paper's tables show, which is the harness's usual one: OpenLLaMA-3B-v2's HellaSwag is .52 by acc and
-// .70 by acc_norm, and Table 1 prints .70; its other tasks agree with acc.
+// published is the metric in the paper's tables, which is the harness's usual one: OpenLLaMA-3B-v2's HellaSwag is .52
+// by acc and .70 by acc_norm, and Table 1 prints .70; its other tasks agree with acc.
 func published(kind string) string {
 	if kind == "hellaswag" {
 		return "acc_norm"
@@ -59,7 +59,7 @@ func published(kind string) string {
 	return "acc"
 }
 
-// paperInside is paperScore of the tasks that look into models.
+// paperInside is paperScore for tasks that inspect models.
 func paperInside(kind, metric string) (paperNumber, bool) {
 	mean := func(list []float64) (sum float64) {
 		for _, x := range list {
@@ -86,8 +86,8 @@ func paperInside(kind, metric string) (paperNumber, bool) {
 	return paperNumber{}, false
 }
 
-// differs says in what the protocol of a result differs from the paper's; nothing: it is the same as far as the paper tells. Model and
-// training data always differ, and are not listed.
+// differs lists the differences between the protocol of a result and the paper's; an empty list means the same, as far
+// as the paper says. Model and training data always differ and are not listed.
 func differs(q *eval.Result, metric string) []string {
 	var out []string
 	say := func(when bool, format string, args ...any) {
@@ -126,7 +126,7 @@ func differs(q *eval.Result, metric string) []string {
 		say(number(q.Config["max_tokens"]) != 16384, "at most %v tokens of reasoning, the paper 16384 after distilled reasoning", q.Config["max_tokens"])
 		say(true, "the paper's prompts are not public")
 	case q.Kind == "outliers":
-		say(number(q.Config["used_tokens"]) < 380_000, "%v tokens, the paper 400,000", q.Config["used_tokens"]) // whole sequences: a few less
+		say(number(q.Config["used_tokens"]) < 380_000, "%v tokens, the paper 400,000", q.Config["used_tokens"]) // whole sequences: slightly fewer
 	}
 	return out
 }

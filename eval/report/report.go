@@ -1,8 +1,8 @@
-// Package report renders evaluations: the table of a terminal, one HTML page with its figures, rows for documents, results under the
-// keys of lm-evaluation-harness, and the paper's numbers with what tells their protocol from ours.
+// Package report renders evaluations: a table for the terminal, one HTML page with figures, rows for documents, results
+// under lm-evaluation-harness's keys, and the paper's numbers with the differences between its protocol and ours.
 //
-// A [Page] holds what is shown. [Page.Table] and [Page.HTML] go through the same rows (rows.go). Each figure is a file that registers a
-// section (see register); chart_*.go and svg.go draw.
+// A [Page] holds what is shown. [Page.Table] and [Page.HTML] use the same rows (rows.go). Each figure is a file that
+// registers a section (see register); chart_*.go and svg.go draw.
 package report
 
 import (
@@ -16,7 +16,7 @@ import (
 	"antiphase/metrics"
 )
 
-// Page is everything that one page or table shows: any of the parts may be missing.
+// Page is everything on one page or in one table; any part may be missing.
 type Page struct {
 	Title      string               `json:"title,omitempty"`
 	Command    string               `json:"command,omitempty"` // that makes it again
@@ -30,7 +30,7 @@ type Page struct {
 	Brief      map[string][]string  `json:"brief,omitempty"` // metrics of each task that the table shows; a task that is not there shows all
 }
 
-// Training is how a model came to be.
+// Training is the training record of a model.
 type Training struct {
 	Model           string       `json:"model"` // its name in the evaluation
 	Tokens          int64        `json:"tokens"`
@@ -46,16 +46,16 @@ type CurvePoint struct {
 	Step  int      `json:"step"`
 	Loss  float64  `json:"loss"`            // of training batches
 	Valid *float64 `json:"valid,omitempty"` // held-out, where it was measured
-	Grad  float64  `json:"grad,omitempty"`  // gradient norm before clipping, the largest since the point before
+	Grad  float64  `json:"grad,omitempty"`  // gradient norm before clipping, the largest since the previous point
 }
 
-// GroupCurve is the gradient norm of one kind of parameter over training.
+// GroupCurve is the gradient norm of one kind of parameter during training.
 type GroupCurve struct {
 	Name   string       `json:"name"`
 	Points [][2]float64 `json:"points"` // step, norm
 }
 
-// JSON writes the page's data. A value that is not a number cannot be written: the error names it.
+// JSON writes the page's data. A value that is not finite cannot be written: the error names it.
 func (p *Page) JSON(w io.Writer) error {
 	if path := nonFinite(reflect.ValueOf(p).Elem(), ""); path != "" {
 		return fmt.Errorf("report:%s is not a finite number: the model has diverged, or was given nothing to measure", path)

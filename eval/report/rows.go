@@ -18,22 +18,22 @@ type line struct {
 	minor         bool   // detail of the row above
 	floors        map[string]string
 	cells         []cell
-	diffs         []string // of each side but the first
+	diffs         []string // of each side except the first
 }
 
-// cell is one side's value as it is shown.
+// cell is one side's displayed value.
 type cell struct {
-	text string // empty where it was not measured
-	mark string // "▸" better than every other side, "≈" none is
+	text string // empty if not measured
+	mark string // "▸" better than every other side, "≈" no difference
 }
 
-// marks of a cell.
+// Marks of a cell.
 const (
 	best = "▸"
 	tied = "≈"
 )
 
-// detailRows adds rows of a task's own beneath its metrics, such as a score by depth. Figures' files register them.
+// detailRows adds a task's own rows below its metrics, such as a score by depth. Files of figures register them.
 var detailRows = map[string]func(e *eval.Evaluation, q *eval.Result, sides []eval.Side) []line{}
 
 // lines are all rows of the page's table.
@@ -98,7 +98,7 @@ func metricLine(e *eval.Evaluation, sides []eval.Side, q *eval.Result, m *eval.M
 	return x
 }
 
-// judge marks the side that is better than every other in the paired test, or all where none is.
+// judge marks the side that is better than every other in the paired test, or all if none is.
 func (x *line) judge(e *eval.Evaluation, sides []eval.Side, m *eval.Metric) {
 	if m.Better == eval.Neither || len(sides) < 2 {
 		return
@@ -136,8 +136,9 @@ func (x *line) judge(e *eval.Evaluation, sides []eval.Side, m *eval.Metric) {
 	}
 }
 
-// aboveFloors says that a score needs knowledge: its 95 % interval lies above every floor. A score below a floor may be better than another
-// one, and yet both earn less than guessing or copying does. A floor of 1, of a single needle say, tells nothing.
+// aboveFloors reports whether a score requires knowledge: its 95 % interval is above every floor. A score below a floor
+// may be better than another one, yet both earn less than guessing or copying. A floor of 1, as for a single needle, is
+// uninformative.
 func aboveFloors(m *eval.Metric) bool {
 	low := m.Low
 	if m.Low == 0 && m.High == 0 { // no interval
@@ -151,7 +152,7 @@ func aboveFloors(m *eval.Metric) bool {
 	return true
 }
 
-// facts are what models are, not how they score.
+// facts describe models rather than scores.
 func (p *Page) facts(sides []eval.Side) []line {
 	params, seen, speed := line{measure: "parameters"}, line{measure: "training tokens", minor: true}, line{measure: "training speed, tokens/s", minor: true}
 	for _, s := range sides {
@@ -208,7 +209,7 @@ func groupLines(e *eval.Evaluation, sides []eval.Side, q *eval.Result, done map[
 	return out
 }
 
-// titles name every question: the task, with what tells it from other questions of the same task.
+// titles name every question: the task, with what distinguishes it from other questions of the same task.
 func titles(e *eval.Evaluation) map[string]string {
 	out := map[string]string{}
 	all := e.Questions()
@@ -232,7 +233,7 @@ func titles(e *eval.Evaluation) map[string]string {
 		parts = append(parts, circumstances(q, same)...)
 		out[q.Question] = strings.Join(parts, " ")
 	}
-	// What still has one name is told apart by its number.
+	// Questions that still share a name are numbered.
 	seen := map[string]int{}
 	for _, q := range all {
 		t := out[q.Question]
@@ -243,7 +244,7 @@ func titles(e *eval.Evaluation) map[string]string {
 	return out
 }
 
-// configured is a setting as it was used: of lengths, 0 is the context.
+// configured is a setting as it was used: for lengths, 0 is the context.
 func configured(q *eval.Result, key string) any {
 	if key == "lengths" {
 		return lengthsOf(q)
@@ -251,7 +252,7 @@ func configured(q *eval.Result, key string) any {
 	return q.Config[key]
 }
 
-// circumstances are what tells a question from others of its task beside settings.
+// circumstances distinguish a question from others of its task, besides settings.
 func circumstances(q *eval.Result, same []*eval.Result) []string {
 	var out []string
 	for _, x := range []struct {
@@ -272,7 +273,7 @@ func circumstances(q *eval.Result, same []*eval.Result) []string {
 	return out
 }
 
-// standInMark follows the name of a task whose questions were generated in a set's place.
+// standInMark follows the name of a task whose questions were generated instead of read from a set.
 const standInMark = "°"
 
 // differing are the settings in which questions of one task differ.

@@ -8,7 +8,7 @@ import (
 	"antiphase/eval/task"
 )
 
-// What models make of the same prompts.
+// Continuations of the same prompts by all models.
 func init() { register(150, samplesSection) }
 
 func samplesSection(p *Page) (section, error) {

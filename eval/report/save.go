@@ -11,7 +11,8 @@ import (
 	"antiphase/eval"
 )
 
-// Row is one number of an evaluation with all that is needed to make it again. Tables of documents are rendered from rows.
+// Row is one number of an evaluation with everything needed to reproduce it. Tables in documents are rendered from
+// rows.
 type Row struct {
 	Task       string             `json:"task"`
 	Version    int                `json:"version"`
@@ -57,7 +58,7 @@ func Rows(e *eval.Evaluation, at time.Time, command string) []Row {
 	return out
 }
 
-// SaveRows appends rows to DIR/GROUP.jsonl, or DIR/TASK.jsonl of a task without a group, one line each.
+// SaveRows appends rows to DIR/GROUP.jsonl, or DIR/TASK.jsonl for a task without a group, one line each.
 func SaveRows(dir string, rows []Row) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -72,7 +73,7 @@ func SaveRows(dir string, rows []Row) error {
 			return err
 		}
 		if _, err := f.Write(append(line, '\n')); err != nil {
-			_ = f.Close() // the write's error says more
+			_ = f.Close() // the write's error is more informative
 			return err
 		}
 		if err := f.Close(); err != nil {

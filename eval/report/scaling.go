@@ -33,7 +33,7 @@ func scalingSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// paperPoint is where the paper compares: by tokens DIFF after 160B, by parameters its 6.8B.
+// paperPoint is where the paper compares: by tokens, DIFF after 160B; by parameters, its 6.8B.
 func paperPoint(r *eval.ScalingResult) float64 {
 	if r.By == "tokens" {
 		return 160e9
@@ -69,7 +69,7 @@ func scalingFigure(id, title string, r *eval.ScalingResult) figure {
 	return f
 }
 
-// ScalingTable renders the curves and what they say.
+// ScalingTable renders the curves and the findings.
 func ScalingTable(r *eval.ScalingResult, color bool) string {
 	t := grid{left: 1, Rows: [][]string{{"architecture", r.By, "loss", "fit"}}}
 	for i := range r.Curves {
@@ -92,7 +92,7 @@ func ScalingTable(r *eval.ScalingResult, color bool) string {
 	return out
 }
 
-// findings says in words what each challenger needs.
+// findings states what each challenger needs.
 func findings(r *eval.ScalingResult) []string {
 	var out []string
 	first := &r.Curves[0]

@@ -8,7 +8,7 @@ import (
 	"antiphase/eval"
 )
 
-// tableView is the table of scores as the page shows it.
+// tableView is the table of scores on the page.
 type tableView struct {
 	Sides  []string
 	Floors []string
@@ -88,7 +88,7 @@ func floor(f map[string]float64, name string) string {
 	return ""
 }
 
-// The paper's numbers, and what tells its protocol from ours.
+// The paper's numbers, and the differences between its protocol and ours.
 func init() { register(140, paperSection) }
 
 func paperSection(p *Page) (section, error) {
@@ -129,7 +129,7 @@ func paperSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// pairsSection compares any two sides where there are more than two.
+// pairsSection compares any two sides if there are more than two.
 func init() { register(15, pairsSection) }
 
 func pairsSection(p *Page) (section, error) {

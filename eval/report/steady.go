@@ -7,10 +7,10 @@ import (
 	"antiphase/metrics"
 )
 
-// Gradient norms and spikes over training: what DIFF V2's page calls stability.
+// Gradient norms and spikes during training, which DIFF V2's page calls stability.
 func init() { register(22, steadySection) }
 
-// AddGroups takes one step's gradient norms by kind of parameter.
+// AddGroups adds one step's gradient norms by kind of parameter.
 func (t *Training) AddGroups(step int, groups metrics.Groups) {
 	for _, g := range groups {
 		i := slices.IndexFunc(t.Groups, func(c GroupCurve) bool { return c.Name == g.Name })
@@ -40,7 +40,7 @@ func steadySection(p *Page) (section, error) {
 	return s, nil
 }
 
-// gradFigure is the gradient norm by step, each point the largest since the one before.
+// gradFigure is the gradient norm by step; each point is the largest since the previous one.
 func gradFigure(list []Training) (figure, bool) {
 	var lines []series
 	last := 0.0

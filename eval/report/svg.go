@@ -11,25 +11,24 @@ import (
 	"antiphase/eval"
 )
 
-// svg writes one drawing. Colours come from the page's style sheet by class, so that light and dark need no second
-// drawing; every text is escaped here and nowhere else.
+// svg writes one drawing. Colours come from the page's style sheet by class, so that light and dark modes share one
+// drawing. All text is escaped here and nowhere else.
 type svg struct {
 	b    strings.Builder
 	w, h float64
 }
 
-// newSVG begins a drawing of w × h units that scales to the width it is given; label says what it shows to those who
-// cannot see it.
+// newSVG begins a drawing of w × h units that scales to its container; label is its accessible description.
 func newSVG(w, h float64, label string) *svg {
 	d := &svg{w: w, h: h}
 	fmt.Fprintf(&d.b, `<svg viewBox="0 0 %s %s" role="img" aria-label="%s">`, num(w), num(h), escaped(label))
 	return d
 }
 
-// done ends the drawing. It is safe to place unescaped: only this file wrote it.
+// done ends the drawing. The result is safe to insert unescaped: only this file wrote it.
 func (d *svg) done() template.HTML { return template.HTML(d.b.String() + "</svg>") }
 
-// num writes a coordinate with two decimals at most. What is no number, of a model that has diverged, lies at 0.
+// num writes a coordinate with at most two decimals. A value that is not finite, from a diverged model, is drawn at 0.
 func num(x float64) string {
 	if !eval.Finite(x) {
 		return "0"
@@ -37,13 +36,13 @@ func num(x float64) string {
 	return strconv.FormatFloat(math.Round(100*x)/100, 'f', -1, 64)
 }
 
-// rect draws a box; tip, where not empty, appears under the pointer.
+// rect draws a box with a tooltip, if tip is not empty.
 func (d *svg) rect(class string, x, y, w, h float64, tip string) {
 	fmt.Fprintf(&d.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"`, class, num(x), num(y), num(w), num(h))
 	d.tip("rect", tip)
 }
 
-// cell is rect with an opacity: the strength of a colour on whatever the page's background is.
+// cell is rect with an opacity: the intensity of a colour on any background.
 func (d *svg) cell(class string, x, y, w, h, strength float64, tip string) {
 	fmt.Fprintf(&d.b, `<rect class="%s" x="%s" y="%s" width="%s" height="%s" fill-opacity="%s"`,
 		class, num(x), num(y), num(w), num(h), num(strength))
@@ -82,7 +81,7 @@ func (d *svg) path(class string, points [][2]float64) {
 	d.b.WriteString(`"/>`)
 }
 
-// area fills the stretch between the lowest and the highest values, cut to the frame.
+// area fills the band between the lowest and the highest values, clipped to the frame.
 func (d *svg) area(class string, x, y scale, band [][3]float64) {
 	if len(band) < 2 {
 		return
@@ -109,7 +108,7 @@ type scale struct {
 	from, to float64 // drawing
 	log      bool
 	tens     bool // a logarithmic scale with ticks at 1, 2 and 5 times powers of ten
-	whole    bool // only whole numbers have ticks
+	whole    bool // ticks only at integers
 }
 
 func (s scale) at(x float64) float64 {
@@ -123,7 +122,7 @@ func (s scale) at(x float64) float64 {
 	return s.from + (x-lo)/(hi-lo)*(s.to-s.from)
 }
 
-// ticks are round values inside the scale, about n of them; powers of two on a logarithmic one.
+// ticks are about n round values inside the scale; powers of two on a logarithmic one.
 func (s scale) ticks(n int) []float64 {
 	var out []float64
 	if s.tens {
@@ -149,7 +148,7 @@ func (s scale) ticks(n int) []float64 {
 	return out
 }
 
-// decimals are 1, 2 and 5 times powers of ten; without 2 and 5 where those would be too many.
+// decimals are 1, 2 and 5 times powers of ten; without 2 and 5 if those would be too many.
 func (s scale) decimals(n int) []float64 {
 	var out []float64
 	for _, steps := range [][]float64{{1, 2, 5}, {1}} {
@@ -182,7 +181,7 @@ func roundStep(x float64) float64 {
 	return 10 * p
 }
 
-// texts writes the scale's ticks.
+// texts formats the scale's ticks.
 func (s scale) texts(ticks []float64) []string {
 	if !s.tens {
 		return tickText(ticks)
@@ -214,7 +213,7 @@ func tickText(ticks []float64) []string {
 	return out
 }
 
-// escaped is text as a page may hold it: a model may write control characters, which HTML does not have.
+// escaped is text for a page: a model may write control characters, which HTML does not allow.
 func escaped(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {

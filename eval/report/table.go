@@ -7,8 +7,8 @@ import (
 	"antiphase/eval"
 )
 
-// Table renders the page's rows as aligned text: a row per metric, a column per side, the better value marked, and the paired
-// difference of every other side to the first.
+// Table renders the page's rows as aligned text: a row per metric, a column per side, the better value marked, and the
+// paired difference of every other side to the first.
 func (p *Page) Table(color bool) string {
 	sides := p.evaluation().Sides()
 	rows := p.lines()
@@ -50,7 +50,7 @@ func (p *Page) Table(color bool) string {
 	return out
 }
 
-// differenceHead is short where there is one difference only.
+// differenceHead is short if there is only one difference.
 func differenceHead(sides int) string {
 	if sides == 2 {
 		return "difference"
@@ -58,7 +58,7 @@ func differenceHead(sides int) string {
 	return "to the first"
 }
 
-// legend says what marks mean, and what the numbers do not show.
+// legend explains marks and caveats.
 func (p *Page) legend(floors []string) []string {
 	e := p.evaluation()
 	out := []string{"± one standard error"}
@@ -131,7 +131,7 @@ func (g *grid) text(color bool, styles []string) string {
 	return out + rule
 }
 
-// number is a setting that went through JSON, or not.
+// number converts a setting that may have been read from JSON.
 func number(x any) float64 {
 	switch v := x.(type) {
 	case int:
@@ -142,8 +142,7 @@ func number(x any) float64 {
 	return -1
 }
 
-// remarks are what the numbers do not show: questions that did not fit the context as they were meant, units that differ, verdicts
-// that are unclear, rows that were damaged.
+// remarks are caveats: questions that did not fit the context, differing units, unclear verdicts, damaged rows.
 func remarks(e *eval.Evaluation) []string {
 	var out []string
 	for _, q := range e.Questions() {
@@ -168,7 +167,7 @@ func remarks(e *eval.Evaluation) []string {
 	return append(out, e.Warnings...)
 }
 
-// unitRemarks says where two models cannot be compared because they count different units.
+// unitRemarks reports models that cannot be compared because they count different units.
 func unitRemarks(e *eval.Evaluation, q *eval.Result) []string {
 	if q.Kind != "lm" {
 		return nil

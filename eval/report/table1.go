@@ -2,7 +2,7 @@ package report
 
 import "antiphase/eval"
 
-// Zero-shot accuracy beside published models of 3B parameters (the paper's Table 1).
+// Zero-shot accuracy next to published models of 3B parameters (the paper's Table 1).
 func init() { register(30, table1Section) }
 
 // table1Tasks are the columns, in the paper's order.
@@ -10,7 +10,7 @@ var table1Tasks = []struct{ kind, title string }{
 	{"arc_challenge", "ARC-C"}, {"arc_easy", "ARC-E"}, {"boolq", "BoolQ"}, {"hellaswag", "HellaSwag"}, {"openbookqa", "OBQA"}, {"piqa", "PIQA"}, {"winogrande", "WinoGrande"},
 }
 
-// paperTable1 is Table 1 in percent: models after 1T tokens, the mean last; 0 was not published.
+// paperTable1 is Table 1 in percent: models after 1T tokens, the mean last; 0 means not published.
 var paperTable1 = []struct {
 	name string
 	acc  [8]float64
@@ -21,7 +21,8 @@ var paperTable1 = []struct {
 	{"DIFF-3B (paper)", [8]float64{37.8, 72.9, 69.0, 71.4, 29.0, 76.8, 67.1, 60.6}},
 }
 
-// table1Section shows the seven tasks, asked without examples. The paper's rows stand there only where all seven are the sets themselves, asked whole.
+// table1Section shows the seven tasks without examples. The paper's rows are shown only if all seven are the complete
+// original sets.
 func table1Section(p *Page) (section, error) {
 	s := section{Title: "Seven tasks without examples"}
 	e := p.evaluation()
@@ -74,7 +75,7 @@ func table1Section(p *Page) (section, error) {
 	return s, nil
 }
 
-// table1Questions are the tasks asked without examples; same says that all are asked as the paper did.
+// table1Questions are the tasks without examples; same reports that all follow the paper's protocol.
 func table1Questions(e *eval.Evaluation) (out map[string]*eval.Result, same bool) {
 	out, same = map[string]*eval.Result{}, true
 	for _, t := range table1Tasks {

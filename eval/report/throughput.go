@@ -41,7 +41,7 @@ func throughputSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// rate is a speed, and what it loses to another.
+// rate is a speed, and its loss relative to another.
 func rate(m, base eval.Mean) string {
 	out := count(m.Value)
 	if base.Value > 0 {

@@ -60,7 +60,7 @@ func tokensSection(p *Page) (section, error) {
 	return s, nil
 }
 
-// addTokens adds a figure of runs with two checkpoints or more.
+// addTokens adds a figure of runs with at least two checkpoints.
 func (s *section) addTokens(id, title, what string, list []series) {
 	if list == nil {
 		return
@@ -69,7 +69,7 @@ func (s *section) addTokens(id, title, what string, list []series) {
 	s.Figures = append(s.Figures, lineFigure(slug(id), title, what, "training tokens", what, x, y, list))
 }
 
-// groupsOf are the groups of tasks that were asked.
+// groupsOf are the groups of the tasks that were asked.
 func groupsOf(e *eval.Evaluation) (out []string) {
 	for _, q := range e.Questions() {
 		if q.Group != "" && !slices.Contains(out, q.Group) {
@@ -79,7 +79,7 @@ func groupsOf(e *eval.Evaluation) (out []string) {
 	return out
 }
 
-// tokenSeries is a line for every run of which two checkpoints or more have the number; shares are in percent.
+// tokenSeries is a line for every run with at least two checkpoints that have the number; shares are in percent.
 func tokenSeries(e *eval.Evaluation, of func(m *eval.Judged) (eval.Metric, bool)) (out []series) {
 	var runs []string
 	for i := range e.Models {

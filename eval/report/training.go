@@ -2,7 +2,7 @@ package report
 
 import "antiphase/eval"
 
-// Loss while training.
+// Loss during training.
 func init() { register(20, trainingSection) }
 
 func trainingSection(p *Page) (section, error) {
@@ -48,7 +48,7 @@ func after(points [][2]float64, x float64) [][2]float64 {
 	return points
 }
 
-// thin averages neighbours until at most n points are left.
+// thin averages adjacent points until at most n are left.
 func thin(points [][2]float64, n int) [][2]float64 {
 	if len(points) <= n {
 		return points

@@ -8,12 +8,13 @@ import (
 	"antiphase/eval"
 )
 
-// Where the token that must answer looks (the paper's Table 3 and Figure 1).
+// Attention of the token that must answer (the paper's Table 3 and Figure 1).
 //
-// The paper's formula is not public; it averages over all heads and layers. Our choices: the query is the token that must produce the
-// answer's first digit; each head's row is divided by the sum of its magnitudes, and heads then count alike, whatever their λ. Of a
-// differential head the applied row A1 − λA2 is summed by magnitude and with its sign, and A1 and A2 are shown apart; all three also
-// weighted by values, ‖a·v‖. The model answers each prompt too, so that right and wrong retrievals can be told apart.
+// The paper's formula is not public; it averages over all heads and layers. Our choices: the query is the token that
+// must produce the answer's first digit; each head's row is divided by the sum of its magnitudes, so that heads count
+// equally whatever their λ. For a differential head the applied row A1 − λA2 is summed by magnitude and with its sign,
+// and A1 and A2 are shown separately; all three also weighted by values, ‖a·v‖. The model also answers each prompt, so
+// that right and wrong retrievals can be separated.
 func init() {
 	register(40, eval.Task{
 		Name: "attention", Version: 3, Shots: -1, Inside: true,
@@ -40,13 +41,13 @@ func init() {
 	})
 }
 
-// Gaze is where one token looks: by layer and head, and λ by layer where there is one.
+// Gaze is one token's attention by layer and head, and λ by layer if there is one.
 type Gaze struct {
 	Heads  [][]HeadGaze `json:"heads"`
 	Lambda []float64    `json:"lambda,omitempty"`
 }
 
-// HeadGaze is one head's row in shares of its magnitude. Of a plain head A1 is the applied row, and there is no A2.
+// HeadGaze is one head's row in shares of its magnitude. For a plain head A1 is the applied row, and there is no A2.
 type HeadGaze struct {
 	Magnitude Segments `json:"magnitude"` // Σ|a| over each segment; the five sum to 1
 	Signed    Segments `json:"signed"`    // Σa
@@ -60,7 +61,7 @@ type HeadGaze struct {
 // gazeKinds are the ways in which a head's row is summed.
 var gazeKinds = []struct {
 	prefix string
-	two    bool // only of heads with two maps
+	two    bool // only for heads with two maps
 	of     func(h *HeadGaze) *Segments
 }{
 	{"", false, func(h *HeadGaze) *Segments { return &h.Magnitude }},

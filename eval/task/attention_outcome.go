@@ -6,7 +6,7 @@ import (
 	"antiphase/eval"
 )
 
-// outcome is where a prompt's gaze is counted.
+// outcome is the mean that a prompt's gaze belongs to.
 func (r *AttentionResult) outcome(right bool) *Outcome {
 	to := &r.Wrong
 	if right {
@@ -18,7 +18,7 @@ func (r *AttentionResult) outcome(right bool) *Outcome {
 	return *to
 }
 
-// take moves the mean towards one more gaze.
+// take adds one gaze to the running mean.
 func (o *Outcome) take(g *HeadGaze) {
 	o.N++
 	w := 1 / float64(o.N)
@@ -28,7 +28,7 @@ func (o *Outcome) take(g *HeadGaze) {
 	o.Gaze.add(g, w)
 }
 
-// addTo adds the outcome's shares to the metrics: those of the last length.
+// addTo adds the outcome's shares to the metrics, for the last length.
 func (o *Outcome) addTo(r *eval.Result, name, when string, length int, lengths []int) {
 	if o == nil || length != len(lengths)-1 {
 		return

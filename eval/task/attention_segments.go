@@ -10,8 +10,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Segments is where a query's attention goes: the first token, the context before the needle, the needle (the answer), the context
-// after it, and the question itself.
+// Segments is the distribution of a query's attention: the first token, the context before the needle, the needle (the
+// answer), the context after it, and the question itself.
 type Segments struct {
 	BOS    float64 `json:"bos"`
 	Before float64 `json:"before"`
@@ -37,7 +37,7 @@ func (s *Segments) add(o Segments, w float64) {
 	s.Query += w * o.Query
 }
 
-// over divides by a total; of nothing there are no shares.
+// over divides by a total; if it is zero there are no shares.
 func (s Segments) over(total float64) (out Segments) {
 	if total != 0 {
 		out.add(s, 1/total)
@@ -65,8 +65,8 @@ func look(s *eval.Subject, c data.Needle) (Gaze, int, error) {
 	return Gaze{Heads: p.heads, Lambda: s.Model.Lambdas(nil)}, p.maps, nil
 }
 
-// question gives the ids up to the token that must produce the answer's first digit. Prompts end before the space in
-// front of it: where that space is a token of its own, bytes for example, it is the space that must look.
+// question returns the ids up to the token that must produce the answer's first digit. Prompts end before the space in
+// front of it: if that space is a separate token, as with bytes, it is the query.
 func question(s *eval.Subject, c data.Needle) []int32 {
 	if len(c.Answers) == 0 {
 		return s.Encode(c.Prompt)
@@ -120,8 +120,8 @@ func (p *segmentProbe) sum(row []float64, of func(float64) float64) Segments {
 	return s
 }
 
-// weighted are the shares of ‖a·v‖: how much of the output's magnitude comes from where. A weight on a position whose value is small
-// moves nothing.
+// weighted are the shares of ‖a·v‖: how much of the output's magnitude comes from each segment. A weight on a position
+// with a small value has little effect.
 func (p *segmentProbe) weighted(row, norms []float64) Segments {
 	x := make([]float64, len(row))
 	for t := range row {
@@ -131,7 +131,7 @@ func (p *segmentProbe) weighted(row, norms []float64) Segments {
 	return s.over(s.Total())
 }
 
-// offsets gives each token's first byte in the text, and the end; the token before the text has none of it.
+// offsets returns each token's first byte in the text, and the end; the token before the text has no bytes.
 func offsets(s *eval.Subject, ids []int32) []int {
 	out := make([]int, len(ids)+1)
 	at := 0

@@ -11,9 +11,9 @@ import (
 	"antiphase/tensor"
 )
 
-// The RMS of the context vector c = Σ a_j·v_j, before any norm over heads, by layer and by number of positions attended to. DIFF V2's page
-// argues from it: with values of unit RMS softmax gives [1/√n, 1), so that V1's norm over each head must magnify by up to √n, while
-// V2 gives (0, √2) without a norm.
+// The RMS of the context vector c = Σ a_j·v_j, before any norm over heads, by layer and by number of attended
+// positions. DIFF V2's page argues from it: with values of unit RMS softmax gives [1/√n, 1), so V1's norm over each
+// head must amplify by up to √n, while V2 gives (0, √2) without a norm.
 func init() {
 	register(56, eval.Task{
 		Name: "context_rms", Version: 1, Shots: -1, Inside: true,
@@ -33,7 +33,7 @@ type ContextDetail struct {
 	Ends   []int        `json:"ends"`   // ranges of positions end before these: 1, 2, 4, …
 	Layers []ContextRMS `json:"layers"` // mean over heads and positions
 	Grid   [][]float64  `json:"grid"`   // [layer][range]: mean RMS, relative to the values'
-	Bound  []float64    `json:"bound"`  // [range]: 1/√n, what uniform attention over uncorrelated values gives
+	Bound  []float64    `json:"bound"`  // [range]: 1/√n, the value for uniform attention over uncorrelated values
 	Norm   bool         `json:"norm"`   // a norm over each head follows
 }
 

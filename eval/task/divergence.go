@@ -8,11 +8,11 @@ import (
 	"antiphase/eval"
 )
 
-// divergence measures how far each variant's next-token distributions lie from the plain model's, on held-out text:
+// divergence measures the distance of each variant's next-token distributions from the plain model's, on held-out text:
 //
 //	KL = Σ_v P(v)·(log P(v) − log Q(v)), P the plain model's, the mean over positions
 //
-// One text at a time: its logits, length × vocabulary, are all that is held.
+// One text at a time: only its logits, length × vocabulary, are held.
 type divergence struct {
 	texts  []string
 	length int

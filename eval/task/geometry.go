@@ -11,7 +11,7 @@ import (
 	"antiphase/tensor"
 )
 
-// The shape of attention and of what it makes: questions that the paper leaves open, measured.
+// The geometry of attention and of its outputs: questions that the paper leaves open.
 func init() {
 	var measures []eval.Measure
 	for _, m := range [][2]string{{"map_gap", "spectral gap of maps"}, {"map_rank", "effective rank of maps"},
@@ -37,14 +37,14 @@ type GeometryDetail struct {
 // GeometryLayer is one layer, mean over sequences (and heads).
 type GeometryLayer struct {
 	Maps []GeometryMap `json:"maps"` // A; or A1, A2 and A1 − λA2
-	// Of the token representations behind the layer, X [T,C].
+	// Of the token representations after the layer, X [T,C].
 	HiddenGap  float64 `json:"hidden_gap"`
 	HiddenRank float64 `json:"hidden_rank"`
 	Collapse   float64 `json:"collapse"` // ‖X − 1x̄ᵀ‖/‖X‖, x̄ the mean token: 0 where all tokens are the same
 }
 
-// GeometryMap is one kind of map. Gap and rank are of its singular values (the eigenvalues of a causal map are its diagonal and say
-// nothing of its rank).
+// GeometryMap is one kind of map. Gap and rank use its singular values, because the eigenvalues of a causal map are its
+// diagonal and say nothing about its rank.
 type GeometryMap struct {
 	Name     string  `json:"name"`
 	Gap      float64 `json:"gap"`
@@ -155,7 +155,7 @@ func (p *geometryProbe) Hidden(l int, x tensor.Tensor) {
 	}
 }
 
-// collapse is how far rows are from being all the same, over their size.
+// collapse measures how far rows are from being equal, relative to their size.
 func collapse(rows [][]float64) float64 {
 	mean, all, rest := make([]float64, len(rows[0])), 0.0, 0.0
 	for _, r := range rows {
@@ -215,7 +215,7 @@ func (g *GeometryMap) add(o GeometryMap, w float64) {
 	g.Negative += w * o.Negative
 }
 
-// answer is the means over layers under the task's measures (maps are the ones that are applied), and every layer's numbers.
+// answer is the means over layers under the task's measures (for maps, the applied ones), and every layer's numbers.
 func (p *geometryProbe) answer() (eval.Answer, error) {
 	n := float64(len(p.layers))
 	var sum GeometryLayer

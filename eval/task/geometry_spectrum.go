@@ -47,8 +47,8 @@ func gram(rows [][]float64) [][]float64 {
 	return g
 }
 
-// eigenvalues of a symmetric matrix, in no order; the matrix is used up. Householder reflections make it tridiagonal, with diagonal
-// d and e[i] between i−1 and i; then implicit QL steps with Wilkinson's shift drive e to zero.
+// eigenvalues of a symmetric matrix, unordered; the matrix is overwritten. Householder reflections make it tridiagonal,
+// with diagonal d and e[i] between i−1 and i; then implicit QL steps with Wilkinson's shift drive e to zero.
 func eigenvalues(a [][]float64) []float64 {
 	n := len(a)
 	d, e := make([]float64, n), make([]float64, n)

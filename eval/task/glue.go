@@ -11,8 +11,8 @@ import (
 	"antiphase/eval"
 )
 
-// The common sets of GLUE and SuperGLUE, put and scored as lm-evaluation-harness does; BoolQ, which is one of them, is in the group mc. Files have the fields of the
-// published sets. MRPC's and CB's F1 are published beside their accuracy.
+// The common sets of GLUE and SuperGLUE, with the prompts and scoring of lm-evaluation-harness; BoolQ, one of them, is
+// in the group mc. Files have the fields of the published sets. MRPC and CB also publish F1.
 func init() {
 	for i, set := range glueSets {
 		t := eval.Task{Name: set.name, Group: "glue", Version: 1, Doc: set.doc,
@@ -68,7 +68,7 @@ type glueRow struct {
 	Label                                                         any
 }
 
-// Check implements eval.Row; the set's own prompt says which texts are missing.
+// Check implements eval.Row; the set's own prompt reports missing texts.
 func (r *glueRow) Check() error {
 	if _, err := r.label(); err != nil {
 		return err
@@ -128,7 +128,7 @@ func asks(format string, fields ...string) func(r *glueRow) (string, error) {
 	}
 }
 
-// wicPrompt names the word by its place in the first sentence.
+// wicPrompt identifies the word by its position in the first sentence.
 func wicPrompt(r *glueRow) (string, error) {
 	s := []rune(r.Sentence1)
 	if r.Start1 < 0 || r.End1 > len(s) || r.Start1 >= r.End1 || strings.TrimSpace(r.Sentence2) == "" {
@@ -166,7 +166,7 @@ func makeSame(format string) func(g *rand.Rand) mcItem {
 	}
 }
 
-// makeCause goes on from a number to what follows from it.
+// makeCause continues a number with its consequence.
 func makeCause(g *rand.Rand) mcItem {
 	x, y, more, less := 10+g.IntN(40), 51+g.IntN(40), "Ben", "Tom"
 	if g.IntN(2) == 0 {
@@ -183,7 +183,7 @@ func makePronoun(g *rand.Rand) mcItem {
 	text := fmt.Sprintf("%s gave %s the key because she had asked for it .", names[0], names[1])
 	prompt, err := WSCPrompt(text, names[gold], "she", 6)
 	if err != nil {
-		panic(err) // the place is right in the text above
+		panic(err) // the position is valid in the text above
 	}
 	return mcItem{contexts: []string{prompt}, endings: []string{"no", "yes"}, gold: gold}
 }

@@ -11,8 +11,9 @@ import (
 	"antiphase/model"
 )
 
-// The flow of gradients (the paper's Appendix G argues that those of DIFF and of the Transformer differ by constants only): norms by kind
-// of parameter and layer, of the mean loss of held-out texts. Training writes the same groups to metrics.jsonl.
+// Gradient flow (the paper's Appendix G argues that the gradients of DIFF and of the Transformer differ only by
+// constants): norms by kind of parameter and layer, of the mean loss of held-out texts. Training writes the same groups
+// to metrics.jsonl.
 func init() {
 	register(55, eval.Task{
 		Name: "gradients", Version: 1, Shots: -1, Inside: true,
@@ -29,7 +30,7 @@ type GradientsDetail struct {
 	Layers [][]GroupNorm `json:"layers"`
 }
 
-// GroupNorm is the norm of the gradients of one kind of parameter, and its share per parameter: norm/√count.
+// GroupNorm is the norm of the gradients of one kind of parameter, and the norm per parameter: norm/√count.
 type GroupNorm struct {
 	Name string  `json:"name"`
 	Norm float64 `json:"norm"`
@@ -75,7 +76,7 @@ func prepareGradients(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	return j, nil
 }
 
-// trainable is a twin of the model with its weights, and with gradients. The model's cache gives way to it.
+// trainable is a copy of the model with gradients. The model's cache is freed for it.
 func trainable(s *eval.Subject) (*model.Model, error) {
 	s.Close()
 	d := s.Model.Device()

@@ -10,11 +10,13 @@ import (
 	"antiphase/eval"
 )
 
-// What a text says (the paper's Table 4, after Lookback Lens): questions about passages and papers, and a summary of an article. The
-// paper's news sets are not free; eLife digests are asked in their place, under their own name. The prompts are our own.
+// Contextual hallucination (the paper's Table 4, after Lookback Lens): questions about passages and papers, and a
+// summary of an article. The paper's news sets are not free; eLife digests replace them, under their own name. The
+// prompts are our own.
 //
-// Measured by rule: exact match and F1 against the right answer, ROUGE-L, and the share of the output that stands in the source. With
-// a judge, as in the paper: a larger model that sees output and right answer and says whether it is accurate and free of hallucination.
+// Measured by rule: exact match and F1 against the right answer, ROUGE-L, and the share of the output that occurs in
+// the source. With a judge, as in the paper: a larger model that sees output and right answer decides whether it is
+// accurate and free of hallucination.
 func init() {
 	better := func(name, label string) eval.Measure {
 		return eval.Measure{Name: name, Better: eval.Higher, Label: label}
@@ -38,12 +40,12 @@ func init() {
 	}
 }
 
-// groundedItem is a source with what is asked of it.
+// groundedItem is a source with its question.
 type groundedItem struct {
 	id, source string
-	task       string // stands behind the source
+	task       string // the question, after the source
 	answer     string
-	also       []string // other answers that are as right
+	also       []string // other right answers
 }
 
 // best is the highest score of an output over the right answers.
@@ -55,7 +57,7 @@ func (q *groundedItem) best(said string, score func(said, right string) float64)
 	return out
 }
 
-// trusted is the right answers as the judge is shown them.
+// trusted is the right answers as shown to the judge.
 func (q *groundedItem) trusted() string {
 	return strings.Join(append([]string{q.answer}, q.also...), "\nor: ")
 }
@@ -99,7 +101,7 @@ func prepareGrounded(ctx context.Context, p *eval.Plan, set groundedSet) (*eval.
 			return nil, err
 		}
 		q := &items[i]
-		q.answer = strings.Join(strings.Fields(q.answer), " ") // on one line, as outputs end with their line or paragraph
+		q.answer = strings.Join(strings.Fields(q.answer), " ") // on one line, because outputs end at a line or paragraph break
 		whole := q.source
 		q.source = fitMiddle(p, whole, p.Context-tokens-p.Count(q.task))
 		if len(q.source) < len(whole) {
@@ -108,7 +110,7 @@ func prepareGrounded(ctx context.Context, p *eval.Plan, set groundedSet) (*eval.
 		j.IDs = append(j.IDs, fmt.Sprintf("%d %s", i, q.id))
 		j.Gold = append(j.Gold, eval.Continuation{Context: q.source + q.task, Text: " " + q.answer})
 	}
-	j.Config["sources_cut"] = cut // to the context, in their middle
+	j.Config["sources_cut"] = cut // cut to the context, in the middle
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		return askGrounded(ctx, lm, p.Judge, items, which, tokens, set.summary)
 	}
@@ -132,7 +134,8 @@ func (set *groundedSet) load(ctx context.Context, p *eval.Plan, n int) ([]ground
 	return out, nil
 }
 
-// fitMiddle takes words out of a text's middle until it has at most so many tokens: beginning and end say most.
+// fitMiddle removes words from the middle of a text until it has at most this many tokens, because beginning and end
+// are the most informative.
 func fitMiddle(p *eval.Plan, text string, tokens int) string {
 	for keep := len(text); ; {
 		n := p.Count(text)
@@ -144,7 +147,7 @@ func fitMiddle(p *eval.Plan, text string, tokens int) string {
 	}
 }
 
-// askGrounded generates, scores by rule, and asks the judge where there is one.
+// askGrounded generates, scores by rule, and asks the judge if there is one.
 func askGrounded(ctx context.Context, lm, judge eval.LM, items []groundedItem, which []int, tokens int, summary bool) ([]eval.Answer, error) {
 	reqs := make([]eval.Generation, len(which))
 	for i, w := range which {
@@ -176,11 +179,11 @@ func askGrounded(ctx context.Context, lm, judge eval.LM, items []groundedItem, w
 	return out, judged(ctx, judge, asked, out)
 }
 
-// judgeTries is how often an unclear judge is asked.
+// judgeTries is the number of attempts for a clear verdict.
 const judgeTries = 3
 
-// judged adds the judge's verdicts. A verdict that is neither yes nor no is asked for again, and then counted as unclear: it stands
-// in the measure "unclear", and the sample has no "judge".
+// judged adds the judge's verdicts. A verdict that is neither yes nor no is requested again, then counted in the
+// measure "unclear", and the sample has no "judge".
 func judged(ctx context.Context, judge eval.LM, asked []eval.Generation, out []eval.Answer) error {
 	open := make([]int, len(out))
 	for i := range open {
@@ -191,7 +194,7 @@ func judged(ctx context.Context, judge eval.LM, asked []eval.Generation, out []e
 		reqs := make([]eval.Generation, len(open))
 		for k, i := range open {
 			reqs[k] = asked[i]
-			if try > 0 { // a deterministic judge must see something new
+			if try > 0 { // a deterministic judge needs a different prompt
 				reqs[k].Prompt = strings.TrimSuffix(asked[i].Prompt, "Reply:") + strings.Repeat("Say only yes or no. ", try) + "Reply:"
 			}
 		}
@@ -214,20 +217,20 @@ func judged(ctx context.Context, judge eval.LM, asked []eval.Generation, out []e
 	return nil
 }
 
-// judgePrompt is what the judge is asked.
+// judgePrompt is the prompt of the judge.
 func judgePrompt(question, right, output string) string {
 	return "You check a model's output against a trusted answer.\n\nTask given to the model:\n" + question +
 		"\n\nTrusted answer:\n" + right + "\n\nThe model's output:\n" + strings.TrimSpace(output) +
 		"\n\nIs the output accurate and free of anything that the trusted answer does not support? Reply with one word, yes or no.\nReply:"
 }
 
-// makeGrounded is a stand-in: codes hidden in a story, and one asked for.
+// makeGrounded is a stand-in: codes hidden in a story, and a question about one.
 func makeGrounded(g *rand.Rand) groundedItem {
 	c := data.NewNeedle(g, data.NeedleOptions{Needles: 2, Depth: g.Float64(), Bytes: 400})
 	return groundedItem{source: c.Prompt[:c.QuerySpan[0]], task: c.Prompt[c.QuerySpan[0]:], answer: c.Answers[0]}
 }
 
-// makeSummary is a stand-in: the first sentence of a story stands for its summary.
+// makeSummary is a stand-in: the first sentence of a story is its summary.
 func makeSummary(g *rand.Rand) groundedItem {
 	story := data.Prose(g, 400)
 	first, _, _ := strings.Cut(story, ". ")

@@ -58,8 +58,8 @@ func (r *paperRow) Check() error {
 	return eval.Missing("document", r.Document)
 }
 
-// readPapers reads documents with several questions each, question by question through all documents. A question that a document has
-// twice has two right answers.
+// readPapers reads documents with several questions each, question by question through all documents. A question that
+// occurs twice in a document has two right answers.
 func readPapers(ctx context.Context, p *eval.Plan, file string, limit int) ([]groundedItem, error) {
 	rows, err := eval.ReadSet[paperRow](ctx, p, file, 0)
 	var out []groundedItem

@@ -14,7 +14,7 @@ import (
 	"antiphase/eval"
 )
 
-// haystack is text that needles are hidden in.
+// haystack is the text in which needles are hidden.
 type haystack struct {
 	text     func(g *rand.Rand, n int) string // at most n bytes of whole sentences
 	perToken float64                          // bytes
@@ -27,7 +27,7 @@ func newHaystack(ctx context.Context, p *eval.Plan, lengths []int) (*haystack, e
 	hay := &haystack{text: data.Prose, source: eval.StandIn}
 	size := math.MaxInt
 	if p.Text("haystack") != "" || p.Data != "" {
-		text, err := haystackText(ctx, p, 16*longest) // more than tokens have bytes
+		text, err := haystackText(ctx, p, 16*longest) // an upper bound on bytes per token
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func haystackText(ctx context.Context, p *eval.Plan, least int) (string, error) 
 		if err != nil {
 			return "", fmt.Errorf("haystack: %w", err)
 		}
-		b.WriteString(strings.Join(strings.Fields(doc.Text), " ") + " ") // one line, as prompts end with a line of their own
+		b.WriteString(strings.Join(strings.Fields(doc.Text), " ") + " ") // one line, because prompts end with a separate line
 		if b.Len() > max(least, 4<<20) {
 			break
 		}

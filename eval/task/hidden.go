@@ -11,15 +11,16 @@ import (
 	"antiphase/eval"
 )
 
-// hidden is a task that asks for some of the things that a long generated text holds: numbers, names or words. Its scores are those of
-// needles. bound: the share of things named that are right, of as many as were asked for at least, so that naming all of them earns
-// what naming any of them does; free: right ones anywhere in the output; constrained: the model picks one after the other among all.
+// hidden is a task that asks for some of the items in a long generated text: numbers, names or words. Its scores are
+// those of needles. bound: the share of named items that are right, where at least as many count as named as were
+// requested, so that naming all of them earns the same as naming any; free: right ones anywhere in the output;
+// constrained: the model picks one after the other among all.
 type hidden struct {
-	cells  func(p *eval.Plan) []string // what is varied beside the length, as labels; nil: nothing
+	cells  func(p *eval.Plan) []string // labels of what is varied besides the length; nil: nothing
 	check  func(p *eval.Plan) error
-	hay    bool                       // things are hidden in a haystack
-	values func(p *eval.Plan) float64 // that a guess is made among
-	// build writes a prompt of about so many bytes. The same numbers of g give the same things, whatever the length.
+	hay    bool                       // items are hidden in a haystack
+	values func(p *eval.Plan) float64 // number of values a guess is made among
+	// build writes a prompt of about this many bytes. The same numbers of g give the same items for any length.
 	build func(p *eval.Plan, g *rand.Rand, hay *haystack, cell, bytes int) hiddenCase
 }
 
@@ -30,7 +31,7 @@ type hiddenCase struct {
 	right, others []string
 }
 
-// HiddenDetail is the data of the figures of tasks that hide things: each score by length and by what else is varied.
+// HiddenDetail is the data of the figures of these tasks: each score by length and by what else is varied.
 type HiddenDetail struct {
 	Lengths []int                    `json:"lengths"`
 	Cells   []string                 `json:"cells,omitempty"`
@@ -129,7 +130,7 @@ func (h *hidden) cases(ctx context.Context, p *eval.Plan) (out []hiddenCase, j *
 	return out, j, nil
 }
 
-// fit writes a prompt that has room for its answer in a length: shorter ones until it fits.
+// fit writes a prompt that leaves room for its answer within a length, shortening it until it fits.
 func (h *hidden) fit(ctx context.Context, p *eval.Plan, hay *haystack, cell, length int, source *rand.PCG) (hiddenCase, error) {
 	bytes := int(float64(length) * hay.perToken)
 	state, err := source.MarshalBinary()
@@ -143,7 +144,7 @@ func (h *hidden) fit(ctx context.Context, p *eval.Plan, hay *haystack, cell, len
 		}
 		c := h.build(p, rand.New(again), hay, cell, bytes)
 		n := p.Count(c.prompt)
-		over := n + len(c.completion()) + 1 - length // free decoding asks for as many tokens as the answer has bytes
+		over := n + len(c.completion()) + 1 - length // free decoding requests as many tokens as the answer has bytes
 		if over <= 0 && len(c.prompt) <= bytes+bytes/8+64 {
 			return c, nil
 		}
@@ -155,14 +156,14 @@ func (h *hidden) fit(ctx context.Context, p *eval.Plan, hay *haystack, cell, len
 	return hiddenCase{}, eval.BadSetting("lengths: %d tokens have no room for what is to be hidden and text around it", length)
 }
 
-// floors are what can be had without knowing which things are right: naming any R of the N there are.
+// floors are the scores without knowing which items are right: naming any R of the N.
 func (h *hidden) floors(p *eval.Plan, cases []hiddenCase) eval.Floors {
 	var bound, pick, guess float64
 	for _, c := range cases {
 		r, n := float64(len(c.right)), float64(len(c.right)+len(c.others))
 		bound += r / n / float64(len(cases))
 		guess += r / h.values(p) / float64(len(cases))
-		for k := range c.right { // right ones that are left, of all that are left
+		for k := range c.right { // remaining right ones, of all remaining
 			pick += (r - float64(k)) / (n - float64(k)) / r / float64(len(cases))
 		}
 	}
@@ -210,7 +211,7 @@ func askHidden(ctx context.Context, lm eval.LM, cases []hiddenCase, which []int)
 	return out, nil
 }
 
-// choices ask for one right thing after the other, each after those before it, which are no options any more.
+// choices ask for one right item after the other, each after the previous ones, which are no longer options.
 func (c *hiddenCase) choices() (out []eval.Choice) {
 	prompt := c.prompt
 	for k, right := range c.right {
@@ -224,7 +225,7 @@ func (c *hiddenCase) choices() (out []eval.Choice) {
 	return out
 }
 
-// score reads an output: every hidden thing in it counts as named, and so does every number that is not hidden.
+// score reads an output: every hidden item in it counts as named, and so does every number that is not hidden.
 func (c *hiddenCase) score(text string) (free, bound float64) {
 	said := map[string]bool{}
 	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !isDigit(r) }) {
@@ -268,7 +269,7 @@ func finishHidden(r *eval.Result, cases []hiddenCase, d HiddenDetail) error {
 	return r.SetDetail(d)
 }
 
-// scatter puts sentences between those of a haystack, in their order or at random.
+// scatter inserts sentences between those of a haystack, in order or at random.
 func scatter(g *rand.Rand, hay string, list []string, inOrder bool) string {
 	all := sentences(hay)
 	places := make([]int, len(list))

@@ -13,9 +13,9 @@ import (
 // Many-shot classification under constrained decoding (the paper's Figure 6, after Bertsch et al. 2024): accuracy as
 // the examples before the question grow to fill the context.
 //
-// The paper gives no prompts. Our choices are those of the public code for the protocol: "Question: …\nType: …\n==\n" for TREC,
-// "query: … intent: …" for Banking-77, "utterance: … intent: …" for CLINC-150. Examples are drawn class by class in random order, so
-// that each class comes once in every round; those of more shots begin with those of fewer.
+// The paper gives no prompts. Ours are those of the protocol's public code: "Question: …\nType: …\n==\n" for TREC,
+// "query: … intent: …" for Banking-77, "utterance: … intent: …" for CLINC-150. Examples are drawn class by class in
+// random order, so that each class occurs once in every round; those of fewer shots are a prefix of those of more.
 func init() {
 	for i, set := range iclSets {
 		registerAt(90, i, eval.Task{
@@ -47,8 +47,8 @@ func (t *iclTask) example(x iclItem) string {
 }
 func (t *iclTask) question(x iclItem) string { return t.set.x + x.text + "\n" + t.set.y }
 
-// options are the labels as they stand in text, with the end of their line: without it "cancel" could never be chosen beside "cancel
-// reservation", since nothing would tell where it ends.
+// options are the labels including the line break: without it "cancel" could never be chosen next to "cancel
+// reservation", because nothing would mark its end.
 func (t *iclTask) options() []string {
 	out := make([]string, len(t.labels))
 	for i, l := range t.labels {
@@ -57,7 +57,7 @@ func (t *iclTask) options() []string {
 	return out
 }
 
-// fit is how many of the examples the context has room for, besides any question and label.
+// fit is the number of examples that fit the context besides any question and label.
 func (t *iclTask) fit(ctx context.Context, p *eval.Plan) (int, error) {
 	label, question := 0, 0
 	for _, o := range t.options() {
@@ -84,7 +84,7 @@ func (t *iclTask) fit(ctx context.Context, p *eval.Plan) (int, error) {
 	return len(t.train), nil
 }
 
-// rounds orders items so that each class comes once in every round, in random order, as long as it has items left.
+// rounds orders items so that each class occurs once in every round, in random order, as long as it has items left.
 func rounds(g *rand.Rand, items []iclItem, labels []string) []iclItem {
 	by := map[string][]iclItem{}
 	for _, i := range g.Perm(len(items)) {
@@ -102,7 +102,7 @@ func rounds(g *rand.Rand, items []iclItem, labels []string) []iclItem {
 	return out
 }
 
-// shotCounts are the numbers of examples that are tried.
+// shotCounts are the numbers of examples to try.
 func (t *iclTask) shotCounts(ctx context.Context, p *eval.Plan) ([]int, error) {
 	fit, err := t.fit(ctx, p)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"antiphase/eval"
 )
 
-// How much the order of the same examples matters (the paper's Figures 7 and 11): best minus worst accuracy over
-// seeds, with the examples in random order and alternating by class.
+// Sensitivity to the order of the same examples (the paper's Figures 7 and 11): best minus worst accuracy over seeds,
+// with the examples in random order and alternating by class.
 func init() {
 	for i, set := range iclSets {
 		registerAt(95, i, eval.Task{
@@ -43,7 +43,7 @@ var arrangements = []struct {
 	{"alternating", alternate},
 }
 
-// alternate goes through the classes in one order over and over; which example of a class comes when is the seed's.
+// alternate cycles through the classes in one order; the seed decides which example of a class comes when.
 func alternate(g *rand.Rand, shots []iclItem, labels []string) []iclItem {
 	by := map[string][]iclItem{}
 	for _, i := range g.Perm(len(shots)) {
@@ -161,7 +161,7 @@ func orderMeans(table [][]float64, items []int) []float64 {
 	return out
 }
 
-// spreadError is the standard error of best minus worst by a bootstrap over items; the orders stay.
+// spreadError is the standard error of best minus worst by a bootstrap over items; the orders are fixed.
 func spreadError(table [][]float64, seed uint64) float64 {
 	const draws = 200
 	g := rand.New(rand.NewPCG(seed, 0x0d))

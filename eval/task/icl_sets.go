@@ -38,7 +38,7 @@ type iclSet struct {
 	names       string // list of readable names in icl/labels.json
 	fine        bool   // the label is label_fine
 	x, y        string // before text and label
-	between     string // behind an example
+	between     string // after an example
 	classes     int    // of the stand-in
 }
 
@@ -80,7 +80,7 @@ func (set iclSet) load(ctx context.Context, p *eval.Plan) (*iclTask, error) {
 	return t, nil
 }
 
-// read gives both splits with readable labels.
+// read returns both splits with readable labels.
 func (set *iclSet) read(ctx context.Context, p *eval.Plan) (train, test []iclItem, err error) {
 	names, err := set.readable(ctx, p)
 	if err != nil {
@@ -109,7 +109,7 @@ func (set *iclSet) read(ctx context.Context, p *eval.Plan) (train, test []iclIte
 	return train, test, nil
 }
 
-// readable maps codes to names, where the data folder has a list of them. Names that stand for two codes get the code back.
+// readable maps codes to names, if the data folder has a list of them. Names shared by two codes get the code appended.
 func (set *iclSet) readable(ctx context.Context, p *eval.Plan) (map[string]string, error) {
 	if set.names == "" {
 		return nil, nil
@@ -145,7 +145,7 @@ func (set *iclSet) readable(ctx context.Context, p *eval.Plan) (map[string]strin
 	return names, nil
 }
 
-// standInShots makes one labelling and takes its examples apart: the last 100 texts are the test.
+// standInShots makes one labelling task and takes its examples; the last 100 texts are the test.
 func standInShots(g *rand.Rand, classes int) (train, test []iclItem) {
 	s := data.NewShots(g, data.ShotOptions{Classes: classes, Bytes: 30_000})
 	seen := map[string]bool{}

@@ -9,9 +9,9 @@ import (
 	"antiphase/layer"
 )
 
-// What the second map is for, tested by changing it: λ scaled, dropped, the second map shuffled or averaged, heads knocked out. Of each
-// change the loss on held-out text, bound retrieval, and the divergence of the next-token distribution from the plain model's; and what
-// one intervention does to the loss when it touches a single head, head by head.
+// The role of the second map, tested by changing it: λ scaled or dropped, the second map shuffled or averaged, heads
+// disabled. For each change, the loss on held-out text, bound retrieval, and the divergence of the next-token
+// distribution from the plain model's; and the effect of one intervention on the loss when applied to each single head.
 func init() {
 	register(47, eval.Task{
 		Name: "interventions", Version: 1, Shots: -1, Inside: true,
@@ -33,8 +33,8 @@ func init() {
 	})
 }
 
-// InterventionsDetail is the data of the figures of the task interventions. Of a Transformer, whose heads have one map, there are
-// knock-outs only.
+// InterventionsDetail is the data of the figures of the task interventions. A Transformer, whose heads have one map,
+// has only knock-outs.
 type InterventionsDetail struct {
 	Loss  []VariantScore `json:"loss"` // the first is the plain model
 	Bound []VariantScore `json:"bound"`
@@ -45,7 +45,7 @@ type InterventionsDetail struct {
 
 const plainName = "plain"
 
-// interventionVariants reads the ways; the first is the plain model.
+// interventionVariants parses the interventions; the first is the plain model.
 func interventionVariants(texts []string) ([]variant, error) {
 	out := []variant{{name: plainName, set: func(s *eval.Subject) error { return s.Intervene() }}}
 	for _, text := range texts {
@@ -58,7 +58,7 @@ func interventionVariants(texts []string) ([]variant, error) {
 	return out, nil
 }
 
-// canIntervene says whether a model has the maps, layers and heads that an intervention names.
+// canIntervene reports whether a model has the maps, layers and heads that an intervention names.
 func canIntervene(v layer.Intervention) func(s *eval.Subject) bool {
 	return func(s *eval.Subject) bool {
 		c := s.Model.Config
@@ -137,7 +137,7 @@ func innerVariants(ctx context.Context, p *eval.Plan, list []variant, name, metr
 		return nil, err
 	}
 	x := &variants{inner: in, metric: m, list: list, n: min(len(in.IDs), samples), label: func(v *variant) string { return metric + " " + v.name }}
-	if p.Limit > 0 { // a limit counts all answers, at least one of each way
+	if p.Limit > 0 { // a limit counts all answers, at least one of each variant
 		x.n = max(1, min(x.n, p.Limit/len(list)))
 	}
 	return x, nil

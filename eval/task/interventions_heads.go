@@ -9,7 +9,8 @@ import (
 	"antiphase/layer"
 )
 
-// eachHead does one intervention to every head alone and takes the change of the loss: which heads a model needs.
+// eachHead applies one intervention to every head separately and measures the change in loss: which heads a model
+// needs.
 type eachHead struct {
 	name  string // empty: nothing is asked
 	v     layer.Intervention
@@ -64,7 +65,7 @@ func (e *eachHead) ask(ctx context.Context, s *eval.Subject, which []int) (out [
 	return out, nil
 }
 
-// losses goes through the heads with one text.
+// losses runs one text with the intervention on each head.
 func (e *eachHead) losses(ctx context.Context, s *eval.Subject, text string) (x headLoss, err error) {
 	if err := s.Intervene(); err != nil {
 		return x, err

@@ -10,8 +10,8 @@ import (
 	"antiphase/eval"
 )
 
-// Language modelling on held-out text: loss, perplexity, bits per byte, loss by position (the paper's Figure 4) and the loss on
-// what could be recalled (its Table 6).
+// Language modelling on held-out text: loss, perplexity, bits per byte, loss by position (the paper's Figure 4) and the
+// loss on recallable tokens (its Table 6).
 func init() {
 	register(10, eval.Task{
 		Name: "lm", Version: 3, Shots: -1,
@@ -62,7 +62,7 @@ func prepareLM(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	return j, nil
 }
 
-// askLM scores pieces of text, token by token where the model shows them.
+// askLM scores pieces of text, token by token if the model reports them.
 func askLM(ctx context.Context, lm eval.LM, texts []string, frequent bigrams) ([]eval.Answer, error) {
 	t, ok := lm.(eval.Tokenwise)
 	if !ok {
@@ -112,14 +112,14 @@ func lmAnswer(text string, nll float64, tokens int) eval.Answer {
 	return a
 }
 
-// Words is the harness's count of words: white space at the beginning or the end adds one.
+// Words is the harness's word count: white space at the beginning or the end adds one.
 func Words(text string) int { return len(space.FindAllStringIndex(text, -1)) + 1 }
 
-// space is white space as the harness's language sees it, which goes beyond ASCII.
+// space is Python's white space, which includes non-ASCII space.
 var space = regexp.MustCompile(`[\s\v\p{Z}\x{1c}-\x{1f}\x{85}]+`)
 
-// positions is an answer's loss by position: the sum over each stretch between log-spaced positions. Only stretches that the text
-// fills are there.
+// positions is an answer's loss by position: the sum over each range between log-spaced positions. Only ranges that the
+// text fills are present.
 type positions struct {
 	Ends []int     `json:"ends"`
 	Sums []float64 `json:"sums"`
@@ -151,8 +151,8 @@ func logSpaced(k int) int {
 	return 1 << (k / 2)
 }
 
-// LMDetail is the data of the figure of the task lm: the mean loss of all tokens up to each position, over the pieces of text that
-// reach the last position, so that every point is of the same texts.
+// LMDetail is the data of the figure of the task lm: the mean loss of all tokens up to each position, over the pieces
+// that reach the last position, so that every point covers the same texts.
 type LMDetail struct {
 	Pieces     int          `json:"pieces"`      // texts in the curve
 	Left       int          `json:"left_out"`    // texts that are too short for it
@@ -171,7 +171,7 @@ func finishLM(r *eval.Result, length int) error {
 	r.Add("word_perplexity", "perplexity per word", eval.Lower, eval.MeanOf(r.Answers, "nll_per_word").Exp())
 	bits, _ := r.Metric("bits_per_byte")
 	r.Add("byte_perplexity", "perplexity per byte", eval.Lower, bits.Scaled(math.Ln2).Exp())
-	if len(r.Answers[0].Detail) == 0 { // the model shows sums only
+	if len(r.Answers[0].Detail) == 0 { // the model reports only sums
 		return nil
 	}
 	list, err := eval.Details[positions](r.Answers)

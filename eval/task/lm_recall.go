@@ -5,8 +5,9 @@ import "antiphase/eval"
 // bigrams are pairs of tokens that are too frequent to count as recalled.
 type bigrams map[[2]int32]bool
 
-// frequentIn are the pairs that make up more than share of all pairs in texts. The paper (after Zoology) leaves frequent pairs out of
-// AR-Hit by their count in training text, and gives neither n nor the cut; ours is n = 2 and a share of the evaluated text.
+// frequentIn are the pairs that make up more than share of all pairs in texts. The paper (after Zoology) excludes
+// frequent pairs from AR-Hit by their count in training text, and gives neither n nor the threshold; ours are n = 2 and
+// a share of the evaluated text.
 func frequentIn(s *eval.Subject, texts []string, share float64) bigrams {
 	lists := make([][]int32, len(texts))
 	for i, text := range texts {
@@ -15,7 +16,8 @@ func frequentIn(s *eval.Subject, texts []string, share float64) bigrams {
 	return frequentPairs(lists, share)
 }
 
-// frequentPairs are the neighbours that make up more than share of all, and more than a few: in little text every pair is a large share.
+// frequentPairs are the pairs that make up more than share of all, and more than a few: in a short text every pair is a
+// large share.
 func frequentPairs(lists [][]int32, share float64) bigrams {
 	count, total := map[[2]int32]int{}, 0
 	for _, ids := range lists {
@@ -34,8 +36,8 @@ func frequentPairs(lists [][]int32, share float64) bigrams {
 	return out
 }
 
-// recalled says of each token whether it ends a pair that its window has held before and that is not frequent. A window begins where
-// positions do not go on; it may reach back over tokens that stand in the list before it.
+// recalled reports for each token whether it ends a pair that occurred earlier in its window and is not frequent. A
+// window begins where positions restart; it may include earlier tokens of the list.
 func recalled(list []eval.TokenLoss, frequent bigrams) []bool {
 	out := make([]bool, len(list))
 	seen := bigrams{}
@@ -56,7 +58,7 @@ func recalled(list []eval.TokenLoss, frequent bigrams) []bool {
 	return out
 }
 
-// recall keeps the loss on tokens that could be recalled (AR-Hit) and on the others.
+// recall stores the loss on recallable tokens (AR-Hit) and on the others.
 func recall(a *eval.Answer, list []eval.TokenLoss, frequent bigrams) {
 	var sum, n [2]float64
 	for t, hit := range recalled(list, frequent) {

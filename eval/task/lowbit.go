@@ -9,9 +9,10 @@ import (
 	"antiphase/layer"
 )
 
-// The effect of few bits on another task (the paper's Figure 8 quantises attention logits and asks HellaSwag, published by acc_norm) and
-// on the next-token distribution, over bits × what is quantised × which numbers share a scale. The paper does not say which logits share
-// one: see layer.Granularity for the choices. A scale belongs to a sequence: whatever else is computed beside it, its numbers are the same.
+// The effect of low precision on another task (the paper's Figure 8 quantises attention logits on HellaSwag, published
+// by acc_norm) and on the next-token distribution, over bits × what is quantised × which numbers share a scale. The
+// paper does not say which logits share one: see layer.Granularity for the choices. A scale belongs to a sequence, so
+// results do not depend on what else is computed in the batch.
 func init() {
 	register(70, eval.Task{
 		Name: "lowbit", Version: 3, Shots: -1, Inside: true,
@@ -45,7 +46,8 @@ type LowbitDetail struct {
 	Rows    []LowbitRow `json:"rows"`
 }
 
-// LowbitRow is one precision: the score, how far each sample's lies from exact, and the divergence from exact in nats per token.
+// LowbitRow is one precision: the score, the difference of each sample from exact, and the divergence from exact in
+// nats per token.
 type LowbitRow struct {
 	Of     string     `json:"of"`
 	Per    string     `json:"per"`
@@ -55,7 +57,7 @@ type LowbitRow struct {
 	KL     *eval.Mean `json:"kl,omitempty"`
 }
 
-// precisions are the exact way and all those asked for, and what each row of the detail says of them.
+// precisions are the exact variant and all requested ones, and their rows of the detail.
 func precisions(p *eval.Plan) (list []variant, rows []LowbitRow, err error) {
 	list = []variant{{name: "exact", set: func(s *eval.Subject) error { return s.SetLowbit(layer.Lowbit{}) }}}
 	for _, of := range p.Texts("of") {
@@ -147,7 +149,7 @@ func prepareLowbit(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	return j, nil
 }
 
-// both sends the first n questions of a job to one way of asking and the others to another.
+// both sends the first n questions of a job to one function and the others to another.
 func both(n int, first, second func(context.Context, *eval.Subject, []int) ([]eval.Answer, error)) func(context.Context, eval.LM, []int) ([]eval.Answer, error) {
 	return func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		s := lm.(*eval.Subject)

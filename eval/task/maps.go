@@ -14,7 +14,7 @@ import (
 	"antiphase/tensor"
 )
 
-// The maps of one head at work on a needle prompt: to be looked at.
+// The maps of one head on a needle prompt, for viewing.
 func init() {
 	register(45, eval.Task{
 		Name: "maps", Version: 1, Shots: -1, Inside: true, Slow: true,
@@ -51,17 +51,17 @@ func prepareMaps(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	return j, nil
 }
 
-// MapUnits is the most rows a shown map has: more could not be told apart on a page.
+// MapUnits is the maximum number of rows of a shown map: more could not be distinguished on a page.
 const MapUnits = 64
 
 // MapExample is the maps of one head over one prompt: A, or A1, A2 and A1 − λA2.
 //
-// Rows and columns are tokens, or words where there are more than MapUnits tokens: then an entry is the attention
-// summed over the word looked at and averaged over the tokens of the word that looks, so that rows keep their sums.
+// Rows and columns are tokens, or words if there are more than MapUnits tokens: then an entry is the attention summed
+// over the key word and averaged over the tokens of the query word, so that row sums are preserved.
 type MapExample struct {
 	Layer  int      `json:"layer"` // counted from 1
 	Head   int      `json:"head"`
-	Share  float64  `json:"share"`  // of the last row's magnitude that lies on the answer, with its sign
+	Share  float64  `json:"share"`  // share of the last row's magnitude on the answer, with its sign
 	Lambda float64  `json:"lambda"` // of the last row; 0 without λ
 	Units  []string `json:"units"`  // text of each row and column
 	Words  bool     `json:"words"`  // units are words
@@ -76,7 +76,7 @@ type Matrix struct {
 	Rows [][]float64 `json:"rows"`
 }
 
-// mapsOf shows one head of a model at work on a needle prompt.
+// mapsOf shows one head of a model on a needle prompt.
 func mapsOf(ctx context.Context, s *eval.Subject, c data.Needle, choice headChoice) (*MapExample, error) {
 	if cfg := s.Model.Config; choice.layer < -1 || choice.layer >= cfg.Layers || choice.head < -1 || choice.head >= cfg.Heads {
 		return nil, fmt.Errorf("maps of layer %d, head %d: there are %d layers of %d heads", choice.layer+1, choice.head+1, cfg.Layers, cfg.Heads)
@@ -114,7 +114,7 @@ func mapsOf(ctx context.Context, s *eval.Subject, c data.Needle, choice headChoi
 	return x, s.Model.Inspect(&model.Batch{B: 1, T: len(ids), IDs: ids}, &mapReader{units: parts, out: x})
 }
 
-// units splits a prompt into the rows of a map: tokens, or words when those are too many. A word begins with its space.
+// units splits a prompt into the rows of a map: tokens, or words if there are too many. A word begins with its space.
 func units(s *eval.Subject, ids []int32) (units [][2]int, words bool) {
 	words = len(ids) > MapUnits
 	space := false
@@ -130,7 +130,7 @@ func units(s *eval.Subject, ids []int32) (units [][2]int, words bool) {
 	return units, words
 }
 
-// unitTextOf is what a unit's tokens stand for.
+// unitTextOf is the text of a unit's tokens.
 func unitTextOf(s *eval.Subject, ids []int32, u [2]int) string {
 	var b []byte
 	for _, id := range ids[u[0]:u[1]] {
@@ -190,7 +190,7 @@ func (p *mapReader) Attention(v layer.View) {
 // Hidden implements layer.Probe.
 func (p *mapReader) Hidden(int, tensor.Tensor) {}
 
-// matrix sums rows over key units and averages them over query units. Five decimals are more than a colour can show.
+// matrix sums rows over key units and averages them over query units, with five decimals, more than a colour can show.
 func (p *mapReader) matrix(name string, row func(t int) []float64) Matrix {
 	m := Matrix{Name: name}
 	for i, q := range p.units {

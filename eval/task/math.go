@@ -9,9 +9,9 @@ import (
 	"antiphase/eval"
 )
 
-// The paper's eight sets of Appendix C: a chain of thought is generated after solved examples, its final answer taken out and compared
-// by meaning. Prompts are not public; ours is the harness's form for GSM8K, "Question: …\nAnswer: …", with examples from the set where
-// it has solutions, else from GSM8K's training part.
+// The paper's eight sets of Appendix C: a chain of thought is generated after solved examples; its final answer is
+// extracted and compared by meaning. The paper's prompts are not public; ours have the harness's form for GSM8K,
+// "Question: …\nAnswer: …", with examples from the set if it has solutions, otherwise from GSM8K's training split.
 func init() {
 	for i, set := range mathSets {
 		registerAt(110, i, eval.Task{
@@ -27,7 +27,7 @@ func init() {
 type mathSet struct {
 	name, doc string
 	test      string
-	train     string // examples; where there is none they are other rows of test
+	train     string // examples; if empty they are other rows of test
 }
 
 const gsm8kTrain = "math/gsm8k_train"
@@ -64,7 +64,7 @@ func (r *mathRow) Check() error {
 	return eval.Missing("answer", r.Answer)
 }
 
-// prompt is the question as it is put.
+// prompt is the question as it is asked.
 func (r *mathRow) prompt() string {
 	var b strings.Builder
 	b.WriteString("Question: ")
@@ -116,7 +116,7 @@ func prepareMath(ctx context.Context, p *eval.Plan, set mathSet) (*eval.Job, err
 		j.IDs = append(j.IDs, fmt.Sprint(i))
 		j.Gold = append(j.Gold, eval.Continuation{Context: prompts[i], Text: " #### " + rows[i].Answer})
 	}
-	j.Config["examples_fit"] = float64(examples) / float64(len(rows)) // of those asked for, on average
+	j.Config["examples_fit"] = float64(examples) / float64(len(rows)) // fraction of those requested, on average
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		reqs := make([]eval.Generation, len(which))
 		for i, w := range which {
@@ -137,7 +137,7 @@ func prepareMath(ctx context.Context, p *eval.Plan, set mathSet) (*eval.Job, err
 	return j, nil
 }
 
-// load gives the questions and those that examples are drawn from.
+// load returns the questions and the pool of examples.
 func (set *mathSet) load(ctx context.Context, p *eval.Plan) (rows, pool []mathRow, err error) {
 	if p.Data == "" {
 		g := p.Rand("stand-in")
@@ -168,7 +168,8 @@ func (set *mathSet) load(ctx context.Context, p *eval.Plan) (rows, pool []mathRo
 	return rows, pool, err
 }
 
-// shotsThatFit is up to as many solved examples as were asked for, as far as the context has room for them besides question and answer.
+// shotsThatFit is up to the requested number of solved examples, as far as the context has room besides question and
+// answer.
 func shotsThatFit(p *eval.Plan, g *rand.Rand, pool []mathRow, q *mathRow, tokens int) string {
 	room := p.Context - tokens - p.Count(q.prompt())
 	var b strings.Builder
@@ -190,7 +191,7 @@ func shotsThatFit(p *eval.Plan, g *rand.Rand, pool []mathRow, q *mathRow, tokens
 	return b.String()
 }
 
-// standInTexts is how many questions a generated set has whose answers are written out.
+// standInTexts is the number of questions in a generated set whose answers are written out.
 const standInTexts = 40
 
 // makeMath is a stand-in: one or two steps of arithmetic in words.

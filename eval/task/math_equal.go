@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// extractAnswer finds the final answer in a solution: behind "####", in the last \boxed{}, behind "answer is", or the last number.
+// extractAnswer finds the final answer in a solution: after "####", in the last \boxed{}, after "answer is", or the
+// last number.
 func extractAnswer(text string) string {
 	if _, after, ok := cutLast(text, "####"); ok {
 		return strings.TrimSpace(firstLine(after))
@@ -30,7 +31,7 @@ func extractAnswer(text string) string {
 	return ""
 }
 
-// answerIs is matched in the text as it is: lower-casing would move what lies behind letters whose two cases differ in length.
+// answerIs is matched in the original text: lower-casing could shift offsets, because some letters change length.
 var answerIs = regexp.MustCompile(`(?i)answer is`)
 
 var numberPattern = regexp.MustCompile(`-?\$?[0-9][0-9,]*(\.[0-9]+)?`)
@@ -48,7 +49,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s, "", false
 }
 
-// lastBoxed is what the last \boxed{…} holds, braces inside it matched.
+// lastBoxed is the content of the last \boxed{…}, with matched braces.
 func lastBoxed(text string) (string, bool) {
 	_, after, ok := cutLast(text, `\boxed{`)
 	if !ok {
@@ -85,7 +86,8 @@ var (
 	mathName1    = regexp.MustCompile(`^[a-zA-Z](?:\([a-z]\))?\s*=\s*`)
 )
 
-// normalAnswer brings an answer to one form: LaTeX taken away, fractions and roots written out, units and thousands' commas dropped.
+// normalAnswer normalises an answer: LaTeX removed, fractions and roots expanded, units and thousands separators
+// dropped.
 func normalAnswer(s string) string {
 	s = mathText.ReplaceAllString(mathDrop.Replace(strings.TrimSpace(s)), " $1 ")
 	s = mathShort.ReplaceAllString(mathName.Replace(s), `\frac{$1}{$2}`)
@@ -105,7 +107,7 @@ func normalAnswer(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// mixedNumbers writes whole numbers with a proper fraction as sums: 3\frac{1}{2} and 3 1/2 are 3.5, not 1.5.
+// mixedNumbers writes integers with a proper fraction as sums: 3\frac{1}{2} and 3 1/2 are 3.5, not 1.5.
 func mixedNumbers(s string) string {
 	s = mathMixed.ReplaceAllStringFunc(s, func(m string) string {
 		p := mathMixed.FindStringSubmatch(m)
@@ -120,14 +122,15 @@ func mixedNumbers(s string) string {
 	return s
 }
 
-// proper says that a fraction is below 1.
+// proper reports whether a fraction is below 1.
 func proper(over, under string) bool {
 	a, errA := strconv.Atoi(over)
 	b, errB := strconv.Atoi(under)
 	return errA == nil && errB == nil && a < b
 }
 
-// isWord says that an answer holds a word, which is not the product of its letters. Three letters that go together in formulas are one.
+// isWord reports whether an answer contains a word, as opposed to a product of letters: three consecutive letters are a
+// word.
 func isWord(s string) bool {
 	for _, w := range mathWord.FindAllString(s, -1) {
 		w = strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(w), "sqrt"), "pi")
@@ -139,7 +142,7 @@ func isWord(s string) bool {
 	return false
 }
 
-// sameAnswer says whether two answers mean the same: equal in normal form, or equal as lists, element by element, or equal in value.
+// sameAnswer reports whether two answers are equal: in normal form, as lists element by element, or in value.
 func sameAnswer(a, b string) bool {
 	a, b = normalAnswer(a), normalAnswer(b)
 	if a == "" || b == "" {
@@ -170,7 +173,7 @@ func sameForm(a, b string) bool {
 	return true
 }
 
-// bracket is how a list is enclosed, which tells open intervals from closed ones.
+// bracket is the kind of brackets of a list, which distinguishes open intervals from closed ones.
 func bracket(s string) string {
 	s = strings.TrimSpace(s)
 	if s != "" && strings.ContainsAny(s[:1], "([") && strings.ContainsAny(s[len(s)-1:], ")]") {
@@ -179,7 +182,7 @@ func bracket(s string) string {
 	return ""
 }
 
-// elements splits at the commas that are outside inner brackets, an enclosing pair taken off.
+// elements splits at commas outside inner brackets, after removing an enclosing pair.
 func elements(s string) []string {
 	if bracket(s) != "" && strings.Contains(s, ",") {
 		s = s[1 : len(s)-1]
@@ -202,7 +205,7 @@ func elements(s string) []string {
 	return append(out, strings.TrimSpace(s[from:]))
 }
 
-// sameValue evaluates both at random points of their letters; one that is no expression equals nothing.
+// sameValue evaluates both at random points of their variables; text that is not an expression equals nothing.
 func sameValue(a, b string) bool {
 	if isWord(a) || isWord(b) {
 		return false
@@ -216,7 +219,7 @@ func sameValue(a, b string) bool {
 		}
 		x, errX := evaluate(a, vars)
 		y, errY := evaluate(b, vars)
-		if errX != nil || errY != nil { // a root of a negative number, say: another point may do
+		if errX != nil || errY != nil { // for example a root of a negative number: another point may work
 			continue
 		}
 		if math.Abs(x-y) > 1e-6*max(1, math.Abs(x), math.Abs(y)) {

@@ -10,8 +10,8 @@ import (
 	"antiphase/eval"
 )
 
-// evaluate is the value of an expression with letters as variables: numbers, + - * / ^, parentheses, sqrt, pi and products written
-// side by side. Two expressions that agree at several random points count as equal.
+// evaluate is the value of an expression with letters as variables: numbers, + - * / ^, parentheses, sqrt, pi and
+// implicit products. Two expressions that agree at several random points count as equal.
 func evaluate(text string, vars map[rune]float64) (float64, error) {
 	e := &expression{in: []rune(strings.ReplaceAll(text, " ", "")), vars: vars}
 	v, err := e.sum()
@@ -50,7 +50,7 @@ func (e *expression) take(r rune) bool {
 }
 
 func (e *expression) sum() (float64, error) {
-	if e.depth++; e.depth > 100 { // no answer is nested so deep
+	if e.depth++; e.depth > 100 { // no answer is nested this deeply
 		return 0, errNoExpression
 	}
 	defer func() { e.depth-- }()

@@ -10,13 +10,13 @@ import (
 	"antiphase/eval"
 )
 
-// mcItem is a multiple-choice question as it is put: the likelihood of ending k given context k decides. Most sets have one
-// context for all endings; WinoGrande has one ending behind different contexts; LAMBADA has a single ending, which must be the
+// mcItem is a multiple-choice question: the likelihood of ending k given context k decides. Most sets have one context
+// for all endings; WinoGrande has one ending after different contexts; LAMBADA has a single ending, which must be the
 // model's own greedy choice.
 type mcItem struct {
 	id       string
 	contexts []string
-	endings  []string // without the space before them
+	endings  []string // without the leading space
 	gold     int
 }
 
@@ -31,9 +31,10 @@ func (q *mcItem) choices() int { return max(len(q.contexts), len(q.endings)) }
 // solved is the question with its right answer, as an example.
 func (q *mcItem) solved() string { return q.context(q.gold) + " " + q.ending(q.gold) }
 
-// The seven sets of the paper's Tables 1 and 8, and LAMBADA, put and scored as lm-evaluation-harness does: acc takes the ending of the
-// highest summed log-likelihood, acc_norm the highest per character of the ending (the harness divides by Python's len of a string,
-// which counts characters, not bytes). HellaSwag is published by acc_norm, the others by acc.
+// The seven sets of the paper's Tables 1 and 8, and LAMBADA, with the prompts and scoring of lm-evaluation-harness: acc
+// takes the ending with the highest summed log-likelihood, acc_norm the highest per character of the ending (the
+// harness divides by Python's len of a string, which counts characters, not bytes). HellaSwag is published by acc_norm,
+// the others by acc.
 func init() {
 	for i, set := range mcSets {
 		acc := eval.Measure{Name: "acc", Better: eval.Higher, Label: "accuracy, %"}
@@ -57,11 +58,11 @@ func init() {
 type mcSet struct {
 	name, doc string
 	test      string                         // file of the questions
-	train     string                         // file of the examples; where there is none they are other questions of test
-	accOnly   bool                           // endings are of like length, and the harness does not normalise
+	train     string                         // file of the examples; if empty they are other questions of test
+	accOnly   bool                           // endings have similar lengths, and the harness does not normalise
 	byNorm    bool                           // published by acc_norm
-	single    bool                           // one ending, judged by greedy decoding, with its perplexity
-	f1        func(gold, said []int) float64 // published beside the accuracy; nil: not
+	single    bool                           // one ending, scored by greedy decoding, with its perplexity
+	f1        func(gold, said []int) float64 // published with the accuracy; nil: none
 	read      func(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error)
 	make      func(g *rand.Rand) mcItem // a stand-in
 }
@@ -98,7 +99,7 @@ func prepareMC(ctx context.Context, p *eval.Plan, set mcSet) (*eval.Job, error) 
 	if err != nil {
 		return nil, err
 	}
-	j.Config["prompts_cut"] = cut // at their beginning, as the harness does
+	j.Config["prompts_cut"] = cut // cut at the beginning, as the harness does
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		return askMC(ctx, lm, items, heads, which, &set)
 	}
@@ -132,7 +133,7 @@ func tooLong(ctx context.Context, p *eval.Plan, list []eval.Continuation) (int, 
 	return n, nil
 }
 
-// load gives the questions and those that examples are drawn from.
+// load returns the questions and the pool of examples.
 func (set *mcSet) load(ctx context.Context, p *eval.Plan) (items, pool []mcItem, err error) {
 	if p.Data == "" {
 		g := p.Rand("stand-in")
@@ -160,7 +161,7 @@ func (set *mcSet) load(ctx context.Context, p *eval.Plan) (items, pool []mcItem,
 	return items, pool, err
 }
 
-// shotsText is n solved examples, the question itself not among them.
+// shotsText is n solved examples, excluding the question itself.
 func shotsText(g *rand.Rand, pool []mcItem, q *mcItem, n int) string {
 	if n <= 0 {
 		return ""
@@ -178,7 +179,7 @@ func shotsText(g *rand.Rand, pool []mcItem, q *mcItem, n int) string {
 	return b.String()
 }
 
-// askMC scores all endings of the questions in one call, so that what they share is computed once.
+// askMC scores all endings of the questions in one call, so that shared prefixes are computed once.
 func askMC(ctx context.Context, lm eval.LM, items []mcItem, heads []string, which []int, set *mcSet) ([]eval.Answer, error) {
 	var reqs []eval.Continuation
 	for _, w := range which {
@@ -206,7 +207,7 @@ func askMC(ctx context.Context, lm eval.LM, items []mcItem, heads []string, whic
 	return out, nil
 }
 
-// score applies the harness's rules; of equal endings the first counts.
+// score applies the harness's rules; the first of equal endings counts.
 func (q *mcItem) score(scores []eval.Score, single bool) eval.Answer {
 	if single {
 		return eval.Answer{Values: map[string]float64{"acc": truth(scores[0].Greedy), "nll": -scores[0].LogProb}}
@@ -221,7 +222,7 @@ func (q *mcItem) score(scores []eval.Score, single bool) eval.Answer {
 	return eval.Answer{Values: map[string]float64{"acc": truth(likeliest(scores) == q.gold), "acc_norm": truth(norm == q.gold)}}
 }
 
-// likeliest is the first of the endings with the highest log-likelihood.
+// likeliest is the first ending with the highest log-likelihood.
 func likeliest(scores []eval.Score) int {
 	best := 0
 	for k := range scores {

@@ -8,7 +8,7 @@ import (
 	"antiphase/eval"
 )
 
-// hellaSwagRow is a question in the plain form of other sets, or as the set's authors published it.
+// hellaSwagRow is a question in the plain form of other sets, or in the form published by the set's authors.
 type hellaSwagRow struct {
 	mcRow
 	Activity string   `json:"activity_label"`
@@ -34,8 +34,8 @@ func (r *hellaSwagRow) Check() error {
 	return checkChoices("endings", r.Endings, r.Gold)
 }
 
-// readHellaSwag builds prompts as the harness does: "ACTIVITY: first half Second half", with the second half capitalised and marks of the
-// WikiHow pages taken out.
+// readHellaSwag builds prompts as the harness does: "ACTIVITY: first half Second half", with the second half
+// capitalised and WikiHow markup removed.
 func readHellaSwag(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
 	rows, err := eval.ReadSet[hellaSwagRow](ctx, p, file, limit)
 	var out []mcItem

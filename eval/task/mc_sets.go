@@ -59,7 +59,7 @@ func readAsked(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcI
 	return readMC(ctx, p, file, limit, func(r *mcRow) string { return "Question: " + r.Query + "\nAnswer:" })
 }
 
-// readPlain reads sets whose choices go on from the query itself (HellaSwag, OpenBookQA).
+// readPlain reads sets whose choices continue the query itself (HellaSwag, OpenBookQA).
 func readPlain(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
 	return readMC(ctx, p, file, limit, func(r *mcRow) string { return r.Query })
 }
@@ -114,7 +114,7 @@ func (r *winoRow) Check() error {
 	return checkChoices("options", r.Options, r.Gold)
 }
 
-// readWinoGrande scores what follows the blank behind each way to fill it (partial evaluation).
+// readWinoGrande scores the text after the blank for each way to fill it (partial evaluation).
 func readWinoGrande(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
 	rows, err := eval.ReadSet[winoRow](ctx, p, file, limit)
 	var out []mcItem
@@ -142,7 +142,7 @@ func (r *lambadaRow) Check() error {
 	return eval.Missing("context", r.Context, "continuation", r.Continuation)
 }
 
-// readLambada: the last word, which must be the likeliest.
+// readLambada: the last word, which must be the most likely one.
 func readLambada(ctx context.Context, p *eval.Plan, file string, limit int) ([]mcItem, error) {
 	rows, err := eval.ReadSet[lambadaRow](ctx, p, file, limit)
 	var out []mcItem

@@ -8,11 +8,11 @@ import (
 	"antiphase/data"
 )
 
-// standIns is how many questions a generated set has. Stand-ins have a set's form and are made of the world that synthetic training
-// text tells of, so that small models can know some answers; their numbers say nothing about the set itself.
+// standIns is the number of questions in a generated set. Stand-ins have a set's form and are about the world of the
+// synthetic training text, so that small models can know some answers; their numbers say nothing about the set itself.
 const standIns = 200
 
-// place puts the right ending among wrong ones at a random place.
+// place puts the right ending among wrong ones at a random position.
 func place(g *rand.Rand, context, right string, wrong ...string) mcItem {
 	at := g.IntN(len(wrong) + 1)
 	endings := append([]string{}, wrong[:at]...)
@@ -20,7 +20,7 @@ func place(g *rand.Rand, context, right string, wrong ...string) mcItem {
 	return mcItem{contexts: []string{context}, endings: endings, gold: at}
 }
 
-// makeSum asks for a sum; the nearer the wrong answers the harder.
+// makeSum asks for a sum; the closer the wrong answers, the harder.
 func makeSum(spread int) func(g *rand.Rand) mcItem {
 	return func(g *rand.Rand) mcItem {
 		x, y := g.IntN(100), g.IntN(100)
@@ -48,7 +48,7 @@ func makeYesNo(g *rand.Rand) mcItem {
 	return mcItem{contexts: []string{prompt}, endings: []string{"no", "yes"}, gold: gold}
 }
 
-// makeEnding goes on with a story; the wrong endings are of other stories.
+// makeEnding continues a story; the wrong endings come from other stories.
 func makeEnding(g *rand.Rand) mcItem {
 	last := func() (string, string) {
 		s := data.Prose(g, 300)
@@ -68,7 +68,7 @@ func makeEnding(g *rand.Rand) mcItem {
 	return place(g, context, right, wrong...)
 }
 
-// makeCount goes on with a sequence.
+// makeCount continues a sequence.
 func makeCount(g *rand.Rand) mcItem {
 	step, x := 1+g.IntN(9), g.IntN(100)
 	next := x + 4*step
@@ -100,7 +100,7 @@ func makeWho(g *rand.Rand) mcItem {
 	return fillBlank("", sentence, options, gold)
 }
 
-// makeLast asks for a code that the passage told.
+// makeLast asks for a code stated in the passage.
 func makeLast(g *rand.Rand) mcItem {
 	c := data.NewNeedle(g, data.NeedleOptions{Depth: g.Float64(), Bytes: 400})
 	return mcItem{contexts: []string{c.Prompt}, endings: []string{c.Answers[0]}}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// COPAPrompt ends a premise with what connects it to a cause or an effect, in place of its full stop.
+// COPAPrompt replaces a premise's full stop by the connective of a cause or an effect.
 func COPAPrompt(premise, question string) (string, error) {
 	connector := map[string]string{"cause": "because", "effect": "therefore"}[question]
 	if connector == "" {
@@ -19,13 +19,14 @@ func COPAPrompt(premise, question string) (string, error) {
 	return premise[:len(premise)-n] + " " + connector, nil
 }
 
-// COPAChoice goes on with a sentence: in lower case, after a space (the harness's delimiter is a second one).
+// COPAChoice continues with a sentence: in lower case, after a space (the harness's delimiter is a second one).
 func COPAChoice(s string) string {
 	first, n := utf8.DecodeRuneInString(s)
 	return " " + strings.ToLower(string(first)) + s[n:]
 }
 
-// WSCPrompt marks the pronoun, whose place is counted in words, undoes the spaces before punctuation, and asks whom it means.
+// WSCPrompt marks the pronoun, whose position is counted in words, removes spaces before punctuation, and asks whom it
+// refers to.
 func WSCPrompt(text, noun, pronoun string, at int) (string, error) {
 	list := strings.Fields(text)
 	if at < 0 || at > len(list) {
@@ -40,7 +41,7 @@ func WSCPrompt(text, noun, pronoun string, at int) (string, error) {
 
 var beforeMark = regexp.MustCompile(` (['.,])`)
 
-// joinedUp takes out spaces that tokenized text has beside punctuation.
+// joinedUp removes the spaces that tokenized text has next to punctuation.
 func joinedUp(s string) string {
 	for _, pair := range [][2]string{{" n't", "n't"}, {" )", ")"}, {"( ", "("}, {`" `, `"`}, {` "`, `"`}} {
 		s = strings.ReplaceAll(s, pair[0], pair[1])
@@ -48,7 +49,7 @@ func joinedUp(s string) string {
 	return beforeMark.ReplaceAllString(s, "$1")
 }
 
-// HellaSwagPrompt puts the two halves of a scene together, the second capitalised as Python does it.
+// HellaSwagPrompt joins the two halves of a scene, the second capitalised as in Python.
 func HellaSwagPrompt(activity, a, b string) string {
 	if first, n := utf8.DecodeRuneInString(b); n > 0 {
 		b = string(unicode.ToTitle(first)) + strings.ToLower(b[n:])
@@ -58,7 +59,7 @@ func HellaSwagPrompt(activity, a, b string) string {
 
 var bracketed = regexp.MustCompile(`\[.*?\]`)
 
-// CleanWikiHow takes the marks of WikiHow's pages out.
+// CleanWikiHow removes WikiHow's markup.
 func CleanWikiHow(s string) string {
 	s = strings.ReplaceAll(strings.TrimSpace(s), " [title]", ". ")
 	return strings.ReplaceAll(bracketed.ReplaceAllString(s, ""), "  ", " ")

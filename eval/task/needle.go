@@ -12,10 +12,10 @@ import (
 
 // Retrieval of magic codes from a long text, over lengths and depths (the paper's Table 2 and Figure 5).
 //
-// Three scores, always together. bound: each number asked for must be the one given for its own key; free: the number stands
-// anywhere in the output, which is how published code scores; constrained: the model picks among the numbers hidden, after the right
-// answers so far. Two floors say what knows nothing of the binding: chance is what guessing numbers earns, copy what naming any R
-// of the N hidden numbers earns.
+// There are always three scores. bound: each requested number must be given for its own key. free: the number occurs
+// anywhere in the output, which is how published code scores. constrained: the model picks among the hidden numbers,
+// given the right answers so far. Two floors need no binding: chance is what guessing numbers earns, copy what naming
+// any R of the N hidden numbers earns.
 func init() {
 	register(30, eval.Task{
 		Name: "needle", Version: 4, Shots: -1,
@@ -33,7 +33,7 @@ func init() {
 // Depths are the paper's five.
 var Depths = []float64{0, 0.25, 0.5, 0.75, 1}
 
-// needleSettings are those of every task that asks needle prompts.
+// needleSettings are those of every task with needle prompts.
 func needleSettings(needles, queries, samples int) []eval.Setting {
 	return []eval.Setting{
 		{Key: "needles", Default: needles, Doc: "numbers hidden (N)"},
@@ -102,7 +102,7 @@ func prepareNeedle(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	return j, nil
 }
 
-// needleFloors are what can be had without binding numbers to keys. A d-digit number has 9·10^(d−1) values.
+// needleFloors are the scores without binding numbers to keys. A d-digit number has 9·10^(d−1) values.
 func needleFloors(needles, queries, digits int) eval.Floors {
 	values := 9.0
 	for range digits - 1 {
@@ -111,9 +111,9 @@ func needleFloors(needles, queries, digits int) eval.Floors {
 	n, r := float64(needles), float64(queries)
 	f := eval.Floors{}
 	f.Set("bound", "chance", 1/values)
-	f.Set("bound", "copy", 1/n) // one of the N, at random, beside each key
+	f.Set("bound", "copy", 1/n) // one of the N at random for each key
 	f.Set("free", "chance", r/values)
-	f.Set("free", "copy", r/n) // each of the R asked for is among R of N
+	f.Set("free", "copy", r/n) // each of the R requested is among R of N
 	f.Set("constrained", "chance", 1/n)
 	f.Set("constrained", "copy", 1/n)
 	return f
@@ -143,7 +143,7 @@ func finishNeedle(r *eval.Result, cases []needleCase, g NeedleGrid) error {
 	return r.SetDetail(g)
 }
 
-// needleLengths are the lengths asked for, 0 being the context.
+// needleLengths are the requested lengths; 0 is the context.
 func needleLengths(p *eval.Plan) []int {
 	var out []int
 	for _, n := range p.Ints("lengths") {
@@ -155,7 +155,7 @@ func needleLengths(p *eval.Plan) []int {
 	return out
 }
 
-// needleGrid draws the prompts of all lengths and depths. Each fits its length together with its answer.
+// needleGrid draws the prompts of all lengths and depths. Each fits its length including its answer.
 func needleGrid(ctx context.Context, p *eval.Plan) ([]needleCase, *eval.Job, error) {
 	if err := checkNeedle(p); err != nil {
 		return nil, nil, err
@@ -187,7 +187,7 @@ func needleGrid(ctx context.Context, p *eval.Plan) ([]needleCase, *eval.Job, err
 	return cases, j, nil
 }
 
-// checkNeedle finds settings that cannot be drawn.
+// checkNeedle rejects settings that cannot be drawn.
 func checkNeedle(p *eval.Plan) error {
 	n, r, digits := p.Int("needles"), p.Int("queries"), p.Int("digits")
 	switch {
@@ -210,7 +210,7 @@ func checkNeedle(p *eval.Plan) error {
 	return checkLengths(p)
 }
 
-// checkLengths finds lengths that no prompt can have, and those that are there twice, 0 being the context.
+// checkLengths rejects lengths that no prompt can have, and duplicates; 0 is the context.
 func checkLengths(p *eval.Plan) error {
 	lengths := needleLengths(p)
 	for i, n := range lengths {
@@ -224,16 +224,16 @@ func checkLengths(p *eval.Plan) error {
 	return nil
 }
 
-// fitNeedle draws one prompt, shorter ones until it fits its length with its answer. A prompt that would have next to no
-// haystack is refused: needles alone are no test.
+// fitNeedle draws one prompt, shortening it until it fits its length with its answer. A prompt with almost no haystack
+// is rejected: needles alone are not a test.
 func fitNeedle(p *eval.Plan, hay *haystack, length int, depth float64, stream uint64) (data.Needle, error) {
 	opt := data.NeedleOptions{Needles: p.Int("needles"), Queries: p.Int("queries"), Depth: depth, Digits: p.Int("digits"), Haystack: hay.text}
 	opt.Bytes = int(float64(length) * hay.perToken)
 	for range 20 {
 		drawn := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, stream)), opt)
 		c := wordingOf(p).reword(drawn)
-		// Free decoding asks for as many tokens as the answer has bytes (answerFreely). Were there less room, the model would drop the
-		// prompt's beginning, and a needle at depth 0 with it.
+		// Free decoding requests as many tokens as the answer has bytes (answerFreely). With less room the model would
+		// drop the prompt's beginning, including a needle at depth 0.
 		over := p.Count(c.Prompt) + len(wordingOf(p).completion(c)) + 1 - length // one token more, which some tokenizers put first
 		if over <= 0 && len(drawn.Prompt) <= opt.Bytes {
 			return c, nil

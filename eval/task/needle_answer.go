@@ -10,7 +10,7 @@ import (
 	"antiphase/eval"
 )
 
-// answerFreely lets the model write what it likes, up to the length of the right answer.
+// answerFreely lets the model write freely, up to the length of the right answer.
 func answerFreely(ctx context.Context, lm eval.LM, w *wording, cases []data.Needle) ([]string, error) {
 	reqs := make([]eval.Generation, len(cases))
 	for i, c := range cases {
@@ -20,14 +20,14 @@ func answerFreely(ctx context.Context, lm eval.LM, w *wording, cases []data.Need
 	return lm.GenerateUntil(ctx, reqs)
 }
 
-// picked is what a model chose, and the share of it that is right.
+// picked is the model's choice, and the share of it that is right.
 type picked struct {
 	text string
 	hits float64
 }
 
-// answerAmong holds the model to the numbers that the text hides: for each city asked for, after the right answers to those
-// before it, the model picks one of the N. Options are sorted, so that their order says nothing.
+// answerAmong constrains the model to the hidden numbers: for each requested city, after the right answers to the
+// previous ones, the model picks one of the N. Options are sorted, so that their order carries no information.
 func answerAmong(ctx context.Context, lm eval.LM, w *wording, cases []data.Needle) ([]picked, error) {
 	var reqs []eval.Choice
 	for _, c := range cases {
@@ -73,7 +73,7 @@ func numbers(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !isDigit(r) })
 }
 
-// freeHits is the share of asked numbers that stand anywhere in the output as whole numbers.
+// freeHits is the share of requested numbers that occur anywhere in the output as whole numbers.
 func freeHits(c data.Needle, out string) float64 {
 	said := numbers(out)
 	found := 0
@@ -85,9 +85,9 @@ func freeHits(c data.Needle, out string) float64 {
 	return float64(found) / float64(len(c.Answers))
 }
 
-// boundHits is the share of asked numbers that the output gives for their own keys. The prompt ends with the first key, so the
-// output begins as its answer; from then on the first number after a key is that key's. An output that names no key and has exactly
-// as many numbers as were asked for gives them in the order of the question.
+// boundHits is the share of requested numbers that the output gives for their own keys. The prompt ends with the first
+// key, so the output begins with its answer; after that, the first number after a key is that key's. An output without
+// keys and with exactly as many numbers as requested gives them in the order of the question.
 func boundHits(c data.Needle, out string) float64 {
 	given := map[string]string{}
 	keys := slices.Concat(c.Cities, c.OtherCities)

@@ -10,9 +10,9 @@ import (
 	"antiphase/eval"
 )
 
-// Needles whose key must be resolved through other sentences: "Keller uses the code of Oslo." and "Moreau uses the code of Keller."
-// stand elsewhere in the text, and Moreau's code is asked for. Every hidden number has a chain of the same form, so no
-// form gives the answer away. Zero hops is a plain needle in the same words.
+// Needles whose key must be resolved through other sentences: "Keller uses the code of Oslo." and "Moreau uses the code
+// of Keller." are elsewhere in the text, and the question asks for Moreau's code. Every hidden number has a chain of
+// the same form, so the form does not reveal the answer. Zero hops is a plain needle in the same words.
 func init() {
 	h := &hidden{hay: true, build: buildHops,
 		values: func(p *eval.Plan) float64 { return numbersOf(p.Int("digits")) },
@@ -47,7 +47,7 @@ func init() {
 	})
 }
 
-// numbersOf is how many numbers have so many digits.
+// numbersOf is the count of numbers with this many digits.
 func numbersOf(digits int) float64 {
 	n := 9.0
 	for range digits - 1 {
@@ -56,7 +56,7 @@ func numbersOf(digits int) float64 {
 	return n
 }
 
-// surnames are people that no generated prose tells of.
+// surnames do not occur in generated prose.
 var surnames = strings.Fields(`Alder Brandt Castro Dubois Eriksen Fischer Garcia Hansen Ito Jansen Keller Larsen Moreau Nowak Olsen Petrov Quist
 	Rossi Silva Tanaka Urban Vogel Weber Yilmaz Zhang Amin Bauer Costa Dahl Ekman Farah Gruber Haas Ivanov Jung Kovac Lund Meyer Novak Ortiz`)
 

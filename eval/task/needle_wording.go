@@ -9,8 +9,9 @@ import (
 	"antiphase/eval"
 )
 
-// wording is the sentences of a needle prompt. The paper gives none. Ours are those of synthetic training text; the public ones are the
-// nearest published: the needle of LWM and YOCO, YOCO's question about one city and LWM's about several.
+// wording is the sentences of a needle prompt. The paper gives none. Ours are those of the synthetic training text; the
+// public ones are the closest published: the needle of LWM and YOCO, YOCO's question about one city and LWM's about
+// several.
 type wording struct {
 	preamble string
 	needle   string // of city and number
@@ -31,7 +32,7 @@ var wordings = map[string]*wording{
 // wordingOf is the one asked for.
 func wordingOf(p *eval.Plan) *wording { return wordings[p.Text("wording")] }
 
-// completion is the whole right continuation of a prompt.
+// completion is the right continuation of a prompt.
 func (w *wording) completion(c data.Needle) string {
 	var b strings.Builder
 	for i, city := range c.Cities {
@@ -43,13 +44,13 @@ func (w *wording) completion(c data.Needle) string {
 	return b.String()
 }
 
-// reword puts a prompt into these words; needles stay where they were. Prompts are drawn in our own.
+// reword puts a prompt, drawn in our wording, into these words; needles stay in place.
 func (w *wording) reword(c data.Needle) data.Needle {
 	own := wordings["own"]
 	if w == own {
 		return c
 	}
-	_, body, _ := strings.Cut(c.Prompt[:c.QuerySpan[0]], "\n") // behind the preamble's line
+	_, body, _ := strings.Cut(c.Prompt[:c.QuerySpan[0]], "\n") // after the preamble's line
 	body = w.preamble + body
 	cities, numbers := slices.Concat(c.Cities, c.OtherCities), slices.Concat(c.Answers, c.OtherNumbers)
 	for i, city := range cities {

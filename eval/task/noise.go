@@ -8,12 +8,13 @@ import (
 	"antiphase/eval"
 )
 
-// Robustness to noise in the input, the claim behind the method's name: another task with typos, dropped or swapped words, and with
-// irrelevant, contradicting or adversarial passages in its prompts, at growing doses. A sample is a question asked at every dose of every
-// kind, so the area under each curve is a mean over questions: it has an interval, and models are compared on it question by question.
+// Robustness to noise in the input, the claim behind the method's name: another task with typos, dropped or swapped
+// words, and with irrelevant, contradicting or adversarial passages in its prompts, at growing doses. A sample is a
+// question asked at every dose of every kind, so the area under each curve is a mean over questions: it has an
+// interval, and models are compared on it question by question.
 //
-// Noise depends on the seed and the prompt alone: it is the same for every model, batch and order, and what a small dose changes a
-// larger one changes too. At dose 0 prompts are those of the plain task.
+// Noise depends only on the seed and the prompt: it is the same for every model, batch and order, and a larger dose
+// includes the changes of a smaller one. At dose 0 prompts are those of the plain task.
 func init() {
 	measures := []eval.Measure{
 		{Name: "area", Better: eval.Higher, Label: "score over all doses, mean of all kinds of noise, %"},
@@ -40,14 +41,14 @@ func init() {
 	})
 }
 
-// noiseKind is one way to disturb a prompt.
+// noiseKind is one way to perturb a prompt.
 type noiseKind struct {
 	name, label string
 	word        func(h uint64, word string) string                       // of kinds that change words
 	passage     func(x *noisePassages, item, i int, wrong string) string // of kinds that add passages
 }
 
-// noiseKinds are all of them. swap exchanges words and is done apart.
+// noiseKinds lists all of them. swap exchanges words and is implemented separately.
 var noiseKinds = []noiseKind{
 	{name: "typos", label: "typos", word: typo},
 	{name: "drop", label: "words dropped", word: func(uint64, string) string { return "" }},
@@ -83,7 +84,7 @@ type NoiseCurve struct {
 	Area   eval.Mean   `json:"area"`
 }
 
-// noise is a prepared task with all its disturbances.
+// noise is a prepared task with all its perturbations.
 type noise struct {
 	inner    *eval.Prepared
 	metric   eval.Measure
@@ -134,7 +135,7 @@ func prepareNoise(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	return j, nil
 }
 
-// read takes kinds and doses from the settings, and says how many tokens the largest dose can add.
+// read takes kinds and doses from the settings, and returns how many tokens the largest dose can add.
 func (x *noise) read(p *eval.Plan) (room int, err error) {
 	words, passages := append([]float64{0}, p.Floats("words")...), []float64{0}
 	for _, n := range p.Ints("passages") {
@@ -155,7 +156,7 @@ func (x *noise) read(p *eval.Plan) (room int, err error) {
 		if len(d) < 2 || !slices.IsSorted(d) || d[1] <= 0 || len(slices.Compact(slices.Clone(d))) < len(d) || k.passage == nil && d[len(d)-1] > 1 {
 			return 0, eval.BadSetting("words and passages must be positive and growing, words at most 1")
 		}
-		more := int(d[len(d)-1] * float64(p.Context) / 4) // a typo costs a word a token or two, and few words are one token
+		more := int(d[len(d)-1] * float64(p.Context) / 4) // a typo adds one or two tokens per word, and few words are one token
 		if k.passage != nil {
 			more = int(d[len(d)-1]) * (p.Count(k.passage(sampleOf(passageBytes(p)), 0, 0, "12345")) + 2)
 		}
@@ -170,7 +171,7 @@ func (x *noise) read(p *eval.Plan) (room int, err error) {
 	return room, nil
 }
 
-// ask puts each question at every dose.
+// ask asks each question at every dose.
 func (x *noise) ask(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 	plain, err := x.values(ctx, lm, which)
 	if err != nil {

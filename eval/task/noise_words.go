@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// asking is where the part of a prompt that noise leaves alone begins: its last line, which asks, or its last word where there is one line.
+// asking is the start of the part of a prompt that noise does not change: its last line, which asks, or its last word
+// if there is only one line.
 func asking(prompt string) int {
 	body := strings.TrimRightFunc(prompt, unicode.IsSpace)
 	if at := strings.LastIndexByte(body, '\n'); at >= 0 {
@@ -16,9 +17,9 @@ func asking(prompt string) int {
 	return strings.LastIndexFunc(body, unicode.IsSpace) + 1
 }
 
-// noisyWords changes a share of the words before the question. A word's fate depends on the seed and on the text up to it: prompts that
-// begin alike are disturbed alike, and a word that a dose changes is changed by every larger one. Words with digits stay, since they
-// are what answers are made of.
+// noisyWords changes a share of the words before the question. Whether a word changes depends on the seed and on the
+// text before it: prompts with a common prefix are perturbed alike, and a word changed at one dose is changed at every
+// larger one. Words with digits are not changed, because answers consist of them.
 func noisyWords(prompt string, kind *noiseKind, dose float64, seed uint64) string {
 	end := asking(prompt)
 	h := fnv.New64a()
@@ -48,7 +49,7 @@ func noisyWords(prompt string, kind *noiseKind, dose float64, seed uint64) strin
 			changed := kind.word(mix(x), w)
 			b.WriteString(changed)
 			if changed == "" && !strings.Contains(gaps[i+1], "\n") {
-				continue // with the space after it
+				continue // including the space after it
 			}
 		}
 		b.WriteString(gaps[i+1])
@@ -56,7 +57,7 @@ func noisyWords(prompt string, kind *noiseKind, dose float64, seed uint64) strin
 	return b.String() + prompt[end:]
 }
 
-// wordsOf cuts a text into words and the white space around them: gap, word, gap, … gap.
+// wordsOf splits a text into words and the white space around them: gap, word, gap, … gap.
 func wordsOf(text string) (words, gaps []string) {
 	for {
 		rest := strings.TrimLeftFunc(text, unicode.IsSpace)
@@ -80,7 +81,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// typo makes one slip in a word: two letters exchanged, one lost, one doubled, or a neighbour struck. Short words stay.
+// typo makes one mistake in a word: two letters exchanged, one dropped, one doubled, or an adjacent key. Short words
+// are unchanged.
 func typo(h uint64, word string) string {
 	r := []rune(word)
 	if len(r) < 3 || !utf8.ValidString(word) {
@@ -102,7 +104,7 @@ func typo(h uint64, word string) string {
 	return string(r)
 }
 
-// keyboard lists the letters beside each on a keyboard.
+// keyboard lists the adjacent letters of each letter.
 var keyboard = map[rune]string{'a': "sqz", 'b': "vn", 'c': "xv", 'd': "sfe", 'e': "wrd", 'f': "dgr", 'g': "fht", 'h': "gjy", 'i': "uok", 'j': "hku",
 	'k': "jli", 'l': "ko", 'm': "n", 'n': "bm", 'o': "ipl", 'p': "o", 'q': "wa", 'r': "etf", 's': "adw", 't': "ryg", 'u': "yij", 'v': "cb", 'w': "qes",
 	'x': "zc", 'y': "tuh", 'z': "xa"}

@@ -20,7 +20,7 @@ func init() {
 	})
 }
 
-// outlierSums is what one sequence showed.
+// outlierSums is the statistics of one sequence.
 type outlierSums struct {
 	Tokens int       `json:"tokens"`
 	Logits magnitude `json:"logits"`
@@ -38,7 +38,7 @@ func prepareOutliers(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	}
 	j := eval.NewJob(texts, 4)
 	j.Config["source"] = source
-	used := 0 // fewer than asked for under a limit, or where there is less text
+	used := 0 // fewer than requested under a limit, or if there is less text
 	for _, text := range texts {
 		used += min(p.Count(text), length)
 	}

@@ -10,15 +10,15 @@ import (
 )
 
 // OutlierResult is the largest magnitudes of attention logits (before the softmax, scaled, both maps pooled) and of
-// hidden states (each block's output, both residual adds done), as in the paper's Table 5.
+// hidden states (each block's output, after both residual adds), as in the paper's Table 5.
 type OutlierResult struct {
 	Tokens int     `json:"tokens"`
 	Logits Extreme `json:"attention_logits"`
 	Hidden Extreme `json:"hidden_states"`
 }
 
-// Extreme are the k-th largest values (0 where there were fewer) and the median. The median comes from a histogram
-// and is exact to 1 %.
+// Extreme are the k-th largest values (0 if there were fewer) and the median. The median comes from a histogram and is
+// accurate to 1 %.
 type Extreme struct {
 	Top1   float64 `json:"top1"`
 	Top2   float64 `json:"top2"`
@@ -60,7 +60,7 @@ func (p *outlierProbe) Hidden(_ int, x tensor.Tensor) {
 	}
 }
 
-// extremes streams magnitudes: the hundred largest in a sorted list, everything in a histogram over powers of two.
+// extremes streams magnitudes: the hundred largest in a sorted list, all in a histogram over powers of two.
 type extremes struct {
 	top  []float64 // ascending
 	bins [bins]int
@@ -72,9 +72,9 @@ const (
 	perOct       = 64 // bins per factor of two: 0.8 to 1.6 % wide
 	octaves      = 128
 	bins         = octaves * perOct
-	oneBin       = bins / 2             // that of 1
-	mantissaRest = 52 - 6               // bits of a number behind those that tell its bin
-	firstBin     = 1023*perOct - oneBin // the number's own count of bins, below the first
+	oneBin       = bins / 2             // bin of 1
+	mantissaRest = 52 - 6               // bits of a number after those that determine its bin
+	firstBin     = 1023*perOct - oneBin // the number's own bin index of the first bin
 )
 
 func (e *extremes) add(x float64) {
@@ -90,13 +90,13 @@ func (e *extremes) add(x float64) {
 	}
 }
 
-// magnitude is extremes as an answer keeps them: the largest, and the filled bins.
+// magnitude is extremes as stored in an answer: the largest, and the non-empty bins.
 type magnitude struct {
 	Top  []float64 `json:"top"`
 	Bins []int     `json:"bins"` // pairs of index and count
 }
 
-// kept is what has been seen.
+// kept returns what has been seen.
 func (e *extremes) kept() magnitude {
 	m := magnitude{Top: e.top}
 	for i, n := range e.bins {
@@ -107,7 +107,7 @@ func (e *extremes) kept() magnitude {
 	return m
 }
 
-// merge adds what another has seen.
+// merge adds another's values.
 func (e *extremes) merge(o magnitude) {
 	for i := 0; i+1 < len(o.Bins); i += 2 {
 		if k := o.Bins[i]; k >= 0 && k < bins {
@@ -120,8 +120,8 @@ func (e *extremes) merge(o magnitude) {
 	e.top = e.top[max(0, len(e.top)-keepTop):]
 }
 
-// binOf is the bin of a magnitude: exponent and the first six bits of the mantissa, as they stand in the number. There is one of these
-// for every logit, so it must not cost a logarithm.
+// binOf is the bin of a magnitude: the exponent and the first six bits of the mantissa, taken from the bits of the
+// number. It is called for every logit, so it must not compute a logarithm.
 func binOf(x float64) int {
 	return min(max(int(math.Float64bits(x)>>mantissaRest)-firstBin, 0), bins-1)
 }

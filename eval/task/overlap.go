@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// words are a text's words in lower case, punctuation taken off.
+// words are a text's words in lower case, without punctuation.
 func words(text string) []string {
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
@@ -14,7 +14,8 @@ func words(text string) []string {
 // normalText is a text as exact match compares it: lower case, without punctuation and articles (SQuAD's rule).
 func normalText(text string) string { return strings.Join(contentWords(text), " ") }
 
-// contentWords are the words that normalText leaves: punctuation is deleted, not a gap, so that "U.S." is one word.
+// contentWords are the words that normalText keeps: punctuation is deleted, not replaced by a space, so that "U.S." is
+// one word.
 func contentWords(text string) []string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPunct(r) || unicode.IsSymbol(r) {
@@ -25,7 +26,7 @@ func contentWords(text string) []string {
 	return slices.DeleteFunc(strings.Fields(text), func(w string) bool { return w == "a" || w == "an" || w == "the" })
 }
 
-// wordF1 is the harmonic mean of precision and recall over words, each as often as it stands in both.
+// wordF1 is the harmonic mean of precision and recall over words, counted with multiplicity.
 func wordF1(a, b string) float64 {
 	x, y := contentWords(a), contentWords(b)
 	if len(x) == 0 || len(y) == 0 {
@@ -71,11 +72,12 @@ func rougeL(a, b string) float64 {
 	return f1(float64(row[len(y)]), len(x), len(y))
 }
 
-// groundedSpan is the least number of words in a row that count as taken from a source; a shorter text must be there whole.
+// groundedSpan is the minimum number of consecutive words that count as taken from a source; a shorter text must occur
+// as a whole.
 const groundedSpan = 3
 
-// grounded is the share of a text's words that lie in spans which stand in the source word for word: 1 for what is copied, 0 for what is
-// made up. A text without words is not grounded in anything.
+// grounded is the share of a text's words in spans that occur verbatim in the source: 1 for copied text, 0 for invented
+// text. A text without words is not grounded.
 func grounded(text, source string) float64 {
 	x, y := words(text), words(source)
 	if len(x) == 0 {
@@ -86,7 +88,7 @@ func grounded(text, source string) float64 {
 	for j, w := range y {
 		at[w] = append(at[w], j)
 	}
-	covered := make([]bool, len(x)) // spans may overlap: a word counts once, in whichever it lies
+	covered := make([]bool, len(x)) // spans may overlap: each word counts once
 	for i := range x {
 		longest := 0
 		for _, j := range at[x[i]] {

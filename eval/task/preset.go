@@ -12,18 +12,18 @@ import (
 // Preset is a published table or figure as a list of tasks with the settings of its protocol.
 type Preset struct {
 	Name        string // as --preset takes it
-	Doc         string // what it is, and what else it takes
+	Doc         string // what it is, and what else it needs
 	Parts       []PresetPart
-	Checkpoints bool   // asked of every checkpoint of a run
-	Command     string // of what another verb makes; there are no parts then
+	Checkpoints bool   // evaluates every checkpoint of a run
+	Command     string // the command of another verb that makes it; there are no parts then
 }
 
 // PresetPart is one task or group of a preset.
 type PresetPart struct {
-	Tasks string                              // names and groups, with commas between them
-	Shots int                                 // 0: the tasks' own; else one more than the number of examples
+	Tasks string                              // names and groups, separated by commas
+	Shots int                                 // 0: the tasks' default; else one more than the number of examples
 	Set   map[string]string                   // settings as published
-	Fit   func(context int) map[string]string // what is different for models of a smaller context; nil: nothing
+	Fit   func(context int) map[string]string // changes for models with a smaller context; nil: none
 }
 
 // FindPreset finds a preset by name.
@@ -43,7 +43,7 @@ func FindPreset(name string) (*Preset, error) {
 	return nil, fmt.Errorf("preset %s, %s, is made by another command: %s", name, list[i].Doc, list[i].Command)
 }
 
-// Tasks are the preset's tasks: as published or, with fit, at the scale of models with the given context.
+// Tasks returns the preset's tasks: as published or, with fit, at the scale of models with the given context.
 func (p *Preset) Tasks(fit bool, context int) ([]eval.Task, error) {
 	var out []eval.Task
 	for _, part := range p.Parts {
@@ -60,7 +60,7 @@ func (p *Preset) Tasks(fit bool, context int) ([]eval.Task, error) {
 		}
 		for _, t := range tasks {
 			if t.Beside {
-				continue // of the group, but not of the published table
+				continue // in the group, but not in the published table
 			}
 			if part.Shots > 0 {
 				t.Shots = part.Shots - 1

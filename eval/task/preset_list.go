@@ -10,7 +10,7 @@ func Presets() []Preset {
 // mcSeven are the paper's seven tasks.
 const mcSeven = "arc_challenge,arc_easy,boolq,hellaswag,openbookqa,piqa,winogrande"
 
-// whole is a setting for the context of the models at hand.
+// whole is a setting for the context of the given models.
 func whole(set map[string]string) func(int) map[string]string {
 	return func(int) map[string]string { return set }
 }
@@ -33,7 +33,7 @@ func eighths(context int) map[string]string {
 	return map[string]string{"lengths": list, "samples": "10", "needles": "4", "wording": "own"}
 }
 
-// attentionPart is where the answer's token looks, at 4K.
+// attentionPart is the attention of the answer's token at 4K.
 func attentionPart() PresetPart {
 	return PresetPart{Tasks: "attention", Set: map[string]string{"lengths": "4096", "samples": "50", "wording": "public"},
 		Fit: whole(map[string]string{"lengths": "0", "samples": "10", "wording": "own"})}

@@ -1,13 +1,14 @@
 package task
 
-// Published is a table, figure or claim that was published, with the preset that makes it or the reason why none does.
+// Published is a published table, figure or claim, with the preset that reproduces it or the reason why there is none.
 type Published struct {
 	What   string
 	Preset string
-	Why    string // there is none; empty with a preset
+	Why    string // why there is none; empty with a preset
 }
 
-// AllPublished lists the paper (arXiv 2410.05258v2), its slides and DIFF V2's page. docs/evaluation.md holds the same table.
+// AllPublished lists the paper (arXiv 2410.05258v2), its slides and DIFF V2's page. docs/evaluation.md has the same
+// table.
 func AllPublished() []Published {
 	return []Published{
 		{"Table 1", "table1", ""},

@@ -8,8 +8,9 @@ import (
 	"antiphase/eval"
 )
 
-// Common words after RULER: a long list of made-up words in random order, a few of which come several times as often as the others; the common ones are
-// asked for. Longer lists have more words, not commoner ones, until mostWords are reached.
+// Common words after RULER: a long list of made-up words in random order, a few of which occur several times as often
+// as the others; the question asks for the common ones. Longer lists have more words, not more common ones, up to
+// mostWords.
 func init() {
 	h := &hidden{build: buildCommon, values: func(*eval.Plan) float64 {
 		return float64(len(consonants)*len(vowels)) * float64(len(consonants)*len(vowels))

@@ -9,7 +9,8 @@ import (
 	"antiphase/eval"
 )
 
-// Multi-value needles after RULER: every key has several numbers, each in a sentence of its own, and all of one key's are asked for.
+// Multi-value needles after RULER: every key has several numbers, each in its own sentence, and the question asks for
+// all of one key's.
 func init() {
 	h := &hidden{hay: true, build: buildValues, values: func(p *eval.Plan) float64 { return numbersOf(p.Int("digits")) },
 		check: func(p *eval.Plan) error {

@@ -8,8 +8,9 @@ import (
 	"antiphase/eval"
 )
 
-// Variable tracking after RULER: chains of assignments, "VAR QLM = 48." and "VAR TRX = VAR QLM.", stand in a long text, and all
-// variables that hold one chain's value are asked for. RULER counts recall; bound counts what is named beside them too.
+// Variable tracking after RULER: chains of assignments, "VAR QLM = 48." and "VAR TRX = VAR QLM.", are spread over a
+// long text, and the question asks for all variables that hold one chain's value. RULER scores recall; bound also
+// counts wrong names.
 func init() {
 	h := &hidden{hay: true, build: buildVariables, check: checkVariables, values: func(*eval.Plan) float64 { return 26 * 26 * 26 }}
 	registerAt(32, 0, eval.Task{

@@ -8,7 +8,7 @@ import (
 	"antiphase/eval"
 )
 
-// What the model makes of a few prompts: to be read.
+// The model's continuations of a few prompts, for reading.
 func init() {
 	register(46, eval.Task{
 		Name: "samples", Version: 1, Shots: -1, Slow: true,

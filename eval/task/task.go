@@ -1,7 +1,7 @@
-// Package task holds the tasks that judge models, one file each: what is asked, how it is scored, and the data of its figures.
+// Package task holds the evaluation tasks, one file each: the questions, the scoring, and the data of figures.
 //
-// A task's file registers itself (see register) and is found by its name; nothing else has to change. Its comment says which
-// table or figure of the paper it is and what the paper leaves open. mc.go is a good one to read first.
+// A task's file registers itself (see register) and is found by its name; nothing else has to change. Its comment names
+// the table or figure of the paper and what the paper leaves open. Start with mc.go.
 package task
 
 import (

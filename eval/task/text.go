@@ -17,8 +17,8 @@ import (
 	"antiphase/tokenizer"
 )
 
-// heldOut gives n pieces of held-out text of at least length tokens each, as far as documents are that long, and says where they
-// come from. Generated text is of a seed that training does not use.
+// heldOut returns n pieces of held-out text of at least length tokens each, if documents are that long, and their
+// source. Generated text uses a seed that training does not use.
 func heldOut(ctx context.Context, p *eval.Plan, spec string, length, n int) (out []string, source string, err error) {
 	bytes := plainBytes(p, length)
 	source = spec
@@ -53,8 +53,8 @@ func heldOut(ctx context.Context, p *eval.Plan, spec string, length, n int) (out
 	return out, source, nil
 }
 
-// trimmed is the beginning of a text that has length tokens after the first, or a few more: what is over would be scored in a
-// second window, behind less context.
+// trimmed is the beginning of a text that has length tokens after the first, or slightly more: the excess would be
+// scored in a second window with less context.
 func trimmed(p *eval.Plan, text string, length int) string {
 	lo, hi := 0, len(text) // lo has too few tokens, hi enough
 	if p.Count(text) <= length {
@@ -119,7 +119,7 @@ func documents(ctx context.Context, p *eval.Plan, spec string) ([]string, error)
 	return docs, nil
 }
 
-// setDocuments are the held-out documents of a token set, as text. The tokenizer that made the set lies beside it; else it is taken to be
+// setDocuments are the held-out documents of a token set, as text. Its tokenizer is the one stored with it, otherwise
 // the model's own.
 func setDocuments(ctx context.Context, p *eval.Plan, dir string) ([]string, error) {
 	tok, err := tokenizer.Load(filepath.Join(filepath.Dir(filepath.Clean(dir)), "tokenizer.json"))
@@ -156,7 +156,7 @@ func setDocuments(ctx context.Context, p *eval.Plan, dir string) ([]string, erro
 	return docs, nil
 }
 
-// pieces cuts documents: the k-th piece of every document in turn.
+// pieces divides documents: the k-th piece of every document in turn.
 func pieces(docs []string, bytes, n int) (out []string) {
 	for k, found := 0, true; found; k++ {
 		found = false
@@ -172,7 +172,8 @@ func pieces(docs []string, bytes, n int) (out []string) {
 	return out
 }
 
-// cutText is text[at:at+n] moved to whole characters; a piece that the text cannot fill is taken only at its beginning.
+// cutText is text[at:at+n] aligned to whole characters; a piece that the text cannot fill is taken only at its
+// beginning.
 func cutText(text string, at, n int) string {
 	if at > 0 && at+n > len(text) {
 		return ""
@@ -187,13 +188,13 @@ func cutText(text string, at, n int) string {
 	return text[at:end]
 }
 
-// plainBytes is how much plain text certainly makes that many tokens: a third more than it takes on average.
+// plainBytes is an amount of plain text that certainly makes that many tokens: a third more than average.
 func plainBytes(p *eval.Plan, tokens int) int {
 	text := data.Prose(rand.New(rand.NewPCG(1, 1)), 4096)
 	return max(int(4.0/3*float64(tokens)*float64(len(text))/float64(p.Count(text))), 1)
 }
 
-// textSettings are those of every task that looks into the model while it reads held-out text.
+// textSettings are those of every task that inspects the model on held-out text.
 func textSettings(length int) []eval.Setting {
 	return []eval.Setting{
 		{Key: "text", Default: "", Doc: "held-out text: a file, a folder or set:FOLDER; empty: lm/valid of --data, or generated documents without it"},
@@ -201,7 +202,7 @@ func textSettings(length int) []eval.Setting {
 	}
 }
 
-// sequences are n held-out texts to be read by each model, the tokens of each that it reads, and where they come from.
+// sequences are n held-out texts for each model, the number of tokens of each that it reads, and their source.
 func sequences(ctx context.Context, p *eval.Plan, n int) (texts []string, length int, source string, err error) {
 	if length = p.Int("length"); length == 0 {
 		length = p.Context
@@ -219,7 +220,7 @@ func sequences(ctx context.Context, p *eval.Plan, n int) (texts []string, length
 	return texts, length, source, err
 }
 
-// read are a text's tokens, at most length of them.
+// read returns a text's tokens, at most length of them.
 func read(s *eval.Subject, text string, length int) *model.Batch {
 	ids := s.Encode(text)
 	ids = ids[:min(len(ids), length)]
