@@ -74,7 +74,7 @@ func (r *Result) Add(name, label string, better Better, m Mean) {
 
 // SetDetail stores the data of the task's figures.
 func (r *Result) SetDetail(v any) error {
-	b, err := json.Marshal(v)
+	b, err := marshal(v)
 	r.Detail = b
 	return err
 }

@@ -372,7 +372,7 @@ func allFinite(list []Answer) error {
 	for i := range list {
 		for name, x := range list[i].Values {
 			if !Finite(x) {
-				return fmt.Errorf("%s is %g: the model has diverged, or its weights are damaged", name, x)
+				return fmt.Errorf("%s is %g: %w", name, x, ErrDiverged)
 			}
 		}
 	}

@@ -226,7 +226,7 @@ func (c *Cell) fill() {
 func (s *Store) write(rows ...row) error {
 	var b bytes.Buffer
 	for i := range rows {
-		line, err := json.Marshal(&rows[i])
+		line, err := marshal(&rows[i])
 		if err != nil {
 			return err
 		}

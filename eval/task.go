@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -104,6 +105,9 @@ func NewJob(texts []string, chunk int) *Job {
 	return j
 }
 
+// ErrDiverged says that an answer has a number that is not finite.
+var ErrDiverged = errors.New("the model has diverged, or its weights are damaged")
+
 // Answer is a model's answer to one question. Values holds the task's measures; Weights is the number of units (for
 // example tokens) that a value is the mean of, if not 1; Detail is further data for Finish, in the task's own type.
 type Answer struct {
@@ -140,14 +144,21 @@ func (a *Answer) Put(name string, sum, n float64) {
 	a.Values[name], a.Weights[name] = sum/n, n
 }
 
-// SetDetail stores the task's own data of this answer. A value that JSON cannot represent comes from a diverged model.
+// SetDetail stores the task's own data of this answer.
 func (a *Answer) SetDetail(v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("%w: the model has diverged, or its weights are damaged", err)
-	}
+	b, err := marshal(v)
 	a.Detail = b
-	return nil
+	return err
+}
+
+// marshal encodes JSON. A number that JSON cannot represent comes from a diverged model.
+func marshal(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	var bad *json.UnsupportedValueError
+	if errors.As(err, &bad) {
+		err = fmt.Errorf("%w: %w", err, ErrDiverged)
+	}
+	return b, err
 }
 
 // Details reads the details of all answers in the task's own type.

@@ -38,7 +38,7 @@ func samePage(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	var want bytes.Buffer
-	if err := Summarize(rows).HTML(&want); err != nil {
+	if err := (&Options{Dir: dir}).Page(rows).HTML(&want); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, reportName)); err != nil || !bytes.Equal(got, want.Bytes()) {

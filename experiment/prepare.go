@@ -180,8 +180,14 @@ func fills(set string, runs []Run) error {
 		return err
 	}
 	have := m.Tokens
+	held := int64(0)
 	for _, s := range m.Sources {
-		have -= s.HeldOut
+		held += s.HeldOut
+	}
+	if have -= held; held == 0 {
+		return &data.SourceError{Source: m.Sources[0].Name,
+			Fault: "is too little text to hold any of it out, and runs are compared on held-out text: give more, or " +
+				"a larger share (--set data.held_out=0.2)"}
 	}
 	for _, r := range runs {
 		if need := int64(r.Recipe.Train.Batch * r.Recipe.Train.SeqLen); have < need {

@@ -2,14 +2,19 @@ package experiment
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
+	"antiphase/eval/report"
 	"antiphase/internal/vfs"
 )
 
@@ -66,7 +71,7 @@ func (l *lab) publish() ([]Row, error) {
 		return nil, err
 	}
 	var page bytes.Buffer
-	if err := Summarize(rows).HTML(&page); err != nil {
+	if err := l.Page(rows).HTML(&page); err != nil {
 		return nil, err
 	}
 	for name, b := range map[string][]byte{rowsName: b, csvName: table(rows), reportName: page.Bytes()} {
@@ -75,6 +80,37 @@ func (l *lab) publish() ([]Row, error) {
 		}
 	}
 	return rows, l.watch.write(l.Dir)
+}
+
+// Page is the page of the experiment's rows, with what to do next.
+func (o *Options) Page(rows []Row) *report.Page {
+	p := Summarize(rows)
+	program, dir := cmp.Or(o.Program, "antiphase"), ShellWord(o.Dir)
+	p.Experiment.Next = []string{"More seeds, learning rates or architectures: the same command with longer lists; " +
+		"finished runs stay as they are."}
+	for _, r := range slices.Backward(rows) {
+		run := filepath.Join(o.Dir, "runs", r.Run)
+		if vfs.Exists(vfs.OS{}, filepath.Join(run, "checkpoints")) {
+			p.Experiment.Next = append(p.Experiment.Next, fmt.Sprintf("Let a model write: %s generate --model %s -p \"The\"",
+				program, ShellWord(run)))
+			break
+		}
+	}
+	p.Experiment.Next = append(p.Experiment.Next,
+		fmt.Sprintf("Every claim of the paper and of DIFF V2, as a document: %s evidence %s -o evidence.md", program, dir),
+		fmt.Sprintf("What the words mean: %s help glossary", program))
+	return p
+}
+
+// ShellWord is a word as a shell takes it.
+func ShellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./:=,@%+-", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // table is the rows' numbers as CSV, curves and items aside.

@@ -34,6 +34,9 @@ func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
 		return nil, err
 	}
 	out := l.curves(r, steps)
+	if n := len(steps); note == "" && (n == 0 || !eval.Finite(steps[n-1].Valid)) {
+		note = "the held-out loss at the end is not finite"
+	}
 	if note != "" {
 		x := l.row(r, Failed)
 		x.Note, x.Value = note, float64(len(steps))

@@ -1,11 +1,11 @@
 package experiment
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +14,7 @@ import (
 	"antiphase/train"
 )
 
-const timeName = "time.jsonl"
+const timeName = "time.json"
 
 // Spent is where the time of one call went, in seconds of all its devices: a device that waits counts too.
 type Spent struct {
@@ -44,15 +44,14 @@ type stopwatch struct {
 	spent   Spent
 	devices int
 	probed  map[string]float64 // seconds of probes that are not yet in a step's row
-	before  []byte             // lines of earlier calls
+	before  []Spent            // earlier calls
 }
 
 // start reads what earlier calls left.
 func (w *stopwatch) start(dir string, devices int) {
 	w.spent.Began, w.devices, w.probed = time.Now(), devices, map[string]float64{}
-	w.before, _ = os.ReadFile(filepath.Join(dir, timeName)) // a record; nothing depends on it
-	if n := bytes.LastIndexByte(w.before, '\n'); n >= 0 {
-		w.before = w.before[:n+1]
+	if b, err := os.ReadFile(filepath.Join(dir, timeName)); err == nil {
+		_ = json.Unmarshal(b, &w.before) // a record; nothing depends on it
 	}
 }
 
@@ -102,12 +101,11 @@ func (w *stopwatch) read() Spent {
 	return s
 }
 
-// write adds this call's line to the folder.
+// write adds this call to the folder's record.
 func (w *stopwatch) write(dir string) error {
-	s := w.read()
-	line, err := json.Marshal(s)
+	b, err := json.MarshalIndent(append(slices.Clone(w.before), w.read()), "", " ")
 	if err != nil {
 		return err
 	}
-	return vfs.WriteFile(vfs.OS{}, filepath.Join(dir, timeName), fmt.Appendf(bytes.Clone(w.before), "%s\n", line))
+	return vfs.WriteFile(vfs.OS{}, filepath.Join(dir, timeName), append(b, '\n'))
 }

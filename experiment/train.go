@@ -38,8 +38,12 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, 
 		opt.Probe = l.probe(r)
 	}
 	_, err = train.Run(ctx, rec, opt)
-	if errors.Is(err, train.ErrNotFinite) {
-		l.Say("%s: %v", r.Name(), err)
+	return divergence(err)
+}
+
+// divergence is the note about a run that ended in numbers that are not finite; any other error stays one.
+func divergence(err error) (note string, _ error) {
+	if errors.Is(err, train.ErrNotFinite) || errors.Is(err, eval.ErrDiverged) {
 		return err.Error(), nil
 	}
 	return "", err

@@ -26,6 +26,7 @@ type Options struct {
 	Machine   string // for the rows
 	Commit    string
 	Command   string
+	Program   string // how this program was called, for what the page proposes
 	Keep      Keep
 	Have      []string      // files of rows: runs that were finished elsewhere
 	Inexact   bool          // continue runs on another device, precision or kernels
@@ -270,15 +271,21 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 	if err != nil {
 		return err
 	}
+	var judged []Row
+	if note == "" {
+		if judged, err = l.judge(ctx, d, r); err != nil {
+			if note, err = divergence(err); err != nil {
+				return err
+			}
+		}
+	}
 	rows, err := l.rowsOf(r, note)
 	if err != nil {
 		return err
 	}
-	if note == "" {
-		judged, err := l.judge(ctx, d, r)
-		if err != nil {
-			return err
-		}
+	if last := rows[len(rows)-1]; last.Measure == Failed {
+		l.Say("%s diverged: %s", r.Name(), last.Note)
+	} else {
 		rows = append(rows, judged...)
 		end := l.row(r, Finished)
 		end.Value = float64(len(rows))

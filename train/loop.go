@@ -247,6 +247,10 @@ func (t *run) evaluate() error {
 	if err != nil {
 		return err
 	}
+	if !finite(loss) {
+		return fmt.Errorf("train: held-out loss after step %d is %v: %w; a lower optim.lr or optim.clip, with --force, "+
+			"often helps", t.state.Step, loss, ErrNotFinite)
+	}
 	t.state.Valid, t.row.Valid = loss, loss
 	return nil
 }

@@ -254,6 +254,15 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
+// So does a held-out loss: weights may overflow in the last update, which no training loss sees.
+func TestHeldOutNotFinite(t *testing.T) {
+	r := nano(t, "diff", "train.steps=1", "train.eval_every=1", "data.held_out=0.2", "optim.clip=0", "optim.lr=900", "optim.warmup=0",
+		"optim.schedule=constant")
+	if _, err := Run(context.Background(), r, options(t, t.TempDir())); !errors.Is(err, ErrNotFinite) {
+		t.Errorf("a learning rate of 900: %v", err)
+	}
+}
+
 // Metrics of a resumed run have every step once.
 func TestMetricsAreCut(t *testing.T) {
 	dir := t.TempDir()

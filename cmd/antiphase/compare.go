@@ -119,7 +119,8 @@ func (a *app) compare(ctx context.Context, f *compareFlags, t *team) error {
 	if err != nil || t.follows() {
 		return err
 	}
-	return a.presentExperiment(f.dir, rows, f.json)
+	opt.Program = called()
+	return a.presentExperiment(&opt, rows, f.json)
 }
 
 // idle refuses flags that the others leave without effect, and rows that are not there.
@@ -149,6 +150,7 @@ func (a *app) experiment(ctx context.Context, spec *experiment.Spec, opt experim
 	defer line.end()
 	opt.Kind, opt.Precision = computes(opt.Devices[0])
 	opt.Machine, opt.Commit, opt.Command = machine(opt.Devices[0]), version(), commandLine()
+	opt.Program = called()
 	opt.Say, opt.Progress = line.say, line.progress
 	rows, err := experiment.Work(ctx, spec, opt)
 	var input *eval.InputError
@@ -165,10 +167,7 @@ func (a *app) experiment(ctx context.Context, spec *experiment.Spec, opt experim
 func commandLine() string {
 	words := []string{"antiphase"}
 	for _, w := range os.Args[1:] {
-		if strings.ContainsAny(w, " *?'\"$;&|<>()[]") {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		words = append(words, w)
+		words = append(words, experiment.ShellWord(w))
 	}
 	return strings.Join(words, " ")
 }

@@ -9,14 +9,17 @@ import (
 )
 
 // presentExperiment prints the table and the verdicts of an experiment, or its page as JSON.
-func (a *app) presentExperiment(dir string, rows []experiment.Row, asJSON bool) error {
-	p := experiment.Summarize(rows)
+func (a *app) presentExperiment(opt *experiment.Options, rows []experiment.Row, asJSON bool) error {
+	p := opt.Page(rows)
 	if asJSON {
 		return p.JSON(a.out)
 	}
 	fmt.Fprint(a.out, p.Table(a.colored(a.out)))
 	a.printVerdicts(p.Experiment)
-	a.note("\n%s and %s: %d rows", filepath.Join(dir, "report.html"), filepath.Join(dir, "rows.jsonl"), len(rows))
+	a.note("\n%s and %s: %d rows", filepath.Join(opt.Dir, "report.html"), filepath.Join(opt.Dir, "rows.jsonl"), len(rows))
+	for _, n := range p.Experiment.Next {
+		a.note("  %s", n)
+	}
 	return nil
 }
 
