@@ -292,6 +292,10 @@ func (a *app) benchDone(f *benchFlags, rows []bench.Row) error {
 	return bench.Print(a.out, rows)
 }
 
+// ceilingTime is how long the peak of products is measured, bandwidth five times as long; ceilingBytes is the
+// size of the array whose reading gives the bandwidth. Tests of flags take less.
+var ceilingTime, ceilingBytes = 20 * time.Millisecond, 512 << 20
+
 // benchConfig gives a benchmark its device and the ceilings that are known of it: for a processor the loops of device/cpu.
 func (a *app) benchConfig(d device.Device) *bench.Config {
 	b := &bench.Config{Device: d}
@@ -308,7 +312,7 @@ func (a *app) benchConfig(d device.Device) *bench.Config {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	b.WeightBytes = map[cpu.Precision]float64{cpu.FP32: 4, cpu.BF16: 2, cpu.Int8: 1}[c.Precision()]
-	const turn, read = 20 * time.Millisecond, 512 << 20
+	turn, read := ceilingTime, ceilingBytes
 	b.Product = bench.Ceiling{Name: fmt.Sprintf("%s in registers, %d threads", name, threads), Unit: bench.UnitFLOPs, Run: func() (float64, error) {
 		x, err := cpu.Peak(name, threads, turn)
 		return x / 1e12, err

@@ -105,6 +105,9 @@ func newFlagRig(t *testing.T) *flagRig {
 	t.Setenv("ANTIPHASE_HOME", t.TempDir())
 	t.Setenv("ANTIPHASE_API_KEY", "")
 	t.Chdir(f.dir)
+	turn, read := ceilingTime, ceilingBytes
+	t.Cleanup(func() { ceilingTime, ceilingBytes = turn, read })
+	ceilingTime, ceilingBytes = time.Millisecond, 4<<20 // the values are not looked at here
 	f.ok("train", "--size", "nano", "--dir", "run", "-q", "--set", "model.context=256")
 	f.write("text.txt", strings.Repeat("the heron waits in the shallow water\n", 200))
 	f.write("t.jinja", "{% for m in messages %}<{{ m.content }}>{% endfor %}")

@@ -19,8 +19,9 @@ import (
 	"time"
 )
 
-// mpirun starts this binary as n ranks of a run that would take a minute, and waits until it has saved something.
-func mpirun(t *testing.T, n int, dir string, more ...string) (*exec.Cmd, *strings.Builder) {
+// mpirun starts this binary as n ranks of a run that would take a minute, and waits until it has saved something. A
+// rank that is silent for timeout is lost.
+func mpirun(t *testing.T, n int, dir, timeout string) (*exec.Cmd, *strings.Builder) {
 	t.Helper()
 	args := []string{"--allow-run-as-root", "--oversubscribe", "-np", fmt.Sprint(n)}
 	path, err := exec.LookPath("mpirun.openmpi")
@@ -31,10 +32,10 @@ func mpirun(t *testing.T, n int, dir string, more ...string) (*exec.Cmd, *string
 		args = args[2:]
 	}
 	args = append(args, os.Args[0], "train", "--size", "nano", "--device", "cpu", "--dir", dir, "--data",
-		"synthetic:docs=60", "--peer-timeout", "2s", "--quiet")
+		"synthetic:docs=60", "--peer-timeout", timeout, "--quiet")
 	args = append(args, "train.batch=12", "train.micro_batch=2", "train.steps=100000", "train.save_every=5",
 		"train.eval_every=0")
-	cmd := exec.Command(path, append(args, more...)...)
+	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), asAntiphase+"=1")
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -76,9 +77,10 @@ func pidOf(t *testing.T, dir string, rank int) int {
 
 // SIGTERM to any one rank: all finish the step, save and leave with 75; the same command goes on.
 func TestRanksTerminate(t *testing.T) {
+	t.Parallel()
 	for rank := range 2 {
 		dir := t.TempDir()
-		cmd, out := mpirun(t, 2, dir)
+		cmd, out := mpirun(t, 2, dir, "30s") // nothing is lost here, however busy the machine is
 		if err := syscall.Kill(pidOf(t, dir, rank), syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
@@ -94,9 +96,10 @@ func TestRanksTerminate(t *testing.T) {
 
 // A rank that is killed or stopped ends the others, which say so in one line each.
 func TestRanksLost(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		dir := t.TempDir()
-		cmd, out := mpirun(t, 2, dir)
+		cmd, out := mpirun(t, 2, dir, "2s")
 		pid := pidOf(t, dir, 1)
 		began := time.Now()
 		if err := syscall.Kill(pid, sig); err != nil {
@@ -147,6 +150,7 @@ func printed(t *testing.T, cmd *exec.Cmd) string {
 
 // Ranks divide the questions of eval among them, and the result is that of one process.
 func TestRanksDivideQuestions(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	printed(t, self("train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", in("m"), "-q", "train.steps=4"))
@@ -182,6 +186,7 @@ func TestRanksDivideQuestions(t *testing.T) {
 // Ranks divide the runs of compare among them; a rank that is killed ends the others, and the same command goes on to the rows that
 // one process writes.
 func TestRanksDivideRuns(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	args := func(name string) []string {
@@ -232,6 +237,7 @@ func TestRanksDivideRuns(t *testing.T) {
 
 // Ranks hold one model together: greedy text is one process's, and so is what the server answers. A rank that is lost ends the server.
 func TestRanksHoldAModel(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	run := filepath.Join(dir, "m")
 	printed(t, self("train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", run, "-q", "train.steps=30", "--device", "cpu"))
