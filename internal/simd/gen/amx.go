@@ -241,9 +241,6 @@ func (k *gemmTiles) nextPanel() {
 	k.drop(by)
 }
 
-// arg is a field of the arguments of kernels that number their registers.
-func arg(off int) string { return fmt.Sprintf("%d(DI)", off) }
-
 // wideStep is one step of 32 along k for 32 rows.
 func (k *gemmTiles) wideStep() {
 	for half, rows := range []*reg{k.rows, k.lower} {

@@ -67,7 +67,7 @@ func (a *asm) op(name string, args ...any) {
 }
 
 func (a *asm) text(name string, frame, args int) {
-	a.function, a.held = name+a.tag, nil
+	a.bank = bank{function: name + a.tag, frame: frame}
 	fmt.Fprintf(&a.out, "\nTEXT ·%s%s(SB), NOSPLIT, $%d-%d\n", name, a.tag, frame, args)
 }
 

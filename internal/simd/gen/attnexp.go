@@ -1,10 +1,7 @@
 package main
 
 // exp2Regs are the registers of exp2: the logits' scale and a polynomial's coefficients.
-type exp2Regs struct{ scale, c3, c2, c1, one any }
-
-// numberedExp2 are those of kernels that number their registers.
-var numberedExp2 = exp2Regs{"Z31", "Z30", "Z29", "Z28", "Z27"}
+type exp2Regs struct{ scale, c3, c2, c1, one *reg }
 
 // holdExp2 holds them.
 func holdExp2(a *asm) exp2Regs {

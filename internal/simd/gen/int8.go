@@ -150,7 +150,7 @@ func (k vnniFew) results(vecs int) {
 }
 
 // int8Round: lo = 256·hi + lo as float32, by way of ⌊·/256⌋ and the rest, which every implementation agrees on.
-func int8Round(a *asm, hi, lo, tmp, low8, c256 string) {
+func int8Round(a *asm, hi, lo, tmp, low8, c256 any) {
 	and := "VPAND"
 	if a.wide() {
 		and = "VPANDD"

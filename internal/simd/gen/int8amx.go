@@ -1,75 +1,40 @@
 package main
 
-import (
-	"fmt"
-)
-
-var i8 = fields{"int8Args", "DI"}
-
-// tilesInt8 emits y of rows × 32·cols: a panel of W stays in the first cache while those of x stream past it from the second.
-// Tiles 0–1 hold the sums of the upper bytes of 16 rows and 32 columns, 2–3 those of the lower ones, 4–5 a step of both kinds of bytes,
-// 6 one half of W's after the other: 4 products of 16 cycles for 4 loads of 8, for 64 elements of k.
+// int8Tiles emits y of rows × 32·cols: a panel of W stays in the first cache while those of x stream past it from the
+// second. Tiles 0–1 hold the sums of the upper bytes of 16 rows and 32 columns, 2–3 those of the lower ones, 4–5 a step of
+// both kinds of bytes, 6 one half of W's after the other: 4 products of 16 cycles for 4 loads of 8, for 64 elements of k.
 //
 // Finished sums go to a scratch; the steps of the next tile turn them into y, drain rows each, in the shadow of the
 // products, and write that around the caches when far.
 //
-// The narrow form has fewer tiles in use (see gemmTiles): first the upper bytes, then the lower ones, two steps of k of x in 4–5 and W in
-// 6. It loads half as much again, but where a neighbour keeps the other half of the core busy it is faster. The sums of the upper
-// bytes are put aside while the tile before is still written, so that two scratches take turns. It needs at least 2 steps.
+// The narrow form has fewer tiles in use (see gemmTiles): first the upper bytes, then the lower ones, two steps of k of x
+// in 4–5 and W in 6. It loads half as much again, but is faster where a neighbour keeps the other half of the core busy.
+// The sums of the upper bytes are put aside while the previous tile is still being written, so that two scratches take
+// turns. It needs at least 2 steps.
 //
-// With few rows, stream, reading W is the bound, and memory gives more to several streams than to one: lines of the 8 panels
-// behind the 8 at hand are fetched side by side. There it is x that is met again soon.
-//
-// DI arguments, BX panel of W, SI and R9 the steps of x and W, AX the panel of W that comes next, R10 64, R11 C, R12 its row
-// step, R13 16 of them. Of the tile before: R14 rows left, R15 sums, DX where they go, BP s, Z28–29 S, K1–2 columns.
+// With few rows, stream, reading W is the bound, and memory serves several streams faster than one: lines of the 8 panels
+// after the present 8 are prefetched side by side. There it is x that is used again soon.
 type int8Tiles struct {
 	*asm
-	stream, far bool
-}
+	stream, far, narrow bool
+	p                   fields
 
-func tilesInt8(a *asm, way string, narrow bool) {
-	k := int8Tiles{a, way == "Stream", way == "Far"}
-	a.text(tilesInt8Name(way, narrow), 8, 8)
-	a.op("MOVQ", "p+0(FP)", "DI")
-	a.op("MOVQ", i8.at("config"), "AX")
-	a.use(tileConfig("AX"))
-	a.op("MOVQ", i8.at("w"), "BX")
-	a.op("MOVQ", i8.at("ldc"), "R12")
-	a.op("MOVQ", "$64", "R10")
-	a.op("MOVQ", "R12", "R13")
-	a.op("SHLQ", "$4", "R13")
-	a.op("XORL", "R14", "R14")
-	k.moves([2]int{i8.off("c"), i8.off("atC")}, [2]int{i8.off("head"), i8.off("atHead")}, [2]int{i8.off("partial"), i8.off("atPartial")})
-	a.op("VMOVUPS", a.bits(255), "Z31")
-	a.op("VMOVUPS", a.constant(256), "Z30")
-	a.mark("column")
-	k.column()
-	a.mark("panel")
-	if narrow {
-		k.passes()
-	} else {
-		k.start()
-		k.turns(k.step)
-		k.place()
-		for t := range 4 {
-			a.use(tileStore(t, "R15", "R10", 1024*t))
-		}
-	}
-	k.park()
-	k.next()
-	a.use(tileRelease())
-	a.op("TESTQ", "R14", "R14")
-	a.op("JZ", "over")
-	a.mark("last")
-	k.row()
-	a.op("DECQ", "R14")
-	a.op("JNZ", "last")
-	if k.far {
-		a.op("SFENCE") // other threads may see the result as soon as the caller says so
-	}
-	a.mark("over")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	panel, nextPanel *reg // of W: the present one, and the next as far as it is prefetched
+	line             *reg // 64
+	c, ldc, ldc16    *reg // tile of C, from a row to the next, to the sixteenth
+	x, w, steps      *reg // the step's part of x and W, steps left
+	temp             *reg
+
+	// Of the previous tile:
+	left, sums, place *reg // rows to write, their sums, where they go
+	scale             *reg // of its rows
+	scales            []*reg
+	columns           []*reg // masks
+	low8, c256        *reg
+
+	acc, factors []*reg // tiles of sums, of x
+	weights      []*reg // tiles of W
+	drained      []*reg // two rows' halves: upper sums, lower sums, temporary
 }
 
 var int8Ways = []string{"Near", "Far", "Stream"}
@@ -81,284 +46,319 @@ func tilesInt8Name(way string, narrow bool) string {
 	return "tilesInt8Wide" + way
 }
 
-// turns runs over k, CX turns of step.
-func (k int8Tiles) turns(step func()) {
-	turn := k.fresh("turn")
-	k.mark(turn)
-	step()
-	k.fetch()
-	k.drain()
-	k.op("DECQ", "CX")
-	k.op("JNZ", turn)
+func newInt8Tiles(a *asm, way string, narrow bool) *int8Tiles {
+	k := &int8Tiles{asm: a, stream: way == "Stream", far: way == "Far", narrow: narrow,
+		p: a.kernel(tilesInt8Name(way, narrow), "int8Args", 8, "DI")}
+	configTiles(a, k.p.at("config"))
+	k.panel, k.nextPanel, k.line = a.take(k.p, "w", "BX"), a.hold("AX", "next panel of W"), a.hold("R10", "64")
+	k.c, k.ldc, k.ldc16 = a.hold("R11", "tile of C"), a.take(k.p, "ldc", "R12"), a.hold("R13", "16 rows of C")
+	k.x, k.w, k.steps, k.temp = a.hold("SI", "step of x"), a.hold("R9", "step of W"), a.hold("CX", "steps left"), a.hold("R8", "temporary")
+	k.left, k.sums, k.place = a.hold("R14", "rows to write"), a.hold("R15", "their sums"), a.hold("DX", "where they go")
+	k.scale, k.scales, k.columns = a.hold("BP", "scales of rows"), a.vecs(28, 2, "scales of columns"), []*reg{a.hold("K1", "columns"), a.hold("K2", "columns")}
+	k.low8, k.c256, k.drained = a.vec(31, "255"), a.vec(30, "256"), a.vecs(0, 6, "rows of sums")
+	k.acc, k.factors, k.weights = a.tmms(0, 4, "sums"), a.tmms(4, 2, "x"), a.tmms(6, 2, "W")
+	return k
+}
+
+func (k *int8Tiles) emit() {
+	k.mov("$64", k.line)
+	k.mov(k.ldc, k.ldc16)
+	k.shl(4, k.ldc16)
+	k.zero(k.left)
+	k.copies("c", "atC", "head", "atHead", "partial", "atPartial")
+	k.op("VMOVUPS", k.bits(255), k.low8)
+	k.op("VMOVUPS", k.constant(256), k.c256)
+	k.mark("column")
+	k.column()
+	k.mark("panel")
+	if k.narrow {
+		k.passes()
+	} else {
+		k.start()
+		k.turns(k.step)
+		k.target()
+		for i, t := range k.acc {
+			k.use(storeTile(t, k.sums, k.line, 1024*i))
+		}
+	}
+	k.park()
+	k.next()
+	k.use(tileRelease())
+	k.op("TESTQ", k.left, k.left)
+	k.op("JZ", "over")
+	k.repeat("last", k.left, k.row)
+	if k.far {
+		k.op("SFENCE") // other threads may see the result as soon as the caller says so
+	}
+	k.mark("over")
+	k.ret()
+}
+
+// turns runs step over k.
+func (k *int8Tiles) turns(step func()) {
+	k.repeat(k.fresh("turn"), k.steps, func() {
+		step()
+		k.prefetch()
+		k.drain()
+	})
 }
 
 // next goes to the next panel of x and the tile of C below, or to the next panel of W.
-func (k int8Tiles) next() {
-	k.op("MOVQ", i8.at("strideX"), "R8")
-	k.op("ADDQ", "R8", i8.at("atX"))
-	k.op("ADDQ", "$64", i8.at("atScale"))
-	k.op("ADDQ", "$4096", i8.at("atPartial"))
-	k.op("ADDQ", "R13", "R11")
-	k.op("SUBQ", "$16", i8.at("left"))
+func (k *int8Tiles) next() {
+	k.mov(k.p.at("strideX"), k.temp)
+	k.add(k.temp, k.p.at("atX"))
+	k.add("$64", k.p.at("atScale"))
+	k.add("$4096", k.p.at("atPartial"))
+	k.add(k.ldc16, k.c)
+	k.sub("$16", k.p.at("left"))
 	k.op("JGT", "panel")
-	k.op("ADDQ", i8.at("strideW"), "BX")
-	k.op("ADDQ", "$128", i8.at("atC"))
-	k.op("ADDQ", fmt.Sprintf("$%d", int8Head), i8.at("atHead"))
-	k.op("DECQ", i8.at("cols"))
-	k.op("JNZ", "column")
+	k.add(k.p.at("strideW"), k.panel)
+	k.add("$128", k.p.at("atC"))
+	k.add(imm(int8Head), k.p.at("atHead"))
+	k.again("column", k.p.at("cols"))
 }
 
 // passes is the narrow form of a tile.
-func (k int8Tiles) passes() {
+func (k *int8Tiles) passes() {
 	for pass := range 2 {
 		partial, begin, even := k.fresh("partial"), k.fresh("begin"), k.fresh("even")
-		k.op("MOVQ", i8.at("steps"), "CX")
-		k.op("SHRQ", "$1", "CX")
-		k.op("CMPQ", i8.at("load"), "$0")
-		k.op("JNE", partial)
+		k.mov(k.p.at("steps"), k.steps)
+		k.op("SHRQ", "$1", k.steps)
+		k.jump(k.p.at("load"), 0, "JNE", partial)
 		k.zeroSums(pass)
 		k.op("JMP", begin)
 		k.mark(partial)
-		k.op("MOVQ", i8.at("atPartial"), "R9")
+		k.mov(k.p.at("atPartial"), k.w)
 		for t := range 2 {
-			k.use(tileLoad(t, "R9", "R10", 2048*pass+1024*t))
+			k.use(loadTile(k.acc[t], k.w, k.line, 2048*pass+1024*t))
 		}
 		k.mark(begin)
-		k.op("MOVQ", i8.at("atX"), "SI")
-		k.op("MOVQ", "BX", "R9")
+		k.mov(k.p.at("atX"), k.x)
+		k.mov(k.panel, k.w)
 		k.turns(func() { k.narrowStep(pass) })
-		k.op("TESTQ", "$1", i8.at("steps"))
+		k.op("TESTQ", "$1", k.p.at("steps"))
 		k.op("JZ", even)
 		x, w := k.loads()
-		k.use(x(4, "SI", "R10", 1024*pass))
+		k.use(x(k.factors[0], k.x, k.line, 1024*pass))
 		for t := range 2 {
-			k.use(w(6+t, "R9", "R10", 1024*t))
-			k.use(tileProductBytes(t, 4, 6+t))
+			k.use(w(k.weights[t], k.w, k.line, 1024*t))
+			k.use(multiplyBytes(k.acc[t], k.factors[0], k.weights[t]))
 		}
 		k.mark(even)
-		k.op("MOVQ", "R15", "SI") // the tile before may be on its way still
-		k.place()
+		k.mov(k.sums, k.x) // the previous tile may still be on its way
+		k.target()
 		for t := range 2 {
-			k.use(tileStore(t, "R15", "R10", 2048*pass+1024*t))
+			k.use(storeTile(k.acc[t], k.sums, k.line, 2048*pass+1024*t))
 		}
 		if pass == 0 {
-			k.op("MOVQ", "SI", "R15")
+			k.mov(k.x, k.sums)
 		}
 	}
-	k.op("XORQ", "$4096", i8.at("turn"))
+	k.op("XORQ", "$4096", k.p.at("turn"))
 }
 
-// zeroSums sets tiles 0–1 to the sums of pass to begin with.
-func (k int8Tiles) zeroSums(pass int) {
+// zeroSums sets the first two tiles to the sums that a pass begins with.
+func (k *int8Tiles) zeroSums(pass int) {
 	if pass == 1 {
-		k.use(tileZero(0))
-		k.use(tileZero(1))
+		k.use(zeroTile(k.acc[0]))
+		k.use(zeroTile(k.acc[1]))
 		return
 	}
-	k.op("XORL", "R8", "R8")
-	k.op("MOVQ", i8.at("atHead"), "R9")
-	k.use(tileLoad(0, "R9", "R8", int8Sums))
-	k.use(tileLoad(1, "R9", "R8", int8Sums+64))
+	k.zero(k.temp)
+	k.mov(k.p.at("atHead"), k.w)
+	k.use(loadTile(k.acc[0], k.w, k.temp, int8Sums))
+	k.use(loadTile(k.acc[1], k.w, k.temp, int8Sums+64))
 }
 
 // narrowStep is two steps of one kind of bytes.
-func (k int8Tiles) narrowStep(pass int) {
+func (k *int8Tiles) narrowStep(pass int) {
 	x, w := k.loads()
 	for t := range 2 { // apart, see gemmTiles
 		for half := range 2 {
 			if t == 0 {
-				k.use(x(4+half, "SI", "R10", 1024*pass+2048*half))
+				k.use(x(k.factors[half], k.x, k.line, 1024*pass+2048*half))
 				k.gap()
 			}
-			k.use(w(6, "R9", "R10", 1024*t+2048*half))
+			k.use(w(k.weights[0], k.w, k.line, 1024*t+2048*half))
 			k.gap()
-			k.use(tileProductBytes(t, 4+half, 6))
+			k.use(multiplyBytes(k.acc[t], k.factors[half], k.weights[0]))
 			k.gap()
 		}
 	}
-	k.op("ADDQ", "$4096", "SI")
-	k.op("ADDQ", "$4096", "R9")
+	k.add("$4096", k.x)
+	k.add("$4096", k.w)
 }
 
 // column begins with the first rows, at the top of C.
-func (k int8Tiles) column() {
-	k.moves([2]int{i8.off("x"), i8.off("atX")}, [2]int{i8.off("scale"), i8.off("atScale")}, [2]int{i8.off("rows"), i8.off("left")})
-	k.op("MOVQ", i8.at("atC"), "R11")
+func (k *int8Tiles) column() {
+	k.copies("x", "atX", "scale", "atScale", "rows", "left")
+	k.mov(k.p.at("atC"), k.c)
 	if k.stream {
-		k.op("DECQ", i8.at("until")) // columns until the next 8
+		k.op("DECQ", k.p.at("until")) // columns until the next 8
 		k.op("JGE", "same")
-		k.op("MOVQ", "$7", i8.at("until"))
+		k.mov("$7", k.p.at("until"))
 	}
-	k.op("MOVQ", i8.at("strideW"), "AX")
+	k.mov(k.p.at("strideW"), k.nextPanel)
 	if k.stream {
-		k.op("SHLQ", "$3", "AX")
+		k.shl(3, k.nextPanel)
 	}
-	k.op("ADDQ", "BX", "AX")
+	k.add(k.panel, k.nextPanel)
 	if k.stream {
 		k.mark("same")
 	}
 }
 
-// moves copies arguments to where the kernel counts: a pointer that has run past its operand must not be seen by the collector.
-func (k int8Tiles) moves(moves ...[2]int) {
-	for _, m := range moves {
-		k.op("MOVQ", arg(m[0]), "R8")
-		k.op("MOVQ", "R8", arg(m[1]))
+// copies moves arguments to where the kernel counts, from, to, from, to …: the collector must not see a pointer that has
+// run past its operand.
+func (k *int8Tiles) copies(fields ...string) {
+	for i := 0; i < len(fields); i += 2 {
+		k.mov(k.p.at(fields[i]), k.temp)
+		k.mov(k.temp, k.p.at(fields[i+1]))
 	}
 }
 
 // start sets the tiles of sums to −128·Σq of the columns, the same in every line, and zero, or to sums of an earlier run of k.
-func (k int8Tiles) start() {
-	k.op("MOVQ", i8.at("atX"), "SI")
-	k.op("MOVQ", i8.at("steps"), "CX")
-	k.op("CMPQ", i8.at("load"), "$0")
-	k.op("JNE", "partial")
+func (k *int8Tiles) start() {
+	k.mov(k.p.at("atX"), k.x)
+	k.mov(k.p.at("steps"), k.steps)
+	k.jump(k.p.at("load"), 0, "JNE", "partial")
 	k.zeroSums(0)
-	k.use(tileZero(2))
-	k.use(tileZero(3))
+	k.use(zeroTile(k.acc[2]))
+	k.use(zeroTile(k.acc[3]))
 	k.op("JMP", "begin")
 	k.mark("partial")
-	k.op("MOVQ", i8.at("atPartial"), "R9")
-	for t := range 4 {
-		k.use(tileLoad(t, "R9", "R10", 1024*t))
+	k.mov(k.p.at("atPartial"), k.w)
+	for i, t := range k.acc {
+		k.use(loadTile(t, k.w, k.line, 1024*i))
 	}
 	k.mark("begin")
-	k.op("MOVQ", "BX", "R9")
+	k.mov(k.panel, k.w)
 }
 
-// loads are those of tiles of x and of W: one of them keeps out of the other's way in the first cache.
-func (k int8Tiles) loads() (x, w func(t int, base, index string, disp int) macro) {
+// loads are those of tiles of x and of W: the operand that streams past is loaded so as not to evict the other from the
+// first cache.
+func (k *int8Tiles) loads() (x, w func(t, base, stride *reg, disp int) macro) {
 	if k.stream {
-		return tileLoad, tileStream
+		return loadTile, streamTile
 	}
-	return tileStream, tileLoad
+	return streamTile, loadTile
 }
 
 // step is 64 elements of k.
-func (k int8Tiles) step() {
+func (k *int8Tiles) step() {
 	x, w := k.loads()
-	k.use(x(4, "SI", "R10", 0))
-	k.use(x(5, "SI", "R10", 1024))
+	k.use(x(k.factors[0], k.x, k.line, 0))
+	k.use(x(k.factors[1], k.x, k.line, 1024))
 	for t := range 2 { // apart, see gemmTiles
-		k.use(w(6, "R9", "R10", 1024*t))
+		k.use(w(k.weights[0], k.w, k.line, 1024*t))
 		k.gap()
-		k.use(tileProductBytes(t, 4, 6))
+		k.use(multiplyBytes(k.acc[t], k.factors[0], k.weights[0]))
 		k.gap()
-		k.use(tileProductBytes(2+t, 5, 6))
+		k.use(multiplyBytes(k.acc[2+t], k.factors[1], k.weights[0]))
 		k.gap()
 	}
-	k.op("ADDQ", "$2048", "SI")
-	k.op("ADDQ", "$2048", "R9")
+	k.add("$2048", k.x)
+	k.add("$2048", k.w)
 }
 
-// fetch fetches some lines of the panel of W that comes next, or of the next 8.
-func (k int8Tiles) fetch() {
+// prefetch fetches some lines of the next panel of W, or of the next 8.
+func (k *int8Tiles) prefetch() {
 	if k.stream {
-		k.fetchStreams()
+		k.prefetchStreams()
 		return
 	}
-	fetch := k.fresh("fetch")
-	k.op("MOVQ", i8.at("fetch"), "R8")
-	k.mark(fetch)
-	for i := range 4 {
-		k.op("PREFETCHT1", fmt.Sprintf("%d(AX)", 64*i))
-	}
-	k.op("ADDQ", "$256", "AX")
-	k.op("DECQ", "R8")
-	k.op("JNZ", fetch)
-}
-
-func (k int8Tiles) fetchStreams() {
-	fetch := k.fresh("fetch")
-	k.op("MOVQ", i8.at("fetch"), "R8")
-	k.op("MOVQ", "R8", i8.at("turns"))
-	k.mark(fetch)
-	k.op("MOVQ", i8.at("strideW"), "R8")
-	for half := range 2 {
-		for _, mem := range []string{"(AX)", "(AX)(R8*1)", "(AX)(R8*2)"} {
-			k.op("PREFETCHT1", mem)
+	k.mov(k.p.at("fetch"), k.temp)
+	k.repeat(k.fresh("fetch"), k.temp, func() {
+		for i := range 4 {
+			k.op("PREFETCHT1", mem(k.nextPanel, 64*i))
 		}
-		if half == 0 {
-			k.op("ADDQ", i8.at("four"), "AX")
+		k.add("$256", k.nextPanel)
+	})
+}
+
+func (k *int8Tiles) prefetchStreams() {
+	k.mov(k.p.at("fetch"), k.temp)
+	k.mov(k.temp, k.p.at("turns"))
+	k.repeat(k.fresh("fetch"), k.p.at("turns"), func() {
+		stride := k.temp
+		k.mov(k.p.at("strideW"), stride)
+		for half := range 2 {
+			for _, at := range []operand{mem(k.nextPanel), indexed(k.nextPanel, stride, 1), indexed(k.nextPanel, stride, 2)} {
+				k.op("PREFETCHT1", at)
+			}
+			if half == 0 {
+				k.add(k.p.at("four"), k.nextPanel)
+			}
 		}
-	}
-	k.op("LEAQ", "(R8)(R8*2)", "R8")
-	k.op("PREFETCHT1", "(AX)(R8*1)")
-	k.op("SUBQ", i8.at("four"), "AX")
-	k.op("PREFETCHT1", "(AX)(R8*1)")
-	k.op("ADDQ", "$64", "AX")
-	k.op("DECQ", i8.at("turns"))
-	k.op("JNZ", fetch)
+		k.lea(indexed(stride, stride, 2), stride)
+		k.op("PREFETCHT1", indexed(k.nextPanel, stride, 1))
+		k.sub(k.p.at("four"), k.nextPanel)
+		k.op("PREFETCHT1", indexed(k.nextPanel, stride, 1))
+		k.add("$64", k.nextPanel)
+	})
 }
 
-// tileProductBytes: dst += x·y, unsigned bytes times signed ones.
-func tileProductBytes(dst, x, y int) macro {
-	return raw(fmt.Sprintf("TDPBUSD_T%d_T%d_T%d", dst, x, y), append(vex(byte(y), 0, 0, 1), 0x5E, 0xC0|byte(dst)<<3|byte(x)),
-		fmt.Sprintf("tdpbusd tmm%d, tmm%d, tmm%d", dst, x, y))
-}
-
-// drain writes some rows of the tile before, if any are left.
-func (k int8Tiles) drain() {
+// drain writes some rows of the previous tile, if any are left.
+func (k *int8Tiles) drain() {
 	drain, drained := k.fresh("drain"), k.fresh("drained")
-	k.op("TESTQ", "R14", "R14")
+	k.op("TESTQ", k.left, k.left)
 	k.op("JZ", drained)
-	k.op("MOVQ", i8.at("drain"), "R8")
-	k.mark(drain)
-	k.row()
-	k.op("DECQ", "R14")
-	k.op("JZ", drained)
-	k.op("DECQ", "R8")
-	k.op("JNZ", drain)
+	k.mov(k.p.at("drain"), k.temp)
+	k.repeat(drain, k.temp, func() {
+		k.row()
+		k.op("DECQ", k.left)
+		k.op("JZ", drained)
+	})
 	k.mark(drained)
 }
 
-// row turns a row of sums into y: 256·upper + lower, times S, times s. Near ones fetch the place of the row 16 below, whose turn is next.
-func (k int8Tiles) row() {
+// row turns a row of sums into y: 256·upper + lower, times the column's scale, times the row's. Near ones prefetch the
+// place of the row 16 below, whose turn is next.
+func (k *int8Tiles) row() {
 	for i := range 2 {
-		hi, lo := k.v(3*i), k.v(3*i+1)
-		k.op("VMOVDQU64", fmt.Sprintf("%d(R15)", 1024*i), hi)
-		k.op("VMOVDQU64", fmt.Sprintf("%d(R15)", 1024*i+2048), lo)
-		int8Round(k.asm, hi, lo, k.v(3*i+2), "Z31", "Z30")
-		k.op("VMULPS", k.v(28+i), lo, lo)
-		k.op("VMULPS.BCST", "(BP)", lo, lo)
+		hi, lo, t := k.drained[3*i], k.drained[3*i+1], k.drained[3*i+2]
+		k.op("VMOVDQU64", mem(k.sums, 1024*i), hi)
+		k.op("VMOVDQU64", mem(k.sums, 1024*i+2048), lo)
+		int8Round(k.asm, hi, lo, t, k.low8, k.c256)
+		k.op("VMULPS", k.scales[i], lo, lo)
+		k.op("VMULPS.BCST", mem(k.scale), lo, lo)
 		if k.far {
-			k.op("VMOVNTPS", lo, fmt.Sprintf("%d(DX)", 64*i))
+			k.op("VMOVNTPS", lo, mem(k.place, 64*i))
 		} else {
-			k.op("VMOVUPS", lo, fmt.Sprintf("K%d", i+1), fmt.Sprintf("%d(DX)", 64*i))
-			k.op("PREFETCHT0", fmt.Sprintf("%d(DX)(R13*1)", 64*i))
+			k.op("VMOVUPS", lo, k.columns[i], mem(k.place, 64*i))
+			k.op("PREFETCHT0", indexed(k.place, k.ldc16, 1, 64*i))
 		}
 	}
-	k.op("ADDQ", "$64", "R15")
-	k.op("ADDQ", "$4", "BP")
-	k.op("ADDQ", "R12", "DX")
+	k.add("$64", k.sums)
+	k.add("$4", k.scale)
+	k.add(k.ldc, k.place)
 }
 
-// place sets R15 to where sums go: the scratch, or where they wait for the next run of k.
-func (k int8Tiles) place() {
-	k.op("MOVQ", i8.at("scratch"), "R15")
-	k.op("ADDQ", i8.at("turn"), "R15")
-	k.op("CMPQ", i8.at("keep"), "$0")
-	k.op("CMOVQNE", i8.at("atPartial"), "R15")
+// target is where sums go: the scratch, or where they wait for the next run of k.
+func (k *int8Tiles) target() {
+	k.mov(k.p.at("scratch"), k.sums)
+	k.add(k.p.at("turn"), k.sums)
+	k.op("CMPQ", k.p.at("keep"), "$0")
+	k.op("CMOVQNE", k.p.at("atPartial"), k.sums)
 }
 
-// park takes down whose sums are in the scratch.
-func (k int8Tiles) park() {
-	k.op("CMPQ", i8.at("keep"), "$0")
-	k.op("JNE", "kept")
-	k.op("MOVQ", "R11", "DX")
-	k.op("MOVQ", i8.at("atScale"), "BP")
-	k.op("MOVQ", i8.at("left"), "R14")
-	k.op("MOVQ", "$16", "R8")
-	k.op("CMPQ", "R14", "R8")
-	k.op("CMOVQGT", "R8", "R14")
-	k.op("MOVQ", i8.at("atHead"), "R8")
-	k.op("VMOVUPS", "(R8)", "Z28")
-	k.op("VMOVUPS", "64(R8)", "Z29")
-	k.op("MOVQ", "$-1", "R8")
-	k.op("CMPQ", i8.at("cols"), "$1")
-	k.op("CMOVQEQ", i8.at("last"), "R8")
-	k.op("KMOVW", "R8", "K1")
-	k.op("SHRQ", "$16", "R8")
-	k.op("KMOVW", "R8", "K2")
+// park remembers whose sums are in the scratch.
+func (k *int8Tiles) park() {
+	k.jump(k.p.at("keep"), 0, "JNE", "kept")
+	k.mov(k.c, k.place)
+	k.mov(k.p.at("atScale"), k.scale)
+	k.mov(k.p.at("left"), k.left)
+	k.mov("$16", k.temp)
+	k.op("CMPQ", k.left, k.temp)
+	k.op("CMOVQGT", k.temp, k.left)
+	k.mov(k.p.at("atHead"), k.temp)
+	k.op("VMOVUPS", mem(k.temp), k.scales[0])
+	k.op("VMOVUPS", mem(k.temp, 64), k.scales[1])
+	k.mov("$-1", k.temp)
+	k.op("CMPQ", k.p.at("cols"), "$1")
+	k.op("CMOVQEQ", k.p.at("last"), k.temp)
+	k.op("KMOVW", k.temp, k.columns[0])
+	k.op("SHRQ", "$16", k.temp)
+	k.op("KMOVW", k.temp, k.columns[1])
 	k.mark("kept")
 }

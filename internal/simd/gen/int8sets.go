@@ -8,8 +8,8 @@ func int8AMXFile() []byte {
 	a := newAsm(amx)
 	a.include(missingFile)
 	for _, way := range int8Ways {
-		tilesInt8(a, way, false)
-		tilesInt8(a, way, true)
+		newInt8Tiles(a, way, false).emit()
+		newInt8Tiles(a, way, true).emit()
 	}
 	return a.finish()
 }

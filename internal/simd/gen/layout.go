@@ -9,7 +9,6 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"strings"
 )
 
 // argsTable declares the structs that kernels take their arguments from. It is the only place where they are described:
@@ -114,14 +113,6 @@ func (f fields) byte(off int) operand {
 // elem is field[index] of elements of scale bytes.
 func (f fields) elem(field string, index *reg, scale int) operand {
 	return operand(fmt.Sprintf("%s(%s*%d)", f.at(field), index.String(), scale))
-}
-
-// load moves fields to registers, as in "rows:CX steps:R13".
-func (a *asm) load(f fields, list string) {
-	for _, pair := range strings.Fields(list) {
-		field, reg, _ := strings.Cut(pair, ":")
-		a.op("MOVQ", f.at(field), operand(reg))
-	}
 }
 
 // take holds a register for a field and loads it.

@@ -62,48 +62,49 @@ func vex(vvvv, x, b, pp byte) []byte {
 	return []byte{0xC4, 1<<7 | (1-x)<<6 | (1-b)<<5 | 2, (^vvvv&15)<<3 | pp}
 }
 
-// tileMem is a tile instruction on memory at disp(base)(index*1).
-func tileMem(op string, pp byte, tile int, base, index string, disp int) macro {
-	b, i := regNumber(base), regNumber(index)
+// tileMem is a tile instruction on memory at disp(base), rows a stride apart.
+func tileMem(op string, pp byte, t, base, stride *reg, disp int) macro {
+	tile, b, i := byte(t.num()), regNumber(base.String()), regNumber(stride.String())
 	code := append(vex(0, i>>3, b>>3, pp), 0x4B)
 	if disp == 0 && b&7 != 5 {
-		code = append(code, byte(tile)<<3|4, i&7<<3|b&7)
+		code = append(code, tile<<3|4, i&7<<3|b&7)
 	} else {
-		code = append(code, 0x80|byte(tile)<<3|4, i&7<<3|b&7, byte(disp), byte(disp>>8), byte(disp>>16), byte(disp>>24))
+		code = append(code, 0x80|tile<<3|4, i&7<<3|b&7, byte(disp), byte(disp>>8), byte(disp>>16), byte(disp>>24))
 	}
-	text := fmt.Sprintf("%s tmm%d, %d(%s)(%s*1)", strings.ToLower(op), tile, disp, base, index)
-	return raw(fmt.Sprintf("%s_T%d_%s_%s_%d", op, tile, base, index, disp), code, text)
+	text := fmt.Sprintf("%s tmm%d, %d(%s)(%s*1)", strings.ToLower(op), tile, disp, base, stride)
+	return raw(fmt.Sprintf("%s_T%d_%s_%s_%d", op, tile, base, stride, disp), code, text)
 }
 
-func tileLoad(t int, base, index string, disp int) macro {
-	return tileMem("TILELOADD", 3, t, base, index, disp)
+// loadTile and storeTile move a tile; streamTile loads one so as not to evict others from the first cache.
+func loadTile(t, base, stride *reg, disp int) macro {
+	return tileMem("TILELOADD", 3, t, base, stride, disp)
 }
-func tileStream(t int, base, index string, disp int) macro {
-	return tileMem("TILELOADDT1", 1, t, base, index, disp)
+func streamTile(t, base, stride *reg, disp int) macro {
+	return tileMem("TILELOADDT1", 1, t, base, stride, disp)
 }
-func tileStore(t int, base, index string, disp int) macro {
-	return tileMem("TILESTORED", 2, t, base, index, disp)
-}
-
-func tileZero(t int) macro {
-	return raw(fmt.Sprintf("TILEZERO_T%d", t), append(vex(0, 0, 0, 3), 0x49, 0xC0|byte(t)<<3), fmt.Sprintf("tilezero tmm%d", t))
+func storeTile(t, base, stride *reg, disp int) macro {
+	return tileMem("TILESTORED", 2, t, base, stride, disp)
 }
 
-// tileProduct: dst += x·y of bfloat16 pairs; tileProductInt8 of signed bytes.
-func tileProduct(dst, x, y int) macro {
-	return raw(fmt.Sprintf("TDPBF16PS_T%d_T%d_T%d", dst, x, y), append(vex(byte(y), 0, 0, 2), 0x5C, 0xC0|byte(dst)<<3|byte(x)),
-		fmt.Sprintf("tdpbf16ps tmm%d, tmm%d, tmm%d", dst, x, y))
+func zeroTile(t *reg) macro {
+	return raw(fmt.Sprintf("TILEZERO_T%d", t.num()), append(vex(0, 0, 0, 3), 0x49, 0xC0|byte(t.num())<<3), fmt.Sprintf("tilezero tmm%d", t.num()))
 }
 
-func tileProductInt8(dst, x, y int) macro {
-	return raw(fmt.Sprintf("TDPBSSD_T%d_T%d_T%d", dst, x, y), append(vex(byte(y), 0, 0, 3), 0x5E, 0xC0|byte(dst)<<3|byte(x)),
-		fmt.Sprintf("tdpbssd tmm%d, tmm%d, tmm%d", dst, x, y))
+// multiplyTiles: c += x·y of bfloat16 pairs; multiplyBytes of unsigned bytes with signed ones, multiplySigned of signed ones.
+func multiplyTiles(c, x, y *reg) macro  { return tileProduct("TDPBF16PS", 2, 0x5C, c, x, y) }
+func multiplyBytes(c, x, y *reg) macro  { return tileProduct("TDPBUSD", 1, 0x5E, c, x, y) }
+func multiplySigned(c, x, y *reg) macro { return tileProduct("TDPBSSD", 3, 0x5E, c, x, y) }
+
+func tileProduct(op string, pp, code byte, c, x, y *reg) macro {
+	return raw(fmt.Sprintf("%s_T%d_T%d_T%d", op, c.num(), x.num(), y.num()),
+		append(vex(byte(y.num()), 0, 0, pp), code, 0xC0|byte(c.num())<<3|byte(x.num())),
+		fmt.Sprintf("%s tmm%d, tmm%d, tmm%d", strings.ToLower(op), c.num(), x.num(), y.num()))
 }
 
 // tileConfig loads the shape of the tiles from (base), tileRelease gives them up.
-func tileConfig(base string) macro {
-	b := regNumber(base)
-	return raw("LDTILECFG_"+base, append(vex(0, 0, b>>3, 0), 0x49, b&7), "ldtilecfg ("+base+")")
+func tileConfig(base *reg) macro {
+	b := regNumber(base.String())
+	return raw("LDTILECFG_"+base.String(), append(vex(0, 0, b>>3, 0), 0x49, b&7), fmt.Sprintf("ldtilecfg (%s)", base))
 }
 
 func tileRelease() macro {

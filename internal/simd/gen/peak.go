@@ -12,8 +12,8 @@ func peakFile() []byte {
 		readMemory(a)
 	}
 	a.isa = amx
-	peakTiles(a, "peakBF16", tileProduct)
-	peakTiles(a, "peakInt8", tileProductInt8)
+	peakTiles(a, "peakBF16", multiplyTiles)
+	peakTiles(a, "peakInt8", multiplySigned)
 	return a.finish()
 }
 
@@ -61,24 +61,25 @@ func readMemory(a *asm) {
 
 // peakTiles: n turns of 4 tile products on the 2 KiB at data. The data matters: zeros draw less power and run faster. Few tiles, kept
 // apart: with all eight in use the loop is slower by half where a neighbour is busy, and so no ceiling, see gemmTiles.
-func peakTiles(a *asm, name string, product func(dst, x, y int) macro) {
-	a.text(name, 0, 24)
-	a.op("MOVQ", "cfg+0(FP)", "AX")
-	a.op("MOVQ", "n+8(FP)", "CX")
-	a.op("MOVQ", "data+16(FP)", "SI")
-	a.op("MOVQ", "$64", "R10")
-	a.use(tileConfig("AX"))
+func peakTiles(a *asm, name string, product func(c, x, y *reg) macro) {
+	a.named(name, 0, 24)
+	config, turns, data, line := a.hold("AX", "shape of tiles"), a.hold("CX", "turns"), a.hold("SI", "data"), a.hold("R10", "64")
+	a.mov("cfg+0(FP)", config)
+	a.mov("n+8(FP)", turns)
+	a.mov("data+16(FP)", data)
+	a.mov("$64", line)
+	a.use(tileConfig(config))
+	sums, factors := a.tmms(0, 2, "sums"), a.tmms(4, 2, "factors")
 	for t := range 2 {
-		a.use(tileZero(t))
-		a.use(tileLoad(4+t, "SI", "R10", 1024*t))
+		a.use(zeroTile(sums[t]))
+		a.use(loadTile(factors[t], data, line, 1024*t))
 	}
-	a.mark("loop")
-	for t := range 4 {
-		a.use(product(t%2, 4, 5))
-		a.gap()
-	}
-	a.op("DECQ", "CX")
-	a.op("JNZ", "loop")
+	a.repeat("loop", turns, func() {
+		for t := range 4 {
+			a.use(product(sums[t%2], factors[0], factors[1]))
+			a.gap()
+		}
+	})
 	a.use(tileRelease())
 	a.op("RET")
 }

@@ -21,6 +21,7 @@ type reg struct {
 // bank is the registers of a kernel, and which of them it holds.
 type bank struct {
 	function string          // whose they are
+	frame    int             // bytes of its stack frame; BP is saved where there are any
 	held     map[string]*reg // those in use, by name; nil in functions that do not name theirs
 	lent     map[string]bool // those of them that a routine may use by number
 }
@@ -42,8 +43,9 @@ func (r *reg) num() int {
 	return n
 }
 
-// low is the low 16 bytes of a vector.
-func (r *reg) low() operand { return operand(fmt.Sprintf("X%d", r.num())) }
+// low is the low 16 bytes of a vector, half the low 32.
+func (r *reg) low() operand  { return operand(fmt.Sprintf("X%d", r.num())) }
+func (r *reg) half() operand { return operand(fmt.Sprintf("Y%d", r.num())) }
 
 // operand is text whose registers were checked.
 type operand string
@@ -56,17 +58,21 @@ func operandText(x any) string {
 	return fmt.Sprint(x)
 }
 
-// registers are those a kernel may hold: all but the stack's, 32 vectors, 7 masks and 8 tiles.
+// registers are those that any kernel may hold: all but the stack's, 32 vectors, 7 masks and 8 tiles.
 var registers = regexp.MustCompile(`^([A-D]X|SI|DI|R([89]|1[0-5])|Z([12]?[0-9]|3[01])|K[1-7]|T[0-7])$`)
 
 // register finds one in a plain string.
 var register = regexp.MustCompile(`\b([A-D]X|SI|DI|BP|R[0-9]+|[XYZ][0-9]+|K[0-7])\b`)
 
-// kernel begins a function whose registers have names. Its one argument points to a struct of the table and is held in
-// base.
-func (a *asm) kernel(name, args string, frame int, base string) fields {
-	a.text(name, frame, 8)
+// named begins a function whose registers have names.
+func (a *asm) named(name string, frame, args int) {
+	a.text(name, frame, args)
 	a.held = map[string]*reg{}
+}
+
+// kernel is named for a function whose one argument points to a struct of the table; base holds it.
+func (a *asm) kernel(name, args string, frame int, base string) fields {
+	a.named(name, frame, 8)
 	p := a.hold(base, "arguments")
 	a.op("MOVQ", "p+0(FP)", p)
 	return fields{args, p}
@@ -74,7 +80,7 @@ func (a *asm) kernel(name, args string, frame int, base string) fields {
 
 // hold takes a register.
 func (b *bank) hold(name, what string) *reg {
-	if !registers.MatchString(name) {
+	if !registers.MatchString(name) && (name != "BP" || b.frame == 0) {
 		panic(fmt.Sprintf("gen: %s: there is no register %s for %s", b.function, name, what))
 	}
 	if r := b.held[name]; r != nil {
@@ -190,19 +196,9 @@ func (a *asm) ret() {
 	a.op("RET")
 }
 
-// Tile instructions on registers by name; see missing.go.
-func loadTile(t, base, stride *reg, off int) macro {
-	return tileLoad(t.num(), base.String(), stride.String(), off)
-}
-func streamTile(t, base, stride *reg, off int) macro {
-	return tileStream(t.num(), base.String(), stride.String(), off)
-}
-func storeTile(t, base, stride *reg, off int) macro {
-	return tileStore(t.num(), base.String(), stride.String(), off)
-}
-func zeroTile(t *reg) macro               { return tileZero(t.num()) }
-func multiplyTiles(c, x, y *reg) macro    { return tileProduct(c.num(), x.num(), y.num()) }
+// roundPair is narrowPair, widen the way back, on registers by name.
 func roundPair(dst, high, low *reg) macro { return narrowPair(dst.num(), high.num(), low.num()) }
+
 func widen(a *asm, from operand, to *reg) {
 	a.op("VPMOVZXWD", from, to)
 	a.op("VPSLLD", "$16", to, to)
@@ -212,6 +208,6 @@ func widen(a *asm, from operand, to *reg) {
 func configTiles(a *asm, config operand) {
 	at := a.hold("AX", "shape of tiles")
 	a.mov(config, at)
-	a.use(tileConfig(at.String()))
+	a.use(tileConfig(at))
 	a.drop(at)
 }

@@ -45,6 +45,7 @@ func TestRegisters(t *testing.T) {
 		{"too many vectors", "there is no register Z32 for rows", func(a *asm) { a.vecs(30, 3, "rows") }},
 		{"too many tiles", "there is no register T8", func(a *asm) { a.tmm(8, "A") }},
 		{"the stack's", "there is no register SP", func(a *asm) { a.hold("SP", "x") }},
+		{"not saved", "there is no register BP", func(a *asm) { a.hold("BP", "x") }},
 		{"no field", "no field colour in outArgs", func(a *asm) { a.take(fields{"outArgs", "DI"}, "colour", "AX") }},
 		{"no array", "outArgs.rows is not an array", func(a *asm) { fields{"outArgs", "DI"}.at("rows", 1) }},
 		{"no struct", "no struct inArgs", func(a *asm) { fields{"inArgs", "DI"}.at("rows") }},
@@ -68,4 +69,11 @@ func TestLentRegisters(t *testing.T) {
 	a := newAsm(tiles)
 	a.kernel("trial", "outArgs", 0, "DI")
 	a.numbered(a.vecs(0, 2, "rows"), func() { a.op("VMOVUPS", "X1", "Z0") })
+}
+
+// BP may be held where the assembler saves it: in a function with a stack frame.
+func TestFramePointer(t *testing.T) {
+	a := newAsm(tiles)
+	a.kernel("trial", "outArgs", 8, "DI")
+	a.mov("$1", a.hold("BP", "x"))
 }

@@ -2,57 +2,137 @@ package main
 
 import "fmt"
 
-// stretchQueries is the most queries that meet a tile of keys at once.
+// stretchQueries is the largest number of queries multiplied with a tile of keys at once.
 const stretchQueries = 4
 
-// softKernel is one step of the online softmax of rows of up to 128 logits, as softmaxStrip does it for 32 rows, bit for bit: logits turn
-// into p, rounded to bfloat16, in place. A row attends to its first hi columns.
-type softKernel struct{ *asm }
+// softKernel is one step of the online softmax of rows of up to 128 logits, as softmaxStrip does it for 32 rows, bit for
+// bit: logits turn into p, rounded to bfloat16, in place. A row attends to its first hi columns.
+type softKernel struct {
+	*asm
+	p                fields
+	exp              exp2Regs
+	logits, top, sum *reg // of the row at hand, as its hi
+	acc, hi          *reg
+	rows, steps      *reg
+	shift            *reg // what is subtracted from the row's logits, in every lane
+}
 
-func (k softKernel) emit() {
-	k.text("soft", 8, 8)
-	k.op("MOVQ", "p+0(FP)", "DI")
-	k.op("VBROADCASTSS", soft.at("scale"), numberedExp2.scale)
-	beginExp2(k.asm, &numberedExp2)
-	k.load(soft, "logits:SI top:R8 sum:R9 acc:R10 hi:R11 rows:R12 steps:R13")
-	k.mark("row")
-	k.top()
-	k.raise()
-	k.op("VXORPS", "Z20", "Z20", "Z20")
-	k.op("VXORPS", "Z21", "Z21", "Z21")
-	k.op("MOVQ", "SI", "AX")
-	k.op("MOVQ", "R13", "CX")
-	k.mark("line")
-	for i := range 2 {
-		x, e := 0+4*i, 1+4*i
-		k.op("VMOVUPS", fmt.Sprintf("%d(AX)", 64*i), k.v(x))
-		k.op("VFMSUB213PS", "Z8", numberedExp2.scale, k.v(x))
-		exp2(k.asm, &numberedExp2, k.v(e), k.v(x), k.v(2+4*i))
-		k.op("VADDPS", k.v(e), k.v(20+i), k.v(20+i))
-	}
-	k.use(narrowPair(1, 5, 1))
-	k.op("VEXTRACTI64X4", "$1", "Z1", "Y5")
-	for i, r := range []string{"1", "5"} {
-		k.op("VPMOVZXWD", "Y"+r, "Z"+r)
-		k.op("VPSLLD", "$16", "Z"+r, "Z"+r)
-		k.op("VMOVUPS", "Z"+r, fmt.Sprintf("%d(AX)", 64*i))
-	}
-	k.op("ADDQ", "$128", "AX")
-	k.op("DECQ", "CX")
-	k.op("JNZ", "line")
-	k.op("VADDPS", "Z21", "Z20", "Z0")
-	foldLanes(k.asm, "VADDPS", k.v(0), k.v(1))
-	k.op("VADDSS", "(R9)", "X0", "X0")
-	k.op("VMOVSS", "X0", "(R9)")
-	k.op("ADDQ", fmt.Sprintf("$%d", tileRow), "SI")
-	for _, r := range []string{"R8", "R9", "R11"} {
-		k.op("ADDQ", "$4", r)
-	}
-	k.op("DECQ", "R12")
-	k.op("JNZ", "row")
+func newSoftKernel(a *asm) *softKernel {
+	k := &softKernel{asm: a, p: a.kernel("soft", "stretchSoft", 8, "DI"), exp: holdExp2(a)}
+	a.op("VBROADCASTSS", k.p.at("scale"), k.exp.scale)
+	beginExp2(a, &k.exp)
+	k.logits, k.top, k.sum = a.take(k.p, "logits", "SI"), a.take(k.p, "top", "R8"), a.take(k.p, "sum", "R9")
+	k.acc, k.hi = a.take(k.p, "acc", "R10"), a.take(k.p, "hi", "R11")
+	k.rows, k.steps = a.take(k.p, "rows", "R12"), a.take(k.p, "steps", "R13")
+	k.shift = a.vec(8, "what is subtracted")
+	return k
+}
+
+func (k *softKernel) emit() {
+	k.repeat("row", k.rows, func() {
+		k.largest()
+		k.raise()
+		k.exponentials()
+		k.add(imm(tileRow), k.logits)
+		for _, r := range []*reg{k.top, k.sum, k.hi} {
+			k.add("$4", r)
+		}
+	})
 	endExp2(k.asm)
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.ret()
+}
+
+// walk runs f over the row's lines of 32 logits, at a register.
+func (k *softKernel) walk(label string, f func(at *reg)) {
+	at, left := k.hold("AX", "line of logits"), k.hold("CX", "lines left")
+	k.mov(k.logits, at)
+	k.mov(k.steps, left)
+	k.repeat(label, left, func() { f(at) })
+	k.drop(at, left)
+}
+
+// largest masks the row's logits and leaves the largest in all lanes of shift.
+func (k *softKernel) largest() {
+	hi, low, index, x := k.vec(9, "hi"), k.vec(10, "−∞"), k.vec(11, "columns"), k.vecs(12, 2, "logits")
+	none, iota := k.hold("K1", "columns beyond hi"), k.hold("BX", "0, 1, …")
+	k.op("VPBROADCASTD", mem(k.hi), hi)
+	k.op("VMOVUPS", k.bits(negInf), low)
+	k.op("VMOVAPS", low, k.shift)
+	k.lea(fmt.Sprintf("iota%s<>(SB)", k.tag), iota)
+	k.walk("tops", func(at *reg) {
+		for i := range 2 {
+			k.op("VMOVDQU64", mem(iota, 64*i), index)
+			k.op("VMOVUPS", mem(at, 64*i), x[i])
+			k.op("VPCMPD", "$5", hi, index, none) // not below hi
+			k.op("VMOVAPS", low, none, x[i])
+			k.op("VMOVUPS", x[i], mem(at, 64*i))
+			k.op("VMAXPS", x[i], k.shift, k.shift)
+		}
+		k.add("$128", at)
+		k.add("$128", iota)
+	})
+	foldLanes(k.asm, "VMAXPS", k.shift, hi)
+	k.drop(append(x, hi, low, index, none, iota)...)
+}
+
+// raise is raiseTops for one row: it leaves what is subtracted in shift.
+func (k *softKernel) raise() {
+	old, least, factor, x := k.vec(9, "old top"), k.vec(10, "least finite"), k.vec(11, "factor"), k.vec(12, "scaled")
+	k.op("VMULPS", k.exp.scale, k.shift, k.shift)
+	k.op("VBROADCASTSS", mem(k.top), old)
+	k.op("VMAXPS", old, k.shift, k.shift)
+	k.op("VMOVSS", k.shift.low(), mem(k.top))
+	k.op("VMOVUPS", k.bits(0xFF7FFFFF), least)
+	k.op("VMAXPS", least, k.shift, k.shift)
+	k.op("VMAXPS", least, old, old)
+	k.op("VSUBPS", k.shift, old, old)
+	exp2(k.asm, &k.exp, factor, old, x)
+	k.op("VMULSS", mem(k.sum), factor.low(), x.low())
+	k.op("VMOVSS", x.low(), mem(k.sum))
+	left, changed := k.take(k.p, "vectors", "DX"), k.hold("K1", "the top has changed")
+	k.zero(x)
+	k.op("VCMPPS", "$4", x, old, changed)
+	k.op("KORTESTW", changed, changed)
+	k.op("JZ", "same")
+	k.repeat("scale", left, func() {
+		k.op("VMULPS", mem(k.acc), factor, x)
+		k.op("VMOVUPS", x, mem(k.acc))
+		k.add("$64", k.acc)
+	})
+	k.op("JMP", "raised")
+	k.mark("same")
+	k.shl(6, left)
+	k.add(left, k.acc)
+	k.mark("raised")
+	k.drop(old, least, factor, x, left, changed)
+}
+
+// exponentials turns the row's logits into p and adds their sum.
+func (k *softKernel) exponentials() {
+	sums := k.vecs(20, 2, "sums")
+	x, e, f := []*reg{k.vec(0, "logits"), k.vec(4, "logits")}, []*reg{k.vec(1, "p"), k.vec(5, "p")}, []*reg{k.vec(2, "fraction"), k.vec(6, "fraction")}
+	k.zero(sums...)
+	k.walk("line", func(at *reg) {
+		for i := range 2 {
+			k.op("VMOVUPS", mem(at, 64*i), x[i])
+			k.op("VFMSUB213PS", k.shift, k.exp.scale, x[i])
+			exp2(k.asm, &k.exp, e[i], x[i], f[i])
+			k.op("VADDPS", e[i], sums[i], sums[i])
+		}
+		k.use(roundPair(e[0], e[1], e[0]))
+		k.op("VEXTRACTI64X4", "$1", e[0], e[1].half())
+		for i, r := range e {
+			widen(k.asm, r.half(), r)
+			k.op("VMOVUPS", r, mem(at, 64*i))
+		}
+		k.add("$128", at)
+	})
+	k.op("VADDPS", sums[1], sums[0], x[0])
+	foldLanes(k.asm, "VADDPS", x[0], e[0])
+	k.op("VADDSS", mem(k.sum), x[0].low(), x[0].low())
+	k.op("VMOVSS", x[0].low(), mem(k.sum))
+	k.drop(sums...)
+	k.drop(x[0], x[1], e[0], e[1], f[0], f[1])
 }
 
 // foldLanes reduces register x to every lane of itself, in fold16's order; t is used on the way.
@@ -67,100 +147,44 @@ func foldLanes(a *asm, op string, x, t any) {
 	}
 }
 
-// top masks the row's logits and leaves the largest in all lanes of Z8.
-func (k softKernel) top() {
-	k.op("VPBROADCASTD", "(R11)", "Z9")
-	k.op("VMOVUPS", k.bits(negInf), "Z10")
-	k.op("VMOVAPS", "Z10", "Z8")
-	k.op("LEAQ", fmt.Sprintf("iota%s<>(SB)", k.tag), "BX")
-	k.op("MOVQ", "SI", "AX")
-	k.op("MOVQ", "R13", "CX")
-	k.mark("tops")
-	for i := range 2 {
-		k.op("VMOVDQU64", fmt.Sprintf("%d(BX)", 64*i), "Z11")
-		k.op("VMOVUPS", fmt.Sprintf("%d(AX)", 64*i), k.v(12+i))
-		k.op("VPCMPD", "$5", "Z9", "Z11", "K1") // not below hi
-		k.op("VMOVAPS", "Z10", "K1", k.v(12+i))
-		k.op("VMOVUPS", k.v(12+i), fmt.Sprintf("%d(AX)", 64*i))
-		k.op("VMAXPS", k.v(12+i), "Z8", "Z8")
-	}
-	k.op("ADDQ", "$128", "AX")
-	k.op("ADDQ", "$128", "BX")
-	k.op("DECQ", "CX")
-	k.op("JNZ", "tops")
-	foldLanes(k.asm, "VMAXPS", k.v(8), k.v(9))
-}
-
-// raise is raiseTops for one row: it leaves what is subtracted in Z8.
-func (k softKernel) raise() {
-	k.op("VMULPS", numberedExp2.scale, "Z8", "Z8")
-	k.op("VBROADCASTSS", "(R8)", "Z9")
-	k.op("VMAXPS", "Z9", "Z8", "Z8")
-	k.op("VMOVSS", "X8", "(R8)")
-	k.op("VMOVUPS", k.bits(0xFF7FFFFF), "Z10")
-	k.op("VMAXPS", "Z10", "Z8", "Z8")
-	k.op("VMAXPS", "Z10", "Z9", "Z9")
-	k.op("VSUBPS", "Z8", "Z9", "Z9")
-	exp2(k.asm, &numberedExp2, k.v(11), k.v(9), k.v(12))
-	k.op("VMULSS", "(R9)", "X11", "X12")
-	k.op("VMOVSS", "X12", "(R9)")
-	k.op("MOVQ", soft.at("vectors"), "DX")
-	k.op("VXORPS", "Z12", "Z12", "Z12")
-	k.op("VCMPPS", "$4", "Z12", "Z9", "K1")
-	k.op("KORTESTW", "K1", "K1")
-	k.op("JZ", "same")
-	k.mark("scale")
-	k.op("VMULPS", "(R10)", "Z11", "Z12")
-	k.op("VMOVUPS", "Z12", "(R10)")
-	k.op("ADDQ", "$64", "R10")
-	k.op("DECQ", "DX")
-	k.op("JNZ", "scale")
-	k.op("JMP", "raised")
-	k.mark("same")
-	k.op("SHLQ", "$6", "DX")
-	k.op("ADDQ", "DX", "R10")
-	k.mark("raised")
-}
-
 // joinRows: row r of x = fx[r]·x + fy[r]·y, 16·vectors elements each.
 func joinRows(a *asm) {
-	a.text("joinRows", 0, 8)
-	a.op("MOVQ", "p+0(FP)", "AX")
-	a.load(join, "x:DI y:SI fx:BX fy:DX ldx:R8 ldy:R9 rows:CX vecs:R13")
-	a.mark("row")
-	a.op("VBROADCASTSS", "(BX)", "Z0")
-	a.op("VBROADCASTSS", "(DX)", "Z1")
-	a.op("MOVQ", "DI", "R10")
-	a.op("MOVQ", "SI", "R11")
-	a.op("MOVQ", "R13", "R12")
-	a.mark("vector")
-	a.op("VMULPS", "(R10)", "Z0", "Z2")
-	a.op("VFMADD231PS", "(R11)", "Z1", "Z2")
-	a.op("VMOVUPS", "Z2", "(R10)")
-	a.op("ADDQ", "$64", "R10")
-	a.op("ADDQ", "$64", "R11")
-	a.op("DECQ", "R12")
-	a.op("JNZ", "vector")
-	a.op("ADDQ", "R8", "DI")
-	a.op("ADDQ", "R9", "SI")
-	a.op("ADDQ", "$4", "BX")
-	a.op("ADDQ", "$4", "DX")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "row")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	p := a.kernel("joinRows", "joinArgs", 0, "AX")
+	x, y, fx, fy := a.take(p, "x", "DI"), a.take(p, "y", "SI"), a.take(p, "fx", "BX"), a.take(p, "fy", "DX")
+	ldx, ldy, rows, vecs := a.take(p, "ldx", "R8"), a.take(p, "ldy", "R9"), a.take(p, "rows", "CX"), a.take(p, "vecs", "R13")
+	atX, atY, left := a.hold("R10", "vector of x"), a.hold("R11", "vector of y"), a.hold("R12", "vectors left")
+	scaleX, scaleY, sum := a.vec(0, "factor of x"), a.vec(1, "factor of y"), a.vec(2, "sum")
+	a.repeat("row", rows, func() {
+		a.op("VBROADCASTSS", mem(fx), scaleX)
+		a.op("VBROADCASTSS", mem(fy), scaleY)
+		a.mov(x, atX)
+		a.mov(y, atY)
+		a.mov(vecs, left)
+		a.repeat("vector", left, func() {
+			a.op("VMULPS", mem(atX), scaleX, sum)
+			a.op("VFMADD231PS", mem(atY), scaleY, sum)
+			a.op("VMOVUPS", sum, mem(atX))
+			a.add("$64", atX)
+			a.add("$64", atY)
+		})
+		a.add(ldx, x)
+		a.add(ldy, y)
+		a.add("$4", fx)
+		a.add("$4", fy)
+	})
+	a.ret()
 }
 
 func stretchFile() []byte {
 	a := newAsm(stretch)
 	a.include(missingFile)
 	for n := 1; n <= stretchQueries; n++ {
-		stretchKeys(a, n)
+		newKeysKernel(a, n).emit()
 	}
 	for n := 1; n <= 2; n++ {
-		valuesKernel{a, n}.emit()
+		newValuesKernel(a, n).emit()
 	}
-	softKernel{a}.emit()
+	newSoftKernel(a).emit()
 	joinRows(a)
 	joinTable(a)
 	iotaTable(a)
