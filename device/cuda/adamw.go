@@ -5,7 +5,7 @@ import (
 	"antiphase/tensor"
 )
 
-// adamwStep by how the parameters lie: in bf16, in float32 (either with or without a master), in halves.
+// adamwStep by the layout of parameters: bf16, float32 (either with or without a master), halves.
 var adamwStep = [3]kernel{kernelOf("adamw", "adamw_bf16"), kernelOf("adamw", "adamw_f32"), kernelOf("adamw", "adamw_split")}
 
 // AdamW is one step over flat tensors.

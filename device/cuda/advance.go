@@ -10,7 +10,7 @@ import (
 
 var advance, fetched = kernelOf("advance", "advance"), kernelOf("advance", "fetched")
 
-// Advance makes the rows of a decoding step those of the next.
+// Advance turns the rows of a decoding step into those of the next.
 func (d *Device) Advance(ids, pos, best tensor.Tensor) {
 	device.CheckAdvance(ids, pos, best)
 	if n := ids.Cols; n > 0 {
@@ -18,7 +18,7 @@ func (d *Device) Advance(ids, pos, best tensor.Tensor) {
 	}
 }
 
-// fetch is a driver's, and what had failed when its copy was started.
+// fetch is an asynchronous copy of the driver, and the error pending when it was started.
 type fetch struct {
 	d    *Device
 	way  cu.Fetch
@@ -26,7 +26,7 @@ type fetch struct {
 	err  error
 }
 
-// NewFetch makes a way to the host. Like Alloc it panics when there is no memory for it.
+// NewFetch allocates an asynchronous copy of up to bytes bytes to the host. Like Alloc it panics if there is no memory.
 func (d *Device) NewFetch(bytes int) device.Fetch {
 	way, err := d.drv.NewFetch(bytes)
 	if err != nil {
@@ -35,7 +35,7 @@ func (d *Device) NewFetch(bytes int) device.Fetch {
 	return &fetch{d: d, way: way, room: bytes}
 }
 
-// Start begins the copy. What the driver has refused so far is Wait's to tell: what it refuses later is not.
+// Start begins the copy. Wait reports errors of the driver so far, but not later ones.
 func (f *fetch) Start(src tensor.Tensor) {
 	if src.Type.Size() != 4 || src.Rows != 1 || 4*src.Cols > f.room {
 		panic(fmt.Sprintf("cuda: fetch of %v, at most one row of %d words", src, f.room/4))
@@ -45,7 +45,8 @@ func (f *fetch) Start(src tensor.Tensor) {
 	f.err, f.d.err = f.d.err, nil
 }
 
-// Wait blocks until the copy is there. Where a kernel has reported a fault meanwhile it waits for everything, so that the report is whole.
+// Wait blocks until the copy is done. If a kernel has reported a fault meanwhile it waits for all work, so that the
+// report is complete.
 func (f *fetch) Wait(dst []byte) error {
 	err := f.way.Wait(dst)
 	if f.err != nil {
@@ -57,5 +58,5 @@ func (f *fetch) Wait(dst []byte) error {
 	return err
 }
 
-// Free gives the pinned memory back.
+// Free releases the pinned memory.
 func (f *fetch) Free() { f.d.fail(f.way.Free()) }

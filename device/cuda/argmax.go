@@ -10,7 +10,7 @@ var (
 	argmaxFinish = earlyOf("argmax", "argmax_finish")
 )
 
-// argmaxPart is the columns of a block: 8 for each of 256 threads.
+// argmaxPart is the number of columns per block: 8 for each of 256 threads.
 const argmaxPart = 2048
 
 // ArgMax: the lowest column of each row's largest element.

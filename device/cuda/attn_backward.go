@@ -7,7 +7,8 @@ import (
 	"antiphase/tensor"
 )
 
-// attnPrepare by the number of maps (less one), the head norm and whether heads are wider than 256, which takes two turns of a warp.
+// attnPrepare by the number of maps (minus one), the head norm, and whether heads are wider than 256, which takes two
+// iterations of a warp.
 var attnPrepare = func() (all [2][2][2]struct{ rows, norm kernel }) {
 	for i := range 8 {
 		maps, norm, wide := i>>2, i>>1&1, i&1
@@ -18,23 +19,23 @@ var attnPrepare = func() (all [2][2][2]struct{ rows, norm kernel }) {
 	return all
 }()
 
-// prepareRows is the number of (row, head) pairs that a block of attention_prepare takes.
+// prepareRows is the number of (row, head) pairs per block of attention_prepare.
 const prepareRows = 128
 
-// attnScratch are the pieces of scratch memory of one backward pass.
+// attnScratch is the scratch memory of one backward pass.
 type attnScratch struct {
-	grad  uint64 // the gradient of raw, bf16 [N,H·DV], when the norm is on
+	grad  uint64 // gradient of raw, bf16 [N,H·DV], if the norm is on
 	stats uint64 // rows' statistics, fp32 [B,H,pad,floats]
-	part  uint64 // the weight's gradient, one row for each block of attention_prepare
+	part  uint64 // gradient of the weight, one row per block of attention_prepare
 	sums  uint64 // dQ as fragments, fp32
 	count uint64 // counters of dQ's tiles, then the ticket
 }
 
-// attnRoom is what a backward pass needs: rows of a sequence with padding, floats of a row's statistics, query tiles of a
-// sequence (0 without tiled kernels).
+// attnRoom sizes the scratch memory of a backward pass: padded rows of a sequence, floats of a row's statistics, query
+// tiles of a sequence (0 without tiled kernels).
 type attnRoom struct {
 	pad, stats, tiles, blocks, counters int
-	columns                             int // rows whose statistics lie together, one kind after the other; 0: row by row
+	columns                             int // rows whose statistics are stored together, one kind after the other; 0 if row by row
 }
 
 func (c *attnCall) room(pad, stats, tiles int) attnRoom {
@@ -94,8 +95,8 @@ func (d *Device) backwardTiled(c *attnCall, t attnTile, k attnTiled) {
 		m.sums, ptr(c.dq), i32(c.dq.Ld), i32(c.T), i32(c.Heads), f32(c.Scale))
 }
 
-// prepare takes the scratch memory and launches what comes before: the rows' statistics, dλ, the norm's weight and the
-// gradient of raw, of which it returns address and row length.
+// prepare allocates the scratch memory and launches the first kernels: the rows' statistics, dλ, the norm's weight
+// gradient and the gradient of raw, whose address and row pitch it returns.
 func (d *Device) prepare(c *attnCall, r *attnRoom) (m attnScratch, grad uint64, ld int) {
 	_, size := r.carve(c, 0)
 	m, _ = r.carve(c, d.scratch(size))
@@ -103,7 +104,7 @@ func (d *Device) prepare(c *attnCall, r *attnRoom) (m attnScratch, grad uint64, 
 	if c.norm.On {
 		raw = c.raw
 	}
-	lanes := 2 // of a row, 8 columns each
+	lanes := 2 // lanes per row, 8 columns each
 	for lanes < 32 && 8*lanes < c.DV {
 		lanes *= 2
 	}
@@ -122,7 +123,7 @@ func (d *Device) prepare(c *attnCall, r *attnRoom) (m attnScratch, grad uint64, 
 	return m, ptr(c.dout), c.dout.Ld
 }
 
-// vec8 says that heads of dv columns begin on 16 bytes in all rows of all tensors.
+// vec8 reports whether heads of dv columns are aligned to 16 bytes in all rows of all tensors.
 func vec8(dv int, all ...tensor.Tensor) bool { return dv%8 == 0 && vec(all...) }
 
 // backwardGeneral is the main part for any shape.

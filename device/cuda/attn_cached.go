@@ -10,7 +10,7 @@ import (
 // attnCached are the kernels of cached attention for one shape.
 type attnCached struct{ split, splits, join kernel }
 
-// cachedKernels registers kernels for a shape; the zero shape takes its numbers at run time.
+// cachedKernels registers kernels for a shape; the zero shape takes its dimensions at run time.
 func cachedKernels(maps int, s attnShape, bytes bool) attnCached {
 	unit := "attention"
 	if maps == 2 {
@@ -28,10 +28,11 @@ func cachedKernels(maps int, s attnShape, bytes bool) attnCached {
 	return attnCached{of("_split"), of("_splits"), of("_join")}
 }
 
-// cachedShapes are the shapes whose numbers the compiler knows: those of the tiled kernels but plain attention with wide values.
+// cachedShapes are the shapes with compile-time dimensions: those of the tiled kernels, except plain attention with
+// wide values.
 var cachedShapes = cachedBy(false)
 
-// cachedBytes are the same for a cache of bytes.
+// cachedBytes are the same for an int8 cache.
 var cachedBytes = cachedBy(true)
 
 func cachedBy(bytes bool) map[attnShape]attnCached {
@@ -44,26 +45,27 @@ func cachedBy(bytes bool) map[attnShape]attnCached {
 	return all
 }
 
-// cachedGeneral are the kernels for any other shape, by the number of maps and whether the cache holds bytes.
+// cachedGeneral are the kernels for any other shape, by the number of maps and whether the cache is int8.
 var cachedGeneral = [3][2]attnCached{
 	1: {cachedKernels(1, attnShape{}, false), cachedKernels(1, attnShape{}, true)},
 	2: {cachedKernels(2, attnShape{}, false), cachedKernels(2, attnShape{}, true)},
 }
 
-// Numbers of kernels/attn_cached.cuh: the threads of a split and of a join; the bytes of K and V that bound a split; and the bytes that the splits
-// of one launch may leave in scratch memory. Splits of 128 threads and 64 KB were as fast for one map, and for two a fifth slower with many rows.
+// Constants of kernels/attn_cached.cuh: the threads of a split and of a join; the bytes of K and V that bound a split;
+// and the scratch bytes that the splits of one launch may use. Splits of 128 threads and 64 KB were as fast for one
+// map, and a fifth slower for two maps with many rows.
 const (
 	splitThreads = 256
 	joinThreads  = 384
 	splitBytes   = 100 << 10
 	splitRoom    = 256 << 20
-	splitBlocks  = 12 // of an SM, where rows are many: three at a time, and enough turns to even out rows of different lengths
+	splitBlocks  = 12 // per SM, if there are many rows: three at a time, and enough waves to balance rows of different lengths
 )
 
 // wide16 is the width of a head in shared memory and in the splits' sums.
 func wide16(n int) int { return ceil(n, 16) * 16 }
 
-// splitKeys is the keys of a split: as many as make at most splitBytes of K and V.
+// splitKeys is the number of keys per split: at most splitBytes of K and V.
 func (s attnShape) splitKeys(bytes bool) int {
 	keys := splitThreads
 	for row := (s.keys*wide16(s.d) + wide16(s.dv)) * cellSize(bytes); keys > 32 && keys*row > splitBytes; {
@@ -72,7 +74,7 @@ func (s attnShape) splitKeys(bytes bool) int {
 	return keys
 }
 
-// cellSize is the bytes of an element of the cache.
+// cellSize is the size in bytes of an element of the cache.
 func cellSize(bytes bool) int {
 	if bytes {
 		return 1
@@ -80,16 +82,18 @@ func cellSize(bytes bool) int {
 	return 2
 }
 
-// cachedCall is a call's kernels and how its keys are cut; sums and stats are where the splits of one launch leave O, and m with l.
+// cachedCall is a call's kernels and the division of its keys into splits; sums and stats hold O, and m with l, of the
+// splits of one launch.
 type cachedCall struct {
 	*attnCall
 	attnCached
-	keysOfSplit, parts int // keys of a split, and splits of all that the cache can hold of a sequence
+	keysOfSplit, parts int // keys per split, and splits for the longest sequence the cache can hold
 	sums, stats        uint64
-	bytes              bool // the cache holds bytes
+	bytes              bool // the cache is int8
 }
 
-// attendCached launches attention of single rows to a cache. Long prompts come in pieces, so that scratch memory stays small.
+// attendCached launches attention of single rows to a cache. Long prompts are processed in pieces, so that scratch
+// memory stays small.
 func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor.Tensor) {
 	a.mustFit()
 	s := attnShape{a.maps, a.keys, a.D, a.DV}
@@ -102,7 +106,7 @@ func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor
 	if k, ok := shapes[s]; ok {
 		c.attnCached = k
 	}
-	if c.splitShared(true) > d.info.Shared { // a smaller GPU than most: shorter splits, of a number known at run time
+	if c.splitShared(true) > d.info.Shared { // a GPU with less shared memory: shorter splits, of a size known at run time
 		c.attnCached, c.keysOfSplit = general, c.keysOfSplit/2
 	}
 	c.parts = ceil(cache.Table.Cols*cache.PageSize, c.keysOfSplit)
@@ -121,12 +125,12 @@ func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor
 	}
 }
 
-// splitShared is the shared memory of a split in bytes: K, V, queries and scores; with more splits for a block also sums of 64 keys each and the cache
-// lines of two splits, which otherwise lie where K and the scores do.
+// splitShared is the shared memory of a split in bytes: K, V, queries and scores; with several splits per block also
+// sums of 64 keys each and the cache lines of two splits, which otherwise reuse the memory of K and the scores.
 func (c *cachedCall) splitShared(more bool) int {
 	vectors, wide := c.Heads/c.Groups*c.maps, wide16(c.DV)
 	sums := ceil(c.keysOfSplit, 64) * min(vectors, 4) * wide * 4
-	cell, pad := cellSize(c.bytes), 16 // between rows
+	cell, pad := cellSize(c.bytes), 16 // padding between rows
 	keys := max(c.keysOfSplit*(c.keys*wide16(c.D)*cell+pad), sums)
 	all := keys + c.keysOfSplit*(wide*cell+pad) + vectors*(wide16(c.D)*2+pad) + 4*vectors*(c.keysOfSplit+8)
 	if c.bytes {
@@ -138,8 +142,9 @@ func (c *cachedCall) splitShared(more bool) int {
 	return all
 }
 
-// split launches the rows' partial sums. Blocks beyond a row's keys end at once; that there are not too many of those, and one split's copies run beside
-// another's arithmetic, a block takes several splits where there are enough blocks without: the cache's capacity and the number of rows decide, no position.
+// split launches the rows' partial sums. Blocks beyond a row's keys exit at once. If there are enough blocks, a block
+// takes several splits, so that few exit at once and one split's copies overlap another's arithmetic. The cache's
+// capacity and the number of rows decide this, never a position.
 func (d *Device) split(c *cachedCall, cache *device.Cache, q, slot, pos tensor.Tensor) {
 	atOnce := min(c.parts, max(1, splitBlocks*d.info.SMs/(c.Groups*q.Rows)))
 	run, more := c.attnCached.split, atOnce < c.parts

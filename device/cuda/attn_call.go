@@ -7,7 +7,7 @@ import (
 	"antiphase/tensor"
 )
 
-// attnCall is Attn or DiffAttn, seen as one op of one or two maps.
+// attnCall is Attn or DiffAttn as one op with one or two maps.
 type attnCall struct {
 	device.AttnShape
 	maps, keys      int
@@ -22,7 +22,7 @@ type attnCall struct {
 	eachLam, weight bool // λ is [N,H]; the norm has a weight
 }
 
-// plainCall is Attention in these terms; g may be nil.
+// plainCall is Attention as an attnCall; g may be nil.
 func plainCall(a *device.Attn, g *device.AttnGrad) attnCall {
 	c := attnCall{AttnShape: a.AttnShape, maps: 1, keys: 1, norm: a.Norm, q: a.Q, k: a.K, v: a.V, start: a.Start,
 		out: a.Out, raw: a.Raw, lse: a.LSE, rstd: a.Rstd, weight: a.Norm.On && a.Norm.Weight.Ok()}
@@ -32,7 +32,7 @@ func plainCall(a *device.Attn, g *device.AttnGrad) attnCall {
 	return c
 }
 
-// diffCall is DiffAttention in these terms; g may be nil.
+// diffCall is DiffAttention as an attnCall; g may be nil.
 func diffCall(a *device.DiffAttn, g *device.DiffAttnGrad) attnCall {
 	c := attnCall{AttnShape: a.AttnShape, maps: 2, keys: a.Keys, norm: a.Norm, q: a.Q, k: a.K, v: a.V, lam: a.Lam, start: a.Start,
 		out: a.Out, raw: a.Raw, out2: a.Out2, lse: a.LSE, rstd: a.Rstd, weight: a.Norm.On && a.Norm.Weight.Ok(), eachLam: a.Lam.Len() > 1}
@@ -45,10 +45,10 @@ func diffCall(a *device.DiffAttn, g *device.DiffAttnGrad) attnCall {
 // Limits of the general kernels.
 const maxHead, maxValue = 256, 512
 
-// mustFit panics where no kernel holds the heads.
+// mustFit panics if no kernel supports the head sizes.
 func (c *attnCall) mustFit() {
 	if c.D > maxHead || c.DV > maxValue {
-		s := c.AttnShape // a copy: formatting the field itself would move every call to the heap
+		s := c.AttnShape // a copy: formatting the field itself would make every call escape to the heap
 		panic(fmt.Sprintf("cuda: attention of %s: heads of at most %d and values of at most %d", s.String(), maxHead, maxValue))
 	}
 }

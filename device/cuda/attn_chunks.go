@@ -7,7 +7,7 @@ import (
 	"antiphase/tensor"
 )
 
-// AttentionChunks attends from chunks of prompts to the cache's pages, where the shape has a kernel for that.
+// AttentionChunks attends from chunks of prompts to the cache's pages, if the shape has a kernel for that.
 func (d *Device) AttentionChunks(a *device.Attn, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
 	c := plainCall(a, nil)
 	return d.attendChunks(&c, cache, chunks, longest)
@@ -19,7 +19,8 @@ func (d *Device) DiffAttentionChunks(a *device.DiffAttn, cache *device.Cache, ch
 	return d.attendChunks(&c, cache, chunks, longest)
 }
 
-// attendChunks launches one kernel for all chunks. A page must be whole rows of the tiles' swizzle pattern, and a tile whole pages.
+// attendChunks launches one kernel for all chunks. A page must be whole rows of the tiles' swizzle pattern, and a tile
+// whole pages.
 func (d *Device) attendChunks(c *attnCall, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
 	s, k, ok := c.hopper(d)
 	page := cache.PageSize

@@ -8,13 +8,13 @@ import (
 	"antiphase/tensor"
 )
 
-// Attention on Hopper's wgmma and copy engine (kernels/attn_hopper_*.cu), beside the tiled kernels of attn_shapes.go.
-// This file holds what both languages must agree on: the tiles of each shape, the shared memory they take (the
-// kernels assert it) and the kernels' arguments (kernels/hopper_args.cuh is generated from them).
+// Attention with Hopper's wgmma and copy engine (kernels/attn_hopper_*.cu), next to the tiled kernels of
+// attn_shapes.go. This file defines what both languages must agree on: the tiles of each shape, their shared memory
+// (the kernels assert it) and the kernels' arguments (kernels/hopper_args.cuh is generated from them).
 
-// hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys of a tile, consumer warpgroups, maps that one
-// of them takes, registers of a thread of the producer and of a consumer, and whether two consumers take turns at
-// multiplying.
+// hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys per tile, consumer warpgroups, maps per
+// warpgroup, registers per thread of the producer and of a consumer, and whether two consumers alternate their
+// products.
 type hopperForward struct {
 	keys, groups, per, producer, consumer int
 	turns                                 bool
@@ -26,10 +26,10 @@ type hopperKernels struct {
 	back                       hopperBackward
 	forward, backward, queries kernel
 	paged                      kernel // forward over a cache
-	self                       uint64 // where a copy of the kernel's argument lies in memory; 0 but in tests
+	self                       uint64 // address of a copy of the kernel's argument; 0 except in tests
 }
 
-// hopperShapes are the shapes with kernels for Hopper. O takes per·dv/2 registers, S keys/2, P keys/4.
+// hopperShapes are the shapes with Hopper kernels. O takes per·dv/2 registers, S keys/2, P keys/4.
 var hopperShapes = func() map[attnShape]hopperKernels {
 	all := map[attnShape]hopperKernels{}
 	for _, x := range []struct {
@@ -66,25 +66,25 @@ func (t hopperForward) options(s attnShape, paged bool) []string {
 		define("PAGED", int(flag(paged))))
 }
 
-// options are the shape as the Hopper kernels read it.
+// options are the shape as compiler options of the Hopper kernels.
 func (s attnShape) options() []string {
 	return []string{define("MAPS", s.maps), define("KEYS", s.keys), define("HEAD", s.d), define("VALUE", s.dv)}
 }
 
-// define is a compiler's option.
+// define is a compiler option.
 func define(name string, value int) string { return fmt.Sprintf("-D%s=%d", name, value) }
 
-// rows is the number of a block's query rows.
+// rows is the number of query rows per block.
 func (t hopperForward) rows(s attnShape) int { return 64 * t.groups * t.per / s.maps }
 
 func (t hopperForward) threads() int { return 128 * (1 + t.groups) }
 
-// shared is a block's shared memory: Q, two slots of K and of V, nine barriers.
+// shared is the shared memory of a block: Q, two slots of K and of V, nine barriers.
 func (t hopperForward) shared(s attnShape) int {
 	return s.maps*t.rows(s)*s.d*2 + 2*t.keys*(s.keys*s.d+s.dv)*2 + 9*8
 }
 
-// panel is the width of the panels of a tile of so many columns, see kernels/hopper_tile.cuh.
+// panel is the width of the panels of a tile with this many columns, see kernels/hopper_tile.cuh.
 func panel(cols int) int {
 	if cols%64 == 0 {
 		return 64
@@ -104,7 +104,7 @@ type forwardArgs struct {
 	T, Heads, Groups                           int32
 	Scale, Eps, Gain                           float32
 	Each, Norm                                 int32 // λ is [N,H]; the head norm is on
-	Page                                       int32 // positions of a page
+	Page                                       int32 // positions per page
 	_                                          int32
 	Chunks, Table                              uint64 `c:"const int*"`
 	LdTable                                    int64
@@ -112,8 +112,8 @@ type forwardArgs struct {
 	_                                          [72]byte
 }
 
-// mapAlign is the alignment of tensor maps in a kernel's parameter, as CUDA 13 documents it. The size of a struct that has some is a
-// multiple of it.
+// mapAlign is the alignment of tensor maps in a kernel's parameter, as documented by CUDA 13. The size of a struct that
+// contains one is a multiple of it.
 const mapAlign = 128
 
 // hopperArgs are the structs of kernels/hopper_args.cuh.
@@ -122,8 +122,8 @@ var hopperArgs = []struct {
 	of   any
 }{{"HopperForward", forwardArgs{}}, {"HopperBackward", backwardArgs{}}, {"HopperQueries", queriesArgs{}}}
 
-// chooseAttention takes the name of the instructions that attention is to use where a shape has kernels for them: mma
-// (all GPUs) or wgmma (Hopper, and the default there).
+// chooseAttention selects the instructions for attention by name, for shapes that have kernels for them: mma (all GPUs)
+// or wgmma (Hopper, and the default there).
 func (d *Device) chooseAttention(name string) error {
 	_, tiler := d.drv.(cu.Tiler)
 	hopper := d.info.Major == 9 && tiler
@@ -143,14 +143,14 @@ func (d *Device) chooseAttention(name string) error {
 	return nil
 }
 
-// hopper finds the call's Hopper kernels, where they are asked for.
+// hopper finds the call's Hopper kernels, if they are selected.
 func (c *attnCall) hopper(d *Device) (attnShape, hopperKernels, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := hopperShapes[s]
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
 }
 
-// view is a matrix of bf16: the address of its first element, columns, and their number from row to row.
+// view is a matrix of bf16: the address of its first element, its columns, and its pitch in elements.
 type view struct {
 	at       uint64
 	cols, ld int
@@ -158,7 +158,7 @@ type view struct {
 
 func viewOf(x tensor.Tensor) view { return view{ptr(x), x.Cols, x.Ld} }
 
-// tensorMap describes x, rows of B sequences, for loads of tiles of rows × cols in panels.
+// tensorMap describes x, rows of B sequences, for loads of rows × cols tiles in panels.
 func (d *Device) tensorMap(m *cu.TensorMap, c *attnCall, x view, rows, cols, panel int) {
 	d.tileMap(m, x, c.B, c.T, rows, cols, panel)
 }
@@ -183,7 +183,7 @@ func (d *Device) forwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
 		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
 }
 
-// fill sets all that is not a tensor map.
+// fill sets everything except the tensor maps.
 func (a *forwardArgs) fill(c *attnCall) {
 	a.Start, a.Lam, a.Weight = ptr(c.start), ptr(c.lam), c.weightPtr()
 	a.Out, a.Raw, a.Out2, a.LSE, a.Rstd = ptr(c.out), ptr(c.raw), ptr(c.out2), ptr(c.lse), ptr(c.rstd)

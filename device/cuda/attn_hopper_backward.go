@@ -9,31 +9,31 @@ import (
 // unit is the number of query rows whose dQ is summed together.
 const unit = 64
 
-// How key tiles add to dQ: in a fixed order. The other two are for timing: not at all, and as they come.
+// How key tiles add to dQ: in a fixed order. The other two are for timing: not at all, and in arrival order.
 const (
 	none, unordered, ordered = 0, 1, 2
 )
 
 // hopperBackward is the geometry of kernels/attn_hopper_backward.cu.
 type hopperBackward struct {
-	split   bool // two warpgroups share 64 keys, a map each; else each owns 64 of 128
-	queries int  // rows of a query tile, 64 or 128
+	split   bool // two warpgroups share 64 keys, one map each; else each owns 64 of 128
+	queries int  // rows per query tile, 64 or 128
 	buffers int  // of dSᵀ
 	outs    int  // stages of dO
-	copied  int  // eighths of D whose dQ the copy engine adds; threads add the others
+	copied  int  // eighths of D whose dQ the copy engine adds; threads add the rest
 	adds    int
 }
 
-// backward is the shape's geometry: a thread sums dK and dV in at most 128 registers.
+// backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
 func (s attnShape) backward() hopperBackward {
 	t := hopperBackward{split: (s.keys*s.d+s.dv)/2 > 128, queries: unit, buffers: 2, outs: 2, adds: ordered}
 	if t.split {
-		t.buffers = 1 // a warpgroup reads its own dSᵀ alone
+		t.buffers = 1 // a warpgroup reads only its own dSᵀ
 	}
 	return t
 }
 
-// copies is t with dQ added by the copy engine, as much of it as there is shared memory for.
+// copies is t with dQ added by the copy engine, as much of it as shared memory allows.
 func (t hopperBackward) copies(s attnShape) hopperBackward {
 	t.copied = s.d / 8
 	if t.shared(s) <= mostShared {
@@ -50,10 +50,10 @@ func (t hopperBackward) copies(s attnShape) hopperBackward {
 	return t
 }
 
-// mostShared is the shared memory that a block of an H100 or H200 can have.
+// mostShared is the shared memory available to a block of an H100 or H200.
 const mostShared = 227 << 10
 
-// keys is the number of a block's keys.
+// keys is the number of keys per block.
 func (t hopperBackward) keys() int {
 	if t.split {
 		return 64
@@ -61,7 +61,7 @@ func (t hopperBackward) keys() int {
 	return 128
 }
 
-// panel is the width of the panels of V and dO: a warpgroup's columns of dV are whole ones.
+// panel is the width of the panels of V and dO: a warpgroup's columns of dV are whole panels.
 func (t hopperBackward) panel(s attnShape) int {
 	if t.split {
 		return panel(s.dv / 2)
@@ -69,8 +69,8 @@ func (t hopperBackward) panel(s attnShape) int {
 	return panel(s.dv)
 }
 
-// shared is a block's shared memory: K and V, two stages of Q, those of dO, dSᵀ, what warpgroups exchange, dQ for the copy
-// engine, two stages of statistics, barriers, the ticket.
+// shared is the shared memory of a block: K and V, two stages of Q, those of dO, dSᵀ, the warpgroups' exchange buffers,
+// dQ for the copy engine, two stages of statistics, barriers, the ticket.
 func (t hopperBackward) shared(s attnShape) int {
 	const stages, piece, word = 2, 2048, 8
 	stats, exchange := 2, 0

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// attnShape is what a tiled kernel is built for.
+// attnShape is the shape a tiled kernel is compiled for.
 type attnShape struct{ maps, keys, d, dv int }
 
 // attnTiled are the tiled kernels of one shape.
 type attnTiled struct{ forward, backward, queries kernel }
 
-// attnShapes are the shapes with tiled kernels: plain attention with DV = D or 2D, DIFF V1 (two key heads, DV = 2D) and DIFF
-// V2 (one key head, DV = D), heads of 32, 64, 96 and 128. All others go through the general kernels.
+// attnShapes are the shapes with tiled kernels: plain attention with DV = D or 2D, DIFF V1 (two key heads, DV = 2D) and
+// DIFF V2 (one key head, DV = D), heads of 32, 64, 96 and 128. All others use the general kernels.
 var attnShapes = func() map[attnShape]attnTiled {
 	all := map[attnShape]attnTiled{}
 	for _, d := range []int{32, 64, 96, 128} {
@@ -37,7 +37,7 @@ func (s attnShape) kernels() attnTiled {
 	}
 }
 
-// forwardTile is the geometry of kernels/attn_forward.cuh: row fragments of a warp, keys of a tile, blocks of an SM.
+// forwardTile is the geometry of kernels/attn_forward.cuh: row fragments per warp, keys per tile, blocks per SM.
 type forwardTile struct{ fragments, keys, blocks int }
 
 // forward is the shape's tile.
@@ -59,8 +59,8 @@ func (t forwardTile) options() []string {
 	return []string{fmt.Sprintf("-DMT=%d", t.fragments), fmt.Sprintf("-DBN=%d", t.keys), fmt.Sprintf("-DBLOCKS=%d", t.blocks)}
 }
 
-// sizes are the query rows of a block, its threads and its shared memory: Q, two stages of K and V, and for two maps what warps
-// of a pair exchange (P, where Q stays in registers, in Q's place) and 16 bytes a row.
+// sizes are the query rows of a block, its threads and its shared memory: Q, two stages of K and V, and for two maps
+// the exchange buffer of a pair of warps (P in Q's place if Q stays in registers) and 16 bytes per row.
 func (t forwardTile) sizes(s attnShape) (rows, threads, shared int) {
 	const pairs = 4 // warps (or pairs of warps) along rows
 	rows = 16 * t.fragments * pairs
@@ -75,8 +75,8 @@ func (t forwardTile) sizes(s attnShape) (rows, threads, shared int) {
 	return rows, 32 * pairs * s.maps, shared + q + p + 2*t.keys*(s.keys*s.d+s.dv)*2
 }
 
-// attnTile is the geometry of kernels/attn_backward.cuh: query rows and keys of a tile, warps of a block, blocks of an SM, and
-// whether warps own keys.
+// attnTile is the geometry of kernels/attn_backward.cuh: query rows and keys per tile, warps per block, blocks per SM,
+// and whether warps own keys.
 type attnTile struct {
 	rows, keys, warps, blocks int
 	own                       bool
@@ -84,7 +84,7 @@ type attnTile struct {
 
 // backwardTile is the shape's tile.
 func (s attnShape) backwardTile() attnTile {
-	switch width := s.keys*s.d + s.dv; { // of a key's sums
+	switch width := s.keys*s.d + s.dv; { // width of a key's sums
 	case width <= 128 && s.maps == 1: // with two maps, registers run out: sharing S is 9 % faster
 		return attnTile{64, 128, 4, 2, true}
 	case width <= 256:
@@ -110,7 +110,7 @@ func (t attnTile) shared(s attnShape) int {
 	return t.keys*(s.keys*s.d+s.dv)*2 + 2*stage + tiles*t.rows*t.keys*2
 }
 
-// tiled finds the call's tiled kernels. Their copies are of 16 bytes, so all rows must lie on them.
+// tiled finds the call's tiled kernels. They copy 16 bytes at a time, so all rows must be aligned to 16 bytes.
 func (c *attnCall) tiled() (attnShape, attnTiled, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := attnShapes[s]
@@ -125,5 +125,5 @@ var attnGeneral = [3]struct{ forward, queries, keys kernel }{
 		kernelOf("diffattention_general", "diffattention_general_keys")},
 }
 
-// generalWarps is the number of rows that a block of the general kernels takes, one warp each.
+// generalWarps is the number of rows per block of the general kernels, one warp each.
 const generalWarps = 4

@@ -7,7 +7,7 @@ import (
 
 var (
 	cacheWrite = earlyOf("cache", "cache_write")
-	// ropeCache does Rope first, by layout: halves, neighbours.
+	// ropeCache also does Rope, by layout: halves, interleaved.
 	ropeCache = [2]kernel{earlyOf("rope_cache", "rope_cache_half"), earlyOf("rope_cache", "rope_cache_pairs")}
 )
 
@@ -29,7 +29,7 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	d.noteKept(c, k.Rows, slot, pos)
 }
 
-// noteKept remembers that rows of the cache were written.
+// noteKept records that rows of the cache were written.
 func (d *Device) noteKept(c *device.Cache, rows int, slot, pos tensor.Tensor) {
 	for _, t := range []tensor.Tensor{c.K, c.V} {
 		s := spanOf(t)
@@ -40,7 +40,7 @@ func (d *Device) noteKept(c *device.Cache, rows int, slot, pos tensor.Tensor) {
 	}
 }
 
-// keep launches CacheWrite alone; wide says that it may move 16 bytes at a time.
+// keep launches CacheWrite alone; wide allows 16-byte accesses.
 func (d *Device) keep(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool) {
 	pieces := k.Cols + v.Cols
 	if wide {
@@ -52,7 +52,7 @@ func (d *Device) keep(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool)
 		i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize), i32(c.K.Rows), flag(wide))
 }
 
-// leaves says that k is the last columns that Rope turns, whole heads, and that v is beside all of them.
+// leaves reports whether k is the last columns that Rope rotates, whole heads, and v follows them.
 func (c *turnCall) leaves(k, v tensor.Tensor) bool {
 	at := c.x.Cols - k.Cols
 	if at < 0 || at%c.Dim != 0 || !same(k, c.x.Columns(at, c.x.Cols)) {
@@ -61,16 +61,16 @@ func (c *turnCall) leaves(k, v tensor.Tensor) bool {
 	if !v.Overlaps(c.x) {
 		return true
 	}
-	from := int(ptr(v)-ptr(c.x)) / v.Type.Size() // columns of one row of both: their spans meet where there are several rows
+	from := int(ptr(v)-ptr(c.x)) / v.Type.Size() // columns of one row of both: their spans overlap if there are several rows
 	return v.Ld == c.x.Ld && from >= c.x.Cols && from+v.Cols <= v.Ld
 }
 
-// ends says that v is the product's columns behind those that are turned.
+// ends reports whether v is the product's columns after those that are rotated.
 func (p *productCall) ends(t *turnCall, v tensor.Tensor) bool {
 	return same(v, p.c.Columns(t.x.Cols, p.c.Cols))
 }
 
-// turnAndKeep launches the Rope that is held and CacheWrite together.
+// turnAndKeep launches the held Rope and CacheWrite together.
 func (d *Device) turnAndKeep(c *device.Cache, v, slot, pos tensor.Tensor) {
 	d.held.taken()
 	t := &d.held.turn

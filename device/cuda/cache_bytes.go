@@ -12,10 +12,10 @@ var (
 
 var _ device.CacheReader = (*Device)(nil)
 
-// headsOfBlock is the heads that a block of cache_bytes.cu takes of a row.
+// headsOfBlock is the number of heads of a row per block of cache_bytes.cu.
 const headsOfBlock = 4
 
-// keepBytes is CacheWrite into a cache of bytes.
+// keepBytes is CacheWrite into an int8 cache.
 func (d *Device) keepBytes(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	d.launch(cacheWriteBytes, dim2(k.Rows, ceil(c.KHeads+c.VHeads, headsOfBlock)), dim1(32*headsOfBlock), 0,
 		ptr(c.K), ptr(c.V), ptr(k), ptr(v), ptr(c.Table), ptr(slot), ptr(pos), d.faultPtr(),

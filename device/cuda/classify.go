@@ -11,9 +11,9 @@ var (
 	classifyParts = kernelOf("classify", "classify_parts")
 )
 
-// maxLogits bounds the logits that are held at a time, in bytes: fp32 as the product leaves them, so that the loss is not
-// rounded to bf16, and then their gradient in the same place. 512 MiB is 4096 rows of 32 k classes: enough for the
-// products to run at full speed and for DW to be read and written few times.
+// maxLogits bounds the logits held at a time, in bytes: fp32 from the product, so that the loss is not rounded to bf16,
+// and then their gradient in the same memory. 512 MiB is 4096 rows of 32 k classes: enough for the products to run at
+// full speed and for DW to be read and written few times.
 const maxLogits = 512 << 20
 
 // Classify: y = X·Wᵀ, Loss = logsumexp(y) − y[target], dy = Scale·(softmax(y) − onehot), DX = dy·W, DW += dyᵀ·X.
@@ -36,12 +36,12 @@ func (d *Device) Classify(c *device.Classifier) {
 	}
 }
 
-// classify does rows [from, to).
+// classify processes rows [from, to).
 func (d *Device) classify(c *device.Classifier, from, to, ld int) {
 	rows, classes := to-from, c.W.Rows
 	x := c.X.RowRange(from, to)
 	y := tensor.Tensor{Buf: &d.chunk, Type: tensor.F32, Rows: rows, Cols: classes, Ld: ld}
-	grid, block := dim1(rows), dim1(rowThreads(ceil(classes, 2))) // two pieces a thread
+	grid, block := dim1(rows), dim1(rowThreads(ceil(classes, 2))) // two pieces per thread
 	loss, targets := ptr(c.Loss.Columns(from, to)), ptr(c.Targets.Columns(from, to))
 	if !c.Parts.Ok() || c.DX.Ok() {
 		d.multiply(y, x, c.W, device.MatMul{TransB: true})

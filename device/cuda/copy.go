@@ -18,7 +18,7 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 	mustFloats("Copy", dst, src)
 	if dst.Type == src.Type {
 		to, from := block(dst), block(src)
-		if to.Rows != from.Rows { // one of them has gaps: rows on both sides
+		if to.Rows != from.Rows { // one of them has gaps: copy row by row
 			to.Rows, to.Width = dst.Rows, dst.Cols*dst.Type.Size()
 			from.Rows, from.Width = to.Rows, to.Width
 			to.Pitch, from.Pitch = dst.Ld*dst.Type.Size(), src.Ld*src.Type.Size()
@@ -43,7 +43,7 @@ func (d *Device) pair(k kernel, dst, src tensor.Tensor) {
 	d.launch(k, grid, block, 0, ptr(dst), i32(dst.Ld), ptr(src), i32(src.Ld), i32(dst.Rows), i32(dst.Cols), flag(vec(dst, src)))
 }
 
-// mustFloats panics for the oracle's dtype, which no kernel has.
+// mustFloats panics for the oracle's dtype, which no kernel supports.
 func mustFloats(op string, dst, src tensor.Tensor) {
 	if dst.Type == tensor.F64 || src.Type == tensor.F64 {
 		panic(fmt.Sprintf("cuda: %s wants BF16 or F32; got dst %v, src %v", op, dst, src))

@@ -1,10 +1,10 @@
 // Package cuda is the Device on an NVIDIA GPU: bf16 weights and activations, fp32 sums, statistics and master weights.
 //
-// A method checks shapes, works out the geometry from them alone and launches: kernels of kernels/STEM.cu, or cuBLASLt
-// for large products; of few rows an op may wait for the next and run in one kernel with it (held.go). All work runs in the
-// order of one stream; a method returns at once, Sync waits and tells the first fault (an id outside its table, an error of
-// the driver). Scratch memory is one room that grows to the largest need, so a steady step allocates nothing, on the host or
-// on the GPU, and Record turns it into one graph. Sums have a fixed order.
+// A method checks shapes, computes the launch geometry from them alone and launches kernels of kernels/STEM.cu, or
+// cuBLASLt for large products. An op of few rows may wait for the next op and run in one kernel with it (held.go). All
+// work runs in order on one stream. A method returns at once; Sync waits and returns the first fault (an id outside its
+// table, an error of the driver). Scratch memory is one buffer that grows to the largest need, so a steady step
+// allocates nothing, on the host or on the GPU, and Record turns it into one graph. Sums have a fixed order.
 package cuda
 
 import (
@@ -19,13 +19,13 @@ import (
 	"antiphase/tensor"
 )
 
-// ErrUnavailable is wrapped by Open's error where there is no GPU, driver or compiler to use.
+// ErrUnavailable is wrapped by Open's error if there is no usable GPU, driver or compiler.
 var ErrUnavailable = cu.ErrUnavailable
 
-// Options say how to open a GPU.
+// Options configure Open.
 type Options struct {
-	Progress  func(line string) // told about each kernel that is being built; may be nil
-	ByteCache bool              // key/value caches hold bytes, see device.Cache: half the memory, other bits
+	Progress  func(line string) // called for each kernel that is built; may be nil
+	ByteCache bool              // int8 key/value caches, see device.Cache: half the memory, different results
 }
 
 // Device is one GPU. It is used by one goroutine at a time.
@@ -34,30 +34,30 @@ type Device struct {
 	info  cu.Info
 	types device.Types
 
-	funcs    []loaded          // by kernel
+	funcs    []loaded          // indexed by kernel
 	modules  map[string]module // by unit and options
-	replace  map[string]string // kernel files that a test puts in place of the embedded ones
+	replace  map[string]string // kernel files that a test uses instead of the embedded ones
 	err      error             // first fault since the last Sync
-	args     [maxArgs]uint64   // of the launch under way, so that a launch allocates nothing
-	product  cu.Product        // of the product under way, likewise
-	mapOf    cu.Tiles          // of the tensor map under way, likewise
-	forward  forwardArgs       // of the attention under way, likewise
+	args     [maxArgs]uint64   // of the current launch, so that a launch allocates nothing
+	product  cu.Product        // of the current product, for the same reason
+	mapOf    cu.Tiles          // of the current tensor map, for the same reason
+	forward  forwardArgs       // of the current attention, for the same reason
 	backward backwardArgs
 	queries  queriesArgs
 
 	fault  uintptr // shared memory: code, value, bound of the first fault of a kernel
-	told   []byte  // the same, as the host sees it
+	told   []byte  // the same memory on the host
 	room   scratch
-	logits scratch       // Classify's chunk, held while its products use the room
-	chunk  tensor.Buffer // the same memory, as products see it
-	graphs int           // alive: they hold addresses of the room
-	fresh  fresh         // what kernels that overlap have written
-	held   held          // an op that the next one may take along
+	logits scratch       // Classify's chunk, held while its products use the scratch memory
+	chunk  tensor.Buffer // the same memory as a buffer, for products
+	graphs int           // number alive: they hold addresses of the scratch memory
+	fresh  fresh         // outputs of kernels that may still be running
+	held   held          // an op that may be fused with the next
 
-	unfused bool // nothing is held: a test's
-	wgmma   bool // attention takes the kernels for Hopper, where there are any
+	unfused bool // nothing is held; for tests
+	wgmma   bool // attention uses Hopper kernels, where there are any
 
-	maxLogits int // see the constant; a test makes it small
+	maxLogits int // see the constant; tests make it small
 }
 
 var (
@@ -70,13 +70,13 @@ var (
 // maxArgs bounds the parameters of a kernel.
 const maxArgs = 48
 
-// loaded is a kernel that is ready, and how much dynamic shared memory it may use.
+// loaded is a ready kernel, and the dynamic shared memory it may use.
 type loaded struct {
 	fn     cu.Func
 	shared int
 }
 
-// module is a unit that was loaded, or why it could not be: it is not tried again.
+// module is a loaded unit, or the error that prevented loading: it is not retried.
 type module struct {
 	handle uintptr
 	err    error
@@ -101,7 +101,7 @@ func Open(ordinal int, opt Options) (*Device, error) {
 	return d, nil
 }
 
-// newDevice makes a device of a driver, which it owns from then on.
+// newDevice makes a device of a driver, and owns the driver.
 func newDevice(drv cu.Driver) (*Device, error) {
 	info := drv.Info()
 	if info.Major < 8 {
@@ -119,7 +119,7 @@ func newDevice(drv cu.Driver) (*Device, error) {
 	}, nil
 }
 
-// Name says what this is.
+// Name describes the device.
 func (d *Device) Name() string {
 	return fmt.Sprintf("cuda:%d: %s, %s, %d SMs, %s", d.info.Ordinal, d.info.Name, d.info.Arch(), d.info.SMs, d.precision())
 }
@@ -130,7 +130,7 @@ func (d *Device) Info() cu.Info { return d.info }
 // Types are bf16 for weights and activations, fp32 for statistics.
 func (d *Device) Types() device.Types { return d.types }
 
-// Alloc gives zeroed device memory. It panics when the GPU has none left, as a slice does.
+// Alloc returns zeroed device memory. It panics if the GPU has none left, as a slice does.
 func (d *Device) Alloc(bytes int) *tensor.Buffer {
 	addr, err := d.drv.Alloc(bytes)
 	if err != nil {
@@ -139,7 +139,7 @@ func (d *Device) Alloc(bytes int) *tensor.Buffer {
 	return &tensor.Buffer{Addr: addr, Size: bytes}
 }
 
-// Free takes it back.
+// Free releases it.
 func (d *Device) Free(b *tensor.Buffer) {
 	d.fail(d.now().Free(b.Addr))
 	*b = tensor.Buffer{}
@@ -153,7 +153,7 @@ func (d *Device) Write(dst tensor.Tensor, src []byte) {
 	}
 }
 
-// Read waits for the work before it and copies src to dense host bytes.
+// Read waits for earlier work and copies src to dense host bytes.
 func (d *Device) Read(dst []byte, src tensor.Tensor) {
 	mustBytes("read", src, len(dst))
 	if len(dst) > 0 {
@@ -186,7 +186,7 @@ func (d *Device) Sync() error {
 	return err
 }
 
-// faults are the kernels' codes (prelude.cuh) in words: the value that was wrong, then its bound.
+// faults describe the kernels' fault codes (prelude.cuh): the wrong value, then its bound.
 var faults = [...]string{
 	1: "Embed: id %d outside a table of %d rows",
 	2: "EmbedBackward: id %d outside a table of %d rows",
@@ -212,7 +212,7 @@ func (d *Device) fail(err error) {
 	}
 }
 
-// Build compiles every kernel now instead of at its first use, and tells every unit that does not compile.
+// Build compiles every kernel now instead of at its first use, and reports every unit that does not compile.
 func (d *Device) Build() error {
 	var all []error
 	for k := range registry {
@@ -232,22 +232,22 @@ type graph struct {
 	g cu.Graph
 }
 
-// Record keeps what f starts, without running it. f must have run once before, so that kernels, plans and scratch memory
-// are there, and may not read, write or wait.
+// Record captures what f starts, without running it. f must have run once before, so that kernels, plans and scratch
+// memory exist, and must not read, write or wait.
 func (d *Device) Record(f func()) (device.Replay, error) {
 	d.flush()
 	before := d.err
 	d.err = nil
-	d.fresh.clear() // a recording's first kernel does not start early, nor does the first one behind it
+	d.fresh.clear() // the first kernel of a recording does not start early, nor does the first one after it
 	g, err := d.drv.Record(func() {
-		defer d.flush() // also behind a panic: what f started belongs to the recording
+		defer d.flush() // also after a panic: what f started belongs to the recording
 		f()
 	})
 	if err == nil && d.err != nil {
 		err = d.err
 		_ = g.Free() // it lacks the launch that failed
 	}
-	d.err = before // what failed to be recorded will run, and tell then
+	d.err = before // work that could not be recorded will run, and report then
 	if err != nil {
 		return nil, err
 	}
@@ -261,22 +261,22 @@ func (g *graph) Launch() {
 	g.d.fail(g.g.Launch())
 }
 
-// Free gives the graph back.
+// Free releases the graph.
 func (g *graph) Free() error {
 	g.d.graphs--
 	return g.g.Free()
 }
 
-// ChunkRows is where rows of one sequence are better off together: a block of Attention reads each key once for 64 rows or
-// more, AttentionCached once for each.
+// ChunkRows is the number of rows of one sequence above which they should be computed together: a block of Attention
+// reads each key once for 64 rows or more, AttentionCached once for each row.
 func (d *Device) ChunkRows() int { return 32 }
 
-// Time runs f and gives the milliseconds that the GPU spent between its start and its end.
+// Time runs f and returns the milliseconds that the GPU spent on it.
 func (d *Device) Time(f func()) (float64, error) {
 	return d.now().Time(func() { f(); d.flush() })
 }
 
-// vec says that 16-byte accesses to 8 elements at a time (bf16) or twice 4 (fp32) are right in all rows of all tensors.
+// vec reports whether 16-byte accesses to 8 elements (bf16) or twice 4 (fp32) are aligned in all rows of all tensors.
 func vec(all ...tensor.Tensor) bool {
 	for _, t := range all {
 		if t.Buf != nil && ((t.Buf.Addr+uintptr(t.Off))%16 != 0 || t.Rows > 1 && t.Ld*t.Type.Size()%16 != 0) {
@@ -297,7 +297,7 @@ func block(t tensor.Tensor) cu.Block {
 	return b
 }
 
-// flat views dense tensors as one row each; false leaves them alone.
+// flat views dense tensors as one row each; others are unchanged.
 func flat(all ...*tensor.Tensor) {
 	for _, t := range all {
 		if t.Buf != nil && !t.Dense() {
@@ -310,8 +310,8 @@ func flat(all ...*tensor.Tensor) {
 	}
 }
 
-// Stream is the driver, once everything before has been asked of it: work given to it directly, such as a collective, then runs
-// after the ops before and before those after.
+// Stream returns the driver after all earlier work has been queued: work given to it directly, such as a collective,
+// then runs in order with the ops.
 func (d *Device) Stream() cu.Driver {
 	drv := d.now()
 	d.fresh.clear()

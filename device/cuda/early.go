@@ -2,22 +2,23 @@ package cuda
 
 import "antiphase/tensor"
 
-// span is memory that a kernel wrote; slot and pos are the rows' arguments where CacheWrite put one row there.
+// span is memory that a kernel wrote; slot and pos are the row arguments if CacheWrite wrote one row there.
 type span struct{ from, to, slot, pos uint64 }
 
-// fresh is what the early kernels (kernels/early.cuh) have written since the last other one, or since the host last waited: it may still be
-// under way when the next early kernel starts, which must not ask for it before it has waited. The spans of a step repeat, so the list stays
-// short. A span that stays in it too long costs time: memory that is given away and taken anew looks as if it were still being written.
+// fresh lists what early kernels (kernels/early.cuh) have written since the last other kernel, or since the host last
+// waited. It may still be in flight when the next early kernel starts, which must not read it before waiting. The spans
+// of a step repeat, so the list stays short. A span that stays in it too long costs time: memory that is freed and
+// reused looks as if it were still being written.
 type fresh struct {
 	spans []span
-	over  bool // there were more
+	over  bool // the list overflowed
 }
 
 const maxSpans = 1024
 
 func (f *fresh) clear() { f.spans, f.over = f.spans[:0], false }
 
-// wrote notes outputs of an early kernel.
+// wrote records outputs of an early kernel.
 func (f *fresh) wrote(all ...tensor.Tensor) {
 	for _, t := range all {
 		f.note(spanOf(t))
@@ -40,7 +41,8 @@ func (f *fresh) note(s span) {
 	}
 }
 
-// settled says that t was written before any kernel that is still under way began, but for CacheWrite's row of this slot and pos.
+// settled reports whether t was written before any kernel still in flight began, except for CacheWrite's row of this
+// slot and pos.
 func (f *fresh) settled(t tensor.Tensor, slot, pos uint64) bool {
 	s := spanOf(t)
 	for _, o := range f.spans {

@@ -26,7 +26,7 @@ func (d *Device) Embed(out, table, ids tensor.Tensor) {
 	d.fresh.wrote(out)
 }
 
-// embedChunk is the rows that one block ranks.
+// embedChunk is the number of rows that one block ranks.
 const embedChunk = 1024
 
 // embedRoom is EmbedBackward's scratch memory, see kernels/embed.cu.
@@ -54,7 +54,7 @@ func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	at := carver{d.scratch(int(size.at))}
 	r := carveEmbed(&at, rows, vocab)
 	chunks := ceil(rows, embedChunk)
-	zero := int(r.rank - r.count) // counts and cursor lie first
+	zero := int(r.rank - r.count) // counts and cursor come first
 	d.fail(d.now().Clear(cu.Block{Addr: uintptr(r.count), Rows: 1, Width: zero, Pitch: zero}))
 	d.launch(embedRank, dim1(chunks), dim1(embedChunk), 0, r.rank, r.count, ptr(ids), i32(rows), i32(vocab), d.faultPtr())
 	d.launch(embedOffsets, dim1(ceil(vocab, 256)), dim1(256), 0, r.used, r.base, r.count, r.cursor, i32(chunks), i32(vocab))

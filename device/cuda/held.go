@@ -6,8 +6,9 @@ import (
 	"antiphase/tensor"
 )
 
-// Of few rows RMSNorm, Rope, CacheWrite, SwiGLU and Sigmoid are all latency, and where they stand before or after the product that reads or makes their
-// rows, one kernel does both. The device holds an op until it sees the next; what follows what:
+// For few rows RMSNorm, Rope, CacheWrite, SwiGLU and Sigmoid are bound by latency. If one is directly before or after
+// the product that reads or writes its rows, one kernel does both. The device holds an op until it sees the next. The
+// rules:
 //
 //	held         next         then
 //	-            RMSNorm      held: norm                       holdNorm
@@ -21,9 +22,10 @@ import (
 //	turn         CacheWrite   one kernel                       joinCache
 //	any          all else     the held op runs first           flush
 //
-// "All else" is a launch, a product of cuBLASLt, a fill, copy, read or wait, or the end of a recording. Each line has conditions, which its function states; only the
-// functions of this file change what is held. What an op will write counts as written when it is held (early.go). Nothing is allocated, and
-// nothing is held over a point where the host could see that it has not run.
+// "All else" is a launch, a cuBLASLt product, a fill, copy, read or wait, or the end of a recording. Each rule has
+// conditions, stated at its function; only the functions of this file change what is held. Outputs of an op count as
+// written when it is held (early.go). Nothing is allocated, and nothing is held past a point where the host could
+// observe that it has not run.
 
 // held is an op that waits for the next one.
 type held struct {
@@ -39,25 +41,25 @@ const (
 	heldNone heldKind = iota
 	heldNorm
 	heldTurn
-	heldProduct // perhaps with the norm that makes its rows
-	heldTurned  // the same, and the Rope of what it leaves
-	heldNarrow  // a product of few columns, likewise
+	heldProduct // possibly with the norm that makes its rows
+	heldTurned  // the same, with the Rope of its output
+	heldNarrow  // a product of few columns, possibly with a norm
 )
 
-// maxHeld is the most rows whose norm every block of a product repeats: for each of them it reads two more, x and delta. maxTurned is for what repeats
-// nothing: the rows of one block.
+// maxHeld is the largest number of rows whose norm every block of a product repeats: for each of them it reads two
+// more, x and delta. maxTurned is the limit for ops that repeat nothing: the rows of one block.
 const (
 	maxHeld   = 2
 	maxTurned = 8
 )
 
-// taken says that what is held is about to run, and gives the norm that may go with it.
+// taken clears what is held because it is about to run, and returns the norm that may run with it.
 func (h *held) taken() *normCall {
 	h.kind = heldNone
 	return &h.norm
 }
 
-// holdNorm holds a norm that a product could make on its way.
+// holdNorm holds a norm that a product could compute itself.
 func (d *Device) holdNorm(n *normCall) bool {
 	if d.unfused || !n.canWait() {
 		return false
@@ -68,14 +70,15 @@ func (d *Device) holdNorm(n *normCall) bool {
 	return true
 }
 
-// joinNorm lets a product make its rows by the norm that is held; any other op runs first.
+// joinNorm lets a product compute its rows with the held norm; any other held op runs first.
 func (d *Device) joinNorm(p *productCall) {
 	if p.norm = d.held.kind == heldNorm && d.held.norm.makes(p); !p.norm {
 		d.flush()
 	}
 }
 
-// holdProduct holds a product of few rows that Rope or SwiGLU (bf16, whole tiles) or Sigmoid (fp32, few columns) may follow.
+// holdProduct holds a product of few rows that Rope or SwiGLU (bf16, whole tiles) or Sigmoid (fp32, few columns) may
+// follow.
 func (d *Device) holdProduct(p *productCall) bool {
 	switch {
 	case d.unfused || p.c.Rows > maxTurned || p.op.Accumulate:
@@ -92,7 +95,7 @@ func (d *Device) holdProduct(p *productCall) bool {
 	return true
 }
 
-// holdTurn holds a Rope of few rows, with the product whose columns it turns where that is held.
+// holdTurn holds a Rope of few rows, together with the held product whose columns it rotates, if any.
 func (d *Device) holdTurn(c *turnCall) bool {
 	if _, wide := c.pairs(); d.unfused || !wide || c.x.Rows > maxTurned {
 		return false
@@ -108,7 +111,7 @@ func (d *Device) holdTurn(c *turnCall) bool {
 	return true
 }
 
-// joinGate runs the product that is held with SwiGLU of all of it.
+// joinGate runs the held product with SwiGLU of its whole output.
 func (d *Device) joinGate(y, gu tensor.Tensor) bool {
 	h := &d.held
 	if h.kind != heldProduct || !same(gu, h.product.c) || !h.apartFrom(y) {
@@ -118,7 +121,7 @@ func (d *Device) joinGate(y, gu tensor.Tensor) bool {
 	return true
 }
 
-// joinSigmoid runs the narrow product that is held with Sigmoid in place.
+// joinSigmoid runs the held narrow product with Sigmoid in place.
 func (d *Device) joinSigmoid(y, x tensor.Tensor) bool {
 	p := &d.held.product
 	if d.held.kind != heldNarrow || !same(x, p.c) || !same(y, x) {
@@ -128,7 +131,8 @@ func (d *Device) joinSigmoid(y, x tensor.Tensor) bool {
 	return true
 }
 
-// joinCache runs what is held with CacheWrite: the product and Rope of q, k, v, or Rope alone. A product whose columns are not those runs first.
+// joinCache runs what is held with CacheWrite: the product and Rope of q, k, v, or Rope alone. A product with other
+// columns runs first.
 func (d *Device) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool) bool {
 	h := &d.held
 	if h.kind == heldTurned && !(h.turn.leaves(k, v) && h.product.ends(&h.turn, v) && h.apartFrom(c.K) && h.apartFrom(c.V)) {
@@ -146,10 +150,10 @@ func (d *Device) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide 
 	return true
 }
 
-// flush launches the op that is held back.
+// flush launches the held op.
 func (d *Device) flush() {
 	kind := d.held.kind
-	d.held.kind = heldNone // first: its own launch comes here again
+	d.held.kind = heldNone // first, because its own launch calls flush again
 	switch kind {
 	case heldNorm:
 		d.normalize(&d.held.norm)
@@ -163,13 +167,13 @@ func (d *Device) flush() {
 	}
 }
 
-// now is the driver, once everything before has been asked of it.
+// now returns the driver after all earlier work has been queued.
 func (d *Device) now() cu.Driver {
 	d.flush()
 	return d.drv
 }
 
-// apart says that what is written shares no memory with what is read or with the rest of it.
+// apart reports whether what is written overlaps neither what is read nor itself.
 func apart(written []tensor.Tensor, read ...tensor.Tensor) bool {
 	for i, w := range written {
 		for _, t := range written[i+1:] {
@@ -186,13 +190,13 @@ func apart(written []tensor.Tensor, read ...tensor.Tensor) bool {
 	return true
 }
 
-// apartFrom says that t shares memory with nothing that a held product or its norm still reads or writes.
+// apartFrom reports whether t overlaps nothing that a held product or its norm still reads or writes.
 func (h *held) apartFrom(t tensor.Tensor) bool {
 	p, n := &h.product, &h.norm
 	return apart([]tensor.Tensor{t}, p.c, p.x, p.w) && (!p.norm || apart([]tensor.Tensor{t}, n.y, n.rstd, n.sum, n.x, n.delta, n.w))
 }
 
-// same says that two views are one.
+// same reports whether two views are equal.
 func same(a, b tensor.Tensor) bool {
 	return ptr(a) == ptr(b) && a.Rows == b.Rows && a.Cols == b.Cols && a.Ld == b.Ld && a.Type == b.Type
 }

@@ -20,8 +20,8 @@ func (d *Device) launch(k kernel, grid, block cu.Dim, shared int, args ...uint64
 	}
 }
 
-// ready builds a kernel at its first use and lets it have its shared memory; false after a fault, until Sync has told it: what a
-// kernel reads may not be there, such as a tensor map.
+// ready builds a kernel at its first use and reserves its shared memory. It is false after a fault until Sync has
+// reported it, because inputs of the kernel, such as a tensor map, may be missing.
 func (d *Device) ready(k kernel, shared int) (cu.Func, bool) {
 	d.flush()
 	if d.err != nil {
@@ -58,7 +58,7 @@ func (d *Device) launchStruct(k kernel, grid, block cu.Dim, shared int, arg []by
 	}
 }
 
-// load builds the kernel's unit, unless another kernel of it was there first, and finds the kernel in it.
+// load builds the kernel's unit, unless another kernel has already, and finds the kernel in it.
 func (d *Device) load(k kernel) error {
 	r := registry[k]
 	key := r.unit + " " + r.options
@@ -83,17 +83,17 @@ func (d *Device) load(k kernel) error {
 	}
 	d.funcs[k] = loaded{fn, defaultShared}
 	if r.early {
-		d.funcs[k].shared = 0 // the driver is to know of any: see cu.Driver's Reserve
+		d.funcs[k].shared = 0 // the driver must be told of any: see cu.Driver's Reserve
 	}
 	return nil
 }
 
-// defaultShared is what a kernel may use without asking.
+// defaultShared is the shared memory available without a request.
 const defaultShared = 48 << 10
 
-// ---- what launchers are made of ----
+// ---- helpers of launchers ----
 
-// ptr is the address of t's first element as an argument, 0 when t is absent.
+// ptr is the address of t's first element as an argument, 0 if t is absent.
 func ptr(t tensor.Tensor) uint64 {
 	if t.Buf == nil {
 		return 0
@@ -101,7 +101,7 @@ func ptr(t tensor.Tensor) uint64 {
 	return uint64(t.Buf.Addr) + uint64(t.Off)
 }
 
-// i32 is an integer argument; i64 parameters take it too.
+// i32 is an integer argument; it is also valid for i64 parameters.
 func i32(x int) uint64 { return uint64(int64(x)) }
 
 // f32 is a float argument.

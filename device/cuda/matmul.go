@@ -5,7 +5,7 @@ import (
 	"antiphase/tensor"
 )
 
-// matmulKernels by transposes (a's in bit 0, b's in bit 1) and by rows of a tile (16, 64).
+// matmulKernels by transposes (a's in bit 0, b's in bit 1) and by rows per tile (16, 64).
 var matmulKernels = [4][2]kernel{
 	{kernelOf("matmul", "matmul_nn_16"), kernelOf("matmul", "matmul_nn_64")},
 	{kernelOf("matmul", "matmul_tn_16"), kernelOf("matmul", "matmul_tn_64")},
@@ -15,9 +15,9 @@ var matmulKernels = [4][2]kernel{
 
 var matmulReduce = kernelOf("matmul", "matmul_reduce")
 
-// fewRows bounds the products whose rows have the same bits in any company: up to so many rows our own kernels multiply, which one
-// depends on the weights alone, always in the same order. Beyond, cuBLASLt chooses by the whole shape, and a row among many may differ in its last
-// bit from the same row among few.
+// fewRows bounds the products whose rows are bit-identical in any batch: up to this many rows we use our own kernels,
+// selected by the weights alone, with a fixed order of summation. For more rows cuBLASLt chooses by the whole shape,
+// and a row may then differ in its last bit from the same row among few.
 const fewRows = 256
 
 // MatMul: c = op(a)·op(b).
@@ -29,18 +29,18 @@ func (d *Device) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 	d.multiply(c, a, b, op)
 }
 
-// multiply is MatMul without the check: also Classify's products.
+// multiply is MatMul without the check; Classify uses it too.
 func (d *Device) multiply(c, a, b tensor.Tensor, op device.MatMul) {
 	k := a.Cols
 	if op.TransA {
 		k = a.Rows
 	}
-	if k >= 8 && (c.Rows > fewRows || op.TransA && k > fewRows) { // rows that begin between 16 bytes cost the library speed, ours more
+	if k >= 8 && (c.Rows > fewRows || op.TransA && k > fewRows) { // rows that are not 16-byte aligned slow down the library, and our kernels more
 		d.product.M, d.product.N, d.product.K = c.Rows, c.Cols, k
 		d.product.LdA, d.product.LdB, d.product.LdC = a.Ld, b.Ld, c.Ld
 		d.product.TransA, d.product.TransB = op.TransA, op.TransB
 		d.product.Float, d.product.Accumulate = c.Type == tensor.F32, op.Accumulate
-		d.product.Split = op.TransA // a sum over all rows: no row's own bits are at stake
+		d.product.Split = op.TransA // a sum over all rows: no single row's bits depend on it
 		d.product.A, d.product.B, d.product.C = uintptr(ptr(a)), uintptr(ptr(b)), uintptr(ptr(c))
 		done, err := d.now().MatMul(&d.product)
 		d.fail(err)
@@ -55,13 +55,13 @@ func (d *Device) multiply(c, a, b tensor.Tensor, op device.MatMul) {
 	d.tiles(c, a, b, k, op)
 }
 
-// Numbers of kernels/matmul.cu.
+// Constants of kernels/matmul.cu.
 const (
 	matmulBN, matmulBK                                    = 64, 64
 	matmulFloat, matmulAccumulate, matmulVecA, matmulVecB = 1, 2, 4, 8
 )
 
-// tiles multiplies with our own kernel. n and k alone decide how the sum over k is cut.
+// tiles multiplies with our own kernel. n and k alone decide how the sum over k is split.
 func (d *Device) tiles(c, a, b tensor.Tensor, k int, op device.MatMul) {
 	m, n := c.Rows, c.Cols
 	per, parts := d.cut(m, n, k)
@@ -81,8 +81,8 @@ func (d *Device) tiles(c, a, b tensor.Tensor, k int, op device.MatMul) {
 	}
 }
 
-// cut divides the sum over k so that few columns still fill the GPU: two blocks on each multiprocessor, parts of at least
-// 256, at most 16. Many rows are many blocks and are not cut.
+// cut splits the sum over k so that few columns still fill the GPU: two blocks per multiprocessor, parts of at least
+// 256, at most 16. Many rows make many blocks and are not split.
 func (d *Device) cut(m, n, k int) (per, parts int) {
 	if m > fewRows || k == 0 {
 		return max(1, k), 1
@@ -92,7 +92,7 @@ func (d *Device) cut(m, n, k int) (per, parts int) {
 	return per, ceil(k, per)
 }
 
-// matmulShared is the room of the tiles under way, in bytes.
+// matmulShared is the shared memory of the tiles in flight, in bytes.
 func matmulShared(bm int, op device.MatMul) int {
 	stages := 3
 	if bm == 16 {

@@ -7,26 +7,26 @@ import (
 	"antiphase/tensor"
 )
 
-// rowsKernel is a kernel of kernels/matmul_rows.cu: the columns and rows of c that a block makes, and its variants.
+// rowsKernel is a kernel of kernels/matmul_rows.cu: the columns and rows of c per block, and its variants.
 type rowsKernel struct {
 	alone      pairOf
 	cols, rows int
 
-	joins  bool   // it can do the op behind it (kernels/turn.cuh):
+	joins  bool   // it can also do the next op (kernels/turn.cuh):
 	turned pairOf // Rope and CacheWrite
 	gated  pairOf // SwiGLU
-	norms  bool   // and all of them the norm before it (kernels/left.cuh)
+	norms  bool   // and, for all of them, the preceding norm (kernels/left.cuh)
 }
 
-// pairOf is a kernel for rows that lie in memory and, where the product can do the norm, one for rows that it makes.
+// pairOf is a kernel for rows in memory and, if the product can compute the norm, one for rows that it computes.
 type pairOf struct{ stored, normed kernel }
 
 func rowsOf(name string, cols, rows int) rowsKernel {
 	return rowsKernel{alone: pairOf{stored: earlyOf("matmul_rows", name)}, cols: cols, rows: rows}
 }
 
-// joiningOf is a kernel of 16 columns, whole pairs of any layout, for up to 8 rows, that can do the op behind it: once for each element as it is
-// stored, which costs nothing.
+// joiningOf is a kernel of 16 columns, whole pairs in either layout, for up to 8 rows, that can also do the next op:
+// once per element when it is stored, which costs nothing.
 func joiningOf(name string) rowsKernel {
 	r := rowsOf("matmul_rows8_"+name, 16, 8)
 	r.joins = true
@@ -34,9 +34,10 @@ func joiningOf(name string) rowsKernel {
 	return r
 }
 
-// shortOf is the one kernel whose blocks can also repeat the norm before it: that with its weights in registers. Where weights lie in shared memory, four
-// blocks share an SM and what each does after its wait adds up: two norms and a SwiGLU of a layer in the blocks of their products cost 830m 2.3 µs
-// more a layer than kernels of their own (H200), and a norm alone saved nothing.
+// shortOf is the only kernel whose blocks can also repeat the preceding norm: it has its weights in registers. With
+// weights in shared memory, four blocks share an SM and the work after the wait of each adds up: two norms and a SwiGLU
+// of a layer in the blocks of their products cost 830m 2.3 µs more per layer than separate kernels (H200), and a norm
+// alone saved nothing.
 func shortOf() rowsKernel {
 	r := joiningOf("short")
 	r.norms, r.alone.normed = true, earlyOf("matmul_rows", "matmul_norm8_short")
@@ -44,7 +45,7 @@ func shortOf() rowsKernel {
 	return r
 }
 
-// The kernels for up to 8 rows (firstRows), up to 16, and for more, by the columns of a block: 16 to 64.
+// The kernels for up to 8 rows (firstRows), up to 16, and more, by columns per block: 16 to 64.
 var (
 	rowsShort  = shortOf()
 	rowsLong   = joiningOf("long")
@@ -61,7 +62,8 @@ func stagedOf(rows int) (all []rowsKernel) {
 	return all
 }
 
-// Numbers of kernels/matmul_rows.cu: warps of a block, the k of a piece; and its flags beside matmulFloat and matmulAccumulate.
+// Constants of kernels/matmul_rows.cu: warps per block, k per piece; and its flags besides matmulFloat and
+// matmulAccumulate.
 const (
 	rowsWarps, rowsPiece = 8, 64
 	rowsVecX, rowsEarly  = 4, 8
@@ -69,8 +71,9 @@ const (
 	rowsSigmoid          = 32
 )
 
-// maxShort is the longest k of rowsShort: two pieces for each warp. rowsSums is the bytes of the warps' sums of 8 rows, columns padded by 4. The rows that
-// a norm leaves, padded by 32, and their 8 sums of squares must fit in there, or the constant below does not compile.
+// maxShort is the longest k of rowsShort: two pieces per warp. rowsSums is the size in bytes of the warps' sums of 8
+// rows, columns padded by 4. The normalised rows, padded by 32, and their 8 sums of squares must fit in it, or the
+// constant below does not compile.
 const (
 	maxShort = 2 * rowsPiece * rowsWarps
 	rowsSums = rowsWarps * 8 * (16 + 4) * 4
@@ -78,8 +81,8 @@ const (
 	_ = uint(rowsSums - maxHeld*(2*(maxShort+32)+4*rowsWarps))
 )
 
-// streams says whether a product is one of few rows with weights that can be read 16 bytes at a time. Of the rows it looks at their number
-// alone, so that a row takes the same way alone and in company.
+// streams reports whether a product has few rows and weights that can be read 16 bytes at a time. It considers only the
+// number of rows, so that a row uses the same kernel alone and in a batch.
 func streams(m, k int, w tensor.Tensor, op device.MatMul) bool {
 	return m <= fewRows && !op.TransA && op.TransB && k > 0 && k%8 == 0 && vec(w)
 }
@@ -90,10 +93,10 @@ type productCall struct {
 	c, x, w tensor.Tensor
 	k       int
 	op      device.MatMul
-	norm    bool // x is what the norm that is held will leave
+	norm    bool // x is the output of the held norm
 }
 
-// stream multiplies few rows, or holds the product for the op behind it.
+// stream multiplies few rows, or holds the product for the next op.
 func (d *Device) stream(c, x, w tensor.Tensor, k int, op device.MatMul) {
 	p := productCall{s: d.pickRows(c.Rows, c.Cols, k), c: c, x: x, w: w, k: k, op: op}
 	d.joinNorm(&p)
@@ -102,18 +105,19 @@ func (d *Device) stream(c, x, w tensor.Tensor, k int, op device.MatMul) {
 	}
 }
 
-// makes says that p may make its rows by n: they are what n leaves, and p writes nothing that other blocks still read. Each block makes all of them,
-// so that with more blocks than are on the GPU at a time there is more to lose than a kernel's latency: the logits' product has thousands.
+// makes reports whether p may compute its rows with n: they are n's output, and p writes nothing that other blocks
+// still read. Each block computes all of them, so with more blocks than fit on the GPU at once this would cost more
+// than a kernel's latency: the logits' product has thousands.
 func (n *normCall) makes(p *productCall) bool {
 	return p.s.norms && p.c.Rows <= maxHeld && same(p.x, n.y) && ceil(p.c.Cols, p.s.cols) <= 1024 &&
 		apart([]tensor.Tensor{p.c, n.y, n.rstd, n.sum}, n.x, n.delta, n.w, p.w)
 }
 
-// multiplyRows launches a product by itself, with the norm before it.
+// multiplyRows launches a product alone, with the norm before it.
 func (d *Device) multiplyRows(p *productCall) { d.launchRows(p, p.s.alone, 0) }
 
-// launchRows launches a product by one of its kernels, whose own arguments are more, and with it all that is held. Weights that may still be written
-// wait for their turn.
+// launchRows launches a product with one of its kernels, whose own arguments are more, and everything that is held.
+// Weights that may still be written are waited for.
 func (d *Device) launchRows(p *productCall, k pairOf, flags uint64, more ...uint64) {
 	n := d.held.taken()
 	var room [maxArgs]uint64
@@ -132,13 +136,13 @@ func (d *Device) launchRows(p *productCall, k pairOf, flags uint64, more ...uint
 	}
 }
 
-// multiplyGated launches a product and y, the SwiGLU of it.
+// multiplyGated launches a product and y, its SwiGLU.
 func (d *Device) multiplyGated(p *productCall, y tensor.Tensor) {
 	d.launchRows(p, p.s.gated, 0, ptr(y), i32(y.Ld))
 	d.fresh.wrote(y)
 }
 
-// multiplyTurned launches a product, the Rope t of its first columns and the CacheWrite of those behind the queries.
+// multiplyTurned launches a product, the Rope t of its first columns and the CacheWrite of those after the queries.
 func (d *Device) multiplyTurned(p *productCall, t *turnCall, c *device.Cache, slot, pos tensor.Tensor) {
 	d.launchRows(p, p.s.turned, 0,
 		ptr(t.table), i32(t.table.Ld), ptr(t.pos), i32(t.table.Rows), f32(t.sign()), i32(t.Dim), flag(t.Interleaved),
@@ -146,8 +150,8 @@ func (d *Device) multiplyTurned(p *productCall, t *turnCall, c *device.Cache, sl
 		ptr(c.Table), i32(c.Table.Ld), i32(c.Table.Rows), i32(c.Table.Cols), i32(c.PageSize), i32(c.K.Rows), d.faultPtr())
 }
 
-// pickRows takes the smallest blocks that hold all rows. x is read again by each block, so that many rows want many columns: as few as
-// keep all blocks on the GPU at once, or the most. An element's sum is the same in all of them.
+// pickRows selects the smallest blocks that hold all rows. Each block reads x again, so many rows need many columns per
+// block: as few as keep all blocks on the GPU at once, or the most. An element's sum is the same in all of them.
 func (d *Device) pickRows(m, n, k int) rowsKernel {
 	switch {
 	case m <= rowsLong.rows:
@@ -166,9 +170,10 @@ func (d *Device) pickRows(m, n, k int) rowsKernel {
 	return best
 }
 
-// firstRows is the kernel for up to 8 rows that has a block's weights under way all at once, if there is one: in registers up to k = 1024, in
-// shared memory beyond. Registers for more spill where two kernels are to share an SM: at k = 1536 a whole step took 1320 µs with them and 900 with
-// shared memory (H200, plain, 830m). Where blocks of 16 columns would leave SMs idle, there are twice as many of 8.
+// firstRows is the kernel for up to 8 rows that has all of a block's weights in flight at once, if there is one: in
+// registers up to k = 1024, in shared memory beyond. Registers for more would spill when two kernels share an SM: at k
+// = 1536 a whole step took 1320 µs with registers and 900 with shared memory (H200, plain, 830m). If blocks of 16
+// columns would leave SMs idle, there are twice as many of 8.
 func (d *Device) firstRows(n, k int) rowsKernel {
 	switch {
 	case ceil(n, rowsLong.cols) < d.info.SMs && rowsHalf.shared(k) <= d.info.Shared:
@@ -181,8 +186,8 @@ func (d *Device) firstRows(n, k int) rowsKernel {
 	return rowsAny
 }
 
-// shared is the room of the warps' sums, at least 16 columns, padded by 4; for long k also of the weights, rows padded by 32; and for many rows
-// at least that of the warps' rings of three half pieces.
+// shared is the shared memory of the warps' sums, at least 16 columns, padded by 4; for long k also of the weights,
+// rows padded by 32; and for many rows at least that of the warps' rings of three half pieces.
 func (s rowsKernel) shared(k int) int {
 	sums := rowsWarps * s.rows * (max(s.cols, 16) + 4) * 4
 	switch {

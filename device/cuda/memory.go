@@ -6,11 +6,11 @@ import (
 	"antiphase/internal/cu"
 )
 
-// Scratch is the device memory that ops keep for themselves, beside what was asked for by Alloc: the room for partial results and the
+// Scratch is the device memory that ops hold for themselves, besides Alloc: scratch for partial results and the
 // classifier's chunk of logits. cuBLASLt's workspace, of a fixed size, does not count.
 func (d *Device) Scratch() int { return d.room.size + d.logits.size }
 
-// Spare is the memory that the driver can still give.
+// Spare is the free memory of the GPU.
 func (d *Device) Spare() int64 {
 	if m, ok := d.drv.(cu.Meter); ok {
 		if n, err := m.Spare(); err == nil {

@@ -15,7 +15,8 @@ var (
 	rmsnormFinish       = kernelOf("rmsnorm", "rmsnorm_finish")
 )
 
-// maxNormed is the widest row that a block holds in registers, four pieces of 8 a thread; with one piece it is a quarter.
+// maxNormed is the widest row that a block holds in registers, four pieces of 8 per thread; with one piece it is a
+// quarter.
 const maxNormed = 4 * 8 * 1024
 
 // RMSNorm: s = x + delta, y = s·rstd·w.
@@ -37,13 +38,14 @@ type normCall struct {
 	eps                       float64
 }
 
-// canWait says that a product may do the norm on its way: a few short rows on 16 bytes, and nothing read where block 0 writes while others still read.
+// canWait reports whether a product may compute the norm itself: a few short rows aligned to 16 bytes, and nothing read
+// where block 0 writes while others still read.
 func (n *normCall) canWait() bool {
 	return n.x.Rows <= maxHeld && n.x.Cols%8 == 0 && n.x.Cols <= maxShort && vec(n.y, n.sum, n.x, n.delta, n.w) &&
 		apart([]tensor.Tensor{n.y, n.rstd, n.sum}, n.x, n.delta, n.w)
 }
 
-// normalize launches the norm as a kernel of its own.
+// normalize launches the norm as a separate kernel.
 func (d *Device) normalize(n *normCall) {
 	y, sum, x, delta, w := n.y, n.sum, n.x, n.delta, n.w
 	k := rmsnormForward
@@ -63,11 +65,11 @@ func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	if x.Len() == 0 {
 		return
 	}
-	per := max(1, ceil(x.Rows, 16*d.info.SMs)) // sixteen blocks on each multiprocessor, each with its part of dw
+	per := max(1, ceil(x.Rows, 16*d.info.SMs)) // sixteen blocks per multiprocessor, each with its part of dw
 	parts := ceil(x.Rows, per)
 	part := uint64(d.scratch(parts * x.Cols * 4))
 	k := rmsnormBackward
-	if x.Cols > maxNormed/8 { // blocks of up to 512 threads have the registers for a row
+	if x.Cols > maxNormed/8 { // blocks of up to 512 threads have enough registers for a row
 		k = rmsnormBackwardWide
 	}
 	d.launch(k, dim1(parts), dim1(rowThreads(x.Cols)), 0, ptr(dx), i32(dx.Ld), part, ptr(dy), i32(dy.Ld), ptr(x), i32(x.Ld),

@@ -5,13 +5,13 @@ import (
 	"antiphase/tensor"
 )
 
-// ropeKernels by layout (halves, neighbours) and by whether 16 bytes can be taken at once.
+// ropeKernels by layout (halves, interleaved) and by whether 16-byte accesses are possible.
 var ropeKernels = [2][2]kernel{
 	{earlyOf("rope", "rope_half_1"), earlyOf("rope", "rope_half_8")},
 	{earlyOf("rope", "rope_pairs_1"), earlyOf("rope", "rope_pairs_4")},
 }
 
-// Rope turns each pair of each head by the angle of its row's position.
+// Rope rotates each pair of each head by the angle of its row's position.
 func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.types)
 	if x.Len() == 0 {
@@ -23,7 +23,7 @@ func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	}
 }
 
-// follows says that x is the first columns of a product, heads of whole tiles.
+// follows reports whether x is the first columns of a product, with heads of whole tiles.
 func (c *turnCall) follows(p *productCall) bool {
 	return c.Dim%16 == 0 && c.x.Cols <= p.c.Cols && same(c.x, p.c.Columns(0, c.x.Cols))
 }
@@ -34,7 +34,7 @@ type turnCall struct {
 	x, table, pos tensor.Tensor
 }
 
-// pairs is how many a thread turns, and whether it takes 16 bytes at once.
+// pairs is the number of pairs per thread, and whether 16-byte accesses are possible.
 func (c *turnCall) pairs() (n int, wide bool) {
 	switch {
 	case c.Interleaved && c.Dim%8 == 0 && vec(c.x):
@@ -52,7 +52,7 @@ func (c *turnCall) sign() float64 {
 	return 1
 }
 
-// rotate launches Rope as a kernel of its own.
+// rotate launches Rope as a separate kernel.
 func (d *Device) rotate(c *turnCall) {
 	pairs, wide := c.pairs()
 	units := c.x.Rows * c.Heads * (c.Dim / 2 / pairs)

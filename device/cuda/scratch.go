@@ -5,15 +5,15 @@ import (
 	"antiphase/tensor"
 )
 
-// scratch is device memory for the length of one op: work runs in one order, so the next op may have the same bytes.
-// It only grows. Outgrown memory is kept while work under way or a graph may still use it.
+// scratch is device memory for the duration of one op: work runs in order, so the next op may reuse it. It only grows.
+// Outgrown memory is kept while work in flight or a graph may still use it.
 type scratch struct {
 	addr    uintptr
 	size    int
 	retired []uintptr
 }
 
-// drop frees what was outgrown. All work must be done and no graph alive.
+// drop frees outgrown memory. All work must be done and no graph alive.
 func (s *scratch) drop(drv cu.Driver) error {
 	for _, p := range s.retired {
 		if err := drv.Free(p); err != nil {
@@ -24,7 +24,7 @@ func (s *scratch) drop(drv cu.Driver) error {
 	return nil
 }
 
-// need gives the address of at least bytes of device memory on 256 bytes, with arbitrary content.
+// need returns the address of at least bytes of device memory, 256-byte aligned, with arbitrary content.
 func (s *scratch) need(drv cu.Driver, bytes int) uintptr {
 	if bytes > s.size {
 		addr, err := drv.Alloc(bytes + bytes/8)
@@ -39,13 +39,15 @@ func (s *scratch) need(drv cu.Driver, bytes int) uintptr {
 	return s.addr
 }
 
-// scratch gives room that is valid until the next op asks: an op that needs several pieces asks once and cuts them.
+// scratch returns memory that is valid until the next op requests some: an op that needs several pieces requests once
+// and divides it.
 func (d *Device) scratch(bytes int) uintptr { return d.room.need(d.drv, bytes) }
 
-// carver cuts pieces off scratch memory. Walk it twice: from 0 to learn the size, from scratch(size) for the addresses.
+// carver divides scratch memory. Run it twice: starting at 0 to compute the size, then at scratch(size) for the
+// addresses.
 type carver struct{ at uintptr }
 
-// take is the next piece, on 256 bytes.
+// take is the next piece, 256-byte aligned.
 func (c *carver) take(bytes int) uint64 {
 	p := c.at
 	c.at += (uintptr(bytes) + 255) &^ 255

@@ -13,17 +13,17 @@ import (
 //go:embed kernels/*.cu kernels/*.cuh
 var sources embed.FS
 
-// kernel names one kernel of the registry.
+// kernel identifies one kernel of the registry.
 type kernel int
 
-// kernelRef is where a kernel comes from: kernels/unit.cu built with options.
+// kernelRef locates a kernel: kernels/unit.cu compiled with options.
 type kernelRef struct {
 	unit, name, options string
-	early               bool // it waits by itself for the work before it, see kernels/early.cuh
-	hopper              bool // it has instructions of sm_90a alone
+	early               bool // it waits for earlier work itself, see kernels/early.cuh
+	hopper              bool // it has instructions of sm_90a only
 }
 
-// registry lists every kernel that some launcher uses, so that a test can build them all.
+// registry lists every kernel that a launcher uses, so that a test can build them all.
 var registry []kernelRef
 
 // kernelOf registers a kernel: unit is the stem of its .cu, options (such as "-DHEAD=64") are part of the unit's identity.
@@ -39,15 +39,15 @@ func earlyOf(unit, name string, options ...string) kernel {
 	return k
 }
 
-// hopperOf registers a kernel for Hopper alone.
+// hopperOf registers a kernel for Hopper only.
 func hopperOf(unit, name string, options ...string) kernel {
 	k := kernelOf(unit, name, options...)
 	registry[k].hopper = true
 	return k
 }
 
-// source is the complete text of a unit: the prelude, then the .cu with each #include "x.cuh" put in its place once. Files
-// in replace stand for those of the same name.
+// source is the complete text of a unit: the prelude, then the .cu with each #include "x.cuh" replaced by the file,
+// once. Files in replace override those of the same name.
 func source(unit, options string, replace map[string]string) (cu.Source, error) {
 	var text strings.Builder
 	seen := map[string]bool{}

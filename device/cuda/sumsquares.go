@@ -21,8 +21,8 @@ func (d *Device) SumSquares(dst, x tensor.Tensor) {
 	d.launch(sumsquaresFinish, dim1(1), dim1(256), 0, ptr(dst), part, i32(parts))
 }
 
-// sumParts launches the first stage of a sum over x (kernels/sums.cuh) and says where its parts are and how many. The
-// geometry comes from the shape alone, so the order of the sum does too.
+// sumParts launches the first stage of a sum over x (kernels/sums.cuh) and returns the address and number of its parts.
+// The geometry depends on the shape alone, and so does the order of the sum.
 func (d *Device) sumParts(k kernel, x tensor.Tensor) (part uint64, parts int) {
 	flat(&x)
 	grid := cu.Dim{X: min(ceil(x.Cols, 8*256), 2048), Y: min(x.Rows, 256), Z: 1}

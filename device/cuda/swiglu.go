@@ -20,7 +20,7 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 		return
 	}
 	grid, block := each(y.Rows, y.Cols)
-	if y.Rows <= 8 { // of decoding: on as many SMs as there are, because exponentials queue up in one
+	if y.Rows <= 8 { // decoding: spread over all SMs, because exponentials are the bottleneck of one
 		grid.X, block.X = ceil(y.Cols, 8*64), 64
 	}
 	d.launch(swigluForward, grid, block, 0, ptr(y), i32(y.Ld), ptr(gu), i32(gu.Ld), i32(y.Rows), i32(y.Cols),
@@ -39,7 +39,8 @@ func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 		gateVec(dy.Cols, dgu, y, dy, gu))
 }
 
-// gateVec says how the kernels may read: 1 by 16 bytes, 2 by 16 but u, which begins at column f, by 8, 0 one by one.
+// gateVec selects the kernels' access width: 1 for 16 bytes, 2 for 16 bytes but 8 for u, which begins at column f, 0
+// for single elements.
 func gateVec(f int, all ...tensor.Tensor) uint64 {
 	switch {
 	case !vec(all...) || f%4 != 0:

@@ -9,7 +9,7 @@ import (
 	"antiphase/device/cuda"
 )
 
-// Open opens the first GPU until the test ends, or skips the test. With ANTIPHASE_REQUIRE_CUDA=1 there must be one.
+// Open opens the first GPU until the test ends, or skips the test. With ANTIPHASE_REQUIRE_CUDA=1 it fails instead.
 func Open(t testing.TB) *cuda.Device {
 	t.Helper()
 	d, err := cuda.Open(0, cuda.Options{})

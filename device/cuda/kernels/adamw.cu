@@ -1,14 +1,14 @@
 // AdamW over flat tensors, see device.AdamW: with clip = min(1, max/√GradSq),
 //
-//   g' = g·clip,  m = β1·m + (1−β1)·g',  v = β2·v + (1−β2)·g'²,  p −= lr·((m/c1)/(√(v/c2)+ε) + decay·p)
+//	g' = g·clip,  m = β1·m + (1−β1)·g',  v = β2·v + (1−β2)·g'²,  p −= lr·((m/c1)/(√(v/c2)+ε) + decay·p)
 //
-// p is the fp32 master with w its rounded copy, or w itself, or w and the master are p's halves: w is p rounded to bf16, ties away from
-// zero, the master the lower 16 bits. Rates and GradSq are read on the device, so a recorded step may
-// be replayed with new ones; GradSq that is not finite leaves everything as it is. A thread updates 8 neighbours; bound by
-// reading p, m, v, g and writing p, m, v (and w) once: 28 bytes an element in halves, 30 with a bf16 copy.
+// p is the fp32 master with w its rounded copy, or w itself, or w and the master are p's halves: w is p rounded to
+// bf16, ties away from zero, and the master the lower 16 bits. Rates and GradSq are read on the device, so a recorded
+// step can be replayed with new ones. If GradSq is not finite nothing changes. A thread updates 8 adjacent elements.
+// Bound: reading p, m, v, g and writing p, m, v (and w) once: 28 bytes per element in halves, 30 with a bf16 copy.
 struct Factors { float beta1, rest1, beta2, rest2, eps, decay, maxNorm; }; // rest = 1 − β, as precise as fp32 can be
 
-// Where the parameters lie: 8 of them from element at on.
+// The layout of the parameters: 8 of them starting at element at.
 template <typename T> struct Whole {
   T* w;
   float* master;
@@ -33,7 +33,7 @@ struct Halves {
 #pragma unroll
     for (int i = 0; i < 8; i++) {
       const u32 up = (a.x[i / 2] >> 16 * (i % 2)) & 0xffff, low = (b.x[i / 2] >> 16 * (i % 2)) & 0xffff;
-      p[i] = __uint_as_float((up - (low >> 15)) << 16 | low); // rounded up where the lower half is at least one half
+      p[i] = __uint_as_float((up - (low >> 15)) << 16 | low); // rounded up if the lower half is at least one half
     }
   }
   __device__ __forceinline__ void store(float* p, i64 at, int some, int, int vec) const {

@@ -1,5 +1,5 @@
-// Add: dst += src, the sum in fp32, rounded once to dst's dtype.
-// A thread adds 8 neighbours; bound by reading both and writing one.
+// Add: dst += src, the sum in fp32, rounded once to dst's dtype. A thread adds 8 adjacent elements. Bound: reading both
+// and writing one.
 template <typename D, typename S>
 __device__ void addInto(D* dst, i64 ldd, const S* src, i64 lds, i64 rows, i64 cols, int vec) {
   FOR_EACH_8(r, c, rows, cols) {

@@ -1,8 +1,10 @@
-// ids[r] = the lowest column of the largest element of row r of x [rows, cols]; −1 where an element is NaN or +inf, or all are −inf.
+// ids[r] = the lowest column of the largest element of row r of x [rows, cols]; −1 if an element is NaN or +inf, or all
+// are −inf.
 //
-// Grid (parts, rows): a block takes `per` columns of a row, a thread 8 neighbours at a time in rising order, the first of equals. With several parts
-// their results go to (ids, tops) as rows of parts, and argmax_finish picks among them. Bound by 4 bytes an element, which a product has just left in
-// the L2: one block alone takes some microseconds for 100 k of them, latency is all that many take.
+// Grid (parts, rows): a block takes `per` columns of a row, a thread 8 adjacent ones at a time in ascending order, the
+// first of equals. With several parts their results go to (ids, tops) as rows of parts, and argmax_finish picks among
+// them. Bound: 4 bytes per element, which a product has just left in L2; one block alone takes several microseconds for
+// 100 k of them, many are bound by latency.
 #include "early.cuh"
 #define NONE 0x7fffffff
 #define LOWEST __uint_as_float(0xff800000u)
@@ -44,7 +46,7 @@ extern "C" __global__ void __launch_bounds__(256) argmax(int* ids, float* tops, 
   ids[to1] = at == NONE && gridDim.x == 1 ? -1 : at;
 }
 
-// A warp for each row.
+// One warp per row.
 extern "C" __global__ void __launch_bounds__(32) argmax_finish(int* ids, const int* part, const float* tops, int parts) {
   beginNext();
   const i64 first = (i64)blockIdx.x * parts;
@@ -53,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(32) argmax_finish(int* ids, const i
   waitEarlier();
   for (int p = threadIdx.x; p < parts; p += 32) {
     const float top = tops[first + p];
-    const int mine = part[first + p]; // rising with p, or −1
+    const int mine = part[first + p]; // ascending with p, or −1
     if (mine < 0) at = -1;
     else if (at >= 0 && top > most) most = top, at = mine;
   }

@@ -1,14 +1,15 @@
-// What both attentions' backward passes do before and after their main kernels.
+// The kernels of both attentions' backward passes before and after their main kernels.
 //
-// attention_prepare: for each row and head, dO from dOut through the head norm (x̂ = raw·rstd, g = gain·w·dOut,
-// dO = rstd·(g − x̂·mean(g·x̂))), Δ1 = dO·(raw + λ·Out2), Δ2 = dO·Out2, dλ = −Δ2, and the rows' statistics in the order in
-// which the main kernels read them: stats[b][h][t] of 2 floats {LSE·log2 e, Δ} or 8 {LSE1·, LSE2·, Δ1, Δ2, λ, 0, 0, 0}. With
-// columns, the statistics of that many rows lie together, one kind after the other. Rows
-// T…pad−1 get LSE = inf, so that P = 0 there. A row of a head belongs to `lanes` neighbours of a warp, 8 columns each (WIDE
-// times), so that narrow heads leave no lane idle; 128 rows per block; the norm's weight gets one partial sum per block.
-// Built with -DMAPS -DNORM -DWIDE (1, or 2 for heads wider than 256).
-// Bound: bytes, 4·DV per row and head for plain attention, 8·DV with two maps and the norm. Instructions come close to that bound, so
-// a lane keeps its part of the weight, rows are found by steps instead of divisions, and all that a row needs is asked for at once.
+// attention_prepare: for each row and head, dO from dOut through the head norm (x̂ = raw·rstd, g = gain·w·dOut, dO =
+// rstd·(g − x̂·mean(g·x̂))), Δ1 = dO·(raw + λ·Out2), Δ2 = dO·Out2, dλ = −Δ2, and the rows' statistics in the order in
+// which the main kernels read them: stats[b][h][t] of 2 floats {LSE·log2 e, Δ} or 8 {LSE1·, LSE2·, Δ1, Δ2, λ, 0, 0, 0}.
+// With columns, the statistics of that many rows are stored together, one kind after the other. Rows T…pad−1 get LSE =
+// inf, so that P = 0 there. A row of a head belongs to `lanes` adjacent lanes of a warp, 8 columns each (WIDE times),
+// so that narrow heads leave no lane idle; 128 rows per block; the norm's weight gets one partial sum per block.
+// Compiled with -DMAPS -DNORM -DWIDE (1, or 2 for heads wider than 256).
+// Bound: bytes, 4·DV per row and head for plain attention, 8·DV with two maps and the norm. Instruction issue comes
+// close to that bound, so a lane keeps its part of the weight, rows are found by stepping instead of division, and all
+// loads of a row are issued at once.
 struct Prepare {
   const bf16 *dout, *raw, *out2, *weight;
   const float *lse, *rstd, *lam;
@@ -19,17 +20,18 @@ struct Prepare {
   float gain;
 };
 
-constexpr int PER_BLOCK = 128; // rows of a block, a row being one of one head
+constexpr int PER_BLOCK = 128; // rows per block, each of one head
 #define LOG2E 1.4426950408889634f
 
-// One row: head h of position t in sequence b. in says that it is one of the padded ones, live one of the true ones; others take part in sums only.
+// One row: head h of position t in sequence b. in: it is one of the padded rows; live: it is a real one. Others only
+// take part in sums.
 struct Row {
   u32 item;
   int b, t, h;
   bool in, live;
 };
 
-// Walks over a group's rows, every step-th of the block's.
+// Iterates over a group's rows, every step-th of the block's.
 struct Walk {
   u32 item, end;
   int b, t, h, stepT, stepH, step;
@@ -57,7 +59,7 @@ __device__ __forceinline__ float sumOf(float x, int lanes) {
   return x;
 }
 
-// What the lane reads of a row.
+// The lane's inputs of a row.
 struct Inputs {
   Raw dout[WIDE], raw[WIDE], out2[WIDE];
   float rstd, lse[MAPS], lam;
@@ -98,8 +100,9 @@ __device__ __forceinline__ void storeStats(const Prepare& p, const Row& r, const
   if (r.live) p.dlam[((i64)r.b * p.T + r.t) * p.lddlam + r.h] = -fine;
 }
 
-// The norm's part: in.dout, dOut until then, becomes dO, rounded as the products will see it. dw collects the weight's gradient of the
-// lane's columns, without the gain; w holds gain·weight of them. The sum over the row of dO·Out2 before that rounding is returned.
+// The norm's part: in.dout, dOut before, becomes dO, rounded as the products will see it. dw accumulates the weight's
+// gradient of the lane's columns, without the gain; w holds gain·weight. Returns the sum over the row of dO·Out2 before
+// that rounding.
 __device__ __forceinline__ float throughNorm(const Prepare& p, Inputs& in, const float (&w)[WIDE][8], float (&dw)[WIDE][8]) {
   float mean = 0.f, fine = 0.f;
 #pragma unroll
@@ -178,7 +181,7 @@ __device__ __forceinline__ void prepare(const Prepare& p) {
   Walk walk(p, group, groups);
   for (int k = 0; k < PER_BLOCK; k += 2 * groups) { // whole warps stay together: PER_BLOCK is a multiple of groups
     Row r[2];
-    Inputs in[2]; // both rows are asked for before the first is used
+    Inputs in[2]; // both rows are loaded before the first is used
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       r[i] = walk.next(p);

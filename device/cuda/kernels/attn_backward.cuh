@@ -23,8 +23,8 @@
 
 constexpr int D = HEAD, DV = VALUE, THREADS = 32 * WARPS;
 
-// How the warps share dQ: warps along columns and rows, fragments of a warp along rows and columns. Where there are two maps,
-// half of the warps make that of one map each: larger shares read less of shared memory.
+// How the warps divide dQ: warps along columns and rows, fragments of a warp along rows and columns. With two maps,
+// half of the warps compute each map: larger shares read less shared memory.
 constexpr int QW = WARPS / MAPS;
 constexpr int QNW = warpsAlongN(BM, D, QW), QMW = QW / QNW, QM = BM / 16 / QMW, QN = D / 16 / QNW;
 
@@ -47,7 +47,7 @@ struct Backward {
   float scale;
 };
 
-// Where a block is: keys n·BN…, group of sequence b, and a walk over (head, query tile).
+// A block's position: keys n·BN…, group of sequence b, and an iteration over (head, query tile).
 struct Walk {
   i64 n0;
   int n, b, group, h, m, from, to;
@@ -112,14 +112,15 @@ template <int M, int N, int MW, int NW> __device__ __forceinline__ void storeSum
     }
 }
 
-// Adds the tile's share to its query tile's dQ, after the key tiles behind this one; seen is their counter as it was read before.
+// Adds the tile's share to its query tile's dQ, after the key tiles beyond this one; seen is their counter as read
+// before.
 __device__ __forceinline__ void addQueries(const Backward& p, const Walk& w, u32 base, const int* count, int seen, i64 tile, int warp, int lane) {
-  const int before = (min(w.m * BM + BM, p.T) - 1) / BN - w.n; // key tiles that come first
+  const int before = (min(w.m * BM + BM, p.T) - 1) / BN - w.n; // key tiles that must be added before
   const int map = warp / QW, place = warp % QW;
   float acc[QM][2 * QN][4];
   clear(acc);
   product<QM, QN, BN / 16>(acc, gradSide(base, map, place / QNW, lane), rightSide<D, true, QNW>(base + (KEYS == 2 ? map : 0) * BYTES_K, place % QNW, lane));
-  if (before > __shfl_sync(0xffffffffu, seen, 0)) { // the warp decides as one
+  if (before > __shfl_sync(0xffffffffu, seen, 0)) { // uniform across the warp
     if (lane == 0)
       while (loadAcquire(count) < before) {}
     __syncwarp();
@@ -151,13 +152,13 @@ __device__ __forceinline__ void backward(const Backward& p) {
   Sums sums;
   clear(sums.dk);
   clear(sums.dv);
-  int* count = 0; // of the query tile before, whose adds are not yet announced
+  int* count = 0; // counter of the previous query tile, whose adds are not yet announced
   bool more = true;
   for (int odd = 0; more; odd ^= 1) {
     const u32 stage = base + AT_STAGE + odd * STAGE;
-    tid = fresh((u32)tid), warp = tid >> 5, lane = tid & 31; // addresses are formed anew in each turn
+    tid = fresh((u32)tid), warp = tid >> 5, lane = tid & 31; // recompute addresses in each iteration
     cpWait<0>();
-    __syncthreads(); // the stage is there; the other stage, W and dS are free
+    __syncthreads(); // the stage has arrived; the other stage, W and dS are free
     more = ahead.next(heads);
     if (more) loadStage(base + AT_STAGE + (odd ^ 1) * STAGE, p, ahead, tid);
     cpCommit();
@@ -165,7 +166,7 @@ __device__ __forceinline__ void backward(const Backward& p) {
     const int seen = loadRelaxed(p.counts + tile);
     formTiles(p, w, base, stage, sums, warp, lane);
     __syncthreads();
-    if (count != 0 && tid == 0) addRelease(count, 1); // long done by now, so this does not stall
+    if (count != 0 && tid == 0) addRelease(count, 1); // done long ago, so this does not stall
     addKeys(base, stage, sums, warp, lane);
     count = p.counts + tile;
     addQueries(p, w, base, count, seen, tile, warp, lane);
@@ -184,8 +185,8 @@ KERNEL(const bf16* q, const bf16* k, const bf16* v, const bf16* o, const int* st
   backward({q, k, v, o, start, stats, sums, counts, ticket, dk, dv, ldq, ldk, ldv, ldo, lddk, lddv, T, H, G, scale});
 }
 
-// dQ from fragments to rows: block (query tile, head, sequence), the layout of addQueries. (Left to the last key tile instead,
-// which saves a pass over memory, the main kernel lost more through its registers: 4 to 6 %.)
+// dQ from fragments to rows: block (query tile, head, sequence), in the layout of addQueries. (Doing this in the last
+// key tile instead saves a pass over memory, but cost the main kernel more through its registers: 4 to 6 %.)
 extern "C" __global__ void __launch_bounds__(THREADS) KERNEL_QUERIES(const float* sums, bf16* dq, i64 lddq, int T, int H, float scale) {
   const int m = blockIdx.x, h = blockIdx.y, b = blockIdx.z, warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const i64 tile = (i64)(b * H + h) * gridDim.x + m;

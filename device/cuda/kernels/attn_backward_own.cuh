@@ -1,7 +1,8 @@
-// The tile's products with warps that own keys: a warp forms Sᵀ of its KM·16 keys and QC queries at a time, and since the layout of
-// a product's result is that of the next one's left side, Pᵀ and dSᵀ feed dV and dK from registers; only dSᵀ goes to shared
-// memory, for dQ. For one map and shapes whose dK and dV leave room for 32 keys to a warp (D = DV = 64): there a 64 × 128 tile
-// reads 240 KB of shared memory, against 336 KB with S shared, and warps need not wait for each other before dQ.
+// The tile's products with warps that own keys. A warp computes Sᵀ of its KM·16 keys and QC queries at a time. The
+// layout of a product's result is that of the next one's left operand, so Pᵀ and dSᵀ feed dV and dK from registers;
+// only dSᵀ goes to shared memory, for dQ. Used for one map and shapes whose dK and dV leave room for 32 keys per warp
+// (D = DV = 64): there a 64 × 128 tile reads 240 KB of shared memory, against 336 KB with S shared, and warps need not
+// wait for each other before dQ.
 constexpr int KW = WARPS, KNW = 1, KMW = WARPS, KM = BN / 16 / WARPS, KN = D / 16;
 constexpr int VNW = 1, VMW = WARPS, VM = KM, VN = DV / 16;
 constexpr int QC = 32, CN = QC / 16;
@@ -10,7 +11,7 @@ struct Sums { float dk[KM][2 * KN][4], dv[VM][2 * VN][4]; };
 typedef float Scores[KM][2 * CN][4];
 typedef u32 Packed[KM][CN][4]; // left fragments: rows are keys, k runs over queries
 
-// A packed result as the left side of a product.
+// A packed result as the left operand of a product.
 struct Held {
   const Packed& f;
   __device__ __forceinline__ void load(u32* r, int i, int k) const {
@@ -42,7 +43,7 @@ __device__ __forceinline__ void maskScores(Scores& s, const Backward& p, const W
     }
 }
 
-// P = exp2(c·s − LSE·log2 e), in place; the statistic of query 0 lies at stats.
+// P = exp2(c·s − LSE·log2 e), in place; stats points to the statistic of query 0.
 __device__ __forceinline__ void exponentials(Scores& s, const Cell& at, u32 stats, float c) {
 #pragma unroll
   for (int j = 0; j < 2 * CN; j++)
@@ -65,7 +66,7 @@ __device__ __forceinline__ void pack(Packed& p, const Scores& s) {
       for (int half = 0; half < 2; half++) p[mt][j >> 1][2 * (j & 1) + half] = packBf16(s[mt][j][2 * half], s[mt][j][2 * half + 1]);
 }
 
-// dS = P∘(dP − Δ), packed in place of P, and to shared memory as rows of keys; out is the lane's first place there.
+// dS = P∘(dP − Δ), packed in place of P, and to shared memory as rows of keys; out is the lane's first address there.
 __device__ __forceinline__ void gradScores(Packed& p, const Scores& dp, const Cell& at, u32 delta, u32 out) {
 #pragma unroll
   for (int j = 0; j < 2 * CN; j++) {
@@ -81,7 +82,7 @@ __device__ __forceinline__ void gradScores(Packed& p, const Scores& dp, const Ce
   }
 }
 
-// One chunk of QC queries, from query c on.
+// One chunk of QC queries, starting at query c.
 __device__ __forceinline__ void formChunk(const Backward& p, const Walk& w, u32 base, u32 stage, Sums& sums, int c, bool mask, int warp, int lane) {
   const Cell at = {16 * warp + (lane >> 2), c + 2 * (lane & 3)};
   const u32 stats = stage + BYTES_Q + BYTES_O, o = stage + BYTES_Q + c * (2 * DV), q = stage + c * (2 * D);
@@ -100,7 +101,7 @@ __device__ __forceinline__ void formChunk(const Backward& p, const Walk& w, u32 
   product<KM, KN, CN>(sums.dk, Held{pt}, rightSide<D, true, 1>(q, 0, lane));
 }
 
-// What can be done before the other warps are done: everything but dQ.
+// The work that does not depend on other warps: everything except dQ.
 __device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 base, u32 stage, Sums& sums, int warp, int lane) {
   static_assert(MAPS == 1 && KEYS == 1, "registers do not suffice for two maps");
   const bool mask = w.n * BN + BN - 1 > w.m * BM || (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.T) - 1]);
@@ -110,5 +111,5 @@ __device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 
 
 __device__ __forceinline__ void addKeys(u32, u32, Sums&, int, int) {}
 
-// dS as the left side of dQ.
+// dS as the left operand of dQ.
 __device__ __forceinline__ Side<BM, true, QMW> gradSide(u32 base, int, int piece, int lane) { return leftSide<BM, true, QMW>(base + AT_P, piece, lane); }

@@ -1,8 +1,9 @@
-// The tile's products with S shared by all warps: W and dS pass through shared memory from the layout of S to those of the
-// products after it. For shapes whose dK and dV fill the registers with 16 keys to a warp (see attn_backward.cuh).
+// The tile's products with S shared by all warps: W and dS pass through shared memory to change from the layout of S to
+// those of the next products. Used for shapes whose dK and dV fill the registers with 16 keys per warp (see
+// attn_backward.cuh).
 
-// How the warps share S (and dP), dK and dV: warps along columns and rows, fragments of a warp along rows and columns. Half of
-// the warps make dK of one map each, where there are two: larger shares read less of shared memory.
+// How the warps divide S (and dP), dK and dV: warps along columns and rows, fragments of a warp along rows and columns.
+// With two maps, half of the warps compute dK of each: larger shares read less shared memory.
 constexpr int KW = WARPS / KEYS;
 constexpr int SNW = warpsAlongN(BM, BN, WARPS), SMW = WARPS / SNW, SM = BM / 16 / SMW, SN = BN / 16 / SNW;
 constexpr int KNW = warpsAlongN(BN, D, KW), KMW = KW / KNW, KM = BN / 16 / KMW, KN = D / 16 / KNW;
@@ -10,21 +11,21 @@ constexpr int VNW = warpsAlongN(BN, DV, WARPS), VMW = WARPS / VNW, VM = BN / 16 
 constexpr int BYTES_P = BM * BN * 2; // W, then dS of each map
 struct Sums { float dk[KM][2 * KN][4], dv[VM][2 * VN][4]; };
 
-// A warp's place in S: rows row0 + 16·SMW·mt + 8·half, columns 16·SNW·(j/2) + 8·(j%2) + {0, 1} from col0.
+// A warp's part of S: rows row0 + 16·SMW·mt + 8·half, columns 16·SNW·(j/2) + 8·(j%2) + {0, 1} from col0.
 struct Cell {
   int row0, col0;
   __device__ __forceinline__ int row(int mt, int half) const { return row0 + 16 * SMW * mt + 8 * half; }
   __device__ __forceinline__ int col(int j) const { return col0 + 16 * SNW * (j >> 1) + 8 * (j & 1); }
 };
 typedef float Scores[SM][2 * SN][4];
-typedef u32 Packed[SM][2 * SN][2]; // pairs of neighbouring columns
+typedef u32 Packed[SM][2 * SN][2]; // pairs of adjacent columns
 
-// With two maps, S_1 and S_2 are formed for a piece of the warp's columns at a time: beside dK and dV, all of both would not fit in
-// registers. Their j-th columns are the warp's j0 + j-th.
+// With two maps, S_1 and S_2 are computed for a piece of the warp's columns at a time: next to dK and dV, all of both
+// would not fit in registers. Their j-th columns are the warp's j0 + j-th.
 constexpr int PN = MAPS == 2 && SM * SN > 2 && BN * (KEYS * D + DV) > 64 * THREADS ? 1 : SN;
 typedef float Piece[SM][2 * PN][4];
 
-// The right side of a product from its j0-th fragment on.
+// The right operand of a product, starting at its j0-th fragment.
 template <typename S> struct From {
   S side;
   int j0;
@@ -47,7 +48,7 @@ __device__ __forceinline__ void maskScores(Piece& s, const Backward& p, const Wa
     }
 }
 
-// P = exp2(c·s − LSE·log2 e), in place; the statistic lies at stats for row 0.
+// P = exp2(c·s − LSE·log2 e), in place; stats points to the statistic of row 0.
 __device__ __forceinline__ void exponentials(Piece& s, const Cell& at, u32 stats, float c) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
@@ -70,7 +71,7 @@ __device__ __forceinline__ void pack(Packed& p, const Piece& s, int j0) {
       for (int half = 0; half < 2; half++) p[mt][j0 + j][half] = packBf16(s[mt][j][2 * half], s[mt][j][2 * half + 1]);
 }
 
-// Writes a pair of a packed tile; at is the lane's first place in it.
+// Writes a pair of a packed tile; at is the lane's first address in it.
 __device__ __forceinline__ void storePair(u32 at, int mt, int half, int j, u32 x) {
   stShared(tileRight<BN>(at, 2 * SNW * (j >> 1) + (j & 1)) + (mt * 16 * SMW + 8 * half) * (2 * BN), x);
 }
@@ -84,8 +85,8 @@ __device__ __forceinline__ void storeTile(u32 at, const Packed& p) {
       for (int half = 0; half < 2; half++) storePair(at, mt, half, j, p[mt][j][half]);
 }
 
-// λP2, P2 being in s, becomes packed in lp, and W = P1 − λP2 goes to shared memory. P1 is not rounded before that: where
-// the maps agree, W is small.
+// Packs λP2, with P2 in s, into lp, and writes W = P1 − λP2 to shared memory. P1 is not rounded before that, because W
+// is small where the maps agree.
 __device__ __forceinline__ void subtract(Packed& lp, const Piece& s, const Piece& p1, const Cell& at, u32 stats, u32 out, int j0) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
@@ -101,7 +102,7 @@ __device__ __forceinline__ void subtract(Packed& lp, const Piece& s, const Piece
     }
 }
 
-// dS = ±P∘(dP − Δ), to shared memory. Δ lies at delta for row 0.
+// dS = ±P∘(dP − Δ), to shared memory. delta points to Δ of row 0.
 __device__ __forceinline__ void gradScores(const Packed& p, const Scores& dp, const Cell& at, u32 delta, float sign, u32 out) {
 #pragma unroll
   for (int mt = 0; mt < SM; mt++)
@@ -114,7 +115,7 @@ __device__ __forceinline__ void gradScores(const Packed& p, const Scores& dp, co
     }
 }
 
-// P_1, packed, and with two maps λ·P_2 and W, of the columns from the warp's j0-th on.
+// P_1, packed, and with two maps λ·P_2 and W, of the columns starting at the warp's j0-th.
 __device__ __forceinline__ void formMaps(Packed& p1, Packed& p2, const Backward& p, const Walk& w, u32 base, u32 stage, const Cell& at, u32 out, bool mask,
                                          int j0, int sm, int sn, int lane) {
   const u32 stats = stage + MAPS * BYTES_Q + BYTES_O;
@@ -135,7 +136,7 @@ __device__ __forceinline__ void formMaps(Packed& p1, Packed& p2, const Backward&
   pack(p1, s, j0);
 }
 
-// What can be done before the other warps are done: W and dS of the tile at hand, into shared memory.
+// The work that does not depend on other warps: W and dS of the current tile, into shared memory.
 __device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 base, u32 stage, Sums&, int warp, int lane) {
   const int sm = warp / SNW, sn = warp % SNW;
   const Cell at = {16 * sm + (lane >> 2), 16 * sn + 2 * (lane & 3)};
@@ -152,7 +153,7 @@ __device__ __forceinline__ void formTiles(const Backward& p, const Walk& w, u32 
   if (MAPS == 2) gradScores(p2, s, at, stats + 12, -1.f, out + 2 * BYTES_P);
 }
 
-// What needs all warps' W and dS.
+// The work that needs all warps' W and dS.
 __device__ __forceinline__ void addKeys(u32 base, u32 stage, Sums& sums, int warp, int lane) {
   product<VM, VN, BM / 16>(sums.dv, leftSide<BN, true, VMW>(base + AT_P, warp / VNW, lane), rightSide<DV, true, VNW>(stage + MAPS * BYTES_Q, warp % VNW, lane));
 #pragma unroll
@@ -163,7 +164,7 @@ __device__ __forceinline__ void addKeys(u32 base, u32 stage, Sums& sums, int war
   }
 }
 
-// dS of a map as the left side of dQ.
+// dS of a map as the left operand of dQ.
 __device__ __forceinline__ Side<BN, false, QMW> gradSide(u32 base, int map, int piece, int lane) {
   return leftSide<BN, false, QMW>(base + AT_P + (1 + map) * BYTES_P, piece, lane);
 }

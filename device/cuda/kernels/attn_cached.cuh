@@ -1,27 +1,29 @@
 // Attention of single rows to a paged cache (split-K), one map or the difference of two.
 //
-// Kernel 1: a block for (row, group) takes the row's keys in splits and gives, for each query vector of the group's heads
-// and each split, m = max s, l = Σ exp2(s − m), O = Σ exp2(s − m)·v, with s = scale·log2 e·q·k. All of a split's K and V, up to 100 KB, is asked
-// for at once by cp.async, the next split's K as soon as this one's has been used and its V likewise, and two or three blocks share an SM, so that
-// the memory never waits for arithmetic. K and V are read
-// once for all query vectors of the group: both maps, and all heads that share them. After the wait what counts is the chain of
-// steps, so both products are the matrix units': S = K·Qᵀ with keys as the tall side of m16n8k16 and query vectors as the narrow one, and
-// Oᵀ = Vᵀ·Pᵀ with columns as the tall side, where a vector of P is two narrow columns, bf16(p) and bf16(p − bf16(p)), which loses nothing
-// and costs nothing. Rows of K and V are an odd number of 16 bytes apart and meet no bank twice.
-// Where only one row's newest key may still be on its way (`early`), everything before it is asked for while the kernels that make the query
-// still run (early.cuh).
-// Kernel 2 adds a row's splits, subtracts the maps and applies the head norm; all that it reads is under way before the first of it is used.
+// Kernel 1: a block for (row, group) takes the row's keys in splits and computes, for each query vector of the group's
+// heads and each split, m = max s, l = Σ exp2(s − m), O = Σ exp2(s − m)·v, with s = scale·log2 e·q·k. All of a split's
+// K and V, up to 100 KB, is loaded at once with cp.async; the next split's K is loaded as soon as this one's has been
+// used, then its V. Two or three blocks share an SM, so that memory never waits for arithmetic. K and V are read once
+// for all query vectors of the group: both maps, and all heads that share them. After the loads the chain of dependent
+// steps dominates, so both products use the tensor cores: S = K·Qᵀ with keys as the tall side of m16n8k16 and query
+// vectors as the narrow one, and Oᵀ = Vᵀ·Pᵀ with columns as the tall side, where a vector of P is two narrow columns,
+// bf16(p) and bf16(p − bf16(p)), which is exact and costs nothing extra. Rows of K and V are an odd number of 16 bytes
+// apart, which avoids bank conflicts. If only one row's newest key may still be in flight (`early`), everything before
+// it is loaded while the kernels that compute the query still run (early.cuh).
 //
-// Where a split begins depends on the shape and the key's position alone and each row is summed by itself in a fixed order, so a row's
-// bits do not depend on its company. Bound: bytes of K and V, (keys·D + DV)·2 per group and position.
+// Kernel 2 adds a row's splits, subtracts the maps and applies the head norm; all its loads are issued before the first
+// result is used.
 //
-// BYTES: the cache holds bytes, an element being scale·(byte − 128) with one scale for a row and head, at the end of the row (device.Cache).
-// They are copied as they are and become bf16, exactly, on their way from shared memory to the matrix units; scales of keys meet the scores,
-// those of values P, both fp32. A product's k may run in any order and its rows too, so a thread takes neighbouring bytes: four of a key, or two
-// columns of a value.
+// The start of a split depends only on the shape and the key's position, and each row is summed separately in a fixed
+// order, so a row's bits do not depend on its batch. Bound: bytes of K and V, (keys·D + DV)·2 per group and position.
 //
-// HEAD, VALUE, KEYS and SPLIT (keys of a split) are the shape, or 0 for one that is known at run time; THREADS are those of a split. In
-// shared memory and in the splits' sums heads are as wide as the next multiple of 16, with zeros behind their end.
+// BYTES: an int8 cache, an element being scale·(byte − 128) with one scale per row and head, at the end of the row
+// (device.Cache). Bytes are copied unchanged and converted exactly to bf16 between shared memory and the tensor cores.
+// Scales of keys are applied to the scores, those of values to P, both in fp32. A product's k and its rows may be in
+// any order, so a thread takes adjacent bytes: four of a key, or two columns of a value.
+//
+// HEAD, VALUE, KEYS and SPLIT (keys per split) are the shape, or 0 for one known at run time; THREADS are those of a
+// split. In shared memory and in the splits' sums heads are padded with zeros to the next multiple of 16.
 #ifndef BYTES
 #define BYTES 0
 #endif
@@ -59,7 +61,7 @@ struct Cached {
   __device__ __forceinline__ int pitchS() const { return split() + 8; }
 };
 
-// Asks for `heads` heads of width n of the rows' cache lines, from column c0 on; rows that do not exist become zeros.
+// Loads `heads` heads of width n of the rows' cache lines, starting at column c0; rows that do not exist become zeros.
 __device__ __forceinline__ void stage(Cell* to, int pitch, const Cell* from, i64 ld, i64 c0, const int* rows, int count, int heads, int n, bool vec) {
   if (vec) {
     const int pieces = heads * n / CELLS;
@@ -78,7 +80,8 @@ __device__ __forceinline__ void stage(Cell* to, int pitch, const Cell* from, i64
 }
 
 #if BYTES
-// Asks for the scales of the rows' heads first… of a row, which lie behind its bytes: 16 bytes, which hold those of heads first & ~3….
+// Loads the scales of the rows' heads starting at first, which follow a row's bytes: 16 bytes, which hold those of
+// heads first & ~3….
 __device__ __forceinline__ void stageScales(float* to, const Cell* from, i64 ld, i64 elements, int first, const int* rows, int count) {
   const u32 base = sharedAddr(to);
   for (int s = threadIdx.x; s < count; s += THREADS) {
@@ -87,17 +90,17 @@ __device__ __forceinline__ void stageScales(float* to, const Cell* from, i64 ld,
   }
 }
 
-// Two bytes as bf16: 2^23 + x is a float whose last bits are x.
+// Two bytes as bf16: 2^23 + x is a float whose low bits are x.
 __device__ __forceinline__ float unbiased(u32 x) { return __uint_as_float(0x4b000000u | x) - 8388736.f; }
 __device__ __forceinline__ u32 widen(u32 a, u32 b) { return packBf16(unbiased(a), unbiased(b)); }
 
-// The left side of 16 keys and 16 elements, of which thread t has four neighbours.
+// The left operand of 16 keys and 16 elements, of which thread t has four adjacent ones.
 __device__ __forceinline__ void loadKeys(u32 (&k)[4], const Cell* at, int pitch) {
   const u32 a = *(const u32*)at, b = *(const u32*)(at + 8 * pitch);
   k[0] = widen(a & 255, a >> 8 & 255), k[2] = widen(a >> 16 & 255, a >> 24);
   k[1] = widen(b & 255, b >> 8 & 255), k[3] = widen(b >> 16 & 255, b >> 24);
 }
-// The left side of 16 columns and 16 keys: rows g and g + 8 are neighbouring columns.
+// The left operand of 16 columns and 16 keys: rows g and g + 8 are adjacent columns.
 __device__ __forceinline__ void loadValues(u32 (&v)[4], const Cell* at, int pitch) {
   u32 x[4];
 #pragma unroll
@@ -107,10 +110,11 @@ __device__ __forceinline__ void loadValues(u32 (&v)[4], const Cell* at, int pitc
 }
 #endif
 
-// score[i][s] = scale·q_i·k_s for the split's keys. A warp takes 16 keys of one key head, with up to 8 of its query vectors at a time.
+// score[i][s] = scale·q_i·k_s for the split's keys. A warp takes 16 keys of one key head, with up to 8 of its query
+// vectors at a time.
 __device__ __forceinline__ void splitScores(const Cached& a, float* score, const Cell* K, const float* scales, const bf16* query, int count, float scale) {
   constexpr int STEPS = HEAD ? HEAD / 16 : 1;
-  const int each = a.vectors() / a.keys(), tiles = a.split() / 16; // query vectors of a key head; a constant where the shape is
+  const int each = a.vectors() / a.keys(), tiles = a.split() / 16; // query vectors per key head; a constant if the shape is
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   for (int item = threadIdx.x >> 5; item < tiles * a.keys(); item += THREADS / 32) {
     const int j = item / tiles, s0 = item % tiles * 16;
@@ -146,8 +150,8 @@ __device__ __forceinline__ void splitScores(const Cached& a, float* score, const
   }
 }
 
-// The scores of a query vector become exp2(s − m), times the value's scale where there are any, and 0 beyond the last key; m and l go to
-// stats. A warp for each vector.
+// The scores of a query vector become exp2(s − m), times the value's scale if there is one, and 0 beyond the last key;
+// m and l go to stats. One warp per vector.
 __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, const float* scales, float* stats, int count) {
   constexpr int PER = (SPLIT ? SPLIT : THREADS) / 32; // scores of a lane
   const int lane = threadIdx.x & 31;
@@ -172,14 +176,14 @@ __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, cons
   }
 }
 
-// Two neighbours of P as bf16, or what that rounding loses; or 0.
+// Two adjacent elements of P as bf16, or the rounding error of that; or 0.
 __device__ __forceinline__ u32 packPart(const float* p, bool rest, bool there) {
   const float2 x = *(const float2*)p;
   const u32 high = packBf16(x.x, x.y), low = packBf16(x.x - lowBf16(high), x.y - highBf16(high));
   return there ? rest ? low : high : 0;
 }
 
-// O of up to 4 query vectors from i0 on. A warp takes 16 columns and 64 keys; the 64s are added in order.
+// O of up to 4 query vectors starting at i0. A warp takes 16 columns and 64 keys; the 64s are added in order.
 __device__ __forceinline__ void splitValues(const Cached& a, const float* score, const Cell* V, float* room, float* to, int count, int i0) {
   const int wide = a.wideDV(), tiles = wide / 16, parts = (count + 63) / 64, some = min(4, a.vectors() - i0);
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
@@ -194,7 +198,7 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
     float z[4] = {0.f, 0.f, 0.f, 0.f};
     u32 v[4][4], x[4][2];
 #pragma unroll
-    for (int u = 0; u < 4; u++) { // no branch, so that all loads go first: steps beyond the last key repeat the last, times 0
+    for (int u = 0; u < 4; u++) { // no branch, so that all loads are issued first: steps beyond the last key repeat the last, times 0
       const int s = 64 * part + 16 * u, from = min(s, (count - 1) / 16 * 16);
       x[u][0] = packPart(p + from, g > 3, s < count), x[u][1] = packPart(p + from + 8, g > 3, s < count);
 #if BYTES
@@ -222,15 +226,15 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
   __syncthreads();
 }
 
-// A part of the cache: where its keys and values lie in shared memory and which lines of the cache they are.
+// A part of the cache: the location of its keys and values in shared memory, and their cache lines.
 struct Part {
   Cell *K, *V;
-  float *scaleK, *scaleV; // of bytes: four for each key
+  float *scaleK, *scaleV; // for bytes: four per key
   int* row;
   int first, count;
 };
 
-// Asks for the keys, or values, of the part's rows from…to−1, as a group of their own.
+// Loads the keys, or values, of the part's rows from…to−1, as a separate group.
 __device__ __forceinline__ void stageKeys(const Cached& a, const Part& p, int g, int from, int to) {
   stage(p.K + from * a.pitchK(), a.pitchK(), a.k, a.ldk, (i64)g * a.keys() * a.D(), p.row + from, to - from, a.keys(), a.D(), a.vec);
 #if BYTES
@@ -244,9 +248,10 @@ __device__ __forceinline__ void stageValues(const Cached& a, const Part& p, int 
   cpCommit();
 }
 
-// The values of keys beyond the split's last, up to the next 16, become zeros: whatever lay there might be no number.
+// The values of keys beyond the split's last, up to the next 16, become zeros: uninitialised memory might not be
+// finite.
 __device__ __forceinline__ void clearValues(const Cached& a, Cell* V, int count) {
-  if (BYTES) return; // any byte is a number
+  if (BYTES) return; // any byte is finite
   const int pieces = a.wideDV() / CELLS, all = ((count + 15) / 16 * 16 - count) * pieces;
   for (int i = threadIdx.x; i < all; i += THREADS) *(uint4*)(V + (count + i / pieces) * a.pitchV() + i % pieces * CELLS) = {0, 0, 0, 0};
 }
@@ -267,9 +272,10 @@ struct Split {
   float *sums, *stats, scale;
 };
 
-// Grid (groups, splits at a time, rows): what runs at the same time reads whole rows of the cache, and blocks beyond a row's last key come
-// last and leave at once. With MORE, a block goes on to the splits behind those that run at the same time. Shared memory: K, V, the query vectors, their
-// scores and, with MORE, sums of 64 keys each and the cache lines of two splits, which otherwise take the place of K and the scores.
+// Grid (groups, concurrent splits, rows): concurrent blocks read whole rows of the cache, and blocks beyond a row's
+// last key come last and exit at once. With MORE, a block continues with the splits after the concurrent ones. Shared
+// memory: K, V, the query vectors, their scores and, with MORE, sums of 64 keys each and the cache lines of two splits,
+// which otherwise reuse the memory of K and the scores.
 template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p, bool early) {
   extern __shared__ uint4 cachedShared[];
   const Cached& a = p.a;
@@ -282,7 +288,7 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
   float* scales = (float*)(V + split * a.pitchV());
   bf16* query = (bf16*)(scales + (BYTES ? 8 * split : 0));
   float *score = (float*)(query + vectors * a.pitchQ()), *parts = MORE ? score + vectors * a.pitchS() : (float*)K;
-  int* row = MORE ? (int*)(parts + sums) : (int*)score; // there until all keys are asked for
+  int* row = MORE ? (int*)(parts + sums) : (int*)score; // used until all keys are loaded
   if (blockIdx.y > 0 && (int)blockIdx.y * split > last) return; // the first split stays: see early.cuh
   if (!early || last < 0) waitEarlier();
   Part here = {K, V, scales, scales + 4 * split, row, 0, 0}, next = {K, V, scales, scales + 4 * split, row + split, 0, 0};
@@ -297,7 +303,7 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
 #pragma unroll 2
   for (int i = threadIdx.x; i < vectors * wide; i += THREADS)
     query[i / wide * a.pitchQ() + i % wide] = i % wide < a.D() ? p.q[n * p.ldq + ((i64)g * vectors + i / wide) * a.D() + i % wide] : (bf16)0;
-  if (sure < here.count) { // the newest key, in two groups as well: all but the last must be there
+  if (sure < here.count) { // the newest key, also in two groups: all but the last must be there
     stageKeys(a, here, g, sure, here.count);
     stageValues(a, here, g, sure, here.count);
   }

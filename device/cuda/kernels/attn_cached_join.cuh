@@ -1,7 +1,8 @@
 // Kernel 2 of attn_cached.cuh: the sum of a row's splits, the difference of its maps, the head norm.
-constexpr int JOIN = 384, BATCH = 4; // splits whose sums a thread asks for at once
+constexpr int JOIN = 384, BATCH = 4; // splits whose sums a thread loads at once
 
-// Each map's largest m and Σ exp2(m − top)·l over the splits, from a lane's first m and l. Each warp finds both by itself: no barrier.
+// Each map's largest m and Σ exp2(m − top)·l over the splits, from a lane's first m and l. Each warp computes both
+// itself, without a barrier.
 __device__ __forceinline__ void joinTotals(float2* total, const float* stats, i64 next, int used) {
   for (int s = (threadIdx.x & 31) + 32; s < used; s += 32) {
     float2 x[MAPS];
@@ -34,7 +35,7 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
   float4 x = {0.f, 0.f, 0.f, 0.f};
   float y[2] = {0.f, 0.f}, scaled[2] = {gain, gain}, minus = 0.f;
   waitEarlier();
-  float2 total[MAPS]; // asked for before the sums, so that the factors are made while those come
+  float2 total[MAPS]; // loaded before the sums, so that the factors are computed while those arrive
 #pragma unroll
   for (int i = 0; i < MAPS; i++) {
     total[i] = {LOWEST, 0.f};
@@ -42,9 +43,9 @@ KERNEL_JOIN(const float* sums, const float* stats, const int* pos, const float* 
   }
   if (MAPS == 2) minus = each ? -lam[n * ldlam + h] : -lam[0];
 #pragma unroll
-  for (int i = 0; i < 2; i++) // all loads that the end needs, now
+  for (int i = 0; i < 2; i++) // issue all loads that the end needs now
     if (norm && weight != 0 && (int)threadIdx.x + i * JOIN < DV) scaled[i] *= toFloat(weight[threadIdx.x + i * JOIN]);
-  for (int s0 = group; s0 < used + group; s0 += groups * BATCH) { // the same turns for all threads: the first has a barrier
+  for (int s0 = group; s0 < used + group; s0 += groups * BATCH) { // the same number of iterations for all threads: the first has a barrier
     float4 z[MAPS][BATCH];
 #pragma unroll
     for (int i = 0; i < MAPS; i++)

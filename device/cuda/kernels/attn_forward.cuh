@@ -28,7 +28,7 @@ constexpr int SQ = BM * D * 2, SK = BN * D * 2, SV = BN * DV * 2; // bytes of a 
 constexpr int STAGE = KEYS * SK + SV;
 constexpr int FACTORS = MT * (BN / 16) * 512, PAIR = FACTORS + MT * 256; // a warp's P, then its row factors, for its partner
 constexpr int SP = MAPS == 2 ? RW * CW * PAIR : 0;
-constexpr bool HELD = MT == 1 && (BLOCKS == 1 || DV <= 64); // Q stays in registers, where they suffice, and P takes its place in shared memory
+constexpr bool HELD = MT == 1 && (BLOCKS == 1 || DV <= 64); // Q stays in registers if they suffice, and P takes its place in shared memory
 constexpr int AT_STAGE = HELD && SP > MAPS * SQ ? SP : MAPS * SQ;
 constexpr int AT_P = HELD ? 0 : AT_STAGE + 2 * STAGE, AT_ROW = HELD ? AT_STAGE + 2 * STAGE : AT_P + SP;
 constexpr float RAISE = 8.f;
@@ -46,15 +46,15 @@ struct Forward {
   int each, norm; // λ is [N,H]; the head norm is on
 };
 
-// What a warp knows of its place: rows r·16 + 16·RW·mt + g and + 8, columns of half c.
+// A warp's part: rows r·16 + 16·RW·mt + g and + 8, columns of half c.
 struct Place {
   int lane, r, c, g, t, m0;
   __device__ __forceinline__ int row(int mt, int half) const { return m0 + 16 * (mt * RW + r) + g + 8 * half; }
   __device__ __forceinline__ int col(int j) const { return 16 * ((j >> 1) * CW + c) + 8 * (j & 1) + 2 * t; }
 };
 
-// Partners are neighbours, so they sit on two schedulers: the warps of one scheduler belong to different pairs, and one may
-// take exponentials while the other multiplies.
+// Partners are adjacent warps and so use two schedulers: the warps of one scheduler belong to different pairs, and one
+// can compute exponentials while the other multiplies.
 __device__ __forceinline__ Place placeOf(int tid, int m0) {
   const int warp = tid >> 5, lane = tid & 31;
   return {lane, warp / CW, warp % CW, lane >> 2, lane & 3, m0};
@@ -84,7 +84,7 @@ __device__ __forceinline__ void maskTile(float (&s)[MT][BN / 8][4], const Forwar
     }
 }
 
-// One tile of the online softmax: s becomes P relative to the running maximum; f are the factors of what was summed before.
+// One tile of the online softmax: s becomes P relative to the running maximum; f are the factors of earlier sums.
 __device__ __forceinline__ void softmaxTile(float (&s)[MT][BN / 8][4], float (&top)[MT][2], float (&sum)[MT][2], float (&f)[MT][2], float c) {
 #pragma unroll
   for (int mt = 0; mt < MT; mt++)
@@ -139,7 +139,7 @@ __device__ __forceinline__ void rescale(Acc& o, const float (&f)[MAPS][MT][2]) {
       for (int e = 0; e < 4; e++) o[i][j][e] *= f[i / MT][i % MT][e >> 1];
 }
 
-// P as the left side of P·V: the warp's own fragments, then its partner's in shared memory.
+// P as the left operand of P·V: the warp's own fragments, then its partner's in shared memory.
 struct Weights {
   const u32 (&own)[MT][BN / 16][4];
   u32 other;
@@ -153,7 +153,7 @@ struct Weights {
   }
 };
 
-// Q as the left side of Q·Kᵀ where it stays in registers.
+// Q as the left operand of Q·Kᵀ if it stays in registers.
 struct Held {
   const u32 (&f)[D / 16][4];
   __device__ __forceinline__ void load(u32* r, int i, int k) const {
@@ -247,7 +247,7 @@ __device__ __forceinline__ void finish(const Forward& p, const Place& w, Acc& o,
 #pragma unroll
     for (int i = 0; i < 2 * MT; i++) {
       const u32 at = rows + (w.row(i >> 1, i & 1) - w.m0) * 16 + 8;
-      float z = MAPS == 2 ? ldShared(at) + ldShared(at + 4) : rstd[i >> 1][i & 1]; // one order in both warps
+      float z = MAPS == 2 ? ldShared(at) + ldShared(at + 4) : rstd[i >> 1][i & 1]; // the same order in both warps
       rstd[i >> 1][i & 1] = rsqrtf(z * (1.f / DV) + p.eps);
     }
   }
@@ -263,7 +263,7 @@ __device__ __forceinline__ void scores(float (&s)[MT][BN / 8][4], const u32 (&fq
     product<MT, BN / 16, D / 16>(s, leftSide<D, false, RW>(q, r, lane), rightSide<D, false, 1>(k, 0, lane));
 }
 
-// Gives the partner this warp's P and factors, and takes the partner's factors.
+// Sends this warp's P and factors to its partner, and receives the partner's factors.
 __device__ __forceinline__ void exchange(u32 mine, u32 his, const u32 (&pf)[MT][BN / 16][4], float (&f)[MAPS][MT][2], int lane, int r) {
 #pragma unroll
   for (int mt = 0; mt < MT; mt++) {
@@ -307,7 +307,7 @@ __device__ __forceinline__ void forward(const Forward& p) {
   for (int odd = 0; j <= last; j++, odd ^= 1) {
     const u32 at = base + AT_STAGE + odd * STAGE;
     tid = fresh((u32)tid);
-    w = placeOf(tid, w.m0); // addresses are formed anew in each turn
+    w = placeOf(tid, w.m0); // recompute addresses in each iteration
     if (j < last) loadKeys(base + AT_STAGE + (odd ^ 1) * STAGE, k, v, p, j + 1, tid);
     cpCommit();
     float s[MT][BN / 8][4], f[MAPS][MT][2];

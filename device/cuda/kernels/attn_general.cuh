@@ -1,7 +1,7 @@
 // Attention of any shape (D up to 256, DV up to 512, any strides), one map or the difference of two: the equations of
-// attn_forward.cuh and attn_backward.cuh with one warp for each row, on the ordinary units. It serves widths that the
-// tiled kernels are not built for. A warp takes 32 keys (or queries) at a time: first a lane for each, for the dot
-// products and the softmax, then a lane for each 32nd column, for the sums. Every order is fixed.
+// attn_forward.cuh and attn_backward.cuh with one warp per row, without tensor cores. It is used for widths without
+// tiled kernels. A warp takes 32 keys (or queries) at a time: first one lane per key, for the dot products and the
+// softmax, then one lane per 32nd column, for the sums. Every order is fixed.
 constexpr int MAX_D = 256, MAX_DV = 512, LANES_D = MAX_D / 32, LANES_V = MAX_DV / 32, WARPS = 4;
 #define LOG2E 1.4426950408889634f
 #define LN2 0.6931471805599453f
@@ -31,7 +31,7 @@ __device__ __forceinline__ void stage(float* to, const bf16* from, int n, int la
   __syncwarp();
 }
 
-// One online softmax: p becomes exp2(s − top), the answer is the factor of earlier sums.
+// One online softmax: p becomes exp2(s − top); returns the factor of earlier sums.
 __device__ __forceinline__ float soften(float& p, float s, float& top, float& sum) {
   float now = fmaxf(top, warpMax(s)), f = exp2f(top - now); // the row's own key is never masked, and top only grows
   if (now == __uint_as_float(0xff800000u)) now = 0.f, f = 1.f;
@@ -41,7 +41,7 @@ __device__ __forceinline__ float soften(float& p, float s, float& top, float& su
   return f;
 }
 
-// The row's sums acc (map by map) and statistics become its results.
+// Turns the row's sums acc (map by map) and statistics into its results.
 __device__ __forceinline__ void finishRow(const General& a, i64 n, int h, float (&acc)[MAPS][LANES_V], const float* top, const float* sum, int lane) {
   float lam = 0.f, z = 0.f;
   if (MAPS == 2) lam = a.each ? a.lam[n * a.ldlam + h] : a.lam[0];
@@ -128,7 +128,7 @@ __device__ __forceinline__ void cell(const float* s, const float* stats, float d
   }
 }
 
-// dQ: a warp for each (row, head), as forward.
+// dQ: a warp per (row, head), as in forward.
 __device__ __forceinline__ void generalQueries(const General& a) {
   __shared__ float query[WARPS][MAPS * MAX_D], grad[WARPS][MAX_DV];
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
@@ -166,7 +166,7 @@ __device__ __forceinline__ void generalQueries(const General& a) {
       if (lane + 32 * j < a.D) a.dq[n * a.lddq + ((i64)h * MAPS + i) * a.D + lane + 32 * j] = toBf16(a.scale * acc[i][j]);
 }
 
-// dK and dV: a warp for each (row, group), over the group's heads and the queries from the row on.
+// dK and dV: a warp per (row, group), over the group's heads and the queries at or after the row.
 __device__ __forceinline__ void generalKeys(const General& a) {
   __shared__ float key[WARPS][MAPS * MAX_D], value[WARPS][MAX_DV];
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, heads = a.H / a.G;

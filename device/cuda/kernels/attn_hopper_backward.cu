@@ -25,13 +25,13 @@
 #include "hopper_args.cuh"
 
 constexpr int D = HEAD, DV = VALUE, THREADS = 384, BM = QUERIES, BN = SPLIT ? 64 : 128, STAGES = 2;
-constexpr int UNITS = BM / 64;  // a unit is 64 queries, whose dQ of one map is PIECES pieces of 2 KB
+constexpr int UNITS = BM / 64; // a unit is 64 queries, whose dQ of one map is PIECES pieces of 2 KB
 constexpr int PIECES = D / 8, PIECE = 2048;
 constexpr int HELD = SPLIT ? 1 : KEYS;  // key heads whose dK a warpgroup sums
 constexpr int COLS = SPLIT ? DV / 2 : DV;  // columns of dV that it sums
 constexpr int OWN = SPLIT ? 1 : MAPS;  // maps that it forms
-constexpr bool EARLY = OWN == 1 && OUTS == 2;  // dP runs beside the exponentials
-constexpr bool TIGHT = OWN == 2 && HELD * D + COLS == 256;  // registers are short: W does not stay in flight beside dS
+constexpr bool EARLY = OWN == 1 && OUTS == 2; // dP overlaps the exponentials
+constexpr bool TIGHT = OWN == 2 && HELD * D + COLS == 256; // registers are short: W is not in flight together with dS
 constexpr int PWV = COLS % 64 == 0 ? 64 : 32;
 typedef TileOf<BN, D> TileK;
 typedef TileOf<BN, DV, PWV> TileV;
@@ -39,8 +39,8 @@ typedef TileOf<BM, D> TileQ;
 typedef TileOf<BM, DV, PWV> TileO;
 typedef TileOf<BN, BM> TileS;  // dSᵀ of one map
 
-// Shared memory: K, V, two stages of Q, OUTS of dO, BUFFERS of dSᵀ, what warpgroups exchange, dQ on its way to the copy
-// engine (one area for each warpgroup), the stages' statistics, barriers, the ticket.
+// Shared memory: K, V, two stages of Q, OUTS of dO, BUFFERS of dSᵀ, the warpgroups' exchange buffers, dQ for the copy
+// engine (one area per warpgroup), the stages' statistics, barriers, the ticket.
 constexpr int STATS = MAPS == 1 ? 2 : 5;  // of a row: LSE·log2 e, Δ; or LSE1, LSE2, Δ1, Δ2, λ
 constexpr int ROOM = MAPS == 1 ? 2 : 8;  // floats of a row in memory
 constexpr int STAGE = MAPS * TileQ::BYTES, STATBYTES = STATS * BM * 4;
@@ -61,7 +61,7 @@ struct Rings {
   RingO o;
 };
 
-// Where a block is: keys n·BN…, group of sequence b, and a walk over (head, query tile).
+// A block's position: keys n·BN…, group of sequence b, and an iteration over (head, query tile).
 struct Walk {
   i64 n0;
   int n, b, group, h, m, from, to;
@@ -145,7 +145,7 @@ __device__ __forceinline__ void mask(Scores& s, const HopperBackward& p, const W
     }
 }
 
-// P = exp2(c·s − LSE·log2 e), in place; statistic LSE of the map lies at stats for query 0.
+// P = exp2(c·s − LSE·log2 e), in place; stats points to the map's LSE of query 0.
 __device__ __forceinline__ void exponentials(Scores& s, const Thread& me, u32 stats, float c) {
 #pragma unroll
   for (int j = 0; j < BM / 8; j++) {
@@ -185,8 +185,8 @@ __device__ __forceinline__ void storeGrads(const Packed& p, u32 tile, const Thre
     stmatrix4(tile + k / 4 * TileS::PANEL + row * 128 + (((2 * (k & 3) + (me.lane >> 4)) ^ (row & 7)) << 4), p[k]);
 }
 
-// What P of the warpgroup's maps becomes, all packed: P itself in ds, and W = P_1 − λ·P_2. Registers are short, so s
-// goes as they come.
+// Packs P of the warpgroup's maps into ds, and W = P_1 − λ·P_2 into w. Registers are short, so s is consumed as it is
+// packed.
 __device__ __forceinline__ void packMaps(Packed& w, Packed (&ds)[OWN], const Scores (&s)[OWN]) {
 #pragma unroll
   for (int i = 0; i < BM / 4; i++) {
@@ -198,7 +198,7 @@ __device__ __forceinline__ void packMaps(Packed& w, Packed (&ds)[OWN], const Sco
   }
 }
 
-// The same where the other warpgroup has the other map: it hands it over as halves.
+// The same if the other warpgroup has the other map: it passes it as fp16.
 __device__ __forceinline__ void exchangeMaps(Packed& w, Packed& ds, const Scores& s, u32 base, const Thread& me) {
   const u32 mine = base + AT_X + me.wg * 8192 + me.tid * 16, his = mine + 8192 - me.wg * 16384;
 #pragma unroll
@@ -223,22 +223,22 @@ __device__ __forceinline__ void exchangeMaps(Packed& w, Packed& ds, const Scores
   }
 }
 
-// S of map i (of the warpgroup's own) is asked for.
+// Issues S of map i of the warpgroup's own.
 __device__ __forceinline__ void scores(Scores& s, u32 base, u32 stage, const Thread& me, int i) {
   const int map = SPLIT ? me.wg : i;
   rowsByRows<TileK, TileQ>(s, base + (KEYS == 2 ? map : 0) * TileK::BYTES, me.row, stage + map * TileQ::BYTES, 0);
   mmaCommit();
 }
 
-// dP of the n-th tile is asked for.
+// Issues dP of the n-th tile.
 __device__ __forceinline__ void gradOutputs(Scores& dp, u32 base, const RingO& ring, int n, const Thread& me) {
   ring.wait(n);
   rowsByRows<TileV, TileO>(dp, base + AT_V, me.row, ring.tile(n), 0);
   mmaCommit();
 }
 
-// P and dP of the n-th tile: ds holds P of the warpgroup's maps, that of the second times λ; dV is added to, still in
-// flight.
+// P and dP of the n-th tile: ds holds P of the warpgroup's maps, that of the second times λ; dV is accumulated, still
+// in flight.
 __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n, u32 stats,
                                          Sums& sums, Packed& wt, Packed (&ds)[OWN], Scores& dp, const Thread& me) {
   const bool masked =
@@ -260,7 +260,7 @@ __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w,
     exponentials(s[i], me, stats + map * (BM * 4), c);
     if (map == 1) timesLambda(s[i], me, stats);
   }
-  if (SPLIT && !EARLY) mmaFence(), gradOutputs(dp, base, ring.o, n, me);  // beside the exchange
+  if (SPLIT && !EARLY) mmaFence(), gradOutputs(dp, base, ring.o, n, me); // overlaps the exchange
   if (SPLIT) exchangeMaps(wt, ds[0], s[0], base, me);
   else packMaps(wt, ds, s);
   mmaFence();
@@ -320,26 +320,26 @@ __device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg,
 #pragma unroll
   for (int i = 0; i < HELD; i++) zero(sums.dk[i]);
   zero(sums.dv);
-  int *before = 0, n = 0;  // the counter of the query tile before, whose adds are not yet announced
+  int *before = 0, n = 0; // the counter of the previous query tile, whose adds are not yet announced
   bool more = true, staged = false;
   barWaitWarp(barK, 0);
   for (; more; n++) {
-    const Thread me = threadOf(fresh((u32)threadIdx.x), wg);  // addresses are formed anew in each turn
+    const Thread me = threadOf(fresh((u32)threadIdx.x), wg); // recompute addresses in each iteration
     const u32 stage = ring.q.tile(n), stats = base + AT_STATS + n % STAGES * STATBYTES,
               grads = base + AT_S + n % BUFFERS * (MAPS * TileS::BYTES);
     Packed wt, ds[OWN];
     Scores dp;
     formTile(p, w, base, ring, n, stats, sums, wt, ds, dp, me);
-    // One counter for a tile, or one for each share that the copy engine adds.
+    // One counter per tile, or one per share that the copy engine adds.
     const Share share = shareOf(p, w, n, wg);
     int* counter = p.counts + (COPIED > 0 ? share.at : share.at / (UNITS * MAPS));
     const int seen = COPIED < PIECES ? loadRelaxed(counter) : 0;
     if (!SPLIT && BUFFERS == 1 && n > 0) barrierOf(READ + 1 - wg, 256);
     formGrads(stage, stats, grads, sums, ds, dp, me);
-    if (OUTS == 1) mmaWait<1>(), pin(sums.dv), ring.o.release(n, me.lane);  // early: the next dO has nowhere else to go
+    if (OUTS == 1) mmaWait<1>(), pin(sums.dv), ring.o.release(n, me.lane); // early: the next dO has no other place
     barrierOf(GRADS, 256);
     if (COPIED == 0 && before != 0 && threadIdx.x == 128)
-      addRelease(before, 1);  // long done by now, so this does not stall
+      addRelease(before, 1); // done long ago, so this does not stall
     before = counter;
     mmaWait<0>();
     pin(sums.dv);

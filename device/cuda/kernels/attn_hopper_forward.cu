@@ -35,12 +35,12 @@ constexpr int AT_K = MAPS * TileQ::BYTES, AT_V = AT_K + STAGES * KEYS * TileK::B
 constexpr int BARRIERS = 1 + 4 * STAGES;
 static_assert(AT_BAR + BARRIERS * 8 == SHARED, "attn_hopper.go counts shared memory differently");
 static_assert(MAPS == PER || 64 * DV * 4 <= STAGES * KEYS * TileK::BYTES, "O2 passes through the ring of K");
-enum { MAP2_DONE = 1, MAP2_READY = 2, TURN = 3 };  // named barriers; TURN + w is warpgroup w's turn to multiply
+enum { MAP2_DONE = 1, MAP2_READY = 2, TURN = 3 }; // named barriers; TURN + w is warpgroup w's turn to multiply
 
 typedef Ring<STAGES, KEYS * TileK::BYTES> RingK;
 typedef Ring<STAGES, TileV::BYTES> RingV;
 
-// Where a block is: its sequence's rows n0…n0+rows−1, of which m0… are its own, behind `past` positions; and the key
+// A block's position: its sequence's rows n0…n0+rows−1, of which m0… are its own, after `past` positions; and the key
 // tiles they see, last…from.
 struct Place {
   int m0, h, b, last, from, rows, past, slot;
@@ -61,8 +61,8 @@ __device__ __forceinline__ Place placeOf(const HopperForward& p) {
   return at;
 }
 
-// A tile of keys or values from position `key`, columns from panel `first`: whole, or page by page by all lanes of the
-// warp. Positions after the sequence's last page are those of that page, and masked.
+// A tile of keys or values starting at position `key`, columns starting at panel `first`: whole, or page by page by all
+// lanes of the warp. Positions after the sequence's last page read that page again, and are masked.
 template <typename Tile>
 __device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at, u32 dst, const TensorMap* map, int key,
                                          int first, u32 bar) {
@@ -79,13 +79,13 @@ __device__ __forceinline__ void loadTile(const HopperForward& p, const Place& at
   }
 }
 
-// The slot is free, for all lanes that load.
+// Waits until the slot is free, for all lanes that load.
 template <typename R> __device__ __forceinline__ void openSlot(const R& ring, int n, int bytes) {
   if (!PAGED || threadIdx.x == 0) ring.open(n, bytes);
   if (PAGED) __syncwarp();
 }
 
-// The producer: one thread, or a warp where keys come in pages.
+// The producer: one thread, or a warp if keys are paged.
 __device__ __forceinline__ void produce(const HopperForward& p, const Place& at, u32 base, u32 barQ, RingK k, RingV v) {
   const int grp = at.h / (p.heads / p.groups);
   if (threadIdx.x == 0) {
@@ -118,8 +118,8 @@ struct Thread {
 };
 
 struct State {
-  float s[BN / 2];  // S, then P of the item at hand
-  u32 p[BN / 16][4];  // P of the item before, packed
+  float s[BN / 2]; // S, then P of the current item
+  u32 p[BN / 16][4]; // P of the previous item, packed
   float o[PER][DV / 2], top[PER][2], sum[PER][2];
 };
 
@@ -132,8 +132,7 @@ __device__ __forceinline__ void mask(float (&s)[BN / 2], const Thread& w, int ke
   }
 }
 
-// One item of the online softmax: s becomes P relative to the running maximum; f are the factors of what was summed
-// before.
+// One item of the online softmax: s becomes P relative to the running maximum; f are the factors of earlier sums.
 __device__ __forceinline__ void softmax(float (&s)[BN / 2], float (&top)[2], float (&sum)[2], float (&f)[2], float c) {
 #pragma unroll
   for (int half = 0; half < 2; half++) {
@@ -141,7 +140,7 @@ __device__ __forceinline__ void softmax(float (&s)[BN / 2], float (&top)[2], flo
 #pragma unroll
     for (int i = 2 * half; i < BN / 2; i += 4) x = fmaxf(x, fmaxf(s[i], s[i + 1]));
     x = rowMax(x) * c;
-    const float old = top[half], now = x > old + RAISE ? x : old;  // from −inf any x is a raise
+    const float old = top[half], now = x > old + RAISE ? x : old; // from −inf any x is a raise
     const float base = now == -INFINITE ? 0.f : now;
     f[half] = now == old ? 1.f : ex2(old - base);
 #pragma unroll
@@ -161,7 +160,7 @@ __device__ __forceinline__ void rescale(float (&o)[DV / 2], const float (&f)[2])
   for (int i = 0; i < DV / 2; i++) o[i] *= f[i >> 1 & 1];
 }
 
-// Warpgroups take turns at issuing products, so that one takes exponentials while the other multiplies.
+// Warpgroups alternate in issuing products, so that one computes exponentials while the other multiplies.
 __device__ __forceinline__ void myTurn(const Thread& w) {
   if (ORDER) barrierOf(TURN + w.wg, 256);
 }
@@ -176,7 +175,7 @@ template <int MAP> __device__ __forceinline__ void scores(State& x, const Thread
   mmaCommit();
 }
 
-// Item (n, MAP) but the first: S, beside P·V of the item before; then P of this one.
+// Item (n, MAP) except the first: S, overlapping P·V of the previous item; then P of this one.
 template <int MAP> __device__ __forceinline__ void step(State& x, const Thread& w, u32 base, const RingK& k,
                                                         const RingV& v, int n, int key, int late, float c) {
   constexpr int BEFORE = MAP == 0 ? PER - 1 : MAP - 1;
@@ -202,7 +201,7 @@ template <int MAP> __device__ __forceinline__ void step(State& x, const Thread& 
   packAll(x.p, x.s);
 }
 
-// The first item, with no P·V beside it.
+// The first item, without a P·V to overlap.
 __device__ __forceinline__ void start(State& x, const Thread& w, u32 base, const RingK& k, int n, int key, float c) {
   k.wait(n);
   myTurn(w);
@@ -317,7 +316,7 @@ __device__ __forceinline__ void consume(const HopperForward& p, const Place& at,
   Thread w = {wg, lane, lane & 3, 0, PER == MAPS ? 64 * wg : 0, {-at.past, -at.past}};
   const int m = at.m0 + w.tile;
   w.row = m + 16 * warp + (lane >> 2);
-  int late = -at.past;  // keys before this are outside some row's document; keys count from the sequence's first row
+  int late = -at.past; // keys before this are outside some row's document; keys count from the sequence's first row
   if (p.start != 0) {
     w.first[0] = p.start[at.n0 + min(w.row, p.t - 1)], w.first[1] = p.start[at.n0 + min(w.row + 8, p.t - 1)];
     late = p.start[at.n0 + min(m + 63, p.t - 1)];
@@ -332,10 +331,10 @@ __device__ __forceinline__ void consume(const HopperForward& p, const Place& at,
   const int tiles = at.last - at.from + 1;
   int n = 0, key = at.last * BN - at.past;
   if (ORDER && wg == 1) barrierArrive(TURN, 256);
-  for (; key > m + 63; n++, key -= BN) {  // beyond this warpgroup's diagonal
+  for (; key > m + 63; n++, key -= BN) { // beyond this warpgroup's diagonal
     k.wait(n), k.release(n, lane), v.wait(n), v.release(n, lane);
 #pragma unroll
-    for (int i = 0; i < PER; i++) myTurn(w), yourTurn(w);  // one for each of the tile's items
+    for (int i = 0; i < PER; i++) myTurn(w), yourTurn(w); // one for each of the tile's items
   }
   barWaitWarp(barQ, 0);
   start(x, w, base, k, n, key, c);
@@ -344,7 +343,7 @@ __device__ __forceinline__ void consume(const HopperForward& p, const Place& at,
     step<0>(x, w, base, k, v, n, key, late, c);
     if (PER == 2) step<PER - 1>(x, w, base, k, v, n, key, late, c);
   }
-  if (ORDER && wg == 0) myTurn(w);  // the other's last word: a block ends with no arrival pending
+  if (ORDER && wg == 0) myTurn(w); // the last arrival of the other: a block must end with no arrival pending
   if (PER == 1) v.wait(n - 1);
   mmaFence();
   addHeld<TileV>(x.o[PER - 1], x.p, v.tile(n - 1), 0);

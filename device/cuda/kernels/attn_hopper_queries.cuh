@@ -11,13 +11,13 @@ __device__ __forceinline__ Share shareOf(const HopperBackward& p, const Walk& w,
   return {MAPS == 2 || UNITS == 2 || (n & 1) == wg, map, unit, at};
 }
 
-// Key tiles that come before this one in the sum of dQ: those behind it.
+// Key tiles that come before this one in the sum of dQ: those with later keys.
 __device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
   return (min(w.m * BM + BM, p.t) - 1) / BN - w.n;
 }
 
-// Adds the tile's share to dQ, after the key tiles behind this one; seen is their counter as read before. The first
-// COPIED pieces go to the warpgroup's area, from where addStaged adds them.
+// Adds the tile's share to dQ, after the key tiles with later keys; seen is their counter as read before. The first
+// COPIED pieces go to the warpgroup's area, from which addStaged adds them.
 __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads, int seen,
                                            const int* counter, const Share& s, bool staged, const Thread& me) {
   const int before = turnOf(p, w);
@@ -26,7 +26,7 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
   columnsByColumns<TileS, TileK>(dq, grads + s.map * TileS::BYTES, 64 * s.unit,
                                  base + (KEYS == 2 ? s.map : 0) * TileK::BYTES);
   mmaCommit();
-  if (ADDS == 2 && COPIED < PIECES && before > __shfl_sync(0xffffffffu, seen, 0)) {  // the warp decides as one
+  if (ADDS == 2 && COPIED < PIECES && before > __shfl_sync(0xffffffffu, seen, 0)) { // uniform across the warp
     if (me.lane == 0)
       while (loadAcquire(counter) < before) {}
     __syncwarp();
@@ -52,8 +52,8 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
   if (COPIED > 0) barrierArrive(STAGED + me.wg, 160);
 }
 
-// A warp of the producer's adds what warpgroup wg has staged, in order, and announces it once memory has it: consumers
-// wait neither for their turn nor for the L2.
+// A producer warp adds what warpgroup wg has staged, in order, and announces it once memory has it: consumers wait
+// neither for their turn nor for the L2.
 __device__ __forceinline__ void addStaged(const HopperBackward& p, Walk w, int wg, u32 base) {
   const int heads = p.heads / p.groups;
   const u32 area = base + AT_DQ + wg * COPIED * PIECE;

@@ -1,4 +1,4 @@
-// The few instructions that attention needs beyond the prelude's, valid from sm_80 on.
+// The instructions that attention needs besides the prelude's; valid for sm_80 and later.
 #ifndef ATTN_PTX
 #define ATTN_PTX
 
@@ -18,8 +18,8 @@ __device__ __forceinline__ float lg2(float x) {
   return y;
 }
 
-// Hides where an address comes from: what is made of it is then formed where it is used, and does not occupy registers
-// for the whole of a loop.
+// Hides the origin of an address, so that derived addresses are computed where they are used and do not occupy
+// registers for the whole loop.
 __device__ __forceinline__ u32 fresh(u32 x) {
   asm volatile("" : "+r"(x));
   return x;
@@ -29,7 +29,7 @@ __device__ __forceinline__ const bf16* fresh(const bf16* x) {
   return x;
 }
 
-// The dynamic shared memory of the block, on 128 bytes: swizzled tiles rely on that.
+// The dynamic shared memory of the block, 128-byte aligned, as swizzled tiles require.
 __device__ __forceinline__ u32 sharedBase() {
   extern __shared__ __align__(128) unsigned char attnShared[];
   return sharedAddr(attnShared);
@@ -61,7 +61,7 @@ __device__ __forceinline__ bool anyLane(bool p) {
   return r != 0;
 }
 
-// *p += x for four neighbours, without an answer. Callers order these adds themselves (see loadAcquire).
+// *p += x for four adjacent floats, without a result. Callers order these adds themselves (see loadAcquire).
 __device__ __forceinline__ void redAdd4(float* p, const float* x) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");
@@ -71,7 +71,8 @@ __device__ __forceinline__ void redAdd4(float* p, const float* x) {
 #endif
 }
 
-// A counter that hands memory from one block to another: what was written before addRelease is seen after loadAcquire.
+// A counter that passes memory from one block to another: what was written before addRelease is visible after
+// loadAcquire.
 __device__ __forceinline__ int loadAcquire(const int* p) {
   int x;
   asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");

@@ -1,13 +1,13 @@
 // Tiles of bf16 in shared memory and products of them on the tensor cores.
 //
-// A tile has rows of W columns, W/8 chunks of 16 bytes each. Chunk c of row r lies at place c ^ x(r) of its row, so that the
-// eight rows of an 8×8 matrix lie in eight different groups of banks whether a warp walks along rows or down columns:
-// x(r) = r mod 8 when a row is a multiple of 128 bytes, r/2 mod 4 when it is an odd multiple of 64 (W = 96).
-// Fragments are 16×16. A warp among S neighbours takes fragments w, w+S, w+2S, … of a side: with S a power of two the
-// place of a fragment is then (the lane's own address ^ constant) + constant, one instruction or none.
+// A tile has rows of W columns, W/8 chunks of 16 bytes each. Chunk c of row r is stored at c ^ x(r) of its row, so that
+// the eight rows of an 8×8 matrix are in eight different groups of banks whether a warp reads along rows or down
+// columns: x(r) = r mod 8 if a row is a multiple of 128 bytes, r/2 mod 4 if it is an odd multiple of 64 (W = 96).
+// Fragments are 16×16. A warp among S adjacent ones takes fragments w, w+S, w+2S, … of a side: with S a power of two
+// the address of a fragment is then (the lane's own address ^ constant) + constant, one instruction or none.
 #include "attn_ptx.cuh"
 
-// AHEAD 0 asks for fragments only when they are used: fewer registers, and latency is left to the other warps.
+// AHEAD 0 loads fragments only when they are used: fewer registers, and other warps hide the latency.
 #ifndef AHEAD
 #define AHEAD 1
 #endif
@@ -24,8 +24,8 @@ template <int W> __device__ __forceinline__ u32 tileRight(u32 at, int chunks) {
   return (at ^ ((chunks & mask) << 4)) + ((chunks & ~mask) << 4);
 }
 
-// Starts copying ROWS rows of W columns from src (rows ld apart); rows from `rows` on become 0. Where a turn of the block is
-// a multiple of 8 rows, the swizzle stays the same and both addresses only advance.
+// Starts copying ROWS rows of W columns from src (rows ld apart); rows at and after `rows` become 0. If an iteration of
+// the block is a multiple of 8 rows, the swizzle stays the same and both addresses only advance.
 template <int ROWS, int W, int THREADS> __device__ __forceinline__ void tileLoad(u32 base, const bf16* src, i64 ld, int rows, int tid) {
   constexpr int chunks = W / 8, all = ROWS * chunks, turns = (all + THREADS - 1) / THREADS, step = THREADS / chunks;
   constexpr bool even = THREADS % chunks == 0 && step % 8 == 0;
@@ -48,8 +48,8 @@ template <int ROWS, int W, int THREADS> __device__ __forceinline__ void tileLoad
   }
 }
 
-// One side of a product as a tile. For the left side (rows m) FLIP says that the tile is stored [k][m], for the right side
-// (columns n) that it is stored [k][n]; otherwise [m][k] and [n][k].
+// One side of a product as a tile. For the left side (rows m) FLIP means that the tile is stored [k][m], for the right
+// side (columns n) that it is stored [k][n]; otherwise [m][k] and [n][k].
 template <int W, bool FLIP, int STRIDE> struct Side {
   u32 at;
   __device__ __forceinline__ void load(u32* r, int i, int k) const {
@@ -68,7 +68,7 @@ template <int W, bool FLIP, int STRIDE> __device__ __forceinline__ Side<W, FLIP,
   return {fresh(tileAt<W>(base, 16 * piece + ((lane >> 4) << 3) + (lane & 7), (lane >> 3) & 1))};
 }
 
-// acc[M][2N] (tiles of 16×8) += left·right over K steps of 16. Each fragment is asked for one step of N before it is used.
+// acc[M][2N] (tiles of 16×8) += left·right over K steps of 16. Each fragment is loaded one step of N before it is used.
 template <int M, int N, int K, typename L, typename R> __device__ __forceinline__ void product(float (&acc)[M][2 * N][4], L left, R right) {
   u32 a[2][M][4], b[2][4];
 #pragma unroll
@@ -114,8 +114,8 @@ __device__ __forceinline__ float rowMax(float x) {
   return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
 }
 
-// Four lanes hold a word of each of four pieces, their lane being the word's place in the piece; then each holds one whole piece, lane t that
-// of number t.
+// Transposes among four lanes: each holds one word of each of four pieces, the word at its lane's index; afterwards
+// lane t holds the whole piece t.
 __device__ __forceinline__ void gather4(u32 (&x)[4], int t) {
 #pragma unroll
   for (int bit = 1; bit <= 2; bit <<= 1)
@@ -129,8 +129,8 @@ __device__ __forceinline__ void gather4(u32 (&x)[4], int t) {
     }
 }
 
-// Writes a row's share of one warp among NW, N pieces of 8 columns of which each of the row's four lanes t holds two: 16 bytes at a time,
-// which fill the memory's sectors of 32, as far as there are four pieces.
+// Writes a row's share of one warp among NW, N pieces of 8 columns, of which each of the row's four lanes t holds two:
+// 16 bytes at a time, which fill the memory's sectors of 32, as far as there are four pieces.
 template <int N, int NW> __device__ __forceinline__ void storePieces(bf16* row, const u32 (&x)[N], int n, int t, bool live) {
 #pragma unroll
   for (int j = 0; j + 4 <= N; j += 4) {
@@ -143,7 +143,7 @@ template <int N, int NW> __device__ __forceinline__ void storePieces(bf16* row, 
     if (live) *(u32*)(row + 16 * (j / 2 * NW + n) + 8 * (j & 1) + 2 * t) = x[j];
 }
 
-// How warps share an output of M × N: the number of warps along N that reads the fewest fragments.
+// How warps divide an output of M × N: the number of warps along N that reads the fewest fragments.
 constexpr int warpsAlongN(int m, int n, int warps) {
   int best = 0, cost = 1 << 30;
   for (int wn = 1; wn <= warps; wn *= 2) {

@@ -1,4 +1,4 @@
-// AddBias: y[n,:] += b. A thread keeps 8 columns of b and walks down the rows; bound by one read and one write of y.
+// AddBias: y[n,:] += b. A thread keeps 8 columns of b and iterates over the rows. Bound: one read and one write of y.
 extern "C" __global__ void bias_add(bf16* y, i64 ldy, const bf16* b, i64 rows, i64 cols, int vec) {
   i64 c = ((i64)blockIdx.x * blockDim.x + threadIdx.x) * 8;
   if (c >= cols) return;
@@ -15,8 +15,8 @@ extern "C" __global__ void bias_add(bf16* y, i64 ldy, const bf16* b, i64 rows, i
 
 #include "columns.cuh"
 
-// BiasBackward: db[c] += Σ_n dy[n,c]. Block (x, p) sums the rows of part p for 256 columns: 32 threads of 8 columns side by
-// side, 8 rows at a time, the 8 lanes added in order; bias_finish adds the parts. Bound by one read of dy.
+// BiasBackward: db[c] += Σ_n dy[n,c]. Block (x, p) sums the rows of part p for 256 columns: 32 threads of 8 adjacent
+// columns, 8 rows at a time, the 8 lanes added in order; bias_finish adds the parts. Bound: one read of dy.
 extern "C" __global__ void __launch_bounds__(256) bias_parts(float* part, const bf16* dy, i64 ldy, i64 rows, i64 cols, int per, int vec) {
   __shared__ float room[8][256];
   int lane = threadIdx.x >> 5, x = threadIdx.x & 31;

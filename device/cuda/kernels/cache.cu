@@ -1,5 +1,6 @@
-// CacheWrite: row n of k and v goes to (slot[n], pos[n]) of the cache. A thread moves 16 bytes (or one element where rows do not lie on
-// them) of k and v seen as one row. For the few rows of decoding the bound is latency: where a row goes is known before its turn comes.
+// CacheWrite: row n of k and v goes to (slot[n], pos[n]) of the cache. A thread moves 16 bytes (or one element if rows
+// are not aligned) of k and v seen as one row. For the few rows of decoding the bound is latency: the destination of a
+// row is computed before the kernel's turn.
 #include "attn_page.cuh"
 #include "early.cuh"
 

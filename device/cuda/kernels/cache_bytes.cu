@@ -1,5 +1,6 @@
-// Keys and values in a cache of bytes, see device.Cache: a row of K or V is a byte for each element and, from the next 16 bytes, a float for each head. A warp takes one head
-// of one row: its largest magnitude, then its bytes. Bound by the bytes it moves; rows are few in decoding, and thousands in a prompt.
+// Keys and values in an int8 cache, see device.Cache: a row of K or V is a byte per element and, after the next
+// multiple of 16 bytes, a float per head. A warp takes one head of one row: its largest magnitude, then its bytes.
+// Bound: bytes moved; rows are few in decoding, and thousands in a prompt.
 #include "attn_page.cuh"
 #include "early.cuh"
 
@@ -20,7 +21,7 @@ __device__ __forceinline__ void writeHead(const Heads& k, i64 row, i64 n, int h)
   top = warpMax(top);
   const float inv = top > 0.f ? 127.f / top : 0.f;
   unsigned char* to = k.rows + row * k.ld;
-  for (int e = lane; e < k.width; e += 32) // 1.5·2^23 + x rounds to nearest and leaves the integer in the last bits
+  for (int e = lane; e < k.width; e += 32) // 1.5·2^23 + x rounds to nearest and leaves the integer in the low bits
     to[h * k.width + e] = (unsigned char)(128 + (int)(__float_as_uint(toFloat(from[e]) * inv + 12582912.f) - 0x4b400000u));
   if (lane == 0) *k.scale(row, h) = top / 127.f;
 }

@@ -1,16 +1,16 @@
 // The cross-entropy in the middle of Classify, on a chunk of fp32 logits z [rows, ld] that a product has just written:
 //
-//   lse = log Σ exp(z),  loss = lse − z[target],  dz = scale·(exp(z − lse) − onehot)
+//	lse = log Σ exp(z),  loss = lse − z[target],  dz = scale·(exp(z − lse) − onehot)
 //
-// A block owns a row and reads it twice: once for maximum and sum together (a running maximum rescales the sum), once for
-// dz, which replaces z in place as bf16 [rows, 2·ld] (the first half of the row's bytes). A tile of AHEAD·8 elements a thread
-// is read by all before any of it is written, and bf16 number i lies where fp32 number i/2 was, so nothing unread is lost.
-// Rows with target −1 give loss 0 and dz 0. Bound by 4+4+2 bytes a logit, which it reaches on an H200: the second read comes from
-// memory again, for rows of many blocks do not stay in the L2 (see docs/kernels.md for what was tried). Each thread asks for
-// AHEAD pieces before it uses the first.
+// A block owns a row and reads it twice: once for maximum and sum together (a running maximum rescales the sum), once
+// for dz, which replaces z in place as bf16 [rows, 2·ld] (the first half of the row's bytes). A tile of AHEAD·8
+// elements per thread is read by all threads before any of it is written, and bf16 number i is stored where fp32 number
+// i/2 was, so nothing unread is lost. Rows with target −1 give loss 0 and dz 0. Bound: 4+4+2 bytes per logit, which it
+// reaches on an H200: the second read comes from memory again, because rows of many blocks do not stay in the L2 (see
+// docs/kernels.md for what was tried). Each thread loads AHEAD pieces before it uses the first.
 constexpr int AHEAD = 2;
 
-// Eight logits from c on of each of the thread's pieces; behind the last class they count as −inf.
+// Eight logits starting at c of each of the thread's pieces; after the last class they count as −inf.
 __device__ __forceinline__ void readTile(float (&v)[AHEAD][8], const float* row, int base, int classes) {
 #pragma unroll
   for (int u = 0; u < AHEAD; u++) {
@@ -38,7 +38,7 @@ __device__ __forceinline__ float rowLSE(const float* row, int classes, float* ro
       sum *= __expf(top - m);
       top = m;
     }
-    if (m == __uint_as_float(0xff800000u)) continue; // nothing but padding so far
+    if (m == __uint_as_float(0xff800000u)) continue; // only padding so far
 #pragma unroll
     for (int u = 0; u < AHEAD; u++)
 #pragma unroll
@@ -49,7 +49,7 @@ __device__ __forceinline__ float rowLSE(const float* row, int classes, float* ro
   return most + logf(all);
 }
 
-// dz = scale·(exp(z − lse) − onehot) in the place of z; zero where the row is not ok.
+// dz = scale·(exp(z − lse) − onehot) in place of z; zero if the row is not ok.
 __device__ __forceinline__ void rowGrad(float* row, int classes, int target, bool ok, float lse, float scale) {
   const int tile = AHEAD * 8 * blockDim.x;
   float v[AHEAD][8];
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) classify(float* loss, floa
   rowGrad(row, classes, target, ok, lse, scale);
 }
 
-// Classes that are split among ranks: the first call's kernel leaves log Σ exp of this rank's classes and the target's logit.
+// Classes split over ranks: the first call's kernel computes log Σ exp of this rank's classes and the target's logit.
 extern "C" __global__ void __launch_bounds__(1024, 1) classify_part(float* part, i64 ldp, const float* z, i64 ld, const int* targets, int classes, int* fault) {
   __shared__ float room[32];
   const float* row = z + blockIdx.x * ld;
@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) classify_part(float* part,
   part[ldp + blockIdx.x] = here ? row[target] : 0.f;
 }
 
-// The second call's kernel puts all ranks' parts together, in their order, and forms this rank's columns of dz.
+// The second call's kernel combines all ranks' parts, in rank order, and computes this rank's columns of dz.
 extern "C" __global__ void __launch_bounds__(1024, 1) classify_parts(float* loss, const float* parts, i64 ldp, int ranks, float* z, i64 ld, const int* targets, int classes,
                                                                      float scale, int grad, int* fault) {
   const int target = targets[blockIdx.x];

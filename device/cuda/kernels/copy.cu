@@ -1,5 +1,5 @@
-// Copy between dtypes: dst = src, rounded to nearest even. Same dtypes are a plain copy of the driver's.
-// A thread converts 8 neighbours; one read and one write of each element: bound by 6 bytes an element.
+// Copy between dtypes: dst = src, rounded to nearest even. Equal dtypes use the driver's copy. A thread converts 8
+// adjacent elements. Bound: one read and one write of each, 6 bytes per element.
 template <typename D, typename S>
 __device__ void copyInto(D* dst, i64 ldd, const S* src, i64 lds, i64 rows, i64 cols, int vec) {
   FOR_EACH_8(r, c, rows, cols) {

@@ -1,5 +1,5 @@
-// Embed: out[n,:] = table[ids[n],:], bits unchanged. Bound by reading and writing N·C elements.
-// An id outside [0,V) is reported and gives zeros; ELSEWHERE, which another rank has, gives zeros.
+// Embed: out[n,:] = table[ids[n],:], bits unchanged. Bound: reading and writing N·C elements. An id outside [0,V) is
+// reported and gives zeros; ELSEWHERE, which another rank holds, gives zeros.
 #include "early.cuh"
 
 extern "C" __global__ void embed(bf16* out, i64 ldo, const bf16* table, i64 ldt, const int* ids, i64 rows, i64 cols, int vocab, int vec, int* fault) {
@@ -21,16 +21,16 @@ extern "C" __global__ void embed(bf16* out, i64 ldo, const bf16* table, i64 ldt,
   }
 }
 
-// EmbedBackward: dtable[ids[n],:] += dout[n,:], rows in order of n, without float atomics: the rows are put into buckets by
-// id, each in order of n (a counting sort over chunks of 1024 rows), and a block adds up one bucket.
+// EmbedBackward: dtable[ids[n],:] += dout[n,:], rows in order of n, without float atomics: the rows are sorted into
+// buckets by id, each in order of n (a counting sort over chunks of 1024 rows), and a block adds up one bucket.
 //
-//   rank    in its chunk, how many earlier rows have the row's id; the last of them leaves their number in count[chunk, id]
-//   offsets per id, count becomes the exclusive sum over chunks; ids that occur get a place in `used` and a piece of `list`
-//   place   list[base[id] + count[chunk, id] + rank] = n
-//   gather  used[blockIdx.x]: dtable[id,:] += Σ dout[list[i],:] in order, 8 columns a thread
+//	rank    in its chunk, how many earlier rows have the row's id; the last of them writes their number to count[chunk, id]
+//	offsets per id, count becomes the exclusive sum over chunks; ids that occur get an entry in `used` and a piece of `list`
+//	place   list[base[id] + count[chunk, id] + rank] = n
+//	gather  used[blockIdx.x]: dtable[id,:] += Σ dout[list[i],:] in order, 8 columns per thread
 //
-// Where a bucket lies depends on the order of integer atomics, what it holds does not. Bound: one read of dout, and one read
-// and write of each row of dtable that occurs (and 4·V·N/1024 bytes of counts).
+// The location of a bucket depends on the order of integer atomics, its content does not. Bound: one read of dout, and
+// one read and write of each row of dtable that occurs (and 4·V·N/1024 bytes of counts).
 extern "C" __global__ void __launch_bounds__(1024) embed_rank(int* rank, int* count, const int* ids, int rows, int vocab, int* fault) {
   __shared__ int id[1024];
   int n = blockIdx.x * 1024 + threadIdx.x, mine = n < rows ? ids[n] : -1;

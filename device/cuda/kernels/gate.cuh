@@ -1,7 +1,8 @@
-// The arithmetic of SwiGLU and Sigmoid, for the ops (swiglu.cu, sigmoid.cu) and for products that send their columns through them (turn.cuh).
+// The arithmetic of SwiGLU and Sigmoid, for the ops (swiglu.cu, sigmoid.cu) and for products fused with them
+// (turn.cuh).
 #ifndef GATE
 #define GATE
-// 1/(1+e^−x), as fp32 needs it.
+// 1/(1+e^−x) in fp32 precision.
 __device__ __forceinline__ float sigmoid(float x) { return 1.f / (1.f + expf(-x)); }
 
 // The same for bf16. The divisor is below 2^126 for x > −87; beyond that the quotient is 0, which is right for bf16.

@@ -17,8 +17,8 @@ struct __align__(128) TensorMap {
   unsigned char bytes[128];
 };
 
-// For the search after a fault: PREFETCH 0 leaves maps to their first use, REDISTRIBUTE 0 leaves registers as they are at the start (consumers
-// spill), INDIRECT 1 reads the parameter from memory, at its field self, and so the maps too.
+// For debugging: PREFETCH 0 leaves maps to their first use, REDISTRIBUTE 0 leaves registers as they are at the start
+// (consumers spill), INDIRECT 1 reads the parameter from memory, at its field self, and therefore the maps too.
 #ifndef PREFETCH
 #define PREFETCH 1
 #endif
@@ -29,8 +29,8 @@ struct __align__(128) TensorMap {
 #define INDIRECT 0
 #endif
 
-// The dynamic shared memory of the block. Swizzled tiles need 1024 bytes; kernels that use this have no static shared
-// memory, so the driver places it on 1024, and a kernel stops where it does not.
+// The dynamic shared memory of the block. Swizzled tiles need 1024-byte alignment; kernels that use this have no static
+// shared memory, so the driver aligns it to 1024, and a kernel traps if it does not.
 __device__ __forceinline__ u32 sharedTiles() {
   extern __shared__ __align__(1024) unsigned char hopperShared[];
   const u32 at = sharedAddr(hopperShared);
@@ -51,7 +51,7 @@ __device__ __forceinline__ void barExpect(u32 bar, int bytes) {
 __device__ __forceinline__ void barArrive(u32 bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory");
 }
-// Waits for the end of the phase of this parity: phases count from 0, and before the first one ends, parity 1 passes.
+// Waits for the end of the phase with this parity: phases count from 0, and before the first one ends, parity 1 passes.
 __device__ __forceinline__ void barWait(u32 bar, int parity) {
   int done;
   do
@@ -61,7 +61,7 @@ __device__ __forceinline__ void barWait(u32 bar, int parity) {
                  : "memory");
   while (!done);
 }
-// The same by whole warps, which go on together: what follows may be an instruction that a warp must execute as one.
+// The same for whole warps, which continue together: the next instruction may require convergence.
 __device__ __forceinline__ void barWaitWarp(u32 bar, int parity) {
   barWait(bar, parity);
   __syncwarp();
@@ -77,15 +77,15 @@ __device__ __forceinline__ void tmaLoad(u32 dst, const TensorMap* map, int c0, i
       "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(bar)
       : "memory");
 }
-// Plain bytes, a multiple of 16 on 16 bytes on both sides.
+// Plain bytes, a multiple of 16, 16-byte aligned on both sides.
 __device__ __forceinline__ void bulkLoad(u32 dst, const void* src, int bytes, u32 bar) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst),
                "l"(src), "r"(bytes), "r"(bar)
                : "memory");
 }
-// Bytes from shared memory to memory, stored or added as floats; both sides on 16 bytes. What threads wrote to the
-// source must have been fenced (proxyFence). bulkWaitRead waits until the sources of this thread's committed copies may
-// be written again, bulkWait until memory has what they brought.
+// Bytes from shared memory to memory, stored or added as floats; both sides 16-byte aligned. The source must have been
+// fenced (proxyFence) if threads wrote it. bulkWaitRead waits until the sources of this thread's committed copies may
+// be overwritten, bulkWait until the copies are complete in memory.
 __device__ __forceinline__ void bulkStore(float* dst, u32 src, int bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst), "r"(src), "r"(bytes) : "memory");
 }
@@ -97,7 +97,7 @@ __device__ __forceinline__ void bulkAdd(float* dst, u32 src, int bytes) {
 __device__ __forceinline__ void bulkCommit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 __device__ __forceinline__ void bulkWaitRead() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 __device__ __forceinline__ void bulkWait() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
-// Orders this thread's accesses to memory with those of the copy engine that it asks for next.
+// Orders this thread's accesses to memory with those of the copy engine that it issues next.
 __device__ __forceinline__ void proxyFenceGlobal() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 __device__ __forceinline__ void tmaPrefetch(const TensorMap* map) {
   if (PREFETCH) asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
@@ -107,7 +107,7 @@ __device__ __forceinline__ void tmaPrefetch(const TensorMap* map) {
 // Before the first product, and after any other write to its accumulators or register operands.
 __device__ __forceinline__ void mmaFence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void mmaCommit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Until at most N of the youngest groups are in flight.
+// Waits until at most N of the youngest groups are in flight.
 template <int N> __device__ __forceinline__ void mmaWait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
 }
@@ -133,7 +133,7 @@ template <int R> __device__ __forceinline__ void registersUp() {
   if (REDISTRIBUTE) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(R));
 }
 
-// The number of the thread's warpgroup, in a form that the compiler knows to be the same in all lanes.
+// The index of the thread's warpgroup, in a form that the compiler knows to be uniform.
 __device__ __forceinline__ int warpgroup() { return __shfl_sync(0xffffffffu, (int)(threadIdx.x >> 7), 0); }
 
 // A named barrier without waiting: counts this warp's threads.

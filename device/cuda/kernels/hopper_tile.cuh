@@ -73,7 +73,7 @@ template <int STAGES, int SIZE> struct Ring {
     barWait(emptyBar(n), (n / STAGES & 1) ^ 1);
     barExpect(fullBar(n), bytes);
   }
-  // A consumer warp waits for the tile. It may not skip one: a wait for the next tile of the slot would pass at once.
+  // A consumer warp waits for the tile. It must not skip one: a wait for the next tile of the slot would pass at once.
   __device__ __forceinline__ void wait(int n) const { barWaitWarp(fullBar(n), n / STAGES & 1); }
   // A consumer warp is done with the tile.
   __device__ __forceinline__ void release(int n, int lane) const {

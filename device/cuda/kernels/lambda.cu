@@ -1,9 +1,10 @@
-// Lambda: λ = exp(q1·k1) − exp(q2·k2) + init, one warp, in fp64: the vectors are short. They are weights: where the launcher says
-// so they are read before the kernel's turn.
+// Lambda: λ = exp(q1·k1) − exp(q2·k2) + init, one warp, in fp64: the vectors are short. They are weights, and are read
+// before the kernel's turn if the launcher allows it.
 #include "early.cuh"
 #include "sums.cuh"
 
-// exp(q1·k1) and exp(q2·k2), in every lane of a warp. Odd lanes take the second exponential while even ones take the first.
+// exp(q1·k1) and exp(q2·k2), in every lane of a warp. Odd lanes compute the second exponential while even ones compute
+// the first.
 __device__ __forceinline__ void exponentials(double& a, double& b, const float* q1, const float* k1, const float* q2, const float* k2, int n) {
   const int lane = threadIdx.x & 31;
   double x = 0, y = 0;
@@ -27,8 +28,8 @@ extern "C" __global__ void __launch_bounds__(256) lambda_sum(double* part, const
   partialSum<false>(part, x, ldx, rows, cols, vec);
 }
 
-// LambdaBackward: s = Σ dlam from the parts that lambda_sum left; dq1 += s·exp(q1·k1)·k1, dk1 += s·exp(q1·k1)·q1, and the
-// second pair with −s. Bound by the read of dlam.
+// LambdaBackward: s = Σ dlam from the parts written by lambda_sum; dq1 += s·exp(q1·k1)·k1, dk1 += s·exp(q1·k1)·q1, and
+// the second pair with −s. Bound: the read of dlam.
 extern "C" __global__ void __launch_bounds__(128) lambda_backward(float* dq1, float* dk1, float* dq2, float* dk2, const float* q1, const float* k1,
                                                                   const float* q2, const float* k2, int n, const double* part, int parts) {
   double a, b;

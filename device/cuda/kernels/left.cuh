@@ -1,17 +1,18 @@
-// Where the rows of x come from in a product of few rows (matmul_rows.cu). They lie in memory, or the product makes them itself: of one or two
-// rows RMSNorm is all latency, about 2 µs as a kernel of its own (H200) and a fraction of that here, beside weights that are on their way already.
-// Every block makes all rows, rounded to bf16 as the op would have stored them, in the room where the warps' sums will be (matmul_rows.go says that
-// they fit), so that as many blocks as before share an SM; block 0 also writes what the op writes, for whoever reads it later. Bound: for each block
-// (2m+1)·k elements from L2 beside its 16·k of weights.
+// The source of the rows of x in a product of few rows (matmul_rows.cu). They are in memory, or the product computes
+// them itself: for one or two rows RMSNorm is bound by latency, about 2 µs as a separate kernel (H200) and a fraction
+// of that here, while the weights are in flight. Every block computes all rows, rounded to bf16 as the op would have
+// stored them, in the memory of the warps' sums (matmul_rows.go checks that they fit), so that as many blocks as before
+// share an SM; block 0 also writes the op's outputs for later readers. Bound: for each block (2m+1)·k elements from L2
+// next to its 16·k of weights.
 //
-// A source has: ahead, what may be asked for before the kernel's turn; make, called by all threads after it; at, eight elements of a row, 0 beyond
-// the rows and beyond k; and done, before the room is the sums'.
+// A source has: ahead, loads that may be issued before the kernel's turn; make, called by all threads after it; at,
+// eight elements of a row, 0 beyond the rows and beyond k; and done, before the memory is reused for the sums.
 #include "norm.cuh"
 
 enum { VEC_X = 4, EARLY_W = 8, EARLY_GAIN = 16 };
 constexpr int PIECE = 64, WARPS = 8, SUMS = WARPS * 8 * 20 * 4; // bytes of the sums of 8 rows
 
-// Rows that do not lie on 16 bytes are read one by one.
+// Rows that are not 16-byte aligned are read element by element.
 __device__ __forceinline__ uint4 fetchRow(const bf16* p, bool there, bool vec) {
   uint4 v = {0, 0, 0, 0};
   if (!there) return v;
@@ -20,7 +21,7 @@ __device__ __forceinline__ uint4 fetchRow(const bf16* p, bool there, bool vec) {
   return v;
 }
 
-// Eight elements on 16 bytes as floats, or zeros.
+// Eight elements, 16-byte aligned, as floats, or zeros.
 __device__ __forceinline__ void unpack8(float* x, const uint4& v) {
   x[0] = lowBf16(v.x), x[1] = highBf16(v.x), x[2] = lowBf16(v.y), x[3] = highBf16(v.y);
   x[4] = lowBf16(v.z), x[5] = highBf16(v.z), x[6] = lowBf16(v.w), x[7] = highBf16(v.w);
@@ -38,8 +39,9 @@ struct Stored {
   __device__ __forceinline__ void done() {}
 };
 
-// RMSNorm of up to two rows of up to 1024: s = x + delta, h = s·rstd·gain. A thread has 8 neighbours of both rows, a warp 256 of them: a line. The rows lie
-// `pitch` elements apart (4 times an odd number of 16 bytes: a quarter of a warp meets no bank twice), behind them the lines' sums of squares.
+// RMSNorm of up to two rows of up to 1024: s = x + delta, h = s·rstd·gain. A thread has 8 adjacent elements of both
+// rows, a warp 256 of them: a line. The rows are `pitch` elements apart (4 times an odd number of 16 bytes, so that a
+// quarter of a warp has no bank conflicts), followed by the lines' sums of squares.
 struct Normed {
   int m, k;
   bf16* h;
@@ -63,7 +65,7 @@ struct Normed {
   __device__ __forceinline__ void ahead() {
     if (flags & EARLY_GAIN) takeGain();
   }
-  // s waits in its place for the row's rstd.
+  // s stays in place until the row's rstd is known.
   __device__ __forceinline__ void addUp(float* squares, int line, int c) {
     float s[2][8], d[2][8];
 #pragma unroll

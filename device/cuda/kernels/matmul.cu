@@ -1,10 +1,11 @@
-// Products c[m,n] (+)= op(a)[m,k]·op(b)[k,n] that neither cuBLASLt nor matmul_rows.cu is asked for: few rows, which must have the
-// same bits in any company, by weights that lie the other way round or not on 16 bytes, and shapes that the library refuses.
+// Products c[m,n] (+)= op(a)[m,k]·op(b)[k,n] for which neither cuBLASLt nor matmul_rows.cu is used: few rows, which
+// must have the same bits in any batch, with weights that are transposed or not 16-byte aligned, and shapes that the
+// library rejects.
 //
-// A block makes a BM×64 tile over its part of k: tiles of 64 k come in by cp.async, three or four under way, rows padded by
-// 16 bytes so that ldmatrix meets no bank twice; 4 warps multiply with mma.m16n8k16. An element is the sum over k in steps of
-// 16, in order, within parts that n and k alone decide, and the parts are added in order by matmul_reduce: neither BM nor
-// m takes part in its bits. For few rows the bound is one read of the weights.
+// A block computes a BM×64 tile over its part of k: tiles of 64 k are loaded by cp.async, three or four in flight, with
+// rows padded by 16 bytes so that ldmatrix has no bank conflicts; 4 warps multiply with mma.m16n8k16. An element is the
+// sum over k in steps of 16, in order, within parts that depend only on n and k, and the parts are added in order by
+// matmul_reduce: its bits depend on neither BM nor m. For few rows the bound is one read of the weights.
 enum { OUT_FLOAT = 1, ACCUMULATE = 2, VEC_A = 4, VEC_B = 8 };
 
 // Copies rows × COLS elements from (r0, c0) of a matrix to shared memory, zeros beyond rmax and cmax.

@@ -1,17 +1,19 @@
-// Products of few rows, c[m,n] (+)= x[m,k]·w[n,k]ᵀ: decoding and short prompts. The bound is one read of the weights.
+// Products of few rows, c[m,n] (+)= x[m,k]·w[n,k]ᵀ: decoding and short prompts. Bound: one read of the weights.
 //
-// The weights are the tall side of mma.m16n8k16 and the rows of x the narrow one, so that one row wastes nothing that is
-// scarce. A block makes 16·R columns of c for 8·X rows; its 8 warps share k in pieces of 64, piece p going to warp p % 8. A lane takes
-// 16 bytes, k = 8t…8t+7 of row g, and hands out words 0, 1 and then 2, 3 of both operands as the mma's k pairs; the order of k inside a sum
-// is free. What a warp reads is its own, so no barrier stands between the loads and the sums. Three ways to have enough bytes under way:
-//   rows    up to 16 rows: AHEAD pieces of weights and x in registers; for up to 8 rows and k = 1024 that is all of them
-//   long    up to 8 rows of longer k: all weights of the block in shared memory; with half the columns where there would be fewer blocks than SMs
-//   staged  more rows: x is the larger part by then; a ring of half pieces of both in shared memory
-// Weights are asked for before the kernels that make x have ended (early.cuh); blocks for up to 8 rows are so small that two kernels share an SM.
-// Those of 16 columns for up to 8 rows send c through the op behind them (turn.cuh); with weights in registers they may also make x by a norm (left.cuh).
+// The weights are the tall side of mma.m16n8k16 and the rows of x the narrow one, so that a single row wastes no scarce
+// resource. A block computes 16·R columns of c for 8·X rows; its 8 warps divide k in pieces of 64, piece p going to
+// warp p % 8. A lane takes 16 bytes, k = 8t…8t+7 of row g, and uses words 0, 1 and then 2, 3 of both operands as the
+// mma's k pairs; the order of k inside a sum is free. A warp reads only its own data, so there is no barrier between
+// the loads and the sums. Three ways to have enough bytes in flight:
+//	rows    up to 16 rows: AHEAD pieces of weights and x in registers; for up to 8 rows and k = 1024 that is all of them
+//	long    up to 8 rows of longer k: all weights of the block in shared memory; with half the columns if there would be fewer blocks than SMs
+//	staged  more rows, where x is the larger part: a ring of half pieces of both in shared memory
+// Weights are loaded before the kernels that compute x have ended (early.cuh); blocks for up to 8 rows are so small
+// that two kernels share an SM. Those of 16 columns for up to 8 rows can also do the next op (turn.cuh); with weights
+// in registers they can also compute x with a norm (left.cuh).
 //
-// An element is the sum over a warp's pieces in order, and then over the warps in order. R, X and AHEAD take no part in it: a row has the
-// same bits in any company.
+// An element is the sum over a warp's pieces in order, and then over the warps in order. It does not depend on R, X and
+// AHEAD: a row has the same bits in any batch.
 #include "early.cuh"
 #include "left.cuh"
 #include "stream.cuh"
@@ -25,7 +27,8 @@ __device__ __forceinline__ void step32(float* acc, const uint4& lo, const uint4&
   mma16816(acc, a2, b2);
 }
 
-// Adds the warps' sums in order. They lie as [warp][row of x][column], columns padded by 4 so that a warp meets no bank twice.
+// Adds the warps' sums in order. They are stored as [warp][row of x][column], columns padded by 4 to avoid bank
+// conflicts.
 template <int R, int X, class Out>
 __device__ __forceinline__ void finish(Out& out, float (*acc)[X][4], int m, int n, int m0, int n0) {
   extern __shared__ float warpSums[];
@@ -96,10 +99,11 @@ __device__ __forceinline__ void rows(In in, Out out, const bf16* w, i64 ldw, int
   finish<R, X>(out, acc, m, n, m0, n0);
 }
 
-// Up to 8 rows of long k: all of the block's weights go to shared memory, behind the room of the warps' sums, rows `pitch` elements apart: 4 times
-// an odd number of 16 bytes, so that a quarter of a warp (two rows, 64 bytes each) meets no bank twice. A warp waits for its own pieces alone.
-// COLS is 16, or 8: the mma's other 8 rows are then zeros. Fewer blocks that walk over the columns leave shared memory for the next kernel, but lost
-// a third of the speed with 100 KB instead of 200 KB of an SM under way (H200).
+// Up to 8 rows of long k: all of the block's weights go to shared memory, after the warps' sums, rows `pitch` elements
+// apart: 4 times an odd number of 16 bytes, so that a quarter of a warp (two rows, 64 bytes each) has no bank
+// conflicts. A warp waits only for its own pieces. COLS is 16, or 8: the mma's other 8 rows are then zeros. Fewer
+// blocks that iterate over the columns leave shared memory for the next kernel, but lost a third of the speed with 100
+// KB instead of 200 KB of an SM in flight (H200).
 template <int COLS, class Out>
 __device__ __forceinline__ void longRows(Stored in, Out out, const bf16* w, i64 ldw, int m, int n, int k, int flags) {
   extern __shared__ float warpSums[];
@@ -142,7 +146,7 @@ __device__ __forceinline__ void longRows(Stored in, Out out, const bf16* w, i64 
   finish<1, 1>(out, acc, m, min(n, n0 + COLS), m0, n0);
 }
 
-// BLOCKS on an SM leave a thread the registers that its loads under way need.
+// BLOCKS per SM leave a thread the registers that its loads in flight need.
 #define STORED(name, BLOCKS, ...)                                                                                                          \
   extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS)                                                                         \
   name(const bf16* x, i64 ldx, const bf16* w, i64 ldw, void* c, i64 ldc, int m, int n, int k, int flags) {                                 \
@@ -186,7 +190,8 @@ matmul_norm8_short(NORM_ARGS, const bf16* w, i64 ldw, void* c, i64 ldc, int m, i
   rows<1, 1, 2>(FROM_NORM, Plain{c, ldc, flags}, w, ldw, m, n, k, flags);
 }
 
-// A half piece of `count` rows from row0 on, rows 64 bytes apart: a quarter of a warp reads two rows, and meets no bank twice.
+// A half piece of `count` rows starting at row0, rows 64 bytes apart: a quarter of a warp reads two rows without bank
+// conflicts.
 __device__ __forceinline__ void stageHalf(bf16* to, const bf16* from, i64 ld, int row0, int rows, int count, int k0, int k, bool vec) {
   const int lane = threadIdx.x & 31, at = k0 + (lane & 3) * 8;
   for (int r = lane >> 2; r < count; r += 8) {
@@ -236,7 +241,7 @@ __device__ __forceinline__ void staged(const bf16* x, i64 ldx, const bf16* w, i6
     cpCommit();
   }
   cpWait<0>();
-  __syncthreads(); // the rings become the room of the sums
+  __syncthreads(); // the rings are reused for the sums
   Plain out = {c, ldc, flags};
   finish<R, X>(out, acc, m, n, m0, n0);
 }

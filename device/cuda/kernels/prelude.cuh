@@ -3,7 +3,7 @@
 
 enum { ELSEWHERE = -2 };  // an id or a target that another rank holds
 
-// The GPU's faults: code, the value that was wrong, its bound. The first one stays until Sync has told it.
+// Faults of kernels: code, wrong value, its bound. The first one stays until Sync has reported it.
 enum { FAULT_EMBED = 1, FAULT_EMBED_BACKWARD = 2, FAULT_ROPE = 3, FAULT_CLASSIFY = 4, FAULT_CACHE = 5 };
 
 __device__ __forceinline__ void report(int* fault, int code, int value, int bound) {
@@ -20,7 +20,7 @@ __device__ __forceinline__ float highBf16(u32 x) { return __uint_as_float(x & 0x
 __device__ __forceinline__ void put(bf16* p, float x) { *p = toBf16(x); }
 __device__ __forceinline__ void put(float* p, float x) { *p = x; }
 
-// Eight elements from p, of which the first n exist (others read as 0). vec says that p lies on 16 bytes.
+// Eight elements at p, of which the first n exist (others read as 0). vec: p is 16-byte aligned.
 __device__ __forceinline__ void load8(float* x, const bf16* p, int n, bool vec) {
   if (vec && n >= 8) {
     uint4 v = *(const uint4*)p;
@@ -61,7 +61,7 @@ __device__ __forceinline__ void store8(float* p, const float* x, int n, bool vec
   }
 }
 
-// Eight elements as they lie in memory, for loads that should be under way early and cost few registers.
+// Eight elements in memory format, for loads that should be issued early and use few registers.
 struct Raw { u32 x[4]; };
 __device__ __forceinline__ Raw loadRaw(const bf16* p, int n, bool vec) {
   if (vec && n >= 8) {

@@ -75,13 +75,13 @@ __device__ __forceinline__ void mma16816(float* d, const u32* a, const u32* b) {
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// The 32-bit address of shared memory that PTX wants.
+// The 32-bit shared-memory address for PTX.
 __device__ __forceinline__ u32 sharedAddr(const void* p) {
   u32 r;
   asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }" : "=r"(r) : "l"(p));
   return r;
 }
-// Four 8×8 matrices of bf16; lane l gives the address of row l%8 of matrix l/8. Trans hands them out transposed.
+// Four 8×8 matrices of bf16; lane l gives the address of row l%8 of matrix l/8. Trans returns them transposed.
 __device__ __forceinline__ void ldmatrix4(u32* r, u32 addr) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(addr) : "memory");
@@ -96,5 +96,5 @@ __device__ __forceinline__ void cpAsync16(u32 dst, const void* src, int bytes = 
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void cpCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until at most N of the youngest groups are still under way.
+// Waits until at most N of the youngest groups are in flight.
 template <int N> __device__ __forceinline__ void cpWait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }

@@ -1,7 +1,8 @@
-// RMSNorm: s = x + delta (rounded to bf16 and stored as sum), rstd = 1/√(mean s² + eps), y = s·rstd·w.
-// A block owns a row and holds it in registers, K pieces of 8 neighbours a thread: one read of x and delta, one write of
-// sum and y, which is the bound; for the few rows of decoding it is latency, so w, which comes from afar, is asked for before the kernel's turn
-// where the launcher says so, and otherwise together with x. The sum of squares is a fixed tree, norm.cuh's.
+// RMSNorm: s = x + delta (rounded to bf16 and stored as sum), rstd = 1/√(mean s² + eps), y = s·rstd·w. A block owns a
+// row and holds it in registers, K pieces of 8 adjacent elements per thread. Bound: one read of x and delta, one write
+// of sum and y. The few rows of decoding are bound by latency, so w, which comes from memory, is loaded before the
+// kernel's turn if the launcher allows it, and otherwise together with x. The sum of squares is the fixed tree of
+// norm.cuh.
 #include "early.cuh"
 #include "norm.cuh"
 
@@ -135,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(512, 2) rmsnorm_backward(bf16* dx, 
                                                                     const bf16* w, const float* rstd, i64 rows, int cols, int per, int vec) {
   backward<1>(dx, lddx, part, dy, ldy, x, ldx, w, rstd, rows, cols, per, vec);
 }
-// Rows wider than 4096: registers do not suffice, and what lies in local memory stays in cache.
+// Rows wider than 4096: registers do not suffice, and spills stay in cache.
 extern "C" __global__ void __launch_bounds__(1024) rmsnorm_backward_wide(bf16* dx, i64 lddx, float* part, const bf16* dy, i64 ldy, const bf16* x, i64 ldx,
                                                                          const bf16* w, const float* rstd, i64 rows, int cols, int per, int vec) {
   backward<4>(dx, lddx, part, dy, ldy, x, ldx, w, rstd, rows, cols, per, vec);

@@ -1,7 +1,7 @@
-// Rope, in place: (a,b) → (a·cos − b·sin, a·sin + b·cos) with the angle of pos[n]; inverse takes −sin.
-// A thread turns W pairs: 8 of (j, j+Dim/2), 4 of (2j, 2j+1), or one where the head's width or its place allow no 16-byte
-// access. Bound by one read and one write of x; the table stays in cache. For a few rows of decoding it is latency: the position is
-// read before the kernel's turn.
+// Rope, in place: (a,b) → (a·cos − b·sin, a·sin + b·cos) with the angle of pos[n]; inverse uses −sin. A thread rotates
+// W pairs: 8 of (j, j+Dim/2), 4 of (2j, 2j+1), or one if the head's width or alignment does not allow 16-byte accesses.
+// Bound: one read and one write of x; the table stays in cache. A few rows of decoding are bound by latency: the
+// position is read before the kernel's turn.
 #include "early.cuh"
 #include "rope.cuh"
 

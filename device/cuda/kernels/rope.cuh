@@ -1,5 +1,5 @@
-// The arithmetic of Rope, for the op (rope.cu) and for its fusion with CacheWrite (rope_cache.cu). Fused multiply-adds are spelled out, so that
-// both leave the same bits.
+// The arithmetic of Rope, for the op (rope.cu) and for its fusion with CacheWrite (rope_cache.cu). Fused multiply-adds
+// are explicit, so that both give the same bits.
 #ifndef ROTATE
 #define ROTATE
 // (a, b) → (a·c − b·s, a·s + b·c).
@@ -8,7 +8,7 @@ __device__ __forceinline__ void rotate(float& a, float& b, float c, float s) {
   a = fmaf(t, c, -(b * s));
   b = fmaf(t, s, b * c);
 }
-// 4 pairs of neighbours.
+// 4 adjacent pairs.
 __device__ __forceinline__ void rotatePairs(float* a, const float* cosine, const float* sine, float sign) {
 #pragma unroll
   for (int i = 0; i < 4; i++) rotate(a[2 * i], a[2 * i + 1], cosine[i], sign * sine[i]);

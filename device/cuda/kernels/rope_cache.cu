@@ -1,7 +1,8 @@
-// Rope of a few rows and CacheWrite of what it turned, in one kernel: x [rows, heads·dim] is rotated in place, its columns from k0 on are the keys,
-// which go to (slot[n], pos[n]) of the cache as they are stored, and so do the values, which lie elsewhere. A thread has 8 neighbours (4 pairs,
-// or the first halves of 8 and 8 more half a head on) of x, or 8 of v. All of it is latency, and one kernel has half of two; where a row goes and its
-// angle's place are known before its turn comes.
+// Rope of a few rows and CacheWrite of its result in one kernel: x [rows, heads·dim] is rotated in place; its columns
+// at and after k0 are the keys, which go to (slot[n], pos[n]) of the cache as stored, and so do the values, which are
+// in another tensor. A thread has 8 adjacent elements (4 pairs, or the first halves of 8 and 8 more half a head
+// further) of x, or 8 of v. All of it is latency, which one kernel halves; the row's destination and its angle's
+// address are known before the kernel's turn.
 #include "attn_page.cuh"
 #include "early.cuh"
 #include "rope.cuh"
@@ -20,7 +21,7 @@ __device__ __forceinline__ void turnAndKeep(bf16* x, i64 ldx, const float* table
   const int p = angle[r], row = pageAt(cache, slot[r], pos[r]);
   const bool known = p >= 0 && p < positions;
   waitEarlier();
-  if (!known) report(fault, FAULT_ROPE, p, positions); // by all threads, and first, as Rope would
+  if (!known) report(fault, FAULT_ROPE, p, positions); // by all threads, and first, as Rope would report it
   if (row < 0) noPage(cache, pos[r], fault);
   if (unit >= turns) {
     const int c = (unit - turns) * 8;

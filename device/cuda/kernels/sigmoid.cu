@@ -1,4 +1,5 @@
-// Sigmoid: y = 1/(1+e^−x), and backward dx = dy·y·(1−y). A thread does 8 neighbours; outputs may be their own inputs.
+// Sigmoid: y = 1/(1+e^−x), and backward dx = dy·y·(1−y). A thread computes 8 adjacent elements; outputs may alias
+// inputs.
 #include "early.cuh"
 #include "gate.cuh"
 

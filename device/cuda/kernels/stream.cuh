@@ -1,4 +1,4 @@
-// Sixteen bytes that are read once and by one thread alone, such as weights: they take no room in L1.
+// Sixteen bytes that are read once by one thread, such as weights: they bypass L1.
 #ifndef STREAM
 #define STREAM
 __device__ __forceinline__ uint4 stream16(const void* p) {

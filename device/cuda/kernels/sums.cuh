@@ -1,5 +1,5 @@
-// Sums over a whole tensor in two stages with a fixed order, in fp64 beyond 8 neighbours: block b of the grid leaves part[b],
-// then one block adds the parts. Bound by one read of the tensor.
+// Sums over a whole tensor in two stages with a fixed order, in fp64 beyond 8 adjacent elements: block b of the grid
+// writes part[b], then one block adds the parts. Bound: one read of the tensor.
 template <bool SQUARE, typename T>
 __device__ __forceinline__ void partialSum(double* part, const T* x, i64 ldx, i64 rows, i64 cols, int vec) {
   __shared__ double room[32];

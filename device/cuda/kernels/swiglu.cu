@@ -1,8 +1,9 @@
-// SwiGLU: y = g·σ(g)·u for gu = [g | u]. A thread does 8 neighbours; bound by reading gu and writing y, once each.
+// SwiGLU: y = g·σ(g)·u for gu = [g | u]. A thread computes 8 adjacent elements. Bound: reading gu and writing y, once
+// each.
 #include "early.cuh"
 #include "gate.cuh"
 
-// u begins at column F: where that is no multiple of 8, it lies between 16 bytes, and with vec 2 on 8 of them.
+// u begins at column F: if that is not a multiple of 8, it is not 16-byte aligned, but 8-byte aligned with vec 2.
 __device__ __forceinline__ void loadU(float* u, const bf16* p, int n, int vec) {
   if (vec != 2 || n < 8) {
     load8(u, p, n, vec == 1);
@@ -35,8 +36,8 @@ extern "C" __global__ void swiglu(bf16* y, i64 ldy, const bf16* gu, i64 ldg, i64
   }
 }
 
-// SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ, and y once more. dgu may be gu and y dy: a thread reads its 24 elements before it
-// writes as many.
+// SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ, and y again. dgu may alias gu and y dy: a thread reads its 24
+// elements before it writes as many.
 extern "C" __global__ void swiglu_backward(bf16* dgu, i64 lddg, bf16* y, i64 ldy, const bf16* dy, i64 lddy, const bf16* gu, i64 ldg, i64 rows, i64 cols,
                                            int vec) {
   FOR_EACH_8(r, c, rows, cols) {

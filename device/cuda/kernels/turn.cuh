@@ -1,12 +1,12 @@
-// Where a product of few rows puts its columns (matmul_rows.cu), which spares the small kernel behind it:
-//   Plain   into c, on request through Sigmoid (V2's λ)
-//   Glu     gate and up projections: into c, and through SwiGLU into a
-//   Turned  queries, keys and values: through Rope into c and the cache
-// A block's 16 columns are a tile that holds whole pairs: 16 neighbours, or 8 and the 8 that lie half a head or half of c on. What a row turns by
-// and where it goes is asked for before the kernel's turn.
+// The destination of the columns of a product of few rows (matmul_rows.cu), which saves the small kernel after it:
+//	Plain   into c, optionally through Sigmoid (V2's λ)
+//	Glu     gate and up projections: into c, and through SwiGLU into a
+//	Turned  queries, keys and values: through Rope into c and the cache
+// A block's 16 columns are a tile of whole pairs: 16 adjacent ones, or 8 and the 8 that are half a head or half of c
+// further. A row's angle and destination are loaded before the kernel's turn.
 //
-// A target has: tile, its columns; ahead, for what the thread will put; and put, called by all threads of a warp, for one element. Those but Plain have one
-// tile of up to 8 rows in a block, element i of row r put by thread 16·r + i.
+// A target has: tile, its columns; ahead, loads for what the thread will put; and put, called by all threads of a warp,
+// for one element. All except Plain have one tile of up to 8 rows per block, element i of row r put by thread 16·r + i.
 #include "attn_page.cuh"
 #include "gate.cuh"
 #include "rope.cuh"
@@ -28,13 +28,13 @@ struct Plain {
   __device__ __forceinline__ void put(float v, int row, int n0, int i, bool there) {
     if (!there) return;
     const i64 at = row * ldc + n0 + i;
-    if (flags & SIGMOID) v = sigmoid(v); // of fp32 that is not added to
+    if (flags & SIGMOID) v = sigmoid(v); // of fp32 that is not accumulated
     if (flags & OUT_FLOAT) ((float*)c)[at] = flags & ACCUMULATE ? ((float*)c)[at] + v : v;
     else ((bf16*)c)[at] = toBf16(flags & ACCUMULATE ? toFloat(((bf16*)c)[at]) + v : v);
   }
 };
 
-// c = [g | u], and a = g·σ(g)·u beside it: a tile is 8 columns of g and their partners.
+// c = [g | u], and also a = g·σ(g)·u: a tile is 8 columns of g and their partners.
 struct Glu {
   bf16* c;
   i64 ldc;
@@ -52,7 +52,8 @@ struct Glu {
   }
 };
 
-// c = [q | k | v]: q and k, columns up to v0, are turned by the angles of their rows, k (from k0 on) and v go to their place in the cache too.
+// c = [q | k | v]: q and k, columns up to v0, are rotated by the angles of their rows; k (at and after k0) and v also
+// go to the cache.
 struct Turned {
   bf16* c;
   i64 ldc;
@@ -71,7 +72,8 @@ struct Turned {
   int* fault;
   int m;
 
-  // Of the thread's element, known before the kernel's turn: its row of the cache, its angle, and whether one of them is missing.
+  // For the thread's element, known before the kernel's turn: its row of the cache, its angle, and whether one of them
+  // is missing.
   int page;
   bool turns, wrong;
   float cosine, sine;
@@ -90,7 +92,7 @@ struct Turned {
     turns = known(p) && n0 < v0;
     if (turns) cosine = table[p * ldt + j], sine = sign * table[p * ldt + dim / 2 + j];
   }
-  // Rope's fault comes first, as it would from two ops, also where only the cache's is this block's.
+  // Rope's fault comes first, as it would from two ops, even if only the cache's belongs to this block.
   __device__ __forceinline__ void tell(int row) {
     if (!known(angle[row])) report(fault, FAULT_ROPE, angle[row], positions);
     else noPage(cache, pos[row], fault);
