@@ -12,10 +12,25 @@ import (
 // Ops is a device that times every op of another one by name and shape. Each op is waited for, so that the sum of the ops is a little
 // more than a step that runs freely.
 type Ops struct {
+	*opTimer
+	timedElements
+	timedProducts
+	timedAttention
+}
+
+// opTimer measures ops of a device.
+type opTimer struct {
 	device.Device
 	times map[opKey]*OpTime
 	err   error // first fault of timing, told by Sync
 }
+
+// The groups of timed ops: on elements and rows, products of matrices, attention.
+type (
+	timedElements  struct{ *opTimer }
+	timedProducts  struct{ *opTimer }
+	timedAttention struct{ *opTimer }
+)
 
 // OpTime is what one op of one shape took.
 type OpTime struct {
@@ -34,7 +49,10 @@ type opKey struct {
 }
 
 // NewOps wraps d.
-func NewOps(d device.Device) *Ops { return &Ops{Device: d, times: map[opKey]*OpTime{}} }
+func NewOps(d device.Device) *Ops {
+	t := &opTimer{Device: d, times: map[opKey]*OpTime{}}
+	return &Ops{t, timedElements{t}, timedProducts{t}, timedAttention{t}}
+}
 
 // chunked is the same device, which takes prompts as the one behind it does.
 func (o *Ops) chunked() device.Device {
@@ -51,10 +69,10 @@ func (o *Ops) chunked() device.Device {
 }
 
 // Reset forgets the times so far.
-func (o *Ops) Reset() { clear(o.times) }
+func (o *opTimer) Reset() { clear(o.times) }
 
 // Times lists the ops by time, each divided by the number of steps they were taken over.
-func (o *Ops) Times(steps int) []OpTime {
+func (o *opTimer) Times(steps int) []OpTime {
 	var list []OpTime
 	n := float64(steps)
 	for k, t := range o.times {
@@ -71,14 +89,14 @@ func (o *Ops) Times(steps int) []OpTime {
 }
 
 // Sync tells the first fault of the device or of timing it.
-func (o *Ops) Sync() error {
+func (o *opTimer) Sync() error {
 	err := o.err
 	o.err = nil
 	return cmp.Or(err, o.Device.Sync())
 }
 
 // op runs and times one op.
-func (o *Ops) op(k opKey, flops float64, run func(), operands ...tensor.Tensor) {
+func (o *opTimer) op(k opKey, flops float64, run func(), operands ...tensor.Tensor) {
 	sec, err := elapsed(o.Device, run)
 	if o.err == nil {
 		o.err = err

@@ -6,52 +6,52 @@ import (
 )
 
 // Write is timed: a step feeds its ids and rates by it.
-func (o *Ops) Write(dst tensor.Tensor, src []byte) {
+func (o *opTimer) Write(dst tensor.Tensor, src []byte) {
 	o.op(opKey{name: "Write"}, 0, func() { o.Device.Write(dst, src) }, dst)
 }
 
 // Read is timed: a step reads its losses by it.
-func (o *Ops) Read(dst []byte, src tensor.Tensor) {
+func (o *opTimer) Read(dst []byte, src tensor.Tensor) {
 	o.op(opKey{name: "Read"}, 0, func() { o.Device.Read(dst, src) }, src)
 }
 
 // Zero is timed.
-func (o *Ops) Zero(t tensor.Tensor) {
+func (o timedElements) Zero(t tensor.Tensor) {
 	o.op(opKey{name: "Zero"}, 0, func() { o.Device.Zero(t) }, t)
 }
 
 // Copy is timed.
-func (o *Ops) Copy(dst, src tensor.Tensor) {
+func (o timedElements) Copy(dst, src tensor.Tensor) {
 	o.op(opKey{name: "Copy"}, 0, func() { o.Device.Copy(dst, src) }, dst, src)
 }
 
 // Add is timed.
-func (o *Ops) Add(dst, src tensor.Tensor) {
+func (o timedElements) Add(dst, src tensor.Tensor) {
 	o.op(opKey{name: "Add"}, 0, func() { o.Device.Add(dst, src) }, dst, src)
 }
 
 // AddBias is timed.
-func (o *Ops) AddBias(y, b tensor.Tensor) {
+func (o timedElements) AddBias(y, b tensor.Tensor) {
 	o.op(opKey{name: "AddBias"}, 0, func() { o.Device.AddBias(y, b) }, y, b)
 }
 
 // BiasBackward is timed.
-func (o *Ops) BiasBackward(db, dy tensor.Tensor) {
+func (o timedElements) BiasBackward(db, dy tensor.Tensor) {
 	o.op(opKey{name: "BiasBackward"}, 0, func() { o.Device.BiasBackward(db, dy) }, db, dy)
 }
 
 // Embed is timed.
-func (o *Ops) Embed(out, table, ids tensor.Tensor) {
+func (o timedElements) Embed(out, table, ids tensor.Tensor) {
 	o.op(opKey{name: "Embed"}, 0, func() { o.Device.Embed(out, table, ids) }, out, out, ids)
 }
 
 // EmbedBackward is timed.
-func (o *Ops) EmbedBackward(dtable, dout, ids tensor.Tensor) {
+func (o timedElements) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	o.op(opKey{name: "EmbedBackward"}, 0, func() { o.Device.EmbedBackward(dtable, dout, ids) }, dout, dout, ids)
 }
 
 // MatMul is timed, each shape and form by itself.
-func (o *Ops) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
+func (o timedProducts) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 	k := a.Cols
 	if op.TransA {
 		k = a.Rows
@@ -76,60 +76,60 @@ func productName(op device.MatMul) string {
 }
 
 // RMSNorm is timed.
-func (o *Ops) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
+func (o timedElements) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	o.op(opKey{name: "RMSNorm"}, 0, func() { o.Device.RMSNorm(y, rstd, sum, x, delta, w, eps) }, y, rstd, sum, x, delta, w)
 }
 
 // RMSNormBackward is timed; dx is read and written.
-func (o *Ops) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
+func (o timedElements) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	o.op(opKey{name: "RMSNormBackward"}, 0, func() { o.Device.RMSNormBackward(dx, dw, dy, x, w, rstd) }, dx, dx, dw, dy, x, w, rstd)
 }
 
 // Rope is timed; x is read and written.
-func (o *Ops) Rope(x, table, pos tensor.Tensor, r device.Rope) {
+func (o timedElements) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	o.op(opKey{name: "Rope"}, 0, func() { o.Device.Rope(x, table, pos, r) }, x, x, pos)
 }
 
 // SwiGLU is timed.
-func (o *Ops) SwiGLU(y, gu tensor.Tensor) {
+func (o timedElements) SwiGLU(y, gu tensor.Tensor) {
 	o.op(opKey{name: "SwiGLU"}, 0, func() { o.Device.SwiGLU(y, gu) }, y, gu)
 }
 
 // SwiGLUBackward is timed.
-func (o *Ops) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
+func (o timedElements) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 	o.op(opKey{name: "SwiGLUBackward"}, 0, func() { o.Device.SwiGLUBackward(dgu, y, dy, gu) }, dgu, y, dy, gu)
 }
 
 // Attention is timed.
-func (o *Ops) Attention(a *device.Attn) {
+func (o timedAttention) Attention(a *device.Attn) {
 	o.op(opKey{name: "Attention"}, attnForward(&a.AttnShape, 1), func() { o.Device.Attention(a) }, a.Q, a.K, a.V, a.Out, a.Raw, a.LSE)
 }
 
 // AttentionBackward is timed.
-func (o *Ops) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
+func (o timedAttention) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
 	o.op(opKey{name: "AttentionBackward"}, attnBackward(&a.AttnShape, 1), func() { o.Device.AttentionBackward(a, g) },
 		a.Q, a.K, a.V, a.Out, a.LSE, g.DOut, g.DQ, g.DK, g.DV)
 }
 
 // AttentionCached is timed; how much of the cache it reads is the device's secret.
-func (o *Ops) AttentionCached(a *device.Attn, c *device.Cache, slot, pos tensor.Tensor) {
+func (o timedAttention) AttentionCached(a *device.Attn, c *device.Cache, slot, pos tensor.Tensor) {
 	o.op(opKey{name: "AttentionCached"}, 0, func() { o.Device.AttentionCached(a, c, slot, pos) }, a.Q, a.Out)
 }
 
 // DiffAttention is timed.
-func (o *Ops) DiffAttention(a *device.DiffAttn) {
+func (o timedAttention) DiffAttention(a *device.DiffAttn) {
 	o.op(opKey{name: "DiffAttention"}, attnForward(&a.AttnShape, 2), func() { o.Device.DiffAttention(a) },
 		a.Q, a.K, a.V, a.Out, a.Raw, a.Out2, a.LSE)
 }
 
 // DiffAttentionBackward is timed.
-func (o *Ops) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
+func (o timedAttention) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
 	o.op(opKey{name: "DiffAttentionBackward"}, attnBackward(&a.AttnShape, 2), func() { o.Device.DiffAttentionBackward(a, g) },
 		a.Q, a.K, a.V, a.Out, a.Out2, a.LSE, g.DOut, g.DQ, g.DK, g.DV, g.DLam)
 }
 
 // DiffAttentionCached is timed.
-func (o *Ops) DiffAttentionCached(a *device.DiffAttn, c *device.Cache, slot, pos tensor.Tensor) {
+func (o timedAttention) DiffAttentionCached(a *device.DiffAttn, c *device.Cache, slot, pos tensor.Tensor) {
 	o.op(opKey{name: "DiffAttentionCached"}, 0, func() { o.Device.DiffAttentionCached(a, c, slot, pos) }, a.Q, a.Out)
 }
 
@@ -155,37 +155,37 @@ func (o *pagedOps) DiffAttentionChunks(a *device.DiffAttn, c *device.Cache, chun
 }
 
 // CacheWrite is timed.
-func (o *Ops) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
+func (o timedAttention) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	o.op(opKey{name: "CacheWrite"}, 0, func() { o.Device.CacheWrite(c, k, v, slot, pos) }, k, k, v, v)
 }
 
 // AttentionProbs is timed.
-func (o *Ops) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
+func (o timedAttention) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
 	o.op(opKey{name: "AttentionProbs"}, 0, func() { o.Device.AttentionProbs(out, q, k, p) }, out)
 }
 
 // Lambda is timed.
-func (o *Ops) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
+func (o timedAttention) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
 	o.op(opKey{name: "Lambda"}, 0, func() { o.Device.Lambda(lam, v, init) }, v.Q1, v.K1, v.Q2, v.K2)
 }
 
 // LambdaBackward is timed.
-func (o *Ops) LambdaBackward(d device.LambdaVecs, dlam tensor.Tensor, v device.LambdaVecs) {
+func (o timedAttention) LambdaBackward(d device.LambdaVecs, dlam tensor.Tensor, v device.LambdaVecs) {
 	o.op(opKey{name: "LambdaBackward"}, 0, func() { o.Device.LambdaBackward(d, dlam, v) }, dlam)
 }
 
 // Sigmoid is timed.
-func (o *Ops) Sigmoid(y, x tensor.Tensor) {
+func (o timedElements) Sigmoid(y, x tensor.Tensor) {
 	o.op(opKey{name: "Sigmoid"}, 0, func() { o.Device.Sigmoid(y, x) }, y, x)
 }
 
 // SigmoidBackward is timed.
-func (o *Ops) SigmoidBackward(dx, dy, y tensor.Tensor) {
+func (o timedElements) SigmoidBackward(dx, dy, y tensor.Tensor) {
 	o.op(opKey{name: "SigmoidBackward"}, 0, func() { o.Device.SigmoidBackward(dx, dy, y) }, dx, dy, y)
 }
 
 // Classify is timed: one product forward, two more for gradients.
-func (o *Ops) Classify(c *device.Classifier) {
+func (o timedProducts) Classify(c *device.Classifier) {
 	flops := 2 * float64(c.X.Rows) * float64(c.X.Cols) * float64(c.W.Rows)
 	if c.DX.Ok() {
 		flops *= 3
@@ -194,16 +194,16 @@ func (o *Ops) Classify(c *device.Classifier) {
 }
 
 // SumSquares is timed.
-func (o *Ops) SumSquares(dst, x tensor.Tensor) {
+func (o timedElements) SumSquares(dst, x tensor.Tensor) {
 	o.op(opKey{name: "SumSquares"}, 0, func() { o.Device.SumSquares(dst, x) }, x)
 }
 
 // AdamW is timed: weights, masters and moments are read and written.
-func (o *Ops) AdamW(a *device.AdamW) {
+func (o timedElements) AdamW(a *device.AdamW) {
 	o.op(opKey{name: "AdamW"}, 0, func() { o.Device.AdamW(a) }, a.W, a.Master, a.Master, a.M, a.M, a.V, a.V, a.G)
 }
 
 // ArgMax is timed.
-func (o *Ops) ArgMax(ids, x tensor.Tensor) {
+func (o timedElements) ArgMax(ids, x tensor.Tensor) {
 	o.op(opKey{name: "ArgMax"}, 0, func() { o.Device.ArgMax(ids, x) }, x)
 }

@@ -37,7 +37,7 @@ func (s *Store) begin(step int64) (*Draft, error) {
 
 // failed is the error of a save that did not succeed; on a full disk it includes the missing bytes.
 func (s *Store) failed(step int64, err error, need int64) error {
-	return fmt.Errorf("checkpoint: save step %d: %w", step, s.explain(err, need))
+	return fmt.Errorf("checkpoint: save step %d: %w", step, explain(s, err, need))
 }
 
 // Name identifies the draft for Join.
@@ -128,4 +128,4 @@ func (d *Draft) seal(entries []Entry) error {
 }
 
 // Drop discards the draft.
-func (d *Draft) Drop() { d.s.remove(d.tmp) }
+func (d *Draft) Drop() { discard(d.s.fs, d.tmp) }

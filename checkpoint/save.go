@@ -105,7 +105,7 @@ func (s *Store) writeFile(dir string, file File) (Entry, error) {
 // commit renames tmp to final durably, or undoes everything. An existing checkpoint is first renamed to a name from
 // which Open would restore it; its path is returned for deletion.
 func (s *Store) commit(tmp, final string) (aside string, err error) {
-	aside, err = s.makeRoom(final)
+	aside, err = moveAside(s.fs, final)
 	if err == nil {
 		if err = s.fs.Rename(tmp, final); err == nil {
 			if err = s.fs.SyncDir(s.dir); err == nil {
@@ -122,13 +122,13 @@ func (s *Store) commit(tmp, final string) (aside string, err error) {
 			return "", err
 		}
 	}
-	s.remove(tmp)
+	discard(s.fs, tmp)
 	return "", err
 }
 
-// makeRoom moves a checkpoint aside and returns its new path, "" if there was none.
-func (s *Store) makeRoom(final string) (aside string, err error) {
-	_, err = s.fs.Stat(final)
+// moveAside moves a checkpoint aside and returns its new path, "" if there was none.
+func moveAside(fsys vfs.FS, final string) (aside string, err error) {
+	_, err = fsys.Stat(final)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -136,12 +136,12 @@ func (s *Store) makeRoom(final string) (aside string, err error) {
 		return "", err
 	}
 	aside = final + ".old-" + vfs.Unique()
-	return aside, s.fs.Rename(final, aside)
+	return aside, fsys.Rename(final, aside)
 }
 
-// remove deletes a failed save as far as it can; the next clean deletes the rest.
-func (s *Store) remove(tmp string) {
-	_ = vfs.RemoveAll(s.fs, tmp)
+// discard deletes a failed save as far as it can; the next clean deletes the rest.
+func discard(fsys vfs.FS, tmp string) {
+	_ = vfs.RemoveAll(fsys, tmp)
 }
 
 // Tidy repeats, for the newest checkpoint, the cleanup that Save does once it is durable, in case a process died there:
@@ -187,7 +187,7 @@ func (s *Store) writeLatest(step int64) error {
 		err = s.fs.Rename(path, filepath.Join(s.dir, latestName))
 	}
 	if err != nil {
-		s.remove(path)
+		discard(s.fs, path)
 		return err
 	}
 	return s.fs.SyncDir(s.dir)

@@ -50,7 +50,7 @@ func (s *Store) CheckSpace(n int, bytes int64) error {
 }
 
 // explain turns a full disk into a SpaceError and returns other errors unchanged.
-func (s *Store) explain(err error, need int64) error {
+func explain(s *Store, err error, need int64) error {
 	if !vfs.IsNoSpace(err) {
 		return err
 	}

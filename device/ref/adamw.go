@@ -9,7 +9,7 @@ import (
 )
 
 // AdamW is one step: ĝ = g·clip, m and v are running means of ĝ and ĝ², p −= lr·(m̂/(√v̂+Eps) + Decay·p).
-func (d *Device) AdamW(a *device.AdamW) {
+func (d *elementwise) AdamW(a *device.AdamW) {
 	a.Check(d.types)
 	sq := load(a.GradSq).v[0]
 	if math.IsNaN(sq) || math.IsInf(sq, 0) {

@@ -6,7 +6,7 @@ import (
 )
 
 // Add: dst += src.
-func (d *Device) Add(dst, src tensor.Tensor) {
+func (d *elementwise) Add(dst, src tensor.Tensor) {
 	device.CheckAdd(dst, src)
 	y := load(dst)
 	axpy(y.v, 1, load(src).v)

@@ -8,7 +8,7 @@ import (
 )
 
 // ArgMax: the lowest column of each row's largest element, −1 where there is NaN or +Inf, or nothing but −Inf.
-func (d *Device) ArgMax(ids, x tensor.Tensor) {
+func (d *elementwise) ArgMax(ids, x tensor.Tensor) {
 	device.CheckArgMax(ids, x, d.types)
 	m, out := load(x), integers(ids)
 	for n := range m.rows {

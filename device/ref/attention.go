@@ -8,7 +8,7 @@ import (
 )
 
 // Attention: P = softmax(Scale·q·kᵀ) over the query's document up to itself, raw = P·v, out = HeadNorm(raw).
-func (d *Device) Attention(a *device.Attn) {
+func (d *attention) Attention(a *device.Attn) {
 	a.Check(d.types)
 	q, k, v := load(a.Q), load(a.K), load(a.V)
 	raw, lse := newMatrix(q.rows, a.Heads*a.DV), newMatrix(q.rows, a.Heads)
@@ -65,7 +65,7 @@ func again(q []float64, k matrix, kh, lo, hi int, scale, lse float64) []float64 
 }
 
 // AttentionBackward: dP = dO·vᵀ, dS = P∘(dP − dO·raw), dq = Scale·dS·k, dk = Scale·dSᵀ·q, dv = Pᵀ·dO.
-func (d *Device) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
+func (d *attention) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
 	a.CheckBackward(g, d.types)
 	q, k, v, lse := load(a.Q), load(a.K), load(a.V), load(a.LSE)
 	raw, draw := openHeads(a.Norm, a.DV, a.Out, a.Raw, a.Rstd, g.DOut, g.DNorm)
@@ -91,7 +91,7 @@ func (d *Device) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
 }
 
 // AttentionCached: each row attends to positions 0…pos of its slot.
-func (d *Device) AttentionCached(a *device.Attn, c *device.Cache, slot, pos tensor.Tensor) {
+func (d *attention) AttentionCached(a *device.Attn, c *device.Cache, slot, pos tensor.Tensor) {
 	a.CheckCached(c, slot, pos, d.types)
 	q, raw := load(a.Q), newMatrix(a.Q.Rows, a.Heads*a.DV)
 	for n := range q.rows {

@@ -6,7 +6,7 @@ import (
 )
 
 // AddBias: y[n,:] += b.
-func (d *Device) AddBias(y, b tensor.Tensor) {
+func (d *elementwise) AddBias(y, b tensor.Tensor) {
 	device.CheckAddBias(y, b, d.types)
 	out, bias := load(y), load(b)
 	for n := range out.rows {
@@ -16,7 +16,7 @@ func (d *Device) AddBias(y, b tensor.Tensor) {
 }
 
 // BiasBackward: db += Σ_n dy[n,:].
-func (d *Device) BiasBackward(db, dy tensor.Tensor) {
+func (d *elementwise) BiasBackward(db, dy tensor.Tensor) {
 	device.CheckBiasBackward(db, dy, d.types)
 	grad, in := load(db), load(dy)
 	for n := range in.rows {

@@ -8,7 +8,7 @@ import (
 )
 
 // CacheWrite stores row n of k and v at (slot[n], pos[n]).
-func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
+func (d *attention) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	c.CheckWrite(k, v, slot, pos, d.types)
 	keys, vals := load(k), load(v)
 	for n := range keys.rows {
@@ -22,7 +22,7 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 }
 
 // cacheRow is the row Table[s, p/PageSize]·PageSize + p%PageSize, or −1 and a fault where there is none.
-func (d *Device) cacheRow(c *device.Cache, slot, pos int) int {
+func (d *attention) cacheRow(c *device.Cache, slot, pos int) int {
 	row, page := -1, pos/c.PageSize
 	if slot >= 0 && slot < c.Table.Rows && pos >= 0 && page < c.Table.Cols {
 		row = int(tensor.Host[int32](c.Table.RowRange(slot, slot+1))[page])*c.PageSize + pos%c.PageSize
@@ -35,7 +35,7 @@ func (d *Device) cacheRow(c *device.Cache, slot, pos int) int {
 }
 
 // gather copies positions 0…last of a slot out of their pages, in order; a missing one is zero.
-func (d *Device) gather(c *device.Cache, slot, last int) (k, v matrix) {
+func (d *attention) gather(c *device.Cache, slot, last int) (k, v matrix) {
 	k, v = newMatrix(last+1, c.K.Cols), newMatrix(last+1, c.V.Cols)
 	for p := range last + 1 {
 		if row := d.cacheRow(c, slot, p); row >= 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 // Classify: y = X·Wᵀ, Loss = logsumexp(y) − y[target], dy = Scale·(softmax(y) − onehot), DX = dy·W, DW += dyᵀ·X.
-func (d *Device) Classify(c *device.Classifier) {
+func (d *products) Classify(c *device.Classifier) {
 	c.Check(d.types)
 	x, w, loss := load(c.X), load(c.W), newMatrix(1, c.X.Rows)
 	part, parts := newMatrix(2, c.X.Rows), load(c.Parts)

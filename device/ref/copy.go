@@ -6,7 +6,7 @@ import (
 )
 
 // Copy: dst = src.
-func (d *Device) Copy(dst, src tensor.Tensor) {
+func (d *elementwise) Copy(dst, src tensor.Tensor) {
 	device.CheckCopy(dst, src)
 	store(dst, load(src))
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // DiffAttention: A_i = softmax(Scale·Q_i·K_iᵀ), raw = (A1 − λ·A2)·V, out = HeadNorm(raw), Out2 = A2·V.
-func (d *Device) DiffAttention(a *device.DiffAttn) {
+func (d *attention) DiffAttention(a *device.DiffAttn) {
 	a.Check(d.types)
 	q, k, v, lam := load(a.Q), load(a.K), load(a.V), load(a.Lam)
 	raw, out2, lse := newMatrix(q.rows, a.Heads*a.DV), newMatrix(q.rows, a.Heads*a.DV), newMatrix(q.rows, 2*a.Heads)
@@ -42,7 +42,7 @@ func lambdaOf(lam matrix, n, h int) float64 {
 }
 
 // DiffAttentionBackward: dV = (P1 − λP2)ᵀ·dO, dS1 = P1∘(dP − Δ1), dS2 = −λP2∘(dP − Δ2), dλ = −Δ2.
-func (d *Device) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
+func (d *attention) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
 	a.CheckBackward(g, d.types)
 	q, k, v := load(a.Q), load(a.K), load(a.V)
 	lam, lse, out2 := load(a.Lam), load(a.LSE), load(a.Out2)
@@ -79,7 +79,7 @@ func (d *Device) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGra
 }
 
 // DiffAttentionCached: each row attends to positions 0…pos of its slot, with both maps.
-func (d *Device) DiffAttentionCached(a *device.DiffAttn, c *device.Cache, slot, pos tensor.Tensor) {
+func (d *attention) DiffAttentionCached(a *device.DiffAttn, c *device.Cache, slot, pos tensor.Tensor) {
 	a.CheckCached(c, slot, pos, d.types)
 	q, lam, raw := load(a.Q), load(a.Lam), newMatrix(a.Q.Rows, a.Heads*a.DV)
 	for n := range q.rows {

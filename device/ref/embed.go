@@ -8,7 +8,7 @@ import (
 )
 
 // Embed: out[n,:] = table[ids[n],:]. An id outside the table is a fault and gives a row of zeros.
-func (d *Device) Embed(out, table, ids tensor.Tensor) {
+func (d *rowOps) Embed(out, table, ids tensor.Tensor) {
 	device.CheckEmbed(out, table, ids, d.types)
 	y, tab := newMatrix(out.Rows, out.Cols), load(table)
 	for n, id := range integers(ids) {
@@ -20,7 +20,7 @@ func (d *Device) Embed(out, table, ids tensor.Tensor) {
 }
 
 // EmbedBackward: dtable[ids[n],:] += dout[n,:].
-func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
+func (d *rowOps) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	device.CheckEmbedBackward(dtable, dout, ids, d.types)
 	grad, dy := load(dtable), load(dout)
 	for n, id := range integers(ids) {
@@ -31,7 +31,7 @@ func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	store(dtable, grad)
 }
 
-func (d *Device) inTable(op string, id int32, table tensor.Tensor) bool {
+func (d *rowOps) inTable(op string, id int32, table tensor.Tensor) bool {
 	if id == device.Elsewhere {
 		return false
 	}

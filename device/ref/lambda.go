@@ -8,7 +8,7 @@ import (
 )
 
 // Lambda: λ = exp(q1·k1) − exp(q2·k2) + init.
-func (d *Device) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
+func (d *attention) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
 	device.CheckLambda(lam, v, d.types)
 	out := newMatrix(1, 1)
 	out.v[0] = math.Exp(dot(load(v.Q1).v, load(v.K1).v)) - math.Exp(dot(load(v.Q2).v, load(v.K2).v)) + init
@@ -16,7 +16,7 @@ func (d *Device) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
 }
 
 // LambdaBackward adds ±s·exp(q·k) times the partner of each vector, s = Σ dlam.
-func (d *Device) LambdaBackward(g device.LambdaVecs, dlam tensor.Tensor, v device.LambdaVecs) {
+func (d *attention) LambdaBackward(g device.LambdaVecs, dlam tensor.Tensor, v device.LambdaVecs) {
 	device.CheckLambdaBackward(g, dlam, v, d.types)
 	s := 0.0
 	for _, e := range load(dlam).v {

@@ -6,7 +6,7 @@ import (
 )
 
 // MatMul: c[m,n] (+)= Σ_k op(a)[m,k]·op(b)[k,n].
-func (d *Device) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
+func (d *products) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 	device.CheckMatMul(c, a, b, op, d.types)
 	x, y := load(a), load(b)
 	if op.TransA {

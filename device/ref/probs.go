@@ -6,7 +6,7 @@ import (
 )
 
 // AttentionProbs: out[r,s] = softmax_s(Scale·q·k_s), or the scaled logits, for s ≤ Row+r; 0 beyond.
-func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
+func (d *attention) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
 	device.CheckAttentionProbs(out, q, k, p, d.types)
 	qs, ks, m := load(q), load(k), newMatrix(out.Rows, out.Cols)
 	first := p.Seq * p.T

@@ -15,11 +15,28 @@ import (
 	"antiphase/tensor"
 )
 
-// Device is the float64 oracle. Its memory is ordinary host memory.
+// Device is the float64 oracle. Its memory is ordinary host memory. Ops are grouped as the CPU's are.
 type Device struct {
+	*oracle
+	elementwise
+	rowOps
+	products
+	attention
+}
+
+// oracle is what all ops share.
+type oracle struct {
 	types device.Types
 	fault error // the first since the last Sync
 }
+
+// The groups of ops: those that treat all elements alike, those on rows, products of matrices, attention.
+type (
+	elementwise struct{ *oracle }
+	rowOps      struct{ *oracle }
+	products    struct{ *oracle }
+	attention   struct{ *oracle }
+)
 
 var _ device.Device = (*Device)(nil)
 
@@ -30,7 +47,8 @@ func New() *Device { return NewTypes(device.Types{Act: tensor.F64, Stat: tensor.
 // which is the best that any device of these dtypes can do. A cache is of Act unless t says otherwise.
 func NewTypes(t device.Types) *Device {
 	t.Cache = cmp.Or(t.Cache, t.Act)
-	return &Device{types: t}
+	o := &oracle{types: t}
+	return &Device{o, elementwise{o}, rowOps{o}, products{o}, attention{o}}
 }
 
 // Name says that this is the oracle, and what its tensors are made of.
@@ -39,10 +57,10 @@ func (d *Device) Name() string {
 }
 
 // Types are F64 unless the device was made with others.
-func (d *Device) Types() device.Types { return d.types }
+func (d *oracle) Types() device.Types { return d.types }
 
 // Alloc gives zeroed host memory, aligned for every dtype.
-func (d *Device) Alloc(bytes int) *tensor.Buffer {
+func (d *oracle) Alloc(bytes int) *tensor.Buffer {
 	words := make([]uint64, max(1, (bytes+7)/8))
 	b := &tensor.Buffer{Host: unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), bytes), Size: bytes}
 	b.Addr = uintptr(unsafe.Pointer(&words[0]))
@@ -50,10 +68,10 @@ func (d *Device) Alloc(bytes int) *tensor.Buffer {
 }
 
 // Free drops the memory, so that a later use of it panics.
-func (d *Device) Free(b *tensor.Buffer) { b.Host = nil }
+func (d *oracle) Free(b *tensor.Buffer) { b.Host = nil }
 
 // Write copies dense host bytes into dst, row by row.
-func (d *Device) Write(dst tensor.Tensor, src []byte) {
+func (d *oracle) Write(dst tensor.Tensor, src []byte) {
 	row := dst.Cols * dst.Type.Size()
 	for r := range dst.Rows {
 		copy(bytesOf(dst, r), src[r*row:(r+1)*row])
@@ -61,7 +79,7 @@ func (d *Device) Write(dst tensor.Tensor, src []byte) {
 }
 
 // Read copies src to dense host bytes, row by row.
-func (d *Device) Read(dst []byte, src tensor.Tensor) {
+func (d *oracle) Read(dst []byte, src tensor.Tensor) {
 	row := src.Cols * src.Type.Size()
 	for r := range src.Rows {
 		copy(dst[r*row:(r+1)*row], bytesOf(src, r))
@@ -75,7 +93,7 @@ func bytesOf(t tensor.Tensor, r int) []byte {
 }
 
 // Sync returns the first fault since the last Sync: an id out of range, a position outside its page table.
-func (d *Device) Sync() error {
+func (d *oracle) Sync() error {
 	err := d.fault
 	d.fault = nil
 	return err
@@ -85,7 +103,7 @@ func (d *Device) Sync() error {
 func (d *Device) Close() error { return nil }
 
 // fail keeps the first fault.
-func (d *Device) fail(err error) {
+func (d *oracle) fail(err error) {
 	if d.fault == nil {
 		d.fault = err
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // RMSNorm: s = x + delta, rstd = 1/√(mean s² + eps), y = s·rstd·w.
-func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
+func (d *rowOps) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	device.CheckRMSNorm(y, rstd, sum, x, delta, w, d.types)
 	s, weight := load(x), load(w)
 	if delta.Ok() {
@@ -31,7 +31,7 @@ func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 func rms(x []float64, eps float64) float64 { return 1 / math.Sqrt(dot(x, x)/float64(len(x))+eps) }
 
 // RMSNormBackward: with x̂ = x·rstd and g = dy·w, dx += rstd·(g − x̂·mean(g·x̂)), dw += Σ_n dy·x̂.
-func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
+func (d *rowOps) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	device.CheckRMSNormBackward(dx, dw, dy, x, w, rstd, d.types)
 	gx, gw := load(dx), load(dw)
 	up, in, weight, inv := load(dy), load(x), load(w), load(rstd)

@@ -8,7 +8,7 @@ import (
 )
 
 // Rope turns each pair (a,b) of each head by the angle of its row's position.
-func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
+func (d *rowOps) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.types)
 	m, tab, half := load(x), load(table), r.Dim/2
 	for n, p := range integers(pos) {

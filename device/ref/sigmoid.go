@@ -10,7 +10,7 @@ import (
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // Sigmoid: y = 1/(1+e^−x).
-func (d *Device) Sigmoid(y, x tensor.Tensor) {
+func (d *elementwise) Sigmoid(y, x tensor.Tensor) {
 	device.CheckSigmoid(y, x, d.types)
 	m := load(x)
 	for i, e := range m.v {
@@ -20,7 +20,7 @@ func (d *Device) Sigmoid(y, x tensor.Tensor) {
 }
 
 // SigmoidBackward: dx = dy·y·(1−y).
-func (d *Device) SigmoidBackward(dx, dy, y tensor.Tensor) {
+func (d *elementwise) SigmoidBackward(dx, dy, y tensor.Tensor) {
 	device.CheckSigmoidBackward(dx, dy, y, d.types)
 	grad, out := load(dy), load(y)
 	for i, e := range out.v {

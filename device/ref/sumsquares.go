@@ -6,7 +6,7 @@ import (
 )
 
 // SumSquares: dst += Σ x².
-func (d *Device) SumSquares(dst, x tensor.Tensor) {
+func (d *elementwise) SumSquares(dst, x tensor.Tensor) {
 	device.CheckSumSquares(dst, x, d.types)
 	sum, m := load(dst), load(x)
 	sum.v[0] += dot(m.v, m.v)

@@ -6,7 +6,7 @@ import (
 )
 
 // SwiGLU: y = g·σ(g)·u.
-func (d *Device) SwiGLU(y, gu tensor.Tensor) {
+func (d *elementwise) SwiGLU(y, gu tensor.Tensor) {
 	device.CheckSwiGLU(y, gu, d.types)
 	in, out := load(gu), newMatrix(y.Rows, y.Cols)
 	for n := range out.rows {
@@ -19,7 +19,7 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 }
 
 // SwiGLUBackward: dg = dy·u·σ(g)·(1 + g·(1−σ(g))), du = dy·g·σ(g), y = g·σ(g)·u.
-func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
+func (d *elementwise) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.types)
 	in, up, out, again := load(gu), load(dy), newMatrix(dgu.Rows, dgu.Cols), newMatrix(y.Rows, y.Cols)
 	for n := range up.rows {

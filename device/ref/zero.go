@@ -6,7 +6,7 @@ import (
 )
 
 // Zero: t = 0, in any dtype: all of them spell zero as zero bytes.
-func (d *Device) Zero(t tensor.Tensor) {
+func (d *elementwise) Zero(t tensor.Tensor) {
 	device.CheckZero(t)
 	for r := range t.Rows {
 		clear(bytesOf(t, r))
