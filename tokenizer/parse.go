@@ -77,7 +77,7 @@ func Parse(r []byte) (*Tokenizer, error) {
 	if isNull(f.Model) {
 		return nil, errors.New("tokenizer.json: no model")
 	}
-	t := &Tokenizer{special: map[string]bool{}, added: map[int32]addedToken{}}
+	t := parser{&Tokenizer{special: map[string]bool{}, added: map[int32]addedToken{}}}
 	if f.Version != "" && f.Version != "1.0" {
 		return nil, fmt.Errorf("version %q is not supported; want 1.0", f.Version)
 	}
@@ -97,11 +97,14 @@ func Parse(r []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	t.finish()
-	return t, t.budget.err()
+	return t.Tokenizer, t.budget.err()
 }
 
+// parser fills a Tokenizer from the parts of its file.
+type parser struct{ *Tokenizer }
+
 // parseComponents reads everything around the model.
-func (t *Tokenizer) parseComponents(f file) error {
+func (t parser) parseComponents(f file) error {
 	t.budget = &budget{}
 	ns, err := parseNormalizer(f.Normalizer, t.budget)
 	t.normalize = sequence(ns)
@@ -138,7 +141,7 @@ func (t *Tokenizer) parseComponents(f file) error {
 }
 
 // finish builds the tables that depend on everything parsed.
-func (t *Tokenizer) finish() {
+func (t parser) finish() {
 	t.model.special = t.special
 	t.rawTrie, t.normTrie = newTrie(), newTrie()
 	t.text = slices.Clone(t.tokens)
@@ -161,7 +164,7 @@ func (t *Tokenizer) finish() {
 	for id, text := range t.text {
 		t.isSkip[id] = text != "" && t.special[text]
 	}
-	t.hash = sync.OnceValue(t.computeHash)
+	t.hash = sync.OnceValue(func() string { return hashOf(t.Tokenizer) })
 }
 
 // strict decodes one JSON value into v and rejects unknown fields and trailing text.

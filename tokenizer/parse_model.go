@@ -25,7 +25,7 @@ type modelJSON struct {
 // allowed.
 func maxID(tokens int) int64 { return min(8*int64(tokens)+1<<16, math.MaxInt32-1) }
 
-func (t *Tokenizer) parseModel(raw json.RawMessage) error {
+func (t parser) parseModel(raw json.RawMessage) error {
 	var kind struct {
 		Type *string `json:"type"`
 	}
@@ -65,7 +65,7 @@ func (t *Tokenizer) parseModel(raw json.RawMessage) error {
 }
 
 // setVocab checks the model's vocabulary and fills the token tables.
-func (t *Tokenizer) setVocab(vocab map[string]int64) error {
+func (t parser) setVocab(vocab map[string]int64) error {
 	limit, top := maxID(len(vocab)), int64(-1)
 	for tok, id := range vocab {
 		if id < 0 || id > limit {
@@ -91,7 +91,7 @@ func (t *Tokenizer) setVocab(vocab map[string]int64) error {
 }
 
 // setModel makes the model from t.spec.
-func (t *Tokenizer) setModel(pairs [][2]string) {
+func (t parser) setModel(pairs [][2]string) {
 	t.model = newBPE(t.spec.vocab, t.spec.merges)
 	t.model.fuseUnk, t.model.byteFallback, t.model.ignoreMerges = t.spec.fuseUnk, t.spec.byteFallback, t.spec.ignoreMerges
 	if t.spec.unk != nil {
@@ -166,7 +166,7 @@ type addedJSON struct {
 
 // parseAdded reads the added tokens. As in Hugging Face, a token of the model's vocabulary keeps its id there and any
 // other takes the next free id, in order. The id in the file should agree; a note reports if it does not.
-func (t *Tokenizer) parseAdded(list []json.RawMessage) error {
+func (t parser) parseAdded(list []json.RawMessage) error {
 	next := int64(len(t.spec.vocab)) // the count, even when the ids have gaps
 	limit := maxID(len(t.spec.vocab) + len(list))
 	for i, raw := range list {
@@ -202,7 +202,7 @@ func (t *Tokenizer) parseAdded(list []json.RawMessage) error {
 	return nil
 }
 
-func (t *Tokenizer) addToken(tok addedToken) {
+func (t parser) addToken(tok addedToken) {
 	for int(tok.ID) >= len(t.tokens) {
 		t.tokens = append(t.tokens, "")
 	}

@@ -78,7 +78,7 @@ type templateJSON struct {
 	} `json:"special_tokens"`
 }
 
-func (t *Tokenizer) parseProcessor(raw json.RawMessage) error {
+func (t parser) parseProcessor(raw json.RawMessage) error {
 	return walk(raw, "processors", 0, func(kind string, raw json.RawMessage) error {
 		switch kind {
 		case "ByteLevel":
@@ -90,7 +90,7 @@ func (t *Tokenizer) parseProcessor(raw json.RawMessage) error {
 	})
 }
 
-func (t *Tokenizer) parseTemplate(raw json.RawMessage) error {
+func (t parser) parseTemplate(raw json.RawMessage) error {
 	var c templateJSON
 	if err := strict(raw, &c); err != nil {
 		return err

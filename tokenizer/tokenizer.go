@@ -89,7 +89,7 @@ var (
 	padNames = []string{"<pad>", "<|pad|>", "[PAD]", "<|finetune_right_pad_id|>"}
 )
 
-func (t *Tokenizer) firstOf(names []string) (int32, bool) {
+func firstOf(t *Tokenizer, names []string) (int32, bool) {
 	for _, n := range names {
 		if id, ok := t.ids[n]; ok {
 			return id, true
@@ -99,13 +99,13 @@ func (t *Tokenizer) firstOf(names []string) (int32, bool) {
 }
 
 // EOS returns the end-of-text token, found by its well-known names.
-func (t *Tokenizer) EOS() (int32, bool) { return t.firstOf(eosNames) }
+func (t *Tokenizer) EOS() (int32, bool) { return firstOf(t, eosNames) }
 
 // BOS returns the beginning-of-text token, found by its well-known names.
-func (t *Tokenizer) BOS() (int32, bool) { return t.firstOf(bosNames) }
+func (t *Tokenizer) BOS() (int32, bool) { return firstOf(t, bosNames) }
 
 // Pad returns the padding token, found by its well-known names.
-func (t *Tokenizer) Pad() (int32, bool) { return t.firstOf(padNames) }
+func (t *Tokenizer) Pad() (int32, bool) { return firstOf(t, padNames) }
 
 // Notes lists settings of the file that this package ignores because they change no ids, such as truncation.
 func (t *Tokenizer) Notes() []string { return append([]string(nil), t.notes...) }
@@ -114,7 +114,7 @@ func (t *Tokenizer) Notes() []string { return append([]string(nil), t.notes...) 
 // layout, key order, spelling of merges, truncation or padding have the same hash.
 func (t *Tokenizer) Hash() string { return t.hash() }
 
-func (t *Tokenizer) computeHash() string {
+func hashOf(t *Tokenizer) string {
 	b, err := t.MarshalJSON()
 	if err != nil {
 		// Everything in a parsed tokenizer came from JSON.
