@@ -97,7 +97,7 @@ func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
 	return a.presentAblation(f, out)
 }
 
-// recipe is a row's run.
+// recipe is the recipe of a row's run.
 func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 	arch := baseline
 	if row.Challenger {
@@ -119,7 +119,7 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 		r.Train.Steps = f.steps
 		r.Optim.Warmup = min(r.Optim.Warmup, max(f.steps/20, 1))
 	}
-	if t := r.Train; r.Data.MaxTokens == 0 && !r.Data.Mixed() { // one pass over as much data as the steps need, with the held-out part on top
+	if t := r.Train; r.Data.MaxTokens == 0 && !r.Data.Mixed() { // one pass over as much data as the steps need, plus the held-out part
 		const least = 1 << 20 // something must be held out
 		r.Data.MaxTokens = max(int64(float64(t.Steps*t.Batch*t.SeqLen)*1.05/(1-r.Data.HeldOut)), least)
 	}
@@ -135,7 +135,7 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 	return r.Complete()
 }
 
-// ablationRow asks a trained model the task lm on the held-out text that all share.
+// ablationRow runs the task lm with a trained model on the held-out text that all share.
 func (a *app) ablationRow(ctx context.Context, d device.Device, f *ablationFlags, r recipe.Recipe, row eval.Ablation) (*report.AblationRow, error) {
 	target, err := a.target(d, row.Name, filepath.Join(f.dir, row.Name), &evalFlags{batch: 16})
 	if err != nil {

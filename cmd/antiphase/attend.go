@@ -114,7 +114,7 @@ func (a *app) attend(ctx context.Context, f *attendFlags, given bool) error {
 	return nil
 }
 
-// attendModel adds a model to the page. The first one is also intervened in.
+// attendModel adds a model to the page. Interventions are computed for the first one only.
 func (a *app) attendModel(
 	ctx context.Context,
 	d device.Device,

@@ -222,7 +222,7 @@ func geometryFlags(c *cobra.Command, g *bench.Geometry, sizes, archs *[]string, 
 	c.Flags().IntVar(&g.Vocab, "vocab", 0, "override the vocabulary size")
 }
 
-// layersFlag is one of those that measure more than single products.
+// layersFlag adds the flag for benchmarks that measure more than single products.
 func layersFlag(c *cobra.Command, g *bench.Geometry) {
 	c.Flags().IntVar(&g.Layers, "layers", 0, "override the number of layers")
 }
@@ -239,7 +239,7 @@ func archNames(names []string) []string {
 	return names
 }
 
-// geometries are all that the flags name, each checked before anything is measured.
+// geometries lists all that the flags name; each is checked before anything is measured.
 func geometries(g bench.Geometry, sizes, archs []string) (list []bench.Geometry, err error) {
 	for _, g.Size = range sizes {
 		for _, g.Arch = range archNames(archs) {
@@ -252,7 +252,7 @@ func geometries(g bench.Geometry, sizes, archs []string) (list []bench.Geometry,
 	return list, nil
 }
 
-// bench opens the device, runs a benchmark and prints its rows: also those that were done when it was stopped or failed.
+// bench opens the device, runs a benchmark and prints its rows, also those completed before an interruption or error.
 func (a *app) bench(f *benchFlags, run func(b *bench.Config, emit func(bench.Row)) error) error {
 	if f.reps < 1 || f.warmup < 1 {
 		return usage(fmt.Errorf("--reps: is %d, must be at least 1; --warmup: is %d, must be too: the first run builds and packs", f.reps, f.warmup))
@@ -292,11 +292,11 @@ func (a *app) benchDone(f *benchFlags, rows []bench.Row) error {
 	return bench.Print(a.out, rows)
 }
 
-// ceilingTime is how long the peak of products is measured, bandwidth five times as long; ceilingBytes is the
-// size of the array whose reading gives the bandwidth. Tests of flags take less.
+// ceilingTime is how long the peak of products is measured; bandwidth takes five times as long. ceilingBytes is the
+// size of the array that is read for it. Tests of flags use less.
 var ceilingTime, ceilingBytes = 20 * time.Millisecond, 512 << 20
 
-// benchConfig gives a benchmark its device and the ceilings that are known of it: for a processor the loops of device/cpu.
+// benchConfig gives a benchmark its device and the device's known ceilings: for a CPU the loops of device/cpu.
 func (a *app) benchConfig(d device.Device) *bench.Config {
 	b := &bench.Config{Device: d}
 	c, ok := d.(*cpu.Device)

@@ -73,7 +73,7 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 	return c
 }
 
-// servedApart refuses flags that have no meaning beside others.
+// servedApart rejects flags that cannot be combined.
 func servedApart(fl *pflag.FlagSet) error {
 	for _, pair := range [][]string{{"model", "url", "rate", "requests", "served-model", "vocab", "deadline", "ignore-eos", "concurrency"}, {"concurrency", "rate"}} {
 		for _, name := range pair[1:] {

@@ -77,7 +77,7 @@ func (a *app) benchServed(c *cobra.Command, f *benchFlags, own *servedFlags, pro
 	return bench.PrintServed(a.out, rows)
 }
 
-// written are the ids that stand for whole characters.
+// written are the ids that decode to whole characters.
 func written(t *tokenizer.Tokenizer) (ids []int32) {
 	for id := range int32(t.Vocab()) {
 		if b := t.TokenBytes(id); len(b) > 0 && utf8.Valid(b) && !t.Special(id) {

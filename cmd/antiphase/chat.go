@@ -61,14 +61,14 @@ type repl struct {
 	l *loaded
 	s *infer.Session
 
-	template *chat.Template // nil: text is continued
+	template *chat.Template // nil: continue text
 	said     []chat.Message
 
 	mu     sync.Mutex
-	cancel context.CancelFunc // of the answer in progress, else nil
+	cancel context.CancelFunc // cancels the current answer; nil if there is none
 }
 
-// watch makes Ctrl-C end the answer in progress and not the program. SIGTERM still ends the program.
+// watch makes Ctrl-C end the current answer instead of the program. SIGTERM still ends the program.
 func (r *repl) watch() func() {
 	signal.Stop(r.a.signals)
 	ch := make(chan os.Signal, 1)
@@ -168,7 +168,7 @@ func (r *repl) turn(text string) error {
 	return err
 }
 
-// pickTemplate decides between conversation and continuation.
+// pickTemplate chooses between conversation and continuation.
 func (r *repl) pickTemplate() error {
 	var err error
 	switch {
@@ -193,7 +193,7 @@ func (r *repl) pickTemplate() error {
 	return nil
 }
 
-// chatTemplate reads a folder's template, nil when there is none.
+// chatTemplate reads a folder's template, nil if there is none.
 func chatTemplate(l *loaded) (*chat.Template, error) {
 	if l.Kind == kindPacked { // has none
 		return nil, nil
@@ -201,7 +201,7 @@ func chatTemplate(l *loaded) (*chat.Template, error) {
 	return chat.Load(func(name string, limit int64) ([]byte, error) { return hf.ReadFile(l.Dir, name, limit) })
 }
 
-// specialTexts are the special tokens by the names that templates have for them.
+// specialTexts are the special tokens by their names in templates.
 func (l *loaded) specialTexts() map[string]string {
 	m := map[string]string{}
 	for name, find := range map[string]func() (int32, bool){"bos_token": l.Tokenizer.BOS, "eos_token": l.Tokenizer.EOS, "pad_token": l.Tokenizer.Pad} {
@@ -212,7 +212,8 @@ func (l *loaded) specialTexts() map[string]string {
 	return m
 }
 
-// ask puts what was typed into the session: behind its text, or as a message of the conversation, which the template renders as a whole.
+// ask adds the input to the session: appended to its text, or as a message of the conversation, which the template
+// renders as a whole.
 func (r *repl) ask(text string) error {
 	used, limit := len(r.s.Tokens()), r.l.Model.Config.Context
 	if r.template == nil {
@@ -248,7 +249,7 @@ func (r *repl) ask(text string) error {
 	return nil
 }
 
-// reserve is the room that an answer should find: what may be generated, but no more than half of the context.
+// reserve is the room kept for an answer: what may be generated, but at most half of the context.
 func (r *repl) reserve() int {
 	half := r.l.Model.Config.Context / 2
 	if n := r.f.MaxTokens; n > 0 {
@@ -257,8 +258,8 @@ func (r *repl) reserve() int {
 	return half
 }
 
-// goOn appends typed text to the context. When an answer would find no room, the oldest text is forgotten; the token that begins every
-// text stays.
+// goOn appends input to the context. If an answer would have no room, the oldest text is dropped; the token that begins
+// every text is kept.
 func (r *repl) goOn(ids []int32) error {
 	all := slices.Concat(r.s.Tokens(), ids)
 	limit := r.l.Model.Config.Context

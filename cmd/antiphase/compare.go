@@ -123,7 +123,7 @@ func (a *app) compare(ctx context.Context, f *compareFlags, t *team) error {
 	return a.presentExperiment(&opt, rows, f.json)
 }
 
-// idle refuses flags that the others leave without effect, and rows that are not there.
+// idle rejects flags without effect, and rows that do not exist.
 func (f *compareFlags) idle(given *pflag.FlagSet) error {
 	if slices.Equal(f.probes, []string{"none"}) {
 		if err := idle(given, "with --probe none", "probe-every"); err != nil {
@@ -144,7 +144,7 @@ func (f *compareFlags) idle(given *pflag.FlagSet) error {
 	return nil
 }
 
-// experiment works on an experiment with progress on stderr.
+// experiment runs an experiment with progress on stderr.
 func (a *app) experiment(ctx context.Context, spec *experiment.Spec, opt experiment.Options) ([]experiment.Row, error) {
 	line := newWorkLine(a)
 	defer line.end()
@@ -163,7 +163,7 @@ func (a *app) experiment(ctx context.Context, spec *experiment.Spec, opt experim
 	return rows, err
 }
 
-// commandLine is this call as it could be typed again.
+// commandLine is this call in a form that can be typed again.
 func commandLine() string {
 	words := []string{"antiphase"}
 	for _, w := range os.Args[1:] {
@@ -172,7 +172,7 @@ func commandLine() string {
 	return strings.Join(words, " ")
 }
 
-// openJobs opens the device once for each run that is worked on at the same time; CPU threads are shared out.
+// openJobs opens the device once for each concurrent run; CPU threads are divided among them.
 func (a *app) openJobs(n int) (list []device.Device, err error) {
 	if n < 1 || n > 64 {
 		return nil, usage(fmt.Errorf("--jobs: is %d, must be 1 to 64", n))
@@ -202,7 +202,7 @@ func closeAll(list []device.Device) {
 	}
 }
 
-// resolve completes and checks the spec; a mistake is one of usage.
+// resolve completes and checks the spec; an error is a usage error.
 func (f *compareFlags) resolve() error {
 	s := &f.spec
 	var err error
@@ -239,7 +239,7 @@ func (f *compareFlags) resolve() error {
 	return nil
 }
 
-// asks are the tasks and probes; by default what the models' context has room for.
+// asks returns the tasks and probes; by default those that fit the models' context.
 func (f *compareFlags) asks() (tasks, probes []experiment.Ask) {
 	for _, t := range f.tasks {
 		tasks = append(tasks, experiment.Ask(t))

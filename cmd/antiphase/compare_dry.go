@@ -21,11 +21,11 @@ type dryRow struct {
 	Seconds    float64 `json:"seconds"`
 }
 
-// compareDry prints what an experiment would take: steps are measured on random tokens.
+// compareDry prints the forecast of an experiment; steps are measured on random tokens.
 func (a *app) compareDry(d device.Device, f *compareFlags) error {
 	seen := map[[2]string]bool{}
 	runs, err := f.spec.Grid(func(size, arch string) (float64,
-		bool) { // which rate will be the best does not change the time
+		bool) { // the best rate does not change the time
 		if len(f.spec.LRs) > 0 {
 			return f.spec.LRs[0], true
 		}

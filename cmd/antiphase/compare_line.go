@@ -8,13 +8,13 @@ import (
 	"antiphase/experiment"
 )
 
-// workLine shows how far an experiment has come: the run at work, and all of it. Several runs may report at once.
+// workLine shows the progress of an experiment: the current run, and the total. Several runs may report at once.
 type workLine struct {
 	mu    sync.Mutex
 	a     *app
 	line  *line
 	begin time.Time
-	first int64 // tokens that were trained before this call
+	first int64 // tokens trained before this call
 }
 
 func newWorkLine(a *app) *workLine { return &workLine{a: a, line: a.newLine()} }

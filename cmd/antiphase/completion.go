@@ -15,10 +15,10 @@ import (
 	"antiphase/train"
 )
 
-// complete gives the values of a flag or an argument, each perhaps followed by a tab and its meaning.
+// complete returns the values of a flag or an argument, each optionally followed by a tab and its meaning.
 type complete func() []string
 
-// flagValues are the flags whose values are known, on whichever command they appear.
+// flagValues are the flags with known values, on any command.
 var flagValues = map[string]complete{
 	"size":      sizeNames,
 	"arch":      archValues,
@@ -85,15 +85,15 @@ func runFolders() (list []string) {
 	return list
 }
 
-// completions registers what is known about a command's flags and arguments. Models may be folders anywhere, so other folders are
-// offered beside run folders.
+// completions registers the known values of a command's flags and arguments. Models may be folders anywhere, so other
+// folders are offered as well as run folders.
 func completions(c *cobra.Command) {
 	for name, values := range flagValues {
 		if name == "set" && c.Name() != "train" {
-			continue // settings of other commands are other things
+			continue // settings of other commands have other keys
 		}
 		if f := c.Flags().Lookup(name); f != nil || c.PersistentFlags().Lookup(name) != nil {
-			_ = c.RegisterFlagCompletionFunc(name, values.flag) // fails only for a flag that is not there, or for the second time
+			_ = c.RegisterFlagCompletionFunc(name, values.flag) // fails only for a flag that does not exist, or a second time
 		}
 	}
 	for _, name := range []string{"model", "from"} {
@@ -111,7 +111,7 @@ func completions(c *cobra.Command) {
 	}
 }
 
-// flag completes the value of a flag, the last of a list.
+// flag completes the value of a flag; for a list, its last entry.
 func (f complete) flag(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 	before := word[:strings.LastIndex(word, ",")+1]
 	list := slices.Clone(f())

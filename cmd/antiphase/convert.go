@@ -52,14 +52,14 @@ options of export, or run, as import does.`,
 	return c
 }
 
-// stored is a model on disk, opened without a device: its values are read when they are asked for.
+// stored is a model on disk, opened without a device: values are read on demand.
 type stored struct {
 	Config    model.Config
 	Values    hf.Values
-	Tokenizer *tokenizer.Tokenizer // nil when the folder has none
+	Tokenizer *tokenizer.Tokenizer // nil if the folder has none
 	Manners   manners
-	Saved     *train.Saved // of a run, else nil
-	Folder    *hf.Folder   // of a Hugging Face folder, else nil
+	Saved     *train.Saved // of a run; nil otherwise
+	Folder    *hf.Folder   // of a Hugging Face folder; nil otherwise
 	Dir, Kind string
 	Hash      string // of a packed model's content
 	Bytes     int64  // of weights on disk
@@ -68,12 +68,12 @@ type stored struct {
 	close func() error
 }
 
-// manners is how a model is to be asked. A run of our own saw the end-of-text token before and behind every document and nothing else;
-// a Hugging Face folder says it itself, and the checkpoint that import makes of one keeps what it said.
+// manners is how a model expects its prompts. In training, one of our runs saw the end-of-text token before and after
+// every document and nothing else. A Hugging Face folder states it, and the checkpoint that import makes keeps that.
 type manners struct {
 	hf.Tokens
 	Generation *hf.Generation // sampling defaults; nil for a run of our own
-	First      int32          // what begins every prompt; −1: what the tokenizer says
+	First      int32          // begins every prompt; −1: the tokenizer decides
 }
 
 func mannersOf(s *train.Saved) (manners, error) {
@@ -91,7 +91,7 @@ func mannersOf(s *train.Saved) (manners, error) {
 	return m, nil
 }
 
-// ownManners are those of a model that was trained here.
+// ownManners are those of a model trained here.
 func ownManners(tok *tokenizer.Tokenizer) manners {
 	m := manners{Tokens: hf.Tokens{BOS: -1, Pad: -1}, First: -1}
 	if id, ok := tok.EOS(); ok {
@@ -100,7 +100,7 @@ func ownManners(tok *tokenizer.Tokenizer) manners {
 	return m
 }
 
-// locate turns --model into a folder: a path, or org/name in the local Hugging Face cache.
+// locate resolves --model to a folder: a path, or org/name in the local Hugging Face cache.
 func locate(name string) (string, error) {
 	if name == "" {
 		return "", usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache"))
@@ -122,7 +122,8 @@ func locate(name string) (string, error) {
 	return name, nil
 }
 
-// stored opens a model folder of any layout. Once ctx has ended it has no more values to give, so that what is being made of them is given up.
+// stored opens a model folder of any layout. After ctx ends it returns no more values, so that whatever is being made
+// from them is abandoned.
 func (a *app) stored(ctx context.Context, name string) (s *stored, err error) {
 	name = cmp.Or(name, embeddedDefault())
 	if own, ok := strings.CutPrefix(name, embeddedPrefix); ok {
@@ -207,7 +208,7 @@ func storedHF(dir string) (*stored, error) {
 	return t, nil
 }
 
-// tokenizerOf reads a folder's tokenizer.json, nil when there is none.
+// tokenizerOf reads a folder's tokenizer.json, nil if there is none.
 func tokenizerOf(dir string) (*tokenizer.Tokenizer, error) {
 	b, err := hf.ReadFile(dir, "tokenizer.json", tokenizer.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -223,7 +224,7 @@ func tokenizerOf(dir string) (*tokenizer.Tokenizer, error) {
 	return t, nil
 }
 
-// size reads a number of bytes with a unit, as transformers writes them: 500MB, 5GB, 1GiB.
+// size parses a number of bytes with a unit, as in transformers: 500MB, 5GB, 1GiB.
 func size(s string) (int64, error) {
 	for _, u := range []struct {
 		unit string

@@ -12,8 +12,8 @@ import (
 	"antiphase/tensor"
 )
 
-// crashed ends the program after a panic in any goroutine: one line where the user can do something about it, else a report that can be
-// pasted into an issue.
+// crashed ends the program after a panic in any goroutine: with one line if the user can do something about it,
+// otherwise with a report that can be pasted into an issue.
 func (a *app) crashed(args []string) func(value any, stack []byte) {
 	return func(value any, stack []byte) {
 		if err := cause(value); err != nil {
@@ -24,7 +24,7 @@ func (a *app) crashed(args []string) func(value any, stack []byte) {
 	}
 }
 
-// cause is the error that a panic stands for, nil for a fault of the program.
+// cause is the error behind a panic, nil for an internal error.
 func cause(value any) error {
 	var m *tensor.NoMemory
 	if err, ok := value.(error); ok && errors.As(err, &m) {
@@ -36,7 +36,7 @@ func cause(value any) error {
 	return nil
 }
 
-// printReport prints what a report of the fault needs: what happened, where, in which program, on which machine, and how it was called.
+// printReport prints an error report: what happened, where, in which version, on which machine, and how it was called.
 func (a *app) printReport(args []string, value any, stack []byte) {
 	quoted := make([]string, len(args))
 	for i, s := range args {

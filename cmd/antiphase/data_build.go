@@ -74,7 +74,7 @@ func (a *app) dataBuild(ctx context.Context, f *dataBuildFlags, args []string) e
 	return printSources(a.out, manifestRows(m))
 }
 
-// recipe is one that holds the flags, checked as a run's.
+// recipe holds the flags, checked like a run's.
 func (f *dataBuildFlags) recipe(args []string) (r recipe.Recipe, err error) {
 	if r, err = recipe.Tiny("diff"); err != nil {
 		return r, err

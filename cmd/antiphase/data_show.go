@@ -59,7 +59,7 @@ A target of -1 is not scored. In Python:
 	return c
 }
 
-// check reads the steps and refuses what does not fit together.
+// check parses the steps and rejects contradictions.
 func (f *dataShowFlags) check() error {
 	f.first, f.last = f.step, f.step
 	if f.steps != "" {
@@ -126,7 +126,7 @@ func (a *app) dataShow(dir string, f *dataShowFlags) (err error) {
 	return w.Flush()
 }
 
-// write prints one step in the form asked for.
+// write prints one step in the requested form.
 func (f *dataShowFlags) write(w *bufio.Writer, r *train.Rows, step int) error {
 	switch {
 	case f.out != "":
@@ -150,7 +150,7 @@ func (f *dataShowFlags) write(w *bufio.Writer, r *train.Rows, step int) error {
 	return nil
 }
 
-// rows lists the rows wanted of a step.
+// rows lists the requested rows of a step.
 func (f *dataShowFlags) rows(r *train.Rows) (list []int) {
 	for i := range r.B {
 		if f.row < 0 || f.row == i {

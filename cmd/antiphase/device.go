@@ -12,11 +12,11 @@ import (
 	"antiphase/internal/cu"
 )
 
-// maxThreads is more than any machine has cores.
+// maxThreads is more than the cores of any machine.
 const maxThreads = 4096
 
-// open gives the device that --device names: cpu, cuda or cuda:N, or auto, which takes the first GPU where there is one and
-// it has --precision.
+// open opens the device of --device: cpu, cuda or cuda:N, or auto, which takes the first GPU if there is one and it
+// supports --precision.
 func (a *app) open() (device.Device, error) {
 	if a.threads < 0 || a.threads > maxThreads {
 		return nil, usage(fmt.Errorf("--threads: is %d, must be from 0 (all cores) to %d", a.threads, maxThreads))
@@ -36,7 +36,7 @@ func (a *app) open() (device.Device, error) {
 	if a.kvCache != "auto" && a.kvCache != "int8" {
 		return nil, usage(fmt.Errorf("--kv-cache: %q is unknown; there are auto and int8", a.kvCache))
 	}
-	gpu := a.precision == "auto" || p == cpu.BF16 // all that a GPU multiplies in
+	gpu := a.precision == "auto" || p == cpu.BF16 // the precisions that a GPU supports
 	switch kind {
 	case "cpu":
 		return a.openCPU(p)
@@ -56,7 +56,7 @@ func (a *app) open() (device.Device, error) {
 	return nil, usage(fmt.Errorf("--device: %q is unknown; there are auto, cpu, cuda and cuda:N", a.device))
 }
 
-// openTraining is open for verbs that train: weights that are rounded to int8 cannot learn.
+// openTraining is open for verbs that train: int8 weights cannot be trained.
 func (a *app) openTraining() (device.Device, error) {
 	if p, err := cpu.ParsePrecision(a.precision); err == nil && p == cpu.Int8 {
 		return nil, usage(errors.New("--precision: int8 holds weights that do not change; train in fp32 or bf16"))
@@ -64,7 +64,7 @@ func (a *app) openTraining() (device.Device, error) {
 	return a.open()
 }
 
-// openCPU opens the processor, whose caches hold what its products round to.
+// openCPU opens the CPU, whose caches have the precision of its products.
 func (a *app) openCPU(p cpu.Precision) (device.Device, error) {
 	if a.kvCache != "auto" {
 		return nil, usage(fmt.Errorf("--kv-cache: %s needs --device cuda; the CPU keeps keys and values as it computes", a.kvCache))
@@ -72,7 +72,7 @@ func (a *app) openCPU(p cpu.Precision) (device.Device, error) {
 	return cpu.New(cpu.Options{Threads: a.threads, Precision: p}), nil
 }
 
-// openCUDA opens a GPU; kernels that must be built first show as progress.
+// openCUDA opens a GPU; kernels that must be built show as progress.
 func (a *app) openCUDA(ordinal int) (device.Device, error) {
 	d, err := cuda.Open(ordinal, cuda.Options{ByteCache: a.kvCache == "int8", Progress: func(s string) { a.note("%s", s) }})
 	if err != nil {

@@ -63,7 +63,7 @@ func (a *app) doctor(asJSON bool) error {
 	return w.Flush()
 }
 
-// peakFact is the rate of multiply-adds on registers alone in the instruction set that is used, the best of a few turns.
+// peakFact is the rate of multiply-adds on registers with the instruction set in use, the best of a few runs.
 func (a *app) peakFact(d device.Device) string {
 	loop := a.benchConfig(d).Product
 	if loop.Run == nil {

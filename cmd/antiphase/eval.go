@@ -31,8 +31,8 @@ type evalFlags struct {
 	json, save         bool
 	preset, scale      string
 	checkpoints        bool
-	changed            func(flag string) bool // given by the user
-	team               *team                  // that divides the questions; nil for a single process
+	changed            func(flag string) bool // whether the user gave the flag
+	team               *team                  // divides the questions; nil for a single process
 }
 
 func evalVerb(a *app) *cobra.Command {
@@ -92,7 +92,7 @@ Under mpirun or srun the ranks divide the questions; all must see --output.`,
 	return c
 }
 
-// eval checks everything that can be wrong, runs, prints and writes.
+// eval checks the input, runs, prints and writes.
 func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if len(f.models) == 0 {
 		return usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder, or pair:diff and pair:transformer, which are embedded"))
@@ -146,7 +146,8 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	return a.present(f, ev)
 }
 
-// ask puts the tasks to the models. Of several ranks each asks its share; the first has the evaluation, the others nil.
+// ask runs the tasks on the models. Each of several ranks takes its share; rank 0 returns the evaluation, the others
+// nil.
 func (a *app) ask(ctx context.Context, f *evalFlags, targets []eval.Target, choose chosen) (*eval.Evaluation, error) {
 	tasks, err := choose(targets)
 	if err == nil {
@@ -179,7 +180,7 @@ func (a *app) ask(ctx context.Context, f *evalFlags, targets []eval.Target, choo
 	return ev, nil
 }
 
-// selectTasks finds the tasks asked for, among the built-in ones and those of files.
+// selectTasks finds the selected tasks among the built-in ones and those from files.
 func (a *app) selectTasks(f *evalFlags) ([]eval.Task, error) {
 	all, added, err := a.allTasks(f.taskFiles)
 	if err != nil {
@@ -197,7 +198,7 @@ func (a *app) selectTasks(f *evalFlags) ([]eval.Task, error) {
 	return tasks, nil
 }
 
-// allTasks are the built-in tasks and those of files, whose names are added.
+// allTasks returns the built-in tasks and those from files, and the names of the latter.
 func (a *app) allTasks(paths []string) (all []eval.Task, added []string, err error) {
 	all = task.All()
 	for _, path := range paths {
@@ -219,7 +220,7 @@ func (a *app) allTasks(paths []string) (all []eval.Task, added []string, err err
 	return all, added, nil
 }
 
-// machine names where numbers were made.
+// machine names the machine that produced the numbers.
 func machine(d device.Device) string { return d.Name() + ", " + runtime.GOOS + "/" + runtime.GOARCH }
 
 // progress is the line shown while a task runs.
@@ -231,7 +232,7 @@ func progress(p eval.Progress) string {
 	return s
 }
 
-// readSettings takes TASK.KEY=VALUE apart.
+// readSettings parses TASK.KEY=VALUE.
 func readSettings(list []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, s := range list {
@@ -244,7 +245,7 @@ func readSettings(list []string) (map[string]string, error) {
 	return out, nil
 }
 
-// present prints the table or the JSON, and writes what is derived from the store.
+// present prints the table or the JSON, and writes the files derived from the store.
 func (a *app) present(f *evalFlags, ev *eval.Evaluation) error {
 	for _, s := range ev.Skipped {
 		a.note("%s: skipped %s: %s", s.Model, s.Task, s.Why)

@@ -10,7 +10,7 @@ import (
 	"antiphase/eval"
 )
 
-// idle finds flags that would change nothing, and a data folder that is none, before anything is opened.
+// idle finds flags without effect, and an invalid data folder, before anything is opened.
 func (f *evalFlags) idle() error {
 	isEndpoint := func(m string) bool {
 		_, path := modelName(m)
@@ -43,7 +43,7 @@ func (f *evalFlags) idle() error {
 	return nil
 }
 
-// idleFor finds flags that none of the tasks heeds. A task that asks another one may heed what the other does.
+// idleFor finds flags that no task uses. A task that wraps another may use what the other does.
 func (f *evalFlags) idleFor(tasks []eval.Task) error {
 	any := func(heeds func(t eval.Task) bool) bool {
 		return slices.ContainsFunc(tasks, func(t eval.Task) bool {
@@ -62,8 +62,8 @@ func (f *evalFlags) idleFor(tasks []eval.Task) error {
 	return nil
 }
 
-// alike refuses a group whose models differ in more than their training, and one model under two names: the last name would count, and
-// a group would lose it without a word.
+// alike rejects a group whose models differ in more than their training, and one model under two names: the last name
+// would count, and a group would silently lose it.
 func alike(list []eval.Target) error {
 	first, named := map[string]*eval.Target{}, map[string]string{}
 	for i := range list {

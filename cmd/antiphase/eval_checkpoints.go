@@ -11,7 +11,8 @@ import (
 	"antiphase/eval"
 )
 
-// evalCheckpoints asks every kept checkpoint of the run folders, one at a time: only one model is in memory.
+// evalCheckpoints evaluates every kept checkpoint of the run folders, one at a time, so that only one model is in
+// memory.
 func (a *app) evalCheckpoints(ctx context.Context, d device.Device, f *evalFlags, choose chosen) error {
 	if f.opt.Output == "" {
 		return usage(errors.New("--checkpoints: needs --output, where results are collected"))
@@ -41,7 +42,7 @@ func (a *app) evalCheckpoints(ctx context.Context, d device.Device, f *evalFlags
 	return a.present(f, eval.Assemble(store.Cells()))
 }
 
-// evalRun asks the checkpoints of one run.
+// evalRun evaluates the checkpoints of one run.
 func (a *app) evalRun(ctx context.Context, d device.Device, f *evalFlags, choose chosen, name, dir string) error {
 	s, err := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true})
 	if err != nil {

@@ -44,7 +44,7 @@ func (a *app) targets(d device.Device, f *evalFlags) ([]eval.Target, error) {
 	return out, alike(out)
 }
 
-// expand resolves a pattern to the paths of a group; a path that exists, or is no pattern, is a model of its own.
+// expand resolves a pattern to the paths of a group; a path that exists, or is not a pattern, is a single model.
 func expand(name, path string) (group string, paths []string, err error) {
 	if _, err := os.Stat(path); err == nil || strings.Contains(path, "://") || !strings.ContainsAny(path, "*?[") {
 		return "", []string{path}, nil
@@ -78,7 +78,7 @@ func (a *app) target(d device.Device, name, path string, f *evalFlags) (eval.Tar
 	return t, err
 }
 
-// converse makes a model answer messages in its chat template. Its numbers are others then, and so is its identity.
+// converse makes a model answer messages with its chat template. This changes its numbers, and so its identity.
 func converse(t *eval.Target, l *loaded) error {
 	template, err := chatTemplate(l)
 	if err == nil && template == nil {
@@ -98,7 +98,7 @@ func converse(t *eval.Target, l *loaded) error {
 	return nil
 }
 
-// subject is a loaded model as an evaluation takes it.
+// subject is a loaded model in the evaluation's form.
 func (a *app) subject(d device.Device, name, hash string, l *loaded, batch int) eval.Target {
 	s := &eval.Subject{Name: name, Model: l.Model, Tokenizer: l.Tokenizer, Batch: batch, EOS: l.EOS}
 	if l.Manners.First >= 0 {
@@ -108,7 +108,7 @@ func (a *app) subject(d device.Device, name, hash string, l *loaded, batch int) 
 	return eval.Target{LM: s, Model: eval.Model{Name: name, Hash: hash, Context: l.Model.Config.Context, Precision: precision, Device: kind, Threads: a.threads, Tokens: l.Tokens}}
 }
 
-// computes is what of a device can change a number: its kind, with the instruction set or generation, and its precision.
+// computes is what can change a number: the kind of device, with its instruction set or generation, and its precision.
 func computes(d device.Device) (kind, precision string) {
 	switch d := d.(type) {
 	case *cpu.Device:
@@ -123,7 +123,7 @@ func computes(d device.Device) (kind, precision string) {
 	return d.Name(), ""
 }
 
-// modelName takes NAME=PATH apart; without a name the path's last element is it.
+// modelName splits NAME=PATH; the default name is the path's last element.
 func modelName(m string) (name, path string) {
 	if name, path, ok := strings.Cut(m, "="); ok && !strings.ContainsAny(name, "/:") {
 		return name, path
@@ -134,10 +134,11 @@ func modelName(m string) (name, path string) {
 	return filepath.Base(filepath.Clean(m)), m
 }
 
-// endpointMark stands between the address and the model's name there.
+// endpointMark separates the address and the model's name.
 const endpointMark = "#"
 
-// endpoint reads URL#MODEL, and URL#MODEL#chat for servers that answer messages only. The key is taken from OPENAI_API_KEY.
+// endpoint parses URL#MODEL, and URL#MODEL#chat for servers that only support chat. The key is read from
+// OPENAI_API_KEY.
 func endpoint(s string) (*eval.Endpoint, bool, error) {
 	if !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") {
 		return nil, false, nil

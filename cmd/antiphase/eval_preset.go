@@ -11,7 +11,7 @@ import (
 	"antiphase/eval/task"
 )
 
-// chosen gives the tasks once the models are known.
+// chosen returns the tasks once the models are known.
 type chosen func(targets []eval.Target) ([]eval.Task, error)
 
 // choose finds the tasks of --preset, or of --tasks and --task-files.

@@ -21,12 +21,12 @@ import (
 // Exit codes. 0 is success; a missed evaluation bar would be 6.
 const (
 	exitFailed     = 1
-	exitUsage      = 2  // wrong flags or configuration; nothing was begun
+	exitUsage      = 2  // wrong flags or configuration; nothing was started
 	exitBadInput   = 3  // a file is corrupt or not what it should be
 	exitNoRoom     = 4  // out of disk or memory
 	exitNotFinite  = 5  // numerical failure
-	exitFault      = 70 // a fault of the program itself; it prints a report
-	exitTryAgain   = 75 // stopped and saved; the same command goes on
+	exitFault      = 70 // internal error; a report is printed
+	exitTryAgain   = 75 // stopped and saved; the same command continues
 	exitInterrupt  = 130
 	exitTerminated = 143
 )
@@ -50,7 +50,7 @@ func (e badInput) Unwrap() error { return e.error }
 
 // fail prints the error and chooses the exit code.
 func (a *app) fail(err error) int {
-	if errors.Is(err, context.Canceled) && !errors.Is(err, train.ErrInterrupted) { // the user knows
+	if errors.Is(err, context.Canceled) && !errors.Is(err, train.ErrInterrupted) { // the user caused it
 		if a.stopped == syscall.SIGTERM {
 			return exitTerminated
 		}
@@ -71,7 +71,7 @@ func oneLine(text string) string {
 	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
-// wrongPath says that a path cannot be what was asked for: nothing is there, something of another kind, or it is no path.
+// wrongPath reports whether a path cannot be used: it does not exist, is of another kind, or is not a valid path.
 func wrongPath(err error) bool {
 	return slices.ContainsFunc([]error{fs.ErrNotExist, fs.ErrExist, syscall.ENOTDIR, syscall.EISDIR, syscall.ENAMETOOLONG, vfs.ErrNotRegular, vfs.ErrTooLarge},
 		func(kind error) bool { return errors.Is(err, kind) })

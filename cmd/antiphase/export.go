@@ -55,7 +55,7 @@ replaces a folder only if it matches that list exactly; otherwise the folder is 
 	return c
 }
 
-// exported is what export tells.
+// exported is the output of export.
 type exported struct {
 	Dir    string   `json:"dir"`
 	Class  hf.Class `json:"class"`
@@ -114,8 +114,8 @@ func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) erro
 	return errors.Join(err, a.json(out))
 }
 
-// trainedContext is the context that a model has been trained on, which is what an export states: positions beyond the run's sequences have
-// never been seen. Weights that others trained keep the context that they came with.
+// trainedContext is the context that a model was trained on, which an export states: longer positions were never seen.
+// Imported weights keep their context.
 func (s *stored) trainedContext() int {
 	if s.Saved == nil || s.Saved.State.Step == 0 || s.Saved.Recipe.Train.From != "" || s.Config.RopeScaling != nil {
 		return s.Config.Context
@@ -123,11 +123,11 @@ func (s *stored) trainedContext() int {
 	return min(s.Config.Context, s.Saved.Recipe.Train.SeqLen)
 }
 
-// apart refuses to write a model over the folder it is read from, or over one that holds it.
+// apart rejects writing a model over the folder it is read from, or over a parent of it.
 func apart(source, from, dir string) error {
 	target, err := os.Stat(dir)
 	if err != nil {
-		return nil // nothing is there
+		return nil // it does not exist
 	}
 	for _, at := range []string{source, from} {
 		for at, _ = filepath.Abs(at); ; at = filepath.Dir(at) {
@@ -142,7 +142,7 @@ func apart(source, from, dir string) error {
 	return nil
 }
 
-// carried are the files that go along from one Hugging Face folder to another as they are.
+// carried are the files copied unchanged between Hugging Face folders.
 var carried = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
 	"chat_template.jinja", "README.md", "LICENSE"}
 
@@ -151,8 +151,8 @@ const (
 	generationFile = "generation_config.json"
 )
 
-// companions gives an export the tokenizer and what else belongs to the model. A run's prompts begin with a token that its
-// tokenizer does not add by itself; the exported one does, so that everyone asks the model what it was trained on.
+// companions adds the tokenizer and other files of the model to an export. A run's prompts begin with a token that its
+// tokenizer does not add by itself; the exported one does, so that prompts match the training data.
 func (s *stored) companions(e *hf.Export, chatFile string) error {
 	var template []byte
 	if chatFile != "" {
@@ -177,7 +177,7 @@ func (s *stored) companions(e *hf.Export, chatFile string) error {
 	return err
 }
 
-// carry reads what goes along as it is.
+// carry reads the files that are copied unchanged.
 func (s *stored) carry() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, name := range carried {
@@ -193,7 +193,7 @@ func (s *stored) carry() (map[string][]byte, error) {
 	return files, nil
 }
 
-// card tells the run's facts.
+// card states the run's facts.
 func (s *stored) card(class hf.Class) *hf.Card {
 	c := s.Config
 	card := &hf.Card{Name: filepath.Base(s.Dir), Class: class, About: "Attention: " + archDoc(c.Arch) + "."}
@@ -205,7 +205,7 @@ func (s *stored) card(class hf.Class) *hf.Card {
 	fact("shape", "%d layers of width %d, %d heads in %d groups of %d, inner width %d", c.Layers, c.Dim, c.Heads, c.KVHeads, c.HeadDim, c.FFN)
 	fact("context", "%d tokens", c.Context)
 	fact("vocabulary", "%d", c.Vocab)
-	if s.Saved == nil || s.Saved.State.Step == 0 { // weights that others trained
+	if s.Saved == nil || s.Saved.State.Step == 0 { // imported weights
 		card.About += " Converted with Antiphase."
 		return card
 	}
@@ -227,7 +227,7 @@ func (s *stored) card(class hf.Class) *hf.Card {
 	return card
 }
 
-// dtypeList names the stored types, the one with most bytes first.
+// dtypeList names the stored types, the one with the most bytes first.
 func dtypeList(m map[string]int64) []string {
 	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return int(min(max(m[b]-m[a], -1), 1)) })
 }

@@ -18,8 +18,8 @@ import (
 	"antiphase/train"
 )
 
-// goOn is the recipe for going on from the model that --from names: its shape, context and tokenizer, and a learning rate and
-// sequence length that suit weights which have been trained already.
+// goOn is the recipe for continuing from the model of --from: its shape, context and tokenizer, and a learning rate and
+// sequence length that suit trained weights.
 func (a *app) goOn(ctx context.Context, f *trainFlags) (recipe.Recipe, error) {
 	if r, ok := f.begun(); ok {
 		return r, nil
@@ -42,18 +42,18 @@ func (a *app) goOn(ctx context.Context, f *trainFlags) (recipe.Recipe, error) {
 	r.Name, r.Model, r.Train.From = fromName(f.from), s.Config, f.from
 	r.Tokenizer = recipe.Tokenizer{Path: filepath.Join(s.Dir, "tokenizer.json")}
 	r.Optim.LR, r.Train.SeqLen = goingOn(s)
-	const most = 4096 // tokens at a time, unless a single sequence has more
+	const most = 4096 // tokens per micro-batch, unless a single sequence has more
 	m := &r.Train.MicroBatch
 	for *m = r.Train.Batch; *m > 1 && (*m*r.Train.SeqLen > most || r.Train.Batch%*m != 0); *m-- {
 	}
 	return r, nil
 }
 
-// fromName is what a run that goes on is called.
+// fromName is the default name of a continued run.
 func fromName(from string) string { return filepath.Base(filepath.Clean(from)) + "-on" }
 
-// begun is the recipe of a run folder that began with --from already: the same command continues it, whatever has become of
-// the parent since.
+// begun is the recipe of a run folder that already began with --from: the same command continues it, whatever has
+// happened to the parent since.
 func (f *trainFlags) begun() (r recipe.Recipe, ok bool) {
 	dir := f.dir
 	if dir == "" {
@@ -68,8 +68,8 @@ func (f *trainFlags) begun() (r recipe.Recipe, ok bool) {
 	return r, true
 }
 
-// goingOn is a peak learning rate and a sequence length. A run of ours goes on with the rate it ended with, or would have. For
-// other models the rate falls with size as published fine-tuning rates do: 2e-5 at a billion parameters.
+// goingOn returns a peak learning rate and a sequence length. One of our runs continues with its final rate, reached or
+// planned. For other models the rate falls with size, like published fine-tuning rates: 2e-5 at a billion parameters.
 func goingOn(s *stored) (lr float64, seq int) {
 	n := float64(model.Table(s.Config).Count())
 	lr, seq = min(1e-4, 2e-5*math.Sqrt(1e9/n)), min(s.Config.Context, 2048)
@@ -80,7 +80,7 @@ func goingOn(s *stored) (lr float64, seq int) {
 	return lr, seq
 }
 
-// sayFrom tells what a run that goes on was given, and warns of settings for training from scratch.
+// sayFrom prints the settings of a continued run, and warns about settings for training from scratch.
 func (a *app) sayFrom(ctx context.Context, r recipe.Recipe) error {
 	s, err := a.stored(ctx, r.Train.From)
 	if err != nil {
@@ -102,8 +102,8 @@ func (a *app) sayFrom(ctx context.Context, r recipe.Recipe) error {
 	return nil
 }
 
-// parentOf gives the parameters of the model that a recipe begins with, and what to remember of it. It is opened when the first
-// is asked for: a run that goes on needs it no more.
+// parentOf returns the parameters of the parent model, and what to record about it. It is opened on first use: a
+// resumed run no longer needs it.
 func (a *app) parentOf(ctx context.Context, r recipe.Recipe) *train.Begin {
 	if r.Train.From == "" {
 		return nil

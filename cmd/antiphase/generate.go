@@ -23,7 +23,7 @@ import (
 type sampling struct {
 	infer.Sampling
 	seed  int64
-	given *pflag.FlagSet // knows which values were typed
+	given *pflag.FlagSet // knows which flags were given
 }
 
 func (s *sampling) flags(f *pflag.FlagSet, temperature float64, tokens int) {
@@ -39,7 +39,7 @@ func (s *sampling) flags(f *pflag.FlagSet, temperature float64, tokens int) {
 	f.BoolVar(&s.IgnoreEOS, "ignore-eos", false, "continue after the end-of-text token")
 }
 
-// check holds what was typed to its ranges, before anything is opened.
+// check validates the given values before anything is opened.
 func (s *sampling) check() error {
 	if err := s.Check(); err != nil {
 		return usage(fmt.Errorf("--%s", strings.ReplaceAll(err.Error(), "_", "-")))
@@ -47,7 +47,7 @@ func (s *sampling) check() error {
 	return nil
 }
 
-// draw takes the seed that was typed, or draws one and tells it where it matters.
+// draw uses the given seed, or draws one and prints it if it matters.
 func (s *sampling) draw(a *app) {
 	s.Seed = uint64(s.seed)
 	if s.seed < 0 {
@@ -58,7 +58,7 @@ func (s *sampling) draw(a *app) {
 	}
 }
 
-// adopt takes the defaults of the model's generation_config.json for what was not typed.
+// adopt takes defaults from the model's generation_config.json for flags that were not given.
 func (s *sampling) adopt(a *app, g *hf.Generation) {
 	if g == nil {
 		return
@@ -98,7 +98,7 @@ func (s *sampling) adopt(a *app, g *hf.Generation) {
 	}
 }
 
-// maxSamples is what one call may be asked for: all of them are kept until the last is done.
+// maxSamples bounds one call, because all samples are kept until the last is done.
 const maxSamples = 10000
 
 type generateFlags struct {
@@ -147,7 +147,7 @@ every matrix.`,
 	return c
 }
 
-// readPrompt takes the prompt from where it was given.
+// readPrompt reads the prompt from wherever it was given.
 func (a *app) readPrompt(f *generateFlags, given bool) (string, error) {
 	switch {
 	case f.file != "" && given:
@@ -258,14 +258,14 @@ type sample struct {
 	Top     [][]topToken `json:"top_logprobs,omitempty"` // the likeliest tokens in each place, best first
 }
 
-// topToken is one of the likeliest tokens.
+// topToken is one of the most likely tokens.
 type topToken struct {
 	ID      int32   `json:"id"`
 	Token   string  `json:"token"`
 	Logprob float64 `json:"logprob"`
 }
 
-// add takes an event's token with its log-probabilities.
+// add appends an event's token with its log-probabilities.
 func (s *sample) add(t *tokenizer.Tokenizer, ev *infer.Event, logprobs bool) {
 	s.IDs = append(s.IDs, ev.ID)
 	if !logprobs {
@@ -280,12 +280,12 @@ func (s *sample) add(t *tokenizer.Tokenizer, ev *infer.Event, logprobs bool) {
 	s.Top = append(s.Top, top)
 }
 
-// full says that a text ended because the context was full, and not for the length that was asked for.
+// full reports whether a text ended because the context was full, not because of the requested length.
 func (f *generateFlags) full(reason string, tokens int) bool {
 	return reason == infer.ReasonLength && (f.MaxTokens == 0 || tokens < f.MaxTokens)
 }
 
-// noteFull tells the user that there is less text than was asked for.
+// noteFull tells the user that the text is shorter than requested.
 func (a *app) noteFull(l *loaded, prompt, tokens int) {
 	a.note("stopped after %d tokens: the context of %d tokens is full (the prompt has %d)", tokens, l.Model.Config.Context, prompt)
 }
@@ -349,7 +349,8 @@ func (a *app) engine(dir string, slots int) (*infer.Engine, *loaded, func(), err
 	return e, l, func() { e.Close(); shut() }, nil
 }
 
-// openModels opens the device that models are loaded on, or takes the one through which ranks already meet. shut closes what was opened.
+// openModels opens the device for models, or uses the one through which ranks already communicate. shut closes what was
+// opened.
 func (a *app) openModels() (d device.Device, shut func(), err error) {
 	if a.parts != nil {
 		return a.parts.dev, func() {}, nil
@@ -360,8 +361,8 @@ func (a *app) openModels() (d device.Device, shut func(), err error) {
 	return d, func() { d.Close() }, nil
 }
 
-// encode makes a prompt's ids. What a run of our own saw begins with its first token, whatever its tokenizer would put there; elsewhere the
-// tokenizer says itself what comes first, and an empty prompt begins with what it has.
+// encode returns a prompt's ids. Text of our own runs begins with its first token, whatever its tokenizer would add;
+// for other models the tokenizer decides, and an empty prompt begins with whatever token it has.
 func (l *loaded) encode(text string) []int32 {
 	if first := l.Manners.First; first >= 0 {
 		return l.Tokenizer.Append([]int32{first}, text)

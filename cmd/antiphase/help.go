@@ -14,8 +14,8 @@ import (
 	"antiphase/internal/near"
 )
 
-// finish walks the finished tree of commands: one that only holds others refuses what is not among them, and values that are known
-// can be completed.
+// finish walks the finished command tree: a command that only holds others rejects unknown ones, and known values can
+// be completed.
 func finish(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		finish(sub)
@@ -35,7 +35,7 @@ func finish(c *cobra.Command) {
 	}
 }
 
-// unknownCommand names what was probably meant, and what there is.
+// unknownCommand suggests the nearest command, or lists them.
 func unknownCommand(c *cobra.Command, word string) error {
 	names := names(c)
 	err := fmt.Errorf("unknown command %q for %q", word, c.CommandPath())
@@ -55,7 +55,7 @@ func names(c *cobra.Command) (list []string) {
 	return list
 }
 
-// flagError names the flag that was probably meant, or says why one has no place here.
+// flagError suggests the nearest flag, or says why a flag does not apply.
 func flagError(c *cobra.Command, err error) error {
 	if idle := new(notComputing); errors.As(err, idle) {
 		return *idle
@@ -81,7 +81,7 @@ func flagError(c *cobra.Command, err error) error {
 	return fmt.Errorf("%w; did you mean --%s?", err, w)
 }
 
-// helpVerb is cobra's help, but for an unknown word, which is an error.
+// helpVerb is cobra's help, except that an unknown word is an error.
 func helpVerb() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [command]",
@@ -116,7 +116,7 @@ func calledAs(arg string) string {
 	return arg
 }
 
-// glossary is a page of help and no command.
+// glossary is a help page without a command.
 func glossary() *cobra.Command {
 	return &cobra.Command{Use: "glossary", Short: "Terms used in tables and pages", Long: glossaryText}
 }

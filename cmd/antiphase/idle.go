@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// idle refuses flags that were given and would change nothing: a setting is applied or refused. why says when they would.
+// idle rejects given flags that would have no effect: a setting is applied or refused. why completes the message.
 func idle(given *pflag.FlagSet, why string, names ...string) error {
 	for _, name := range names {
 		if given.Changed(name) {
@@ -16,10 +16,10 @@ func idle(given *pflag.FlagSet, why string, names ...string) error {
 	return nil
 }
 
-// jobFlagNames are those of jobFlags that only several ranks need.
+// jobFlagNames are the jobFlags that only several ranks need.
 var jobFlagNames = []string{"rendezvous", "interface", "local-rank", "join-timeout", "peer-timeout", "stall-timeout"}
 
-// alone refuses them for one rank.
+// alone rejects them for a single rank.
 func (f *jobFlags) alone(given *pflag.FlagSet) error {
 	return idle(given, "with one rank: start several (mpirun, srun, or --rank and --world-size), or leave it out", jobFlagNames...)
 }

@@ -70,7 +70,7 @@ func (a *app) importModel(ctx context.Context, from, dir string, asJSON bool) er
 	return nil
 }
 
-// newRun makes a run folder of one checkpoint appear whole or not at all.
+// newRun creates a run folder with one checkpoint, completely or not at all.
 func newRun(dir string, files []checkpoint.File) (err error) {
 	fsys, dir := vfs.OS{}, filepath.Clean(dir)
 	tmp := vfs.Hidden(dir)
@@ -86,7 +86,7 @@ func newRun(dir string, files []checkpoint.File) (err error) {
 	if err := store.Save(0, files); err != nil {
 		return err
 	}
-	if err := fsys.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty, as importModel saw
+	if err := fsys.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty, as importModel checked
 		return err
 	}
 	if err := fsys.Rename(tmp, dir); err != nil {
@@ -96,7 +96,7 @@ func newRun(dir string, files []checkpoint.File) (err error) {
 	return fsys.SyncDir(filepath.Dir(dir))
 }
 
-// checkpointFiles are those of a checkpoint that nothing has been trained on yet.
+// checkpointFiles are those of a checkpoint at step 0.
 func (s *stored) checkpointFiles(name string) ([]checkpoint.File, error) {
 	r, err := recipe.Small(s.Config.Arch)
 	if err != nil {
@@ -131,7 +131,8 @@ func (s *stored) checkpointFiles(name string) ([]checkpoint.File, error) {
 	return list, nil
 }
 
-// along is what a checkpoint keeps beside weights: the tokenizer, and of a Hugging Face folder what makes it speak as it did there.
+// along is what a checkpoint keeps besides weights: the tokenizer and, for a Hugging Face folder, its generation
+// settings.
 func (s *stored) along() (map[string][]byte, error) {
 	if s.Manners.Generation == nil {
 		b, err := s.Tokenizer.MarshalJSON()

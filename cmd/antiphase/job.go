@@ -12,7 +12,7 @@ import (
 	"antiphase/dist"
 )
 
-// jobFlags say how this process belongs to others: what the launcher left open, or got wrong.
+// jobFlags describe this process's place among others: what the launcher left open, or got wrong.
 type jobFlags struct {
 	dist.Explicit
 	rendezvous, iface string
@@ -35,7 +35,7 @@ func (f *jobFlags) add(fl *pflag.FlagSet) {
 		"maximum time that ranks wait for each other in one collective")
 }
 
-// launch finds out who this process is.
+// launch determines this process's rank.
 func (f *jobFlags) launch() (dist.Launch, error) {
 	l, err := dist.Detect(f.Explicit, os.Getenv)
 	if err != nil {
@@ -44,7 +44,7 @@ func (f *jobFlags) launch() (dist.Launch, error) {
 	return l, nil
 }
 
-// options are what dist.Join takes.
+// options are the options of dist.Join.
 func (f *jobFlags) options() (dist.Options, error) {
 	for name, d := range map[string]time.Duration{"join-timeout": f.join, "peer-timeout": f.peer,
 		"stall-timeout": f.stall} {
@@ -57,7 +57,8 @@ func (f *jobFlags) options() (dist.Options, error) {
 		PeerTimeout: f.peer, StallTimeout: f.stall}, err
 }
 
-// secret is the job's, from the environment or from a file that it names. It has no flag: process lists show those.
+// secret is the job's, from the environment or from a file that it names. There is no flag, because process lists show
+// flags.
 func secret() ([]byte, error) {
 	value, path := os.Getenv("ANTIPHASE_SECRET"), os.Getenv("ANTIPHASE_SECRET_FILE")
 	switch {

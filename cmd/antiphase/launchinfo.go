@@ -40,7 +40,7 @@ over MPI. Run it under a new launcher before a long job.`,
 	return c
 }
 
-// launchReport is launch-info's answer.
+// launchReport is the output of launch-info.
 type launchReport struct {
 	dist.Launch
 	Meets  string   `json:"meets,omitempty"`  // where
@@ -73,7 +73,7 @@ func (a *app) launchInfo(cmd *cobra.Command, f *jobFlags, asJSON, meet bool) err
 			}
 		}
 	}
-	// One write: the ranks of a launcher share their output.
+	// One write, because the ranks of a launcher share their output.
 	text := r.text()
 	if asJSON {
 		line, err := json.Marshal(r)
@@ -86,7 +86,7 @@ func (a *app) launchInfo(cmd *cobra.Command, f *jobFlags, asJSON, meet bool) err
 	return err
 }
 
-// place says where ranks meet; an MPI launcher's do so through MPI, unless told otherwise.
+// place returns where ranks meet; those of an MPI launcher meet through MPI unless told otherwise.
 func place(l dist.Launch, o dist.Options) (string, error) {
 	if l.MPI() && o.Rendezvous == "" {
 		return "mpi", nil
@@ -94,7 +94,7 @@ func place(l dist.Launch, o dist.Options) (string, error) {
 	return dist.Place(l, o)
 }
 
-// meet brings the ranks together and lets MPI, where the launcher starts it, carry a sum.
+// meet connects the ranks and, if the launcher starts MPI, runs a sum over it.
 func (a *app) meet(ctx context.Context, l dist.Launch, o dist.Options, r *launchReport) error {
 	c, err := dist.OpenMPI(l, dist.MPIOptions{Timeout: o.JoinTimeout})
 	switch {
@@ -120,7 +120,7 @@ func (a *app) meet(ctx context.Context, l dist.Launch, o dist.Options, r *launch
 	return errors.Join(err, j.Close())
 }
 
-// text is the answer for people.
+// text formats the report for display.
 func (r *launchReport) text() []byte {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -151,6 +151,6 @@ func (r *launchReport) text() []byte {
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note\t%s\n", n)
 	}
-	_ = w.Flush() // a buffer takes everything
+	_ = w.Flush() // writes to a buffer do not fail
 	return b.Bytes()
 }

@@ -113,7 +113,7 @@ func (a *app) logits(f *logitsFlags) error {
 	return nil
 }
 
-// printTop shows the five likeliest next tokens of each position.
+// printTop shows the five most likely next tokens of each position.
 func (a *app) printTop(l *loaded, ids []int32, out []float32, v int) {
 	for i, id := range ids {
 		row := out[i*v : (i+1)*v]
@@ -145,7 +145,7 @@ func top(x []float32, n int) []int {
 	return best
 }
 
-// writeLogits writes a safetensors file whole or not at all.
+// writeLogits writes a safetensors file atomically.
 func writeLogits(path string, ids []int32, out []float32, v int) error {
 	wide := make([]int64, len(ids))
 	for i, id := range ids {

@@ -18,22 +18,22 @@ const (
 	kindPacked = "packed"
 )
 
-// loaded is a model with all that using it needs.
+// loaded is a model with everything needed to use it.
 type loaded struct {
 	Model     *model.Model
-	Tokenizer *tokenizer.Tokenizer // nil when the folder has none
+	Tokenizer *tokenizer.Tokenizer // nil if the folder has none
 	Manners   manners
-	EOS       []int32 // those of Manners
+	EOS       []int32 // from Manners
 	Kind      string  // kindRun, kindHF or kindPacked
 	Hash      string  // of a packed model's content
 	Dir       string
 	Step      int
-	Tokens    int64                // of its training, where that is known
+	Tokens    int64                // number of training tokens, if known
 	Manifest  *checkpoint.Manifest // of a run
 }
 
-// load opens --model on a device: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache. Where ranks hold models together it is
-// this rank's part, and the others are told what is done with it.
+// load opens --model on a device: a run folder, a checkpoint, a Hugging Face folder or org/name in its cache. If ranks
+// split models it is this rank's part, and the others are told what is done with it.
 func (a *app) load(d device.Device, name string) (*loaded, error) {
 	if a.parts == nil {
 		return a.loadPart(d, name, nil)
@@ -45,7 +45,7 @@ func (a *app) load(d device.Device, name string) (*loaded, error) {
 	return l, err
 }
 
-// loadPart is load for one of the ranks that hold a model together; a nil split is all of it.
+// loadPart is load for one of the ranks that split a model; a nil split is the whole model.
 func (a *app) loadPart(d device.Device, name string, split *layer.Split) (*loaded, error) {
 	s, err := a.stored(context.Background(), name)
 	if err != nil {

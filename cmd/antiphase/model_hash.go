@@ -13,8 +13,8 @@ import (
 	"antiphase/train"
 )
 
-// modelHash is the content of a model: its configuration, its weights and its tokenizer. A checkpoint's manifest holds the hashes of the
-// latter two; a Hugging Face folder is read whole.
+// modelHash identifies the content of a model: its configuration, its weights and its tokenizer. A checkpoint's
+// manifest has the hashes of the latter two; a Hugging Face folder is read completely.
 func modelHash(l *loaded) (string, error) {
 	h := sha256.New()
 	c, err := json.Marshal(l.Model.Config)

@@ -13,7 +13,7 @@ func writeBytes(path string, b []byte) error {
 	return writeWhole(path, func(w io.Writer) error { _, err := w.Write(b); return err })
 }
 
-// writeWhole writes a file whole or not at all; a device or a pipe is written to as it is.
+// writeWhole writes a file atomically; a device or a pipe is written to directly.
 func writeWhole(path string, write func(io.Writer) error) error {
 	st, err := os.Stat(path)
 	if err != nil || st.Mode().IsRegular() {

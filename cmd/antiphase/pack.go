@@ -58,7 +58,7 @@ func (a *app) pack(ctx context.Context, name, out string) error {
 	return nil
 }
 
-// aboutModel says how a model was made.
+// aboutModel describes how a model was made.
 func aboutModel(s *stored) string {
 	if s.Saved == nil {
 		return "packed from " + s.Kind + " weights"
@@ -68,7 +68,7 @@ func aboutModel(s *stored) string {
 		st.Tokens, st.EMA, st.Valid, sourceNames(r.Data.Sources))
 }
 
-// isPackedFile says that a file is a packed model.
+// isPackedFile reports whether a file is a packed model.
 func isPackedFile(path string) bool {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -78,10 +78,10 @@ func isPackedFile(path string) bool {
 	return pair.IsPacked(f)
 }
 
-// embeddedPrefix begins the name of a model that is part of the program.
+// embeddedPrefix begins the name of an embedded model.
 const embeddedPrefix = "pair:"
 
-// embeddedDefault is the model that is used where none is named; "" where the program has none.
+// embeddedDefault is the model used if none is named; "" if none is embedded.
 func embeddedDefault() string {
 	if names := embeddedModels(); len(names) > 0 {
 		_, name, _ := strings.Cut(names[0], "=")
@@ -90,7 +90,7 @@ func embeddedDefault() string {
 	return ""
 }
 
-// embeddedModels are the models that are part of the program, as NAME=FOLDER of the verbs that take several.
+// embeddedModels are the embedded models, as NAME=FOLDER for verbs that take several.
 func embeddedModels() (out []string) {
 	for _, name := range pair.Names() {
 		out = append(out, name+"="+embeddedPrefix+name)

@@ -12,8 +12,8 @@ import (
 	"antiphase/train"
 )
 
-// parseLayout reads --parallel for a world of ranks; with world 0 any number is right. What is left out of dp and tp follows from
-// the other and the number of ranks.
+// parseLayout parses --parallel for a world of ranks; world 0 accepts any number. If dp or tp is omitted it follows
+// from the other and the number of ranks.
 func parseLayout(text string, world int) (train.Layout, error) {
 	l := train.Layout{Tensor: 1}
 	for part := range strings.SplitSeq(text, ",") {
@@ -44,7 +44,7 @@ func parseLayout(text string, world int) (train.Layout, error) {
 	return l, nil
 }
 
-// layout is --parallel's, or what fits the ranks that are here. A dry run may name one of ranks that are not.
+// layout is --parallel, or what fits the present ranks. A dry run may name a layout for other ranks.
 func (f *trainFlags) layout(l dist.Launch, d device.Device, r recipe.Recipe) (way train.Layout, err error) {
 	switch {
 	case f.bandwidth <= 0:
@@ -66,7 +66,7 @@ func (f *trainFlags) layout(l dist.Launch, d device.Device, r recipe.Recipe) (wa
 	return way, err
 }
 
-// sharing is the number of ranks that take their memory from one pool: those of a machine, or one where each has its GPU.
+// sharing is the number of ranks that share one pool of memory: those of a machine, or one if each has its own GPU.
 func sharing(l dist.Launch, d device.Device) int {
 	if _, gpu := d.(dist.Streamer); gpu {
 		return 1
@@ -74,7 +74,7 @@ func sharing(l dist.Launch, d device.Device) int {
 	return l.LocalSize
 }
 
-// forecast is what a layout makes of a step.
+// forecast is a layout's forecast for a step.
 type forecast struct {
 	Layout      string  `json:"layout"`
 	Ranks       int     `json:"ranks"`
@@ -88,7 +88,7 @@ type forecast struct {
 	Step        float64 `json:"seconds_per_step_nothing_hidden"`
 }
 
-// forecastOf counts; compute is one rank's time for a whole batch.
+// forecastOf computes the forecast; compute is one rank's time for a whole batch.
 func forecastOf(r recipe.Recipe, t device.Types, way train.Layout, bandwidth, compute float64) forecast {
 	if rows := r.Train.Batch / max(way.Data, 1); r.Train.MicroBatch > rows {
 		r.Train.MicroBatch = rows
@@ -101,7 +101,7 @@ func forecastOf(r recipe.Recipe, t device.Types, way train.Layout, bandwidth, co
 	return f
 }
 
-// print is the forecast for people.
+// print formats the forecast for display.
 func (f forecast) print(out io.Writer, steps int) {
 	fmt.Fprintf(out, "layout         %s: %d ranks, %s parameters each\n", f.Layout, f.Ranks, count(float64(f.Parameters)))
 	fmt.Fprintf(out, "rank's memory  %.2f GiB weights, gradients and moments + %.2f GiB activations\n", gib(int(f.State)), gib(int(f.Activations)))

@@ -15,19 +15,19 @@ import (
 	"antiphase/model"
 )
 
-// parts are the ranks that hold the models of a verb together, each a part of every matrix (tensor parallel). The first decides what is
-// computed and tells the others; the tensors that they add up go through MPI or NCCL.
+// parts are the ranks that split the models of a verb, each with a part of every matrix (tensor parallel). Rank 0
+// decides what is computed and tells the others; tensor sums go through MPI or NCCL.
 type parts struct {
 	job   *dist.Job
 	comm  dist.Comm
 	dev   device.Device
 	split *layer.Split
-	sent  int // words so far
+	sent  int // messages so far
 	count int // models loaded
 }
 
-// inParts runs f, which loads the models in this order with load, in one process or as the rank that leads; the others hold their parts of
-// the models and follow until f returns.
+// inParts runs f, which loads the models in this order with load, in one process or as rank 0; the others hold their
+// parts of the models and follow until f returns.
 func (a *app) inParts(ctx context.Context, models func() []string, f func() error) error {
 	flags := environmentJob()
 	l, err := flags.launch()
@@ -70,7 +70,7 @@ func (a *app) inParts(ctx context.Context, models func() []string, f func() erro
 	return a.leaveTogether(job, p.comm, l, err)
 }
 
-// environmentJob is how a verb without flags for it belongs to others.
+// environmentJob is the job of a verb without job flags, from the environment.
 func environmentJob() jobFlags {
 	f := jobFlags{Explicit: dist.NoFlags(), rendezvous: os.Getenv("ANTIPHASE_RENDEZVOUS"), iface: os.Getenv("ANTIPHASE_INTERFACE"),
 		join: dist.DefaultJoin, peer: dist.DefaultPeer, stall: dist.DefaultStall}
@@ -78,12 +78,12 @@ func environmentJob() jobFlags {
 	return f
 }
 
-// commandHash tells whether ranks were started with the same words.
+// commandHash tells whether ranks were started with the same command line.
 func commandHash() string {
 	return fmt.Sprintf("%.6x", sha256.Sum256([]byte(strings.Join(os.Args[1:], "\x00"))))
 }
 
-// quit ends this process because another rank is lost.
+// quit ends this process because another rank was lost.
 func (a *app) quit(l dist.Launch, engine dist.Comm, why error) {
 	fmt.Fprintf(a.err, "%srank %d of %d: %v\n", a.paint(red, "error: "), l.Rank, l.World, why)
 	if engine != nil {
@@ -92,13 +92,13 @@ func (a *app) quit(l dist.Launch, engine dist.Comm, why error) {
 	os.Exit(exitFailed)
 }
 
-// tell hands words to every rank that follows, and waits until they have heard them.
+// tell sends a message to every other rank, and waits until they have received it.
 func (p *parts) tell(words []int32) error {
 	_, err := p.next(words)
 	return err
 }
 
-// next gives the words of the rank that leads to all.
+// next returns rank 0's message on all ranks.
 func (p *parts) next(words []int32) ([]int32, error) {
 	b := make([]byte, 0, 4*len(words))
 	for _, w := range words {
@@ -116,15 +116,15 @@ func (p *parts) next(words []int32) ([]int32, error) {
 	return words, nil
 }
 
-// lead has what is done with a model told to the others, under its number.
+// lead makes a model send its operations to the others, under its number.
 func (p *parts) lead(m *model.Model) {
 	number := int32(p.count)
 	p.count++
 	m.Lead(func(words []int32) error { return p.tell(append([]int32{number}, words...)) })
 }
 
-// follow holds this rank's parts of the models and does what the first rank tells, until it ends. A signal is the first rank's to obey: it
-// drains, and says so.
+// follow holds this rank's parts of the models and executes rank 0's messages until it ends. Only rank 0 reacts to
+// signals: it drains, and tells the others.
 func (a *app) follow(ctx context.Context, p *parts, names []string) error {
 	var models []*model.Model
 	for _, name := range names {

@@ -22,11 +22,10 @@ import (
 	"antiphase/train"
 )
 
-// severalProcesses are the verbs that may run as several ranks, or in which copies do no harm.
+// severalProcesses are the verbs that may run as several ranks, or for which copies are harmless.
 var severalProcesses = []string{"train", "eval", "compare", "generate", "serve", "launch-info", "doctor", "recipes", "show", "help", "completion"}
 
-// oneProcess refuses a verb that a launcher has started several times: the copies would write over each other's
-// files.
+// oneProcess rejects a verb that a launcher has started several times: the copies would overwrite each other's files.
 func oneProcess(cmd *cobra.Command) error {
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
@@ -66,7 +65,7 @@ func (a *app) share(l dist.Launch) {
 	}
 }
 
-// ranks is a job with its engine, as train needs them.
+// ranks is a job with its engine, for train.
 type ranks struct {
 	dist.Comm
 	job *dist.Job
@@ -91,7 +90,7 @@ func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d dev
 	opt.OnLost = func(err error) { a.leave(f.dir, l, engine, err) }
 	job, engine, err := meetAll(ctx, l, d, opt)
 	if errors.Is(err, dist.ErrPeer) {
-		time.Sleep(handover) // leave is on its way
+		time.Sleep(handover) // leave is about to end the process
 	}
 	if err != nil {
 		return err
@@ -107,7 +106,7 @@ func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d dev
 	return a.leaveTogether(job, comm, l, err)
 }
 
-// meetAll brings the ranks together, and opens what carries the tensors of d: NCCL for a GPU's, MPI for the host's.
+// meetAll connects the ranks and opens the engine for d's tensors: NCCL for a GPU, MPI for host memory.
 func meetAll(ctx context.Context, l dist.Launch, d device.Device, o dist.Options) (*dist.Job, dist.Comm, error) {
 	gpu, isGPU := d.(dist.Streamer)
 	var carrier dist.Comm
@@ -129,11 +128,11 @@ func meetAll(ctx context.Context, l dist.Launch, d device.Device, o dist.Options
 	return job, comm, err
 }
 
-// leaveTogether ends a rank. What all ranks have run into is said by one; what this one alone has is told to the
+// leaveTogether ends a rank. An error common to all ranks is printed by one; an error of this rank alone is sent to the
 // others.
 func (a *app) leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err error) error {
 	if errors.Is(err, dist.ErrPeer) {
-		time.Sleep(handover) // leave is on its way
+		time.Sleep(handover) // leave is about to end the process
 		return err
 	}
 	together := err == nil || errors.Is(err, train.ErrInterrupted) || errors.Is(err,
@@ -153,8 +152,8 @@ func (a *app) leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err er
 // handover is how long a rank waits for leave to end the process.
 const handover = 5 * time.Second
 
-// leave ends this process because another rank is lost: what it waits for may never come. With a checkpoint the
-// same command goes on.
+// leave ends this process because another rank was lost: what it waits for may never come. With a checkpoint the same
+// command continues.
 func (a *app) leave(dir string, l dist.Launch, engine dist.Comm, err error) {
 	code, hint := exitFailed, ""
 	if s, oerr := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true}); oerr == nil {
@@ -169,7 +168,7 @@ func (a *app) leave(dir string, l dist.Launch, engine dist.Comm, err error) {
 	os.Exit(code)
 }
 
-// abort ends what an engine waits for, as far as that can be done in time: the process ends anyway.
+// abort interrupts the engine's waits as far as possible in time; the process ends anyway.
 func abort(c dist.Comm, why error) {
 	aborted := make(chan struct{})
 	go func() {

@@ -16,9 +16,10 @@ import (
 	"antiphase/train"
 )
 
-// What is in the way of an output is replaced only when it is an output of the same kind, so that a mistyped path costs nobody a file.
+// An existing file is replaced only if it is an output of the same kind, so that a mistyped path destroys nothing.
 
-// replaceable allows writing to path where nothing is yet, or what same accepts. It is asked before the work begins.
+// replaceable allows writing to path if nothing exists there, or something that same accepts. It is checked before the
+// work begins.
 func replaceable(path, not string, same func(path string) bool) error {
 	st, err := os.Stat(path)
 	switch {
@@ -36,7 +37,7 @@ func replaceable(path, not string, same func(path string) bool) error {
 	return nil
 }
 
-// hasFolder refuses a new file in a folder that is not there.
+// hasFolder rejects a new file in a folder that does not exist.
 func hasFolder(path string) error {
 	dir := filepath.Dir(path)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -70,8 +71,8 @@ func replaceableLogits(path string) error {
 	})
 }
 
-// clearSpeedrun deletes what a speedrun made and nothing else: a folder without its experiment, or with something else under its names,
-// stays as it is.
+// clearSpeedrun deletes only what a speedrun made: a folder without its experiment, or with other content under its
+// names, is left alone.
 func clearSpeedrun(dir string) error {
 	names := append(experiment.Files(), "report.json", "runs", "speedrun-seeds.jsonl")
 	spec, err := experiment.ReadSpec(dir)
@@ -92,7 +93,7 @@ func clearSpeedrun(dir string) error {
 			return usage(fmt.Errorf("--fresh: %s is not what a speedrun writes; move it away, or name another --dir", path))
 		}
 	}
-	for _, name := range append(names, "experiment.json") { // the spec last: what is left of an interrupted call can be cleared again
+	for _, name := range append(names, "experiment.json") { // the spec last, so that an interrupted call can be repeated
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err
 		}
@@ -100,13 +101,13 @@ func clearSpeedrun(dir string) error {
 	return nil
 }
 
-// onlyRuns says that a folder holds run folders and nothing else.
+// onlyRuns reports whether a folder holds only run folders.
 func onlyRuns(dir string) bool {
 	list, err := os.ReadDir(dir)
 	return err == nil && !slices.ContainsFunc(list, func(e os.DirEntry) bool { return !begunRun(filepath.Join(dir, e.Name())) })
 }
 
-// begunRun says that dir is a run folder, be it one that was stopped before its first checkpoint.
+// begunRun reports whether dir is a run folder, even one that was stopped before its first checkpoint.
 func begunRun(dir string) bool {
 	for _, name := range []string{"recipe.json", "LOCK"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {

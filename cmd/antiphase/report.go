@@ -17,7 +17,7 @@ import (
 	"antiphase/train"
 )
 
-// Names of the files that scaling and ablation write and report reads, beside eval's own.
+// Names of the files that scaling and ablation write and report reads, besides eval's own.
 const (
 	scalingFile  = "scaling-%s.json" // by parameters or tokens
 	ablationFile = "ablation.json"
@@ -109,7 +109,8 @@ func (a *app) report(dirs []string, out, files string) error {
 	return err
 }
 
-// readStores adds the stores' results and says how many stores there are. Stores without a finished result are an error where nothing else was found.
+// readStores adds the stores' results and returns the number of stores. Stores without a finished result are an error
+// if nothing else was found.
 func (a *app) readStores(p *report.Page, stores []string, others bool) (int, error) {
 	if len(stores) == 0 {
 		return 0, nil
@@ -138,7 +139,7 @@ func (a *app) readStores(p *report.Page, stores []string, others bool) (int, err
 	return len(stores), nil
 }
 
-// readPage adds what a folder holds, and says how much that is.
+// readPage adds the contents of a folder and returns how much was found.
 func readPage(p *report.Page, dir string) (found int, err error) {
 	if _, err := os.Stat(dir); err != nil {
 		return 0, err

@@ -21,20 +21,20 @@ var verbs = []func(*app) *cobra.Command{
 	serveVerb, attendVerb, launchInfoVerb, compareVerb, packVerb, evidenceVerb,
 }
 
-// app is what every verb shares: the streams and the global flags.
+// app is the state that all verbs share: the streams and the global flags.
 type app struct {
 	in        io.Reader
 	out, err  io.Writer
 	quiet     bool
 	color     string
 	device    string
-	ordinal   int // of the GPU where --device names none
+	ordinal   int // of the GPU if --device names none
 	threads   int
 	precision string
 	kvCache   string
-	signals   chan os.Signal // ends the context; chat takes it over
+	signals   chan os.Signal // ends the context; chat takes over the signals
 	stopped   os.Signal      // the signal that ended it
-	parts     *parts         // the ranks that hold models together; nil for a single process
+	parts     *parts         // ranks that split models; nil for a single process
 }
 
 // run executes a command line and returns the exit code.
@@ -72,7 +72,7 @@ noise common to both cancels. Start with:
 		Version: built().String(),
 	}
 	root.SetArgs(args)
-	root.SetIn(a.in) // before completion is added, which keeps the stream it finds
+	root.SetIn(a.in) // before completion is added, which keeps the current stream
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	f := root.PersistentFlags()
@@ -103,7 +103,8 @@ noise common to both cancels. Start with:
 	return root
 }
 
-// interruptible gives a context that the first SIGINT, SIGTERM or SIGHUP ends, so that work can be saved; a second one exits at once.
+// interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP ends, so that work can be saved; a second
+// one exits at once.
 func interruptible(a *app) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ch := make(chan os.Signal, 2)

@@ -17,7 +17,7 @@ import (
 	"antiphase/train"
 )
 
-// sampleFlags ask a run to write down what its model says, from time to time.
+// sampleFlags make a run write generated samples periodically.
 type sampleFlags struct {
 	every  int
 	prompt string
@@ -47,8 +47,8 @@ type runSample struct {
 	Text   string `json:"text"`
 }
 
-// probe makes a run write samples into its folder. A sample that cannot be made is said and not died of. The seed is the step's, so that a
-// resumed run writes what it wrote before.
+// probe makes a run write samples into its folder. A sample that fails is reported but not fatal. The seed is the step,
+// so that a resumed run writes the same samples.
 func (f *sampleFlags) probe(a *app, dir string, opt *train.Options) {
 	if f.every == 0 || opt.Ranks != nil && opt.Ranks.Rank() != 0 {
 		return

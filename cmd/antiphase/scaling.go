@@ -56,7 +56,7 @@ losses along one run.`,
 	return c
 }
 
-// point reads --at, which also says what the curves are by.
+// point parses --at, which also selects the x of the curves.
 func (f *scalingFlags) point() (float64, error) {
 	if f.at == "" {
 		return 0, nil
@@ -115,7 +115,7 @@ func (a *app) scaling(f *scalingFlags, runs []string) error {
 	return nil
 }
 
-// readCurves gathers the points of run folders by architecture, in the order in which architectures are first named.
+// readCurves collects the points of run folders by architecture, in order of first appearance.
 func (a *app) readCurves(runs []string, by string) ([]eval.ScalingCurve, error) {
 	var out []eval.ScalingCurve
 	for _, dir := range runs {

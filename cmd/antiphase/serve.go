@@ -112,10 +112,10 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 	fl.DurationVar(&l.Drain, "drain-timeout", l.Drain, "time that requests in flight have to finish at shutdown")
 }
 
-// errNoModel is what serve says without --model.
+// errNoModel is the error without --model if there are no embedded models.
 var errNoModel = errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder or org/name in its cache (repeatable, [NAME=]FOLDER)")
 
-// complete names the models that are part of the program where none were named.
+// complete adds the embedded models if none were named.
 func (f *serveFlags) complete() {
 	if len(f.models) == 0 {
 		f.models = embeddedModels()
@@ -162,7 +162,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	// The port is open while models load: probes see 503 rather than nothing.
+	// The port is open while models load, so that probes get 503 rather than no connection.
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
@@ -188,7 +188,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	return err
 }
 
-// listen opens the port; an address that is none is wrong usage.
+// listen opens the port; an invalid address is a usage error.
 func listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.As(err, new(*net.AddrError)) {
@@ -219,7 +219,7 @@ func (f *serveFlags) keys() (*server.Keys, error) {
 	return k, nil
 }
 
-// checkListen refuses an address beyond loopback without keys.
+// checkListen rejects a non-loopback address without keys.
 func (f *serveFlags) checkListen(keys *server.Keys) (loopback bool, err error) {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {
@@ -243,7 +243,7 @@ func (a *app) requestLog(f *serveFlags) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.err, nil))
 }
 
-// serveModels opens the device and every model on it. The function it gives closes them.
+// serveModels opens the device and every model on it. The returned function closes them.
 func (a *app) serveModels(ctx context.Context, f *serveFlags) (list []*server.Model, done func(), err error) {
 	done = func() {
 		for _, m := range list {
@@ -287,7 +287,7 @@ func (f *serveFlags) readTemplate() error {
 	return nil
 }
 
-// plainTemplate writes messages line by line: for models that know no conversations.
+// plainTemplate writes one message per line, for models without a conversation format.
 const plainTemplate = `{% for m in messages %}{{ m.content }}{% if not loop.last %}{{ '\n' }}{% endif %}{% endfor %}`
 
 // servedName splits [NAME=]FOLDER; a folder without a name is called by its last part, a model of the cache by org/name.
@@ -329,14 +329,14 @@ func (a *app) serveModel(d device.Device, f *serveFlags, spec string) (*server.M
 	m, err := server.NewModel(src)
 	if errors.As(err, new(*infer.FieldError)) {
 		return nil, usage(err)
-	} else if err != nil { // a model that gives no numbers
+	} else if err != nil { // a model whose output is not finite
 		return nil, badInput{fmt.Errorf("%s: %w", dir, err)}
 	}
 	a.note("%s: %s parameters, context %d, %d slots, loaded in %s", name, count(float64(m.Params)), m.Context, m.Slots, seconds(time.Since(begin).Seconds()))
 	return m, nil
 }
 
-// servedDefaults are a folder's sampling defaults; OpenAI's temperature of 1 where it has none.
+// servedDefaults are a folder's sampling defaults; OpenAI's temperature of 1 if it has none.
 func servedDefaults(g *hf.Generation) *infer.Sampling {
 	s := &infer.Sampling{Temperature: 1}
 	if g == nil {
@@ -359,14 +359,14 @@ func set[T any](dst *T, v *T) {
 	}
 }
 
-// fingerprint changes with anything that may change an answer: program, device, model.
+// fingerprint changes with anything that may change an answer: program version, device, model.
 func fingerprint(d device.Device, l *loaded) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, version(), d.Name(), l.Dir, l.Step, l.Model.Config)
 	return fmt.Sprintf("fp_%x", h.Sum64())
 }
 
-// announce prints where to go and a line to paste.
+// announce prints the address and a command to paste.
 func (a *app) announce(addr string, models []*server.Model, keyed bool) {
 	m := models[0]
 	auth := ""

@@ -40,7 +40,7 @@ type shown struct {
 	Config     model.Config `json:"config"`
 	Vocab      int          `json:"tokenizer_vocab,omitempty"`
 	Lambda     []float64    `json:"lambda,omitempty"`
-	LambdaOf   string       `json:"lambda_of,omitempty"`  // the token whose λ it is, where λ depends on the text
+	LambdaOf   string       `json:"lambda_of,omitempty"`  // the token whose λ it is, if λ depends on the token
 	LambdaMin  *float64     `json:"lambda_min,omitempty"` // over layers and heads, at the last step
 	LambdaMax  *float64     `json:"lambda_max,omitempty"`
 	Run        *shownRun    `json:"run,omitempty"`
@@ -52,7 +52,7 @@ type paramShape struct {
 	Shape []int  `json:"shape"`
 }
 
-// show reads what the files say; only a λ that depends on the text needs the model itself.
+// show reads the files; only a λ that depends on the token needs the model itself.
 func (a *app) show(ctx context.Context, name string, asJSON, tensors bool) error {
 	d, err := a.stored(ctx, name)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *app) show(ctx context.Context, name string, asJSON, tensors bool) error
 	return a.printShown(s)
 }
 
-// passLambda is λ by layer as a pass over one token, the first id, has it.
+// passLambda is λ by layer for a pass over one token, the first id.
 func (a *app) passLambda(name string) ([]float64, error) {
 	d, err := a.open()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"antiphase/train"
 )
 
-// shownRun is what a checkpoint and its run's metrics say about the training.
+// shownRun is what a checkpoint and its run's metrics state about the training.
 type shownRun struct {
 	Step       int              `json:"step"`
 	Steps      int              `json:"total_steps"`
@@ -34,7 +34,7 @@ type shownRun struct {
 	WarnedLast int              `json:"last_warning,omitempty"`
 }
 
-// showRun adds what is known of the training: the state, and the rows of the run folder where there is one.
+// showRun adds what is known about the training: the state, and the rows of the run folder if there is one.
 func (a *app) showRun(s *shown, saved *train.Saved) {
 	st, r := saved.State, saved.Recipe
 	s.Run = &shownRun{Step: st.Step, Steps: r.Train.Steps, Tokens: st.Tokens, Loss: st.Loss, LossEMA: st.EMA, Data: r.Data.Sources,
@@ -49,7 +49,7 @@ func (a *app) showRun(s *shown, saved *train.Saved) {
 	path := filepath.Join(saved.Checkpoint.Dir, "..", "..", train.MetricsFile)
 	rows, err := metrics.Read(path, func(w string) { a.note("warning: %s", w) })
 	if err != nil {
-		return // a checkpoint by itself
+		return // a checkpoint without its run
 	}
 	if i := slices.IndexFunc(rows, func(r metrics.Row) bool { return r.Step > st.Step }); i >= 0 {
 		rows = rows[:i]
@@ -74,7 +74,7 @@ func (a *app) showRun(s *shown, saved *train.Saved) {
 	}
 }
 
-// print writes the run's lines for people; nothing for a model that is no run.
+// print writes the run's lines for display; nothing for a model that is not a run.
 func (r *shownRun) print(w io.Writer) {
 	if r == nil {
 		return

@@ -10,10 +10,10 @@ import (
 	"antiphase/internal/fault"
 )
 
-// endings are the signals that end work in an orderly way: what has been done is saved.
+// endings are the signals that end work in an orderly way: work is saved.
 var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
-// saveSignal gives a channel on which SIGUSR1 asks a run for a checkpoint.
+// saveSignal returns a channel on which SIGUSR1 requests a checkpoint.
 func saveSignal() (ask <-chan struct{}, stop func()) {
 	signals, out, done := make(chan os.Signal, 1), make(chan struct{}, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGUSR1)

@@ -13,10 +13,10 @@ import (
 	"antiphase/train"
 )
 
-// sourceRow is a source as tables show it.
+// sourceRow is a source in a table.
 type sourceRow struct {
 	Source string  `json:"source"`
-	Tokens int64   `json:"tokens"`           // to train on, held-out text aside
+	Tokens int64   `json:"tokens"`           // training tokens, excluding held-out text
 	About  bool    `json:"about,omitempty"`  // estimated
 	Share  float64 `json:"share"`            // of the tokens that a run draws
 	Epochs float64 `json:"epochs,omitempty"` // that a run of the recipe makes of it; 0: not asked
@@ -31,7 +31,7 @@ func manifestRows(m *data.Manifest) (list []sourceRow) {
 	return shareOut(list)
 }
 
-// shareOut turns weights into shares, or tokens where there are no weights.
+// shareOut converts weights, or tokens if there are no weights, to shares.
 func shareOut(list []sourceRow) []sourceRow {
 	weights, tokens := 0.0, 0.0
 	for _, s := range list {
@@ -47,8 +47,8 @@ func shareOut(list []sourceRow) []sourceRow {
 	return list
 }
 
-// sourceRows are the sources of a recipe with what its steps draw from them: counted in a built set, else estimated from a look at
-// each, which fails where one cannot be used.
+// sourceRows are the sources of a recipe with what its steps draw from them: counted in a built set, otherwise
+// estimated from the beginning of each, which fails if one cannot be used.
 func sourceRows(ctx context.Context, r recipe.Recipe) (list []sourceRow, err error) {
 	if len(r.Data.Sources) == 1 && data.IsSet(r.Data.Sources[0].Path) {
 		m, err := data.ReadManifest(r.Data.Sources[0].Path)

@@ -131,7 +131,7 @@ func freshSpeedrun(dir string) error {
 	return clearSpeedrun(dir)
 }
 
-// finishedSeconds is the time that the folder's report states, 0 when there is none.
+// finishedSeconds is the time stated in the folder's report, 0 if there is none.
 func finishedSeconds(dir string) float64 {
 	var old struct{ Seconds float64 }
 	b, err := os.ReadFile(filepath.Join(dir, "report.json"))
@@ -189,7 +189,7 @@ func ownText(list []string, p plan) ([]string, error) {
 	return out, nil
 }
 
-// speedrunPage is the experiment's page, with the sentences that repeat in place of verdicts on claims.
+// speedrunPage is the experiment's page, with repeated statements instead of verdicts on claims.
 func (a *app) speedrunPage(f *speedrunFlags, p plan, rows []experiment.Row) (*report.Page, error) {
 	page := experiment.Summarize(rows)
 	page.Title = "Antiphase speedrun"
@@ -246,7 +246,7 @@ func (a *app) publish(f *speedrunFlags, p *report.Page) error {
 	return nil
 }
 
-// presentRepeats prints how often each sentence held, and keeps the numbers.
+// presentRepeats prints how often each statement held, and stores the numbers.
 func (a *app) presentRepeats(f *speedrunFlags, p plan, rows []experiment.Row) error {
 	list := experiment.Repeats(p.name, rows)
 	path := filepath.Join(f.dir, "speedrun-seeds.jsonl")

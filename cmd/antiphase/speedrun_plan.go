@@ -14,7 +14,8 @@ import (
 	"antiphase/train"
 )
 
-// Every plan trains models of this size and asks them the same: at the end, and ten times on the way. A test has less.
+// Every plan trains models of this size and runs the same tasks: at the end, and ten times during training. Tests use
+// less.
 var (
 	speedrunSize  = "tiny"
 	speedrunTasks = []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20", "needle needles=4 queries=2 samples=20",
@@ -29,7 +30,7 @@ type plan struct {
 	doc   string
 }
 
-// plans are the speedrun's, from short to long.
+// plans are the speedrun's, shortest first.
 var plans = []plan{
 	{"short", 1000, "2.0M tokens each"},
 	{"standard", 3000, "6.1M tokens each, about five minutes on two cores with AMX"},
@@ -46,8 +47,7 @@ func planNames() string {
 
 const planPrefix = "speedrun-"
 
-// choosePlan takes the plan that was asked for, or that the folder holds, or the longest one whose forecast fits the
-// minutes.
+// choosePlan takes the requested plan, or the one in the folder, or the longest one whose forecast fits the minutes.
 func (a *app) choosePlan(d device.Device, f *speedrunFlags) (plan, error) {
 	name := f.plan
 	if name == "" {
@@ -92,7 +92,7 @@ func stepTimes(d device.Device) (time.Duration, error) {
 			return 0, err
 		}
 		best := time.Duration(0)
-		for range 2 { // other work may take the processor for a moment
+		for range 2 { // other processes may occupy the CPU for a moment
 			t, err := train.Measure(d, r)
 			if err != nil {
 				return 0, err
@@ -106,12 +106,11 @@ func stepTimes(d device.Device) (time.Duration, error) {
 	return sum, nil
 }
 
-// forecast is the time that a plan takes: its steps, held-out losses and probes in between, and data and judging,
-// which do not depend on the steps. A step is measured alone and at its best; with the loader and the classifier's
-// real text it takes a little longer.
+// forecast is the time of a plan: its steps, held-out losses and probes, and data and evaluation, which do not depend
+// on the steps. A step is measured alone and at its best; with the loader and real text it takes slightly longer.
 func (f *speedrunFlags) forecast(p plan, step time.Duration) time.Duration {
 	const slower = 1.15
-	fixed := 400 * step // data, tokenizer, judging: as long as some hundreds of steps, measured on two cores
+	fixed := 400 * step // data, tokenizer, evaluation: equivalent to several hundred steps, measured on two cores
 	seeds := max(f.seeds, 1)
 	return time.Duration(float64(seeds) * (slower*float64(p.steps)*float64(step) + float64(fixed)) / float64(f.jobs))
 }

@@ -11,30 +11,31 @@ import (
 	"antiphase/train"
 )
 
-// team is the ranks that divide a verb's work among them: questions, or runs. Nothing but words passes between them, through the
-// store of their job; what they compute meets in files.
+// team is the ranks that divide a verb's work: questions, or runs. They exchange only short messages, through the store
+// of their job; results are combined in files.
 type team struct {
 	job  *dist.Job
 	rank int
 	size int
-	met  int // times that they have waited for each other
+	met  int // number of barriers so far
 }
 
-// follows says that another rank prints the results. A nil team is a single process.
+// follows reports whether another rank prints the results. A nil team is a single process.
 func (t *team) follows() bool { return t != nil && t.rank > 0 }
 
-// wait returns when every rank has come as far.
+// wait is a barrier over all ranks.
 func (t *team) wait() error {
 	t.met++
 	_, err := t.job.Exchange(fmt.Sprint("met-", t.met), nil)
 	return err
 }
 
-// patience is how long a rank may take to store what it has after another one was lost.
+// patience is how long a rank may take to store its results after another one was lost.
 const patience = time.Minute
 
-// together runs f as one of the ranks that a launcher has started, with a nil team where there is none. What is lost with a rank is
-// what it had not stored yet: the others store theirs and leave with the code that makes schedulers start the same command again.
+// together runs f as one of the ranks of a launcher, with a nil team if there is none. When a rank is lost only what it
+// had not stored is lost: the others store their results and exit with the code that makes schedulers restart the
+// command.
 func (a *app) together(ctx context.Context, f func(ctx context.Context, t *team) error) error {
 	flags := environmentJob()
 	l, err := flags.launch()
@@ -69,7 +70,8 @@ func (a *app) together(ctx context.Context, f func(ctx context.Context, t *team)
 	return a.part(job, l, err)
 }
 
-// part ends a rank's membership. What ended one of them ends all: each says its own error, and who has none what the other one's was.
+// part ends a rank's membership. What ends one rank ends all: each prints its own error, or the other rank's if it has
+// none.
 func (a *app) part(job *dist.Job, l dist.Launch, err error) error {
 	cut := errors.Is(err, context.Canceled) || errors.Is(err, train.ErrInterrupted) || errors.Is(err, dist.ErrPeer)
 	switch lost := job.Err(); {
@@ -88,7 +90,7 @@ func (a *app) part(job *dist.Job, l dist.Launch, err error) error {
 	return job.Close()
 }
 
-// meetInWords brings ranks together that send each other no tensors; where the launcher tells them no place, MPI carries the address.
+// meetInWords connects ranks that exchange no tensors; if the launcher gives no address, MPI carries it.
 func meetInWords(ctx context.Context, l dist.Launch, o dist.Options) (*dist.Job, error) {
 	if _, err := dist.Place(l, o); err != nil && l.MPI() {
 		carrier, err := dist.OpenMPI(l, dist.MPIOptions{Timeout: o.JoinTimeout})

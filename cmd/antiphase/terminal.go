@@ -21,14 +21,14 @@ const (
 	bold  = "1"
 )
 
-// note prints talk to stderr unless --quiet.
+// note prints messages to stderr unless --quiet.
 func (a *app) note(format string, args ...any) {
 	if !a.quiet {
 		fmt.Fprintf(a.err, format+"\n", args...)
 	}
 }
 
-// output is standard output. It keeps the first error, which run reports: hardly anybody looks at what Fprint returns.
+// output is standard output. It keeps the first error, which run reports, because results of Fprint are rarely checked.
 type output struct {
 	io.Writer
 	err error
@@ -44,7 +44,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// file is the file that a stream is.
+// file returns the file behind a stream.
 func file(w io.Writer) (*os.File, bool) {
 	if o, ok := w.(*output); ok {
 		w = o.Writer
@@ -53,13 +53,13 @@ func file(w io.Writer) (*os.File, bool) {
 	return f, ok
 }
 
-// terminal says whether w is a terminal that understands control sequences.
+// terminal reports whether w is a terminal that understands control sequences.
 func terminal(w io.Writer) bool {
 	f, ok := file(w)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// paint colours text for stderr and tables, where colours are wanted.
+// paint colours text for stderr and tables, if colours are enabled.
 func (a *app) paint(code, s string) string {
 	if !a.colored(a.err) {
 		return s
@@ -67,7 +67,7 @@ func (a *app) paint(code, s string) string {
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
 }
 
-// colored says whether text for w has colours: where --color leaves it open, on a terminal whose user has not set NO_COLOR.
+// colored reports whether text for w has colours: if --color is auto, on a terminal without NO_COLOR.
 func (a *app) colored(w io.Writer) bool {
 	switch a.color {
 	case "always":
@@ -78,7 +78,7 @@ func (a *app) colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && terminal(w)
 }
 
-// line is a progress display: one line rewritten in place on a terminal, a plain line now and then elsewhere.
+// line is a progress display: one line rewritten in place on a terminal, otherwise an occasional plain line.
 type line struct {
 	a     *app
 	live  bool
@@ -123,7 +123,7 @@ func fit(w io.Writer, s string) string {
 	return s
 }
 
-// end leaves the line standing.
+// end keeps the line on the screen.
 func (l *line) end() {
 	if l.live && l.width > 0 && !l.a.quiet {
 		fmt.Fprintln(l.a.err)
@@ -138,7 +138,7 @@ func (a *app) json(v any) error {
 	return e.Encode(v)
 }
 
-// seconds is a duration for people.
+// seconds formats a duration for display.
 func seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {
@@ -150,5 +150,5 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// count is a number for people: 12.34k, 4.567M.
+// count formats a number for display: 12.34k, 4.567M.
 func count(n float64) string { return report.Short(n, 4) }

@@ -61,7 +61,7 @@ ids, separated by white space or commas, and streams their text.`,
 	return c
 }
 
-// openTokenizer finds the tokenizer that the flags name.
+// openTokenizer finds the tokenizer of the flags.
 func (a *app) openTokenizer(f *tokenizeFlags) (*tokenizer.Tokenizer, error) {
 	if (f.tokenizer == "") == (f.model == "") {
 		return nil, usage(errors.New("give --tokenizer or --model, one of them"))
@@ -127,7 +127,7 @@ func (a *app) tokenize(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) e
 	return errors.Join(e.Encode(out), w.Flush())
 }
 
-// decode prints text as ids arrive, never half a character.
+// decode prints text as ids arrive, in whole characters.
 func (a *app) decode(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) error {
 	s := t.Stream(f.noSpecial)
 	words := bufio.NewScanner(in)
@@ -159,7 +159,7 @@ func (a *app) decode(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) err
 	return err
 }
 
-// splitIDs is bufio.ScanWords that takes commas and brackets for white space, so that a JSON list is a list too.
+// splitIDs is bufio.ScanWords that treats commas and brackets as white space, so that it accepts a JSON list.
 func splitIDs(data []byte, atEOF bool) (int, []byte, error) {
 	gap := func(c byte) bool { return strings.IndexByte(" \t\r\n,[]", c) >= 0 }
 	begin := 0

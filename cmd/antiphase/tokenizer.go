@@ -81,7 +81,7 @@ func (a *app) trainTokenizer(ctx context.Context, f *tokenizerFlags, args []stri
 	return nil
 }
 
-// isTokenizer says that a file is a tokenizer.json.
+// isTokenizer reports whether a file is a tokenizer.json.
 func isTokenizer(path string) bool {
 	_, err := tokenizer.Load(path)
 	return err == nil

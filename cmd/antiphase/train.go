@@ -26,7 +26,7 @@ type trainFlags struct {
 	tokenizer         string
 	set               []string
 	parallel          string
-	bandwidth         float64 // GB/s, of a dry run
+	bandwidth         float64 // GB/s, for a dry run
 	job               jobFlags
 	sample            sampleFlags
 	steps             int
@@ -96,7 +96,7 @@ func inexactFlag(fl *pflag.FlagSet, p *bool) {
 	fl.BoolVar(p, "inexact", false, "continue a run on another device, precision or kernels; results then differ in their last bits")
 }
 
-// begin is the named recipe, or the one for going on from the model that --from names.
+// begin is the named recipe, or the one for continuing from the model of --from.
 func (a *app) begin(ctx context.Context, f *trainFlags) (recipe.Recipe, error) {
 	if f.from != "" {
 		return a.goOn(ctx, f)
@@ -108,8 +108,8 @@ func (a *app) begin(ctx context.Context, f *trainFlags) (recipe.Recipe, error) {
 	return r, nil
 }
 
-// archOf takes the architecture that a recipe file states, so that the named size is that architecture's and stays equal to
-// the others'.
+// archOf takes the architecture from a recipe file, so that the named size is that architecture's, of equal size to the
+// others.
 func (f *trainFlags) archOf(path string) error {
 	var r recipe.Recipe
 	if err := r.Read(path); err != nil {
@@ -173,7 +173,7 @@ func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe
 	return r, err
 }
 
-// complete fills what depends on the rest and checks the result; a setting that would have no effect is refused.
+// complete fills dependent settings and checks the result; a setting without effect is rejected.
 func (f *trainFlags) complete(base, r recipe.Recipe) (recipe.Recipe, error) {
 	changed := map[string]bool{}
 	for _, c := range recipe.Diff(base, r) {
@@ -206,7 +206,7 @@ func parseSources(specs []string) (list []recipe.Source, err error) {
 	return list, nil
 }
 
-// check refuses flags that are wrong, or of no effect beside the others.
+// check rejects flags that are wrong, or have no effect with the others.
 func (f *trainFlags) check() error {
 	if f.sample.every == 0 {
 		if err := idle(f.given, "without --sample-every", "sample-prompt", "sample-tokens"); err != nil {
@@ -314,7 +314,7 @@ func (a *app) trainRun(ctx context.Context, d device.Device, r recipe.Recipe, op
 	return res, err
 }
 
-// heldOut is the held-out loss for people, where there is one.
+// heldOut formats the held-out loss, if there is one.
 func heldOut(loss float64) string {
 	if loss == 0 {
 		return ""
@@ -329,7 +329,7 @@ func prepareLine(stage string, done, total int64) string {
 	return fmt.Sprintf("%s %s", stage, count(float64(done)))
 }
 
-// stepLine is one step for people; valid is the last held-out loss, NaN for none.
+// stepLine formats one step; valid is the last held-out loss, NaN for none.
 func stepLine(r train.Row, valid float64) string {
 	s := fmt.Sprintf("step %d/%d (%.0f %%) | loss %.4f", r.Step, r.Total, r.Percent, r.LossEMA)
 	if !math.IsNaN(valid) {
@@ -345,7 +345,7 @@ func stepLine(r train.Row, valid float64) string {
 	return s + " | eta " + seconds(r.ETA)
 }
 
-// dryRun prints what a run would take.
+// dryRun prints the forecast of a run.
 func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, f *trainFlags, way train.Layout) error {
 	sources, err := sourceRows(ctx, r)
 	if err != nil {
@@ -356,7 +356,7 @@ func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, f *t
 	tokens := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
 	memory := train.MemoryOf(r, d.Types(), train.Layout{})
 	state, acts := int(memory.State), int(memory.Activations)
-	const share = 0.5 // of a bare matrix product's rate: what whole steps reach, roughly
+	const share = 0.5 // of a bare matrix product's rate, which whole steps roughly reach
 	eta := tokens * all / (train.MachinePeak(d) * share)
 	cast := forecastOf(r, d.Types(), way, f.bandwidth*1e9, eta/float64(max(r.Train.Steps, 1)))
 	if f.json {

@@ -10,7 +10,7 @@ import (
 	"antiphase/metrics"
 )
 
-// trainingOf is how a run went: its curve (at most a few hundred points), its tokens and its median speed.
+// trainingOf describes a run: its curve (at most a few hundred points), its tokens and its median speed.
 func (a *app) trainingOf(name, path string) (report.Training, error) {
 	t := report.Training{Model: name}
 	rows, err := metrics.Read(path, func(s string) { a.note("warning: %s", s) })

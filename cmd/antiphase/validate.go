@@ -71,7 +71,7 @@ func (a *app) validate(ctx context.Context, name string, asJSON, shallow bool) e
 	return err
 }
 
-// findings runs every check that the one before it leaves possible.
+// findings runs every check that the previous ones allow.
 func (a *app) findings(ctx context.Context, name string, shallow bool) ([]finding, error) {
 	if _, err := locate(name); err != nil {
 		return nil, err
@@ -114,7 +114,8 @@ func (s *stored) checkFinite() finding {
 	return f
 }
 
-// checkHashes holds an exported folder to its manifest. Weights that differ are damaged; other files are often edited on purpose.
+// checkHashes checks an exported folder against its manifest. Modified weights are damage; other files are often edited
+// on purpose.
 func checkHashes(dir string) finding {
 	m, err := hf.ReadManifest(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +135,7 @@ func checkHashes(dir string) finding {
 	return finding{"hashes", !weights, "changed since the export: " + strings.Join(changed, ", ")}
 }
 
-// checkTokenizer holds the tokenizer to the model's vocabulary, and the special ids to the tokenizer.
+// checkTokenizer checks the tokenizer against the model's vocabulary, and the special ids against the tokenizer.
 func (s *stored) checkTokenizer() finding {
 	if s.Tokenizer == nil {
 		return finding{"tokenizer", true, "there is none: the model works on ids only"}
@@ -154,7 +155,7 @@ func (s *stored) checkTokenizer() finding {
 	return finding{"tokenizer", true, detail}
 }
 
-// checkChat renders the shortest of conversations.
+// checkChat renders a minimal conversation.
 func checkChat(dir string) finding {
 	t, err := chatTemplate(&loaded{Dir: dir})
 	switch {

@@ -11,7 +11,8 @@ import (
 	"antiphase/train"
 )
 
-// checkRun looks at all of a run folder, and not only at the checkpoint that would be used; nothing for a checkpoint by itself.
+// checkRun checks a whole run folder, not only the checkpoint that would be used; it does nothing for a checkpoint
+// without its run.
 func checkRun(dir string) []finding {
 	store, err := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // build is what the Go toolchain recorded about this program.
 type build struct {
 	Version  string `json:"version"` // of the module, where it was installed as one
-	Commit   string `json:"commit"`  // empty where the build did not see the repository: go run, or an archive
+	Commit   string `json:"commit"`  // empty if the build did not see the repository: go run, or an archive
 	Date     string `json:"date"`    // of the commit
 	Modified bool   `json:"modified"`
 	Go       string `json:"go"`
@@ -41,7 +41,7 @@ func built() build {
 	return b
 }
 
-// short is the commit, or the module's version where the commit is unknown.
+// short is the commit, or the module's version if the commit is unknown.
 func (b build) short() string {
 	s := b.Version
 	if len(b.Commit) >= 12 {
@@ -53,7 +53,7 @@ func (b build) short() string {
 	return s
 }
 
-// String is one line for people.
+// String formats one line for display.
 func (b build) String() string {
 	s := b.short()
 	if b.Date != "" {
@@ -64,7 +64,7 @@ func (b build) String() string {
 	return fmt.Sprintf("%s, %s, %s", s, b.Go, b.Platform)
 }
 
-// version is what results and exports say about the program that made them.
+// version identifies the program in results and exports.
 func version() string { return built().short() }
 
 func versionVerb(a *app) *cobra.Command {
