@@ -74,6 +74,7 @@ func (f *final) side(size, arch string) string {
 func (f *final) evaluation() *eval.Evaluation {
 	var cells []*eval.Cell
 	at := map[[2]string]*eval.Cell{} // run and question
+	names := f.names()
 	for i := range f.rows {
 		r := &f.rows[i]
 		if r.Task == nil || r.Metric == "" {
@@ -84,7 +85,7 @@ func (f *final) evaluation() *eval.Evaluation {
 		if c == nil {
 			side := f.side(r.Size, r.Arch)
 			c = &eval.Cell{
-				Head: eval.Head{Model: eval.Model{Name: r.Run, Group: side, Hash: r.Run, Arch: r.Arch,
+				Head: eval.Head{Model: eval.Model{Name: names[r.Run], Group: side, Hash: r.Run, Arch: r.Arch,
 					Parameters: r.Parameters, Context: r.Task.Context},
 					Machine: r.Machine, Commit: r.Commit, Seed: r.Task.Seed},
 				Result: &eval.Result{Question: r.Task.Question, Task: r.Task.Name, Kind: r.Task.Kind,
@@ -99,6 +100,23 @@ func (f *final) evaluation() *eval.Evaluation {
 	e := eval.Assemble(cells)
 	e.Date = "" // rows do not say when
 	return e
+}
+
+// names are what figures call the runs: their side, with the seed where it has several.
+func (f *final) names() map[string]string {
+	out := map[string]string{}
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			seeds := f.seeds(size, arch)
+			for _, seed := range seeds {
+				r := Run{Size: size, Arch: arch, LR: f.best[[2]string{size, arch}], Seed: seed}
+				if out[r.Name()] = f.side(size, arch); len(seeds) > 1 {
+					out[r.Name()] += fmt.Sprintf(" s%d", seed)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // into adds the row's measure to a result, with the samples' values.

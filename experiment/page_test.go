@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,8 +83,16 @@ const fits = `<script>addEventListener("load", () => {
   const bad = [];
   for (const e of document.querySelectorAll(".scroll, .numbers, .scores, main, body"))
     if (e.scrollWidth > e.clientWidth + 1) bad.push((e.querySelector("table") || e).id + " " + e.tagName + " is " + e.scrollWidth + " wide, has " + e.clientWidth);
+  for (const e of document.querySelectorAll(".numbers td, .scores td")) { // on a phone a label stands before the value
+    const label = getComputedStyle(e, "::before"), text = document.createRange(), frame = e.getBoundingClientRect();
+    text.selectNodeContents(e);
+    const line = text.getClientRects()[0]; // the first
+    if (label.content !== "none" && line && line.top - frame.top < 8 && line.left - frame.left - parseFloat(label.width) < 4)
+      bad.push("no gap after " + e.dataset.side);
+  }
   for (const s of document.querySelectorAll("svg")) {
-    const t = [...s.querySelectorAll("text")].map(x => x.getBoundingClientRect());
+    const t = [...s.querySelectorAll("text")].map(x => x.getBoundingClientRect()), edge = s.getBoundingClientRect();
+    if (t.some(x => x.right > edge.right + 1 || x.left < edge.left - 1)) bad.push("a label leaves " + s.getAttribute("aria-label"));
     for (let i = 0; i < t.length; i++) for (let k = i + 1; k < t.length; k++) {
       const w = Math.min(t[i].right, t[k].right) - Math.max(t[i].left, t[k].left);
       const h = Math.min(t[i].bottom, t[k].bottom) - Math.max(t[i].top, t[k].top);
@@ -99,14 +108,27 @@ const frame = `<body><script>addEventListener("message", e => { document.body.da
 
 var badPattern = regexp.MustCompile(`data-bad="(\d+): ([^"]*)"`)
 
-// On a phone and on a desk nothing of the page is cut off, and no labels of a chart overlap.
+// On a phone and on a desk nothing of the page is cut off, and no labels of a chart overlap: of drawn rows with every
+// figure, and of the committed ones of an experiment.
 func TestPageFits(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil || testing.Short() {
 		t.Skip("no browser is installed, or -short")
 	}
+	committed, err := ReadRowFiles(filepath.Join("..", "results", "evidence", "retrieval-tiny.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	oneSeed := slices.DeleteFunc(slices.Clone(committed), func(r Row) bool { return r.Seed > 1 || r.LR != 0.002 })
+	for what, rows := range map[string][]Row{"drawn": fullRows(), "committed": committed, "one seed": oneSeed} {
+		pageFits(t, browser, what, rows)
+	}
+}
+
+func pageFits(t *testing.T, browser, what string, rows []Row) {
+	t.Helper()
 	var page bytes.Buffer
-	if err := Summarize(fullRows()).HTML(&page); err != nil {
+	if err := (&Options{Dir: "runs/a folder"}).Page(rows).HTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
@@ -130,9 +152,9 @@ func TestPageFits(t *testing.T) {
 		if err != nil || found == nil {
 			t.Skipf("the browser does not open the page here: %v", err)
 		}
-		t.Logf("window of %d: inner width %s", width, found[1])
+		t.Logf("%s, window of %d: inner width %s", what, width, found[1])
 		if len(found[2]) > 0 {
-			t.Errorf("%d pixels: %s", width, found[2])
+			t.Errorf("%s, %d pixels: %s", what, width, found[2])
 		}
 	}
 }

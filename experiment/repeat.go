@@ -174,7 +174,8 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 	}
 	if len(known) == 0 {
 		return "Three models of equal size, trained on the same batches from the same seed. Which differences " +
-			"repeat over seeds was not measured for this plan and this text, so here are figures and no verdict.", nil
+			"repeat over seeds was not measured for this plan and this text, so here are figures and no verdict: " +
+			"with one seed errors are over questions alone.", nil
 	}
 	return fmt.Sprintf("Of %s that repeat over %d seeds of this plan, this run shows %d.",
 		plural(len(out), "difference"), len(known[0].Seeds), shown), out

@@ -226,7 +226,7 @@ func (l *lab) taskInfo(r *eval.Result) *TaskInfo {
 
 // resultRows are the measures of one task; the first has the data of the task's figures, where it is small.
 func (l *lab) resultRows(r *Run, res *eval.Result) []Row {
-	const small = 8 << 10 // bytes
+	const small = 24 << 10 // bytes: where tiny's heads look
 	var out []Row
 	for i := range res.Metrics {
 		m := &res.Metrics[i]

@@ -71,9 +71,10 @@ func Summarize(rows []Row) *report.Page {
 // training is how fast each run trained.
 func (f *final) training() []report.Training {
 	var out []report.Training
+	names := f.names()
 	for _, r := range f.rows {
 		if r.Measure == trainSpeed || r.Measure == sharedSpeed {
-			out = append(out, report.Training{Model: r.Run, Tokens: r.Tokens, TokensPerSecond: r.Value})
+			out = append(out, report.Training{Model: names[r.Run], Tokens: r.Tokens, TokensPerSecond: r.Value})
 		}
 	}
 	return out
@@ -93,8 +94,28 @@ func (f *final) lead() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%s: of the claims that can be asked here %d hold, %d do not hold, %d cannot be told.",
-		strings.Join(sides, ", "), count[Holds], count[HoldsNot], count[Unclear])
+	return fmt.Sprintf("%s: of the claims that can be asked here %d hold, %d do not hold, %d cannot be told.%s",
+		strings.Join(sides, ", "), count[Holds], count[HoldsNot], count[Unclear], f.warning())
+}
+
+// warning says what a reader must know before the numbers: that there is one seed, or that runs diverged.
+func (f *final) warning() (s string) {
+	fewest, diverged := 0, 0
+	for _, size := range f.sizes {
+		for _, arch := range f.archs {
+			if n := len(f.seeds(size, arch)); n > 0 && (fewest == 0 || n < fewest) {
+				fewest = n
+			}
+			diverged += f.diverged(size, arch)
+		}
+	}
+	if diverged > 0 {
+		s += fmt.Sprintf(" %s diverged.", plural(diverged, "run"))
+	}
+	if fewest == 1 {
+		s += " With one seed errors are over questions alone: they say nothing about another seed."
+	}
+	return s
 }
 
 // bundles are the figures over training.
@@ -104,7 +125,7 @@ func (f *final) bundles() []report.Bundle {
 	for _, c := range []struct{ measure, title, y, note string }{
 		{probe, "Bound retrieval by training tokens", "share of numbers given for their own key",
 			"Retrieval is learned in a phase change, at other tokens for every seed."},
-		{"curve.valid_loss", "Held-out loss by training tokens", "nats per token", ""},
+		{"curve.valid_loss", "Held-out loss while training", "nats per token", ""},
 		{"curve.grad_norm", "Gradient norm", "gradient norm", ""},
 		{"curve.lambda", "λ, mean over layers", "λ", ""},
 		{"probe.outliers.logits_max", "Largest attention logit", "logit", ""},
@@ -153,10 +174,10 @@ func (f *final) tables() []report.Listing {
 	if grid := f.tuning.grid(); len(grid.Rows) > 1+len(f.sizes)*len(f.archs) {
 		out = append(out, grid)
 	}
-	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss",
+	runs := report.Listing{Title: "Runs compared", Rows: [][]string{{"run", "parameters", "tokens", "held-out loss while training",
 		"tokens to 90 % retrieval", "gradient norm, late", "spikes"}},
-		Note: "Held-out loss is that of the last evaluation while training, over all sources of text in their " +
-			"proportion; spikes are steps whose loss or gradient norm leaps."}
+		Note: "The held-out loss while training is the last of its curve, over rows of all sources in their " +
+			"proportion; the scores' is that of the task lm, over whole documents."}
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
 			for _, seed := range f.seeds(size, arch) {

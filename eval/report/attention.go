@@ -35,6 +35,9 @@ func attentionSection(p *Page) (section, error) {
 		if err != nil {
 			return s, err
 		}
+		if len(models) == 0 {
+			continue // rows may come without what figures need
+		}
 		for i := range models {
 			if err := attentionFigures(&s, titles[q.Question], &models[i]); err != nil {
 				return s, err
