@@ -39,7 +39,7 @@ func ruleOf(path string) rule {
 }
 
 // compatible compares the current recipe with the checkpoint's, from which the run must be able to continue.
-func (t *run) compatible(c *saved) error {
+func (t resumer) compatible(c *saved) error {
 	if !hasTensors(c.Checkpoint, momentsName) {
 		return fmt.Errorf("%w: an imported model, without the optimiser's state; begin with its weights in another folder: --from %s", ErrChanged, t.opt.Dir)
 	}
@@ -72,7 +72,7 @@ func (t *run) compatible(c *saved) error {
 }
 
 // keepAge lets a run that began before a data key existed continue as it began, whatever the current default is.
-func (t *run) keepAge(stated json.RawMessage, old recipe.Recipe) {
+func (t resumer) keepAge(stated json.RawMessage, old recipe.Recipe) {
 	var keys struct{ Data map[string]json.RawMessage }
 	if json.Unmarshal(stated, &keys) != nil {
 		return // Parse has reported the error

@@ -36,7 +36,7 @@ func (c Computed) same(d Computed) bool { return c.Identity == d.Identity && c.N
 
 // elsewhere compares what computed a checkpoint with what would compute the next step, and refuses a difference unless
 // it was requested. A run without steps so far, or with none left, may be opened anywhere.
-func (t *run) elsewhere(s *State) error {
+func (t resumer) elsewhere(s *State) error {
 	here := t.here(s.Step)
 	if len(s.Computed) == 0 || s.Step == 0 || s.Step >= t.recipe.Train.Steps {
 		return nil
@@ -53,12 +53,12 @@ func (t *run) elsewhere(s *State) error {
 	}
 }
 
-func (t *run) here(step int) Computed {
+func (t resumer) here(step int) Computed {
 	return Computed{From: step, Identity: device.IdentityOf(t.opt.Device), Numerics: numerics}
 }
 
 // noteComputed records in the state what computes the following steps.
-func (t *run) noteComputed() {
+func (t resumer) noteComputed() {
 	here, list := t.here(t.state.Step), t.state.Computed
 	if t.state.Step == 0 {
 		list = nil

@@ -19,7 +19,7 @@ func (t *run) crash(loss, norm float64) error {
 	dir := filepath.Join(t.opt.Dir, fmt.Sprintf("crash-step-%d", step))
 	err := fmt.Errorf("train: step %d: %w (loss %v, gradient norm %v); the batch is in %s; a lower optim.lr or optim.clip, with --force, often helps",
 		step, ErrNotFinite, loss, norm, dir)
-	if t.follows() {
+	if t.opt.follows() {
 		return err
 	}
 	b, jerr := json.Marshal(map[string]any{

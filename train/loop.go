@@ -127,14 +127,14 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 	t.clock.start(t.recipe)
 	t.saver.last = t.clock.mark
 	if tr.Steps == 0 && t.fresh {
-		return t.result(), t.save(true)
+		return t.result(), t.saver.save(true)
 	}
 	for t.state.Step < tr.Steps {
 		t.vote(ctx)
 		if err := t.step(); err != nil {
 			return t.result(), err
 		}
-		if err := t.finishSave(false); err != nil {
+		if err := t.saver.finish(false); err != nil {
 			return t.result(), err
 		}
 		if tr.EvalEvery > 0 && t.state.Step%tr.EvalEvery == 0 || t.state.Step == tr.Steps {
@@ -151,7 +151,7 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 		stop := t.stopping(ctx) && t.state.Step < tr.Steps
 		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 || t.saving() ||
 			t.opt.Ranks == nil && t.saver.due(t.clock.now(), t.opt.SaveAfter) {
-			if err := t.save(stop || t.state.Step == tr.Steps); err != nil {
+			if err := t.saver.save(stop || t.state.Step == tr.Steps); err != nil {
 				return t.result(), err
 			}
 		}

@@ -30,8 +30,6 @@ type Ranks interface {
 // follows reports whether another rank leads.
 func (o *Options) follows() bool { return o.Ranks != nil && o.Ranks.Rank() > 0 }
 
-func (t *run) follows() bool { return t.opt.follows() }
-
 // ranks is the number of ranks.
 func (o *Options) ranks() int {
 	if o.Ranks == nil {
@@ -92,7 +90,7 @@ func (t *run) start() error {
 	if t.opt.Ranks == nil {
 		return nil
 	}
-	if !t.follows() {
+	if !t.opt.follows() {
 		if err := t.agree("prepared", nil); err != nil {
 			return err
 		}

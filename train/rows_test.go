@@ -39,7 +39,7 @@ func TestRowsAreTheSteps(t *testing.T) {
 				}
 			}
 		}
-		if err := run.save(true); err != nil {
+		if err := run.saver.save(true); err != nil {
 			t.Fatal(err)
 		}
 		run.close()

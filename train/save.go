@@ -18,6 +18,7 @@ import (
 // saver writes checkpoints while training continues. One is in flight at a time and holds one copy of this process's
 // state; the next waits for it.
 type saver struct {
+	*run   // whose checkpoints they are
 	keep   []optim.Slice
 	copies [3][][]float32 // by kind, see optim.First; of each slice
 	reader *optim.Reader
@@ -43,60 +44,60 @@ type snapshot struct {
 // save begins a checkpoint of this step. Training stops while the state is copied to host memory, and until the
 // previous save is written. If must is set, save waits for it; it also waits if the device computes on the host,
 // because writing would take cores from it. A full disk is retried at the next save, unless this is the last chance.
-func (t *run) save(must bool) error {
-	t.clock.lap(&t.clock.step)
-	begin := t.clock.mark
+func (v *saver) save(must bool) error {
+	v.clock.lap(&v.clock.step)
+	begin := v.clock.mark
 	defer func() {
-		t.clock.lap(&t.clock.save)
-		t.saver.last, t.saver.took = t.clock.mark, t.clock.mark.Sub(begin)
+		v.clock.lap(&v.clock.save)
+		v.last, v.took = v.clock.mark, v.clock.mark.Sub(begin)
 	}()
-	if err := t.metrics.Sync(); err != nil { // the rows up to a checkpoint are as durable as the checkpoint
-		t.opt.Say("warning: %v", err)
+	if err := v.metrics.Sync(); err != nil { // the rows up to a checkpoint are as durable as the checkpoint
+		v.opt.Say("warning: %v", err)
 	}
-	if err := t.finishSave(true); err != nil {
+	if err := v.finish(true); err != nil {
 		return err
 	}
-	s, err := t.snapshot(must)
+	s, err := v.snapshot(must)
 	if err != nil {
 		return err
 	}
 	done := make(chan error, 1)
-	t.saver.done = done
+	v.done = done
 	go func() {
 		defer fault.Guard()()
-		done <- t.write(s)
+		done <- v.write(s)
 	}()
-	if must || !t.besides() {
-		return t.finishSave(true)
+	if must || !v.besides() {
+		return v.finish(true)
 	}
 	return nil
 }
 
 // besides reports whether checkpoints are written while training continues. On a CPU the step after a save ran at 0.61
 // of the others' speed, because every op waits for the core that hashes and writes.
-func (t *run) besides() bool {
-	return t.opt.beside || device.IdentityOf(t.opt.Device).Device != "cpu"
+func (v *saver) besides() bool {
+	return v.opt.beside || device.IdentityOf(v.opt.Device).Device != "cpu"
 }
 
-// finishSave collects the result of the save in flight; without wait only if it is done.
-func (t *run) finishSave(wait bool) error {
+// finish collects the result of the save in flight; without wait only if it is done.
+func (v *saver) finish(wait bool) error {
 	var err error
 	switch {
-	case t.saver.done == nil:
+	case v.done == nil:
 		return nil
 	case wait:
-		err = <-t.saver.done
+		err = <-v.done
 	default:
 		select {
-		case err = <-t.saver.done:
+		case err = <-v.done:
 		default:
 			return nil
 		}
 	}
-	t.saver.done = nil
+	v.done = nil
 	switch {
 	case errors.Is(err, checkpoint.ErrCommitted), errors.Is(err, errLater):
-		t.opt.Say("warning: %v", err)
+		v.opt.Say("warning: %v", err)
 		return nil
 	}
 	return err
@@ -106,10 +107,9 @@ func (t *run) finishSave(wait bool) error {
 var errLater = errors.New("not written, trying again at the next one")
 
 // snapshot copies this process's state to the host.
-func (t *run) snapshot(must bool) (*snapshot, error) {
-	v := &t.saver
+func (v *saver) snapshot(must bool) (*snapshot, error) {
 	if v.keep == nil {
-		v.keep, v.reader = t.optim.Slices(), t.optim.NewReader()
+		v.keep, v.reader = v.optim.Slices(), v.optim.NewReader()
 		for what := range v.copies {
 			for _, s := range v.keep {
 				v.copies[what] = append(v.copies[what], make([]float32, s.To-s.From))
@@ -122,27 +122,27 @@ func (t *run) snapshot(must bool) (*snapshot, error) {
 		}
 	}
 	v.count++
-	s := &snapshot{step: int64(t.state.Step), must: must, tag: "save-" + strconv.Itoa(v.count)}
-	weights, err := t.tensors(map[int]string{optim.Value: ""})
+	s := &snapshot{step: int64(v.state.Step), must: must, tag: "save-" + strconv.Itoa(v.count)}
+	weights, err := v.tensors(map[int]string{optim.Value: ""})
 	if err != nil {
 		return nil, err
 	}
-	moments, err := t.tensors(map[int]string{optim.First: "m/", optim.Second: "v/"})
+	moments, err := v.tensors(map[int]string{optim.First: "m/", optim.Second: "v/"})
 	if err != nil {
 		return nil, err
 	}
 	if len(v.keep) > 0 {
-		s.files = []checkpoint.File{{Name: t.fileName(modelName), Write: weights}, {Name: t.fileName(momentsName), Write: moments}}
+		s.files = []checkpoint.File{{Name: v.fileName(modelName), Write: weights}, {Name: v.fileName(momentsName), Write: moments}}
 	}
-	if t.follows() {
+	if v.opt.follows() {
 		return s, nil
 	}
-	t.state.Format, t.state.Data, t.state.Recipe = stateFormat, t.loader.Position(), t.recipe.JSON()
-	state, err := json.MarshalIndent(t.state, "", "  ")
+	v.state.Format, v.state.Data, v.state.Recipe = stateFormat, v.loader.Position(), v.recipe.JSON()
+	state, err := json.MarshalIndent(v.state, "", "  ")
 	if err != nil {
-		return nil, fmt.Errorf("train: state of step %d: %w", t.state.Step, err)
+		return nil, fmt.Errorf("train: state of step %d: %w", v.state.Step, err)
 	}
-	tok, err := t.tok.MarshalJSON()
+	tok, err := v.tok.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
@@ -157,31 +157,31 @@ const (
 	momentsName = "optimizer"
 )
 
-func (t *run) fileName(base string) string {
-	if t.keepers() == 1 {
+func (v *saver) fileName(base string) string {
+	if v.keepers() == 1 {
 		return base + ".safetensors"
 	}
-	return fmt.Sprintf("%s-rank-%05d.safetensors", base, t.opt.Ranks.Rank())
+	return fmt.Sprintf("%s-rank-%05d.safetensors", base, v.opt.Ranks.Rank())
 }
 
 // keepers is the number of ranks that write tensors.
-func (t *run) keepers() int {
+func (v *saver) keepers() int {
 	switch {
-	case t.opt.Ranks == nil:
+	case v.opt.Ranks == nil:
 		return 1
-	case t.opt.Shard:
-		return t.opt.ranks()
+	case v.opt.Shard:
+		return v.opt.ranks()
 	}
-	return t.opt.tensorRanks()
+	return v.opt.tensorRanks()
 }
 
 // tensors writes copies under their parameters' names with these prefixes: whole tensors, or slices with a note of
 // their place.
-func (t *run) tensors(prefixes map[int]string) (func(io.Writer) error, error) {
+func (v *saver) tensors(prefixes map[int]string) (func(io.Writer) error, error) {
 	var list []safetensors.Entry
 	slices := map[string]safetensors.Slice{}
 	for what, prefix := range prefixes {
-		for i, s := range t.saver.keep {
+		for i, s := range v.keep {
 			p := s.Param
 			name, shape := prefix+p.Name, p.Shape()
 			if rows, cols := p.Whole(); p.Split() || s.To-s.From < rows*cols {
@@ -196,7 +196,7 @@ func (t *run) tensors(prefixes map[int]string) (func(io.Writer) error, error) {
 				}
 				slices[name] = whole
 			}
-			list = append(list, safetensors.FromFloat32s(name, "F32", shape, t.saver.copies[what][i]))
+			list = append(list, safetensors.FromFloat32s(name, "F32", shape, v.copies[what][i]))
 		}
 	}
 	meta, err := safetensors.SliceMeta(slices)
@@ -207,18 +207,18 @@ func (t *run) tensors(prefixes map[int]string) (func(io.Writer) error, error) {
 }
 
 // write turns a snapshot into a checkpoint. It touches neither the device nor anything that training changes.
-func (t *run) write(s *snapshot) error {
+func (v *saver) write(s *snapshot) error {
 	var err error
 	switch {
-	case t.keepers() > 1:
-		err = t.writeTogether(s)
-	case !t.follows():
-		err = t.store.Save(s.step, s.files)
+	case v.keepers() > 1:
+		err = v.writeTogether(s)
+	case !v.opt.follows():
+		err = v.store.Save(s.step, s.files)
 	}
 	switch {
 	case err == nil, errors.Is(err, checkpoint.ErrCommitted):
 		return err
-	case errors.Is(err, checkpoint.ErrNoSpace) && !s.must && !t.recipe.Train.StrictSave:
+	case errors.Is(err, checkpoint.ErrNoSpace) && !s.must && !v.recipe.Train.StrictSave:
 		return fmt.Errorf("checkpoint of step %d %w: %w", s.step, errLater, err)
 	}
 	return fmt.Errorf("train: step %d: %w", s.step, err)

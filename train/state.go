@@ -51,8 +51,11 @@ type saved struct {
 	newRows bool // --force changes the rows
 }
 
+// resumer continues a run from its newest checkpoint, or begins it.
+type resumer struct{ *run }
+
 // latest finds the newest complete checkpoint and checks that it belongs to this recipe; nil if there is none.
-func (t *run) latest() (*saved, error) {
+func (t resumer) latest() (*saved, error) {
 	c, err := t.store.Latest(func(s string) { t.opt.Say("warning: %s; looking at the one before", s) })
 	if errors.Is(err, checkpoint.ErrNone) {
 		return nil, nil
@@ -71,7 +74,7 @@ func (t *run) latest() (*saved, error) {
 }
 
 // resume restores a checkpoint; if there is none the weights are those given, or are drawn.
-func (t *run) resume(c *saved) error {
+func (t resumer) resume(c *saved) error {
 	if c == nil {
 		if err := t.begin(); err != nil {
 			return fmt.Errorf("train: weights to begin with: %w", err)
@@ -86,7 +89,7 @@ func (t *run) resume(c *saved) error {
 	}
 	t.resumed = t.state.Step
 	t.noteComputed()
-	if t.follows() {
+	if t.opt.follows() {
 		return nil
 	}
 	t.opt.Say("resuming from step %d of %d (%s)", t.state.Step, t.recipe.Train.Steps, c.Dir)
@@ -103,7 +106,7 @@ func (t *run) resume(c *saved) error {
 	return nil
 }
 
-func (t *run) begin() error {
+func (t resumer) begin() error {
 	if t.opt.Begin == nil {
 		t.model.Init(t.recipe.Train.Seed)
 		return nil
@@ -125,7 +128,7 @@ func (t *run) begin() error {
 	return nil
 }
 
-func (t *run) restore(c *saved) error {
+func (t resumer) restore(c *saved) error {
 	f, err := openTensors(c.Checkpoint, modelName)
 	if err != nil {
 		return err
@@ -148,13 +151,13 @@ func (t *run) restore(c *saved) error {
 }
 
 // roundWeights sets the working copy to what the last update left: the master rounded to bf16 values.
-func (t *run) roundWeights() {
+func (t resumer) roundWeights() {
 	if t.recipe.Optim.RoundBF16 {
 		t.model.Params.Round(t.opt.Device)
 	}
 }
 
-func (t *run) restoreMoments(c *checkpoint.Checkpoint) error {
+func (t resumer) restoreMoments(c *checkpoint.Checkpoint) error {
 	f, err := openTensors(c, momentsName)
 	if err != nil {
 		return err

@@ -38,18 +38,18 @@ func (m *told) error(rank int) error {
 }
 
 // tell sends every rank's message to every rank. The error is that of the first rank that has one, the same on all.
-func (t *run) tell(tag string, mine told) ([]told, error) {
+func (v *saver) tell(tag string, mine told) ([]told, error) {
 	b, err := json.Marshal(mine)
 	if err != nil {
 		return nil, err
 	}
-	values, err := t.opt.Ranks.Exchange(tag, b)
+	values, err := v.opt.Ranks.Exchange(tag, b)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]told, len(values))
-	for r, v := range values {
-		if err := json.Unmarshal(v, &all[r]); err != nil {
+	for r, b := range values {
+		if err := json.Unmarshal(b, &all[r]); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
 		}
 	}
@@ -63,31 +63,31 @@ func (t *run) tell(tag string, mine told) ([]told, error) {
 
 // writeTogether has every rank write its files into one draft, which rank 0 commits once all are on disk. A rank killed
 // at any moment leaves the draft uncommitted, or a complete checkpoint.
-func (t *run) writeTogether(s *snapshot) error {
+func (v *saver) writeTogether(s *snapshot) error {
 	var draft *checkpoint.Draft
 	var begin told
-	if !t.follows() {
+	if !v.opt.follows() {
 		var err error
-		if draft, err = t.store.Begin(s.step); err == nil {
+		if draft, err = v.store.Begin(s.step); err == nil {
 			begin.Draft = draft.Name()
 		}
 		begin.failed(err)
 	}
-	all, err := t.tell(s.tag+"-begin", begin)
+	all, err := v.tell(s.tag+"-begin", begin)
 	if err != nil {
 		return err
 	}
-	if t.follows() {
-		if draft, err = t.store.Join(s.step, all[0].Draft); err != nil {
+	if v.opt.follows() {
+		if draft, err = v.store.Join(s.step, all[0].Draft); err != nil {
 			return err
 		}
 	}
 	var mine told
 	mine.Entries, err = draft.Write(s.files)
 	mine.failed(err)
-	all, err = t.tell(s.tag+"-written", mine)
+	all, err = v.tell(s.tag+"-written", mine)
 	var end told
-	if !t.follows() {
+	if !v.opt.follows() {
 		if err != nil {
 			draft.Drop()
 		} else {
@@ -97,7 +97,7 @@ func (t *run) writeTogether(s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.tell(s.tag+"-end", end)
+	_, err = v.tell(s.tag+"-end", end)
 	return err
 }
 

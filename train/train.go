@@ -139,6 +139,7 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 func newRun(ctx context.Context, r recipe.Recipe, opt *Options) (*run, error) {
 	opt.fs = vfs.Or(opt.fs)
 	t := &run{opt: opt, recipe: r, clock: clock{now: time.Now}}
+	t.saver.run = t
 	if err := t.ready(ctx); err != nil {
 		t.close()
 		return nil, err
@@ -152,20 +153,20 @@ func (t *run) ready(ctx context.Context) (err error) {
 	if err := t.meet(); err != nil {
 		return err
 	}
-	if t.follows() {
+	if t.opt.follows() {
 		if err := t.agree("prepared", nil); err != nil {
 			return err
 		}
 	}
-	opt := checkpoint.Options{FS: t.opt.fs, KeepLast: t.recipe.Train.KeepLast, ReadOnly: t.follows()}
+	opt := checkpoint.Options{FS: t.opt.fs, KeepLast: t.recipe.Train.KeepLast, ReadOnly: t.opt.follows()}
 	if t.store, err = checkpoint.Open(t.opt.Dir, opt); err != nil {
 		return err
 	}
-	c, err := t.latest()
+	c, err := resumer{t}.latest()
 	if err != nil {
 		return err
 	}
-	if !t.follows() {
+	if !t.opt.follows() {
 		if err := t.room(c); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func (t *run) ready(ctx context.Context) (err error) {
 		return err
 	}
 	t.clock.peak = MachinePeak(t.opt.Device) * float64(t.opt.ranks())
-	if t.follows() {
+	if t.opt.follows() {
 		t.tok, t.set, err = prepared(ctx, t.recipe, t.opt, c)
 	} else {
 		t.tok, t.set, err = prepare(ctx, t.recipe, t.opt, c)
@@ -185,7 +186,7 @@ func (t *run) ready(ctx context.Context) (err error) {
 	if err := t.build(); err != nil {
 		return err
 	}
-	if err := t.resume(c); err != nil {
+	if err := (resumer{t}).resume(c); err != nil {
 		return err
 	}
 	if err := t.open(); err != nil {
@@ -196,7 +197,7 @@ func (t *run) ready(ctx context.Context) (err error) {
 
 // open opens the files for rows; only rank 0 writes them.
 func (t *run) open() error {
-	if t.follows() {
+	if t.opt.follows() {
 		t.metrics = nowhere{}
 		return nil
 	}

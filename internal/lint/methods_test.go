@@ -22,7 +22,6 @@ var debts = map[string]int{
 	"internal/cu/cutest.Driver": 27,
 	"model.Model":               55,
 	"server.Server":             68,
-	"train.run":                 47,
 }
 
 // methods counts the methods that each type declares, by package and name. Systems' variants of one method count once;
