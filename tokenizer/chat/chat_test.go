@@ -149,6 +149,20 @@ func TestMore(t *testing.T) {
 	}
 }
 
+// A number, a dot and a rune of several bytes made the lexer run forever; such text outside of expressions is fine.
+func TestNumberBeforeRune(t *testing.T) {
+	for _, source := range []string{"{{ 2.é }}", "{{ 1.5.獮 }}", "{% if ２.é %}{% endif %}", "{% set x = [1, 2.\xb9] %}", "t{%7\xf0\xa5.2.獮", "{{ 1e3.é }}", "{{ 0x1.é }}"} {
+		if got, err := render(source, hello); err == nil || !strings.Contains(err.Error(), "line 1") {
+			t.Errorf("%q: %q, %v", source, got, err)
+		}
+	}
+	for source, want := range map[string]string{"1.首先{{ '2.其次' }}{# 3.é #}": "1.首先2.其次", "{{ 2.5 }}é": "2.5é", "{% raw %}{{ 2.é }}{% endraw %}": "{{ 2.é }}"} {
+		if got, err := render(source, hello); err != nil || got != want {
+			t.Errorf("%q: %q, %v", source, got, err)
+		}
+	}
+}
+
 // FuzzTemplate feeds arbitrary templates: none may panic, hang or crash.
 func FuzzTemplate(f *testing.F) {
 	f.Add("{% for m in messages %}{{ m.role ~ m['content'] | trim }}{% endfor %}")

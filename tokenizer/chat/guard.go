@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/nikolalohinski/gonja/v2/builtins/control_structures"
 	"github.com/nikolalohinski/gonja/v2/config"
@@ -26,6 +28,9 @@ var known = chatFilters()
 
 // lex splits a template into tokens, with bounds on what the parser will recurse into.
 func lex(source string, cfg *config.Config) (list []*tokens.Token, err error) {
+	if err := checkNumbers(source, cfg); err != nil {
+		return nil, err
+	}
 	n := 0
 	stream := tokens.LexAll(source, cfg)
 	for !stream.End() {
@@ -43,6 +48,39 @@ func lex(source string, cfg *config.Config) (list []*tokens.Token, err error) {
 		}
 	}
 	return list, nil
+}
+
+// checkNumbers refuses a number, a dot and a rune of several bytes, as in {{ 2.é }}: gonja's lexer steps back over the dot by
+// the width of the rune and never ends. It is found among the tokens of the masked source, which has no such runes.
+func checkNumbers(source string, cfg *config.Config) error {
+	for stream := tokens.LexAll(mask(source), cfg); !stream.End(); {
+		t := stream.Next()
+		end := t.Pos + len(t.Val)
+		if (t.Type == tokens.Integer || t.Type == tokens.Float) && end+1 < len(source) && source[end] == '.' && source[end+1] >= utf8.RuneSelf {
+			r, _ := utf8.DecodeRuneInString(source[end+1:])
+			return fmt.Errorf("line %d: a number, a dot and %q", t.Line, r)
+		}
+	}
+	return nil
+}
+
+// mask replaces every rune of several bytes, and every byte that is not UTF-8, by as many ASCII letters, or digits if it is one.
+func mask(source string) string {
+	out := []byte(source)
+	for i := 0; i < len(out); {
+		r, n := utf8.DecodeRuneInString(source[i:])
+		if r >= utf8.RuneSelf {
+			c := byte('x')
+			if unicode.IsDigit(r) {
+				c = '0'
+			}
+			for k := range n {
+				out[i+k] = c
+			}
+		}
+		i += n
+	}
+	return string(out)
 }
 
 // guardNodes rewrites the elements of a template or of a block's body.
