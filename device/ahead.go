@@ -2,24 +2,25 @@ package device
 
 import "antiphase/tensor"
 
-// Ahead is a Device whose work runs behind the host: the host may start a step that goes on from results it has not seen, and wait for these
-// while that step runs.
+// Ahead is an asynchronous Device: the host may start a step that continues from results it has not seen, and wait for
+// these while that step runs.
 type Ahead interface {
-	// Advance makes the rows of a decoding step those of the next: ids[0,n] = max(best[0,n], 0), pos[0,n] += 1, all of them I32 [1,N].
-	// A row without a best token (−1, see ArgMax) goes on from id 0, which is no fault: whoever sees the −1 throws it away.
+	// Advance turns the rows of a decoding step into those of the next: ids[0,n] = max(best[0,n], 0), pos[0,n] += 1,
+	// all I32 [1,N]. A row without a best token (−1, see ArgMax) continues from id 0, which is not a fault: the caller
+	// that sees the −1 discards it.
 	Advance(ids, pos, best tensor.Tensor)
-	// NewFetch makes a way to the host for at most so many bytes at a time.
+	// NewFetch allocates an asynchronous copy of up to bytes bytes.
 	NewFetch(bytes int) Fetch
 }
 
-// Fetch brings results to the host, one at a time, beside later work.
+// Fetch copies results to the host, one at a time, asynchronously.
 type Fetch interface {
-	// Start begins the copy of src, one row of 4-byte elements, behind the work before it.
+	// Start begins the copy of src, one row of 4-byte elements, after the work so far.
 	Start(src tensor.Tensor)
-	// Wait blocks until the copy is there, whatever was started behind it, and gives it as dense bytes. The error is the first fault that was known
-	// at Start, or is known by now, and that neither Sync nor another Wait has told.
+	// Wait blocks until the copy is done, regardless of later work, and returns it as dense bytes. The error is the
+	// first fault known at Start, or known by now, that neither Sync nor another Wait has reported.
 	Wait(dst []byte) error
-	// Free gives its memory back.
+	// Free releases its memory.
 	Free()
 }
 

@@ -2,9 +2,9 @@ package device
 
 import "antiphase/tensor"
 
-// MatMul says how a product is formed: c[m,n] (+)= Σ_k op(a)[m,k]·op(b)[k,n].
-// A linear layer's three products are y = x·Wᵀ {TransB}, dx = dy·W {}, dW += dyᵀ·x {TransA, Accumulate}.
-// c may be Act or Stat. k = 0 gives zero (or leaves c when accumulating).
+// MatMul describes a product: c[m,n] (+)= Σ_k op(a)[m,k]·op(b)[k,n]. A linear layer's three products are y = x·Wᵀ
+// {TransB}, dx = dy·W {}, dW += dyᵀ·x {TransA, Accumulate}. c may be Act or Stat. k = 0 gives zero (or leaves c
+// unchanged when accumulating).
 type MatMul struct {
 	TransA, TransB bool // op(x) = xᵀ
 	Accumulate     bool // c += instead of c =
@@ -31,8 +31,8 @@ type AttnShape struct {
 	Scale  float64 // factor of the logits, 1/√D
 }
 
-// HeadNorm is an optional RMSNorm over each head's output, with a constant factor behind it:
-// out = Scale·w·raw·rstd, rstd = 1/√(mean_DV raw² + Eps). On=false gives out = raw, unscaled.
+// HeadNorm is an optional RMSNorm over each head's output, times a constant factor: out = Scale·w·raw·rstd, rstd =
+// 1/√(mean_DV raw² + Eps). On=false gives out = raw, unscaled.
 type HeadNorm struct {
 	On     bool
 	Weight tensor.Tensor // [1,DV], one vector for all heads; absent: all ones
@@ -115,7 +115,7 @@ type Cache struct {
 	K, V           tensor.Tensor
 	Table          tensor.Tensor // I32 [slots, pages per slot]
 	PageSize       int
-	KHeads, VHeads int // of a cache of bytes: heads in a row of K and of V
+	KHeads, VHeads int // of an int8 cache: heads in a row of K and of V
 	D, DV          int // and their widths
 }
 
@@ -137,7 +137,7 @@ func CacheCols(t tensor.DType, heads, width int) int {
 	return up(heads*width) + up(heads*scale)
 }
 
-// CacheReader is a Device whose cache may hold bytes: CacheRead sets rows of k and v, in Act, to rows ids [1,N] of the cache.
+// CacheReader is a Device with an int8 cache: CacheRead sets rows of k and v, in Act, to rows ids [1,N] of the cache.
 type CacheReader interface {
 	CacheRead(k, v tensor.Tensor, c *Cache, ids tensor.Tensor)
 }
@@ -178,7 +178,7 @@ type Classifier struct {
 	Parts   tensor.Tensor // Stat [2P,N]
 }
 
-// Elsewhere is an id whose row, or a target whose class, another rank holds.
+// Elsewhere is an id or a target that another rank holds.
 const Elsewhere = -2
 
 // AdamW is one decoupled-weight-decay step over flat tensors of n elements:

@@ -7,9 +7,9 @@ import (
 	"antiphase/tensor"
 )
 
-// The checks below say in code what the doc comments of Device say in words, once for every device, so that a
-// wrong shape panics with the same text everywhere. t are the calling device's dtypes. A check that passes
-// compares integers and allocates nothing; text is made only on the way to the panic.
+// The checks below implement the shape rules of Device's doc comments, once for every device, so that a wrong shape
+// panics with the same text everywhere. t are the calling device's dtypes. A check that passes compares integers and
+// allocates nothing; text is formatted only for the panic.
 
 // arg names a tensor in a panic's text.
 type arg struct {
@@ -32,20 +32,20 @@ func fail(op, want string, args ...arg) {
 	panic(b.String())
 }
 
-// sound says that t is present and its rows do not run into each other.
+// sound reports whether t is present and its rows do not overlap.
 func sound(t tensor.Tensor) bool { return t.Buf != nil && (t.Ld >= t.Cols || t.Rows <= 1) }
 
-// has says that t is present with this dtype and shape.
+// has reports whether t is present with this dtype and shape.
 func has(t tensor.Tensor, d tensor.DType, rows, cols int) bool {
 	return t.Type == d && t.Rows == rows && t.Cols == cols && sound(t)
 }
 
-// opt says that t is absent or has this dtype and shape.
+// opt reports whether t is absent or has this dtype and shape.
 func opt(t tensor.Tensor, d tensor.DType, rows, cols int) bool {
 	return t.Buf == nil || has(t, d, rows, cols)
 }
 
-// iff says that t has this dtype and shape when on, and is absent otherwise.
+// iff reports whether t has this dtype and shape if on, and is absent otherwise.
 func iff(on bool, t tensor.Tensor, d tensor.DType, rows, cols int) bool {
 	if !on {
 		return t.Buf == nil
@@ -55,7 +55,7 @@ func iff(on bool, t tensor.Tensor, d tensor.DType, rows, cols int) bool {
 
 func float(d tensor.DType) bool { return d == tensor.F32 || d == tensor.F64 || d == tensor.BF16 }
 
-// either says that d is one of the device's two dtypes.
+// either reports whether d is one of the device's two dtypes.
 func (t Types) either(d tensor.DType) bool { return d == t.Act || d == t.Stat }
 
 // CheckZero checks Zero's tensor.
@@ -183,7 +183,7 @@ func CheckSwiGLUBackward(dgu, y, dy, gu tensor.Tensor, t Types) {
 	}
 }
 
-// check says that the vectors are four of Stat [1,D] and gives D.
+// check requires four vectors of Stat [1,D] and returns D.
 func (v LambdaVecs) check(op string, t Types) int {
 	d := v.Q1.Cols
 	if !(has(v.Q1, t.Stat, 1, d) && has(v.K1, t.Stat, 1, d) && has(v.Q2, t.Stat, 1, d) && has(v.K2, t.Stat, 1, d)) {
@@ -237,7 +237,7 @@ func (c *Classifier) Check(t Types) {
 	}
 }
 
-// Split says that the classes are split among ranks.
+// Split reports whether the classes are split over ranks.
 func (c *Classifier) Split() bool { return c.Part.Ok() || c.Parts.Ok() }
 
 // CheckArgMax checks ArgMax's tensors.
@@ -254,7 +254,7 @@ func CheckSumSquares(dst, x tensor.Tensor, t Types) {
 	}
 }
 
-// Split says that W and Master are the halves of the parameters.
+// Split reports whether W and Master are the halves of the parameters.
 func (a *AdamW) Split() bool { return a.W.Type == tensor.BF16 && a.Master.Type == tensor.I16 }
 
 // Check checks AdamW's tensors.

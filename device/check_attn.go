@@ -17,7 +17,7 @@ func CheckAttentionProbs(out, q, k tensor.Tensor, p Probs, t Types) {
 	}
 }
 
-// valid says that the geometry makes sense.
+// valid reports whether the geometry is consistent.
 func (s *AttnShape) valid() bool {
 	return s.B >= 0 && s.T >= 0 && s.Heads > 0 && s.Groups > 0 && s.Heads%s.Groups == 0 && s.D > 0 && s.DV > 0
 }
@@ -27,7 +27,7 @@ func (s *AttnShape) String() string {
 	return fmt.Sprintf("B=%d T=%d H=%d G=%d D=%d DV=%d", s.B, s.T, s.Heads, s.Groups, s.D, s.DV)
 }
 
-// ok says that the norm's weight fits; its outputs depend on the op.
+// ok reports whether the norm's weight fits; its outputs depend on the op.
 func (h *HeadNorm) ok(dv int, t Types) bool { return !h.On || opt(h.Weight, t.Act, 1, dv) }
 
 // Check checks Attention's tensors.
@@ -51,7 +51,8 @@ func (a *Attn) fail(op string) {
 		arg{"LSE", a.LSE}, arg{"Rstd", a.Rstd}, arg{"norm", a.Norm.Weight})
 }
 
-// CheckBackward checks AttentionBackward's tensors: LSE, Raw and Rstd are needed with the norm on, LSE and Out with it off.
+// CheckBackward checks AttentionBackward's tensors: LSE, Raw and Rstd are required with the norm on, LSE and Out with
+// it off.
 func (a *Attn) CheckBackward(g *AttnGrad, t Types) {
 	n, w := a.B*a.T, a.Heads*a.DV
 	kept := has(a.Out, t.Act, n, w)
@@ -80,7 +81,7 @@ func (a *Attn) CheckCached(c *Cache, slot, pos tensor.Tensor, t Types) {
 	}
 }
 
-// fits says that the pages hold heads of kw and vw columns, and that slot and pos address n rows.
+// fits reports whether the pages hold heads of kw and vw columns, and slot and pos address n rows.
 func (c *Cache) fits(kw, vw, n int, slot, pos tensor.Tensor, t Types) bool {
 	return c.PageSize > 0 && has(c.K, t.Cache, c.K.Rows, kw) && has(c.V, t.Cache, c.K.Rows, vw) &&
 		has(c.Table, tensor.I32, c.Table.Rows, c.Table.Cols) && has(slot, tensor.I32, 1, n) && has(pos, tensor.I32, 1, n)
@@ -131,7 +132,8 @@ func (a *DiffAttn) fail(op string) {
 		arg{"Out2", a.Out2}, arg{"LSE", a.LSE}, arg{"Rstd", a.Rstd}, arg{"norm", a.Norm.Weight})
 }
 
-// CheckBackward checks DiffAttentionBackward's tensors: LSE and Out2 are needed, and Raw and Rstd with the norm on or Out with it off.
+// CheckBackward checks DiffAttentionBackward's tensors: LSE and Out2 are required, and Raw and Rstd with the norm on or
+// Out with it off.
 func (a *DiffAttn) CheckBackward(g *DiffAttnGrad, t Types) {
 	n, w := a.B*a.T, a.Heads*a.DV
 	kept := has(a.Out, t.Act, n, w)

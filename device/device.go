@@ -1,19 +1,19 @@
-// Package device is the seam between the model and the machine: one interface of whole, fused ops.
+// Package device is the interface between the model and the machine: a set of coarse, fused ops.
 //
-// Everything above this package works in Tensors whose memory only the device touches; everything below
-// (cpu, cuda, and the float64 oracle ref) implements Device. The doc comment of a method is its numeric
-// contract, and devicetest holds every implementation to it.
+// Everything above this package works with Tensors whose memory only the device accesses; everything below (cpu, cuda,
+// and the float64 oracle ref) implements Device. The doc comment of a method is its numeric contract, and devicetest
+// checks every implementation against it.
 //
-// Legend: B sequences, T tokens each, N = B·T rows (row b·T+t), C model width, H output heads
-// (differential pairs for DIFF), G key/value groups, D width of a query or key head, DV of a value head,
-// F inner width of the MLP, V vocabulary. Matrices are row-major; weights are [out, in].
+// Legend: B sequences, T tokens each, N = B·T rows (row b·T+t), C model width, H output heads (differential pairs for
+// DIFF), G key/value groups, D width of a query or key head, DV of a value head, F inner width of the MLP, V
+// vocabulary. Matrices are row-major; weights are [out, in].
 //
 // Unless an op says otherwise:
 //   - outputs are overwritten, whatever they held before (NaN too); "accumulates" means out += …;
 //   - outputs alias nothing; where an op allows aliasing it says so, and then only exactly equal views;
 //   - sums run in at least fp32 (float64 on ref), and the result is rounded once to the output's dtype;
-//   - results are a pure function of the inputs: the same bits for any number of threads, and each row's
-//     result is independent of the other rows (a batch of n equals n alone);
+//   - results are a pure function of the inputs: the same bits for any number of threads, and each row's result is
+//     independent of the other rows (a batch of n equals n alone);
 //   - wrong shapes or dtypes panic with the shapes in the text; device faults surface in Sync.
 //
 // A Device is used by one goroutine at a time.
@@ -21,17 +21,17 @@ package device
 
 import "antiphase/tensor"
 
-// Types are the dtypes a device computes in, and how it likes them laid out.
+// Types are the dtypes a device computes in, and its preferred layout.
 type Types struct {
 	Act   tensor.DType // weights and activations
 	Stat  tensor.DType // master weights, gradients of weights, moments, statistics, λ, losses
-	Cache tensor.DType // keys and values in a Cache: Act, what the device rounds the factors of attention's products to, or I8
-	// OddRows: rows of large activations had better begin an odd number of cache lines apart, see Stride.
+	Cache tensor.DType // keys and values in a Cache: Act, the precision of attention's products, or I8
+	// OddRows: rows of large activations should start an odd number of cache lines apart, see Stride.
 	OddRows bool
 }
 
-// Stride is the distance from row to row at which to allocate an activation of so many columns. With OddRows the lines that a
-// product writes one below the other have both parities in turn: measured to be faster, up to a quarter for a whole product.
+// Stride is the row pitch for an activation of cols columns. With OddRows, lines that a product writes below each other
+// alternate in parity: measured to be faster, by up to a quarter for a whole product.
 func (t Types) Stride(cols int) int {
 	const line = 64
 	per := line / t.Act.Size()
@@ -43,20 +43,20 @@ func (t Types) Stride(cols int) int {
 
 // Device is one processor with its memory and its ops.
 type Device interface {
-	// Name says what this is in one line, for logs and reports.
+	// Name describes the device in one line, for logs and reports.
 	Name() string
 	// Types are the dtypes that layers must allocate.
 	Types() Types
-	// Alloc gives fresh zeroed memory, Free takes it back.
+	// Alloc returns zeroed memory, Free releases it.
 	Alloc(bytes int) *tensor.Buffer
 	Free(*tensor.Buffer)
 	// Write copies dense host bytes, in dst's dtype, into dst; src may be reused at once.
 	Write(dst tensor.Tensor, src []byte)
-	// Read waits for the work before it and copies src to dense host bytes.
+	// Read waits for earlier work and copies src to dense host bytes.
 	Read(dst []byte, src tensor.Tensor)
 	// Sync waits for all work and returns the first fault since the last Sync.
 	Sync() error
-	// Close frees what the device holds of its own.
+	// Close releases the device's own resources.
 	Close() error
 
 	// Zero: t = 0.
@@ -70,7 +70,7 @@ type Device interface {
 	// BiasBackward accumulates column sums: db[0,c] += Σ_n dy[n,c].
 	BiasBackward(db, dy tensor.Tensor)
 
-	// Embed: out[n,:] = table[ids[n],:] for ids I32 [1,N], table [V,C]. An id outside [0,V) is a fault, but for
+	// Embed: out[n,:] = table[ids[n],:] for ids I32 [1,N], table [V,C]. An id outside [0,V) is a fault, except for
 	// Elsewhere, which gives a row of zeros.
 	Embed(out, table, ids tensor.Tensor)
 	// EmbedBackward accumulates: dtable[ids[n],:] += dout[n,:], rows in order of n; nothing for Elsewhere.
@@ -92,7 +92,8 @@ type Device interface {
 
 	// SwiGLU: y = silu(g)·u for gu [N,2F] = [g | u], y [N,F]; silu(g) = g·σ(g).
 	SwiGLU(y, gu tensor.Tensor)
-	// SwiGLUBackward: dgu [N,2F], and y [N,F] once more, so that nobody need keep it, from dy [N,F] and gu; dgu may alias gu, y may alias dy.
+	// SwiGLUBackward: dgu [N,2F], and y [N,F] again, so that it need not be kept, from dy [N,F] and gu; dgu may alias
+	// gu, y may alias dy.
 	SwiGLUBackward(dgu, y, dy, gu tensor.Tensor)
 
 	// Attention is causal softmax attention, see Attn.
@@ -123,8 +124,8 @@ type Device interface {
 	// SigmoidBackward: dx = dy·y·(1−y), y being the forward result. dx may alias dy.
 	SigmoidBackward(dx, dy, y tensor.Tensor)
 
-	// ArgMax: ids[0,n] = the lowest column of the largest element of row n, for x [N,V] in Stat and ids I32 [1,N]; −1 where the row
-	// is no distribution's logits: an element is NaN or +Inf, or all are −Inf.
+	// ArgMax: ids[0,n] = the lowest column of the largest element of row n, for x [N,V] in Stat and ids I32 [1,N]; −1
+	// if the row is not a distribution's logits: an element is NaN or +Inf, or all are −Inf.
 	ArgMax(ids, x tensor.Tensor)
 	// Classify is the output projection fused with cross-entropy and both its gradients, see Classifier.
 	Classify(c *Classifier)

@@ -8,13 +8,13 @@ import (
 	"antiphase/tensor"
 )
 
-// Empty allocates a dense zeroed tensor of its own on d.
+// Empty allocates a dense zeroed tensor on d.
 func Empty(d Device, t tensor.DType, rows, cols int) tensor.Tensor {
 	b := d.Alloc(max(tensor.Bytes(t, rows, cols), 1))
 	return tensor.Tensor{Buf: b, Type: t, Rows: rows, Cols: cols, Ld: cols}
 }
 
-// EmptyAct is Empty for an activation, laid out as the device likes it.
+// EmptyAct is Empty for an activation, with the device's preferred pitch.
 func EmptyAct(d Device, rows, cols int) tensor.Tensor {
 	t := d.Types()
 	return Empty(d, t.Act, rows, t.Stride(cols)).Columns(0, cols)
@@ -78,7 +78,7 @@ func ReadFloats[E float32 | float64](d Device, dst []E, t tensor.Tensor) {
 	}
 }
 
-// WriteSplit gives w, in BF16, and lower, in I16, the halves of float32 numbers.
+// WriteSplit writes the halves of float32 numbers to w, in BF16, and lower, in I16.
 func WriteSplit(d Device, w, lower tensor.Tensor, src []float32) {
 	mustLen("write", w, len(src), tensor.BF16)
 	mustLen("write", lower, len(src), tensor.I16)
@@ -99,7 +99,7 @@ func WriteHalf(d Device, dst tensor.Tensor, src []float32) {
 	d.Write(dst, raw(out))
 }
 
-// ReadSplit joins the halves again.
+// ReadSplit joins the halves.
 func ReadSplit(d Device, dst []float32, w, lower tensor.Tensor) {
 	mustLen("read", w, len(dst), tensor.BF16)
 	mustLen("read", lower, len(dst), tensor.I16)
@@ -109,7 +109,7 @@ func ReadSplit(d Device, dst []float32, w, lower tensor.Tensor) {
 	JoinHalves(dst, up, low)
 }
 
-// JoinHalves makes floats of their halves, those that WriteSplit wrote.
+// JoinHalves makes floats of the halves that WriteSplit wrote.
 func JoinHalves(dst []float32, up, low []uint16) {
 	up, low = up[:len(dst)], low[:len(dst)]
 	for i := range dst {
@@ -117,7 +117,7 @@ func JoinHalves(dst []float32, up, low []uint16) {
 	}
 }
 
-// ReadBits copies elements of 16 bits as they are.
+// ReadBits copies 16-bit elements without conversion.
 func ReadBits(d Device, dst []uint16, t tensor.Tensor) {
 	mustLen("read", t, len(dst), t.Type)
 	d.Read(raw(dst), t)
@@ -139,7 +139,7 @@ func convert[F, E float32 | float64](src []E) []F {
 	return out
 }
 
-// raw sees a slice of numbers as bytes, without a copy.
+// raw views a slice of numbers as bytes, without a copy.
 func raw[E float32 | float64 | int32 | uint16](s []E) []byte {
 	if len(s) == 0 {
 		return nil

@@ -1,7 +1,7 @@
 package device
 
-// Identity is what the bits of a result depend on besides the inputs and the program: two devices of one identity compute
-// the same bits.
+// Identity is what the bits of a result depend on besides the inputs and the program version: two devices with equal
+// identity compute the same bits.
 type Identity struct {
 	Device    string `json:"device"`    // "cpu", or the GPU's model
 	Precision string `json:"precision"` // of weights, activations and factors of products
@@ -22,7 +22,7 @@ func MachineOf(d Device) string {
 	return "unknown"
 }
 
-// IdentityOf is the identity of a device; one that does not tell is known by its name.
+// IdentityOf is the identity of a device; the default is its name.
 func IdentityOf(d Device) Identity {
 	if i, ok := d.(Identified); ok {
 		return i.Identity()

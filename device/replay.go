@@ -1,9 +1,9 @@
 package device
 
-// Recorder is a Device that can keep work and start all of it again with one call, as a GPU's graph does.
+// Recorder is a Device that can capture work and replay it with one call, like a GPU's graph.
 type Recorder interface {
-	// Record keeps what f starts, without running it. f must have run before, so that whatever is made at the first use is
-	// there, and may neither Read nor Write nor Sync.
+	// Record captures what f starts, without running it. f must have run before, so that resources created at first use
+	// exist, and must not Read, Write or Sync.
 	Record(f func()) (Replay, error)
 }
 
@@ -11,12 +11,12 @@ type Recorder interface {
 type Replay interface {
 	// Launch starts all of it; faults surface in Sync.
 	Launch()
-	// Free gives it back.
+	// Free releases it.
 	Free() error
 }
 
-// Repeat is work that is done many times on the same addresses, with new content. The first time it runs as it is; the
-// second time a Recorder records it, and from then on it is one call. Other devices run it each time.
+// Repeat is work that is repeated on the same addresses with new content. The first run is direct; the second is
+// recorded by a Recorder, and every later one is one call. Other devices run it each time.
 type Repeat struct {
 	ran    bool
 	replay Replay
@@ -36,13 +36,13 @@ func (r *Repeat) Run(d Device, f func()) {
 	f()
 }
 
-// Recorded says whether the next Run is one call, and if not, what prevented it (nil where nothing did).
+// Recorded reports whether the next Run is one call, and if not, the error that prevented it (nil if none).
 func (r *Repeat) Recorded() (bool, error) { return r.replay != nil, r.err }
 
-// Forget lets go of what was recorded, before its addresses are freed or when the work changes.
+// Forget drops the recording, before its addresses are freed or when the work changes.
 func (r *Repeat) Forget() {
 	if r.replay != nil {
-		_ = r.replay.Free() // fails only with the device itself, whose next Sync tells
+		_ = r.replay.Free() // fails only with the device itself, whose next Sync reports it
 	}
 	*r = Repeat{}
 }

@@ -2,10 +2,10 @@ package device
 
 import "math"
 
-// Spare is a Device that knows how many more bytes it can give.
+// Spare is a Device that knows its free memory.
 type Spare interface{ Spare() int64 }
 
-// SpareOf is what d can still give; one that does not know has no bound.
+// SpareOf is the free memory of d; unbounded if unknown.
 func SpareOf(d Device) int64 {
 	if s, ok := d.(Spare); ok {
 		return s.Spare()

@@ -2,14 +2,14 @@ package device
 
 import "antiphase/tensor"
 
-// Keeper is a device that keeps something made of the contents of memory, such as packed weights, and so must hear of writes that
-// are not its own ops'.
+// Keeper is a device that caches data derived from memory, such as packed weights, and must be told of writes other
+// than its own ops'.
 type Keeper interface {
-	// Wrote says that t has new contents.
+	// Wrote reports that t has new contents.
 	Wrote(t tensor.Tensor)
 }
 
-// Wrote tells d, where it keeps something, that a collective has written t.
+// Wrote tells d, if it is a Keeper, that a collective has written t.
 func Wrote(d Device, t tensor.Tensor) {
 	if k, ok := d.(Keeper); ok {
 		k.Wrote(t)

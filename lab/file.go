@@ -7,8 +7,8 @@ import (
 	"antiphase/model"
 )
 
-// File is what a page without a server holds: the prompt as each model sees it, and what interventions on the first
-// one lead to. The page's modules read it (web/page/source.js).
+// File is the data of a page without a server: the prompt as each model sees it, and the results of interventions on
+// the first one. The page's modules read it (web/page/source.js).
 type File struct {
 	Text     string             `json:"text"`
 	State    string             `json:"state"` // of the page; empty: as it begins
@@ -38,7 +38,7 @@ type FileLook struct {
 	*Reply
 }
 
-// Outcome is what interventions make of a prompt.
+// Outcome is the result of interventions on a prompt.
 type Outcome struct {
 	Loss float64 `json:"loss"`
 	Next []Next  `json:"next"` // after the last token
@@ -52,9 +52,9 @@ type Subject struct {
 	Spell func(id int32) string
 }
 
-const fileTop = 8 // next tokens that a file lists
+const fileTop = 8 // next tokens listed in a file
 
-// Add looks at the prompt in a further model, in at most so many cells: maps of all heads, in tiles where single
+// Add runs the prompt through a further model, with at most this many cells: maps of all heads, in tiles if single
 // tokens would be too many.
 func (f *File) Add(ctx context.Context, s Subject, cells int) error {
 	c, T := s.Model.Config, len(s.IDs)
@@ -81,11 +81,11 @@ func (f *File) Add(ctx context.Context, s Subject, cells int) error {
 	return nil
 }
 
-// steps are the factors of λ that a file answers for; the slider stops at them.
+// steps are the factors of λ that a file includes; the slider stops at them.
 var steps = []float64{0, 0.25, 0.5, 0.75, 1.25, 1.5, 1.75, 2}
 
-// Interventions lists what a file answers for: λ scaled, the second map shuffled or averaged, in all layers and, if
-// each is set, in each layer alone; and then every head knocked out alone.
+// Interventions lists what a file includes: λ scaled, the second map shuffled or averaged, in all layers and, if each
+// is set, in each single layer; and then every single head disabled.
 func Interventions(c model.Config, each bool) (list []layer.Intervention) {
 	places := [][]int{nil}
 	if each {
@@ -111,7 +111,7 @@ func Interventions(c model.Config, each bool) (list []layer.Intervention) {
 	return list
 }
 
-// Try runs interventions one by one and keeps what they lead to.
+// Try runs interventions one by one and stores their results.
 func (f *File) Try(ctx context.Context, s Subject, list []layer.Intervention) error {
 	if f.Outcomes == nil {
 		f.Outcomes = map[string]Outcome{}

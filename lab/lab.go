@@ -1,9 +1,9 @@
-// Package lab computes what the attention lab shows of one prompt: the maps of chosen heads, λ, the loss of every
-// token and what could come next.
+// Package lab computes what the attention lab shows for one prompt: the maps of chosen heads, λ, the loss of every
+// token and the next tokens.
 //
-// A Query is completed and priced (Query.Complete, Query.Cost) before anything is computed, so that a caller can
-// refuse what is too large. Look runs the prompt once under a probe (probe.go), which reads the maps layer by layer;
-// no map is ever held whole. A prompt longer than Query.Size is shown in tiles (tile.go). The Reply is plain data: the
+// A Query is completed and priced (Query.Complete, Query.Cost) before anything is computed, so that a caller can reject
+// it if it is too large. Look runs the prompt once under a probe (probe.go), which reads the maps layer by layer; no
+// map is ever held whole. A prompt longer than Query.Size is shown in tiles (tile.go). The Reply is plain data: the
 // server sends it, `antiphase attend` writes it into a file, and the page reads both.
 package lab
 
@@ -19,31 +19,31 @@ import (
 	"antiphase/model"
 )
 
-// Names of the maps. A head with one map has A1 alone.
+// Names of the maps. A head with one map has only A1.
 const (
 	A1   = "a1"
 	A2   = "a2"
 	Diff = "diff" // what the head applies to its values: A1 − λA2
 )
 
-// Query is what is asked about a prompt. Layers, heads and tokens are counted from 0.
+// Query is a query about a prompt. Layers, heads and tokens are counted from 0.
 type Query struct {
 	IDs    []int32
 	Layers []int    // nil: all
 	Heads  []int    // of each layer; nil: all
 	Maps   []string // nil: none
-	Size   int      // most rows of a map; a longer prompt is shown in tiles of several tokens
-	Rows   []int    // tokens whose own rows are wanted too, exact whatever Size is
-	Next   []int    // tokens after which the likeliest next ones are wanted
-	Top    int      // how many of those
+	Size   int      // maximum rows of a map; a longer prompt is shown in tiles of several tokens
+	Rows   []int    // tokens whose exact rows are wanted as well, regardless of Size
+	Next   []int    // tokens after which the most likely next ones are wanted
+	Top    int      // how many of them
 
-	Interventions []layer.Intervention // what to change in the heads for this query alone
+	Interventions []layer.Intervention // interventions for this query only
 }
 
-// maxInterventions is more than a network has heads that anybody looks at.
+// maxInterventions is more than the number of heads in a network that anyone inspects.
 const maxInterventions = 4096
 
-// Complete fills in the defaults and says what the model does not have.
+// Complete fills in the defaults and rejects what the model does not have.
 func (q *Query) Complete(c model.Config) error {
 	arch, err := layer.LookupArch(c.Arch)
 	if err != nil {
@@ -112,7 +112,7 @@ func (q *Query) checkMaps(arch *layer.Arch) error {
 	return nil
 }
 
-// checkList says which entry is out of range or there twice.
+// checkList reports an entry that is out of range or repeated.
 func checkList(name string, list []int, n int, of string) error {
 	if len(list) > n {
 		return &FieldError{name, fmt.Sprintf("has %d entries, there are %d %s", len(list), n, of)}
@@ -130,7 +130,7 @@ func checkList(name string, list []int, n int, of string) error {
 	return nil
 }
 
-// DefaultSize is how many rows a map has unless a query says otherwise: more could not be told apart on a page.
+// DefaultSize is the default number of rows of a map: more could not be distinguished on a page.
 const DefaultSize = 256
 
 func upTo(n int) []int {
@@ -141,20 +141,20 @@ func upTo(n int) []int {
 	return out
 }
 
-// FieldError is a field of a query that is not as it should be.
+// FieldError is an invalid field of a query.
 type FieldError struct{ Field, Problem string }
 
 // Error implements error.
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
-// Cost is the price of a completed query.
+// Cost is the cost of a completed query.
 type Cost struct {
 	Cells   int // numbers in the reply
 	Entries int // entries of maps to compute
 }
 
-// Cost says how large the reply will be and how much work it takes. The numbers of a query are bounded by the model's,
-// but their product is not.
+// Cost returns the size of the reply and the amount of work. Each number of a query is bounded by the model's, but
+// their product is not.
 func (q *Query) Cost() Cost {
 	T := len(q.IDs)
 	n := tiles(T, q.Size).count
@@ -175,18 +175,18 @@ func (q *Query) Cost() Cost {
 	return c
 }
 
-// Reply is what a query found.
+// Reply is the result of a query.
 type Reply struct {
 	Arch   string  `json:"arch"`
 	Layers int     `json:"layers"`
 	Heads  int     `json:"heads"`  // of a layer
 	Maps   int     `json:"maps"`   // of a head: 1, or 2
-	Tile   int     `json:"tile"`   // tokens in a row of Head.Maps; 1 unless the prompt is longer than the size asked for
+	Tile   int     `json:"tile"`   // tokens per row of Head.Maps; 1 unless the prompt is longer than the requested size
 	Cells  int     `json:"cells"`  // numbers in this reply
 	Loss   float64 `json:"loss"`   // mean over the tokens after the first, nats
 	Tokens []Token `json:"tokens"` // the prompt
-	Shown  []Head  `json:"shown"`  // the heads asked for, by layer and head
-	Next   []Next  `json:"next"`   // what could come after a token
+	Shown  []Head  `json:"shown"`  // the requested heads, by layer and head
+	Next   []Next  `json:"next"`   // most likely next tokens
 }
 
 // Token is one token of the prompt.
@@ -197,8 +197,8 @@ type Token struct {
 }
 
 // Head is one head. Maps are lower triangles row by row: row i has entries for columns 0 to i. In tiles, an entry is
-// the attention summed over the tile looked at and averaged over the tokens of the tile that looks, so that rows keep
-// their sums.
+// the attention summed over the key tile and averaged over the tokens of the query tile, so that row sums are
+// preserved.
 type Head struct {
 	Layer   int               `json:"layer"`
 	Head    int               `json:"head"`
@@ -214,22 +214,22 @@ type Row struct {
 	Maps  map[string]Floats `json:"maps"`
 }
 
-// Next is what could come after a token, the likeliest first.
+// Next is the most likely next tokens after a token, best first.
 type Next struct {
 	Token int     `json:"token"`
 	Top   []Token `json:"top"`
 }
 
-// Look runs a completed query. spell writes a token as text. Interventions last as long as the call; without any,
-// losses and logits are those of model.Score and model.Logits to the bit. When ctx ends, the heads that are left are not
-// read, and its cause is returned. rest, unless nil, is called between pieces of the work: after every layer, and after
-// every pieceEntries entries of maps.
+// Look runs a completed query. spell formats a token as text. Interventions last for the call; without any, losses and
+// logits are bit-identical to those of model.Score and model.Logits. When ctx ends, the remaining heads are not read,
+// and its cause is returned. rest, unless nil, is called between pieces of the work: after every layer, and after every
+// pieceEntries entries of maps.
 func Look(ctx context.Context, m *model.Model, q *Query, spell func(id int32) string, rest func()) (*Reply, error) {
 	if len(q.Interventions) > 0 {
 		if err := m.Intervene(q.Interventions...); err != nil {
 			return nil, err
 		}
-		defer func() { _ = m.Intervene() }() // an empty list cannot be wrong
+		defer func() { _ = m.Intervene() }() // an empty list cannot fail
 	}
 	T := len(q.IDs)
 	b := &model.Batch{B: 1, T: T, IDs: q.IDs, Targets: append(slices.Clone(q.IDs[1:]), -1)}

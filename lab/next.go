@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// topper finds the likeliest tokens of a row of logits.
+// topper finds the most likely tokens of a row of logits.
 type topper struct {
 	n     int
 	spell func(id int32) string
@@ -13,7 +13,7 @@ type topper struct {
 
 func newTopper(n int, spell func(id int32) string) topper { return topper{n, spell} }
 
-// of gives the likeliest tokens with their log-probabilities, log softmax in float64. Among equals the smaller id
+// of returns the most likely tokens with their log-probabilities, log softmax in float64. Among equals the smaller id
 // comes first.
 func (t topper) of(logits []float32) []Token {
 	most := math.Inf(-1)
@@ -25,7 +25,7 @@ func (t topper) of(logits []float32) []Token {
 		sum += math.Exp(float64(x) - most)
 	}
 	norm := most + math.Log(sum)
-	var best []int32 // sorted by falling logit
+	var best []int32 // sorted by descending logit
 	for id := range logits {
 		if len(best) == t.n && (t.n == 0 || logits[id] <= logits[best[t.n-1]]) {
 			continue

@@ -11,7 +11,7 @@ import (
 	"antiphase/tensor"
 )
 
-// Floats is written as base64 of little-endian float32: a third of the digits, and to the bit.
+// Floats is encoded as base64 of little-endian float32: a third of the digits, and exact.
 type Floats []float32
 
 // MarshalText implements encoding.TextMarshaler.
@@ -36,7 +36,7 @@ func (f *Floats) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// probe reads the heads of a query while the prompt passes.
+// probe reads the heads of a query during the pass.
 type probe struct {
 	ctx   context.Context
 	q     *Query
@@ -47,14 +47,14 @@ type probe struct {
 	spent int    // entries since the last one
 }
 
-// pieceEntries is how many entries of maps are read in one piece: a few milliseconds' work.
+// pieceEntries is the number of map entries read in one piece: a few milliseconds of work.
 const pieceEntries = 1 << 18
 
 func newProbe(ctx context.Context, q *Query, rest func()) *probe {
 	return &probe{ctx: ctx, q: q, tiles: tiles(len(q.IDs), q.Size), rest: rest}
 }
 
-// spend counts entries, and rests when a piece is full.
+// spend counts entries, and rests when a piece is complete.
 func (p *probe) spend(entries int) {
 	if p.spent += entries; p.spent >= pieceEntries {
 		p.pause()
@@ -92,7 +92,7 @@ func (p *probe) Attention(v layer.View) {
 // Hidden implements layer.Probe.
 func (p *probe) Hidden(int, tensor.Tensor) { p.pause() }
 
-// lambda is λ of a head: one number, or one for each token.
+// lambda is λ of a head: one number, or one per token.
 func (p *probe) lambda(x *Head, v layer.View, r *layer.TileReader) {
 	if v.Lam.Len() == 0 {
 		return
@@ -113,7 +113,7 @@ func (p *probe) lambda(x *Head, v layer.View, r *layer.TileReader) {
 	x.Lambdas = all
 }
 
-// read gives a head its maps and rows.
+// read fills a head's maps and rows.
 func (p *probe) read(x *Head, r *layer.TileReader) {
 	if len(p.q.Maps) == 0 {
 		return

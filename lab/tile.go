@@ -3,13 +3,13 @@ package lab
 // tiling divides T tokens into count tiles of size tokens; the last may have fewer.
 type tiling struct{ tokens, size, count int }
 
-// tiles makes as few tokens share a tile as at most rows tiles allow.
+// tiles puts as few tokens into a tile as at most rows tiles allow.
 func tiles(tokens, rows int) tiling {
 	size := (tokens + rows - 1) / rows
 	return tiling{tokens, size, (tokens + size - 1) / size}
 }
 
-// summer adds up the rows of a map into tiles: summed over keys, averaged over queries.
+// summer reduces the rows of a map to tiles: summed over keys, averaged over queries.
 type summer struct {
 	tiling
 	out Floats // lower triangle
@@ -20,7 +20,7 @@ func (t tiling) summer() *summer {
 	return &summer{tiling: t, out: make(Floats, 0, t.count*(t.count+1)/2), row: make([]float64, t.count)}
 }
 
-// add takes the row of token t. Rows come in order.
+// add adds the row of token t. Rows come in order.
 func (s *summer) add(t int, row []float64) {
 	i := t / s.size
 	for k, x := range row {

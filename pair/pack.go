@@ -29,17 +29,17 @@ const scaleEnding = ".scale"
 type Model struct {
 	Config    model.Config
 	Tokenizer *tokenizer.Tokenizer
-	About     string // how it was made, for people
+	About     string // how it was made
 	Hash      string // of the file
 	Bytes     int64
 	Values    func(name string) ([]float32, error)
 }
 
-// packed says whether a parameter is stored in int8: matrices are, vectors and λ keep their float32.
+// packed reports whether a parameter is stored in int8: matrices are, vectors and λ stay float32.
 func packed(p *layer.Param) bool { return p.Rows > 1 && p.Cols >= 16 }
 
-// Write stores a model. Rows of matrices become int8 with the scale max|w|/127: at most 0.4 % of a row's largest
-// weight is lost of each.
+// Write stores a model. Rows of matrices become int8 with the scale max|w|/127: the error of each weight is at most 0.4
+// % of the row's largest.
 func Write(w io.Writer, m *Model) error {
 	config, err := json.Marshal(m.Config)
 	if err != nil {
@@ -88,11 +88,10 @@ func quantize(x []float32, rows, cols int) (q []byte, scales []float32) {
 	return q, scales
 }
 
-// IsPacked says whether a file's beginning is that of a packed model. It is a guess for choosing a reader; Parse
-// checks.
+// IsPacked reports whether a file looks like a packed model, to choose a reader; Parse checks.
 func IsPacked(f *safetensors.File) bool { return f.Metadata()[formatKey] != "" }
 
-// Parse reads a packed model. Bytes of the file are used until the last call of Values.
+// Parse reads a packed model. The bytes are used until the last call of Values.
 func Parse(b []byte) (*Model, error) {
 	f, err := safetensors.Parse(b)
 	if err != nil {

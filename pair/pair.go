@@ -1,6 +1,5 @@
-// Package pair holds the models that are part of the program, so that there is something to talk to before anything
-// was trained: a differential one and a Transformer of equal size, trained on the same batches. files/README.md is
-// their card.
+// Package pair holds the embedded models, so that the program is usable before anything is trained: a differential
+// model and a Transformer of equal size, trained on the same batches. files/README.md is their card.
 //
 // A model is one file ([Write], [Parse]): a safetensors file with matrices in int8, one scale per row, and with the
 // configuration and the tokenizer in its metadata.
@@ -19,17 +18,17 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// Files is where the models lie; tests put another in its place.
+// Files holds the models; tests replace it.
 var Files fs.FS = embedded
 
 const ending = ".safetensors"
 
-// ErrNone says that this program was built without models.
+// ErrNone means that this program was built without models.
 var ErrNone = errors.New("this program was built without models of its own")
 
-// Names are the models, the differential one first; none where the files are missing.
+// Names lists the models, the differential one first; none if the files are missing.
 func Names() []string {
-	list, err := fs.Glob(Files, "files/*"+ending) // sorted: diff stands before transformer
+	list, err := fs.Glob(Files, "files/*"+ending) // sorted: diff comes before transformer
 	if err != nil {
 		return nil
 	}
@@ -54,7 +53,7 @@ func Open(name string) (*Model, error) {
 	return Parse(b)
 }
 
-// Hash is the content of a model's file.
+// Hash identifies the content of a model's file.
 func Hash(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:12])

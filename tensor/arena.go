@@ -2,16 +2,16 @@ package tensor
 
 import "fmt"
 
-// NoMemory is what an allocator panics with when it has no memory left. It is an error, so that whoever catches the panic can tell it
-// from a fault of the program.
+// NoMemory is the value an allocator panics with when it has no memory left. It is an error, so that a caller that
+// recovers can distinguish it from an internal fault.
 type NoMemory struct {
 	Where string // "host", "device"
-	Bytes int    // asked for
-	Free  int64  // still there; negative when unknown
-	Err   error  // of the system, if it was asked
+	Bytes int    // requested
+	Free  int64  // available; negative if unknown
+	Err   error  // of the system, if any
 }
 
-// Error says how much was asked for and how much there is.
+// Error states how much was requested and how much is available.
 func (e *NoMemory) Error() string {
 	s := fmt.Sprintf("out of memory: %s more of %s memory are needed", gibibytes(int64(e.Bytes)), e.Where)
 	if e.Free >= 0 {
@@ -28,18 +28,18 @@ func (e *NoMemory) Unwrap() error { return e.Err }
 
 func gibibytes(n int64) string { return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30)) }
 
-// Allocator gives and takes back a device's memory. Alloc panics with a [*NoMemory] when there is none.
+// Allocator allocates and frees a device's memory. Alloc panics with a [*NoMemory] if there is none.
 type Allocator interface {
 	Alloc(bytes int) *Buffer
 	Free(*Buffer)
 }
 
-// align keeps every tensor on its own cache lines and fit for the widest vector or bulk copy.
+// align puts every tensor on its own cache lines and satisfies the widest vector or bulk copy.
 const align = 256
 
-// Arena is a stack of tensors. Forward pushes with New, backward pops with Release.
-// A first pass takes memory block by block; Settle then puts all of it into one block of just the size that was needed, and
-// every later pass of that size lands on the same addresses and allocates nothing.
+// Arena is a stack of tensors. Forward pushes with New, backward pops with Release. A first pass allocates memory block
+// by block; Settle then compacts it into one block of exactly the required size, and every later pass of that size uses
+// the same addresses and allocates nothing.
 type Arena struct {
 	alloc  Allocator
 	blocks []*Buffer
@@ -74,10 +74,11 @@ func (a *Arena) New(d DType, rows, cols int) Tensor {
 	return t
 }
 
-// grow adds a block of just what is needed, small tensors sharing one: a device may have no memory to spare, and Settle comes soon.
+// grow adds a block of the required size; small tensors share one. A device may have little memory to spare, and Settle
+// follows soon.
 func (a *Arena) grow(need int) { a.blocks = append(a.blocks, a.alloc.Alloc(max(need, 1<<20))) }
 
-// Settle makes one block of several, and says whether it did: then everything has moved. Nothing may be in use.
+// Settle merges several blocks into one, and reports whether it did: then everything has moved. Nothing may be in use.
 func (a *Arena) Settle() bool {
 	if len(a.blocks) < 2 {
 		return false
@@ -87,7 +88,7 @@ func (a *Arena) Settle() bool {
 	return true
 }
 
-// Mark is the present height.
+// Mark is the current height.
 func (a *Arena) Mark() Mark { return Mark{a.cur, a.off, a.used} }
 
 // Release pops everything pushed since m.
@@ -104,7 +105,7 @@ func (a *Arena) Used() int { return a.used }
 // High is the largest Used so far.
 func (a *Arena) High() int { return a.high }
 
-// Free gives all blocks back.
+// Free releases all blocks.
 func (a *Arena) Free() {
 	for _, b := range a.blocks {
 		a.alloc.Free(b)

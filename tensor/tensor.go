@@ -1,9 +1,9 @@
-// Package tensor describes memory: a dtype, a shape and where the bytes lie. It does no maths.
+// Package tensor describes memory: a dtype, a shape and the location of the bytes. It does no arithmetic.
 //
-// A Tensor is a matrix of Rows × Cols elements whose rows start Ld elements apart, so that a block of
-// columns (the queries inside a fused QKV product) is a Tensor too. It is a small value: copying it
-// copies no data and passing it allocates nothing. The bytes belong to a Buffer of one device; only a
-// device may look inside. Activations come from an Arena, a stack that forward pushes and backward pops.
+// A Tensor is a matrix of Rows × Cols elements with a row pitch of Ld elements, so that a block of columns (the queries
+// inside a fused QKV product) is a Tensor too. It is a small value: copying it copies no data and passing it allocates
+// nothing. The bytes belong to a Buffer of one device; only a device may access them. Activations come from an Arena, a
+// stack that forward pushes and backward pops.
 package tensor
 
 import (
@@ -14,8 +14,9 @@ import (
 // DType is the type of one element.
 type DType uint8
 
-// The element types. F64 is the oracle's, BF16 the GPU's, F32 everyone's; I32 holds ids and positions, I16 the lower halves of float32
-// numbers whose upper ones are a BF16 (see half.Split), I8 the bytes of a key/value cache (see device.Cache).
+// The element types. F64 is the oracle's, BF16 the GPU's, F32 everyone's; I32 holds ids and positions, I16 the lower
+// halves of float32 numbers whose upper halves are a BF16 (see half.Split), I8 the bytes of a key/value cache (see
+// device.Cache).
 const (
 	Invalid DType = iota
 	F32
@@ -60,7 +61,7 @@ func (d DType) String() string {
 	return "invalid"
 }
 
-// Buffer is one piece of a device's memory. Host is nil where the host cannot reach it.
+// Buffer is one piece of a device's memory. Host is nil if the host cannot access it.
 type Buffer struct {
 	Host []byte
 	Addr uintptr
@@ -73,22 +74,22 @@ type Tensor struct {
 	Off        int // bytes from the start of Buf
 	Type       DType
 	Rows, Cols int
-	Ld         int // elements from one row to the next, at least Cols
+	Ld         int // row pitch in elements, at least Cols
 }
 
-// Bytes is the room that a dense rows × cols matrix of type d needs.
+// Bytes is the size of a dense rows × cols matrix of type d.
 func Bytes(d DType, rows, cols int) int { return rows * cols * d.Size() }
 
-// Ok says that t is present.
+// Ok reports whether t is present.
 func (t Tensor) Ok() bool { return t.Buf != nil }
 
 // Len is the number of elements.
 func (t Tensor) Len() int { return t.Rows * t.Cols }
 
-// Dense says that the rows follow each other without gaps.
+// Dense reports whether the rows are contiguous.
 func (t Tensor) Dense() bool { return t.Ld == t.Cols || t.Rows == 1 }
 
-// Is says that t is present and has this shape.
+// Is reports whether t is present and has this shape.
 func (t Tensor) Is(rows, cols int) bool { return t.Ok() && t.Rows == rows && t.Cols == cols }
 
 // Columns is the view of columns [from, to).
@@ -120,7 +121,7 @@ func (t Tensor) Reshape(rows, cols int) Tensor {
 	return t
 }
 
-// Slice carves a dense rows × cols tensor out of the flat tensor t, from element at on.
+// Slice returns a dense rows × cols view of the flat tensor t, starting at element at.
 func (t Tensor) Slice(at, rows, cols int) Tensor {
 	if !t.Dense() || at < 0 || at+rows*cols > t.Len() {
 		panic(fmt.Sprintf("tensor: slice %d×%d at %d of %v", rows, cols, at, t))
@@ -130,7 +131,7 @@ func (t Tensor) Slice(at, rows, cols int) Tensor {
 	return t
 }
 
-// Overlaps says that the two views share memory: the spans of their first to last byte meet.
+// Overlaps reports whether the byte ranges of the two views intersect.
 func (t Tensor) Overlaps(u Tensor) bool {
 	return t.Ok() && t.Buf == u.Buf && t.Off < u.Off+u.span() && u.Off < t.Off+t.span()
 }
@@ -153,8 +154,8 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%s[%d,%d ld %d]", t.Type, t.Rows, t.Cols, t.Ld)
 }
 
-// Host is the host memory of t, from its first element to its last, gaps of Ld included.
-// It is for host devices and tests: it panics where the memory is out of the host's reach or E is not t's type.
+// Host is the host memory of t, from its first element to its last, including padding. It is for host devices and
+// tests: it panics if the host cannot access the memory or E is not t's type.
 func Host[E float32 | float64 | int32 | uint16](t Tensor) []E {
 	var e E
 	if int(unsafe.Sizeof(e)) != t.Type.Size() {

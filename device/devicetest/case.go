@@ -10,21 +10,21 @@ import (
 	"antiphase/tensor"
 )
 
-// Case is one op at one size: its tensors and the call. Tensors are known by their place in x; place 0 is the
+// Case is one op at one size: its tensors and the call. Tensors are identified by their index in x; index 0 is the
 // absent tensor, so that the zero handle means absent.
 type Case struct {
 	name   string
 	args   []arg
 	bind   func(x []tensor.Tensor) func(device.Device) // prepares the call on these tensors
 	derive func(v [][]float64)                         // computes inputs from inputs; may be nil
-	units  int                                         // parts that do not depend on each other: rows or sequences
+	units  int                                         // independent parts: rows or sequences
 	flops  float64                                     // multiply-adds ×2
-	touch  int                                         // elements that the call touches, where that is not all of its tensors
+	touch  int                                         // elements that the call touches, if not all of its tensors
 	unit   kind                                        // what these are
 	slack  float64                                     // factor of the tolerance, 1 unless the case is ill-conditioned
 }
 
-// kind is the dtype of an argument in terms of the device's.
+// kind is the dtype of an argument relative to the device's.
 type kind uint8
 
 const (
@@ -39,7 +39,7 @@ const (
 // String is the kind in a case's name.
 func (k kind) String() string { return [...]string{"act", "stat", "cached", "f32", "bf16", "ints"}[k] }
 
-// role says what the op does with an argument.
+// role is what the op does with an argument.
 type role uint8
 
 const (
@@ -55,16 +55,16 @@ type arg struct {
 	role       role
 	rows, cols int
 	fill       func(r *rand.Rand, i int) float64 // element i; standard normal when nil
-	floor      float64                           // scale of the comparison where the result itself is smaller
-	coarse     tensor.DType                      // dtype whose values the result is rounded to, beyond its own
+	floor      float64                           // scale of the comparison if the result itself is smaller
+	coarse     tensor.DType                      // coarser dtype to whose values the result is rounded
 	exact      bool                              // compared bit for bit
-	product    bool                              // result of a product of Act values: as precise as the device multiplies
+	product    bool                              // result of a product of Act values: as precise as the device's products
 	loose      bool                              // result that passes through Act values inside the op: as precise as Act
 	dense      bool                              // must be dense
-	anyRows    bool                              // one row more would be as right
+	anyRows    bool                              // one more row would also be valid
 	anyCols    bool
 	anyType    bool
-	perRow     int // rows of one unit, 0: not divided that way
+	perRow     int // rows of one unit; 0 if not divided that way
 	perCol     int // columns of one unit
 }
 
@@ -72,7 +72,7 @@ func newCase(format string, a ...any) *Case {
 	return &Case{name: fmt.Sprintf(format, a...), args: make([]arg, 1), slack: 1}
 }
 
-// add appends an argument and gives its handle.
+// add appends an argument and returns its handle.
 func (c *Case) add(name string, r role, k kind, rows, cols int, opts []option) int {
 	a := arg{name: name, kind: k, role: r, rows: rows, cols: cols}
 	for _, o := range opts {
@@ -103,7 +103,7 @@ func (c *Case) ints(name string, rows, cols int, v []int32, opts ...option) int 
 	return c.add(name, in, ints, rows, cols, append(opts, fill))
 }
 
-// call sets the op for plain arguments and ends the making of a case.
+// call sets the op for plain arguments and completes a case.
 func (c *Case) call(do func(d device.Device, x []tensor.Tensor)) *Case {
 	c.bind = func(x []tensor.Tensor) func(device.Device) {
 		return func(d device.Device) { do(d, x) }
@@ -162,8 +162,8 @@ func (a *arg) dtype(t device.Types) tensor.DType {
 	return tensor.I32
 }
 
-// from makes c derive what forward computes: inputs of c that are outputs of forward, known by their names, get ref's
-// results on the inputs that the two share.
+// from makes c derive inputs from forward: inputs of c that are outputs of forward, matched by name, get ref's results
+// on the inputs that the two share.
 func (c *Case) from(forward *Case) *Case {
 	c.derive = func(v [][]float64) {
 		shared := make([][]float64, len(forward.args))
@@ -190,7 +190,7 @@ func (c *Case) match(o *Case, f func(i, j int)) {
 	}
 }
 
-// random is the case's own source, so that a case gives the same numbers in any company.
+// random is the case's own source, so that a case gives the same numbers whatever else runs.
 func (c *Case) random() *rand.Rand {
 	h := fnv.New64a()
 	h.Write([]byte(c.name))

@@ -12,13 +12,13 @@ import (
 	"antiphase/tensor"
 )
 
-// Products is what a device may say beyond its Types: that MatMul, attention and Classify round the factors of
-// their products to a coarser dtype than Act (bf16 units behind fp32 tensors). Its products are then held to
-// that dtype's tolerance. A device without it multiplies in Act.
+// Products is an optional property of a device besides its Types: MatMul, attention and Classify round the operands of
+// their products to a coarser dtype than Act (bf16 units behind fp32 tensors). Its products are then held to that
+// dtype's tolerance. A device without it multiplies in Act.
 type Products interface{ Products() tensor.DType }
 
-// factors draws every argument's content; where the device rounds the factors of its products, Act values are rounded to that
-// dtype first. What is compared is then the products' own error, as on a device whose tensors have that dtype.
+// factors draws every argument's content; if the device rounds the operands of its products, Act values are rounded to
+// that dtype first. The comparison then measures the products' own error, as on a device whose tensors have that dtype.
 func (c *Case) factors(d device.Device) [][]float64 {
 	t := d.Types()
 	if p, ok := d.(Products); ok {
@@ -27,7 +27,7 @@ func (c *Case) factors(d device.Device) [][]float64 {
 	return c.values(t)
 }
 
-// conform holds d to the contract on one case.
+// conform checks d against the contract on one case.
 func (c *Case) conform(t *testing.T, d, oracle device.Device) {
 	v := c.factors(d)
 	truth := c.place(oracle, v, false).call(t)
@@ -83,7 +83,7 @@ func (c *Case) tolerance(a *arg, d device.Device) float64 {
 	return c.slack * tol
 }
 
-// compare holds every output to the oracle's: |got − want| ≤ tolerance·scale, where scale is the largest of the
+// compare checks every output against the oracle's: |got − want| ≤ tolerance·scale, where scale is the largest of the
 // row's maximum, the tensor's root mean square (rows are alike, a narrow one may be small by chance) and the floor.
 func (c *Case) compare(t *testing.T, p, truth *placed) {
 	t.Helper()
@@ -134,7 +134,8 @@ func (c *Case) sameBits(t *testing.T, got, want [][]byte, what string) {
 	}
 }
 
-// pieces runs the case unit by unit, or in three uneven parts when there are very many, and wants the bits of the whole.
+// pieces runs the case unit by unit, or in three uneven parts if there are very many, and requires the bits of the
+// whole.
 func (c *Case) pieces(t *testing.T, d device.Device, v [][]float64, whole [][]byte) {
 	t.Helper()
 	cuts := []int{0, 1, (c.units + 1) / 2, c.units}
@@ -156,13 +157,13 @@ func (c *Case) pieces(t *testing.T, d device.Device, v [][]float64, whole [][]by
 	got := p.bits()
 	for i := range c.args {
 		if c.args[i].perRow == 0 && c.args[i].perCol == 0 {
-			got[i] = whole[i] // a sum over all rows: its order may depend on the cut
+			got[i] = whole[i] // a sum over all rows: its order may depend on the division
 		}
 	}
 	c.sameBits(t, got, whole, fmt.Sprintf("in %d pieces", len(cuts)-1))
 }
 
-// part is the view of units [from, to) of an argument that is divided, all of one that is not.
+// part is the view of units [from, to) of a divided argument, or all of one that is not.
 func part(x tensor.Tensor, a *arg, from, to int) tensor.Tensor {
 	switch {
 	case a.perRow > 0:
@@ -173,7 +174,7 @@ func part(x tensor.Tensor, a *arg, from, to int) tensor.Tensor {
 	return x
 }
 
-// wrongShapes gives each argument a row, a column or a dtype too many, and wants a panic that shows it.
+// wrongShapes gives each argument an extra row or column or a wrong dtype, and requires a panic that shows it.
 func (c *Case) wrongShapes(t *testing.T, d device.Device, v [][]float64) {
 	t.Helper()
 	p := c.place(d, v, false)
@@ -223,8 +224,8 @@ func (c *Case) mustPanic(t *testing.T, p *placed, i int, wrong tensor.Tensor) {
 	}
 }
 
-// fused runs a case with the named arguments as neighbouring columns of one tensor, as a fused projection and its
-// gradient hold them, and compares with ref. Their spans overlap though they share no element.
+// fused runs a case with the named arguments as adjacent columns of one tensor, as a fused projection and its gradient
+// hold them, and compares with ref. Their byte ranges overlap although they share no element.
 func (c *Case) fused(t *testing.T, d, oracle device.Device, names ...string) {
 	v := c.factors(d)
 	truth := c.place(oracle, v, false).call(t)

@@ -1,10 +1,10 @@
-// Package devicetest holds every device to the contract of device.Device, op by op, with ref as the oracle.
+// Package devicetest checks every device against the contract of device.Device, op by op, with ref as the oracle.
 //
-// A file per op lists its cases: tensors with a role each, and the call. The driver does the rest, for every
-// case alike: fresh random inputs rounded to the device's dtypes, outputs poisoned with NaN or filled with what
-// must be accumulated onto, dense and strided views between guard zones, comparison with ref, the same bits
-// again, the same bits in pieces, and a panic that shows the shapes when one is wrong.
-// A new op is a new file and a line in the registry below.
+// A file per op lists its cases: tensors with a role each, and the call. The driver does the rest, the same for every
+// case: fresh random inputs rounded to the device's dtypes, outputs poisoned with NaN or filled with values to
+// accumulate onto, dense and strided views between guard zones, comparison with ref, the same bits on repetition, the
+// same bits in pieces, and a panic that shows the shapes if one is wrong. A new op is a new file and a line in the
+// registry below.
 package devicetest
 
 import (
@@ -22,7 +22,7 @@ type op struct {
 	stem  string                              // its file, here and in every device
 	cases func() []*Case                      // small and awkward sizes
 	bench func() []*Case                      // sizes worth timing
-	extra func(t *testing.T, d device.Device) // what only this op promises; may be nil
+	extra func(t *testing.T, d device.Device) // properties of this op only; may be nil
 }
 
 var ops = []op{
@@ -71,21 +71,21 @@ func RunOps(t *testing.T, d device.Device, stems ...string) {
 	}
 }
 
-// sizes thins out the cases for a short run.
+// sizes drops cases for a short run.
 func sizes(all []*Case) []*Case {
 	if !testing.Short() && os.Getenv("ANTIPHASE_TEST_SHORT") == "" {
 		return all
 	}
 	var few []*Case
 	for i, c := range all {
-		if (i+i/3)%3 == 0 { // one of each three, in turns, so that variants which alternate all get theirs
+		if (i+i/3)%3 == 0 { // one of every three, rotating, so that alternating variants are all covered
 			few = append(few, c)
 		}
 	}
 	return few
 }
 
-// RunThreads holds a device to the same bits with one thread and with many, on every op.
+// RunThreads requires the same bits with one thread and with many, on every op.
 func RunThreads(t *testing.T, make func(threads int) device.Device) {
 	one, many := make(1), []device.Device{make(2), make(3), make(7)}
 	for _, o := range ops {
@@ -109,7 +109,7 @@ func closeDevice(t *testing.T, d device.Device) {
 	}
 }
 
-// RunAllocs holds a device to no allocation in any op once it has run before.
+// RunAllocs requires that no op allocates once it has run before.
 func RunAllocs(t *testing.T, d device.Device) {
 	for _, o := range ops {
 		for _, c := range sizes(o.cases()) {
@@ -124,11 +124,12 @@ func RunAllocs(t *testing.T, d device.Device) {
 	}
 }
 
-// BenchAll times every op on d. MB/s counts each tensor (of a cache, each row in use) once, GFLOP/s the multiply-adds of the formula, twice.
+// BenchAll times every op on d. MB/s counts each tensor (of a cache, each row in use) once; GFLOP/s counts two per
+// multiply-add of the formula.
 func BenchAll(b *testing.B, d device.Device) {
 	for _, o := range ops {
 		for _, c := range o.bench() {
-			var p *placed // made once, by the first of the runner's calls, if this one is chosen at all
+			var p *placed // created once, by the first of the runner's calls, if this one is selected at all
 			b.Run(o.stem+"/"+c.name, func(b *testing.B) {
 				if p == nil {
 					p = c.place(d, c.values(d.Types()), false)

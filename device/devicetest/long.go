@@ -11,8 +11,8 @@ import (
 	"antiphase/device/ref"
 )
 
-// RunLong holds attention at sequences of n tokens to the contract, where an oracle of everything would take minutes: all outputs
-// must be numbers, the same ones twice, and some rows and keys are worked out by the formulas. Caches of n tokens too.
+// RunLong checks attention at sequences of n tokens, where a full oracle would take minutes: all outputs must be
+// finite, the same twice, and some rows and keys are computed by the formulas. Caches of n tokens too.
 func RunLong(t *testing.T, d device.Device, n int) {
 	for _, s := range []attnSpec{
 		{b: 1, t: n, h: 2, g: 1, d: 64, dv: 64, norm: "off"},
@@ -39,7 +39,7 @@ func runLong(t *testing.T, d device.Device, s attnSpec) {
 	if s.keys > 0 {
 		fwd, bwd = diffattentionCase(s), diffattentionBackwardCase(s)
 	}
-	for _, a := range []string{"q", "k"} { // sharper than the usual: at this length a mean of everything would be all but zero
+	for _, a := range []string{"q", "k"} { // sharper than usual: at this length a mean of everything would be almost zero
 		normal(0, 1.5)(fwd.named(a))
 	}
 	v := fwd.values(d.Types())
@@ -67,7 +67,7 @@ func (c *Case) named(name string) *arg {
 	return &c.args[slices.IndexFunc(c.args, func(a arg) bool { return a.name == name })]
 }
 
-// twice runs the case two times, wants the same bits, and gives the outputs as numbers, none of which may be NaN.
+// twice runs the case two times, requires the same bits, and returns the outputs as numbers, none of which may be NaN.
 func (c *Case) twice(t *testing.T, d device.Device, v [][]float64) [][]float64 {
 	t.Helper()
 	bits := c.place(d, v, false).call(t).bits()
@@ -178,7 +178,7 @@ func (l *long) cell(n, h, s int) (ds [2]float64, p float64) {
 	return ds, p
 }
 
-// sampled are some of n numbers: the last, its neighbours at a tile's edge, and random ones from least on.
+// sampled returns some of n indices: the last, those around a tile's edge, and random ones that are at least least.
 func sampled(n, least, count int) []int {
 	r := rand.New(rand.NewPCG(uint64(n), 3))
 	all := []int{n - 1, n/64*64 - 1, n / 2 / 64 * 64}
@@ -238,7 +238,8 @@ func (l *long) checkKeys(t *testing.T, d device.Device, bwd *Case) {
 	bwd.near(t, d, "dv", dv, wantDV, l.dv)
 }
 
-// near compares rows of one output at its tolerance; what is small by cancelling is held to the others' size.
+// near compares rows of one output at its tolerance; values that are small by cancellation are compared at the others'
+// scale.
 func (c *Case) near(t *testing.T, d device.Device, name string, got, want []float64, cols int) {
 	t.Helper()
 	close(t, fmt.Sprintf("%s, sampled,", name), got, want, cols, c.tolerance(c.named(name), d), 0)

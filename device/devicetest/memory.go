@@ -8,7 +8,7 @@ import (
 	"antiphase/tensor"
 )
 
-// memoryExtra: fresh memory is zero, and what is written through a view is read through it and lies nowhere else.
+// memoryExtra: new memory is zero, and what is written through a view is read through it and affects nothing else.
 func memoryExtra(t *testing.T, d device.Device) {
 	if d.Name() == "" {
 		t.Error("the device has no name")
@@ -27,7 +27,7 @@ func memoryExtra(t *testing.T, d device.Device) {
 	}
 	src := encode(tensor.F32, numbers)
 	d.Write(view, src)
-	clear(src) // the device may not look at it any more
+	clear(src) // the device must not read it any more
 	back := make([]byte, len(src))
 	d.Read(back, view)
 	close(t, "a view read back", decode(tensor.F32, back), numbers, view.Cols, 0, 0)

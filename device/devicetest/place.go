@@ -12,7 +12,7 @@ import (
 	"antiphase/tensor"
 )
 
-// guard is the zone before and behind each tensor, in bytes: the alignment that an arena gives.
+// guard is the zone before and after each tensor, in bytes: an arena's alignment.
 const guard = 256
 
 // Poison is a NaN of each float dtype that no arithmetic makes, and an id that no table has.
@@ -23,8 +23,8 @@ const (
 	poisonID = 0x7F7F_7F7F
 )
 
-// placed is a case with its tensors on a device. Each tensor lies in a buffer of its own, between guard zones; a
-// strided one has poison between its rows too.
+// placed is a case with its tensors on a device. Each tensor has its own buffer, between guard zones; a strided one
+// also has poison between its rows.
 type placed struct {
 	c     *Case
 	d     device.Device
@@ -115,7 +115,7 @@ func (p *placed) free() {
 	}
 }
 
-// untouched fails where the op wrote outside its outputs: into an input, a guard zone or a gap between rows.
+// untouched fails if the op wrote outside its outputs: into an input, a guard zone or padding.
 func (p *placed) untouched(t *testing.T) {
 	t.Helper()
 	for i := 1; i < len(p.x); i++ {

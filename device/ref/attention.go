@@ -25,7 +25,7 @@ func (d *attention) Attention(a *device.Attn) {
 	storeIf(a.LSE, lse)
 }
 
-// firstKey is the row of the first key that query row n sees: the sequence's first, or its document's.
+// firstKey is the row of the first key visible to query row n: the sequence's first, or its document's.
 func firstKey(start tensor.Tensor, t, n int) int {
 	lo := n / t * t
 	if start.Ok() {
@@ -48,7 +48,7 @@ func logits(q []float64, k matrix, kh, lo, hi int, scale float64) []float64 {
 	return s
 }
 
-// mix: out += Σ_s p_s·v_s, from row lo on.
+// mix: out += Σ_s p_s·v_s, starting at row lo.
 func mix(out, p []float64, v matrix, vh, lo int) {
 	for i, e := range p {
 		axpy(out, e, v.head(lo+i, vh, len(out)))

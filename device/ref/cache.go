@@ -21,7 +21,7 @@ func (d *attention) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	}
 }
 
-// cacheRow is the row Table[s, p/PageSize]·PageSize + p%PageSize, or −1 and a fault where there is none.
+// cacheRow is the row Table[s, p/PageSize]·PageSize + p%PageSize, or −1 and a fault if there is none.
 func (d *attention) cacheRow(c *device.Cache, slot, pos int) int {
 	row, page := -1, pos/c.PageSize
 	if slot >= 0 && slot < c.Table.Rows && pos >= 0 && page < c.Table.Cols {
@@ -34,7 +34,7 @@ func (d *attention) cacheRow(c *device.Cache, slot, pos int) int {
 	return row
 }
 
-// gather copies positions 0…last of a slot out of their pages, in order; a missing one is zero.
+// gather copies positions 0…last of a slot from their pages, in order; a missing one is zero.
 func (d *attention) gather(c *device.Cache, slot, last int) (k, v matrix) {
 	k, v = newMatrix(last+1, c.K.Cols), newMatrix(last+1, c.V.Cols)
 	for p := range last + 1 {

@@ -75,7 +75,7 @@ func softmax(y []float64) (p []float64, lse float64) {
 	return p, top + math.Log(sum)
 }
 
-// together is column n of all ranks' parts: the logarithm of the sum over all classes, and the target's logit.
+// together combines column n of all ranks' parts: the logarithm of the sum over all classes, and the target's logit.
 func together(parts matrix, n int) (lse, hit float64) {
 	var all []float64
 	for r := 0; r < parts.rows; r += 2 {

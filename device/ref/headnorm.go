@@ -5,7 +5,7 @@ import (
 	"antiphase/tensor"
 )
 
-// headNorm gives out = Scale·w·raw·rstd for each head of dv columns, and rstd [N,H].
+// headNorm returns out = Scale·w·raw·rstd for each head of dv columns, and rstd [N,H].
 func headNorm(norm device.HeadNorm, raw matrix, dv int) (out, rstd matrix) {
 	heads := raw.cols / dv
 	out, rstd = newMatrix(raw.rows, raw.cols), newMatrix(raw.rows, heads)
@@ -47,7 +47,7 @@ func normWeight(norm device.HeadNorm, dv int) []float64 {
 	return w
 }
 
-// storeHeads stores out = HeadNorm(raw), and raw and rstd where they are wanted.
+// storeHeads stores out = HeadNorm(raw), and raw and rstd if requested.
 func storeHeads(norm device.HeadNorm, dv int, raw matrix, out, rawOut, rstdOut tensor.Tensor) {
 	if !norm.On {
 		store(out, raw)
@@ -59,7 +59,7 @@ func storeHeads(norm device.HeadNorm, dv int, raw matrix, out, rawOut, rstdOut t
 	storeIf(rstdOut, rstd)
 }
 
-// openHeads is storeHeads backwards: raw as forward kept it, and its gradient; dnorm accumulates.
+// openHeads is the inverse of storeHeads: raw as forward kept it, and its gradient; dnorm accumulates.
 func openHeads(norm device.HeadNorm, dv int, out, rawKept, rstd, dout, dnorm tensor.Tensor) (raw, draw matrix) {
 	if !norm.On {
 		return load(out), load(dout)

@@ -30,7 +30,7 @@ type oracle struct {
 	fault error // the first since the last Sync
 }
 
-// The groups of ops: those that treat all elements alike, those on rows, products of matrices, attention.
+// The groups of ops: elementwise, on rows, matrix products, attention.
 type (
 	elementwise struct{ *oracle }
 	rowOps      struct{ *oracle }
@@ -43,15 +43,15 @@ var _ device.Device = (*Device)(nil)
 // New makes an oracle: float64 in memory too.
 func New() *Device { return NewTypes(device.Types{Act: tensor.F64, Stat: tensor.F64}) }
 
-// NewTypes makes one whose tensors are of these dtypes. It still computes in float64 and rounds each result once,
-// which is the best that any device of these dtypes can do. A cache is of Act unless t says otherwise.
+// NewTypes makes an oracle whose tensors have these dtypes. It still computes in float64 and rounds each result once,
+// which is the best any device with these dtypes can do. A cache has dtype Act unless t says otherwise.
 func NewTypes(t device.Types) *Device {
 	t.Cache = cmp.Or(t.Cache, t.Act)
 	o := &oracle{types: t}
 	return &Device{o, elementwise{o}, rowOps{o}, products{o}, attention{o}}
 }
 
-// Name says that this is the oracle, and what its tensors are made of.
+// Name says that this is the oracle, and the dtypes of its tensors.
 func (d *Device) Name() string {
 	return fmt.Sprintf("ref (float64 oracle over %v and %v)", d.types.Act, d.types.Stat)
 }
@@ -59,7 +59,7 @@ func (d *Device) Name() string {
 // Types are F64 unless the device was made with others.
 func (d *oracle) Types() device.Types { return d.types }
 
-// Alloc gives zeroed host memory, aligned for every dtype.
+// Alloc returns zeroed host memory, aligned for every dtype.
 func (d *oracle) Alloc(bytes int) *tensor.Buffer {
 	words := make([]uint64, max(1, (bytes+7)/8))
 	b := &tensor.Buffer{Host: unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), bytes), Size: bytes}

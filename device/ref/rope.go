@@ -7,7 +7,7 @@ import (
 	"antiphase/tensor"
 )
 
-// Rope turns each pair (a,b) of each head by the angle of its row's position.
+// Rope rotates each pair (a,b) of each head by the angle of its row's position.
 func (d *rowOps) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.types)
 	m, tab, half := load(x), load(table), r.Dim/2

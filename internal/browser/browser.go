@@ -1,8 +1,7 @@
-// Package browser drives a real Chromium for tests: over its debugging pipe, so that no port is opened and no library
-// is needed.
+// Package browser drives a real Chromium for tests, over its debugging pipe, so that it needs no port and no library.
 //
-// Open starts one headless browser for a test and skips the test where there is none. A Page is a tab with a width and
-// a theme; it clicks, types and drags as a person would, and keeps whatever the console says.
+// Open starts one headless browser for a test and skips the test if there is none. A Page is a tab with a width and a
+// theme; it clicks, types and drags like a person, and records console messages.
 package browser
 
 import (
@@ -51,7 +50,7 @@ type reply struct {
 	err    error
 }
 
-// Find gives the path of a Chromium, "" where there is none.
+// Find returns the path of a Chromium, "" if there is none.
 func Find() string {
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Look is how a page is seen.
+// Look is the appearance of a page.
 type Look struct {
 	Width, Height int
 	Dark          bool
@@ -86,7 +86,7 @@ func (p *Page) do(method string, params, into any) {
 	p.must(p.b.call(p.session, method, params, into))
 }
 
-// event keeps what the console says, exceptions and what the browser complains of.
+// event records console messages, exceptions and browser warnings.
 func (p *Page) event(m message) {
 	switch m.Method {
 	case "Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded":
@@ -96,7 +96,7 @@ func (p *Page) event(m message) {
 	}
 }
 
-// Said is all that the console has said since the last call.
+// Said returns all console messages since the last call.
 func (p *Page) Said() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,7 @@ func (p *Page) Wait(expr string) {
 		}
 	}
 	var page string
-	_ = p.eval("document.body.innerText.slice(0, 800)", &page) // for the message alone
+	_ = p.eval("document.body.innerText.slice(0, 800)", &page) // for the message only
 	p.t.Fatalf(
 		"never true: %s (%v)\nthe page shows:\n%s\nthe console said: %s",
 		expr,
@@ -179,7 +179,7 @@ func (p *Page) Wait(expr string) {
 	)
 }
 
-// box is where what a selector finds is, once it is there, scrolled into view.
+// box is the position of the element that a selector finds, once it exists, scrolled into view.
 func (p *Page) box(selector string) (x, y, w, h float64) {
 	p.t.Helper()
 	var r struct{ X, Y, W, H float64 }
@@ -217,21 +217,21 @@ func (p *Page) Click(selector string) {
 	p.mouse("mouseReleased", x+w/2, y+h/2, 0)
 }
 
-// Hover moves the pointer to a place of an element, given in parts of its size.
+// Hover moves the pointer to a point of an element, given as fractions of its size.
 func (p *Page) Hover(selector string, fx, fy float64) {
 	p.t.Helper()
 	x, y, w, h := p.box(selector)
 	p.mouse("mouseMoved", x+fx*w, y+fy*h, 0)
 }
 
-// Drag moves the pointer with the button held from one place of an element to another, in small steps.
+// Drag moves the pointer with the button held from one point of an element to another, in small steps.
 func (p *Page) Drag(selector string, fromX, fromY, toX, toY float64) {
 	p.t.Helper()
 	x, y, w, h := p.box(selector)
 	p.DragPoints(x+fromX*w, y+fromY*h, x+toX*w, y+toY*h)
 }
 
-// DragPoints is Drag between places of the window.
+// DragPoints is Drag between points of the window.
 func (p *Page) DragPoints(x0, y0, x1, y1 float64) {
 	p.t.Helper()
 	p.mouse("mouseMoved", x0, y0, 0)
@@ -243,13 +243,13 @@ func (p *Page) DragPoints(x0, y0, x1, y1 float64) {
 	p.mouse("mouseReleased", x1, y1, 0)
 }
 
-// Type writes text into what has the focus.
+// Type writes text into the focused element.
 func (p *Page) Type(text string) {
 	p.t.Helper()
 	p.do("Input.insertText", fields{"text": text}, nil)
 }
 
-// Key presses a key such as Enter, Tab or ArrowLeft; a modifier may stand before it, as in Shift+Tab.
+// Key presses a key such as Enter, Tab or ArrowLeft, optionally with a modifier, as in Shift+Tab.
 func (p *Page) Key(name string) {
 	p.t.Helper()
 	mods := 0
@@ -284,7 +284,7 @@ func (p *Page) Key(name string) {
 	p.do("Input.dispatchKeyEvent", k, nil)
 }
 
-// Download does something that saves a file and gives the file's path.
+// Download runs an action that saves a file and returns the file's path.
 func (p *Page) Download(act func()) string {
 	p.t.Helper()
 	dir := p.t.TempDir()

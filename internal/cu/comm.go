@@ -1,10 +1,9 @@
 package cu
 
-// CommID is what rank 0 makes and every rank needs to join a Communicator: an ncclUniqueId.
+// CommID is an ncclUniqueId, which rank 0 makes and every rank needs to join a Communicator.
 type CommID [128]byte
 
-// Communicator joins the GPUs of several processes. Its work runs in the order of the driver's stream, and is
-// recorded with it.
+// Communicator connects the GPUs of several processes. Its work runs in stream order and is recorded with the stream.
 type Communicator interface {
 	// AllReduce sums n float32 (or float64) numbers in place.
 	AllReduce(addr uintptr, n int, double bool) error
@@ -13,17 +12,17 @@ type Communicator interface {
 	// AllGather collects bytes from every rank.
 	AllGather(dst, src uintptr, bytes int) error
 	Broadcast(addr uintptr, bytes, root int) error
-	// Fault is what the library noticed since, such as a peer that is gone. Any goroutine may ask.
+	// Fault returns an error that the library detected, such as a lost peer. Any goroutine may call it.
 	Fault() error
 	// Abort ends work that waits for a peer. Any goroutine may call it.
 	Abort()
-	// Close ends it in good order.
+	// Close ends it normally.
 	Close() error
 	// Version is the library's, 10000·major + 100·minor + patch.
 	Version() int
 }
 
-// Joiner is a Driver whose GPU can work together with others.
+// Joiner is a Driver whose GPU can communicate with others.
 type Joiner interface {
 	// Join blocks until all ranks have called it.
 	Join(id CommID, rank, size int) (Communicator, error)

@@ -20,7 +20,7 @@ type nccl struct {
 	initRank                                                                   uintptr
 }
 
-// openNCCL opens the library once in a process.
+// openNCCL loads the library once per process.
 var openNCCL = sync.OnceValues(func() (*nccl, error) {
 	l, err := openLib("libnccl.so.2")
 	if err != nil {
@@ -52,7 +52,7 @@ func NewCommID() (CommID, error) {
 	return id, n.check("ncclGetUniqueId", call(n.id, uintptr(unsafe.Pointer(&id[0]))), 0)
 }
 
-// check puts an ncclResult_t into words. Two ranks on one GPU are a mistake that NCCL names badly.
+// check describes an ncclResult_t. NCCL's own message for two ranks on one GPU is unclear.
 func (n *nccl) check(what string, code int32, comm uintptr) error {
 	if code == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (g *gpu) Join(id CommID, rank, size int) (Communicator, error) {
 		return nil, err
 	}
 	defer g.enter()()
-	type byValue struct{ bytes CommID } // as ncclUniqueId is passed
+	type byValue struct{ bytes CommID } // ncclUniqueId is passed by value
 	var initRank func(comm *uintptr, size int32, id byValue, rank int32) int32
 	purego.RegisterFunc(&initRank, n.initRank)
 	c := &communicator{g: g, lib: n}
@@ -134,7 +134,7 @@ func (c *communicator) Broadcast(addr uintptr, bytes, root int) error {
 		c.comm, c.g.stream), c.comm)
 }
 
-// Fault asks for asynchronous errors; work that is still under way is none.
+// Fault polls for asynchronous errors; work in flight is not an error.
 func (c *communicator) Fault() error {
 	const inProgress = 7
 	code := new(int32)

@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// Compiled kernels are kept under the user's cache folder, one file each: the SHA-256 of the cubin, then the cubin. A file
-// comes into being by a rename, so that two processes at once are right, and one whose hash does not fit is built again. A
+// Compiled kernels are cached under the user's cache folder, one file each: the SHA-256 of the cubin, then the cubin. A
+// file is created by a rename, so concurrent processes are safe, and a file whose hash does not match is rebuilt. A
 // cache that cannot be read or written (a full disk, no home) only costs time.
 
-// cubinKey names a compilation: text, options, architecture and compiler make it.
+// cubinKey identifies a compilation by text, options, architecture and compiler.
 func cubinKey(s Source, arch string, compiler int) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\n%s\n%q\n", compiler, arch, s.Options)
@@ -21,7 +21,7 @@ func cubinKey(s Source, arch string, compiler int) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// cubinPath is where a compilation is kept, "" when there is nowhere.
+// cubinPath is the path of a cached compilation, "" if there is no cache.
 func cubinPath(key string) string {
 	dir, err := os.UserCacheDir()
 	if err != nil {
@@ -30,7 +30,7 @@ func cubinPath(key string) string {
 	return filepath.Join(dir, "antiphase", "cubin", key)
 }
 
-// readCubin finds a compilation that was kept and is whole.
+// readCubin returns a cached compilation that is intact.
 func readCubin(key string) ([]byte, bool) {
 	path := cubinPath(key)
 	if path == "" {
@@ -44,7 +44,7 @@ func readCubin(key string) ([]byte, bool) {
 	return b[sha256.Size:], bytes.Equal(sum[:], b[:sha256.Size])
 }
 
-// writeCubin keeps a compilation if it can.
+// writeCubin caches a compilation if it can.
 func writeCubin(key string, cubin []byte) {
 	path := cubinPath(key)
 	if path == "" || os.MkdirAll(filepath.Dir(path), 0o755) != nil {
@@ -57,6 +57,6 @@ func writeCubin(key string, cubin []byte) {
 	sum := sha256.Sum256(cubin)
 	_, err = f.Write(append(sum[:], cubin...))
 	if f.Close() != nil || err != nil || os.Rename(f.Name(), path) != nil {
-		_ = os.Remove(f.Name()) // no cache is right too
+		_ = os.Remove(f.Name()) // running without a cache is fine
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"unsafe"
 )
 
-// cublasLt forms large products. A shape is planned once: the library's heuristics name several ways, and tune takes the
-// fastest of those with the same bits, so that the same GPU gives the same bits in every run; after that a product is one call.
+// cublasLt computes large products. A shape is planned once: the library's heuristics name several algorithms, and tune
+// takes the fastest of those with the same bits, so that the same GPU gives the same bits in every run; after that a
+// product is one call.
 type cublasLt struct {
 	g         *gpu
 	api       ltAPI
@@ -20,18 +21,18 @@ type cublasLt struct {
 	events    [2]uintptr  // tune's own: a plan may be made while other work is timed
 }
 
-// workspaceSize is what the library may use for its own: 32 MiB is its advice for Hopper.
+// workspaceSize is the library's workspace: 32 MiB is its recommendation for Hopper.
 const workspaceSize = 32 << 20
 
 type ltAPI struct {
 	create, destroy, version, descCreate, descSet, layoutCreate, prefCreate, prefSet, prefDestroy, heuristic, matmul uintptr
 }
 
-// plan is how one shape is multiplied. Row-major c = a·b is column-major cᵀ = bᵀ·aᵀ, so a and b change places.
+// plan is how one shape is multiplied. Row-major c = a·b is column-major cᵀ = bᵀ·aᵀ, so a and b are swapped.
 type plan struct {
 	desc, a, b, c uintptr
 	algo          ltResult
-	none          bool // the library has no way
+	none          bool // the library does not support the shape
 }
 
 // ltResult is cublasLtMatmulHeuristicResult_t.
@@ -95,7 +96,7 @@ func (t *cublasLt) close() {
 	}
 }
 
-// MatMul forms a product if the library can.
+// MatMul computes a product if the library can.
 func (g *gpu) MatMul(p *Product) (bool, error) {
 	if g.lt == nil {
 		return false, nil
@@ -111,7 +112,7 @@ func (g *gpu) MatMul(p *Product) (bool, error) {
 	return true, nil
 }
 
-// plan finds the plan of a shape, making it the first time. Alignment is part of the shape.
+// plan returns the plan of a shape, creating it the first time. Alignment is part of the shape.
 func (t *cublasLt) plan(p *Product) (*plan, error) {
 	key := *p
 	key.A, key.B, key.C = p.A&15, p.B&15, p.C&15
@@ -126,7 +127,7 @@ func (t *cublasLt) plan(p *Product) (*plan, error) {
 	return pl, nil
 }
 
-// make describes the product to the library and asks for its first choice. Plans live as long as the driver.
+// make describes the product to the library and takes its first choice. Plans live as long as the driver.
 func (t *cublasLt) make(pl *plan, p *Product) error {
 	var err error
 	do := func(what string, code int32) {
@@ -156,7 +157,7 @@ func (t *cublasLt) make(pl *plan, p *Product) error {
 	return t.choose(pl, p)
 }
 
-// choose asks the heuristics and, where it pays, the clock. While work is being recorded nothing can be timed.
+// choose uses the heuristics and, if worthwhile, timing. Nothing can be timed during a recording.
 func (t *cublasLt) choose(pl *plan, p *Product) error {
 	var pref uintptr
 	if code := call(t.api.prefCreate, uintptr(unsafe.Pointer(&pref))); code != 0 {
@@ -187,7 +188,7 @@ func (t *cublasLt) choose(pl *plan, p *Product) error {
 	return nil
 }
 
-// alignment is the largest power of two, up to 16, that divides an address: no kernel asks for more.
+// alignment is the largest power of two, up to 16, that divides an address: no kernel needs more.
 func alignment(addr uintptr) int {
 	n := 2
 	for n < 16 && addr%uintptr(2*n) == 0 {

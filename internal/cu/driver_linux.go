@@ -12,7 +12,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// gpu is the Driver of one NVIDIA GPU: its primary context, one stream, and what hangs on them.
+// gpu is the Driver of one NVIDIA GPU: its primary context, one stream, and their resources.
 type gpu struct {
 	api  driverAPI
 	rtc  *nvrtc
@@ -26,9 +26,9 @@ type gpu struct {
 
 	params [maxParams]uintptr // cuLaunchKernel's array: params[i] points to slots[i]
 	slots  [maxParams]uint64
-	desc2D [16]uint64 // CUDA_MEMCPY2D of the copy under way
-	out    [4]uint64  // where calls put results: the heap does not move
-	early  early      // kernels that may start before their turn
+	desc2D [16]uint64 // CUDA_MEMCPY2D of the current copy
+	out    [4]uint64  // for results of calls: the heap does not move
+	early  early      // kernels that may start early
 	tiler  tiler      // tensor maps and arguments by struct
 
 	pool      pool
@@ -75,7 +75,7 @@ func (a *driverAPI) table() map[string]*uintptr {
 	}
 }
 
-// Open opens GPU number ordinal. progress is told about each kernel that must be built; it may be nil.
+// Open opens GPU number ordinal. progress is called for each kernel that must be built; it may be nil.
 func Open(ordinal int, progress func(string)) (Driver, error) {
 	cuda, err := openLib("libcuda.so.1", "libcuda.so")
 	if err != nil {
@@ -102,7 +102,7 @@ func Open(ordinal int, progress func(string)) (Driver, error) {
 	return g, nil
 }
 
-// find picks the device and reads what it is.
+// find selects the device and reads its properties.
 func (g *gpu) find(ordinal int) error {
 	if err := g.check("cuInit", call(g.api.init, 0)); err != nil {
 		return unavailable("%v", err)
@@ -132,18 +132,18 @@ func (g *gpu) find(ordinal int) error {
 // attribute reads one CUdevice_attribute.
 func (g *gpu) attribute(which uintptr) int {
 	g.out[0] = 0
-	_ = call(g.api.deviceGetAttribute, g.result(0), which, uintptr(g.dev)) // an attribute that is unknown reads as 0
+	_ = call(g.api.deviceGetAttribute, g.result(0), which, uintptr(g.dev)) // an unknown attribute reads as 0
 	return int(int32(g.out[0]))
 }
 
-// start makes the context, the stream and what is used at every step.
+// start creates the context, the stream and the resources of every step.
 func (g *gpu) start() error {
 	if err := g.check("cuDevicePrimaryCtxRetain", call(g.api.primaryRetain, g.result(0), uintptr(g.dev))); err != nil {
 		return unavailable("%v", err)
 	}
 	g.ctx = uintptr(g.out[0])
 	defer g.enter()()
-	if err := g.check("cuStreamCreate", call(g.api.streamCreate, g.result(0), 1)); err != nil { // 1: not bound to the default stream
+	if err := g.check("cuStreamCreate", call(g.api.streamCreate, g.result(0), 1)); err != nil { // 1: not synchronised with the default stream
 		return err
 	}
 	g.stream = uintptr(g.out[0])
@@ -169,34 +169,34 @@ func (g *gpu) start() error {
 	return nil
 }
 
-// enter binds the goroutine to its thread and makes the context current there; the result undoes the binding.
-// A context belongs to a thread and a goroutine may wake up on another at any call: this is the one place that knows it.
+// enter locks the goroutine to its thread and makes the context current there; the result undoes the lock. A context
+// belongs to a thread and a goroutine may move to another at any call: only this function handles that.
 func (g *gpu) enter() (leave func()) {
-	g.early.chained = false // but for Launch, which says so itself
+	g.early.chained = false // except for Launch, which sets it itself
 	runtime.LockOSThread()
-	_ = fast(g.api.ctxSetCurrent, g.ctx) // fails only for a context that is gone, and then so does the next call
+	_ = fast(g.api.ctxSetCurrent, g.ctx) // fails only for a destroyed context, and then so does the next call
 	return runtime.UnlockOSThread
 }
 
 // Info describes the GPU.
 func (g *gpu) Info() Info { return g.info }
 
-// result is the address of a place for a call's result.
+// result is the address of memory for a call's result.
 func (g *gpu) result(i int) uintptr {
 	g.out[i] = 0
 	return uintptr(unsafe.Pointer(&g.out[i]))
 }
 
-// call calls a C function that returns an int: 0 is success everywhere in CUDA. What its arguments point to is kept alive
-// and in place for the length of the call, which costs an allocation.
+// call calls a C function that returns an int; 0 is success everywhere in CUDA. What its arguments point to is kept
+// alive and in place during the call, which costs an allocation.
 //
 //go:uintptrescapes
 func call(fn uintptr, args ...uintptr) int32 { return fast(fn, args...) }
 
-// fast is call for the steady step: it allocates nothing, so its arguments may point to no Go memory but fields of a gpu
-// or a plan, which lie on the heap and outlive the call.
+// fast is call for the steady step: it allocates nothing, so its arguments may point only to fields of a gpu or a plan,
+// which are on the heap and outlive the call.
 func fast(fn uintptr, args ...uintptr) int32 {
-	a := callArgs.Get().(*[16]uintptr) // SyscallN lets its arguments escape: they must not be the caller's
+	a := callArgs.Get().(*[16]uintptr) // SyscallN's arguments escape, so they must not be the caller's
 	n := copy(a[:], args)
 	r, _, _ := purego.SyscallN(fn, a[:n]...)
 	callArgs.Put(a)
@@ -205,7 +205,7 @@ func fast(fn uintptr, args ...uintptr) int32 {
 
 var callArgs = sync.Pool{New: func() any { return new([16]uintptr) }}
 
-// check puts a CUresult into words.
+// check describes a CUresult.
 func (g *gpu) check(what string, code int32) error {
 	if code == 0 {
 		return nil
@@ -228,7 +228,7 @@ func goString(p *byte) string {
 	return string(unsafe.Slice(p, n))
 }
 
-// cString cuts bytes at the first 0.
+// cString truncates bytes at the first 0.
 func cString(b []byte) string {
 	for i, c := range b {
 		if c == 0 {
@@ -238,13 +238,13 @@ func cString(b []byte) string {
 	return string(b)
 }
 
-// zeroEnded is s as C wants it.
+// zeroEnded is s as a C string.
 func zeroEnded(s string) *byte {
 	b := append([]byte(s), 0)
 	return &b[0]
 }
 
-// Sync waits for everything.
+// Sync waits for all work.
 func (g *gpu) Sync() error {
 	if g.recording {
 		return errRecording
@@ -253,7 +253,7 @@ func (g *gpu) Sync() error {
 	return g.check("wait for the GPU", fast(g.api.streamSync, g.stream))
 }
 
-// Close gives everything back. The context goes with the last user of the process.
+// Close releases everything. The context is destroyed with the last user of the process.
 func (g *gpu) Close() error {
 	if g.ctx == 0 {
 		return nil

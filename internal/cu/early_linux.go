@@ -4,10 +4,10 @@ package cu
 
 import "unsafe"
 
-// early holds the kernels that may start while the one before them still runs, and cuLaunchKernelEx's arguments.
+// early holds the kernels that may start while the previous one still runs, and cuLaunchKernelEx's arguments.
 type early struct {
 	funcs   map[Func]bool
-	chained bool // the last thing asked of the GPU was such a kernel
+	chained bool // the last work on the GPU was such a kernel
 	config  launchConfig
 	attr    launchAttribute
 }
@@ -29,7 +29,7 @@ type launchAttribute struct {
 	value [16]uint32
 }
 
-// Early lets a kernel start early: from Hopper on, and from CUDA 12.3 on, which can record it.
+// Early lets a kernel start early: needs Hopper or later, and CUDA 12.3 or later, which can record it.
 func (g *gpu) Early(f Func) {
 	if g.info.Major < 9 || g.info.Driver < 12030 {
 		return
@@ -40,7 +40,7 @@ func (g *gpu) Early(f Func) {
 	g.early.funcs[f] = true
 }
 
-// launchEarly starts a kernel whose arguments lie in g.slots. A graph that is being recorded gets a programmatic edge.
+// launchEarly starts a kernel with arguments in g.slots. A graph being recorded gets a programmatic edge.
 func (g *gpu) launchEarly(f Func, grid, block Dim, shared int) int32 {
 	const programmaticStreamSerialization = 6
 	e := &g.early

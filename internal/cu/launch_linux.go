@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// Load builds a unit, or finds it built, and loads it.
+// Load compiles a unit, or finds it in the cache, and loads it.
 func (g *gpu) Load(s Source) (uintptr, error) {
 	defer g.enter()()
 	key := cubinKey(s, g.info.Arch(), g.rtc.version)
@@ -38,8 +38,9 @@ func (g *gpu) Func(module uintptr, name string) (Func, error) {
 	return Func(g.out[0]), err
 }
 
-// Reserve lets a kernel use more than the default of dynamic shared memory. An SM is cut into L1 and shared memory while it is idle, as its first
-// kernel likes best; a kernel that may start early likes the largest shared memory, or the one behind it would find no room beside it.
+// Reserve lets a kernel use more than the default dynamic shared memory. The split of an SM into L1 and shared memory
+// can change only while it is idle, and follows the preference of its first kernel. A kernel that may start early
+// prefers the largest shared memory, otherwise the next one would not fit next to it.
 func (g *gpu) Reserve(f Func, shared int) error {
 	defer g.enter()()
 	const maxDynamicShared, preferredShared, all = 8, 9, 100 // the last in percent
@@ -51,7 +52,7 @@ func (g *gpu) Reserve(f Func, shared int) error {
 	return g.check(fmt.Sprintf("%d bytes of shared memory", shared), call(g.api.funcSetAttribute, uintptr(f), maxDynamicShared, uintptr(shared)))
 }
 
-// Usage asks the driver; what it does not know reads as 0.
+// Usage queries the driver; unknown values read as 0.
 func (g *gpu) Usage(f Func) Usage {
 	defer g.enter()()
 	read := func(attribute uintptr) int {
@@ -87,7 +88,7 @@ type graph struct {
 	exec uintptr
 }
 
-// Record keeps what f starts as a graph.
+// Record captures what f starts as a graph.
 func (g *gpu) Record(f func()) (Graph, error) {
 	defer g.enter()()
 	recorded, err := g.capture(f)
@@ -101,8 +102,8 @@ func (g *gpu) Record(f func()) (Graph, error) {
 	return &graph{g, uintptr(g.out[0])}, nil
 }
 
-// capture is the recording itself, which ends with f, also by a panic. It is relaxed: f may build kernels or grow memory,
-// though it should not have to.
+// capture is the recording itself, which ends with f, also after a panic. It is relaxed: f may build kernels or grow
+// memory, though it should not have to.
 func (g *gpu) capture(f func()) (recorded uintptr, err error) {
 	const relaxed = 2
 	if err := g.check("begin a graph", call(g.api.captureBegin, g.stream, relaxed)); err != nil {
@@ -124,13 +125,13 @@ func (r *graph) Launch() error {
 	return r.g.check("launch a graph", fast(r.g.api.graphLaunch, r.exec, r.g.stream))
 }
 
-// Free gives the graph back.
+// Free releases the graph.
 func (r *graph) Free() error {
 	defer r.g.enter()()
 	return r.g.check("free a graph", call(r.g.api.graphExecDestroy, r.exec))
 }
 
-// Time measures f by events on the stream.
+// Time measures f with events on the stream.
 func (g *gpu) Time(f func()) (float64, error) {
 	defer g.enter()()
 	if err := g.check("cuEventRecord", fast(g.api.eventRecord, g.events[0], g.stream)); err != nil {

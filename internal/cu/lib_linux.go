@@ -12,13 +12,13 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// lib is an open shared library.
+// lib is a loaded shared library.
 type lib struct {
 	name   string
 	handle uintptr
 }
 
-// openLib tries names in order, each by the loader's own search first and then in the folders of toolkits and Python
+// openLib tries names in order, each with the loader's own search first and then in the folders of toolkits and Python
 // environments. The error names everything that was tried.
 func openLib(names ...string) (*lib, error) {
 	var tried []string
@@ -29,7 +29,7 @@ func openLib(names ...string) (*lib, error) {
 			if err == nil {
 				return &lib{path, h}, nil
 			}
-			if path != name { // a file that is there and does not load deserves its reason
+			if path != name { // if a file exists but does not load, report why
 				tried = append(tried, err.Error())
 			}
 		}
@@ -38,7 +38,7 @@ func openLib(names ...string) (*lib, error) {
 	return nil, errors.New("tried " + strings.Join(tried, ", "))
 }
 
-// overrides are the places that ANTIPHASE_CUDA_PATH names, a list of folders.
+// overrides are the paths in ANTIPHASE_CUDA_PATH, a list of folders.
 func overrides(name string) (out []string) {
 	for _, dir := range filepath.SplitList(os.Getenv("ANTIPHASE_CUDA_PATH")) {
 		for _, sub := range []string{"", "lib64", "lib"} {
@@ -50,7 +50,7 @@ func overrides(name string) (out []string) {
 	return out
 }
 
-// installed looks where toolkits and pip put libraries that the loader does not search.
+// installed lists where toolkits and pip put libraries that the loader does not search.
 func installed(name string) (out []string) {
 	patterns := []string{
 		"/usr/local/cuda*/lib64/" + name,
@@ -95,13 +95,13 @@ func (l *lib) symbols(table map[string]*uintptr) error {
 	return nil
 }
 
-// preload opens what l will look for by its bare name, from l's own folder, where the loader may not look.
+// preload loads libraries that l will look for by bare name, from l's own folder, where the loader may not look.
 func preload(l *lib, pattern string) {
 	if !strings.Contains(l.name, "/") {
 		return
 	}
 	found, _ := filepath.Glob(filepath.Join(filepath.Dir(l.name), pattern)) // only a malformed pattern is an error
 	for _, path := range found {
-		_, _ = purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL) // if it is needed, l will say so
+		_, _ = purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_GLOBAL) // if it is needed, l will report it
 	}
 }

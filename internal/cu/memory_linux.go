@@ -8,18 +8,18 @@ import (
 	"unsafe"
 )
 
-// pool keeps freed memory for the next Alloc of its size class: cuMemAlloc waits for the GPU, a list does not.
-// Work runs in one order, so memory may be handed out again while old work on it is still under way.
+// pool keeps freed memory for the next Alloc of its size class: cuMemAlloc synchronises with the GPU, a list does not.
+// Work runs in order, so memory may be reused while earlier work on it is in flight.
 type pool struct {
 	free map[int][]uintptr // by class
-	used map[uintptr]int   // class of what is out
+	used map[uintptr]int   // class of allocated memory
 }
 
-// large is the size from which memory is not kept but goes back to the driver: it is a model's or a pass's, comes and goes seldom,
-// and others may need it.
+// large is the size at and above which memory is not pooled but returned to the driver: it belongs to a model or a
+// pass, is allocated rarely, and others may need it.
 const large = 64 << 20
 
-// class rounds a size up so that at most an eighth is wasted and sizes meet again.
+// class rounds a size up so that at most an eighth is wasted and sizes recur.
 func class(n int) int {
 	if n <= 512 {
 		return 512
@@ -32,7 +32,7 @@ func class(n int) int {
 	return (n + step - 1) &^ (step - 1)
 }
 
-// Alloc gives zeroed memory.
+// Alloc returns zeroed memory.
 func (g *gpu) Alloc(bytes int) (uintptr, error) {
 	defer g.enter()()
 	p := &g.pool
@@ -54,7 +54,7 @@ func (g *gpu) Alloc(bytes int) (uintptr, error) {
 	return addr, g.check("cuMemsetD8Async", fast(g.api.memset, addr, 0, uintptr(c), g.stream))
 }
 
-// fresh takes memory from the driver, giving back what lies unused when there is none left.
+// fresh takes memory from the driver, returning the pool's unused memory if there is none left.
 func (g *gpu) fresh(bytes int) (uintptr, error) {
 	const outOfMemory = 2
 	code := call(g.api.memAlloc, g.result(0), uintptr(bytes))
@@ -71,7 +71,7 @@ func (g *gpu) fresh(bytes int) (uintptr, error) {
 	return uintptr(g.out[0]), g.check("cuMemAlloc", code)
 }
 
-// Spare is what the driver has left, and what lies unused in the pool.
+// Spare is the driver's free memory plus the pool's unused memory.
 func (g *gpu) Spare() (int64, error) {
 	defer g.enter()()
 	err := g.check("cuMemGetInfo", call(g.api.memInfo, g.result(0), g.result(1))) // free, total
@@ -82,7 +82,7 @@ func (g *gpu) Spare() (int64, error) {
 	return n, err
 }
 
-// Free keeps the memory for a later Alloc, unless it is large: the driver waits for the work on it then.
+// Free keeps the memory for a later Alloc, unless it is large: then the driver waits for the work on it.
 func (g *gpu) Free(addr uintptr) error {
 	c, ok := g.pool.used[addr]
 	if !ok {
@@ -109,7 +109,7 @@ func (p *pool) close(g *gpu) {
 	p.free, p.used = nil, nil
 }
 
-// Shared gives pinned memory, which has one address for both sides.
+// Shared returns pinned memory, which has one address for both sides.
 func (g *gpu) Shared(bytes int) (uintptr, []byte, error) {
 	defer g.enter()()
 	var at unsafe.Pointer
@@ -154,8 +154,8 @@ const (
 	onDevice = 2
 )
 
-// copy2D starts the copy that desc2D describes. Its fields, eight bytes each: source x, y, type, host, device, array, pitch;
-// the same seven of the destination; width in bytes; height.
+// copy2D starts the copy described by desc2D. Its fields, eight bytes each: source x, y, type, host, device, array,
+// pitch; the same seven of the destination; width in bytes; height.
 func (g *gpu) copy2D() error {
 	return g.check("cuMemcpy2DAsync", fast(g.api.copy2D, uintptr(unsafe.Pointer(&g.desc2D[0])), g.stream))
 }

@@ -13,7 +13,7 @@ import (
 type nvrtc struct {
 	api     nvrtcAPI
 	version int
-	note    func(string) // is told of what makes a kernel slow
+	note    func(string) // called for warnings about slow kernels
 }
 
 type nvrtcAPI struct {
@@ -43,7 +43,7 @@ func openNVRTC() (*nvrtc, error) {
 	return r, nil
 }
 
-// compile turns a unit into a cubin for arch. The compiler's messages are the error.
+// compile turns a unit into a cubin for arch. The error contains the compiler's messages.
 func (r *nvrtc) compile(s Source, arch string) ([]byte, error) {
 	text, name := zeroEnded(s.Text), zeroEnded(s.Name+".cu")
 	var prog uintptr
@@ -69,7 +69,7 @@ func (r *nvrtc) compile(s Source, arch string) ([]byte, error) {
 	if code := call(r.api.cubin, prog, uintptr(unsafe.Pointer(&cubin[0]))); code != 0 {
 		return nil, fmt.Errorf("kernel %s: nvrtcGetCUBIN: code %d", s.Name, code)
 	}
-	for line := range strings.Lines(r.messages(prog)) { // products that are serialised, registers that are not redistributed
+	for line := range strings.Lines(r.messages(prog)) { // serialised products, registers that are not redistributed
 		if strings.Contains(line, "(C75") {
 			r.note(fmt.Sprintf("kernel %s: %s", s.Name, strings.TrimSpace(line)))
 		}

@@ -4,12 +4,12 @@ package cu
 
 import "runtime"
 
-// Open says that this build has no way to a GPU.
+// Open fails: this build does not support a GPU.
 func Open(ordinal int, progress func(string)) (Driver, error) {
 	return nil, unavailable("device %d was asked for, but this program was built for %s/%s without GPU support", ordinal, runtime.GOOS, runtime.GOARCH)
 }
 
-// NewCommID says that this build has no way to NCCL.
+// NewCommID fails: this build does not support NCCL.
 func NewCommID() (CommID, error) {
 	return CommID{}, unavailable("no NCCL: this program was built for %s/%s without GPU support", runtime.GOOS, runtime.GOARCH)
 }

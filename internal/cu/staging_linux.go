@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// errRecording refuses what would end a recording and leave events behind that nobody can wait for.
+// errRecording rejects calls that would end a recording and leave events that cannot be waited for.
 var errRecording = errors.New("a copy or a wait while work is recorded")
 
-// Uploads go through pinned host memory, so that they run beside the host and the caller's bytes are free at once: a ring of
-// pieces that are filled one after the other, each with an event that says when the GPU has read it.
+// Uploads go through pinned host memory, so that they run asynchronously and the caller's bytes are free at once: a
+// ring of pieces that are filled one after the other, each with an event that tells when the GPU has read it.
 const (
 	pieceSize = 4 << 20
 	pieces    = 4
@@ -39,7 +39,7 @@ func (s *staging) close(g *gpu) {
 	*s = staging{}
 }
 
-// pinned is host memory that the GPU reaches, with an event for what it does there.
+// pinned is pinned host memory, with an event for the GPU's access to it.
 type pinned struct {
 	host  unsafe.Pointer
 	event uintptr
@@ -66,7 +66,7 @@ func (p *pinned) close(g *gpu) {
 	*p = pinned{}
 }
 
-// take gives n ≤ pieceSize bytes of pinned memory that the GPU no longer reads.
+// take returns n ≤ pieceSize bytes of pinned memory that the GPU no longer reads.
 func (s *staging) take(g *gpu, n int) ([]byte, error) {
 	if s.used+n > pieceSize {
 		if err := g.check("cuEventRecord", fast(g.api.eventRecord, s.piece[s.at].event, g.stream)); err != nil {
@@ -82,8 +82,8 @@ func (s *staging) take(g *gpu, n int) ([]byte, error) {
 	return b, nil
 }
 
-// cut divides a rectangle into parts of at most one piece: rows together where they fit, else runs of one row. f gets each
-// part and its place in the dense host bytes.
+// cut divides a rectangle into parts of at most one piece: rows together if they fit, otherwise runs of one row. f gets
+// each part and its range in the dense host bytes.
 func cut(b Block, f func(part Block, from, to int) error) error {
 	if b.Rows == 1 || b.Width > pieceSize {
 		for r := range b.Rows {
@@ -115,8 +115,8 @@ func (g *gpu) Upload(dst Block, src []byte) error {
 	return cut(dst, func(part Block, from, to int) error { return g.upload(part, src[from:to]) })
 }
 
-// Download waits for the work before it and copies to dense host bytes. While one part leaves pinned memory the next is on its
-// way there.
+// Download waits for earlier work and copies to dense host bytes. While one part is copied out of pinned memory the
+// next is in flight.
 func (g *gpu) Download(dst []byte, src Block) error {
 	if g.recording {
 		return errRecording
@@ -154,7 +154,7 @@ func (g *gpu) upload(dst Block, src []byte) error {
 	return g.copy2D()
 }
 
-// arrival is a part on its way through pinned memory.
+// arrival is a part in flight through pinned memory.
 type arrival struct {
 	dst, stage []byte
 	piece      int
@@ -177,7 +177,7 @@ func (g *gpu) download(dst []byte, src Block) (arrival, error) {
 	return arrival{dst, stage, g.stage.at}, err
 }
 
-// land waits for a part and hands it over. A piece that has been left has an event behind its last copy.
+// land waits for a part and copies it out. A piece that is done has an event after its last copy.
 func (g *gpu) land(a arrival) error {
 	if a.dst == nil {
 		return nil
@@ -195,8 +195,8 @@ func (g *gpu) land(a arrival) error {
 	return nil
 }
 
-// fetch is pinned memory, which has one address for both sides. No copy engine takes part: to hand a few bytes from the kernels' engine to that one and
-// back cost a decoding step more than it takes to write them.
+// fetch is pinned memory, which has one address for both sides. It does not use the copy engine: switching between
+// engines for a few bytes cost a decoding step more than writing them.
 type fetch struct {
 	g     *gpu
 	place pinned
@@ -226,7 +226,7 @@ func (f *fetch) Mark() error {
 	return f.g.check("cuEventRecord", fast(f.g.api.eventRecord, f.place.event, f.g.stream))
 }
 
-// Wait is for the mark alone.
+// Wait waits for the mark only.
 func (f *fetch) Wait(dst []byte) error {
 	if len(dst) > f.size {
 		return fmt.Errorf("%d bytes of pinned memory of %d", len(dst), f.size)
@@ -239,7 +239,7 @@ func (f *fetch) Wait(dst []byte) error {
 	return nil
 }
 
-// Free waits for what is under way, if there is anything.
+// Free waits for work in flight, if there is any.
 func (f *fetch) Free() error {
 	defer f.g.enter()()
 	err := f.g.check("wait for the GPU", fast(f.g.api.eventSync, f.place.event))

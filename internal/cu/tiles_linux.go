@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// maxStruct bounds the parameter of LaunchStruct: what every GPU takes.
+// maxStruct bounds the parameter of LaunchStruct: the size every GPU supports.
 const maxStruct = 4096
 
-// tiler holds what cuTensorMapEncodeTiled and a launch by struct read and write, on the heap, where it stays.
+// tiler holds the arguments of cuTensorMapEncodeTiled and of a launch by struct, on the heap, where they do not move.
 type tiler struct {
 	encode  uintptr // cuTensorMapEncodeTiled, 0 before CUDA 12
 	m       *TensorMap
@@ -27,7 +27,7 @@ func (t *tiler) open(cuda *lib) {
 	if cuda.symbols(map[string]*uintptr{"cuTensorMapEncodeTiled": &t.encode}) != nil {
 		return
 	}
-	room := make([]byte, len(TensorMap{})+127) // the driver writes to 64 or 128 bytes, as the version wants it
+	room := make([]byte, len(TensorMap{})+127) // the driver requires 64- or 128-byte alignment, depending on its version
 	t.m = (*TensorMap)(unsafe.Pointer(&room[-uintptr(unsafe.Pointer(&room[0]))&127]))
 	t.params[0] = uintptr(unsafe.Pointer(&t.arg[0]))
 }
@@ -41,7 +41,7 @@ func (g *gpu) TensorMap(m *TensorMap, t *Tiles) error {
 	if err := t.Check(); err != nil {
 		return err
 	}
-	defer g.enter()() // the driver wants a context although the map depends on none
+	defer g.enter()() // the driver requires a context although the map depends on none
 	const bf16, rank, plain, swizzle64, swizzle128, l2Of128, zeros = 9, 4, 0, 2, 3, 2, 0
 	for i := range t.Dims {
 		w.dims[i], w.box[i], w.steps[i] = uint64(t.Dims[i]), uint32(t.Box[i]), 1

@@ -8,15 +8,15 @@ import (
 	"unsafe"
 )
 
-// tuneFrom is the work, in floating-point operations, from which a product is worth timing: some ten microseconds.
+// tuneFrom is the work, in floating-point operations, above which a product is worth timing: about ten microseconds.
 const tuneFrom = 1 << 33
 
-// tuneRows is the number of rows of a product that are compared, spread over all of it.
+// tuneRows is the number of rows of a product that are compared, spread over all rows.
 const tuneRows = 8
 
-// tune times the library's ways to form a product, on its own operands and into memory of its own, and keeps the fastest
-// of those that give the bits of the first. So the choice, which depends on the moment, never shows in a result: ways that cut or
-// order the sum over k differently drop out.
+// tune times the library's algorithms for a product, on its own operands and into separate memory, and keeps the
+// fastest of those that give the bits of the first. The choice, which depends on timing, therefore never affects a
+// result: algorithms that split or order the sum over k differently are excluded.
 func (t *cublasLt) tune(pl *plan, p *Product, ways []ltResult) {
 	size := 2 * ((p.M-1)*p.LdC + p.N)
 	if p.Float {
@@ -24,7 +24,7 @@ func (t *cublasLt) tune(pl *plan, p *Product, ways []ltResult) {
 	}
 	room, err := t.g.fresh(size)
 	if err != nil {
-		return // no memory to try things in: the first way stays
+		return // no memory to try alternatives: keep the first
 	}
 	defer func() {
 		_ = fast(t.g.api.streamSync, t.g.stream)
@@ -38,7 +38,7 @@ func (t *cublasLt) tune(pl *plan, p *Product, ways []ltResult) {
 	for i, w := range ways {
 		pl.algo = w
 		if w.state != 0 || w.workspace > workspaceSize {
-			continue // never the first: the plan would have none
+			continue // never the first: the plan would be empty
 		}
 		if fast(t.g.api.memset, room, 0, uintptr(size), t.g.stream) != 0 {
 			return
@@ -53,13 +53,13 @@ func (t *cublasLt) tune(pl *plan, p *Product, ways []ltResult) {
 		if !ok || !bytes.Equal(got, first) {
 			continue
 		}
-		if ms := t.time(pl, &trial); ms < 0.98*best { // an earlier way wins a draw
+		if ms := t.time(pl, &trial); ms < 0.98*best { // an earlier algorithm wins a tie
 			best, chosen = ms, w
 		}
 	}
 }
 
-// sample forms the product and reads some of its rows.
+// sample computes the product and reads some of its rows.
 func (t *cublasLt) sample(pl *plan, p *Product) ([]byte, bool) {
 	if t.run(pl, p) != 0 {
 		return nil, false
@@ -80,7 +80,7 @@ func (t *cublasLt) sample(pl *plan, p *Product) ([]byte, bool) {
 	return got, true
 }
 
-// time is the milliseconds of one product, or +Inf where it fails.
+// time is the milliseconds of one product, or +Inf if it fails.
 func (t *cublasLt) time(pl *plan, p *Product) float64 {
 	const turns = 5
 	api, e := &t.g.api, &t.events
@@ -97,7 +97,7 @@ func (t *cublasLt) time(pl *plan, p *Product) float64 {
 	return float64(math.Float32frombits(uint32(t.g.out[0]))) / turns
 }
 
-// run starts one product in the plan's way.
+// run starts one product with the plan's algorithm.
 func (t *cublasLt) run(pl *plan, p *Product) int32 {
 	beta := uintptr(unsafe.Pointer(&t.alpha[1]))
 	if p.Accumulate {

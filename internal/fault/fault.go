@@ -1,12 +1,12 @@
-// Package fault gives a panic one end, whichever goroutine it happens in.
+// Package fault handles a panic in any goroutine in one place.
 //
-// The Go runtime ends a program whose goroutine panics with exit code 2 and the stacks of all of them. Every goroutine
-// of this program begins with
+// The Go runtime ends a program whose goroutine panics with exit code 2 and all stacks. Every goroutine of this program
+// begins with
 //
 //	defer fault.Guard()()
 //
-// and a panic goes to the handler that the program has set, which reports it and chooses the exit code. A memory fault
-// is a panic too: a mapped file that somebody cuts short faults where its bytes were.
+// so that a panic goes to the program's handler, which reports it and chooses the exit code. A memory fault is a panic
+// too: accessing a mapped file that was truncated faults.
 package fault
 
 import (
@@ -16,10 +16,11 @@ import (
 
 var handler atomic.Pointer[func(value any, stack []byte)]
 
-// Handle sets what becomes of a panic. The handler must end the program; without one the panic goes on.
+// Handle sets the handler of panics. It must end the program; without one the panic continues.
 func Handle(f func(value any, stack []byte)) { handler.Store(&f) }
 
-// Guard makes faults of the calling goroutine panics, and returns the function that catches them, to be deferred.
+// Guard turns memory faults of the calling goroutine into panics, and returns the function that catches them, to be
+// deferred.
 func Guard() func() {
 	debug.SetPanicOnFault(true)
 	return func() {
@@ -33,7 +34,7 @@ func Guard() func() {
 	}
 }
 
-// Mapped says that a panic's value is a fault at an address: a mapped file became shorter, or its device failed.
+// Mapped reports whether a panic's value is a memory fault: a mapped file was truncated, or its device failed.
 func Mapped(value any) bool {
 	_, ok := value.(interface{ Addr() uintptr })
 	return ok

@@ -1,8 +1,9 @@
 // Package flock keeps two processes from working on one folder.
 //
-// [Acquire] takes the operating system's exclusive lock on the folder, where the system locks folders, and on its LOCK file, into
-// which it writes who holds it. The system drops both when the process ends, however it ends, so there is never a stale lock to
-// clean up. Removing the file frees nothing while the folder is locked. Nothing here waits: a taken lock is refused.
+// [Acquire] takes the operating system's exclusive lock on the folder, if the system can lock folders, and on its LOCK
+// file, into which it writes the owner. The system releases both when the process ends in any way, so there are no
+// stale locks. Removing the file frees nothing while the folder is locked. Nothing here waits: if the lock is held,
+// Acquire fails.
 package flock
 
 import (
@@ -20,17 +21,17 @@ import (
 // Name is the lock file's name in the folder.
 const Name = "LOCK"
 
-// ErrHeld says that another process, or another part of this one, holds the lock.
+// ErrHeld means that another process, or another part of this one, holds the lock.
 var ErrHeld = errors.New("folder is in use")
 
-// Owner says who holds a lock.
+// Owner identifies the holder of a lock.
 type Owner struct {
 	PID   int       `json:"pid"`
 	Host  string    `json:"host"`
 	Since time.Time `json:"since"` // when the lock was taken
 }
 
-// HeldError is an ErrHeld that says by whom. Owner is zero while the holder has not yet written its name.
+// HeldError is an ErrHeld with the owner. Owner is zero while the holder has not yet written its name.
 type HeldError struct {
 	Dir   string
 	Owner Owner
@@ -50,10 +51,11 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 // Lock is a held lock.
 type Lock struct {
 	f   *os.File // LOCK
-	dir *os.File // the folder; nil where folders cannot be locked
+	dir *os.File // the folder; nil if folders cannot be locked
 }
 
-// Acquire locks the folder dir, which must exist, or returns a *HeldError at once. A LOCK that is a symbolic link is refused.
+// Acquire locks the folder dir, which must exist, or returns a *HeldError at once. A LOCK that is a symbolic link is
+// rejected.
 func Acquire(dir string) (*Lock, error) {
 	f, err := vfs.OpenFile(filepath.Join(dir, Name), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -81,7 +83,7 @@ func (l *Lock) take(dir string) (taken bool, err error) {
 	return tryLock(l.f)
 }
 
-// close closes what is open, and so drops the locks.
+// close closes the files, and so releases the locks.
 func (l *Lock) close() error {
 	err := l.f.Close()
 	if l.dir != nil {
@@ -90,7 +92,7 @@ func (l *Lock) close() error {
 	return err
 }
 
-// Release gives the lock back and empties the file. A second call does nothing.
+// Release releases the lock and empties the file. A second call does nothing.
 func (l *Lock) Release() error {
 	if l.f == nil {
 		return nil
@@ -119,7 +121,7 @@ func writeOwner(f *os.File) error {
 	return err
 }
 
-// readOwner reads as much as there is: the holder may be writing this very moment.
+// readOwner reads as much as there is: the holder may be writing at this moment.
 func readOwner(f *os.File) Owner {
 	var o Owner
 	b, err := io.ReadAll(io.LimitReader(f, 4096))

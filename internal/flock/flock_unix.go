@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes the lock of the open file description: children do not inherit it, since Go opens files close-on-exec.
+// tryLock takes the lock of the open file description: children do not inherit it, because Go opens files
+// close-on-exec.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -25,8 +26,8 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
-// lockDir locks the folder itself, which nobody can remove and make anew while its files are in use. Where a file system does not
-// lock folders (NFS), dir is nil and the file's lock is all there is.
+// lockDir locks the folder itself, which cannot be removed and recreated while its files are in use. If the file system
+// cannot lock folders (NFS), dir is nil and only the file is locked.
 func lockDir(name string) (dir *os.File, taken bool, err error) {
 	d, err := os.Open(name)
 	if err != nil {
@@ -36,6 +37,6 @@ func lockDir(name string) (dir *os.File, taken bool, err error) {
 	if err == nil && taken {
 		return d, true, nil
 	}
-	_ = d.Close() // only read from
+	_ = d.Close() // opened for reading only
 	return nil, err != nil, nil
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock locks one byte far past the owner's text: locks are mandatory here, and the text must stay readable to others.
+// tryLock locks one byte far past the owner's text: locks are mandatory here, and the text must remain readable.
 func tryLock(f *os.File) (bool, error) {
 	far := windows.Overlapped{OffsetHigh: 1 << 30}
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &far)
@@ -20,5 +20,5 @@ func tryLock(f *os.File) (bool, error) {
 	return false, &os.PathError{Op: "LockFileEx", Path: f.Name(), Err: err}
 }
 
-// lockDir has nothing to do: a file that is open cannot be removed here.
+// lockDir does nothing: an open file cannot be removed here.
 func lockDir(string) (*os.File, bool, error) { return nil, true, nil }

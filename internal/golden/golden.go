@@ -1,7 +1,7 @@
-// Package golden finds the golden folders that tests compare against, and measures differences.
+// Package golden finds the golden folders that tests compare with, and measures differences.
 //
-// A package keeps the few it needs in its testdata. ANTIPHASE_GOLDEN lists further directories, each either a golden folder or
-// a parent of some; whatever is of the kind that a test asks for is tried too.
+// A package keeps the few it needs in its testdata. ANTIPHASE_GOLDEN lists further directories, each either a golden
+// folder or a parent of some; those of the kind that a test needs are used too.
 package golden
 
 import (
@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// Env names the variable that lists further directories, separated as PATH is.
+// Env is the variable that lists further directories, separated as in PATH.
 const Env = "ANTIPHASE_GOLDEN"
 
-// Dirs lists the golden folders that contain all the files of has: those under local, of which there must be one at least, and
-// those among the directories of Env and their children.
+// Dirs lists the golden folders that contain all the files of has: those under local, at least one of which must exist,
+// and those among the directories of Env and their children.
 func Dirs(t testing.TB, local string, has ...string) []string {
 	t.Helper()
 	list := under(t, local, has)
@@ -30,7 +30,7 @@ func Dirs(t testing.TB, local string, has ...string) []string {
 	return list
 }
 
-// under lists dir itself and its children, as far as they have the files.
+// under lists dir itself and its children that have the files.
 func under(t testing.TB, dir string, has []string) []string {
 	t.Helper()
 	children, err := os.ReadDir(dir)
@@ -58,7 +58,7 @@ func hasAll(dir string, has []string) bool {
 	return true
 }
 
-// Relative is ‖got − want‖/‖want‖, the plain norm of the difference where want is zero, and NaN where lengths differ.
+// Relative is ‖got − want‖/‖want‖, the plain norm of the difference if want is zero, and NaN if lengths differ.
 func Relative(got, want []float64) float64 {
 	if len(got) != len(want) {
 		return math.NaN()
@@ -74,7 +74,7 @@ func Relative(got, want []float64) float64 {
 	return math.Sqrt(diff / norm)
 }
 
-// Largest is max |got − want|, and NaN where lengths differ or anything is not a number.
+// Largest is max |got − want|, and NaN if lengths differ or anything is NaN.
 func Largest(got, want []float64) float64 {
 	if len(got) != len(want) {
 		return math.NaN()

@@ -1,11 +1,11 @@
-// Package hostmem tells how much memory the machine can still give to this process.
+// Package hostmem tells how much memory is available to this process.
 package hostmem
 
 import "math"
 
-// Unknown is what Available returns where the system does not say.
+// Unknown is returned by Available if the system does not say.
 const Unknown = math.MaxInt64
 
-// Available is how many more bytes the process can take before the system refuses them, swaps or kills: the least of what is free on the
-// machine, what its control group has left, and what its limit on address space has left.
+// Available is the number of bytes the process can allocate before the system refuses, swaps or kills: the minimum of
+// the machine's free memory, the rest of its control group's limit, and the rest of its address-space limit.
 func Available() int64 { return available() }

@@ -29,7 +29,7 @@ func machine() int64 {
 	return Unknown
 }
 
-// group is the least that the control groups of this process have left, from its own up to the root.
+// group is the minimum that the control groups of this process have left, up to the root.
 func group(root string) int64 {
 	left := int64(Unknown)
 	b, _ := os.ReadFile("/proc/self/cgroup")
@@ -67,11 +67,11 @@ func number(path string) (int64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64) // "max" is no number
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64) // "max" is not a number
 	return n, err == nil
 }
 
-// space is what the limit on address space (ulimit -v) leaves.
+// space is the rest of the address-space limit (ulimit -v).
 func space() int64 {
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &r) != nil || r.Cur > Unknown/2 {

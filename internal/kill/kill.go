@@ -14,8 +14,9 @@ import (
 // Moments are when a process is killed: after a random time of at least From and less than To.
 type Moments struct{ From, To time.Duration }
 
-// Repeat starts processes one after the other and kills each (SIGKILL), until n have been. after is told about each of them, with the number of
-// kills so far; finished says that the process had ended by itself before its moment, which must be without an error.
+// Repeat starts processes one after the other and kills each (SIGKILL), until n have been killed. after is called for
+// each, with the number of kills so far; finished means that the process ended by itself before its moment, which must
+// be without an error.
 func (m Moments) Repeat(t testing.TB, n int, start func() *exec.Cmd, after func(kills int, finished bool)) {
 	t.Helper()
 	g := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))

@@ -12,7 +12,7 @@ func Word(s string, candidates []string) (string, int) {
 	return best, least
 }
 
-// Close is the nearest candidate where it is near enough to be worth naming, else "".
+// Close is the nearest candidate if it is near enough to suggest, otherwise "".
 func Close(s string, candidates []string) string {
 	if w, d := Word(s, candidates); d >= 0 && d <= max(2, len(s)/3) {
 		return w
@@ -20,7 +20,7 @@ func Close(s string, candidates []string) string {
 	return ""
 }
 
-// Distance is Levenshtein's, and counts two letters exchanged as one step.
+// Distance is Levenshtein's; a transposition counts as one step.
 func Distance(a, b string) int {
 	const most = 80 // bytes compared
 	a, b = a[:min(len(a), most)], b[:min(len(b), most)]

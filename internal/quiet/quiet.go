@@ -1,5 +1,5 @@
-// Package quiet times a kernel on a machine that is not quiet: in turns with a loop whose speed is known, on the thread's own
-// processor time, keeping the samples around which that loop ran undisturbed. It is for benchmarks only.
+// Package quiet times a kernel on a busy machine: alternating with a loop of known speed, in the thread's own CPU time,
+// keeping the samples around which that loop ran undisturbed. It is for benchmarks only.
 package quiet
 
 import (
@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// Loop is a loop that does nothing but what the machine does fastest: Ops operations a turn.
+// Loop is a loop that runs at the machine's peak: Ops operations per iteration.
 type Loop struct {
 	Ops float64
 	Run func(turns int)
 }
 
-// Time times f, which makes so many operations, in turns with a loop of about the same length on one thread. It keeps
-// the samples around which the loop was near its best, because a neighbour on the same core takes more from some kernels
-// than from others, and reports their medians: rate, and share of the loop's.
+// Time times f, which makes this many operations, alternating with a loop of about the same length on one thread. It
+// keeps the samples around which the loop was near its best, because another process on the same core slows some
+// kernels more than others, and reports their medians: rate, and share of the loop's.
 func Time(b *testing.B, peak Loop, ops float64, f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

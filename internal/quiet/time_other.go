@@ -6,5 +6,5 @@ import "time"
 
 var begin = time.Now()
 
-// threadTime is the time of day where a thread's own is not to be had.
+// threadTime is wall-clock time if a thread's own is not available.
 func threadTime() time.Duration { return time.Since(begin) }

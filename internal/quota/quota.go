@@ -1,4 +1,4 @@
-// Package quota holds a parser to memory in proportion to its input, in tests.
+// Package quota checks in tests that a parser's memory is proportional to its input.
 package quota
 
 import (
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Check runs f on an input of n bytes and fails when it allocates more than times·n bytes and a few megabytes for what any call takes. All that
-// f allocates counts, kept or not, so the bound holds for the memory in use at any moment too.
+// Check runs f on an input of n bytes and fails if it allocates more than times·n bytes plus a few megabytes. All
+// allocations of f count, kept or not, so this also bounds the memory in use at any moment.
 func Check(t testing.TB, name string, n, times int, f func()) {
 	t.Helper()
 	const free = 8 << 20

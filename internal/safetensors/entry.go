@@ -9,7 +9,7 @@ import (
 	"antiphase/internal/half"
 )
 
-// FromBytes makes an entry of bytes that are already in the file's form.
+// FromBytes makes an entry of bytes already in file format.
 func FromBytes(name string, d DType, shape []int, b []byte) Entry {
 	return Entry{name, d, shape, func(w io.Writer) error {
 		_, err := w.Write(b)

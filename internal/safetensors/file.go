@@ -17,11 +17,11 @@ type File struct {
 	head  *header
 	data  []byte // the tensors' bytes: the mapping after the header; nil once closed
 	unmap func() error
-	parts map[string][]held // of a file that is several, see OpenSliced
+	parts map[string][]held // of a file that consists of several, see OpenSliced
 }
 
-// Open maps the file at path and checks its header. The file must not be shortened while it is open:
-// views are of the mapping, and touching a page that is gone ends the process. Replace files by rename.
+// Open maps the file at path and checks its header. The file must not be truncated while it is open: views refer to the
+// mapping, and touching a missing page ends the process. Replace files by rename.
 func Open(path string) (*File, error) { return OpenFS(vfs.OS{}, path) }
 
 // OpenFS is Open on a file system.
@@ -39,7 +39,7 @@ func OpenFS(fsys vfs.FS, path string) (*File, error) {
 	return f, nil
 }
 
-// Parse checks b as a whole safetensors file; the result's views are of b.
+// Parse checks b as a complete safetensors file; the result's views refer to b.
 func Parse(b []byte) (*File, error) {
 	h, err := parseHeader(b)
 	if err != nil {
@@ -48,7 +48,7 @@ func Parse(b []byte) (*File, error) {
 	return &File{path: "in memory", head: h, data: b[h.start:], unmap: func() error { return nil }}, nil
 }
 
-// Close ends the mapping; views taken before must not be used any more.
+// Close ends the mapping; earlier views must not be used afterwards.
 func (f *File) Close() error {
 	unmap := f.unmap
 	f.data, f.unmap = nil, func() error { return nil }
@@ -64,16 +64,16 @@ func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.head.infos)) 
 // Infos returns the tensors in the order of their bytes in the file.
 func (f *File) Infos() []Info { return f.head.order }
 
-// Info describes the tensor name; false when the file has none of that name.
+// Info describes the tensor name; false if the file has none of that name.
 func (f *File) Info(name string) (Info, bool) {
 	t, ok := f.head.infos[name]
 	return t, ok
 }
 
-// Metadata returns the free text of the header, nil when there is none.
+// Metadata returns the free text of the header, nil if there is none.
 func (f *File) Metadata() map[string]string { return f.head.meta }
 
-// Bytes returns a view of a tensor's bytes, valid until Close, not to be written to; of slices it puts them together.
+// Bytes returns a read-only view of a tensor's bytes, valid until Close; slices are assembled.
 func (f *File) Bytes(name string) ([]byte, error) {
 	t, ok := f.Info(name)
 	if !ok {

@@ -86,7 +86,7 @@ func (h *header) readMetadata(d *decoder) error {
 	return nil
 }
 
-// checkLayout holds the tensors to cover the size bytes of data exactly: each begins where the one before it ends.
+// checkLayout checks that the tensors cover the size bytes of data exactly: each begins where the previous one ends.
 func (h *header) checkLayout(size int64) error {
 	slices.SortFunc(h.order, func(a, b Info) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End), cmp.Compare(a.Name, b.Name))
@@ -109,10 +109,10 @@ func (h *header) checkLayout(size int64) error {
 	return nil
 }
 
-// decoder reads the header token by token: nothing nests deeper than the format does, and a repeated key is seen.
+// decoder reads the header token by token: nesting is limited to that of the format, and repeated keys are detected.
 type decoder struct{ *json.Decoder }
 
-// object reads {"key": …}, calling value at each value, and refuses a repeated key.
+// object reads {"key": …}, calling value at each value, and rejects a repeated key.
 func (d *decoder) object(value func(key string) error) error {
 	if err := d.delim('{'); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (d *decoder) integers(bits int) ([]int64, error) {
 	return list, d.delim(']')
 }
 
-// info reads one tensor's description and checks it against itself.
+// info reads one tensor's description and checks its consistency.
 func (d *decoder) info(name string) (Info, error) {
 	t := Info{Name: name, Shape: []int{}}
 	var shape, offsets []int64

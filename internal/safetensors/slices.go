@@ -9,8 +9,8 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// Slice says which elements of a whole tensor one tensor of a file holds: of the rows and columns named, taken row by row,
-// elements [From, To). A tensor of one dimension is a row.
+// Slice describes which elements of a whole tensor one tensor of a file holds: elements [From, To) of the named rows
+// and columns, row by row. A tensor of one dimension is a row.
 type Slice struct {
 	Of    string   `json:"of"` // name of the whole tensor
 	Shape []int    `json:"shape"`
@@ -39,8 +39,8 @@ type held struct {
 	tensor string
 }
 
-// OpenSliced opens files that together hold whole tensors, in slices or not, and gives them as one. Its tensors are put
-// together when they are read, in new memory.
+// OpenSliced opens files that together hold whole tensors, possibly in slices, as one file. Its tensors are assembled
+// when they are read, in new memory.
 func OpenSliced(fsys vfs.FS, paths []string) (*File, error) {
 	f := &File{path: "no file", head: &header{infos: map[string]Info{}}, data: []byte{}, parts: map[string][]held{}}
 	var open []*File
@@ -104,7 +104,7 @@ func (f *File) include(p *File) error {
 	return nil
 }
 
-// wholeSlice is a tensor that is not cut.
+// wholeSlice is a tensor that is not sliced.
 func wholeSlice(t Info) Slice {
 	rows, cols := matrix(t.Shape)
 	return Slice{Of: t.Name, Shape: t.Shape, Rows: [][2]int{{0, rows}}, Cols: [][2]int{{0, cols}}, To: rows * cols}
@@ -128,7 +128,7 @@ func elements(shape []int) int {
 	return rows * cols
 }
 
-// check holds a slice to its tensor's length and to the whole's bounds.
+// check checks a slice against its tensor's length and the whole's bounds.
 func (s Slice) check(t Info) error {
 	if _, ok := byteSize(t.DType, s.Shape); !ok || s.From < 0 || s.To < s.From || s.To-s.From != elements(t.Shape) {
 		return fmt.Errorf("elements [%d, %d) of %v are not its %v", s.From, s.To, s.Shape, t.Shape)
@@ -141,7 +141,7 @@ func (s Slice) check(t Info) error {
 	return nil
 }
 
-// total is the length of runs, −1 where they are not in order within n.
+// total is the length of runs, −1 if they are not in order within n.
 func total(runs [][2]int, n int) int {
 	sum, end := 0, 0
 	for _, r := range runs {
@@ -153,7 +153,7 @@ func total(runs [][2]int, n int) int {
 	return sum
 }
 
-// assemble puts a tensor together from its slices.
+// assemble joins a tensor's slices.
 func (f *File) assemble(name string) ([]byte, error) {
 	t := f.head.infos[name]
 	size := t.DType.Size()
@@ -164,7 +164,7 @@ func (f *File) assemble(name string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		i := 0 // element of the rows and columns that the slice is of
+		i := 0 // index among the elements of the slice's rows and columns
 		for _, r := range h.Rows {
 			for row := r[0]; row < r[1]; row++ {
 				for _, c := range h.Cols {

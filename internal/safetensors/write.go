@@ -22,8 +22,8 @@ type Entry struct {
 	WriteTo func(w io.Writer) error
 }
 
-// Write writes a whole file. Tensors are laid out by element type, widest first, then by name, whatever the order of entries,
-// so that the same tensors give the same bytes and every tensor is aligned to its element.
+// Write writes a complete file. Tensors are laid out by element type, widest first, then by name, independent of the
+// order of entries, so that the same tensors give the same bytes and every tensor is aligned to its element.
 func Write(w io.Writer, entries []Entry, meta map[string]string) error {
 	infos, head, err := layout(entries, meta)
 	if err != nil {
@@ -61,7 +61,7 @@ func Size(entries []Entry, meta map[string]string) (int64, error) {
 	return n, nil
 }
 
-// layout gives each entry its place and renders the length and the padded header.
+// layout assigns each entry its offset and renders the length and the padded header.
 func layout(entries []Entry, meta map[string]string) ([]Info, []byte, error) {
 	infos := make([]Info, len(entries))
 	for i, e := range entries {
@@ -151,7 +151,7 @@ func writeJSON(b *bytes.Buffer, v any) error {
 	return nil
 }
 
-// exactWriter passes bytes on and refuses more than it was promised.
+// exactWriter forwards bytes and rejects more than announced.
 type exactWriter struct {
 	w    io.Writer
 	left int64

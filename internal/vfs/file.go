@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Or is fsys, or the machine's file system where it is nil.
+// Or is fsys, or the machine's file system if it is nil.
 func Or(fsys FS) FS {
 	if fsys == nil {
 		return OS{}
@@ -38,13 +38,14 @@ func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// WriteFile makes b the contents of a file, durably: a crash leaves the old file or the new one. A symbolic link is replaced, not
-// written through.
+// WriteFile replaces the contents of a file by b, durably: a crash leaves the old file or the new one. A symbolic link
+// is replaced, not followed.
 func WriteFile(fsys FS, name string, b []byte) error {
 	return Write(fsys, name, func(w io.Writer) error { _, err := w.Write(b); return err })
 }
 
-// Write is WriteFile of what write streams. Until the rename the contents are in a file beside it, see Temporary.
+// Write is WriteFile of what write streams. Until the rename the contents are in a temporary file next to it, see
+// Temporary.
 func Write(fsys FS, name string, write func(io.Writer) error) error {
 	tmp := Temporary(name)
 	err := WriteNew(fsys, tmp, write)
@@ -52,13 +53,13 @@ func Write(fsys FS, name string, write func(io.Writer) error) error {
 		err = fsys.Rename(tmp, name)
 	}
 	if err != nil {
-		_ = fsys.Remove(tmp) // else the owner's sweep does it
+		_ = fsys.Remove(tmp) // otherwise the owner's sweep does it
 		return named(err, tmp, name)
 	}
 	return fsys.SyncDir(filepath.Dir(name))
 }
 
-// named makes an error speak of name instead of its temporary, which the caller does not know.
+// named makes an error refer to name instead of its temporary, which the caller does not know.
 func named(err error, tmp, name string) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok && p.Path == tmp {
 		p.Path = name
@@ -69,8 +70,8 @@ func named(err error, tmp, name string) error {
 	return err
 }
 
-// WriteNew streams a new file and syncs its contents; its name is for SyncDir. A failed sync is not tried again: the kernel may have
-// dropped the pages.
+// WriteNew streams a new file and syncs its contents; SyncDir must make its name durable. A failed sync is not retried:
+// the kernel may have dropped the pages.
 func WriteNew(fsys FS, name string, write func(io.Writer) error) error {
 	f, err := fsys.Create(name)
 	if err != nil {
@@ -82,7 +83,7 @@ func WriteNew(fsys FS, name string, write func(io.Writer) error) error {
 	return errors.Join(err, f.Close())
 }
 
-// Temporary is a name beside name that nobody else has: name.tmp- and 16 hexadecimal digits.
+// Temporary is a unique name next to name: name.tmp- and 16 hexadecimal digits.
 func Temporary(name string) string { return name + ".tmp-" + Unique() }
 
 // Hidden is such a name that listings do not show: .name.tmp- and the digits.
@@ -90,18 +91,19 @@ func Hidden(name string) string {
 	return Temporary(filepath.Join(filepath.Dir(name), "."+filepath.Base(name)))
 }
 
-// idle is how long nobody has touched what a killed process left. A process that works on a temporary writes to it all the time.
+// idle is the time without changes after which a temporary belongs to a killed process. A live process writes to it all
+// the time.
 const idle = 10 * time.Minute
 
 var temporary = regexp.MustCompile(`^\.tmp-[0-9a-f]{16}(\.old)?$`)
 
-// Sweep deletes the temporaries of name, hidden or not, that killed processes left beside it, as far as it can.
+// Sweep deletes the temporaries of name, hidden or not, that killed processes left, as far as it can.
 func Sweep(fsys FS, name string) {
 	dir, base := filepath.Split(filepath.Clean(name))
 	if dir == "" {
 		dir = "."
 	}
-	names, _ := fsys.ReadDir(dir) // what cannot be listed cannot be swept
+	names, _ := fsys.ReadDir(dir) // a folder that cannot be listed cannot be swept
 	for _, n := range names {
 		rest, ours := strings.CutPrefix(strings.TrimPrefix(n, "."), strings.TrimPrefix(base, "."))
 		if path := filepath.Join(dir, n); ours && temporary.MatchString(rest) && time.Since(touched(fsys, path)) > idle {
@@ -110,7 +112,7 @@ func Sweep(fsys FS, name string) {
 	}
 }
 
-// touched is when a file, or any file in a folder, was last changed; now where that cannot be told.
+// touched is when a file, or any file in a folder, was last changed; now if that is unknown.
 func touched(fsys FS, name string) time.Time {
 	info, err := fsys.Stat(name)
 	if err != nil {
@@ -132,21 +134,21 @@ func touched(fsys FS, name string) time.Time {
 	return last
 }
 
-// Unique is 16 hexadecimal digits that nobody else has.
+// Unique is 16 random hexadecimal digits.
 func Unique() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// Exists says whether something has that name.
+// Exists reports whether something has that name.
 func Exists(fsys FS, name string) bool {
 	_, err := fsys.Stat(name)
 	return err == nil
 }
 
-// Glob lists the paths in dir whose name matches pattern, sorted; none where there is no folder. Unlike filepath.Glob it takes dir as it is,
-// whatever characters it has.
+// Glob lists the paths in dir whose name matches pattern, sorted; none if there is no folder. Unlike filepath.Glob it
+// takes dir literally.
 func Glob(fsys FS, dir, pattern string) (out []string, err error) {
 	names, err := fsys.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

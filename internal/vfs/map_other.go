@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// mapFile reads the first size bytes of f, where files are not mapped.
+// mapFile reads the first size bytes of f, on systems without mapping.
 func mapFile(f *os.File, size int) (b []byte, unmap func() error, err error) {
 	b = make([]byte, size)
 	if _, err := io.ReadFull(f, b); err != nil {

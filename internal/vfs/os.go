@@ -91,7 +91,7 @@ func (OS) Stat(name string) (Info, error) {
 	}
 	link := st.Mode()&os.ModeSymlink != 0
 	if link {
-		if target, err := os.Stat(name); err == nil { // a dangling link is still something there
+		if target, err := os.Stat(name); err == nil { // a dangling link still exists
 			st = target
 		}
 	}

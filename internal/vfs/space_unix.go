@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// free counts the blocks that an ordinary user may still take.
+// free counts the blocks available to an ordinary user.
 func free(name string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(name, &st); err != nil {
@@ -22,5 +22,5 @@ func free(name string) (int64, error) {
 	return int64(blocks * size), nil
 }
 
-// IsNoSpace says whether err means a full volume or a spent quota.
+// IsNoSpace reports whether err means a full volume or an exhausted quota.
 func IsNoSpace(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }

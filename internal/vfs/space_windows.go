@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// free asks for the bytes this user may still take, quota included.
+// free returns the bytes available to this user, including quota.
 func free(name string) (int64, error) {
 	path, err := windows.UTF16PtrFromString(name)
 	if err != nil {
@@ -21,7 +21,7 @@ func free(name string) (int64, error) {
 	return int64(min(n, math.MaxInt64)), nil
 }
 
-// IsNoSpace says whether err means a full volume or a spent quota.
+// IsNoSpace reports whether err means a full volume or an exhausted quota.
 func IsNoSpace(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) || errors.Is(err, syscall.ENOSPC)
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Sum hashes and counts what was truly written through it.
+// Sum hashes and counts the bytes actually written through it.
 type Sum struct {
 	Bytes int64
 	w     io.Writer

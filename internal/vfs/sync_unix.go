@@ -4,7 +4,7 @@ package vfs
 
 import "os"
 
-// syncDir fsyncs the folder itself: without it a rename may be undone by a power loss.
+// syncDir fsyncs the folder itself: without it a power loss may undo a rename.
 func syncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package vfs is the narrow seam between code that must survive a crash and the file system.
+// Package vfs is the interface between code that must survive a crash and the file system.
 //
-// Code under test takes an [FS]; [OS] is the real one. The test doubles live in vfstest: an in-memory file system that
-// forgets what was not synced, and a wrapper that fails or watches any operation.
-// The interface has only what a careful writer needs, so that every step a crash can fall between is one call.
+// Code under test takes an [FS]; [OS] is the real one. The test doubles are in vfstest: an in-memory file system that
+// forgets what was not synced, and a wrapper that fails or observes any operation. The interface has only what a
+// careful writer needs, so that every step a crash can fall between is one call.
 package vfs
 
 import (
@@ -15,38 +15,39 @@ import (
 	"time"
 )
 
-// ErrLink says that a name that must be a file is a symbolic link.
+// ErrLink means that a name that must be a file is a symbolic link.
 var ErrLink = errors.New("is a symbolic link, and would be written through")
 
-// ErrNotRegular says that a name is a folder, a device or a pipe where a file's bytes are wanted.
+// ErrNotRegular means that a name is a folder, a device or a pipe instead of a file.
 var ErrNotRegular = errors.New("is not a regular file")
 
-// ErrTooLarge says that a file has more bytes than its kind ever has.
+// ErrTooLarge means that a file is larger than any of its kind.
 var ErrTooLarge = errors.New("too large")
 
 // FS is a file system. Paths are those of package os; errors satisfy errors.Is with fs.ErrNotExist and fs.ErrExist.
 type FS interface {
 	// Create makes a file or empties the one there, for writing.
 	Create(name string) (File, error)
-	// Append opens a file for writing and cuts it to size bytes, or makes it where there is none and size is 0. It does not
-	// follow a symbolic link in the last part of the name.
+	// Append opens a file for writing and truncates it to size bytes, or creates it if there is none and size is 0. It
+	// does not follow a symbolic link in the last part of the name.
 	Append(name string, size int64) (File, error)
 	// Open opens a file for reading.
 	Open(name string) (File, error)
-	// Map gives the bytes of a regular file, mapped where the system can, until unmap is called. They are not to be written to.
+	// Map returns the bytes of a regular file, mapped if the system can, until unmap is called. They must not be
+	// written to.
 	Map(name string) (b []byte, unmap func() error, err error)
 	// Mkdir makes one folder; its parent must exist and it must not.
 	Mkdir(name string) error
-	// Rename moves a file or folder within its own folder, in one step that a crash does not split.
-	// It replaces a file there, and fails where a folder with something in it is.
+	// Rename moves a file or folder within its own folder, atomically with respect to crashes. It replaces a file
+	// there, and fails if there is a non-empty folder.
 	Rename(from, to string) error
 	// Remove deletes a file or an empty folder.
 	Remove(name string) error
 	// ReadDir returns the sorted names in a folder.
 	ReadDir(name string) ([]string, error)
-	// Stat describes a file or folder, or what a symbolic link points to.
+	// Stat describes a file or folder, or the target of a symbolic link.
 	Stat(name string) (Info, error)
-	// SyncDir makes a folder's names durable: creations, renames and removals in it. File contents are File.Sync's part.
+	// SyncDir makes a folder's names durable: creations, renames and removals in it. File.Sync does that for contents.
 	SyncDir(name string) error
 	// Free returns the bytes that may still be written to the volume holding name.
 	Free(name string) (int64, error)
@@ -62,7 +63,7 @@ type File interface {
 	Sync() error
 }
 
-// Info is what Stat tells.
+// Info is the result of Stat.
 type Info struct {
 	Size int64
 	Dir  bool
@@ -93,7 +94,8 @@ func MkdirAll(fsys FS, name string) error {
 	return fsys.SyncDir(parent)
 }
 
-// RemoveAll deletes a file or a folder with all in it; nothing there is no error. A symbolic link is deleted, never followed.
+// RemoveAll deletes a file or a folder with everything in it; if nothing exists that is not an error. A symbolic link
+// is deleted, never followed.
 func RemoveAll(fsys FS, name string) error {
 	info, err := fsys.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {

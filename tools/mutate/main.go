@@ -1,13 +1,15 @@
-// Command mutate plants bugs one at a time and says which of them the tests notice.
+// Command mutate plants bugs one at a time and reports which of them the tests detect.
 //
-// Bugs are data, tools/mutate/bugs.json (and stranger.json): a file, a text that stands in it exactly once, what to put in its place, and the packages whose
-// tests should notice. Nothing in the tree is changed: the toolchain is given the altered file as an overlay.
+// Bugs are data, tools/mutate/bugs.json (and stranger.json): a file, a text that occurs in it exactly once, its
+// replacement, and the packages whose tests should detect it. Nothing in the tree is changed: the toolchain gets the
+// altered file as an overlay.
 //
 //	go run tools/mutate/main.go                 # all of them, from the repository's root
 //	go run tools/mutate/main.go -run tokenizer  # those whose name matches
 //	go run tools/mutate/main.go -list           # print them
 //
-// It exits with 1 when a bug survives, and with 2 when one cannot be planted: then the code has moved on, and the list must follow.
+// It exits with 1 if a bug survives, and with 2 if one cannot be planted: then the code has changed, and the list must
+// be updated.
 package main
 
 import (
@@ -27,7 +29,7 @@ import (
 type bug struct {
 	Name  string   `json:"name"`  // package: what is broken
 	File  string   `json:"file"`  // relative to the root
-	Old   string   `json:"old"`   // stands in it exactly once
+	Old   string   `json:"old"`   // occurs in it exactly once
 	New   string   `json:"new"`   // the bug
 	Tests []string `json:"tests"` // packages, and perhaps -run NAME
 }
@@ -96,7 +98,7 @@ func read(path, match string) ([]bug, error) {
 	return out, nil
 }
 
-// try plants the bug and runs its tests: noticed when they fail.
+// try plants the bug and runs its tests: it is detected if they fail.
 func (b bug) try(limit time.Duration) (noticed bool, err error) {
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
@@ -146,7 +148,7 @@ func goRun(limit time.Duration, args ...string) (string, error) {
 	return string(out), err
 }
 
-// firstLine is the first line of a text that says something.
+// firstLine is the first non-empty line of a text.
 func firstLine(s string) string {
 	for line := range strings.Lines(s) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

@@ -1,4 +1,4 @@
-// Package cutest is a GPU that only writes down what it is asked: launchers are tested against it on any machine.
+// Package cutest is a GPU driver that only records calls, so that launchers can be tested on any machine.
 package cutest
 
 import (
@@ -17,7 +17,7 @@ type Launch struct {
 	Struct      []byte // of LaunchStruct
 }
 
-// Driver records. Its memory is numbers without bytes behind them: what is read back is zero.
+// Driver records calls. Its memory is addresses without bytes: reads return zero.
 type Driver struct {
 	Launches []Launch
 	Products []cu.Product
@@ -26,11 +26,12 @@ type Driver struct {
 	Loaded   []string   // units, in the order of their first use
 	Graphs   int        // launches of graphs
 	Recorded int        // launches, products, clears and moves inside the last graph
-	Order    []string   // graphs, marks, waits for them, copies and Syncs as they were asked for, up to its capacity
+	Order    []string   // graphs, marks, waits, copies and Syncs in order, up to its capacity
 	Live     int        // bytes allocated and not freed
-	NoLt     bool       // MatMul finds no way
-	Quiet    bool       // record nothing, so that a test sees the caller's allocations alone
-	// Params is how many parameters each kernel has; a launch with another number is an error. Nil: not looked at.
+	NoLt     bool       // MatMul supports nothing
+	Quiet    bool       // record nothing, so that a test sees only the caller's allocations
+	// Params is the number of parameters of each kernel; a launch with another number is an error. Nil disables the
+	// check.
 	Params map[string]int
 	Device cu.Info
 
@@ -61,14 +62,14 @@ func (d *Driver) Reset() {
 	d.Launches, d.Products, d.Clears, d.Moves, d.Graphs, d.Order = nil, nil, nil, nil, 0, d.Order[:0]
 }
 
-// note writes down a call's place among the others.
+// note records a call's place among the others.
 func (d *Driver) note(call string) {
 	if len(d.Order) < cap(d.Order) {
 		d.Order = append(d.Order, call)
 	}
 }
 
-// aside counts a call that belongs to a graph, and says that there is nothing more to do about it.
+// aside counts a call that belongs to a graph, and reports whether there is nothing more to do.
 func (d *Driver) aside() bool {
 	if d.recording {
 		d.Recorded++
@@ -91,7 +92,7 @@ func (d *Driver) Alloc(bytes int) (uintptr, error) {
 	return at, nil
 }
 
-// Free refuses what Alloc did not give.
+// Free rejects addresses that Alloc did not return.
 func (d *Driver) Free(addr uintptr) error {
 	n, ok := d.sizes[addr]
 	if !ok {
@@ -108,20 +109,20 @@ func (d *Driver) Shared(bytes int) (uintptr, []byte, error) {
 	return at, make([]byte, bytes), err
 }
 
-// Upload looks at the sizes, and refuses a copy that would become part of a graph.
+// Upload checks sizes, and rejects a copy during a recording.
 func (d *Driver) Upload(dst cu.Block, src []byte) error {
 	d.note("upload")
 	return d.fits(dst, len(src))
 }
 
-// Download gives zeros, and refuses likewise.
+// Download returns zeros, with the same checks.
 func (d *Driver) Download(dst []byte, src cu.Block) error {
 	d.note("download")
 	clear(dst)
 	return d.fits(src, len(dst))
 }
 
-// NewFetch gives zeros, too.
+// NewFetch returns a fetch of zeros.
 func (d *Driver) NewFetch(bytes int) (cu.Fetch, error) {
 	at, err := d.Alloc(bytes)
 	return &fetch{d: d, at: at, room: bytes}, err
@@ -136,7 +137,7 @@ type fetch struct {
 // Addr is an address.
 func (f *fetch) Addr() uintptr { return f.at }
 
-// Mark refuses to become part of a graph.
+// Mark fails during a recording.
 func (f *fetch) Mark() error {
 	f.d.note("mark")
 	return f.d.fits(cu.Block{}, 0)
@@ -193,7 +194,7 @@ func (d *Driver) Func(module uintptr, name string) (cu.Func, error) {
 	return cu.Func(len(d.names)), nil
 }
 
-// Reserve refuses more shared memory than a block may have.
+// Reserve rejects more shared memory than a block may have.
 func (d *Driver) Reserve(f cu.Func, shared int) error {
 	if shared > d.Device.Shared {
 		return fmt.Errorf("kernel %s: %d bytes of shared memory, at most %d", d.names[f-1], shared, d.Device.Shared)
@@ -201,10 +202,10 @@ func (d *Driver) Reserve(f cu.Func, shared int) error {
 	return nil
 }
 
-// Usage knows nothing.
+// Usage is unknown.
 func (d *Driver) Usage(cu.Func) cu.Usage { return cu.Usage{} }
 
-// Launch records, and refuses geometry that no GPU takes.
+// Launch records, and rejects geometry that no GPU supports.
 func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64) error {
 	if err := d.takes(f, grid, block, len(args)); err != nil || d.aside() {
 		return err
@@ -213,7 +214,7 @@ func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64
 	return nil
 }
 
-// takes refuses geometry that no GPU takes, and another number of parameters than the kernel has.
+// takes rejects geometry that no GPU supports, and a wrong number of parameters.
 func (d *Driver) takes(f cu.Func, grid, block cu.Dim, params int) error {
 	name, threads := d.names[f-1], block.X*block.Y*block.Z
 	if grid.X < 1 || grid.Y < 1 || grid.Z < 1 || grid.X > 1<<31-1 || grid.Y > 65535 || grid.Z > 65535 || threads < 1 || threads > 1024 {
@@ -225,7 +226,7 @@ func (d *Driver) takes(f cu.Func, grid, block cu.Dim, params int) error {
 	return nil
 }
 
-// LaunchStruct records likewise.
+// LaunchStruct records in the same way.
 func (d *Driver) LaunchStruct(f cu.Func, grid, block cu.Dim, shared int, arg []byte) error {
 	if err := d.takes(f, grid, block, 1); err != nil || d.aside() {
 		return err
@@ -234,7 +235,7 @@ func (d *Driver) LaunchStruct(f cu.Func, grid, block cu.Dim, shared int, arg []b
 	return nil
 }
 
-// TensorMap refuses what the copy engine does not take.
+// TensorMap rejects what the copy engine does not support.
 func (d *Driver) TensorMap(m *cu.TensorMap, t *cu.Tiles) error {
 	*m = cu.TensorMap{}
 	return t.Check()
@@ -252,7 +253,7 @@ func (d *Driver) MatMul(p *cu.Product) (bool, error) {
 	return true, nil
 }
 
-// Sync returns what Fail left.
+// Sync returns the error set by Fail.
 func (d *Driver) Sync() error {
 	d.note("sync")
 	err := d.err
@@ -260,7 +261,7 @@ func (d *Driver) Sync() error {
 	return err
 }
 
-// Record counts what f asks for; the replay is counted too.
+// Record counts what f calls; replays are counted too.
 func (d *Driver) Record(f func()) (cu.Graph, error) {
 	d.Recorded, d.recording = 0, true
 	f()
@@ -286,5 +287,5 @@ func (d *Driver) Time(f func()) (float64, error) {
 	return 0, nil
 }
 
-// Close has nothing to give back.
+// Close has nothing to release.
 func (d *Driver) Close() error { return nil }

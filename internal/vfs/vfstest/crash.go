@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// Crash returns what a power loss now could leave. With a nil rng only what was synced stays. Otherwise each unsynced change
-// of a folder stays or is lost by itself, in any combination but one: a change of a name whose earlier change was lost is lost
-// too, for no journal gives the second without the first. An unsynced file is as it was synced, as it is now, cut
-// somewhere, or of its right length with lost pages of zeros; the beginning that was synced and is as it was stays. The file system itself is not changed.
+// Crash returns a state that a power loss now could leave. With a nil rng only synced data remains. Otherwise each
+// unsynced change of a folder remains or is lost independently, except that a change of a name is lost if an earlier
+// change of it was, because no journal keeps the second without the first. An unsynced file is in its synced state, its
+// current state, truncated, or of its current length with pages of zeros; the synced prefix that has not changed
+// remains. The file system itself is not changed.
 func (m *Mem) Crash(rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -25,14 +26,15 @@ func (m *Mem) Clone() *Mem {
 	return &Mem{root: m.root.clone(), Cap: m.Cap}
 }
 
-// String lists what is there now, "a=bytes b/(c=bytes)", sorted: two file systems with one listing behave alike.
+// String lists the current contents, "a=bytes b/(c=bytes)", sorted: two file systems with the same listing behave
+// alike.
 func (m *Mem) String() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.root.list()
 }
 
-// Files gives the contents of every file below a folder by its path there.
+// Files returns the contents of every file below a folder by relative path.
 func (m *Mem) Files(dir string) map[string][]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +74,7 @@ func (n *node) clone() *node {
 	return folder(n.names, (*node).clone)
 }
 
-// folder makes a folder of durable names, each child through f.
+// folder makes a folder of durable names, applying f to each child.
 func folder(names map[string]*node, f func(*node) *node) *node {
 	out := newDir()
 	for _, name := range slices.Sorted(maps.Keys(names)) { // sorted: the same seed gives the same crash
@@ -110,7 +112,7 @@ func (n *node) survivingBytes(rng *rand.Rand) []byte {
 		return slices.Clone(n.synced)
 	}
 	now := slices.Clone(n.data)
-	safe := 0 // bytes at the beginning that were synced and have not changed since
+	safe := 0 // length of the prefix that was synced and has not changed since
 	for safe < min(len(now), len(n.synced)) && now[safe] == n.synced[safe] {
 		safe++
 	}

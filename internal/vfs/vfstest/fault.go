@@ -7,22 +7,23 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// Op is one operation on a file system that changes it or makes it durable, or reads it.
+// Op is one operation on a file system: a change, a sync or a read.
 type Op struct {
 	Index int    // 0 for the first since the wrapper was made
 	Kind  string // create append open map mkdir rename remove readdir stat syncdir free; write read sync close
 	Path  string
 }
 
-// String shows the operation as a test failure names it.
+// String formats the operation for a test failure.
 func (o Op) String() string { return fmt.Sprintf("#%d %s %s", o.Index, o.Kind, o.Path) }
 
-// Faulty shows every operation to Hook before it is done. An error from Hook is the operation's outcome: nothing is done,
-// but a write has written half of its bytes. Hook runs in the caller's goroutine, of which there may be several.
+// Faulty passes every operation to Hook before it is done. An error from Hook is the operation's result: nothing is
+// done, except that a write has written half of its bytes. Hook runs in the caller's goroutine, of which there may be
+// several.
 type Faulty struct {
 	FS   vfs.FS
 	Hook func(Op) error
-	// Short makes a failing write return no error, only too small a count.
+	// Short makes a failing write return no error but a short count.
 	Short bool
 	count atomic.Int64
 }
