@@ -15,7 +15,7 @@ var segmentNames = []struct{ class, name string }{
 
 // segmentBars stacks each depth's segments: positive ones to the right of zero, negative ones to its left.
 func segmentBars(label string, depths []float64, list []task.Segments) template.HTML {
-	const w, left, bar, step = 360, 42, 17, 25
+	const w, left, bar, step = 360, 46, 17, 25
 	h := float64(22 + step*len(list) + 18)
 	d := newSVG(w, h, "attention by segment, "+label)
 	x := scale{lo: 0, hi: 1, from: left, to: w - 98}
