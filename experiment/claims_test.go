@@ -141,3 +141,31 @@ func TestRepeats(t *testing.T) {
 		t.Errorf("8 of 10 and a tie: %+v", l)
 	}
 }
+
+// A plan's text has every sentence, those that repeat first; with fewer seeds than a verdict needs there is none.
+func TestSeedsText(t *testing.T) {
+	x := Repeat{Plan: "standard", Steps: 3000, Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10),
+		Values: map[string][]float64{"transformer": make([]float64, 10), "diff": make([]float64, 10)}}
+	y := x
+	y.Measure = "needle.bound N=1 R=1"
+	y.Better = eval.Higher
+	y.Values = map[string][]float64{"transformer": make([]float64, 10), "diff": make([]float64, 10)}
+	for i := range 10 {
+		x.Values["diff"][i] = -1
+		y.Values["diff"][i] = float64(i%2) - 0.5
+	}
+	archs := []string{"transformer", "diff"}
+	got := SeedsText([]Repeat{x, y}, archs)
+	want := "The standard plan (3000 steps) was run on 10 seeds. These differences repeat: DIFF has a lower held-out loss " +
+		"than the Transformer (10 of 10). These do not: the Transformer gives a hidden number more often than DIFF (5 of 10)."
+	if got != want {
+		t.Errorf("%s", got)
+	}
+	x.Seeds = x.Seeds[:7]
+	if got := SeedsText([]Repeat{x}, archs); got != "The standard plan (3000 steps) was run on 7 seeds. A verdict needs 10." {
+		t.Errorf("%s", got)
+	}
+	if lead, list := Repeated([]Repeat{x}, nil, archs); list != nil || !strings.Contains(lead, "measured over 7 seeds") {
+		t.Errorf("%s %v", lead, list)
+	}
+}

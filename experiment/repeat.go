@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"antiphase/eval"
 	"antiphase/eval/report"
@@ -44,6 +45,9 @@ var Names = map[string]string{"transformer": "the Transformer", "diff": "DIFF", 
 func Repeats(plan string, rows []Row) []Repeat {
 	f := newFinal(rows)
 	var out []Repeat
+	if len(f.rows) == 0 {
+		return nil
+	}
 	for _, p := range phrases {
 		x := Repeat{Plan: plan, Measure: p.measure, Values: map[string][]float64{}}
 		sides := map[string]map[uint64]*Row{}
@@ -116,8 +120,11 @@ func (x *Repeat) line(says, a, b string) Line {
 	return l
 }
 
+// enoughSeeds is how many seeds a speedrun's verdict needs.
+const enoughSeeds = 10
+
 // Repeated says that the line held often enough to be part of a verdict: in 9 of 10 seeds, of at least 10.
-func (l *Line) Repeated() bool { return l.Of >= 10 && 10*l.Held >= 9*l.Of }
+func (l *Line) Repeated() bool { return l.Of >= enoughSeeds && 10*l.Held >= 9*l.Of }
 
 // ReadRepeats reads the repeats of a plan, one JSON object a line.
 func ReadRepeats(b []byte, plan string, steps int) ([]Repeat, error) {
@@ -177,8 +184,41 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 			"repeat over seeds was not measured for this plan and this text, so here are figures and no verdict: " +
 			"with one seed errors are over questions alone.", nil
 	}
+	if n := len(known[0].Seeds); n < enoughSeeds {
+		return fmt.Sprintf("Three models of equal size, trained on the same batches from the same seed. This plan was measured "+
+			"over %s, a verdict needs %d: here are figures alone.", plural(n, "seed"), enoughSeeds), nil
+	}
 	return fmt.Sprintf("Of %s that repeat over %d seeds of this plan, this run shows %d.",
 		plural(len(out), "difference"), len(known[0].Seeds), shown), out
+}
+
+// SeedsText is what is known of a plan over seeds, as a paragraph; "" where nothing is.
+func SeedsText(known []Repeat, archs []string) string {
+	if len(known) == 0 {
+		return ""
+	}
+	x := &known[0]
+	s := fmt.Sprintf("The %s plan (%d steps) was run on %s.", x.Plan, x.Steps, plural(len(x.Seeds), "seed"))
+	var does, not []string
+	for _, l := range Lines(known, archs) {
+		text := fmt.Sprintf("%s (%d of %d)", l.Text, l.Held, l.Of)
+		if l.Repeated() {
+			does = append(does, text)
+		} else {
+			not = append(not, text)
+		}
+	}
+	switch {
+	case len(x.Seeds) < enoughSeeds:
+		return s + fmt.Sprintf(" A verdict needs %d.", enoughSeeds)
+	case len(does) == 0:
+		return s + " No difference repeats in 9 of 10."
+	}
+	s += " These differences repeat: " + strings.Join(does, "; ") + "."
+	if len(not) > 0 {
+		s += " These do not: " + strings.Join(not, "; ") + "."
+	}
+	return s
 }
 
 // figures are a line's two numbers of one run.
