@@ -71,6 +71,17 @@ func (a *asm) text(name string, frame, args int) {
 	fmt.Fprintf(&a.out, "\nTEXT ·%s%s(SB), NOSPLIT, $%d-%d\n", name, a.tag, frame, args)
 }
 
+// loadArgs loads arguments: place, register, place, register …
+func loadArgs(a *asm, list ...string) {
+	move := "MOVQ"
+	if a.arm() {
+		move = "MOVD"
+	}
+	for i := 0; i < len(list); i += 2 {
+		a.op(move, list[i]+"(FP)", list[i+1])
+	}
+}
+
 func (a *asm) mark(label string) { fmt.Fprintf(&a.out, "%s:\n", label) }
 
 // fresh is a new label; the assembler scopes labels to a function.

@@ -10,10 +10,7 @@ type rowDots struct {
 
 func (k rowDots) emit() {
 	k.text(fmt.Sprintf("dotRows%dx", k.rows), 0, 41)
-	k.op("MOVQ", "steps+0(FP)", "CX")
-	k.op("MOVQ", "a+8(FP)", "SI")
-	k.op("MOVQ", "b+16(FP)", "BX")
-	k.op("MOVQ", "ldc+32(FP)", "R9")
+	loadArgs(k.asm, "steps+0", "CX", "a+8", "SI", "b+16", "BX", "ldc+32", "R9")
 	k.op("SHLQ", "$2", "R9")
 	k.start(func(r, i int) string { return k.v(2*r + i) })
 	k.mark("step")
@@ -26,13 +23,11 @@ func (k rowDots) emit() {
 			k.use(dotPairs(2*r+1, 28+r%2, 31))
 		}
 	}
-	k.op("ADDQ", fmt.Sprintf("$%d", panelStep), "SI")
-	k.op("ADDQ", fmt.Sprintf("$%d", panelStep), "BX")
-	k.op("DECQ", "CX")
-	k.op("JNZ", "step")
+	k.op("ADDQ", imm(panelStep), "SI")
+	k.op("ADDQ", imm(panelStep), "BX")
+	k.again("step", "CX")
 	k.eachRow(func(r, i int, mem string) { k.op("VMOVUPS", k.v(2*r+i), mem) })
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.ret()
 }
 
 // startRows sets the accumulators to C, or to zero.

@@ -32,17 +32,12 @@ func (k fewKernel) emit() {
 	k.text(fewName(k.rows, k.group), frame, 64)
 	k.op("STMXCSR", "mode-8(SP)")
 	k.op("LDMXCSR", k.bits(0x9FC0)) // all exceptions masked, subnormal inputs and results zero
-	k.op("MOVQ", "steps+0(FP)", "CX")
-	k.op("MOVQ", "a+8(FP)", "SI")
-	k.op("MOVQ", "lda+16(FP)", "R8")
-	k.op("MOVQ", "b+24(FP)", "R11")
-	k.op("MOVQ", "ldc+40(FP)", "R9")
-	k.op("MOVQ", "stride+56(FP)", "R13")
+	loadArgs(k.asm, "steps+0", "CX", "a+8", "SI", "lda+16", "R8", "b+24", "R11", "ldc+40", "R9", "stride+56", "R13")
 	k.op("SHLQ", "$2", "R8")
 	k.op("SHLQ", "$2", "R9")
 	k.op("LEAQ", "(R8)(R8*2)", "R10")
 	if k.group > 1 {
-		k.op("IMUL3Q", fmt.Sprintf("$%d", k.group-1), "R13", "AX")
+		k.op("IMUL3Q", imm(k.group-1), "R13", "AX")
 		k.op("MOVQ", "AX", "jump-16(SP)") // from behind a panel to the one that follows it in the next group
 	}
 	k.op("VMOVUPS", k.bits(0xFFFF0000), k.part(fewMask))
@@ -55,15 +50,13 @@ func (k fewKernel) emit() {
 	for range k.group {
 		k.op("ADDQ", "R13", "BX")
 	}
-	k.op("SUBQ", fmt.Sprintf("$%d", k.group), "R12")
+	k.op("SUBQ", imm(k.group), "R12")
 	k.op("JNZ", "panel")
 	k.op("ADDQ", "$128", "SI")
-	k.op("ADDQ", fmt.Sprintf("$%d", panelStep), "R11")
-	k.op("DECQ", "CX")
-	k.op("JNZ", "step")
+	k.op("ADDQ", imm(panelStep), "R11")
+	k.again("step", "CX")
 	k.op("LDMXCSR", "mode-8(SP)")
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.ret()
 }
 
 func fewName(rows, group int) string {
@@ -83,7 +76,7 @@ func (k fewKernel) panel() {
 			k.targets()
 		}
 		k.step(2 * k.group)
-		k.op("ADDQ", fmt.Sprintf("$%d", 128*k.group), "DI")
+		k.op("ADDQ", imm(128*k.group), "DI")
 		return
 	}
 	const half, tile = 32, 1024
@@ -92,13 +85,12 @@ func (k fewKernel) panel() {
 	k.mark("group")
 	k.step(1)
 	k.op("ADDQ", "$32", "DI")
-	k.op("ADDQ", fmt.Sprintf("$%d", half), "BX")
+	k.op("ADDQ", imm(half), "BX")
 	k.op("CMPQ", "AX", "$3")
 	k.op("JNE", "same")
-	k.op("ADDQ", fmt.Sprintf("$%d", tile-2*half), "BX")
+	k.op("ADDQ", imm(tile-2*half), "BX")
 	k.mark("same")
-	k.op("DECQ", "AX")
-	k.op("JNZ", "group")
+	k.again("group", "AX")
 	k.op("MOVQ", "R14", "BX")
 }
 
@@ -108,7 +100,7 @@ func (k fewKernel) targets() {
 	last := [2]int{1, 2} // steps left when the distance leads behind the panel
 	for tile, regs := range [][2]string{{"R8", "R10"}, {"R9", "DX"}} {
 		k.op("MOVQ", "$0", "AX")
-		k.op("CMPQ", "CX", fmt.Sprintf("$%d", last[tile]))
+		k.op("CMPQ", "CX", imm(last[tile]))
 		k.op("CMOVQLE", "jump-16(SP)", "AX")
 		k.op("LEAQ", "(BX)(AX*1)", regs[0])
 		k.op("LEAQ", "(R14)(AX*1)", regs[1])

@@ -96,14 +96,12 @@ func (k floatTile) emit() {
 	k.op("ADDQ", imm(4*nr), "DI")
 	k.op("SUBQ", imm(nr), "R13")
 	k.op("JNZ", "panel")
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.ret()
 	k.mark("last")
 	k.edgeMasks(lo)
 	k.op("MOVQ", "DI", "DX")
 	k.eachC(func(i int, mem, reg string) { edge{k.asm, lo}.store(i, reg, mem) })
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.ret()
 }
 
 // edgeMasks are the lane masks of the last R13 columns. It uses AX, CX, DX, of which DX is at C again afterwards.
@@ -130,8 +128,7 @@ func (k floatTile) loop() {
 	k.mark("one")
 	k.step(0)
 	k.next(1)
-	k.op("DECQ", "CX")
-	k.op("JNZ", "one")
+	k.again("one", "CX")
 	k.mark("store")
 }
 

@@ -31,13 +31,7 @@ func int8Name(rows, group int) string {
 // R12 the rows' scales, R11 panels left, R13 the stride from a panel to the next.
 func fewInt8Begin(a *asm, rows, group, frame int) {
 	a.text(int8Name(rows, group), frame, 80)
-	a.op("MOVQ", "step+16(FP)", "R9")
-	a.op("MOVQ", "w+24(FP)", "BX")
-	a.op("MOVQ", "head+32(FP)", "R10")
-	a.op("MOVQ", "c+40(FP)", "DI")
-	a.op("MOVQ", "scale+56(FP)", "R12")
-	a.op("MOVQ", "panels+64(FP)", "R11")
-	a.op("MOVQ", "stride+72(FP)", "R13")
+	loadArgs(a, "step+16", "R9", "w+24", "BX", "head+32", "R10", "c+40", "DI", "scale+56", "R12", "panels+64", "R11", "stride+72", "R13")
 	a.op("MOVQ", "R9", "R8")
 	a.op("SHRQ", "$1", "R8")
 }
@@ -53,7 +47,7 @@ type vnniFew struct {
 func (k vnniFew) emit() {
 	vecs := 2 * k.group
 	fewInt8Begin(k.asm, k.rows, k.group, 8)
-	k.op("IMUL3Q", fmt.Sprintf("$%d", k.group-1), "R13", "AX")
+	k.op("IMUL3Q", imm(k.group-1), "R13", "AX")
 	k.op("MOVQ", "AX", "jump-8(SP)") // from behind a panel to the one that follows it in the next group
 	k.mark("group")
 	k.op("MOVQ", "steps+0(FP)", "CX")
@@ -76,18 +70,16 @@ func (k vnniFew) emit() {
 	k.op("ADDQ", "R9", "SI")
 	k.op("ADDQ", "$2048", "BX")
 	k.op("ADDQ", "$2048", "R14")
-	k.op("DECQ", "CX")
-	k.op("JNZ", "step")
+	k.again("step", "CX")
 	k.results(vecs)
 	for range k.group - 1 { // it is behind the first one already
 		k.op("ADDQ", "R13", "BX")
 	}
-	k.op("ADDQ", fmt.Sprintf("$%d", int8Head*k.group), "R10")
-	k.op("ADDQ", fmt.Sprintf("$%d", 128*k.group), "DI")
-	k.op("SUBQ", fmt.Sprintf("$%d", k.group), "R11")
+	k.op("ADDQ", imm(int8Head*k.group), "R10")
+	k.op("ADDQ", imm(128*k.group), "DI")
+	k.op("SUBQ", imm(k.group), "R11")
 	k.op("JNZ", "group")
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.ret()
 }
 
 // targets sets where lines are fetched ahead for, but for the distance: AX and DX for the first tile of the first and the last three
@@ -95,7 +87,7 @@ func (k vnniFew) emit() {
 func (k vnniFew) targets() {
 	for tile, regs := range int8Bases {
 		k.op("MOVQ", "$0", regs[0])
-		k.op("CMPQ", "CX", fmt.Sprintf("$%d", tile+1)) // steps left when the distance leads behind the panel
+		k.op("CMPQ", "CX", imm(tile+1)) // steps left when the distance leads behind the panel
 		k.op("CMOVQLE", "jump-8(SP)", regs[0])
 		if k.group > 3 {
 			k.op("LEAQ", fmt.Sprintf("(R14)(%s*1)", regs[0]), regs[1])
@@ -185,8 +177,7 @@ func topInt8(a *asm) {
 		a.op("PREFETCHT0", fmt.Sprintf("%d(SI)", 2048+64*i)) // across pages, and rows
 	}
 	a.op("ADDQ", "$256", "SI")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "step")
+	a.again("step", "CX")
 	a.op("VPMAXSD", a.v(1), a.v(0), a.v(0))
 	a.op("VPMAXSD", a.v(3), a.v(2), a.v(2))
 	a.op("VPMAXSD", a.v(2), a.v(0), a.v(0))
@@ -202,17 +193,13 @@ func topInt8(a *asm) {
 	}
 	a.op("VMOVD", "X0", "AX")
 	a.op("MOVL", "AX", "ret+16(FP)")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.ret()
 }
 
 // splitInt8 rounds x·inv to 16 bits: bytes of two planes, or with AVX2 words.
 func splitInt8(a *asm) {
 	a.text("splitInt8", 0, 36)
-	a.op("MOVQ", "dst+0(FP)", "DI")
-	a.op("MOVQ", "x+8(FP)", "SI")
-	a.op("MOVQ", "steps+16(FP)", "CX")
-	a.op("MOVQ", "stride+24(FP)", "R8")
+	loadArgs(a, "dst+0", "DI", "x+8", "SI", "steps+16", "CX", "stride+24", "R8")
 	a.op("VBROADCASTSS", "inv+32(FP)", a.v(15))
 	if a.tag != avx2.tag {
 		a.op("MOVQ", "R8", "R9")
@@ -234,10 +221,8 @@ func splitInt8(a *asm) {
 	}
 	a.op("ADDQ", "$256", "SI")
 	a.op("ADDQ", "R8", "DI")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "step")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.again("step", "CX")
+	a.ret()
 }
 
 // splitWords is 64 elements as words.

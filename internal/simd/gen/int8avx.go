@@ -25,7 +25,7 @@ func (k avxFew) emit() {
 	fewInt8Begin(k.asm, k.rows, 1, 0)
 	k.mark("panel")
 	k.op("MOVQ", "BX", "R14")
-	k.op("MOVQ", fmt.Sprintf("$%d", 4/k.vecs), "R15")
+	k.op("MOVQ", imm(4/k.vecs), "R15")
 	k.mark("part")
 	k.op("MOVQ", "steps+0(FP)", "CX")
 	k.op("MOVQ", "x+8(FP)", "SI")
@@ -39,23 +39,20 @@ func (k avxFew) emit() {
 	}
 	k.op("ADDQ", "R9", "SI")
 	k.op("ADDQ", "$2048", "AX")
-	k.op("DECQ", "CX")
-	k.op("JNZ", "step")
+	k.again("step", "CX")
 	k.results()
 	k.next()
 	k.op("JNZ", "part")
-	k.op("ADDQ", fmt.Sprintf("$%d", int8Head-int8Sums), "R10")
+	k.op("ADDQ", imm(int8Head-int8Sums), "R10")
 	k.op("ADDQ", "R13", "BX")
-	k.op("DECQ", "R11")
-	k.op("JNZ", "panel")
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.again("panel", "R11")
+	k.ret()
 }
 
 // next moves on to the next part.
 func (k avxFew) next() {
-	k.op("ADDQ", fmt.Sprintf("$%d", 32*k.vecs), "DI")
-	k.op("ADDQ", fmt.Sprintf("$%d", 32*k.vecs), "R10")
+	k.op("ADDQ", imm(32*k.vecs), "DI")
+	k.op("ADDQ", imm(32*k.vecs), "R10")
 	if k.vecs == 1 { // halves of the lines of a tile, then of the other one
 		k.op("ADDQ", "$32", "R14")
 		k.op("CMPQ", "R15", "$3")

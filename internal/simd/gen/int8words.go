@@ -23,20 +23,14 @@ func newWordFew(a *asm, rows int) wordFew {
 
 func (k wordFew) emit() {
 	k.text(int8Name(k.rows, 1), 64*k.rows*k.vecs+8, 80)
-	k.op("MOVQ", "step+16(FP)", "R8")
-	k.op("MOVQ", "w+24(FP)", "BX")
-	k.op("MOVQ", "head+32(FP)", "R15")
-	k.op("MOVQ", "c+40(FP)", "DI")
-	k.op("MOVQ", "scale+56(FP)", "R12")
-	k.op("MOVQ", "panels+64(FP)", "R14")
-	k.op("MOVQ", "stride+72(FP)", "R13")
+	loadArgs(k.asm, "step+16", "R8", "w+24", "BX", "head+32", "R15", "c+40", "DI", "scale+56", "R12", "panels+64", "R14", "stride+72", "R13")
 	k.mark("panel")
 	k.op("XORL", "R11", "R11") // which columns
 	k.mark("part")
 	k.begin()
 	k.mark("block")
 	k.op("MOVQ", "CX", "R10")
-	k.op("MOVQ", fmt.Sprintf("$%d", wordSteps), "AX")
+	k.op("MOVQ", imm(wordSteps), "AX")
 	k.op("CMPQ", "R10", "AX")
 	k.op("CMOVQGT", "AX", "R10")
 	k.op("SUBQ", "R10", "CX")
@@ -49,22 +43,19 @@ func (k wordFew) emit() {
 	}
 	k.op("ADDQ", "R8", "SI")
 	k.op("ADDQ", "$2048", "R9")
-	k.op("DECQ", "R10")
-	k.op("JNZ", "step")
+	k.again("step", "R10")
 	k.putAside()
 	k.op("TESTQ", "CX", "CX")
 	k.op("JNZ", "block")
 	k.results()
-	k.op("ADDQ", fmt.Sprintf("$%d", 16*k.vecs), "DI")
+	k.op("ADDQ", imm(16*k.vecs), "DI")
 	k.op("INCQ", "R11")
-	k.op("CMPQ", "R11", fmt.Sprintf("$%d", 8/k.vecs))
+	k.op("CMPQ", "R11", imm(8/k.vecs))
 	k.op("JLT", "part")
 	k.op("ADDQ", "R13", "BX")
-	k.op("ADDQ", fmt.Sprintf("$%d", int8Head), "R15")
-	k.op("DECQ", "R14")
-	k.op("JNZ", "panel")
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.op("ADDQ", imm(int8Head), "R15")
+	k.again("panel", "R14")
+	k.ret()
 }
 
 // begin sets R9 to the first line of a part of a panel's columns and the sums in memory to 0.
@@ -128,7 +119,7 @@ func (k wordFew) results() {
 	k.op("MOVQ", "ldc+48(FP)", "DX")
 	k.op("MOVQ", "DI", "R10")
 	k.op("MOVQ", "R11", "AX")
-	k.op("IMULQ", fmt.Sprintf("$%d", 16*k.vecs), "AX")
+	k.op("IMULQ", imm(16*k.vecs), "AX")
 	k.op("ADDQ", "R15", "AX") // scales
 	for r := range k.rows {
 		k.op("VBROADCASTSS", fmt.Sprintf("%d(R12)", 4*r), k.v(4))

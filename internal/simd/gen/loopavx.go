@@ -85,13 +85,13 @@ func (f avxFrame) hold() {
 // loop runs the program while at least n vectors are left: AX counts elements done, CX those left.
 func (f avxFrame) loop(stem string, n int, program func()) {
 	top, end := f.fresh(stem), f.fresh("end")
-	f.op("CMPQ", "CX", fmt.Sprintf("$%d", n*f.lanes))
+	f.op("CMPQ", "CX", imm(n*f.lanes))
 	f.op("JLT", end)
 	f.mark(top)
 	program()
-	f.op("ADDQ", fmt.Sprintf("$%d", n*f.lanes), "AX")
-	f.op("SUBQ", fmt.Sprintf("$%d", n*f.lanes), "CX")
-	f.op("CMPQ", "CX", fmt.Sprintf("$%d", n*f.lanes))
+	f.op("ADDQ", imm(n*f.lanes), "AX")
+	f.op("SUBQ", imm(n*f.lanes), "CX")
+	f.op("CMPQ", "CX", imm(n*f.lanes))
 	f.op("JGE", top)
 	f.mark(end)
 }

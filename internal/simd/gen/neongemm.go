@@ -71,13 +71,6 @@ func (k neonTile) prefetchC() {
 	}
 }
 
-// loadArgs loads arguments: place, register, place, register …
-func loadArgs(a *asm, list ...string) {
-	for i := 0; i < len(list); i += 2 {
-		a.op("MOVD", list[i]+"(FP)", list[i+1])
-	}
-}
-
 // eachPair walks R11 over the rows of C's tile.
 func (k neonTile) eachPair(f func(mem, pair string)) {
 	k.op("MOVD", "R8", "R11")

@@ -9,11 +9,7 @@ func transpose(a *asm) {
 	a.text("transpose", 0, 48)
 	a.op("MOVQ", "rows+32(FP)", "CX")
 	edge{a, 14}.set()
-	a.op("MOVQ", "dst+0(FP)", "DI")
-	a.op("MOVQ", "stride+8(FP)", "BX")
-	a.op("MOVQ", "src+16(FP)", "SI")
-	a.op("MOVQ", "ld+24(FP)", "R8")
-	a.op("MOVQ", "k+40(FP)", "CX")
+	loadArgs(a, "dst+0", "DI", "stride+8", "BX", "src+16", "SI", "ld+24", "R8", "k+40", "CX")
 	a.op("SHLQ", "$2", "BX")
 	a.op("SHLQ", "$2", "R8")
 	a.op("LEAQ", "(R8)(R8*2)", "R9")
@@ -24,8 +20,7 @@ func transpose(a *asm) {
 		edge{a, 14}.store(0, reg, "(DI)")
 		a.op("ADDQ", "BX", "DI")
 	}, func(int) {})
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.ret()
 }
 
 // turn gives each of CX columns of the rows at bases to sink, as a register with an element of every row, in groups
@@ -34,7 +29,7 @@ func transpose(a *asm) {
 func turn(a *asm, bases []string, sink func(p int, reg string), advance func(bytes int)) {
 	step := func(bytes int) {
 		for _, b := range bases {
-			a.op("ADDQ", fmt.Sprintf("$%d", bytes), b)
+			a.op("ADDQ", imm(bytes), b)
 		}
 		advance(bytes)
 	}
@@ -111,7 +106,7 @@ func turnFours(a *asm, bases []string, sink func(p int, reg string)) {
 	for r, addr := range rowAddr {
 		a.op("VMOVUPS", fmt.Sprintf(addr, bases[0]), fmt.Sprintf("X%d", r))
 		for g := 1; g < len(bases); g++ {
-			a.op(insert, fmt.Sprintf("$%d", g), fmt.Sprintf(addr, bases[g]), a.v(r), a.v(r))
+			a.op(insert, imm(g), fmt.Sprintf(addr, bases[g]), a.v(r), a.v(r))
 		}
 		if !a.wide() {
 			for _, b := range bases {
@@ -137,12 +132,7 @@ func copyPanel(a *asm) {
 	a.text("copyPanel", 0, 48)
 	a.op("MOVQ", "width+32(FP)", "CX")
 	edge{a, 14}.set()
-	a.op("MOVQ", "dst+0(FP)", "DI")
-	a.op("MOVQ", "stride+8(FP)", "BX")
-	a.op("MOVQ", "src+16(FP)", "SI")
-	a.op("MOVQ", "ld+24(FP)", "R8")
-	a.op("MOVQ", "width+32(FP)", "AX")
-	a.op("MOVQ", "k+40(FP)", "CX")
+	loadArgs(a, "dst+0", "DI", "stride+8", "BX", "src+16", "SI", "ld+24", "R8", "width+32", "AX", "k+40", "CX")
 	a.op("SHLQ", "$2", "BX")
 	a.op("SHLQ", "$2", "R8")
 	a.op("MOVQ", "R8", "R9")
@@ -153,7 +143,7 @@ func copyPanel(a *asm) {
 	}
 	for _, vectors := range []int{1, 2} {
 		if vectors == 1 {
-			a.op("CMPQ", "AX", fmt.Sprintf("$%d", a.lanes))
+			a.op("CMPQ", "AX", imm(a.lanes))
 			a.op("JGT", "two")
 		}
 		label := []string{"", "one", "two"}[vectors]
@@ -186,8 +176,6 @@ func copyRows(a *asm, width int, label string, moves ...string) {
 func nextRow(a *asm, label string) {
 	a.op("ADDQ", "R8", "SI")
 	a.op("ADDQ", "BX", "DI")
-	a.op("DECQ", "CX")
-	a.op("JNZ", label)
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.again(label, "CX")
+	a.ret()
 }

@@ -31,19 +31,15 @@ func (k pairPacker) emitLines(turn bool) {
 		name += "Turn"
 	}
 	k.text(name, 0, 40)
-	k.op("MOVQ", "dst+0(FP)", "DI")
-	k.op("MOVQ", "src+8(FP)", "SI")
-	k.op("MOVQ", "ld+16(FP)", "R8")
-	k.op("MOVQ", "rows+24(FP)", "R11")
-	k.op("MOVQ", "k+32(FP)", "BX")
-	k.op("SHLQ", fmt.Sprintf("$%d", k.e.shift), "R8")
-	k.op("MOVQ", fmt.Sprintf("$%d", 128*k.e.lines()), "R9") // what is fetched: two steps ahead, at the end those of the next 16 rows
+	loadArgs(k.asm, "dst+0", "DI", "src+8", "SI", "ld+16", "R8", "rows+24", "R11", "k+32", "BX")
+	k.op("SHLQ", imm(k.e.shift), "R8")
+	k.op("MOVQ", imm(128*k.e.lines()), "R9") // what is fetched: two steps ahead, at the end those of the next 16 rows
 	k.op("MOVQ", "R8", "R10")
 	k.op("SHLQ", "$4", "R10")
 	k.op("ADDQ", "R9", "R10")
 	k.op("LEAQ", "31(BX)", "AX")
 	k.op("ANDQ", "$-32", "AX")
-	k.op("SHLQ", fmt.Sprintf("$%d", k.e.shift), "AX")
+	k.op("SHLQ", imm(k.e.shift), "AX")
 	k.op("SUBQ", "AX", "R10")
 	wholeMasks(k.asm)
 	k.mark("step")
@@ -72,12 +68,11 @@ func (k pairPacker) emitLines(turn bool) {
 	for i := range 16 {
 		k.op("VMOVDQU64", k.v(i), fmt.Sprintf("%d(DI)", 64*i))
 	}
-	k.op("ADDQ", fmt.Sprintf("$%d", 64*k.e.lines()), "SI")
-	k.op("ADDQ", fmt.Sprintf("$%d", panelStep), "DI")
+	k.op("ADDQ", imm(64*k.e.lines()), "SI")
+	k.op("ADDQ", imm(panelStep), "DI")
 	k.op("SUBQ", "$32", "BX")
 	k.op("JGT", "step")
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.ret()
 }
 
 // eachLine runs f for as many of n rows as count says, and leaves the registers of the others zero.
@@ -87,7 +82,7 @@ func eachLine(a *asm, n int, count string, f func(i int)) {
 		a.op("VPXORD", a.v(i), a.v(i), a.v(i))
 	}
 	for i := range n {
-		a.op("CMPQ", count, fmt.Sprintf("$%d", i))
+		a.op("CMPQ", count, imm(i))
 		a.op("JLE", loaded)
 		f(i)
 	}
@@ -121,13 +116,8 @@ func (k pairPacker) loadElems(mem string, low, high int) {
 // along the rows, 8 streams that the processor sees and follows; memory is the bound.
 func (k pairPacker) emitPairs() {
 	k.text("pair"+k.e.name, 0, 48)
-	k.op("MOVQ", "dst+0(FP)", "DI")
-	k.op("MOVQ", "src+8(FP)", "SI")
-	k.op("MOVQ", "ld+16(FP)", "R8")
-	k.op("MOVQ", "rows+24(FP)", "R13")
-	k.op("MOVQ", "cols+32(FP)", "BX")
-	k.op("MOVQ", "stride+40(FP)", "DX")
-	k.op("SHLQ", fmt.Sprintf("$%d", k.e.shift), "R8")
+	loadArgs(k.asm, "dst+0", "DI", "src+8", "SI", "ld+16", "R8", "rows+24", "R13", "cols+32", "BX", "stride+40", "DX")
+	k.op("SHLQ", imm(k.e.shift), "R8")
 	k.op("LEAQ", "(R8)(R8*2)", "R9")
 	k.op("LEAQ", "(SI)(R8*4)", "R10")
 	k.op("LEAQ", "(SI)(R8*8)", "R11")
@@ -144,7 +134,7 @@ func (k pairPacker) emitPairs() {
 	k.mark("panel")
 	k.panel()
 	for _, r := range []string{"SI", "R10", "R11", "R12"} {
-		k.op("ADDQ", fmt.Sprintf("$%d", 64*k.e.lines()), r)
+		k.op("ADDQ", imm(64*k.e.lines()), r)
 	}
 	k.op("ADDQ", "DX", "DI")
 	k.op("SUBQ", "$32", "BX")
@@ -157,8 +147,7 @@ func (k pairPacker) emitPairs() {
 	k.op("XORL", "BX", "BX") // one more turn
 	k.op("JMP", "panel")
 	k.mark("done")
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.ret()
 }
 
 // panel packs 32 columns of them, the rows in registers 0–7 and, of floats, their other halves in 8–15.
@@ -196,12 +185,8 @@ func (k pairPacker) panel() {
 // that emitPairs' kernel will want then: those after the ones it has fetched itself, the next of src's.
 func (k pairPacker) emitTurn() {
 	k.text("turn"+k.e.name, 0, 40)
-	k.op("MOVQ", "dst+0(FP)", "DI")
-	k.op("MOVQ", "panels+8(FP)", "CX")
-	k.op("MOVQ", "stride+16(FP)", "DX")
-	k.op("MOVQ", "src+24(FP)", "R11")
-	k.op("MOVQ", "ld+32(FP)", "R8")
-	k.op("SHLQ", fmt.Sprintf("$%d", k.e.shift), "R8")
+	loadArgs(k.asm, "dst+0", "DI", "panels+8", "CX", "stride+16", "DX", "src+24", "R11", "ld+32", "R8")
+	k.op("SHLQ", imm(k.e.shift), "R8")
 	k.op("LEAQ", "(R8)(R8*4)", "R9")
 	k.op("LEAQ", "(R11)(R9*8)", "R11")
 	k.op("LEAQ", "(R8)(R8*2)", "R9")
@@ -219,18 +204,16 @@ func (k pairPacker) emitTurn() {
 			k.op("VMOVDQU64", k.v(i), fmt.Sprintf("%d(DI)", 1024*h+64*i))
 		}
 	}
-	k.op("ADDQ", fmt.Sprintf("$%d", 64*k.e.lines()), "R11")
-	k.op("ADDQ", fmt.Sprintf("$%d", 64*k.e.lines()), "R12")
+	k.op("ADDQ", imm(64*k.e.lines()), "R11")
+	k.op("ADDQ", imm(64*k.e.lines()), "R12")
 	nextPanels(k.asm)
 }
 
 // nextPanels goes DX bytes on to the next of CX panels at DI, or returns.
 func nextPanels(a *asm) {
 	a.op("ADDQ", "DX", "DI")
-	a.op("DECQ", "CX")
-	a.op("JNZ", "panel")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.again("panel", "CX")
+	a.ret()
 }
 
 // packDown packs 32 rows of a left operand given transposed, [k,m] of bfloat16, into a step of panels that lie stride bytes apart: 32 × 32 words
@@ -242,11 +225,7 @@ func packDown(a *asm) {
 		a.op("MOVL", fmt.Sprintf("$0x%x", 0xf<<(4*l)), "AX")
 		a.op("KMOVW", "AX", fmt.Sprintf("K%d", l))
 	}
-	a.op("MOVQ", "dst+0(FP)", "DI")
-	a.op("MOVQ", "src+8(FP)", "SI")
-	a.op("MOVQ", "ld+16(FP)", "R8")
-	a.op("MOVQ", "panels+24(FP)", "CX")
-	a.op("MOVQ", "stride+32(FP)", "DX")
+	loadArgs(a, "dst+0", "DI", "src+8", "SI", "ld+16", "R8", "panels+24", "CX", "stride+32", "DX")
 	a.op("SHLQ", "$1", "R8")
 	a.op("LEAQ", "(R8)(R8*2)", "R9")
 	bases := []string{"SI", "BX", "R10", "R11", "R12", "R13", "R14", "R15"} // every fourth row

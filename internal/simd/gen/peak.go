@@ -28,10 +28,8 @@ func peakFMA(a *asm) {
 	for r := range 24 {
 		a.op("VFMADD231PS", a.v(12), a.v(13), a.v(r%12))
 	}
-	a.op("DECQ", "CX")
-	a.op("JNZ", "loop")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.again("loop", "CX")
+	a.ret()
 }
 
 // readMemory reads n bytes, a multiple of 512, and uses them for nothing. It reads 8 parts side by side, because memory gives more
@@ -55,8 +53,7 @@ func readMemory(a *asm) {
 	a.op("ADDQ", "$64", "DI")
 	a.op("SUBQ", "$64", "CX")
 	a.op("JGT", "loop")
-	a.op("VZEROUPPER")
-	a.op("RET")
+	a.ret()
 }
 
 // peakTiles: n turns of 4 tile products on the 2 KiB at data. The data matters: zeros draw less power and run faster. Few tiles, kept

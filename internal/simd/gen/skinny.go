@@ -24,11 +24,7 @@ type skinnyKernel struct {
 func (k skinnyKernel) emit() {
 	bases := []string{"SI", "R10", "R11", "R12"}[:k.lanes/4]
 	k.text(fmt.Sprintf("skinny%dx", k.rows), 0, 57)
-	k.op("MOVQ", "k+0(FP)", "CX")
-	k.op("MOVQ", "a+8(FP)", "DI")
-	k.op("MOVQ", "lda+16(FP)", "BX")
-	k.op("MOVQ", "b+24(FP)", "SI")
-	k.op("MOVQ", "ldb+32(FP)", "R8")
+	loadArgs(k.asm, "k+0", "CX", "a+8", "DI", "lda+16", "BX", "b+24", "SI", "ldb+32", "R8")
 	k.op("SHLQ", "$2", "BX")
 	k.op("SHLQ", "$2", "R8")
 	k.op("LEAQ", "(BX)(BX*2)", "DX")
@@ -62,7 +58,7 @@ func (k skinnyKernel) emit() {
 			k.op("VFMADD231PS", k.v(8), reg, k.sum(r))
 		}
 	}, func(bytes int) {
-		k.op("ADDQ", fmt.Sprintf("$%d", bytes), "DI")
+		k.op("ADDQ", imm(bytes), "DI")
 		for i := 0; i < len(bases) && bytes == 64; i++ { // whole lines of the next rows, in as many streams
 			k.op("LEAQ", fmt.Sprintf("(%s)(R13*1)", bases[i]), "R14")
 			for _, row := range rowAddr {
@@ -71,8 +67,7 @@ func (k skinnyKernel) emit() {
 		}
 	})
 	k.eachRow(func(r int, mem string) { k.op("VMOVUPS", k.sum(r), mem) })
-	k.op("VZEROUPPER")
-	k.op("RET")
+	k.ret()
 }
 
 // sum is the accumulator of row r, above the registers that turn uses.
