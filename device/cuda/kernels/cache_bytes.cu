@@ -21,8 +21,10 @@ __device__ __forceinline__ void writeHead(const Heads& k, i64 row, i64 n, int h)
   top = warpMax(top);
   const float inv = top > 0.f ? 127.f / top : 0.f;
   unsigned char* to = k.rows + row * k.ld;
-  for (int e = lane; e < k.width; e += 32) // 1.5·2^23 + x rounds to nearest and leaves the integer in the low bits
-    to[h * k.width + e] = (unsigned char)(128 + (int)(__float_as_uint(toFloat(from[e]) * inv + 12582912.f) - 0x4b400000u));
+  // 1.5·2^23 + x rounds to nearest and leaves the integer in the low bits. The product is rounded first, so that no fused
+  // multiply-add decides ties differently.
+  for (int e = lane; e < k.width; e += 32)
+    to[h * k.width + e] = (unsigned char)(128 + (int)(__float_as_uint(__fmul_rn(toFloat(from[e]), inv) + 12582912.f) - 0x4b400000u));
   if (lane == 0) *k.scale(row, h) = top / 127.f;
 }
 

@@ -39,6 +39,7 @@ __device__ double exp(double);
 __device__ double sqrt(double);
 __device__ float __uint_as_float(unsigned);
 __device__ unsigned __float_as_uint(float);
+__device__ float __fmul_rn(float, float);
 __device__ int __float_as_int(float);
 __device__ float __int_as_float(int);
 __device__ float __fdividef(float, float);

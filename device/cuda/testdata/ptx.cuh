@@ -254,6 +254,7 @@ static int atomicAdd(int* p, int x) { int old = *p; *p += x; return old; }
 static int atomicCAS(int* p, int want, int x) { int old = *p; if (old == want) *p = x; return old; }
 static float __uint_as_float(unsigned x) { float f; memcpy(&f, &x, 4); return f; }
 static unsigned __float_as_uint(float x) { unsigned u; memcpy(&u, &x, 4); return u; }
+static float __fmul_rn(float a, float b) { volatile float x = a * b; return x; } // never part of a fused multiply-add
 static int __float_as_int(float x) { return (int)__float_as_uint(x); }
 static float __int_as_float(int x) { return __uint_as_float((unsigned)x); }
 #define __expf expf
