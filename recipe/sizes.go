@@ -106,13 +106,16 @@ func Nano(arch string) (Recipe, error) {
 	return r, err
 }
 
-// Tiny learns to retrieve in minutes on two cores. Documents are whole and have up to 512 bytes, and most contain
-// something to look up; names and numbers are single tokens of the vocabulary; output projections start at full scale.
+// Tiny learns to retrieve in minutes on two cores. Documents are whole and most contain something to look up; half of the
+// tokens are from documents of up to 512 bytes, which teach to retrieve earliest, half from documents of up to 1,024, as
+// long as the context; names and numbers are single tokens of the vocabulary; output projections start at full scale.
 func Tiny(arch string) (Recipe, error) {
 	s := shape{layers: 3, dim: 128, heads: 4, ffn: 344, context: 256, vocab: 1024}
 	r, err := s.recipe("tiny", arch, training(2000, 8, 8, 256), 2e-3)
 	r.Model.InitResidual = false
-	r.Data = Data{Sources: Paths("synthetic:docs=200000,len=512,mix=needle:4+kv:4+prose:1"), HeldOut: 0.02, Isolate: true}
+	r.Data = Data{HeldOut: 0.02, Isolate: true, Sources: []Source{
+		{Path: "synthetic:docs=120000,len=512,mix=needle:4+kv:4+prose:1", Weight: 0.5},
+		{Path: "synthetic:seed=2,docs=60000,len=1024,mix=needle:4+kv:4+prose:1", Weight: 0.5}}}
 	r.Tokenizer = Tokenizer{Vocab: s.vocab, Docs: 4000, Pattern: "gpt2"}
 	r.Optim.Beta2 = 0.95
 	return r, err
