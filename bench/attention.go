@@ -19,13 +19,13 @@ type AttentionOptions struct {
 	Tokens int // in all sequences
 }
 
-// Check says what is wrong with the shape, naming the flag.
+// Check reports what is wrong with the shape, naming the flag.
 func (o AttentionOptions) Check() error {
 	_, err := o.config()
 	return err
 }
 
-// config is the layer: as many heads as fill the width with values.
+// config is the layer, with as many heads as fill the width with values.
 func (o AttentionOptions) config() (layer.AttnConfig, error) {
 	a, err := layer.LookupArch(o.Arch)
 	if err != nil {
@@ -43,8 +43,8 @@ func (o AttentionOptions) config() (layer.AttnConfig, error) {
 	return c, c.Check()
 }
 
-// Attention measures the attention op of an architecture, forward and backward, as an attention layer asks for it: its inputs are the
-// columns of a real QKV product. The rest of the layer runs once, before.
+// Attention measures the attention op of an architecture, forward and backward, with the arguments of a real attention
+// layer: its inputs are the columns of a real QKV product. The rest of the layer runs once, before.
 func (c *Config) Attention(ctx context.Context, o AttentionOptions, emit func(Row)) error {
 	c.defaults()
 	cfg, err := o.config()
@@ -117,34 +117,34 @@ func newAttnLayer(d device.Device, cfg layer.AttnConfig, o AttentionOptions) *at
 	return l
 }
 
-// attnAsked keeps the attention ops that it is asked for, to run them again.
+// attnAsked records the attention ops that are called, to run them again.
 type attnAsked struct {
 	device.Device
 	forward, backward func()
 }
 
-// Attention is kept.
+// Attention is recorded.
 func (k *attnAsked) Attention(a *device.Attn) {
 	b := *a
 	k.forward = func() { k.Device.Attention(&b) }
 	k.forward()
 }
 
-// AttentionBackward is kept.
+// AttentionBackward is recorded.
 func (k *attnAsked) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
 	b, h := *a, *g
 	k.backward = func() { k.Device.AttentionBackward(&b, &h) }
 	k.backward()
 }
 
-// DiffAttention is kept.
+// DiffAttention is recorded.
 func (k *attnAsked) DiffAttention(a *device.DiffAttn) {
 	b := *a
 	k.forward = func() { k.Device.DiffAttention(&b) }
 	k.forward()
 }
 
-// DiffAttentionBackward is kept.
+// DiffAttentionBackward is recorded.
 func (k *attnAsked) DiffAttentionBackward(a *device.DiffAttn, g *device.DiffAttnGrad) {
 	b, h := *a, *g
 	k.backward = func() { k.Device.DiffAttentionBackward(&b, &h) }
@@ -160,7 +160,7 @@ func (l *attnLayer) free() {
 	release(d, l.x, l.dx, l.pass.Pos)
 }
 
-// run takes the attention ops forward and back and gives their seconds.
+// run runs the attention ops forward and backward and returns their seconds.
 func (l *attnLayer) run() (forward, backward float64, err error) {
 	l.ops.Reset()
 	l.asked.forward()

@@ -1,10 +1,10 @@
-// Package bench measures: products, attention, training steps and decoding, on whatever device it is given.
+// Package bench measures products, attention, training steps and decoding on any device.
 //
-// A benchmark (one file each: gemm.go, attention.go, train.go, decode.go) builds real layers or a real model with random
-// weights, runs it a few times to warm up and then some repetitions, and makes a Row: the median, the quartiles, and
-// the rate reached beside the device's ceiling, which is measured in turn with every repetition, because a machine's speed drifts.
-// Ops wraps a device and says where the time of a step goes, op by op. Rows are printed as a table or as JSON, or appended to
-// results/bench, where they stay with the commit and the machine they came from.
+// A benchmark (one file each: gemm.go, attention.go, train.go, decode.go) builds real layers or a real model with
+// random weights, runs it a few times to warm up and then some repetitions, and makes a Row: the median, the quartiles,
+// and the rate next to the device's ceiling, which is measured in turn with every repetition, because a machine's speed
+// drifts. Ops wraps a device and reports the time of a step op by op. Rows are printed as a table or as JSON, or
+// appended to results/bench with the commit and the machine they came from.
 package bench
 
 import (
@@ -19,11 +19,11 @@ import (
 // Config is what all benchmarks share.
 type Config struct {
 	Device device.Device
-	// Product and Bandwidth are the ceilings. Without one given here, the device's own large product and large copy are it.
+	// Product and Bandwidth are the ceilings. The defaults are the device's own large product and large copy.
 	Product, Bandwidth Ceiling
 	WeightBytes        float64                          // of one weight as decoding reads it; 0 is the size of the activations' dtype
 	Warmup, Reps       int                              // repetitions before measuring, and measured; 0 means 3 and 10
-	Say                func(format string, args ...any) // told about progress; may be nil
+	Say                func(format string, args ...any) // reports progress; may be nil
 }
 
 // Row is one figure with everything needed to judge it.
@@ -46,7 +46,7 @@ type Row struct {
 	Share       float64 `json:"share"` // median of the ratios of neighbours in time
 
 	Memory int      `json:"memory_bytes,omitempty"` // most device memory that was held at once
-	Loss   float64  `json:"loss,omitempty"`         // of the last step: a sign that the work was real
+	Loss   float64  `json:"loss,omitempty"`         // of the last step, as evidence that the work was real
 	Ops    []OpTime `json:"ops,omitempty"`
 	Stamp
 }
@@ -68,7 +68,7 @@ type samples struct {
 	seconds, ceiling []float64
 }
 
-// measure runs f, which says how many seconds it took, in turn with the ceiling.
+// measure runs f, which returns its seconds, alternating with the ceiling.
 func (c *Config) measure(ctx context.Context, f func() (float64, error), ceiling *Ceiling) (s samples, err error) {
 	for i := range c.Warmup + c.Reps {
 		if ctx.Err() != nil {
@@ -89,7 +89,8 @@ func (c *Config) measure(ctx context.Context, f func() (float64, error), ceiling
 	return s, nil
 }
 
-// fill completes a row from its samples: value turns seconds into the row's unit, work is the FLOPs or bytes of a repetition.
+// fill completes a row from its samples: value converts seconds to the row's unit, work is the FLOPs or bytes of a
+// repetition.
 func (r *Row) fill(s samples, c *Config, ceiling *Ceiling, work float64, value func(seconds float64) float64) {
 	var values, shares []float64
 	for i, sec := range s.seconds {
@@ -105,7 +106,7 @@ func (r *Row) fill(s samples, c *Config, ceiling *Ceiling, work float64, value f
 	r.Reps, r.Warmup = c.Reps, c.Warmup
 }
 
-// quartiles are the 25th, 50th and 75th percentiles, linear between neighbours.
+// quartiles are the 25th, 50th and 75th percentiles, interpolated linearly.
 func quartiles(x []float64) (low, median, high float64) {
 	s := slices.Sorted(slices.Values(x))
 	at := func(p float64) float64 {
@@ -122,9 +123,9 @@ func quartiles(x []float64) (low, median, high float64) {
 	return at(0.25), at(0.5), at(0.75)
 }
 
-// timer is a device that times its own work, without the latency of asking it.
+// timer is a device that times its own work, without the latency of the host.
 type timer interface {
-	// Time runs f and gives the milliseconds between its start and its end on the device.
+	// Time runs f and returns the milliseconds it took on the device.
 	Time(f func()) (float64, error)
 }
 
@@ -143,7 +144,7 @@ func elapsed(d device.Device, f func()) (float64, error) {
 	return time.Since(begin).Seconds(), err
 }
 
-// wall is the seconds that f takes as its caller sees it, until the device has finished.
+// wall is the wall-clock seconds of f, until the device has finished.
 func wall(d device.Device, f func() error) (float64, error) {
 	if err := d.Sync(); err != nil {
 		return 0, err

@@ -7,12 +7,12 @@ import (
 	"antiphase/tensor"
 )
 
-// Ceiling is what a device could do at best, measured beside every figure.
+// Ceiling is the best possible rate of a device, measured with every figure.
 type Ceiling struct {
 	Name string
 	Unit string                  // of the rate: TFLOP/s or GB/s
-	Run  func() (float64, error) // measures once and gives the rate
-	Free func()                  // gives back its memory; may be nil
+	Run  func() (float64, error) // measures once and returns the rate
+	Free func()                  // releases its memory; may be nil
 }
 
 // Units of rates.
@@ -21,7 +21,7 @@ const (
 	UnitBytes = "GB/s"
 )
 
-// scale is how many FLOPs or bytes per second make one of the unit.
+// scale is the number of FLOPs or bytes per second in one unit.
 func (c *Ceiling) scale() float64 {
 	if c.Unit == UnitBytes {
 		return 1e9
@@ -36,7 +36,7 @@ func (c *Ceiling) free() {
 }
 
 // product is the given ceiling of products, or the device's own product of large square matrices: large enough to take
-// a millisecond, for a GPU is not filled by less.
+// a millisecond, because less does not fill a GPU.
 func (c *Config) product() (*Ceiling, error) {
 	if c.Product.Run != nil {
 		return &c.Product, nil
@@ -73,7 +73,7 @@ func (c *Config) productOf(n int) *Ceiling {
 	}
 }
 
-// copyBytes is large beside every cache.
+// copyBytes is large compared with every cache.
 const copyBytes = 256 << 20
 
 // bandwidth is the given ceiling of bytes, or the device's own copy: each byte is read once and written once.

@@ -12,19 +12,19 @@ import (
 	"antiphase/model"
 )
 
-// DecodeOptions describe generation: batch sequences, each with context tokens behind it.
+// DecodeOptions describe generation: batch sequences, each after context tokens.
 type DecodeOptions struct {
 	Geometry
 	Batch   []int
 	Prompt  int  // tokens in the prompt
-	Prompts int  // prompts that are computed together for the first row; 0 is 1
+	Prompts int  // prompts computed together for the first row; 0 is 1
 	Chunk   int  // prompt tokens per step; 0 is 4096
-	Ops     bool // say where the time of a step goes
+	Ops     bool // report the time of each op
 }
 
-// Decode measures generation as users get it, with its scheduling and greedy sampling on the host: prompt tokens per second of one
-// sequence, then tokens per second of every batch. A step must read all weights and every sequence's keys and values once; these bytes
-// over the step's time stand beside the device's bandwidth.
+// Decode measures generation as users see it, with scheduling and greedy sampling on the host: prompt tokens per second
+// of one sequence, then tokens per second of every batch. A step must read all weights and every sequence's keys and
+// values once; these bytes divided by the step's time are compared with the device's bandwidth.
 func (c *Config) Decode(ctx context.Context, o DecodeOptions, emit func(Row)) error {
 	c.defaults()
 	if o.Chunk == 0 {
@@ -35,7 +35,7 @@ func (c *Config) Decode(ctx context.Context, o DecodeOptions, emit func(Row)) er
 	for _, n := range o.Batch {
 		largest = max(largest, n)
 	}
-	// While the last prompts are computed the first sequences go on: a step for each chunk of each prompt.
+	// While the last prompts are computed the first sequences continue: one step for each chunk of each prompt.
 	o.Context = o.Prompt + largest*((o.Prompt+o.Chunk-1)/o.Chunk+1) + c.Warmup + c.Reps*c.stretch().all() + 2
 	r, err := o.config()
 	if err != nil {
@@ -65,7 +65,7 @@ func (o *DecodeOptions) engine(m *model.Model, n int) (*infer.Engine, error) {
 	return infer.New(m, nil, infer.Options{Slots: n, PrefillChunk: o.Chunk})
 }
 
-// requests are n random prompts that go on greedily.
+// requests are n random prompts with greedy continuation.
 func (o *DecodeOptions) requests(m *model.Model, n, most int) []infer.Request {
 	list := make([]infer.Request, n)
 	ids := randomIDs(n*o.Prompt, m.Config.Vocab)
@@ -104,7 +104,7 @@ func (c *Config) prefill(ctx context.Context, o DecodeOptions, m *model.Model, e
 	if o.Ops {
 		if row.Ops, err = c.byOps(o, m.Config, n, func(e *infer.Engine, m *model.Model, ops *Ops) (int, error) {
 			var err error
-			for i := 0; i < 2 && err == nil; i++ { // the first prompt may bring weights into another form
+			for i := 0; i < 2 && err == nil; i++ { // the first prompt may convert weights to another layout
 				ops.Reset()
 				err = e.Generate(ctx, o.requests(m, n, 1), func(int, infer.Event) bool { return true })
 			}
@@ -126,7 +126,7 @@ func (o *DecodeOptions) row(m *model.Model, what string, batch int) Row {
 // errEnough ends a generation that has been measured.
 var errEnough = errors.New("bench: enough")
 
-// generate measures steps of n sequences, from the one on in which all have computed their prompts.
+// generate measures steps of n sequences, starting when all have computed their prompts.
 func (c *Config) generate(ctx context.Context, o DecodeOptions, m *model.Model, n int, top *Ceiling, emit func(Row)) error {
 	e, err := o.engine(m, n)
 	if err != nil {
@@ -159,7 +159,8 @@ func (c *Config) generate(ctx context.Context, o DecodeOptions, m *model.Model, 
 	return nil
 }
 
-// byOps lets f run n sequences on a model whose ops are timed one by one. f begins with Reset and returns the number of passes since.
+// byOps lets f run n sequences on a model whose ops are timed one by one. f begins with Reset and returns the number of
+// passes since.
 func (c *Config) byOps(o DecodeOptions, cfg model.Config, n int, f func(*infer.Engine, *model.Model, *Ops) (int, error)) ([]OpTime, error) {
 	ops := NewOps(c.Device)
 	m, err := model.New(ops.chunked(), cfg, layer.Memory{})
@@ -177,14 +178,14 @@ func (c *Config) byOps(o DecodeOptions, cfg model.Config, n int, f func(*infer.E
 	return ops.Times(passes), err
 }
 
-// stretch is how many steps make one sample, and how many go before them.
+// stretch is the number of steps per sample, and the number skipped before them.
 type stretch struct{ skipped, timed int }
 
 func (s stretch) all() int { return s.skipped + s.timed }
 
-// stretch is a single step where the device and the host work in step. Where the next step is under way while a token is looked at (device.Ahead),
-// measuring the ceiling waits for that step, and then its token takes no time: samples begin when two tokens later the pace is steady again, and
-// many steps share what is left of the break.
+// stretch is a single step on a synchronous device. On a device that works ahead (device.Ahead), measuring the ceiling
+// waits for the step in flight, and then its token takes no time: samples begin two tokens later, when the pace is
+// steady again, and many steps share the rest of the disturbance.
 func (c *Config) stretch() stretch {
 	if _, ok := c.Device.(device.Ahead); ok {
 		return stretch{2, 8}
@@ -192,7 +193,8 @@ func (c *Config) stretch() stretch {
 	return stretch{0, 1}
 }
 
-// watch takes the time between the tokens of the first sequence: a stretch of steps with everything around them. The ceiling is measured in between.
+// watch measures the time between tokens of the first sequence: a stretch of whole steps. The ceiling is measured in
+// between.
 type watch struct {
 	c       *Config
 	top     *Ceiling
@@ -200,7 +202,7 @@ type watch struct {
 	begin   func() // called before the first measured step
 	stop    context.CancelCauseFunc
 	lengths []int // tokens generated by each sequence
-	started int   // sequences that have generated any
+	started int   // sequences that have generated a token
 	steps   int   // since all have
 	since   int   // since the ceiling was measured
 	last    time.Time
@@ -250,7 +252,7 @@ func (w *watch) event(i int, ev infer.Event) bool {
 	return true
 }
 
-// sample takes the stretch that ends now, and measures the ceiling.
+// sample records the stretch that ends now, and measures the ceiling.
 func (w *watch) sample(now time.Time) {
 	top, err := w.top.Run()
 	w.got.seconds, w.got.ceiling = append(w.got.seconds, now.Sub(w.last).Seconds()/float64(w.stretch.timed)), append(w.got.ceiling, top)
@@ -260,8 +262,8 @@ func (w *watch) sample(now time.Time) {
 	w.since, w.last = 0, time.Now()
 }
 
-// stepBytes are the bytes that a step must read when cached positions lie in the cache of all sequences together: the matrices, the
-// embedding where it is the classifier too, keys and values.
+// stepBytes are the bytes that a step must read with this many cached positions of all sequences together: the
+// matrices, the embedding if it is also the classifier, keys and values.
 func (c *Config) stepBytes(m model.Config, cached float64) float64 {
 	matrices := 0
 	for _, p := range model.Table(m).List {
@@ -271,7 +273,7 @@ func (c *Config) stepBytes(m model.Config, cached float64) float64 {
 	}
 	a, err := layer.LookupArch(m.Arch)
 	if err != nil {
-		panic(err) // the model was made of it
+		panic(err) // the model was made from it
 	}
 	t := c.Device.Types().Cache
 	kv := m.Layers * (device.CacheCols(t, m.KVHeads*a.Keys, m.HeadDim) + device.CacheCols(t, m.KVHeads, a.Values*m.HeadDim)) * t.Size()

@@ -21,7 +21,7 @@ type GemmOptions struct {
 // Shape is a product y [Rows,Out] = x [Rows,In]·Wᵀ.
 type Shape struct{ Rows, Out, In int }
 
-// Products measures the three products of any shapes, in training's forms.
+// Products measures the three products of a linear layer for any shapes.
 func (c *Config) Products(ctx context.Context, shapes []Shape, emit func(Row)) error {
 	c.defaults()
 	g := &gemm{Config: c, ctx: ctx, opt: GemmOptions{Geometry: Geometry{Size: "shape"}}, emit: emit}
@@ -56,8 +56,8 @@ func weights(c model.Config) (list []weight, classifier weight) {
 	return list, weight{"classifier", c.Vocab, c.Dim}
 }
 
-// Gemm measures every product of a size on its own: the three of each matrix in training, the classifier with its loss and
-// gradients, and the products of few rows that decoding is made of.
+// Gemm measures every product of a size separately: the three of each matrix in training, the classifier with its loss
+// and gradients, and the products of few rows of decoding.
 func (c *Config) Gemm(ctx context.Context, o GemmOptions, emit func(Row)) error {
 	c.defaults()
 	r, err := o.config()
@@ -114,7 +114,7 @@ func (g *gemm) training(w weight) error {
 		op      device.MatMul
 	}{
 		{y, x, m, device.MatMul{TransB: true}},
-		{dx, y, m, device.MatMul{}}, // y, which the product before has filled, serves as dy
+		{dx, y, m, device.MatMul{}}, // y, which the previous product filled, serves as dy
 		{dm, y, x, device.MatMul{TransA: true, Accumulate: true}},
 	} {
 		name := strings.TrimPrefix(productName(p.op), "MatMul ")
@@ -137,7 +137,8 @@ func (g *gemm) classifier(w weight) error {
 	return g.row(w, "loss+dx+dW", n, flops, g.product, func(int) { d.Classify(c) })
 }
 
-// decoding measures y = x·Wᵀ of few rows, whose time is that of reading W. Copies of W, together larger than caches, take turns.
+// decoding measures y = x·Wᵀ of few rows, bound by reading W. It cycles through copies of W that together exceed the
+// caches.
 func (g *gemm) decoding(w weight, n int) error {
 	d := g.Device
 	act, out := d.Types().Act, d.Types().Act
@@ -154,14 +155,14 @@ func (g *gemm) decoding(w weight, n int) error {
 	for i := 1; i < copies; i++ {
 		d.Copy(at(i), at(0))
 	}
-	for i := range copies { // a device may keep weights in another form, made once
+	for i := range copies { // a device may keep weights in another layout, made once
 		d.MatMul(y, x, at(i), device.MatMul{TransB: true})
 	}
 	bytes := g.weightBytes()*float64(w.out*w.in) + float64(tensor.Bytes(act, n, w.in)+tensor.Bytes(out, n, w.out))
 	return g.row(w, "y=x·Wᵀ", n, bytes, g.bytes, func(i int) { d.MatMul(y, x, at(i), device.MatMul{TransB: true}) })
 }
 
-// row measures f, given the number of its call: so many calls at a time that a clock can see them.
+// row measures f, which gets the index of its call: enough calls at a time for the clock's resolution.
 func (g *gemm) row(w weight, what string, n int, work float64, ceiling *Ceiling, f func(i int)) error {
 	d := g.Device
 	row := Row{Kind: "gemm", Name: fmt.Sprintf("%s %s %s %d×%d×%d", g.opt.Size, w.name, what, n, w.out, w.in), Unit: "ms",

@@ -5,14 +5,14 @@ import (
 	"antiphase/tensor"
 )
 
-// counter is a device that counts the memory its users hold. It passes on nothing that a device can do beyond its
-// interface but recording, see count.
+// counter is a device that counts the memory its users hold. Of a device's optional interfaces it forwards only
+// recording, see count.
 type counter struct {
 	device.Device
 	used, peak int
 }
 
-// counted is a counter, whether it records or not.
+// counted is a counter, recording or not.
 type counted interface {
 	device.Device
 	memory() int
@@ -33,7 +33,7 @@ func count(d device.Device) counted {
 	return c
 }
 
-// memory is the most that was held at once, with what the device keeps for its ops where it can tell.
+// memory is the peak, including what the device holds for its ops if it can tell.
 func (c *counter) memory() int {
 	if s, ok := c.Device.(interface{ Scratch() int }); ok {
 		return c.peak + s.Scratch()
@@ -41,7 +41,7 @@ func (c *counter) memory() int {
 	return c.peak
 }
 
-// Alloc counts what it gives.
+// Alloc counts allocated bytes.
 func (c *counter) Alloc(bytes int) *tensor.Buffer {
 	b := c.Device.Alloc(bytes)
 	c.used += b.Size
@@ -49,7 +49,7 @@ func (c *counter) Alloc(bytes int) *tensor.Buffer {
 	return b
 }
 
-// Free counts what it takes back.
+// Free counts freed bytes.
 func (c *counter) Free(b *tensor.Buffer) {
 	c.used -= b.Size
 	c.Device.Free(b)

@@ -9,8 +9,8 @@ import (
 	"antiphase/tensor"
 )
 
-// noise is a block of normal numbers that all random values are cut from: processors run zeros faster than data, but drawing a
-// billion weights one by one would take longer than measuring them.
+// noise is a block of normal numbers that all random values are taken from: processors run zeros faster than data, but
+// drawing a billion weights one by one would take longer than measuring them.
 var noise = sync.OnceValue(func() []float32 {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float32, 1_048_573)
@@ -50,13 +50,13 @@ func noisyAct(d device.Device, rows, cols int) tensor.Tensor {
 	return x
 }
 
-// drawParams gives every parameter random values of its own deviation.
+// drawParams gives every parameter random values with its own deviation.
 func drawParams(d device.Device, ps *layer.ParamSet) {
 	for _, p := range ps.List {
 		draw(d, p.W, p.Const, p.Std)
 		switch {
 		case p.Master.Type == tensor.I16:
-			d.Zero(p.Master) // exact bfloat16 values have nothing below
+			d.Zero(p.Master) // exact bfloat16 values have zero lower halves
 		case p.Master.Ok():
 			d.Copy(p.Master, p.W)
 		}

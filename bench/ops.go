@@ -9,8 +9,8 @@ import (
 	"antiphase/tensor"
 )
 
-// Ops is a device that times every op of another one by name and shape. Each op is waited for, so that the sum of the ops is a little
-// more than a step that runs freely.
+// Ops is a device that times every op of another one by name and shape. Each op is waited for, so that the sum of the
+// ops is slightly more than an undisturbed step.
 type Ops struct {
 	*opTimer
 	timedElements
@@ -22,17 +22,17 @@ type Ops struct {
 type opTimer struct {
 	device.Device
 	times map[opKey]*OpTime
-	err   error // first fault of timing, told by Sync
+	err   error // first error of timing, reported by Sync
 }
 
-// The groups of timed ops: on elements and rows, products of matrices, attention.
+// The groups of timed ops: elementwise and on rows, matrix products, attention.
 type (
 	timedElements  struct{ *opTimer }
 	timedProducts  struct{ *opTimer }
 	timedAttention struct{ *opTimer }
 )
 
-// OpTime is what one op of one shape took.
+// OpTime is the time of one op with one shape.
 type OpTime struct {
 	Op      string  `json:"op"`
 	Shape   string  `json:"shape,omitempty"`
@@ -42,7 +42,7 @@ type OpTime struct {
 	Bytes   float64 `json:"bytes"`           // of the operands, each counted once
 }
 
-// opKey tells ops apart; m, n and k are those of a product.
+// opKey identifies ops; m, n and k are those of a product.
 type opKey struct {
 	name    string
 	m, n, k int
@@ -54,7 +54,7 @@ func NewOps(d device.Device) *Ops {
 	return &Ops{t, timedElements{t}, timedProducts{t}, timedAttention{t}}
 }
 
-// chunked is the same device, which takes prompts as the one behind it does.
+// chunked is the same device, with the chunking of the wrapped one.
 func (o *Ops) chunked() device.Device {
 	if c, ok := o.Device.(device.Pager); ok {
 		return &pagedOps{o, c}
@@ -68,7 +68,7 @@ func (o *Ops) chunked() device.Device {
 	return o
 }
 
-// Reset forgets the times so far.
+// Reset clears the times.
 func (o *opTimer) Reset() { clear(o.times) }
 
 // Times lists the ops by time, each divided by the number of steps they were taken over.
@@ -88,7 +88,7 @@ func (o *opTimer) Times(steps int) []OpTime {
 	return list
 }
 
-// Sync tells the first fault of the device or of timing it.
+// Sync returns the first error of the device or of timing it.
 func (o *opTimer) Sync() error {
 	err := o.err
 	o.err = nil
@@ -116,13 +116,13 @@ func (o *opTimer) op(k opKey, flops float64, run func(), operands ...tensor.Tens
 	}
 }
 
-// cells are the (query, key) pairs of causal attention in all heads. Documents that are kept apart have fewer.
+// cells are the (query, key) pairs of causal attention in all heads. Isolated documents have fewer.
 func cells(s *device.AttnShape) float64 {
 	return float64(s.B) * float64(s.Heads) * float64(s.T) * float64(s.T+1) / 2
 }
 
-// attnForward and attnBackward are the FLOPs of attention with q maps to a head: forward q·(D+DV) multiply-adds a cell; backward the
-// scores again (q·D), dP and dV once for all maps (2·DV), dQ and dK (2·q·D).
+// attnForward and attnBackward are the FLOPs of attention with q maps per head: forward q·(D+DV) multiply-adds per
+// cell; backward the scores again (q·D), dP and dV once for all maps (2·DV), dQ and dK (2·q·D).
 func attnForward(s *device.AttnShape, q int) float64 {
 	return 2 * cells(s) * float64(q*(s.D+s.DV))
 }

@@ -5,12 +5,12 @@ import (
 	"antiphase/tensor"
 )
 
-// Write is timed: a step feeds its ids and rates by it.
+// Write is timed: a step writes its ids and rates with it.
 func (o *opTimer) Write(dst tensor.Tensor, src []byte) {
 	o.op(opKey{name: "Write"}, 0, func() { o.Device.Write(dst, src) }, dst)
 }
 
-// Read is timed: a step reads its losses by it.
+// Read is timed: a step reads its losses with it.
 func (o *opTimer) Read(dst []byte, src tensor.Tensor) {
 	o.op(opKey{name: "Read"}, 0, func() { o.Device.Read(dst, src) }, src)
 }
@@ -50,7 +50,7 @@ func (o timedElements) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	o.op(opKey{name: "EmbedBackward"}, 0, func() { o.Device.EmbedBackward(dtable, dout, ids) }, dout, dout, ids)
 }
 
-// MatMul is timed, each shape and form by itself.
+// MatMul is timed, each shape and form separately.
 func (o timedProducts) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 	k := a.Cols
 	if op.TransA {
@@ -60,7 +60,7 @@ func (o timedProducts) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 	o.op(key, 2*float64(c.Rows)*float64(c.Cols)*float64(k), func() { o.Device.MatMul(c, a, b, op) }, a, b, c)
 }
 
-// productName says which of a linear layer's products this is: the forms are distinct.
+// productName names which of a linear layer's products this is: the forms are distinct.
 func productName(op device.MatMul) string {
 	switch op {
 	case device.MatMul{TransB: true}:
@@ -111,7 +111,7 @@ func (o timedAttention) AttentionBackward(a *device.Attn, g *device.AttnGrad) {
 		a.Q, a.K, a.V, a.Out, a.LSE, g.DOut, g.DQ, g.DK, g.DV)
 }
 
-// AttentionCached is timed; how much of the cache it reads is the device's secret.
+// AttentionCached is timed; how much of the cache it reads is not known here.
 func (o timedAttention) AttentionCached(a *device.Attn, c *device.Cache, slot, pos tensor.Tensor) {
 	o.op(opKey{name: "AttentionCached"}, 0, func() { o.Device.AttentionCached(a, c, slot, pos) }, a.Q, a.Out)
 }
@@ -133,7 +133,7 @@ func (o timedAttention) DiffAttentionCached(a *device.DiffAttn, c *device.Cache,
 	o.op(opKey{name: "DiffAttentionCached"}, 0, func() { o.Device.DiffAttentionCached(a, c, slot, pos) }, a.Q, a.Out)
 }
 
-// pagedOps are Ops of a device that takes chunks over pages.
+// pagedOps are Ops of a device that computes chunks over pages.
 type pagedOps struct {
 	*Ops
 	pager device.Pager

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Stamp says where a row came from.
+// Stamp is the origin of a row.
 type Stamp struct {
 	Commit  string    `json:"commit,omitempty"`
 	Machine Machine   `json:"machine,omitzero"`
@@ -16,7 +16,7 @@ type Stamp struct {
 	Command string    `json:"command,omitempty"`
 }
 
-// Machine is what a row was measured on.
+// Machine is the machine a row was measured on.
 type Machine struct {
 	Device string `json:"device"`
 	OS     string `json:"os"`
@@ -46,7 +46,7 @@ func appendRow(path string, r Row) error {
 		return err
 	}
 	if _, err := f.Write(append(line, '\n')); err != nil {
-		_ = f.Close() // the write's error says more
+		_ = f.Close() // the write's error is more informative
 		return err
 	}
 	return f.Close()

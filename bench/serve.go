@@ -16,8 +16,8 @@ import (
 	"antiphase/internal/fault"
 )
 
-// ServeOptions are a load on an OpenAI-compatible server. The load is open unless Concurrency is set: requests arrive as a Poisson process at Rate
-// whether or not earlier ones have been answered, as users do.
+// ServeOptions describe a load on an OpenAI-compatible server. The load is open-loop unless Concurrency is set:
+// requests arrive as a Poisson process at Rate regardless of earlier answers, like users.
 type ServeOptions struct {
 	URL       string // without /v1
 	Key       string
@@ -28,13 +28,14 @@ type ServeOptions struct {
 	Output    Lengths // tokens of answers
 	Vocab     int     // prompts are random ids below it
 	Deadline  time.Duration
-	IgnoreEOS bool // ask for answers of exactly that length; not every server knows the field
+	IgnoreEOS bool // request answers of exactly that length; not every server knows the field
 	Seed      uint64
-	// Concurrency closes the loop: that many requests are always open, and the next is sent when one ends. Rate does not count then.
+	// Concurrency closes the loop: that many requests are always open, and the next is sent when one ends. Rate is then
+	// ignored.
 	Concurrency int
 }
 
-// Check says what is out of range.
+// Check reports what is out of range.
 func (o *ServeOptions) Check() error {
 	switch {
 	case o.Requests < 1 || o.Requests > 1e6:
@@ -51,7 +52,7 @@ func (o *ServeOptions) Check() error {
 	return errors.Join(o.Prompt.check("prompt"), o.Output.check("output"))
 }
 
-// shot is one request of the load and what became of it.
+// shot is one request of the load and its outcome.
 type shot struct {
 	at             time.Duration // when it is sent, from the beginning
 	prompt, output int
@@ -64,7 +65,7 @@ type shot struct {
 	gaps   []float64 // seconds between tokens
 }
 
-// Serve runs a load and sums it up. It ends early when ctx does.
+// Serve runs a load and summarises it. It ends early when ctx does.
 func Serve(ctx context.Context, o ServeOptions) (*ServeResult, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeResult, error) {
 	return summarize(&o, shots, time.Since(begin)), context.Cause(ctx)
 }
 
-// wait returns when the next request is due: at a time, or when there is a place. It is false when ctx ends first.
+// wait returns when the next request is due: at a time, or when there is a free place. It is false if ctx ends first.
 func (o *ServeOptions) wait(ctx context.Context, at time.Time, places chan<- struct{}) bool {
 	if o.Concurrency > 0 {
 		select {
@@ -123,7 +124,7 @@ func (o *ServeOptions) wait(ctx context.Context, at time.Time, places chan<- str
 	}
 }
 
-// body is a request for a completion of random ids.
+// body is a completion request with random ids.
 func (o *ServeOptions) body(rnd *rand.Rand, s *shot) ([]byte, error) {
 	ids := make([]int, s.prompt)
 	for i := range ids {
@@ -167,8 +168,8 @@ func (o *ServeOptions) fire(ctx context.Context, c *http.Client, s *shot, body [
 	s.err = s.read(res.Body, begin)
 }
 
-// read times the events of a stream. A token that is part of a character comes without an event of its own, so tokens are counted by the server's
-// usage where it gives one.
+// read times the events of a stream. A token that is part of a character has no event of its own, so tokens are counted
+// by the server's usage if it reports one.
 func (s *shot) read(r io.Reader, begin time.Time) error {
 	lines := newLines(r)
 	last, counted := begin, 0

@@ -107,7 +107,7 @@ func spread(x []float64) (s Spread) {
 	return s
 }
 
-// ServeResult is what a load has shown. Times are in seconds.
+// ServeResult is the result of a load. Times are in seconds.
 type ServeResult struct {
 	Version  int            `json:"version"`
 	Rate     float64        `json:"offered_rps"` // as it was drawn
@@ -164,7 +164,7 @@ func summarize(o *ServeOptions, shots []shot, took time.Duration) *ServeResult {
 	return r
 }
 
-// Print writes the result for people.
+// Print writes the result for display.
 func (r *ServeResult) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%d requests at %.1f/s in %.1f s: %d answered, %d refused (429), %d failed\n", r.Requests, r.Rate, r.Seconds, r.Answered, r.Rejected, r.Failed)
 	for text, n := range r.Errors {

@@ -18,10 +18,10 @@ import (
 	"antiphase/internal/fault"
 )
 
-// ServedOptions compare a server with the engine inside it: the same prompts, all at once, in turns, in one process.
+// ServedOptions compare a server with the engine inside it: the same prompts, all at once, alternating, in one process.
 type ServedOptions struct {
 	Engine *infer.Engine // the server's own; nothing else may use it meanwhile
-	IDs    []int32       // what prompts are made of
+	IDs    []int32       // ids used in prompts
 	URL    string
 	Batch  []int
 	Prompt int // tokens of a prompt
@@ -31,8 +31,8 @@ type ServedOptions struct {
 	Say    func(format string, args ...any)
 }
 
-// ServedRow is one batch size. Rates are output tokens per second after the first token, ratios the server's over the engine's,
-// medians and quartiles over the rounds.
+// ServedRow is one batch size. Rates are output tokens per second after the first token; ratios are the server's
+// divided by the engine's, medians and quartiles over the rounds.
 type ServedRow struct {
 	Batch    int        `json:"batch"`
 	Engine   float64    `json:"engine_tokens_per_s"`
@@ -40,14 +40,15 @@ type ServedRow struct {
 	Ratio    [3]float64 `json:"ratio"` // low quartile, median, high quartile
 	Whole    [3]float64 `json:"ratio_not_streamed"`
 	CPU      [3]float64 `json:"cpu_ratio,omitzero"` // processor time of a streamed pass over the engine's; the client's is part of it
-	// Of a single sequence: the time to the first byte, and over the engine's time to the first token plus one step.
+	// For a single sequence: the time to the first byte, and its ratio to the engine's time to the first token plus one
+	// step.
 	FirstByte float64    `json:"first_byte_s,omitempty"`
 	First     [3]float64 `json:"first_byte_ratio,omitzero"`
 	Prefill   float64    `json:"prefill_s,omitempty"`
 	Step      float64    `json:"step_s"`
 }
 
-// pass is one batch, run once: when each sequence's tokens came, and the end, from the start.
+// pass is one run of one batch: when each sequence's tokens arrived, and the end, from the start.
 type pass struct {
 	at     [][]time.Duration
 	whole  time.Duration
@@ -63,11 +64,11 @@ func newPass(n, output int) *pass {
 	return p
 }
 
-// took notes a token of sequence i.
+// took records a token of sequence i.
 func (p *pass) took(i int, at time.Duration) { p.at[i] = append(p.at[i], at) }
 
-// rate is tokens per second while all sequences run: after the last one has begun and before the first one ends. Where there is no such time it is
-// the mean over all the time in which any of them runs.
+// rate is tokens per second while all sequences run: after the last one has begun and before the first one ends. If
+// there is no such time it is the mean over the time in which any of them runs.
 func (p *pass) rate() float64 {
 	begin, end := p.at[0][0], p.at[0][len(p.at[0])-1]
 	first, last := begin, end
@@ -91,7 +92,7 @@ func (p *pass) rate() float64 {
 	return float64(n) / (end - begin).Seconds() * float64(p.tokens) / float64(all)
 }
 
-// check says whether most tokens came as events, and drops sequences that have none.
+// check reports whether most tokens arrived as events, and drops sequences that have none.
 func (p *pass) check() error {
 	all := 0
 	for _, at := range p.at {
@@ -120,7 +121,8 @@ func Served(ctx context.Context, o ServedOptions) (rows []ServedRow, err error) 
 	return rows, nil
 }
 
-// compare runs rounds of three passes: the engine, the server streaming, the server answering at once. The first round warms up.
+// compare runs rounds of three passes: the engine, the server streaming, the server answering at once. The first round
+// warms up.
 func (o *ServedOptions) compare(ctx context.Context, c *http.Client, rnd *rand.Rand, n int) (row ServedRow, err error) {
 	var engine, streamed, ratio, whole, cpu, first, byteTime, prefill, step []float64
 	for round := range o.Rounds + 1 {
@@ -167,7 +169,7 @@ func triple(x []float64) (t [3]float64) {
 	return t
 }
 
-// prompts are n lists of random ids; hardly one begins as another, so no prefix is reused.
+// prompts are n lists of random ids; prefixes are almost certainly distinct, so none is reused.
 func (o *ServedOptions) prompts(rnd *rand.Rand, n int) [][]int32 {
 	list := make([][]int32, n)
 	for i := range list {
@@ -179,7 +181,7 @@ func (o *ServedOptions) prompts(rnd *rand.Rand, n int) [][]int32 {
 	return list
 }
 
-// direct is a pass through the engine alone, as bench decode runs it.
+// direct is a pass through the engine alone, as in bench decode.
 func (o *ServedOptions) direct(ctx context.Context, prompts [][]int32) (*pass, error) {
 	p := newPass(len(prompts), o.Output)
 	reqs := make([]infer.Request, len(prompts))
@@ -223,8 +225,8 @@ func (o *ServedOptions) served(ctx context.Context, c *http.Client, prompts [][]
 	return p, errors.Join(errs...)
 }
 
-// one sends a request and notes its times. Every token is an event of its own unless it ends inside a character, so the number of tokens
-// is the one that the server counted.
+// one sends a request and records its times. Every token has its own event unless it ends inside a character, so the
+// server's count is used.
 func (o *ServedOptions) one(ctx context.Context, c *http.Client, body []byte, stream bool, p *pass, i int, begin time.Time) error {
 	q, err := http.NewRequestWithContext(ctx, http.MethodPost, o.URL+"/v1/completions", bytes.NewReader(body))
 	if err != nil {
@@ -268,7 +270,7 @@ func (o *ServedOptions) one(ctx context.Context, c *http.Client, body []byte, st
 	return nil
 }
 
-// PrintServed writes rows for people.
+// PrintServed writes rows for display.
 func PrintServed(w io.Writer, rows []ServedRow) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "BATCH\tENGINE TOK/S\tSERVER TOK/S\tRATIO\tQUARTILES\tCPU TIME\tNOT STREAMED\tQUARTILES\tFIRST BYTE MS\tPREFILL + STEP MS\tRATIO\t")

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Print writes rows as a table for people, with the ops of a step below it.
+// Print writes rows as a table, with the ops of a step below it.
 func Print(w io.Writer, rows []Row) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	wide := 0
@@ -37,7 +37,7 @@ func Print(w io.Writer, rows []Row) error {
 	return nil
 }
 
-// ceilings names what the rows were compared to, each once.
+// ceilings names the ceilings of the rows, each once.
 func ceilings(rows []Row) string {
 	s := ""
 	seen := map[string]bool{}

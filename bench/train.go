@@ -12,7 +12,7 @@ import (
 	"antiphase/recipe"
 )
 
-// Geometry is a named size with what may be changed of it: zero fields keep the recipe's.
+// Geometry is a named size with overrides: zero fields keep the recipe's.
 type Geometry struct {
 	Size, Arch string
 	Head       int // width of a query or key head
@@ -51,13 +51,13 @@ func (g Geometry) config() (recipe.Recipe, error) {
 	return r, nil
 }
 
-// Check says what is wrong with a geometry, naming the flag.
+// Check reports what is wrong with a geometry, naming the flag.
 func (g Geometry) Check() error {
 	_, err := g.config()
 	return err
 }
 
-// shapeOf is the model as programs read it.
+// shapeOf is the model's shape for programs.
 func shapeOf(g Geometry, m model.Config) map[string]any {
 	return map[string]any{"size": g.Size, "arch": m.Arch, "layers": m.Layers, "dim": m.Dim, "heads": m.Heads, "head_dim": m.HeadDim,
 		"ffn": m.FFN, "vocab": m.Vocab, "params": model.Table(m).Count()}
@@ -68,11 +68,11 @@ type TrainOptions struct {
 	Geometry
 	Seq, Batch, Micro int             // tokens in a sequence, sequences in a step and at a time; 0 keeps the recipe's micro-batch as a step
 	Recompute         layer.Recompute // empty keeps the recipe's
-	Forward           bool            // the forward pass with its losses alone
-	Ops               bool            // say where the time goes
+	Forward           bool            // only the forward pass with losses
+	Ops               bool            // report the time of each op
 }
 
-// Check says what is wrong with the options.
+// Check reports what is wrong with the options.
 func (t TrainOptions) Check() error {
 	_, err := t.recipe()
 	return err
@@ -138,8 +138,8 @@ func (s *stepper) step() (err error) {
 	return err
 }
 
-// Train measures training steps: tokens per second, the FLOPs of the formulas (model.Config.FLOPs) beside the device's large product, and
-// memory. With Ops, a few more steps run op by op.
+// Train measures training steps: tokens per second, the FLOPs of the formulas (model.Config.FLOPs) relative to the
+// device's large product, and memory. With Ops, a few more steps run op by op.
 func (c *Config) Train(ctx context.Context, t TrainOptions) (Row, error) {
 	c.defaults()
 	r, err := t.recipe()
@@ -169,7 +169,7 @@ func (c *Config) Train(ctx context.Context, t TrainOptions) (Row, error) {
 	return row, err
 }
 
-// trainFree measures steps as they run in training.
+// trainFree measures undisturbed steps, as in training.
 func (c *Config) trainFree(ctx context.Context, row *Row, r recipe.Recipe, ceiling *Ceiling) error {
 	dev := count(c.Device)
 	s, err := newStepper(dev, r)
