@@ -287,7 +287,7 @@ func TestDecodeRows(t *testing.T) {
 	}
 }
 
-// TestWatch: a sample is a stretch of steps, with the ceiling behind each, and the steps that a break disturbs are left out.
+// TestWatch: a sample is a stretch of steps, with the ceiling after each, and disturbed steps are excluded.
 func TestWatch(t *testing.T) {
 	for _, s := range []stretch{{0, 1}, {2, 8}} {
 		tokens, stopped := 0, false

@@ -103,7 +103,7 @@ func (s seen) first(mem *vfstest.Mem, durable bool) bool {
 	return !before
 }
 
-// hasStep8 says whether the new checkpoint bears its final name.
+// hasStep8 reports whether the new checkpoint bears its final name.
 func hasStep8(mem *vfstest.Mem) bool {
 	f, err := mem.Open(filepath.Join(run, folderName, "step-00000008", "state.json"))
 	if err != nil {

@@ -30,7 +30,7 @@ func Example() {
 			Write: func(w io.Writer) error { _, err := fmt.Fprintf(w, `{"step":%d}`, step); return err },
 		}}
 		if err := store.Save(step, files); err != nil {
-			panic(err) // a trainer would go on after checkpoint.ErrNoSpace
+			panic(err) // a trainer would continue after checkpoint.ErrNoSpace
 		}
 	}
 	// Someone's editor cuts a file of the newest one.

@@ -24,7 +24,7 @@ func stateBytes(t testing.TB) int64 {
 }
 
 // TestFaultAnywhere fails each operation of a Save, once or from then on: the error is surfaced, the old state is as it
-// was unless the error says that the new one is safe, and with the fault gone the next Save succeeds.
+// was unless the error reports that the new one is safe, and with the fault gone the next Save succeeds.
 func TestFaultAnywhere(t *testing.T) {
 	faults := map[string]struct {
 		err   error

@@ -76,7 +76,7 @@ func replace(t testing.TB, fsys vfs.FS, path string, b []byte) {
 	}
 }
 
-// identity says which state a checkpoint is, "4/old", after comparing every byte with that state.
+// identity reports which state a checkpoint is, "4/old", after comparing every byte with that state.
 func identity(t testing.TB, fsys vfs.FS, c *Checkpoint, tags ...string) string {
 	t.Helper()
 	for _, tag := range tags {

@@ -69,7 +69,7 @@ func checkFull(t *testing.T, s *Store, c *Checkpoint, space *SpaceError) {
 	if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return leftover.MatchString(e.Name()) }) {
 		t.Errorf("left behind %v, %v", entries, err)
 	}
-	// The run goes on: a smaller state still fits.
+	// The run continues: a smaller state still fits.
 	small := []File{{"state.json", func(w io.Writer) error { _, err := io.WriteString(w, "{}"); return err }}}
 	if err := s.Save(9, small); err != nil && !errors.Is(err, ErrNoSpace) && !errors.Is(err, ErrCommitted) {
 		t.Error(err)

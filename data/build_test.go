@@ -163,7 +163,7 @@ func TestBuildReuses(t *testing.T) {
 	onlyEntry(t, filepath.Dir(dir), "set")
 }
 
-// onlyEntry checks that dir holds just that: no temporary folder is left behind.
+// onlyEntry checks that dir holds just that: no temporary folder remains.
 func onlyEntry(t *testing.T, dir string, want ...string) {
 	t.Helper()
 	var got []string

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// mixedSet has one source per letter, of so many tokens each.
+// mixedSet has one source per letter, of this many tokens each.
 func mixedSet(t *testing.T, shares []Share, tokens ...int) *Set {
 	t.Helper()
 	var src []Source
@@ -86,7 +86,7 @@ func TestMixtureShares(t *testing.T) {
 	}
 }
 
-// A source that has reached its epochs leaves the draw, the others go on in their proportion, and nothing is taken twice within an epoch.
+// A source that has reached its epochs leaves the draw, the others continue in their proportion, and nothing is taken twice within an epoch.
 func TestMixtureEpochs(t *testing.T) {
 	const T = 16
 	shares := []Share{{Weight: 5, Epochs: 1}, {Weight: 4, Epochs: 2.5}, {Weight: 1, Epochs: 3}}

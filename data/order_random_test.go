@@ -148,7 +148,7 @@ func TestRandomResumes(t *testing.T) {
 	}
 }
 
-// resumes checks Seek and Skip against an unbroken pass of so many batches.
+// resumes checks Seek and Skip against an unbroken pass of this many batches.
 func resumes(t *testing.T, sp *Split, B, T int, seed uint64, steps int) {
 	t.Helper()
 	l := NewLoader(sp, B, T, seed)

@@ -56,7 +56,7 @@ func TestShardRoundTrip(t *testing.T) {
 	}
 }
 
-// reseal makes the header checksum right again, so that the checks behind it are reached.
+// reseal makes the header checksum right again, so that later checks are reached.
 func reseal(b []byte) []byte {
 	binary.LittleEndian.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
 	return b
@@ -143,7 +143,7 @@ func FuzzShard(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// Mutations seldom hit a checksum: seal a copy too, so that the checks behind them are reached.
+		// Mutations seldom hit a checksum: seal a copy too, so that later checks are reached.
 		sealed := slices.Clone(b)
 		if len(sealed) >= headerSize {
 			le := binary.LittleEndian

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// An old address in the folder, with nobody or a stranger behind it, does not keep ranks apart.
+// An old address in the folder, with no listener or a foreign one, does not keep ranks from meeting.
 func TestStaleFolder(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	dir := t.TempDir()

@@ -21,7 +21,7 @@ func quick(meet string) Options {
 
 func rank(r, world int) Launch { return Launch{Source: "flags", Rank: r, World: world} }
 
-// freePort is an address nobody listens on.
+// freePort is an address without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func closeAll(t *testing.T, jobs []*Job) {
 	wg.Wait()
 }
 
-// Ranks meet by address and by folder, exchange values, and leave nothing behind.
+// Ranks meet by address and by folder, exchange values, and leave no files.
 func TestJoin(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	dir := t.TempDir()
@@ -119,7 +119,7 @@ func TestWrongSecret(t *testing.T) {
 	}
 }
 
-// Whoever listens must know the secret too: a rank tells nothing to a stranger that says yes to everything.
+// The listener must know the secret too: a rank sends nothing to one that accepts everything.
 func TestFalseStore(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -142,7 +142,7 @@ func TestFalseStore(t *testing.T) {
 	}
 }
 
-// Without a secret nobody meets at an address, and an address names one interface.
+// Ranks do not meet at an address without a secret, and an address names one interface.
 func TestNeedsSecretAndInterface(t *testing.T) {
 	for meet, want := range map[string]string{
 		"tcp://127.0.0.1:7000": "ANTIPHASE_SECRET", "tcp://:7000": "every interface",
@@ -197,7 +197,7 @@ func TestOneInterface(t *testing.T) {
 	}
 }
 
-// A port that is taken is said so by rank 0; the other ranks find something that is no store.
+// Rank 0 reports a port in use; the other ranks find something that is not a store.
 func TestPortTaken(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -223,7 +223,7 @@ func TestPortTaken(t *testing.T) {
 	}
 }
 
-// A process that comes when all are there, or claims another's rank, is refused; the job goes on.
+// A process that comes when all are there, or claims another's rank, is refused; the job continues.
 func TestLateJoiner(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	meet := "tcp://" + freePort(t)

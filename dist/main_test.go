@@ -37,7 +37,7 @@ var children = map[string]func() error{
 	"dial": dialChild,
 }
 
-// dialChild says whether somebody listens.
+// dialChild reports whether somebody listens.
 func dialChild() error {
 	c, err := net.DialTimeout("tcp", os.Getenv("ADDR"), 2*time.Second)
 	if err != nil {

@@ -15,7 +15,7 @@ type launcher struct {
 	args          []string
 }
 
-// mpiLaunchers finds those that are installed; the test is skipped where there is none.
+// mpiLaunchers finds those that are installed; the test is skipped if there is none.
 func mpiLaunchers(t *testing.T) (out []launcher) {
 	t.Helper()
 	for _, l := range []launcher{

@@ -16,7 +16,7 @@ type noGPU struct{}
 
 func (noGPU) Stream() cu.Driver { return nil }
 
-// Without NCCL rank 0 says so, and the others learn it from rank 0: one reason on every rank, and nobody waits.
+// Without NCCL rank 0 says so, and the others learn it from rank 0: one reason on every rank, and none waits.
 func TestNCCLAbsent(t *testing.T) {
 	if _, err := cu.NewCommID(); !errors.Is(err, cu.ErrUnavailable) {
 		t.Skip("NCCL is here: ", err)

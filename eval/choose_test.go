@@ -35,7 +35,7 @@ func TestTrie(t *testing.T) {
 	}
 }
 
-// Under constraint the model takes, byte by byte, the likeliest that some option allows.
+// Under constraint the model takes, byte by byte, the most likely one that some option allows.
 func TestChoose(t *testing.T) {
 	onArchs(t, 96, func(t *testing.T, s *Subject) {
 		options := []string{" apple", " apricot", " bear", " beard", " x"}

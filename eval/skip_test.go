@@ -20,7 +20,7 @@ func taskOf(name string, inside bool, ask func(ctx context.Context, lm LM) error
 	}}
 }
 
-// What an endpoint cannot do is skipped and named, the rest is asked; where nothing is left, the call says why.
+// What an endpoint cannot do is skipped and named, the rest is asked; where nothing is left, the call reports why.
 func TestSkipped(t *testing.T) {
 	writes := taskOf("writes", false, func(ctx context.Context, lm LM) error {
 		_, err := lm.GenerateUntil(ctx, []Generation{{Prompt: "a", MaxTokens: 1}})

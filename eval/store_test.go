@@ -193,7 +193,7 @@ func TestStoreSurvivesAnyCut(t *testing.T) {
 	}
 }
 
-// What lies in a store's place and is no file is an error at once: a pipe would never end.
+// What lies in a store's place and is not a file is an error at once: a pipe would never end.
 func TestStoreOfNoFiles(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "rows-x.jsonl"), 0o755); err != nil {

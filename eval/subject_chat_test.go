@@ -37,7 +37,7 @@ func TestChatTemplate(t *testing.T) {
 	if n := s.Count("The sky is"); n != len(framed) {
 		t.Errorf("a prompt counts %d tokens, want %d", n, len(framed))
 	}
-	// The likeliest of two letters after the message.
+	// The most likely of two letters after the message.
 	best := 0
 	if lp(len(framed)-1, s.Tokenizer.EncodeOrdinary(nil, "b")[0]) < lp(len(framed)-1, s.Tokenizer.EncodeOrdinary(nil, "a")[0]) {
 		best = 1

@@ -71,7 +71,7 @@ func TestLoglikelihoodGreedy(t *testing.T) {
 	t.Fatal("no context is followed by a character")
 }
 
-// A continuation is greedy only if every token was the likeliest: a wrong first token before a right last one is not.
+// A continuation is greedy only if every token was the most likely one: a wrong first token before a right last one is not.
 func TestGreedyNeedsEveryToken(t *testing.T) {
 	s := subject(t, ref.New(), "diff", 64)
 	next := func(text string) (byte, bool) {

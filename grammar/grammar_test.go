@@ -235,7 +235,7 @@ func validateList(root any, o map[string]any, v []any) error {
 	return nil
 }
 
-// reads says whether a whole text is in the language, byte by byte.
+// reads reports whether a whole text is in the language, byte by byte.
 func reads(g *Grammar, text string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -65,7 +65,7 @@ func TestAttackIndex(t *testing.T) {
 	}
 }
 
-// TestAttackKinds: what is no file is not opened, where a pipe would be waited for without end.
+// TestAttackKinds: what is not a file is not opened, where a pipe would be waited for without end.
 func TestAttackKinds(t *testing.T) {
 	for _, name := range []string{weightsFile, "generation_config.json"} {
 		dir := t.TempDir()

@@ -157,7 +157,7 @@ func (g *goldenRun) backprop() {
 	g.compareGradients(g.gradients())
 }
 
-// compareGradients holds got to the golden file, and wants each to have what the other has.
+// compareGradients checks got against the golden file, and wants each to have what the other has.
 func (g *goldenRun) compareGradients(got map[string][]float64) {
 	worst := 0.0
 	for _, name := range g.want.Names() {
@@ -243,7 +243,7 @@ func (g *goldenRun) greedyCached() {
 	}
 }
 
-// greedyWhole checks the same text in one pass without a cache: each token must be the likeliest after those before it.
+// greedyWhole checks the same text in one pass without a cache: each token must be the most likely one after those before it.
 func (g *goldenRun) greedyWhole() {
 	want, mute := g.greedy()
 	v := g.m.Config.Vocab

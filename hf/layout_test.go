@@ -32,7 +32,7 @@ func tensors(l layout, seed uint64) map[string][]float32 {
 	return out
 }
 
-// TestTableCoversModel holds the table to the model's own: the same parameters, in order and size, for all kinds of folder.
+// TestTableCoversModel checks the table against the model's own: the same parameters, in order and size, for all kinds of folder.
 func TestTableCoversModel(t *testing.T) {
 	for _, change := range []dict{{}, {"attention_bias": true}, {"tie_word_embeddings": true}, {"num_key_value_heads": 1}, {"num_key_value_heads": 4}, {"head_dim": 10}} {
 		for _, kind := range []string{"llama", "diffllama"} {

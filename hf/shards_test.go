@@ -197,7 +197,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// TestLoadTolerates what older files carry along: derived angles, and a tied output stored once more.
+// TestLoadTolerates what older files carry along: derived angles, and a tied output stored again.
 func TestLoadTolerates(t *testing.T) {
 	c := with(small("llama"), dict{"tie_word_embeddings": true})
 	m := tensors(mustParse(t, c).layout, 1)

@@ -19,7 +19,7 @@ import (
 	"antiphase/tensor"
 )
 
-// behind is a device that works behind the host, as far as its users can tell: a fetch gives what was there when it was started.
+// behind is a device that appears asynchronous: a fetch returns the contents at the time it was started.
 type behind struct {
 	device.Device
 	advanced int
@@ -77,7 +77,7 @@ func (c *copied) Wait(dst []byte) error {
 
 func (c *copied) Free() {}
 
-// onBehind is the same tiny model on the oracle and on one that works behind the host. Large weights keep it from saying one thing for ever.
+// onBehind is the same tiny model on the oracle and on an asynchronous one. Large weights keep it from repeating itself.
 func onBehind(t testing.TB, arch string) (plain, ahead *model.Model, b *behind) {
 	b = &behind{Device: ref.New(), at: map[int]func(){}}
 	plain, ahead = tiny(t, ref.New(), arch), tiny(t, b, arch)
@@ -96,7 +96,7 @@ func onBehind(t testing.TB, arch string) (plain, ahead *model.Model, b *behind) 
 	return plain, ahead, b
 }
 
-// drained holds an engine to what it must be when no call is under way.
+// drained holds an engine to what it must be when no call is in flight.
 func drained(t testing.TB, e *Engine) {
 	t.Helper()
 	if s := e.Stats(); s.FreePages != s.Pages || s.Running+s.Waiting > 0 || e.underWay() || e.stepping {
@@ -116,7 +116,7 @@ func TestAheadTakesTheSameSteps(t *testing.T) {
 		t.Errorf("%d steps could be followed:\n%s", b.advanced, d)
 	}
 	drained(t, a)
-	// An end that nobody could foresee costs one row of each sequence that had it.
+	// An unforeseen end costs one row of each sequence that had it.
 	alone := generate(t, p, Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 20}})[0].IDs
 	stop := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 20, StopIDs: alone[6:7]}}
 	used := slices.Index(alone, alone[6]) + 1
@@ -192,7 +192,7 @@ func TestAheadChangesNothing(t *testing.T) {
 	}
 }
 
-// Whoever comes waits for the step under way and no longer, and leaves the others as they were.
+// A new request waits only for the step in flight, and does not change the others.
 func TestAheadLetsOthersIn(t *testing.T) {
 	plain, ahead, _ := onBehind(t, "diff")
 	long, short := Request{IDs: []int32{1, 2}, Sampling: Sampling{MaxTokens: 40}}, Request{IDs: []int32{3, 4, 5}, Sampling: Sampling{MaxTokens: 4}}
@@ -243,7 +243,7 @@ func TestAheadSessions(t *testing.T) {
 	drained(t, a)
 }
 
-// Text stops where it should although the token behind the stop string has been computed, and the session goes on from there.
+// Text stops where it should although the token after the stop string has been computed, and the session continues from there.
 func TestAheadStopString(t *testing.T) {
 	tok := bytesTokenizer(t)
 	b := &behind{Device: ref.New()}
@@ -261,7 +261,7 @@ func TestAheadStopString(t *testing.T) {
 	drained(t, e)
 }
 
-// A fault ends the call with the number of its step, behind all tokens before it, and a panic of the device or of emit leaves an engine that works.
+// A fault ends the call with the number of its step, after all earlier tokens, and a panic of the device or of emit leaves an engine that works.
 func TestAheadFaults(t *testing.T) {
 	_, m, b := onBehind(t, "diff")
 	e := engine(t, m, nil, Options{PageSize: 4})
@@ -315,7 +315,7 @@ func TestAheadFaults(t *testing.T) {
 	drained(t, e)
 }
 
-// A sequence whose logits are no numbers fails alone, also where the next step has overwritten them.
+// A sequence whose logits are not finite fails alone, also where the next step has overwritten them.
 func TestAheadNaN(t *testing.T) {
 	_, m, b := onBehind(t, "transformer")
 	e := engine(t, m, nil, Options{})

@@ -42,7 +42,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkPrefill computes a prompt of 1024 tokens and one token behind it.
+// BenchmarkPrefill computes a prompt of 1024 tokens and one more token.
 func BenchmarkPrefill(b *testing.B) {
 	for _, a := range layer.Archs() {
 		m := benchModel(b, a.Name)

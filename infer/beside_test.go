@@ -74,8 +74,8 @@ func TestBesideSharesTheDevice(t *testing.T) {
 	drained(t, e)
 }
 
-// TestBesideComesToItsTurn: where steps are started ahead, one is always under way; a call that wants the device still gets it at once, and one that has
-// waited too long for its turn lets the others go on.
+// TestBesideComesToItsTurn: where steps are started ahead, one is always in flight; a call that wants the device still gets it at once, and one that has
+// waited too long for its turn lets the others continue.
 func TestBesideComesToItsTurn(t *testing.T) {
 	_, ahead, b := onBehind(t, "diff")
 	e := engine(t, ahead, nil, Options{PageSize: 4})

@@ -16,7 +16,7 @@ import (
 	"antiphase/model"
 )
 
-// A row of NaN fails its own request, with the place in the error; neighbours go on.
+// A row of NaN fails its own request, with the place in the error; neighbours continue.
 func TestNaNLogits(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {
 		good := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{Temperature: 1, MaxTokens: 9}}

@@ -45,7 +45,7 @@ func TestGreedyIsArgmaxOfWholePass(t *testing.T) {
 	}
 }
 
-// wholePass is the logits behind the last of ids.
+// wholePass is the logits after the last of ids.
 func wholePass(t *testing.T, m *model.Model, ids []int32) []float32 {
 	t.Helper()
 	v := m.Config.Vocab
@@ -56,7 +56,7 @@ func wholePass(t *testing.T, m *model.Model, ids []int32) []float32 {
 	return all[len(all)-v:]
 }
 
-// Tokens and log-probabilities are the same bits alone and in company, for any chunk, page and cache size.
+// Tokens and log-probabilities are the same bits alone and in a batch, for any chunk, page and cache size.
 func TestResultsDoNotDependOnCompany(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {
 		reqs := mixed()

@@ -23,7 +23,7 @@ func (r *reader) Read(dst []byte, src tensor.Tensor) {
 	r.Device.Read(dst, src)
 }
 
-// Sequences that take their likeliest token fetch ids alone, and in company that needs logits they get the same tokens.
+// Sequences that take their most likely token fetch ids alone, and in a batch that needs logits they get the same tokens.
 func TestGreedyReadsIDs(t *testing.T) {
 	d := &reader{Device: ref.New()}
 	e := engine(t, tiny(t, d, "diff"), nil, Options{Slots: 3, PrefillChunk: 4})
@@ -45,7 +45,7 @@ func TestGreedyReadsIDs(t *testing.T) {
 	}
 }
 
-// A greedy sequence whose logits are no numbers fails alone and says which.
+// A greedy sequence whose logits are not finite fails alone and reports which.
 func TestGreedyNaN(t *testing.T) {
 	m := tiny(t, newCPU(t), "transformer")
 	good := Request{IDs: []int32{1, 2, 3}, Sampling: Sampling{MaxTokens: 5}}

@@ -150,7 +150,7 @@ func bytesTokenizer(t testing.TB) *tokenizer.Tokenizer {
 	return tok
 }
 
-// chain is a model that recites: behind text[i] comes text[i+1], behind the last byte the end of text. No byte may
+// chain is a model that recites: after text[i] comes text[i+1], after the last byte the end of text. No byte may
 // occur twice. Embeddings are unit vectors, blocks add nothing, and the output is a permutation.
 func chain(t testing.TB, d device.Device, text string) *model.Model {
 	t.Helper()

@@ -77,7 +77,7 @@ func TestStopStrings(t *testing.T) {
 	}
 }
 
-// The answer's text goes on from the prompt's: the space before its first word is there.
+// The answer's text continues from the prompt's: the space before its first word is there.
 func TestTextGoesOnFromThePrompt(t *testing.T) {
 	space := map[string]any{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true}
 	raw, err := json.Marshal(map[string]any{

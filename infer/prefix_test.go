@@ -126,7 +126,7 @@ func TestConstraint(t *testing.T) {
 	}
 }
 
-// TestPanicInAConstraintIsItsOwn: the neighbour in the same batch is untouched, and the engine goes on.
+// TestPanicInAConstraintIsItsOwn: the neighbour in the same batch is untouched, and the engine continues.
 func TestPanicInAConstraintIsItsOwn(t *testing.T) {
 	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{Slots: 4})
 	good := Request{IDs: []int32{3, 4}, Sampling: Sampling{MaxTokens: 6, Temperature: 1}}
@@ -172,7 +172,7 @@ func TestPenaltiesAndBiases(t *testing.T) {
 	}
 }
 
-// TestUseTakesTurns: Use and generation exclude each other, whoever steps.
+// TestUseTakesTurns: Use and generation exclude each other, whichever goroutine steps.
 func TestUseTakesTurns(t *testing.T) {
 	d := newCPU(t)
 	m := tiny(t, d, "diff")

@@ -93,7 +93,7 @@ func TestSessionPromptReusesPrefix(t *testing.T) {
 	}
 }
 
-// A resting session's pages go to whoever needs them; its next turn is none the worse.
+// An idle session's pages go to others that need them; its next turn is unaffected.
 func TestSessionSurvivesEviction(t *testing.T) {
 	m := tiny(t, newCPU(t), "diff2")
 	e := engine(t, m, nil, Options{PageSize: 4, CacheTokens: 32})
@@ -186,7 +186,7 @@ func TestSessionGoesOnAfterStop(t *testing.T) {
 	}
 }
 
-// While the reader is slow others' steps go on; what it never saw is not part of the session, in tokens or in cache.
+// While the reader is slow others' steps continue; what it never saw is not part of the session, in tokens or in cache.
 func TestSessionForgetsWhatWasNotRead(t *testing.T) {
 	m := tiny(t, newCPU(t), "diff")
 	e := engine(t, m, nil, Options{PageSize: 4})

@@ -107,7 +107,7 @@ func TestSharedShares(t *testing.T) {
 		}
 		return dev.rows
 	}
-	// Head of 96 whole-page tokens once; then per slot the 4 tokens behind it once, and 2 rows and 1 gathered row for each of 20.
+	// Head of 96 whole-page tokens once; then per slot the 4 tokens after it once, and 2 rows and 1 gathered row for each of 20.
 	if got := ask(100, 20); got > 96+3*4+20*3 {
 		t.Errorf("20 questions behind 100 tokens took %d rows", got)
 	}

@@ -163,7 +163,7 @@ func rowsOf(x []float64, cols int) (rows [][]float64) {
 	return rows
 }
 
-// TestDiffAgainstPaper holds both differential layers to the formulas above for every way to group 4 pairs, in layers where
+// TestDiffAgainstPaper checks both differential layers against the formulas above for every way to group 4 pairs, in layers where
 // a λ_init counted from the wrong end or a factor left out shows.
 func TestDiffAgainstPaper(t *testing.T) {
 	for _, arch := range []string{"diff", "diff2"} {

@@ -81,7 +81,7 @@ var released = map[string][]string{
 	"lambda_q1":        {"lambda_q1"}, "lambda_k1": {"lambda_k1"}, "lambda_q2": {"lambda_q2"}, "lambda_k2": {"lambda_k2"},
 }
 
-// TestGolden holds attention layers to the authors' published modules: output, input gradient, and every parameter's gradient.
+// TestGolden checks attention layers against the authors' published modules: output, input gradient, and every parameter's gradient.
 func TestGolden(t *testing.T) {
 	tried := 0
 	for _, dir := range golden.Dirs(t, "testdata", "config.json", "attention.safetensors") {

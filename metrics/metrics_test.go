@@ -95,7 +95,7 @@ func TestEveryFlip(t *testing.T) {
 	}
 }
 
-// TestOpenKeepsWhatIsGood: a damaged line takes nothing with it when a run goes on, and rows of lost work are cut.
+// TestOpenKeepsWhatIsGood: a damaged line takes nothing with it when a run continues, and rows of lost work are cut.
 func TestOpenKeepsWhatIsGood(t *testing.T) {
 	path, b := record(t, 9)
 	lines := strings.SplitAfter(string(b), "\n")

@@ -61,7 +61,7 @@ func TestChunksEqualRows(t *testing.T) {
 	prompts(t, together{ref.NewTypes(mixed)}, configs(t)["diff2/norm-affine"]) // dtypes of every copy
 }
 
-// A few rows behind a long past attend one by one, and so do rows that do not follow each other.
+// A few rows after a long past attend one by one, and so do rows that are not consecutive.
 func TestChunksThatPay(t *testing.T) {
 	m := newModel(t, together{ref.New()}, configs(t)["diff/base"])
 	c := m.NewCache(8, 64, 2, 4)

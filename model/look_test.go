@@ -15,7 +15,7 @@ type nothing struct{ layers int }
 func (n *nothing) Attention(layer.View)      { n.layers++ }
 func (n *nothing) Hidden(int, tensor.Tensor) {}
 
-// TestLookIsThePlainPass: under a probe losses are those of Score and logits those of Logits, to the bit, in any order.
+// TestLookIsThePlainPass: under a probe losses are those of Score and logits those of Logits, bit for bit, in any order.
 func TestLookIsThePlainPass(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	defer d.Close()

@@ -85,7 +85,7 @@ func (r *recorder) Record(f func()) (device.Replay, error) { r.records++; return
 func (p replay) Launch()                                   { p.r.launches++; p.f() }
 func (p replay) Free() error                               { return nil }
 
-// TestStepForgetsMovedMemory: a pass in between that needs more memory moves the activations, and the step must be recorded anew.
+// TestStepForgetsMovedMemory: a pass in between that needs more memory moves the activations, and the step must be recorded again.
 func TestStepForgetsMovedMemory(t *testing.T) {
 	d := &recorder{Device: ref.New()}
 	m, s := stepper(t, d)

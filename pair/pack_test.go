@@ -46,7 +46,7 @@ func written(t *testing.T, m *pair.Model) []byte {
 	return b.Bytes()
 }
 
-// What is read is what was written: matrices to half a step of their row's scale, everything else to the bit.
+// What is read is what was written: matrices to half a step of their row's scale, everything else bit for bit.
 func TestRoundTrip(t *testing.T) {
 	for _, a := range layer.Archs() {
 		m := standIn(t, a.Name)

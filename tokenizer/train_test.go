@@ -37,7 +37,7 @@ func train(t testing.TB, docs []string, opt TrainOptions) *Tokenizer {
 	return tok
 }
 
-// naiveMerges counts every pair anew for every merge.
+// naiveMerges counts every pair again for every merge.
 func naiveMerges(docs []string, opt TrainOptions, scan scanner) [][2]string {
 	counts := map[string]int{}
 	for _, d := range docs {
@@ -199,7 +199,7 @@ func BenchmarkTrain(b *testing.B) {
 	}
 }
 
-// A vocabulary that nobody can have is refused before room is made for it.
+// An impossibly large vocabulary is rejected before memory is allocated for it.
 func TestTrainRefusesHugeVocabulary(t *testing.T) {
 	_, err := Train(context.Background(), slices.Values([]string{"a b"}), TrainOptions{Pattern: PatternGPT2, Vocab: 1 << 31})
 	if err == nil || !strings.Contains(err.Error(), "too large") {

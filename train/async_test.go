@@ -15,7 +15,7 @@ import (
 	"antiphase/internal/vfs/vfstest"
 )
 
-// Training goes on while a checkpoint is written, and no further than the next save: that one waits for it.
+// Training continues while a checkpoint is written, and no further than the next save: that one waits for it.
 func TestSaveGoesOnBeside(t *testing.T) {
 	r := nano(t, "diff", "train.steps=9", "train.save_every=3")
 	opt := options(t, t.TempDir())
@@ -48,7 +48,7 @@ func TestSaveGoesOnBeside(t *testing.T) {
 }
 
 // Whatever goes wrong while a checkpoint is written beside training, at any of its operations: what was committed stays, the
-// process ends with the error or goes on, and the next run resumes to the same bytes.
+// process ends with the error or continues, and the next run resumes to the same bytes.
 func TestSaveFaults(t *testing.T) {
 	r := nano(t, "diff", "train.steps=8", "train.save_every=2", "train.keep_last=9")
 	whole := t.TempDir()

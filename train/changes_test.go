@@ -45,7 +45,7 @@ func newestState(t *testing.T, dir string) *State {
 	return s
 }
 
-// With --force a change of the data is applied: the run goes on with the new set, and resumes on it without force.
+// With --force a change of the data is applied: the run continues with the new set, and resumes on it without force.
 func TestForceAppliesData(t *testing.T) {
 	for _, set := range []string{"data.sources=synthetic:docs=50,seed=7", "data.held_out=0.4", "data.max_tokens=3000"} {
 		dir := t.TempDir()

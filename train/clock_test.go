@@ -37,7 +37,7 @@ func (d slow) Read(dst []byte, src tensor.Tensor) {
 var _ device.Device = slow{}
 
 // Steps that are followed by evaluation and saving have the same speed as their neighbours; what these took is in fields of
-// its own, and is not in the estimate of the time left. Saving is the copy to the host: files are written while training goes on.
+// its own, and is not in the estimate of the time left. Saving is the copy to the host: files are written while training continues.
 func TestStepTimesAreOfTheStep(t *testing.T) {
 	r := nano(t, "diff", "train.steps=40", "train.eval_every=10", "train.save_every=10", "data.held_out=0.2")
 	opt := options(t, t.TempDir())

@@ -23,7 +23,7 @@ import (
 )
 
 // job is a small run from nothing to an exported model: tokenizer, token set, six steps with checkpoints, metrics, export. Done again
-// in the same folder it goes on where it stopped.
+// in the same folder it continues where it stopped.
 type job struct {
 	recipe recipe.Recipe
 	opt    Options // but for the file system

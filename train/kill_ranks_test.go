@@ -105,7 +105,7 @@ func startStage(t *testing.T, dir string, stage int) *exec.Cmd {
 	return cmd
 }
 
-// kill -9 of a random rank at random moments of a run that goes from one rank to four, three and one again: every restart goes on, and
+// kill -9 of a random rank at random moments of a run that goes from one rank to four, three and one again: every restart continues, and
 // the weights are those of a run that was not broken.
 func TestKillRanks(t *testing.T) {
 	if _, err := exec.LookPath("mpirun.openmpi"); err != nil {

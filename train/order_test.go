@@ -69,7 +69,7 @@ func agedRun(t *testing.T, dir string, step int64) {
 	}
 }
 
-// The folder of a run that began before rows could be taken at random goes on as it began, with the command that made it and with its own
+// The folder of a run that began before rows could be taken at random continues as it began, with the command that made it and with its own
 // recipe, to the bytes of an unbroken stream.
 func TestOldRunsResumeAsTheyBegan(t *testing.T) {
 	base := []string{"train.steps=9", "train.save_every=0", "data.sources=synthetic:docs=6,len=128"}
@@ -104,7 +104,7 @@ func TestOldRunsResumeAsTheyBegan(t *testing.T) {
 	}
 }
 
-// A run of one order is not continued in the other, unless forced, and then it says that rows begin again.
+// A run of one order is not continued in the other, unless forced, and then it reports that rows begin again.
 func TestChangedOrder(t *testing.T) {
 	for _, set := range []string{"data.order=stream", "train.seq_len=8"} {
 		dir := t.TempDir()

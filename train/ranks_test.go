@@ -164,7 +164,7 @@ func TestRanksEqualOne(t *testing.T) {
 	}
 }
 
-// Where each rank has one micro-batch, the weights equal to the bit those of one process that adds up whole
+// Where each rank has one micro-batch, the weights are bit-identical to those of one process that adds up whole
 // micro-batch gradients in the order of ranks.
 func TestRanksToTheBit(t *testing.T) {
 	for _, a := range layer.Archs() {

@@ -8,7 +8,7 @@ import (
 	"antiphase/layer"
 )
 
-// Runs that differ in train.recompute alone end in the same bytes, and one may go on where another stopped.
+// Runs that differ in train.recompute alone end in the same bytes, and one may continue where another stopped.
 func TestRecomputeSameBytes(t *testing.T) {
 	for _, a := range layer.Archs() {
 		var want map[string][]byte
@@ -16,7 +16,7 @@ func TestRecomputeSameBytes(t *testing.T) {
 			set := []string{"train.steps=6", "train.micro_batch=1", "train.eval_every=3", "data.held_out=0.2", "train.recompute=" + string(how)}
 			dir := t.TempDir()
 			opt := options(t, dir)
-			if i > 0 { // begin with the last choice, go on with this one
+			if i > 0 { // begin with the last choice, continue with this one
 				before := append([]string(nil), set...)
 				before[4] = "train.recompute=" + string(layer.Recomputes[i-1])
 				stopAt(t, nano(t, a.Name, before...), opt, 3)

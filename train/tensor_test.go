@@ -90,7 +90,7 @@ func sameCurve(t *testing.T, name string, got, want []Row, valid, lambda bool) {
 	}
 }
 
-// A checkpoint of any layout goes on with any other: the next losses are those of a run in one piece.
+// A checkpoint of any layout continues with any other: the next losses are those of a run in one piece.
 func TestLayoutsResume(t *testing.T) {
 	layouts := []ranked{{1, 1, false}, {2, 1, false}, {3, 1, true}, {2, 2, false}, {4, 2, false}, {4, 2, true}}
 	base := []string{"train.batch=12", "train.save_every=0", "train.micro_batch=3", "optim.schedule=constant"}
@@ -134,7 +134,7 @@ func TestTensorRanksEnd(t *testing.T) {
 }
 
 // Sharing the moments does not show at bf16 either, where a device keeps weights packed from step to step: what other ranks
-// have updated must be packed anew. The norm is summed in another order.
+// have updated must be packed again. The norm is summed in another order.
 func TestShardedBF16EqualsData(t *testing.T) {
 	r := nano(t, "diff", "train.batch=4", "train.micro_batch=2", "train.steps=12", "train.save_every=0")
 	var curves [2][]Row

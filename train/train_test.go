@@ -201,7 +201,7 @@ func TestChangedRecipe(t *testing.T) {
 	}
 }
 
-// A refused call leaves the run as it was, and a run goes on without its sources.
+// A refused call leaves the run as it was, and a run continues without its sources.
 func TestShardsAreTheRuns(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "a.txt")
 	if err := os.WriteFile(file, []byte(strings.Repeat("one two three four. ", 200)), 0o644); err != nil {

@@ -49,7 +49,7 @@ func TestAttackExport(t *testing.T) {
 		"folders were left and swept", n, ended, gone, len(left))
 }
 
-// same holds two folders to each other, file by file.
+// same checks two folders against each other, file by file.
 func (o *ordeal) same(a, b string) {
 	o.Helper()
 	names, err := os.ReadDir(filepath.Join(o.dir, b))

@@ -174,7 +174,7 @@ func number(g *rand.Rand, b []byte, text string) []byte {
 	return b
 }
 
-// TestAttackFiles damages files of every kind. Whatever reads them takes what is still right, or says which file is wrong.
+// TestAttackFiles damages files of every kind. Whatever reads them takes what is still right, or reports which file is wrong.
 func TestAttackFiles(t *testing.T) {
 	o := newOrdeal(t)
 	list := victims(o)
@@ -217,7 +217,7 @@ func TestAttackFiles(t *testing.T) {
 	o.report(fmt.Sprintf("damaged files of %d kinds (%d errors without a place)", len(list), unnamed), n)
 }
 
-// places says whether an error names the file, or the folder that it is in.
+// places reports whether an error names the file, or the folder that it is in.
 func places(file, said string) bool {
 	dir := filepath.Dir(file)
 	if task, ok := strings.CutPrefix(file, "tasks/"); ok && strings.Contains(said, "error: "+strings.TrimSuffix(task, filepath.Ext(task))+": ") {

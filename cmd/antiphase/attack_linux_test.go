@@ -49,7 +49,7 @@ const (
 // documented are the exit codes that an attempt may end with. 70, a fault of the program itself, is one of them and never right.
 var documented = []int{0, exitFailed, exitUsage, exitBadInput, exitNoRoom, exitNotFinite}
 
-// try runs one command line. serves says that it may still run after two seconds, which is no hang.
+// try runs one command line. serves means that it may still run after two seconds.
 func (o *ordeal) try(what string, serves bool, args ...string) (code int, said string) {
 	o.Helper()
 	limit := mostTime
@@ -92,7 +92,7 @@ func (o *ordeal) try(what string, serves bool, args ...string) (code int, said s
 	return code, said
 }
 
-// fault says what is wrong with how a command ended.
+// fault reports what is wrong with how a command ended.
 func (o *ordeal) fault(code int, said string) string {
 	last := said[strings.LastIndexByte(said, '\n')+1:]
 	switch {

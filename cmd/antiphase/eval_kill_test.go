@@ -14,8 +14,8 @@ import (
 // evalKills are enough to meet every phase of an evaluation: preparing, asking, between two writes, and within one.
 const evalKills = 30
 
-// kill -9 at moments spread over an evaluation of three tasks and two models: the same command goes on each time, and in the end the store
-// holds the same cells, answers and results, to the bit, as one that was never interrupted.
+// kill -9 at moments spread over an evaluation of three tasks and two models: the same command continues each time, and in the end the store
+// holds the same cells, answers and results, bit for bit, as one that was never interrupted.
 func TestEvalKill(t *testing.T) {
 	kills := evalKills
 	if testing.Short() {
@@ -56,7 +56,7 @@ func TestEvalKill(t *testing.T) {
 			case <-time.After(time.Millisecond):
 			}
 		}
-		if ended { // begin anew with what is left to kill
+		if ended { // begin again with what is left to kill
 			finished++
 			sameRows(t, storeRows(t, store), want)
 			if err := os.RemoveAll(store); err != nil {

@@ -28,7 +28,7 @@ func answers(base []string, args ...string) assertion {
 	}
 }
 
-// greedy: the flag leaves the likeliest token alone.
+// greedy: the flag leaves the most likely token unchanged.
 func greedy(args ...string) assertion {
 	return func(f *flagRig) {
 		best, _ := f.talk("hello\n", "--temperature", "0", "-n", "8")

@@ -133,7 +133,7 @@ var ofExperiment = map[string]assertion{
 	},
 }
 
-// same holds a value to the one that is wanted.
+// same checks a value against the one that is wanted.
 func (f *flagRig) same(got, want any) {
 	f.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -26,7 +26,7 @@ type assertion func(f *flagRig)
 // assertions are those of every verb, by "VERB --flag". Each verb's are in a file of their own.
 var assertions = []map[string]assertion{ofAll, ofTrain, ofEval, ofGenerate, ofFolders, ofServe, ofCompare, ofBench, ofChat, ofRest, ofExperiment, ofSpeedrun, ofEndpoints}
 
-// TestEveryFlag walks all verbs: a flag is asserted, cannot be shown in a test (and its entry says why), or is on the list of those
+// TestEveryFlag walks all verbs: a flag is asserted, cannot be shown in a test (its entry says why), or is on the list of those
 // that wait. The list may only shrink.
 func TestEveryFlag(t *testing.T) {
 	flags := everyFlag()
@@ -169,7 +169,7 @@ func (f *flagRig) exists(name string) bool {
 	return err == nil
 }
 
-// spelled says whether text has the flag, in its long or its short form.
+// spelled reports whether text has the flag, in its long or its short form.
 func (f *flagRig) spelled(text string) bool {
 	return regexp.MustCompile(`(^|[\s"'])--`+f.flag.Name+`($|[\s"'=])`).MatchString(text) ||
 		f.flag.Shorthand != "" && regexp.MustCompile(`(^|[\s"'])-`+f.flag.Shorthand+`($|[\s"'])`).MatchString(text)
@@ -211,7 +211,7 @@ var packageDir = sync.OnceValue(func() string { return startDir })
 
 var startDir, _ = os.Getwd()
 
-// byScript: a script of testdata/script calls the verb with the flag and then says what must have come of it.
+// byScript: a script of testdata/script calls the verb with the flag and asserts the result.
 func byScript(script string) assertion {
 	return func(f *flagRig) {
 		b, err := os.ReadFile(filepath.Join(packageDir(), "testdata", "script", script+".txt"))

@@ -160,7 +160,7 @@ func TestPromptFlags(t *testing.T) {
 	}
 }
 
-// TestThreadsFlag: the device says how many threads it has.
+// TestThreadsFlag: the device reports how many threads it has.
 func TestThreadsFlag(t *testing.T) {
 	for _, n := range []string{"1", "3"} {
 		out, _ := call(t, t.TempDir(), 0, "doctor", "--json", "--device", "cpu", "--threads", n)
@@ -174,7 +174,7 @@ func TestThreadsFlag(t *testing.T) {
 	}
 }
 
-// TestForceFlag: a changed recipe goes on only when forced, and then with the change.
+// TestForceFlag: a changed recipe continues only when forced, and then with the change.
 func TestForceFlag(t *testing.T) {
 	dir := t.TempDir()
 	call(t, dir, 0, "train", "--size", "nano", "--dir", "run", "--steps", "2", "-q")
@@ -236,7 +236,7 @@ func TestExportContext(t *testing.T) {
 	}
 }
 
-// TestChatForgets: a conversation that outgrows the context forgets its beginning and goes on.
+// TestChatForgets: a conversation that outgrows the context forgets its beginning and continues.
 func TestChatForgets(t *testing.T) {
 	dir := trainedRun(t)
 	for _, template := range []string{"", "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}"} {

@@ -75,7 +75,7 @@ func pidOf(t *testing.T, dir string, rank int) int {
 	return 0
 }
 
-// SIGTERM to any one rank: all finish the step, save and leave with 75; the same command goes on.
+// SIGTERM to any one rank: all finish the step, save and leave with 75; the same command continues.
 func TestRanksTerminate(t *testing.T) {
 	t.Parallel()
 	for rank := range 2 {
@@ -183,7 +183,7 @@ func TestRanksDivideQuestions(t *testing.T) {
 	}
 }
 
-// Ranks divide the runs of compare among them; a rank that is killed ends the others, and the same command goes on to the rows that
+// Ranks divide the runs of compare among them; a rank that is killed ends the others, and the same command continues to the rows that
 // one process writes.
 func TestRanksDivideRuns(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The first signal finishes the step, saves and exits 75; the same command goes on.
+// The first signal finishes the step, saves and exits 75; the same command continues.
 func TestInterruptSavesAndResumes(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -52,7 +52,7 @@ func waitFor(t *testing.T, path string) {
 	t.Fatalf("%s did not appear", path)
 }
 
-// SIGUSR1 writes a checkpoint and the run goes on.
+// SIGUSR1 writes a checkpoint and the run continues.
 func TestSaveSignal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
 	cmd := self("train", "--size", "nano", "--dir", dir, "--steps", "1000000", "--set", "train.save_every=0")

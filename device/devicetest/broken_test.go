@@ -30,7 +30,7 @@ func (b *broken) Add(dst, src tensor.Tensor) {
 	b.Device.Add(dst, src)
 }
 
-// SwiGLU leaves its last row as it was, or writes one element behind it.
+// SwiGLU leaves its last row as it was, or writes one element after it.
 func (b *broken) SwiGLU(y, gu tensor.Tensor) {
 	b.Device.SwiGLU(y, gu)
 	last := y.RowRange(y.Rows-1, y.Rows)
@@ -45,7 +45,7 @@ func (b *broken) SwiGLU(y, gu tensor.Tensor) {
 	}
 }
 
-// MatMul gives rows in company other bits than rows alone, or changes a factor, or errs a little.
+// MatMul gives rows in a batch other bits than rows alone, or changes a factor, or errs a little.
 func (b *broken) MatMul(c, a, m tensor.Tensor, op device.MatMul) {
 	b.Device.MatMul(c, a, m, op)
 	switch {

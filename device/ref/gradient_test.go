@@ -42,7 +42,7 @@ type param struct {
 	x, grad tensor.Tensor
 }
 
-// check holds each claimed gradient of loss = Σ out∘weight to central differences, at up to 60 elements of each input.
+// check checks each claimed gradient of loss = Σ out∘weight against central differences, at up to 60 elements of each input.
 func (b *bench) check(t *testing.T, forward func(), out, weight tensor.Tensor, params ...param) {
 	t.Helper()
 	loss := func() float64 {

@@ -129,7 +129,7 @@ func TestBuiltIn(t *testing.T) {
 	}
 }
 
-// One task of each kind gives the same answers, to the bit, with any batch and after any other task.
+// One task of each kind gives the same answers, bit for bit, with any batch and after any other task.
 func TestBatch(t *testing.T) {
 	d := cpu.New(cpu.Options{Threads: 2})
 	t.Cleanup(func() { d.Close() })

@@ -79,7 +79,7 @@ func TestRightAndGuessed(t *testing.T) {
 	}
 }
 
-// writes says that a measure is of text that the model writes by itself, not of a choice.
+// writes reports whether a measure is of generated text, not of a choice.
 func writes(task *eval.Task, measure string) bool {
 	return measure != "constrained" && task.Group != "icl" && task.Group != "icl_order"
 }
@@ -105,7 +105,7 @@ func TestCopied(t *testing.T) {
 	}
 }
 
-// copiedFloors holds a copier's scores to the floors, and counts them.
+// copiedFloors checks a copier's scores against the floors, and counts them.
 func copiedFloors(t *testing.T, task *eval.Task, j *eval.Prepared, copied *eval.Result) (found int) {
 	for measure, floors := range j.Floors {
 		floor, ok := floors["copy"]
@@ -245,7 +245,7 @@ func TestSettingsOutOfRange(t *testing.T) {
 	}
 }
 
-// Without data every task says that what it asks was generated, and so bears the mark of a stand-in. What shows no score of a set has none.
+// Without data every task is marked as a stand-in, except tasks that show no score of a set.
 func TestGeneratedIsMarked(t *testing.T) {
 	others := map[string]any{"maps": nil, "samples": nil, "throughput": nil, "ruler_common": "generated"} // the last stands in for no set
 	for _, task := range All() {
@@ -298,7 +298,7 @@ func TestQuestionsKnowTheTexts(t *testing.T) {
 	}
 }
 
-// A model whose numbers are no numbers is named as such, before they spoil a mean or a file.
+// A model whose numbers are not finite is named as such, before they spoil a mean or a file.
 func TestDiverged(t *testing.T) {
 	_, err := eval.Run(context.Background(), []eval.Target{modelOf("m", &diverged{}, 256)}, []eval.Task{*lookup(t, "lambada_openai")}, eval.Options{Limit: 2, Shots: -1})
 	if err == nil || !strings.Contains(err.Error(), "nll is NaN: the model has diverged") {

@@ -8,7 +8,7 @@ import (
 	"antiphase/eval"
 )
 
-// judgeStub says what it is told, and keeps what it was asked.
+// judgeStub returns given answers, and records its prompts.
 type judgeStub struct {
 	knower
 	say   string

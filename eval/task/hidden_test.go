@@ -48,7 +48,7 @@ var (
 	magicCode = regexp.MustCompile(`The magic code is (\w+) (\d+)\.`)
 )
 
-// hops resolves a key through at most so many sentences.
+// hops resolves a key through at most this many sentences.
 func hops(most int) func(prompt string) []string {
 	return func(prompt string) []string {
 		body := prompt[:asking(prompt)]
@@ -143,7 +143,7 @@ func TestHops(t *testing.T) {
 	}
 }
 
-// Naming right and wrong things is worth the share that is right; numbers that nobody hid count as wrong ones.
+// Naming right and wrong things is worth the share that is right; numbers that were not hidden count as wrong.
 func TestHiddenScore(t *testing.T) {
 	c := hiddenCase{right: []string{"12", "34"}, others: []string{"56", "78"}}
 	for _, x := range []struct {

@@ -170,7 +170,7 @@ func TestInsideOfDiverged(t *testing.T) {
 	}
 }
 
-// tileCheck holds rows that come in tiles to rows that come alone.
+// tileCheck checks rows that come in tiles against rows that come alone.
 type tileCheck struct{ t *testing.T }
 
 func (p tileCheck) Hidden(int, tensor.Tensor) {}

@@ -12,7 +12,7 @@ import (
 	"antiphase/eval"
 )
 
-// By hand: sums −10, −9, −20 make the second likeliest; per character −10/10, −9/3, −20/40 the third.
+// By hand: sums −10, −9, −20 make the second most likely; per character −10/10, −9/3, −20/40 the third.
 func TestMCScore(t *testing.T) {
 	q := mcItem{contexts: []string{"Q"}, endings: []string{strings.Repeat("a", 10), "bbb", strings.Repeat("c", 40)}}
 	scores := []eval.Score{{LogProb: -10}, {LogProb: -9}, {LogProb: -20}}

@@ -81,7 +81,7 @@ func (w *writer) GenerateUntil(_ context.Context, reqs []eval.Generation) ([]str
 				asked = append(asked, word)
 			}
 		}
-		// A prompt that goes on after some answers asks for the last key only.
+		// A prompt that continues after some answers asks for the last key only.
 		if last := r.Prompt[strings.LastIndexByte(r.Prompt, ' ')+1:]; last != asked[0] {
 			asked = []string{last}
 		}

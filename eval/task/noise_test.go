@@ -111,7 +111,7 @@ func TestNoiseOfNothing(t *testing.T) {
 	}
 }
 
-// On a real model the undisturbed scores are the plain twin's, to the bit, whatever the batch; and every model gets the same prompts.
+// On a real model the undisturbed scores are the plain twin's, bit for bit, whatever the batch; and every model gets the same prompts.
 func TestNoisePlainTwin(t *testing.T) {
 	for _, name := range []string{"boolq", "needle", "icl_trec", "svamp", "lambada_openai"} {
 		task := lookup(t, name)

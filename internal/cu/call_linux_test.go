@@ -93,7 +93,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// The calls of a steady step allocate nothing on their way to the driver, which is a function here that returns 0.
+// The calls of a steady step allocate nothing; the driver is a function that returns 0.
 func TestSteadyStepAllocatesNothing(t *testing.T) {
 	h, err := purego.Dlopen("libc.so.6", purego.RTLD_NOW)
 	if err != nil {

@@ -63,7 +63,7 @@ func checkNaN(t *testing.T, f format, h uint16) {
 	if v == v {
 		t.Fatalf("%s NaN %#04x widens to %v", f.name, h, v)
 	}
-	// A signalling NaN may be made quiet on its way through a float register; all else must stay.
+	// A signalling NaN may become quiet in a float register; all other bits must stay.
 	if back := f.narrow(v); back|quiet != h|quiet {
 		t.Fatalf("%s NaN %#04x comes back as %#04x", f.name, h, back)
 	}

@@ -48,7 +48,7 @@ func members(s *source, d *ast.GenDecl) (out []string) {
 	return out
 }
 
-// visible says whether a method's receiver is exported; a plain function has none.
+// visible reports whether a method's receiver is exported; a plain function has none.
 func visible(recv *ast.FieldList) bool { return recv == nil || ast.IsExported(receiver(recv)) }
 
 // receiver is the name of a method's type.

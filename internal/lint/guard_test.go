@@ -61,7 +61,7 @@ func started(s *source, n ast.Node, named map[string][]*ast.BlockStmt) ([]*ast.B
 	return nil, true
 }
 
-// guarded says that a body begins with defer fault.Guard()().
+// guarded reports that a body begins with defer fault.Guard()().
 func guarded(body *ast.BlockStmt) bool {
 	if len(body.List) == 0 {
 		return false

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// row says what the files of one package, its tests aside, may import: packages of this module, which stand above it in the
+// row lists what the files of one package, except tests, may import: packages of this module, which are above it in the
 // table, and other modules by a prefix of the path. The standard library is free.
 type row struct {
 	pkg     string
@@ -97,7 +97,7 @@ func find(pkg string) (row, bool) {
 	return table[i], true
 }
 
-// allows says why the package may not import path, or "".
+// allows reports why the package may not import path, or "".
 func (r row) allows(imported string) string {
 	ours, inside := strings.CutPrefix(imported, module+"/")
 	switch {

@@ -17,7 +17,7 @@ var (
 	quoted  = regexp.MustCompile("`([^`]+)`")
 )
 
-// stale names what the tour says that the tree does not: files that are gone, names that a file does not declare.
+// stale lists the tour's errors: files that do not exist, and names that a file does not declare.
 func stale(tour string, all []*source, exists func(path string) bool) (out []string) {
 	for _, m := range tourRow.FindAllStringSubmatch(tour, -1) {
 		if !exists(m[1]) {

@@ -110,7 +110,7 @@ var read = sync.OnceValues(func() (all []*source, err error) {
 	return all, err
 })
 
-// enter says whether a folder holds sources of this module: nil, or fs.SkipDir.
+// enter reports whether a folder holds sources of this module: nil, or fs.SkipDir.
 func enter(dir, name string) error {
 	if strings.HasPrefix(name, ".") || name == "testdata" {
 		return fs.SkipDir

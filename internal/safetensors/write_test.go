@@ -28,7 +28,7 @@ func write(t testing.TB, entries []Entry, meta map[string]string) []byte {
 	return b.Bytes()
 }
 
-// TestExactBytes holds the writer to a file spelled out by hand from the format's description.
+// TestExactBytes checks the writer against a file spelled out by hand from the format's description.
 func TestExactBytes(t *testing.T) {
 	got := write(t, []Entry{
 		FromBytes("z", U8, []int{3}, []byte{7, 8, 9}),

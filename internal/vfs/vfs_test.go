@@ -223,7 +223,7 @@ func TestWriteNamesTheFile(t *testing.T) {
 	}
 }
 
-// TestGlob takes a folder's name as it is: brackets and stars in it are no pattern.
+// TestGlob takes a folder's name as it is: brackets and stars in it are not a pattern.
 func TestGlob(t *testing.T) {
 	for _, name := range []string{"plain", "a[1]", "b*c", "[x"} {
 		dir := filepath.Join(t.TempDir(), name)

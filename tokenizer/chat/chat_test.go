@@ -53,7 +53,7 @@ func render(source string, c Conversation) (string, error) {
 
 var hello = Conversation{Messages: []Message{{"user", "hello"}}}
 
-// TestAttacks: every template ends soon, in bounded memory, with an error that says what it met.
+// TestAttacks: every template ends soon, in bounded memory, with an error that names the limit.
 func TestAttacks(t *testing.T) {
 	many := func(n int, s string) string { return strings.Repeat(s, n) }
 	for _, a := range []struct{ name, source, text string }{
