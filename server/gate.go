@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,21 +13,29 @@ import (
 // gate admits requests to one model's engine: as many sequences at a time as the engine has slots, and a few more, so that it never
 // waits for the next. The rest wait, in turn by key and in order within a key: one who sends much does not hold up the others. The
 // queue is bounded by requests, by prompt tokens and by the time that the next one would wait; beyond that a request is refused at
-// once. Without the last bound a queue that is full for long makes every answer late: at twice the capacity 256 requests
-// waited six seconds each, and goodput within five fell to 0.4 of the best.
+// once.
+//
+// The last bound is what keeps an overloaded server useful. A queue that is full for long makes every answer late by its own
+// length and no answer sooner: at twice the capacity 256 requests waited six seconds each, and goodput within five fell to 0.4 of
+// the best. Unless it is set, half as many sequences may wait as may be inside: however long they take, a request that comes at
+// a bad moment waits half of that. More may wait where it is known that they will not for longer than shortWait: bursts of short requests find room.
 type gate struct {
 	mu        sync.Mutex
 	room      int // sequences that may be inside
 	free      int
 	maxWait   int
 	maxTokens int
-	maxDelay  time.Duration // 0: any
+	maxDelay  time.Duration // 0: see late
 
 	waiting, tokens int
 	queues          map[string][]*waiter // by key
 	turn            []string             // keys that wait, the next first
 
-	service float64 // seconds that a sequence spends inside, smoothed; 0 until one has left
+	// Seconds that a sequence spends inside, 0 until one has left: the larger of a mean over about the last ten and one over the last fifty. Under
+	// overload the queue fills up whenever the estimate is too low, so that errors to that side are what waits are made of.
+	service         float64
+	recent, lasting float64
+	left            int // sequences that have left
 }
 
 type waiter struct {
@@ -82,6 +91,18 @@ func (g *gate) closed(key string) error {
 	return g.full(key, &waiter{seqs: 1})
 }
 
+// shortWait is a wait that need not be refused, however short requests are.
+const shortWait = 500 * time.Millisecond
+
+// late reports whether a request of this key would wait for too long.
+func (g *gate) late(key string) bool {
+	if g.maxDelay > 0 {
+		return g.delay(key) > g.maxDelay
+	}
+	known := g.left >= 4*g.room // a mean over fewer may be that of a few short ones
+	return g.ahead(key) >= max(1, g.room/2) && !(known && g.delay(key) <= shortWait)
+}
+
 // full refuses what the queue has no room for. A prompt larger than the token bound may still wait alone.
 func (g *gate) full(key string, w *waiter) error {
 	what, delay := "", g.delay(key)
@@ -90,7 +111,7 @@ func (g *gate) full(key string, w *waiter) error {
 		what = fmt.Sprintf("%d requests wait already", g.waiting)
 	case g.waiting > 0 && g.tokens+w.tokens > g.maxTokens:
 		what = fmt.Sprintf("prompts of %d tokens wait already", g.tokens)
-	case g.waiting > 0 && g.maxDelay > 0 && delay > g.maxDelay:
+	case g.waiting > 0 && g.late(key):
 		what = fmt.Sprintf("it would wait for about %.1f s", delay.Seconds())
 	default:
 		return nil
@@ -100,16 +121,21 @@ func (g *gate) full(key string, w *waiter) error {
 		Message: "the server is at its limit: " + what + "; try again later"}
 }
 
-// delay is how long a request of this key would wait: room sequences are inside for a service time each, and keys take turns, so that
-// of another key no more are ahead than of this one.
-func (g *gate) delay(key string) time.Duration {
-	mine, ahead := len(g.queues[key])+1, 0
+// ahead is the number of sequences that would be admitted before the next one of this key. Keys take turns, so that of another key
+// no more are ahead than of this one.
+func (g *gate) ahead(key string) (n int) {
+	mine := len(g.queues[key]) + 1
 	for _, q := range g.queues {
 		for _, w := range q[:min(len(q), mine)] {
-			ahead += w.seqs
+			n += w.seqs
 		}
 	}
-	return time.Duration(float64(ahead) * g.service / float64(g.room) * float64(time.Second))
+	return n
+}
+
+// delay is how long a request of this key would wait: room sequences are inside for a service time each.
+func (g *gate) delay(key string) time.Duration {
+	return time.Duration(float64(g.ahead(key)) * g.service / float64(g.room) * float64(time.Second))
 }
 
 // leave gives room back and admits who is next.
@@ -118,10 +144,12 @@ func (g *gate) leave(w *waiter) {
 	defer g.mu.Unlock()
 	g.free += w.seqs
 	spent := time.Since(w.entered).Seconds()
-	if g.service == 0 {
-		g.service = spent
+	if g.left += w.seqs; g.service == 0 {
+		g.recent, g.lasting = spent, spent
 	}
-	g.service += 0.1 * (spent - g.service)
+	g.recent += (1 - math.Pow(0.9, float64(w.seqs))) * (spent - g.recent)
+	g.lasting += (1 - math.Pow(0.98, float64(w.seqs))) * (spent - g.lasting)
+	g.service = max(g.recent, g.lasting)
 	g.admit()
 }
 

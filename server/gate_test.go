@@ -16,7 +16,7 @@ import (
 
 // TestGateIsFair: of two keys that wait, one with much and one with little, each gets every other turn; within a key the order is kept.
 func TestGateIsFair(t *testing.T) {
-	g := newGate(1, 100, 1000, 0)
+	g := newGate(1, 100, 1000, time.Hour)
 	leave, err := g.enter(context.Background(), "first", 1, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestGateIsFair(t *testing.T) {
 
 // TestGateBounds: by requests and by tokens, each at its limit and one above; who leaves the queue makes room.
 func TestGateBounds(t *testing.T) {
-	g := newGate(1, 3, 100, 0)
+	g := newGate(1, 3, 100, time.Hour)
 	leave, err := g.enter(context.Background(), "a", 1, 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestGateBoundsTheWait(t *testing.T) {
 		}
 		leave = append(leave, out)
 	}
-	g.service = 4 // seconds inside: each who waits costs two
+	g.service, g.recent, g.lasting = 4, 4, 4 // seconds inside: each who waits costs two
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wait := func(key string) {

@@ -16,7 +16,7 @@ type Limits struct {
 	Connections   int           // open at a time
 	Queue         int           // requests that wait for one model
 	QueueTokens   int           // prompt tokens that wait for one model; default 4 × context × slots
-	Wait          time.Duration // that a request would spend in the queue
+	Wait          time.Duration // that a request would spend in the queue; default half of what requests take, or half a second
 	Choices       int           // n
 	Prompts       int           // of one request
 	Stops         int           // stop strings
@@ -41,7 +41,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Body: 8 << 20, Header: 64 << 10,
 		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 60 * time.Second,
-		Connections: 1024, Queue: 256, Wait: 5 * time.Second, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20, Biases: 1024, Messages: 1024,
+		Connections: 1024, Queue: 256, Choices: 16, Prompts: 64, Stops: 4, StopBytes: 256, Logprobs: 20, Biases: 1024, Messages: 1024,
 		Cells: 1 << 20, Entries: 1 << 26, Tops: 64,
 		Request: 10 * time.Minute, Compile: time.Second, SchemaDepth: 32, Ping: 15 * time.Second, Drain: 30 * time.Second,
 	}

@@ -86,6 +86,7 @@ func newBare(t testing.TB, s setup) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
+	set(&s.Config.Limits.Wait, time.Hour) // what tests send at once is to be answered
 	srv, err := New(s.Config)
 	if err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func (f *serveFlags) limitFlags(c *cobra.Command) {
 	fl.IntVar(&o.PrefillChunk, "prefill-chunk", 0, "prompt tokens per step; 0 is the device's preference")
 	fl.IntVar(&l.Queue, "max-queue", l.Queue, "maximum requests waiting for one model; more get 429")
 	fl.IntVar(&l.QueueTokens, "max-queue-tokens", l.QueueTokens, "maximum prompt tokens waiting for one model; 0 is 4 × context × slots")
-	fl.DurationVar(&l.Wait, "max-wait", l.Wait, "maximum expected waiting time; requests that would wait longer get 429")
+	fl.DurationVar(&l.Wait, "max-wait", l.Wait, "maximum expected waiting time; requests that would wait longer get 429; 0 is half the time that requests take, at least 0.5 s")
 	fl.IntVar(&l.MaxTokens, "max-tokens", l.MaxTokens, "default length of an answer in tokens; 0 fills the context")
 	fl.IntVar(&l.RequestTokens, "max-request-tokens", l.RequestTokens, "maximum tokens of all answers of one request, including echoed prompts; 0 is 64 contexts, at most 262144")
 	fl.IntVar(&l.Choices, "max-n", l.Choices, "maximum choices per prompt")

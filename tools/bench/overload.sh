@@ -22,7 +22,7 @@ on() { # CORES COMMAND...: run it there
 
 : >"$work/log"
 # shellcheck disable=SC2086 # FLAGS are several words
-on "${SERVER_CORES:-}" "$bin" serve --model "m=$model" --listen 127.0.0.1:0 --device "${DEVICE:-cpu}" --max-wait 1s --log-json ${FLAGS:-} 2>"$work/log" &
+on "${SERVER_CORES:-}" "$bin" serve --model "m=$model" --listen 127.0.0.1:0 --device "${DEVICE:-cpu}" --log-json ${FLAGS:-} 2>"$work/log" &
 pid=$!
 for ((i = 0; i < 600; i++)); do
   url=$(sed -n 's/^serving on //p' "$work/log")
@@ -55,5 +55,5 @@ for text, n in r.get("errors", {}).items():
     print(f"      {n} × {text}")
 PY
 done
-sleep 3
+sleep 8 # an idle server gives memory back after 5 s
 printf 'after: %s\n' "$(state)"
