@@ -1,8 +1,8 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -16,6 +16,8 @@ type events struct {
 	ping time.Duration
 
 	mu      sync.Mutex
+	text    bytes.Buffer // the event being written
+	json    *json.Encoder
 	timer   *time.Timer
 	started bool
 	waiting bool // something was written and not flushed
@@ -26,13 +28,14 @@ type events struct {
 // newEvents begins to ping when the stream is silent. Close must be called.
 func newEvents(w http.ResponseWriter, l *Limits) *events {
 	e := &events{w: w, rc: http.NewResponseController(w), ping: l.Ping}
+	e.json = json.NewEncoder(&e.text)
 	e.mu.Lock() // a ping may be due before the timer is stored
 	defer e.mu.Unlock()
 	e.timer = time.AfterFunc(l.Ping, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if !e.closed {
-			e.write(": ping\n\n")
+			e.write([]byte(": ping\n\n"))
 			e.push()
 		}
 	})
@@ -41,22 +44,27 @@ func newEvents(w http.ResponseWriter, l *Limits) *events {
 
 // send writes one event. It is on its way when flush is called, or the buffer is full.
 func (e *events) send(v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.text.Reset()
+	e.text.WriteString("data: ")
+	if err := e.json.Encode(v); err != nil { // ends the line
 		return err
 	}
-	return e.raw(string(b))
+	e.text.WriteByte('\n')
+	e.write(e.text.Bytes())
+	return e.err
 }
 
 // raw writes one event's data.
 func (e *events) raw(data string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.write("data: " + data + "\n\n")
+	e.write([]byte("data: " + data + "\n\n"))
 	return e.err
 }
 
-func (e *events) write(text string) {
+func (e *events) write(text []byte) {
 	if e.err != nil {
 		return
 	}
@@ -69,7 +77,7 @@ func (e *events) write(text string) {
 		e.w.WriteHeader(http.StatusOK)
 		e.started = true
 	}
-	if _, err := io.WriteString(e.w, text); err != nil {
+	if _, err := e.w.Write(text); err != nil {
 		e.err = errSlow
 	}
 }
