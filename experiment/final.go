@@ -105,15 +105,14 @@ func (f *final) evaluation() *eval.Evaluation {
 // names are what figures call the runs: their side, with the seed where it has several.
 func (f *final) names() map[string]string {
 	out := map[string]string{}
-	for _, size := range f.sizes {
-		for _, arch := range f.archs {
-			seeds := f.seeds(size, arch)
-			for _, seed := range seeds {
-				r := Run{Size: size, Arch: arch, LR: f.best[[2]string{size, arch}], Seed: seed}
-				if out[r.Name()] = f.side(size, arch); len(seeds) > 1 {
-					out[r.Name()] += fmt.Sprintf(" s%d", seed)
-				}
-			}
+	seeds := map[string]int{}
+	for _, r := range f.rows {
+		s := f.side(r.Size, r.Arch)
+		if seeds[s] == 0 {
+			seeds[s] = len(f.seeds(r.Size, r.Arch))
+		}
+		if out[r.Run] = s; seeds[s] > 1 {
+			out[r.Run] = fmt.Sprintf("%s s%d", s, r.Seed)
 		}
 	}
 	return out

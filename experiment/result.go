@@ -159,33 +159,34 @@ func (l *lab) probeCurves(r *Run) ([]Row, error) {
 		return nil, err
 	}
 	perStep := float64(r.Recipe.Train.Batch * r.Recipe.Train.SeqLen)
-	at := map[string]*Row{}
-	var order []string
+	type key struct{ name, question string } // a task may be asked in two ways
+	at := map[key]*Row{}
+	var order []key
 	cells := store.Cells()
 	slices.SortStableFunc(cells, func(a, b *eval.Cell) int {
-		return strings.Compare(a.Head.Model.Name,
-			b.Head.Model.Name)
+		return strings.Compare(a.Head.Model.Name, b.Head.Model.Name)
 	})
 	for _, c := range cells {
 		step, err := strconv.Atoi(strings.TrimPrefix(c.Head.Model.Name, "step-"))
 		if err != nil || step > r.Recipe.Train.Steps {
 			continue
 		}
-		for k := range c.Result.Metrics {
-			m := &c.Result.Metrics[k]
-			name := "probe." + measureName(c.Result, m.Name)
-			if at[name] == nil {
-				x := l.row(r, name)
-				x.Label, x.Better, x.Floors, x.Task, x.N = m.Label, m.Better, m.Floors, l.taskInfo(c.Result), m.N
-				at[name] = &x
-				order = append(order, name)
+		info := l.taskInfo(c.Result)
+		for i := range c.Result.Metrics {
+			m := &c.Result.Metrics[i]
+			k := key{"probe." + measureName(c.Result, m.Name), info.Question}
+			if at[k] == nil {
+				x := l.row(r, k.name)
+				x.Label, x.Better, x.Floors, x.Task, x.N = m.Label, m.Better, m.Floors, info, m.N
+				at[k] = &x
+				order = append(order, k)
 			}
-			at[name].Curve = append(at[name].Curve, [2]float64{float64(step) * perStep, short(m.Value)})
+			at[k].Curve = append(at[k].Curve, [2]float64{float64(step) * perStep, short(m.Value)})
 		}
 	}
 	var out []Row
-	for _, name := range order {
-		x := at[name]
+	for _, k := range order {
+		x := at[k]
 		x.Curve = thin(x.Curve)
 		x.Value = x.Curve[len(x.Curve)-1][1]
 		out = append(out, *x)

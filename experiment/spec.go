@@ -65,7 +65,7 @@ func (s *Spec) Check() error {
 		return fmt.Errorf("--probe-every: is %d, must be positive", s.Every)
 	}
 	for _, err := range []error{twice("--size", s.Sizes), twice("--seeds", s.Seeds),
-		twice("--lr", s.LRs)} {
+		twice("--lr", s.LRs), twice("--task", s.Tasks), twice("--probe", s.Probes)} {
 		if err != nil {
 			return err
 		}
@@ -97,11 +97,11 @@ func (s *Spec) Check() error {
 	return err
 }
 
-// twice refuses a list that names something two times: it would be one run under one name.
+// twice refuses a list that names something two times: it would be one run, or one question, again.
 func twice[T comparable](flag string, list []T) error {
 	for i, x := range list {
 		if slices.Contains(list[:i], x) {
-			return fmt.Errorf("%s: %v is there twice; every run would be the same one again", flag, x)
+			return fmt.Errorf("%s: %v is there twice", flag, x)
 		}
 	}
 	return nil

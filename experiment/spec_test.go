@@ -34,6 +34,7 @@ func TestRefused(t *testing.T) {
 		{func(s *Spec) { s.Variants = []Variant{"diff diff model.lambda_const=0.2"} }, "diff is there twice"},
 		{func(s *Spec) { s.Variants = []Variant{"flat diff model.lamda=1"} }, "lamda"},
 		{func(s *Spec) { s.Set = []string{"data.held_out=0"} }, "held_out"},
+		{func(s *Spec) { s.Tasks = append(s.Tasks, s.Tasks[0]) }, "--task: lm pieces=8 is there twice"},
 		{func(s *Spec) { s.TuneBy = "needle" }, "--tune-by: \"needle\" is none of the tasks"},
 		{func(s *Spec) { s.TuneBy, s.Probes = "probe", nil }, "no --probe asks"},
 		{func(s *Spec) { s.Tasks, s.TuneBy = []Ask{"lm", "samples"}, "samples" }, "has no better and worse"},

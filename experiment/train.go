@@ -22,7 +22,7 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, 
 	switch l.Keep {
 	case KeepAll:
 		rec.Train.KeepLast, after = rec.Train.Steps+1, 0
-	case KeepLast:
+	case KeepLast, KeepNone:
 		rec.Train.KeepLast = 1
 	}
 	if l.Keep != KeepAll && rec.Train.SaveEvery == saveEvery(rec.Train.Steps) {
