@@ -79,7 +79,7 @@ func (m *made) run(r *Run, g *rand.Rand, worse float64) (rows []Row) {
 			better = eval.Higher
 		}
 		x := add(name, better, 0.6)
-		x.Metric, x.N = metric, 20
+		x.Metric, x.N = metric, 8
 		x.Task = &TaskInfo{Name: kind, Kind: kind, Question: kind + name[len(name)-3:], Place: place,
 			Config: map[string]any{"lengths": []any{192.0}}}
 		if metric == "bound" {
