@@ -41,7 +41,7 @@ how stable training was: spikes of loss and gradient norm. Ctrl-C saves; the sam
   antiphase ablation --arch diff2 --size tiny --steps 500 --set optim.lr=6e-3
   antiphase ablation --size 160m --data 'books/*.jsonl.zst' --dir runs/ablation-160m`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.ablation(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.size, "size", "tiny", "size of the models, see \"antiphase recipes\"")
@@ -56,7 +56,7 @@ how stable training was: spikes of loss and gradient norm. Ctrl-C saves; the sam
 	return c
 }
 
-func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
+func (f *ablationFlags) run(ctx context.Context, a *app) error {
 	rows, err := eval.Ablations(f.arch)
 	if err != nil {
 		return usage(fmt.Errorf("--arch: %w", err))
@@ -83,18 +83,18 @@ func (a *app) ablation(ctx context.Context, f *ablationFlags) error {
 		a.note("\n%s", a.paint(bold, fmt.Sprintf("%s: %s (%d of %d)", row.Name, row.Doc, i+1, len(rows))))
 		opt := train.Options{Dir: filepath.Join(f.dir, row.Name), Data: filepath.Join(f.dir, "data"),
 			Tokenizer: filepath.Join(f.dir, "tokenizer.json"), Inexact: f.inexact, Judged: true}
-		if _, err := a.trainRun(ctx, d, recipes[i], opt); err != nil {
+		if _, err := runTraining(ctx, a, d, recipes[i], opt); err != nil {
 			return err
 		}
 	}
 	for i, row := range rows {
-		x, err := a.ablationRow(ctx, d, f, recipes[i], row)
+		x, err := f.row(ctx, a, d, recipes[i], row)
 		if err != nil {
 			return fmt.Errorf("%s: %w", row.Name, err)
 		}
 		out.Rows = append(out.Rows, *x)
 	}
-	return a.presentAblation(f, out)
+	return f.present(a, out)
 }
 
 // recipe is the recipe of a row's run.
@@ -135,9 +135,9 @@ func (f *ablationFlags) recipe(row eval.Ablation) (recipe.Recipe, error) {
 	return r.Complete()
 }
 
-// ablationRow runs the task lm with a trained model on the held-out text that all share.
-func (a *app) ablationRow(ctx context.Context, d device.Device, f *ablationFlags, r recipe.Recipe, row eval.Ablation) (*report.AblationRow, error) {
-	target, err := a.target(d, row.Name, filepath.Join(f.dir, row.Name), &evalFlags{batch: 16})
+// row runs the task lm with a trained model on the held-out text that all share.
+func (f *ablationFlags) row(ctx context.Context, a *app, d device.Device, r recipe.Recipe, row eval.Ablation) (*report.AblationRow, error) {
+	target, err := (&evalFlags{batch: 16}).target(a, d, row.Name, filepath.Join(f.dir, row.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (a *app) ablationRow(ctx context.Context, d device.Device, f *ablationFlags
 	x := &report.AblationRow{Name: row.Name, Doc: row.Doc, Arch: r.Model.Arch, Parameters: model.Table(r.Model).Count(),
 		Heads: r.Model.Heads, HeadDim: r.Model.HeadDim, HeadNorm: r.Model.HeadNorm != layer.HeadNormOff}
 	x.Fill(&ev.Models[0].Results[0])
-	t, err := a.trainingOf(row.Name, filepath.Join(f.dir, row.Name, train.MetricsFile))
+	t, err := trainingOf(a, row.Name, filepath.Join(f.dir, row.Name, train.MetricsFile))
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (a *app) ablationRow(ctx context.Context, d device.Device, f *ablationFlags
 	return x, nil
 }
 
-func (a *app) presentAblation(f *ablationFlags, r *report.Ablation) error {
+func (f *ablationFlags) present(a *app, r *report.Ablation) error {
 	b, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err

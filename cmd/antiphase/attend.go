@@ -36,7 +36,7 @@ models.`,
   antiphase attend --model runs/a --model base=runs/b --prompt-file question.txt --out page.html`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.attend(cmd.Context(), &f, cmd.Flags().Changed("prompt"))
+			return f.run(cmd.Context(), a, cmd.Flags().Changed("prompt"))
 		},
 	}
 	fl := c.Flags()
@@ -78,7 +78,7 @@ func (f *attendFlags) text(given bool) (string, error) {
 	return readFile(f.file, "prompt-file")
 }
 
-func (a *app) attend(ctx context.Context, f *attendFlags, given bool) error {
+func (f *attendFlags) run(ctx context.Context, a *app, given bool) error {
 	text, err := f.text(given)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (a *app) attend(ctx context.Context, f *attendFlags, given bool) error {
 	defer d.Close()
 	page := &lab.File{Text: text}
 	for i, spec := range f.models {
-		if err := a.attendModel(ctx, d, page, spec, text, f.cells, i == 0); err != nil {
+		if err := attendModel(ctx, a, d, page, spec, text, f.cells, i == 0); err != nil {
 			return err
 		}
 	}
@@ -115,14 +115,7 @@ func (a *app) attend(ctx context.Context, f *attendFlags, given bool) error {
 }
 
 // attendModel adds a model to the page. Interventions are computed for the first one only.
-func (a *app) attendModel(
-	ctx context.Context,
-	d device.Device,
-	page *lab.File,
-	spec, text string,
-	cells int,
-	first bool,
-) error {
+func attendModel(ctx context.Context, a *app, d device.Device, page *lab.File, spec, text string, cells int, first bool) error {
 	name, dir := servedName(spec)
 	if err := server.CheckID(name); err != nil {
 		return usage(fmt.Errorf("--model: %w; NAME=FOLDER gives another", err))

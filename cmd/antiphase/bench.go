@@ -61,7 +61,7 @@ func benchTrainVerb(a *app, f *benchFlags) *cobra.Command {
 					return usage(err)
 				}
 			}
-			return a.bench(f, func(b *bench.Config, emit func(bench.Row)) error {
+			return f.measure(a, func(b *bench.Config, emit func(bench.Row)) error {
 				for _, t.Geometry = range list {
 					row, err := b.Train(c.Context(), t)
 					if err != nil {
@@ -104,7 +104,7 @@ func benchGemmVerb(a *app, f *benchFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.bench(f, func(b *bench.Config, emit func(bench.Row)) error {
+			return f.measure(a, func(b *bench.Config, emit func(bench.Row)) error {
 				if len(products) > 0 {
 					return b.Products(c.Context(), products, emit)
 				}
@@ -156,7 +156,7 @@ func benchAttentionVerb(a *app, f *benchFlags) *cobra.Command {
 					list = append(list, o)
 				}
 			}
-			return a.bench(f, func(b *bench.Config, emit func(bench.Row)) error {
+			return f.measure(a, func(b *bench.Config, emit func(bench.Row)) error {
 				for _, o := range list {
 					if err := b.Attention(c.Context(), o, emit); err != nil {
 						return err
@@ -194,7 +194,7 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 			if most := 1 << 24; o.Prompt > most {
 				return usage(fmt.Errorf("--context: is %d, must be at most %d", o.Prompt, most))
 			}
-			return a.bench(f, func(b *bench.Config, emit func(bench.Row)) error {
+			return f.measure(a, func(b *bench.Config, emit func(bench.Row)) error {
 				for _, o.Geometry = range list {
 					if err := b.Decode(c.Context(), o, emit); err != nil {
 						return err
@@ -252,8 +252,8 @@ func geometries(g bench.Geometry, sizes, archs []string) (list []bench.Geometry,
 	return list, nil
 }
 
-// bench opens the device, runs a benchmark and prints its rows, also those completed before an interruption or error.
-func (a *app) bench(f *benchFlags, run func(b *bench.Config, emit func(bench.Row)) error) error {
+// measure opens the device, runs a benchmark and prints its rows, also those completed before an interruption or error.
+func (f *benchFlags) measure(a *app, run func(b *bench.Config, emit func(bench.Row)) error) error {
 	if f.reps < 1 || f.warmup < 1 {
 		return usage(fmt.Errorf("--reps: is %d, must be at least 1; --warmup: is %d, must be too: the first run builds and packs", f.reps, f.warmup))
 	}
@@ -262,7 +262,7 @@ func (a *app) bench(f *benchFlags, run func(b *bench.Config, emit func(bench.Row
 		return err
 	}
 	defer d.Close()
-	b := a.benchConfig(d)
+	b := newBenchConfig(a, d)
 	b.Warmup, b.Reps, b.Say = f.warmup, f.reps, a.note
 	a.note("%s", d.Name())
 	rows := []bench.Row{}
@@ -273,14 +273,14 @@ func (a *app) bench(f *benchFlags, run func(b *bench.Config, emit func(bench.Row
 		rows = append(rows, r)
 	})
 	if err == nil || len(rows) > 0 {
-		if e := a.benchDone(f, rows); e != nil {
+		if e := f.finish(a, rows); e != nil {
 			return e
 		}
 	}
 	return err
 }
 
-func (a *app) benchDone(f *benchFlags, rows []bench.Row) error {
+func (f *benchFlags) finish(a *app, rows []bench.Row) error {
 	if f.save {
 		if err := bench.Save(filepath.Join("results", "bench"), rows); err != nil {
 			return err
@@ -296,8 +296,8 @@ func (a *app) benchDone(f *benchFlags, rows []bench.Row) error {
 // size of the array that is read for it. Tests of flags use less.
 var ceilingTime, ceilingBytes = 20 * time.Millisecond, 512 << 20
 
-// benchConfig gives a benchmark its device and the device's known ceilings: for a CPU the loops of device/cpu.
-func (a *app) benchConfig(d device.Device) *bench.Config {
+// newBenchConfig gives a benchmark its device and the device's known ceilings: for a CPU the loops of device/cpu.
+func newBenchConfig(a *app, d device.Device) *bench.Config {
 	b := &bench.Config{Device: d}
 	c, ok := d.(*cpu.Device)
 	if !ok {

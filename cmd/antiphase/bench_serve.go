@@ -34,7 +34,7 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 			}
 			if own.model != "" {
 				own.seed = o.Seed
-				return a.benchServed(c, f, &own, prompt, output)
+				return f.served(a, c, &own, prompt, output)
 			}
 			if o.Prompt, err = bench.ParseLengths(prompt); err != nil {
 				return usage(fmt.Errorf("--prompt: %w", err))

@@ -23,8 +23,8 @@ type servedFlags struct {
 	seed  uint64
 }
 
-// benchServed serves a model on loopback and compares the server with its engine.
-func (a *app) benchServed(c *cobra.Command, f *benchFlags, own *servedFlags, prompt, output string) error {
+// served serves a model on loopback and compares the server with its engine.
+func (f *benchFlags) served(a *app, c *cobra.Command, own *servedFlags, prompt, output string) error {
 	o := bench.ServedOptions{Batch: own.batch, Rounds: f.reps, Seed: own.seed, Say: a.note}
 	var err error
 	if o.Prompt, err = strconv.Atoi(prompt); err != nil || o.Prompt < 1 {

@@ -42,7 +42,7 @@ Commands: /clear starts over, /show prints the context, /set KEY VALUE changes a
 all commands.`,
 		Example: "  antiphase chat --model runs/tiny-diff --temperature 0.7",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.chat(&f) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(a) },
 	}
 	c.Flags().StringVarP(&f.model, "model", "m", "", "run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	c.Flags().StringVar(&f.template, "chat-template", "", "a Jinja file instead of the model's own template")
@@ -94,7 +94,7 @@ func (r *repl) answering(cancel context.CancelFunc) {
 	r.mu.Unlock()
 }
 
-func (a *app) chat(f *chatFlags) error {
+func (f *chatFlags) run(a *app) error {
 	if err := f.check(); err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ Under mpirun or srun the ranks divide the runs; all must see --dir.`,
 		Args:    cobra.NoArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error { return f.idle(cmd.Flags()) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.together(cmd.Context(), func(ctx context.Context, t *team) error { return a.compare(ctx, &f, t) })
+			return a.together(cmd.Context(), func(ctx context.Context, t *team) error { return f.run(ctx, a, t) })
 		},
 	}
 	f.add(c.Flags())
@@ -98,7 +98,7 @@ func (f *compareFlags) add(fl *pflag.FlagSet) {
 	inexactFlag(fl, &f.inexact)
 }
 
-func (a *app) compare(ctx context.Context, f *compareFlags, t *team) error {
+func (f *compareFlags) run(ctx context.Context, a *app, t *team) error {
 	if err := f.resolve(); err != nil || f.dry && t.follows() {
 		return err
 	}
@@ -108,19 +108,19 @@ func (a *app) compare(ctx context.Context, f *compareFlags, t *team) error {
 	}
 	defer closeAll(devices)
 	if f.dry {
-		return a.compareDry(devices[0], f)
+		return f.forecast(a, devices[0])
 	}
 	opt := experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.Keep(f.keep), Have: f.have,
 		Inexact: f.inexact}
 	if t != nil {
 		opt.Rank, opt.Ranks, opt.Wait = t.rank, t.size, t.wait
 	}
-	rows, err := a.experiment(ctx, &f.spec, opt)
+	rows, err := runExperiment(ctx, a, &f.spec, opt)
 	if err != nil || t.follows() {
 		return err
 	}
 	opt.Program = called()
-	return a.presentExperiment(&opt, rows, f.json)
+	return presentExperiment(a, &opt, rows, f.json)
 }
 
 // idle rejects flags without effect, and rows that do not exist.
@@ -144,8 +144,8 @@ func (f *compareFlags) idle(given *pflag.FlagSet) error {
 	return nil
 }
 
-// experiment runs an experiment with progress on stderr.
-func (a *app) experiment(ctx context.Context, spec *experiment.Spec, opt experiment.Options) ([]experiment.Row, error) {
+// runExperiment runs an experiment with progress on stderr.
+func runExperiment(ctx context.Context, a *app, spec *experiment.Spec, opt experiment.Options) ([]experiment.Row, error) {
 	line := newWorkLine(a)
 	defer line.end()
 	opt.Kind, opt.Precision = computes(opt.Devices[0])

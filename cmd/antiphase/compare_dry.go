@@ -21,8 +21,8 @@ type dryRow struct {
 	Seconds    float64 `json:"seconds"`
 }
 
-// compareDry prints the forecast of an experiment; steps are measured on random tokens.
-func (a *app) compareDry(d device.Device, f *compareFlags) error {
+// forecast prints the forecast of an experiment; steps are measured on random tokens.
+func (f *compareFlags) forecast(a *app, d device.Device) error {
 	seen := map[[2]string]bool{}
 	runs, err := f.spec.Grid(func(size, arch string) (float64,
 		bool) { // the best rate does not change the time
@@ -40,7 +40,7 @@ func (a *app) compareDry(d device.Device, f *compareFlags) error {
 		key := [2]string{r.Size, r.Arch}
 		if !seen[key] {
 			seen[key] = true
-			row, err := a.dryOf(d, r)
+			row, err := dryOf(d, r)
 			if err != nil {
 				return err
 			}
@@ -52,10 +52,10 @@ func (a *app) compareDry(d device.Device, f *compareFlags) error {
 			}
 		}
 	}
-	return a.presentDry(d, f, list)
+	return f.presentForecast(a, d, list)
 }
 
-func (a *app) dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
+func dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
 	t := r.Recipe.Train
 	n := model.Table(r.Recipe.Model).Count()
 	size := d.Types().Act.Size()
@@ -68,7 +68,7 @@ func (a *app) dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
 		Seconds: step.Seconds() * float64(t.Steps)}, nil
 }
 
-func (a *app) presentDry(d device.Device, f *compareFlags, list []dryRow) error {
+func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow) error {
 	runs, tokens, most, total := 0, int64(0), 0, 0.0
 	for _, r := range list {
 		runs, tokens, most, total = runs+r.Runs, tokens+int64(r.Runs)*r.Tokens, max(most,

@@ -9,13 +9,13 @@ import (
 )
 
 // presentExperiment prints the table and the verdicts of an experiment, or its page as JSON.
-func (a *app) presentExperiment(opt *experiment.Options, rows []experiment.Row, asJSON bool) error {
+func presentExperiment(a *app, opt *experiment.Options, rows []experiment.Row, asJSON bool) error {
 	p := opt.Page(rows)
 	if asJSON {
 		return p.JSON(a.out)
 	}
 	fmt.Fprint(a.out, p.Table(a.colored(a.out)))
-	a.printVerdicts(p.Experiment)
+	printVerdicts(a, p.Experiment)
 	a.note("\n%s and %s: %d rows", filepath.Join(opt.Dir, "report.html"), filepath.Join(opt.Dir, "rows.jsonl"), len(rows))
 	for _, n := range p.Experiment.Next {
 		a.note("  %s", n)
@@ -24,7 +24,7 @@ func (a *app) presentExperiment(opt *experiment.Options, rows []experiment.Row, 
 }
 
 // printVerdicts prints a line for every claim.
-func (a *app) printVerdicts(x *report.Experiment) {
+func printVerdicts(a *app, x *report.Experiment) {
 	for i, v := range x.Verdicts {
 		if i == 0 {
 			fmt.Fprintln(a.out)

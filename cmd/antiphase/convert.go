@@ -35,14 +35,14 @@ options of export, or run, as import does.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch to {
 			case "transformers":
-				return a.export(cmd.Context(), args[0], args[1], &f)
+				return f.run(cmd.Context(), a, args[0], args[1])
 			case "run":
 				for _, name := range []string{"class", "dtype", "max-shard-size", "chat-template", "force"} {
 					if cmd.Flags().Changed(name) {
 						return usage(fmt.Errorf("--%s: cannot be combined with --to run", name))
 					}
 				}
-				return a.importModel(cmd.Context(), args[0], args[1], f.json)
+				return importModel(cmd.Context(), a, args[0], args[1], f.json)
 			}
 			return usage(fmt.Errorf("--to: %q is unknown; there are transformers and run", to))
 		},
@@ -122,9 +122,9 @@ func locate(name string) (string, error) {
 	return name, nil
 }
 
-// stored opens a model folder of any layout. After ctx ends it returns no more values, so that whatever is being made
+// openStored opens a model folder of any layout. After ctx ends it returns no more values, so that whatever is being made
 // from them is abandoned.
-func (a *app) stored(ctx context.Context, name string) (s *stored, err error) {
+func openStored(ctx context.Context, a *app, name string) (s *stored, err error) {
 	name = cmp.Or(name, embeddedDefault())
 	if own, ok := strings.CutPrefix(name, embeddedPrefix); ok {
 		m, err := pair.Open(own)
@@ -143,7 +143,7 @@ func (a *app) stored(ctx context.Context, name string) (s *stored, err error) {
 		m, err := pair.Parse(b)
 		return storedPacked(dir, m, err)
 	case train.IsRun(dir):
-		s, err = a.storedRun(dir)
+		s, err = openStoredRun(a, dir)
 	case hf.IsFolder(dir):
 		s, err = storedHF(dir)
 	default:
@@ -166,7 +166,7 @@ func unknownFolder(dir string) error {
 	return badInput{fmt.Errorf("%s is neither a run folder (checkpoints/), a checkpoint (state.json) nor a Hugging Face folder (config.json)", dir)}
 }
 
-func (a *app) storedRun(dir string) (*stored, error) {
+func openStoredRun(a *app, dir string) (*stored, error) {
 	s, err := train.Open(dir, func(w string) { a.note("warning: %s", w) })
 	if err != nil {
 		return nil, badInput{err}

@@ -14,12 +14,12 @@ import (
 
 // crashed ends the program after a panic in any goroutine: with one line if the user can do something about it,
 // otherwise with a report that can be pasted into an issue.
-func (a *app) crashed(args []string) func(value any, stack []byte) {
+func crashed(a *app, args []string) func(value any, stack []byte) {
 	return func(value any, stack []byte) {
 		if err := cause(value); err != nil {
 			os.Exit(a.fail(err))
 		}
-		a.printReport(args, value, stack)
+		printReport(a, args, value, stack)
 		os.Exit(exitFault)
 	}
 }
@@ -37,7 +37,7 @@ func cause(value any) error {
 }
 
 // printReport prints an error report: what happened, where, in which version, on which machine, and how it was called.
-func (a *app) printReport(args []string, value any, stack []byte) {
+func printReport(a *app, args []string, value any, stack []byte) {
 	quoted := make([]string, len(args))
 	for i, s := range args {
 		if quoted[i] = s; s == "" || strings.ContainsAny(s, " \t\n\"'\\$*?[]{}<>|&;()") {

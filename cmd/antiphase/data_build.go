@@ -31,7 +31,7 @@ synthetic or goroot; SOURCE@WEIGHT makes a mixture. Running the command again re
 		Example: `  antiphase tokenizer train 'books/*.jsonl.zst' --vocab 8192 --out tokenizer.json
   antiphase data build 'books/*.jsonl.zst@0.7' notes/@0.3 --tokenizer tokenizer.json --out books.set
   antiphase train --size small --data books.set`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.dataBuild(cmd.Context(), &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args) },
 	}
 	fl := c.Flags()
 	fl.StringVarP(&f.out, "out", "o", "", "folder to write: new, or a token set to replace")
@@ -43,7 +43,7 @@ synthetic or goroot; SOURCE@WEIGHT makes a mixture. Running the command again re
 	return c
 }
 
-func (a *app) dataBuild(ctx context.Context, f *dataBuildFlags, args []string) error {
+func (f *dataBuildFlags) run(ctx context.Context, a *app, args []string) error {
 	if len(args) == 0 || f.out == "" || f.tokenizer == "" {
 		return usage(errors.New("want at least one source, --tokenizer and --out"))
 	}

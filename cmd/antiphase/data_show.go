@@ -46,7 +46,7 @@ A target of -1 is not scored. In Python:
   antiphase data show runs/tiny-diff --step 200 --row 3 --json
   antiphase data show runs/tiny-diff --steps 1:1050 --out rows.bin`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.dataShow(args[0], &f) },
+		RunE: func(_ *cobra.Command, args []string) error { return f.run(a, args[0]) },
 	}
 	fl := c.Flags()
 	fl.IntVar(&f.step, "step", 0, "the step, counted from 1")
@@ -84,7 +84,7 @@ func (f *dataShowFlags) check() error {
 	return nil
 }
 
-func (a *app) dataShow(dir string, f *dataShowFlags) (err error) {
+func (f *dataShowFlags) run(a *app, dir string) (err error) {
 	if err := f.check(); err != nil {
 		return usage(err)
 	}

@@ -21,7 +21,7 @@ func doctorVerb(a *app) *cobra.Command {
 		Short:   "Show the detected hardware, what is used, and what is not used and why",
 		Example: "  antiphase doctor\n  antiphase doctor --json",
 		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return a.doctor(asJSON) },
+		RunE:    func(*cobra.Command, []string) error { return runDoctor(a, asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -32,7 +32,7 @@ const simdEnv = "ANTIPHASE_SIMD"
 
 type fact struct{ Key, Value string }
 
-func (a *app) doctor(asJSON bool) error {
+func runDoctor(a *app, asJSON bool) error {
 	d, err := a.open()
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (a *app) doctor(asJSON bool) error {
 		{"cpus", fmt.Sprint(runtime.NumCPU())},
 		{"cpu precision", cpu.BestPrecision().String() + " unless --precision says otherwise (fp32, bf16, int8)"},
 		{"matrix product", fmt.Sprintf("%.0f GFLOP/s (%s)", train.MeasurePeak(d)/1e9, d.Types().Act)},
-		{"peak", a.peakFact(d)},
+		{"peak", peakFact(a, d)},
 	}
 	facts = append(facts, fact{"instructions", strings.Join(cpu.Features(), " ") + "; the first is used, " + simdEnv + " picks another"})
 	facts = append(facts, fact{"cuda", cudaFact()})
@@ -64,8 +64,8 @@ func (a *app) doctor(asJSON bool) error {
 }
 
 // peakFact is the rate of multiply-adds on registers with the instruction set in use, the best of a few runs.
-func (a *app) peakFact(d device.Device) string {
-	loop := a.benchConfig(d).Product
+func peakFact(a *app, d device.Device) string {
+	loop := newBenchConfig(a, d).Product
 	if loop.Run == nil {
 		return "not known of this device"
 	}

@@ -62,7 +62,7 @@ Under mpirun or srun the ranks divide the questions; all must see --output.`,
 			f.changed = cmd.Flags().Changed
 			return a.together(cmd.Context(), func(ctx context.Context, t *team) error {
 				f.team = t
-				return a.eval(ctx, &f)
+				return f.run(ctx, a)
 			})
 		},
 	}
@@ -92,8 +92,8 @@ Under mpirun or srun the ranks divide the questions; all must see --output.`,
 	return c
 }
 
-// eval checks the input, runs, prints and writes.
-func (a *app) eval(ctx context.Context, f *evalFlags) error {
+// run checks the input, runs, prints and writes.
+func (f *evalFlags) run(ctx context.Context, a *app) error {
 	if len(f.models) == 0 {
 		return usage(errors.New("--model: missing; name a run folder, a checkpoint, a Hugging Face folder, or pair:diff and pair:transformer, which are embedded"))
 	}
@@ -111,7 +111,7 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	if err := f.idle(); err != nil {
 		return err
 	}
-	choose, err := a.choose(f)
+	choose, err := f.choose(a)
 	if err != nil {
 		return err
 	}
@@ -133,22 +133,22 @@ func (a *app) eval(ctx context.Context, f *evalFlags) error {
 	defer d.Close()
 	f.opt.Machine, f.opt.Commit = machine(d), version()
 	if f.checkpoints {
-		return a.evalCheckpoints(ctx, d, f, choose)
+		return f.overCheckpoints(ctx, a, d, choose)
 	}
-	targets, err := a.targets(d, f)
+	targets, err := f.openTargets(a, d)
 	if err != nil {
 		return err
 	}
-	ev, err := a.ask(ctx, f, targets, choose)
+	ev, err := f.ask(ctx, a, targets, choose)
 	if err != nil || f.team.follows() {
 		return err
 	}
-	return a.present(f, ev)
+	return f.present(a, ev)
 }
 
 // ask runs the tasks on the models. Each of several ranks takes its share; rank 0 returns the evaluation, the others
 // nil.
-func (a *app) ask(ctx context.Context, f *evalFlags, targets []eval.Target, choose chosen) (*eval.Evaluation, error) {
+func (f *evalFlags) ask(ctx context.Context, a *app, targets []eval.Target, choose chosen) (*eval.Evaluation, error) {
 	tasks, err := choose(targets)
 	if err == nil {
 		err = f.idleFor(tasks)
@@ -181,8 +181,8 @@ func (a *app) ask(ctx context.Context, f *evalFlags, targets []eval.Target, choo
 }
 
 // selectTasks finds the selected tasks among the built-in ones and those from files.
-func (a *app) selectTasks(f *evalFlags) ([]eval.Task, error) {
-	all, added, err := a.allTasks(f.taskFiles)
+func (f *evalFlags) selectTasks(a *app) ([]eval.Task, error) {
+	all, added, err := allTasks(a, f.taskFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (a *app) selectTasks(f *evalFlags) ([]eval.Task, error) {
 }
 
 // allTasks returns the built-in tasks and those from files, and the names of the latter.
-func (a *app) allTasks(paths []string) (all []eval.Task, added []string, err error) {
+func allTasks(a *app, paths []string) (all []eval.Task, added []string, err error) {
 	all = task.All()
 	for _, path := range paths {
 		files, notes, err := harness.Read(path)
@@ -246,7 +246,7 @@ func readSettings(list []string) (map[string]string, error) {
 }
 
 // present prints the table or the JSON, and writes the files derived from the store.
-func (a *app) present(f *evalFlags, ev *eval.Evaluation) error {
+func (f *evalFlags) present(a *app, ev *eval.Evaluation) error {
 	for _, s := range ev.Skipped {
 		a.note("%s: skipped %s: %s", s.Model, s.Task, s.Why)
 	}

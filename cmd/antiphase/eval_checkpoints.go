@@ -11,9 +11,9 @@ import (
 	"antiphase/eval"
 )
 
-// evalCheckpoints evaluates every kept checkpoint of the run folders, one at a time, so that only one model is in
+// overCheckpoints evaluates every kept checkpoint of the run folders, one at a time, so that only one model is in
 // memory.
-func (a *app) evalCheckpoints(ctx context.Context, d device.Device, f *evalFlags, choose chosen) error {
+func (f *evalFlags) overCheckpoints(ctx context.Context, a *app, d device.Device, choose chosen) error {
 	if f.opt.Output == "" {
 		return usage(errors.New("--checkpoints: needs --output, where results are collected"))
 	}
@@ -27,7 +27,7 @@ func (a *app) evalCheckpoints(ctx context.Context, d device.Device, f *evalFlags
 			if group != "" {
 				name = group + "/" + filepath.Base(filepath.Clean(dir))
 			}
-			if err := a.evalRun(ctx, d, f, choose, name, dir); err != nil {
+			if err := f.overRun(ctx, a, d, choose, name, dir); err != nil {
 				return err
 			}
 		}
@@ -39,11 +39,11 @@ func (a *app) evalCheckpoints(ctx context.Context, d device.Device, f *evalFlags
 	if err != nil {
 		return err
 	}
-	return a.present(f, eval.Assemble(store.Cells()))
+	return f.present(a, eval.Assemble(store.Cells()))
 }
 
-// evalRun evaluates the checkpoints of one run.
-func (a *app) evalRun(ctx context.Context, d device.Device, f *evalFlags, choose chosen, name, dir string) error {
+// overRun evaluates the checkpoints of one run.
+func (f *evalFlags) overRun(ctx context.Context, a *app, d device.Device, choose chosen, name, dir string) error {
 	s, err := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true})
 	if err != nil {
 		return badInput{fmt.Errorf("--checkpoints: %s: %w", dir, err)}
@@ -60,12 +60,12 @@ func (a *app) evalRun(ctx context.Context, d device.Device, f *evalFlags, choose
 		if err != nil {
 			return badInput{fmt.Errorf("--checkpoints: %s: step %d: %w", dir, step, err)}
 		}
-		t, err := a.target(d, fmt.Sprintf("%s@%d", name, step), c.Dir, f)
+		t, err := f.target(a, d, fmt.Sprintf("%s@%d", name, step), c.Dir)
 		if err != nil {
 			return err
 		}
 		t.Run = name
-		_, err = a.ask(ctx, f, []eval.Target{t}, choose)
+		_, err = f.ask(ctx, a, []eval.Target{t}, choose)
 		t.LM.(*eval.Subject).Model.Free()
 		if err != nil {
 			return err

@@ -19,11 +19,11 @@ func evalListVerb(a *app) *cobra.Command {
 		Short: "List the tasks, their measures and their settings",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			all, _, err := a.allTasks(paths)
+			all, _, err := allTasks(a, paths)
 			if err != nil {
 				return err
 			}
-			return a.listTasks(all, asJSON)
+			return listTasks(a, all, asJSON)
 		},
 	}
 	c.Flags().StringArrayVar(&paths, "task-files", nil, "add the tasks of a YAML file or of a folder of them (repeatable)")
@@ -31,7 +31,7 @@ func evalListVerb(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) listTasks(all []eval.Task, asJSON bool) error {
+func listTasks(a *app, all []eval.Task, asJSON bool) error {
 	type row struct {
 		Name     string         `json:"name"`
 		Group    string         `json:"group,omitempty"`

@@ -15,8 +15,8 @@ import (
 	"antiphase/tokenizer/chat"
 )
 
-// targets opens the models. A path's last element is its name unless another has the same.
-func (a *app) targets(d device.Device, f *evalFlags) ([]eval.Target, error) {
+// openTargets opens the models. A path's last element is its name unless another has the same.
+func (f *evalFlags) openTargets(a *app, d device.Device) ([]eval.Target, error) {
 	var out []eval.Target
 	seen := map[string]bool{}
 	for _, m := range f.models {
@@ -33,7 +33,7 @@ func (a *app) targets(d device.Device, f *evalFlags) ([]eval.Target, error) {
 				name = path
 			}
 			seen[name] = true
-			t, err := a.target(d, name, path, f)
+			t, err := f.target(a, d, name, path)
 			if err != nil {
 				return nil, err
 			}
@@ -56,7 +56,7 @@ func expand(name, path string) (group string, paths []string, err error) {
 	return name, paths, err
 }
 
-func (a *app) target(d device.Device, name, path string, f *evalFlags) (eval.Target, error) {
+func (f *evalFlags) target(a *app, d device.Device, name, path string) (eval.Target, error) {
 	if e, ok, err := endpoint(path); err != nil || ok {
 		if ok {
 			e.Parallel = f.parallel
@@ -71,7 +71,7 @@ func (a *app) target(d device.Device, name, path string, f *evalFlags) (eval.Tar
 		return eval.Target{}, badInput{fmt.Errorf("--model: %s has no tokenizer.json, so it cannot be evaluated", path)}
 	}
 	hash, err := modelHash(l)
-	t := a.subject(d, name, hash, l, f.batch)
+	t := newSubject(a, d, name, hash, l, f.batch)
 	if err == nil && f.chat {
 		err = converse(&t, l)
 	}
@@ -98,8 +98,8 @@ func converse(t *eval.Target, l *loaded) error {
 	return nil
 }
 
-// subject is a loaded model in the evaluation's form.
-func (a *app) subject(d device.Device, name, hash string, l *loaded, batch int) eval.Target {
+// newSubject is a loaded model in the evaluation's form.
+func newSubject(a *app, d device.Device, name, hash string, l *loaded, batch int) eval.Target {
 	s := &eval.Subject{Name: name, Model: l.Model, Tokenizer: l.Tokenizer, Batch: batch, EOS: l.EOS}
 	if l.Manners.First >= 0 {
 		s.First = &l.Manners.First

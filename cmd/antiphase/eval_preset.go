@@ -15,9 +15,9 @@ import (
 type chosen func(targets []eval.Target) ([]eval.Task, error)
 
 // choose finds the tasks of --preset, or of --tasks and --task-files.
-func (a *app) choose(f *evalFlags) (chosen, error) {
+func (f *evalFlags) choose(a *app) (chosen, error) {
 	if f.preset == "" {
-		tasks, err := a.selectTasks(f)
+		tasks, err := f.selectTasks(a)
 		return func([]eval.Target) ([]eval.Task, error) { return tasks, nil }, err
 	}
 	if len(f.tasks)+len(f.taskFiles) > 0 {
@@ -61,13 +61,13 @@ func presetsVerb(a *app) *cobra.Command {
 		Use:   "presets",
 		Short: "List the published tables and figures that --preset accepts",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return a.listPresets(asJSON) },
+		RunE:  func(*cobra.Command, []string) error { return listPresets(a, asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-func (a *app) listPresets(asJSON bool) error {
+func listPresets(a *app, asJSON bool) error {
 	type row struct {
 		Name    string   `json:"name"`
 		Doc     string   `json:"doc"`

@@ -21,13 +21,13 @@ document: what was measured and what is missing; every claim of the paper and of
 interval and verdict; and each experiment with its command, scores, tuning grid and runs.`,
 		Example: `  antiphase evidence results/evidence -o docs/evidence.md`,
 		Args:    cobra.ExactArgs(1),
-		RunE:    func(_ *cobra.Command, args []string) error { return a.evidence(args[0], out) },
+		RunE:    func(_ *cobra.Command, args []string) error { return writeEvidence(a, args[0], out) },
 	}
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
 	return c
 }
 
-func (a *app) evidence(dir, out string) error {
+func writeEvidence(a *app, dir, out string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return badInput{err}
 	}

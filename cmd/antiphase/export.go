@@ -49,7 +49,7 @@ replaces a folder only if it matches that list exactly; otherwise the folder is 
 		Example: `  antiphase export runs/tiny-diff tiny-diff-hf
   antiphase export runs/small-diff2 out --dtype bfloat16 --max-shard-size 500MB`,
 		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.export(cmd.Context(), args[0], args[1], &f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0], args[1]) },
 	}
 	f.flags(c.Flags())
 	return c
@@ -64,12 +64,12 @@ type exported struct {
 	Files  []string `json:"files"`
 }
 
-func (a *app) export(ctx context.Context, from, dir string, f *exportFlags) error {
+func (f *exportFlags) run(ctx context.Context, a *app, from, dir string) error {
 	shard, err := size(f.shard)
 	if err != nil {
 		return usage(fmt.Errorf("--max-shard-size: %w", err))
 	}
-	s, err := a.stored(ctx, from)
+	s, err := openStored(ctx, a, from)
 	if err != nil {
 		return err
 	}

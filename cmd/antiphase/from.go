@@ -20,11 +20,11 @@ import (
 
 // goOn is the recipe for continuing from the model of --from: its shape, context and tokenizer, and a learning rate and
 // sequence length that suit trained weights.
-func (a *app) goOn(ctx context.Context, f *trainFlags) (recipe.Recipe, error) {
+func (f *trainFlags) goOn(ctx context.Context, a *app) (recipe.Recipe, error) {
 	if r, ok := f.begun(); ok {
 		return r, nil
 	}
-	s, err := a.stored(ctx, f.from)
+	s, err := openStored(ctx, a, f.from)
 	if err != nil {
 		return recipe.Recipe{}, err
 	}
@@ -81,8 +81,8 @@ func goingOn(s *stored) (lr float64, seq int) {
 }
 
 // sayFrom prints the settings of a continued run, and warns about settings for training from scratch.
-func (a *app) sayFrom(ctx context.Context, r recipe.Recipe) error {
-	s, err := a.stored(ctx, r.Train.From)
+func sayFrom(ctx context.Context, a *app, r recipe.Recipe) error {
+	s, err := openStored(ctx, a, r.Train.From)
 	if err != nil {
 		return err
 	}
@@ -104,11 +104,11 @@ func (a *app) sayFrom(ctx context.Context, r recipe.Recipe) error {
 
 // parentOf returns the parameters of the parent model, and what to record about it. It is opened on first use: a
 // resumed run no longer needs it.
-func (a *app) parentOf(ctx context.Context, r recipe.Recipe) *train.Begin {
+func parentOf(ctx context.Context, a *app, r recipe.Recipe) *train.Begin {
 	if r.Train.From == "" {
 		return nil
 	}
-	open := sync.OnceValues(func() (*stored, error) { return a.stored(ctx, r.Train.From) })
+	open := sync.OnceValues(func() (*stored, error) { return openStored(ctx, a, r.Train.From) })
 	return &train.Begin{
 		Weights: func(name string) ([]float32, error) {
 			s, err := open()

@@ -131,7 +131,7 @@ every matrix.`,
 				return usage(errors.New("--logprobs: needs --json"))
 			}
 			return a.inParts(cmd.Context(), func() []string { return []string{f.model} }, func() error {
-				return a.generate(cmd.Context(), &f, len(args) == 1 || cmd.Flags().Changed("prompt"))
+				return f.run(cmd.Context(), a, len(args) == 1 || cmd.Flags().Changed("prompt"))
 			})
 		},
 	}
@@ -148,7 +148,7 @@ every matrix.`,
 }
 
 // readPrompt reads the prompt from wherever it was given.
-func (a *app) readPrompt(f *generateFlags, given bool) (string, error) {
+func (f *generateFlags) readPrompt(a *app, given bool) (string, error) {
 	switch {
 	case f.file != "" && given:
 		return "", usage(errors.New("--prompt-file: a prompt was given as well; give one"))
@@ -185,14 +185,14 @@ func readText(r io.Reader, what string) (string, error) {
 	return string(b), err
 }
 
-func (a *app) generate(ctx context.Context, f *generateFlags, given bool) error {
+func (f *generateFlags) run(ctx context.Context, a *app, given bool) error {
 	if f.samples < 1 || f.samples > maxSamples {
 		return usage(fmt.Errorf("--num-samples: is %d, must be from 1 to %d", f.samples, maxSamples))
 	}
 	if err := f.check(); err != nil {
 		return err
 	}
-	prompt, err := a.readPrompt(f, given)
+	prompt, err := f.readPrompt(a, given)
 	if err != nil {
 		return err
 	}
@@ -217,13 +217,13 @@ func (a *app) generate(ctx context.Context, f *generateFlags, given bool) error 
 	}
 	begin := time.Now()
 	if !f.json && f.samples == 1 {
-		return a.stream(ctx, e, l, reqs, f, prompt, begin)
+		return f.write(ctx, a, e, l, reqs, prompt, begin)
 	}
-	return a.collect(ctx, e, l, reqs, f, prompt, begin)
+	return f.collect(ctx, a, e, l, reqs, prompt, begin)
 }
 
-// stream prints one continuation as it comes.
-func (a *app) stream(ctx context.Context, e *infer.Engine, l *loaded, reqs []infer.Request, f *generateFlags, prompt string, begin time.Time) error {
+// write prints one continuation as it comes.
+func (f *generateFlags) write(ctx context.Context, a *app, e *infer.Engine, l *loaded, reqs []infer.Request, prompt string, begin time.Time) error {
 	if f.echo {
 		fmt.Fprint(a.out, prompt)
 	}
@@ -238,7 +238,7 @@ func (a *app) stream(ctx context.Context, e *infer.Engine, l *loaded, reqs []inf
 	})
 	fmt.Fprintln(a.out)
 	if f.full(reason, n) {
-		a.noteFull(l, len(reqs[0].IDs), n)
+		noteFull(a, l, len(reqs[0].IDs), n)
 	}
 	a.note("%d tokens, %.0f tok/s", n, float64(n)/time.Since(begin).Seconds())
 	return err
@@ -286,12 +286,12 @@ func (f *generateFlags) full(reason string, tokens int) bool {
 }
 
 // noteFull tells the user that the text is shorter than requested.
-func (a *app) noteFull(l *loaded, prompt, tokens int) {
+func noteFull(a *app, l *loaded, prompt, tokens int) {
 	a.note("stopped after %d tokens: the context of %d tokens is full (the prompt has %d)", tokens, l.Model.Config.Context, prompt)
 }
 
 // collect runs all samples in one batch and prints them in order.
-func (a *app) collect(ctx context.Context, e *infer.Engine, l *loaded, reqs []infer.Request, f *generateFlags, prompt string, begin time.Time) error {
+func (f *generateFlags) collect(ctx context.Context, a *app, e *infer.Engine, l *loaded, reqs []infer.Request, prompt string, begin time.Time) error {
 	out := make([]sample, len(reqs))
 	n := 0
 	err := e.Generate(ctx, reqs, func(i int, ev infer.Event) bool {
@@ -310,7 +310,7 @@ func (a *app) collect(ctx context.Context, e *infer.Engine, l *loaded, reqs []in
 	for i := range out {
 		s := &out[i]
 		if s.Full = f.full(s.Reason, len(s.IDs)); s.Full {
-			a.noteFull(l, len(reqs[i].IDs), len(s.IDs))
+			noteFull(a, l, len(reqs[i].IDs), len(s.IDs))
 		}
 		s.Index, s.Seed, s.Prompt = i, reqs[i].Sampling.Seed, prompt
 		if f.json {

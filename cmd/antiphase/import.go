@@ -36,15 +36,15 @@ Folders can also be used directly: generate, chat, logits, show and export accep
   antiphase import org/model runs/model`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.importModel(cmd.Context(), args[0], args[1], asJSON)
+			return importModel(cmd.Context(), a, args[0], args[1], asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print what was written as JSON")
 	return c
 }
 
-func (a *app) importModel(ctx context.Context, from, dir string, asJSON bool) error {
-	s, err := a.stored(ctx, from)
+func importModel(ctx context.Context, a *app, from, dir string, asJSON bool) error {
+	s, err := openStored(ctx, a, from)
 	if err != nil {
 		return err
 	}

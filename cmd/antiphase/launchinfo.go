@@ -31,7 +31,7 @@ over MPI. Run it under a new launcher before a long job.`,
   srun -n 4 --mpi=pmix antiphase launch-info --meet --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.launchInfo(cmd, &f, asJSON, meet)
+			return showLaunch(a, cmd, &f, asJSON, meet)
 		},
 	}
 	f.add(c.Flags())
@@ -48,7 +48,7 @@ type launchReport struct {
 	Peers  []string `json:"peers,omitempty"`
 }
 
-func (a *app) launchInfo(cmd *cobra.Command, f *jobFlags, asJSON, meet bool) error {
+func showLaunch(a *app, cmd *cobra.Command, f *jobFlags, asJSON, meet bool) error {
 	l, err := f.launch()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (a *app) launchInfo(cmd *cobra.Command, f *jobFlags, asJSON, meet bool) err
 			r.Meets = "nowhere yet: " + strings.TrimPrefix(err.Error(), "dist: ")
 		}
 		if meet {
-			if err := a.meet(cmd.Context(), l, opt, &r); err != nil {
+			if err := meetLaunch(cmd.Context(), l, opt, &r); err != nil {
 				return err
 			}
 		}
@@ -94,8 +94,8 @@ func place(l dist.Launch, o dist.Options) (string, error) {
 	return dist.Place(l, o)
 }
 
-// meet connects the ranks and, if the launcher starts MPI, runs a sum over it.
-func (a *app) meet(ctx context.Context, l dist.Launch, o dist.Options, r *launchReport) error {
+// meetLaunch connects the ranks and, if the launcher starts MPI, runs a sum over it.
+func meetLaunch(ctx context.Context, l dist.Launch, o dist.Options, r *launchReport) error {
 	c, err := dist.OpenMPI(l, dist.MPIOptions{Timeout: o.JoinTimeout})
 	switch {
 	case err == nil:

@@ -26,7 +26,7 @@ func logitsVerb(a *app) *cobra.Command {
 		Example: `  antiphase logits --model runs/tiny-diff --ids 1,2,3 --json
   antiphase logits --model hf-folder --ids-file ids.txt --out logits.safetensors`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return a.logits(&f) },
+		RunE: func(*cobra.Command, []string) error { return f.run(a) },
 	}
 	fl := c.Flags()
 	fl.StringVarP(&f.model, "model", "m", "", "run folder, checkpoint or Hugging Face folder")
@@ -64,7 +64,7 @@ func (f *logitsFlags) read() ([]int32, error) {
 	return ids, nil
 }
 
-func (a *app) logits(f *logitsFlags) error {
+func (f *logitsFlags) run(a *app) error {
 	if a.precision == "auto" && !strings.HasPrefix(a.device, "cuda") {
 		a.precision = "fp32" // what others compare with
 	}
@@ -108,13 +108,13 @@ func (a *app) logits(f *logitsFlags) error {
 		return a.json(map[string]any{"ids": ids, "vocab": v, "logits": rows})
 	}
 	if f.out == "" {
-		a.printTop(l, ids, out, v)
+		printTop(a, l, ids, out, v)
 	}
 	return nil
 }
 
 // printTop shows the five most likely next tokens of each position.
-func (a *app) printTop(l *loaded, ids []int32, out []float32, v int) {
+func printTop(a *app, l *loaded, ids []int32, out []float32, v int) {
 	for i, id := range ids {
 		row := out[i*v : (i+1)*v]
 		fmt.Fprintf(a.out, "%4d  id %-6d →", i, id)

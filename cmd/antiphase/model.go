@@ -36,9 +36,9 @@ type loaded struct {
 // split models it is this rank's part, and the others are told what is done with it.
 func (a *app) load(d device.Device, name string) (*loaded, error) {
 	if a.parts == nil {
-		return a.loadPart(d, name, nil)
+		return loadPart(a, d, name, nil)
 	}
-	l, err := a.loadPart(d, name, a.parts.split)
+	l, err := loadPart(a, d, name, a.parts.split)
 	if err == nil {
 		a.parts.lead(l.Model)
 	}
@@ -46,8 +46,8 @@ func (a *app) load(d device.Device, name string) (*loaded, error) {
 }
 
 // loadPart is load for one of the ranks that split a model; a nil split is the whole model.
-func (a *app) loadPart(d device.Device, name string, split *layer.Split) (*loaded, error) {
-	s, err := a.stored(context.Background(), name)
+func loadPart(a *app, d device.Device, name string, split *layer.Split) (*loaded, error) {
+	s, err := openStored(context.Background(), a, name)
 	if err != nil {
 		return nil, err
 	}

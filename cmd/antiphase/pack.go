@@ -25,20 +25,20 @@ of the space of float32. The embedded models are such files (pair/files).`,
 		Example: `  antiphase pack runs/small-diff -o small.safetensors
   antiphase generate --model small.safetensors -p "The old"`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.pack(cmd.Context(), args[0], out) },
+		RunE: func(cmd *cobra.Command, args []string) error { return packModel(cmd.Context(), a, args[0], out) },
 	}
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write")
 	return c
 }
 
-func (a *app) pack(ctx context.Context, name, out string) error {
+func packModel(ctx context.Context, a *app, name, out string) error {
 	if out == "" {
 		return usage(errors.New("--out: missing; name the file to write"))
 	}
 	if err := replaceable(out, "is not a packed model", isPackedFile); err != nil {
 		return err
 	}
-	s, err := a.stored(ctx, name)
+	s, err := openStored(ctx, a, name)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (a *app) inParts(ctx context.Context, models func() []string, f func() erro
 	}
 	defer d.Close()
 	var engine dist.Comm
-	opt.OnLost = func(why error) { a.quit(l, engine, why) }
+	opt.OnLost = func(why error) { quitJob(a, l, engine, why) }
 	job, engine, err := meetAll(ctx, l, d, opt)
 	if err != nil {
 		return err
@@ -65,9 +65,9 @@ func (a *app) inParts(ctx context.Context, models func() []string, f func() erro
 			err = p.tell([]int32{-1})
 		}
 	default:
-		err = a.follow(ctx, p, models())
+		err = followLead(ctx, a, p, models())
 	}
-	return a.leaveTogether(job, p.comm, l, err)
+	return leaveTogether(job, p.comm, l, err)
 }
 
 // environmentJob is the job of a verb without job flags, from the environment.
@@ -83,8 +83,8 @@ func commandHash() string {
 	return fmt.Sprintf("%.6x", sha256.Sum256([]byte(strings.Join(os.Args[1:], "\x00"))))
 }
 
-// quit ends this process because another rank was lost.
-func (a *app) quit(l dist.Launch, engine dist.Comm, why error) {
+// quitJob ends this process because another rank was lost.
+func quitJob(a *app, l dist.Launch, engine dist.Comm, why error) {
 	fmt.Fprintf(a.err, "%srank %d of %d: %v\n", a.paint(red, "error: "), l.Rank, l.World, why)
 	if engine != nil {
 		abort(engine, why)
@@ -123,12 +123,12 @@ func (p *parts) lead(m *model.Model) {
 	m.Lead(func(words []int32) error { return p.tell(append([]int32{number}, words...)) })
 }
 
-// follow holds this rank's parts of the models and executes rank 0's messages until it ends. Only rank 0 reacts to
+// followLead holds this rank's parts of the models and executes rank 0's messages until it ends. Only rank 0 reacts to
 // signals: it drains, and tells the others.
-func (a *app) follow(ctx context.Context, p *parts, names []string) error {
+func followLead(ctx context.Context, a *app, p *parts, names []string) error {
 	var models []*model.Model
 	for _, name := range names {
-		l, err := a.loadPart(p.dev, name, p.split)
+		l, err := loadPart(a, p.dev, name, p.split)
 		if err != nil {
 			return err
 		}

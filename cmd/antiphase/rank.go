@@ -80,14 +80,13 @@ func (r ranks) Exchange(tag string, value []byte) ([][]byte, error) {
 func (r ranks) Agree(tag string, facts map[string]string) error { return r.job.Agree(tag, facts) }
 
 // trainRank trains as one of several ranks.
-func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d device.Device, r recipe.Recipe,
-	way train.Layout) error {
+func (f *trainFlags) trainRank(ctx context.Context, a *app, l dist.Launch, d device.Device, r recipe.Recipe, way train.Layout) error {
 	opt, err := f.job.options()
 	if err != nil {
 		return err
 	}
 	var engine dist.Comm
-	opt.OnLost = func(err error) { a.leave(f.dir, l, engine, err) }
+	opt.OnLost = func(err error) { leaveJob(a, f.dir, l, engine, err) }
 	job, engine, err := meetAll(ctx, l, d, opt)
 	if errors.Is(err, dist.ErrPeer) {
 		time.Sleep(handover) // leave is about to end the process
@@ -101,9 +100,9 @@ func (a *app) trainRank(ctx context.Context, f *trainFlags, l dist.Launch, d dev
 	err = job.Agree("program", map[string]string{
 		"version": version(), "recipe": recipeHash, "device": device.IdentityOf(d).String()})
 	if err == nil {
-		err = a.trainHere(ctx, f, d, r, train.Options{Ranks: ranks{comm, job}, Shard: way.Shard, Tensor: way.Tensor})
+		err = f.trainHere(ctx, a, d, r, train.Options{Ranks: ranks{comm, job}, Shard: way.Shard, Tensor: way.Tensor})
 	}
-	return a.leaveTogether(job, comm, l, err)
+	return leaveTogether(job, comm, l, err)
 }
 
 // meetAll connects the ranks and opens the engine for d's tensors: NCCL for a GPU, MPI for host memory.
@@ -130,7 +129,7 @@ func meetAll(ctx context.Context, l dist.Launch, d device.Device, o dist.Options
 
 // leaveTogether ends a rank. An error common to all ranks is printed by one; an error of this rank alone is sent to the
 // others.
-func (a *app) leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err error) error {
+func leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err error) error {
 	if errors.Is(err, dist.ErrPeer) {
 		time.Sleep(handover) // leave is about to end the process
 		return err
@@ -152,9 +151,9 @@ func (a *app) leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err er
 // handover is how long a rank waits for leave to end the process.
 const handover = 5 * time.Second
 
-// leave ends this process because another rank was lost: what it waits for may never come. With a checkpoint the same
+// leaveJob ends this process because another rank was lost: what it waits for may never come. With a checkpoint the same
 // command continues.
-func (a *app) leave(dir string, l dist.Launch, engine dist.Comm, err error) {
+func leaveJob(a *app, dir string, l dist.Launch, engine dist.Comm, err error) {
 	code, hint := exitFailed, ""
 	if s, oerr := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true}); oerr == nil {
 		if c, lerr := s.Latest(func(string) {}); lerr == nil {

@@ -35,9 +35,9 @@ func recipesVerb(a *app) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if keys {
-				return a.listKeys(asJSON)
+				return listKeys(a, asJSON)
 			}
-			return a.listRecipes(asJSON)
+			return listRecipes(a, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -45,7 +45,7 @@ func recipesVerb(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) listRecipes(asJSON bool) error {
+func listRecipes(a *app, asJSON bool) error {
 	var list []listed
 	for _, s := range recipe.Sizes() {
 		for _, arch := range layer.Archs() {
@@ -68,7 +68,7 @@ func (a *app) listRecipes(asJSON bool) error {
 	return w.Flush()
 }
 
-func (a *app) listKeys(asJSON bool) error {
+func listKeys(a *app, asJSON bool) error {
 	r, err := recipe.Tiny("diff")
 	if err != nil {
 		return err

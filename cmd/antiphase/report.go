@@ -37,7 +37,7 @@ For run folders it shows losses, gradient norms and spikes. The page needs neith
   antiphase report results/a-b runs/ablation --output page.html
   antiphase report results/a-b --files figures`,
 		Args: atLeastOne("FOLDER"),
-		RunE: func(_ *cobra.Command, dirs []string) error { return a.report(dirs, out, files) },
+		RunE: func(_ *cobra.Command, dirs []string) error { return writeReport(a, dirs, out, files) },
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default FOLDER/"+pageFile+")")
 	c.Flags().StringVar(&files, "files", "", "folder for scores.csv, scores.tex (LaTeX) and every figure as SVG and CSV")
@@ -54,7 +54,7 @@ func atLeastOne(what string) cobra.PositionalArgs {
 	}
 }
 
-func (a *app) report(dirs []string, out, files string) error {
+func writeReport(a *app, dirs []string, out, files string) error {
 	var p report.Page
 	found := 0
 	var stores []string
@@ -68,7 +68,7 @@ func (a *app) report(dirs []string, out, files string) error {
 		}
 		found += n
 		if _, err := os.Stat(filepath.Join(dir, train.MetricsFile)); err == nil {
-			t, err := a.trainingOf(filepath.Base(filepath.Clean(dir)), filepath.Join(dir, train.MetricsFile))
+			t, err := trainingOf(a, filepath.Base(filepath.Clean(dir)), filepath.Join(dir, train.MetricsFile))
 			if err != nil {
 				return badInput{err}
 			}
@@ -76,7 +76,7 @@ func (a *app) report(dirs []string, out, files string) error {
 			found++
 		}
 	}
-	n, err := a.readStores(&p, stores, found > 0)
+	n, err := readStores(a, &p, stores, found > 0)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (a *app) report(dirs []string, out, files string) error {
 
 // readStores adds the stores' results and returns the number of stores. Stores without a finished result are an error
 // if nothing else was found.
-func (a *app) readStores(p *report.Page, stores []string, others bool) (int, error) {
+func readStores(a *app, p *report.Page, stores []string, others bool) (int, error) {
 	if len(stores) == 0 {
 		return 0, nil
 	}

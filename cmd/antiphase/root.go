@@ -41,7 +41,7 @@ type app struct {
 func run(args []string, in io.Reader, out, errw io.Writer) int {
 	stdout := &output{Writer: out}
 	a := &app{in: in, out: stdout, err: errw}
-	fault.Handle(a.crashed(args))
+	fault.Handle(crashed(a, args))
 	defer fault.Guard()()
 	root := a.command(args)
 	ctx, stop := interruptible(a)

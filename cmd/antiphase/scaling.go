@@ -44,7 +44,7 @@ losses along one run.`,
 		Args: atLeastOne("RUN"),
 		RunE: func(cmd *cobra.Command, runs []string) error {
 			f.byGiven = cmd.Flags().Changed("by")
-			return a.scaling(&f, runs)
+			return f.run(a, runs)
 		},
 	}
 	fl := c.Flags()
@@ -80,7 +80,7 @@ func (f *scalingFlags) point() (float64, error) {
 	return x * unit, nil
 }
 
-func (a *app) scaling(f *scalingFlags, runs []string) error {
+func (f *scalingFlags) run(a *app, runs []string) error {
 	if f.by != "parameters" && f.by != "tokens" {
 		return usage(fmt.Errorf("--by: %q is unknown; there are parameters and tokens", f.by))
 	}
@@ -88,7 +88,7 @@ func (a *app) scaling(f *scalingFlags, runs []string) error {
 	if err != nil {
 		return usage(err)
 	}
-	curves, err := a.readCurves(runs, f.by)
+	curves, err := readCurves(a, runs, f.by)
 	if err != nil {
 		return badInput{err}
 	}
@@ -116,14 +116,14 @@ func (a *app) scaling(f *scalingFlags, runs []string) error {
 }
 
 // readCurves collects the points of run folders by architecture, in order of first appearance.
-func (a *app) readCurves(runs []string, by string) ([]eval.ScalingCurve, error) {
+func readCurves(a *app, runs []string, by string) ([]eval.ScalingCurve, error) {
 	var out []eval.ScalingCurve
 	for _, dir := range runs {
 		var r recipe.Recipe
 		if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil {
 			return nil, fmt.Errorf("%s is not a run folder: %w", dir, err)
 		}
-		points, err := a.heldOutLosses(filepath.Join(dir, train.MetricsFile))
+		points, err := heldOutLosses(a, filepath.Join(dir, train.MetricsFile))
 		if err != nil {
 			return nil, err
 		}

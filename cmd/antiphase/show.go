@@ -20,7 +20,9 @@ func showVerb(a *app) *cobra.Command {
 		Example: `  antiphase show runs/tiny-diff
   antiphase show runs/tiny-diff --tensors --json`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.show(cmd.Context(), args[0], asJSON, tensors) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return showModel(cmd.Context(), a, args[0], asJSON, tensors)
+		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&tensors, "tensors", false, "list every parameter with its shape")
@@ -52,9 +54,9 @@ type paramShape struct {
 	Shape []int  `json:"shape"`
 }
 
-// show reads the files; only a λ that depends on the token needs the model itself.
-func (a *app) show(ctx context.Context, name string, asJSON, tensors bool) error {
-	d, err := a.stored(ctx, name)
+// showModel reads the files; only a λ that depends on the token needs the model itself.
+func showModel(ctx context.Context, a *app, name string, asJSON, tensors bool) error {
+	d, err := openStored(ctx, a, name)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (a *app) show(ctx context.Context, name string, asJSON, tensors bool) error
 	s := shown{Dir: d.Dir, Kind: d.Kind, Parameters: n, Bytes: 4 * n, Config: d.Config, Stored: d.Bytes, DTypes: dtypeList(d.DTypes)}
 	if d.Saved != nil {
 		s.Step = d.Saved.State.Step
-		a.showRun(&s, d.Saved)
+		describeRun(a, &s, d.Saved)
 	}
 	if d.Folder != nil {
 		s.ModelType = d.Folder.ModelType
@@ -78,7 +80,7 @@ func (a *app) show(ctx context.Context, name string, asJSON, tensors bool) error
 	}
 	if !known {
 		s.LambdaOf = "the first id"
-		if s.Lambda, err = a.passLambda(name); err != nil {
+		if s.Lambda, err = passLambda(a, name); err != nil {
 			return err
 		}
 	}
@@ -90,11 +92,11 @@ func (a *app) show(ctx context.Context, name string, asJSON, tensors bool) error
 	if asJSON {
 		return a.json(s)
 	}
-	return a.printShown(s)
+	return printShown(a, s)
 }
 
 // passLambda is λ by layer for a pass over one token, the first id.
-func (a *app) passLambda(name string) ([]float64, error) {
+func passLambda(a *app, name string) ([]float64, error) {
 	d, err := a.open()
 	if err != nil {
 		return nil, err
@@ -110,7 +112,7 @@ func (a *app) passLambda(name string) ([]float64, error) {
 	return l.Model.Lambdas(nil), nil
 }
 
-func (a *app) printShown(s shown) error {
+func printShown(a *app, s shown) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	c := s.Config
 	fmt.Fprintf(w, "folder\t%s (%s)\n", s.Dir, s.Kind)

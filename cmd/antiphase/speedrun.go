@@ -50,7 +50,7 @@ the plan was measured with --seeds 10.`,
   antiphase speedrun --data notes.txt
   antiphase speedrun --plan standard --seeds 10 --jobs 4 --dir runs/seeds`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.speedrun(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.plan, "plan", "",
@@ -73,7 +73,7 @@ const baseline = "transformer"
 
 var speedrunArchs = []string{baseline, "diff", "diff2"}
 
-func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
+func (f *speedrunFlags) run(ctx context.Context, a *app) error {
 	begin := time.Now()
 	switch {
 	case !(f.minutes > 0 && f.minutes < 1e6):
@@ -91,7 +91,7 @@ func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
 			return err
 		}
 	}
-	p, err := a.choosePlan(devices[0], f)
+	p, err := f.choosePlan(a, devices[0])
 	if err != nil {
 		return err
 	}
@@ -100,22 +100,22 @@ func (a *app) speedrun(ctx context.Context, f *speedrunFlags) error {
 		return err
 	}
 	had := finishedSeconds(f.dir)
-	rows, err := a.experiment(ctx, spec, experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.KeepLast,
+	rows, err := runExperiment(ctx, a, spec, experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.KeepLast,
 		Inexact: f.inexact})
 	if err != nil {
 		return err
 	}
 	if f.seeds > 0 {
-		return a.presentRepeats(f, p, rows)
+		return f.presentRepeats(a, p, rows)
 	}
-	page, err := a.speedrunPage(f, p, rows)
+	page, err := f.page(a, p, rows)
 	if err != nil {
 		return err
 	}
 	if page.Seconds = time.Since(begin).Seconds(); had > 0 {
 		page.Seconds = had // of the call that did the work
 	}
-	return a.publish(f, page)
+	return f.publish(a, page)
 }
 
 // freshSpeedrun deletes an earlier speedrun under the folder's lock.
@@ -189,8 +189,8 @@ func ownText(list []string, p plan) ([]string, error) {
 	return out, nil
 }
 
-// speedrunPage is the experiment's page, with repeated statements instead of verdicts on claims.
-func (a *app) speedrunPage(f *speedrunFlags, p plan, rows []experiment.Row) (*report.Page, error) {
+// page is the experiment's page, with repeated statements instead of verdicts on claims.
+func (f *speedrunFlags) page(a *app, p plan, rows []experiment.Row) (*report.Page, error) {
 	page := experiment.Summarize(rows)
 	page.Title = "Antiphase speedrun"
 	x := page.Experiment
@@ -215,7 +215,7 @@ func (a *app) speedrunPage(f *speedrunFlags, p plan, rows []experiment.Row) (*re
 }
 
 // publish writes report.html and report.json and prints the table.
-func (a *app) publish(f *speedrunFlags, p *report.Page) error {
+func (f *speedrunFlags) publish(a *app, p *report.Page) error {
 	var html, data bytes.Buffer
 	if err := p.HTML(&html); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (a *app) publish(f *speedrunFlags, p *report.Page) error {
 }
 
 // presentRepeats prints how often each statement held, and stores the numbers.
-func (a *app) presentRepeats(f *speedrunFlags, p plan, rows []experiment.Row) error {
+func (f *speedrunFlags) presentRepeats(a *app, p plan, rows []experiment.Row) error {
 	list := experiment.Repeats(p.name, rows)
 	path := filepath.Join(f.dir, "speedrun-seeds.jsonl")
 	if err := experiment.WriteRepeats(path, list); err != nil {

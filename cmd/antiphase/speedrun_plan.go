@@ -48,7 +48,7 @@ func planNames() string {
 const planPrefix = "speedrun-"
 
 // choosePlan takes the requested plan, or the one in the folder, or the longest one whose forecast fits the minutes.
-func (a *app) choosePlan(d device.Device, f *speedrunFlags) (plan, error) {
+func (f *speedrunFlags) choosePlan(a *app, d device.Device) (plan, error) {
 	name := f.plan
 	if name == "" {
 		old, err := experiment.ReadSpec(f.dir)

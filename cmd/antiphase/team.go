@@ -67,12 +67,12 @@ func (a *app) together(ctx context.Context, f func(ctx context.Context, t *team)
 	if err == nil {
 		err = f(ctx, &team{job: job, rank: l.Rank, size: l.World})
 	}
-	return a.part(job, l, err)
+	return partJob(job, l, err)
 }
 
-// part ends a rank's membership. What ends one rank ends all: each prints its own error, or the other rank's if it has
+// partJob ends a rank's membership. What ends one rank ends all: each prints its own error, or the other rank's if it has
 // none.
-func (a *app) part(job *dist.Job, l dist.Launch, err error) error {
+func partJob(job *dist.Job, l dist.Launch, err error) error {
 	cut := errors.Is(err, context.Canceled) || errors.Is(err, train.ErrInterrupted) || errors.Is(err, dist.ErrPeer)
 	switch lost := job.Err(); {
 	case errors.Is(err, dist.ErrDiffer):

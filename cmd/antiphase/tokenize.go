@@ -33,7 +33,7 @@ ids, separated by white space or commas, and streams their text.`,
   antiphase tokenize --model runs/tiny-diff --decode "15 287 3"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			t, err := a.openTokenizer(&f)
+			t, err := f.openTokenizer(a)
 			if err != nil {
 				return err
 			}
@@ -47,9 +47,9 @@ ids, separated by white space or commas, and streams their text.`,
 				return usage(errors.New("no text: give it as an argument or on standard input"))
 			}
 			if f.decode {
-				return a.decode(t, in, &f)
+				return f.decodeIDs(a, t, in)
 			}
-			return a.tokenize(t, in, &f)
+			return f.encode(a, t, in)
 		},
 	}
 	fl := c.Flags()
@@ -62,7 +62,7 @@ ids, separated by white space or commas, and streams their text.`,
 }
 
 // openTokenizer finds the tokenizer of the flags.
-func (a *app) openTokenizer(f *tokenizeFlags) (*tokenizer.Tokenizer, error) {
+func (f *tokenizeFlags) openTokenizer(a *app) (*tokenizer.Tokenizer, error) {
 	if (f.tokenizer == "") == (f.model == "") {
 		return nil, usage(errors.New("give --tokenizer or --model, one of them"))
 	}
@@ -91,7 +91,7 @@ func (a *app) openTokenizer(f *tokenizeFlags) (*tokenizer.Tokenizer, error) {
 	return t, err
 }
 
-func (a *app) tokenize(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) error {
+func (f *tokenizeFlags) encode(a *app, t *tokenizer.Tokenizer, in io.Reader) error {
 	text, err := readText(in, "the text")
 	if err != nil {
 		return err
@@ -127,8 +127,8 @@ func (a *app) tokenize(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) e
 	return errors.Join(e.Encode(out), w.Flush())
 }
 
-// decode prints text as ids arrive, in whole characters.
-func (a *app) decode(t *tokenizer.Tokenizer, in io.Reader, f *tokenizeFlags) error {
+// decodeIDs prints text as ids arrive, in whole characters.
+func (f *tokenizeFlags) decodeIDs(a *app, t *tokenizer.Tokenizer, in io.Reader) error {
 	s := t.Stream(f.noSpecial)
 	words := bufio.NewScanner(in)
 	words.Split(splitIDs)

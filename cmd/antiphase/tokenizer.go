@@ -37,7 +37,7 @@ func tokenizerTrainVerb(a *app) *cobra.Command {
 "train --tokenizer" and "data build --tokenizer".`,
 		Example: `  antiphase tokenizer train 'books/*.jsonl.zst' --vocab 8192 --out tokenizer.json
   antiphase train --size small --data 'books/*.jsonl.zst' --tokenizer tokenizer.json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.trainTokenizer(cmd.Context(), &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args) },
 	}
 	fl := c.Flags()
 	fl.StringVarP(&f.out, "out", "o", "", "file to write")
@@ -47,7 +47,7 @@ func tokenizerTrainVerb(a *app) *cobra.Command {
 	return c
 }
 
-func (a *app) trainTokenizer(ctx context.Context, f *tokenizerFlags, args []string) error {
+func (f *tokenizerFlags) run(ctx context.Context, a *app, args []string) error {
 	if len(args) == 0 || f.out == "" {
 		return usage(errors.New("want at least one source and --out"))
 	}

@@ -65,7 +65,7 @@ sequence length suited to continued training; --set changes them.`,
 			if f.from != "" && !f.archSet {
 				f.arch = ""
 			}
-			return a.train(cmd.Context(), &f, args)
+			return f.run(cmd.Context(), a, args)
 		},
 	}
 	fl := c.Flags()
@@ -97,9 +97,9 @@ func inexactFlag(fl *pflag.FlagSet, p *bool) {
 }
 
 // begin is the named recipe, or the one for continuing from the model of --from.
-func (a *app) begin(ctx context.Context, f *trainFlags) (recipe.Recipe, error) {
+func (f *trainFlags) begin(ctx context.Context, a *app) (recipe.Recipe, error) {
 	if f.from != "" {
-		return a.goOn(ctx, f)
+		return f.goOn(ctx, a)
 	}
 	r, err := recipe.Named(f.size, f.arch)
 	if err != nil {
@@ -126,7 +126,7 @@ func (f *trainFlags) archOf(path string) error {
 }
 
 // resolve merges size, file, flags and overrides, in that order.
-func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe.Recipe, error) {
+func (f *trainFlags) resolve(ctx context.Context, a *app, args []string) (recipe.Recipe, error) {
 	var files []string
 	for _, arg := range args {
 		if strings.Contains(arg, "=") {
@@ -138,7 +138,7 @@ func (a *app) resolve(ctx context.Context, f *trainFlags, args []string) (recipe
 		}
 		files = append(files, arg)
 	}
-	r, err := a.begin(ctx, f)
+	r, err := f.begin(ctx, a)
 	if err != nil {
 		return r, err
 	}
@@ -221,11 +221,11 @@ func (f *trainFlags) check() error {
 	return f.sample.check()
 }
 
-func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
+func (f *trainFlags) run(ctx context.Context, a *app, args []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	r, err := a.resolve(ctx, f, args)
+	r, err := f.resolve(ctx, a, args)
 	if err != nil {
 		return err
 	}
@@ -256,28 +256,28 @@ func (a *app) train(ctx context.Context, f *trainFlags, args []string) error {
 		return nil
 	}
 	if f.dry {
-		return a.dryRun(ctx, d, r, f, way)
+		return f.forecast(ctx, a, d, r, way)
 	}
 	if f.dir == "" {
 		f.dir = filepath.Join("runs", r.Name)
 	}
 	if l.World > 1 {
-		return a.trainRank(ctx, f, l, d, r, way)
+		return f.trainRank(ctx, a, l, d, r, way)
 	}
-	return a.trainHere(ctx, f, d, r, train.Options{})
+	return f.trainHere(ctx, a, d, r, train.Options{})
 }
 
 // trainHere trains in this process, alone or as one of several ranks.
-func (a *app) trainHere(ctx context.Context, f *trainFlags, d device.Device, r recipe.Recipe, opt train.Options) error {
-	opt.Dir, opt.Force, opt.Inexact, opt.Begin = f.dir, f.force, f.inexact, a.parentOf(ctx, r)
+func (f *trainFlags) trainHere(ctx context.Context, a *app, d device.Device, r recipe.Recipe, opt train.Options) error {
+	opt.Dir, opt.Force, opt.Inexact, opt.Begin = f.dir, f.force, f.inexact, parentOf(ctx, a, r)
 	a.note("%s: %s, %s parameters, on %s", f.dir, r.Model.Arch, count(float64(model.Table(r.Model).Count())), d.Name())
 	if _, ok := f.begun(); f.from != "" && !ok {
-		if err := a.sayFrom(ctx, r); err != nil {
+		if err := sayFrom(ctx, a, r); err != nil {
 			return err
 		}
 	}
 	f.sample.probe(a, f.dir, &opt)
-	res, err := a.trainRun(ctx, d, r, opt)
+	res, err := runTraining(ctx, a, d, r, opt)
 	if err != nil {
 		return err
 	}
@@ -292,8 +292,8 @@ func (a *app) trainHere(ctx context.Context, f *trainFlags, d device.Device, r r
 	return nil
 }
 
-// trainRun runs a recipe with progress on stderr.
-func (a *app) trainRun(ctx context.Context, d device.Device, r recipe.Recipe, opt train.Options) (train.Result, error) {
+// runTraining runs a recipe with progress on stderr.
+func runTraining(ctx context.Context, a *app, d device.Device, r recipe.Recipe, opt train.Options) (train.Result, error) {
 	l := a.newLine()
 	opt.Device = d
 	ask, stop := saveSignal()
@@ -345,8 +345,8 @@ func stepLine(r train.Row, valid float64) string {
 	return s + " | eta " + seconds(r.ETA)
 }
 
-// dryRun prints the forecast of a run.
-func (a *app) dryRun(ctx context.Context, d device.Device, r recipe.Recipe, f *trainFlags, way train.Layout) error {
+// forecast prints the forecast of a run.
+func (f *trainFlags) forecast(ctx context.Context, a *app, d device.Device, r recipe.Recipe, way train.Layout) error {
 	sources, err := sourceRows(ctx, r)
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 )
 
 // trainingOf describes a run: its curve (at most a few hundred points), its tokens and its median speed.
-func (a *app) trainingOf(name, path string) (report.Training, error) {
+func trainingOf(a *app, name, path string) (report.Training, error) {
 	t := report.Training{Model: name}
 	rows, err := metrics.Read(path, func(s string) { a.note("warning: %s", s) })
 	if err != nil || len(rows) == 0 {
@@ -42,7 +42,7 @@ func (a *app) trainingOf(name, path string) (report.Training, error) {
 }
 
 // heldOutLosses are the held-out losses of a run by tokens seen.
-func (a *app) heldOutLosses(path string) ([]eval.ScalingPoint, error) {
+func heldOutLosses(a *app, path string) ([]eval.ScalingPoint, error) {
 	rows, err := metrics.Read(path, func(s string) { a.note("warning: %s", s) })
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ chat template parses. The exit code is 0 if everything is in order and 3 if not.
   antiphase validate runs/tiny-diff --json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.validate(cmd.Context(), args[0], asJSON, shallow)
+			return validateModel(cmd.Context(), a, args[0], asJSON, shallow)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -43,8 +43,8 @@ type finding struct {
 	Detail string `json:"detail"`
 }
 
-func (a *app) validate(ctx context.Context, name string, asJSON, shallow bool) error {
-	list, err := a.findings(ctx, name, shallow)
+func validateModel(ctx context.Context, a *app, name string, asJSON, shallow bool) error {
+	list, err := findings(ctx, a, name, shallow)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
@@ -72,11 +72,11 @@ func (a *app) validate(ctx context.Context, name string, asJSON, shallow bool) e
 }
 
 // findings runs every check that the previous ones allow.
-func (a *app) findings(ctx context.Context, name string, shallow bool) ([]finding, error) {
+func findings(ctx context.Context, a *app, name string, shallow bool) ([]finding, error) {
 	if _, err := locate(name); err != nil {
 		return nil, err
 	}
-	s, err := a.stored(ctx, name)
+	s, err := openStored(ctx, a, name)
 	if err != nil {
 		return []finding{{"folder", false, err.Error()}}, nil
 	}

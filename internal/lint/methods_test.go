@@ -14,7 +14,6 @@ const maxMethods = 25
 // debts are the types that were larger when the rule was made, with the number of methods each had. A type may only lose
 // methods; one that is within the bound leaves the list.
 var debts = map[string]int{
-	"cmd/antiphase.app":         113,
 	"device/cuda.Device":        104,
 	"experiment.lab":            27,
 	"infer.Engine":              46,
