@@ -17,9 +17,10 @@ var tileConfig = func() (c [64]byte) {
 	return c
 }()
 
-// hasAMX says that tile instructions may run: the processor has them, the system saves their registers (XCR0) and has
-// given this process leave to use them. Without that leave the first one would be SIGILL, which Go cannot survive.
-// Tiles belong to a thread and a goroutine may move, so every kernel configures and releases them within one call.
+// hasAMX reports whether tile instructions may run: the processor has them, the system saves their registers (XCR0) and
+// has granted this process their use. Without that permission the first one would raise SIGILL, which Go cannot
+// survive. Tiles belong to a thread and a goroutine may move, so every kernel configures and releases them within one
+// call.
 var hasAMX = sync.OnceValue(func() bool {
 	x := &cpu.X86
 	const tileState = 3 << 17 // configuration and data

@@ -9,7 +9,8 @@ import (
 // TileCols is the number of floats from one row of a tile of logits to the next, and the most columns it has.
 const TileCols = 128
 
-// attnKernels are the parts of attention that go through a whole tile of logits in one call, on bfloat16 operands. They may be absent.
+// attnKernels are the parts of attention that process a whole tile of logits in one call, on bfloat16 operands. They
+// may be absent.
 type attnKernels struct {
 	forwardTile func(*forwardArgs)
 	gradTile    [2]func(*gradArgs) // for one and for two maps
@@ -18,8 +19,8 @@ type attnKernels struct {
 	rowKernels
 }
 
-// AttnTile is one worker's room for these kernels. Rows and columns of tiles are whole panels here: what fills them up is the
-// caller's to mask. Strides are in values from a panel to the next.
+// AttnTile is one worker's memory for these kernels. Rows and columns of tiles are whole panels here: the caller masks
+// the padding. Strides are in values from one panel to the next.
 type AttnTile struct {
 	forward forwardArgs
 	grad    gradArgs
@@ -35,13 +36,13 @@ type AttnTile struct {
 	room    []float32
 }
 
-// strip is the number of rows that kernels go through at a time, stripSize that of floats of their logits.
+// strip is the number of rows that kernels process at a time, stripSize the number of floats of their logits.
 const (
 	strip     = PanelBF16
 	stripSize = strip * TileCols
 )
 
-// Reserve grows the room, so that no call on up to 256 rows of two maps and heads of up to 256 allocates.
+// Reserve grows the memory, so that no call on up to 256 rows of two maps and heads of up to 256 allocates.
 func (t *AttnTile) Reserve() {
 	Grow(&t.room, 4*stripSize)
 	t.reserveGroups(2*256/tileBF16, 256, 256)
@@ -51,7 +52,7 @@ func (t *AttnTile) Reserve() {
 	}
 }
 
-// reserveGroups makes room for so many groups, and for the steps beside one.
+// reserveGroups allocates memory for n groups, and for the steps of one.
 func (t *AttnTile) reserveGroups(n, d, dv int) {
 	if len(t.groups) < n {
 		t.groups = make([]forwardGroup, n)
@@ -61,10 +62,10 @@ func (t *AttnTile) reserveGroups(n, d, dv int) {
 	}
 }
 
-// Triangle says what of a product is known to be zeros, in steps of 32 elements.
+// Triangle describes which elements of a product are known to be zero, in steps of 32 elements.
 type Triangle int
 
-// Nothing; elements of k before a column's own, of B; those behind a row's own, of A.
+// Nothing; elements of k before a column's own, of B; those after a row's own, of A.
 const (
 	Full Triangle = iota
 	LaterColumns
@@ -103,14 +104,15 @@ func (t *AttnTile) Product(m, n, k int, pa []uint16, strideA int, pb []uint16, s
 	cur.productTile(&t.product)
 }
 
-// AttnRows is the meeting of some queries with a tile of keys and values: with logits x = q·k of each map, one step of the online softmax,
+// AttnRows combines some queries with a tile of keys and values: with logits x = q·k of each map, one step of the
+// online softmax,
 //
 //	Top' = max(Top, Scale·x),  p = 2^(Scale·x − Top'),  Sum' = Sum·2^(Top − Top') + Σ p,  Acc' = Acc·2^(Top − Top') + p·v.
 type AttnRows struct {
 	Maps, Rows, Cols int         // rows of each map
 	Used             int         // those in use; the others' results mean nothing
 	D, DV            int         // DV a multiple of PanelBF16
-	Q                []uint16    // packed A [Rows, D], the maps one behind the other
+	Q                []uint16    // packed A [Rows, D], one map after the other
 	K                [2][]uint16 // packed B [D, Cols] of each map
 	V                []uint16    // packed B [Cols, DV], panels StrideV apart
 	StrideV          int
@@ -122,7 +124,7 @@ type AttnRows struct {
 	First            bool      // Acc holds nothing yet
 }
 
-// Masked in Live says that not all of the rows attend to all of the panels.
+// Masked in Live means that not all of the rows attend to all of the panels.
 const Masked = 1 << 8
 
 const (
@@ -200,7 +202,7 @@ func (t *AttnTile) forwardGeneric(x *AttnRows, s *Scratch) {
 	}
 }
 
-// rowsProduct is the product without a kernel of its own, of any number of rows.
+// rowsProduct is the product without its own kernel, of any number of rows.
 func rowsProduct(m, n, k int, pa []uint16, strideA int, pb []uint16, strideB int, c []float32, ldc int, accumulate bool, s *Scratch) {
 	s.bf16 = gemmBF16{bf16Kernels: &cur.bf16Kernels, m: m, n: n, steps: up32(k) / PanelBF16, a: pa, b: pb, strideA: strideA, strideB: strideB,
 		c: c, ldc: ldc, accumulate: accumulate, s: s}
@@ -221,7 +223,7 @@ func (x *AttnRows) softmax(p []float32, r int) {
 	x.Sum[r] += cur.expSum(p, p, x.Scale*math.Ln2, max(top, -math.MaxFloat32)*math.Ln2)
 }
 
-// maskRows sets a strip's logits to −Inf where rows from r0 on do not attend.
+// maskRows sets a strip's logits to −Inf where rows, starting at r0, do not attend.
 func maskRows(logits []float32, r0, cols int, lo, hi []int32) {
 	for r := range strip {
 		for c := range cols {
@@ -232,7 +234,7 @@ func maskRows(logits []float32, r0, cols int, lo, hi []int32) {
 	}
 }
 
-// placeA and placeB are where element (across, k) of a packed operand lies.
+// placeA and placeB are the offsets of element (across, k) of a packed operand.
 func placeA(across, k, stride int) int {
 	return across/PanelBF16*stride + k/PanelBF16*stepBF16 + across%PanelBF16*PanelBF16 + k%PanelBF16
 }
@@ -242,8 +244,8 @@ func placeB(across, k, stride int) int {
 		k%PanelBF16/2*PanelBF16 + across%tileBF16*2 + k%2
 }
 
-// AttnGrad is the meeting of some queries with a tile of keys and values in the backward pass: with logits x = q·k of each map, dP = do·v and
-// P_m = 2^(Scale·x_m − LSE_m),
+// AttnGrad combines some queries with a tile of keys and values in the backward pass: with logits x = q·k of each map,
+// dP = do·v and P_m = 2^(Scale·x_m − LSE_m),
 //
 //	mix = P1 + Lam·P2,  dS1 = P1∘(dP − Δ1),  dS2 = Lam·P2∘(dP − Δ2);  with one map mix = P1.
 type AttnGrad struct {

@@ -2,22 +2,22 @@ package simd
 
 import "unsafe"
 
-// fetchLine is the number of bytes of a row that kernels fetch at once, two lines.
+// fetchLine is the number of bytes of a row that kernels prefetch at once, two lines.
 const fetchLine = 128
 
-// fetches are what kernels fetch, one after the other. The last one has no end.
+// fetches is the list of prefetches, one after the other. The last one has no end.
 type fetches struct {
 	all []fetchRows
 	now *fetchRows
 }
 
-// FetchNone forgets what was to be fetched.
+// FetchNone clears the list.
 func (t *AttnTile) FetchNone() {
 	t.fetch.all = append(t.fetch.all[:0], fetchRows{left: 1 << 62})
 	t.fetch.now = &t.fetch.all[0]
 }
 
-// FetchRows lets kernels bring rows × cols elements from x on into the second cache while they are at something else.
+// FetchRows makes kernels prefetch rows × cols elements starting at x into L2 while they do other work.
 func (t *AttnTile) FetchRows(x View, rows, cols int) {
 	at, size := uintptr(unsafe.Pointer(unsafe.SliceData(x.X))), 4
 	if x.H != nil {

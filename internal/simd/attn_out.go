@@ -11,7 +11,8 @@ type outKernels struct {
 	turnRows, turnToHalves [2]func(*outArgs)
 }
 
-// run hands x to the one of near and far that may write to its dst: around the caches go whole lines only. It says whether there is one.
+// run passes x to the one of near and far that may write to its dst: non-temporal stores need whole lines. It reports
+// whether there is one.
 func (t *AttnTile) run(kernels [2]func(*outArgs), far bool) bool {
 	kernel := kernels[0]
 	if far && uintptr(t.out.dst)%64 == 0 && t.out.ldDst%64 == 0 {
@@ -24,7 +25,7 @@ func (t *AttnTile) run(kernels [2]func(*outArgs), far bool) bool {
 	return true
 }
 
-// outTo fills in the arguments, for rows as they are counted there, and says that they are whole vectors or lines.
+// outTo fills in the arguments, with rows as counted there, and reports whether they are whole vectors or lines.
 func (t *AttnTile) outTo(dst View, src []float32, ldSrc, rows, cols int, scale []float32) bool {
 	if dst.H != nil {
 		t.out = outArgs{unsafe.Pointer(&dst.H[0]), &src[0], &scale[0], 2 * dst.Ld, 4 * ldSrc, rows, cols / PanelBF16}
@@ -34,7 +35,8 @@ func (t *AttnTile) outTo(dst View, src []float32, ldSrc, rows, cols int, scale [
 	return cols%tileBF16 == 0
 }
 
-// ScaleRows: dst(r, c) = scale[r]·src[r·ldSrc+c] for c < cols. src is lost. far says that dst is part of a matrix that is larger than the caches.
+// ScaleRows: dst(r, c) = scale[r]·src[r·ldSrc+c] for c < cols. src is overwritten. far means that dst is part of a
+// matrix larger than the caches.
 func (t *AttnTile) ScaleRows(dst View, src []float32, ldSrc, rows, cols int, scale []float32, far bool) {
 	if rows == 0 || cols == 0 {
 		return
@@ -60,7 +62,7 @@ func (t *AttnTile) ScaleRows(dst View, src []float32, ldSrc, rows, cols int, sca
 	}
 }
 
-// TurnRows: dst(r, c) = scale[0]·src[c·ldSrc+r] for r < rows, c < cols. src is lost. far is as in ScaleRows.
+// TurnRows: dst(r, c) = scale[0]·src[c·ldSrc+r] for r < rows, c < cols. src is overwritten. far is as in ScaleRows.
 func (t *AttnTile) TurnRows(dst View, src []float32, ldSrc, rows, cols int, scale []float32, far bool) {
 	if rows == 0 || cols == 0 {
 		return

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// rowKernels go through rows behind the forward pass and before the backward pass. They may be absent.
+// rowKernels process rows after the forward pass and before the backward pass. They may be absent.
 type rowKernels struct {
 	dots     func(*dotsArgs)
 	logSums  func(top, sum *float32, n int)
@@ -34,7 +34,7 @@ func (t *AttnTile) Dots(dst []float32, x, y View, rows, cols int) {
 	}
 }
 
-// wide is row r in float32: as it lies, or widened into buf.
+// wide is row r in float32: in place, or widened into buf.
 func (v *View) wide(r, cols int, buf []float32) []float32 {
 	if v.H == nil {
 		return v.X[r*v.Ld:][:cols]
@@ -97,7 +97,7 @@ func (t *AttnTile) NormRows(x []float32, ld, rows, cols int, weight, rstd []floa
 //	do = rstd·(g − x̂·mean(g·x̂)),  DNorm += Scale·dout·x̂,  Delta = do·raw, do·out2 of each row.
 type NormBack struct {
 	Rows, Cols    int
-	DO, DOut, Raw View // DO is rounded where it is bfloat16, behind everything else
+	DO, DOut, Raw View // DO is rounded if it is bfloat16, after everything else
 	Out2          View // may be absent, and with it the second of Delta
 	Delta         [2][]float32
 	Weight        []float32

@@ -7,19 +7,19 @@ import (
 
 // bf16Kernels is one implementation of products of bfloat16 values with float32 sums.
 //
-// Operands are packed in panels of 32 rows of A or 32 columns of B. A panel is a run of steps of 32 along k, each two tiles
-// of 16 rows or columns: 16 lines of 32 values. Line i of a tile of A is row i; line p of a tile of B
-// holds elements 2p and 2p+1 of k for each of its 16 columns. Everything is filled up with zeros.
+// Operands are packed in panels of 32 rows of A or 32 columns of B. A panel is a sequence of steps of 32 along k, each
+// two tiles of 16 rows or columns: 16 lines of 32 values. Line i of a tile of A is row i; line p of a tile of B holds
+// elements 2p and 2p+1 of k for each of its 16 columns. Everything is padded with zeros.
 type bf16Kernels struct {
 	floats  packers[float32]
 	halves  packers[uint16]
 	product func(*gemmBF16)
-	// direct says that product writes C in bfloat16 too, and takes rows of A as they lie.
+	// direct means that product can also write C in bfloat16, and take rows of A unpacked.
 	direct bool
 	few    []fewBF16
-	// fewAlike says that few sums as product does, bit for bit.
+	// fewAlike means that few sums exactly like product, bit for bit.
 	fewAlike bool
-	// ordered says that product puts all of A in an order of its own first.
+	// ordered means that product first reorders all of A.
 	ordered bool
 	// one is that of a single row that reads group panels side by side; panels is a multiple of that. Without it group is 0.
 	one   fewBF16
@@ -34,10 +34,10 @@ const (
 	// PanelBF16 is the number of rows or columns of a bfloat16 panel, and of the elements of k in one step of it.
 	PanelBF16 = 32
 	tileBF16  = 16
-	// fewPanels is the number of panels that few rows meet at once: a step of each stays in the first cache.
+	// fewPanels is the number of panels that few rows process at once: a step of each stays in L1.
 	fewPanels = 6
-	// maxPartial is the number of tiles whose sums are put aside between runs of k, 4 KiB each. There is room for one more: kernels
-	// read what lies behind the last.
+	// maxPartial is the number of tiles whose sums are stored between runs of k, 4 KiB each. There is room for one
+	// more, because kernels read past the last.
 	maxPartial = 192
 	stepBF16   = PanelBF16 * PanelBF16 // values of a step
 )
@@ -59,19 +59,19 @@ func panelsBF16(across, k, depth int) int {
 }
 
 // GemmBF16: c[m,n] = a·b, or c += with accumulate, for operands from PackABF16 and PackBBF16. depth is the number of
-// elements of k that b was packed with: k, or more when the first of them or a multiple of PanelBF16 further on are wanted.
-// The sum of an element is a chain of one addition per step of 32 elements of k: its bits do not depend on m, n or its
-// place, and k may be cut at multiples of 32. far says that c had better not go through the caches: it is part of a
-// matrix that is larger than they are, and not read soon.
+// elements of k that b was packed with: k, or more if only the first of them, or those after a multiple of PanelBF16,
+// are used. The sum of an element is a chain of one addition per step of 32 elements of k: its bits do not depend on m,
+// n or its position, and k may be split at multiples of 32. far requests non-temporal stores: c is part of a matrix
+// that is larger than the caches, and not read soon.
 func GemmBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, far bool, s *Scratch) {
 	GemmPartBF16(m, n, k, pa, pb, depth, c, accumulate, far, true, true, s)
 }
 
-// PartBF16 says that the sums of m × n elements have room in the second cache between the parts of GemmPartBF16.
+// PartBF16 reports whether the sums of m × n elements fit in L2 between the parts of GemmPartBF16.
 func PartBF16(m, n int) bool { return up32(m)/PanelBF16*(up32(n)/PanelBF16) <= maxPartial }
 
-// GemmPartBF16 is GemmBF16 of a part of k, one after the other: only behind the last one are all sums in c. No other product may
-// come in between. accumulate is that of the whole.
+// GemmPartBF16 is GemmBF16 of a part of k, one after the other: only after the last one are all sums in c. No other
+// product may come in between. accumulate is that of the whole.
 func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, far, first, last bool, s *Scratch) {
 	if m == 0 || n == 0 {
 		return
@@ -83,14 +83,14 @@ func GemmPartBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, f
 	a.run(m, n, k, pb, depth, c, accumulate, far, first, last, s)
 }
 
-// RowsBF16 says that rows of a, k elements each, are fit for GemmRowsBF16: they begin and end with cache lines, of bfloat16, and do not all fall on the same places
-// of the first cache.
+// RowsBF16 reports whether rows of a, k elements each, are suitable for GemmRowsBF16: they begin and end with cache
+// lines, of bfloat16, and do not all map to the same sets of L1.
 func RowsBF16(a View, k int) bool {
 	const line = 32
 	return cur.direct && a.H != nil && k%PanelBF16 == 0 && a.Ld%line == 0 && a.Ld%(64*line) != 0 && uintptr(unsafe.Pointer(&a.H[0]))%(2*line) == 0
 }
 
-// GemmRowsBF16 is GemmPartBF16 with a [m,k] as it lies, if RowsBF16 agrees. a had better be in the second cache.
+// GemmRowsBF16 is GemmPartBF16 with an unpacked a [m,k], if RowsBF16 agrees. a should be in L2.
 func GemmRowsBF16(m, n, k int, a View, pb []uint16, depth int, c View, accumulate, far, first, last bool, s *Scratch) {
 	if m == 0 || n == 0 {
 		return
@@ -127,7 +127,7 @@ func (a *leftBF16) run(m, n, k int, pb []uint16, depth int, c View, accumulate, 
 	cur.product(g)
 }
 
-// narrow is run into bfloat16 where there are no tiles: by way of float32 sums, rounded once behind the last part.
+// narrow is run into bfloat16 without tiles: through float32 sums, rounded once after the last part.
 func (a *leftBF16) narrow(m, n, k int, pb []uint16, depth int, c View, accumulate, first, last bool, s *Scratch) {
 	wide := View{X: Grow(&s.sums, m*n), Ld: n}
 	for r := 0; r < m && first && accumulate; r++ {
@@ -147,7 +147,8 @@ func FewBF16() int {
 	return len(cur.few)
 }
 
-// FewColumns is the number of columns that a single row meets at once in GemmFewBF16 and GemmInt8: work is best cut at its multiples.
+// FewColumns is the number of columns that a single row processes at once in GemmFewBF16 and GemmInt8: work is best
+// divided at its multiples.
 func FewColumns() int { return PanelBF16 * max(1, cur.group) }
 
 // GemmFewBF16 is GemmBF16 for few rows of a that are not packed: [m, up to a multiple of 32 of k, zeros from k on], holding
@@ -206,13 +207,13 @@ type gemmBF16 struct {
 	ldc              int
 	accumulate       bool
 	s                *Scratch
-	far              bool     // C is large: written around the caches
+	far              bool     // C is large: non-temporal stores
 	first, last      bool     // part of k
 	lda              int      // where A's rows are not packed
 	h                []uint16 // C in bfloat16
 }
 
-// pad copies the m × n elements of C from (i,j) on to padded memory, unpad copies them back.
+// pad copies the m × n elements of C starting at (i,j) to padded memory, unpad copies them back.
 func (g *gemmBF16) pad(to View, i, j, m, n int) {
 	for r := range m {
 		copy(to.X[r*to.Ld:][:n], g.c[(i+r)*g.ldc+j:])
@@ -225,7 +226,7 @@ func (g *gemmBF16) unpad(from View, i, j, m, n int) {
 	}
 }
 
-// row is where row r of A begins: its lines of 32 values lie stepBF16 apart.
+// row is the start of row r of A: its lines of 32 values are stepBF16 apart.
 func (g *gemmBF16) row(r int) []uint16 {
 	return g.a[r/PanelBF16*g.strideA+r%PanelBF16*PanelBF16:]
 }

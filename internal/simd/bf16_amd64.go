@@ -30,15 +30,15 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 }
 
 const (
-	// maxRun is the most steps of k in one go where there are several: a panel of B then takes 32 KiB, two thirds of the first cache,
-	// and is read from there. Up to maxSingle it is cheaper to miss now and then than to put the sums aside.
+	// maxRun is the maximum number of steps of k per run if there are several: a panel of B then takes 32 KiB, two
+	// thirds of L1, and is read from there. Up to maxSingle an occasional miss is cheaper than storing the sums.
 	maxRun, maxSingle = 16, 20
-	// maxCall bounds the work of one call, in products of a step of two panels: some 50 µs, because the collector cannot
-	// stop a thread that is in assembly. maxDown are the panels of A that meet a panel of B in turn.
+	// maxCall bounds the work of one call, in products of a step of two panels: about 50 µs, because the collector
+	// cannot stop a thread that is in assembly. maxDown are the panels of A that use a panel of B in turn.
 	maxCall, maxDown = 1500, 8
 )
 
-// productAMX runs whole panels straight into C, and the ragged right and bottom edges by way of padded memory.
+// productAMX computes whole panels directly into C, and the ragged right and bottom edges through padded memory.
 func productAMX(g *gemmBF16) {
 	tile := Grow(&g.s.tile, PanelBF16*PanelBF16)
 	rows, cols, ld := g.m/PanelBF16*PanelBF16, g.n/PanelBF16*PanelBF16, up32(g.n)
@@ -70,7 +70,8 @@ func productAMX(g *gemmBF16) {
 	}
 }
 
-// begin is pad, if load says that there is something to add to, and finish unpad, if the sums are complete, of either type.
+// begin is pad, if load is set because there is something to add to, and finish is unpad, if the sums are complete, for
+// either type.
 func (g *gemmBF16) begin(to View, i, j, m, n int, load bool) {
 	if load && g.h == nil {
 		g.pad(to, i, j, m, n)
@@ -89,7 +90,7 @@ func (g *gemmBF16) finish(from View, i, j, m, n int, store bool) {
 	}
 }
 
-// below makes A what lies below its first rows, whole panels of them, and packs that where it is not.
+// below makes A the rows below its first ones, whole panels of them, and packs those that are not packed.
 func (g *gemmBF16) below(rows int) {
 	if g.lda == 0 {
 		g.a = g.a[rows/PanelBF16*g.strideA:]
@@ -102,8 +103,8 @@ func (g *gemmBF16) below(rows int) {
 	g.a, g.lda = left, 0
 }
 
-// panels computes m rows and n columns from j on, whole panels, to c. Between runs of k the sums of a group of
-// tiles wait in the second cache.
+// panels computes m rows and n columns starting at j, whole panels, into c. Between runs of k the sums of a group of
+// tiles stay in L2.
 func (g *gemmBF16) panels(j, m, n int, c View, tile []float32) {
 	run, down, group, seed := runOf(g.steps), m/PanelBF16, n/PanelBF16, c.H != nil && g.accumulate && g.first
 	if g.first && g.last { // else there is room for all
@@ -135,7 +136,7 @@ func (g *gemmBF16) panels(j, m, n int, c View, tile []float32) {
 	}
 }
 
-// tiles computes the tiles of C of first, run after run of k. seed says that they begin with C, which is bfloat16.
+// tiles computes the tiles of C of first, run after run of k. seed means that they begin with C, which is bfloat16.
 func (g *gemmBF16) tiles(first *tileArgs, run int, seed bool) {
 	partial := Grow(&g.s.partial, stepBF16*(maxPartial+1))
 	across := max(1, min(first.cols, maxCall/(run*first.rows)))
@@ -169,10 +170,10 @@ func (g *gemmBF16) tiles(first *tileArgs, run int, seed bool) {
 	}
 }
 
-// offset is p so many bytes further on.
+// offset is p plus this many bytes.
 func offset[T any](p *T, bytes int) *T { return (*T)(unsafe.Add(unsafe.Pointer(p), bytes)) }
 
-// runOf cuts k into runs of about the same length.
+// runOf divides k into runs of about the same length.
 func runOf(steps int) int {
 	if steps <= maxSingle {
 		return steps
@@ -181,8 +182,8 @@ func runOf(steps int) int {
 	return (steps + runs - 1) / runs
 }
 
-// runTiles picks the kernel that writes a tile out in as many steps of k as the next one has, and of the wide and the narrow
-// ones that which is faster just now.
+// runTiles picks the kernel that writes a tile in as many steps of k as the next one has, and of the wide and the
+// narrow ones the one that is currently faster.
 func (c *chooser) runTiles(t *tileArgs) {
 	kernels, at := &tileKernels[t.halves][t.far], min(4, bits.Len(uint(t.steps))-1)
 	work := t.rows * t.cols * t.steps
@@ -197,9 +198,9 @@ func (c *chooser) runTiles(t *tileArgs) {
 	c.took(kernel, kind, steps, float64(time.Since(begin))/float64(work), trial)
 }
 
-// chooser remembers which kernel was the faster one on this worker's core. A core is shared with a neighbour that comes and
-// goes within milliseconds; with one the narrow kernel wins, alone the wide one. Both give the same bits, so that the
-// choice is nobody else's business. Now and then a call is made with the other kernel and its time compared with that of
+// chooser records which kernel was faster on this worker's core. The other hyperthread of a core may become busy or
+// idle within milliseconds: if it is busy the narrow kernel is faster, otherwise the wide one. Both give the same bits,
+// so the choice affects nothing else. Occasionally a call uses the other kernel and its time is compared with that of
 // the last call of the same kind: soon after a change, which may have been an accident, then less and less often.
 type chooser struct {
 	kernel      int // 0 wide, 1 narrow
@@ -220,7 +221,7 @@ const (
 	trialGain  = 0.95 // a trial must be faster than this for a change
 )
 
-// pick says which kernel is to be run, and whether that is a trial.
+// pick returns the kernel to run, and whether that is a trial.
 func (c *chooser) pick(kind, steps int) (kernel int, trial bool) {
 	c.count++
 	if c.count > max(c.wait, leastWait) && c.last[kind].steps == steps {

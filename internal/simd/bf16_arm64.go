@@ -18,7 +18,7 @@ func withMMLA(k kernels) kernels {
 // group is the rows or columns of a tile of BFMMLA.
 const group = 8
 
-// productMMLA puts all of A and then a panel of B after the other in BFMMLA's order, and multiplies group by group.
+// productMMLA reorders all of A and then one panel of B after the other for BFMMLA, and multiplies group by group.
 func productMMLA(g *gemmBF16) {
 	depth := g.steps * PanelBF16
 	rows := (g.m + group - 1) / group
@@ -40,7 +40,7 @@ func productMMLA(g *gemmBF16) {
 	}
 }
 
-// square computes the tile of C from (i,j) on, which may be cut short.
+// square computes the tile of C starting at (i,j), which may be partial.
 func (g *gemmBF16) square(a, b *uint16, i, j int) {
 	m, n := min(group, g.m-i), min(group, g.n-j)
 	if m == group && n == group {
@@ -55,5 +55,5 @@ func (g *gemmBF16) square(a, b *uint16, i, j int) {
 	g.unpad(edge, i, j, m, n)
 }
 
-// halvesOf sees floats as twice as many values of 16 bits.
+// halvesOf views floats as twice as many 16-bit values.
 func halvesOf(x []float32) []uint16 { return unsafe.Slice((*uint16)(unsafe.Pointer(&x[0])), 2*len(x)) }

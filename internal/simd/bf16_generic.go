@@ -20,7 +20,7 @@ func bf16Of(x float32) uint16 {
 
 func f32Of(x uint16) float32 { return math.Float32frombits(uint32(x) << 16) }
 
-// productFew is the product where there are no tiles: A's rows are widened, 32 at a time, and meet B a few at once.
+// productFew is the product without tiles: A's rows are widened, 32 at a time, and processed a few at once.
 func productFew(g *gemmBF16) {
 	depth := g.steps * PanelBF16
 	wide := Grow(&g.s.wide, PanelBF16*depth)
@@ -85,8 +85,8 @@ func fewBF16Generic(rows int) fewBF16 {
 // widened holds the even and the odd elements of k of a panel's columns.
 type widened [2][PanelBF16]float32
 
-// fewGeneric does one panel. It asks widen for the 32 columns of a line of both tiles, which begins at element line of the panel; by
-// value, since what a pointer of an unknown function points to would be allocated.
+// fewGeneric does one panel. It calls widen for the 32 columns of a line of both tiles, which begins at element line of
+// the panel; the result is passed by value, because a pointer passed to an unknown function would escape to the heap.
 func fewGeneric(rows, steps int, a *float32, lda int, c *float32, ldc int, widen func(line int) widened) {
 	as, cs := unsafe.Slice(a, (rows-1)*lda+steps*PanelBF16), unsafe.Slice(c, (rows-1)*ldc+PanelBF16)
 	for s := range steps {

@@ -2,15 +2,16 @@ package simd
 
 import "fmt"
 
-// packers lay a matrix of float32, which they round, or of bfloat16 out in tiles. They may all be absent. Behind rows and columns are zeros.
+// packers lay out a matrix of float32, which they round, or of bfloat16 in tiles. They may all be absent. Rows and
+// columns are padded with zeros.
 type packers[T float32 | uint16] struct {
 	// lines and linesTurn pack up to 16 rows of A [m,k], or of B [n,k], one tile for each step of k, a panel's step apart.
 	lines, linesTurn func(dst *uint16, src *T, ld, rows, k int)
 	// pairs packs up to 8 rows of B [k,n] into 4 lines of the tiles of a step, panels stride bytes apart.
 	pairs func(dst *uint16, src *T, ld, rows, cols, stride int)
-	// turn makes a step of A out of one of B. src is where that was packed from: what lies behind will be wanted soon.
+	// turn makes a step of A from one of B. src is the source of that step, whose following data will be needed soon.
 	turn func(dst *uint16, panels, stride int, src *T, ld int)
-	// down packs 32 rows of A [k,m], whole panels of them, into a step. It may be absent where the others are not.
+	// down packs 32 rows of A [k,m], whole panels of them, into a step. It may be absent although the others are not.
 	down func(dst *uint16, src *T, ld, panels, stride int)
 }
 
@@ -21,8 +22,8 @@ func PackABF16(dst []uint16, m, k int, a View, trans bool) {
 	packBF16(dst, m, k, a, trans, false, k)
 }
 
-// PackBBF16 rounds op(b) [k,n] to bfloat16 and packs it. b is [n,k] when trans. depth is k, or that of a larger operand of
-// which this is a part: steps from element p of k on go to dst[32·p:].
+// PackBBF16 rounds op(b) [k,n] to bfloat16 and packs it. b is [n,k] when trans. depth is k, or that of a larger operand
+// of which this is a part: steps starting at element p of k go to dst[32·p:].
 func PackBBF16(dst []uint16, k, n int, b View, trans bool, depth int) {
 	packBF16(dst, n, k, b, !trans, true, depth)
 }
@@ -54,10 +55,10 @@ func packBF16(dst []uint16, across, k int, src View, down, b bool, depth int) {
 	}
 }
 
-// packFast packs with kernels: 16 rows at a time or, where k goes down, a step of k after the other, along the rows.
+// packFast packs with kernels: 16 rows at a time or, if k goes down, one step of k after the other, along the rows.
 func packFast[T float32 | uint16](dst []uint16, across, k int, src []T, ld int, down, b bool, depth int, kernels *packers[T]) {
 	stride := SizeBF16(PanelBF16, depth)
-	row := func(at int) *T { return &src[min(at, len(src)-1)] } // of rows behind the last nothing is read
+	row := func(at int) *T { return &src[min(at, len(src)-1)] } // nothing is read after the last row
 	if down {
 		for p := 0; p < k; p += PanelBF16 {
 			step, at, left := dst[p*PanelBF16:], p*ld, across
@@ -96,7 +97,8 @@ func packPlain(dst []uint16, across, k int, src View, down, b bool, depth int) {
 	}
 }
 
-// packTile packs up to n rows (of A, or columns of B) from i on and up to depth elements of k from p on into a tile, zeros behind them.
+// packTile packs up to n rows (of A, or columns of B) starting at i and up to depth elements of k starting at p into a
+// tile, padded with zeros.
 func packTile(tile []uint16, n, depth int, src View, i, p int, down, b bool) {
 	tile = tile[:tileBF16*PanelBF16]
 	clear(tile)

@@ -2,11 +2,12 @@ package simd
 
 import "fmt"
 
-// bf16Vectors are vector functions on slices of bfloat16, in one pass over memory: computed in float32 by the instructions of their
-// namesakes in vectorKernels, and rounded as NarrowBF16 does. Only the implementations with a conversion of their own have them.
+// bf16Vectors are vector functions on slices of bfloat16, in one pass over memory: computed in float32 by the
+// instructions of their namesakes in vectorKernels, and rounded as NarrowBF16 does. Only implementations with
+// conversion instructions have them.
 //
-// They read so little and so fast that memory must be asked early, beyond the page where the processor does so by itself: ahead is how many elements
-// behind its operands of bfloat16 a caller will go on, 0 where it will not.
+// They consume memory so fast that it must be prefetched early, beyond the page at which the hardware prefetcher stops:
+// ahead is the distance in elements from the bfloat16 operands to those of the caller's next call, 0 if there is none.
 type bf16Vectors struct {
 	add         func(dst, a, b []uint16, ahead int)
 	scaleMul    func(dst []uint16, alpha float32, a []uint16, b []float32)
@@ -22,7 +23,8 @@ type bf16Vectors struct {
 	adamwSplit  func(up, low []uint16, m, v, g []float32, s *AdamW)
 }
 
-// VectorsBF16 says that the functions below are there. Others widen, compute and narrow, which gives the same bits.
+// VectorsBF16 reports whether the functions below are available. Without them callers widen, compute and narrow, which
+// gives the same bits.
 func VectorsBF16() bool { return cur.short.add != nil }
 
 // AddBF16 is Add of bfloat16.

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// hasBF16 reads the system's list of what the processor has: golang.org/x/sys/cpu does not tell this part of it.
+// hasBF16 reads the system's list of processor features, because golang.org/x/sys/cpu does not report this one.
 func hasBF16() bool {
 	const hwcap2, bf16 = 26, 1 << 14
 	auxv, err := os.ReadFile("/proc/self/auxv")

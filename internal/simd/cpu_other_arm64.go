@@ -2,5 +2,5 @@
 
 package simd
 
-// hasBF16: nobody says so here.
+// hasBF16 is unknown here.
 func hasBF16() bool { return false }

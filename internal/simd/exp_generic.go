@@ -37,7 +37,7 @@ func expGeneric(x float32) float32 {
 	q = float32(q*r) + expC3
 	q = float32(q*r) + expC2
 	p := float32((float32(q*r)+1)*r) + 1
-	// n reaches 128, which has no float32 power of its own: scale in two halves.
+	// n reaches 128, whose power is not a float32: scale in two halves.
 	h := int32(n) >> 1
 	return p * pow2(h) * pow2(int32(n)-h)
 }

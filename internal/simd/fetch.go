@@ -1,7 +1,7 @@
 package simd
 
-// FetchBytes is what one call of Fetch brings: the generator's fetchLines.
+// FetchBytes is the number of bytes of one call of Fetch: the generator's fetchLines.
 const FetchBytes = 1024
 
-// Fetch asks for FetchBytes from an address on to be brought into the second cache, and does not wait for them. The memory need not be there.
+// Fetch prefetches FetchBytes starting at an address into L2, without waiting. The memory need not exist.
 func Fetch(at uintptr) { fetch(at) }

@@ -28,17 +28,18 @@ type tile struct {
 // but without packing. k is a multiple of 4.
 type skinny func(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)
 
-// KC is the recommended length of a run of k: a few panels of B stay in the second cache. Both operands are read from there without loss;
-// shorter runs, for the first cache's sake, would fetch and write C more often, from further away.
+// KC is the recommended length of a run of k: a few panels of B stay in L2. Both operands are read from there at full
+// speed; shorter runs, to fit L1, would read and write C more often, from further away.
 const KC = 768
 
-// Scratch holds one worker's packed operands and the product it is at. Its zero value is ready; it grows to the largest product seen.
+// Scratch holds one worker's packed operands and its current product. Its zero value is ready; it grows to the largest
+// product seen.
 type Scratch struct {
 	a, b    []float32
 	edge    []float32 // padded pieces of C
-	tile    []float32 // a finished tile on its way to C
+	tile    []float32 // a finished tile to be written to C
 	partial []float32 // sums of tiles between runs of k
-	sums    []float32 // those of a product into bfloat16 where there are no tiles
+	sums    []float32 // those of a product into bfloat16 without tiles
 	below   []float32 // rows below whole panels of rows that are not packed
 	wide    []float32 // rows of bfloat16 values, widened
 	bf16    gemmBF16
@@ -49,18 +50,18 @@ type Scratch struct {
 	picks   chooser // for int8
 }
 
-// MR is the number of rows in a panel of A: row ranges of a packed A may be cut at its multiples.
+// MR is the number of rows in a panel of A: row ranges of a packed A may be split at its multiples.
 func MR() int { return cur.mr }
 
 // NR is the number of columns in a panel of B.
 func NR() int { return cur.nr }
 
 // Gemm: c[m,n] = op(a)·op(b), or c += with accumulate. a is [m,k] ([k,m] when transA), b [k,n] ([n,k] when transB);
-// rows lie lda, ldb, ldc elements apart. Each element of c is one chain of multiply-adds in the order of k that
-// begins with c's old value or 0: its bits do not depend on m, n or its place.
+// lda, ldb, ldc are row pitches in elements. Each element of c is one chain of multiply-adds in the order of k that
+// begins with c's old value or 0: its bits do not depend on m, n or its position.
 func Gemm(m, n, k int, a []float32, lda int, transA bool, b []float32, ldb int, transB bool,
 	c []float32, ldc int, accumulate bool, s *Scratch) {
-	const mc, nc = 168, 192 // blocks of A and B that the second cache holds; multiples of every mr and nr
+	const mc, nc = 168, 192 // blocks of A and B that fit in L2; multiples of every mr and nr
 	if m == 0 || n == 0 {
 		return
 	}
@@ -84,8 +85,8 @@ func Gemm(m, n, k int, a []float32, lda int, transA bool, b []float32, ldb int, 
 	}
 }
 
-// GemmPacked is Gemm on operands from PackA and PackB. It runs fastest with k up to KC and a B of up to half the
-// second cache. Cutting k into pieces, the later ones accumulating, changes no bit of the result.
+// GemmPacked is Gemm on operands from PackA and PackB. It is fastest with k up to KC and a B of up to half of L2.
+// Splitting k into parts, the later ones accumulating, changes no bit of the result.
 func GemmPacked(m, n, k int, pa, pb []float32, c []float32, ldc int, accumulate bool) {
 	if m == 0 || n == 0 {
 		return
@@ -102,7 +103,7 @@ func GemmPacked(m, n, k int, pa, pb []float32, c []float32, ldc int, accumulate 
 	}
 }
 
-// tiledRow covers up to mr rows of C, whose panel of A is pa, with the tiles at hand.
+// tiledRow covers up to mr rows of C, whose panel of A is pa, with the available tiles.
 func tiledRow(rows, n, k int, pa, pb []float32, panel int, c []float32, ldc int, accumulate bool) {
 	i := 0
 	for _, t := range cur.tiles {
@@ -121,7 +122,7 @@ func zeroRows(m, n int, c []float32, ldc int, accumulate bool) {
 	}
 }
 
-// at is the place of element (row, col) of op(x).
+// at is the offset of element (row, col) of op(x).
 func at(row, col, ld int, trans bool) int {
 	if trans {
 		return col*ld + row

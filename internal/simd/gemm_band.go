@@ -2,12 +2,13 @@ package simd
 
 import "fmt"
 
-// Products of attention's tiles. On the diagonal a query sees no later key: of probabilities and logits [queries,keys] the elements (i,j) with
-// j > i + diag are zeros, or are not wanted, and the multiply-adds with them are left out, as far as whole tiles go. Leaving out a zero changes
-// no bit of a sum. diag may be negative: the first rows have no elements then. NoDiag leaves out nothing.
+// Products of attention's tiles. On the diagonal a query sees no later key: elements (i,j) of probabilities and logits
+// [queries,keys] with j > i + diag are zeros, or not needed, and the multiply-adds with them are skipped, in units of
+// whole tiles. Skipping a zero changes no bit of a sum. diag may be negative: then the first rows have no elements.
+// NoDiag skips nothing.
 const NoDiag = 1 << 30
 
-// PlainA says that GemmPlain reads a as it lies, without packing it.
+// PlainA reports whether GemmPlain reads a unpacked.
 func PlainA() bool { return cur.plains != nil }
 
 // GemmPlain is GemmPacked for an a [m,k] that is not packed, rows lda elements apart, of which a(i,p) with p > i + diag is 0 and not read.
@@ -50,7 +51,7 @@ func gemmLeft(m, n, k int, a []float32, lda int, pb []float32, depth int, c []fl
 	}
 }
 
-// GemmBelow is GemmPacked where the elements c(i,j) with j > i + diag are not wanted: they may be written or not.
+// GemmBelow is GemmPacked if the elements c(i,j) with j > i + diag are not needed: they may be written or not.
 func GemmBelow(m, n, k int, pa, pb []float32, c []float32, ldc int, diag int) {
 	if m == 0 || n == 0 || k == 0 {
 		zeroRows(m, n, c, ldc, false)
@@ -65,7 +66,7 @@ func GemmBelow(m, n, k int, pa, pb []float32, c []float32, ldc int, diag int) {
 	}
 }
 
-// reach is how many of n elements come before the given one, which may be any.
+// reach is the number of n elements that come before the given one, which may be any.
 func reach(n, before int) int { return max(0, min(n, before)) }
 
 // GemmLater is GemmPacked where b(p,j) with j > p + diag is 0 and not read. b's panels are depth elements of k long; c is added to.

@@ -39,11 +39,11 @@ func tile2Generic(k int, a *float32, _ int, b *float32, panel int, c *float32, l
 	tile2Panel(k, a, b, c, ldc, cols, load)
 }
 
-// after is the place n elements further on.
+// after is p plus n elements.
 func after(p *float32, n int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*n)) }
 
-// tile2Panel keeps 8 sums, two elements of A and what is at hand of B in registers, for two steps of k a turn: arrays of known length
-// need no bounds checks, and half the turns leave the processor's front end time for the arithmetic.
+// tile2Panel keeps 8 sums, two elements of A and the current ones of B in registers, for two steps of k per iteration:
+// arrays of known length need no bounds checks, and half the iterations leave the front end time for the arithmetic.
 func tile2Panel(k int, a, b, c *float32, ldc, cols int, load bool) {
 	as := unsafe.Slice((*[2 * 2]float32)(unsafe.Pointer(a)), k/2)
 	bs := unsafe.Slice((*[2 * genericNR]float32)(unsafe.Pointer(b)), k/2)[:len(as)]

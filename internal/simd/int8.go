@@ -44,12 +44,13 @@ type int8Kernels struct {
 	groups []int
 	// tiles is the product of whole panels of rows; absent where few does for any number of them.
 	tiles func(g *gemmInt8)
-	// planes says that a step of a panel of x holds the upper bytes of all rows, then the lower ones, not 16-bit values.
+	// planes means that a step of a panel of x holds the upper bytes of all rows, then the lower ones, not 16-bit
+	// values.
 	planes bool
 	// top is the bits of the largest |x| of steps of 64 elements, above those of infinity for NaN.
 	top func(x *float32, steps int) uint32
-	// split writes v = round(x·inv), 64 of a step, steps stride bytes apart: 16-bit values, or the two bytes of v + 2¹⁵, the lower one
-	// half a stride behind the upper.
+	// split writes v = round(x·inv), 64 per step, steps stride bytes apart: 16-bit values, or the two bytes of v + 2¹⁵,
+	// the lower one half a stride after the upper.
 	split func(dst *int16, x *float32, steps, stride int, inv float32)
 }
 
@@ -235,8 +236,8 @@ type gemmInt8 struct {
 	s     *Scratch
 }
 
-// GemmInt8: c[m,n] = y of all rows of x and columns j … j+n−1 of w, j a multiple of PanelBF16. far says that c had better not go through
-// the caches.
+// GemmInt8: c[m,n] = y of all rows of x and columns j … j+n−1 of w, j a multiple of PanelBF16. far requests
+// non-temporal stores.
 func GemmInt8(x *RowsInt8, w *ColumnsInt8, j, n int, c []float32, ldc int, far bool, s *Scratch) {
 	if x.m == 0 || n == 0 {
 		return
@@ -258,7 +259,8 @@ func GemmInt8(x *RowsInt8, w *ColumnsInt8, j, n int, c []float32, ldc int, far b
 	g.panels()
 }
 
-// panels is the product where there are no tiles: as many panels of columns as are read side by side meet all rows, then the next.
+// panels is the product without tiles: as many panels of columns as are read together are multiplied with all rows,
+// then the next.
 func (g *gemmInt8) panels() {
 	together := g.group(min(g.m, len(g.few)))
 	for j := 0; j < g.n; {
@@ -275,7 +277,7 @@ func (g *gemmInt8) panels() {
 	}
 }
 
-// group is the number of panels that so many rows meet side by side.
+// group is the number of panels that this many rows process together.
 func (k *int8Kernels) group(rows int) int {
 	if rows > len(k.groups) {
 		return 1

@@ -55,7 +55,8 @@ var (
 	streamInt8 = wayInt8{[2]func(*int8Args){tilesInt8WideStreamAMX, tilesInt8NarrowStreamAMX}, 8}
 )
 
-// columns computes the tiles of so many rows from i on and of columns from j to end. Between runs of k the sums of a group wait.
+// columns computes the tiles of rows rows starting at i and of columns j to end. Between runs of k the sums of a group
+// are kept.
 func (g *gemmInt8) columns(i, rows, j, end, run int, way *wayInt8) {
 	down := (rows + PanelRowsInt8 - 1) / PanelRowsInt8
 	group := up32(end-j) / PanelBF16

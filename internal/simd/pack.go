@@ -78,8 +78,8 @@ func PackB(dst []float32, k, n int, b []float32, ldb int, trans bool) {
 	}
 }
 
-// copyPanels packs a matrix whose rows in memory run across the panels, a few rows at a time: their cache lines serve
-// all panels before they are lost. full says that a narrow last panel has the width of the others.
+// copyPanels packs a matrix whose rows in memory run across the panels, a few rows at a time: their cache lines are
+// used for all panels before they are evicted. full means that a narrow last panel has the width of the others.
 func copyPanels(dst []float32, across, k int, src []float32, ld, width int, full bool) {
 	const rows = 32
 	for p := 0; p < k; p += rows {
@@ -94,8 +94,8 @@ func copyPanels(dst []float32, across, k int, src []float32, ld, width int, full
 	}
 }
 
-// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows, p < k. The kernel takes what it can: multiples of 4 of k,
-// and rows that have enough others behind them in src for it to read.
+// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows, p < k. The kernel does what it can: multiples of 4 of k, and
+// rows that are followed by enough others in src for it to read.
 func transpose(dst []float32, stride int, src []float32, ld, rows, k int) {
 	whole := k &^ 3
 	for i := 0; i < rows; i += cur.lanes {

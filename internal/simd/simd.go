@@ -1,12 +1,12 @@
 // Package simd holds the single-threaded kernels of the CPU device: vectors, reductions and matrix tiles in float32,
 // products of bfloat16 values with float32 sums, and of 16-bit with int8 values with exact ones.
 //
-// Every kernel exists in plain Go (the oracle, always compiled) and in assembly: on amd64 for AVX-512 and AVX2+FMA, on arm64 for NEON.
-// Products of bfloat16 also have AVX512_BF16, AMX tiles and BFMMLA, on top of AVX-512 and NEON for the rest; those of int8 AVX512_VNNI,
-// AVX-VNNI, AMX, SDOT and SMMLA.
-// One table of functions is picked at start by CPU flags; Use switches it for tests or by hand. The exported
-// functions check lengths and call through the table, and allocate nothing. Each result is a pure function of
-// the arguments of one call: an element's bits do not depend on its neighbours or, in a matrix product, on m and n.
+// Every kernel exists in plain Go (the oracle, always compiled) and in assembly: on amd64 for AVX-512 and AVX2+FMA, on
+// arm64 for NEON. Products of bfloat16 also have AVX512_BF16, AMX tiles and BFMMLA, in addition to AVX-512 and NEON for
+// the rest; those of int8 AVX512_VNNI, AVX-VNNI, AMX, SDOT and SMMLA. One table of functions is selected at start by
+// CPU flags; Use switches it for tests or manually. The exported functions check lengths and call through the table,
+// and allocate nothing. Each result is a pure function of the arguments of one call: an element's bits do not depend on
+// other elements or, in a matrix product, on m and n.
 package simd
 
 import (
@@ -59,7 +59,7 @@ func Names() []string {
 	return names
 }
 
-// Use switches to an implementation. It must not run beside any kernel, and packed operands do not survive it.
+// Use switches to an implementation. No kernel may be running, and packed operands become invalid.
 func Use(name string) error {
 	k := pick(name)
 	if k.name != name {

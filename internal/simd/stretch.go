@@ -2,7 +2,8 @@ package simd
 
 import "fmt"
 
-// stretchKernels let few rows meet keys and values as they lie in a cache. They sum as forwardTile does, bit for bit. They may be absent.
+// stretchKernels attend few rows to keys and values read directly from a cache. They sum like forwardTile, bit for bit.
+// They may be absent.
 type stretchKernels struct {
 	keys   []func(*stretchKeys)   // for 1, 2 … queries
 	values []func(*stretchValues) // for one and for two rows at a time
@@ -16,8 +17,9 @@ const (
 	fewBlocks = TileCols / BlockRows
 )
 
-// AttnFew is AttnRows for a few queries of all groups at once, whose keys and values lie in a cache as bfloat16, a position's heads side by
-// side. A group has Keys key heads, each with Queries queries; all its rows meet its values. Rows are in that order.
+// AttnFew is AttnRows for a few queries of all groups at once, whose keys and values are in a cache as bfloat16, with a
+// position's heads adjacent. A group has Keys key heads, each with Queries queries; all its rows use its values. Rows
+// are in that order.
 type AttnFew struct {
 	Groups, Keys, Queries int
 	Cols                  int                 // positions, at most TileCols

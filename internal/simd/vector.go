@@ -81,7 +81,7 @@ func RotateHeads(x, cos, sin []float32, sign float32) {
 	}
 }
 
-// RotatePairs is RotateHeads for pairs of neighbours: a = x[2j], b = x[2j+1] of each head.
+// RotatePairs is RotateHeads for adjacent pairs: a = x[2j], b = x[2j+1] of each head.
 func RotatePairs(x, cos, sin []float32, sign float32) {
 	if heads(len(x), cos, sin) > 0 {
 		cur.rotatePairs(x, cos, sin, sign)
