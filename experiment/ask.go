@@ -47,8 +47,8 @@ func (a Ask) task(defaults map[string]string) (eval.Task, error) {
 	return t.With(set), nil
 }
 
-// tasks resolves a list of asks for the experiment in dir, whose rows have T tokens: text comes from its held-out
-// part in pieces of a row, needles lie in prompts about as long as training documents.
+// tasks resolves a list of asks for the experiment in dir, whose rows have T tokens: text comes from its held-out part
+// in pieces of a row, and needle prompts are about as long as training documents.
 func tasks(list []Ask, set string, T int) ([]eval.Task, error) {
 	var out []eval.Task
 	for _, a := range list {

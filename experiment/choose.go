@@ -9,7 +9,7 @@ import (
 	"antiphase/eval"
 )
 
-// heldOut is the measure that chooses learning rates unless the experiment names another.
+// heldOut is the measure that selects learning rates unless the experiment names another.
 const heldOut = "train.valid_loss"
 
 // side is one size and architecture of an experiment.
@@ -21,12 +21,12 @@ type trial struct {
 	seed uint64
 }
 
-// outcome is how a trial ended. Lower is better in both; a run that diverged has +Inf.
+// outcome is the result of a trial. Lower is better in both; a run that diverged has +Inf.
 type outcome struct{ score, loss float64 }
 
-// Choose finds the best learning rate of each size and architecture: the one with the best mean of the measure that the
-// rows name, or the lowest mean held-out loss, over the seeds that every rate of the side has finished. Ties go to the
-// lower held-out loss, then to the lower rate. The same seeds judge every rate; a rate with a run that diverged loses
+// Choose finds the best learning rate of each size and architecture: the one with the best mean of the measure named in
+// the rows, or the lowest mean held-out loss, over the seeds that every rate of the side has finished. Ties go to the
+// lower held-out loss, then to the lower rate. Every rate is judged on the same seeds; a rate with a diverged run loses
 // to every other.
 func Choose(rows []Row) map[[2]string]float64 {
 	out := map[[2]string]float64{}
@@ -42,7 +42,7 @@ func Choose(rows []Row) map[[2]string]float64 {
 				common = append(common, t.seed)
 			}
 		}
-		slices.Sort(common) // the order of a sum shows in its last bits
+		slices.Sort(common) // the order of a sum affects its last bits
 		mean := func(lr float64) (o outcome) {
 			for _, seed := range common {
 				o.score += list[trial{lr, seed}].score
@@ -92,7 +92,7 @@ func trials(rows []Row) map[side]map[trial]*outcome {
 	return out
 }
 
-// tunedBy is the measure that chooses the learning rates of the row's experiment.
+// tunedBy is the measure that selects the learning rates of the row's experiment.
 func (r *Row) tunedBy() string { return cmp.Or(r.Tuned, heldOut) }
 
 func all[K comparable](set map[K]bool, f func(K) bool) bool {

@@ -1,19 +1,19 @@
 package experiment
 
-// claim is a sentence that rows can speak for or against: in measure, arch lies below (or above) than.
+// claim is a statement that rows can support or contradict: in measure, arch is below (or above) than.
 type claim struct {
 	text, source string
 	arch, than   string
-	measure      string  // of rows; empty: no experiment here measures it
+	measure      string  // of rows; empty if no experiment here measures it
 	above        bool    // the claim is that arch has more of it
 	border       float64 // the difference, or ratio, that arch must be below or above
-	least        float64 // the published size of the effect: an interval that excludes it speaks against the claim
+	least        float64 // the published size of the effect: an interval that excludes it contradicts the claim
 	ratio        bool    // compared as a ratio, by seed
 	percent      bool
 	unit         string
-	why          string // there is no measure
-	command      string // measures it, where no experiment here does
-	cell         string // the planned experiment that measures it, where that is not the first
+	why          string // why there is no measure
+	command      string // measures it, if no experiment here does
+	cell         string // the planned experiment that measures it, if not the first
 }
 
 // Claims name an architecture, or a variant as the study of V1 names it.
@@ -25,8 +25,8 @@ const (
 	flatFree = "diff-l02-nonorm"
 )
 
-// claims are those of the paper (Ye et al., arXiv 2410.05258v2), of DIFF V2's page (2026-01-20), and what this
-// project asks beside them.
+// claims are those of the paper (Ye et al., arXiv 2410.05258v2), of DIFF V2's page (2026-01-20), and this project's own
+// questions.
 var claims = concat(paperClaims, beyondClaims, v2Claims, askedClaims)
 
 func concat(lists ...[]claim) (out []claim) {

@@ -54,7 +54,7 @@ func Evidence(dir string, w io.Writer) error {
 	return err
 }
 
-// wholeRuns refuses a file in which the rows of a run are not all there: it was cut, or two were joined.
+// wholeRuns rejects a file in which rows of a run are missing: it was truncated, or two were joined.
 func wholeRuns(rows []Row) error {
 	byRun := map[string][]Row{}
 	for _, r := range rows {
@@ -70,8 +70,8 @@ func wholeRuns(rows []Row) error {
 	return nil
 }
 
-// oneExperiment refuses rows of one name that cannot be compared: other steps at the same size, other ways to choose
-// the learning rate, or other questions, as other data gives them.
+// oneExperiment rejects rows of one name that cannot be compared: other steps at the same size, another way to select
+// the learning rate, or other questions, as from other data.
 func oneExperiment(rows []Row) error {
 	first := map[string]*Row{}
 	asked := map[[2]string]map[string]*Row{} // size and measure → question
@@ -99,7 +99,7 @@ func oneExperiment(rows []Row) error {
 	return sameQuestions(rows, asked)
 }
 
-// sameQuestions refuses runs of a size of which one was asked what another was not.
+// sameQuestions rejects runs of a size that were not all asked the same.
 func sameQuestions(rows []Row, asked map[[2]string]map[string]*Row) error {
 	byRun := map[string]map[string]bool{}
 	for _, r := range rows {
@@ -124,7 +124,7 @@ func sameQuestions(rows []Row, asked map[[2]string]map[string]*Row) error {
 	return nil
 }
 
-// evidence is the document while it is written.
+// evidence is the document being written.
 type evidence struct {
 	bytes.Buffer
 	finals map[string]*final
@@ -177,7 +177,7 @@ var classes = []struct{ title, source string }{
 
 func (c *claim) of(source string) bool { return strings.HasPrefix(c.source, source) }
 
-// found are the verdicts on a claim, with the experiments that they come from.
+// found returns the verdicts on a claim, with their experiments.
 func (e *evidence) found(c *claim) (out []report.Verdict, names []string) {
 	for _, name := range e.names {
 		for _, size := range e.finals[name].sizes {
@@ -192,7 +192,7 @@ func (e *evidence) found(c *claim) (out []report.Verdict, names []string) {
 // differs is the outcome of a claim that holds in one experiment and not in another.
 const differs = "differs"
 
-// outcome puts the verdicts on a claim together.
+// outcome combines the verdicts on a claim.
 func outcomeOf(list []report.Verdict) string {
 	seen := map[string]bool{}
 	for _, v := range list {
@@ -232,7 +232,7 @@ func (e *evidence) summary() {
 	e.WriteString("\n*Differs*: it holds in one experiment and not in another.\n\n")
 }
 
-// words explains what the tables say, but for what only a page has.
+// words explains the tables' terms, except those only a page has.
 func (e *evidence) words() {
 	e.WriteString("Words:\n\n")
 	for _, w := range words {
@@ -275,7 +275,7 @@ func (e *evidence) claim(c *claim) {
 	e.row(c.text, c.source, "–", cmp.Or(c.why, "no row measures it yet"), "**"+NotRun+"**", repeat)
 }
 
-// row writes a row of a table; the cells are Markdown already where they come from here, and text otherwise.
+// row writes a row of a table; cells made here are already Markdown, others are text.
 func (e *evidence) row(list ...string) {
 	for _, s := range list {
 		fmt.Fprintf(e, "| %s ", markdown(s))
@@ -283,12 +283,12 @@ func (e *evidence) row(list ...string) {
 	e.WriteString("|\n")
 }
 
-// markdown keeps a text from ending its cell of a table, or from being taken for HTML.
+// markdown escapes text for a table cell.
 func markdown(s string) string {
 	return strings.NewReplacer("|", "\\|", "<", "&lt;", "\n", " ", "\r", " ").Replace(s)
 }
 
-// link leads to the section of an experiment, which begins with its command.
+// link refers to the section of an experiment, which begins with its command.
 func link(name string) string {
 	anchor := strings.Map(func(r rune) rune {
 		switch {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// cell is a part of the evidence that is wanted: an experiment by its name.
+// cell is a planned part of the evidence: an experiment by its name.
 type cell struct {
 	name, what   string
 	sides        []string
 	rates, seeds int    // of each side
-	command      string // as it is to be run; rows have the one that was
+	command      string // the command to run; rows have the one that was run
 }
 
 var three = []string{plain, v1, v2}
@@ -21,7 +21,7 @@ const retrievalTasks = ` --probe "needle needles=4 queries=2 samples=10" --task 
 	` --task "needle needles=4 queries=2 samples=40" --task "attention needles=4 queries=1 samples=20" --task outliers` +
 	` --tune-by "needle needles=4 queries=2 samples=40" --keep none`
 
-// cells are the evidence that was planned; an experiment that is none of them is shown too.
+// cells are the planned evidence; other experiments are shown too.
 var cells = []cell{
 	{"small-text", "(a) small, 17M parameters, books, science and other text", three, 3, 3,
 		`antiphase compare --name small-text --size small --data 'lm/*_train*.jsonl.zst' --steps 22000 --set train.micro_batch=32` +
@@ -50,7 +50,7 @@ var cells = []cell{
 			` --task outliers --keep none --dir runs/830m-text`},
 }
 
-// cells says what was planned, what there is, and what is missing of it.
+// cells lists what was planned, what exists, and what is missing.
 func (e *evidence) cells() {
 	e.WriteString("## What there is\n\n| experiment | what | there | of the plan |\n|---|---|---|---|\n")
 	for i := range cells {
@@ -66,7 +66,7 @@ func (e *evidence) cells() {
 	e.WriteString("\n")
 }
 
-// there says what an experiment holds.
+// there describes what an experiment holds.
 func there(f *final) string {
 	if f == nil || len(f.rows) == 0 {
 		return "nothing: not run"
@@ -83,7 +83,7 @@ func there(f *final) string {
 	return fmt.Sprintf("%s; %s tokens a run", strings.Join(parts, ", "), big(float64(f.tokens(f.sizes[0]))))
 }
 
-// missing says what an experiment lacks of its plan.
+// missing describes what an experiment lacks of its plan.
 func (c *cell) missing(f *final) string {
 	if f == nil || len(f.rows) == 0 {
 		return "all is missing"
@@ -132,7 +132,7 @@ func (e *evidence) experiment(name string, rows []Row) {
 	}
 }
 
-// code writes a block that nothing in it can end.
+// code writes a fenced block that its content cannot end.
 func (e *evidence) code(language, text string) {
 	fmt.Fprintf(e, "```%s\n%s```\n\n", language, strings.ReplaceAll(text, "```", "'''"))
 }
@@ -147,7 +147,7 @@ func commands(rows []Row) (out []string) {
 	return out
 }
 
-// origin says on which machines and commits the runs were made.
+// origin lists the machines and commits of the runs.
 func origin(rows []Row) string {
 	var out []string
 	for _, r := range rows {
@@ -159,7 +159,7 @@ func origin(rows []Row) string {
 	return strings.Join(out, " ")
 }
 
-// lengths says how long the prompts with needles were.
+// lengths describes the lengths of the needle prompts.
 func lengths(rows []Row) string {
 	var out []string
 	for _, r := range rows {
@@ -177,7 +177,7 @@ func lengths(rows []Row) string {
 	return fmt.Sprintf(" Prompts with needles have %s tokens.", strings.Join(out, ", "))
 }
 
-// empty prints the commands of what was planned and not run.
+// empty prints the commands of planned experiments that were not run.
 func (e *evidence) empty() {
 	for _, c := range cells {
 		if e.finals[c.name] == nil {

@@ -8,8 +8,8 @@ import (
 	"antiphase/eval"
 )
 
-// final is what comparisons are made of: the runs of each size and architecture at its best learning rate, one set of
-// rows per run.
+// final is the basis of comparisons: the runs of each size and architecture at its best learning rate, one set of rows
+// per run.
 type final struct {
 	tuning       // of every learning rate; the first architecture is the reference
 	rows   []Row // of the best
@@ -39,7 +39,7 @@ func newFinal(rows []Row) *final {
 	return f
 }
 
-// unique drops the rows of runs that are there twice: of each the first counts.
+// unique drops the rows of duplicate runs: the first counts.
 func unique(rows []Row) []Row {
 	type key struct{ experiment, run, measure, question string }
 	seen := map[key]bool{}
@@ -102,7 +102,7 @@ func (f *final) evaluation() *eval.Evaluation {
 	return e
 }
 
-// names are what figures call the runs: their side, with the seed where it has several.
+// names are the runs' names in figures: their side, with the seed if it has several.
 func (f *final) names() map[string]string {
 	out := map[string]string{}
 	seeds := map[string]int{}

@@ -9,7 +9,7 @@ import (
 	"antiphase/eval/report"
 )
 
-// tuning is every run of an experiment, and the learning rates that they chose.
+// tuning is every run of an experiment, and the selected learning rates.
 type tuning struct {
 	all   []Row
 	sizes []string
@@ -17,7 +17,7 @@ type tuning struct {
 	best  map[[2]string]float64
 }
 
-// by is the measure that chose the learning rates, and its label.
+// by is the measure that selected the learning rates, and its label.
 func (f *tuning) by() (measure, label string) {
 	measure = heldOut
 	if len(f.all) > 0 {
@@ -34,7 +34,7 @@ func (f *tuning) by() (measure, label string) {
 	return measure, measure
 }
 
-// says is a sentence about how the learning rates came about.
+// says is a sentence about how the learning rates were selected.
 func (f *tuning) says() string {
 	most := 0
 	for _, size := range f.sizes {
@@ -97,7 +97,7 @@ func (f *tuning) gridRow(size, arch string, lr float64) []string {
 	return append(out, "")
 }
 
-// meanText is the mean of a measure over runs, and how many others diverged.
+// meanText is the mean of a measure over runs, and the number of others that diverged.
 func meanText(rows []Row, failed int) string {
 	sum := 0.0
 	for _, r := range rows {
@@ -119,7 +119,7 @@ func meanText(rows []Row, failed int) string {
 	return text
 }
 
-// unequal says how the tuning of two sides differs, or "".
+// unequal describes how the tuning of two sides differs, or "".
 func (f *tuning) unequal(size, a, b string) string {
 	x, y := f.rates(size, a), f.rates(size, b)
 	if slices.Equal(x, y) {
@@ -128,7 +128,7 @@ func (f *tuning) unequal(size, a, b string) string {
 	return fmt.Sprintf("%s were tried of %s, %d of %s", plural(len(x), "learning rate"), a, len(y), b)
 }
 
-// rates are the learning rates that were tried of a side.
+// rates are the learning rates tried for a side.
 func (f *tuning) rates(size, arch string) []float64 {
 	var out []float64
 	for _, r := range f.all {

@@ -10,8 +10,8 @@ import (
 	"antiphase/model"
 )
 
-// elsewhere are the rows of runs that were finished on other machines, by the name of the run. All are checked; runs
-// that the grid does not have, or that are done here too, are left alone.
+// elsewhere are the rows of runs finished on other machines, by the name of the run. All are checked; runs that are not
+// in the grid, or are also done here, are ignored.
 func (s *Spec) elsewhere(paths []string, runs []Run, done func(*Run) bool) (map[string][]Row, error) {
 	byRun := map[string][]Row{}
 	for _, path := range paths {
@@ -40,8 +40,8 @@ func (s *Spec) elsewhere(paths []string, runs []Run, done func(*Run) bool) (map[
 	return out, nil
 }
 
-// take makes runs of elsewhere finished ones of this folder: they are not repeated, and count in the choice of
-// learning rates.
+// take adds runs finished on other machines to this folder: they are not repeated, and count in the choice of learning
+// rates.
 func (l *lab) take(byRun map[string][]Row, runs []Run) error {
 	for i := range runs {
 		r := &runs[i]
@@ -63,12 +63,12 @@ func (l *lab) take(byRun map[string][]Row, runs []Run) error {
 	return nil
 }
 
-// fits says why rows cannot be those of a run of the experiment, as far as rows tell.
+// fits returns why rows cannot be those of a run of the experiment, as far as rows tell.
 func (s *Spec) fits(r *Run, rows []Row) error {
 	if !whole(rows) {
 		return fmt.Errorf("the %d rows of %s are not all of that run's: give the whole file", len(rows), r.Name())
 	}
-	tuned, _ := s.tuned() // Check has seen it
+	tuned, _ := s.tuned() // checked by Check
 	x, n := rows[0], model.Table(r.Recipe.Model).Count()
 	switch {
 	case x.Steps != r.Recipe.Train.Steps || x.Tokens != r.tokens():

@@ -17,7 +17,7 @@ import (
 	"antiphase/train"
 )
 
-// ErrOther says that a folder holds another experiment, or something that is none.
+// ErrOther means that a folder holds another experiment, or something else.
 var ErrOther = errors.New("not the folder of this experiment")
 
 const (
@@ -27,7 +27,7 @@ const (
 	reportName = "report.html"
 )
 
-// admit says whether dir may be the folder of the experiment: it is empty, or holds this one. It changes nothing.
+// admit reports whether dir may be the folder of the experiment: it is empty, or holds this one. It changes nothing.
 func admit(dir string, s *Spec) error {
 	path := filepath.Join(dir, specName)
 	b, err := os.ReadFile(path)
@@ -78,7 +78,7 @@ func writeSpec(path string, s *Spec) error {
 	return vfs.WriteFile(vfs.OS{}, path, append(b, '\n'))
 }
 
-// empty refuses a folder that holds anything but a lock and what a killed process may have left of a spec.
+// empty rejects a folder that holds anything but a lock and remains of a spec from a killed process.
 func empty(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -93,12 +93,12 @@ func empty(dir string) error {
 	return nil
 }
 
-// Files are what an experiment writes to its folder beside its spec, and beside the folder of its runs.
+// Files are what an experiment writes to its folder besides its spec and the folder of its runs.
 func Files() []string {
 	return []string{rowsName, csvName, reportName, timeName, "tokenizer.json", "data"}
 }
 
-// sweep deletes what killed processes left half written. Whoever calls it holds the folder's lock.
+// sweep deletes partial files of killed processes. The caller holds the folder's lock.
 func sweep(dir string) {
 	for _, name := range append(Files(), specName, "runs/*/"+rowsName) {
 		found, _ := filepath.Glob(filepath.Join(dir, name+".tmp-*")) // the patterns are well formed
@@ -108,8 +108,8 @@ func sweep(dir string) {
 	}
 }
 
-// prepare makes the token set that all runs read, with its tokenizer in it. One that is there is used as it is:
-// sources may have gone.
+// prepare makes the token set that all runs read, including its tokenizer. An existing one is used as it is: sources
+// may be gone.
 func prepare(ctx context.Context, dir string, r recipe.Recipe, opt *train.Options) error {
 	set := filepath.Join(dir, "data")
 	if !data.IsSet(set) {
@@ -128,7 +128,7 @@ func prepare(ctx context.Context, dir string, r recipe.Recipe, opt *train.Option
 	return nil
 }
 
-// makeTokenizer takes the recipe's, or the one that an earlier call trained for this folder, or trains it.
+// makeTokenizer uses the recipe's, or the one that an earlier call trained for this folder, or trains it.
 func makeTokenizer(ctx context.Context, dir string, r recipe.Recipe, opt *train.Options) (*tokenizer.Tokenizer, error) {
 	if r.Tokenizer.Path != "" {
 		return openTokenizer(r.Tokenizer.Path)
@@ -151,7 +151,7 @@ func openTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	return tokenizer.Load(path)
 }
 
-// enough refuses sources whose whole text cannot fill one batch: no token is shorter than a byte.
+// enough rejects sources whose whole text cannot fill one batch: no token is shorter than a byte.
 func enough(ctx context.Context, r recipe.Recipe) error {
 	src, err := train.Sources(r)
 	if err != nil {

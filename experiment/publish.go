@@ -38,14 +38,14 @@ func (l *lab) rows() ([]Row, error) {
 	return out, nil
 }
 
-// pace keeps something from being done too often.
+// pace limits how often something is done.
 type pace struct {
 	mu    sync.Mutex
 	again time.Time // not before
 }
 
-// do calls f, unless somebody else is at it, or the last call ended so short a while ago that calls would take more
-// than 2 % of the time.
+// do calls f, unless another goroutine is doing so, or the last call ended so recently that calls would take more than
+// 2 % of the time.
 func (p *pace) do(f func() error) error {
 	if !p.mu.TryLock() {
 		return nil
@@ -60,7 +60,7 @@ func (p *pace) do(f func() error) error {
 	return err
 }
 
-// publish writes the rows of all finished runs, as JSON and as CSV, and the page made of them.
+// publish writes the rows of all finished runs, as JSON and as CSV, and the page.
 func (l *lab) publish() ([]Row, error) {
 	rows, err := l.rows()
 	if err != nil || len(rows) == 0 {
@@ -82,7 +82,7 @@ func (l *lab) publish() ([]Row, error) {
 	return rows, l.watch.write(l.Dir)
 }
 
-// Page is the page of the experiment's rows, with what to do next.
+// Page is the page of the experiment's rows, with next steps.
 func (o *Options) Page(rows []Row) *report.Page {
 	p := Summarize(rows)
 	program, dir := cmp.Or(o.Program, "antiphase"), ShellWord(o.Dir)
@@ -102,7 +102,7 @@ func (o *Options) Page(rows []Row) *report.Page {
 	return p
 }
 
-// ShellWord is a word as a shell takes it.
+// ShellWord quotes a word for a shell.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./:=,@%+-", r)
@@ -113,12 +113,12 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// table is the rows' numbers as CSV, curves and items aside.
+// table is the rows' numbers as CSV, without curves and items.
 func table(rows []Row) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	_ = w.Write([]string{"experiment", "run", "size", "arch", "lr", "seed", "parameters", "tokens", "measure",
-		"value", "stderr", "n"}) // a buffer takes everything
+		"value", "stderr", "n"}) // writes to a buffer do not fail
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	for _, r := range rows {
 		_ = w.Write([]string{r.Experiment, r.Run, r.Size, r.Arch, number(r.LR), strconv.FormatUint(r.Seed, 10),

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// tokensTo90 is not a row: it is read off the curve of a needle probe.
+// tokensTo90 is not a row: it is computed from the curve of a needle probe.
 const tokensTo90 = "tokens to 90 %"
 
 const enoughRetrieved = 0.9
 
-// reached is the number of training tokens at which a curve first has 90 %; +Inf where it never does.
+// reached is the number of training tokens at which a curve first reaches 90 %; +Inf if it never does.
 func reached(curve [][2]float64) float64 {
 	for _, p := range curve {
 		if p[1] >= enoughRetrieved {
@@ -43,21 +43,21 @@ func (f *final) reaches(size, arch string) []float64 {
 		if r := rows[seed]; r != nil {
 			out = append(out, reached(r.Curve))
 		} else if failed[seed] != nil {
-			out = append(out, math.Inf(1)) // a run that diverged never does
+			out = append(out, math.Inf(1)) // a diverged run never does
 		}
 	}
 	return out
 }
 
-// reach compares the tokens to 90 %. Runs that never come there are more than any number, so only ranks count: the
-// note has the medians and the exact p of the rank-sum test, and the verdict is its at 5 %.
+// reach compares the tokens to 90 %. Runs that never reach it are larger than any number, so only ranks count: the note
+// has the medians and the exact p of the rank-sum test, and the verdict is the test's at 5 %.
 func (f *final) reach(c *claim, size string) (finding, bool) {
 	a, b := f.reaches(size, c.than), f.reaches(size, c.arch)
 	if len(a) == 0 || len(b) == 0 {
 		return finding{}, false
 	}
 	p, less := rankSum(a, b)
-	x := finding{diff: 1, low: 0.5, high: 2, seeds: min(len(a), len(b))} // ratios that decide as the test does
+	x := finding{diff: 1, low: 0.5, high: 2, seeds: min(len(a), len(b))} // ratios that lead to the test's decision
 	if p < 0.05 && less {
 		x.low, x.high = 0, 0.5
 	} else if p < 0.05 {
@@ -96,7 +96,7 @@ func median(list []float64) float64 {
 }
 
 // rankSum is the exact two-sided test that b's values are not shifted against a's, and whether b's are smaller. Ties
-// share their rank. All ways to deal the ranks are counted, so it is for a few values on each side.
+// share their rank. All assignments of ranks are enumerated, so it is for a few values on each side.
 func rankSum(a, b []float64) (p float64, less bool) {
 	all := slices.Concat(a, b)
 	ranks := make([]float64, len(all))

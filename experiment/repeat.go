@@ -13,7 +13,7 @@ import (
 	"antiphase/internal/vfs"
 )
 
-// Repeat is a measure of one plan over many seeds: what tells a difference that repeats from one that the seed decided.
+// Repeat is a measure of one plan over many seeds, which separates a difference that repeats from one due to the seed.
 type Repeat struct {
 	Plan    string               `json:"plan"`
 	Steps   int                  `json:"steps"`
@@ -25,7 +25,7 @@ type Repeat struct {
 	Commit  string               `json:"commit,omitempty"`
 }
 
-// phrases say what it means that one architecture is better than another in a measure.
+// phrases describe what it means that one architecture is better than another in a measure.
 var phrases = []struct{ measure, says string }{
 	{"lm.loss", "has a lower held-out loss than"},
 	{"lm.ar_hit", "predicts tokens that can be recalled better than"},
@@ -37,10 +37,10 @@ var phrases = []struct{ measure, says string }{
 	{"outliers.hidden_max", "has smaller hidden states than"},
 }
 
-// Names are the architectures as sentences call them.
+// Names are the architectures as named in sentences.
 var Names = map[string]string{"transformer": "the Transformer", "diff": "DIFF", "diff2": "DIFF V2"}
 
-// Repeats gathers the measures of an experiment of one size and learning rate by seed; a seed counts once all
+// Repeats collects the measures of an experiment of one size and learning rate by seed; a seed counts once all
 // architectures have it.
 func Repeats(plan string, rows []Row) []Repeat {
 	f := newFinal(rows)
@@ -72,7 +72,7 @@ func Repeats(plan string, rows []Row) []Repeat {
 	return out
 }
 
-// Line is one sentence of a verdict and how often it held.
+// Line is one statement of a verdict and how often it held.
 type Line struct {
 	Text     string
 	Measure  string
@@ -81,7 +81,7 @@ type Line struct {
 	Held, Of int
 }
 
-// Lines are the sentences of a list of repeats, each in the direction that held more often.
+// Lines are the statements of a list of repeats, each in the direction that held more often.
 func Lines(list []Repeat, archs []string) []Line {
 	var out []Line
 	for _, p := range phrases {
@@ -120,13 +120,13 @@ func (x *Repeat) line(says, a, b string) Line {
 	return l
 }
 
-// enoughSeeds is how many seeds a speedrun's verdict needs.
+// enoughSeeds is the number of seeds a speedrun's verdict needs.
 const enoughSeeds = 10
 
-// Repeated says that the line held often enough to be part of a verdict: in 9 of 10 seeds, of at least 10.
+// Repeated reports whether the line held often enough to be part of a verdict: in 9 of 10 seeds, of at least 10.
 func (l *Line) Repeated() bool { return l.Of >= enoughSeeds && 10*l.Held >= 9*l.Of }
 
-// ReadRepeats reads the repeats of a plan, one JSON object a line.
+// ReadRepeats reads the repeats of a plan, one JSON object per line.
 func ReadRepeats(b []byte, plan string, steps int) ([]Repeat, error) {
 	var out []Repeat
 	in := bufio.NewScanner(bytes.NewReader(b))
@@ -146,7 +146,7 @@ func ReadRepeats(b []byte, plan string, steps int) ([]Repeat, error) {
 	return out, in.Err()
 }
 
-// WriteRepeats writes repeats, one JSON object a line, to path.
+// WriteRepeats writes repeats to path, one JSON object per line.
 func WriteRepeats(path string, list []Repeat) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -159,7 +159,7 @@ func WriteRepeats(path string, list []Repeat) error {
 }
 
 // Repeated is a speedrun's verdict: a sentence, and a line for every difference that repeats over seeds, with this
-// run's own figures. Where no seeds were measured there is no verdict, and the sentence says so.
+// run's own figures. If no seeds were measured there is no verdict, and the sentence says so.
 func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []report.Verdict) {
 	here := Repeats("", rows)
 	own := Lines(here, archs)
@@ -192,7 +192,7 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 		plural(len(out), "difference"), len(known[0].Seeds), shown), out
 }
 
-// SeedsText is what is known of a plan over seeds, as a paragraph; "" where nothing is.
+// SeedsText is what is known of a plan over seeds, as a paragraph; "" if nothing is.
 func SeedsText(known []Repeat, archs []string) string {
 	if len(known) == 0 {
 		return ""

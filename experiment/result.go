@@ -20,13 +20,13 @@ import (
 
 // row begins a row of a run.
 func (l *lab) row(r *Run, measure string) Row {
-	tuned, _ := l.spec.tuned() // Check has seen it
+	tuned, _ := l.spec.tuned() // checked by Check
 	return Row{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Tuned: tuned,
 		Parameters: model.Table(r.Recipe.Model).Count(), Steps: r.Recipe.Train.Steps, Tokens: r.tokens(),
 		Measure: measure, Machine: l.Machine, Commit: l.Commit, Command: l.Command}
 }
 
-// rowsOf are what training itself showed: curves and the held-out loss at the end. Of a run that failed they end there.
+// rowsOf are the rows of training itself: curves and the final held-out loss. For a failed run they end there.
 func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
 	steps, err := metrics.Read(filepath.Join(l.dir(r), train.MetricsFile),
 		func(s string) { l.Say("%s: warning: %s", r.Name(), s) })
@@ -67,7 +67,7 @@ func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
 	return slices.Concat(out, []Row{last, speed, spikes, late}, probes), err
 }
 
-// How fast a run trained: alone on the device, which can be compared, or with others, which depends on what they did.
+// Training speed: alone on the device, which can be compared, or with others, which depends on their load.
 const (
 	trainSpeed  = "train.tokens_per_second"
 	sharedSpeed = "train.tokens_per_second_shared"
@@ -119,10 +119,10 @@ func mean(list []float64) float64 {
 	for _, x := range list {
 		sum += x
 	}
-	return sum / float64(len(list)) // NaN of none
+	return sum / float64(len(list)) // NaN if empty
 }
 
-// thin averages neighbours until at most CurvePoints are left; the last point stays itself.
+// thin averages adjacent points until at most CurvePoints are left; the last point is kept.
 func thin(points [][2]float64) [][2]float64 {
 	out := points
 	if n := CurvePoints - 1; len(points) > CurvePoints {
@@ -145,7 +145,7 @@ func thin(points [][2]float64) [][2]float64 {
 
 // short keeps six digits: rows are committed, and no figure needs more.
 func short(x float64) float64 {
-	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64) // it has just been written
+	y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 6, 64), 64) // it was just formatted
 	return y
 }
 
@@ -194,7 +194,7 @@ func (l *lab) probeCurves(r *Run) ([]Row, error) {
 	return out, nil
 }
 
-// measureName tells measures of one task with different settings apart.
+// measureName distinguishes measures of one task with different settings.
 func measureName(r *eval.Result, metric string) string {
 	return labelled(r.Kind+"."+metric, text(r.Config["needles"]), text(r.Config["queries"]))
 }
@@ -209,8 +209,8 @@ func text(v any) string {
 	return ""
 }
 
-// taskInfo says what was asked. The question's identity leaves out where the text lies: experiments on the same text
-// can be paired.
+// taskInfo describes the question. Its identity excludes the location of the text: experiments on the same text can be
+// paired.
 func (l *lab) taskInfo(r *eval.Result) *TaskInfo {
 	config := maps.Clone(r.Config)
 	for key, v := range config {
@@ -225,7 +225,7 @@ func (l *lab) taskInfo(r *eval.Result) *TaskInfo {
 		Context: r.Context, Seed: l.spec.EvalSeed, Config: config}
 }
 
-// resultRows are the measures of one task; the first has the data of the task's figures, where it is small.
+// resultRows are the measures of one task; the first has the data of the task's figures, if it is small.
 func (l *lab) resultRows(r *Run, res *eval.Result) []Row {
 	const small = 24 << 10 // bytes: where tiny's heads look
 	var out []Row
@@ -243,7 +243,7 @@ func (l *lab) resultRows(r *Run, res *eval.Result) []Row {
 	return out
 }
 
-// items keeps the samples' values of a measure; a sample that does not have it gets the weight 0.
+// items stores the samples' values of a measure; a sample without one gets weight 0.
 func (r *Row) items(res *eval.Result, name string) {
 	var values, weights []float64
 	var clusters []string

@@ -11,7 +11,8 @@ import (
 	"antiphase/eval"
 )
 
-// Row is one measure of one run, with all that statistics over runs need. Pages and documents are made from rows.
+// Row is one measure of one run, with everything that statistics over runs need. Pages and documents are made from
+// rows.
 type Row struct {
 	Experiment string  `json:"experiment"`
 	Run        string  `json:"run"`
@@ -38,7 +39,7 @@ type Row struct {
 	Clusters []string           `json:"clusters,omitempty"` // of the samples; none: each its own
 	Curve    [][2]float64       `json:"curve,omitempty"`    // training tokens and value, at most CurvePoints of them
 	Detail   json.RawMessage    `json:"detail,omitempty"`   // data of the task's figures
-	Timing   bool               `json:"timing,omitempty"`   // differs from machine to machine and from call to call
+	Timing   bool               `json:"timing,omitempty"`   // differs between machines and calls
 	Note     string             `json:"note,omitempty"`
 
 	Machine string `json:"machine,omitempty"`
@@ -46,7 +47,7 @@ type Row struct {
 	Command string `json:"command,omitempty"`
 }
 
-// TaskInfo says what was asked.
+// TaskInfo describes the question.
 type TaskInfo struct {
 	Name     string         `json:"name"`
 	Kind     string         `json:"kind"`
@@ -61,10 +62,10 @@ type TaskInfo struct {
 // The measures that end the rows of a run.
 const (
 	Finished = "finished" // its value is the number of rows before it
-	Failed   = "failed"   // the loss was not finite; its value is the number of steps that were
+	Failed   = "failed"   // the loss was not finite; its value is the number of finite steps
 )
 
-// whole says that the rows of a run are all there.
+// whole reports whether the rows of a run are complete.
 func whole(rows []Row) bool {
 	last := rows[len(rows)-1]
 	return last.Measure == Failed || last.Measure == Finished && int(last.Value) == len(rows)-1
@@ -73,7 +74,7 @@ func whole(rows []Row) bool {
 // CurvePoints is the largest number of points of a curve in a row.
 const CurvePoints = 200
 
-// ReadRows reads rows, one JSON object a line.
+// ReadRows reads rows, one JSON object per line.
 func ReadRows(r io.Reader) ([]Row, error) {
 	var out []Row
 	in := bufio.NewScanner(r)
@@ -103,7 +104,7 @@ func ReadRowFiles(paths ...string) ([]Row, error) {
 			return nil, err
 		}
 		rows, err := ReadRows(f)
-		_ = f.Close() // only read from
+		_ = f.Close() // opened for reading only
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -112,7 +113,7 @@ func ReadRowFiles(paths ...string) ([]Row, error) {
 	return out, nil
 }
 
-// encode writes rows, one JSON object a line.
+// encode writes rows, one JSON object per line.
 func encode(rows []Row) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -28,7 +28,7 @@ import (
 
 const specFormat = 1
 
-// Spec is what an experiment is: all that decides its numbers.
+// Spec defines an experiment: everything that determines its numbers.
 type Spec struct {
 	Format    int       `json:"format"`
 	Name      string    `json:"name"`
@@ -40,7 +40,7 @@ type Spec struct {
 	Variants  []Variant `json:"variants,omitempty"`
 	LRs       []float64 `json:"lrs,omitempty"` // none: each size's own
 	Seeds     []uint64  `json:"seeds"`
-	TuneSeeds int       `json:"tune_seeds"`        // seeds of every rate before the best is chosen; 0: all
+	TuneSeeds int       `json:"tune_seeds"`        // seeds of every rate before the best is selected; 0: all
 	TuneBy    Ask       `json:"tune_by,omitempty"` // chooses the rate: one of Tasks, or "probe"; none: held-out loss
 	Steps     int       `json:"steps,omitempty"`   // 0: each size's own
 	Set       []string  `json:"set,omitempty"`     // changes to every recipe
@@ -50,7 +50,7 @@ type Spec struct {
 	EvalSeed  uint64    `json:"eval_seed"`
 }
 
-// Check finds what cannot be an experiment, naming the flag that is wrong.
+// Check finds errors in an experiment, naming the wrong flag.
 func (s *Spec) Check() error {
 	switch {
 	case len(s.Sizes) == 0 || len(s.Archs) == 0 || len(s.Seeds) == 0:
@@ -97,7 +97,7 @@ func (s *Spec) Check() error {
 	return err
 }
 
-// twice refuses a list that names something two times: it would be one run, or one question, again.
+// twice rejects a list with duplicates: they would be the same run, or the same question, again.
 func twice[T comparable](flag string, list []T) error {
 	for i, x := range list {
 		if slices.Contains(list[:i], x) {
@@ -107,8 +107,8 @@ func twice[T comparable](flag string, list []T) error {
 	return nil
 }
 
-// continues says how s differs from an experiment that a folder holds, or "". Lists of the grid may grow, since
-// finished runs stay what they are; everything else must be the same.
+// continues describes how s differs from the experiment in a folder, or "". Lists of the grid may grow, because
+// finished runs do not change; everything else must be the same.
 func (s *Spec) continues(old *Spec) string {
 	for _, c := range []struct {
 		flag string
@@ -168,12 +168,12 @@ func (s *Spec) rates(size string) ([]float64, error) {
 	return []float64{r.Optim.LR}, err
 }
 
-// tuning says whether there is a learning rate to choose.
+// tuning reports whether there is a learning rate to select.
 func (s *Spec) tuning() bool { return len(s.LRs) > 1 && s.TuneSeeds > 0 }
 
-// Grid is every run that the experiment may come to: all learning rates with the seeds for tuning, then the rest of
-// the seeds at the learning rate that best gives for a size and an architecture, or at each where best is nil.
-// Architectures alternate innermost, so that whatever is finished when time runs out compares them.
+// Grid is every run of the experiment: all learning rates with the tuning seeds, then the rest of the seeds at the
+// learning rate that best returns for a size and an architecture, or at each if best is nil. Architectures alternate
+// innermost, so that whatever is finished when time runs out compares them.
 func (s *Spec) Grid(best func(size, arch string) (float64, bool)) ([]Run, error) {
 	var out []Run
 	for i, seed := range s.Seeds {
@@ -201,7 +201,7 @@ func (s *Spec) Grid(best func(size, arch string) (float64, bool)) ([]Run, error)
 	return out, nil
 }
 
-// TuningRuns is the number of leading runs of the grid that choose the learning rate.
+// TuningRuns is the number of leading runs of the grid that select the learning rate.
 func (s *Spec) TuningRuns() int {
 	if !s.tuning() {
 		return 0
@@ -209,7 +209,7 @@ func (s *Spec) TuningRuns() int {
 	return s.TuneSeeds * len(s.Sizes) * len(s.LRs) * len(s.sides())
 }
 
-// base is the recipe that decides data and tokenizer.
+// base is the recipe that determines data and tokenizer.
 func (s *Spec) base() (recipe.Recipe, error) {
 	r, err := recipe.Named(s.Sizes[0], s.Archs[0])
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *Spec) base() (recipe.Recipe, error) {
 	return r, nil
 }
 
-// Resolve reads the tokenizer, where one is named, and sizes the models' vocabulary by it.
+// Resolve reads the tokenizer, if one is named, and sets the models' vocabulary by it.
 func (s *Spec) Resolve() error {
 	s.Format = specFormat
 	if s.Tokenizer == "" {
@@ -235,7 +235,7 @@ func (s *Spec) Resolve() error {
 	return nil
 }
 
-// recipe is a run, complete.
+// recipe is the complete recipe of a run.
 func (s *Spec) recipe(run *Run) (r recipe.Recipe, err error) {
 	arch, own := s.made(run.Arch)
 	if r, err = recipe.Named(run.Size, arch); err != nil {
@@ -269,8 +269,8 @@ func (s *Spec) recipe(run *Run) (r recipe.Recipe, err error) {
 		}
 	}
 	if generated(r.Data.Sources) && r.Data.MaxTokens == 0 && !r.Data.Mixed() {
-		// One pass over as much data as the steps need, with the held-out part on top; at least so much that
-		// something is held out.
+		// One pass over as much data as the steps need, plus the held-out part; at least so much that something is held
+		// out.
 		r.Data.MaxTokens = max(int64(float64(t.Steps*t.Batch*t.SeqLen)*1.05/(1-r.Data.HeldOut)), 1<<18)
 	}
 	if r.Data.HeldOut <= 0 {
@@ -280,7 +280,7 @@ func (s *Spec) recipe(run *Run) (r recipe.Recipe, err error) {
 	return r.Complete()
 }
 
-// generated says that every source makes its own text.
+// generated reports whether every source generates its text.
 func generated(list []recipe.Source) bool {
 	return !slices.ContainsFunc(list, func(s recipe.Source) bool { return !strings.HasPrefix(s.Path, "synthetic") })
 }

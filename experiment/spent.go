@@ -16,18 +16,18 @@ import (
 
 const timeName = "time.json"
 
-// Spent is where the time of one call went, in seconds of all its devices: a device that waits counts too.
+// Spent is the time of one call by purpose, in seconds of all its devices: a waiting device counts too.
 type Spent struct {
 	Began      time.Time `json:"began"`
 	Total      float64   `json:"total"`
-	Training   float64   `json:"training"`   // steps, with loading and reporting
+	Training   float64   `json:"training"`   // steps, including loading and reporting
 	Evaluating float64   `json:"evaluating"` // held-out losses, probes and tasks
 	Data       float64   `json:"data"`       // tokenizer and token set
 	Saving     float64   `json:"saving"`     // checkpoints, as far as training waits for them
 	Runs       int       `json:"runs"`       // finished in this call
 }
 
-// Useful is the share of training and evaluating.
+// Useful is the share of training and evaluation.
 func (s *Spent) Useful() float64 { return (s.Training + s.Evaluating) / s.Total }
 
 // String is one sentence.
@@ -38,7 +38,7 @@ func (s *Spent) String() string {
 		share(s.Total-s.Training-s.Evaluating-s.Data-s.Saving))
 }
 
-// stopwatch keeps the accounts of a call.
+// stopwatch accounts for the time of a call.
 type stopwatch struct {
 	mu      sync.Mutex
 	spent   Spent
@@ -47,7 +47,7 @@ type stopwatch struct {
 	before  []Spent            // earlier calls
 }
 
-// start reads what earlier calls left.
+// start reads the record of earlier calls.
 func (w *stopwatch) start(dir string, devices int) {
 	w.spent.Began, w.devices, w.probed = time.Now(), devices, map[string]float64{}
 	if b, err := os.ReadFile(filepath.Join(dir, timeName)); err == nil {
@@ -62,7 +62,7 @@ func (w *stopwatch) prepared(begin time.Time) {
 	w.spent.Data += time.Since(begin).Seconds() * float64(w.devices)
 }
 
-// step adds a step's row. What was asked since the last one is part of its evaluation.
+// step adds a step's row. Probes since the last one are part of its evaluation.
 func (w *stopwatch) step(run string, r *train.Row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -76,7 +76,7 @@ func (w *stopwatch) step(run string, r *train.Row) {
 	delete(w.probed, run)
 }
 
-// probe notes the time of a probe; only that of the last step is in no row.
+// probe records the time of a probe; only that of the last step is in no row.
 func (w *stopwatch) probe(run string, begin time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +92,7 @@ func (w *stopwatch) judged(run string, begin time.Time) {
 	w.spent.Runs++
 }
 
-// read is how the accounts stand.
+// read returns the current totals.
 func (w *stopwatch) read() Spent {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"antiphase/eval/report"
 )
 
-// rule says how verdicts are reached.
+// rule describes how verdicts are reached.
 const rule = "Differences over seeds and items with 95 % intervals. A claim holds when the whole interval lies on " +
 	"its side, does not hold when the interval lies on the other side or excludes an effect of the published " +
 	"size, and else cannot be told here."
 
-// words are those that a page of an experiment uses.
+// words are the terms of an experiment's page.
 var words = []report.Word{
 	{Word: "transformer, diff, diff2",
 		Says: "the plain Transformer; the Differential Transformer (DIFF), whose heads subtract one softmax map " +
@@ -68,7 +68,7 @@ func Summarize(rows []Row) *report.Page {
 	return p
 }
 
-// training is how fast each run trained.
+// training is the training speed of each run.
 func (f *final) training() []report.Training {
 	var out []report.Training
 	names := f.names()
@@ -98,7 +98,7 @@ func (f *final) lead() string {
 		strings.Join(sides, ", "), count[Holds], count[HoldsNot], count[Unclear], f.warning())
 }
 
-// warning says what a reader must know before the numbers: that there is one seed, or that runs diverged.
+// warning states what a reader must know first: that there is one seed, or that runs diverged.
 func (f *final) warning() (s string) {
 	fewest, diverged := 0, 0
 	for _, size := range f.sizes {
@@ -155,7 +155,7 @@ func (f *final) bundle(measure string) (b report.Bundle, ok bool) {
 				r := rows[seed]
 				s.Lines = append(s.Lines, r.Curve)
 				if floor, there := r.Floors["copy"]; there &&
-					floor < 1 { // of a single needle there is nothing to confuse
+					floor < 1 { // a single needle has no floor
 					b.Floor = &floor
 				}
 				b.Share = b.Share || len(r.Floors) > 0

@@ -15,7 +15,7 @@ import (
 	"antiphase/train"
 )
 
-// train brings a run to its last step. A run whose loss is not finite is a result, not an error: note says so then.
+// train trains a run to its last step. A run whose loss is not finite is a result, not an error: note then says so.
 func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, err error) {
 	rec := r.Recipe
 	after := cmp.Or(l.SaveAfter, 30*time.Second)
@@ -26,7 +26,7 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, 
 		rec.Train.KeepLast = 1
 	}
 	if l.Keep != KeepAll && rec.Train.SaveEvery == saveEvery(rec.Train.Steps) {
-		rec.Train.SaveEvery = 0 // none of them stays: they only have to be young enough to go on from
+		rec.Train.SaveEvery = 0 // none is kept: they only have to be recent enough to continue from
 	}
 	opt := train.Options{Dir: l.dir(r), Data: l.set, Built: true, Device: d, SaveAfter: after, Inexact: l.Inexact, ProbeEvery: l.every(r),
 		Say: func(format string, args ...any) { l.Say(r.Name()+": "+format, args...) },
@@ -41,7 +41,7 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, 
 	return divergence(err)
 }
 
-// divergence is the note about a run that ended in numbers that are not finite; any other error stays one.
+// divergence is the note about a run that diverged; any other error is returned.
 func divergence(err error) (note string, _ error) {
 	if errors.Is(err, train.ErrNotFinite) || errors.Is(err, eval.ErrDiverged) {
 		return err.Error(), nil
@@ -49,7 +49,7 @@ func divergence(err error) (note string, _ error) {
 	return "", err
 }
 
-// saveEvery is the number of steps between checkpoints that --keep all leaves.
+// saveEvery is the number of steps between checkpoints that --keep all keeps.
 func saveEvery(steps int) int { return max(steps/8, 1) }
 
 // every is the number of steps between probes.
@@ -61,7 +61,7 @@ func (l *lab) every(r *Run) int {
 	return max(r.Recipe.Train.Steps/probes, 1)
 }
 
-// report passes a step on, or a task that a run is being asked.
+// report forwards a step, or a task that a run is being asked.
 func (l *lab) report(r *Run, row *train.Row, asked string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,8 +76,8 @@ func (l *lab) report(r *Run, row *train.Row, asked string) {
 	l.Progress(p)
 }
 
-// probe asks the probes of a model in training. Answers go to a store, where a step is a model of its own: a probe
-// that was asked before the process was killed is not asked again.
+// probe runs the probes of a model in training. Answers go to a store, where each step is a separate model: a probe
+// that ran before the process was killed is not repeated.
 func (l *lab) probe(r *Run) train.Probe {
 	return func(ctx context.Context, step int, m *model.Model, tok *tokenizer.Tokenizer) error {
 		defer l.watch.probe(r.Name(), time.Now())
@@ -95,7 +95,7 @@ func (l *lab) probe(r *Run) train.Probe {
 
 func stepName(step int) string { return fmt.Sprintf("step-%09d", step) }
 
-// target is a model of a run as the evaluator takes it.
+// target is a model of a run in the evaluator's form.
 func (l *lab) target(r *Run, m *model.Model, tok *tokenizer.Tokenizer) eval.Target {
 	s := &eval.Subject{Name: r.Name(), Model: m, Tokenizer: tok, Batch: 32}
 	return eval.Target{LM: s, Model: eval.Model{Name: r.Name(), Hash: r.Name(), Context: m.Config.Context,
@@ -113,7 +113,7 @@ func (l *lab) evalOptions(r *Run, store string) eval.Options {
 		}}
 }
 
-// judge asks the trained model the experiment's tasks.
+// judge runs the experiment's tasks with the trained model.
 func (l *lab) judge(ctx context.Context, d device.Device, r *Run) ([]Row, error) {
 	saved, err := train.Open(l.dir(r), func(s string) { l.Say("%s: %s", r.Name(), s) })
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"antiphase/eval"
 )
 
-// tuned is the measure of rows that chooses the learning rate, "" for held-out loss. TuneBy names a task of the
-// experiment, as its --task does or by its first word alone where that is enough, or "probe", the first one; the
-// headline measure of either counts.
+// tuned is the measure of rows that selects the learning rate, "" for held-out loss. TuneBy names a task of the
+// experiment, as given to --task or by its first word if that is unique, or "probe", the first one; the headline
+// measure of either counts.
 func (s *Spec) tuned() (measure string, err error) {
 	switch {
 	case s.TuneBy == "":
@@ -40,7 +40,7 @@ func (s *Spec) tuned() (measure string, err error) {
 	return "", fmt.Errorf("--tune-by: %q can be any of %q; write the one that is meant in full", string(s.TuneBy), found)
 }
 
-// headline is measure, where that has a better and a worse.
+// headline is measure, if it has a direction.
 func (a Ask) headline() (string, error) {
 	t, err := a.task(nil)
 	if err == nil && t.Measures[0].Better == eval.Neither {
@@ -55,7 +55,7 @@ func (a Ask) measure() string {
 	return labelled(t.Name+"."+t.Measures[0].Name, a.setting("needles"), a.setting("queries"))
 }
 
-// setting is the value of a key, from the ask itself or the task's default; "" where the task has no such key.
+// setting is the value of a key, from the ask itself or the task's default; "" if the task has no such key.
 func (a Ask) setting(key string) string {
 	t, _ := a.task(nil) // Check has seen it
 	value := ""
@@ -72,7 +72,7 @@ func (a Ask) setting(key string) string {
 	return value
 }
 
-// labelled adds the settings that tell measures of one task apart.
+// labelled adds the settings that distinguish measures of one task.
 func labelled(name, needles, queries string) string {
 	if needles == "" {
 		return name

@@ -9,7 +9,7 @@ import (
 	"antiphase/layer"
 )
 
-// Variant is an architecture with some settings of its own, under a name: "diff-flat diff model.lambda_init=constant
+// Variant is an architecture with its own settings, under a name: "diff-flat diff model.lambda_init=constant
 // model.lambda_const=0.2". It is a side of the comparison like any architecture, with the same tuning budget.
 type Variant string
 
@@ -38,7 +38,7 @@ func (v Variant) parts() (name, arch string, set []string, err error) {
 func (s *Spec) sides() []string {
 	out := slices.Clone(s.Archs)
 	for _, v := range s.Variants {
-		name, _, _, _ := v.parts() // Check has seen it
+		name, _, _, _ := v.parts() // checked by Check
 		out = append(out, name)
 	}
 	return out

@@ -76,8 +76,8 @@ type lab struct {
 	runs     []Run
 }
 
-// Work brings the experiment to its end, or as far as the context allows: then the error is train.ErrInterrupted, and
-// the same call goes on later. It returns the rows of all finished runs.
+// Work runs the experiment to its end, or as far as the context allows: then the error is train.ErrInterrupted, and the
+// same call continues later. It returns the rows of all finished runs.
 func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	} else if !l.leads() {
 		return nil, interrupted(ctx, worked)
 	}
-	rows, err := l.publish() // what is finished, however far that is
+	rows, err := l.publish() // whatever is finished
 	if err = errors.Join(worked, err); err != nil {
 		return nil, interrupted(ctx, err)
 	}
@@ -116,7 +116,7 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	return rows, nil
 }
 
-// leads says that this process makes the data and writes the rows of all.
+// leads reports whether this process makes the data and writes the rows of all.
 func (l *lab) leads() bool { return l.Rank == 0 }
 
 func (l *lab) wait() error {
@@ -136,7 +136,7 @@ func (l *lab) mine(runs []Run) (out []Run) {
 	return out
 }
 
-// interrupted is the error of work that the context's end cut short.
+// interrupted is the error of work that the end of the context interrupted.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, train.ErrInterrupted) {
 		return fmt.Errorf("%w (%w)", train.ErrInterrupted, err)
@@ -180,7 +180,7 @@ func (l *lab) begin(ctx context.Context) error {
 	return fills(l.set, runs)
 }
 
-// phases does the runs that choose the learning rates, then the rest at those that were chosen.
+// phases runs the runs that select the learning rates, then the rest at the selected rates.
 func (l *lab) phases(ctx context.Context) error {
 	for _, tuning := range []bool{true, false} {
 		rows, err := l.rows()
@@ -191,7 +191,7 @@ func (l *lab) phases(ctx context.Context) error {
 		runs, err := l.spec.Grid(func(size, arch string) (float64, bool) {
 			lr, ok := best[[2]string{size, arch}]
 			if !ok && tuning && l.spec.tuning() {
-				return l.spec.LRs[0], true // which one it will be does not change the number of runs
+				return l.spec.LRs[0], true // the choice does not change the number of runs
 			}
 			return lr, ok
 		})
@@ -212,7 +212,7 @@ func (l *lab) phases(ctx context.Context) error {
 	return nil
 }
 
-// all works on runs, as many at once as there are devices. The first error stops the others, which save.
+// all processes runs, as many at once as there are devices. The first error stops the others, which save.
 func (l *lab) all(ctx context.Context, runs []Run) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -248,7 +248,7 @@ feed:
 	return ctx.Err()
 }
 
-// first is the error that is the cause of the others: one that is no interruption, where there is one.
+// first is the error that caused the others: one that is not an interruption, if there is one.
 func first(errs []error) (out error) {
 	for _, err := range errs {
 		if err != nil && (out == nil || errors.Is(out, train.ErrInterrupted)) {
@@ -258,10 +258,10 @@ func first(errs []error) (out error) {
 	return out
 }
 
-// one trains a run, judges it and writes its rows, if that has not been done.
+// one trains a run, evaluates it and writes its rows, unless that has been done.
 func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 	if l.done(r) {
-		return l.tidy(r) // the process may have been killed before it came to that
+		return l.tidy(r) // the process may have been killed before it
 	}
 	dir := l.dir(r)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -312,13 +312,13 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 
 func (l *lab) dir(r *Run) string { return filepath.Join(l.Dir, "runs", r.Name()) }
 
-// done says whether the run's rows are there.
+// done reports whether the run's rows exist.
 func (l *lab) done(r *Run) bool {
 	_, err := os.Stat(filepath.Join(l.dir(r), rowsName))
 	return err == nil
 }
 
-// count takes stock of what is finished.
+// count updates the totals of finished work.
 func (l *lab) count() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -337,7 +337,7 @@ func (r *Run) tokens() int64 {
 	return int64(t.Steps) * int64(t.Batch*t.SeqLen)
 }
 
-// tidy removes checkpoints that need not stay.
+// tidy removes checkpoints that are not kept.
 func (l *lab) tidy(r *Run) error {
 	if l.Keep != KeepNone {
 		return nil
