@@ -10,8 +10,8 @@ import (
 
 type adamwTask struct {
 	simd.AdamW
-	w, p, m, v, g []float32 // p is the master copy or w itself, none where it is in halves
-	h, low        []uint16  // w in bfloat16, and p's lower halves where h is the upper ones
+	w, p, m, v, g []float32 // p is the master copy or w itself, nil if it is in halves
+	h, low        []uint16  // w in bfloat16, and p's lower halves if h is the upper ones
 	round         bool
 	d             *machine
 }
@@ -37,7 +37,7 @@ func (d *elementwise) AdamW(a *device.AdamW) {
 	d.run((len(t.g)+chunk-1)/chunk, t)
 }
 
-// factors folds the step's constants, in float64, into those of the kernel.
+// factors folds the step's constants, in float64, into the kernel's.
 func factors(a *device.AdamW, gradSq float64) simd.AdamW {
 	rate := tensor.Host[float32](a.Rate)
 	lr, c1, c2 := float64(rate[0]), float64(rate[1]), float64(rate[2])
@@ -56,7 +56,7 @@ func factors(a *device.AdamW, gradSq float64) simd.AdamW {
 
 func (t *adamwTask) tile(i, worker int) {
 	buf := t.d.buf(worker, pieceLen)
-	for c0 := i * chunk; c0 < min((i+1)*chunk, len(t.g)); c0 += pieceLen { // p stays in the first cache between update and rounding
+	for c0 := i * chunk; c0 < min((i+1)*chunk, len(t.g)); c0 += pieceLen { // p stays in L1 between update and rounding
 		c1 := min(c0+pieceLen, len(t.g))
 		if t.low != nil && simd.VectorsBF16() {
 			simd.AdamWSplitStep(t.h[c0:c1], t.low[c0:c1], t.m[c0:c1], t.v[c0:c1], t.g[c0:c1], &t.AdamW)
@@ -68,7 +68,7 @@ func (t *adamwTask) tile(i, worker int) {
 	}
 }
 
-// load is parameters [c0,c1) in float32: as they lie, or in buf.
+// load returns parameters [c0,c1) in float32: in place, or in buf.
 func (t *adamwTask) load(c0, c1 int, buf []float32) []float32 {
 	switch {
 	case t.p != nil:
@@ -81,7 +81,7 @@ func (t *adamwTask) load(c0, c1 int, buf []float32) []float32 {
 	return buf[:c1-c0]
 }
 
-// store gives the weights [c0,c1) their new values p.
+// store sets the weights [c0,c1) to p.
 func (t *adamwTask) store(c0, c1 int, p []float32) {
 	switch {
 	case t.low != nil:

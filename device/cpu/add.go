@@ -9,7 +9,7 @@ import (
 type addTask struct {
 	grid
 	dst, src tensor.Tensor
-	y, x     mat // the same, where neither is float64
+	y, x     mat // the same, if neither is float64
 	d        *machine
 }
 
@@ -26,7 +26,7 @@ func (d *elementwise) Add(dst, src tensor.Tensor) {
 	d.run(d.add.tiles(), &d.add)
 }
 
-// double says that the sum is one of float64.
+// double reports whether the sum is in float64.
 func (t *addTask) double() bool { return t.dst.Type == tensor.F64 || t.src.Type == tensor.F64 }
 
 func (t *addTask) tile(i, worker int) {

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// huge is the size from which memory is mapped on its own: 4 KiB pages cost large matrices dearly in address
-	// translation, and the processor's own fetching stops at their ends, so the kernel is asked for 2 MiB ones.
+	// huge is the size at and above which memory is mapped separately: with 4 KiB pages large matrices suffer from TLB
+	// misses, and the hardware prefetcher stops at page ends, so 2 MiB pages are requested.
 	huge     = 1 << 20
 	hugePage = 2 << 20
 )
 
-// mappings are the device's mapped buffers by address: a buffer begins on a huge page, somewhere inside.
+// mappings are the device's mapped buffers by address: a buffer begins on a huge page inside its mapping.
 type mappings map[uintptr][]byte
 
-// allocate gives fresh zeroed memory that begins on a page.
+// allocate returns zeroed memory that begins on a page.
 func (m *memory) allocate(bytes int) *tensor.Buffer {
 	if bytes < huge {
 		b := aligned(max(bytes, 1))
@@ -35,7 +35,7 @@ func (m *memory) allocate(bytes int) *tensor.Buffer {
 		panic(&tensor.NoMemory{Where: "host", Bytes: bytes, Free: -1, Err: err})
 	}
 	skip := int(-uintptr(unsafe.Pointer(&all[0])) & (hugePage - 1))
-	_ = unix.Madvise(all[skip:skip+room], unix.MADV_HUGEPAGE) // advice: a kernel without huge pages is right too
+	_ = unix.Madvise(all[skip:skip+room], unix.MADV_HUGEPAGE) // only advice: a kernel without huge pages works too
 	b := all[skip : skip+bytes : skip+bytes]
 	if m.mapped == nil {
 		m.mapped = mappings{}
@@ -45,7 +45,7 @@ func (m *memory) allocate(bytes int) *tensor.Buffer {
 	return &tensor.Buffer{Host: b, Addr: addr, Size: bytes}
 }
 
-// freeFor asks for what is left where the answer could matter: asking takes longer than small buffers do.
+// freeFor returns the free memory if it could matter: the query takes longer than small allocations.
 func freeFor(bytes int) int64 {
 	if bytes < 64<<20 {
 		return hostmem.Unknown
@@ -53,7 +53,7 @@ func freeFor(bytes int) int64 {
 	return hostmem.Available()
 }
 
-// release takes it back.
+// release frees it.
 func (m *memory) release(b *tensor.Buffer) {
 	if all, ok := m.mapped[b.Addr]; ok {
 		delete(m.mapped, b.Addr)

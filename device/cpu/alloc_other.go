@@ -8,14 +8,14 @@ import (
 	"antiphase/tensor"
 )
 
-// allocate gives fresh zeroed memory that begins on a page.
+// allocate returns zeroed memory that begins on a page.
 func (m *memory) allocate(bytes int) *tensor.Buffer {
 	b := aligned(max(bytes, 1))
 	return &tensor.Buffer{Host: b, Addr: uintptr(unsafe.Pointer(&b[0])), Size: bytes}
 }
 
-// release takes it back.
+// release frees it.
 func (m *memory) release(b *tensor.Buffer) { *b = tensor.Buffer{} }
 
-// mappings has nothing to hold here.
+// mappings is empty here.
 type mappings struct{}

@@ -7,8 +7,8 @@ import (
 	"antiphase/tensor"
 )
 
-// ArgMax: the lowest column of each row's largest element. One thread reads the rows once, which is little beside the product
-// that made them.
+// ArgMax: the lowest column of each row's largest element. One thread reads the rows once, which is little work
+// compared with the product that made them.
 func (d *elementwise) ArgMax(ids, x tensor.Tensor) {
 	device.CheckArgMax(ids, x, d.Types())
 	d.touch(ids)

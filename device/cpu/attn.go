@@ -7,7 +7,7 @@ import (
 	"antiphase/tensor"
 )
 
-// The attention ops check their arguments and hand them to attn.Engine, in whose terms plain attention is differential
+// The attention ops check their arguments and pass them to attn.Engine, which treats plain attention as differential
 // attention with one map.
 
 // lender is the machine as attn.Pool.
@@ -16,15 +16,15 @@ type lender struct {
 	task attnTask
 }
 
-// attnTask is a task of attention as one of the pool's.
+// attnTask adapts an attention task to the pool.
 type attnTask struct{ attn.Task }
 
 func (t *attnTask) tile(i, worker int) { t.Tile(i, worker) }
 
-// Workers is their number.
+// Workers is the number of workers.
 func (l *lender) Workers() int { return len(l.workers) }
 
-// Run hands tiles 0…n−1 of t to the workers and waits for the last.
+// Run distributes tiles 0…n−1 of t to the workers and waits for all.
 func (l *lender) Run(n int, t attn.Task) {
 	l.task.Task = t
 	l.run(n, &l.task)
@@ -35,7 +35,7 @@ func (l *lender) Buf(worker, n int) []float32      { return l.buf(worker, n) }
 func (l *lender) Scratch(worker int) *simd.Scratch { return l.scratch(worker) }
 func (l *lender) Room(n int) []float32             { return l.room(n) }
 
-// matrix is a tensor as attention takes it.
+// matrix converts a tensor for attention.
 func matrix(t tensor.Tensor) attn.Matrix {
 	m := matOf(t)
 	return attn.Matrix{View: simd.View{X: m.x, H: m.h, Ld: m.ld}, Rows: m.rows, Cols: m.cols}
@@ -59,7 +59,7 @@ func plainArgs(a *device.Attn) attn.Args {
 	return args
 }
 
-// starts are the first keys of rows, nil where there are none.
+// starts are the first keys of rows, nil if absent.
 func starts(t tensor.Tensor) []int32 {
 	if !t.Ok() {
 		return nil

@@ -19,7 +19,7 @@ type biasBackwardTask struct {
 	d  *machine
 }
 
-// colStep is the width of a tile in ops that sum over rows: each column is summed by one worker, from the top down.
+// colStep is the width of a tile in ops that sum over rows: each column is summed by one worker, from top to bottom.
 const colStep = 128
 
 // AddBias: y[n,:] += b[0,:].

@@ -10,7 +10,7 @@ import (
 )
 
 type classifyTask struct {
-	y       mat // logits of the rows at hand, then their gradient
+	y       mat // logits of the current rows, then their gradient
 	targets []int32
 	loss    []float32
 	scale   float64
@@ -21,8 +21,9 @@ type classifyTask struct {
 // maxLogits bounds the logits held at once, in bytes.
 const maxLogits = 128 << 20
 
-// Classify is the output projection with cross-entropy, in chunks of rows: logits, then loss and dlogits in place,
-// then DX = dlogits·W and DW += dlogitsᵀ·X. DW's sum runs over the rows in order, chunk after chunk. With bfloat16 products see classifyBF16.
+// Classify is the output projection with cross-entropy, in chunks of rows: logits, then loss and dlogits in place, then
+// DX = dlogits·W and DW += dlogitsᵀ·X. DW's sum runs over the rows in order, chunk after chunk. See classifyBF16 for
+// bfloat16 products.
 func (d *products) Classify(c *device.Classifier) {
 	c.Check(d.Types())
 	d.touch(c.Loss, c.DX, c.DW)

@@ -10,13 +10,14 @@ import (
 	"antiphase/tensor"
 )
 
-// classifyBF16 is Classify where products have bfloat16 factors: a block of rows meets the classes strip after strip, and what a product leaves
-// in the second cache becomes exponentials there. With s = Σ exp(y − top) along a row,
+// classifyBF16 is Classify with bfloat16 operands: a block of rows processes the classes strip after strip, and the
+// result of a product is turned into exponentials while it is in L2. With s = Σ exp(y − top) along a row,
 //
 //	loss = log s + top − y[target],  e = exp(y − top) − s·onehot,  f = Scale/s,  dy = f·e
 //
-// only e is kept, in bfloat16: f is the same along a row, so that DX = f·(e·W) and DW += eᵀ·(f·X), where f·X is rounded once more. top need only
-// keep exponentials in range. It comes from a coarse grid, 0 nearly always, so that strips need not wait for each other.
+// only e is kept, in bfloat16: f is the same along a row, so that DX = f·(e·W) and DW += eᵀ·(f·X), where f·X is rounded
+// again. top only needs to keep exponentials in range. It comes from a coarse grid, and is almost always 0, so that
+// strips need not wait for each other.
 type classifyBF16 struct {
 	d       *machine
 	g       *gemmBF16
@@ -29,12 +30,12 @@ type classifyBF16 struct {
 	tops    []float32 // [rows, strips]
 	sums    []float32 // [rows, strips]
 	strips  int
-	across  int // strips of a tile
+	across  int // strips per tile
 	ld      int // of a block of logits
 	split   split
 }
 
-// classifyFinish ends a row: it puts its strips together. classifyGrad applies f to rows of x and of the product that dx is made of.
+// classifyFinish combines the strips of a row. classifyGrad applies f to rows of x and of the product for dx.
 type (
 	classifyFinish classifyBF16
 	classifyGrad   struct {
@@ -42,12 +43,12 @@ type (
 		dx, raw   mat
 		scaled, x mat
 		factor    []float32
-		step      int // rows of a tile
+		step      int // rows per tile
 	}
 )
 
 const (
-	// classifyRows × classifyCols is a block of logits: it fills less than half of the second cache.
+	// classifyRows × classifyCols is a block of logits: it fills less than half of L2.
 	classifyRows, classifyCols = 8 * panel, 24 * panel
 	// tops are multiples of classifyGrid. exp(±classifyGrid/2) leaves room for the exponentials of smaller logits.
 	classifyGrid = 64
@@ -88,7 +89,7 @@ func (d *products) classifyBF16(x, w, dx, dw mat, targets []int32, loss []float3
 	}
 }
 
-// lineFloats is the floats of whole cache lines that n bfloat16 values take.
+// lineFloats is the number of floats in the cache lines of n bfloat16 values.
 func lineFloats(n int) int { return (n + 31) / 32 * 16 }
 
 // run computes losses, and e, of rows x. A tile is a block of rows and some strips, enough of them for all workers.
@@ -107,7 +108,7 @@ func (t *classifyBF16) run(x, w mat) {
 	d.run(x.rows, (*classifyFinish)(t))
 }
 
-// tilesAcross is the number of tiles side by side.
+// tilesAcross is the number of tiles in a row of tiles.
 func (t *classifyBF16) tilesAcross() int { return (t.strips + t.across - 1) / t.across }
 
 func (t *classifyBF16) tile(i, worker int) {
@@ -124,13 +125,13 @@ func (t *classifyBF16) tile(i, worker int) {
 	}
 }
 
-// target is row r's, if it has one; it is negative where another rank has the class.
+// target is row r's, if it has one; it is negative if another rank has the class.
 func (t *classifyBF16) target(r int) (class int, ok bool) {
 	class = int(t.targets[r])
 	return class, class >= 0 && class < t.g.c.cols || t.split.on && class == device.Elsewhere
 }
 
-// row takes the logits of a strip into row r.
+// row adds the logits of a strip to row r.
 func (t *classifyBF16) row(r, strip int, y []float32) {
 	class, ok := t.target(r)
 	if !ok {
@@ -200,8 +201,8 @@ func (f *classifyFinish) tile(r, _ int) {
 	}
 }
 
-// shrink gives the exponentials of a strip of row r a top that is higher by so much, and says by which factor. Ones that are nothing beside the
-// row's sum become 0, before they are subnormal numbers, which are slow.
+// shrink rescales the exponentials of a strip of row r to a top that is higher by by, and returns the factor. Values
+// that are negligible in the row's sum become 0, before they become subnormal numbers, which are slow.
 func (t *classifyBF16) shrink(r, strip int, by float32) float32 {
 	const least = 1e-9
 	var f float32

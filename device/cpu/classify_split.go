@@ -7,13 +7,13 @@ import (
 	"antiphase/internal/simd"
 )
 
-// split is the part of a classifier whose classes are split among ranks, see device.Classifier. The zero split is a
-// classifier that has all classes.
+// split is the part of a classifier whose classes are split over ranks, see device.Classifier. The zero split is a
+// classifier with all classes.
 type split struct {
 	on     bool
 	part   []float32 // [2,n]; nil in the second call
 	parts  []float32 // [2P,n]; nil in the first
-	ld, at int       // elements from one line to the next; the first row of a chunk
+	ld, at int       // row pitch in elements; the first row of a chunk
 }
 
 func splitOf(c *device.Classifier) split {
@@ -33,7 +33,7 @@ func (s split) from(n int) split {
 	return s
 }
 
-// put keeps what this rank's classes give row n.
+// put stores the result of this rank's classes for row n.
 func (s *split) put(n int, lse, hit float64) {
 	s.part[s.at+n], s.part[s.ld+s.at+n] = float32(lse), float32(hit)
 }
@@ -52,7 +52,7 @@ func (s *split) all(n int) (lse, hit float64) {
 	return top + math.Log(sum), hit
 }
 
-// losses is the second call where no gradients are asked for: the parts say it all.
+// losses is the second call without gradients: the parts suffice.
 func (s *split) losses(loss []float32, targets []int32) {
 	for n, target := range targets {
 		loss[n] = 0
@@ -63,10 +63,10 @@ func (s *split) losses(loss []float32, targets []int32) {
 	}
 }
 
-// scored says that a row has a target, here or elsewhere.
+// scored reports whether a row has a target, here or on another rank.
 func scored(target int32) bool { return target >= 0 || target == device.Elsewhere }
 
-// splitTile is tile for row n where the classes are split.
+// splitTile is tile for row n if the classes are split.
 func (t *classifyTask) splitTile(n int, y []float32, target int) {
 	if target >= len(y) || !scored(int32(target)) {
 		t.unscored(n, y)

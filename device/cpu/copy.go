@@ -10,11 +10,11 @@ import (
 type copyTask struct {
 	grid
 	dst, src tensor.Tensor
-	to, from mat // dst and src, or nothing where one is float64
+	to, from mat // dst and src, or empty if one is float64
 	d        *machine
 }
 
-// shortRow is the length up to which a row is converted faster in place than by kernels: a layer's λ.
+// shortRow is the length up to which a row is converted faster inline than by kernels: a layer's λ.
 const shortRow = 16
 
 // Copy: dst = src in dst's dtype.
@@ -48,7 +48,7 @@ func (t *copyTask) tile(i, worker int) {
 	}
 }
 
-// narrow rounds a piece of a row. Not NarrowBF16: a copy keeps subnormal numbers.
+// narrow rounds part of a row. Not NarrowBF16: a copy keeps subnormal numbers.
 func (t *copyTask) narrow(dst []uint16, src []float32, worker int) {
 	if len(src) <= shortRow {
 		for i, x := range src {
@@ -62,7 +62,7 @@ func (t *copyTask) narrow(dst []uint16, src []float32, worker int) {
 	simd.SplitBF16(dst, simd.Halves(rest), x)
 }
 
-// place is where element (r,c) of t begins, in bytes.
+// place is the byte offset of element (r,c) of t.
 func place(t tensor.Tensor, r, c int) int { return t.Off + (r*t.Ld+c)*t.Type.Size() }
 
 // widen reads a single row of any float dtype. A float64 holds all of them exactly.

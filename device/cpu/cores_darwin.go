@@ -2,7 +2,7 @@ package cpu
 
 import "syscall"
 
-// mixedCores says that the machine has cores of different speeds, as every Mac with Apple's processors does.
+// mixedCores reports whether the machine has cores of different speeds, as every Mac with Apple's processors does.
 func mixedCores() bool {
 	levels, err := syscall.SysctlUint32("hw.nperflevels")
 	return err == nil && levels > 1

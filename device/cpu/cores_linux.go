@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 )
 
-// mixedCores says that the machine has cores of different speeds: Linux tells what each is worth where they differ.
+// mixedCores reports whether the machine has cores of different speeds: Linux states the capacity of each if they
+// differ.
 func mixedCores() bool {
 	files, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/cpu_capacity")
 	if err != nil {

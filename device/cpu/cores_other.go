@@ -2,5 +2,5 @@
 
 package cpu
 
-// mixedCores says that the machine has cores of different speeds; here nobody tells.
+// mixedCores reports whether the machine has cores of different speeds; unknown here.
 func mixedCores() bool { return false }

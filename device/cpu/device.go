@@ -1,9 +1,10 @@
-// Package cpu is the Device on the host's processor: every op a parallel loop over tiles, computing in float32. Weights and activations are
-// float32 or, by Options.Precision, bfloat16; products take the latter, or int8 weights, as factors.
+// Package cpu is the Device on the host's CPU: every op is a parallel loop over tiles, computing in float32. Weights
+// and activations are float32 or, by Options.Precision, bfloat16; products take the latter, or int8 weights, as
+// operands.
 //
-// A method checks shapes, fills its task (a struct that lives in the Device, so that a step allocates nothing) and
-// hands the tiles to a fixed pool of workers; the tile function does the work with internal/simd. However
-// tiles are cut, each output element is one chain of operations in a fixed order, or partial sums cut by shape alone: results do not
+// A method checks shapes, fills its task (a struct in the Device, so that a step allocates nothing) and distributes the
+// tiles to a fixed pool of workers; the tile function does the work with internal/simd. However tiles are divided, each
+// output element is one chain of operations in a fixed order, or partial sums divided by shape alone: results do not
 // depend on the number of workers. Work is finished when a method returns; Sync only reports faults.
 package cpu
 
@@ -17,10 +18,10 @@ import (
 	"antiphase/tensor"
 )
 
-// Options say how to use the machine.
+// Options configure the device.
 type Options struct {
 	Threads   int       // workers; 0 means GOMAXPROCS
-	Precision Precision // of products; float32 unless said otherwise
+	Precision Precision // of products; default float32
 }
 
 // Device is the host's processor. It is used by one goroutine at a time. Its ops are grouped by what they work on; all
@@ -76,7 +77,7 @@ type (
 		classifyGrad   classifyGrad
 
 		logits               region // Classify's chunk
-		maxPacked, maxLogits int    // see the constants; a test makes them small
+		maxPacked, maxLogits int    // see the constants; tests make them small
 	}
 
 	// attention ops are attn.Engine's, and the small ones around it.
@@ -97,7 +98,7 @@ func New(o Options) *Device {
 	}
 }
 
-// Name says what this is.
+// Name describes the device.
 func (d *Device) Name() string {
 	return fmt.Sprintf("cpu: %d threads, %s, %s", len(d.workers), simd.Name(), d.precision)
 }
@@ -111,7 +112,7 @@ func (d *Device) Close() error {
 	return nil
 }
 
-// Wrote marks what is packed of t as out of date.
+// Wrote marks packed copies of t as stale.
 func (d *Device) Wrote(t tensor.Tensor) { d.touch(t) }
 
 // f32 is the memory of a float32 tensor, nil for an absent one.
@@ -125,7 +126,7 @@ func f32(t tensor.Tensor) []float32 {
 // i32 is the memory of an int32 tensor.
 func i32(t tensor.Tensor) []int32 { return tensor.Host[int32](t) }
 
-// aligned cuts page-aligned memory of n bytes out of the Go heap.
+// aligned takes page-aligned memory of n bytes from the Go heap.
 func aligned(n int) []byte {
 	const page = 4096
 	raw := make([]byte, n+page)

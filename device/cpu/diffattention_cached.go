@@ -5,7 +5,7 @@ import (
 	"antiphase/tensor"
 )
 
-// DiffAttentionCached attends from single rows to the cache, V read once for both maps.
+// DiffAttentionCached attends from single rows to the cache, reading V once for both maps.
 func (d *attention) DiffAttentionCached(a *device.DiffAttn, c *device.Cache, slot, pos tensor.Tensor) {
 	a.CheckCached(c, slot, pos, d.Types())
 	d.touch(a.Out, a.Raw, a.Rstd)

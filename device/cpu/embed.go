@@ -29,7 +29,8 @@ func (d *rowOps) Embed(out, table, ids tensor.Tensor) {
 	d.run(d.embed.tiles(), &d.embed)
 }
 
-// checkIDs says that all ids are in [0,n), or Elsewhere where that is allowed, and records a fault for the first that is not.
+// checkIDs reports whether all ids are in [0,n), or Elsewhere if allowed, and records a fault for the first that is
+// not.
 func (d *rowOps) checkIDs(op string, ids []int32, n int, elsewhere bool) bool {
 	for i, id := range ids {
 		if (id < 0 || int(id) >= n) && !(elsewhere && id == device.Elsewhere) {

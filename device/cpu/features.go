@@ -7,9 +7,9 @@ import (
 	"antiphase/internal/simd"
 )
 
-// Features lists what the kernels use of this processor: the implementation picked first, then, in brackets, the
-// others that it can run. The environment variable ANTIPHASE_SIMD (amx, avx512bf16, avx512, avxvnni, avx2, neonbf16, neon or generic) picks another one; a name
-// that this machine cannot run is listed last and has no effect.
+// Features lists the kernels available on this processor: the selected implementation first, then, in brackets, the
+// others that it can run. The environment variable ANTIPHASE_SIMD (amx, avx512bf16, avx512, avxvnni, avx2, neonbf16,
+// neon or generic) selects another one; a name that this machine cannot run is listed last and has no effect.
 func Features() []string {
 	picked := simd.Name()
 	out := []string{picked}

@@ -2,15 +2,15 @@ package cpu
 
 import "antiphase/tensor"
 
-// chunk is the number of elements in one tile of an elementwise op: 64 KiB of float32, enough to hide the handout
-// and small enough to stay in the second cache between the passes of one tile.
+// chunk is the number of elements in one tile of an elementwise op: 64 KiB of float32, enough to amortise the
+// distribution and small enough to stay in L2 between the passes of one tile.
 const chunk = 16384
 
-// grid cuts a rows × cols matrix into tiles of about chunk elements, by shape alone.
+// grid divides a rows × cols matrix into tiles of about chunk elements, by shape alone.
 type grid struct {
 	rows, cols       int
 	rowStep, colStep int
-	across           int // tiles side by side
+	across           int // tiles per row of tiles
 }
 
 func gridOf(rows, cols int) grid {
@@ -20,7 +20,7 @@ func gridOf(rows, cols int) grid {
 	return g
 }
 
-// tiles is their number.
+// tiles is the number of tiles.
 func (g *grid) tiles() int { return (g.rows + g.rowStep - 1) / g.rowStep * g.across }
 
 // bounds are those of tile i: rows [r0,r1), columns [c0,c1).
@@ -29,22 +29,22 @@ func (g *grid) bounds(i int) (r0, r1, c0, c1 int) {
 	return r0, min(r0+g.rowStep, g.rows), c0, min(c0+g.colStep, g.cols)
 }
 
-// pieceLen is the number of elements that an op works on at once: three pieces of float32 stay in the first cache.
+// pieceLen is the number of elements that an op processes at once: three pieces of float32 stay in L1.
 const pieceLen = 1024
 
-// pieces walks over a tile: columns [c0,c1) of row r, at most pieceLen of them at a time.
+// pieces iterates over a tile: columns [c0,c1) of row r, at most pieceLen of them at a time.
 type pieces struct {
 	r, c0, c1       int
 	rows, from, end int
 }
 
-// pieces is the walk over tile i.
+// pieces is the iteration over tile i.
 func (g *grid) pieces(i int) pieces {
 	r0, r1, c0, c1 := g.bounds(i)
 	return pieces{r: r0 - 1, c1: c1, rows: r1, from: c0, end: c1}
 }
 
-// next steps to the next piece, or says that there is none.
+// next moves to the next piece, and reports whether there is one.
 func (p *pieces) next() bool {
 	p.c0 = p.c1
 	if p.c0 == p.end {
@@ -75,7 +75,7 @@ func (d *machine) reserve(n int) {
 	}
 }
 
-// flat turns tensors that are all dense into single rows, so that narrow ones are cut into full tiles too.
+// flat turns tensors that are all dense into single rows, so that narrow ones are also divided into full tiles.
 func flat(ts ...*tensor.Tensor) {
 	for _, t := range ts {
 		if !t.Dense() {

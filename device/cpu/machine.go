@@ -10,20 +10,20 @@ import (
 	"antiphase/tensor"
 )
 
-// machine is what all ops share: workers, memory, and the precision of products.
+// machine is the state that all ops share: workers, memory, and the precision of products.
 type machine struct {
 	memory
 	pool    *pool
 	workers []worker
 	shared  region // operands and partial sums that all workers read
 	fault   error  // first fault since the last Sync
-	trail   trail  // in which order decoding reads weights
+	trail   trail  // order in which decoding reads weights
 
 	precision Precision
 	act       tensor.DType // of weights and activations
 }
 
-// worker is what one thread of the pool owns.
+// worker is the state owned by one thread of the pool.
 type worker struct {
 	scratch simd.Scratch
 	buf     []float32
@@ -38,7 +38,7 @@ func newMachine(o Options) *machine {
 	return &machine{pool: newPool(n), workers: make([]worker, n), precision: o.Precision, act: o.Precision.act()}
 }
 
-// Types: a cache holds the factors of products.
+// Types: a cache has the precision of product operands.
 func (d *machine) Types() device.Types {
 	return device.Types{Act: d.act, Stat: tensor.F32, Cache: d.Products(), OddRows: true}
 }
@@ -53,14 +53,14 @@ func (d *machine) Sync() error {
 // fail records a fault, unless there is an earlier one.
 func (d *machine) fail(err error) { d.fault = cmp.Or(d.fault, err) }
 
-// Alloc gives fresh zeroed memory that begins on a page.
+// Alloc returns zeroed memory that begins on a page.
 func (d *machine) Alloc(bytes int) *tensor.Buffer {
 	b := d.allocate(bytes)
-	d.forget(b) // the collector may give out again what was never given back
+	d.forget(b) // the garbage collector may reuse memory that was never freed
 	return b
 }
 
-// Free takes it back.
+// Free releases it.
 func (d *machine) Free(b *tensor.Buffer) {
 	d.forget(b)
 	clear(d.trail.next)
@@ -99,19 +99,19 @@ func mustBytes(verb string, t tensor.Tensor, n int) {
 	}
 }
 
-// run hands tiles 0…n−1 of t to the workers and waits for the last.
+// run distributes tiles 0…n−1 of t to the workers and waits for all.
 func (d *machine) run(n int, t task) { d.pool.run(n, t) }
 
-// scratch is the worker's room for packed operands.
+// scratch is the worker's memory for packed operands.
 func (d *machine) scratch(worker int) *simd.Scratch { return &d.workers[worker].scratch }
 
-// buf is n floats of the worker's own, valid until its next call; their content is arbitrary.
+// buf is n floats owned by the worker, valid until its next call; their content is arbitrary.
 func (d *machine) buf(worker, n int) []float32 { return simd.Grow(&d.workers[worker].buf, n) }
 
-// room is n floats that all workers may see, valid until the next call; their content is arbitrary.
+// room is n floats shared by all workers, valid until the next call; their content is arbitrary.
 func (d *machine) room(n int) []float32 { return d.shared.floats(&d.memory, n) }
 
-// region is memory of the device's own that only grows.
+// region is memory owned by the device that only grows.
 type region struct{ buf *tensor.Buffer }
 
 func (r *region) floats(m *memory, n int) []float32 {

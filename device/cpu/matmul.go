@@ -8,23 +8,23 @@ import (
 	"antiphase/tensor"
 )
 
-// gemm is one matrix product in progress. A is packed once, by all workers, into shared memory, unless its rows can be read as they
-// lie; then every tile of C packs its own columns of B, a run of k at a time, and multiplies all its rows of A by them. Where several tiles share
-// their columns, B is packed beside A in the first pass. An element of C is one chain of
-// multiply-adds in the order of k (see simd.Gemm), so tiles may be cut to fit the number of workers.
+// gemm is one matrix product in progress. A is packed once, by all workers, into shared memory, unless its rows can be
+// read in place; then every tile of C packs its own columns of B, a run of k at a time, and multiplies all its rows of
+// A by them. If several tiles share their columns, B is packed together with A in the first pass. An element of C is
+// one chain of multiply-adds in the order of k (see simd.Gemm), so tiles may be sized by the number of workers.
 type gemm struct {
 	d              *machine
 	c, a, b        []float32
 	ldc, lda, ldb  int
 	transA, transB bool
-	accumulate     bool // of the block of k at hand
+	accumulate     bool // of the current block of k
 
-	m, n, k    int // the block at hand: rows [i0,i0+m), run [p0,p0+k) of a larger product
+	m, n, k    int // the current block: rows [i0,i0+m), run [p0,p0+k) of a larger product
 	i0, p0     int
-	packed     []float32 // runs of k one after the other, each a packed A of m rows; nil where rows of A are read as they lie
-	packedB    []float32 // runs of k one after the other, each a packed B of n columns; nil where tiles pack their own
+	packed     []float32 // runs of k one after the other, each a packed A of m rows; nil if rows of A are read in place
+	packedB    []float32 // runs of k one after the other, each a packed B of n columns; nil if tiles pack their own
 	mc, nc, kc int       // tile of C, run of k
-	own        bool      // tiles pack their own rows of A, in place of the first pass
+	own        bool      // tiles pack their own rows of A, instead of the first pass
 }
 
 // gemmPack packs A, gemmPackRight packs B; gemmTiles computes C; gemmSkinny computes a C of very few rows. All are views of one gemm.
@@ -35,7 +35,7 @@ type (
 	gemmSkinny    gemm
 )
 
-// maxPacked bounds the packed A, in elements: larger products go block by block.
+// maxPacked bounds the packed A, in elements: larger products are done in blocks.
 const maxPacked = 4 << 20
 
 // MatMul: c = op(a)·op(b), or c += with Accumulate.
@@ -49,7 +49,7 @@ func (d *products) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 	d.gemm(matOf(c), matOf(a), matOf(b), k, op)
 }
 
-// gemm is MatMul on matrices of the right shapes.
+// gemm is MatMul on matrices of valid shapes.
 func (d *products) gemm(c, a, b mat, k int, op device.MatMul) {
 	if c.rows == 0 || c.cols == 0 {
 		return
@@ -86,8 +86,8 @@ func (d *products) gemm(c, a, b mat, k int, op device.MatMul) {
 	}
 }
 
-// skinny is the product of decoding: few rows times a weight. The weight is read once, unpacked, in pieces of whole
-// rows of W; the sums are those of the tiles, bit for bit.
+// skinny is the product of decoding: few rows times a weight. The weight is read once, unpacked, in ranges of whole
+// rows of W; the sums are bit-identical to those of the tiles.
 func (d *products) skinny(c, a, b mat, k int, accumulate bool) {
 	g := &d.matmul
 	*g = gemm{d: d.machine, c: c.x, a: a.x, b: b.x, ldc: c.ld, lda: a.ld, ldb: b.ld,
@@ -107,7 +107,7 @@ func (g *gemmSkinny) tile(i, worker int) {
 // packPanels is the panels of A or B in one tile of packing.
 const packPanels = 4
 
-// block runs both passes over the block at hand.
+// block runs both passes over the current block.
 func (g *gemm) block() {
 	g.cut()
 	sizeA, sizeB := simd.SizeA(g.m, g.k), simd.SizeB(g.k, g.n)
@@ -134,18 +134,18 @@ func (g *gemm) block() {
 // packTiles is the number of tiles of packing across an operand.
 func packTiles(across, width int) int { return (across + packPanels*width - 1) / (packPanels * width) }
 
-// ownColumns is the most columns of C for which tiles pack their own rows of A, ownRows the rows of such a tile and ownRun its run of k: rows and
-// columns together fill less than the second cache.
+// ownColumns is the maximum number of columns of C for which tiles pack their own rows of A, ownRows the rows of such a
+// tile and ownRun its run of k: rows and columns together fill less than L2.
 const ownColumns, ownRows, ownRun = 512, 168, 384
 
-// cut picks the tile of C and the run of k. A wide tile lets a panel of A, fetched from the third cache, meet many
-// columns of B; 192 × KC of them fill less than a third of the second cache. Few rows of A (decoding) are bound by reading B:
-// there a narrow piece is packed and used while it is in the first cache. A gradient of few columns goes by strips of rows: each is packed where it is
-// used, so that the larger factor never goes to memory a second time.
+// cut picks the tile of C and the run of k. A wide tile uses a panel of A, fetched from L3, for many columns of B; 192
+// × KC of them fill less than a third of L2. Few rows of A (decoding) are bound by reading B: there a narrow part is
+// packed and used while it is in L1. A gradient of few columns is done in strips of rows: each is packed where it is
+// used, so that the larger operand is not written to memory again.
 func (g *gemm) cut() {
 	const wide = 192
 	mr, nr := simd.MR(), simd.NR()
-	want := 4 * len(g.d.workers) // tiles, so that a slow worker does not hold up the rest for long
+	want := 4 * len(g.d.workers) // tiles, so that a slow worker does not delay the rest for long
 	switch {
 	case g.m <= mr:
 		g.mc, g.nc, g.kc = g.m, nr, evenRun(g.k, simd.KC/3)
@@ -162,7 +162,7 @@ func (g *gemm) cut() {
 	}
 }
 
-// evenRun cuts k into runs of at most limit, a multiple of 16, of about the same length.
+// evenRun divides k into runs of at most limit, a multiple of 16, of about the same length.
 func evenRun(k, limit int) int {
 	runs := (k + limit - 1) / limit
 	return ((k+runs-1)/runs + 15) / 16 * 16
@@ -182,7 +182,7 @@ func (g *gemmPackRight) tile(i, _ int) {
 	simd.PackB(g.packedB[simd.SizeB(p0, g.n)+c0*depth:], depth, cols, g.b[(*gemm)(g).atB(p0, c0):], g.ldb, g.transB)
 }
 
-// atA and atB are where element (r,p) of the block's A and (p,c) of its B lie.
+// atA and atB are the offsets of element (r,p) of the block's A and (p,c) of its B.
 func (g *gemm) atA(r, p int) int {
 	if g.transA {
 		return (g.p0+p)*g.lda + g.i0 + r

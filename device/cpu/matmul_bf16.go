@@ -8,10 +8,11 @@ import (
 	"antiphase/tensor"
 )
 
-// gemmBF16 is one product of bfloat16 factors in progress. B is packed whole: a weight once for all products in a row
-// (see weights), an activation by all workers for this one. A tile of C goes through k in runs. Rows of A are multiplied as they lie
-// if they can be. Else a tile packs the block of rows of a run just before it multiplies it, so that it is in the second cache and no activation is
-// written to memory a second time; where there are too few rows for tiles across all of C, A is packed first, by all.
+// gemmBF16 is one product of bfloat16 operands in progress. B is packed whole: a weight once for consecutive products
+// (see weights), an activation by all workers for this one. A tile of C processes k in runs. Rows of A are multiplied
+// in place if possible. Otherwise a tile packs the block of rows of a run just before it multiplies it, so that it is
+// in L2 and no activation is written to memory again; if there are too few rows for tiles across all of C, A is packed
+// first, by all workers.
 type gemmBF16 struct {
 	d              *machine
 	c, a, b        mat
@@ -19,13 +20,13 @@ type gemmBF16 struct {
 	accumulate     bool
 	far            bool
 	direct         bool // A is not packed
-	parts          bool // the sums of a tile stay in the second cache between runs
+	parts          bool // the sums of a tile stay in L2 between runs
 	k, run         int
 	mb, nb         int      // tile of C
-	pa, pb         []uint16 // packed operands; pa, run after run, is empty where tiles pack their own
+	pa, pb         []uint16 // packed operands; pa, run after run, is empty if tiles pack their own
 }
 
-// gemmPackB and gemmPackA pack a piece of an operand each, gemmTilesBF16 computes C. All are views of one gemmBF16.
+// gemmPackB and gemmPackA each pack part of an operand, gemmTilesBF16 computes C. All are views of one gemmBF16.
 type (
 	gemmPackB     gemmBF16
 	gemmPackA     gemmBF16
@@ -34,21 +35,21 @@ type (
 
 const (
 	panel = simd.PanelBF16
-	// runBF16 is the longest run of k where sums go to C behind each; runPart where they stay in the second cache, beside the run's blocks
-	// of A and B.
+	// runBF16 is the longest run of k if sums are written to C after each; runPart if they stay in L2, together with
+	// the run's blocks of A and B.
 	runBF16, runPart = 1024, 512
-	// leastRows and mostRows bound the height of a tile. What it packs of A fills a quarter of the second cache; the higher, the fewer
-	// times B is fetched from the third.
+	// leastRows and mostRows bound the height of a tile. Its packed A fills a quarter of L2; the higher the tile, the
+	// less often B is fetched from L3.
 	leastRows, mostRows = 4 * panel, 8 * panel
-	// manyColumns are better cut than rows.
+	// manyColumns are better divided than rows.
 	manyColumns = 512
-	// farBytes is the size of C from which it is written around the caches: half of the second one's.
+	// farBytes is the size of C above which it is written with non-temporal stores: half of L2.
 	farBytes = 1 << 20
 	// packSpan is the rows, columns or elements of k in one tile of packing.
 	packSpan = 2 * panel
 )
 
-// gemmBF16 is MatMul with factors rounded to bfloat16, on matrices of the right shapes, none of them empty.
+// gemmBF16 is MatMul with operands rounded to bfloat16, on matrices of valid shapes, none of them empty.
 func (d *products) gemmBF16(c, a, b mat, k int, op device.MatMul) {
 	if op.TransA && !op.TransB && c.h == nil {
 		d.gradBF16(c, a, b, k, op.Accumulate)
@@ -71,7 +72,7 @@ func (d *products) gemmBF16(c, a, b mat, k int, op device.MatMul) {
 	d.run(down*across, (*gemmTilesBF16)(g))
 }
 
-// packRight packs B, unless that is a weight that is packed already; packLeft packs A where tiles do not do so themselves.
+// packRight packs B, unless it is a weight that is already packed; packLeft packs A if tiles do not pack their own.
 func (g *gemmBF16) packRight() {
 	if fresh := g.reserve(); fresh {
 		return
@@ -89,8 +90,8 @@ func (g *gemmBF16) packLeft() {
 	}
 }
 
-// cut picks the run of k and the tile of C, a few for each worker, whose cores may differ in speed: a block of rows across all
-// columns if there are rows enough, else part of the columns too.
+// cut picks the run of k and the tile of C, a few for each worker, because cores may differ in speed: a block of rows
+// across all columns if there are enough rows, otherwise part of the columns.
 func (g *gemmBF16) cut() {
 	g.nb, g.mb = g.c.cols, mostRows
 	for g.k > runBF16 && !simd.PartBF16(g.mb, g.nb) && g.mb > leastRows {
@@ -120,7 +121,7 @@ func (g *gemmBF16) cutRun() {
 	g.run = (evenRun(g.k, longest) + panel - 1) / panel * panel
 }
 
-// reserve finds room for packed operands and for what the workers need. fresh says that B is packed already.
+// reserve allocates packed operands and the workers' memory. fresh means that B is already packed.
 func (g *gemmBF16) reserve() (fresh bool) {
 	sizeA, sizeB := 0, 0
 	if g.nb < g.c.cols && !g.direct {
@@ -163,7 +164,7 @@ func (g *gemmPackA) tile(i, _ int) {
 	}
 }
 
-// blockA is where rows from r on of the run at p lie in pa.
+// blockA is the part of pa with rows starting at r of the run at p.
 func (g *gemmBF16) blockA(r, p int) []uint16 {
 	return g.pa[simd.SizeBF16(g.c.rows, p)+simd.SizeBF16(r, min(g.run, g.k-p)):]
 }

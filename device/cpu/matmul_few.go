@@ -6,15 +6,15 @@ import (
 	"antiphase/internal/simd"
 )
 
-// gemmFew is the product of decoding, few rows times a packed weight, whose cost is reading the weight once. The rows are
-// rounded to bfloat16 and kept wide; a tile is a range of columns.
+// gemmFew is the product of decoding, few rows times a packed weight; the cost is reading the weight once. The rows are
+// rounded to bfloat16 and kept in float32; a tile is a range of columns.
 type gemmFew struct {
 	d          *machine
 	c, a       mat
 	accumulate bool
 	k          int
 	rows       []float32 // [c.rows, k up to whole steps]
-	sums       []float32 // [c.rows, c.cols] where C is bfloat16
+	sums       []float32 // [c.rows, c.cols] if C is bfloat16
 	pb         []uint16
 	nb         int
 }

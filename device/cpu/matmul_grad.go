@@ -7,10 +7,11 @@ import (
 	"antiphase/internal/simd"
 )
 
-// gemmGrad is the gradient of a weight, c = aᵀ·b: both factors are activations [k,·], k the tokens, and larger than C. Tiles of C go through
-// the tokens in runs. A tile packs its columns of the wider factor, a run at a time, just before it multiplies them, and keeps its sums in the
-// second cache until the last run. The narrower factor is packed once for all tiles, each run of it by the workers that come to need it first.
-// However C is cut, an element is one chain of additions in the order of tokens.
+// gemmGrad is the gradient of a weight, c = aᵀ·b: both operands are activations [k,·], k the tokens, and larger than C.
+// Tiles of C process the tokens in runs. A tile packs its columns of the wider operand, a run at a time, just before it
+// multiplies them, and keeps its sums in L2 until the last run. The narrower operand is packed once for all tiles, each
+// run of it by the workers that need it first. However C is divided, an element is one chain of additions in the order
+// of tokens.
 type gemmGrad struct {
 	d          *machine
 	c, a, b    mat
@@ -22,16 +23,16 @@ type gemmGrad struct {
 	runs       []gradRun
 }
 
-// gradRun counts the pieces of a run of the narrower factor that were begun and that are packed.
+// gradRun counts the pieces of a run of the narrower operand that were begun and that are packed.
 type gradRun struct{ next, done atomic.Int32 }
 
 const (
-	// runGrad is the length of a run where there are several: a panel of it stays in the first cache.
+	// runGrad is the length of a run if there are several: a panel of it stays in L1.
 	runGrad = 512
-	// gradAcross bounds a tile across the wider factor, gradAlong along the narrower one where there are several runs. gradLeast is how narrow
-	// tiles become where there are many workers.
+	// gradAcross bounds a tile across the wider operand, gradAlong along the narrower one if there are several runs.
+	// gradLeast is the smallest width of tiles with many workers.
 	gradAcross, gradAlong, gradLeast = 8 * panel, 12 * panel, 2 * panel
-	// manyTiles for each worker need not be evenly many.
+	// manyTiles per worker need not be balanced.
 	manyTiles = 4
 )
 
@@ -56,8 +57,8 @@ func (d *products) gradBF16(c, a, b mat, k int, accumulate bool) {
 	d.run((c.rows+g.mb-1)/g.mb*((c.cols+g.nb-1)/g.nb), g)
 }
 
-// cut picks the run and the tile of C: as many strips across the wider factor as are needed, and more until they are
-// even among the workers, unless those get many.
+// cut picks the run and the tile of C: as many strips across the wider operand as are needed, and more until they are
+// balanced among the workers, unless there are many per worker.
 func (g *gemmGrad) cut() {
 	wide, narrow, workers := max(g.c.rows, g.c.cols), min(g.c.rows, g.c.cols), len(g.d.workers)
 	g.run = g.k
@@ -75,7 +76,7 @@ func (g *gemmGrad) cut() {
 	}
 }
 
-// pack packs columns from i on, n of them, of tokens p … p+k−1 of a factor into an operand that is depth along k.
+// pack packs n columns, starting at i, of tokens p … p+k−1 of an operand into one that is depth along k.
 func (g *gemmGrad) pack(dst []uint16, right bool, i, n, p, k, depth int) {
 	x := &g.a
 	if right {
@@ -84,7 +85,8 @@ func (g *gemmGrad) pack(dst []uint16, right bool, i, n, p, k, depth int) {
 	simd.PackDownBF16(dst, n, k, x.at(p, i), depth, right)
 }
 
-// sharedRun is the run at p of the narrower factor, packed, from column i on. What nobody has begun with is packed here; for the rest it waits.
+// sharedRun is the run at p of the narrower operand, packed, starting at column i. It packs pieces that no worker has
+// begun and waits for the rest.
 func (g *gemmGrad) sharedRun(i, p int) []uint16 {
 	narrow, k := min(g.c.rows, g.c.cols), min(g.run, g.k-p)
 	run, pieces := &g.runs[p/g.run], int32((k+packSpan-1)/packSpan)
@@ -99,7 +101,7 @@ func (g *gemmGrad) sharedRun(i, p int) []uint16 {
 	}
 	for turn := 1; run.done.Load() < pieces; turn++ {
 		if turn%1024 == 0 {
-			runtime.Gosched() // the worker may be waiting for this very processor
+			runtime.Gosched() // the other worker may be waiting for this processor
 		}
 	}
 	return packed[simd.SizeBF16(i, k):]
@@ -122,7 +124,7 @@ func (g *gemmGrad) tile(i, worker int) {
 			pa = simd.Halves(s.A(simd.FloatsBF16(m, k)))
 			g.pack(pa, false, r, m, p, k, k)
 		}
-		// A gradient is not read soon: it goes around the caches.
+		// A gradient is not read soon: non-temporal stores.
 		simd.GemmPartBF16(m, n, k, pa, pb, k, g.c.at(r, j), g.accumulate, true, p == 0, p+k == g.k, s)
 	}
 }

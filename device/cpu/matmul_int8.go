@@ -5,12 +5,12 @@ import (
 	"antiphase/internal/simd"
 )
 
-// gemmInt8 is y = x·Wᵀ with W as bytes: rows of x are rounded to 16 bits, and the sums are exact integers (see simd.GemmInt8), so that
-// a row's bits depend on nothing but the row. W is packed once, as other weights are. Rows go block by block: packed by all workers,
-// then a tile is the block and a range of columns.
+// gemmInt8 is y = x·Wᵀ with int8 W: rows of x are rounded to 16 bits, and the sums are exact integers (see
+// simd.GemmInt8), so a row's bits depend only on the row. W is packed once, like other weights. Rows are processed in
+// blocks: packed by all workers, then a tile is the block and a range of columns.
 type gemmInt8 struct {
 	d       *machine
-	c, a, b mat // c and a: the block at hand
+	c, a, b mat // c and a: the current block
 	k       int
 	x       simd.RowsInt8
 	w       simd.ColumnsInt8
@@ -26,13 +26,13 @@ type (
 )
 
 const (
-	// rowsInt8 is the rows of a block, which is in the second cache.
+	// rowsInt8 is the number of rows of a block, which is in L2.
 	rowsInt8 = 256
-	// packRows is the rows of x in one tile of packing.
+	// packRows is the number of rows of x in one tile of packing.
 	packRows = simd.PanelRowsInt8
 )
 
-// gemmInt8 multiplies matrices of the right shapes, none of them empty. Sums that are too long for it are those of bfloat16.
+// gemmInt8 multiplies matrices of valid shapes, none of them empty. Sums that are too long for int8 use bfloat16.
 func (d *products) gemmInt8(c, a, b mat, k int) {
 	if k > simd.MaxKInt8 {
 		d.gemmBF16(c, a, b, k, device.MatMul{TransB: true})
@@ -60,7 +60,8 @@ func (d *products) gemmInt8(c, a, b mat, k int) {
 	}
 }
 
-// cut picks the columns of a tile, some tiles for each worker, whose cores may differ in speed: more where one row meets columns in groups.
+// cut picks the columns of a tile, several tiles per worker, because cores may differ in speed: more if one row
+// processes columns in groups.
 func (g *gemmInt8) cut() {
 	step, tiles := 2*panel, 4*len(g.d.workers)
 	if g.c.rows == 1 {

@@ -2,22 +2,22 @@ package cpu
 
 import "time"
 
-// paces know how fast workers are, on machines with cores of two speeds. Tiles are handed out as they are asked for, so a slow core takes fewer of
-// them; but the last one that it takes may keep all others waiting. A worker therefore leaves the rest to the others when they will
-// be done with all of it before it would be with one. Which worker computes a tile never shows in its bits.
+// paces measure the speed of workers, on machines with cores of two speeds. Tiles are distributed on demand, so a slow
+// core takes fewer of them; but its last tile may keep all others waiting. A worker therefore leaves the rest to the
+// others if they will finish all of it before it would finish one. Which worker computes a tile never affects its bits.
 type paces struct {
 	of []pace
-	on bool // only where cores differ: the clock is read twice a tile
+	on bool // only if cores differ: the clock is read twice per tile
 }
 
 type pace struct {
-	slow  float64 // times as slow as the fastest, of late; written between runs
+	slow  float64 // recent slowdown relative to the fastest; written between runs
 	tiles int
 	time  time.Duration // of this run's tiles
 	_     [40]byte      // workers do not share cache lines
 }
 
-// slowCore is how much slower than the fastest a worker must be for leaving anything to others.
+// slowCore is the slowdown above which a worker leaves tiles to others.
 const slowCore = 1.5
 
 func newPaces(workers int, on bool) paces {
@@ -34,7 +34,7 @@ func (p *paces) took(worker int, d time.Duration) {
 	p.of[worker].time += d
 }
 
-// learn looks back on a run, when nobody is at work.
+// learn updates the speeds after a run, when no worker is running.
 func (p *paces) learn() {
 	least := time.Duration(1 << 62)
 	for w := range p.of {
@@ -46,14 +46,14 @@ func (p *paces) learn() {
 		x := &p.of[w]
 		if x.tiles > 0 {
 			x.slow = (3*x.slow + float64(x.time)/float64(x.tiles)/float64(least)) / 4
-		} else if x.slow > 1 { // it may have moved to another core, and is worth another trial some time
+		} else if x.slow > 1 { // it may have moved to another core, so try it again occasionally
 			x.slow = max(1, 0.99*x.slow)
 		}
 		x.tiles, x.time = 0, 0
 	}
 }
 
-// yields says that a worker had better leave the tiles that are left to the others. The fastest never does.
+// yields reports whether a worker should leave the remaining tiles to the others. The fastest never does.
 func (p *paces) yields(worker, left int) bool {
 	mine, least, rate := p.of[worker].slow, p.of[worker].slow, 0.0
 	for w := range p.of {
@@ -62,6 +62,6 @@ func (p *paces) yields(worker, left int) bool {
 			least = min(least, p.of[w].slow)
 		}
 	}
-	underWay := float64(len(p.of)-1) / 2 // tiles: half of each that others are at
+	underWay := float64(len(p.of)-1) / 2 // tiles: half of each that others are working on
 	return mine > slowCore*least && mine*rate > float64(left)+underWay
 }

@@ -11,7 +11,8 @@ import (
 	"antiphase/internal/simd"
 )
 
-// Peaks are the names that Peak takes here, such as "avx512 fp32", "amx bf16", "neon fp32" and "neon int8"; none without assembly.
+// Peaks lists the names that Peak accepts here, such as "avx512 fp32", "amx bf16", "neon fp32" and "neon int8"; none
+// without assembly.
 func Peaks() []string {
 	var names []string
 	for _, p := range simd.Peaks() {
@@ -31,8 +32,8 @@ var loopsOf = map[string][2]string{
 	"neon":       {"neon fp32", "neon fp32"},
 }
 
-// PeakOf names the loop that bounds products at a precision with the implementation in use; "" where that is plain Go. Int8 takes two products
-// of bytes, as fast together as one of bfloat16.
+// PeakOf names the loop that bounds products at a precision with the implementation in use; "" for plain Go. Int8 takes
+// two byte products, together as fast as one of bfloat16.
 func PeakOf(p Precision) string {
 	if p == FP32 {
 		return loopsOf[simd.Name()][0]
@@ -41,21 +42,21 @@ func PeakOf(p Precision) string {
 }
 
 // Peak measures, for about d, the rate of a loop of multiply-adds on registers alone: FLOP/s (int8: operations) of the
-// given number of threads together. A kernel's share of it is worth comparing only within one run, taken in turns:
-// clocks and neighbours change from one moment to the next.
+// given number of threads together. A kernel's share of it is meaningful only within one run, measured alternately:
+// clock rates and other load change from moment to moment.
 func Peak(name string, threads int, d time.Duration) (float64, error) {
 	all := simd.Peaks()
 	i := slices.IndexFunc(all, func(p simd.PeakLoop) bool { return p.Name == name })
 	if i < 0 {
 		return 0, fmt.Errorf("cpu: no peak loop %q here (have %q)", name, Peaks())
 	}
-	const turns = 500 // some ten microseconds
+	const turns = 500 // about ten microseconds
 	n := together(threads, d, func(int) float64 { all[i].Run(turns); return turns })
 	return n * all[i].Ops, nil
 }
 
-// ReadBandwidth measures, for about d, how many bytes per second the threads together read out of an array of the given
-// size, each its own part from end to end. The array is made and written first, outside the time.
+// ReadBandwidth measures, for about d, how many bytes per second the threads together read from an array of the given
+// size, each its own part sequentially. The array is created and written first, outside the measured time.
 func ReadBandwidth(bytes, threads int, d time.Duration) float64 {
 	dev := New(Options{Threads: 1})
 	defer dev.Close()
@@ -66,7 +67,7 @@ func ReadBandwidth(bytes, threads int, d time.Duration) float64 {
 		x[i] = 1
 	}
 	part := len(x) / threads
-	const piece = 64 << 10 // floats: a few tens of microseconds
+	const piece = 64 << 10 // floats: tens of microseconds
 	at := make([]int, 16*threads)
 	return together(threads, d, func(w int) float64 {
 		from := w*part + at[16*w]
@@ -79,7 +80,7 @@ func ReadBandwidth(bytes, threads int, d time.Duration) float64 {
 	})
 }
 
-// together runs f on each thread until d is over and gives the sum of its results per second.
+// together runs f on each thread until d is over and returns the sum of its results per second.
 func together(threads int, d time.Duration, f func(worker int) float64) float64 {
 	var wg sync.WaitGroup
 	var ready, stop atomic.Int64
@@ -87,7 +88,7 @@ func together(threads int, d time.Duration, f func(worker int) float64) float64 
 	for w := range threads {
 		wg.Go(func() {
 			defer fault.Guard()()
-			f(w) // the clock and the caches settle
+			f(w) // let the clock rate and the caches settle
 			for ready.Add(1); ready.Load() < int64(threads); {
 			}
 			begin := time.Now()

@@ -9,21 +9,22 @@ import (
 	"antiphase/internal/fault"
 )
 
-// task is one op in progress: tile i is done by the given worker. Which worker gets a tile must not matter.
+// task is one op in progress: tile i is done by the given worker. The result must not depend on which worker gets a
+// tile.
 type task interface{ tile(i, worker int) }
 
 // pool is a fixed set of workers; number 0 is the caller of run itself.
 //
-// The gate is one word: the number of the run, an open bit, and how many workers are inside. A worker enters by
-// adding itself while the gate is open and leaves when no tile is left; the caller works too, shuts the gate when
-// the tiles are gone and waits until nobody is inside. So a worker that wakes late costs nothing: it finds the gate shut.
+// The gate is one word: the number of the run, an open bit, and how many workers are inside. A worker enters by adding
+// itself while the gate is open and leaves when no tile is left; the caller works too, closes the gate when no tiles
+// are left and waits until no worker is inside. So a worker that wakes late costs nothing: it finds the gate closed.
 type pool struct {
 	gate   atomic.Uint64
 	shares shares
 	paces  paces
 	task   task
 
-	ahead  span // the next weight, as of so many turns
+	ahead  span // the next weight, at this turn
 	turns  int
 	errand errand // of the caller
 
@@ -45,7 +46,7 @@ const (
 	gateRun    = 1 << 33
 	gateInside = gateOpen - 1
 
-	// spins of a helper before it parks: a few tens of microseconds, longer than the gaps between the ops of a step.
+	// spins of a helper before it parks: tens of microseconds, longer than the gaps between the ops of a step.
 	spins = 20000
 )
 
@@ -79,7 +80,7 @@ func (p *pool) run(n int, t task) {
 	p.errand.look(p, 0)
 	for i, g := 1, p.gate.And(^uint64(gateOpen)); g&gateInside != 0; i++ {
 		if i%1024 == 0 {
-			runtime.Gosched() // a helper may be waiting for this very processor
+			runtime.Gosched() // a helper may be waiting for this processor
 		}
 		p.errand.step()
 		g = p.gate.Load()
@@ -100,7 +101,7 @@ func (p *pool) work(worker int) {
 	}
 }
 
-// workPaced is work where cores differ.
+// workPaced is work if cores differ.
 func (p *pool) workPaced(worker int) {
 	for !p.paces.yields(worker, p.shares.left()) {
 		i, ok := p.shares.claim(worker)
@@ -113,7 +114,7 @@ func (p *pool) workPaced(worker int) {
 	}
 }
 
-// settle does what a worker that never came was trusted with, and takes the lessons of a run.
+// settle does the share of a worker that never came, and updates the speeds after a run.
 func (p *pool) settle() {
 	for i, ok := p.shares.claim(0); ok; i, ok = p.shares.claim(0) {
 		p.task.tile(i, 0)
@@ -121,7 +122,7 @@ func (p *pool) settle() {
 	p.paces.learn()
 }
 
-// help is the life of helper i: wait for a new run, enter, work, leave.
+// help is the loop of helper i: wait for a new run, enter, work, leave.
 func (p *pool) help(i int) {
 	defer fault.Guard()()
 	defer p.done.Done()
@@ -152,7 +153,7 @@ func (p *pool) await(h *helper, last uint64) uint64 {
 			h.errand.step()
 		}
 		h.parked.Store(true)
-		// A run that began before the flag was up would not wake this helper: look once more.
+		// A run that began before the flag was set would not wake this helper: check again.
 		if g := p.gate.Load(); (g/gateRun != last || p.stop.Load()) && h.parked.CompareAndSwap(true, false) {
 			return g
 		}

@@ -8,12 +8,13 @@ import (
 	"antiphase/tensor"
 )
 
-// Precision is how the device multiplies, and what its tensors hold. Sums are float32 in any case, but those of Int8.
+// Precision is how the device multiplies, and the dtype of its tensors. Sums are float32, except those of Int8.
 type Precision int
 
-// The precisions. BF16 keeps weights and activations in bfloat16, master weights, statistics and gradients of weights in float32; every other one has float32 tensors.
-// Int8 is for inference: y = x·Wᵀ takes W as bytes with a scale for each row and x as 16-bit integers with a scale for each row, which is
-// far finer than bfloat16, and sums them exactly; other products, and sums of more than 65,536, are as with BF16.
+// The precisions. BF16 keeps weights and activations in bfloat16, and master weights, statistics and gradients of
+// weights in float32; the others have float32 tensors. Int8 is for inference: y = x·Wᵀ takes W as int8 with a scale per
+// row and x as 16-bit integers with a scale per row, which is far finer than bfloat16, and sums them exactly; other
+// products, and sums of more than 65,536, are as with BF16.
 const (
 	FP32 Precision = iota
 	BF16
@@ -36,8 +37,8 @@ func ParsePrecision(name string) (Precision, error) {
 	return 0, fmt.Errorf("%q is no precision; there are auto, fp32, bf16 and int8", name)
 }
 
-// BestPrecision is the fastest one that is sound for training on this machine: BF16 where tiles multiply it many times
-// faster than float32, else FP32.
+// BestPrecision is the fastest one that is sound for training on this machine: BF16 if tiles multiply it many times
+// faster than float32, otherwise FP32.
 func BestPrecision() Precision {
 	if simd.Name() == "amx" {
 		return BF16
@@ -48,7 +49,7 @@ func BestPrecision() Precision {
 // Precision is how this device multiplies.
 func (d *machine) Precision() Precision { return d.precision }
 
-// Products is the dtype that factors of products are rounded to.
+// Products is the dtype that operands of products are rounded to.
 func (d *machine) Products() tensor.DType {
 	if d.precision == FP32 {
 		return tensor.F32
@@ -56,7 +57,8 @@ func (d *machine) Products() tensor.DType {
 	return tensor.BF16
 }
 
-// act is the dtype of weights and activations. Int8 keeps float32: its weights are bytes anyway, and its rows are rounded to 16 bits.
+// act is the dtype of weights and activations. Int8 keeps float32: its weights are int8 anyway, and its rows are
+// rounded to 16 bits.
 func (p Precision) act() tensor.DType {
 	if p == BF16 {
 		return tensor.BF16

@@ -34,7 +34,7 @@ func (d *rowOps) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	d.run((x.Rows+t.step-1)/t.step, t)
 }
 
-// rowsPerTile is how many whole rows of cols elements make one tile.
+// rowsPerTile is the number of whole rows of cols elements in one tile.
 func rowsPerTile(cols int) int { return max(1, chunk/max(cols, 1)) }
 
 func (t *rmsnormTask) tile(i, worker int) {
@@ -50,7 +50,7 @@ func (t *rmsnormTask) tile(i, worker int) {
 			sum := t.sum.place(n, 0, c, buf)
 			simd.Add(sum, s, t.delta.read(n, 0, c, buf[c:]))
 			t.sum.store(n, 0, c, sum)
-			s = t.sum.read(n, 0, c, buf) // as it was rounded
+			s = t.sum.read(n, 0, c, buf) // as rounded
 		}
 		rstd := t.factor(n, simd.SumSquares(s))
 		y := t.y.place(n, 0, c, buf)
@@ -59,7 +59,7 @@ func (t *rmsnormTask) tile(i, worker int) {
 	}
 }
 
-// rowBF16 is row n where all are bfloat16 and there are kernels for that.
+// rowBF16 is row n if all are bfloat16 and there are kernels for that.
 func (t *rmsnormTask) rowBF16(n int) {
 	c := t.x.cols
 	s := t.x.half(n, 0, c)
@@ -82,7 +82,7 @@ func (t *rmsnormTask) factor(n int, square float64) float32 {
 
 // RMSNormBackward: with g = dy·w and x̂ = x·rstd, dx += rstd·(g − x̂·mean(g·x̂)), dw += Σ_n dy·x̂.
 //
-// Rows are cut into at most 64 chunks by their number alone. A chunk sums its share of dw from the top down; the
+// Rows are divided into at most 64 chunks by their number alone. A chunk sums its share of dw from top to bottom; the
 // shares are added in order at the end.
 func (d *rowOps) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	device.CheckRMSNormBackward(dx, dw, dy, x, w, rstd, d.Types())

@@ -14,7 +14,7 @@ type ropeTask struct {
 	d        *machine
 }
 
-// Rope rotates x in place. A position outside the table leaves x as it is.
+// Rope rotates x in place. A position outside the table leaves x unchanged.
 func (d *rowOps) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.Types())
 	d.touch(x)

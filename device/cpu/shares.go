@@ -2,9 +2,9 @@ package cpu
 
 import "sync/atomic"
 
-// shares hand out the tiles of a run so that each worker goes through neighbours, the same ones in every op whose tiles are rows: what an op has
-// left in a worker's cache is what its next one asks for, and what a tile fetches ahead is its worker's own next tile. Whoever is done with its share
-// goes on with those of others.
+// shares distribute the tiles of a run so that each worker processes adjacent ones, the same ones in every op whose
+// tiles are rows: what an op leaves in a worker's cache is what its next op needs, and what a tile prefetches is its
+// worker's own next tile. A worker that has finished its share takes tiles of others.
 type shares struct {
 	of []share
 	n  int
@@ -17,7 +17,7 @@ type share struct {
 
 func newShares(workers int) shares { return shares{of: make([]share, workers)} }
 
-// cut starts anew with n tiles.
+// cut starts over with n tiles.
 func (s *shares) cut(n int) {
 	s.n = n
 	for w := range s.of {
@@ -26,7 +26,7 @@ func (s *shares) cut(n int) {
 	}
 }
 
-// claim gives the worker a tile that nobody had, or says that there is none.
+// claim gives the worker a tile that has not been taken; ok is false if there is none.
 func (s *shares) claim(worker int) (tile int, ok bool) {
 	workers := len(s.of)
 	for i := range workers {
@@ -39,7 +39,7 @@ func (s *shares) claim(worker int) (tile int, ok bool) {
 	return 0, false
 }
 
-// left is about how many tiles nobody has taken yet.
+// left is about the number of tiles not yet taken.
 func (s *shares) left() (n int) {
 	for w := range s.of {
 		_, to := shareOf(s.n, w, len(s.of))

@@ -41,7 +41,7 @@ func (t *swigluTask) tile(i, worker int) {
 	}
 }
 
-// SwiGLUBackward: dgu from dy and gu, and y once more.
+// SwiGLUBackward: dgu from dy and gu, and y again.
 func (d *elementwise) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.Types())
 	d.touch(dgu, y)

@@ -2,20 +2,21 @@ package cpu
 
 import "antiphase/internal/simd"
 
-// trail remembers which weight followed which. Decoding reads every weight once a step, always in the same order, and memory is its bound: so a worker
-// that has nothing to do, at the end of an op or beside one that is another's alone, fetches the beginning of its share of the next weight.
+// trail records which weight followed which. Decoding reads every weight once per step, always in the same order, and
+// is bound by memory: so an idle worker, at the end of an op or during one that another worker does alone, prefetches
+// the beginning of its share of the next weight.
 type trail struct {
 	last uintptr
-	next map[uintptr]span // by where the one before it lies
+	next map[uintptr]span // by the address of the previous weight
 }
 
-// span is a weight as shares hand it out: n tiles of size bytes.
+// span is a weight as shares distribute it: n tiles of size bytes.
 type span struct {
-	at      uintptr // never looked at: fetching does not fault
+	at      uintptr // never dereferenced: prefetching does not fault
 	size, n int
 }
 
-// follow says that the next op reads a weight, in shares.
+// follow announces that the next op reads a weight, in shares.
 func (d *machine) follow(s span) {
 	t := &d.trail
 	if t.next == nil {
@@ -28,16 +29,16 @@ func (d *machine) follow(s span) {
 	d.pool.ahead, d.pool.turns = t.next[s.at], d.pool.turns+1
 }
 
-// errand is what a worker fetches while it waits.
+// errand is a worker's prefetch while it waits.
 type errand struct {
 	at, end uintptr
-	turn    int // when it set out
+	turn    int // when it started
 }
 
-// mostAhead is the bytes of an errand: they leave room in the second cache.
+// mostAhead is the number of bytes of an errand: they leave room in L2.
 const mostAhead = 512 << 10
 
-// look sends a worker to the pool's next weight. The pool must be at a run.
+// look directs a worker to the pool's next weight. A run must be in progress.
 func (e *errand) look(p *pool, worker int) {
 	if e.turn == p.turns {
 		return
@@ -47,7 +48,7 @@ func (e *errand) look(p *pool, worker int) {
 	e.end = e.at + uintptr(min(mostAhead, (to-from)*p.ahead.size))
 }
 
-// step fetches a little.
+// step prefetches a little.
 func (e *errand) step() {
 	if e.at < e.end {
 		simd.Fetch(e.at)

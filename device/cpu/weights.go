@@ -6,29 +6,29 @@ import (
 	"antiphase/tensor"
 )
 
-// memory is what the device gives out, and the packed operands that it keeps beside.
+// memory is the device's allocated memory, and the packed operands that it keeps.
 type memory struct {
-	mapped  mappings // what is not the Go heap's
-	weights weights  // right-hand operands that stay packed
+	mapped  mappings // outside the Go heap
+	weights weights  // packed right-hand operands that are kept
 }
 
-// weights keeps right-hand operands packed from one product to the next: a weight is packed once for each direction it is
-// used in and again only after it was written. Every op that writes says so with touch; a piece of memory that is given
-// back, or given out, is forgotten. At bf16 or int8 the packed copy is the only one that decoding reads.
+// weights keeps right-hand operands packed between products: a weight is packed once for each direction it is used in
+// and again only after it was written. Every op that writes calls touch; memory that is freed or allocated is
+// forgotten. At bf16 or int8 the packed copy is the only one that decoding reads.
 type weights struct {
 	byKey map[weightKey]*weight
-	// lo and hi are the span of all weights: most tensors that ops write lie outside.
+	// lo and hi are the address range of all weights: most tensors that ops write are outside.
 	lo, hi uintptr
 }
 
-// weightKey is a view of memory and what it was packed as.
+// weightKey is a view of memory and how it was packed.
 type weightKey struct {
 	at             uintptr
 	rows, cols, ld int
 	trans, bytes   bool
 }
 
-// weight is a packed operand. stale says that its source was written since.
+// weight is a packed operand. stale means that its source was written since.
 type weight struct {
 	end   uintptr // of its source
 	buf   *tensor.Buffer
@@ -44,8 +44,8 @@ func spanOf(m mat) (from, to uintptr) {
 	return from, from + 4*uintptr(len(m.x))
 }
 
-// weight finds b's packed form, of the given number of bytes. fresh says that it holds b's present values; else the
-// caller fills it.
+// weight finds b's packed form, of the given number of bytes. fresh means that it holds b's current values; otherwise
+// the caller fills it.
 func (m *memory) weight(b mat, trans, bytes bool, size int) (buf *tensor.Buffer, fresh bool) {
 	from, to := spanOf(b)
 	key := weightKey{from, b.rows, b.cols, b.ld, trans, bytes}
@@ -63,7 +63,7 @@ func (m *memory) weight(b mat, trans, bytes bool, size int) (buf *tensor.Buffer,
 	return w.buf, fresh
 }
 
-// touch marks what is packed of these tensors as out of date: they are about to be written.
+// touch marks packed copies of these tensors as stale: they are about to be written.
 func (m *memory) touch(ts ...tensor.Tensor) {
 	if len(m.weights.byKey) == 0 {
 		return
@@ -85,7 +85,7 @@ func (m *memory) touch(ts ...tensor.Tensor) {
 	}
 }
 
-// forget drops what is packed of a buffer.
+// forget drops packed copies of a buffer.
 func (m *memory) forget(b *tensor.Buffer) {
 	if len(m.weights.byKey) == 0 {
 		return
@@ -98,7 +98,7 @@ func (m *memory) forget(b *tensor.Buffer) {
 	}
 }
 
-// freeWeights gives all packed operands back.
+// freeWeights frees all packed operands.
 func (m *memory) freeWeights() {
 	for _, w := range m.weights.byKey {
 		m.release(w.buf)
@@ -106,7 +106,7 @@ func (m *memory) freeWeights() {
 	m.weights = weights{}
 }
 
-// words sees a buffer as bfloat16 values.
+// words views a buffer as bfloat16 values.
 func words(b *tensor.Buffer) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(&b.Host[0])), b.Size/2)
 }

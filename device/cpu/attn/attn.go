@@ -24,7 +24,7 @@ import (
 	"antiphase/internal/simd"
 )
 
-// Task is a parallel loop: tile i is done by the given worker. Which worker gets a tile must not matter.
+// Task is a parallel loop: tile i is done by the given worker. The result must not depend on which worker gets a tile.
 type Task interface{ Tile(i, worker int) }
 
 // Pool is what attention borrows from the device: its workers and their memory.
@@ -43,7 +43,7 @@ type Engine struct {
 	Budget int
 
 	pool    Pool
-	bf16    bool // factors of products are bfloat16
+	bf16    bool // operands of products are bfloat16
 	workers []worker
 
 	gain    []float32 // the head norm's weight, widened, or ones
@@ -62,7 +62,7 @@ type worker struct {
 	id      int
 	pool    Pool
 	scratch *simd.Scratch
-	softmax simd.SoftmaxBack // factors of the row at hand
+	softmax simd.SoftmaxBack // factors of the current row
 	tile    simd.AttnTile
 	rows    simd.AttnRows
 	grad    simd.AttnGrad
@@ -73,10 +73,10 @@ type worker struct {
 	_       [64]byte // workers do not share cache lines
 }
 
-// buf is n floats of the worker's own, valid until its next call; their content is arbitrary.
+// buf is n floats owned by the worker, valid until its next call; their content is arbitrary.
 func (w *worker) buf(n int) []float32 { return w.pool.Buf(w.id, n) }
 
-// New makes an engine; half says that factors of products are bfloat16.
+// New makes an engine; half means that operands of products are bfloat16.
 func New(p Pool, half bool) *Engine {
 	e := &Engine{Budget: 8 << 20, pool: p, bf16: half, workers: make([]worker, p.Workers())}
 	for i := range e.workers {
@@ -92,7 +92,7 @@ type Matrix struct {
 	Rows, Cols int
 }
 
-// farLen is the number of elements from which a matrix is written around the caches.
+// farLen is the number of elements above which a matrix is written with non-temporal stores.
 const farLen = 1 << 18
 
 func (m *Matrix) ok() bool  { return m.X != nil || m.H != nil }
@@ -140,8 +140,8 @@ func (e *Engine) Backward(a *Args, g *Grads) {
 	e.backward.run()
 }
 
-// Cached is AttentionCached and DiffAttentionCached: rows attend to the cache. Where a position has no page it returns
-// an error and does nothing.
+// Cached is AttentionCached and DiffAttentionCached: rows attend to the cache. If a position has no page it returns an
+// error and does nothing.
 func (e *Engine) Cached(a *Args, c Cache, p Places) error {
 	e.cached = cached{op: e.op(a), pages: pages{Cache: c}, at: p}
 	if err := e.cached.check(p, true); err != nil {

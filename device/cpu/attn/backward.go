@@ -2,10 +2,10 @@ package attn
 
 import "antiphase/internal/simd"
 
-// backward computes dQ, dK and dV: the logits are computed once more, the gradient of the probabilities once for both
+// backward computes dQ, dK and dV: the logits are recomputed, the gradient of the probabilities computed once for both
 // maps. Queries and their gradients are packed first (prepare). Then a task is one band of keys of one group, which
-// owns its rows of dK and dV (column); its share of dQ goes to a partial sum of its own. These are added up in the
-// order of bands. So no two workers write to the same place and no sum depends on who was first.
+// owns its rows of dK and dV (column); its share of dQ goes to its own partial sum. These are added in the order of
+// bands. So no two workers write to the same memory and no sum depends on timing.
 //
 // Multiply-adds per cell, in units of D with DV = 2D: logits 2, dP 2, dV 2, dQ 2, dK 2 (one map with DV = D: 1 each).
 type backward struct {
@@ -22,7 +22,7 @@ func (b *backward) run() {
 		b.Raw = b.Out // without a norm raw is the output itself
 	}
 	b.dnorm = append(b.dnorm[:0], make([]float64, b.DV)...)
-	if b.half { // logits stay in the first cache whatever the size, and long sums are better
+	if b.half { // logits stay in L1 for any size, and long sums are better
 		b.tall = min(queryTileGrad, ceil(b.T, queryTile)*queryTile)
 	}
 	b.posts = simd.Grow(&b.posts, b.tall)
@@ -68,7 +68,7 @@ func (b *backward) addNorm() {
 // backwardBand is one band of keys of one group.
 type backwardBand struct{ *backward }
 
-// Tile does band i of the chunk: the first of a group, the longest, comes first.
+// Tile does band i of the chunk: the first of a group, which is the longest, comes first.
 func (b backwardBand) Tile(i, worker int) {
 	n, on := b.bands(), &b.workers[worker]
 	band, g, s := i%n, i/n%b.Groups, i/n/b.Groups
@@ -92,7 +92,7 @@ func (b backwardBand) Tile(i, worker int) {
 	}
 }
 
-// backwardSum writes dQ where there are several bands.
+// backwardSum writes dQ if there are several bands.
 type backwardSum struct{ *backward }
 
 // Tile does query tile i of the chunk, of all heads of one sequence.

@@ -6,8 +6,8 @@ import (
 	"antiphase/internal/simd"
 )
 
-// column is one worker's key tile with its dK and dV, summed up transposed, so that P and dS are right-hand operands as
-// they lie; and the query tile that it is combined with at present.
+// column is one worker's key tile with its dK and dV, accumulated transposed, so that P and dS are right-hand operands
+// without packing; and the query tile that it is currently combined with.
 type column struct {
 	*backward
 	on                   *worker
@@ -37,7 +37,7 @@ func (b *backward) cells() int {
 	return b.tall * keyTile
 }
 
-// leftSize is the number of floats of a packed left-hand dS; float32 factors are read as they lie.
+// leftSize is the number of floats of a packed left-hand dS; float32 operands are read in place.
 func (b *backward) leftSize() int {
 	if b.half {
 		return b.sizeA(b.tall, keyTile)
@@ -45,14 +45,14 @@ func (b *backward) leftSize() int {
 	return 0
 }
 
-// columnSize is the number of floats that a column works in.
+// columnSize is the number of floats of a column's working memory.
 func (b *backward) columnSize() int {
 	sums := (b.keys*b.whole(b.D) + b.whole(b.DV)) * keyTile
 	dsA, dsB := b.leftSize(), b.sizeB(b.tall, keyTile)
 	return b.maps*(b.cells()+dsA+dsB) + 2*b.cells() + dsB + sums
 }
 
-// open cuts the worker's memory into the column's parts.
+// open divides the worker's memory into the column's parts.
 func (c *column) open() {
 	dsA, dsB, cells := c.leftSize(), c.sizeB(c.tall, keyTile), c.cells()
 	buf := c.on.buf(c.columnSize())
@@ -141,7 +141,7 @@ func (c *column) sumHalf() {
 	}
 }
 
-// diag is the column of row 0 that is on the diagonal: of row i it is column i + diag.
+// diag is the column of row 0 that is on the diagonal: for row i it is column i + diag.
 func (c *column) diag() int { return c.q0 - c.k0 - c.from }
 
 // sumFull is sumHalf with float32 factors, whose query tiles divide key tiles: all rows of a tile see its first key or none does.

@@ -6,9 +6,9 @@ import (
 	"antiphase/internal/simd"
 )
 
-// prepare is the part of the backward pass that goes row by row: through the head norm to dO, the gradient of
-// raw, the row sums Δ, dλ and parts of the norm weight's gradient. It leaves Q (times the scale) and dO packed as
-// left-hand operands, as they lie and transposed, and K and V as right-hand operands.
+// prepare is the row-wise part of the backward pass: through the head norm to dO, the gradient of raw, the row sums Δ,
+// dλ and parts of the norm weight's gradient. It packs Q (times the scale) and dO as left-hand operands, plain and
+// transposed, and K and V as right-hand operands.
 type prepare struct{ *backward }
 
 // Tile does the rows of key tile i of the chunk.
@@ -41,7 +41,7 @@ func (p prepare) groups(s, kt, g0, g1 int, on *worker) {
 	}
 }
 
-// prepareSize is the number of floats that rows works in.
+// prepareSize is the number of floats of rows' working memory.
 func (b *backward) prepareSize(n int) int { return n * (b.D + b.DV) }
 
 // rows does n queries that begin at t, all in one query tile, of heads h0 … h1−1.
@@ -99,8 +99,8 @@ func (p prepare) rowSums(q *queryPack, in, row, n, h int) {
 	}
 }
 
-// rowFactors copies lse and λ of n rows, which begin at row in of their tile; after the last row of a sequence it fills
-// these and Δ up with zeros.
+// rowFactors copies lse and λ of n rows, which begin at row in of their tile; after the last row of a sequence it pads
+// these and Δ with zeros.
 func (p prepare) rowFactors(q *queryPack, in, n, row, h int) {
 	unit := float32(1)
 	if p.half {

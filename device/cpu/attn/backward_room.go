@@ -2,9 +2,9 @@ package attn
 
 import "antiphase/internal/simd"
 
-// backwardRoom is where the backward pass keeps packed operands and partial sums. An area holds the queryPacks of all
-// heads, the partial sums of dQ, and the keyPacks of all groups; the parts of the norm weight's gradient come after the
-// areas.
+// backwardRoom is the memory of the backward pass for packed operands and partial sums. An area holds the queryPacks of
+// all heads, the partial sums of dQ, and the keyPacks of all groups; the parts of the norm weight's gradient come after
+// the areas.
 type backwardRoom struct {
 	op
 	chunk
@@ -15,16 +15,17 @@ type backwardRoom struct {
 const (
 	// maxBands bounds the partial sums of dQ: at most (maxBands+1)/2 times dQ.
 	maxBands = 8
-	// leastBand is the number of key tiles below which a band is not worth a partial sum: heads and sequences make
-	// tasks enough.
+	// leastBand is the number of key tiles below which a band is not worth a partial sum: heads and sequences provide
+	// enough tasks.
 	leastBand = 4
 )
 
-// bandKeys is the number of keys in a band, a multiple of keyTile. It depends on T alone, as the bits depend on it.
+// bandKeys is the number of keys in a band, a multiple of keyTile. It depends on T alone, because the bits depend on
+// it.
 func (r *backwardRoom) bandKeys() int { return max(leastBand, ceil(r.keyTiles(), maxBands)) * keyTile }
 func (r *backwardRoom) bands() int    { return ceil(r.T, r.bandKeys()) }
 
-// layout sets the size of an area with room for so many groups.
+// layout sets the size of an area with room for this many groups.
 func (r *backwardRoom) layout(groups int) {
 	r.areaGroups, r.areaHeads, r.packFloats = groups, groups*r.perGroup(), r.queryPackSize()
 	r.areaSize = r.keyPacksAt() + groups*r.keyTiles()*r.keyPackSize()
@@ -44,7 +45,7 @@ func (r *backwardRoom) queryPackSize() int {
 	return r.maps*(q+2*r.tall) + o + r.tall
 }
 
-// queryPack is that of query tile qt of head h.
+// queryPack returns that of query tile qt of head h.
 func (r *backwardRoom) queryPack(at area, h, qt int) (p queryPack) {
 	i := at.i*r.areaSize + (r.headIn(at, h)*r.queryTiles()+qt)*r.packFloats
 	buf := r.packed[i : i+r.packFloats]
@@ -60,7 +61,7 @@ func (r *backwardRoom) queryPack(at area, h, qt int) (p queryPack) {
 	return p
 }
 
-// headIn is head h counted from the first in an area.
+// headIn is the index of head h in an area.
 func (r *backwardRoom) headIn(at area, h int) int { return h - at.group*r.perGroup() }
 
 // left and turned are the operands of map m in a tile of nq queries.
@@ -70,7 +71,7 @@ func (r *backwardRoom) turned(p *queryPack, m, nq int) []float32 { return p.qT[m
 // partialSize is the number of floats of a query tile's partial sum of dQ: [tall, whole(D)] for each map.
 func (r *backwardRoom) partialSize() int { return r.maps * r.tall * r.whole(r.D) }
 
-// partialsAt is where a band's partial sums of dQ begin in an area: they begin with the query tile on the diagonal.
+// partialsAt is the offset of a band's partial sums of dQ in an area: they begin with the query tile on the diagonal.
 func (r *backwardRoom) partialsAt(band int) int {
 	tiles := 0
 	for i := range band {
@@ -96,10 +97,10 @@ func (r *backwardRoom) keyPackSize() int {
 	return r.keys*(r.sizeB(r.D, keyTile)+r.sizeB(keyTile, r.D)) + r.sizeB(r.DV, keyTile)
 }
 
-// keyPacksAt is where keyPacks begin in an area.
+// keyPacksAt is the offset of the keyPacks in an area.
 func (r *backwardRoom) keyPacksAt() int { return r.partialsAt(r.bands()) }
 
-// keyPack is that of key tile kt of group g.
+// keyPack returns that of key tile kt of group g.
 func (r *backwardRoom) keyPack(at area, g, kt int) (p keyPack) {
 	tile := (g-at.group)*r.keyTiles() + kt
 	buf := r.packed[at.i*r.areaSize+r.keyPacksAt()+tile*r.keyPackSize():][:r.keyPackSize()]

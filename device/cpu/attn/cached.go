@@ -2,10 +2,10 @@ package attn
 
 // cached attends from rows to a paged cache; Raw, Rstd, LSE and Out2 are not written.
 //
-// A row goes through its positions in stretches of two key tiles, counted from position 0: an online softmax within a
-// stretch; stretches are joined in the order of positions. An element of a product is one chain over k, whatever the
-// number of rows, and a position that a row must not see adds an exact 0 to its end: so a row's bits are the same
-// alone, in a batch or in a prompt, in pages of any size. Prompts and few rows only differ in which worker does what.
+// A row processes its positions in stretches of two key tiles, counted from position 0: an online softmax within a
+// stretch; stretches are joined in the order of positions. An element of a product is one chain over k for any number
+// of rows, and a masked position adds an exact 0 to its end: so a row's bits are the same alone, in a batch or in a
+// prompt, with pages of any size. Prompts and few rows only differ in the division of work.
 type cached struct {
 	op
 	pages
@@ -18,7 +18,7 @@ const (
 	// stretchTiles is the number of key tiles in a stretch. Bits depend on it.
 	stretchTiles = 2
 	stretchKeys  = stretchTiles * keyTile
-	// fewRows is the most rows of a slot that are not a prompt.
+	// fewRows is the maximum number of rows of a slot that are not treated as a prompt.
 	fewRows = 32
 )
 
@@ -26,7 +26,7 @@ const (
 type bundle struct {
 	row, count int
 	slot, pos  int // of the first row
-	sumsAt     int // where its sums begin, see stretches.sums
+	sumsAt     int // offset of its sums, see stretches.sums
 }
 
 // keys is the number of positions that the last row attends to, stretches that of their stretches.
@@ -51,7 +51,7 @@ func (c *cached) run() {
 	c.stretch.run()
 }
 
-// bundle cuts the rows into bundles.
+// bundle divides the rows into bundles.
 func (c *cached) bundle() {
 	all := c.bundles[:0]
 	for n, slot := range c.at.Slot {
@@ -65,11 +65,11 @@ func (c *cached) bundle() {
 	c.bundles = all
 }
 
-// denseSize is the number of floats in which pack and queries.open copy rows together.
+// denseSize is the number of floats that pack and queries.open need to gather rows.
 func (c *cached) denseSize() int { return keyTile * max(c.D, c.DV) }
 
-// pack packs nk positions of a slot that begin at p0 for groups g0 … g1−1, whose kv lie stride floats apart: one panel
-// of positions after the other, in memory order.
+// pack packs nk positions of a slot starting at p0 for groups g0 … g1−1, whose kv are stride floats apart: one panel of
+// positions after the other, in memory order.
 func (c *cached) pack(slot, p0, nk, g0, g1 int, dst []float32, stride int, dense []float32) {
 	for t := 0; t < nk; t += c.step(keyTile) {
 		n := min(c.step(keyTile), nk-t)

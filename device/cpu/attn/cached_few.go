@@ -6,7 +6,7 @@ import (
 	"antiphase/internal/simd"
 )
 
-// few says that a bundle's rows are faster without packing.
+// few reports whether a bundle's rows are faster without packing.
 func (s *stretches) few(b *bundle) bool {
 	const panel = simd.PanelBF16
 	return s.half && s.groupRows(b.count) <= simd.FewAttn() && s.D%panel == 0 && s.DV%panel == 0
@@ -15,7 +15,7 @@ func (s *stretches) few(b *bundle) bool {
 // groupRows is the number of rows that read a group's values: count positions of all its heads and maps.
 func (s *stretches) groupRows(count int) int { return s.maps * s.perGroup() * count }
 
-// fewSize is the number of floats that attendFew works in. Positions are copied into some of them where pages are not
+// fewSize is the number of floats of attendFew's working memory. Positions are copied into part of it if pages are not
 // whole blocks.
 func (s *stretches) fewSize(count, groups int) int {
 	size := groups * s.groupRows(count) * (s.D/2 + keyTile + s.DV + 2)
@@ -25,7 +25,7 @@ func (s *stretches) fewSize(count, groups int) int {
 	return ceil(size, 16) * 16
 }
 
-// attendFew attends from few rows to a piece, reading keys and values as they lie in the cache. Its bits are those of
+// attendFew attends from few rows to a piece, reading keys and values directly from the cache. Its bits are those of
 // packed keys and values. The worker's next piece is the given one, unless its share ends before.
 func (s *stretches) attendFew(p *piece, next int, on *worker) {
 	groups := p.g1 - p.g0
@@ -67,7 +67,7 @@ func (s *stretches) eachRow(p *piece, f func(i, h, m, r int)) {
 	}
 }
 
-// findBlocks finds the blocks of a piece's positions that begin at k0, and the first keys of what the worker will read
+// findBlocks finds the blocks of a piece's positions starting at k0, and the first keys of what the worker will read
 // next.
 func (s *stretches) findBlocks(x *simd.AttnFew, p *piece, k0, next int, dense []float32) {
 	const block = simd.BlockRows
@@ -94,7 +94,7 @@ func (s *stretches) findBlocks(x *simd.AttnFew, p *piece, k0, next int, dense []
 	}
 }
 
-// copyBlocks makes blocks of scattered positions.
+// copyBlocks copies scattered positions into blocks.
 func (s *stretches) copyBlocks(x *simd.AttnFew, p *piece, k0 int, dense []float32) {
 	x.LdK, x.LdV = x.Groups*s.keys*s.D, x.Groups*s.DV
 	keys, values := simd.Halves(dense)[:keyTile*x.LdK], simd.Halves(dense)[keyTile*x.LdK:]

@@ -3,7 +3,7 @@ package attn
 import "antiphase/internal/simd"
 
 // prompt attends from a prompt's rows to the cache: keys and values are packed once, then each query tile of a head
-// goes through its stretches.
+// processes its stretches.
 type prompt struct {
 	*cached
 	bundle
@@ -11,7 +11,7 @@ type prompt struct {
 	packed []float32
 }
 
-// run runs the op for the bundle, as many groups at a time as there is room for.
+// run runs the op for the bundle, as many groups at a time as memory allows.
 func (p *prompt) run() {
 	if p.half { // as in the forward pass
 		p.tall = queryTileHalf
@@ -26,12 +26,12 @@ func (p *prompt) run() {
 	}
 }
 
-// tiles is the number of key tiles, stride the floats from a group's kv to the next group's.
+// tiles is the number of key tiles, stride the number of floats from one group's kv to the next.
 func (p *prompt) tiles() int  { return ceil(p.bundle.keys(), keyTile) }
 func (p *prompt) stride() int { return p.tiles() * p.kvSize() }
 
-// tileSize is the number of floats that promptTile works in: it keeps the sums of earlier stretches, and factors to
-// join them.
+// tileSize is the number of floats of promptTile's working memory: it keeps the sums of earlier stretches, and factors
+// to join them.
 func (p *prompt) tileSize() int {
 	return p.denseSize() + p.queriesSize(p.tall) + p.maps*p.tall*(p.whole(p.DV)+4)
 }
@@ -49,7 +49,7 @@ func (p promptPack) Tile(i, worker int) {
 // promptTile attends one query tile of one head.
 type promptTile struct{ *prompt }
 
-// Tile does query tile i: the last of a head, the longest, comes first.
+// Tile does query tile i: the last of a head, which is the longest, comes first.
 func (p promptTile) Tile(i, worker int) {
 	tiles, on := ceil(p.count, p.tall), &p.workers[worker]
 	from := (tiles - 1 - i%tiles) * p.tall

@@ -4,9 +4,9 @@ import "antiphase/internal/simd"
 
 import "slices"
 
-// stretches attends from few rows to the cache, whose cost is reading it once. A task is a piece: very few rows take
-// keys and values as they lie in the cache (cached_few.go), more of them after packing in the second cache, for all
-// heads of a group together. Each row keeps the sums of each stretch; stretchJoin joins them.
+// stretches attends from few rows to the cache; the cost is reading it once. A task is a piece: very few rows read keys
+// and values directly from the cache (cached_few.go), more rows after packing them in L2, for all heads of a group
+// together. Each row keeps the sums of each stretch; stretchJoin joins them.
 type stretches struct {
 	*cached
 	from, to int // bundles in progress
@@ -16,13 +16,13 @@ type stretches struct {
 }
 
 const (
-	// stretchRoom is the number of floats of a stretch's packed keys and values that leave room in the second cache.
+	// stretchRoom is the number of floats of a stretch's packed keys and values that fit in L2 with room to spare.
 	stretchRoom = 128 << 10
-	// leastPieces is the number of packed pieces for each worker that make workers finish together.
+	// leastPieces is the number of packed pieces per worker for balanced finishing times.
 	leastPieces = 2
 )
 
-// run runs the op for all bundles, as many at a time as there is room for.
+// run runs the op for all bundles, as many at a time as memory allows.
 func (s *stretches) run() {
 	all := s.bundles
 	for s.from = 0; s.from < len(all); s.from = s.to {
@@ -59,7 +59,7 @@ func (s *stretches) split(all []bundle) {
 // mostGroups is the number of groups in the largest split.
 func (s *stretches) mostGroups() int { return ceil(s.Groups, s.splits) }
 
-// reserveAll makes room for all these bundles.
+// reserveAll allocates memory for all these bundles.
 func (s *stretches) reserveAll(all []bundle) {
 	size, rows := 0, 0
 	for i := range all {
@@ -77,8 +77,8 @@ func (s *stretches) reserveAll(all []bundle) {
 	}
 }
 
-// sumsSize is the number of floats of the sums that a row keeps of a stretch, sums where they lie. Vectors go head by
-// head, the maps of a head side by side.
+// sumsSize is the number of floats of the sums that a row keeps per stretch; sums locates them. Vectors are ordered by
+// head, with the maps of a head adjacent.
 func (s *stretches) sumsSize() int { return s.Heads * s.maps * (s.DV + 2) }
 func (s *stretches) sums(b *bundle, r, stretch int) sums {
 	n, size := s.Heads*s.maps, s.sumsSize()
@@ -120,12 +120,12 @@ func (s stretchPiece) Tile(i, worker int) {
 	}
 }
 
-// packedSize is the number of floats that attendPacked works in.
+// packedSize is the number of floats of attendPacked's working memory.
 func (s *stretches) packedSize() int {
 	return s.denseSize() + s.mostGroups()*stretchTiles*s.kvSize() + s.queriesSize(queryTile)
 }
 
-// attendPacked packs a piece's keys and values in the second cache and attends to them.
+// attendPacked packs a piece's keys and values in L2 and attends to them.
 func (s *stretches) attendPacked(p *piece, on *worker) {
 	buf, stride := on.buf(s.packedSize()), stretchTiles*s.kvSize()
 	dense, packed := simd.Cut(&buf, s.denseSize()), simd.Cut(&buf, (p.g1-p.g0)*stride)
@@ -157,7 +157,7 @@ func (s *stretches) keep(q *queries, p *piece) {
 	}
 }
 
-// put makes vector v that of another's vector from, width elements.
+// put copies another's vector from, of width elements, to vector v.
 func (s *sums) put(v int, other *sums, from, width int) {
 	copy(s.acc[v*s.ld:][:width], other.acc[from*other.ld:])
 	s.top[v], s.sum[v] = other.top[from], other.sum[from]

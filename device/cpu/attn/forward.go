@@ -13,11 +13,11 @@ type forward struct {
 	chunk
 }
 
-// ownSize is the number of floats of a group's packed keys and values that leave room in a worker's second cache.
+// ownSize is the number of floats of a group's packed keys and values that fit in a worker's L2 with room to spare.
 const ownSize = 192 << 10
 
-// run runs the whole op. Where groups are many, one is a worker's from beginning to end, so that packed keys and values
-// never leave its cache.
+// run runs the whole op. If there are many groups, a worker does a whole group, so that packed keys and values never
+// leave its cache.
 func (f *forward) run() {
 	if f.B*f.T == 0 {
 		return
@@ -68,7 +68,7 @@ func (f forwardPack) Tile(i, worker int) {
 // forwardTile attends one query tile of one head.
 type forwardTile struct{ *forward }
 
-// Tile does query tile i of the chunk: the last of a head, the longest, comes first.
+// Tile does query tile i of the chunk: the last of a head, which is the longest, comes first.
 func (f forwardTile) Tile(i, worker int) {
 	tiles := f.queryTiles()
 	f.tile(i/tiles/f.Heads, i/tiles%f.Heads, tiles-1-i%tiles, &f.workers[worker])
@@ -99,7 +99,7 @@ func (f *forward) pack(b, kt, g0, g1 int, on *worker) {
 	}
 }
 
-// tileSize is the number of floats that tile works in.
+// tileSize is the number of floats of tile's working memory.
 func (f *forward) tileSize() int { return f.queriesSize(f.tall) + f.tall*f.D }
 
 // tile does query tile qt of head h of the chunk's sequence b.

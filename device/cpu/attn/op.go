@@ -24,7 +24,7 @@ func (e *Engine) op(a *Args) op {
 	return o
 }
 
-// widened is the head norm's weight in float32, ones where there is none.
+// widened is the head norm's weight in float32, ones if there is none.
 func (o *op) widened(weight Matrix) []float32 {
 	buf := simd.Grow(&o.gain, o.DV)
 	switch {
@@ -43,7 +43,7 @@ func (o *op) widened(weight Matrix) []float32 {
 // lambda is λ of row n and head h.
 func (o *op) lambda(n, h int) float32 { return o.Lam.X[n*o.lamRow+h*o.lamHead] }
 
-// reserve grows every worker's memory to buf floats, and a floats of packed operands, before they are needed.
+// reserve grows every worker's memory to buf floats, and a floats of packed operands, in advance.
 func (o *op) reserve(buf, a int) {
 	for i := range o.workers {
 		w := &o.workers[i]
@@ -56,13 +56,13 @@ func (o *op) reserve(buf, a int) {
 	}
 }
 
-// leastGroups is the number of groups for each worker from which a group is one worker's from beginning to end.
+// leastGroups is the number of groups per worker at and above which a worker does whole groups.
 const leastGroups = 4
 
-// manyGroups says that a worker can take whole groups, so that what it packs never leaves its cache.
+// manyGroups reports whether a worker can do whole groups, so that its packed operands never leave its cache.
 func (o *op) manyGroups() bool { return o.B*o.Groups >= leastGroups*len(o.workers) }
 
-// fetchGroup lets kernels prefetch the operands of group i of all sequences in the order of use: K, V, these outputs or
+// fetchGroup lets kernels prefetch the operands of group i of all sequences in order of use: K, V, these outputs or
 // their gradients, Q. It is the worker's own next group, unless its share ends before.
 func (o *op) fetchGroup(i int, on *worker, outs ...*Matrix) {
 	t := &on.tile
@@ -90,7 +90,7 @@ type kv struct {
 // kvSize is the number of floats of a kv.
 func (o *op) kvSize() int { return o.keys*o.sizeB(o.D, keyTile) + o.sizeB(keyTile, o.DV) }
 
-// kvOf cuts memory into a kv.
+// kvOf divides memory into a kv.
 func (o *op) kvOf(buf []float32) (x kv) {
 	buf = buf[:o.kvSize()]
 	for m := range o.keys {
@@ -100,9 +100,9 @@ func (o *op) kvOf(buf []float32) (x kv) {
 	return x
 }
 
-// chunk is the sequences in progress, first … first+seqs−1, and the areas in which their packed operands lie. An area
-// has room for all heads of a sequence; or, when areas are the workers' own, for the heads of the group that a worker
-// is at, so that they never leave its cache.
+// chunk is the sequences in progress, first … first+seqs−1, and the areas of their packed operands. An area has room
+// for all heads of a sequence; or, if areas belong to workers, for the heads of the worker's current group, so that
+// they never leave its cache.
 type chunk struct {
 	first, seqs int
 	areas       int // their number
@@ -115,7 +115,7 @@ type chunk struct {
 // area is one of them, and the first group in it.
 type area struct{ i, group int }
 
-// area is where the operands of group g of the chunk's sequence b lie for a worker.
+// area is the area of group g of the chunk's sequence b for a worker.
 func (c *chunk) area(b, g int, on *worker) area {
 	if c.own {
 		return area{on.id, g}
@@ -134,13 +134,13 @@ func (o *op) eachChunk(c *chunk, size int, f func()) {
 	}
 }
 
-// ownChunk makes all sequences one chunk with an area for each worker, and room for extra floats behind them.
+// ownChunk makes all sequences one chunk with an area for each worker, and room for extra floats after them.
 func (o *op) ownChunk(c *chunk, extra int) {
 	c.first, c.seqs, c.areas, c.own = 0, o.B, len(o.workers), true
 	c.packed = o.pool.Room(c.areas*c.areaSize + extra)
 }
 
-// ones are factors that change nothing.
+// ones are neutral factors.
 var ones = func() (x [queryTileGrad]float32) {
 	for i := range x {
 		x[i] = 1

@@ -2,12 +2,12 @@ package attn
 
 import "antiphase/internal/simd"
 
-// packer packs operands and multiplies them. It is all that knows whether factors are float32 or, with half, bfloat16.
-// Packed operands lie in memory for floats either way; sizes are in floats.
+// packer packs operands and multiplies them. Only it knows whether operands are float32 or, with half, bfloat16. Packed
+// operands are stored in float memory either way; sizes are in floats.
 type packer struct {
 	half bool
-	// pre and post are the logits' scale: of the queries (and of the keys in dQ) before they are packed, and of the
-	// products. A bfloat16 factor is rounded, so there the scale comes after.
+	// pre and post are the logits' scale: of the queries (and of the keys in dQ) before packing, and of the products. A
+	// bfloat16 operand is rounded, so there the scale is applied after.
 	pre, post float32
 }
 
@@ -33,7 +33,7 @@ func (p *packer) sizeB(k, n int) int {
 	return simd.SizeB(k, n)
 }
 
-// columns is the number of columns in a panel of a right-hand operand: where it may be cut.
+// columns is the number of columns in a panel of a right-hand operand, at multiples of which it may be split.
 func (p *packer) columns() int {
 	if p.half {
 		return simd.PanelBF16
@@ -41,7 +41,7 @@ func (p *packer) columns() int {
 	return simd.NR()
 }
 
-// step is the number of rows that are packed in one go: a panel of bfloat16 operands, or all n that belong together.
+// step is the number of rows packed at a time: a panel of bfloat16 operands, or all n that belong together.
 func (p *packer) step(n int) int {
 	if p.half {
 		return simd.PanelBF16
@@ -49,7 +49,7 @@ func (p *packer) step(n int) int {
 	return n
 }
 
-// whole is n rounded up to whole panels of bfloat16 operands, which are filled up with zeros.
+// whole is n rounded up to whole panels of bfloat16 operands, which are padded with zeros.
 func (p *packer) whole(n int) int {
 	if p.half {
 		return ceil(n, simd.PanelBF16) * simd.PanelBF16
@@ -57,7 +57,8 @@ func (p *packer) whole(n int) int {
 	return n
 }
 
-// packA packs a left-hand operand [m,k], packB a right-hand one [k,n]. Factors that are not bfloat16 come from float32.
+// packA packs a left-hand operand [m,k], packB a right-hand one [k,n]. Operands that are not bfloat16 come from
+// float32.
 func (p *packer) packA(dst []float32, m, k int, a simd.View) {
 	if p.half {
 		simd.PackABF16(simd.Halves(dst), m, k, a, false)
@@ -93,8 +94,8 @@ func (p *packer) packTurned(dst []float32, row, n, cols int, x simd.View, depth 
 	simd.PackA(dst, cols, n, x.X, x.Ld, true)
 }
 
-// leftAt is a packed left-hand operand of depth columns, from a row that is a multiple of 32; with float32 factors the
-// row is 0.
+// leftAt is a packed left-hand operand of depth columns, starting at a row that is a multiple of 32; with float32
+// operands the row is 0.
 func (p *packer) leftAt(pa []float32, depth, row int) []float32 {
 	if row == 0 {
 		return pa
@@ -102,7 +103,7 @@ func (p *packer) leftAt(pa []float32, depth, row int) []float32 {
 	return pa[simd.FloatsBF16(row, depth):]
 }
 
-// columnsAt and rowsAt are a packed right-hand operand of depth rows, from a column or row that is a multiple of
+// columnsAt and rowsAt are a packed right-hand operand of depth rows, starting at a column or row that is a multiple of
 // columns.
 func (p *packer) columnsAt(pb []float32, depth, col int) []float32 {
 	if p.half {
@@ -118,14 +119,14 @@ func (p *packer) rowsAt(pb []float32, row int) []float32 {
 	return pb[row*simd.NR():]
 }
 
-// operand is a packed operand, and the number of elements of k that it was packed with.
+// operand is a packed operand, and its k when it was packed.
 type operand struct {
 	x     []float32
 	depth int
 }
 
-// product: c [m,n] = a·b, or += with accumulate, within the first caches, over the first k elements of a and b, with bfloat16 factors. All of
-// whole(m) × whole(n) is written. zeros may be left out.
+// product: c [m,n] = a·b, or += with accumulate, within L1 and L2, over the first k elements of a and b, with bfloat16
+// operands. All of whole(m) × whole(n) is written. zeros may be omitted.
 func (p *packer) product(m, n, k int, a, b operand, c []float32, ldc int, accumulate bool, zeros simd.Triangle,
 	on *worker) {
 	const panel = simd.PanelBF16

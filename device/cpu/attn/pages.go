@@ -6,7 +6,7 @@ import (
 	"antiphase/internal/simd"
 )
 
-// Cache is a device.Cache: keys and values are bfloat16 where factors of products are, else float32.
+// Cache is a device.Cache: keys and values are bfloat16 if operands of products are, otherwise float32.
 type Cache struct {
 	K, V     Matrix // rows of all heads
 	Table    []int32
@@ -16,13 +16,13 @@ type Cache struct {
 	PageSize int
 }
 
-// Places are where rows belong in a cache: row n at position Pos[n] of slot Slot[n].
+// Places are the positions of rows in a cache: row n at position Pos[n] of slot Slot[n].
 type Places struct{ Slot, Pos []int32 }
 
 // pages finds positions in a cache.
 type pages struct{ Cache }
 
-// blocked says that pages are whole blocks of positions.
+// blocked reports whether pages are whole blocks of positions.
 func (p *pages) blocked() bool { return p.PageSize%simd.BlockRows == 0 && p.K.Rows%p.PageSize == 0 }
 
 // place is the cache row of position pos of a slot.
@@ -30,10 +30,10 @@ func (p *pages) place(slot, pos int) int {
 	return int(p.Table[slot*p.LdTable+pos/p.PageSize])*p.PageSize + pos%p.PageSize
 }
 
-// check returns an error unless every position that rows touch has a page: those from 0 when they attend, only their
-// own when they write.
+// check returns an error unless every position that rows touch has a page: all positions up to theirs when they attend,
+// only their own when they write.
 func (p *pages) check(r Places, attend bool) error {
-	from, last := 0, int32(-1) // the pages of a prompt's previous row are known to be good
+	from, last := 0, int32(-1) // the pages of a prompt's previous row are already checked
 	for n, at := range r.Pos {
 		page, slot := int(at)/p.PageSize, r.Slot[n]
 		switch {
@@ -59,8 +59,8 @@ func (p *pages) check(r Places, attend bool) error {
 	return nil
 }
 
-// gather is columns c … c+width−1 of n positions of a slot that begin at pos, filled up with zeros to end rows: in
-// place where they are contiguous and n is end, else copied to dense.
+// gather is columns c … c+width−1 of n positions of a slot starting at pos, padded with zeros to end rows: in place if
+// they are contiguous and n is end, otherwise copied to dense.
 func (p *pages) gather(x *Matrix, slot, pos, n, end, c, width int, dense []float32) simd.View {
 	row := p.place(slot, pos)
 	whole := n == end
@@ -101,7 +101,7 @@ func (w *cacheWrite) Tile(i, _ int) {
 	}
 }
 
-// store copies n elements, rounded where only dst is bfloat16.
+// store copies n elements, rounded if only dst is bfloat16.
 func store(dst, src simd.View, n int) {
 	switch {
 	case src.H != nil:

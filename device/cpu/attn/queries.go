@@ -24,7 +24,7 @@ type queries struct {
 	any bool // acc holds something
 }
 
-// open cuts room for the tile off buf, queriesSize floats, packs its queries by way of dense, and begins the softmax.
+// open takes room for the tile from buf, queriesSize floats, packs its queries using dense, and begins the softmax.
 func (q *queries) open(buf *[]float32, dense []float32) {
 	q.nq = q.heads * q.count
 	q.np = q.whole(q.nq)
@@ -44,14 +44,14 @@ func (q *queries) open(buf *[]float32, dense []float32) {
 	q.restart()
 }
 
-// queriesSize is the number of floats that open cuts off for so many rows.
+// queriesSize is the number of floats that open takes for this many rows.
 func (o *op) queriesSize(rows int) int {
 	rows = o.whole(rows)
 	size := o.maps * (o.sizeA(rows, o.D) + rows*(o.whole(o.DV)+2))
 	if !o.half {
 		size += o.maps * rows * keyTile
 	}
-	return ceil(size, 16) * 16 // whole lines
+	return ceil(size, 16) * 16 // whole cache lines
 }
 
 // together copies the tile's queries of several heads, map m, into dense.
@@ -115,7 +115,8 @@ func (q *queries) attendHalf(k0, nk, from, width int, x *kv) {
 	q.on.tile.Forward(a, q.on.scratch)
 }
 
-// attendFull attends with float32 factors to columns from … to−1. Cells above the diagonal are left out where the rows are of one head.
+// attendFull attends with float32 operands to columns from … to−1. Cells above the diagonal are skipped if the rows are
+// of one head.
 func (q *queries) attendFull(k0, nk, from, to int, x *kv) {
 	width, diag := to-from, simd.NoDiag
 	if q.heads == 1 {
@@ -148,7 +149,7 @@ func (q *queries) softmax(k0, nk, from, to int) {
 }
 
 // softmaxStep turns columns [lo,hi) of p from logits into exp(logit − top) and the others into 0, where top is the
-// largest logit so far; sums under a smaller top are scaled down first.
+// largest logit so far; sums with a smaller top are rescaled first.
 func softmaxStep(p []float32, lo, hi int, acc []float32, top, sum *float32) {
 	if lo >= hi { // the row's document begins after this tile, or it ends before the diagonal
 		clear(p)
@@ -161,7 +162,7 @@ func softmaxStep(p []float32, lo, hi int, acc []float32, top, sum *float32) {
 	*sum += simd.ExpSum(x, x, 1, *top)
 }
 
-// raise makes m the largest logit so far, if it is, and scales down sums under a smaller one.
+// raise sets m as the largest logit so far, if it is, and rescales sums with a smaller one.
 func raise(m float32, acc []float32, top, sum *float32) {
 	if m > *top {
 		c := float32(math.Exp(float64(*top - m)))

@@ -6,7 +6,7 @@ import (
 )
 
 // Sizes of tiles of the attention map: the logits of one query tile and one key tile are alive at a time, for each map,
-// in the worker's second-level cache together with their operands.
+// in the worker's L2 cache together with their operands.
 const (
 	queryTile     = 64
 	queryTileHalf = 128           // forward with bfloat16 factors
@@ -14,7 +14,7 @@ const (
 	keyTile       = simd.TileCols // a multiple of queryTile
 )
 
-// shape is the geometry of an op: where heads lie, how the map is cut into tiles, and what a row attends to.
+// shape is the geometry of an op: the columns of heads, the division of the map into tiles, and what a row attends to.
 // The index m runs over the maps of a head.
 type shape struct {
 	device.AttnShape
@@ -65,15 +65,15 @@ func (s *shape) live(n, t, nq, k0, nk, panel int) (from, to int) {
 }
 
 // windows are the columns that the rows of a query tile attend to in a key tile, and what each 32 of them have in
-// common, as simd.AttnGrad takes them. Rows of zeros that fill up a panel attend to everything.
+// common, as simd.AttnGrad takes them. Padding rows attend to everything.
 type windows struct {
 	lo, hi [queryTileGrad]int32
 	live   [queryTileGrad / simd.PanelBF16]int32
 	masked bool // any is
 }
 
-// find fills w for nq rows, np with those that fill up the last panel, which begin with row n, query t; and for columns
-// from … from+width−1, whole panels, of the key tile at k0. lo and hi are set only where any row is masked.
+// find fills w for nq rows, np including padding of the last panel, which begin with row n, query t; and for columns
+// from … from+width−1, whole panels, of the key tile at k0. lo and hi are set only if any row is masked.
 func (w *windows) find(s *shape, n, t, nq, np, k0, nk, from, width int) {
 	const strip = simd.PanelBF16
 	w.masked = false

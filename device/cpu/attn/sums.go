@@ -13,7 +13,7 @@ type sums struct {
 	top, sum []float32 // largest logit so far, Σ exp(logit − top)
 }
 
-// cutSums cuts the state of n vectors off buf, with rows of acc in whole panels.
+// cutSums takes the state of n vectors from buf, with rows of acc in whole panels.
 func (o *op) cutSums(buf *[]float32, n int) sums {
 	ld := o.whole(o.DV)
 	return sums{acc: simd.Cut(buf, n*ld), ld: ld, top: simd.Cut(buf, n), sum: simd.Cut(buf, n)}
@@ -27,8 +27,8 @@ func (s *sums) reset() {
 	}
 }
 
-// join adds the sums of later keys to x: those under the smaller top are scaled down to the larger. factors has room
-// for two of each vector.
+// join adds the sums of later keys to x: those with the smaller top are rescaled to the larger. factors has room for
+// two per vector.
 func (o *op) join(x, later *sums, factors []float32, on *worker) {
 	n := len(x.top)
 	fx, fl := factors[:n], factors[n:2*n]
@@ -53,7 +53,7 @@ func (o *op) join(x, later *sums, factors []float32, on *worker) {
 }
 
 // finish writes rows n … n+count−1 of head h: raw = A1·V − λ·A2·V, the head norm, and what backward will need. Map m's
-// sums lie m·step vectors further on; all are overwritten.
+// sums are m·step vectors further; all are overwritten.
 func (o *op) finish(n, h, count, step int, s sums, on *worker) {
 	c := h * o.DV
 	for m := range o.maps {
