@@ -11,8 +11,8 @@ import (
 	"antiphase/model"
 )
 
-// attention looks inside a prompt: maps of chosen heads, λ, losses, and what could come next. The work and the size of
-// the answer are known before anything is computed, and bounded.
+// attention inspects a prompt: maps of chosen heads, λ, losses, and next tokens. The work and the size of the response
+// are known before anything is computed, and bounded.
 func (s *Server) attention(w http.ResponseWriter, r *http.Request) {
 	reply, err := s.look(w, r)
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *Server) attention(w http.ResponseWriter, r *http.Request) {
 	s.json(w, http.StatusOK, reply)
 }
 
-// attentionReply is lab's with the fields that every answer here has.
+// attentionReply is lab's with the fields common to all responses.
 type attentionReply struct {
 	Object string `json:"object"`
 	Model  string `json:"model"`
@@ -90,7 +90,7 @@ func (s *Server) query(o *object, m *Model) (*lab.Query, error) {
 	return q, s.price(q)
 }
 
-// price refuses what would be too large, with both numbers.
+// price rejects queries that are too large, with both numbers.
 func (s *Server) price(q *lab.Query) error {
 	l, c := s.cfg.Limits, q.Cost()
 	for _, f := range []struct {
@@ -106,7 +106,7 @@ func (s *Server) price(q *lab.Query) error {
 	return nil
 }
 
-// onePrompt reads a text, ids or a conversation, and ends the reading of fields.
+// onePrompt reads a text, ids or a conversation, and finishes reading fields.
 func (s *Server) onePrompt(o *object, m *Model) ([]int32, error) {
 	if _, chat := o.raw("messages"); chat {
 		talk := s.conversation(o, m)
@@ -125,7 +125,7 @@ func (s *Server) onePrompt(o *object, m *Model) ([]int32, error) {
 	return list[0], nil
 }
 
-// interventions reads what to change in the heads. Unknown fields are refused here too.
+// interventions reads the changes to heads. Unknown fields are rejected here too.
 func (o *object) interventions(dst *[]layer.Intervention) {
 	raw, ok := o.raw("interventions")
 	if !ok {
@@ -142,7 +142,7 @@ func (o *object) interventions(dst *[]layer.Intervention) {
 	}
 }
 
-// list reads a list of small numbers and says whether it is there.
+// list reads a list of small numbers and reports whether it is present.
 func (o *object) list(name string, dst *[]int) bool {
 	return o.decode(name, dst, "a list of whole numbers")
 }

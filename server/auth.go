@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Keys are the API keys that may call. Only their hashes are kept.
+// Keys are the valid API keys. Only their hashes are kept.
 type Keys struct {
 	sums  [][sha256.Size]byte
 	names []string // for the log: the last four characters
 }
 
-// maxKeys bounds what is compared for every request.
+// maxKeys bounds the comparisons per request.
 const maxKeys = 1024
 
 // NewKeys takes keys; empty ones are skipped. It is nil when there are none.
@@ -60,8 +60,8 @@ func ReadKeys(r io.Reader) ([]string, error) {
 	return list, nil
 }
 
-// match gives the number of a key, −1 for one that is not known. Hashes of equal length are compared in constant time, and all of
-// them whatever the outcome, so that time tells nothing of any key.
+// match returns the index of a key, −1 if unknown. Hashes of equal length are compared in constant time, and always all
+// of them, so that timing reveals nothing.
 func (k *Keys) match(key string) int {
 	sum := sha256.Sum256([]byte(key))
 	found := -1
@@ -71,7 +71,7 @@ func (k *Keys) match(key string) int {
 	return found
 }
 
-// authorize finds out who calls. The result names the caller's share of the prefix cache and of the queue.
+// authorize identifies the caller. The result names the caller's share of the prefix cache and of the queue.
 func (s *Server) authorize(r *http.Request) (who string, err error) {
 	if s.cfg.Keys == nil {
 		return "anyone", nil

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// bounded accepts at most n connections at a time; the next waits in the kernel's queue. Clients that keep connections they do not use must not keep
-// others out: while somebody waits, answers say that their connection will be closed (crowded), connections that have been idle for a while are
-// closed, and where there are none, the one whose request has been arriving for longest. So a flood of requests that never come whole costs its
-// senders their connections, and probes are answered beside it. A connection that has just become idle or begun to send is left alone, and one
-// whose request is being answered always is.
+// bounded accepts at most n connections at a time; the next waits in the kernel's queue. Clients with unused
+// connections must not keep others out: while one waits, responses announce that their connection will be closed
+// (crowded), idle connections are closed after a while, and if there are none, the one whose request has been arriving
+// for longest. So a flood of incomplete requests costs its senders their connections, and probes are still answered. A
+// connection that has just become idle or begun to send is left alone, and one whose request is being answered always
+// is.
 type bounded struct {
 	net.Listener
 	room chan struct{} // one entry per open connection
@@ -26,7 +27,7 @@ type bounded struct {
 	open map[*boundedConn]struct{}
 }
 
-// phase is what a connection is doing.
+// phase is the state of a connection.
 type phase uint8
 
 const (
@@ -84,7 +85,7 @@ func (l *bounded) enter() error {
 	}
 }
 
-// dispensable are the connections to close for another: those that idle, or else the one that has been arriving for longest.
+// dispensable are the connections to close for another: idle ones, or else the one that has been arriving for longest.
 func (l *bounded) dispensable() (list []*boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +117,7 @@ func (l *bounded) turn(c net.Conn, s http.ConnState) {
 	}
 }
 
-// keep is net/http's hook for a connection's context: requests find their connection in it.
+// keep is net/http's hook for a connection's context, through which requests find their connection.
 func (l *bounded) keep(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, keyConn, c)
 }

@@ -12,7 +12,7 @@ import (
 	"antiphase/tokenizer/chat"
 )
 
-// chat answers a conversation, which the model's template renders.
+// chat answers a conversation, rendered with the model's template.
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	c, err := s.parseChat(w, r)
 	if err != nil {
@@ -67,15 +67,15 @@ func (s *Server) parseChat(w http.ResponseWriter, r *http.Request) (*call, error
 	return c, s.prepare(r, c, salt)
 }
 
-// conversation is what a chat request says, ready to be rendered.
+// conversation is the content of a chat request, ready to be rendered.
 type conversation struct {
 	chat.Conversation
-	resume  string // continue_final_message: the text that the answer goes on from
+	resume  string // continue_final_message: the text that the answer continues
 	special bool   // add_special_tokens
 	long    bool   // it may be longer than the context
 }
 
-// conversation reads messages, tools and what a template may be told.
+// conversation reads messages, tools and template variables.
 func (s *Server) conversation(o *object, m *Model) (t conversation) {
 	if m.Template == nil {
 		o.refuse("messages", "the model %s has no chat template, so there is no form in which it knows conversations; use /v1/completions, or serve it with --chat-template", m.ID)
@@ -136,7 +136,7 @@ func (s *Server) messages(o *object) []message {
 	return list
 }
 
-// message reads one message. A developer is what templates call system.
+// message reads one message. The role developer is called system in templates.
 func (o *object) message() message {
 	m := message{Role: o.text("role"), Name: o.text("name"), CallID: o.text("tool_call_id")}
 	o.ignore("refusal", "annotations", "audio", "function_call")
@@ -172,7 +172,7 @@ func (o *object) message() message {
 	return m
 }
 
-// templateVars reads chat_template_kwargs: plain values that the template itself mentions.
+// templateVars reads chat_template_kwargs: plain values that the template mentions.
 func (o *object) templateVars(m *Model) map[string]any {
 	var vars map[string]any
 	if !o.decode("chat_template_kwargs", &vars, "an object") {
@@ -192,7 +192,7 @@ func (o *object) templateVars(m *Model) map[string]any {
 	return vars
 }
 
-// render makes a conversation the model's ids.
+// render converts a conversation to the model's ids.
 func (m *Model) render(t conversation) ([]int32, error) {
 	text, err := m.Template.Render(t.Conversation)
 	if err != nil {

@@ -118,7 +118,7 @@ func (d *chatDialect) whole(c *call, list []*choice, u usage) any {
 	return v
 }
 
-// chatLogprobs writes tokens in the form of this route; nil where they were not asked for.
+// chatLogprobs writes tokens in the form of this route; nil if they were not requested.
 func (c *call) chatLogprobs(tokens []tokenInfo) *chatLogprobs {
 	if !c.logprobs {
 		return nil

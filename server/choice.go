@@ -18,15 +18,15 @@ type tokenInfo struct {
 	offset  int // in bytes of the text, then in characters once it is released
 }
 
-// choice puts one sequence's events together. A token is released together with the text that it begins, so that a stop string takes its
-// tokens with it, streamed or not.
+// choice assembles one sequence's events. A token is released together with the text that it begins, so that tokens of
+// a stop string are dropped with it, streamed or not.
 type choice struct {
 	index    int
-	logprobs bool // tokens are wanted
+	logprobs bool // tokens are requested
 	keep     bool // until the end
 
 	text    strings.Builder
-	tokens  []tokenInfo // where they are kept
+	tokens  []tokenInfo // if they are kept
 	seen    int         // released and pending
 	pending []tokenInfo
 	cursor  int // bytes of text whose characters are counted
@@ -36,7 +36,7 @@ type choice struct {
 	generated int
 	cached    int
 	reason    string // OpenAI's finish_reason
-	failed    bool   // ended without one
+	failed    bool   // ended without a finish_reason
 }
 
 // piece is what an event adds to a choice.
@@ -81,7 +81,7 @@ func (c *choice) add(ev infer.Event) piece {
 	return p
 }
 
-// position turns an offset in bytes into one in characters. Offsets come in order.
+// position converts a byte offset to one in characters. Offsets come in order.
 func (c *choice) position(offset int) int {
 	offset = min(offset, c.text.Len())
 	c.chars += utf8.RuneCountInString(c.text.String()[c.cursor:offset])
@@ -89,7 +89,7 @@ func (c *choice) position(offset int) int {
 	return c.chars
 }
 
-// lowest is what JSON is told instead of −Inf.
+// lowest replaces −Inf in JSON.
 const lowest = -9999.0
 
 func finite(x float64) float64 {
@@ -109,7 +109,7 @@ type usage struct {
 	} `json:"prompt_tokens_details"`
 }
 
-// count adds up the choices of a call with n choices per prompt.
+// count sums the choices of a call with n choices per prompt.
 func count(list []*choice, reqs []infer.Request, n int) (u usage) {
 	for i, c := range list {
 		if i%n == 0 {

@@ -80,8 +80,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) (*object, *Model, 
 	return o, m, err
 }
 
-// prompts reads a field of texts: a string, a list of strings, a list of ids or a list of lists of ids.
-// Where it will be cut a text may be longer than the context.
+// prompts reads a field of texts: a string, a list of strings, a list of ids or a list of lists of ids. If it will be
+// truncated a text may be longer than the context.
 func (s *Server) prompts(o *object, m *Model, name string, special, cut bool) (out [][]int32) {
 	const want = "must be a string, a list of strings, a list of token ids or a list of those"
 	raw, ok := o.raw(name)
@@ -197,7 +197,7 @@ func (d completionDialect) whole(c *call, list []*choice, u usage) any {
 	return v
 }
 
-// completionLogprobs writes tokens in the form of this route; nil where they were not asked for.
+// completionLogprobs writes tokens in the form of this route; nil if they were not requested.
 func (c *call) completionLogprobs(tokens []tokenInfo) *completionLogprobs {
 	if !c.logprobs {
 		return nil
@@ -212,7 +212,7 @@ func (c *call) completionLogprobs(tokens []tokenInfo) *completionLogprobs {
 			lp = &x
 			for _, alt := range t.top[:min(c.top, len(t.top))] {
 				name, _ := c.model.spell(alt.ID)
-				if _, twice := top[name]; !twice { // two ids with one spelling: the likelier stays
+				if _, twice := top[name]; !twice { // two ids with one spelling: keep the more likely
 					top[name] = finite(alt.Logprob)
 				}
 			}

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// duplicateKey finds a name that an object of valid JSON has twice, at any depth. encoding/json would take the last and drop the others without a
-// word. Numbers and other values are passed over byte by byte: a list of a million ids costs no more than reading it.
+// duplicateKey finds a repeated name in an object of valid JSON, at any depth. encoding/json would silently keep the
+// last. Numbers and other values are skipped byte by byte: a list of a million ids costs no more than reading it.
 func duplicateKey(b []byte) (name string, found bool) {
 	type frame struct {
 		keys   map[string]bool // of an object so far; nil until the first
@@ -42,7 +42,7 @@ func duplicateKey(b []byte) (name string, found bool) {
 	return "", false
 }
 
-// quotedText is the string that b begins with, with its quotes.
+// quotedText is the string at the beginning of b, with its quotes.
 func quotedText(b []byte) []byte {
 	for i := 1; i < len(b); i++ {
 		switch b[i] {
@@ -55,13 +55,13 @@ func quotedText(b []byte) []byte {
 	return b
 }
 
-// unquoted is what a string says; two spellings of one name are the same name.
+// unquoted is the value of a string; two spellings of one name are the same name.
 func unquoted(text []byte) string {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return string(text[1 : len(text)-1])
 	}
 	var s string
-	if json.Unmarshal(text, &s) != nil { // cannot be: the JSON is valid
+	if json.Unmarshal(text, &s) != nil { // impossible: the JSON is valid
 		return string(text)
 	}
 	return s

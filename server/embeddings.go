@@ -11,10 +11,10 @@ import (
 	"antiphase/model"
 )
 
-// embeddingsNote is part of every answer: what the numbers are and are not.
+// embeddingsNote is part of every response: what the numbers are and are not.
 const embeddingsNote = "mean of the last hidden states of a causal language model, L2-normalised; not trained for retrieval"
 
-// embeddings gives each input one vector.
+// embeddings computes one vector per input.
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	reply, err := s.embed(w, r)
 	if err != nil {

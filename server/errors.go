@@ -25,12 +25,12 @@ const (
 	typeUnavailable = "unavailable_error"
 )
 
-// apiError is an error as clients see it. It never holds a path, a stack or anything of another request.
+// apiError is an error as clients see it. It never contains a path, a stack or anything of another request.
 type apiError struct {
 	Status  int
 	Message string
 	Type    string
-	Param   string // the field at fault
+	Param   string // the wrong field
 	Code    string
 	Retry   time.Duration // when to try again, with 429 and 503
 	Extra   map[string]any
@@ -57,7 +57,7 @@ func (e *apiError) body() map[string]any {
 	return map[string]any{"error": m}
 }
 
-// invalid is a field that is not as it should be.
+// invalid is an invalid field.
 func invalid(param, format string, args ...any) *apiError {
 	return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: param, Message: param + ": " + fmt.Sprintf(format, args...)}
 }
@@ -68,10 +68,11 @@ var (
 	errSlow     = errors.New("the client does not read")
 )
 
-// statusGone is what is logged where the client has left; nobody receives it.
+// statusGone is logged if the client has disconnected; it is not sent.
 const statusGone = 499
 
-// public turns any error into one for clients. What it does not know is a fault of the server and told by the request's id alone.
+// public converts any error for clients. An unknown error is a fault of the server and identified only by the request's
+// id.
 func public(err error, id string) *apiError {
 	var api *apiError
 	var field *infer.FieldError
@@ -122,6 +123,6 @@ func (s *Server) json(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1))
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // nobody is left to be told
+	_, _ = w.Write(append(b, '\n')) // the client may be gone
 	_ = http.NewResponseController(w).Flush()
 }

@@ -12,8 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// object is a request body being read field by field. A field that is null counts as absent; the first problem is kept and names its
-// field. What nobody has asked for by the end is unknown, and refused: silence would let a misspelt setting pass.
+// object is a request body being read field by field. A null field counts as absent; the first problem is kept and
+// names its field. Fields that were not read by the end are unknown and rejected: otherwise a misspelt setting would be
+// ignored.
 type object struct {
 	m    map[string]json.RawMessage
 	seen []string
@@ -36,7 +37,7 @@ func parseObject(b []byte) (*object, error) {
 	return o, nil
 }
 
-// jsonProblem is a decoder's complaint of bounded length.
+// jsonProblem is a decoder's error message of bounded length.
 func jsonProblem(err error) string {
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if len(text) > 200 {
@@ -52,14 +53,14 @@ func (o *object) refuse(name, format string, args ...any) {
 	}
 }
 
-// fail keeps the first problem, where it is more than a wrong value.
+// fail keeps the first problem, if it is more than a wrong value.
 func (o *object) fail(err *apiError) {
 	if o.err == nil {
 		o.err = err
 	}
 }
 
-// raw gives a field, false where it is absent or null.
+// raw returns a field, false if it is absent or null.
 func (o *object) raw(name string) (json.RawMessage, bool) {
 	o.seen = append(o.seen, name)
 	v, ok := o.m[name]
@@ -69,7 +70,7 @@ func (o *object) raw(name string) (json.RawMessage, bool) {
 	return v, true
 }
 
-// decode reads a field into v, saying what it should be.
+// decode reads a field into v; want describes the expected value.
 func (o *object) decode(name string, v any, want string) bool {
 	raw, ok := o.raw(name)
 	if !ok {
@@ -133,7 +134,7 @@ func (o *object) whole(name string, def, lo, hi int64) int64 {
 	return v
 }
 
-// integer reads a JSON number that has no fraction, however it is spelled.
+// integer reads a JSON number without a fraction, in any notation.
 func integer(raw []byte) (int64, bool) {
 	text := string(bytes.TrimSpace(raw))
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil && text[0] != '+' {
@@ -146,10 +147,10 @@ func integer(raw []byte) (int64, bool) {
 	return int64(f), true
 }
 
-// ignore accepts fields that change nothing here.
+// ignore accepts fields that have no effect here.
 func (o *object) ignore(names ...string) { o.seen = append(o.seen, names...) }
 
-// only accepts a field that may have one value alone, with the reason.
+// only accepts a field that may have one value only, with the reason.
 func (o *object) only(name, reason string, values ...string) {
 	raw, ok := o.raw(name)
 	if ok && !slices.Contains(values, string(bytes.TrimSpace(raw))) {
@@ -157,7 +158,7 @@ func (o *object) only(name, reason string, values ...string) {
 	}
 }
 
-// finish gives the first problem, or the first field that nobody knows.
+// finish returns the first problem, or the first unknown field.
 func (o *object) finish() error {
 	if o.err != nil {
 		return o.err

@@ -48,9 +48,9 @@ func newGate(room, maxWait, maxTokens int, maxDelay time.Duration) *gate {
 	return &gate{room: room, free: room, maxWait: maxWait, maxTokens: maxTokens, maxDelay: maxDelay, queues: map[string][]*waiter{}}
 }
 
-// enter waits for admission of seqs sequences with tokens prompt tokens. The caller must call leave when it is through.
+// enter waits for admission of seqs sequences with tokens prompt tokens. The caller must call leave when it is done.
 func (g *gate) enter(ctx context.Context, key string, seqs, tokens int) (leave func(), err error) {
-	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) { // a busy machine is late to say so itself
+	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) { // a busy machine is late to report it itself
 		return nil, errDeadline
 	}
 	w := &waiter{seqs: min(seqs, g.room), tokens: tokens, admitted: make(chan struct{})}
@@ -81,7 +81,7 @@ func (g *gate) enter(ctx context.Context, key string, seqs, tokens int) (leave f
 	}
 }
 
-// closed says whether any request of this key would be refused, however small it is.
+// closed reports whether any request of this key would be rejected, however small.
 func (g *gate) closed(key string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -103,7 +103,7 @@ func (g *gate) late(key string) bool {
 	return g.ahead(key) >= max(1, g.room/2) && !(known && g.delay(key) <= shortWait)
 }
 
-// full refuses what the queue has no room for. A prompt larger than the token bound may still wait alone.
+// full rejects a request that the queue has no room for. A prompt larger than the token bound may still wait alone.
 func (g *gate) full(key string, w *waiter) error {
 	what, delay := "", g.delay(key)
 	switch {
@@ -117,7 +117,7 @@ func (g *gate) full(key string, w *waiter) error {
 		return nil
 	}
 	return &apiError{Status: http.StatusTooManyRequests, Type: typeLimit, Code: "rate_limit_exceeded",
-		Retry:   max(time.Second, min(delay/2, time.Minute)), // when half of the queue will have gone
+		Retry:   max(time.Second, min(delay/2, time.Minute)), // when half of the queue will be gone
 		Message: "the server is at its limit: " + what + "; try again later"}
 }
 
@@ -138,7 +138,7 @@ func (g *gate) delay(key string) time.Duration {
 	return time.Duration(float64(g.ahead(key)) * g.service / float64(g.room) * float64(time.Second))
 }
 
-// leave gives room back and admits who is next.
+// leave frees the room and admits the next.
 func (g *gate) leave(w *waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,7 +153,7 @@ func (g *gate) leave(w *waiter) {
 	g.admit()
 }
 
-// cancel takes a waiter out of the queue, or gives back what it was granted meanwhile.
+// cancel removes a waiter from the queue, or returns what it was granted meanwhile.
 func (g *gate) cancel(key string, w *waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -178,7 +178,7 @@ func (g *gate) take(key string, i int) *waiter {
 	return w
 }
 
-// admit lets in whoever is next while there is room. Nobody overtakes, so that a large request gets its turn.
+// admit admits the next waiters while there is room. None overtakes, so that a large request gets its turn.
 func (g *gate) admit() {
 	for len(g.turn) > 0 {
 		key := g.turn[0]
@@ -186,7 +186,7 @@ func (g *gate) admit() {
 			return
 		}
 		w := g.take(key, 0)
-		if len(g.queues[key]) > 0 { // to the end of the line
+		if len(g.queues[key]) > 0 { // to the end of the queue
 			g.turn = append(slices.Delete(g.turn, 0, 1), key)
 		}
 		g.free -= w.seqs

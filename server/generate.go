@@ -10,7 +10,7 @@ import (
 	"antiphase/infer"
 )
 
-// call is a request for text, checked and ready to run.
+// call is a validated request for text.
 type call struct {
 	model    *Model
 	id       string
@@ -18,7 +18,7 @@ type call struct {
 	reqs     []infer.Request
 	n        int  // choices per prompt
 	logprobs bool // tokens are reported
-	top      int  // likeliest tokens beside each
+	top      int  // number of top tokens for each
 	stream   bool
 	usage    bool // at the end of the stream
 	dialect  dialect
@@ -32,14 +32,14 @@ type dialect interface {
 	chunk(c *call, i int, p piece) any
 	// end is the event with a choice's finish_reason.
 	end(c *call, ch *choice) any
-	// total is the last event, of a stream that asked for it.
+	// total is the last event, if the stream requested it.
 	total(c *call, u usage) any
-	// whole is the answer at once.
+	// whole is the complete response.
 	whole(c *call, list []*choice, u usage) any
 }
 
-// openCall is open for routes that compute. It refuses before the body is read where every model would refuse: under overload most of the
-// work would else be to read what is then thrown away.
+// openCall is open for routes that compute. It rejects before the body is read if every model would: under overload
+// most of the work would otherwise be reading bodies that are then discarded.
 func (s *Server) openCall(w http.ResponseWriter, r *http.Request) (*object, *Model, error) {
 	err := s.unavailable()
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) prepare(r *http.Request, c *call, salt string) error {
 	return nil
 }
 
-// deadline bounds a request by the server's limits, the client's presence and the end of a drain.
+// deadline bounds a request by the server's limits, the client's connection and the end of a drain.
 func (s *Server) deadline(r *http.Request) (context.Context, func()) {
 	timed, end := context.WithTimeoutCause(r.Context(), s.cfg.Limits.Request, errDeadline)
 	ctx, cancel := context.WithCancelCause(timed)
@@ -140,7 +140,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, c *call) {
 	}
 }
 
-// abandon tells the client, as far as it can still be told, that its call has failed.
+// abandon reports a failed call to the client, as far as that is still possible.
 func (s *Server) abandon(w http.ResponseWriter, r *http.Request, out *events, err error) {
 	e := public(err, requestID(r))
 	switch {
@@ -159,9 +159,9 @@ func (s *Server) abandon(w http.ResponseWriter, r *http.Request, out *events, er
 	}
 }
 
-// compute waits for admission and generates, writing to out as it goes where that is not nil.
+// compute waits for admission and generates, writing to out if it is not nil.
 func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *events) (_ []*choice, err error) {
-	defer func() { // whoever runs a step that panics must still tell its client
+	defer func() { // a step that panics must still be reported to its client
 		if p := recover(); p != nil {
 			s.cfg.Log.Error("panic", "id", requestID(r), "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", p)
@@ -203,7 +203,7 @@ func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *eve
 	return list, gone(r, err)
 }
 
-// gone tells a client that has left from other reasons to cancel.
+// gone distinguishes a disconnected client from other reasons to cancel.
 func gone(r *http.Request, err error) error {
 	if err != nil && r.Context().Err() != nil {
 		return errGone

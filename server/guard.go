@@ -31,13 +31,13 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// caller is who authorize found.
+// caller is the identity found by authorize.
 func caller(r *http.Request) string {
 	who, _ := r.Context().Value(keyWho).(string)
 	return who
 }
 
-// newID is a random id of OpenAI's form.
+// newID is a random id in OpenAI's format.
 func newID(prefix string) string {
 	var b [12]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -46,7 +46,7 @@ func newID(prefix string) string {
 
 var idHeader = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
 
-// guard is what every request passes before its route sees it.
+// guard wraps all routes with the checks that every request passes.
 func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begin := time.Now()
@@ -91,7 +91,7 @@ func (s *Server) guard(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// panicked answers for a handler that did not. The engine has its own way to survive (infer).
+// panicked responds for a handler that did not. The engine recovers by itself (infer).
 func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 	s.cfg.Log.Error("panic", "id", requestID(r), "panic", p, "stack", string(debug.Stack()))
 	if w.status == 0 {
@@ -99,7 +99,7 @@ func (s *Server) panicked(w *recorder, r *http.Request, p any) {
 	}
 }
 
-// done counts and logs a request. A label never holds what a client wrote.
+// done counts and logs a request. Labels never contain what a client wrote.
 func (s *Server) done(w *recorder, r *http.Request, pattern, who string, begin time.Time) {
 	status := w.status
 	if status == 0 {
@@ -112,7 +112,7 @@ func (s *Server) done(w *recorder, r *http.Request, pattern, who string, begin t
 	s.cfg.Log.Info("request", "id", requestID(r), "route", pattern, "status", status, "who", who, "ms", time.Since(begin).Milliseconds(), "remote", r.RemoteAddr)
 }
 
-// check refuses hosts and origins that are not ours, and bodies of a kind that is not read.
+// check rejects foreign hosts and origins, and unsupported kinds of bodies.
 func (s *Server) check(w http.ResponseWriter, r *http.Request) error {
 	if !s.hostAllowed(r.Host) {
 		return &apiError{Status: http.StatusForbidden, Type: typePermission, Code: "host_not_allowed",
@@ -132,7 +132,8 @@ func (s *Server) check(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// hostAllowed guards against DNS rebinding: a page whose name resolves to this machine still has its own name in the header.
+// hostAllowed protects against DNS rebinding: a page whose name resolves to this machine still has its own name in the
+// header.
 func (s *Server) hostAllowed(host string) bool {
 	if s.cfg.Hosts == nil {
 		return true
@@ -202,12 +203,12 @@ const (
 	manyBodies = 16
 )
 
-// hold reserves memory for a body before it is read: connections are many more than large bodies that fit into memory. The reservation ends with
-// the request.
+// hold reserves memory for a body before it is read: there are many more connections than large bodies that fit into
+// memory. The reservation ends with the request.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request) error {
 	size := min(r.ContentLength, s.cfg.Limits.Body)
 	if size < 0 {
-		size = s.cfg.Limits.Body // not told
+		size = s.cfg.Limits.Body // unknown
 	}
 	rec, ok := w.(*recorder)
 	if !ok || size < smallBody {

@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// health says whether requests should be sent here.
+// health reports whether requests should be sent here.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if err := s.unavailable(); err != nil {
 		s.fail(w, r, err)
@@ -14,7 +14,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	s.json(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// live says that the process answers, whatever it is doing.
+// live reports that the process responds, whatever it is doing.
 func (s *Server) live(w http.ResponseWriter, _ *http.Request) {
 	s.json(w, http.StatusOK, map[string]string{"status": "ok"})
 }

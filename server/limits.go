@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits bound what a request may ask for and how long it may take. Zero fields take the defaults of DefaultLimits.
+// Limits bound what a request may ask for and how long it may take. Zero fields use DefaultLimits.
 type Limits struct {
 	Body          int64         // bytes of a request body
 	Header        int           // bytes of its header
@@ -26,17 +26,17 @@ type Limits struct {
 	Messages      int           // of one chat
 	Cells         int           // numbers in an answer of /v1/attention
 	Entries       int           // entries of maps that it may compute
-	Tops          int           // likeliest next tokens that it lists
+	Tops          int           // most likely next tokens that it lists
 	RequestTokens int           // all answers of a request together, and prompts that it echoes; default 64 contexts, at most 262,144 or one context
-	MaxTokens     int           // of an answer, where the request names no number; default as many as fit
+	MaxTokens     int           // of an answer, if the request names no number; default as many as fit
 	Request       time.Duration // wall time of one request
 	Compile       time.Duration // to compile a schema
 	SchemaDepth   int
-	Ping          time.Duration // silence before a comment is sent on a stream
-	Drain         time.Duration // for calls under way at shutdown
+	Ping          time.Duration // idle time before a comment is sent on a stream
+	Drain         time.Duration // for calls in flight at shutdown
 }
 
-// DefaultLimits are those of a server that is told nothing else.
+// DefaultLimits are the defaults.
 func DefaultLimits() Limits {
 	return Limits{
 		Body: 8 << 20, Header: 64 << 10,
@@ -47,7 +47,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// complete fills in the defaults and says what is out of range.
+// complete fills in the defaults and reports what is out of range.
 func (l *Limits) complete() error {
 	d := DefaultLimits()
 	for _, f := range []struct {
@@ -80,7 +80,7 @@ func (l *Limits) complete() error {
 	return fill("body", &l.Body, d.Body)
 }
 
-// fill makes a zero limit its default.
+// fill replaces a zero limit by its default.
 func fill[T int | int64 | time.Duration](name string, v *T, def T) error {
 	if *v < 0 {
 		return fmt.Errorf("limit %s: is %v, must not be negative", name, *v)

@@ -12,7 +12,7 @@ import (
 	"antiphase/internal/fault"
 )
 
-// Serve answers on a listener until ctx ends, then drains: probes and new calls get 503 while calls under way finish or are
+// Serve serves a listener until ctx ends, then drains: probes and new calls get 503 while calls in flight finish or are
 // aborted, and only then the listener closes. It returns nil after a drain.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	lim := &s.cfg.Limits
@@ -38,7 +38,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	stop, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := srv.Shutdown(stop); err != nil {
-		_ = srv.Close() // connections that would not end
+		_ = srv.Close() // connections that did not end
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return err

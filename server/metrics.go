@@ -12,7 +12,7 @@ import (
 	"antiphase/infer"
 )
 
-// metrics are those that vLLM's dashboards know, by the same suffixes. No label holds what a client wrote.
+// metrics are those that vLLM's dashboards use, with the same suffixes. Labels never contain what a client wrote.
 type metrics struct {
 	handler http.Handler
 
@@ -61,7 +61,7 @@ func (m *metrics) request(route string, status int) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 }
 
-// load reads the engines' state when it is asked for.
+// load reads the engines' state on demand.
 type load struct{ s *Server }
 
 var (

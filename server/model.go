@@ -14,7 +14,7 @@ import (
 	"antiphase/tokenizer/chat"
 )
 
-// Model is a network that can be asked for by name.
+// Model is a network that requests select by name.
 type Model struct {
 	ID        string
 	Arch      string
@@ -22,41 +22,41 @@ type Model struct {
 	Slots     int // sequences in one batch
 	Params    int
 	Created   time.Time
-	Defaults  infer.Sampling // where a request leaves a field out
-	Print     string         // changes when answers may
+	Defaults  infer.Sampling // for fields that a request omits
+	Print     string         // changes whenever answers may
 	Engine    *infer.Engine
 	Tokenizer *tokenizer.Tokenizer
 	Template  *chat.Template
 
 	config model.Config
 	width  int   // of a hidden state
-	first  int32 // begins every prompt; −1: what the tokenizer says
+	first  int32 // begins every prompt; −1: the tokenizer decides
 	eos    []int32
 	gate   *gate
 
 	grammars grammars
 	longest  int        // bytes of a token, at most
-	large    sync.Mutex // held while a large text is encoded: one at a time, so that the engine keeps the other cores
+	large    sync.Mutex // held while a large text is encoded: one at a time, which leaves the other cores to the engine
 }
 
-// Source is what NewModel makes a model of.
+// Source is the input of NewModel.
 type Source struct {
 	ID        string
 	Model     *model.Model
 	Tokenizer *tokenizer.Tokenizer
 	Template  *chat.Template // nil: no chat
-	First     int32          // the token that begins every prompt; −1: what the tokenizer says
+	First     int32          // the token that begins every prompt; −1: the tokenizer decides
 	EOS       []int32
-	Defaults  *infer.Sampling // nil: as OpenAI, temperature 1
+	Defaults  *infer.Sampling // nil: OpenAI's, temperature 1
 	Print     string          // see Model
 	Created   time.Time
 	Options   infer.Options
 }
 
-// idPattern is what a model may be called: nothing that means something in a path or a URL but the slash of org/name.
+// idPattern is the form of model names: nothing special in a path or a URL except the slash of org/name.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,95}(/[A-Za-z0-9][A-Za-z0-9._:-]{0,95})?$`)
 
-// CheckID says whether a model may have this name.
+// CheckID reports whether a model may have this name.
 func CheckID(id string) error {
 	if !idPattern.MatchString(id) {
 		return fmt.Errorf("%q cannot be a model's name: want letters, digits and . _ : - and at most one / between", id)
@@ -64,7 +64,7 @@ func CheckID(id string) error {
 	return nil
 }
 
-// NewModel makes a model and its engine. Close gives the cache back.
+// NewModel makes a model and its engine. Close releases the cache.
 func NewModel(src Source) (*Model, error) {
 	if err := CheckID(src.ID); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -89,11 +89,11 @@ func NewModel(src Source) (*Model, error) {
 	return m, nil
 }
 
-// Close gives the engine's memory back. No request may be under way.
+// Close releases the engine's memory. No request may be in flight.
 func (m *Model) Close() { m.Engine.Close() }
 
-// fits says whether a text may fit the context, as far as its length tells: no token is longer than longest, and a normalizer that drops more than
-// three quarters of a text is not known. Only what may fit is worth encoding.
+// fits reports whether a text may fit the context, judged by its length: no token is longer than longest, and no known
+// normalizer drops more than three quarters of a text. Only such texts are encoded.
 func (m *Model) fits(param, text string) *apiError {
 	if most := 4 * m.longest * m.Context; len(text) > max(most, smallBody) {
 		return &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: param, Code: "context_length_exceeded",
@@ -102,7 +102,7 @@ func (m *Model) fits(param, text string) *apiError {
 	return nil
 }
 
-// encode makes a prompt's ids, inside the tokens that every text begins with where special.
+// encode returns a prompt's ids, with the tokens that begin every text if special.
 func (m *Model) encode(text string, special bool) []int32 {
 	if len(text) > smallBody {
 		m.large.Lock()
@@ -123,7 +123,7 @@ func (m *Model) encode(text string, special bool) []int32 {
 	return ids
 }
 
-// checkIDs says which of a client's ids the model does not have.
+// checkIDs reports ids of a client that the model does not have.
 func (m *Model) checkIDs(param string, ids []int32) *apiError {
 	for i, id := range ids {
 		if m.Tokenizer.Token(id) == "" {
@@ -133,7 +133,7 @@ func (m *Model) checkIDs(param string, ids []int32) *apiError {
 	return nil
 }
 
-// spell is a token as OpenAI writes it, and its bytes.
+// spell is a token in OpenAI's notation, and its bytes.
 func (m *Model) spell(id int32) (text string, raw []byte) {
 	text = m.Tokenizer.Spell(id)
 	if m.Tokenizer.Special(id) {

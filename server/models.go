@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-// card describes a model to clients, in OpenAI's fields and those that others' clients look for.
+// card describes a model to clients, in OpenAI's fields and those that other clients use.
 func (s *Server) card(m *Model) map[string]any {
 	return map[string]any{
 		"id": m.ID, "object": "model", "created": m.Created.Unix(), "owned_by": "antiphase", "max_model_len": m.Context,

@@ -46,7 +46,7 @@ func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// attentionFields describe the body of /v1/attention: it is ours, so no other documentation does.
+// attentionFields describe the body of /v1/attention, which is our own and documented nowhere else.
 var attentionFields = func() map[string]any {
 	field := func(about string, more map[string]any) map[string]any {
 		more["description"] = about

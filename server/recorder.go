@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// recorder knows what was answered, and gives the connection its deadlines, so that no route waits for ever for a client that does not send or
-// does not read.
+// recorder records the response, and sets the connection's deadlines, so that no route waits forever for a client that
+// does not send or does not read.
 type recorder struct {
 	http.ResponseWriter
 	rc     *http.ResponseController
 	limits *Limits
-	conn   *boundedConn // nil where another listener is in use
+	conn   *boundedConn // nil if another listener is in use
 	status int
 	held   int64 // bytes reserved for the body
 	unread bool  // the request has a body that has not arrived
 }
 
-// refusalGrace is how long an answer waits for a body that it does not need. net/http reads what is left of a small one before it answers, so
-// that the connection can be used again: of a refusal under overload the body is nearly always there.
+// refusalGrace is how long a response waits for a body that it does not need. net/http reads the rest of a small one
+// before it responds, so that the connection can be reused: the body of a request rejected under overload has nearly
+// always arrived.
 const refusalGrace = 20 * time.Millisecond
 
-// newRecorder begins the time that the request's body may take.
+// newRecorder starts the time limit of the request's body.
 func newRecorder(w http.ResponseWriter, r *http.Request, l *Limits) *recorder {
 	rec := &recorder{ResponseWriter: w, rc: http.NewResponseController(w), limits: l, unread: r.ContentLength != 0}
 	rec.conn, _ = r.Context().Value(keyConn).(*boundedConn)
@@ -33,7 +34,8 @@ func newRecorder(w http.ResponseWriter, r *http.Request, l *Limits) *recorder {
 	return rec
 }
 
-// arrived says that the whole request has been read. What is read after it tells whether the client is still there, and has no deadline.
+// arrived records that the whole request has been read. Later reads only detect whether the client is still connected,
+// and have no deadline.
 func (w *recorder) arrived() {
 	if w.unread {
 		w.unread = false
@@ -48,7 +50,7 @@ func (w *recorder) readBy(d time.Duration) {
 	_ = w.rc.SetReadDeadline(time.Now().Add(d)) // not every writer has deadlines
 }
 
-// writeSoon gives the next writes their time.
+// writeSoon sets the deadline of the next writes.
 func (w *recorder) writeSoon() { _ = w.rc.SetWriteDeadline(time.Now().Add(w.limits.WriteTimeout)) }
 
 // WriteHeader implements http.ResponseWriter.
@@ -72,5 +74,5 @@ func (w *recorder) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// Unwrap lets http.ResponseController through.
+// Unwrap is for http.ResponseController.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

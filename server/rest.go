@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// restAfter is how long no call may have come before memory is given back.
+// restAfter is the idle time after which memory is returned.
 const restAfter = 5 * time.Second
 
-// rest gives the system back what calls have left to the collector, once none is under way for a while. By itself the collector runs when the
-// heap has doubled, which an idle server's never does, and what a minute of overload took would stay for as long as nobody calls.
+// rest returns memory of finished calls to the system once none has been in flight for a while. The collector itself
+// runs when the heap has doubled, which never happens in an idle server, so the memory of a minute of overload would
+// otherwise stay in use.
 type rest struct {
 	timer   *time.Timer
 	release func()
@@ -17,14 +18,14 @@ type rest struct {
 
 func newRest() rest { return rest{release: debug.FreeOSMemory} }
 
-// busy says that a call has begun. The server's lock is held.
+// busy records that a call has begun. The server's lock is held.
 func (r *rest) busy() {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
 }
 
-// idle says that the last call has ended. The server's lock is held.
+// idle records that the last call has ended. The server's lock is held.
 func (r *rest) idle() {
 	if r.timer == nil {
 		r.timer = time.AfterFunc(restAfter, r.release)

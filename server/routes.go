@@ -12,13 +12,13 @@ type route struct {
 	method, path string
 	public       bool // needs no key
 	about        string
-	fields       map[string]any // of the body, where openapi.json lists them
+	fields       map[string]any // of the body, if openapi.json lists them
 	handle       http.HandlerFunc
 }
 
 func (r route) pattern() string { return r.method + " " + r.path }
 
-// table is all there is. A route is protected unless it says otherwise.
+// table lists all routes. A route is protected unless it says otherwise.
 func (s *Server) table() []route {
 	list := []route{
 		{method: "GET", path: "/v1/models", about: "list the models", handle: s.listModels},
@@ -49,7 +49,8 @@ func (s *Server) table() []route {
 	return list
 }
 
-// build makes the handler of the table. There is no default mux: what others register there, such as profiles, is not ours to show.
+// build makes the handler of the table. There is no default mux: what others register there, such as profiles, must not
+// be exposed.
 func (s *Server) build() http.Handler {
 	mux := http.NewServeMux()
 	s.routes = s.table()
@@ -60,13 +61,13 @@ func (s *Server) build() http.Handler {
 	return s.guard(mux)
 }
 
-// public says whether a pattern needs no key. What is not in the table needs one.
+// public reports whether a pattern needs no key. Patterns outside the table need one.
 func (s *Server) public(pattern string) bool {
 	i := slices.IndexFunc(s.routes, func(r route) bool { return r.pattern() == pattern })
 	return i >= 0 && s.routes[i].public
 }
 
-// unknown answers for paths that are not in the table, and for methods that a path does not have.
+// unknown responds for paths that are not in the table, and for methods that a path does not have.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	var allow []string
 	for _, t := range s.routes {
@@ -83,7 +84,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	s.fail(w, r, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Code: "unknown_url", Message: "there is no such route; GET /openapi.json lists them"})
 }
 
-// matches says whether a path of the table is this one.
+// matches reports whether a pattern of the table matches a path.
 func matches(pattern, path string) bool {
 	if stem, ok := strings.CutSuffix(pattern, "{id...}"); ok {
 		return strings.HasPrefix(path, stem)
@@ -91,7 +92,7 @@ func matches(pattern, path string) bool {
 	return strings.TrimSuffix(pattern, "{$}") == path
 }
 
-// index is the page, or a list of routes where there is none.
+// index is the page, or a list of routes if there is none.
 func (s *Server) index(w http.ResponseWriter, r *http.Request) {
 	if s.cfg.Page != nil {
 		s.cfg.Page.ServeHTTP(w, r)

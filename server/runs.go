@@ -17,7 +17,7 @@ import (
 	record "antiphase/metrics" // the server has metrics of its own
 )
 
-// Limits of the runs' routes: what one answer may hold, whatever the folder does.
+// Limits of the runs' routes: the maximum size of one response, whatever the folder holds.
 const (
 	maxRuns     = 1000
 	maxRunBytes = 2 << 20 // of metrics.jsonl read for one answer
@@ -27,7 +27,7 @@ const (
 	maxSampleBytes = 64 << 10 // of samples.jsonl read for one answer
 )
 
-// runPattern is what a run may be called: folder names with slashes between, none of which begins with a dot.
+// runPattern is the form of run names: folder names separated by slashes, none of which begins with a dot.
 var runPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+=-]{0,127}(/[A-Za-z0-9_][A-Za-z0-9._+=-]{0,127}){0,2}$`)
 
 // Files of a run that are read.
@@ -36,7 +36,7 @@ const (
 	samplesFile = "samples.jsonl"
 )
 
-// listRuns names the runs below the folder: those that have a metrics.jsonl.
+// listRuns lists the runs below the folder: those with a metrics.jsonl.
 func (s *Server) listRuns(w http.ResponseWriter, _ *http.Request) {
 	var names []string
 	s.findRuns(".", runDepth, &names)
@@ -48,7 +48,7 @@ func (s *Server) listRuns(w http.ResponseWriter, _ *http.Request) {
 	s.json(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 }
 
-// findRuns walks a folder. What cannot be read is passed over: a run may be on its way in or out.
+// findRuns walks a folder. What cannot be read is skipped: a run may be about to appear or disappear.
 func (s *Server) findRuns(dir string, depth int, names *[]string) {
 	f, err := s.cfg.Runs.Open(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) findRuns(dir string, depth int, names *[]string) {
 	}
 }
 
-// getRun gives the rows of a run beyond a cursor, which is 0 at first and then what the last answer said.
+// getRun returns the rows of a run after a cursor, which is 0 at first and then comes from the previous response.
 func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 	id, q := r.PathValue("id"), r.URL.Query().Get("cursor")
 	cursor := int64(0)
@@ -107,14 +107,14 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// runSample is what a model in training said to a prompt.
+// runSample is a generated sample of a model in training.
 type runSample struct {
 	Step   int    `json:"step"`
 	Prompt string `json:"prompt"`
 	Text   string `json:"text"`
 }
 
-// samples are the last that a run has written, the newest first; none where it writes none.
+// samples are the last that a run has written, newest first; none if it writes none.
 func (s *Server) samples(id string) []runSample {
 	out := []runSample{}
 	f, err := s.openIn(id, samplesFile)
@@ -135,7 +135,7 @@ func (s *Server) samples(id string) []runSample {
 	for i := len(lines) - 1; i >= 0 && len(out) < maxSamples; i-- {
 		var v runSample
 		if json.Unmarshal(lines[i], &v) != nil || v.Step < 1 || slices.ContainsFunc(out, func(o runSample) bool { return o.Step == v.Step }) {
-			continue // part of a line, or a step that was taken again after a resume
+			continue // part of a line, or a step that was repeated after a resume
 		}
 		out = append(out, v)
 	}
@@ -145,7 +145,7 @@ func (s *Server) samples(id string) []runSample {
 // openRun opens a run's metrics.
 func (s *Server) openRun(id string) (*os.File, error) { return s.openIn(id, metricsFile) }
 
-// openIn opens a file of a run. The name is checked, and the root lets no link lead out of it.
+// openIn opens a file of a run. The name is checked, and the root prevents links from leading outside.
 func (s *Server) openIn(id, file string) (*os.File, error) {
 	missing := &apiError{
 		Status:  http.StatusNotFound,
@@ -169,7 +169,7 @@ func (s *Server) openIn(id, file string) (*os.File, error) {
 	return f, err
 }
 
-// rowFields are what curves are drawn of; a number that was not measured is left out.
+// rowFields are the fields that curves use; a number that was not measured is omitted.
 func rowFields(r *record.Row) map[string]any {
 	m := map[string]any{"step": r.Step, "total_steps": r.Total}
 	for name, v := range map[string]float64{

@@ -17,7 +17,7 @@ func (s *Server) sampling(o *object, m *Model) infer.Sampling {
 	p.TopP = o.number("top_p", p.TopP, 0, 1)
 	p.MinP = o.number("min_p", p.MinP, 0, 1)
 	p.TopK = int(o.whole("top_k", int64(p.TopK), -1, math.MaxInt32))
-	p.TopK = max(p.TopK, 0) // vLLM's −1 is all
+	p.TopK = max(p.TopK, 0) // −1 means all in vLLM
 	p.RepetitionPenalty = o.number("repetition_penalty", p.RepetitionPenalty, 1e-6, 1e6)
 	p.PresencePenalty = o.number("presence_penalty", 0, -2, 2)
 	p.FrequencyPenalty = o.number("frequency_penalty", 0, -2, 2)
@@ -90,7 +90,7 @@ func (o *object) biases(l *Limits, m *Model) []infer.TokenBias {
 	return out
 }
 
-// salt reads what tells prefixes of one key apart. It stays with them in the table of prefixes, so it must be short.
+// salt reads what separates prefixes of one key. It is stored in the prefix table, so it must be short.
 func (o *object) salt() string {
 	s := o.text("cache_salt")
 	if len(s) > 256 {
@@ -99,7 +99,7 @@ func (o *object) salt() string {
 	return s
 }
 
-// maxTokens reads the length of the answer under its old and its new name; given says whether there was any.
+// maxTokens reads the length of the answer under its old and its new name; given reports whether there was one.
 func (o *object) maxTokens(names ...string) (n int, given bool) {
 	for _, name := range names {
 		if _, ok := o.raw(name); ok {

@@ -12,7 +12,7 @@ import (
 	"antiphase/infer"
 )
 
-// format reads response_format. The result makes a fresh constraint for every choice, nil for plain text.
+// format reads response_format. The result makes a new constraint for every choice, nil for plain text.
 func (s *Server) format(o *object, m *Model, p *infer.Sampling) func() infer.Constraint {
 	none := func() infer.Constraint { return nil }
 	raw, ok := o.raw("response_format")
@@ -83,7 +83,7 @@ const (
 	maxGrammarBytes = 64 << 20
 )
 
-// grammars keeps compiled schemas of one model in memory, the last used first, within a number of bytes.
+// grammars caches compiled schemas of one model, least recently used last, within a number of bytes.
 type grammars struct {
 	mu    sync.Mutex
 	vocab *grammar.Vocabulary
@@ -95,7 +95,7 @@ type compiled struct {
 	g      *grammar.Grammar
 }
 
-// get compiles a schema, or finds it compiled.
+// get compiles a schema, or finds it in the cache.
 func (c *grammars) get(m *Model, schema []byte, l grammar.Limits) (*grammar.Grammar, *grammar.Vocabulary, error) {
 	var text bytes.Buffer
 	if json.Compact(&text, schema) != nil {
@@ -119,7 +119,7 @@ func (c *grammars) get(m *Model, schema []byte, l grammar.Limits) (*grammar.Gram
 	return g, c.vocab, nil
 }
 
-// vocabulary is made for the first schema.
+// vocabulary is created for the first schema.
 func (c *grammars) vocabulary(m *Model) *grammar.Vocabulary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func (c *grammars) vocabulary(m *Model) *grammar.Vocabulary {
 	return c.vocab
 }
 
-// find gives a compiled schema and makes it the last used.
+// find returns a compiled schema and marks it as used.
 func (c *grammars) find(key string) *grammar.Grammar {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +143,7 @@ func (c *grammars) find(key string) *grammar.Grammar {
 	return k.g
 }
 
-// trim drops what was used longest ago. Requests that use it keep it.
+// trim drops the least recently used. Requests that use it keep it.
 func (c *grammars) trim() {
 	bytes := 0
 	for i := range c.list {

@@ -1,12 +1,13 @@
-// Package server speaks OpenAI's HTTP API over infer.
+// Package server implements OpenAI's HTTP API over infer.
 //
-// A request passes the guards (guard.go: host, origin, key, size), is parsed field by field (fields.go, sampling.go), waits for
-// admission (gate.go) and runs through the engine on its own goroutine (generate.go), which writes events as they come (sse.go) or one
-// answer at the end. One file per family of routes: chat.go, completions.go, tokenize.go, embeddings.go, models.go, health.go,
-// attention.go, runs.go, metrics.go. The table of all routes is in routes.go; what it does not list as public needs a key.
+// A request passes the guards (guard.go: host, origin, key, size), is parsed field by field (fields.go, sampling.go),
+// waits for admission (gate.go) and runs through the engine on its own goroutine (generate.go), which writes events as
+// they come (sse.go) or one response at the end. One file per family of routes: chat.go, completions.go, tokenize.go,
+// embeddings.go, models.go, health.go, attention.go, runs.go, metrics.go. The table of all routes is in routes.go;
+// those not listed as public need a key.
 //
-// Nothing from a request is trusted: every number has a range, every list a length, every wait a deadline, no address is called on a
-// request's behalf, and no file opened but the metrics of runs, below one root.
+// Nothing from a request is trusted: every number has a range, every list a length, every wait a deadline, no address
+// is called on a request's behalf, and no file is opened except the metrics of runs, below one root.
 package server
 
 import (
@@ -21,12 +22,12 @@ import (
 	"time"
 )
 
-// Config is what a server is made of. The zero value serves loopback without a key.
+// Config configures a server. The zero value serves loopback without a key.
 type Config struct {
 	Limits  Limits
-	Keys    *Keys    // who may call; nil lets everybody
+	Keys    *Keys    // who may call; nil allows everyone
 	Hosts   []string // names that the Host header may have, without port; nil allows all
-	Origins []string // web origins beside the server's own, such as https://app.example
+	Origins []string // additional web origins, such as https://app.example
 	Version string
 	Commit  string
 	Log     *slog.Logger // one line per request; nil logs nothing
@@ -36,7 +37,7 @@ type Config struct {
 	Page http.Handler
 }
 
-// state is where a server stands.
+// state is a server's state.
 type state int32
 
 const (
@@ -52,7 +53,7 @@ type Server struct {
 	routes  []route
 	metrics *metrics
 	state   atomic.Int32
-	crowded atomic.Bool  // connections wait for others to close
+	crowded atomic.Bool  // connections are waiting for others to close
 	bodies  atomic.Int64 // bytes reserved for large bodies
 
 	mu       sync.Mutex
@@ -61,12 +62,12 @@ type Server struct {
 	idle     chan struct{} // closed when a draining server has none; nil before
 	rest     rest
 
-	// abort ends the calls that outlive a drain.
+	// abort ends calls that outlive a drain.
 	base  context.Context
 	abort context.CancelCauseFunc
 }
 
-// New makes a server that answers 503 until it is given models with Ready.
+// New makes a server that returns 503 until it gets models with Ready.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.Limits.complete(); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
@@ -84,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 // Handler is the whole API.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Ready begins to serve models. Their ids must differ.
+// Ready starts serving models. Their ids must differ.
 func (s *Server) Ready(models ...*Model) error {
 	if len(models) == 0 {
 		return errors.New("server: no models")
@@ -104,7 +105,7 @@ func (s *Server) Ready(models ...*Model) error {
 	return nil
 }
 
-// queueTokens is how many prompt tokens may wait for a model.
+// queueTokens is the maximum number of prompt tokens that wait for a model.
 func (s *Server) queueTokens(m *Model) int {
 	if n := s.cfg.Limits.QueueTokens; n > 0 {
 		return n
@@ -112,7 +113,7 @@ func (s *Server) queueTokens(m *Model) int {
 	return 4 * m.Context * m.Slots
 }
 
-// requestTokens is how many tokens one request may ask a model for.
+// requestTokens is the maximum number of tokens of one request to a model.
 func (s *Server) requestTokens(m *Model) int {
 	if n := s.cfg.Limits.RequestTokens; n > 0 {
 		return n
@@ -146,7 +147,7 @@ func (s *Server) find(name string) (*Model, error) {
 		Message: fmt.Sprintf("the model %.100q does not exist; there are: %s", name, names)}
 }
 
-// begin counts a call that computes, and refuses it while the server loads or drains.
+// begin counts a call that computes, and rejects it while the server loads or drains.
 func (s *Server) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +173,7 @@ func (s *Server) end() {
 	}
 }
 
-// unavailable says why a server that is not serving does not.
+// unavailable says why a server is not serving.
 func (s *Server) unavailable() error {
 	switch state(s.state.Load()) {
 	case loading:
@@ -185,8 +186,8 @@ func (s *Server) unavailable() error {
 
 var errDraining = &apiError{Status: http.StatusServiceUnavailable, Type: typeUnavailable, Code: "shutting_down", Message: "the server is shutting down"}
 
-// Drain refuses new calls, waits up to the limit for those under way and aborts the rest, which see an error. It reports how many it
-// had to abort.
+// Drain rejects new calls, waits up to the limit for those in flight and aborts the rest, which see an error. It
+// returns how many it aborted.
 func (s *Server) Drain(limit time.Duration) (aborted int) {
 	s.state.Store(int32(draining))
 	s.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// events writes a stream of server-sent events. Nothing is sent before the first event or ping, so that a request that fails early still
-// gets its status. Every write has a deadline (recorder.go): whoever does not read is dropped.
+// events writes a stream of server-sent events. Nothing is sent before the first event or ping, so that a request that
+// fails early still gets its status. Every write has a deadline (recorder.go): a client that does not read is dropped.
 type events struct {
 	w    http.ResponseWriter
 	rc   *http.ResponseController
@@ -25,7 +25,7 @@ type events struct {
 	err     error
 }
 
-// newEvents begins to ping when the stream is silent. Close must be called.
+// newEvents sends pings while the stream is idle. Close must be called.
 func newEvents(w http.ResponseWriter, l *Limits) *events {
 	e := &events{w: w, rc: http.NewResponseController(w), ping: l.Ping}
 	e.json = json.NewEncoder(&e.text)
@@ -42,7 +42,7 @@ func newEvents(w http.ResponseWriter, l *Limits) *events {
 	return e
 }
 
-// send writes one event. It is on its way when flush is called, or the buffer is full.
+// send writes one event. It is sent when flush is called, or the buffer is full.
 func (e *events) send(v any) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +82,7 @@ func (e *events) write(text []byte) {
 	}
 }
 
-// flush puts what was written on its way.
+// flush sends what was written.
 func (e *events) flush() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -101,7 +101,7 @@ func (e *events) push() {
 	e.timer.Reset(e.ping)
 }
 
-// begun says whether the status is out.
+// begun reports whether the status was sent.
 func (e *events) begun() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-// tokenize turns text or a conversation into ids, as a completion or a chat would.
+// tokenize converts text or a conversation to ids, as a completion or a chat would.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	reply, err := s.tokens(w, r)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Server) tokens(w http.ResponseWriter, r *http.Request) (any, error) {
 		}
 	} else {
 		text, special := o.text("prompt"), true
-		if _, ok := o.raw("prompt"); !ok { // as llama.cpp spells it
+		if _, ok := o.raw("prompt"); !ok { // llama.cpp's name of the field
 			if _, ok := o.raw("content"); !ok {
 				o.refuse("prompt", "is missing, must be a string (or give messages)")
 			}
@@ -62,7 +62,7 @@ func (s *Server) tokens(w http.ResponseWriter, r *http.Request) (any, error) {
 	return reply, nil
 }
 
-// detokenize turns ids into text, special tokens included.
+// detokenize converts ids to text, including special tokens.
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 	o, m, err := s.open(w, r)
 	var ids []int32
@@ -83,7 +83,7 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 	s.json(w, http.StatusOK, map[string]string{"prompt": text, "content": text})
 }
 
-// tokenizerInfo is what a remote tokenizer asks for first.
+// tokenizerInfo is the first request of a remote tokenizer.
 func (s *Server) tokenizerInfo(w http.ResponseWriter, r *http.Request) {
 	m, err := s.find(r.URL.Query().Get("model"))
 	if e := s.unavailable(); e != nil {

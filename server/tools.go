@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// Tools go through the model's own template, and come back in the form that most templates teach: a JSON object between <tool_call> and
-// </tool_call>. A template that does not mention tools cannot carry them, and such a request is refused rather than answered without.
+// Tools are passed to the model's own template, and calls are parsed in the form that most templates use: a JSON object
+// between <tool_call> and </tool_call>. A template that does not mention tools cannot pass them on, and such a request
+// is rejected rather than answered without.
 
-// toolCall is a call that the model makes.
+// toolCall is a call by the model.
 type toolCall struct {
 	Index    int    `json:"index"`
 	ID       string `json:"id"`
@@ -54,7 +55,7 @@ func (s *Server) readTools(o *object, m *Model, t *conversation) {
 	t.Tools = list
 }
 
-// checkTools reads the list and says what is wrong with it.
+// checkTools reads the list and reports what is wrong with it.
 func checkTools(raw json.RawMessage) (list []json.RawMessage, problem string) {
 	if json.Unmarshal(raw, &list) != nil || len(list) > maxTools {
 		return nil, "must be a list of at most 128 tools"
@@ -98,7 +99,7 @@ func (o *object) toolCalls() []any {
 	return out
 }
 
-// parseToolCalls finds the calls in an answer and gives the text beside them. What is not a whole call stays text.
+// parseToolCalls finds the calls in an answer and returns the other text. An incomplete call remains text.
 func parseToolCalls(text string) (rest string, calls []toolCall) {
 	const open, end = "<tool_call>", "</tool_call>"
 	for {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The modules use two forms alone, one to a line, so that they can be joined without parsing JavaScript; a test holds
-// them to it.
+// The modules use only two forms of import and export, one per line, so that they can be joined without parsing
+// JavaScript; a test enforces this.
 var (
 	importLine = regexp.MustCompile(`(?m)^import \{ ([^}]+) \} from '\./([a-z]+\.js)';$`)
 	exportLine = regexp.MustCompile(`(?m)^export ((?:async )?(?:function|const|let|class)) ([A-Za-z$]+)`)
@@ -17,7 +17,7 @@ var (
 	scriptLine = regexp.MustCompile(`(?m)^<script type="module" src="/ui/([a-z]+\.js)"></script>\n`)
 )
 
-// bundle joins a module and what it imports into one script: each becomes a function that returns its exports.
+// bundle joins a module and its imports into one script: each becomes a function that returns its exports.
 func bundle(name string, done map[string]bool, out *strings.Builder) {
 	if done[name] {
 		return
@@ -36,8 +36,8 @@ func bundle(name string, done map[string]bool, out *strings.Builder) {
 	fmt.Fprintf(out, "modules['%s'] = (() => {\n%s\nreturn { %s };\n})();\n", name, src, strings.Join(exports, ", "))
 }
 
-// page is the document with styles and scripts inside, under a policy that names their hashes: nothing else in it can
-// run.
+// page is the document with styles and scripts inlined, under a policy that names their hashes, so that nothing else in
+// it can run.
 func page() []byte {
 	html := string(read("index.html"))
 	var css, js strings.Builder

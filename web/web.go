@@ -1,7 +1,7 @@
-// Package web is the page that the server shows: hand-written HTML, CSS and JavaScript modules, embedded as they are.
+// Package web is the server's web page: hand-written HTML, CSS and JavaScript modules, embedded unchanged.
 //
-// Handler serves it with a policy under which nothing but these files can run. File makes one self-contained HTML
-// document of the same modules (bundle.go), in which data stands where the server would be.
+// Handler serves it with a policy under which only these files can run. File makes one self-contained HTML document of
+// the same modules (bundle.go), with data in place of the server.
 package web
 
 import (
@@ -18,8 +18,8 @@ import (
 //go:embed page
 var files embed.FS
 
-// policy is what the page may do: run and read its own files, and call its own server. There is no inline script or
-// style.
+// policy restricts the page to running and reading its own files, and calling its own server. Inline scripts and styles
+// are forbidden.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -60,13 +60,13 @@ func Handler() http.Handler {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		_, _ = w.Write(a.body) // nobody is left to be told
+		_, _ = w.Write(a.body) // the client may be gone
 	})
 }
 
 func newAsset(name string, body []byte) asset {
 	kind := mime.TypeByExtension(path.Ext(name))
-	switch path.Ext(name) { // the system's table may say otherwise, and browsers refuse modules of another type
+	switch path.Ext(name) { // the system's table may differ, and browsers reject modules of another type
 	case ".js":
 		kind = "text/javascript; charset=utf-8"
 	case ".css":
@@ -78,7 +78,7 @@ func newAsset(name string, body []byte) asset {
 	return asset{body: body, kind: kind, etag: `"` + hex.EncodeToString(sum[:8]) + `"`}
 }
 
-// read gives an embedded file.
+// read returns an embedded file.
 func read(name string) []byte {
 	b, err := files.ReadFile(path.Join("page", name))
 	if err != nil {
@@ -87,11 +87,11 @@ func read(name string) []byte {
 	return b
 }
 
-// slot is where data stands in a file.
+// slot is the place of the data in a file.
 const slot = "<!--data-->"
 
-// File is the lab as one document that needs no server: json is its data, which must be JSON. No text in it can end
-// its element.
+// File is the lab as one document that needs no server: json is its data, which must be JSON. No text in it can end its
+// element.
 func File(json []byte) []byte {
 	safe := strings.NewReplacer("<", `\u003c`, "\u2028", `\u2028`, "\u2029", `\u2029`).Replace(string(json))
 	return []byte(
