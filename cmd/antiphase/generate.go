@@ -255,7 +255,7 @@ type sample struct {
 	Full    bool         `json:"context_full,omitempty"` // the context ended the text before --max-tokens did
 	Tokens  []string     `json:"tokens,omitempty"`       // the text of each id
 	Logprob []float64    `json:"logprobs,omitempty"`
-	Top     [][]topToken `json:"top_logprobs,omitempty"` // the likeliest tokens in each place, best first
+	Top     [][]topToken `json:"top_logprobs,omitempty"` // the most likely tokens at each position, best first
 }
 
 // topToken is one of the most likely tokens.

@@ -101,7 +101,7 @@ func (l *long) take(c *Case, in, out [][]float64) {
 	}
 }
 
-// at is head number head, width wide, of row n of a tensor of so many heads.
+// at is head number head, width wide, of row n of a tensor of heads heads.
 func (l *long) at(name string, n, head, heads, width int) []float64 {
 	return l.x[name][(n*heads+head)*width:][:width]
 }

@@ -14,7 +14,7 @@ func matmulCase(m, n, k int, to kind, op device.MatMul) *Case {
 	if op.Accumulate {
 		write = cs.acc
 	}
-	// A row of c comes from a row of a, alone or in company; from a column of aᵀ the contract asks no such thing.
+	// A row of c depends on a row of a, alone or in a batch; for a column of aᵀ the contract does not require this.
 	var alone []option
 	ar, ac, br, bc := m, k, k, n
 	if op.TransA {

@@ -119,7 +119,7 @@ func inner(ctx context.Context, p *eval.Plan, name, metric string, samples int, 
 	return innerWithin(ctx, p, p.Context, name, metric, samples, set)
 }
 
-// innerWithin is inner with prompts of at most so many tokens.
+// innerWithin is inner with prompts of at most this many tokens.
 func innerWithin(ctx context.Context, p *eval.Plan, tokens int, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
 	all := slices.Concat(p.Options.Tasks, All()) // a file's task counts before a built-in one of its name
 	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == name })

@@ -13,8 +13,8 @@
 // a block, with a counter of the key tiles added to it. The key tile on the diagonal stores, the one before it waits for
 // the counter and adds, and so on down to the first. The counter is asked for at the start of a turn, when its answer is not
 // yet needed, and one thread announces the adds of all warps. Blocks take their tile from a
-// ticket, highest tile first, so whoever is waited for is running or done; each starts on its own diagonal, one step
-// behind its predecessor, and seldom waits. Traffic: BM·D·MAPS·4 bytes of vector adds per BM × BN tile, in L2. The other
+// ticket, highest tile first, so a block that is waited for is running or done; each starts on its own diagonal, one step
+// after its predecessor, and seldom waits. Traffic: BM·D·MAPS·4 bytes of vector adds per BM × BN tile, in L2. The other
 // deterministic way, a second kernel over query tiles, costs S and dP again: 14·D instead of 10·D, and 8.4k cycles of
 // shared memory instead of 5.9k per 64 × 64 tile (D = 128, DV = 256); there the bound is those 5.9k cycles against 4.1k of
 // mma, about 430 TFLOP/s on an H200.

@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(1024) rmsnorm_wide(bf16* y, i64 ldy
 // RMSNormBackward: x̂ = x·rstd, g = dy·w; dx += rstd·(g − x̂·mean(g·x̂)); dw += Σ_n dy·x̂.
 // A block owns `per` rows, two at a time, and keeps its columns of w and of dw's part in registers (K pieces of 8 a thread);
 // rmsnorm_finish adds the parts in order. Bound by reading dy, x and dx and writing dx, once each. So that enough bytes are
-// under way, rows wait for their mean as they came, 4 registers for 8 numbers, and are unpacked twice.
+// in flight, rows wait for their mean in memory format, 4 registers for 8 numbers, and are unpacked twice.
 // Sums of two numbers over the block, in every thread. Two calls need no barrier between them.
 __device__ __forceinline__ void blockSum2(float (&x)[2], float (*room)[32]) {
   int warps = blockDim.x >> 5, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
