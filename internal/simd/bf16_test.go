@@ -113,7 +113,15 @@ func TestGemmBF16RowsAndCuts(t *testing.T) {
 			GemmBF16(1, n, k, one, pb, k, View{X: part[i*n:], Ld: n}, false, false, &s)
 		}
 		near(t, "rows alone", part, whole, 0)
-		for j := range n {
+		step := 1
+		if testing.Short() {
+			step = 5 // every place in a panel of 32 still comes up
+		}
+		copy(part, whole)
+		for j := 0; j < n; j += step {
+			for i := range m {
+				part[i*n+j] = float32(math.NaN())
+			}
 			PackBBF16(one, k, 1, View{X: b[j*k:], Ld: k}, true, k)
 			GemmBF16(m, 1, k, pa, one, k, View{X: part[j:], Ld: n}, false, false, &s)
 		}
