@@ -171,7 +171,7 @@ func attentionCases() (all []*Case) {
 		{b: 1, t: 65, h: 1, g: 1, d: 96, dv: 96, norm: "off", hot: true},
 		{b: 1, t: 64, h: 2, g: 1, d: 128, dv: 128, norm: "plain", docs: true},
 		{b: 1, t: 200, h: 2, g: 1, d: 64, dv: 128, norm: "off", docs: true},
-		{b: 2, t: 200, h: 2, g: 2, d: 24, dv: 40, norm: "affine"},
+		{b: 2, t: 140, h: 2, g: 2, d: 24, dv: 40, norm: "affine"},
 	} {
 		all = append(all, attentionCase(s), attentionBackwardCase(s))
 	}
