@@ -36,7 +36,11 @@ func families(r *rand.Rand, n int) []Request {
 // that sequences are preempted and prefixes evicted.
 func TestPrefixReuseKeepsTheBits(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {
-		reqs := families(rand.New(rand.NewPCG(1, 2)), 40)
+		count := 40
+		if testing.Short() {
+			count = 20
+		}
+		reqs := families(rand.New(rand.NewPCG(1, 2)), count)
 		plain := engine(t, m, nil, Options{Slots: 4, PageSize: 4})
 		var want []answer
 		for _, r := range reqs {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,8 @@ func TestRest(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.state.Store(int32(serving))
-		given := 0
-		s.rest.release = func() { given++ }
+		var given atomic.Int64
+		s.rest.release = func() { given.Add(1) }
 		call := func(length time.Duration) {
 			if err := s.begin(); err != nil {
 				t.Fatal(err)
@@ -23,10 +24,10 @@ func TestRest(t *testing.T) {
 			time.Sleep(length)
 			s.end()
 		}
-		want := func(n int, when string) {
+		want := func(n int64, when string) {
 			t.Helper()
-			if synctest.Wait(); given != n {
-				t.Errorf("%s: given back %d times, want %d", when, given, n)
+			if synctest.Wait(); given.Load() != n {
+				t.Errorf("%s: given back %d times, want %d", when, given.Load(), n)
 			}
 		}
 		for range 10 {

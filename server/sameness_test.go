@@ -97,15 +97,19 @@ func (r *rig) stream(q fieldsOf) (a answer) {
 	return a
 }
 
-// TestSameAnswer: 200 random requests give the same tokens and log-probabilities, to the bit, alone, after a prefix hit, streamed, and in a
+// TestSameAnswer: 200 random requests (40 with -short) give the same tokens and log-probabilities, to the bit, alone, after a prefix hit, streamed, and in a
 // batch of eight with others.
 func TestSameAnswer(t *testing.T) {
+	count := 200
+	if testing.Short() {
+		count = 40
+	}
 	r := newRig(t, setup{})
 	rnd := rand.New(rand.NewPCG(11, 12))
 	trunks := [][]int32{randomIDs(rnd, 64), randomIDs(rnd, 40), randomIDs(rnd, 90)}
 	var reqs []fieldsOf
 	var want []answer
-	for i := range 200 {
+	for i := range count {
 		q := randomRequest(rnd, trunks)
 		q["cache_salt"] = fmt.Sprint("alone ", i) // shares no prefix with anybody
 		reqs = append(reqs, q)
@@ -125,7 +129,7 @@ func TestSameAnswer(t *testing.T) {
 		same("cached", i, r.ask(q))
 		same("streamed", i, r.stream(q))
 	}
-	if h := r.model.Engine.Stats().Hits; h < 1000 {
+	if h := r.model.Engine.Stats().Hits; h < 5*count {
 		t.Errorf("only %d tokens came from the cache", h)
 	}
 	var wg sync.WaitGroup

@@ -98,7 +98,11 @@ func TestHarnessLoglikelihood(t *testing.T) {
 		}
 		return string(b)
 	}
-	for item := range 200 {
+	items := 200
+	if testing.Short() {
+		items = 40
+	}
+	for item := range items {
 		ctx := "q" + letters(5+rnd.IntN(40)) + "x"
 		var prompts [][]int32
 		var lens []int
