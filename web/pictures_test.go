@@ -10,8 +10,7 @@ import (
 
 // TestPictures makes the pictures of the README from a server that is running:
 //
-//	antiphase speedrun
-//	antiphase serve --model diff=runs/speedrun/runs/tiny-diff-lr0.002-s1 --model transformer=runs/speedrun/runs/tiny-transformer-lr0.002-s1
+//	antiphase serve
 //	ANTIPHASE_PICTURES=docs ANTIPHASE_URL=http://127.0.0.1:8080 go test ./web -run TestPictures
 func TestPictures(t *testing.T) {
 	dir, url := os.Getenv("ANTIPHASE_PICTURES"), os.Getenv("ANTIPHASE_URL")
