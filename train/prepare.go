@@ -98,17 +98,27 @@ func build(ctx context.Context, r recipe.Recipe, dir string, tok *tokenizer.Toke
 	if err != nil {
 		return err
 	}
+	for _, s := range Overlaps(r, src) {
+		opt.say("warning: %s", s)
+	}
 	m, err := data.Build(ctx, dir, src, tok, data.BuildOptions{HeldOut: r.Data.HeldOut, HeldOutBy: r.Data.HeldOutBy, Shares: shares(r),
 		MaxTokens: r.Data.MaxTokens, Tokenizer: file, FS: opt.fs, Progress: func(_, tokens int64) { opt.progress("tokens", tokens, r.Data.MaxTokens) }})
 	if err != nil {
 		return err
 	}
 	for _, s := range m.Sources {
-		if n := s.Skipped; n != (data.Skipped{}) && opt.Say != nil {
-			opt.Say("%s: left out %d documents that are not UTF-8 and %d that are empty, of %d", s.Name, n.NotUTF8, n.Empty, s.Docs+n.NotUTF8+n.Empty)
+		if n := s.Skipped; n != (data.Skipped{}) {
+			opt.say("%s: left out %d documents that are not UTF-8 and %d that are empty, of %d", s.Name, n.NotUTF8, n.Empty, s.Docs+n.NotUTF8+n.Empty)
 		}
 	}
 	return nil
+}
+
+// say is Say for stages that run alone, whose callers may leave it out.
+func (o *Options) say(format string, args ...any) {
+	if o.Say != nil {
+		o.Say(format, args...)
+	}
 }
 
 func (o *Options) progress(stage string, done, total int64) {

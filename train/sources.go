@@ -20,6 +20,18 @@ func Sources(r recipe.Recipe) ([]data.Source, error) {
 	return src, nil
 }
 
+// Overlaps warns of sources of a recipe that share text, which makes its held-out loss too good.
+func Overlaps(r recipe.Recipe, src []data.Source) []string {
+	if r.Data.HeldOut == 0 {
+		return nil
+	}
+	var specs []string
+	for _, s := range r.Data.Sources {
+		specs = append(specs, s.Path)
+	}
+	return data.Overlaps(specs, src)
+}
+
 // shares are the recipe's weights and bounds; nil if the sources are not mixed.
 func shares(r recipe.Recipe) (list []data.Share) {
 	if !r.Data.Mixed() {

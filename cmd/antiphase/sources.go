@@ -49,14 +49,14 @@ func shareOut(list []sourceRow) []sourceRow {
 
 // sourceRows are the sources of a recipe with what its steps draw from them: counted in a built set, otherwise
 // estimated from the beginning of each, which fails if one cannot be used.
-func sourceRows(ctx context.Context, r recipe.Recipe) (list []sourceRow, err error) {
+func (a *app) sourceRows(ctx context.Context, r recipe.Recipe) (list []sourceRow, err error) {
 	if len(r.Data.Sources) == 1 && data.IsSet(r.Data.Sources[0].Path) {
 		m, err := data.ReadManifest(r.Data.Sources[0].Path)
 		if err != nil {
 			return nil, err
 		}
 		list = manifestRows(m)
-	} else if list, err = estimateRows(ctx, r); err != nil {
+	} else if list, err = a.estimateRows(ctx, r); err != nil {
 		return nil, err
 	}
 	want := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
@@ -70,10 +70,13 @@ func sourceRows(ctx context.Context, r recipe.Recipe) (list []sourceRow, err err
 	return list, nil
 }
 
-func estimateRows(ctx context.Context, r recipe.Recipe) (list []sourceRow, err error) {
+func (a *app) estimateRows(ctx context.Context, r recipe.Recipe) (list []sourceRow, err error) {
 	src, err := train.Sources(r)
 	if err != nil {
 		return nil, err
+	}
+	for _, s := range train.Overlaps(r, src) {
+		a.note("warning: %s", s)
 	}
 	var tok *tokenizer.Tokenizer
 	switch r.Tokenizer.Path {

@@ -347,7 +347,7 @@ func stepLine(r train.Row, valid float64) string {
 
 // forecast prints the forecast of a run.
 func (f *trainFlags) forecast(ctx context.Context, a *app, d device.Device, r recipe.Recipe, way train.Layout) error {
-	sources, err := sourceRows(ctx, r)
+	sources, err := a.sourceRows(ctx, r)
 	if err != nil {
 		return err
 	}
