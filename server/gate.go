@@ -10,15 +10,16 @@ import (
 	"time"
 )
 
-// gate admits requests to one model's engine: as many sequences at a time as the engine has slots, and a few more, so that it never
-// waits for the next. The rest wait, in turn by key and in order within a key: one who sends much does not hold up the others. The
-// queue is bounded by requests, by prompt tokens and by the time that the next one would wait; beyond that a request is refused at
-// once.
+// gate admits requests to one model's engine: as many sequences at a time as the engine has slots, and a few more, so
+// that it never waits for the next. The rest wait, round-robin by key and in order within a key, so that one sender
+// cannot delay the others. The queue is bounded by requests, by prompt tokens and by the expected waiting time; beyond
+// that a request is rejected at once.
 //
-// The last bound is what keeps an overloaded server useful. A queue that is full for long makes every answer late by its own
-// length and no answer sooner: at twice the capacity 256 requests waited six seconds each, and goodput within five fell to 0.4 of
-// the best. Unless it is set, half as many sequences may wait as may be inside: however long they take, a request that comes at
-// a bad moment waits half of that. More may wait where it is known that they will not for longer than shortWait: bursts of short requests find room.
+// The last bound keeps an overloaded server useful. A queue that stays full makes every answer late by its own length
+// and none sooner: at twice the capacity 256 requests waited six seconds each, and goodput within five fell to 0.4 of
+// the best. By default half as many sequences may wait as may be inside: however long they take, a request that arrives
+// at a bad moment waits half of that. More may wait if they are known not to wait longer than shortWait, so that bursts
+// of short requests are accepted.
 type gate struct {
 	mu        sync.Mutex
 	room      int // sequences that may be inside
@@ -31,8 +32,9 @@ type gate struct {
 	queues          map[string][]*waiter // by key
 	turn            []string             // keys that wait, the next first
 
-	// Seconds that a sequence spends inside, 0 until one has left: the larger of a mean over about the last ten and one over the last fifty. Under
-	// overload the queue fills up whenever the estimate is too low, so that errors to that side are what waits are made of.
+	// Seconds that a sequence spends inside, 0 until one has left: the larger of a mean over about the last ten and one
+	// over the last fifty. Under overload the queue fills whenever the estimate is too low, so waits are dominated by
+	// errors in that direction.
 	service         float64
 	recent, lasting float64
 	left            int // sequences that have left
@@ -91,7 +93,7 @@ func (g *gate) closed(key string) error {
 	return g.full(key, &waiter{seqs: 1})
 }
 
-// shortWait is a wait that need not be refused, however short requests are.
+// shortWait is a wait that is never rejected, however short requests are.
 const shortWait = 500 * time.Millisecond
 
 // late reports whether a request of this key would wait for too long.

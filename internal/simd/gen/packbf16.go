@@ -19,7 +19,7 @@ type pairPacker struct {
 	e packElem
 }
 
-// emitLines packs rows of k elements, up to 16, one tile of bfloat16 for every 32 elements, zeros behind the last of both. A tile is 16 lines of
+// emitLines packs rows of k elements, up to 16, one tile of bfloat16 for every 32 elements, padded with zeros. A tile is 16 lines of
 // 64 bytes: of A, line m holds 32 elements of k of row m; of B, line p holds elements 2p and 2p+1 of k of 16 columns, side
 // by side. One is the other's transpose in units of pairs.
 //
