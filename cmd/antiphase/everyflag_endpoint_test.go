@@ -77,6 +77,6 @@ var ofEndpoints = map[string]assertion{
 			f.same(o.asked, 2)
 		}
 		f.has(f.fails("eval", "-m", "run", "-t", "lm", "--judge", "http://x#j"), `none of the tasks needs a judge`)
-		f.has(f.fails("eval", "-m", "run", "-t", "hotpotqa", "--judge", "somebody"), `"somebody" is no endpoint`)
+		f.has(f.fails("eval", "-m", "run", "-t", "hotpotqa", "--judge", "somebody"), `"somebody" is (no|not an) endpoint`)
 	},
 }

@@ -112,14 +112,14 @@ func (d *Driver) Shared(bytes int) (uintptr, []byte, error) {
 // Upload checks sizes, and rejects a copy during a recording.
 func (d *Driver) Upload(dst cu.Block, src []byte) error {
 	d.note("upload")
-	return d.fits(dst, len(src))
+	return fits(d, dst, len(src))
 }
 
 // Download returns zeros, with the same checks.
 func (d *Driver) Download(dst []byte, src cu.Block) error {
 	d.note("download")
 	clear(dst)
-	return d.fits(src, len(dst))
+	return fits(d, src, len(dst))
 }
 
 // NewFetch returns a fetch of zeros.
@@ -140,7 +140,7 @@ func (f *fetch) Addr() uintptr { return f.at }
 // Mark fails during a recording.
 func (f *fetch) Mark() error {
 	f.d.note("mark")
-	return f.d.fits(cu.Block{}, 0)
+	return fits(f.d, cu.Block{}, 0)
 }
 
 // Wait gives zeros.
@@ -156,7 +156,7 @@ func (f *fetch) Wait(dst []byte) error {
 // Free counts.
 func (f *fetch) Free() error { return f.d.Free(f.at) }
 
-func (d *Driver) fits(b cu.Block, n int) error {
+func fits(d *Driver, b cu.Block, n int) error {
 	if d.recording {
 		return fmt.Errorf("%d bytes copied while a graph is recorded", n)
 	}
@@ -207,7 +207,7 @@ func (d *Driver) Usage(cu.Func) cu.Usage { return cu.Usage{} }
 
 // Launch records, and rejects geometry that no GPU supports.
 func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64) error {
-	if err := d.takes(f, grid, block, len(args)); err != nil || d.aside() {
+	if err := takes(d, f, grid, block, len(args)); err != nil || d.aside() {
 		return err
 	}
 	d.Launches = append(d.Launches, Launch{d.names[f-1], grid, block, shared, slices.Clone(args), nil})
@@ -215,7 +215,7 @@ func (d *Driver) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64
 }
 
 // takes rejects geometry that no GPU supports, and a wrong number of parameters.
-func (d *Driver) takes(f cu.Func, grid, block cu.Dim, params int) error {
+func takes(d *Driver, f cu.Func, grid, block cu.Dim, params int) error {
 	name, threads := d.names[f-1], block.X*block.Y*block.Z
 	if grid.X < 1 || grid.Y < 1 || grid.Z < 1 || grid.X > 1<<31-1 || grid.Y > 65535 || grid.Z > 65535 || threads < 1 || threads > 1024 {
 		return fmt.Errorf("kernel %s: grid %v of blocks %v", name, grid, block)
@@ -228,7 +228,7 @@ func (d *Driver) takes(f cu.Func, grid, block cu.Dim, params int) error {
 
 // LaunchStruct records in the same way.
 func (d *Driver) LaunchStruct(f cu.Func, grid, block cu.Dim, shared int, arg []byte) error {
-	if err := d.takes(f, grid, block, 1); err != nil || d.aside() {
+	if err := takes(d, f, grid, block, 1); err != nil || d.aside() {
 		return err
 	}
 	d.Launches = append(d.Launches, Launch{d.names[f-1], grid, block, shared, nil, slices.Clone(arg)})
