@@ -2,7 +2,6 @@ package experiment
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 
@@ -31,18 +30,7 @@ type outcome struct{ score, loss float64 }
 func Choose(rows []Row) map[[2]string]float64 {
 	out := map[[2]string]float64{}
 	for s, list := range trials(rows) {
-		rates := map[float64]bool{}
-		for t := range list {
-			rates[t.lr] = true
-		}
-		var common []uint64
-		for t := range list {
-			if !slices.Contains(common, t.seed) &&
-				all(rates, func(lr float64) bool { return list[trial{lr, t.seed}] != nil }) {
-				common = append(common, t.seed)
-			}
-		}
-		slices.Sort(common) // the order of a sum affects its last bits
+		rates, common := compared(list)
 		mean := func(lr float64) (o outcome) {
 			for _, seed := range common {
 				o.score += list[trial{lr, seed}].score
@@ -50,13 +38,31 @@ func Choose(rows []Row) map[[2]string]float64 {
 			}
 			return o
 		}
-		lrs := slices.SortedFunc(maps.Keys(rates), func(a, b float64) int {
+		lrs := slices.SortedFunc(slices.Values(rates), func(a, b float64) int {
 			x, y := mean(a), mean(b)
 			return cmp.Or(cmp.Compare(x.score, y.score), cmp.Compare(x.loss, y.loss), cmp.Compare(a, b))
 		})
 		out[[2]string{s.size, s.arch}] = lrs[0]
 	}
 	return out
+}
+
+// compared returns the rates of a side and the seeds that all rates have in common.
+func compared(list map[trial]*outcome) (rates []float64, seeds []uint64) {
+	for t := range list {
+		if !slices.Contains(rates, t.lr) {
+			rates = append(rates, t.lr)
+		}
+	}
+	for t := range list {
+		missing := func(lr float64) bool { return list[trial{lr, t.seed}] == nil }
+		if !slices.Contains(seeds, t.seed) && !slices.ContainsFunc(rates, missing) {
+			seeds = append(seeds, t.seed)
+		}
+	}
+	slices.Sort(rates)
+	slices.Sort(seeds) // the order of a sum affects its last bits
+	return rates, seeds
 }
 
 // trials are the outcomes of all runs by side.
@@ -94,12 +100,3 @@ func trials(rows []Row) map[side]map[trial]*outcome {
 
 // tunedBy is the measure that selects the learning rates of the row's experiment.
 func (r *Row) tunedBy() string { return cmp.Or(r.Tuned, heldOut) }
-
-func all[K comparable](set map[K]bool, f func(K) bool) bool {
-	for k := range set {
-		if !f(k) {
-			return false
-		}
-	}
-	return true
-}

@@ -177,16 +177,25 @@ var classes = []struct{ title, source string }{
 
 func (c *claim) of(source string) bool { return strings.HasPrefix(c.source, source) }
 
-// found returns the verdicts on a claim, with their experiments.
-func (e *evidence) found(c *claim) (out []report.Verdict, names []string) {
+// found returns the verdicts on a claim, with links to their experiments. Runs that two experiments share give one
+// verdict.
+func (e *evidence) found(c *claim) (out []report.Verdict, links []string) {
 	for _, name := range e.names {
 		for _, size := range e.finals[name].sizes {
-			if x, ok := e.finals[name].find(c, size); ok {
-				out, names = append(out, e.finals[name].verdict(c, size, x)), append(names, name)
+			x, ok := e.finals[name].find(c, size)
+			if !ok {
+				continue
 			}
+			v := e.finals[name].verdict(c, size, x)
+			i := slices.IndexFunc(out, func(o report.Verdict) bool { return o.Figure == v.Figure && o.Basis == v.Basis })
+			if i >= 0 {
+				links[i] += ", the same runs in " + link(name)
+				continue
+			}
+			out, links = append(out, v), append(links, link(name))
 		}
 	}
-	return out, names
+	return out, links
 }
 
 // differs is the outcome of a claim that holds in one experiment and not in another.
@@ -257,13 +266,13 @@ func (e *evidence) claims() {
 
 // claim writes a line for every experiment that measures the claim.
 func (e *evidence) claim(c *claim) {
-	list, names := e.found(c)
+	list, links := e.found(c)
 	for i, v := range list {
 		text, source := v.Claim, v.Source
 		if i > 0 {
 			text, source = "″", "″"
 		}
-		e.row(text, source, v.Figure, v.Basis, "**"+v.Verdict+"**", link(names[i]))
+		e.row(text, source, v.Figure, v.Basis, "**"+v.Verdict+"**", links[i])
 	}
 	if len(list) > 0 {
 		return

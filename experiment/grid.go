@@ -62,7 +62,8 @@ func (f *tuning) grid() report.Listing {
 	}
 	out := report.Listing{Title: "Tuning grid", Rows: [][]string{append(head, "chosen")},
 		Note: "The learning rate of each architecture is chosen by " + label + " at the end of training, over the " +
-			"seeds that every rate has. Those seeds also count in the comparison, for every architecture alike."}
+			"seeds that every rate has, which the means are over. Those seeds also count in the comparison, for every " +
+			"architecture alike."}
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
 			for _, lr := range f.rates(size, arch) {
@@ -74,19 +75,22 @@ func (f *tuning) grid() report.Listing {
 }
 
 func (f *tuning) gridRow(size, arch string, lr float64) []string {
+	_, common := compared(trials(f.all)[side{size, arch}])
+	var seeds []string
 	of := func(measure string) (rows []Row) {
 		for _, r := range f.all {
-			if r.Size == size && r.Arch == arch && r.LR == lr && r.Measure == measure {
+			if r.Size == size && r.Arch == arch && r.LR == lr && r.Measure == measure && slices.Contains(common, r.Seed) {
 				rows = append(rows, r)
 			}
 		}
 		return rows
 	}
-	failed := of(Failed)
-	var seeds []string
-	for _, r := range slices.Concat(of(heldOut), failed) {
-		seeds = append(seeds, fmt.Sprint(r.Seed))
+	for _, r := range f.all {
+		if r.Size == size && r.Arch == arch && r.LR == lr && (r.Measure == heldOut || r.Measure == Failed) {
+			seeds = append(seeds, fmt.Sprint(r.Seed))
+		}
 	}
+	failed := of(Failed)
 	out := []string{size, arch, fmt.Sprintf("%g", lr), strings.Join(seeds, " "), meanText(of(heldOut), len(failed))}
 	if measure, _ := f.by(); measure != heldOut {
 		out = append(out, meanText(of(measure), len(failed)))
