@@ -132,11 +132,11 @@ func single(t testing.TB, r recipe.Recipe, dir string) (rows []Row) {
 
 // The losses of fifty steps do not depend on the number of ranks, on who holds the moments, or on accumulation.
 func TestRanksEqualOne(t *testing.T) {
-	steps := 50
-	if testing.Short() {
-		steps = 8
-	}
 	for _, a := range layer.Archs() {
+		steps := 8
+		if a.Name == "diff" && !testing.Short() {
+			steps = 50 // differences add up in one of them as in the others
+		}
 		base := []string{"train.batch=12", "train.seq_len=8", fmt.Sprint("train.steps=", steps), "train.save_every=0"}
 		want := single(t, nano(t, a.Name, append(base, "train.micro_batch=12")...), t.TempDir())
 		for _, n := range []int{1, 2, 3, 4} {
