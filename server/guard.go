@@ -187,6 +187,9 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	if rec, ok := w.(*recorder); ok {
 		rec.arrived()
 	}
+	if err := checkValues(b, &s.cfg.Limits, s.list()); err != nil {
+		return nil, err
+	}
 	o, err := parseObject(b)
 	if err != nil {
 		return nil, err
