@@ -14,7 +14,7 @@ import (
 // Open makes a source from a spec:
 //
 //	FILE              .txt, .md, .jsonl (field "text"), each also .gz or .zst; .parquet (column "text")
-//	FOLDER            every such file below it, in sorted order; names that begin with a dot are skipped
+//	FOLDER            every such file below it, in sorted order, links followed; names that begin with a dot are skipped
 //	GLOB              every such file it matches, in sorted order
 //	synthetic[:OPTS]  generated documents, see [Synthetic]; for a file of that name write ./synthetic
 //	goroot            the .go and .md files of the Go toolchain's source tree
@@ -65,24 +65,7 @@ func openSpec(spec string) (Source, error) {
 // openFolder collects the files below dir that have a reader, outside the folders named in skip.
 func openFolder(name, dir string, rs []reader, skip ...string) (Source, error) {
 	src := &files{name: name, root: dir, readers: rs}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case path != dir && (strings.HasPrefix(d.Name(), ".") || d.IsDir() && slices.Contains(skip, d.Name())):
-			if d.IsDir() {
-				return filepath.SkipDir
-			}
-		case d.Type().IsRegular() && readerOf(path, rs) != nil:
-			rel, err := filepath.Rel(dir, path)
-			if err != nil {
-				return err
-			}
-			src.paths = append(src.paths, rel)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := src.collect("", skip, map[string]bool{}); err != nil {
 		return nil, err
 	}
 	if len(src.paths) == 0 {
@@ -90,6 +73,54 @@ func openFolder(name, dir string, rs []reader, skip ...string) (Source, error) {
 	}
 	slices.Sort(src.paths)
 	return src, nil
+}
+
+// collect adds the files of a folder below root. It follows links and enters each folder once, because a link may lead
+// back to one: entered holds their paths without links.
+func (s *files) collect(folder string, skip []string, entered map[string]bool) error {
+	dir := filepath.Join(s.root, folder)
+	real, err := unlinked(dir)
+	if err != nil || entered[real] {
+		return err
+	}
+	entered[real] = true
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name, mode := filepath.Join(folder, e.Name()), e.Type()
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if mode&fs.ModeSymlink != 0 {
+			st, err := os.Stat(filepath.Join(s.root, name))
+			switch {
+			case err == nil:
+				mode = st.Mode()
+			case readerOf(name, s.readers) != nil:
+				return err
+			}
+		}
+		switch {
+		case mode.IsDir() && !slices.Contains(skip, e.Name()):
+			if err := s.collect(name, skip, entered); err != nil {
+				return err
+			}
+		case mode.IsRegular() && readerOf(name, s.readers) != nil:
+			s.paths = append(s.paths, name)
+		}
+	}
+	return nil
+}
+
+// unlinked is the one path without links of a file or folder.
+func unlinked(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
 }
 
 func openGlob(spec string) (Source, error) {

@@ -282,3 +282,39 @@ func TestGoroot(t *testing.T) {
 		t.Errorf("files %q", from)
 	}
 }
+
+// Links are followed, as the cache of Hugging Face and linked folders need: to a folder, to files and to folders within
+// it. A folder is read once, also if a link leads back to it, and a link to nothing is an error.
+func TestOpenFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	for _, p := range []string{"corpus/real", "elsewhere/deep"} {
+		if err := os.MkdirAll(filepath.Join(dir, p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "corpus/real/a.txt"), []byte("real"))
+	write(t, filepath.Join(dir, "elsewhere/blob"), []byte("linked file"))
+	write(t, filepath.Join(dir, "elsewhere/deep/d.md"), []byte("linked folder"))
+	link := func(to, at string) {
+		if err := os.Symlink(filepath.FromSlash(to), filepath.Join(dir, at)); err != nil {
+			t.Skipf("links cannot be made here: %v", err)
+		}
+	}
+	link("../elsewhere/blob", "corpus/b.txt")
+	link("../elsewhere/deep", "corpus/sub")
+	link("..", "corpus/real/up")       // a cycle
+	link("nowhere", "corpus/other.go") // of no kind that is read
+	link(filepath.Join(dir, "corpus"), "corpus/zero")
+	link("corpus", "linked")
+	t.Chdir(dir)
+	for _, spec := range []string{"corpus", "linked", filepath.Join(dir, "corpus")} {
+		text, from := read(t, open(t, spec))
+		if !slices.Equal(text, []string{"linked file", "real", "linked folder"}) || !slices.Equal(from, []string{"b.txt", "real/a.txt", "sub/d.md"}) {
+			t.Errorf("%s: %q of %q", spec, text, from)
+		}
+	}
+	link("nowhere", "corpus/c.txt")
+	if _, err := Open(filepath.Join(dir, "corpus")); err == nil || !strings.Contains(err.Error(), "c.txt") {
+		t.Errorf("a link to nothing: %v", err)
+	}
+}

@@ -71,10 +71,7 @@ func sharedFiles(specs []string, src []Source) (list []string) {
 		}
 		for _, p := range f.paths {
 			path := filepath.Join(f.root, p)
-			real, err := filepath.EvalSymlinks(path)
-			if err == nil {
-				real, err = filepath.Abs(real)
-			}
+			real, err := unlinked(path)
 			if err != nil {
 				continue // reading it gives the error
 			}
