@@ -171,7 +171,7 @@ func (e *emulator) Load(s cu.Source) (uintptr, error) {
 	}
 	args := append([]string{"-O1", "-w", "-std=c++17", "-shared", "-fPIC", "-fno-strict-aliasing",
 		"-fvisibility=hidden", "-nostdinc++"}, s.Options...)
-	args = append(args, "-o", base+".so", base+".cc", "-nodefaultlibs", "-lm", "-lc")
+	args = append(args, "-o", base+".so", base+".cc", "-nodefaultlibs", "-lm", "-lc", "-lgcc")
 	if out, err := exec.Command(e.compiler, args...).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("%s: %v\n%.4000s", s.Name, err, out)
 	}
