@@ -20,13 +20,14 @@ type hopperBackward struct {
 	queries int  // rows per query tile, 64 or 128
 	buffers int  // of dSᵀ
 	outs    int  // stages of dO
-	copied  int  // eighths of D whose dQ the copy engine adds; threads add the rest
+	copied  int  // eighths of D whose dQ the copy engine adds at a time
+	rounds  int  // and how many times in a tile; threads add the rest
 	adds    int
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
 func (s attnShape) backward() hopperBackward {
-	t := hopperBackward{split: (s.keys*s.d+s.dv)/2 > 128, queries: unit, buffers: 2, outs: 2, adds: ordered}
+	t := hopperBackward{split: (s.keys*s.d+s.dv)/2 > 128, queries: unit, buffers: 2, outs: 2, rounds: 1, adds: ordered}
 	if t.split {
 		t.buffers = 1 // a warpgroup reads only its own dSᵀ
 	}
@@ -87,7 +88,7 @@ func (t hopperBackward) shared(s attnShape) int {
 
 func (t hopperBackward) options(s attnShape) []string {
 	return append(s.options(), define("SPLIT", int(flag(t.split))), define("QUERIES", t.queries), define("BUFFERS", t.buffers),
-		define("OUTS", t.outs), define("COPIED", t.copied), define("SHARED", t.shared(s)), define("ADDS", t.adds))
+		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds))
 }
 
 // backwardArgs is the argument of attn_hopper_backward.

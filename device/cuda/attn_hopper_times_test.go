@@ -50,6 +50,10 @@ func (s attnShape) backwards() (all []hopperBackward) {
 		wide.queries = 2 * unit
 		try = append(try, wide, wide.copies(s))
 	}
+	if half := base.copies(s); half.copied < s.d/8 {
+		half.rounds = 2
+		try = append(try, half)
+	}
 	for _, quick := range []int{none, unordered} {
 		b := base
 		b.adds = quick
@@ -68,7 +72,7 @@ func (t hopperBackward) String() string {
 	if t.adds != ordered {
 		return []string{"no adds", "unordered"}[t.adds]
 	}
-	return fmt.Sprintf("%d queries, %d copied, %d dS, %d dO", t.queries, t.copied, t.buffers, t.outs)
+	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO", t.queries, t.rounds, t.copied, t.buffers, t.outs)
 }
 
 // milliseconds is the median of five runs of f on the GPU, each the mean of a few.

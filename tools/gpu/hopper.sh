@@ -13,6 +13,7 @@
 #   tools/gpu/hopper.sh prefill    tokens/s of prompts beside the forward pass of training
 #   tools/gpu/hopper.sh bytes      decoding with a cache of bytes: results, then tokens/s beside bf16
 #   tools/gpu/hopper.sh large      a step of 6.8b, and of 1.4b with 65,536 tokens, with recomputation
+#   tools/gpu/hopper.sh profile    what bounds the cached kernel at batch 64 and the backward kernels, by ncu
 #   tools/gpu/hopper.sh            check, then times
 set -uo pipefail
 cd "$(dirname "$0")/../../device/cuda"
@@ -145,11 +146,43 @@ sanitize() {
   done
 }
 
+# counters NAME KERNEL COMMAND...: one launch of a kernel, its time, its share of each unit's peak and the two largest stalls.
+counters() {
+  local name=$1 kernel=$2
+  shift 2
+  printf '%s\n' "$name"
+  timeout -k 5 120 ncu --graph-profiling node --kernel-name "regex:$kernel" --launch-skip 24 --launch-count 1 --csv --page raw --metrics \
+gpu__time_duration.sum,sm__issue_active.avg.pct_of_peak_sustained_elapsed,sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active,\
+dram__throughput.avg.pct_of_peak_sustained_elapsed,lts__t_sectors.avg.pct_of_peak_sustained_elapsed,l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed,\
+sm__warps_active.avg.pct_of_peak_sustained_active,regex:smsp__average_warps_issue_stalled_.*_per_issue_active.ratio "$@" 2>/dev/null |
+    python3 -c '
+import csv, sys
+rows = [r for r in csv.reader(sys.stdin) if len(r) > 5]
+pairs = sorted(zip(rows[0], rows[1], rows[-1]), key=lambda p: p[0])
+stalls = sorted(((float(v), k) for k, _, v in pairs if "stalled" in k), reverse=True)[:2]
+for k, unit, v in pairs:
+    if "__" in k and "stalled" not in k:
+        print(f"  {k.split(chr(46))[0]:48} {v} {unit}")
+for v, k in stalls:
+    print(f"  {k.split(chr(46))[0]:48} {v:.2f}")
+' || echo "  no counters: ncu is missing or may not read them"
+}
+
+profile() {
+  local kind
+  for kind in auto int8; do
+    counters "160m diff, batch 64, context 1024, cache $kind" diffattention_cached ../../bin/antiphase bench decode --size 160m --arch diff --batch 64 --context 1024 \
+      --kv-cache $kind --device cuda --reps 2 --warmup 1
+  done
+  counters "160m diff, backward" attn_hopper_backward ../../bin/antiphase bench train --size 160m --arch diff --seq 2048 --batch 16 --device cuda --steps 2 --warmup 2
+  counters "1.4b diff, backward" attn_hopper_backward ../../bin/antiphase bench train --size 1.4b --arch diff --seq 4096 --batch 1 --device cuda --steps 2 --warmup 2
+}
+
 case ${1:-all} in
 all) check; times ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | bytes | large) "$@" ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | bytes | large | profile) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes and large" >&2
+  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes, large and profile" >&2
   exit 2
   ;;
 esac

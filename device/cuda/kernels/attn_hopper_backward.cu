@@ -333,7 +333,7 @@ __device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg,
     // One counter per tile, or one per share that the copy engine adds.
     const Share share = shareOf(p, w, n, wg);
     int* counter = p.counts + (COPIED > 0 ? share.at : share.at / (UNITS * MAPS));
-    const int seen = COPIED < PIECES ? loadRelaxed(counter) : 0;
+    const int seen = COPIED * ROUNDS < PIECES ? loadRelaxed(counter) : 0;
     if (!SPLIT && BUFFERS == 1 && n > 0) barrierOf(READ + 1 - wg, 256);
     formGrads(stage, stats, grads, sums, ds, dp, me);
     if (OUTS == 1) mmaWait<1>(), pin(sums.dv), ring.o.release(n, me.lane); // early: the next dO has no other place

@@ -16,8 +16,23 @@ __device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
   return (min(w.m * BM + BM, p.t) - 1) / BN - w.n;
 }
 
-// Adds the tile's share to dQ, after the key tiles with later keys; seen is their counter as read before. The first
-// COPIED pieces go to the warpgroup's area, from which addStaged adds them.
+// Pieces of a share that the copy engine adds, COPIED of them at a time in ROUNDS rounds; threads add the others.
+constexpr int STAGEDPIECES = COPIED * ROUNDS;
+static_assert(STAGEDPIECES <= PIECES, "a share has PIECES pieces");
+
+// One round: the pieces from x0 go to the warpgroup's area, once that has been read, and addStaged adds them from there.
+__device__ __forceinline__ void stagePieces(const float* dq, int x0, u32 base, bool wait, const Thread& me) {
+  if (wait) barrierOf(FREE + me.wg, 160);
+#pragma unroll
+  for (int x = 0; x < COPIED; x++) {
+    const float* d = dq + 4 * (x0 + x);
+    const u32 y[4] = {__float_as_uint(d[0]), __float_as_uint(d[1]), __float_as_uint(d[2]), __float_as_uint(d[3])};
+    stShared4(base + AT_DQ + (me.wg * COPIED + x) * PIECE + me.tid * 16, y);
+  }
+  proxyFence();
+}
+
+// Adds the tile's share to dQ, after the key tiles with later keys; seen is their counter as read before.
 __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads, int seen,
                                            const int* counter, const Share& s, bool staged, const Thread& me) {
   const int before = turnOf(p, w);
@@ -26,25 +41,23 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
   columnsByColumns<TileS, TileK>(dq, grads + s.map * TileS::BYTES, 64 * s.unit,
                                  base + (KEYS == 2 ? s.map : 0) * TileK::BYTES);
   mmaCommit();
-  if (ADDS == 2 && COPIED < PIECES && before > __shfl_sync(0xffffffffu, seen, 0)) { // uniform across the warp
+  if (ADDS == 2 && STAGEDPIECES < PIECES && before > __shfl_sync(0xffffffffu, seen, 0)) { // uniform across the warp
     if (me.lane == 0)
       while (loadAcquire(counter) < before) {}
     __syncwarp();
   }
-  if (COPIED > 0 && staged) barrierOf(FREE + me.wg, 160);
   mmaWait<0>();
   pin(dq);
   if (!SPLIT && BUFFERS == 1) barrierArrive(READ + me.wg, 256);
+#pragma unroll
+  for (int r = 0; r + 1 < ROUNDS; r++) {
+    stagePieces(dq, r * COPIED, base, staged || r > 0, me);
+    barrierArrive(STAGED + me.wg, 160);
+  }
+  if (COPIED > 0) stagePieces(dq, STAGEDPIECES - COPIED, base, staged || ROUNDS > 1, me);
   float* sum = p.sums + s.at * (64 * D) + me.tid * 4;
 #pragma unroll
-  for (int x = 0; x < COPIED; x++) {
-    const u32 y[4] = {__float_as_uint(dq[4 * x]), __float_as_uint(dq[4 * x + 1]), __float_as_uint(dq[4 * x + 2]),
-                      __float_as_uint(dq[4 * x + 3])};
-    stShared4(base + AT_DQ + (me.wg * COPIED + x) * PIECE + me.tid * 16, y);
-  }
-  if (COPIED > 0) proxyFence();
-#pragma unroll
-  for (int x = COPIED; x < PIECES; x++) {
+  for (int x = STAGEDPIECES; x < PIECES; x++) {
     if (ADDS != 2 ? ADDS == 1 : before > 0) redAdd4(sum + x * 512, dq + 4 * x);
     else if (ADDS == 2 || dq[4 * x] == 1e30f)
       *(float4*)(sum + x * 512) = {dq[4 * x], dq[4 * x + 1], dq[4 * x + 2], dq[4 * x + 3]};
@@ -62,19 +75,22 @@ __device__ __forceinline__ void addStaged(const HopperBackward& p, Walk w, int w
   do {
     const Share s = shareOf(p, w, n++, wg);
     if (!s.mine) continue;
-    barrierOf(STAGED + wg, 160);
-    if (first) {
-      const int before = turnOf(p, w);
-      float* sum = p.sums + s.at * (64 * D);
-      while (loadAcquire(p.counts + s.at) < before) {}
-      proxyFenceGlobal();
-      if (before > 0) bulkAdd(sum, area, COPIED * PIECE);
-      else bulkStore(sum, area, COPIED * PIECE);
-      bulkCommit();
-      bulkWaitRead();
+    float* sum = p.sums + s.at * (64 * D);
+    const int before = turnOf(p, w);
+    for (int r = 0; r < ROUNDS; r++, sum += COPIED * (PIECE / 4)) {
+      barrierOf(STAGED + wg, 160);
+      if (first) {
+        if (r == 0)
+          while (loadAcquire(p.counts + s.at) < before) {}
+        proxyFenceGlobal();
+        if (before > 0) bulkAdd(sum, area, COPIED * PIECE);
+        else bulkStore(sum, area, COPIED * PIECE);
+        bulkCommit();
+        bulkWaitRead();
+      }
+      __syncwarp();
+      barrierArrive(FREE + wg, 160);
     }
-    __syncwarp();
-    barrierArrive(FREE + wg, 160);
     if (first) bulkWait(), addRelease(p.counts + s.at, 1);
   } while (w.next(heads));
 }
