@@ -13,7 +13,7 @@ import (
 	"antiphase/model"
 )
 
-// drained is a rig behind the real loop of Serve, with a call under way whose stream has begun.
+// drained is a rig behind the real loop of Serve, with a call in flight whose stream has begun.
 type drained struct {
 	*rig
 	url  string

@@ -113,7 +113,7 @@ func (r *rig) leave(body []byte, wait time.Duration) {
 	}
 }
 
-// TestCancelWithinAStep: from the moment the context ends until the call returns, the engine runs the step under way and no other.
+// TestCancelWithinAStep: from the moment the context ends until the call returns, the engine runs the step in flight and no other.
 func TestCancelWithinAStep(t *testing.T) {
 	r := newBare(t, setup{big: true, Options: infer.Options{Slots: 2, PrefillChunk: 16}})
 	for name, c := range map[string]struct{ prompt, after int }{"in the prompt": {1500, 5}, "in the answer": {4, 20}} {

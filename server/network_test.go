@@ -60,7 +60,7 @@ func (p *pipes) dial() net.Conn {
 	return a
 }
 
-// serveOn runs the real loop of Serve on a listener and gives a function that stops it and says what it returned.
+// serveOn runs the real loop of Serve on a listener and gives a function that stops it and reports what it returned.
 func (r *rig) serveOn(l net.Listener) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -105,7 +105,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// closes says how long it takes until the server closes a connection, reading what it sends.
+// closes reports how long it takes until the server closes a connection, reading what it sends.
 func closes(t *testing.T, c net.Conn, most time.Duration) (string, time.Duration) {
 	t.Helper()
 	begin := time.Now()

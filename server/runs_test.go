@@ -70,7 +70,7 @@ func (r *rig) tail(id string, cursor int64) (v tail) {
 	return v
 }
 
-// TestRunsFollowTheFile: rows come as they are written, an unfinished line later, a damaged one never, and all anew
+// TestRunsFollowTheFile: rows come as they are written, an unfinished line later, a damaged one never, and all again
 // where the file is.
 func TestRunsFollowTheFile(t *testing.T) {
 	dir := t.TempDir()

@@ -97,7 +97,7 @@ func (r *rig) stream(q fieldsOf) (a answer) {
 	return a
 }
 
-// TestSameAnswer: 200 random requests (40 with -short) give the same tokens and log-probabilities, to the bit, alone, after a prefix hit, streamed, and in a
+// TestSameAnswer: 200 random requests (40 with -short) give the same tokens and log-probabilities, bit for bit, alone, after a prefix hit, streamed, and in a
 // batch of eight with others.
 func TestSameAnswer(t *testing.T) {
 	count := 200

@@ -203,7 +203,7 @@ func (r *rig) events(path string, body fieldsOf) (list []string) {
 	return list
 }
 
-// quiet waits until nothing runs and says what is left if it does not come to that.
+// quiet waits until nothing runs and reports what is left if it does not come to that.
 func (r *rig) quiet() {
 	r.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {

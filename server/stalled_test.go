@@ -46,7 +46,7 @@ func status(t *testing.T, c net.Conn) string {
 }
 
 // TestStalledClientsLeaveRoom: clients that stop in the middle of a body or of a header take every connection there is, and may stay for an hour.
-// Whoever comes next is served all the same, in place of the one that has kept the server waiting longest; a stream under way goes on to its end.
+// Whoever comes next is served all the same, in place of the one that has kept the server waiting longest; a stream in flight continues to its end.
 func TestStalledClientsLeaveRoom(t *testing.T) {
 	const cap = 8
 	forever := Limits{Connections: cap, BodyTimeout: time.Hour, HeaderTimeout: time.Hour}

@@ -43,7 +43,7 @@ func advanceRight(t *testing.T, d *Device) {
 	}
 }
 
-// decodeAhead holds an engine that starts steps ahead to one on a device that cannot, through ends that nobody foresees, in pages of four.
+// decodeAhead checks an engine that starts steps ahead against one on a device that cannot, through ends that nobody foresees, in pages of four.
 func decodeAhead(t *testing.T, d *Device, arch string) {
 	run := func(dev device.Device) (out [3][]int32) {
 		m := small(t, dev, arch)

@@ -56,10 +56,10 @@ func TestNoMapNoLaunch(t *testing.T) {
 	}
 }
 
-// long says that the slow tests of the emulation are asked for: all shapes, and kernels that no default launches.
+// long reports that the slow tests of the emulation are asked for: all shapes, and kernels that no default launches.
 func long() bool { return os.Getenv("ANTIPHASE_TEST_LONG") == "1" }
 
-// TestEmulatedHopperConformance holds the Hopper kernels to attention's contract, on the CPU.
+// TestEmulatedHopperConformance checks the Hopper kernels against attention's contract, on the CPU.
 func TestEmulatedHopperConformance(t *testing.T) {
 	if !long() {
 		t.Skip("TestEmulatedHopper holds them to the general kernels: ANTIPHASE_TEST_LONG=1 runs the whole contract")

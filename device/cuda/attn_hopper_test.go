@@ -65,7 +65,7 @@ func TestHopperShapes(t *testing.T) {
 	}
 }
 
-// TestHopperLaunches holds the launchers to their geometry, as TestLaunches does the others.
+// TestHopperLaunches checks the launchers against their geometry, as TestLaunches does the others.
 func TestHopperLaunches(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -152,7 +152,7 @@ func TestHopperBuild(t *testing.T) {
 	}
 }
 
-// TestAttnConformance holds both kinds of kernels to attention's contract on a GPU.
+// TestAttnConformance checks both kinds of kernels against attention's contract on a GPU.
 func TestAttnConformance(t *testing.T) {
 	d := gpu(t, nil)
 	for _, kind := range []string{"mma", "wgmma"} {

@@ -32,7 +32,7 @@ func diffOn(d *Device, b, t, h, g, dd, dv, keys int) (*device.DiffAttn, *device.
 	return a, &device.DiffAttnGrad{DOut: act(d, n, h*dv), DQ: act(d, n, 2*h*dd), DK: act(d, n, g*keys*dd), DV: act(d, n, g*dv), DLam: stat(d, n, h)}
 }
 
-// TestAttnLaunches holds the attention ops to their geometry, as TestLaunches does the others.
+// TestAttnLaunches checks the attention ops against their geometry, as TestLaunches does the others.
 func TestAttnLaunches(t *testing.T) {
 	cached := func(d *Device, rows, pages int) (*device.Cache, tensor.Tensor, tensor.Tensor) {
 		return &device.Cache{K: act(d, 16*pages, 2*2*64), V: act(d, 16*pages, 2*128), Table: on(d, tensor.I32, 4, pages, pages), PageSize: 16}, ints(d, rows), ints(d, rows)

@@ -169,7 +169,7 @@ func (s *decodeStep) free() {
 	}
 }
 
-// lambda is what DIFF does for λ in each layer: V1 evaluates it anew, V2 projects it from the row.
+// lambda is what DIFF does for λ in each layer: V1 evaluates it again, V2 projects it from the row.
 func (s *decodeStep) lambda() {
 	switch {
 	case s.shape.keys == 2:

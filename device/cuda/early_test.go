@@ -7,7 +7,7 @@ import (
 	"antiphase/tensor"
 )
 
-// A kernel asks before its turn only for what no kernel still under way may write.
+// A kernel asks before its turn only for what no kernel still in flight may write.
 func TestEarly(t *testing.T) {
 	d, drv := fakeDevice(t)
 	last := func() []uint64 { return drv.Launches[len(drv.Launches)-1].Args }

@@ -65,7 +65,7 @@ var plan = []struct {
 	{T: 16, apart: true, recorded: true},
 }
 
-// steps trains by plan and gives everything that came of it, to the bit.
+// steps trains by plan and gives everything that came of it, bit for bit.
 func steps(t *testing.T, d device.Device, arch string) (rows []string, weights []byte) {
 	m := small(t, d, arch)
 	o := optim.New(d, m.Params, optim.Default())
@@ -113,7 +113,7 @@ func steps(t *testing.T, d device.Device, arch string) (rows []string, weights [
 	return rows, weights
 }
 
-// recordedSteps holds steps that are replayed to those that run op by op.
+// recordedSteps checks steps that are replayed against those that run op by op.
 func recordedSteps(t *testing.T, d *Device, arch string) {
 	want, wantW := steps(t, eager{d}, arch)
 	got, gotW := steps(t, d, arch)
@@ -138,7 +138,7 @@ func TestRecordedSteps(t *testing.T) {
 	}
 }
 
-// decodings runs prompts and decoding steps of changing numbers of sequences through a cache and gives all logits, to the bit. An
+// decodings runs prompts and decoding steps of changing numbers of sequences through a cache and gives all logits, bit for bit. An
 // evaluation between takes the arena and grows scratch memory.
 func decodings(t *testing.T, d device.Device, arch string) (out []string) {
 	m := small(t, d, arch)
@@ -172,7 +172,7 @@ func decodings(t *testing.T, d device.Device, arch string) (out []string) {
 	return out
 }
 
-// recordedDecoding holds decoding steps that are replayed to those that run op by op, each a kernel of its own.
+// recordedDecoding checks decoding steps that are replayed against those that run op by op, each a kernel of its own.
 func recordedDecoding(t *testing.T, d *Device, arch string) {
 	d.unfused = true
 	want := decodings(t, eager{d}, arch)

@@ -8,7 +8,7 @@ import (
 	"antiphase/tensor"
 )
 
-// leftRight holds products that make their rows by a norm to the bits of two ops, and what the norm writes too; and those that go through Sigmoid.
+// leftRight checks products that make their rows by a norm against the bits of two ops, and what the norm writes too; and those that go through Sigmoid.
 func leftRight(t *testing.T, d *Device) {
 	for _, k := range []int{8, 104, 768, 1024, 1536} {
 		for _, rows := range []int{1, 2} {
@@ -174,7 +174,7 @@ func turnedRight(t *testing.T, d *Device) {
 	}
 }
 
-// faultsRight holds ops in one kernel to the faults and to the bits of a kernel for each, where positions lie outside the table, the pages or both.
+// faultsRight checks ops in one kernel against the faults and the bits of one kernel for each, where positions lie outside the table, the pages or both.
 func faultsRight(t *testing.T, d *Device) {
 	for _, c := range []struct {
 		what       string

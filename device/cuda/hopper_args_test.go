@@ -55,5 +55,5 @@ func hopperArgsSource(t testing.TB) string {
 	return b.String()
 }
 
-// TestHopperArgs holds the committed file to the structs of the launchers.
+// TestHopperArgs checks the committed file against the structs of the launchers.
 func TestHopperArgs(t *testing.T) { generated(t, "kernels/hopper_args.cuh", hopperArgsSource(t)) }

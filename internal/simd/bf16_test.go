@@ -95,7 +95,7 @@ func TestGemmBF16(t *testing.T) {
 	})
 }
 
-// A row or a column has the same bits alone and in company, and k may be cut at any step.
+// A row or a column has the same bits alone and in a batch, and k may be cut at any step.
 func TestGemmBF16RowsAndCuts(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const m, n, k = 40, 203, 1100 // a whole group of panels for a single row, and an edge

@@ -48,7 +48,7 @@ func packInt8(m, n, k int, x, w []float32, s *Scratch) (*RowsInt8, *ColumnsInt8)
 	return &rows, &columns
 }
 
-// A product is exact up to the rounding of its result, to the bit, in every implementation, for few rows and many, odd sizes, any
+// A product is exact up to the rounding of its result, bit for bit, in every implementation, for few rows and many, odd sizes, any
 // alignment, near and around the caches; and it is near the product that was meant.
 func TestGemmInt8(t *testing.T) {
 	truth := map[[3]int][]float32{} // every implementation gets the same operands

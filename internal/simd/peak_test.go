@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// Every loop runs, and says what it counts.
+// Every loop runs, and reports what it counts.
 func TestPeaks(t *testing.T) {
 	for _, p := range Peaks() {
 		if p.Run(100); p.Ops <= 0 {

@@ -13,22 +13,22 @@ const panelStep = 2048
 // half of each.
 var amxDrain = []int{2, 4, 8, 16, 32}
 
-// gemmTiles emits C[32·rows, 32·cols] (+)= A·B on packed bfloat16 panels. A panel of B stays in the first cache while
-// A's stream past it from the second, loaded so as not to evict it. Tiles 0–3 hold 32 × 32 elements of C, 4–5 a
-// step of A, 6 one half of B's after the other: 4 products of 16 cycles for 4 loads of 8.
+// gemmTiles emits C[32·rows, 32·cols] (+)= A·B on packed bfloat16 panels. A panel of B stays in L1 while A's stream
+// past it from L2, loaded so as not to evict it. Tiles 0–3 hold 32 × 32 elements of C, 4–5 a step of A, 6 one half of
+// B's after the other: 4 products of 16 cycles for 4 loads of 8.
 //
-// Writing C costs as much as multiplying. A finished tile goes to a scratch of 4 KiB; the steps of the next tile
-// write it to C, drain rows each, in the shadow of the products; around the caches when far, which avoids reading
-// lines that are overwritten.
+// Writing C costs as much as multiplying. A finished tile goes to a scratch of 4 KiB; the steps of the next tile write
+// it to C, drain rows each, overlapped with the products; with non-temporal stores when far, which avoids reading lines
+// that are overwritten.
 //
-// Tile instructions need a fresh tile register each, of which a core has few to spare beside those in use, and half as
-// many once a neighbour keeps its other half busy: then a kernel is the faster the fewer tiles it uses. The narrow form
-// uses four: 16 × 32 elements of C in tiles 0–1, A in 4, B in 6. It loads half as much again, but is then faster by a
-// fifth. The sums are the same.
+// Tile instructions each need a fresh physical tile register, of which a core has few besides those in use, and half as
+// many while the other hyperthread is busy: then a kernel is faster the fewer tiles it uses. The narrow form uses four:
+// 16 × 32 elements of C in tiles 0–1, A in 4, B in 6. It loads half as much again, but is then faster by a fifth. The
+// sums are the same.
 //
-// A's tiles are 16 rows, rowA bytes apart, of 32 elements of k each; halfA further on are the next 16 rows, stepA
-// further on the next elements: packed panels, or rows as they lie. C is float32 or, with halves, bfloat16: then a row
-// of a tile is one line, rounded on its way.
+// A's tiles are 16 rows with a pitch of rowA bytes, of 32 elements of k each; the next 16 rows are halfA further, the
+// next elements stepA further: packed panels, or unpacked rows. C is float32 or, with halves, bfloat16: then a row of a
+// tile is one line, rounded when stored.
 type gemmTiles struct {
 	*asm
 	tileForm
@@ -205,7 +205,7 @@ func (k *gemmTiles) loopOverK() {
 	k.drop(left)
 }
 
-// sideTurns are the first ones, in which something is done beside the products. It falls through if others are left.
+// sideTurns are the first iterations, in which other work overlaps the products. It falls through if others are left.
 func (k *gemmTiles) sideTurns(left *reg, turn func()) {
 	turns := k.height() / k.drain
 	again := k.fresh("turn")
@@ -272,7 +272,7 @@ func (k *gemmTiles) narrowStep() {
 	k.nextStep(2)
 }
 
-// nextStep goes on along k, and prefetches n lines of the next panel of B.
+// nextStep advances along k, and prefetches n lines of the next panel of B.
 func (k *gemmTiles) nextStep(n int) {
 	for i := range n {
 		k.op("PREFETCHT1", mem(k.nextB, 64*i))
@@ -282,8 +282,8 @@ func (k *gemmTiles) nextStep(n int) {
 	k.add(imm(panelStep), k.b)
 }
 
-// gap keeps tile instructions apart: beside a busy neighbour, ones that follow each other closely take half as long
-// again. Alone it costs nothing.
+// gap keeps tile instructions apart: if the other hyperthread is busy, instructions that follow each other closely take
+// half as long again. Otherwise it costs nothing.
 func (a *asm) gap() {
 	a.use(raw("GAP", []byte{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90}, "8 × nop"))
 }

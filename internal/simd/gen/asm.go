@@ -41,7 +41,7 @@ type asm struct {
 	out    bytes.Buffer
 	consts []uint32 // constants used, each stored as a whole vector
 	label  int
-	dry    bool // a trial, whose text nobody reads
+	dry    bool // a trial, whose text is discarded
 }
 
 func newAsm(i isa) *asm {

@@ -69,7 +69,7 @@ func (g *attnGrad) products() {
 	g.unitTimes(do, g.p.at("unitV"), g.maps, "depthV", "strideV")
 }
 
-// unitTimes multiplies a panel of A with the panel of B that a field points to into unit n, goes on to the next panel,
+// unitTimes multiplies a panel of A with the panel of B that a field points to into unit n, advances to the next panel,
 // and drops A.
 func (g *attnGrad) unitTimes(panelA *reg, with operand, n int, depth, stride string) {
 	panelB, unit := g.hold("BX", "panel of B"), g.hold("R11", "unit")

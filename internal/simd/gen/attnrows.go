@@ -189,7 +189,7 @@ func emitNormBack(a *asm) {
 	a.ret()
 }
 
-// write goes through a row once more: do, its products with raw and with out2, and the weight's gradient.
+// write processes a row again: do, its products with raw and with out2, and the weight's gradient.
 func (k *normBack) write() {
 	dnorm, do, out2 := k.take(k.p, "dnorm", "R13"), k.hold("R14", "do of the line"), k.hold("R15", "out2 of the line")
 	products, second := k.vecs(8, 4, "do·raw, do·out2"), k.vecs(12, 2, "out2")

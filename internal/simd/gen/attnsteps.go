@@ -1,9 +1,9 @@
 package main
 
-// The tiles' unit of work beside a softmax is a step: 16 rows of A times 32 elements of k of a panel of B. A list of
-// steps (simd.attnStep) is written first; then the vectors' code takes one or two after each row, so that tiles
-// multiply in the shadow of the exponentials. Steps of one 16 × 32 piece of C follow each other; the first says where
-// the sums begin and the last where they go.
+// The unit of tile work that overlaps a softmax is a step: 16 rows of A times 32 elements of k of a panel of B. A list
+// of steps (simd.attnStep) is written first; then the vector code takes one or two after each row, so that tiles
+// multiply while exponentials are computed. Steps of one 16 × 32 piece of C are consecutive; the first has the initial
+// sums and the last their destination.
 
 // Values of attnStep.start; any other is where C is.
 const startKeep, startZero = 0, 1

@@ -13,7 +13,8 @@ const (
 // expPoly are the coefficients of e^r, the highest power's first.
 var expPoly = []float64{1.3814539972e-3, 8.3687451165e-3, 4.1668390788e-2, 1.6666520399e-1, 4.9999993432e-1, 1, 1}
 
-// exp replaces x by e^x: n = round(x·log2 e), r = x − n·ln 2, e^x = 2^n·e^r. The result is in a register of its own; x is lost.
+// exp replaces x by e^x: n = round(x·log2 e), r = x − n·ln 2, e^x = 2^n·e^r. The result is in a separate register; x is
+// overwritten.
 func exp(b *body, x string) string {
 	n, q, keep := b.tmp(), b.tmp(), b.tmp()
 	b.set(b.constant(expMax), n)
@@ -80,9 +81,9 @@ func poly(b *body, x, q string, sign float64) {
 	}
 }
 
-// sigmoid is 1/(1+e^−x) in a register of its own; x is kept. It is exp of −x without what only matters far from 0: below sigmoidMin the result is 0,
-// and from −sigmoidMin on 1 by rounding. The division takes fewer slots of the two units that everything else waits for than an estimate of 1/d with a
-// step of Newton, and is hidden behind them.
+// sigmoid is 1/(1+e^−x) in a separate register; x is kept. It is exp of −x without what only matters far from 0: below
+// sigmoidMin the result is 0, and at and above −sigmoidMin 1 by rounding. The division takes fewer slots of the two
+// bottleneck units than an estimate of 1/d with a Newton step, and its latency is hidden.
 func sigmoid(b *body, x string) string {
 	r, n, q, keep := b.tmp(), b.tmp(), b.tmp(), b.tmp()
 	atLeast(b, sigmoidMin, x, keep)

@@ -5,7 +5,7 @@ import "fmt"
 const (
 	// fewRows is the largest number of rows of the kernels of few.
 	fewRows = 4
-	// fewGroup is the number of panels that a single row meets at once.
+	// fewGroup is the number of panels that a single row processes at once.
 	fewGroup = 6
 	// fewAhead is how far B is fetched before its use, in bytes: a step and a half, so that the lines of one tile ask for those of
 	// the other. Behind the last step comes the first one of the next group.
@@ -38,7 +38,7 @@ func (k fewKernel) emit() {
 	k.op("LEAQ", "(R8)(R8*2)", "R10")
 	if k.group > 1 {
 		k.op("IMUL3Q", imm(k.group-1), "R13", "AX")
-		k.op("MOVQ", "AX", "jump-16(SP)") // from behind a panel to the one that follows it in the next group
+		k.op("MOVQ", "AX", "jump-16(SP)") // from the end of a panel to the one that follows it in the next group
 	}
 	k.op("VMOVUPS", k.bits(0xFFFF0000), k.part(fewMask))
 	k.mark("step")
@@ -94,10 +94,10 @@ func (k fewKernel) panel() {
 	k.op("MOVQ", "R14", "BX")
 }
 
-// targets sets where the lines of a step are fetched ahead for, but for the distance: R8 and R10 for the first tile of the first and
-// the last three panels, R9 and DX for the second. A single row needs none of them for itself.
+// targets sets the prefetch addresses of a step's lines, except for the distance: R8 and R10 for the first tile of the
+// first and the last three panels, R9 and DX for the second. A single row needs none of them for itself.
 func (k fewKernel) targets() {
-	last := [2]int{1, 2} // steps left when the distance leads behind the panel
+	last := [2]int{1, 2} // steps left when the distance leads past the panel
 	for tile, regs := range [][2]string{{"R8", "R10"}, {"R9", "DX"}} {
 		k.op("MOVQ", "$0", "AX")
 		k.op("CMPQ", "CX", imm(last[tile]))
@@ -176,7 +176,7 @@ func (k fewKernel) line(vecs, p, i int) {
 	}
 }
 
-// widenB widens the elements of line p, vector i of B, and fetches what comes behind, in a group by way of targets.
+// widenB widens the elements of line p, vector i of B, and prefetches the following data, in a group through targets.
 func (k fewKernel) widenB(p, i int) {
 	even, odd := k.part(fewB, 0, i), k.part(fewB, 1, i)
 	from := func(at int, base string) string {

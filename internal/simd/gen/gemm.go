@@ -17,7 +17,7 @@ func (i isa) tileRows() []int {
 // tileSignature is the parameters of a tile, see simd.tile.
 const tileSignature = "(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)"
 
-// aKind says how a tile reads A: from a panel of PackA, or row by row as the matrix lies in memory.
+// aKind is how a tile reads A: from a panel of PackA, or row by row from the unpacked matrix.
 type aKind struct {
 	name string
 	rows bool // stride is the distance of rows, not of steps of k

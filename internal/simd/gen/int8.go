@@ -17,7 +17,7 @@ const (
 	int8Ahead = 3072
 )
 
-// int8Group is the number of panels that so many rows meet at once.
+// int8Group is the number of panels that this many rows process at once.
 func int8Group(rows int) int { return int8Accs / 4 / rows }
 
 func int8Name(rows, group int) string {
@@ -36,9 +36,9 @@ func fewInt8Begin(a *asm, rows, group, frame int) {
 	a.op("SHRQ", "$1", "R8")
 }
 
-// vnniFew: y of rows rows and 32·panels columns: 64 bytes of W meet the upper and the lower bytes of every row, one instruction each.
-// That is far faster than memory, which gives more to several streams than to one: a line of each of group panels is read before
-// the next of the first.
+// vnniFew: y of rows rows and 32·panels columns: 64 bytes of W are multiplied with the upper and the lower bytes of
+// every row, one instruction each. That is far faster than memory, which serves several streams faster than one: a line
+// of each of group panels is read before the next of the first.
 type vnniFew struct {
 	*asm
 	rows, group int
@@ -48,7 +48,7 @@ func (k vnniFew) emit() {
 	vecs := 2 * k.group
 	fewInt8Begin(k.asm, k.rows, k.group, 8)
 	k.op("IMUL3Q", imm(k.group-1), "R13", "AX")
-	k.op("MOVQ", "AX", "jump-8(SP)") // from behind a panel to the one that follows it in the next group
+	k.op("MOVQ", "AX", "jump-8(SP)") // from the end of a panel to the one that follows it in the next group
 	k.mark("group")
 	k.op("MOVQ", "steps+0(FP)", "CX")
 	k.op("MOVQ", "x+8(FP)", "SI")
@@ -72,7 +72,7 @@ func (k vnniFew) emit() {
 	k.op("ADDQ", "$2048", "R14")
 	k.again("step", "CX")
 	k.results(vecs)
-	for range k.group - 1 { // it is behind the first one already
+	for range k.group - 1 { // already past the first one
 		k.op("ADDQ", "R13", "BX")
 	}
 	k.op("ADDQ", imm(int8Head*k.group), "R10")
@@ -82,12 +82,12 @@ func (k vnniFew) emit() {
 	k.ret()
 }
 
-// targets sets where lines are fetched ahead for, but for the distance: AX and DX for the first tile of the first and the last three
-// panels, R15 and BP for the second.
+// targets sets the prefetch addresses of lines, except for the distance: AX and DX for the first tile of the first and
+// the last three panels, R15 and BP for the second.
 func (k vnniFew) targets() {
 	for tile, regs := range int8Bases {
 		k.op("MOVQ", "$0", regs[0])
-		k.op("CMPQ", "CX", imm(tile+1)) // steps left when the distance leads behind the panel
+		k.op("CMPQ", "CX", imm(tile+1)) // steps left when the distance leads past the panel
 		k.op("CMOVQLE", "jump-8(SP)", regs[0])
 		if k.group > 3 {
 			k.op("LEAQ", fmt.Sprintf("(R14)(%s*1)", regs[0]), regs[1])
@@ -238,8 +238,9 @@ func splitWords(a *asm) {
 	}
 }
 
-// splitBytes is 64 elements as upper bytes at DI and lower ones at DI + R9, a whole line each, plus 2¹⁵. The lines behind are those of
-// the next row, wanted next. Packing works within parts of 16 bytes; groups of four bytes are put in order at the end.
+// splitBytes is 64 elements as upper bytes at DI and lower ones at DI + R9, a whole line each, plus 2¹⁵. The following
+// lines are those of the next row, needed next. Packing works within parts of 16 bytes; groups of four bytes are
+// reordered at the end.
 func splitBytes(a *asm) {
 	for i := range 4 {
 		a.op("VMULPS", fmt.Sprintf("%d(SI)", 64*i), a.v(15), a.v(i))

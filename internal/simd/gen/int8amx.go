@@ -1,19 +1,19 @@
 package main
 
-// int8Tiles emits y of rows × 32·cols: a panel of W stays in the first cache while those of x stream past it from the
-// second. Tiles 0–1 hold the sums of the upper bytes of 16 rows and 32 columns, 2–3 those of the lower ones, 4–5 a step of
-// both kinds of bytes, 6 one half of W's after the other: 4 products of 16 cycles for 4 loads of 8, for 64 elements of k.
+// int8Tiles emits y of rows × 32·cols: a panel of W stays in L1 while those of x stream past it from L2. Tiles 0–1 hold
+// the sums of the upper bytes of 16 rows and 32 columns, 2–3 those of the lower ones, 4–5 a step of both kinds of
+// bytes, 6 one half of W's after the other: 4 products of 16 cycles for 4 loads of 8, for 64 elements of k.
 //
-// Finished sums go to a scratch; the steps of the next tile turn them into y, drain rows each, in the shadow of the
-// products, and write that around the caches when far.
+// Finished sums go to a scratch; the steps of the next tile turn them into y, drain rows each, overlapped with the
+// products, and write it with non-temporal stores when far.
 //
-// The narrow form has fewer tiles in use (see gemmTiles): first the upper bytes, then the lower ones, two steps of k of x
-// in 4–5 and W in 6. It loads half as much again, but is faster where a neighbour keeps the other half of the core busy.
-// The sums of the upper bytes are put aside while the previous tile is still being written, so that two scratches take
-// turns. It needs at least 2 steps.
+// The narrow form uses fewer tiles (see gemmTiles): first the upper bytes, then the lower ones, two steps of k of x in
+// 4–5 and W in 6. It loads half as much again, but is faster if the other hyperthread is busy. The sums of the upper
+// bytes are stored while the previous tile is still being written, so two scratches alternate. It needs at least 2
+// steps.
 //
-// With few rows, stream, reading W is the bound, and memory serves several streams faster than one: lines of the 8 panels
-// after the present 8 are prefetched side by side. There it is x that is used again soon.
+// With few rows, stream, reading W is the bound, and memory serves several streams faster than one: lines of the 8
+// panels after the current 8 are prefetched together. In that case x is what is reused soon.
 type int8Tiles struct {
 	*asm
 	stream, far, narrow bool
@@ -145,7 +145,7 @@ func (k *int8Tiles) passes() {
 			k.use(multiplyBytes(k.acc[t], k.factors[0], k.weights[t]))
 		}
 		k.mark(even)
-		k.mov(k.sums, k.x) // the previous tile may still be on its way
+		k.mov(k.sums, k.x) // the previous tile may still be in flight
 		k.target()
 		for t := range 2 {
 			k.use(storeTile(k.acc[t], k.sums, k.line, 2048*pass+1024*t))

@@ -7,7 +7,7 @@ import (
 )
 
 // avxFrame runs programs on amd64. AX counts the elements done, CX those left; R10 points to parameters, R13 is a
-// distance ahead. What is left after the last whole vector goes through the program once more, under a mask.
+// distance ahead. The rest after the last whole vector runs through the program again, under a mask.
 type avxFrame struct{ *body }
 
 var pointers = []string{"DI", "SI", "BX", "R8", "R9", "R11"}

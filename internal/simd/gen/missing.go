@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// The Go assembler knows neither AMX nor AVX512_BF16. An instruction that it lacks is a macro of bytes in one header,
-// with its disassembly beside it; kernels use the macro's name.
+// The Go assembler lacks AMX and AVX512_BF16. A missing instruction is a macro of bytes in one header, with its
+// disassembly as a comment; kernels use the macro's name.
 
 const missingFile = "missing_amd64.h"
 

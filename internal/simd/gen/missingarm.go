@@ -7,8 +7,8 @@ import (
 	"unicode"
 )
 
-// The Go assembler knows few of NEON's instructions on numbers. Those that it lacks are macros of one word in a header, named after their
-// disassembly, which stands beside them; a test compares it with that of binutils.
+// The Go assembler lacks many of NEON's numeric instructions. A missing one is a macro of one word in a header, with
+// its disassembly as a comment; a test compares it with that of binutils.
 
 const missingARM = "missing_arm64.h"
 

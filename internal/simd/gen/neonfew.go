@@ -2,7 +2,8 @@ package main
 
 import "fmt"
 
-// fewVectors is the number of vectors of columns that so many rows meet at once in NEON: both chains of each have a register.
+// fewVectors is the number of vectors of columns that this many rows process at once in NEON: both chains of each have
+// a register.
 func fewVectors(rows int) int {
 	if rows > 2 {
 		return 2

@@ -8,14 +8,14 @@ var dotARM = isa{tag: "SDOT", file: "sdot", lanes: 4, reg: "V", regs: 32}
 // matrixARM is NEON with SMMLA, which sums products of eight bytes each, of two rows and two columns.
 var matrixARM = isa{tag: "SMMLA", file: "smmla", lanes: 4, reg: "V", regs: 32}
 
-// planar says that an instruction set takes x as two planes of bytes.
+// planar reports whether an instruction set takes x as two planes of bytes.
 func (i isa) planar() bool { return i.tag == dotARM.tag || i.tag == matrixARM.tag }
 
 // smlalSteps is the steps of k whose sums have room in 32 bits: each lane takes 16 products a step, 16·32·127·32767 < 2³¹.
 const smlalSteps = 32
 
-// int8Vectors is the number of vectors of W, four columns each, that so many rows meet at once. Without SDOT every column has a
-// register of sums, with it every four columns have two, for upper and for lower bytes.
+// int8Vectors is the number of vectors of W, four columns each, that this many rows process at once. Without SDOT every
+// column has a register of sums, with it every four columns have two, for upper and for lower bytes.
 func (i isa) int8Vectors(rows int) int {
 	switch {
 	case i.planar() && rows <= 2:

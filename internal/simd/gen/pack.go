@@ -3,7 +3,7 @@ package main
 import "fmt"
 
 // transpose: dst[p·stride+i] = src[i·ld+p] for i < rows ≤ lanes, p < k, k a multiple of 4. It reads all lanes' rows,
-// stored or not. R8 is the distance of rows, R9 three times that; each base is 4 rows further than the one before.
+// stored or not. R8 is the row pitch, R9 three times that; each base is 4 rows further than the previous one.
 func transpose(a *asm) {
 	bases := []string{"SI", "R10", "R11", "R12"}[:a.lanes/4]
 	a.text("transpose", 0, 48)
@@ -96,8 +96,8 @@ func turnRegisters(a *asm) {
 	}
 }
 
-// turnFours turns all rows × 4 elements. Rows i, i+4, i+8 … meet in one register, 4 elements each, straight from
-// memory; then the four registers are turned within each 128 bits.
+// turnFours transposes all rows × 4 elements. Rows i, i+4, i+8 … are loaded into one register, 4 elements each; then
+// the four registers are transposed within each 128 bits.
 func turnFours(a *asm, bases []string, sink func(p int, reg string)) {
 	insert := "VINSERTF128"
 	if a.wide() {

@@ -112,8 +112,8 @@ func (k pairPacker) loadElems(mem string, low, high int) {
 	k.op("VMOVUPS.Z", "64"+mem, "K2", k.v(high))
 }
 
-// emitPairs packs rows of B [k,n], up to 8, into 4 lines of each tile, panels stride bytes apart, zeros behind its cols columns and its rows. It goes
-// along the rows, 8 streams that the processor sees and follows; memory is the bound.
+// emitPairs packs rows of B [k,n], up to 8, into 4 lines of each tile, panels stride bytes apart, padding columns and
+// rows with zeros. It runs along the rows, 8 streams that the hardware prefetcher follows; memory is the bound.
 func (k pairPacker) emitPairs() {
 	k.text("pair"+k.e.name, 0, 48)
 	loadArgs(k.asm, "dst+0", "DI", "src+8", "SI", "ld+16", "R8", "rows+24", "R13", "cols+32", "BX", "stride+40", "DX")
@@ -273,8 +273,8 @@ func turnWords(a *asm) {
 			a.op("VPUNPCKH"+unit, a.v(from+y), a.v(from+x), a.v(to+low+1))
 		}
 	}
-	// Behind the first round register 2i+h holds rows 2i and 2i+1 of columns 4h … 4h+3, behind the second one register 4i+2h+q rows 4i … 4i+3 of
-	// columns 4h+2q and 4h+2q+1.
+	// After the first round register 2i+h holds rows 2i and 2i+1 of columns 4h … 4h+3, after the second one register
+	// 4i+2h+q rows 4i … 4i+3 of columns 4h+2q and 4h+2q+1.
 	round("WD", 0, 8, func(i int) (int, int, int) { return 2 * i, 2*i + 1, 2 * i })
 	round("DQ", 8, 0, func(i int) (int, int, int) { return i/2*4 + i%2, i/2*4 + i%2 + 2, i/2*4 + i%2*2 })
 	round("QDQ", 0, 8, func(i int) (int, int, int) { return i, i + 4, 2 * i })

@@ -56,8 +56,9 @@ func readMemory(a *asm) {
 	a.ret()
 }
 
-// peakTiles: n turns of 4 tile products on the 2 KiB at data. The data matters: zeros draw less power and run faster. Few tiles, kept
-// apart: with all eight in use the loop is slower by half where a neighbour is busy, and so no ceiling, see gemmTiles.
+// peakTiles: n iterations of 4 tile products on the 2 KiB at data. The data matters: zeros draw less power and run
+// faster. Few tiles, kept apart: with all eight in use the loop is slower by half if the other hyperthread is busy, and
+// would not be a ceiling, see gemmTiles.
 func peakTiles(a *asm, name string, product func(c, x, y *reg) macro) {
 	a.named(name, 0, 24)
 	config, turns, data, line := a.hold("AX", "shape of tiles"), a.hold("CX", "turns"), a.hold("SI", "data"), a.hold("R10", "64")

@@ -5,7 +5,7 @@ import "fmt"
 // The rotations write their loops themselves: x is a row of heads of 2·len(cos) elements, and each vector of cos and sin, the latter times
 // sign, stays in registers while it turns the same columns of all heads.
 
-// rotation is one of them over the CX columns of a head, as many vectors of them at once as steps says where there are so many.
+// rotation is one of them over the CX columns of a head, steps vectors at a time if there are that many.
 type rotation struct {
 	*body
 	steps  int

@@ -11,7 +11,7 @@ type softKernel struct {
 	*asm
 	p                fields
 	exp              exp2Regs
-	logits, top, sum *reg // of the row at hand, as its hi
+	logits, top, sum *reg // of the current row, and its hi
 	acc, hi          *reg
 	rows, steps      *reg
 	shift            *reg // what is subtracted from the row's logits, in every lane

@@ -12,7 +12,7 @@ type valuesKernel struct {
 	ld, four     *reg // from a position to the next, to the fourth
 	column       *reg // in bytes
 	probs, acc   *reg // of the group's first row
-	prob, accRow *reg // of the row at hand
+	prob, accRow *reg // of the current row
 	upper        *reg // mask of the upper words
 	join         []*reg
 	sums         []*reg // of row r: 4·r + 2·odd position + odd column

@@ -161,7 +161,7 @@ func maximum(b *body) {
 // Fields of simd.SoftmaxBack.
 const backScale, backLSE, backDelta, backAlpha, backLam = 0, 1, 3, 5, 7
 
-// softmax is exp(Scale·x − LSE_m); the registers from here on are free again behind it.
+// softmax is exp(Scale·x − LSE_m); registers allocated after this point are free again afterwards.
 func softmax(b *body, slice string, m int) string {
 	x, base := b.load(slice), b.free
 	scale := b.field(backScale)
