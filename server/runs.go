@@ -20,6 +20,7 @@ import (
 // Limits of the runs' routes: the maximum size of one response, whatever the folder holds.
 const (
 	maxRuns     = 1000
+	maxLooks    = 1 << 13 // entries of folders looked at for the list
 	maxRunBytes = 2 << 20 // of metrics.jsonl read for one answer
 	runDepth    = 3       // folders below the root in which runs are looked for
 
@@ -36,40 +37,65 @@ const (
 	samplesFile = "samples.jsonl"
 )
 
-// listRuns lists the runs below the folder: those with a metrics.jsonl.
+// listRuns lists the runs below the folder: those that have a metrics.jsonl. more says that there may be others.
 func (s *Server) listRuns(w http.ResponseWriter, _ *http.Request) {
-	var names []string
-	s.findRuns(".", runDepth, &names)
-	slices.Sort(names)
+	l := runList{root: s.cfg.Runs}
+	l.find(runDepth)
+	slices.Sort(l.names)
 	list := []any{}
-	for _, name := range names {
+	for _, name := range l.names {
 		list = append(list, map[string]string{"id": name, "object": "run"})
 	}
-	s.json(w, http.StatusOK, map[string]any{"object": "list", "data": list})
+	s.json(w, http.StatusOK, map[string]any{"object": "list", "data": list, "more": l.more})
 }
 
-// findRuns walks a folder. What cannot be read is skipped: a run may be about to appear or disappear.
-func (s *Server) findRuns(dir string, depth int, names *[]string) {
-	f, err := s.cfg.Runs.Open(dir)
-	if err != nil {
-		return
+// runList is a walk over a folder of runs. The folder may be any, so the number of entries looked at is bounded.
+type runList struct {
+	root   *os.Root
+	names  []string
+	looked int
+	more   bool // a bound was reached
+}
+
+// find walks the folder level by level, so that the bound cuts off what is deepest.
+func (l *runList) find(depth int) {
+	for level := []string{"."}; depth > 0 && len(level) > 0; depth-- {
+		var next []string
+		for _, dir := range level {
+			next = append(next, l.look(dir)...)
+		}
+		level = next
 	}
-	entries, err := f.ReadDir(maxRuns)
+}
+
+// look takes the runs of one folder and returns its other folders. What cannot be read is skipped: a run may be being created
+// or deleted.
+func (l *runList) look(dir string) (folders []string) {
+	f, err := l.root.Open(dir)
+	if err != nil {
+		return nil
+	}
+	entries, err := f.ReadDir(maxLooks)
 	f.Close()
 	if err != nil {
-		return
+		return nil
 	}
 	for _, e := range entries {
+		if l.looked++; l.looked > maxLooks || len(l.names) >= maxRuns {
+			l.more = true
+			return nil
+		}
 		name := path.Join(dir, e.Name())
-		if len(*names) >= maxRuns || !e.IsDir() || !runPattern.MatchString(name) {
+		if !e.IsDir() || !runPattern.MatchString(name) {
 			continue
 		}
-		if info, err := s.cfg.Runs.Lstat(path.Join(name, metricsFile)); err == nil && info.Mode().IsRegular() {
-			*names = append(*names, name)
-		} else if depth > 1 {
-			s.findRuns(name, depth-1, names)
+		if info, err := l.root.Lstat(path.Join(name, metricsFile)); err == nil && info.Mode().IsRegular() {
+			l.names = append(l.names, name)
+		} else {
+			folders = append(folders, name)
 		}
 	}
+	return folders
 }
 
 // getRun returns the rows of a run after a cursor, which is 0 at first and then comes from the previous response.

@@ -170,6 +170,38 @@ func TestRunsAreBounded(t *testing.T) {
 	}
 }
 
+// TestRunsListIsBounded: in a folder that holds more than runs the list ends, and says so.
+func TestRunsListIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, filepath.Join(dir, "0-run"), 1, 1)
+	r := runsRig(t, dir)
+	more := func() bool {
+		var v struct{ More bool }
+		_, _, b := r.do("GET", "/v1/runs", nil)
+		if err := json.Unmarshal(b, &v); err != nil || !strings.Contains(string(b), "0-run") {
+			t.Fatalf("%v in %.200s", err, b)
+		}
+		return v.More
+	}
+	if more() {
+		t.Error("one run, and there may be more")
+	}
+	for i := range 2 { // two folders of one more than half of the bound
+		sub := filepath.Join(dir, fmt.Sprint("sub", i))
+		if err := os.Mkdir(sub, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for j := range maxLooks/2 + 1 {
+			if err := os.WriteFile(filepath.Join(sub, fmt.Sprint(j)), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !more() {
+		t.Errorf("%d files, and the list is said to be whole", maxLooks+2)
+	}
+}
+
 // TestRunsStayInTheirFolder: no name and no link leads out of the folder, or to anything but metrics.
 func TestRunsStayInTheirFolder(t *testing.T) {
 	top := t.TempDir()

@@ -54,7 +54,11 @@ export class Runs {
     this.ticking = true;
     try {
       const found = await get('/v1/runs');
-      this.note.textContent = found.data.length ? '' : 'The folder has no runs yet.';
+      this.note.textContent = found.more
+        ? 'The folder holds more than is searched: some runs may be missing here.'
+        : found.data.length
+          ? ''
+          : 'The folder has no runs yet.';
       for (const r of found.data) if (!this.runs.has(r.id)) this.add(r);
       for (const [id, r] of this.runs) if (r.shown) await this.follow(id, r);
       problem('');
