@@ -57,7 +57,7 @@ func (a *app) fail(err error) int {
 		return exitInterrupt
 	}
 	if !errors.As(err, new(saidElsewhere)) {
-		fmt.Fprintln(a.err, a.paint(red, "error: ")+oneLine(err.Error()))
+		fmt.Fprintln(a.err, a.paint(red, "error: ")+oneLine(said(err)))
 	}
 	return exitCode(err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,5 +39,35 @@ func TestWrongPathIsBadInput(t *testing.T) {
 	}
 	if code := exitCode(errors.New("something else")); code != exitFailed {
 		t.Errorf("another error ends with %d", code)
+	}
+}
+
+// A value of the wrong kind in somebody's JSON is named by its key; the program's own types mean nothing to its users.
+func TestJSONKindsInPlainWords(t *testing.T) {
+	type row struct {
+		Loss  float64 `json:"loss"`
+		Steps int     `json:"steps"`
+	}
+	for text, want := range map[string]string{
+		`{"rows": 3}`:                     `f.json: "rows" is a number, want a list`,
+		`{"rows": [{"steps": "many"}]}`:   `"rows.steps" is a string, want a whole number`,
+		`{"rows": [{"loss": {}}]}`:        `"rows.loss" is an object, want a number`,
+		`{"rows": [true]}`:                `"rows" is true or false, want an object`,
+		`{"rows": [{"steps": 1.5}]}`:      `"rows.steps" is 1.5, want a whole number`,
+		`[]`:                              `f.json: is a list, want an object`,
+		`{"rows": [{"loss": 1}], "on":1}`: `"on" is a number, want true or false`,
+	} {
+		var v struct {
+			Rows []row `json:"rows"`
+			On   bool  `json:"on"`
+		}
+		err := json.Unmarshal([]byte(text), &v)
+		if err == nil {
+			t.Fatalf("%s was taken", text)
+		}
+		got := said(fmt.Errorf("f.json: %w", err))
+		if !strings.Contains(got, want) || strings.Contains(got, "Go ") {
+			t.Errorf("%s: said %q, want %q", text, got, want)
+		}
 	}
 }
