@@ -146,7 +146,7 @@ func (r *Recipe) check() error {
 		return fmt.Errorf("train.recompute: is %q, must be one of %q", t.Recompute, layer.Recomputes)
 	case t.SeqLen > r.Model.Context:
 		return fmt.Errorf("train.seq_len: is %d, model.context is %d", t.SeqLen, r.Model.Context)
-	case r.Data.HeldOut < 0 || r.Data.HeldOut >= 1:
+	case !(r.Data.HeldOut >= 0 && r.Data.HeldOut < 1): // NaN too
 		return fmt.Errorf("data.held_out: is %g, must be in [0, 1)", r.Data.HeldOut)
 	case !slices.Contains(Orders, r.Data.Order):
 		return fmt.Errorf("data.order: is %q, must be one of %q", r.Data.Order, Orders)

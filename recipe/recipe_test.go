@@ -254,3 +254,50 @@ func TestSourcesInYAML(t *testing.T) {
 		}
 	}
 }
+
+// A source on a command line is PATH, PATH@WEIGHT or an object, as errors suggest for a path with an @.
+func TestParseSource(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want Source
+		err  string
+	}{
+		{"notes", Source{Path: "notes"}, ""},
+		{"notes@0.7", Source{Path: "notes", Weight: 0.7}, ""},
+		{"a@b/notes", Source{Path: "a@b/notes"}, ""},
+		{`{"path": "at@0.7.md"}`, Source{Path: "at@0.7.md"}, ""},
+		{`{"path": "at@0.7", "weight": 2, "epochs": 0.5}`, Source{Path: "at@0.7", Weight: 2, Epochs: 0.5}, ""},
+		{`{"path": "notes", "weigth": 2}`, Source{}, "weigth"},
+		{`{"path": "notes", "epochs": 0}`, Source{}, "epochs is 0"},
+		{`{notes`, Source{}, "object with path, weight and epochs"},
+		{"at@0.7.md", Source{}, `{"path": "at@0.7.md"}`},
+		{"notes@1e308", Source{}, "weight is 1e+308, must be from 1e-18 to 1e+18"}, // such weights have no sum
+		{"notes@1e-320", Source{}, "must be from"},
+		{"notes@NaN", Source{}, "weight is NaN"},
+	} {
+		got, err := ParseSource(c.in)
+		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %+v, error %v; want %+v, %q", c.in, got, err, c.want, c.err)
+		}
+	}
+	// A path that begins with a brace is written as an object and read again.
+	for _, s := range []Source{{Path: "{x}.txt"}, {Path: "at@0.7"}, {Path: "notes", Weight: 1}} {
+		b, err := json.Marshal(s)
+		var back Source
+		if err == nil {
+			err = json.Unmarshal(b, &back)
+		}
+		if err != nil || back != s {
+			t.Errorf("%+v became %s and %+v, error %v", s, b, back, err)
+		}
+	}
+}
+
+// A share that is not a number cannot come from a file, but from a flag.
+func TestHeldOutNaN(t *testing.T) {
+	r, _ := Nano("diff")
+	r.Data.HeldOut = math.NaN()
+	if _, err := r.Complete(); err == nil || !strings.Contains(err.Error(), "data.held_out: is NaN, must be in [0, 1)") {
+		t.Error(err)
+	}
+}

@@ -25,8 +25,12 @@ func Paths(paths ...string) []Source {
 	return out
 }
 
-// ParseSource reads PATH or PATH@WEIGHT. An @ before a slash belongs to the path.
+// ParseSource reads PATH, PATH@WEIGHT or an object in JSON. An @ before a slash belongs to the path; for a path that
+// begins with a brace write ./{.
 func ParseSource(s string) (Source, error) {
+	if strings.HasPrefix(s, "{") {
+		return parseObject([]byte(s))
+	}
 	i := strings.LastIndexByte(s, '@')
 	if i < 0 || strings.ContainsAny(s[i:], `/\`) {
 		return Source{Path: s}, nil
@@ -39,8 +43,12 @@ func ParseSource(s string) (Source, error) {
 }
 
 func positive(source, what string, x float64) error {
-	if !(x > 0) || math.IsInf(x, 0) {
+	const low, high = 1e-18, 1e18 // sums, and products with numbers of rows, stay finite and exact enough
+	switch {
+	case !(x > 0) || math.IsInf(x, 0):
 		return fmt.Errorf("source %q: %s is %g, must be positive", source, what, x)
+	case x < low || x > high:
+		return fmt.Errorf("source %q: %s is %g, must be from %g to %g", source, what, x, low, high)
 	}
 	return nil
 }
@@ -86,13 +94,22 @@ func (s *Source) UnmarshalJSON(b []byte) (err error) {
 		*s, err = ParseSource(text)
 		return err
 	}
+	*s, err = parseObject(b)
+	return err
+}
+
+func parseObject(b []byte) (Source, error) {
 	var o sourceJSON
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&o); err != nil {
-		return fmt.Errorf("a source is a string or an object with path, weight and epochs: %w", err)
+	err := d.Decode(&o)
+	if err == nil && d.More() {
+		err = fmt.Errorf("text after the object")
 	}
-	*s = Source{Path: o.Path}
+	if err != nil {
+		return Source{}, fmt.Errorf("a source is a string or an object with path, weight and epochs: %w", err)
+	}
+	s := Source{Path: o.Path}
 	for _, f := range []struct {
 		name string
 		from *float64
@@ -102,11 +119,11 @@ func (s *Source) UnmarshalJSON(b []byte) (err error) {
 			continue
 		}
 		if err := positive(o.Path, f.name, *f.from); err != nil {
-			return err
+			return Source{}, err
 		}
 		*f.to = *f.from
 	}
-	return nil
+	return s, nil
 }
 
 // Mixed reports whether rows are drawn from each source separately.

@@ -73,7 +73,7 @@ sequence length suited to continued training; --set changes them.`,
 	fl.StringVar(&f.arch, "arch", "diff", "architecture: "+strings.Join(archNames([]string{"all"}), ", "))
 	fl.StringVar(&f.from, "from", "", "model to start from: run folder, checkpoint, Hugging Face folder or org/name in its cache")
 	fl.StringVarP(&f.dir, "dir", "d", "", "run folder (default runs/NAME)")
-	fl.StringArrayVar(&f.data, "data", nil, "data source: a file, a folder, a glob, synthetic, goroot or a built token set; PATH@WEIGHT to mix (repeatable)")
+	fl.StringArrayVar(&f.data, "data", nil, `data source: a file, a folder, a glob, synthetic, goroot or a built token set; PATH@WEIGHT or {"path": PATH, "weight": W, "epochs": E} to mix (repeatable)`)
 	fl.StringVar(&f.tokenizer, "tokenizer", "", "a tokenizer.json to use instead of training one, or bytes; short for --set tokenizer.path=FILE")
 	fl.StringArrayVar(&f.set, "set", nil, "change a field: --set train.steps=100 (repeatable)")
 	fl.IntVar(&f.steps, "steps", 0, "short for --set train.steps=N; 0 writes the initial checkpoint and exits")
@@ -194,7 +194,7 @@ func (f *trainFlags) complete(base, r recipe.Recipe) (recipe.Recipe, error) {
 	return r, nil
 }
 
-// parseSources reads PATH or PATH@WEIGHT each.
+// parseSources reads PATH, PATH@WEIGHT or an object each.
 func parseSources(specs []string) (list []recipe.Source, err error) {
 	for _, spec := range specs {
 		s, err := recipe.ParseSource(spec)
