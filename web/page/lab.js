@@ -272,6 +272,7 @@ export class Lab {
     );
     this.figures.reset();
     this.words.reset();
+    this.panels.reset();
     this.grid.reset();
   }
 

@@ -27,6 +27,11 @@ export class Panels {
     );
   }
 
+  // Until the next frame the table is still that of the text before.
+  reset() {
+    this.nextBox.dataset.state = 'waiting';
+  }
+
   draw() {
     this.span();
     this.next();
