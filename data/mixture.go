@@ -12,12 +12,14 @@ type Share struct {
 	Epochs float64 `json:"epochs,omitempty"` // passes at most; 0: no bound
 }
 
-// rows is the number of whole rows that the share allows.
+// rows is the number of whole rows that the share allows. No run takes 2^48 rows: more are no bound, so that sums of
+// numbers of rows do not overflow.
 func (s Share) rows(tokens, t uint64) uint64 {
-	if s.Epochs == 0 {
+	n := s.Epochs * float64(tokens) / float64(t)
+	if s.Epochs == 0 || n >= 1<<48 {
 		return math.MaxUint64
 	}
-	return uint64(s.Epochs * float64(tokens) / float64(t))
+	return uint64(n)
 }
 
 // shareList formats a mixture for display.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,6 +55,7 @@ func TestMixtureRefused(t *testing.T) {
 		"one row has train.seq_len = 16":    "data.sources=" + short(t, "tiny.txt", "a b c"),
 		"has 13 tokens":                     `data.sources=["synthetic:docs=6@1", "` + short(t, "small.txt", "twelve bytes") + `@1"]`,
 		"400 rows, and the epochs allow 12": `data.sources=[{"path": "synthetic:docs=2,len=128", "epochs": 1}]`,
+		"0.01 epochs are less than one row": `data.sources=[{"path": "synthetic:docs=2,len=128", "weight": 1, "epochs": 0.01}, {"path": "synthetic:seed=2", "weight": 1}]`,
 	} {
 		_, err := Run(context.Background(), nano(t, "diff", "train.steps=200", "data.held_out=0", set), options(t, dir))
 		var s *data.SourceError
@@ -73,6 +75,38 @@ func TestMixtureRefused(t *testing.T) {
 	opt.Force = true
 	if res := mustRun(t, other, opt); res.Resumed != 3 || res.Steps != 6 {
 		t.Errorf("forced: %+v", res)
+	}
+}
+
+// A bound of very many epochs is no bound: numbers of rows do not overflow.
+func TestManyEpochs(t *testing.T) {
+	set := `data.sources=[{"path": "synthetic:docs=6", "weight": 1, "epochs": 1e18}, {"path": "synthetic:docs=6,seed=2", "weight": 1, "epochs": 9e17}]`
+	mustRun(t, nano(t, "diff", "train.steps=2", set), options(t, t.TempDir()))
+}
+
+// A run whose token set is lost and whose sources have changed goes on with --force, which reports that rows begin again.
+func TestChangedFilesForced(t *testing.T) {
+	dir, text := t.TempDir(), filepath.Join(t.TempDir(), "a.txt")
+	put := func(s string) {
+		if err := os.WriteFile(text, []byte(strings.Repeat(s, 200)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("first text ")
+	r := nano(t, "diff", "train.steps=6", "data.sources="+text)
+	stopAt(t, r, options(t, dir), 3)
+	if err := os.RemoveAll(filepath.Join(dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	put("other words ")
+	if _, err := Run(context.Background(), r, options(t, dir)); !errors.Is(err, ErrChanged) || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("other text: %v", err)
+	}
+	opt := options(t, dir)
+	var said bytes.Buffer
+	opt.Force, opt.Say = true, func(f string, args ...any) { fmt.Fprintf(&said, f+"\n", args...) }
+	if res := mustRun(t, r, opt); res.Resumed != 3 || res.Steps != 6 || !strings.Contains(said.String(), "begins again") {
+		t.Errorf("forced: %+v, said %s", res, said.String())
 	}
 }
 

@@ -143,11 +143,14 @@ func (t resumer) restore(c *saved) error {
 	}
 	t.state = *c.state
 	err = t.loader.Seek(c.state.Data)
-	if err != nil && c.newRows {
+	switch {
+	case err == nil:
+		return nil
+	case c.newRows || t.opt.Force:
 		t.opt.Say("the data begins again at its first row: %v", err)
 		return nil
 	}
-	return err
+	return fmt.Errorf("%w: %w; use another folder, or --force to begin again at the first row", ErrChanged, err)
 }
 
 // roundWeights sets the working copy to what the last update left: the master rounded to bf16 values.
