@@ -87,6 +87,9 @@ func (m *made) run(r *Run, g *rand.Rand, worse float64) (rows []Row) {
 		}
 		for range x.N {
 			x.Items = append(x.Items, x.Value+0.01*g.NormFloat64())
+			if kind == "lm" {
+				x.Weights, x.Clusters = append(x.Weights, 2), append(x.Clusters, fmt.Sprint(len(x.Items)/2))
+			}
 		}
 	}
 	end := base

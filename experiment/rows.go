@@ -87,12 +87,25 @@ func ReadRows(r io.Reader) ([]Row, error) {
 		if err := json.Unmarshal(in.Bytes(), &x); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		if x.Measure == "" || x.Run == "" {
-			return nil, fmt.Errorf("line %d: not a row of an experiment: it has no run or no measure", n)
+		if err := x.check(); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 		out = append(out, x)
 	}
 	return out, in.Err()
+}
+
+// check finds what no row has.
+func (r *Row) check() error {
+	for _, f := range [][2]string{{"run", r.Run}, {"measure", r.Measure}, {"size", r.Size}, {"arch", r.Arch}} {
+		if f[1] == "" {
+			return fmt.Errorf("not a row of an experiment: it has no %s", f[0])
+		}
+	}
+	if n, w, c := len(r.Items), len(r.Weights), len(r.Clusters); w > 0 && w != n || c > 0 && c != n {
+		return fmt.Errorf("%d items, %d weights and %d clusters: there must be as many", n, w, c)
+	}
+	return nil
 }
 
 // ReadRowFiles reads the rows of some files.
