@@ -301,11 +301,11 @@ func TestLostRank(t *testing.T) {
 					if !errors.Is(err, ErrPeer) || !strings.Contains(err.Error(), name) {
 						t.Errorf("rank %d: %v, want %q", victim, err, name)
 					}
-				case <-time.After(5 * time.Second):
+				case <-time.After(20 * time.Second):
 					t.Fatalf("rank %d %s: not noticed", victim, name)
 				}
 			}
-			if took := time.Since(began); took > 3*time.Second {
+			if took := time.Since(began); took > DefaultPeer/2 { // a busy machine may be late
 				t.Errorf("%s: noticed after %s", name, took)
 			}
 			for r, j := range jobs {

@@ -90,7 +90,7 @@ func TestLostProcess(t *testing.T) {
 				}
 			}
 			took := time.Since(began)
-			if took > c.within+2*time.Second {
+			if took > c.within+10*time.Second { // a busy machine may be late; the default is 30 s
 				t.Errorf("%v of rank %d: took %s", c.signal, victim, took)
 			}
 			t.Logf("%v of rank %d: the others left after %s", c.signal, victim, took.Round(time.Millisecond))

@@ -254,7 +254,7 @@ func (f *flagRig) serve(args ...string) (url string, said func() string) {
 			f.Errorf("serve ended with %v", err)
 		}
 	})
-	for range 500 {
+	for range 6000 { // a minute, for the race detector on a busy machine
 		if m := regexp.MustCompile(`serving on (http://\S+)`).FindStringSubmatch(said()); m != nil {
 			return m[1], said
 		}
@@ -265,7 +265,7 @@ func (f *flagRig) serve(args ...string) (url string, said func() string) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	f.Fatalf("serve said nothing for five seconds: %s", said())
+	f.Fatalf("serve said nothing for a minute: %s", said())
 	return "", nil
 }
 
