@@ -47,7 +47,7 @@ func ParseLengths(s string) (l Lengths, err error) {
 		l.high, err = strconv.Atoi(high)
 	}
 	if err != nil || l.low < 1 || l.high < l.low {
-		return l, fmt.Errorf("%q is no length; want a number, LOW..HIGH or @FILE", s)
+		return l, fmt.Errorf("%q is not a length; want a number, LOW..HIGH or @FILE", s)
 	}
 	return l, nil
 }

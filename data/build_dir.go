@@ -30,7 +30,7 @@ func reusable(fsys vfs.FS, dir, inputs string) (*Manifest, error) {
 	for _, name := range names {
 		listed := slices.ContainsFunc(m.Shards, func(s ShardInfo) bool { return s.Name == name })
 		if !listed && name != manifestName && name != TokenizerName {
-			return nil, fmt.Errorf("data: build: folder %s holds %q, which is no part of its set, so it is left alone; move that away or name another folder", dir, name)
+			return nil, fmt.Errorf("data: build: folder %s holds %q, which is not part of its set, so it is left alone; move that away or name another folder", dir, name)
 		}
 	}
 	if inputs == "" || m.Inputs != inputs {

@@ -164,7 +164,7 @@ func (f *folder) find() (string, []byte, bool, error) {
 	}
 	var c card
 	if err := json.Unmarshal(b, &c); err != nil || len(c.Secret) == 0 {
-		return "", nil, true, fmt.Errorf("%s is no address", filepath.Join(f.dir, cardName))
+		return "", nil, true, fmt.Errorf("%s is not an address", filepath.Join(f.dir, cardName))
 	}
 	return c.Addr, c.Secret, true, nil
 }

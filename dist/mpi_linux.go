@@ -68,7 +68,7 @@ func (a *mpiAPI) load(name string, h uintptr) error {
 	for symbol, at := range a.table() {
 		p, err := purego.Dlsym(h, symbol)
 		if err != nil {
-			return fmt.Errorf("dist: %s is no MPI library: it has no %s", name, symbol)
+			return fmt.Errorf("dist: %s is not an MPI library: it has no %s", name, symbol)
 		}
 		*at = p
 	}

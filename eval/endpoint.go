@@ -112,7 +112,7 @@ func (e *Endpoint) Loglikelihood(ctx context.Context, reqs []Continuation) ([]Sc
 			}
 		}
 		if err == nil && out[i].Tokens == 0 {
-			err = fmt.Errorf("eval: endpoint %s: no token of %q behind %q", e.URL, text[len(context):], context)
+			err = fmt.Errorf("eval: endpoint %s: no token of %q after %q", e.URL, text[len(context):], context)
 		}
 		return err
 	})

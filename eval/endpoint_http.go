@@ -114,7 +114,7 @@ func parseReply(res *http.Response, b []byte) (*completionReply, error) {
 	}
 	reply := &completionReply{}
 	if err := json.Unmarshal(b, reply); err != nil {
-		return nil, fmt.Errorf("its answer is no completion: %s", plain(err.Error(), 300))
+		return nil, fmt.Errorf("its answer is not a completion: %s", plain(err.Error(), 300))
 	}
 	if len(reply.Choices) == 0 {
 		return nil, errors.New("its answer has no choices")

@@ -220,7 +220,7 @@ func (d *Better) UnmarshalText(b []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("eval: %q is no direction; want higher, lower or nothing", b)
+	return fmt.Errorf("eval: %q is not a direction; want higher, lower or nothing", b)
 }
 
 var directions = map[Better]string{Neither: "", Lower: "lower", Higher: "higher"}

@@ -39,7 +39,7 @@ func (a Ask) task(defaults map[string]string) (eval.Task, error) {
 			for _, s := range t.Settings {
 				keys = append(keys, s.Key)
 			}
-			return t, fmt.Errorf("--task: %q is no setting of %s; want KEY=VALUE with one of %s", w, t.Name,
+			return t, fmt.Errorf("--task: %q is not a setting of %s; want KEY=VALUE with one of %s", w, t.Name,
 				strings.Join(keys, ", "))
 		}
 		set[key] = value

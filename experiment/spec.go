@@ -85,7 +85,7 @@ func (s *Spec) Check() error {
 	}
 	for _, lr := range s.LRs {
 		if !(lr > 0) || math.IsInf(lr, 0) {
-			return fmt.Errorf("--lr: %g is no learning rate; want a positive number", lr)
+			return fmt.Errorf("--lr: %g is not a learning rate; want a positive number", lr)
 		}
 	}
 	for _, a := range slices.Concat(s.Tasks, s.Probes) {

@@ -21,7 +21,7 @@ func TestRefused(t *testing.T) {
 		{func(s *Spec) { s.Archs = []string{"dif"} }, "--arch"},
 		{func(s *Spec) { s.Seeds = []uint64{3, 4, 3} }, "--seeds: 3 is there twice"},
 		{func(s *Spec) { s.LRs = []float64{1e-3, 1e-3} }, "--lr: 0.001 is there twice"},
-		{func(s *Spec) { s.LRs = []float64{0} }, "--lr: 0 is no learning rate"},
+		{func(s *Spec) { s.LRs = []float64{0} }, "--lr: 0 is not a learning rate"},
 		{func(s *Spec) { s.Sizes = []string{"nano", "nano"} }, "--size: nano is there twice"},
 		{func(s *Spec) { s.Sizes = []string{"huge"} }, "huge"},
 		{func(s *Spec) { s.TuneSeeds = 3 }, "--tune-seeds"},

@@ -25,7 +25,7 @@ func (v Variant) parts() (name, arch string, set []string, err error) {
 	}
 	for _, s := range set {
 		if !strings.Contains(s, "=") {
-			return "", "", nil, fmt.Errorf("--variant: %s: %q is no setting; want KEY=VALUE", name, s)
+			return "", "", nil, fmt.Errorf("--variant: %s: %q is not a setting; want KEY=VALUE", name, s)
 		}
 	}
 	if _, err := layer.LookupArch(arch); err != nil {

@@ -15,7 +15,7 @@ import "errors"
 // before the step in flight has been collected.
 
 // errNoNumbers is all that is known about logits that the next step has overwritten.
-var errNoNumbers = errors.New("the logits are no numbers: NaN or +Inf is among them, or all are -Inf")
+var errNoNumbers = errors.New("the logits are unusable: NaN or +Inf is among them, or all are -Inf")
 
 // underWay reports whether a step was started whose tokens have not been seen. The rows are its rows.
 func (e *Engine) underWay() bool { return e.cache.Fetching() > 0 }

@@ -178,7 +178,7 @@ func strict(raw []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("text behind the end of the JSON")
+		return errors.New("text after the end of the JSON")
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (t resumer) elsewhere(s *State) error {
 		t.opt.Say("changed: computed by %v, from step %d by %v: not to the bit", was, s.Step, here)
 		return nil
 	default:
-		return fmt.Errorf("%w: the run was computed by %v; this is %v\nuse the same device and --precision, or --inexact to go on all the same",
+		return fmt.Errorf("%w: the run was computed by %v; this is %v\nuse the same device and --precision, or --inexact to continue anyway",
 			ErrElsewhere, was, here)
 	}
 }
@@ -68,7 +68,7 @@ func (t resumer) noteComputed() {
 	case t.state.Step >= t.recipe.Train.Steps && t.state.Step > 0, n > 0 && list[n-1].same(here):
 		return
 	case n == 0 && t.state.Step > 0:
-		t.opt.Say("the checkpoint does not say what computed it; it goes on with %v", here)
+		t.opt.Say("the checkpoint does not say what computed it; it continues with %v", here)
 	}
 	t.state.Computed = append(slices.Clip(list), here)
 }

@@ -30,7 +30,7 @@ import (
 )
 
 // ErrInterrupted means that the context ended, all work is saved, and the same call will continue from there.
-var ErrInterrupted = errors.New("interrupted; run the same command again to go on")
+var ErrInterrupted = errors.New("interrupted; run the same command again to continue")
 
 // ErrChanged means that a run folder holds a run of another recipe.
 var ErrChanged = errors.New("the run folder holds a different run")

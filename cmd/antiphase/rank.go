@@ -157,7 +157,7 @@ func leaveJob(a *app, dir string, l dist.Launch, engine dist.Comm, err error) {
 	code, hint := exitFailed, ""
 	if s, oerr := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true}); oerr == nil {
 		if c, lerr := s.Latest(func(string) {}); lerr == nil {
-			code, hint = exitTryAgain, fmt.Sprintf("; step %d is saved, run the same command again to go on", c.Step)
+			code, hint = exitTryAgain, fmt.Sprintf("; step %d is saved, run the same command again to continue", c.Step)
 		}
 	}
 	fmt.Fprintf(a.err, "%srank %d of %d: %v%s\n", a.paint(red, "error: "), l.Rank, l.World, err, hint)

@@ -116,7 +116,7 @@ func interruptible(a *app) (context.Context, func()) {
 		if !ok {
 			return
 		}
-		a.note("\nstopping; once more to stop at once")
+		a.note("\nstopping; repeat to stop at once")
 		a.stopped = s
 		cancel()
 		if s, ok := <-ch; ok {

@@ -34,7 +34,7 @@ func ParsePrecision(name string) (Precision, error) {
 	if i := slices.Index(precisions, name); i >= 0 {
 		return Precision(i), nil
 	}
-	return 0, fmt.Errorf("%q is no precision; there are auto, fp32, bf16 and int8", name)
+	return 0, fmt.Errorf("%q is not a precision; there are auto, fp32, bf16 and int8", name)
 }
 
 // BestPrecision is the fastest one that is sound for training on this machine: BF16 if tiles multiply it many times

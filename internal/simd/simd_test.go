@@ -92,7 +92,7 @@ func TestElementwise(t *testing.T) {
 				for i := range n {
 					want[i] = float32(op.want(float64(d[i]), float64(a[i]), float64(b[i]), float64(c[i])))
 				}
-				want[n] = d[n] // the element behind the end stays
+				want[n] = d[n] // the element past the end stays
 				op.f(d[:n], a, b, c)
 				near(t, op.name, d, want, 2e-6)
 			}

@@ -65,7 +65,7 @@ func parseSet(p, args *parser.Parser) (nodes.ControlStructure, error) {
 		return nil, err
 	}
 	if !args.End() {
-		return nil, args.Error("set: unexpected text behind the value", args.Current())
+		return nil, args.Error("set: unexpected text after the value", args.Current())
 	}
 	return s, nil
 }

@@ -27,7 +27,7 @@ func ordered(v any) (any, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, fmt.Errorf("text behind the end of the JSON")
+		return nil, fmt.Errorf("text after the end of the JSON")
 	}
 	return x, nil
 }
