@@ -18,9 +18,11 @@
 // order, so a row's bits do not depend on its batch. Bound: bytes of K and V, (keys·D + DV)·2 per group and position.
 //
 // BYTES: an int8 cache, an element being scale·(byte − 128) with one scale per row and head, at the end of the row
-// (device.Cache). Bytes are copied unchanged and converted exactly to bf16 between shared memory and the tensor cores.
-// Scales of keys are applied to the scores, those of values to P, both in fp32. A product's k and its rows may be in
-// any order, so a thread takes adjacent bytes: four of a key, or two columns of a value.
+// (device.Cache). Bytes are copied unchanged and become fp16 between shared memory and the tensor cores, exactly and by
+// two instructions for two of them: 1024 + x is 0x6400 | x. Queries are fp16 too, which holds bf16's mantissa. Scales of
+// keys are applied to the scores, those of values to P, both in fp32; P is relative to the split's largest scale, times
+// 1024, so that what matters of it is no subnormal half. A product's k and its rows may be in any order, so a thread
+// takes adjacent bytes: four of a key, or two columns of a value.
 //
 // HEAD, VALUE, KEYS and SPLIT (keys per split) are the shape, or 0 for one known at run time; THREADS are those of a
 // split. In shared memory and in the splits' sums heads are padded with zeros to the next multiple of 16.
@@ -90,25 +92,33 @@ __device__ __forceinline__ void stageScales(float* to, const Cell* from, i64 ld,
   }
 }
 
-// Two bytes as bf16: 2^23 + x is a float whose low bits are x.
-__device__ __forceinline__ float unbiased(u32 x) { return __uint_as_float(0x4b000000u | x) - 8388736.f; }
-__device__ __forceinline__ u32 widen(u32 a, u32 b) { return packBf16(unbiased(a), unbiased(b)); }
+// Two bytes of x as halves, each less 128.
+__device__ __forceinline__ u32 widen(u32 x, u32 how) { return subHalf(__byte_perm(x, 0x64646464u, how), 0x64806480u); }
 
 // The left operand of 16 keys and 16 elements, of which thread t has four adjacent ones.
 __device__ __forceinline__ void loadKeys(u32 (&k)[4], const Cell* at, int pitch) {
   const u32 a = *(const u32*)at, b = *(const u32*)(at + 8 * pitch);
-  k[0] = widen(a & 255, a >> 8 & 255), k[2] = widen(a >> 16 & 255, a >> 24);
-  k[1] = widen(b & 255, b >> 8 & 255), k[3] = widen(b >> 16 & 255, b >> 24);
+  k[0] = widen(a, 0x4140), k[2] = widen(a, 0x4342);
+  k[1] = widen(b, 0x4140), k[3] = widen(b, 0x4342);
 }
 // The left operand of 16 columns and 16 keys: rows g and g + 8 are adjacent columns.
 __device__ __forceinline__ void loadValues(u32 (&v)[4], const Cell* at, int pitch) {
   u32 x[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) x[i] = *(const unsigned short*)(at + ((i & 1) + (i >> 1) * 8) * pitch);
-  v[0] = widen(x[0] & 255, x[1] & 255), v[1] = widen(x[0] >> 8, x[1] >> 8);
-  v[2] = widen(x[2] & 255, x[3] & 255), v[3] = widen(x[2] >> 8, x[3] >> 8);
+  const u32 a = x[0] | x[1] << 16, b = x[2] | x[3] << 16;
+  v[0] = widen(a, 0x4240), v[1] = widen(a, 0x4341);
+  v[2] = widen(b, 0x4240), v[3] = widen(b, 0x4341);
 }
+#define MMA mma16816Half
+#else
+#define MMA mma16816
 #endif
+
+// The bits of an element of a query as the product takes it.
+__device__ __forceinline__ bf16 asOperand(bf16 x) {
+  return BYTES ? (bf16)(packHalf(fminf(fmaxf(toFloat(x), -65504.f), 65504.f), 0.f) & 0xffff) : x;
+}
 
 // score[i][s] = scale·q_i·k_s for the split's keys. A warp takes 16 keys of one key head, with up to 8 of its query
 // vectors at a time.
@@ -139,7 +149,7 @@ __device__ __forceinline__ void splitScores(const Cached& a, float* score, const
 #endif
         }
 #pragma unroll
-        for (int u = 0; u < STEPS; u++) mma16816(z, k[u], x[u]);
+        for (int u = 0; u < STEPS; u++) MMA(z, k[u], x[u]);
       }
 #pragma unroll
       for (int e = 0; e < 4; e++) {
@@ -150,36 +160,44 @@ __device__ __forceinline__ void splitScores(const Cached& a, float* score, const
   }
 }
 
-// The scores of a query vector become exp2(s − m), times the value's scale if there is one, and 0 beyond the last key;
-// m and l go to stats. One warp per vector.
+// The scores of a query vector become exp2(s − m), times the value's scale over `tall` if there is one, and 0 beyond the last
+// key; m and l go to stats, tall, the largest scale / 1024, to the score after the last. One warp per vector.
 __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, const float* scales, float* stats, int count) {
   constexpr int PER = (SPLIT ? SPLIT : THREADS) / 32; // scores of a lane
   const int lane = threadIdx.x & 31;
   for (int i = threadIdx.x >> 5; i < a.vectors(); i += THREADS / 32) {
-    float x[PER], top = LOWEST, sum = 0.f;
+    float x[PER], top = LOWEST, sum = 0.f, tall = 0.f;
 #pragma unroll
     for (int u = 0; u < PER; u++) {
       const int s = lane + 32 * u;
       x[u] = s < count ? score[i * a.pitchS() + s] : LOWEST;
       top = fmaxf(top, x[u]);
+      if (BYTES && s < count) tall = fmaxf(tall, scales[4 * s]);
     }
     top = warpMax(top);
+    if (BYTES) tall = warpMax(tall) * (1.f / 1024);
+    const float inverse = tall > 0.f ? 1.f / tall : 0.f;
 #pragma unroll
     for (int u = 0; u < PER; u++) {
       const int s = lane + 32 * u;
       const float p = s < count ? ex2(x[u] - top) : 0.f;
-      if (s < a.split()) score[i * a.pitchS() + s] = BYTES && s < count ? p * scales[4 * s] : p;
+      if (s < a.split()) score[i * a.pitchS() + s] = BYTES && s < count ? p * (scales[4 * s] * inverse) : p;
       sum += p;
     }
     sum = warpSum(sum);
     if (lane == 0) *(float2*)(stats + 2 * i) = {top, sum};
+    if (BYTES && lane == 0) score[i * a.pitchS() + a.split()] = tall;
   }
 }
 
-// Two adjacent elements of P as bf16, or the rounding error of that; or 0.
+// Two adjacent elements of P as bf16 or fp16, or the rounding error of that; or 0.
 __device__ __forceinline__ u32 packPart(const float* p, bool rest, bool there) {
   const float2 x = *(const float2*)p;
+#if BYTES
+  const u32 high = packHalf(x.x, x.y), low = packHalf(x.x - lowHalf(high), x.y - highHalf(high));
+#else
   const u32 high = packBf16(x.x, x.y), low = packBf16(x.x - lowBf16(high), x.y - highBf16(high));
+#endif
   return there ? rest ? low : high : 0;
 }
 
@@ -208,7 +226,7 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
 #endif
     }
 #pragma unroll
-    for (int u = 0; u < 4; u++) mma16816(z, v[u], x[u]);
+    for (int u = 0; u < 4; u++) MMA(z, v[u], x[u]);
 #pragma unroll
     for (int e = 0; e < 4; e++) {
       const float both = z[e] + __shfl_xor_sync(0xffffffffu, z[e], 2);
@@ -221,7 +239,7 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
     float z = 0.f;
 #pragma unroll 4
     for (int j = 0; j < parts; j++) z += room[j * some * wide + x];
-    to[i0 * wide + x] = z;
+    to[i0 * wide + x] = BYTES ? z * score[(i0 + x / wide) * a.pitchS() + a.split()] : z;
   }
   __syncthreads();
 }
@@ -302,7 +320,7 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
   waitEarlier();
 #pragma unroll 2
   for (int i = threadIdx.x; i < vectors * wide; i += THREADS)
-    query[i / wide * a.pitchQ() + i % wide] = i % wide < a.D() ? p.q[n * p.ldq + ((i64)g * vectors + i / wide) * a.D() + i % wide] : (bf16)0;
+    query[i / wide * a.pitchQ() + i % wide] = i % wide < a.D() ? asOperand(p.q[n * p.ldq + ((i64)g * vectors + i / wide) * a.D() + i % wide]) : (bf16)0;
   if (sure < here.count) { // the newest key, also in two groups: all but the last must be there
     stageKeys(a, here, g, sure, here.count);
     stageValues(a, here, g, sure, here.count);

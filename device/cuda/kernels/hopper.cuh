@@ -149,22 +149,6 @@ __device__ __forceinline__ void stmatrix4(u32 at, const u32* x) {
                : "memory");
 }
 
-// Two halves (fp16) in a word: 11 bits of mantissa, for numbers from −1 to 1 that need more than bf16's 8.
-__device__ __forceinline__ u32 packHalf(float lo, float hi) {
-  u32 r;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
-  return r;
-}
-__device__ __forceinline__ float lowHalf(u32 x) {
-  float r;
-  asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l; }" : "=f"(r) : "r"(x));
-  return r;
-}
-__device__ __forceinline__ float highHalf(u32 x) {
-  float r;
-  asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, h; }" : "=f"(r) : "r"(x));
-  return r;
-}
 __device__ __forceinline__ float2 ldShared2(u32 at) {
   float2 x;
   asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(at) : "memory");

@@ -40,6 +40,7 @@ __device__ double sqrt(double);
 __device__ float __uint_as_float(unsigned);
 __device__ unsigned __float_as_uint(float);
 __device__ float __fmul_rn(float, float);
+__device__ unsigned __byte_perm(unsigned, unsigned, unsigned);
 __device__ int __float_as_int(float);
 __device__ float __int_as_float(int);
 __device__ float __fdividef(float, float);
@@ -74,6 +75,36 @@ __device__ __forceinline__ void mma16816(float* d, const u32* a, const u32* b) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// The same of fp16.
+__device__ __forceinline__ void mma16816Half(float* d, const u32* a, const u32* b) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// Two halves (fp16) in a word: 11 bits of mantissa instead of 8, up to 65504.
+__device__ __forceinline__ u32 packHalf(float lo, float hi) {
+  u32 r;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+  return r;
+}
+__device__ __forceinline__ float lowHalf(u32 x) {
+  float r;
+  asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, l; }" : "=f"(r) : "r"(x));
+  return r;
+}
+__device__ __forceinline__ float highHalf(u32 x) {
+  float r;
+  asm("{ .reg .b16 l, h; mov.b32 {l, h}, %1; cvt.f32.f16 %0, h; }" : "=f"(r) : "r"(x));
+  return r;
+}
+// a − b of two halves each.
+__device__ __forceinline__ u32 subHalf(u32 a, u32 b) {
+  u32 r;
+  asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));
+  return r;
 }
 
 // The 32-bit shared-memory address for PTX.

@@ -384,22 +384,6 @@ static void stmatrix4(u32 at, const u32* x) {
     emu::hopperWrote(row);
   }
 }
-static u32 packHalf(float lo, float hi) {
-  _Float16 h[2] = {(_Float16)lo, (_Float16)hi};
-  u32 r;
-  memcpy(&r, h, 4);
-  return r;
-}
-static float lowHalf(u32 x) {
-  _Float16 h[2];
-  memcpy(h, &x, 4);
-  return (float)h[0];
-}
-static float highHalf(u32 x) {
-  _Float16 h[2];
-  memcpy(h, &x, 4);
-  return (float)h[1];
-}
 static float2 ldShared2(u32 at) {
   float2 x;
   memcpy(&x, sharedPtr(at, 8), 8);

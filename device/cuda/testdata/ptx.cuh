@@ -271,13 +271,12 @@ static bf16 toBf16(float x) {
 }
 static u32 packBf16(float lo, float hi) { return toBf16(lo) | (u32)toBf16(hi) << 16; }
 
-static void mma16816(float* d, const u32* a, const u32* b) {
+// The sums of a product of fragments; low and high take the numbers out of a word.
+template <typename L, typename H> static void mmaOf(float* d, const u32* a, const u32* b, L low, H high) {
   u32 words[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
   const emu::Slot& s = emu::share(words, 6);
   int g = emu::lane() >> 2, t = emu::lane() & 3;
   typedef double Two __attribute__((vector_size(16)));
-  auto low = [](u32 w) { return (double)__uint_as_float(w << 16); };
-  auto high = [](u32 w) { return (double)__uint_as_float(w & 0xffff0000u); };
   Two sum[2] = {{0, 0}, {0, 0}};  // rows g and g + 8, columns 2t and 2t + 1
   for (int w = 0; w < 8; w++) {
     const u32* a = &s.v[g * 4 + w % 4][w / 4 * 2];
@@ -286,6 +285,37 @@ static void mma16816(float* d, const u32* a, const u32* b) {
     for (int i = 0; i < 2; i++) sum[i] += low(a[i]) * x, sum[i] += high(a[i]) * y;
   }
   for (int e = 0; e < 4; e++) d[e] = (float)(d[e] + sum[e >> 1][e & 1]);
+}
+
+static void mma16816(float* d, const u32* a, const u32* b) {
+  mmaOf(d, a, b, [](u32 w) { return (double)__uint_as_float(w << 16); }, [](u32 w) { return (double)__uint_as_float(w & 0xffff0000u); });
+}
+
+static u32 packHalf(float lo, float hi) {
+  _Float16 h[2] = {(_Float16)lo, (_Float16)hi};
+  u32 r;
+  memcpy(&r, h, 4);
+  return r;
+}
+static float lowHalf(u32 x) {
+  _Float16 h[2];
+  memcpy(h, &x, 4);
+  return (float)h[0];
+}
+static float highHalf(u32 x) {
+  _Float16 h[2];
+  memcpy(h, &x, 4);
+  return (float)h[1];
+}
+static u32 subHalf(u32 a, u32 b) { return packHalf(lowHalf(a) - lowHalf(b), highHalf(a) - highHalf(b)); }
+static void mma16816Half(float* d, const u32* a, const u32* b) {
+  mmaOf(d, a, b, [](u32 w) { return (double)lowHalf(w); }, [](u32 w) { return (double)highHalf(w); });
+}
+static u32 __byte_perm(u32 a, u32 b, u32 how) {
+  const unsigned long long both = (unsigned long long)b << 32 | a;
+  u32 r = 0;
+  for (int i = 0; i < 4; i++) r |= (u32)(both >> 8 * (how >> 4 * i & 7) & 255) << 8 * i;
+  return r;
 }
 
 static u32 sharedAddr(const void* p) { return (u32)((const char*)p - emu::dynamic); }
