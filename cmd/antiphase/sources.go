@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"text/tabwriter"
 
 	"antiphase/data"
@@ -60,14 +61,63 @@ func (a *app) sourceRows(ctx context.Context, r recipe.Recipe) (list []sourceRow
 		return nil, err
 	}
 	want := float64(r.Train.Steps) * float64(r.Train.Batch*r.Train.SeqLen)
-	for i := range list {
-		s := &list[i]
-		s.Epochs = want * s.Share / max(float64(s.Tokens), 1)
-		if s.Bound > 0 {
-			s.Epochs = min(s.Epochs, s.Bound)
-		}
+	if lacks := drawn(list, want); lacks > 0 {
+		a.note("warning: the epochs allow about %.0f of %d steps, more are refused: set train.steps, or allow more epochs", (want-lacks)/want*float64(r.Train.Steps), r.Train.Steps)
 	}
 	return list, nil
+}
+
+// drawn fills in what a run draws of each source: shares of the tokens, and epochs. A source that reaches its bound
+// leaves the rest to the others. It returns the number of tokens that no source may give.
+func drawn(list []sourceRow, want float64) (lacks float64) {
+	if want == 0 {
+		return 0
+	}
+	most := func(s *sourceRow) float64 { // tokens
+		if s.Bound == 0 {
+			return math.Inf(1)
+		}
+		return s.Bound * float64(s.Tokens)
+	}
+	tokens, ended := make([]float64, len(list)), make([]bool, len(list))
+	left := want
+	for again := true; again; {
+		again = false
+		weights := 0.0
+		for i := range list {
+			if !ended[i] {
+				weights += list[i].Share
+			}
+		}
+		part := left / weights // of the tokens, for a weight of 1
+		for i := range list {
+			s := &list[i]
+			if ended[i] {
+				continue
+			}
+			if tokens[i] = s.Share * part; tokens[i] > most(s) {
+				tokens[i], ended[i], again = most(s), true, true
+			}
+		}
+		left = want
+		for i := range list {
+			if ended[i] {
+				left -= tokens[i]
+			}
+		}
+	}
+	total := 0.0
+	for _, n := range tokens {
+		total += n
+	}
+	for i := range list {
+		s := &list[i]
+		s.Share, s.Epochs = tokens[i]/max(total, 1), tokens[i]/max(float64(s.Tokens), 1)
+	}
+	if slices.Contains(ended, false) {
+		return 0
+	}
+	return left
 }
 
 func (a *app) estimateRows(ctx context.Context, r recipe.Recipe) (list []sourceRow, err error) {
