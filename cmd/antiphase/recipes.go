@@ -88,7 +88,7 @@ func listKeys(a *app, asJSON bool) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KEY\tTINY DIFF\tMEANING")
 	for _, k := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Path, k.Default, k.Doc)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", k.Path, shorten(k.Default, 32), k.Doc)
 	}
 	return w.Flush()
 }
