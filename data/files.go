@@ -199,6 +199,9 @@ func readText(r *bufio.Reader, yield func(string) bool) error {
 		} else if err != nil {
 			return err
 		}
+		if mark := string(chunk[:min(n, 2)]); at == 0 && (mark == "\xff\xfe" || mark == "\xfe\xff") {
+			return errors.New("text in UTF-16: convert it to UTF-8, for example with iconv -f utf-16 -t utf-8")
+		}
 		if i := bytes.IndexByte(chunk[:n], 0); i >= 0 {
 			return fmt.Errorf("byte %d is zero: this is a binary file and not text", at+i)
 		}

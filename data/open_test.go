@@ -318,3 +318,14 @@ func TestOpenFollowsLinks(t *testing.T) {
 		t.Errorf("a link to nothing: %v", err)
 	}
 }
+
+// Text in UTF-16, as some editors save it, is refused with a word about its encoding.
+func TestOpenUTF16(t *testing.T) {
+	for _, b := range []string{"\xff\xfeh\x00i\x00", "\xfe\xff\x00h\x00i"} {
+		path := filepath.Join(t.TempDir(), "a.txt")
+		write(t, path, []byte(b))
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "UTF-16") || !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("%q: %v", b, err)
+		}
+	}
+}
