@@ -17,7 +17,7 @@ func init() {
 	for i, set := range glueSets {
 		t := eval.Task{Name: set.name, Group: "glue", Version: 1, Doc: set.doc,
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy, %"}},
-			Settings: []eval.Setting{{Key: "same_shots", Default: false, Doc: "the same examples before every question, which is faster; the harness draws them anew"}},
+			Settings: []eval.Setting{{Key: "same_shots", Default: false, Doc: "the same examples before every question, which is faster; the harness draws new ones each time"}},
 			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMC(ctx, p, set.mc()) }}
 		registerAt(22, i, t)
 	}

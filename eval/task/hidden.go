@@ -48,8 +48,8 @@ var hiddenScores = []eval.Measure{
 // hiddenSettings are those of every such task, after its own.
 func hiddenSettings(own ...eval.Setting) []eval.Setting {
 	return append(own,
-		eval.Setting{Key: "lengths", Default: []int{0}, Doc: "of prompts and answers, in tokens; 0: the context"},
-		eval.Setting{Key: "samples", Default: 40, Doc: "per length and cell"},
+		eval.Setting{Key: "lengths", Default: []int{0}, Doc: "lengths of prompt and answer, in tokens; 0: the context"},
+		eval.Setting{Key: "samples", Default: 40, Doc: "samples per length and cell"},
 	)
 }
 

@@ -23,7 +23,7 @@ func init() {
 		Settings: []eval.Setting{
 			{Key: "ways", Default: []string{"lambda=0", "lambda=0.5", "lambda=2", "second=shuffled:1", "second=averaged", "knockout@H1"},
 				Doc: "interventions: lambda=FACTOR, second=shuffled:SEED, second=averaged, knockout, joined by +; @L2 and @H1.3 say where, counted from 1"},
-			{Key: "each", Default: "knockout", Doc: "one of them, done to every head alone; empty: none"},
+			{Key: "each", Default: "knockout", Doc: "an intervention applied to each head alone; empty: none"},
 			{Key: "pieces", Default: 16, Doc: "held-out texts for loss and divergence"},
 			{Key: "samples", Default: 4, Doc: "needle prompts per depth"},
 			{Key: "needles", Default: 4, Doc: "numbers hidden (N); one is asked for"},

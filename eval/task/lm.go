@@ -26,7 +26,7 @@ func init() {
 			{Key: "text", Default: "", Doc: "held-out text, as \"antiphase train\" names sources, or set:FOLDER, the held-out part of a token set; empty: lm/valid of --data, or generated"},
 			{Key: "length", Default: 0, Doc: "tokens of a piece of text, at least, where documents are long enough; 0: the context"},
 			{Key: "pieces", Default: 200, Doc: "pieces of text, taken from all documents in turn"},
-			{Key: "frequent", Default: 1e-3, Doc: "a bigram that makes up more of the text than this is no recall"},
+			{Key: "frequent", Default: 1e-3, Doc: "a bigram with a larger share of the text than this does not count as recall"},
 		},
 		Prepare: prepareLM,
 	})

@@ -37,11 +37,11 @@ var Depths = []float64{0, 0.25, 0.5, 0.75, 1}
 func needleSettings(needles, queries, samples int) []eval.Setting {
 	return []eval.Setting{
 		{Key: "needles", Default: needles, Doc: "numbers hidden (N)"},
-		{Key: "queries", Default: queries, Doc: "of which asked for (R)"},
-		{Key: "depths", Default: Depths, Doc: "where the first asked one lies, 0 to 1"},
-		{Key: "lengths", Default: []int{0}, Doc: "of prompts and answers, in tokens; 0: the context"},
-		{Key: "samples", Default: samples, Doc: "per length and depth; the paper takes 50"},
-		{Key: "digits", Default: 2, Doc: "of every number"},
+		{Key: "queries", Default: queries, Doc: "numbers the prompt asks for (R)"},
+		{Key: "depths", Default: Depths, Doc: "position of the first number asked for, 0 (start) to 1 (end)"},
+		{Key: "lengths", Default: []int{0}, Doc: "lengths of prompt and answer, in tokens; 0: the context"},
+		{Key: "samples", Default: samples, Doc: "samples per length and depth; the paper takes 50"},
+		{Key: "digits", Default: 2, Doc: "digits of each number"},
 		{Key: "wording", Default: "own", Doc: "own: as in synthetic training text; public: the nearest published sentences (LWM, YOCO)"},
 		{Key: "haystack", Default: "", Doc: "text to hide them in: a file or folder; empty: held-out text of --data, or generated prose without it"},
 	}

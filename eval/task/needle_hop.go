@@ -41,9 +41,9 @@ func init() {
 		Name: "needle_hop", Version: 1, Shots: -1, Measures: hiddenScores, Prepare: h.prepare,
 		Doc: "magic codes whose key must be resolved through no, one or two other sentences",
 		Settings: haySettings(
-			eval.Setting{Key: "needles", Default: 4, Doc: "numbers hidden, each with a chain of its own"},
+			eval.Setting{Key: "needles", Default: 4, Doc: "numbers hidden, each with its own chain"},
 			eval.Setting{Key: "hops", Default: []int{0, 1, 2}, Doc: "sentences between the key asked for and its number's key"},
-			eval.Setting{Key: "digits", Default: 2, Doc: "of every number"}),
+			eval.Setting{Key: "digits", Default: 2, Doc: "digits of each number"}),
 	})
 }
 

@@ -15,7 +15,7 @@ func init() {
 			{Name: "logits_max", Better: eval.Lower, Label: "largest attention logit of a sequence"},
 			{Name: "hidden_max", Better: eval.Lower, Label: "largest hidden state of a sequence"},
 		},
-		Settings: append(textSettings(0), eval.Setting{Key: "tokens", Default: 16384, Doc: "looked at, about; the paper takes 400,000"}),
+		Settings: append(textSettings(0), eval.Setting{Key: "tokens", Default: 16384, Doc: "tokens examined, approximately; the paper takes 400,000"}),
 		Prepare:  prepareOutliers,
 	})
 }

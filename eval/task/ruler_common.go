@@ -25,8 +25,8 @@ func init() {
 		Name: "ruler_common", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Prepare: h.prepare,
 		Doc: "which words of a long list come most often",
 		Settings: hiddenSettings(
-			eval.Setting{Key: "common", Default: 2, Doc: "common words, which are asked for"},
-			eval.Setting{Key: "often", Default: 5, Doc: "times that a common word comes for each time that another does; RULER has 10"}),
+			eval.Setting{Key: "common", Default: 2, Doc: "common words, the answer"},
+			eval.Setting{Key: "often", Default: 5, Doc: "how often a common word occurs for each occurrence of another; RULER has 10"}),
 	})
 }
 

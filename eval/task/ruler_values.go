@@ -26,7 +26,7 @@ func init() {
 		Settings: haySettings(
 			eval.Setting{Key: "keys", Default: 2, Doc: "cities"},
 			eval.Setting{Key: "values", Default: 3, Doc: "numbers of each"},
-			eval.Setting{Key: "digits", Default: 2, Doc: "of every number"}),
+			eval.Setting{Key: "digits", Default: 2, Doc: "digits of each number"}),
 	})
 }
 
