@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"antiphase/device"
@@ -54,4 +55,14 @@ func oneThread(t *testing.T) device.Device {
 	d := cpu.New(cpu.Options{Threads: 1})
 	t.Cleanup(func() { d.Close() })
 	return d
+}
+
+// withoutTimings are the rows that do not depend on the machine's load, as bytes.
+func withoutTimings(t *testing.T, rows []Row) []byte {
+	t.Helper()
+	b, err := encode(slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Timing }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

@@ -20,16 +20,6 @@ import (
 
 var kills = flag.Int("kills", 4, "random ends of TestKill")
 
-// withoutTimings are the rows that do not depend on the machine's load, as bytes.
-func withoutTimings(t *testing.T, rows []Row) []byte {
-	t.Helper()
-	b, err := encode(slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Timing }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // samePage holds the folder's page to its rows: all of it is made of them.
 func samePage(t *testing.T, dir string) {
 	t.Helper()
