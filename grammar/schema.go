@@ -12,13 +12,13 @@ import (
 // builder compiles a schema.
 type builder struct {
 	code
-	root  any
-	end   time.Time
-	nodes int
-	char  int32
-	free  int32            // the rule of any value; −1 before it is needed
-	refs  map[string]int32 // rules of $ref targets
-	todo  []func()         // rules that are declared but not yet defined
+	root     any
+	end      time.Time
+	nodes    int
+	char     int32
+	free     int32            // the rule of any value; −1 before it is needed
+	refs     map[string]int32 // rules of $ref targets
+	declared []func()         // definitions of rules that are declared but not yet defined
 }
 
 // annotations are keywords that restrict nothing.
@@ -36,9 +36,9 @@ func Compile(schema []byte, l Limits) (*Grammar, error) {
 	b.char = b.declare()
 	b.define(b.char, b.character)
 	main := b.rule(root, "", 0)
-	for len(b.todo) > 0 && b.err == nil {
-		f := b.todo[0]
-		b.todo = b.todo[1:]
+	for len(b.declared) > 0 && b.err == nil {
+		f := b.declared[0]
+		b.declared = b.declared[1:]
 		f()
 	}
 	if b.err != nil {
@@ -134,7 +134,7 @@ func (b *builder) rule(s any, path string, depth int) int32 {
 		return b.anything()
 	}
 	r := b.declare()
-	b.todo = append(b.todo, func() { b.define(r, func() { b.schema(s, path, depth) }) })
+	b.declared = append(b.declared, func() { b.define(r, func() { b.schema(s, path, depth) }) })
 	return r
 }
 
@@ -142,7 +142,7 @@ func (b *builder) rule(s any, path string, depth int) int32 {
 func (b *builder) anything() int32 {
 	if b.free < 0 {
 		b.free = b.declare()
-		b.todo = append(b.todo, func() { b.define(b.free, func() { b.any(b.free) }) })
+		b.declared = append(b.declared, func() { b.define(b.free, func() { b.any(b.free) }) })
 	}
 	return b.free
 }

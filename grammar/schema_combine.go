@@ -83,7 +83,7 @@ func (b *builder) reference(s *scope, v any) {
 		}
 		r = b.declare()
 		b.refs[ref] = r
-		b.todo = append(b.todo, func() { b.define(r, func() { b.schema(target, rest, s.depth+1) }) })
+		b.declared = append(b.declared, func() { b.define(r, func() { b.schema(target, rest, s.depth+1) }) })
 	}
 	b.call(r)
 }

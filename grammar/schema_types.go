@@ -195,7 +195,7 @@ func (b *builder) members(list []member) {
 	rules := make([]int32, len(list))
 	for i, m := range list {
 		rules[i] = b.declare()
-		b.todo = append(b.todo, func() {
+		b.declared = append(b.declared, func() {
 			b.define(rules[i], func() {
 				b.text(literal(m.name) + ":")
 				b.gap()
