@@ -49,7 +49,7 @@ func TestUnusableSourcesAreRefused(t *testing.T) {
 		"blank.txt":      {[]byte(" \n\n"), "no text"},
 		"empty.jsonl":    {[]byte("\n\n"), "no text"},
 		"latin.txt":      {[]byte("caf\xe9"), "no text"},
-		"utf16.txt":      {[]byte("\xff\xfeh\x00i\x00"), "byte 3 is zero"},
+		"utf16.txt":      {[]byte("\xff\xfeh\x00i\x00"), "text in UTF-16"},
 		"none.parquet":   {parquetOf(t, []row{{1, ""}}), "no text"},
 		"folder/b.txt":   {png, "b.txt: byte 8 is zero"},
 		"folder/a.txt":   {[]byte("fine"), ""},

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"antiphase/data"
 	"antiphase/eval/report"
 	"antiphase/experiment"
 	"antiphase/internal/flock"
@@ -171,10 +171,17 @@ func ownText(list []string, p plan) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	const perDocument = 80 // tokens, at least
-	generated := strings.Replace(r.Data.Sources[0].Path, "docs=200000",
-		fmt.Sprintf("docs=%d", p.steps*r.Train.Batch*r.Train.SeqLen/2/perDocument), 1)
-	out := []string{generated + "@0.5"}
+	half := float64(p.steps*r.Train.Batch*r.Train.SeqLen) / 2
+	var out []string
+	for _, s := range r.Data.Sources {
+		src, err := data.Open(s.Path)
+		if err != nil {
+			return nil, err
+		}
+		g := src.(*data.Synthetic)
+		g.Docs = int(half*s.Weight) / (g.Bytes * 5 / 32) // a document of at most 32 bytes has 5 tokens or more in the mean
+		out = append(out, fmt.Sprintf("%s@%g", g.Name(), s.Weight/2))
+	}
 	for _, d := range list {
 		src, err := recipe.ParseSource(d)
 		if err != nil {

@@ -28,16 +28,18 @@ func TestForecast(t *testing.T) {
 // Own text is half of the mixture, and what is generated suffices for the other half.
 func TestOwnText(t *testing.T) {
 	list, err := ownText([]string{"a.txt", "b.txt"}, plans[1])
-	if err != nil || !slices.Equal(list[1:], []string{"a.txt@0.25", "b.txt@0.25"}) ||
-		!strings.HasSuffix(list[0], "@0.5") {
+	if err != nil || len(list) != 4 || !slices.Equal(list[2:], []string{"a.txt@0.25", "b.txt@0.25"}) {
 		t.Fatalf("%v (%v)", list, err)
 	}
-	src, err := data.Open(strings.TrimSuffix(list[0], "@0.5"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := plans[1].steps * 8 * 256 / 2 / 80; src.(*data.Synthetic).Docs != want {
-		t.Errorf("%d documents, want %d", src.(*data.Synthetic).Docs, want)
+	for i, perDocument := range []int{80, 160} {
+		path, weight, _ := strings.Cut(list[i], "@")
+		src, err := data.Open(path)
+		if err != nil || weight != "0.25" {
+			t.Fatalf("%s (%v)", list[i], err)
+		}
+		if want := plans[1].steps * 8 * 256 / 4 / perDocument; src.(*data.Synthetic).Docs != want {
+			t.Errorf("%s: %d documents, want %d", path, src.(*data.Synthetic).Docs, want)
+		}
 	}
 	if _, err := ownText([]string{"a.txt@0.5"}, plans[1]); err == nil {
 		t.Error("a weight of its own was taken")
