@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -178,9 +179,9 @@ func ownText(list []string, p plan) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		g := src.(*data.Synthetic)
-		g.Docs = int(half*s.Weight) / (g.Bytes * 5 / 32) // a document of at most 32 bytes has 5 tokens or more in the mean
-		out = append(out, fmt.Sprintf("%s@%g", g.Name(), s.Weight/2))
+		g, share := src.(*data.Synthetic), cmp.Or(s.Weight, 1) // one source needs no weight
+		g.Docs = max(1, int(half*share)/(g.Bytes*5/32))        // a document of at most 32 bytes has 5 tokens or more in the mean
+		out = append(out, fmt.Sprintf("%s@%g", g.Name(), share/2))
 	}
 	for _, d := range list {
 		src, err := recipe.ParseSource(d)
