@@ -299,9 +299,9 @@ func amxFile() []byte {
 	return a.finish()
 }
 
-// tileStubs declares them and gathers the tiles by [float32, bfloat16][near, far][wide, narrow][for at least 1, 2, 4, 8
+// declareTiles declares them and gathers the tiles by [float32, bfloat16][near, far][wide, narrow][for at least 1, 2, 4, 8
 // and 16 steps of k].
-func tileStubs(out *bytes.Buffer, declare func(format string, a ...any)) {
+func declareTiles(out *bytes.Buffer, declare func(format string, a ...any)) {
 	for _, f := range tileForms() {
 		declare("%sAMX(p *tileArgs)", f.name())
 	}

@@ -149,7 +149,7 @@ func attnFile() []byte {
 	return a.finish()
 }
 
-func attnStubs(declare func(format string, a ...any)) {
+func declareAttn(declare func(format string, a ...any)) {
 	declare("attnForwardTile(p *forwardArgs)")
 	declare("attnGrad1Tile(p *gradArgs)")
 	declare("attnGrad2Tile(p *gradArgs)")

@@ -44,8 +44,8 @@ func int8Kernels(i isa) string {
 	return text + fmt.Sprintf("top: topInt8%s, split: splitInt8%s}", tag, tag)
 }
 
-// int8SetStubs declares the kernels of an instruction set.
-func int8SetStubs(declare func(format string, a ...any), i isa) {
+// declareInt8Set declares the kernels of an instruction set.
+func declareInt8Set(declare func(format string, a ...any), i isa) {
 	const few = "%s%s(steps int, x *int16, step int, w *int8, head, c *float32, ldc int, scale *float32, panels, stride int)"
 	if i.tag != matrixARM.tag {
 		declare("topInt8%s(x *float32, steps int) uint32", i.tag)
@@ -62,7 +62,7 @@ func int8SetStubs(declare func(format string, a ...any), i isa) {
 // int8Stubs declares the kernels of amd64.
 func int8Stubs(declare func(format string, a ...any)) {
 	for _, i := range []isa{vnni, avx2, avxVNNI} {
-		int8SetStubs(declare, i)
+		declareInt8Set(declare, i)
 	}
 	for _, way := range int8Ways {
 		declare("%sAMX(p *int8Args)", tilesInt8Name(way, false))

@@ -32,7 +32,7 @@ func stubs() map[string][]byte {
 		int8Stubs(declare)
 	})
 	family("attn", func(_ *bytes.Buffer, declare declarer) {
-		attnStubs(declare)
+		declareAttn(declare)
 		stretchStubs(declare)
 	})
 	return files
@@ -50,7 +50,7 @@ func stubsARM() []byte {
 		declare(fewSignature, fewName(r, 1), neon.tag)
 	}
 	for _, i := range []isa{neon, dotARM, matrixARM} {
-		int8SetStubs(declare, i)
+		declareInt8Set(declare, i)
 	}
 	bf16StubsARM(out, declare)
 	return formatted(out)
@@ -144,7 +144,7 @@ func bf16Stubs(out *bytes.Buffer, declare declarer) {
 	for _, r := range dotHeights {
 		declare("dotRows%dxBF16(steps int, a, b *uint16, c *float32, ldc int, load bool)", r)
 	}
-	tileStubs(out, declare)
+	declareTiles(out, declare)
 }
 
 // signature is the op's parameters in Go.
