@@ -10,7 +10,7 @@ import (
 
 // at is a row of one run of tiny.
 func at(arch string, lr float64, seed uint64, measure string, value float64) Row {
-	return Row{Size: "tiny", Arch: arch, LR: lr, Seed: seed, Measure: measure, Value: value}
+	return Row{origin: origin{Size: "tiny", Arch: arch, LR: lr, Seed: seed}, Measure: measure, Value: value}
 }
 
 // The learning rate with the lowest mean held-out loss over the seeds that all rates have is chosen; one that

@@ -68,8 +68,8 @@ func simulated(g *rand.Rand, seeds, items int) []Row {
 			special[arch] = append(special[arch], 0.1*g.NormFloat64())
 		}
 		for seed := range seeds {
-			r := Row{Experiment: "sim", Run: fmt.Sprintf("%s-%d", arch, seed), Size: "tiny", Arch: arch, LR: 1,
-				Seed: uint64(seed)}
+			r := Row{origin: origin{Experiment: "sim", Run: fmt.Sprintf("%s-%d", arch, seed), Size: "tiny", Arch: arch,
+				LR: 1, Seed: uint64(seed)}}
 			loss := r
 			loss.Measure, loss.Value = "train.valid_loss", 1
 			r.Measure, r.Metric, r.Better, r.N = "lm.loss", "loss", eval.Lower, items

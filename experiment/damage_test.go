@@ -15,7 +15,7 @@ import (
 // Rows with any field missing, of another type or out of range give an error or a document, and never a crash.
 func TestDamagedFields(t *testing.T) {
 	m := made{name: "small-text", size: "small", sides: three, better: []string{v1}, rates: 2, seeds: 2}
-	b, err := encode(m.rows())
+	b, err := Encode(m.rows())
 	if err != nil {
 		t.Fatal(err)
 	}

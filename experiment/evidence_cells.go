@@ -118,7 +118,7 @@ func (e *evidence) experiment(name string, rows []Row) {
 		}
 		e.code("sh", command+"\n")
 	}
-	fmt.Fprintf(e, "%s %s%s\n\n", markdown(origin(f.all)), f.says(), lengths(f.rows))
+	fmt.Fprintf(e, "%s %s%s\n\n", markdown(machines(f.all)), f.says(), lengths(f.rows))
 	e.code("", p.Table(false))
 	for _, t := range p.Experiment.Tables {
 		fmt.Fprintf(e, "%s. %s\n\n", t.Title, t.Note)
@@ -147,8 +147,8 @@ func commands(rows []Row) (out []string) {
 	return out
 }
 
-// origin lists the machines and commits of the runs.
-func origin(rows []Row) string {
+// machines lists the machines and commits of the runs.
+func machines(rows []Row) string {
 	var out []string
 	for _, r := range rows {
 		s := fmt.Sprintf("%s; commit %s.", cmp.Or(r.Machine, "machine unknown"), cmp.Or(r.Commit, "unknown"))

@@ -42,8 +42,8 @@ func (m *made) rows() []Row {
 }
 
 func (m *made) run(r *Run, g *rand.Rand, worse float64) (rows []Row) {
-	base := Row{Experiment: m.name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Parameters: 1e6,
-		Steps: 100, Tokens: 1e6, Machine: "a machine", Commit: "c0ffee", Command: "antiphase compare --name " + m.name}
+	base := Row{origin: origin{Experiment: m.name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Parameters: 1e6,
+		Steps: 100, Tokens: 1e6, Machine: "a machine", Commit: "c0ffee", Command: "antiphase compare --name " + m.name}}
 	if m.failed != nil && m.failed(r) {
 		base.Measure, base.Value, base.Note = Failed, 60, "the loss is not finite"
 		return []Row{base}
@@ -100,7 +100,7 @@ func (m *made) run(r *Run, g *rand.Rand, worse float64) (rows []Row) {
 // write puts the experiment's rows into a folder.
 func (m *made) write(t *testing.T, dir string) string {
 	t.Helper()
-	b, err := encode(m.rows())
+	b, err := Encode(m.rows())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestEvidenceOfPartOfACell(t *testing.T) {
 		rows := slices.DeleteFunc(m.rows(), func(r Row) bool {
 			return c.keep != nil && !c.keep(&Run{Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed})
 		})
-		b, err := encode(rows)
+		b, err := Encode(rows)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -342,7 +342,7 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("the page has %q", bad)
 		}
 	}
-	b, err := encode(rows)
+	b, err := Encode(rows)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (l *lab) take(byRun map[string][]Row, runs []Run) error {
 		if byRun[r.Name()] == nil {
 			continue
 		}
-		b, err := encode(byRun[r.Name()])
+		b, err := Encode(byRun[r.Name()])
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func oneThread(t *testing.T) device.Device {
 // withoutTimings are the rows that do not depend on the machine's load, as bytes.
 func withoutTimings(t *testing.T, rows []Row) []byte {
 	t.Helper()
-	b, err := encode(slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Timing }))
+	b, err := Encode(slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Timing }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ func fullRows() []Row {
 		for _, arch := range []string{"transformer", "diff", "diff2"} {
 			for seed := range uint64(3) {
 				r := Run{Size: "tiny", Arch: arch, LR: lr, Seed: seed + 1}
-				base := Row{Experiment: "made-up", Run: r.Name(), Size: "tiny", Arch: arch, LR: lr, Seed: r.Seed,
-					Parameters: 724864, Steps: 12000, Tokens: 24576000, Machine: "cpu: 2 threads, amx, bf16, linux/amd64"}
+				base := Row{origin: origin{Experiment: "made-up", Run: r.Name(), Size: "tiny", Arch: arch, LR: lr, Seed: r.Seed,
+					Parameters: 724864, Steps: 12000, Tokens: 24576000, Machine: "cpu: 2 threads, amx, bf16, linux/amd64"}}
 				rows = append(rows, measured(base, g)...)
 			}
 		}

@@ -66,7 +66,7 @@ func (l *lab) publish() ([]Row, error) {
 	if err != nil || len(rows) == 0 {
 		return rows, err
 	}
-	b, err := encode(rows)
+	b, err := Encode(rows)
 	if err != nil {
 		return nil, err
 	}

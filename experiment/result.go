@@ -21,9 +21,9 @@ import (
 // row begins a row of a run.
 func (l *lab) row(r *Run, measure string) Row {
 	tuned, _ := l.spec.tuned() // checked by Check
-	return Row{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Tuned: tuned,
-		Parameters: model.Table(r.Recipe.Model).Count(), Steps: r.Recipe.Train.Steps, Tokens: r.tokens(),
-		Measure: measure, Machine: l.Machine, Commit: l.Commit, Command: l.Command}
+	return Row{Measure: measure, origin: origin{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch,
+		LR: r.LR, Seed: r.Seed, Tuned: tuned, Parameters: model.Table(r.Recipe.Model).Count(),
+		Steps: r.Recipe.Train.Steps, Tokens: r.tokens(), Machine: l.Machine, Commit: l.Commit, Command: l.Command}}
 }
 
 // rowsOf are the rows of training itself: curves and the final held-out loss. For a failed run they end there.

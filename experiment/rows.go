@@ -1,12 +1,8 @@
 package experiment
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 
 	"antiphase/eval"
 )
@@ -14,16 +10,7 @@ import (
 // Row is one measure of one run, with everything that statistics over runs need. Pages and documents are made from
 // rows.
 type Row struct {
-	Experiment string  `json:"experiment"`
-	Run        string  `json:"run"`
-	Size       string  `json:"size"`
-	Arch       string  `json:"arch"`
-	LR         float64 `json:"lr"`
-	Seed       uint64  `json:"seed"`
-	Tuned      string  `json:"tuned_by,omitempty"` // the measure that chooses learning rates; none: held-out loss
-	Parameters int     `json:"parameters"`
-	Steps      int     `json:"steps"`
-	Tokens     int64   `json:"tokens"`
+	origin
 
 	Measure  string             `json:"measure"`          // such as "lm.loss" or "curve.valid_loss"
 	Metric   string             `json:"metric,omitempty"` // of the task
@@ -41,6 +28,20 @@ type Row struct {
 	Detail   json.RawMessage    `json:"detail,omitempty"`   // data of the task's figures
 	Timing   bool               `json:"timing,omitempty"`   // differs between machines and calls
 	Note     string             `json:"note,omitempty"`
+}
+
+// origin is what all rows of a run share.
+type origin struct {
+	Experiment string  `json:"experiment,omitempty"`
+	Run        string  `json:"run,omitempty"`
+	Size       string  `json:"size,omitempty"`
+	Arch       string  `json:"arch,omitempty"`
+	LR         float64 `json:"lr,omitempty"`
+	Seed       uint64  `json:"seed,omitempty"`
+	Tuned      string  `json:"tuned_by,omitempty"` // the measure that chooses learning rates; none: held-out loss
+	Parameters int     `json:"parameters,omitempty"`
+	Steps      int     `json:"steps,omitempty"`
+	Tokens     int64   `json:"tokens,omitempty"`
 
 	Machine string `json:"machine,omitempty"`
 	Commit  string `json:"commit,omitempty"`
@@ -49,13 +50,13 @@ type Row struct {
 
 // TaskInfo describes the question.
 type TaskInfo struct {
-	Name     string         `json:"name"`
-	Kind     string         `json:"kind"`
+	Name     string         `json:"name,omitempty"`
+	Kind     string         `json:"kind,omitempty"`
 	Question string         `json:"question"` // runs with the same one can be paired by item
-	Place    int            `json:"place"`
-	Version  int            `json:"version"`
-	Context  int            `json:"context"`
-	Seed     uint64         `json:"seed"` // that drew the questions
+	Place    int            `json:"place,omitempty"`
+	Version  int            `json:"version,omitempty"`
+	Context  int            `json:"context,omitempty"`
+	Seed     uint64         `json:"seed,omitempty"` // that drew the questions
 	Config   map[string]any `json:"config,omitempty"`
 }
 
@@ -74,27 +75,6 @@ func whole(rows []Row) bool {
 // CurvePoints is the largest number of points of a curve in a row.
 const CurvePoints = 200
 
-// ReadRows reads rows, one JSON object per line.
-func ReadRows(r io.Reader) ([]Row, error) {
-	var out []Row
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, 16<<20)
-	for n := 1; in.Scan(); n++ {
-		if len(bytes.TrimSpace(in.Bytes())) == 0 {
-			continue
-		}
-		var x Row
-		if err := json.Unmarshal(in.Bytes(), &x); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		if err := x.check(); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		out = append(out, x)
-	}
-	return out, in.Err()
-}
-
 // check finds what no row has.
 func (r *Row) check() error {
 	for _, f := range [][2]string{{"run", r.Run}, {"measure", r.Measure}, {"size", r.Size}, {"arch", r.Arch}} {
@@ -106,35 +86,4 @@ func (r *Row) check() error {
 		return fmt.Errorf("%d items, %d weights and %d clusters: there must be as many", n, w, c)
 	}
 	return nil
-}
-
-// ReadRowFiles reads the rows of some files.
-func ReadRowFiles(paths ...string) ([]Row, error) {
-	var out []Row
-	for _, path := range paths {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		rows, err := ReadRows(f)
-		_ = f.Close() // opened for reading only
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		out = append(out, rows...)
-	}
-	return out, nil
-}
-
-// encode writes rows, one JSON object per line.
-func encode(rows []Row) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	for i := range rows {
-		if err := e.Encode(&rows[i]); err != nil {
-			return nil, fmt.Errorf("row %s of %s: %w", rows[i].Measure, rows[i].Run, err)
-		}
-	}
-	return b.Bytes(), nil
 }

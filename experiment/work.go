@@ -291,7 +291,7 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 		end.Value = float64(len(rows))
 		rows = append(rows, end)
 	}
-	b, err := encode(rows)
+	b, err := Encode(rows)
 	if err != nil {
 		return err
 	}

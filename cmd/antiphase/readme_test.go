@@ -70,6 +70,37 @@ func TestReadmeTables(t *testing.T) {
 	}
 }
 
+// Committed rows are in the form in which the program writes them: what the rows of a run share is there once.
+func TestEvidenceRows(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join("..", "..", "results", "evidence", "*.jsonl"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	for _, path := range paths {
+		rows, err := experiment.ReadRowFiles(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := experiment.Encode(rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case bytes.Equal(old, want):
+		case *rewrite:
+			if err := os.WriteFile(path, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			t.Errorf("%s is in an older form; run go test ./cmd/antiphase -run Evidence -rewrite", path)
+		}
+	}
+}
+
 // docs/evidence.md is what its command makes of the committed rows.
 func TestEvidence(t *testing.T) {
 	const path = "../../docs/evidence.md"
