@@ -231,7 +231,7 @@ func (g *goldenRun) greedyCached() {
 	logits := make([]float32, g.m.Config.Vocab)
 	got := slices.Clone(want[:promptLen])
 	for len(got) < len(want) {
-		if err := g.m.Step(c, r, logits); err != nil {
+		if err := c.Step(r, logits); err != nil {
 			g.Fatal(err)
 		}
 		next := argmax(logits, mute)

@@ -52,13 +52,13 @@ func (e *Engine) readBest(dst []int32) error {
 			s.cached++ // the token from the last step
 		}
 	case e.further:
-		e.model.FetchBest(e.cache)
+		e.cache.FetchBest()
 	default:
-		return e.model.ReadBest(dst)
+		return e.cache.ReadBest(dst)
 	}
 	if e.further {
-		e.model.Follow(e.cache, len(dst))
-		e.model.FetchBest(e.cache)
+		e.cache.Follow(len(dst))
+		e.cache.FetchBest()
 	}
-	return e.model.WaitBest(e.cache, dst)
+	return e.cache.WaitBest(dst)
 }

@@ -185,7 +185,7 @@ func (f *Shared) plant(ctx context.Context, head []int32, slots, pages int) erro
 		for ; from < len(head) && len(f.rows.IDs) < f.most(); from++ {
 			f.row(0, head[from], from)
 		}
-		if err := f.m.Step(f.cache, f.rows, nil); err != nil {
+		if err := f.cache.Step(f.rows, nil); err != nil {
 			return err
 		}
 	}
@@ -279,7 +279,7 @@ func (f *Shared) step(walks []Walk, lanes []lane, show Show) error {
 	vocab := f.m.Config.Vocab
 	n := len(f.rows.Want) * vocab
 	f.logits = slices.Grow(f.logits[:0], n)[:n]
-	if err := f.m.Step(f.cache, f.rows, f.logits); err != nil {
+	if err := f.cache.Step(f.rows, f.logits); err != nil {
 		return err
 	}
 	if err := f.m.Device().Sync(); err != nil {

@@ -60,7 +60,7 @@ func (e *Engine) exclusive(f func() error) error {
 // run is the model's part. If every sequence needs only its most likely token, only those are copied to the host.
 func (e *Engine) run() error {
 	if !e.underWay() {
-		if err := e.model.Run(e.cache, e.rows); err != nil {
+		if err := e.cache.Run(e.rows); err != nil {
 			return err
 		}
 	}
@@ -84,7 +84,7 @@ func (e *Engine) read() error {
 	if len(e.logits) < n*e.vocab { // an echo needs more rows than there are slots
 		e.logits = make([]float32, n*e.vocab)
 	}
-	return e.model.ReadLogits(e.logits[:n*e.vocab])
+	return e.cache.ReadLogits(e.logits[:n*e.vocab])
 }
 
 // sample turns the logits into tokens. A row that is not a distribution, or a constraint that panics, fails only its

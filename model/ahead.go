@@ -18,26 +18,26 @@ type ahead struct {
 // Ahead is the most rows that Follow takes. It is 0 if the device is synchronous, so nothing would be gained, and if
 // ranks split the model, because each knows only its own ids.
 func (c *Cache) Ahead() int {
-	if _, ok := c.dev.(device.Ahead); ok && !c.split {
+	if _, ok := c.dev.(device.Ahead); ok && c.model.Split() == nil {
 		return len(c.steady) - 1
 	}
 	return 0
 }
 
-// Follow runs n rows after those of the last Run or Follow on c, which had one wanted row in each of n slots. Each row
+// Follow runs n rows after those of the last Run or Follow, which had one wanted row in each of n slots. Each row
 // is the most likely token at its slot's next position. The page table must have room for it.
-func (m *Model) Follow(c *Cache, n int) {
+func (c *Cache) Follow(n int) {
 	if n == 0 || n != c.ahead.rows || n > c.Ahead() {
 		panic(fmt.Sprintf("model: %d rows are to follow a step of %d", n, c.ahead.rows))
 	}
 	c.flush()
-	m.settle()
-	m.rows = n
-	m.ends = c.steady[n].run(m, c, n)
+	c.model.settle()
+	c.model.rows = n
+	c.ends = c.steady[n].run(c, n)
 }
 
 // FetchBest starts an asynchronous ReadBest on a device that works ahead. At most two may be in flight.
-func (m *Model) FetchBest(c *Cache) {
+func (c *Cache) FetchBest() {
 	a := &c.ahead
 	if a.started == a.landed+len(a.fetch) {
 		panic(fmt.Sprintf("model: more than %d fetches on their way", len(a.fetch)))
@@ -46,12 +46,12 @@ func (m *Model) FetchBest(c *Cache) {
 	if *f == nil {
 		*f = c.dev.(device.Ahead).NewFetch(4 * c.Ahead())
 	}
-	(*f).Start(m.ends.best)
+	(*f).Start(c.ends.best)
 	a.started++
 }
 
 // WaitBest waits for the older FetchBest, but not for steps started after it. The error is the device's.
-func (m *Model) WaitBest(c *Cache, dst []int32) error {
+func (c *Cache) WaitBest(dst []int32) error {
 	a := &c.ahead
 	err := device.WaitI32(a.fetch[a.landed%len(a.fetch)], dst)
 	a.landed++

@@ -6,41 +6,32 @@ import (
 )
 
 // Cache is the KV cache of all layers: pages of PageSize positions, mapped to slots by one page table. The caller
-// decides which slot owns which pages and records it with Assign.
+// decides which slot owns which pages and records it with Assign. Its steps (Run, Follow) are passes of its model.
 type Cache struct {
 	PageSize, Pages    int
 	Slots, PagesOfSlot int
 
-	dev    device.Device
+	model  *Model
+	dev    device.Device // of the model
 	layers []device.Cache
 	table  tensor.Tensor
 	pages  []int32 // host copy of the page table
 	lo, hi int     // range of entries not yet copied to the device
 
-	feed   Feed
+	feed   Feed     // of steady steps
 	steady []steady // indexed by number of rows
 	ahead  ahead
+	chunks chunks
+	ends   ends // of the last step
 
-	lead  *lead // of the model
-	id    int32 // number of this cache in the leader's messages
-	split bool  // ranks split the model
-}
-
-// maxSteady bounds the rows of steps that are recorded, and therefore the number of recordings.
-const maxSteady = 256
-
-// steady is a repeated step with a fixed number of rows, all of them wanted.
-type steady struct {
-	repeat  device.Repeat
-	version int // model version at recording
-	work    func()
-	ends    ends
+	lead *lead // of the model
+	id   int32 // number of this cache in the leader's messages
 }
 
 // NewCache allocates pages × pageSize positions, shared by at most slots sequences of at most pagesOfSlot pages.
 func (m *Model) NewCache(pages, pageSize, slots, pagesOfSlot int) *Cache {
-	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, dev: m.dev, steady: make([]steady, min(slots, maxSteady)+1),
-		lead: m.lead, split: m.Split() != nil}
+	c := &Cache{PageSize: pageSize, Pages: pages, Slots: slots, PagesOfSlot: pagesOfSlot, model: m, dev: m.dev, lead: m.lead,
+		steady: make([]steady, min(slots, maxSteady)+1)}
 	if l := m.lead; l != nil {
 		c.id = l.caches
 		l.caches++
@@ -98,6 +89,7 @@ func (c *Cache) Free() {
 		c.steady[i].repeat.Forget()
 	}
 	c.ahead.free()
+	c.chunks.free(c.dev)
 	c.feed.Free()
 	for _, l := range c.layers {
 		c.dev.Free(l.K.Buf)

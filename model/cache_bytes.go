@@ -3,11 +3,11 @@ package model
 import "antiphase/device"
 
 // CacheBytes is the size of one position in a KV cache, over all layers.
-func (m *Model) CacheBytes() int {
-	n, kv := 0, m.dev.Types().Cache
-	for _, b := range m.blocks {
+func (n *network) CacheBytes() int {
+	size, kv := 0, n.dev.Types().Cache
+	for _, b := range n.blocks {
 		keys, values, d, dv := b.Attn.CacheHeads()
-		n += device.CacheCols(kv, keys, d) + device.CacheCols(kv, values, dv)
+		size += device.CacheCols(kv, keys, d) + device.CacheCols(kv, values, dv)
 	}
-	return n * kv.Size()
+	return size * kv.Size()
 }

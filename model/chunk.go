@@ -22,9 +22,9 @@ type chunks struct {
 const chunkWork = 64
 
 // find returns the runs of consecutive positions of one slot that are long enough.
-func (k *chunks) find(d device.Device, c *Cache, r *Rows) []layer.Chunk {
+func (k *chunks) find(c *Cache, r *Rows) []layer.Chunk {
 	k.list, k.places = k.list[:0], k.places[:0]
-	dev, ok := d.(device.Chunker)
+	dev, ok := c.dev.(device.Chunker)
 	if !ok {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (k *chunks) find(d device.Device, c *Cache, r *Rows) []layer.Chunk {
 		ch := &k.list[i]
 		k.place(c, int(r.Slots[ch.From]), ch.Past+ch.To-ch.From)
 	}
-	k.upload(d)
+	k.upload(c.dev)
 	return k.list
 }
 
@@ -87,8 +87,8 @@ func (k *chunks) free(d device.Device) {
 
 // PromptRows is the number of prompt rows a step should take on the model's device: enough for large products, few
 // enough that decoding sequences do not wait long.
-func (m *Model) PromptRows() int {
-	if _, ok := m.dev.(device.Chunker); ok {
+func (n *network) PromptRows() int {
+	if _, ok := n.dev.(device.Chunker); ok {
 		return 4096
 	}
 	return 512

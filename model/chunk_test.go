@@ -39,7 +39,7 @@ func prompts(t *testing.T, d device.Device, c Config) (out []float32) {
 			}
 		}
 		y := make([]float32, len(x.IDs)*c.Vocab)
-		if err := m.Step(cache, x, y); err != nil {
+		if err := cache.Step(x, y); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, y...)
@@ -84,7 +84,7 @@ func TestChunksThatPay(t *testing.T) {
 		{rows([2]int32{0, 5}, [2]int32{1, 6}), 0}, {rows([2]int32{0, 5}, [2]int32{0, 7}), 0},
 		{rows([2]int32{1, 5}, [2]int32{0, 0}, [2]int32{0, 1}, [2]int32{1, 6}, [2]int32{1, 7}), 2},
 	} {
-		if got := m.chunks.find(m.dev, c, x.rows); len(got) != x.want {
+		if got := c.chunks.find(c, x.rows); len(got) != x.want {
 			t.Errorf("slots %v, positions %v: %d chunks, want %d", x.rows.Slots, x.rows.Pos, len(got), x.want)
 		}
 	}

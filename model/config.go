@@ -1,8 +1,8 @@
 // Package model is the network: configuration, parameter table, blocks, and the passes over them.
 //
-// New builds the structure and its memory on a device; Backprop runs a training micro-batch and adds to the gradients;
-// Score computes the loss of every token; Step decodes rows against a paged KV cache. All differences between
-// Transformer, DIFF and DIFF V2 are in package layer: nothing here tests for an architecture.
+// New builds the structure and its memory on a device. A Model runs batches: Backprop adds to the gradients, Score
+// computes the loss of every token. A Cache of a model holds paged keys and values, and Step decodes rows against them.
+// All differences between Transformer, DIFF and DIFF V2 are in package layer: nothing here tests for an architecture.
 package model
 
 import (

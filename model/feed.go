@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 
 	"antiphase/device"
@@ -98,6 +99,17 @@ func (m *Model) Put(f *Feed, b *Batch, micro int) error {
 	return nil
 }
 
+// put fills the model's own feed for a single pass.
+func (m *Model) put(b *Batch, scored bool) error {
+	if m.lead != nil {
+		return ErrParts
+	}
+	if scored && b.Targets == nil {
+		return errors.New("model: the batch has no targets to score")
+	}
+	return m.Put(&m.feed, b, b.B)
+}
+
 // input is one micro-batch as a pass reads it.
 type input struct{ ids, targets, losses tensor.Tensor }
 
@@ -110,7 +122,6 @@ func (m *Model) begin(f *Feed, i int) (*layer.Pass, input) {
 		}
 		return t.Columns(i*n, (i+1)*n)
 	}
-	m.arena.Release(tensor.Mark{})
-	m.pass = layer.Pass{Dev: m.dev, Arena: m.arena, B: f.micro, T: f.t, Probe: m.pass.Probe, Pos: part(f.pos), Start: part(f.starts), Recompute: m.recompute}
-	return &m.pass, input{part(f.ids), part(f.targets), part(f.losses.Columns(0, f.b*f.t))}
+	p := m.start(layer.Pass{Dev: m.dev, B: f.micro, T: f.t, Probe: m.pass.Probe, Pos: part(f.pos), Start: part(f.starts), Recompute: m.recompute})
+	return p, input{part(f.ids), part(f.targets), part(f.losses.Columns(0, f.b*f.t))}
 }

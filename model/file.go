@@ -24,13 +24,13 @@ func Entries(ps *layer.ParamSet, read func(p *layer.Param, dst []float32)) []saf
 }
 
 // Save writes all weights as safetensors in float32, under the table's names.
-func (m *Model) Save(w io.Writer, meta map[string]string) error {
-	return safetensors.Write(w, Entries(m.Params, func(p *layer.Param, dst []float32) { p.Read(m.dev, dst) }), meta)
+func (n *network) Save(w io.Writer, meta map[string]string) error {
+	return safetensors.Write(w, Entries(n.Params, func(p *layer.Param, dst []float32) { p.Read(n.dev, dst) }), meta)
 }
 
 // Load reads weights that Save wrote. Every parameter must be there in its shape, and nothing else.
-func (m *Model) Load(f *safetensors.File) error {
-	return Restore(f, m.Params, func(p *layer.Param, x []float32) { m.Params.Set(m.dev, p, x) })
+func (n *network) Load(f *safetensors.File) error {
+	return Restore(f, n.Params, func(p *layer.Param, x []float32) { n.Params.Set(n.dev, p, x) })
 }
 
 // CheckFile checks a file against the table: every tensor is a parameter, and every parameter is present with its

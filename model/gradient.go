@@ -19,7 +19,7 @@ type GradientGroup struct {
 }
 
 // GradientGroups returns the groups over all layers, or of one layer if l ≥ 0. The model must have gradients.
-func (m *Model) GradientGroups(l int) []GradientGroup {
+func (n *network) GradientGroups(l int) []GradientGroup {
 	var out []GradientGroup
 	add := func(name string, g tensor.Tensor) {
 		i := slices.IndexFunc(out, func(x GradientGroup) bool { return x.Name == name })
@@ -41,20 +41,20 @@ func (m *Model) GradientGroups(l int) []GradientGroup {
 		}
 	}
 	if l < 0 {
-		outside(m.Part(0))
+		outside(n.Part(0))
 	}
-	for i, b := range m.blocks {
+	for i, b := range n.blocks {
 		if l >= 0 && i != l {
 			continue
 		}
-		list := m.block(i)
+		list := n.block(i)
 		b.Attn.Gradients(list, add)
 		for _, p := range []*layer.Param{b.MLP.GateUp.W, b.MLP.Down.W} {
 			add("mlp", p.G)
 		}
 	}
 	if l < 0 {
-		outside(m.Part(m.Parts() - 1))
+		outside(n.Part(n.Parts() - 1))
 	}
 	return out
 }
@@ -67,9 +67,9 @@ type GradientNorms struct {
 	host   []float32
 }
 
-// NewGradientNorms measures groups of m.
-func (m *Model) NewGradientNorms(groups []GradientGroup) *GradientNorms {
-	return &GradientNorms{Groups: groups, dev: m.dev, sums: device.Empty(m.dev, m.dev.Types().Stat, 1, len(groups)), host: make([]float32, len(groups))}
+// NewGradientNorms measures groups of the model.
+func (n *network) NewGradientNorms(groups []GradientGroup) *GradientNorms {
+	return &GradientNorms{Groups: groups, dev: n.dev, sums: device.Empty(n.dev, n.dev.Types().Stat, 1, len(groups)), host: make([]float32, len(groups))}
 }
 
 // Read appends the L2 norm of each group's current gradients.

@@ -136,7 +136,7 @@ func TestDecodeForgetsMovedMemory(t *testing.T) {
 		t.Helper()
 		rows := Rows{IDs: []int32{3}, Slots: []int32{1}, Pos: []int32{pos}, Want: []int32{0}}
 		pos++
-		if err := m.Step(cache, rows, make([]float32, m.Config.Vocab)); err != nil {
+		if err := cache.Step(rows, make([]float32, m.Config.Vocab)); err != nil {
 			t.Fatal(err)
 		}
 	}

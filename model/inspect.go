@@ -41,9 +41,9 @@ func (m *Model) Hidden(b *Batch, rest func(), dst []float32) error {
 
 // walk is forward with the residual stream x [N,C] in one buffer. Adding a branch to it rounds as the norm would, so
 // the numbers equal those of forward.
-func (m *Model) walk(p *layer.Pass, ids tensor.Tensor) tensor.Tensor {
-	x := m.embed.Forward(p, ids)
-	for l, b := range m.blocks {
+func (n *network) walk(p *layer.Pass, ids tensor.Tensor) tensor.Tensor {
+	x := n.embed.Forward(p, ids)
+	for l, b := range n.blocks {
 		mark := p.Arena.Mark()
 		_, h := b.Norm1.Forward(p, x, tensor.Tensor{})
 		p.Dev.Add(x, b.Attn.Forward(p, h, nil))

@@ -31,8 +31,8 @@ func (m *Model) Intervene(list ...layer.Intervention) error {
 }
 
 // ByHost reports whether a pass reads or writes device memory from the host, which cannot be recorded.
-func (m *Model) ByHost() bool {
-	for _, b := range m.blocks {
+func (n *network) ByHost() bool {
+	for _, b := range n.blocks {
 		if b.Attn.ByHost() {
 			return true
 		}

@@ -108,7 +108,7 @@ func TestInterventionCached(t *testing.T) {
 				for i := at; i < at+5; i++ {
 					r.IDs, r.Slots, r.Pos = append(r.IDs, ids[i]), append(r.Slots, 1), append(r.Pos, int32(i))
 				}
-				if err := m.Step(c, r, got); err != nil {
+				if err := c.Step(r, got); err != nil {
 					t.Fatal(err)
 				}
 				if d := distance(got, want[(at+4)*50:(at+5)*50]); d > 1e-4 {

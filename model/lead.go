@@ -75,12 +75,13 @@ func (m *Model) Obey(words []int32) error {
 			c.Commit()
 			return nil
 		}
-		return m.obeyStep(c, rest[1:], bad)
+		return c.obey(rest[1:], bad)
 	}
 	return bad
 }
 
-func (m *Model) obeyStep(c *Cache, words []int32, bad error) error {
+// obey runs the step that tellStep sent.
+func (c *Cache) obey(words []int32, bad error) error {
 	if len(words) < 4 {
 		return bad
 	}
@@ -94,5 +95,5 @@ func (m *Model) obeyStep(c *Cache, words []int32, bad error) error {
 	}
 	copy(c.pages[lo:hi], take(hi-lo))
 	c.lo, c.hi = lo, hi
-	return m.Run(c, Rows{IDs: take(n), Slots: take(n), Pos: take(n), Want: take(want)})
+	return c.Run(Rows{IDs: take(n), Slots: take(n), Pos: take(n), Want: take(want)})
 }

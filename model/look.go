@@ -32,7 +32,7 @@ func (m *Model) Look(b *Batch, probe layer.Probe, want []int, row func(i int, lo
 		for i, w := range want[:n] {
 			m.dev.Copy(rows.RowRange(i, i+1), h.RowRange(w, w+1))
 		}
-		device.ReadFloats(m.dev, host[:n*V], m.logits(rows))
+		device.ReadFloats(m.dev, host[:n*V], m.logits(p, rows))
 		p.Arena.Release(mark)
 		for i, w := range want[:n] {
 			row(w, host[i*V:(i+1)*V])

@@ -96,7 +96,7 @@ func TestLowbitCached(t *testing.T) {
 					r.IDs, r.Slots, r.Pos = append(r.IDs, ids[i]), append(r.Slots, 1), append(r.Pos, int32(i))
 				}
 				r.Want = []int32{4}
-				if err := m.Step(c, r, got); err != nil {
+				if err := c.Step(r, got); err != nil {
 					t.Fatal(err)
 				}
 				if d := distance(got, want[(at+4)*50:(at+5)*50]); d > 1e-4 {

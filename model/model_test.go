@@ -241,7 +241,7 @@ func decode(t *testing.T, m *Model, ids []int32, chunk int) []float32 {
 			rows.Pos, rows.Want = append(rows.Pos, int32(i)), append(rows.Want, int32(i-at))
 		}
 		y := make([]float32, len(rows.Want)*m.Config.Vocab)
-		if err := m.Step(cache, rows, y); err != nil {
+		if err := cache.Step(rows, y); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, y...)

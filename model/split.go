@@ -40,10 +40,7 @@ func (c Config) PartOf(parts int) Config {
 
 // PartCount is the number of scalars that each rank of a split model holds.
 func (c Config) PartCount(parts int) int {
-	m := &Model{Config: c, Params: layer.NewParamSet()}
-	m.Params.Split = layer.NewSplit(paper(parts))
-	m.declare(nil)
-	return m.Params.Count()
+	return newNetwork(nil, c, layer.NewSplit(paper(parts)), nil).Params.Count()
 }
 
 // paper is a Team without ranks, for counting.
@@ -55,18 +52,18 @@ func (paper) AllReduce(tensor.Tensor) error      { return nil }
 func (paper) AllGather(_, _ tensor.Tensor) error { return nil }
 
 // Split is how ranks split the model; nil if they do not.
-func (m *Model) Split() *layer.Split { return m.Params.Split }
+func (n *network) Split() *layer.Split { return n.Params.Split }
 
 // findShared lists, part by part, the gradients to sum over ranks; adjacent ones are merged.
-func (m *Model) findShared() {
-	if m.Split() == nil {
+func (n *network) findShared() {
+	if n.Split() == nil {
 		return
 	}
-	m.shared = make([][]tensor.Tensor, m.Parts())
-	for i := range m.shared {
-		for _, p := range m.Part(i) {
+	n.shared = make([][]tensor.Tensor, n.Parts())
+	for i := range n.shared {
+		for _, p := range n.Part(i) {
 			if p.Shared && p.G.Ok() {
-				m.shared[i] = join(m.shared[i], p.G)
+				n.shared[i] = join(n.shared[i], p.G)
 			}
 		}
 	}
@@ -87,21 +84,21 @@ func join(list []tensor.Tensor, t tensor.Tensor) []tensor.Tensor {
 }
 
 // finish completes the gradients of a part of a split model.
-func (m *Model) finish(part int) {
-	for _, t := range m.shared[part] {
-		m.Split().Sum(t)
+func (n *network) finish(part int) {
+	for _, t := range n.shared[part] {
+		n.Split().Sum(t)
 	}
 }
 
 // own maps ids to this rank's rows of the vocabulary, or to Elsewhere.
-func (m *Model) own(dst, ids []int32) []int32 {
-	s := m.Split()
+func (n *network) own(dst, ids []int32) []int32 {
+	s := n.Split()
 	if s == nil {
 		return ids
 	}
 	dst = dst[:len(ids)]
 	for i, id := range ids {
-		dst[i] = s.Local(id, m.Config.Vocab, device.Elsewhere)
+		dst[i] = s.Local(id, n.Config.Vocab, device.Elsewhere)
 	}
 	return dst
 }

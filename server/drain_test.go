@@ -183,7 +183,7 @@ func TestDrainWithABrokenEngine(t *testing.T) {
 	var good model.Model
 	lose := func(m *model.Model) error {
 		good = *m
-		*m = model.Model{Config: good.Config}
+		*m = broken(good.Config)
 		return nil
 	}
 	if err := d.model.Engine.Use(t.Context(), lose); err != nil {

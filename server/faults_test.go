@@ -223,16 +223,22 @@ func TestPanics(t *testing.T) {
 	check("a handler", status, b)
 
 	good := *r.net
-	*r.net = model.Model{Config: good.Config}
+	*r.net = broken(good.Config)
 	status, _, b = r.do("POST", "/v1/completions", q)
 	*r.net = good
 	check("a step", status, b)
 
-	*r.net = model.Model{Config: good.Config}
+	*r.net = broken(good.Config)
 	status, _, b = r.do("POST", "/v1/embeddings", fieldsOf{"input": "x"})
 	*r.net = good
 	check("an embedding", status, b)
 	r.quiet()
+}
+
+// broken is a model without layers or memory: every pass panics.
+func broken(c model.Config) (m model.Model) {
+	m.Config = c
+	return m
 }
 
 // TestErrorEvents: a stream that fails after its beginning ends with an error event, not in silence.
@@ -243,7 +249,7 @@ func TestErrorEvents(t *testing.T) {
 		for r.model.Engine.Stats().Steps < 20 {
 			time.Sleep(time.Millisecond)
 		}
-		_ = r.model.Engine.Use(context.Background(), func(m *model.Model) error { *m = model.Model{Config: good.Config}; return nil })
+		_ = r.model.Engine.Use(context.Background(), func(m *model.Model) error { *m = broken(good.Config); return nil })
 	}()
 	list := r.events("/v1/completions", fieldsOf{"prompt": "x", "max_tokens": 2000, "ignore_eos": true})
 	if last := list[len(list)-1]; !strings.Contains(last, "internal_error") || len(list) < 10 {

@@ -37,7 +37,7 @@ func BenchmarkInfer(b *testing.B) {
 			for i := range n {
 				rows.IDs[i], rows.Pos[i] = int32(i%100), int32(pos+i)
 			}
-			if err := m.Step(c, rows, logits); err != nil {
+			if err := c.Step(rows, logits); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -159,7 +159,7 @@ func decodings(t *testing.T, d device.Device, arch string) (out []string) {
 			x.Want = append(x.Want, int32(len(x.IDs)-1))
 		}
 		y := make([]float32, len(x.Want)*50)
-		if err := m.Step(c, x, y); err != nil {
+		if err := c.Step(x, y); err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, fmt.Sprint(y))
@@ -239,7 +239,7 @@ func promptTogether(t *testing.T, d *Device, c model.Config, first, second int) 
 			}
 			x.Want = []int32{0, int32(n) / 2, int32(n) - 1}
 			y := make([]float32, 3*c.Vocab)
-			if err := m.Step(cache, x, y); err != nil {
+			if err := cache.Step(x, y); err != nil {
 				t.Fatal(err)
 			}
 			logits[i] = append(logits[i], y...)
@@ -276,7 +276,7 @@ func TestDecodingIsOneLaunch(t *testing.T) {
 		y := make([]float32, 100)
 		step := func() {
 			x.Pos[0]++
-			if err := m.Step(c, x, y); err != nil {
+			if err := c.Step(x, y); err != nil {
 				t.Fatal(err)
 			}
 		}
