@@ -68,7 +68,7 @@ func (d *Device) attendBackward(c *attnCall) {
 	if c.B*c.T == 0 {
 		return
 	}
-	if s, k, ok := c.hopper(d); ok {
+	if s, k, ok := c.hopper(d.machine); ok {
 		d.backwardHopper(c, s, &k)
 		return
 	}

@@ -22,7 +22,7 @@ func (d *Device) DiffAttentionChunks(a *device.DiffAttn, cache *device.Cache, ch
 // attendChunks launches one kernel for all chunks. A page must be whole rows of the tiles' swizzle pattern, and a tile
 // whole pages.
 func (d *Device) attendChunks(c *attnCall, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
-	s, k, ok := c.hopper(d)
+	s, k, ok := c.hopper(d.machine)
 	page := cache.PageSize
 	if !ok || page%8 != 0 || k.tile.keys%page != 0 || !vec(cache.K, cache.V) || cache.K.Type != tensor.BF16 {
 		return false

@@ -6,7 +6,7 @@ func (d *Device) attend(c *attnCall) {
 	if c.B*c.T == 0 {
 		return
 	}
-	if s, k, ok := c.hopper(d); ok {
+	if s, k, ok := c.hopper(d.machine); ok {
 		d.forwardHopper(c, s, &k)
 		return
 	}

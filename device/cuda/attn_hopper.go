@@ -124,7 +124,7 @@ var hopperArgs = []struct {
 
 // chooseAttention selects the instructions for attention by name, for shapes that have kernels for them: mma (all GPUs)
 // or wgmma (Hopper, and the default there).
-func (d *Device) chooseAttention(name string) error {
+func (d *machine) chooseAttention(name string) error {
 	_, tiler := d.drv.(cu.Tiler)
 	hopper := d.info.Major == 9 && tiler
 	switch {
@@ -144,7 +144,7 @@ func (d *Device) chooseAttention(name string) error {
 }
 
 // hopper finds the call's Hopper kernels, if they are selected.
-func (c *attnCall) hopper(d *Device) (attnShape, hopperKernels, bool) {
+func (c *attnCall) hopper(d *machine) (attnShape, hopperKernels, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := hopperShapes[s]
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
@@ -159,12 +159,12 @@ type view struct {
 func viewOf(x tensor.Tensor) view { return view{ptr(x), x.Cols, x.Ld} }
 
 // tensorMap describes x, rows of B sequences, for loads of rows × cols tiles in panels.
-func (d *Device) tensorMap(m *cu.TensorMap, c *attnCall, x view, rows, cols, panel int) {
+func (d *machine) tensorMap(m *cu.TensorMap, c *attnCall, x view, rows, cols, panel int) {
 	d.tileMap(m, x, c.B, c.T, rows, cols, panel)
 }
 
 // tileMap describes x, b sequences of t rows.
-func (d *Device) tileMap(m *cu.TensorMap, x view, b, t, rows, cols, panel int) {
+func (d *machine) tileMap(m *cu.TensorMap, x view, b, t, rows, cols, panel int) {
 	d.mapOf = cu.Tiles{Addr: uintptr(x.at), Dims: [4]int{panel, t, x.cols / panel, b},
 		Strides: [3]int{2 * x.ld, 2 * panel, 2 * t * x.ld}, Box: [4]int{panel, rows, cols / panel, 1}}
 	d.fail(d.drv.(cu.Tiler).TensorMap(m, &d.mapOf))

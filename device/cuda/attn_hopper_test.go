@@ -22,7 +22,7 @@ func hopperAgrees(t *testing.T, d *Device, s attnShape, b, rows int) {
 	t.Helper()
 	defer wgmma(d, true)()
 	c := newTiledCase(d, s, b, rows, 0)
-	if _, _, ok := c.hopper(d); !ok {
+	if _, _, ok := c.hopper(d.machine); !ok {
 		t.Fatalf("%+v has no Hopper kernels", s)
 	}
 	c.free()

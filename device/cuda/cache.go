@@ -71,7 +71,7 @@ func (p *productCall) ends(t *turnCall, v tensor.Tensor) bool {
 }
 
 // turnAndKeep launches the held Rope and CacheWrite together.
-func (d *Device) turnAndKeep(c *device.Cache, v, slot, pos tensor.Tensor) {
+func (d *queue) turnAndKeep(c *device.Cache, v, slot, pos tensor.Tensor) {
 	d.held.taken()
 	t := &d.held.turn
 	pairs, _ := t.pairs()

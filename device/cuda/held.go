@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"antiphase/device"
-	"antiphase/internal/cu"
 	"antiphase/tensor"
 )
 
@@ -60,7 +59,7 @@ func (h *held) taken() *normCall {
 }
 
 // holdNorm holds a norm that a product could compute itself.
-func (d *Device) holdNorm(n *normCall) bool {
+func (d *queue) holdNorm(n *normCall) bool {
 	if d.unfused || !n.canWait() {
 		return false
 	}
@@ -71,7 +70,7 @@ func (d *Device) holdNorm(n *normCall) bool {
 }
 
 // joinNorm lets a product compute its rows with the held norm; any other held op runs first.
-func (d *Device) joinNorm(p *productCall) {
+func (d *queue) joinNorm(p *productCall) {
 	if p.norm = d.held.kind == heldNorm && d.held.norm.makes(p); !p.norm {
 		d.flush()
 	}
@@ -79,7 +78,7 @@ func (d *Device) joinNorm(p *productCall) {
 
 // holdProduct holds a product of few rows that Rope or SwiGLU (bf16, whole tiles) or Sigmoid (fp32, few columns) may
 // follow.
-func (d *Device) holdProduct(p *productCall) bool {
+func (d *queue) holdProduct(p *productCall) bool {
 	switch {
 	case d.unfused || p.c.Rows > maxTurned || p.op.Accumulate:
 		return false
@@ -96,7 +95,7 @@ func (d *Device) holdProduct(p *productCall) bool {
 }
 
 // holdTurn holds a Rope of few rows, together with the held product whose columns it rotates, if any.
-func (d *Device) holdTurn(c *turnCall) bool {
+func (d *queue) holdTurn(c *turnCall) bool {
 	if _, wide := c.pairs(); d.unfused || !wide || c.x.Rows > maxTurned {
 		return false
 	}
@@ -112,7 +111,7 @@ func (d *Device) holdTurn(c *turnCall) bool {
 }
 
 // joinGate runs the held product with SwiGLU of its whole output.
-func (d *Device) joinGate(y, gu tensor.Tensor) bool {
+func (d *queue) joinGate(y, gu tensor.Tensor) bool {
 	h := &d.held
 	if h.kind != heldProduct || !same(gu, h.product.c) || !h.apartFrom(y) {
 		return false
@@ -122,7 +121,7 @@ func (d *Device) joinGate(y, gu tensor.Tensor) bool {
 }
 
 // joinSigmoid runs the held narrow product with Sigmoid in place.
-func (d *Device) joinSigmoid(y, x tensor.Tensor) bool {
+func (d *queue) joinSigmoid(y, x tensor.Tensor) bool {
 	p := &d.held.product
 	if d.held.kind != heldNarrow || !same(x, p.c) || !same(y, x) {
 		return false
@@ -133,7 +132,7 @@ func (d *Device) joinSigmoid(y, x tensor.Tensor) bool {
 
 // joinCache runs what is held with CacheWrite: the product and Rope of q, k, v, or Rope alone. A product with other
 // columns runs first.
-func (d *Device) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool) bool {
+func (d *queue) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool) bool {
 	h := &d.held
 	if h.kind == heldTurned && !(h.turn.leaves(k, v) && h.product.ends(&h.turn, v) && h.apartFrom(c.K) && h.apartFrom(c.V)) {
 		d.multiplyRows(&h.product)
@@ -151,7 +150,7 @@ func (d *Device) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide 
 }
 
 // flush launches the held op.
-func (d *Device) flush() {
+func (d *queue) flush() {
 	kind := d.held.kind
 	d.held.kind = heldNone // first, because its own launch calls flush again
 	switch kind {
@@ -165,12 +164,6 @@ func (d *Device) flush() {
 		d.multiplyRows(&d.held.product)
 		d.rotate(&d.held.turn)
 	}
-}
-
-// now returns the driver after all earlier work has been queued.
-func (d *Device) now() cu.Driver {
-	d.flush()
-	return d.drv
 }
 
 // apart reports whether what is written overlaps neither what is read nor itself.

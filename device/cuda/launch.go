@@ -1,15 +1,33 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"antiphase/internal/cu"
 	"antiphase/tensor"
 )
 
-// launch starts a kernel, building it at its first use. Arguments are made by ptr, i32 and f32, one for each parameter.
-func (d *Device) launch(k kernel, grid, block cu.Dim, shared int, args ...uint64) {
+// maxArgs bounds the parameters of a kernel.
+const maxArgs = 48
+
+// loaded is a ready kernel, and the dynamic shared memory it may use.
+type loaded struct {
+	fn     cu.Func
+	shared int
+}
+
+// module is a loaded unit, or the error that prevented loading: it is not retried.
+type module struct {
+	handle uintptr
+	err    error
+}
+
+// start launches a kernel, building it at its first use. Arguments are made by ptr, i32 and f32, one for each parameter.
+// It does not run what is held: only the queue calls it.
+func (d *machine) start(k kernel, grid, block cu.Dim, shared int, args ...uint64) {
 	fn, ok := d.ready(k, shared)
 	if !ok {
 		return
@@ -22,8 +40,7 @@ func (d *Device) launch(k kernel, grid, block cu.Dim, shared int, args ...uint64
 
 // ready builds a kernel at its first use and reserves its shared memory. It is false after a fault until Sync has
 // reported it, because inputs of the kernel, such as a tensor map, may be missing.
-func (d *Device) ready(k kernel, shared int) (cu.Func, bool) {
-	d.flush()
+func (d *machine) ready(k kernel, shared int) (cu.Func, bool) {
 	if d.err != nil {
 		return 0, false
 	}
@@ -47,8 +64,8 @@ func (d *Device) ready(k kernel, shared int) (cu.Func, bool) {
 	return f.fn, true
 }
 
-// launchStruct is launch for a kernel that takes one struct.
-func (d *Device) launchStruct(k kernel, grid, block cu.Dim, shared int, arg []byte) {
+// startStruct is start for a kernel that takes one struct.
+func (d *machine) startStruct(k kernel, grid, block cu.Dim, shared int, arg []byte) {
 	fn, ok := d.ready(k, shared)
 	if !ok {
 		return
@@ -59,7 +76,7 @@ func (d *Device) launchStruct(k kernel, grid, block cu.Dim, shared int, arg []by
 }
 
 // load builds the kernel's unit, unless another kernel has already, and finds the kernel in it.
-func (d *Device) load(k kernel) error {
+func (d *machine) load(k kernel) error {
 	r := registry[k]
 	key := r.unit + " " + r.options
 	m, ok := d.modules[key]
@@ -91,6 +108,20 @@ func (d *Device) load(k kernel) error {
 // defaultShared is the shared memory available without a request.
 const defaultShared = 48 << 10
 
+// Build compiles every kernel now instead of at its first use, and reports every unit that does not compile.
+func (d *machine) Build() error {
+	var all []error
+	for k := range registry {
+		if d.funcs[k].fn != 0 || registry[k].hopper && d.info.Major != 9 {
+			continue
+		}
+		if err := d.load(kernel(k)); err != nil && !slices.ContainsFunc(all, func(e error) bool { return e.Error() == err.Error() }) {
+			all = append(all, err)
+		}
+	}
+	return errors.Join(all...)
+}
+
 // ---- helpers of launchers ----
 
 // ptr is the address of t's first element as an argument, 0 if t is absent.
@@ -116,7 +147,7 @@ func flag(x bool) uint64 {
 }
 
 // faultPtr is the argument of kernels that report out-of-range values.
-func (d *Device) faultPtr() uint64 { return uint64(d.fault) }
+func (d *machine) faultPtr() uint64 { return uint64(d.fault) }
 
 // dim1, dim2 and dim3 are extents.
 func dim1(x int) cu.Dim       { return cu.Dim{X: x, Y: 1, Z: 1} }

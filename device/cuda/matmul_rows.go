@@ -114,11 +114,11 @@ func (n *normCall) makes(p *productCall) bool {
 }
 
 // multiplyRows launches a product alone, with the norm before it.
-func (d *Device) multiplyRows(p *productCall) { d.launchRows(p, p.s.alone, 0) }
+func (d *queue) multiplyRows(p *productCall) { d.launchRows(p, p.s.alone, 0) }
 
 // launchRows launches a product with one of its kernels, whose own arguments are more, and everything that is held.
 // Weights that may still be written are waited for.
-func (d *Device) launchRows(p *productCall, k pairOf, flags uint64, more ...uint64) {
+func (d *queue) launchRows(p *productCall, k pairOf, flags uint64, more ...uint64) {
 	n := d.held.taken()
 	var room [maxArgs]uint64
 	args, run := append(room[:0], ptr(p.x), i32(p.x.Ld)), k.stored
@@ -137,13 +137,13 @@ func (d *Device) launchRows(p *productCall, k pairOf, flags uint64, more ...uint
 }
 
 // multiplyGated launches a product and y, its SwiGLU.
-func (d *Device) multiplyGated(p *productCall, y tensor.Tensor) {
+func (d *queue) multiplyGated(p *productCall, y tensor.Tensor) {
 	d.launchRows(p, p.s.gated, 0, ptr(y), i32(y.Ld))
 	d.fresh.wrote(y)
 }
 
 // multiplyTurned launches a product, the Rope t of its first columns and the CacheWrite of those after the queries.
-func (d *Device) multiplyTurned(p *productCall, t *turnCall, c *device.Cache, slot, pos tensor.Tensor) {
+func (d *queue) multiplyTurned(p *productCall, t *turnCall, c *device.Cache, slot, pos tensor.Tensor) {
 	d.launchRows(p, p.s.turned, 0,
 		ptr(t.table), i32(t.table.Ld), ptr(t.pos), i32(t.table.Rows), f32(t.sign()), i32(t.Dim), flag(t.Interleaved),
 		i32(t.x.Cols-c.K.Cols), i32(t.x.Cols), ptr(c.K), i32(c.K.Ld), ptr(c.V), i32(c.V.Ld), ptr(slot), ptr(pos),

@@ -46,7 +46,7 @@ func (n *normCall) canWait() bool {
 }
 
 // normalize launches the norm as a separate kernel.
-func (d *Device) normalize(n *normCall) {
+func (d *queue) normalize(n *normCall) {
 	y, sum, x, delta, w := n.y, n.sum, n.x, n.delta, n.w
 	k := rmsnormForward
 	if x.Cols > maxNormed/4 {

@@ -53,7 +53,7 @@ func (c *turnCall) sign() float64 {
 }
 
 // rotate launches Rope as a separate kernel.
-func (d *Device) rotate(c *turnCall) {
+func (d *queue) rotate(c *turnCall) {
 	pairs, wide := c.pairs()
 	units := c.x.Rows * c.Heads * (c.Dim / 2 / pairs)
 	d.launch(ropeKernels[flag(c.Interleaved)][flag(wide)], dim1(ceil(units, 256)), dim1(256), 0,

@@ -41,7 +41,7 @@ func (s *scratch) need(drv cu.Driver, bytes int) uintptr {
 
 // scratch returns memory that is valid until the next op requests some: an op that needs several pieces requests once
 // and divides it.
-func (d *Device) scratch(bytes int) uintptr { return d.room.need(d.drv, bytes) }
+func (d *machine) scratch(bytes int) uintptr { return d.room.need(d.drv, bytes) }
 
 // carver divides scratch memory. Run it twice: starting at 0 to compute the size, then at scratch(size) for the
 // addresses.
