@@ -9,6 +9,14 @@ var (
 	classifyRows  = kernelOf("classify", "classify")
 	classifyPart  = kernelOf("classify", "classify_part")
 	classifyParts = kernelOf("classify", "classify_parts")
+	classifyRing  = hopperOf("classify_ring", "classify_ring", define("SLOTS", ringSlots), define("SHARED", ringShared))
+)
+
+// Geometry of kernels/classify_ring.cu: consumer threads, slots of 16 KB, and the shared memory: slots, two barriers
+// each, and two rooms of two floats for each consumer warp.
+const (
+	ringConsumers, ringSlots, ringChunk = 512, 14, 16 << 10
+	ringShared                          = ringSlots*(ringChunk+16) + 2*2*4*ringConsumers/32
 )
 
 // maxLogits bounds the logits held at a time, in bytes: fp32 from the product, so that the loss is not rounded to bf16,
@@ -52,6 +60,9 @@ func (d *Device) classify(c *device.Classifier, from, to, ld int) {
 	case c.Parts.Ok():
 		d.launch(classifyParts, grid, block, 0, loss, ptr(c.Parts.Columns(from, to)), i32(c.Parts.Ld), i32(c.Parts.Rows/2), ptr(y), i32(ld), targets,
 			i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
+	case d.try.ring && c.DX.Ok() && 4*ld <= ringSlots*ringChunk:
+		d.launch(classifyRing, dim1(min(rows, d.info.SMs)), dim1(ringConsumers+32), ringShared, loss, ptr(y), i32(ld), targets, i32(rows), i32(classes),
+			f32(c.Scale), d.faultPtr())
 	default:
 		d.launch(classifyRows, grid, block, 0, loss, ptr(y), i32(ld), targets, i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
 	}

@@ -28,7 +28,7 @@ func median(b *testing.B, d *Device, f func()) float64 {
 }
 
 // BenchmarkClassify times the classifier of the 160m model with chunks of several sizes, and its cross-entropy alone with
-// blocks of two sizes. It is run with -benchtime=1x.
+// blocks of two sizes and with each logit read once. It is run with -benchtime=1x.
 func BenchmarkClassify(b *testing.B) {
 	const n, width, classes = 32768, 768, 50304
 	d := gpu(b, nil)
@@ -47,4 +47,8 @@ func BenchmarkClassify(b *testing.B) {
 		})
 		fmt.Printf("cross-entropy, %4d threads: %8.0f µs, %5.0f GB/s at 6 bytes a logit\n", threads, us, 6*float64(rows*classes)/us/1e3)
 	}
+	us := median(b, d, func() {
+		d.launch(classifyRing, dim1(d.info.SMs), dim1(ringConsumers+32), ringShared, ptr(c.Loss), ptr(z), i32(classes), ptr(c.Targets), i32(rows), i32(classes), f32(1), d.faultPtr())
+	})
+	fmt.Printf("cross-entropy, ring:         %8.0f µs, %5.0f GB/s at 6 bytes a logit\n", us, 6*float64(rows*classes)/us/1e3)
 }

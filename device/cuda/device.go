@@ -40,6 +40,7 @@ type Device struct {
 	graphs int           // number alive: they hold addresses of the scratch memory
 
 	maxLogits int // see the constant; tests make it small
+	try       trials
 }
 
 var (
@@ -57,7 +58,7 @@ func Open(ordinal int, opt Options) (*Device, error) {
 	}
 	d, err := newDevice(drv)
 	if err == nil {
-		err = d.chooseAttention(os.Getenv("ANTIPHASE_ATTENTION"))
+		err = errors.Join(d.chooseAttention(os.Getenv("ANTIPHASE_ATTENTION")), d.try.choose(os.Getenv("ANTIPHASE_TRY"), d.info.Major))
 		if opt.ByteCache {
 			d.types.Cache = tensor.I8
 		}

@@ -1,0 +1,26 @@
+package cuda
+
+import (
+	"fmt"
+	"strings"
+)
+
+// trials are kernels that are measured on a GPU before they replace the ones in use. ANTIPHASE_TRY lists those to use,
+// separated by commas.
+type trials struct {
+	ring bool // cross-entropy that reads each logit once, classify_ring.cu
+}
+
+// choose parses the list for a GPU of a major architecture; kernels that it cannot run are left out.
+func (t *trials) choose(list string, major int) error {
+	for name := range strings.SplitSeq(list, ",") {
+		switch name {
+		case "":
+		case "ring":
+			t.ring = major == 9
+		default:
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there is ring", list, name)
+		}
+	}
+	return nil
+}
