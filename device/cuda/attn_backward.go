@@ -63,7 +63,7 @@ func (r *attnRoom) carve(c *attnCall, at uintptr) (s attnScratch, size int) {
 }
 
 // attendBackward launches the backward pass.
-func (d *Device) attendBackward(c *attnCall) {
+func (d *backwardAttention) attendBackward(c *attnCall) {
 	c.mustFit()
 	if c.B*c.T == 0 {
 		return
@@ -83,7 +83,7 @@ func (d *Device) attendBackward(c *attnCall) {
 }
 
 // backwardTiled launches the kernels of the call's shape.
-func (d *Device) backwardTiled(c *attnCall, t attnTile, k attnTiled) {
+func (d *backwardAttention) backwardTiled(c *attnCall, t attnTile, k attnTiled) {
 	s, tiles := attnShape{c.maps, c.keys, c.D, c.DV}, ceil(c.T, t.rows)
 	room := c.room(tiles*t.rows, s.stats(), tiles)
 	m, o, ldo := d.prepare(c, &room)
@@ -97,7 +97,7 @@ func (d *Device) backwardTiled(c *attnCall, t attnTile, k attnTiled) {
 
 // prepare allocates the scratch memory and launches the first kernels: the rows' statistics, dλ, the norm's weight
 // gradient and the gradient of raw, whose address and row pitch it returns.
-func (d *Device) prepare(c *attnCall, r *attnRoom) (m attnScratch, grad uint64, ld int) {
+func (d *backwardAttention) prepare(c *attnCall, r *attnRoom) (m attnScratch, grad uint64, ld int) {
 	_, size := r.carve(c, 0)
 	m, _ = r.carve(c, d.scratch(size))
 	raw := c.out
@@ -127,7 +127,7 @@ func (d *Device) prepare(c *attnCall, r *attnRoom) (m attnScratch, grad uint64, 
 func vec8(dv int, all ...tensor.Tensor) bool { return dv%8 == 0 && vec(all...) }
 
 // backwardGeneral is the main part for any shape.
-func (d *Device) backwardGeneral(c *attnCall, m *attnScratch, o uint64, ldo int) {
+func (d *backwardAttention) backwardGeneral(c *attnCall, m *attnScratch, o uint64, ldo int) {
 	n := c.B * c.T
 	for _, step := range [2]struct {
 		k     kernel

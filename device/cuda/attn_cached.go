@@ -94,7 +94,7 @@ type cachedCall struct {
 
 // attendCached launches attention of single rows to a cache. Long prompts are processed in pieces, so that scratch
 // memory stays small.
-func (d *Device) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor.Tensor) {
+func (d *cachedAttention) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor.Tensor) {
 	a.mustFit()
 	s := attnShape{a.maps, a.keys, a.D, a.DV}
 	bytes := cache.K.Type == tensor.I8
@@ -145,7 +145,7 @@ func (c *cachedCall) splitShared(more bool) int {
 // split launches the rows' partial sums. Blocks beyond a row's keys exit at once. If there are enough blocks, a block
 // takes several splits, so that few exit at once and one split's copies overlap another's arithmetic. The cache's
 // capacity and the number of rows decide this, never a position.
-func (d *Device) split(c *cachedCall, cache *device.Cache, q, slot, pos tensor.Tensor) {
+func (d *cachedAttention) split(c *cachedCall, cache *device.Cache, q, slot, pos tensor.Tensor) {
 	atOnce := min(c.parts, max(1, splitBlocks*d.info.SMs/(c.Groups*q.Rows)))
 	run, more := c.attnCached.split, atOnce < c.parts
 	if more {
@@ -160,7 +160,7 @@ func (d *Device) split(c *cachedCall, cache *device.Cache, q, slot, pos tensor.T
 }
 
 // join launches the sum over splits and the head norm.
-func (d *Device) join(c *cachedCall, from, to int, pos tensor.Tensor) {
+func (d *cachedAttention) join(c *cachedCall, from, to int, pos tensor.Tensor) {
 	lam, out, raw, rstd := c.lam, c.out.RowRange(from, to), c.raw, c.rstd
 	if c.eachLam {
 		lam = lam.RowRange(from, to)

@@ -8,20 +8,20 @@ import (
 )
 
 // AttentionChunks attends from chunks of prompts to the cache's pages, if the shape has a kernel for that.
-func (d *Device) AttentionChunks(a *device.Attn, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
+func (d *attention) AttentionChunks(a *device.Attn, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
 	c := plainCall(a, nil)
 	return d.attendChunks(&c, cache, chunks, longest)
 }
 
 // DiffAttentionChunks is AttentionChunks with two maps.
-func (d *Device) DiffAttentionChunks(a *device.DiffAttn, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
+func (d *attention) DiffAttentionChunks(a *device.DiffAttn, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
 	c := diffCall(a, nil)
 	return d.attendChunks(&c, cache, chunks, longest)
 }
 
 // attendChunks launches one kernel for all chunks. A page must be whole rows of the tiles' swizzle pattern, and a tile
 // whole pages.
-func (d *Device) attendChunks(c *attnCall, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
+func (d *forwardAttention) attendChunks(c *attnCall, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
 	s, k, ok := c.hopper(d.machine)
 	page := cache.PageSize
 	if !ok || page%8 != 0 || k.tile.keys%page != 0 || !vec(cache.K, cache.V) || cache.K.Type != tensor.BF16 {

@@ -1,7 +1,7 @@
 package cuda
 
 // attend launches the forward pass.
-func (d *Device) attend(c *attnCall) {
+func (d *forwardAttention) attend(c *attnCall) {
 	c.mustFit()
 	if c.B*c.T == 0 {
 		return
@@ -19,7 +19,7 @@ func (d *Device) attend(c *attnCall) {
 }
 
 // forwardTiled launches the kernel of the call's shape.
-func (d *Device) forwardTiled(c *attnCall, t forwardTile, k kernel) {
+func (d *forwardAttention) forwardTiled(c *attnCall, t forwardTile, k kernel) {
 	rows, threads, shared := t.sizes(attnShape{c.maps, c.keys, c.D, c.DV})
 	d.launch(k, dim3(ceil(c.T, rows), c.Heads, c.B), dim1(threads), shared,
 		ptr(c.q), ptr(c.k), ptr(c.v), ptr(c.start), ptr(c.lam), c.weightPtr(), ptr(c.out), ptr(c.raw), ptr(c.out2), ptr(c.lse), ptr(c.rstd),
@@ -28,7 +28,7 @@ func (d *Device) forwardTiled(c *attnCall, t forwardTile, k kernel) {
 }
 
 // attendGeneral is attend for any shape.
-func (d *Device) attendGeneral(c *attnCall) {
+func (d *forwardAttention) attendGeneral(c *attnCall) {
 	n := c.B * c.T
 	d.launch(attnGeneral[c.maps].forward, dim1(ceil(n*c.Heads, generalWarps)), dim1(32*generalWarps), 0,
 		ptr(c.q), ptr(c.k), ptr(c.v), ptr(c.start), ptr(c.lam), c.weightPtr(), ptr(c.out), ptr(c.raw), ptr(c.out2), ptr(c.lse), ptr(c.rstd),

@@ -171,7 +171,7 @@ func (d *machine) tileMap(m *cu.TensorMap, x view, b, t, rows, cols, panel int) 
 }
 
 // forwardHopper launches the kernel of the call's shape.
-func (d *Device) forwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
+func (d *forwardAttention) forwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
 	t, a := &k.tile, &d.forward
 	rows := t.rows(s)
 	d.tensorMap(&a.Q, c, viewOf(c.q), rows, s.d, panel(s.d))

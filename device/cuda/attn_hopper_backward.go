@@ -116,7 +116,7 @@ type queriesArgs struct {
 }
 
 // backwardHopper launches the kernels of the call's shape.
-func (d *Device) backwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
+func (d *backwardAttention) backwardHopper(c *attnCall, s attnShape, k *hopperKernels) {
 	t, tiles := &k.back, ceil(c.T, k.back.queries)
 	units := tiles * t.queries / unit
 	room := c.room(tiles*t.queries, s.stats(), units*s.maps)

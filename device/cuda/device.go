@@ -30,10 +30,9 @@ type Options struct {
 type Device struct {
 	*queue
 
-	product  cu.Product  // of the current product, so that a launch allocates nothing
-	forward  forwardArgs // of the current attention, for the same reason
-	backward backwardArgs
-	queries  queriesArgs
+	attention
+
+	product cu.Product // of the current product, so that a launch allocates nothing
 
 	logits scratch       // Classify's chunk, held while its products use the scratch memory
 	chunk  tensor.Buffer // the same memory as a buffer, for products
@@ -42,6 +41,31 @@ type Device struct {
 	maxLogits int // see the constant; tests make it small
 	try       trials
 }
+
+// The groups of ops. Each holds the arguments of its current launch, so that a launch allocates nothing.
+type (
+	// attention ops are one engine for each pass over one or two maps, and the small ops around it.
+	attention struct {
+		*queue
+		forwardAttention
+		backwardAttention
+		cachedAttention
+	}
+
+	forwardAttention struct {
+		*queue
+		forward forwardArgs
+	}
+
+	backwardAttention struct {
+		*queue
+		backward backwardArgs
+		queries  queriesArgs
+	}
+
+	// cachedAttention is that of single rows to a paged cache.
+	cachedAttention struct{ *queue }
+)
 
 var (
 	_ device.Device   = (*Device)(nil)
@@ -75,7 +99,13 @@ func newDevice(drv cu.Driver) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Device{queue: &queue{machine: m}, maxLogits: maxLogits}, nil
+	q := &queue{machine: m}
+	return &Device{
+		queue: q,
+		attention: attention{queue: q, forwardAttention: forwardAttention{queue: q},
+			backwardAttention: backwardAttention{queue: q}, cachedAttention: cachedAttention{queue: q}},
+		maxLogits: maxLogits,
+	}, nil
 }
 
 // Name describes the device.

@@ -12,7 +12,7 @@ var (
 )
 
 // Lambda: λ = exp(q1·k1) − exp(q2·k2) + init.
-func (d *Device) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
+func (d *attention) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
 	device.CheckLambda(lam, v, d.types)
 	early := true
 	for _, t := range [4]tensor.Tensor{v.Q1, v.K1, v.Q2, v.K2} {
@@ -23,7 +23,7 @@ func (d *Device) Lambda(lam tensor.Tensor, v device.LambdaVecs, init float64) {
 }
 
 // LambdaBackward adds ±s·exp(q·k) times the partner of each vector, s = Σ dlam.
-func (d *Device) LambdaBackward(g device.LambdaVecs, dlam tensor.Tensor, v device.LambdaVecs) {
+func (d *attention) LambdaBackward(g device.LambdaVecs, dlam tensor.Tensor, v device.LambdaVecs) {
 	device.CheckLambdaBackward(g, dlam, v, d.types)
 	if dlam.Len() == 0 {
 		return

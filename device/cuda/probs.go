@@ -8,7 +8,7 @@ import (
 var attnProbs = kernelOf("probs", "attention_probs")
 
 // AttentionProbs materialises rows of one map.
-func (d *Device) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
+func (d *attention) AttentionProbs(out, q, k tensor.Tensor, p device.Probs) {
 	device.CheckAttentionProbs(out, q, k, p, d.types)
 	if out.Rows == 0 {
 		return

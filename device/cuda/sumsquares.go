@@ -23,7 +23,7 @@ func (d *Device) SumSquares(dst, x tensor.Tensor) {
 
 // sumParts launches the first stage of a sum over x (kernels/sums.cuh) and returns the address and number of its parts.
 // The geometry depends on the shape alone, and so does the order of the sum.
-func (d *Device) sumParts(k kernel, x tensor.Tensor) (part uint64, parts int) {
+func (d *queue) sumParts(k kernel, x tensor.Tensor) (part uint64, parts int) {
 	flat(&x)
 	grid := cu.Dim{X: min(ceil(x.Cols, 8*256), 2048), Y: min(x.Rows, 256), Z: 1}
 	if grid.Y > 1 {
