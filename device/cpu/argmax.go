@@ -9,7 +9,7 @@ import (
 
 // ArgMax: the lowest column of each row's largest element. One thread reads the rows once, which is little work
 // compared with the product that made them.
-func (d *elementwise) ArgMax(ids, x tensor.Tensor) {
+func (d *rowOps) ArgMax(ids, x tensor.Tensor) {
 	device.CheckArgMax(ids, x, d.Types())
 	d.touch(ids)
 	m, out := matOf(x), i32(ids)

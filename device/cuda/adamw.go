@@ -9,7 +9,7 @@ import (
 var adamwStep = [3]kernel{kernelOf("adamw", "adamw_bf16"), kernelOf("adamw", "adamw_f32"), kernelOf("adamw", "adamw_split")}
 
 // AdamW is one step over flat tensors.
-func (d *Device) AdamW(a *device.AdamW) {
+func (d *elementwise) AdamW(a *device.AdamW) {
 	a.Check(d.types)
 	n := a.W.Len()
 	if n == 0 {

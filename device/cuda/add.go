@@ -12,7 +12,7 @@ var addKernels = [2][2]kernel{
 }
 
 // Add: dst += src.
-func (d *Device) Add(dst, src tensor.Tensor) {
+func (d *elementwise) Add(dst, src tensor.Tensor) {
 	device.CheckAdd(dst, src)
 	mustFloats("Add", dst, src)
 	d.pair(addKernels[flag(dst.Type == tensor.F32)][flag(src.Type == tensor.F32)], dst, src)

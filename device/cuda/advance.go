@@ -11,7 +11,7 @@ import (
 var advance, fetched = kernelOf("advance", "advance"), kernelOf("advance", "fetched")
 
 // Advance turns the rows of a decoding step into those of the next.
-func (d *Device) Advance(ids, pos, best tensor.Tensor) {
+func (d *rowOps) Advance(ids, pos, best tensor.Tensor) {
 	device.CheckAdvance(ids, pos, best)
 	if n := ids.Cols; n > 0 {
 		d.launch(advance, dim1(ceil(n, 256)), dim1(256), 0, ptr(ids), ptr(pos), ptr(best), i32(n))

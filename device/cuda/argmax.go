@@ -14,7 +14,7 @@ var (
 const argmaxPart = 2048
 
 // ArgMax: the lowest column of each row's largest element.
-func (d *Device) ArgMax(ids, x tensor.Tensor) {
+func (d *rowOps) ArgMax(ids, x tensor.Tensor) {
 	device.CheckArgMax(ids, x, d.types)
 	if x.Rows == 0 {
 		return

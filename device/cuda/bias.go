@@ -12,7 +12,7 @@ var (
 )
 
 // AddBias: y[n,:] += b.
-func (d *Device) AddBias(y, b tensor.Tensor) {
+func (d *elementwise) AddBias(y, b tensor.Tensor) {
 	device.CheckAddBias(y, b, d.types)
 	if y.Len() == 0 {
 		return
@@ -22,7 +22,7 @@ func (d *Device) AddBias(y, b tensor.Tensor) {
 }
 
 // BiasBackward: db += Σ_n dy[n,:], rows in parts of 64 or more.
-func (d *Device) BiasBackward(db, dy tensor.Tensor) {
+func (d *elementwise) BiasBackward(db, dy tensor.Tensor) {
 	device.CheckBiasBackward(db, dy, d.types)
 	if dy.Len() == 0 {
 		return

@@ -12,7 +12,7 @@ var (
 )
 
 // CacheWrite stores row n of k and v at (slot[n], pos[n]).
-func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
+func (d *rowOps) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	c.CheckWrite(k, v, slot, pos, d.types)
 	if k.Rows == 0 {
 		return
@@ -30,7 +30,7 @@ func (d *Device) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 }
 
 // noteKept records that rows of the cache were written.
-func (d *Device) noteKept(c *device.Cache, rows int, slot, pos tensor.Tensor) {
+func (d *rowOps) noteKept(c *device.Cache, rows int, slot, pos tensor.Tensor) {
 	for _, t := range []tensor.Tensor{c.K, c.V} {
 		s := spanOf(t)
 		if rows == 1 {
@@ -41,7 +41,7 @@ func (d *Device) noteKept(c *device.Cache, rows int, slot, pos tensor.Tensor) {
 }
 
 // keep launches CacheWrite alone; wide allows 16-byte accesses.
-func (d *Device) keep(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool) {
+func (d *rowOps) keep(c *device.Cache, k, v, slot, pos tensor.Tensor, wide bool) {
 	pieces := k.Cols + v.Cols
 	if wide {
 		pieces /= 8

@@ -16,7 +16,7 @@ var _ device.CacheReader = (*Device)(nil)
 const headsOfBlock = 4
 
 // keepBytes is CacheWrite into an int8 cache.
-func (d *Device) keepBytes(c *device.Cache, k, v, slot, pos tensor.Tensor) {
+func (d *rowOps) keepBytes(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 	d.launch(cacheWriteBytes, dim2(k.Rows, ceil(c.KHeads+c.VHeads, headsOfBlock)), dim1(32*headsOfBlock), 0,
 		ptr(c.K), ptr(c.V), ptr(k), ptr(v), ptr(c.Table), ptr(slot), ptr(pos), d.faultPtr(),
 		i32(c.K.Ld), i32(c.V.Ld), i32(k.Ld), i32(v.Ld), i32(c.Table.Ld), i32(c.KHeads), i32(c.VHeads), i32(c.D), i32(c.DV),
@@ -24,7 +24,7 @@ func (d *Device) keepBytes(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 }
 
 // CacheRead copies rows of the cache, as bf16.
-func (d *Device) CacheRead(k, v tensor.Tensor, c *device.Cache, ids tensor.Tensor) {
+func (d *rowOps) CacheRead(k, v tensor.Tensor, c *device.Cache, ids tensor.Tensor) {
 	if c.K.Type != tensor.I8 {
 		d.Embed(k, c.K, ids)
 		d.Embed(v, c.V, ids)

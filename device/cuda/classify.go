@@ -25,7 +25,7 @@ const (
 const maxLogits = 512 << 20
 
 // Classify: y = X·Wᵀ, Loss = logsumexp(y) − y[target], dy = Scale·(softmax(y) − onehot), DX = dy·W, DW += dyᵀ·X.
-func (d *Device) Classify(c *device.Classifier) {
+func (d *products) Classify(c *device.Classifier) {
 	c.Check(d.types)
 	n, classes := c.X.Rows, c.W.Rows
 	if n == 0 || classes == 0 {
@@ -45,7 +45,7 @@ func (d *Device) Classify(c *device.Classifier) {
 }
 
 // classify processes rows [from, to).
-func (d *Device) classify(c *device.Classifier, from, to, ld int) {
+func (d *products) classify(c *device.Classifier, from, to, ld int) {
 	rows, classes := to-from, c.W.Rows
 	x := c.X.RowRange(from, to)
 	y := tensor.Tensor{Buf: &d.chunk, Type: tensor.F32, Rows: rows, Cols: classes, Ld: ld}

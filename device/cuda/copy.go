@@ -13,7 +13,7 @@ var (
 )
 
 // Copy: dst = src, converted.
-func (d *Device) Copy(dst, src tensor.Tensor) {
+func (d *elementwise) Copy(dst, src tensor.Tensor) {
 	device.CheckCopy(dst, src)
 	mustFloats("Copy", dst, src)
 	if dst.Type == src.Type {
@@ -34,7 +34,7 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 }
 
 // pair launches an elementwise kernel of two tensors: (dst, ldd, src, lds, rows, cols, vec).
-func (d *Device) pair(k kernel, dst, src tensor.Tensor) {
+func (d *elementwise) pair(k kernel, dst, src tensor.Tensor) {
 	if dst.Len() == 0 {
 		return
 	}

@@ -26,24 +26,36 @@ type Options struct {
 	ByteCache bool              // int8 key/value caches, see device.Cache: half the memory, different results
 }
 
-// Device is one GPU. It is used by one goroutine at a time. Its own methods are memory, recording and identity.
+// Device is one GPU. It is used by one goroutine at a time. Its own methods are memory, recording and identity; ops are
+// grouped by what they work on, and all groups share one queue.
 type Device struct {
 	*queue
-
+	elementwise
+	rowOps
+	products
 	attention
 
-	product cu.Product // of the current product, so that a launch allocates nothing
-
-	logits scratch       // Classify's chunk, held while its products use the scratch memory
-	chunk  tensor.Buffer // the same memory as a buffer, for products
-	graphs int           // number alive: they hold addresses of the scratch memory
-
-	maxLogits int // see the constant; tests make it small
-	try       trials
+	graphs int // number alive: they hold addresses of the scratch memory
 }
 
 // The groups of ops. Each holds the arguments of its current launch, so that a launch allocates nothing.
 type (
+	// elementwise ops treat all elements alike.
+	elementwise struct{ *queue }
+
+	// rowOps treat rows of a matrix, each by its id, position or statistic.
+	rowOps struct{ *queue }
+
+	// products are MatMul, by number of rows, and Classify, which is made of them.
+	products struct {
+		*queue
+		product cu.Product
+
+		logits    scratch       // Classify's chunk, held while its products use the scratch memory
+		chunk     tensor.Buffer // the same memory as a buffer, for products
+		maxLogits int           // see the constant; tests make it small
+	}
+
 	// attention ops are one engine for each pass over one or two maps, and the small ops around it.
 	attention struct {
 		*queue
@@ -101,10 +113,9 @@ func newDevice(drv cu.Driver) (*Device, error) {
 	}
 	q := &queue{machine: m}
 	return &Device{
-		queue: q,
+		queue: q, elementwise: elementwise{q}, rowOps: rowOps{q}, products: products{queue: q, maxLogits: maxLogits},
 		attention: attention{queue: q, forwardAttention: forwardAttention{queue: q},
 			backwardAttention: backwardAttention{queue: q}, cachedAttention: cachedAttention{queue: q}},
-		maxLogits: maxLogits,
 	}, nil
 }
 

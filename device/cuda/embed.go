@@ -15,7 +15,7 @@ var (
 )
 
 // Embed: out[n,:] = table[ids[n],:].
-func (d *Device) Embed(out, table, ids tensor.Tensor) {
+func (d *rowOps) Embed(out, table, ids tensor.Tensor) {
 	device.CheckEmbed(out, table, ids, d.types)
 	if out.Len() == 0 {
 		return
@@ -43,7 +43,7 @@ func carveEmbed(c *carver, rows, vocab int) (r embedRoom) {
 }
 
 // EmbedBackward: dtable[ids[n],:] += dout[n,:], rows in order of n.
-func (d *Device) EmbedBackward(dtable, dout, ids tensor.Tensor) {
+func (d *rowOps) EmbedBackward(dtable, dout, ids tensor.Tensor) {
 	device.CheckEmbedBackward(dtable, dout, ids, d.types)
 	if dout.Len() == 0 || dtable.Rows == 0 {
 		return

@@ -21,7 +21,7 @@ var matmulReduce = kernelOf("matmul", "matmul_reduce")
 const fewRows = 256
 
 // MatMul: c = op(a)·op(b).
-func (d *Device) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
+func (d *products) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 	device.CheckMatMul(c, a, b, op, d.types)
 	if c.Len() == 0 {
 		return
@@ -30,7 +30,7 @@ func (d *Device) MatMul(c, a, b tensor.Tensor, op device.MatMul) {
 }
 
 // multiply is MatMul without the check; Classify uses it too.
-func (d *Device) multiply(c, a, b tensor.Tensor, op device.MatMul) {
+func (d *products) multiply(c, a, b tensor.Tensor, op device.MatMul) {
 	k := a.Cols
 	if op.TransA {
 		k = a.Rows
@@ -62,7 +62,7 @@ const (
 )
 
 // tiles multiplies with our own kernel. n and k alone decide how the sum over k is split.
-func (d *Device) tiles(c, a, b tensor.Tensor, k int, op device.MatMul) {
+func (d *products) tiles(c, a, b tensor.Tensor, k int, op device.MatMul) {
 	m, n := c.Rows, c.Cols
 	per, parts := d.cut(m, n, k)
 	bm, size := 16, 0
@@ -83,7 +83,7 @@ func (d *Device) tiles(c, a, b tensor.Tensor, k int, op device.MatMul) {
 
 // cut splits the sum over k so that few columns still fill the GPU: two blocks per multiprocessor, parts of at least
 // 256, at most 16. Many rows make many blocks and are not split.
-func (d *Device) cut(m, n, k int) (per, parts int) {
+func (d *products) cut(m, n, k int) (per, parts int) {
 	if m > fewRows || k == 0 {
 		return max(1, k), 1
 	}

@@ -97,7 +97,7 @@ type productCall struct {
 }
 
 // stream multiplies few rows, or holds the product for the next op.
-func (d *Device) stream(c, x, w tensor.Tensor, k int, op device.MatMul) {
+func (d *products) stream(c, x, w tensor.Tensor, k int, op device.MatMul) {
 	p := productCall{s: d.pickRows(c.Rows, c.Cols, k), c: c, x: x, w: w, k: k, op: op}
 	d.joinNorm(&p)
 	if !d.holdProduct(&p) {
@@ -152,7 +152,7 @@ func (d *queue) multiplyTurned(p *productCall, t *turnCall, c *device.Cache, slo
 
 // pickRows selects the smallest blocks that hold all rows. Each block reads x again, so many rows need many columns per
 // block: as few as keep all blocks on the GPU at once, or the most. An element's sum is the same in all of them.
-func (d *Device) pickRows(m, n, k int) rowsKernel {
+func (d *products) pickRows(m, n, k int) rowsKernel {
 	switch {
 	case m <= rowsLong.rows:
 		return d.firstRows(n, k)
@@ -174,7 +174,7 @@ func (d *Device) pickRows(m, n, k int) rowsKernel {
 // registers up to k = 1024, in shared memory beyond. Registers for more would spill when two kernels share an SM: at k
 // = 1536 a whole step took 1320 µs with registers and 900 with shared memory (H200, plain, 830m). If blocks of 16
 // columns would leave SMs idle, there are twice as many of 8.
-func (d *Device) firstRows(n, k int) rowsKernel {
+func (d *products) firstRows(n, k int) rowsKernel {
 	switch {
 	case ceil(n, rowsLong.cols) < d.info.SMs && rowsHalf.shared(k) <= d.info.Shared:
 		return rowsHalf

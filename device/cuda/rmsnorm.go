@@ -20,7 +20,7 @@ var (
 const maxNormed = 4 * 8 * 1024
 
 // RMSNorm: s = x + delta, y = s·rstd·w.
-func (d *Device) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
+func (d *rowOps) RMSNorm(y, rstd, sum, x, delta, w tensor.Tensor, eps float64) {
 	device.CheckRMSNorm(y, rstd, sum, x, delta, w, d.types)
 	mustNarrow("RMSNorm", x)
 	if x.Len() == 0 {
@@ -59,7 +59,7 @@ func (d *queue) normalize(n *normCall) {
 }
 
 // RMSNormBackward: dx += rstd·(g − x̂·mean(g·x̂)), dw += Σ_n dy·x̂.
-func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
+func (d *rowOps) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	device.CheckRMSNormBackward(dx, dw, dy, x, w, rstd, d.types)
 	mustNarrow("RMSNormBackward", x)
 	if x.Len() == 0 {

@@ -12,7 +12,7 @@ var ropeKernels = [2][2]kernel{
 }
 
 // Rope rotates each pair of each head by the angle of its row's position.
-func (d *Device) Rope(x, table, pos tensor.Tensor, r device.Rope) {
+func (d *rowOps) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 	r.Check(x, table, pos, d.types)
 	if x.Len() == 0 {
 		return

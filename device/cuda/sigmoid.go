@@ -12,7 +12,7 @@ var (
 )
 
 // Sigmoid: y = 1/(1+e^−x).
-func (d *Device) Sigmoid(y, x tensor.Tensor) {
+func (d *elementwise) Sigmoid(y, x tensor.Tensor) {
 	device.CheckSigmoid(y, x, d.types)
 	if d.joinSigmoid(y, x) {
 		return
@@ -22,7 +22,7 @@ func (d *Device) Sigmoid(y, x tensor.Tensor) {
 }
 
 // SigmoidBackward: dx = dy·y·(1−y).
-func (d *Device) SigmoidBackward(dx, dy, y tensor.Tensor) {
+func (d *elementwise) SigmoidBackward(dx, dy, y tensor.Tensor) {
 	device.CheckSigmoidBackward(dx, dy, y, d.types)
 	if y.Len() == 0 {
 		return

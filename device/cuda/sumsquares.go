@@ -12,7 +12,7 @@ var (
 )
 
 // SumSquares: dst += Σ x².
-func (d *Device) SumSquares(dst, x tensor.Tensor) {
+func (d *elementwise) SumSquares(dst, x tensor.Tensor) {
 	device.CheckSumSquares(dst, x, d.types)
 	if x.Len() == 0 {
 		return

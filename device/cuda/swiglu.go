@@ -11,7 +11,7 @@ var (
 )
 
 // SwiGLU: y = g·σ(g)·u.
-func (d *Device) SwiGLU(y, gu tensor.Tensor) {
+func (d *elementwise) SwiGLU(y, gu tensor.Tensor) {
 	device.CheckSwiGLU(y, gu, d.types)
 	if y.Len() == 0 {
 		return
@@ -29,7 +29,7 @@ func (d *Device) SwiGLU(y, gu tensor.Tensor) {
 }
 
 // SwiGLUBackward: dg = dy·u·σ·(1 + g·(1−σ)), du = dy·g·σ, y = g·σ·u.
-func (d *Device) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
+func (d *elementwise) SwiGLUBackward(dgu, y, dy, gu tensor.Tensor) {
 	device.CheckSwiGLUBackward(dgu, y, dy, gu, d.types)
 	if dy.Len() == 0 {
 		return

@@ -6,7 +6,7 @@ import (
 )
 
 // Zero: t = 0, by the driver's own fill.
-func (d *Device) Zero(t tensor.Tensor) {
+func (d *elementwise) Zero(t tensor.Tensor) {
 	device.CheckZero(t)
 	d.fail(d.now().Clear(block(t)))
 }
