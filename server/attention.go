@@ -144,7 +144,14 @@ func (o *object) interventions(dst *[]layer.Intervention) {
 
 // list reads a list of small numbers and reports whether it is present.
 func (o *object) list(name string, dst *[]int) bool {
-	return o.decode(name, dst, "a list of whole numbers")
+	ids, present := o.ids(name, "a list of whole numbers")
+	if present {
+		*dst = make([]int, len(ids)) // an empty list is not the same as none
+	}
+	for i, id := range ids {
+		(*dst)[i] = int(id)
+	}
+	return present
 }
 
 // softmaxes is the number of maps of a head.

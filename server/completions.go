@@ -91,18 +91,18 @@ func (s *Server) prompts(o *object, m *Model, name string, special, cut bool) (o
 	}
 	for _, item := range o.items(name, raw) {
 		var text string
-		var ids []int32
+		ids, list := parseIDs(item)
 		switch {
-		case json.Unmarshal(item, &text) == nil:
+		case list:
+			if err := m.checkIDs(name, ids); err != nil {
+				o.fail(err)
+			}
+		case string(bytes.TrimSpace(item)) != "null" && json.Unmarshal(item, &text) == nil:
 			if err := m.fits(name, text); err != nil && !cut {
 				o.fail(err)
 				return nil
 			}
 			ids = m.encode(text, special)
-		case json.Unmarshal(item, &ids) == nil:
-			if err := m.checkIDs(name, ids); err != nil {
-				o.fail(err)
-			}
 		default:
 			o.refuse(name, "is %s, "+want, excerpt(raw))
 		}
@@ -122,16 +122,16 @@ func (s *Server) prompts(o *object, m *Model, name string, special, cut bool) (o
 // items splits a field that may be one value or a list of them. A list of numbers is one value.
 func (o *object) items(name string, raw json.RawMessage) []json.RawMessage {
 	raw = bytes.TrimSpace(raw)
-	var list []json.RawMessage
 	if raw[0] != '[' {
 		return []json.RawMessage{raw}
 	}
+	if first := bytes.TrimSpace(raw[1:]); first[0] != '"' && first[0] != '[' && first[0] != ']' {
+		return []json.RawMessage{raw}
+	}
+	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
 		o.refuse(name, "is an empty list, must have at least one entry")
 		return nil
-	}
-	if first := bytes.TrimSpace(list[0]); first[0] != '"' && first[0] != '[' {
-		return []json.RawMessage{raw}
 	}
 	return list
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 )
 
 // duplicateKey finds a repeated name in an object of valid JSON, at any depth. encoding/json would silently keep the
@@ -57,7 +58,7 @@ func quotedText(b []byte) []byte {
 
 // unquoted is the value of a string; two spellings of one name are the same name.
 func unquoted(text []byte) string {
-	if bytes.IndexByte(text, '\\') < 0 {
+	if bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text) {
 		return string(text[1 : len(text)-1])
 	}
 	var s string

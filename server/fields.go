@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -21,20 +20,60 @@ type object struct {
 	err  *apiError
 }
 
-// parseObject reads a JSON object and nothing after it.
+// parseObject reads a JSON object and nothing after it. Fields are parts of b. Decoding into a map would take three times as
+// long, all of it before the first token.
 func parseObject(b []byte) (*object, error) {
-	o := &object{}
+	text := bytes.TrimSpace(b)
+	if !json.Valid(text) || text[0] != '{' {
+		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: objectProblem(b)}
+	}
+	o := &object{m: map[string]json.RawMessage{}}
+	for rest := text[1:]; ; {
+		rest = bytes.TrimLeft(rest, ", \t\r\n")
+		if rest[0] == '}' {
+			return o, nil
+		}
+		name := quotedText(rest)
+		rest = bytes.TrimLeft(rest[len(name):], ": \t\r\n")
+		n := valueLen(rest)
+		o.m[unquoted(name)] = json.RawMessage(bytes.TrimSpace(rest[:n]))
+		rest = rest[n:]
+	}
+}
+
+// valueLen is the length of the value at the beginning of b, which is inside an object of valid JSON.
+func valueLen(b []byte) int {
+	depth := 0
+	for i := 0; ; i++ {
+		switch b[i] {
+		case '"':
+			i += len(quotedText(b[i:])) - 1
+		case '{', '[':
+			depth++
+		case ']', '}':
+			if depth == 0 {
+				return i
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+}
+
+// objectProblem says why b is not a JSON object.
+func objectProblem(b []byte) string {
+	var m map[string]json.RawMessage
 	d := json.NewDecoder(bytes.NewReader(b))
-	if err := d.Decode(&o.m); err != nil {
-		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: "the body is not a JSON object: " + jsonProblem(err)}
+	if err := d.Decode(&m); err != nil {
+		return "the body is not a JSON object: " + jsonProblem(err)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: "the body has more than one JSON value"}
+	if m == nil {
+		return "the body is null, must be a JSON object"
 	}
-	if o.m == nil {
-		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: "the body is null, must be a JSON object"}
-	}
-	return o, nil
+	return "the body has more than one JSON value"
 }
 
 // jsonProblem is a decoder's error message of bounded length.

@@ -25,7 +25,9 @@ func (s *Server) sampling(o *object, m *Model) infer.Sampling {
 	p.MinTokens = int(o.whole("min_tokens", 0, 0, math.MaxInt32))
 	p.Seed = uint64(o.whole("seed", int64(rand.Uint64()>>1), math.MinInt64, math.MaxInt64))
 	p.Stop = o.stops(l)
-	o.decode("stop_token_ids", &p.StopIDs, "a list of token ids")
+	if ids, given := o.ids("stop_token_ids", "a list of token ids"); given {
+		p.StopIDs = ids
+	}
 	if len(p.StopIDs) > l.Biases {
 		o.refuse("stop_token_ids", "has %d entries, at most %d are allowed", len(p.StopIDs), l.Biases)
 	}
@@ -66,7 +68,7 @@ func (o *object) stops(l *Limits) []string {
 
 // biases reads logit_bias, an object from token ids to numbers.
 func (o *object) biases(l *Limits, m *Model) []infer.TokenBias {
-	var table map[string]float64
+	var table map[string]*float64
 	if !o.decode("logit_bias", &table, "an object from token ids to numbers") {
 		return nil
 	}
@@ -81,11 +83,15 @@ func (o *object) biases(l *Limits, m *Model) []infer.TokenBias {
 			o.refuse("logit_bias", "%q is not a token id below %d", excerpt([]byte(k)), m.Tokenizer.Vocab())
 			return nil
 		}
-		if !(v >= -100 && v <= 100) {
-			o.refuse("logit_bias", "the bias of token %d is %g, must be between -100 and 100", id, v)
+		if v == nil {
+			o.refuse("logit_bias", "the bias of token %d is null, must be a number", id)
 			return nil
 		}
-		out = append(out, infer.TokenBias{ID: int32(id), Bias: v})
+		if !(*v >= -100 && *v <= 100) {
+			o.refuse("logit_bias", "the bias of token %d is %g, must be between -100 and 100", id, *v)
+			return nil
+		}
+		out = append(out, infer.TokenBias{ID: int32(id), Bias: *v})
 	}
 	return out
 }

@@ -47,6 +47,7 @@ type setup struct {
 	template string
 	big      bool // a model whose steps take about a millisecond, with a context of 2048
 	loading  bool // no models yet
+	threads  int  // of the device
 }
 
 func newRig(t testing.TB, s setup) *rig {
@@ -60,7 +61,8 @@ func newRig(t testing.TB, s setup) *rig {
 // newBare is a rig without a listener.
 func newBare(t testing.TB, s setup) *rig {
 	t.Helper()
-	d := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
+	set(&s.threads, 2)
+	d := cpu.New(cpu.Options{Threads: s.threads, Precision: cpu.FP32})
 	t.Cleanup(func() { d.Close() })
 	set(&s.context, 128)
 	shape := model.Config{Arch: "diff", Vocab: 260, Context: s.context, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}

@@ -67,7 +67,8 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 	o, m, err := s.open(w, r)
 	var ids []int32
 	if err == nil {
-		if !o.decode("tokens", &ids, "a list of token ids") {
+		var given bool
+		if ids, given = o.ids("tokens", "a list of token ids"); !given {
 			o.refuse("tokens", "is missing, must be a list of token ids")
 		}
 		if bad := m.checkIDs("tokens", ids); bad != nil && o.err == nil {
