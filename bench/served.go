@@ -107,12 +107,10 @@ func (p *pass) check() error {
 
 // Served measures every batch size.
 func Served(ctx context.Context, o ServedOptions) (rows []ServedRow, err error) {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}}
-	defer client.CloseIdleConnections()
 	rnd := rand.New(rand.NewPCG(o.Seed, 2))
 	for _, n := range o.Batch {
 		o.Say("batch %d", n)
-		r, err := o.compare(ctx, client, rnd, n)
+		r, err := o.compare(ctx, rnd, n)
 		if err != nil {
 			return rows, fmt.Errorf("batch %d: %w", n, err)
 		}
@@ -123,7 +121,7 @@ func Served(ctx context.Context, o ServedOptions) (rows []ServedRow, err error) 
 
 // compare runs rounds of three passes: the engine, the server streaming, the server answering at once. The first round
 // warms up.
-func (o *ServedOptions) compare(ctx context.Context, c *http.Client, rnd *rand.Rand, n int) (row ServedRow, err error) {
+func (o *ServedOptions) compare(ctx context.Context, rnd *rand.Rand, n int) (row ServedRow, err error) {
 	var engine, streamed, ratio, whole, cpu, first, byteTime, prefill, step []float64
 	for round := range o.Rounds + 1 {
 		prompts := o.prompts(rnd, 3*n)
@@ -134,14 +132,14 @@ func (o *ServedOptions) compare(ctx context.Context, c *http.Client, rnd *rand.R
 		if err != nil {
 			return row, err
 		}
-		s, err := o.served(ctx, c, prompts[n:2*n], true)
+		s, err := o.served(ctx, prompts[n:2*n], true)
 		if err == nil {
 			err = s.check()
 		}
 		if err != nil {
 			return row, err
 		}
-		w, err := o.served(ctx, c, prompts[2*n:], false)
+		w, err := o.served(ctx, prompts[2*n:], false)
 		if err != nil {
 			return row, err
 		}
@@ -197,8 +195,8 @@ func (o *ServedOptions) direct(ctx context.Context, prompts [][]int32) (*pass, e
 	return p, err
 }
 
-// served is a pass through HTTP: one connection per sequence.
-func (o *ServedOptions) served(ctx context.Context, c *http.Client, prompts [][]int32, stream bool) (*pass, error) {
+// served is a pass through HTTP: one open connection per sequence.
+func (o *ServedOptions) served(ctx context.Context, prompts [][]int32, stream bool) (*pass, error) {
 	p := newPass(len(prompts), o.Output)
 	errs := make([]error, len(prompts))
 	bodies := make([][]byte, len(prompts))
@@ -212,28 +210,27 @@ func (o *ServedOptions) served(ctx context.Context, c *http.Client, prompts [][]
 			return nil, err
 		}
 	}
+	wires, err := openWires(ctx, o.URL, len(prompts))
+	if err != nil {
+		return nil, err
+	}
 	var wg sync.WaitGroup
 	begin, cpu := time.Now(), cpuSeconds()
 	for i := range prompts {
 		wg.Go(func() {
 			defer fault.Guard()()
-			errs[i] = o.one(ctx, c, bodies[i], stream, p, i, begin)
+			errs[i] = o.one(wires[i], bodies[i], stream, p, i, begin)
 		})
 	}
 	wg.Wait()
 	p.whole, p.cpu = time.Since(begin), cpuSeconds()-cpu
-	return p, errors.Join(errs...)
+	return p, errors.Join(append(errs, closeWires(wires))...)
 }
 
 // one sends a request and records its times. Every token has its own event unless it ends inside a character, so the
 // server's count is used.
-func (o *ServedOptions) one(ctx context.Context, c *http.Client, body []byte, stream bool, p *pass, i int, begin time.Time) error {
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, o.URL+"/v1/completions", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	q.Header.Set("Content-Type", "application/json")
-	res, err := c.Do(q)
+func (o *ServedOptions) one(w *wire, body []byte, stream bool, p *pass, i int, begin time.Time) error {
+	res, err := w.send(http.MethodPost, "/v1/completions", body)
 	if err != nil {
 		return err
 	}
