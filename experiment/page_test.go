@@ -115,6 +115,9 @@ func TestPageFits(t *testing.T) {
 	if err != nil || testing.Short() {
 		t.Skip("no browser is installed, or -short")
 	}
+	if out, err := shown(t, browser, "about:blank"); err != nil {
+		t.Skipf("the browser does not open a blank page here: %v\n%s", err, out)
+	}
 	committed, err := ReadRowFiles(filepath.Join("..", "results", "evidence", "retrieval-tiny.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -140,16 +143,10 @@ func pageFits(t *testing.T, browser, what string, rows []Row) {
 	if err := os.WriteFile(outer, []byte(frame), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-		"--hide-scrollbars", "--user-data-dir="+filepath.Join(dir, "profile"), "--window-size=1600,1000",
-		"--virtual-time-budget=5000", "--dump-dom", "file://"+outer)
-	c.WaitDelay = 10 * time.Second
-	out, err := c.Output()
+	out, err := shown(t, browser, "file://"+outer)
 	found := badPattern.FindAllSubmatch(out, -1)
 	if err != nil || len(found) != 2 {
-		t.Skipf("the browser does not open the page here: %v", err)
+		t.Fatalf("%s: %d of 2 frames report, error %v\n%.2000s", what, len(found), err, out)
 	}
 	for _, f := range found {
 		t.Logf("%s, %s pixels", what, f[1])
@@ -157,4 +154,16 @@ func pageFits(t *testing.T, browser, what string, rows []Row) {
 			t.Errorf("%s, %s pixels: %s", what, f[1], f[2])
 		}
 	}
+}
+
+// shown returns what a page has become after the browser has run its scripts.
+func shown(t *testing.T, browser, url string) ([]byte, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--hide-scrollbars", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"), "--window-size=1600,1000",
+		"--virtual-time-budget=5000", "--dump-dom", url)
+	c.WaitDelay = 10 * time.Second
+	return c.Output()
 }

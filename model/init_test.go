@@ -144,7 +144,7 @@ func TestDecodeForgetsMovedMemory(t *testing.T) {
 		step()
 	}
 	if d.launches == 0 {
-		t.Skip("steps are not recorded here")
+		t.Fatal("five equal steps and none was a replay")
 	}
 	version := m.Version()
 	b := &Batch{B: 256, T: 16, IDs: make([]int32, 4096), Targets: make([]int32, 4096)}
