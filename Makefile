@@ -24,8 +24,8 @@ fuzz: ## every fuzz target: make fuzz FUZZTIME=1m
 	.ci/run fuzz
 cover: ## coverage by function, and bin/cover.html
 	mkdir -p bin && go test -short -coverprofile bin/cover.out ./... && go tool cover -html bin/cover.out -o bin/cover.html && go tool cover -func bin/cover.out
-cross: ## build and vet for the other systems
-	.ci/run cross
+cross: ## type-check and link for the other systems
+	.ci/run cross link
 ci: ## all that CI runs
 	.ci/run
 speedrun: ## train DIFF and the Transformer side by side, from nothing to a report
