@@ -142,27 +142,41 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// A plan's text has every sentence, those that repeat first; with fewer seeds than a verdict needs there is none.
-func TestSeedsText(t *testing.T) {
-	x := Repeat{Plan: "standard", Steps: 3000, Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10),
-		Values: map[string][]float64{"transformer": make([]float64, 10), "diff": make([]float64, 10)}}
+// A plan's table has every measure with its range, and what repeats; with fewer seeds than a verdict needs nothing does.
+func TestSeedsTable(t *testing.T) {
+	x := Repeat{Plan: "standard", Steps: 3000, Measure: "lm.loss", Better: eval.Lower, Machine: "cpu: amx",
+		Values: map[string][]float64{"transformer": make([]float64, 10), "diff": make([]float64, 10)},
+		Seeds:  make([]uint64, 10)}
 	y := x
 	y.Measure = "needle.bound N=1 R=1"
 	y.Better = eval.Higher
 	y.Values = map[string][]float64{"transformer": make([]float64, 10), "diff": make([]float64, 10)}
 	for i := range 10 {
-		x.Values["diff"][i] = -1
+		x.Values["diff"][i] = -float64(i) - 1
 		y.Values["diff"][i] = float64(i%2) - 0.5
 	}
 	archs := []string{"transformer", "diff"}
-	got := SeedsText([]Repeat{x, y}, archs)
-	want := "The standard plan (3000 steps) was run on 10 seeds. These differences repeat: DIFF has a lower held-out loss " +
-		"than the Transformer (10 of 10). These do not: the Transformer gives a hidden number more often than DIFF (5 of 10)."
+	got := SeedsTable([][]Repeat{nil, {x, y}}, archs)
+	want := `| plan | median (range) of | Transformer | DIFF | better in 9 of 10 seeds |
+|---|---|---|---|---|
+| standard, 10 seeds | held-out loss | 0 (0 to 0) | -5.5 (-10 to -1) | DIFF than Transformer (10) |
+| standard, 10 seeds | one needle, % | 0.0 (0.0 to 0.0) | 0.0 (-50.0 to 50.0) | – |
+
+Measured: standard on cpu: amx.
+`
 	if got != want {
 		t.Errorf("%s", got)
 	}
+	if got := SeedsTable(nil, archs); got != "" {
+		t.Errorf("of nothing: %s", got)
+	}
+	lead, list := Repeated([]Repeat{x}, nil, archs)
+	if len(list) != 1 || list[0].Source != "held in 10 of 10 seeds" || list[0].Basis != "this run: not seen" ||
+		!strings.Contains(lead, "this run shows 0") {
+		t.Errorf("%s %+v", lead, list)
+	}
 	x.Seeds = x.Seeds[:7]
-	if got := SeedsText([]Repeat{x}, archs); got != "The standard plan (3000 steps) was run on 7 seeds. A verdict needs 10." {
+	if got := SeedsTable([][]Repeat{{x}}, archs); !strings.Contains(got, "| too few seeds: a verdict needs 10 |") {
 		t.Errorf("%s", got)
 	}
 	if lead, list := Repeated([]Repeat{x}, nil, archs); list != nil || !strings.Contains(lead, "measured over 7 seeds") {

@@ -30,8 +30,7 @@ var cells = []cell{
 	{"160m-text", "(b) 160m on the same text", three, 1, 3,
 		`antiphase compare --name 160m-text --size 160m --data 'lm/*_train*.jsonl.zst' --steps 1370 --set train.batch=32` +
 			` --set train.micro_batch=16 --seeds 3 --probe none --task lm --task outliers --keep none --dir runs/160m-text`},
-	{"retrieval-tiny", "(c) retrieval, tiny. The rows here are from two sources with one seed, so that a held-out text can " +
-		"have a longer or shorter twin in training; the prompts of retrieval are other texts", three, 3, 5,
+	{"retrieval-tiny", "(c) retrieval, tiny", three, 3, 5,
 		`antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5` +
 			` --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
 	{"retrieval-small", "(c) retrieval, small", three, 3, 5,

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"antiphase/eval"
 	"antiphase/eval/report"
@@ -25,16 +24,20 @@ type Repeat struct {
 	Commit  string               `json:"commit,omitempty"`
 }
 
-// phrases describe what it means that one architecture is better than another in a measure.
-var phrases = []struct{ measure, says string }{
-	{"lm.loss", "has a lower held-out loss than"},
-	{"lm.ar_hit", "predicts tokens that can be recalled better than"},
-	{"needle.bound N=1 R=1", "gives a hidden number more often than"},
-	{"needle.bound N=4 R=2", "gives two of four hidden numbers for their own keys more often than"},
-	{"attention.answer N=4 R=1", "attends more to the answer than"},
-	{"attention.noise N=4 R=1", "spends less attention on noise than"},
-	{"outliers.logits_max", "has smaller attention logits than"},
-	{"outliers.hidden_max", "has smaller hidden states than"},
+// phrases describe what it means that one architecture is better than another in a measure, and name the measure in
+// tables; shares are printed in %.
+var phrases = []struct {
+	measure, says, label string
+	share                bool
+}{
+	{"lm.loss", "has a lower held-out loss than", "held-out loss", false},
+	{"lm.ar_hit", "predicts tokens that can be recalled better than", "loss on recallable tokens", false},
+	{"needle.bound N=1 R=1", "gives a hidden number more often than", "one needle, %", true},
+	{"needle.bound N=4 R=2", "gives two of four hidden numbers for their own keys more often than", "two of four needles, %", true},
+	{"attention.answer N=4 R=1", "attends more to the answer than", "attention to the answer, %", true},
+	{"attention.noise N=4 R=1", "spends less attention on noise than", "attention noise, %", true},
+	{"outliers.logits_max", "has smaller attention logits than", "largest attention logit", false},
+	{"outliers.hidden_max", "has smaller hidden states than", "largest hidden state", false},
 }
 
 // Names are the architectures as named in sentences.
@@ -176,7 +179,7 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 		} else {
 			v.Basis = "this run: not seen"
 		}
-		v.Figure = figures(here, &l)
+		v.Figure = figures(here, known, &l)
 		out = append(out, v)
 	}
 	if len(known) == 0 {
@@ -188,44 +191,26 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 		return fmt.Sprintf("Three models of equal size, trained on the same batches from the same seed. This plan was measured "+
 			"over %s, a verdict needs %d: here are figures alone.", plural(n, "seed"), enoughSeeds), nil
 	}
-	return fmt.Sprintf("Of %s that repeat over %d seeds of this plan, this run shows %d.",
-		plural(len(out), "difference"), len(known[0].Seeds), shown), out
+	return fmt.Sprintf("Of %s that repeat over %d seeds of this plan, this run shows %d. Whatever else differs in the "+
+		"table is this seed's own.", plural(len(out), "difference"), len(known[0].Seeds), shown), out
 }
 
-// SeedsText is what is known of a plan over seeds, as a paragraph; "" if nothing is.
-func SeedsText(known []Repeat, archs []string) string {
-	if len(known) == 0 {
-		return ""
-	}
-	x := &known[0]
-	s := fmt.Sprintf("The %s plan (%d steps) was run on %s.", x.Plan, x.Steps, plural(len(x.Seeds), "seed"))
-	var does, not []string
-	for _, l := range Lines(known, archs) {
-		text := fmt.Sprintf("%s (%d of %d)", l.Text, l.Held, l.Of)
-		if l.Repeated() {
-			does = append(does, text)
-		} else {
-			not = append(not, text)
+// figures are a line's two numbers of one run, with their ranges over the known seeds.
+func figures(here, known []Repeat, l *Line) string {
+	of := func(list []Repeat) *Repeat {
+		i := slices.IndexFunc(list, func(x Repeat) bool { return x.Measure == l.Measure })
+		if i < 0 || len(list[i].Seeds) == 0 {
+			return nil
 		}
+		return &list[i]
 	}
-	switch {
-	case len(x.Seeds) < enoughSeeds:
-		return s + fmt.Sprintf(" A verdict needs %d.", enoughSeeds)
-	case len(does) == 0:
-		return s + " No difference repeats in 9 of 10."
-	}
-	s += " These differences repeat: " + strings.Join(does, "; ") + "."
-	if len(not) > 0 {
-		s += " These do not: " + strings.Join(not, "; ") + "."
-	}
-	return s
-}
-
-// figures are a line's two numbers of one run.
-func figures(here []Repeat, l *Line) string {
-	i := slices.IndexFunc(here, func(x Repeat) bool { return x.Measure == l.Measure })
-	if i < 0 || len(here[i].Seeds) == 0 {
+	x, y := of(here), of(known)
+	if x == nil || y == nil {
 		return "–"
 	}
-	return fmt.Sprintf("%.3g against %.3g", here[i].Values[l.Good][0], here[i].Values[l.Bad][0])
+	spread := func(arch string) string {
+		return fmt.Sprintf("%.3g to %.3g", slices.Min(y.Values[arch]), slices.Max(y.Values[arch]))
+	}
+	return fmt.Sprintf("%.3g against %.3g (over seeds %s against %s)", x.Values[l.Good][0], x.Values[l.Bad][0],
+		spread(l.Good), spread(l.Bad))
 }

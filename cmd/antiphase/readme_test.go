@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"os"
@@ -19,20 +20,15 @@ var rewrite = flag.Bool("rewrite", false, "render README.md's tables anew")
 // seeds are what README says of the speedrun's plans over seeds.
 func seeds(t *testing.T) string {
 	t.Helper()
-	var out []string
+	var list [][]experiment.Repeat
 	for _, p := range plans {
 		known, err := experiment.ReadRepeats(results.SpeedrunSeeds, p.name, p.steps)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := experiment.SeedsText(known, speedrunArchs); s != "" {
-			out = append(out, s)
-		}
+		list = append(list, known)
 	}
-	if len(out) == 0 {
-		return "No plan has been run on 10 seeds yet, so there is no verdict.\n"
-	}
-	return strings.Join(out, "\n") + "\n"
+	return cmp.Or(experiment.SeedsTable(list, speedrunArchs), "No plan has been run on 10 seeds yet, so there is no verdict.\n")
 }
 
 // README's tables are rendered from committed results and say what those say.

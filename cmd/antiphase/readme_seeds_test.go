@@ -1,0 +1,124 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/eval/report"
+	"antiphase/experiment"
+	"antiphase/results"
+)
+
+// README's sentences about retrieval quote the committed rows.
+func TestReadmeRetrieval(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(string(b)), " ")
+	_, diff2 := retrieved(t, "retrieval-tiny", "diff2")
+	list, diff := retrieved(t, "retrieval-tiny", "diff")
+	_, plain := retrieved(t, "retrieval-tiny", baseline)
+	_, free := retrieved(t, "v1-study", "diff-nonorm")
+	if _, same := retrieved(t, "v1-study", "diff"); same != diff {
+		t.Errorf("DIFF gives %.1f %% in v1-study and %.1f %% in retrieval-tiny", same, diff)
+	}
+	low, high := slices.Min(list), slices.Max(list)
+	for _, want := range []string{
+		fmt.Sprintf("given by DIFF V2 in %.1f %% of the cases, by DIFF in %.1f %% (%.4g to %.4g %%, depending on the seed), "+
+			"by the Transformer in %.1f %%, and by DIFF without its norm over heads in %.1f %%.", diff2, diff, low, high, plain, free),
+		fmt.Sprintf("with this seed, as in %d of 10 at these steps, and in %d of 10 with the long plan, against %d of 10 for the Transformer.",
+			passed(t, "standard", "diff2"), passed(t, "long", "diff2"), passed(t, "standard", baseline)+passed(t, "long", baseline)),
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("README.md does not say: %s", want)
+		}
+	}
+}
+
+// retrieved is the share of two of four needles that the seeds of a side give at its best learning rate, and the mean, in %.
+func retrieved(t *testing.T, name, arch string) (list []float64, mean float64) {
+	t.Helper()
+	rows, err := experiment.ReadRowFiles(filepath.Join("..", "..", "results", "evidence", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := experiment.Choose(rows)
+	for _, r := range rows {
+		if r.Arch == arch && r.LR == best[[2]string{r.Size, arch}] && r.Measure == "needle.bound N=4 R=2" {
+			list = append(list, 100*r.Value)
+			mean += 100 * r.Value
+		}
+	}
+	if len(list) != 5 {
+		t.Fatalf("%s has %d seeds of %s, README speaks of 5", name, len(list), arch)
+	}
+	return list, mean / float64(len(list))
+}
+
+// passed is the number of a plan's 10 seeds in which an architecture has left the floor of two of four needles.
+func passed(t *testing.T, name, arch string) (n int) {
+	t.Helper()
+	p := plans[slices.IndexFunc(plans, func(p plan) bool { return p.name == name })]
+	known, err := experiment.ReadRepeats(results.SpeedrunSeeds, p.name, p.steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range known {
+		if x.Measure == "needle.bound N=4 R=2" && len(x.Seeds) == 10 {
+			for _, v := range x.Values[arch] {
+				if v > 0.5 {
+					n++
+				}
+			}
+			return n
+		}
+	}
+	t.Fatalf("the %s plan was not run on 10 seeds", name)
+	return 0
+}
+
+// Seed 1 of the standard plan over seeds is README's table: the same kernels gave both.
+func TestReadmeSeedOne(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "results", "speedrun.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var page report.Page
+	if err := json.Unmarshal(b, &page); err != nil {
+		t.Fatal(err)
+	}
+	known, err := experiment.ReadRepeats(results.SpeedrunSeeds, "standard", 3000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := map[string]float64{} // architecture and measure
+	for _, m := range page.Evaluation.Models {
+		for _, r := range m.Results {
+			for _, x := range r.Metrics {
+				key := m.Arch + " " + r.Kind + "." + x.Name
+				if n := r.Config["needles"]; n != nil {
+					key += fmt.Sprintf(" N=%v R=%v", n, r.Config["queries"])
+				}
+				of[key] = x.Value
+			}
+		}
+	}
+	for _, k := range known {
+		for _, arch := range speedrunArchs {
+			want, ok := of[arch+" "+k.Measure]
+			if got := k.Values[arch][0]; !ok || k.Seeds[0] != 1 || math.Abs(got-want) > 1e-5*math.Abs(want) {
+				t.Errorf("%s of %s: %g with seed %d of the plan, %g in the table", k.Measure, arch, got, k.Seeds[0], want)
+			}
+		}
+	}
+	if len(known) == 0 {
+		t.Error("the standard plan was not run over seeds")
+	}
+}
