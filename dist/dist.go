@@ -49,6 +49,16 @@ type Comm interface {
 	Close() error
 }
 
+// Overlapper is a Comm whose collectives can run beside the device's own work.
+type Overlapper interface {
+	Comm
+	// Beside runs the collectives that f starts after all earlier work of the device and beside later work, which must
+	// leave their tensors alone until Join.
+	Beside(f func() error) error
+	// Join lets later work wait for all collectives of Beside.
+	Join() error
+}
+
 // ErrUnavailable is wrapped if an engine's library cannot be loaded.
 var ErrUnavailable = errors.New("not available")
 

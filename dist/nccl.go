@@ -174,6 +174,21 @@ func (g *gpus) Broadcast(x tensor.Tensor, root int) error {
 	return g.comm.Broadcast(addr(x), x.Len()*x.Type.Size(), root)
 }
 
+// Beside queues earlier work first.
+func (g *gpus) Beside(f func() error) error {
+	if err := g.ready(); err != nil {
+		return err
+	}
+	return g.comm.Beside(f)
+}
+
+func (g *gpus) Join() error {
+	if err := g.ready(); err != nil {
+		return err
+	}
+	return g.comm.Join()
+}
+
 // Barrier waits for an empty sum.
 func (g *gpus) Barrier() error {
 	if err := g.ready(); err != nil {

@@ -43,6 +43,21 @@ func (w *watched) Broadcast(x tensor.Tensor, root int) error {
 	return w.do(func() error { return w.Comm.Broadcast(x, root) })
 }
 
+// Beside and Join are those of an Overlapper, or run f in order.
+func (w *watched) Beside(f func() error) error {
+	if o, ok := w.Comm.(Overlapper); ok {
+		return o.Beside(f)
+	}
+	return f()
+}
+
+func (w *watched) Join() error {
+	if o, ok := w.Comm.(Overlapper); ok {
+		return w.do(o.Join)
+	}
+	return nil
+}
+
 // Split returns a group whose calls are counted too.
 func (w *watched) Split(color int) (Comm, error) {
 	var g Comm

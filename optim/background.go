@@ -5,19 +5,31 @@ import (
 	"antiphase/internal/fault"
 )
 
-// background runs collectives while the caller continues computing. If the device is asynchronous, or the caller asks
-// for it, the caller issues them in stream order instead.
-type background struct {
-	do    func(i int) error
-	queue chan int // nil if the caller issues the calls
-	done  chan error
-	begun int
-	err   error
+// overlapper is implemented by Ranks whose collectives can run beside the work of an asynchronous device. See
+// dist.Overlapper.
+type overlapper interface {
+	Beside(f func() error) error
+	Join() error
 }
 
-func newBackground(d device.Device, n int, do func(i int) error, here bool) *background {
+// background runs collectives while the caller continues computing: on a goroutine, or beside the stream of an
+// asynchronous device. If the caller asks for it, it issues them in order instead.
+type background struct {
+	do     func(i int) error
+	queue  chan int   // nil if the caller issues the calls
+	beside overlapper // nil unless they run beside a stream
+	done   chan error
+	begun  int
+	err    error
+}
+
+func newBackground(d device.Device, r Ranks, n int, do func(i int) error, here bool) *background {
 	b := &background{do: do}
-	if _, async := d.(device.Recorder); async || here {
+	if here {
+		return b
+	}
+	if _, async := d.(device.Recorder); async {
+		b.beside, _ = r.(overlapper)
 		return b
 	}
 	b.queue, b.done = make(chan int, n), make(chan error, n)
@@ -32,22 +44,31 @@ func newBackground(d device.Device, n int, do func(i int) error, here bool) *bac
 
 // start begins call i; calls run in the order in which they are started.
 func (b *background) start(i int) {
-	if b.queue == nil {
-		if err := b.do(i); b.err == nil {
-			b.err = err
-		}
-		return
+	switch {
+	case b.queue != nil:
+		b.begun++
+		b.queue <- i
+	case b.beside != nil:
+		b.keep(b.beside.Beside(func() error { return b.do(i) }))
+	default:
+		b.keep(b.do(i))
 	}
-	b.begun++
-	b.queue <- i
+}
+
+// keep stores the first error until wait.
+func (b *background) keep(err error) {
+	if b.err == nil {
+		b.err = err
+	}
 }
 
 // wait returns when all started calls are done, with the first error.
 func (b *background) wait() error {
 	for ; b.begun > 0; b.begun-- {
-		if err := <-b.done; err != nil && b.err == nil {
-			b.err = err
-		}
+		b.keep(<-b.done)
+	}
+	if b.beside != nil {
+		b.keep(b.beside.Join())
 	}
 	err := b.err
 	b.err = nil

@@ -70,10 +70,11 @@ func (n *nccl) check(what string, code int32, comm uintptr) error {
 
 // communicator is a Communicator on g's stream.
 type communicator struct {
-	g    *gpu
-	lib  *nccl
-	comm uintptr
-	once sync.Once
+	g      *gpu
+	lib    *nccl
+	comm   uintptr
+	beside beside
+	once   sync.Once
 }
 
 // Join makes g one of several ranks.
@@ -113,25 +114,25 @@ func number(double bool) uintptr {
 func (c *communicator) AllReduce(addr uintptr, n int, double bool) error {
 	defer c.g.enter()()
 	return c.lib.check("ncclAllReduce", fast(c.lib.allReduce, addr, addr, uintptr(n), number(double), ncclSum, c.comm,
-		c.g.stream), c.comm)
+		c.beside.stream(c.g)), c.comm)
 }
 
 func (c *communicator) ReduceScatter(dst, src uintptr, n int, double bool) error {
 	defer c.g.enter()()
 	return c.lib.check("ncclReduceScatter", fast(c.lib.reduceScatter, src, dst, uintptr(n), number(double), ncclSum,
-		c.comm, c.g.stream), c.comm)
+		c.comm, c.beside.stream(c.g)), c.comm)
 }
 
 func (c *communicator) AllGather(dst, src uintptr, bytes int) error {
 	defer c.g.enter()()
-	return c.lib.check("ncclAllGather", fast(c.lib.allGather, src, dst, uintptr(bytes), ncclInt8, c.comm, c.g.stream),
-		c.comm)
+	return c.lib.check("ncclAllGather", fast(c.lib.allGather, src, dst, uintptr(bytes), ncclInt8, c.comm,
+		c.beside.stream(c.g)), c.comm)
 }
 
 func (c *communicator) Broadcast(addr uintptr, bytes, root int) error {
 	defer c.g.enter()()
 	return c.lib.check("ncclBroadcast", fast(c.lib.broadcast, addr, addr, uintptr(bytes), ncclInt8, uintptr(root),
-		c.comm, c.g.stream), c.comm)
+		c.comm, c.beside.stream(c.g)), c.comm)
 }
 
 // Fault polls for asynchronous errors; work in flight is not an error.
@@ -156,6 +157,7 @@ func (c *communicator) Close() (err error) {
 	c.once.Do(func() {
 		defer c.g.enter()()
 		err = c.lib.check("ncclCommDestroy", call(c.lib.commDestroy, c.comm), c.comm)
+		c.beside.close(c.g)
 	})
 	return err
 }

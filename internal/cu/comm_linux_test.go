@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -39,13 +40,21 @@ func fakeNCCL(t *testing.T) (g *gpu, symbol func(name string) unsafe.Pointer) {
 		return p
 	}
 	g = &gpu{stream: 0x5712ea}
-	g.api.ctxSetCurrent = find("fake_nothing")
+	g.api.ctxSetCurrent, g.api.eventDestroy, g.api.streamDestroy = find("fake_nothing"), find("fake_nothing"), find("fake_nothing")
+	g.api.eventCreate, g.api.streamCreate = find("fake_make"), find("fake_make")
+	g.api.eventRecord, g.api.streamWait = find("fake_record"), find("fake_wait")
 	return g, func(name string) unsafe.Pointer { p := find(name); return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 }
 
-// Every call reaches NCCL with the arguments that its header asks for, the id by value.
-func TestNCCLSignatures(t *testing.T) {
+// The library is loaded once per process, so its tests share it.
+func TestNCCL(t *testing.T) {
 	g, symbol := fakeNCCL(t)
+	t.Run("signatures", func(t *testing.T) { ncclSignatures(t, g, symbol) })
+	t.Run("beside", func(t *testing.T) { ncclBeside(t, g, symbol) })
+}
+
+// Every call reaches NCCL with the arguments that its header asks for, the id by value.
+func ncclSignatures(t *testing.T, g *gpu, symbol func(name string) unsafe.Pointer) {
 	last := (*[8]int64)(symbol("last"))
 	id, err := NewCommID()
 	if err != nil {
@@ -94,6 +103,52 @@ func TestNCCLSignatures(t *testing.T) {
 		t.Errorf("two ranks on one GPU: %v", err)
 	}
 	if err := os.Unsetenv("ANTIPHASE_CUDA_PATH"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Collectives of Beside wait for the stream's work and go to a second stream; others, and work after Join, do not.
+func ncclBeside(t *testing.T, g *gpu, symbol func(name string) unsafe.Pointer) {
+	last := (*[8]int64)(symbol("last"))
+	logged, pairs := (*int32)(symbol("logged")), (*[64]int64)(symbol("pairs"))
+	id, err := NewCommID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := g.Join(id, 0, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream := func(f func() error, at int) int64 {
+		if err := f(); err != nil {
+			t.Fatal(err)
+		}
+		return last[at]
+	}
+	reduce := func() error { return c.AllReduce(100, 7, false) }
+	scatter := func() error { return c.ReduceScatter(200, 100, 7, false) }
+	if err := c.Join(); err != nil || *logged != 0 {
+		t.Errorf("Join with nothing to join: %v, %d numbers logged", err, *logged)
+	}
+	const main, fork, join, second = 0x5712ea, 1, 2, 3
+	for _, f := range []func() error{reduce, scatter} {
+		if on := stream(func() error { return c.Beside(f) }, 6); on != second {
+			t.Errorf("Beside on stream %#x, want the second one", on)
+		}
+	}
+	if on := stream(reduce, 6); on != main {
+		t.Errorf("a sum after Beside on stream %#x, want the first one", on)
+	}
+	for range 2 { // the second has nothing to join
+		if err := c.Join(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []int64{fork, main, -fork, second, fork, main, -fork, second, join, second, -join, main}
+	if got := pairs[:*logged]; !slices.Equal(got, want) {
+		t.Errorf("events and streams %v, want %v", got, want)
+	}
+	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -47,7 +47,7 @@ type driverAPI struct {
 	init, driverGetVersion, deviceGetCount, deviceGet, deviceGetName, deviceTotalMem, deviceGetAttribute uintptr
 	primaryRetain, primaryRelease, ctxSetCurrent, getErrorName, getErrorString                           uintptr
 	memAlloc, memFree, memInfo, memAllocHost, memFreeHost, htod, dtoh, dtod, copy2D, memset, memset2D    uintptr
-	streamCreate, streamDestroy, streamSync                                                              uintptr
+	streamCreate, streamDestroy, streamSync, streamWait                                                  uintptr
 	eventCreate, eventDestroy, eventRecord, eventSync, eventElapsed                                      uintptr
 	moduleLoad, moduleUnload, moduleFunc, funcSetAttribute, funcGetAttribute, launch, launchEx           uintptr
 	captureBegin, captureEnd, graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy              uintptr
@@ -65,7 +65,8 @@ func (a *driverAPI) table() map[string]*uintptr {
 		"cuMemcpyHtoDAsync_v2": &a.htod, "cuMemcpyDtoHAsync_v2": &a.dtoh, "cuMemcpyDtoDAsync_v2": &a.dtod,
 		"cuMemcpy2DAsync_v2": &a.copy2D, "cuMemsetD8Async": &a.memset, "cuMemsetD2D8Async": &a.memset2D,
 		"cuStreamCreate": &a.streamCreate, "cuStreamDestroy_v2": &a.streamDestroy, "cuStreamSynchronize": &a.streamSync,
-		"cuEventCreate": &a.eventCreate, "cuEventDestroy_v2": &a.eventDestroy, "cuEventRecord": &a.eventRecord,
+		"cuStreamWaitEvent": &a.streamWait,
+		"cuEventCreate":     &a.eventCreate, "cuEventDestroy_v2": &a.eventDestroy, "cuEventRecord": &a.eventRecord,
 		"cuEventSynchronize": &a.eventSync, "cuEventElapsedTime": &a.eventElapsed,
 		"cuModuleLoadData": &a.moduleLoad, "cuModuleUnload": &a.moduleUnload, "cuModuleGetFunction": &a.moduleFunc,
 		"cuFuncSetAttribute": &a.funcSetAttribute, "cuFuncGetAttribute": &a.funcGetAttribute, "cuLaunchKernel": &a.launch, "cuLaunchKernelEx": &a.launchEx,

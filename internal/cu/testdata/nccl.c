@@ -13,6 +13,13 @@ static int keep(long long a, long long b, long long c, long long d, long long e,
 }
 
 int fake_nothing(void *ctx) { return 0; }
+
+// Streams and events are numbers; the log holds pairs of an event and a stream: negative where the stream waits.
+long long made, pairs[64];
+int logged;
+int fake_make(unsigned long long *out, unsigned flags) { *out = ++made; return 0; }
+int fake_record(void *event, void *stream) { pairs[logged++] = (long long)event; pairs[logged++] = (long long)stream; return 0; }
+int fake_wait(void *stream, void *event, unsigned flags) { pairs[logged++] = -(long long)event; pairs[logged++] = (long long)stream; return 0; }
 int ncclGetVersion(int *v) { *v = 22803; return 0; }
 int ncclGetUniqueId(ncclUniqueId *id) { for (int i = 0; i < 128; i++) id->internal[i] = (char)(i * 7 + 1); return 0; }
 int ncclCommInitRank(void **comm, int nranks, ncclUniqueId id, int rank) {

@@ -1,0 +1,61 @@
+package optim
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"antiphase/device"
+	"antiphase/device/ref"
+)
+
+// eager is an asynchronous device and ranks that note the order of calls.
+type eager struct {
+	deaf
+	calls []string
+	fails error
+}
+
+func (e *eager) Beside(f func() error) error {
+	e.calls = append(e.calls, "beside")
+	return f()
+}
+
+func (e *eager) Join() error {
+	e.calls = append(e.calls, "join")
+	return e.fails
+}
+
+func (e *eager) reduce(i int) error {
+	e.calls = append(e.calls, "sum "+string(rune('0'+i)))
+	return nil
+}
+
+// Sums on an asynchronous device run beside its stream until wait joins them, unless the caller wants them in order.
+func TestBackgroundBesideStream(t *testing.T) {
+	for _, x := range []struct {
+		here bool
+		want []string
+	}{
+		{false, []string{"beside", "sum 0", "beside", "sum 2", "join"}},
+		{true, []string{"sum 0", "sum 2"}},
+	} {
+		e := &eager{deaf: deaf{Device: ref.New()}}
+		b := newBackground(e, e, 3, e.reduce, x.here)
+		b.start(0)
+		b.start(2)
+		if err := b.wait(); err != nil || !slices.Equal(e.calls, x.want) {
+			t.Errorf("in order %v: %v, %v; want %v", x.here, e.calls, err, x.want)
+		}
+	}
+	e := &eager{deaf: deaf{Device: ref.New()}, fails: errors.New("lost")}
+	b := newBackground(e, e, 1, e.reduce, false)
+	b.start(0)
+	if err := b.wait(); !errors.Is(err, e.fails) {
+		t.Errorf("a failed join: %v", err)
+	}
+	if err := b.wait(); !errors.Is(err, e.fails) {
+		t.Errorf("the next step's join: %v", err)
+	}
+	var _ device.Recorder = e
+}
