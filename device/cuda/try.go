@@ -8,7 +8,8 @@ import (
 // trials are kernels that are measured on a GPU before they replace the ones in use. ANTIPHASE_TRY lists those to use,
 // separated by commas.
 type trials struct {
-	ring bool // cross-entropy that reads each logit once, classify_ring.cu
+	ring  bool // cross-entropy that reads each logit once, classify_ring.cu
+	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
 }
 
 // choose parses the list for a GPU of a major architecture; kernels that it cannot run are left out.
@@ -18,8 +19,10 @@ func (t *trials) choose(list string, major int) error {
 		case "":
 		case "ring":
 			t.ring = major == 9
+		case "warps":
+			t.warps = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there is ring", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are ring and warps", list, name)
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@
 #   tools/gpu/hopper.sh bytes      decoding with a cache of bytes: results, then tokens/s beside bf16
 #   tools/gpu/hopper.sh large      a step of 6.8b, and of 1.4b with 65,536 tokens, with recomputation
 #   tools/gpu/hopper.sh profile    what bounds the cached kernel at batch 64 and the backward kernels, by ncu
+#   tools/gpu/hopper.sh rest       kernels under trial outside attention (ANTIPHASE_TRY): right, alone, then steps in turns
 #   tools/gpu/hopper.sh            check, then times
 set -uo pipefail
 cd "$(dirname "$0")/../../device/cuda"
@@ -124,6 +125,23 @@ bytes() {
   done
 }
 
+# Kernels under trial: results, the cross-entropy alone, then steps of 160m and small without and with each of them, in turns.
+rest() {
+  status "ring right" 60 "$bin" -test.run 'TestClassifyRing$'
+  status "warps right" 60 "$bin" -test.run 'TestNormWarps$'
+  timeout -k 5 60 "$bin" -test.run '^$' -test.bench 'BenchmarkClassify$' -test.benchtime 1x | grep -E 'classify|cross'
+  export ANTIPHASE_TRY
+  for arch in diff transformer; do
+    for ANTIPHASE_TRY in '' ring warps ring,warps ''; do
+      bench "160m $arch, try '$ANTIPHASE_TRY'" 60 train --size 160m --arch $arch --seq 2048 --batch 16
+    done
+  done
+  for ANTIPHASE_TRY in '' ring warps ring,warps ''; do
+    bench "small diff, try '$ANTIPHASE_TRY'" 60 train --size small --arch diff --seq 512 --batch 32
+  done
+  ANTIPHASE_TRY=
+}
+
 large() {
   export ANTIPHASE_ATTENTION=wgmma
   bench "6.8b diff" 150 train --size 6.8b --arch diff --batch 4 --steps 2 --warmup 2
@@ -161,7 +179,7 @@ rows = [r for r in csv.reader(sys.stdin) if len(r) > 5]
 pairs = sorted(zip(rows[0], rows[1], rows[-1]), key=lambda p: p[0])
 stalls = sorted(((float(v), k) for k, _, v in pairs if "stalled" in k), reverse=True)[:2]
 for k, unit, v in pairs:
-    if "__" in k and "stalled" not in k:
+    if k == "gpu__time_duration.sum" or ".avg.pct_of_peak" in k:
         print(f"  {k.split(chr(46))[0]:48} {v} {unit}")
 for v, k in stalls:
     print(f"  {k.split(chr(46))[0]:48} {v:.2f}")
@@ -171,7 +189,7 @@ for v, k in stalls:
 profile() {
   local kind
   for kind in auto int8; do
-    counters "160m diff, batch 64, context 1024, cache $kind" diffattention_cached ../../bin/antiphase bench decode --size 160m --arch diff --batch 64 --context 1024 \
+    counters "160m diff, batch 64, context 1024, cache $kind" diffattention_splits ../../bin/antiphase bench decode --size 160m --arch diff --batch 64 --context 1024 \
       --kv-cache $kind --device cuda --reps 2 --warmup 1
   done
   counters "160m diff, backward" attn_hopper_backward ../../bin/antiphase bench train --size 160m --arch diff --seq 2048 --batch 16 --device cuda --steps 2 --warmup 2
@@ -180,9 +198,9 @@ profile() {
 
 case ${1:-all} in
 all) check; times ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | bytes | large | profile) "$@" ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | large | profile) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes, large and profile" >&2
+  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, large and profile" >&2
   exit 2
   ;;
 esac
