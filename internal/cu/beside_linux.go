@@ -11,38 +11,38 @@ type beside struct {
 }
 
 // stream is where the next collective goes.
-func (b *beside) stream(g *gpu) uintptr {
+func (b *beside) stream(c *context) uintptr {
 	if b.inside {
 		return b.second
 	}
-	return g.stream
+	return c.stream
 }
 
 // open creates the stream and its events on first use.
-func (b *beside) open(g *gpu) error {
+func (b *beside) open(c *context) error {
 	if b.second != 0 {
 		return nil
 	}
 	for _, event := range []*uintptr{&b.fork, &b.join} {
-		if err := g.check("cuEventCreate", call(g.api.eventCreate, g.result(0), 2)); err != nil { // 2: no timing
+		if err := c.check("cuEventCreate", call(c.api.eventCreate, c.result(0), 2)); err != nil { // 2: no timing
 			return err
 		}
-		*event = uintptr(g.out[0])
+		*event = uintptr(c.out[0])
 	}
-	if err := g.check("cuStreamCreate", call(g.api.streamCreate, g.result(0), 1)); err != nil {
+	if err := c.check("cuStreamCreate", call(c.api.streamCreate, c.result(0), 1)); err != nil {
 		return err
 	}
-	b.second = uintptr(g.out[0])
+	b.second = uintptr(c.out[0])
 	return nil
 }
 
-func (b *beside) close(g *gpu) {
+func (b *beside) close(c *context) {
 	if b.second != 0 {
-		_ = call(g.api.streamDestroy, b.second)
+		_ = call(c.api.streamDestroy, b.second)
 	}
 	for _, event := range []uintptr{b.fork, b.join} {
 		if event != 0 {
-			_ = call(g.api.eventDestroy, event)
+			_ = call(c.api.eventDestroy, event)
 		}
 	}
 	*b = beside{}
@@ -50,20 +50,20 @@ func (b *beside) close(g *gpu) {
 
 // after makes later work of one stream wait for earlier work of another. A recording of the latter then includes the
 // former.
-func after(g *gpu, waits, works, event uintptr) error {
-	if err := g.check("cuEventRecord", fast(g.api.eventRecord, event, works)); err != nil {
+func after(c *context, waits, works, event uintptr) error {
+	if err := c.check("cuEventRecord", fast(c.api.eventRecord, event, works)); err != nil {
 		return err
 	}
-	return g.check("cuStreamWaitEvent", fast(g.api.streamWait, waits, event, 0))
+	return c.check("cuStreamWaitEvent", fast(c.api.streamWait, waits, event, 0))
 }
 
 // Beside runs collectives on the second stream.
 func (c *communicator) Beside(f func() error) error {
 	b := &c.beside
-	leave := c.g.enter()
-	err := b.open(c.g)
+	leave := c.ctx.enter()
+	err := b.open(c.ctx)
 	if err == nil {
-		err = after(c.g, b.second, c.g.stream, b.fork)
+		err = after(c.ctx, b.second, c.ctx.stream, b.fork)
 	}
 	leave()
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *communicator) Join() error {
 	if !c.beside.begun {
 		return nil
 	}
-	defer c.g.enter()()
+	defer c.ctx.enter()()
 	c.beside.begun = false
-	return after(c.g, c.g.stream, c.beside.second, c.beside.join)
+	return after(c.ctx, c.ctx.stream, c.beside.second, c.beside.join)
 }

@@ -3,6 +3,7 @@
 package cu
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -93,34 +94,84 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// The calls of a steady step allocate nothing; the driver is a function that returns 0.
-func TestSteadyStepAllocatesNothing(t *testing.T) {
+// idle is a gpu whose driver is a function that does nothing and returns 0.
+func idle(t *testing.T) (g *gpu, zero uintptr) {
 	h, err := purego.Dlopen("libc.so.6", purego.RTLD_NOW)
 	if err != nil {
 		t.Skip("no libc.so.6 here: ", err)
 	}
-	zero, err := purego.Dlsym(h, "sched_yield") // returns 0, whatever it is given
-	if err != nil {
+	if zero, err = purego.Dlsym(h, "sched_yield"); err != nil {
 		t.Fatal(err)
 	}
-	g := &gpu{}
+	g = newGPU(func(string) {})
 	for _, at := range g.api.table() {
 		*at = zero
 	}
+	return g, zero
+}
+
+// A gpu starts, serves every part of the Driver and closes; a second Close does nothing.
+func TestLifeOfAGPU(t *testing.T) {
+	g, _ := idle(t)
+	var _ Driver = g
+	if err := g.start(); err != nil {
+		t.Fatal(err)
+	}
+	g.lt = nil // a library that happens to be installed needs a GPU
+	g.handle = 1
+	if g.params[maxParams-1] != uintptr(unsafe.Pointer(&g.slots[maxParams-1])) {
+		t.Error("the parameters of a launch do not point to its arguments")
+	}
+	recorded, err := g.Record(func() {
+		if g.Sync() == nil || g.Upload(Block{}, nil) == nil {
+			t.Error("a wait or a copy within a recording")
+		}
+	})
+	if err != nil || g.recording {
+		t.Fatalf("recording: %v, still recording: %v", err, g.recording)
+	}
+	f, err := g.NewFetch(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, err := g.Alloc(1000)
+	if err != nil || g.pool.used[addr] != class(1000) {
+		t.Fatalf("memory of class %d, want %d (%v)", g.pool.used[addr], class(1000), err)
+	}
+	if g.Free(addr) != nil || g.Free(addr) == nil {
+		t.Error("memory is freed once")
+	}
+	if n, err := g.Spare(); err != nil || n != int64(class(1000)) {
+		t.Errorf("%d bytes to spare, want the pool's %d (%v)", n, class(1000), err)
+	}
+	if done, err := g.MatMul(&Product{M: 1, N: 1, K: 1}); done || err != nil {
+		t.Errorf("a product without a library: %v, %v", done, err)
+	}
+	if err := errors.Join(recorded.Launch(), recorded.Free(), f.Free(), g.Close(), g.Close()); err != nil {
+		t.Error(err)
+	}
+	if g.handle != 0 || g.pool.used != nil {
+		t.Error("Close left something")
+	}
+}
+
+// The calls of a steady step allocate nothing; the driver is a function that returns 0.
+func TestSteadyStepAllocatesNothing(t *testing.T) {
+	g, zero := idle(t)
 	downloads(t, g)
 	p := &Product{M: 512, N: 256, K: 128, TransB: true, A: 4096, B: 4096, C: 4096}
 	key := *p
 	key.A, key.B, key.C = 0, 0, 0
-	g.lt = &cublasLt{g: g, api: ltAPI{matmul: zero}, plans: map[Product]*plan{key: {}}, alpha: &[2]float32{1, 0}}
+	g.lt = &cublasLt{mem: &g.memory, api: ltAPI{matmul: zero}, plans: map[Product]*plan{key: {}}, alpha: &[2]float32{1, 0}}
 	args := make([]uint64, 13)
 	pinnedRoom, landed := slices.Repeat([]byte{7}, 64), make([]byte, 64)
-	way := &fetch{g: g, size: 64, place: pinned{host: unsafe.Pointer(&pinnedRoom[0])}}
+	way := &fetch{ctx: g.context, size: 64, place: pinned{host: unsafe.Pointer(&pinnedRoom[0])}}
 	for name, f := range map[string]func() error{
 		"Launch": func() error { return g.Launch(0, Dim{1, 1, 1}, Dim{32, 1, 1}, 0, args) },
 		"Clear":  func() error { return g.Clear(Block{Rows: 1, Width: 64, Pitch: 64}) },
 		"Move":   func() error { return g.Move(Block{Rows: 1, Width: 64, Pitch: 64}, Block{}) },
 		"Sync":   g.Sync,
-		"graph":  (&graph{g: g}).Launch,
+		"graph":  (&graph{ctx: g.context}).Launch,
 		"Mark":   way.Mark,
 		"Wait":   func() error { return way.Wait(landed) },
 		"MatMul": func() error { _, err := g.MatMul(p); return err },

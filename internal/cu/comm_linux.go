@@ -68,9 +68,9 @@ func (n *nccl) check(what string, code int32, comm uintptr) error {
 		n.version, code, hint)
 }
 
-// communicator is a Communicator on g's stream.
+// communicator is a Communicator on the stream of a context.
 type communicator struct {
-	g      *gpu
+	ctx    *context
 	lib    *nccl
 	comm   uintptr
 	beside beside
@@ -87,7 +87,7 @@ func (g *gpu) Join(id CommID, rank, size int) (Communicator, error) {
 	type byValue struct{ bytes CommID } // ncclUniqueId is passed by value
 	var initRank func(comm *uintptr, size int32, id byValue, rank int32) int32
 	purego.RegisterFunc(&initRank, n.initRank)
-	c := &communicator{g: g, lib: n}
+	c := &communicator{ctx: g.context, lib: n}
 	comm := new(uintptr)
 	if err := n.check("ncclCommInitRank", initRank(comm, int32(size), byValue{id}, int32(rank)), 0); err != nil {
 		return nil, err
@@ -112,27 +112,27 @@ func number(double bool) uintptr {
 }
 
 func (c *communicator) AllReduce(addr uintptr, n int, double bool) error {
-	defer c.g.enter()()
+	defer c.ctx.enter()()
 	return c.lib.check("ncclAllReduce", fast(c.lib.allReduce, addr, addr, uintptr(n), number(double), ncclSum, c.comm,
-		c.beside.stream(c.g)), c.comm)
+		c.beside.stream(c.ctx)), c.comm)
 }
 
 func (c *communicator) ReduceScatter(dst, src uintptr, n int, double bool) error {
-	defer c.g.enter()()
+	defer c.ctx.enter()()
 	return c.lib.check("ncclReduceScatter", fast(c.lib.reduceScatter, src, dst, uintptr(n), number(double), ncclSum,
-		c.comm, c.beside.stream(c.g)), c.comm)
+		c.comm, c.beside.stream(c.ctx)), c.comm)
 }
 
 func (c *communicator) AllGather(dst, src uintptr, bytes int) error {
-	defer c.g.enter()()
+	defer c.ctx.enter()()
 	return c.lib.check("ncclAllGather", fast(c.lib.allGather, src, dst, uintptr(bytes), ncclInt8, c.comm,
-		c.beside.stream(c.g)), c.comm)
+		c.beside.stream(c.ctx)), c.comm)
 }
 
 func (c *communicator) Broadcast(addr uintptr, bytes, root int) error {
-	defer c.g.enter()()
+	defer c.ctx.enter()()
 	return c.lib.check("ncclBroadcast", fast(c.lib.broadcast, addr, addr, uintptr(bytes), ncclInt8, uintptr(root),
-		c.comm, c.beside.stream(c.g)), c.comm)
+		c.comm, c.beside.stream(c.ctx)), c.comm)
 }
 
 // Fault polls for asynchronous errors; work in flight is not an error.
@@ -155,9 +155,9 @@ func (c *communicator) Abort() {
 
 func (c *communicator) Close() (err error) {
 	c.once.Do(func() {
-		defer c.g.enter()()
+		defer c.ctx.enter()()
 		err = c.lib.check("ncclCommDestroy", call(c.lib.commDestroy, c.comm), c.comm)
-		c.beside.close(c.g)
+		c.beside.close(c.ctx)
 	})
 	return err
 }

@@ -11,7 +11,7 @@ import (
 // takes the fastest of those with the same bits, so that the same GPU gives the same bits in every run; after that a
 // product is one call.
 type cublasLt struct {
-	g         *gpu
+	mem       *memory
 	api       ltAPI
 	handle    uintptr
 	version   int
@@ -57,12 +57,12 @@ const (
 	ltReduceInFloats = 2 // parts of the sum over k are added in fp32, in order
 )
 
-func openCublasLt(g *gpu) (*cublasLt, error) {
+func openCublasLt(m *memory) (*cublasLt, error) {
 	l, err := openLib("libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so")
 	if err != nil {
 		return nil, err
 	}
-	t := &cublasLt{g: g, plans: map[Product]*plan{}, alpha: &[2]float32{1, 0}}
+	t := &cublasLt{mem: m, plans: map[Product]*plan{}, alpha: &[2]float32{1, 0}}
 	a := &t.api
 	err = l.symbols(map[string]*uintptr{
 		"cublasLtCreate": &a.create, "cublasLtDestroy": &a.destroy, "cublasLtGetVersion": &a.version,
@@ -73,40 +73,36 @@ func openCublasLt(g *gpu) (*cublasLt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if code := call(a.create, g.result(0)); code != 0 {
+	if code := call(a.create, m.result(0)); code != 0 {
 		return nil, fmt.Errorf("cublasLtCreate: status %d", code)
 	}
-	t.handle = uintptr(g.out[0])
+	t.handle = uintptr(m.out[0])
 	t.version = int(call(a.version))
 	for i := range t.events {
-		if err := g.check("cuEventCreate", call(g.api.eventCreate, g.result(0), 0)); err != nil {
+		if err := m.check("cuEventCreate", call(m.api.eventCreate, m.result(0), 0)); err != nil {
 			return nil, err
 		}
-		t.events[i] = uintptr(g.out[0])
+		t.events[i] = uintptr(m.out[0])
 	}
-	t.workspace, err = g.fresh(workspaceSize)
+	t.workspace, err = m.fresh(workspaceSize)
 	return t, err
 }
 
 func (t *cublasLt) close() {
 	_ = call(t.api.destroy, t.handle)
-	_ = call(t.g.api.memFree, t.workspace)
+	_ = call(t.mem.api.memFree, t.workspace)
 	for _, e := range t.events {
-		_ = call(t.g.api.eventDestroy, e)
+		_ = call(t.mem.api.eventDestroy, e)
 	}
 }
 
-// MatMul computes a product if the library can.
-func (g *gpu) MatMul(p *Product) (bool, error) {
-	if g.lt == nil {
-		return false, nil
-	}
-	defer g.enter()()
-	pl, err := g.lt.plan(p)
+// multiply computes a product if the library supports its shape.
+func (t *cublasLt) multiply(p *Product) (bool, error) {
+	pl, err := t.plan(p)
 	if err != nil || pl.none {
 		return false, err
 	}
-	if code := g.lt.run(pl, p); code != 0 {
+	if code := t.run(pl, p); code != 0 {
 		return false, fmt.Errorf("cublasLtMatmul of %d×%d×%d: status %d", p.M, p.N, p.K, code)
 	}
 	return true, nil
@@ -182,7 +178,7 @@ func (t *cublasLt) choose(pl *plan, p *Product) error {
 	code = call(t.api.heuristic, t.handle, pl.desc, pl.a, pl.b, pl.c, pl.c, pref, uintptr(len(ways)), uintptr(unsafe.Pointer(&ways[0])), uintptr(unsafe.Pointer(&found)))
 	pl.algo = ways[0]
 	pl.none = code != 0 || found == 0 || pl.algo.state != 0 || pl.algo.workspace > workspaceSize
-	if !pl.none && found > 1 && 2*p.M*p.N*p.K >= tuneFrom && !t.g.recording {
+	if !pl.none && found > 1 && 2*p.M*p.N*p.K >= tuneFrom && !t.mem.recording {
 		t.tune(pl, p, ways[:found])
 	}
 	return nil

@@ -6,10 +6,9 @@ import "unsafe"
 
 // early holds the kernels that may start while the previous one still runs, and cuLaunchKernelEx's arguments.
 type early struct {
-	funcs   map[Func]bool
-	chained bool // the last work on the GPU was such a kernel
-	config  launchConfig
-	attr    launchAttribute
+	funcs  map[Func]bool
+	config launchConfig
+	attr   launchAttribute
 }
 
 // launchConfig is CUlaunchConfig.
@@ -30,22 +29,22 @@ type launchAttribute struct {
 }
 
 // Early lets a kernel start early: needs Hopper or later, and CUDA 12.3 or later, which can record it.
-func (g *gpu) Early(f Func) {
-	if g.info.Major < 9 || g.info.Driver < 12030 {
+func (k *kernels) Early(f Func) {
+	if k.info.Major < 9 || k.info.Driver < 12030 {
 		return
 	}
-	if g.early.funcs == nil {
-		g.early.funcs = map[Func]bool{}
+	if k.early.funcs == nil {
+		k.early.funcs = map[Func]bool{}
 	}
-	g.early.funcs[f] = true
+	k.early.funcs[f] = true
 }
 
-// launchEarly starts a kernel with arguments in g.slots. A graph being recorded gets a programmatic edge.
-func (g *gpu) launchEarly(f Func, grid, block Dim, shared int) int32 {
+// launchEarly starts a kernel with arguments in slots. A graph being recorded gets a programmatic edge.
+func (k *kernels) launchEarly(f Func, grid, block Dim, shared int) int32 {
 	const programmaticStreamSerialization = 6
-	e := &g.early
+	e := &k.early
 	e.attr.id, e.attr.value[0] = programmaticStreamSerialization, 1
 	e.config.dims = [7]uint32{uint32(grid.X), uint32(grid.Y), uint32(grid.Z), uint32(block.X), uint32(block.Y), uint32(block.Z), uint32(shared)}
-	e.config.stream, e.config.attrs, e.config.count = g.stream, uintptr(unsafe.Pointer(&e.attr)), 1
-	return fast(g.api.launchEx, uintptr(unsafe.Pointer(&e.config)), uintptr(f), uintptr(unsafe.Pointer(&g.params[0])), 0)
+	e.config.stream, e.config.attrs, e.config.count = k.stream, uintptr(unsafe.Pointer(&e.attr)), 1
+	return fast(k.api.launchEx, uintptr(unsafe.Pointer(&e.config)), uintptr(f), uintptr(unsafe.Pointer(&k.params[0])), 0)
 }

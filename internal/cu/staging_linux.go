@@ -23,18 +23,18 @@ type staging struct {
 	at, used int // the piece being filled, and how far
 }
 
-func (s *staging) open(g *gpu) error {
+func (s *staging) open(c *context) error {
 	for i := range s.piece {
-		if err := s.piece[i].open(g, pieceSize); err != nil {
+		if err := s.piece[i].open(c, pieceSize); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *staging) close(g *gpu) {
+func (s *staging) close(c *context) {
 	for i := range s.piece {
-		s.piece[i].close(g)
+		s.piece[i].close(c)
 	}
 	*s = staging{}
 }
@@ -45,35 +45,35 @@ type pinned struct {
 	event uintptr
 }
 
-func (p *pinned) open(g *gpu, bytes int) error {
-	if err := g.check("cuMemAllocHost", call(g.api.memAllocHost, uintptr(unsafe.Pointer(&p.host)), uintptr(bytes))); err != nil {
+func (p *pinned) open(c *context, bytes int) error {
+	if err := c.check("cuMemAllocHost", call(c.api.memAllocHost, uintptr(unsafe.Pointer(&p.host)), uintptr(bytes))); err != nil {
 		return err
 	}
-	if err := g.check("cuEventCreate", call(g.api.eventCreate, g.result(0), 2)); err != nil { // 2: no timing
+	if err := c.check("cuEventCreate", call(c.api.eventCreate, c.result(0), 2)); err != nil { // 2: no timing
 		return err
 	}
-	p.event = uintptr(g.out[0])
+	p.event = uintptr(c.out[0])
 	return nil
 }
 
-func (p *pinned) close(g *gpu) {
+func (p *pinned) close(c *context) {
 	if p.event != 0 {
-		_ = call(g.api.eventDestroy, p.event)
+		_ = call(c.api.eventDestroy, p.event)
 	}
 	if p.host != nil {
-		_ = call(g.api.memFreeHost, uintptr(p.host))
+		_ = call(c.api.memFreeHost, uintptr(p.host))
 	}
 	*p = pinned{}
 }
 
 // take returns n ≤ pieceSize bytes of pinned memory that the GPU no longer reads.
-func (s *staging) take(g *gpu, n int) ([]byte, error) {
+func (s *staging) take(c *context, n int) ([]byte, error) {
 	if s.used+n > pieceSize {
-		if err := g.check("cuEventRecord", fast(g.api.eventRecord, s.piece[s.at].event, g.stream)); err != nil {
+		if err := c.check("cuEventRecord", fast(c.api.eventRecord, s.piece[s.at].event, c.stream)); err != nil {
 			return nil, err
 		}
 		s.at, s.used = (s.at+1)%pieces, 0
-		if err := g.check("cuEventSynchronize", fast(g.api.eventSync, s.piece[s.at].event)); err != nil {
+		if err := c.check("cuEventSynchronize", fast(c.api.eventSync, s.piece[s.at].event)); err != nil {
 			return nil, err
 		}
 	}
@@ -107,51 +107,51 @@ func cut(b Block, f func(part Block, from, to int) error) error {
 }
 
 // Upload copies dense host bytes to the device, in as many pieces as it takes.
-func (g *gpu) Upload(dst Block, src []byte) error {
-	if g.recording {
+func (m *memory) Upload(dst Block, src []byte) error {
+	if m.recording {
 		return errRecording
 	}
-	defer g.enter()()
-	return cut(dst, func(part Block, from, to int) error { return g.upload(part, src[from:to]) })
+	defer m.enter()()
+	return cut(dst, func(part Block, from, to int) error { return m.upload(part, src[from:to]) })
 }
 
 // Download waits for earlier work and copies to dense host bytes. While one part is copied out of pinned memory the
 // next is in flight.
-func (g *gpu) Download(dst []byte, src Block) error {
-	if g.recording {
+func (m *memory) Download(dst []byte, src Block) error {
+	if m.recording {
 		return errRecording
 	}
-	defer g.enter()()
+	defer m.enter()()
 	var late arrival
 	err := cut(src, func(part Block, from, to int) error {
-		next, err := g.download(dst[from:to], part)
+		next, err := m.download(dst[from:to], part)
 		if err != nil {
 			return err
 		}
 		last := late
 		late = next
-		return g.land(last)
+		return m.land(last)
 	})
 	if err != nil {
 		return err
 	}
-	return g.land(late)
+	return m.land(late)
 }
 
 // upload copies one part.
-func (g *gpu) upload(dst Block, src []byte) error {
-	stage, err := g.stage.take(g, len(src))
+func (m *memory) upload(dst Block, src []byte) error {
+	stage, err := m.stage.take(m.context, len(src))
 	if err != nil {
 		return err
 	}
 	copy(stage, src)
 	from := uintptr(unsafe.Pointer(&stage[0]))
 	if dst.Rows == 1 {
-		return g.check("cuMemcpyHtoDAsync", fast(g.api.htod, dst.Addr, from, uintptr(len(src)), g.stream))
+		return m.check("cuMemcpyHtoDAsync", fast(m.api.htod, dst.Addr, from, uintptr(len(src)), m.stream))
 	}
-	g.desc2D = [16]uint64{2: onHost, 3: uint64(from), 6: uint64(dst.Width),
+	m.desc2D = [16]uint64{2: onHost, 3: uint64(from), 6: uint64(dst.Width),
 		9: onDevice, 11: uint64(dst.Addr), 13: uint64(dst.Pitch), 14: uint64(dst.Width), 15: uint64(dst.Rows)}
-	return g.copy2D()
+	return m.copy2D()
 }
 
 // arrival is a part in flight through pinned memory.
@@ -161,34 +161,34 @@ type arrival struct {
 }
 
 // download starts the copy of one part.
-func (g *gpu) download(dst []byte, src Block) (arrival, error) {
-	stage, err := g.stage.take(g, len(dst))
+func (m *memory) download(dst []byte, src Block) (arrival, error) {
+	stage, err := m.stage.take(m.context, len(dst))
 	if err != nil {
 		return arrival{}, err
 	}
 	to := uintptr(unsafe.Pointer(&stage[0]))
 	if src.Rows == 1 {
-		err = g.check("cuMemcpyDtoHAsync", fast(g.api.dtoh, to, src.Addr, uintptr(len(dst)), g.stream))
+		err = m.check("cuMemcpyDtoHAsync", fast(m.api.dtoh, to, src.Addr, uintptr(len(dst)), m.stream))
 	} else {
-		g.desc2D = [16]uint64{2: onDevice, 4: uint64(src.Addr), 6: uint64(src.Pitch),
+		m.desc2D = [16]uint64{2: onDevice, 4: uint64(src.Addr), 6: uint64(src.Pitch),
 			9: onHost, 10: uint64(to), 13: uint64(src.Width), 14: uint64(src.Width), 15: uint64(src.Rows)}
-		err = g.copy2D()
+		err = m.copy2D()
 	}
-	return arrival{dst, stage, g.stage.at}, err
+	return arrival{dst, stage, m.stage.at}, err
 }
 
 // land waits for a part and copies it out. A piece that is done has an event after its last copy.
-func (g *gpu) land(a arrival) error {
+func (m *memory) land(a arrival) error {
 	if a.dst == nil {
 		return nil
 	}
 	code := int32(0)
-	if a.piece != g.stage.at {
-		code = fast(g.api.eventSync, g.stage.piece[a.piece].event)
+	if a.piece != m.stage.at {
+		code = fast(m.api.eventSync, m.stage.piece[a.piece].event)
 	} else {
-		code = fast(g.api.streamSync, g.stream)
+		code = fast(m.api.streamSync, m.stream)
 	}
-	if err := g.check("wait for the GPU", code); err != nil {
+	if err := m.check("wait for the GPU", code); err != nil {
 		return err
 	}
 	copy(a.dst, a.stage)
@@ -198,17 +198,17 @@ func (g *gpu) land(a arrival) error {
 // fetch is pinned memory, which has one address for both sides. It does not use the copy engine: switching between
 // engines for a few bytes cost a decoding step more than writing them.
 type fetch struct {
-	g     *gpu
+	ctx   *context
 	place pinned
 	size  int
 }
 
 // NewFetch takes the pinned memory.
-func (g *gpu) NewFetch(bytes int) (Fetch, error) {
-	defer g.enter()()
-	f := &fetch{g: g, size: bytes}
-	if err := f.place.open(g, bytes); err != nil {
-		f.place.close(g)
+func (m *memory) NewFetch(bytes int) (Fetch, error) {
+	defer m.enter()()
+	f := &fetch{ctx: m.context, size: bytes}
+	if err := f.place.open(m.context, bytes); err != nil {
+		f.place.close(m.context)
 		return nil, err
 	}
 	return f, nil
@@ -219,11 +219,11 @@ func (f *fetch) Addr() uintptr { return uintptr(f.place.host) }
 
 // Mark records the event.
 func (f *fetch) Mark() error {
-	if f.g.recording {
+	if f.ctx.recording {
 		return errRecording
 	}
-	defer f.g.enter()()
-	return f.g.check("cuEventRecord", fast(f.g.api.eventRecord, f.place.event, f.g.stream))
+	defer f.ctx.enter()()
+	return f.ctx.check("cuEventRecord", fast(f.ctx.api.eventRecord, f.place.event, f.ctx.stream))
 }
 
 // Wait waits for the mark only.
@@ -231,8 +231,8 @@ func (f *fetch) Wait(dst []byte) error {
 	if len(dst) > f.size {
 		return fmt.Errorf("%d bytes of pinned memory of %d", len(dst), f.size)
 	}
-	defer f.g.enter()()
-	if err := f.g.check("wait for the GPU", fast(f.g.api.eventSync, f.place.event)); err != nil {
+	defer f.ctx.enter()()
+	if err := f.ctx.check("wait for the GPU", fast(f.ctx.api.eventSync, f.place.event)); err != nil {
 		return err
 	}
 	copy(dst, unsafe.Slice((*byte)(f.place.host), f.size))
@@ -241,8 +241,8 @@ func (f *fetch) Wait(dst []byte) error {
 
 // Free waits for work in flight, if there is any.
 func (f *fetch) Free() error {
-	defer f.g.enter()()
-	err := f.g.check("wait for the GPU", fast(f.g.api.eventSync, f.place.event))
-	f.place.close(f.g)
+	defer f.ctx.enter()()
+	err := f.ctx.check("wait for the GPU", fast(f.ctx.api.eventSync, f.place.event))
+	f.place.close(f.ctx)
 	return err
 }

@@ -33,15 +33,15 @@ func (t *tiler) open(cuda *lib) {
 }
 
 // TensorMap asks the driver.
-func (g *gpu) TensorMap(m *TensorMap, t *Tiles) error {
-	w := &g.tiler
+func (k *kernels) TensorMap(m *TensorMap, t *Tiles) error {
+	w := &k.tiler
 	if w.encode == 0 {
 		return fmt.Errorf("this driver makes no tensor maps: CUDA 12 does")
 	}
 	if err := t.Check(); err != nil {
 		return err
 	}
-	defer g.enter()() // the driver requires a context although the map depends on none
+	defer k.enter()() // the driver requires a context although the map depends on none
 	const bf16, rank, plain, swizzle64, swizzle128, l2Of128, zeros = 9, 4, 0, 2, 3, 2, 0
 	for i := range t.Dims {
 		w.dims[i], w.box[i], w.steps[i] = uint64(t.Dims[i]), uint32(t.Box[i]), 1
@@ -57,17 +57,17 @@ func (g *gpu) TensorMap(m *TensorMap, t *Tiles) error {
 		uintptr(unsafe.Pointer(&w.strides[0])), uintptr(unsafe.Pointer(&w.box[0])), uintptr(unsafe.Pointer(&w.steps[0])),
 		plain, swizzle, l2Of128, zeros)
 	*m = *w.m
-	return g.check("cuTensorMapEncodeTiled", code)
+	return k.check("cuTensorMapEncodeTiled", code)
 }
 
 // LaunchStruct starts a kernel that takes one struct.
-func (g *gpu) LaunchStruct(f Func, grid, block Dim, shared int, arg []byte) error {
+func (k *kernels) LaunchStruct(f Func, grid, block Dim, shared int, arg []byte) error {
 	if len(arg) > maxStruct {
 		panic(fmt.Sprintf("cu: launch with a struct of %d bytes, at most %d", len(arg), maxStruct))
 	}
-	defer g.enter()()
-	copy(g.tiler.arg[:], arg)
-	return g.check("launch", fast(g.api.launch, uintptr(f),
+	defer k.enter()()
+	copy(k.tiler.arg[:], arg)
+	return k.check("launch", fast(k.api.launch, uintptr(f),
 		uintptr(grid.X), uintptr(grid.Y), uintptr(grid.Z), uintptr(block.X), uintptr(block.Y), uintptr(block.Z),
-		uintptr(shared), g.stream, uintptr(unsafe.Pointer(&g.tiler.params[0])), 0))
+		uintptr(shared), k.stream, uintptr(unsafe.Pointer(&k.tiler.params[0])), 0))
 }

@@ -22,13 +22,13 @@ func (t *cublasLt) tune(pl *plan, p *Product, ways []ltResult) {
 	if p.Float {
 		size *= 2
 	}
-	room, err := t.g.fresh(size)
+	room, err := t.mem.fresh(size)
 	if err != nil {
 		return // no memory to try alternatives: keep the first
 	}
 	defer func() {
-		_ = fast(t.g.api.streamSync, t.g.stream)
-		_ = call(t.g.api.memFree, room)
+		_ = fast(t.mem.api.streamSync, t.mem.stream)
+		_ = call(t.mem.api.memFree, room)
 	}()
 	trial := *p
 	trial.C = room
@@ -40,7 +40,7 @@ func (t *cublasLt) tune(pl *plan, p *Product, ways []ltResult) {
 		if w.state != 0 || w.workspace > workspaceSize {
 			continue // never the first: the plan would be empty
 		}
-		if fast(t.g.api.memset, room, 0, uintptr(size), t.g.stream) != 0 {
+		if fast(t.mem.api.memset, room, 0, uintptr(size), t.mem.stream) != 0 {
 			return
 		}
 		got, ok := t.sample(pl, &trial)
@@ -73,7 +73,7 @@ func (t *cublasLt) sample(pl *plan, p *Product) ([]byte, bool) {
 	for i := range tuneRows {
 		row := i * (p.M - 1) / (tuneRows - 1)
 		from := Block{Addr: p.C + uintptr(row*p.LdC*element), Rows: 1, Width: width, Pitch: width}
-		if t.g.Download(got[i*width:(i+1)*width], from) != nil {
+		if t.mem.Download(got[i*width:(i+1)*width], from) != nil {
 			return nil, false
 		}
 	}
@@ -83,18 +83,18 @@ func (t *cublasLt) sample(pl *plan, p *Product) ([]byte, bool) {
 // time is the milliseconds of one product, or +Inf if it fails.
 func (t *cublasLt) time(pl *plan, p *Product) float64 {
 	const turns = 5
-	api, e := &t.g.api, &t.events
-	code := fast(api.eventRecord, e[0], t.g.stream)
+	api, e := &t.mem.api, &t.events
+	code := fast(api.eventRecord, e[0], t.mem.stream)
 	for range turns {
 		code |= t.run(pl, p)
 	}
-	code |= fast(api.eventRecord, e[1], t.g.stream)
+	code |= fast(api.eventRecord, e[1], t.mem.stream)
 	code |= fast(api.eventSync, e[1])
-	code |= call(api.eventElapsed, t.g.result(0), e[0], e[1])
+	code |= call(api.eventElapsed, t.mem.result(0), e[0], e[1])
 	if code != 0 {
 		return math.Inf(1)
 	}
-	return float64(math.Float32frombits(uint32(t.g.out[0]))) / turns
+	return float64(math.Float32frombits(uint32(t.mem.out[0]))) / turns
 }
 
 // run starts one product with the plan's algorithm.
@@ -104,5 +104,5 @@ func (t *cublasLt) run(pl *plan, p *Product) int32 {
 		beta = uintptr(unsafe.Pointer(&t.alpha[0]))
 	}
 	return fast(t.api.matmul, t.handle, pl.desc, uintptr(unsafe.Pointer(&t.alpha[0])), p.B, pl.a, p.A, pl.b, beta,
-		p.C, pl.c, p.C, pl.c, uintptr(unsafe.Pointer(&pl.algo)), t.workspace, workspaceSize, t.g.stream)
+		p.C, pl.c, p.C, pl.c, uintptr(unsafe.Pointer(&pl.algo)), t.workspace, workspaceSize, t.mem.stream)
 }
