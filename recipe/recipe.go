@@ -40,7 +40,7 @@ type Tokenizer struct {
 type Data struct {
 	Sources   []Source `json:"sources" doc:"files, folders, globs, synthetic[:options], goroot, or one built token set; PATH@WEIGHT or {path, weight, epochs} draws rows in proportion to weights, at most that many passes over each"`
 	HeldOut   float64  `json:"held_out" doc:"share of the text kept for validation, never trained on"`
-	HeldOutBy string   `json:"held_out_by" doc:"what is held out: pieces of about 1,024 tokens spread over every source, or whole documents"`
+	HeldOutBy string   `json:"held_out_by" doc:"what is held out: pieces of about 1,024 tokens spread over every source, or whole documents (a text file is cut into documents of 64 KiB)"`
 	MaxTokens int64    `json:"max_tokens" doc:"stop building after this many tokens; 0 takes all"`
 	Isolate   bool     `json:"isolate" doc:"packed documents do not attend to each other"`
 	Order     string   `json:"order" doc:"random: a batch is a random sample of all rows; stream: documents shuffled, rows one after the other"`
