@@ -85,6 +85,10 @@ func oneExperiment(rows []Row) error {
 			return fmt.Errorf("%s and %s are both of experiment %s, but one trains on %d tokens and the other on %d",
 				f.Run, r.Run, r.Experiment, f.Tokens, r.Tokens)
 		}
+		if f.Data != r.Data && f.Data != "" && r.Data != "" {
+			return fmt.Errorf("%s and %s are both of experiment %s, but were trained on different text or tokens: sets %s and %s",
+				f.Run, r.Run, r.Experiment, f.Data, r.Data)
+		}
 		if f.Tuned != r.Tuned {
 			return fmt.Errorf("%s and %s are both of experiment %s, but their learning rates are chosen by %s and %s",
 				f.Run, r.Run, r.Experiment, f.tunedBy(), r.tunedBy())

@@ -11,31 +11,31 @@ import (
 )
 
 // elsewhere are the rows of runs finished on other machines, by the name of the run. All are checked; runs that are not
-// in the grid, or are also done here, are ignored.
-func (s *Spec) elsewhere(paths []string, runs []Run, done func(*Run) bool) (map[string][]Row, error) {
-	byRun := map[string][]Row{}
+// in the grid, or are done here or in an earlier file, are ignored. set is the hash of the token set here, "" before there is one.
+func (s *Spec) elsewhere(paths []string, runs []Run, set string, done func(*Run) bool) (map[string][]Row, error) {
+	out := map[string][]Row{}
 	for _, path := range paths {
 		rows, err := ReadRowFiles(path)
 		if err != nil {
 			return nil, fmt.Errorf("--have: %w", err)
 		}
+		byRun := map[string][]Row{}
 		for _, r := range rows {
 			if r.Experiment == s.Name {
 				byRun[r.Run] = append(byRun[r.Run], r)
 			}
 		}
-	}
-	out := map[string][]Row{}
-	for i := range runs {
-		r := &runs[i]
-		rows := byRun[r.Name()]
-		if len(rows) == 0 || done(r) {
-			continue
+		for i := range runs {
+			r := &runs[i]
+			rows := byRun[r.Name()]
+			if len(rows) == 0 || done(r) || out[r.Name()] != nil {
+				continue
+			}
+			if err := s.fits(r, rows, set); err != nil {
+				return nil, fmt.Errorf("--have: %s: %w", path, err)
+			}
+			out[r.Name()] = rows
 		}
-		if err := s.fits(r, rows); err != nil {
-			return nil, fmt.Errorf("--have: %w", err)
-		}
-		out[r.Name()] = rows
 	}
 	return out, nil
 }
@@ -64,7 +64,7 @@ func (l *lab) take(byRun map[string][]Row, runs []Run) error {
 }
 
 // fits returns why rows cannot be those of a run of the experiment, as far as rows tell.
-func (s *Spec) fits(r *Run, rows []Row) error {
+func (s *Spec) fits(r *Run, rows []Row, set string) error {
 	if !whole(rows) {
 		return fmt.Errorf("the %d rows of %s are not all of that run's: give the whole file", len(rows), r.Name())
 	}
@@ -74,6 +74,8 @@ func (s *Spec) fits(r *Run, rows []Row) error {
 	case x.Steps != r.Recipe.Train.Steps || x.Tokens != r.tokens():
 		return fmt.Errorf("%s had %d steps and %d tokens there, %d and %d here: %w", r.Name(), x.Steps, x.Tokens,
 			r.Recipe.Train.Steps, r.tokens(), ErrOther)
+	case x.Data != "" && set != "" && x.Data != set:
+		return fmt.Errorf("%s was trained on other text or tokens there (set %s, here %s): %w", r.Name(), x.Data, set, ErrOther)
 	case x.Parameters != n:
 		return fmt.Errorf("%s had %d parameters there, %d here: %w", r.Name(), x.Parameters, n, ErrOther)
 	case x.Tuned != tuned:

@@ -26,7 +26,7 @@ func TestHave(t *testing.T) {
 		t.Fatal(err)
 	}
 	opt := options(t.TempDir(), oneThread(t))
-	opt.Have = []string{filepath.Join(first, rowsName)}
+	opt.Have = []string{filepath.Join(first, rowsName), filepath.Join(first, rowsName)} // files of stretches overlap
 	trained := map[string]bool{}
 	opt.Progress = func(p Progress) { trained[p.Run] = trained[p.Run] || p.Row != nil }
 	rows, err := Work(ctx, nanoSpec(40), opt)
@@ -60,6 +60,33 @@ func TestHave(t *testing.T) {
 	}
 	if pages[0] != pages[1] || !strings.Contains(pages[0], "Largest attention logit") {
 		t.Error("the pages differ, or have no probes")
+	}
+}
+
+// Rows of runs on other text are refused once the text here is known, and no run begins.
+func TestHaveOfOtherText(t *testing.T) {
+	first := t.TempDir()
+	if _, err := Work(context.Background(), nanoSpec(8), options(first, oneThread(t))); err != nil {
+		t.Fatal(err)
+	}
+	s := nanoSpec(8)
+	s.Data = []string{"synthetic:docs=201"}
+	opt := options(t.TempDir(), oneThread(t))
+	opt.Have = []string{filepath.Join(first, rowsName)}
+	_, err := Work(context.Background(), s, opt)
+	if !errors.Is(err, ErrOther) || !strings.Contains(err.Error(), "other text or tokens") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(opt.Dir, "runs")); err == nil {
+		t.Error("runs began")
+	}
+	rows, err := ReadRowFiles(opt.Have[0])
+	if err != nil || rows[0].Data == "" {
+		t.Fatalf("%q %v", rows[0].Data, err)
+	}
+	other := rows[len(rows)-1]
+	if other.Data = "another"; oneExperiment(append(rows, other)) == nil {
+		t.Error("rows of one experiment from two texts are taken")
 	}
 }
 

@@ -173,6 +173,15 @@ func enough(ctx context.Context, r recipe.Recipe) error {
 			"give more text, or smaller batches", total, need)}
 }
 
+// setHash identifies the text and the tokenizer of a token set.
+func setHash(set string) (string, error) {
+	m, err := data.ReadManifest(set)
+	if err != nil {
+		return "", err
+	}
+	return m.Hash[:min(16, len(m.Hash))], nil
+}
+
 // fills is enough once the tokens are counted.
 func fills(set string, runs []Run) error {
 	m, err := data.ReadManifest(set)

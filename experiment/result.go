@@ -18,52 +18,65 @@ import (
 	"antiphase/train"
 )
 
-// row begins a row of a run.
-func (l *lab) row(r *Run, measure string) Row {
-	tuned, _ := l.spec.tuned() // checked by Check
-	return Row{Measure: measure, origin: origin{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch,
-		LR: r.LR, Seed: r.Seed, Tuned: tuned, Parameters: model.Table(r.Recipe.Model).Count(),
-		Steps: r.Recipe.Train.Steps, Tokens: r.tokens(), Machine: l.Machine, Commit: l.Commit, Command: l.Command}}
+// record makes the rows of one run from what its folder holds.
+type record struct {
+	of      origin
+	run     *Run
+	dir     string
+	spec    *Spec
+	devices int // runs are trained on as many at once
+	warn    func(string)
 }
 
-// rowsOf are the rows of training itself: curves and the final held-out loss. For a failed run they end there.
-func (l *lab) rowsOf(r *Run, note string) ([]Row, error) {
-	steps, err := metrics.Read(filepath.Join(l.dir(r), train.MetricsFile),
-		func(s string) { l.Say("%s: warning: %s", r.Name(), s) })
+func (l *lab) record(r *Run) *record {
+	tuned, _ := l.spec.tuned() // checked by Check
+	return &record{run: r, dir: l.dir(r), spec: l.spec, devices: len(l.Devices),
+		warn: func(s string) { l.Say("%s: warning: %s", r.Name(), s) },
+		of: origin{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Tuned: tuned,
+			Parameters: model.Table(r.Recipe.Model).Count(), Steps: r.Recipe.Train.Steps, Tokens: r.tokens(), Data: l.hash,
+			Machine: l.Machine, Commit: l.Commit, Command: l.Command}}
+}
+
+// row begins a row.
+func (r *record) row(measure string) Row { return Row{Measure: measure, origin: r.of} }
+
+// training are the rows of training itself: curves and the final held-out loss. For a failed run they end there.
+func (r *record) training(note string) ([]Row, error) {
+	steps, err := metrics.Read(filepath.Join(r.dir, train.MetricsFile), r.warn)
 	if err != nil {
 		return nil, err
 	}
-	out := l.curves(r, steps)
+	out := r.curves(steps)
 	if n := len(steps); note == "" && (n == 0 || !eval.Finite(steps[n-1].Valid)) {
 		note = "the held-out loss at the end is not finite"
 	}
 	if note != "" {
-		x := l.row(r, Failed)
+		x := r.row(Failed)
 		x.Note, x.Value = note, float64(len(steps))
 		return append(out, x), nil
 	}
-	last := l.row(r, heldOut)
+	last := r.row(heldOut)
 	last.Label, last.Better, last.Value = "held-out loss at the end of training, "+
 		"nats/token", eval.Lower, steps[len(steps)-1].Valid
-	speed := l.row(r, trainSpeed)
+	speed := r.row(trainSpeed)
 	speed.Label, speed.Better, speed.Timing, speed.Value = "training speed, tokens/s", eval.Higher, true, speedOf(steps)
-	if n := len(l.Devices); n > 1 {
+	if n := r.devices; n > 1 {
 		speed.Measure, speed.Label = sharedSpeed, fmt.Sprintf("training speed with %d runs on the device, tokens/s", n)
 	}
-	spikes := l.row(r, "train.spikes")
+	spikes := r.row("train.spikes")
 	spikes.Label, spikes.Better = "steps with a spike of loss or gradient norm", eval.Lower
 	for _, s := range steps {
 		if s.Warn&(metrics.GradientSpike|metrics.LossSpike) != 0 {
 			spikes.Value++
 		}
 	}
-	late := l.row(r, "train.grad_norm_late")
+	late := r.row("train.grad_norm_late")
 	late.Label, late.Better = "gradient norm, mean over the last quarter of training", eval.Lower
 	for _, s := range steps[len(steps)*3/4:] {
 		late.Value += s.GradNorm / float64(len(steps)-len(steps)*3/4)
 	}
 	late.Value = short(late.Value)
-	probes, err := l.probeCurves(r)
+	probes, err := r.probes()
 	return slices.Concat(out, []Row{last, speed, spikes, late}, probes), err
 }
 
@@ -84,7 +97,7 @@ func speedOf(steps []metrics.Row) float64 {
 }
 
 // curves are the quantities of every step, by training tokens.
-func (l *lab) curves(r *Run, steps []metrics.Row) []Row {
+func (r *record) curves(steps []metrics.Row) []Row {
 	var out []Row
 	for _, c := range []struct {
 		name, label string
@@ -106,7 +119,7 @@ func (l *lab) curves(r *Run, steps []metrics.Row) []Row {
 		if len(points) == 0 {
 			continue
 		}
-		x := l.row(r, "curve."+c.name)
+		x := r.row("curve." + c.name)
 		x.Label, x.Curve = c.label, thin(points)
 		x.Value = x.Curve[len(x.Curve)-1][1]
 		out = append(out, x)
@@ -149,16 +162,17 @@ func short(x float64) float64 {
 	return y
 }
 
-// probeCurves are the headline measures of the probes by training tokens.
-func (l *lab) probeCurves(r *Run) ([]Row, error) {
-	if len(l.spec.Probes) == 0 {
+// probes are the headline measures of the probes by training tokens.
+func (r *record) probes() ([]Row, error) {
+	if len(r.spec.Probes) == 0 {
 		return nil, nil
 	}
-	store, err := eval.ReadStores(filepath.Join(l.dir(r), "probe"))
+	store, err := eval.ReadStores(filepath.Join(r.dir, "probe"))
 	if err != nil {
 		return nil, err
 	}
-	perStep := float64(r.Recipe.Train.Batch * r.Recipe.Train.SeqLen)
+	t := r.run.Recipe.Train
+	perStep := float64(t.Batch * t.SeqLen)
 	type key struct{ name, question string } // a task may be asked in two ways
 	at := map[key]*Row{}
 	var order []key
@@ -168,15 +182,15 @@ func (l *lab) probeCurves(r *Run) ([]Row, error) {
 	})
 	for _, c := range cells {
 		step, err := strconv.Atoi(strings.TrimPrefix(c.Head.Model.Name, "step-"))
-		if err != nil || step > r.Recipe.Train.Steps {
+		if err != nil || step > t.Steps {
 			continue
 		}
-		info := l.taskInfo(c.Result)
+		info := r.task(c.Result)
 		for i := range c.Result.Metrics {
 			m := &c.Result.Metrics[i]
 			k := key{"probe." + measureName(c.Result, m.Name), info.Question}
 			if at[k] == nil {
-				x := l.row(r, k.name)
+				x := r.row(k.name)
 				x.Label, x.Better, x.Floors, x.Task, x.N = m.Label, m.Better, m.Floors, info, m.N
 				at[k] = &x
 				order = append(order, k)
@@ -209,30 +223,29 @@ func text(v any) string {
 	return ""
 }
 
-// taskInfo describes the question. Its identity excludes the location of the text: experiments on the same text can be
+// task describes the question. Its identity excludes the location of the text: experiments on the same text can be
 // paired.
-func (l *lab) taskInfo(r *eval.Result) *TaskInfo {
-	config := maps.Clone(r.Config)
+func (r *record) task(res *eval.Result) *TaskInfo {
+	config := maps.Clone(res.Config)
 	for key, v := range config {
 		if s, ok := v.(string); ok && strings.HasPrefix(s, "set:") {
 			config[key] = "held out"
 		}
 	}
-	id, _ := json.Marshal([]any{r.Kind, r.Version, r.Context, r.N, config, l.spec.EvalSeed}) // it was stored as JSON
+	id, _ := json.Marshal([]any{res.Kind, res.Version, res.Context, res.N, config, r.spec.EvalSeed}) // it was stored as JSON
 	sum := sha256.Sum256(id)
-	return &TaskInfo{Name: r.Task, Kind: r.Kind, Question: hex.EncodeToString(sum[:8]), Place: r.Place,
-		Version: r.Version,
-		Context: r.Context, Seed: l.spec.EvalSeed, Config: config}
+	return &TaskInfo{Name: res.Task, Kind: res.Kind, Question: hex.EncodeToString(sum[:8]), Place: res.Place,
+		Version: res.Version, Context: res.Context, Seed: r.spec.EvalSeed, Config: config}
 }
 
-// resultRows are the measures of one task; the first has the data of the task's figures, if it is small.
-func (l *lab) resultRows(r *Run, res *eval.Result) []Row {
+// answers are the measures of one task; the first has the data of the task's figures, if it is small.
+func (r *record) answers(res *eval.Result) []Row {
 	const small = 24 << 10 // bytes: where tiny's heads look
 	var out []Row
 	for i := range res.Metrics {
 		m := &res.Metrics[i]
-		x := l.row(r, measureName(res, m.Name))
-		x.Label, x.Better, x.Floors, x.Task = m.Label, m.Better, m.Floors, l.taskInfo(res)
+		x := r.row(measureName(res, m.Name))
+		x.Label, x.Better, x.Floors, x.Task = m.Label, m.Better, m.Floors, r.task(res)
 		x.Metric, x.Value, x.StdErr, x.N = m.Name, m.Value, m.StdErr, m.N
 		x.items(res, m.Name)
 		if i == 0 && len(res.Detail) <= small {

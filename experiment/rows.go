@@ -42,6 +42,7 @@ type origin struct {
 	Parameters int     `json:"parameters,omitempty"`
 	Steps      int     `json:"steps,omitempty"`
 	Tokens     int64   `json:"tokens,omitempty"`
+	Data       string  `json:"data,omitempty"` // hash of the token set; rows of older versions have none
 
 	Machine string `json:"machine,omitempty"`
 	Commit  string `json:"commit,omitempty"`

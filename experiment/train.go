@@ -136,7 +136,7 @@ func (l *lab) judge(ctx context.Context, d device.Device, r *Run) ([]Row, error)
 	}
 	var out []Row
 	for i := range ev.Models[0].Results {
-		out = append(out, l.resultRows(r, &ev.Models[0].Results[i])...)
+		out = append(out, l.record(r).answers(&ev.Models[0].Results[i])...)
 	}
 	return out, nil
 }

@@ -65,6 +65,7 @@ type lab struct {
 	Options
 	spec *Spec
 	set  string
+	hash string // of the token set
 
 	watch stopwatch
 
@@ -97,7 +98,11 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 			return nil, interrupted(ctx, err)
 		}
 	}
-	if err := l.wait(); err != nil {
+	err := l.wait()
+	if err == nil {
+		l.hash, err = setHash(l.set)
+	}
+	if err != nil {
 		return nil, interrupted(ctx, err)
 	}
 	worked := l.phases(ctx)
@@ -159,17 +164,13 @@ func (l *lab) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	have, err := l.spec.elsewhere(l.Have, runs, l.done)
-	if err != nil {
+	if _, err := l.spec.elsewhere(l.Have, runs, "", l.done); err != nil { // before any work
 		return err
 	}
 	if err := writeSpec(filepath.Join(l.Dir, specName), l.spec); err != nil {
 		return err
 	}
 	sweep(l.Dir)
-	if err := l.take(have, runs); err != nil {
-		return err
-	}
 	opt := &train.Options{Say: l.Say, Progress: func(stage string, done, total int64) {
 		l.Progress(Progress{Stage: stage, Done: done, Total: total})
 	}}
@@ -177,7 +178,18 @@ func (l *lab) begin(ctx context.Context) error {
 	if err := prepare(ctx, l.Dir, r, opt); err != nil {
 		return err
 	}
-	return fills(l.set, runs)
+	if err := fills(l.set, runs); err != nil {
+		return err
+	}
+	hash, err := setHash(l.set)
+	if err != nil {
+		return err
+	}
+	have, err := l.spec.elsewhere(l.Have, runs, hash, l.done)
+	if err != nil {
+		return err
+	}
+	return l.take(have, runs)
 }
 
 // phases runs the runs that select the learning rates, then the rest at the selected rates.
@@ -279,7 +291,8 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 			}
 		}
 	}
-	rows, err := l.rowsOf(r, note)
+	rec := l.record(r)
+	rows, err := rec.training(note)
 	if err != nil {
 		return err
 	}
@@ -287,7 +300,7 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 		l.Say("%s diverged: %s", r.Name(), last.Note)
 	} else {
 		rows = append(rows, judged...)
-		end := l.row(r, Finished)
+		end := rec.row(Finished)
 		end.Value = float64(len(rows))
 		rows = append(rows, end)
 	}

@@ -14,9 +14,8 @@ const maxMethods = 25
 // debts are the types that were larger when the rule was made, with the number of methods each had. A type may only lose
 // methods; one that is within the bound leaves the list.
 var debts = map[string]int{
-	"experiment.lab": 27,
-	"infer.Engine":   46,
-	"server.Server":  68,
+	"infer.Engine":  46,
+	"server.Server": 68,
 }
 
 // methods counts the methods that each type declares, by package and name. Systems' variants of one method count once;
