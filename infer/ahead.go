@@ -18,47 +18,47 @@ import "errors"
 var errNoNumbers = errors.New("the logits are unusable: NaN or +Inf is among them, or all are -Inf")
 
 // underWay reports whether a step was started whose tokens have not been seen. The rows are its rows.
-func (e *Engine) underWay() bool { return e.cache.Fetching() > 0 }
+func (p *pass) underWay() bool { return p.store.cache.Fetching() > 0 }
 
 // foresee reports whether the step after the next one to be collected can already be started, and takes pages for it:
 // its sequences are known before any token is, and all need only their most likely token. No sequence loses pages for
-// it.
-func (e *Engine) foresee() bool {
-	n := len(e.batch)
-	if e.beside > 0 || n == 0 || n > e.aheadRows || n != len(e.rows.IDs) || len(e.queue) > 0 && len(e.slots) > 0 {
-		return false // no, or other work waits, a sequence of the step in flight has ended, or a new one may be admitted
+// it. alone says that no other work waits for the device.
+func (p *pass) foresee(alone bool) bool {
+	n := len(p.sched.batch)
+	if !alone || n == 0 || n > p.aheadRows || n != len(p.rows.IDs) || len(p.sched.queue) > 0 && len(p.sched.slots) > 0 {
+		return false // other work waits, a sequence of the step in flight has ended, or a new one may be admitted
 	}
 	need := 0
-	for _, s := range e.batch {
+	for _, s := range p.sched.batch {
 		if !s.last || !s.greedy() || len(s.tokens)+1 >= s.end {
 			return false
 		}
-		need += max(0, e.pool.count(len(s.tokens)+1)-len(s.pages))
+		need += max(0, p.store.pool.count(len(s.tokens)+1)-len(s.pages))
 	}
-	if need > e.pool.available() {
+	if need > p.store.pool.available() {
 		return false
 	}
-	for _, s := range e.batch {
-		e.grow(s, len(s.tokens)+1)
+	for _, s := range p.sched.batch {
+		p.sched.grow(s, len(s.tokens)+1)
 	}
 	return true
 }
 
 // readBest reads the step's best tokens, after starting the next step if that is possible.
-func (e *Engine) readBest(dst []int32) error {
+func (p *pass) readBest(dst []int32) error {
 	switch {
-	case e.underWay():
-		for _, s := range e.batch {
+	case p.underWay():
+		for _, s := range p.sched.batch {
 			s.cached++ // the token from the last step
 		}
-	case e.further:
-		e.cache.FetchBest()
+	case p.further:
+		p.store.cache.FetchBest()
 	default:
-		return e.cache.ReadBest(dst)
+		return p.store.cache.ReadBest(dst)
 	}
-	if e.further {
-		e.cache.Follow(len(dst))
-		e.cache.FetchBest()
+	if p.further {
+		p.store.cache.Follow(len(dst))
+		p.store.cache.FetchBest()
 	}
-	return e.cache.WaitBest(dst)
+	return p.store.cache.WaitBest(dst)
 }

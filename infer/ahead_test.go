@@ -99,8 +99,8 @@ func onBehind(t testing.TB, arch string) (plain, ahead *model.Model, b *behind) 
 // drained holds an engine to what it must be when no call is in flight.
 func drained(t testing.TB, e *Engine) {
 	t.Helper()
-	if s := e.Stats(); s.FreePages != s.Pages || s.Running+s.Waiting > 0 || e.underWay() || e.stepping {
-		t.Errorf("left behind %+v, a step under way: %v", s, e.underWay())
+	if s := e.Stats(); s.FreePages != s.Pages || s.Running+s.Waiting > 0 || e.pass.underWay() || e.stepping {
+		t.Errorf("left behind %+v, a step under way: %v", s, e.pass.underWay())
 	}
 }
 
@@ -234,7 +234,7 @@ func TestAheadSessions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !slices.Equal(got.Tokens(), want.Tokens()) || got.seq.cached != want.seq.cached || len(got.seq.pages) != len(want.seq.pages) || a.underWay() {
+		if !slices.Equal(got.Tokens(), want.Tokens()) || got.seq.cached != want.seq.cached || len(got.seq.pages) != len(want.seq.pages) || a.pass.underWay() {
 			t.Fatalf("turn %d: %v with %d cached in %d pages, want %v with %d in %d", turn, got.Tokens(), got.seq.cached, len(got.seq.pages),
 				want.Tokens(), want.seq.cached, len(want.seq.pages))
 		}
@@ -353,7 +353,7 @@ func TestAheadDoesNotAllocate(t *testing.T) {
 			t.Fatal(err)
 		}
 		outs = append(outs, e.newOutput(s))
-		e.enqueue(s)
+		e.sched.enqueue(s)
 	}
 	sink := func(Event) bool { return true }
 	round := func() {
@@ -365,8 +365,8 @@ func TestAheadDoesNotAllocate(t *testing.T) {
 	for range 40 {
 		round()
 	}
-	if n := testing.AllocsPerRun(200, round); n != 0 || !e.underWay() {
-		t.Errorf("a step allocates %g times; one is under way: %v", n, e.underWay())
+	if n := testing.AllocsPerRun(200, round); n != 0 || !e.pass.underWay() {
+		t.Errorf("a step allocates %g times; one is under way: %v", n, e.pass.underWay())
 	}
 	e.settle([]*seq{outs[0].seq, outs[1].seq, outs[2].seq})
 	drained(t, e)

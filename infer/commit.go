@@ -11,13 +11,13 @@ import (
 func commit(e *Engine) error {
 	ctx := context.Background()
 	err := e.Use(ctx, func(m *model.Model) error {
-		e.cache.Commit()
+		e.store.cache.Commit()
 		return m.Device().Sync()
 	})
 	if err != nil {
 		return err
 	}
-	n := max(1, min(e.opt.PrefillChunk, e.model.Config.Context, e.pool.tokens())-1)
+	n := max(1, min(e.opt.PrefillChunk, e.model.Config.Context, e.store.pool.tokens())-1)
 	largest := Request{IDs: make([]int32, n), Sampling: Sampling{Echo: true, MaxTokens: 1, IgnoreEOS: true}}
 	for range 2 { // the first pass allocates activations piece by piece, the next one as one block
 		if err := e.Generate(ctx, []Request{largest}, func(int, Event) bool { return true }); err != nil {

@@ -48,7 +48,7 @@ func TestEchoEqualsScore(t *testing.T) {
 		for _, o := range []Options{{}, {PrefillChunk: 3}, {PrefillChunk: 1}} {
 			e := engine(t, m, nil, o)
 			if o.PrefillChunk == 0 {
-				e.echoRows = 4 // as a large vocabulary would have it
+				e.pass.echoRows = 4 // as a large vocabulary would have it
 			}
 			got, rest := echoed(t, e, req)
 			if !slices.Equal(got.IDs, ids) || !slices.Equal(rest.IDs, want.IDs) || !slices.Equal(rest.Logprobs, want.Logprobs) {

@@ -55,36 +55,20 @@ type Engine struct {
 	model *model.Model
 	tok   *tokenizer.Tokenizer
 	opt   Options
-	vocab int
 	eos   []int32
-	cache *model.Cache
 
-	echoRows  int // maximum prompt logits in one step, which bounds their memory
-	aheadRows int // largest batch that can be decoded ahead
-
-	mu       sync.Mutex
-	turn     sync.Cond // a step has ended
-	stepping bool      // a step is computing, without the lock
-	queue    []*seq    // waiting, in order of arrival
-	batch    []*seq    // running, in order of admission
-	resting  []*seq    // sessions between turns that hold pages
-	slots    []int32   // free ones
-	pool     pages
-	prefixes prefixes
+	mu       sync.Mutex // protects what follows, except pass
+	turn     sync.Cond  // a step has ended
+	stepping bool       // a step is computing, without the lock
+	sched    scheduler
+	store    store
+	pass     pass // used by the goroutine that runs the step
 	stats    Stats
 	beside   int // turns of Use and Beside: no step is started ahead
 	claims   int // turns that wait; they come before the next step
 
 	aside chan struct{} // holds a token unless a call is in Beside
 	twin  *model.Model  // for Beside; nil until it is used
-
-	// State of the step, used by the goroutine that runs it.
-	rows    model.Rows
-	logits  []float32
-	best    []int32 // most likely tokens, if greedy
-	greedy  bool    // no sequence of the step needs more
-	further bool    // the next step is started before this one's tokens are seen
-	sampler sampler
 }
 
 // Stats describes an engine's load.
@@ -108,25 +92,17 @@ func New(m *model.Model, tok *tokenizer.Tokenizer, opt Options) (*Engine, error)
 	if tok != nil && tok.Vocab() > c.Vocab {
 		return nil, fmt.Errorf("infer: the tokenizer has %d ids and the model a vocabulary of %d: they do not belong together", tok.Vocab(), c.Vocab)
 	}
-	e := &Engine{model: m, tok: tok, opt: opt, vocab: c.Vocab, eos: opt.EOS, sampler: newSampler(c.Vocab), aside: make(chan struct{}, 1)}
+	e := &Engine{model: m, tok: tok, opt: opt, eos: opt.EOS, aside: make(chan struct{}, 1)}
 	e.aside <- struct{}{}
 	e.turn.L = &e.mu
-	e.echoRows = max(1, min(opt.PrefillChunk, 1<<22/c.Vocab))
 	if tok != nil && e.eos == nil {
 		if id, ok := tok.EOS(); ok {
 			e.eos = []int32{id}
 		}
 	}
-	e.pool = newPages((opt.CacheTokens+opt.PageSize-1)/opt.PageSize, opt.PageSize)
-	e.prefixes = newPrefixes(&e.pool)
-	e.cache = m.NewCache(e.pool.total, opt.PageSize, opt.Slots, e.pool.count(c.Context))
-	e.aheadRows = e.cache.Ahead()
-	for i := range opt.Slots {
-		e.slots = append(e.slots, int32(opt.Slots-1-i))
-	}
-	n := opt.Slots + opt.PrefillChunk
-	e.rows = model.Rows{IDs: make([]int32, 0, n), Slots: make([]int32, 0, n), Pos: make([]int32, 0, n), Want: make([]int32, 0, opt.Slots)}
-	e.logits, e.best = make([]float32, opt.Slots*c.Vocab), make([]int32, opt.Slots)
+	e.store.init(m, &opt, &e.stats)
+	e.sched.init(opt.Slots, &e.store, &e.stats)
+	e.pass.init(e)
 	if opt.Commit {
 		if err := commit(e); err != nil {
 			e.Close()
@@ -141,7 +117,7 @@ func (e *Engine) Close() {
 	if e.twin != nil {
 		e.twin.Free()
 	}
-	e.cache.Free()
+	e.store.cache.Free()
 }
 
 // Stats returns the current load.
@@ -149,8 +125,8 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.stats
-	s.Running, s.Waiting = len(e.batch), len(e.queue)
-	s.Pages, s.FreePages = e.pool.total, e.pool.available()
+	s.Running, s.Waiting = len(e.sched.batch), len(e.sched.queue)
+	s.Pages, s.FreePages = e.store.pool.total, e.store.pool.available()
 	return s
 }
 

@@ -303,7 +303,7 @@ func TestStepDoesNotAllocate(t *testing.T) {
 					t.Fatal(err)
 				}
 				outs = append(outs, e.newOutput(s))
-				e.enqueue(s)
+				e.sched.enqueue(s)
 			}
 			sink := func(Event) bool { return true }
 			round := func() {

@@ -49,7 +49,7 @@ func (e *Engine) serve(ctx context.Context, seqs []*seq, outs []*output, emit fu
 		if len(s.tokens) == s.end && !s.sampling.Echo { // nothing to do: no room for a single token
 			s.out = append(s.out, token{id: -1, reason: ReasonLength})
 		} else {
-			e.enqueue(s)
+			e.sched.enqueue(s)
 		}
 	}
 	e.mu.Unlock()
@@ -127,11 +127,11 @@ func (e *Engine) settle(seqs []*seq) {
 			if e.stepping {
 				e.turn.Wait()
 			} else {
-				e.release(s)
+				e.sched.release(s)
 			}
 		}
 	}
-	for len(e.batch) == 0 && !e.stepping && e.underWay() {
+	for len(e.sched.batch) == 0 && !e.stepping && e.pass.underWay() {
 		e.step()
 	}
 	e.mu.Unlock()

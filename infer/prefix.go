@@ -38,54 +38,54 @@ func newPrefixes(pool *pages) prefixes {
 }
 
 // key is the table's key of page i of s, which follows entry before.
-func (e *Engine) key(s *seq, i int, before uint64) prefix {
+func (t *store) key(s *seq, i int, before uint64) prefix {
 	var b []byte
 	if i == 0 {
 		b = append(b, s.scope...)
 		b = append(b, 0)
 	}
-	for _, id := range s.tokens[i*e.pool.size : (i+1)*e.pool.size] {
+	for _, id := range s.tokens[i*t.pool.size : (i+1)*t.pool.size] {
 		b = binary.LittleEndian.AppendUint32(b, uint32(id))
 	}
 	return prefix{before, string(b)}
 }
 
 // reuse gives a sequence that is about to be admitted the pages of its longest known prefix.
-func (e *Engine) reuse(s *seq) {
+func (t *store) reuse(s *seq) {
 	if s.scope == "" || s.sampling.Echo || len(s.pages) > 0 {
 		return
 	}
 	var before uint64
-	for i := 0; (i+1)*e.pool.size < len(s.tokens); i++ {
-		h, ok := e.prefixes.table[e.key(s, i, before)]
+	for i := 0; (i+1)*t.pool.size < len(s.tokens); i++ {
+		h, ok := t.prefixes.table[t.key(s, i, before)]
 		if !ok {
 			break
 		}
-		e.pool.share(h.page)
+		t.pool.share(h.page)
 		s.pages = append(s.pages, h.page)
 		before = h.number
 	}
 	s.shared, s.before = len(s.pages), before
-	s.cached = len(s.pages) * e.pool.size
+	s.cached = len(s.pages) * t.pool.size
 	if s.prompt >= s.cached { // otherwise it is a preempted sequence that continues
 		s.hit = s.cached
-		e.stats.Hits += s.hit
+		t.stats.Hits += s.hit
 	}
 }
 
 // remember enters the pages of s that became full since the last call. If another sequence has already entered the same
 // prefix, that entry stays, and s appends to it.
-func (e *Engine) remember(s *seq) {
+func (t *store) remember(s *seq) {
 	if s.scope == "" || s.sampling.Echo {
 		return
 	}
-	for ; (s.shared+1)*e.pool.size <= s.cached && s.shared < len(s.pages); s.shared++ {
-		k := e.key(s, s.shared, s.before)
-		h, ok := e.prefixes.table[k]
+	for ; (s.shared+1)*t.pool.size <= s.cached && s.shared < len(s.pages); s.shared++ {
+		k := t.key(s, s.shared, s.before)
+		h, ok := t.prefixes.table[k]
 		if !ok {
-			e.prefixes.last++
-			h = held{s.pages[s.shared], e.prefixes.last}
-			e.prefixes.table[k], e.prefixes.of[h.page] = h, k
+			t.prefixes.last++
+			h = held{s.pages[s.shared], t.prefixes.last}
+			t.prefixes.table[k], t.prefixes.of[h.page] = h, k
 		}
 		s.before = h.number
 	}

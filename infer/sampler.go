@@ -50,6 +50,13 @@ func (h *history) start(s *Sampling, vocab int, tokens []int32) {
 	}
 }
 
+// reserve makes room for the ids of n tokens; there are at most as many as bits.
+func (h *history) reserve(n int) {
+	if h.seen != nil {
+		h.ids = slices.Grow(h.ids, max(0, min(64*len(h.seen), n)-len(h.ids)))
+	}
+}
+
 // see records that a token is part of the sequence.
 func (h *history) see(id int32) {
 	if h.seen == nil {

@@ -82,19 +82,20 @@ func (e *ContextError) Error() string {
 // begin prepares s to generate after its tokens. It does not touch the pages: those of an idle session belong to the
 // engine, which may take them at any step.
 func (e *Engine) begin(s *seq, p *Sampling) error {
-	if err := errors.Join(p.Check(), p.checkAdjust(e.vocab)); err != nil {
+	vocab := e.model.Config.Vocab
+	if err := errors.Join(p.Check(), p.checkAdjust(vocab)); err != nil {
 		return err
 	}
 	if len(p.Stop) > 0 && e.tok == nil {
 		return &FieldError{"stop", "needs a tokenizer, and the engine has none"}
 	}
-	n, context, room := len(s.tokens), e.model.Config.Context, e.pool.tokens()
+	n, context, room := len(s.tokens), e.model.Config.Context, e.store.pool.tokens()
 	if n == 0 {
 		return &FieldError{"prompt", "has no tokens, must have at least one (such as the beginning-of-text token)"}
 	}
 	for i, id := range s.tokens {
-		if id < 0 || int(id) >= e.vocab {
-			return &FieldError{"prompt", fmt.Sprintf("token %d is id %d, must be below the vocabulary's %d", i, id, e.vocab)}
+		if id < 0 || int(id) >= vocab {
+			return &FieldError{"prompt", fmt.Sprintf("token %d is id %d, must be below the vocabulary's %d", i, id, vocab)}
 		}
 	}
 	if n > context {
@@ -114,13 +115,13 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 		return &ContextError{Prompt: n, MaxTokens: s.end - n, Limit: room, Of: "cache"}
 	}
 	s.sampling = *p
-	s.sampling.Logprobs = min(p.Logprobs, e.vocab)
+	s.sampling.Logprobs = min(p.Logprobs, vocab)
 	s.leave, s.out, s.outTop = false, s.out[:0], s.outTop[:0]
 	s.prompt, s.scored = n, 0
 	if p.Echo {
 		s.out = append(s.out, token{id: s.tokens[0], prompt: true}) // nothing comes before the first, so it has no probability
 	}
-	s.hist.start(p, e.vocab, s.tokens)
+	s.hist.start(p, vocab, s.tokens)
 	s.hist.ends = p.StopIDs
 	if !p.IgnoreEOS {
 		s.hist.ends = slices.Concat(p.StopIDs, e.eos)
@@ -128,36 +129,8 @@ func (e *Engine) begin(s *seq, p *Sampling) error {
 	return nil
 }
 
-// reserve allocates what s needs up to its end, so that steps allocate nothing. Waiting sequences are not reserved:
-// there may be a thousand in one request, of which only as many as there are slots run.
-func (e *Engine) reserve(s *seq) {
-	s.tokens = slices.Grow(s.tokens, s.end-len(s.tokens))
-	s.pages = slices.Grow(s.pages, max(0, e.pool.count(s.end)-len(s.pages)))
-	if s.hist.seen != nil {
-		s.hist.ids = slices.Grow(s.hist.ids, max(0, min(e.vocab, s.end)-len(s.hist.ids)))
-	}
-}
-
 // greedy reports whether s needs only its most likely token from a step.
 func (s *seq) greedy() bool {
 	p := &s.sampling
 	return p.Temperature == 0 && p.Logprobs == 0 && !p.Echo && !p.adjusts()
-}
-
-// accept appends a sampled token and returns why it is the last, if it is.
-func (e *Engine) accept(s *seq, id int32) (reason string) {
-	s.tokens = append(s.tokens, id)
-	s.hist.took(id)
-	c := s.sampling.Constraint
-	switch {
-	case slices.Contains(s.sampling.StopIDs, id):
-		return ReasonStop
-	case !s.sampling.IgnoreEOS && slices.Contains(e.eos, id):
-		return ReasonEOS
-	case c != nil && c.Accept(id):
-		return ReasonComplete
-	case len(s.tokens) >= s.end:
-		return ReasonLength
-	}
-	return ""
 }

@@ -40,7 +40,7 @@ func (s *Session) Prompt(ids []int32) (reused int) {
 func (s *Session) cut(n int) int {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	s.e.trim(s.seq, n)
+	s.e.store.trim(s.seq, n)
 	return s.seq.cached
 }
 
@@ -68,6 +68,6 @@ func (s *Session) Close() {
 	s.closed = true
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	s.e.resting = without(s.e.resting, s.seq)
-	s.e.drop(s.seq)
+	s.e.sched.resting = without(s.e.sched.resting, s.seq)
+	s.e.store.drop(s.seq)
 }

@@ -153,7 +153,7 @@ func TestConcurrentSessions(t *testing.T) {
 	}
 	wg.Wait()
 	st := e.Stats()
-	if st.FreePages != st.Pages || st.Running+st.Waiting > 0 || len(e.resting) > 0 {
+	if st.FreePages != st.Pages || st.Running+st.Waiting > 0 || len(e.sched.resting) > 0 {
 		t.Errorf("left behind %+v", st)
 	}
 	if st.Evicted == 0 {

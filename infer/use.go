@@ -58,7 +58,7 @@ func (t *turn) take(ctx context.Context) bool {
 	e := t.e
 	e.mu.Lock()
 	e.claims++
-	for e.stepping || e.underWay() {
+	for e.stepping || e.pass.underWay() {
 		switch {
 		case ctx.Err() != nil:
 			e.claims--
@@ -86,7 +86,7 @@ func (t *turn) pass() {
 	t.release()
 	e := t.e
 	e.mu.Lock()
-	if len(e.batch)+len(e.queue) > 0 && !e.stepping {
+	if len(e.sched.batch)+len(e.sched.queue) > 0 && !e.stepping {
 		e.step()
 	}
 	e.mu.Unlock()

@@ -14,7 +14,6 @@ const maxMethods = 25
 // debts are the types that were larger when the rule was made, with the number of methods each had. A type may only lose
 // methods; one that is within the bound leaves the list.
 var debts = map[string]int{
-	"infer.Engine":  46,
 	"server.Server": 68,
 }
 
