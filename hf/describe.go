@@ -137,7 +137,7 @@ func describeOwn(m map[string]any, c model.Config) error {
 	}
 	inits := make([]float64, c.Layers)
 	for i := range inits {
-		inits[i] = lambdaInit(c, i)
+		inits[i] = c.LambdaInitAt(i)
 	}
 	m["num_attention_heads"], m["num_key_value_heads"] = c.Heads, c.KVHeads
 	m["auto_map"] = map[string]any{

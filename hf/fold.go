@@ -74,7 +74,7 @@ func (e *Export) fold(byName map[string]*target) {
 	for i := range c.Layers {
 		at := llamaNames.root + "layers." + strconv.Itoa(i) + ".self_attn."
 		ours := "layers." + strconv.Itoa(i) + ".attn."
-		theirInit, init := layer.LambdaSchedule(i), lambdaInit(c, i)
+		theirInit, init := layer.LambdaSchedule(i), c.LambdaInitAt(i)
 		out := byName[at+"o_proj.weight"]
 		if c.HeadNorm == layer.HeadNormAffine {
 			out.fold = append(out.fold, e.scaleColumns(ours+"head_norm.weight"))

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"antiphase/layer"
 	"antiphase/model"
 )
 
@@ -39,14 +38,6 @@ func isLambda(name string) bool {
 	return strings.Contains(name, ".lambda_q") || strings.Contains(name, ".lambda_k")
 }
 
-// lambdaInit is λ_init of a layer.
-func lambdaInit(c model.Config, i int) float64 {
-	if c.LambdaInit == model.LambdaConstant {
-		return c.LambdaConst
-	}
-	return layer.LambdaSchedule(i)
-}
-
 // Lambdas is λ of every layer, exp(q1·k1) − exp(q2·k2) + λ_init, computed from the weights. It is nil for a model
 // without λ, and known is false if λ depends on the token.
 func Lambdas(c model.Config, get Values) (list []float64, known bool, err error) {
@@ -63,7 +54,7 @@ func Lambdas(c model.Config, get Values) (list []float64, known bool, err error)
 		if err != nil {
 			return nil, true, err
 		}
-		list = append(list, math.Exp(a)-math.Exp(b)+lambdaInit(c, i))
+		list = append(list, math.Exp(a)-math.Exp(b)+c.LambdaInitAt(i))
 	}
 	return list, true, nil
 }

@@ -137,11 +137,12 @@ func (c Config) attn(l int) (layer.AttnConfig, error) {
 	return layer.AttnConfig{
 		Arch: arch, Layer: l, Dim: c.Dim, Heads: c.Heads, Groups: c.KVHeads, HeadDim: c.HeadDim, Bias: c.Bias,
 		HeadNorm: c.HeadNorm, HeadNormEps: c.HeadNormEps,
-		LambdaInit: c.lambdaInit(l), LambdaStd: c.LambdaStd, LambdaForm: c.LambdaForm, Pairing: c.Pairing, OutGain: c.residualGain(),
+		LambdaInit: c.LambdaInitAt(l), LambdaStd: c.LambdaStd, LambdaForm: c.LambdaForm, Pairing: c.Pairing, OutGain: c.residualGain(),
 	}, err
 }
 
-func (c Config) lambdaInit(l int) float64 {
+// LambdaInitAt is λ_init of layer l.
+func (c Config) LambdaInitAt(l int) float64 {
 	if c.LambdaInit == LambdaConstant {
 		return c.LambdaConst
 	}
