@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"antiphase/internal/near"
 )
 
 // object is a request body being read field by field. A null field counts as absent; the first problem is kept and
@@ -221,43 +223,8 @@ func (o *object) finish() error {
 		}
 	}
 	e := &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Param: shown, Code: "unknown_parameter", Message: shown + ": this field is unknown"}
-	if near := nearest(name, o.seen); near != "" {
-		e.Message += "; did you mean " + near + "?"
+	if known := near.Close(name, o.seen); known != "" {
+		e.Message += "; did you mean " + known + "?"
 	}
 	return e
-}
-
-// nearest is the known name within two edits, if any.
-func nearest(name string, known []string) string {
-	if len(name) > 40 {
-		return ""
-	}
-	best, at := 3, ""
-	for _, k := range known {
-		if d := distance(name, k); d < best {
-			best, at = d, k
-		}
-	}
-	return at
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, before+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

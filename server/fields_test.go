@@ -50,6 +50,23 @@ func TestNumericFields(t *testing.T) {
 	r.quiet()
 }
 
+// TestUnknownField: a field that was not read is refused by name, with the nearest known one if there is any.
+func TestUnknownField(t *testing.T) {
+	for name, want := range map[string]string{
+		"temprature": "; did you mean temperature?", "temperatrue": "; did you mean temperature?", "zzz": "", strings.Repeat("temperature", 20): "",
+	} {
+		o, err := parseObject([]byte(fmt.Sprintf(`{"temperature": 1, %q: 2}`, name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.ignore("temperature", "top_p")
+		err = o.finish()
+		if end := "this field is unknown" + want; err == nil || !strings.HasPrefix(err.Error(), name[:min(len(name), 100)]) || !strings.HasSuffix(err.Error(), end) {
+			t.Errorf("%s: %v, want it to end with %q", name, err, end)
+		}
+	}
+}
+
 // TestLimits: at the limit a request passes, one above it is refused by name.
 func TestLimits(t *testing.T) {
 	r := newRig(t, setup{Config: Config{Limits: Limits{Choices: 3, Prompts: 4, Stops: 2, StopBytes: 5, Logprobs: 6, Biases: 3, Messages: 5, SchemaDepth: 3, Body: 2000}}})

@@ -65,7 +65,7 @@ var table = []row{
 	{pkg: "grammar"},
 	{pkg: "lab", ours: "model layer tensor"},
 	{pkg: "web"},
-	{pkg: "server", ours: "grammar infer lab layer metrics model tokenizer tokenizer/chat", foreign: "github.com/prometheus/client_golang"},
+	{pkg: "server", ours: "grammar infer internal/near lab layer metrics model tokenizer tokenizer/chat", foreign: "github.com/prometheus/client_golang"},
 	{pkg: "bench", ours: "infer train recipe model layer optim device tensor"},
 	{pkg: "eval", ours: "infer model layer data tokenizer internal/vfs"},
 	{pkg: "eval/task", ours: "eval model layer data tokenizer device tensor"},
