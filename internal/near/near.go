@@ -14,15 +14,16 @@ func Word(s string, candidates []string) (string, int) {
 
 // Close is the nearest candidate if it is near enough to suggest, otherwise "".
 func Close(s string, candidates []string) string {
-	if w, d := Word(s, candidates); d >= 0 && d <= max(2, len(s)/3) {
+	if w, d := Word(s, candidates); d >= 0 && d <= max(2, min(len(s), most)/3) {
 		return w
 	}
 	return ""
 }
 
+const most = 80 // bytes compared
+
 // Distance is Levenshtein's; a transposition counts as one step.
 func Distance(a, b string) int {
-	const most = 80 // bytes compared
 	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
 	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

@@ -1,6 +1,9 @@
 package near
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestDistance(t *testing.T) {
 	for _, c := range []struct {
@@ -15,7 +18,7 @@ func TestDistance(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	words := []string{"train", "decode", "gemm", "attention"}
-	for in, want := range map[string]string{"trian": "train", "atention": "attention", "foo": "", "": "", "dcode": "decode"} {
+	for in, want := range map[string]string{"trian": "train", "atention": "attention", "foo": "", "": "", "dcode": "decode", strings.Repeat("train", 99): ""} {
 		if got := Close(in, words); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
