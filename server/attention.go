@@ -11,15 +11,18 @@ import (
 	"antiphase/model"
 )
 
+// labRoutes look inside a model.
+type labRoutes struct{ *core }
+
 // attention inspects a prompt: maps of chosen heads, λ, losses, and next tokens. The work and the size of the response
 // are known before anything is computed, and bounded.
-func (s *Server) attention(w http.ResponseWriter, r *http.Request) {
-	reply, err := s.look(w, r)
+func (t *labRoutes) attention(w http.ResponseWriter, r *http.Request) {
+	reply, err := t.look(w, r)
 	if err != nil {
-		s.abandon(w, r, nil, gone(r, err))
+		t.abandon(w, r, nil, gone(r, err))
 		return
 	}
-	s.json(w, http.StatusOK, reply)
+	t.json(w, http.StatusOK, reply)
 }
 
 // attentionReply is lab's with the fields common to all responses.
@@ -29,20 +32,21 @@ type attentionReply struct {
 	*lab.Reply
 }
 
-func (s *Server) look(w http.ResponseWriter, r *http.Request) (any, error) {
-	o, m, err := s.openCall(w, r)
+func (t *labRoutes) look(w http.ResponseWriter, r *http.Request) (any, error) {
+	o, err := t.openCall(w, r)
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.query(o, m)
+	m := o.model
+	q, err := o.query()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.begin(); err != nil {
+	if err := t.calls.begin(); err != nil {
 		return nil, err
 	}
-	defer s.end()
-	ctx, cancel := s.deadline(r)
+	defer t.calls.end()
+	ctx, cancel := t.calls.deadline(r, t.cfg.Limits.Request)
 	defer cancel()
 	leave, err := m.gate.enter(ctx, caller(r), 1, len(q.IDs))
 	if err != nil {
@@ -58,11 +62,11 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // query reads the fields of a request and prices it.
-func (s *Server) query(o *object, m *Model) (*lab.Query, error) {
-	l := s.cfg.Limits
+func (o *form) query() (*lab.Query, error) {
+	m := o.model
 	q := &lab.Query{
 		Size: int(o.whole("size", lab.DefaultSize, 1, 1<<20)),
-		Top:  int(o.whole("topk", 10, 1, int64(l.Tops))),
+		Top:  int(o.whole("topk", 10, 1, int64(o.limits.Tops))),
 	}
 	o.list("layers", &q.Layers)
 	o.list("heads", &q.Heads)
@@ -70,7 +74,7 @@ func (s *Server) query(o *object, m *Model) (*lab.Query, error) {
 	named := o.decode("maps", &q.Maps, `a list of "a1", "a2" and "diff"`)
 	chosen := o.list("next", &q.Next)
 	o.interventions(&q.Interventions)
-	ids, err := s.onePrompt(o, m)
+	ids, err := o.onePrompt()
 	if err != nil {
 		return nil, err
 	}
@@ -87,12 +91,12 @@ func (s *Server) query(o *object, m *Model) (*lab.Query, error) {
 	if err := q.Complete(m.config); err != nil {
 		return nil, err
 	}
-	return q, s.price(q)
+	return q, o.limits.price(q)
 }
 
 // price rejects queries that are too large, with both numbers.
-func (s *Server) price(q *lab.Query) error {
-	l, c := s.cfg.Limits, q.Cost()
+func (l *Limits) price(q *lab.Query) error {
+	c := q.Cost()
 	for _, f := range []struct {
 		what      string
 		has, most int
@@ -107,15 +111,15 @@ func (s *Server) price(q *lab.Query) error {
 }
 
 // onePrompt reads a text, ids or a conversation, and finishes reading fields.
-func (s *Server) onePrompt(o *object, m *Model) ([]int32, error) {
+func (o *form) onePrompt() ([]int32, error) {
 	if _, chat := o.raw("messages"); chat {
-		talk := s.conversation(o, m)
+		talk := o.conversation()
 		if err := o.finish(); err != nil {
 			return nil, err
 		}
-		return m.render(talk)
+		return o.model.render(talk)
 	}
-	list := s.prompts(o, m, "prompt", o.flag("add_special_tokens", true), false)
+	list := o.prompts("prompt", o.flag("add_special_tokens", true), false)
 	if len(list) > 1 {
 		o.refuse("prompt", "is a list of %d, must be one text or one list of token ids", len(list))
 	}

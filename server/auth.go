@@ -72,8 +72,8 @@ func (k *Keys) match(key string) int {
 }
 
 // authorize identifies the caller. The result names the caller's share of the prefix cache and of the queue.
-func (s *Server) authorize(r *http.Request) (who string, err error) {
-	if s.cfg.Keys == nil {
+func (g *guard) authorize(r *http.Request) (who string, err error) {
+	if g.cfg.Keys == nil {
 		return "anyone", nil
 	}
 	key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -84,7 +84,7 @@ func (s *Server) authorize(r *http.Request) (who string, err error) {
 		return "", &apiError{Status: http.StatusUnauthorized, Type: typeAuth, Code: "invalid_api_key",
 			Message: "no API key was given; send the header \"Authorization: Bearer KEY\""}
 	}
-	i := s.cfg.Keys.match(key)
+	i := g.cfg.Keys.match(key)
 	if i < 0 {
 		return "", &apiError{Status: http.StatusUnauthorized, Type: typeAuth, Code: "invalid_api_key", Message: "the API key is not known here"}
 	}

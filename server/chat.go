@@ -13,27 +13,27 @@ import (
 )
 
 // chat answers a conversation, rendered with the model's template.
-func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	c, err := s.parseChat(w, r)
+func (t *textRoutes) chat(w http.ResponseWriter, r *http.Request) {
+	c, err := t.parseChat(w, r)
 	if err != nil {
-		s.fail(w, r, err)
+		t.fail(w, r, err)
 		return
 	}
-	s.run(w, r, c)
+	t.run(w, r, c)
 }
 
-func (s *Server) parseChat(w http.ResponseWriter, r *http.Request) (*call, error) {
-	o, m, err := s.openCall(w, r)
+func (t *textRoutes) parseChat(w http.ResponseWriter, r *http.Request) (*call, error) {
+	o, err := t.openCall(w, r)
 	if err != nil {
 		return nil, err
 	}
 	d := &chatDialect{}
-	c := &call{model: m, id: newID("chatcmpl-"), created: time.Now().Unix(), dialect: d}
-	p := s.sampling(o, m)
+	c := &call{model: o.model, id: newID("chatcmpl-"), created: time.Now().Unix(), dialect: d}
+	p := o.sampling()
 	c.stream, c.usage = o.streaming()
-	c.n = int(o.whole("n", 1, 1, int64(s.cfg.Limits.Choices)))
+	c.n = int(o.whole("n", 1, 1, int64(o.limits.Choices)))
 	c.logprobs = o.flag("logprobs", false)
-	if c.top = int(o.whole("top_logprobs", 0, 0, int64(s.cfg.Limits.Logprobs))); c.top > 0 && !c.logprobs {
+	if c.top = int(o.whole("top_logprobs", 0, 0, int64(o.limits.Logprobs))); c.top > 0 && !c.logprobs {
 		o.refuse("top_logprobs", "needs logprobs")
 	}
 	max, given := o.maxTokens("max_tokens", "max_completion_tokens")
@@ -44,15 +44,15 @@ func (s *Server) parseChat(w http.ResponseWriter, r *http.Request) (*call, error
 	o.only("modalities", "only text is made here", `["text"]`)
 	o.only("functions", "is the old form of tools; use that")
 	o.only("function_call", "is the old form of tool_choice; use that")
-	talk := s.conversation(o, m)
+	talk := o.conversation()
 	d.tools = talk.Tools != nil
-	format := s.format(o, m, &p)
-	cut := int(o.whole("truncate_prompt_tokens", 0, 1, int64(m.Context)))
+	format := o.format(&p)
+	cut := int(o.whole("truncate_prompt_tokens", 0, 1, int64(o.model.Context)))
 	if err := o.finish(); err != nil {
 		return nil, err
 	}
 	talk.long = cut > 0
-	ids, err := m.render(talk)
+	ids, err := o.model.render(talk)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Server) parseChat(w http.ResponseWriter, r *http.Request) (*call, error
 		q.Sampling.Constraint = format()
 		c.reqs = append(c.reqs, q)
 	}
-	return c, s.prepare(r, c, salt)
+	return c, t.prepare(r, c, salt)
 }
 
 // conversation is the content of a chat request, ready to be rendered.
@@ -76,11 +76,12 @@ type conversation struct {
 }
 
 // conversation reads messages, tools and template variables.
-func (s *Server) conversation(o *object, m *Model) (t conversation) {
+func (o *form) conversation() (t conversation) {
+	m := o.model
 	if m.Template == nil {
 		o.refuse("messages", "the model %s has no chat template, so there is no form in which it knows conversations; use /v1/completions, or serve it with --chat-template", m.ID)
 	}
-	list := s.messages(o)
+	list := o.messages()
 	t.Messages = list
 	t.Generate = o.flag("add_generation_prompt", true)
 	t.special = o.flag("add_special_tokens", false)
@@ -93,8 +94,8 @@ func (s *Server) conversation(o *object, m *Model) (t conversation) {
 			o.refuse("continue_final_message", "needs a last message with text")
 		}
 	}
-	s.readTools(o, m, &t)
-	t.Vars = o.templateVars(m)
+	o.readTools(&t)
+	t.Vars = o.templateVars()
 	return t
 }
 
@@ -109,14 +110,14 @@ type message struct {
 
 var roles = []string{"system", "developer", "user", "assistant", "tool"}
 
-func (s *Server) messages(o *object) []message {
+func (o *form) messages() []message {
 	var raw []json.RawMessage
 	if !o.decode("messages", &raw, "a list of messages") || len(raw) == 0 {
 		o.refuse("messages", "is missing or empty, must be a list of messages")
 		return nil
 	}
-	if len(raw) > s.cfg.Limits.Messages {
-		o.refuse("messages", "has %d entries, at most %d are allowed", len(raw), s.cfg.Limits.Messages)
+	if len(raw) > o.limits.Messages {
+		o.refuse("messages", "has %d entries, at most %d are allowed", len(raw), o.limits.Messages)
 		return nil
 	}
 	list := make([]message, 0, len(raw))
@@ -173,7 +174,7 @@ func (o *object) message() message {
 }
 
 // templateVars reads chat_template_kwargs: plain values that the template mentions.
-func (o *object) templateVars(m *Model) map[string]any {
+func (o *form) templateVars() map[string]any {
 	var vars map[string]any
 	if !o.decode("chat_template_kwargs", &vars, "an object") {
 		return nil
@@ -185,7 +186,7 @@ func (o *object) templateVars(m *Model) map[string]any {
 			o.refuse("chat_template_kwargs", "%q is neither a string, a number nor a boolean", excerpt([]byte(k)))
 		}
 		reserved := []string{"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "pad_token"}
-		if len(vars) > 16 || k == "" || slices.Contains(reserved, k) || m.Template == nil || !strings.Contains(m.Template.Source(), k) {
+		if len(vars) > 16 || k == "" || slices.Contains(reserved, k) || o.model.Template == nil || !strings.Contains(o.model.Template.Source(), k) {
 			o.refuse("chat_template_kwargs", "%q is not a variable that the model's template has for this", excerpt([]byte(k)))
 		}
 	}

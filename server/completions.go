@@ -10,31 +10,31 @@ import (
 )
 
 // completions continues prompts: texts or token ids, one or several.
-func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	c, err := s.parseCompletions(w, r)
+func (t *textRoutes) completions(w http.ResponseWriter, r *http.Request) {
+	c, err := t.parseCompletions(w, r)
 	if err != nil {
-		s.fail(w, r, err)
+		t.fail(w, r, err)
 		return
 	}
-	s.run(w, r, c)
+	t.run(w, r, c)
 }
 
-func (s *Server) parseCompletions(w http.ResponseWriter, r *http.Request) (*call, error) {
-	o, m, err := s.openCall(w, r)
+func (t *textRoutes) parseCompletions(w http.ResponseWriter, r *http.Request) (*call, error) {
+	o, err := t.openCall(w, r)
 	if err != nil {
 		return nil, err
 	}
-	c := &call{model: m, id: newID("cmpl-"), created: time.Now().Unix(), dialect: completionDialect{}}
-	p := s.sampling(o, m)
+	c := &call{model: o.model, id: newID("cmpl-"), created: time.Now().Unix(), dialect: completionDialect{}}
+	p := o.sampling()
 	c.stream, c.usage = o.streaming()
-	c.n = int(o.whole("n", 1, 1, int64(s.cfg.Limits.Choices)))
+	c.n = int(o.whole("n", 1, 1, int64(o.limits.Choices)))
 	if best := o.whole("best_of", int64(c.n), 1, 1<<30); int(best) != c.n {
 		o.refuse("best_of", "is %d, must equal n: choosing among more answers than are returned is not done here", best)
 	}
 	o.only("suffix", "filling in between two texts is not done here", `""`)
 	p.Echo = o.flag("echo", false)
 	if _, ok := o.raw("logprobs"); ok {
-		c.logprobs, c.top = true, int(o.whole("logprobs", 0, 0, int64(s.cfg.Limits.Logprobs)))
+		c.logprobs, c.top = true, int(o.whole("logprobs", 0, 0, int64(o.limits.Logprobs)))
 	}
 	max, given := o.maxTokens("max_tokens")
 	if p.MaxTokens = max; given && max == 0 {
@@ -44,9 +44,9 @@ func (s *Server) parseCompletions(w http.ResponseWriter, r *http.Request) (*call
 	}
 	salt := o.salt()
 	special := o.flag("add_special_tokens", true)
-	cut := int(o.whole("truncate_prompt_tokens", 0, 1, int64(m.Context)))
-	prompts := s.prompts(o, m, "prompt", special, cut > 0)
-	format := s.format(o, m, &p)
+	cut := int(o.whole("truncate_prompt_tokens", 0, 1, int64(o.model.Context)))
+	prompts := o.prompts("prompt", special, cut > 0)
+	format := o.format(&p)
 	if err := o.finish(); err != nil {
 		return nil, err
 	}
@@ -60,29 +60,12 @@ func (s *Server) parseCompletions(w http.ResponseWriter, r *http.Request) (*call
 			c.reqs = append(c.reqs, q)
 		}
 	}
-	return c, s.prepare(r, c, salt)
-}
-
-// open reads a body and finds its model.
-func (s *Server) open(w http.ResponseWriter, r *http.Request) (*object, *Model, error) {
-	if err := s.unavailable(); err != nil {
-		return nil, nil, err
-	}
-	o, err := s.body(w, r)
-	if err != nil {
-		return nil, nil, err
-	}
-	name := o.text("model")
-	if o.err != nil {
-		return nil, nil, o.err
-	}
-	m, err := s.find(name)
-	return o, m, err
+	return c, t.prepare(r, c, salt)
 }
 
 // prompts reads a field of texts: a string, a list of strings, a list of ids or a list of lists of ids. If it will be
 // truncated a text may be longer than the context.
-func (s *Server) prompts(o *object, m *Model, name string, special, cut bool) (out [][]int32) {
+func (o *form) prompts(name string, special, cut bool) (out [][]int32) {
 	const want = "must be a string, a list of strings, a list of token ids or a list of those"
 	raw, ok := o.raw(name)
 	if !ok {
@@ -94,23 +77,23 @@ func (s *Server) prompts(o *object, m *Model, name string, special, cut bool) (o
 		ids, list := parseIDs(item)
 		switch {
 		case list:
-			if err := m.checkIDs(name, ids); err != nil {
+			if err := o.model.checkIDs(name, ids); err != nil {
 				o.fail(err)
 			}
 		case string(bytes.TrimSpace(item)) != "null" && json.Unmarshal(item, &text) == nil:
-			if err := m.fits(name, text); err != nil && !cut {
+			if err := o.model.fits(name, text); err != nil && !cut {
 				o.fail(err)
 				return nil
 			}
-			ids = m.encode(text, special)
+			ids = o.model.encode(text, special)
 		default:
 			o.refuse(name, "is %s, "+want, excerpt(raw))
 		}
 		if len(ids) == 0 {
 			o.refuse(name, "has no tokens, must have at least one")
 		}
-		if out = append(out, ids); len(out) > s.cfg.Limits.Prompts {
-			o.refuse(name, "is a list of more than %d, the most that one request may have", s.cfg.Limits.Prompts)
+		if out = append(out, ids); len(out) > o.limits.Prompts {
+			o.refuse(name, "is a list of more than %d, the most that one request may have", o.limits.Prompts)
 		}
 		if o.err != nil {
 			return nil

@@ -154,7 +154,7 @@ func TestDrainRefusesNewCalls(t *testing.T) {
 	d.running(1)
 	over := make(chan struct{})
 	go func() { d.ends(20 * time.Second); close(over) }()
-	for state(d.state.Load()) != draining {
+	for state(d.calls.state.Load()) != draining {
 		time.Sleep(time.Millisecond)
 	}
 	for path, want := range map[string]int{"/readyz": 503, "/health": 503, "/livez": 200} {

@@ -14,22 +14,26 @@ import (
 // embeddingsNote is part of every response: what the numbers are and are not.
 const embeddingsNote = "mean of the last hidden states of a causal language model, L2-normalised; not trained for retrieval"
 
+// embeddingRoutes compute vectors of texts.
+type embeddingRoutes struct{ *core }
+
 // embeddings computes one vector per input.
-func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
-	reply, err := s.embed(w, r)
+func (t *embeddingRoutes) embeddings(w http.ResponseWriter, r *http.Request) {
+	reply, err := t.embed(w, r)
 	if err != nil {
-		s.abandon(w, r, nil, gone(r, err))
+		t.abandon(w, r, nil, gone(r, err))
 		return
 	}
-	s.json(w, http.StatusOK, reply)
+	t.json(w, http.StatusOK, reply)
 }
 
-func (s *Server) embed(w http.ResponseWriter, r *http.Request) (any, error) {
-	o, m, err := s.openCall(w, r)
+func (t *embeddingRoutes) embed(w http.ResponseWriter, r *http.Request) (any, error) {
+	o, err := t.openCall(w, r)
 	if err != nil {
 		return nil, err
 	}
-	inputs := s.prompts(o, m, "input", true, false)
+	m := o.model
+	inputs := o.prompts("input", true, false)
 	o.ignore("user")
 	format := o.text("encoding_format")
 	if format != "" && format != "float" && format != "base64" {
@@ -48,11 +52,11 @@ func (s *Server) embed(w http.ResponseWriter, r *http.Request) (any, error) {
 			return nil, &infer.ContextError{Prompt: len(ids), Limit: m.Context, Of: "context"}
 		}
 	}
-	if err := s.begin(); err != nil {
+	if err := t.calls.begin(); err != nil {
 		return nil, err
 	}
-	defer s.end()
-	ctx, cancel := s.deadline(r)
+	defer t.calls.end()
+	ctx, cancel := t.calls.deadline(r, t.cfg.Limits.Request)
 	defer cancel()
 	leave, err := m.gate.enter(ctx, caller(r), 1, total)
 	if err != nil {

@@ -100,22 +100,22 @@ func public(err error, id string) *apiError {
 }
 
 // fail answers with an error.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (c *core) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := public(err, requestID(r))
 	if e.Status == http.StatusInternalServerError {
-		s.cfg.Log.Error("request failed", "id", requestID(r), "err", err)
+		c.cfg.Log.Error("request failed", "id", requestID(r), "err", err)
 	}
 	if e.Status == http.StatusTooManyRequests {
-		s.metrics.rejected.WithLabelValues("queue_full").Inc()
+		c.metrics.rejected.WithLabelValues("queue_full").Inc()
 	}
 	if e.Retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int((e.Retry+time.Second-1)/time.Second)))
 	}
-	s.json(w, e.Status, e.body())
+	c.json(w, e.Status, e.body())
 }
 
 // json writes an answer.
-func (s *Server) json(w http.ResponseWriter, status int, v any) {
+func (c *core) json(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil { // every value here is made by this package
 		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer is no JSON","type":"server_error","param":null,"code":null}}`)
@@ -125,4 +125,23 @@ func (s *Server) json(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // the client may be gone
 	_ = http.NewResponseController(w).Flush()
+}
+
+// abandon reports a failed call to the client, as far as that is still possible.
+func (c *core) abandon(w http.ResponseWriter, r *http.Request, out *events, err error) {
+	e := public(err, requestID(r))
+	switch {
+	case e.Status == statusGone:
+		c.metrics.cancelled.Inc()
+		if rec, ok := w.(*recorder); ok && rec.status == 0 {
+			rec.status = statusGone
+		}
+	case out != nil && out.begun():
+		if e.Status == http.StatusInternalServerError {
+			c.cfg.Log.Error("request failed", "id", requestID(r), "err", err)
+		}
+		_ = out.send(e.body()) // the stream ends either way
+	default:
+		c.fail(w, r, e)
+	}
 }

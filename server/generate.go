@@ -10,6 +10,9 @@ import (
 	"antiphase/infer"
 )
 
+// textRoutes are those that generate text.
+type textRoutes struct{ *core }
+
 // call is a validated request for text.
 type call struct {
 	model    *Model
@@ -38,26 +41,8 @@ type dialect interface {
 	whole(c *call, list []*choice, u usage) any
 }
 
-// openCall is open for routes that compute. It rejects before the body is read if every model would: under overload
-// most of the work would otherwise be reading bodies that are then discarded.
-func (s *Server) openCall(w http.ResponseWriter, r *http.Request) (*object, *Model, error) {
-	err := s.unavailable()
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, m := range s.list() {
-		if err = m.gate.closed(caller(r)); err == nil {
-			break
-		}
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return s.open(w, r)
-}
-
 // prepare completes the requests of a call: the caller's share of the prefix cache, lengths, log-probabilities.
-func (s *Server) prepare(r *http.Request, c *call, salt string) error {
+func (t *textRoutes) prepare(r *http.Request, c *call, salt string) error {
 	tokens := 0
 	for i := range c.reqs {
 		q := &c.reqs[i]
@@ -69,8 +54,8 @@ func (s *Server) prepare(r *http.Request, c *call, salt string) error {
 			return &infer.ContextError{Prompt: len(q.IDs), Limit: c.model.Context, Of: "context"}
 		case room == 0:
 			p.ScoreOnly = true
-		case p.MaxTokens == 0 && !p.ScoreOnly && s.cfg.Limits.MaxTokens > 0:
-			p.MaxTokens = min(room, s.cfg.Limits.MaxTokens)
+		case p.MaxTokens == 0 && !p.ScoreOnly && t.cfg.Limits.MaxTokens > 0:
+			p.MaxTokens = min(room, t.cfg.Limits.MaxTokens)
 		}
 		if c.logprobs {
 			p.Logprobs = max(1, c.top)
@@ -86,43 +71,31 @@ func (s *Server) prepare(r *http.Request, c *call, salt string) error {
 			tokens += room
 		}
 	}
-	if most := s.requestTokens(c.model); tokens > most {
+	if most := t.cfg.Limits.requestTokens(c.model); tokens > most {
 		return invalid("max_tokens", "%d answers may have %d tokens in all, the most of one request is %d; ask for shorter or fewer ones", len(c.reqs), tokens, most)
 	}
 	return nil
 }
 
-// deadline bounds a request by the server's limits, the client's connection and the end of a drain.
-func (s *Server) deadline(r *http.Request) (context.Context, func()) {
-	timed, end := context.WithTimeoutCause(r.Context(), s.cfg.Limits.Request, errDeadline)
-	ctx, cancel := context.WithCancelCause(timed)
-	stop := context.AfterFunc(s.base, func() { cancel(context.Cause(s.base)) })
-	return ctx, func() {
-		stop()
-		cancel(nil)
-		end()
-	}
-}
-
 // run answers a call.
-func (s *Server) run(w http.ResponseWriter, r *http.Request, c *call) {
-	if err := s.begin(); err != nil {
-		s.fail(w, r, err)
+func (t *textRoutes) run(w http.ResponseWriter, r *http.Request, c *call) {
+	if err := t.calls.begin(); err != nil {
+		t.fail(w, r, err)
 		return
 	}
-	defer s.end()
-	ctx, cancel := s.deadline(r)
+	defer t.calls.end()
+	ctx, cancel := t.calls.deadline(r, t.cfg.Limits.Request)
 	defer cancel()
 	var out *events
 	if c.stream {
-		out = newEvents(w, &s.cfg.Limits)
+		out = newEvents(w, &t.cfg.Limits)
 		defer out.close()
 	}
-	list, err := s.compute(ctx, r, c, out)
+	list, err := t.compute(ctx, r, c, out)
 	if err == nil {
 		u := count(list, c.reqs, c.n)
 		if out == nil {
-			s.json(w, http.StatusOK, c.dialect.whole(c, list, u))
+			t.json(w, http.StatusOK, c.dialect.whole(c, list, u))
 			return
 		}
 		if c.usage {
@@ -136,34 +109,15 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, c *call) {
 		}
 	}
 	if err != nil {
-		s.abandon(w, r, out, err)
-	}
-}
-
-// abandon reports a failed call to the client, as far as that is still possible.
-func (s *Server) abandon(w http.ResponseWriter, r *http.Request, out *events, err error) {
-	e := public(err, requestID(r))
-	switch {
-	case e.Status == statusGone:
-		s.metrics.cancelled.Inc()
-		if rec, ok := w.(*recorder); ok && rec.status == 0 {
-			rec.status = statusGone
-		}
-	case out != nil && out.begun():
-		if e.Status == http.StatusInternalServerError {
-			s.cfg.Log.Error("request failed", "id", requestID(r), "err", err)
-		}
-		_ = out.send(e.body()) // the stream ends either way
-	default:
-		s.fail(w, r, e)
+		t.abandon(w, r, out, err)
 	}
 }
 
 // compute waits for admission and generates, writing to out if it is not nil.
-func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *events) (_ []*choice, err error) {
+func (t *textRoutes) compute(ctx context.Context, r *http.Request, c *call, out *events) (_ []*choice, err error) {
 	defer func() { // a step that panics must still be reported to its client
 		if p := recover(); p != nil {
-			s.cfg.Log.Error("panic", "id", requestID(r), "panic", p, "stack", string(debug.Stack()))
+			t.cfg.Log.Error("panic", "id", requestID(r), "panic", p, "stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
@@ -173,7 +127,7 @@ func (s *Server) compute(ctx context.Context, r *http.Request, c *call, out *eve
 		list[i] = &choice{index: i, logprobs: c.logprobs, keep: !c.stream}
 		tokens += len(c.reqs[i].IDs)
 	}
-	watch := s.metrics.watch(c.model, tokens)
+	watch := t.metrics.watch(c.model, tokens)
 	leave, err := c.model.gate.enter(ctx, caller(r), len(c.reqs), tokens)
 	if err != nil {
 		return nil, gone(r, err)

@@ -30,7 +30,7 @@ func TestEveryRouteNeedsAKey(t *testing.T) {
 	defer root.Close()
 	r := newRig(t, setup{Config: Config{Keys: keys(t, "sk-right-one", "sk-other-one"), Page: page, Runs: root}})
 	walked := 0
-	for _, route := range r.routes {
+	for _, route := range r.router.routes {
 		path := strings.NewReplacer("{$}", "", "{id...}", "tiny").Replace(route.path)
 		open := false
 		for _, p := range public {

@@ -5,20 +5,23 @@ import (
 	"runtime"
 )
 
+// statusRoutes tell how the server is.
+type statusRoutes struct{ *core }
+
 // health reports whether requests should be sent here.
-func (s *Server) health(w http.ResponseWriter, r *http.Request) {
-	if err := s.unavailable(); err != nil {
-		s.fail(w, r, err)
+func (t *statusRoutes) health(w http.ResponseWriter, r *http.Request) {
+	if err := t.calls.unavailable(); err != nil {
+		t.fail(w, r, err)
 		return
 	}
-	s.json(w, http.StatusOK, map[string]string{"status": "ok"})
+	t.json(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
 // live reports that the process responds, whatever it is doing.
-func (s *Server) live(w http.ResponseWriter, _ *http.Request) {
-	s.json(w, http.StatusOK, map[string]string{"status": "ok"})
+func (t *statusRoutes) live(w http.ResponseWriter, _ *http.Request) {
+	t.json(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
-	s.json(w, http.StatusOK, map[string]string{"version": s.cfg.Version, "commit": s.cfg.Commit, "go": runtime.Version()})
+func (t *statusRoutes) version(w http.ResponseWriter, _ *http.Request) {
+	t.json(w, http.StatusOK, map[string]string{"version": t.cfg.Version, "commit": t.cfg.Commit, "go": runtime.Version()})
 }

@@ -90,3 +90,19 @@ func fill[T int | int64 | time.Duration](name string, v *T, def T) error {
 	}
 	return nil
 }
+
+// queueTokens is the maximum number of prompt tokens that wait for a model.
+func (l *Limits) queueTokens(m *Model) int {
+	if l.QueueTokens > 0 {
+		return l.QueueTokens
+	}
+	return 4 * m.Context * m.Slots
+}
+
+// requestTokens is the maximum number of tokens of one request to a model.
+func (l *Limits) requestTokens(m *Model) int {
+	if l.RequestTokens > 0 {
+		return l.RequestTokens
+	}
+	return max(m.Context, min(64*m.Context, 1<<18))
+}

@@ -28,7 +28,7 @@ type metrics struct {
 
 const namespace = "antiphase"
 
-func newMetrics(s *Server) *metrics {
+func newMetrics(models *registry) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
@@ -50,7 +50,7 @@ func newMetrics(s *Server) *metrics {
 	}
 	r := prometheus.NewRegistry()
 	r.MustRegister(m.requests, m.rejected, m.success, m.cancelled, m.prompt, m.generated, m.queue, m.first, m.between, m.perToken, m.whole,
-		load{s}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		load{models}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.handler = promhttp.HandlerFor(r, promhttp.HandlerOpts{})
 	return m
 }
@@ -62,7 +62,7 @@ func (m *metrics) request(route string, status int) {
 }
 
 // load reads the engines' state on demand.
-type load struct{ s *Server }
+type load struct{ models *registry }
 
 var (
 	descRunning = prometheus.NewDesc(namespace+"_num_requests_running", "Sequences in the batch.", []string{"model_name"}, nil)
@@ -81,7 +81,7 @@ func (load) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (l load) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range l.s.list() {
+	for _, m := range l.models.list() {
 		st := m.Engine.Stats()
 		waiting, _ := m.gate.load()
 		used := float64(st.Pages-st.FreePages) / float64(max(1, st.Pages))

@@ -1,40 +1,41 @@
 package server
 
-import (
-	"net/http"
-)
+import "net/http"
+
+// modelRoutes describe the models.
+type modelRoutes struct{ *core }
 
 // card describes a model to clients, in OpenAI's fields and those that other clients use.
-func (s *Server) card(m *Model) map[string]any {
+func (t *modelRoutes) card(m *Model) map[string]any {
 	return map[string]any{
 		"id": m.ID, "object": "model", "created": m.Created.Unix(), "owned_by": "antiphase", "max_model_len": m.Context,
 		"meta": map[string]any{"n_vocab": m.Tokenizer.Vocab(), "n_ctx_train": m.Context, "n_params": m.Params, "arch": m.Arch, "chat": m.Template != nil,
-			"n_layer": m.config.Layers, "n_head": m.config.Heads, "n_maps": m.softmaxes(), "attention_cells": s.cfg.Limits.Cells, "attention_entries": s.cfg.Limits.Entries},
+			"n_layer": m.config.Layers, "n_head": m.config.Heads, "n_maps": m.softmaxes(), "attention_cells": t.cfg.Limits.Cells, "attention_entries": t.cfg.Limits.Entries},
 	}
 }
 
-func (s *Server) listModels(w http.ResponseWriter, r *http.Request) {
-	if err := s.unavailable(); err != nil {
-		s.fail(w, r, err)
+func (t *modelRoutes) listModels(w http.ResponseWriter, r *http.Request) {
+	if err := t.calls.unavailable(); err != nil {
+		t.fail(w, r, err)
 		return
 	}
 	list := []any{}
-	for _, m := range s.list() {
-		list = append(list, s.card(m))
+	for _, m := range t.models.list() {
+		list = append(list, t.card(m))
 	}
-	s.json(w, http.StatusOK, map[string]any{"object": "list", "data": list})
+	t.json(w, http.StatusOK, map[string]any{"object": "list", "data": list})
 }
 
-func (s *Server) getModel(w http.ResponseWriter, r *http.Request) {
-	if err := s.unavailable(); err != nil {
-		s.fail(w, r, err)
+func (t *modelRoutes) getModel(w http.ResponseWriter, r *http.Request) {
+	if err := t.calls.unavailable(); err != nil {
+		t.fail(w, r, err)
 		return
 	}
 	id := r.PathValue("id")
-	m, err := s.find(id)
+	m, err := t.models.find(id)
 	if id == "" || err != nil {
-		s.fail(w, r, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Param: "model", Code: "model_not_found", Message: "there is no such model; GET /v1/models lists them"})
+		t.fail(w, r, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Param: "model", Code: "model_not_found", Message: "there is no such model; GET /v1/models lists them"})
 		return
 	}
-	s.json(w, http.StatusOK, s.card(m))
+	t.json(w, http.StatusOK, t.card(m))
 }

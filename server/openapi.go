@@ -6,9 +6,9 @@ import (
 )
 
 // openapi describes the table of routes. Request fields are in docs/serving.md; each body here is an object.
-func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) {
+func (t *router) openapi(w http.ResponseWriter, _ *http.Request) {
 	paths := map[string]map[string]any{}
-	for _, r := range s.routes {
+	for _, r := range t.routes {
 		path := strings.TrimSuffix(strings.Replace(r.path, "...", "", 1), "{$}")
 		op := map[string]any{"summary": r.about, "responses": map[string]any{
 			"200":     map[string]any{"description": "the answer"},
@@ -33,8 +33,8 @@ func (s *Server) openapi(w http.ResponseWriter, _ *http.Request) {
 		paths[path][strings.ToLower(r.method)] = op
 	}
 	text := map[string]any{"type": []string{"string", "null"}}
-	s.json(w, http.StatusOK, map[string]any{
-		"openapi": "3.1.0", "info": map[string]any{"title": "antiphase", "version": s.cfg.Version}, "paths": paths,
+	t.json(w, http.StatusOK, map[string]any{
+		"openapi": "3.1.0", "info": map[string]any{"title": "antiphase", "version": t.cfg.Version}, "paths": paths,
 		"security": []any{map[string]any{"key": []string{}}},
 		"components": map[string]any{
 			"securitySchemes": map[string]any{"key": map[string]any{"type": "http", "scheme": "bearer"}},

@@ -10,11 +10,8 @@ import (
 // TestRest: memory is given back once after the last call, when none has come for a while; not between calls, and not beside one.
 func TestRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New(Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.state.Store(int32(serving))
+		s := newCalls()
+		s.open()
 		var given atomic.Int64
 		s.rest.release = func() { given.Add(1) }
 		call := func(length time.Duration) {

@@ -18,70 +18,83 @@ type route struct {
 
 func (r route) pattern() string { return r.method + " " + r.path }
 
+// router is the table of routes, and answers for what is not in it.
+type router struct {
+	*core
+	routes []route
+}
+
+func newRouter(c *core) *router {
+	t := &router{core: c}
+	t.routes = t.table()
+	return t
+}
+
 // table lists all routes. A route is protected unless it says otherwise.
-func (s *Server) table() []route {
+func (t *router) table() []route {
+	text, token, look, embedding := &textRoutes{t.core}, &tokenRoutes{t.core}, &labRoutes{t.core}, &embeddingRoutes{t.core}
+	models, status, runs := &modelRoutes{t.core}, &statusRoutes{t.core}, &runRoutes{t.core}
 	list := []route{
-		{method: "GET", path: "/v1/models", about: "list the models", handle: s.listModels},
-		{method: "GET", path: "/v1/models/{id...}", about: "describe one model", handle: s.getModel},
-		{method: "POST", path: "/v1/chat/completions", about: "answer a conversation", handle: s.chat},
-		{method: "POST", path: "/v1/completions", about: "continue prompts, or score them with echo and logprobs", handle: s.completions},
-		{method: "POST", path: "/v1/embeddings", about: "mean-pooled last hidden states", handle: s.embeddings},
-		{method: "POST", path: "/v1/attention", about: "attention maps, λ, losses and next tokens of a prompt", handle: s.attention, fields: attentionFields},
-		{method: "POST", path: "/tokenize", about: "text or messages to token ids", handle: s.tokenize},
-		{method: "POST", path: "/detokenize", about: "token ids to text", handle: s.detokenize},
-		{method: "GET", path: "/tokenizer_info", about: "special tokens and chat template", handle: s.tokenizerInfo},
-		{method: "GET", path: "/health", public: true, about: "200 when serving, 503 while loading or draining", handle: s.health},
-		{method: "GET", path: "/v1/health", public: true, about: "the same", handle: s.health},
-		{method: "GET", path: "/livez", public: true, about: "200 while the process lives", handle: s.live},
-		{method: "GET", path: "/readyz", public: true, about: "200 when requests should be sent here", handle: s.health},
-		{method: "GET", path: "/metrics", about: "Prometheus metrics", handle: s.metrics.serve},
-		{method: "GET", path: "/version", about: "version and commit", handle: s.version},
-		{method: "GET", path: "/openapi.json", about: "this API, for programs", handle: s.openapi},
-		{method: "GET", path: "/{$}", public: true, about: "the page", handle: s.index},
+		{method: "GET", path: "/v1/models", about: "list the models", handle: models.listModels},
+		{method: "GET", path: "/v1/models/{id...}", about: "describe one model", handle: models.getModel},
+		{method: "POST", path: "/v1/chat/completions", about: "answer a conversation", handle: text.chat},
+		{method: "POST", path: "/v1/completions", about: "continue prompts, or score them with echo and logprobs", handle: text.completions},
+		{method: "POST", path: "/v1/embeddings", about: "mean-pooled last hidden states", handle: embedding.embeddings},
+		{method: "POST", path: "/v1/attention", about: "attention maps, λ, losses and next tokens of a prompt", handle: look.attention, fields: attentionFields},
+		{method: "POST", path: "/tokenize", about: "text or messages to token ids", handle: token.tokenize},
+		{method: "POST", path: "/detokenize", about: "token ids to text", handle: token.detokenize},
+		{method: "GET", path: "/tokenizer_info", about: "special tokens and chat template", handle: token.info},
+		{method: "GET", path: "/health", public: true, about: "200 when serving, 503 while loading or draining", handle: status.health},
+		{method: "GET", path: "/v1/health", public: true, about: "the same", handle: status.health},
+		{method: "GET", path: "/livez", public: true, about: "200 while the process lives", handle: status.live},
+		{method: "GET", path: "/readyz", public: true, about: "200 when requests should be sent here", handle: status.health},
+		{method: "GET", path: "/metrics", about: "Prometheus metrics", handle: t.metrics.serve},
+		{method: "GET", path: "/version", about: "version and commit", handle: status.version},
+		{method: "GET", path: "/openapi.json", about: "this API, for programs", handle: t.openapi},
+		{method: "GET", path: "/{$}", public: true, about: "the page", handle: t.index},
 	}
-	if s.cfg.Runs != nil {
-		list = append(list, route{method: "GET", path: "/v1/runs", about: "list the runs of the folder", handle: s.listRuns},
-			route{method: "GET", path: "/v1/runs/{id...}", about: "rows that a run has written beyond a cursor", handle: s.getRun})
+	if t.cfg.Runs != nil {
+		list = append(list, route{method: "GET", path: "/v1/runs", about: "list the runs of the folder", handle: runs.listRuns},
+			route{method: "GET", path: "/v1/runs/{id...}", about: "rows that a run has written beyond a cursor", handle: runs.getRun})
 	}
-	if s.cfg.Page != nil {
-		list = append(list, route{method: "GET", path: "/ui/", public: true, about: "the page's files", handle: s.cfg.Page.ServeHTTP})
+	if t.cfg.Page != nil {
+		list = append(list, route{method: "GET", path: "/ui/", public: true, about: "the page's files", handle: t.cfg.Page.ServeHTTP})
 	}
 	return list
 }
 
-// build makes the handler of the table. There is no default mux: what others register there, such as profiles, must not
-// be exposed.
-func (s *Server) build() http.Handler {
+// mux is the handler of the table. There is no default mux: what others register there, such as profiles, must not be
+// exposed.
+func (t *router) mux() *http.ServeMux {
 	mux := http.NewServeMux()
-	s.routes = s.table()
-	for _, r := range s.routes {
+	for _, r := range t.routes {
 		mux.HandleFunc(r.pattern(), r.handle)
 	}
-	mux.HandleFunc("/", s.unknown)
-	return s.guard(mux)
+	mux.HandleFunc("/", t.unknown)
+	return mux
 }
 
 // public reports whether a pattern needs no key. Patterns outside the table need one.
-func (s *Server) public(pattern string) bool {
-	i := slices.IndexFunc(s.routes, func(r route) bool { return r.pattern() == pattern })
-	return i >= 0 && s.routes[i].public
+func (t *router) public(pattern string) bool {
+	i := slices.IndexFunc(t.routes, func(r route) bool { return r.pattern() == pattern })
+	return i >= 0 && t.routes[i].public
 }
 
 // unknown responds for paths that are not in the table, and for methods that a path does not have.
-func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
+func (t *router) unknown(w http.ResponseWriter, r *http.Request) {
 	var allow []string
-	for _, t := range s.routes {
-		if matches(t.path, r.URL.Path) && t.method != r.Method {
-			allow = append(allow, t.method)
+	for _, known := range t.routes {
+		if matches(known.path, r.URL.Path) && known.method != r.Method {
+			allow = append(allow, known.method)
 		}
 	}
 	if len(allow) > 0 {
 		w.Header().Set("Allow", strings.Join(allow, ", "))
-		s.fail(w, r, &apiError{Status: http.StatusMethodNotAllowed, Type: typeInvalid,
+		t.fail(w, r, &apiError{Status: http.StatusMethodNotAllowed, Type: typeInvalid,
 			Message: fmt.Sprintf("the method is not allowed here; use %s", strings.Join(allow, " or "))})
 		return
 	}
-	s.fail(w, r, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Code: "unknown_url", Message: "there is no such route; GET /openapi.json lists them"})
+	t.fail(w, r, &apiError{Status: http.StatusNotFound, Type: typeInvalid, Code: "unknown_url", Message: "there is no such route; GET /openapi.json lists them"})
 }
 
 // matches reports whether a pattern of the table matches a path.
@@ -93,14 +106,14 @@ func matches(pattern, path string) bool {
 }
 
 // index is the page, or a list of routes if there is none.
-func (s *Server) index(w http.ResponseWriter, r *http.Request) {
-	if s.cfg.Page != nil {
-		s.cfg.Page.ServeHTTP(w, r)
+func (t *router) index(w http.ResponseWriter, r *http.Request) {
+	if t.cfg.Page != nil {
+		t.cfg.Page.ServeHTTP(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprintf(w, "antiphase %s\n\n", s.cfg.Version)
-	for _, t := range s.routes {
-		fmt.Fprintf(w, "%-4s %-24s %s\n", t.method, t.path, t.about)
+	fmt.Fprintf(w, "antiphase %s\n\n", t.cfg.Version)
+	for _, known := range t.routes {
+		fmt.Fprintf(w, "%-4s %-24s %s\n", known.method, known.path, known.about)
 	}
 }

@@ -37,16 +37,19 @@ const (
 	samplesFile = "samples.jsonl"
 )
 
+// runRoutes show the runs of a folder.
+type runRoutes struct{ *core }
+
 // listRuns lists the runs below the folder: those that have a metrics.jsonl. more says that there may be others.
-func (s *Server) listRuns(w http.ResponseWriter, _ *http.Request) {
-	l := runList{root: s.cfg.Runs}
+func (t *runRoutes) listRuns(w http.ResponseWriter, _ *http.Request) {
+	l := runList{root: t.cfg.Runs}
 	l.find(runDepth)
 	slices.Sort(l.names)
 	list := []any{}
 	for _, name := range l.names {
 		list = append(list, map[string]string{"id": name, "object": "run"})
 	}
-	s.json(w, http.StatusOK, map[string]any{"object": "list", "data": list, "more": l.more})
+	t.json(w, http.StatusOK, map[string]any{"object": "list", "data": list, "more": l.more})
 }
 
 // runList is a walk over a folder of runs. The folder may be any, so the number of entries looked at is bounded.
@@ -99,25 +102,25 @@ func (l *runList) look(dir string) (folders []string) {
 }
 
 // getRun returns the rows of a run after a cursor, which is 0 at first and then comes from the previous response.
-func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
+func (t *runRoutes) getRun(w http.ResponseWriter, r *http.Request) {
 	id, q := r.PathValue("id"), r.URL.Query().Get("cursor")
 	cursor := int64(0)
 	if q != "" {
 		var err error
 		if cursor, err = strconv.ParseInt(q, 10, 64); err != nil || cursor < 0 {
-			s.fail(w, r, invalid("cursor", "is %s, must be what an earlier answer said", excerpt([]byte(q))))
+			t.fail(w, r, invalid("cursor", "is %s, must be what an earlier answer said", excerpt([]byte(q))))
 			return
 		}
 	}
-	f, err := s.openRun(id)
+	f, err := t.openRun(id)
 	if err != nil {
-		s.fail(w, r, err)
+		t.fail(w, r, err)
 		return
 	}
 	defer f.Close()
 	rows, next, reset, err := record.Tail(f, cursor, maxRunBytes)
 	if err != nil {
-		s.fail(w, r, err)
+		t.fail(w, r, err)
 		return
 	}
 	out := []any{}
@@ -127,9 +130,9 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) {
 	if reset {
 		cursor = 0
 	}
-	s.json(w, http.StatusOK, map[string]any{
+	t.json(w, http.StatusOK, map[string]any{
 		"object": "run", "id": id, "cursor": next, "reset": reset, "more": next-cursor >= maxRunBytes,
-		"rows": out, "samples": s.samples(id),
+		"rows": out, "samples": t.samples(id),
 	})
 }
 
@@ -141,9 +144,9 @@ type runSample struct {
 }
 
 // samples are the last that a run has written, newest first; none if it writes none.
-func (s *Server) samples(id string) []runSample {
+func (t *runRoutes) samples(id string) []runSample {
 	out := []runSample{}
-	f, err := s.openIn(id, samplesFile)
+	f, err := t.openIn(id, samplesFile)
 	if err != nil {
 		return out
 	}
@@ -169,10 +172,10 @@ func (s *Server) samples(id string) []runSample {
 }
 
 // openRun opens a run's metrics.
-func (s *Server) openRun(id string) (*os.File, error) { return s.openIn(id, metricsFile) }
+func (t *runRoutes) openRun(id string) (*os.File, error) { return t.openIn(id, metricsFile) }
 
 // openIn opens a file of a run. The name is checked, and the root prevents links from leading outside.
-func (s *Server) openIn(id, file string) (*os.File, error) {
+func (t *runRoutes) openIn(id, file string) (*os.File, error) {
 	missing := &apiError{
 		Status:  http.StatusNotFound,
 		Type:    typeInvalid,
@@ -184,11 +187,11 @@ func (s *Server) openIn(id, file string) (*os.File, error) {
 		return nil, missing
 	}
 	name := path.Join(id, file)
-	info, err := s.cfg.Runs.Lstat(name)
+	info, err := t.cfg.Runs.Lstat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return nil, missing
 	}
-	f, err := s.cfg.Runs.Open(name)
+	f, err := t.cfg.Runs.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, missing
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // sampling reads the fields that chat and completions share.
-func (s *Server) sampling(o *object, m *Model) infer.Sampling {
-	p, l := m.Defaults, &s.cfg.Limits
+func (o *form) sampling() infer.Sampling {
+	p, l, m := o.model.Defaults, o.limits, o.model
 	p.Temperature = o.number("temperature", p.Temperature, 0, 100)
 	p.TopP = o.number("top_p", p.TopP, 0, 1)
 	p.MinP = o.number("min_p", p.MinP, 0, 1)
@@ -24,7 +24,7 @@ func (s *Server) sampling(o *object, m *Model) infer.Sampling {
 	p.IgnoreEOS = o.flag("ignore_eos", false)
 	p.MinTokens = int(o.whole("min_tokens", 0, 0, math.MaxInt32))
 	p.Seed = uint64(o.whole("seed", int64(rand.Uint64()>>1), math.MinInt64, math.MaxInt64))
-	p.Stop = o.stops(l)
+	p.Stop = o.stops()
 	if ids, given := o.ids("stop_token_ids", "a list of token ids"); given {
 		p.StopIDs = ids
 	}
@@ -36,14 +36,15 @@ func (s *Server) sampling(o *object, m *Model) infer.Sampling {
 			o.refuse("stop_token_ids", "entry %d is %d, outside the vocabulary of %d", i, id, m.Tokenizer.Vocab())
 		}
 	}
-	p.Bias = o.biases(l, m)
+	p.Bias = o.biases()
 	o.only("skip_special_tokens", "special tokens are never part of the text here; leave it true", "true")
 	o.ignore("user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key")
 	return p
 }
 
 // stops reads one stop string or a list.
-func (o *object) stops(l *Limits) []string {
+func (o *form) stops() []string {
+	l := o.limits
 	raw, ok := o.raw("stop")
 	if !ok {
 		return nil
@@ -67,7 +68,8 @@ func (o *object) stops(l *Limits) []string {
 }
 
 // biases reads logit_bias, an object from token ids to numbers.
-func (o *object) biases(l *Limits, m *Model) []infer.TokenBias {
+func (o *form) biases() []infer.TokenBias {
+	l, m := o.limits, o.model
 	var table map[string]*float64
 	if !o.decode("logit_bias", &table, "an object from token ids to numbers") {
 		return nil

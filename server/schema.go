@@ -13,7 +13,7 @@ import (
 )
 
 // format reads response_format. The result makes a new constraint for every choice, nil for plain text.
-func (s *Server) format(o *object, m *Model, p *infer.Sampling) func() infer.Constraint {
+func (o *form) format(p *infer.Sampling) func() infer.Constraint {
 	none := func() infer.Constraint { return nil }
 	raw, ok := o.raw("response_format")
 	if !ok {
@@ -44,7 +44,7 @@ func (s *Server) format(o *object, m *Model, p *infer.Sampling) func() infer.Con
 		o.refuse("stop", "cannot be used with response_format: it would cut the JSON")
 		return none
 	}
-	g, v, err := m.grammars.get(m, schema, grammar.Limits{Depth: s.cfg.Limits.SchemaDepth, Time: s.cfg.Limits.Compile})
+	g, v, err := o.model.grammars.get(o.model, schema, grammar.Limits{Depth: o.limits.SchemaDepth, Time: o.limits.Compile})
 	var bad *grammar.SchemaError
 	switch {
 	case errors.As(err, &bad):

@@ -211,9 +211,9 @@ func (r *rig) quiet() {
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		st := r.model.Engine.Stats()
 		waiting, tokens := r.model.gate.load()
-		r.mu.Lock()
-		inFlight := r.inFlight
-		r.mu.Unlock()
+		r.calls.mu.Lock()
+		inFlight := r.calls.inFlight
+		r.calls.mu.Unlock()
 		if st.Running+st.Waiting+waiting+tokens+inFlight == 0 && st.FreePages == st.Pages && r.model.gate.free == r.model.gate.room {
 			return
 		}

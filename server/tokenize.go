@@ -1,27 +1,29 @@
 package server
 
-import (
-	"net/http"
-)
+import "net/http"
+
+// tokenRoutes convert between text and ids.
+type tokenRoutes struct{ *core }
 
 // tokenize converts text or a conversation to ids, as a completion or a chat would.
-func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
-	reply, err := s.tokens(w, r)
+func (t *tokenRoutes) tokenize(w http.ResponseWriter, r *http.Request) {
+	reply, err := t.tokens(w, r)
 	if err != nil {
-		s.fail(w, r, err)
+		t.fail(w, r, err)
 		return
 	}
-	s.json(w, http.StatusOK, reply)
+	t.json(w, http.StatusOK, reply)
 }
 
-func (s *Server) tokens(w http.ResponseWriter, r *http.Request) (any, error) {
-	o, m, err := s.open(w, r)
+func (t *tokenRoutes) tokens(w http.ResponseWriter, r *http.Request) (any, error) {
+	o, err := t.open(w, r)
 	if err != nil {
 		return nil, err
 	}
+	m := o.model
 	var ids []int32
 	if _, chat := o.raw("messages"); chat {
-		talk := s.conversation(o, m)
+		talk := o.conversation()
 		talk.long = true
 		o.ignore("return_token_strs", "with_pieces")
 		if err := o.finish(); err != nil {
@@ -63,35 +65,35 @@ func (s *Server) tokens(w http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // detokenize converts ids to text, including special tokens.
-func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
-	o, m, err := s.open(w, r)
+func (t *tokenRoutes) detokenize(w http.ResponseWriter, r *http.Request) {
+	o, err := t.open(w, r)
 	var ids []int32
 	if err == nil {
 		var given bool
 		if ids, given = o.ids("tokens", "a list of token ids"); !given {
 			o.refuse("tokens", "is missing, must be a list of token ids")
 		}
-		if bad := m.checkIDs("tokens", ids); bad != nil && o.err == nil {
+		if bad := o.model.checkIDs("tokens", ids); bad != nil && o.err == nil {
 			o.err = bad
 		}
 		err = o.finish()
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		t.fail(w, r, err)
 		return
 	}
-	text := m.Tokenizer.Decode(ids, false)
-	s.json(w, http.StatusOK, map[string]string{"prompt": text, "content": text})
+	text := o.model.Tokenizer.Decode(ids, false)
+	t.json(w, http.StatusOK, map[string]string{"prompt": text, "content": text})
 }
 
-// tokenizerInfo is the first request of a remote tokenizer.
-func (s *Server) tokenizerInfo(w http.ResponseWriter, r *http.Request) {
-	m, err := s.find(r.URL.Query().Get("model"))
-	if e := s.unavailable(); e != nil {
+// info is the first request of a remote tokenizer.
+func (t *tokenRoutes) info(w http.ResponseWriter, r *http.Request) {
+	m, err := t.models.find(r.URL.Query().Get("model"))
+	if e := t.calls.unavailable(); e != nil {
 		err = e
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		t.fail(w, r, err)
 		return
 	}
 	name := func(id int32, ok bool) any {
@@ -111,5 +113,5 @@ func (s *Server) tokenizerInfo(w http.ResponseWriter, r *http.Request) {
 	if m.Template != nil {
 		info["chat_template"] = m.Template.Source()
 	}
-	s.json(w, http.StatusOK, info)
+	t.json(w, http.StatusOK, info)
 }

@@ -27,7 +27,8 @@ var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 const maxTools = 128
 
 // readTools reads tools and tool_choice.
-func (s *Server) readTools(o *object, m *Model, t *conversation) {
+func (o *form) readTools(t *conversation) {
+	m := o.model
 	o.ignore("parallel_tool_calls")
 	var choice any
 	o.decode("tool_choice", &choice, "a string or an object")
