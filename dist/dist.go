@@ -65,6 +65,18 @@ var ErrUnavailable = errors.New("not available")
 // ErrPeer is wrapped by errors that another rank caused: it died, hung, or gave up. The job can be restarted.
 var ErrPeer = errors.New("a rank was lost")
 
+// GaveUp is the error of ranks that end because another one gave up. It wraps ErrPeer.
+type GaveUp struct {
+	Text string
+	Code int // exit code for all ranks that the one that gave up suggests; 0 for none
+}
+
+// Error is what a rank prints.
+func (g *GaveUp) Error() string { return fmt.Sprintf("%v: %s", ErrPeer, g.Text) }
+
+// Unwrap returns ErrPeer.
+func (g *GaveUp) Unwrap() error { return ErrPeer }
+
 // CheckScatter panics unless whole holds size parts of part's length and dtype; both must be dense.
 func CheckScatter(op string, part, whole tensor.Tensor, size int) {
 	if part.Type != whole.Type || part.Len()*size != whole.Len() || !part.Dense() || !whole.Dense() {

@@ -48,6 +48,7 @@ type message struct {
 	Value  []byte   `json:"value,omitempty"`
 	Values [][]byte `json:"values,omitempty"`
 	Text   string   `json:"text,omitempty"`
+	Code   int      `json:"code,omitempty"`  // exit code that a rank that gave up suggests
 	Count  uint64   `json:"count,omitempty"` // collectives begun
 	Busy   int64    `json:"busy,omitempty"`  // milliseconds in the current one
 }

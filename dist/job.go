@@ -206,7 +206,7 @@ func (j *Job) read() {
 			}
 			j.waiter(tag) <- m.Values
 		case msgFail:
-			j.lose(fmt.Errorf("%w: %s", ErrPeer, m.Text))
+			j.lose(&GaveUp{m.Text, m.Code})
 		case msgEnd:
 			j.waiter(msgEnd) <- nil
 		}
@@ -332,11 +332,11 @@ func at(list []string, i int) string {
 	return "nothing"
 }
 
-// Fail tells all ranks that this one gives up, and why.
-func (j *Job) Fail(why error) {
+// Fail tells all ranks that this one gives up, and why. Their error is a GaveUp with this exit code, 0 to suggest none.
+func (j *Job) Fail(why error, code int) {
 	j.failed.Store(true)
 	// a rank that cannot receive it detects the end of the connection
-	_ = j.link.send(message{Kind: msgFail, Text: why.Error()}, handshake)
+	_ = j.link.send(message{Kind: msgFail, Text: why.Error(), Code: code}, handshake)
 }
 
 // Close leaves normally: rank 0 waits until the others have left too, at most Options.PeerTimeout.

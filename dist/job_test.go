@@ -279,7 +279,7 @@ func TestLostRank(t *testing.T) {
 	for name, lose := range map[string]func(j *Job){
 		"has died":              func(j *Job) { _ = j.link.c.Close() },
 		"has given no sign":     func(j *Job) { j.link.mu.Lock() }, // nothing is sent any more
-		"the disk is on fire":   func(j *Job) { j.Fail(errors.New("the disk is on fire")) },
+		"the disk is on fire":   func(j *Job) { j.Fail(errors.New("the disk is on fire"), 0) },
 		"waits in collective 8": func(j *Job) { j.count.Store(8); j.began.Store(1) },
 	} {
 		for victim := range 3 {

@@ -54,7 +54,7 @@ func joinGPUs(j *Job, dev Streamer, tag string, members []int) (*gpus, error) {
 	var failed error
 	if j.Launch.Rank == members[0] {
 		if id, failed = cu.NewCommID(); failed != nil {
-			j.Fail(failed)
+			j.Fail(failed, 0)
 			return nil, fmt.Errorf("dist: %w", failed)
 		}
 	}

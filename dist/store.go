@@ -186,12 +186,14 @@ func (s *store) tell(m message) {
 const grace = 250 * time.Millisecond
 
 // fail ends the job for all ranks, rank 0 last; s.mu is held.
-func (s *store) fail(text string) {
+func (s *store) fail(text string) { s.end(message{Kind: msgFail, Text: text}) }
+
+// end is fail with a message that may suggest an exit code.
+func (s *store) end(m message) {
 	if s.over {
 		return
 	}
-	s.over, s.why = true, text
-	m := message{Kind: msgFail, Text: text}
+	s.over, s.why = true, m.Text
 	for _, p := range s.peers[1:] {
 		if p != nil {
 			_ = p.send(m, s.timeout) // a rank that cannot receive it detects the end of the connection
@@ -239,7 +241,7 @@ func (s *store) take(p *peer, m message) {
 	case msgPut:
 		s.put(p, m)
 	case msgFail:
-		s.fail(fmt.Sprintf("rank %d (%s): %s", p.rank, p.where, m.Text))
+		s.end(message{Kind: msgFail, Text: fmt.Sprintf("rank %d (%s): %s", p.rank, p.where, m.Text), Code: m.Code})
 	case msgBye:
 		p.left = true
 		if s.everyone(func(q *peer) bool { return q != nil && q.left }) && !s.over {

@@ -68,4 +68,7 @@ func (w *watched) Split(color int) (Comm, error) {
 	return &watched{g, w.job}, err
 }
 
+// Close is a collective for MPI.
+func (w *watched) Close() error { return w.do(w.Comm.Close) }
+
 func (w *watched) Barrier() error { return w.do(w.Comm.Barrier) }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"antiphase/data"
+	"antiphase/internal/fault"
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/optim"
@@ -83,6 +84,21 @@ func (t *run) agree(tag string, facts map[string]string) error {
 		return nil
 	}
 	return t.opt.Ranks.Agree(tag, facts)
+}
+
+// waitPrepared waits until rank 0 has prepared everything, or the context ends.
+func waitPrepared(ctx context.Context, r Ranks) error {
+	done := make(chan error, 1)
+	go func() {
+		defer fault.Guard()()
+		done <- r.Agree("prepared", nil)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // start lets the other ranks begin, once rank 0 has prepared everything, and compares what all are about to train.

@@ -32,6 +32,9 @@ import (
 // ErrInterrupted means that the context ended, all work is saved, and the same call will continue from there.
 var ErrInterrupted = errors.New("interrupted; run the same command again to continue")
 
+// ErrPreparing accompanies ErrInterrupted before the first step. Of several ranks only this one knows about it.
+var ErrPreparing = errors.New("while preparing")
+
 // ErrChanged means that a run folder holds a run of another recipe.
 var ErrChanged = errors.New("the run folder holds a different run")
 
@@ -121,8 +124,8 @@ func Run(ctx context.Context, r recipe.Recipe, opt Options) (Result, error) {
 		sweep(opt.fs, opt.Dir)
 	}
 	run, err := newRun(ctx, r, &opt)
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("while preparing: %w", ErrInterrupted)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ErrPreparing, ErrInterrupted)
 	}
 	if err != nil {
 		return Result{}, err
@@ -154,7 +157,7 @@ func (t *run) ready(ctx context.Context) (err error) {
 		return err
 	}
 	if t.opt.follows() {
-		if err := t.agree("prepared", nil); err != nil {
+		if err := waitPrepared(ctx, t.opt.Ranks); err != nil {
 			return err
 		}
 	}

@@ -84,6 +84,9 @@ func exitCode(err error) int {
 	var s *data.SourceError
 	var x *infer.ContextError
 	var m *tensor.NoMemory
+	if code := codeGiven(err, 0); code != 0 {
+		return code
+	}
 	switch {
 	case errors.Is(err, train.ErrInterrupted):
 		return exitTryAgain

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -122,7 +123,7 @@ func meetAll(ctx context.Context, l dist.Launch, d device.Device, o dist.Options
 	}
 	comm, err := dist.NCCL(job, gpu)
 	if err != nil {
-		job.Fail(err)
+		job.Fail(err, codeForAll(err))
 	}
 	return job, comm, err
 }
@@ -134,10 +135,10 @@ func leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err error) erro
 		time.Sleep(handover) // leave is about to end the process
 		return err
 	}
-	together := err == nil || errors.Is(err, train.ErrInterrupted) || errors.Is(err,
-		train.ErrNotFinite) || errors.Is(err, dist.ErrDiffer)
+	interrupted := errors.Is(err, train.ErrInterrupted) && !errors.Is(err, train.ErrPreparing)
+	together := err == nil || interrupted || errors.Is(err, train.ErrNotFinite) || errors.Is(err, dist.ErrDiffer)
 	if !together {
-		job.Fail(err)
+		job.Fail(err, codeForAll(err))
 		abort(comm, err)
 		return fmt.Errorf("rank %d of %d: %w", l.Rank, l.World, err)
 	}
@@ -148,14 +149,31 @@ func leaveTogether(job *dist.Job, comm dist.Comm, l dist.Launch, err error) erro
 	return errors.Join(err, closed)
 }
 
+// codeForAll is the exit code of every rank if this one gives up with err: where a restart would fail again, or is all that
+// is needed. With 0, each rank decides by itself.
+func codeForAll(err error) int {
+	if code := exitCode(err); code != exitFailed {
+		return code
+	}
+	return 0
+}
+
+// codeGiven is the exit code that a rank that gave up suggests, or none.
+func codeGiven(err error, none int) int {
+	if gave := new(dist.GaveUp); errors.As(err, &gave) && gave.Code != 0 {
+		return gave.Code
+	}
+	return none
+}
+
 // handover is how long a rank waits for leave to end the process.
 const handover = 5 * time.Second
 
 // leaveJob ends this process because another rank was lost: what it waits for may never come. With a checkpoint the same
 // command continues.
 func leaveJob(a *app, dir string, l dist.Launch, engine dist.Comm, err error) {
-	code, hint := exitFailed, ""
-	if s, oerr := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true}); oerr == nil {
+	code, hint := codeGiven(err, 0), ""
+	if s, oerr := checkpoint.Open(dir, checkpoint.Options{ReadOnly: true}); code == 0 && oerr == nil {
 		if c, lerr := s.Latest(func(string) {}); lerr == nil {
 			code, hint = exitTryAgain, fmt.Sprintf("; step %d is saved, run the same command again to continue", c.Step)
 		}
@@ -164,7 +182,7 @@ func leaveJob(a *app, dir string, l dist.Launch, engine dist.Comm, err error) {
 	if engine != nil {
 		abort(engine, err)
 	}
-	os.Exit(code)
+	os.Exit(cmp.Or(code, exitFailed))
 }
 
 // abort interrupts the engine's waits as far as possible in time; the process ends anyway.

@@ -23,6 +23,17 @@ import (
 // rank that is silent for timeout is lost.
 func mpirun(t *testing.T, n int, dir, timeout string) (*exec.Cmd, *strings.Builder) {
 	t.Helper()
+	cmd, out := startRanks(t, n, dir, timeout, "--data", "synthetic:docs=60")
+	untilRanks(t, out, func() bool {
+		found, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "step-*"))
+		return len(found) > 0
+	})
+	return cmd, out
+}
+
+// startRanks starts the ranks.
+func startRanks(t *testing.T, n int, dir, timeout string, more ...string) (*exec.Cmd, *strings.Builder) {
+	t.Helper()
 	args := []string{"--allow-run-as-root", "--oversubscribe", "-np", fmt.Sprint(n)}
 	path, err := exec.LookPath("mpirun.openmpi")
 	if err != nil {
@@ -31,8 +42,9 @@ func mpirun(t *testing.T, n int, dir, timeout string) (*exec.Cmd, *strings.Build
 		}
 		args = args[2:]
 	}
-	args = append(args, os.Args[0], "train", "--size", "nano", "--device", "cpu", "--dir", dir, "--data",
-		"synthetic:docs=60", "--peer-timeout", timeout, "--quiet")
+	args = append(args, os.Args[0], "train", "--size", "nano", "--device", "cpu", "--dir", dir, "--peer-timeout", timeout,
+		"--quiet")
+	args = append(args, more...)
 	args = append(args, "train.batch=12", "train.micro_batch=2", "train.steps=100000", "train.save_every=5",
 		"train.eval_every=0")
 	cmd := exec.Command(path, args...)
@@ -43,14 +55,19 @@ func mpirun(t *testing.T, n int, dir, timeout string) (*exec.Cmd, *strings.Build
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd, &out
+}
+
+// untilRanks waits until the ranks have come this far.
+func untilRanks(t *testing.T, out *strings.Builder, there func() bool) {
+	t.Helper()
 	for range 600 {
-		if found, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "step-*")); len(found) > 0 {
-			return cmd, &out
+		if there() {
+			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Fatalf("nothing was saved\n%s", out.String())
-	return nil, nil
+	t.Fatalf("the ranks did not come so far\n%s", out.String())
 }
 
 // pidOf finds the process of a rank by its environment.
@@ -93,6 +110,29 @@ func TestRanksTerminate(t *testing.T) {
 		if !errors.As(err, &exit) || exit.ExitCode() != exitTryAgain || strings.Count(out.String(),
 			"run the same command again") != 1 {
 			t.Errorf("rank %d: %v after %s\n%s", rank, err, time.Since(began), out.String())
+		}
+	}
+}
+
+// SIGTERM to any one rank while rank 0 prepares the data: all leave with 75, at once.
+func TestRanksTerminatePreparing(t *testing.T) {
+	t.Parallel()
+	for rank := range 2 {
+		dir := t.TempDir()
+		cmd, out := startRanks(t, 2, dir, "30s", "--data", "synthetic:docs=9000000")
+		untilRanks(t, out, func() bool {
+			found, _ := filepath.Glob(filepath.Join(dir, "data.tmp-*"))
+			return len(found) > 0
+		})
+		if err := syscall.Kill(pidOf(t, dir, rank), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		limit := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
+		err := cmd.Wait()
+		limit.Stop()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitTryAgain || !strings.Contains(out.String(), "while preparing") {
+			t.Errorf("SIGTERM to rank %d: %v\n%s", rank, err, out.String())
 		}
 	}
 }

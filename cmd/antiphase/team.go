@@ -56,7 +56,7 @@ func (a *app) together(ctx context.Context, f func(ctx context.Context, t *team)
 		cancel(why)
 		time.Sleep(patience)
 		fmt.Fprintf(a.err, "%srank %d of %d: %v\n", a.paint(red, "error: "), l.Rank, l.World, why)
-		os.Exit(exitTryAgain)
+		os.Exit(codeGiven(why, exitTryAgain))
 	}
 	job, err := meetInWords(ctx, l, opt)
 	if err != nil {
@@ -81,10 +81,12 @@ func partJob(job *dist.Job, l dist.Launch, err error) error {
 			return saidElsewhere{err}
 		}
 		return err
+	case lost != nil && (err == nil || cut) && codeGiven(lost, exitTryAgain) != exitTryAgain:
+		return fmt.Errorf("rank %d of %d: %w; what was finished is kept", l.Rank, l.World, lost)
 	case lost != nil && (err == nil || cut):
 		return fmt.Errorf("rank %d of %d: %w; what was finished is kept: %w", l.Rank, l.World, lost, train.ErrInterrupted)
 	case err != nil:
-		job.Fail(err)
+		job.Fail(err, codeForAll(err))
 		return fmt.Errorf("rank %d of %d: %w", l.Rank, l.World, err)
 	}
 	return job.Close()
