@@ -12,6 +12,7 @@ import (
 	"antiphase/device/ref"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/tokenizer"
 )
 
@@ -39,21 +40,12 @@ func onArchs(t *testing.T, f func(t *testing.T, m *model.Model)) {
 }
 
 func tiny(t testing.TB, d device.Device, arch string) *model.Model {
-	return build(t, d, model.Config{Arch: arch, Vocab: 50, Context: 64, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4})
+	return build(t, d, modeltest.Tiny(arch, 50, 64))
 }
 
 func build(t testing.TB, d device.Device, c model.Config) *model.Model {
 	t.Helper()
-	c, err := c.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(d, c, layer.Memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Init(7)
-	return m
+	return modeltest.New(t, d, c, layer.Memory{}, 7)
 }
 
 func engine(t testing.TB, m *model.Model, tok *tokenizer.Tokenizer, o Options) *Engine {

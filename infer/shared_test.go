@@ -11,6 +11,7 @@ import (
 	"antiphase/device/ref"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/tensor"
 )
 
@@ -47,7 +48,7 @@ func randomWalks(g *rand.Rand, n, head, middle, tail int) []Walk {
 // Every wanted row is shown once, with the logits that the whole sequence alone has.
 func TestShared(t *testing.T) {
 	onArchs(t, func(t *testing.T, m *model.Model) {
-		m = build(t, m.Device(), model.Config{Arch: m.Config.Arch, Vocab: 50, Context: 200, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4})
+		m = build(t, m.Device(), modeltest.Tiny(m.Config.Arch, 50, 200))
 		s := NewShared(m)
 		g := rand.New(rand.NewPCG(4, 4))
 		for _, c := range [][4]int{{9, 0, 5, 4}, {14, 70, 9, 20}, {1, 40, 3, 5}, {6, 100, 2, 3}} {
@@ -88,7 +89,7 @@ func TestShared(t *testing.T) {
 // A shared prefix is computed once, also across calls.
 func TestSharedShares(t *testing.T) {
 	dev := &counter{Device: ref.New()}
-	s := NewShared(build(t, dev, model.Config{Arch: "diff", Vocab: 50, Context: 400, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}))
+	s := NewShared(build(t, dev, modeltest.Tiny("diff", 50, 400)))
 	slots := 3
 	g := rand.New(rand.NewPCG(1, 1))
 	ids := make([]int32, 300)

@@ -12,30 +12,15 @@ import (
 	"antiphase/device/ref"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 )
 
 // network is a tiny random model on a device.
 func network(t testing.TB, d device.Device, arch string) *model.Model {
 	t.Helper()
-	c, err := model.Config{
-		Arch:    arch,
-		Vocab:   40,
-		Context: 64,
-		Layers:  3,
-		Dim:     16,
-		Heads:   4,
-		KVHeads: 2,
-		HeadDim: 4,
-	}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(d, c, layer.Memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Init(11)
-	return m
+	c := modeltest.Tiny(arch, 40, 64)
+	c.Layers = 3
+	return modeltest.New(t, d, c, layer.Memory{}, 11)
 }
 
 func processor(t testing.TB) device.Device {

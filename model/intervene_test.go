@@ -12,6 +12,7 @@ import (
 	"antiphase/device/ref"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/tensor"
 )
 
@@ -62,21 +63,17 @@ func interveneModel(t *testing.T, d device.Device, arch string) (*model.Model, [
 
 func pairedModel(t *testing.T, d device.Device, arch string, pairing layer.Pairing) (*model.Model, []int32) {
 	t.Helper()
-	c, err := model.Config{Arch: arch, Vocab: 50, Context: 24, Layers: 2, Dim: 32, Heads: 4, KVHeads: 2, HeadDim: 8, Pairing: pairing}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(d, c, layer.Memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Init(5)
-	ids := make([]int32, 20)
+	c := model.Config{Arch: arch, Vocab: 50, Context: 24, Layers: 2, Dim: 32, Heads: 4, KVHeads: 2, HeadDim: 8, Pairing: pairing}
+	return modeltest.New(t, d, c, layer.Memory{}, 5), randomIDs(20, 50)
+}
+
+func randomIDs(n, vocab int) []int32 {
+	ids := make([]int32, n)
 	g := rand.New(rand.NewPCG(1, 1))
 	for i := range ids {
-		ids[i] = int32(g.IntN(50))
+		ids[i] = int32(g.IntN(vocab))
 	}
-	return m, ids
+	return ids
 }
 
 // every is interventions that change something, for an architecture.

@@ -2,32 +2,18 @@ package model_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"antiphase/device/ref"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 )
 
 // lowbitModel is a small random model with groups, and ids for it.
 func lowbitModel(t *testing.T, arch string) (*model.Model, []int32) {
 	t.Helper()
-	c, err := model.Config{Arch: arch, Vocab: 50, Context: 24, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(ref.New(), c, layer.Memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Init(5)
-	ids := make([]int32, 20)
-	g := rand.New(rand.NewPCG(1, 1))
-	for i := range ids {
-		ids[i] = int32(g.IntN(50))
-	}
-	return m, ids
+	return modeltest.New(t, ref.New(), modeltest.Tiny(arch, 50, 24), layer.Memory{}, 5), randomIDs(20, 50)
 }
 
 func lowbitLogits(t *testing.T, m *model.Model, q layer.Lowbit, ids []int32) []float32 {

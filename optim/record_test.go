@@ -8,6 +8,7 @@ import (
 	"antiphase/device/ref"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/tensor"
 )
 
@@ -41,15 +42,8 @@ func (d *deaf) Broadcast(_ tensor.Tensor, root int) error { return nil }
 // A step whose recording fails runs as it is: what collectives said while it was recorded does not count, and later ones are made.
 func TestFailedRecordingIsNoFault(t *testing.T) {
 	d := &deaf{Device: ref.New()}
-	c, err := model.Config{Arch: "diff", Vocab: 20, Context: 16, Layers: 1, Dim: 16, Heads: 2, HeadDim: 4, FFN: 20}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(d, c, layer.Memory{Train: true, Split: layer.NewSplit(d)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Init(3)
+	c := model.Config{Arch: "diff", Vocab: 20, Context: 16, Layers: 1, Dim: 16, Heads: 2, HeadDim: 4, FFN: 20}
+	m := modeltest.New(t, d, c, layer.Memory{Train: true, Split: layer.NewSplit(d)}, 3)
 	s := NewStepper(m, NewParallel(d, m, Default(), Team{Data: d, World: d}, false), 2)
 	for n := range 4 {
 		if _, _, err := s.Step(tokens(4, 4), n+1, 0); err != nil {

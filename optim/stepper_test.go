@@ -8,19 +8,13 @@ import (
 	"antiphase/device/ref"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 )
 
 func stepper(t *testing.T, d device.Device) (*model.Model, *Stepper) {
 	t.Helper()
-	c, err := model.Config{Arch: "diff", Vocab: 19, Context: 16, Layers: 2, Dim: 12, Heads: 2, HeadDim: 4, FFN: 20}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(d, c, layer.Memory{Train: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Init(3)
+	c := model.Config{Arch: "diff", Vocab: 19, Context: 16, Layers: 2, Dim: 12, Heads: 2, HeadDim: 4, FFN: 20}
+	m := modeltest.New(t, d, c, layer.Memory{Train: true}, 3)
 	return m, NewStepper(m, New(d, m.Params, Default()), 2)
 }
 

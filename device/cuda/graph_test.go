@@ -11,6 +11,7 @@ import (
 	"antiphase/internal/cu/cutest"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/optim"
 	"antiphase/tensor"
 )
@@ -26,16 +27,8 @@ func small(t testing.TB, d device.Device, arch string) *model.Model {
 
 func newModel(t testing.TB, d device.Device, c model.Config) *model.Model {
 	t.Helper()
-	c, err := c.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(d, c, layer.Memory{Train: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := modeltest.New(t, d, c, layer.Memory{Train: true}, 1)
 	t.Cleanup(m.Free)
-	m.Init(1)
 	return m
 }
 

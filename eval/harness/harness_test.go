@@ -19,6 +19,7 @@ import (
 	"antiphase/eval/task"
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/tokenizer"
 )
 
@@ -38,15 +39,8 @@ func subject(t *testing.T) *eval.Subject { return subjectOn(t, ref.New()) }
 func subjectOn(t *testing.T, d device.Device) *eval.Subject {
 	t.Helper()
 	tok := tokenizer.Bytes()
-	c, err := model.Config{Arch: "diff", Vocab: tok.Vocab(), Context: 1024, Layers: 1, Dim: 16, Heads: 2, KVHeads: 2, HeadDim: 4}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(d, c, layer.Memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Init(11)
+	c := model.Config{Arch: "diff", Vocab: tok.Vocab(), Context: 1024, Layers: 1, Dim: 16, Heads: 2, KVHeads: 2, HeadDim: 4}
+	m := modeltest.New(t, d, c, layer.Memory{}, 11)
 	return &eval.Subject{Name: "m", Model: m, Tokenizer: tok, Batch: 3}
 }
 

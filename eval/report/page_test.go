@@ -19,7 +19,7 @@ import (
 	"antiphase/eval"
 	"antiphase/eval/task"
 	"antiphase/layer"
-	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/tokenizer"
 )
 
@@ -166,15 +166,7 @@ func TestPageOfModels(t *testing.T) {
 func tiny(t *testing.T, arch string, context int) *eval.Subject {
 	t.Helper()
 	tok := tokenizer.Bytes()
-	c, err := model.Config{Arch: arch, Vocab: tok.Vocab(), Context: context, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(ref.New(), c, layer.Memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Init(11)
+	m := modeltest.New(t, ref.New(), modeltest.Tiny(arch, tok.Vocab(), context), layer.Memory{}, 11)
 	return &eval.Subject{Name: arch, Model: m, Tokenizer: tok, Batch: 3}
 }
 

@@ -12,7 +12,7 @@ import (
 	"antiphase/device/ref"
 	"antiphase/eval"
 	"antiphase/layer"
-	"antiphase/model"
+	"antiphase/model/modeltest"
 	"antiphase/tokenizer"
 )
 
@@ -20,15 +20,7 @@ import (
 func subject(t testing.TB, d device.Device, arch string, context int) *eval.Subject {
 	t.Helper()
 	tok := tokenizer.Bytes()
-	c, err := model.Config{Arch: arch, Vocab: tok.Vocab(), Context: context, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4}.Complete()
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(d, c, layer.Memory{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Init(11)
+	m := modeltest.New(t, d, modeltest.Tiny(arch, tok.Vocab(), context), layer.Memory{}, 11)
 	return &eval.Subject{Name: arch, Model: m, Tokenizer: tok, Batch: 3}
 }
 

@@ -52,6 +52,7 @@ var table = []row{
 	{pkg: "dist/disttest", ours: "dist tensor"},
 	{pkg: "layer", ours: "device tensor"},
 	{pkg: "model", ours: "layer device tensor internal/safetensors"},
+	{pkg: "model/modeltest", ours: "model layer device"},
 	{pkg: "optim", ours: "model layer device tensor"},
 	{pkg: "tokenizer", ours: "internal/vfs", foreign: "github.com/dlclark/regexp2/v2 golang.org/x/text"},
 	{pkg: "tokenizer/chat", foreign: "github.com/nikolalohinski/gonja/v2"},
@@ -79,7 +80,7 @@ var table = []row{
 }
 
 // onlyTests may be imported by tests and by each other: an oracle or a fake must never end up in the product.
-var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/browser", "internal/kill", "internal/lint", "internal/quiet", "internal/quota"}
+var onlyTests = []string{"device/ref", "device/devicetest", "device/cuda/cudatest", "model/modeltest", "internal/vfs/vfstest", "internal/cu/cutest", "dist/disttest", "internal/golden", "internal/browser", "internal/kill", "internal/lint", "internal/quiet", "internal/quota"}
 
 // onlyCommand may be imported by cmd/antiphase, examples, tests and by what is theirs: everything else takes the device it is given.
 var onlyCommand = []string{"device/cpu", "device/cuda"}
