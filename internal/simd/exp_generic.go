@@ -18,17 +18,22 @@ const (
 	expC6  = 1.3814539972e-3
 )
 
+// expRound added to a float32 below 2^22 rounds it to the nearest integer, ties to even: the sum's last bit counts
+// ones.
+const expRound = 1.5 * (1 << 23)
+
 func expGeneric(x float32) float32 {
-	if x < expMin {
+	if !(x >= expMin) { // NaN too
+		if x != x {
+			return x
+		}
 		return 0
 	}
 	if x > expMax {
 		x = expMax
 	}
-	if x != x {
-		return x
-	}
-	n := float32(math.RoundToEven(float64(x * log2e)))
+	rounded := float32(x*log2e) + expRound
+	n := rounded - expRound
 	r := x - float32(n*ln2Hi)
 	r -= float32(n * ln2Lo)
 	q := float32(expC6)
@@ -38,8 +43,9 @@ func expGeneric(x float32) float32 {
 	q = float32(q*r) + expC2
 	p := float32((float32(q*r)+1)*r) + 1
 	// n reaches 128, whose power is not a float32: scale in two halves.
-	h := int32(n) >> 1
-	return p * pow2(h) * pow2(int32(n)-h)
+	whole := int32(math.Float32bits(rounded)) - int32(math.Float32bits(expRound))
+	half := whole >> 1
+	return p * pow2(half) * pow2(whole-half)
 }
 
 // pow2 is 2^n for −127 < n < 128.
@@ -47,6 +53,7 @@ func pow2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) }
 
 func expSumGeneric(dst, src []float32, scale, shift float32) float32 {
 	var sum float32
+	dst = dst[:len(src)]
 	for i, x := range src {
 		e := expGeneric(float32(scale*x) - shift)
 		dst[i] = e
@@ -62,17 +69,20 @@ func sigmoidGeneric(dst, src []float32) {
 }
 
 func siluMulGeneric(dst, g, u []float32) {
+	dst, u = dst[:len(g)], u[:len(g)]
 	for i, x := range g {
 		dst[i] = x / (1 + expGeneric(-x)) * u[i]
 	}
 }
 
 func siluMulGradGeneric(dg, du, y, dy, g, u []float32) {
+	dg, du, y, dy, u = dg[:len(g)], du[:len(g)], y[:len(g)], dy[:len(g)], u[:len(g)]
 	for i, x := range g {
-		s := 1 / (1 + expGeneric(-x))
+		e := 1 + expGeneric(-x)
+		s := 1 / e
 		t := dy[i] * s
 		ui := u[i]
-		y[i] = x / (1 + expGeneric(-x)) * ui
+		y[i] = x / e * ui
 		du[i] = t * x
 		dg[i] = t * ui * (float32(x*(1-s)) + 1)
 	}

@@ -17,9 +17,11 @@ var generic = kernels{
 	bytes:       genericInt8,
 }
 
-// Products are wrapped in float32() wherever they are added, so that no compiler fuses them in one place and not in another.
+// Products are wrapped in float32() wherever they are added, so that no compiler fuses them in one place and not in
+// another. Slices are cut to one length at the start, which takes bounds checks out of the loops.
 
 func addGeneric(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] + b[i]
 	}
@@ -32,30 +34,35 @@ func scaleGeneric(y []float32, alpha float32) {
 }
 
 func axpyGeneric(y []float32, alpha float32, x []float32) {
+	x = x[:len(y)]
 	for i := range y {
 		y[i] += float32(alpha * x[i])
 	}
 }
 
 func scaleMulGeneric(dst []float32, alpha float32, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = alpha * a[i] * b[i]
 	}
 }
 
 func mulAxpyGeneric(y []float32, alpha float32, a, b []float32) {
+	a, b = a[:len(y)], b[:len(y)]
 	for i := range y {
 		y[i] += float32(alpha * a[i] * b[i])
 	}
 }
 
 func normGradGeneric(dx, dy, w, x []float32, p, q float32) {
+	dy, w, x = dy[:len(dx)], w[:len(dx)], x[:len(dx)]
 	for i := range dx {
 		dx[i] += float32(p*dy[i]*w[i]) + float32(q*x[i])
 	}
 }
 
 func softmaxBackGeneric(p, dp []float32, s *SoftmaxBack) {
+	dp = dp[:len(p)]
 	for i, x := range p {
 		e := expGeneric(float32(s.Scale*x) - s.LSE[0])
 		p[i] = e
@@ -64,6 +71,7 @@ func softmaxBackGeneric(p, dp []float32, s *SoftmaxBack) {
 }
 
 func softmaxBack2Generic(p1, p2, mix, dp []float32, s *SoftmaxBack) {
+	p2, mix, dp = p2[:len(p1)], mix[:len(p1)], dp[:len(p1)]
 	for i, x := range p1 {
 		e1, e2 := expGeneric(float32(s.Scale*x)-s.LSE[0]), expGeneric(float32(s.Scale*p2[i])-s.LSE[1])
 		mix[i] = e1 + float32(s.Lam*e2)
@@ -73,9 +81,11 @@ func softmaxBack2Generic(p1, p2, mix, dp []float32, s *SoftmaxBack) {
 }
 
 func rotateHeadsGeneric(x, cos, sin []float32, sign float32) {
+	sin = sin[:len(cos)]
 	for half := len(cos); len(x) > 0; x = x[2*half:] {
+		a, b := x[:half][:len(cos)], x[half:][:len(cos)]
 		for j, c := range cos {
-			x[j], x[half+j] = rotated(x[j], x[half+j], c, sign*sin[j])
+			a[j], b[j] = rotated(a[j], b[j], c, sign*sin[j])
 		}
 	}
 }
@@ -105,6 +115,7 @@ func roundBF16Generic(dst, src []float32) {
 }
 
 func dotGeneric(a, b []float32) float32 {
+	b = b[:len(a)]
 	var s0, s1, s2, s3 float32
 	i := 0
 	for ; i+4 <= len(a); i += 4 {
@@ -120,6 +131,7 @@ func dotGeneric(a, b []float32) float32 {
 }
 
 func dot3Generic(a, b, c []float32) float32 {
+	b, c = b[:len(a)], c[:len(a)]
 	var s0, s1 float32
 	i := 0
 	for ; i+2 <= len(a); i += 2 {
@@ -150,18 +162,22 @@ func sumSquaresGeneric(x []float32) float64 {
 func maxGeneric(x []float32) float32 {
 	m := float32(math.Inf(-1))
 	for _, v := range x {
-		m = max(m, v)
+		if v > m { // the built-in max looks for NaN and signed zeros, at three times the cost
+			m = v
+		}
 	}
 	return m
 }
 
 func sigmoidGradGeneric(dst, dy, y []float32) {
+	dy, y = dy[:len(dst)], y[:len(dst)]
 	for i := range dst {
 		dst[i] = dy[i] * y[i] * (1 - y[i])
 	}
 }
 
 func adamwGeneric(p, m, v, g []float32, s *AdamW) {
+	m, v, g = m[:len(p)], v[:len(p)], g[:len(p)]
 	for i := range p {
 		gi := s.Clip * g[i]
 		mi := float32(s.Beta1*m[i]) + float32(s.Beta1c*gi)
