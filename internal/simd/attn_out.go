@@ -53,7 +53,9 @@ func (t *AttnTile) ScaleRows(dst View, src []float32, ldSrc, rows, cols int, sca
 	}
 	for r := range rows {
 		x := src[r*ldSrc:][:cols]
-		cur.scale(x, scale[r])
+		if scale[r] != 1 {
+			cur.scale(x, scale[r])
+		}
 		if dst.H != nil {
 			NarrowBF16(dst.H[r*dst.Ld:], x)
 		} else {
@@ -77,7 +79,7 @@ func (t *AttnTile) TurnRows(dst View, src []float32, ldSrc, rows, cols int, scal
 	if t.outTo(dst, src, ldSrc, rows/tileBF16, cols, scale) && rows%tileBF16 == 0 && t.run(kernels, far) {
 		return
 	}
-	for c := range cols {
+	for c := 0; c < cols && scale[0] != 1; c++ {
 		cur.scale(src[c*ldSrc:][:rows], scale[0])
 	}
 	if dst.H == nil {
