@@ -21,10 +21,11 @@ type gemm struct {
 
 	m, n, k    int // the current block: rows [i0,i0+m), run [p0,p0+k) of a larger product
 	i0, p0     int
-	packed     []float32 // runs of k one after the other, each a packed A of m rows; nil if rows of A are read in place
+	packed     []float32 // runs of k one after the other, each a packed A of m rows; nil if A is read in place
 	packedB    []float32 // runs of k one after the other, each a packed B of n columns; nil if tiles pack their own
 	mc, nc, kc int       // tile of C, run of k
 	own        bool      // tiles pack their own rows of A, instead of the first pass
+	inPlace    bool      // A is not packed at all
 }
 
 // gemmPack packs A, gemmPackRight packs B; gemmTiles computes C; gemmSkinny computes a C of very few rows. All are views of one gemm.
@@ -111,7 +112,7 @@ const packPanels = 4
 func (g *gemm) block() {
 	g.cut()
 	sizeA, sizeB := simd.SizeA(g.m, g.k), simd.SizeB(g.k, g.n)
-	if g.own || simd.PlainA() && !g.transA {
+	if g.own || g.inPlace {
 		sizeA = 0
 	}
 	if g.mc >= g.m {
@@ -134,23 +135,26 @@ func (g *gemm) block() {
 // packTiles is the number of tiles of packing across an operand.
 func packTiles(across, width int) int { return (across + packPanels*width - 1) / (packPanels * width) }
 
-// ownColumns is the maximum number of columns of C for which tiles pack their own rows of A, ownRows the rows of such a
-// tile and ownRun its run of k: rows and columns together fill less than L2.
-const ownColumns, ownRows, ownRun = 512, 168, 384
+// ownColumns is the maximum number of columns of C of a gradient that is done in strips of up to ownRows rows, ownRun
+// its run of k: rows and columns together fill less than L2, and a tile's part of A, read in place, fits in L1. ownPitch
+// is the longest pitch of such an A: further apart its rows cost more in page translations than packing takes.
+const ownColumns, ownRows, ownRun, ownPitch = 512, 168, 256, 1280
 
 // cut picks the tile of C and the run of k. A wide tile uses a panel of A, fetched from L3, for many columns of B; 192
 // × KC of them fill less than a third of L2. Few rows of A (decoding) are bound by reading B: there a narrow part is
-// packed and used while it is in L1. A gradient of few columns is done in strips of rows: each is packed where it is
-// used, so that the larger operand is not written to memory again.
+// packed and used while it is in L1. A gradient of few columns is done in strips of rows: each is read in place or packed
+// where it is used, so that the larger operand is not written to memory again.
 func (g *gemm) cut() {
 	const wide = 192
 	mr, nr := simd.MR(), simd.NR()
+	g.inPlace = simd.PlainA() && !g.transA
+	turned := g.transA && simd.TurnedA() && g.lda <= ownPitch
 	want := 4 * len(g.d.workers) // tiles, so that a slow worker does not delay the rest for long
 	switch {
 	case g.m <= mr:
 		g.mc, g.nc, g.kc = g.m, nr, evenRun(g.k, simd.KC/3)
-	case g.transA && g.n <= ownColumns && g.n <= g.m:
-		g.own = true
+	case g.transA && g.n <= ownColumns && (g.n <= g.m || turned):
+		g.inPlace, g.own = turned, !turned
 		strips := max(want, (g.m+ownRows-1)/ownRows)
 		g.mc, g.nc, g.kc = max(2*mr, (g.m/strips+mr-1)/mr*mr), g.n, evenRun(g.k, ownRun)
 	default:
@@ -210,7 +214,9 @@ func (g *gemmTiles) tile(i, worker int) {
 			pa := g.d.scratch(worker).A(simd.SizeA(rows, depth))
 			simd.PackA(pa, rows, depth, g.a[(*gemm)(g).atA(r0, p0):], g.lda, g.transA)
 			simd.GemmPacked(rows, cols, depth, pa, pb, c, g.ldc, g.accumulate || p0 > 0)
-		case g.packed == nil:
+		case g.inPlace && g.transA:
+			simd.GemmTurned(rows, cols, depth, g.a[(*gemm)(g).atA(r0, p0):], g.lda, pb, c, g.ldc, g.accumulate || p0 > 0)
+		case g.inPlace:
 			simd.GemmPlain(rows, cols, depth, g.a[(*gemm)(g).atA(r0, p0):], g.lda, pb, depth, c, g.ldc, g.accumulate || p0 > 0, simd.NoDiag, nil)
 		default:
 			simd.GemmPacked(rows, cols, depth, g.packed[p0*g.m+r0*depth:], pb, c, g.ldc, g.accumulate || p0 > 0)

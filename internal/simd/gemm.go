@@ -5,10 +5,11 @@ import "fmt"
 // gemmKernels is one implementation of the matrix product: tiles of up to mr × nr elements of C are held in
 // registers while a panel of A (mr rows) and one of B (nr columns) run past, kc steps of k at a time.
 type gemmKernels struct {
-	mr, nr int
-	tiles  []tile   // by falling number of rows; the first has mr rows, the last one
-	plains []tile   // the same for rows of A that are not packed; may be absent
-	skinny []skinny // by number of rows, from 1; none in the generic implementation
+	mr, nr  int
+	tiles   []tile   // by falling number of rows; the first has mr rows, the last one
+	plains  []tile   // the same for rows of A that are not packed; may be absent
+	turneds []tile   // the same for an A [k,m] that is not packed; may be absent
+	skinny  []skinny // by number of rows, from 1; none in the generic implementation
 	// transpose: dst[p·stride+i] = src[i·ld+p] for i < rows ≤ lanes, p < k, k a multiple of 4. It may read lanes rows.
 	transpose func(dst *float32, stride int, src *float32, ld, rows, k int)
 	lanes     int
@@ -105,12 +106,32 @@ func GemmPacked(m, n, k int, pa, pb []float32, c []float32, ldc int, accumulate 
 
 // tiledRow covers up to mr rows of C, whose panel of A is pa, with the available tiles.
 func tiledRow(rows, n, k int, pa, pb []float32, panel int, c []float32, ldc int, accumulate bool) {
+	cover(cur.tiles, rows, n, k, pa, rows, pb, panel, c, ldc, accumulate)
+}
+
+// cover covers rows of C with tiles. a's steps of k are stride elements apart.
+func cover(tiles []tile, rows, n, k int, a []float32, stride int, pb []float32, panel int, c []float32, ldc int, accumulate bool) {
 	i := 0
-	for _, t := range cur.tiles {
+	for _, t := range tiles {
 		for ; rows-i >= t.rows; i += t.rows {
-			t.run(k, &pa[i], rows, &pb[0], panel, &c[i*ldc], ldc, n, accumulate)
+			t.run(k, &a[i], stride, &pb[0], panel, &c[i*ldc], ldc, n, accumulate)
 		}
 	}
+}
+
+// TurnedA reports whether GemmTurned can run.
+func TurnedA() bool { return cur.turneds != nil }
+
+// GemmTurned is GemmPacked for an a [k,m] that is not packed, rows lda elements apart.
+func GemmTurned(m, n, k int, a []float32, lda int, pb []float32, c []float32, ldc int, accumulate bool) {
+	if m == 0 || n == 0 || k == 0 {
+		zeroRows(m, n, c, ldc, accumulate)
+		return
+	}
+	if cur.turneds == nil || len(a) < (k-1)*lda+m || len(pb) < SizeB(k, n) || len(c) < (m-1)*ldc+n {
+		panic(fmt.Sprintf("simd: turned gemm %d×%d×%d on %d (ld %d), %d and %d (ld %d) elements", m, n, k, len(a), lda, len(pb), len(c), ldc))
+	}
+	cover(cur.turneds, m, n, k, a, lda, pb, k*cur.nr, c, ldc, accumulate)
 }
 
 func zeroRows(m, n int, c []float32, ldc int, accumulate bool) {

@@ -10,6 +10,7 @@ var avx2 = kernels{
 		mr: 6, nr: 16,
 		tiles:     []tile{{6, tile6xAVX2}, {4, tile4xAVX2}, {2, tile2xAVX2}, {1, tile1xAVX2}},
 		plains:    []tile{{6, plain6xAVX2}, {4, plain4xAVX2}, {2, plain2xAVX2}, {1, plain1xAVX2}},
+		turneds:   []tile{{6, turned6xAVX2}, {4, tile4xAVX2}, {2, tile2xAVX2}, {1, tile1xAVX2}},
 		skinny:    []skinny{skinny1xAVX2, skinny2xAVX2, skinny3xAVX2, skinny4xAVX2},
 		transpose: transposeAVX2, copyPanel: copyPanelAVX2, lanes: 8, across: 8,
 	},
@@ -147,6 +148,9 @@ func plain2xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float3
 
 //go:noescape
 func plain1xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
+
+//go:noescape
+func turned6xAVX2(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
 func skinny1xAVX2(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)

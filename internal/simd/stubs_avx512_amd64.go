@@ -9,6 +9,7 @@ var avx512 = kernels{
 	gemmKernels: gemmKernels{
 		mr: 14, nr: 32,
 		tiles:     []tile{{14, tile14xAVX512}, {8, tile8xAVX512}, {4, tile4xAVX512}, {2, tile2xAVX512}, {1, tile1xAVX512}},
+		turneds:   []tile{{14, turned14xAVX512}, {8, tile8xAVX512}, {4, tile4xAVX512}, {2, tile2xAVX512}, {1, tile1xAVX512}},
 		skinny:    []skinny{skinny1xAVX512, skinny2xAVX512, skinny3xAVX512, skinny4xAVX512},
 		transpose: transposeAVX512, copyPanel: copyPanelAVX512, lanes: 16, across: 16,
 	},
@@ -140,6 +141,9 @@ func tile2xAVX512(k int, a *float32, stride int, b *float32, panel int, c *float
 
 //go:noescape
 func tile1xAVX512(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
+
+//go:noescape
+func turned14xAVX512(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)
 
 //go:noescape
 func skinny1xAVX512(k int, a *float32, lda int, b *float32, ldb int, c *float32, ldc int, load bool)

@@ -17,23 +17,39 @@ func (i isa) tileRows() []int {
 // tileSignature is the parameters of a tile, see simd.tile.
 const tileSignature = "(k int, a *float32, stride int, b *float32, panel int, c *float32, ldc, cols int, load bool)"
 
-// aKind is how a tile reads A: from a panel of PackA, or row by row from the unpacked matrix.
+// aKind is how a tile reads A: from a panel of PackA, row by row from the unpacked matrix, or step by step from an
+// unpacked matrix [k,m]. Packed tiles of fewer than mr rows have the distance of steps as an argument, so they serve for
+// the last kind too.
 type aKind struct {
-	name string
-	rows bool // stride is the distance of rows, not of steps of k
+	name  string
+	rows  bool // stride is the distance of rows, not of steps of k
+	apart bool // steps of k are any distance apart, in a tile of mr rows
 }
 
 var (
 	packedA = aKind{name: "tile"}
 	rowsA   = aKind{name: "plain", rows: true}
+	turnedA = aKind{name: "turned", apart: true}
 )
 
-// aKinds are the kinds that an instruction set has tiles for. Fourteen rows of AVX-512 have more addresses than there are registers.
+// aKinds are the kinds that an instruction set has tiles for. Fourteen rows of AVX-512 have more addresses than there are
+// registers.
 func (i isa) aKinds() []aKind {
-	if i == avx2 {
-		return []aKind{packedA, rowsA}
+	switch i {
+	case avx2:
+		return []aKind{packedA, rowsA, turnedA}
+	case avx512:
+		return []aKind{packedA, turnedA}
 	}
 	return []aKind{packedA}
+}
+
+// tileKind is the kind of the tile that serves for a kind and number of rows.
+func (i isa) tileKind(kind aKind, rows int) aKind {
+	if kind.apart && rows < i.mr {
+		return packedA
+	}
+	return kind
 }
 
 // floatTile is one matrix tile: rows × 2 vectors of C in registers 0…, a row of B in the next two, one element of A
@@ -137,7 +153,7 @@ func (k floatTile) next(steps int) {
 	switch {
 	case k.kind.rows:
 		k.op("ADDQ", imm(4*steps), "SI")
-	case k.rows == k.mr:
+	case k.rows == k.mr && !k.kind.apart:
 		k.op("ADDQ", imm(4*k.rows*steps), "SI")
 	}
 	k.op("ADDQ", imm(2*steps*k.bytes()), "BX")
@@ -187,8 +203,9 @@ func (k floatTile) step(u int) {
 	b0, b1 := k.v(k.regs-4), k.v(k.regs-3)
 	k.op("VMOVUPS", fmt.Sprintf("%d(BX)", 2*u*k.bytes()), b0)
 	k.op("VMOVUPS", fmt.Sprintf("%d(BX)", (2*u+1)*k.bytes()), b1)
-	full := k.rows == k.mr && !k.kind.rows
-	if !full || !k.wide() {
+	full := k.rows == k.mr && k.kind == packedA
+	most := k.rows == k.mr && k.wide()
+	if !most {
 		for i := 0; i < 2*k.bytes(); i += 64 {
 			k.op("PREFETCHT0", fmt.Sprintf("%d(BX)", 2*u*k.bytes()+i+ahead))
 		}
@@ -204,7 +221,7 @@ func (k floatTile) step(u int) {
 		case k.kind.rows:
 			mem = fmt.Sprintf("%d", 4*u) + strides[r]
 		}
-		if full && k.wide() && (r+1)*embedded/k.rows > r*embedded/k.rows {
+		if most && (r+1)*embedded/k.rows > r*embedded/k.rows {
 			k.op("VFMADD231PS.BCST", mem, b0, k.v(2*r))
 			k.op("VFMADD231PS.BCST", mem, b1, k.v(2*r+1))
 			continue
@@ -223,7 +240,9 @@ func gemmFile(i isa) []byte {
 	a := newAsm(i)
 	for _, kind := range i.aKinds() {
 		for _, r := range i.tileRows() {
-			floatTile{a, kind, r}.emit()
+			if i.tileKind(kind, r) == kind {
+				floatTile{a, kind, r}.emit()
+			}
 		}
 	}
 	for r := 1; r <= skinnyRows; r++ {

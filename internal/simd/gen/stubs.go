@@ -74,7 +74,9 @@ func setStubs(out *bytes.Buffer, i isa) {
 	}
 	for _, kind := range i.aKinds() {
 		for _, r := range i.tileRows() {
-			fmt.Fprintf(out, "\n//go:noescape\nfunc %s%dx%s%s\n", kind.name, r, i.tag, tileSignature)
+			if i.tileKind(kind, r) == kind {
+				fmt.Fprintf(out, "\n//go:noescape\nfunc %s%dx%s%s\n", kind.name, r, i.tag, tileSignature)
+			}
 		}
 	}
 	for r := 1; r <= skinnyRows; r++ {
@@ -89,7 +91,7 @@ func table(out *bytes.Buffer, i isa) {
 	for _, kind := range i.aKinds() {
 		fmt.Fprintf(out, "%ss: []tile{", kind.name)
 		for _, r := range i.tileRows() {
-			fmt.Fprintf(out, "{%d, %s%dx%s},", r, kind.name, r, i.tag)
+			fmt.Fprintf(out, "{%d, %s%dx%s},", r, i.tileKind(kind, r).name, r, i.tag)
 		}
 		fmt.Fprintf(out, "},\n")
 	}
