@@ -48,7 +48,7 @@ func Load(path string) (*Tokenizer, error) {
 	}
 	defer f.Close()
 	if st, err := f.Stat(); err == nil && st.Size() > MaxFile {
-		return nil, fmt.Errorf("load %s: %w", path, errTooLarge)
+		return nil, fmt.Errorf("load %s: %w", path, &FormatError{errTooLarge})
 	}
 	b, err := io.ReadAll(io.LimitReader(f, MaxFile+1)) // a device file has no size
 	if err != nil {
@@ -61,9 +61,26 @@ func Load(path string) (*Tokenizer, error) {
 	return t, nil
 }
 
+// FormatError says why a file is not a tokenizer that can be used.
+type FormatError struct{ Err error }
+
+// Error implements error.
+func (e *FormatError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *FormatError) Unwrap() error { return e.Err }
+
 // Parse reads the bytes of a tokenizer.json. Unknown components, fields or values that could change ids are rejected by
-// name.
+// name. Its errors are FormatErrors.
 func Parse(r []byte) (*Tokenizer, error) {
+	t, err := parse(r)
+	if err != nil {
+		return nil, &FormatError{err}
+	}
+	return t, nil
+}
+
+func parse(r []byte) (*Tokenizer, error) {
 	if len(r) > MaxFile {
 		return nil, errTooLarge
 	}

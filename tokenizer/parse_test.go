@@ -65,8 +65,8 @@ func TestParseRefuses(t *testing.T) {
 		}
 		bad := tinyJSON[:i] + c.new + tinyJSON[i+len(c.old):]
 		_, err := Parse([]byte(bad))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s → %s: error %v; want one that names %q", c.old, c.new, err, c.want)
+		if !errors.As(err, new(*FormatError)) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s → %s: error %v; want a FormatError that names %q", c.old, c.new, err, c.want)
 		}
 	}
 	if _, err := Parse([]byte("\xff{}")); err == nil || !strings.Contains(err.Error(), "UTF-8") {

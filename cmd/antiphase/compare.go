@@ -202,7 +202,7 @@ func closeAll(list []device.Device) {
 	}
 }
 
-// resolve completes and checks the spec; an error is a usage error.
+// resolve completes and checks the spec; an error is a usage error, or about a file that it names.
 func (f *compareFlags) resolve() error {
 	s := &f.spec
 	var err error
@@ -224,7 +224,7 @@ func (f *compareFlags) resolve() error {
 		s.Name = filepath.Base(filepath.Clean(f.dir))
 	}
 	if err := s.Resolve(); err != nil {
-		return usage(err)
+		return badInput{err}
 	}
 	s.Tasks, s.Probes = f.asks()
 	if f.tuneBy != "loss" {

@@ -15,6 +15,7 @@ import (
 	"antiphase/infer"
 	"antiphase/internal/vfs"
 	"antiphase/tensor"
+	"antiphase/tokenizer"
 	"antiphase/train"
 )
 
@@ -97,7 +98,9 @@ func exitCode(err error) int {
 	case errors.As(err, &u), errors.As(err, &x), errors.Is(err, train.ErrChanged), errors.Is(err, dist.ErrDiffer),
 		errors.Is(err, train.ErrElsewhere), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage
-	case errors.As(err, &b), errors.As(err, &c), errors.As(err, &s), errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer), errors.Is(err, checkpoint.ErrNone), wrongPath(err):
+	case errors.As(err, &b), errors.As(err, &c), errors.As(err, &s), errors.As(err, new(*tokenizer.FormatError)),
+		errors.Is(err, checkpoint.ErrDamaged), errors.Is(err, checkpoint.ErrUnreadable), errors.Is(err, checkpoint.ErrNewer),
+		errors.Is(err, checkpoint.ErrNone), wrongPath(err):
 		return exitBadInput
 	}
 	return exitFailed

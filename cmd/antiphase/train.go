@@ -120,6 +120,9 @@ func (f *trainFlags) archOf(path string) error {
 	case f.archSet && f.arch != r.Model.Arch:
 		return fmt.Errorf("--arch: is %s, %s says %s", f.arch, path, r.Model.Arch)
 	default:
+		if _, err := layer.LookupArch(r.Model.Arch); err != nil {
+			return fmt.Errorf("%s: model.%w", path, err)
+		}
 		f.arch = r.Model.Arch
 	}
 	return nil
