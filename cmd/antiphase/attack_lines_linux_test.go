@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 )
 
 // begins is how a command line of each verb begins, so that what follows is all that is wrong with it and an accepted one is short.
@@ -64,8 +65,8 @@ var wrong = map[string][]string{
 	"float64":      {"x", "nan", "inf", "-1", "1e309", "1e300"},
 	"duration":     {"x", "5", "-5s", "99999999h", "0s"},
 	"bool":         {"maybe", "2"},
-	"string":       {"", "none/such/thing", "../../../../etc", "\x1b[31mred", "a,b,,", "nan", "1e99", "ftp://x", strings.Repeat("x", 5000), "/dev/null", "/dev/zero"},
-	"stringArray":  {"", "none/such", "=", "a=", "=b", "model.layers=1000000", "train.batch=-1", "model.vocab=1000000000", "x@y", "a@nan", "/dev/full"},
+	"string":       {"", "none/such/thing", "../../../../etc", "\x1b[31mred", "a,b,,", "nan", "1e99", "ftp://x", strings.Repeat("x", 5000), "devices/null", "devices/zero"},
+	"stringArray":  {"", "none/such", "=", "a=", "=b", "model.layers=1000000", "train.batch=-1", "model.vocab=1000000000", "x@y", "a@nan", "devices/full"},
 	"strings":      {"", "none", ",", "diff,diff", "x,y,z"},
 	"float64Slice": {"x", "0", "-1", "nan", "1e99", ","},
 	"ints":         {"x", "-1", "99999999999999999999", ","},
@@ -305,6 +306,7 @@ func TestAttackLines(t *testing.T) {
 	call(t, o.dir, 0, "train", "--size", "nano", "--steps", "2", "--dir", "run", "-q")
 	call(t, o.dir, 0, "export", "run", "hf", "-q")
 	texts(o)
+	o.devices()
 	o.clear()
 	list := lines(rand.New(rand.NewPCG(21, 3)))
 	n := min(len(list), attempts(40, 500))
@@ -339,6 +341,23 @@ func allowed(said string) bool {
 	return false
 }
 
+// devices makes devices of the test's own: as root a faulty program could replace those of the machine.
+func (o *ordeal) devices() {
+	dir := filepath.Join(o.dir, "devices")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		o.Fatal(err)
+	}
+	for name, minor := range map[string]uint32{"null": 3, "zero": 5, "full": 7} {
+		path := filepath.Join(dir, name)
+		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err == nil {
+			continue
+		}
+		if err := os.Symlink("/dev/"+name, path); err != nil { // not root, who alone could harm the target
+			o.Fatal(err)
+		}
+	}
+}
+
 // unharmed: no command line has touched what it was not told to write.
 func (o *ordeal) unharmed() {
 	list, err := os.ReadDir(o.dir)
@@ -347,9 +366,14 @@ func (o *ordeal) unharmed() {
 	}
 	for _, e := range list {
 		switch name := e.Name(); {
-		case slices.Contains([]string{"run", "hf", "out", "tasks", "recipe.json", "recipe.yaml", "image.png", "peak.json"}, name), strings.HasPrefix(name, "text."):
+		case slices.Contains([]string{"run", "hf", "out", "tasks", "recipe.json", "recipe.yaml", "image.png", "peak.json", "devices"}, name), strings.HasPrefix(name, "text."):
 		default:
 			o.Logf("a command line left %s", filepath.Join(o.dir, name))
+		}
+	}
+	for _, name := range []string{"null", "zero", "full"} {
+		if st, err := os.Stat(filepath.Join(o.dir, "devices", name)); err != nil || st.Mode()&os.ModeCharDevice == 0 {
+			o.Errorf("the device %s is gone, or something else: %v", name, err)
 		}
 	}
 	if code, said := o.try("afterwards", false, "validate", "run"); code != 0 {

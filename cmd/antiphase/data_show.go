@@ -99,22 +99,37 @@ func (f *dataShowFlags) run(a *app, dir string) (err error) {
 	if last := r.Steps(); last > 0 && f.last > last { // a run of 0 steps is initial weights, whose length is still open
 		return usage(fmt.Errorf("step %d: the run's last is %d", f.last, last))
 	}
-	to := io.Writer(a.out)
-	if f.out != "" {
-		file, err := os.Create(f.out)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		to = file
+	if f.out == "" {
+		return f.all(a.out, r)
 	}
-	w := bufio.NewWriterSize(to, 1<<18)
-	if f.out != "" {
-		header := []int32{0x57525041, 1, int32(f.first), int32(f.last - f.first + 1), int32(r.B), int32(r.T), 3, int32(r.Recipe.Model.Vocab)}
+	if err := replaceable(f.out, "holds no rows of a run", isRows); err != nil {
+		return err
+	}
+	return writeWhole(f.out, func(w io.Writer) error {
+		header := []int32{rowsMagic, 1, int32(f.first), int32(f.last - f.first + 1), int32(r.B), int32(r.T), 3, int32(r.Recipe.Model.Vocab)}
 		if err := binary.Write(w, binary.LittleEndian, header); err != nil {
 			return err
 		}
+		return f.all(w, r)
+	})
+}
+
+const rowsMagic = 0x57525041 // "APRW"
+
+// isRows reports whether a file holds rows that data show wrote.
+func isRows(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
 	}
+	defer f.Close()
+	var magic uint32
+	return binary.Read(f, binary.LittleEndian, &magic) == nil && magic == rowsMagic
+}
+
+// all writes every step.
+func (f *dataShowFlags) all(to io.Writer, r *train.Rows) error {
+	w := bufio.NewWriterSize(to, 1<<18)
 	for n := f.first; n <= f.last; n++ {
 		if err := r.At(n); err != nil {
 			return usage(err)

@@ -74,7 +74,11 @@ func (f *tokenizerFlags) run(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := tok.Save(f.out); err != nil {
+	b, err := tok.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if err := writeBytes(f.out, b); err != nil {
 		return err
 	}
 	a.note("%s: %d ids", f.out, tok.Vocab())

@@ -39,7 +39,7 @@ func ReadFile(fsys FS, name string, limit int64) ([]byte, error) {
 }
 
 // WriteFile replaces the contents of a file by b, durably: a crash leaves the old file or the new one. A symbolic link
-// is replaced, not followed.
+// to a file is replaced, not followed. A device or a pipe is not replaced: that is an ErrNotRegular.
 func WriteFile(fsys FS, name string, b []byte) error {
 	return Write(fsys, name, func(w io.Writer) error { _, err := w.Write(b); return err })
 }
@@ -47,6 +47,12 @@ func WriteFile(fsys FS, name string, b []byte) error {
 // Write is WriteFile of what write streams. Until the rename the contents are in a temporary file next to it, see
 // Temporary.
 func Write(fsys FS, name string, write func(io.Writer) error) error {
+	switch info, err := fsys.Stat(name); {
+	case err == nil && info.Odd:
+		return fmt.Errorf("%s: %w", name, ErrNotRegular)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
 	tmp := Temporary(name)
 	err := WriteNew(fsys, tmp, write)
 	if err == nil {

@@ -95,7 +95,8 @@ func (OS) Stat(name string) (Info, error) {
 			st = target
 		}
 	}
-	return Info{Size: st.Size(), Dir: st.IsDir(), Link: link, Time: st.ModTime()}, nil
+	odd := !st.IsDir() && !st.Mode().IsRegular() && st.Mode()&os.ModeSymlink == 0
+	return Info{Size: st.Size(), Dir: st.IsDir(), Link: link, Odd: odd, Time: st.ModTime()}, nil
 }
 
 // SyncDir implements FS.

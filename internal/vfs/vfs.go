@@ -68,6 +68,7 @@ type Info struct {
 	Size int64
 	Dir  bool
 	Link bool      // name is a symbolic link
+	Odd  bool      // it is neither a regular file nor a folder: a device, a pipe or a socket
 	Time time.Time // of the last change
 }
 

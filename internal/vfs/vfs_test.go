@@ -150,6 +150,20 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestWriteSparesDevices: a device or a pipe, or what a link to one stands for, is not replaced by a file.
+func TestWriteSparesDevices(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(os.DevNull, link); err != nil {
+		t.Skip("no symbolic links here:", err)
+	}
+	if err := vfs.WriteFile(vfs.OS{}, link, []byte("x")); !errors.Is(err, vfs.ErrNotRegular) || !strings.Contains(err.Error(), link) {
+		t.Errorf("error %v, want one that says what %s is", err, link)
+	}
+	if st, err := os.Lstat(link); err != nil || st.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link to a device is now %v (%v)", st, err)
+	}
+}
+
 // TestSweep: of what lies beside a file only its own old temporaries go.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
