@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"antiphase/eval"
 )
@@ -25,7 +26,7 @@ type outcome struct{ score, loss float64 }
 
 // Choose finds the best learning rate of each size and architecture: the one with the best mean of the measure named in
 // the rows, or the lowest mean held-out loss, over the seeds that every rate of the side has finished. Ties go to the
-// lower held-out loss, then to the lower rate. Every rate is judged on the same seeds; a rate with a diverged run loses
+// lower held-out loss, then to the lower rate; scores on their floor are a tie. Every rate is judged on the same seeds; a rate with a diverged run loses
 // to every other.
 func Choose(rows []Row) map[[2]string]float64 {
 	out := map[[2]string]float64{}
@@ -90,13 +91,35 @@ func trials(rows []Row) map[side]map[trial]*outcome {
 			o.loss = r.Value
 		}
 		if r.Measure == tuned {
-			if o.score = r.Value; r.Better == eval.Higher {
-				o.score = -r.Value
-			}
+			o.score = r.score()
 		}
 	}
 	return out
 }
 
+// score is the row's value for choosing a rate; lower is better. A score whose 95 % interval reaches a floor says
+// nothing about the rate: it counts as the floor.
+func (r *Row) score() float64 {
+	if r.Better != eval.Higher {
+		return r.Value
+	}
+	if floor, on := r.floored(); on && strings.HasSuffix(r.Tuned, orLoss) {
+		return -floor
+	}
+	return -r.Value
+}
+
+// floored returns the highest floor of a score, and whether its 95 % interval over items reaches it.
+func (r *Row) floored() (floor float64, on bool) {
+	for _, x := range r.Floors {
+		floor = max(floor, x)
+	}
+	return floor, floor > 0 && r.Better == eval.Higher && r.Value-1.96*r.StdErr <= floor
+}
+
+// orLoss in a row's tuned_by says that scores on their floor were a tie when the rates were chosen, so that held-out
+// loss decided among them. Rows without it are older, and their rates were chosen by the score alone.
+const orLoss = " or loss"
+
 // tunedBy is the measure that selects the learning rates of the row's experiment.
-func (r *Row) tunedBy() string { return cmp.Or(r.Tuned, heldOut) }
+func (r *Row) tunedBy() string { return strings.TrimSuffix(cmp.Or(r.Tuned, heldOut), orLoss) }

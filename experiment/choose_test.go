@@ -47,20 +47,36 @@ func TestChooseByMeasure(t *testing.T) {
 	if got := Choose(rows)[key]; got != 2 {
 		t.Errorf("by %s: %g", bound, got)
 	}
+	for i := range rows { // on the floor the differences are chance
+		rows[i].StdErr, rows[i].Floors = 0.1, map[string]float64{"copy": 0.6, "chance": 0.1}
+	}
+	if got := Choose(rows)[key]; got != 2 {
+		t.Errorf("rows that do not say so: chose %g on the floor", got)
+	}
+	for i := range rows {
+		rows[i].Tuned = bound + orLoss
+	}
+	if got := Choose(rows)[key]; got != 1 {
+		t.Errorf("on the floor: %g, not by held-out loss", got)
+	}
+	rows[5].Value = 0.9
+	if got := Choose(rows)[key]; got != 4 {
+		t.Errorf("one rate is above the floor: %g", got)
+	}
 }
 
 // --tune-by names a task or the probe; rows then carry the measure, the page says so and the grid shows both.
 func TestTuneBy(t *testing.T) {
 	s := nanoSpec(20)
-	for by, want := range map[Ask]string{"": "", "outliers": "outliers.logits_max", "lm pieces=8": "lm.loss",
-		"lm": "lm.loss", "probe": "probe.outliers.logits_max"} {
+	for by, want := range map[Ask]string{"": "", "outliers": "outliers.logits_max or loss", "lm pieces=8": "lm.loss or loss",
+		"lm": "lm.loss or loss", "probe": "probe.outliers.logits_max or loss"} {
 		s.TuneBy = by
 		if got, err := s.tuned(); err != nil || got != want {
 			t.Errorf("%q: %q (%v), want %q", by, got, err, want)
 		}
 	}
 	needles := &Spec{Tasks: []Ask{"needle needles=1 queries=1", "needle samples=3"}}
-	for by, want := range map[Ask]string{"needle samples=3": "needle.bound N=4 R=2", "needle": "any of"} {
+	for by, want := range map[Ask]string{"needle samples=3": "needle.bound N=4 R=2 or loss", "needle": "any of"} {
 		needles.TuneBy = by
 		if got, err := needles.tuned(); got != want && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %q (%v), want %q", by, got, err, want)

@@ -49,6 +49,9 @@ func (f *tuning) says() string {
 	s := "The learning rate of each architecture is the one with the best " + label
 	if measure != heldOut {
 		s += ", not the one with the lowest held-out loss"
+		if strings.HasSuffix(f.all[0].Tuned, orLoss) {
+			s += ", which counts only among rates that are on a floor of the score"
+		}
 	}
 	return s + "; the tuning grid shows all of them."
 }
@@ -64,14 +67,39 @@ func (f *tuning) grid() report.Listing {
 		Note: "The learning rate of each architecture is chosen by " + label + " at the end of training, over the " +
 			"seeds that every rate has, which the means are over. Those seeds also count in the comparison, for every " +
 			"architecture alike."}
+	var low []string
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
 			for _, lr := range f.rates(size, arch) {
 				out.Rows = append(out.Rows, f.gridRow(size, arch, lr))
 			}
+			if f.allFloored(size, arch, measure) {
+				low = append(low, arch)
+			}
 		}
 	}
+	if len(low) > 0 {
+		how := "so held-out loss chose"
+		if !strings.HasSuffix(f.all[0].Tuned, orLoss) {
+			how = "so the choice is chance"
+		}
+		out.Note += fmt.Sprintf(" Every rate of %s is on a floor of the score, %s.", strings.Join(low, ", "), how)
+	}
 	return out
+}
+
+// allFloored reports whether a score tells nothing about a side's rates: each is on its floor.
+func (f *tuning) allFloored(size, arch, measure string) bool {
+	n := 0
+	for _, r := range f.all {
+		if r.Size == size && r.Arch == arch && r.Measure == measure {
+			if _, on := r.floored(); !on {
+				return false
+			}
+			n++
+		}
+	}
+	return n > 0
 }
 
 func (f *tuning) gridRow(size, arch string, lr float64) []string {

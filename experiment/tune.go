@@ -9,13 +9,19 @@ import (
 	"antiphase/eval"
 )
 
-// tuned is the measure of rows that selects the learning rate, "" for held-out loss. TuneBy names a task of the
+// tuned is the measure of rows that selects the learning rate, with orLoss; "" for held-out loss. TuneBy names a task of the
 // experiment, as given to --task or by its first word if that is unique, or "probe", the first one; the headline
 // measure of either counts.
-func (s *Spec) tuned() (measure string, err error) {
-	switch {
-	case s.TuneBy == "":
+func (s *Spec) tuned() (string, error) {
+	if s.TuneBy == "" {
 		return "", nil
+	}
+	measure, err := s.tuneMeasure()
+	return measure + orLoss, err
+}
+
+func (s *Spec) tuneMeasure() (measure string, err error) {
+	switch {
 	case s.TuneBy == "probe" && len(s.Probes) == 0:
 		return "", errors.New("--tune-by: probe, and no --probe asks anything while training")
 	case s.TuneBy == "probe":

@@ -87,7 +87,7 @@ var ofExperiment = map[string]assertion{
 			rows := f.compared(dir, append(asked, "--lr", "1e-3,4e-1", "--tune-by", by)...)
 			return fmt.Sprint(rows[0].Tuned)
 		}
-		f.has(chosen("tuneoutliers", "outliers"), `^outliers.logits_max$`)
+		f.has(chosen("tuneoutliers", "outliers"), `^outliers.logits_max or loss$`)
 		f.has(chosen("tuneloss", "loss"), `^$`)
 		f.has(f.fails("compare", "--size", "nano", "--lr", "1e-3,2e-3", "--tune-by", "nothing", "--dry-run"), `--tune-by: "nothing" is none`)
 		f.has(f.fails("compare", "--size", "nano", "--tune-by", "lm", "--dry-run"), `has no effect with one learning rate`)
