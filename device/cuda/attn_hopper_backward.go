@@ -23,6 +23,7 @@ type hopperBackward struct {
 	copied  int  // eighths of D whose dQ the copy engine adds at a time
 	rounds  int  // and how many times in a tile; threads add the rest
 	adds    int
+	late    bool // products of a tile run under the exponentials of the next
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
@@ -88,7 +89,8 @@ func (t hopperBackward) shared(s attnShape) int {
 
 func (t hopperBackward) options(s attnShape) []string {
 	return append(s.options(), define("SPLIT", int(flag(t.split))), define("QUERIES", t.queries), define("BUFFERS", t.buffers),
-		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds))
+		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds),
+		define("LATE", int(flag(t.late))))
 }
 
 // backwardArgs is the argument of attn_hopper_backward.

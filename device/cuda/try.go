@@ -9,6 +9,7 @@ import (
 // separated by commas.
 type trials struct {
 	ring  bool // cross-entropy that reads each logit once, classify_ring.cu
+	late  bool // attention's backward pass with products under the next tile's exponentials, attn_hopper_late.cuh
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
 }
 
@@ -19,10 +20,12 @@ func (t *trials) choose(list string, major int) error {
 		case "":
 		case "ring":
 			t.ring = major == 9
+		case "late":
+			t.late = true
 		case "warps":
 			t.warps = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are ring and warps", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are late, ring and warps", list, name)
 		}
 	}
 	return nil
