@@ -35,6 +35,7 @@ const (
 var (
 	errSecret   = errors.New("the secret is not the same")
 	errNotStore = errors.New("something other than an antiphase job listens there")
+	errTooLarge = errors.New("the message is too large")
 )
 
 // message is any message between ranks and the store.
@@ -111,8 +112,10 @@ func accept(c net.Conn, secret []byte) (*link, error) {
 func connect(c net.Conn, secret []byte) (*link, error) {
 	_ = c.SetDeadline(time.Now().Add(handshake))
 	hello := make([]byte, len(greeting)+nonceSize)
-	if _, err := io.ReadFull(c, hello); err != nil {
+	if n, err := io.ReadFull(c, hello); err != nil && !bytes.HasPrefix([]byte(greeting), hello[:min(n, len(greeting))]) {
 		return nil, fmt.Errorf("%w (%w)", errNotStore, err)
+	} else if err != nil {
+		return nil, fmt.Errorf("no greeting: %w", err) // a store that is flooded, or ends
 	}
 	if !bytes.HasPrefix(hello, []byte(greeting)) {
 		return nil, errNotStore
@@ -156,7 +159,7 @@ func (l *link) send(m message, within time.Duration) error {
 		return fmt.Errorf("dist: %w", err)
 	}
 	if len(payload) > maxFrame {
-		return fmt.Errorf("dist: a message of %d bytes, at most %d", len(payload), maxFrame)
+		return fmt.Errorf("dist: %w: %d bytes, at most %d", errTooLarge, len(payload), maxFrame)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -161,7 +161,7 @@ func (j *Job) dial(ctx context.Context) error {
 					return nil
 				}
 				_ = c.Close()
-				again = stale || !errors.Is(err, errSecret) && !errors.Is(err, errNotStore)
+				again = stale || !errors.Is(err, errSecret) && !errors.Is(err, errNotStore) // busy, or about to end
 			}
 			err = fmt.Errorf("%s: %w", addr, err)
 		} else if !stale {
@@ -335,8 +335,12 @@ func at(list []string, i int) string {
 // Fail tells all ranks that this one gives up, and why. Their error is a GaveUp with this exit code, 0 to suggest none.
 func (j *Job) Fail(why error, code int) {
 	j.failed.Store(true)
-	// a rank that cannot receive it detects the end of the connection
-	_ = j.link.send(message{Kind: msgFail, Text: why.Error(), Code: code}, handshake)
+	m := message{Kind: msgFail, Text: why.Error(), Code: code}
+	if j.store != nil {
+		j.store.quit(m) // before this process ends, and the store with it
+		return
+	}
+	_ = j.link.send(m, handshake) // a rank that cannot receive it detects the end of the connection
 }
 
 // Close leaves normally: rank 0 waits until the others have left too, at most Options.PeerTimeout.

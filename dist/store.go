@@ -24,6 +24,7 @@ type store struct {
 	mu      sync.Mutex
 	peers   []*peer // by rank; nil until it has joined
 	conns   map[net.Conn]bool
+	waiting []net.Conn // connections that are not authenticated yet, the oldest first
 	joined  bool
 	over    bool
 	closed  bool
@@ -45,7 +46,7 @@ type peer struct {
 	left  bool
 }
 
-// pending bounds the connections that are not authenticated yet.
+// pending bounds the connections that are not authenticated yet, besides one for each rank.
 const pending = 64
 
 // listen opens the store on one address of this machine. Port 0 picks a free one.
@@ -67,17 +68,10 @@ func (s *store) addr() string { return s.ln.Addr().String() }
 func (s *store) acceptAll() {
 	defer fault.Guard()()
 	defer s.wg.Done()
-	room := make(chan struct{}, pending)
 	for {
 		c, err := s.ln.Accept()
 		if err != nil {
 			return
-		}
-		select {
-		case room <- struct{}{}:
-		default:
-			_ = c.Close() // a flood: earlier connections finish first
-			continue
 		}
 		if !s.track(c, true) {
 			return
@@ -88,7 +82,7 @@ func (s *store) acceptAll() {
 			defer s.wg.Done()
 			defer s.track(c, false)
 			p, err := s.enter(c)
-			<-room
+			s.known(c)
 			if err == nil {
 				s.serve(p)
 			}
@@ -96,12 +90,24 @@ func (s *store) acceptAll() {
 	}
 }
 
-// track records the open connections, so that close can close them; after the end it closes c and returns false.
+// known takes c off the list of those that are not authenticated.
+func (s *store) known(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = slices.DeleteFunc(s.waiting, func(w net.Conn) bool { return w == c })
+}
+
+// track records the open connections, so that close can close them; after the end it closes c and returns false. In a
+// flood it closes the connection that has said nothing for longest: a rank needs milliseconds, and tries again.
 func (s *store) track(c net.Conn, open bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if open && !s.closed {
 		s.conns[c] = true
+		if s.waiting = append(s.waiting, c); len(s.waiting) > pending+s.world {
+			_ = s.waiting[0].Close()
+			s.waiting = s.waiting[1:]
+		}
 		return true
 	}
 	delete(s.conns, c)
@@ -173,13 +179,27 @@ func (s *store) admit(p *peer, m message) error {
 	return nil
 }
 
-// tell sends m to every rank that has joined; s.mu is held. If that fails the rank's own reader notices.
+// tell sends m to every rank that has joined; s.mu is held. If a connection fails the rank's own reader notices.
 func (s *store) tell(m message) {
 	for _, p := range s.peers {
-		if p != nil {
-			_ = p.send(m, s.timeout)
+		if p == nil {
+			continue
+		}
+		if err := p.send(m, s.timeout); errors.Is(err, errTooLarge) {
+			s.fail(fmt.Sprintf("what the ranks exchange as %q: %v", m.Tag, err))
+			return
 		}
 	}
+}
+
+// quit is end for rank 0, which gives up.
+func (s *store) quit(m message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.peers[0]; p != nil {
+		m.Text = fmt.Sprintf("rank %d (%s): %s", p.rank, p.where, m.Text)
+	}
+	s.end(m)
 }
 
 // grace is how long rank 0, whose process holds the store, stays after telling the others why the job ended.

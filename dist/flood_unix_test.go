@@ -1,0 +1,145 @@
+//go:build unix
+
+package dist
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// More ranks than the store admits strangers arrive at the same moment.
+func TestManyRanksAtOnce(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const world = 3 * pending
+	jobs, errs := joinAll(t, "tcp://"+freePort(t), world, func(_ int, o *Options) {
+		o.JoinTimeout, o.PeerTimeout = time.Minute, DefaultPeer
+	})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, world)
+	for _, j := range jobs {
+		go func() { done <- j.Close() }()
+	}
+	for range world {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Connections that say nothing, or nonsense, do not keep the ranks out.
+func TestFloodedStore(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	addr := freePort(t)
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		var open []net.Conn
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				for _, c := range open {
+					_ = c.Close()
+				}
+				return
+			default:
+			}
+			c, err := net.Dial("tcp", addr)
+			if err != nil {
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			if i%2 == 0 {
+				_, _ = c.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+			}
+			if open = append(open, c); len(open) > 4*pending {
+				_ = open[0].Close()
+				open = open[1:]
+			}
+		}
+	}()
+	// The other rank comes when the flood has filled the store.
+	began := time.Now()
+	late := make(chan error, 1)
+	o := quick("tcp://" + addr)
+	o.JoinTimeout, o.PeerTimeout = 20*time.Second, DefaultPeer
+	go func() {
+		time.Sleep(300 * time.Millisecond)
+		j, err := Join(context.Background(), rank(1, 2), o)
+		if err == nil {
+			err = j.Close()
+		}
+		late <- err
+	}()
+	j, err := Join(context.Background(), rank(0, 2), o)
+	if err == nil {
+		err = j.Close()
+	}
+	if err = errors.Join(err, <-late); err != nil {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+	close(stop)
+	<-stopped
+}
+
+// Why rank 0 gives up reaches the others although its process, which holds the store, ends at once.
+func TestFirstRankGivesUp(t *testing.T) {
+	for range 20 {
+		lost := make(chan error, 3)
+		jobs, errs := joinAll(t, "tcp://"+freePort(t), 3, func(r int, o *Options) {
+			if r > 0 {
+				o.OnLost = func(err error) { lost <- err }
+			}
+		})
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		jobs[0].Fail(errors.New("no such file"), 3)
+		jobs[0].shut()
+		for range 2 {
+			err := <-lost
+			if gave := new(GaveUp); !errors.As(err, &gave) || gave.Code != 3 || !strings.Contains(err.Error(), "no such file") ||
+				!strings.Contains(err.Error(), "rank 0 (") {
+				t.Errorf("got %v", err)
+			}
+		}
+		jobs[1].shut()
+		jobs[2].shut()
+	}
+}
+
+// Values that do not fit into one message end the job instead of leaving everybody waiting.
+func TestExchangeTooLarge(t *testing.T) {
+	jobs, errs := joinAll(t, "tcp://"+freePort(t), 2, func(int, *Options) {})
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 2)
+	for _, j := range jobs {
+		go func() {
+			_, err := j.Exchange("much", bytes.Repeat([]byte("x"), maxFrame/2))
+			done <- err
+		}()
+	}
+	for range 2 {
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), "too large") {
+				t.Errorf("got %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("nothing came back")
+		}
+	}
+	for _, j := range jobs {
+		j.shut()
+	}
+}
