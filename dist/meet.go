@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"antiphase/tensor"
 )
@@ -46,7 +48,7 @@ func meetingOf(l Launch, o Options) (meeting, error) {
 		return &through{comm: o.Via, at: addr}, err
 	case l.Local() && l.Job != "":
 		dir, err := privateFolder(l)
-		return &folder{dir: dir, at: "127.0.0.1:0"}, err
+		return &folder{dir: dir, at: "127.0.0.1:0", own: true}, err
 	case l.Master != "":
 		return newFixed(l.Master, o)
 	}
@@ -109,9 +111,11 @@ func (f *fixed) find() (string, []byte, bool, error) { return f.addr, f.secret, 
 func (f *fixed) close()                              {}
 func (f *fixed) String() string                      { return "tcp://" + f.addr }
 
-// folder is a directory that all ranks can see. Rank 0 writes its address and a new secret there; whoever can read the
-// folder can join.
-type folder struct{ dir, at string }
+// folder is a directory that all ranks can see. Rank 0 writes its address and a new secret there, for this user only.
+type folder struct {
+	dir, at string
+	own     bool // made for this job alone, see privateFolder
+}
 
 // card is what rank 0 writes there.
 type card struct {
@@ -122,6 +126,9 @@ type card struct {
 const cardName = "antiphase-rank-0.json"
 
 func (f *folder) bind() (string, []byte, error) {
+	if f.own {
+		sweep(filepath.Dir(f.dir))
+	}
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return "", nil, fmt.Errorf("dist: rendezvous folder: %w", err)
 	}
@@ -155,7 +162,7 @@ func (f *folder) publish(addr string, secret []byte) error {
 }
 
 func (f *folder) find() (string, []byte, bool, error) {
-	b, err := os.ReadFile(filepath.Join(f.dir, cardName))
+	b, err := readOwn(filepath.Join(f.dir, cardName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil, true, fmt.Errorf("rank 0 has left no address in %s yet", f.dir)
 	}
@@ -169,8 +176,47 @@ func (f *folder) find() (string, []byte, bool, error) {
 	return c.Addr, c.Secret, true, nil
 }
 
-func (f *folder) close()         { _ = os.Remove(filepath.Join(f.dir, cardName)) }
+func (f *folder) close() {
+	_ = os.Remove(filepath.Join(f.dir, cardName))
+	if f.own {
+		_ = os.Remove(f.dir)
+	}
+}
+
 func (f *folder) String() string { return "file://" + f.dir }
+
+// readOwn reads a card. In a folder that others can write to it may be anything: only a regular file of this user counts.
+func readOwn(path string) ([]byte, error) {
+	file, err := openNow(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || !private(info) {
+		return nil, fmt.Errorf("%s is not a file of this user alone: somebody else may have put it there", path)
+	}
+	return io.ReadAll(io.LimitReader(file, cardRoom))
+}
+
+// cardRoom is more than a card takes.
+const cardRoom = 4096
+
+// leftover is the age at which a job's private folder is removed: its ranks have met, or have given up.
+const leftover = 7 * 24 * time.Hour
+
+// sweep removes the private folders that killed jobs left in root.
+func sweep(root string) {
+	list, _ := os.ReadDir(root) // what cannot be read is left alone
+	for _, e := range list {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftover {
+			_ = os.RemoveAll(filepath.Join(root, e.Name()))
+		}
+	}
+}
 
 // privateFolder is a path under the temporary folder for this user and this job only.
 func privateFolder(l Launch) (string, error) {

@@ -1,0 +1,77 @@
+//go:build unix
+
+package dist
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What others may have put into a shared folder is not believed, and does not block.
+func TestPlantedCards(t *testing.T) {
+	for name, plant := range map[string]func(path string) error{
+		"readable by all": func(path string) error {
+			return os.WriteFile(path, []byte(`{"addr":"127.0.0.1:1","secret":"eA=="}`), 0o644)
+		},
+		"a link":   func(path string) error { return os.Symlink("/dev/zero", path) },
+		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a folder": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		dir := t.TempDir()
+		if err := plant(filepath.Join(dir, cardName)); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, _, again, err := (&folder{dir: dir}).find()
+			if !again {
+				err = errors.New("not looked at again")
+			}
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), cardName) {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-time.After(5 * time.Second):
+			t.Fatalf("%s: still reading", name)
+		}
+	}
+}
+
+// A job leaves no private folder, and takes away those that killed jobs left long ago.
+func TestPrivateFolderGoes(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	dir, err := privateFolder(Launch{Source: "openmpi", World: 2, LocalSize: 2, Job: "7"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := filepath.Join(filepath.Dir(dir), "of a killed job")
+	if err := os.MkdirAll(old, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-2*leftover)); err != nil {
+		t.Fatal(err)
+	}
+	f := &folder{dir: dir, at: "127.0.0.1:0", own: true}
+	if _, _, err := f.bind(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.publish("127.0.0.1:1", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := f.find(); err != nil {
+		t.Error(err)
+	}
+	f.close()
+	if left, _ := os.ReadDir(filepath.Dir(dir)); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
