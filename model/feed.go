@@ -19,6 +19,7 @@ type Feed struct {
 
 	b, t, micro               int // the batch's sequences and tokens, and the sequences of one pass
 	ids, targets, starts, pos tensor.Tensor
+	laid                      struct{ n, t int } // the first n positions on the device are those of sequences of t
 }
 
 // Rows of ints. A batch uses the first ones. Rows over a cache use all but the first, which are copied in one transfer.
@@ -42,6 +43,7 @@ func (f *Feed) row(i int, src []int32) tensor.Tensor {
 // rows copies rows over a cache, each list to its row of ints.
 func (f *Feed) rows(r *Rows) {
 	n := len(r.IDs)
+	f.laid.n = 0
 	for i, src := range [...][]int32{r.IDs, r.Pos, r.Slots, r.Want} {
 		copy(f.host[i*n:(i+1)*n], src)
 	}
@@ -83,10 +85,7 @@ func (m *Model) Put(f *Feed, b *Batch, micro int) error {
 	m.settle()
 	f.room(m.dev, n)
 	f.b, f.t, f.micro = b.B, b.T, micro
-	for i := range n {
-		f.host[i] = int32(i % b.T)
-	}
-	f.pos = f.row(feedPos, f.host[:n])
+	f.positions(n, b.T)
 	f.ids = f.row(feedIDs, m.own(f.host, b.IDs))
 	f.targets, f.starts = tensor.Tensor{}, tensor.Tensor{}
 	if b.Targets != nil {
@@ -97,6 +96,18 @@ func (m *Model) Put(f *Feed, b *Batch, micro int) error {
 	}
 	m.losses, m.rows = f.losses.Columns(0, n), micro*b.T
 	return nil
+}
+
+// positions makes pos those of n tokens in sequences of t. Steps of one shape find them on the device.
+func (f *Feed) positions(n, t int) {
+	if f.laid.t != t || f.laid.n < n {
+		for i := range n {
+			f.host[i] = int32(i % t)
+		}
+		f.row(feedPos, f.host[:n])
+		f.laid.n, f.laid.t = n, t
+	}
+	f.pos = f.view(feedPos, n)
 }
 
 // put fills the model's own feed for a single pass.
