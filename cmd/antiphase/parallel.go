@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -16,12 +17,20 @@ import (
 // from the other and the number of ranks.
 func parseLayout(text string, world int) (train.Layout, error) {
 	l := train.Layout{Tensor: 1}
+	seen := map[string]bool{}
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, _ := strings.Cut(part, "=")
 		n, err := strconv.Atoi(value)
 		switch {
-		case err != nil || n < 0 || n == 0 && key != "zero":
-			return l, usage(fmt.Errorf("--parallel: %q, want key=number", part))
+		case err != nil:
+			return l, usage(fmt.Errorf("--parallel: %q, want key=number, such as dp=4,tp=2,zero=1", part))
+		case seen[key]:
+			return l, usage(fmt.Errorf("--parallel: %s is given twice", key))
+		case n < 0 || n == 0 && key != "zero":
+			return l, usage(fmt.Errorf("--parallel: %q, must be 1 or more", part))
+		}
+		seen[key] = true
+		switch {
 		case key == "dp":
 			l.Data = n
 		case key == "tp":
@@ -52,7 +61,7 @@ func (f *trainFlags) layout(l dist.Launch, d device.Device, r recipe.Recipe) (wa
 	case f.parallel == "" && l.World == 1:
 		return train.Layout{Data: 1, Tensor: 1}, nil
 	case f.parallel == "":
-		way = train.Fit(r, d.Types(), l.World, device.SpareOf(d)/int64(max(sharing(l, d), 1)))
+		way = train.Fit(r, d.Types(), l.World, spare(l, d))
 	case f.dry && l.World == 1:
 		way, err = parseLayout(f.parallel, 0)
 	default:
@@ -64,6 +73,28 @@ func (f *trainFlags) layout(l dist.Launch, d device.Device, r recipe.Recipe) (wa
 		}
 	}
 	return way, err
+}
+
+// spare is the memory that a rank may use.
+func spare(l dist.Launch, d device.Device) int64 { return device.SpareOf(d) / int64(max(sharing(l, d), 1)) }
+
+// agreedLayout is way if it was requested; otherwise it is chosen again for the rank with the least memory, because all ranks
+// need the same layout.
+func (f *trainFlags) agreedLayout(job *dist.Job, d device.Device, r recipe.Recipe, way train.Layout) (train.Layout, error) {
+	if f.parallel != "" {
+		return way, nil
+	}
+	all, err := job.Exchange("memory", strconv.AppendInt(nil, spare(job.Launch, d), 10))
+	if err != nil {
+		return way, err
+	}
+	least := int64(math.MaxInt64)
+	for _, v := range all {
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			least = min(least, n)
+		}
+	}
+	return train.Fit(r, d.Types(), job.Launch.World, least), nil
 }
 
 // sharing is the number of ranks that share one pool of memory: those of a machine, or one if each has its own GPU.

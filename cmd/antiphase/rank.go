@@ -97,13 +97,21 @@ func (f *trainFlags) trainRank(ctx context.Context, a *app, l dist.Launch, d dev
 	}
 	comm := job.Watch(engine)
 	a.note("%d ranks through %v, met by %s", l.World, engine, job.Where)
-	recipeHash := fmt.Sprintf("%.6x", sha256.Sum256(r.JSON()))
-	err = job.Agree("program", map[string]string{
-		"version": version(), "recipe": recipeHash, "device": device.IdentityOf(d).String()})
+	err = f.sameJob(job, r, d)
+	if err == nil {
+		way, err = f.agreedLayout(job, d, r, way)
+	}
 	if err == nil {
 		err = f.trainHere(ctx, a, d, r, train.Options{Ranks: ranks{comm, job}, Shard: way.Shard, Tensor: way.Tensor})
 	}
 	return leaveTogether(job, comm, l, err)
+}
+
+// sameJob refuses ranks that are about to do different things. Whether --parallel is given is compared too, because ranks
+// without it choose their layout together.
+func (f *trainFlags) sameJob(job *dist.Job, r recipe.Recipe, d device.Device) error {
+	return job.Agree("program", map[string]string{"version": version(), "recipe": fmt.Sprintf("%.6x", sha256.Sum256(r.JSON())),
+		"device": device.IdentityOf(d).String(), "--parallel": cmp.Or(f.parallel, "none")})
 }
 
 // meetAll connects the ranks and opens the engine for d's tensors: NCCL for a GPU, MPI for host memory.

@@ -232,12 +232,14 @@ func (f *trainFlags) run(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.print {
-		_, err := a.out.Write(r.JSON())
-		return err
-	}
 	l, err := f.job.launch()
 	if err != nil {
+		return err
+	}
+	if f.print && l.Rank == 0 {
+		_, err = a.out.Write(r.JSON())
+	}
+	if f.print {
 		return err
 	}
 	if l.World == 1 {
