@@ -88,11 +88,7 @@ func Detect(flags Explicit, getenv func(string) string) (Launch, error) {
 	}
 	if len(all) == 0 {
 		single.Notes = notes
-		if w := getenv("ANTIPHASE_WORLD_SIZE"); w != "" && w != "1" {
-			return Launch{}, fmt.Errorf("ANTIPHASE_WORLD_SIZE is %s, but nothing says which rank this process is: set "+
-				"ANTIPHASE_RANK", w)
-		}
-		return single, nil
+		return single, rankless(getenv)
 	}
 	if err := agreeing(all); err != nil {
 		return Launch{}, err
@@ -100,6 +96,20 @@ func Detect(flags Explicit, getenv func(string) string) (Launch, error) {
 	l := merge(all)
 	l.Notes = notes
 	return l, nil
+}
+
+// rankless rejects a world of several ranks in which this process has no rank: every rank would train a copy. A Slurm job has
+// a size outside of its steps too.
+func rankless(getenv func(string) string) error {
+	for _, s := range sources {
+		for _, name := range s.world {
+			if w := getenv(name); w != "" && w != "1" && s.there == nil {
+				return fmt.Errorf("%s is %s, but nothing says which rank this process is: set %s, or unset %s", name, w, s.rank[0],
+					name)
+			}
+		}
+	}
+	return nil
 }
 
 func checkLauncher(name string) error {
@@ -147,6 +157,9 @@ func find(flags Explicit, getenv func(string) string) (all []Finding, notes []st
 
 // finding is what the flags state; ok is false if they state nothing about rank and world size.
 func (e Explicit) finding() (f Finding, ok bool, err error) {
+	if e.Rank < -1 || e.World < -1 || e.World == 0 {
+		return f, false, fmt.Errorf("--rank %d --world-size %d: ranks count from 0, and there is at least one", e.Rank, e.World)
+	}
 	if e.Rank < 0 && e.World < 0 {
 		return f, false, nil
 	}

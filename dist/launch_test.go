@@ -81,6 +81,9 @@ func TestDetectRefuses(t *testing.T) {
 		{"PMI_RANK=0 PMI_SIZE=2 MPI_LOCALNRANKS=4", "4 ranks on this machine"},
 		{"JOB_COMPLETION_INDEX=0", "ANTIPHASE_WORLD_SIZE"},
 		{"ANTIPHASE_WORLD_SIZE=4", "ANTIPHASE_RANK"},
+		{"WORLD_SIZE=4", "set RANK"},
+		{"OMPI_COMM_WORLD_SIZE=4 RANK=", "set OMPI_COMM_WORLD_RANK"},
+		{"PMI_SIZE=2", "set PMI_RANK"},
 		{"ANTIPHASE_RANK=0", "ANTIPHASE_WORLD_SIZE"},
 		{"RANK=0 WORLD_SIZE=4 MASTER_ADDR=a MASTER_PORT=no", "MASTER_PORT"},
 	} {
@@ -118,6 +121,13 @@ func TestDetectFlags(t *testing.T) {
 	single.Rank, single.World = 0, 1
 	if _, err := Detect(single, env("PMI_RANK=1", "PMI_SIZE=4")); err == nil {
 		t.Error("four silent copies")
+	}
+	for _, bad := range [][2]int{{-5, 2}, {-1, -3}, {-1, 0}, {0, -1}, {1, -1}} {
+		flags := NoFlags()
+		flags.Rank, flags.World = bad[0], bad[1]
+		if l, err := Detect(flags, env()); err == nil {
+			t.Errorf("--rank %d --world-size %d: %+v", bad[0], bad[1], l)
+		}
 	}
 	half := NoFlags()
 	half.Rank = 1

@@ -197,7 +197,8 @@ func readOwn(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || !private(info) {
-		return nil, fmt.Errorf("%s is not a file of this user alone: somebody else may have put it there", path)
+		return nil, fmt.Errorf("%s is not a file of this user alone: somebody else may have put it there. If the file "+
+			"system changes owners, use tcp://", path)
 	}
 	return io.ReadAll(io.LimitReader(file, cardRoom))
 }

@@ -76,7 +76,9 @@ func (f *trainFlags) layout(l dist.Launch, d device.Device, r recipe.Recipe) (wa
 }
 
 // spare is the memory that a rank may use.
-func spare(l dist.Launch, d device.Device) int64 { return device.SpareOf(d) / int64(max(sharing(l, d), 1)) }
+func spare(l dist.Launch, d device.Device) int64 {
+	return device.SpareOf(d) / int64(max(sharing(l, d), 1))
+}
 
 // agreedLayout is way if it was requested; otherwise it is chosen again for the rank with the least memory, because all ranks
 // need the same layout.
