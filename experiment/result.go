@@ -15,7 +15,6 @@ import (
 	"antiphase/eval"
 	"antiphase/metrics"
 	"antiphase/model"
-	"antiphase/train"
 )
 
 // record makes the rows of one run from what its folder holds.
@@ -42,7 +41,7 @@ func (r *record) row(measure string) Row { return Row{Measure: measure, origin: 
 
 // training are the rows of training itself: curves and the final held-out loss. For a failed run they end there.
 func (r *record) training(note string) ([]Row, error) {
-	steps, err := metrics.Read(filepath.Join(r.dir, train.MetricsFile), r.warn)
+	steps, err := metrics.Read(filepath.Join(r.dir, metrics.FileName), r.warn)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,9 @@ import (
 	"strconv"
 )
 
+// FileName is the name of the file in a run folder.
+const FileName = "metrics.jsonl"
+
 // Row is one step. A number that was not measured is NaN and not written.
 type Row struct {
 	Step      int       `json:"step"`

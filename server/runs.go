@@ -33,7 +33,7 @@ var runPattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+=-]{0,127}(/[A-Za
 
 // Files of a run that are read.
 const (
-	metricsFile = "metrics.jsonl"
+	metricsFile = record.FileName
 	samplesFile = "samples.jsonl"
 )
 

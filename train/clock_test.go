@@ -53,7 +53,7 @@ func TestStepTimesAreOfTheStep(t *testing.T) {
 	if _, err := run.loop(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := metrics.Read(filepath.Join(opt.Dir, MetricsFile), nil)
+	rows, err := metrics.Read(filepath.Join(opt.Dir, metrics.FileName), nil)
 	if err != nil || len(rows) != 40 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
@@ -116,7 +116,7 @@ func TestSaveAfter(t *testing.T) {
 		run.clock.now = func() time.Time { return at }
 		_, err = run.loop(context.Background())
 		run.close()
-		rows, failed := metrics.Read(filepath.Join(opt.Dir, MetricsFile), nil)
+		rows, failed := metrics.Read(filepath.Join(opt.Dir, metrics.FileName), nil)
 		if err != nil || failed != nil {
 			t.Fatal(err, failed)
 		}

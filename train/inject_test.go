@@ -19,6 +19,7 @@ import (
 	"antiphase/hf"
 	"antiphase/internal/vfs"
 	"antiphase/internal/vfs/vfstest"
+	"antiphase/metrics"
 	"antiphase/recipe"
 )
 
@@ -74,7 +75,7 @@ func (j *job) result(m *vfstest.Mem) map[string][]byte {
 	out := m.Files(filepath.Dir(j.opt.Dir))
 	for name, b := range out {
 		switch {
-		case strings.HasSuffix(name, MetricsFile):
+		case strings.HasSuffix(name, metrics.FileName):
 			out[name] = timeless(b)
 		case strings.Contains(name, ".aside-"):
 			delete(out, name)

@@ -80,7 +80,7 @@ func TestProbe(t *testing.T) {
 func sameLambdas(t *testing.T, a, b string) {
 	t.Helper()
 	read := func(dir string) []metrics.Row {
-		rows, err := metrics.Read(filepath.Join(dir, MetricsFile), nil)
+		rows, err := metrics.Read(filepath.Join(dir, metrics.FileName), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,9 +38,6 @@ var ErrPreparing = errors.New("while preparing")
 // ErrChanged means that a run folder holds a run of another recipe.
 var ErrChanged = errors.New("the run folder holds a different run")
 
-// MetricsFile is the name of the file of rows in a run folder.
-const MetricsFile = "metrics.jsonl"
-
 // Options is everything about a run that is not its recipe.
 type Options struct {
 	Dir       string // run folder, created if missing
@@ -207,7 +204,7 @@ func (t *run) open() error {
 	if err := vfs.WriteFile(t.opt.fs, filepath.Join(t.opt.Dir, "recipe.json"), t.recipe.JSON()); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
-	w, err := metrics.Open(t.opt.fs, filepath.Join(t.opt.Dir, MetricsFile), t.state.Step, t.watch.seen, func(s string) { t.opt.Say("warning: %s", s) })
+	w, err := metrics.Open(t.opt.fs, filepath.Join(t.opt.Dir, metrics.FileName), t.state.Step, t.watch.seen, func(s string) { t.opt.Say("warning: %s", s) })
 	if err != nil {
 		return fmt.Errorf("train: %w", err)
 	}

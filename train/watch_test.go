@@ -69,7 +69,7 @@ func TestWarningsAreCounted(t *testing.T) {
 	}
 	stopAt(t, r, opt, 35)
 	res := mustRun(t, r, opt)
-	rows, err := metrics.Read(filepath.Join(dir, MetricsFile), nil)
+	rows, err := metrics.Read(filepath.Join(dir, metrics.FileName), nil)
 	if err != nil || len(rows) != 40 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"antiphase/eval/report"
 	"antiphase/eval/task"
 	"antiphase/layer"
+	"antiphase/metrics"
 	"antiphase/model"
 	"antiphase/recipe"
 	"antiphase/train"
@@ -151,7 +152,7 @@ func (f *ablationFlags) row(ctx context.Context, a *app, d device.Device, r reci
 	x := &report.AblationRow{Name: row.Name, Doc: row.Doc, Arch: r.Model.Arch, Parameters: model.Table(r.Model).Count(),
 		Heads: r.Model.Heads, HeadDim: r.Model.HeadDim, HeadNorm: r.Model.HeadNorm != layer.HeadNormOff}
 	x.Fill(&ev.Models[0].Results[0])
-	t, err := trainingOf(a, row.Name, filepath.Join(f.dir, row.Name, train.MetricsFile))
+	t, err := trainingOf(a, row.Name, filepath.Join(f.dir, row.Name, metrics.FileName))
 	if err != nil {
 		return nil, err
 	}

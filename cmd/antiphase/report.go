@@ -14,7 +14,7 @@ import (
 
 	"antiphase/eval"
 	"antiphase/eval/report"
-	"antiphase/train"
+	"antiphase/metrics"
 )
 
 // Names of the files that scaling and ablation write and report reads, besides eval's own.
@@ -67,8 +67,8 @@ func writeReport(a *app, dirs []string, out, files string) error {
 			return badInput{err}
 		}
 		found += n
-		if _, err := os.Stat(filepath.Join(dir, train.MetricsFile)); err == nil {
-			t, err := trainingOf(a, filepath.Base(filepath.Clean(dir)), filepath.Join(dir, train.MetricsFile))
+		if _, err := os.Stat(filepath.Join(dir, metrics.FileName)); err == nil {
+			t, err := trainingOf(a, filepath.Base(filepath.Clean(dir)), filepath.Join(dir, metrics.FileName))
 			if err != nil {
 				return badInput{err}
 			}

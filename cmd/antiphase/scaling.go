@@ -13,9 +13,9 @@ import (
 
 	"antiphase/eval"
 	"antiphase/eval/report"
+	"antiphase/metrics"
 	"antiphase/model"
 	"antiphase/recipe"
-	"antiphase/train"
 )
 
 type scalingFlags struct {
@@ -123,7 +123,7 @@ func readCurves(a *app, runs []string, by string) ([]eval.ScalingCurve, error) {
 		if err := r.Read(filepath.Join(dir, "recipe.json")); err != nil {
 			return nil, fmt.Errorf("%s is not a run folder: %w", dir, err)
 		}
-		points, err := heldOutLosses(a, filepath.Join(dir, train.MetricsFile))
+		points, err := heldOutLosses(a, filepath.Join(dir, metrics.FileName))
 		if err != nil {
 			return nil, err
 		}

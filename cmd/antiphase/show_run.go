@@ -46,7 +46,7 @@ func describeRun(a *app, s *shown, saved *train.Saved) {
 		t := info.ModTime().UTC().Truncate(time.Second)
 		s.Run.Saved = &t
 	}
-	path := filepath.Join(saved.Checkpoint.Dir, "..", "..", train.MetricsFile)
+	path := filepath.Join(saved.Checkpoint.Dir, "..", "..", metrics.FileName)
 	rows, err := metrics.Read(path, func(w string) { a.note("warning: %s", w) })
 	if err != nil {
 		return // a checkpoint without its run

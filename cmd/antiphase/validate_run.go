@@ -8,7 +8,6 @@ import (
 
 	"antiphase/checkpoint"
 	"antiphase/metrics"
-	"antiphase/train"
 )
 
 // checkRun checks a whole run folder, not only the checkpoint that would be used; it does nothing for a checkpoint
@@ -31,7 +30,7 @@ func checkRun(dir string) []finding {
 			whole = finding{"run", false, err.Error()}
 		}
 	}
-	return append([]finding{whole}, checkMetrics(filepath.Join(dir, train.MetricsFile))...)
+	return append([]finding{whole}, checkMetrics(filepath.Join(dir, metrics.FileName))...)
 }
 
 // checkMetrics reads every row.
