@@ -29,7 +29,9 @@ var cells = []cell{
 			` --task outliers --task "attention needles=4 queries=1 samples=20" --keep none --dir runs/small-text`},
 	{"160m-text", "(b) 160m on the same text", three, 1, 3,
 		`antiphase compare --name 160m-text --size 160m --data 'lm/*_train*.jsonl.zst' --steps 1370 --set train.batch=32` +
-			` --set train.micro_batch=16 --seeds 3 --probe none --task lm --task outliers --keep none --dir runs/160m-text`},
+			` --set train.micro_batch=16 --set train.eval_every=100 --seeds 3 --probe none --task lm` +
+			` --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
+			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/160m-text`},
 	{"retrieval-tiny", "(c) retrieval, tiny", three, 3, 5,
 		`antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5` +
 			` --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -200,6 +201,17 @@ func (p tileCheck) Attention(v layer.View) {
 		})
 		for m := range v.Maps {
 			tiles.Map(h, m, 0, true, func(t int, row []float64) { same(t, row, rows.Map(h, m, 0, t, true)) })
+			each := make([][]float64, v.Shape.T)
+			tiles.Each(h, m, 0, true, func(worker, t int, row []float64) {
+				if worker >= tiles.Workers() || each[t] != nil {
+					p.t.Errorf("row %d comes twice, or to worker %d of %d", t, worker, tiles.Workers())
+				}
+				each[t] = slices.Clone(row)
+			})
+			next -= v.Shape.T
+			for t, row := range each {
+				same(t, row, rows.Map(h, m, 0, t, true))
+			}
 		}
 		if next != v.Shape.T*(1+v.Maps) {
 			p.t.Errorf("%d rows of %d tokens", next, v.Shape.T)

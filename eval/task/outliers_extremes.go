@@ -31,6 +31,7 @@ type Extreme struct {
 type outlierProbe struct {
 	dev            device.Device
 	logits, hidden extremes
+	parts          []*extremes // of logits, by goroutine
 	buf            []float32
 }
 
@@ -38,16 +39,22 @@ type outlierProbe struct {
 func (p *outlierProbe) Attention(v layer.View) {
 	r := v.TileReader()
 	defer r.Free()
+	for len(p.parts) < r.Workers() {
+		p.parts = append(p.parts, &extremes{})
+	}
 	for seq := range v.Shape.B {
 		for h := range v.Shape.Heads {
 			for m := range v.Maps {
-				r.Map(h, m, seq, true, func(_ int, row []float64) {
+				r.Each(h, m, seq, true, func(worker, _ int, row []float64) {
 					for _, x := range row {
-						p.logits.add(math.Abs(x))
+						p.parts[worker].add(math.Abs(x))
 					}
 				})
 			}
 		}
+	}
+	for _, e := range p.parts {
+		p.logits.absorb(e)
 	}
 }
 
@@ -118,6 +125,18 @@ func (e *extremes) merge(o magnitude) {
 	e.top = append(e.top, o.Top...)
 	slices.Sort(e.top)
 	e.top = e.top[max(0, len(e.top)-keepTop):]
+}
+
+// absorb adds another's values, and empties it.
+func (e *extremes) absorb(o *extremes) {
+	for i, n := range o.bins {
+		e.bins[i] += n
+	}
+	e.n += o.n
+	e.top = append(e.top, o.top...)
+	slices.Sort(e.top)
+	e.top = e.top[max(0, len(e.top)-keepTop):]
+	*o = extremes{top: o.top[:0]}
 }
 
 // binOf is the bin of a magnitude: the exponent and the first six bits of the mantissa, taken from the bits of the
