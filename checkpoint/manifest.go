@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"regexp"
 
@@ -95,20 +94,14 @@ func parseManifest(b []byte) (Manifest, error) {
 }
 
 func readManifest(fsys vfs.FS, path string) (Manifest, error) {
-	f, err := fsys.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	b, err := vfs.ReadFile(fsys, path, maxManifest)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return Manifest{}, errors.New("the file is missing")
-	}
-	if err != nil {
-		return Manifest{}, systemError{err}
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))
-	if err != nil {
-		return Manifest{}, systemError{err}
-	}
-	if len(b) > maxManifest {
+	case errors.Is(err, vfs.ErrTooLarge):
 		return Manifest{}, fmt.Errorf("longer than %d bytes", maxManifest)
+	case err != nil:
+		return Manifest{}, systemError{err}
 	}
 	return parseManifest(b)
 }

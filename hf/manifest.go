@@ -2,6 +2,7 @@ package hf
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -67,15 +68,11 @@ func ReadManifest(dir string) (Manifest, error) { return readManifest(vfs.OS{}, 
 
 func readManifest(fsys vfs.FS, dir string) (Manifest, error) {
 	path := filepath.Join(dir, ManifestFile)
-	if info, err := fsys.Stat(path); err != nil || info.Dir || info.Link || info.Size > maxManifest {
-		return Manifest{}, cmpErr(err, fmt.Errorf("%s is not a file of at most %d bytes", ManifestFile, maxManifest))
+	if info, err := fsys.Stat(path); err != nil || info.Dir || info.Link {
+		return Manifest{}, cmp.Or(err, fmt.Errorf("%s is not a file", ManifestFile))
 	}
-	f, err := fsys.Open(path)
+	b, err := vfs.ReadFile(fsys, path, maxManifest)
 	if err != nil {
-		return Manifest{}, err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxManifest))
-	if err = errors.Join(err, f.Close()); err != nil {
 		return Manifest{}, err
 	}
 	m, err := parseManifest(b)
@@ -83,14 +80,6 @@ func readManifest(fsys vfs.FS, dir string) (Manifest, error) {
 		err = fmt.Errorf("%s: %w", ManifestFile, err)
 	}
 	return m, err
-}
-
-// cmpErr is the first error that is not nil.
-func cmpErr(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 // Changed lists the files of a folder that no longer match the manifest: missing or modified.
