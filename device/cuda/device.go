@@ -72,7 +72,6 @@ type (
 	backwardAttention struct {
 		*queue
 		backward backwardArgs
-		queries  queriesArgs
 	}
 
 	// cachedAttention is that of single rows to a paged cache.

@@ -10,6 +10,7 @@ import (
 type trials struct {
 	ring  bool // cross-entropy that reads each logit once, classify_ring.cu
 	late  bool // attention's backward pass with products under the next tile's exponentials, attn_hopper_late.cuh
+	turn  bool // Rope of dQ in the kernel that writes it
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
 }
 
@@ -22,10 +23,12 @@ func (t *trials) choose(list string, major int) error {
 			t.ring = major == 9
 		case "late":
 			t.late = true
+		case "turn":
+			t.turn = true
 		case "warps":
 			t.warps = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are late, ring and warps", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are late, ring, turn and warps", list, name)
 		}
 	}
 	return nil

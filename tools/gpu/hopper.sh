@@ -125,18 +125,22 @@ bytes() {
   done
 }
 
-# Kernels under trial: results, the cross-entropy alone, then steps of 160m and small without and with each of them, in turns.
+# Kernels under trial: results, the cross-entropy alone, then steps of 160m and small without and with them, in turns.
 rest() {
   status "ring right" 60 "$bin" -test.run 'TestClassifyRing$'
   status "warps right" 60 "$bin" -test.run 'TestNormWarps$'
+  status "turn right" 60 "$bin" -test.run 'TestHopperTurn$'
   timeout -k 5 60 "$bin" -test.run '^$' -test.bench 'BenchmarkClassify$' -test.benchtime 1x | grep -E 'classify|cross'
   export ANTIPHASE_TRY
-  for arch in diff transformer; do
-    for ANTIPHASE_TRY in '' ring warps ring,warps ''; do
+  for ANTIPHASE_TRY in '' ring warps turn late ring,warps,turn,late ''; do
+    bench "160m diff, try '$ANTIPHASE_TRY'" 60 train --size 160m --arch diff --seq 2048 --batch 16
+  done
+  for arch in transformer diff2; do
+    for ANTIPHASE_TRY in '' late ring,warps,turn,late ''; do
       bench "160m $arch, try '$ANTIPHASE_TRY'" 60 train --size 160m --arch $arch --seq 2048 --batch 16
     done
   done
-  for ANTIPHASE_TRY in '' ring warps ring,warps ''; do
+  for ANTIPHASE_TRY in '' ring warps late ring,warps,turn,late ''; do
     bench "small diff, try '$ANTIPHASE_TRY'" 60 train --size small --arch diff --seq 512 --batch 32
   done
   ANTIPHASE_TRY=

@@ -376,17 +376,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   }
 }
 
-// dQ from fragments to rows: block (unit, head, sequence), a warpgroup for each map.
-extern "C" __global__ void __launch_bounds__(128 * MAPS) attn_hopper_queries(const __grid_constant__ HopperQueries p) {
-  const int m = blockIdx.x, h = blockIdx.y, b = blockIdx.z, map = threadIdx.x / 128, lane = threadIdx.x & 31;
-  const i64 unit = (i64)(b * p.heads + h) * gridDim.x + m;
-  const float* from = p.sums + (unit * MAPS + map) * (64 * D) + (threadIdx.x & 127) * 4;
-  float x[D / 2];
-#pragma unroll
-  for (int i = 0; i < D / 8; i++) {
-    const float4 a = *(const float4*)(from + i * 512);
-    x[4 * i] = a.x, x[4 * i + 1] = a.y, x[4 * i + 2] = a.z, x[4 * i + 3] = a.w;
-  }
-  storeSums(x, p.dq + ((i64)b * p.t + m * 64) * p.lddq + ((i64)h * MAPS + map) * D, p.lddq, p.t - m * 64, p.scale,
-            16 * (threadIdx.x >> 5 & 3) + (lane >> 2), lane & 3);
-}
+#include "attn_hopper_rows.cuh"
