@@ -21,11 +21,11 @@ func hasTensors(c *checkpoint.Checkpoint, base string) bool { return len(tensorF
 
 // openTensors opens them as one file. If the manifest has none, the error names the missing one.
 func openTensors(c *checkpoint.Checkpoint, base string) (*safetensors.File, error) {
-	files := tensorFiles(c, base)
-	if len(files) > 1 {
-		return safetensors.OpenSliced(c.FS(), files)
+	files, whole := tensorFiles(c, base), c.Path(base+".safetensors")
+	if len(files) == 0 || len(files) == 1 && files[0] == whole {
+		return safetensors.OpenFS(c.FS(), whole)
 	}
-	return safetensors.OpenFS(c.FS(), c.Path(base+".safetensors"))
+	return safetensors.OpenSliced(c.FS(), files)
 }
 
 // IsWeights reports whether a checkpoint's file holds weights.

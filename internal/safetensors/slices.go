@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 
 	"antiphase/internal/vfs"
@@ -141,11 +142,11 @@ func (s Slice) check(t Info) error {
 	return nil
 }
 
-// total is the length of runs, −1 if they are not in order within n.
+// total is the length of runs, −1 if they are empty or not in order within n.
 func total(runs [][2]int, n int) int {
 	sum, end := 0, 0
 	for _, r := range runs {
-		if r[0] < end || r[1] < r[0] || r[1] > n {
+		if r[0] < end || r[1] <= r[0] && n > 0 || r[1] < r[0] || r[1] > n {
 			return -1
 		}
 		sum, end = sum+r[1]-r[0], r[1]
@@ -164,25 +165,42 @@ func (f *File) assemble(name string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		for run := range h.runs(width) {
+			at, from, to := run[0], run[1], run[2]
+			copy(out[at*size:], src[from*size:to*size])
+			for k := at; k < at+to-from; k++ {
+				if seen[k] {
+					return nil, fmt.Errorf("safetensors %s: tensor %q: element %d is in two slices", h.file.path, name, k)
+				}
+				seen[k] = true
+			}
+		}
+	}
+	return out, nil
+}
+
+// runs yields where the slice's elements [from, to) begin in a whole tensor of this width: {at, from, to}. It takes no longer
+// than the slice is, whatever rows and columns it claims to be of.
+func (s Slice) runs(width int) iter.Seq[[3]int] {
+	_, wide := matrix(s.Shape)
+	w := total(s.Cols, wide)
+	return func(yield func([3]int) bool) {
 		i := 0 // index among the elements of the slice's rows and columns
-		for _, r := range h.Rows {
-			for row := r[0]; row < r[1]; row++ {
-				for _, c := range h.Cols {
-					from, to := max(i, h.From), min(i+c[1]-c[0], h.To)
-					if from < to {
-						at := row*width + c[0] + from - i
-						copy(out[at*size:], src[(from-h.From)*size:(to-h.From)*size])
-						for k := at; k < at+to-from; k++ {
-							if seen[k] {
-								return nil, fmt.Errorf("safetensors %s: tensor %q: element %d is in two slices", h.file.path, name, k)
-							}
-							seen[k] = true
-						}
+		for _, r := range s.Rows {
+			first := r[0]
+			if skip := max(s.From-i, 0) / max(w, 1); skip > 0 {
+				skip = min(skip, r[1]-r[0])
+				first, i = first+skip, i+skip*w
+			}
+			for row := first; row < r[1] && i < s.To; row++ {
+				for _, c := range s.Cols {
+					from, to := max(i, s.From), min(i+c[1]-c[0], s.To)
+					if from < to && !yield([3]int{row*width + c[0] + from - i, from - s.From, to - s.From}) {
+						return
 					}
 					i += c[1] - c[0]
 				}
 			}
 		}
 	}
-	return out, nil
 }

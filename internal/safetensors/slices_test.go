@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"antiphase/internal/vfs"
 )
@@ -124,12 +125,69 @@ func TestOpenSlicedRefuses(t *testing.T) {
 		"negative": func(s *Slice) { s.From, s.To = -24, 0 },
 		"shape":    func(s *Slice) { s.Shape = []int{-4, 6} },
 		"length":   func(s *Slice) { s.To = 23 },
+		"empty":    func(s *Slice) { s.Cols = [][2]int{{0, 0}, {0, 0}, {0, 6}} },
 	} {
 		s := part(all, wide, 0, 24)
 		change(&s)
 		info := Info{Name: "w@0", DType: F32, Shape: []int{24}}
 		if err := s.check(info); err == nil {
 			t.Errorf("%s: %+v was taken", name, s)
+		}
+	}
+}
+
+// A slice takes no longer to read than it is long: one of nothing may claim any number of rows.
+func TestSlicesOfNothing(t *testing.T) {
+	nothing := Slice{Of: "w", Shape: []int{1 << 40, 0}, Rows: [][2]int{{0, 1 << 40}}, Cols: [][2]int{{0, 0}}}
+	path := filepath.Join(t.TempDir(), "x")
+	meta, err := SliceMeta(map[string]Slice{"w@0": nothing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Write(&b, []Entry{FromFloat32s("w@0", F32, []int{0}, nil)}, meta); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenSliced(vfs.OS{}, []string{path})
+	if err != nil {
+		return // refused
+	}
+	defer f.Close()
+	done := make(chan struct{})
+	go func() {
+		_, _ = f.Float32s("w")
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("still reading a tensor without elements")
+	}
+}
+
+// Every way to cut a tensor of several rows and columns into ranges gives it back.
+func TestSliceRuns(t *testing.T) {
+	for from := range 12 {
+		for to := from + 1; to <= 12; to++ {
+			s := part([][2]int{{0, 1}, {2, 4}}, [][2]int{{1, 3}, {4, 6}}, from, to)
+			var got []int
+			for r := range s.runs(6) {
+				for k := range r[2] - r[1] {
+					got = append(got, r[0]+k)
+				}
+			}
+			var want []int
+			for _, row := range []int{0, 2, 3} {
+				for _, col := range []int{1, 2, 4, 5} {
+					want = append(want, row*6+col)
+				}
+			}
+			if !slices.Equal(got, want[from:to]) {
+				t.Errorf("[%d, %d): %v, want %v", from, to, got, want[from:to])
+			}
 		}
 	}
 }
