@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"antiphase/checkpoint"
 	"antiphase/data"
@@ -129,20 +130,15 @@ func (t resumer) begin() error {
 }
 
 func (t resumer) restore(c *saved) error {
-	f, err := openTensors(c.Checkpoint, modelName)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := t.model.Load(f); err != nil {
-		return err
+	if err := t.restoreWeights(c.Checkpoint); err != nil {
+		return damaged(err)
 	}
 	t.roundWeights()
 	if err := t.restoreMoments(c.Checkpoint); err != nil {
-		return err
+		return damaged(err)
 	}
 	t.state = *c.state
-	err = t.loader.Seek(c.state.Data)
+	err := t.loader.Seek(c.state.Data)
 	switch {
 	case err == nil:
 		return nil
@@ -158,6 +154,24 @@ func (t resumer) roundWeights() {
 	if t.recipe.Optim.RoundBF16 {
 		t.model.Params.Round(t.opt.Device)
 	}
+}
+
+// damaged marks an error of tensor files whose hashes are right: a restart would fail again. Errors of the file system are
+// not of that kind.
+func damaged(err error) error {
+	if errors.As(err, new(*fs.PathError)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", checkpoint.ErrDamaged, err)
+}
+
+func (t resumer) restoreWeights(c *checkpoint.Checkpoint) error {
+	f, err := openTensors(c, modelName)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return t.model.Load(f)
 }
 
 func (t resumer) restoreMoments(c *checkpoint.Checkpoint) error {
