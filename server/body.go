@@ -25,8 +25,9 @@ func (c *core) open(w http.ResponseWriter, r *http.Request) (*form, error) {
 	return &form{o, m, &c.cfg.Limits}, err
 }
 
-// openCall is open for routes that compute. It rejects before the body is read if every model would: under overload
-// most of the work would otherwise be reading bodies that are then discarded.
+// openCall is open for routes that compute. It rejects before the body is read if every model would, and otherwise before
+// anything is made of it: under overload most of the work would be reading bodies and encoding texts that are then
+// discarded, and refusals would wait for that.
 func (c *core) openCall(w http.ResponseWriter, r *http.Request) (*form, error) {
 	err := c.calls.unavailable()
 	if err != nil {
@@ -40,7 +41,11 @@ func (c *core) openCall(w http.ResponseWriter, r *http.Request) (*form, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.open(w, r)
+	f, err := c.open(w, r)
+	if err != nil {
+		return nil, err
+	}
+	return f, f.model.gate.closed(caller(r))
 }
 
 // body reads a request's JSON within its limits of size and time.
