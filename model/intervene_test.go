@@ -32,6 +32,35 @@ func intervened(t *testing.T, m *model.Model, ids []int32, list ...layer.Interve
 	return y
 }
 
+// Several interventions of one head act together: factors of λ multiply, the last replacement of the second map counts,
+// and a head that one of them knocks out is out.
+func TestInterventionsCombine(t *testing.T) {
+	m, ids := interveneModel(t, ref.New(), "diff")
+	lambda := func(f float64, heads ...int) layer.Intervention {
+		return layer.Intervention{Lambda: factor(f), Heads: heads}
+	}
+	second := func(s layer.Second, seed uint64) layer.Intervention { return layer.Intervention{Second: s, Seed: seed} }
+	knock := layer.Intervention{Knockout: true, Heads: []int{0}}
+	others := []int{0}
+	for h := 2; h < m.Config.Heads; h++ {
+		others = append(others, h)
+	}
+	for name, c := range map[string]struct{ many, one []layer.Intervention }{
+		"factors":          {[]layer.Intervention{lambda(0.5), lambda(0.5)}, []layer.Intervention{lambda(0.25)}},
+		"factors of heads": {[]layer.Intervention{lambda(0.5), lambda(4, 1)}, []layer.Intervention{lambda(2, 1), lambda(0.5, others...)}},
+		"maps": {[]layer.Intervention{second(layer.SecondAveraged, 0), second(layer.SecondShuffled, 3)},
+			[]layer.Intervention{second(layer.SecondShuffled, 3)}},
+		"knocked out": {[]layer.Intervention{knock, lambda(0.5)}, []layer.Intervention{lambda(0.5), knock}},
+	} {
+		if got, want := intervened(t, m, ids, c.many...), intervened(t, m, ids, c.one...); !slices.Equal(got, want) {
+			t.Errorf("%s: %v is not %v", name, c.many, c.one)
+		}
+	}
+	if slices.Equal(intervened(t, m, ids, lambda(0.5)), intervened(t, m, ids, lambda(0.25))) {
+		t.Error("a factor of λ changes nothing")
+	}
+}
+
 // What changes nothing gives the plain bits, on the devices that users have too, and so does a model after its intervention.
 func TestInterventionUnchanged(t *testing.T) {
 	for _, d := range []device.Device{ref.New(), cpu.New(cpu.Options{Threads: 2})} {
