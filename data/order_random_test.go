@@ -201,12 +201,7 @@ func TestRandomMicroBatches(t *testing.T) {
 func TestRandomSeekRefuses(t *testing.T) {
 	set := buildSet(t, randomTexts(40, 20, 6), narrow, BuildOptions{HeldOut: 0.3})
 	l := NewLoader(split(t, set, Train), 2, 8, 1)
-	next(l)
-	good := l.Position()
-	for name, tc := range map[string]struct {
-		change func(p *Position)
-		want   string
-	}{
+	seekRefuses(t, l, map[string]badPosition{
 		"dataset": {func(p *Position) { p.Dataset = "0123456789abcdef" }, "data set"},
 		"split":   {func(p *Position) { p.Split = Valid }, "split"},
 		"seed":    {func(p *Position) { p.Seed++ }, "seed"},
@@ -216,28 +211,13 @@ func TestRandomSeekRefuses(t *testing.T) {
 		"count":   {func(p *Position) { p.Rows = []uint64{1, 1} }, "2 sources"},
 		"mixture": {func(p *Position) { p.Mixture = []Share{{Weight: 0.7}, {Weight: 0.3, Epochs: 2}} }, "weights 0.7, 0.3 (at most 2 epochs)"},
 		"rows":    {func(p *Position) { p.Rows = []uint64{1 << 62} }, "rows of source"},
-	} {
-		p := good
-		tc.change(&p)
-		if err := l.Seek(p); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: error %v, want one about %q", name, err, tc.want)
-		}
-		if !reflect.DeepEqual(l.Position(), good) {
-			t.Fatalf("%s: a refused Seek moved the loader", name)
-		}
-	}
+	})
 }
 
 func TestRandomDoesNotAllocate(t *testing.T) {
 	sp := split(t, buildSet(t, randomTexts(40, 30, 7), narrow, BuildOptions{ShardTokens: 200}), Train)
 	l := NewLoader(sp, 4, 64, 1)
-	b := next(l)
-	if n := testing.AllocsPerRun(100, func() { l.Next(b.inputs, b.targets, b.starts) }); n != 0 {
-		t.Errorf("%v allocations per call", n)
-	}
-	if l.Epoch() < 2 {
-		t.Errorf("the runs ended at epoch %v, want them to cross epochs", l.Epoch())
-	}
+	allocatesNothing(t, l)
 }
 
 // sparseSplit is a split of that many tokens whose shards are holes: every id is 0.

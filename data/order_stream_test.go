@@ -183,12 +183,7 @@ func TestStreamSeekRefuses(t *testing.T) {
 	src := randomTexts(40, 20, 6)
 	set := buildSet(t, src, narrow, BuildOptions{HeldOut: 0.3})
 	l := NewStream(split(t, set, Train), 2, 8, 1)
-	next(l)
-	good := l.Position()
-	for name, tc := range map[string]struct {
-		change func(p *Position)
-		want   string
-	}{
+	seekRefuses(t, l, map[string]badPosition{
 		"dataset": {func(p *Position) { p.Dataset = "0123456789abcdef" }, "data set"},
 		"split":   {func(p *Position) { p.Split = Valid }, "split"},
 		"seed":    {func(p *Position) { p.Seed++ }, "seed"},
@@ -198,28 +193,13 @@ func TestStreamSeekRefuses(t *testing.T) {
 		"tokens":  {func(p *Position) { p.Tokens = 1 << 40 }, "tokens"},
 		"order":   {func(p *Position) { p.Order, p.T, p.Rows = OrderRandom, 8, []uint64{1} }, "data.order=random"},
 		"few":     {func(p *Position) { p.Index, p.Offset, p.Tokens = 5, 0, 4 }, "tokens"},
-	} {
-		p := good
-		tc.change(&p)
-		if err := l.Seek(p); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: error %v, want one about %q", name, err, tc.want)
-		}
-		if !reflect.DeepEqual(l.Position(), good) {
-			t.Fatalf("%s: a refused Seek moved the loader", name)
-		}
-	}
+	})
 }
 
 func TestStreamDoesNotAllocate(t *testing.T) {
 	sp := split(t, buildSet(t, randomTexts(40, 30, 7), narrow, BuildOptions{ShardTokens: 200}), Train)
 	l := NewStream(sp, 4, 64, 1)
-	b := next(l)
-	if n := testing.AllocsPerRun(100, func() { l.Next(b.inputs, b.targets, b.starts) }); n != 0 {
-		t.Errorf("%v allocations per call", n)
-	}
-	if l.Epoch() < 2 {
-		t.Errorf("the runs ended at epoch %v, want them to cross epochs", l.Epoch())
-	}
+	allocatesNothing(t, l)
 }
 
 func TestNextRefusesWrongLengths(t *testing.T) {
