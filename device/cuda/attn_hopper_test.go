@@ -3,7 +3,6 @@ package cuda
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"testing"
 
 	"antiphase/device/devicetest"
@@ -67,11 +66,7 @@ func TestHopperShapes(t *testing.T) {
 
 // TestHopperLaunches checks the launchers against their geometry, as TestLaunches does the others.
 func TestHopperLaunches(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		call func(d *Device)
-		want []string
-	}{
+	for _, c := range []launchCase{
 		{"plain", func(d *Device) { a, _ := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, false); d.Attention(a) },
 			[]string{"attn_hopper_forward 8,16,2 × 384 + 163912"}},
 		{"plain, narrow heads", func(d *Device) { a, _ := attnOn(d, 2, 1000, 16, 4, 64, 64, 0, true); d.Attention(a) },
@@ -99,17 +94,7 @@ func TestHopperLaunches(t *testing.T) {
 	} {
 		d, drv := fakeDevice(t)
 		d.wgmma = true
-		c.call(d)
-		if err := d.Sync(); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		var got []string
-		for _, l := range drv.Launches {
-			got = append(got, geometry(l))
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s launched %q, want %q", c.name, got, c.want)
-		}
+		c.holds(t, d, drv)
 	}
 }
 

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -37,11 +36,7 @@ func TestAttnLaunches(t *testing.T) {
 	cached := func(d *Device, rows, pages int) (*device.Cache, tensor.Tensor, tensor.Tensor) {
 		return &device.Cache{K: act(d, 16*pages, 2*2*64), V: act(d, 16*pages, 2*128), Table: on(d, tensor.I32, 4, pages, pages), PageSize: 16}, ints(d, rows), ints(d, rows)
 	}
-	for _, c := range []struct {
-		name string
-		call func(d *Device)
-		want []string
-	}{
+	for _, c := range []launchCase{
 		{"attention", func(d *Device) { a, _ := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, false); d.Attention(a) },
 			[]string{"attention_forward 8,16,2 × 128 + 98304"}},
 		{"attention on odd rows", func(d *Device) { a, _ := attnOn(d, 2, 100, 4, 4, 128, 128, 3, false); d.Attention(a) },
@@ -82,17 +77,7 @@ func TestAttnLaunches(t *testing.T) {
 		}, []string{"attention_probs 7,1,1 × 256 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
-		c.call(d)
-		if err := d.Sync(); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		var got []string
-		for _, l := range drv.Launches {
-			got = append(got, geometry(l))
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s launched\n\t%s\nwant\n\t%s", c.name, strings.Join(got, "\n\t"), strings.Join(c.want, "\n\t"))
-		}
+		c.holds(t, d, drv)
 	}
 }
 

@@ -39,13 +39,32 @@ func geometry(l cutest.Launch) string {
 	return fmt.Sprintf("%s %d,%d,%d × %d + %d", l.Kernel, l.Grid.X, l.Grid.Y, l.Grid.Z, l.Block.X*l.Block.Y*l.Block.Z, l.Shared)
 }
 
+// launchCase is a call and the geometry of its launches.
+type launchCase struct {
+	name string
+	call func(d *Device)
+	want []string
+}
+
+// holds makes the call on a device over a driver that records launches.
+func (c *launchCase) holds(t *testing.T, d *Device, drv *cutest.Driver) {
+	t.Helper()
+	c.call(d)
+	if err := d.Sync(); err != nil {
+		t.Errorf("%s: %v", c.name, err)
+	}
+	var got []string
+	for _, l := range drv.Launches {
+		got = append(got, geometry(l))
+	}
+	if !slices.Equal(got, c.want) {
+		t.Errorf("%s launched\n\t%s\nwant\n\t%s", c.name, strings.Join(got, "\n\t"), strings.Join(c.want, "\n\t"))
+	}
+}
+
 // TestLaunches holds each launcher to its geometry: kernel, grid × threads + shared bytes.
 func TestLaunches(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		call func(d *Device)
-		want []string
-	}{
+	for _, c := range []launchCase{
 		{"copy", func(d *Device) { d.Copy(act(d, 100, 768), stat(d, 100, 768)) }, []string{"copy_bf16_f32 38,1,1 × 256 + 0"}},
 		{"copy of a view", func(d *Device) { d.Copy(stat(d, 7, 100), on(d, tensor.BF16, 7, 100, 300)) }, []string{"copy_f32_bf16 1,7,1 × 32 + 0"}},
 		{"copy alike", func(d *Device) { d.Copy(act(d, 7, 9), act(d, 7, 9)) }, nil},
@@ -119,17 +138,7 @@ func TestLaunches(t *testing.T) {
 		{"matmul of many rows", func(d *Device) { d.MatMul(act(d, 4096, 768), act(d, 4096, 768), act(d, 768, 768), device.MatMul{}) }, nil},
 	} {
 		d, drv := fakeDevice(t)
-		c.call(d)
-		if err := d.Sync(); err != nil {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		var got []string
-		for _, l := range drv.Launches {
-			got = append(got, geometry(l))
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s launched\n\t%s\nwant\n\t%s", c.name, strings.Join(got, "\n\t"), strings.Join(c.want, "\n\t"))
-		}
+		c.holds(t, d, drv)
 	}
 }
 
