@@ -183,3 +183,18 @@ Measured: standard on cpu: amx.
 		t.Errorf("%s %v", lead, list)
 	}
 }
+
+// Figures have as many digits as they need: small divergences are not printed as 0.
+func TestFigure(t *testing.T) {
+	c := claim{unit: "nats"}
+	for want, x := range map[string]finding{
+		"0.00012 against 0.00031: −0.00019 [−0.00021, −0.00017] nats": {diff: -0.00019, low: -0.00021, high: -0.00017, arch: 0.00012, than: 0.00031},
+		"2.500 against 2.600: −0.100 [−0.200, +0.000] nats":           {diff: -0.1, low: -0.2, high: 0, arch: 2.5, than: 2.6},
+		"0.000 against 0.000: +0.000 [+0.000, +0.000] nats":           {},
+		"25.0 against 12.5: +12.5 [+12.0, +13.0] nats":                {diff: 12.5, low: 12, high: 13, arch: 25, than: 12.5},
+	} {
+		if got := c.figure(x); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

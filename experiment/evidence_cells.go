@@ -38,8 +38,8 @@ var cells = []cell{
 	{"retrieval-small", "(c) retrieval, small: 16,000 steps of 8,192 tokens, as many for every side; at tiny DIFF V2 reaches 90 % " +
 		"within 2,500 steps. Texts are twice as long as tiny's, as rows are", three, 3, 5,
 		`antiphase compare --name retrieval-small --size small --steps 16000` +
-			` --data 'synthetic:docs=420000,len=1024,mix=needle:4+kv:4+prose:1@0.5'` +
-			` --data 'synthetic:seed=2,docs=210000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +
+			` --data 'synthetic:docs=600000,len=1024,mix=needle:4+kv:4+prose:1@0.5'` +
+			` --data 'synthetic:seed=2,docs=300000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --set train.seq_len=512 --set train.batch=16 --set train.micro_batch=16 --set data.isolate=true` +
 			` --set tokenizer.vocab=1024 --set model.vocab=1024 --set tokenizer.pattern=gpt2 --set model.init_residual=false` +
 			` --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 5` + retrievalTasks + ` --dir runs/retrieval-small`},

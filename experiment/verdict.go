@@ -201,6 +201,8 @@ func (c *claim) figure(x finding) string {
 		form, plus, scale, unit = "%.1f", "%+.1f", 100, "points"
 	case math.Abs(x.arch) >= 10 || math.Abs(x.than) >= 10:
 		form, plus = "%.1f", "%+.1f"
+	case math.Abs(x.arch) < 0.01 && math.Abs(x.than) < 0.01 && x.diff != 0: // a divergence of small models
+		form, plus = "%.2g", "%+.2g"
 	}
 	sides := fmt.Sprintf(form+" against "+form, scale*x.arch, scale*x.than)
 	if c.ratio {

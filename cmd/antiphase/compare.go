@@ -149,7 +149,7 @@ func runExperiment(ctx context.Context, a *app, spec *experiment.Spec, opt exper
 	line := newWorkLine(a)
 	defer line.end()
 	opt.Kind, opt.Precision = computes(opt.Devices[0])
-	opt.Machine, opt.Commit, opt.Command = machine(opt.Devices[0]), version(), commandLine()
+	opt.Machine, opt.Commit, opt.Command = machine(opt.Devices[0]), version(), commandLine(os.Args[1:])
 	opt.Program = called()
 	opt.Say, opt.Progress = line.say, line.progress
 	rows, err := experiment.Work(ctx, spec, opt)
@@ -163,11 +163,16 @@ func runExperiment(ctx context.Context, a *app, spec *experiment.Spec, opt exper
 	return rows, err
 }
 
-// commandLine is this call in a form that can be typed again.
-func commandLine() string {
+// commandLine is this call in a form that can be typed again. Rows that it already had are left out: whoever repeats it
+// has none, and the runs of all stretches are then of one command.
+func commandLine(args []string) string {
 	words := []string{"antiphase"}
-	for _, w := range os.Args[1:] {
-		words = append(words, experiment.ShellWord(w))
+	for i := 0; i < len(args); i++ {
+		if args[i] == "--have" {
+			i++
+		} else if !strings.HasPrefix(args[i], "--have=") {
+			words = append(words, experiment.ShellWord(args[i]))
+		}
 	}
 	return strings.Join(words, " ")
 }
