@@ -32,7 +32,7 @@ runs=(
   "avx2 train --size small --arch diff --batch 1 --steps 2"
   "avx2 gemm --shape 1024x768x768 --reps 6"
   "avx2 decode --size small --arch diff --batch 1 --context 64 --reps 4"
-  "generic train --size tiny --arch diff --batch 1 --steps 1"
+  "generic train --size tiny --arch diff --batch 1 --steps 8"
   "generic gemm --shape 256x256x256 --reps 6"
   "generic decode --size tiny --arch diff --batch 1 --context 16 --reps 2"
 )
