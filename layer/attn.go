@@ -257,29 +257,14 @@ func (l *Attention) CacheHeads() (keys, values, d, dv int) {
 	return wk / l.shape.D, wv / l.shape.DV, l.shape.D, l.shape.DV
 }
 
-// LambdaStats summarises λ of one layer in a pass. Where λ depends on the token, a head's λ is its mean over rows.
-type LambdaStats struct {
-	Mean     float64
-	Min, Max float64 // over heads
-}
-
-// Lambda returns λ of the last Forward; ok is false for an architecture without λ.
-func (l *Attention) Lambda(d device.Device, rows int, buf []float32) (s LambdaStats, ok bool) {
+// Lambda returns the sum over rows of each head's λ in the last Forward [1,·], and by how much to divide it for the mean
+// if the pass had that many rows; absent for an architecture without λ.
+func (l *Attention) Lambda(rows int) (sum tensor.Tensor, over int) {
 	lam, sum := l.mix.lambda()
-	if !sum.Ok() {
-		return s, false
-	}
-	device.ReadFloats(d, buf[:sum.Cols], sum)
 	if lam.Len() == 1 {
 		rows = 1
 	}
-	s.Min, s.Max = math.Inf(1), math.Inf(-1)
-	for _, x := range buf[:sum.Cols] {
-		head := float64(x) / float64(rows)
-		s.Mean += head / float64(sum.Cols)
-		s.Min, s.Max = min(s.Min, head), max(s.Max, head)
-	}
-	return s, true
+	return sum, rows
 }
 
 // norm is the configured head norm for the device; scale is its constant factor.

@@ -15,7 +15,7 @@ type Model struct {
 	workspace
 
 	losses tensor.Tensor // Stat [1,N] of the last batch
-	lamBuf []float32
+	lams   lambdas
 
 	lead *lead    // sends operations to other ranks; nil if there are none
 	told []*Cache // caches that the leading rank asked for
@@ -39,12 +39,13 @@ func New(d device.Device, c Config, m layer.Memory) (*Model, error) {
 
 // over is a model over a network, with empty memory for passes.
 func over(n network) *Model {
-	return &Model{network: n, workspace: workspace{arena: tensor.NewArena(n.dev)}, lamBuf: make([]float32, n.Config.Heads)}
+	return &Model{network: n, workspace: workspace{arena: tensor.NewArena(n.dev)}}
 }
 
 // Free releases the model's memory; the model cannot be used afterwards.
 func (m *Model) Free() {
 	m.workspace.free()
+	m.lams.free(m.dev)
 	if !m.twin {
 		m.Params.Free(m.dev)
 		m.rope.Free(m.dev)
