@@ -54,10 +54,8 @@ func showLaunch(a *app, cmd *cobra.Command, f *jobFlags, asJSON, meet bool) erro
 		return err
 	}
 	r := launchReport{Launch: l}
-	if l.World == 1 {
-		if err := f.alone(cmd.Flags()); err != nil {
-			return err
-		}
+	if err := f.alone(l, cmd.Flags()); err != nil {
+		return err
 	}
 	if l.World > 1 {
 		opt, err := f.options()

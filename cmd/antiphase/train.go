@@ -242,10 +242,8 @@ func (f *trainFlags) run(ctx context.Context, a *app, args []string) error {
 	if f.print {
 		return err
 	}
-	if l.World == 1 {
-		if err := f.job.alone(f.given); err != nil {
-			return err
-		}
+	if err := f.job.alone(l, f.given); err != nil {
+		return err
 	}
 	a.share(l)
 	d, err := a.openTraining()
