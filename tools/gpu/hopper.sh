@@ -15,6 +15,7 @@
 #   tools/gpu/hopper.sh large      a step of 6.8b, and of 1.4b with 65,536 tokens, with recomputation
 #   tools/gpu/hopper.sh profile    what bounds the cached kernel at batch 64 and the backward kernels, by ncu
 #   tools/gpu/hopper.sh rest       kernels under trial outside attention (ANTIPHASE_TRY): right, alone, then steps in turns
+#   tools/gpu/hopper.sh small      small in training, not in a benchmark: one run, then three at once in one process; ANTIPHASE_TRY counts
 #   tools/gpu/hopper.sh            check, then times
 set -uo pipefail
 cd "$(dirname "$0")/../../device/cuda"
@@ -129,14 +130,14 @@ bytes() {
 rest() {
   status "ring right" 60 "$bin" -test.run 'TestClassifyRing$'
   status "warps right" 60 "$bin" -test.run 'TestNormWarps$'
-  status "turn right" 60 "$bin" -test.run 'TestHopperTurn$'
+  status "turn right" 90 "$bin" -test.run 'TestHopperTurn$'
   timeout -k 5 60 "$bin" -test.run '^$' -test.bench 'BenchmarkClassify$' -test.benchtime 1x | grep -E 'classify|cross'
   export ANTIPHASE_TRY
   for ANTIPHASE_TRY in '' ring warps turn late ring,warps,turn,late ''; do
     bench "160m diff, try '$ANTIPHASE_TRY'" 60 train --size 160m --arch diff --seq 2048 --batch 16
   done
   for arch in transformer diff2; do
-    for ANTIPHASE_TRY in '' late ring,warps,turn,late ''; do
+    for ANTIPHASE_TRY in '' late ring,warps,turn,late; do
       bench "160m $arch, try '$ANTIPHASE_TRY'" 60 train --size 160m --arch $arch --seq 2048 --batch 16
     done
   done
@@ -144,6 +145,29 @@ rest() {
     bench "small diff, try '$ANTIPHASE_TRY'" 60 train --size small --arch diff --seq 512 --batch 32
   done
   ANTIPHASE_TRY=
+}
+
+# rate DIR...: tokens/s of each run from the median step after the first hundred.
+rate() {
+  python3 - "$@" <<'END'
+import json, statistics, sys
+for path in sys.argv[1:]:
+    rows = [json.loads(line) for line in open(path)][100:]
+    ms = statistics.median(r["step_ms"] for r in rows)
+    print(f"  {path.split('/')[-2]}: {ms:.2f} ms a step, {16384 / ms / 1000:.2f}M tokens/s")
+END
+}
+
+small() {
+  local dir jobs
+  dir=$(mktemp -d)
+  for jobs in 1 3; do
+    echo "small diff, $jobs at once, try '${ANTIPHASE_TRY:-}'"
+    timeout -k 5 100 ../../bin/antiphase compare --dir "$dir/$jobs" --name small --size small --arch diff --seeds $jobs --jobs $jobs --steps 600 \
+      --data 'synthetic:docs=20000,len=2048' --set train.micro_batch=32 --probe none --task lm --keep none --device cuda >"$dir/log" 2>&1 || tail -n 5 "$dir/log"
+    rate "$dir/$jobs"/runs/*/metrics.jsonl
+  done
+  rm -r "$dir"
 }
 
 large() {
@@ -202,9 +226,9 @@ profile() {
 
 case ${1:-all} in
 all) check; times ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | large | profile) "$@" ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | small | large | profile) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, large and profile" >&2
+  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, small, large and profile" >&2
   exit 2
   ;;
 esac
