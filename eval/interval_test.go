@@ -142,3 +142,34 @@ func TestHolm(t *testing.T) {
 		}
 	}
 }
+
+// The interval of a mean is Wilson's for answers that are right or wrong and independent; otherwise Student's over
+// clusters, whichever of the conditions fails.
+func TestMeanInterval(t *testing.T) {
+	answers := func(n int, change func(i int, a *Answer)) (list []Answer) {
+		for i := range n {
+			a := Answer{ID: string(rune('a' + i)), Values: map[string]float64{"x": float64(i % 2)}}
+			change(i, &a)
+			list = append(list, a)
+		}
+		return list
+	}
+	wilson := func(list []Answer) [2]float64 { lo, hi := Wilson(len(list)/2, len(list)); return [2]float64{lo, hi} }
+	student := func(list []Answer) [2]float64 { lo, hi := interval(MeanOf(list, "x")); return [2]float64{lo, hi} }
+	for name, c := range map[string]struct {
+		change func(i int, a *Answer)
+		want   func([]Answer) [2]float64
+	}{
+		"independent": {func(int, *Answer) {}, wilson},
+		"clusters":    {func(i int, a *Answer) { a.Cluster = string(rune('a' + i/3)) }, student},
+		"one pair":    {func(i int, a *Answer) { a.Cluster = string(rune('a' + max(i, 1))) }, student},
+		"shares":      {func(i int, a *Answer) { a.Values["x"] *= 0.5 }, student},
+		"weights":     {func(i int, a *Answer) { a.Put("x", 3*float64(i%2), 3) }, student},
+	} {
+		list := answers(12, c.change)
+		low, high := meanInterval(list, "x", MeanOf(list, "x"))
+		if want := c.want(list); !near(low, want[0], 1e-12) || !near(high, want[1], 1e-12) {
+			t.Errorf("%s: %.4f to %.4f, want %.4f to %.4f", name, low, high, want[0], want[1])
+		}
+	}
+}

@@ -56,6 +56,47 @@ func TestGateIsFair(t *testing.T) {
 	}
 }
 
+// TestGateNobodyOvertakes: a request that would fit does not pass one that waits, of its own key or another's, so that a
+// large one gets its turn.
+func TestGateNobodyOvertakes(t *testing.T) {
+	for _, key := range []string{"large", "small"} {
+		g := newGate(4, 100, 1000, time.Hour)
+		leave, err := g.enter(context.Background(), "inside", 3, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		entered := make(chan int, 2)
+		var wg sync.WaitGroup
+		for i, r := range []struct {
+			key  string
+			seqs int
+		}{{"large", 4}, {key, 1}} {
+			wg.Go(func() {
+				out, err := g.enter(context.Background(), r.key, r.seqs, 1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				entered <- r.seqs
+				out()
+			})
+			for begin := time.Now(); ; time.Sleep(50 * time.Microsecond) {
+				if n, _ := g.load(); n == i+1 {
+					break
+				}
+				if time.Since(begin) > 10*time.Second {
+					t.Fatalf("request %d of key %s does not wait", i, r.key)
+				}
+			}
+		}
+		leave()
+		wg.Wait()
+		if first := <-entered; first != 4 {
+			t.Errorf("a request of key %s for %d sequence went before one for 4", key, first)
+		}
+	}
+}
+
 // TestGateBounds: by requests and by tokens, each at its limit and one above; who leaves the queue makes room.
 func TestGateBounds(t *testing.T) {
 	g := newGate(1, 3, 100, time.Hour)
