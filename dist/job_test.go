@@ -342,3 +342,48 @@ func TestStallNamesTheLate(t *testing.T) {
 		j.shut()
 	}
 }
+
+// A rank that has left is not missed: the others go on for longer than a silent rank may be silent.
+func TestLeavesEarly(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	const silence = 800 * time.Millisecond
+	jobs, errs := joinAll(t, "tcp://"+freePort(t), 3, func(_ int, o *Options) { o.PeerTimeout = silence })
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if err := jobs[2].Close(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(silence) // Close has waited for as long already
+	for r, j := range jobs[:2] {
+		if j.Err() != nil {
+			t.Errorf("rank %d: %v", r, j.Err())
+		}
+	}
+	closeAll(t, jobs[:2])
+}
+
+// A rank that is lost before all have joined may come again, and takes its place.
+func TestComesAgain(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	meet := "tcp://" + freePort(t)
+	var first *Job
+	var err error
+	var wg sync.WaitGroup
+	wg.Go(func() { first, err = Join(context.Background(), rank(0, 3), quick(meet)) })
+	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := Join(ctx, rank(1, 3), quick(meet)); err == nil {
+		t.Fatal("two of three ranks are a job")
+	}
+	time.Sleep(200 * time.Millisecond) // until the store has seen it go
+	jobs, errs := make([]*Job, 3), make([]error, 3)
+	for r := 1; r < 3; r++ {
+		wg.Go(func() { jobs[r], errs[r] = Join(context.Background(), rank(r, 3), quick(meet)) })
+	}
+	wg.Wait()
+	if jobs[0], errs[0] = first, err; errors.Join(errs...) != nil {
+		t.Fatal(errors.Join(errs...))
+	}
+	closeAll(t, jobs)
+}

@@ -32,6 +32,27 @@ func TestRankSum(t *testing.T) {
 	}
 }
 
+// A comparison that the evaluation has the other way round is turned: sign and ends of the interval change.
+func TestPairedIsTurned(t *testing.T) {
+	f := &final{eval: &eval.Evaluation{Paired: []eval.Paired{
+		{Question: "other", Metric: "loss", A: "one", B: "two", Diff: 9, Low: 8, High: 10, Seeds: [2]int{9, 9}},
+		{Question: "q", Metric: "loss", A: "one", B: "two", Diff: 1, Low: 0.5, High: 2, Seeds: [2]int{5, 4}},
+	}}}
+	row := &Row{Metric: "loss", Task: &TaskInfo{Question: "q"}}
+	for _, c := range []struct {
+		one, two        string
+		diff, low, high float64
+	}{{"one", "two", 1, 0.5, 2}, {"two", "one", -1, -2, -0.5}} {
+		var x finding
+		if !f.paired(&x, row, c.one, c.two) || x.diff != c.diff || x.low != c.low || x.high != c.high || x.seeds != 4 {
+			t.Errorf("%s against %s: %+v", c.two, c.one, x)
+		}
+	}
+	if f.paired(&finding{}, row, "one", "three") {
+		t.Error("a side that nobody compared has a difference")
+	}
+}
+
 // A verdict follows the interval: on the claim's side, on the other, or excluding the published effect.
 func TestDecide(t *testing.T) {
 	lower, share := claim{least: 0.02}, claim{ratio: true, above: true, border: 0.9}
