@@ -58,7 +58,7 @@ func TestOwnTraining(t *testing.T) {
 	for size, want := range map[string]struct {
 		lr                float64
 		batch, seq, steps int
-	}{"nano": {3e-3, 4, 32, 20}, "tiny": {2e-3, 8, 256, 2000}, "small": {1e-3, 32, 512, 10000}, "160m": {6e-4, 128, 2048, 20000}} {
+	}{"nano": {3e-3, 4, 32, 20}, "tiny": {1e-3, 8, 256, 2000}, "small": {1e-3, 32, 512, 10000}, "160m": {6e-4, 128, 2048, 20000}} {
 		r, err := Named(size, "diff")
 		if err != nil {
 			t.Fatal(err)

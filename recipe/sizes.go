@@ -111,7 +111,7 @@ func Nano(arch string) (Recipe, error) {
 // long as the context; names and numbers are single tokens of the vocabulary; output projections start at full scale.
 func Tiny(arch string) (Recipe, error) {
 	s := shape{layers: 3, dim: 128, heads: 4, ffn: 344, context: 256, vocab: 1024}
-	r, err := s.recipe("tiny", arch, training(2000, 8, 8, 256), 2e-3)
+	r, err := s.recipe("tiny", arch, training(2000, 8, 8, 256), 1e-3)
 	r.Model.InitResidual = false
 	r.Data = Data{HeldOut: 0.02, Isolate: true, Sources: []Source{
 		{Path: "synthetic:docs=120000,len=512,mix=needle:4+kv:4+prose:1", Weight: 0.5},

@@ -50,7 +50,7 @@ differ in their training seed; groups are compared using the variance between se
 
 Under mpirun or srun the ranks divide the questions; all must see --output.`,
 		Example: `  antiphase eval ls
-  antiphase eval --tasks mc,needle --model runs/speedrun/runs/tiny-transformer-lr0.002-s1 --model runs/speedrun/runs/tiny-diff-lr0.002-s1
+  antiphase eval --tasks mc,needle --model runs/speedrun/runs/tiny-transformer-lr0.001-s1 --model runs/speedrun/runs/tiny-diff-lr0.001-s1
   antiphase eval --tasks all --limit 50 --model runs/a --model runs/b --output results/a-b
   antiphase eval --tasks needle --set needle.lengths=4096,8192 --model runs/a --json
   antiphase eval --preset table2 --scale fit --model runs/a --model runs/b

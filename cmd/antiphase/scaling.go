@@ -39,8 +39,8 @@ for its loss, with a bootstrap interval. With --at tokens=160B the result is wha
 others reach after 160 billion tokens, as the paper reads its figure. The interval by tokens accounts for the correlation of
 losses along one run.`,
 		Example: `  antiphase scaling runs/t-*  runs/d-* --output results/scaling
-  antiphase scaling --by tokens runs/speedrun/runs/tiny-transformer-lr0.002-s1 runs/speedrun/runs/tiny-diff-lr0.002-s1
-  antiphase scaling --at tokens=20M runs/speedrun/runs/tiny-transformer-lr0.002-s1 runs/speedrun/runs/tiny-diff-lr0.002-s1`,
+  antiphase scaling --by tokens runs/speedrun/runs/tiny-transformer-lr0.001-s1 runs/speedrun/runs/tiny-diff-lr0.001-s1
+  antiphase scaling --at tokens=20M runs/speedrun/runs/tiny-transformer-lr0.001-s1 runs/speedrun/runs/tiny-diff-lr0.001-s1`,
 		Args: atLeastOne("RUN"),
 		RunE: func(cmd *cobra.Command, runs []string) error {
 			f.byGiven = cmd.Flags().Changed("by")
