@@ -15,6 +15,16 @@ func TestTrials(t *testing.T) {
 	if err := ampere.choose("ring", 8); err != nil || ampere.ring {
 		t.Errorf("ring on Ampere: %v", err)
 	}
+	var none, all trials
+	if err := none.choose("none", 9); err != nil || none != (trials{}) {
+		t.Errorf("none: %+v, %v", none, err)
+	}
+	if err := all.choose("late,ring,turn,warps", 9); err != nil || all != (trials{true, true, true, true}) {
+		t.Errorf("all: %+v, %v", all, err)
+	}
+	if err := new(trials).choose("", 9); err != nil {
+		t.Errorf("those that have won: %v", err)
+	}
 	if hopper.choose("ring,rung", 9) == nil {
 		t.Error("an unknown name passes")
 	}

@@ -1,12 +1,13 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
 
 // trials are kernels that are measured on a GPU before they replace the ones in use. ANTIPHASE_TRY lists those to use,
-// separated by commas.
+// separated by commas, instead of chosen; none is none of them.
 type trials struct {
 	ring  bool // cross-entropy that reads each logit once, classify_ring.cu
 	late  bool // attention's backward pass with products under the next tile's exponentials, attn_hopper_late.cuh
@@ -14,11 +15,14 @@ type trials struct {
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
 }
 
+// chosen are the trials that have won.
+const chosen = ""
+
 // choose parses the list for a GPU of a major architecture; kernels that it cannot run are left out.
 func (t *trials) choose(list string, major int) error {
-	for name := range strings.SplitSeq(list, ",") {
+	for name := range strings.SplitSeq(cmp.Or(list, chosen), ",") {
 		switch name {
-		case "":
+		case "", "none":
 		case "ring":
 			t.ring = major == 9
 		case "late":
@@ -28,7 +32,7 @@ func (t *trials) choose(list string, major int) error {
 		case "warps":
 			t.warps = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are late, ring, turn and warps", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are late, none, ring, turn and warps", list, name)
 		}
 	}
 	return nil

@@ -133,15 +133,15 @@ rest() {
   status "turn right" 90 "$bin" -test.run 'TestHopperTurn$'
   timeout -k 5 60 "$bin" -test.run '^$' -test.bench 'BenchmarkClassify$' -test.benchtime 1x | grep -E 'classify|cross'
   export ANTIPHASE_TRY
-  for ANTIPHASE_TRY in '' ring warps turn late ring,warps,turn,late ''; do
+  for ANTIPHASE_TRY in none ring warps turn late ring,warps,turn,late none; do
     bench "160m diff, try '$ANTIPHASE_TRY'" 60 train --size 160m --arch diff --seq 2048 --batch 16
   done
   for arch in transformer diff2; do
-    for ANTIPHASE_TRY in '' late ring,warps,turn,late; do
+    for ANTIPHASE_TRY in none late ring,warps,turn,late; do
       bench "160m $arch, try '$ANTIPHASE_TRY'" 60 train --size 160m --arch $arch --seq 2048 --batch 16
     done
   done
-  for ANTIPHASE_TRY in '' ring warps late ring,warps,turn,late ''; do
+  for ANTIPHASE_TRY in none ring warps late ring,warps,turn,late none; do
     bench "small diff, try '$ANTIPHASE_TRY'" 60 train --size small --arch diff --seq 512 --batch 32
   done
   ANTIPHASE_TRY=
