@@ -135,14 +135,13 @@ func (o *object) interventions(dst *[]layer.Intervention) {
 	if !ok {
 		return
 	}
+	const want = "must be a list of objects with layers, heads, lambda, second, seed and knockout"
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(dst); err != nil {
-		o.refuse(
-			"interventions",
-			"must be a list of objects with layers, heads, lambda, second, seed and knockout: %s",
-			jsonProblem(err),
-		)
+		o.refuse("interventions", want+": %s", jsonProblem(err))
+	} else if nullInList(raw) {
+		o.refuse("interventions", want+", none of them null")
 	}
 }
 

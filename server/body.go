@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"time"
+	"unicode/utf8"
 )
 
 // open reads a body and finds its model.
@@ -69,6 +70,9 @@ func (c *core) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	}
 	if rec, ok := w.(*recorder); ok {
 		rec.arrived()
+	}
+	if !utf8.Valid(b) { // encoding/json would replace what is not by U+FFFD, silently
+		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: "the body is not valid UTF-8"}
 	}
 	if err := checkValues(b, &c.cfg.Limits, c.models.list()); err != nil {
 		return nil, err

@@ -159,7 +159,7 @@ func (o *object) message() message {
 	var parts []struct{ Type, Text string }
 	switch {
 	case json.Unmarshal(raw, &text) == nil:
-	case json.Unmarshal(raw, &parts) == nil:
+	case json.Unmarshal(raw, &parts) == nil && !nullInList(raw):
 		for _, p := range parts {
 			if p.Type != "text" {
 				o.refuse("content", "has a part of type %q; only text is read here", excerpt([]byte(p.Type)))

@@ -43,6 +43,36 @@ func duplicateKey(b []byte) (name string, found bool) {
 	return "", false
 }
 
+// nullInList reports whether a list in valid JSON, at any depth, has an entry that is null. Where entries are numbers or
+// objects encoding/json would read it as their zero value.
+func nullInList(b []byte) bool {
+	lists := []bool{false} // whether each open value is a list, the innermost last
+	entry := false         // an entry of a list begins here
+	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '{', '[':
+			entry = b[i] == '['
+			lists = append(lists, entry)
+			continue
+		case '}', ']':
+			lists = lists[:len(lists)-1]
+		case ',':
+			entry = lists[len(lists)-1]
+			continue
+		case '"':
+			i += len(quotedText(b[i:])) - 1
+		case 'n':
+			if entry {
+				return true
+			}
+		case ' ', '\t', '\r', '\n':
+			continue
+		}
+		entry = false
+	}
+	return false
+}
+
 // quotedText is the string at the beginning of b, with its quotes.
 func quotedText(b []byte) []byte {
 	for i := 1; i < len(b); i++ {

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -78,9 +79,16 @@ func objectProblem(b []byte) string {
 	return "the body has more than one JSON value"
 }
 
-// jsonProblem is a decoder's error message of bounded length.
+// jsonProblem is a decoder's error message of bounded length, without names of Go types.
 func jsonProblem(err error) string {
 	text := strings.TrimPrefix(err.Error(), "json: ")
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) {
+		text = "it is of another kind (" + kind.Value + ")"
+		if kind.Field != "" {
+			text = kind.Field + " is of another kind (" + kind.Value + ")"
+		}
+	}
 	if len(text) > 200 {
 		text = strings.ToValidUTF8(text[:200], "") + "…"
 	}

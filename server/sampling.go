@@ -81,7 +81,7 @@ func (o *form) biases() []infer.TokenBias {
 	var out []infer.TokenBias
 	for k, v := range table {
 		id, err := strconv.ParseInt(k, 10, 32)
-		if err != nil || id < 0 || int(id) >= m.Tokenizer.Vocab() {
+		if err != nil || id < 0 || int(id) >= m.Tokenizer.Vocab() || strconv.FormatInt(id, 10) != k { // +5 and 05 would be 5 again
 			o.refuse("logit_bias", "%q is not a token id below %d", excerpt([]byte(k)), m.Tokenizer.Vocab())
 			return nil
 		}
