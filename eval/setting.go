@@ -20,6 +20,12 @@ type Setting struct {
 	Doc     string
 }
 
+// Check rejects a text that is not of the setting's type.
+func (s Setting) Check(text string) error {
+	_, err := readSetting(s.Default, text)
+	return err
+}
+
 // Plan is the input of a task's Prepare: the user's options with the task's settings resolved.
 type Plan struct {
 	*Options

@@ -12,6 +12,14 @@ import (
 // Ask is a task with some of its settings: "needle needles=4 queries=2".
 type Ask string
 
+// wordsOf are the asks with one space between words.
+func wordsOf(list []Ask) (out []string) {
+	for _, a := range list {
+		out = append(out, strings.Join(strings.Fields(string(a)), " "))
+	}
+	return out
+}
+
 // task resolves the ask; defaults are settings that it does not name itself, as far as the task has them.
 func (a Ask) task(defaults map[string]string) (eval.Task, error) {
 	words := strings.Fields(string(a))
@@ -23,24 +31,28 @@ func (a Ask) task(defaults map[string]string) (eval.Task, error) {
 		return eval.Task{}, fmt.Errorf("--task: %q is unknown; see \"antiphase eval ls\"", words[0])
 	}
 	t := task.All()[i]
-	has := func(key string) bool {
-		return slices.ContainsFunc(t.Settings, func(s eval.Setting) bool { return s.Key == key })
+	at := func(key string) int {
+		return slices.IndexFunc(t.Settings, func(s eval.Setting) bool { return s.Key == key })
 	}
 	set := map[string]string{}
 	for k, v := range defaults {
-		if has(k) {
+		if at(k) >= 0 {
 			set[k] = v
 		}
 	}
 	for _, w := range words[1:] {
 		key, value, ok := strings.Cut(w, "=")
-		if !ok || !has(key) {
+		i := at(key)
+		if !ok || i < 0 {
 			var keys []string
 			for _, s := range t.Settings {
 				keys = append(keys, s.Key)
 			}
 			return t, fmt.Errorf("--task: %q is not a setting of %s; want KEY=VALUE with one of %s", w, t.Name,
 				strings.Join(keys, ", "))
+		}
+		if err := t.Settings[i].Check(value); err != nil {
+			return t, fmt.Errorf("--task: %s of %s: %w", w, t.Name, err)
 		}
 		set[key] = value
 	}

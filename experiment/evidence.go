@@ -19,14 +19,17 @@ func Evidence(dir string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if len(paths) == 0 {
+		return fmt.Errorf("%s: holds no file of rows, which end with .jsonl", dir)
+	}
 	byName := map[string][]Row{}
 	for _, path := range paths {
 		rows, err := ReadRowFiles(path)
-		if err == nil {
-			err = wholeRuns(rows)
-		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", strings.TrimPrefix(path, "./"), err)
+			return err
+		}
+		if err := wholeRuns(rows); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
 		for _, r := range rows {
 			byName[r.Experiment] = append(byName[r.Experiment], r)

@@ -291,6 +291,13 @@ func (*made) page(rows []Row) string {
 	return b.String()
 }
 
+// A folder without rows is not the one that was meant.
+func TestEvidenceOfNothing(t *testing.T) {
+	if err := Evidence(t.TempDir(), &bytes.Buffer{}); err == nil || !strings.Contains(err.Error(), "holds no file of rows") {
+		t.Error(err)
+	}
+}
+
 // Damaged files are refused by name; two files of one experiment are one, and a run in both counts once.
 func TestEvidenceOfDamagedFiles(t *testing.T) {
 	m := planned()[0]

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"antiphase/data"
 	"antiphase/internal/vfs"
 	"antiphase/model"
 )
@@ -17,6 +19,9 @@ func (s *Spec) elsewhere(paths []string, runs []Run, set string, done func(*Run)
 	for _, path := range paths {
 		rows, err := ReadRowFiles(path)
 		if err != nil {
+			return nil, fmt.Errorf("--have: %w", err)
+		}
+		if err := s.named(path, rows); err != nil {
 			return nil, fmt.Errorf("--have: %w", err)
 		}
 		byRun := map[string][]Row{}
@@ -38,6 +43,23 @@ func (s *Spec) elsewhere(paths []string, runs []Run, set string, done func(*Run)
 		}
 	}
 	return out, nil
+}
+
+// named rejects a file without any row of the experiment.
+func (s *Spec) named(path string, rows []Row) error {
+	var others []string
+	for _, r := range rows {
+		if r.Experiment == s.Name {
+			return nil
+		}
+		if !slices.Contains(others, r.Experiment) {
+			others = append(others, r.Experiment)
+		}
+	}
+	if len(others) == 0 {
+		return &data.CorruptError{File: path, Fault: "has no rows"}
+	}
+	return fmt.Errorf("%s has rows of %s and none of %q, as --name says: %w", path, strings.Join(others, ", "), s.Name, ErrOther)
 }
 
 // take adds runs finished on other machines to this folder: they are not repeated, and count in the choice of learning
@@ -66,7 +88,8 @@ func (l *lab) take(byRun map[string][]Row, runs []Run) error {
 // fits returns why rows cannot be those of a run of the experiment, as far as rows tell.
 func (s *Spec) fits(r *Run, rows []Row, set string) error {
 	if !whole(rows) {
-		return fmt.Errorf("the %d rows of %s are not all of that run's: give the whole file", len(rows), r.Name())
+		return &data.CorruptError{File: r.Name(), Fault: fmt.Sprintf("the %d rows are not all of that run's: give the whole file",
+			len(rows))}
 	}
 	tuned, _ := s.tuned() // checked by Check
 	x, n := rows[0], model.Table(r.Recipe.Model).Count()

@@ -164,9 +164,15 @@ func enough(ctx context.Context, r recipe.Recipe) error {
 		if err != nil {
 			return err
 		}
-		if total += e.Bytes; total >= need {
-			return nil
+		if row := int64(r.Train.SeqLen); r.Data.Mixed() && e.Bytes < row {
+			return &data.SourceError{Source: s.Name(),
+				Fault: fmt.Sprintf("has %d bytes of text, one row takes %d tokens (train.seq_len): give more text, or "+
+					"shorter rows", e.Bytes, row)}
 		}
+		total += e.Bytes
+	}
+	if total >= need {
+		return nil
 	}
 	return &data.SourceError{Source: src[0].Name(),
 		Fault: fmt.Sprintf("has %d bytes of text in all, one batch takes %d tokens (train.batch × train.seq_len): "+

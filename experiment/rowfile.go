@@ -10,6 +10,8 @@ import (
 	"os"
 	"reflect"
 	"slices"
+
+	"antiphase/data"
 )
 
 // line is a row in a file. What the rows of a run have in common is written once: a line that names no run belongs to
@@ -124,7 +126,7 @@ func ReadRowFiles(paths ...string) ([]Row, error) {
 		rows, err := ReadRows(f)
 		_ = f.Close() // opened for reading only
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, &data.CorruptError{File: path, Fault: err.Error()}
 		}
 		out = append(out, rows...)
 	}

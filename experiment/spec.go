@@ -65,7 +65,7 @@ func (s *Spec) Check() error {
 		return fmt.Errorf("--probe-every: is %d, must be positive", s.Every)
 	}
 	for _, err := range []error{twice("--size", s.Sizes), twice("--seeds", s.Seeds),
-		twice("--lr", s.LRs), twice("--task", s.Tasks), twice("--probe", s.Probes)} {
+		twice("--lr", s.LRs), twice("--task", wordsOf(s.Tasks)), twice("--probe", wordsOf(s.Probes))} {
 		if err != nil {
 			return err
 		}
@@ -75,10 +75,8 @@ func (s *Spec) Check() error {
 			return fmt.Errorf("--arch: %w", err)
 		}
 	}
-	for _, v := range s.Variants {
-		if _, _, _, err := v.parts(); err != nil {
-			return err
-		}
+	if err := s.checkSettings(); err != nil {
+		return err
 	}
 	if err := twice("--arch", s.sides()); err != nil {
 		return err
@@ -95,6 +93,38 @@ func (s *Spec) Check() error {
 	}
 	_, err := s.tuned()
 	return err
+}
+
+// decided are the fields of a recipe that flags of an experiment decide, by run or for all.
+var decided = map[string]string{"name": "--name", "train.seed": "--seeds", "train.steps": "--steps", "optim.lr": "--lr",
+	"model.arch": "--arch", "data.sources": "--data", "tokenizer.path": "--tokenizer"}
+
+// checkSettings rejects changes that would make runs something else than their names say, and those of one variant that
+// all runs share or that would be unfair: the data, the tokens and their number.
+func (s *Spec) checkSettings() error {
+	for _, x := range s.Set {
+		key, _, _ := strings.Cut(x, "=")
+		if flag := decided[strings.TrimSpace(key)]; flag != "" {
+			return fmt.Errorf("--set: %s is decided by %s", strings.TrimSpace(key), flag)
+		}
+	}
+	for _, v := range s.Variants {
+		name, _, set, err := v.parts()
+		if err != nil {
+			return err
+		}
+		for _, x := range set {
+			key, _, _ := strings.Cut(x, "=")
+			if flag := decided[key]; flag != "" {
+				return fmt.Errorf("--variant: %s: %s is decided by %s", name, key, flag)
+			}
+			if !strings.HasPrefix(key, "model.") && !strings.HasPrefix(key, "optim.") {
+				return fmt.Errorf("--variant: %s: %s must be the same for all sides: use --set; a variant changes "+
+					"model.… or optim.…", name, key)
+			}
+		}
+	}
+	return nil
 }
 
 // twice rejects a list with duplicates: they would be the same run, or the same question, again.

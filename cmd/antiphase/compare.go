@@ -231,6 +231,9 @@ func (f *compareFlags) resolve() error {
 	if err := s.Resolve(); err != nil {
 		return badInput{err}
 	}
+	if len(s.Sizes) == 0 || len(s.Archs) == 0 {
+		return usage(s.Check())
+	}
 	s.Tasks, s.Probes = f.asks()
 	if f.tuneBy != "loss" {
 		s.TuneBy = experiment.Ask(f.tuneBy)

@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
 // The command in rows can be typed again and is the same for all stretches of an experiment.
 func TestCommandLine(t *testing.T) {
@@ -12,6 +17,44 @@ func TestCommandLine(t *testing.T) {
 	} {
 		if got := commandLine(args); got != want {
 			t.Errorf("%q: %s", args, got)
+		}
+	}
+}
+
+// Bad input is refused before any work, with the code that its kind has, and the folder stays as it was.
+func TestCompareRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"short.txt": "a few words\n", "text.txt": strings.Repeat("words of text ", 900),
+		"broken.jsonl": "{\n", "none.jsonl": "\n", "mine/file": "mine"} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitUsage, "--size, --arch and --seeds", []string{"--arch", ""}},
+		{exitUsage, "train.seed is decided by --seeds", []string{"--seeds", "2", "--set", "train.seed=9"}},
+		{exitUsage, "pieces=abc", []string{"--task", "lm pieces=abc"}},
+		{exitBadInput, "broken.jsonl", []string{"--have", "broken.jsonl"}},
+		{exitBadInput, "none.jsonl", []string{"--have", "none.jsonl"}},
+		{exitBadInput, "short.txt: has 11 bytes of text, one row takes 32", []string{"--data", "text.txt@0.5", "--data", "short.txt@0.5"}},
+		{exitUsage, "mine is not the folder", []string{"--dir", "mine"}},
+	} {
+		args := append([]string{"compare", "--size", "nano", "--device", "cpu", "--steps", "2", "--dir", "x", "-q"}, c.args...)
+		if _, text := call(t, dir, c.code, args...); !strings.Contains(text, c.says) {
+			t.Errorf("%q: %s, want %q", c.args, text, c.says)
+		}
+		for _, name := range []string{"x/runs", "x/data", "mine/runs"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				t.Errorf("%q: %s was made", c.args, name)
+			}
 		}
 	}
 }

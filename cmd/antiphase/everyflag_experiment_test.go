@@ -92,7 +92,7 @@ var ofExperiment = map[string]assertion{
 		f.has(f.fails("compare", "--size", "nano", "--lr", "1e-3,2e-3", "--tune-by", "nothing", "--dry-run"), `--tune-by: "nothing" is none`)
 		f.has(f.fails("compare", "--size", "nano", "--tune-by", "lm", "--dry-run"), `has no effect with one learning rate`)
 	},
-	"compare --set":  changes("--set", "optim.lr=0.4"),
+	"compare --set":  changes("--set", "optim.weight_decay=0.9"),
 	"compare --data": changes("--data", "synthetic:docs=70"),
 	"compare --tokenizer": func(f *flagRig) {
 		f.ok("tokenizer", "train", "text.txt", "--vocab", "258", "-o", "small.json", "-q")

@@ -163,6 +163,9 @@ func (f *speedrunFlags) spec(p plan) (*experiment.Spec, error) {
 	if err := s.Resolve(); err != nil {
 		return nil, usage(err)
 	}
+	if _, err := s.Grid(nil); err != nil {
+		return nil, usage(err)
+	}
 	return s, nil
 }
 
