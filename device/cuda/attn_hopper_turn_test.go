@@ -29,19 +29,19 @@ func turnSame(t *testing.T, d *Device, s attnShape, rows int) {
 	all := act(d, 2*rows, k+c.dv.Cols)
 	c.dq, c.dk, c.dv = all.Columns(0, q), all.Columns(q, k), all.Columns(k, all.Cols)
 	defer func() { c.dq, c.dk, c.dv = x[0], x[1], x[2]; d.Free(all.Buf) }()
-	for _, pairs := range []bool{true, false} {
-		for _, x := range []tensor.Tensor{all.Columns(0, k), c.dq, c.dk} { // of dk: nothing to do together
-			r := device.Rope{Heads: x.Cols / s.d, Dim: s.d, Interleaved: pairs, Inverse: true}
-			run := func(on bool) []byte {
-				d.try.turn = on
-				d.attendBackward(&c.attnCall)
-				d.Rope(x, table, pos, r)
-				return read(d, all)
-			}
-			want := run(false)
-			if !bytes.Equal(run(true), want) {
-				t.Errorf("%+v: other bits with Rope, pairs %v, %d of %d columns", s, pairs, x.Cols, all.Cols)
-			}
+	for _, r := range []struct {
+		pairs bool
+		x     tensor.Tensor
+	}{{true, all.Columns(0, k)}, {false, c.dq}, {true, c.dk}} { // of dk: nothing to do together
+		run := func(on bool) []byte {
+			d.try.turn = on
+			d.attendBackward(&c.attnCall)
+			d.Rope(r.x, table, pos, device.Rope{Heads: r.x.Cols / s.d, Dim: s.d, Interleaved: r.pairs, Inverse: true})
+			return read(d, all)
+		}
+		want := run(false)
+		if !bytes.Equal(run(true), want) {
+			t.Errorf("%+v: other bits with Rope, pairs %v, %d of %d columns", s, r.pairs, r.x.Cols, all.Cols)
 		}
 	}
 }
