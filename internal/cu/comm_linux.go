@@ -75,6 +75,8 @@ type communicator struct {
 	comm   uintptr
 	beside beside
 	once   sync.Once
+	alive  sync.Mutex // held by Fault, which must not poll what Abort frees
+	gone   bool
 }
 
 // Join makes g one of several ranks.
@@ -138,6 +140,11 @@ func (c *communicator) Broadcast(addr uintptr, bytes, root int) error {
 // Fault polls for asynchronous errors; work in flight is not an error.
 func (c *communicator) Fault() error {
 	const inProgress = 7
+	c.alive.Lock()
+	defer c.alive.Unlock()
+	if c.gone {
+		return nil
+	}
 	code := new(int32)
 	if err := c.lib.check("ncclCommGetAsyncError", call(c.lib.asyncError, c.comm, uintptr(unsafe.Pointer(code))),
 		c.comm); err != nil {
@@ -150,7 +157,12 @@ func (c *communicator) Fault() error {
 }
 
 func (c *communicator) Abort() {
-	c.once.Do(func() { _ = call(c.lib.commAbort, c.comm) })
+	c.once.Do(func() {
+		c.alive.Lock()
+		c.gone = true
+		c.alive.Unlock()
+		_ = call(c.lib.commAbort, c.comm)
+	})
 }
 
 func (c *communicator) Close() (err error) {

@@ -100,6 +100,14 @@ func ncclSignatures(t *testing.T, g *gpu, symbol func(name string) unsafe.Pointe
 			t.Errorf("async error %d: %v", code, c.Fault())
 		}
 	}
+	lost, err := g.Join(id, 0, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost.Abort()
+	if *failure = 6; lost.Fault() != nil {
+		t.Error("a communicator that was aborted, and freed with that, was polled")
+	}
 	if _, err := g.Join(id, 4, 4); err == nil || !strings.Contains(err.Error(), "two ranks use one GPU") {
 		t.Errorf("two ranks on one GPU: %v", err)
 	}
