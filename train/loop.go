@@ -46,6 +46,7 @@ type run struct {
 	groups  *model.GradientNorms // nil if gradients are sharded over ranks
 
 	unrecorded bool // already reported that steps cannot be recorded
+	unwritten  bool // already reported that rows cannot be written
 }
 
 // build allocates everything that has memory.
@@ -224,11 +225,14 @@ func (t *run) report() error {
 	t.row.MemGB = float64(t.model.ActivationBytes()) / (1 << 30)
 	t.row.Lambda, t.row.LambdaMin, t.row.LambdaMax = t.model.LambdaRange(t.row.Lambda[:0])
 	t.watch.judge(&t.row, t.opt.Say)
-	if err := t.metrics.Write(&t.row); vfs.IsNoSpace(err) {
-		t.opt.Say("warning: row of step %d not written: %v", t.state.Step, err)
-	} else if err != nil {
+	err := t.metrics.Write(&t.row)
+	full := vfs.IsNoSpace(err)
+	if full && !t.unwritten {
+		t.opt.Say("warning: rows from step %d are not written until there is room: %v", t.state.Step, err)
+	} else if err != nil && !full {
 		return err
 	}
+	t.unwritten = full
 	if t.opt.Report != nil {
 		t.opt.Report(t.row)
 	}
