@@ -84,8 +84,11 @@ func openCublasLt(m *memory) (*cublasLt, error) {
 		}
 		t.events[i] = uintptr(m.out[0])
 	}
-	t.workspace, err = m.fresh(workspaceSize)
-	return t, err
+	if t.workspace, err = m.fresh(workspaceSize); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
 }
 
 func (t *cublasLt) close() {
