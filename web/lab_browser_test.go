@@ -170,12 +170,22 @@ func TestLabInBrowser(t *testing.T) {
 	audit(t, p, "lab")
 }
 
+// dragLambda drags λ from its trained value to a place of the slider and returns the factor there. Where the page was
+// still drawing, the pointer may have missed the thumb: then it tries again.
+func dragLambda(p *browser.Page, to float64) (x float64) {
+	x = 1
+	for i := 0; i < 5 && x == 1; i++ {
+		p.Drag("#lab-lambda", 0.5, 0.5, to, 0.5)
+		x = p.Number(`document.querySelector("#lab-lambda").value`)
+	}
+	return x
+}
+
 // interveneInBrowser drags λ and presses what changes the second map and the head, and compares with the model itself.
 func (r *rig) interveneInBrowser(p *browser.Page, plain *lab.Reply, trained string) {
 	t := r.t
 	t.Helper()
-	p.Drag("#lab-lambda", 0.5, 0.5, 0.26, 0.5)
-	x := p.Number(`document.querySelector("#lab-lambda").value`)
+	x := dragLambda(p, 0.26)
 	p.Wait(edited(fmt.Sprintf("lambda=%v@L1", x)))
 	if distribution(p) == trained {
 		t.Error("dragging λ left the distribution as it was")

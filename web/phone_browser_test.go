@@ -76,12 +76,14 @@ func TestPhone(t *testing.T) {
 	checkNext(t, p, r.look("diff", shortText), "on a phone")
 	narrow("own text")
 	trained := distribution(p)
-	p.Drag("#lab-lambda", 0.2, 0.5, 0.2, 0.5) // a tap beside the thumb
+	if x := dragLambda(p, 0.2); x > 0.5 {
+		t.Errorf("λ was dragged to %v only", x)
+	}
 	p.Wait(`document.querySelector("#lab-next").dataset.edits.startsWith("lambda=") && ` + arrived)
 	if distribution(p) == trained {
-		t.Error("another λ left the distribution as it was")
+		t.Error("dragging λ left the distribution as it was")
 	}
-	narrow("λ changed")
+	narrow("λ dragged")
 	p.Click("#tab-chat")
 	p.Wait(`document.querySelector("#chat-say")`)
 	p.Eval(setting("max_tokens", "24"), nil)

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -236,8 +237,9 @@ func (p *Page) DragPoints(x0, y0, x1, y1 float64) {
 	p.t.Helper()
 	p.mouse("mouseMoved", x0, y0, 0)
 	p.mouse("mousePressed", x0, y0, 1)
-	for i := 1; i <= 10; i++ {
-		f := float64(i) / 10
+	n := max(10, int(math.Hypot(x1-x0, y1-y0)/4)) // a slider's thumb is lost by a pointer that jumps over its edge
+	for i := 1; i <= n; i++ {
+		f := float64(i) / float64(n)
 		p.mouse("mouseMoved", x0+f*(x1-x0), y0+f*(y1-y0), 1)
 	}
 	p.mouse("mouseReleased", x1, y1, 0)
