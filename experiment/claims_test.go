@@ -192,7 +192,7 @@ Measured: standard on cpu: amx.
 		t.Errorf("of nothing: %s", got)
 	}
 	lead, list := Repeated([]Repeat{x}, nil, archs)
-	if len(list) != 1 || list[0].Source != "held in 10 of 10 seeds" || list[0].Basis != "this run: not seen" ||
+	if len(list) != 1 || list[0].Source != "held in 10 of 10 seeds" || list[0].Basis != "this run: not seen; over seeds -10 to -1 against 0 to 0" ||
 		!strings.Contains(lead, "this run shows 0") {
 		t.Errorf("%s %+v", lead, list)
 	}

@@ -179,7 +179,7 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 		} else {
 			v.Basis = "this run: not seen"
 		}
-		v.Figure = figures(here, known, &l)
+		v.Figure, v.Basis = figures(here, &l), v.Basis+"; over seeds "+spreads(known, &l)
 		out = append(out, v)
 	}
 	if len(known) == 0 {
@@ -195,22 +195,18 @@ func Repeated(known []Repeat, rows []Row, archs []string) (lead string, out []re
 		"table is this seed's own.", plural(len(out), "difference"), len(known[0].Seeds), shown), out
 }
 
-// figures are a line's two numbers of one run, with their ranges over the known seeds.
-func figures(here, known []Repeat, l *Line) string {
-	of := func(list []Repeat) *Repeat {
-		i := slices.IndexFunc(list, func(x Repeat) bool { return x.Measure == l.Measure })
-		if i < 0 || len(list[i].Seeds) == 0 {
-			return nil
-		}
-		return &list[i]
-	}
-	x, y := of(here), of(known)
-	if x == nil || y == nil {
+// figures are a line's two numbers of one run.
+func figures(here []Repeat, l *Line) string {
+	i := slices.IndexFunc(here, func(x Repeat) bool { return x.Measure == l.Measure })
+	if i < 0 || len(here[i].Seeds) == 0 {
 		return "–"
 	}
-	spread := func(arch string) string {
-		return fmt.Sprintf("%.3g to %.3g", slices.Min(y.Values[arch]), slices.Max(y.Values[arch]))
-	}
-	return fmt.Sprintf("%.3g against %.3g (over seeds %s against %s)", x.Values[l.Good][0], x.Values[l.Bad][0],
-		spread(l.Good), spread(l.Bad))
+	return fmt.Sprintf("%.3g against %.3g", here[i].Values[l.Good][0], here[i].Values[l.Bad][0])
+}
+
+// spreads are the ranges of a line's two sides over the seeds it was counted on.
+func spreads(known []Repeat, l *Line) string {
+	x := known[slices.IndexFunc(known, func(x Repeat) bool { return x.Measure == l.Measure })]
+	return fmt.Sprintf("%.3g to %.3g against %.3g to %.3g", slices.Min(x.Values[l.Good]), slices.Max(x.Values[l.Good]),
+		slices.Min(x.Values[l.Bad]), slices.Max(x.Values[l.Bad]))
 }
