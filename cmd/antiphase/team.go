@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"antiphase/dist"
@@ -85,11 +86,25 @@ func partJob(job *dist.Job, l dist.Launch, err error) error {
 		return fmt.Errorf("rank %d of %d: %w; what was finished is kept", l.Rank, l.World, lost)
 	case lost != nil && (err == nil || cut):
 		return fmt.Errorf("rank %d of %d: %w; what was finished is kept: %w", l.Rank, l.World, lost, train.ErrInterrupted)
+	case err != nil && l.Rank > 0 && firstFails(job, err):
+		return saidElsewhere{err}
 	case err != nil:
 		job.Fail(err, codeForAll(err))
 		return fmt.Errorf("rank %d of %d: %w", l.Rank, l.World, err)
 	}
 	return job.Close()
+}
+
+// firstFails waits a moment for rank 0 to give up with the same error, as it does if the command is wrong on all ranks: then
+// one line is enough.
+func firstFails(job *dist.Job, err error) bool {
+	for range 40 {
+		if lost := job.Err(); lost != nil {
+			return strings.HasSuffix(lost.Error(), err.Error())
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return false
 }
 
 // meetInWords connects ranks that exchange no tensors; if the launcher gives no address, MPI carries it.
