@@ -19,6 +19,9 @@ const (
 	ringShared                          = ringSlots*(ringChunk+16) + 2*2*4*ringConsumers/32
 )
 
+// ringLeast is the number of classes from which it is used: shorter rows are still in the L2 when they are read again.
+const ringLeast = 16384
+
 // maxLogits bounds the logits held at a time, in bytes: fp32 from the product, so that the loss is not rounded to bf16,
 // and then their gradient in the same memory. 512 MiB is 4096 rows of 32 k classes: enough for the products to run at
 // full speed and for DW to be read and written few times.
@@ -60,7 +63,7 @@ func (d *products) classify(c *device.Classifier, from, to, ld int) {
 	case c.Parts.Ok():
 		d.launch(classifyParts, grid, block, 0, loss, ptr(c.Parts.Columns(from, to)), i32(c.Parts.Ld), i32(c.Parts.Rows/2), ptr(y), i32(ld), targets,
 			i32(classes), f32(c.Scale), flag(c.DX.Ok()), d.faultPtr())
-	case d.try.ring && c.DX.Ok() && 4*ld <= ringSlots*ringChunk:
+	case d.try.ring > 0 && classes >= d.try.ring && c.DX.Ok() && 4*ld <= ringSlots*ringChunk:
 		d.launch(classifyRing, dim1(min(rows, d.info.SMs)), dim1(ringConsumers+32), ringShared, loss, ptr(y), i32(ld), targets, i32(rows), i32(classes),
 			f32(c.Scale), d.faultPtr())
 	default:

@@ -9,17 +9,17 @@ import (
 
 func TestTrials(t *testing.T) {
 	var hopper, ampere trials
-	if err := hopper.choose("ring", 9); err != nil || !hopper.ring {
+	if err := hopper.choose("ring", 9); err != nil || hopper.ring == 0 {
 		t.Errorf("ring: %v", err)
 	}
-	if err := ampere.choose("ring", 8); err != nil || ampere.ring {
+	if err := ampere.choose("ring", 8); err != nil || ampere.ring != 0 {
 		t.Errorf("ring on Ampere: %v", err)
 	}
 	var none, all trials
 	if err := none.choose("none", 9); err != nil || none != (trials{}) {
 		t.Errorf("none: %+v, %v", none, err)
 	}
-	if err := all.choose("late,ring,turn,warps", 9); err != nil || all != (trials{true, true, true, true}) {
+	if err := all.choose("late,ring,turn,warps", 9); err != nil || all != (trials{ringLeast, true, true, true}) {
 		t.Errorf("all: %+v, %v", all, err)
 	}
 	if err := new(trials).choose("", 9); err != nil {
@@ -34,8 +34,8 @@ func TestTrials(t *testing.T) {
 // slots, several for each block, so that the ring goes around.
 func ringRight(t *testing.T, d *Device, classes ...int) {
 	t.Helper()
-	d.try.ring = true
-	defer func() { d.try.ring = false }()
+	d.try.ring = 1
+	defer func() { d.try.ring = 0 }()
 	devicetest.RunOps(t, d, "classify")
 	b := newBeside(t, d)
 	for _, n := range classes {
@@ -54,9 +54,9 @@ func TestClassifyRing(t *testing.T) {
 
 // TestClassifyRingLaunch: one block for each multiprocessor, only where a row fits and has a gradient.
 func TestClassifyRingLaunch(t *testing.T) {
-	for classes, want := range map[int]string{50257: "classify_ring 132,1,1 × 544 + 229856", 60000: "classify 300,1,1 × 1024 + 0"} {
+	for classes, want := range map[int]string{50257: "classify_ring 132,1,1 × 544 + 229856", 60000: "classify 300,1,1 × 1024 + 0", 8192: "classify 300,1,1 × 512 + 0"} {
 		d, drv := fakeDevice(t)
-		d.try.ring = true
+		d.try.ring = ringLeast
 		d.Classify(&device.Classifier{X: act(d, 300, 64), W: act(d, classes, 64), Targets: ints(d, 300), Loss: stat(d, 1, 300), DX: act(d, 300, 64),
 			DW: stat(d, classes, 64), Scale: 1})
 		if got := geometry(drv.Launches[0]); got != want {

@@ -9,14 +9,14 @@ import (
 // trials are kernels that are measured on a GPU before they replace the ones in use. ANTIPHASE_TRY lists those to use,
 // separated by commas, instead of chosen; none is none of them.
 type trials struct {
-	ring  bool // cross-entropy that reads each logit once, classify_ring.cu
+	ring  int  // fewest classes for the cross-entropy that reads each logit once, classify_ring.cu; 0 for never
 	late  bool // attention's backward pass with products under the next tile's exponentials, attn_hopper_late.cuh
 	turn  bool // Rope of dQ in the kernel that writes it
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
 }
 
 // chosen are the trials that have won.
-const chosen = ""
+const chosen = "ring,warps"
 
 // choose parses the list for a GPU of a major architecture; kernels that it cannot run are left out.
 func (t *trials) choose(list string, major int) error {
@@ -24,7 +24,9 @@ func (t *trials) choose(list string, major int) error {
 		switch name {
 		case "", "none":
 		case "ring":
-			t.ring = major == 9
+			if major == 9 {
+				t.ring = ringLeast
+			}
 		case "late":
 			t.late = true
 		case "turn":
