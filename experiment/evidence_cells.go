@@ -49,9 +49,11 @@ var cells = []cell{
 			` --variant "diff-l02 diff model.lambda_init=constant model.lambda_const=0.2" --variant "diff-nonorm diff model.head_norm=off"` +
 			` --variant "diff-l02-nonorm diff model.lambda_init=constant model.lambda_const=0.2 model.head_norm=off"` +
 			` --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks + ` --dir runs/v1-study`},
-	{"830m-text", "(d) 830m on the same text, as many tokens as there was time for", three, 1, 1,
-		`antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --seeds 1 --probe none --task lm` +
-			` --task outliers --keep none --dir runs/830m-text`},
+	{"830m-text", "(d) 830m on the same text, as many tokens as half an hour on one H200 allows", three, 1, 1,
+		`antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --steps 2000 --set train.batch=32` +
+			` --set train.micro_batch=8 --set train.eval_every=200 --seeds 1 --probe none --task lm` +
+			` --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
+			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/830m-text`},
 }
 
 // cells lists what was planned, what exists, and what is missing.

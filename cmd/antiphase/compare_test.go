@@ -58,3 +58,44 @@ func TestCompareRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Every command that docs/evidence.md prints is one that compare takes, up to its text: --jobs 0 stops it there.
+func TestEvidenceCommands(t *testing.T) {
+	b, err := os.ReadFile("../../docs/evidence.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasPrefix(line, "antiphase compare ") {
+			continue
+		}
+		seen++
+		args := append(shellWords(strings.TrimSpace(line))[1:], "--jobs", "0")
+		if _, text := call(t, t.TempDir(), exitUsage, args...); !strings.Contains(text, "--jobs: is 0") {
+			t.Errorf("%s: %s", line, text)
+		}
+	}
+	if seen < 6 {
+		t.Errorf("%d commands", seen)
+	}
+}
+
+// shellWords splits a line at spaces outside of quotes.
+func shellWords(line string) (out []string) {
+	word, quote := "", rune(0)
+	for _, r := range line + " " {
+		switch {
+		case quote != 0 && r == quote, quote == 0 && (r == '\'' || r == '"'):
+			quote ^= r // opens or closes
+		case quote == 0 && r == ' ':
+			if word != "" {
+				out = append(out, word)
+			}
+			word = ""
+		default:
+			word += string(r)
+		}
+	}
+	return out
+}
