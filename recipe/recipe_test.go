@@ -3,6 +3,7 @@ package recipe
 import (
 	"encoding/json"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +149,21 @@ func TestParseRefuses(t *testing.T) {
 	r, _ := Nano("diff")
 	if err := r.Parse([]byte("{\"data\": {\"sources\": [\"a[0-9]*.txt\"]}, \"model\": {\"rope_scaling\": null}}")); err != nil || r.Data.Sources[0].Path != "a[0-9]*.txt" {
 		t.Errorf("%v, %v", err, r.Data.Sources)
+	}
+}
+
+// What a recipe leaves out gets its default: a micro-batch is the whole batch, and the rest as the keys' lists begin.
+func TestDefaults(t *testing.T) {
+	r, _ := Nano("diff")
+	r.Train.Batch, r.Train.MicroBatch, r.Train.Recompute = 12, 0, ""
+	r.Tokenizer.Pattern, r.Data.Order, r.Data.HeldOutBy = "", "", ""
+	r, err := r.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []any{r.Train.MicroBatch, string(r.Train.Recompute), r.Tokenizer.Pattern, r.Data.Order, r.Data.HeldOutBy}
+	if want := []any{12, "off", "llama3", "random", "pieces"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 
