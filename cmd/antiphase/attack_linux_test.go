@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -37,8 +38,15 @@ type ordeal struct {
 	running int // of those that serve until they are stopped
 }
 
+// Its folder is deep enough that paths which lead out of it stay within the test's.
 func newOrdeal(t *testing.T) *ordeal {
-	return &ordeal{T: t, dir: t.TempDir(), codes: map[int]int{}}
+	dir := filepath.Join(t.TempDir(), "in", "side")
+	for _, d := range []string{dir, filepath.Join(dir, "../../outside")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &ordeal{T: t, dir: dir, codes: map[int]int{}}
 }
 
 const (
