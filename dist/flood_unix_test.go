@@ -35,59 +35,63 @@ func TestManyRanksAtOnce(t *testing.T) {
 	}
 }
 
-// Connections that say nothing, or nonsense, do not keep the ranks out.
+// Connections that say nothing, or nonsense, do not keep the ranks out, not even for the time that a handshake may take.
 func TestFloodedStore(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	addr := freePort(t)
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		var open []net.Conn
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				for _, c := range open {
-					_ = c.Close()
-				}
-				return
-			default:
+	for _, text := range []string{"", "GET / HTTP/1.1\r\n\r\n"} {
+		addr := freePort(t)
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			flood(addr, text, stop)
+		}()
+		o := quick("tcp://" + addr)
+		o.JoinTimeout, o.PeerTimeout = 4*handshake, DefaultPeer
+		late := make(chan error, 1)
+		go func() {
+			time.Sleep(300 * time.Millisecond) // the store is full by then
+			j, err := Join(context.Background(), rank(1, 2), o)
+			if err == nil {
+				err = j.Close()
 			}
-			c, err := net.Dial("tcp", addr)
-			if err != nil {
-				time.Sleep(time.Millisecond)
-				continue
-			}
-			if i%2 == 0 {
-				_, _ = c.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
-			}
-			if open = append(open, c); len(open) > 4*pending {
-				_ = open[0].Close()
-				open = open[1:]
-			}
-		}
-	}()
-	// The other rank comes when the flood has filled the store.
-	began := time.Now()
-	late := make(chan error, 1)
-	o := quick("tcp://" + addr)
-	o.JoinTimeout, o.PeerTimeout = 20*time.Second, DefaultPeer
-	go func() {
-		time.Sleep(300 * time.Millisecond)
-		j, err := Join(context.Background(), rank(1, 2), o)
+			late <- err
+		}()
+		began := time.Now()
+		j, err := Join(context.Background(), rank(0, 2), o)
+		took := time.Since(began)
 		if err == nil {
 			err = j.Close()
 		}
-		late <- err
-	}()
-	j, err := Join(context.Background(), rank(0, 2), o)
-	if err == nil {
-		err = j.Close()
+		if err = errors.Join(err, <-late); err != nil || took > handshake-time.Second {
+			t.Errorf("%q: after %s: %v", text, took, err)
+		}
+		close(stop)
+		<-stopped
 	}
-	if err = errors.Join(err, <-late); err != nil {
-		t.Errorf("after %s: %v", time.Since(began), err)
+}
+
+// flood opens connections until stop, and keeps the last ones open.
+func flood(addr, text string, stop <-chan struct{}) {
+	var open []net.Conn
+	for {
+		select {
+		case <-stop:
+			for _, c := range open {
+				_ = c.Close()
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			continue
+		}
+		_, _ = c.Write([]byte(text)) // the store may have closed it
+		if open = append(open, c); len(open) > 64*pending {
+			_ = open[0].Close()
+			open = open[1:]
+		}
 	}
-	close(stop)
-	<-stopped
 }
 
 // Why rank 0 gives up reaches the others although its process, which holds the store, ends at once.
