@@ -75,3 +75,25 @@ func TestPrivateFolderGoes(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// Rank 0 takes its card away also if the job fails: its process may end without Close.
+func TestCardGoesWithTheJob(t *testing.T) {
+	for name, end := range map[string]func(jobs []*Job){
+		"rank 0 gives up": func(jobs []*Job) { jobs[0].Fail(errors.New("no room"), 4) },
+		"rank 1 dies":     func(jobs []*Job) { _ = jobs[1].link.c.Close() },
+	} {
+		dir := t.TempDir()
+		jobs, errs := joinAll(t, "file://"+dir, 2, nil)
+		if err := errors.Join(errs...); err != nil {
+			t.Fatal(err)
+		}
+		end(jobs)
+		<-jobs[0].over
+		if _, err := os.Stat(filepath.Join(dir, cardName)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, j := range jobs {
+			j.shut()
+		}
+	}
+}

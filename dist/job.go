@@ -228,6 +228,9 @@ func (j *Job) lose(err error) {
 		j.mu.Lock()
 		j.err = err
 		j.mu.Unlock()
+		if j.store != nil {
+			j.meet.close() // OnLost may end the process
+		}
 		close(j.over)
 		if j.opt.OnLost != nil && j.joined.Load() {
 			go func() {
@@ -338,6 +341,7 @@ func (j *Job) Fail(why error, code int) {
 	m := message{Kind: msgFail, Text: why.Error(), Code: code}
 	if j.store != nil {
 		j.store.quit(m) // before this process ends, and the store with it
+		j.meet.close()
 		return
 	}
 	_ = j.link.send(m, handshake) // a rank that cannot receive it detects the end of the connection
