@@ -37,8 +37,7 @@ type mixer interface {
 	cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *device.Cache) tensor.Tensor
 	// backward sets dq, dk, dv from dout.
 	backward(p *Pass, dout, dq, dk, dv tensor.Tensor)
-	// tail adds to dx the gradient that reaches x other than through q, k and v, and sets the gradients of λ's parameters.
-	// It runs after the gradients of q and k have been rotated back: a device may do that with the end of backward.
+	// tail adds to dx the gradient that reaches x other than through q, k and v.
 	tail(p *Pass, dx, x tensor.Tensor)
 	// free releases memory that outlives passes.
 	free(d device.Device)

@@ -64,12 +64,14 @@ func (l *diff) cached(p *Pass, s device.AttnShape, _, q tensor.Tensor, c *device
 	return l.overCache(p, c, q)
 }
 
-// tail leaves dx as it is: λ depends on parameters alone.
-func (l *diff) tail(p *Pass, _, _ tensor.Tensor) {
+func (l *diff) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
+	dlam := l.diffOp.backward(p, dout, dq, dk, dv)
 	p.Dev.LambdaBackward(
-		device.LambdaVecs{Q1: l.q1.G, K1: l.k1.G, Q2: l.q2.G, K2: l.k2.G}, l.grad.DLam,
+		device.LambdaVecs{Q1: l.q1.G, K1: l.k1.G, Q2: l.q2.G, K2: l.k2.G}, dlam,
 		device.LambdaVecs{Q1: l.q1.W, K1: l.k1.W, Q2: l.q2.W, K2: l.k2.W})
 }
+
+func (l *diff) tail(*Pass, tensor.Tensor, tensor.Tensor) {}
 
 func (l *diff) free(d device.Device) {
 	if l.lam.Ok() {
@@ -104,13 +106,15 @@ func (l *diffOp) chunk(p *Pass, c *Chunk, o, q, k, v tensor.Tensor) {
 	chunkDiff(p, &l.part, &l.arg, c, o, q, k, v)
 }
 
-// backward sets dq, dk, dv and, in grad, dλ of every row and head.
-func (l *diffOp) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
-	l.grad = device.DiffAttnGrad{DOut: dout, DQ: dq, DK: dk, DV: dv, DLam: p.stat(dout.Rows, l.cfg.Heads)}
+// backward sets dq, dk and dv and returns dλ of every row and head.
+func (l *diffOp) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) (dlam tensor.Tensor) {
+	dlam = p.stat(dout.Rows, l.cfg.Heads)
+	l.grad = device.DiffAttnGrad{DOut: dout, DQ: dq, DK: dk, DV: dv, DLam: dlam}
 	if l.gain != nil {
 		l.grad.DNorm = l.gain.G
 	}
 	p.Dev.DiffAttentionBackward(&l.arg, &l.grad)
+	return dlam
 }
 
 func (l *diffOp) applied() applied {

@@ -58,10 +58,11 @@ func (l *diff2) cached(p *Pass, s device.AttnShape, x, q tensor.Tensor, c *devic
 	return l.overCache(p, c, q)
 }
 
-func (l *diff2) tail(p *Pass, dx, x tensor.Tensor) {
-	l.lam.backward(p, l.grad.DLam, l.arg.Lam)
-	l.lam.tail(p, dx, x)
+func (l *diff2) backward(p *Pass, dout, dq, dk, dv tensor.Tensor) {
+	l.lam.backward(p, l.diffOp.backward(p, dout, dq, dk, dv), l.arg.Lam)
 }
+
+func (l *diff2) tail(p *Pass, dx, x tensor.Tensor) { l.lam.tail(p, dx, x) }
 
 func (l *diff2) free(d device.Device) { l.lam.free(d) }
 

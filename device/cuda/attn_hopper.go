@@ -51,32 +51,13 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 	return all
 }()
 
-// hopperLate are shapes whose backward kernel also exists with products under the next tile's exponentials: those with
-// heads of 64, where registers allow it.
-var hopperLate = func() map[attnShape]hopperKernels {
-	all := map[attnShape]hopperKernels{}
-	for _, s := range []attnShape{{1, 1, 64, 64}, {2, 2, 64, 128}, {2, 1, 64, 64}} {
-		k := hopperShapes[s]
-		k.back.late = true
-		all[s] = k.withBackward(s)
-	}
-	return all
-}()
-
-// withBackward is k with kernels for its backward geometry.
-func (k hopperKernels) withBackward(s attnShape) hopperKernels {
-	const back = "attn_hopper_backward"
-	options := k.back.options(s)
-	k.backward, k.queries = hopperOf(back, back, options...), hopperOf(back, "attn_hopper_queries", options...)
-	return k
-}
-
 // hopperKernels registers the shape's kernels.
 func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernels {
-	const forward = "attn_hopper_forward"
-	k := hopperKernels{tile: t, back: b,
-		forward: hopperOf(forward, forward, t.options(s, false)...), paged: hopperOf(forward, forward, t.options(s, true)...)}
-	return k.withBackward(s)
+	const forward, back = "attn_hopper_forward", "attn_hopper_backward"
+	options := b.options(s)
+	return hopperKernels{tile: t, back: b,
+		forward: hopperOf(forward, forward, t.options(s, false)...), paged: hopperOf(forward, forward, t.options(s, true)...),
+		backward: hopperOf(back, back, options...), queries: hopperOf(back, "attn_hopper_queries", options...)}
 }
 
 func (t hopperForward) options(s attnShape, paged bool) []string {
@@ -166,9 +147,6 @@ func (d *machine) chooseAttention(name string) error {
 func (c *attnCall) hopper(d *machine) (attnShape, hopperKernels, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := hopperShapes[s]
-	if late, exists := hopperLate[s]; exists && d.try.late {
-		k = late
-	}
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
 }
 

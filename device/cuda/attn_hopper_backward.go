@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"antiphase/internal/cu"
-	"antiphase/tensor"
 )
 
 // unit is the number of query rows whose dQ is summed together.
@@ -24,7 +23,6 @@ type hopperBackward struct {
 	copied  int  // eighths of D whose dQ the copy engine adds at a time
 	rounds  int  // and how many times in a tile; threads add the rest
 	adds    int
-	late    bool // products of a tile run under the exponentials of the next
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
@@ -90,8 +88,7 @@ func (t hopperBackward) shared(s attnShape) int {
 
 func (t hopperBackward) options(s attnShape) []string {
 	return append(s.options(), define("SPLIT", int(flag(t.split))), define("QUERIES", t.queries), define("BUFFERS", t.buffers),
-		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds),
-		define("LATE", int(flag(t.late))))
+		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds))
 }
 
 // backwardArgs is the argument of attn_hopper_backward.
@@ -116,46 +113,6 @@ type queriesArgs struct {
 	LdDQ     int64
 	T, Heads int32
 	Scale    float32
-
-	// Rope of dQ, done here if it is the next op: layout 0 for none, 1 for pairs, 2 for halves.
-	Layout    int32
-	Table     uint64 `c:"const float*"`
-	Pos       uint64 `c:"const int*"`
-	LdTable   int64
-	Positions int32
-	Sign      float32
-	Fault     uint64 `c:"int*"`
-}
-
-// queriesCall turns dQ from sums into rows.
-type queriesCall struct {
-	k           kernel
-	args        queriesArgs
-	grid, block cu.Dim
-	dq          tensor.Tensor
-	width       int // of a head
-}
-
-// turn lets the call rotate its rows by c if c begins with them, and returns the rest of c.
-func (q *queriesCall) turn(c *turnCall, fault uint64) (rest turnCall, ok bool) {
-	n := q.dq.Cols
-	if c.Dim != q.width || c.x.Cols < n || !same(q.dq, c.x.Columns(0, n)) {
-		return rest, false
-	}
-	a := &q.args
-	a.Layout, a.Table, a.Pos, a.LdTable = 2, ptr(c.table), ptr(c.pos), int64(c.table.Ld)
-	if c.Interleaved {
-		a.Layout = 1
-	}
-	a.Positions, a.Sign, a.Fault = int32(c.table.Rows), float32(c.sign()), fault
-	rest = *c
-	rest.x, rest.Heads = c.x.Columns(n, c.x.Cols), c.Heads-n/c.Dim
-	return rest, true
-}
-
-// queries launches the call.
-func (d *queue) queries(q *queriesCall) {
-	d.launchStruct(q.k, q.grid, q.block, 0, unsafe.Slice((*byte)(unsafe.Pointer(&q.args)), unsafe.Sizeof(q.args)))
 }
 
 // backwardHopper launches the kernels of the call's shape.
@@ -178,6 +135,8 @@ func (d *backwardAttention) backwardHopper(c *attnCall, s attnShape, k *hopperKe
 	a.T, a.Heads, a.Groups, a.Scale, a.Self = int32(c.T), int32(c.Heads), int32(c.Groups), float32(c.Scale), k.self
 	d.launchStruct(k.backward, dim1(ceil(c.T, t.keys())*c.B*c.Groups), dim1(384), t.shared(s),
 		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
-	d.holdQueries(&queriesCall{k: k.queries, grid: dim3(units, c.Heads, c.B), block: dim1(128 * c.maps), dq: c.dq, width: c.D,
-		args: queriesArgs{Sums: m.sums, DQ: ptr(c.dq), LdDQ: int64(c.dq.Ld), T: a.T, Heads: a.Heads, Scale: a.Scale}})
+	q := &d.queries
+	*q = queriesArgs{Sums: m.sums, DQ: ptr(c.dq), LdDQ: int64(c.dq.Ld), T: a.T, Heads: a.Heads, Scale: a.Scale}
+	d.launchStruct(k.queries, dim3(units, c.Heads, c.B), dim1(128*c.maps), 0,
+		unsafe.Slice((*byte)(unsafe.Pointer(q)), unsafe.Sizeof(*q)))
 }

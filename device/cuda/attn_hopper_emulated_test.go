@@ -128,13 +128,3 @@ func TestEmulatedHopperTurns(t *testing.T) {
 		c.free()
 	}
 }
-
-// TestEmulatedTurn: Rope of dQ in the kernel that writes it comes to the same bits, on the CPU.
-func TestEmulatedTurn(t *testing.T) {
-	d := emulatedDevice(t)
-	defer d.Close()
-	turnSame(t, d, attnShape{1, 1, 64, 64}, 70)
-	if long() {
-		turnSame(t, d, attnShape{2, 2, 96, 192}, 70)
-	}
-}

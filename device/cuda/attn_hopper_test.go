@@ -171,8 +171,11 @@ func madeBackwards(shapes []attnShape) map[attnShape][]hopperKernels {
 		for _, b := range s.backwards() {
 			if b.adds == ordered {
 				k := hopperShapes[s]
+				options := b.options(s)
 				k.back = b
-				made[s] = append(made[s], k.withBackward(s))
+				k.backward, k.queries = hopperOf("attn_hopper_backward", "attn_hopper_backward", options...),
+					hopperOf("attn_hopper_backward", "attn_hopper_queries", options...)
+				made[s] = append(made[s], k)
 			}
 		}
 	}

@@ -50,10 +50,6 @@ func (s attnShape) backwards() (all []hopperBackward) {
 		wide.queries = 2 * unit
 		try = append(try, wide, wide.copies(s))
 	}
-	if late := base.copies(s); s.d == 64 {
-		late.late = true
-		try = append(try, late)
-	}
 	if half := base.copies(s); half.copied < s.d/8 {
 		half.rounds = 2
 		try = append(try, half)
@@ -76,7 +72,7 @@ func (t hopperBackward) String() string {
 	if t.adds != ordered {
 		return []string{"no adds", "unordered"}[t.adds]
 	}
-	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO", t.queries, t.rounds, t.copied, t.buffers, t.outs) + map[bool]string{true: ", late"}[t.late]
+	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO", t.queries, t.rounds, t.copied, t.buffers, t.outs)
 }
 
 // milliseconds is the median of five runs of f on the GPU, each the mean of a few.

@@ -72,6 +72,7 @@ type (
 	backwardAttention struct {
 		*queue
 		backward backwardArgs
+		queries  queriesArgs
 	}
 
 	// cachedAttention is that of single rows to a paged cache.

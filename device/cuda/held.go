@@ -19,9 +19,6 @@ import (
 //	narrow       Sigmoid      one kernel (V2's λ)              joinSigmoid
 //	turned       CacheWrite   one kernel                       joinCache
 //	turn         CacheWrite   one kernel                       joinCache
-//	-            attention's  held: queries, the end of its    holdQueries
-//	             backward     backward pass (many rows)
-//	queries      Rope         dQ is rotated as it is written   joinQueries
 //	any          all else     the held op runs first           flush
 //
 // "All else" is a launch, a cuBLASLt product, a fill, copy, read or wait, or the end of a recording. Each rule has
@@ -35,7 +32,6 @@ type held struct {
 	norm    normCall
 	turn    turnCall
 	product productCall
-	queries queriesCall
 }
 
 type heldKind uint8
@@ -47,7 +43,6 @@ const (
 	heldProduct // possibly with the norm that makes its rows
 	heldTurned  // the same, with the Rope of its output
 	heldNarrow  // a product of few columns, possibly with a norm
-	heldQueries // dQ of an attention's backward pass
 )
 
 // maxHeld is the largest number of rows whose norm every block of a product repeats: for each of them it reads two
@@ -154,27 +149,6 @@ func (d *queue) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide b
 	return true
 }
 
-// holdQueries holds the last kernel of an attention's backward pass, which Rope may follow.
-func (d *queue) holdQueries(q *queriesCall) {
-	d.flush()
-	d.held.queries = *q
-	if d.held.kind = heldQueries; d.unfused || !d.try.turn {
-		d.flush()
-	}
-}
-
-// joinQueries rotates dQ as it is written and returns what is left to rotate, the keys.
-func (d *queue) joinQueries(c *turnCall) (rest turnCall, ok bool) {
-	q := &d.held.queries
-	if d.held.kind != heldQueries {
-		return rest, false
-	}
-	if rest, ok = q.turn(c, d.faultPtr()); ok {
-		d.flush()
-	}
-	return rest, ok
-}
-
 // flush launches the held op.
 func (d *queue) flush() {
 	kind := d.held.kind
@@ -182,8 +156,6 @@ func (d *queue) flush() {
 	switch kind {
 	case heldNorm:
 		d.normalize(&d.held.norm)
-	case heldQueries:
-		d.queries(&d.held.queries)
 	case heldTurn:
 		d.rotate(&d.held.turn)
 	case heldProduct, heldNarrow:

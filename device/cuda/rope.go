@@ -18,12 +18,6 @@ func (d *rowOps) Rope(x, table, pos tensor.Tensor, r device.Rope) {
 		return
 	}
 	c := turnCall{r, x, table, pos}
-	if rest, ok := d.joinQueries(&c); ok {
-		if rest.Heads == 0 {
-			return
-		}
-		c = rest
-	}
 	if !d.holdTurn(&c) {
 		d.rotate(&c)
 	}

@@ -10,8 +10,6 @@ import (
 // separated by commas, instead of chosen; none is none of them.
 type trials struct {
 	ring  int  // fewest classes for the cross-entropy that reads each logit once, classify_ring.cu; 0 for never
-	late  bool // attention's backward pass with products under the next tile's exponentials, attn_hopper_late.cuh
-	turn  bool // Rope of dQ in the kernel that writes it
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
 }
 
@@ -27,14 +25,10 @@ func (t *trials) choose(list string, major int) error {
 			if major == 9 {
 				t.ring = ringLeast
 			}
-		case "late":
-			t.late = true
-		case "turn":
-			t.turn = true
 		case "warps":
 			t.warps = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are late, none, ring, turn and warps", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring and warps", list, name)
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@
 // query tile and head, blocks from a ticket, each starting on its own diagonal; attn_hopper_queries turns fragments
 // into rows. (ADDS 0 and 1, for timing only, leave the adds out or take them as they come.) Multiply-adds per cell:
 // MAPS·3·D + 2·DV, with SPLIT MAPS·3·D + 3·DV. Registers of a consumer thread: dK and dV 128 at most, then S of both
-// maps and what is packed of them, 80. LATE: see attn_hopper_late.cuh.
+// maps and what is packed of them, 80.
 #include "attn_tile.cuh"
 #include "hopper_tile.cuh"
 #include "hopper_args.cuh"
@@ -131,13 +131,19 @@ typedef u32 Packed[BM / 16][4];
 struct Sums {
   float dk[HELD][D / 2], dv[COLS / 2];
 };
-__device__ __forceinline__ void zeroSums(Sums& sums) {
-#pragma unroll
-  for (int i = 0; i < HELD; i++) zero(sums.dk[i]);
-  zero(sums.dv);
-}
 
-#include "attn_hopper_mask.cuh"
+// S outside the causal triangle, or before the query's document, becomes −inf.
+__device__ __forceinline__ void mask(Scores& s, const HopperBackward& p, const Walk& w, const Thread& me) {
+  const int key = w.n * BN + me.key;
+#pragma unroll
+  for (int j = 0; j < BM / 8; j++)
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+      const int query = w.m * BM + 8 * j + 2 * me.t + e, first = p.start == 0 ? 0 : p.start[w.n0 + min(query, p.t - 1)];
+      if (key > query || key < first) s[4 * j + e] = -INFINITE;
+      if (key + 8 > query || key + 8 < first) s[4 * j + 2 + e] = -INFINITE;
+    }
+}
 
 // P = exp2(c·s − LSE·log2 e), in place; stats points to the map's LSE of query 0.
 __device__ __forceinline__ void exponentials(Scores& s, const Thread& me, u32 stats, float c) {
@@ -235,7 +241,8 @@ __device__ __forceinline__ void gradOutputs(Scores& dp, u32 base, const RingO& r
 // in flight.
 __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n, u32 stats,
                                          Sums& sums, Packed& wt, Packed (&ds)[OWN], Scores& dp, const Thread& me) {
-  const bool masked = isMasked(p, w);
+  const bool masked =
+      w.n * BN + BN - 1 > w.m * BM || (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.t) - 1]);
   const float c = p.scale * LOG2E;
   Scores s[OWN];
   ring.q.wait(n);
@@ -310,7 +317,9 @@ __device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg,
                                         const Rings& ring) {
   const int heads = p.heads / p.groups;
   Sums sums;
-  zeroSums(sums);
+#pragma unroll
+  for (int i = 0; i < HELD; i++) zero(sums.dk[i]);
+  zero(sums.dv);
   int *before = 0, n = 0; // the counter of the previous query tile, whose adds are not yet announced
   bool more = true, staged = false;
   barWaitWarp(barK, 0);
@@ -348,8 +357,6 @@ __device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg,
   if (COPIED > 0 && staged) barrierOf(FREE + wg, 160);
 }
 
-#include "attn_hopper_late.cuh"
-
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     attn_hopper_backward(const __grid_constant__ HopperBackward arg) {
   const HopperBackward& p = INDIRECT ? *(const HopperBackward*)arg.self : arg;
@@ -372,8 +379,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (COPIED > 0 && (warp == 1 || warp == 2)) addStaged(p, w, warp - 1, base);
   } else {
     registersUp<240>();
-    (LATE ? TIGHT ? consumeChained : consumeLate : consume)(p, w, wg - 1, base, barK, ring);
+    consume(p, w, wg - 1, base, barK, ring);
   }
 }
 
-#include "attn_hopper_rows.cuh"
+// dQ from fragments to rows: block (unit, head, sequence), a warpgroup for each map.
+extern "C" __global__ void __launch_bounds__(128 * MAPS) attn_hopper_queries(const __grid_constant__ HopperQueries p) {
+  const int m = blockIdx.x, h = blockIdx.y, b = blockIdx.z, map = threadIdx.x / 128, lane = threadIdx.x & 31;
+  const i64 unit = (i64)(b * p.heads + h) * gridDim.x + m;
+  const float* from = p.sums + (unit * MAPS + map) * (64 * D) + (threadIdx.x & 127) * 4;
+  float x[D / 2];
+#pragma unroll
+  for (int i = 0; i < D / 8; i++) {
+    const float4 a = *(const float4*)(from + i * 512);
+    x[4 * i] = a.x, x[4 * i + 1] = a.y, x[4 * i + 2] = a.z, x[4 * i + 3] = a.w;
+  }
+  storeSums(x, p.dq + ((i64)b * p.t + m * 64) * p.lddq + ((i64)h * MAPS + map) * D, p.lddq, p.t - m * 64, p.scale,
+            16 * (threadIdx.x >> 5 & 3) + (lane >> 2), lane & 3);
+}

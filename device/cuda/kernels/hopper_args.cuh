@@ -67,12 +67,5 @@ struct HopperQueries {
   int t;
   int heads;
   float scale;
-  int layout;
-  const float* table;
-  const int* pos;
-  i64 ldtable;
-  int positions;
-  float sign;
-  int* fault;
 };
-static_assert(sizeof(HopperQueries) == 80, "not as in Go");
+static_assert(sizeof(HopperQueries) == 40, "not as in Go");
