@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,10 +16,10 @@ import (
 	"antiphase/results"
 )
 
-var rewrite = flag.Bool("rewrite", false, "render README.md's tables anew")
+var rewrite = flag.Bool("rewrite", false, "render the tables of documents anew")
 
-// seeds are what README says of the speedrun's plans over seeds.
-func seeds(t *testing.T) string {
+// seeds are what documents say of the speedrun's plans over seeds.
+func seeds(t *testing.T, plans ...plan) string {
 	t.Helper()
 	var list [][]experiment.Repeat
 	for _, p := range plans {
@@ -31,13 +32,8 @@ func seeds(t *testing.T) string {
 	return cmp.Or(experiment.SeedsTable(list, speedrunArchs), "No plan has been run on 10 seeds yet, so there is no verdict.\n")
 }
 
-// README's tables are rendered from committed results and say what those say.
+// Tables of documents are rendered from committed results and say what those say.
 func TestReadmeTables(t *testing.T) {
-	const readme = "../../README.md"
-	b, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
 	j, err := os.ReadFile(filepath.Join("..", "..", "results", "speedrun.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -46,22 +42,30 @@ func TestReadmeTables(t *testing.T) {
 	if err := json.Unmarshal(j, &r); err != nil {
 		t.Fatal(err)
 	}
-	text := string(b)
-	for name, want := range map[string]string{"speedrun.json": "```\n" + r.Table(false) + "```\n", "speedrun-seeds.jsonl": seeds(t)} {
-		begin, end := "<!-- results/"+name+" -->\n", "<!-- end -->"
-		head, rest, ok := strings.Cut(text, begin)
-		old, tail, ok2 := strings.Cut(rest, end)
-		if !ok || !ok2 {
-			t.Fatalf("README.md lacks the lines %q and %q", begin, end)
-		}
-		if old != want && !*rewrite {
-			t.Errorf("README.md does not say what results/%s does; run go test ./cmd/antiphase -run Readme -rewrite", name)
-		}
-		text = head + begin + want + end + tail
-	}
-	if *rewrite {
-		if err := os.WriteFile(readme, []byte(text), 0o644); err != nil {
+	standard := plans[slices.IndexFunc(plans, func(p plan) bool { return p.name == "standard" })]
+	for _, x := range []struct{ document, name, want string }{
+		{"README.md", "speedrun.json", "```\n" + r.Table(false) + "```\n"},
+		{"README.md", "speedrun-seeds.jsonl", seeds(t, standard)},
+		{"docs/guide/first-run.md", "speedrun-seeds.jsonl", seeds(t, plans...)},
+	} {
+		path := filepath.Join("..", "..", x.document)
+		b, err := os.ReadFile(path)
+		if err != nil {
 			t.Fatal(err)
+		}
+		begin, end := "<!-- results/"+x.name+" -->\n", "<!-- end -->"
+		head, rest, ok := strings.Cut(string(b), begin)
+		old, tail, ok2 := strings.Cut(rest, end)
+		switch {
+		case !ok || !ok2:
+			t.Fatalf("%s lacks the lines %q and %q", x.document, begin, end)
+		case old == x.want:
+		case !*rewrite:
+			t.Errorf("%s does not say what results/%s does; run go test ./cmd/antiphase -run Readme -rewrite", x.document, x.name)
+		default:
+			if err := os.WriteFile(path, []byte(head+begin+x.want+end+tail), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
