@@ -42,7 +42,7 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false}},
 		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240, false}},
 		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240, false}},
-		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, false}},
+		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, true}},
 		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false}},
 		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true}},
 	} {
