@@ -12,8 +12,9 @@ trap 'rm -rf "$work"' EXIT
 
 # learn SIZE ARCH DEVICE: a model that writes text, in $work/SIZE-ARCH.
 learn() {
-  local dir=$work/$1-$2
-  [[ -d $dir ]] || "$bin" train --size "$1" --arch "$2" --device "$3" --steps 30 --data 'docs/*.md' --dir "$dir" --quiet --set train.seq_len=128 --set train.batch=8 \
+  local dir=$work/$1-$2 steps=30
+  [[ $1 != small ]] || steps=150 # after fewer its tokens have no text of their own
+  [[ -d $dir ]] || "$bin" train --size "$1" --arch "$2" --device "$3" --steps "$steps" --data 'docs/*.md' --dir "$dir" --quiet --set train.seq_len=128 --set train.batch=8 \
     --set train.micro_batch=8 --set train.eval_every=0 --set train.save_every=0 --set optim.lr=0.001
 }
 
