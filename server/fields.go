@@ -26,8 +26,8 @@ type object struct {
 // parseObject reads a JSON object and nothing after it. Fields are parts of b. Decoding into a map would take three times as
 // long, all of it before the first token.
 func parseObject(b []byte) (*object, error) {
-	text := bytes.TrimSpace(b)
-	if !json.Valid(text) || text[0] != '{' {
+	text := bytes.TrimSpace(b) // drops more than JSON's white space, so b is what must be valid
+	if !json.Valid(b) || text[0] != '{' {
 		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid, Message: objectProblem(b)}
 	}
 	o := &object{m: map[string]json.RawMessage{}}
