@@ -2,12 +2,15 @@ package eval
 
 import "math"
 
-// interval is the 95 % interval of a mean by Student's t; 0, 0 if the error is unknown.
-func interval(m Mean) (low, high float64) {
-	if m.N < 2 || m.StdErr == 0 {
+// interval is the 95 % interval of a mean of independent samples by Student's t; 0, 0 if the error is unknown.
+func interval(m Mean) (low, high float64) { return intervalOf(m, m.N) }
+
+// intervalOf is interval for a mean whose samples form this many independent clusters.
+func intervalOf(m Mean, clusters int) (low, high float64) {
+	if clusters < 2 || m.StdErr == 0 {
 		return 0, 0
 	}
-	d := StudentQuantile(0.975, float64(m.N-1)) * m.StdErr
+	d := StudentQuantile(0.975, float64(clusters-1)) * m.StdErr
 	return m.Value - d, m.Value + d
 }
 
@@ -23,26 +26,28 @@ func Wilson(k, n int) (low, high float64) {
 	return max(0, mid-half), min(1, mid+half)
 }
 
-// meanInterval is the 95 % interval of a measure over answers: Wilson's for right-or-wrong answers, otherwise
-// Student's.
+// meanInterval is the 95 % interval of a measure over answers: Wilson's for right-or-wrong answers that are independent,
+// otherwise Student's over clusters.
 func meanInterval(answers []Answer, name string, m Mean) (low, high float64) {
-	hits := 0
+	hits, binary := 0, true
 	seen := map[string]bool{}
 	for i := range answers {
 		x, ok := answers[i].Values[name]
 		if !ok {
 			continue
 		}
-		if x != 0 && x != 1 || answers[i].Weight(name) != 1 || seen[answers[i].cluster()] {
-			return interval(m)
-		}
-		seen[answers[i].cluster()] = true
+		cluster := answers[i].cluster()
+		binary = binary && (x == 0 || x == 1) && answers[i].Weight(name) == 1 && !seen[cluster]
+		seen[cluster] = true
 		hits += int(x)
 	}
-	if m.N == 0 {
+	switch {
+	case m.N == 0:
 		return 0, 0
+	case binary:
+		return Wilson(hits, m.N)
 	}
-	return Wilson(hits, m.N)
+	return intervalOf(m, len(seen))
 }
 
 // StudentQuantile is the p-quantile of Student's t with df degrees of freedom, by bisection of its distribution function.

@@ -155,16 +155,22 @@ func TestMeanInterval(t *testing.T) {
 		return list
 	}
 	wilson := func(list []Answer) [2]float64 { lo, hi := Wilson(len(list)/2, len(list)); return [2]float64{lo, hi} }
-	student := func(list []Answer) [2]float64 { lo, hi := interval(MeanOf(list, "x")); return [2]float64{lo, hi} }
+	student := func(clusters int) func([]Answer) [2]float64 {
+		return func(list []Answer) [2]float64 {
+			m := MeanOf(list, "x")
+			d := StudentQuantile(0.975, float64(clusters-1)) * m.StdErr
+			return [2]float64{m.Value - d, m.Value + d}
+		}
+	}
 	for name, c := range map[string]struct {
 		change func(i int, a *Answer)
 		want   func([]Answer) [2]float64
 	}{
 		"independent": {func(int, *Answer) {}, wilson},
-		"clusters":    {func(i int, a *Answer) { a.Cluster = string(rune('a' + i/3)) }, student},
-		"one pair":    {func(i int, a *Answer) { a.Cluster = string(rune('a' + max(i, 1))) }, student},
-		"shares":      {func(i int, a *Answer) { a.Values["x"] *= 0.5 }, student},
-		"weights":     {func(i int, a *Answer) { a.Put("x", 3*float64(i%2), 3) }, student},
+		"clusters":    {func(i int, a *Answer) { a.Cluster = string(rune('a' + i/3)) }, student(4)},
+		"one pair":    {func(i int, a *Answer) { a.Cluster = string(rune('a' + max(i, 1))) }, student(11)},
+		"shares":      {func(i int, a *Answer) { a.Values["x"] *= 0.5 }, student(12)},
+		"weights":     {func(i int, a *Answer) { a.Put("x", 3*float64(i%2), 3) }, student(12)},
 	} {
 		list := answers(12, c.change)
 		low, high := meanInterval(list, "x", MeanOf(list, "x"))
