@@ -1,6 +1,9 @@
 package optim
 
 import (
+	"runtime"
+	"sync"
+
 	"antiphase/device"
 	"antiphase/internal/fault"
 )
@@ -33,6 +36,7 @@ func newBackground(d device.Device, r Ranks, n int, do func(i int) error, here b
 		return b
 	}
 	b.queue, b.done = make(chan int, n), make(chan error, n)
+	runBeside(+1)
 	go func() {
 		defer fault.Guard()()
 		for i := range b.queue {
@@ -79,7 +83,19 @@ func (b *background) wait() error {
 func (b *background) close() {
 	if b != nil && b.queue != nil {
 		close(b.queue)
+		runBeside(-1)
 	}
+}
+
+var procs sync.Mutex
+
+// runBeside lets n more goroutines run at once. The device's threads occupy all that the runtime allows, and a goroutine
+// that wakes up beside them would wait for up to 10 ms, at every step of a collective; the operating system lets it in
+// at once.
+func runBeside(n int) {
+	procs.Lock()
+	defer procs.Unlock()
+	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n)
 }
 
 // ready starts the buckets that a completed part of the model fills.

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -58,4 +59,21 @@ func TestBackgroundBesideStream(t *testing.T) {
 		t.Errorf("the next step's join: %v", err)
 	}
 	var _ device.Recorder = e
+}
+
+// Collectives that run beside the device's threads have a place of their own to run, until they end.
+func TestBackgroundHasItsOwnPlace(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	b := newBackground(ref.New(), nil, 1, func(int) error { return nil }, false)
+	if n := runtime.GOMAXPROCS(0); n != before+1 {
+		t.Errorf("%d goroutines at once, %d before", n, before)
+	}
+	b.start(0)
+	if err := b.wait(); err != nil {
+		t.Error(err)
+	}
+	b.close()
+	if n := runtime.GOMAXPROCS(0); n != before {
+		t.Errorf("%d goroutines at once afterwards, %d before", n, before)
+	}
 }
