@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,20 +46,24 @@ func TestPlantedCards(t *testing.T) {
 	}
 }
 
-// A job leaves no private folder, and takes away those that killed jobs left long ago.
+// A job leaves no private folder, and takes away those that killed jobs left long ago, but nothing else.
 func TestPrivateFolderGoes(t *testing.T) {
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	dir, err := privateFolder(Launch{Source: "openmpi", World: 2, LocalSize: 2, Job: "7"})
-	if err != nil {
-		t.Fatal(err)
+	t.Setenv("TMPDIR", t.TempDir())
+	of := func(job string) string {
+		dir, err := privateFolder(Launch{Source: "openmpi", World: 2, LocalSize: 2, Job: job})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir
 	}
-	old := filepath.Join(filepath.Dir(dir), "of a killed job")
-	if err := os.MkdirAll(old, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-2*leftover)); err != nil {
-		t.Fatal(err)
+	dir := of("7")
+	notes := filepath.Join(filepath.Dir(dir), "notes")
+	for path, file := range map[string]string{of("killed"): cardName, of("used by somebody"): "thesis", notes: cardName} {
+		err := errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(filepath.Join(path, file), nil, 0o600),
+			os.Chtimes(path, time.Time{}, time.Now().Add(-2*leftover)))
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	f := &folder{dir: dir, at: "127.0.0.1:0", own: true}
 	if _, _, err := f.bind(); err != nil {
@@ -71,8 +76,13 @@ func TestPrivateFolderGoes(t *testing.T) {
 		t.Error(err)
 	}
 	f.close()
-	if left, _ := os.ReadDir(filepath.Dir(dir)); len(left) != 0 {
-		t.Errorf("left: %v", left)
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), "*", "*"))
+	want := []string{filepath.Join(of("used by somebody"), "thesis"), filepath.Join(notes, cardName)}
+	if slices.Sort(want); !slices.Equal(left, want) {
+		t.Errorf("left: %v, want %v", left, want)
+	}
+	if all, _ := os.ReadDir(filepath.Dir(dir)); len(all) != len(want) {
+		t.Errorf("folders left: %v", all)
 	}
 }
 

@@ -209,15 +209,23 @@ const cardRoom = 4096
 // leftover is the age at which a job's private folder is removed: its ranks have met, or have given up.
 const leftover = 7 * 24 * time.Hour
 
-// sweep removes the private folders that killed jobs left in root.
+// sweep removes the private folders that killed jobs left in root: those with a name that privateFolder gives, and with
+// nothing but a card in them.
 func sweep(root string) {
 	list, _ := os.ReadDir(root) // what cannot be read is left alone
 	for _, e := range list {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > leftover {
-			_ = os.RemoveAll(filepath.Join(root, e.Name()))
+		info, err := e.Info()
+		if name, herr := hex.DecodeString(e.Name()); err != nil || herr != nil || len(name) != jobKey || !e.IsDir() ||
+			time.Since(info.ModTime()) <= leftover {
+			continue
 		}
+		_ = os.Remove(filepath.Join(root, e.Name(), cardName))
+		_ = os.Remove(filepath.Join(root, e.Name())) // fails if there is anything else
 	}
 }
+
+// jobKey is the number of bytes of a job's hash in the name of its private folder.
+const jobKey = 12
 
 // privateFolder is a path under the temporary folder for this user and this job only.
 func privateFolder(l Launch) (string, error) {
@@ -233,7 +241,7 @@ func privateFolder(l Launch) (string, error) {
 		return "", fmt.Errorf("dist: %s is not a folder of this user alone: remove it, or give --rendezvous", root)
 	}
 	key := sha256.Sum256([]byte(l.Source + "\x00" + l.Job))
-	return filepath.Join(root, hex.EncodeToString(key[:12])), nil
+	return filepath.Join(root, hex.EncodeToString(key[:jobKey])), nil
 }
 
 // through lets an engine that connects by itself carry the address and the secret.
