@@ -59,8 +59,8 @@ func declareInt8Set(declare func(format string, a ...any), i isa) {
 	}
 }
 
-// int8Stubs declares the kernels of amd64.
-func int8Stubs(declare func(format string, a ...any)) {
+// declareInt8 declares the kernels of amd64.
+func declareInt8(declare func(format string, a ...any)) {
 	for _, i := range []isa{vnni, avx2, avxVNNI} {
 		declareInt8Set(declare, i)
 	}

@@ -139,7 +139,7 @@ func neonBF16File() []byte {
 	return a.finish()
 }
 
-func bf16StubsARM(out *bytes.Buffer, declare func(format string, a ...any)) {
+func declareBF16ARM(out *bytes.Buffer, declare func(format string, a ...any)) {
 	tag := bf16ARM.tag
 	declare("mmla%s(steps int, a, b *uint16, c *float32, ldc int, load bool)", tag)
 	declare("orderRows%s(dst, src *uint16, steps int)", tag)

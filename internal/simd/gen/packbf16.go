@@ -296,8 +296,8 @@ func wordTable(a *asm) {
 	fmt.Fprintf(&a.out, "GLOBL words%s<>(SB), RODATA|NOPTR, $128\n", a.tag)
 }
 
-// packStubs declares them.
-func packStubs(declare func(format string, a ...any)) {
+// declarePacking declares the packing kernels.
+func declarePacking(declare func(format string, a ...any)) {
 	for _, e := range packElems {
 		declare("pack%sBF16(dst *uint16, src *%s, ld, rows, k int)", e.name, e.kind)
 		declare("pack%sTurnBF16(dst *uint16, src *%s, ld, rows, k int)", e.name, e.kind)

@@ -191,7 +191,7 @@ func stretchFile() []byte {
 	return a.finish()
 }
 
-func stretchStubs(declare func(format string, a ...any)) {
+func declareStretch(declare func(format string, a ...any)) {
 	for n := 1; n <= stretchQueries; n++ {
 		declare("keys%dxStretch(p *stretchKeys)", n)
 	}
