@@ -125,28 +125,37 @@ func (h *hostAttn) attendCache(p *Pass, c *device.Cache) {
 
 // attend computes rows [from,to) of out, one goroutine per head.
 func (h *hostAttn) attend(from, to int, s part) {
-	top := 0.0
-	if h.q.Per == PerTensor {
-		for _, head := range h.which {
+	tops := make([]float64, len(h.which)*h.maps) // largest magnitudes that scales are made of
+	if h.q.Per == PerTensor || h.q.Per == PerHead {
+		h.eachHead(func(i, head int) {
 			for m := range h.maps {
-				top = max(top, h.top(head, m, from, to, s))
+				tops[i*h.maps+m] = h.top(head, m, from, to, s)
 			}
+		})
+	}
+	if h.q.Per == PerTensor {
+		top := slices.Max(tops)
+		for i := range tops {
+			tops[i] = top
 		}
 	}
+	h.eachHead(func(i, head int) {
+		for m := range h.maps {
+			h.mix(head, m, from, to, tops[i*h.maps+m], s)
+		}
+		for n := from; n < to; n++ {
+			h.normalise(h.row(n, head))
+		}
+	})
+}
+
+// eachHead runs f for all heads to compute, each on a goroutine.
+func (h *hostAttn) eachHead(f func(i, head int)) {
 	var wg sync.WaitGroup
-	for _, head := range h.which {
+	for i, head := range h.which {
 		wg.Go(func() {
 			defer fault.Guard()()
-			for m := range h.maps {
-				scale := top
-				if h.q.Per == PerHead {
-					scale = h.top(head, m, from, to, s)
-				}
-				h.mix(head, m, from, to, scale, s)
-			}
-			for n := from; n < to; n++ {
-				h.normalise(h.row(n, head))
-			}
+			f(i, head)
 		})
 	}
 	wg.Wait()

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"antiphase/eval"
+	"antiphase/internal/fault"
 )
 
 // divergence measures the distance of each variant's next-token distributions from the plain model's, on held-out text:
@@ -61,16 +65,33 @@ func (d *divergence) ask(ctx context.Context, s *eval.Subject, which []int) (out
 	return out, nil
 }
 
-// klSum is Σ KL over rows of logits.
+// klSum is Σ KL over rows of logits. Rows are computed on all cores and added in their order.
 func klSum(p, q []float32, vocab int) float64 {
+	rows := make([]float64, len(p)/vocab)
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range min(runtime.GOMAXPROCS(0), len(rows)) {
+		wg.Go(func() {
+			defer fault.Guard()()
+			for r := int(next.Add(1)) - 1; r < len(rows); r = int(next.Add(1)) - 1 {
+				rows[r] = klRow(p[r*vocab:][:vocab], q[r*vocab:][:vocab])
+			}
+		})
+	}
+	wg.Wait()
 	sum := 0.0
-	for at := 0; at < len(p); at += vocab {
-		a, b := p[at:at+vocab], q[at:at+vocab]
-		za, zb := logSum(a), logSum(b)
-		for i := range a {
-			lp := float64(a[i]) - za
-			sum += math.Exp(lp) * (lp - (float64(b[i]) - zb))
-		}
+	for _, x := range rows {
+		sum += x
+	}
+	return sum
+}
+
+// klRow is the divergence of one row of logits.
+func klRow(p, q []float32) float64 {
+	zp, zq, sum := logSum(p), logSum(q), 0.0
+	for i := range p {
+		lp := float64(p[i]) - zp
+		sum += math.Exp(lp) * (lp - (float64(q[i]) - zq))
 	}
 	return sum
 }
