@@ -111,6 +111,13 @@ func Run(ctx context.Context, targets []Target, tasks []Task, opt Options) (ev *
 	return ev, nil
 }
 
+// Rehearse prepares all tasks and asks nothing: it finds what is wrong with settings, texts and files. The target needs a
+// tokenizer and a context, but no model.
+func Rehearse(ctx context.Context, like Target, tasks []Task, opt Options) error {
+	_, _, err := opt.jobs(ctx, []Target{like}, tasks)
+	return err
+}
+
 // jobs checks the input and prepares the tasks that at least one model can be asked.
 func (o *Options) jobs(ctx context.Context, targets []Target, tasks []Task) (jobs []*Prepared, skipped []Skip, err error) {
 	if err := check(targets, tasks); err != nil {

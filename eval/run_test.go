@@ -16,7 +16,7 @@ import (
 // counting is a task of n questions that keeps what it was asked; question i scores i mod 2.
 func counting(n int, asked *[]int) Task {
 	return Task{Name: "counting", Version: 3, Measures: []Measure{{Name: "acc", Better: Higher}},
-		Settings: []Setting{{"scale", 1.0, "factor"}},
+		Settings: []Setting{{Key: "scale", Default: 1.0, Doc: "factor"}},
 		Prepare: func(ctx context.Context, p *Plan) (*Job, error) {
 			j := &Job{Chunk: 4, Config: map[string]any{"source": "none"}, Floors: Chance(0.5, "acc")}
 			for i := range p.Limited(n) {
@@ -198,7 +198,7 @@ func TestRunRefuses(t *testing.T) {
 		"same ids":        {good, []Task{twice}, nil, `two samples have the id "x"`},
 		"empty set":       {good, []Task{empty}, nil, "counting: there is nothing to ask"},
 		"unknown setting": {good, []Task{counting(3, &asked)}, map[string]string{"counting.scal": "1"}, `"counting.scal" is unknown; the tasks asked for have counting.scale`},
-		"bad setting":     {good, []Task{counting(3, &asked)}, map[string]string{"counting.scale": "x"}, "counting.scale=x"},
+		"bad setting":     {good, []Task{counting(3, &asked)}, map[string]string{"counting.scale": "x"}, "counting.scale=x: want a number"},
 	} {
 		_, err := Run(context.Background(), c.targets, c.tasks, Options{Set: c.set})
 		var input *InputError

@@ -17,13 +17,17 @@ import (
 type Setting struct {
 	Key     string
 	Default any
+	Rule    Rule // which values of the type it may have
 	Doc     string
 }
 
-// Check rejects a text that is not of the setting's type.
-func (s Setting) Check(text string) error {
-	_, err := readSetting(s.Default, text)
-	return err
+// read parses a text of a task's setting and applies the rule.
+func (s *Setting) read(task, text string) (any, error) {
+	v, err := readSetting(s.Default, text)
+	if err != nil {
+		return nil, fmt.Errorf("%s.%s=%s: %w", task, s.Key, text, err)
+	}
+	return v, s.Rule.check(s.Key, v)
 }
 
 // Plan is the input of a task's Prepare: the user's options with the task's settings resolved.
@@ -59,18 +63,43 @@ func (o *Options) plan(t *Task) (*Plan, error) {
 			}
 		}
 		for _, text := range texts {
-			v, err := readSetting(s.Default, text)
+			v, err := s.read(t.Name, text)
 			if err != nil {
-				return nil, &InputError{fmt.Errorf("%s.%s=%s: %w", t.Name, s.Key, text, err), true}
+				return nil, &InputError{err, true}
 			}
 			p.Values[s.Key] = v
 		}
 	}
+	if t.Valid != nil {
+		return p, t.Valid(p)
+	}
 	return p, nil
 }
 
-// CheckSettings rejects keys that none of the tasks has.
+// Check rejects settings that a model with this context cannot be asked with. It reads no files and needs no tokenizer,
+// so it can precede everything that takes time.
+func (o *Options) Check(t *Task, context int) error {
+	at := *o
+	at.context = context
+	_, err := at.plan(t)
+	return err
+}
+
+// CheckSettings rejects keys that none of the tasks has, and values that a task cannot use.
 func (o *Options) CheckSettings(tasks []Task) error {
+	if err := o.checkKeys(tasks); err != nil {
+		return err
+	}
+	for i := range tasks {
+		if err := o.Check(&tasks[i], o.context); err != nil {
+			return fmt.Errorf("%s: %w", tasks[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// checkKeys rejects keys that none of the tasks has.
+func (o *Options) checkKeys(tasks []Task) error {
 	var known []string
 	for _, t := range tasks {
 		for _, s := range t.Settings {
@@ -110,7 +139,8 @@ func readSetting(def any, text string) (v any, err error) {
 		want = "numbers with commas between them"
 		v, err = readList(text, readNumber)
 	case []string:
-		v, err = readList(text, func(s string) (string, error) { return s, nil })
+		want = "at least one"
+		v, err = readTexts(text, len(def.([]string)) == 0)
 	default:
 		v = text
 	}
@@ -165,6 +195,17 @@ func readList[T comparable](text string, read func(string) (T, error)) ([]T, err
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// readTexts reads a list of texts, which may be empty if the default is.
+func readTexts(text string, empty bool) ([]string, error) {
+	switch {
+	case text != "":
+		return readList(text, func(s string) (string, error) { return s, nil })
+	case empty:
+		return []string{}, nil
+	}
+	return nil, strconv.ErrSyntax
 }
 
 // setting is the value of a key that the task declares with this type.

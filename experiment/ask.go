@@ -24,11 +24,11 @@ func wordsOf(list []Ask) (out []string) {
 func (a Ask) task(defaults map[string]string) (eval.Task, error) {
 	words := strings.Fields(string(a))
 	if len(words) == 0 {
-		return eval.Task{}, fmt.Errorf("--task: %q names no task", string(a))
+		return eval.Task{}, fmt.Errorf("%q names no task", string(a))
 	}
 	i := slices.IndexFunc(task.All(), func(t eval.Task) bool { return t.Name == words[0] })
 	if i < 0 {
-		return eval.Task{}, fmt.Errorf("--task: %q is unknown; see \"antiphase eval ls\"", words[0])
+		return eval.Task{}, fmt.Errorf("%q is unknown; see \"antiphase eval ls\"", words[0])
 	}
 	t := task.All()[i]
 	at := func(key string) int {
@@ -40,6 +40,7 @@ func (a Ask) task(defaults map[string]string) (eval.Task, error) {
 			set[k] = v
 		}
 	}
+	var own []string
 	for _, w := range words[1:] {
 		key, value, ok := strings.Cut(w, "=")
 		i := at(key)
@@ -48,13 +49,13 @@ func (a Ask) task(defaults map[string]string) (eval.Task, error) {
 			for _, s := range t.Settings {
 				keys = append(keys, s.Key)
 			}
-			return t, fmt.Errorf("--task: %q is not a setting of %s; want KEY=VALUE with one of %s", w, t.Name,
+			return t, fmt.Errorf("%q is not a setting of %s; want KEY=VALUE with one of %s", w, t.Name,
 				strings.Join(keys, ", "))
 		}
-		if err := t.Settings[i].Check(value); err != nil {
-			return t, fmt.Errorf("--task: %s of %s: %w", w, t.Name, err)
+		if slices.Contains(own, key) {
+			return t, fmt.Errorf("%s of %s is there twice", key, t.Name)
 		}
-		set[key] = value
+		set[key], own = value, append(own, key)
 	}
 	return t.With(set), nil
 }
@@ -76,4 +77,46 @@ func tasks(list []Ask, set string, T int) ([]eval.Task, error) {
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// checkAsks rejects tasks and settings that a run of the grid could not be asked: what can be told without text and
+// tokens. rehearse finds the rest.
+func (s *Spec) checkAsks(runs []Run) error {
+	for _, flag := range []string{"--task", "--probe"} {
+		list := s.Tasks
+		if flag == "--probe" {
+			list = s.Probes
+		}
+		for _, a := range list {
+			for _, t := range rooms(runs) {
+				if err := a.check(t); err != nil {
+					return fmt.Errorf("%s: %q: %w", flag, string(a), err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// check rejects an ask that models with this room cannot be asked.
+func (a Ask) check(t room) error {
+	list, err := tasks([]Ask{a}, "", t.row)
+	if err != nil {
+		return err
+	}
+	return (&eval.Options{Shots: -1}).Check(&list[0], t.context)
+}
+
+// room is what decides the questions of a run: the tokens of its rows and its model's context.
+type room struct{ row, context int }
+
+// rooms are those of all runs, each once.
+func rooms(runs []Run) (out []room) {
+	for i := range runs {
+		r := &runs[i].Recipe
+		if t := (room{r.Train.SeqLen, r.Model.Context}); !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
 }

@@ -41,11 +41,24 @@ func admit(dir string, s *Spec) error {
 	if err != nil {
 		return &data.CorruptError{File: path, Fault: err.Error()}
 	}
+	if !vfs.Exists(vfs.OS{}, filepath.Join(dir, "runs")) {
+		old.adopt(s)
+	}
 	if diff := s.continues(old); diff != "" {
 		return fmt.Errorf("%s is %w: it differs in %s; use the settings it was begun with, or another --dir", dir,
 			ErrOther, diff)
 	}
 	return nil
+}
+
+// adopt takes over from now all that the token set does not depend on: before its first run an experiment may still change.
+func (s *Spec) adopt(now *Spec) {
+	was := *s
+	*s = *now
+	s.Name, s.Data, s.Tokenizer, s.Vocab, s.Steps, s.Set = was.Name, was.Data, was.Tokenizer, was.Vocab, was.Steps, was.Set
+	if was.Sizes[0] != now.Sizes[0] || was.Archs[0] != now.Archs[0] { // their recipe makes the set
+		s.Sizes, s.Archs = was.Sizes, was.Archs
+	}
 }
 
 func parseSpec(b []byte) (*Spec, error) {
@@ -55,7 +68,7 @@ func parseSpec(b []byte) (*Spec, error) {
 	if err := d.Decode(&s); err != nil {
 		return nil, err
 	}
-	if s.Format != specFormat || len(s.Sizes) == 0 {
+	if s.Format != specFormat || len(s.Sizes) == 0 || len(s.Archs) == 0 {
 		return nil, fmt.Errorf("format %d, this program reads %d", s.Format, specFormat)
 	}
 	return &s, nil

@@ -86,12 +86,14 @@ func (s *Spec) Check() error {
 			return fmt.Errorf("--lr: %g is not a learning rate; want a positive number", lr)
 		}
 	}
-	for _, a := range slices.Concat(s.Tasks, s.Probes) {
-		if _, err := a.task(nil); err != nil {
-			return err
-		}
+	runs, err := s.Grid(nil)
+	if err != nil {
+		return err
 	}
-	_, err := s.tuned()
+	if err := s.checkAsks(runs); err != nil {
+		return err
+	}
+	_, err = s.tuned()
 	return err
 }
 

@@ -41,7 +41,14 @@ func TestRefused(t *testing.T) {
 		{func(s *Spec) { s.Variants = []Variant{"a diff train.batch=3"} }, "must be the same for all sides"},
 		{func(s *Spec) { s.Variants = []Variant{"a diff data.isolate=true"} }, "must be the same for all sides"},
 		{func(s *Spec) { s.Tasks = []Ask{"lm", "lm  "} }, "--task: lm is there twice"},
-		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=abc"} }, "pieces=abc of lm: want a whole number"},
+		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=abc"} }, `--task: "lm pieces=abc": lm.pieces=abc: want a whole number`},
+		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=-1"} }, `--task: "lm pieces=-1": pieces is -1, must be 1 or more`},
+		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=4 pieces=8"} }, "pieces of lm is there twice"},
+		{func(s *Spec) { s.Tasks = []Ask{"lm", "outliers tokens=1"} }, "tokens is 1, must be"},
+		{func(s *Spec) { s.Tasks = []Ask{"lm", "outliers length=65"} }, "length is 65, must be 2 to the context, 64 tokens"},
+		{func(s *Spec) { s.Tasks = []Ask{"lm", "lowbit of=logit"} }, `of has "logit", must be logits`},
+		{func(s *Spec) { s.Probes = []Ask{"needle queries=5"} }, `--probe: "needle queries=5": queries is 5, must be at most`},
+		{func(s *Spec) { s.Probes = []Ask{"nedle"} }, `--probe: "nedle": "nedle" is unknown`},
 		{func(s *Spec) { s.Tasks = append(s.Tasks, s.Tasks[0]) }, "--task: lm pieces=8 is there twice"},
 		{func(s *Spec) { s.TuneBy = "needle" }, "--tune-by: \"needle\" is none of the tasks"},
 		{func(s *Spec) { s.TuneBy, s.Probes = "probe", nil }, "no --probe asks"},
@@ -104,6 +111,36 @@ func TestVariant(t *testing.T) {
 		m := r.Recipe.Model
 		if flat := r.Arch == "flat"; flat != (m.LambdaConst == 0.2) || flat && m.Arch != "diff" {
 			t.Errorf("%s: %s with λ_init %s %g", r.Name(), m.Arch, m.LambdaInit, m.LambdaConst)
+		}
+	}
+}
+
+// What is wrong with a task that only its text and the tokens show is found before anything is trained, and the same
+// folder then takes the task as it should be.
+func TestTasksAreRehearsed(t *testing.T) {
+	d := oneThread(t)
+	for _, c := range []struct {
+		task Ask
+		says string
+	}{
+		{"needle lengths=64 haystack=no-such-file", "haystack"},
+		{"needle lengths=64 needles=4", "no room for 4 needles"},
+		{"lm text=no-such-file", "no-such-file"},
+	} {
+		dir := filepath.Join(t.TempDir(), "x")
+		s := nanoSpec(4)
+		good := s.Tasks
+		s.Tasks = append(s.Tasks[:len(s.Tasks):len(s.Tasks)], c.task)
+		_, err := Work(context.Background(), s, options(dir, d))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: want an error that says %q, got %v", c.task, c.says, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "runs")); err == nil {
+			t.Errorf("%s: a run has begun", c.task)
+		}
+		s.Tasks = good
+		if err := admit(dir, s); err != nil {
+			t.Errorf("the folder does not take other tasks before its first run: %v", err)
 		}
 	}
 }

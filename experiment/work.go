@@ -189,7 +189,10 @@ func (l *lab) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return l.take(have, runs)
+	if err := l.take(have, runs); err != nil {
+		return err
+	}
+	return l.rehearse(ctx, runs)
 }
 
 // phases runs the runs that select the learning rates, then the rest at the selected rates.

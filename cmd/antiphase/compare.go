@@ -241,9 +241,6 @@ func (f *compareFlags) resolve() error {
 	if err := s.Check(); err != nil {
 		return usage(err)
 	}
-	if _, err := s.Grid(nil); err != nil {
-		return usage(err)
-	}
 	return nil
 }
 

@@ -163,7 +163,7 @@ func (f *speedrunFlags) spec(p plan) (*experiment.Spec, error) {
 	if err := s.Resolve(); err != nil {
 		return nil, usage(err)
 	}
-	if _, err := s.Grid(nil); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, usage(err)
 	}
 	return s, nil

@@ -101,7 +101,7 @@ func Merge(builtin, files []eval.Task) (all []eval.Task, notes []string, err err
 // task is the specification in the evaluator's form.
 func (s *spec) task() eval.Task {
 	t := eval.Task{Name: s.name, Group: s.group, Version: s.version, Shots: s.shots, Doc: s.kind + " of " + s.path,
-		Settings: []eval.Setting{{Key: "fewshot_seed", Default: 1234, Doc: "seed of Python's generator that draws the examples; the harness has 1234"}},
+		Settings: []eval.Setting{{Key: "fewshot_seed", Default: 1234, Rule: eval.AtLeast(0), Doc: "seed of Python's generator that draws the examples; the harness has 1234"}},
 		Prepare:  s.prepare}
 	for _, m := range s.metrics {
 		if m.corpus == nil {

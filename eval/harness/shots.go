@@ -249,11 +249,7 @@ func apart(a, b string) bool {
 
 // items renders all questions.
 func (b *bound) items(ctx context.Context, p *eval.Plan) ([]item, error) {
-	seed := p.Int("fewshot_seed")
-	if seed < 0 {
-		return nil, eval.BadSetting("fewshot_seed is %d, must not be negative", seed)
-	}
-	g := newPython(uint64(seed))
+	g := newPython(uint64(p.Int("fewshot_seed")))
 	out := make([]item, len(b.docs))
 	for i, doc := range b.docs {
 		if err := ctx.Err(); err != nil {

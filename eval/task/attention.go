@@ -37,6 +37,7 @@ func init() {
 			{Name: "bound", Better: eval.Higher, Label: "number beside its key, %"},
 		},
 		Settings: needleSettings(4, 1, 5),
+		Valid:    validNeedle,
 		Prepare:  prepareAttention,
 	})
 }

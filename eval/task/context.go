@@ -23,7 +23,8 @@ func init() {
 			{Name: "least", Label: "smallest context RMS over value RMS"},
 			{Name: "largest", Label: "largest context RMS over value RMS"},
 		},
-		Settings: append(textSettings(0), eval.Setting{Key: "samples", Default: 8, Doc: "sequences"}),
+		Settings: append(textSettings(0), eval.Setting{Key: "samples", Default: 8, Rule: eval.AtLeast(1), Doc: "sequences"}),
+		Valid:    validLength,
 		Prepare:  prepareContext,
 	})
 }

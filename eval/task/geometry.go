@@ -23,7 +23,8 @@ func init() {
 		Name: "geometry", Version: 2, Shots: -1, Inside: true,
 		Doc:      "spectral gap and effective rank of attention maps and token representations, sparsity and negative mass",
 		Measures: measures,
-		Settings: append(textSettings(128), eval.Setting{Key: "samples", Default: 4, Doc: "sequences"}),
+		Settings: append(textSettings(128), eval.Setting{Key: "samples", Default: 4, Rule: eval.AtLeast(1), Doc: "sequences"}),
+		Valid:    validGeometry,
 		Prepare:  prepareGeometry,
 	})
 }
@@ -54,12 +55,19 @@ type GeometryMap struct {
 	Negative float64 `json:"negative"`  // share of magnitude that is below zero
 }
 
+// validGeometry rejects lengths whose spectra take too long. A length beyond the context is shortened to it, because the
+// default is one.
+func validGeometry(p *eval.Plan) error {
+	const most = 1024
+	if n := min(sequenceLength(p), p.Context); n > most {
+		return eval.BadSetting("length is %d; spectra of maps that large take too long, %d is the most", n, most)
+	}
+	return nil
+}
+
 func prepareGeometry(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	if n := p.Int("length"); n == 0 || n > p.Context {
 		p.Values["length"] = p.Context
-	}
-	if n := p.Int("length"); n > 1024 {
-		return nil, eval.BadSetting("length is %d; spectra of maps that large take too long, 1024 is the most", n)
 	}
 	texts, length, source, err := sequences(ctx, p, p.Limited(p.Int("samples")))
 	if err != nil {

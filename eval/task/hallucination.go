@@ -28,8 +28,8 @@ func init() {
 			Name: set.name, Group: "hallucination", Version: 3, Shots: -1, Doc: set.doc,
 			Measures: append([]eval.Measure{better("f1", "F1, %"), better("em", "exact match, %")}, summary...),
 			Settings: []eval.Setting{
-				{Key: "max_tokens", Default: set.tokens, Doc: "most tokens of an answer"},
-				{Key: "items", Default: 100, Doc: "questions"},
+				{Key: "max_tokens", Default: set.tokens, Rule: eval.AtLeast(1), Doc: "most tokens of an answer"},
+				{Key: "items", Default: 100, Rule: eval.AtLeast(1), Doc: "questions"},
 			},
 			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareGrounded(ctx, p, set) },
 		}
@@ -84,8 +84,8 @@ var groundedSets = []groundedSet{
 func prepareGrounded(ctx context.Context, p *eval.Plan, set groundedSet) (*eval.Job, error) {
 	n := p.Limited(p.Int("items"))
 	tokens := min(p.Int("max_tokens"), p.Context/4)
-	if n < 1 || tokens < 1 {
-		return nil, eval.BadSetting("items is %d, max_tokens is %d, both must be positive", n, p.Int("max_tokens"))
+	if tokens < 1 {
+		return nil, eval.BadSetting("a context of %d tokens has no room for a source and an answer", p.Context)
 	}
 	items, err := set.load(ctx, p, n)
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 // constrained: the model picks one after the other among all.
 type hidden struct {
 	cells  func(p *eval.Plan) []string // labels of what is varied besides the length; nil: nothing
-	check  func(p *eval.Plan) error
-	hay    bool                       // items are hidden in a haystack
-	values func(p *eval.Plan) float64 // number of values a guess is made among
+	hay    bool                        // items are hidden in a haystack
+	values func(p *eval.Plan) float64  // number of values a guess is made among
 	// build writes a prompt of about this many bytes. The same numbers of g give the same items for any length.
 	build func(p *eval.Plan, g *rand.Rand, hay *haystack, cell, bytes int) hiddenCase
 }
@@ -48,8 +47,8 @@ var hiddenScores = []eval.Measure{
 // hiddenSettings are those of every such task, after its own.
 func hiddenSettings(own ...eval.Setting) []eval.Setting {
 	return append(own,
-		eval.Setting{Key: "lengths", Default: []int{0}, Doc: "lengths of prompt and answer, in tokens; 0: the context"},
-		eval.Setting{Key: "samples", Default: 40, Doc: "samples per length and cell"},
+		eval.Setting{Key: "lengths", Default: []int{0}, Rule: eval.AtLeast(0), Doc: "lengths of prompt and answer, in tokens; 0: the context"},
+		eval.Setting{Key: "samples", Default: 40, Rule: eval.AtLeast(1), Doc: "samples per length and cell"},
 	)
 }
 
@@ -88,15 +87,6 @@ func (h *hidden) cases(ctx context.Context, p *eval.Plan) (out []hiddenCase, j *
 	lengths, cells := needleLengths(p), []string{""}
 	if h.cells != nil {
 		cells = h.cells(p)
-	}
-	if err := h.check(p); err != nil {
-		return nil, nil, err
-	}
-	if n := p.Int("samples"); n < 1 {
-		return nil, nil, eval.BadSetting("samples is %d, must be positive", n)
-	}
-	if err := checkLengths(p); err != nil {
-		return nil, nil, err
 	}
 	hay := &haystack{source: "generated", perToken: float64(plainBytes(p, 1000)) * 3 / 4000}
 	if h.hay {

@@ -22,8 +22,8 @@ func init() {
 			Name: "icl_" + set.name, Group: "icl", Version: 3, Shots: -1, Doc: set.doc + ": accuracy over growing shots",
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy over all shots, %"}},
 			Settings: []eval.Setting{
-				{Key: "shots", Default: []int{0}, Doc: "numbers of examples; 0: doubling from one of each class until the context is full"},
-				{Key: "items", Default: 100, Doc: "questions for each number of examples"},
+				{Key: "shots", Default: []int{0}, Rule: eval.AtLeast(0), Doc: "numbers of examples; 0: doubling from one of each class until the context is full"},
+				{Key: "items", Default: 100, Rule: eval.AtLeast(1), Doc: "questions for each number of examples"},
 			},
 			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareICL(ctx, p, set) },
 		})

@@ -19,9 +19,9 @@ func init() {
 			Name: "icl_order_" + set.name, Group: "icl_order", Version: 3, Shots: -1, Doc: set.doc + ": spread over orders of the examples",
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy over all orders, %"}},
 			Settings: []eval.Setting{
-				{Key: "shots", Default: 0, Doc: "examples; 0: half of what the context has room for"},
-				{Key: "items", Default: 50, Doc: "questions for each order"},
-				{Key: "seeds", Default: 10, Doc: "orders of each kind; the paper takes 10 random and 30 alternating ones"},
+				{Key: "shots", Default: 0, Rule: eval.AtLeast(0), Doc: "examples; 0: half of what the context has room for"},
+				{Key: "items", Default: 50, Rule: eval.AtLeast(1), Doc: "questions for each order"},
+				{Key: "seeds", Default: 10, Rule: eval.AtLeast(2), Doc: "orders of each kind; the paper takes 10 random and 30 alternating ones"},
 			},
 			Prepare: func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareOrder(ctx, p, set) },
 		})
@@ -75,8 +75,8 @@ func prepareOrder(ctx context.Context, p *eval.Plan, set iclSet) (*eval.Job, err
 	if shots == 0 {
 		shots = max(fit/2, 1)
 	}
-	if shots < 1 || shots > fit || seeds < 2 {
-		return nil, eval.BadSetting("shots is %d, there is room for 1 to %d; seeds is %d, must be 2 or more", shots, fit, seeds)
+	if shots > fit {
+		return nil, eval.BadSetting("shots is %d, there is room for 1 to %d", shots, fit)
 	}
 	j := &eval.Job{Chunk: len(t.test), Floors: eval.Chance(1/float64(len(t.labels)), "acc")}
 	j.Config = map[string]any{"source": p.Source(set.test), "classes": len(t.labels), "used_shots": shots}

@@ -53,9 +53,6 @@ func (r *iclRow) Check() error { return eval.Missing("text", r.Text, "label", r.
 // load reads or makes the set, draws the questions and orders the examples.
 func (set iclSet) load(ctx context.Context, p *eval.Plan) (*iclTask, error) {
 	n := p.Limited(p.Int("items"))
-	if n < 1 {
-		return nil, eval.BadSetting("items is %d, must be positive", p.Int("items"))
-	}
 	g := p.Rand("examples")
 	t := &iclTask{set: set}
 	var err error

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"antiphase/data"
 	"antiphase/eval"
 	"antiphase/layer"
 )
@@ -22,13 +23,15 @@ func init() {
 		},
 		Settings: []eval.Setting{
 			{Key: "ways", Default: []string{"lambda=0", "lambda=0.5", "lambda=2", "second=shuffled:1", "second=averaged", "knockout@H1"},
-				Doc: "interventions: lambda=FACTOR, second=shuffled:SEED, second=averaged, knockout, joined by +; @L2 and @H1.3 say where, counted from 1"},
-			{Key: "each", Default: "knockout", Doc: "an intervention applied to each head alone; empty: none"},
-			{Key: "pieces", Default: 16, Doc: "held-out texts for loss and divergence"},
-			{Key: "samples", Default: 4, Doc: "needle prompts per depth"},
-			{Key: "needles", Default: 4, Doc: "numbers hidden (N); one is asked for"},
-			{Key: "length", Default: 0, Doc: "tokens of a text or prompt; 0: the context, at most 1024"},
+				Rule: eval.Parsed(func(text string) error { _, err := layer.ParseIntervention(text); return err }),
+				Doc:  "interventions: lambda=FACTOR, second=shuffled:SEED, second=averaged, knockout, joined by +; @L2 and @H1.3 say where, counted from 1"},
+			{Key: "each", Default: "knockout", Rule: eval.Parsed(func(text string) error { _, err := newEachHead(text, nil); return err }), Doc: "an intervention applied to each head alone; empty: none"},
+			{Key: "pieces", Default: 16, Rule: eval.AtLeast(1), Doc: "held-out texts for loss and divergence"},
+			{Key: "samples", Default: 4, Rule: eval.AtLeast(1), Doc: "needle prompts per depth"},
+			{Key: "needles", Default: 4, Rule: eval.Between(1, float64(data.MostNeedles())), Doc: "numbers hidden (N); one is asked for"},
+			{Key: "length", Default: 0, Rule: eval.AtLeast(2).OrZero(), Doc: "tokens of a text or prompt; 0: the context, at most 1024"},
 		},
+		Valid:   validLength,
 		Prepare: prepareInterventions,
 	})
 }
@@ -84,9 +87,6 @@ func prepareInterventions(ctx context.Context, p *eval.Plan) (*eval.Job, error) 
 	if length == 0 {
 		length = min(p.Context, 1024)
 	}
-	if n := p.Int("pieces"); n < 1 {
-		return nil, eval.BadSetting("pieces is %d, must be positive", n)
-	}
 	x := &interventionsJob{}
 	if x.loss, err = innerVariants(ctx, p, list, "lm", "loss", p.Int("pieces"), map[string]string{"length": strconv.Itoa(length)}); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func prepareInterventions(ctx context.Context, p *eval.Plan) (*eval.Job, error) 
 
 // innerVariants prepares one measure under all interventions.
 func innerVariants(ctx context.Context, p *eval.Plan, list []variant, name, metric string, samples int, set map[string]string) (*variants, error) {
-	in, m, err := inner(ctx, p, name, metric, samples, set)
+	in, m, err := inner(ctx, p, innerAsk{name, metric, samples, p.Context, set})
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func newEachHead(text string, texts []string) (*eachHead, error) {
 		err = errors.New("it is done to every head; leave the place out")
 	}
 	if err != nil {
-		return nil, eval.BadSetting("each: %w", err)
+		return nil, err
 	}
 	return &eachHead{name: text, v: v, texts: texts}, nil
 }

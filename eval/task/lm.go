@@ -24,23 +24,17 @@ func init() {
 		},
 		Settings: []eval.Setting{
 			{Key: "text", Default: "", Doc: "held-out text, as \"antiphase train\" names sources, or set:FOLDER, the held-out part of a token set; empty: lm/valid of --data, or generated"},
-			{Key: "length", Default: 0, Doc: "tokens of a piece of text, at least, where documents are long enough; 0: the context"},
-			{Key: "pieces", Default: 200, Doc: "pieces of text, taken from all documents in turn"},
-			{Key: "frequent", Default: 1e-3, Doc: "a bigram with a larger share of the text than this does not count as recall"},
+			{Key: "length", Default: 0, Rule: eval.AtLeast(0), Doc: "tokens of a piece of text, at least, where documents are long enough; 0: the context"},
+			{Key: "pieces", Default: 200, Rule: eval.AtLeast(1), Doc: "pieces of text, taken from all documents in turn"},
+			{Key: "frequent", Default: 1e-3, Rule: eval.AtLeast(0), Doc: "a bigram with a larger share of the text than this does not count as recall"},
 		},
 		Prepare: prepareLM,
 	})
 }
 
 func prepareLM(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
-	length := p.Int("length")
-	if length == 0 {
-		length = p.Context
-	}
+	length := sequenceLength(p)
 	n := p.Limited(p.Int("pieces"))
-	if n < 1 || length < 1 || p.Float("frequent") < 0 {
-		return nil, eval.BadSetting("pieces is %d and length is %d, must be positive; frequent is %g, must not be negative", n, length, p.Float("frequent"))
-	}
 	texts, source, err := heldOut(ctx, p, p.Text("text"), length, n)
 	if err != nil {
 		return nil, err

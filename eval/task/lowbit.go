@@ -22,13 +22,14 @@ func init() {
 			{Key: "task", Default: "hellaswag", Doc: "the task to run"},
 			{Key: "metric", Default: "", Doc: "the task's measure; empty: its headline"},
 			{Key: "with", Default: "", Doc: "the task's settings, as KEY=VALUE;KEY=VALUE"},
-			{Key: "bits", Default: []int{8, 6, 4}, Doc: "bits of each number, 2 to 16"},
-			{Key: "of", Default: []string{"logits", "cache"}, Doc: "what is quantised: logits, keys, values, cache (keys and values) or both (all of them)"},
-			{Key: "per", Default: []string{usualScale}, Doc: "numbers that share a scale: tensor (all of a layer and sequence), head or row; usual: tensor for logits, row (a head of one token) for keys and values"},
-			{Key: "samples", Default: 40, Doc: "questions of the task"},
-			{Key: "texts", Default: 4, Doc: "held-out texts for the divergence; 0: none"},
-			{Key: "length", Default: 128, Doc: "tokens of each text"},
+			{Key: "bits", Default: []int{8, 6, 4}, Rule: eval.Between(2, 16), Doc: "bits of each number, 2 to 16"},
+			{Key: "of", Default: []string{"logits", "cache"}, Rule: eval.OneOf("logits", "keys", "values", "cache", "both"), Doc: "what is quantised: logits, keys, values, cache (keys and values) or both (all of them)"},
+			{Key: "per", Default: []string{usualScale}, Rule: eval.OneOf(usualScale, string(layer.PerTensor), string(layer.PerHead), string(layer.PerRow)), Doc: "numbers that share a scale: tensor (all of a layer and sequence), head or row; usual: tensor for logits, row (a head of one token) for keys and values"},
+			{Key: "samples", Default: 40, Rule: eval.AtLeast(1), Doc: "questions of the task"},
+			{Key: "texts", Default: 4, Rule: eval.AtLeast(0), Doc: "held-out texts for the divergence; 0: none"},
+			{Key: "length", Default: 128, Rule: eval.AtLeast(2), Doc: "tokens of each text"},
 		},
+		Valid:   validInner,
 		Prepare: prepareLowbit,
 	})
 }
@@ -58,15 +59,12 @@ type LowbitRow struct {
 }
 
 // precisions are the exact variant and all requested ones, and their rows of the detail.
-func precisions(p *eval.Plan) (list []variant, rows []LowbitRow, err error) {
+func precisions(p *eval.Plan) (list []variant, rows []LowbitRow) {
 	list = []variant{{name: "exact", set: func(s *eval.Subject) error { return s.SetLowbit(layer.Lowbit{}) }}}
 	for _, of := range p.Texts("of") {
 		for _, per := range p.Texts("per") {
 			for _, bits := range p.Ints("bits") {
-				q, err := lowbitOf(of, per, bits)
-				if err != nil {
-					return nil, nil, err
-				}
+				q := lowbitOf(of, per, bits)
 				name := of + "@" + strconv.Itoa(bits)
 				if len(p.Texts("per")) > 1 || per != usualScale {
 					name = of + "/" + per + "@" + strconv.Itoa(bits)
@@ -76,51 +74,35 @@ func precisions(p *eval.Plan) (list []variant, rows []LowbitRow, err error) {
 			}
 		}
 	}
-	return list, rows, nil
+	return list, rows
 }
 
 // lowbitOf is a precision in the layer's terms.
-func lowbitOf(of, per string, bits int) (q layer.Lowbit, err error) {
-	if bits == 0 {
-		return q, eval.BadSetting("bits has 0; want 2 to 16, exact is always measured")
-	}
+func lowbitOf(of, per string, bits int) layer.Lowbit {
 	scale, cache := layer.Granularity(per), layer.Granularity(per)
 	if per == usualScale {
 		scale, cache = layer.PerTensor, layer.PerRow
 	}
 	switch of {
 	case "logits":
-		q = layer.Lowbit{Logits: bits, Per: scale}
+		return layer.Lowbit{Logits: bits, Per: scale}
 	case "keys":
-		q = layer.Lowbit{Keys: bits, CachePer: cache}
+		return layer.Lowbit{Keys: bits, CachePer: cache}
 	case "values":
-		q = layer.Lowbit{Values: bits, CachePer: cache}
+		return layer.Lowbit{Values: bits, CachePer: cache}
 	case "cache":
-		q = layer.Lowbit{Keys: bits, Values: bits, CachePer: cache}
-	case "both":
-		q = layer.Lowbit{Logits: bits, Per: scale, Keys: bits, Values: bits, CachePer: cache}
-	default:
-		return q, eval.BadSetting("of has %q, must be logits, keys, values, cache or both", of)
+		return layer.Lowbit{Keys: bits, Values: bits, CachePer: cache}
 	}
-	if err := q.Check(); err != nil {
-		return q, eval.BadSetting("%w", err)
-	}
-	return q, nil
+	return layer.Lowbit{Logits: bits, Per: scale, Keys: bits, Values: bits, CachePer: cache} // both
 }
 
 func prepareLowbit(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
-	if s, t, n := p.Int("samples"), p.Int("texts"), p.Int("length"); s < 1 || t < 0 || n < 2 {
-		return nil, eval.BadSetting("samples is %d, must be positive; texts is %d, must not be negative; length is %d, must be 2 or more", s, t, n)
-	}
-	list, rows, err := precisions(p)
+	list, rows := precisions(p)
+	a, err := askedInner(p)
 	if err != nil {
 		return nil, err
 	}
-	with, err := withSettings(p.Text("with"))
-	if err != nil {
-		return nil, err
-	}
-	in, metric, err := inner(ctx, p, p.Text("task"), p.Text("metric"), p.Int("samples"), with)
+	in, metric, err := inner(ctx, p, a)
 	if err != nil {
 		return nil, err
 	}

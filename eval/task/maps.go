@@ -21,18 +21,15 @@ func init() {
 		Doc:      "attention maps of one head over a short needle prompt, to be looked at",
 		Measures: []eval.Measure{{Name: "head_answer", Label: "attention of that head to the answer, %"}},
 		Settings: []eval.Setting{
-			{Key: "layer", Default: 0, Doc: "counted from 1; 0: the one that looks most at the answer"},
-			{Key: "head", Default: 0, Doc: "counted from 1; 0: the one that looks most at the answer"},
-			{Key: "bytes", Default: 320, Doc: "length of the prompt"},
+			{Key: "layer", Default: 0, Rule: eval.AtLeast(0), Doc: "counted from 1; 0: the one that looks most at the answer"},
+			{Key: "head", Default: 0, Rule: eval.AtLeast(0), Doc: "counted from 1; 0: the one that looks most at the answer"},
+			{Key: "bytes", Default: 320, Rule: eval.AtLeast(1), Doc: "length of the prompt"},
 		},
 		Prepare: prepareMaps,
 	})
 }
 
 func prepareMaps(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
-	if l, h, n := p.Int("layer"), p.Int("head"), p.Int("bytes"); l < 0 || h < 0 || n < 1 {
-		return nil, eval.BadSetting("layer is %d, head is %d, must not be negative; bytes is %d, must be positive", l, h, n)
-	}
 	c := data.NewNeedle(rand.New(rand.NewPCG(p.Seed, 21)), data.NeedleOptions{Needles: 2, Depth: 0.5, Bytes: p.Int("bytes")})
 	want := headChoice{layer: p.Int("layer") - 1, head: p.Int("head") - 1}
 	j := eval.NewJob([]string{c.Prompt}, 1)

@@ -17,7 +17,7 @@ func init() {
 		registerAt(110, i, eval.Task{
 			Name: set.name, Group: "math", Version: 2, Shots: 5, Doc: set.doc,
 			Measures: []eval.Measure{{Name: "acc", Better: eval.Higher, Label: "accuracy, %"}, {Name: "length", Label: "length of the reasoning, tokens"}},
-			Settings: []eval.Setting{{Key: "max_tokens", Default: 256, Doc: "most tokens of a chain of thought; the paper takes 1024 and 16384"}},
+			Settings: []eval.Setting{{Key: "max_tokens", Default: 256, Rule: eval.AtLeast(1), Doc: "most tokens of a chain of thought; the paper takes 1024 and 16384"}},
 			Prepare:  func(ctx context.Context, p *eval.Plan) (*eval.Job, error) { return prepareMath(ctx, p, set) },
 		})
 	}
@@ -100,7 +100,7 @@ func prepareMath(ctx context.Context, p *eval.Plan, set mathSet) (*eval.Job, err
 	}
 	tokens := min(p.Int("max_tokens"), p.Context/2)
 	if tokens < 1 {
-		return nil, eval.BadSetting("max_tokens is %d, must be positive", p.Int("max_tokens"))
+		return nil, eval.BadSetting("a context of %d tokens has no room for a question and an answer", p.Context)
 	}
 	j := &eval.Job{Chunk: 32, Config: map[string]any{"source": p.Source(set.test), "used_max_tokens": tokens}}
 	g := p.Rand("shots")

@@ -26,6 +26,7 @@ func init() {
 			{Name: "free", Better: eval.Higher, Label: "number anywhere in the output, %"},
 		},
 		Settings: needleSettings(4, 2, 10),
+		Valid:    validNeedle,
 		Prepare:  prepareNeedle,
 	})
 }
@@ -36,13 +37,13 @@ var Depths = []float64{0, 0.25, 0.5, 0.75, 1}
 // needleSettings are those of every task with needle prompts.
 func needleSettings(needles, queries, samples int) []eval.Setting {
 	return []eval.Setting{
-		{Key: "needles", Default: needles, Doc: "numbers hidden (N)"},
-		{Key: "queries", Default: queries, Doc: "numbers the prompt asks for (R)"},
-		{Key: "depths", Default: Depths, Doc: "position of the first number asked for, 0 (start) to 1 (end)"},
-		{Key: "lengths", Default: []int{0}, Doc: "lengths of prompt and answer, in tokens; 0: the context"},
-		{Key: "samples", Default: samples, Doc: "samples per length and depth; the paper takes 50"},
-		{Key: "digits", Default: 2, Doc: "digits of each number"},
-		{Key: "wording", Default: "own", Doc: "own: as in synthetic training text; public: the nearest published sentences (LWM, YOCO)"},
+		{Key: "needles", Default: needles, Rule: eval.Between(1, float64(data.MostNeedles())), Doc: "numbers hidden (N)"},
+		{Key: "queries", Default: queries, Rule: eval.Between(1, float64(data.MostNeedles())), Doc: "numbers the prompt asks for (R)"},
+		{Key: "depths", Default: Depths, Rule: eval.Between(0, 1), Doc: "position of the first number asked for, 0 (start) to 1 (end)"},
+		{Key: "lengths", Default: []int{0}, Rule: eval.AtLeast(0), Doc: "lengths of prompt and answer, in tokens; 0: the context"},
+		{Key: "samples", Default: samples, Rule: eval.AtLeast(1), Doc: "samples per length and depth; the paper takes 50"},
+		{Key: "digits", Default: 2, Rule: eval.Between(1, 9), Doc: "digits of each number"},
+		{Key: "wording", Default: "own", Rule: eval.OneOf("own", "public"), Doc: "own: as in synthetic training text; public: the nearest published sentences (LWM, YOCO)"},
 		{Key: "haystack", Default: "", Doc: "text to hide them in: a file or folder; empty: held-out text of --data, or generated prose without it"},
 	}
 }
@@ -157,9 +158,6 @@ func needleLengths(p *eval.Plan) []int {
 
 // needleGrid draws the prompts of all lengths and depths. Each fits its length including its answer.
 func needleGrid(ctx context.Context, p *eval.Plan) ([]needleCase, *eval.Job, error) {
-	if err := checkNeedle(p); err != nil {
-		return nil, nil, err
-	}
 	lengths, depths := needleLengths(p), p.Floats("depths")
 	hay, err := newHaystack(ctx, p, lengths)
 	if err != nil {
@@ -187,34 +185,22 @@ func needleGrid(ctx context.Context, p *eval.Plan) ([]needleCase, *eval.Job, err
 	return cases, j, nil
 }
 
-// checkNeedle rejects settings that cannot be drawn.
-func checkNeedle(p *eval.Plan) error {
-	n, r, digits := p.Int("needles"), p.Int("queries"), p.Int("digits")
-	switch {
-	case n < 1 || n > data.MostNeedles():
-		return eval.BadSetting("needles is %d, must be 1 to %d", n, data.MostNeedles())
-	case r < 1 || r > n:
-		return eval.BadSetting("queries is %d, must be 1 to needles, %d", r, n)
-	case digits < 1 || digits > 9:
-		return eval.BadSetting("digits is %d, must be 1 to 9", digits)
-	case wordingOf(p) == nil:
-		return eval.BadSetting("wording is %q, must be own or public", p.Text("wording"))
-	case p.Int("samples") < 1:
-		return eval.BadSetting("samples is %d, must be positive", p.Int("samples"))
+// validNeedle rejects more questions than needles, more needles than numbers, and lengths that do not fit.
+func validNeedle(p *eval.Plan) error {
+	if n, r := p.Int("needles"), p.Int("queries"); r > n {
+		return eval.BadSetting("queries is %d, must be at most needles, %d", r, n)
 	}
-	for _, d := range p.Floats("depths") {
-		if !(d >= 0 && d <= 1) {
-			return eval.BadSetting("depths has %g, must be 0 to 1", d)
-		}
+	if err := enoughDigits(p, p.Int("needles")); err != nil {
+		return err
 	}
-	return checkLengths(p)
+	return validLengths(p)
 }
 
-// checkLengths rejects lengths that no prompt can have, and duplicates; 0 is the context.
-func checkLengths(p *eval.Plan) error {
+// validLengths rejects lengths that no prompt can have, and duplicates; 0 is the context.
+func validLengths(p *eval.Plan) error {
 	lengths := needleLengths(p)
 	for i, n := range lengths {
-		if n < 1 || n > p.Context {
+		if n > p.Context {
 			return eval.BadSetting("lengths has %d, the context is %d tokens", n, p.Context)
 		}
 		if slices.Contains(lengths[:i], n) {

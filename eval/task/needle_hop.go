@@ -22,29 +22,30 @@ func init() {
 			}
 			return out
 		},
-		check: func(p *eval.Plan) error {
-			n, digits := p.Int("needles"), p.Int("digits")
-			for _, hops := range p.Ints("hops") {
-				if hops < 0 || hops > 2 {
-					return eval.BadSetting("hops has %d, must be 0, 1 or 2", hops)
-				}
-			}
-			switch {
-			case n < 1 || n > len(surnames)/2:
-				return eval.BadSetting("needles is %d, must be 1 to %d", n, len(surnames)/2)
-			case digits < 1 || digits > 9 || float64(n) > numbersOf(digits):
-				return eval.BadSetting("digits is %d, must be 1 to 9 and enough for %d different numbers", digits, n)
-			}
-			return nil
-		}}
+	}
 	register(31, eval.Task{
-		Name: "needle_hop", Version: 1, Shots: -1, Measures: hiddenScores, Prepare: h.prepare,
+		Name: "needle_hop", Version: 1, Shots: -1, Measures: hiddenScores, Valid: validHops, Prepare: h.prepare,
 		Doc: "magic codes whose key must be resolved through no, one or two other sentences",
 		Settings: haySettings(
-			eval.Setting{Key: "needles", Default: 4, Doc: "numbers hidden, each with its own chain"},
-			eval.Setting{Key: "hops", Default: []int{0, 1, 2}, Doc: "sentences between the key asked for and its number's key"},
-			eval.Setting{Key: "digits", Default: 2, Doc: "digits of each number"}),
+			eval.Setting{Key: "needles", Default: 4, Rule: eval.Between(1, float64(len(surnames)/2)), Doc: "numbers hidden, each with its own chain"},
+			eval.Setting{Key: "hops", Default: []int{0, 1, 2}, Rule: eval.Between(0, 2), Doc: "sentences between the key asked for and its number's key"},
+			eval.Setting{Key: "digits", Default: 2, Rule: eval.Between(1, 9), Doc: "digits of each number"}),
 	})
+}
+
+func validHops(p *eval.Plan) error {
+	if err := enoughDigits(p, p.Int("needles")); err != nil {
+		return err
+	}
+	return validLengths(p)
+}
+
+// enoughDigits rejects more different numbers than there are with so few digits.
+func enoughDigits(p *eval.Plan, numbers int) error {
+	if d := p.Int("digits"); float64(numbers) > numbersOf(d) {
+		return eval.BadSetting("digits is %d, must be enough for %d different numbers", d, numbers)
+	}
+	return nil
 }
 
 // numbersOf is the count of numbers with this many digits.

@@ -31,12 +31,13 @@ func init() {
 			{Key: "task", Default: "needle", Doc: "the task to run: any with right answers"},
 			{Key: "metric", Default: "", Doc: "the task's measure; empty: its headline"},
 			{Key: "with", Default: "", Doc: "the task's settings, as KEY=VALUE;KEY=VALUE"},
-			{Key: "kinds", Default: noiseNames(), Doc: "kinds of noise"},
-			{Key: "words", Default: []float64{0.1, 0.2, 0.4}, Doc: "doses of typos, drop and swap: shares of words changed; 0 is always measured"},
-			{Key: "passages", Default: []int{1, 2, 3}, Doc: "doses of the other kinds: passages put in"},
-			{Key: "bytes", Default: 0, Doc: "approximate length of an irrelevant passage; 0: a sixteenth of the context, 40 to 400"},
-			{Key: "samples", Default: 40, Doc: "questions of the task"},
+			{Key: "kinds", Default: noiseNames(), Rule: eval.OneOf(noiseNames()...), Doc: "kinds of noise"},
+			{Key: "words", Default: []float64{0.1, 0.2, 0.4}, Rule: eval.Between(0, 1), Doc: "doses of typos, drop and swap: shares of words changed; 0 is always measured"},
+			{Key: "passages", Default: []int{1, 2, 3}, Rule: eval.AtLeast(1), Doc: "doses of the other kinds: passages put in"},
+			{Key: "bytes", Default: 0, Rule: eval.AtLeast(0), Doc: "approximate length of an irrelevant passage; 0: a sixteenth of the context, 40 to 400"},
+			{Key: "samples", Default: 40, Rule: eval.AtLeast(1), Doc: "questions of the task"},
 		},
+		Valid:   validNoise,
 		Prepare: prepareNoise,
 	})
 }
@@ -101,15 +102,16 @@ func prepareNoise(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	with, err := withSettings(p.Text("with"))
+	a, err := askedInner(p)
 	if err != nil {
 		return nil, err
 	}
-	if x.inner, x.metric, err = innerWithin(ctx, p, p.Context-room, p.Text("task"), p.Text("metric"), p.Int("samples"), with); err != nil {
+	a.context -= room
+	if x.inner, x.metric, err = inner(ctx, p, a); err != nil {
 		return nil, err
 	}
-	if len(x.inner.Gold) != len(x.inner.IDs) || x.metric.Better != eval.Higher {
-		return nil, eval.BadSetting("task is %s, measured by %s; want one with right answers, measured by how many are right", x.inner.Task.Name, x.metric.Name)
+	if len(x.inner.Gold) != len(x.inner.IDs) {
+		return nil, wrongInner(x.inner.Task.Name, x.metric)
 	}
 	x.n = p.Limited(min(len(x.inner.IDs), max(p.Int("samples"), 1)))
 	if x.passages, err = newNoisePassages(ctx, p, x.inner.Gold); err != nil {
@@ -135,6 +137,30 @@ func prepareNoise(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	return j, nil
 }
 
+// validNoise rejects doses that do not grow, and what the other task cannot be asked with.
+func validNoise(p *eval.Plan) error {
+	if d := p.Floats("words"); !slices.IsSorted(d) || d[0] <= 0 {
+		return eval.BadSetting("words has %v, must be positive and growing; 0 is always measured", d)
+	}
+	if d := p.Ints("passages"); !slices.IsSorted(d) {
+		return eval.BadSetting("passages has %v, must be growing", d)
+	}
+	a, err := askedInner(p)
+	if err != nil {
+		return err
+	}
+	t, _, metric, err := a.find(p)
+	if err == nil && metric.Better != eval.Higher {
+		err = wrongInner(t.Name, metric)
+	}
+	return err
+}
+
+// wrongInner is the error of a task that noise cannot be measured by.
+func wrongInner(name string, m eval.Measure) error {
+	return eval.BadSetting("task is %s, measured by %s; want one with right answers, measured by how many are right", name, m.Name)
+}
+
 // read takes kinds and doses from the settings, and returns how many tokens the largest dose can add.
 func (x *noise) read(p *eval.Plan) (room int, err error) {
 	words, passages := append([]float64{0}, p.Floats("words")...), []float64{0}
@@ -142,28 +168,18 @@ func (x *noise) read(p *eval.Plan) (room int, err error) {
 		passages = append(passages, float64(n))
 	}
 	for _, name := range p.Texts("kinds") {
-		i := slices.IndexFunc(noiseKinds, func(k noiseKind) bool { return k.name == name })
-		if i < 0 {
-			return 0, eval.BadSetting("kinds has %q, must be among %v", name, noiseNames())
-		}
-		k := noiseKinds[i]
+		k := noiseKinds[slices.IndexFunc(noiseKinds, func(k noiseKind) bool { return k.name == name })]
 		x.kinds = append(x.kinds, k)
 		x.doses[k.name] = words
 		if k.passage != nil {
 			x.doses[k.name] = passages
 		}
 		d := x.doses[k.name]
-		if len(d) < 2 || !slices.IsSorted(d) || d[1] <= 0 || len(slices.Compact(slices.Clone(d))) < len(d) || k.passage == nil && d[len(d)-1] > 1 {
-			return 0, eval.BadSetting("words and passages must be positive and growing, words at most 1")
-		}
 		more := int(d[len(d)-1] * float64(p.Context) / 4) // a typo adds one or two tokens per word, and few words are one token
 		if k.passage != nil {
 			more = int(d[len(d)-1]) * (p.Count(k.passage(sampleOf(passageBytes(p)), 0, 0, "12345")) + 2)
 		}
 		room = max(room, more)
-	}
-	if len(x.kinds) == 0 || p.Int("samples") < 1 || p.Int("bytes") < 0 {
-		return 0, eval.BadSetting("kinds and samples must not be empty or zero, bytes not negative")
 	}
 	if room > p.Context*2/3 {
 		return 0, eval.BadSetting("the largest dose takes about %d tokens of a context of %d; take smaller doses or fewer bytes", room, p.Context)

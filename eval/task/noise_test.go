@@ -261,8 +261,8 @@ func TestNoisyWords(t *testing.T) {
 
 // Settings that make no sense are refused.
 func TestNoiseSettings(t *testing.T) {
-	for set, want := range map[string]string{"task=lm": "want one with right answers", "task=nothing": "want one that", "kinds=smell": "must be among", "words=0.2,0.1": "growing",
-		"words=2": "at most 1", "passages=0": "positive", "passages=400": "smaller doses", "task=outliers": "that asks questions", "task=noise": "that asks questions"} {
+	for set, want := range map[string]string{"task=lm": "want one with right answers", "task=nothing": "want one that", "kinds=smell": "must be typos, drop", "words=0.2,0.1": "growing",
+		"words=2": "must be 0 to 1", "passages=0": "must be 1 or more", "passages=400": "smaller doses", "task=outliers": "that asks questions", "task=noise": "that asks questions"} {
 		key, value, _ := strings.Cut(set, "=")
 		opt := eval.Options{Shots: -1, Set: map[string]string{"noise." + key: value}}
 		opt.Measure([]eval.Target{modelOf("stub", &knower{}, 1024)})

@@ -15,7 +15,8 @@ func init() {
 			{Name: "logits_max", Better: eval.Lower, Label: "largest attention logit of a sequence"},
 			{Name: "hidden_max", Better: eval.Lower, Label: "largest hidden state of a sequence"},
 		},
-		Settings: append(textSettings(0), eval.Setting{Key: "tokens", Default: 16384, Doc: "tokens examined, approximately; the paper takes 400,000"}),
+		Settings: append(textSettings(0), eval.Setting{Key: "tokens", Default: 16384, Rule: eval.AtLeast(2), Doc: "tokens examined, approximately; the paper takes 400,000"}),
+		Valid:    validOutliers,
 		Prepare:  prepareOutliers,
 	})
 }
@@ -27,12 +28,16 @@ type outlierSums struct {
 	Hidden magnitude `json:"hidden"`
 }
 
-func prepareOutliers(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
-	length := p.Int("length")
-	if length == 0 {
-		length = p.Context
+// validOutliers rejects fewer tokens than one sequence has.
+func validOutliers(p *eval.Plan) error {
+	if n, length := p.Int("tokens"), sequenceLength(p); n < length {
+		return eval.BadSetting("tokens is %d, must be at least those of one sequence, %d", n, length)
 	}
-	texts, length, source, err := sequences(ctx, p, p.Limited(p.Int("tokens")/max(length, 1)))
+	return validLength(p)
+}
+
+func prepareOutliers(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
+	texts, length, source, err := sequences(ctx, p, p.Limited(p.Int("tokens")/sequenceLength(p)))
 	if err != nil {
 		return nil, err
 	}

@@ -14,19 +14,13 @@ import (
 func init() {
 	h := &hidden{build: buildCommon, values: func(*eval.Plan) float64 {
 		return float64(len(consonants)*len(vowels)) * float64(len(consonants)*len(vowels))
-	},
-		check: func(p *eval.Plan) error {
-			if k, often := p.Int("common"), p.Int("often"); k < 1 || k > 20 || often < 2 || often > 100 {
-				return eval.BadSetting("common is %d, must be 1 to 20; often is %d, must be 2 to 100", k, often)
-			}
-			return nil
-		}}
+	}}
 	registerAt(32, 2, eval.Task{
-		Name: "ruler_common", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Prepare: h.prepare,
+		Name: "ruler_common", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Valid: validLengths, Prepare: h.prepare,
 		Doc: "which words of a long list come most often",
 		Settings: hiddenSettings(
-			eval.Setting{Key: "common", Default: 2, Doc: "common words, the answer"},
-			eval.Setting{Key: "often", Default: 5, Doc: "how often a common word occurs for each occurrence of another; RULER has 10"}),
+			eval.Setting{Key: "common", Default: 2, Rule: eval.Between(1, 20), Doc: "common words, the answer"},
+			eval.Setting{Key: "often", Default: 5, Rule: eval.Between(2, 100), Doc: "how often a common word occurs for each occurrence of another; RULER has 10"}),
 	})
 }
 

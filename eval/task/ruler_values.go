@@ -12,22 +12,26 @@ import (
 // Multi-value needles after RULER: every key has several numbers, each in its own sentence, and the question asks for
 // all of one key's.
 func init() {
-	h := &hidden{hay: true, build: buildValues, values: func(p *eval.Plan) float64 { return numbersOf(p.Int("digits")) },
-		check: func(p *eval.Plan) error {
-			k, v, digits := p.Int("keys"), p.Int("values"), p.Int("digits")
-			if k < 1 || v < 1 || k*v > data.MostNeedles() || digits < 1 || digits > 9 || float64(k*v) > numbersOf(digits) {
-				return eval.BadSetting("keys is %d, values is %d, digits is %d; want positive ones, at most %d numbers, and digits enough for them", k, v, digits, data.MostNeedles())
-			}
-			return nil
-		}}
+	h := &hidden{hay: true, build: buildValues, values: func(p *eval.Plan) float64 { return numbersOf(p.Int("digits")) }}
 	registerAt(32, 1, eval.Task{
-		Name: "ruler_values", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Prepare: h.prepare,
+		Name: "ruler_values", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Valid: validValues, Prepare: h.prepare,
 		Doc: "all numbers of a key that has several",
 		Settings: haySettings(
-			eval.Setting{Key: "keys", Default: 2, Doc: "cities"},
-			eval.Setting{Key: "values", Default: 3, Doc: "numbers of each"},
-			eval.Setting{Key: "digits", Default: 2, Doc: "digits of each number"}),
+			eval.Setting{Key: "keys", Default: 2, Rule: eval.Between(1, float64(data.MostNeedles())), Doc: "cities"},
+			eval.Setting{Key: "values", Default: 3, Rule: eval.Between(1, float64(data.MostNeedles())), Doc: "numbers of each"},
+			eval.Setting{Key: "digits", Default: 2, Rule: eval.Between(1, 9), Doc: "digits of each number"}),
 	})
+}
+
+func validValues(p *eval.Plan) error {
+	n := p.Int("keys") * p.Int("values")
+	if n > data.MostNeedles() {
+		return eval.BadSetting("keys × values is %d, must be at most %d", n, data.MostNeedles())
+	}
+	if err := enoughDigits(p, n); err != nil {
+		return err
+	}
+	return validLengths(p)
 }
 
 func buildValues(p *eval.Plan, g *rand.Rand, hay *haystack, _, bytes int) hiddenCase {

@@ -12,21 +12,14 @@ import (
 // long text, and the question asks for all variables that hold one chain's value. RULER scores recall; bound also
 // counts wrong names.
 func init() {
-	h := &hidden{hay: true, build: buildVariables, check: checkVariables, values: func(*eval.Plan) float64 { return 26 * 26 * 26 }}
+	h := &hidden{hay: true, build: buildVariables, values: func(*eval.Plan) float64 { return 26 * 26 * 26 }}
 	registerAt(32, 0, eval.Task{
-		Name: "ruler_variables", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Prepare: h.prepare,
+		Name: "ruler_variables", Group: "ruler", Version: 1, Shots: -1, Measures: hiddenScores, Valid: validLengths, Prepare: h.prepare,
 		Doc: "which variables have a value, through chains of assignments",
 		Settings: haySettings(
-			eval.Setting{Key: "chains", Default: 2, Doc: "of which one is asked for"},
-			eval.Setting{Key: "hops", Default: 2, Doc: "assignments in a chain after its first"}),
+			eval.Setting{Key: "chains", Default: 2, Rule: eval.Between(1, 50), Doc: "of which one is asked for"},
+			eval.Setting{Key: "hops", Default: 2, Rule: eval.Between(0, 50), Doc: "assignments in a chain after its first"}),
 	})
-}
-
-func checkVariables(p *eval.Plan) error {
-	if c, h := p.Int("chains"), p.Int("hops"); c < 1 || c > 50 || h < 0 || h > 50 {
-		return eval.BadSetting("chains is %d, must be 1 to 50; hops is %d, must be 0 to 50", c, h)
-	}
-	return nil
 }
 
 func buildVariables(p *eval.Plan, g *rand.Rand, hay *haystack, _, bytes int) hiddenCase {

@@ -16,7 +16,7 @@ func init() {
 		Measures: []eval.Measure{{Name: "bytes", Label: "length of the continuation, bytes"}},
 		Settings: []eval.Setting{
 			{Key: "prompts", Default: []string{}, Doc: "separated by commas; empty: a few of our own"},
-			{Key: "tokens", Default: 48, Doc: "of each continuation"},
+			{Key: "tokens", Default: 48, Rule: eval.AtLeast(1), Doc: "of each continuation"},
 		},
 		Prepare: prepareSamples,
 	})
@@ -29,9 +29,6 @@ type Sample struct {
 }
 
 func prepareSamples(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
-	if n := p.Int("tokens"); n < 1 {
-		return nil, eval.BadSetting("tokens is %d, must be positive", n)
-	}
 	prompts := p.Texts("prompts")
 	if len(prompts) == 0 {
 		g := rand.New(rand.NewPCG(p.Seed, 22))

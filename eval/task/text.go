@@ -198,21 +198,29 @@ func plainBytes(p *eval.Plan, tokens int) int {
 func textSettings(length int) []eval.Setting {
 	return []eval.Setting{
 		{Key: "text", Default: "", Doc: "held-out text: a file, a folder or set:FOLDER; empty: lm/valid of --data, or generated documents without it"},
-		{Key: "length", Default: length, Doc: "tokens of a sequence; 0: the context"},
+		{Key: "length", Default: length, Rule: eval.AtLeast(2).OrZero(), Doc: "tokens of a sequence; 0: the context"},
 	}
+}
+
+// validLength rejects sequences longer than the context.
+func validLength(p *eval.Plan) error {
+	if n := p.Int("length"); n > p.Context {
+		return eval.BadSetting("length is %d, must be 2 to the context, %d tokens", n, p.Context)
+	}
+	return nil
+}
+
+// sequenceLength is the number of tokens of a sequence.
+func sequenceLength(p *eval.Plan) int {
+	if n := p.Int("length"); n > 0 {
+		return n
+	}
+	return p.Context
 }
 
 // sequences are n held-out texts for each model, the number of tokens of each that it reads, and their source.
 func sequences(ctx context.Context, p *eval.Plan, n int) (texts []string, length int, source string, err error) {
-	if length = p.Int("length"); length == 0 {
-		length = p.Context
-	}
-	if length < 2 || length > p.Context {
-		return nil, 0, "", eval.BadSetting("length is %d, must be 2 to the context, %d tokens", length, p.Context)
-	}
-	if n < 1 {
-		return nil, 0, "", eval.BadSetting("there would be %d sequences of %d tokens; want one or more", n, length)
-	}
+	length = sequenceLength(p)
 	texts, source, err = heldOut(ctx, p, p.Text("text"), length, n)
 	if err == nil && len(texts) == 0 {
 		err = errors.New("text: there is none")

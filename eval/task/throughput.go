@@ -21,10 +21,11 @@ func init() {
 			{Name: "forward_backward", Better: eval.Higher, Label: "forward and backward, tokens/s"},
 		},
 		Settings: []eval.Setting{
-			{Key: "lengths", Default: []int{0}, Doc: "tokens of a sequence; 0: the context"},
-			{Key: "tokens", Default: 2048, Doc: "in a batch, at least one sequence"},
-			{Key: "reps", Default: 5, Doc: "measured, after one that warms up"},
+			{Key: "lengths", Default: []int{0}, Rule: eval.AtLeast(0), Doc: "tokens of a sequence; 0: the context"},
+			{Key: "tokens", Default: 2048, Rule: eval.AtLeast(1), Doc: "in a batch, at least one sequence"},
+			{Key: "reps", Default: 5, Rule: eval.AtLeast(1), Doc: "measured, after one that warms up"},
 		},
+		Valid:   validLengths,
 		Prepare: prepareThroughput,
 	})
 }
@@ -44,12 +45,6 @@ type ThroughputRow struct {
 
 func prepareThroughput(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	reps := p.Int("reps")
-	if reps < 1 || p.Int("tokens") < 1 {
-		return nil, eval.BadSetting("reps is %d, tokens is %d; both must be positive", reps, p.Int("tokens"))
-	}
-	if err := checkLengths(p); err != nil {
-		return nil, err
-	}
 	var rows []ThroughputRow
 	j := &eval.Job{Chunk: reps}
 	for _, n := range needleLengths(p) {

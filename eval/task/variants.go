@@ -114,37 +114,66 @@ func asksAnother(t *eval.Task) bool {
 	return slices.ContainsFunc(t.Settings, func(s eval.Setting) bool { return s.Key == "task" })
 }
 
-// inner prepares another task of the same name space under the same options, with settings of its own, and finds one of its measures.
-func inner(ctx context.Context, p *eval.Plan, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
-	return innerWithin(ctx, p, p.Context, name, metric, samples, set)
+// innerAsk is another task, put by this one.
+type innerAsk struct {
+	name    string
+	metric  string // empty: its headline
+	samples int
+	context int // tokens of its prompts, at most
+	set     map[string]string
 }
 
-// innerWithin is inner with prompts of at most this many tokens.
-func innerWithin(ctx context.Context, p *eval.Plan, tokens int, name, metric string, samples int, set map[string]string) (*eval.Prepared, eval.Measure, error) {
-	all := slices.Concat(p.Options.Tasks, All()) // a file's task counts before a built-in one of its name
-	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == name })
-	if at < 0 || all[at].Inside || asksAnother(&all[at]) {
-		return nil, eval.Measure{}, eval.BadSetting("task is %q; want one that \"antiphase eval ls\" lists and that asks questions", name)
+// askedInner is the task that settings name.
+func askedInner(p *eval.Plan) (innerAsk, error) {
+	set, err := withSettings(p.Text("with"))
+	return innerAsk{p.Text("task"), p.Text("metric"), p.Int("samples"), p.Context, set}, err
+}
+
+// validInner rejects a task that cannot be put, and settings that it cannot be put with.
+func validInner(p *eval.Plan) error {
+	a, err := askedInner(p)
+	if err == nil {
+		_, _, _, err = a.find(p)
 	}
-	t := &all[at]
-	opt := p.Options.Within(tokens)
+	return err
+}
+
+// find is the task, the options to prepare it with, and the measure.
+func (a innerAsk) find(p *eval.Plan) (t *eval.Task, opt eval.Options, m eval.Measure, err error) {
+	all := slices.Concat(p.Options.Tasks, All()) // a file's task counts before a built-in one of its name
+	at := slices.IndexFunc(all, func(t eval.Task) bool { return t.Name == a.name })
+	if at < 0 || all[at].Inside || asksAnother(&all[at]) {
+		return nil, opt, m, eval.BadSetting("task is %q; want one that \"antiphase eval ls\" lists and that asks questions", a.name)
+	}
+	t = &all[at]
+	opt = p.Options.Within(a.context)
 	opt.Set, opt.Limit = map[string]string{}, 0
 	if p.Limit > 0 {
-		opt.Limit = min(p.Limit, samples)
+		opt.Limit = min(p.Limit, a.samples)
 	}
-	for key, value := range set {
+	for key, value := range a.set {
 		opt.Set[t.Name+"."+key] = value
 	}
-	m := t.Measures[0]
-	if metric != "" {
-		k := slices.IndexFunc(t.Measures, func(m eval.Measure) bool { return m.Name == metric })
+	m = t.Measures[0]
+	if a.metric != "" {
+		k := slices.IndexFunc(t.Measures, func(m eval.Measure) bool { return m.Name == a.metric })
 		if k < 0 {
-			return nil, m, eval.BadSetting("metric is %q, which %s does not have", metric, t.Name)
+			return nil, opt, m, eval.BadSetting("metric is %q, which %s does not have", a.metric, t.Name)
 		}
 		m = t.Measures[k]
 	}
 	if err := opt.CheckSettings([]eval.Task{*t}); err != nil {
-		return nil, m, eval.BadSetting("%s: %w", t.Name, err)
+		return nil, opt, m, eval.BadSetting("%w", err)
+	}
+	return t, opt, m, nil
+}
+
+// inner prepares another task of the same name space under the same options, with settings of its own, and finds one of
+// its measures.
+func inner(ctx context.Context, p *eval.Plan, a innerAsk) (*eval.Prepared, eval.Measure, error) {
+	t, opt, m, err := a.find(p)
+	if err != nil {
+		return nil, m, err
 	}
 	out, err := opt.Prepare(ctx, t)
 	if err != nil {
