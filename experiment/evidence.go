@@ -172,8 +172,9 @@ const evidenceRules = `How a claim is judged:
 - Retrieval counts a number only beside its own key; its floors are chance and what naming any hidden number earns. A
   score that is not above its floors proves nothing.
 - A claim *holds* when the whole interval lies on its side, *does not hold* when it lies on the other side or excludes
-  an effect of the published size, and *cannot be told here* otherwise, with fewer than three seeds, with unequal tuning,
-  or where the better side is on its floor or had runs that diverged. *Not run* means that no row measures it.
+  an effect of the published size, and *cannot be told here* otherwise, with fewer than three seeds, with unequal tuning
+  or parameters, or where the better side is on its floor or had runs that diverged. *Not run* means that no row measures
+  it.
 - The models here are small and their training is short. A verdict is about the sizes and tokens beside it.
 
 `

@@ -151,8 +151,8 @@ func meanText(rows []Row, failed int) string {
 	return text
 }
 
-// unequal describes how the tuning of two sides differs, or "".
-func (f *tuning) unequal(size, a, b string) string {
+// untuned describes how the tuning of two sides differs, or "".
+func (f *tuning) untuned(size, a, b string) string {
 	x, y := f.rates(size, a), f.rates(size, b)
 	if slices.Equal(x, y) {
 		return ""

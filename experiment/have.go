@@ -9,7 +9,6 @@ import (
 
 	"antiphase/data"
 	"antiphase/internal/vfs"
-	"antiphase/model"
 )
 
 // elsewhere are the rows of runs finished on other machines, by the name of the run. All are checked; runs that are not
@@ -92,7 +91,7 @@ func (s *Spec) fits(r *Run, rows []Row, set string) error {
 			len(rows))}
 	}
 	tuned, _ := s.tuned() // checked by Check
-	x, n := rows[0], model.Table(r.Recipe.Model).Count()
+	x, n := rows[0], r.parameters()
 	switch {
 	case x.Steps != r.Recipe.Train.Steps || x.Tokens != r.tokens():
 		return fmt.Errorf("%s had %d steps and %d tokens there, %d and %d here: %w", r.Name(), x.Steps, x.Tokens,

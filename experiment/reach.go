@@ -63,9 +63,7 @@ func (f *final) reach(c *claim, size string) (finding, bool) {
 	} else if p < 0.05 {
 		x.low, x.high = 2, 3
 	}
-	if s := f.unequal(size, c.than, c.arch); s != "" {
-		x.doubts = append(x.doubts, s)
-	}
+	x.doubts = append(x.doubts, f.unfair(c, size)...)
 	x.note = fmt.Sprintf("median %s against %s, reached by %d of %d against %d of %d, p = %.3f (rank sum)",
 		reachedText(median(b)), reachedText(median(a)), finite(b), len(b), finite(a), len(a), p)
 	return x, true

@@ -14,7 +14,6 @@ import (
 
 	"antiphase/eval"
 	"antiphase/metrics"
-	"antiphase/model"
 )
 
 // record makes the rows of one run from what its folder holds.
@@ -32,7 +31,7 @@ func (l *lab) record(r *Run) *record {
 	return &record{run: r, dir: l.dir(r), spec: l.spec, devices: len(l.Devices),
 		warn: func(s string) { l.Say("%s: warning: %s", r.Name(), s) },
 		of: origin{Experiment: l.spec.Name, Run: r.Name(), Size: r.Size, Arch: r.Arch, LR: r.LR, Seed: r.Seed, Tuned: tuned,
-			Parameters: model.Table(r.Recipe.Model).Count(), Steps: r.Recipe.Train.Steps, Tokens: r.tokens(), Data: l.hash,
+			Parameters: r.parameters(), Steps: r.Recipe.Train.Steps, Tokens: r.tokens(), Data: l.hash,
 			Machine: l.Machine, Commit: l.Commit, Command: l.Command}}
 }
 

@@ -295,9 +295,11 @@ func (s *Spec) recipe(run *Run) (r recipe.Recipe, err error) {
 	}
 	t.Seed, r.Optim.LR = run.Seed, run.LR
 	t.EvalEvery, t.SaveEvery = max(t.Steps/40, min(t.Steps/4, 50), 1), saveEvery(t.Steps)
-	for _, set := range slices.Concat(s.Set, own) {
-		if err := r.SetPair(set); err != nil {
+	for i, set := range slices.Concat(s.Set, own) {
+		if err := r.SetPair(set); err != nil && i < len(s.Set) {
 			return r, fmt.Errorf("--set: %w", err)
+		} else if err != nil {
+			return r, fmt.Errorf("--variant: %s: %w", run.Arch, err)
 		}
 	}
 	if generated(r.Data.Sources) && r.Data.MaxTokens == 0 && !r.Data.Mixed() {

@@ -18,7 +18,7 @@ const rule = "Differences over seeds and items with 95 % intervals. A claim hold
 var words = []report.Word{
 	{Word: "transformer, diff, diff2",
 		Says: "the plain Transformer; the Differential Transformer (DIFF), whose heads subtract one softmax map " +
-			"from another; its second version (DIFF V2). All have the same number of parameters."},
+			"from another; its second version (DIFF V2). They have the same number of parameters, to 1 %, unless the page says otherwise."},
 	{Word: "held-out loss, nats/token",
 		Says: "mean of −ln p(next token) on text that was not trained on; lower is better, 1 nat is 1.44 bits"},
 	{Word: "AR-Hit", Says: "the loss on tokens that complete a pair of tokens seen earlier in the same text, and " +
@@ -98,7 +98,8 @@ func (f *final) lead() string {
 		strings.Join(sides, ", "), count[Holds], count[HoldsNot], count[Unclear], f.warning())
 }
 
-// warning states what a reader must know first: that there is one seed, or that runs diverged.
+// warning states what a reader must know first: that models are not of equal size, that there is one seed, or that runs
+// diverged.
 func (f *final) warning() (s string) {
 	fewest, diverged := 0, 0
 	for _, size := range f.sizes {
@@ -108,6 +109,9 @@ func (f *final) warning() (s string) {
 			}
 			diverged += f.diverged(size, arch)
 		}
+	}
+	for _, u := range unequal(f.weights()) {
+		s += " " + strings.ToUpper(u[:1]) + u[1:] + "."
 	}
 	if diverged > 0 {
 		s += fmt.Sprintf(" %s diverged.", plural(diverged, "run"))

@@ -81,13 +81,21 @@ func (f *final) find(c *claim, size string) (finding, bool) {
 	if x.seeds < 2 { // what is left would be over items alone
 		x.low, x.high = math.Inf(-1), math.Inf(1)
 	}
-	if s := f.unequal(size, c.than, c.arch); s != "" {
-		x.doubts = append(x.doubts, s)
-	}
+	x.doubts = append(x.doubts, f.unfair(c, size)...)
 	if x.seeds > 1 && f.floored(c, size, row) {
 		x.doubts = append(x.doubts, c.arch+" is not above its floor")
 	}
 	return x, true
+}
+
+// unfair lists what the two sides of a claim do not have in common.
+func (f *final) unfair(c *claim, size string) (out []string) {
+	for _, s := range []string{f.untuned(size, c.than, c.arch), f.weight(size, c.arch).differs(f.weight(size, c.than))} {
+		if s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // paired takes a difference over seeds and items from the evaluation.

@@ -171,6 +171,9 @@ func (l *lab) begin(ctx context.Context) error {
 		return err
 	}
 	sweep(l.Dir)
+	for _, s := range Unequal(runs) {
+		l.Say("warning: %s", s)
+	}
 	opt := &train.Options{Say: l.Say, Progress: func(stage string, done, total int64) {
 		l.Progress(Progress{Stage: stage, Done: done, Total: total})
 	}}
@@ -304,7 +307,7 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 	} else {
 		rows = append(rows, judged...)
 		end := rec.row(Finished)
-		end.Value = float64(len(rows))
+		end.Value, end.Note = float64(len(rows)), l.spec.unequal(r)
 		rows = append(rows, end)
 	}
 	b, err := Encode(rows)

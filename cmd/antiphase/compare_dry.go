@@ -52,7 +52,7 @@ func (f *compareFlags) forecast(a *app, d device.Device) error {
 			}
 		}
 	}
-	return f.presentForecast(a, d, list)
+	return f.presentForecast(a, d, list, experiment.Unequal(runs))
 }
 
 func dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
@@ -68,7 +68,7 @@ func dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
 		Seconds: step.Seconds() * float64(t.Steps)}, nil
 }
 
-func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow) error {
+func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, unequal []string) error {
 	runs, tokens, most, total := 0, int64(0), 0, 0.0
 	for _, r := range list {
 		runs, tokens, most, total = runs+r.Runs, tokens+int64(r.Runs)*r.Tokens, max(most,
@@ -77,7 +77,7 @@ func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow) e
 	if f.json {
 		return a.json(map[string]any{"runs": runs, "tuning_runs": f.spec.TuningRuns(), "tokens": tokens,
 			"bytes":            most * f.jobs,
-			"training_seconds": total, "device": d.Name(), "rows": list})
+			"training_seconds": total, "device": d.Name(), "rows": list, "warnings": unequal})
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "size\tarchitecture\truns\tparameters\ttokens each\tmemory\ttraining\t")
@@ -91,5 +91,8 @@ func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow) e
 	fmt.Fprintf(a.out, "\n%d runs (%d of them to choose learning rates), %s tokens, %.2f GiB with %d at once;\n"+
 		"%s of training one after the other on %s, at the speed measured now; judging comes on top\n",
 		runs, f.spec.TuningRuns(), count(float64(tokens)), gib(most*f.jobs), f.jobs, seconds(total), d.Name())
+	for _, s := range unequal {
+		fmt.Fprintln(a.out, "warning: "+s)
+	}
 	return nil
 }
