@@ -198,6 +198,31 @@ type joinArgs struct {
 	rows, vecs   int
 }
 
+// softArgs are the arguments of softTile: rows of logits, TileCols apart, of which row r has hi[r] columns; each row of
+// acc is 8·vecs elements and rest more. A tile without acc has vecs and rest 0.
+type softArgs struct {
+	x, top, sum, acc *float32
+	hi               *int32
+	rows, width      int // width: bytes of a row that are written, whole vectors
+	ldacc            int
+	vecs, rest       int
+	scale            float32
+
+	_             [4]byte
+	shift, factor [8]float32 // own: of eight rows: what is subtracted from logits, what sums are scaled by
+}
+
+// softBackArgs are the arguments of softBack1 and softBack2: rows as in softArgs. softBack1 has no second of p and mix.
+type softBackArgs struct {
+	p           [2]*float32
+	dp, mix     *float32
+	lse, delta  [2]*float32
+	lam         *float32
+	hi          *int32
+	rows, width int
+	scale       float32
+}
+
 // int8Args are the arguments of the int8 tile kernels: rows × 32·cols elements of C, whose rows lie ldc bytes apart.
 type int8Args struct {
 	x                *int16

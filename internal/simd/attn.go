@@ -17,23 +17,26 @@ type attnKernels struct {
 	productTile func(*productArgs)
 	outKernels
 	rowKernels
+	softKernels
 }
 
 // AttnTile is one worker's memory for these kernels. Rows and columns of tiles are whole panels here: the caller masks
 // the padding. Strides are in values from one panel to the next.
 type AttnTile struct {
-	forward forwardArgs
-	grad    gradArgs
-	product productArgs
-	out     outArgs
-	few     fewArgs
-	groups  []forwardGroup
-	steps   []attnStep
-	fetch   fetches
-	dots    dotsArgs
-	norm    normBackArgs
-	normed  normRowsArgs
-	room    []float32
+	forward  forwardArgs
+	grad     gradArgs
+	product  productArgs
+	out      outArgs
+	few      fewArgs
+	groups   []forwardGroup
+	steps    []attnStep
+	fetch    fetches
+	dots     dotsArgs
+	norm     normBackArgs
+	normed   normRowsArgs
+	soft     softArgs
+	softBack softBackArgs
+	room     []float32
 }
 
 // strip is the number of rows that kernels process at a time, stripSize the number of floats of their logits.

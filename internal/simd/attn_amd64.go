@@ -19,6 +19,9 @@ func init() {
 		rowKernels:  rowKernels{dots: dotsTile, logSums: logSumsTile, normRows: normRowsTile, normBack: normBackTile},
 		productTile: func(a *productArgs) { a.config = &tileConfig[0]; productTile(a) },
 	}
+	for _, k := range []*kernels{&avx2, &avxvnni} {
+		k.softKernels = softKernels{softTile: softTileAVX2, softBack: [2]func(*softBackArgs){softBack1AVX2, softBack2AVX2}}
+	}
 	amx.stretchKernels = stretchKernels{
 		keys:   []func(*stretchKeys){oneColumn(keys1xStretch), oneColumn(keys2xStretch), oneColumn(keys3xStretch), oneColumn(keys4xStretch)},
 		values: []func(*stretchValues){values1xStretch, values2xStretch},

@@ -53,6 +53,15 @@ func scaleHalvesFarTile(p *outArgs)
 func turnToHalvesFarTile(p *outArgs)
 
 //go:noescape
+func softTileAVX2(p *softArgs)
+
+//go:noescape
+func softBack1AVX2(p *softBackArgs)
+
+//go:noescape
+func softBack2AVX2(p *softBackArgs)
+
+//go:noescape
 func keys1xStretch(p *stretchKeys)
 
 //go:noescape

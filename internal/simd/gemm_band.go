@@ -36,6 +36,40 @@ func GemmPlain(m, n, k int, a []float32, lda int, pb []float32, depth int, c []f
 	}
 }
 
+// GemmPlainBelow is GemmBelow for an a [m,k] that is not packed, rows lda elements apart. There must be tiles for it.
+func GemmPlainBelow(m, n, k int, a []float32, lda int, pb []float32, c []float32, ldc int, diag int) {
+	if m == 0 || n == 0 || k == 0 {
+		zeroRows(m, n, c, ldc, false)
+		return
+	}
+	checkBand("plain lower", cur.plains != nil && len(a) >= (m-1)*lda+k, m, n, k, a, pb, k, c, ldc)
+	i := 0
+	for _, t := range cur.plains {
+		for ; m-i >= t.rows; i += t.rows {
+			if cols := reach(n, i+t.rows+diag); cols > 0 {
+				t.run(k, &a[i*lda], lda, &pb[0], k*cur.nr, &c[i*ldc], ldc, cols, false)
+			}
+		}
+	}
+}
+
+// GemmTurnedLater is c [m,n] += aᵀ·b for an a [k,m] that is not packed, rows lda elements apart, of which a(p,i) with
+// i > p + diag is 0 and not read. There must be tiles for it.
+func GemmTurnedLater(m, n, k int, a []float32, lda int, pb []float32, c []float32, ldc int, diag int) {
+	if m == 0 || n == 0 || k == 0 {
+		return
+	}
+	checkBand("turned later", cur.turneds != nil && len(a) >= (k-1)*lda+m, m, n, k, a, pb, k, c, ldc)
+	i := 0
+	for _, t := range cur.turneds {
+		for ; m-i >= t.rows; i += t.rows {
+			if first := max(0, i-diag); first < k {
+				t.run(k-first, &a[first*lda+i], lda, &pb[first*cur.nr], k*cur.nr, &c[i*ldc], ldc, n, true)
+			}
+		}
+	}
+}
+
 // gemmLeft is GemmPlain by way of packed panels.
 func gemmLeft(m, n, k int, a []float32, lda int, pb []float32, depth int, c []float32, ldc int, accumulate bool, diag int, s *Scratch) {
 	for i := 0; i < m; i += cur.mr {

@@ -19,6 +19,7 @@ func TestGemmBands(t *testing.T) {
 				func() { plainBand(t, m, n, k, diag, a, b, c, &s) },
 				func() { belowBand(t, m, n, k, diag, a, b, &s) },
 				func() { laterBand(t, m, n, k, diag, a, b, c, &s) },
+				func() { turnedBand(t, m, n, k, diag, r, &s) },
 			} {
 				band()
 			}
@@ -64,11 +65,19 @@ func belowBand(t *testing.T, m, n, k, diag int, a, b operand, s *Scratch) {
 	pa, pb := make([]float32, SizeA(m, k)), make([]float32, SizeB(k, n))
 	PackA(pa, m, k, a.x, a.ld, false)
 	PackB(pb, k, n, b.x, b.ld, false)
+	check := func() {
+		for i := range m {
+			end := max(0, min(n, i+1+diag))
+			near(t, "below", got[i*(n+3):][:end], want[i*(n+3):][:end], 0)
+			near(t, "beside it", got[i*(n+3)+n:][:3], want[i*(n+3)+n:][:3], 0)
+		}
+	}
 	GemmBelow(m, n, k, pa, pb, got, n+3, diag)
-	for i := range m {
-		end := max(0, min(n, i+1+diag))
-		near(t, "below", got[i*(n+3):][:end], want[i*(n+3):][:end], 0)
-		near(t, "beside it", got[i*(n+3)+n:][:3], want[i*(n+3)+n:][:3], 0)
+	check()
+	if PlainA() {
+		clear(got)
+		GemmPlainBelow(m, n, k, a.x, a.ld, pb, got, n+3, diag)
+		check()
 	}
 }
 
@@ -86,4 +95,24 @@ func laterBand(t *testing.T, m, n, k, diag int, a, b operand, c []float32, s *Sc
 	PackB(pb, k, n, nans.x, b.ld, false)
 	GemmLater(m, n, k, pa, pb, k, got, n+3, diag)
 	near(t, "later", got, want, 0)
+}
+
+// turnedBand multiplies the transpose of a [k,m] that has zeros after the diagonal.
+func turnedBand(t *testing.T, m, n, k, diag int, r *rand.Rand, s *Scratch) {
+	if !TurnedA() {
+		return
+	}
+	a, b, c := newOperand(r, k, m, false), newOperand(r, k, n, false), random(r, m*(n+3), 1)
+	zeros, nans := banded(a, k, m, diag)
+	for p := range k { // a tile has at most mr rows
+		for j := max(0, p+diag+1); j < min(m, p+diag+cur.mr); j++ {
+			nans.x[p*a.ld+j] = 0
+		}
+	}
+	want, got := append([]float32(nil), c...), append([]float32(nil), c...)
+	Gemm(m, n, k, zeros.x, a.ld, true, b.x, b.ld, false, want, n+3, true, s)
+	pb := make([]float32, SizeB(k, n))
+	PackB(pb, k, n, b.x, b.ld, false)
+	GemmTurnedLater(m, n, k, nans.x, a.ld, pb, got, n+3, diag)
+	near(t, "turned later", got, want, 0)
 }

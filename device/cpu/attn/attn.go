@@ -59,18 +59,20 @@ type Engine struct {
 
 // worker is what attention keeps for one worker of the pool.
 type worker struct {
-	id      int
-	pool    Pool
-	scratch *simd.Scratch
-	softmax simd.SoftmaxBack // factors of the current row
-	tile    simd.AttnTile
-	rows    simd.AttnRows
-	grad    simd.AttnGrad
-	few     simd.AttnFew
-	norm    simd.NormBack
-	hi      []int32 // of few
-	window  windows
-	_       [64]byte // workers do not share cache lines
+	id       int
+	pool     Pool
+	scratch  *simd.Scratch
+	softmax  simd.SoftmaxBack // factors of the current row
+	tile     simd.AttnTile
+	soft     simd.SoftTile
+	softBack simd.SoftTileBack
+	rows     simd.AttnRows
+	grad     simd.AttnGrad
+	few      simd.AttnFew
+	norm     simd.NormBack
+	hi       []int32 // of few
+	window   windows
+	_        [64]byte // workers do not share cache lines
 }
 
 // buf is n floats owned by the worker, valid until its next call; their content is arbitrary.

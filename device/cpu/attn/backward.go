@@ -25,7 +25,7 @@ func (b *backward) run() {
 	if b.half { // logits stay in L1 for any size, and long sums are better
 		b.tall = min(queryTileGrad, ceil(b.T, queryTile)*queryTile)
 	}
-	b.posts = simd.Grow(&b.posts, b.tall)
+	b.posts = simd.Grow(&b.posts, max(b.tall, keyTile))
 	for i := range b.posts {
 		b.posts[i] = b.post
 	}

@@ -14,7 +14,7 @@ type column struct {
 	at                   area
 	seq, g, band, k0, nk int
 	keyPack
-	dk [2][]float32 // [whole(D),keyTile] per key head
+	dk [2][]float32 // [whole(D),keyTile] per key head; not transposed if left-hand operands are in place
 	dv []float32    // [whole(DV),keyTile]
 
 	h, qt, q0, row int // the query tile, its first query that sees these keys, and that query's row in the batch
@@ -103,6 +103,10 @@ func (c *column) run() {
 // store writes the key tile's dK and dV.
 func (c *column) store() {
 	row := c.rowOf(c.k0)
+	if c.inPlace {
+		c.storeInPlace(row)
+		return
+	}
 	for m := range c.keys {
 		c.on.tile.TurnRows(c.grad.DK.From(row, c.keyCol(c.g, m)), c.dk[m], keyTile, c.nk, c.D, c.posts, c.grad.DK.far())
 	}
@@ -113,10 +117,14 @@ func (c *column) store() {
 // and dQ.
 func (c *column) tile() {
 	c.aim()
-	if c.half {
+	switch {
+	case c.half:
 		c.gradHalf()
 		c.sumHalf()
-	} else {
+	case c.inPlace:
+		c.gradInPlace()
+		c.sumInPlace()
+	default:
 		c.gradFull()
 		c.sumFull()
 	}

@@ -52,6 +52,10 @@ func (p prepare) rows(s, t, n, h0, h1 int, at area, on *worker) {
 	dense := simd.Cut(&buf, n*p.D)
 	for h := h0; h < h1; h++ {
 		x := p.queryPack(at, h, qt)
+		if p.inPlace {
+			p.rowsInPlace(&x, s, row, n, h, on)
+			continue
+		}
 		do := p.gradRaw(&x, in, buf, row, n, h, p.normSums(s, h)[part:][:p.DV], on)
 		p.rowSums(&x, in, row, n, h)
 		for m := range p.maps {
@@ -103,7 +107,7 @@ func (p prepare) rowSums(q *queryPack, in, row, n, h int) {
 // these and Δ with zeros.
 func (p prepare) rowFactors(q *queryPack, in, n, row, h int) {
 	unit := float32(1)
-	if p.half {
+	if p.log2() {
 		unit = math.Log2E
 	}
 	last := (row+n)%p.T == 0

@@ -37,11 +37,15 @@ type queryPack struct {
 	lam        []float32    // −λ of each row
 	q, qT      []float32    // of all maps, scaled: [nq,D], and transposed [D,nq]; see left and turned
 	do, doT    []float32    // dO [nq,DV], and transposed [DV,nq]
+	qB, doB    []float32    // in place of q, qT and doT, if left-hand operands are not packed: right-hand ones [nq,D] and [nq,DV]
 }
 
 func (r *backwardRoom) queryPackSize() int {
 	q := r.sizeA(r.tall, r.D) + r.sizeA(r.D, r.tall)
 	o := r.sizeA(r.tall, r.DV) + r.sizeA(r.DV, r.tall)
+	if r.inPlace {
+		q, o = r.sizeB(r.tall, r.D), r.tall*r.DV+r.sizeB(r.tall, r.DV)
+	}
 	return r.maps*(q+2*r.tall) + o + r.tall
 }
 
@@ -56,6 +60,10 @@ func (r *backwardRoom) queryPack(at area, h, qt int) (p queryPack) {
 		p.delta[m] = simd.Cut(&buf, r.tall)
 	}
 	p.lam = simd.Cut(&buf, r.tall)
+	if r.inPlace {
+		p.qB, p.do, p.doB = simd.Cut(&buf, r.maps*r.sizeB(r.tall, r.D)), simd.Cut(&buf, r.tall*r.DV), buf
+		return p
+	}
 	p.q, p.qT = simd.Cut(&buf, r.maps*r.sizeA(r.tall, r.D)), simd.Cut(&buf, r.maps*r.sizeA(r.D, r.tall))
 	p.do, p.doT = simd.Cut(&buf, r.sizeA(r.tall, r.DV)), buf
 	return p

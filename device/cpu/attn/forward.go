@@ -114,8 +114,8 @@ func (f *forward) tile(b, h, qt int, on *worker) {
 		x := f.kv(at, g, kt)
 		q.attend(kt*keyTile, f.keysIn(kt), &x)
 	}
-	if f.half {
-		simd.Scale(q.top, math.Ln2) // back from units of log 2
+	if f.log2() {
+		simd.Scale(q.top, math.Ln2)
 	}
 	f.finish(q.row, h, q.nq, q.np, q.sums, on)
 }

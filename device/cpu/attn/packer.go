@@ -1,21 +1,41 @@
 package attn
 
-import "antiphase/internal/simd"
+import (
+	"math"
+
+	"antiphase/internal/simd"
+)
 
 // packer packs operands and multiplies them. Only it knows whether operands are float32 or, with half, bfloat16. Packed
 // operands are stored in float memory either way; sizes are in floats.
 type packer struct {
 	half bool
+	// inPlace means that float32 left-hand operands are read where they lie and that the softmax of a tile is one call
+	// (simd.InPlace).
+	inPlace bool
 	// pre and post are the logits' scale: of the queries (and of the keys in dQ) before packing, and of the products. A
-	// bfloat16 operand is rounded, so there the scale is applied after.
+	// bfloat16 operand is rounded, and one in place is not copied, so there the scale is
+	// applied after.
 	pre, post float32
 }
 
 func newPacker(half bool, scale float64) packer {
-	if half {
-		return packer{half, 1, float32(scale)}
+	p := packer{half: half, inPlace: !half && simd.InPlace(), pre: float32(scale), post: 1}
+	if p.log2() {
+		p.pre, p.post = p.post, p.pre
 	}
-	return packer{half, float32(scale), 1}
+	return p
+}
+
+// log2 reports whether logits and their sums are in units of log 2.
+func (p *packer) log2() bool { return p.half || p.inPlace }
+
+// unit is a logit's unit: log 2 or 1.
+func (p *packer) unit() float32 {
+	if p.log2() {
+		return math.Ln2
+	}
+	return 1
 }
 
 // sizeA is the size of a packed left-hand operand [m,k], sizeB of a right-hand operand [k,n].

@@ -17,9 +17,10 @@ type queries struct {
 	h, heads int // first head, heads
 	row, q0  int // the first query in the batch and in its sequence
 	count    int
-	nq, np   int       // rows: heads·count, and whole panels
-	packed   []float32 // of each map [nq,D], times the scale
-	logits   []float32 // float32 factors: [maps·np, keyTile] logits, then probabilities
+	nq, np   int          // rows: heads·count, and whole panels
+	packed   []float32    // of each map [nq,D], times the scale
+	left     [2]simd.View // the same if it is not packed
+	logits   []float32    // float32 factors: [maps·np, keyTile] logits, then probabilities
 	sums
 	any bool // acc holds something
 }
@@ -36,8 +37,14 @@ func (q *queries) open(buf *[]float32, dense []float32) {
 	}
 	for m := range q.maps {
 		x := q.Q.From(q.row, q.queryCol(q.h, m))
-		if q.heads > 1 {
+		if q.heads > 1 && q.inPlace {
+			x = q.together(m, q.packed[m*q.sizeA(q.nq, q.D):])
+		} else if q.heads > 1 {
 			x = q.together(m, dense)
+		}
+		if q.inPlace {
+			q.left[m] = x
+			continue
 		}
 		q.packA(q.packed[m*q.sizeA(q.nq, q.D):], q.nq, q.D, q.scaled(dense, q.nq, q.D, x))
 	}
@@ -89,9 +96,12 @@ func (q *queries) restart() {
 // attend attends the tile to nk keys that begin at k0.
 func (q *queries) attend(k0, nk int, x *kv) {
 	from, to := q.live(q.row, q.q0, q.count, k0, nk, q.columns())
-	if q.half {
+	switch {
+	case q.half:
 		q.attendHalf(k0, nk, from, q.whole(to-from), x)
-	} else {
+	case q.inPlace:
+		q.attendInPlace(k0, nk, from, to, x)
+	default:
 		q.attendFull(k0, nk, from, to, x)
 	}
 	q.any = true

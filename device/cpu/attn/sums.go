@@ -35,11 +35,7 @@ func (o *op) join(x, later *sums, factors []float32, on *worker) {
 	for v := range fx {
 		fx[v] = -max(later.top[v]-x.top[v], x.top[v]-later.top[v])
 	}
-	unit := float32(1)
-	if o.half {
-		unit = math.Ln2
-	}
-	simd.ExpSum(fx, fx, unit, 0)
+	simd.ExpSum(fx, fx, o.unit(), 0)
 	for v, f := range fx {
 		if fl[v] = f; later.top[v] > x.top[v] {
 			fl[v] = 1

@@ -34,6 +34,7 @@ func declarations() map[string][]byte {
 	})
 	family("attn", func(_ *bytes.Buffer, declare declarer) {
 		declareAttn(declare)
+		declareSoft(declare)
 		declareStretch(declare)
 	})
 	return files

@@ -38,7 +38,7 @@ func main() {
 func generate() map[string][]byte {
 	files := map[string][]byte{"args.go": argsFile(), "peak_amd64.s": peakFile(),
 		"gemm_amx_amd64.s": amxFile(), "bf16_amd64.s": bf16File(),
-		"attn_amd64.s": attnFile(), "stretch_amd64.s": stretchFile(), "fetch_amd64.s": fetchFile(),
+		"attn_amd64.s": attnFile(), "attn_avx2_amd64.s": softFile(), "stretch_amd64.s": stretchFile(), "fetch_amd64.s": fetchFile(),
 		"int8_amx_amd64.s": int8AMXFile(), "int8_vnni_amd64.s": int8File(vnni), "int8_avx2_amd64.s": int8File(avx2), "int8_avxvnni_amd64.s": int8File(avxVNNI)}
 	maps.Copy(files, declarations())
 	for _, i := range []isa{avx512, avx2} {

@@ -58,8 +58,8 @@ func operandText(x any) string {
 	return fmt.Sprint(x)
 }
 
-// registers are those that any kernel may hold: all but the stack's, 32 vectors, 7 masks and 8 tiles.
-var registers = regexp.MustCompile(`^([A-D]X|SI|DI|R([89]|1[0-5])|Z([12]?[0-9]|3[01])|K[1-7]|T[0-7])$`)
+// registers are those that any kernel may hold: all but the stack's, 32 vectors (16 of AVX2), 7 masks and 8 tiles.
+var registers = regexp.MustCompile(`^([A-D]X|SI|DI|R([89]|1[0-5])|Y([0-9]|1[0-5])|Z([12]?[0-9]|3[01])|K[1-7]|T[0-7])$`)
 
 // register finds one in a plain string.
 var register = regexp.MustCompile(`\b([A-D]X|SI|DI|BP|R[0-9]+|[XYZ][0-9]+|K[0-7])\b`)
@@ -103,6 +103,10 @@ func several(take func(int, string) *reg, n, count int, what string) (all []*reg
 	}
 	return all
 }
+
+// ymm takes vector n of AVX2, ymms count of them.
+func (b *bank) ymm(n int, what string) *reg           { return b.hold(fmt.Sprintf("Y%d", n), what) }
+func (b *bank) ymms(n, count int, what string) []*reg { return several(b.ymm, n, count, what) }
 
 // drop gives registers back.
 func (b *bank) drop(all ...*reg) {
@@ -163,7 +167,7 @@ func (a *asm) shl(n int, x any) { a.op("SHLQ", imm(n), x) }
 // zero clears registers: general ones, or vectors.
 func (a *asm) zero(all ...*reg) {
 	for _, r := range all {
-		if r.name[0] == 'Z' {
+		if r.name[0] == 'Z' || r.name[0] == 'Y' {
 			a.op("VXORPS", r, r, r)
 		} else {
 			a.op("XORL", r, r)
