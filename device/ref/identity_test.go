@@ -2,6 +2,7 @@ package ref
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"antiphase/device"
@@ -209,5 +210,45 @@ func TestFaultsSurfaceOnce(t *testing.T) {
 	}
 	if err := b.Sync(); err != nil {
 		t.Fatalf("second Sync: %v", err)
+	}
+}
+
+// Every product by its definition, for all transpositions, with and without what was there before.
+func TestMatMulByDefinition(t *testing.T) {
+	b := newBench(11)
+	const M, N, K = 3, 4, 5
+	for _, op := range []device.MatMul{{}, {TransA: true}, {TransB: true}, {TransA: true, TransB: true}} {
+		for _, add := range []bool{false, true} {
+			op.Accumulate = add
+			x, y, c := b.normal(M, K), b.normal(K, N), b.normal(M, N)
+			if op.TransA {
+				x = b.normal(K, M)
+			}
+			if op.TransB {
+				y = b.normal(N, K)
+			}
+			before := slices.Clone(tensor.Host[float64](c))
+			b.MatMul(c, x, y, op)
+			at := func(t tensor.Tensor, trans bool, r, c int) float64 {
+				if trans {
+					r, c = c, r
+				}
+				return tensor.Host[float64](t)[r*t.Cols+c]
+			}
+			for m := range M {
+				for n := range N {
+					want := 0.0
+					if op.Accumulate {
+						want = before[m*N+n]
+					}
+					for k := range K {
+						want += at(x, op.TransA, m, k) * at(y, op.TransB, k, n)
+					}
+					if got := tensor.Host[float64](c)[m*N+n]; math.Abs(got-want) > 1e-12 {
+						t.Fatalf("%+v: element %d, %d is %g, want %g", op, m, n, got, want)
+					}
+				}
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -80,5 +81,25 @@ func TestHarnessFolders(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(filepath.Dir(dir), HarnessFile)); err == nil {
 		t.Error("a file outside of the store")
+	}
+}
+
+// A folder that cannot be made, or a file that cannot be written or replaced, is an error.
+func TestHarnessErrors(t *testing.T) {
+	cell := cellOf(eval.Model{Name: "m", Hash: "h"}, 1, made("piqa", "mc", "acc", "accuracy, %", 4, 0.5, nil))
+	for name, block := range map[string]func(dir string) error{
+		"a file in place of the folder": func(dir string) error { return os.WriteFile(filepath.Join(dir, "m"), nil, 0o644) },
+		"a folder in place of the file": func(dir string) error { return os.MkdirAll(filepath.Join(dir, "m", HarnessFile, "x"), 0o755) },
+		"a folder in place of its temporary": func(dir string) error {
+			return os.MkdirAll(filepath.Join(dir, "m", fmt.Sprintf("%s.%d", HarnessFile, os.Getpid())), 0o755)
+		},
+	} {
+		dir := t.TempDir()
+		if err := block(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteHarness(dir, eval.Assemble([]*eval.Cell{cell})); err == nil {
+			t.Errorf("%s: no error", name)
+		}
 	}
 }

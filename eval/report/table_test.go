@@ -302,3 +302,39 @@ func TestHarnessKeys(t *testing.T) {
 		}
 	}
 }
+
+// What a finding says about its interval: what there is, or why there is none.
+func TestScalingFindings(t *testing.T) {
+	points := make([]eval.ScalingPoint, eval.LeastForInterval)
+	for i := range points {
+		points[i].X = float64(i+1) * 1e6
+	}
+	few := points[:eval.LeastForInterval-1]
+	curve := func(name string, p []eval.ScalingPoint) eval.ScalingCurve { return eval.ScalingCurve{Name: name, Points: p, E: 2} }
+	for _, x := range []struct {
+		match eval.ScalingMatch
+		own   []eval.ScalingPoint
+		rho   float64
+		want  string
+	}{
+		{eval.ScalingMatch{Name: "b", Needs: 5e5, Ratio: 0.5, At: 1e6, Loss: 2, Low: 0.4, High: 0.6}, points, 0, "50.0 % of 1M, for the loss 2.0000 that a has there (95 % interval 40.0 to 60.0 %)"},
+		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Low: 0.4, High: 0.6}, points, 0.25, "60.0 %, neighbouring errors correlated by 0.00 and 0.25)"},
+		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6}, few, 0, "(too few points for an interval)"},
+		{eval.ScalingMatch{Name: "b", Ratio: 0.5, At: 1e6, Draws: 7}, points, 0, "(no interval: 7 of "},
+	} {
+		b := curve("b", x.own)
+		b.Rho = x.rho
+		r := &eval.ScalingResult{By: "tokens", Curves: []eval.ScalingCurve{curve("a", points), b}, Matches: []eval.ScalingMatch{x.match}}
+		if got := findings(r); len(got) != 1 || !strings.Contains(got[0], x.want) {
+			t.Errorf("%q, want %q", got, x.want)
+		}
+	}
+	r := &eval.ScalingResult{By: "tokens", Curves: []eval.ScalingCurve{curve("a", points), curve("b", points)}}
+	r.Curves[0].E = 1
+	for at, want := range map[float64]string{0: "b's curve never comes down to the loss 1.0000 that a has at ", 3e6: "a's curve never comes down to the loss 2.0000 that b has at 3M tokens"} {
+		r.At = at
+		if got := findings(r); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
