@@ -310,7 +310,9 @@ func TestScalingFindings(t *testing.T) {
 		points[i].X = float64(i+1) * 1e6
 	}
 	few := points[:eval.LeastForInterval-1]
-	curve := func(name string, p []eval.ScalingPoint) eval.ScalingCurve { return eval.ScalingCurve{Name: name, Points: p, E: 2} }
+	curve := func(name string, p []eval.ScalingPoint) eval.ScalingCurve {
+		return eval.ScalingCurve{Name: name, Points: p, E: 2}
+	}
 	for _, x := range []struct {
 		match eval.ScalingMatch
 		own   []eval.ScalingPoint
