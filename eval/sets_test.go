@@ -130,10 +130,10 @@ func TestEverySetting(t *testing.T) {
 		{[]string{"a"}, "b,c", "b,b", []string{"b", "c"}}, {"a", "any, thing", "", "any, thing"},
 	} {
 		s := Setting{Key: "k", Default: x.def}
-		if err := s.Check(x.good); err != nil {
+		if _, err := readSetting(s.Default, x.good); err != nil {
 			t.Errorf("%T %q: %v", x.def, x.good, err)
 		}
-		if err := s.Check(x.bad); (err == nil) != (x.bad == "") {
+		if _, err := readSetting(s.Default, x.bad); (err == nil) != (x.bad == "") {
 			t.Errorf("%T %q: %v", x.def, x.bad, err)
 		}
 		task := &Task{Name: "t", Group: "g", Settings: []Setting{s}}
