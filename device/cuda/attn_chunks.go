@@ -37,7 +37,8 @@ func (d *forwardAttention) attendChunks(c *attnCall, cache *device.Cache, chunks
 	a.fill(c)
 	a.Start = 0
 	a.Chunks, a.Table, a.LdTable, a.Page = ptr(chunks), ptr(cache.Table), int64(cache.Table.Ld), int32(page)
-	d.launchStruct(k.paged, dim3(ceil(longest, rows), c.Heads, chunks.Rows), dim1(t.threads()), t.shared(s),
+	a.Items = int32(chunks.Rows * c.Heads)
+	d.launchStruct(k.paged, dim3(ceil(longest, rows), c.Heads, chunks.Rows), dim1(t.threads()), t.shared(s, true),
 		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
 	return true
 }

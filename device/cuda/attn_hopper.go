@@ -14,10 +14,10 @@ import (
 
 // hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys per tile, consumer warpgroups, maps per
 // warpgroup, registers per thread of the producer and of a consumer, and whether two consumers alternate their
-// products.
+// products; loop: blocks stay, one for each SM (kernels/hopper_order.cuh).
 type hopperForward struct {
 	keys, groups, per, producer, consumer int
-	turns                                 bool
+	turns, loop                           bool
 }
 
 // hopperKernels are the kernels of one shape.
@@ -26,6 +26,7 @@ type hopperKernels struct {
 	back                       hopperBackward
 	forward, backward, queries kernel
 	paged                      kernel // forward over a cache
+	last                       bool   // blocks of the last items are started together, see kernels/hopper_order.cuh
 	self                       uint64 // address of a copy of the kernel's argument; 0 except in tests
 }
 
@@ -36,15 +37,15 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 		s attnShape
 		t hopperForward
 	}{
-		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160, false}},
-		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240, false}},
-		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true}},
-		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false}},
-		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240, false}},
-		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240, false}},
-		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, true}},
-		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false}},
-		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true}},
+		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160, false, false}},
+		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240, false, false}},
+		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, false}},
+		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false, false}},
+		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240, false, false}},
+		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240, false, false}},
+		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, true, false}},
+		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false, false}},
+		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, false}},
 	} {
 		all[x.s] = x.s.hopperKernels(x.t, x.s.backward().copies(x.s))
 	}
@@ -60,10 +61,13 @@ func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernel
 		backward: hopperOf(back, back, options...), queries: hopperOf(back, "attn_hopper_queries", options...)}
 }
 
+// lastItems is the number of items whose blocks are started together: those of two blocks for each SM.
+func lastItems(sms, tiles, items int) int32 { return int32(min(items, max(2, ceil(2*sms, tiles)))) }
+
 func (t hopperForward) options(s attnShape, paged bool) []string {
 	return append(s.options(), define("BN", t.keys), define("WGS", t.groups), define("PER", t.per),
-		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s)), define("ORDER", int(flag(t.turns))),
-		define("PAGED", int(flag(paged))))
+		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s, paged)), define("ORDER", int(flag(t.turns))),
+		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))))
 }
 
 // options are the shape as compiler options of the Hopper kernels.
@@ -79,10 +83,18 @@ func (t hopperForward) rows(s attnShape) int { return 64 * t.groups * t.per / s.
 
 func (t hopperForward) threads() int { return 128 * (1 + t.groups) }
 
-// shared is the shared memory of a block: Q, two slots of K and of V, nine barriers.
-func (t hopperForward) shared(s attnShape) int {
-	return s.maps*t.rows(s)*s.d*2 + 2*t.keys*(s.keys*s.d+s.dv)*2 + 9*8
+// shared is the shared memory of a block: Q, two slots of K and of V, nine barriers, and one more with the tickets of
+// blocks that stay.
+func (t hopperForward) shared(s attnShape, paged bool) int {
+	bytes := s.maps*t.rows(s)*s.d*2 + 2*t.keys*(s.keys*s.d+s.dv)*2 + 9*8
+	if t.loop && !paged {
+		bytes += 8 + ticketBytes
+	}
+	return bytes
 }
+
+// ticketBytes is the size of Tickets in kernels/hopper_order.cuh.
+const ticketBytes = 40
 
 // panel is the width of the panels of a tile with this many columns, see kernels/hopper_tile.cuh.
 func panel(cols int) int {
@@ -105,11 +117,13 @@ type forwardArgs struct {
 	Scale, Eps, Gain                           float32
 	Each, Norm                                 int32 // λ is [N,H]; the head norm is on
 	Page                                       int32 // positions per page
+	Items, Last                                int32 // heads of all sequences; those whose blocks are started together
 	_                                          int32
 	Chunks, Table                              uint64 `c:"const int*"`
 	LdTable                                    int64
 	Self                                       uint64 `c:"const void*"` // a copy in memory, see hopper.cuh
-	_                                          [72]byte
+	Ticket                                     uint64 `c:"int*"`        // 0 before and after each launch of blocks that stay
+	_                                          [56]byte
 }
 
 // mapAlign is the alignment of tensor maps in a kernel's parameter, as documented by CUDA 13. The size of a struct that
@@ -147,6 +161,9 @@ func (d *machine) chooseAttention(name string) error {
 func (c *attnCall) hopper(d *machine) (attnShape, hopperKernels, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := hopperShapes[s]
+	if ok {
+		k = k.trial(s, d.try)
+	}
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
 }
 
@@ -178,9 +195,27 @@ func (d *forwardAttention) forwardHopper(c *attnCall, s attnShape, k *hopperKern
 	d.tensorMap(&a.K, c, viewOf(c.k), t.keys, s.d, panel(s.d))
 	d.tensorMap(&a.V, c, viewOf(c.v), t.keys, s.dv, panel(s.dv))
 	a.fill(c)
-	a.Self = k.self
-	d.launchStruct(k.forward, dim3(ceil(c.T, rows), c.Heads, c.B), dim1(t.threads()), t.shared(s),
-		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
+	a.Self, a.Ticket = k.self, 0
+	grid := dim3(ceil(c.T, rows), c.Heads, c.B)
+	if k.last {
+		a.Last = lastItems(d.info.SMs, grid.X, c.Heads*c.B)
+	}
+	if t.loop {
+		a.Ticket = uint64(d.ticket())
+		grid = dim1(min(d.info.SMs, grid.X*c.Heads*c.B))
+	}
+	d.launchStruct(k.forward, grid, dim1(t.threads()), t.shared(s, false), unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
+}
+
+// ticket is the address of a zero that kernels leave as they found it.
+func (d *forwardAttention) ticket() uintptr {
+	if d.tickets == 0 {
+		at, err := d.drv.Alloc(8)
+		d.fail(err)
+		d.tickets = at
+		d.fail(d.now().Clear(cu.Block{Addr: at, Rows: 1, Width: 8, Pitch: 8}))
+	}
+	return d.tickets
 }
 
 // fill sets everything except the tensor maps.
@@ -192,5 +227,5 @@ func (a *forwardArgs) fill(c *attnCall) {
 	a.T, a.Heads, a.Groups = int32(c.T), int32(c.Heads), int32(c.Groups)
 	a.Scale, a.Eps, a.Gain = float32(c.Scale), float32(c.norm.Eps), float32(c.norm.Scale)
 	a.Each, a.Norm = int32(flag(c.eachLam)), int32(flag(c.norm.On))
-	a.Chunks, a.Table, a.LdTable, a.Page = 0, 0, 0, 0
+	a.Chunks, a.Table, a.LdTable, a.Page, a.Items, a.Last = 0, 0, 0, 0, int32(c.B*c.Heads), 0
 }

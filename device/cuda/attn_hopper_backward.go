@@ -23,6 +23,9 @@ type hopperBackward struct {
 	copied  int  // eighths of D whose dQ the copy engine adds at a time
 	rounds  int  // and how many times in a tile; threads add the rest
 	adds    int
+	loop    bool // blocks stay, one for each SM
+	ahead   bool // dP overlaps the exponentials of both maps
+	weave   bool // the products of a map overlap the work on the other
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
@@ -71,7 +74,7 @@ func (t hopperBackward) panel(s attnShape) int {
 }
 
 // shared is the shared memory of a block: K and V, two stages of Q, those of dO, dSᵀ, the warpgroups' exchange buffers,
-// dQ for the copy engine, two stages of statistics, barriers, the ticket.
+// dQ for the copy engine, two stages of statistics, barriers, the ticket or tickets.
 func (t hopperBackward) shared(s attnShape) int {
 	const stages, piece, word = 2, 2048, 8
 	stats, exchange := 2, 0
@@ -81,6 +84,9 @@ func (t hopperBackward) shared(s attnShape) int {
 	if t.split {
 		exchange = 2 * 64 * unit * 2
 	}
+	if t.loop {
+		exchange += ticketBytes
+	}
 	return t.keys()*(s.keys*s.d+s.dv)*2 + stages*t.queries*s.maps*s.d*2 + t.outs*t.queries*s.dv*2 +
 		t.buffers*s.maps*t.keys()*t.queries*2 + exchange + 2*t.copied*piece + stages*stats*t.queries*4 +
 		(1+2*stages+2*t.outs)*word + word
@@ -88,7 +94,8 @@ func (t hopperBackward) shared(s attnShape) int {
 
 func (t hopperBackward) options(s attnShape) []string {
 	return append(s.options(), define("SPLIT", int(flag(t.split))), define("QUERIES", t.queries), define("BUFFERS", t.buffers),
-		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds))
+		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds),
+		define("LOOP", int(flag(t.loop))), define("AHEAD", int(flag(t.ahead))), define("WEAVE", int(flag(t.weave))))
 }
 
 // backwardArgs is the argument of attn_hopper_backward.
@@ -103,7 +110,8 @@ type backwardArgs struct {
 	T, Heads, Groups int32
 	Scale            float32
 	Self             uint64 `c:"const void*"`
-	_                [32]byte
+	Items, Last      int32  // groups of all sequences; those whose blocks are started together
+	_                [24]byte
 }
 
 // queriesArgs is the argument of attn_hopper_queries.
@@ -133,7 +141,15 @@ func (d *backwardAttention) backwardHopper(c *attnCall, s attnShape, k *hopperKe
 	a.Counts, a.Ticket = m.count, m.count+uint64(counters-4)
 	a.DK, a.DV, a.LdDK, a.LdDV = ptr(c.dk), ptr(c.dv), int64(c.dk.Ld), int64(c.dv.Ld)
 	a.T, a.Heads, a.Groups, a.Scale, a.Self = int32(c.T), int32(c.Heads), int32(c.Groups), float32(c.Scale), k.self
-	d.launchStruct(k.backward, dim1(ceil(c.T, t.keys())*c.B*c.Groups), dim1(384), t.shared(s),
+	keys, grid := ceil(c.T, t.keys()), ceil(c.T, t.keys())*c.B*c.Groups
+	a.Items, a.Last = int32(c.B*c.Groups), 0
+	if k.last {
+		a.Last = lastItems(d.info.SMs, keys, c.B*c.Groups)
+	}
+	if t.loop {
+		grid = min(grid, d.info.SMs)
+	}
+	d.launchStruct(k.backward, dim1(grid), dim1(384), t.shared(s),
 		unsafe.Slice((*byte)(unsafe.Pointer(a)), unsafe.Sizeof(*a)))
 	q := &d.queries
 	*q = queriesArgs{Sums: m.sums, DQ: ptr(c.dq), LdDQ: int64(c.dq.Ld), T: a.T, Heads: a.Heads, Scale: a.Scale}

@@ -26,6 +26,26 @@ func TestEmulatedHopper(t *testing.T) {
 	hopperAgrees(t, d, attnShape{2, 2, 64, 128}, 1, 330) // rings go around
 }
 
+// TestEmulatedHopperTrials runs kernels under trial on the CPU: one shape, or with ANTIPHASE_TEST_LONG=1 all.
+func TestEmulatedHopperTrials(t *testing.T) {
+	d := emulatedDevice(t)
+	defer d.Close()
+	shapes, lists := []attnShape{{2, 2, 64, 128}}, []string{"last,loop-forward,loop-backward,weave"}
+	if long() {
+		shapes, lists = hopperOrder(), append(lists, "last", "loop-forward,loop-backward", "ahead", "weave", "last,ahead")
+	}
+	d.info.SMs = 2 // blocks take several tickets, and not all items are last ones
+	for _, list := range lists {
+		d.try = trials{}
+		if err := d.try.choose(list, 9); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range shapes {
+			hopperAgrees(t, d, s, 2, 330)
+		}
+	}
+}
+
 // mapless is a driver that makes no tensor maps and counts launches.
 type mapless struct {
 	*emulator

@@ -43,8 +43,8 @@ func hopperOrder() (all []attnShape) {
 func TestHopperShapes(t *testing.T) {
 	for s, k := range hopperShapes {
 		f := k.tile
-		if f.shared(s) > mostShared {
-			t.Errorf("%+v: forward wants %d bytes of shared memory", s, f.shared(s))
+		if f.shared(s, false) > mostShared {
+			t.Errorf("%+v: forward wants %d bytes of shared memory", s, f.shared(s, false))
 		}
 		if held := f.per*s.dv/2 + f.keys/2 + f.keys/4; held > f.consumer*9/10 {
 			t.Errorf("%+v: forward holds %d of %d registers", s, held, f.consumer)

@@ -67,6 +67,7 @@ type (
 	forwardAttention struct {
 		*queue
 		forward forwardArgs
+		tickets uintptr // of blocks that stay
 	}
 
 	backwardAttention struct {

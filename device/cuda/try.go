@@ -11,6 +11,10 @@ import (
 type trials struct {
 	ring  int  // fewest classes for the cross-entropy that reads each logit once, classify_ring.cu; 0 for never
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
+
+	last                      bool // attention on Hopper: blocks of the last items are started together, hopper_order.cuh
+	loopForward, loopBackward bool // the same: as many blocks as SMs, which stay
+	ahead, weave              bool // its backward pass of two maps: see attn_hopper_backward.cu
 }
 
 // chosen are the trials that have won.
@@ -27,8 +31,19 @@ func (t *trials) choose(list string, major int) error {
 			}
 		case "warps":
 			t.warps = true
+		case "last":
+			t.last = true
+		case "loop-forward":
+			t.loopForward = true
+		case "loop-backward":
+			t.loopBackward = true
+		case "ahead":
+			t.ahead = true
+		case "weave":
+			t.weave = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring and warps", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, last, loop-forward, loop-backward, ahead and weave",
+				list, name)
 		}
 	}
 	return nil

@@ -17,12 +17,16 @@
 //
 // dQ is summed over key tiles in a fixed order, as in attn_backward.cuh: fragments in fp32 memory, one counter for a
 // query tile and head, blocks from a ticket, each starting on its own diagonal; attn_hopper_queries turns fragments
-// into rows. (ADDS 0 and 1, for timing only, leave the adds out or take them as they come.) Multiply-adds per cell:
+// into rows. The order is that of tickets, so that a block waits for blocks with earlier tickets only: later keys first,
+// and earlier keys, which more queries see, first in the last items, whose blocks are started together (hopper_order.cuh).
+// LOOP: as many blocks as SMs, each of which takes tickets until there are none: the next K and V are loaded under the
+// stores of dK and dV. (ADDS 0 and 1, for timing only, leave the adds out or take them as they come.) Multiply-adds per cell:
 // MAPS·3·D + 2·DV, with SPLIT MAPS·3·D + 3·DV. Registers of a consumer thread: dK and dV 128 at most, then S of both
 // maps and what is packed of them, 80.
 #include "attn_tile.cuh"
 #include "hopper_tile.cuh"
 #include "hopper_args.cuh"
+#include "hopper_order.cuh"
 
 constexpr int D = HEAD, DV = VALUE, THREADS = 384, BM = QUERIES, BN = SPLIT ? 64 : 128, STAGES = 2;
 constexpr int UNITS = BM / 64; // a unit is 64 queries, whose dQ of one map is PIECES pieces of 2 KB
@@ -30,8 +34,10 @@ constexpr int PIECES = D / 8, PIECE = 2048;
 constexpr int HELD = SPLIT ? 1 : KEYS;  // key heads whose dK a warpgroup sums
 constexpr int COLS = SPLIT ? DV / 2 : DV;  // columns of dV that it sums
 constexpr int OWN = SPLIT ? 1 : MAPS;  // maps that it forms
-constexpr bool EARLY = OWN == 1 && OUTS == 2; // dP overlaps the exponentials
+constexpr bool EARLY = AHEAD || (OWN == 1 && OUTS == 2); // dP overlaps the exponentials
 constexpr bool TIGHT = OWN == 2 && HELD * D + COLS == 256; // registers are short: W is not in flight together with dS
+static_assert(!AHEAD || (OWN == 2 && !TIGHT && !WEAVE), "no registers for dP beside both maps, or not wanted");
+static_assert(!WEAVE || (OWN == 2 && OUTS == 2), "nothing to weave");
 constexpr int PWV = COLS % 64 == 0 ? 64 : 32;
 typedef TileOf<BN, D> TileK;
 typedef TileOf<BN, DV, PWV> TileV;
@@ -40,7 +46,8 @@ typedef TileOf<BM, DV, PWV> TileO;
 typedef TileOf<BN, BM> TileS;  // dSᵀ of one map
 
 // Shared memory: K, V, two stages of Q, OUTS of dO, BUFFERS of dSᵀ, the warpgroups' exchange buffers, dQ for the copy
-// engine (one area per warpgroup), the stages' statistics, barriers, the ticket.
+// engine (one area per warpgroup), the stages' statistics, barriers, the ticket; with LOOP the barrier of free K and V
+// and the ring of tickets in its place.
 constexpr int STATS = MAPS == 1 ? 2 : 5;  // of a row: LSE·log2 e, Δ; or LSE1, LSE2, Δ1, Δ2, λ
 constexpr int ROOM = MAPS == 1 ? 2 : 8;  // floats of a row in memory
 constexpr int STAGE = MAPS * TileQ::BYTES, STATBYTES = STATS * BM * 4;
@@ -48,12 +55,13 @@ constexpr int AT_V = KEYS * TileK::BYTES, AT_STAGE = AT_V + TileV::BYTES, AT_O =
               AT_S = AT_O + OUTS * TileO::BYTES;
 constexpr int AT_X = AT_S + BUFFERS * MAPS * TileS::BYTES, AT_DQ = AT_X + SPLIT * 2 * 8192,
               AT_STATS = AT_DQ + 2 * COPIED * PIECE, AT_BAR = AT_STATS + STAGES * STATBYTES;
-constexpr int BARRIERS = 1 + 2 * STAGES + 2 * OUTS, AT_TICKET = AT_BAR + 8 * BARRIERS;
-static_assert(AT_TICKET + 8 == SHARED, "attn_hopper_backward.go counts shared memory differently");
+constexpr int BARRIERS = 1 + 2 * STAGES + 2 * OUTS + LOOP, AT_FREE = AT_BAR + 8 * (BARRIERS - 1),
+              AT_TICKET = AT_BAR + 8 * BARRIERS;
+static_assert(AT_TICKET + (LOOP ? TICKETS : 8) == SHARED, "attn_hopper_backward.go counts shared memory differently");
 static_assert(COPIED == 0 || ADDS == 2, "the copy engine adds in order");
 // Named barriers. GRADS: dSᵀ is there, EXCHANGE: P is, READ + w: warpgroup w has read dSᵀ; STAGED + w: its dQ is in its
-// area, FREE + w: the area has been read.
-enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 7 };
+// area, FREE + w: the area has been read. STORED + w: its dSᵀ of map 1 is there.
+enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 7, STORED = 9 };
 typedef Ring<STAGES, STAGE> RingQ;
 typedef Ring<OUTS, TileO::BYTES> RingO;
 struct Rings {
@@ -61,60 +69,7 @@ struct Rings {
   RingO o;
 };
 
-// A block's position: keys n·BN…, group of sequence b, and an iteration over (head, query tile).
-struct Walk {
-  i64 n0;
-  int n, b, group, h, m, from, to;
-  __device__ __forceinline__ bool next(int heads) {
-    if (++m <= to) return true;
-    m = from;
-    return ++h < (group + 1) * heads;
-  }
-};
-
-// The query tiles that see key tile n: from its diagonal to the last whose first document reaches back to it.
-__device__ __forceinline__ Walk findWalk(const HopperBackward& p, int ticket) {
-  Walk w;
-  const int tiles = (p.t + BN - 1) / BN;
-  w.n = tiles - 1 - ticket % tiles;
-  w.b = ticket / tiles / p.groups, w.group = ticket / tiles % p.groups;
-  w.n0 = (i64)w.b * p.t;
-  w.from = w.n * BN / BM, w.to = (p.t - 1) / BM;
-  if (p.start != 0)
-    for (int lo = w.from, hi = w.to;;) {
-      w.to = lo;
-      if (lo >= hi) break;
-      const int mid = (lo + hi + 1) / 2;
-      if (p.start[w.n0 + mid * BM] / BN <= w.n) lo = mid;
-      else hi = mid - 1;
-    }
-  w.h = w.group * (p.heads / p.groups);
-  w.m = w.from;
-  return w;
-}
-
-// The producer's thread.
-__device__ __forceinline__ void produce(const HopperBackward& p, Walk w, u32 base, u32 barK, const Rings& ring) {
-  const int heads = p.heads / p.groups, tiles = (p.t + BM - 1) / BM;
-  barExpect(barK, KEYS * TileK::BYTES + TileV::BYTES);
-#pragma unroll
-  for (int i = 0; i < KEYS; i++)
-    tmaLoad(base + i * TileK::BYTES, &p.k, 0, w.n * BN, (w.group * KEYS + i) * (D / TileK::PW), w.b, barK);
-  tmaLoad(base + AT_V, &p.v, 0, w.n * BN, w.group * (DV / PWV), w.b, barK);
-  int n = 0;
-  do {
-    const u32 at = ring.q.tile(n), bar = ring.q.fullBar(n);
-    ring.q.open(n, STAGE + STATBYTES);
-#pragma unroll
-    for (int i = 0; i < MAPS; i++)
-      tmaLoad(at + i * TileQ::BYTES, &p.q, 0, w.m * BM, (w.h * MAPS + i) * (D / TileQ::PW), w.b, bar);
-    const i64 tile = (i64)(w.b * p.heads + w.h) * tiles + w.m;
-    bulkLoad(base + AT_STATS + n % STAGES * STATBYTES, p.stats + tile * (BM * ROOM), STATBYTES, bar);
-    ring.o.open(n, TileO::BYTES);
-    tmaLoad(ring.o.tile(n), &p.o, 0, w.m * BM, w.h * (DV / PWV), w.b, ring.o.fullBar(n));
-    n++;
-  } while (w.next(heads));
-}
+#include "attn_hopper_walk.cuh"
 
 // A consumer thread: keys key and key + 8 of the tile, queries 8j + 2t and the next of every piece j of 8.
 struct Thread {
@@ -237,12 +192,16 @@ __device__ __forceinline__ void gradOutputs(Scores& dp, u32 base, const RingO& r
   mmaCommit();
 }
 
+// Whether some query of the tile does not see some key of it.
+__device__ __forceinline__ bool isMasked(const HopperBackward& p, const Walk& w) {
+  return w.n * BN + BN - 1 > w.m * BM || (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.t) - 1]);
+}
+
 // P and dP of the n-th tile: ds holds P of the warpgroup's maps, that of the second times λ; dV is accumulated, still
 // in flight.
 __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n, u32 stats,
                                          Sums& sums, Packed& wt, Packed (&ds)[OWN], Scores& dp, const Thread& me) {
-  const bool masked =
-      w.n * BN + BN - 1 > w.m * BM || (p.start != 0 && w.n * BN < p.start[w.n0 + min(w.m * BM + BM, p.t) - 1]);
+  const bool masked = isMasked(p, w);
   const float c = p.scale * LOG2E;
   Scores s[OWN];
   ring.q.wait(n);
@@ -252,8 +211,8 @@ __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w,
   if (EARLY) gradOutputs(dp, base, ring.o, n, me);
 #pragma unroll
   for (int i = 0; i < OWN; i++) {
-    if (i == 0 && (OWN == 2 || EARLY)) mmaWait<1>();
-    else mmaWait<0>();
+    if (i == 0) mmaWait<OWN - 1 + EARLY>();
+    else mmaWait<EARLY>();
     pin(s[i]);
     const int map = SPLIT ? me.wg : i;
     if (masked) mask(s[i], p, w, me);
@@ -288,6 +247,9 @@ __device__ __forceinline__ void formGrads(u32 stage, u32 stats, u32 grads, Sums&
   mmaCommit();
 }
 
+#if WEAVE
+#include "attn_hopper_weave.cuh"
+#endif
 #include "attn_hopper_queries.cuh"
 
 // Stores 64 rows of sums.
@@ -313,48 +275,75 @@ __device__ __forceinline__ void storeKeys(const HopperBackward& p, const Walk& w
             me.t);
 }
 
-__device__ __forceinline__ void consume(const HopperBackward& p, Walk w, int wg, u32 base, u32 barK,
-                                        const Rings& ring) {
+// What a consumer carries from walk to walk: tiles that have gone through the rings, and whether its area of dQ has been
+// used.
+struct Past {
+  int n;
+  bool staged;
+};
+
+__device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg, u32 base, const Rings& ring, Past& past,
+                                        Sums& sums) {
   const int heads = p.heads / p.groups;
-  Sums sums;
 #pragma unroll
   for (int i = 0; i < HELD; i++) zero(sums.dk[i]);
   zero(sums.dv);
-  int *before = 0, n = 0; // the counter of the previous query tile, whose adds are not yet announced
-  bool more = true, staged = false;
-  barWaitWarp(barK, 0);
-  for (; more; n++) {
+  int* before = 0; // the counter of the previous query tile, whose adds are not yet announced
+  bool more = true;
+  for (int& n = past.n; more; n++) {
     const Thread me = threadOf(fresh((u32)threadIdx.x), wg); // recompute addresses in each iteration
     const u32 stage = ring.q.tile(n), stats = base + AT_STATS + n % STAGES * STATBYTES,
               grads = base + AT_S + n % BUFFERS * (MAPS * TileS::BYTES);
     Packed wt, ds[OWN];
-    Scores dp;
-    formTile(p, w, base, ring, n, stats, sums, wt, ds, dp, me);
     // One counter per tile, or one per share that the copy engine adds.
     const Share share = shareOf(p, w, n, wg);
     int* counter = p.counts + (COPIED > 0 ? share.at : share.at / (UNITS * MAPS));
-    const int seen = COPIED * ROUNDS < PIECES ? loadRelaxed(counter) : 0;
+    int seen = 0;
+#if WEAVE
+    if (COPIED * ROUNDS < PIECES) seen = loadRelaxed(counter);
+    weaveTile(p, w, base, ring, n, stats, grads, sums, wt, ds, me);
+#else
+    Scores dp;
+    formTile(p, w, base, ring, n, stats, sums, wt, ds, dp, me);
+    if (COPIED * ROUNDS < PIECES) seen = loadRelaxed(counter);
     if (!SPLIT && BUFFERS == 1 && n > 0) barrierOf(READ + 1 - wg, 256);
     formGrads(stage, stats, grads, sums, ds, dp, me);
+#endif
     if (OUTS == 1) mmaWait<1>(), pin(sums.dv), ring.o.release(n, me.lane); // early: the next dO has no other place
     barrierOf(GRADS, 256);
     if (COPIED == 0 && before != 0 && threadIdx.x == 128)
       addRelease(before, 1); // done long ago, so this does not stall
     before = counter;
+#if WEAVE
+    if (TIGHT) mmaFence(), addKeys(sums.dk[HELD - 1], ds[1], grads + TileS::BYTES, stage + TileQ::BYTES, me), mmaCommit();
+#endif
     mmaWait<0>();
     pin(sums.dv);
 #pragma unroll
     for (int i = 0; i < HELD; i++) pin(sums.dk[i]);
     if (OUTS == 2) ring.o.release(n, me.lane);
     ring.q.release(n, me.lane);
-    if (share.mine) addQueries(p, w, base, grads, seen, counter, share, staged, me), staged = true;
+    if (share.mine) addQueries(p, w, base, grads, seen, counter, share, past.staged, me), past.staged = true;
     more = w.next(heads);
   }
-  barrierOf(GRADS, 256);
-  if (COPIED == 0 && threadIdx.x == 128) addRelease(before, 1);
+  if (COPIED == 0) {
+    barrierOf(GRADS, 256);
+    if (threadIdx.x == 128) addRelease(before, 1);
+  }
+}
+
+__device__ __forceinline__ void consume(const HopperBackward& p, int wg, u32 base, u32 barK, const Rings& ring) {
+  Past past = {0, false};
+  Walk w;
+  for (Walks all; all.next(p, base, w);) {
+    Sums sums;
+    barWaitWarp(barK, all.i & 1);
+    sumKeys(p, w, wg, base, ring, past, sums);
+    if (LOOP && (threadIdx.x & 31) == 0) barArrive(base + AT_FREE);
+    storeKeys(p, w, sums, threadOf(threadIdx.x, wg));
+  }
   if (!SPLIT && BUFFERS == 1) barrierOf(READ + 1 - wg, 256);
-  storeKeys(p, w, sums, threadOf(threadIdx.x, wg));
-  if (COPIED > 0 && staged) barrierOf(FREE + wg, 160);
+  if (COPIED > 0 && past.staged) barrierOf(FREE + wg, 160);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
@@ -366,20 +355,24 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   if (threadIdx.x == 0) {
     barInit(barK, 1);
     ring.q.init(8), ring.o.init(8);
+    if (LOOP) barInit(base + AT_FREE, 8), ticketsAt(base + AT_TICKET).init(COPIED > 0 ? 10 : 8);
     barInitDone();
-    stShared(base + AT_TICKET, (u32)atomicAdd(p.ticket, 1));
+    if (!LOOP) stShared(base + AT_TICKET, (u32)atomicAdd(p.ticket, 1));
   }
   __syncthreads();
-  const Walk w = findWalk(p, __float_as_int(ldShared(base + AT_TICKET)));
   const int wg = warpgroup();
   if (wg == 0) {
     registersDown<24>();
     const int warp = __shfl_sync(0xffffffffu, (int)(threadIdx.x >> 5), 0);
-    if (threadIdx.x == 0) produce(p, w, base, barK, ring);
-    if (COPIED > 0 && (warp == 1 || warp == 2)) addStaged(p, w, warp - 1, base);
+    if (threadIdx.x == 0) {
+      int n = 0;
+      if (LOOP) produceAll(p, base, barK, ring);
+      else produce(p, findWalk(p, __float_as_int(ldShared(base + AT_TICKET))), base, barK, ring, n);
+    }
+    if (COPIED > 0 && (warp == 1 || warp == 2)) addStaged(p, warp - 1, base);
   } else {
     registersUp<240>();
-    consume(p, w, wg - 1, base, barK, ring);
+    consume(p, wg - 1, base, barK, ring);
   }
 }
 

@@ -8,6 +8,10 @@
 // PER maps: with PER = MAPS warpgroup w has rows 64w…, with PER 1 of two maps warpgroup w has map w of the same 64
 // rows, and the last step subtracts through shared memory.
 //
+// Blocks of a sequence and head are started longest first, those of the last `last` heads and sequences together by
+// length, so that no long block is left when the others end. LOOP: as many blocks as SMs, each of which takes one place
+// after the other from a ticket: the next place's loads run under the stores of the one before.
+//
 // PAGED: queries are chunks of prompts, keys and values lie in the pages of a cache. A chunk {first row, end, past, slot}
 // holds positions past, past + 1, … of a slot; a block is (query tile, head, chunk), and the producer's warp loads a
 // tile page by page, one box of `page` rows for each panel.
@@ -22,6 +26,7 @@
 #include "attn_tile.cuh"
 #include "hopper_tile.cuh"
 #include "hopper_args.cuh"
+#include "hopper_order.cuh"
 
 constexpr int D = HEAD, DV = VALUE, THREADS = 128 * (1 + WGS), ROWS = 64 * WGS * PER / MAPS, STAGES = 2;
 constexpr float RAISE = 8.f;
@@ -29,11 +34,13 @@ typedef TileOf<ROWS, D> TileQ;
 typedef TileOf<BN, D> TileK;
 typedef TileOf<BN, DV> TileV;
 
-// Shared memory: Q of each map, the rings of K (KEYS tiles a slot) and V, the barriers.
+// Shared memory: Q of each map, the rings of K (KEYS tiles a slot) and V, the barriers; with LOOP that of a free Q and
+// the ring of tickets.
 constexpr int AT_K = MAPS * TileQ::BYTES, AT_V = AT_K + STAGES * KEYS * TileK::BYTES,
               AT_BAR = AT_V + STAGES * TileV::BYTES;
-constexpr int BARRIERS = 1 + 4 * STAGES;
-static_assert(AT_BAR + BARRIERS * 8 == SHARED, "attn_hopper.go counts shared memory differently");
+constexpr int BARRIERS = 1 + 4 * STAGES, AT_FREE = AT_BAR + BARRIERS * 8, AT_TICKETS = AT_FREE + LOOP * 8;
+static_assert(AT_TICKETS + LOOP * TICKETS == SHARED, "attn_hopper.go counts shared memory differently");
+static_assert(!LOOP || (MAPS == PER && !PAGED), "the next tile of K may lie where O2 passes");
 static_assert(MAPS == PER || 64 * DV * 4 <= STAGES * KEYS * TileK::BYTES, "O2 passes through the ring of K");
 enum { MAP2_DONE = 1, MAP2_READY = 2, TURN = 3 }; // named barriers; TURN + w is warpgroup w's turn to multiply
 
@@ -46,16 +53,17 @@ struct Place {
   int m0, h, b, last, from, rows, past, slot;
   i64 n0;
 };
-__device__ __forceinline__ Place placeOf(const HopperForward& p) {
+__device__ __forceinline__ Place placeOf(const HopperForward& p, int block) {
   Place at;
-  at.h = blockIdx.y, at.b = blockIdx.z;
+  const Turn turn = turnOfBlock(block, PAGED ? (int)gridDim.x : (p.t + ROWS - 1) / ROWS, p.items, p.last);
+  at.h = turn.item % p.heads, at.b = turn.item / p.heads;
   at.rows = p.t, at.past = 0, at.slot = 0;
   at.n0 = (i64)at.b * p.t;
   if (PAGED) {
     const int* chunk = p.chunks + 4 * at.b;
     at.n0 = chunk[0], at.rows = chunk[1] - chunk[0], at.past = chunk[2], at.slot = chunk[3], at.b = 0;
   }
-  at.m0 = (gridDim.x - 1 - blockIdx.x) * ROWS;  // long rows first
+  at.m0 = (turn.of - 1 - turn.tile) * ROWS;  // long rows first
   at.last = (at.past + min(at.m0 + ROWS, at.rows) - 1) / BN;
   at.from = p.start == 0 ? 0 : p.start[at.n0 + at.m0] / BN;
   return at;
@@ -85,11 +93,10 @@ template <typename R> __device__ __forceinline__ void openSlot(const R& ring, in
   if (PAGED) __syncwarp();
 }
 
-// The producer: one thread, or a warp if keys are paged.
-__device__ __forceinline__ void produce(const HopperForward& p, const Place& at, u32 base, u32 barQ, RingK k, RingV v) {
+// The producer: one thread, or a warp if keys are paged. n0 is the number of tiles that have gone through the rings.
+__device__ __forceinline__ void produce(const HopperForward& p, const Place& at, u32 base, u32 barQ, RingK k, RingV v, int n0) {
   const int grp = at.h / (p.heads / p.groups);
   if (threadIdx.x == 0) {
-    tmaPrefetch(&p.q), tmaPrefetch(&p.k), tmaPrefetch(&p.v);
     barExpect(barQ, MAPS * TileQ::BYTES);
 #pragma unroll
     for (int i = 0; i < MAPS; i++)
@@ -98,16 +105,35 @@ __device__ __forceinline__ void produce(const HopperForward& p, const Place& at,
   }
   for (int n = 0; n <= at.last - at.from + 1; n++) {  // K one tile ahead of V
     const int key = (at.last - n) * BN;
+    const int at0 = n0 + n;
     if (n <= at.last - at.from) {
-      openSlot(k, n, KEYS * TileK::BYTES);
+      openSlot(k, at0, KEYS * TileK::BYTES);
 #pragma unroll
       for (int i = 0; i < KEYS; i++)
-        loadTile<TileK>(p, at, k.tile(n) + i * TileK::BYTES, &p.k, key, (grp * KEYS + i) * (D / TileK::PW), k.fullBar(n));
+        loadTile<TileK>(p, at, k.tile(at0) + i * TileK::BYTES, &p.k, key, (grp * KEYS + i) * (D / TileK::PW), k.fullBar(at0));
     }
     if (n > 0) {
-      openSlot(v, n - 1, TileV::BYTES);
-      loadTile<TileV>(p, at, v.tile(n - 1), &p.v, key + BN, grp * (DV / TileV::PW), v.fullBar(n - 1));
+      openSlot(v, at0 - 1, TileV::BYTES);
+      loadTile<TileV>(p, at, v.tile(at0 - 1), &p.v, key + BN, grp * (DV / TileV::PW), v.fullBar(at0 - 1));
     }
+  }
+}
+
+// The producer of all places that the block takes.
+__device__ __forceinline__ void produceAll(const HopperForward& p, u32 base, u32 barQ, const RingK& k, const RingV& v) {
+  const int blocks = p.items * ((p.t + ROWS - 1) / ROWS);
+  const Tickets tickets = ticketsAt(base + AT_TICKETS);
+  int ticket = blockIdx.x, n0 = 0;
+  for (int i = 0;; i++) {
+    tickets.give(i, ticket);
+    if (ticket >= blocks) return;
+    const Place at = placeOf(p, ticket);
+    barWait(base + AT_FREE, (i & 1) ^ 1);
+    produce(p, at, base, barQ, k, v, n0);
+    n0 += at.last - at.from + 1;
+    const int taken = atomicAdd(p.ticket, 1);
+    ticket = gridDim.x + taken;
+    if (taken == blocks - 1) *p.ticket = 0; // nobody will ask again: as the next launch wants it
   }
 }
 
@@ -217,101 +243,11 @@ __device__ __forceinline__ void start(State& x, const Thread& w, u32 base, const
   packAll(x.p, x.s);
 }
 
-// Stores a row's raw or, with the norm, raw, rstd and out = gain·w·raw·rstd.
-__device__ __forceinline__ void storeRow(const HopperForward& p, const Place& at, const Thread& w,
-                                         const float (&o)[DV / 2], int half) {
-  const int row = w.row + 8 * half;
-  const bool live = row < at.rows;
-  const i64 n = at.n0 + row;
-  u32 raw[DV / 8], out[DV / 8];
-  float z = 0.f, f = 1.f;
-#pragma unroll
-  for (int j = 0; j < DV / 8; j++) {
-    const float a = o[4 * j + 2 * half], b = o[4 * j + 2 * half + 1];
-    raw[j] = packBf16(a, b);
-    z += a * a + b * b;
-  }
-  if (p.norm) {
-    const float rstd = rsqrtf(rowSum(z) * (1.f / DV) + p.eps);
-    f = p.gain * rstd;
-    if (p.rstd != 0 && w.t == 0 && live) p.rstd[n * p.ldrstd + at.h] = rstd;
-    if (p.raw != 0) storePieces<DV / 8, 1>(p.raw + n * p.ldraw + (i64)at.h * DV, raw, 0, w.t, live);
-  }
-#pragma unroll
-  for (int j = 0; j < DV / 8; j++) {
-    float a = o[4 * j + 2 * half], b = o[4 * j + 2 * half + 1];
-    if (p.norm) {
-      a *= f * (p.weight != 0 ? toFloat(p.weight[8 * j + 2 * w.t]) : 1.f);
-      b *= f * (p.weight != 0 ? toFloat(p.weight[8 * j + 2 * w.t + 1]) : 1.f);
-    }
-    out[j] = packBf16(a, b);
-  }
-  storePieces<DV / 8, 1>(p.out + n * p.ldout + (i64)at.h * DV, out, 0, w.t, live);
-}
+#include "attn_hopper_finish.cuh"
 
-// Out2 = A_2·V.
-__device__ __forceinline__ void storeSecond(const HopperForward& p, const Place& at, const Thread& w,
-                                            const float (&o)[DV / 2], int half) {
-  const int row = w.row + 8 * half;
-  u32 x[DV / 8];
-  if (p.out2 == 0) return;
-#pragma unroll
-  for (int j = 0; j < DV / 8; j++) x[j] = packBf16(o[4 * j + 2 * half], o[4 * j + 2 * half + 1]);
-  storePieces<DV / 8, 1>(p.out2 + (at.n0 + row) * p.ldout2 + (i64)at.h * DV, x, 0, w.t, row < at.rows);
-}
-
-// o becomes A_i·V, and its row's LSE is stored.
-__device__ __forceinline__ void normalise(const HopperForward& p, const Place& at, const Thread& w, float (&o)[DV / 2],
-                                          const float (&top)[2], const float (&sum)[2], int map) {
-#pragma unroll
-  for (int half = 0; half < 2; half++) {
-    const int row = w.row + 8 * half;
-    const float l = rowSum(sum[half]), inv = 1.f / l;
-#pragma unroll
-    for (int j = 0; j < DV / 8; j++) o[4 * j + 2 * half] *= inv, o[4 * j + 2 * half + 1] *= inv;
-    if (p.lse != 0 && w.t == 0 && row < at.rows)
-      p.lse[(at.n0 + row) * p.ldlse + at.h * MAPS + map] = (top[half] + lg2(l)) * LN2;
-  }
-}
-
-__device__ __forceinline__ float lambda(const HopperForward& p, const Place& at, int row) {
-  if (!p.each) return p.lam[0];
-  return row < at.rows ? p.lam[(at.n0 + row) * p.ldlam + at.h] : 0.f;
-}
-
-// Sums, difference, norm and stores.
-__device__ __forceinline__ void finish(const HopperForward& p, const Place& at, const Thread& w, State& x, u32 base) {
-  const u32 room = base + AT_K + (threadIdx.x & 127) * 4;  // for A_2·V as fp32, a thread's own elements
-#pragma unroll
-  for (int i = 0; i < PER; i++) normalise(p, at, w, x.o[i], x.top[i], x.sum[i], PER == MAPS ? i : w.wg);
-  if (PER < MAPS) {
-    barrierOf(MAP2_DONE, 256);  // all of K has been read
-    if (w.wg == 1) {
-#pragma unroll
-      for (int i = 0; i < DV / 2; i++) stShared(room + i * 512, x.o[0][i]);
-    }
-    barrierOf(MAP2_READY, 256);
-    if (w.wg == 1) {
-      storeSecond(p, at, w, x.o[0], 0);
-      storeSecond(p, at, w, x.o[0], 1);
-      return;
-    }
-  }
-#pragma unroll
-  for (int half = 0; half < 2; half++) {
-    if (MAPS == 2) {
-      const float lam = lambda(p, at, w.row + 8 * half);
-      if (PER == 2) storeSecond(p, at, w, x.o[PER - 1], half);
-#pragma unroll
-      for (int i = 0; i < DV / 2; i++)
-        if ((i >> 1 & 1) == half) x.o[0][i] -= lam * (PER == 2 ? x.o[PER - 1][i] : ldShared(room + i * 512));
-    }
-    storeRow(p, at, w, x.o[0], half);
-  }
-}
-
-__device__ __forceinline__ void consume(const HopperForward& p, const Place& at, int wg, u32 base, u32 barQ,
-                                        const RingK& k, const RingV& v) {
+// The i-th place of the block; n is the number of tiles that have gone through the rings.
+__device__ __forceinline__ void attend(const HopperForward& p, const Place& at, int wg, u32 base, u32 barQ,
+                                       const RingK& k, const RingV& v, int i, int& n) {
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 3;
   Thread w = {wg, lane, lane & 3, 0, PER == MAPS ? 64 * wg : 0, {-at.past, -at.past}};
   const int m = at.m0 + w.tile;
@@ -328,29 +264,46 @@ __device__ __forceinline__ void consume(const HopperForward& p, const Place& at,
     x.top[i][0] = x.top[i][1] = -INFINITE, x.sum[i][0] = x.sum[i][1] = 0.f;
   }
   const float c = p.scale * LOG2E;
-  const int tiles = at.last - at.from + 1;
-  int n = 0, key = at.last * BN - at.past;
-  if (ORDER && wg == 1) barrierArrive(TURN, 256);
+  const int end = n + at.last - at.from + 1;
+  int key = at.last * BN - at.past;
   for (; key > m + 63; n++, key -= BN) { // beyond this warpgroup's diagonal
     k.wait(n), k.release(n, lane), v.wait(n), v.release(n, lane);
 #pragma unroll
     for (int i = 0; i < PER; i++) myTurn(w), yourTurn(w); // one for each of the tile's items
   }
-  barWaitWarp(barQ, 0);
+  barWaitWarp(barQ, i & 1);
   start(x, w, base, k, n, key, c);
   if (PER == 2) step<PER - 1>(x, w, base, k, v, n, key, late, c);
-  for (n++, key -= BN; n < tiles; n++, key -= BN) {
+  for (n++, key -= BN; n < end; n++, key -= BN) {
     step<0>(x, w, base, k, v, n, key, late, c);
     if (PER == 2) step<PER - 1>(x, w, base, k, v, n, key, late, c);
   }
-  if (ORDER && wg == 0) myTurn(w); // the last arrival of the other: a block must end with no arrival pending
+  if (LOOP && lane == 0) barArrive(base + AT_FREE);
   if (PER == 1) v.wait(n - 1);
   mmaFence();
   addHeld<TileV>(x.o[PER - 1], x.p, v.tile(n - 1), 0);
   mmaCommit();
   mmaWait<0>();
   pin(x.o[PER - 1]);
+  if (LOOP) v.release(n - 1, lane);
   finish(p, at, w, x, base);
+}
+
+__device__ __forceinline__ void consume(const HopperForward& p, int wg, u32 base, u32 barQ, const RingK& k, const RingV& v) {
+  int n = 0;
+  if (ORDER && wg == 1) barrierArrive(TURN, 256);
+  if (LOOP) {
+    const Tickets tickets = ticketsAt(base + AT_TICKETS);
+    const int blocks = p.items * ((p.t + ROWS - 1) / ROWS);
+    for (int i = 0;; i++) {
+      const int ticket = tickets.take(i);
+      if (ticket >= blocks) break;
+      attend(p, placeOf(p, ticket), wg, base, barQ, k, v, i, n);
+    }
+  } else {
+    attend(p, placeOf(p, blockOf()), wg, base, barQ, k, v, 0, n);
+  }
+  if (ORDER && wg == 0) barrierOf(TURN, 256); // the last arrival of the other: a block must end with no arrival pending
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) attn_hopper_forward(const __grid_constant__ HopperForward arg) {
@@ -358,20 +311,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) attn_hopper_forward(con
   const u32 base = sharedTiles(), barQ = base + AT_BAR;
   const RingK k = {base + AT_K, barQ + 8, barQ + 8 + 8 * STAGES};
   const RingV v = {base + AT_V, barQ + 8 + 16 * STAGES, barQ + 8 + 24 * STAGES};
-  const Place at = placeOf(p);
-  if (PAGED && at.m0 >= at.rows) return;  // the grid is that of the longest chunk
+  if (PAGED) {
+    const Place at = placeOf(p, blockOf());
+    if (at.m0 >= at.rows) return;  // the grid is that of the longest chunk
+  }
   if (threadIdx.x == 0) {
     barInit(barQ, 1);
     k.init(4 * WGS), v.init(4 * WGS);
+    if (LOOP) barInit(base + AT_FREE, 4 * WGS), ticketsAt(base + AT_TICKETS).init(4 * WGS);
     barInitDone();
   }
   __syncthreads();
   const int wg = warpgroup();
   if (wg == 0) {
     registersDown<PRODUCER>();
-    if (threadIdx.x < (PAGED ? 32 : 1)) produce(p, at, base, barQ, k, v);
+    if (threadIdx.x == 0) tmaPrefetch(&p.q), tmaPrefetch(&p.k), tmaPrefetch(&p.v);
+    if (threadIdx.x < (PAGED ? 32 : 1)) {
+      if (LOOP) produceAll(p, base, barQ, k, v);
+      else produce(p, placeOf(p, blockOf()), base, barQ, k, v, 0);
+    }
   } else {
     registersUp<CONSUMER>();
-    consume(p, at, wg - 1, base, barQ, k, v);
+    consume(p, wg - 1, base, barQ, k, v);
   }
 }

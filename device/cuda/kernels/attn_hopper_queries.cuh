@@ -11,8 +11,9 @@ __device__ __forceinline__ Share shareOf(const HopperBackward& p, const Walk& w,
   return {MAPS == 2 || UNITS == 2 || (n & 1) == wg, map, unit, at};
 }
 
-// Key tiles that come before this one in the sum of dQ: those with later keys.
+// Key tiles that come before this one in the sum of dQ: those with later keys, or those with earlier ones.
 __device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
+  if (w.up) return w.n - (p.start == 0 ? 0 : p.start[w.n0 + w.m * BM] / BN);
   return (min(w.m * BM + BM, p.t) - 1) / BN - w.n;
 }
 
@@ -67,30 +68,31 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
 
 // A producer warp adds what warpgroup wg has staged, in order, and announces it once memory has it: consumers wait
 // neither for their turn nor for the L2.
-__device__ __forceinline__ void addStaged(const HopperBackward& p, Walk w, int wg, u32 base) {
+__device__ __forceinline__ void addStaged(const HopperBackward& p, int wg, u32 base) {
   const int heads = p.heads / p.groups;
   const u32 area = base + AT_DQ + wg * COPIED * PIECE;
   const bool first = (threadIdx.x & 31) == 0;
   int n = 0;
-  do {
-    const Share s = shareOf(p, w, n++, wg);
-    if (!s.mine) continue;
-    float* sum = p.sums + s.at * (64 * D);
-    const int before = turnOf(p, w);
-    for (int r = 0; r < ROUNDS; r++, sum += COPIED * (PIECE / 4)) {
-      barrierOf(STAGED + wg, 160);
-      if (first) {
-        if (r == 0)
-          while (loadAcquire(p.counts + s.at) < before) {}
-        proxyFenceGlobal();
-        if (before > 0) bulkAdd(sum, area, COPIED * PIECE);
-        else bulkStore(sum, area, COPIED * PIECE);
-        bulkCommit();
-        bulkWaitRead();
+  Walk w;
+  for (Walks all; all.next(p, base, w);) do {
+      const Share s = shareOf(p, w, n++, wg);
+      if (!s.mine) continue;
+      float* sum = p.sums + s.at * (64 * D);
+      const int before = turnOf(p, w);
+      for (int r = 0; r < ROUNDS; r++, sum += COPIED * (PIECE / 4)) {
+        barrierOf(STAGED + wg, 160);
+        if (first) {
+          if (r == 0)
+            while (loadAcquire(p.counts + s.at) < before) {}
+          proxyFenceGlobal();
+          if (before > 0) bulkAdd(sum, area, COPIED * PIECE);
+          else bulkStore(sum, area, COPIED * PIECE);
+          bulkCommit();
+          bulkWaitRead();
+        }
+        __syncwarp();
+        barrierArrive(FREE + wg, 160);
       }
-      __syncwarp();
-      barrierArrive(FREE + wg, 160);
-    }
-    if (first) bulkWait(), addRelease(p.counts + s.at, 1);
-  } while (w.next(heads));
+      if (first) bulkWait(), addRelease(p.counts + s.at, 1);
+    } while (w.next(heads));
 }

@@ -29,10 +29,13 @@ struct HopperForward {
   int each;
   int norm;
   int page;
+  int items;
+  int last;
   const int* chunks;
   const int* table;
   i64 ldtable;
   const void* self;
+  int* ticket;
 };
 static_assert(sizeof(HopperForward) == 640, "not as in Go");
 static_assert(alignof(HopperForward) == 128, "tensor maps are not aligned");
@@ -56,6 +59,8 @@ struct HopperBackward {
   int groups;
   float scale;
   const void* self;
+  int items;
+  int last;
 };
 static_assert(sizeof(HopperBackward) == 640, "not as in Go");
 static_assert(alignof(HopperBackward) == 128, "tensor maps are not aligned");
