@@ -212,6 +212,34 @@ type softArgs struct {
 	shift, factor [8]float32 // own: of eight rows: what is subtracted from logits, what sums are scaled by
 }
 
+// mixNormArgs are the arguments of mixNorm: rows of 32·lines elements; factors of acc[0] and acc[1] in raw, and of acc[1]
+// in out2.
+type mixNormArgs struct {
+	acc            [2]*float32
+	factor         [3]*float32
+	raw, out, out2 *float32
+	weight, rstd   *float32
+	ldacc          int
+	ldRaw, ldOut   int
+	ldOut2, ldRstd int
+	rows, lines    int
+	mean, eps      float32
+	scale          float32
+}
+
+// normFloatArgs are normBackArgs of float32.
+type normFloatArgs struct {
+	do, dout, raw, out2         *float32
+	weight, rstd, dnorm         *float32
+	delta                       [2]*float32
+	ldDO, ldDOut, ldRaw, ldOut2 int
+	ldRstd                      int
+	rows, lines                 int
+	scale, mean                 float32
+
+	at int // own: bytes of delta that are written
+}
+
 // softBackArgs are the arguments of softBack1 and softBack2: rows as in softArgs. softBack1 has no second of p and mix.
 type softBackArgs struct {
 	p           [2]*float32

@@ -34,9 +34,12 @@ type AttnTile struct {
 	dots     dotsArgs
 	norm     normBackArgs
 	normed   normRowsArgs
+	normBack normFloatArgs
+	mix      mixNormArgs
 	soft     softArgs
 	softBack softBackArgs
 	room     []float32
+	ones     []float32
 }
 
 // strip is the number of rows that kernels process at a time, stripSize the number of floats of their logits.

@@ -129,6 +129,14 @@ func (t *AttnTile) NormBack(x *NormBack) {
 		cur.normBack(&t.norm)
 		return
 	}
+	if cur.normBackFloat != nil && x.DO.X != nil && x.DOut.X != nil && x.Raw.X != nil && out2.X != nil && x.Cols%floatLine == 0 {
+		t.normBack = normFloatArgs{do: &x.DO.X[0], dout: &x.DOut.X[0], raw: &x.Raw.X[0], out2: &out2.X[0], weight: &x.Weight[0], rstd: &x.Rstd[0],
+			dnorm: &x.DNorm[0], delta: [2]*float32{&x.Delta[0][0], &second[0]},
+			ldDO: 4 * x.DO.Ld, ldDOut: 4 * x.DOut.Ld, ldRaw: 4 * x.Raw.Ld, ldOut2: 4 * out2.Ld, ldRstd: 4 * x.LdRstd, rows: x.Rows, lines: x.Cols / floatLine,
+			scale: x.Scale, mean: 1 / float32(x.Cols)}
+		cur.normBackFloat(&t.normBack)
+		return
+	}
 	for r := range x.Rows {
 		x.row(r, buf)
 	}

@@ -5,10 +5,12 @@ import (
 	"math"
 )
 
-// softKernels are the softmax of a whole tile of float32 logits in one call. They may be absent.
+// softKernels are the parts of attention on float32 factors that process a whole tile in one call. They may be absent.
 type softKernels struct {
-	softTile func(*softArgs)
-	softBack [2]func(*softBackArgs) // for one and for two maps
+	mixNorm       func(*mixNormArgs)
+	normBackFloat func(*normFloatArgs)
+	softTile      func(*softArgs)
+	softBack      [2]func(*softBackArgs) // for one and for two maps
 }
 
 // InPlace reports whether attention on float32 factors reads its left-hand operands in place and does the softmax of a

@@ -170,3 +170,59 @@ func checkSoftBack(t *testing.T, x, was *SoftTileBack, i int) {
 		near(t, "softmax backward", got, want, 3e-6)
 	}
 }
+
+// MixNorm against the formula in float64, with and without the outputs that may be absent.
+func TestMixNorm(t *testing.T) {
+	each(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(5, 9))
+		var tile AttnTile
+		for _, sh := range [][2]int{{1, 32}, {5, 64}, {64, 128}, {3, 20}, {8, 96}} {
+			for _, all := range []bool{true, false} {
+				rows, n := sh[0], sh[1]
+				ld, ldOut := n+3, n+5
+				x := MixNorm{Rows: rows, Cols: n, Ld: ld, Weight: random(r, n, 1), Rstd: make([]float32, 2*rows), LdRstd: 2,
+					Eps: 0.01, Scale: 0.8, Back: random(r, rows, 1), Out: View{X: make([]float32, rows*ldOut), Ld: ldOut}}
+				var was [2][]float32
+				for m := range 2 {
+					x.Acc[m], x.F[m] = random(r, rows*ld, 1), random(r, rows, 1)
+					was[m] = append([]float32(nil), x.Acc[m]...)
+				}
+				if all {
+					x.Raw = View{X: make([]float32, rows*ldOut), Ld: ldOut}
+					x.Out2 = View{X: make([]float32, rows*ldOut), Ld: ldOut}
+				}
+				tile.MixNorm(&x)
+				for i := range rows {
+					checkMixNorm(t, &x, was, i)
+				}
+			}
+		}
+	})
+}
+
+func checkMixNorm(t *testing.T, x *MixNorm, was [2][]float32, i int) {
+	t.Helper()
+	n, squares := x.Cols, 0.0
+	raw, out, out2 := make([]float32, n), make([]float32, n), make([]float32, n)
+	for c := range n {
+		a, b := float64(was[0][i*x.Ld+c]), float64(was[1][i*x.Ld+c])
+		y := float64(x.F[0][i])*a + float64(x.F[1][i])*b
+		raw[c], out2[c] = float32(y), float32(float64(x.Back[i])*b)
+		squares += y * y
+	}
+	rstd := 1 / math.Sqrt(squares/float64(n)+0.01)
+	for c := range n {
+		out[c] = float32(0.8 * float64(x.Weight[c]) * float64(raw[c]) * rstd)
+	}
+	near(t, "rstd", x.Rstd[2*i:][:1], []float32{float32(rstd)}, 2e-6)
+	near(t, "out", x.Out.X[i*x.Out.Ld:][:n], out, 2e-6)
+	if x.Raw.X != nil {
+		near(t, "raw", x.Raw.X[i*x.Raw.Ld:][:n], raw, 1e-6)
+		near(t, "out2", x.Out2.X[i*x.Out2.Ld:][:n], out2, 1e-6)
+	}
+	for _, v := range []View{x.Out, x.Raw, x.Out2} {
+		if len(v.X) > 0 {
+			near(t, "after the row", v.X[i*v.Ld+n:][:5], make([]float32, 5), 0)
+		}
+	}
+}

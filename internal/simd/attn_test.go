@@ -319,6 +319,7 @@ func TestAttnRows(t *testing.T) {
 				near(t, "rstd", rstds, wantRstd, 1e-5)
 				near(t, "normed", z, wantZ, 1e-5)
 				vdo, do := view()
+				do = slices.Clone(do)
 				vo2, o2 := view()
 				n := NormBack{Rows: rows, Cols: cols, DO: vdo, DOut: vx, Raw: vy, Out2: vo2, Delta: [2][]float32{make([]float32, rows), make([]float32, rows)}, Weight: random(r, cols, 1), Rstd: random(r, 2*rows, 1), LdRstd: 2, Scale: 0.7,
 					DNorm: make([]float32, cols)}

@@ -62,6 +62,15 @@ func softBack1AVX2(p *softBackArgs)
 func softBack2AVX2(p *softBackArgs)
 
 //go:noescape
+func scaleRowsAVX2(p *outArgs)
+
+//go:noescape
+func mixNormAVX2(p *mixNormArgs)
+
+//go:noescape
+func normBackAVX2(p *normFloatArgs)
+
+//go:noescape
 func keys1xStretch(p *stretchKeys)
 
 //go:noescape

@@ -70,6 +70,7 @@ type worker struct {
 	grad     simd.AttnGrad
 	few      simd.AttnFew
 	norm     simd.NormBack
+	mix      simd.MixNorm
 	hi       []int32 // of few
 	window   windows
 	_        [64]byte // workers do not share cache lines

@@ -65,20 +65,48 @@ func (o *op) finish(n, h, count, step int, s sums, on *worker) {
 	}
 	if o.maps == 1 {
 		on.tile.ScaleRows(simd.View{X: s.acc, Ld: s.ld}, s.acc, s.ld, count, o.DV, s.sum, false)
-	} else { // raw = A1·V − λ·A2·V
-		for r := range count {
-			s.top[r] = -o.lambda(n+r, h) * s.sum[step+r]
-		}
-		second := s.acc[step*s.ld:]
-		on.tile.JoinRows(s.acc, s.ld, second, s.ld, count, o.DV, s.sum, s.top)
-		if o.Out2.ok() {
-			on.tile.ScaleRows(o.Out2.From(n, c), second, s.ld, count, o.DV, s.sum[step:], o.Out2.far())
-		}
+		o.normalize(n, h, count, &s, on)
+		on.tile.ScaleRows(o.Out.From(n, c), s.acc, s.ld, count, o.DV, ones[:], o.Out.far())
+		return
+	}
+	for r := range count { // raw = A1·V − λ·A2·V
+		s.top[r] = -o.lambda(n+r, h) * s.sum[step+r]
 	}
 	if o.norm.On {
-		o.normalize(n, h, count, &s, on)
+		o.mixNorm(n, h, count, step, &s, on)
+		return
+	}
+	second := s.acc[step*s.ld:]
+	on.tile.JoinRows(s.acc, s.ld, second, s.ld, count, o.DV, s.sum, s.top)
+	if o.Out2.ok() {
+		on.tile.ScaleRows(o.Out2.From(n, c), second, s.ld, count, o.DV, s.sum[step:], o.Out2.far())
 	}
 	on.tile.ScaleRows(o.Out.From(n, c), s.acc, s.ld, count, o.DV, ones[:], o.Out.far())
+}
+
+// mixNorm does the rest of finish for two maps and a head norm; s.top has the factors of the second map in raw.
+func (o *op) mixNorm(n, h, count, step int, s *sums, on *worker) {
+	c, x := h*o.DV, &on.mix
+	*x = simd.MixNorm{Rows: count, Cols: o.DV, Acc: [2][]float32{s.acc, s.acc[step*s.ld:]}, Ld: s.ld,
+		F: [2][]float32{s.sum, s.top}, Back: s.sum[step:], Out: o.Out.From(n, c), Weight: o.weight,
+		Eps: float32(o.norm.Eps), Scale: float32(o.norm.Scale), Far: o.Out.far()}
+	if o.Raw.ok() {
+		x.Raw = o.Raw.From(n, c)
+	}
+	if o.Out2.ok() {
+		x.Out2 = o.Out2.From(n, c)
+	}
+	x.Rstd, x.LdRstd = o.rstd(n, h, s)
+	on.tile.MixNorm(x)
+}
+
+// rstd is where rstd of row n and head h goes, and the distance to the next row's: if it is not wanted, over sums that
+// are used no more.
+func (o *op) rstd(n, h int, s *sums) ([]float32, int) {
+	if o.Rstd.ok() {
+		return o.Rstd.From(n, h).X, o.Rstd.Ld
+	}
+	return s.sum, 1
 }
 
 // normalize stores raw and applies the head norm to it, in place.
@@ -86,9 +114,6 @@ func (o *op) normalize(n, h, count int, s *sums, on *worker) {
 	if o.Raw.ok() {
 		on.tile.ScaleRows(o.Raw.From(n, h*o.DV), s.acc, s.ld, count, o.DV, ones[:], o.Raw.far())
 	}
-	rstd, step := s.sum, 1 // discarded
-	if o.Rstd.ok() {
-		rstd, step = o.Rstd.From(n, h).X, o.Rstd.Ld
-	}
+	rstd, step := o.rstd(n, h, s)
 	on.tile.NormRows(s.acc, s.ld, count, o.DV, o.weight, rstd, step, float32(o.norm.Eps), float32(o.norm.Scale))
 }

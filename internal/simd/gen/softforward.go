@@ -77,7 +77,7 @@ func (k *softRows) largest() {
 	k.op("VMAXPS", most[1], most[0], most[0])
 	k.op("VMAXPS", most[3], most[2], most[2])
 	k.op("VMAXPS", most[2], most[0], most[0])
-	k.fold("VMAXPS", most[0], t)
+	foldVector(k.asm, "VMAXPS", most[0], t)
 	k.op("VMOVSS", most[0].low(), k.args.elem("shift", k.in, 4))
 }
 
@@ -129,7 +129,7 @@ func (k *softRows) powers() {
 	})
 	t := k.chains[0].x
 	k.clearRest(t, k.x)
-	k.fold("VADDPS", k.total, t)
+	foldVector(k.asm, "VADDPS", k.total, t)
 	k.op("VADDSS", indexed(k.sum, k.in, 4), k.total.low(), k.total.low())
 	k.op("VMOVSS", k.total.low(), indexed(k.sum, k.in, 4))
 	k.scaleAcc()

@@ -42,6 +42,9 @@ func softFile() []byte {
 	softTile(a)
 	softBack(a, 1)
 	softBack(a, 2)
+	scaleFloats(a)
+	mixNorm(a)
+	emitNormBackFloats(a)
 	return a.finish()
 }
 
@@ -49,6 +52,9 @@ func declareSoft(declare declarer) {
 	declare("softTileAVX2(p *softArgs)")
 	declare("softBack1AVX2(p *softBackArgs)")
 	declare("softBack2AVX2(p *softBackArgs)")
+	declare("scaleRowsAVX2(p *outArgs)")
+	declare("mixNormAVX2(p *mixNormArgs)")
+	declare("normBackAVX2(p *normFloatArgs)")
 }
 
 // newFull begins a kernel. It holds AX, CX, DX, R8, R13, R14 and, of vectors, 14, 15 and three for each chain.
@@ -141,13 +147,3 @@ func (k *fullKernel) clearRest(zeros *reg, rows ...*reg) {
 
 // vector is vector i of a row from the present column on.
 func (k *fullKernel) vector(row *reg, i int) operand { return indexed(row, k.at, 1, i*k.bytes()) }
-
-// fold reduces a vector to its lowest lane; t is used on the way.
-func (k *fullKernel) fold(op string, x, t *reg) {
-	k.op("VEXTRACTF128", "$1", x, t.low())
-	k.op(op, t.low(), x.low(), x.low())
-	k.op("VPERMILPD", "$1", x.low(), t.low())
-	k.op(op, t.low(), x.low(), x.low())
-	k.op("VPERMILPS", "$1", x.low(), t.low())
-	k.op(op, t.low(), x.low(), x.low())
-}
