@@ -15,6 +15,8 @@
 #   tools/gpu/hopper.sh large      a step of 6.8b, and of 1.4b with 65,536 tokens, with recomputation
 #   tools/gpu/hopper.sh profile    what bounds the cached kernel at batch 64 and the backward kernels, by ncu
 #   tools/gpu/hopper.sh rest       kernels under trial outside attention (ANTIPHASE_TRY): right, alone, then steps in turns
+#   tools/gpu/hopper.sh trials     attention kernels under trial: build and results of all shapes at once, times in turns, steps of 160m with the
+#                                  fastest that is right, memcheck
 #   tools/gpu/hopper.sh small      small in training, not in a benchmark: one run, then three at once in one process; ANTIPHASE_TRY counts
 #   tools/gpu/hopper.sh            check, then times
 set -uo pipefail
@@ -146,6 +148,53 @@ rest() {
   ANTIPHASE_TRY=
 }
 
+# fastest SHAPE RIGHT TIMES: of the lists that are right and leave the same bits each time, what the fastest forward and the fastest backward need.
+fastest() {
+  python3 - "$@" <<'END'
+import re, sys
+shape, right, times = sys.argv[1], open(sys.argv[2]).read(), open(sys.argv[3]).read()
+rows = re.findall(r"^\S+ T\d+ (\S+) +forward ([\d.]+) .*backward ([\d.]+) ", times, re.M)
+rows = [r for r in rows if re.search(rf"^{shape} +{re.escape(r[0])} +right: true", right, re.M) and r[0] + " comes to other bits" not in times]
+if rows:
+    forward, backward = (min(rows, key=lambda r: float(r[i]))[0].split(",") for i in (1, 2))
+    take = [n for n in forward if n in ("last", "loop-forward")] + [n for n in backward if n not in ("none", "loop-forward")]
+    print(",".join(sorted(set(take))) or "none")
+END
+}
+
+# Attention kernels under trial.
+trials() {
+  local goals=(22_64_128 21_64_64 11_64_64 22_128_256 21_128_128 11_128_128) dir s arch list began=$SECONDS
+  declare -A best
+  dir=$(mktemp -d)
+  for s in "${goals[@]}"; do timeout -k 5 100 "$bin" -test.run "TestHopperTrials/$s\$" >"$dir/$s.right" 2>&1 & done
+  wait
+  for s in "${goals[@]}"; do grep -E 'right:|C75|FAIL|panic|rror|off by|other bits' "$dir/$s.right" | cut -c1-220 || echo "$s: nothing came back"; done
+  echo "built and compared after $((SECONDS - began)) s"
+  for s in "${goals[@]}"; do
+    ANTIPHASE_TEST_TIMES=1 timeout -k 5 40 "$bin" -test.run "TestHopperTrialTimes/$s\$" >"$dir/$s.times" 2>&1
+    grep -E 'forward|alone|FAIL|panic|rror|other bits' "$dir/$s.times" | cut -c1-220 || echo "$s: no times"
+    best[$s]=$(fastest "$s" "$dir/$s.right" "$dir/$s.times")
+    echo "$s: best is ${best[$s]:-unknown}"
+  done
+  echo "timed after $((SECONDS - began)) s"
+  export ANTIPHASE_TRY
+  for arch in diff:22_64_128 diff2:21_64_64 transformer:11_64_64; do
+    for list in none last "${best[${arch#*:}]:-none}" none; do
+      ANTIPHASE_TRY=ring,warps,$list
+      bench "160m ${arch%:*} $list" 40 train --size 160m --arch "${arch%:*}" --seq 2048 --batch 16
+    done
+  done
+  ANTIPHASE_TRY=
+  echo "steps after $((SECONDS - began)) s"
+  timeout -k 5 90 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestClassifyRing$|TestNormWarps$' >"$dir/memcheck.rest" 2>&1 &
+  timeout -k 5 90 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestHopperTrials/22_64_128$' >"$dir/memcheck.trials" 2>&1 &
+  wait
+  for s in rest trials; do echo "memcheck $s: $(grep -E 'ERROR SUMMARY|^ok|FAIL|PASS' "$dir/memcheck.$s" | tr '\n' ' ' | cut -c1-200) ($((SECONDS - began)) s)"; done
+  echo "all after $((SECONDS - began)) s"
+  rm -r "$dir"
+}
+
 # rate DIR...: tokens/s of each run from the median step after the first hundred.
 rate() {
   python3 - "$@" <<'END'
@@ -225,9 +274,9 @@ profile() {
 
 case ${1:-all} in
 all) check; times ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | small | large | profile) "$@" ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | trials | small | large | profile) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, small, large and profile" >&2
+  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, trials, small, large and profile" >&2
   exit 2
   ;;
 esac

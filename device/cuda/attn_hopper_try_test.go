@@ -1,0 +1,125 @@
+package cuda
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/tensor"
+)
+
+// trialLists are the values of ANTIPHASE_TRY that change the shape's kernels and are worth a comparison.
+func (s attnShape) trialLists() []string {
+	const loops = "loop-forward,loop-backward"
+	all := []string{"none", "last", "last," + loops}
+	for _, name := range []string{"ahead", "weave", "fill"} {
+		var t trials
+		if err := t.choose(name, 9); err == nil && hopperShapes[s].back.trial(s, t) != hopperShapes[s].back {
+			all = append(all, "last,"+name, "last,"+loops+","+name)
+		}
+	}
+	return all
+}
+
+// trialKernels are the shape's kernels for each list.
+func (s attnShape) trialKernels(t *testing.T) (names []string, all []hopperKernels) {
+	t.Helper()
+	for _, list := range s.trialLists() {
+		var try trials
+		if err := try.choose(list, 9); err != nil {
+			t.Fatal(err)
+		}
+		names, all = append(names, list), append(all, hopperShapes[s].trial(s, try))
+	}
+	return names, all
+}
+
+func (s attnShape) String() string { return fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv) }
+
+// TestHopperTrials holds the kernels under trial to the general kernels, on a GPU: a line for each list.
+func TestHopperTrials(t *testing.T) {
+	d := gpu(t, func(line string) {
+		if strings.Contains(line, "C75") {
+			fmt.Println(line)
+		}
+	})
+	if d.info.Major != 9 {
+		t.Skipf("%s is no Hopper", d.Name())
+	}
+	for _, s := range hopperOrder() {
+		t.Run(s.String(), func(t *testing.T) {
+			for _, list := range s.trialLists() {
+				d.try = trials{}
+				if err := d.try.choose(list, 9); err != nil {
+					t.Fatal(err)
+				}
+				hopperAgrees(t, d, s, 2, 1000)
+				hopperAgrees(t, d, s, 3, 130)
+				c := newTiledCase(d, s, 1, 64, 0)
+				_, k, _ := c.hopper(d.machine)
+				c.free()
+				f, b := d.drv.Usage(d.funcs[k.forward].fn), d.drv.Usage(d.funcs[k.backward].fn)
+				fmt.Printf("%v %-44s right: %v; local bytes %d, %d\n", s, list, !t.Failed(), f.Local, b.Local)
+			}
+		})
+	}
+}
+
+// trialBits are hashes of what each of the kernels leaves in the last quarter of the rows.
+func trialBits(d *Device, c *attnCall, s attnShape, kernels []hopperKernels) (all [][sha256.Size]byte) {
+	for i := range kernels {
+		d.forwardHopper(c, s, &kernels[i])
+		d.backwardHopper(c, s, &kernels[i])
+		quarter := func(x tensor.Tensor) tensor.Tensor { return x.RowRange(x.Rows/4*3, x.Rows) }
+		all = append(all, sha256.Sum256(read(d, quarter(c.out), quarter(c.dq), quarter(c.dk))))
+	}
+	return all
+}
+
+// TestHopperTrialTimes prints the medians of three rounds in turns, milliseconds forward and backward. It takes
+// ANTIPHASE_TEST_TIMES=1, and a GPU.
+func TestHopperTrialTimes(t *testing.T) {
+	if os.Getenv("ANTIPHASE_TEST_TIMES") != "1" {
+		t.Skip("a measurement: ANTIPHASE_TEST_TIMES=1 asks for it")
+	}
+	d := gpu(t, nil)
+	for _, s := range hopperOrder() {
+		width, length := 2048, 8192
+		if s.d == 64 {
+			width, length = 768, 2048
+		}
+		t.Run(s.String(), func(t *testing.T) {
+			c := benchCall(t, d, s, 32768/length, length, width/s.d/s.keys)
+			names, kernels := s.trialKernels(t)
+			forward, backward := make([][]float64, len(names)), make([][]float64, len(names))
+			before := trialBits(d, c, s, kernels)
+			for range 3 {
+				for i := range kernels {
+					forward[i] = append(forward[i], milliseconds(t, d, func() { d.forwardHopper(c, s, &kernels[i]) }))
+					backward[i] = append(backward[i], milliseconds(t, d, func() { d.backwardHopper(c, s, &kernels[i]) }))
+				}
+			}
+			after := trialBits(d, c, s, kernels)
+			for i, name := range names {
+				if before[i] != after[i] {
+					t.Errorf("%v: %s comes to other bits in a later run", s, name)
+				}
+				slices.Sort(forward[i])
+				slices.Sort(backward[i])
+				fmt.Printf("%v T%d %-44s forward %.3f (%.3f-%.3f) backward %.3f (%.3f-%.3f) sum %.3f ms\n", s, length, name, forward[i][1],
+					forward[i][0], forward[i][2], backward[i][1], backward[i][0], backward[i][2], forward[i][1]+backward[i][1])
+			}
+			room := c.room(length, s.stats(), length/unit*s.maps)
+			room.columns = unit
+			fmt.Printf("%v T%d statistics alone %.3f ms\n", s, length, milliseconds(t, d, func() { d.prepare(c, &room) }))
+			for _, x := range []tensor.Tensor{c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv} {
+				if x.Ok() {
+					d.Free(x.Buf)
+				}
+			}
+		})
+	}
+}
