@@ -80,14 +80,17 @@ func there(f *final) string {
 	var parts []string
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
-			if n := len(f.seeds(size, arch)); n > 0 {
-				parts = append(parts, fmt.Sprintf("%s: %s at lr %g", f.side(size, arch), plural(n, "seed"),
-					f.best[[2]string{size, arch}]))
+			if seeds := f.seeds(size, arch); len(seeds) > 0 {
+				parts = append(parts, fmt.Sprintf("%s: %s (%s) at lr %g", f.side(size, arch), plural(len(seeds), "seed"),
+					listed(seeds), f.best[[2]string{size, arch}]))
 			}
 		}
 	}
 	return fmt.Sprintf("%s; %s tokens a run", strings.Join(parts, ", "), big(float64(f.tokens(f.sizes[0]))))
 }
+
+// complete is what missing says of an experiment that lacks nothing.
+const complete = "complete"
 
 // missing describes what an experiment lacks of its plan.
 func (c *cell) missing(f *final) string {
@@ -108,9 +111,28 @@ func (c *cell) missing(f *final) string {
 		}
 	}
 	if len(out) == 0 {
-		return "complete"
+		return complete
 	}
-	return "incomplete: " + strings.Join(out, ", ")
+	return fmt.Sprintf("incomplete, %d of %d runs: %s", c.finished(f), c.runs(), strings.Join(out, ", "))
+}
+
+// runs is the number of the plan: every rate with one seed, then the other seeds at the best of each side.
+func (c *cell) runs() int { return len(c.sides) * (c.rates + c.seeds - 1) }
+
+// finished is the number of runs of the plan's sides that there are.
+func (c *cell) finished(f *final) int {
+	var runs []string
+	for _, r := range f.all {
+		if slices.Contains(c.sides, r.Arch) && !slices.Contains(runs, r.Run) {
+			runs = append(runs, r.Run)
+		}
+	}
+	return len(runs)
+}
+
+// listed are seeds with commas between them.
+func listed(seeds []uint64) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(seeds), "[]"), " ", ", ")
 }
 
 // experiment writes the section of an experiment: its command, scores, tuning grid and runs.
@@ -118,6 +140,11 @@ func (e *evidence) experiment(name string, rows []Row) {
 	f := e.finals[name]
 	p := Summarize(rows)
 	fmt.Fprintf(e, "## %s\n\n", markdown(name))
+	if i := slices.IndexFunc(cells, func(c cell) bool { return c.name == name }); i >= 0 {
+		if s := cells[i].missing(f); s != complete {
+			fmt.Fprintf(e, "Of the plan, this is %s. There are %s.\n\n", s, markdown(there(f)))
+		}
+	}
 	for i, command := range commands(f.all) {
 		if i > 0 {
 			e.WriteString("Some of the runs come from:\n\n")

@@ -206,7 +206,7 @@ func TestEvidenceOfPartOfACell(t *testing.T) {
 		says   []string
 	}{
 		{"two of three seeds", func(m *made) { m.seeds = 2 }, nil, []string{"2 seeds (a verdict needs 3)",
-			"incomplete: transformer has 2 of 3 seeds"}},
+			"incomplete, 12 of 15 runs: transformer has 2 of 3 seeds", "transformer: 2 seeds (1, 2) at lr 0.001"}},
 		{"one seed", func(m *made) { m.seeds = 1 }, nil, []string{"(one seed: no interval)"}},
 		{"one rate of diff, three of the others", func(m *made) { m.better = all(m) },
 			func(r *Run) bool { return r.Arch == plain || r.LR == 0.001 },

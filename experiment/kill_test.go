@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,4 +142,37 @@ func TestContinue(t *testing.T) {
 		t.Errorf("rows from elsewhere: %d of %d (%v)", len(taken), len(grown), err)
 	}
 	t.Logf("with all rows from elsewhere: %s", time.Since(began))
+}
+
+// The page of an experiment that was stopped says how many of its runs there are and which are missing; that of a
+// finished one does not.
+func TestUnfinishedPage(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	opt := options(dir, oneThread(t))
+	opt.Progress = func(p Progress) {
+		if p.Finished == 4 { // every rate of both architectures has one seed
+			cancel()
+		}
+	}
+	if _, err := Work(ctx, nanoSpec(12), opt); !errors.Is(err, train.ErrInterrupted) {
+		t.Fatalf("interrupted: %v", err)
+	}
+	page := func() string {
+		b, err := os.ReadFile(filepath.Join(dir, reportName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if s := page(); !strings.Contains(s, "Unfinished: 4 of 6 runs are there; nano transformer seed 2, nano diff seed 2 missing.") {
+		t.Errorf("the page does not say what is missing: %.2000s", s[strings.Index(s, "<body"):])
+	}
+	opt.Progress = func(Progress) {}
+	if _, err := Work(context.Background(), nanoSpec(12), opt); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(page(), "Unfinished:") {
+		t.Error("the page of a finished experiment calls it unfinished")
+	}
 }

@@ -71,7 +71,9 @@ func (l *lab) publish() ([]Row, error) {
 		return nil, err
 	}
 	var page bytes.Buffer
-	if err := l.Page(rows).HTML(&page); err != nil {
+	p := l.Page(rows)
+	p.Experiment.Lead = l.unfinished() + p.Experiment.Lead
+	if err := p.HTML(&page); err != nil {
 		return nil, err
 	}
 	for name, b := range map[string][]byte{rowsName: b, csvName: table(rows), reportName: page.Bytes()} {
@@ -80,6 +82,34 @@ func (l *lab) publish() ([]Row, error) {
 		}
 	}
 	return rows, l.watch.write(l.Dir)
+}
+
+// unfinished is a sentence about the runs that are missing, "" if there are none.
+func (l *lab) unfinished() string {
+	done := 0
+	var missing []string
+	for i := range l.runs {
+		r := &l.runs[i]
+		if l.done(r) {
+			done++
+		} else if s := fmt.Sprintf("%s %s seed %d", r.Size, r.Arch, r.Seed); !slices.Contains(missing, s) {
+			missing = append(missing, s) // without its rate, which may not have been chosen yet
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	const most = 6
+	return fmt.Sprintf("Unfinished: %d of %d runs are there; %s missing. ", done, len(l.runs),
+		strings.Join(missing[:min(len(missing), most)], ", ")+more(len(missing)-most))
+}
+
+// more is the end of a list that n entries are left out of.
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
 }
 
 // Page is the page of the experiment's rows, with next steps.

@@ -38,11 +38,13 @@ type finding struct {
 	arch, than      float64 // the two sides' own values
 	floors          map[string]float64
 	seeds           int      // of the side that has fewer
+	more            int      // of the other side, if it has more
 	doubts          []string // why no verdict can be given
 	note            string   // takes the place of the numbers
 }
 
-// find looks a claim's measure up: paired by item where rows have items, else by seed.
+// find looks a claim's measure up: paired by item where rows have items, with all seeds of either side, else by seed. The
+// sides' own values are over the same runs as the difference.
 func (f *final) find(c *claim, size string) (finding, bool) {
 	if c.measure == "" {
 		return finding{}, false
@@ -75,6 +77,7 @@ func (f *final) find(c *claim, size string) (finding, bool) {
 		if !f.paired(&x, row, f.side(size, c.than), f.side(size, c.arch)) {
 			return x, false
 		}
+		x.arch, x.than = meanValue(b), meanValue(a)
 	default:
 		x.low, x.diff, x.high = studentInterval(diffs)
 	}
@@ -112,7 +115,7 @@ func (f *final) paired(x *finding, row *Row, one, two string) bool {
 		default:
 			continue
 		}
-		x.seeds = min(p.Seeds[0], p.Seeds[1])
+		x.seeds, x.more = min(p.Seeds[0], p.Seeds[1]), max(p.Seeds[0], p.Seeds[1])
 		return true
 	}
 	return false
@@ -150,6 +153,27 @@ func studentInterval(x []float64) (lo, mid, hi float64) {
 	return mid - half, mid, mid + half
 }
 
+// meanValue is the mean of a measure over seeds.
+func meanValue(rows map[uint64]*Row) float64 {
+	var list []float64
+	for _, seed := range slices.Sorted(maps.Keys(rows)) { // the order of a sum affects its last bits
+		list = append(list, rows[seed].Value)
+	}
+	return mean(list)
+}
+
+// counted is the number of seeds behind a finding.
+func (x *finding) counted() string {
+	s := plural(x.seeds, "seed")
+	if x.more > x.seeds {
+		s = fmt.Sprintf("%d seeds against %d", x.more, x.seeds)
+	}
+	if x.seeds < fewestSeeds {
+		s += fmt.Sprintf(" (a verdict needs %d)", fewestSeeds)
+	}
+	return s
+}
+
 // fewestSeeds is how many seeds a verdict needs on both sides.
 const fewestSeeds = 3
 
@@ -174,10 +198,7 @@ func (c *claim) decide(x finding) string {
 // take back a verdict in its favour.
 func (f *final) verdict(c *claim, size string, x finding) report.Verdict {
 	v := report.Verdict{Claim: c.text, Source: c.source, Verdict: c.decide(x), Figure: c.figure(x),
-		Basis: fmt.Sprintf("%s, %s tokens, %s", size, big(float64(f.tokens(size))), plural(x.seeds, "seed"))}
-	if x.seeds < fewestSeeds {
-		v.Basis += fmt.Sprintf(" (a verdict needs %d)", fewestSeeds)
-	}
+		Basis: fmt.Sprintf("%s, %s tokens, %s", size, big(float64(f.tokens(size))), x.counted())}
 	for _, d := range x.doubts {
 		v.Basis, v.Verdict = v.Basis+"; "+d, Unclear
 	}
