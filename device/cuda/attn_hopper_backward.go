@@ -26,6 +26,7 @@ type hopperBackward struct {
 	loop    bool // blocks stay, one for each SM
 	ahead   bool // dP overlaps the exponentials of both maps
 	weave   bool // the products of a map overlap the work on the other
+	fill    bool // the copy engine adds all of dQ, from all shared memory that a tile has done with
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
@@ -95,7 +96,8 @@ func (t hopperBackward) shared(s attnShape) int {
 func (t hopperBackward) options(s attnShape) []string {
 	return append(s.options(), define("SPLIT", int(flag(t.split))), define("QUERIES", t.queries), define("BUFFERS", t.buffers),
 		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds),
-		define("LOOP", int(flag(t.loop))), define("AHEAD", int(flag(t.ahead))), define("WEAVE", int(flag(t.weave))))
+		define("LOOP", int(flag(t.loop))), define("AHEAD", int(flag(t.ahead))), define("WEAVE", int(flag(t.weave))),
+		define("FILL", int(flag(t.fill))))
 }
 
 // backwardArgs is the argument of attn_hopper_backward.

@@ -32,7 +32,7 @@ func TestEmulatedHopperTrials(t *testing.T) {
 	defer d.Close()
 	shapes, lists := []attnShape{{2, 2, 64, 128}}, []string{"last,loop-forward,loop-backward,weave"}
 	if long() {
-		shapes, lists = hopperOrder(), append(lists, "last", "loop-forward,loop-backward", "ahead", "weave", "last,ahead")
+		shapes, lists = hopperOrder(), append(lists, "last", "loop-forward,loop-backward", "ahead", "weave", "last,ahead", "fill,loop-backward")
 	}
 	d.info.SMs = 2 // blocks take several tickets, and not all items are last ones
 	for _, list := range lists {

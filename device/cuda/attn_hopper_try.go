@@ -7,8 +7,8 @@ var hopperTrials, hopperForwardLoops = func() (map[attnShape]map[hopperBackward]
 	back, forward := map[attnShape]map[hopperBackward]kernel{}, map[attnShape]kernel{}
 	for s, k := range hopperShapes {
 		back[s] = map[hopperBackward]kernel{k.back: k.backward}
-		for i := range 8 {
-			b := k.back.trial(s, trials{loopBackward: i&1 > 0, ahead: i&2 > 0, weave: i&4 > 0})
+		for i := range 16 {
+			b := k.back.trial(s, trials{loopBackward: i&1 > 0, ahead: i&2 > 0, weave: i&4 > 0, fill: i&8 > 0})
 			if _, ok := back[s][b]; !ok {
 				back[s][b] = hopperOf("attn_hopper_backward", "attn_hopper_backward", b.options(s)...)
 			}
@@ -43,5 +43,6 @@ func (t hopperBackward) trial(s attnShape, try trials) hopperBackward {
 	t.loop = t.loop || try.loopBackward
 	t.weave = t.weave || try.weave && both
 	t.ahead = t.ahead || try.ahead && both && !t.weave && s.keys*s.d+s.dv < 256
+	t.fill = t.fill || try.fill && s.maps == 2 && t.rounds*t.copied < s.d/8 && !t.weave
 	return t
 }

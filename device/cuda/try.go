@@ -14,7 +14,7 @@ type trials struct {
 
 	last                      bool // attention on Hopper: blocks of the last items are started together, hopper_order.cuh
 	loopForward, loopBackward bool // the same: as many blocks as SMs, which stay
-	ahead, weave              bool // its backward pass of two maps: see attn_hopper_backward.cu
+	ahead, weave, fill        bool // its backward pass of two maps: see attn_hopper_backward.go
 }
 
 // chosen are the trials that have won.
@@ -41,8 +41,10 @@ func (t *trials) choose(list string, major int) error {
 			t.ahead = true
 		case "weave":
 			t.weave = true
+		case "fill":
+			t.fill = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, last, loop-forward, loop-backward, ahead and weave",
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, last, loop-forward, loop-backward, ahead, weave and fill",
 				list, name)
 		}
 	}

@@ -60,7 +60,8 @@ constexpr int BARRIERS = 1 + 2 * STAGES + 2 * OUTS + LOOP, AT_FREE = AT_BAR + 8 
 static_assert(AT_TICKET + (LOOP ? TICKETS : 8) == SHARED, "attn_hopper_backward.go counts shared memory differently");
 static_assert(COPIED == 0 || ADDS == 2, "the copy engine adds in order");
 // Named barriers. GRADS: dSᵀ is there, EXCHANGE: P is, READ + w: warpgroup w has read dSᵀ; STAGED + w: its dQ is in its
-// area, FREE + w: the area has been read. STORED + w: its dSᵀ of map 1 is there.
+// area, FREE + w: the area has been read. STORED + w: its dSᵀ of map 1 is there (WEAVE), or has been read (FILL, where
+// READ + w is that its dQ has been read too).
 enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 7, STORED = 9 };
 typedef Ring<STAGES, STAGE> RingQ;
 typedef Ring<OUTS, TileO::BYTES> RingO;
@@ -154,7 +155,8 @@ __device__ __forceinline__ void packMaps(Packed& w, Packed (&ds)[OWN], const Sco
 }
 
 // The same if the other warpgroup has the other map: it passes it as fp16.
-__device__ __forceinline__ void exchangeMaps(Packed& w, Packed& ds, const Scores& s, u32 base, const Thread& me) {
+__device__ __forceinline__ void exchangeMaps(Packed& w, Packed& ds, const Scores& s, u32 base, int n, const Thread& me) {
+  if (FILL && n > 0) barrierOf(FREE + me.wg, 160);
   const u32 mine = base + AT_X + me.wg * 8192 + me.tid * 16, his = mine + 8192 - me.wg * 16384;
 #pragma unroll
   for (int k = 0; k < BM / 16; k++) {
@@ -220,7 +222,7 @@ __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w,
     if (map == 1) timesLambda(s[i], me, stats);
   }
   if (SPLIT && !EARLY) mmaFence(), gradOutputs(dp, base, ring.o, n, me); // overlaps the exchange
-  if (SPLIT) exchangeMaps(wt, ds[0], s[0], base, me);
+  if (SPLIT) exchangeMaps(wt, ds[0], s[0], base, n, me);
   else packMaps(wt, ds, s);
   mmaFence();
   if (!SPLIT && !EARLY) gradOutputs(dp, base, ring.o, n, me);
@@ -300,13 +302,16 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
     int* counter = p.counts + (COPIED > 0 ? share.at : share.at / (UNITS * MAPS));
     int seen = 0;
 #if WEAVE
-    if (COPIED * ROUNDS < PIECES) seen = loadRelaxed(counter);
+    if (STAGEDPIECES < PIECES) seen = loadRelaxed(counter);
     weaveTile(p, w, base, ring, n, stats, grads, sums, wt, ds, me);
 #else
     Scores dp;
     formTile(p, w, base, ring, n, stats, sums, wt, ds, dp, me);
-    if (COPIED * ROUNDS < PIECES) seen = loadRelaxed(counter);
-    if (!SPLIT && BUFFERS == 1 && n > 0) barrierOf(READ + 1 - wg, 256);
+    if (STAGEDPIECES < PIECES) seen = loadRelaxed(counter);
+    if (!SPLIT && BUFFERS == 1 && n > 0) {
+      if (FILL) barrierOf(FREE + wg, 160);
+      barrierOf(READ + 1 - wg, FILL ? 160 : 256);
+    }
     formGrads(stage, stats, grads, sums, ds, dp, me);
 #endif
     if (OUTS == 1) mmaWait<1>(), pin(sums.dv), ring.o.release(n, me.lane); // early: the next dO has no other place
@@ -342,7 +347,7 @@ __device__ __forceinline__ void consume(const HopperBackward& p, int wg, u32 bas
     if (LOOP && (threadIdx.x & 31) == 0) barArrive(base + AT_FREE);
     storeKeys(p, w, sums, threadOf(threadIdx.x, wg));
   }
-  if (!SPLIT && BUFFERS == 1) barrierOf(READ + 1 - wg, 256);
+  if (!SPLIT && BUFFERS == 1 && past.n > 0) barrierOf(READ + 1 - wg, FILL ? 160 : 256); // none is left pending
   if (COPIED > 0 && past.staged) barrierOf(FREE + wg, 160);
 }
 

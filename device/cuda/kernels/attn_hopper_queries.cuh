@@ -17,18 +17,30 @@ __device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
   return (min(w.m * BM + BM, p.t) - 1) / BN - w.n;
 }
 
-// Pieces of a share that the copy engine adds, COPIED of them at a time in ROUNDS rounds; threads add the others.
-constexpr int STAGEDPIECES = COPIED * ROUNDS;
+// Pieces of a share that the copy engine adds, COPIED of them at a time in ROUNDS rounds; threads add the others. FILL:
+// all at once, those that the area has no room for in what the tile has done with: dSᵀ of the warpgroup's map and,
+// where maps are split, its exchange buffer. They must be read before the next tile needs them.
+constexpr int STAGEDPIECES = FILL ? PIECES : COPIED * ROUNDS, LEFT = TileS::BYTES / PIECE;
 static_assert(STAGEDPIECES <= PIECES, "a share has PIECES pieces");
+static_assert(!FILL || (MAPS == 2 && ROUNDS == 1 && BUFFERS == 1 && !WEAVE && COPIED + LEFT + 4 * SPLIT == PIECES),
+              "FILL is for shapes whose share has no other room");
 
-// One round: the pieces from x0 go to the warpgroup's area, once that has been read, and addStaged adds them from there.
+// Where piece x of the share of warpgroup wg is staged.
+__device__ __forceinline__ u32 pieceAt(u32 base, int wg, int x) {
+  if (x < COPIED) return base + AT_DQ + (wg * COPIED + x) * PIECE;
+  if (x < COPIED + LEFT) return base + AT_S + wg * TileS::BYTES + (x - COPIED) * PIECE;
+  return base + AT_X + wg * 8192 + (x - COPIED - LEFT) * PIECE;
+}
+
+// One round: COUNT pieces from x0 go to their places, once those have been read, and addStaged adds them from there.
+template <int COUNT>
 __device__ __forceinline__ void stagePieces(const float* dq, int x0, u32 base, bool wait, const Thread& me) {
   if (wait) barrierOf(FREE + me.wg, 160);
 #pragma unroll
-  for (int x = 0; x < COPIED; x++) {
+  for (int x = 0; x < COUNT; x++) {
     const float* d = dq + 4 * (x0 + x);
     const u32 y[4] = {__float_as_uint(d[0]), __float_as_uint(d[1]), __float_as_uint(d[2]), __float_as_uint(d[3])};
-    stShared4(base + AT_DQ + (me.wg * COPIED + x) * PIECE + me.tid * 16, y);
+    stShared4(pieceAt(base, me.wg, x) + me.tid * 16, y);
   }
   proxyFence();
 }
@@ -49,13 +61,15 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
   }
   mmaWait<0>();
   pin(dq);
-  if (!SPLIT && BUFFERS == 1) barrierArrive(READ + me.wg, 256);
+  if (FILL) barrierOf(STORED + me.wg, 128); // all of the warpgroup have read dSᵀ
+  else if (!SPLIT && BUFFERS == 1) barrierArrive(READ + me.wg, 256);
 #pragma unroll
   for (int r = 0; r + 1 < ROUNDS; r++) {
-    stagePieces(dq, r * COPIED, base, staged || r > 0, me);
+    stagePieces<COPIED>(dq, r * COPIED, base, staged || r > 0, me);
     barrierArrive(STAGED + me.wg, 160);
   }
-  if (COPIED > 0) stagePieces(dq, STAGEDPIECES - COPIED, base, staged || ROUNDS > 1, me);
+  if (FILL) stagePieces<PIECES>(dq, 0, base, false, me);
+  else if (COPIED > 0) stagePieces<COPIED>(dq, STAGEDPIECES - COPIED, base, staged || ROUNDS > 1, me);
   float* sum = p.sums + s.at * (64 * D) + me.tid * 4;
 #pragma unroll
   for (int x = STAGEDPIECES; x < PIECES; x++) {
@@ -64,6 +78,11 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
       *(float4*)(sum + x * 512) = {dq[4 * x], dq[4 * x + 1], dq[4 * x + 2], dq[4 * x + 3]};
   }
   if (COPIED > 0) barrierArrive(STAGED + me.wg, 160);
+}
+
+__device__ __forceinline__ void sendPieces(float* sum, u32 from, int pieces, bool add) {
+  if (add) bulkAdd(sum, from, pieces * PIECE);
+  else bulkStore(sum, from, pieces * PIECE);
 }
 
 // A producer warp adds what warpgroup wg has staged, in order, and announces it once memory has it: consumers wait
@@ -85,13 +104,15 @@ __device__ __forceinline__ void addStaged(const HopperBackward& p, int wg, u32 b
           if (r == 0)
             while (loadAcquire(p.counts + s.at) < before) {}
           proxyFenceGlobal();
-          if (before > 0) bulkAdd(sum, area, COPIED * PIECE);
-          else bulkStore(sum, area, COPIED * PIECE);
+          sendPieces(sum, area, COPIED, before > 0);
+          if (FILL) sendPieces(sum + COPIED * (PIECE / 4), pieceAt(base, wg, COPIED), LEFT, before > 0);
+          if (FILL && SPLIT) sendPieces(sum + (COPIED + LEFT) * (PIECE / 4), pieceAt(base, wg, COPIED + LEFT), 4, before > 0);
           bulkCommit();
           bulkWaitRead();
         }
         __syncwarp();
         barrierArrive(FREE + wg, 160);
+        if (FILL && !SPLIT) barrierArrive(READ + wg, 160);
       }
       if (first) bulkWait(), addRelease(p.counts + s.at, 1);
     } while (w.next(heads));
