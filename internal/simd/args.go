@@ -23,6 +23,8 @@ type tileArgs struct {
 	rowA             int      // from a row of A to the next
 	halfA            int      // from 16 rows of A to the next 16
 	stepA            int      // from 32 elements of k of A to the next 32
+	ahead            uintptr  // prefetched during the first column; never dereferenced
+	strideAhead      int      // from there to what is prefetched during the next column
 
 	panelA, tile, left int // own: panel of A, tile of C, panels of A left in this column
 

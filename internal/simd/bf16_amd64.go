@@ -36,6 +36,8 @@ const (
 	// maxCall bounds the work of one call, in products of a step of two panels: about 50 µs, because the collector
 	// cannot stop a thread that is in assembly. maxDown are the panels of A that use a panel of B in turn.
 	maxCall, maxDown = 1500, 8
+	// aheadStep is the number of bytes that kernels prefetch with each step of two panels.
+	aheadStep = 256
 )
 
 // productAMX computes whole panels directly into C, and the ragged right and bottom edges through padded memory.
@@ -153,6 +155,11 @@ func (g *gemmBF16) tiles(first *tileArgs, run int, seed bool) {
 			*t = *first
 			t.a, t.b, t.c = offset(t.a, p*t.stepA), offset(t.b, j*t.strideB+2*p*stepBF16), offset(t.c, j*width)
 			t.steps, t.cols = min(run, g.steps-p), min(across, first.cols-j)
+			t.ahead, t.strideAhead = uintptr(unsafe.Pointer(t.b))+uintptr(t.strideB), t.strideB
+			if g.s.ahead != 0 {
+				t.strideAhead = t.rows * t.steps * aheadStep
+				t.ahead = g.s.ahead + uintptr(j*t.strideAhead)
+			}
 			if run < g.steps || !g.first || !g.last || seed {
 				t.partial = &partial[j*t.rows*stepBF16]
 			}

@@ -47,6 +47,7 @@ type Scratch struct {
 	int8    gemmInt8
 	int8At  int8Args
 	args    tileArgs
+	ahead   uintptr // see AheadBF16
 	chooser chooser
 	picks   chooser // for int8
 }

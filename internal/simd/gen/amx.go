@@ -34,7 +34,8 @@ type gemmTiles struct {
 	tileForm
 	p fields
 
-	panelB, nextB    *reg // panel of B, and the next one as far as it is prefetched
+	panelB           *reg
+	ahead            *reg // next line to prefetch
 	line             *reg // 64
 	ldc, rowA, stepA *reg
 	rows, lower, b   *reg // the step's 16 rows of A, its other 16, and its part of B
@@ -62,7 +63,7 @@ func emitGemmTiles(a *asm, f tileForm) {
 	k.rowA, k.stepA = a.take(k.p, "rowA", "R8"), a.take(k.p, "stepA", "R11")
 	k.done, k.scratch = a.hold("DX", "place of the previous tile"), a.hold("R15", "scratch")
 	k.other = a.hold("R14", "another tile of C")
-	k.rows, k.b, k.nextB = a.hold("SI", "rows of A"), a.hold("R9", "step of B"), a.hold("AX", "next panel of B")
+	k.rows, k.b, k.ahead = a.hold("SI", "rows of A"), a.hold("R9", "step of B"), a.hold("AX", "next line to prefetch")
 	k.sums, k.right, k.drained = a.tmms(0, len(f.order()), "C"), a.tmm(6, "B"), a.vecs(0, 16, "rows of C")
 	k.left = a.tmms(4, f.height()/16, "A")
 	if !f.narrow {
@@ -167,8 +168,9 @@ func (k *gemmTiles) startColumn() {
 		k.shl(1, x)
 	}
 	k.mov(x, k.p.at("left"))
-	k.mov(k.p.at("strideB"), k.nextB)
-	k.add(k.panelB, k.nextB)
+	k.mov(k.p.at("ahead"), k.ahead)
+	k.mov(k.p.at("strideAhead"), x)
+	k.add(x, k.p.at("ahead"))
 	k.drop(x)
 }
 
@@ -272,12 +274,12 @@ func (k *gemmTiles) narrowStep() {
 	k.nextStep(2)
 }
 
-// nextStep advances along k, and prefetches n lines of the next panel of B.
+// nextStep advances along k, and prefetches n lines of what is needed after this column, usually the next panel of B.
 func (k *gemmTiles) nextStep(n int) {
 	for i := range n {
-		k.op("PREFETCHT1", mem(k.nextB, 64*i))
+		k.op("PREFETCHT1", mem(k.ahead, 64*i))
 	}
-	k.add(imm(64*n), k.nextB)
+	k.add(imm(64*n), k.ahead)
 	k.add(k.stepA, k.rows)
 	k.add(imm(panelStep), k.b)
 }
