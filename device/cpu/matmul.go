@@ -143,7 +143,8 @@ const ownColumns, ownRows, ownRun, ownPitch = 512, 168, 256, 1280
 // cut picks the tile of C and the run of k. A wide tile uses a panel of A, fetched from L3, for many columns of B; 192
 // × KC of them fill less than a third of L2. Few rows of A (decoding) are bound by reading B: there a narrow part is
 // packed and used while it is in L1. A gradient of few columns is done in strips of rows: each is read in place or packed
-// where it is used, so that the larger operand is not written to memory again.
+// where it is used, so that the larger operand is not written to memory again. One of few rows is done in strips of
+// columns, for the same reason.
 func (g *gemm) cut() {
 	const wide = 192
 	mr, nr := simd.MR(), simd.NR()
@@ -153,6 +154,10 @@ func (g *gemm) cut() {
 	switch {
 	case g.m <= mr:
 		g.mc, g.nc, g.kc = g.m, nr, evenRun(g.k, simd.KC/3)
+	case turned && g.m < g.n && g.m <= ownColumns:
+		g.inPlace = true
+		strips := max(want, (g.n+ownRows-1)/ownRows)
+		g.mc, g.nc, g.kc = g.m, (g.n/strips+nr-1)/nr*nr, evenRun(g.k, ownRun)
 	case g.transA && g.n <= ownColumns && (g.n <= g.m || turned):
 		g.inPlace, g.own = turned, !turned
 		strips := max(want, (g.m+ownRows-1)/ownRows)

@@ -210,6 +210,9 @@ func (k floatTile) step(u int) {
 			k.op("PREFETCHT0", fmt.Sprintf("%d(BX)", 2*u*k.bytes()+i+ahead))
 		}
 	}
+	if k.kind.apart && !k.wide() {
+		k.op("PREFETCHT1", "64(SI)") // rows are far apart: their next line, for the tile below, would be a miss for every step
+	}
 	if full && 64*u < 16*k.rows {
 		k.op("PREFETCHT1", fmt.Sprintf("%d(SI)(R10*1)", 64*u)) // the next panel of A, from the third cache to the second
 	}
