@@ -26,6 +26,7 @@ type hopperBackward struct {
 	loop    bool // blocks stay, one for each SM
 	ahead   bool // dP overlaps the exponentials of both maps
 	weave   bool // the products of a map overlap the work on the other
+	deep    bool // two areas per warpgroup for dQ that the copy engine adds
 	fill    bool // the copy engine adds all of dQ, from all shared memory that a tile has done with
 }
 
@@ -88,6 +89,9 @@ func (t hopperBackward) shared(s attnShape) int {
 	if t.loop {
 		exchange += ticketBytes
 	}
+	if t.deep {
+		exchange += 2 * t.copied * piece
+	}
 	return t.keys()*(s.keys*s.d+s.dv)*2 + stages*t.queries*s.maps*s.d*2 + t.outs*t.queries*s.dv*2 +
 		t.buffers*s.maps*t.keys()*t.queries*2 + exchange + 2*t.copied*piece + stages*stats*t.queries*4 +
 		(1+2*stages+2*t.outs)*word + word
@@ -97,7 +101,7 @@ func (t hopperBackward) options(s attnShape) []string {
 	return append(s.options(), define("SPLIT", int(flag(t.split))), define("QUERIES", t.queries), define("BUFFERS", t.buffers),
 		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds),
 		define("LOOP", int(flag(t.loop))), define("AHEAD", int(flag(t.ahead))), define("WEAVE", int(flag(t.weave))),
-		define("FILL", int(flag(t.fill))))
+		define("FILL", int(flag(t.fill))), define("AREAS", 1+int(flag(t.deep))))
 }
 
 // backwardArgs is the argument of attn_hopper_backward.

@@ -32,14 +32,11 @@ func TestEmulatedHopperTrials(t *testing.T) {
 	defer d.Close()
 	shapes, lists := []attnShape{{2, 2, 64, 128}}, []string{"last,loop-forward,loop-backward,weave"}
 	if long() {
-		shapes, lists = hopperOrder(), append(lists, "last", "loop-forward,loop-backward", "ahead", "weave", "last,ahead", "fill,loop-backward")
+		shapes, lists = hopperOrder(), append(lists, "last", "loop-forward,loop-backward", "ahead", "weave", "last,ahead", "fill,loop-backward", "turns,narrow,deep")
 	}
 	d.info.SMs = 2 // blocks take several tickets, and not all items are last ones
 	for _, list := range lists {
-		d.try = trials{}
-		if err := d.try.choose(list, 9); err != nil {
-			t.Fatal(err)
-		}
+		d.try = mustChoose(list)
 		for _, s := range shapes {
 			hopperAgrees(t, d, s, 2, 330)
 		}

@@ -14,25 +14,36 @@ import (
 // trialLists are the values of ANTIPHASE_TRY that change the shape's kernels and are worth a comparison.
 func (s attnShape) trialLists() []string {
 	const loops = "loop-forward,loop-backward"
-	all := []string{"none", "last", "last," + loops}
-	for _, name := range []string{"ahead", "weave", "fill"} {
-		var t trials
-		if err := t.choose(name, 9); err == nil && hopperShapes[s].back.trial(s, t) != hopperShapes[s].back {
-			all = append(all, "last,"+name, "last,"+loops+","+name)
+	all, table := []string{"none", "last", "last," + loops}, hopperShapes[s]
+	for _, names := range []string{"ahead", "weave", "fill", "deep", "ahead,deep", "weave,deep"} {
+		applies := true
+		for name := range strings.SplitSeq(names, ",") {
+			applies = applies && table.back.trial(s, mustChoose(name)) != table.back
+		}
+		if applies {
+			all = append(all, "last,"+names, "last,"+loops+","+names)
+		}
+	}
+	for _, names := range []string{"turns", "narrow", "turns,narrow"} {
+		if table.tile.trial(s, mustChoose(names)) != table.tile {
+			all = append(all, names)
 		}
 	}
 	return all
 }
 
+// mustChoose parses a list for Hopper.
+func mustChoose(list string) (t trials) {
+	if err := t.choose(list, 9); err != nil {
+		panic(err)
+	}
+	return t
+}
+
 // trialKernels are the shape's kernels for each list.
-func (s attnShape) trialKernels(t *testing.T) (names []string, all []hopperKernels) {
-	t.Helper()
+func (s attnShape) trialKernels() (names []string, all []hopperKernels) {
 	for _, list := range s.trialLists() {
-		var try trials
-		if err := try.choose(list, 9); err != nil {
-			t.Fatal(err)
-		}
-		names, all = append(names, list), append(all, hopperShapes[s].trial(s, try))
+		names, all = append(names, list), append(all, hopperShapes[s].trial(s, mustChoose(list)))
 	}
 	return names, all
 }
@@ -52,10 +63,7 @@ func TestHopperTrials(t *testing.T) {
 	for _, s := range hopperOrder() {
 		t.Run(s.String(), func(t *testing.T) {
 			for _, list := range s.trialLists() {
-				d.try = trials{}
-				if err := d.try.choose(list, 9); err != nil {
-					t.Fatal(err)
-				}
+				d.try = mustChoose(list)
 				hopperAgrees(t, d, s, 2, 1000)
 				hopperAgrees(t, d, s, 3, 130)
 				c := newTiledCase(d, s, 1, 64, 0)
@@ -93,7 +101,7 @@ func TestHopperTrialTimes(t *testing.T) {
 		}
 		t.Run(s.String(), func(t *testing.T) {
 			c := benchCall(t, d, s, 32768/length, length, width/s.d/s.keys)
-			names, kernels := s.trialKernels(t)
+			names, kernels := s.trialKernels()
 			forward, backward := make([][]float64, len(names)), make([][]float64, len(names))
 			before := trialBits(d, c, s, kernels)
 			for range 3 {

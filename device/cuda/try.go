@@ -3,6 +3,8 @@ package cuda
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +16,8 @@ type trials struct {
 
 	last                      bool // attention on Hopper: blocks of the last items are started together, hopper_order.cuh
 	loopForward, loopBackward bool // the same: as many blocks as SMs, which stay
-	ahead, weave, fill        bool // its backward pass of two maps: see attn_hopper_backward.go
+	turns, narrow             bool // its forward pass of V1 at d = 128: warpgroups alternate, tiles of 64 keys
+	ahead, weave, fill, deep  bool // its backward pass of two maps: see attn_hopper_backward.go
 }
 
 // chosen are the trials that have won.
@@ -22,30 +25,18 @@ const chosen = "ring,warps"
 
 // choose parses the list for a GPU of a major architecture; kernels that it cannot run are left out.
 func (t *trials) choose(list string, major int) error {
+	switches := map[string]*bool{"warps": &t.warps, "last": &t.last, "loop-forward": &t.loopForward, "loop-backward": &t.loopBackward,
+		"turns": &t.turns, "narrow": &t.narrow, "ahead": &t.ahead, "weave": &t.weave, "fill": &t.fill, "deep": &t.deep}
 	for name := range strings.SplitSeq(cmp.Or(list, chosen), ",") {
-		switch name {
-		case "", "none":
-		case "ring":
-			if major == 9 {
-				t.ring = ringLeast
-			}
-		case "warps":
-			t.warps = true
-		case "last":
-			t.last = true
-		case "loop-forward":
-			t.loopForward = true
-		case "loop-backward":
-			t.loopBackward = true
-		case "ahead":
-			t.ahead = true
-		case "weave":
-			t.weave = true
-		case "fill":
-			t.fill = true
-		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, last, loop-forward, loop-backward, ahead, weave and fill",
-				list, name)
+		on, ok := switches[name]
+		switch {
+		case ok:
+			*on = true
+		case name == "ring" && major == 9:
+			t.ring = ringLeast
+		case name != "" && name != "none" && name != "ring":
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, %s", list, name,
+				strings.Join(slices.Sorted(maps.Keys(switches)), ", "))
 		}
 	}
 	return nil

@@ -157,7 +157,7 @@ rows = re.findall(r"^\S+ T\d+ (\S+) +forward ([\d.]+) .*backward ([\d.]+) ", tim
 rows = [r for r in rows if re.search(rf"^{shape} +{re.escape(r[0])} +right: true", right, re.M) and r[0] + " comes to other bits" not in times]
 if rows:
     forward, backward = (min(rows, key=lambda r: float(r[i]))[0].split(",") for i in (1, 2))
-    take = [n for n in forward if n in ("last", "loop-forward")] + [n for n in backward if n not in ("none", "loop-forward")]
+    take = [n for n in forward if n in ("last", "loop-forward", "turns", "narrow")] + [n for n in backward if n not in ("none", "loop-forward", "turns", "narrow")]
     print(",".join(sorted(set(take))) or "none")
 END
 }

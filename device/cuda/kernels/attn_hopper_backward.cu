@@ -46,7 +46,7 @@ typedef TileOf<BM, DV, PWV> TileO;
 typedef TileOf<BN, BM> TileS;  // dSᵀ of one map
 
 // Shared memory: K, V, two stages of Q, OUTS of dO, BUFFERS of dSᵀ, the warpgroups' exchange buffers, dQ for the copy
-// engine (one area per warpgroup), the stages' statistics, barriers, the ticket; with LOOP the barrier of free K and V
+// engine (AREAS areas per warpgroup), the stages' statistics, barriers, the ticket; with LOOP the barrier of free K and V
 // and the ring of tickets in its place.
 constexpr int STATS = MAPS == 1 ? 2 : 5;  // of a row: LSE·log2 e, Δ; or LSE1, LSE2, Δ1, Δ2, λ
 constexpr int ROOM = MAPS == 1 ? 2 : 8;  // floats of a row in memory
@@ -54,7 +54,7 @@ constexpr int STAGE = MAPS * TileQ::BYTES, STATBYTES = STATS * BM * 4;
 constexpr int AT_V = KEYS * TileK::BYTES, AT_STAGE = AT_V + TileV::BYTES, AT_O = AT_STAGE + STAGES * STAGE,
               AT_S = AT_O + OUTS * TileO::BYTES;
 constexpr int AT_X = AT_S + BUFFERS * MAPS * TileS::BYTES, AT_DQ = AT_X + SPLIT * 2 * 8192,
-              AT_STATS = AT_DQ + 2 * COPIED * PIECE, AT_BAR = AT_STATS + STAGES * STATBYTES;
+              AT_STATS = AT_DQ + 2 * AREAS * COPIED * PIECE, AT_BAR = AT_STATS + STAGES * STATBYTES;
 constexpr int BARRIERS = 1 + 2 * STAGES + 2 * OUTS + LOOP, AT_FREE = AT_BAR + 8 * (BARRIERS - 1),
               AT_TICKET = AT_BAR + 8 * BARRIERS;
 static_assert(AT_TICKET + (LOOP ? TICKETS : 8) == SHARED, "attn_hopper_backward.go counts shared memory differently");
@@ -62,7 +62,7 @@ static_assert(COPIED == 0 || ADDS == 2, "the copy engine adds in order");
 // Named barriers. GRADS: dSᵀ is there, EXCHANGE: P is, READ + w: warpgroup w has read dSᵀ; STAGED + w: its dQ is in its
 // area, FREE + w: the area has been read. STORED + w: its dSᵀ of map 1 is there (WEAVE), or has been read (FILL, where
 // READ + w is that its dQ has been read too).
-enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 7, STORED = 9 };
+enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 9, STORED = 13 };
 typedef Ring<STAGES, STAGE> RingQ;
 typedef Ring<OUTS, TileO::BYTES> RingO;
 struct Rings {
@@ -277,11 +277,9 @@ __device__ __forceinline__ void storeKeys(const HopperBackward& p, const Walk& w
             me.t);
 }
 
-// What a consumer carries from walk to walk: tiles that have gone through the rings, and whether its area of dQ has been
-// used.
+// What a consumer carries from walk to walk: tiles that have gone through the rings, and shares of dQ that it has staged.
 struct Past {
-  int n;
-  bool staged;
+  int n, staged;
 };
 
 __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg, u32 base, const Rings& ring, Past& past,
@@ -328,7 +326,7 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
     for (int i = 0; i < HELD; i++) pin(sums.dk[i]);
     if (OUTS == 2) ring.o.release(n, me.lane);
     ring.q.release(n, me.lane);
-    if (share.mine) addQueries(p, w, base, grads, seen, counter, share, past.staged, me), past.staged = true;
+    if (share.mine) addQueries(p, w, base, grads, seen, counter, share, past.staged, me), past.staged++;
     more = w.next(heads);
   }
   if (COPIED == 0) {
@@ -338,7 +336,7 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
 }
 
 __device__ __forceinline__ void consume(const HopperBackward& p, int wg, u32 base, u32 barK, const Rings& ring) {
-  Past past = {0, false};
+  Past past = {0, 0};
   Walk w;
   for (Walks all; all.next(p, base, w);) {
     Sums sums;
@@ -348,7 +346,7 @@ __device__ __forceinline__ void consume(const HopperBackward& p, int wg, u32 bas
     storeKeys(p, w, sums, threadOf(threadIdx.x, wg));
   }
   if (!SPLIT && BUFFERS == 1 && past.n > 0) barrierOf(READ + 1 - wg, FILL ? 160 : 256); // none is left pending
-  if (COPIED > 0 && past.staged) barrierOf(FREE + wg, 160);
+  for (int i = max(0, past.staged - AREAS); COPIED > 0 && i < past.staged; i++) barrierOf(areaBarrier(FREE, wg, i), 160);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)

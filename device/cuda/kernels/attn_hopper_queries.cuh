@@ -22,32 +22,37 @@ __device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
 // where maps are split, its exchange buffer. They must be read before the next tile needs them.
 constexpr int STAGEDPIECES = FILL ? PIECES : COPIED * ROUNDS, LEFT = TileS::BYTES / PIECE;
 static_assert(STAGEDPIECES <= PIECES, "a share has PIECES pieces");
-static_assert(!FILL || (MAPS == 2 && ROUNDS == 1 && BUFFERS == 1 && !WEAVE && COPIED + LEFT + 4 * SPLIT == PIECES),
+static_assert(AREAS == 1 || ROUNDS == 1, "rounds share an area");
+static_assert(!FILL || (MAPS == 2 && AREAS == 1 && ROUNDS == 1 && BUFFERS == 1 && !WEAVE && COPIED + LEFT + 4 * SPLIT == PIECES),
               "FILL is for shapes whose share has no other room");
 
-// Where piece x of the share of warpgroup wg is staged.
-__device__ __forceinline__ u32 pieceAt(u32 base, int wg, int x) {
-  if (x < COPIED) return base + AT_DQ + (wg * COPIED + x) * PIECE;
+// Where piece x of the i-th share of warpgroup wg is staged. A warpgroup's shares alternate between AREAS areas.
+__device__ __forceinline__ u32 pieceAt(u32 base, int wg, int i, int x) {
+  if (x < COPIED) return base + AT_DQ + ((i % AREAS * 2 + wg) * COPIED + x) * PIECE;
   if (x < COPIED + LEFT) return base + AT_S + wg * TileS::BYTES + (x - COPIED) * PIECE;
   return base + AT_X + wg * 8192 + (x - COPIED - LEFT) * PIECE;
 }
 
+// The barrier STAGED or FREE of the i-th share.
+__device__ __forceinline__ int areaBarrier(int of, int wg, int i) { return of + i % AREAS * 2 + wg; }
+
 // One round: COUNT pieces from x0 go to their places, once those have been read, and addStaged adds them from there.
 template <int COUNT>
-__device__ __forceinline__ void stagePieces(const float* dq, int x0, u32 base, bool wait, const Thread& me) {
-  if (wait) barrierOf(FREE + me.wg, 160);
+__device__ __forceinline__ void stagePieces(const float* dq, int x0, u32 base, int share, bool wait, const Thread& me) {
+  if (wait) barrierOf(areaBarrier(FREE, me.wg, share), 160);
 #pragma unroll
   for (int x = 0; x < COUNT; x++) {
     const float* d = dq + 4 * (x0 + x);
     const u32 y[4] = {__float_as_uint(d[0]), __float_as_uint(d[1]), __float_as_uint(d[2]), __float_as_uint(d[3])};
-    stShared4(pieceAt(base, me.wg, x) + me.tid * 16, y);
+    stShared4(pieceAt(base, me.wg, share, x) + me.tid * 16, y);
   }
   proxyFence();
 }
 
-// Adds the tile's share to dQ, after the key tiles with later keys; seen is their counter as read before.
+// Adds the tile's share to dQ, after the key tiles with later keys; seen is their counter as read before, staged is the
+// number of shares that the warpgroup has staged.
 __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads, int seen,
-                                           const int* counter, const Share& s, bool staged, const Thread& me) {
+                                           const int* counter, const Share& s, int staged, const Thread& me) {
   const int before = turnOf(p, w);
   float dq[D / 2];
   mmaFence();
@@ -65,11 +70,11 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
   else if (!SPLIT && BUFFERS == 1) barrierArrive(READ + me.wg, 256);
 #pragma unroll
   for (int r = 0; r + 1 < ROUNDS; r++) {
-    stagePieces<COPIED>(dq, r * COPIED, base, staged || r > 0, me);
+    stagePieces<COPIED>(dq, r * COPIED, base, staged, staged > 0 || r > 0, me);
     barrierArrive(STAGED + me.wg, 160);
   }
-  if (FILL) stagePieces<PIECES>(dq, 0, base, false, me);
-  else if (COPIED > 0) stagePieces<COPIED>(dq, STAGEDPIECES - COPIED, base, staged || ROUNDS > 1, me);
+  if (FILL) stagePieces<PIECES>(dq, 0, base, staged, false, me);
+  else if (COPIED > 0) stagePieces<COPIED>(dq, STAGEDPIECES - COPIED, base, staged, staged >= AREAS || ROUNDS > 1, me);
   float* sum = p.sums + s.at * (64 * D) + me.tid * 4;
 #pragma unroll
   for (int x = STAGEDPIECES; x < PIECES; x++) {
@@ -77,7 +82,7 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
     else if (ADDS == 2 || dq[4 * x] == 1e30f)
       *(float4*)(sum + x * 512) = {dq[4 * x], dq[4 * x + 1], dq[4 * x + 2], dq[4 * x + 3]};
   }
-  if (COPIED > 0) barrierArrive(STAGED + me.wg, 160);
+  if (COPIED > 0) barrierArrive(areaBarrier(STAGED, me.wg, staged), 160);
 }
 
 __device__ __forceinline__ void sendPieces(float* sum, u32 from, int pieces, bool add) {
@@ -89,9 +94,8 @@ __device__ __forceinline__ void sendPieces(float* sum, u32 from, int pieces, boo
 // neither for their turn nor for the L2.
 __device__ __forceinline__ void addStaged(const HopperBackward& p, int wg, u32 base) {
   const int heads = p.heads / p.groups;
-  const u32 area = base + AT_DQ + wg * COPIED * PIECE;
   const bool first = (threadIdx.x & 31) == 0;
-  int n = 0;
+  int n = 0, staged = 0;
   Walk w;
   for (Walks all; all.next(p, base, w);) do {
       const Share s = shareOf(p, w, n++, wg);
@@ -99,21 +103,22 @@ __device__ __forceinline__ void addStaged(const HopperBackward& p, int wg, u32 b
       float* sum = p.sums + s.at * (64 * D);
       const int before = turnOf(p, w);
       for (int r = 0; r < ROUNDS; r++, sum += COPIED * (PIECE / 4)) {
-        barrierOf(STAGED + wg, 160);
+        barrierOf(areaBarrier(STAGED, wg, staged), 160);
         if (first) {
           if (r == 0)
             while (loadAcquire(p.counts + s.at) < before) {}
           proxyFenceGlobal();
-          sendPieces(sum, area, COPIED, before > 0);
-          if (FILL) sendPieces(sum + COPIED * (PIECE / 4), pieceAt(base, wg, COPIED), LEFT, before > 0);
-          if (FILL && SPLIT) sendPieces(sum + (COPIED + LEFT) * (PIECE / 4), pieceAt(base, wg, COPIED + LEFT), 4, before > 0);
+          sendPieces(sum, pieceAt(base, wg, staged, 0), COPIED, before > 0);
+          if (FILL) sendPieces(sum + COPIED * (PIECE / 4), pieceAt(base, wg, 0, COPIED), LEFT, before > 0);
+          if (FILL && SPLIT) sendPieces(sum + (COPIED + LEFT) * (PIECE / 4), pieceAt(base, wg, 0, COPIED + LEFT), 4, before > 0);
           bulkCommit();
           bulkWaitRead();
         }
         __syncwarp();
-        barrierArrive(FREE + wg, 160);
+        barrierArrive(areaBarrier(FREE, wg, staged), 160);
         if (FILL && !SPLIT) barrierArrive(READ + wg, 160);
       }
+      staged++;
       if (first) bulkWait(), addRelease(p.counts + s.at, 1);
     } while (w.next(heads));
 }
