@@ -220,10 +220,10 @@ func TestGemmRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 4*3+1+5*2 {
+	if len(rows) != 4*4+1+5*2 {
 		t.Fatalf("%d rows", len(rows))
 	}
-	if err := quick(t).Products(context.Background(), []Shape{{20, 9, 7}}, func(r Row) { rows = append(rows, r) }); err != nil || len(rows) != 26 {
+	if err := quick(t).Products(context.Background(), []Shape{{20, 9, 7}}, func(r Row) { rows = append(rows, r) }); err != nil || len(rows) != 31 {
 		t.Fatalf("%v, %d rows", err, len(rows))
 	}
 	for _, r := range rows {

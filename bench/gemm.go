@@ -21,7 +21,7 @@ type GemmOptions struct {
 // Shape is a product y [Rows,Out] = x [Rows,In]·Wᵀ.
 type Shape struct{ Rows, Out, In int }
 
-// Products measures the three products of a linear layer for any shapes.
+// Products measures the products of a linear layer in training, for any shapes.
 func (c *Config) Products(ctx context.Context, shapes []Shape, emit func(Row)) error {
 	c.defaults()
 	g := &gemm{Config: c, ctx: ctx, opt: GemmOptions{Geometry: Geometry{Size: "shape"}}, emit: emit}
@@ -56,7 +56,7 @@ func weights(c model.Config) (list []weight, classifier weight) {
 	return list, weight{"classifier", c.Vocab, c.Dim}
 }
 
-// Gemm measures every product of a size separately: the three of each matrix in training, the classifier with its loss
+// Gemm measures every product of a size separately: those of each matrix in training, the classifier with its loss
 // and gradients, and the products of few rows of decoding.
 func (c *Config) Gemm(ctx context.Context, o GemmOptions, emit func(Row)) error {
 	c.defaults()
@@ -102,7 +102,8 @@ type gemm struct {
 	product, bytes *Ceiling
 }
 
-// training measures y = x·Wᵀ, dx = dy·W and dW += dyᵀ·x of all tokens.
+// training measures y = x·Wᵀ, dx = dy·W, dW = dyᵀ·x, which a step's first micro-batch computes, and dW += dyᵀ·x of the
+// others, for all tokens.
 func (g *gemm) training(w weight) error {
 	d, n := g.Device, g.opt.Tokens
 	x, dx, y := noisyAct(d, n, w.in), device.EmptyAct(d, n, w.in), device.EmptyAct(d, n, w.out)
@@ -115,6 +116,7 @@ func (g *gemm) training(w weight) error {
 	}{
 		{y, x, m, device.MatMul{TransB: true}},
 		{dx, y, m, device.MatMul{}}, // y, which the previous product filled, serves as dy
+		{dm, y, x, device.MatMul{TransA: true}},
 		{dm, y, x, device.MatMul{TransA: true, Accumulate: true}},
 	} {
 		name := strings.TrimPrefix(productName(p.op), "MatMul ")

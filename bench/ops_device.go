@@ -69,6 +69,8 @@ func productName(op device.MatMul) string {
 		return "MatMul dx=dy·W"
 	case device.MatMul{Accumulate: true}:
 		return "MatMul dx+=dy·W"
+	case device.MatMul{TransA: true}:
+		return "MatMul dW=dyᵀ·x"
 	case device.MatMul{TransA: true, Accumulate: true}:
 		return "MatMul dW+=dyᵀ·x"
 	}
