@@ -11,8 +11,12 @@ import (
 	"antiphase/recipe"
 )
 
+// slowStep is what the tokens of a trial step may take before Measure extrapolates instead of trying a larger one.
+const slowStep = time.Second / 2
+
 // Measure is the time of one step of r on d, the shortest of a few on random tokens. Plans use it before there is any
-// data.
+// data. A step that takes long, such as one of a large model on a CPU, is extrapolated from one of fewer tokens; the
+// optimiser's share, which does not depend on tokens, is about what the smallest trial takes.
 func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) {
 	m, err := model.New(d, r.Model, layer.Memory{Train: true, Master: r.Optim.RoundBF16})
 	if err != nil {
@@ -22,16 +26,57 @@ func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) {
 	m.Init(r.Train.Seed)
 	o := optim.New(d, m.Params, r.Optim)
 	defer o.Free()
-	step := optim.NewStepper(m, o, r.Train.MicroBatch)
+	full := trial{r.Train.Batch, r.Train.SeqLen}
+	fixed := time.Duration(0)
+	for t := full.first(); ; t = t.larger(full) {
+		took, err := t.time(m, o, &r, t == full)
+		switch {
+		case err != nil:
+			return 0, err
+		case t == full:
+			return took, nil
+		case t == full.first():
+			fixed = took
+		case took-fixed > slowStep:
+			return fixed + time.Duration(float64(took-fixed)*full.flops(r.Model)/t.flops(r.Model)), nil
+		}
+	}
+}
+
+// trial is the shape of a measured step.
+type trial struct{ rows, tokens int }
+
+// first is the smallest trial: a row of at most 32 tokens.
+func (t trial) first() trial { return trial{1, min(t.tokens, 32)} }
+
+// larger has four times as many tokens, in longer rows and then in more of them, but at most full's.
+func (t trial) larger(full trial) trial {
+	if t.tokens < full.tokens {
+		return trial{t.rows, min(4*t.tokens, full.tokens)}
+	}
+	return trial{min(4*t.rows, full.rows), t.tokens}
+}
+
+func (t trial) flops(c model.Config) float64 {
+	_, perToken := c.FLOPs(t.tokens)
+	return perToken * float64(t.rows*t.tokens)
+}
+
+// time is the shortest of two steps, or of six that count as they are.
+func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool) (best time.Duration, err error) {
+	step := optim.NewStepper(m, o, min(r.Train.MicroBatch, t.rows))
 	defer step.Free()
-	n := r.Train.Batch * r.Train.SeqLen
-	b := model.Batch{B: r.Train.Batch, T: r.Train.SeqLen, IDs: make([]int32, n), Targets: make([]int32, n)}
+	n := t.rows * t.tokens
+	b := model.Batch{B: t.rows, T: t.tokens, IDs: make([]int32, n), Targets: make([]int32, n)}
 	g := rand.New(rand.NewPCG(r.Train.Seed, 1))
 	for i := range b.IDs {
 		b.IDs[i], b.Targets[i] = int32(g.IntN(r.Model.Vocab)), int32(g.IntN(r.Model.Vocab))
 	}
-	best := time.Duration(0)
-	for i := range 6 {
+	times := 2
+	if last {
+		times = 6
+	}
+	for i := range times {
 		begin := time.Now()
 		if _, _, err := step.Step(&b, i+1, 0); err != nil {
 			return 0, err
