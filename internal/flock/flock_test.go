@@ -140,3 +140,34 @@ func TestRemovedFile(t *testing.T) {
 		t.Errorf("left %q", b)
 	}
 }
+
+// The owner is the one that holds the lock, whatever an earlier one left in the file, and nobody's after its release.
+func TestOwnerOverLongerName(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, Name)
+	if err := os.WriteFile(path, []byte(`{"pid":1,"host":"`+strings.Repeat("h", 300)+`"}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *HeldError
+	if _, err := Acquire(dir); !errors.As(err, &held) || held.Owner.PID != os.Getpid() || held.Dir != dir || len(held.Owner.Host) == 300 || held.Owner.Since.IsZero() {
+		t.Errorf("%v, %+v", err, held)
+	}
+	if err := a.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || len(b) != 0 {
+		t.Errorf("after its release the file holds %q, %v", b, err)
+	}
+	if err := a.Release(); err != nil {
+		t.Errorf("a second release: %v", err)
+	}
+	if b, err := Acquire(dir); err != nil {
+		t.Error(err)
+	} else if err := b.Release(); err != nil {
+		t.Error(err)
+	}
+}
