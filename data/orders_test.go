@@ -4,7 +4,9 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // In every order, skipping rows is taking them: the same batches, positions, epochs and rows left follow, and a
@@ -108,4 +110,42 @@ func printed(v any) any {
 		return EachOf(v, printed)
 	}
 	return v
+}
+
+// Long text is cut at its last break, line or space, otherwise between characters; nothing is lost but the separators, and
+// no piece is too long or, unless the text ends, too short.
+func TestPieces(t *testing.T) {
+	for name, x := range map[string]struct{ text, lost string }{
+		"ascii": {strings.Repeat("a", 3*textChunk+5), ""}, "two bytes": {strings.Repeat("é", 2*textChunk), ""}, "three bytes": {"a" + strings.Repeat("日", textChunk), ""},
+		"four bytes": {strings.Repeat("𝄞", textChunk), ""}, "four bytes, one off": {"a" + strings.Repeat("𝄞", textChunk), ""}, "two off": {"aa" + strings.Repeat("𝄞", textChunk), ""},
+		"three off": {"aaa" + strings.Repeat("𝄞", textChunk), ""}, "spaces": {strings.Repeat("word ", textChunk), " "}, "lines": {strings.Repeat("some words\n", textChunk/3), "\n"},
+		"paragraphs": {strings.Repeat(strings.Repeat("some words\n", 900)+"\n", 40), "\n"}, "an early space": {"x " + strings.Repeat("a", 2*textChunk), ""},
+		"exactly one": {strings.Repeat("a", textChunk), ""}, "one more": {strings.Repeat("a", textChunk+1), ""},
+	} {
+		for _, step := range []int{1 << 30, 40_000} { // all at once, or as it is read
+			var got []string
+			buf, rest := []byte(nil), []byte(x.text)
+			for {
+				piece, used := nextPiece(buf, len(rest) == 0)
+				if used == 0 && len(rest) == 0 {
+					break
+				}
+				if used == 0 {
+					n := min(step, len(rest))
+					buf, rest = append(buf, rest[:n]...), rest[n:]
+					continue
+				}
+				got = append(got, string(piece))
+				buf = buf[used:]
+			}
+			if joined := strings.Join(got, x.lost); strings.TrimRight(joined, " \n") != strings.TrimRight(x.text, " \n") && x.lost != "\n" || x.lost == "\n" && strings.Join(strings.Fields(strings.Join(got, "\n")), " ") != strings.Join(strings.Fields(x.text), " ") {
+				t.Errorf("%s: text is lost", name)
+			}
+			for i, p := range got {
+				if !utf8.ValidString(p) || len(p) > textChunk || i < len(got)-1 && len(p) < textChunk/2 {
+					t.Errorf("%s: piece %d of %d has %d bytes, valid %v", name, i, len(got), len(p), utf8.ValidString(p))
+				}
+			}
+		}
+	}
 }

@@ -77,3 +77,38 @@ func TestBackgroundHasItsOwnPlace(t *testing.T) {
 		t.Errorf("%d goroutines at once afterwards, %d before", n, before)
 	}
 }
+
+// Of several calls the first error is kept, whichever of them fails, in every way of running them; the next step begins
+// without it.
+func TestBackgroundKeepsTheFirstError(t *testing.T) {
+	for name, open := range map[string]func(do func(int) error) *background{
+		"beside": func(do func(int) error) *background {
+			e := &eager{deaf: deaf{Device: ref.New()}}
+			return newBackground(e, e, 4, do, false)
+		},
+		"in order": func(do func(int) error) *background { return newBackground(ref.New(), nil, 4, do, true) },
+		"goroutine": func(do func(int) error) *background {
+			return newBackground(ref.New(), nil, 4, do, false)
+		},
+	} {
+		for first := range 4 {
+			fails := map[int]error{}
+			b := open(func(i int) error { return fails[i] })
+			for i := first; i < 4; i += 2 { // with a success after each
+				fails[i] = errors.New(name)
+			}
+			for i := range 4 {
+				b.start(i)
+			}
+			if err := b.wait(); err != fails[first] {
+				t.Errorf("%s: call %d failed, and the result was %v", name, first, err)
+			}
+			clear(fails)
+			b.start(0)
+			if err := b.wait(); err != nil {
+				t.Errorf("%s: the next step has the error of the last: %v", name, err)
+			}
+			b.close()
+		}
+	}
+}

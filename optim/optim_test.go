@@ -27,6 +27,36 @@ func TestRate(t *testing.T) {
 	}
 }
 
+// Whatever the lengths of run and warm-up: the warm-up rises in equal steps to the peak, nothing is above it, and the last
+// step after the warm-up has the final rate.
+func TestRateEnds(t *testing.T) {
+	for schedule := range schedules {
+		for warmup := range 6 {
+			for total := 1; total < 9; total++ {
+				c := Config{LR: 2, Warmup: warmup, FinalLR: 0.25, Schedule: schedule}
+				for step := range total {
+					got, last := c.Rate(step, total), 0.25*2
+					if schedule == "constant" {
+						last = 2
+					}
+					switch {
+					case step < warmup:
+						if want := 2 * float64(step+1) / float64(warmup); math.Abs(got-want) > 1e-12 {
+							t.Errorf("%s, warm-up %d, step %d of %d: %g, want %g", schedule, warmup, step, total, got, want)
+						}
+					case step == total-1:
+						if math.Abs(got-last) > 1e-12 {
+							t.Errorf("%s, warm-up %d, last step of %d: %g, want %g", schedule, warmup, total, got, last)
+						}
+					case got > 2 || got < last-1e-12 || got > c.Rate(max(step-1, warmup), total)+1e-12:
+						t.Errorf("%s, warm-up %d, step %d of %d: %g", schedule, warmup, step, total, got)
+					}
+				}
+			}
+		}
+	}
+}
+
 // Two steps against the formula worked by hand: clipping by the norm over all groups, bias correction, and decay of the
 // matrix alone.
 func TestStep(t *testing.T) {

@@ -190,8 +190,19 @@ func TestSetRefusesOtherTypes(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("%s: %q is not a %s: ", f.Path, "[nonsense", want[kind])) {
 			t.Errorf("%s: %v, want %q", f.Path, err, want[kind])
 		}
+		outside := map[string][]string{"int": {"9223372036854775808", "1.5", ""}, "int64": {"-9223372036854775809"}, "uint64": {"-1", "18446744073709551616"}, "float64": {"1e999", "-Inf", "NaN"}}
+		for _, v := range outside[kind] {
+			if r.Set(f.Path, v) == nil {
+				t.Errorf("%s=%s is taken", f.Path, v)
+			}
+		}
 		if got := r.Fields()[i].Value; got != f.Value {
 			t.Errorf("%s became %s from %s", f.Path, got, f.Value)
+		}
+		for _, v := range map[string][]string{"int": {"-9223372036854775808", "9223372036854775807"}, "int64": {"9223372036854775807"}, "uint64": {"0", "18446744073709551615"}}[kind] {
+			if err := r.Set(f.Path, v); err != nil || r.Fields()[i].Value != v {
+				t.Errorf("%s=%s: %v, reads %s", f.Path, v, err, r.Fields()[i].Value)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -252,6 +253,85 @@ func TestMeasure(t *testing.T) {
 	for name, want := range map[string]bool{"model.safetensors": true, "model-rank-1.safetensors": true, "optimizer.safetensors": false, "model.json": false, "state.json": false} {
 		if IsWeights(name) != want {
 			t.Errorf("%s: weights %v", name, !want)
+		}
+	}
+}
+
+// The clock divides time among step, evaluation and saving; the estimate of the rest leaves the first step out.
+func TestClock(t *testing.T) {
+	at := time.Unix(1.7e9, 0)
+	c := clock{now: func() time.Time { return at }, peak: 1e9}
+	r := nano(t, "diff", "train.steps=100")
+	c.start(r)
+	tokens, want := float64(r.Train.Batch*r.Train.SeqLen), 0.0
+	wall := 0.0
+	for i, ms := range []float64{5000, 100, 200, 300, 50} {
+		at = at.Add(time.Duration(ms/2) * time.Millisecond)
+		c.lap(&c.step)
+		eval, save := i == 1, i >= 3
+		if eval {
+			at = at.Add(time.Second)
+			c.lap(&c.eval)
+			wall++
+		}
+		if save {
+			at = at.Add(3 * time.Second)
+			c.lap(&c.save)
+			wall += 3
+		}
+		at = at.Add(time.Duration(ms/2) * time.Millisecond)
+		wall += ms / 1000
+		var row Row
+		c.fill(&row, State{Step: i + 1, Tokens: 7}, r)
+		switch i {
+		case 0, 1:
+			want = ms
+		default:
+			want = 0.9*want + 0.1*ms
+		}
+		near := func(what string, got, want float64) {
+			if math.Abs(got-want) > 1e-9*math.Abs(want) {
+				t.Errorf("row %d: %s is %g, want %g", i+1, what, got, want)
+			}
+		}
+		near("the step", row.StepMS, ms)
+		near("tokens per second", row.TokS, tokens/(ms/1000))
+		near("the rest", row.ETA, want/1000*float64(100-i-1))
+		near("the time so far", row.Wall, wall)
+		near("the use of the machine", row.MFU, row.TokS*c.flops/1e9)
+		near("the share", row.Percent, float64(i+1))
+		near("the date", row.Time, 1.7e9+wall)
+		if math.IsNaN(row.EvalS) == eval || math.IsNaN(row.SaveS) == save || eval && row.EvalS != 1 || save && row.SaveS != 3 {
+			t.Errorf("row %d: evaluation %g s, saving %g s", i+1, row.EvalS, row.SaveS)
+		}
+		if row.Step != i+1 || row.Total != 100 || row.Tokens != 7 {
+			t.Errorf("row %+v", row)
+		}
+	}
+}
+
+// Room is asked for what will be written: as many as are kept and one more, less those there are, and none for a run
+// that is finished.
+func TestRoomByStep(t *testing.T) {
+	opt := options(t, t.TempDir())
+	r := nano(t, "diff", "train.steps=3", "train.keep_last=2", "train.save_every=1")
+	size := (&run{recipe: r}).checkpointBytes()
+	opt.fs = small{free: 3 * size}
+	if _, err := Run(context.Background(), r, opt); err != nil {
+		t.Fatal(err)
+	}
+	opt.fs = small{free: 0}
+	if _, err := Run(context.Background(), r, opt); err != nil {
+		t.Errorf("a finished run on a full disk: %v", err)
+	}
+	longer := nano(t, "diff", "train.steps=4", "train.keep_last=2", "train.save_every=1")
+	for free, good := range map[int64]bool{size - 1: false, size: true} { // two are there, one more is needed
+		opt.fs = small{free: free}
+		if _, err := Run(context.Background(), longer, opt); (err == nil) != good {
+			t.Errorf("%d bytes free of %d: %v", free, size, err)
+		}
+		if good {
+			break
 		}
 	}
 }
