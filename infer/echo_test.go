@@ -102,3 +102,36 @@ func TestEchoSurvivesPreemption(t *testing.T) {
 		t.Errorf("nobody was preempted, the case tests nothing: %+v", e.Stats())
 	}
 }
+
+// An echo of a session has every token of its prompt with its log-probability, whatever the session has computed before.
+func TestEchoOfASession(t *testing.T) {
+	m := tiny(t, newCPU(t), "diff")
+	e := engine(t, m, nil, Options{PageSize: 4})
+	s := e.NewSession()
+	defer s.Close()
+	s.Append(3, 1, 4, 1, 5, 9, 2, 6)
+	say(t, s, Sampling{MaxTokens: 3})
+	s.Append(7, 8)
+	prompt := slices.Clone(s.Tokens())
+	want, rest := echoed(t, engine(t, m, nil, Options{}), Request{IDs: prompt, Sampling: Sampling{MaxTokens: 4, Logprobs: 1}})
+	var got, after answer
+	err := s.Generate(context.Background(), Sampling{MaxTokens: 4, Logprobs: 1, Echo: true}, func(ev Event) bool {
+		if ev.Prompt {
+			got.add(t, ev)
+		} else {
+			after.add(t, ev)
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.IDs, prompt) || !slices.Equal(got.IDs, want.IDs) || !slices.Equal(after.IDs, rest.IDs) {
+		t.Errorf("echo %v and answer %v, want %v and %v", got.IDs, after.IDs, want.IDs, rest.IDs)
+	}
+	for i := range got.Logprobs {
+		if math.Abs(got.Logprobs[i]-want.Logprobs[i]) > 1e-5 {
+			t.Errorf("token %d has %g, want %g", i, got.Logprobs[i], want.Logprobs[i])
+		}
+	}
+}

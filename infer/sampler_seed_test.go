@@ -2,6 +2,7 @@ package infer
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -71,5 +72,44 @@ func TestLogprobsBeforePenalty(t *testing.T) {
 				t.Errorf("%+v: place %d is token %d with %g, want %g", s, i, x.ID, x.Logprob, want(int32(i)))
 			}
 		}
+	}
+}
+
+// TestLogprobsOfWhateverIsChosen: random rows with every adjustment: what is reported is the model's own, also of a token
+// that was penalised or favoured itself.
+func TestLogprobsOfWhateverIsChosen(t *testing.T) {
+	g := rand.New(rand.NewPCG(8, 9))
+	adjusted := 0
+	for range 300 {
+		logits := make([]float32, 6)
+		sum := 0.0
+		for i := range logits {
+			logits[i] = float32(g.NormFloat64())
+			sum += math.Exp(float64(logits[i]))
+		}
+		s := Sampling{Logprobs: 6, Seed: g.Uint64(), Temperature: float64(g.IntN(3)), RepetitionPenalty: 0.5 + g.Float64(), PresencePenalty: g.NormFloat64(),
+			FrequencyPenalty: g.NormFloat64(), Bias: []TokenBias{{ID: int32(g.IntN(6)), Bias: 3}}}
+		var h history
+		h.start(&s, 6, []int32{1, 2})
+		h.took(3)
+		m := newSampler(6)
+		id, got, top, err := m.next(slices.Clone(logits), &s, &h, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id == s.Bias[0].ID || id >= 1 && id <= 3 {
+			adjusted++
+		}
+		if want := float64(logits[id]) - math.Log(sum); math.Abs(got-want) > 1e-6 {
+			t.Fatalf("%+v: token %d has %g, want %g", s, id, got, want)
+		}
+		for _, x := range top {
+			if want := float64(logits[x.ID]) - math.Log(sum); math.Abs(x.Logprob-want) > 1e-6 {
+				t.Fatalf("token %d is listed with %g, want %g", x.ID, x.Logprob, want)
+			}
+		}
+	}
+	if adjusted < 100 {
+		t.Errorf("only %d of the tokens were adjusted", adjusted)
 	}
 }
