@@ -1,0 +1,112 @@
+package layer_test
+
+import (
+	"math"
+	"testing"
+
+	"antiphase/device/cpu"
+	"antiphase/device/ref"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/model/modeltest"
+	"antiphase/tensor"
+)
+
+// comparing reads every map of a batch in all ways that there are.
+type comparing struct {
+	t      *testing.T
+	layers int
+}
+
+func (c *comparing) Hidden(int, tensor.Tensor) {}
+
+func (c *comparing) Attention(v layer.View) {
+	t, T := c.t, v.Shape.T
+	c.layers++
+	rows, tiles := v.RowReader(T), v.TileReader()
+	defer rows.Free()
+	defer tiles.Free()
+	near := func(what string, head, seq, row int, got, want []float64) {
+		t.Helper()
+		for s := range want {
+			if math.Abs(got[s]-want[s]) > 1e-6 {
+				t.Fatalf("%s of layer %d, head %d, sequence %d, row %d: %v, want %v", what, v.Layer, head, seq, row, got, want)
+			}
+		}
+	}
+	for seq := range v.Shape.B {
+		for h := range v.Shape.Heads {
+			maps := make([][][]float64, v.Maps) // map, row
+			for m := range v.Maps {
+				for row := range T {
+					p := append([]float64(nil), rows.Map(h, m, seq, row, false)...)
+					sum := 0.0
+					for s, x := range p {
+						if sum += x; s > row && x != 0 {
+							t.Fatalf("row %d sees position %d", row, s)
+						}
+					}
+					if math.Abs(sum-1) > 1e-5 {
+						t.Fatalf("row %d of map %d sums to %g", row, m, sum)
+					}
+					maps[m] = append(maps[m], p)
+				}
+				tiles.Map(h, m, seq, false, func(row int, p []float64) { near("tile", h, seq, row, p, maps[m][row][:row+1]) })
+				tiles.Each(h, m, seq, false, func(_, row int, p []float64) { near("tile of a worker", h, seq, row, p, maps[m][row][:row+1]) })
+				logits := make([][]float64, T)
+				tiles.Map(h, m, seq, true, func(row int, p []float64) { logits[row] = append(logits[row], p...) })
+				for row := range T { // a softmax of the logits is the map
+					near("logits", h, seq, row, logits[row], append([]float64(nil), rows.Map(h, m, seq, row, true)[:row+1]...))
+					sum, soft := 0.0, make([]float64, row+1)
+					for s, x := range logits[row] {
+						soft[s] = math.Exp(x)
+						sum += soft[s]
+					}
+					for s := range soft {
+						soft[s] /= sum
+					}
+					near("softmax", h, seq, row, soft, maps[m][row][:row+1])
+				}
+			}
+			want := func(row int) []float64 {
+				out := append([]float64(nil), maps[0][row]...)
+				if v.Maps == 2 {
+					for s, x := range maps[1][row] {
+						out[s] -= rows.Lambda(seq*T+row, h) * x
+					}
+				}
+				return out
+			}
+			for row := range T {
+				near("scores", h, seq, row, rows.Scores(h, seq, row), want(row))
+			}
+			tiles.Scores(h, seq, func(row int, p []float64, lam float64) {
+				near("scores of a tile", h, seq, row, p, want(row)[:row+1])
+				if lam != rows.Lambda(seq*T+row, h) || lam != tiles.Lambda(seq*T+row, h) {
+					t.Fatalf("λ of row %d is %g", row, lam)
+				}
+			})
+		}
+	}
+}
+
+// Maps, logits, scores and λ of every sequence of a batch are the same in rows, tiles and by several workers, for every
+// architecture.
+func TestReadersAgree(t *testing.T) {
+	host := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
+	defer host.Close()
+	for _, a := range layer.Archs() {
+		for _, m := range []*model.Model{modeltest.New(t, ref.New(), modeltest.Tiny(a.Name, 20, 16), layer.Memory{}, 5),
+			modeltest.New(t, host, modeltest.Tiny(a.Name, 20, 16), layer.Memory{}, 5)} {
+			b := &model.Batch{B: 3, T: 9, IDs: make([]int32, 27)}
+			for i := range b.IDs {
+				b.IDs[i] = int32(i * 7 % 20)
+			}
+			c := &comparing{t: t}
+			if err := m.Look(b, c, nil, nil); err != nil || c.layers != 2 {
+				t.Fatalf("%s: %d layers, %v", a.Name, c.layers, err)
+			}
+			m.Free()
+		}
+	}
+}
