@@ -143,6 +143,42 @@ func TestClassifyChunks(t *testing.T) {
 	}
 }
 
+// The same where ranks split the classes: the sums of a rank's own classes, and losses and gradients from all ranks' sums.
+func TestClassifyPartChunks(t *testing.T) {
+	const n, v, c = 75, 1700, 40
+	run := func(p Precision, limit int, first bool) [3][]float32 {
+		d := New(Options{Threads: 2, Precision: p})
+		defer d.Close()
+		d.maxLogits = limit
+		r := rand.New(rand.NewPCG(4, 4))
+		x, w, dw := randomTensor(d, r, n, c), randomTensor(d, r, v, c), randomOf(d, tensor.F32, r, v, c)
+		targets, parts := device.Empty(d, tensor.I32, 1, n), randomOf(d, tensor.F32, r, 4, n)
+		for i := range i32(targets) {
+			i32(targets)[i] = int32(r.IntN(v+2) - 2) // −2 is elsewhere
+		}
+		for i := range f32(parts) {
+			f32(parts)[i] += 8
+		}
+		loss, dx, part := device.Empty(d, tensor.F32, 1, n), device.EmptyAct(d, n, c), device.Empty(d, tensor.F32, 2, n)
+		if first {
+			d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, Part: part})
+			return readAll(d, part)
+		}
+		d.Classify(&device.Classifier{X: x, W: w, Targets: targets, Loss: loss, DX: dx, DW: dw, Scale: 0.1, Parts: parts})
+		return readAll(d, loss, dx, dw)
+	}
+	for _, p := range []Precision{FP32, BF16} {
+		for _, first := range []bool{true, false} {
+			whole, chunks := run(p, maxLogits, first), run(p, 4*32*v, first)
+			for i := range whole {
+				if !slices.Equal(chunks[i], whole[i]) {
+					t.Errorf("%v, first call %v: tensor %d has other bits in chunks", p, first, i)
+				}
+			}
+		}
+	}
+}
+
 // Logits far from 0, all of a row's or a few, give what exact products give: bfloat16 inputs make logits nearly exact either way.
 func TestClassifyRange(t *testing.T) {
 	const n, v, c = 40, 1700, 64
