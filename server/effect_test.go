@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"antiphase/infer"
 )
 
 // TestFieldsTakeEffect: every sampling field of a request changes what it is for. A field that was read and dropped would
@@ -134,6 +138,7 @@ func TestChatFields(t *testing.T) {
 		"[system:be][user:hi]":                 {"add_generation_prompt": false},
 		"[system:be][user:hi]grim[assistant:":  {"chat_template_kwargs": fieldsOf{"mood": "grim"}},
 		"[system:be][user:hi":                  {"continue_final_message": true, "messages": []fieldsOf{say[0], {"role": "user", "content": "hi"}}},
+		"[user:hi][assistant:so][user:hi":      {"continue_final_message": true, "messages": []fieldsOf{{"role": "user", "content": "hi"}, {"role": "assistant", "content": "so"}, {"role": "user", "content": "hi"}}},
 		"[system:be][assistant:so][assistant:": {"messages": []fieldsOf{say[0], {"role": "assistant", "content": "so"}}},
 	} {
 		if got := prompt(more); got != want {
@@ -220,5 +225,40 @@ func TestMetrics(t *testing.T) {
 	}
 	if strings.Contains(text, "secret") || !strings.HasPrefix(h.Get("Content-Type"), "text/plain") || !strings.Contains(text, "\ngo_goroutines ") {
 		t.Error(fmt.Sprint("a label tells what a client wrote, or the format is wrong: ", h.Get("Content-Type")))
+	}
+}
+
+// What a request generated is counted whether it ends well or not; times and reasons are of those that end well.
+func TestWatchCounts(t *testing.T) {
+	r := newRig(t, setup{})
+	count := func(name string) string {
+		_, _, b := r.do("GET", "/metrics", nil)
+		m := regexp.MustCompile(`(?m)^` + namespace + "_" + name + `(?:\{[^}]*\})? (.*)$`).FindStringSubmatch(string(b))
+		if m == nil {
+			return ""
+		}
+		return m[1]
+	}
+	for i, err := range []error{nil, errors.New("failed"), context.Canceled} {
+		w := r.metrics.watch(&Model{ID: "tiny"}, 7)
+		w.admitted()
+		for range 3 {
+			w.event(0, infer.Event{ID: 1})
+			w.event(1, infer.Event{ID: 1})
+			w.event(0, infer.Event{ID: 1, Prompt: true}) // neither an echo nor the end is generated
+			w.event(0, infer.Event{ID: -1})
+		}
+		w.finished([]*choice{{reason: "length"}, {reason: "stop"}}, err)
+		if got, want := count("generation_tokens_total"), fmt.Sprint(6*(i+1)); got != want {
+			t.Errorf("%v: %s tokens, want %s", err, got, want)
+		}
+		for name, want := range map[string]string{"e2e_request_latency_seconds_count": "1", "request_time_per_output_token_seconds_count": "1", "request_success_total": "1"} {
+			if got := count(name); got != want {
+				t.Errorf("%v: %s is %s, want %s", err, name, got, want)
+			}
+		}
+	}
+	if first, between := count("time_to_first_token_seconds_count"), count("inter_token_latency_seconds_count"); first != "3" || between != "12" || count("prompt_tokens_total") != "21" {
+		t.Errorf("%s first tokens, %s that follow; want 3 and 12", first, between)
 	}
 }

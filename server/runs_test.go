@@ -168,6 +168,10 @@ func TestRunsAreBounded(t *testing.T) {
 	if rows != 12000 || parts < 2 {
 		t.Errorf("%d rows in %d parts", rows, parts)
 	}
+	// A page that is ahead of a file that was written anew begins again, and is told that there is more.
+	if v := r.tail("long", cursor+1); !v.Reset || !v.More || len(v.Rows) == 0 || v.Rows[0]["step"] != 1.0 || v.Cursor >= cursor {
+		t.Errorf("anew: reset %v, more %v, %d rows", v.Reset, v.More, len(v.Rows))
+	}
 }
 
 // TestRunsListIsBounded: in a folder that holds more than runs the list ends, and says so.
