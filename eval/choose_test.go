@@ -3,8 +3,12 @@ package eval
 import (
 	"context"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
+
+	"antiphase/device/ref"
 )
 
 func TestTrie(t *testing.T) {
@@ -72,6 +76,65 @@ func TestChooseFromFreeText(t *testing.T) {
 	for text, want := range map[string]int{" bear": 0, "Beard and more": 1, "ox.": 2, "an ox": -1, "": -1, "oxen": -1, "beards": -1} {
 		if got := BeginsWith(text, options); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
+// A prompt that is too long for its options loses its beginning, as much as is needed; what fits exactly loses nothing,
+// and an option that leaves no room for any of the prompt is an error.
+func TestChooseCutsTheBeginning(t *testing.T) {
+	const context = 24
+	s := subject(t, ref.New(), "diff", context)
+	for _, longest := range []int{2, 5, context - 1, context, context + 3} {
+		options := []string{" " + strings.Repeat("b", longest-1), " a"}
+		for n := 1; n < 40; n++ {
+			prompt := strings.Repeat("0123456789", 4)[:n]
+			all := s.Encode(prompt)
+			w, root, err := s.options(Choice{prompt, options})
+			// The space is common to both options, but the prompt ends before it.
+			grow := longest
+			cut := max(0, len(all)+grow-context)
+			if bad := cut >= len(all); (err != nil) != bad {
+				t.Fatalf("%d tokens and %d of an option: %v", len(all), longest, err)
+			}
+			if err != nil {
+				continue
+			}
+			if !slices.Equal(w.IDs, all[cut:]) || w.From != len(w.IDs) || w.Grow != grow || root.leaves != 2 {
+				t.Fatalf("%d tokens and %d of an option: walk %+v of %v, %d options", len(all), longest, w, all, root.leaves)
+			}
+		}
+	}
+	if _, err := s.Choose(t.Context(), []Choice{{"x", nil}}); err == nil {
+		t.Error("no options to choose from")
+	}
+	if got, err := s.Choose(t.Context(), []Choice{{"x", []string{" only"}}, {"x", []string{" a", " a"}}}); err != nil || !slices.Equal(got, []int{0, 0}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// free is a model that only writes text.
+type free struct {
+	knower
+	asked []Generation
+	text  string
+}
+
+func (f *free) GenerateUntil(_ context.Context, reqs []Generation) ([]string, error) {
+	f.asked = append(f.asked, reqs...)
+	return slices.Repeat([]string{f.text}, len(reqs)), nil
+}
+
+// A model that cannot be constrained writes as much as the longest option needs, up to the end of a line.
+func TestChooseOfFreeText(t *testing.T) {
+	f := &free{text: " beard."}
+	got, err := Choose(t.Context(), f, []Choice{{"p", []string{" ox", " beard"}}, {"q", []string{" ox"}}})
+	if err != nil || !slices.Equal(got, []int{1, -1}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for i, want := range []Generation{{Prompt: "p", Until: []string{"\n"}, MaxTokens: 7}, {Prompt: "q", Until: []string{"\n"}, MaxTokens: 4}} {
+		if !reflect.DeepEqual(f.asked[i], want) {
+			t.Errorf("asked %+v, want %+v", f.asked[i], want)
 		}
 	}
 }
