@@ -22,8 +22,8 @@ func (d *attention) DiffAttentionChunks(a *device.DiffAttn, cache *device.Cache,
 // attendChunks launches one kernel for all chunks. A page must be whole rows of the tiles' swizzle pattern, and a tile
 // whole pages.
 func (d *forwardAttention) attendChunks(c *attnCall, cache *device.Cache, chunks tensor.Tensor, longest int) bool {
-	s, k, ok := c.hopper(d.machine)
-	page := cache.PageSize
+	s, _, ok := c.hopper(d.machine)
+	k, page := hopperShapes[s], cache.PageSize // trials have no kernel for pages
 	if !ok || page%8 != 0 || k.tile.keys%page != 0 || !vec(cache.K, cache.V) || cache.K.Type != tensor.BF16 {
 		return false
 	}

@@ -14,10 +14,11 @@ import (
 
 // hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys per tile, consumer warpgroups, maps per
 // warpgroup, registers per thread of the producer and of a consumer, and whether two consumers alternate their
-// products; loop: blocks stay, one for each SM (kernels/hopper_order.cuh).
+// products; loop: blocks stay, one for each SM (kernels/hopper_order.cuh);
+// poly: every fourth pair of exponentials by multiply-adds.
 type hopperForward struct {
 	keys, groups, per, producer, consumer int
-	turns, loop                           bool
+	turns, loop, poly                     bool
 }
 
 // hopperKernels are the kernels of one shape.
@@ -37,15 +38,15 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 		s attnShape
 		t hopperForward
 	}{
-		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160, false, false}},
-		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240, false, false}},
-		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, false}},
-		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false, false}},
-		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240, false, false}},
-		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240, false, false}},
-		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, true, false}},
-		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false, false}},
-		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, false}},
+		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160, false, false, false}},
+		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240, false, false, false}},
+		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, false, false}},
+		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false, false, false}},
+		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240, false, false, false}},
+		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240, false, false, false}},
+		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, true, false, false}},
+		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false, false, false}},
+		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, false, false}},
 	} {
 		all[x.s] = x.s.hopperKernels(x.t, x.s.backward().copies(x.s))
 	}
@@ -67,7 +68,7 @@ func lastItems(sms, tiles, items int) int32 { return int32(min(items, max(2, cei
 func (t hopperForward) options(s attnShape, paged bool) []string {
 	return append(s.options(), define("BN", t.keys), define("WGS", t.groups), define("PER", t.per),
 		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s, paged)), define("ORDER", int(flag(t.turns))),
-		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))))
+		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))), define("POLY", int(flag(t.poly))))
 }
 
 // options are the shape as compiler options of the Hopper kernels.

@@ -9,7 +9,7 @@ var hopperTrials = func() map[attnShape]hopperVariants {
 		v := hopperVariants{map[hopperForward]kernel{k.tile: k.forward}, map[hopperBackward]kernel{k.back: k.backward}}
 		for i := range 32 {
 			has := func(bit int) bool { return i>>bit&1 > 0 }
-			t := k.tile.trial(s, trials{loopForward: has(0), turns: has(1), narrow: has(2)})
+			t := k.tile.trial(s, trials{loopForward: has(0), turns: has(1), narrow: has(2), poly: has(3)})
 			if _, ok := v.forward[t]; !ok {
 				v.forward[t] = hopperOf("attn_hopper_forward", "attn_hopper_forward", t.options(s, false)...)
 			}
@@ -38,9 +38,10 @@ func (k hopperKernels) trial(s attnShape, try trials) hopperKernels {
 }
 
 // trial: blocks stay where a warpgroup has all maps; the others pass O2 through the ring of K. turns and narrow are for
-// V1 at d = 128.
+// V1 at d = 128, poly for d = 64, where exponentials take as long as products.
 func (t hopperForward) trial(s attnShape, try trials) hopperForward {
 	t.loop = t.loop || try.loopForward && t.per == s.maps
+	t.poly = t.poly || try.poly && s.d == 64
 	if s == (attnShape{2, 2, 128, 256}) {
 		t.turns = t.turns || try.turns
 		if try.narrow {

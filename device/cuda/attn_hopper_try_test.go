@@ -3,11 +3,13 @@ package cuda
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"antiphase/device"
 	"antiphase/tensor"
 )
 
@@ -24,8 +26,8 @@ func (s attnShape) trialLists() []string {
 			all = append(all, "last,"+names, "last,"+loops+","+names)
 		}
 	}
-	for _, names := range []string{"turns", "narrow", "turns,narrow"} {
-		if table.tile.trial(s, mustChoose(names)) != table.tile {
+	for _, names := range []string{"turns", "narrow", "turns,narrow", "poly", "last,loop-forward,poly"} {
+		if t := mustChoose(names); table.tile.trial(s, t) != table.tile && (!t.poly || s.d == 64) {
 			all = append(all, names)
 		}
 	}
@@ -76,13 +78,35 @@ func TestHopperTrials(t *testing.T) {
 	}
 }
 
-// trialBits are hashes of what each of the kernels leaves in the last quarter of the rows.
-func trialBits(d *Device, c *attnCall, s attnShape, kernels []hopperKernels) (all [][sha256.Size]byte) {
+// trialBits are hashes of what each of the kernels leaves in the last quarter of the rows, which must be close to what
+// the first leaves.
+func trialBits(t *testing.T, d *Device, c *attnCall, s attnShape, kernels []hopperKernels) (all [][sha256.Size]byte) {
+	t.Helper()
+	var want []float64
 	for i := range kernels {
 		d.forwardHopper(c, s, &kernels[i])
 		d.backwardHopper(c, s, &kernels[i])
 		quarter := func(x tensor.Tensor) tensor.Tensor { return x.RowRange(x.Rows/4*3, x.Rows) }
 		all = append(all, sha256.Sum256(read(d, quarter(c.out), quarter(c.dq), quarter(c.dk))))
+		var got []float64
+		for _, x := range []tensor.Tensor{c.out, c.dq, c.dk, c.dv} {
+			for _, at := range []int{x.Rows / 3, x.Rows - 256} {
+				part := make([]float64, 256*x.Cols)
+				device.ReadFloats(d, part, x.RowRange(at, at+256))
+				got = append(got, part...)
+			}
+		}
+		if want == nil {
+			want = got
+		}
+		diff, size := 0.0, 0.0
+		for j := range got {
+			diff += (got[j] - want[j]) * (got[j] - want[j])
+			size += want[j] * want[j]
+		}
+		if e := math.Sqrt(diff / size); !(e < 1e-2) {
+			t.Errorf("%v: %s is off by %.2g of the table's results", s, s.trialLists()[i], e)
+		}
 	}
 	return all
 }
@@ -103,14 +127,14 @@ func TestHopperTrialTimes(t *testing.T) {
 			c := benchCall(t, d, s, 32768/length, length, width/s.d/s.keys)
 			names, kernels := s.trialKernels()
 			forward, backward := make([][]float64, len(names)), make([][]float64, len(names))
-			before := trialBits(d, c, s, kernels)
+			before := trialBits(t, d, c, s, kernels)
 			for range 3 {
 				for i := range kernels {
 					forward[i] = append(forward[i], milliseconds(t, d, func() { d.forwardHopper(c, s, &kernels[i]) }))
 					backward[i] = append(backward[i], milliseconds(t, d, func() { d.backwardHopper(c, s, &kernels[i]) }))
 				}
 			}
-			after := trialBits(d, c, s, kernels)
+			after := trialBits(t, d, c, s, kernels)
 			for i, name := range names {
 				if before[i] != after[i] {
 					t.Errorf("%v: %s comes to other bits in a later run", s, name)

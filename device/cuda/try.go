@@ -17,6 +17,7 @@ type trials struct {
 	last                      bool // attention on Hopper: blocks of the last items are started together, hopper_order.cuh
 	loopForward, loopBackward bool // the same: as many blocks as SMs, which stay
 	turns, narrow             bool // its forward pass of V1 at d = 128: warpgroups alternate, tiles of 64 keys
+	poly                      bool // its forward pass at d = 64: some exponentials by multiply-adds
 	ahead, weave, fill, deep  bool // its backward pass of two maps: see attn_hopper_backward.go
 }
 
@@ -26,7 +27,7 @@ const chosen = "ring,warps"
 // choose parses the list for a GPU of a major architecture; kernels that it cannot run are left out.
 func (t *trials) choose(list string, major int) error {
 	switches := map[string]*bool{"warps": &t.warps, "last": &t.last, "loop-forward": &t.loopForward, "loop-backward": &t.loopBackward,
-		"turns": &t.turns, "narrow": &t.narrow, "ahead": &t.ahead, "weave": &t.weave, "fill": &t.fill, "deep": &t.deep}
+		"turns": &t.turns, "narrow": &t.narrow, "poly": &t.poly, "ahead": &t.ahead, "weave": &t.weave, "fill": &t.fill, "deep": &t.deep}
 	for name := range strings.SplitSeq(cmp.Or(list, chosen), ",") {
 		on, ok := switches[name]
 		switch {

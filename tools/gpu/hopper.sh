@@ -154,10 +154,11 @@ fastest() {
 import re, sys
 shape, right, times = sys.argv[1], open(sys.argv[2]).read(), open(sys.argv[3]).read()
 rows = re.findall(r"^\S+ T\d+ (\S+) +forward ([\d.]+) .*backward ([\d.]+) ", times, re.M)
-rows = [r for r in rows if re.search(rf"^{shape} +{re.escape(r[0])} +right: true", right, re.M) and r[0] + " comes to other bits" not in times]
+rows = [r for r in rows if re.search(rf"^{shape} +{re.escape(r[0])} +right: true", right, re.M) and
+        not re.search(rf": {re.escape(r[0])} (comes to other bits|is off by)", times)]
 if rows:
     forward, backward = (min(rows, key=lambda r: float(r[i]))[0].split(",") for i in (1, 2))
-    take = [n for n in forward if n in ("last", "loop-forward", "turns", "narrow")] + [n for n in backward if n not in ("none", "loop-forward", "turns", "narrow")]
+    take = [n for n in forward if n in ("last", "loop-forward", "turns", "narrow", "poly")] + [n for n in backward if n not in ("none", "loop-forward", "turns", "narrow", "poly")]
     print(",".join(sorted(set(take))) or "none")
 END
 }
@@ -173,7 +174,7 @@ trials() {
   echo "built and compared after $((SECONDS - began)) s"
   for s in "${goals[@]}"; do
     ANTIPHASE_TEST_TIMES=1 timeout -k 5 40 "$bin" -test.run "TestHopperTrialTimes/$s\$" >"$dir/$s.times" 2>&1
-    grep -E 'forward|alone|FAIL|panic|rror|other bits' "$dir/$s.times" | cut -c1-220 || echo "$s: no times"
+    grep -E 'forward|alone|FAIL|panic|rror|other bits|off by' "$dir/$s.times" | cut -c1-220 || echo "$s: no times"
     best[$s]=$(fastest "$s" "$dir/$s.right" "$dir/$s.times")
     echo "$s: best is ${best[$s]:-unknown}"
   done
