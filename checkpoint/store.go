@@ -132,7 +132,7 @@ func (s *Store) Steps() ([]int64, error) {
 	var steps []int64
 	for _, name := range names {
 		digits, ok := strings.CutPrefix(name, "step-")
-		if step, err := strconv.ParseInt(digits, 10, 64); ok && err == nil && stepName(step) == name {
+		if step, err := strconv.ParseInt(digits, 10, 64); ok && err == nil && step >= 0 && stepName(step) == name {
 			steps = append(steps, step)
 		}
 	}
