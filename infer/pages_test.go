@@ -86,7 +86,9 @@ func TestWhoGivesWay(t *testing.T) {
 	c := &scheduler{}
 	var stats Stats
 	c.init(2, &e.store, &stats)
-	waiter := func(n, end int, keep bool) *seq { return &seq{tokens: slices.Repeat([]int32{1}, n), end: end, keep: keep} }
+	waiter := func(n, end int, keep bool) *seq {
+		return &seq{tokens: slices.Repeat([]int32{1}, n), end: end, keep: keep}
+	}
 	a, b, d := waiter(4, 8, true), waiter(4, 8, true), waiter(3, 4, false)
 	for _, s := range []*seq{a, b, d} {
 		c.enqueue(s)
