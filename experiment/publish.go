@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"antiphase/eval/report"
+	"antiphase/internal/fault"
 	"antiphase/internal/vfs"
 )
 
@@ -38,26 +39,54 @@ func (l *lab) rows() ([]Row, error) {
 	return out, nil
 }
 
-// pace limits how often something is done.
+// pace does something beside the caller's own work, and limits how often.
 type pace struct {
 	mu    sync.Mutex
-	again time.Time // not before
+	done  chan struct{} // closed when the call in progress ends; nil if there was none
+	again time.Time     // not before
+	err   error         // of a call that has ended
 }
 
-// do calls f, unless another goroutine is doing so, or the last call ended so recently that calls would take more than
-// 2 % of the time.
+// do begins f, unless it is in progress, or its last call ended so recently that calls would take more than 2 % of the
+// time. It returns the error of an earlier call.
 func (p *pace) do(f func() error) error {
-	if !p.mu.TryLock() {
-		return nil
-	}
+	p.mu.Lock()
 	defer p.mu.Unlock()
-	begin := time.Now()
-	if begin.Before(p.again) {
-		return nil
+	if p.err != nil || time.Now().Before(p.again) {
+		return p.err
 	}
-	err := f()
-	p.again = time.Now().Add(50 * time.Since(begin))
-	return err
+	if p.done != nil {
+		select {
+		case <-p.done:
+		default:
+			return nil
+		}
+	}
+	done := make(chan struct{})
+	p.done = done
+	go func() {
+		defer fault.Guard()()
+		defer close(done)
+		begin := time.Now()
+		err := f()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.err, p.again = err, time.Now().Add(50*time.Since(begin))
+	}()
+	return nil
+}
+
+// wait returns when no call is in progress, with the error of the last one.
+func (p *pace) wait() error {
+	p.mu.Lock()
+	done := p.done
+	p.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
 }
 
 // publish writes the rows of all finished runs, as JSON and as CSV, and the page.
@@ -86,10 +115,13 @@ func (l *lab) publish() ([]Row, error) {
 
 // unfinished is a sentence about the runs that are missing, "" if there are none.
 func (l *lab) unfinished() string {
+	l.mu.Lock()
+	runs := l.runs
+	l.mu.Unlock()
 	done := 0
 	var missing []string
-	for i := range l.runs {
-		r := &l.runs[i]
+	for i := range runs {
+		r := &runs[i]
 		if l.done(r) {
 			done++
 		} else if s := fmt.Sprintf("%s %s seed %d", r.Size, r.Arch, r.Seed); !slices.Contains(missing, s) {
@@ -100,7 +132,7 @@ func (l *lab) unfinished() string {
 		return ""
 	}
 	const most = 6
-	return fmt.Sprintf("Unfinished: %d of %d runs are there; %s missing. ", done, len(l.runs),
+	return fmt.Sprintf("Unfinished: %d of %d runs are there; %s missing. ", done, len(runs),
 		strings.Join(missing[:min(len(missing), most)], ", ")+more(len(missing)-most))
 }
 

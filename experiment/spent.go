@@ -24,6 +24,7 @@ type Spent struct {
 	Evaluating float64   `json:"evaluating"` // held-out losses, probes and tasks
 	Data       float64   `json:"data"`       // tokenizer and token set
 	Saving     float64   `json:"saving"`     // checkpoints, as far as training waits for them
+	Starting   float64   `json:"starting"`   // runs: memory, weights, files, up to the first step
 	Runs       int       `json:"runs"`       // finished in this call
 }
 
@@ -34,8 +35,9 @@ func (s *Spent) Useful() float64 { return (s.Training + s.Evaluating) / s.Total 
 func (s *Spent) String() string {
 	share := func(x float64) float64 { return 100 * x / s.Total }
 	return fmt.Sprintf("%.1f %% of the time went to training, %.1f %% to evaluating, %.1f %% to data, %.1f %% to "+
-		"checkpoints, %.1f %% to anything else", share(s.Training), share(s.Evaluating), share(s.Data), share(s.Saving),
-		share(s.Total-s.Training-s.Evaluating-s.Data-s.Saving))
+		"checkpoints, %.1f %% to starting runs, %.1f %% to anything else", share(s.Training), share(s.Evaluating),
+		share(s.Data), share(s.Saving), share(s.Starting),
+		share(s.Total-s.Training-s.Evaluating-s.Data-s.Saving-s.Starting))
 }
 
 // stopwatch accounts for the time of a call.
@@ -43,13 +45,16 @@ type stopwatch struct {
 	mu      sync.Mutex
 	spent   Spent
 	devices int
-	probed  map[string]float64 // seconds of probes that are not yet in a step's row
-	before  []Spent            // earlier calls
+	probed  map[string]float64   // seconds of probes that are not yet in a step's row
+	mark    map[string]time.Time // when a run began, or reported its last step
+	begun   map[string]bool      // runs that have reported a step
+	before  []Spent              // earlier calls
 }
 
 // start reads the record of earlier calls.
 func (w *stopwatch) start(dir string, devices int) {
 	w.spent.Began, w.devices, w.probed = time.Now(), devices, map[string]float64{}
+	w.mark, w.begun = map[string]time.Time{}, map[string]bool{}
 	if b, err := os.ReadFile(filepath.Join(dir, timeName)); err == nil {
 		_ = json.Unmarshal(b, &w.before) // a record; nothing depends on it
 	}
@@ -66,14 +71,41 @@ func (w *stopwatch) prepared(begin time.Time) {
 func (w *stopwatch) step(run string, r *train.Row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.spent.Training += r.StepMS / 1000
+	known := r.StepMS / 1000
+	w.spent.Training += known
 	if eval.Finite(r.EvalS) {
 		w.spent.Evaluating += r.EvalS
+		known += r.EvalS
 	}
 	if eval.Finite(r.SaveS) {
 		w.spent.Saving += r.SaveS
+		known += r.SaveS
 	}
+	if !w.begun[run] {
+		w.spent.Starting += max(time.Since(w.mark[run]).Seconds()-known, 0)
+	}
+	w.mark[run], w.begun[run] = time.Now(), true
 	delete(w.probed, run)
+}
+
+// begin starts the clock of a run.
+func (w *stopwatch) begin(run string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mark[run], w.begun[run] = time.Now(), false
+}
+
+// trained adds the time since the last step, less that of its probe: the last checkpoint. A run without a step in this
+// call has only been started.
+func (w *stopwatch) trained(run string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since := max(time.Since(w.mark[run]).Seconds()-w.probed[run], 0)
+	if w.begun[run] {
+		w.spent.Saving += since
+	} else {
+		w.spent.Starting += since
+	}
 }
 
 // probe records the time of a probe; only that of the last step is in no row.

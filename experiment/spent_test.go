@@ -42,8 +42,8 @@ func TestSpent(t *testing.T) {
 		t.Fatalf("%+v", calls)
 	}
 	for _, x := range calls {
-		if !(x.Training > 0 && x.Evaluating > 0 && x.Data >= 0 && x.Saving > 0) ||
-			x.Training+x.Evaluating+x.Data+x.Saving > x.Total {
+		if !(x.Training > 0 && x.Evaluating > 0 && x.Data >= 0 && x.Saving > 0 && x.Starting > 0) ||
+			x.Training+x.Evaluating+x.Data+x.Saving+x.Starting > x.Total {
 			t.Errorf("%+v: %s", x, x.String())
 		}
 	}

@@ -11,12 +11,14 @@ import (
 	"antiphase/device"
 	"antiphase/eval"
 	"antiphase/model"
+	"antiphase/tensor"
 	"antiphase/tokenizer"
 	"antiphase/train"
 )
 
-// train trains a run to its last step. A run whose loss is not finite is a result, not an error: note then says so.
-func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, err error) {
+// train trains a run to its last step and judges the model where it is, without reading it back from a checkpoint. A run
+// whose loss is not finite is a result, not an error: note then says so.
+func (l *lab) train(ctx context.Context, d device.Device, r *Run) (judged []Row, note string, err error) {
 	rec := r.Recipe
 	after := cmp.Or(l.SaveAfter, 30*time.Second)
 	switch l.Keep {
@@ -28,17 +30,47 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (note string, 
 	if l.Keep != KeepAll && rec.Train.SaveEvery == saveEvery(rec.Train.Steps) {
 		rec.Train.SaveEvery = 0 // none is kept: they only have to be recent enough to continue from
 	}
+	l.watch.begin(r.Name())
 	opt := train.Options{Dir: l.dir(r), Data: l.set, Built: true, Device: d, SaveAfter: after, Inexact: l.Inexact, ProbeEvery: l.every(r),
-		Say: func(format string, args ...any) { l.Say(r.Name()+": "+format, args...) },
+		Discard: l.Keep == KeepNone,
+		Say:     func(format string, args ...any) { l.Say(r.Name()+": "+format, args...) },
 		Report: func(row train.Row) {
 			l.watch.step(r.Name(), &row)
 			l.report(r, &row, "")
+		},
+		Finish: func(ctx context.Context, m *model.Model, tok *tokenizer.Tokenizer) (err error) {
+			l.watch.trained(r.Name())
+			judged, err = l.judge(ctx, r, m, tok)
+			return err
 		}}
 	if len(l.spec.Probes) > 0 {
 		opt.Probe = l.probe(r)
 	}
 	_, err = train.Run(ctx, rec, opt)
-	return divergence(err)
+	if errors.As(err, new(*tensor.NoMemory)) { // gradients and moments are freed now, and the failed call has saved
+		l.Say("%s: there is no room to judge the model beside its training; it is read back", r.Name())
+		judged, err = l.reread(ctx, d, r)
+	}
+	note, err = divergence(err)
+	return judged, note, err
+}
+
+// reread judges a model from its checkpoint.
+func (l *lab) reread(ctx context.Context, d device.Device, r *Run) ([]Row, error) {
+	saved, err := train.Open(l.dir(r), func(s string) { l.Say("%s: %s", r.Name(), s) })
+	if err != nil {
+		return nil, err
+	}
+	defer saved.Close()
+	if saved.State.Step < r.Recipe.Train.Steps {
+		return nil, fmt.Errorf("%s has no checkpoint of its last step", l.dir(r))
+	}
+	m, err := saved.Model(d)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Free()
+	return l.judge(ctx, r, m, saved.Tokenizer)
 }
 
 // divergence is the note about a run that diverged; any other error is returned.
@@ -114,23 +146,13 @@ func (l *lab) evalOptions(r *Run, store string) eval.Options {
 }
 
 // judge runs the experiment's tasks with the trained model.
-func (l *lab) judge(ctx context.Context, d device.Device, r *Run) ([]Row, error) {
-	saved, err := train.Open(l.dir(r), func(s string) { l.Say("%s: %s", r.Name(), s) })
-	if err != nil {
-		return nil, err
-	}
-	defer saved.Close()
-	m, err := saved.Model(d)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Free()
+func (l *lab) judge(ctx context.Context, r *Run, m *model.Model, tok *tokenizer.Tokenizer) ([]Row, error) {
 	tasks, err := tasks(l.spec.Tasks, l.set, r.Recipe.Train.SeqLen)
 	if err != nil {
 		return nil, err
 	}
 	defer l.watch.judged(r.Name(), time.Now())
-	ev, err := eval.Run(ctx, []eval.Target{l.target(r, m, saved.Tokenizer)}, tasks, l.evalOptions(r, "eval"))
+	ev, err := eval.Run(ctx, []eval.Target{l.target(r, m, tok)}, tasks, l.evalOptions(r, "eval"))
 	if err != nil {
 		return nil, err
 	}

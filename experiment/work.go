@@ -111,8 +111,9 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	} else if !l.leads() {
 		return nil, interrupted(ctx, worked)
 	}
-	rows, err := l.publish() // whatever is finished
-	if err = errors.Join(worked, err); err != nil {
+	err = l.pages.wait()
+	rows, again := l.publish() // whatever is finished
+	if err = errors.Join(worked, err, again); err != nil {
 		return nil, interrupted(ctx, err)
 	}
 	if spent := l.watch.read(); spent.Runs > 0 {
@@ -216,7 +217,9 @@ func (l *lab) phases(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		l.runs = runs
+		l.mu.Lock()
+		l.runs = runs // a page in progress reads it
+		l.mu.Unlock()
 		if tuning {
 			runs = runs[:l.spec.TuningRuns()]
 		}
@@ -285,17 +288,9 @@ func (l *lab) one(ctx context.Context, d device.Device, r *Run) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	note, err := l.train(ctx, d, r)
+	judged, note, err := l.train(ctx, d, r)
 	if err != nil {
 		return err
-	}
-	var judged []Row
-	if note == "" {
-		if judged, err = l.judge(ctx, d, r); err != nil {
-			if note, err = divergence(err); err != nil {
-				return err
-			}
-		}
 	}
 	rec := l.record(r)
 	rows, err := rec.training(note)

@@ -128,7 +128,7 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 	t.clock.start(t.recipe)
 	t.saver.last = t.clock.mark
 	if tr.Steps == 0 && t.fresh {
-		return t.result(), t.saver.save(true)
+		return t.result(), finisher{t}.end(ctx, true)
 	}
 	for t.state.Step < tr.Steps {
 		t.vote(ctx)
@@ -149,10 +149,13 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 		if err := t.probe(ctx); err != nil { // after the row, which reads the λ of the step's own pass
 			return t.result(), err
 		}
-		stop := t.stopping(ctx) && t.state.Step < tr.Steps
-		if stop || t.state.Step == tr.Steps || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 || t.saving() ||
+		if t.state.Step == tr.Steps {
+			return t.result(), finisher{t}.end(ctx, true)
+		}
+		stop := t.stopping(ctx)
+		if stop || tr.SaveEvery > 0 && t.state.Step%tr.SaveEvery == 0 || t.saving() ||
 			t.opt.Ranks == nil && t.saver.due(t.clock.now(), t.opt.SaveAfter) {
-			if err := t.saver.save(stop || t.state.Step == tr.Steps); err != nil {
+			if err := t.saver.save(stop); err != nil {
 				return t.result(), err
 			}
 		}
@@ -160,7 +163,7 @@ func (t *run) loop(ctx context.Context) (Result, error) {
 			return t.result(), fmt.Errorf("step %d of %d: %w", t.state.Step, tr.Steps, ErrInterrupted)
 		}
 	}
-	return t.result(), nil
+	return t.result(), finisher{t}.end(ctx, false)
 }
 
 // asked reports whether a checkpoint was requested.

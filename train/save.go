@@ -41,10 +41,16 @@ type snapshot struct {
 	files []checkpoint.File // of this process
 }
 
-// save begins a checkpoint of this step. Training stops while the state is copied to host memory, and until the
-// previous save is written. If must is set, save waits for it; it also waits if the device computes on the host,
-// because writing would take cores from it. A full disk is retried at the next save, unless this is the last chance.
-func (v *saver) save(must bool) error {
+// save begins a checkpoint of this step, and waits for it if must is set. A full disk is retried at the next save, unless
+// this is the last chance: must is set.
+func (v *saver) save(must bool) error { return v.start(must, must) }
+
+// begin is save for the last chance, without waiting.
+func (v *saver) begin() error { return v.start(true, false) }
+
+// start stops training while the state is copied to host memory, and until the previous save is written. It also waits
+// for this one if the device computes on the host, because writing would take cores from it.
+func (v *saver) start(must, wait bool) error {
 	v.clock.lap(&v.clock.step)
 	begin := v.clock.mark
 	defer func() {
@@ -67,7 +73,7 @@ func (v *saver) save(must bool) error {
 		defer fault.Guard()()
 		done <- v.write(s)
 	}()
-	if must || !v.besides() {
+	if wait || !v.besides() {
 		return v.finish(true)
 	}
 	return nil

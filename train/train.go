@@ -66,6 +66,15 @@ type Options struct {
 	Probe      Probe // inspects the model between steps; may be nil
 	ProbeEvery int   // steps between probes; the last step is probed too
 
+	// Finish gets the trained model after the last step, also if an earlier call took that step; may be nil. The model is
+	// the one that Open would give, to the bit, and is freed afterwards. The last checkpoint is written beside Finish
+	// where the device leaves the host free, and waited for after it. A single process only.
+	Finish func(ctx context.Context, m *model.Model, tok *tokenizer.Tokenizer) error
+
+	// Discard says that nobody keeps the trained model. Then the last step is saved only if Finish fails or is
+	// interrupted, or if losing it would cost more than SaveAfter allows.
+	Discard bool
+
 	Say      func(format string, args ...any)      // one-off messages; may be nil
 	Progress func(stage string, done, total int64) // preparation; total is 0 if unknown; may be nil
 	Report   func(Row)                             // every step's row; may be nil

@@ -72,7 +72,7 @@ var table = []row{
 	{pkg: "eval/task", ours: "eval model layer data tokenizer device tensor"},
 	{pkg: "eval/harness", ours: "eval eval/task data tokenizer/chat internal/near", foreign: "github.com/goccy/go-yaml github.com/dlclark/regexp2/v2"},
 	{pkg: "eval/report", ours: "eval eval/task layer metrics"},
-	{pkg: "experiment", ours: "recipe model layer data tokenizer train metrics device eval eval/task eval/report internal/flock internal/vfs"},
+	{pkg: "experiment", ours: "recipe model layer data tokenizer train metrics device tensor eval eval/task eval/report internal/flock internal/vfs"},
 
 	{pkg: "results"},
 	{pkg: "examples/service", ours: "*"},
