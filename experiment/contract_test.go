@@ -106,16 +106,26 @@ func TestStopwatch(t *testing.T) {
 	w.probe("b", ago(2))
 	w.judged("b", ago(1)) // 40 and 2 seconds of probes after its last step
 	w.judged("b", ago(1))
+	w.begin("c")
+	w.mark["c"] = ago(9)
+	w.step("c", &train.Row{StepMS: 1000, EvalS: math.NaN(), SaveS: math.NaN()}) // 8 seconds before it
+	w.mark["c"] = ago(50)
+	w.probe("c", ago(46))
+	w.trained("c") // 4 seconds for the last checkpoint
+	w.begin("d")
+	w.mark["d"] = ago(3)
+	w.trained("d") // an earlier call took its last step
 	got := w.read()
 	for name, x := range map[string][2]float64{
-		"training": {got.Training, 5}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1}, "data": {got.Data, 30}, "saving": {got.Saving, 7}, "runs": {float64(got.Runs), 3},
+		"training": {got.Training, 6}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1}, "data": {got.Data, 30}, "saving": {got.Saving, 11}, "starting": {got.Starting, 8 + 3},
+		"runs": {float64(got.Runs), 3},
 	} {
 		if math.Abs(x[0]-x[1]) > 0.5 {
 			t.Errorf("%s: %g, want %g", name, x[0], x[1])
 		}
 	}
-	s := Spent{Total: 200, Training: 100, Evaluating: 50, Data: 20, Saving: 10}
-	if want := "50.0 % of the time went to training, 25.0 % to evaluating, 10.0 % to data, 5.0 % to checkpoints, 10.0 % to anything else"; s.String() != want || s.Useful() != 0.75 {
+	s := Spent{Total: 200, Training: 100, Evaluating: 50, Data: 20, Saving: 10, Starting: 6}
+	if want := "50.0 % of the time went to training, 25.0 % to evaluating, 10.0 % to data, 5.0 % to checkpoints, 3.0 % to starting runs, 7.0 % to anything else"; s.String() != want || s.Useful() != 0.75 {
 		t.Errorf("%q, useful %g", s.String(), s.Useful())
 	}
 	w.spent.Began = ago(10)

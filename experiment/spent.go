@@ -81,8 +81,8 @@ func (w *stopwatch) step(run string, r *train.Row) {
 		w.spent.Saving += r.SaveS
 		known += r.SaveS
 	}
-	if !w.begun[run] {
-		w.spent.Starting += max(time.Since(w.mark[run]).Seconds()-known, 0)
+	if since, ok := w.mark[run]; ok && !w.begun[run] {
+		w.spent.Starting += max(time.Since(since).Seconds()-known, 0)
 	}
 	w.mark[run], w.begun[run] = time.Now(), true
 	delete(w.probed, run)
