@@ -120,11 +120,19 @@ func count(v float64) string {
 	if v == 0 {
 		return ""
 	}
-	s := show("%.0f", v)
-	for i := len(s) - 3; i > 0; i -= 3 {
+	s := show("%.0f", math.Abs(v))
+	for i := len(s) - 3; i > 0 && eval.Finite(v); i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
-	return s
+	return minus(v) + s
+}
+
+// minus is the sign of a number whose digits are written without it.
+func minus(v float64) string {
+	if v < 0 && eval.Finite(v) {
+		return "−"
+	}
+	return ""
 }
 
 // Short writes a large number with a letter and this many digits: 725k, 6.144M.
@@ -132,14 +140,16 @@ func Short(x float64, digits int) string {
 	if !eval.Finite(x) {
 		return "–"
 	}
+	sign := minus(x)
+	x = math.Abs(x)
 	for _, letter := range []string{"", "k", "M", "B"} {
 		s := strconv.FormatFloat(x, 'g', digits, 64)
 		if r, err := strconv.ParseFloat(s, 64); err == nil && r < 1000 { // a number that rounds to a thousand has the next letter
-			return strings.Replace(s, "-", "−", 1) + letter
+			return sign + strings.Replace(s, "-", "−", 1) + letter
 		}
 		x /= 1000
 	}
-	return show("%.0f", x) + "T"
+	return sign + show("%.0f", x) + "T"
 }
 
 // short has three digits, for an axis.
