@@ -1,0 +1,106 @@
+package layer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/tensor"
+)
+
+// team is a rank of n whose collectives fail from a given call on.
+type team struct{ rank, size, calls, failAt int }
+
+func (c *team) Rank() int { return c.rank }
+func (c *team) Size() int { return c.size }
+func (c *team) call() error {
+	if c.calls++; c.calls == c.failAt {
+		return errors.New("call " + fmt.Sprint(c.calls))
+	}
+	return nil
+}
+func (c *team) AllReduce(tensor.Tensor) error      { return c.call() }
+func (c *team) AllGather(_, _ tensor.Tensor) error { return c.call() }
+
+// Ranks divide rows and ids between them without overlap; the first error stays, and nothing is sent after it.
+func TestSplitParts(t *testing.T) {
+	if NewSplit(nil) != nil || NewSplit(&team{size: 1}) != nil {
+		t.Error("a model of one rank is split")
+	}
+	var none *Split
+	if none.Parts() != 1 || none.Part() != 0 || none.Err() != nil {
+		t.Error("no split has other ranks")
+	}
+	none.Forget()
+	const n = 12
+	for _, size := range []int{2, 3, 4} {
+		var ids [n]int
+		at := 5
+		for rank := range size {
+			s := NewSplit(&team{rank: rank, size: size})
+			if s.Parts() != size || s.Part() != rank {
+				t.Fatalf("rank %d of %d", s.Part(), s.Parts())
+			}
+			r := s.run(5, n)
+			if r.From != at || r.To-r.From != n/size {
+				t.Errorf("rank %d of %d has %v", rank, size, r)
+			}
+			at = r.To
+			for id := range int32(n) {
+				local := s.Local(id, n, -7)
+				if local == -7 {
+					continue
+				}
+				if ids[id]++; local < 0 || int(local)+r.From-5 != int(id) {
+					t.Errorf("rank %d of %d has id %d at %d", rank, size, id, local)
+				}
+			}
+			if s.Local(-1, n, -7) != -1 || s.Local(-3, n, -7) != -3 {
+				t.Error("a negative id is some rank's")
+			}
+		}
+		if at != 5+n || slices.Max(ids[:]) != 1 || slices.Min(ids[:]) != 1 {
+			t.Errorf("%d ranks: ids %v", size, ids)
+		}
+	}
+	for fail := 1; fail <= 4; fail++ {
+		c := &team{size: 2, failAt: fail}
+		s := NewSplit(c)
+		for range 2 {
+			s.Sum(tensor.Tensor{})
+			s.gather(tensor.Tensor{}, tensor.Tensor{})
+		}
+		if err := s.Err(); err == nil || err.Error() != fmt.Sprint("call ", fail) || c.calls != fail {
+			t.Errorf("call %d failed: %v after %d calls", fail, err, c.calls)
+		}
+		if s.Forget(); s.Err() != nil {
+			t.Error("the error is not forgotten")
+		}
+		if s.Sum(tensor.Tensor{}); c.calls != fail+1 {
+			t.Error("nothing is sent after the error was forgotten")
+		}
+	}
+}
+
+// Which numbers of ranks divide the heads and their groups; others are refused with the list.
+func TestCheckSplit(t *testing.T) {
+	c := AttnConfig{Arch: &diffArch, Dim: 8, Heads: 12, Groups: 6, HeadDim: 4}
+	for parts := 1; parts <= 13; parts++ {
+		err := c.CheckSplit(parts)
+		if good := 6%parts == 0; (err == nil) != good {
+			t.Errorf("%d ranks: %v", parts, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "[1 2 3 6]") {
+			t.Errorf("%d ranks: %v", parts, err)
+		}
+	}
+	c.Pairing = PairingAcross
+	if c.CheckSplit(1) != nil || c.CheckSplit(2) == nil {
+		t.Error("pairs of two groups can be split")
+	}
+	if got := divisors(12, 18); !slices.Equal(got, []int{1, 2, 3, 6}) {
+		t.Errorf("divisors %v", got)
+	}
+}
