@@ -22,8 +22,16 @@ type frame struct {
 // thread is one parse of the text so far.
 type thread struct{ pc, stack int32 }
 
+// cache holds the stacks and states met so far. Stacks are numbered within it, so its states refer to it alone.
+type cache struct {
+	stack  []frame
+	frames map[frame]int32
+	states map[string]*State
+}
+
 // State is the automaton's state after some bytes. It belongs to its grammar.
 type State struct {
+	cache   *cache
 	threads []thread // each at an opSet or opMatch
 	next    [256]*State
 	known   set // bytes whose next state is known; nil there means a dead end
@@ -32,24 +40,23 @@ type State struct {
 	mask    []uint64
 }
 
-// reset drops all cached states. Matchers keep those they hold.
+// reset begins a new cache. Matchers go on with the states they hold, and with the cache of these.
 func (g *Grammar) reset() {
-	g.stack = []frame{{}}
-	g.frames = map[frame]int32{}
-	g.states = map[string]*State{}
+	g.cache = &cache{stack: []frame{{}}, frames: map[frame]int32{}, states: map[string]*State{}}
 }
 
 // start is the state before the first byte.
 func (g *Grammar) start() *State {
-	var c closure
+	c := closure{cache: g.cache}
 	c.add(g, thread{pc: g.entry})
-	return g.state(c.list)
+	return g.state(&c)
 }
 
 // closure collects threads, following all instructions that read no byte.
 type closure struct {
-	list []thread
-	seen map[thread]bool
+	cache *cache
+	list  []thread
+	seen  map[thread]bool
 }
 
 func (c *closure) add(g *Grammar, t thread) {
@@ -57,7 +64,7 @@ func (c *closure) add(g *Grammar, t thread) {
 		c.seen = map[thread]bool{}
 	}
 	for {
-		if c.seen[t] || len(c.list) >= maxThreads || g.stack[t.stack].depth+g.need[t.pc] > maxDepth {
+		if c.seen[t] || len(c.list) >= maxThreads || c.cache.stack[t.stack].depth+g.need[t.pc] > maxDepth {
 			return
 		}
 		c.seen[t] = true
@@ -71,9 +78,9 @@ func (c *closure) add(g *Grammar, t thread) {
 			c.add(g, thread{i.x, t.stack})
 			t.pc = i.y
 		case opCall:
-			t = thread{i.x, g.push(t.pc+1, t.stack)}
+			t = thread{i.x, c.cache.push(t.pc+1, t.stack)}
 		case opRet:
-			f := g.stack[t.stack]
+			f := c.cache.stack[t.stack]
 			t = thread{f.ret, f.up}
 		default:
 			return
@@ -82,29 +89,30 @@ func (c *closure) add(g *Grammar, t thread) {
 }
 
 // push returns the number of the stack with one more call.
-func (g *Grammar) push(ret, up int32) int32 {
-	f := frame{ret, up, g.stack[up].depth + 1}
-	n, ok := g.frames[f]
+func (c *cache) push(ret, up int32) int32 {
+	f := frame{ret, up, c.stack[up].depth + 1}
+	n, ok := c.frames[f]
 	if !ok {
-		n = int32(len(g.stack))
-		g.stack = append(g.stack, f)
-		g.frames[f] = n
+		n = int32(len(c.stack))
+		c.stack = append(c.stack, f)
+		c.frames[f] = n
 	}
 	return n
 }
 
 // state returns the unique state of a set of threads.
-func (g *Grammar) state(list []thread) *State {
+func (g *Grammar) state(c *closure) *State {
+	list, states := c.list, c.cache.states
 	slices.SortFunc(list, func(a, b thread) int { return cmp.Or(cmp.Compare(a.pc, b.pc), cmp.Compare(a.stack, b.stack)) })
 	key := make([]byte, 0, 8*len(list))
 	for _, t := range list {
 		key = binary.LittleEndian.AppendUint32(key, uint32(t.pc))
 		key = binary.LittleEndian.AppendUint32(key, uint32(t.stack))
 	}
-	if s, ok := g.states[string(key)]; ok {
+	if s, ok := states[string(key)]; ok {
 		return s
 	}
-	s := &State{threads: list, final: true}
+	s := &State{cache: c.cache, threads: list, final: true}
 	for _, t := range list {
 		if g.code[t.pc].op == opMatch {
 			s.accept = true
@@ -113,8 +121,8 @@ func (g *Grammar) state(list []thread) *State {
 		}
 	}
 	s.final = s.final && s.accept
-	if len(g.states) < maxStates {
-		g.states[string(key)] = s
+	if len(states) < maxStates {
+		states[string(key)] = s
 	}
 	return s
 }
@@ -124,7 +132,7 @@ func (g *Grammar) step(s *State, b byte) *State {
 	if s.known.has(b) {
 		return s.next[b]
 	}
-	var c closure
+	c := closure{cache: s.cache}
 	for _, t := range s.threads {
 		if i := g.code[t.pc]; i.op == opSet && g.sets[i.x].has(b) {
 			c.add(g, thread{t.pc + 1, t.stack})
@@ -132,7 +140,7 @@ func (g *Grammar) step(s *State, b byte) *State {
 	}
 	var n *State
 	if len(c.list) > 0 {
-		n = g.state(c.list)
+		n = g.state(&c)
 	}
 	s.next[b] = n
 	s.known.add(b, b)
@@ -144,5 +152,5 @@ func (g *Grammar) Size() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	const state, thread, inst = 2048 + 256, 8, 16
-	return len(g.code)*inst + len(g.stack)*48 + len(g.states)*(state+8*thread+8*g.words)
+	return len(g.code)*inst + len(g.cache.stack)*48 + len(g.cache.states)*(state+8*thread+8*g.words)
 }

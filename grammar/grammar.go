@@ -47,11 +47,9 @@ type Grammar struct {
 	need  []int32 // nested calls required to reach the end of a rule, by instruction
 	entry int32
 
-	mu     sync.Mutex
-	stack  []frame
-	frames map[frame]int32
-	states map[string]*State
-	words  int // of a mask, for Size
+	mu    sync.Mutex
+	cache *cache
+	words int // of a mask, for Size
 }
 
 // SchemaError reports the part of a schema that is not supported or not valid, and its place.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -125,7 +127,17 @@ func validate(root, s, v any) error {
 	if ref, ok := o["$ref"].(string); ok {
 		target := root
 		for _, p := range strings.Split(ref, "/")[1:] {
-			target = target.(map[string]any)[p]
+			if name, err := url.PathUnescape(p); err == nil {
+				p = name
+			}
+			p = strings.ReplaceAll(strings.ReplaceAll(p, "~1", "/"), "~0", "~")
+			switch x := target.(type) {
+			case map[string]any:
+				target = x[p]
+			case []any:
+				i, _ := strconv.Atoi(p)
+				target = x[i]
+			}
 		}
 		return validate(root, target, v)
 	}

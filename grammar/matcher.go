@@ -16,7 +16,7 @@ type Matcher struct {
 func (g *Grammar) NewMatcher(v *Vocabulary) *Matcher {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.states) >= maxStates || len(g.stack) > 1<<16 {
+	if len(g.cache.states) >= maxStates || len(g.cache.stack) > 1<<16 {
 		g.reset()
 	}
 	return &Matcher{g: g, v: v, state: g.start()}

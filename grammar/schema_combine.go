@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,13 +32,41 @@ func (b *builder) combine(s *scope, name string, v any) {
 		b.refuse(s.path, "oneOf is supported only where its alternatives have different types; use anyOf")
 		return
 	}
-	s.get("type") // often repeated next to the alternatives, which have their own
+	if types, ok := s.types(); ok && !within(list, types) { // often repeated next to the alternatives, which have their own
+		b.refuse(s.path, "the alternatives of %s have types other than %s, which type beside them excludes", name, strings.Join(types, " and "))
+		return
+	}
 	var alternatives []func()
 	for i, x := range list {
 		r := b.rule(x, s.path+"/"+name+"/"+itoa(i), s.depth+1)
 		alternatives = append(alternatives, func() { b.call(r) })
 	}
 	b.either(alternatives...)
+}
+
+// within reports whether all types that the schemas name are among types. A schema that names none is taken to fit.
+func within(list []any, types []string) bool {
+	for _, x := range list {
+		o, ok := x.(*object)
+		if !ok {
+			continue
+		}
+		for _, t := range o.named() {
+			name, ok := t.(string)
+			if ok && !slices.Contains(types, name) && !(name == "integer" && slices.Contains(types, "number")) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// named are the values of type: one, or those of a list.
+func (o *object) named() []any {
+	if list, ok := o.values["type"].([]any); ok {
+		return list
+	}
+	return []any{o.values["type"]}
 }
 
 // disjoint reports whether each schema names its types and no two share one.
@@ -48,11 +77,7 @@ func disjoint(list []any) bool {
 		if !ok {
 			return false
 		}
-		types, ok := o.values["type"].([]any)
-		if !ok {
-			types = []any{o.values["type"]}
-		}
-		for _, t := range types {
+		for _, t := range o.named() {
 			name, ok := t.(string)
 			if name == "integer" {
 				name = "number"
@@ -95,6 +120,9 @@ func (b *builder) resolve(pointer string) (any, bool) {
 		return v, true
 	}
 	for _, part := range strings.Split(pointer[1:], "/") {
+		if plain, err := url.PathUnescape(part); err == nil { // $ref is a URI; a % that escapes nothing stands for itself
+			part = plain
+		}
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
 		switch x := v.(type) {
 		case *object:

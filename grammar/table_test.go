@@ -1,0 +1,363 @@
+package grammar
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// follow reads a text with a matcher of single bytes (id of byte b is b+1) and reports whether it was allowed throughout.
+func follow(m *Matcher, text string) bool {
+	logits := make([]float32, m.v.size)
+	for i := range len(text) {
+		clear(logits)
+		m.Mask(logits)
+		id := int32(text[i]) + 1
+		if math.IsInf(float64(logits[id]), -1) {
+			return false
+		}
+		m.Accept(id)
+	}
+	return true
+}
+
+// A text in progress goes on as it would have if the grammar drops its cached states for another one meanwhile.
+func TestMatcherSurvivesReset(t *testing.T) {
+	const whole = `[[[1,[2]],{"a":[[3]]}],"x"]`
+	for cut := range len(whole) {
+		g := compiled(t, `{"type":"array"}`)
+		v := words()
+		m := g.NewMatcher(v)
+		if !follow(m, whole[:cut]) {
+			t.Fatalf("%s is refused", whole[:cut])
+		}
+		g.mu.Lock()
+		g.reset()
+		g.mu.Unlock()
+		if other := g.NewMatcher(v); !follow(other, `[{"b":[]}`) {
+			t.Fatal("another text is refused")
+		}
+		if !follow(m, whole[cut:]) {
+			t.Fatalf("%s is refused after a reset at %d", whole, cut)
+		}
+		if m2 := g.NewMatcher(v); follow(m2, whole+"]") {
+			t.Error("one bracket too many is allowed")
+		}
+	}
+}
+
+// A grammar that has met more states than it caches starts anew, and stays small.
+func TestManyStates(t *testing.T) {
+	g := compiled(t, `{"type":"string","maxLength":1100}`)
+	v := words()
+	text := `"` + strings.Repeat("é", 1100) // more than 2048 states
+	small := g.Size()
+	for range 3 {
+		m := g.NewMatcher(v)
+		for i := range len(text) {
+			m.Accept(int32(text[i]) + 1)
+		}
+		if size := g.Size(); size < small || size > 32<<20 {
+			t.Errorf("%d bytes, %d at first", size, small)
+		}
+		if follow(m, "x") || !follow(m, `"`) {
+			t.Error("1100 characters are not the longest text")
+		}
+		if n := len(g.cache.states); n > maxStates {
+			t.Errorf("%d states", n)
+		}
+	}
+	full := g.Size()
+	if g.NewMatcher(v); g.Size() >= full/10 {
+		t.Errorf("%d bytes after %d: nothing was dropped", g.Size(), full)
+	}
+}
+
+// The mask allows a token exactly if its bytes can be read one by one, and an end exactly after a whole text.
+func TestMaskIsTheTokens(t *testing.T) {
+	list := [][]byte{nil}
+	for b := range 256 {
+		list = append(list, []byte{byte(b)})
+	}
+	// Tokens that are prefixes of each other, several with the same bytes, a second end, and one without bytes.
+	for _, w := range []string{`{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"b"`, `{}`, `{}`, `[`, `[[`, `[[]`, `[]`, `"a":1}`, `1}`, `12`, `1.5`, ``, `end`, `}`, `,"b`} {
+		list = append(list, []byte(w))
+	}
+	ends := []int32{0, int32(len(list) - 3), 9999}
+	v := NewVocabulary(list, ends)
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, schema := range schemas {
+		g := compiled(t, schema)
+		m := g.NewMatcher(v)
+		for n := range 40 {
+			logits := make([]float32, len(list)+5)
+			m.Mask(logits)
+			var allowed []int32
+			for id := range logits {
+				want := false
+				switch {
+				case slices.Contains(ends, int32(id)):
+					want = m.state.accept
+				case id < len(list) && len(list[id]) > 0:
+					s := m.state
+					for _, b := range list[id] {
+						if s == nil {
+							break
+						}
+						s = g.step(s, b)
+					}
+					want = s != nil
+				}
+				if got := !math.IsInf(float64(logits[id]), -1); got != want {
+					t.Fatalf("%s: token %d is allowed: %v", schema, id, got)
+				}
+				if want {
+					allowed = append(allowed, int32(id))
+				}
+			}
+			if n == 39 || len(allowed) == 0 || m.Accept(allowed[r.IntN(len(allowed))]) {
+				break
+			}
+		}
+	}
+	for _, id := range []int32{-1, int32(len(list)), 0, int32(len(list) - 4)} {
+		if _, ok := v.find(id); ok {
+			t.Errorf("id %d has a place", id)
+		}
+	}
+}
+
+// Missing names the first byte of UTF-8 texts without a token of its own.
+func TestMissing(t *testing.T) {
+	var list [][]byte
+	for b := range 256 {
+		list = append(list, []byte{byte(b)})
+	}
+	without := func(b int) *Vocabulary {
+		l := slices.Clone(list)
+		l[b] = []byte{byte(b), 'x'} // only as part of a longer one
+		return NewVocabulary(l, nil)
+	}
+	if got := NewVocabulary(list, nil).Missing(); got != -1 {
+		t.Errorf("%#x is missing of all", got)
+	}
+	for b := range 256 {
+		want := b
+		if b < 0x20 || b == 0xc0 || b == 0xc1 || b >= 0xf5 {
+			want = -1
+		}
+		if got := without(b).Missing(); got != want {
+			t.Errorf("without %#x: %#x", b, got)
+		}
+	}
+	if got := NewVocabulary(list, []int32{'a'}).Missing(); got != 'a' {
+		t.Errorf("the end is not a token of a text: %#x", got)
+	}
+}
+
+// Pairs of schemas and values: what is read is valid by the validator, and what is valid and in the schema's order is read.
+func TestSchemasAndValues(t *testing.T) {
+	values := []string{`null`, `true`, `false`, `0`, `1`, `-1`, `1.5`, `""`, `"a"`, `"b"`, `"ab"`, `[]`, `[1]`, `["a"]`, `[1,"a"]`, `[null]`, `[[]]`, `[[1]]`, `{}`, `{"a":1}`, `{"a":"a"}`,
+		`{"b":1}`, `{"a":1,"b":1}`, `{"a":{"a":1}}`, `{"a":[1]}`, `{"a":null}`, `{"kind":"x","v":1}`, `{"kind":"y","w":"a"}`, `{"kind":"x","w":"a"}`, `{"next":{"next":null}}`, `{"next":null}`, `{"%":1}`}
+	for _, c := range []struct {
+		schema string
+		less   string // valid values that are deliberately not read
+	}{
+		{`{"type":["string","null"]}`, ``}, {`{"type":["integer","boolean"]}`, ``}, {`{"type":["number","integer"]}`, ``}, {`{"type":["array","object"]}`, ``},
+		{`{"enum":[null,true,1,"a",[1],{"a":1}]}`, ``}, {`{"type":"null","enum":[null,1]}`, ``}, {`{"type":"boolean","enum":[true,"a"]}`, ``}, {`{"type":"array","enum":[[1],1]}`, ``},
+		{`{"type":"object","enum":[{"a":1},1]}`, ``}, {`{"type":"integer","enum":[1,1.5,"a"]}`, ``}, {`{"type":"number","enum":[1,1.5,"a"]}`, ``}, {`{"type":["string","null"],"enum":[null,"a",1]}`, ``},
+		{`{"type":"string","const":"a"}`, ``}, {`{"const":[1,"a"]}`, ``}, {`{"const":{"a":{"a":1}}}`, ``}, {`{"const":-1}`, ``},
+		{`{"anyOf":[{"type":"integer"},{"type":"string","maxLength":1}]}`, ``}, {`{"anyOf":[{"anyOf":[{"const":1},{"const":"a"}]},{"allOf":[{"type":"null"}]}]}`, ``},
+		{`{"oneOf":[{"type":"string"},{"type":"array","items":{"type":"integer"}}]}`, ``}, {`{"oneOf":[{"type":["string","null"]},{"type":"integer"}]}`, ``}, {`{"allOf":[{"anyOf":[{"type":"null"},{"type":"boolean"}]}]}`, ``},
+		{`{"type":"string","anyOf":[{"type":"string","maxLength":1},{"type":"string","minLength":2}]}`, ``},
+		{`{"anyOf":[{"type":"object","properties":{"kind":{"const":"x"},"v":{"type":"integer"}},"required":["kind","v"],"additionalProperties":false},{"type":"object","properties":{"kind":{"const":"y"},"w":{"type":"string"}},"required":["kind","w"],"additionalProperties":false}]}`, ``},
+		{`{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"null"}]}}`, ``}, {`{"type":"array","items":{"type":"array","items":{"type":"integer"}}}`, ``}, {`{"type":"array","items":{"type":"array","maxItems":0}}`, ``},
+		{`{"type":"object","properties":{"a":{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}},"required":["a"],"additionalProperties":false}`, ``},
+		{`{"type":"object","additionalProperties":{"type":["integer","null"]}}`, ``}, {`{"type":"object","additionalProperties":{"type":"object","additionalProperties":{"type":"integer"}}}`, ``},
+		{`{"$defs":{"n":{"type":"object","properties":{"next":{"anyOf":[{"type":"null"},{"$ref":"#/$defs/n"}]}},"required":["next"],"additionalProperties":false}},"$ref":"#/$defs/n"}`, ``},
+		{`{"definitions":{"a%b":{"type":"integer"},"c d":{"type":"null"}},"anyOf":[{"$ref":"#/definitions/a%25b"},{"$ref":"#/definitions/c%20d"}]}`, ``},
+		{`{"definitions":{"a%b":{"type":"integer"}},"$ref":"#/definitions/a%b"}`, ``},
+		{`{"$defs":{"x":{"anyOf":[{"type":"null"},{"type":"string"}]}},"$ref":"#/$defs/x/anyOf/1"}`, ``},
+		{`{"title":"t","description":"d","default":1,"examples":[1],"$comment":"c","deprecated":true,"readOnly":true,"writeOnly":true,"$schema":"s","$id":"i","type":"integer"}`, ``},
+	} {
+		g := compiled(t, c.schema)
+		some := 0
+		for _, text := range values {
+			valid, read := holds(t, c.schema, text), reads(g, text)
+			if read != valid && !(valid && strings.Contains(c.less, text)) {
+				t.Errorf("%s: %s is read: %v, valid: %v", c.schema, text, read, valid)
+			}
+			if read {
+				some++
+			}
+		}
+		if some == 0 || some == len(values) {
+			t.Errorf("%s: reads %d of %d values, which tests little", c.schema, some, len(values))
+		}
+	}
+}
+
+// Whatever a keyword cannot be is refused with its place.
+func TestMalformedKeywords(t *testing.T) {
+	for schema, path := range map[string]string{
+		`{"type":"array","prefixItems":1}`:                 "",
+		`{"type":"object","properties":[]}`:                "",
+		`{"type":"object","required":"a"}`:                 "",
+		`{"type":"object","required":[1]}`:                 "",
+		`{"type":"string","minLength":"1"}`:                "",
+		`{"type":"string","minLength":1.5}`:                "",
+		`{"type":"string","minLength":4097}`:               "",
+		`{"type":["string","string"]}`:                     "",
+		`{"enum":1}`:                                       "",
+		`{"anyOf":{}}`:                                     "",
+		`{"oneOf":[true]}`:                                 "",
+		`{"oneOf":[{"type":"integer"},{"type":"number"}]}`: "",
+		`{"oneOf":[{},{"type":"number"}]}`:                 "",
+		`{"$ref":1}`:                                       "",
+		`{"$ref":"#a"}`:                                    "",
+		`{"$ref":"#/$defs/x%zz"}`:                          "",
+		`{"type":"integer","anyOf":[{"type":"string"},{"type":"integer"}]}`:               "",
+		`{"type":"array","items":1}`:                                                      "/items",
+		`{"type":"object","properties":{"a/b~":{"type":"x"}}}`:                            "/properties/a~1b~0",
+		`{"type":"object","additionalProperties":{"type":"x"}}`:                           "/additionalProperties",
+		`{"type":"object","required":["z"],"additionalProperties":{"type":"x"}}`:          "/additionalProperties",
+		`{"type":"array","prefixItems":[true,{"type":"x"}]}`:                              "/prefixItems/1",
+		`{"anyOf":[true,{"anyOf":[{"minimum":1}]}]}`:                                      "/anyOf/1/anyOf/0",
+		`{"$defs":{"q":{"pattern":"x"}},"$ref":"#/$defs/q"}`:                              "/$defs/q",
+		`{"type":"object","properties":{"` + strings.Repeat("é", 40) + `":{"type":"x"}}}`: "/properties/" + strings.Repeat("é", 30) + "…",
+	} {
+		_, err := Compile([]byte(schema), Limits{})
+		e, ok := err.(*SchemaError)
+		if !ok || e.Path != path || e.Problem == "" {
+			t.Errorf("%s: %v, want a problem at %q", schema, err, path)
+			continue
+		}
+		want := "schema: " + e.Problem
+		if path != "" {
+			want = "schema at " + path + ": " + e.Problem
+		}
+		if e.Error() != want {
+			t.Errorf("%q, want %q", e.Error(), want)
+		}
+	}
+}
+
+// Both sides of every limit.
+func TestLimits(t *testing.T) {
+	nested := func(n int) string { // n schemas within each other
+		return strings.Repeat(`{"type":"array","items":`, n-1) + `{"type":"null"}` + strings.Repeat("}", n-1)
+	}
+	wide := func(n int) string { // n schemas and the one around them
+		return `{"anyOf":[` + strings.TrimSuffix(strings.Repeat(`{"type":"null"},`, n), ",") + `]}`
+	}
+	for _, c := range []struct {
+		schema string
+		l      Limits
+		good   bool
+	}{
+		{nested(33), Limits{}, true}, {nested(34), Limits{}, false}, {nested(5), Limits{Depth: 4}, true}, {nested(6), Limits{Depth: 4}, false},
+		{wide(9), Limits{Nodes: 10}, true}, {wide(10), Limits{Nodes: 10}, false}, {wide(1000), Limits{}, true},
+		{`{"type":"string","maxLength":4096}`, Limits{}, true}, {`{"type":"array","maxItems":4096}`, Limits{Code: 1 << 20}, true}, {`{"type":"string","maxLength":10}`, Limits{Length: 10}, true},
+		{`{"type":"string","maxLength":11}`, Limits{Length: 10}, false}, {`{"type":"string","maxLength":100}`, Limits{Code: 100}, false}, {`{"type":"string","minLength":100}`, Limits{Code: 100}, false},
+		{wide(2000), Limits{Time: time.Nanosecond}, false},
+	} {
+		if _, err := Compile([]byte(c.schema), c.l); (err == nil) != c.good {
+			t.Errorf("%.60s of %d bytes, %+v: %v", c.schema, len(c.schema), c.l, err)
+		}
+	}
+	g, err := Object(Limits{})
+	if err != nil || !reads(g, `{"a":[{}]}`) || reads(g, `[]`) || reads(g, `1`) {
+		t.Errorf("the grammar of objects: %v", err)
+	}
+}
+
+// Members are read with and without a space after commas and colons, and with no other white space.
+func TestGaps(t *testing.T) {
+	for _, schema := range []string{`{"type":"object"}`, `{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"null"}}}`} {
+		g := compiled(t, schema)
+		for text, want := range map[string]bool{`{"a":[1,2],"b":null}`: true, `{"a": [1, 2], "b": null}`: true, `{"a": [1,2],"b": null}`: true, `{ "a":[],"b":null}`: false, `{"a" :[],"b":null}`: false,
+			`{"a":  [],"b":null}`: false, `{"a":[1 ,2],"b":null}`: false, `{"a":[],"b":null }`: false, `{"a":[],"b":null} `: false, ` {"a":[],"b":null}`: false, "{\"a\":\n[],\"b\":null}": false} {
+			if reads(g, text) != want {
+				t.Errorf("%s: %q is read: %v", schema, text, !want)
+			}
+		}
+	}
+}
+
+// Random values of random schemas, written in the schema's order, are read; the same with one entry changed only if they
+// are still valid.
+func TestRandomSchemas(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	var value func(depth int) (schema, text string)
+	value = func(depth int) (schema, text string) {
+		kind := r.IntN(7)
+		if depth == 0 {
+			kind = r.IntN(4)
+		}
+		switch kind {
+		case 0:
+			return `{"type":"integer"}`, fmt.Sprint(r.IntN(2000) - 1000)
+		case 1:
+			return `{"type":"boolean"}`, fmt.Sprint(r.IntN(2) == 1)
+		case 2:
+			s := []string{"", "a", "é\n", `"`, "日本"}[r.IntN(5)]
+			b, _ := json.Marshal(s)
+			return fmt.Sprintf(`{"type":"string","minLength":%d,"maxLength":%d}`, len([]rune(s)), len([]rune(s))+r.IntN(2)), string(b)
+		case 3:
+			return `{"type":"null"}`, `null`
+		case 4:
+			schema, one := value(depth - 1)
+			n := r.IntN(4)
+			list := slices.Repeat([]string{one}, n)
+			return fmt.Sprintf(`{"type":"array","items":%s,"minItems":%d,"maxItems":%d}`, schema, r.IntN(n+1), n+r.IntN(2)), "[" + strings.Join(list, ",") + "]"
+		case 5:
+			a, x := value(depth - 1)
+			b, _ := value(depth - 1)
+			if r.IntN(2) == 0 {
+				a, b = b, a
+			}
+			return fmt.Sprintf(`{"anyOf":[%s,%s]}`, a, b), x
+		}
+		var props, required, members []string
+		for i := range r.IntN(4) {
+			s, x := value(depth - 1)
+			name := fmt.Sprintf("%c%d", 'z'-i, i)
+			props = append(props, fmt.Sprintf("%q:%s", name, s))
+			use := r.IntN(2) == 0
+			if use {
+				members = append(members, fmt.Sprintf("%q:%s", name, x))
+			}
+			if use && r.IntN(2) == 0 {
+				required = append(required, fmt.Sprintf("%q", name))
+			}
+		}
+		return fmt.Sprintf(`{"type":"object","properties":{%s},"required":[%s],"additionalProperties":false}`, strings.Join(props, ","), strings.Join(required, ",")), "{" + strings.Join(members, ",") + "}"
+	}
+	changed := 0
+	for range 150 {
+		schema, text := value(3)
+		g := compiled(t, schema)
+		if !reads(g, text) || !holds(t, schema, text) {
+			t.Fatalf("%s: %s is read: %v, valid: %v", schema, text, reads(g, text), holds(t, schema, text))
+		}
+		for i := range len(text) { // without a byte, and with one changed
+			for _, other := range []string{text[:i] + text[i+1:], text[:i] + "1" + text[i+1:], text[:i] + text[i:i+1] + text[i:]} {
+				if json.Valid([]byte(other)) && reads(g, other) {
+					if changed++; !holds(t, schema, other) {
+						t.Fatalf("%s: %s is read and not valid", schema, other)
+					}
+				} else if reads(g, other) {
+					t.Fatalf("%s: %q is read and is not JSON", schema, other)
+				}
+			}
+		}
+	}
+	if changed < 100 {
+		t.Errorf("only %d changed texts were read", changed)
+	}
+}
