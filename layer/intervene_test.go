@@ -162,7 +162,7 @@ func TestScaledLambda(t *testing.T) {
 }
 
 // Both sides of every bound of low-bit attention, and when its results depend on the rows of a pass.
-func TestLowbitBounds(t *testing.T) {
+func TestLowbitOfBothSides(t *testing.T) {
 	for _, c := range []struct {
 		q     Lowbit
 		good  bool
