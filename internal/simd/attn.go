@@ -39,7 +39,7 @@ type AttnTile struct {
 	soft     softArgs
 	softBack softBackArgs
 	room     []float32
-	ones     []float32
+	ones     []float32 // see reserveOnes
 }
 
 // strip is the number of rows that kernels process at a time, stripSize the number of floats of their logits.
@@ -52,6 +52,7 @@ const (
 func (t *AttnTile) Reserve() {
 	Grow(&t.room, 4*stripSize)
 	t.reserveGroups(2*256/tileBF16, 256, 256)
+	reserveOnes(&t.ones, 256)
 	if t.fetch.now == nil {
 		t.fetch.all = make([]fetchRows, 0, 64)
 		t.FetchNone()

@@ -53,17 +53,22 @@ func (t *AttnTile) MixNorm(x *MixNorm) {
 
 // mixNorm is MixNorm in parts.
 func (t *AttnTile) mixNorm(x *MixNorm) {
-	n, units := x.Cols, Grow(&t.ones, x.Rows)
-	for i := range units {
-		units[i] = 1
-	}
+	n := x.Cols
+	reserveOnes(&t.ones, x.Rows)
 	t.JoinRows(x.Acc[0], x.Ld, x.Acc[1], x.Ld, x.Rows, n, x.F[0], x.F[1])
 	if x.Out2.size() > 0 {
 		t.ScaleRows(x.Out2, x.Acc[1], x.Ld, x.Rows, n, x.Back, x.Far)
 	}
 	if x.Raw.size() > 0 {
-		t.ScaleRows(x.Raw, x.Acc[0], x.Ld, x.Rows, n, units, x.Far)
+		t.ScaleRows(x.Raw, x.Acc[0], x.Ld, x.Rows, n, t.ones, x.Far)
 	}
 	t.NormRows(x.Acc[0], x.Ld, x.Rows, n, x.Weight, x.Rstd, x.LdRstd, x.Eps, x.Scale)
-	t.ScaleRows(x.Out, x.Acc[0], x.Ld, x.Rows, n, units, x.Far)
+	t.ScaleRows(x.Out, x.Acc[0], x.Ld, x.Rows, n, t.ones, x.Far)
+}
+
+// reserveOnes makes at least n factors of 1.
+func reserveOnes(ones *[]float32, n int) {
+	for len(*ones) < n {
+		*ones = append(*ones, 1)
+	}
 }
