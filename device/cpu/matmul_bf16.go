@@ -20,7 +20,6 @@ type gemmBF16 struct {
 	accumulate     bool
 	far            bool
 	direct         bool // A is not packed
-	parts          bool // the sums of a tile stay in L2 between runs
 	k, run         int
 	mb, nb         int      // tile of C
 	pa, pb         []uint16 // packed operands; pa, run after run, is empty if tiles pack their own
@@ -35,12 +34,14 @@ type (
 
 const (
 	panel = simd.PanelBF16
-	// runBF16 is the longest run of k if sums are written to C after each; runPart if they stay in L2, together with
-	// the run's blocks of A and B.
+	// runBF16 is the longest k that is a single run. The sums of a tile stay in L2 between runs of at most runPart,
+	// together with the run's blocks of A and B.
 	runBF16, runPart = 1024, 512
 	// leastRows and mostRows bound the height of a tile. Its packed A fills a quarter of L2; the higher the tile, the
 	// less often B is fetched from L3.
 	leastRows, mostRows = 4 * panel, 8 * panel
+	// partColumns bounds the width of a tile with several runs: sums of more columns leave too little of L2.
+	partColumns = 12 * panel
 	// manyColumns are better divided than rows.
 	manyColumns = 512
 	// farBytes is the size of C above which it is written with non-temporal stores: half of L2.
@@ -94,9 +95,6 @@ func (g *gemmBF16) packLeft() {
 // across all columns if there are enough rows, otherwise part of the columns.
 func (g *gemmBF16) cut() {
 	g.nb, g.mb = g.c.cols, mostRows
-	for g.k > runBF16 && !simd.PartBF16(g.mb, g.nb) && g.mb > leastRows {
-		g.mb -= panel
-	}
 	workers := len(g.d.workers)
 	for g.mb > leastRows && g.c.cols < manyColumns && (g.c.rows+g.mb-1)/g.mb < 4*workers {
 		g.mb -= panel
@@ -105,17 +103,17 @@ func (g *gemmBF16) cut() {
 		across := (4*workers + down - 1) / down
 		g.nb = max(2*panel, (g.c.cols/across+panel-1)/panel*panel)
 	}
-	for g.k > runBF16 && g.c.h != nil && !simd.PartBF16(g.mb, g.nb) { // bfloat16 has no room for partial sums
-		g.nb = (g.nb/2 + panel - 1) / panel * panel
+	if g.k > runBF16 {
+		g.nb = min(g.nb, partColumns)
 	}
 	g.cutRun()
-	g.far = (g.run >= g.k || g.parts) && g.c.bytes() >= farBytes
+	g.far = g.c.bytes() >= farBytes
 }
 
-// cutRun picks the run of k for the tile.
+// cutRun picks the run of k.
 func (g *gemmBF16) cutRun() {
 	longest := runBF16
-	if g.parts = g.k > runBF16 && simd.PartBF16(g.mb, g.nb); g.parts {
+	if g.k > runBF16 {
 		longest = runPart
 	}
 	g.run = (evenRun(g.k, longest) + panel - 1) / panel * panel
@@ -191,12 +189,9 @@ func (g *gemmBF16) block(c simd.View, r, m, j, n, worker int) {
 	for p := 0; p < g.k; p += g.run {
 		k := min(g.run, g.k-p)
 		pb := g.pb[simd.SizeBF16(j, g.k)+panel*p:]
-		first, last, accumulate := p == 0, p+k == g.k, g.accumulate
-		if !g.parts {
-			first, last, accumulate = true, true, accumulate || p > 0
-		}
+		first, last := p == 0, p+k == g.k
 		if g.direct {
-			simd.GemmRowsBF16(m, n, k, g.a.at(r, p), pb, g.k, c, accumulate, g.far, first, last, s)
+			simd.GemmRowsBF16(m, n, k, g.a.at(r, p), pb, g.k, c, g.accumulate, g.far, first, last, s)
 			continue
 		}
 		var pa []uint16
@@ -206,6 +201,6 @@ func (g *gemmBF16) block(c simd.View, r, m, j, n, worker int) {
 			pa = simd.Halves(s.A(simd.FloatsBF16(m, k)))
 			g.packA(pa, r, m, p)
 		}
-		simd.GemmPartBF16(m, n, k, pa, pb, g.k, c, accumulate, g.far, first, last, s)
+		simd.GemmPartBF16(m, n, k, pa, pb, g.k, c, g.accumulate, g.far, first, last, s)
 	}
 }

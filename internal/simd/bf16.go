@@ -67,8 +67,8 @@ func GemmBF16(m, n, k int, pa, pb []uint16, depth int, c View, accumulate, far b
 	GemmPartBF16(m, n, k, pa, pb, depth, c, accumulate, far, true, true, s)
 }
 
-// PartBF16 reports whether the sums of m × n elements fit in L2 between the parts of GemmPartBF16.
-func PartBF16(m, n int) bool { return up32(m)/PanelBF16*(up32(n)/PanelBF16) <= maxPartial }
+// partBF16 reports whether the sums of m × n elements fit in L2 between the parts of GemmPartBF16.
+func partBF16(m, n int) bool { return up32(m)/PanelBF16*(up32(n)/PanelBF16) <= maxPartial }
 
 // GemmPartBF16 is GemmBF16 of a part of k, one after the other: only after the last one are all sums in c. No other
 // product may come in between. accumulate is that of the whole.
@@ -116,7 +116,7 @@ type leftBF16 struct {
 
 // run is one product.
 func (a *leftBF16) run(m, n, k int, pb []uint16, depth int, c View, accumulate, far, first, last bool, s *Scratch) {
-	if c.size() < (m-1)*c.Ld+n || k > 0 && len(pb) < panelsBF16(n, k, depth) || !(first && last || PartBF16(m, n)) {
+	if c.size() < (m-1)*c.Ld+n || k > 0 && len(pb) < panelsBF16(n, k, depth) || !(first && last || partBF16(m, n)) {
 		panic(fmt.Sprintf("simd: bf16 gemm %d×%d×%d of %d on %d and %d (ld %d) elements", m, n, k, depth, len(pb), c.size(), c.Ld))
 	}
 	if c.H != nil && (!cur.direct || k == 0) {
