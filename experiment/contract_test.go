@@ -2,11 +2,16 @@ package experiment
 
 import (
 	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"antiphase/eval"
 	"antiphase/train"
 )
 
@@ -131,5 +136,132 @@ func TestStopwatch(t *testing.T) {
 	w.spent.Began = ago(10)
 	if total := w.read().Total; math.Abs(total-30) > 0.5 {
 		t.Errorf("%g seconds of three devices in ten", total)
+	}
+}
+
+// Choose against its definition, on random rows: the best mean over the seeds that all rates of a side have, then the
+// lower loss, then the lower rate; a diverged run loses; scores on a floor tie where the rows say so.
+func TestChooseByDefinition(t *testing.T) {
+	g := rand.New(rand.NewPCG(7, 7))
+	for round := range 300 {
+		score := round%3 != 0
+		tuned := ""
+		if score {
+			tuned = []string{"task.acc", "task.acc" + orLoss}[round%2]
+		}
+		var rows []Row
+		type run struct {
+			score, loss float64
+		}
+		runs := map[float64]map[uint64]run{}
+		for _, lr := range []float64{1, 2, 3} {
+			runs[lr] = map[uint64]run{}
+			for seed := range uint64(3) {
+				if seed > 0 && g.IntN(5) == 0 {
+					continue // not finished
+				}
+				o := origin{Size: "s", Arch: "a", LR: lr, Seed: seed, Tuned: tuned}
+				if g.IntN(8) == 0 {
+					rows = append(rows, Row{origin: o, Measure: Failed})
+					runs[lr][seed] = run{math.Inf(1), math.Inf(1)}
+					continue
+				}
+				loss, acc := float64(g.IntN(3)), float64(g.IntN(4))/4
+				rows = append(rows, Row{origin: o, Measure: heldOut, Value: loss, Better: eval.Lower})
+				x := run{loss, loss}
+				if score {
+					rows = append(rows, Row{origin: o, Measure: "task.acc", Value: acc, Better: eval.Higher, StdErr: 0.1, Floors: map[string]float64{"chance": 0.1, "copy": 0.25}})
+					x.score = -acc
+					if acc-1.96*0.1 <= 0.25 && strings.HasSuffix(tuned, orLoss) {
+						x.score = -0.25
+					}
+				}
+				runs[lr][seed] = x
+			}
+		}
+		best, bestLR := run{math.Inf(1), math.Inf(1)}, math.Inf(1)
+		for _, lr := range []float64{1, 2, 3} {
+			var sum run
+			for seed := range uint64(3) {
+				_, a := runs[1][seed]
+				_, b := runs[2][seed]
+				_, c := runs[3][seed]
+				if a && b && c {
+					sum.score += runs[lr][seed].score
+					sum.loss += runs[lr][seed].loss
+				}
+			}
+			if math.IsInf(bestLR, 1) || sum.score < best.score || sum.score == best.score && sum.loss < best.loss {
+				best, bestLR = sum, lr
+			}
+		}
+		g.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		if got := Choose(rows); len(got) != 1 || got[[2]string{"s", "a"}] != bestLR {
+			t.Fatalf("round %d: %v, want %g of %v", round, got, bestLR, runs)
+		}
+	}
+}
+
+// A statement about seeds goes in the direction that held more often, ties count for neither side, and it repeats from 9
+// of 10.
+func TestLinesByHand(t *testing.T) {
+	for _, x := range []struct {
+		better eval.Better
+		a, b   []float64
+		good   string
+		held   int
+	}{
+		{eval.Higher, []float64{2, 2, 2}, []float64{1, 1, 3}, "a", 2}, {eval.Lower, []float64{2, 2, 2}, []float64{1, 1, 3}, "b", 2},
+		{eval.Higher, []float64{1, 1, 1}, []float64{1, 1, 1}, "a", 0}, {eval.Higher, []float64{1, 0, 0}, []float64{1, 1, 1}, "b", 2},
+	} {
+		r := &Repeat{Measure: "m", Better: x.better, Seeds: []uint64{1, 2, 3}, Values: map[string][]float64{"a": x.a, "b": x.b}}
+		if l := r.line("beats", "a", "b"); l.Good != x.good || l.Held != x.held || l.Of != 3 || l.Good == l.Bad {
+			t.Errorf("%+v: %+v", x, l)
+		}
+	}
+	for _, x := range []struct {
+		held, of int
+		want     bool
+	}{{9, 10, true}, {8, 10, false}, {10, 10, true}, {9, 9, false}, {18, 20, true}, {17, 20, false}, {10, 11, true}, {9, 11, false}} {
+		if l := (Line{Held: x.held, Of: x.of}); l.Repeated() != x.want {
+			t.Errorf("%d of %d repeats: %v", x.held, x.of, !x.want)
+		}
+	}
+	list := []Repeat{{Plan: "p", Steps: 3, Measure: "m", Values: map[string][]float64{"a": {1}}}, {Plan: "q", Steps: 3}, {Plan: "p", Steps: 4}}
+	path := filepath.Join(t.TempDir(), "r.jsonl")
+	if err := WriteRepeats(path, list); err != nil {
+		t.Fatal(err)
+	}
+	b, _ := os.ReadFile(path)
+	if got, err := ReadRepeats(append([]byte("\n"), b...), "p", 3); err != nil || len(got) != 1 || got[0].Measure != "m" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := ReadRepeats(append(b, "nonsense\n"...), "p", 3); err == nil || !strings.Contains(err.Error(), "line 4") {
+		t.Error(err)
+	}
+}
+
+// What an experiment may be, on both sides of each bound.
+func TestSpecBounds(t *testing.T) {
+	for name, x := range map[string]struct {
+		set  func(s *Spec)
+		want string
+	}{
+		"as it is": {func(*Spec) {}, ""}, "no size": {func(s *Spec) { s.Sizes = nil }, "--size"}, "no arch": {func(s *Spec) { s.Archs = nil }, "--size, --arch"},
+		"no seeds": {func(s *Spec) { s.Seeds = nil }, "--seeds"}, "tune seeds": {func(s *Spec) { s.TuneSeeds = len(s.Seeds) }, ""}, "more tune seeds": {func(s *Spec) { s.TuneSeeds = len(s.Seeds) + 1 }, "--tune-seeds"},
+		"negative tune seeds": {func(s *Spec) { s.TuneSeeds = -1 }, "--tune-seeds"}, "negative steps": {func(s *Spec) { s.Steps = -1 }, "--steps"}, "no task": {func(s *Spec) { s.Tasks = nil }, "--task"},
+		"negative probes": {func(s *Spec) { s.Every = -1 }, "--probe-every"}, "a size twice": {func(s *Spec) { s.Sizes = append(s.Sizes, s.Sizes[0]) }, "--size"},
+		"a seed twice": {func(s *Spec) { s.Seeds = append(s.Seeds, s.Seeds[0]) }, "--seeds"}, "a rate twice": {func(s *Spec) { s.LRs = []float64{1e-3, 1e-3} }, "--lr"},
+		"a task twice": {func(s *Spec) { s.Tasks = append(s.Tasks, s.Tasks[0]) }, "--task"}, "an arch twice": {func(s *Spec) { s.Archs = append(s.Archs, s.Archs[0]) }, "--arch"},
+		"no such arch": {func(s *Spec) { s.Archs = []string{"dif"} }, "--arch"}, "rate 0": {func(s *Spec) { s.LRs = []float64{0} }, "--lr"}, "rate NaN": {func(s *Spec) { s.LRs = []float64{math.NaN()} }, "--lr"},
+		"rate +Inf": {func(s *Spec) { s.LRs = []float64{math.Inf(1)} }, "--lr"}, "a decided key": {func(s *Spec) { s.Set = []string{" train.seed = 3"} }, "--set: train.seed is decided by --seeds"},
+		"decided steps": {func(s *Spec) { s.Set = []string{"train.steps=3"} }, "--steps"},
+	} {
+		s := nanoSpec(40)
+		x.set(s)
+		err := s.Check()
+		if (err == nil) != (x.want == "") || err != nil && !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%s: %v, want %q", name, err, x.want)
+		}
 	}
 }
