@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -30,5 +31,32 @@ func TestBeginning(t *testing.T) {
 	}
 	if _, err := Bytes().Beginning(9999); err == nil {
 		t.Error("a token that is not there was put before texts")
+	}
+}
+
+// Whatever a template put around texts is gone: a suffix, another or a longer prefix, or both; only the very same
+// beginning alone is kept as it is.
+func TestBeginningReplaces(t *testing.T) {
+	for name, x := range map[string]struct {
+		single string
+		keeps  bool
+	}{
+		"the same": {`S,A`, true}, "with a suffix": {`S,A,E`, false}, "a suffix alone": {`A,E`, false}, "another": {`E,A`, false}, "twice": {`S,S,A`, false}, "none": {`A`, false},
+	} {
+		part := map[string]string{"S": `{"SpecialToken":{"id":"<s>","type_id":0}}`, "E": `{"SpecialToken":{"id":"<e>","type_id":0}}`, "A": `{"Sequence":{"id":"A","type_id":0}}`}
+		var list []string
+		for _, p := range strings.Split(x.single, ",") {
+			list = append(list, part[p])
+		}
+		tok := parsed(t, `{"added_tokens":[{"id":1,"content":"<s>","special":true},{"id":2,"content":"<e>","special":true}],
+			"post_processor":{"type":"TemplateProcessing","single":[`+strings.Join(list, ",")+`],"pair":[],"special_tokens":{"<s>":{"id":"<s>","ids":[1],"tokens":["<s>"]},"<e>":{"id":"<e>","ids":[2],"tokens":["<e>"]}}},
+			"model":{"type":"BPE","vocab":{"x":0},"merges":[]}}`)
+		got, err := tok.Beginning(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids := got.Encode("xx"); !slices.Equal(ids, []int32{1, 0, 0}) || (got == tok) != x.keeps {
+			t.Errorf("%s: %v, kept %v", name, ids, got == tok)
+		}
 	}
 }
