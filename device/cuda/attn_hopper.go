@@ -27,28 +27,28 @@ type hopperKernels struct {
 	back                       hopperBackward
 	forward, backward, queries kernel
 	paged                      kernel // forward over a cache
-	last                       bool   // blocks of the last items are started together, see kernels/hopper_order.cuh
 	self                       uint64 // address of a copy of the kernel's argument; 0 except in tests
 }
 
-// hopperShapes are the shapes with Hopper kernels. O takes per·dv/2 registers, S keys/2, P keys/4.
+// hopperShapes are the shapes with Hopper kernels. O takes per·dv/2 registers, S keys/2, P keys/4. Blocks can stay where a
+// warpgroup has all maps; the others pass O2 through the ring of K.
 var hopperShapes = func() map[attnShape]hopperKernels {
 	all := map[attnShape]hopperKernels{}
 	for _, x := range []struct {
 		s attnShape
 		t hopperForward
 	}{
-		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160, false, false, false}},
+		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160, false, true, false}},
 		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240, false, false, false}},
-		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, false, false}},
-		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false, false, false}},
+		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, true, false}},
+		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false, true, false}},
 		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240, false, false, false}},
 		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240, false, false, false}},
-		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, true, false, false}},
+		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, true, true, false}},
 		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false, false, false}},
 		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, false, false}},
 	} {
-		all[x.s] = x.s.hopperKernels(x.t, x.s.backward().copies(x.s))
+		all[x.s] = x.s.hopperKernels(x.t, x.s.fastest())
 	}
 	return all
 }()
@@ -61,6 +61,18 @@ func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernel
 		forward: hopperOf(forward, forward, t.options(s, false)...), paged: hopperOf(forward, forward, t.options(s, true)...),
 		backward: hopperOf(back, back, options...), queries: hopperOf(back, "attn_hopper_queries", options...)}
 }
+
+// hopperPolys are forward kernels under trial: exponentials take as long as products at d = 64.
+var hopperPolys = func() map[attnShape]kernel {
+	all := map[attnShape]kernel{}
+	for s, k := range hopperShapes {
+		if s.d == 64 {
+			k.tile.poly = true
+			all[s] = hopperOf("attn_hopper_forward", "attn_hopper_forward", k.tile.options(s, false)...)
+		}
+	}
+	return all
+}()
 
 // lastItems is the number of items whose blocks are started together: those of two blocks for each SM.
 func lastItems(sms, tiles, items int) int32 { return int32(min(items, max(2, ceil(2*sms, tiles)))) }
@@ -162,8 +174,8 @@ func (d *machine) chooseAttention(name string) error {
 func (c *attnCall) hopper(d *machine) (attnShape, hopperKernels, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := hopperShapes[s]
-	if ok {
-		k = k.trial(s, d.try)
+	if fast, on := hopperPolys[s]; on && d.try.poly {
+		k.tile.poly, k.forward = true, fast
 	}
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
 }
@@ -198,9 +210,7 @@ func (d *forwardAttention) forwardHopper(c *attnCall, s attnShape, k *hopperKern
 	a.fill(c)
 	a.Self, a.Ticket = k.self, 0
 	grid := dim3(ceil(c.T, rows), c.Heads, c.B)
-	if k.last {
-		a.Last = lastItems(d.info.SMs, grid.X, c.Heads*c.B)
-	}
+	a.Last = lastItems(d.info.SMs, grid.X, c.Heads*c.B)
 	if t.loop {
 		a.Ticket = uint64(d.ticket())
 		grid = dim1(min(d.info.SMs, grid.X*c.Heads*c.B))

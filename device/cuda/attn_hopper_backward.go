@@ -17,24 +17,38 @@ const (
 // hopperBackward is the geometry of kernels/attn_hopper_backward.cu.
 type hopperBackward struct {
 	split   bool // two warpgroups share 64 keys, one map each; else each owns 64 of 128
+	weave   bool // the products of a map overlap the work on the other
 	queries int  // rows per query tile, 64 or 128
 	buffers int  // of dSᵀ
 	outs    int  // stages of dO
 	copied  int  // eighths of D whose dQ the copy engine adds at a time
 	rounds  int  // and how many times in a tile; threads add the rest
+	areas   int  // that it alternates between
+	fill    bool // it adds all of dQ at once, what the area has no room for from dSᵀ's
 	adds    int
 	loop    bool // blocks stay, one for each SM
-	ahead   bool // dP overlaps the exponentials of both maps
-	weave   bool // the products of a map overlap the work on the other
-	deep    bool // two areas per warpgroup for dQ that the copy engine adds
-	fill    bool // the copy engine adds all of dQ, from all shared memory that a tile has done with
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
 func (s attnShape) backward() hopperBackward {
-	t := hopperBackward{split: (s.keys*s.d+s.dv)/2 > 128, queries: unit, buffers: 2, outs: 2, rounds: 1, adds: ordered}
+	t := hopperBackward{split: (s.keys*s.d+s.dv)/2 > 128, queries: unit, buffers: 2, outs: 2, rounds: 1, areas: 1, adds: ordered}
 	if t.split {
 		t.buffers = 1 // a warpgroup reads only its own dSᵀ
+	}
+	t.weave = s == attnShape{2, 1, 64, 64}
+	return t
+}
+
+// fastest is the shape's geometry as measured, see docs/kernels.md.
+func (s attnShape) fastest() hopperBackward {
+	t := s.backward().copies(s)
+	switch s {
+	case attnShape{1, 1, 64, 64}:
+		t.loop = true
+	case attnShape{2, 1, 64, 64}:
+		t.areas = 2
+	case attnShape{2, 1, 128, 128}:
+		t.fill, t.loop = true, true
 	}
 	return t
 }
@@ -89,19 +103,15 @@ func (t hopperBackward) shared(s attnShape) int {
 	if t.loop {
 		exchange += ticketBytes
 	}
-	if t.deep {
-		exchange += 2 * t.copied * piece
-	}
 	return t.keys()*(s.keys*s.d+s.dv)*2 + stages*t.queries*s.maps*s.d*2 + t.outs*t.queries*s.dv*2 +
-		t.buffers*s.maps*t.keys()*t.queries*2 + exchange + 2*t.copied*piece + stages*stats*t.queries*4 +
+		t.buffers*s.maps*t.keys()*t.queries*2 + exchange + 2*t.areas*t.copied*piece + stages*stats*t.queries*4 +
 		(1+2*stages+2*t.outs)*word + word
 }
 
 func (t hopperBackward) options(s attnShape) []string {
-	return append(s.options(), define("SPLIT", int(flag(t.split))), define("QUERIES", t.queries), define("BUFFERS", t.buffers),
-		define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("SHARED", t.shared(s)), define("ADDS", t.adds),
-		define("LOOP", int(flag(t.loop))), define("AHEAD", int(flag(t.ahead))), define("WEAVE", int(flag(t.weave))),
-		define("FILL", int(flag(t.fill))), define("AREAS", 1+int(flag(t.deep))))
+	return append(s.options(), define("SPLIT", int(flag(t.split))), define("WEAVE", int(flag(t.weave))), define("QUERIES", t.queries),
+		define("BUFFERS", t.buffers), define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("AREAS", t.areas),
+		define("FILL", int(flag(t.fill))), define("SHARED", t.shared(s)), define("ADDS", t.adds), define("LOOP", int(flag(t.loop))))
 }
 
 // backwardArgs is the argument of attn_hopper_backward.
@@ -148,10 +158,7 @@ func (d *backwardAttention) backwardHopper(c *attnCall, s attnShape, k *hopperKe
 	a.DK, a.DV, a.LdDK, a.LdDV = ptr(c.dk), ptr(c.dv), int64(c.dk.Ld), int64(c.dv.Ld)
 	a.T, a.Heads, a.Groups, a.Scale, a.Self = int32(c.T), int32(c.Heads), int32(c.Groups), float32(c.Scale), k.self
 	keys, grid := ceil(c.T, t.keys()), ceil(c.T, t.keys())*c.B*c.Groups
-	a.Items, a.Last = int32(c.B*c.Groups), 0
-	if k.last {
-		a.Last = lastItems(d.info.SMs, keys, c.B*c.Groups)
-	}
+	a.Items, a.Last = int32(c.B*c.Groups), lastItems(d.info.SMs, keys, c.B*c.Groups)
 	if t.loop {
 		grid = min(grid, d.info.SMs)
 	}

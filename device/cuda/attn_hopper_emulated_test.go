@@ -26,18 +26,19 @@ func TestEmulatedHopper(t *testing.T) {
 	hopperAgrees(t, d, attnShape{2, 2, 64, 128}, 1, 330) // rings go around
 }
 
-// TestEmulatedHopperTrials runs kernels under trial on the CPU: one shape, or with ANTIPHASE_TEST_LONG=1 all.
-func TestEmulatedHopperTrials(t *testing.T) {
+// TestEmulatedHopperOrder runs blocks that take several tickets, of items that are started one by one and together, on
+// the CPU: one shape, or with ANTIPHASE_TEST_LONG=1 all, and those with a kernel under trial with that.
+func TestEmulatedHopperOrder(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
-	shapes, lists := []attnShape{{2, 2, 64, 128}}, []string{"last,loop-forward,loop-backward,weave"}
+	d.info.SMs = 2
+	shapes := []attnShape{{2, 1, 64, 64}}
 	if long() {
-		shapes, lists = hopperOrder(), append(lists, "last", "loop-forward,loop-backward", "ahead", "weave", "last,ahead", "fill,loop-backward", "turns,narrow,deep")
+		shapes = hopperOrder()
 	}
-	d.info.SMs = 2 // blocks take several tickets, and not all items are last ones
-	for _, list := range lists {
-		d.try = mustChoose(list)
-		for _, s := range shapes {
+	for _, s := range shapes {
+		for _, list := range s.trialLists() {
+			d.try = mustChoose(list)
 			hopperAgrees(t, d, s, 2, 330)
 		}
 	}

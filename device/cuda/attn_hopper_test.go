@@ -68,9 +68,9 @@ func TestHopperShapes(t *testing.T) {
 func TestHopperLaunches(t *testing.T) {
 	for _, c := range []launchCase{
 		{"plain", func(d *Device) { a, _ := attnOn(d, 2, 1000, 16, 4, 128, 128, 0, false); d.Attention(a) },
-			[]string{"attn_hopper_forward 8,16,2 × 384 + 163912"}},
+			[]string{"attn_hopper_forward 132,1,1 × 384 + 163960"}},
 		{"plain, narrow heads", func(d *Device) { a, _ := attnOn(d, 2, 1000, 16, 4, 64, 64, 0, true); d.Attention(a) },
-			[]string{"attn_hopper_forward 6,16,2 × 512 + 90184"}},
+			[]string{"attn_hopper_forward 132,1,1 × 512 + 90232"}},
 		{"odd rows", func(d *Device) { a, _ := attnOn(d, 2, 100, 4, 4, 128, 128, 3, false); d.Attention(a) },
 			[]string{"attention_general_forward 200,1,1 × 128 + 0"}},
 		{"plain backward", func(d *Device) {
@@ -89,8 +89,12 @@ func TestHopperLaunches(t *testing.T) {
 			a, g := diffOn(d, 1, 130, 4, 2, 64, 64, 1)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"attn_hopper_forward 2,4,1 × 384 + 98376", "attention_prepare 6,1,1 × 256 + 0",
-			"attn_hopper_backward 4,1,1 × 384 + 182864", "attn_hopper_queries 3,4,1 × 256 + 0"}},
+		}, []string{"attn_hopper_forward 8,1,1 × 384 + 98424", "attention_prepare 6,1,1 × 256 + 0",
+			"attn_hopper_backward 4,1,1 × 384 + 215632", "attn_hopper_queries 3,4,1 × 256 + 0"}},
+		{"V2, wide heads", func(d *Device) {
+			a, g := diffOn(d, 2, 8192, 8, 8, 128, 128, 1)
+			d.DiffAttentionBackward(a, g)
+		}, []string{"attention_prepare 1024,1,1 × 256 + 0", "attn_hopper_backward 132,1,1 × 384 + 232056", "attn_hopper_queries 128,8,2 × 256 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
 		d.wgmma = true

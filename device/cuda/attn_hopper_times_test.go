@@ -72,7 +72,7 @@ func (t hopperBackward) String() string {
 	if t.adds != ordered {
 		return []string{"no adds", "unordered"}[t.adds]
 	}
-	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO", t.queries, t.rounds, t.copied, t.buffers, t.outs)
+	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO, fill %v, loop %v", t.queries, t.rounds, t.copied, t.buffers, t.outs, t.fill, t.loop)
 }
 
 // milliseconds is the median of five runs of f on the GPU, each the mean of a few.

@@ -15,23 +15,10 @@ import (
 
 // trialLists are the values of ANTIPHASE_TRY that change the shape's kernels and are worth a comparison.
 func (s attnShape) trialLists() []string {
-	const loops = "loop-forward,loop-backward"
-	all, table := []string{"none", "last", "last," + loops}, hopperShapes[s]
-	for _, names := range []string{"ahead", "weave", "fill", "deep", "ahead,deep", "weave,deep"} {
-		applies := true
-		for name := range strings.SplitSeq(names, ",") {
-			applies = applies && table.back.trial(s, mustChoose(name)) != table.back
-		}
-		if applies {
-			all = append(all, "last,"+names, "last,"+loops+","+names)
-		}
+	if _, ok := hopperPolys[s]; ok {
+		return []string{"none", "poly"}
 	}
-	for _, names := range []string{"turns", "narrow", "turns,narrow", "poly", "last,loop-forward,poly"} {
-		if t := mustChoose(names); table.tile.trial(s, t) != table.tile && (!t.poly || s.d == 64) {
-			all = append(all, names)
-		}
-	}
-	return all
+	return []string{"none"}
 }
 
 // mustChoose parses a list for Hopper.
@@ -43,13 +30,15 @@ func mustChoose(list string) (t trials) {
 }
 
 // trialKernels are the shape's kernels for each list, or for those of ANTIPHASE_TEST_LISTS.
-func (s attnShape) trialKernels() (names []string, all []hopperKernels) {
+func (s attnShape) trialKernels(d *Device, c *attnCall) (names []string, all []hopperKernels) {
 	only := strings.Fields(os.Getenv("ANTIPHASE_TEST_LISTS"))
 	for _, list := range s.trialLists() {
 		if len(only) > 0 && !slices.Contains(only, list) {
 			continue
 		}
-		names, all = append(names, list), append(all, hopperShapes[s].trial(s, mustChoose(list)))
+		d.try = mustChoose(list)
+		_, k, _ := c.hopper(d.machine)
+		names, all = append(names, list), append(all, k)
 	}
 	return names, all
 }
@@ -74,7 +63,9 @@ func TestHopperTrials(t *testing.T) {
 					hopperAgrees(t, d, s, 2, 1000)
 					hopperAgrees(t, d, s, 3, 130)
 				})
-				k := hopperShapes[s].trial(s, d.try)
+				c := newTiledCase(d, s, 1, 64, 0)
+				_, k, _ := c.hopper(d.machine)
+				c.free()
 				f, b := d.drv.Usage(d.funcs[k.forward].fn), d.drv.Usage(d.funcs[k.backward].fn)
 				fmt.Printf("%v %-44s right: %v; local bytes %d, %d\n", s, list, right, f.Local, b.Local)
 			}
@@ -129,7 +120,7 @@ func TestHopperTrialTimes(t *testing.T) {
 		}
 		t.Run(s.String(), func(t *testing.T) {
 			c := benchCall(t, d, s, 32768/length, length, width/s.d/s.keys)
-			names, kernels := s.trialKernels()
+			names, kernels := s.trialKernels(d, c)
 			forward, backward := make([][]float64, len(names)), make([][]float64, len(names))
 			before := trialBits(t, d, c, s, names, kernels)
 			for range 3 {

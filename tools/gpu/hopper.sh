@@ -158,7 +158,7 @@ rows = [r for r in rows if re.search(rf"^{shape} +{re.escape(r[0])} +right: true
         not re.search(rf": {re.escape(r[0])} (comes to other bits|is off by)", times)]
 if rows:
     forward, backward = (min(rows, key=lambda r: float(r[i]))[0].split(",") for i in (1, 2))
-    take = [n for n in forward if n in ("last", "loop-forward", "turns", "narrow", "poly")] + [n for n in backward if n not in ("none", "loop-forward", "turns", "narrow", "poly")]
+    take = [n for n in forward if n != "none"] + [n for n in backward if n != "none" and n != "poly"]
     print(",".join(sorted(set(take))) or "none")
 END
 }
@@ -183,7 +183,7 @@ trials() {
   echo "timed after $((SECONDS - began)) s"
   export ANTIPHASE_TRY
   for arch in diff:22_64_128 diff2:21_64_64 transformer:11_64_64; do
-    for list in none last "${best[${arch#*:}]:-none}" none; do
+    for list in none "${best[${arch#*:}]:-none}" none; do
       ANTIPHASE_TRY=ring,warps,$list
       bench "160m ${arch%:*} $list" 40 train --size 160m --arch "${arch%:*}" --seq 2048 --batch 16
     done

@@ -34,10 +34,9 @@ constexpr int PIECES = D / 8, PIECE = 2048;
 constexpr int HELD = SPLIT ? 1 : KEYS;  // key heads whose dK a warpgroup sums
 constexpr int COLS = SPLIT ? DV / 2 : DV;  // columns of dV that it sums
 constexpr int OWN = SPLIT ? 1 : MAPS;  // maps that it forms
-constexpr bool EARLY = AHEAD || (OWN == 1 && OUTS == 2); // dP overlaps the exponentials
+constexpr bool EARLY = OWN == 1 && OUTS == 2; // dP overlaps the exponentials
 constexpr bool TIGHT = OWN == 2 && HELD * D + COLS == 256; // registers are short: W is not in flight together with dS
-static_assert(!AHEAD || (OWN == 2 && !TIGHT && !WEAVE), "no registers for dP beside both maps, or not wanted");
-static_assert(!WEAVE || (OWN == 2 && OUTS == 2), "nothing to weave");
+static_assert(!WEAVE || (OWN == 2 && !TIGHT && OUTS == 2 && BUFFERS == 2), "nothing to weave, or no registers for it");
 constexpr int PWV = COLS % 64 == 0 ? 64 : 32;
 typedef TileOf<BN, D> TileK;
 typedef TileOf<BN, DV, PWV> TileV;
@@ -60,9 +59,9 @@ constexpr int BARRIERS = 1 + 2 * STAGES + 2 * OUTS + LOOP, AT_FREE = AT_BAR + 8 
 static_assert(AT_TICKET + (LOOP ? TICKETS : 8) == SHARED, "attn_hopper_backward.go counts shared memory differently");
 static_assert(COPIED == 0 || ADDS == 2, "the copy engine adds in order");
 // Named barriers. GRADS: dSᵀ is there, EXCHANGE: P is, READ + w: warpgroup w has read dSᵀ; STAGED + w: its dQ is in its
-// area, FREE + w: the area has been read. STORED + w: its dSᵀ of map 1 is there (WEAVE), or has been read (FILL, where
-// READ + w is that its dQ has been read too).
-enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 9, STORED = 13 };
+// area, FREE + w: the area has been read. With FILL READ + w is that the copy engine has read its dQ, and OWN_READ + w
+// that it has itself read dSᵀ.
+enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 9, OWN_READ = 13 };
 typedef Ring<STAGES, STAGE> RingQ;
 typedef Ring<OUTS, TileO::BYTES> RingO;
 struct Rings {
@@ -155,8 +154,7 @@ __device__ __forceinline__ void packMaps(Packed& w, Packed (&ds)[OWN], const Sco
 }
 
 // The same if the other warpgroup has the other map: it passes it as fp16.
-__device__ __forceinline__ void exchangeMaps(Packed& w, Packed& ds, const Scores& s, u32 base, int n, const Thread& me) {
-  if (FILL && n > 0) barrierOf(FREE + me.wg, 160);
+__device__ __forceinline__ void exchangeMaps(Packed& w, Packed& ds, const Scores& s, u32 base, const Thread& me) {
   const u32 mine = base + AT_X + me.wg * 8192 + me.tid * 16, his = mine + 8192 - me.wg * 16384;
 #pragma unroll
   for (int k = 0; k < BM / 16; k++) {
@@ -222,7 +220,7 @@ __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w,
     if (map == 1) timesLambda(s[i], me, stats);
   }
   if (SPLIT && !EARLY) mmaFence(), gradOutputs(dp, base, ring.o, n, me); // overlaps the exchange
-  if (SPLIT) exchangeMaps(wt, ds[0], s[0], base, n, me);
+  if (SPLIT) exchangeMaps(wt, ds[0], s[0], base, me);
   else packMaps(wt, ds, s);
   mmaFence();
   if (!SPLIT && !EARLY) gradOutputs(dp, base, ring.o, n, me);
@@ -292,7 +290,7 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
   bool more = true;
   for (int& n = past.n; more; n++) {
     const Thread me = threadOf(fresh((u32)threadIdx.x), wg); // recompute addresses in each iteration
-    const u32 stage = ring.q.tile(n), stats = base + AT_STATS + n % STAGES * STATBYTES,
+    const u32 stats = base + AT_STATS + n % STAGES * STATBYTES,
               grads = base + AT_S + n % BUFFERS * (MAPS * TileS::BYTES);
     Packed wt, ds[OWN];
     // One counter per tile, or one per share that the copy engine adds.
@@ -310,16 +308,13 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
       if (FILL) barrierOf(FREE + wg, 160);
       barrierOf(READ + 1 - wg, FILL ? 160 : 256);
     }
-    formGrads(stage, stats, grads, sums, ds, dp, me);
+    formGrads(ring.q.tile(n), stats, grads, sums, ds, dp, me);
 #endif
     if (OUTS == 1) mmaWait<1>(), pin(sums.dv), ring.o.release(n, me.lane); // early: the next dO has no other place
     barrierOf(GRADS, 256);
     if (COPIED == 0 && before != 0 && threadIdx.x == 128)
       addRelease(before, 1); // done long ago, so this does not stall
     before = counter;
-#if WEAVE
-    if (TIGHT) mmaFence(), addKeys(sums.dk[HELD - 1], ds[1], grads + TileS::BYTES, stage + TileQ::BYTES, me), mmaCommit();
-#endif
     mmaWait<0>();
     pin(sums.dv);
 #pragma unroll

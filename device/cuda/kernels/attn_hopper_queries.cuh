@@ -18,19 +18,18 @@ __device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
 }
 
 // Pieces of a share that the copy engine adds, COPIED of them at a time in ROUNDS rounds; threads add the others. FILL:
-// all at once, those that the area has no room for in what the tile has done with: dSᵀ of the warpgroup's map and,
-// where maps are split, its exchange buffer. They must be read before the next tile needs them.
+// all at once, those that the area has no room for in what the tile has done with: dSᵀ of the warpgroup's map. It must
+// be read before the next tile's is stored.
 constexpr int STAGEDPIECES = FILL ? PIECES : COPIED * ROUNDS, LEFT = TileS::BYTES / PIECE;
 static_assert(STAGEDPIECES <= PIECES, "a share has PIECES pieces");
 static_assert(AREAS == 1 || ROUNDS == 1, "rounds share an area");
-static_assert(!FILL || (MAPS == 2 && AREAS == 1 && ROUNDS == 1 && BUFFERS == 1 && !WEAVE && COPIED + LEFT + 4 * SPLIT == PIECES),
+static_assert(!FILL || (MAPS == 2 && !SPLIT && AREAS == 1 && ROUNDS == 1 && BUFFERS == 1 && COPIED + LEFT == PIECES),
               "FILL is for shapes whose share has no other room");
 
 // Where piece x of the i-th share of warpgroup wg is staged. A warpgroup's shares alternate between AREAS areas.
 __device__ __forceinline__ u32 pieceAt(u32 base, int wg, int i, int x) {
   if (x < COPIED) return base + AT_DQ + ((i % AREAS * 2 + wg) * COPIED + x) * PIECE;
-  if (x < COPIED + LEFT) return base + AT_S + wg * TileS::BYTES + (x - COPIED) * PIECE;
-  return base + AT_X + wg * 8192 + (x - COPIED - LEFT) * PIECE;
+  return base + AT_S + wg * TileS::BYTES + (x - COPIED) * PIECE;
 }
 
 // The barrier STAGED or FREE of the i-th share.
@@ -66,7 +65,7 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
   }
   mmaWait<0>();
   pin(dq);
-  if (FILL) barrierOf(STORED + me.wg, 128); // all of the warpgroup have read dSᵀ
+  if (FILL) barrierOf(OWN_READ + me.wg, 128);
   else if (!SPLIT && BUFFERS == 1) barrierArrive(READ + me.wg, 256);
 #pragma unroll
   for (int r = 0; r + 1 < ROUNDS; r++) {
@@ -110,13 +109,12 @@ __device__ __forceinline__ void addStaged(const HopperBackward& p, int wg, u32 b
           proxyFenceGlobal();
           sendPieces(sum, pieceAt(base, wg, staged, 0), COPIED, before > 0);
           if (FILL) sendPieces(sum + COPIED * (PIECE / 4), pieceAt(base, wg, 0, COPIED), LEFT, before > 0);
-          if (FILL && SPLIT) sendPieces(sum + (COPIED + LEFT) * (PIECE / 4), pieceAt(base, wg, 0, COPIED + LEFT), 4, before > 0);
           bulkCommit();
           bulkWaitRead();
         }
         __syncwarp();
         barrierArrive(areaBarrier(FREE, wg, staged), 160);
-        if (FILL && !SPLIT) barrierArrive(READ + wg, 160);
+        if (FILL) barrierArrive(READ + wg, 160);
       }
       staged++;
       if (first) bulkWait(), addRelease(p.counts + s.at, 1);
