@@ -40,7 +40,8 @@ For run folders it shows losses, gradient norms and spikes. The page needs neith
 		RunE: func(_ *cobra.Command, dirs []string) error { return writeReport(a, dirs, out, files) },
 	}
 	c.Flags().StringVarP(&out, "output", "o", "", "file to write (default FOLDER/"+pageFile+")")
-	c.Flags().StringVar(&files, "files", "", "folder for scores.csv, scores.tex (LaTeX) and every figure as SVG and CSV")
+	c.Flags().StringVar(&files, "files", "", "folder for scores.csv, scores.tex (LaTeX) and every figure as SVG and CSV; "+
+		"replaces only what an earlier report wrote there")
 	return c
 }
 
@@ -88,12 +89,27 @@ func writeReport(a *app, dirs []string, out, files string) error {
 	if out == "" {
 		out = filepath.Join(dirs[0], pageFile)
 	}
+	return publishReport(a, &p, out, files)
+}
+
+// publishReport writes the page and, into a folder if one is named, its files.
+func publishReport(a *app, p *report.Page, out, files string) error {
 	var b bytes.Buffer
 	if err := p.HTML(&b); err != nil {
 		return badInput{err}
 	}
 	if err := replaceablePage(out); err != nil {
 		return err
+	}
+	var list []report.File
+	if files != "" {
+		var err error
+		if list, err = p.Files(); err != nil {
+			return err
+		}
+		if err := checkFiles(files, list); err != nil { // before anything is written
+			return err
+		}
 	}
 	if err := writeBytes(out, b.Bytes()); err != nil {
 		return err
@@ -102,11 +118,11 @@ func writeReport(a *app, dirs []string, out, files string) error {
 	if files == "" {
 		return nil
 	}
-	n, err = p.WriteFiles(files)
-	if err == nil {
-		a.note("%d files in %s", n, files)
+	if err := writeFiles(files, list); err != nil {
+		return err
 	}
-	return err
+	a.note("%d files in %s", len(list), files)
+	return nil
 }
 
 // readStores adds the stores' results and returns the number of stores. Stores without a finished result are an error

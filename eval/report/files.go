@@ -3,8 +3,6 @@ package report
 import (
 	"bytes"
 	"encoding/csv"
-	"os"
-	"path/filepath"
 	"strings"
 )
 
@@ -44,23 +42,6 @@ func (p *Page) Files() ([]File, error) {
 
 func (f *figure) files() []File {
 	return []File{{f.ID + ".svg", f.drawing()}, {f.ID + ".csv", csvBytes(f.rows)}}
-}
-
-// WriteFiles writes the result of Files into a folder.
-func (p *Page) WriteFiles(dir string) (int, error) {
-	list, err := p.Files()
-	if err != nil {
-		return 0, err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return 0, err
-	}
-	for _, f := range list {
-		if err := os.WriteFile(filepath.Join(dir, f.Name), f.Data, 0o644); err != nil {
-			return 0, err
-		}
-	}
-	return len(list), nil
 }
 
 // csvBytes writes rows for programs, with ASCII minus signs.
