@@ -187,7 +187,7 @@ func Select(all []Task, names []string) ([]Task, error) {
 	for _, name := range names {
 		known := false
 		for _, t := range all {
-			if t.Name == name || t.Group == name || name == "all" && !t.Slow {
+			if t.Name == name || t.Group != "" && t.Group == name || name == "all" && !t.Slow {
 				add(t)
 				known = true
 			}

@@ -1,0 +1,139 @@
+package infer
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"antiphase/device/ref"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/model/modeltest"
+)
+
+// most is the index of the largest logit.
+func most(row []float32) int32 {
+	best := 0
+	for i, x := range row {
+		if x > row[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}
+
+// Sequences that are run alone from their first token, those that grow included, show what the whole sequence alone
+// computes, also where a scale spans its rows; each row once, whatever the number of slots.
+func TestSharedWhole(t *testing.T) {
+	const vocab = 50
+	for _, low := range []layer.Lowbit{{}, {Logits: 5, Per: layer.PerTensor}, {Keys: 4, Values: 4, CachePer: layer.PerHead}} {
+		m := build(t, ref.New(), modeltest.Tiny("diff", vocab, 64))
+		if err := m.SetLowbit(low); err != nil {
+			t.Fatal(err)
+		}
+		last := func(ids []int32) []float32 { // of every row
+			logits := make([]float32, len(ids)*vocab)
+			if err := m.Logits(&model.Batch{B: 1, T: len(ids), IDs: ids}, logits); err != nil {
+				t.Fatal(err)
+			}
+			return logits
+		}
+		walks := randomWalks(rand.New(rand.NewPCG(7, 7)), 5, 3, 4, 5)
+		for i := range walks {
+			walks[i].Grow = i % 4
+			if walks[i].Grow > 0 {
+				walks[i].From = len(walks[i].IDs) - i%2
+			}
+		}
+		type key struct{ walk, t int }
+		want := map[key]int32{}
+		for i, w := range walks {
+			ids := slices.Clone(w.IDs)
+			run := w.IDs
+			if w.Grow == 0 {
+				run = run[:len(run)-1] // nothing is wanted of the last row
+			}
+			for at := w.From; at < len(w.IDs); at++ {
+				want[key{i, at}] = most(last(run)[(at-1)*vocab : at*vocab])
+			}
+			for range w.Grow {
+				row := last(ids)[(len(ids)-1)*vocab:]
+				want[key{i, len(ids)}] = most(row)
+				ids = append(ids, most(row))
+			}
+			if w.Grow > 0 {
+				want[key{i, len(ids)}] = most(last(ids)[(len(ids)-1)*vocab:]) // what follows the last one is shown too
+			}
+		}
+		for _, slots := range []int{1, 2, 5, 9} {
+			for _, whole := range []bool{true, false} {
+				if !whole && low.Whole() {
+					continue
+				}
+				s := NewShared(m)
+				if s.Bytes() != 0 {
+					t.Error("a cache before it is needed")
+				}
+				s.Whole = whole
+				got := map[key]int32{}
+				err := s.Run(t.Context(), walks, slots, func(i, at int, logits []float32) (int32, bool) {
+					k := key{i, at}
+					if _, again := got[k]; again {
+						t.Errorf("row %d of walk %d is shown twice", at, i)
+					}
+					got[k] = most(logits)
+					return got[k], true
+				})
+				if err != nil || s.Bytes() == 0 {
+					t.Fatalf("%d bytes, %v", s.Bytes(), err)
+				}
+				for k, id := range want {
+					if g, ok := got[k]; !ok || g != id {
+						t.Errorf("%+v, whole %v, %d slots: token %d of walk %d is %d (shown: %v), want %d", low, whole, slots, k.t, k.walk, g, ok, id)
+					}
+				}
+				if len(got) != len(want) {
+					t.Errorf("%+v, whole %v, %d slots: %d rows, want %d", low, whole, slots, len(got), len(want))
+				}
+				s.Free()
+				if s.Bytes() != 0 {
+					t.Error("the cache is there after Free")
+				}
+			}
+		}
+		m.Free()
+	}
+}
+
+// Nothing to run is no error; an end that was asked for stops a run in progress and leaves the scorer usable.
+func TestSharedStops(t *testing.T) {
+	m := build(t, ref.New(), modeltest.Tiny("diff", 50, 64))
+	s := NewShared(m)
+	defer s.Free()
+	shown := 0
+	count := func(int, int, []float32) (int32, bool) { shown++; return 3, true }
+	if err := s.Run(t.Context(), nil, 3, count); err != nil || shown != 0 {
+		t.Errorf("nothing: %v, %d rows", err, shown)
+	}
+	walk := []Walk{{IDs: []int32{1, 2, 3}, From: 1, Grow: 20}}
+	ctx, cancel := context.WithCancel(t.Context())
+	err := s.Run(ctx, walk, 1, func(_, at int, _ []float32) (int32, bool) {
+		if at == 6 {
+			cancel()
+		}
+		shown++
+		return 3, true
+	})
+	if !errors.Is(err, context.Canceled) || shown > 8 {
+		t.Errorf("%v after %d rows", err, shown)
+	}
+	for more, want := range map[bool]int{true: 23, false: 3} { // from token 1 of 3, and up to 20 that follow with the row after them
+		shown = 0
+		err := s.Run(t.Context(), walk, 1, func(_, _ int, _ []float32) (int32, bool) { shown++; return 3, more })
+		if err != nil || shown != want {
+			t.Errorf("more %v: %d rows, want %d, %v", more, shown, want, err)
+		}
+	}
+}
