@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 
@@ -28,6 +29,9 @@ func (f *Floats) UnmarshalText(b []byte) error {
 	raw, err := base64.StdEncoding.AppendDecode(nil, b)
 	if err != nil {
 		return err
+	}
+	if len(raw)%4 != 0 {
+		return fmt.Errorf("lab: %d bytes are not a list of 4-byte numbers", len(raw))
 	}
 	*f = make(Floats, len(raw)/4)
 	for i := range *f {
