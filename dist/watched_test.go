@@ -90,3 +90,102 @@ func TestLocalRankBounds(t *testing.T) {
 		}
 	}
 }
+
+// Every variable of every launcher sets its own field and no other, in order of precedence, and is named in what was
+// seen; a value that is not a number from 0 up is refused by its name.
+func TestEveryVariable(t *testing.T) {
+	for _, s := range sources {
+		base := []string{s.rank[0] + "=1", s.world[0] + "=4", "SLURM_STEP_ID=0", "SLURM_JOB_ID=5"}
+		if s.name != "slurm" {
+			base = base[:2]
+		}
+		plain, err := Detect(NoFlags(), env(base...))
+		if err != nil || plain.Source != s.name || plain.Rank != 1 || plain.World != 4 {
+			t.Fatalf("%s: %+v, %v", s.name, plain, err)
+		}
+		for what, x := range map[string]struct {
+			names []string
+			field func(l *Launch) any
+		}{
+			"local rank": {s.local, func(l *Launch) any { return l.LocalRank }}, "local size": {s.localSize, func(l *Launch) any { return l.LocalSize }},
+			"node": {s.node, func(l *Launch) any { return l.Node }}, "restart": {s.restart, func(l *Launch) any { return l.Restart }},
+		} {
+			for i, name := range x.names {
+				vars := append(append([]string(nil), base...), name+"=2")
+				for _, later := range x.names[i+1:] {
+					vars = append(vars, later+"=3") // of several the first counts
+				}
+				if what == "local rank" && s.localSize != nil {
+					vars = append(vars, s.localSize[0]+"=4")
+				}
+				got, err := Detect(NoFlags(), env(vars...))
+				if err != nil || x.field(&got) != any(2) || got.Rank != 1 || got.World != 4 {
+					t.Errorf("%s: %s gives the %s %v, %v", s.name, name, what, x.field(&got), err)
+				}
+				if len(got.Seen) == 0 || got.Seen[0].Variables[name] != "2" {
+					t.Errorf("%s: %s is not among what was seen", s.name, name)
+				}
+				for _, bad := range []string{"x", "-1", "1.5"} {
+					if _, err := Detect(NoFlags(), env(append(base[:len(base):len(base)], name+"="+bad)...)); err == nil || !strings.Contains(err.Error(), name) {
+						t.Errorf("%s: %s=%s: %v", s.name, name, bad, err)
+					}
+				}
+			}
+		}
+		for i, name := range s.job {
+			vars := append(append([]string(nil), base...), name+"=seven")
+			for _, later := range s.job[i+1:] {
+				vars = append(vars, later+"=eight")
+			}
+			if got, err := Detect(NoFlags(), env(vars...)); err != nil || got.Job != "seven" {
+				t.Errorf("%s: %s gives the job %q, %v", s.name, name, got.Job, err)
+			}
+		}
+		if got, err := Detect(NoFlags(), env(append(base[:len(base):len(base)], "ANTIPHASE_MASTER=h:9", "MASTER_ADDR=other")...)); err != nil || got.Master != "h:9" {
+			t.Errorf("%s: the master is %q, %v", s.name, got.Master, err)
+		}
+	}
+	for port, want := range map[string]string{"": "h:29500", "1": "h:1", "65534": "h:65534", "0": "", "65535": "", "x": ""} {
+		got, err := Detect(NoFlags(), env("RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=h", "MASTER_PORT="+port))
+		if (err == nil) != (want != "") || err == nil && got.Master != want {
+			t.Errorf("MASTER_PORT=%s: %q, %v", port, got.Master, err)
+		}
+	}
+}
+
+// Tasks per node in Slurm's short form, against the list written out, and a job's port from its numbers.
+func TestTasksOnNode(t *testing.T) {
+	for list, all := range map[string][]int{"4": {4}, "4(x2),3": {4, 4, 3}, "1,2,3": {1, 2, 3}, "2(x3),5(x2),1": {2, 2, 2, 5, 5, 1}} {
+		for node := range len(all) + 2 {
+			want := 0
+			if node < len(all) {
+				want = all[node]
+			}
+			if got := tasksOnNode(list, node); got != want {
+				t.Errorf("node %d of %s: %d, want %d", node, list, got, want)
+			}
+		}
+	}
+	for _, list := range []string{"", "x", "2(xy)", "(x2)"} {
+		if got := tasksOnNode(list, 0); got != 0 {
+			t.Errorf("%q: %d tasks", list, got)
+		}
+	}
+	for ids, port := range map[string]string{"5 0": "61445", "4096 0": "61440", "4095 1": "61440", "10 3": "61453"} {
+		job, step, _ := strings.Cut(ids, " ")
+		l, err := Detect(NoFlags(), env("SLURM_PROCID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_ID="+step, "SLURM_JOB_ID="+job, "SLURM_STEP_NODELIST=a[1-2]"))
+		if err != nil || l.Master != "a1:"+port || l.Job != job+"."+step {
+			t.Errorf("job %s: %q, %q, %v", ids, l.Master, l.Job, err)
+		}
+	}
+	for _, s := range sources {
+		if s.there != nil {
+			continue // a job of Slurm has a size outside of its steps too
+		}
+		for size, good := range map[string]bool{"1": true, "2": false} {
+			if _, err := Detect(NoFlags(), env(s.world[0]+"="+size)); (err == nil) != good {
+				t.Errorf("%s=%s without a rank: %v", s.world[0], size, err)
+			}
+		}
+	}
+}
