@@ -16,9 +16,9 @@ import (
 // trialLists are the values of ANTIPHASE_TRY that change the shape's kernels and are worth a comparison.
 func (s attnShape) trialLists() []string {
 	if _, ok := hopperPolys[s]; ok {
-		return []string{"none", "poly"}
+		return []string{"none", "poly", "single", "poly,single"}
 	}
-	return []string{"none"}
+	return []string{"none", "single"}
 }
 
 // mustChoose parses a list for Hopper.
@@ -125,6 +125,7 @@ func TestHopperTrialTimes(t *testing.T) {
 			before := trialBits(t, d, c, s, names, kernels)
 			for range 3 {
 				for i := range kernels {
+					d.try = mustChoose(names[i])
 					forward[i] = append(forward[i], milliseconds(t, d, func() { d.forwardHopper(c, s, &kernels[i]) }))
 					backward[i] = append(backward[i], milliseconds(t, d, func() { d.backwardHopper(c, s, &kernels[i]) }))
 				}
@@ -141,7 +142,10 @@ func TestHopperTrialTimes(t *testing.T) {
 			}
 			room := c.room(length, s.stats(), length/unit*s.maps)
 			room.columns = unit
-			fmt.Printf("%v T%d statistics alone %.3f ms\n", s, length, milliseconds(t, d, func() { d.prepare(c, &room) }))
+			for _, list := range []string{"none", "single", "none", "single"} {
+				d.try = mustChoose(list)
+				fmt.Printf("%v T%d statistics alone, %s: %.3f ms\n", s, length, list, milliseconds(t, d, func() { d.prepare(c, &room) }))
+			}
 			for _, x := range []tensor.Tensor{c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv} {
 				if x.Ok() {
 					d.Free(x.Buf)

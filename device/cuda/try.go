@@ -12,6 +12,8 @@ type trials struct {
 	ring  int  // fewest classes for the cross-entropy that reads each logit once, classify_ring.cu; 0 for never
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
 
+	single bool // before attention's backward: one row of a group in flight, attention_prepare.cu
+
 	poly bool // attention forward on Hopper, d = 64: some exponentials by multiply-adds, attn_hopper_forward.cu
 }
 
@@ -31,8 +33,10 @@ func (t *trials) choose(list string, major int) error {
 			t.warps = true
 		case "poly":
 			t.poly = true
+		case "single":
+			t.single = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps and poly", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, poly and single", list, name)
 		}
 	}
 	return nil

@@ -6,7 +6,8 @@
 // With columns, the statistics of that many rows are stored together, one kind after the other. Rows T…pad−1 get LSE =
 // inf, so that P = 0 there. A row of a head belongs to `lanes` adjacent lanes of a warp, 8 columns each (WIDE times),
 // so that narrow heads leave no lane idle; 128 rows per block; the norm's weight gets one partial sum per block.
-// Compiled with -DMAPS -DNORM -DWIDE (1, or 2 for heads wider than 256).
+// Compiled with -DMAPS -DNORM -DWIDE (1, or 2 for heads wider than 256) -DROWS (rows that a group has in flight: 2, or 1
+// and twice the blocks on an SM).
 // Bound: bytes, 4·DV per row and head for plain attention, 8·DV with two maps and the norm. Instruction issue comes
 // close to that bound, so a lane keeps its part of the weight, rows are found by stepping instead of division, and all
 // loads of a row are issued at once.
@@ -179,21 +180,21 @@ __device__ __forceinline__ void prepare(const Prepare& p) {
       w[i][e] = p.gain * (NORM && p.weight != 0 && c < p.DV ? toFloat(p.weight[c]) : 1.f);
     }
   Walk walk(p, group, groups);
-  for (int k = 0; k < PER_BLOCK; k += 2 * groups) { // whole warps stay together: PER_BLOCK is a multiple of groups
-    Row r[2];
-    Inputs in[2]; // both rows are loaded before the first is used
+  for (int k = 0; k < PER_BLOCK; k += ROWS * groups) { // whole warps stay together: PER_BLOCK is a multiple of groups
+    Row r[ROWS];
+    Inputs in[ROWS]; // all rows are loaded before the first is used
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < ROWS; i++) {
       r[i] = walk.next(p);
       in[i].load(p, r[i], lane);
     }
 #pragma unroll
-    for (int i = 0; i < 2; i++) prepareRow(p, r[i], in[i], lane, w, dw);
+    for (int i = 0; i < ROWS; i++) prepareRow(p, r[i], in[i], lane, w, dw);
   }
   if (NORM && p.part != 0) storePart(p, dw, group, groups, lane);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
+extern "C" __global__ void __launch_bounds__(256, ROWS == 1 ? 4 : 1)
 attention_prepare(const bf16* dout, const bf16* raw, const bf16* out2, const bf16* weight, const float* lse, const float* rstd, const float* lam,
                   bf16* grad, float* stats, float* dlam, float* part,
                   i64 lddout, i64 ldraw, i64 ldo2, i64 ldlse, i64 ldrstd, i64 ldlam, i64 ldgrad, i64 lddlam,
