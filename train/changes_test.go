@@ -19,8 +19,13 @@ func TestEveryKeyHasARule(t *testing.T) {
 	fixedKeys := []string{"tokenizer.path", "tokenizer.vocab", "tokenizer.docs", "tokenizer.pattern", "train.from", "train.seed",
 		"model.arch", "model.vocab", "model.layers", "model.dim", "model.heads", "model.kv_heads", "model.head_dim", "model.ffn",
 		"model.tie_embeddings", "model.attention_bias", "model.lambda_std", "model.lambda_form", "model.pairing", "model.init_residual"}
+	freeKeys := []string{"name", "train.steps", "train.log_every", "train.eval_every", "train.eval_batches", "train.save_every",
+		"train.keep_last", "train.strict_save", "train.recompute"}
 	var r recipe.Recipe
 	for _, f := range r.Fields() {
+		if got, want := ruleOf(f.Path) == free, slices.Contains(freeKeys, f.Path); got != want {
+			t.Errorf("%s: free is %v, want %v", f.Path, got, want)
+		}
 		if got, want := ruleOf(f.Path) == fixed, slices.Contains(fixedKeys, f.Path); got != want {
 			t.Errorf("%s: fixed is %v, want %v", f.Path, got, want)
 		}
