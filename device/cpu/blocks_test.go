@@ -258,3 +258,22 @@ func TestClassifyFault(t *testing.T) {
 		t.Errorf("the fault came twice: %v", err)
 	}
 }
+
+// A gradient has the bits of one thread with more threads than it has columns, or rows, to share out.
+func TestMoreThreadsThanColumns(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for _, s := range [][3]int{{20, 25, 9}, {25, 20, 9}, {15, 16, 300}} {
+			run := func(threads int) []float32 {
+				d := New(Options{Threads: threads, Precision: FP32})
+				defer d.Close()
+				r := rand.New(rand.NewPCG(2, 3))
+				c, a, b := randomOf(d, tensor.F32, r, s[0], s[1]), randomTensor(d, r, s[2], s[0]), randomTensor(d, r, s[2], s[1])
+				d.MatMul(c, a, b, device.MatMul{TransA: true, Accumulate: true})
+				return slices.Clone(f32(c))
+			}
+			if !slices.Equal(run(7), run(1)) {
+				t.Errorf("%v: seven threads differ from one", s)
+			}
+		}
+	})
+}

@@ -157,7 +157,7 @@ func (g *gemm) cut() {
 	case turned && g.m < g.n && g.m <= ownColumns:
 		g.inPlace = true
 		strips := max(want, (g.n+ownRows-1)/ownRows)
-		g.mc, g.nc, g.kc = g.m, (g.n/strips+nr-1)/nr*nr, evenRun(g.k, ownRun)
+		g.mc, g.nc, g.kc = g.m, max(nr, (g.n/strips+nr-1)/nr*nr), evenRun(g.k, ownRun)
 	case g.transA && g.n <= ownColumns && (g.n <= g.m || turned):
 		g.inPlace, g.own = turned, !turned
 		strips := max(want, (g.m+ownRows-1)/ownRows)
