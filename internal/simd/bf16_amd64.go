@@ -17,8 +17,8 @@ var (
 func withBF16(name string, product func(*gemmBF16)) kernels {
 	k := avx512
 	k.name = name
-	k.floats = packers[float32]{lines: packFloatsBF16, linesTurn: packFloatsTurnBF16, pairs: pairFloatsBF16, turn: turnTilesBF16}
-	k.halves = packers[uint16]{lines: packHalvesBF16, linesTurn: packHalvesTurnBF16, pairs: pairHalvesBF16, turn: turnTilesBF16, down: downHalvesBF16}
+	k.floats = packers[float32]{lines: packFloatsBF16, linesTurn: packFloatsTurnBF16, pairs: pairFloatsBF16, turn: turnFloatsBF16}
+	k.halves = packers[uint16]{lines: packHalvesBF16, linesTurn: packHalvesTurnBF16, pairs: pairHalvesBF16, turn: turnHalvesBF16, down: downHalvesBF16}
 	k.narrow = narrowBF16
 	k.short = vectorsBF16
 	k.product = product

@@ -9,8 +9,8 @@ type packers[T float32 | uint16] struct {
 	lines, linesTurn func(dst *uint16, src *T, ld, rows, k int)
 	// pairs packs up to 8 rows of B [k,n] into 4 lines of the tiles of a step, panels stride bytes apart.
 	pairs func(dst *uint16, src *T, ld, rows, cols, stride int)
-	// turn makes a step of A from one of B.
-	turn func(dst *uint16, panels, stride int)
+	// turn makes a step of A from one of B. src is the source of that step, whose following data will be needed soon.
+	turn func(dst *uint16, panels, stride int, src *T, ld int)
 	// down packs 32 rows of A [k,m], whole panels of them, into a step. It may be absent although the others are not.
 	down func(dst *uint16, src *T, ld, panels, stride int)
 }
@@ -73,7 +73,7 @@ func packFast[T float32 | uint16](dst []uint16, across, k int, src []T, ld int, 
 				kernels.pairs(&step[r/2*PanelBF16], row(at+r*ld), ld, k-p-r, left, 2*stride)
 			}
 			if !b {
-				kernels.turn(&step[0], up32(left)/PanelBF16, 2*stride)
+				kernels.turn(&step[0], up32(left)/PanelBF16, 2*stride, row(at), ld)
 			}
 		}
 		return

@@ -95,6 +95,9 @@ func packFloatsTurnBF16(dst *uint16, src *float32, ld, rows, k int)
 func pairFloatsBF16(dst *uint16, src *float32, ld, rows, cols, stride int)
 
 //go:noescape
+func turnFloatsBF16(dst *uint16, panels, stride int, src *float32, ld int)
+
+//go:noescape
 func packHalvesBF16(dst *uint16, src *uint16, ld, rows, k int)
 
 //go:noescape
@@ -104,7 +107,7 @@ func packHalvesTurnBF16(dst *uint16, src *uint16, ld, rows, k int)
 func pairHalvesBF16(dst *uint16, src *uint16, ld, rows, cols, stride int)
 
 //go:noescape
-func turnTilesBF16(dst *uint16, panels, stride int)
+func turnHalvesBF16(dst *uint16, panels, stride int, src *uint16, ld int)
 
 //go:noescape
 func downHalvesBF16(dst, src *uint16, ld, panels, stride int)

@@ -69,8 +69,8 @@ func bf16File() []byte {
 		pairPacker{a, e}.emitLines(false)
 		pairPacker{a, e}.emitLines(true)
 		pairPacker{a, e}.emitPairs()
+		pairPacker{a, e}.emitTurn()
 	}
-	packTurn(a)
 	packDown(a)
 	for _, r := range dotHeights {
 		rowDots{a, r}.emit()

@@ -113,14 +113,15 @@ func (k pairPacker) loadElems(mem string, low, high int) {
 }
 
 // emitPairs packs rows of B [k,n], up to 8, into 4 lines of each tile, panels stride bytes apart, padding columns and
-// rows with zeros. It runs along the rows, 8 streams that the hardware prefetcher follows (see packDown); memory is the
-// bound.
+// rows with zeros. It runs along the rows, 8 streams that the hardware prefetcher follows; memory is the bound.
 func (k pairPacker) emitPairs() {
 	k.text("pair"+k.e.name, 0, 48)
 	loadArgs(k.asm, "dst+0", "DI", "src+8", "SI", "ld+16", "R8", "rows+24", "R13", "cols+32", "BX", "stride+40", "DX")
 	k.op("SHLQ", imm(k.e.shift), "R8")
 	k.op("LEAQ", "(R8)(R8*2)", "R9")
 	k.op("LEAQ", "(SI)(R8*4)", "R10")
+	k.op("LEAQ", "(SI)(R8*8)", "R11")
+	k.op("LEAQ", "(R10)(R8*8)", "R12")
 	if k.e.lines() == 2 {
 		k.op("VMOVDQU64", "pairs"+k.tag+"<>(SB)", "Z31")
 	} else {
@@ -132,8 +133,9 @@ func (k pairPacker) emitPairs() {
 	k.op("JLT", "last")
 	k.mark("panel")
 	k.panel()
-	k.op("ADDQ", imm(64*k.e.lines()), "SI")
-	k.op("ADDQ", imm(64*k.e.lines()), "R10")
+	for _, r := range []string{"SI", "R10", "R11", "R12"} {
+		k.op("ADDQ", imm(64*k.e.lines()), r)
+	}
 	k.op("ADDQ", "DX", "DI")
 	k.op("SUBQ", "$32", "BX")
 	k.op("JGE", "panel")
@@ -157,6 +159,9 @@ func (k pairPacker) panel() {
 	}
 	eachLine(k.asm, 8, "R13", func(r int) {
 		k.loadElems(fmt.Sprintf(rowAddr[r%4], []string{"SI", "R10"}[r/4]), r, 8+r)
+		for l := range k.e.lines() {
+			k.op("PREFETCHT1", fmt.Sprintf("%d"+rowAddr[r%4], 64*l, []string{"R11", "R12"}[r/4]))
+		}
 	})
 	for i := range 4 { // line i of both tiles
 		x, y := 2*i, 2*i+1
@@ -176,21 +181,32 @@ func (k pairPacker) panel() {
 	}
 }
 
-// packTurn makes tiles of A out of tiles of B, in place: one step of panels that lie stride bytes apart.
-func packTurn(a *asm) {
-	a.text("turnTiles", 0, 24)
-	loadArgs(a, "dst+0", "DI", "panels+8", "CX", "stride+16", "DX")
-	a.mark("panel")
+// emitTurn makes tiles of A out of tiles of B, in place: one step of panels that lie stride bytes apart. Meanwhile it fetches 8 of the rows
+// that emitPairs' kernel will want then: those after the ones it has fetched itself, the next of src's.
+func (k pairPacker) emitTurn() {
+	k.text("turn"+k.e.name, 0, 40)
+	loadArgs(k.asm, "dst+0", "DI", "panels+8", "CX", "stride+16", "DX", "src+24", "R11", "ld+32", "R8")
+	k.op("SHLQ", imm(k.e.shift), "R8")
+	k.op("LEAQ", "(R8)(R8*4)", "R9")
+	k.op("LEAQ", "(R11)(R9*8)", "R11")
+	k.op("LEAQ", "(R8)(R8*2)", "R9")
+	k.op("LEAQ", "(R11)(R8*4)", "R12")
+	k.mark("panel")
 	for h := range 2 {
 		for i := range 16 {
-			a.op("VMOVDQU64", fmt.Sprintf("%d(DI)", 1024*h+64*i), a.v(i))
+			k.op("VMOVDQU64", fmt.Sprintf("%d(DI)", 1024*h+64*i), k.v(i))
+			if i%2 == 0 && h < k.e.lines() {
+				k.op("PREFETCHT0", fmt.Sprintf("%d"+rowAddr[i/2%4], 64*h, []string{"R11", "R12"}[i/8]))
+			}
 		}
-		turnRegisters(a)
+		turnRegisters(k.asm)
 		for i := range 16 {
-			a.op("VMOVDQU64", a.v(i), fmt.Sprintf("%d(DI)", 1024*h+64*i))
+			k.op("VMOVDQU64", k.v(i), fmt.Sprintf("%d(DI)", 1024*h+64*i))
 		}
 	}
-	nextPanels(a)
+	k.op("ADDQ", imm(64*k.e.lines()), "R11")
+	k.op("ADDQ", imm(64*k.e.lines()), "R12")
+	nextPanels(k.asm)
 }
 
 // nextPanels goes DX bytes on to the next of CX panels at DI, or returns.
@@ -200,11 +216,9 @@ func nextPanels(a *asm) {
 	a.ret()
 }
 
-// packDown packs 32 rows of a left operand given transposed, [k,m] of bfloat16, into a step of panels that lie stride
-// bytes apart: 32 × 32 words are transposed for each. Four pieces of 8 columns, of rows 8 apart, are put together in a
-// register as they are loaded, which leaves three of the five rounds of shuffles. It prefetches nothing: a prefetch that
-// misses L2 occupies one of L1's few fill buffers until the line arrives, and the loads, which hit L2, need them too. The
-// hardware prefetcher follows the rows without them.
+// packDown packs 32 rows of a left operand given transposed, [k,m] of bfloat16, into a step of panels that lie stride bytes apart: 32 × 32 words
+// are transposed for each. Four pieces of 8 columns, of rows 8 apart, are put together in a register as they are loaded, which leaves three of
+// the five rounds of shuffles. Meanwhile the next 32 rows are fetched.
 func packDown(a *asm) {
 	a.text("downHalves", 0, 40)
 	for l := 1; l < 4; l++ { // a quarter of a register each
@@ -218,6 +232,8 @@ func packDown(a *asm) {
 	for i, r := range bases[1:] {
 		a.op("LEAQ", fmt.Sprintf("(%s)(R8*4)", bases[i]), r)
 	}
+	a.op("MOVQ", "R8", "AX")
+	a.op("SHLQ", "$5", "AX")
 	a.mark("panel")
 	for piece := range 4 {
 		for t := range 8 {
@@ -231,11 +247,17 @@ func packDown(a *asm) {
 				}
 			}
 		}
+		for _, r := range bases {
+			a.op("PREFETCHT1", fmt.Sprintf("(%s)(AX*1)", r))
+		}
+		a.op("ADDQ", "R8", "AX")
 		turnWords(a)
 		for c := range 8 {
 			a.op("VMOVDQU64", a.v(8+c), fmt.Sprintf("%d(DI)", 64*(8*piece+c)))
 		}
 	}
+	a.op("SUBQ", "R8", "AX")
+	a.op("SUBQ", "R9", "AX")
 	for _, r := range bases {
 		a.op("ADDQ", "$64", r)
 	}
@@ -280,7 +302,7 @@ func declarePacking(declare func(format string, a ...any)) {
 		declare("pack%sBF16(dst *uint16, src *%s, ld, rows, k int)", e.name, e.kind)
 		declare("pack%sTurnBF16(dst *uint16, src *%s, ld, rows, k int)", e.name, e.kind)
 		declare("pair%sBF16(dst *uint16, src *%s, ld, rows, cols, stride int)", e.name, e.kind)
+		declare("turn%sBF16(dst *uint16, panels, stride int, src *%s, ld int)", e.name, e.kind)
 	}
-	declare("turnTilesBF16(dst *uint16, panels, stride int)")
 	declare("downHalvesBF16(dst, src *uint16, ld, panels, stride int)")
 }
