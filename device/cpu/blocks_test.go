@@ -64,7 +64,7 @@ func TestMatMulBlocks(t *testing.T) {
 
 // The gradient of a weight has the same bits for any number of workers, which cut it differently and share the packing of one factor.
 func TestGradWorkers(t *testing.T) {
-	for _, sh := range [][3]int{{330, 70, 1300}, {70, 330, 1300}, {600, 200, 100}, {300, 700, 900}} {
+	for _, sh := range [][3]int{{330, 70, 1300}, {70, 330, 1300}, {600, 200, 100}, {100, 700, 900}} {
 		m, n, k := sh[0], sh[1], sh[2]
 		var first []float32
 		for _, threads := range []int{1, 2, 5} {

@@ -59,10 +59,11 @@ func (d *products) gradBF16(c, a, b mat, k int, accumulate bool) {
 	d.run((c.rows+g.mb-1)/g.mb*((c.cols+g.nb-1)/g.nb), g)
 }
 
-// divide picks the operand that tiles pack: the wider one, or A in a single run if there are strips for all workers. The
-// kernel prefetches the next columns of a shared B, while rows of a shared A would come from L3 without that.
+// divide picks the operand that tiles pack: the wider one, or A in a single run of a single worker. The kernel prefetches
+// the next columns of a shared B, while rows of a shared A would come from L3 without that. Among several workers a large
+// shared operand costs more, because most of it is in the cache of another core.
 func (g *gemmGrad) divide() {
-	left := g.k <= runBF16 && g.c.rows >= len(g.d.workers)*gradAcross
+	left := g.k <= runBF16 && len(g.d.workers) == 1
 	if g.right = g.c.cols > g.c.rows && !left; g.right {
 		g.wide, g.rest = g.c.cols, g.c.rows
 	} else {
