@@ -59,11 +59,51 @@ func writers(d *Device, r *rand.Rand, w, other tensor.Tensor) map[string]func() 
 		},
 		"sigmoid": func() { d.Sigmoid(w, other) },
 	}
+	moreWriters(d, r, w, other, all)
 	if d.act == tensor.F32 { // a sum over rows is a statistic
 		ids := device.Empty(d, tensor.I32, 1, 3)
 		all["embed backward"] = func() { d.EmbedBackward(w, randomTensor(d, r, 3, w.Cols), ids) }
 	}
 	return all
+}
+
+// moreWriters adds the ops whose results are activations.
+func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string]func()) {
+	n, k := w.Rows, w.Cols
+	random := func(rows, cols int) tensor.Tensor { return randomTensor(d, r, rows, cols) }
+	ids := device.Empty(d, tensor.I32, 1, n)
+	for i := range i32(ids) {
+		i32(ids)[i] = int32(i % 3)
+	}
+	rstd, table := device.Empty(d, tensor.F32, 1, n), randomOf(d, tensor.F32, r, 3, 16)
+	for i := range f32(rstd) {
+		f32(rstd)[i] = 1.5
+	}
+	s := device.AttnShape{B: 1, T: n, Heads: 4, Groups: 4, D: k / 4, DV: k / 4, Scale: 0.25}
+	attn := func(out tensor.Tensor) *device.Attn {
+		return &device.Attn{AttnShape: s, Out: out, LSE: device.Empty(d, tensor.F32, n, 4), Q: random(n, k), K: random(n, k), V: random(n, k)}
+	}
+	targets := device.Empty(d, tensor.I32, 1, n)
+	for name, write := range map[string]func(){
+		"zero":       func() { d.Zero(w) },
+		"bias":       func() { d.AddBias(w, random(1, k)) },
+		"embed":      func() { d.Embed(w, random(3, k), ids) },
+		"norm":       func() { d.RMSNorm(w, rstd, tensor.Tensor{}, other, tensor.Tensor{}, random(1, k), 1e-5) },
+		"norm's sum": func() { d.RMSNorm(random(n, k), rstd, w, other, random(n, k), random(1, k), 1e-5) },
+		"norm backward": func() {
+			d.RMSNormBackward(w, device.Empty(d, tensor.F32, 1, k), other, random(n, k), random(1, k), rstd)
+		},
+		"rope":             func() { d.Rope(w, table, ids, device.Rope{Heads: 4, Dim: k / 4}) },
+		"swiglu":           func() { d.SwiGLU(w, random(n, 2*k)) },
+		"swiglu backward":  func() { d.SwiGLUBackward(w, random(n, k/2), random(n, k/2), random(n, k)) },
+		"sigmoid backward": func() { d.SigmoidBackward(w, other, random(n, k)) },
+		"attention":        func() { d.Attention(attn(w)) },
+		"classifier's rows": func() {
+			d.Classify(&device.Classifier{X: other, W: random(9, k), Targets: targets, Loss: device.Empty(d, tensor.F32, 1, n), DX: w, DW: device.Empty(d, tensor.F32, 9, k), Scale: 1})
+		},
+	} {
+		all[name] = write
+	}
 }
 
 // What is packed of memory that was given back is given back too.
