@@ -106,7 +106,8 @@ func (set *iclSet) read(ctx context.Context, p *eval.Plan) (train, test []iclIte
 	return train, test, nil
 }
 
-// readable maps codes to names, if the data folder has a list of them. Names shared by two codes get the code appended.
+// readable maps codes to names, if the data folder has a list of them. A code whose name another one has too stands for
+// itself.
 func (set *iclSet) readable(ctx context.Context, p *eval.Plan) (map[string]string, error) {
 	if set.names == "" {
 		return nil, nil
