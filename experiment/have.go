@@ -44,6 +44,26 @@ func (s *Spec) elsewhere(paths []string, runs []Run, set string, done func(*Run)
 	return out, nil
 }
 
+// Finished are the runs that need not be repeated: those in the experiment's folder and those in files of rows. It
+// rejects a folder or a file of another experiment, and changes nothing.
+func (s *Spec) Finished(opt Options) (out []Run, err error) {
+	l := &lab{Options: opt, spec: s}
+	if err := l.mayBegin(); err != nil {
+		return nil, err
+	}
+	runs, err := s.Grid(nil)
+	if err != nil {
+		return nil, err
+	}
+	have, err := s.elsewhere(opt.Have, runs, "", l.done)
+	for i := range runs {
+		if r := &runs[i]; l.done(r) || have[r.Name()] != nil {
+			out = append(out, *r)
+		}
+	}
+	return out, err
+}
+
 // named rejects a file without any row of the experiment.
 func (s *Spec) named(path string, rows []Row) error {
 	var others []string
@@ -87,8 +107,8 @@ func (l *lab) take(byRun map[string][]Row, runs []Run) error {
 // fits returns why rows cannot be those of a run of the experiment, as far as rows tell.
 func (s *Spec) fits(r *Run, rows []Row, set string) error {
 	if !whole(rows) {
-		return &data.CorruptError{File: r.Name(), Fault: fmt.Sprintf("the %d rows are not all of that run's: give the whole file",
-			len(rows))}
+		return &data.CorruptError{File: r.Name(), Fault: fmt.Sprintf("the %s are not those of one finished run: the file "+
+			"was cut, or has it twice", plural(len(rows), "row"))}
 	}
 	tuned, _ := s.tuned() // checked by Check
 	x, n := rows[0], r.parameters()

@@ -102,14 +102,14 @@ func TestHaveOfAnother(t *testing.T) {
 		"--tune-by":                    func(s *Spec) { s.TuneBy = "outliers" },
 		"has rows of nano and none of": func(s *Spec) { s.Name = "other" },
 		"was not asked":                func(s *Spec) { s.Tasks = append(s.Tasks, "attention needles=1 queries=1") },
-		"not all of that":              func(*Spec) {},
+		"not those of one finished run":              func(*Spec) {},
 	} {
 		s := nanoSpec(8)
 		change(s)
 		dir := filepath.Join(t.TempDir(), "x")
 		opt := options(dir, oneThread(t))
 		opt.Have = []string{filepath.Join(first, rowsName)}
-		if what == "not all of that" {
+		if what == "not those of one finished run" {
 			b, err := os.ReadFile(opt.Have[0])
 			if err != nil {
 				t.Fatal(err)
@@ -124,7 +124,7 @@ func TestHaveOfAnother(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want an error that says %q, got %v", what, err)
 		}
-		if what != "not all of that" && !errors.Is(err, ErrOther) {
+		if what != "not those of one finished run" && !errors.Is(err, ErrOther) {
 			t.Errorf("%s: %v", what, err)
 		}
 		for _, name := range []string{specName, "data", "runs"} {

@@ -35,7 +35,7 @@ func admit(dir string, s *Spec) error {
 		return empty(dir)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("--dir: %w", err)
 	}
 	old, err := parseSpec(b)
 	if err != nil {

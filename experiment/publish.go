@@ -101,7 +101,10 @@ func (l *lab) publish() ([]Row, error) {
 	}
 	var page bytes.Buffer
 	p := l.Page(rows)
-	p.Experiment.Lead = l.unfinished() + p.Experiment.Lead
+	l.mu.Lock()
+	runs := l.runs
+	l.mu.Unlock()
+	p.Experiment.Lead = unfinished(runs, l.done) + p.Experiment.Lead
 	if err := p.HTML(&page); err != nil {
 		return nil, err
 	}
@@ -114,15 +117,12 @@ func (l *lab) publish() ([]Row, error) {
 }
 
 // unfinished is a sentence about the runs that are missing, "" if there are none.
-func (l *lab) unfinished() string {
-	l.mu.Lock()
-	runs := l.runs
-	l.mu.Unlock()
+func unfinished(runs []Run, finished func(*Run) bool) string {
 	done := 0
 	var missing []string
 	for i := range runs {
 		r := &runs[i]
-		if l.done(r) {
+		if finished(r) {
 			done++
 		} else if s := fmt.Sprintf("%s %s seed %d", r.Size, r.Arch, r.Seed); !slices.Contains(missing, s) {
 			missing = append(missing, s) // without its rate, which may not have been chosen yet

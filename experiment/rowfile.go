@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"antiphase/data"
+	"antiphase/internal/vfs"
 )
 
 // line is a row in a file. What the rows of a run have in common is written once: a line that names no run belongs to
@@ -119,6 +120,9 @@ func ReadRows(r io.Reader) ([]Row, error) {
 func ReadRowFiles(paths ...string) ([]Row, error) {
 	var out []Row
 	for _, path := range paths {
+		if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s: %w", path, vfs.ErrNotRegular) // reading a pipe may never end
+		}
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err

@@ -21,6 +21,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"antiphase/layer"
 	"antiphase/recipe"
@@ -78,7 +79,7 @@ func (s *Spec) Check() error {
 	if err := s.checkSettings(); err != nil {
 		return err
 	}
-	if err := twice("--arch", s.sides()); err != nil {
+	if err := s.checkNames(); err != nil {
 		return err
 	}
 	for _, lr := range s.LRs {
@@ -97,9 +98,34 @@ func (s *Spec) Check() error {
 	return err
 }
 
+// checkNames rejects names of sides that are the same folder somewhere, and a name of the experiment that no line can
+// hold.
+func (s *Spec) checkNames() error {
+	flag, folders := "--arch", []string{}
+	if len(s.Variants) > 0 {
+		flag = "--arch, --variant"
+	}
+	if err := twice(flag, s.sides()); err != nil {
+		return err
+	}
+	for _, name := range s.sides() {
+		folders = append(folders, strings.ToLower(name))
+	}
+	if err := twice(flag+": names without regard to case", folders); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(s.Name, unicode.IsControl) {
+		return fmt.Errorf("--name: %q has a control character; want one line of text", s.Name)
+	}
+	return nil
+}
+
 // decided are the fields of a recipe that flags of an experiment decide, by run or for all.
 var decided = map[string]string{"name": "--name", "train.seed": "--seeds", "train.steps": "--steps", "optim.lr": "--lr",
 	"model.arch": "--arch", "data.sources": "--data", "tokenizer.path": "--tokenizer"}
+
+// shared are the fields of a model that text and questions depend on.
+var shared = []string{"model.vocab", "model.context"}
 
 // checkSettings rejects changes that would make runs something else than their names say, and those of one variant that
 // all runs share or that would be unfair: the data, the tokens and their number.
@@ -120,7 +146,7 @@ func (s *Spec) checkSettings() error {
 			if flag := decided[key]; flag != "" {
 				return fmt.Errorf("--variant: %s: %s is decided by %s", name, key, flag)
 			}
-			if !strings.HasPrefix(key, "model.") && !strings.HasPrefix(key, "optim.") {
+			if !strings.HasPrefix(key, "model.") && !strings.HasPrefix(key, "optim.") || slices.Contains(shared, key) {
 				return fmt.Errorf("--variant: %s: %s must be the same for all sides: use --set; a variant changes "+
 					"model.… or optim.…", name, key)
 			}

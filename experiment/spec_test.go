@@ -40,6 +40,10 @@ func TestRefused(t *testing.T) {
 		{func(s *Spec) { s.Variants = []Variant{"a diff train.seed=3"} }, "--variant: a: train.seed is decided by --seeds"},
 		{func(s *Spec) { s.Variants = []Variant{"a diff train.batch=3"} }, "must be the same for all sides"},
 		{func(s *Spec) { s.Variants = []Variant{"a diff data.isolate=true"} }, "must be the same for all sides"},
+		{func(s *Spec) { s.Variants = []Variant{"a diff model.vocab=9"} }, "model.vocab must be the same for all sides"},
+		{func(s *Spec) { s.Variants = []Variant{"a diff model.context=32"} }, "model.context must be the same for all sides"},
+		{func(s *Spec) { s.Variants = []Variant{"a diff model.ffn=64", "A diff model.ffn=96"} }, "without regard to case: a is there twice"},
+		{func(s *Spec) { s.Name = "two\nlines" }, "--name: "},
 		{func(s *Spec) { s.Tasks = []Ask{"lm", "lm  "} }, "--task: lm is there twice"},
 		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=abc"} }, `--task: "lm pieces=abc": lm.pieces=abc: want a whole number`},
 		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=-1"} }, `--task: "lm pieces=-1": pieces is -1, must be 1 or more`},
@@ -61,7 +65,7 @@ func TestRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("want an error that says %q, got %v", c.says, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, specName)); err == nil {
+		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s: something was written", c.says)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -83,10 +84,13 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+	l := &lab{Options: opt, spec: spec, set: filepath.Join(opt.Dir, "data"), trained: map[string]int64{}}
+	if err := l.mayBegin(); err != nil {
 		return nil, err
 	}
-	l := &lab{Options: opt, spec: spec, set: filepath.Join(opt.Dir, "data"), trained: map[string]int64{}}
+	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("--dir: %w", err)
+	}
 	l.watch.start(opt.Dir, len(opt.Devices))
 	if l.leads() {
 		lock, err := flock.Acquire(opt.Dir)
@@ -150,7 +154,20 @@ func interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// begin checks the folder and the data before anything is written, then makes the token set.
+// mayBegin finds what is wrong with the folder and with rows from elsewhere before anything is made, a lock included.
+func (l *lab) mayBegin() error {
+	runs, err := l.spec.Grid(nil)
+	if err != nil || !l.leads() {
+		return err
+	}
+	if err := admit(l.Dir, l.spec); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_, err = l.spec.elsewhere(l.Have, runs, "", l.done)
+	return err
+}
+
+// begin checks the folder again, now under its lock, and the data before anything is written, then makes the token set.
 func (l *lab) begin(ctx context.Context) error {
 	runs, err := l.spec.Grid(nil)
 	if err != nil {
@@ -164,9 +181,6 @@ func (l *lab) begin(ctx context.Context) error {
 		if err := enough(ctx, r); err != nil {
 			return err
 		}
-	}
-	if _, err := l.spec.elsewhere(l.Have, runs, "", l.done); err != nil { // before any work
-		return err
 	}
 	if err := writeSpec(filepath.Join(l.Dir, specName), l.spec); err != nil {
 		return err

@@ -141,6 +141,24 @@ func (f *compareFlags) idle(given *pflag.FlagSet) error {
 			return badInput{fmt.Errorf("--have: %w", err)}
 		}
 	}
+	return f.given(given)
+}
+
+// given rejects values that stand for a default when a flag is not given, and could pass for something else.
+func (f *compareFlags) given(fl *pflag.FlagSet) error {
+	for flag, n := range map[string]int{"steps": f.spec.Steps, "probe-every": f.spec.Every} {
+		if fl.Changed(flag) && n < 1 {
+			return usage(fmt.Errorf("--%s: is %d, must be positive", flag, n))
+		}
+	}
+	switch {
+	case f.dir == "":
+		return usage(errors.New("--dir: is empty; name a folder"))
+	case f.tuneBy == "":
+		return usage(errors.New("--tune-by: is empty; want loss, probe or a task"))
+	case len(f.probes) > 1 && slices.Contains(f.probes, "none"):
+		return usage(errors.New("--probe: none, and others; none stands alone"))
+	}
 	return nil
 }
 
@@ -153,14 +171,19 @@ func runExperiment(ctx context.Context, a *app, spec *experiment.Spec, opt exper
 	opt.Program = called()
 	opt.Say, opt.Progress = line.say, line.progress
 	rows, err := experiment.Work(ctx, spec, opt)
+	return rows, experimentError(err)
+}
+
+// experimentError is an error of an experiment with its exit code.
+func experimentError(err error) error {
 	var input *eval.InputError
 	switch {
 	case errors.Is(err, experiment.ErrOther), errors.As(err, &input) && input.Usage:
-		return nil, usage(err)
+		return usage(err)
 	case input != nil:
-		return nil, badInput{err}
+		return badInput{err}
 	}
-	return rows, err
+	return err
 }
 
 // commandLine is this call in a form that can be typed again. Rows that it already had are left out: whoever repeats it
@@ -218,9 +241,6 @@ func (f *compareFlags) resolve() error {
 	case experiment.KeepNone, experiment.KeepLast, experiment.KeepAll:
 	default:
 		return usage(fmt.Errorf("--keep: %q is unknown; there are none, last and all", f.keep))
-	}
-	if len(s.LRs) < 2 || s.TuneSeeds > len(s.Seeds) {
-		s.TuneSeeds = min(s.TuneSeeds, len(s.Seeds))
 	}
 	for _, v := range f.variants {
 		s.Variants = append(s.Variants, experiment.Variant(v))

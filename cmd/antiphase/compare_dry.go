@@ -15,6 +15,7 @@ type dryRow struct {
 	Size       string  `json:"size"`
 	Arch       string  `json:"arch"`
 	Runs       int     `json:"runs"`
+	Finished   int     `json:"finished,omitempty"` // of them, in the folder or in --have
 	Parameters int     `json:"parameters"`
 	Tokens     int64   `json:"tokens"` // of one run
 	Bytes      int     `json:"bytes"`  // memory of one run: weights, gradients, moments and activations
@@ -34,6 +35,10 @@ func (f *compareFlags) forecast(a *app, d device.Device) error {
 	if err != nil {
 		return err
 	}
+	finished, err := f.spec.Finished(experiment.Options{Dir: f.dir, Have: f.have})
+	if err != nil {
+		return experimentError(err)
+	}
 	var list []dryRow
 	for i := range runs {
 		r := &runs[i]
@@ -49,6 +54,13 @@ func (f *compareFlags) forecast(a *app, d device.Device) error {
 		for k := range list {
 			if list[k].Size == r.Size && list[k].Arch == r.Arch {
 				list[k].Runs++
+			}
+		}
+	}
+	for k := range list {
+		for _, r := range finished {
+			if list[k].Size == r.Size && list[k].Arch == r.Arch && list[k].Finished < list[k].Runs {
+				list[k].Finished++
 			}
 		}
 	}
@@ -69,13 +81,14 @@ func dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
 }
 
 func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, unequal []string) error {
-	runs, tokens, most, total := 0, int64(0), 0, 0.0
+	runs, finished, tokens, most, total := 0, 0, int64(0), 0, 0.0
 	for _, r := range list {
-		runs, tokens, most, total = runs+r.Runs, tokens+int64(r.Runs)*r.Tokens, max(most,
-			r.Bytes), total+float64(r.Runs)*r.Seconds
+		open := r.Runs - r.Finished
+		runs, finished, tokens, most, total = runs+r.Runs, finished+r.Finished, tokens+int64(open)*r.Tokens, max(most,
+			r.Bytes), total+float64(open)*r.Seconds
 	}
 	if f.json {
-		return a.json(map[string]any{"runs": runs, "tuning_runs": f.spec.TuningRuns(), "tokens": tokens,
+		return a.json(map[string]any{"runs": runs, "finished": finished, "tuning_runs": f.spec.TuningRuns(), "tokens": tokens,
 			"bytes":            most * f.jobs,
 			"training_seconds": total, "device": d.Name(), "rows": list, "warnings": unequal})
 	}
@@ -91,6 +104,9 @@ func (f *compareFlags) presentForecast(a *app, d device.Device, list []dryRow, u
 	fmt.Fprintf(a.out, "\n%d runs (%d of them to choose learning rates), %s tokens, %.2f GiB with %d at once;\n"+
 		"%s of training one after the other on %s, at the speed measured now; judging comes on top\n",
 		runs, f.spec.TuningRuns(), count(float64(tokens)), gib(most*f.jobs), f.jobs, seconds(total), d.Name())
+	if finished > 0 {
+		fmt.Fprintf(a.out, "%d runs are finished; tokens and time in all are those of the others\n", finished)
+	}
 	for _, s := range unequal {
 		fmt.Fprintln(a.out, "warning: "+s)
 	}

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -79,6 +81,10 @@ func (f *speedrunFlags) run(ctx context.Context, a *app) error {
 	switch {
 	case !(f.minutes > 0 && f.minutes < 1e6):
 		return usage(fmt.Errorf("--minutes: is %g, must be positive", f.minutes))
+	case f.dir == "":
+		return usage(errors.New("--dir: is empty; name a folder"))
+	case f.seeds > 0 && f.seed > math.MaxUint64-uint64(f.seeds-1):
+		return usage(fmt.Errorf("--seed: %d and %d more exceed the largest seed", f.seed, f.seeds-1))
 	case f.seeds < 0 || f.seeds > 1000:
 		return usage(fmt.Errorf("--seeds: is %d, must be 1 to 1000", f.seeds))
 	}
