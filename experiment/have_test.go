@@ -97,12 +97,12 @@ func TestHaveOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(*Spec){
-		"8 steps":                      func(s *Spec) { s.Steps = 9 },
-		"parameters":                   func(s *Spec) { s.Set = append(s.Set, "model.layers=1") },
-		"--tune-by":                    func(s *Spec) { s.TuneBy = "outliers" },
-		"has rows of nano and none of": func(s *Spec) { s.Name = "other" },
-		"was not asked":                func(s *Spec) { s.Tasks = append(s.Tasks, "attention needles=1 queries=1") },
-		"not those of one finished run":              func(*Spec) {},
+		"8 steps":                       func(s *Spec) { s.Steps = 9 },
+		"parameters":                    func(s *Spec) { s.Set = append(s.Set, "model.layers=1") },
+		"--tune-by":                     func(s *Spec) { s.TuneBy = "outliers" },
+		"has rows of nano and none of":  func(s *Spec) { s.Name = "other" },
+		"was not asked":                 func(s *Spec) { s.Tasks = append(s.Tasks, "attention needles=1 queries=1") },
+		"not those of one finished run": func(*Spec) {},
 	} {
 		s := nanoSpec(8)
 		change(s)
