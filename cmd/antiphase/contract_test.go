@@ -208,3 +208,88 @@ func TestPlans(t *testing.T) {
 		}
 	}
 }
+
+// A secret comes from one place; spaces around it do not count, an empty file is none.
+func TestSecret(t *testing.T) {
+	dir := t.TempDir()
+	file := func(text string) string {
+		path := filepath.Join(dir, "s"+text)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, x := range []struct {
+		value, path, want string
+		bad               bool
+	}{{"", "", "", false}, {"abc", "", "abc", false}, {"", file(" xyz\n"), "xyz", false}, {"abc", file("d"), "", true}, {"", file(" \n"), "", true}, {"", filepath.Join(dir, "none"), "", true}} {
+		t.Setenv("ANTIPHASE_SECRET", x.value)
+		t.Setenv("ANTIPHASE_SECRET_FILE", x.path)
+		b, err := secret()
+		if (err != nil) != x.bad || string(b) != x.want || err != nil && exitCode(err) != exitUsage {
+			t.Errorf("%+v: %q, %v", x, b, err)
+		}
+	}
+}
+
+// What version prints of a build.
+func TestBuildWords(t *testing.T) {
+	for want, b := range map[string]build{
+		"v1.2.3": {Version: "v1.2.3"}, "0123456789ab": {Version: "(devel)", Commit: "0123456789abcdef"}, "0123456789ab+dirty": {Commit: "0123456789abcdef", Modified: true},
+		"(devel)": {Version: "(devel)", Commit: "0123"}, "(devel)+dirty": {Version: "(devel)", Modified: true},
+	} {
+		if got := b.short(); got != want {
+			t.Errorf("%+v: %s, want %s", b, got, want)
+		}
+	}
+	if b := (build{Version: "v1", Date: "2026-01-02"}); !strings.Contains(b.String(), "v1 of 2026-01-02") {
+		t.Error(b.String())
+	}
+}
+
+// A run's curve for a report: at most about 300 points and every held-out loss, the largest norm since the last point,
+// the median speed; held-out losses by tokens.
+func TestTrainingCurve(t *testing.T) {
+	path := filepath.Join(t.TempDir(), metrics.FileName)
+	w, err := metrics.Open(vfs.OS{}, path, 0, func(*metrics.Row) {}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 905
+	for i := 1; i <= n; i++ {
+		row := metrics.Row{Step: i, LossEMA: float64(i), Valid: math.NaN(), GradNorm: float64(i % 7), TokS: float64(i), Tokens: int64(10 * i)}
+		if i%100 == 50 {
+			row.Valid = float64(i) / 1000
+		}
+		if err := w.Write(&row); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	a := &app{err: &bytes.Buffer{}}
+	c, err := trainingOf(a, "m", path)
+	if err != nil || c.Model != "m" || c.Tokens != 10*n || c.TokensPerSecond != 453 {
+		t.Fatalf("%+v, %v", c.Tokens, err)
+	}
+	if len(c.Curve) < 300 || len(c.Curve) > 320 || c.Curve[0].Step != 1 || c.Curve[len(c.Curve)-1].Step != n {
+		t.Errorf("%d points from %d to %d", len(c.Curve), c.Curve[0].Step, c.Curve[len(c.Curve)-1].Step)
+	}
+	held, before := 0, 0
+	for _, p := range c.Curve {
+		most := 0
+		for i := before + 1; i <= p.Step; i++ {
+			most = max(most, i%7)
+		}
+		before = p.Step
+		if p.Loss != float64(p.Step) || p.Grad != float64(most) || (p.Valid != nil) != (p.Step%100 == 50) {
+			t.Fatalf("%+v, want the norm %d", p, most)
+		}
+		if p.Valid != nil {
+			held++
+		}
+	}
+	points, err := heldOutLosses(a, path)
+	if err != nil || held != 9 || len(points) != 9 || points[0].X != 500 || points[0].Loss != 0.05 {
+		t.Errorf("%d held-out losses, %v, %v", held, points, err)
+	}
+}
