@@ -253,3 +253,66 @@ func TestSeal(t *testing.T) {
 		}
 	}
 }
+
+// TestLatestOfMany: for every state of three checkpoints, which is taken, which are reported, and which error there is.
+func TestLatestOfMany(t *testing.T) {
+	states := []string{"whole", "damaged", "newer", "unreadable"}
+	for n := range 64 {
+		state := map[int64]string{1: states[n%4], 2: states[n/4%4], 3: states[n/16]}
+		mem := vfstest.NewMem()
+		s := open(t, mem, Options{})
+		for step := int64(1); step <= 3; step++ {
+			save(t, s, step, "x")
+			switch state[step] {
+			case "damaged":
+				replace(t, mem, filepath.Join(s.path(step), "state.json"), []byte("other"))
+			case "newer":
+				newerManifest(t, mem, s, step)
+			}
+		}
+		s.fs = &vfstest.Faulty{FS: mem, Hook: func(op vfstest.Op) error {
+			for step, x := range state {
+				if x == "unreadable" && op.Kind == "open" && strings.HasPrefix(op.Path, s.path(step)+string(filepath.Separator)) {
+					return syscall.EACCES
+				}
+			}
+			return nil
+		}}
+		var warned []string
+		c, err := s.Latest(func(w string) { warned = append(warned, w) })
+		want, wrong, warnings := int64(0), error(ErrDamaged), 0
+	search:
+		for step := int64(3); step >= 1; step-- {
+			switch state[step] {
+			case "whole":
+				want, wrong = step, nil
+				break search
+			case "newer":
+				wrong = ErrNewer
+				break search
+			case "unreadable":
+				wrong = ErrUnreadable
+				break search
+			}
+			warnings++
+		}
+		if want > 0 && (err != nil || c.Step != want) || want == 0 && (c != nil || !errors.Is(err, wrong)) {
+			t.Errorf("%v: %v, %v; want step %d, %v", state, c, err, want, wrong)
+		}
+		for _, other := range []error{ErrDamaged, ErrNewer, ErrUnreadable} {
+			if other != wrong && errors.Is(err, other) {
+				t.Errorf("%v: %v is also an %v", state, err, other)
+			}
+		}
+		if want > 0 && len(warned) != warnings {
+			t.Errorf("%v: warned %q", state, warned)
+		}
+		if wrong == ErrDamaged {
+			for step := 1; step <= 3; step++ {
+				if !strings.Contains(err.Error(), fmt.Sprintf("step-%08d", step)) {
+					t.Errorf("%v does not name step %d", err, step)
+				}
+			}
+		}
+	}
+}
