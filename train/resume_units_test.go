@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"antiphase/checkpoint"
 	"antiphase/device"
 	"antiphase/device/cpu"
 )
@@ -76,5 +78,50 @@ func TestPeaksAreKept(t *testing.T) {
 	writePeaks(map[string]float64{"a": 1, "b": 2})
 	if all := readPeaks(); all["a"] != 1 || all["b"] != 2 {
 		t.Errorf("%v", all)
+	}
+}
+
+// A checkpoint by age is due when the last is that old and fifty times as old as saving takes; never without an age.
+func TestSaveIsDue(t *testing.T) {
+	at := time.Unix(1.7e9, 0)
+	for _, x := range []struct {
+		since, after, took time.Duration
+		want               bool
+	}{
+		{time.Hour, 0, 0, false}, {time.Minute, time.Minute, 0, true}, {time.Minute - 1, time.Minute, 0, false}, {time.Minute, time.Second, 2 * time.Second, false},
+		{100 * time.Second, time.Second, 2 * time.Second, true}, {100*time.Second - 1, time.Second, 2 * time.Second, false},
+	} {
+		v := saver{last: at.Add(-x.since), took: x.took}
+		if got := v.due(at, x.after); got != x.want {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
+}
+
+// What becomes of the result of a save in flight: what is safe, or will be tried again, is said and forgotten; another
+// error ends the run; one that is not done is left alone unless it is waited for.
+func TestFinishedSaves(t *testing.T) {
+	other := errors.New("other")
+	for _, x := range []struct {
+		err        error
+		said, ends bool
+	}{{nil, false, false}, {fmt.Errorf("x: %w", checkpoint.ErrCommitted), true, false}, {fmt.Errorf("%w: full", errLater), true, false}, {other, false, true}} {
+		for _, wait := range []bool{false, true} {
+			said := 0
+			v := saver{run: &run{opt: &Options{Say: func(string, ...any) { said++ }}}, done: make(chan error, 1)}
+			if !wait {
+				if err := v.finish(false); err != nil || v.done == nil {
+					t.Errorf("a save in flight is finished: %v", err)
+				}
+			}
+			v.done <- x.err
+			err := v.finish(wait)
+			if (err != nil) != x.ends || x.ends && !errors.Is(err, other) || (said > 0) != x.said || v.done != nil {
+				t.Errorf("%v, waiting %v: %v, said %d", x.err, wait, err, said)
+			}
+			if err := v.finish(true); err != nil {
+				t.Errorf("nothing is in flight: %v", err)
+			}
+		}
 	}
 }
