@@ -47,3 +47,29 @@ func TestReread(t *testing.T) {
 		t.Errorf("%d rows of the model read back, %d of the trained one, or others", len(got), len(want))
 	}
 }
+
+// Answers of a process that was killed count only for the model that gave them: if its last step was not saved, the run
+// takes it again and all questions are asked again.
+func TestAnswersOfALostModel(t *testing.T) {
+	for keep, again := range map[Keep]bool{KeepNone: true, KeepLast: false} {
+		opt := options(t.TempDir(), oneThread(t))
+		opt.Keep = keep
+		s := nanoSpec(12)
+		s.LRs, s.Probes, s.Every, s.Set = s.LRs[:1], nil, 0, nil
+		if _, err := Work(context.Background(), s, opt); err != nil {
+			t.Fatal(err)
+		}
+		const run = "nano-diff-lr0.001-s2"
+		if err := os.Remove(filepath.Join(opt.Dir, "runs", run, rowsName)); err != nil {
+			t.Fatal(err)
+		}
+		asked := false
+		opt.Progress = func(p Progress) { asked = asked || p.Run == run && p.Task != "" }
+		if _, err := Work(context.Background(), s, opt); err != nil {
+			t.Fatal(err)
+		}
+		if asked != again {
+			t.Errorf("keep %s: asked again: %v", keep, asked)
+		}
+	}
+}

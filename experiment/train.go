@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -31,15 +32,22 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (judged []Row,
 		rec.Train.SaveEvery = 0 // none is kept: they only have to be recent enough to continue from
 	}
 	l.watch.begin(r.Name())
+	steps := 0
 	opt := train.Options{Dir: l.dir(r), Data: l.set, Built: true, Device: d, SaveAfter: after, Inexact: l.Inexact, ProbeEvery: l.every(r),
 		Discard: l.Keep == KeepNone,
 		Say:     func(format string, args ...any) { l.Say(r.Name()+": "+format, args...) },
 		Report: func(row train.Row) {
+			steps++
 			l.watch.step(r.Name(), &row)
 			l.report(r, &row, "")
 		},
 		Finish: func(ctx context.Context, m *model.Model, tok *tokenizer.Tokenizer) (err error) {
 			l.watch.trained(r.Name())
+			if steps > 0 { // a GPU need not repeat the model to the bit that gave the answers in the store
+				if err := os.RemoveAll(filepath.Join(l.dir(r), "eval")); err != nil {
+					return err
+				}
+			}
 			judged, err = l.judge(ctx, r, m, tok)
 			return err
 		}}
