@@ -189,3 +189,38 @@ func TestTasksOnNode(t *testing.T) {
 		}
 	}
 }
+
+// summing is a Comm of n ranks whose sum of the numbers 1 to n is off by some amount.
+type summing struct {
+	Comm
+	rank, n int
+	off     float64
+	err     error
+	given   float64
+}
+
+func (s *summing) Rank() int { return s.rank }
+func (s *summing) Size() int { return s.n }
+func (s *summing) AllReduce(x tensor.Tensor) error {
+	v := tensor.Host[float64](x)
+	s.given = v[0]
+	v[0] = float64(s.n*(s.n+1))/2 + s.off
+	return s.err
+}
+
+// A probe gives each rank's own number, accepts the right sum, and reports a wrong one and an error.
+func TestProbe(t *testing.T) {
+	lost := errors.New("lost")
+	for _, x := range []struct {
+		rank, n int
+		off     float64
+		err     error
+		good    bool
+	}{{0, 1, 0, nil, true}, {2, 4, 0, nil, true}, {3, 4, 1, nil, false}, {0, 2, -0.5, nil, false}, {0, 2, 0, lost, false}} {
+		c := &summing{rank: x.rank, n: x.n, off: x.off, err: x.err}
+		err := Probe(c)
+		if (err == nil) != x.good || x.err != nil && !errors.Is(err, lost) || c.given != float64(x.rank+1) {
+			t.Errorf("%+v: %v, gave %g", x, err, c.given)
+		}
+	}
+}
