@@ -149,6 +149,7 @@ func (s *ParamSet) Alloc(d device.Device, m Memory) {
 		if k.stat {
 			dtype = types.Stat
 		}
+		s.Groups = append(s.Groups, g) // before memory is taken: Free finds what there is if it runs out
 		g.W = device.Empty(d, dtype, 1, n)
 		if m.Train {
 			g.G = device.Empty(d, types.Stat, 1, n)
@@ -158,7 +159,6 @@ func (s *ParamSet) Alloc(d device.Device, m Memory) {
 				g.Master = device.Empty(d, g.MasterType, 1, n)
 			}
 		}
-		s.Groups = append(s.Groups, g)
 	}
 	for _, g := range s.Groups {
 		g.place()

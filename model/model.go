@@ -32,8 +32,15 @@ func New(d device.Device, c Config, m layer.Memory) (*Model, error) {
 	}
 	freq, factor, _ := c.Frequencies()
 	mod := over(newNetwork(d, c, m.Split, layer.NewRope(d, freq, c.Context, factor, c.RopeInterleaved)))
+	whole := false
+	defer func() {
+		if !whole { // memory ran out
+			mod.Free()
+		}
+	}()
 	mod.Params.Alloc(d, m)
 	mod.findShared()
+	whole = true
 	return mod, nil
 }
 
