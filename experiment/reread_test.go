@@ -39,7 +39,7 @@ func TestReread(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(l.dir(r), "eval")); err != nil { // or it would repeat what was stored
 		t.Fatal(err)
 	}
-	got, err := l.reread(context.Background(), d, r)
+	got, err := l.reread(context.Background(), d, r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

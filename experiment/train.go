@@ -56,23 +56,24 @@ func (l *lab) train(ctx context.Context, d device.Device, r *Run) (judged []Row,
 	}
 	_, err = train.Run(ctx, rec, opt)
 	if errors.As(err, new(*tensor.NoMemory)) { // gradients and moments are freed now, and the failed call has saved
-		l.Say("%s: there is no room to judge the model beside its training; it is read back", r.Name())
-		judged, err = l.reread(ctx, d, r)
+		judged, err = l.reread(ctx, d, r, err)
 	}
 	note, err = divergence(err)
 	return judged, note, err
 }
 
-// reread judges a model from its checkpoint.
-func (l *lab) reread(ctx context.Context, d device.Device, r *Run) ([]Row, error) {
+// reread judges a model from the checkpoint of its last step. If there is none, memory did not even suffice to train it,
+// and the error is the one given.
+func (l *lab) reread(ctx context.Context, d device.Device, r *Run, full error) ([]Row, error) {
 	saved, err := train.Open(l.dir(r), func(s string) { l.Say("%s: %s", r.Name(), s) })
 	if err != nil {
-		return nil, err
+		return nil, full
 	}
 	defer saved.Close()
 	if saved.State.Step < r.Recipe.Train.Steps {
-		return nil, fmt.Errorf("%s has no checkpoint of its last step", l.dir(r))
+		return nil, full
 	}
+	l.Say("%s: there is no room to judge the model beside its training; it is read back", r.Name())
 	m, err := saved.Model(d)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/tensor"
 )
 
 // finisher ends a run that has taken its last step.
@@ -33,8 +34,18 @@ func (t finisher) end(ctx context.Context, unsaved bool) error {
 }
 
 // finish calls Options.Finish with a copy of the model for inference. The weights in training would do but for ties:
-// the upper half of a master is rounded to nearest with ties away from zero, a loaded weight with ties to even.
-func (t finisher) finish(ctx context.Context) error {
+// the upper half of a master is rounded to nearest with ties away from zero, a loaded weight with ties to even. If there
+// is no memory for the copy or for its use, that is an error like any other, so that the last step can still be saved.
+func (t finisher) finish(ctx context.Context) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case *tensor.NoMemory:
+			err = v
+		default:
+			panic(v)
+		}
+	}()
 	m, err := model.New(t.opt.Device, t.recipe.Model, layer.Memory{})
 	if err != nil {
 		return err

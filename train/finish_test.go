@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"antiphase/checkpoint"
+	"antiphase/device"
 	"antiphase/device/cpu"
 	"antiphase/model"
+	"antiphase/tensor"
 	"antiphase/tokenizer"
 )
 
@@ -109,5 +111,47 @@ func TestFinishKeepsLongRuns(t *testing.T) {
 		if found, _ := filepath.Glob(filepath.Join(dir, "checkpoints", "*", "state.json")); (len(found) == 1) != kept {
 			t.Errorf("after %s: %q", after, found)
 		}
+	}
+}
+
+// usedUp is a device that has no memory left once it is told so.
+type usedUp struct {
+	device.Device
+	now *bool
+}
+
+func (d usedUp) Alloc(n int) *tensor.Buffer {
+	if *d.now {
+		panic(&tensor.NoMemory{Where: "device", Bytes: n, Free: 0})
+	}
+	return d.Device.Alloc(n)
+}
+
+// Where memory does not suffice for a second model beside the one in training, or for what Finish does with it, Run
+// returns that as an error and the last step is saved.
+func TestNoMemoryToFinish(t *testing.T) {
+	for name, arm := range map[string]string{"copy": "step", "use": "finish"} {
+		t.Run(name, func(t *testing.T) {
+			o, now := options(t, t.TempDir()), false
+			o.Device = usedUp{o.Device, &now}
+			o.Discard, o.Report = true, func(r Row) { now = arm == "step" && r.Step == 12 }
+			o.Finish = func(_ context.Context, m *model.Model, _ *tokenizer.Tokenizer) error {
+				now = true
+				o.Device.Alloc(1)
+				return nil
+			}
+			_, err := Run(context.Background(), nano(t, "diff", "train.steps=12", "train.save_every=5"), o)
+			if !errors.As(err, new(*tensor.NoMemory)) {
+				t.Fatalf("%v, want no memory", err)
+			}
+			s, err := Open(o.Dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if s.State.Step != 12 {
+				t.Errorf("the newest checkpoint is of step %d", s.State.Step)
+			}
+		})
 	}
 }
