@@ -146,12 +146,11 @@ func (f *compareFlags) idle(given *pflag.FlagSet) error {
 
 // given rejects values that stand for a default when a flag is not given, and could pass for something else.
 func (f *compareFlags) given(fl *pflag.FlagSet) error {
-	for flag, n := range map[string]int{"steps": f.spec.Steps, "probe-every": f.spec.Every} {
-		if fl.Changed(flag) && n < 1 {
-			return usage(fmt.Errorf("--%s: is %d, must be positive", flag, n))
-		}
-	}
 	switch {
+	case fl.Changed("steps") && f.spec.Steps < 1:
+		return usage(fmt.Errorf("--steps: is %d, must be positive", f.spec.Steps))
+	case fl.Changed("probe-every") && f.spec.Every < 1:
+		return usage(fmt.Errorf("--probe-every: is %d, must be positive", f.spec.Every))
 	case f.dir == "":
 		return usage(errors.New("--dir: is empty; name a folder"))
 	case f.tuneBy == "":
