@@ -101,32 +101,33 @@ func change(v reflect.Value) {
 func TestStopwatch(t *testing.T) {
 	w := &stopwatch{}
 	w.start(t.TempDir(), 3)
-	ago := func(s float64) time.Time { return time.Now().Add(-time.Duration(s * float64(time.Second))) }
+	const unit = 1000 // seconds, so that those of a busy machine do not count
+	ago := func(n float64) time.Time { return time.Now().Add(-time.Duration(n * unit * float64(time.Second))) }
 	w.prepared(ago(10))
 	w.probe("a", ago(100))
-	w.step("a", &train.Row{StepMS: 2000, EvalS: 100, SaveS: math.NaN()}) // its row has the probe
-	w.step("a", &train.Row{StepMS: 3000, EvalS: math.NaN(), SaveS: 7})
+	w.step("a", &train.Row{StepMS: 2e3 * unit, EvalS: 100 * unit, SaveS: math.NaN()}) // its row has the probe
+	w.step("a", &train.Row{StepMS: 3e3 * unit, EvalS: math.NaN(), SaveS: 7 * unit})
 	w.probe("b", ago(40))
 	w.judged("a", ago(5))
 	w.probe("b", ago(2))
-	w.judged("b", ago(1)) // 40 and 2 seconds of probes after its last step
+	w.judged("b", ago(1)) // 40 and 2 units of probes after its last step
 	w.judged("b", ago(1))
 	w.begin("c")
 	w.mark["c"] = ago(9)
-	w.step("c", &train.Row{StepMS: 1000, EvalS: math.NaN(), SaveS: math.NaN()}) // 8 seconds before it
+	w.step("c", &train.Row{StepMS: 1e3 * unit, EvalS: math.NaN(), SaveS: math.NaN()}) // 8 units before it
 	w.mark["c"] = ago(50)
 	w.probe("c", ago(46))
-	w.trained("c") // 4 seconds for the last checkpoint
+	w.trained("c") // 4 units for the last checkpoint
 	w.begin("d")
 	w.mark["d"] = ago(3)
 	w.trained("d") // an earlier call took its last step
 	got := w.read()
 	for name, x := range map[string][2]float64{
 		"training": {got.Training, 6}, "evaluating": {got.Evaluating, 100 + 5 + 42 + 1 + 1}, "data": {got.Data, 30}, "saving": {got.Saving, 11}, "starting": {got.Starting, 8 + 3},
-		"runs": {float64(got.Runs), 3},
+		"runs": {float64(got.Runs) * unit, 3},
 	} {
-		if math.Abs(x[0]-x[1]) > 0.5 {
-			t.Errorf("%s: %g, want %g", name, x[0], x[1])
+		if math.Abs(x[0]-x[1]*unit) > unit/2 {
+			t.Errorf("%s: %g, want %g", name, x[0]/unit, x[1])
 		}
 	}
 	s := Spent{Total: 200, Training: 100, Evaluating: 50, Data: 20, Saving: 10, Starting: 6}
@@ -134,8 +135,8 @@ func TestStopwatch(t *testing.T) {
 		t.Errorf("%q, useful %g", s.String(), s.Useful())
 	}
 	w.spent.Began = ago(10)
-	if total := w.read().Total; math.Abs(total-30) > 0.5 {
-		t.Errorf("%g seconds of three devices in ten", total)
+	if total := w.read().Total; math.Abs(total-30*unit) > unit/2 {
+		t.Errorf("%g units of three devices in ten", total/unit)
 	}
 }
 

@@ -106,9 +106,8 @@ func TestOS(t *testing.T) {
 		}
 	}
 	if err := os.Symlink(at("x"), at("link")); err != nil {
-		t.Skip(err)
-	}
-	if _, err := (vfs.OS{}).Append(at("link"), 0); !errors.Is(err, vfs.ErrLink) {
+		t.Logf("no symbolic links here: %v", err)
+	} else if _, err := (vfs.OS{}).Append(at("link"), 0); !errors.Is(err, vfs.ErrLink) {
 		t.Errorf("appending through a link: %v", err)
 	}
 	if _, _, err := (vfs.OS{}).Map(dir); !errors.Is(err, vfs.ErrNotRegular) {
