@@ -10,7 +10,7 @@ import (
 )
 
 // plantLists are the lists of bugs that tools/mutate plants.
-var plantLists = []string{"tools/mutate/bugs.json", "tools/mutate/stranger.json"}
+var plantLists = []string{"tools/mutate/bugs.json", "tools/mutate/unseen.json"}
 
 // plant is one of the bugs; see tools/mutate.
 type plant struct {
