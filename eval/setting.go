@@ -76,7 +76,7 @@ func (o *Options) plan(t *Task) (*Plan, error) {
 	return p, nil
 }
 
-// Check rejects settings that a model with this context cannot be asked with. It reads no files and needs no tokenizer,
+// Check rejects settings of a task that make no sense for a model with this context. It reads no files and needs no tokenizer,
 // so it can precede everything that takes time.
 func (o *Options) Check(t *Task, context int) error {
 	at := *o

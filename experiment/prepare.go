@@ -51,7 +51,8 @@ func admit(dir string, s *Spec) error {
 	return nil
 }
 
-// adopt takes over from now all that the token set does not depend on: before its first run an experiment may still change.
+// adopt replaces all settings that the token set does not depend on by those of now: before its first run an experiment
+// may still change.
 func (s *Spec) adopt(now *Spec) {
 	was := *s
 	*s = *now

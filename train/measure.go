@@ -62,7 +62,7 @@ func (t trial) flops(c model.Config) float64 {
 	return perToken * float64(t.rows*t.tokens)
 }
 
-// time is the shortest of two steps, or of six that count as they are.
+// time is the shortest of two steps, or of six of the last trial, whose time is not extrapolated.
 func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool) (best time.Duration, err error) {
 	step := optim.NewStepper(m, o, min(r.Train.MicroBatch, t.rows))
 	defer step.Free()

@@ -13,9 +13,8 @@ import (
 // (the kernels assert it) and the kernels' arguments (kernels/hopper_args.cuh is generated from them).
 
 // hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys per tile, consumer warpgroups, maps per
-// warpgroup, registers per thread of the producer and of a consumer, and whether two consumers alternate their
-// products; loop: blocks stay, one for each SM (kernels/hopper_order.cuh);
-// poly: every fourth pair of exponentials by multiply-adds.
+// warpgroup, registers per thread of the producer and of a consumer; turns: two consumers alternate their products;
+// loop: blocks stay, one for each SM (kernels/hopper_order.cuh); poly: every fourth pair of exponentials by multiply-adds.
 type hopperForward struct {
 	keys, groups, per, producer, consumer int
 	turns, loop, poly                     bool

@@ -137,7 +137,7 @@ func prepareNoise(ctx context.Context, p *eval.Plan) (*eval.Job, error) {
 	return j, nil
 }
 
-// validNoise rejects doses that do not grow, and what the other task cannot be asked with.
+// validNoise rejects doses that do not grow, and settings that the other task rejects.
 func validNoise(p *eval.Plan) error {
 	if d := p.Floats("words"); !slices.IsSorted(d) || d[0] <= 0 {
 		return eval.BadSetting("words has %v, must be positive and growing; 0 is always measured", d)

@@ -114,7 +114,7 @@ func asksAnother(t *eval.Task) bool {
 	return slices.ContainsFunc(t.Settings, func(s eval.Setting) bool { return s.Key == "task" })
 }
 
-// innerAsk is another task, put by this one.
+// innerAsk is another task whose questions this one asks.
 type innerAsk struct {
 	name    string
 	metric  string // empty: its headline
@@ -129,7 +129,7 @@ func askedInner(p *eval.Plan) (innerAsk, error) {
 	return innerAsk{p.Text("task"), p.Text("metric"), p.Int("samples"), p.Context, set}, err
 }
 
-// validInner rejects a task that cannot be put, and settings that it cannot be put with.
+// validInner rejects a task that cannot be asked that way, and settings that it rejects itself.
 func validInner(p *eval.Plan) error {
 	a, err := askedInner(p)
 	if err == nil {

@@ -14,8 +14,7 @@ type packer struct {
 	// (simd.InPlace).
 	inPlace bool
 	// pre and post are the logits' scale: of the queries (and of the keys in dQ) before packing, and of the products. A
-	// bfloat16 operand is rounded, and one in place is not copied, so there the scale is
-	// applied after.
+	// bfloat16 operand is rounded, and one in place is not copied, so there the scale is applied after.
 	pre, post float32
 }
 

@@ -145,5 +145,5 @@ func (k *fullKernel) clearRest(zeros *reg, rows ...*reg) {
 	k.mark(end)
 }
 
-// vector is vector i of a row from the present column on.
+// vector is vector i of a row, counted from the present column.
 func (k *fullKernel) vector(row *reg, i int) operand { return indexed(row, k.at, 1, i*k.bytes()) }
