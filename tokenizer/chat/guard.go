@@ -19,6 +19,7 @@ import (
 const (
 	guardFilter = "\x00guard" // charges and measures a value
 	iterFilter  = "\x00iter"  // the same, and bounds the number of its items
+	itemFilter  = "\x00item"  // a value of which an item is taken
 	opFilter    = "\x00op"    // arithmetic that measures first; its first argument is the operator
 	callFilter  = "\x00call"  // a method; its first argument is the name
 	printFilter = "\x00print" // a value about to be printed
@@ -222,7 +223,9 @@ func guard(e *nodes.Expression) error {
 	case *nodes.Call:
 		return made(guardCall(e, n))
 	case *nodes.GetItem:
-		return guardParts(&n.Node, &n.Arg)
+		err := guardParts(&n.Node, &n.Arg)
+		n.Node = filtered(at, n.Node, itemFilter)
+		return err
 	case *nodes.GetSlice:
 		return made(guardParts(&n.Node, &n.Start, &n.End, &n.Step))
 	case *nodes.GetAttribute:

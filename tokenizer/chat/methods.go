@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
@@ -25,31 +26,35 @@ var textMethods = map[string]func(s string, arg func(int) *exec.Value) any{
 	"lower":      func(s string, _ func(int) *exec.Value) any { return strings.ToLower(s) },
 	"capitalize": func(s string, _ func(int) *exec.Value) any { return capitalize(s) },
 	"title":      func(s string, _ func(int) *exec.Value) any { return title(s) },
-	"startswith": func(s string, arg func(int) *exec.Value) any { return anyOf(arg(0), s, strings.HasPrefix) },
-	"endswith":   func(s string, arg func(int) *exec.Value) any { return anyOf(arg(0), s, strings.HasSuffix) },
-	"find": func(s string, arg func(int) *exec.Value) any {
-		return runesBefore(s, strings.Index(s, arg(0).String()))
+	"startswith": func(s string, arg func(int) *exec.Value) any { return atEnd(s, arg, strings.HasPrefix) },
+	"endswith":   func(s string, arg func(int) *exec.Value) any { return atEnd(s, arg, strings.HasSuffix) },
+	"find":       func(s string, arg func(int) *exec.Value) any { return found(s, arg, strings.Index) },
+	"rfind":      func(s string, arg func(int) *exec.Value) any { return found(s, arg, strings.LastIndex) },
+	"count": func(s string, arg func(int) *exec.Value) any {
+		if part, _, ok := window(s, arg(1), arg(2)); ok {
+			return strings.Count(part, arg(0).String())
+		}
+		return 0
 	},
-	"rfind": func(s string, arg func(int) *exec.Value) any {
-		return runesBefore(s, strings.LastIndex(s, arg(0).String()))
-	},
-	"count":        func(s string, arg func(int) *exec.Value) any { return strings.Count(s, arg(0).String()) },
 	"removeprefix": func(s string, arg func(int) *exec.Value) any { return strings.TrimPrefix(s, arg(0).String()) },
 	"removesuffix": func(s string, arg func(int) *exec.Value) any { return strings.TrimSuffix(s, arg(0).String()) },
 	"split":        func(s string, arg func(int) *exec.Value) any { return split(s, arg(0), arg(1), false) },
 	"rsplit":       func(s string, arg func(int) *exec.Value) any { return split(s, arg(0), arg(1), true) },
-	"splitlines":   func(s string, _ func(int) *exec.Value) any { return splitLines(s) },
+	"splitlines":   func(s string, arg func(int) *exec.Value) any { return splitLines(s, arg(0).IsTrue()) },
 	"isdigit":      func(s string, _ func(int) *exec.Value) any { return every(s, unicode.IsDigit) },
 	"isalpha":      func(s string, _ func(int) *exec.Value) any { return every(s, unicode.IsLetter) },
-	"isspace":      func(s string, _ func(int) *exec.Value) any { return every(s, unicode.IsSpace) },
+	"isspace":      func(s string, _ func(int) *exec.Value) any { return every(s, isSpace) },
 	"isupper":      func(s string, _ func(int) *exec.Value) any { return s != strings.ToLower(s) && s == strings.ToUpper(s) },
 	"islower":      func(s string, _ func(int) *exec.Value) any { return s != strings.ToUpper(s) && s == strings.ToLower(s) },
 }
 
-// method calls a method of a text or a dict.
+// method calls a method of a text, a list or a dict.
 func method(b *budget, self *exec.Value, name string, args []*exec.Value, named map[string]*exec.Value) *exec.Value {
 	if self.IsError() {
 		return self
+	}
+	if self.IsString() {
+		return textMethod(b, self.String(), name, args, named)
 	}
 	arg := func(i int) *exec.Value {
 		if i < len(args) {
@@ -58,24 +63,46 @@ func method(b *budget, self *exec.Value, name string, args []*exec.Value, named 
 		return exec.AsValue(nil)
 	}
 	switch {
-	case self.IsString() && name == "join":
-		return joined(b, arg(0), self.String())
-	case self.IsString() && name == "replace":
-		return replaced(b, self.String(), arg(0).String(), arg(1).String(), arg(2))
-	case self.IsString() && textMethods[name] != nil:
-		if v, ok := named["maxsplit"]; ok {
-			args = []*exec.Value{arg(0), v}
-		}
-		if over := b.charge(len(self.String())); over != nil {
-			return over
-		}
-		return exec.AsValue(textMethods[name](self.String(), arg))
 	case self.IsDict():
 		return dictMethod(b, self, name, arg)
-	case self.IsList() && name == "index" || self.IsString() && name == "index":
-		return indexOf(b, self, arg(0))
+	case self.IsList() && name == "index":
+		return listIndex(b, self, arg(0))
 	}
 	return b.fail("method %.40q is not known for %.40T", name, self.Interface())
+}
+
+// textMethod calls a method of a text.
+func textMethod(b *budget, s, name string, args []*exec.Value, named map[string]*exec.Value) *exec.Value {
+	call := textMethods[name]
+	if call == nil && !slices.Contains([]string{"join", "replace", "index"}, name) {
+		return b.fail("method %.40q is not known for a text", name)
+	}
+	args, err := arguments(name, args, named)
+	if err != nil {
+		return b.fail("%w", err)
+	}
+	switch name {
+	case "join":
+		return joined(b, args[0], s)
+	case "replace":
+		return replaced(b, s, args[0].String(), args[1].String(), args[2])
+	case "split", "rsplit":
+		if args[0].IsString() && args[0].String() == "" {
+			return b.fail("%s: the separator is empty", name)
+		}
+	}
+	if over := b.charge(len(s)); over != nil {
+		return over
+	}
+	arg := func(i int) *exec.Value { return args[i] }
+	if name != "index" {
+		return exec.AsValue(call(s, arg))
+	}
+	at := found(s, arg, strings.Index)
+	if at < 0 {
+		return b.fail("index: %.80q is not there", args[0].String())
+	}
+	return exec.AsValue(at)
 }
 
 // dictMethod implements the methods of a dict, in key order.
@@ -114,48 +141,57 @@ func dictMethod(b *budget, self *exec.Value, name string, arg func(int) *exec.Va
 	return exec.AsValue(list)
 }
 
-// indexOf is the index of a value in a list or of a text in a text; it must occur.
-func indexOf(b *budget, self, want *exec.Value) *exec.Value {
-	at := -1
-	if self.IsString() {
-		at = runesBefore(self.String(), strings.Index(self.String(), want.String()))
-	} else {
-		list := items(self)
-		if over := b.charge(16 * len(list)); over != nil {
-			return over
-		}
-		at = slices.IndexFunc(list, func(x any) bool { return exec.AsValue(x).EqualValueTo(want) })
+// listIndex is the index of a value in a list; it must occur.
+func listIndex(b *budget, self, want *exec.Value) *exec.Value {
+	list := items(self)
+	if over := b.charge(16 * len(list)); over != nil {
+		return over
 	}
+	at := slices.IndexFunc(list, func(x any) bool { return exec.AsValue(x).EqualValueTo(want) })
 	if at < 0 {
 		return b.fail("index: %.80q is not there", want.String())
 	}
 	return exec.AsValue(at)
 }
 
+// isSpace is str.isspace of a character: Unicode's white space and the four separators of ASCII.
+func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
+
 func strip(s string, cut *exec.Value, set func(string, string) string, space func(string, func(rune) bool) string) string {
 	if cut.IsString() {
 		return set(s, cut.String())
 	}
-	return space(s, unicode.IsSpace)
+	return space(s, isSpace)
 }
 
-func anyOf(v *exec.Value, s string, has func(string, string) bool) bool {
-	if v.IsString() {
-		return has(s, v.String())
+// atEnd is str.startswith and str.endswith: of one text or any of several, within bounds.
+func atEnd(s string, arg func(int) *exec.Value, has func(string, string) bool) bool {
+	part, _, ok := window(s, arg(1), arg(2))
+	if !ok {
+		return false
 	}
-	for _, x := range items(v) {
-		if t, ok := x.(string); ok && has(s, t) {
+	if arg(0).IsString() {
+		return has(part, arg(0).String())
+	}
+	for _, x := range items(arg(0)) {
+		if t, ok := x.(string); ok && has(part, t) {
 			return true
 		}
 	}
 	return false
 }
 
-func runesBefore(s string, at int) int {
+// found is the index of a text within bounds, in characters; -1 if it is not there.
+func found(s string, arg func(int) *exec.Value, index func(string, string) int) int {
+	part, before, ok := window(s, arg(1), arg(2))
+	if !ok {
+		return -1
+	}
+	at := index(part, arg(0).String())
 	if at < 0 {
 		return -1
 	}
-	return len([]rune(s[:at]))
+	return before + utf8.RuneCountInString(part[:at])
 }
 
 func capitalize(s string) string {
@@ -193,15 +229,8 @@ func split(s string, sep, limit *exec.Value, fromRight bool) []any {
 	}
 	var parts []string
 	switch {
-	case !sep.IsString() || sep.String() == "":
-		parts = strings.Fields(s)
-		if n >= 0 && len(parts) > n+1 && !fromRight {
-			rest := s
-			for _, p := range parts[:n] {
-				rest = strings.TrimLeftFunc(rest, unicode.IsSpace)[len(p):]
-			}
-			parts = append(parts[:n:n], strings.TrimLeftFunc(rest, unicode.IsSpace))
-		}
+	case !sep.IsString():
+		parts = splitSpace(s, n, fromRight)
 	case n < 0:
 		parts = strings.Split(s, sep.String())
 	case !fromRight:
@@ -219,10 +248,45 @@ func split(s string, sep, limit *exec.Value, fromRight bool) []any {
 	return list
 }
 
-func splitLines(s string) []any {
+// splitSpace splits at white space, at most n times if n is not negative. The rest keeps the white space at its far end.
+func splitSpace(s string, n int, fromRight bool) []string {
+	parts := strings.FieldsFunc(s, isSpace)
+	switch {
+	case n < 0 || len(parts) <= n:
+		return parts
+	case fromRight:
+		last := parts[len(parts)-n:]
+		for i := range last {
+			s = strings.TrimRightFunc(s, isSpace)
+			s = s[:len(s)-len(last[len(last)-1-i])]
+		}
+		return append([]string{strings.TrimRightFunc(s, isSpace)}, last...)
+	}
+	for _, p := range parts[:n] {
+		s = strings.TrimLeftFunc(s, isSpace)[len(p):]
+	}
+	return append(parts[:n:n], strings.TrimLeftFunc(s, isSpace))
+}
+
+// lineEnds are the characters at which str.splitlines splits; \r\n is one end.
+const lineEnds = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
+
+func splitLines(s string, keep bool) []any {
 	list := []any{}
-	for line := range strings.Lines(strings.ReplaceAll(s, "\r\n", "\n")) {
-		list = append(list, strings.TrimSuffix(line, "\n"))
+	for s != "" {
+		i := strings.IndexAny(s, lineEnds)
+		if i < 0 {
+			return append(list, s)
+		}
+		_, width := utf8.DecodeRuneInString(s[i:])
+		if strings.HasPrefix(s[i:], "\r\n") {
+			width = 2
+		}
+		end := i
+		if keep {
+			end += width
+		}
+		list, s = append(list, s[:end]), s[i+width:]
 	}
 	return list
 }

@@ -13,13 +13,24 @@ import (
 
 // harmless are gonja's filters whose results are at most slightly larger than their input.
 var harmless = strings.Fields(`abs capitalize d default e escape first float int last length count list lower map max min
-	reject rejectattr reverse round safe select selectattr sort string title trim upper wordcount`)
+	reject rejectattr round safe select selectattr sort string title trim upper wordcount`)
 
 // chatFilters are all filters, including those inserted by guard.go.
 func chatFilters() map[string]exec.FilterFunction {
 	filters := map[string]exec.FilterFunction{
 		guardFilter: func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value { return budgetOf(e).made(in) },
 		iterFilter:  iterable,
+		itemFilter: func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
+			if in.IsString() {
+				if over := budgetOf(e).charge(len(in.String())); over != nil {
+					return over
+				}
+			}
+			if in.IsString() || in.IsList() {
+				return exec.AsValue(indexed{in})
+			}
+			return in
+		},
 		printFilter: printable,
 		opFilter: func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			return arithmetic(budgetOf(e), p.Args[0].String(), in, p.Args[1])
@@ -37,6 +48,7 @@ func chatFilters() map[string]exec.FilterFunction {
 		"regex_replace": regexReplace,
 		"indent":        indent,
 		"unique":        unique,
+		"reverse":       reversed,
 		"items": func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 			return method(budgetOf(e), in, "items", nil, nil)
 		},
@@ -84,6 +96,9 @@ func iterable(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 	b.steps -= n / 4                           // gonja prepares all items before the first iteration
 	if over := b.charge(64 * n); over != nil { // the memory it keeps for them
 		return over
+	}
+	if in.IsString() {
+		return exec.AsValue(items(in))
 	}
 	return in
 }
@@ -216,6 +231,12 @@ func printed(v *exec.Value) int {
 // items returns the elements of a list, the keys of a dict, or the characters of a text.
 func items(v *exec.Value) []any {
 	var list []any
+	if v.IsString() { // gonja would give bytes
+		for _, r := range v.String() {
+			list = append(list, string(r))
+		}
+		return list
+	}
 	v.Iterate(func(_, _ int, key, _ *exec.Value) bool {
 		list = append(list, key.Interface())
 		return true
@@ -260,6 +281,26 @@ func replaced(b *budget, s, old, with string, limit *exec.Value) *exec.Value {
 		return over
 	}
 	return exec.AsValue(strings.Replace(s, old, with, n))
+}
+
+// reversed is a text or a list from its end to its beginning.
+func reversed(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
+	b := budgetOf(e)
+	if in.IsError() {
+		return in
+	}
+	if n := in.Len(); n > maxItems {
+		return b.fail("reverses %d items, at most %d are allowed", n, maxItems)
+	}
+	list := items(in)
+	if over := b.charge(16 * len(list)); over != nil {
+		return over
+	}
+	slices.Reverse(list)
+	if in.IsString() {
+		return joined(b, exec.AsValue(list), "")
+	}
+	return exec.AsValue(list)
 }
 
 // indent puts a margin before each line except the first, or before that too; blank lines stay blank.
