@@ -130,6 +130,23 @@ func (o *Options) progress(stage string, done, total int64) {
 // patterns are the split patterns that a recipe may name, see recipe.Patterns.
 var patterns = map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2, "qwen2": tokenizer.PatternQwen2}
 
+// originOf describes everything that a tokenizer is trained on: the settings, the sources and the state of their files.
+func originOf(r recipe.Recipe) ([]byte, error) {
+	src, err := Sources(r)
+	if err != nil {
+		return nil, err
+	}
+	prints := make([]string, len(src))
+	for i, s := range src {
+		if f, ok := s.(data.Fingerprinter); ok {
+			if prints[i], err = f.Fingerprint(); err != nil {
+				return nil, fmt.Errorf("source %s: %w", s.Name(), err)
+			}
+		}
+	}
+	return json.Marshal(map[string]any{"tokenizer": r.Tokenizer, "sources": r.Data.Sources, "fingerprints": prints})
+}
+
 // prepareTokenizer uses the recipe's file, or the tokenizer that an earlier call trained with the same settings on the
 // same sources, or trains one and stores it with a note of its inputs.
 func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*tokenizer.Tokenizer, error) {
@@ -140,7 +157,7 @@ func prepareTokenizer(ctx context.Context, r recipe.Recipe, opt *Options) (*toke
 	if path == "" {
 		path = filepath.Join(opt.Dir, "tokenizer.json")
 	}
-	origin, err := json.Marshal(map[string]any{"tokenizer": r.Tokenizer, "sources": r.Data.Sources})
+	origin, err := originOf(r)
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
