@@ -35,7 +35,7 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 	d.grid(x, y)
 	d.text("axis mid", (x.from+x.to)/2, chartHeight-4, xName)
 	for i := range list {
-		list[i].line = slices.DeleteFunc(list[i].line, func(p [2]float64) bool { return !eval.Finite(p[1]) })
+		list[i] = list[i].finite()
 		d.path(list[i].class+" faint", y.inside(x, list[i].faint))
 		d.area(list[i].class+" band", x, y, list[i].band)
 	}
@@ -54,7 +54,7 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 			for k, p := range points {
 				v := s.line[len(s.line)-len(points)+k] // inside drops points only at the beginning
 				if e := len(s.line) - len(points) + k; e < len(s.err) && s.err[e] > 0 {
-					d.line("whisker", p[0], y.at(max(v[1]-s.err[e], y.lo)), p[0], y.at(min(v[1]+s.err[e], y.hi)))
+					d.line("whisker", p[0], y.at(y.clip(v[1]-s.err[e])), p[0], y.at(y.clip(v[1]+s.err[e])))
 				}
 				d.circle(s.class+" dot", p[0], p[1], 2.6, s.name+": "+show("%.4f", v[1])+show(" at %.6g", v[0]))
 			}
@@ -69,6 +69,25 @@ func lineChart(label, xName string, x, y scale, list []series) template.HTML {
 	}
 	return d.done()
 }
+
+// finite is the series without the points that have no value, and without their errors.
+func (s series) finite() series {
+	line, err := s.line, s.err
+	s.line, s.err = nil, nil
+	for i, p := range line {
+		if !eval.Finite(p[1]) {
+			continue
+		}
+		s.line = append(s.line, p)
+		if i < len(err) {
+			s.err = append(s.err, err[i])
+		}
+	}
+	return s
+}
+
+// clip is the nearest value inside the scale.
+func (s scale) clip(x float64) float64 { return min(max(x, s.lo), s.hi) }
 
 // label is a line's name and its last value.
 func (s *series) label() string {
