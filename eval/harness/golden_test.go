@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"antiphase/eval"
@@ -201,6 +203,31 @@ func TestPythonSample(t *testing.T) {
 			if got := g.sample(c.n, c.k); !slices.Equal(got, want) {
 				t.Errorf("sample %d of seed %d, %d of %d: %v, Python has %v", i, c.seed, c.k, c.n, got, want)
 			}
+		}
+	}
+}
+
+// Both of Python's algorithms, on each side of every bound between them: for k, the CRC-32 of the lines
+//
+//	"%d %s %s\n" % (n, g.sample(range(n), k), g.sample(range(n), k))  with g = random.Random(1000*n+k)
+//
+// for n from max(k, 1) to 300, as Python 3.11 has them.
+func TestPythonSampleOfEverySize(t *testing.T) {
+	list := func(x []int) string { return strings.ReplaceAll(fmt.Sprint(x), " ", ", ") }
+	for k, want := range []uint32{
+		0x112709c6, 0xe2e5d2b2, 0x5ba62fa5, 0x2fa77182, 0xee69cb69, 0x4c7a149d, 0xf03bcbea, 0x2342019c,
+		0x76dc33a9, 0x4cd2bdff, 0x8510ce9c, 0xbcc317dd, 0x0c10093e, 0xb1885982, 0xde4ae777, 0x47592c79,
+		0xabc24dff, 0x7023110f, 0xde305368, 0x811a49c2, 0x5394564a, 0xd572bb85, 0x7a72948c, 0x1f20d0c0,
+		0x17a63853, 0xffa0cdaa, 0xfafc1df7, 0x6aa85711, 0x822d9e1d, 0x3661c9c0, 0x611f77cc,
+	} {
+		sum := crc32.NewIEEE()
+		for n := max(k, 1); n <= 300; n++ {
+			g := newPython(uint64(1000*n + k))
+			first := list(g.sample(n, k))
+			fmt.Fprintf(sum, "%d %s %s\n", n, first, list(g.sample(n, k)))
+		}
+		if sum.Sum32() != want {
+			t.Errorf("samples of %d: %#08x, Python has %#08x", k, sum.Sum32(), want)
 		}
 	}
 }
