@@ -129,3 +129,39 @@ func TestStopperProperty(t *testing.T) {
 		}
 	})
 }
+
+// Of all pairs of stop strings of two letters the one that is complete first counts, and of two that are complete together
+// the longer one, however a text is cut in two.
+func TestOverlappingStops(t *testing.T) {
+	words := []string{""} // all of up to six letters
+	for i := 0; len(words[i]) < 6; i++ {
+		words = append(words, words[i]+"a", words[i]+"b")
+	}
+	short := words[1:15] // up to three
+	for _, text := range words {
+		for i, x := range short {
+			for _, y := range short[i:] {
+				want, stopped := text, false
+				for end := 1; end <= len(text) && !stopped; end++ {
+					for _, w := range []string{x, y} {
+						if strings.HasSuffix(text[:end], w) {
+							want, stopped = text[:min(len(want), end-len(w))], true
+						}
+					}
+				}
+				for cut := range len(text) + 1 {
+					s := stopper{stops: []string{x, y}}
+					got, hit := s.add(text[:cut])
+					if !hit {
+						var more string
+						more, hit = s.add(text[cut:])
+						got += more
+					}
+					if got += s.flush(); got != want || hit != stopped {
+						t.Fatalf("%q + %q with stops %q and %q gives %q, stopped %v; want %q, %v", text[:cut], text[cut:], x, y, got, hit, want, stopped)
+					}
+				}
+			}
+		}
+	}
+}
