@@ -147,6 +147,49 @@ func TestFingerprintFollowsTheFiles(t *testing.T) {
 	}
 }
 
+// A fingerprint follows the time to the nanosecond, the size, the name and the set of files, each by itself.
+func TestFingerprintOfEachChange(t *testing.T) {
+	at := time.Unix(1e9, 5000)
+	seen := map[string]string{}
+	for name, change := range map[string]func(dir string){
+		"nothing":             func(string) {},
+		"a nanosecond later":  func(dir string) { must(0, os.Chtimes(filepath.Join(dir, "a.txt"), time.Time{}, at.Add(1))) },
+		"a second later":      func(dir string) { must(0, os.Chtimes(filepath.Join(dir, "a.txt"), time.Time{}, at.Add(time.Second))) },
+		"a byte more":         func(dir string) { write(t, filepath.Join(dir, "a.txt"), []byte("one!")) },
+		"another name":        func(dir string) { must(0, os.Rename(filepath.Join(dir, "a.txt"), filepath.Join(dir, "b.txt"))) },
+		"the other file":      func(dir string) { write(t, filepath.Join(dir, "c.txt"), []byte("lots")) },
+		"a file more":         func(dir string) { write(t, filepath.Join(dir, "d.txt"), []byte("two")) },
+		"a file less":         func(dir string) { must(0, os.Remove(filepath.Join(dir, "c.txt"))) },
+		"the names exchanged": func(dir string) { exchange(t, filepath.Join(dir, "a.txt"), filepath.Join(dir, "c.txt")) },
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{"a.txt": "one", "c.txt": "three"} {
+			write(t, filepath.Join(dir, file), []byte(text))
+			must(0, os.Chtimes(filepath.Join(dir, file), time.Time{}, at))
+		}
+		change(dir)
+		if name == "a byte more" { // the time must not tell it
+			must(0, os.Chtimes(filepath.Join(dir, "a.txt"), time.Time{}, at))
+		}
+		first := must(open(t, dir).(Fingerprinter).Fingerprint())
+		if again := must(open(t, dir).(Fingerprinter).Fingerprint()); again != first {
+			t.Errorf("%s: %s, then %s", name, first, again)
+		}
+		if other, ok := seen[first]; ok {
+			t.Errorf("%s and %s have the same fingerprint", name, other)
+		}
+		seen[first] = name
+	}
+}
+
+// exchange gives two files each other's names.
+func exchange(t *testing.T, a, b string) {
+	t.Helper()
+	must(0, os.Rename(a, a+".x"))
+	must(0, os.Rename(b, a))
+	must(0, os.Rename(a+".x", b))
+}
+
 // A long text is cut at paragraphs into documents that lose nothing but the cuts.
 func TestLongText(t *testing.T) {
 	var b strings.Builder
