@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -96,5 +97,34 @@ func TestParseLengths(t *testing.T) {
 	l, _ := ParseLengths("@" + file)
 	if a, b := l.draw(nil, 1), l.draw(nil, 5); a != 7 || b != 9 {
 		t.Errorf("%d %d", a, b)
+	}
+}
+
+// All numbers of a load, by hand: five requests sent within two seconds, of which three are answered.
+func TestSummaryByHand(t *testing.T) {
+	const ms = time.Millisecond
+	shots := []shot{
+		{at: 0, status: 200, tokens: 3, first: 100 * ms, whole: 500 * ms, gaps: []float64{0.1, 0.3}},
+		{at: 500 * ms, status: http.StatusTooManyRequests, whole: 4 * ms},
+		{at: 900 * ms, status: 200, tokens: 1, first: 200 * ms, whole: 200 * ms},
+		{at: 1500 * ms, err: errors.New("broken"), whole: 70 * ms},
+		{at: 2000 * ms, status: 200, whole: 900 * ms}, // without text
+	}
+	r := summarize(&ServeOptions{Deadline: 500 * ms}, shots, 4*time.Second)
+	if r.Requests != 5 || r.Answered != 3 || r.Rejected != 1 || r.Failed != 1 || r.Errors["broken"] != 1 {
+		t.Errorf("%+v", r)
+	}
+	for name, v := range map[string][2]float64{
+		"offered":  {r.Rate, 2}, // four gaps in two seconds
+		"answered": {r.RPS, 0.75}, "tokens": {r.Tokens, 1}, "goodput": {r.Goodput, 0.5}, "deadline": {r.Deadline, 0.5}, "seconds": {r.Seconds, 4},
+		"ttft": {r.TTFT.Mean, 0.15}, "tpot": {r.TPOT.Mean, 0.2}, "itl": {r.ITL.Mean, 0.2}, "e2e": {r.E2E.Mean, 1.6 / 3}, "refusal": {r.Reject.Mean, 0.004},
+		"median": {r.E2E.P50, 0.5}, "slowest": {r.E2E.P99, 0.9},
+	} {
+		if math.Abs(v[0]-v[1]) > 1e-12 {
+			t.Errorf("%s: %g, want %g", name, v[0], v[1])
+		}
+	}
+	if r := summarize(&ServeOptions{}, shots[:1], time.Second); r.Rate != 0 || r.Requests != 1 {
+		t.Errorf("one request is offered at %g per second", r.Rate)
 	}
 }
