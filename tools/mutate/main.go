@@ -1,6 +1,6 @@
 // Command mutate plants bugs one at a time and reports which of them the tests detect.
 //
-// Bugs are data, tools/mutate/bugs.json (and unseen.json): a file, a text that occurs in it exactly once, its
+// Bugs are data, tools/mutate/bugs.json (and the other lists): a file, a text that occurs in it exactly once, its
 // replacement, and the packages whose tests should detect it. Nothing in the tree is changed: the toolchain gets the
 // altered file as an overlay.
 //
