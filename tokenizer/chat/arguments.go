@@ -81,37 +81,3 @@ func window(s string, from, to *exec.Value) (part string, before int, ok bool) {
 	}
 	return string(r[first:end]), first, true
 }
-
-// indexed is a text or a list whose items are had by their index, which may be negative. gonja takes bytes of a text, and
-// does not find the first item by its negative index.
-type indexed struct{ of *exec.Value }
-
-// GetItem is called by gonja.
-func (x indexed) GetItem(key any) (*exec.Value, bool) {
-	i, ok := key.(int)
-	if !ok {
-		return exec.AsValue(nil), false
-	}
-	if !x.of.IsString() {
-		if i = fromEnd(i, x.of.Len()); i < 0 {
-			return exec.AsValue(nil), false
-		}
-		return x.of.GetItem(i)
-	}
-	text := []rune(x.of.String())
-	if i = fromEnd(i, len(text)); i < 0 {
-		return exec.AsValue(nil), false
-	}
-	return exec.AsValue(string(text[i])), true
-}
-
-// fromEnd is the place of index i among n items, -1 if there is none.
-func fromEnd(i, n int) int {
-	if i < 0 {
-		i += n
-	}
-	if i < 0 || i >= n {
-		return -1
-	}
-	return i
-}

@@ -20,17 +20,7 @@ func chatFilters() map[string]exec.FilterFunction {
 	filters := map[string]exec.FilterFunction{
 		guardFilter: func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value { return budgetOf(e).made(in) },
 		iterFilter:  iterable,
-		itemFilter: func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
-			if in.IsString() {
-				if over := budgetOf(e).charge(len(in.String())); over != nil {
-					return over
-				}
-			}
-			if in.IsString() || in.IsList() {
-				return exec.AsValue(indexed{in})
-			}
-			return in
-		},
+		itemFilter:  index,
 		printFilter: printable,
 		opFilter: func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			return arithmetic(budgetOf(e), p.Args[0].String(), in, p.Args[1])
@@ -228,22 +218,6 @@ func printed(v *exec.Value) int {
 	return maxValue - left
 }
 
-// items returns the elements of a list, the keys of a dict, or the characters of a text.
-func items(v *exec.Value) []any {
-	var list []any
-	if v.IsString() { // gonja would give bytes
-		for _, r := range v.String() {
-			list = append(list, string(r))
-		}
-		return list
-	}
-	v.Iterate(func(_, _ int, key, _ *exec.Value) bool {
-		list = append(list, key.Interface())
-		return true
-	}, func() {})
-	return list
-}
-
 func joined(b *budget, v *exec.Value, sep string) *exec.Value {
 	if v.Len() > maxItems {
 		return b.fail("joins more than %d items", maxItems)
@@ -281,26 +255,6 @@ func replaced(b *budget, s, old, with string, limit *exec.Value) *exec.Value {
 		return over
 	}
 	return exec.AsValue(strings.Replace(s, old, with, n))
-}
-
-// reversed is a text or a list from its end to its beginning.
-func reversed(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	if in.IsError() {
-		return in
-	}
-	if n := in.Len(); n > maxItems {
-		return b.fail("reverses %d items, at most %d are allowed", n, maxItems)
-	}
-	list := items(in)
-	if over := b.charge(16 * len(list)); over != nil {
-		return over
-	}
-	slices.Reverse(list)
-	if in.IsString() {
-		return joined(b, exec.AsValue(list), "")
-	}
-	return exec.AsValue(list)
 }
 
 // indent puts a margin before each line except the first, or before that too; blank lines stay blank.
