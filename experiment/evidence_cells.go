@@ -142,7 +142,7 @@ func (e *evidence) experiment(name string, rows []Row) {
 	fmt.Fprintf(e, "## %s\n\n", markdown(name))
 	if i := slices.IndexFunc(cells, func(c cell) bool { return c.name == name }); i >= 0 {
 		if s := cells[i].missing(f); s != complete {
-			fmt.Fprintf(e, "Of the plan, this is %s. There are %s.\n\n", s, markdown(there(f)))
+			fmt.Fprintf(e, "Of the plan: %s. Finished so far: %s.\n\n", s, markdown(there(f)))
 		}
 	}
 	for i, command := range commands(f.all) {

@@ -23,7 +23,7 @@ func TestEvidenceOfAnUnfinishedCell(t *testing.T) {
 		decided string // the sides whose claims have verdicts
 	}{
 		{"two seeds of each", func(r *Row) bool { return r.Seed == 3 }, []string{"incomplete, 6 of 9 runs: transformer has 2 of 3 seeds",
-			"diff2: 2 seeds (1, 2) at lr", "2 seeds (a verdict needs 3)", "Of the plan, this is incomplete, 6 of 9 runs"}, ""},
+			"diff2: 2 seeds (1, 2) at lr", "2 seeds (a verdict needs 3)", "Of the plan: incomplete, 6 of 9 runs"}, ""},
 		{"5 of 9", func(r *Row) bool { return r.Seed == 3 || r.Seed == 2 && r.Arch == v2 }, []string{"incomplete, 5 of 9 runs",
 			"diff2: 1 seed (1) at lr", "(one seed: no interval)"}, ""},
 		{"the last run is missing", func(r *Row) bool { return r.Seed == 3 && r.Arch == v2 }, []string{
