@@ -226,3 +226,32 @@ func checkMixNorm(t *testing.T, x *MixNorm, was [2][]float32, i int) {
 		}
 	}
 }
+
+// A NaN among the logits of a row, at any place, makes the row's sum and gradients NaN, and those of no other row: training
+// that has diverged must not look as if it had not.
+func TestSoftenKeepsNaN(t *testing.T) {
+	const rows, width, bad = 9, 45, 4
+	isNaN := func(x float32) bool { return x != x }
+	each(t, func(t *testing.T) {
+		var tile AttnTile
+		for at := range width {
+			r := rand.New(rand.NewPCG(5, uint64(at)))
+			hi := make([]int32, rows)
+			for i := range hi {
+				hi[i] = width
+			}
+			x := random(r, rows*TileCols, 3)
+			x[bad*TileCols+at] = float32(math.NaN())
+			p, dp := append([]float32(nil), x...), random(r, rows*TileCols, 1)
+			s := SoftTile{Rows: rows, Width: width, Hi: hi, X: x, Scale: 0.75, Top: make([]float32, rows), Sum: make([]float32, rows)}
+			tile.Soften(&s)
+			tile.SoftenBack(&SoftTileBack{Maps: 1, Rows: rows, Width: width, Hi: hi, P: [2][]float32{p}, DP: dp, Scale: 0.75,
+				LSE: [2][]float32{make([]float32, rows)}, Delta: [2][]float32{make([]float32, rows)}})
+			for i := range rows {
+				if isNaN(s.Sum[i]) != (i == bad) || isNaN(dp[i*TileCols+at]) != (i == bad) || isNaN(p[i*TileCols+at]) != (i == bad) {
+					t.Fatalf("NaN in row %d, column %d: row %d has the sum %g, P %g and dS %g", bad, at, i, s.Sum[i], p[i*TileCols+at], dp[i*TileCols+at])
+				}
+			}
+		}
+	})
+}
