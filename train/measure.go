@@ -26,7 +26,7 @@ func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) {
 	m.Init(r.Train.Seed)
 	o := optim.New(d, m.Params, r.Optim)
 	defer o.Free()
-	full := trial{r.Train.Batch, r.Train.SeqLen}
+	full := trial{r.Train.Batch, r.Train.SeqLen, r.Train.MicroBatch}
 	fixed := time.Duration(0)
 	for t := full.first(); ; t = t.larger(full) {
 		took, err := t.time(m, o, &r, t == full)
@@ -43,18 +43,23 @@ func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) {
 	}
 }
 
-// trial is the shape of a measured step.
-type trial struct{ rows, tokens int }
+// trial is the shape of a measured step, and the step's micro-batch.
+type trial struct{ rows, tokens, micro int }
 
 // first is the smallest trial: a row of at most 32 tokens.
-func (t trial) first() trial { return trial{1, min(t.tokens, 32)} }
+func (t trial) first() trial { return trial{1, min(t.tokens, 32), t.micro} }
 
-// larger has four times as many tokens, in longer rows and then in more of them, but at most full's.
+// larger has about four times as many tokens, in longer rows and then in more of them, but at most full's. More rows than
+// a micro-batch are whole micro-batches.
 func (t trial) larger(full trial) trial {
 	if t.tokens < full.tokens {
-		return trial{t.rows, min(4*t.tokens, full.tokens)}
+		return trial{t.rows, min(4*t.tokens, full.tokens), t.micro}
 	}
-	return trial{min(4*t.rows, full.rows), t.tokens}
+	rows := min(4*t.rows, full.rows)
+	if rows > t.micro {
+		rows -= rows % t.micro
+	}
+	return trial{rows, t.tokens, t.micro}
 }
 
 func (t trial) flops(c model.Config) float64 {
@@ -64,7 +69,7 @@ func (t trial) flops(c model.Config) float64 {
 
 // time is the shortest of two steps, or of six of the last trial, whose time is not extrapolated.
 func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool) (best time.Duration, err error) {
-	step := optim.NewStepper(m, o, min(r.Train.MicroBatch, t.rows))
+	step := optim.NewStepper(m, o, min(t.micro, t.rows))
 	defer step.Free()
 	n := t.rows * t.tokens
 	b := model.Batch{B: t.rows, T: t.tokens, IDs: make([]int32, n), Targets: make([]int32, n)}
