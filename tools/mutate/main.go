@@ -52,14 +52,14 @@ func main() {
 			continue
 		}
 		begin := time.Now()
-		noticed, err := b.try(*limit)
+		by, err := b.try(*limit)
 		switch {
 		case err != nil:
 			lost++
 			fmt.Printf("LOST     %s: %v\n", b.Name, err)
-		case noticed:
+		case by != "":
 			killed++
-			fmt.Printf("killed   %s (%.0fs)\n", b.Name, time.Since(begin).Seconds())
+			fmt.Printf("killed   %s (%.0fs, %s)\n", b.Name, time.Since(begin).Seconds(), by)
 		default:
 			lived++
 			fmt.Printf("SURVIVED %s (%s)\n", b.Name, b.File)
@@ -98,22 +98,35 @@ func read(path, match string) ([]bug, error) {
 	return out, nil
 }
 
-// try plants the bug and runs its tests: it is detected if they fail.
-func (b bug) try(limit time.Duration) (noticed bool, err error) {
+// failed is a test that failed, in the output of go test.
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// try plants the bug and runs its tests. It returns the name of the first that fails, so that one can tell whether it
+// failed because of the bug; "" if all pass.
+func (b bug) try(limit time.Duration) (by string, err error) {
 	dir, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer os.RemoveAll(dir)
 	overlay, err := b.plant(dir)
 	if err != nil {
-		return false, err
+		return "", err
 	}
+	begin := time.Now()
 	out, err := goRun(limit, append([]string{"test", "-vet=off", "-failfast", "-overlay", overlay}, b.Tests...)...)
-	if strings.Contains(out, "[build failed]") {
-		return false, fmt.Errorf("the bug does not compile: %s", firstLine(out))
+	name := failed.FindStringSubmatch(out)
+	switch {
+	case strings.Contains(out, "[build failed]"):
+		return "", fmt.Errorf("the bug does not compile: %s", firstLine(out))
+	case err == nil:
+		return "", nil
+	case name != nil:
+		return name[1], nil
+	case time.Since(begin) >= limit:
+		return "out of time", nil
 	}
-	return err != nil, nil
+	return "not by a test: " + firstLine(out), nil
 }
 
 // plant writes the altered file and the overlay that names it.
