@@ -48,8 +48,8 @@ __device__ __forceinline__ void stagePieces(const float* dq, int x0, u32 base, i
   proxyFence();
 }
 
-// Adds the tile's share to dQ, after the key tiles with later keys; seen is their counter as read before, staged is the
-// number of shares that the warpgroup has staged.
+// Adds the tile's share to dQ, after the key tiles that come before it (turnOf); seen is their counter as read before,
+// staged is the number of shares that the warpgroup has staged.
 __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& w, u32 base, u32 grads, int seen,
                                            const int* counter, const Share& s, int staged, const Thread& me) {
   const int before = turnOf(p, w);
