@@ -1,58 +1,56 @@
 package server
 
 import (
-	"errors"
-	"io"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// flushes counts how often a stream is put on its way.
-type flushes struct {
-	*httptest.ResponseRecorder
-	n int
-}
-
-func (w *flushes) Flush() { w.n++ }
-
-// TestOneFlushPerStep: the choices of a request share a flush, and every token still has an event of its own.
-func TestOneFlushPerStep(t *testing.T) {
-	r := newBare(t, setup{})
-	w := &flushes{ResponseRecorder: httptest.NewRecorder()}
-	body := `{"prompt":"abc","n":4,"max_tokens":16,"ignore_eos":true,"stream":true,"seed":1,"logprobs":0}`
-	q := httptest.NewRequest("POST", "/v1/completions", strings.NewReader(body))
-	r.Handler().ServeHTTP(w, q)
-	text := w.Body.String()
-	if got := strings.Count(text, `"token_logprobs":[`); got < 32 || !strings.HasSuffix(text, "data: [DONE]\n\n") {
-		t.Errorf("%d events with tokens:\n%s", got, text)
-	}
-	if w.n < 10 || w.n > 16+2 {
-		t.Errorf("%d flushes, want one for each of 16 steps and one for the end", w.n)
-	}
-}
-
-// deafWriter fails to write, and does not tell when it is flushed.
-type deafWriter struct {
-	*httptest.ResponseRecorder
-	writes int
-}
-
-func (w *deafWriter) Write([]byte) (int, error) { w.writes++; return 0, io.ErrShortWrite }
-
-// TestStreamKeepsItsFault: a write that fails ends the stream, whatever the flush after it says, and nothing more is written.
-func TestStreamKeepsItsFault(t *testing.T) {
-	w := &deafWriter{ResponseRecorder: httptest.NewRecorder()}
-	e := newEvents(w, &Limits{Ping: time.Hour})
-	defer e.close()
-	if err := e.send(map[string]int{"a": 1}); !errors.Is(err, errSlow) {
-		t.Errorf("the write failed, and send says %v", err)
-	}
-	if err := e.flush(); !errors.Is(err, errSlow) {
-		t.Errorf("flush says %v", err)
-	}
-	if err := e.raw("[DONE]"); !errors.Is(err, errSlow) || w.writes != 1 {
-		t.Errorf("after the fault: %v, %d writes", err, w.writes)
-	}
+// A stream gets a ping after every idle span and for as long as it is idle; an event begins the span anew, and nothing
+// follows its end. Headers go out with the first of them and not before.
+func TestPingsWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := httptest.NewRecorder()
+		e := newEvents(w, &Limits{Ping: 10 * time.Second})
+		is := func(when string, pings, events int) {
+			t.Helper()
+			synctest.Wait()
+			text := w.Body.String()
+			if n, m := strings.Count(text, ": ping\n\n"), strings.Count(text, "data: "); n != pings || m != events {
+				t.Errorf("%s: %d pings, %d events; want %d, %d", when, n, m, pings, events)
+			}
+		}
+		time.Sleep(9 * time.Second)
+		is("before the first span", 0, 0)
+		if e.begun() || w.Flushed {
+			t.Error("something was sent before the first ping")
+		}
+		time.Sleep(2 * time.Second)
+		is("after one", 1, 0)
+		if !e.begun() || !w.Flushed || w.Header().Get("Content-Type") != "text/event-stream; charset=utf-8" {
+			t.Errorf("the ping was not sent: %v", w.Header())
+		}
+		time.Sleep(30 * time.Second) // 41 s
+		is("after four", 4, 0)
+		for range 5 { // events every nine seconds leave no idle span
+			if err := e.send(map[string]int{"a": 1}); err != nil || e.flush() != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(9 * time.Second)
+		}
+		is("while there are events", 4, 5)
+		time.Sleep(2 * time.Second)
+		is("after the last event", 5, 5)
+		if err := e.raw("[DONE]"); err != nil {
+			t.Fatal(err)
+		}
+		e.close()
+		time.Sleep(time.Minute)
+		is("after the end", 5, 6)
+		if !strings.HasSuffix(w.Body.String(), "data: [DONE]\n\n") {
+			t.Errorf("ends with %q", w.Body.String())
+		}
+	})
 }
