@@ -55,9 +55,14 @@ func newTurn(e *Engine) *turn {
 
 // take waits for the current step, and for one that was started ahead. It is false if the context ended first.
 func (t *turn) take(ctx context.Context) bool {
+	t.e.mu.Lock()
+	t.e.claims++
+	return t.await(ctx)
+}
+
+// await is take after the claim. It begins with the engine locked and ends with it unlocked.
+func (t *turn) await(ctx context.Context) bool {
 	e := t.e
-	e.mu.Lock()
-	e.claims++
 	for e.stepping || e.pass.underWay() {
 		switch {
 		case ctx.Err() != nil:
@@ -81,35 +86,33 @@ func (t *turn) take(ctx context.Context) bool {
 	return true
 }
 
-// pass computes one step if there are sequences, and takes the next turn.
+// pass computes one step if there are sequences, and takes the next turn. From the end of this turn to the claim on the
+// next the engine is unlocked only within that step: otherwise others could compute any number of steps in between.
 func (t *turn) pass() {
-	t.release()
 	e := t.e
-	e.mu.Lock()
-	if len(e.sched.batch)+len(e.sched.queue) > 0 && !e.stepping {
-		e.step()
-	}
-	e.mu.Unlock()
-	t.take(context.Background()) // the work itself ends when its context does
-}
-
-// release lets steps run.
-func (t *turn) release() {
-	if !t.held { // a step inside pass has panicked
-		return
-	}
 	t.held = false
-	t.e.opt.Lock.Unlock()
-	t.e.mu.Lock()
-	t.e.stepping = false
-	t.e.turn.Broadcast()
-	t.e.mu.Unlock()
+	e.opt.Lock.Unlock()
+	e.mu.Lock()
+	e.stepping = false
+	if len(e.sched.batch)+len(e.sched.queue) > 0 {
+		e.step()
+	} else {
+		e.turn.Broadcast()
+	}
+	e.claims++
+	t.await(context.Background()) // the work itself ends when its context does
 }
 
-// end is the last release, also if the work panics.
+// end lets steps run again, also if the work panics.
 func (t *turn) end() {
-	t.release()
+	if t.held { // false if a step inside pass has panicked
+		t.e.opt.Lock.Unlock()
+	}
 	t.e.mu.Lock()
+	if t.held {
+		t.e.stepping = false
+		t.e.turn.Broadcast()
+	}
 	t.e.beside--
 	t.e.mu.Unlock()
 }
