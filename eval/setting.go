@@ -122,7 +122,7 @@ func (o *Options) checkKeys(tasks []Task) error {
 // readSetting reads text as the type of def.
 func readSetting(def any, text string) (v any, err error) {
 	var want string
-	switch def.(type) {
+	switch def := def.(type) {
 	case int:
 		want = wholeNumber
 		v, err = readWhole(text)
@@ -140,7 +140,7 @@ func readSetting(def any, text string) (v any, err error) {
 		v, err = readList(text, readNumber)
 	case []string:
 		want = "at least one"
-		v, err = readTexts(text, len(def.([]string)) == 0)
+		v, err = readTexts(text, len(def) == 0)
 	default:
 		v = text
 	}
