@@ -64,7 +64,7 @@ func TestAdjustByHand(t *testing.T) {
 	h.took(2) // the third token: the end is allowed again, and 2 has come twice
 	logits = []float32{0, 0, 1, 0, 0, 7}
 	adjust(logits, &s, &h)
-	if logits[5] != 7 || logits[2] != 0.5-0.5-0.5 {
+	if logits[5] != 7 || logits[2] != 1./2-0.5-2*0.25 {
 		t.Errorf("after three tokens: %v", logits)
 	}
 	huge := []float32{math.MaxFloat32, -math.MaxFloat32, float32(math.NaN()), float32(math.Inf(1))}
