@@ -17,20 +17,27 @@ func TestPingsWhileIdle(t *testing.T) {
 		is := func(when string, pings, events int) {
 			t.Helper()
 			synctest.Wait()
+			e.mu.Lock() // the recorder's text and headers are a ping's too
 			text := w.Body.String()
+			e.mu.Unlock()
 			if n, m := strings.Count(text, ": ping\n\n"), strings.Count(text, "data: "); n != pings || m != events {
 				t.Errorf("%s: %d pings, %d events; want %d, %d", when, n, m, pings, events)
 			}
 		}
 		time.Sleep(9 * time.Second)
 		is("before the first span", 0, 0)
-		if e.begun() || w.Flushed {
+		flushed := func() (bool, string) {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return w.Flushed, w.Header().Get("Content-Type")
+		}
+		if sent, _ := flushed(); sent || e.begun() {
 			t.Error("something was sent before the first ping")
 		}
 		time.Sleep(2 * time.Second)
 		is("after one", 1, 0)
-		if !e.begun() || !w.Flushed || w.Header().Get("Content-Type") != "text/event-stream; charset=utf-8" {
-			t.Errorf("the ping was not sent: %v", w.Header())
+		if sent, kind := flushed(); !sent || !e.begun() || kind != "text/event-stream; charset=utf-8" {
+			t.Errorf("the ping was not sent: %v, %q", sent, kind)
 		}
 		time.Sleep(30 * time.Second) // 41 s
 		is("after four", 4, 0)
