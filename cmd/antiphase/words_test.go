@@ -154,7 +154,7 @@ func (e *endless) Read(b []byte) (int, error) {
 // A prompt of the most that is allowed is read whole, one byte more is refused: nothing is cut.
 func TestTextIsNotCut(t *testing.T) {
 	if testing.Short() {
-		t.Skip("64 MiB")
+		t.Skip("reads 64 MiB; -short leaves it out")
 	}
 	for n, good := range map[int]bool{0: true, 5: true, maxPrompt: true, maxPrompt + 1: false} {
 		text, err := readText(&endless{n}, "x")
