@@ -12,15 +12,15 @@ import (
 // equalTo is how far apart the parameters of two sides may be and count as equal: architectures cannot match exactly.
 const equalTo = 0.01
 
-// weight is the number of parameters of one side.
-type weight struct {
+// sized is a side with its number of parameters.
+type sized struct {
 	side
 	name       string // as shown
 	parameters int
 }
 
 // differs says that a side has another number of parameters than another, with both counts; "" if they are equal.
-func (w weight) differs(from weight) string {
+func (w sized) differs(from sized) string {
 	if w.parameters == 0 || from.parameters == 0 {
 		return ""
 	}
@@ -33,9 +33,9 @@ func (w weight) differs(from weight) string {
 }
 
 // unequal are sentences about the sides that differ from the first of their size.
-func unequal(list []weight) (out []string) {
+func unequal(list []sized) (out []string) {
 	for _, w := range list {
-		first := slices.IndexFunc(list, func(x weight) bool { return x.size == w.size })
+		first := slices.IndexFunc(list, func(x sized) bool { return x.size == w.size })
 		if s := w.differs(list[first]); s != "" {
 			out = append(out, s)
 		}
@@ -46,12 +46,12 @@ func unequal(list []weight) (out []string) {
 // Unequal are sentences about the sides of a grid that have another number of parameters than the first of their size: a
 // comparison between them is not one of equal models.
 func Unequal(runs []Run) []string {
-	var list []weight
+	var list []sized
 	for i := range runs {
 		r := &runs[i]
 		s := side{r.Size, r.Arch}
-		if !slices.ContainsFunc(list, func(w weight) bool { return w.side == s }) {
-			list = append(list, weight{s, r.Size + " " + r.Arch, r.parameters()})
+		if !slices.ContainsFunc(list, func(w sized) bool { return w.side == s }) {
+			list = append(list, sized{s, r.Size + " " + r.Arch, r.parameters()})
 		}
 	}
 	return unequal(list)
@@ -60,20 +60,20 @@ func Unequal(runs []Run) []string {
 // parameters of the run's model.
 func (r *Run) parameters() int { return model.Table(r.Recipe.Model).Count() }
 
-// weight is the number of parameters of a side, 0 if it has no run.
-func (f *final) weight(size, arch string) weight {
-	w := weight{side: side{size, arch}, name: f.side(size, arch)}
+// sized is a side with its number of parameters, 0 if it has no run.
+func (f *final) sized(size, arch string) sized {
+	w := sized{side: side{size, arch}, name: f.side(size, arch)}
 	if i := slices.IndexFunc(f.rows, func(r Row) bool { return r.Size == size && r.Arch == arch }); i >= 0 {
 		w.parameters = f.rows[i].Parameters
 	}
 	return w
 }
 
-// weights are those of all sides that have runs.
-func (f *final) weights() (out []weight) {
+// allSized are all sides that have runs.
+func (f *final) allSized() (out []sized) {
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
-			if w := f.weight(size, arch); w.parameters > 0 {
+			if w := f.sized(size, arch); w.parameters > 0 {
 				out = append(out, w)
 			}
 		}

@@ -65,7 +65,7 @@ func TestUnequalGrid(t *testing.T) {
 
 // Models of up to one percent more or fewer parameters are equal, and none beyond; one without a count is not compared.
 func TestEqualWithinAPercent(t *testing.T) {
-	of := func(n int) weight { return weight{name: "a", parameters: n} }
+	of := func(n int) sized { return sized{name: "a", parameters: n} }
 	for n, equal := range map[int]bool{1_000_000: true, 1_009_999: true, 1_010_001: false, 990_001: true, 989_999: false,
 		1_011_000: false, 1_050_000: false, 1_099_000: false, 950_000: false, 2_000_000: false, 0: true} {
 		if got := of(n).differs(of(1_000_000)); (got == "") != equal {

@@ -99,7 +99,7 @@ func (f *final) evaluation() *eval.Evaluation {
 	}
 	e := eval.Assemble(cells)
 	e.Date = "" // rows do not say when
-	e.Warnings = unequal(f.weights())
+	e.Warnings = unequal(f.allSized())
 	return e
 }
 

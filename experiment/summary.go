@@ -110,7 +110,7 @@ func (f *final) warning() (s string) {
 			diverged += f.diverged(size, arch)
 		}
 	}
-	for _, u := range unequal(f.weights()) {
+	for _, u := range unequal(f.allSized()) {
 		s += " " + strings.ToUpper(u[:1]) + u[1:] + "."
 	}
 	if diverged > 0 {

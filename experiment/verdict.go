@@ -93,7 +93,7 @@ func (f *final) find(c *claim, size string) (finding, bool) {
 
 // unfair lists what the two sides of a claim do not have in common.
 func (f *final) unfair(c *claim, size string) (out []string) {
-	for _, s := range []string{f.untuned(size, c.than, c.arch), f.weight(size, c.arch).differs(f.weight(size, c.than))} {
+	for _, s := range []string{f.untuned(size, c.than, c.arch), f.sized(size, c.arch).differs(f.sized(size, c.than))} {
 		if s != "" {
 			out = append(out, s)
 		}
