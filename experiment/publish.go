@@ -19,6 +19,17 @@ import (
 	"antiphase/internal/vfs"
 )
 
+// unpublished is an error of gathering the rows of all runs or of writing the pages. It concerns the experiment, not the
+// run that meets it, and publish, which is called once more at the end, would only repeat it.
+type unpublished struct{ error }
+
+func (u unpublished) Unwrap() error { return u.error }
+
+func isUnpublished(err error) bool {
+	_, ok := errors.AsType[unpublished](err)
+	return ok
+}
+
 // rows are those of all finished runs of the grid, in its order.
 func (l *lab) rows() ([]Row, error) {
 	runs, err := l.spec.Grid(nil)
@@ -32,7 +43,7 @@ func (l *lab) rows() ([]Row, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, unpublished{err}
 		}
 		out = append(out, rows...)
 	}
@@ -76,17 +87,28 @@ func (p *pace) do(f func() error) error {
 	return nil
 }
 
-// wait returns when no call is in progress, with the error of the last one.
-func (p *pace) wait() error {
+// wait returns when no call is in progress.
+func (p *pace) wait() {
 	p.mu.Lock()
 	done := p.done
 	p.mu.Unlock()
 	if done != nil {
 		<-done
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.err
+}
+
+// finish publishes whatever is finished, and adds what went wrong with it to the error that ended the work, unless that
+// one already says so.
+func finish(l *lab, worked error) ([]Row, error) {
+	l.pages.wait()
+	rows, err := l.publish()
+	if isUnpublished(worked) {
+		err = nil
+	}
+	if err = errors.Join(worked, err); err != nil {
+		return nil, err
+	}
+	return rows, nil
 }
 
 // publish writes the rows of all finished runs, as JSON and as CSV, and the page.
@@ -108,12 +130,18 @@ func (l *lab) publish() ([]Row, error) {
 	if err := p.HTML(&page); err != nil {
 		return nil, err
 	}
-	for name, b := range map[string][]byte{rowsName: b, csvName: table(rows), reportName: page.Bytes()} {
-		if err := vfs.WriteFile(vfs.OS{}, filepath.Join(l.Dir, name), b); err != nil {
-			return nil, err
+	for _, file := range []struct {
+		name string
+		b    []byte
+	}{{rowsName, b}, {csvName, table(rows)}, {reportName, page.Bytes()}} {
+		if err := vfs.WriteFile(vfs.OS{}, filepath.Join(l.Dir, file.name), file.b); err != nil {
+			return nil, unpublished{err}
 		}
 	}
-	return rows, l.watch.write(l.Dir)
+	if err := l.watch.write(l.Dir); err != nil {
+		return nil, unpublished{err}
+	}
+	return rows, nil
 }
 
 // unfinished is a sentence about the runs that are missing, "" if there are none.

@@ -115,9 +115,8 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	} else if !l.leads() {
 		return nil, interrupted(ctx, worked)
 	}
-	err = l.pages.wait()
-	rows, again := l.publish() // whatever is finished
-	if err = errors.Join(worked, err, again); err != nil {
+	rows, err := finish(l, worked)
+	if err != nil {
 		return nil, interrupted(ctx, err)
 	}
 	if spent := l.watch.read(); spent.Runs > 0 {
@@ -260,7 +259,9 @@ func (l *lab) all(ctx context.Context, runs []Run) error {
 			defer fault.Guard()()
 			for r := range queue {
 				if err := l.one(ctx, d, r); err != nil {
-					errs[i] = fmt.Errorf("%s: %w", r.Name(), err)
+					if errs[i] = err; !isUnpublished(err) {
+						errs[i] = fmt.Errorf("%s: %w", r.Name(), err)
+					}
 					cancel(errs[i])
 					return
 				}
