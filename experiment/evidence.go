@@ -204,6 +204,23 @@ func (e *evidence) found(c *claim) (out []report.Verdict, links []string) {
 			out, links = append(out, v), append(links, link(name))
 		}
 	}
+	if len(out) == 0 && c.measure != "" {
+		return e.lost(c)
+	}
+	return out, links
+}
+
+// lost returns the verdicts on a claim about experiments of which every run diverged. Their rows do not tell which claims
+// would have been measured, so they count only for claims that nothing else measures.
+func (e *evidence) lost(c *claim) (out []report.Verdict, links []string) {
+	for _, name := range e.names {
+		f := e.finals[name]
+		for _, size := range f.sizes {
+			if allDiverged(f.all) && c.lost(f, size) {
+				out, links = append(out, f.verdict(c, size, finding{note: "–"})), append(links, link(name))
+			}
+		}
+	}
 	return out, links
 }
 

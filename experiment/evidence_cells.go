@@ -81,12 +81,24 @@ func there(f *final) string {
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {
 			if seeds := f.seeds(size, arch); len(seeds) > 0 {
-				parts = append(parts, fmt.Sprintf("%s: %s (%s) at lr %g", f.side(size, arch), plural(len(seeds), "seed"),
-					listed(seeds), f.best[[2]string{size, arch}]))
+				parts = append(parts, fmt.Sprintf("%s: %s (%s%s) at lr %g", f.side(size, arch), plural(len(seeds), "seed"),
+					listed(seeds), lostText(f, size, arch), f.best[[2]string{size, arch}]))
 			}
 		}
 	}
 	return fmt.Sprintf("%s; %s tokens a run", strings.Join(parts, ", "), big(float64(f.tokens(f.sizes[0]))))
+}
+
+// lostText is how many runs of a side diverged, "" if none did.
+func lostText(f *final, size, arch string) string {
+	switch n := f.diverged(size, arch); n {
+	case 0:
+		return ""
+	case len(f.seeds(size, arch)):
+		return "; all diverged"
+	default:
+		return fmt.Sprintf("; %d diverged", n)
+	}
 }
 
 // complete is what missing says of an experiment that lacks nothing.

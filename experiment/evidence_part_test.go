@@ -117,3 +117,43 @@ func TestCoverageOfFewSeeds(t *testing.T) {
 		}
 	}
 }
+
+// Runs that diverged have been run: where a side, or all of a planned experiment, diverged, the document says how many
+// runs did instead of calling a claim, or the experiment, not run.
+func TestEvidenceOfDivergedSides(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		failed func(*Run) bool
+		sides  []string // whose runs all diverged
+		there  string
+	}{
+		{"one side", func(r *Run) bool { return r.Arch == v1 }, []string{v1}, "transformer: 3 seeds (1, 2, 3) at lr 0.001, diff: 3 seeds (1, 2, 3; all diverged) at lr 0.001"},
+		{"two sides", func(r *Run) bool { return r.Arch != plain }, []string{v1, v2}, "diff2: 3 seeds (1, 2, 3; all diverged)"},
+		{"all", func(*Run) bool { return true }, three, "transformer: 3 seeds (1, 2, 3; all diverged)"},
+		{"two runs", func(r *Run) bool { return r.Arch == v2 && r.Seed > 1 }, nil, "diff2: 3 seeds (1, 2, 3; 2 diverged)"},
+	} {
+		m := made{name: "160m-text", size: "160m", sides: three, rates: 1, seeds: 3, failed: c.failed}
+		dir := t.TempDir()
+		m.write(t, dir)
+		doc := document(t, dir)
+		checkTables(t, doc)
+		if !strings.Contains(doc, c.there) {
+			t.Errorf("%s: lacks %q", c.what, c.there)
+		}
+		for i := range claims {
+			cl := &claims[i]
+			if cl.measure == "" || !slices.Contains(three, cl.arch) || !slices.Contains(three, cl.than) {
+				continue
+			}
+			line := claimLine(doc, cl.text)
+			if strings.Contains(line, NotRun) {
+				t.Errorf("%s: %s", c.what, line)
+			}
+			for _, side := range []string{cl.arch, cl.than} {
+				if slices.Contains(c.sides, side) && !strings.Contains(line, "3 of 3 runs of "+side+" diverged") {
+					t.Errorf("%s: %s: %s", c.what, cl.text, line)
+				}
+			}
+		}
+	}
+}

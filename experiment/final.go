@@ -60,6 +60,11 @@ func unique(rows []Row) []Row {
 // diverged is the number of runs of a side whose loss was not finite.
 func (f *final) diverged(size, arch string) int { return len(f.values(size, arch, Failed)) }
 
+// allDiverged reports whether no run of an experiment came to its end.
+func allDiverged(rows []Row) bool {
+	return !slices.ContainsFunc(rows, func(r Row) bool { return r.Measure == Finished })
+}
+
 // side names a size and an architecture among the others.
 func (f *final) side(size, arch string) string {
 	if len(f.sizes) > 1 {

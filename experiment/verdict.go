@@ -66,7 +66,7 @@ func (f *final) find(c *claim, size string) (finding, bool) {
 	}
 	n := len(diffs)
 	if n == 0 {
-		return x, false
+		return finding{note: "–"}, c.lost(f, size) && c.measured(f.all)
 	}
 	x.arch, x.than, x.seeds, x.floors = x.arch/float64(n), x.than/float64(n), n, row.Floors
 	switch {
@@ -89,6 +89,25 @@ func (f *final) find(c *claim, size string) (finding, bool) {
 		x.doubts = append(x.doubts, c.arch+" is not above its floor")
 	}
 	return x, true
+}
+
+// lost reports whether the runs of a side of the claim all diverged: there is nothing to compare, and the verdict counts
+// those runs.
+func (c *claim) lost(f *final, size string) bool {
+	all := false
+	for _, arch := range []string{c.than, c.arch} {
+		runs := len(f.seeds(size, arch))
+		if runs == 0 {
+			return false
+		}
+		all = all || f.diverged(size, arch) == runs
+	}
+	return all
+}
+
+// measured reports whether any of an experiment's rows has the claim's measure.
+func (c *claim) measured(rows []Row) bool {
+	return slices.ContainsFunc(rows, func(r Row) bool { return r.Measure == c.measure })
 }
 
 // unfair lists what the two sides of a claim do not have in common.
