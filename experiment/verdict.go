@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"antiphase/eval"
 	"antiphase/eval/report"
@@ -233,42 +232,6 @@ func (f *final) verdict(c *claim, size string, x finding) report.Verdict {
 		v.Command = f.rows[i].Command
 	}
 	return v
-}
-
-// figure writes a finding: the two sides' values with their floors, then the difference.
-func (c *claim) figure(x finding) string {
-	if x.note != "" {
-		return x.note
-	}
-	form, scale, unit := "%.3f", 1.0, c.unit
-	plus := "%+.3f"
-	switch {
-	case c.ratio:
-		plus, unit = "×%.2f", ""
-	case c.percent:
-		form, plus, scale, unit = "%.1f", "%+.1f", 100, "points"
-	case math.Abs(x.arch) >= 10 || math.Abs(x.than) >= 10:
-		form, plus = "%.1f", "%+.1f"
-	case math.Abs(x.arch) < 0.01 && math.Abs(x.than) < 0.01 && x.diff != 0: // a divergence of small models
-		form, plus = "%.2g", "%+.2g"
-	}
-	sides := fmt.Sprintf(form+" against "+form, scale*x.arch, scale*x.than)
-	if c.ratio {
-		sides = big(x.arch) + " against " + big(x.than)
-	}
-	for _, name := range slices.Sorted(maps.Keys(x.floors)) {
-		if x.floors[name] < 1 {
-			sides += fmt.Sprintf(", %s %.1f", name, 100*x.floors[name])
-		}
-	}
-	s := fmt.Sprintf(plus, scale*x.diff)
-	if eval.Finite(x.low) && eval.Finite(x.high) {
-		s += fmt.Sprintf(" ["+plus+", "+plus+"]", scale*x.low, scale*x.high)
-	} else {
-		s = strings.TrimSpace(s + " " + unit)
-		unit = "(one seed: no interval)"
-	}
-	return sides + ": " + strings.TrimSpace(strings.ReplaceAll(s, "-", "−")+" "+unit)
 }
 
 func plural(n int, what string) string {
