@@ -113,8 +113,13 @@ def torch_shape(s):
 def train(a, script="torch_train.py", python=sys.executable, variants=None):
     """Training steps: each architecture against its own peer. The last lines are antiphase against itself and the peer's Transformer."""
     pairs, medians = [], {}
+
+    def call_of(arch):
+        return ["train", "--arch", arch, "--steps", str(a.steps), *flags(size=a.size, seq=a.seq, batch=a.batch, head=a.head, vocab=a.vocab), *a.more]
+
+    also = {arch: Pair(f"our {arch} over the peer's {a.arch[0]}", "tokens/s", True) for arch in a.also}
     for arch in a.arch:
-        call = ["train", "--arch", arch, "--steps", str(a.steps), *flags(size=a.size, seq=a.seq, batch=a.batch, head=a.head, vocab=a.vocab), *a.more]
+        call = call_of(arch)
         first = ours(a, *call)[0]
         peers = [Worker(python, script, "--arch", arch, "--steps", str(a.steps), *torch_shape(first["shape"]), *v)
                  for v in variants or [["--mode", a.mode, "--weights", a.weights]]]
@@ -131,10 +136,16 @@ def train(a, script="torch_train.py", python=sys.executable, variants=None):
                 note(f"not the same model: {row['shape']['params']} parameters here, {best['params']} there")
             if "memory_bytes" in best:
                 pair.memory = (row["memory_bytes"], best["memory_bytes"])
+            for other, p in also.items() if arch == a.arch[0] else ():
+                row_of = ours(a, *call_of(other))[0]
+                a.rows.append(dict(row_of, side="antiphase"))
+                p.add(row_of["value"], best["value"])
         for w in peers:
             w.close()
         pairs.append(pair)
-        note("  ".join(x for x in pair.line() if x))  # so that nothing is lost if the rest is stopped
+        pairs += also.values() if arch == a.arch[0] else []
+        for p in [pair, *(also.values() if arch == a.arch[0] else [])]:
+            note("  ".join(x for x in p.line() if x))  # so that nothing is lost if the rest is stopped
         medians[arch] = [statistics.median(x) for x in zip(*pair.rounds)]
     base = a.arch[0]
     for arch in a.arch[1:]:
@@ -256,6 +267,7 @@ def main():
     p.add_argument("--rounds", type=int, help="times that both sides are measured in turns; default 2, on a CPU 5")
     p.add_argument("--steps", type=int, default=10, help="repetitions of a measurement")
     p.add_argument("--arch", type=lambda s: s.split(","), help="architectures; the first is the one others are compared to")
+    p.add_argument("--also", type=lambda s: s.split(","), default=[], help="train: architectures measured without a peer of their own, beside the first's")
     p.add_argument("--size", help="a size that antiphase recipes lists")
     p.add_argument("--seq", help="tokens of a sequence; a list for attention")
     p.add_argument("--batch", help="sequences; a list for decode")

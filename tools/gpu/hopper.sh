@@ -18,10 +18,19 @@
 #   tools/gpu/hopper.sh trials     attention kernels under trial: build and results of all shapes at once, times in turns, steps of 160m with the
 #                                  fastest that is right, memcheck
 #   tools/gpu/hopper.sh small      small in training, not in a benchmark: one run, then three at once in one process; ANTIPHASE_TRY counts
+#   tools/gpu/hopper.sh budget     ops of a step of 160m, V2 beside the Transformer: where V2's step takes longer
+#   tools/gpu/hopper.sh peer SIZE  steps of a size in turns with PyTorch: the Transformer, and our DIFF beside it
+#   tools/gpu/hopper.sh decode SIZE   batch 64 with a cache of bytes against transformers' generate, in turns
+#   tools/gpu/hopper.sh long       steps of 160m with 65,536 tokens
+#   tools/gpu/hopper.sh races      one shape of each kind under racecheck
+#   tools/gpu/hopper.sh all SECONDS   what has not been measured yet, in order of value, each part with a limit, within SECONDS in all;
+#                                  the table of results comes last. PYTHON is the interpreter that has PyTorch and transformers
 #   tools/gpu/hopper.sh            check, then times
 set -uo pipefail
+self=$(realpath "$0")
 cd "$(dirname "$0")/../../device/cuda"
 bin=$PWD/../../bin/cuda.test
+python=${PYTHON:-python3}
 export ANTIPHASE_REQUIRE_CUDA=1
 shapes=(11_64_64 11_96_96 11_128_128 22_64_128 22_96_192 22_128_256 21_64_64 21_96_96 21_128_128) # maps, key heads, D, DV
 
@@ -98,23 +107,22 @@ bench() {
     grep -E '"(name|value|rate|memory)":|rror|memory' | tr -d '\n' | tr -s ' ' | cut -c1-400)"
 }
 
+# Prompts beside the forward pass of training at the same length.
 prefill() {
-  export ANTIPHASE_ATTENTION
-  for arch in transformer diff diff2; do
+  local arch n
+  for arch in diff diff2 transformer; do
     for n in 1024 16384 65000; do
-      for ANTIPHASE_ATTENTION in mma wgmma; do
-        if [ "$ANTIPHASE_ATTENTION$n" != mma65000 ]; then
-          bench "160m $arch $ANTIPHASE_ATTENTION prompt" 60 decode --size 160m --arch "$arch" --context $n --batch 1 --reps 3 --warmup 1
-        fi
+      bench "160m $arch prompt" 40 decode --size 160m --arch $arch --context $n --batch 1 --reps 3 --warmup 1
+      bench "160m $arch forward" 40 train --size 160m --arch $arch --seq $n --batch $((65536 / n)) --forward --steps 3 --warmup 2
+    done
+    bench "160m $arch 8 prompts" 40 decode --size 160m --arch $arch --context 1024 --prompts 8 --batch 1 --reps 3 --warmup 1
+    if [ $arch = diff ]; then
+      for n in 1024 16384; do
+        bench "830m diff prompt" 40 decode --size 830m --arch diff --context $n --batch 1 --reps 3 --warmup 1
+        bench "830m diff forward" 40 train --size 830m --arch diff --seq $n --batch $((16384 / n)) --forward --steps 3 --warmup 2
       done
-    done
-    bench "160m $arch wgmma 8 prompts" 60 decode --size 160m --arch "$arch" --context 1024 --prompts 8 --batch 1 --reps 3 --warmup 1
-    for n in 1024 16384 65536; do
-      bench "160m $arch wgmma forward" 60 train --size 160m --arch "$arch" --seq $n --batch $((65536 / n)) --forward --steps 3 --warmup 2
-    done
+    fi
   done
-  bench "830m diff wgmma prompt" 60 decode --size 830m --arch diff --context 16384 --batch 1 --reps 3 --warmup 1
-  bench "830m diff wgmma forward" 60 train --size 830m --arch diff --seq 16384 --batch 1 --forward --steps 3 --warmup 2
 }
 
 # Decoding with keys and values in bf16 and in bytes.
@@ -275,11 +283,90 @@ profile() {
   counters "1.4b diff, backward" attn_hopper_backward ../../bin/antiphase bench train --size 1.4b --arch diff --seq 4096 --batch 1 --device cuda --steps 2 --warmup 2
 }
 
-case ${1:-all} in
-all) check; times ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | trials | small | large | profile) "$@" ;;
+# A step's ops, V2's and the Transformer's.
+budget() {
+  local arch
+  for arch in diff2 transformer; do
+    timeout -k 5 30 ../../bin/antiphase bench train --size 160m --arch $arch --seq 2048 --batch 16 --ops --device cuda 2>&1 | grep -vE '^(built )?kernel '
+  done
+}
+
+# compare ARGS...: with PyTorch or transformers in turns.
+compare() { "$python" ../../tools/bench/compare.py "$@" --binary ../../bin/antiphase; }
+
+peer() {
+  case $1 in
+  160m) compare train --arch diff2,transformer --rounds 3 --seq 2048 --batch 16 ;;
+  830m) compare train --size 830m --arch transformer --also diff,diff2 --rounds 2 --steps 6 --seq 2048 --batch 4 ;;
+  1.4b) compare train --size 1.4b --arch transformer --also diff --rounds 2 --steps 5 --seq 4096 --batch 4 --vocab 50304 ;;
+  esac
+}
+
+decode() { compare decode --size "$1" --batch 64 --context 1024 --rounds 1 --cache static --kv-cache int8; }
+
+long() {
+  local arch
+  for arch in diff transformer diff2; do bench "160m $arch 64k" 40 train --size 160m --arch $arch --seq 65536 --batch 1 --steps 3 --warmup 2; done
+}
+
+races() {
+  local s
+  for s in 21_64_64 11_64_64 22_128_256; do
+    status "racecheck $s" 100 compute-sanitizer --tool racecheck --error-exitcode 1 "$bin" -test.run "TestAttnHopper/$s"
+  done
+}
+
+# part NAME LEAST MOST COMMAND...: a part of all, if LEAST seconds are left; it gets MOST at most.
+part() {
+  local name=$1 least=$2 most=$3 left=$((deadline - SECONDS)) began=$SECONDS code
+  shift 3
+  if ((left < least)); then
+    skipped+=" $name"
+    return
+  fi
+  most=$((left < most ? left : most))
+  echo "== $name, at most $most s"
+  echo "$name" >>"$dir/order"
+  timeout -k 5 "$most" "$self" "$@" 2>&1 | tee "$dir/$name"
+  code=${PIPESTATUS[0]}
+  echo "== $name: $([ "$code" = 124 ] && echo stopped || echo "exit $code"), $((SECONDS - began)) s"
+}
+
+all() {
+  local dir deadline=$((SECONDS + $1 - 5)) skipped=
+  dir=$(mktemp -d)
+  : >"$dir/order"
+  part trials 60 170 trials
+  part budget 20 40 budget
+  part bytes 40 110 bytes
+  part peer-830m 90 170 peer 830m
+  part decode-160m 45 80 decode 160m
+  part decode-830m 60 100 decode 830m
+  part check 40 90 check
+  part chunks 30 70 chunks
+  part long 20 60 long
+  part prefill 40 170 prefill
+  part peer-1.4b 100 200 peer 1.4b
+  part peer-160m 100 240 peer 160m
+  part races 60 200 races
+  [ -n "$skipped" ] && echo "not run:$skipped"
+  python3 ../../tools/gpu/table.py "$dir"
+  rm -r "$dir"
+}
+
+case ${1:-} in
+"") check; times ;;
+all)
+  [[ ${2:-} =~ ^[0-9]+$ ]] || { echo "$0 all: how many seconds? For example: $0 all 600" >&2; exit 2; }
+  all "$2"
+  ;;
+peer | decode)
+  [[ "$1 ${2:-}" =~ ^(peer\ (160m|830m|1.4b)|decode\ (160m|830m))$ ]] || { echo "$0 $1: of which size? peer takes 160m, 830m and 1.4b, decode 160m and 830m" >&2; exit 2; }
+  "$@"
+  ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | trials | small | large | profile | budget | long | races) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, trials, small, large and profile" >&2
+  echo "$0: $1 is unknown; there are all, check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, trials, small, large, profile, budget, peer, decode, long and races" >&2
   exit 2
   ;;
 esac
