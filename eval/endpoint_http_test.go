@@ -14,7 +14,8 @@ import (
 // TestEndpointTimeout: a server that never answers ends a try, and the error says so.
 func TestEndpointTimeout(t *testing.T) {
 	stop := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stop }))
+	var calls atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1); <-stop }))
 	defer s.Close()
 	defer close(stop)
 	e := &Endpoint{URL: s.URL, Model: "m", Timeout: 20 * time.Millisecond}
@@ -22,6 +23,9 @@ func TestEndpointTimeout(t *testing.T) {
 	_, err := e.GenerateUntil(context.Background(), []Generation{{Prompt: "x", MaxTokens: 1}})
 	if err == nil || !strings.Contains(err.Error(), "no answer within 20ms") {
 		t.Errorf("error %v after %v", err, time.Since(begin))
+	}
+	if n, took := calls.Load(), time.Since(begin); n != tries || took < (1+2+4+8)*firstPause { // pauses double
+		t.Errorf("%d calls within %v", n, took)
 	}
 }
 
