@@ -75,7 +75,28 @@ func trimmed(p *eval.Plan, text string, length int) string {
 		}
 		hi = mid
 	}
+	for hi-lo > 1 && p.Count(text[:hi]) > length+2 { // shares of bytes mislead where tokens or characters are uneven
+		mid := lo + (hi-lo)/2
+		if mid = nextCharacter(text, mid); mid >= hi {
+			if mid = nextCharacter(text, lo+1); mid >= hi {
+				break
+			}
+		}
+		if p.Count(text[:mid]) <= length {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
 	return text[:hi]
+}
+
+// nextCharacter is the first byte at or after at that begins a character, or the end.
+func nextCharacter(text string, at int) int {
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	return at
 }
 
 // generated are n documents of at least this many bytes: the generator's own lengths vary eightfold.
@@ -178,14 +199,8 @@ func cutText(text string, at, n int) string {
 	if at > 0 && at+n > len(text) {
 		return ""
 	}
-	end := min(at+n, len(text))
-	for at < end && !utf8.RuneStart(text[at]) {
-		at++
-	}
-	for end < len(text) && !utf8.RuneStart(text[end]) {
-		end++
-	}
-	return text[at:end]
+	end := nextCharacter(text, min(at+n, len(text)))
+	return text[min(nextCharacter(text, at), end):end]
 }
 
 // plainBytes is an amount of plain text that certainly makes that many tokens: a third more than average.
