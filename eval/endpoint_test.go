@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -165,5 +167,56 @@ func TestEndpointErrors(t *testing.T) {
 	cancel()
 	if _, err := e.GenerateUntil(ctx, []Generation{{Prompt: "a"}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A server that refuses is asked once, one that is busy again; replies of another form are errors, and long ones are
+// cut.
+func TestEndpointReplies(t *testing.T) {
+	for _, x := range []struct {
+		status int
+		body   string
+		want   string
+		calls  int
+	}{
+		{200, `{"choices": []}`, "its answer has no choices", 1},
+		{200, `[1]`, "its answer is not a completion", 1},
+		{403, "no " + strings.Repeat("x", 500), "403 Forbidden: no " + strings.Repeat("x", 297) + "…", 1},
+		{418, "", "418", 1},
+	} {
+		calls := 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			calls++
+			w.WriteHeader(x.status)
+			w.Write([]byte(x.body))
+		}))
+		_, err := (&Endpoint{URL: srv.URL, Model: "m"}).GenerateUntil(t.Context(), []Generation{{Prompt: "a", MaxTokens: 1}})
+		srv.Close()
+		if err == nil || !strings.Contains(err.Error(), x.want) || calls != x.calls {
+			t.Errorf("%d %.20s: %v after %d calls", x.status, x.body, err, calls)
+		}
+		if strings.Contains(fmt.Sprint(err), strings.Repeat("x", 298)) {
+			t.Errorf("%d bytes of text in an error", len(err.Error()))
+		}
+	}
+	for status, again := range map[int]bool{429: true, 500: true, 503: true, 499: false, 400: false, 404: false} {
+		_, err := parseReply(&http.Response{StatusCode: status, Header: http.Header{"Retry-After": {"3"}}}, nil)
+		var b busy
+		var no refusal
+		if errors.As(err, &b) != again || errors.As(err, &no) == again || again && b.pause != 3*time.Second {
+			t.Errorf("%d: %v", status, err)
+		}
+	}
+	e := serve(t, &server{})
+	if got, err := e.Loglikelihood(t.Context(), []Continuation{{"ab", ""}}); err == nil || !strings.Contains(err.Error(), "no token of") {
+		t.Errorf("of nothing: %+v, %v", got, err)
+	}
+	got, err := e.Losses(t.Context(), []string{"axa"})
+	if err != nil || len(got[0]) != 2 || got[0][0].Loss != 2 || got[0][1].Loss != 1 || got[0][0].Position != 1 || got[0][1].Position != 2 || got[0][0].ID == got[0][1].ID || got[0][0].ID < 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	text, err := e.GenerateUntil(t.Context(), []Generation{{Prompt: "p", MaxTokens: 3, Until: []string{"a", "b", "c", "d", "ou"}}})
+	if err != nil || text[0] != " f" {
+		t.Errorf("cut at a fifth stop: %q, %v", text, err)
 	}
 }
