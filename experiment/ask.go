@@ -82,6 +82,12 @@ func tasks(list []Ask, set string, T int) ([]eval.Task, error) {
 // checkAsks rejects tasks and settings that a run of the grid could not be asked: what can be told without text and
 // tokens. rehearse finds the rest.
 func (s *Spec) checkAsks(runs []Run) error {
+	for i := range runs {
+		r := &runs[i]
+		if steps := r.Recipe.Train.Steps; len(s.Probes) > 0 && s.Every > steps {
+			return fmt.Errorf("--probe-every: is %d, but runs of size %s have %d steps", s.Every, r.Size, steps)
+		}
+	}
 	for _, flag := range []string{"--task", "--probe"} {
 		list := s.Tasks
 		if flag == "--probe" {

@@ -25,6 +25,7 @@ func TestRefused(t *testing.T) {
 		{func(s *Spec) { s.Sizes = []string{"nano", "nano"} }, "--size: nano is there twice"},
 		{func(s *Spec) { s.Sizes = []string{"huge"} }, "huge"},
 		{func(s *Spec) { s.TuneSeeds = 3 }, "--tune-seeds"},
+		{func(s *Spec) { s.Every = 9 }, "--probe-every: is 9, but runs of size nano have 8 steps"},
 		{func(s *Spec) { s.Tasks = nil }, "--task"},
 		{func(s *Spec) { s.Tasks = []Ask{"needel"} }, "needel"},
 		{func(s *Spec) { s.Tasks = []Ask{"lm needles=3"} }, "needles=3"},

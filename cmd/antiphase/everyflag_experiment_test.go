@@ -81,6 +81,8 @@ var ofExperiment = map[string]assertion{
 			f.Error("the number of probes does not follow the flag")
 		}
 		f.has(f.fails("compare", "--size", "nano", "--probe", "none", "--probe-every", "2", "--dry-run"), `has no effect with`)
+		f.has(f.fails("compare", "--size", "nano", "--steps", "4", "--probe", "outliers tokens=600", "--probe-every", "5", "--dry-run"),
+			`--probe-every: is 5, but runs of size nano have 4 steps`)
 	},
 	"compare --tune-by": func(f *flagRig) {
 		chosen := func(dir, by string) string {

@@ -40,6 +40,14 @@ func (f *sampleFlags) check() error {
 	return nil
 }
 
+// fits rejects an interval that is longer than the run, which would sample its last step only.
+func (f *sampleFlags) fits(steps int) error {
+	if f.every > steps {
+		return usage(fmt.Errorf("--sample-every: is %d, but the run has %d steps", f.every, steps))
+	}
+	return nil
+}
+
 // runSample is one line of samples.jsonl.
 type runSample struct {
 	Step   int    `json:"step"`

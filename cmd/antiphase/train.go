@@ -232,6 +232,9 @@ func (f *trainFlags) run(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := f.sample.fits(r.Train.Steps); err != nil {
+		return err
+	}
 	l, err := f.job.launch()
 	if err != nil {
 		return err
