@@ -198,7 +198,7 @@ func TestRunRefuses(t *testing.T) {
 		"same ids":        {good, []Task{twice}, nil, `two samples have the id "x"`},
 		"empty set":       {good, []Task{empty}, nil, "counting: there is nothing to ask"},
 		"unknown setting": {good, []Task{counting(3, &asked)}, map[string]string{"counting.scal": "1"}, `"counting.scal" is unknown; the tasks asked for have counting.scale`},
-		"bad setting":     {good, []Task{counting(3, &asked)}, map[string]string{"counting.scale": "x"}, "counting.scale=x: want a number"},
+		"bad setting":     {good, []Task{counting(3, &asked)}, map[string]string{"counting.scale": "x"}, "counting: scale=x: want a number"},
 	} {
 		_, err := Run(context.Background(), c.targets, c.tasks, Options{Set: c.set})
 		var input *InputError

@@ -21,11 +21,11 @@ type Setting struct {
 	Doc     string
 }
 
-// read parses a text of a task's setting and applies the rule.
-func (s *Setting) read(task, text string) (any, error) {
+// read parses a setting's text and applies the rule. Errors name the setting; the caller knows the task.
+func (s *Setting) read(text string) (any, error) {
 	v, err := readSetting(s.Default, text)
 	if err != nil {
-		return nil, fmt.Errorf("%s.%s=%s: %w", task, s.Key, text, err)
+		return nil, fmt.Errorf("%s=%s: %w", s.Key, text, err)
 	}
 	return v, s.Rule.check(s.Key, v)
 }
@@ -63,7 +63,7 @@ func (o *Options) plan(t *Task) (*Plan, error) {
 			}
 		}
 		for _, text := range texts {
-			v, err := s.read(t.Name, text)
+			v, err := s.read(text)
 			if err != nil {
 				return nil, &InputError{err, true}
 			}

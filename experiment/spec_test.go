@@ -46,7 +46,7 @@ func TestRefused(t *testing.T) {
 		{func(s *Spec) { s.Variants = []Variant{"a diff model.ffn=64", "A diff model.ffn=96"} }, "without regard to case: a is there twice"},
 		{func(s *Spec) { s.Name = "two\nlines" }, "--name: "},
 		{func(s *Spec) { s.Tasks = []Ask{"lm", "lm  "} }, "--task: lm is there twice"},
-		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=abc"} }, `--task: "lm pieces=abc": lm.pieces=abc: want a whole number`},
+		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=abc"} }, `--task: "lm pieces=abc": pieces=abc: want a whole number`},
 		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=-1"} }, `--task: "lm pieces=-1": pieces is -1, must be 1 or more`},
 		{func(s *Spec) { s.Tasks = []Ask{"lm pieces=4 pieces=8"} }, "pieces of lm is there twice"},
 		{func(s *Spec) { s.Tasks = []Ask{"lm", "outliers tokens=1"} }, "tokens is 1, must be"},
