@@ -220,10 +220,8 @@ func (d *forwardAttention) forwardHopper(c *attnCall, s attnShape, k *hopperKern
 // ticket is the address of a zero that kernels leave as they found it.
 func (d *forwardAttention) ticket() uintptr {
 	if d.tickets == 0 {
-		at, err := d.drv.Alloc(8)
-		d.fail(err)
-		d.tickets = at
-		d.fail(d.now().Clear(cu.Block{Addr: at, Rows: 1, Width: 8, Pitch: 8}))
+		d.tickets = alloc(d.drv, 8)
+		d.fail(d.now().Clear(cu.Block{Addr: d.tickets, Rows: 1, Width: 8, Pitch: 8}))
 	}
 	return d.tickets
 }

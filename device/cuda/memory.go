@@ -10,11 +10,16 @@ import (
 
 // Alloc returns zeroed device memory. It panics if the GPU has none left, as a slice does.
 func (d *Device) Alloc(bytes int) *tensor.Buffer {
-	addr, err := d.drv.Alloc(bytes)
+	return &tensor.Buffer{Addr: alloc(d.drv, bytes), Size: bytes}
+}
+
+// alloc is how this package allocates device memory: it panics with a [*tensor.NoMemory] if there is none.
+func alloc(drv cu.Driver, bytes int) uintptr {
+	addr, err := drv.Alloc(bytes)
 	if err != nil {
 		panic(&tensor.NoMemory{Where: "device", Bytes: bytes, Free: -1, Err: err})
 	}
-	return &tensor.Buffer{Addr: addr, Size: bytes}
+	return addr
 }
 
 // Free releases it.

@@ -1,9 +1,6 @@
 package cuda
 
-import (
-	"antiphase/internal/cu"
-	"antiphase/tensor"
-)
+import "antiphase/internal/cu"
 
 // scratch is device memory for the duration of one op: work runs in order, so the next op may reuse it. It only grows.
 // Outgrown memory is kept while work in flight or a graph may still use it.
@@ -27,10 +24,7 @@ func (s *scratch) drop(drv cu.Driver) error {
 // need returns the address of at least bytes of device memory, 256-byte aligned, with arbitrary content.
 func (s *scratch) need(drv cu.Driver, bytes int) uintptr {
 	if bytes > s.size {
-		addr, err := drv.Alloc(bytes + bytes/8)
-		if err != nil {
-			panic(&tensor.NoMemory{Where: "device", Bytes: bytes, Free: -1, Err: err})
-		}
+		addr := alloc(drv, bytes+bytes/8)
 		if s.addr != 0 {
 			s.retired = append(s.retired, s.addr)
 		}
