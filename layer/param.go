@@ -128,7 +128,7 @@ type Memory struct {
 func (s *ParamSet) Alloc(d device.Device, m Memory) {
 	types := d.Types()
 	s.Groups = nil
-	for _, k := range []struct{ decay, stat bool }{{true, false}, {false, false}, {false, true}} {
+	for _, k := range []struct{ decay, stat bool }{{decay: true}, {}, {stat: true}} {
 		g := &Group{Decay: k.decay}
 		n := 0
 		for _, p := range s.List {

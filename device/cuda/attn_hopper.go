@@ -37,15 +37,15 @@ var hopperShapes = func() map[attnShape]hopperKernels {
 		s attnShape
 		t hopperForward
 	}{
-		{attnShape{1, 1, 64, 64}, hopperForward{128, 3, 1, 32, 160, false, true, false}},
-		{attnShape{1, 1, 96, 96}, hopperForward{128, 2, 1, 24, 240, false, false, false}},
-		{attnShape{1, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, true, false}},
-		{attnShape{2, 2, 64, 128}, hopperForward{64, 2, 2, 24, 240, false, true, false}},
-		{attnShape{2, 2, 96, 192}, hopperForward{128, 2, 1, 24, 240, false, false, false}},
-		{attnShape{2, 2, 128, 256}, hopperForward{96, 2, 1, 24, 240, false, false, false}},
-		{attnShape{2, 1, 64, 64}, hopperForward{128, 2, 2, 24, 240, true, true, false}},
-		{attnShape{2, 1, 96, 96}, hopperForward{96, 2, 2, 24, 240, false, false, false}},
-		{attnShape{2, 1, 128, 128}, hopperForward{128, 2, 1, 24, 240, true, false, false}},
+		{attnShape{1, 1, 64, 64}, hopperForward{keys: 128, groups: 3, per: 1, producer: 32, consumer: 160, loop: true}},
+		{attnShape{1, 1, 96, 96}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240}},
+		{attnShape{1, 1, 128, 128}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true, loop: true}},
+		{attnShape{2, 2, 64, 128}, hopperForward{keys: 64, groups: 2, per: 2, producer: 24, consumer: 240, loop: true}},
+		{attnShape{2, 2, 96, 192}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240}},
+		{attnShape{2, 2, 128, 256}, hopperForward{keys: 96, groups: 2, per: 1, producer: 24, consumer: 240}},
+		{attnShape{2, 1, 64, 64}, hopperForward{keys: 128, groups: 2, per: 2, producer: 24, consumer: 240, turns: true, loop: true}},
+		{attnShape{2, 1, 96, 96}, hopperForward{keys: 96, groups: 2, per: 2, producer: 24, consumer: 240}},
+		{attnShape{2, 1, 128, 128}, hopperForward{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true}},
 	} {
 		all[x.s] = x.s.hopperKernels(x.t, x.s.fastest())
 	}

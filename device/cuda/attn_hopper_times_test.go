@@ -25,10 +25,12 @@ func (s attnShape) variants() []hopperVariant {
 		all = append(all, hopperVariant{b.String(), k.tile, b})
 	}
 	for _, o := range map[attnShape][]hopperForward{
-		{1, 1, 64, 64}:   {{128, 2, 1, 24, 240, false, false, false}, {128, 2, 1, 24, 240, true, false, false}},
-		{2, 2, 64, 128}:  {{128, 2, 1, 24, 240, false, false, false}, {128, 2, 1, 24, 240, true, false, false}},
-		{2, 1, 64, 64}:   {{96, 2, 2, 24, 240, false, false, false}},
-		{2, 2, 128, 256}: {{64, 2, 1, 24, 240, false, false, false}},
+		{1, 1, 64, 64}: {{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240},
+			{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true}},
+		{2, 2, 64, 128}: {{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240},
+			{keys: 128, groups: 2, per: 1, producer: 24, consumer: 240, turns: true}},
+		{2, 1, 64, 64}:   {{keys: 96, groups: 2, per: 2, producer: 24, consumer: 240}},
+		{2, 2, 128, 256}: {{keys: 64, groups: 2, per: 1, producer: 24, consumer: 240}},
 	}[s] {
 		name := fmt.Sprintf("%d keys, %d×%d maps, turns %v", o.keys, o.groups, o.per, o.turns)
 		all = append(all, hopperVariant{name, o, k.back})
