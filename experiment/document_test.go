@@ -1,0 +1,304 @@
+package experiment
+
+import (
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/eval"
+	"antiphase/eval/report"
+)
+
+// The outcome of a claim by the verdicts of its experiments; one that decides nothing does not count against another.
+func TestOutcome(t *testing.T) {
+	for _, x := range []struct {
+		list []string
+		want string
+	}{
+		{nil, NotRun}, {[]string{Unclear}, Unclear}, {[]string{Holds}, Holds}, {[]string{HoldsNot}, HoldsNot}, {[]string{Unclear, Holds}, Holds},
+		{[]string{HoldsNot, Unclear}, HoldsNot}, {[]string{Holds, HoldsNot}, "differs"}, {[]string{HoldsNot, Unclear, Holds}, "differs"},
+	} {
+		var list []report.Verdict
+		for _, v := range x.list {
+			list = append(list, report.Verdict{Verdict: v})
+		}
+		if got := outcomeOf(list); got != x.want {
+			t.Errorf("%q: %s, want %s", x.list, got, x.want)
+		}
+	}
+}
+
+// Planned experiments come first, in the order of the plan, then others by name; a link is what a page makes of a heading.
+func TestOrderAndLinks(t *testing.T) {
+	got := ordered(map[string]*final{"zz": nil, "830m-text": nil, "aa": nil, "small-text": nil, "retrieval-tiny": nil})
+	if want := []string{"small-text", "retrieval-tiny", "830m-text", "aa", "zz"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	for name, want := range map[string]string{"small-text": "[small-text](#small-text)", "My Run 2.0 (new)": "[My Run 2.0 (new)](#my-run-20-new)"} {
+		if got := link(name); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := markdown("a|b<c\nd\re"); got != `a\|b&lt;c d e` {
+		t.Errorf("%q", got)
+	}
+}
+
+// Two experiments with the same runs give one verdict with two links; with other runs they give two.
+func TestSharedRuns(t *testing.T) {
+	rows := slices.Concat(seeded(plain, "lm.loss", 3, 3.1, 3.2), seeded(v1, "lm.loss", 1, 1.1, 1.2))
+	other := slices.Concat(seeded(plain, "lm.loss", 1, 1.1, 1.2), seeded(v1, "lm.loss", 3, 3.1, 3.2))
+	e := &evidence{finals: map[string]*final{"a": newFinal(rows), "b": newFinal(rows), "c": newFinal(other)}, names: []string{"a", "b", "c"}}
+	list, links := e.found(&claims[0])
+	if len(list) != 2 || list[0].Verdict != Holds || list[1].Verdict != HoldsNot ||
+		!slices.Equal(links, []string{"[a](#a), the same runs in [b](#b)", "[c](#c)"}) {
+		t.Errorf("%+v %q", list, links)
+	}
+	e.summary()
+	if want := "| Claims of the paper | 0 | 0 | 1 | 0 | "; !strings.Contains(e.String(), want) {
+		t.Errorf("%s lacks %q", e.String(), want)
+	}
+}
+
+// What there is of an experiment: each side with its seeds and rate, all machines, commands and lengths once.
+func TestWhatThereIs(t *testing.T) {
+	rows := slices.Concat(seeded(plain, "lm.loss", 1, 2), seeded(v1, "lm.loss", 1))
+	for i := range rows {
+		rows[i].Machine, rows[i].Commit = "m", "c"
+	}
+	rows[1].Machine, rows[2].Commit = "", ""
+	needle := &Row{origin: rows[0].origin, Measure: "needle.bound", Task: &TaskInfo{Kind: "needle", Question: "q", Config: map[string]any{"lengths": []any{192.0, 384.0}}}}
+	again, other := *needle, *needle
+	again.Measure, other.Measure = "needle.free", "attention.answer"
+	other.Task = &TaskInfo{Kind: "attention", Question: "r", Config: map[string]any{"lengths": []any{7.0}}}
+	rows = append(rows, *needle, again, other)
+	f := newFinal(rows)
+	for what, x := range map[string][2]string{
+		"there":      {there(f), "transformer: 2 seeds (1, 2) at lr 1, diff: 1 seed (1) at lr 1; 2M tokens a run"},
+		"nothing":    {there(nil), "nothing: not run"},
+		"machines":   {machines(rows), "m; commit c. machine unknown; commit c. m; commit unknown."},
+		"commands":   {strings.Join(commands(rows), "; "), "antiphase compare transformer; antiphase compare diff"},
+		"lengths":    {lengths(rows), " Prompts with needles have 192 384 tokens."},
+		"no needles": {lengths(rows[:6]), ""},
+	} {
+		if x[0] != x[1] {
+			t.Errorf("%s: %q, want %q", what, x[0], x[1])
+		}
+	}
+	c := cell{sides: []string{plain, v1, v2}, rates: 2, seeds: 2}
+	if got, want := c.missing(f), "incomplete, 3 of 9 runs: transformer has 1 of 2 learning rates, diff has 1 of 2 seeds, "+
+		"diff has 1 of 2 learning rates, no run of diff2"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := c.missing(nil); got != "all is missing" {
+		t.Errorf("%q", got)
+	}
+	c = cell{sides: []string{plain}, rates: 1, seeds: 2}
+	if got := c.missing(f); got != "complete" {
+		t.Errorf("%q", got)
+	}
+}
+
+// scored are the rows of one side at some rates: a score in percent beside its floor, with the held-out loss.
+func scored(arch, tuned string, scores ...float64) (rows []Row) {
+	for i, score := range scores {
+		for _, m := range []string{heldOut, "needle.bound N=4 R=2"} {
+			r := at(arch, float64(i+1), 1, m, 2-0.25*float64(i))
+			r.Run, r.Tuned = fmt.Sprintf("%s-%d", arch, i), tuned
+			if m != heldOut {
+				r.Value, r.StdErr, r.Better, r.Label = score, 0.01, eval.Higher, "number beside its key, %"
+				r.Floors = map[string]float64{"copy": 0.25}
+			}
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// The tuning grid has every rate of every side with the means that chose, and says what floors decided.
+func TestGridByHand(t *testing.T) {
+	const bound = "needle.bound N=4 R=2"
+	for _, x := range []struct {
+		what, tuned string
+		low         []float64
+		note, says  string
+		best        float64
+	}{
+		{"by score or loss", bound + orLoss, []float64{0.2, 0.26}, " Every rate of diff is on a floor of the score, so held-out loss chose.",
+			"which counts only among rates that are on a floor of the score", 2},
+		{"by score alone", bound, []float64{0.26, 0.2}, " Every rate of diff is on a floor of the score, so the choice is chance.",
+			"not the one with the lowest held-out loss; the tuning grid", 1},
+		{"above the floor", bound + orLoss, []float64{0.9, 0.2}, "", "number beside its key (needle.bound N=4 R=2), not the one", 1},
+	} {
+		f := newFinal(slices.Concat(scored(plain, x.tuned, 0.5, 0.95), scored(v1, x.tuned, x.low...)))
+		g := f.tuning.grid()
+		mark := func(lr float64) string {
+			if lr == x.best {
+				return "▸"
+			}
+			return ""
+		}
+		want := [][]string{{"size", "architecture", "learning rate", "seeds", "held-out loss, mean", "number beside its key (needle.bound N=4 R=2), mean", "chosen"},
+			{"tiny", plain, "1", "1", "2.0000", "50.0 %", ""}, {"tiny", plain, "2", "1", "1.7500", "95.0 %", "▸"},
+			{"tiny", v1, "1", "1", "2.0000", fmt.Sprintf("%.1f %%", 100*x.low[0]), mark(1)},
+			{"tiny", v1, "2", "1", "1.7500", fmt.Sprintf("%.1f %%", 100*x.low[1]), mark(2)}}
+		if !reflect.DeepEqual(g.Rows, want) {
+			t.Errorf("%s: %q", x.what, g.Rows)
+		}
+		if got := strings.HasSuffix(g.Note, " of the score, so held-out loss chose.") || strings.HasSuffix(g.Note, "so the choice is chance."); got != (x.note != "") ||
+			!strings.HasSuffix(g.Note, x.note) {
+			t.Errorf("%s: %q", x.what, g.Note)
+		}
+		if s := f.says(); !strings.Contains(s, x.says) {
+			t.Errorf("%s: %q lacks %q", x.what, s, x.says)
+		}
+	}
+	mean := func(v ...float64) (rows []Row) {
+		for _, x := range v {
+			rows = append(rows, Row{Value: x})
+		}
+		return rows
+	}
+	for _, x := range []struct {
+		rows   []Row
+		failed int
+		want   string
+	}{{mean(1, 2, 4), 0, "2.3333"}, {nil, 0, "–"}, {nil, 2, "diverged"}, {mean(1), 2, "1.0000; 2 diverged"}} {
+		if got := meanText(x.rows, x.failed); got != x.want {
+			t.Errorf("%q, want %q", got, x.want)
+		}
+	}
+	f := newFinal(append(scored(plain, "", 0.5), scored(v1, "", 0.5, 0.6)...))
+	if got := f.untuned("tiny", plain, v1); got != "1 learning rate were tried of transformer, 2 of diff" {
+		t.Errorf("%q", got)
+	}
+	if f.untuned("tiny", v1, v1) != "" {
+		t.Error("a side is tuned unlike itself")
+	}
+	if s := f.says(); !strings.Contains(s, "the best held-out loss; the tuning grid") {
+		t.Errorf("%q", s)
+	}
+	if s := newFinal(scored(plain, "", 0.5)).says(); !strings.Contains(s, "nothing was tuned") {
+		t.Errorf("%q", s)
+	}
+}
+
+// Bundles of curves: sides in order with a line for each seed, a dashed floor where copying can be told from knowing.
+func TestBundles(t *testing.T) {
+	rows := slices.Concat(probed(plain, 1e6, 2e6), probed(v1, 3e6))
+	for i := range rows {
+		if rows[i].Measure != heldOut {
+			rows[i].Floors = map[string]float64{"copy": 0.25, "chance": 0.01}
+		}
+	}
+	list := newFinal(rows).bundles()
+	if len(list) != 1 || list[0].ID != "probe-needle-bound" || !list[0].Share || list[0].Floor == nil || *list[0].Floor != 0.25 ||
+		!strings.HasSuffix(list[0].Note, " Dashed: what naming any hidden number earns.") {
+		t.Fatalf("%+v", list)
+	}
+	sides := list[0].Sides
+	if len(sides) != 2 || sides[0].Name != plain || sides[0].Place != 0 || sides[1].Place != 1 || len(sides[0].Lines) != 2 || len(sides[1].Lines) != 1 ||
+		sides[0].Lines[1][1] != [2]float64{2e6, 0.9} {
+		t.Errorf("%+v", sides)
+	}
+	for i := range rows {
+		rows[i].Floors = map[string]float64{"copy": 1}
+		if rows[i].Measure == heldOut {
+			rows[i].Floors = nil
+		}
+	}
+	if list := newFinal(rows).bundles(); list[0].Floor != nil || !list[0].Share || strings.Contains(list[0].Note, "Dashed") {
+		t.Errorf("a single needle: %+v", list[0])
+	}
+}
+
+// What a page says first: sides with their seeds, the count of verdicts, runs that diverged, and that one seed is few.
+func TestLead(t *testing.T) {
+	three := slices.Concat(seeded(plain, "lm.loss", 3, 3.1, 3.2), seeded(v1, "lm.loss", 1, 1.1, 1.2))
+	const one = " With one seed errors are over questions alone: they say nothing about another seed."
+	failed := at(v1, 1, 9, Failed, 3)
+	for _, x := range []struct {
+		what string
+		rows []Row
+		want string
+	}{
+		{"three seeds", three, "transformer (3 seeds), diff (3 seeds): of the claims that can be asked here 1 hold, 0 do not hold, 0 cannot be told."},
+		{"one seed", slices.Concat(seeded(plain, "lm.loss", 3), seeded(v1, "lm.loss", 1)),
+			"transformer (1 seed), diff (1 seed): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
+		{"one of them", slices.Concat(seeded(plain, "lm.loss", 3, 3), seeded(v1, "lm.loss", 1)),
+			"transformer (2 seeds), diff (1 seed): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told." + one},
+		{"diverged", append(slices.Clone(three), failed),
+			"transformer (3 seeds), diff (4 seeds): of the claims that can be asked here 0 hold, 0 do not hold, 1 cannot be told. 1 run diverged."},
+	} {
+		if got := newFinal(x.rows).lead(); got != x.want {
+			t.Errorf("%s: %q, want %q", x.what, got, x.want)
+		}
+	}
+}
+
+// A word is quoted for a shell if a shell would not take it as it is.
+func TestShellWord(t *testing.T) {
+	for in, want := range map[string]string{"runs/a_B-9.json": "runs/a_B-9.json", "a=b,c:d@0.5%+": "a=b,c:d@0.5%+", "": "''", "a b": "'a b'",
+		"it's": `'it'\''s'`, "$HOME": "'$HOME'", "*": "'*'", "ü": "'ü'", "a;b": "'a;b'", "~": "'~'"} {
+		if got := ShellWord(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// The next steps propose the last run that still has its model, and the program as it was called.
+func TestNextSteps(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a folder")
+	rows := slices.Concat(seeded(plain, "lm.loss", 1, 2), seeded(v1, "lm.loss", 1))
+	next := func(program string) string {
+		return strings.Join((&Options{Dir: dir, Program: program}).Page(rows).Experiment.Next, "\n")
+	}
+	if got := next(""); strings.Contains(got, "generate") || !strings.Contains(got, ": antiphase evidence '"+dir+"' -o evidence.md") {
+		t.Errorf("without models: %s", got)
+	}
+	for _, run := range []string{"transformer-s1", "transformer-s2"} {
+		if err := os.MkdirAll(filepath.Join(dir, "runs", run, "checkpoints"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "./ap generate --model '" + filepath.Join(dir, "runs", "transformer-s2") + "' -p \"The\""
+	if got := next("./ap"); !strings.Contains(got, want) || strings.Count(got, "generate") != 1 || !strings.Contains(got, "./ap help glossary") {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// The CSV has a line for every row with the columns of its head, and numbers as they are.
+func TestCSV(t *testing.T) {
+	r := Row{origin: origin{Experiment: "x, y", Run: "a", Size: "tiny", Arch: "diff", LR: 1e-3, Seed: 18446744073709551615, Parameters: 7, Tokens: 1 << 40},
+		Measure: `m "q"`, Value: 1.0 / 3, StdErr: 1e-9, N: 3}
+	got, err := csv.NewReader(strings.NewReader(string(table([]Row{r})))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{{"experiment", "run", "size", "arch", "lr", "seed", "parameters", "tokens", "measure", "value", "stderr", "n"},
+		{"x, y", "a", "tiny", "diff", "0.001", "18446744073709551615", "7", "1099511627776", `m "q"`, "0.3333333333333333", "1e-09", "3"}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// Of missing runs six are named, each once whatever its rate, and the rest counted.
+func TestUnfinishedSentence(t *testing.T) {
+	var runs []Run
+	for seed := range uint64(9) {
+		runs = append(runs, Run{Size: "tiny", Arch: "diff", LR: 1, Seed: seed}, Run{Size: "tiny", Arch: "diff", LR: 2, Seed: seed})
+	}
+	for n, want := range map[uint64]string{9: "", 7: "Unfinished: 14 of 18 runs are there; tiny diff seed 7, tiny diff seed 8 missing. ",
+		3: "Unfinished: 6 of 18 runs are there; tiny diff seed 3, tiny diff seed 4, tiny diff seed 5, tiny diff seed 6, tiny diff seed 7, tiny diff seed 8 missing. ",
+		2: "Unfinished: 4 of 18 runs are there; tiny diff seed 2, tiny diff seed 3, tiny diff seed 4, tiny diff seed 5, tiny diff seed 6, tiny diff seed 7 and 1 more missing. ",
+	} {
+		if got := unfinished(runs, func(r *Run) bool { return r.Seed < n }); got != want {
+			t.Errorf("%d seeds: %q", n, got)
+		}
+	}
+}
