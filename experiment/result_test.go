@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -26,5 +27,35 @@ func TestTwoProbesOfATask(t *testing.T) {
 	}
 	if curves != 2 {
 		t.Errorf("%d curves, want 2", curves)
+	}
+	checkSettings(t, rows, s)
+}
+
+// checkSettings holds the settings of tasks to the rule: text from the held-out part in pieces of a row, of which a task
+// about outliers reads eight, unless the ask names its own; every row has what its run was.
+func checkSettings(t *testing.T, rows []Row, s *Spec) {
+	t.Helper()
+	seen := map[string]bool{}
+	for _, r := range rows {
+		if r.Steps != s.Steps || r.Tokens != int64(s.Steps*4*32) || r.Parameters == 0 || r.Data == "" || r.Experiment != s.Name {
+			t.Fatalf("%s: %+v", r.Measure, r.origin)
+		}
+		if r.Task == nil {
+			continue
+		}
+		want := map[string]string{"lm.loss": "text=held out length=32 pieces=8", "outliers.logits_max": "text=held out length=32 tokens=256"}[r.Measure]
+		if want == "" {
+			continue
+		}
+		seen[r.Measure] = true
+		for _, pair := range strings.Split(strings.Replace(want, "held out", "held_out", 1), " ") {
+			key, value, _ := strings.Cut(pair, "=")
+			if got := strings.ReplaceAll(fmt.Sprint(r.Task.Config[key]), " ", "_"); got != value {
+				t.Errorf("%s: %s is %s, want %s", r.Measure, key, got, value)
+			}
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("rows of tasks: %v", seen)
 	}
 }
