@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -167,8 +168,8 @@ func summarize(o *ServeOptions, shots []shot, took time.Duration) *ServeResult {
 // Print writes the result for display.
 func (r *ServeResult) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%d requests at %.1f/s in %.1f s: %d answered, %d refused (429), %d failed\n", r.Requests, r.Rate, r.Seconds, r.Answered, r.Rejected, r.Failed)
-	for text, n := range r.Errors {
-		fmt.Fprintf(w, "  %d × %s\n", n, text)
+	for _, text := range slices.Sorted(maps.Keys(r.Errors)) {
+		fmt.Fprintf(w, "  %d × %s\n", r.Errors[text], text)
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "MS\tMEAN\tP50\tP99\t")
