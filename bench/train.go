@@ -160,7 +160,8 @@ func (c *Config) Train(ctx context.Context, t TrainOptions) (Row, error) {
 	}
 	defer ceiling.free()
 	if t.Forward {
-		return row, c.trainForward(ctx, &row, r, ceiling)
+		err = c.trainForward(ctx, &row, r, ceiling)
+		return row, err
 	}
 	if err := c.trainFree(ctx, &row, r, ceiling); err != nil || !t.Ops {
 		return row, err
