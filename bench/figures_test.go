@@ -1,0 +1,326 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"antiphase/device"
+	"antiphase/layer"
+	"antiphase/model"
+	"antiphase/recipe"
+	"antiphase/tensor"
+)
+
+// near compares numbers by name.
+func near(t *testing.T, list map[string][2]float64) {
+	t.Helper()
+	for name, v := range list {
+		if math.Abs(v[0]-v[1]) > 1e-12*max(1, math.Abs(v[1])) {
+			t.Errorf("%s: %g, want %g", name, v[0], v[1])
+		}
+	}
+}
+
+// A row by hand: three repetitions after two to warm up, each beside the ceiling measured after it.
+func TestMeasureAndFill(t *testing.T) {
+	c := &Config{Warmup: 2, Reps: 3}
+	seconds, rates := []float64{9, 9, 2, 1, 4}, []float64{9, 9, 10, 40, 5}
+	i, k := -1, -1
+	top := &Ceiling{Name: "top", Unit: UnitBytes, Run: func() (float64, error) { k++; return rates[k], nil }}
+	s, err := c.measure(context.Background(), func() (float64, error) { i++; return seconds[i], nil }, top)
+	if err != nil || i != 4 || k != 4 || len(s.seconds) != 3 || s.seconds[0] != 2 || s.ceiling[2] != 5 {
+		t.Fatalf("%+v after %d and %d calls: %v", s, i+1, k+1, err)
+	}
+	var r Row
+	r.fill(s, c, top, 8e9, func(sec float64) float64 { return 12 / sec })
+	near(t, map[string][2]float64{"median": {r.Value, 6}, "low": {r.Low, 4.5}, "high": {r.High, 9}, "rate": {r.Rate, 4}, "ceiling": {r.CeilingRate, 10},
+		"share": {r.Share, 0.4}}) // 4/10, 8/40 and 2/5
+	if r.Reps != 3 || r.Warmup != 2 || r.RateUnit != UnitBytes || r.Ceiling != "top" {
+		t.Errorf("%+v", r)
+	}
+	r.fill(s, c, &Ceiling{Unit: UnitFLOPs}, 8e12, milliseconds)
+	near(t, map[string][2]float64{"TFLOP/s": {r.Rate, 4}, "ms": {r.Value, 2000}, "share": {r.Share, 0.4}})
+	broken := errors.New("broken")
+	if _, err := c.measure(context.Background(), func() (float64, error) { return 0, broken }, top); !errors.Is(err, broken) {
+		t.Errorf("a failing repetition: %v", err)
+	}
+	if _, err := c.measure(context.Background(), func() (float64, error) { return 1, nil },
+		&Ceiling{Name: "top", Run: func() (float64, error) { return 0, broken }}); !errors.Is(err, broken) || !strings.Contains(err.Error(), "ceiling top") {
+		t.Errorf("a failing ceiling: %v", err)
+	}
+	d := &Config{}
+	if d.defaults(); d.Warmup != 3 || d.Reps != 10 || d.Say == nil {
+		t.Errorf("defaults %+v", d)
+	}
+	if low, mid, high := quartiles(nil); low != 0 || mid != 0 || high != 0 {
+		t.Error("quartiles of nothing")
+	}
+	if low, mid, high := quartiles([]float64{40, 10, 30, 20}); low != 17.5 || mid != 25 || high != 32.5 { // as numpy.percentile
+		t.Error(low, mid, high)
+	}
+}
+
+// timing is a device with a clock of its own; it counts waits and knows its scratch memory.
+type timing struct {
+	device.Device
+	ms    float64
+	syncs int
+	fail  error
+}
+
+func (d *timing) Time(f func()) (float64, error) { f(); return d.ms, d.fail }
+func (d *timing) Sync() error                    { d.syncs++; return d.Device.Sync() }
+func (d *timing) Scratch() int                   { return 1000 }
+
+// A device that times itself is believed, in milliseconds; ops are counted by name and shape, divided by the steps and
+// listed by time, with the bytes of all operands that are there.
+func TestOpsByHand(t *testing.T) {
+	d := &timing{Device: open(t).Device, ms: 250}
+	if sec, err := elapsed(d, func() {}); err != nil || sec != 0.25 || d.syncs != 1 {
+		t.Errorf("%g s after %d waits (%v)", sec, d.syncs, err)
+	}
+	o := NewOps(d)
+	x, y, z := device.Empty(d, tensor.F32, 3, 8), device.Empty(d, tensor.F32, 3, 8), device.Empty(d, tensor.F32, 8, 8)
+	defer release(d, x, y, z)
+	o.op(opKey{name: "warm"}, 0, func() {})
+	o.Reset()
+	d.ms = 100
+	o.Zero(z)
+	for range 2 {
+		o.MatMul(y, x, z, device.MatMul{TransB: true})
+	}
+	d.ms = 300
+	o.op(opKey{name: "Odd"}, 6, func() {}, x, tensor.Tensor{})
+	got := o.Times(2)
+	want := []OpTime{{"Odd", "", 0.5, 0.15, 3, 48}, {"MatMul y=x·Wᵀ", "3×8×8", 1, 0.1, 2 * 3 * 8 * 8, 96 + 96 + 256}, {"Zero", "", 0.5, 0.05, 0, 128}}
+	if len(got) != 3 {
+		t.Fatalf("%+v", got)
+	}
+	for i := range want {
+		if math.Abs(got[i].Seconds-want[i].Seconds) < 1e-12 {
+			got[i].Seconds = want[i].Seconds
+		}
+		if got[i] != want[i] {
+			t.Errorf("%+v, want %+v", got[i], want[i])
+		}
+	}
+	d.fail = errors.New("no clock")
+	o.Zero(z)
+	if err := o.Sync(); err == nil || err.Error() != "no clock" {
+		t.Errorf("an error of timing: %v", err)
+	}
+	if err := o.Sync(); err != nil {
+		t.Errorf("it is told twice: %v", err)
+	}
+	if m := count(d).memory(); m != 1000 {
+		t.Errorf("scratch memory of %d bytes", m)
+	}
+	for op, name := range map[device.MatMul]string{{}: "MatMul dx=dy·W", {Accumulate: true}: "MatMul dx+=dy·W", {TransB: true}: "MatMul y=x·Wᵀ",
+		{TransA: true}: "MatMul dW=dyᵀ·x", {TransA: true, Accumulate: true}: "MatMul dW+=dyᵀ·x"} {
+		if got := productName(op); got != name {
+			t.Errorf("%+v is called %q", op, got)
+		}
+	}
+}
+
+// A product's FLOPs and shape follow its form: k is the rows of a transposed first operand.
+func TestProductsOfEveryForm(t *testing.T) {
+	c := open(t)
+	o := NewOps(c.Device)
+	a, b, y := device.Empty(c.Device, tensor.F32, 5, 3), device.Empty(c.Device, tensor.F32, 5, 7), device.Empty(c.Device, tensor.F32, 3, 7)
+	defer release(c.Device, a, b, y)
+	o.MatMul(y, a, b, device.MatMul{TransA: true})
+	if got := o.Times(1)[0]; got.Shape != "3×7×5" || got.FLOPs != 2*3*7*5 {
+		t.Errorf("%+v", got)
+	}
+	s := &device.AttnShape{B: 2, T: 4, Heads: 3, D: 5, DV: 7}
+	near(t, map[string][2]float64{"cells": {cells(s), 2 * 3 * 10}, "one map": {attnForward(s, 1), 2 * 60 * 12}, "two maps": {attnForward(s, 2), 2 * 60 * 24},
+		"backward": {attnBackward(s, 1), 2 * 60 * (15 + 14)}, "backward of two": {attnBackward(s, 2), 2 * 60 * (30 + 14)}})
+}
+
+// A geometry is the named size with the fields that were given; the step of training is one micro-batch unless a batch is
+// named.
+func TestGeometryOverrides(t *testing.T) {
+	named, err := recipe.Named("tiny", "diff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Geometry{Size: "tiny", Arch: "diff", Head: 32, Vocab: 300, Layers: 5, Context: 77}.config()
+	if err != nil || r.Model.HeadDim != 32 || r.Model.Heads != 128/(32*2) || r.Model.KVHeads != r.Model.Heads || r.Model.Vocab != 300 || r.Model.Layers != 5 ||
+		r.Model.Context != 77 || r.Tokenizer.Vocab != 300 || r.Model.Dim != named.Model.Dim {
+		t.Errorf("%+v (%v)", r.Model, err)
+	}
+	if r, err := (Geometry{Size: "tiny", Arch: "diff"}).config(); err != nil || r.Model != named.Model || r.Tokenizer.Vocab != named.Tokenizer.Vocab {
+		t.Errorf("without changes: %+v (%v)", r.Model, err)
+	}
+	for _, x := range []struct {
+		o                          TrainOptions
+		seq, batch, micro, context int
+	}{
+		{TrainOptions{}, named.Train.SeqLen, named.Train.MicroBatch, named.Train.MicroBatch, named.Model.Context},
+		{TrainOptions{Batch: 6}, named.Train.SeqLen, 6, 6, named.Model.Context},
+		{TrainOptions{Batch: 6, Micro: 2}, named.Train.SeqLen, 6, 2, named.Model.Context},
+		{TrainOptions{Seq: 400, Batch: 1}, 400, 1, 1, 400},
+		{TrainOptions{Seq: 40, Batch: 1}, 40, 1, 1, 40},
+		{TrainOptions{Seq: 40, Batch: 1, Geometry: Geometry{Context: 50}}, 40, 1, 1, 50},
+	} {
+		x.o.Size, x.o.Arch = "tiny", "diff"
+		r, err := x.o.recipe()
+		if err != nil || r.Train.SeqLen != x.seq || r.Train.Batch != x.batch || r.Train.MicroBatch != x.micro || r.Model.Context != x.context {
+			t.Errorf("%+v: %+v, context %d (%v)", x.o, r.Train, r.Model.Context, err)
+		}
+	}
+	o := TrainOptions{Geometry: Geometry{Size: "tiny", Arch: "diff"}, Recompute: layer.RecomputeBlocks}
+	if r, err := o.recipe(); err != nil || r.Train.Recompute != layer.RecomputeBlocks {
+		t.Errorf("recompute %q (%v)", r.Train.Recompute, err)
+	}
+	o.Batch, o.Micro = 6, 4
+	if o.Check() == nil {
+		t.Error("a batch of 6 in micro-batches of 4 is taken")
+	}
+}
+
+// A forward pass is of one micro-batch and of the formula's forward FLOPs; its row says so.
+func TestForwardRow(t *testing.T) {
+	c := quick(t)
+	o := TrainOptions{Geometry: Geometry{Size: "nano", Arch: "diff"}, Batch: 4, Micro: 2, Forward: true, Recompute: layer.RecomputeBlocks}
+	row, err := c.Train(context.Background(), o)
+	if err != nil || row.Name != "nano diff T=32 batch 4, recompute blocks, forward" || row.Shape["recompute"] != layer.RecomputeBlocks || row.Memory != 0 {
+		t.Fatalf("%+v (%v)", row, err)
+	}
+	r, err := o.recipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward, whole := r.Model.FLOPs(32)
+	if per := row.Rate * 1e12 / row.Value; math.Abs(per-forward) > 1e-9*forward || forward >= whole { // FLOPs of a token
+		t.Errorf("%g FLOPs of a token, want %g", per, forward)
+	}
+}
+
+// What decoding reads: all matrices, the embedding only if it is the classifier as well, and the cache of every position.
+func TestStepBytes(t *testing.T) {
+	c := quick(t)
+	r, err := recipe.Nano("diff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := r.Model
+	embedding, all := m.Vocab*m.Dim, model.Table(m).Count()
+	m.TieEmbed = false
+	apart := c.stepBytes(m, 0)
+	if n := model.Table(m).Count(); apart != 4*float64(n-embedding) {
+		t.Errorf("%g bytes of %d weights, of which %d are the embedding's", apart, n, embedding)
+	}
+	m.TieEmbed = true
+	if got, n := c.stepBytes(m, 0), model.Table(m).Count(); got != 4*float64(n) || all == 0 {
+		t.Errorf("%g bytes of %d weights where the embedding is the classifier", got, n)
+	}
+	if got := c.stepBytes(m, 3) - c.stepBytes(m, 0); got != 3*float64(m.Layers*m.KVHeads*m.HeadDim*(2+2)*4) { // two keys, values twice as wide
+		t.Errorf("%g bytes of three positions", got)
+	}
+	c.WeightBytes = 1
+	if got := c.stepBytes(m, 0); got != float64(model.Table(m).Count()) {
+		t.Errorf("%g bytes of weights of one byte", got)
+	}
+	if c.weightBytes() != 1 {
+		t.Error("bytes of a weight")
+	}
+}
+
+// An attention layer must fill its width with values, and have a sequence.
+func TestAttentionOptions(t *testing.T) {
+	good := AttentionOptions{Arch: "diff", Dim: 64, Head: 16, Seq: 32, Tokens: 64}
+	for want, change := range map[string]func(*AttentionOptions){
+		"": func(*AttentionOptions) {}, "there are [": func(o *AttentionOptions) { o.Arch = "x" }, "head: values of 2 × 24": func(o *AttentionOptions) { o.Head = 24 },
+		"head: values of 2 × 0": func(o *AttentionOptions) { o.Head = 0 }, "dim = 0": func(o *AttentionOptions) { o.Dim = 0 },
+		"seq: is 0": func(o *AttentionOptions) { o.Seq = 0 }, "at most tokens = 31": func(o *AttentionOptions) { o.Tokens = 31 },
+	} {
+		o := good
+		change(&o)
+		if err := o.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
+		}
+	}
+	one := good
+	if one.Tokens = 32; one.Check() != nil {
+		t.Errorf("one sequence: %v", one.Check())
+	}
+	c, err := good.config()
+	if err != nil || c.Heads != 2 || c.Groups != 2 || c.HeadDim != 16 {
+		t.Errorf("%+v (%v)", c, err)
+	}
+}
+
+// Numbers of a table: three digits, or all before the point.
+func TestNumbers(t *testing.T) {
+	for x, want := range map[float64]string{0: "0", 12345.6: "12346", 100: "100", 99.94: "99.9", 10: "10.0", 9.994: "9.99", 1: "1.00", 0.12345: "0.123", 0.0001234: "0.000123"} {
+		if got := number(x); got != want {
+			t.Errorf("%g: %q, want %q", x, got, want)
+		}
+	}
+	if memory(0) != "" || memory(3<<29) != "1.50 GiB" {
+		t.Errorf("%q %q", memory(0), memory(3<<29))
+	}
+	if got := ceilings([]Row{{Ceiling: "a"}, {Ceiling: "b"}, {Ceiling: "a"}}); got != "a, b" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The rows of a table by hand: ops with their share of the time, TFLOP/s and GB/s.
+func TestPrintedOps(t *testing.T) {
+	var b bytes.Buffer
+	rows := []Row{{Name: "a", Value: 1, Low: 0.5, High: 2, Unit: "ms", Reps: 7, Warmup: 3, Ceiling: "top",
+		Ops: []OpTime{{Op: "MatMul", Shape: "1×2×3", Calls: 2, Seconds: 0.003, FLOPs: 3e9, Bytes: 6e6}, {Op: "Add", Calls: 1, Seconds: 0.001, Bytes: 1e6}}}}
+	if err := Print(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, line := range strings.Split(b.String(), "\n") {
+		got[strings.Join(strings.Fields(line), " ")] = true
+	}
+	for _, want := range []string{"ceiling: top; 7 repetitions after 3 to warm up", "ops of a", "MatMul 1×2×3 2 3.000 75.0% 1.00 2.00", "Add 1 1.000 25.0% 1.00",
+		"all ops 4.000 100% 0.75", "a 1.00 ms 0.5 … 2.00 0 0 0.0%"} {
+		if !got[want] {
+			t.Errorf("no line %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// The rate of a pass counts the tokens while all sequences write, scaled to all that were written.
+func TestPassRate(t *testing.T) {
+	at := func(list ...int) (out []time.Duration) {
+		for _, ms := range list {
+			out = append(out, time.Duration(ms)*time.Millisecond)
+		}
+		return out
+	}
+	for _, x := range []struct {
+		what   string
+		at     [][]time.Duration
+		tokens int
+		want   float64
+	}{
+		{"one sequence", [][]time.Duration{at(100, 200, 300, 400)}, 4, 10},
+		{"two at once", [][]time.Duration{at(100, 200, 300), at(150, 250, 350)}, 6, 3 / 0.15}, // of (150, 300] 200, 250 and 300
+		{"one after the other", [][]time.Duration{at(0, 100), at(200, 300)}, 4, 3 / 0.3},
+		{"half of the tokens without text", [][]time.Duration{at(100, 200, 300, 400)}, 8, 20},
+	} {
+		p := &pass{at: x.at, tokens: x.tokens}
+		if got := p.rate(); math.Abs(got-x.want) > 1e-9 {
+			t.Errorf("%s: %g, want %g", x.what, got, x.want)
+		}
+	}
+	p := &pass{at: [][]time.Duration{at(1), at(1, 2), at(1, 2, 3)}, tokens: 12}
+	if err := p.check(); err != nil || len(p.at) != 2 {
+		t.Errorf("%d sequences are left (%v)", len(p.at), err)
+	}
+	if err := (&pass{at: [][]time.Duration{at(1, 2)}, tokens: 5}).check(); err == nil || !strings.Contains(err.Error(), "5 tokens came in 2 events") {
+		t.Error(err)
+	}
+}
