@@ -32,9 +32,11 @@ func (b *builder) combine(s *scope, name string, v any) {
 		b.refuse(s.path, "oneOf is supported only where its alternatives have different types; use anyOf")
 		return
 	}
-	if types, ok := s.types(); ok && !within(list, types) { // often repeated next to the alternatives, which have their own
-		b.refuse(s.path, "the alternatives of %s have types other than %s, which type beside them excludes", name, strings.Join(types, " and "))
-		return
+	if types, ok := s.types(); ok {
+		if list, ok = b.narrow(list, types); !ok {
+			b.refuse(s.path, "an alternative of %s has types other than %s, which type beside it excludes", name, strings.Join(types, " and "))
+			return
+		}
 	}
 	var alternatives []func()
 	for i, x := range list {
@@ -44,21 +46,81 @@ func (b *builder) combine(s *scope, name string, v any) {
 	b.either(alternatives...)
 }
 
-// within reports whether all types that the schemas name are among types. A schema that names none is taken to fit.
-func within(list []any, types []string) bool {
+// narrow applies the type beside a list of alternatives to each of them. One that names its type, or refers to a schema,
+// must fit as it is; to the others the type is added. It reports whether all fit.
+func (b *builder) narrow(list []any, types []string) (out []any, ok bool) {
+	var outer []any
+	for _, t := range types {
+		outer = append(outer, t)
+	}
 	for _, x := range list {
-		o, ok := x.(*object)
-		if !ok {
+		o, isObject := x.(*object)
+		switch {
+		case x == true:
+			o = &object{}
+		case !isObject: // false, or an error that is reported where it is read
+			out = append(out, x)
+			continue
+		case o.has("type") || o.has("$ref"):
+			if !b.within(x, types, map[string]bool{}) {
+				return nil, false
+			}
+			out = append(out, x)
 			continue
 		}
-		for _, t := range o.named() {
+		copied := &object{keys: append(slices.Clone(o.keys), "type"), values: map[string]any{"type": outer}}
+		for _, k := range o.keys {
+			copied.values[k] = o.values[k]
+		}
+		out = append(out, copied)
+	}
+	return out, true
+}
+
+func (o *object) has(key string) bool { _, ok := o.values[key]; return ok }
+
+// within reports whether every value that fits a schema has one of the types. Seen are the references that were followed:
+// each is followed once, so that schemas that refer to each other many times take no longer.
+func (b *builder) within(x any, types []string, seen map[string]bool) bool {
+	o, ok := x.(*object)
+	if !ok {
+		return x != true
+	}
+	if ref, ok := o.values["$ref"].(string); ok {
+		target, found := b.resolve(strings.TrimPrefix(ref, "#"))
+		if !found || seen[ref] {
+			return true // refused where it is read
+		}
+		seen[ref] = true
+		return b.within(target, types, seen)
+	}
+	if o.has("type") {
+		return !slices.ContainsFunc(o.named(), func(t any) bool {
 			name, ok := t.(string)
-			if ok && !slices.Contains(types, name) && !(name == "integer" && slices.Contains(types, "number")) {
-				return false
-			}
+			return ok && !slices.Contains(types, name) && !(name == "integer" && slices.Contains(types, "number"))
+		})
+	}
+	if list, ok := o.literals(); ok {
+		return !slices.ContainsFunc(list, func(v any) bool {
+			return !slices.ContainsFunc(types, func(t string) bool { return hasType(v, t) })
+		})
+	}
+	for _, name := range []string{"anyOf", "oneOf", "allOf"} {
+		if list, ok := o.values[name].([]any); ok {
+			return !slices.ContainsFunc(list, func(x any) bool { return !b.within(x, types, seen) })
 		}
 	}
-	return true
+	implied := o.implied()
+	return len(implied) > 0 && slices.Contains(types, implied[0])
+}
+
+// literals are the values of const or enum.
+func (o *object) literals() ([]any, bool) {
+	if v, ok := o.values["const"]; ok {
+		return []any{v}, true
+	}
+	list, ok := o.values["enum"].([]any)
+	return list, ok
 }
 
 // named are the values of type: one, or those of a list.

@@ -31,12 +31,12 @@ func (s *scope) types() (list []string, ok bool) {
 
 // implied returns the types that the keywords apply to if type is missing. JSON schema would allow any other type,
 // which authors do not intend.
-func (s *scope) implied() []string {
+func (o *object) implied() []string {
 	for _, t := range []struct{ keys, name string }{
 		{"properties required additionalProperties", "object"}, {"items prefixItems minItems maxItems", "array"}, {"minLength maxLength", "string"},
 	} {
 		for _, k := range strings.Fields(t.keys) {
-			if _, ok := s.o.values[k]; ok {
+			if _, ok := o.values[k]; ok {
 				return []string{t.name}
 			}
 		}
@@ -48,7 +48,7 @@ func (s *scope) implied() []string {
 func (b *builder) types(s *scope) {
 	list, ok := s.types()
 	if !ok {
-		if list = s.implied(); list == nil {
+		if list = s.o.implied(); list == nil {
 			b.call(b.anything())
 			return
 		}
