@@ -81,6 +81,10 @@ func (c *core) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if escape, lone := loneSurrogate(b); lone {
+		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid,
+			Message: "the body has " + escape + " without the other half of its surrogate pair, which is not a character"}
+	}
 	if name, twice := duplicateKey(b); twice {
 		return nil, invalid(excerpt([]byte(name)), "is there twice; say it once")
 	}
