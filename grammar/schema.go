@@ -27,15 +27,27 @@ var annotations = []string{"title", "description", "default", "examples", "examp
 
 // Compile reads a schema. The error is a [*SchemaError] if the schema is not supported; unknown keywords are not.
 func Compile(schema []byte, l Limits) (*Grammar, error) {
+	b, err := newBuilder(schema, l)
+	if err != nil {
+		return nil, err
+	}
+	return b.grammar()
+}
+
+func newBuilder(schema []byte, l Limits) (*builder, error) {
 	l.complete()
 	root, err := parse(schema)
 	if err != nil {
 		return nil, &SchemaError{Problem: err.Error()}
 	}
-	b := &builder{code: code{known: map[set]int32{}, limits: &l}, root: root, end: time.Now().Add(l.Time), free: -1, refs: map[string]int32{}}
+	return &builder{code: code{known: map[set]int32{}, limits: &l}, root: root, end: time.Now().Add(l.Time), free: -1, refs: map[string]int32{}}, nil
+}
+
+// grammar compiles the schema. It does so once per builder.
+func (b *builder) grammar() (*Grammar, error) {
 	b.char = b.declare()
 	b.define(b.char, b.character)
-	main := b.rule(root, "", 0)
+	main := b.rule(b.root, "", 0)
 	for len(b.declared) > 0 && b.err == nil {
 		f := b.declared[0]
 		b.declared = b.declared[1:]
