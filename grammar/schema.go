@@ -3,7 +3,9 @@ package grammar
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -85,10 +87,13 @@ func parse(b []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
 	v, err := parseValue(d, 0)
-	if err == nil && d.More() {
-		err = fmt.Errorf("there is more after the schema")
+	if err != nil {
+		return nil, err
 	}
-	return v, err
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more after the schema")
+	}
+	return v, nil
 }
 
 func parseValue(d *json.Decoder, depth int) (any, error) {
