@@ -26,7 +26,11 @@ func Rows(path string, yield func(n int, row map[string]any) error) error {
 		}
 	}
 	return Lines(path, func(n int, line []byte) error {
-		row, err := jsonRow(json.NewDecoder(bytes.NewReader(line)))
+		d := json.NewDecoder(bytes.NewReader(line))
+		row, err := jsonRow(d)
+		if err == nil {
+			err = ended(d, "object")
+		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
@@ -70,7 +74,18 @@ func listRows(path string, yield func(n int, row map[string]any) error) (done bo
 	if _, err := d.Token(); err != nil {
 		return true, fmt.Errorf("%s: after element %d: %w", path, n, err)
 	}
+	if err := ended(d, "list"); err != nil {
+		return true, fmt.Errorf("%s: %w", path, err)
+	}
 	return true, nil
+}
+
+// ended rejects text after a value, which would otherwise be dropped silently.
+func ended(d *json.Decoder, what string) error {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("there is more after the %s", what)
+	}
+	return nil
 }
 
 // parquetRows reads all columns, including nested ones.
