@@ -132,6 +132,7 @@ func TestMore(t *testing.T) {
 		{"{{ strftime_now('%d %b %Y, %H:%M %%') }}", "07 Mar 2026, 09:05 %"},
 		{"{% generation %}{{ messages[0].content }}{% endgeneration %}", "hello"},
 		{"{{ {'b': 1, 'a': 'ü</x>'} | tojson }}", `{"b": 1, "a": "ü</x>"}`},
+		{"{{ [1.0, 1e20, 0.00001, 2] | tojson }}", `[1.0, 1e+20, 1e-05, 2]`},
 		{"{{ (-7) // 2 }} {{ -7 % 3 }} {{ 2 ** 10 }} {{ 3 / 2 }}", "-4 2 1024 1.5"},
 		{"{{ 'a b  c'.split() | join('-') }} {{ 'a,b,c'.split(',', 1)[1] }} {{ 'a,b,c'.rsplit(',', 1)[0] }}", "a-b-c b,c a,b"},
 		{"{{ 'Hello World'.title() }} {{ 'xxabxx'.strip('x') }} {{ 'ab'.startswith(('x', 'a')) }}", "Hello World ab True"},

@@ -133,11 +133,14 @@ func (s *jsonStyle) write(w *boundedText, v any, depth int) error {
 		return list(s, w, v, depth)
 	case []string:
 		return list(s, w, v, depth)
-	case nil, bool, string, int, float64:
+	case float64: // 1.0 stays a float, as in Python
+		_, err := w.WriteString(pythonFloat(v))
+		return err
+	case string:
+		_, err := w.WriteString(string(quoteJSON(v)))
+		return err
+	case nil, bool, int:
 		b, err := json.Marshal(v)
-		if text, ok := v.(string); ok {
-			b = quoteJSON(text)
-		}
 		if err == nil {
 			_, err = w.WriteString(string(b))
 		}
