@@ -57,6 +57,7 @@ func chatEnvironment() *exec.Environment {
 	return &exec.Environment{
 		Context: exec.NewContext(map[string]any{
 			"range": rangeList, "namespace": newNamespace, "dict": newDict, "raise_exception": raise, "strftime_now": strftimeNow,
+			"none": nil, "None": nil, // gonja has no literal for it and takes it for an unknown name
 		}),
 		Filters: exec.NewFilterSet(chatFilters()), Tests: builtins.Tests, ControlStructures: chatStatements(), Methods: builtins.Methods,
 	}
@@ -105,7 +106,7 @@ func arithmetic(b *budget, op string, x, y *exec.Value) *exec.Value {
 		if over := b.charge(printed(x) + printed(y)); over != nil {
 			return over
 		}
-		return exec.AsValue(x.String() + y.String())
+		return exec.AsValue(asText(b, x) + asText(b, y))
 	case op == "*" && text:
 		if y.IsString() {
 			x, y = y, x
@@ -234,7 +235,7 @@ func joined(b *budget, v *exec.Value, sep string) *exec.Value {
 	}
 	texts := make([]string, len(list))
 	for i, x := range list {
-		texts[i] = exec.AsValue(x).String()
+		texts[i] = asText(b, exec.AsValue(x))
 	}
 	return exec.AsValue(strings.Join(texts, sep))
 }

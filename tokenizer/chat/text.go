@@ -49,6 +49,16 @@ func printable(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 	return exec.AsSafeValue(out.String())
 }
 
+// asText is Python's str of a value in a text template, and gonja's otherwise: there nothing tells None from an unknown
+// name, which is empty.
+func asText(b *budget, v *exec.Value) string {
+	out := &boundedText{left: maxValue}
+	if !b.python || v.IsString() || python(out, v.Interface(), 0) != nil {
+		return v.String()
+	}
+	return out.String()
+}
+
 // python writes a value like Python's repr.
 func python(w *boundedText, v any, depth int) (err error) {
 	if depth > maxNesting {
