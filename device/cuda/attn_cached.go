@@ -10,19 +10,29 @@ import (
 // attnCached are the kernels of cached attention for one shape.
 type attnCached struct{ split, splits, join kernel }
 
+// cachedForm is a form of the kernels of cached attention: whether the cache is int8; packed, under trial, has P packed
+// once, and for int8 splits of half as many bytes and four blocks on an SM.
+type cachedForm struct{ bytes, packed bool }
+
 // cachedKernels registers kernels for a shape; the zero shape takes its dimensions at run time.
-func cachedKernels(maps int, s attnShape, bytes bool) attnCached {
+func cachedKernels(maps int, s attnShape, f cachedForm) attnCached {
 	unit := "attention"
 	if maps == 2 {
 		unit = "diffattention"
 	}
 	split := 0
 	if s.maps != 0 {
-		split = s.splitKeys(bytes)
+		split = s.splitKeys(f)
 	}
 	options := fmt.Sprintf("-DHEAD=%d -DVALUE=%d -DKEYS=%d -DSPLIT=%d -DTHREADS=%d", s.d, s.dv, s.keys, split, splitThreads)
-	if bytes {
+	if f.bytes {
 		options += " -DBYTES=1"
+	}
+	if f.packed {
+		options += " -DPACKED=1"
+	}
+	if f.packed && f.bytes {
+		options += " -DBLOCKS=4"
 	}
 	of := func(name string) kernel { return earlyOf(unit+"_cached", unit+name, options) }
 	return attnCached{of("_split"), of("_splits"), of("_join")}
@@ -30,25 +40,26 @@ func cachedKernels(maps int, s attnShape, bytes bool) attnCached {
 
 // cachedShapes are the shapes with compile-time dimensions: those of the tiled kernels, except plain attention with
 // wide values.
-var cachedShapes = cachedBy(false)
-
-// cachedBytes are the same for an int8 cache.
-var cachedBytes = cachedBy(true)
-
-func cachedBy(bytes bool) map[attnShape]attnCached {
-	all := map[attnShape]attnCached{}
-	for _, d := range []int{32, 64, 96, 128} {
-		for _, s := range []attnShape{{1, 1, d, d}, {2, 1, d, d}, {2, 2, d, 2 * d}} {
-			all[s] = cachedKernels(s.maps, s, bytes)
+var cachedShapes = func() map[cachedForm]map[attnShape]attnCached {
+	all := map[cachedForm]map[attnShape]attnCached{}
+	for _, f := range []cachedForm{{false, false}, {true, false}, {false, true}, {true, true}} {
+		all[f] = map[attnShape]attnCached{}
+		for _, d := range []int{32, 64, 96, 128} {
+			if f.packed && d == 32 {
+				continue // no size that is measured
+			}
+			for _, s := range []attnShape{{1, 1, d, d}, {2, 1, d, d}, {2, 2, d, 2 * d}} {
+				all[f][s] = cachedKernels(s.maps, s, f)
+			}
 		}
 	}
 	return all
-}
+}()
 
 // cachedGeneral are the kernels for any other shape, by the number of maps and whether the cache is int8.
 var cachedGeneral = [3][2]attnCached{
-	1: {cachedKernels(1, attnShape{}, false), cachedKernels(1, attnShape{}, true)},
-	2: {cachedKernels(2, attnShape{}, false), cachedKernels(2, attnShape{}, true)},
+	1: {cachedKernels(1, attnShape{}, cachedForm{}), cachedKernels(1, attnShape{}, cachedForm{bytes: true})},
+	2: {cachedKernels(2, attnShape{}, cachedForm{}), cachedKernels(2, attnShape{}, cachedForm{bytes: true})},
 }
 
 // Constants of kernels/attn_cached.cuh: the threads of a split and of a join; the bytes of K and V that bound a split;
@@ -65,10 +76,13 @@ const (
 // wide16 is the width of a head in shared memory and in the splits' sums.
 func wide16(n int) int { return ceil(n, 16) * 16 }
 
-// splitKeys is the number of keys per split: at most splitBytes of K and V.
-func (s attnShape) splitKeys(bytes bool) int {
-	keys := splitThreads
-	for row := (s.keys*wide16(s.d) + wide16(s.dv)) * cellSize(bytes); keys > 32 && keys*row > splitBytes; {
+// splitKeys is the number of keys per split: at most splitBytes of K and V, or half of that.
+func (s attnShape) splitKeys(f cachedForm) int {
+	keys, most := splitThreads, splitBytes
+	if f.bytes && f.packed {
+		most /= 2
+	}
+	for row := (s.keys*wide16(s.d) + wide16(s.dv)) * cellSize(f.bytes); keys > 32 && keys*row > most; {
 		keys /= 2
 	}
 	return keys
@@ -97,15 +111,16 @@ type cachedCall struct {
 func (d *cachedAttention) attendCached(a *attnCall, cache *device.Cache, slot, pos tensor.Tensor) {
 	a.mustFit()
 	s := attnShape{a.maps, a.keys, a.D, a.DV}
-	bytes := cache.K.Type == tensor.I8
-	general, shapes := cachedGeneral[a.maps][flag(bytes)], cachedShapes
-	if bytes {
-		shapes = cachedBytes
-	}
-	c := cachedCall{attnCall: a, attnCached: general, keysOfSplit: s.splitKeys(bytes), bytes: bytes}
-	if k, ok := shapes[s]; ok {
+	form := cachedForm{bytes: cache.K.Type == tensor.I8}
+	general := cachedGeneral[a.maps][flag(form.bytes)]
+	c := cachedCall{attnCall: a, attnCached: general, bytes: form.bytes}
+	if k, ok := cachedShapes[form][s]; ok {
 		c.attnCached = k
 	}
+	if k, ok := cachedShapes[cachedForm{form.bytes, true}][s]; ok && d.try.packed {
+		form.packed, c.attnCached = true, k
+	}
+	c.keysOfSplit = s.splitKeys(form)
 	if c.splitShared(true) > d.info.Shared { // a GPU with less shared memory: shorter splits, of a size known at run time
 		c.attnCached, c.keysOfSplit = general, c.keysOfSplit/2
 	}

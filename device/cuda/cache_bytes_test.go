@@ -166,8 +166,11 @@ func byteShapes() []attnShape {
 // TestBytes: a cache of bytes on a GPU.
 func TestBytes(t *testing.T) {
 	d := gpu(t, nil)
-	for _, s := range byteShapes() {
-		bytesRight(t, d, s, 1000, 1)
-		bytesRight(t, d, s, 300, 3)
+	for _, list := range []string{"none", "packed"} {
+		d.try = mustChoose(list)
+		for _, s := range byteShapes() {
+			bytesRight(t, d, s, 1000, 1)
+			bytesRight(t, d, s, 300, 3)
+		}
 	}
 }

@@ -31,12 +31,15 @@ func TestEmulatedHeld(t *testing.T) {
 func TestEmulatedBytes(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
-	if long() {
-		for _, s := range byteShapes() {
-			bytesRight(t, d, s, 150, 1)
+	for _, list := range []string{"none", "packed"} {
+		d.try = mustChoose(list)
+		if long() {
+			for _, s := range byteShapes() {
+				bytesRight(t, d, s, 150, 1)
+			}
 		}
+		bytesRight(t, d, attnShape{2, 2, 64, 128}, 290, 3)
 	}
-	bytesRight(t, d, attnShape{2, 2, 64, 128}, 290, 3)
 	d.types.Cache = tensor.I8
 	promptTogether(t, d, model.Config{Arch: "diff", Vocab: 50, Context: 80, Layers: 2, Dim: 32, Heads: 1, HeadDim: 16}, 33, 40)
 	recordedDecoding(t, d, "diff2")

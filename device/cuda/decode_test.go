@@ -101,7 +101,7 @@ func rowsRight(t *testing.T, d *Device) {
 // cachedRight holds cached attention of every shape that the compiler knows, and of some that it does not (widths that are no multiple of 16, values
 // wider than a join has threads), to the oracle, with heads that share keys and without, and its rows to the bits they have alone.
 func cachedRight(t *testing.T, d *Device, context int) {
-	for _, s := range append(slices.Collect(maps.Keys(cachedShapes)), attnShape{1, 1, 72, 40}, attnShape{2, 2, 200, 400}) {
+	for _, s := range append(slices.Collect(maps.Keys(cachedShapes[cachedForm{}])), attnShape{1, 1, 72, 40}, attnShape{2, 2, 200, 400}) {
 		for _, share := range []int{1, 3} {
 			b := newBeside(t, d)
 			const page, groups, rows = 16, 2, 3
@@ -143,6 +143,16 @@ func cachedRight(t *testing.T, d *Device, context int) {
 			d.info.SMs = sms
 			if got := read(d, out[0]); !bytes.Equal(got, all) {
 				t.Errorf("cached %+v: other bits where a block takes several splits", s)
+			}
+			if _, ok := cachedShapes[cachedForm{packed: true}][s]; !ok {
+				continue
+			}
+			d.Zero(out[0])
+			d.try.packed = true
+			attend(d, 0, 0, rows)
+			d.try.packed = false
+			if got := read(d, out[0]); !bytes.Equal(got, all) {
+				t.Errorf("cached %+v: other bits if P is packed once", s)
 			}
 		}
 	}

@@ -14,6 +14,8 @@ type trials struct {
 
 	single bool // before attention's backward: one row of a group in flight, attention_prepare.cu
 
+	packed bool // decoding: P packed once, and shorter splits of a cache of bytes, attn_cached.cuh
+
 	poly bool // attention forward on Hopper, d = 64: some exponentials by multiply-adds, attn_hopper_forward.cu
 }
 
@@ -35,8 +37,10 @@ func (t *trials) choose(list string, major int) error {
 			t.poly = true
 		case "single":
 			t.single = true
+		case "packed":
+			t.packed = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, poly and single", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, poly, single and packed", list, name)
 		}
 	}
 	return nil

@@ -24,11 +24,22 @@
 // 1024, so that what matters of it is no subnormal half. A product's k and its rows may be in any order, so a thread
 // takes adjacent bytes: four of a key, or two columns of a value.
 //
+// PACKED: the softmax leaves P as the two 16-bit parts that the product takes, in place of the scores; otherwise every
+// tile of 16 columns packs P again, which is a third of the kernel's instructions with bytes.
+//
 // HEAD, VALUE, KEYS and SPLIT (keys per split) are the shape, or 0 for one known at run time; THREADS are those of a
-// split. In shared memory and in the splits' sums heads are padded with zeros to the next multiple of 16.
+// split, BLOCKS the blocks of an SM that registers must allow. In shared memory and in the splits' sums heads are padded
+// with zeros to the next multiple of 16.
 #ifndef BYTES
 #define BYTES 0
 #endif
+#ifndef PACKED
+#define PACKED 0
+#endif
+#ifndef BLOCKS
+#define BLOCKS (768 / THREADS)
+#endif
+static_assert(!PACKED || (SPLIT > 0 && SPLIT % 64 == 0), "P of whole steps of 64 keys");
 #include "attn_page.cuh"
 #include "attn_ptx.cuh"
 #include "early.cuh"
@@ -160,6 +171,28 @@ __device__ __forceinline__ void splitScores(const Cached& a, float* score, const
   }
 }
 
+#if BYTES
+__device__ __forceinline__ u32 packParts(float x, float y) { return packHalf(x, y); }
+__device__ __forceinline__ float lowPart(u32 x) { return lowHalf(x); }
+__device__ __forceinline__ float highPart(u32 x) { return highHalf(x); }
+#else
+__device__ __forceinline__ u32 packParts(float x, float y) { return packBf16(x, y); }
+__device__ __forceinline__ float lowPart(u32 x) { return lowBf16(x); }
+__device__ __forceinline__ float highPart(u32 x) { return highBf16(x); }
+#endif
+
+// Element s of a vector's P, which is p, or with PACKED p's leading part at s and the rest of it a split further. All
+// scores of the vector have been read.
+__device__ __forceinline__ void storeP(float* score, int s, int split, float p) {
+  if (!PACKED) {
+    score[s] = p;
+    return;
+  }
+  const u32 high = packParts(p, 0.f);
+  ((bf16*)score)[s] = (bf16)(high & 0xffff);
+  ((bf16*)score)[split + s] = (bf16)(packParts(p - lowPart(high), 0.f) & 0xffff);
+}
+
 // The scores of a query vector become exp2(s − m), times the value's scale over `tall` if there is one, and 0 beyond the last
 // key; m and l go to stats, tall, the largest scale / 1024, to the score after the last. One warp per vector.
 __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, const float* scales, float* stats, int count) {
@@ -181,7 +214,7 @@ __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, cons
     for (int u = 0; u < PER; u++) {
       const int s = lane + 32 * u;
       const float p = s < count ? ex2(x[u] - top) : 0.f;
-      if (s < a.split()) score[i * a.pitchS() + s] = BYTES && s < count ? p * (scales[4 * s] * inverse) : p;
+      if (s < a.split()) storeP(score + i * a.pitchS(), s, a.split(), BYTES && s < count ? p * (scales[4 * s] * inverse) : p);
       sum += p;
     }
     sum = warpSum(sum);
@@ -190,22 +223,20 @@ __device__ __forceinline__ void splitSoftmax(const Cached& a, float* score, cons
   }
 }
 
-// Two adjacent elements of P as bf16 or fp16, or the rounding error of that; or 0.
-__device__ __forceinline__ u32 packPart(const float* p, bool rest, bool there) {
-  const float2 x = *(const float2*)p;
-#if BYTES
-  const u32 high = packHalf(x.x, x.y), low = packHalf(x.x - lowHalf(high), x.y - highHalf(high));
-#else
-  const u32 high = packBf16(x.x, x.y), low = packBf16(x.x - lowBf16(high), x.y - highBf16(high));
-#endif
-  return there ? rest ? low : high : 0;
+// Elements s + 2t and the next of a vector's P as bf16 or fp16, or the rounding error of that. Beyond the last key they are
+// 0, as the softmax left them, but may not be read: key `from` of the last step is read in their place.
+__device__ __forceinline__ u32 packPart(const float* score, int s, int from, int split, int t, bool rest) {
+  if (PACKED) return ((const u32*)score)[(rest ? split / 2 : 0) + s / 2 + t];
+  const float2 x = *(const float2*)(score + from + 2 * t);
+  const u32 high = packParts(x.x, x.y), low = packParts(x.x - lowPart(high), x.y - highPart(high));
+  return s == from ? rest ? low : high : 0;
 }
 
 // O of up to 4 query vectors starting at i0. A warp takes 16 columns and 64 keys; the 64s are added in order.
 __device__ __forceinline__ void splitValues(const Cached& a, const float* score, const Cell* V, float* room, float* to, int count, int i0) {
   const int wide = a.wideDV(), tiles = wide / 16, parts = (count + 63) / 64, some = min(4, a.vectors() - i0);
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  const float* p = score + (i0 + min(g & 3, some - 1)) * a.pitchS() + 2 * t; // vectors beyond the last repeat it
+  const float* p = score + (i0 + min(g & 3, some - 1)) * a.pitchS(); // vectors beyond the last repeat it
   for (int item = threadIdx.x >> 5; item < tiles * parts; item += THREADS / 32) {
     const int m0 = item % tiles * 16, part = item / tiles;
 #if BYTES
@@ -218,7 +249,7 @@ __device__ __forceinline__ void splitValues(const Cached& a, const float* score,
 #pragma unroll
     for (int u = 0; u < 4; u++) { // no branch, so that all loads are issued first: steps beyond the last key repeat the last, times 0
       const int s = 64 * part + 16 * u, from = min(s, (count - 1) / 16 * 16);
-      x[u][0] = packPart(p + from, g > 3, s < count), x[u][1] = packPart(p + from + 8, g > 3, s < count);
+      x[u][0] = packPart(p, s, from, a.split(), t, g > 3), x[u][1] = packPart(p, s + 8, from + 8, a.split(), t, g > 3);
 #if BYTES
       loadValues(v[u], at + from * a.pitchV(), a.pitchV());
 #else
@@ -352,11 +383,11 @@ template <bool MORE> __device__ __forceinline__ void attendSplits(const Split& p
       int slots, int pages, int size, int rows, int early
 #define SPLIT_CALL {{k, v, ldk, ldv, H, G, D, DV, keys, keysOfSplit, vec}, {table, ldt, slots, pages, size, rows}, q, ldq, slot, pos, fault, splits, sums, stats, scale}, early
 
-extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS) KERNEL_SPLIT(SPLIT_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL_SPLIT(SPLIT_ARGS) {
   beginNext();
   attendSplits<false>(SPLIT_CALL);
 }
-extern "C" __global__ void __launch_bounds__(THREADS, 768 / THREADS) KERNEL_SPLITS(SPLIT_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL_SPLITS(SPLIT_ARGS) {
   beginNext();
   attendSplits<true>(SPLIT_CALL);
 }
