@@ -42,7 +42,7 @@ func cachedKernels(maps int, s attnShape, f cachedForm) attnCached {
 // wide values.
 var cachedShapes = func() map[cachedForm]map[attnShape]attnCached {
 	all := map[cachedForm]map[attnShape]attnCached{}
-	for _, f := range []cachedForm{{false, false}, {true, false}, {false, true}, {true, true}} {
+	for _, f := range []cachedForm{{}, {bytes: true}, {packed: true}, {bytes: true, packed: true}} {
 		all[f] = map[attnShape]attnCached{}
 		for _, d := range []int{32, 64, 96, 128} {
 			if f.packed && d == 32 {
@@ -117,7 +117,7 @@ func (d *cachedAttention) attendCached(a *attnCall, cache *device.Cache, slot, p
 	if k, ok := cachedShapes[form][s]; ok {
 		c.attnCached = k
 	}
-	if k, ok := cachedShapes[cachedForm{form.bytes, true}][s]; ok && d.try.packed {
+	if k, ok := cachedShapes[cachedForm{bytes: form.bytes, packed: true}][s]; ok && d.try.packed {
 		form.packed, c.attnCached = true, k
 	}
 	c.keysOfSplit = s.splitKeys(form)

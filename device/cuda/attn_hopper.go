@@ -61,16 +61,27 @@ func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernel
 		backward: hopperOf(back, back, options...), queries: hopperOf(back, "attn_hopper_queries", options...)}
 }
 
-// hopperPolys are forward kernels under trial: exponentials take as long as products at d = 64.
-var hopperPolys = func() map[attnShape]kernel {
-	all := map[attnShape]kernel{}
+// hopperPolys are forward kernels under trial: exponentials take as long as products at d = 64. hopperTrials are backward
+// kernels under trial.
+var hopperPolys, hopperTrials = func() (map[attnShape]kernel, map[attnShape]map[backTrial]hopperKernels) {
+	polys, trials := map[attnShape]kernel{}, map[attnShape]map[backTrial]hopperKernels{}
 	for s, k := range hopperShapes {
 		if s.d == 64 {
 			k.tile.poly = true
-			all[s] = hopperOf("attn_hopper_forward", "attn_hopper_forward", k.tile.options(s, false)...)
+			polys[s] = hopperOf("attn_hopper_forward", "attn_hopper_forward", k.tile.options(s, false)...)
+		}
+		trials[s] = map[backTrial]hopperKernels{}
+		for _, x := range []backTrial{{lend: true}, {held: true}, {skip: true}, {held: true, skip: true}} {
+			b := k.back.tried(s, x)
+			if _, made := trials[s][b.backTrial]; made || b.backTrial == (backTrial{}) {
+				continue
+			}
+			options := b.options(s)
+			trials[s][b.backTrial] = hopperKernels{back: b, backward: hopperOf("attn_hopper_backward", "attn_hopper_backward", options...),
+				queries: hopperOf("attn_hopper_backward", "attn_hopper_queries", options...)}
 		}
 	}
-	return all
+	return polys, trials
 }()
 
 // lastItems is the number of items whose blocks are started together: those of two blocks for each SM.
@@ -175,6 +186,9 @@ func (c *attnCall) hopper(d *machine) (attnShape, hopperKernels, bool) {
 	k, ok := hopperShapes[s]
 	if fast, on := hopperPolys[s]; on && d.try.poly {
 		k.tile.poly, k.forward = true, fast
+	}
+	if x, on := hopperTrials[s][k.back.tried(s, d.try.back).backTrial]; on {
+		k.back, k.backward, k.queries = x.back, x.backward, x.queries
 	}
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
 }

@@ -27,6 +27,14 @@ type hopperBackward struct {
 	fill    bool // it adds all of dQ at once, what the area has no room for from dSᵀ's
 	adds    int
 	loop    bool // blocks stay, one for each SM
+	backTrial
+}
+
+// backTrial are changes of the geometry that are under trial, see docs/kernels.md.
+type backTrial struct {
+	lend bool // what the area has no room for is staged in Q's
+	held bool // K and V are fragments in registers
+	skip bool // a warpgroup leaves out a tile that sees none of its keys
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
@@ -50,6 +58,16 @@ func (s attnShape) fastest() hopperBackward {
 	case attnShape{2, 1, 128, 128}:
 		t.fill, t.loop = true, true
 	}
+	return t
+}
+
+// tried is t with those changes under trial that apply to the shape.
+func (t hopperBackward) tried(s attnShape, x backTrial) hopperBackward {
+	if x.lend && s.maps == 2 && t.copied*2 == s.d/8 {
+		t.lend, t.fill = true, false
+	}
+	t.held = x.held && s.keys == 1 && s.d == 64
+	t.skip = x.skip && s.keys == 1 && s.d == 64 // V1 has no registers for the branch
 	return t
 }
 
@@ -111,7 +129,8 @@ func (t hopperBackward) shared(s attnShape) int {
 func (t hopperBackward) options(s attnShape) []string {
 	return append(s.options(), define("SPLIT", int(flag(t.split))), define("WEAVE", int(flag(t.weave))), define("QUERIES", t.queries),
 		define("BUFFERS", t.buffers), define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("AREAS", t.areas),
-		define("FILL", int(flag(t.fill))), define("SHARED", t.shared(s)), define("ADDS", t.adds), define("LOOP", int(flag(t.loop))))
+		define("FILL", int(flag(t.fill))), define("LEND", int(flag(t.lend))), define("HELD_KEYS", int(flag(t.held))), define("SKIP", int(flag(t.skip))),
+		define("SHARED", t.shared(s)), define("ADDS", t.adds), define("LOOP", int(flag(t.loop))))
 }
 
 // backwardArgs is the argument of attn_hopper_backward.

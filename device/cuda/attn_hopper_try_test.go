@@ -15,10 +15,19 @@ import (
 
 // trialLists are the values of ANTIPHASE_TRY that change the shape's kernels and are worth a comparison.
 func (s attnShape) trialLists() []string {
+	lists := []string{"none"}
 	if _, ok := hopperPolys[s]; ok {
-		return []string{"none", "poly", "single", "poly,single"}
+		lists = append(lists, "poly")
 	}
-	return []string{"none", "single"}
+	if s.keys == 2 {
+		lists = append(lists, "single") // the only shapes with a head norm
+	}
+	for _, list := range []string{"lend", "held", "skip", "held,skip"} {
+		if x := mustChoose(list).back; hopperShapes[s].back.tried(s, x).backTrial == x {
+			lists = append(lists, list)
+		}
+	}
+	return lists
 }
 
 // mustChoose parses a list for Hopper.
@@ -60,7 +69,7 @@ func TestHopperTrials(t *testing.T) {
 			for _, list := range s.trialLists() {
 				d.try = mustChoose(list)
 				right := t.Run(list, func(t *testing.T) {
-					hopperAgrees(t, d, s, 2, 1000)
+					trialAgrees(t, d, s, list, 1000)
 					hopperAgrees(t, d, s, 3, 130)
 				})
 				c := newTiledCase(d, s, 1, 64, 0)
@@ -71,6 +80,25 @@ func TestHopperTrials(t *testing.T) {
 			}
 		})
 	}
+}
+
+// trialAgrees holds the kernels of a list to the general kernels, and the backward kernel to the table's bits.
+func trialAgrees(t *testing.T, d *Device, s attnShape, list string, rows int) {
+	t.Helper()
+	sameTrial(t, d, s, list, rows)
+	d.try = mustChoose(list)
+	hopperAgrees(t, d, s, 2, rows)
+}
+
+// sameTrial wants the bits of the table's backward kernel from the one of a list.
+func sameTrial(t *testing.T, d *Device, s attnShape, list string, rows int) {
+	t.Helper()
+	d.try = mustChoose(list)
+	c := newTiledCase(d, s, 1, 64, 0)
+	_, k, _ := c.hopper(d.machine)
+	c.free()
+	d.try = trials{}
+	sameBackwards(t, d, s, []hopperKernels{k}, rows)
 }
 
 // trialBits are hashes of what each of the kernels leaves in the last quarter of the rows, which must be close to what

@@ -19,7 +19,7 @@ func TestTrials(t *testing.T) {
 	if err := none.choose("none", 9); err != nil || none != (trials{}) {
 		t.Errorf("none: %+v, %v", none, err)
 	}
-	if err := all.choose("ring,warps,poly,single,packed", 9); err != nil || all != (trials{ringLeast, true, true, true, true}) {
+	if err := all.choose("ring,warps,poly,single,packed,lend,held,skip", 9); err != nil || all != (trials{ringLeast, true, true, true, true, backTrial{lend: true, held: true, skip: true}}) {
 		t.Errorf("all: %+v, %v", all, err)
 	}
 	if err := new(trials).choose("", 9); err != nil {

@@ -16,7 +16,8 @@ type trials struct {
 
 	packed bool // decoding: P packed once, and shorter splits of a cache of bytes, attn_cached.cuh
 
-	poly bool // attention forward on Hopper, d = 64: some exponentials by multiply-adds, attn_hopper_forward.cu
+	poly bool      // attention forward on Hopper, d = 64: some exponentials by multiply-adds, attn_hopper_forward.cu
+	back backTrial // attention backward on Hopper
 }
 
 // chosen are the trials that have won.
@@ -39,8 +40,14 @@ func (t *trials) choose(list string, major int) error {
 			t.single = true
 		case "packed":
 			t.packed = true
+		case "lend":
+			t.back.lend = true
+		case "held":
+			t.back.held = true
+		case "skip":
+			t.back.skip = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, poly, single and packed", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, poly, single, packed, lend, held and skip", list, name)
 		}
 	}
 	return nil

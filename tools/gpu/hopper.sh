@@ -125,15 +125,25 @@ prefill() {
   done
 }
 
-# Decoding with keys and values in bf16 and in bytes.
+# Decoding with keys and values in bf16 and in bytes, with and without the kernels under trial.
 bytes() {
-  status "bytes right" 90 "$bin" -test.run 'TestBytes$'
-  for kind in auto int8; do
-    for size in 160m 830m; do
-      bench "$size diff decode, cache $kind" 90 decode --size $size --arch diff --batch 1,64 --context 1024 --kv-cache $kind
+  local size kind list
+  status "bytes right" 60 "$bin" -test.run 'TestBytes$|TestDecode$'
+  export ANTIPHASE_TRY
+  for size in 160m 830m; do
+    for kind in int8 auto; do
+      for list in none packed; do
+        ANTIPHASE_TRY=ring,warps,$list
+        bench "$size $kind $list" 40 decode --size $size --arch diff --batch 64 --context 1024 --kv-cache $kind
+      done
     done
-    bench "830m diff decode, cache $kind" 90 decode --size 830m --arch diff --batch 1 --context 4096 --kv-cache $kind
   done
+  for list in none packed; do
+    ANTIPHASE_TRY=ring,warps,$list
+    bench "160m V2 int8 $list" 40 decode --size 160m --arch diff2 --batch 64 --context 1024 --kv-cache int8
+    bench "830m one row int8 $list" 40 decode --size 830m --arch diff --batch 1 --context 4096 --kv-cache int8
+  done
+  ANTIPHASE_TRY=
 }
 
 # Kernels under trial: results, then steps of 160m and small with and without those that have won, in turns.
@@ -166,7 +176,7 @@ rows = [r for r in rows if re.search(rf"^{shape} +{re.escape(r[0])} +right: true
         not re.search(rf": {re.escape(r[0])} (comes to other bits|is off by)", times)]
 if rows:
     forward, backward = (min(rows, key=lambda r: float(r[i]))[0].split(",") for i in (1, 2))
-    take = [n for n in forward if n == "poly"] + [n for n in backward if n == "single"]
+    take = [n for n in forward if n == "poly"] + [n for n in backward if n not in ("poly", "none")]
     print(",".join(sorted(set(take))) or "none")
 END
 }
@@ -199,7 +209,7 @@ trials() {
   ANTIPHASE_TRY=
   echo "steps after $((SECONDS - began)) s"
   timeout -k 5 90 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestClassifyRing$|TestNormWarps$' >"$dir/memcheck.rest" 2>&1 &
-  timeout -k 5 90 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestHopperTrials/22_64_128$' >"$dir/memcheck.trials" 2>&1 &
+  timeout -k 5 90 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestHopperTrials/(21_64_64|22_128_256)$' >"$dir/memcheck.trials" 2>&1 &
   wait
   for s in rest trials; do echo "memcheck $s: $(grep -E 'ERROR SUMMARY|^ok|FAIL|PASS' "$dir/memcheck.$s" | tr '\n' ' ' | cut -c1-200) ($((SECONDS - began)) s)"; done
   echo "all after $((SECONDS - began)) s"
@@ -217,7 +227,16 @@ for path in sys.argv[1:]:
 END
 }
 
-small() {
+sm# faster A B: whether the first of two lines of bytes has more tokens/s than the second, and results are right.
+faster() {
+  local a b
+  [ -f "$dir/bytes" ] && grep -q '^ok    bytes right' "$dir/bytes" || return 1
+  a=$(sed -nE "s/^$1: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
+  b=$(sed -nE "s/^$2: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
+  ((${a:-0} > ${b:-0}))
+}
+
+all() {
   local dir jobs
   dir=$(mktemp -d)
   for jobs in 1 3; do
@@ -332,6 +351,15 @@ part() {
   echo "== $name: $([ "$code" = 124 ] && echo stopped || echo "exit $code"), $((SECONDS - began)) s"
 }
 
+# faster A B: whether the first of two lines of bytes has more tokens/s than the second, and results are right.
+faster() {
+  local a b
+  [ -f "$dir/bytes" ] && grep -q '^ok    bytes right' "$dir/bytes" || return 1
+  a=$(sed -nE "s/^$1: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
+  b=$(sed -nE "s/^$2: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
+  ((${a:-0} > ${b:-0}))
+}
+
 all() {
   local dir deadline=$((SECONDS + $1 - 5)) skipped=
   dir=$(mktemp -d)
@@ -340,8 +368,10 @@ all() {
   part budget 20 40 budget
   part bytes 40 110 bytes
   part peer-830m 90 170 peer 830m
+  faster "160m int8 packed" "160m int8 none" && export ANTIPHASE_TRY=ring,warps,packed
   part decode-160m 45 80 decode 160m
   part decode-830m 60 100 decode 830m
+  unset ANTIPHASE_TRY
   part check 40 90 check
   part chunks 30 70 chunks
   part long 20 60 long

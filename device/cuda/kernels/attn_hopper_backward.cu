@@ -60,7 +60,7 @@ static_assert(AT_TICKET + (LOOP ? TICKETS : 8) == SHARED, "attn_hopper_backward.
 static_assert(COPIED == 0 || ADDS == 2, "the copy engine adds in order");
 // Named barriers. GRADS: dSᵀ is there, EXCHANGE: P is, READ + w: warpgroup w has read dSᵀ; STAGED + w: its dQ is in its
 // area, FREE + w: the area has been read. With FILL READ + w is that the copy engine has read its dQ, and OWN_READ + w
-// that it has itself read dSᵀ.
+// that it has itself read dSᵀ, or with LEND that Q of its map has been read.
 enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 9, OWN_READ = 13 };
 typedef Ring<STAGES, STAGE> RingQ;
 typedef Ring<OUTS, TileO::BYTES> RingO;
@@ -178,19 +178,7 @@ __device__ __forceinline__ void exchangeMaps(Packed& w, Packed& ds, const Scores
   }
 }
 
-// Issues S of map i of the warpgroup's own.
-__device__ __forceinline__ void scores(Scores& s, u32 base, u32 stage, const Thread& me, int i) {
-  const int map = SPLIT ? me.wg : i;
-  rowsByRows<TileK, TileQ>(s, base + (KEYS == 2 ? map : 0) * TileK::BYTES, me.row, stage + map * TileQ::BYTES, 0);
-  mmaCommit();
-}
-
-// Issues dP of the n-th tile.
-__device__ __forceinline__ void gradOutputs(Scores& dp, u32 base, const RingO& ring, int n, const Thread& me) {
-  ring.wait(n);
-  rowsByRows<TileV, TileO>(dp, base + AT_V, me.row, ring.tile(n), 0);
-  mmaCommit();
-}
+#include "attn_hopper_keys.cuh"
 
 // Whether some query of the tile does not see some key of it.
 __device__ __forceinline__ bool isMasked(const HopperBackward& p, const Walk& w) {
@@ -200,15 +188,15 @@ __device__ __forceinline__ bool isMasked(const HopperBackward& p, const Walk& w)
 // P and dP of the n-th tile: ds holds P of the warpgroup's maps, that of the second times λ; dV is accumulated, still
 // in flight.
 __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n, u32 stats,
-                                         Sums& sums, Packed& wt, Packed (&ds)[OWN], Scores& dp, const Thread& me) {
+                                         const Keys& keys, Sums& sums, Packed& wt, Packed (&ds)[OWN], Scores& dp, const Thread& me) {
   const bool masked = isMasked(p, w);
   const float c = p.scale * LOG2E;
   Scores s[OWN];
   ring.q.wait(n);
   mmaFence();
 #pragma unroll
-  for (int i = 0; i < OWN; i++) scores(s[i], base, ring.q.tile(n), me, i);
-  if (EARLY) gradOutputs(dp, base, ring.o, n, me);
+  for (int i = 0; i < OWN; i++) scores(s[i], base, ring.q.tile(n), keys, me, i);
+  if (EARLY) gradOutputs(dp, base, ring.o, n, keys, me);
 #pragma unroll
   for (int i = 0; i < OWN; i++) {
     if (i == 0) mmaWait<OWN - 1 + EARLY>();
@@ -219,11 +207,11 @@ __device__ __forceinline__ void formTile(const HopperBackward& p, const Walk& w,
     exponentials(s[i], me, stats + map * (BM * 4), c);
     if (map == 1) timesLambda(s[i], me, stats);
   }
-  if (SPLIT && !EARLY) mmaFence(), gradOutputs(dp, base, ring.o, n, me); // overlaps the exchange
+  if (SPLIT && !EARLY) mmaFence(), gradOutputs(dp, base, ring.o, n, keys, me); // overlaps the exchange
   if (SPLIT) exchangeMaps(wt, ds[0], s[0], base, me);
   else packMaps(wt, ds, s);
   mmaFence();
-  if (!SPLIT && !EARLY) gradOutputs(dp, base, ring.o, n, me);
+  if (!SPLIT && !EARLY) gradOutputs(dp, base, ring.o, n, keys, me);
   addHeld<TileO>(sums.dv, wt, ring.o.tile(n), SPLIT ? me.wg * COLS : 0);
   mmaCommit();
   mmaWait<TIGHT ? 0 : 1>();
@@ -245,6 +233,20 @@ __device__ __forceinline__ void formGrads(u32 stage, u32 stats, u32 grads, Sums&
   for (int i = 0; i < OWN; i++)
     addHeld<TileQ>(sums.dk[HELD == 2 ? i : 0], ds[i], stage + (SPLIT ? me.wg : i) * TileQ::BYTES, 0);
   mmaCommit();
+}
+
+// SKIP: whether all queries of the tile come before the warpgroup's keys, so that its P and dS are 0: the first tile of
+// the second warpgroup.
+static_assert(!SKIP || (!SPLIT && BUFFERS == 2), "a warpgroup that skips a tile has nothing else to wait for");
+__device__ __forceinline__ bool isBefore(const Walk& w, const Thread& me) {
+  return w.m * BM + BM - 1 < w.n * BN + me.row;
+}
+__device__ __forceinline__ void skipTile(const Rings& ring, int n, u32 grads, const Thread& me) {
+  const Packed none = {};
+  ring.q.wait(n), ring.o.wait(n);
+#pragma unroll
+  for (int i = 0; i < OWN; i++) storeGrads(none, grads + i * TileS::BYTES, me);
+  proxyFence();
 }
 
 #if WEAVE
@@ -286,6 +288,8 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
 #pragma unroll
   for (int i = 0; i < HELD; i++) zero(sums.dk[i]);
   zero(sums.dv);
+  Keys keys;
+  keys.load(base, threadOf(threadIdx.x, wg));
   int* before = 0; // the counter of the previous query tile, whose adds are not yet announced
   bool more = true;
   for (int& n = past.n; more; n++) {
@@ -297,19 +301,23 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
     const Share share = shareOf(p, w, n, wg);
     int* counter = p.counts + (COPIED > 0 ? share.at : share.at / (UNITS * MAPS));
     int seen = 0;
+    if (SKIP && isBefore(w, me)) {
+      skipTile(ring, n, grads, me);
+    } else {
 #if WEAVE
-    if (STAGEDPIECES < PIECES) seen = loadRelaxed(counter);
-    weaveTile(p, w, base, ring, n, stats, grads, sums, wt, ds, me);
+      if (STAGEDPIECES < PIECES) seen = loadRelaxed(counter);
+      weaveTile(p, w, base, ring, n, stats, grads, keys, sums, wt, ds, me);
 #else
-    Scores dp;
-    formTile(p, w, base, ring, n, stats, sums, wt, ds, dp, me);
-    if (STAGEDPIECES < PIECES) seen = loadRelaxed(counter);
-    if (!SPLIT && BUFFERS == 1 && n > 0) {
-      if (FILL) barrierOf(FREE + wg, 160);
-      barrierOf(READ + 1 - wg, FILL ? 160 : 256);
-    }
-    formGrads(ring.q.tile(n), stats, grads, sums, ds, dp, me);
+      Scores dp;
+      formTile(p, w, base, ring, n, stats, keys, sums, wt, ds, dp, me);
+      if (STAGEDPIECES < PIECES) seen = loadRelaxed(counter);
+      if (!SPLIT && BUFFERS == 1 && n > 0) {
+        if (FILL) barrierOf(FREE + wg, 160);
+        barrierOf(READ + 1 - wg, FILL ? 160 : 256);
+      }
+      formGrads(ring.q.tile(n), stats, grads, sums, ds, dp, me);
 #endif
+    }
     if (OUTS == 1) mmaWait<1>(), pin(sums.dv), ring.o.release(n, me.lane); // early: the next dO has no other place
     barrierOf(GRADS, 256);
     if (COPIED == 0 && before != 0 && threadIdx.x == 128)
@@ -320,7 +328,8 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
 #pragma unroll
     for (int i = 0; i < HELD; i++) pin(sums.dk[i]);
     if (OUTS == 2) ring.o.release(n, me.lane);
-    ring.q.release(n, me.lane);
+    if (!LEND) ring.q.release(n, me.lane);
+    else if (!SPLIT) barrierArrive(OWN_READ + 1 - wg, 256);
     if (share.mine) addQueries(p, w, base, grads, seen, counter, share, past.staged, me), past.staged++;
     more = w.next(heads);
   }
@@ -352,7 +361,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const Rings ring = {{base + AT_STAGE, barK + 8, barK + 8 + 8 * STAGES}, {base + AT_O, barO, barO + 8 * OUTS}};
   if (threadIdx.x == 0) {
     barInit(barK, 1);
-    ring.q.init(8), ring.o.init(8);
+    ring.q.init(LEND ? 2 : 8), ring.o.init(8);
     if (LOOP) barInit(base + AT_FREE, 8), ticketsAt(base + AT_TICKET).init(COPIED > 0 ? 10 : 8);
     barInitDone();
     if (!LOOP) stShared(base + AT_TICKET, (u32)atomicAdd(p.ticket, 1));
@@ -367,7 +376,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       if (LOOP) produceAll(p, base, barK, ring);
       else produce(p, findWalk(p, __float_as_int(ldShared(base + AT_TICKET))), base, barK, ring, n);
     }
-    if (COPIED > 0 && (warp == 1 || warp == 2)) addStaged(p, warp - 1, base);
+    if (COPIED > 0 && (warp == 1 || warp == 2)) addStaged(p, warp - 1, base, ring.q);
   } else {
     registersUp<240>();
     consume(p, wg - 1, base, barK, ring);

@@ -35,22 +35,22 @@ __device__ __forceinline__ void gradSecond(Packed& w, Packed& ds, const Scores& 
 
 // The n-th tile: dSᵀ of both maps in shared memory, dV and dK_2 in flight.
 __device__ __forceinline__ void weaveTile(const HopperBackward& p, const Walk& w, u32 base, const Rings& ring, int n, u32 stats,
-                                          u32 grads, Sums& sums, Packed& wt, Packed (&ds)[2], const Thread& me) {
+                                          u32 grads, const Keys& keys, Sums& sums, Packed& wt, Packed (&ds)[2], const Thread& me) {
   const u32 stage = ring.q.tile(n);
   const bool masked = isMasked(p, w);
   const float c = p.scale * LOG2E;
   Scores s, dp;
   ring.q.wait(n);
   mmaFence();
-  scores(s, base, stage, me, 0);
-  gradOutputs(dp, base, ring.o, n, me);
+  scores(s, base, stage, keys, me, 0);
+  gradOutputs(dp, base, ring.o, n, keys, me);
   mmaWait<1>();
   pin(s);
   if (masked) mask(s, p, w, me);
   exponentials(s, me, stats, c);
   packHalves(wt, s);
   mmaFence();
-  scores(s, base, stage, me, 1);
+  scores(s, base, stage, keys, me, 1);
   mmaWait<1>();
   pin(dp);
   gradFirst(ds[0], wt, dp, me, stats + 2 * (BM * 4));

@@ -34,6 +34,13 @@ __device__ __forceinline__ void rowsByRows(float (&d)[M], u32 a, int rowA, u32 b
   for (int k = 0; k < A::W / 16; k++) wgmmaSS<0, 0>(d, A::along(a, rowA, k), B::along(b, rowB, k), k > 0);
 }
 
+// d[64,N] = A·Bᵀ: A as packed fragments, one of four words for each 16 of k; N rows of a tile B, k along them.
+template <typename B, int M, int K>
+__device__ __forceinline__ void heldByRows(float (&d)[M], const u32 (&a)[K][4], u32 b) {
+#pragma unroll
+  for (int k = 0; k < K; k++) wgmmaRS<0>(d, a[k], B::along(b, 0, k), k > 0);
+}
+
 // d[64,N] += A·B: A as packed fragments, one of four words for each 16 of k; N columns of a tile B from `column`, k
 // down its rows.
 template <typename B, int M, int K>
