@@ -64,7 +64,7 @@ func TestOpenWhileTraining(t *testing.T) {
 
 // A run that has no room for its checkpoints is refused before it begins, with the numbers.
 func TestRoomForCheckpoints(t *testing.T) {
-	r := nano(t, "diff", "train.steps=2", "train.keep_last=2")
+	r := nano(t, "diff", "train.steps=3", "train.keep_last=2", "train.save_every=1")
 	opt := options(t, t.TempDir())
 	size := (&run{recipe: r}).checkpointBytes()
 	for _, c := range []struct {
