@@ -3,6 +3,7 @@ package experiment
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"antiphase/eval"
+	"antiphase/internal/browser"
 )
 
 // fullRows are rows as an experiment of three architectures and seeds writes them.
@@ -111,12 +113,9 @@ var badPattern = regexp.MustCompile(`\[(\d+): ([^]]*)\]`)
 // On a phone and on a desk nothing of the page is cut off, and no labels of a chart overlap: of drawn rows with every
 // figure, and of the committed ones of an experiment.
 func TestPageFits(t *testing.T) {
-	browser, err := exec.LookPath("chromium")
-	if err != nil || testing.Short() {
-		t.Skip("no browser is installed, or -short")
-	}
-	if out, err := shown(t, browser, "about:blank"); err != nil {
-		t.Skipf("the browser does not open a blank page here: %v\n%s", err, out)
+	path := browser.Path(t)
+	if _, err := shown(t, path, "about:blank"); err != nil {
+		browser.Lack(t, "%s does not open a blank page: %v", path, err)
 	}
 	committed, err := ReadRowFiles(filepath.Join("..", "results", "evidence", "retrieval-tiny.jsonl"))
 	if err != nil {
@@ -124,11 +123,11 @@ func TestPageFits(t *testing.T) {
 	}
 	oneSeed := slices.DeleteFunc(slices.Clone(committed), func(r Row) bool { return r.Seed > 1 || r.LR != 0.002 })
 	for what, rows := range map[string][]Row{"drawn": fullRows(), "committed": committed, "one seed": oneSeed} {
-		pageFits(t, browser, what, rows)
+		pageFits(t, path, what, rows)
 	}
 }
 
-func pageFits(t *testing.T, browser, what string, rows []Row) {
+func pageFits(t *testing.T, program, what string, rows []Row) {
 	t.Helper()
 	var page bytes.Buffer
 	if err := (&Options{Dir: "runs/a folder"}).Page(rows).HTML(&page); err != nil {
@@ -143,7 +142,7 @@ func pageFits(t *testing.T, browser, what string, rows []Row) {
 	if err := os.WriteFile(outer, []byte(frame), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	out, err := shown(t, browser, "file://"+outer)
+	out, err := shown(t, program, "file://"+outer)
 	found := badPattern.FindAllSubmatch(out, -1)
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%s: %d of 2 frames report, error %v\n%.2000s", what, len(found), err, out)
@@ -157,13 +156,19 @@ func pageFits(t *testing.T, browser, what string, rows []Row) {
 }
 
 // shown returns what a page has become after the browser has run its scripts.
-func shown(t *testing.T, browser, url string) ([]byte, error) {
+func shown(t *testing.T, program, url string) ([]byte, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+	c := exec.CommandContext(ctx, program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--hide-scrollbars", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"), "--window-size=1600,1000",
 		"--virtual-time-budget=5000", "--dump-dom", url)
 	c.WaitDelay = 10 * time.Second
-	return c.Output()
+	var said bytes.Buffer
+	c.Stderr = &said
+	out, err := c.Output()
+	if err != nil {
+		err = fmt.Errorf("%w: %.2000s", err, said.Bytes())
+	}
+	return out, err
 }

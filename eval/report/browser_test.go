@@ -11,10 +11,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"antiphase/internal/browser"
 )
 
 // browse opens a page in a headless browser: its document when it is done, and what it logged.
-func browse(t *testing.T, browser, page string) (dom, log string, err error) {
+func browse(t *testing.T, program, page string) (dom, log string, err error) {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "page.html")
@@ -23,7 +25,7 @@ func browse(t *testing.T, browser, page string) (dom, log string, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
+	c := exec.CommandContext(ctx, program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
 		"--user-data-dir="+filepath.Join(dir, "profile"), "--dump-dom", "file://"+path)
 	c.WaitDelay = 10 * time.Second
 	var said bytes.Buffer
@@ -34,22 +36,13 @@ func browse(t *testing.T, browser, page string) (dom, log string, err error) {
 
 // A real browser opens the page and finds nothing to complain about.
 func TestPageInBrowser(t *testing.T) {
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
-		}
-	}
-	if browser == "" || testing.Short() {
-		t.Skip("no browser is installed, or -short")
-	}
-	if _, log, err := browse(t, browser, "<p>blank</p>"); err != nil {
-		t.Skipf("the browser does not even open a blank page here: %v\n%s", err, log)
+	path := browser.Path(t)
+	if _, log, err := browse(t, path, "<p>blank</p>"); err != nil {
+		browser.Lack(t, "%s does not open a blank page: %v\n%s", path, err, log)
 	}
 	page := renderPage(t, fakePage(t))
 	for _, width := range []int{400, 1400} {
-		dom, log, err := browse(t, browser, framed(page, width))
+		dom, log, err := browse(t, path, framed(page, width))
 		if err != nil {
 			t.Errorf("%d pixels: %v\n%s", width, err, log)
 		}

@@ -50,32 +50,17 @@ type reply struct {
 	err    error
 }
 
-// Find returns the path of a Chromium, "" if there is none.
-func Find() string {
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
 // Open starts a browser that ends with the test.
 func Open(t testing.TB) *Browser {
 	t.Helper()
-	path := Find()
-	switch {
-	case testing.Short():
-		t.Skip("a browser is not started with -short")
-	case path == "":
-		t.Skip("no chromium is installed (Debian: chromium)")
-	case runtime.GOOS == "windows":
+	path := Path(t)
+	if runtime.GOOS == "windows" {
 		t.Skip("the debugging pipe needs inherited files")
 	}
 	b := &Browser{t: t, dir: t.TempDir(), waiting: map[int]chan reply{}, pages: map[string]*Page{}}
 	hear, say, err := b.start(path)
 	if err != nil {
-		t.Skipf("the browser does not start here: %v", err)
+		Lack(t, "%s does not start: %v", path, err)
 	}
 	b.write = say
 	go func() {
@@ -83,7 +68,7 @@ func Open(t testing.TB) *Browser {
 		b.listen(hear)
 	}()
 	if err := b.call("", "Browser.getVersion", nil, nil); err != nil {
-		t.Skipf("the browser does not answer here: %v", err)
+		Lack(t, "%s does not answer: %v\n%s", path, err, b.said())
 	}
 	return b
 }
@@ -114,6 +99,12 @@ func (b *Browser) start(path string) (hear, say *os.File, err error) {
 		"--user-data-dir="+filepath.Join(b.dir, "profile"),
 	)
 	c.ExtraFiles = []*os.File{theirs, ours}
+	log, err := os.Create(filepath.Join(b.dir, "stderr"))
+	if err != nil {
+		return nil, nil, err
+	}
+	defer log.Close()
+	c.Stderr = log
 	if err := c.Start(); err != nil {
 		return nil, nil, err
 	}
@@ -137,6 +128,15 @@ func (b *Browser) start(path string) (hear, say *os.File, err error) {
 		hear.Close()
 	})
 	return hear, say, nil
+}
+
+// said is the end of what the browser has written to stderr.
+func (b *Browser) said() []byte {
+	text, err := os.ReadFile(filepath.Join(b.dir, "stderr"))
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return text[max(0, len(text)-4000):]
 }
 
 // listen reads messages, which end with a zero byte.
