@@ -35,7 +35,7 @@ func ReadI32(d Device, dst []int32, t tensor.Tensor) {
 // WriteFloats copies host numbers to a tensor of any float dtype, rounding to it.
 func WriteFloats[E float32 | float64](d Device, dst tensor.Tensor, src []E) {
 	mustLen("write", dst, len(src), dst.Type)
-	if int(unsafe.Sizeof(*new(E))) == dst.Type.Size() {
+	if dst.Type == own[E]() {
 		d.Write(dst, raw(src))
 		return
 	}
@@ -58,7 +58,7 @@ func WriteFloats[E float32 | float64](d Device, dst tensor.Tensor, src []E) {
 // ReadFloats copies a float tensor of any dtype to host numbers of len t.Len().
 func ReadFloats[E float32 | float64](d Device, dst []E, t tensor.Tensor) {
 	mustLen("read", t, len(dst), t.Type)
-	if int(unsafe.Sizeof(*new(E))) == t.Type.Size() {
+	if t.Type == own[E]() {
 		d.Read(raw(dst), t)
 		return
 	}
@@ -137,6 +137,14 @@ func convert[F, E float32 | float64](src []E) []F {
 		out[i] = F(x)
 	}
 	return out
+}
+
+// own is the dtype of a host number.
+func own[E float32 | float64]() tensor.DType {
+	if unsafe.Sizeof(*new(E)) == 4 {
+		return tensor.F32
+	}
+	return tensor.F64
 }
 
 // raw views a slice of numbers as bytes, without a copy.
