@@ -82,8 +82,8 @@ func TestResumeSetsDamageAside(t *testing.T) {
 // What a killed process left is swept at the next start, and nothing else: not a folder of the user's, not another's.
 func TestStaleTemporariesAreSwept(t *testing.T) {
 	dir := t.TempDir()
-	rubbish := []string{"data.tmp-123/shard", "recipe.json.tmp-9", "tokenizer.json.tmp-77"}
-	mine := []string{"data-of-mine/x", "notes.tmp-1", "recipe.json.bak"}
+	rubbish := []string{"data.tmp-123/shard", "recipe.json.tmp-9", "tokenizer.json.tmp-77", "tokenizer.json.origin.tmp-5"}
+	mine := []string{"data-of-mine/x", "notes.tmp-1", "recipe.json.bak", "my-data.tmp-1"}
 	for _, name := range append(rubbish, mine...) {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("x"), 0o644)); err != nil {
