@@ -194,3 +194,52 @@ func TestEachMessageFails(t *testing.T) {
 		m.Free()
 	}
 }
+
+// Attention that is computed on the host keeps documents apart as the device does: each has the losses that it has as a
+// sequence of its own.
+func TestHostAttentionIsolates(t *testing.T) {
+	ids := []int32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+	targets := []int32{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	starts := []int32{0, 0, 0, 0, 4, 4, 4, 4, 4, 4}
+	for _, name := range []string{"transformer/base", "diff/base", "diff2/grouped", "gda/base"} {
+		c := configs(t)[name]
+		m := newModel(t, ref.New(), c)
+		changes := map[string]func() error{
+			"plain":  func() error { return m.Intervene() },
+			"lowbit": func() error { return m.SetLowbit(layer.Lowbit{Logits: 6, Per: layer.PerRow}) },
+		}
+		if a, _ := layer.LookupArch(c.Arch); a.Maps == 2 {
+			changes["averaged"] = func() error {
+				return errors.Join(m.SetLowbit(layer.Lowbit{}), m.Intervene(layer.Intervention{Second: layer.SecondAveraged}))
+			}
+		}
+		for what, change := range changes {
+			if err := change(); err != nil {
+				t.Fatal(err)
+			}
+			score := func(from, to int, starts []int32) []float32 {
+				t.Helper()
+				if err := m.Score(&Batch{B: 1, T: to - from, IDs: ids[from:to], Targets: targets[from:to], Starts: starts}); err != nil {
+					t.Fatal(err)
+				}
+				out := make([]float32, to-from)
+				m.Losses(out)
+				return out
+			}
+			together, apart := score(0, 10, starts), append(score(0, 4, nil), score(4, 10, nil)...)
+			joined := score(0, 10, nil)
+			for i := range together {
+				if math.Abs(float64(together[i]-apart[i])) > 1e-5 {
+					t.Errorf("%s, %s: token %d has the loss %g, alone %g", name, what, i, together[i], apart[i])
+				}
+			}
+			if slices.Equal(joined, together) {
+				t.Errorf("%s, %s: isolation changes nothing", name, what)
+			}
+			if err := errors.Join(m.SetLowbit(layer.Lowbit{}), m.Intervene()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.Free()
+	}
+}
