@@ -59,9 +59,12 @@ func terminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// paint colours text for stderr and tables, if colours are enabled.
-func (a *app) paint(code, s string) string {
-	if !a.colored(a.err) {
+// paint colours text for stderr, if colours are enabled there.
+func (a *app) paint(code, s string) string { return painted(a.colored(a.err), code, s) }
+
+// painted is text in a colour, or as it is.
+func painted(colored bool, code, s string) string {
+	if !colored {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"

@@ -58,9 +58,9 @@ func validateModel(ctx context.Context, a *app, name string, asJSON, shallow boo
 		err = a.json(map[string]any{"ok": len(bad) == 0, "checks": list})
 	} else {
 		for _, f := range list {
-			mark := a.paint(green, "ok  ")
+			mark := painted(a.colored(a.out), green, "ok  ")
 			if !f.OK {
-				mark = a.paint(red, "bad ")
+				mark = painted(a.colored(a.out), red, "bad ")
 			}
 			fmt.Fprintf(a.out, "%s %-10s %s\n", mark, f.Check, f.Detail)
 		}
