@@ -11,13 +11,22 @@ import (
 
 var _ device.Identified = (*Device)(nil)
 
-// Identity does not include the number of threads, because it does not affect the bits. The sets that only add bfloat16
-// products to AVX-512 are AVX-512 at float32. Plain Go may fuse multiply and add on some architectures, so the
-// architecture counts.
+// sameFloats are the sets of kernels that compute float32 with those of another one and add products of bfloat16, and
+// sameAll those that add int8 products only, whose bits are the same on every machine.
+var (
+	sameFloats = map[string]string{"amx": "avx512", "avx512bf16": "avx512", "neonbf16": "neon"}
+	sameAll    = map[string]string{"avxvnni": "avx2"}
+)
+
+// Identity does not include the number of threads, because it does not affect the bits. Plain Go may fuse multiply and
+// add on some architectures, so the architecture counts.
 func (d *Device) Identity() device.Identity {
 	set := simd.Name()
-	if d.precision == FP32 && (set == "amx" || set == "avx512bf16") {
-		set = "avx512"
+	if same, ok := sameAll[set]; ok {
+		set = same
+	}
+	if same, ok := sameFloats[set]; ok && d.precision == FP32 {
+		set = same
 	}
 	return device.Identity{Device: "cpu", Precision: d.precision.String(), Kernels: runtime.GOARCH + " " + set}
 }
