@@ -35,8 +35,8 @@ var cores = []struct {
 	issue, pipes, loads float64
 	chain               map[string]float64
 }{
-	{"Neoverse V1", 8, 4, 3, map[string]float64{"fmla": 2, "bfmmla": 3, "sdot": 1}},
-	{"Apple M1", 8, 4, 3, map[string]float64{"fmla": 4}},
+	{"Neoverse V1", 8, 4, 3, map[string]float64{"fmla": 2, "bfmmla": 3, "sdot": 1, "smmla": 1}},
+	{"Apple M1", 8, 4, 3, map[string]float64{"fmla": 4, "sdot": 3}},
 }
 
 // loop is what one turn of an inner loop executes.
