@@ -15,9 +15,17 @@ import (
 // maxThreads is more than the cores of any machine.
 const maxThreads = 4096
 
-// open opens the device of --device: cpu, cuda or cuda:N, or auto, which takes the first GPU if there is one and it
-// supports --precision.
+// open opens the device of --device. Kernels forced on a machine that lacks them are an error: a measurement would be
+// that of others.
 func (a *app) open() (device.Device, error) {
+	if err := cpu.Forced(); err != nil {
+		return nil, usage(err)
+	}
+	return openNamed(a)
+}
+
+// openNamed opens cpu, cuda or cuda:N, or for auto the first GPU if there is one and it supports --precision.
+func openNamed(a *app) (device.Device, error) {
 	if a.threads < 0 || a.threads > maxThreads {
 		return nil, usage(fmt.Errorf("--threads: is %d, must be from 0 (all cores) to %d", a.threads, maxThreads))
 	}

@@ -33,7 +33,7 @@ const simdEnv = "ANTIPHASE_SIMD"
 type fact struct{ Key, Value string }
 
 func runDoctor(a *app, asJSON bool) error {
-	d, err := a.open()
+	d, err := openNamed(a) // with any ANTIPHASE_SIMD, because the facts say what there is
 	if err != nil {
 		return err
 	}
