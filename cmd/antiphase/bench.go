@@ -304,9 +304,6 @@ func newBenchConfig(a *app, d device.Device) *bench.Config {
 		return b
 	}
 	name := cpu.PeakOf(c.Precision())
-	if name == "" {
-		return b
-	}
 	threads := a.threads
 	if threads == 0 {
 		threads = runtime.GOMAXPROCS(0)

@@ -11,8 +11,8 @@ import (
 	"antiphase/internal/simd"
 )
 
-// Peaks lists the names that Peak accepts here, such as "avx512 fp32", "amx bf16", "neon fp32" and "neon int8"; none
-// without assembly.
+// Peaks lists the names that Peak accepts here, such as "avx512 fp32", "amx bf16", "neon fp32" and "sdot int8"; the
+// last is that of plain Go.
 func Peaks() []string {
 	var names []string
 	for _, p := range simd.Peaks() {
@@ -21,7 +21,8 @@ func Peaks() []string {
 	return names
 }
 
-// loopsOf are the loops that bound products of float32 and of bfloat16 with each implementation.
+// loopsOf are the loops that bound products of float32 and of bfloat16 with each implementation; simd knows that of
+// int8, which differs between processors with one implementation.
 var loopsOf = map[string][2]string{
 	"amx":        {"avx512 fp32", "amx bf16"},
 	"avx512bf16": {"avx512 fp32", "avx512 fp32"},
@@ -30,19 +31,22 @@ var loopsOf = map[string][2]string{
 	"avx2":       {"avx2 fp32", "avx2 fp32"},
 	"neonbf16":   {"neon fp32", "neon bf16"},
 	"neon":       {"neon fp32", "neon fp32"},
+	"generic":    {"go fp32", "go fp32"},
 }
 
-// PeakOf names the loop that bounds products at a precision with the implementation in use; "" for plain Go. Int8 takes
-// two byte products, together as fast as one of bfloat16.
+// PeakOf names the loop that bounds products at a precision with the implementation in use.
 func PeakOf(p Precision) string {
-	if p == FP32 {
+	switch p {
+	case FP32:
 		return loopsOf[simd.Name()][0]
+	case BF16:
+		return loopsOf[simd.Name()][1]
 	}
-	return loopsOf[simd.Name()][1]
+	return simd.PeakInt8()
 }
 
-// Peak measures, for about d, the rate of a loop of multiply-adds on registers alone: FLOP/s (int8: operations) of the
-// given number of threads together. A kernel's share of it is meaningful only within one run, measured alternately:
+// Peak measures, for about d, the rate of a loop of multiply-adds on registers alone: FLOP/s (int8: operations of
+// products, see simd.PeakLoop) of the given number of threads together. A kernel's share of it is meaningful only within one run, measured alternately:
 // clock rates and other load change from moment to moment.
 func Peak(name string, threads int, d time.Duration) (float64, error) {
 	all := simd.Peaks()

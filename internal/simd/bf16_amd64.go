@@ -24,7 +24,7 @@ func withBF16(name string, product func(*gemmBF16)) kernels {
 	k.product = product
 	k.fewAlike = name == "amx"
 	if k.direct = name == "amx"; k.direct {
-		k.bytes.tiles = tilesInt8
+		k.bytes.tiles, k.bytes.peak = tilesInt8, "amx int8"
 	}
 	return k
 }

@@ -45,7 +45,7 @@ var neon = kernels{
 		few: []fewBF16{fewBF16x1NEON, fewBF16x2NEON, fewBF16x3NEON, fewBF16x4NEON},
 	},
 	bytes: int8Kernels{few: []fewInt8{fewInt8x1NEON, fewInt8x2NEON, fewInt8x3NEON, fewInt8x4NEON},
-		top: topInt8NEON, split: splitInt8NEON},
+		top: topInt8NEON, split: splitInt8NEON, peak: "neon int8"},
 }
 
 //go:noescape
@@ -156,12 +156,12 @@ func copyPanelNEON(dst *float32, stride int, src *float32, ld, width, k int)
 // bytesSDOT are the int8 products of processors with SDOT.
 var bytesSDOT = int8Kernels{few: []fewInt8{fewInt8x1SDOT, fewInt8x2SDOT, fewInt8x3SDOT, fewInt8x4SDOT},
 	planes: true,
-	top:    topInt8SDOT, split: splitInt8SDOT}
+	top:    topInt8SDOT, split: splitInt8SDOT, peak: "sdot int8"}
 
 // bytesSMMLA are the int8 products of processors with SMMLA too.
 var bytesSMMLA = int8Kernels{few: []fewInt8{fewInt8x1SDOT, fewInt8x2SMMLA, fewInt8x3SMMLA, fewInt8x4SMMLA},
 	planes: true,
-	top:    topInt8SDOT, split: splitInt8SDOT}
+	top:    topInt8SDOT, split: splitInt8SDOT, peak: "smmla int8"}
 
 //go:noescape
 func fewBF16x1NEON(steps int, a *float32, lda int, b *uint16, c *float32, ldc, panels, stride int)

@@ -47,7 +47,7 @@ var avx2 = kernels{
 		few: []fewBF16{fewBF16x1AVX2, fewBF16x2AVX2, fewBF16x3AVX2, fewBF16x4AVX2},
 	},
 	bytes: int8Kernels{few: []fewInt8{fewInt8x1AVX2, fewInt8x2AVX2, fewInt8x3AVX2, fewInt8x4AVX2},
-		top: topInt8AVX2, split: splitInt8AVX2},
+		top: topInt8AVX2, split: splitInt8AVX2, peak: "avx2 int8"},
 }
 
 //go:noescape

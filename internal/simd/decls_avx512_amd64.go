@@ -49,7 +49,7 @@ var avx512 = kernels{
 	bytes: int8Kernels{few: []fewInt8{fewInt8x1VNNI, fewInt8x2VNNI, fewInt8x3VNNI, fewInt8x4VNNI},
 		side:   []fewInt8{fewInt8Side1xVNNI, fewInt8Side2xVNNI, fewInt8Side3xVNNI},
 		groups: []int{6, 3, 2}, planes: true,
-		top: topInt8VNNI, split: splitInt8VNNI},
+		top: topInt8VNNI, split: splitInt8VNNI, peak: "vnni int8"},
 }
 
 //go:noescape

@@ -7,7 +7,7 @@ package simd
 // bytesAVXVNNI are the int8 products of processors with VPDPBUSD and without AVX-512.
 var bytesAVXVNNI = int8Kernels{few: []fewInt8{fewInt8x1AVXVNNI, fewInt8x2AVXVNNI, fewInt8x3AVXVNNI, fewInt8x4AVXVNNI},
 	planes: true,
-	top:    topInt8AVXVNNI, split: splitInt8AVXVNNI}
+	top:    topInt8AVXVNNI, split: splitInt8AVXVNNI, peak: "avxvnni int8"}
 
 //go:noescape
 func topInt8VNNI(x *float32, steps int) uint32

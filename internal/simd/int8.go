@@ -52,6 +52,8 @@ type int8Kernels struct {
 	// split writes v = round(x·inv), 64 per step, steps stride bytes apart: 16-bit values, or the two bytes of v + 2¹⁵,
 	// the lower one half a stride after the upper.
 	split func(dst *int16, x *float32, steps, stride int, inv float32)
+	// peak names the loop that bounds them, see Peaks.
+	peak string
 }
 
 // fewInt8 computes y for all its rows and 32·panels columns. Steps of x lie step bytes apart, panels of W stride bytes; scale holds s.

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-var genericInt8 = int8Kernels{few: []fewInt8{fewInt8Generic}, top: topGeneric, split: splitGeneric}
+var genericInt8 = int8Kernels{few: []fewInt8{fewInt8Generic}, top: topGeneric, split: splitGeneric, peak: goPeak}
 
 // fewInt8Generic is the product of one row.
 func fewInt8Generic(steps int, x *int16, step int, w *int8, head, c *float32, _ int, scale *float32, panels, stride int) {

@@ -41,7 +41,7 @@ func int8Kernels(i isa) string {
 	if tag == matrixARM.tag {
 		tag = dotARM.tag
 	}
-	return text + fmt.Sprintf("top: topInt8%s, split: splitInt8%s}", tag, tag)
+	return text + fmt.Sprintf("top: topInt8%s, split: splitInt8%s, peak: %q}", tag, tag, i.file+" int8")
 }
 
 // declareInt8Set declares the kernels of an instruction set.

@@ -6,8 +6,12 @@ import "fmt"
 func neonPeakFile() []byte {
 	a := newAsm(neon)
 	peakNEON(a, "peakFMA", func(d int) { a.use(vvv(0x4E20CC00, "fmla", "4s", a.v(d), "V24", "V25")) })
+	peakNEON(a, "peakSMLAL", func(d int) { a.use(longer(0x0E608000, "smlal", "4s", "4h", a.v(d), "V24", "V25")) })
 	peakNEON(a, "peakSDOT", func(d int) {
 		a.use(word(0x4E809400|25<<16|24<<5|uint32(d), fmt.Sprintf("sdot v%d.4s, v24.16b, v25.16b", d)))
+	})
+	peakNEON(a, "peakSMMLA", func(d int) {
+		a.use(word(0x4E80A400|25<<16|24<<5|uint32(d), fmt.Sprintf("smmla v%d.4s, v24.16b, v25.16b", d)))
 	})
 	peakNEON(a, "peakBFMMLA", func(d int) {
 		a.use(word(0x6E40EC00|25<<16|24<<5|uint32(d), fmt.Sprintf("bfmmla v%d.4s, v24.8h, v25.8h", d)))

@@ -11,6 +11,7 @@ func peakFile() []byte {
 		peakFMA(a)
 		readMemory(a)
 	}
+	peakInt8(a)
 	a.isa = amx
 	peakTiles(a, "peakBF16", multiplyTiles)
 	peakTiles(a, "peakInt8", multiplySigned)
@@ -30,6 +31,31 @@ func peakFMA(a *asm) {
 	}
 	a.again("loop", "CX")
 	a.ret()
+}
+
+// peakInt8 are the same loops of what int8 products are made of: sums of byte products with VPDPBUSD in its two forms,
+// and pairs of 16-bit products that are added in a second instruction.
+func peakInt8(a *asm) {
+	loop := func(i isa, product func(d int)) {
+		a.isa = i
+		a.text("peakInt8", 0, 8)
+		a.op("MOVQ", "n+0(FP)", "CX")
+		for r := range 16 {
+			a.op("VPXOR", fmt.Sprintf("Y%d", r), fmt.Sprintf("Y%d", r), fmt.Sprintf("Y%d", r))
+		}
+		a.mark("loop")
+		for r := range 24 {
+			product(r % 12)
+		}
+		a.again("loop", "CX")
+		a.ret()
+	}
+	loop(vnni, func(d int) { a.op("VPDPBUSD", a.v(12), a.v(13), a.v(d)) })
+	loop(avxVNNI, func(d int) { a.use(dotBytes(d, 13, 12)) })
+	loop(avx2, func(d int) {
+		a.op("VPMADDWD", a.v(12), a.v(13), a.v(14+d%2))
+		a.op("VPADDD", a.v(14+d%2), a.v(d), a.v(d))
+	})
 }
 
 // readMemory reads n bytes, a multiple of 512, and uses them for nothing. It reads 8 parts side by side, because memory gives more
