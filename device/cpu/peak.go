@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -84,26 +85,34 @@ func ReadBandwidth(bytes, threads int, d time.Duration) float64 {
 	})
 }
 
-// together runs f on each thread until d is over and returns the sum of its results per second.
+// together runs f on each thread until d is over and returns the sum of its results per second. All threads share one
+// clock: if they are more than the processors, each waits for the others in part of that time.
 func together(threads int, d time.Duration, f func(worker int) float64) float64 {
 	var wg sync.WaitGroup
-	var ready, stop atomic.Int64
+	var ready atomic.Int64
+	var begun, over atomic.Bool
+	var begin time.Time
+	var took time.Duration
 	sums := make([]float64, threads)
 	for w := range threads {
 		wg.Go(func() {
 			defer fault.Guard()()
 			f(w) // let the clock rate and the caches settle
-			for ready.Add(1); ready.Load() < int64(threads); {
+			if ready.Add(1) == int64(threads) {
+				begin = time.Now()
+				begun.Store(true)
 			}
-			begin := time.Now()
+			for !begun.Load() {
+				runtime.Gosched()
+			}
 			var n float64
-			for stop.Load() == 0 {
+			for !over.Load() {
 				n += f(w)
-				if time.Since(begin) > d {
-					stop.Store(1)
+				if t := time.Since(begin); t > d && over.CompareAndSwap(false, true) {
+					took = t
 				}
 			}
-			sums[w] = n / time.Since(begin).Seconds()
+			sums[w] = n
 		})
 	}
 	wg.Wait()
@@ -111,5 +120,5 @@ func together(threads int, d time.Duration, f func(worker int) float64) float64 
 	for _, s := range sums {
 		total += s
 	}
-	return total
+	return total / took.Seconds()
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -40,6 +41,21 @@ func TestPeakOf(t *testing.T) {
 			}
 		}
 	})
+}
+
+// More threads than processors are not faster than the processors, and do not spend minutes waiting for each other.
+func TestPeakManyThreads(t *testing.T) {
+	const each = 50 * time.Microsecond
+	most, begin := runtime.GOMAXPROCS(0), time.Now()
+	rate := together(16*most, 40*time.Millisecond, func(int) float64 {
+		for begin := time.Now(); time.Since(begin) < each; {
+		}
+		return each.Seconds()
+	})
+	if rate > 1.5*float64(most) {
+		t.Errorf("%d threads on %d processors worked %.1f seconds a second", 16*most, most, rate)
+	}
+	t.Logf("%.2f of %d processors, measured in %v", rate, most, time.Since(begin))
 }
 
 // BenchmarkPeak prints the machine's limits.
