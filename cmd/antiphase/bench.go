@@ -304,10 +304,7 @@ func newBenchConfig(a *app, d device.Device) *bench.Config {
 		return b
 	}
 	name := cpu.PeakOf(c.Precision())
-	threads := a.threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
+	threads := workers(a)
 	b.WeightBytes = map[cpu.Precision]float64{cpu.FP32: 4, cpu.BF16: 2, cpu.Int8: 1}[c.Precision()]
 	turn, read := ceilingTime, ceilingBytes
 	b.Product = bench.Ceiling{Name: fmt.Sprintf("%s in registers, %d threads", name, threads), Unit: bench.UnitFLOPs, Run: func() (float64, error) {

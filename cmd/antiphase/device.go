@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -62,6 +63,14 @@ func openNamed(a *app) (device.Device, error) {
 		return a.openCPU(p)
 	}
 	return nil, usage(fmt.Errorf("--device: %q is unknown; there are auto, cpu, cuda and cuda:N", a.device))
+}
+
+// workers is the number of threads of a CPU.
+func workers(a *app) int {
+	if a.threads > 0 {
+		return a.threads
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // openTraining is open for verbs that train: int8 weights cannot be trained.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,7 @@ func runDoctor(a *app, asJSON bool) error {
 		{"device", d.Name()},
 		{"cpus", fmt.Sprint(runtime.NumCPU())},
 		{"cpu precision", cpu.BestPrecision().String() + " unless --precision says otherwise (fp32, bf16, int8)"},
-		{"matrix product", fmt.Sprintf("%.0f GFLOP/s (%s)", train.MeasurePeak(d)/1e9, d.Types().Act)},
+		{"matrix product", fmt.Sprintf("%s (%s)", rateText(train.MeasurePeak(d)), d.Types().Act)},
 		{"peak", peakFact(a, d)},
 	}
 	facts = append(facts, fact{"instructions", strings.Join(cpu.Features(), " ") + "; the first is used, " + simdEnv + " picks another"})
@@ -63,21 +64,31 @@ func runDoctor(a *app, asJSON bool) error {
 	return w.Flush()
 }
 
-// peakFact is the rate of multiply-adds on registers with the instruction set in use, the best of a few runs.
+// peakFact is the rate of multiply-adds on registers with the instruction set in use: the best of short runs, because
+// the products it is compared with are short too, and other processes disturb long ones.
 func peakFact(a *app, d device.Device) string {
-	loop := newBenchConfig(a, d).Product
-	if loop.Run == nil {
+	c, ok := d.(*cpu.Device)
+	if !ok {
 		return "not known of this device"
 	}
-	var best float64
-	for range 5 {
-		x, err := loop.Run()
+	name, best := cpu.PeakOf(c.Precision()), 0.0
+	for range 20 {
+		x, err := cpu.Peak(name, workers(a), 5*time.Millisecond)
 		if err != nil {
 			return err.Error()
 		}
 		best = max(best, x)
 	}
-	return fmt.Sprintf("%.0f GFLOP/s (%s)", best*1e3, loop.Name)
+	return fmt.Sprintf("%s (%s in registers, %d threads)", rateText(best), name, workers(a))
+}
+
+// rateText is a rate with three digits, of which slow machines need some after the point.
+func rateText(x float64) string {
+	digits := 0
+	for y := x / 1e9; y < 100 && digits < 3; y *= 10 {
+		digits++
+	}
+	return fmt.Sprintf("%.*f GFLOP/s", digits, x/1e9)
 }
 
 // cudaFact names the first GPU, or says why there is none.

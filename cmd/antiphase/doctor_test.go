@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -35,4 +36,32 @@ func doctorFacts(t *testing.T) map[string]string {
 		facts[key] = strings.Join(list, "; ")
 	}
 	return facts
+}
+
+// Whichever kernels are forced, doctor names them, the loop that bounds them and a rate above 0.
+func TestDoctorPeak(t *testing.T) {
+	for _, name := range strings.Fields(strings.NewReplacer("(", "", ")", "", ";", " ;").Replace(doctorFacts(t)["instructions"])) {
+		if name == ";" {
+			break
+		}
+		t.Setenv("ANTIPHASE_SIMD", name)
+		facts := doctorFacts(t)
+		if !strings.Contains(facts["device"], ", "+name+", ") || !strings.HasPrefix(facts["instructions"], name+" ") {
+			t.Errorf("%s: %v", name, facts)
+		}
+		for _, key := range []string{"peak", "matrix product"} {
+			var rate float64
+			if n, err := fmt.Sscanf(facts[key], "%g GFLOP/s (", &rate); n != 1 || err != nil || rate <= 0 {
+				t.Errorf("%s: %s is %q", name, key, facts[key])
+			}
+		}
+	}
+}
+
+func TestRateText(t *testing.T) {
+	for x, want := range map[float64]string{0: "0.000", 4e6: "0.004", 0.5e9: "0.500", 3.14159e9: "3.14", 73.26e9: "73.3", 1827e9: "1827"} {
+		if got := rateText(x); got != want+" GFLOP/s" {
+			t.Errorf("%g is %q", x, got)
+		}
+	}
 }
