@@ -13,7 +13,7 @@ import (
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// textMethods are Python's str methods whose results are no larger than the text itself.
+// textMethods are Python's str methods whose results are no larger than the text itself; casings are others.
 var textMethods = map[string]func(s string, arg func(int) *exec.Value) any{
 	"strip": func(s string, arg func(int) *exec.Value) any { return strip(s, arg(0), strings.Trim, strings.TrimFunc) },
 	"lstrip": func(s string, arg func(int) *exec.Value) any {
@@ -22,10 +22,6 @@ var textMethods = map[string]func(s string, arg func(int) *exec.Value) any{
 	"rstrip": func(s string, arg func(int) *exec.Value) any {
 		return strip(s, arg(0), strings.TrimRight, strings.TrimRightFunc)
 	},
-	"upper":      func(s string, _ func(int) *exec.Value) any { return strings.ToUpper(s) },
-	"lower":      func(s string, _ func(int) *exec.Value) any { return strings.ToLower(s) },
-	"capitalize": func(s string, _ func(int) *exec.Value) any { return capitalize(s) },
-	"title":      func(s string, _ func(int) *exec.Value) any { return title(s) },
 	"startswith": func(s string, arg func(int) *exec.Value) any { return atEnd(s, arg, strings.HasPrefix) },
 	"endswith":   func(s string, arg func(int) *exec.Value) any { return atEnd(s, arg, strings.HasSuffix) },
 	"find":       func(s string, arg func(int) *exec.Value) any { return found(s, arg, strings.Index) },
@@ -44,8 +40,8 @@ var textMethods = map[string]func(s string, arg func(int) *exec.Value) any{
 	"isdigit":      func(s string, _ func(int) *exec.Value) any { return every(s, unicode.IsDigit) },
 	"isalpha":      func(s string, _ func(int) *exec.Value) any { return every(s, unicode.IsLetter) },
 	"isspace":      func(s string, _ func(int) *exec.Value) any { return every(s, isSpace) },
-	"isupper":      func(s string, _ func(int) *exec.Value) any { return s != strings.ToLower(s) && s == strings.ToUpper(s) },
-	"islower":      func(s string, _ func(int) *exec.Value) any { return s != strings.ToUpper(s) && s == strings.ToLower(s) },
+	"isupper":      func(s string, _ func(int) *exec.Value) any { return allCased(s, isUpper) },
+	"islower":      func(s string, _ func(int) *exec.Value) any { return allCased(s, isLower) },
 }
 
 // method calls a method of a text, a list or a dict.
@@ -73,8 +69,8 @@ func method(b *budget, self *exec.Value, name string, args []*exec.Value, named 
 
 // textMethod calls a method of a text.
 func textMethod(b *budget, s, name string, args []*exec.Value, named map[string]*exec.Value) *exec.Value {
-	call := textMethods[name]
-	if call == nil && !slices.Contains([]string{"join", "replace", "index"}, name) {
+	call, mapping := textMethods[name], casings[name]
+	if call == nil && mapping == nil && !slices.Contains([]string{"join", "replace", "index"}, name) {
 		return b.fail("method %.40q is not known for a text", name)
 	}
 	args, err := arguments(name, args, named)
@@ -91,8 +87,15 @@ func textMethod(b *budget, s, name string, args []*exec.Value, named map[string]
 			return b.fail("%s: the separator is empty", name)
 		}
 	}
-	if over := b.charge(len(s)); over != nil {
+	size := len(s)
+	if mapping != nil {
+		size *= mostCased
+	}
+	if over := b.charge(size); over != nil {
 		return over
+	}
+	if mapping != nil {
+		return exec.AsValue(mapping(s))
 	}
 	arg := func(i int) *exec.Value { return args[i] }
 	if name != "index" {
@@ -192,29 +195,6 @@ func found(s string, arg func(int) *exec.Value, index func(string, string) int) 
 		return -1
 	}
 	return before + utf8.RuneCountInString(part[:at])
-}
-
-func capitalize(s string) string {
-	r := []rune(strings.ToLower(s))
-	if len(r) > 0 {
-		r[0] = unicode.ToUpper(r[0])
-	}
-	return string(r)
-}
-
-func title(s string) string {
-	inWord := false
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsLetter(r) {
-			inWord = false
-			return r
-		}
-		if inWord {
-			return unicode.ToLower(r)
-		}
-		inWord = true
-		return unicode.ToTitle(r)
-	}, s)
 }
 
 func every(s string, f func(rune) bool) bool {

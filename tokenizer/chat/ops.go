@@ -12,8 +12,8 @@ import (
 )
 
 // harmless are gonja's filters whose results are at most slightly larger than their input.
-var harmless = strings.Fields(`abs capitalize d default e escape first float int last length count list lower map max min
-	reject rejectattr round safe select selectattr sort string title trim upper wordcount`)
+var harmless = strings.Fields(`abs d default e escape first float int last length count list map max min
+	reject rejectattr round safe select selectattr sort string trim wordcount`)
 
 // chatFilters are all filters, including those inserted by guard.go.
 func chatFilters() map[string]exec.FilterFunction {
@@ -28,7 +28,11 @@ func chatFilters() map[string]exec.FilterFunction {
 		callFilter: func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			return method(budgetOf(e), in, p.Args[0].String(), p.Args[1:], p.KwArgs)
 		},
-		"tojson": toJSON,
+		"tojson":     toJSON,
+		"upper":      caseFilter(upper),
+		"lower":      caseFilter(lower),
+		"capitalize": caseFilter(capitalize),
+		"title":      caseFilter(filterTitle),
 		"join": func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			return joined(budgetOf(e), in, argument(p, 0, "d").String())
 		},

@@ -1,9 +1,11 @@
 """Writes tokenizer/chat/testdata/strings.json: Python's answers to the string methods, slices and tests of chat
-templates, on texts of one to four bytes per character.
+templates, on texts of one to four bytes per character, and jinja2's (3.1) to its filters that map case.
 
     python3 tools/golden/strings_golden.py > tokenizer/chat/testdata/strings.json
 """
 import json
+
+import jinja2
 
 TEXTS = ["", "abcabc", "Très été, très léger", "日本語 テキスト 日本語", "😀a😀b😀", "né\nœuvre\r\nñ\n\nü", "\u3000 ö x ö\u00a0\t",
          "it's ÉLAN vital", "ÀÉ", "àé", "٣٤", "  a  b  c  ", " né ü ", "é\x1cè\u2028ü\x0b\x85ö\r"]
@@ -20,15 +22,26 @@ ALONE = ["s.strip()", "s.lstrip()", "s.rstrip()", "s.upper()", "s.lower()", "s.c
          "s.isupper()", "s.islower()", "s[::-1]", "s[:]", "s * 2",
          "s.strip('a', 'b')", "s.find()", "s.find(1)", "s.split(foo=1)", "s.upper(1)", "s.startswith(1)", "s.replace('a')"]
 
+# Characters whose mappings have several characters, or depend on their neighbours, or that have a title case of their own.
+CASED = ["straße", "STRASSE ẞ", "ﬁn ﬃ", "ŉa", "ǆabǅ ǇxX", "İstanbul ıI", "ὈΔΥΣΣΕΎΣ ΣΑΣ", "ΑΣ. ΑΣ'Σ Σ", "Σ", "ΐ ᾳ ᾼ ᾲ", "ა Ა", "ⅳ Ⓐⓑ", "ªbc Ⅷ",
+         "they're o'neil-smith (ab[cd{ef<gh 1st ²x", "և ҐЖё", "𐐀𐐨 𞤀𞤢", "ﬀ日ß", "a\u0301Σ\u0301b aΣ\u0301", "ꭰ Ꭰ", "K Å ſ"]
+CASING = ["s.upper()", "s.lower()", "s.capitalize()", "s.title()", "s.casefold()", "s.swapcase()", "s.isupper()", "s.islower()",
+          "s|upper", "s|lower", "s|capitalize", "s|title"]
+
 
 def answer(expression, **names):
     try:
+        if "|" in expression:
+            return repr([jinja2.Environment().compile_expression(expression)(**names)])
         return repr([eval(expression, {}, names)])
     except (IndexError, TypeError, ValueError):  # not there, an index outside, an empty separator, arguments it does not take
         return None
 
 
 def cases():
+    for s in CASED + TEXTS:
+        for e in CASING:
+            yield e, s, "", 0, answer(e, s=s)
     for s in TEXTS:
         for e in ALONE:
             yield e, s, "", 0, answer(e, s=s)
