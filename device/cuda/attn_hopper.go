@@ -61,27 +61,45 @@ func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernel
 		backward: hopperOf(back, back, options...), queries: hopperOf(back, "attn_hopper_queries", options...)}
 }
 
-// hopperPolys are forward kernels under trial: exponentials take as long as products at d = 64. hopperTrials are backward
-// kernels under trial.
-var hopperPolys, hopperTrials = func() (map[attnShape]kernel, map[attnShape]map[backTrial]hopperKernels) {
-	polys, trials := map[attnShape]kernel{}, map[attnShape]map[backTrial]hopperKernels{}
+// frontTrial are changes of the forward geometry that are under trial, see docs/kernels.md.
+type frontTrial struct {
+	poly bool // every fourth pair of exponentials by multiply-adds: they take as long as products at d = 64
+	trio bool // three consumer warpgroups and tiles of 64 keys
+}
+
+// tried is t with those changes under trial that apply to the shape, and which those are.
+func (t hopperForward) tried(s attnShape, x frontTrial) (hopperForward, frontTrial) {
+	x.poly = x.poly && s.d == 64
+	x.trio = x.trio && s == attnShape{2, 1, 64, 64}
+	t.poly = x.poly
+	if x.trio {
+		t.keys, t.groups, t.producer, t.consumer, t.turns = 64, 3, 32, 160, false
+	}
+	return t, x
+}
+
+// hopperFronts and hopperBacks are kernels under trial.
+var hopperFronts, hopperBacks = func() (map[attnShape]map[frontTrial]hopperKernels, map[attnShape]map[backTrial]hopperKernels) {
+	fronts, backs := map[attnShape]map[frontTrial]hopperKernels{}, map[attnShape]map[backTrial]hopperKernels{}
 	for s, k := range hopperShapes {
-		if s.d == 64 {
-			k.tile.poly = true
-			polys[s] = hopperOf("attn_hopper_forward", "attn_hopper_forward", k.tile.options(s, false)...)
+		fronts[s], backs[s] = map[frontTrial]hopperKernels{}, map[backTrial]hopperKernels{}
+		for _, x := range []frontTrial{{poly: true}, {trio: true}, {trio: true, poly: true}} {
+			t, x := k.tile.tried(s, x)
+			if _, made := fronts[s][x]; !made && x != (frontTrial{}) {
+				fronts[s][x] = hopperKernels{tile: t, forward: hopperOf("attn_hopper_forward", "attn_hopper_forward", t.options(s, false)...)}
+			}
 		}
-		trials[s] = map[backTrial]hopperKernels{}
 		for _, x := range []backTrial{{lend: true}, {held: true}, {skip: true}, {held: true, skip: true}} {
 			b := k.back.tried(s, x)
-			if _, made := trials[s][b.backTrial]; made || b.backTrial == (backTrial{}) {
+			if _, made := backs[s][b.backTrial]; made || b.backTrial == (backTrial{}) {
 				continue
 			}
 			options := b.options(s)
-			trials[s][b.backTrial] = hopperKernels{back: b, backward: hopperOf("attn_hopper_backward", "attn_hopper_backward", options...),
+			backs[s][b.backTrial] = hopperKernels{back: b, backward: hopperOf("attn_hopper_backward", "attn_hopper_backward", options...),
 				queries: hopperOf("attn_hopper_backward", "attn_hopper_queries", options...)}
 		}
 	}
-	return polys, trials
+	return fronts, backs
 }()
 
 // lastItems is the number of items whose blocks are started together: those of two blocks for each SM.
@@ -184,10 +202,11 @@ func (d *machine) chooseAttention(name string) error {
 func (c *attnCall) hopper(d *machine) (attnShape, hopperKernels, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := hopperShapes[s]
-	if fast, on := hopperPolys[s]; on && d.try.poly {
-		k.tile.poly, k.forward = true, fast
+	_, front := k.tile.tried(s, d.try.front)
+	if x, on := hopperFronts[s][front]; on {
+		k.tile, k.forward = x.tile, x.forward
 	}
-	if x, on := hopperTrials[s][k.back.tried(s, d.try.back).backTrial]; on {
+	if x, on := hopperBacks[s][k.back.tried(s, d.try.back).backTrial]; on {
 		k.back, k.backward, k.queries = x.back, x.backward, x.queries
 	}
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)

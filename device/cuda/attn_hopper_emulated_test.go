@@ -51,6 +51,8 @@ func TestEmulatedHopperTrials(t *testing.T) {
 	defer d.Close()
 	sameTrial(t, d, attnShape{2, 1, 64, 64}, "held,skip", 330)
 	sameTrial(t, d, attnShape{2, 2, 128, 256}, "lend", 200)
+	d.try = mustChoose("poly,trio")
+	hopperAgrees(t, d, attnShape{2, 1, 64, 64}, 1, 330)
 }
 
 // mapless is a driver that makes no tensor maps and counts launches.

@@ -49,6 +49,16 @@ func TestHopperShapes(t *testing.T) {
 		if held := f.per*s.dv/2 + f.keys/2 + f.keys/4; held > f.consumer*9/10 {
 			t.Errorf("%+v: forward holds %d of %d registers", s, held, f.consumer)
 		}
+		for x, k := range hopperFronts[s] {
+			if f := k.tile; f.shared(s, false) > mostShared || f.per*s.dv/2+f.keys/2+f.keys/4 > f.consumer*9/10 {
+				t.Errorf("%+v: forward under trial %+v wants %d bytes of shared memory", s, x, f.shared(s, false))
+			}
+		}
+		for x, k := range hopperBacks[s] {
+			if k.back.shared(s) > mostShared {
+				t.Errorf("%+v: backward under trial %+v wants %d bytes of shared memory", s, x, k.back.shared(s))
+			}
+		}
 		b := k.back
 		for _, b := range s.backwards() {
 			if b.shared(s) > mostShared {

@@ -16,8 +16,11 @@ import (
 // trialLists are the values of ANTIPHASE_TRY that change the shape's kernels and are worth a comparison.
 func (s attnShape) trialLists() []string {
 	lists := []string{"none"}
-	if _, ok := hopperPolys[s]; ok {
-		lists = append(lists, "poly")
+	for _, list := range []string{"poly", "trio", "poly,trio"} {
+		x := mustChoose(list).front
+		if _, got := hopperShapes[s].tile.tried(s, x); got == x {
+			lists = append(lists, list)
+		}
 	}
 	if s.keys == 2 {
 		lists = append(lists, "single") // the only shapes with a head norm
@@ -50,6 +53,34 @@ func (s attnShape) trialKernels(d *Device, c *attnCall) (names []string, all []h
 		names, all = append(names, list), append(all, k)
 	}
 	return names, all
+}
+
+// TestTrialLaunches checks the launchers of kernels under trial against their geometry.
+func TestTrialLaunches(t *testing.T) {
+	for _, c := range []launchCase{
+		{"V2", func(d *Device) {
+			a, g := diffOn(d, 2, 2048, 12, 12, 64, 64, 1)
+			d.DiffAttention(a)
+			d.DiffAttentionBackward(a, g)
+		}, []string{"attn_hopper_forward 132,1,1 × 512 + 82040", "attention_prepare 384,1,1 × 256 + 0",
+			"attn_hopper_backward 384,1,1 × 384 + 215632", "attn_hopper_queries 32,12,2 × 256 + 0"}},
+		{"V1, wide heads", func(d *Device) {
+			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
+			d.DiffAttentionBackward(a, g)
+		}, []string{"attention_prepare 2048,1,1 × 256 + 0", "attn_hopper_backward 4096,1,1 × 384 + 232000", "attn_hopper_queries 128,8,4 × 256 + 0"}},
+		{"bytes", func(d *Device) {
+			a, _ := diffOn(d, 64, 1, 6, 6, 64, 128, 2)
+			const rows, page, pages = 64 * 1056, 16, 66
+			d.types.Cache = tensor.I8
+			c := &device.Cache{K: on(d, tensor.I8, rows, 816, 816), V: on(d, tensor.I8, rows, 800, 800), Table: on(d, tensor.I32, 64, pages, pages), PageSize: page,
+				KHeads: 12, VHeads: 6, D: 64, DV: 128}
+			d.DiffAttentionCached(a, c, ints(d, 64), ints(d, 64))
+		}, []string{"diffattention_splits 6,4,64 × 256 + 45408", "diffattention_join 6,64,1 × 384 + 6216"}},
+	} {
+		d, drv := fakeDevice(t)
+		d.wgmma, d.try = true, mustChoose("trio,held,skip,lend,packed")
+		c.holds(t, d, drv)
+	}
 }
 
 func (s attnShape) String() string { return fmt.Sprintf("%d%d_%d_%d", s.maps, s.keys, s.d, s.dv) }

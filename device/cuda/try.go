@@ -16,8 +16,8 @@ type trials struct {
 
 	packed bool // decoding: P packed once, and shorter splits of a cache of bytes, attn_cached.cuh
 
-	poly bool      // attention forward on Hopper, d = 64: some exponentials by multiply-adds, attn_hopper_forward.cu
-	back backTrial // attention backward on Hopper
+	front frontTrial // attention forward on Hopper
+	back  backTrial  // attention backward on Hopper
 }
 
 // chosen are the trials that have won.
@@ -35,7 +35,9 @@ func (t *trials) choose(list string, major int) error {
 		case "warps":
 			t.warps = true
 		case "poly":
-			t.poly = true
+			t.front.poly = true
+		case "trio":
+			t.front.trio = true
 		case "single":
 			t.single = true
 		case "packed":
@@ -47,7 +49,7 @@ func (t *trials) choose(list string, major int) error {
 		case "skip":
 			t.back.skip = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, poly, single, packed, lend, held and skip", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, single, packed, poly, trio, lend, held and skip", list, name)
 		}
 	}
 	return nil

@@ -176,7 +176,8 @@ rows = [r for r in rows if re.search(rf"^{shape} +{re.escape(r[0])} +right: true
         not re.search(rf": {re.escape(r[0])} (comes to other bits|is off by)", times)]
 if rows:
     forward, backward = (min(rows, key=lambda r: float(r[i]))[0].split(",") for i in (1, 2))
-    take = [n for n in forward if n == "poly"] + [n for n in backward if n not in ("poly", "none")]
+    front = {"poly", "trio"}
+    take = [n for n in forward if n in front] + [n for n in backward if n not in front | {"none"}]
     print(",".join(sorted(set(take))) or "none")
 END
 }
