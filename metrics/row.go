@@ -180,8 +180,15 @@ func (r *Row) Append(b []byte) []byte {
 	return seal(appendList(b, "lambda", r.Lambda), begin)
 }
 
+// appendList writes a list, empty if any of its numbers is not finite: JSON has no such numbers, and one would make the
+// whole row unreadable.
 func appendList(b []byte, name string, list []float64) []byte {
 	b = append(append(append(b, `,"`...), name...), `":[`...)
+	for _, x := range list {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return append(b, ']')
+		}
+	}
 	for i, x := range list {
 		if i > 0 {
 			b = append(b, ',')

@@ -179,6 +179,14 @@ func TestEveryFieldReturns(t *testing.T) {
 	if got, _, err := parse(line[:len(line)-1]); err != nil || !slices.Equal(got.Groups, Groups{{"a", 1}}) {
 		t.Errorf("%v, %v", got.Groups, err)
 	}
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} { // λ of a run that diverges
+		r := example(1)
+		r.Lambda, r.Epochs = []float64{0.5, x}, []float64{x, 1}
+		line := r.Append(nil)
+		if got, _, err := parse(line[:len(line)-1]); err != nil || len(got.Lambda)+len(got.Epochs) != 0 || got.Loss != r.Loss {
+			t.Errorf("%g: %+v, %v", x, got, err)
+		}
+	}
 	for _, bad := range []string{`{"step":1} {}`, `{"step":0}`, `{"step":-1}`, `{"step":1,"grad_groups":[1]}`, `{"step":1,"grad_groups":{"a":"b"}}`, `{"step":1,"warn":3}`, `{"step":1,"other":2}`} {
 		if _, _, err := parse([]byte(bad)); err == nil {
 			t.Errorf("%s passes", bad)
