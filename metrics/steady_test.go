@@ -26,3 +26,43 @@ func TestSteady(t *testing.T) {
 		Steady(rows[:n])
 	}
 }
+
+// Each part of a run by hand: the first tenth is left out of the largest, the middle tenth is rows 45 to 54 of 100, the
+// last is 90 to 99; of ten values in order the deciles are the first, the fifth and the last.
+func TestSteadyParts(t *testing.T) {
+	rows := make([]Row, 100)
+	for i := range rows {
+		rows[i] = Row{Step: i + 1, GradNorm: 20}
+		switch {
+		case i < 10:
+			rows[i].GradNorm = 90
+		case i == 10:
+			rows[i].GradNorm = 30
+		case i >= 45 && i < 55:
+			rows[i].GradNorm = float64(55 - i)
+		case i >= 90:
+			rows[i].GradNorm = float64(100 - i)
+		}
+	}
+	if got, want := Steady(rows), (Steadiness{Steps: 100, Middle: 5, Late: 5, LateNoise: 9. / 5, Largest: 30}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, x := range []struct {
+		warn          []Warning
+		losses, grads int
+	}{
+		{[]Warning{LossSpike, LossSpike, 0, LossSpike}, 2, 0}, {[]Warning{GradientSpike, LossSpike, GradientSpike | LossSpike}, 1, 2},
+		{[]Warning{LambdaRange, LambdaRange | LossSpike, LossSpike}, 1, 0}, {[]Warning{0, LossSpike | GradientSpike}, 1, 1},
+	} {
+		var list []Row
+		for i, w := range x.warn {
+			list = append(list, Row{Step: i + 1, Warn: w, GradNorm: 2})
+		}
+		if got := Steady(list); got.LossSpikes != x.losses || got.GradSpikes != x.grads || got.Middle != 2 || got.Late != 2 || got.LateNoise != 0 || got.Largest != 2 {
+			t.Errorf("%v: %+v", x.warn, got)
+		}
+	}
+	if got := Steady(nil); got != (Steadiness{}) {
+		t.Errorf("no rows: %+v", got)
+	}
+}
