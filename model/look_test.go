@@ -34,7 +34,7 @@ func TestLookIsThePlainPass(t *testing.T) {
 		if err := m.Logits(b, want); err != nil {
 			t.Fatal(err)
 		}
-		rows := []int{12, 0, 7, 3, 1, 2, 4, 5, 6, 8, 9, 10, 11}
+		rows := slices.Repeat([]int{12, 0, 7, 3, 1, 2, 4, 5, 6, 8, 9, 10, 11}, 3) // more than are held at a time
 		probe, seen := &nothing{}, 0
 		err = m.Look(b, probe, rows, func(i int, logits []float32) {
 			if i != rows[seen] || !slices.Equal(logits, want[i*c.Vocab:(i+1)*c.Vocab]) {
@@ -48,6 +48,37 @@ func TestLookIsThePlainPass(t *testing.T) {
 		got := make([]float32, 13)
 		if m.Losses(got); !slices.Equal(got, wantLoss) {
 			t.Errorf("%s: losses %v, want %v", name, got, wantLoss)
+		}
+		m.Free()
+	}
+}
+
+// The hidden rows are those whose products with the output matrix are the logits; the caller is let in after each block.
+func TestHiddenMakesTheLogits(t *testing.T) {
+	d := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
+	defer d.Close()
+	for _, name := range []string{"transformer/base", "diff/tied", "diff2/grouped", "gda/norm-affine"} {
+		c := configs(t)[name]
+		m := newModel(t, d, c)
+		b := batch(rand.New(rand.NewPCG(1, 2)), c, 2, 7)
+		want, hidden := make([]float32, 14*c.Vocab), make([]float32, 14*c.Dim)
+		if err := m.Logits(b, want); err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		if err := m.Hidden(b, func() { calls++ }, hidden); err != nil || calls != c.Layers {
+			t.Fatalf("%s: %d calls, %v", name, calls, err)
+		}
+		w := make([]float32, c.Vocab*c.Dim)
+		m.loss.W.Read(d, w)
+		for i, logit := range want {
+			row, class, sum := i/c.Vocab, i%c.Vocab, 0.0
+			for k := range c.Dim {
+				sum += float64(hidden[row*c.Dim+k]) * float64(w[class*c.Dim+k])
+			}
+			if diff := sum - float64(logit); diff > 1e-4 || diff < -1e-4 {
+				t.Fatalf("%s: logit %d of row %d is %g, of its hidden row %g", name, class, row, logit, sum)
+			}
 		}
 		m.Free()
 	}
