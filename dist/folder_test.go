@@ -45,28 +45,3 @@ func TestStaleFolder(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// The private folder is refused where somebody else could have put it there.
-func TestPrivateFolder(t *testing.T) {
-	tmp := t.TempDir()
-	t.Setenv("TMPDIR", tmp)
-	l := Launch{Source: "openmpi", World: 2, LocalSize: 2, Job: "7"}
-	dir, err := privateFolder(l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if again, _ := privateFolder(l); again != dir {
-		t.Errorf("%s, then %s", dir, again)
-	}
-	l.Job = "8"
-	if other, _ := privateFolder(l); other == dir {
-		t.Error("two jobs share a folder")
-	}
-	root := filepath.Dir(dir)
-	if err := os.Chmod(root, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := privateFolder(l); err == nil {
-		t.Error("a folder that anybody may enter was taken")
-	}
-}

@@ -112,9 +112,7 @@ func TestNoFileIsWrittenThroughALink(t *testing.T) {
 		if err := errors.Join(os.WriteFile(thesis, []byte("years of work"), 0o644), os.MkdirAll(filepath.Dir(path), 0o755)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(thesis, path); err != nil {
-			t.Skip("no symbolic links here:", err)
-		}
+		vfstest.Symlink(t, thesis, path)
 		_, err := Run(context.Background(), nano(t, "diff", "train.steps=2"), options(t, dir))
 		if refused := errors.Is(err, vfs.ErrLink); err != nil && !refused {
 			t.Errorf("%s: %v", name, err)

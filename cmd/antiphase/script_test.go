@@ -70,7 +70,8 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: func(e *testscript.Env) error {
 		e.Setenv("ANTIPHASE_HOME", home)
 		return nil
-	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd, "resave": resaveCmd, "full": fullCmd}})
+	}, Cmds: map[string]func(*testscript.TestScript, bool, []string){"exit": exitCmd, "resave": resaveCmd, "full": fullCmd,
+		"sub": subCmd, "lines": linesCmd}})
 }
 
 // resaveCmd is "resave RUN NEW OLD TEXT": a run folder NEW with RUN's newest checkpoint, in whose state OLD has become TEXT. Its hashes are right.
@@ -99,6 +100,31 @@ func resaveCmd(ts *testscript.TestScript, neg bool, args []string) {
 	to, err := checkpoint.Open(ts.MkAbs(args[1]), checkpoint.Options{})
 	ts.Check(err)
 	ts.Check(to.Save(c.Manifest.Step, files))
+}
+
+// subCmd is "sub FILE LINE OLD NEW": in that line OLD becomes NEW.
+func subCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: sub FILE LINE OLD NEW")
+	}
+	lines := strings.SplitAfter(ts.ReadFile(args[0]), "\n")
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	if n < 1 || n > len(lines) || !strings.Contains(lines[n-1], args[2]) {
+		ts.Fatalf("line %d of %s has no %q", n, args[0], args[2])
+	}
+	lines[n-1] = strings.Replace(lines[n-1], args[2], args[3], 1)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Join(lines, "")), 0o666))
+}
+
+// linesCmd is "lines FILE N": the file must have N lines.
+func linesCmd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lines FILE N")
+	}
+	if n := strings.Count(ts.ReadFile(args[0]), "\n"); strconv.Itoa(n) != args[1] {
+		ts.Fatalf("%s has %d lines, want %s", args[0], n, args[1])
+	}
 }
 
 // fullCmd is "full CODE args…": antiphase with its output on a device that has no room must end with that code.

@@ -17,6 +17,7 @@ import (
 	"antiphase/device/ref"
 	"antiphase/eval"
 	"antiphase/eval/task"
+	"antiphase/internal/vfs/vfstest"
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/model/modeltest"
@@ -225,29 +226,29 @@ func TestStaysInside(t *testing.T) {
 		"up":       {func(dir string) string { return strings.Replace(minimal, "d.jsonl", up(dir, "d.jsonl"), 1) }, "is outside of"},
 		"absolute": {func(string) string { return strings.Replace(minimal, "d.jsonl", abs, 1) }, "is outside of"},
 		"pattern":  {func(dir string) string { return strings.Replace(minimal, "d.jsonl", up(dir, "d.*"), 1) }, "is outside of"},
-		"link": {func(dir string) string {
-			if err := os.Symlink(filepath.Join(outside, "d.jsonl"), filepath.Join(dir, "link.jsonl")); err != nil {
-				t.Skip(err)
-			}
-			return strings.Replace(minimal, "d.jsonl", "link.jsonl", 1)
-		}, "is outside of"},
-		"folder":  {func(string) string { return strings.Replace(minimal, "d.jsonl", ".", 1) }, "is not a plain file"},
-		"include": {func(dir string) string { return "include: " + up(dir, "base.yaml") + "\n" + minimal }, "is outside of"},
+		"link":     {func(string) string { return strings.Replace(minimal, "d.jsonl", "link.jsonl", 1) }, "is outside of"},
+		"folder":   {func(string) string { return strings.Replace(minimal, "d.jsonl", ".", 1) }, "is not a plain file"},
+		"include":  {func(dir string) string { return "include: " + up(dir, "base.yaml") + "\n" + minimal }, "is outside of"},
 		"data set": {func(dir string) string {
 			return strings.Replace(strings.Replace(minimal, kwargs, "", 1), "dataset_path: json", "dataset_path: "+up(dir, ""), 1)
 		},
 			"leads out of --data"},
 	} {
-		dir := t.TempDir()
-		write(t, filepath.Join(dir, "d.jsonl"), docs)
-		write(t, filepath.Join(dir, "t.yaml"), c.text(dir))
-		tasks, _, err := Read(dir)
-		if err == nil {
-			_, err = prepareOne(&tasks[0])
-		}
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v; want %q", name, err, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "d.jsonl"), docs)
+			if name == "link" {
+				vfstest.Symlink(t, filepath.Join(outside, "d.jsonl"), filepath.Join(dir, "link.jsonl"))
+			}
+			write(t, filepath.Join(dir, "t.yaml"), c.text(dir))
+			tasks, _, err := Read(dir)
+			if err == nil {
+				_, err = prepareOne(&tasks[0])
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v; want %q", err, c.want)
+			}
+		})
 	}
 }
 
