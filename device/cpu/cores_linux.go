@@ -6,10 +6,12 @@ import (
 	"path/filepath"
 )
 
-// mixedCores reports whether the machine has cores of different speeds: Linux states the capacity of each if they
-// differ.
-func mixedCores() bool {
-	files, err := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*/cpu_capacity")
+// mixedCores reports whether the machine has cores of different speeds.
+func mixedCores() bool { return mixedIn("/sys/devices/system/cpu") }
+
+// mixedIn reports it of a folder of cores: Linux states the capacity of each if they differ.
+func mixedIn(dir string) bool {
+	files, err := filepath.Glob(filepath.Join(dir, "cpu[0-9]*", "cpu_capacity"))
 	if err != nil {
 		return false
 	}

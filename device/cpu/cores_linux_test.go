@@ -1,0 +1,30 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Cores are mixed where two capacities differ, whichever; not where they are equal, or where none is stated.
+func TestMixedCores(t *testing.T) {
+	for _, c := range []struct {
+		capacities []int
+		want       bool
+	}{{nil, false}, {[]int{1024}, false}, {[]int{1024, 1024, 1024}, false}, {[]int{1024, 1024, 446}, true}, {[]int{446, 1024, 1024}, true}} {
+		dir := t.TempDir()
+		for i, x := range c.capacities {
+			core := filepath.Join(dir, fmt.Sprint("cpu", i))
+			if err := os.Mkdir(core, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(core, "cpu_capacity"), fmt.Appendln(nil, x), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := mixedIn(dir); got != c.want {
+			t.Errorf("%v: %v", c.capacities, got)
+		}
+	}
+}
