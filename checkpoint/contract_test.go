@@ -186,15 +186,15 @@ func TestKeepByDefinition(t *testing.T) {
 func TestStepNames(t *testing.T) {
 	mem := vfstest.NewMem()
 	s := open(t, mem, Options{})
-	for _, name := range []string{"step-00000010", "step-00000009", "step-123456789", "step-9", "step-0000000010", "step--0000001", "step-00000011.tmp", "other", "step-"} {
+	for _, name := range []string{"step-00000010", "step-00000009", "step-123456789", "step-99999999", "step-9", "step-0000000010", "step--0000001", "step-00000011.tmp", "other", "step-"} {
 		if err := mem.Mkdir(filepath.Join(s.Dir(), name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := s.Steps(); err != nil || !slices.Equal(got, []int64{9, 10, 123456789}) {
+	if got, err := s.Steps(); err != nil || !slices.Equal(got, []int64{9, 10, 99999999, 123456789}) {
 		t.Errorf("%d, %v", got, err)
 	}
-	if _, err := s.At(8); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "step 8") || !strings.Contains(err.Error(), "[9 10 123456789]") {
+	if _, err := s.At(8); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "step 8") || !strings.Contains(err.Error(), "[9 10 99999999 123456789]") {
 		t.Errorf("a step that is not there: %v", err)
 	}
 	if _, err := s.At(9); !errors.Is(err, ErrDamaged) || errors.Is(err, ErrNone) {

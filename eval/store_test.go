@@ -3,6 +3,9 @@ package eval
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -233,5 +236,39 @@ func TestAnswerGivenTwice(t *testing.T) {
 	c := s.cells["c"]
 	if a := c.Answers["q1"]; len(c.Answers) != 1 || a.Values["acc"] != 1 || a.Doc["prompt"] != "p" || c.Seconds != 2 {
 		t.Errorf("%+v after %v s", c.Answers, c.Seconds)
+	}
+}
+
+// The key by which a stored cell is found: the first 12 bytes of the SHA-256 of a JSON list, as later versions must
+// compute it again. Question, model, context, precision, device, threads and machine, the last two of timed tasks only.
+func TestKeyIsStable(t *testing.T) {
+	sum := func(list ...any) string {
+		b, err := json.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := sha256.Sum256(b)
+		return hex.EncodeToString(h[:12])
+	}
+	for _, timed := range []bool{false, true} {
+		task := counting(2, new([]int))
+		task.Timed = timed
+		m := target("a", "hash", &knower{})
+		m.Threads = 3
+		o := Options{Seed: 5, Shots: -1, Machine: "box", Replicate: "r", JudgeName: "j"}
+		o.Measure([]Target{m})
+		j, err := o.Prepare(t.Context(), &task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, head, err := o.head(&m, j)
+		question := sum("counting", 3, 0, 5, 64, "j", map[string]any{"source": "none", "scale": 1.0}, nil, []string{"q0", "q1"}, nil, "r")
+		threads, machine := 0, ""
+		if timed {
+			threads, machine = 3, "box"
+		}
+		if want := sum(question, "hash", 64, "fp32", "cpu", threads, machine); err != nil || head.Question != question || key != want {
+			t.Errorf("timed %v: key %s of question %s, want %s of %s; %v", timed, key, head.Question, want, question, err)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package layer_test
 
 import (
 	"math"
+	"sync/atomic"
 	"testing"
 
 	"antiphase/device/cpu"
@@ -53,8 +54,17 @@ func (c *comparing) Attention(v layer.View) {
 					}
 					maps[m] = append(maps[m], p)
 				}
-				tiles.Map(h, m, seq, false, func(row int, p []float64) { near("tile", h, seq, row, p, maps[m][row][:row+1]) })
-				tiles.Each(h, m, seq, false, func(_, row int, p []float64) { near("tile of a worker", h, seq, row, p, maps[m][row][:row+1]) })
+				seen, each := make([]int, T), make([]atomic.Int32, T)
+				tiles.Map(h, m, seq, false, func(row int, p []float64) { seen[row]++; near("tile", h, seq, row, p, maps[m][row][:row+1]) })
+				tiles.Each(h, m, seq, false, func(_, row int, p []float64) {
+					each[row].Add(1)
+					near("tile of a worker", h, seq, row, p, maps[m][row][:row+1])
+				})
+				for row := range T {
+					if seen[row] != 1 || each[row].Load() != 1 {
+						t.Fatalf("row %d comes %d times, from workers %d times", row, seen[row], each[row].Load())
+					}
+				}
 				logits := make([][]float64, T)
 				tiles.Map(h, m, seq, true, func(row int, p []float64) { logits[row] = append(logits[row], p...) })
 				for row := range T { // a softmax of the logits is the map

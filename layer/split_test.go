@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"antiphase/device"
+	"antiphase/device/ref"
 	"antiphase/tensor"
 )
 
@@ -102,5 +104,52 @@ func TestCheckSplit(t *testing.T) {
 	}
 	if got := divisors(12, 18); !slices.Equal(got, []int{1, 2, 3, 6}) {
 		t.Errorf("divisors %v", got)
+	}
+}
+
+// pair is a team of two whose other rank has the same share.
+type pair struct{ d device.Device }
+
+func (pair) Rank() int { return 0 }
+func (pair) Size() int { return 2 }
+func (p pair) AllReduce(x tensor.Tensor) error {
+	v := readAll(p.d, x)
+	for i := range v {
+		v[i] *= 2
+	}
+	device.WriteFloats(p.d, x, v)
+	return nil
+}
+func (pair) AllGather(_, _ tensor.Tensor) error { return nil }
+
+// A tensor of which each rank has a share becomes the sum, in whatever dtype and pitch it is; without a split it stays.
+func TestSharesAreSummed(t *testing.T) {
+	d := ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})
+	p := &Pass{Dev: d, Arena: tensor.NewArena(d)}
+	want := []float64{1, 2, 3, 4, 5, 6}
+	for name, y := range map[string]tensor.Tensor{"activation": device.Empty(d, tensor.BF16, 2, 3), "statistic": device.Empty(d, tensor.F32, 2, 3), "view": device.Empty(d, tensor.F32, 2, 5).Columns(1, 4)} {
+		for _, s := range []*Split{nil, NewSplit(pair{d})} {
+			device.WriteFloats(d, y, want)
+			s.add(p, y)
+			got := readAll(d, y)
+			device.WriteFloats(d, y, want)
+			share := s.begin(p, y)
+			if share != y {
+				d.Copy(share, y)
+			}
+			s.end(p, y, share)
+			again := readAll(d, y)
+			for i, x := range want {
+				if s != nil {
+					x *= 2
+				}
+				if got[i] != x || again[i] != x {
+					t.Errorf("%s, split %v: %v and %v of %v", name, s != nil, got, again, want)
+				}
+			}
+		}
+	}
+	if p.Arena.Used() > 3*2*256 {
+		t.Errorf("%d bytes are left on the stack", p.Arena.Used())
 	}
 }

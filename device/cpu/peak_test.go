@@ -36,6 +36,9 @@ func TestPeakOf(t *testing.T) {
 			if p == Int8 && simd.Name() != "generic" && !strings.HasSuffix(name, " int8") {
 				t.Errorf("the ceiling of int8 with %s is %q", simd.Name(), name)
 			}
+			if p == FP32 && !strings.HasSuffix(name, " fp32") {
+				t.Errorf("the ceiling of float32 with %s is %q", simd.Name(), name)
+			}
 			if set, _, _ := strings.Cut(name, " "); p == FP32 && simd.Name() != "amx" && simd.Name() != "avxvnni" && simd.Name() != "generic" && !strings.HasPrefix(simd.Name(), set) {
 				t.Errorf("the ceiling of %s is %q", simd.Name(), name)
 			}

@@ -218,3 +218,43 @@ func TestErrandIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// Rows of several slots: the pages of each are checked, also after rows of another slot that had them all.
+func TestPagesOfEverySlot(t *testing.T) {
+	d := New(Options{Threads: 2})
+	defer d.Close()
+	r := rand.New(rand.NewPCG(8, 8))
+	s := device.AttnShape{B: 1, T: 1, Heads: 2, Groups: 2, D: 16, DV: 16, Scale: 0.25}
+	ints := func(v ...int32) tensor.Tensor {
+		x := device.Empty(d, tensor.I32, 1, len(v))
+		device.WriteI32(d, x, v)
+		return x
+	}
+	for _, c := range []struct {
+		table []int32 // two slots of two pages, of four
+		slots []int32
+		pos   []int32
+		good  bool
+	}{
+		{[]int32{0, 1, 2, 3}, []int32{0, 1}, []int32{31, 31}, true}, {[]int32{0, 1, 99, 3}, []int32{0, 1}, []int32{31, 31}, false}, {[]int32{0, 1, 2, -1}, []int32{0, 1}, []int32{31, 31}, false},
+		{[]int32{0, 1, 2, 99}, []int32{0, 1}, []int32{31, 15}, true}, {[]int32{0, 99, 2, 3}, []int32{1, 0}, []int32{31, 16}, false}, {[]int32{0, 1, 2, 3}, []int32{1, 2}, []int32{0, 0}, false},
+		{[]int32{0, 1, 2, 3}, []int32{0, -1}, []int32{0, 0}, false}, {[]int32{0, 1, 2, 3}, []int32{0, 0}, []int32{0, 32}, false}, {[]int32{0, 1, 2, 3}, []int32{0, 0}, []int32{-1, 0}, false},
+		{[]int32{0, 1, 99, 3}, []int32{0, 0, 1}, []int32{3, 31, 31}, false},
+	} {
+		cache := &device.Cache{K: device.Empty(d, d.Products(), 64, 32), V: device.Empty(d, d.Products(), 64, 32), Table: device.Empty(d, tensor.I32, 2, 2), PageSize: 16}
+		device.WriteI32(d, cache.Table, c.table)
+		n := len(c.slots)
+		d.AttentionCached(&device.Attn{AttnShape: s, Q: randomTensor(d, r, n, 32), Out: device.Empty(d, d.act, n, 32)}, cache, ints(c.slots...), ints(c.pos...))
+		if err := d.Sync(); (err == nil) != c.good {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if c.good {
+			continue
+		}
+		bad := c.slots[n-1] == 2 || c.slots[n-1] == -1 || c.pos[0] < 0 || c.pos[n-1] >= 32
+		d.CacheWrite(cache, randomTensor(d, r, n, 32), randomTensor(d, r, n, 32), ints(c.slots...), ints(c.pos...))
+		if err := d.Sync(); err == nil && bad { // a write needs its own page only
+			t.Errorf("%+v: written", c)
+		}
+	}
+}

@@ -202,6 +202,15 @@ func TestCachedIsTheLastRow(t *testing.T) {
 				b.DiffAttentionCached(&device.DiffAttn{AttnShape: s, Keys: keys, Norm: n, Q: q, Lam: lam, Out: got}, c, slot, pos)
 			}
 			near(t, "cached rows", load(got).v, load(want).v)
+			device.WriteI32(b, c.Table.RowRange(0, 1), []int32{3, 1, 4, 2}) // the same pages by another slot
+			first := b.ints(0)
+			if keys == 0 {
+				q := b.normal(1, H*D)
+				one, other := b.zeros(1, H*DV), b.zeros(1, H*DV)
+				b.AttentionCached(&device.Attn{AttnShape: s, Norm: n, Q: q, Out: one}, c, first, b.ints(6))
+				b.AttentionCached(&device.Attn{AttnShape: s, Norm: n, Q: q, Out: other}, c, b.ints(1), b.ints(6))
+				near(t, "slot 0", load(one).v, load(other).v)
+			}
 			if err := b.Sync(); err != nil {
 				t.Fatal(err)
 			}
@@ -296,4 +305,35 @@ func TestOracleOfOtherTypes(t *testing.T) {
 		}
 	}()
 	device.ReadFloats(d, got, c)
+}
+
+// Gradients of weights add to what is there: a second backward pass doubles them, in attention with a norm too.
+func TestWeightGradientsAccumulate(t *testing.T) {
+	b := newBench(8)
+	s := device.AttnShape{B: 1, T: 4, Heads: 2, Groups: 1, D: 3, DV: 6, Scale: 0.6}
+	norm := device.HeadNorm{On: true, Weight: b.normal(1, 6), Eps: 0.1, Scale: 0.3}
+	a := &device.Attn{AttnShape: s, Norm: norm, Q: b.normal(4, 6), K: b.normal(4, 3), V: b.normal(4, 6), Out: b.zeros(4, 12), Raw: b.zeros(4, 12), Rstd: b.zeros(4, 2), LSE: b.zeros(4, 2)}
+	b.Attention(a)
+	g := &device.AttnGrad{DOut: b.normal(4, 12), DQ: b.zeros(4, 6), DK: b.zeros(4, 3), DV: b.zeros(4, 6), DNorm: b.zeros(1, 6)}
+	two := &device.DiffAttn{AttnShape: s, Keys: 1, Norm: norm, Q: b.normal(4, 12), K: a.K, V: a.V, Lam: b.normal(1, 1), Out: b.zeros(4, 12), Raw: b.zeros(4, 12), Out2: b.zeros(4, 12),
+		Rstd: b.zeros(4, 2), LSE: b.zeros(4, 4)}
+	b.DiffAttention(two)
+	h := &device.DiffAttnGrad{DOut: g.DOut, DQ: b.zeros(4, 12), DK: b.zeros(4, 3), DV: b.zeros(4, 6), DNorm: b.zeros(1, 6), DLam: b.zeros(4, 2)}
+	var once [2][]float64
+	for n := range 2 {
+		b.AttentionBackward(a, g)
+		b.DiffAttentionBackward(two, h)
+		for i, d := range []tensor.Tensor{g.DNorm, h.DNorm} {
+			if n == 0 {
+				once[i] = load(d).v
+				continue
+			}
+			for j, x := range once[i] {
+				near(t, "twice", load(d).v[j:j+1], []float64{2 * x})
+			}
+		}
+	}
+	if dq := load(g.DQ).v; slices.Max(dq) == 0 {
+		t.Error("no gradient")
+	}
 }

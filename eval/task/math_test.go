@@ -31,7 +31,7 @@ func TestSameAnswer(t *testing.T) {
 		{"b^2-9a^2", "b^2+9a^2", false}, {`2\sqrt{3}`, `\sqrt{12}`, true}, {`\sqrt{x^2}`, "x", true},
 		{"(45,2),(-10,-9)", "(45, 2), (-10, -9)", true}, {"(1,2)", "(2,1)", false}, {"[0,1)", "(0,1)", false}, {"[0, 1)", "[0,1)", true},
 		{`\text{yes}`, "Yes", true}, {"shortage", "surplus", false}, {"", "", false}, {`90^\circ`, "90", true}, {`3\pi`, "9.42477796", true},
-		{"-3", "3", false}, {"2^3^2", "512", true}, {"2x", "2", false}, {"5 miles per hour", "5", true}, {"-2^2", "-4", true}, {"1e", "1", false}, {"((((", "1", false},
+		{"-3", "3", false}, {"2^3^2", "512", true}, {"2x", "2", false}, {"2z+z", "3z", true}, {"a+Z", "Z+a", true}, {"z", "Z", true}, {"5 miles per hour", "5", true}, {"-2^2", "-4", true}, {"1e", "1", false}, {"((((", "1", false},
 		{"Dane", "Dean", false}, {"listen", "silent", false}, {"ab", "ba", true}, {`3\frac{1}{2}`, "3.5", true}, {`-2\tfrac14`, "-2.25", true}, {"3 1/2", "3.5", true}, {"31/2", "15.5", true},
 	} {
 		if got := sameAnswer(c.a, c.b); got != c.want {

@@ -1,10 +1,13 @@
 package task
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"antiphase/device/ref"
 	"antiphase/eval"
 )
 
@@ -31,5 +34,92 @@ func TestTrimmed(t *testing.T) {
 				t.Errorf("%s: %d tokens for %d", name, n, length)
 			}
 		}
+	}
+}
+
+// Of many documents the first 4096 are read.
+func TestMostDocuments(t *testing.T) {
+	dir := t.TempDir()
+	rows := make([]string, mostDocuments+5)
+	for i := range rows {
+		rows[i] = fmt.Sprintf(`{"text": "%d"}`, i)
+	}
+	writeSet(t, dir, "many", rows...)
+	opt := eval.Options{}
+	j := prepared(t, lookup(t, "lm"), opt, 64)
+	docs, err := documents(t.Context(), j.Plan, filepath.Join(dir, "many.jsonl"))
+	if err != nil || len(docs) != 4096 || docs[0] != "0" || docs[4095] != "4095" {
+		t.Errorf("%d documents, %v", len(docs), err)
+	}
+}
+
+// A map's rows are words where there are too many tokens: a word begins with its spaces, however many, and a line break
+// counts as one; the first token and the first word stand alone.
+func TestUnits(t *testing.T) {
+	s := subject(t, ref.New(), "diff", 200)
+	text := strings.Repeat("ab  cd\n ef g", 8)
+	ids := s.Encode(text)
+	parts, words := units(s, ids)
+	var got []string
+	for _, u := range parts[1:] {
+		got = append(got, unitTextOf(s, ids, u))
+	}
+	want := strings.Repeat("ab|  cd|\n ef| g", 8) // each copy's first word continues the last one's
+	if !words || strings.Join(got, "|") != want {
+		t.Errorf("%q, want %q", strings.Join(got, "|"), want)
+	}
+	if short, words := units(s, ids[:64]); words || len(short) != 64 {
+		t.Errorf("%d units of 64 tokens", len(short))
+	}
+}
+
+// By hand: of two prompts with 1 of 4 and 2 of 3 right, among 90 values.
+func TestHiddenFloors(t *testing.T) {
+	h := &hidden{values: func(*eval.Plan) float64 { return 90 }}
+	f := h.floors(nil, []hiddenCase{{right: []string{"a"}, others: []string{"b", "c", "d"}}, {right: []string{"a", "b"}, others: []string{"c"}}})
+	copied, guessed := (1./4+2./3)/2, (1./90+2./90)/2
+	picked := (1./4 + (2./3+1./2)/2) / 2 // the second pick has one right of two left
+	for metric, want := range map[string][2]float64{"bound": {guessed, copied}, "free": {guessed, copied}, "constrained": {picked, picked}} {
+		if got := f[metric]; !near(got["chance"], want[0], 1e-12) || !near(got["copy"], want[1], 1e-12) {
+			t.Errorf("%s: %v, want %v", metric, got, want)
+		}
+	}
+}
+
+// Examples are as many as asked for, of a pool with more, each once.
+func TestShotsAreCounted(t *testing.T) {
+	var pool []mcItem
+	for i := range 9 {
+		pool = append(pool, mcItem{contexts: []string{fmt.Sprint("q", i)}, endings: []string{"a"}})
+	}
+	for n := range 6 {
+		text := shotsText(rand.New(rand.NewPCG(1, uint64(n))), pool, &pool[0], n)
+		seen := map[string]bool{}
+		for _, s := range strings.Split(strings.TrimSuffix(text, "\n\n"), "\n\n") {
+			seen[s] = true
+		}
+		if strings.Count(text, "\n\n") != n || n > 0 && len(seen) != n || strings.Contains(text, "q0 ") {
+			t.Errorf("%d examples: %q", n, text)
+		}
+	}
+}
+
+// What workers have seen is put together without keeping more than the hundred largest.
+func TestExtremesAbsorb(t *testing.T) {
+	var all, whole extremes
+	for part := range 5 {
+		var e extremes
+		for i := range 70 {
+			x := float64(part + 5*i)
+			e.add(x)
+			whole.add(x)
+		}
+		all.absorb(&e)
+		if len(all.top) > keepTop || e.n != 0 || len(e.top) != 0 {
+			t.Errorf("%d of the largest kept, %d left in the part", len(all.top), e.n)
+		}
+	}
+	if all.result() != whole.result() || all.n != 350 {
+		t.Errorf("%+v, in one go %+v", all.result(), whole.result())
 	}
 }
