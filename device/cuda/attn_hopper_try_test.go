@@ -76,9 +76,17 @@ func TestTrialLaunches(t *testing.T) {
 				KHeads: 12, VHeads: 6, D: 64, DV: 128}
 			d.DiffAttentionCached(a, c, ints(d, 64), ints(d, 64))
 		}, []string{"diffattention_splits 6,4,64 × 256 + 45408", "diffattention_join 6,64,1 × 384 + 6216"}},
+		{"Rope and CacheWrite", func(d *Device) {
+			qkv, at := act(d, 64, 2304), ints(d, 64)
+			d.types.Cache = tensor.I8
+			c := &device.Cache{K: on(d, tensor.I8, 1024, 816, 816), V: on(d, tensor.I8, 1024, 800, 800), Table: on(d, tensor.I32, 64, 1, 1), PageSize: 16,
+				KHeads: 12, VHeads: 6, D: 64, DV: 128}
+			d.Rope(qkv.Columns(0, 1536), stat(d, 64, 64), at, device.Rope{Heads: 24, Dim: 64, Interleaved: true})
+			d.CacheWrite(c, qkv.Columns(768, 1536), qkv.Columns(1536, 2304), at, at)
+		}, []string{"rope_bytes_pairs 240,1,1 × 128 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
-		d.wgmma, d.try = true, mustChoose("trio,held,skip,lend,packed")
+		d.wgmma, d.try = true, mustChoose("trio,held,skip,lend,packed,joined")
 		c.holds(t, d, drv)
 	}
 }

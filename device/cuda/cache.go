@@ -18,7 +18,9 @@ func (d *rowOps) CacheWrite(c *device.Cache, k, v, slot, pos tensor.Tensor) {
 		return
 	}
 	if c.K.Type == tensor.I8 {
-		d.keepBytes(c, k, v, slot, pos)
+		if !d.joinBytes(c, k, v, slot, pos) {
+			d.keepBytes(c, k, v, slot, pos)
+		}
 		d.noteKept(c, k.Rows, slot, pos)
 		return
 	}

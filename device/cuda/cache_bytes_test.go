@@ -174,3 +174,45 @@ func TestBytes(t *testing.T) {
 		}
 	}
 }
+
+// joinedRight holds Rope and CacheWrite in one kernel, into a cache of bytes and of bf16 and for more rows than a product's, to the bits of a
+// kernel for each; also where a position lies outside the table or the pages.
+func joinedRight(t *testing.T, d *Device) {
+	old := d.types.Cache
+	defer func() { d.types.Cache, d.try.joined = old, false }()
+	for _, kind := range []tensor.DType{tensor.I8, tensor.BF16} {
+		for _, dim := range []int{16, 24, 96, 128} {
+			for i, rows := range []int{1, 3, 20, 20} {
+				s := newTurned(t, d, rows, dim, 104, dim != 24 && i%2 == 0)
+				if d.types.Cache = kind; kind == tensor.I8 {
+					vw := s.qkv.Cols - s.q - s.kw
+					s.cache.K, s.cache.V = on(d, kind, 80, device.CacheCols(kind, 2, dim), device.CacheCols(kind, 2, dim)), on(d, kind, 80, device.CacheCols(kind, 1, vw), device.CacheCols(kind, 1, vw))
+					s.cache.KHeads, s.cache.VHeads, s.cache.D, s.cache.DV = 2, 1, dim, vw
+					s.before[1], s.before[2] = read(d, s.cache.K), read(d, s.cache.V)
+				}
+				slot, pos := make([]int32, rows), make([]int32, rows)
+				for r := range slot {
+					slot[r], pos[r] = int32(r%8), int32(r/8)
+				}
+				if i == 3 {
+					pos[17] = 99
+				}
+				device.WriteI32(d, s.slot, slot)
+				device.WriteI32(d, s.pos, pos)
+				d.try.joined = false
+				want := s.run(rows < 9)
+				wanted := d.Sync()
+				d.try.joined = true
+				if got := s.run(rows < 9); !bytes.Equal(got, want) {
+					t.Errorf("%v: %d rows, heads of %d: other bits than op by op", kind, rows, dim)
+				}
+				if err := d.Sync(); fmt.Sprint(err) != fmt.Sprint(wanted) || (err != nil) != (i == 3) {
+					t.Errorf("%v: %d rows, heads of %d: %v, op by op %v", kind, rows, dim, err, wanted)
+				}
+			}
+		}
+	}
+}
+
+// TestJoined: Rope and CacheWrite in one kernel on a GPU.
+func TestJoined(t *testing.T) { joinedRight(t, gpu(t, nil)) }

@@ -25,6 +25,7 @@ func TestEmulatedHeld(t *testing.T) {
 	gatedRight(t, d)
 	turnedRight(t, d)
 	faultsRight(t, d)
+	joinedRight(t, d)
 }
 
 // TestEmulatedBytes runs those of a cache of bytes; all shapes with ANTIPHASE_TEST_LONG=1.

@@ -96,7 +96,11 @@ func (d *queue) holdProduct(p *productCall) bool {
 
 // holdTurn holds a Rope of few rows, together with the held product whose columns it rotates, if any.
 func (d *queue) holdTurn(c *turnCall) bool {
-	if _, wide := c.pairs(); d.unfused || !wide || c.x.Rows > maxTurned {
+	most := maxTurned
+	if d.try.joined {
+		most = fewRows
+	}
+	if _, wide := c.pairs(); d.unfused || !wide || c.x.Rows > most {
 		return false
 	}
 	if d.held.kind == heldProduct && c.follows(&d.held.product) && d.fresh.settled(c.table, 0, 0) {
@@ -146,6 +150,24 @@ func (d *queue) joinCache(c *device.Cache, k, v, slot, pos tensor.Tensor, wide b
 	default:
 		return false
 	}
+	return true
+}
+
+// joinBytes is joinCache for an int8 cache: Rope of q, k, v alone; a product runs first. Under trial.
+func (d *queue) joinBytes(c *device.Cache, k, v, slot, pos tensor.Tensor) bool {
+	h := &d.held
+	if h.kind == heldTurned {
+		d.multiplyRows(&h.product)
+		h.kind = heldTurn
+	}
+	t := &h.turn
+	if h.kind != heldTurn || !d.try.joined || !t.leaves(k, v) || !apart([]tensor.Tensor{t.x}, c.K, c.V) {
+		return false
+	}
+	if t.Dim != c.D || t.Dim > 128 || c.DV > 256 || c.DV%8 != 0 || !vec(v, c.K, c.V) {
+		return false
+	}
+	d.turnAndKeepBytes(c, v, slot, pos)
 	return true
 }
 

@@ -15,6 +15,7 @@ type trials struct {
 	single bool // before attention's backward: one row of a group in flight, attention_prepare.cu
 
 	packed bool // decoding: P packed once, and shorter splits of a cache of bytes, attn_cached.cuh
+	joined bool // decoding: Rope and CacheWrite in one kernel also for more than 8 rows, and into a cache of bytes
 
 	front frontTrial // attention forward on Hopper
 	back  backTrial  // attention backward on Hopper
@@ -42,6 +43,8 @@ func (t *trials) choose(list string, major int) error {
 			t.single = true
 		case "packed":
 			t.packed = true
+		case "joined":
+			t.joined = true
 		case "lend":
 			t.back.lend = true
 		case "held":
@@ -49,7 +52,7 @@ func (t *trials) choose(list string, major int) error {
 		case "skip":
 			t.back.skip = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, single, packed, poly, trio, lend, held and skip", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, single, packed, joined, poly, trio, lend, held and skip", list, name)
 		}
 	}
 	return nil

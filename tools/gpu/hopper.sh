@@ -128,20 +128,24 @@ prefill() {
 # Decoding with keys and values in bf16 and in bytes, with and without the kernels under trial.
 bytes() {
   local size kind list
-  status "bytes right" 60 "$bin" -test.run 'TestBytes$|TestDecode$'
+  status "bytes right" 60 "$bin" -test.run 'TestBytes$|TestDecode$|TestJoined$'
   export ANTIPHASE_TRY
   for size in 160m 830m; do
     for kind in int8 auto; do
-      for list in none packed; do
+      for list in none packed packed,joined; do
         ANTIPHASE_TRY=ring,warps,$list
         bench "$size $kind $list" 40 decode --size $size --arch diff --batch 64 --context 1024 --kv-cache $kind
       done
     done
   done
-  for list in none packed; do
+  for list in none packed,joined; do
     ANTIPHASE_TRY=ring,warps,$list
     bench "160m V2 int8 $list" 40 decode --size 160m --arch diff2 --batch 64 --context 1024 --kv-cache int8
     bench "830m one row int8 $list" 40 decode --size 830m --arch diff --batch 1 --context 4096 --kv-cache int8
+  done
+  for size in 160m 830m; do
+    timeout -k 5 30 ../../bin/antiphase bench decode --size $size --arch diff --batch 64 --context 1024 --kv-cache int8 --ops --device cuda 2>&1 |
+      grep -vE '^(built )?kernel ' | head -n 30
   done
   ANTIPHASE_TRY=
 }
@@ -367,9 +371,10 @@ all() {
   : >"$dir/order"
   part trials 60 170 trials
   part budget 20 40 budget
-  part bytes 40 110 bytes
+  part bytes 40 130 bytes
   part peer-830m 90 170 peer 830m
   faster "160m int8 packed" "160m int8 none" && export ANTIPHASE_TRY=ring,warps,packed
+  faster "160m int8 packed,joined" "160m int8 packed" && export ANTIPHASE_TRY=ring,warps,packed,joined
   part decode-160m 45 80 decode 160m
   part decode-830m 60 100 decode 830m
   unset ANTIPHASE_TRY

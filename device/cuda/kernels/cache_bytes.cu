@@ -2,6 +2,7 @@
 // multiple of 16 bytes, a float per head. A warp takes one head of one row: its largest magnitude, then its bytes.
 // Bound: bytes moved; rows are few in decoding, and thousands in a prompt.
 #include "attn_page.cuh"
+#include "bytes.cuh"
 #include "early.cuh"
 
 struct Heads {
@@ -19,12 +20,9 @@ __device__ __forceinline__ void writeHead(const Heads& k, i64 row, i64 n, int h)
   float top = 0.f;
   for (int e = lane; e < k.width; e += 32) top = fmaxf(top, fabsf(toFloat(from[e])));
   top = warpMax(top);
-  const float inv = top > 0.f ? 127.f / top : 0.f;
+  const float factor = byteFactor(top);
   unsigned char* to = k.rows + row * k.ld;
-  // 1.5·2^23 + x rounds to nearest and leaves the integer in the low bits. The product is rounded first, so that no fused
-  // multiply-add decides ties differently.
-  for (int e = lane; e < k.width; e += 32)
-    to[h * k.width + e] = (unsigned char)(128 + (int)(__float_as_uint(__fmul_rn(toFloat(from[e]), inv) + 12582912.f) - 0x4b400000u));
+  for (int e = lane; e < k.width; e += 32) to[h * k.width + e] = (unsigned char)byteOf(toFloat(from[e]), factor);
   if (lane == 0) *k.scale(row, h) = top / 127.f;
 }
 
