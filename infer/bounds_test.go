@@ -42,6 +42,9 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
+	if _, err := New(m, nil, Options{CacheTokens: -1}); err == nil || !strings.HasSuffix(err.Error(), "cache_tokens: is -1, must be between 1 and 2147483631") {
+		t.Errorf("%v", err)
+	}
 	if o, err := (Options{CacheTokens: 1<<31 - 17}).complete(m); err != nil || o.Lock == nil {
 		t.Errorf("the largest cache: %v", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"antiphase/infer"
+	"antiphase/internal/quota"
 	record "antiphase/metrics"
 	"antiphase/model"
 	"antiphase/tokenizer"
@@ -359,5 +360,31 @@ func TestRunRows(t *testing.T) {
 	want := map[string]any{"step": 3., "total_steps": 9., "loss": 1.5, "loss_ema": 1.25, "valid_loss": 2.5, "grad_norm": 0.5, "lr": 0.001, "tok_s": 1000., "time": 12., "lambda": []any{0.25}, "warn": []any{full.Warn.Names()[0]}}
 	if len(rows) != 2 || fmt.Sprint(rows[0]) != fmt.Sprint(want) || fmt.Sprint(rows[1]) != fmt.Sprint(map[string]any{"step": 4., "total_steps": 9., "loss": 2., "loss_ema": 3., "grad_norm": 4., "lr": 5., "tok_s": 6., "time": 7.}) {
 		t.Errorf("%v\nwant %v", rows, want)
+	}
+}
+
+// No request for runs leaves a file open, and a closed stream has no timer.
+func TestRunFilesAreClosed(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, filepath.Join(dir, "a"), 1, 3)
+	if err := os.WriteFile(filepath.Join(dir, "a", samplesFile), []byte("{\"step\":1,\"prompt\":\"p\",\"text\":\"t\"}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := runsRig(t, dir)
+	for _, path := range []string{"/v1/runs", "/v1/runs/a", "/v1/runs/none"} {
+		quota.Files(t, path, func() {
+			w := httptest.NewRecorder()
+			r.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+			if (w.Code == http.StatusOK) == strings.HasSuffix(path, "none") {
+				t.Errorf("%s: %d", path, w.Code)
+			}
+		})
+	}
+	e := newEvents(httptest.NewRecorder(), &Limits{Ping: time.Hour})
+	if err := e.raw("x"); err != nil {
+		t.Fatal(err)
+	}
+	if e.close(); e.timer.Stop() {
+		t.Error("a closed stream still waits to send a ping")
 	}
 }

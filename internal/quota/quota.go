@@ -1,4 +1,4 @@
-// Package quota checks in tests that a parser's memory is proportional to its input.
+// Package quota checks in tests what a function takes: memory in proportion to its input, and no file that stays open.
 package quota
 
 import (

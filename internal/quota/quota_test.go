@@ -1,6 +1,8 @@
 package quota
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -26,5 +28,30 @@ func TestCheck(t *testing.T) {
 	})
 	if in.failed || !out.failed {
 		t.Errorf("frugal failed %v, greedy failed %v", in.failed, out.failed)
+	}
+}
+
+// TestFiles: an open file and a mapping are noticed, closed ones are not.
+func TestFiles(t *testing.T) {
+	if _, _, ok := files(); !ok {
+		t.Skip("this system does not list open files")
+	}
+	var kept []*os.File
+	path := filepath.Join(t.TempDir(), "x")
+	open := func() *os.File {
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	good, bad := &fake{TB: t}, &fake{TB: t}
+	Files(good, "closes", func() { open().Close() })
+	Files(bad, "forgets", func() { kept = append(kept, open()) })
+	for _, f := range kept {
+		f.Close()
+	}
+	if good.failed || !bad.failed {
+		t.Errorf("closing failed %v, forgetting failed %v", good.failed, bad.failed)
 	}
 }
