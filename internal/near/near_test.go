@@ -24,3 +24,28 @@ func TestClose(t *testing.T) {
 		}
 	}
 }
+
+// Of equal candidates the first; a suggestion differs in at most two places, or in a third of a longer word, of which 80
+// bytes count.
+func TestBounds(t *testing.T) {
+	if w, d := Word("cat", []string{"hat", "bat", "at"}); w != "hat" || d != 1 {
+		t.Errorf("%s, %d", w, d)
+	}
+	if w, d := Word("cat", []string{"hat", "cat", "bat"}); w != "cat" || d != 0 {
+		t.Errorf("%s, %d", w, d)
+	}
+	if w, d := Word("cat", nil); w != "" || d != -1 {
+		t.Errorf("none: %q, %d", w, d)
+	}
+	for _, c := range []struct {
+		in, word string
+		close    bool
+	}{
+		{"abc", "xyc", true}, {"abc", "xyz", false}, {"abcdefgh", "xyzdefgh", false}, {"abcdefghi", "xyzdefghi", true}, {"abcdefghi", "wxyzefghi", false}, {"abcdefghijkl", "wxyzefghijkl", true}, {"", "ab", true}, {"", "abc", false},
+		{strings.Repeat("a", 90), strings.Repeat("a", 80), true}, {strings.Repeat("a", 300), strings.Repeat("a", 80-26) + strings.Repeat("b", 26), true}, {strings.Repeat("a", 300), strings.Repeat("a", 80-27) + strings.Repeat("b", 27), false},
+	} {
+		if got := Close(c.in, []string{c.word}); (got == c.word) != c.close || got != "" && got != c.word {
+			t.Errorf("%q for %q: %q", c.word, c.in, got)
+		}
+	}
+}
