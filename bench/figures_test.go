@@ -324,3 +324,33 @@ func TestPassRate(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// stepping counts the optimiser's calls.
+type stepping struct {
+	device.Device
+	calls *int
+}
+
+func (d stepping) AdamW(a *device.AdamW) { *d.calls++; d.Device.AdamW(a) }
+
+// Ops are measured over at most five steps, after two, and divided by them.
+func TestStepsOfOps(t *testing.T) {
+	for reps, want := range map[int]int{3: 5, 9: 7} {
+		c := quick(t)
+		calls := 0
+		c.Device, c.Reps = stepping{c.Device, &calls}, reps
+		r, err := TrainOptions{Geometry: Geometry{Size: "nano", Arch: "diff"}}.recipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := c.trainOps(context.Background(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range list {
+			if o.Op == "AdamW" && (o.Calls*float64(want) != float64(calls) || o.Bytes <= 0) {
+				t.Errorf("%d repetitions: %g calls of the optimiser in a step, %d in %d steps", reps, o.Calls, calls, want)
+			}
+		}
+	}
+}

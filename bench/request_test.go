@@ -282,6 +282,10 @@ func TestServed(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
+	p, err := o.served(context.Background(), [][]int32{{5, 5, 5}, {9, 9, 9}}, true)
+	if err != nil || len(p.at) != 2 || len(p.at[0]) != 4 || len(p.at[1]) != 4 || p.tokens != 8 || p.whole < p.at[0][3] { // without the reason and the usage
+		t.Errorf("%+v (%v)", p, err)
+	}
 	for wrong = 1; wrong < 3; wrong++ {
 		if _, err := Served(context.Background(), o); err == nil || !strings.HasPrefix(err.Error(), "batch 1: ") {
 			t.Errorf("%d: %v", wrong, err)

@@ -302,3 +302,24 @@ func TestUnfinishedSentence(t *testing.T) {
 		}
 	}
 }
+
+// A page of no rows is one: it says nothing and does not fail. Its title and command are those of the rows.
+func TestPageOfRows(t *testing.T) {
+	if p := Summarize(nil); p.Title != "Antiphase comparison" || len(p.Experiment.Verdicts) != 0 {
+		t.Errorf("%+v", p)
+	}
+	rows := seeded(plain, trainSpeed, 50, 70)
+	rows = append(rows, seeded(v1, sharedSpeed, 90)...)
+	p := Summarize(rows)
+	if p.Title != "Comparison x" || p.Command != "antiphase compare transformer" {
+		t.Errorf("%q, %q", p.Title, p.Command)
+	}
+	want := []report.Training{{Model: "transformer s1", Tokens: 2e6, TokensPerSecond: 50}, {Model: "transformer s2", Tokens: 2e6, TokensPerSecond: 70}, {Model: "diff", Tokens: 2e6, TokensPerSecond: 90}}
+	if !reflect.DeepEqual(p.Training, want) {
+		t.Errorf("%+v", p.Training)
+	}
+	row := newFinal(append(slices.Clone(rows), Row{origin: rows[0].origin, Measure: "train.spikes", Value: 3}, Row{origin: rows[0].origin, Measure: "train.grad_norm_late", Value: 0.25})).runRow("tiny", plain, 1)
+	if got := strings.Join(row, "/"); got != "transformer-s1/0/2M/1.0000/–/0.250/3" {
+		t.Errorf("%s", got)
+	}
+}

@@ -157,3 +157,32 @@ func TestEvidenceOfDivergedSides(t *testing.T) {
 		}
 	}
 }
+
+// Every claim is in the table of its own class, once, and every table has some.
+func TestClaimsAreInTheirClass(t *testing.T) {
+	dir := t.TempDir()
+	for _, m := range planned() {
+		m.write(t, dir)
+	}
+	doc := document(t, dir)
+	for _, class := range classes {
+		_, rest, ok := strings.Cut(doc, "## "+class.title+"\n")
+		if !ok {
+			t.Fatalf("no table %q", class.title)
+		}
+		table, _, _ := strings.Cut(rest, "\n## ")
+		n := 0
+		for _, c := range claims {
+			here := strings.Count(table, "| "+c.text+" |") > 0
+			if here {
+				n++
+			}
+			if own := strings.HasPrefix(c.source, class.source); own != here {
+				t.Errorf("%q of %q is in the table %q: %v", c.text, c.source, class.title, here)
+			}
+		}
+		if n == 0 {
+			t.Errorf("the table %q is empty", class.title)
+		}
+	}
+}

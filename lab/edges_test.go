@@ -136,6 +136,26 @@ func TestEntries(t *testing.T) {
 	}
 }
 
+// Log-probabilities of large logits do not overflow, whichever is the largest, and sum to one.
+func TestTopOfLargeLogits(t *testing.T) {
+	for _, logits := range [][]float32{{1000, 998, -1000}, {-1000, 998, 1000}, {-2000, -1000, -1002}} {
+		sum := 0.0
+		for i, x := range newTopper(3, spell).of(logits) {
+			sum += math.Exp(*x.Logprob)
+			if want := []float64{-0.126928, -2.126928}; i < 2 && math.Abs(*x.Logprob-want[i]) > 1e-6 { // −ln(1 + e^−2), and 2 less
+				t.Errorf("%v: %d has %g, want %g", logits, i, *x.Logprob, want[i])
+			}
+		}
+		if math.Abs(sum-1) > 1e-12 {
+			t.Errorf("%v: probabilities sum to %g", logits, sum)
+		}
+	}
+	q := Query{IDs: prompt(300)}
+	if err := q.Complete(network(t, ref.New(), "diff").Config); err != nil || q.Size != 256 || len(q.Layers) != 3 || len(q.Heads) != 4 {
+		t.Errorf("%+v (%v)", q, err)
+	}
+}
+
 // Text that is not whole numbers is refused, and so is a model that computes none.
 func TestDamagedNumbers(t *testing.T) {
 	for _, text := range []string{"AA==", "AACAPwA=", "AACAPwAA"} {

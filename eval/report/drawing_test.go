@@ -35,6 +35,14 @@ func labels(svg, class string) (out []string) {
 	return out
 }
 
+// places are where the texts of a class stand.
+func places(svg, class string) (out []string) {
+	for _, m := range regexp.MustCompile(`<text class="`+class+`" x="([^"]*)" y="([^"]*)"`).FindAllStringSubmatch(svg, -1) {
+		out = append(out, m[1]+" "+m[2])
+	}
+	return out
+}
+
 // A scale maps its ends to its ends, logarithmic ones by octaves; values of a scale without extent are in the middle.
 func TestScales(t *testing.T) {
 	for _, x := range []struct {
@@ -135,6 +143,12 @@ func TestHeat(t *testing.T) {
 	if got := labels(svg, "tick mid"); !slices.Equal(got, []string{"c1", "c2"}) {
 		t.Errorf("%q", got)
 	}
+	if got := places(svg, "value mid"); !slices.Equal(got, []string{"158 36.5", "370 36.5", "158 62.5"}) { // the middles of the cells
+		t.Errorf("%q", got)
+	}
+	if got := places(svg, "tick mid"); !slices.Equal(got, []string{"158 86", "370 86"}) {
+		t.Errorf("%q", got)
+	}
 	var many []string
 	for i := range 60 {
 		many = append(many, fmt.Sprint(i))
@@ -153,6 +167,9 @@ func TestSegmentBars(t *testing.T) {
 	svg := string(segmentBars("x", []float64{0.5}, []task.Segments{{BOS: 0.25, Before: -0.5, Answer: 0.5, After: -0.5, Query: 0.25}}))
 	// x runs from −1 to 1 over 46 to 262: 108 for each.
 	if got := shapes(svg, "rect"); !slices.Equal(got, []string{"g0 154 20 27 17", "g1 100 20 54 17", "g2 181 20 54 17", "g3 46 20 54 17", "g4 235 20 27 17"}) {
+		t.Errorf("%q", got)
+	}
+	if got := places(svg, "tick end"); !slices.Equal(got, []string{"38 13", "310 13", "358 13", "38 32", "358 32"}) {
 		t.Errorf("%q", got)
 	}
 	if got := labels(svg, "answer end"); !slices.Equal(got, []string{"50.0 %"}) {

@@ -82,6 +82,81 @@ func TestPaperNumbersAgree(t *testing.T) {
 	}
 }
 
+// Figures 4 and 5 of the paper: positions as printed, and what it says of retrieval: 0.12 against 0.88 at a quarter of 64K, a
+// mean of 0.52 against 0.86 there, and all of the needles at the end.
+func TestPaperFigures(t *testing.T) {
+	if fmt.Sprint(paperPositions.at) != "[60 100 200 500 1000 2000 4000 8000 16000 32000 48000 65537]" || len(paperPositions.base) != 12 || len(paperPositions.diff) != 12 {
+		t.Errorf("%v", paperPositions.at)
+	}
+	for i, at := range paperPositions.at {
+		if gap := paperPositions.base[i] - paperPositions.diff[i]; gap < 0.02 || gap > 0.08 {
+			t.Errorf("a gap of %g at %d tokens", gap, at)
+		}
+	}
+	base, diff := paperNeedleGrid()
+	for i, g := range [][][]eval.Mean{base.Cells["paper"], diff.Cells["paper"]} {
+		last, sum := 7, 0.0
+		for d, row := range g {
+			if len(row) != 8 {
+				t.Fatalf("%d lengths", len(row))
+			}
+			sum += row[last].Value / 5
+			for _, x := range row {
+				if d == 4 && x.Value != 1 || x.N != 50 {
+					t.Errorf("at depth %d: %+v", d, x)
+				}
+			}
+		}
+		if want := []float64{0.516, 0.86}[i]; len(g) != 5 || math.Abs(sum-want) > 1e-9 || g[1][last].Value != []float64{0.12, 0.88}[i] || g[3][0].Value != []float64{0.96, 0.98}[i] {
+			t.Errorf("a mean of %g at 64K, %g at a quarter", sum, g[1][last].Value)
+		}
+	}
+	if fmt.Sprint(base.Lengths) != "[8192 16384 24576 32768 40960 49152 57344 65536]" || base.Needles != 8 || base.Queries != 1 || fmt.Sprint(base.Depths) != "[0 0.25 0.5 0.75 1]" {
+		t.Errorf("%+v", base)
+	}
+}
+
+// The table of the paper's numbers has a row where the paper has one and no other, shares in percent, and what differs.
+func TestPaperTable(t *testing.T) {
+	e := several(made("piqa", "mc", "acc", "accuracy, %", 100, 0.5, nil), made("lm", "", "loss", "loss", 4, 1, nil), made("outliers", "", "logits_top1", "largest", 4, 1, nil))
+	e.Questions()[2].Config["used_tokens"] = 2048
+	s, err := paperSection(&Page{Evaluation: e})
+	if err != nil || len(s.Tables) != 1 {
+		t.Fatalf("%d tables (%v)", len(s.Tables), err)
+	}
+	var got []string
+	for _, r := range s.Tables[0].Rows {
+		got = append(got, strings.Join(r, "/"))
+	}
+	if want := []string{"task/metric/A/Transformer (paper)/DIFF (paper)/what differs here", "piqa/accuracy, %/50.0 ± 5.0/74.5/75.5/", "outliers/largest/1/318/38.8/2048 tokens, the paper 400,000"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if s, err := paperSection(&Page{Evaluation: several(made("lm", "", "loss", "loss", 4, 1, nil))}); err != nil || s.Tables != nil {
+		t.Errorf("%+v (%v)", s.Tables, err)
+	}
+}
+
+// A detail that is not of its task is an error that names the model and the task, for every task with figures.
+func TestDamagedDetails(t *testing.T) {
+	seen, p := 0, &Page{Evaluation: fakePage(t).Evaluation}
+	for i := range p.Evaluation.Models[1].Results {
+		r := &p.Evaluation.Models[1].Results[i]
+		if len(r.Detail) == 0 {
+			continue
+		}
+		seen++
+		whole := r.Detail
+		r.Detail = []byte(`"text"`)
+		if err := p.HTML(&strings.Builder{}); err == nil || !strings.Contains(err.Error(), "other: detail of "+r.Task) {
+			t.Errorf("%s: %v", r.Task, err)
+		}
+		r.Detail = whole
+	}
+	if seen < 14 {
+		t.Errorf("%d tasks with details", seen)
+	}
+}
+
 // Where the paper's number stands beside a score: by task, metric, examples and settings.
 func TestPaperScores(t *testing.T) {
 	for _, x := range []struct {

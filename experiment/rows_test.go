@@ -1,0 +1,81 @@
+package experiment
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/eval"
+)
+
+// Measures over seeds count a seed once every architecture has it, and a verdict shows this run's own figures.
+func TestRepeatsByHand(t *testing.T) {
+	rows := slices.Concat(seeded(plain, "lm.loss", 3, 4, 5), seeded(v1, "lm.loss", 1, 2))
+	for i := range rows {
+		r := &rows[i]
+		r.Steps, r.Machine, r.Commit, r.Better = 30, "m", "c", eval.Lower
+	}
+	got := Repeats("p", rows)
+	want := []Repeat{{Plan: "p", Steps: 30, Measure: "lm.loss", Better: eval.Lower, Seeds: []uint64{1, 2}, Machine: "m", Commit: "c",
+		Values: map[string][]float64{plain: {3, 4}, v1: {1, 2}}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if Repeats("p", nil) != nil {
+		t.Error("of no rows")
+	}
+	known := Repeat{Measure: "lm.loss", Better: eval.Lower, Seeds: make([]uint64, 10), Values: map[string][]float64{plain: slices.Repeat([]float64{3}, 10), v1: slices.Repeat([]float64{2}, 10)}}
+	archs := []string{plain, v1}
+	lead, list := Repeated([]Repeat{known}, rows, archs)
+	if len(list) != 1 || list[0].Figure != "1 against 3" || list[0].Basis != "this run: seen; over seeds 2 to 2 against 3 to 3" || list[0].Verdict != "repeats" ||
+		lead != "Of 1 difference that repeat over 10 seeds of this plan, this run shows 1. Whatever else differs in the table is this seed's own." {
+		t.Errorf("%q %+v", lead, list)
+	}
+	turned := slices.Concat(seeded(plain, "lm.loss", 1), seeded(v1, "lm.loss", 2))
+	for i := range turned {
+		turned[i].Better = eval.Lower
+	}
+	if lead, list := Repeated([]Repeat{known}, turned, archs); list[0].Figure != "2 against 1" || !strings.HasPrefix(list[0].Basis, "this run: not seen") || !strings.Contains(lead, "shows 0") {
+		t.Errorf("the other way round: %q %+v", lead, list)
+	}
+	if lead, list := Repeated(nil, rows, archs); list != nil || !strings.Contains(lead, "was not measured for this plan") {
+		t.Errorf("nothing is known: %q %+v", lead, list)
+	}
+	if got := (&Repeat{Values: map[string][]float64{v1: {0.3, 0.1, 0.2, 0.4}}}).spread(v1, true); got != "25.0 (10.0 to 40.0)" {
+		t.Errorf("%q", got)
+	}
+	if got := (&Repeat{}).spread(v1, true); got != "–" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Rows that no experiment can have are refused.
+func TestRowCheck(t *testing.T) {
+	good := func() Row { r := at("diff", 1, 1, "m", 1); r.Run = "a"; r.Items = []float64{1, 2}; return r }
+	for what, x := range map[string]struct {
+		change func(*Row)
+		ok     bool
+	}{
+		"as it is": {func(*Row) {}, true}, "weights": {func(r *Row) { r.Weights = []float64{1, 2} }, true}, "few weights": {func(r *Row) { r.Weights = []float64{1} }, false},
+		"clusters": {func(r *Row) { r.Clusters = []string{"", "a"} }, true}, "many clusters": {func(r *Row) { r.Clusters = make([]string, 3) }, false},
+		"no measure": {func(r *Row) { r.Measure = "" }, false}, "no size": {func(r *Row) { r.Size = "" }, false}, "no side": {func(r *Row) { r.Arch = "" }, false}, "no run": {func(r *Row) { r.Run = "" }, false},
+	} {
+		r := good()
+		x.change(&r)
+		if err := r.check(); (err == nil) != x.ok {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	done := func(n int, value float64) bool {
+		rows := make([]Row, n)
+		return whole(append(rows, Row{Measure: Finished, Value: value}))
+	}
+	if !done(3, 3) || done(3, 2) || done(3, 4) || !whole([]Row{{}, {Measure: Failed, Value: 60}}) || whole([]Row{{Measure: "m"}}) {
+		t.Error("whole runs")
+	}
+	if _, err := Encode([]Row{{Measure: "m", Value: math.NaN()}}); err == nil || !strings.Contains(err.Error(), "row m of") {
+		t.Errorf("NaN: %v", err)
+	}
+}
