@@ -80,7 +80,7 @@ func TestWhatThereIs(t *testing.T) {
 	f := newFinal(rows)
 	for what, x := range map[string][2]string{
 		"there":      {there(f), "transformer: 2 seeds (1, 2) at lr 1, diff: 1 seed (1) at lr 1; 2M tokens a run"},
-		"nothing":    {there(nil), "nothing: not run"},
+		"nothing":    {there(nil), "not run"},
 		"machines":   {machines(rows), "m; commit c. machine unknown; commit c. m; commit unknown."},
 		"commands":   {strings.Join(commands(rows), "; "), "antiphase compare transformer; antiphase compare diff"},
 		"lengths":    {lengths(rows), " Prompts with needles have 192 384 tokens."},
@@ -95,7 +95,7 @@ func TestWhatThereIs(t *testing.T) {
 		"diff has 1 of 2 learning rates, no run of diff2"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := c.missing(nil); got != "all is missing" {
+	if got := c.missing(nil); got != "missing" {
 		t.Errorf("%q", got)
 	}
 	c = cell{sides: []string{plain}, rates: 1, seeds: 2}

@@ -164,18 +164,18 @@ const evidenceRules = `How a claim is judged:
 
 - Architectures have equal parameters (to 1 %), equal tokens, the same batches in the same order for a seed, and the
   same number of learning rates tried. The best rate of each is chosen by held-out loss, or by what the experiment says;
-  held-out loss decides among rates on a floor of the score. The seeds that chose it count in the comparison, for every
-  architecture alike.
+  held-out loss decides among rates on a floor of the score. The seeds used for tuning also count in the
+  comparison, for every architecture.
 - Differences are over seeds and items as crossed random effects, with 95 % intervals. A hierarchical bootstrap is not
-  used: with few seeds it covers too little. The intervals used here covered 95.7 % in a simulation of 2,000
+  used: with few seeds its intervals are too narrow. The intervals used here covered 95.7 % in a simulation of 2,000
   experiments with 5 seeds and 60 items (` + "`go test ./experiment -run Coverage -v`" + `). One seed gives no interval.
-- Retrieval counts a number only beside its own key; its floors are chance and what naming any hidden number earns. A
+- Retrieval counts a number only next to its own key; its floors are chance and the score of naming any hidden number. A
   score that is not above its floors proves nothing.
 - A claim *holds* when the whole interval lies on its side, *does not hold* when it lies on the other side or excludes
   an effect of the published size, and *cannot be told here* otherwise, with fewer than three seeds, with unequal tuning
   or parameters, or where the better side is on its floor or had runs that diverged. *Not run* means that no row measures
   it.
-- The models here are small and their training is short. A verdict is about the sizes and tokens beside it.
+- The models here are small and their training is short. A verdict holds for the sizes and tokens next to it.
 
 `
 

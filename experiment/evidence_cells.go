@@ -35,8 +35,8 @@ var cells = []cell{
 	{"retrieval-tiny", "(c) retrieval, tiny", three, 3, 5,
 		`antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5` +
 			` --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
-	{"retrieval-small", "(c) retrieval, small: 16,000 steps of 8,192 tokens, as many for every side; at tiny DIFF V2 reaches 90 % " +
-		"within 2,500 steps. Texts are twice as long as tiny's, as rows are", three, 3, 5,
+	{"retrieval-small", "(c) retrieval, small: 16,000 steps of 8,192 tokens for every side; at tiny DIFF V2 reaches 90 % " +
+		"within 2,500 steps. Texts and rows are twice as long as tiny's", three, 3, 5,
 		`antiphase compare --name retrieval-small --size small --steps 16000` +
 			` --data 'synthetic:docs=600000,len=1024,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --data 'synthetic:seed=2,docs=300000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +
@@ -58,7 +58,7 @@ var cells = []cell{
 
 // cells lists what was planned, what exists, and what is missing.
 func (e *evidence) cells() {
-	e.WriteString("## What there is\n\n| experiment | what | there | of the plan |\n|---|---|---|---|\n")
+	e.WriteString("## Experiments\n\n| experiment | content | finished | compared with the plan |\n|---|---|---|---|\n")
 	for i := range cells {
 		c := &cells[i]
 		e.row(link(c.name), fmt.Sprintf("%s: %s, %s, %s", c.what, plural(len(c.sides), "side"),
@@ -75,7 +75,7 @@ func (e *evidence) cells() {
 // there describes what an experiment holds.
 func there(f *final) string {
 	if f == nil || len(f.rows) == 0 {
-		return "nothing: not run"
+		return "not run"
 	}
 	var parts []string
 	for _, size := range f.sizes {
@@ -107,7 +107,7 @@ const complete = "complete"
 // missing describes what an experiment lacks of its plan.
 func (c *cell) missing(f *final) string {
 	if f == nil || len(f.rows) == 0 {
-		return "all is missing"
+		return "missing"
 	}
 	var out []string
 	for _, side := range c.sides {

@@ -64,9 +64,8 @@ func (f *tuning) grid() report.Listing {
 		head = append(head, label+", mean")
 	}
 	out := report.Listing{Title: "Tuning grid", Rows: [][]string{append(head, "chosen")},
-		Note: "The learning rate of each architecture is chosen by " + label + " at the end of training, over the " +
-			"seeds that every rate has, which the means are over. Those seeds also count in the comparison, for every " +
-			"architecture alike."}
+		Note: "The learning rate of each architecture is chosen by " + label + " at the end of training. The " +
+			"means are over the seeds that every rate has; these also count in the comparison, for every architecture."}
 	var low []string
 	for _, size := range f.sizes {
 		for _, arch := range f.archs {

@@ -12,7 +12,7 @@ import (
 // rule describes how verdicts are reached.
 const rule = "Differences over seeds and items with 95 % intervals. A claim holds when the whole interval lies on " +
 	"its side, does not hold when the interval lies on the other side or excludes an effect of the published " +
-	"size, and else cannot be told here."
+	"size, and otherwise cannot be told here."
 
 // words are the terms of an experiment's page.
 var words = []report.Word{
@@ -29,19 +29,19 @@ var words = []report.Word{
 		Says: "the answer gives the right number for the right city; “anywhere in the output” counts a number " +
 			"wherever it stands"},
 	{Word: "chance, copy",
-		Says: "floors: what guessing earns, and what naming any of the hidden numbers earns without knowing whose " +
-			"is whose"},
+		Says: "floors: what guessing earns, and what naming any of the hidden numbers earns without knowing which key " +
+			"each belongs to"},
 	{Word: "attention to the answer, noise",
 		Says: "the share of attention on the tokens of the right answer, and on all other text that is neither " +
-			"beginning nor question; each head counts alike"},
+			"beginning nor question; all heads weigh the same"},
 	{Word: "λ", Says: "how much of the second softmax map a differential head subtracts"},
 	{Word: "outliers", Says: "the largest attention logit and hidden state of a sequence; large ones cost " +
 		"precision in few bits"},
-	{Word: "spikes", Says: "steps whose loss or gradient norm leaps above those before it; the late gradient norm is " +
+	{Word: "spikes", Says: "steps whose loss or gradient norm is far above those before them; the late gradient norm is " +
 		"the mean over the last quarter of training"},
 	{Word: "KL to exact", Says: "how far next-token probabilities move when attention logits are rounded to a few bits, " +
 		"in nats per token; 0 is no difference"},
-	{Word: "tokens to 90 %", Says: "training tokens after which two of four needles are first given in 90 % of the cases"},
+	{Word: "tokens to 90 %", Says: "training tokens after which two of four needles are first retrieved in 90 % of the cases"},
 	{Word: "seed", Says: "decides the initial weights and the order of the batches; another seed is another run " +
 		"of the same experiment"},
 }
