@@ -98,7 +98,7 @@ func (f *speedrunFlags) run(ctx context.Context, a *app) error {
 			return err
 		}
 	}
-	p, err := f.choosePlan(a, devices[0])
+	p, err := f.choosePlan(ctx, a, devices[0])
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,5 +61,27 @@ func TestFinishedSeconds(t *testing.T) {
 		if got := finishedSeconds(dir); got != want {
 			t.Errorf("%s: %g seconds, want %g", text, got, want)
 		}
+	}
+}
+
+// A slow machine measures a step of each architecture once, and stops between two when interrupted; a fast one takes the
+// better of two.
+func TestStepTimes(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	calls := 0
+	took := func(list ...time.Duration) func(string) (time.Duration, error) {
+		calls = 0
+		return func(string) (time.Duration, error) { calls++; return list[(calls-1)%len(list)], nil }
+	}
+	if sum, err := stepTimes(ctx, took(3*time.Millisecond, 2*time.Millisecond)); err != nil || sum != 6*time.Millisecond || calls != 6 {
+		t.Errorf("fast: %v, %v after %d measurements", sum, err, calls)
+	}
+	if sum, err := stepTimes(ctx, took(time.Minute)); err != nil || sum != 3*time.Minute || calls != 3 {
+		t.Errorf("slow: %v, %v after %d measurements", sum, err, calls)
+	}
+	measure := took(time.Minute)
+	if _, err := stepTimes(ctx, func(arch string) (time.Duration, error) { cancel(); return measure(arch) }); !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("interrupted: %v after %d measurements", err, calls)
 	}
 }
