@@ -10,7 +10,7 @@ test: ## every test
 	go test ./...
 gpu: build ## what tools/gpu/check.sh runs on a GPU machine: the binary and the GPU's tests, in bin/
 	for p in device/cuda train hf; do go test -c -o bin/$$(basename $$p).test ./$$p || exit 1; done
-short: ## every test that takes no time
+short: ## the tests that take little time
 	go test -short ./...
 race: ## the concurrent packages under the race detector (needs gcc)
 	.ci/run race
@@ -28,7 +28,7 @@ cross: ## type-check and link for the other systems
 	.ci/run cross link
 ci: ## all that CI runs
 	.ci/run
-speedrun: ## train DIFF and the Transformer side by side, from nothing to a report
+speedrun: ## train a Transformer, DIFF and DIFF V2 side by side and write a report
 	go run ./cmd/antiphase speedrun
 clean: ## remove what the verbs above wrote
 	rm -rf bin

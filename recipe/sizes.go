@@ -20,9 +20,9 @@ type Size struct {
 func Sizes() []Size {
 	return []Size{
 		{"nano", "a few seconds, for tests", Nano},
-		{"tiny", "minutes on a laptop: the speedrun's pair", Tiny},
-		{"mini", "3.4M parameters: the models that are part of the program", Mini},
-		{"small", "20M parameters, hours on a CPU", Small},
+		{"tiny", "minutes on a laptop: the speedrun's models", Tiny},
+		{"mini", "3.4M parameters: the embedded models", Mini},
+		{"small", "17M parameters, hours on a CPU", Small},
 		{"160m", "12 × 768, one GPU", M160},
 		{"830m", "24 × 1536, the paper's smallest scaling model", M830},
 		{"1.4b", "24 × 2048, the paper's ablation model", B1},
@@ -133,7 +133,7 @@ func Mini(arch string) (Recipe, error) {
 	return r, err
 }
 
-// Small is the 20M model of the CPU benchmarks: 8 × 384.
+// Small is the model of the CPU benchmarks: 8 × 384.
 func Small(arch string) (Recipe, error) {
 	s := shape{layers: 8, dim: 384, heads: 6, ffn: 1024, context: 2048, vocab: 8192}
 	return s.recipe("small", arch, training(10000, 32, 8, 512), 1e-3)
