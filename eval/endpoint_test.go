@@ -220,3 +220,50 @@ func TestEndpointReplies(t *testing.T) {
 		t.Errorf("cut at a fifth stop: %q, %v", text, err)
 	}
 }
+
+// What is sent: at most four stops, a user's message to chats and nothing as a prompt, no key without one, and echoes of
+// the whole text without new tokens. Tokens that a server adds of its own do not count.
+func TestEndpointRequests(t *testing.T) {
+	s := &server{}
+	e := serve(t, s)
+	five := []string{"1", "2", "3", "4", "5"}
+	if _, err := e.GenerateUntil(t.Context(), []Generation{{Prompt: "p", Until: five, MaxTokens: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Losses(t.Context(), []string{"ab"}); err != nil {
+		t.Fatal(err)
+	}
+	e.Chat, e.Key = true, ""
+	if _, err := e.GenerateUntil(t.Context(), []Generation{{Prompt: "q", Until: five[:1], MaxTokens: 9}}); err != nil {
+		t.Fatal(err)
+	}
+	written, echoed, chat := s.bodies[0], s.bodies[1], s.bodies[2]
+	if written.Prompt != "p" || len(written.Stop) != 4 || written.Stop[3] != "4" || written.Echo || written.Logprobs != 0 || written.MaxTokens != 3 || written.Messages != nil {
+		t.Errorf("%+v", written)
+	}
+	if echoed.Prompt != "ab" || !echoed.Echo || echoed.Logprobs != 1 || echoed.MaxTokens != 0 || echoed.Stop != nil {
+		t.Errorf("%+v", echoed)
+	}
+	if chat.Prompt != "" || len(chat.Messages) != 1 || chat.Messages[0] != (message{"user", "q"}) || chat.MaxTokens != 9 || chat.Stop[0] != "1" {
+		t.Errorf("%+v", chat)
+	}
+	if s.headers[0] != "Bearer secret" || s.headers[2] != "" {
+		t.Errorf("keys %q", s.headers)
+	}
+	more := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(`{"choices": [{"text": "abc!", "logprobs": {"tokens": ["a", "b", "c", "!"], "token_logprobs": [null, -1, -2, -50], "text_offset": [0, 1, 2, 3],
+			"top_logprobs": [null, {"b": -1}, {"x": -1.5, "c": -2}, {}]}}]}`))
+	}))
+	defer more.Close()
+	got, err := (&Endpoint{URL: more.URL, Model: "m"}).Loglikelihood(t.Context(), []Continuation{{"a", "bc"}})
+	if want := (Score{LogProb: -3, Tokens: 2, Greedy: false}); err != nil || got[0] != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(`{"choices": [{"text": "xbc", "logprobs": {"tokens": ["x", "b", "c"], "token_logprobs": [null, -1, -2], "text_offset": [0, 1, 2]}}]}`))
+	}))
+	defer other.Close()
+	if _, err := (&Endpoint{URL: other.URL, Model: "m"}).Loglikelihood(t.Context(), []Continuation{{"a", "bc"}}); !errors.Is(err, ErrCannot) {
+		t.Errorf("an echo of another text: %v", err)
+	}
+}

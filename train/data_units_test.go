@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -109,5 +110,36 @@ func TestMemoryByHand(t *testing.T) {
 		if twice := MemoryOf(double, x.t, x.l); twice.Activations != 2*m.Activations || twice.State != m.State {
 			t.Errorf("twice the rows take %d and %d", twice.Activations, m.Activations)
 		}
+	}
+}
+
+// A recipe's pattern is the tokenizer's, and so are its size and its end of text.
+func TestTokenizerOfARecipe(t *testing.T) {
+	for name, text := range map[string]string{"llama3": tokenizer.PatternLlama3, "gpt2": tokenizer.PatternGPT2, "qwen2": tokenizer.PatternQwen2} {
+		r := nano(t, "diff", "tokenizer.path=", "tokenizer.vocab=259", "tokenizer.docs=5", "tokenizer.pattern="+name)
+		stages := map[string]int64{}
+		tok, err := MakeTokenizer(t.Context(), r, &Options{Progress: func(stage string, done, total int64) {
+			if stages[stage] = done; done > total {
+				t.Errorf("%d of %d", done, total)
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := tok.MarshalJSON()
+		quoted, _ := json.Marshal(text)
+		splits := strings.Contains(string(b), strings.Trim(string(quoted), `"`))
+		if name == "gpt2" { // the file format's own default
+			splits = strings.Contains(strings.ReplaceAll(string(b), " ", ""), `"use_regex":true`)
+		}
+		if err != nil || !splits || tok.Vocab() != 259 || stages["tokenizer"] == 0 {
+			t.Errorf("%s: %d ids, %v, %v", name, tok.Vocab(), stages, err)
+		}
+		if id, ok := tok.EOS(); !ok || tok.Token(id) != "<|endoftext|>" {
+			t.Errorf("%s: %d, %v", name, id, ok)
+		}
+	}
+	if len(patterns) != len(recipe.Patterns) {
+		t.Errorf("%d patterns of %d", len(patterns), len(recipe.Patterns))
 	}
 }
