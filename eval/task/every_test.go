@@ -315,3 +315,38 @@ func (*diverged) Loglikelihood(_ context.Context, reqs []eval.Continuation) ([]e
 	}
 	return out, nil
 }
+
+// What is kept of a sample on request: the question, what was wanted and what the model said. A model that is always
+// right has said what was wanted.
+func TestSamplesAreLogged(t *testing.T) {
+	for _, task := range All() {
+		if task.Inside || task.Name == "noise" || task.Slow { // noise asks each question many times over
+			continue
+		}
+		opt := small(&task)
+		opt.Limit, opt.LogSamples = 3, true
+		j := prepared(t, &task, opt, 2048)
+		if len(j.Gold) == 0 {
+			continue
+		}
+		r := answer(t, &task, opt, knows(j.Job), 2048)
+		for i, a := range r.Answers {
+			text := fmt.Sprint(a.Doc)
+			right := strings.TrimPrefix(strings.Trim(strings.TrimSpace(j.Gold[i].Text), "."), "#### ")
+			if len(a.Doc) < 2 || !strings.Contains(text, right) {
+				t.Errorf("%s: sample %s of %q logs %.300s", task.Name, a.ID, right, text)
+				break
+			}
+			if said, ok := a.Doc["answer"].(string); ok && !strings.Contains(said, right) {
+				t.Errorf("%s: said %q, right is %q", task.Name, said, right)
+			}
+			if asked, ok := a.Doc["prompt"].(string); ok && asked != j.Gold[i].Context {
+				t.Errorf("%s: logs the prompt %q, asked was %q", task.Name, asked, j.Gold[i].Context)
+			}
+		}
+		opt.LogSamples = false
+		if plain := answer(t, &task, opt, knows(j.Job), 2048); len(plain.Answers[0].Doc) > 0 {
+			t.Errorf("%s logs without being asked", task.Name)
+		}
+	}
+}
