@@ -12,6 +12,8 @@ type trials struct {
 	ring  int  // fewest classes for the cross-entropy that reads each logit once, classify_ring.cu; 0 for never
 	warps bool // norms of many rows, one warp for each, rmsnorm_warps.cu
 
+	narrow bool // gradients of V2's λ by kernels of their own, matmul_narrow.cu
+
 	single bool // before attention's backward: one row of a group in flight, attention_prepare.cu
 
 	packed bool // decoding: P packed once, and shorter splits of a cache of bytes, attn_cached.cuh
@@ -43,6 +45,8 @@ func (t *trials) choose(list string, major int) error {
 			t.single = true
 		case "packed":
 			t.packed = true
+		case "narrow":
+			t.narrow = true
 		case "joined":
 			t.joined = true
 		case "lend":
@@ -52,7 +56,7 @@ func (t *trials) choose(list string, major int) error {
 		case "skip":
 			t.back.skip = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, single, packed, joined, poly, trio, lend, held and skip", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, narrow, single, packed, joined, poly, trio, lend, held and skip", list, name)
 		}
 	}
 	return nil

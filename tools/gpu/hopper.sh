@@ -195,6 +195,7 @@ trials() {
   for s in "${goals[@]}"; do timeout -k 5 80 "$bin" -test.run "TestHopperTrials/$s\$" >"$dir/$s.right" 2>&1 & done
   wait
   for s in "${goals[@]}"; do grep -E 'right:|C75|FAIL|panic|rror|off by|other bits' "$dir/$s.right" | cut -c1-220 || echo "$s: nothing came back"; done
+  status "narrow right" 30 "$bin" -test.run 'TestNarrow$'
   echo "built and compared after $((SECONDS - began)) s"
   for s in "${goals[@]}"; do
     list=$(sed -nE "s/^$s +(\S+) +right: true.*/\1/p" "$dir/$s.right" | tr '\n' ' ') # one that hangs ends the process: it and those after it are missing
@@ -206,7 +207,7 @@ trials() {
   echo "timed after $((SECONDS - began)) s"
   export ANTIPHASE_TRY
   for arch in diff:22_64_128 diff2:21_64_64 transformer:11_64_64; do
-    for list in none "${best[${arch#*:}]:-none}" none; do
+    for list in none "${best[${arch#*:}]:-none}" $([ "${arch%:*}" = diff2 ] && echo narrow "${best[${arch#*:}]:-none},narrow") none; do
       ANTIPHASE_TRY=ring,warps,$list
       bench "160m ${arch%:*} $list" 40 train --size 160m --arch "${arch%:*}" --seq 2048 --batch 16
     done
