@@ -223,12 +223,12 @@ func (r *repl) ask(text string) error {
 		}
 		return r.goOn(ids)
 	}
-	said := r.said
-	if len(said) == 0 && r.f.system != "" {
-		said = append(said, chat.Message{Role: "system", Content: r.f.system})
+	said := append(r.said, chat.Message{Role: "user", Content: text})
+	messages := said
+	if r.f.system != "" { // of every prompt, whatever is forgotten
+		messages = append([]chat.Message{{Role: "system", Content: r.f.system}}, said...)
 	}
-	said = append(said, chat.Message{Role: "user", Content: text})
-	whole, err := r.template.Render(chat.Conversation{Messages: said, Generate: true})
+	whole, err := r.template.Render(chat.Conversation{Messages: messages, Generate: true})
 	if err != nil {
 		return err
 	}
