@@ -156,6 +156,9 @@ func benchAttentionVerb(a *app, f *benchFlags) *cobra.Command {
 					list = append(list, o)
 				}
 			}
+			if err := some("--seq and --arch", list); err != nil {
+				return err
+			}
 			return f.measure(a, func(b *bench.Config, emit func(bench.Row)) error {
 				for _, o := range list {
 					if err := b.Attention(c.Context(), o, emit); err != nil {
@@ -249,7 +252,15 @@ func geometries(g bench.Geometry, sizes, archs []string) (list []bench.Geometry,
 			list = append(list, g)
 		}
 	}
-	return list, nil
+	return list, some("--size and --arch", list)
+}
+
+// some rejects flags that name nothing to measure.
+func some[T any](flags string, list []T) error {
+	if len(list) == 0 {
+		return usage(fmt.Errorf("%s: each needs at least one value", flags))
+	}
+	return nil
 }
 
 // measure opens the device, runs a benchmark and prints its rows, also those completed before an interruption or error.

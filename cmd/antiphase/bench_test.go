@@ -1,0 +1,57 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"antiphase/bench"
+	"antiphase/device/cpu"
+	"antiphase/layer"
+)
+
+// What bench refuses before it measures anything, by flag.
+func TestBenchRefuses(t *testing.T) {
+	for _, x := range []struct{ args, says string }{
+		{"train --size=", "--size"}, {"decode --arch=", "--arch"}, {"gemm --size=", "--size"}, {"attention --arch=", "--arch"}, {"train --warmup 0", "--warmup: is 0"}, {"train --steps 0", "--reps: is 0"},
+		{"decode --size nano --batch 0", "--batch"}, {"decode --size nano --context 0", "--context"}, {"decode --size nano --chunk 0", "--chunk"}, {"decode --size nano --context 16777217", "must be at most 16777216"},
+		{"attention --seq 64 --tokens 63", "--seq: is 64"}, {"gemm --shape 1x2x0", "--shape"}, {"serve --prompt x", "--prompt: "}, {"serve --output 0", "--output: "}, {"serve --requests 0", "--requests: is 0"},
+		{"serve --batch 2", "--batch: needs --model"}, {"serve --model run --prompt 1..2", "must be one positive number"}, {"serve --model run --output 1", "of at least 2"},
+		{"serve --model run --batch 0", "--batch and --reps"}, {"serve --model run --batch 1025", "--batch and --reps"}, {"serve --model run --url http://x", "--model"},
+		{"serve --model run --rate 3", "--model"}, {"serve --concurrency 2 --rate 3", "--rate"},
+	} {
+		code, out, errs := ran(t, append([]string{"bench", "--device", "cpu", "-q"}, strings.Fields(x.args)...)...)
+		if code != exitUsage || !strings.Contains(errs, x.says) || out != "" {
+			t.Errorf("bench %s: exit %d, %s%s", x.args, code, out, errs)
+		}
+	}
+}
+
+// Sizes and architectures are measured in the order given, each of one with each of the other; all is all.
+func TestGeometries(t *testing.T) {
+	list, err := geometries(bench.Geometry{Vocab: 300}, []string{"tiny", "nano"}, []string{"diff", "transformer"})
+	var got []string
+	for _, g := range list {
+		got = append(got, g.Size+" "+g.Arch)
+		if g.Vocab != 300 {
+			t.Errorf("%+v", g)
+		}
+	}
+	if want := []string{"tiny diff", "tiny transformer", "nano diff", "nano transformer"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q (%v)", got, err)
+	}
+	if got := archNames([]string{"all"}); len(got) != len(layer.Archs()) || got[0] != layer.Archs()[0].Name {
+		t.Errorf("%q", got)
+	}
+	if got := archNames([]string{"all", "diff"}); len(got) != 2 {
+		t.Errorf("%q", got)
+	}
+	for precision, bytes := range map[cpu.Precision]float64{cpu.FP32: 4, cpu.BF16: 2, cpu.Int8: 1} {
+		d := cpu.New(cpu.Options{Threads: 3, Precision: precision})
+		b := newBenchConfig(&app{threads: 3}, d)
+		if b.WeightBytes != bytes || b.Product.Unit != bench.UnitFLOPs || b.Bandwidth.Unit != bench.UnitBytes || !strings.HasSuffix(b.Product.Name, " in registers, 3 threads") || b.Bandwidth.Name != "read of 512 MiB, 3 threads" {
+			t.Errorf("%v: %+v", precision, b)
+		}
+		d.Close()
+	}
+}
