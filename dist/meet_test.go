@@ -1,0 +1,178 @@
+package dist
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"antiphase/tensor"
+)
+
+// Where ranks meet, by what is known: what was asked for, then MPI, then a private folder on one machine, then the
+// launcher's address.
+func TestPlace(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	secret := []byte("s")
+	via := &carrier{}
+	for _, c := range []struct {
+		l    Launch
+		o    Options
+		want string // the beginning of the place, or of the error after !
+	}{
+		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Rendezvous: "tcp://h:7", Secret: secret, Via: via}, "tcp://h:7"},
+		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Rendezvous: "file:///folder", Via: via}, "file:///folder"},
+		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Via: via, Secret: secret}, "mpi"},
+		{Launch{World: 2, LocalSize: 2, Job: "j", Master: "m:1"}, Options{Secret: secret}, "file://" + os.Getenv("TMPDIR")},
+		{Launch{World: 2, LocalSize: 1, Job: "j", Master: "m:1"}, Options{Secret: secret}, "tcp://m:1"},
+		{Launch{World: 2, LocalSize: 2, Master: "m:1"}, Options{Secret: secret}, "tcp://m:1"},
+		{Launch{World: 2, LocalSize: 1, Master: "m:1"}, Options{}, "!dist: ranks that meet at m:1 need a common secret"},
+		{Launch{World: 2, LocalSize: 1}, Options{Via: via}, "!dist: 2 ranks on several machines: name the interface"},
+		{Launch{World: 2, LocalSize: 1}, Options{Rendezvous: "file:///folder"}, "!dist: 2 ranks on several machines: name the interface"},
+		{Launch{Source: "flags", Rank: 1, World: 2}, Options{Secret: secret}, "!dist: flags says rank 1 of 2, but not where the ranks meet"},
+	} {
+		if runtime.GOOS == "windows" && strings.Contains(c.want, "file:") {
+			continue
+		}
+		got, err := Place(c.l, c.o)
+		if bad, refused := strings.CutPrefix(c.want, "!"); refused && (err == nil || !strings.HasPrefix(err.Error(), bad)) || !refused && (err != nil || !strings.HasPrefix(got, c.want)) {
+			t.Errorf("%+v: %q, %v; want %s", c.l, got, err, c.want)
+		}
+	}
+	if runtime.GOOS == "windows" {
+		return
+	}
+	seen := map[string]bool{}
+	for _, l := range []Launch{{Source: "a", Job: "1"}, {Source: "a", Job: "2"}, {Source: "b", Job: "1"}} {
+		dir, err := privateFolder(l)
+		again, _ := privateFolder(l)
+		if err != nil || again != dir || seen[dir] || len(filepath.Base(dir)) != 2*jobKey {
+			t.Errorf("%+v: %s, then %s, %v", l, dir, again, err)
+		}
+		seen[dir] = true
+	}
+}
+
+func TestBindAddress(t *testing.T) {
+	one, two := Launch{World: 2, LocalSize: 2}, Launch{World: 2, LocalSize: 1}
+	for name, want := range map[string]string{"": "127.0.0.1:0", "10.1.2.3": "10.1.2.3:0", "::1": "[::1]:0", "0.0.0.0": "", "::": "", "no-such-interface": ""} {
+		if got, err := bindAddress(one, name); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	if got, err := bindAddress(two, ""); err == nil {
+		t.Errorf("several machines: %q", got)
+	}
+	if got, err := bindAddress(two, "lo"); err == nil && got != "127.0.0.1:0" { // where there is one of that name
+		t.Errorf("lo: %q", got)
+	}
+}
+
+// A card is found as it was written, by this user alone, and goes with its folder; what is not a card is looked at again.
+func TestCards(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "deep", "folder")
+	f := &folder{dir: dir, at: "127.0.0.1:0", own: true}
+	if _, _, again, err := f.find(); err == nil || !again || !strings.Contains(err.Error(), "rank 0 has left no address in "+dir+" yet") {
+		t.Errorf("no card: again %v, %v", again, err)
+	}
+	addr, secret, err := f.bind()
+	if err != nil || addr != "127.0.0.1:0" || len(secret) != 32 || bytes.Equal(secret, freshSecret()) {
+		t.Fatalf("%q, %x, %v", addr, secret, err)
+	}
+	if err := f.publish("h:1", secret); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.publish("h:2", secret); err != nil { // over the old one
+		t.Fatal(err)
+	}
+	if addr, got, again, err := f.find(); err != nil || addr != "h:2" || !bytes.Equal(got, secret) || !again {
+		t.Errorf("%q, %x, again %v, %v", addr, got, again, err)
+	}
+	path := filepath.Join(dir, cardName)
+	if st, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st.Mode(), err)
+	}
+	if list, err := os.ReadDir(dir); err != nil || len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
+	}
+	for _, text := range []string{"", "{", `{"addr":"h:1"}`, `[]`} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, again, err := f.find(); err == nil || !again || !strings.Contains(err.Error(), "is not an address") {
+			t.Errorf("%q: again %v, %v", text, again, err)
+		}
+	}
+	f.close()
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is left: %v", err)
+	}
+	shared := t.TempDir()
+	g := &folder{dir: shared}
+	if err := g.publish("h:1", secret); err != nil {
+		t.Fatal(err)
+	}
+	g.close()
+	if list, err := os.ReadDir(shared); err != nil || len(list) != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+	x := &fixed{"h:1", secret}
+	if addr, got, err := x.bind(); addr != "h:1" || !bytes.Equal(got, secret) || err != nil {
+		t.Error(addr, err)
+	}
+	if addr, got, again, err := x.find(); addr != "h:1" || !bytes.Equal(got, secret) || again || err != nil {
+		t.Error(addr, again, err)
+	}
+}
+
+// carrier is an engine that carries what rank 0 broadcasts to the next one that asks.
+type carrier struct {
+	Comm
+	rank  int
+	held  []byte
+	calls int
+	err   error
+}
+
+func (c *carrier) Rank() int { return c.rank }
+func (c *carrier) Broadcast(x tensor.Tensor, root int) error {
+	if c.calls++; root != 0 {
+		return errors.New("another root")
+	}
+	if c.rank == 0 {
+		c.held = bytes.Clone(x.Buf.Host)
+	} else {
+		copy(x.Buf.Host, c.held)
+	}
+	return c.err
+}
+
+// An engine that connects by itself carries rank 0's address and secret, once.
+func TestThrough(t *testing.T) {
+	c := &carrier{}
+	first := &through{comm: c, at: "127.0.0.1:0"}
+	addr, secret, err := first.bind()
+	if err != nil || addr != "127.0.0.1:0" || len(secret) != 32 {
+		t.Fatal(addr, err)
+	}
+	if err := first.publish("h:9", secret); err != nil {
+		t.Fatal(err)
+	}
+	if addr, got, again, err := first.find(); addr != "h:9" || !bytes.Equal(got, secret) || again || err != nil || c.calls != 1 {
+		t.Errorf("%q, again %v, %v, %d broadcasts", addr, again, err, c.calls)
+	}
+	c.rank = 1
+	second := &through{comm: c}
+	for range 2 {
+		if addr, got, again, err := second.find(); addr != "h:9" || !bytes.Equal(got, secret) || again || err != nil || c.calls != 2 {
+			t.Errorf("%q, again %v, %v, %d broadcasts", addr, again, err, c.calls)
+		}
+	}
+	c.err = errors.New("lost")
+	if _, _, again, err := (&through{comm: c}).find(); !errors.Is(err, c.err) || again {
+		t.Errorf("again %v, %v", again, err)
+	}
+}
