@@ -43,6 +43,7 @@ func runDoctor(a *app, asJSON bool) error {
 		{"version", version()},
 		{"go", runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH},
 		{"device", d.Name()},
+		{"machine", device.MachineOf(d)},
 		{"cpus", fmt.Sprint(runtime.NumCPU())},
 		{"cpu precision", cpu.BestPrecision().String() + " unless --precision says otherwise (fp32, bf16, int8)"},
 		{"matrix product", fmt.Sprintf("%s (%s)", rateText(train.MeasurePeak(d)), d.Types().Act)},

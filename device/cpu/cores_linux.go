@@ -7,7 +7,18 @@ import (
 )
 
 // mixedCores reports whether the machine has cores of different speeds.
-func mixedCores() bool { return mixedIn("/sys/devices/system/cpu") }
+func mixedCores() bool { return mixedIn("/sys/devices/system/cpu") || hybridIn("/sys/devices") }
+
+// hybridIn reports whether a folder of devices has counters of both kinds of Intel's cores, as laptops without AVX-512
+// have had since 2021: Linux states no capacities there.
+func hybridIn(dir string) bool {
+	for _, kind := range []string{"cpu_core", "cpu_atom"} {
+		if _, err := os.Stat(filepath.Join(dir, kind)); err != nil {
+			return false
+		}
+	}
+	return true
+}
 
 // mixedIn reports it of a folder of cores: Linux states the capacity of each if they differ.
 func mixedIn(dir string) bool {

@@ -7,6 +7,22 @@ import (
 	"testing"
 )
 
+// A hybrid processor has counters of both kinds of cores.
+func TestHybridCores(t *testing.T) {
+	dir := t.TempDir()
+	for _, kind := range []string{"cpu_core", "cpu_atom"} {
+		if hybridIn(dir) {
+			t.Errorf("hybrid without %s", kind)
+		}
+		if err := os.Mkdir(filepath.Join(dir, kind), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !hybridIn(dir) {
+		t.Error("not hybrid with both kinds")
+	}
+}
+
 // Cores are mixed where two capacities differ, whichever; not where they are equal, or where none is stated.
 func TestMixedCores(t *testing.T) {
 	for _, c := range []struct {

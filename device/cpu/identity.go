@@ -1,9 +1,8 @@
 package cpu
 
 import (
-	"os"
+	"cmp"
 	"runtime"
-	"strings"
 
 	"antiphase/device"
 	"antiphase/internal/simd"
@@ -33,10 +32,5 @@ func (d *Device) Identity() device.Identity {
 
 // Machine is the processor's model if the system reports it, otherwise the architecture.
 func (d *Device) Machine() string {
-	b, _ := os.ReadFile("/proc/cpuinfo")
-	if _, rest, ok := strings.Cut(string(b), "model name"); ok {
-		line, _, _ := strings.Cut(rest, "\n")
-		return strings.Trim(line, " \t:")
-	}
-	return runtime.GOOS + "/" + runtime.GOARCH
+	return cmp.Or(processor(), runtime.GOOS+"/"+runtime.GOARCH)
 }
