@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -227,7 +228,7 @@ func (s *stored) card(class hf.Class) *hf.Card {
 	return card
 }
 
-// dtypeList names the stored types, the one with the most bytes first.
+// dtypeList names the stored types, the one with the most bytes first, equals by name.
 func dtypeList(m map[string]int64) []string {
-	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return int(min(max(m[b]-m[a], -1), 1)) })
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b)) })
 }
