@@ -35,9 +35,9 @@ func TestReadmeRetrieval(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		fmt.Sprintf("given by DIFF V2 in %.1f %% of the cases, by DIFF in %.1f %% (%.4g to %.4g %%, depending on the seed), "+
-			"by the Transformer in %.1f %%, and by DIFF without its norm over heads in %.1f %%.", diff2, diff, low, high, plain, free),
-		fmt.Sprintf("with this seed, as in %d of 10 at these steps, and in %d of 10 with the long plan, against %d and %d of 10 for the Transformer.",
+		fmt.Sprintf("DIFF V2 retrieves two of four needles in %.1f %% of the cases, DIFF in %.1f %% (%.4g to %.4g %%, depending on the "+
+			"seed), the Transformer in %.1f %%, and DIFF without its norm over heads in %.1f %%.", diff2, diff, low, high, plain, free),
+		fmt.Sprintf("with the standard plan in %d of 10 seeds, with the long plan in %d of 10, against %d and %d of 10 for the Transformer.",
 			passed(t, "standard", "diff2"), passed(t, "long", "diff2"), passed(t, "standard", baseline), passed(t, "long", baseline)),
 		"the median held-out losses of the standard plan are " + losses(t, doubled) + " instead of " + losses(t, results.SpeedrunSeeds) + ":",
 	} {
