@@ -2,7 +2,11 @@
 
 package cu
 
-import "errors"
+import (
+	"errors"
+
+	"antiphase/internal/handlers"
+)
 
 // gpu is the Driver of one NVIDIA GPU: its context, and over it memory, kernels and the library of products.
 type gpu struct {
@@ -46,6 +50,7 @@ func Open(ordinal int, progress func(string)) (Driver, error) {
 
 // start creates the context and the resources of every step.
 func (g *gpu) start() error {
+	defer handlers.Restore()
 	if err := g.context.open(); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/ebitengine/purego"
+
+	"antiphase/internal/handlers"
 )
 
 // lib is a loaded shared library.
@@ -21,6 +23,7 @@ type lib struct {
 // openLib tries names in order, each with the loader's own search first and then in the folders of toolkits and Python
 // environments. The error names everything that was tried.
 func openLib(names ...string) (*lib, error) {
+	defer handlers.Restore()
 	var tried []string
 	for _, name := range names {
 		candidates := append(append(overrides(name), name), installed(name)...)

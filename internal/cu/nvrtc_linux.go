@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"unsafe"
+
+	"antiphase/internal/handlers"
 )
 
 // nvrtc is CUDA's run-time compiler.
@@ -50,7 +52,10 @@ func (r *nvrtc) compile(s Source, arch string) ([]byte, error) {
 	if code := call(r.api.create, uintptr(unsafe.Pointer(&prog)), uintptr(unsafe.Pointer(text)), uintptr(unsafe.Pointer(name)), 0, 0, 0); code != 0 {
 		return nil, fmt.Errorf("kernel %s: nvrtcCreateProgram: code %d", s.Name, code)
 	}
-	defer func() { _ = call(r.api.destroy, uintptr(unsafe.Pointer(&prog))) }()
+	defer func() {
+		_ = call(r.api.destroy, uintptr(unsafe.Pointer(&prog)))
+		handlers.Restore()
+	}()
 	options := append([]string{"--gpu-architecture=" + arch, "--std=c++17", "-default-device", "--generate-line-info"}, s.Options...)
 	argv := make([]*byte, len(options))
 	for i, o := range options {

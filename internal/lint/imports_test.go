@@ -21,6 +21,7 @@ type row struct {
 var table = []row{
 	{pkg: "internal/half"},
 	{pkg: "internal/fault"},
+	{pkg: "internal/handlers"},
 	{pkg: "internal/near"},
 	{pkg: "internal/hostmem", foreign: "golang.org/x/sys"},
 	{pkg: "internal/simd", foreign: "golang.org/x/sys/cpu"},
@@ -29,7 +30,7 @@ var table = []row{
 	{pkg: "internal/vfs/vfstest", ours: "internal/vfs"},
 	{pkg: "internal/flock", ours: "internal/vfs", foreign: "golang.org/x/sys"},
 	{pkg: "internal/safetensors", ours: "internal/half internal/vfs"},
-	{pkg: "internal/cu", foreign: "github.com/ebitengine/purego golang.org/x/sys"},
+	{pkg: "internal/cu", ours: "internal/handlers", foreign: "github.com/ebitengine/purego golang.org/x/sys"},
 	{pkg: "internal/cu/cutest", ours: "internal/cu"},
 	{pkg: "internal/golden"},
 	{pkg: "internal/quota"},
@@ -48,7 +49,7 @@ var table = []row{
 	{pkg: "device/cuda/cudatest", ours: "device/cuda"},
 	{pkg: "device/devicetest", ours: "device device/ref tensor internal/half"},
 
-	{pkg: "dist", ours: "tensor internal/cu", foreign: "github.com/ebitengine/purego"},
+	{pkg: "dist", ours: "tensor internal/cu internal/handlers", foreign: "github.com/ebitengine/purego"},
 	{pkg: "dist/disttest", ours: "dist tensor"},
 	{pkg: "layer", ours: "device tensor"},
 	{pkg: "model", ours: "layer device tensor internal/safetensors"},
