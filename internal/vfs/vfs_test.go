@@ -171,7 +171,7 @@ func TestSweep(t *testing.T) {
 		when time.Time
 	}{
 		{vfs.Temporary(name), true, old}, {vfs.Hidden(name), true, old}, {vfs.Temporary(name) + ".old", true, old},
-		{vfs.Temporary(name), false, time.Now()}, {vfs.Temporary(name + "s"), false, old}, {name + ".tmp-mine", false, old}, {name, false, old},
+		{vfs.Temporary(name), false, time.Now()}, {vfs.Temporary(name), false, time.Now().Add(-9 * time.Minute)}, {vfs.Temporary(name), true, time.Now().Add(-11 * time.Minute)}, {vfs.Temporary(name + "s"), false, old}, {name + ".tmp-mine", false, old}, {name, false, old},
 	} {
 		put(t, vfs.OS{}, c.path, "x")
 		if err := os.Chtimes(c.path, c.when, c.when); err != nil {
