@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -68,29 +69,68 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // TestEveryFlip flips every bit of a file: at most the two rows around the bit are lost, each is named, and no other changes.
+// The file is in memory: there are 15,000 of them.
 func TestEveryFlip(t *testing.T) {
-	path, whole := record(t, 3)
+	_, whole := record(t, 3)
+	want := map[int]string{}
+	for step := range 4 {
+		want[step] = fmt.Sprintf("%+v", example(step))
+	}
 	for at := range whole {
 		for bit := range 8 {
 			b := slices.Clone(whole)
 			b[at] ^= 1 << bit
-			if err := os.WriteFile(path, b, 0o644); err != nil {
+			mem := vfstest.NewMem()
+			f, err := mem.Create("/m")
+			if err != nil {
 				t.Fatal(err)
 			}
-			named := 0
-			rows, err := Read(path, func(s string) {
-				if named++; !strings.Contains(s, path+": line ") {
-					t.Errorf("named %q", s)
-				}
-			})
-			if err != nil || named == 0 || len(rows) < 1 {
-				t.Fatalf("bit %d of byte %d: %d rows, %d named, %v", bit, at, len(rows), named, err)
+			if _, err := f.Write(b); err != nil {
+				t.Fatal(err)
 			}
-			for _, r := range rows {
-				if fmt.Sprintf("%+v", r) != fmt.Sprintf("%+v", example(r.Step)) {
-					t.Fatalf("bit %d of byte %d: row %+v", bit, at, r)
+			named, good := 0, 0
+			for l, err := range lines(mem, "/m") {
+				var bad *LineError
+				switch {
+				case errors.As(err, &bad):
+					if named++; !strings.HasPrefix(bad.Error(), "/m: line ") {
+						t.Errorf("named %q", bad)
+					}
+				case err != nil:
+					t.Fatal(err)
+				case fmt.Sprintf("%+v", l.row) != want[l.row.Step]:
+					t.Fatalf("bit %d of byte %d: row %+v", bit, at, l.row)
+				default:
+					good++
 				}
 			}
+			if named == 0 || good < 1 {
+				t.Fatalf("bit %d of byte %d: %d rows, %d named", bit, at, good, named)
+			}
+		}
+	}
+}
+
+// Read skips a damaged line with a warning that names it, and says no more than that.
+func TestReadWarns(t *testing.T) {
+	path, b := record(t, 3)
+	second := bytes.IndexByte(b, '\n') + 20
+	b[second] ^= 1
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var warned []string
+	rows, err := Read(path, func(s string) { warned = append(warned, s) })
+	if want := path + ": line 2: the checksum does not match; it is skipped"; err != nil || !slices.Equal(steps(rows), []int{1, 3}) || !slices.Equal(warned, []string{want}) {
+		t.Errorf("rows %v, %v, warned %q", steps(rows), err, warned)
+	}
+	if rows, err := Read(path, nil); err != nil || len(rows) != 2 {
+		t.Errorf("without a listener: %d rows, %v", len(rows), err)
+	}
+	for _, err := range Rows(path) {
+		var bad *LineError
+		if err != nil && (!errors.As(err, &bad) || bad.Line != 2 || bad.Path != path || bad.Unwrap() == nil) {
+			t.Error(err)
 		}
 	}
 }
