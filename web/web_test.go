@@ -1,10 +1,16 @@
 package web
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -105,6 +111,78 @@ func TestFile(t *testing.T) {
 	for _, e := range []string{"app.js", "lab.js", "maps.js", "save.js"} {
 		if !strings.Contains(f, "modules['"+e+"'] = ") {
 			t.Errorf("%s is not in the file", e)
+		}
+	}
+}
+
+// The page as one file runs its own style and script and nothing else: the policy names the hashes of what stands in it.
+// Files have tags of their own, and a stale one is sent again, whole, with the headers that keep other sites out.
+func TestHashesAndHeaders(t *testing.T) {
+	f := string(File([]byte(`{}`)))
+	for element, directive := range map[string]string{"style": "style-src", "script type=\"module\"": "script-src"} {
+		name, _, _ := strings.Cut(element, " ")
+		_, rest, ok := strings.Cut(f, "<"+element+">")
+		text, _, _ := strings.Cut(rest, "</"+name+">")
+		sum := sha256.Sum256([]byte(text))
+		if want := directive + " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !ok || len(text) < 1000 || !strings.Contains(f, want) {
+			t.Errorf("the policy does not allow the %s of %d characters", name, len(text))
+		}
+	}
+	if strings.Index(f, "Content-Security-Policy") > strings.Index(f, "<style>") || strings.Count(f, "Content-Security-Policy") != 1 {
+		t.Error("the policy comes after what it is for")
+	}
+	if data := string(File([]byte("{\"a\":\"\u2028\u2029<\"}"))); !strings.Contains(data, `id="data">{"a":"\u2028\u2029\u003c"}</script>`) {
+		t.Error("the data is changed, or not escaped")
+	}
+	tags := map[string]string{}
+	for _, p := range []string{"/", "/ui/app.js", "/ui/lab.js", "/ui/base.css", "/ui/file.html"} {
+		r := fetch(t, p, "If-None-Match", `"old"`)
+		if r.StatusCode != http.StatusOK || r.Header.Get("Cache-Control") != "no-cache" || r.Header.Get("Cross-Origin-Opener-Policy") != "same-origin" || r.Header.Get("Cross-Origin-Resource-Policy") != "same-origin" {
+			t.Errorf("%s: %d %v", p, r.StatusCode, r.Header)
+		}
+		body, err := io.ReadAll(r.Body)
+		sum := sha256.Sum256(body)
+		if tag := r.Header.Get("ETag"); err != nil || len(body) == 0 || tag != fmt.Sprintf("%q", hex.EncodeToString(sum[:8])) || tags[tag] != "" {
+			t.Errorf("%s: %d bytes, tag %s (%v)", p, len(body), tag, err)
+		} else {
+			tags[tag] = p
+		}
+	}
+	first, second := httptest.NewRecorder(), httptest.NewRecorder()
+	Handler().ServeHTTP(first, httptest.NewRequest("GET", "/", nil))
+	Handler().ServeHTTP(second, httptest.NewRequest("GET", "/ui/index.html", nil))
+	if first.Body.String() != second.Body.String() {
+		t.Error("/ is not the page")
+	}
+}
+
+// A module comes once, after those it imports, and gives what it exports.
+func TestBundleOrder(t *testing.T) {
+	var out strings.Builder
+	bundle("app.js", map[string]bool{}, &out)
+	src := out.String()
+	at := map[string]int{}
+	for _, m := range regexp.MustCompile(`modules\['([a-z]+\.js)'\] = \(`).FindAllStringSubmatchIndex(src, -1) {
+		name := src[m[2]:m[3]]
+		if _, twice := at[name]; twice {
+			t.Errorf("%s is there twice", name)
+		}
+		at[name] = m[0]
+	}
+	if len(at) < 10 || strings.Contains(src, "\nimport ") || strings.Contains(src, "\nexport ") {
+		t.Errorf("%d modules, or imports are left", len(at))
+	}
+	for name, place := range at {
+		for _, m := range importLine.FindAllStringSubmatch(string(read(name)), -1) {
+			if before, ok := at[m[2]]; !ok || before > place {
+				t.Errorf("%s comes before %s, which it imports", name, m[2])
+			}
+			exported := string(read(m[2]))
+			for _, word := range strings.Split(m[1], ", ") {
+				if !slices.ContainsFunc(exportLine.FindAllStringSubmatch(exported, -1), func(m []string) bool { return m[2] == word }) {
+					t.Errorf("%s does not export %s", m[2], word)
+				}
+			}
 		}
 	}
 }
