@@ -314,7 +314,7 @@ func TestPageOfRows(t *testing.T) {
 	if p.Title != "Comparison x" || p.Command != "antiphase compare transformer" {
 		t.Errorf("%q, %q", p.Title, p.Command)
 	}
-	want := []report.Training{{Model: "transformer s1", Tokens: 2e6, TokensPerSecond: 50}, {Model: "transformer s2", Tokens: 2e6, TokensPerSecond: 70}, {Model: "diff", Tokens: 2e6, TokensPerSecond: 90}}
+	want := []report.Training{{Model: "transformer s1", Tokens: 2e6, TokensPerSecond: 50}, {Model: "transformer s2", Tokens: 2e6, TokensPerSecond: 70}, {Model: "diff", Tokens: 2e6, TokensPerSecond: 90, Shared: true}}
 	if !reflect.DeepEqual(p.Training, want) {
 		t.Errorf("%+v", p.Training)
 	}

@@ -74,7 +74,8 @@ func (f *final) training() []report.Training {
 	names := f.names()
 	for _, r := range f.rows {
 		if r.Measure == trainSpeed || r.Measure == sharedSpeed {
-			out = append(out, report.Training{Model: names[r.Run], Tokens: r.Tokens, TokensPerSecond: r.Value})
+			out = append(out, report.Training{Model: names[r.Run], Tokens: r.Tokens, TokensPerSecond: r.Value,
+				Shared: r.Measure == sharedSpeed})
 		}
 	}
 	return out

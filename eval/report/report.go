@@ -35,6 +35,7 @@ type Training struct {
 	Model           string       `json:"model"` // its name in the evaluation
 	Tokens          int64        `json:"tokens"`
 	TokensPerSecond float64      `json:"tokens_per_second"`
+	Shared          bool         `json:"shared,omitempty"` // other runs used the device at the same time
 	Curve           []CurvePoint `json:"curve,omitempty"`
 
 	Steady *metrics.Steadiness `json:"steady,omitempty"`

@@ -158,12 +158,13 @@ func (p *Page) facts(sides []eval.Side) []line {
 	for _, s := range sides {
 		m := s.Models[0]
 		params.cells = append(params.cells, cell{text: count(float64(m.Parameters))})
-		var t Training
-		if i := slices.IndexFunc(p.Training, func(t Training) bool { return t.Model == m.Name }); i >= 0 {
-			t = p.Training[i]
-		}
+		t := p.trained(s.Models)
 		seen.cells = append(seen.cells, cell{text: count(float64(t.Tokens))})
-		speed.cells = append(speed.cells, cell{text: count(t.TokensPerSecond)})
+		rate := count(t.TokensPerSecond)
+		if t.Shared && rate != "" {
+			rate += " shared"
+		}
+		speed.cells = append(speed.cells, cell{text: rate})
 	}
 	var out []line
 	for _, x := range []line{params, seen, speed} {
@@ -176,6 +177,21 @@ func (p *Page) facts(sides []eval.Side) []line {
 		out[0].task = "model"
 	}
 	return out
+}
+
+// trained is how the first of a side's models was trained that had its device to itself, else the first.
+func (p *Page) trained(models []*eval.Judged) (first Training) {
+	for _, m := range models {
+		i := slices.IndexFunc(p.Training, func(t Training) bool { return t.Model == m.Name })
+		switch {
+		case i < 0:
+		case !p.Training[i].Shared:
+			return p.Training[i]
+		case first.Model == "":
+			first = p.Training[i]
+		}
+	}
+	return first
 }
 
 // groupLines are the means of a group, after its last question.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -338,5 +339,27 @@ func TestScalingFindings(t *testing.T) {
 		if got := findings(r); len(got) != 1 || !strings.HasPrefix(got[0], want) {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A side's speed is that of a run that had its device to itself; where none had, the cell says so.
+func TestSpeedOfSharedRuns(t *testing.T) {
+	p := &Page{Training: []Training{
+		{Model: "a1", Tokens: 5, TokensPerSecond: 200, Shared: true}, {Model: "a2", Tokens: 5, TokensPerSecond: 500},
+		{Model: "b1", Tokens: 5, TokensPerSecond: 300, Shared: true}, {Model: "b2", Tokens: 5, TokensPerSecond: 310, Shared: true},
+	}}
+	side := func(names ...string) (s eval.Side) {
+		for _, n := range names {
+			s.Models = append(s.Models, &eval.Judged{Model: eval.Model{Name: n, Parameters: 7}})
+		}
+		return s
+	}
+	lines := p.facts([]eval.Side{side("a1", "a2"), side("b1", "b2"), side("c1")})
+	var got []string
+	for _, c := range lines[len(lines)-1].cells {
+		got = append(got, c.text)
+	}
+	if want := []string{"500", "300 shared", ""}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
