@@ -5,7 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"unicode/utf8"
+
+	"antiphase/internal/surrogate"
 )
+
+// ReadJSON reads a line of a data set into v. Text that is not UTF-8, or has half of a surrogate pair, is an error: the decoder
+// would silently change it.
+func ReadJSON(line []byte, v any) error {
+	if !utf8.Valid(line) {
+		return errors.New("is not UTF-8")
+	}
+	if err := json.Unmarshal(line, v); err != nil {
+		return JSONError(err)
+	}
+	if escape, half := surrogate.Lone(line); half {
+		return fmt.Errorf("%s stands without the other half of its surrogate pair, which is not a character", escape)
+	}
+	return nil
+}
 
 // JSONError describes a value of the wrong kind in JSON's terms: its kind and the expected one. The decoder's error
 // names Go types.

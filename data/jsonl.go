@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
+
+	"antiphase/internal/surrogate"
 )
 
 // maxLine bounds one line of JSON and one cell of Parquet, so that a small compressed file cannot use all memory:
@@ -42,10 +44,14 @@ func readJSONL(r *bufio.Reader, yield func(string) bool) error {
 	}
 }
 
-// textField returns field "text" of a line, or the line itself if it is not UTF-8, which the decoder would hide.
+// textField returns field "text" of a line, or something that is not UTF-8 if the text is not, which the decoder would hide:
+// the line itself, or the text with halves of characters.
 func textField(b []byte) (string, error) {
 	if !utf8.Valid(b) {
 		return string(b), nil
+	}
+	if _, half := surrogate.Lone(b); half && halfText(b) {
+		return "\xff", nil
 	}
 	var row struct {
 		Text *string `json:"text"`
@@ -57,6 +63,18 @@ func textField(b []byte) (string, error) {
 		return "", errors.New(`no field "text"; want {"text": "..."} on every line`)
 	}
 	return *row.Text, nil
+}
+
+// halfText reports whether field "text" of a line has half of a surrogate pair.
+func halfText(b []byte) bool {
+	var row struct {
+		Text json.RawMessage `json:"text"`
+	}
+	if json.Unmarshal(b, &row) != nil {
+		return false // the caller says what is wrong
+	}
+	_, half := surrogate.Lone(row.Text)
+	return half
 }
 
 // readLine appends the next line to buf.

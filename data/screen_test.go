@@ -33,6 +33,24 @@ func TestUnusableDocumentsAreCounted(t *testing.T) {
 	}
 }
 
+// Half of a surrogate pair in the text is no more UTF-8 than a stray byte; in another field of the line it does not matter.
+func TestHalvesOfCharacters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	write(t, path, []byte(`{"text":"one"}
+{"text":"cut \ud83d"}
+{"text":"whole \ud83d\ude00"}
+{"text":"two","title":"\ud83d"}
+{"text":"\\ud83d is written out"}
+`))
+	s := buildSet(t, open(t, path), narrow, BuildOptions{})
+	if got := textsOf(t, s, Train, narrow); !slices.Equal(got, []string{"one", "whole 😀", "two", `\ud83d is written out`}) {
+		t.Errorf("documents %q", got)
+	}
+	if got := s.Manifest.Sources[0].Skipped; got != (Skipped{NotUTF8: 1}) {
+		t.Errorf("skipped %+v, want 1 not UTF-8", got)
+	}
+}
+
 // A binary file, one without text and one of another kind are refused on opening, wherever they lie.
 func TestUnusableSourcesAreRefused(t *testing.T) {
 	png := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), bytes.Repeat([]byte{1, 2, 3, 0xff}, 100)...)

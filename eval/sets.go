@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,8 +39,8 @@ func ReadSet[T any, P interface {
 			return err
 		}
 		var row T
-		if err := json.Unmarshal(line, &row); err != nil {
-			return fmt.Errorf("line %d: %w", n, data.JSONError(err))
+		if err := data.ReadJSON(line, &row); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
 		}
 		if err := P(&row).Check(); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)

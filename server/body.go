@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 	"unicode/utf8"
+
+	"antiphase/internal/surrogate"
 )
 
 // open reads a body and finds its model.
@@ -81,7 +83,7 @@ func (c *core) body(w http.ResponseWriter, r *http.Request) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if escape, lone := loneSurrogate(b); lone {
+	if escape, lone := surrogate.Lone(b); lone {
 		return nil, &apiError{Status: http.StatusBadRequest, Type: typeInvalid,
 			Message: "the body has " + escape + " without the other half of its surrogate pair, which is not a character"}
 	}

@@ -1,0 +1,33 @@
+package surrogate
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// Half of a surrogate pair is found wherever it is, and nothing else is: encoding/json puts U+FFFD exactly there.
+func TestLone(t *testing.T) {
+	for _, text := range []string{``, `a`, `\\`, `\"`, `\n`, `\u0041`, `\\u0041`, `\\ud800`, `\\\\ud800`, `\ud83d\ude00`, `\uD83D\uDE00`, `x\ud83d\ude00y\udbff\udfff`,
+		`😀`, `\ud800`, `\uDFFF`, `\ude00\ud83d`, `\ud83d\ud83d\ude00`, `\ud83d\ude00\ude00`, `\ud83d\n\ude00`, `\ud83dx`, `\ud83d\u0041`, `\\\ud800`, `\ud7ff\ue000`} {
+		b := []byte(`{"a":["` + text + `"]}`)
+		if !json.Valid(b) {
+			t.Fatalf("%s is not JSON", b)
+		}
+		var v map[string][]string
+		if err := json.Unmarshal(b, &v); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.ContainsRune(v["a"][0], '\uFFFD')
+		if escape, got := Lone(b); got != want || got && !strings.Contains(text, escape) {
+			t.Errorf("%s: %q, %v, want %v", text, escape, got, want)
+		}
+	}
+}
+
+// Text that is not JSON does no harm.
+func TestLoneInNonsense(t *testing.T) {
+	for _, text := range []string{`\`, `\u`, `\ud8`, `\uzzzz`, `"\ud83d\`, `"\ud83d\u12`, "\\\xff"} {
+		Lone([]byte(text))
+	}
+}
