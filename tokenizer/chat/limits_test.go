@@ -1,0 +1,134 @@
+package chat
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nikolalohinski/gonja/v2/exec"
+)
+
+// Both sides of every limit of a template: the most that is allowed gives its text, one more is refused by the limit's
+// number.
+func TestBothSides(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat("{% if true %}", n) + "x" + strings.Repeat("{% endif %}", n) }
+	deep := func(n int) any { // a list inside n-1 others
+		v := any("x")
+		for range n {
+			v = []any{v}
+		}
+		return v
+	}
+	calls := func(n int) string { // a macro that calls itself n times in all
+		return fmt.Sprintf("{%% macro f(k) %%}{%% if k > 1 %%}{{ f(k - 1) }}{%% endif %%}{%% endmacro %%}{{ f(%d) }}ok", n)
+	}
+	for name, c := range map[string]struct {
+		good, bad, want, text string
+	}{
+		"range":        {"{{ range(65536) | length }}", "{{ range(65537) | length }}", "65536", "more than 65536 numbers"},
+		"indent":       {"{{ 'a\nb' | indent(1000) | length }}", "{{ 'a\nb' | indent(1001) | length }}", "1003", "a width of 1001"},
+		"margin":       {"{{ 'a\nb' | indent(0) }}", "{{ 'a\nb' | indent(-1) }}", "a\nb", "a width of -1"},
+		"tojson":       {"{{ [1] | tojson(indent=64) | length }}", "{{ [1] | tojson(indent=65) }}", "69", "an indent of 65"},
+		"tojson below": {"{{ [1] | tojson(indent=1) }}", "{{ [1] | tojson(indent=-1) }}", "[\n 1\n]", "an indent of -1"},
+		"blocks":       {nested(100), nested(101), "x", "more than 100 blocks"},
+		"macros":       {calls(32), calls(33), "ok", "deeper than 32"},
+		"repeat":       {"{{ ('a' * 4194296) | length }}", "{{ ('a' * 4194305) | length }}", "4194296", "more than 4194304 bytes"},
+		"size":         {strings.Repeat("a", 1<<18), strings.Repeat("a", 1<<18+1), strings.Repeat("a", 1<<18), "is 262145 bytes, at most 262144 are read"},
+		"unique":       {"{{ range(2000) | unique | list | length }}", "{{ range(2001) | unique | list | length }}", "2000", "more than 2000 items"},
+		"loop":         {"{% for i in range(65536) %}{% endfor %}done", "{% for c in 'a' * 65537 %}{% endfor %}", "done", "at most 65536"},
+	} {
+		if got, err := render(c.good, hello); err != nil || got != c.want {
+			t.Errorf("%s: %.60q, %v; want %.60q", name, got, err, c.want)
+		}
+		if got, err := render(c.bad, hello); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %.60q, %v; want an error with %q", name, got, err, c.text)
+		}
+	}
+	for n, good := range map[int]bool{100: true, 101: false} {
+		conv := hello
+		conv.Vars = map[string]any{"v": deep(n)}
+		if _, err := render("{{ v | length }}", conv); (err == nil) != good || err != nil && !strings.Contains(err.Error(), "v: makes a value nested deeper than 100") {
+			t.Errorf("a value nested %d times: %v", n, err)
+		}
+	}
+	for size, good := range map[int]bool{4<<20 - 2: true, 4<<20 - 1: false} {
+		conv := hello
+		conv.Vars = map[string]any{"v": strings.Repeat("x", size)}
+		if _, err := render("{{ 1 }}", conv); (err == nil) != good || err != nil && !strings.Contains(err.Error(), "bytes, at most 4194304 fit") {
+			t.Errorf("a value of %d bytes: %v", size, err)
+		}
+	}
+}
+
+// A budget counts steps, bytes and time, keeps its first failure, and gives it again for everything that follows.
+func TestBudget(t *testing.T) {
+	far := time.Now().Add(time.Hour)
+	for name, c := range map[string]struct {
+		b    budget
+		n    int
+		want string
+	}{
+		"fits": {budget{steps: 1, work: 5, end: far}, 5, ""}, "steps": {budget{steps: 0, work: 5, end: far}, 0, "takes more than 131072 steps"}, "work": {budget{steps: 5, work: 4, end: far}, 5, "makes more than 268435456 bytes"},
+		"value": {budget{steps: 5, work: maxWork, end: far}, maxValue + 1, "makes a value of more than 4194304 bytes"}, "largest value": {budget{steps: 5, work: maxWork, end: far}, maxValue, ""}, "time": {budget{steps: 65, work: 5}, 0, "takes longer than 2s"},
+		"time is looked at sometimes": {budget{steps: 64, work: 5}, 0, ""},
+	} {
+		b := c.b
+		over := b.charge(c.n)
+		if (over == nil) != (c.want == "") || over != nil && b.err.Error() != c.want {
+			t.Errorf("%s: %v, %v", name, over, b.err)
+		}
+		if first := b.err; first != nil {
+			if b.fail("another"); b.charge(0) == nil || b.err != first {
+				t.Errorf("%s: then %v", name, b.err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		v    any
+		want int
+	}{
+		{nil, 8}, {"abc", 11}, {5, 8}, {[]any{"a", "b"}, 8 + 9 + 9}, {[]string{"a"}, 8 + 9}, {exec.ValuesList{exec.AsValue("ab")}, 8 + 8 + 10}, {[]*exec.Value{exec.AsValue("ab")}, 8 + 8 + 10}, {map[string]any{"a": "b"}, 8},
+		{&exec.Dict{Pairs: []*exec.Pair{{Key: exec.AsValue("k"), Value: exec.AsValue("vv")}}}, 8 + 8 + 8 + 9 + 8 + 10},
+	} {
+		left := 1000
+		if err := measure(c.v, 0, &left); err != nil || 1000-left != c.want {
+			t.Errorf("%v measures %d, %v; want %d", c.v, 1000-left, err, c.want)
+		}
+	}
+	for want, v := range map[error]any{errLarge: strings.Repeat("x", 2000), errShared: []any{map[string]any{}}} {
+		left := 1000
+		if err := measure(v, 0, &left); err != want {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+}
+
+// Dates by strftime, as C has it; what is not known stays as it is.
+func TestStrftime(t *testing.T) {
+	at := time.Date(2026, 3, 7, 15, 5, 4, 0, time.FixedZone("CET", 3600))
+	for format, want := range map[string]string{
+		"%Y-%m-%d %H:%M:%S": "2026-03-07 15:05:04", "%a %A %b %B": "Sat Saturday Mar March", "%e|%I|%p|%y|%j": " 7|03|PM|26|066", "%F %T %D": "2026-03-07 15:05:04 03/07/26", "%Z %z": "CET +0100", "%%Y %q %": "%Y %q %", "": "",
+	} {
+		if got := strftime(at, format); got != want {
+			t.Errorf("%q: %q, want %q", format, got, want)
+		}
+	}
+}
+
+// An error is short, of its kind, and without the names of filters that no template spells.
+func TestFinish(t *testing.T) {
+	long := finish(ErrText, fmt.Errorf("%s", strings.Repeat("é", 400)), nil)
+	if got := long.Error(); got != "template: "+strings.Repeat("é", 250)+"…" {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+	if err := finish(ErrTemplate, nil, "oops"); err == nil || err.Error() != "chat template: oops" {
+		t.Error(err)
+	}
+	if err := finish(ErrTemplate, nil, nil); err != nil {
+		t.Error(err)
+	}
+	if err := finish(ErrTemplate, fmt.Errorf("invalid call to filter '\x00op': the cause"), nil); err == nil || err.Error() != "chat template: the cause" {
+		t.Error(err)
+	}
+}
