@@ -47,6 +47,41 @@ func TestReadmeRetrieval(t *testing.T) {
 	}
 }
 
+// README's sentence about text follows from the rows of 160m.
+func TestReadmeText(t *testing.T) {
+	b, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(arch, measure string) float64 { return overSeeds(t, "160m-text", arch, measure, 3) }
+	want := fmt.Sprintf("DIFF's held-out loss is %.3f and the Transformer's %.3f; on tokens that recall an earlier bigram %.3f and %.3f; "+
+		"its attention noise is %.0f %% and the Transformer's %.0f %%.", of("diff", "lm.loss"), of(baseline, "lm.loss"),
+		of("diff", "lm.ar_hit"), of(baseline, "lm.ar_hit"), 100*of("diff", "attention.noise"), 100*of(baseline, "attention.noise"))
+	if !strings.Contains(strings.Join(strings.Fields(string(b)), " "), want) {
+		t.Errorf("README.md does not say: %s", want)
+	}
+}
+
+// overSeeds is the mean of a measure over n seeds.
+func overSeeds(t *testing.T, name, arch, measure string, n int) (mean float64) {
+	t.Helper()
+	rows, err := experiment.ReadRowFiles(filepath.Join("..", "..", "results", "evidence", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds := 0
+	for _, r := range rows {
+		if first, _, _ := strings.Cut(r.Measure, " "); r.Arch == arch && first == measure {
+			mean += r.Value
+			seeds++
+		}
+	}
+	if seeds != n {
+		t.Fatalf("%s has %d values of %s of %s, README speaks of %d seeds", name, seeds, measure, arch, n)
+	}
+	return mean / float64(n)
+}
+
 // retrieved is the share of two of four needles that the seeds of a side give at its best learning rate, and the mean, in %.
 func retrieved(t *testing.T, name, arch string) (list []float64, mean float64) {
 	t.Helper()
