@@ -87,28 +87,56 @@ func packFast[T float32 | uint16](dst []uint16, across, k int, src []T, ld int, 
 	}
 }
 
-// packPlain packs element by element.
+// packPlain packs without kernels.
 func packPlain(dst []uint16, across, k int, src View, down, b bool, depth int) {
 	for i := 0; i < up32(across); i += tileBF16 {
 		panel := dst[i/PanelBF16*SizeBF16(PanelBF16, depth)+i%PanelBF16*PanelBF16:]
 		for p := 0; p < k; p += PanelBF16 {
-			packTile(panel[p*PanelBF16:], across-i, k-p, src, i, p, down, b)
+			packTile((*tileOfBF16)(panel[p*PanelBF16:]), min(across-i, tileBF16), min(k-p, PanelBF16), src, i, p, down, b)
 		}
 	}
 }
 
-// packTile packs up to n rows (of A, or columns of B) starting at i and up to depth elements of k starting at p into a
-// tile, padded with zeros.
-func packTile(tile []uint16, n, depth int, src View, i, p int, down, b bool) {
-	tile = tile[:tileBF16*PanelBF16]
-	clear(tile)
-	for r := range min(n, tileBF16) {
-		for q := range min(depth, PanelBF16) {
-			to := r*PanelBF16 + q
+// tileOfBF16 is a tile of a packed operand.
+type tileOfBF16 = [tileBF16 * PanelBF16]uint16
+
+// packTile packs n rows (of A, or columns of B) starting at i, which may be none, and depth elements of k starting at p
+// into a tile, padded with zeros. It goes along the rows in memory.
+func packTile(tile *tileOfBF16, n, depth int, src View, i, p int, down, b bool) {
+	if n < tileBF16 || depth < PanelBF16 {
+		clear(tile[:])
+	}
+	if n <= 0 {
+		return
+	}
+	var buf [PanelBF16]uint16
+	switch {
+	case down:
+		for q := range depth {
+			at, step := q, PanelBF16
 			if b {
-				to = q/2*PanelBF16 + 2*r + q%2
+				at, step = q/2*PanelBF16+q%2, 2
 			}
-			tile[to] = src.bf16(at(i+r, p+q, src.Ld, down))
+			for _, x := range src.halves((p+q)*src.Ld+i, n, &buf) {
+				tile[at] = x
+				at += step
+			}
+		}
+	case b:
+		for r := range n {
+			x, at := src.halves((i+r)*src.Ld+p, depth, &buf), 2*r
+			for ; len(x) > 1; x = x[2:] {
+				to := tile[at:][:2]
+				to[0], to[1] = x[0], x[1]
+				at += PanelBF16
+			}
+			if len(x) > 0 {
+				tile[at] = x[0]
+			}
+		}
+	default:
+		for r := range n {
+			copy(tile[r*PanelBF16:], src.halves((i+r)*src.Ld+p, depth, &buf))
 		}
 	}
 }

@@ -20,12 +20,16 @@ func (v View) From(r, c int) View {
 // size is the number of elements in memory.
 func (v *View) size() int { return max(len(v.X), len(v.H)) }
 
-// bf16 is element i, rounded.
-func (v *View) bf16(i int) uint16 {
+// halves are n elements from element i on: the view's own, or rounded ones in buf.
+func (v *View) halves(i, n int, buf *[PanelBF16]uint16) []uint16 {
 	if v.H != nil {
-		return v.H[i]
+		return v.H[i:][:n]
 	}
-	return bf16Of(v.X[i])
+	out := buf[:n]
+	for j, x := range v.X[i:][:n] {
+		out[j] = bf16Of(x)
+	}
+	return out
 }
 
 // Halves reinterprets floats as twice as many bfloat16 values.
