@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -127,11 +128,16 @@ func benchGemmVerb(a *app, f *benchFlags) *cobra.Command {
 // parseShapes reads ROWSxOUTxIN.
 func parseShapes(list []string) (out []bench.Shape, err error) {
 	for _, s := range list {
-		var p bench.Shape
-		if n, err := fmt.Sscanf(s, "%dx%dx%d", &p.Rows, &p.Out, &p.In); n != 3 || err != nil || min(p.Rows, p.Out, p.In) < 1 {
+		var sides []int
+		for part := range strings.SplitSeq(s, "x") {
+			if n, err := strconv.Atoi(part); err == nil && n > 0 {
+				sides = append(sides, n)
+			}
+		}
+		if len(sides) != 3 || strings.Count(s, "x") != 2 {
 			return nil, usage(fmt.Errorf("--shape: %q is not a product; want ROWSxOUTxIN, such as 1024x768x3072", s))
 		}
-		out = append(out, p)
+		out = append(out, bench.Shape{Rows: sides[0], Out: sides[1], In: sides[2]})
 	}
 	return out, nil
 }

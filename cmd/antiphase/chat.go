@@ -308,7 +308,7 @@ func (r *repl) set(w []string) error {
 	if !ok {
 		return fmt.Errorf("/set: %q is not one of temperature, top-k, top-p, min-p, max-tokens, seed", w[0])
 	}
-	if _, err := fmt.Sscan(w[1], t); err != nil {
+	if n, _ := fmt.Sscan(w[1], t, new(string)); n != 1 { // the second finds what follows the number
 		return fmt.Errorf("/set %s: %q is not a number", w[0], w[1])
 	}
 	if err := p.Check(); err != nil {

@@ -44,7 +44,7 @@ func TestWordsOfFlags(t *testing.T) {
 		got, err := size(in)
 		same(t, "size "+in, got, want, err, want < 0)
 	}
-	for in, want := range map[string]*bench.Shape{"1x2x3": {Rows: 1, Out: 2, In: 3}, "0x2x3": nil, "1x2": nil, "axbxc": nil, "1x2x-3": nil} {
+	for in, want := range map[string]*bench.Shape{"1x2x3": {Rows: 1, Out: 2, In: 3}, "0x2x3": nil, "1x2": nil, "1x2x3x4": nil, "1x2x3y": nil, " 1x2x3": nil, "axbxc": nil, "1x2x-3": nil} {
 		got, err := parseShapes([]string{in})
 		if want == nil {
 			same(t, "--shape "+in, got, nil, err, true)
