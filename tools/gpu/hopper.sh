@@ -308,11 +308,12 @@ profile() {
   counters "1.4b diff, backward" attn_hopper_backward ../../bin/antiphase bench train --size 1.4b --arch diff --seq 4096 --batch 1 --device cuda --steps 2 --warmup 2
 }
 
-# A step's ops, V2's and the Transformer's.
+# A step's ops: V2's, the Transformer's, and V2's with the gradients of λ by kernels under trial.
 budget() {
   local arch
-  for arch in diff2 transformer; do
-    timeout -k 5 30 ../../bin/antiphase bench train --size 160m --arch $arch --seq 2048 --batch 16 --ops --device cuda 2>&1 | grep -vE '^(built )?kernel '
+  for arch in diff2 transformer diff2:narrow; do
+    ANTIPHASE_TRY=ring,warps$([[ $arch = *:* ]] && echo ",${arch#*:}") timeout -k 5 30 ../../bin/antiphase bench train --size 160m --arch "${arch%:*}" \
+      --seq 2048 --batch 16 --ops --device cuda 2>&1 | grep -vE '^(built )?kernel '
   done
 }
 
@@ -371,7 +372,7 @@ all() {
   dir=$(mktemp -d)
   : >"$dir/order"
   part trials 60 170 trials
-  part budget 20 40 budget
+  part budget 20 50 budget
   part bytes 40 130 bytes
   part peer-830m 90 170 peer 830m
   faster "160m int8 packed" "160m int8 none" && export ANTIPHASE_TRY=ring,warps,packed

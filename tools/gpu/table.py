@@ -56,16 +56,17 @@ def kind(op, shape):
 
 
 def ops(text):
-    """Milliseconds of a step by kind, the first architecture's beside the second's, largest difference first."""
+    """Milliseconds of a step by kind, the first architecture's beside the second's, largest difference first; then the first's with a trial."""
     steps = []
     for section in text.split("ops of ")[1:]:
         steps.append({})
         for op, shape, ms in re.findall(r"^ +(\S+(?: \S+)*?) {2,}(?:(\d+×\S+) +)?\d+ +([\d.]+) +[\d.]+%", section, re.M):
             if op != "all ops":
                 steps[-1][kind(op, shape)] = steps[-1].get(kind(op, shape), 0) + float(ms)
-    if len(steps) == 2:
-        for k in sorted({*steps[0], *steps[1]}, key=lambda k: steps[1].get(k, 0) - steps[0].get(k, 0)):
-            yield k, f"{steps[0].get(k, 0):.2f} against {steps[1].get(k, 0):.2f} ms", f"{steps[0].get(k, 0) - steps[1].get(k, 0):+.2f}", ""
+    if len(steps) > 1:
+        ms = [lambda k, s=s: s.get(k, 0) for s in steps]
+        for k in sorted({*steps[0], *steps[1]}, key=lambda k: ms[1](k) - ms[0](k)):
+            yield k, f"{ms[0](k):.2f} against {ms[1](k):.2f} ms", f"{ms[0](k) - ms[1](k):+.2f}", f"under trial {ms[2](k):.2f}" if len(ms) > 2 else ""
 
 
 def main(folder):
