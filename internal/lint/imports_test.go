@@ -25,7 +25,7 @@ var table = []row{
 	{pkg: "internal/near"},
 	{pkg: "internal/surrogate"},
 	{pkg: "internal/hostmem", foreign: "golang.org/x/sys"},
-	{pkg: "internal/simd", foreign: "golang.org/x/sys/cpu"},
+	{pkg: "internal/simd", foreign: "golang.org/x/sys/cpu golang.org/x/sys/windows"},
 	{pkg: "internal/simd/gen"},
 	{pkg: "internal/vfs", foreign: "golang.org/x/sys"},
 	{pkg: "internal/vfs/vfstest", ours: "internal/vfs"},

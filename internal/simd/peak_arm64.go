@@ -12,7 +12,7 @@ func peaks() []PeakLoop {
 	if cpu.ARM64.HasASIMDDP {
 		out = append(out, PeakLoop{"sdot int8", 24 * 16 / 2 * 2, peakSDOTNEON})
 	}
-	if cpu.ARM64.HasI8MM {
+	if hasI8MM() {
 		out = append(out, PeakLoop{"smmla int8", 24 * 32 / 2 * 2, peakSMMLANEON})
 	}
 	return out

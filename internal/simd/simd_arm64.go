@@ -23,7 +23,7 @@ func int8Sets() []int8Kernels {
 	sets := []int8Kernels{neonBytes}
 	if cpu.ARM64.HasASIMDDP {
 		sets = append([]int8Kernels{bytesSDOT}, sets...)
-		if cpu.ARM64.HasI8MM {
+		if hasI8MM() {
 			sets = append([]int8Kernels{bytesSMMLA}, sets...)
 		}
 	}
