@@ -58,6 +58,9 @@ func TestTrainRows(t *testing.T) {
 		// The ops' FLOPs are the model's formula, counted by another path.
 		r, _ := TrainOptions{Geometry: Geometry{Size: "nano", Arch: a.Name}, Seq: 48}.recipe()
 		_, want := r.Model.FLOPs(48)
+		if per := row.Rate * 1e12 / row.Value; math.Abs(per-want) > 1e-6*want { // rate and tokens per second are of one median
+			t.Errorf("%s: %g FLOPs of a token, want %g", a.Name, per, want)
+		}
 		if want *= 4 * 48; math.Abs(flops-want) > 1e-3*want {
 			t.Errorf("%s: the ops have %g FLOPs, the formula says %g", a.Name, flops, want)
 		}
@@ -231,6 +234,18 @@ func TestGemmRows(t *testing.T) {
 		if n := r.Shape["rows"].(int); n < 16 {
 			want = "fixed bytes"
 		}
+		rows, out, in := float64(r.Shape["rows"].(int)), float64(r.Shape["out"].(int)), float64(r.Shape["in"].(int))
+		work := 2 * rows * out * in // FLOPs
+		switch {
+		case want == "fixed bytes":
+			work = 4 * (out*in + rows*in + rows*out)
+		case r.Shape["weight"] == "classifier":
+			work *= 3
+		}
+		scale := map[string]float64{"fixed": 1e12, "fixed bytes": 1e9}[want]
+		if got := r.Rate * scale * r.Value / 1e3; math.Abs(got-work) > 1e-6*work {
+			t.Errorf("%s: %g FLOPs or bytes, want %g", r.Name, got, work)
+		}
 		if r.Ceiling != want || r.Value <= 0 || r.Rate <= 0 || math.Abs(r.Share-r.Rate/r.CeilingRate) > 1e-9*r.Share {
 			t.Errorf("%+v", r)
 		}
@@ -271,6 +286,19 @@ func TestDecodeRows(t *testing.T) {
 		}
 		if len(rows) != 3 || rows[0].Shape["pass"] != "prefill" || rows[2].Shape["batch"] != 3 || rows[2].Value <= 0 {
 			t.Fatalf("%s: %+v", a.Name, rows)
+		}
+		for _, row := range rows[1:] { // bytes of a step, and sequences in it
+			bytes := row.Shape["step_bytes"].(float64)
+			if got := row.Rate * 1e9 / row.Value * float64(row.Shape["batch"].(int)); math.Abs(got-bytes) > 1e-6*bytes {
+				t.Errorf("%s: %g bytes of a step, want %g", row.Name, got, bytes)
+			}
+		}
+		nano, err := recipe.Nano(a.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if per := nano.Model.PromptFLOPs(20) / 20; math.Abs(rows[0].Rate*1e12/rows[0].Value-per) > 1e-6*per {
+			t.Errorf("%s: %g FLOPs of a prompt's token, want %g", a.Name, rows[0].Rate*1e12/rows[0].Value, per)
 		}
 		calls := 0.0
 		for _, op := range rows[2].Ops {

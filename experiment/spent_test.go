@@ -15,7 +15,12 @@ func TestSpent(t *testing.T) {
 	opt := options(dir, oneThread(t))
 	opt.Say = func(format string, _ ...any) { said = format }
 	most := 0
-	opt.Progress = func(p Progress) { most = max(most, p.Runs) }
+	var last Progress
+	opt.Progress = func(p Progress) {
+		if most = max(most, p.Runs); p.Run != "" {
+			last = p
+		}
+	}
 	s := nanoSpec(40)
 	if _, err := Work(context.Background(), s, opt); err != nil {
 		t.Fatal(err)
@@ -23,12 +28,19 @@ func TestSpent(t *testing.T) {
 	if runs, err := s.Grid(nil); err != nil || most != 6 || len(runs) != 8 {
 		t.Errorf("progress counts %d runs (%v); two rates of two sides, then one more seed of each are 6", most, err)
 	}
+	const each = 40 * 4 * 32 // tokens of a run
+	if last.Total != 6*each || last.Done != 6*each || last.Finished != 5 || last.Runs != 6 {
+		t.Errorf("in the end progress is %+v", last)
+	}
 	if said != "%s" {
 		t.Errorf("the last thing said is %q, not where the time went", said)
 	}
 	s.Seeds = append(s.Seeds, 9)
 	if _, err := Work(context.Background(), s, opt); err != nil {
 		t.Fatal(err)
+	}
+	if last.Total != 8*each || last.Done != 8*each || last.Finished != 7 { // those of the first call count
+		t.Errorf("in the end of the second call progress is %+v", last)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, timeName))
 	if err != nil {

@@ -185,3 +185,52 @@ func TestExperimentSections(t *testing.T) {
 		t.Error("next steps of nothing")
 	}
 }
+
+// Of three sides the one that is better than both others is marked, and none if there is no such; a tie is a mark of two sides
+// alone. Models that count in different units are told to be compared by bytes.
+func TestMarks(t *testing.T) {
+	marks := func(shares ...float64) (out string) {
+		var cells []*eval.Cell
+		for i, s := range shares {
+			name := string(rune('A' + i))
+			cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, 0, made("piqa", "", "acc", "accuracy, %", 200, s, nil)))
+		}
+		for _, c := range (&Page{Evaluation: eval.Assemble(cells)}).lines()[0].cells {
+			out += "/" + c.mark
+		}
+		return out
+	}
+	for want, got := range map[string]string{"//▸/": marks(0.2, 0.9, 0.5), "///": marks(0.9, 0.9, 0.2), "/▸/": marks(0.9, 0.2), "/≈/≈": marks(0.5, 0.5), "/": marks(0.5)} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	var cells []*eval.Cell
+	for i, name := range []string{"A", "B"} {
+		r := &eval.Result{Question: "q", Task: "lm", Kind: "lm", N: 8}
+		for k := range 8 {
+			r.Answers = append(r.Answers, eval.Answer{ID: fmt.Sprint(k, i), Values: map[string]float64{"loss": 1}, Weights: map[string]float64{"loss": float64(5 + 3*i)}})
+		}
+		r.Add("loss", "loss", eval.Lower, eval.MeanOf(r.Answers, "loss"))
+		cells = append(cells, cellOf(eval.Model{Name: name, Hash: name}, 0, r))
+	}
+	e := eval.Assemble(cells)
+	if _, paired := e.Between("q", "loss", "A", "B"); paired {
+		t.Fatal("answers to different samples are paired")
+	}
+	if got := strings.Join(remarks(e), "|"); got != "lm: models with different tokenizers cannot be compared by loss per token; compare bits per byte" {
+		t.Errorf("%q", got)
+	}
+	p := &Page{Evaluation: e}
+	for _, c := range p.lines()[0].cells {
+		if c.mark != "" {
+			t.Errorf("what cannot be compared is marked %q", c.mark)
+		}
+	}
+	if legend := p.legend([]string{"chance", "copy"}); !strings.HasPrefix(legend[0], "▸ better, ≈ cannot be told apart, ± one standard error") || len(legend) != 5 {
+		t.Errorf("%q", legend)
+	}
+	if legend := (&Page{}).legend(nil); len(legend) != 1 || legend[0] != "± one standard error" {
+		t.Errorf("%q", legend)
+	}
+}
