@@ -6,19 +6,21 @@ import (
 	"unsafe"
 )
 
-// Products of float rows with weights as bytes, whose sums are exact integers.
+// Products of float rows with int8 weights, whose sums are exact integers.
 //
-// A row of W is w[j,p] ≈ S_j·q, q a whole number from −127 to 127 and S_j = max_p |w[j,p]|/127. A row of x is x[i,p] ≈ s_i·v, v from
-// −32767 to 32767 and s_i = max_p |x[i,p]|/32767. That is at most 2⁻¹⁶ of the largest element off, where bfloat16 is up to 2⁻⁹ of each. Then
+// A row of W is w[j,p] ≈ S_j·q, q an integer from −127 to 127 and S_j = max_p |w[j,p]|/127. A row of x is x[i,p] ≈ s_i·v,
+// v an integer from −32767 to 32767 and s_i = max_p |x[i,p]|/32767. The error is at most 2⁻¹⁶ of the largest element;
+// that of bfloat16 is up to 2⁻⁹ of each. Then
 //
 //	y[i,j] = round(Σ_p q·v)·S_j·s_i,   round(t) = 256·⌊t/256⌋ + t mod 256 in float32
 //
-// Instructions that sum bytes take v + 2¹⁵ = 256·hi + lo, hi and lo unsigned: Σ q·v = 256·(Σ q·hi − 128·Σ q) + Σ q·lo. Either sum is at most
-// 255·127·MaxKInt8 < 2³¹. Nothing is rounded before the end, so that the bits of an element depend neither on the order of its sum nor
-// on the implementation, on m, on n or on its place.
+// Instructions that sum bytes take v + 2¹⁵ = 256·hi + lo, hi and lo unsigned: Σ q·v = 256·(Σ q·hi − 128·Σ q) + Σ q·lo.
+// Each sum is at most 255·127·MaxKInt8 < 2³¹. Nothing is rounded before the end, so the bits of an element depend neither
+// on the order of its sum nor on the implementation, m, n or its position.
 //
-// W is packed in panels of 32 columns, runs of steps of 64 along k, each two tiles of 16 columns. Line p of a tile holds elements
-// 4p … 4p+3 of k for each of its columns. Behind all panels lie their heads: S of a panel's columns, then −128·Σq.
+// W is packed in panels of 32 columns. A panel is a sequence of steps of 64 elements of k, each two tiles of 16 columns.
+// Line p of a tile holds elements 4p … 4p+3 of k for each of its columns. The heads follow all panels: S of a panel's
+// columns, then −128·Σq.
 
 const (
 	// MaxKInt8 is the largest k of an int8 product.

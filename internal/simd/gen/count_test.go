@@ -28,8 +28,9 @@ var counted = []struct {
 	{"bf16_neon_arm64.s", "mmlaNEONBF16", "bfmmla", "`mmla` bf16, 8 × 8", 16},
 }
 
-// cores are published issue rates, see docs/arm.md: instructions, vector instructions and loads of 16 bytes a cycle, and the cycles from one sum to the
-// next in the same register. An instruction that is not listed has no published rate, or the core lacks it.
+// cores are published rates, see docs/arm.md: instructions, vector instructions and 16-byte loads per cycle, and the
+// cycles from one sum to the next in the same register. An instruction that is not listed has no published rate, or the
+// core lacks it.
 var cores = []struct {
 	name                string
 	issue, pipes, loads float64
@@ -39,10 +40,11 @@ var cores = []struct {
 	{"Apple M1", 8, 4, 3, map[string]float64{"fmla": 4, "sdot": 3}},
 }
 
-// loop is what one turn of an inner loop executes.
+// loop counts what one iteration of an inner loop executes.
 type loop struct{ instructions, vector, loads, multiplies, chain int }
 
-// share is the part of its multiplications' own time in that of a turn: the bound is the slowest of issue, vector pipes, loads and chains of sums.
+// share is the time of the multiplications alone divided by the time of an iteration, which is the slowest of issue,
+// vector pipes, loads and dependency chains of sums.
 func (l loop) share(issue, pipes, loads, latency float64) float64 {
 	ideal := float64(l.multiplies) / pipes
 	return ideal / max(ideal, float64(l.instructions)/issue, float64(l.vector)/pipes, float64(l.loads)/loads, float64(l.chain)*latency)
@@ -90,7 +92,7 @@ func TestCountsARM(t *testing.T) {
 	}
 }
 
-// disassemble assembles a file of the package above and gives a kernel's instructions, one a line, as binutils shows them.
+// disassemble assembles a file of the parent package and returns the instructions of a kernel as binutils shows them.
 func disassemble(t *testing.T, tool, file, name string) []string {
 	t.Helper()
 	object := filepath.Join(t.TempDir(), "object")
@@ -126,7 +128,7 @@ func disassemble(t *testing.T, tool, file, name string) []string {
 	return all
 }
 
-// innerLoop is the loop without another one inside that has most of the given multiplications.
+// innerLoop is the innermost loop with the most of the given multiplications.
 func innerLoop(t *testing.T, code []string, multiply string) (best loop) {
 	t.Helper()
 	back := regexp.MustCompile(`^(?:b\.\w+|cbnz \w+,|cbz \w+,) 0x([0-9a-f]+)`)
@@ -153,7 +155,7 @@ func innerLoop(t *testing.T, code []string, multiply string) (best loop) {
 	return best
 }
 
-// countLoop sorts the instructions of a loop. chain is the most multiplications into one register.
+// countLoop counts the instructions of a loop by kind. chain is the largest number of multiplications into one register.
 func countLoop(code []string, multiply string) (l loop) {
 	sums := map[string]int{}
 	for _, text := range code {

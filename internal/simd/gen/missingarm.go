@@ -23,7 +23,7 @@ func word(code uint32, text string) macro {
 	return macro{name, missingARM, fmt.Sprintf("#define %s WORD $0x%08X // %s", name, code, text)}
 }
 
-// number is that of a vector register.
+// number is the number of a vector register.
 func number(reg string) uint32 {
 	n, err := strconv.Atoi(strings.TrimPrefix(reg, "V"))
 	if err != nil || n > 31 {
@@ -43,17 +43,17 @@ func vvv(code uint32, name, shape, d, n, m string) macro {
 // vv is one on two registers of four numbers.
 func vv(code uint32, name, d, n string) macro { return turned(code, name, "4s", "4s", d, n) }
 
-// turned changes the shape on the way.
+// turned is an instruction whose result has another shape than its operand.
 func turned(code uint32, name, to, from, d, n string) macro {
 	return word(code|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s", name, number(d), to, number(n), from))
 }
 
-// longer multiplies halves of registers into whole ones: shapes are those of the result and of the factors.
+// longer is an instruction whose result has elements twice as wide as its factors.
 func longer(code uint32, name, to, from, d, n, m string) macro {
 	return word(code|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.%s, v%d.%s, v%d.%s", name, number(d), to, number(n), from, number(m), from))
 }
 
-// shifted moves numbers by distance, encoded as at.
+// shifted shifts numbers by distance, which the instruction encodes as at.
 func shifted(code uint32, name string, at, distance int, d, n string) macro {
 	return word(code|uint32(at)<<16|number(n)<<5|number(d), fmt.Sprintf("%s v%d.4s, v%d.4s, #%d", name, number(d), number(n), distance))
 }

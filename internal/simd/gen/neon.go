@@ -8,15 +8,15 @@ import (
 
 var pointersARM = []string{"R0", "R1", "R2", "R3", "R4", "R5"}
 
-// bf16ARM is NEON with instructions on bfloat16, its own conversion among them.
+// bf16ARM is NEON with the bfloat16 instructions, including the conversion from float32.
 var bf16ARM = isa{tag: "NEONBF16", file: "neonbf16", lanes: 4, reg: "V", regs: 32}
 
-// spare is a register that an instruction made of several may use.
+// spare is a scratch register for operations that take several instructions.
 func (i isa) spare() string { return i.v(i.regs - 1) }
 
-// neonFrame runs programs in NEON. Pointers walk along their slices, R7 counts the elements left, R8 points to
-// parameters, R9 is a distance ahead; R11 and R12 are temporaries. Vectors have no masks: what is left after the last
-// whole one goes through the program one by one, as the first lane of a vector whose others load as 0.
+// neonFrame runs programs in NEON. R0 to R5 point into the slices, R7 counts the remaining elements, R8 points to
+// parameters, R9 is the prefetch distance; R11 and R12 are temporaries. NEON has no masks: the elements after the last
+// whole vector run through the program one at a time, in lane 0 of a vector whose other lanes are 0.
 type neonFrame struct{ *body }
 
 func (f neonFrame) prologue(ps []param) {
@@ -61,7 +61,8 @@ func (f neonFrame) flush() {
 
 func (f neonFrame) unflush() { f.op("MOVD", "R10", "FPCR") }
 
-// hold keeps the program's constants and parameters in registers that it leaves: there are no operands in memory.
+// hold loads the program's constants and parameters into registers that the program does not use: NEON instructions
+// take no operands from memory.
 func (f neonFrame) hold() {
 	trial := *f.body
 	trial.asm, trial.frame = &asm{isa: f.isa, dry: true}, neonFrame{&trial}
@@ -84,14 +85,14 @@ func (f neonFrame) hold() {
 	}
 }
 
-// advance moves all pointers on.
+// advance adds elements to all pointers.
 func (f neonFrame) advance(elements int) {
 	for _, name := range slices.SortedFunc(maps.Keys(f.mem), func(x, y string) int { return slices.Compare([]byte(f.mem[x]), []byte(f.mem[y])) }) {
 		f.op("ADD", imm(elements*f.size(name)), f.mem[name])
 	}
 }
 
-// loop runs the program while at least n vectors are left.
+// loop runs the program while at least n vectors remain.
 func (f neonFrame) loop(stem string, n int, program func()) {
 	top, end := f.fresh(stem), f.fresh("end")
 	f.op("CMP", imm(n*f.lanes), "R7")
@@ -105,7 +106,7 @@ func (f neonFrame) loop(stem string, n int, program func()) {
 	f.mark(end)
 }
 
-// left runs the program for every element that is left.
+// left runs the program for each remaining element.
 func (f neonFrame) left(_, program func()) {
 	top, end := f.fresh("rest"), f.fresh("end")
 	f.op("CBZ", "R7", end)
@@ -185,7 +186,7 @@ func (f neonFrame) words(signed bool, name string) string {
 	return r
 }
 
-// storeWords stores the lower halves of r, which is lost.
+// storeWords stores the lower half of each lane of r and overwrites r.
 func (f neonFrame) storeWords(name, r string) {
 	if f.masked {
 		f.op("FMOVS", float(r), "R11")
@@ -196,7 +197,7 @@ func (f neonFrame) storeWords(name, r string) {
 	f.op("FMOVD", float(r), f.at(name))
 }
 
-// halved rounds r to four numbers of bfloat16, in a register of its own.
+// halved rounds r to four bfloat16 numbers in another register.
 func (f neonFrame) halved(r string) string {
 	if f.tag == bf16ARM.tag {
 		h := f.tmp()
@@ -227,7 +228,7 @@ func (f neonFrame) field(i int) string {
 	return f.fields[i]
 }
 
-// fold adds the accumulators into the first, and that one's lanes into its first.
+// fold reduces the accumulators into the first one, and its lanes into lane 0.
 func (f neonFrame) fold(op string) {
 	type form struct {
 		code, last  uint32
@@ -250,14 +251,14 @@ func (f neonFrame) fold(op string) {
 	}
 }
 
-// result stores the one of the program, in F0.
+// result stores the program's result, F0.
 func (f neonFrame) result(at int) {
 	f.op(map[string]string{"float32": "FMOVS", "float64": "FMOVD"}[f.kernel.result], "F0", fmt.Sprintf("ret+%d(FP)", at))
 }
 
 func (f neonFrame) leave() { f.op("RET") }
 
-// fill sets every lane of a register, spread makes them the first one.
+// fill sets every lane of a register to c; spread copies lane 0 to all lanes.
 func fill(a *asm, c uint32, r string) {
 	if c == 0 {
 		a.op("VEOR", r+".B16", r+".B16", r+".B16")
@@ -269,10 +270,10 @@ func fill(a *asm, c uint32, r string) {
 
 func spread(a *asm, r string) { a.op("VDUP", r+".S[0]", r+".S4") }
 
-// float is a vector register's name as a single number.
+// float is the scalar name of a vector register.
 func float(r string) string { return "F" + r[1:] }
 
-// widened makes four numbers of bfloat16 float32.
+// widened converts four bfloat16 numbers to float32.
 func widened(r string) macro {
 	return word(0x2E613800|number(r)<<5|number(r), fmt.Sprintf("shll v%d.4s, v%d.4h, #16", number(r), number(r)))
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Products of bfloat16 with BFMMLA, which adds the products of 2 rows and 2 columns, 4 elements of k each, to 4 sums.
+// Products of bfloat16 with BFMMLA, which multiplies 2 rows by 2 columns, 4 elements of k each, and adds to 4 sums.
 //
-// Operands are put in its order first: groups of 8 rows or columns, runs of 4 elements of k, four vectors of 2 rows or columns each. A tile
-// of 8 × 8 sums then takes 16 multiplications for 8 loads, in pairs.
+// Operands are first reordered for it: groups of 8 rows or columns, and in a group, for every 4 elements of k, four
+// vectors of 2 rows or columns. A tile of 8 × 8 sums then takes 16 BFMMLA for 8 vectors, which are loaded in pairs.
 
-// mmlaRun is the bytes of a group's 4 elements of k, mmlaStep of a step of 32.
+// mmlaRun is the number of bytes of 4 elements of k of a group, mmlaStep that of 32.
 const mmlaRun, mmlaStep = 64, 8 * mmlaRun
 
 // mmla: C[8,8] (+)= A·B of two groups.
@@ -57,7 +57,8 @@ func mmla(a *asm) {
 	a.op("RET")
 }
 
-// eachSquare walks R5 and R6 over pairs of rows of C: four columns of both are accumulators 4·r + i and the next, for i = 0 and 2.
+// eachSquare calls f for pairs of rows of C, which R5 and R6 point to, and four columns at a time. Accumulators 4·r + i
+// and 4·r + i + 1 hold those sums, i = 0 or 2.
 func eachSquare(a *asm, f func(r, i int, up, down string)) {
 	a.op("MOVD", "R3", "R5")
 	for r := range 4 {
@@ -69,13 +70,13 @@ func eachSquare(a *asm, f func(r, i int, up, down string)) {
 	}
 }
 
-// zipHalves: the lower halves of x and y become lo, the upper ones hi.
+// zipHalves: lo is the lower halves of x and y, hi their upper halves.
 func zipHalves(a *asm, x, y, lo, hi string) {
 	a.op("VZIP1", y+".D2", x+".D2", lo+".D2")
 	a.op("VZIP2", y+".D2", x+".D2", hi+".D2")
 }
 
-// orderRows puts steps of 8 rows of a packed A, lines of 32 elements, in order.
+// orderRows reorders 8 rows of a packed A, whose lines hold 32 elements of k of a row.
 func orderRows(a *asm) {
 	orderSteps(a, "orderRows", orderRowsStep)
 }
@@ -94,7 +95,7 @@ func orderRowsStep(a *asm) {
 	}
 }
 
-// orderColumns puts steps of 8 columns of a packed B in order: lines hold pairs of elements of k.
+// orderColumns reorders 8 columns of a packed B, whose lines hold 2 elements of k of 16 columns.
 func orderColumns(a *asm) {
 	orderSteps(a, "orderColumns", orderColumnsStep)
 }
@@ -114,7 +115,7 @@ func orderColumnsStep(a *asm) {
 	}
 }
 
-// orderSteps runs step from R1 to R0 for R2 steps.
+// orderSteps repeats step, which reads at R1 and writes at R0, R2 times.
 func orderSteps(a *asm, name string, step func(a *asm)) {
 	a.text(name, 0, 24)
 	loadArgs(a, "dst+0", "R0", "src+8", "R1", "steps+16", "R2")

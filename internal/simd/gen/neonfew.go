@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// fewVectors is the number of vectors of columns that this many rows process at once in NEON: both chains of each have
-// a register.
+// fewVectors is the number of vectors of columns that NEON computes at once for this many rows. Each takes two registers
+// per row, for the sums over even and over odd k.
 func fewVectors(rows int) int {
 	if rows > 2 {
 		return 2
@@ -14,7 +14,8 @@ func fewVectors(rows int) int {
 // leftNEON are pointers to up to four rows of A.
 var leftNEON = []string{"R1", "R5", "R6", "R7"}
 
-// neonFew is few in NEON. R3 is B's step, R12 its panel, R15 a part of that; R13 and R14 are C and the panels left.
+// neonFew is few in NEON. R3 points to the step in B, R12 to its panel, R15 to part of the panel, R13 to C; R14 counts
+// the remaining panels.
 type neonFew struct {
 	*asm
 	rows int
@@ -57,7 +58,7 @@ func (k neonFew) emit() {
 	k.op("RET")
 }
 
-// nextPart moves on to the next vectors of a panel's columns, which lie side by side in the lines of a tile, and counts the parts left.
+// nextPart advances to the next columns of a panel, vecs vectors of the lines of a tile, and counts the remaining parts.
 func nextPart(a *asm, vecs int, at, count string) {
 	const tile = 1024
 	label := a.fresh("same")
@@ -74,7 +75,8 @@ func nextPart(a *asm, vecs int, at, count string) {
 	a.op("SUBS", "$1", count)
 }
 
-// part is 32 steps of k for some columns: even chains first, then odd ones; B's elements from V16 on, A's from V24 on.
+// part is 32 elements of k for some columns. The sums over even k are in the first registers, then those over odd k; B is
+// in V16 and up, A in V24 and up.
 func (k neonFew) part(vecs int) {
 	chain := func(odd, r, i int) string { return k.v(odd*k.rows*vecs + r*vecs + i) }
 	for i := range 2 * k.rows * vecs {

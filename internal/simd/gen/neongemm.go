@@ -2,12 +2,13 @@ package main
 
 import "fmt"
 
-// skinnyColumns is the number of columns that NEON's skinny takes at once: with the four of one vector it would wait for its own sums.
+// skinnyColumns is the number of columns that skinny computes at once in NEON. With one vector of four, each multiply-add
+// would wait for the previous one.
 const skinnyColumns = 16
 
-// neonTile is floatTile in NEON: rows × 16 elements of C in registers 4·row + vector, a row of B in V24–V27. Multiply-adds take their
-// element of A out of a lane. A full tile does 24 multiply-adds for 5½ loads, in pairs where they lie side by side:
-// at four multiply-adds a cycle neither loads nor the number of instructions is the bound.
+// neonTile is floatTile in NEON: rows × 16 elements of C in registers 4·row + vector, a row of B in V24–V27.
+// Multiply-adds take the element of A from a lane. A full tile makes 24 multiply-adds for 5½ loads, in pairs where
+// adjacent: at four multiply-adds per cycle neither loads nor issue width is the bound.
 type neonTile struct {
 	*asm
 	rows int
@@ -22,7 +23,7 @@ func (k neonTile) emit() {
 	k.mark("panel")
 	loadArgs(k.asm, "k+0", "R0", "a+8", "R1")
 	k.op("MOVD", "R7", "R3")
-	k.op("MOVD", "R4", "R8") // where C's tile is: there, or on the stack when it is narrower
+	k.op("MOVD", "R4", "R8") // the tile of C: in place, or on the stack if it is narrower than 16
 	k.op("MOVD", "R5", "R9")
 	k.op("CMP", "$16", "R6")
 	k.op("BGE", "whole")
@@ -53,7 +54,7 @@ func (k neonTile) emit() {
 	k.op("RET")
 }
 
-// prefetchC asks for the tile of C that comes next: to the right, or at the left end of the rows below.
+// prefetchC prefetches the next tile of C: to the right, or the first one of the rows below.
 func (k neonTile) prefetchC() {
 	k.op("ADD", "$64", "R4", "R11")
 	k.op("CMP", "$16", "R6")
@@ -161,7 +162,7 @@ func (k neonTile) step(u int, at func(r int) (string, int), load bool) {
 	}
 }
 
-// turnNEON transposes V16–V19 as a 4 × 4 matrix; V20–V23 are used on the way.
+// turnNEON transposes the 4 × 4 matrix in V16–V19; V20–V23 are temporaries.
 func turnNEON(a *asm) {
 	for i := range 2 {
 		x, y := a.v(16+2*i)+".S4", a.v(17+2*i)+".S4"
@@ -175,10 +176,10 @@ func turnNEON(a *asm) {
 	}
 }
 
-// rowsNEON are pointers to rows of B, or of what is turned.
+// rowsNEON are pointers to rows of B, or of the matrix that is transposed.
 var rowsNEON = []string{"R8", "R9", "R10", "R11", "R12", "R13", "R14", "R15", "R16", "R17", "R19", "R20", "R21", "R22", "R23", "R24"}
 
-// pointRows sets n of them, step bytes apart.
+// pointRows sets n of them to rows that are step bytes apart.
 func pointRows(a *asm, first, step string, n int) {
 	a.op("MOVD", first, rowsNEON[0])
 	for i := 1; i < n; i++ {
@@ -283,7 +284,7 @@ func transposeNEON(a *asm) {
 	}
 }
 
-// copyPanelNEON is copyPanel, with loops of their own for the widths of whole panels.
+// copyPanelNEON is copyPanel, with separate loops for the widths of whole panels.
 func copyPanelNEON(a *asm) {
 	a.text("copyPanel", 0, 48)
 	loadArgs(a, "dst+0", "R0", "stride+8", "R1", "src+16", "R2", "ld+24", "R3", "width+32", "R4", "k+40", "R5")
@@ -342,7 +343,7 @@ func neonGemmFile() []byte {
 	return a.finish()
 }
 
-// elseZero ends sums that were loaded, and begins those at zero, the first n registers.
+// elseZero ends the branch that loaded the sums and adds the one that clears them, the first n registers.
 func elseZero(a *asm, n int) {
 	a.op("JMP", "begin")
 	a.mark("zero")

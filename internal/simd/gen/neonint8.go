@@ -11,11 +11,11 @@ var matrixARM = isa{tag: "SMMLA", file: "smmla", lanes: 4, reg: "V", regs: 32}
 // planar reports whether an instruction set takes x as two planes of bytes.
 func (i isa) planar() bool { return i.tag == dotARM.tag || i.tag == matrixARM.tag }
 
-// smlalSteps is the steps of k whose sums have room in 32 bits: each lane takes 16 products a step, 16·32·127·32767 < 2³¹.
+// smlalSteps is the number of steps whose sums fit in 32 bits: a lane adds 16 products per step, 16·32·127·32767 < 2³¹.
 const smlalSteps = 32
 
-// int8Vectors is the number of vectors of W, four columns each, that this many rows process at once. Without SDOT every
-// column has a register of sums, with it every four columns have two, for upper and for lower bytes.
+// int8Vectors is the number of vectors of W, four columns each, that are multiplied at once with this many rows. Without
+// SDOT each column takes a register of sums, with it four columns take two, for upper and for lower bytes.
 func (i isa) int8Vectors(rows int) int {
 	switch {
 	case i.planar() && rows <= 2:
@@ -26,7 +26,8 @@ func (i isa) int8Vectors(rows int) int {
 	return []int{0, 4, 2, 1, 1}[rows]
 }
 
-// neonBytes is few rows of bytes in NEON: R3 is W's panel, R12 a part of it, R15 where that is; R5 the head, R13 C, R6 rows' scales, R10 the panels left.
+// neonBytes is fewInt8 in NEON. R3 points to the panel of W, R12 to part of it, R15 to the current step, R5 to the head,
+// R13 to C, R6 to the scales of rows; R10 counts the remaining panels.
 type neonBytes struct {
 	*asm
 	rows int
@@ -67,7 +68,8 @@ func (k neonBytes) emit() {
 	k.op("RET")
 }
 
-// dotPart sums a part of a panel's columns. Registers 2·(row·vecs + vector) hold the sums with upper bytes, the next ones those with lower bytes.
+// dotPart sums part of a panel's columns. Registers 2·(row·vecs + vector) hold the sums of upper bytes, the next ones
+// those of lower bytes.
 func (k neonBytes) dotPart(vecs int) {
 	for i := range 2 * k.rows * vecs {
 		fill(k.asm, 0, k.v(i))
@@ -75,7 +77,7 @@ func (k neonBytes) dotPart(vecs int) {
 	k.mark("step")
 	k.op("ADD", "R2>>1", "R1", "R4") // lower bytes
 	for p := range 16 {
-		for r := 0; r < k.rows && p%4 == 0; r++ { // four lines' elements
+		for r := 0; r < k.rows && p%4 == 0; r++ { // elements of four lines
 			k.op("FMOVQ", fmt.Sprintf("%d(R1)", 64*r+4*p), float(k.v(20+2*r)))
 			k.op("FMOVQ", fmt.Sprintf("%d(R4)", 64*r+4*p), float(k.v(21+2*r)))
 		}
@@ -101,7 +103,7 @@ func (k neonBytes) dotPart(vecs int) {
 	})
 }
 
-// carry takes sums with upper and lower bytes of the columns of vector i to ⌊t/256⌋ and t mod 256.
+// carry turns the sums of upper and of lower bytes of the columns of vector i into ⌊t/256⌋ and t mod 256.
 func carry(a *asm, hi, lo string, i int) {
 	a.op("FMOVQ", fmt.Sprintf("%d(R5)", int8Sums+16*i), float(a.v(28)))
 	a.use(vvv(0x6EA08400, "sub", "4s", lo, lo, a.v(28))) // lower bytes less 128
@@ -110,9 +112,10 @@ func carry(a *asm, hi, lo string, i int) {
 	a.use(vvv(0x4E201C00, "and", "16b", lo, lo, a.v(30)))
 }
 
-// matrixPart is dotPart with SMMLA: the two rows of its left factor are the upper and the lower bytes of one row of x, the right factor's are
-// two columns, 8 elements of k each, from two lines of W. Registers 2·(row·vecs + vector) hold the sums of two columns with upper bytes and of the same
-// two with lower ones, the next registers those of the other two columns.
+// matrixPart is dotPart with SMMLA. The two rows of its left operand are the upper and the lower bytes of one row of x,
+// those of the right operand two columns of W; each has 8 elements of k, from two lines of W. Registers
+// 2·(row·vecs + vector) hold the sums of two columns, upper bytes and then lower ones, the next registers those of the
+// other two columns.
 func (k neonBytes) matrixPart(vecs int) {
 	for i := range 2 * k.rows * vecs {
 		fill(k.asm, 0, k.v(i))
@@ -120,7 +123,7 @@ func (k neonBytes) matrixPart(vecs int) {
 	k.mark("step")
 	k.op("ADD", "R2>>1", "R1", "R4") // lower bytes
 	for p := 0; p < 16; p += 2 {
-		for r := 0; r < k.rows && p%4 == 0; r++ { // four lines' elements: the first 8 of both planes, the last 8
+		for r := 0; r < k.rows && p%4 == 0; r++ { // four lines: the first 8 elements of both planes, then the last 8
 			first, last := k.v(20+2*r), k.v(21+2*r)
 			k.op("FMOVQ", fmt.Sprintf("%d(R1)", 64*r+4*p), float(k.v(28)))
 			k.op("FMOVQ", fmt.Sprintf("%d(R4)", 64*r+4*p), float(k.v(31)))
@@ -159,8 +162,8 @@ func dotLane(d, n, m string, i int) macro {
 	return word(0x4F80E000|lane(i)|number(m)<<16|number(n)<<5|number(d), fmt.Sprintf("sdot v%d.4s, v%d.16b, v%d.4b[%d]", number(d), number(n), number(m), i))
 }
 
-// smlalPart sums a part of a panel's columns: register 4·(row·vecs + vector) + column holds four sums. Those of up to 32 steps are
-// added in memory, in 64 bits.
+// smlalPart sums part of a panel's columns. Register 4·(row·vecs + vector) + column holds four partial sums of a column.
+// After smlalSteps steps they are added to 64-bit sums in memory.
 func (k neonBytes) smlalPart(vecs int) {
 	n := 4 * k.rows * vecs
 	at := func(i int) string { return fmt.Sprintf("sums-%d(SP)", 16*(n-i)) }
@@ -214,7 +217,7 @@ func (k neonBytes) smlalPart(vecs int) {
 // leftInt8 are pointers to rows of x.
 var leftInt8 = []string{"R4", "R8", "R11", "R14"}
 
-// smlalLine is 4 elements of k: those of x twice, bytes of W as words.
+// smlalLine multiplies 4 elements of k: those of x in both halves of a register, bytes of W widened to 16 bits.
 func (k neonBytes) smlalLine(vecs, p int) {
 	for r := range k.rows {
 		k.op("VLD1R.P", "8("+leftInt8[r]+")", "["+k.v(20+r)+".D2]")
@@ -332,7 +335,7 @@ func splitPlanes(a *asm, at int) {
 
 func neonInt8File(i isa) []byte {
 	a := newAsm(i)
-	if i.tag != matrixARM.tag { // which has SDOT's
+	if i.tag != matrixARM.tag { // SMMLA shares those of SDOT
 		topInt8NEON(a)
 		splitInt8NEON(a)
 	}
@@ -342,7 +345,8 @@ func neonInt8File(i isa) []byte {
 	return a.finish()
 }
 
-// firstInt8 is the fewest rows that an instruction set has a kernel for. One row is bound by memory, and SMMLA's would take as many instructions as SDOT's.
+// firstInt8 is the fewest rows that an instruction set has a kernel for. For one row SMMLA would take as many
+// instructions as SDOT, and memory is the bound anyway.
 func (i isa) firstInt8() int {
 	if i.tag == matrixARM.tag {
 		return 2

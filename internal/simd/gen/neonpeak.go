@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// neonPeakFile is peakFile of arm64, and fetch.
+// neonPeakFile holds the loops of peakFile for arm64, and fetch.
 func neonPeakFile() []byte {
 	a := newAsm(neon)
 	peakNEON(a, "peakFMA", func(d int) { a.use(vvv(0x4E20CC00, "fmla", "4s", a.v(d), "V24", "V25")) })
@@ -26,7 +26,7 @@ func neonPeakFile() []byte {
 	return a.finish()
 }
 
-// peakNEON: n turns of 24 independent instructions, more than four pipes with a latency of four need.
+// peakNEON: n iterations of 24 independent instructions, more than four pipes with a latency of four need.
 func peakNEON(a *asm, name string, product func(d int)) {
 	a.text(name, 0, 8)
 	loadArgs(a, "n+0", "R0")
@@ -42,7 +42,7 @@ func peakNEON(a *asm, name string, product func(d int)) {
 	a.op("RET")
 }
 
-// readMemoryNEON is readMemory, of four parts side by side.
+// readMemoryNEON is readMemory with four streams.
 func readMemoryNEON(a *asm) {
 	a.text("readMemory", 0, 16)
 	loadArgs(a, "p+0", "R8", "n+8", "R0")

@@ -1,6 +1,7 @@
 package main
 
-// emitNEON is emit: R13 is the bytes of a head, R14 the number of heads, R15 counts them, R16 and R17 keep the pointers.
+// emitNEON is emit in NEON: R13 is the size of a head in bytes, R14 the number of heads, R15 counts them, R16 and R17
+// save the pointers.
 func (r *rotation) emitNEON() {
 	r.op("MOVD", "cos_len+32(FP)", "R13")
 	r.op("LSL", "$1", "R13")
@@ -44,7 +45,7 @@ func (r *rotation) headsNEON(steps int) {
 	r.step, r.free = 0, base
 }
 
-// rotatePairsNEON takes the pairs apart when it loads them.
+// rotatePairsNEON separates the elements of pairs when it loads them.
 func rotatePairsNEON(b *body) {
 	var cos, sin string
 	b.pair["x"] = true
@@ -90,7 +91,7 @@ func loadPairs(f neonFrame) (x, y string) {
 	return x, y
 }
 
-// storePairs stores t and y, with room in x, which lies before y.
+// storePairs stores pairs of t and y; x, the register before y, is overwritten.
 func storePairs(f neonFrame, x, t, y string) {
 	if f.half["x"] {
 		t, h := f.halved(t), f.halved(y)

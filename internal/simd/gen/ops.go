@@ -1,7 +1,7 @@
 package main
 
-// arith is the arithmetic of vector programs: one line for each instruction, with its name on amd64 and its code and name in NEON. Operands come in the
-// order of Go's assembler, so that sub(y, x, dst) is dst = x − y. A constant is an operand like any other.
+// arith is the arithmetic of vector programs: one line for each instruction, with its name on amd64 and its code and name
+// in NEON. Operands are in the order of Go's assembler: sub(y, x, dst) is dst = x − y. Constants are operands too.
 type arith struct{ *asm }
 
 func (a arith) add(y, x, dst string)    { three(a, "VADDPS", 0x4E20D400, "fadd", "4s", y, x, dst) }
@@ -32,7 +32,7 @@ func (a arith) shiftDown(n int, x, dst string) {
 	shift(a, "VPSRAD", 0x4F000400, "sshr", 64-n, n, x, dst)
 } // with the sign
 
-// move copies a register, set an operand.
+// move copies a register, set any operand.
 func (a arith) move(x, dst string) { copied(a, "VMOVAPS", x, dst) }
 func (a arith) set(x, dst string)  { copied(a, "VMOVUPS", x, dst) }
 
