@@ -27,7 +27,7 @@ type Config struct {
 
 	RopeTheta       float64      `json:"rope_theta" doc:"base of the rotary frequencies; default 10000"`
 	RopeInterleaved bool         `json:"rope_interleaved" doc:"rotate neighbours (released code) instead of halves (Llama)"`
-	RopeScaling     *RopeScaling `json:"rope_scaling,omitempty"`
+	RopeScaling     *RopeScaling `json:"rope_scaling,omitempty" doc:"positions beyond the trained context, as in {\"type\":\"linear\",\"factor\":2}; null for none"`
 	NormEps         float64      `json:"norm_eps" doc:"epsilon of the block norms; default 1e-5"`
 
 	HeadNorm     layer.HeadNormMode `json:"head_norm" doc:"norm over each head's output: off, plain or affine"`
