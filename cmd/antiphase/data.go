@@ -6,8 +6,6 @@ func dataVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "data",
 		Short: "Build a token set, or show the rows of a training step",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(dataBuildVerb(a), dataShowVerb(a))
 	return c

@@ -16,8 +16,6 @@ func tokenizerVerb(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tokenizer",
 		Short: "Train a tokenizer",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(tokenizerTrainVerb(a))
 	return c
