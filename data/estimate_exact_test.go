@@ -1,0 +1,52 @@
+package data
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What is read whole is counted exactly, in every kind of file; of a generator the mean of what was read counts for every
+// document. A sample is enough text to measure a tokenizer on, and not much more.
+func TestEstimateExactly(t *testing.T) {
+	dir := t.TempDir()
+	texts := []string{"one", "two words", strings.Repeat("é", 1000)}
+	var lines strings.Builder
+	size := int64(0)
+	for _, x := range texts {
+		fmt.Fprintf(&lines, "{\"text\":%q}\n", x)
+		size += int64(len(x))
+	}
+	lines.WriteString("{\"text\":\"  \"}\n") // dropped, and not counted
+	write(t, filepath.Join(dir, "a.jsonl"), []byte(lines.String()))
+	write(t, filepath.Join(dir, "b.jsonl.gz"), gz([]byte(lines.String())))
+	write(t, filepath.Join(dir, "c.txt"), []byte(strings.Join(texts, textBreak)))
+	for spec, want := range map[string]int64{"a.jsonl": size, "b.jsonl.gz": size, "c.txt": size, ".": 3 * size} {
+		e, err := EstimateText(t.Context(), open(t, filepath.Join(dir, spec)), 1<<30)
+		if err != nil || e.Bytes != want || !e.Whole || len(e.Sample) != int(want) {
+			t.Errorf("%s: %d bytes, whole %v, a sample of %d, %v; want %d", spec, e.Bytes, e.Whole, len(e.Sample), err, want)
+		}
+	}
+	g := open(t, "synthetic:docs=50,len=4000").(*Synthetic)
+	all, some, docs := int64(0), int64(0), int64(0)
+	for i := range g.Docs {
+		n := int64(len(g.Document(i).Text))
+		if all += n; some < 20000 {
+			some, docs = some+n, docs+1
+		}
+	}
+	e, err := EstimateText(t.Context(), g, 1<<30)
+	if err != nil || e.Bytes != all || !e.Whole {
+		t.Errorf("all of it: %+v bytes, whole %v, %v; want %d", e.Bytes, e.Whole, err, all)
+	}
+	e, err = EstimateText(t.Context(), g, 20000)
+	if err != nil || e.Bytes != some/docs*50 || e.Whole || len(e.Sample) != int(some) {
+		t.Errorf("some of it: %d bytes, whole %v, %v; want %d", e.Bytes, e.Whole, err, some/docs*50)
+	}
+	write(t, filepath.Join(dir, "d.txt"), []byte(strings.Repeat(strings.Repeat("x", 60_000)+textBreak, 40)))
+	e, err = EstimateText(t.Context(), open(t, filepath.Join(dir, "d.txt")), 1<<30)
+	if err != nil || e.Bytes != 40*60_000 || len(e.Sample) < sampleBytes || len(e.Sample) > sampleBytes+60_000 {
+		t.Errorf("%d bytes, a sample of %d, %v", e.Bytes, len(e.Sample), err)
+	}
+}
