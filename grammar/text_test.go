@@ -120,7 +120,7 @@ func TestProblems(t *testing.T) {
 		`{"allOf":[{"type":"string"},{"maxLength":2}]}`: "allOf of several schemas is not supported; write them as one",
 		`{"oneOf":[{"type":"null"},{"type":"null"}]}`:   "oneOf is supported only where its alternatives have different types; use anyOf",
 		`{"anyOf":[]}`: "anyOf must be a list that is not empty", `{"enum":[]}`: "enum must be a list that is not empty",
-		`{"type":"null","anyOf":[{"type":"string"}]}`: "the alternatives of anyOf have types other than null, which type beside them excludes",
+		`{"type":"null","anyOf":[{"type":"string"}]}`: "an alternative of anyOf has types other than null, which type beside it excludes",
 		`{"$ref":"#/$defs/x"}`:                        `$ref "#/$defs/x" names nothing`, `{"$ref":"other.json"}`: "$ref must be a pointer within the schema, such as #/$defs/name",
 		`{"type":"array","minItems":2,"maxItems":1}`: "minItems is above maxItems", `{"type":"string","minLength":2,"maxLength":1}`: "minLength is above maxLength",
 		`{"type":"array","prefixItems":[true,true],"maxItems":1}`:         "prefixItems has more entries than maxItems",
