@@ -96,7 +96,12 @@ func TestEmulatedHopperConformance(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	d.wgmma = true
-	devicetest.RunOps(t, d, "attention", "diffattention")
+	for _, list := range []string{"none", "single,poly,trio,lend,held,skip"} {
+		t.Run(list, func(t *testing.T) {
+			d.try = mustChoose(list)
+			devicetest.RunOps(t, d, "attention", "diffattention")
+		})
+	}
 }
 
 // TestEmulatedHopperBackwards: every way to add to dQ comes to the same bits, on the CPU.

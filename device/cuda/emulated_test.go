@@ -19,6 +19,10 @@ func TestEmulated(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	devicetest.RunAll(t, d)
+	if os.Getenv("ANTIPHASE_TEST_LONG") == "1" {
+		d.try = mustChoose("single,narrow,packed,joined")
+		devicetest.RunOps(t, d, "matmul", "rope", "cache", "attention", "diffattention")
+	}
 }
 
 // TestEmulatedWide does so at sizes that conformance leaves out.
