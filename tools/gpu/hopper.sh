@@ -233,16 +233,7 @@ for path in sys.argv[1:]:
 END
 }
 
-sm# faster A B: whether the first of two lines of bytes has more tokens/s than the second, and results are right.
-faster() {
-  local a b
-  [ -f "$dir/bytes" ] && grep -q '^ok    bytes right' "$dir/bytes" || return 1
-  a=$(sed -nE "s/^$1: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
-  b=$(sed -nE "s/^$2: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
-  ((${a:-0} > ${b:-0}))
-}
-
-all() {
+small() {
   local dir jobs
   dir=$(mktemp -d)
   for jobs in 1 3; do

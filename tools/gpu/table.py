@@ -73,7 +73,7 @@ def main(folder):
     out = []
     for part in open(os.path.join(folder, "order")).read().split():
         text = open(os.path.join(folder, part)).read()
-        rows = [*attention(text), *ops(text), *rows_of(text), *dict.fromkeys(ratios(part, text)), *states(part, text)]
+        rows = [*attention(text), *(ops(text) if part == "budget" else ()), *rows_of(text), *dict.fromkeys(ratios(part, text)), *states(part, text)]
         out += [(part, *r) for r in rows] or [(part, "nothing came back", text.strip().splitlines()[-1][:100] if text.strip() else "", "", "")]
     wide = [max(len(r[i]) for r in out) for i in range(len(out[0]))] if out else []
     for r in out:
