@@ -148,6 +148,10 @@ func (r *Recipe) check() error {
 		return fmt.Errorf("train.seq_len: is %d, model.context is %d", t.SeqLen, r.Model.Context)
 	case !(r.Data.HeldOut >= 0 && r.Data.HeldOut < 1): // NaN too
 		return fmt.Errorf("data.held_out: is %g, must be in [0, 1)", r.Data.HeldOut)
+	case r.Data.MaxTokens < 0:
+		return fmt.Errorf("data.max_tokens: is %d, must be at least 0; 0 takes all", r.Data.MaxTokens)
+	case r.Tokenizer.Docs < 0:
+		return fmt.Errorf("tokenizer.docs: is %d, must be at least 0; 0 takes all", r.Tokenizer.Docs)
 	case !slices.Contains(Orders, r.Data.Order):
 		return fmt.Errorf("data.order: is %q, must be one of %q", r.Data.Order, Orders)
 	case !slices.Contains(HeldOutWays, r.Data.HeldOutBy):
