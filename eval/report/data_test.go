@@ -228,6 +228,21 @@ func TestTrainingData(t *testing.T) {
 	}
 }
 
+// Samples stand side by side, each prompt with its own text, escaped.
+func TestSampleBlocks(t *testing.T) {
+	s, err := samplesSection(pageOf("samples", "", []task.Sample{{Prompt: "p<0", Text: "t&0"}, {Prompt: "p1", Text: "t1"}}, []task.Sample{{Prompt: "q0", Text: "u0"}}))
+	if err != nil || len(s.Blocks) != 2 {
+		t.Fatalf("%d blocks, %v", len(s.Blocks), err)
+	}
+	const one = `<div><p class="who s%d ink">%s</p><pre><span class="prompt">%s</span>%s</pre></div>`
+	want := []string{`<div class="two sample">` + fmt.Sprintf(one, 0, "A", "p&lt;0", "t&amp;0") + fmt.Sprintf(one, 1, "B", "q0", "u0") + `</div>`, `<div class="two sample">` + fmt.Sprintf(one, 0, "A", "p1", "t1") + `</div>`}
+	for i, b := range s.Blocks {
+		if string(b) != want[i] {
+			t.Errorf("%s, want %s", b, want[i])
+		}
+	}
+}
+
 // A bundle of seeds is a mean with the band of all seeds, as far as every seed reaches; every point of every seed is in the data.
 func TestBundleData(t *testing.T) {
 	floor := 0.25
