@@ -1,11 +1,13 @@
 package experiment
 
 import (
+	"errors"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"antiphase/eval"
 )
@@ -78,4 +80,64 @@ func TestRowCheck(t *testing.T) {
 	if _, err := Encode([]Row{{Measure: "m", Value: math.NaN()}}); err == nil || !strings.Contains(err.Error(), "row m of") {
 		t.Errorf("NaN: %v", err)
 	}
+}
+
+// Rows of one name that cannot be compared are refused, each kind with its reason; others are not.
+func TestOneExperiment(t *testing.T) {
+	for what, x := range map[string]struct {
+		change func(r *Row)
+		says   string
+	}{
+		"as they are": {func(*Row) {}, ""}, "other steps": {func(r *Row) { r.Steps = 9 }, "but one trains on"}, "other tokens": {func(r *Row) { r.Tokens = 9 }, "but one trains on 2000000 tokens and the other on 9"},
+		"other text": {func(r *Row) { r.Data = "b" }, "different text or tokens: sets a and b"}, "unknown text": {func(r *Row) { r.Data = "" }, ""},
+		"another choice": {func(r *Row) { r.Tuned = "lm.loss or loss" }, "chosen by train.valid_loss and lm.loss"}, "another size": {func(r *Row) { r.Size, r.Steps = "small", 9 }, ""},
+		"other questions": {func(r *Row) { r.Task = &TaskInfo{Question: "other"} }, "asked different questions for lm.loss"},
+	} {
+		rows := slices.Concat(seeded(plain, "lm.loss", 1), seeded(v1, "lm.loss", 1))
+		for i := range rows {
+			if rows[i].Data = "a"; rows[i].Measure == "lm.loss" {
+				rows[i].Task = &TaskInfo{Question: "q"}
+			}
+		}
+		for i := range rows[2:] {
+			if r := &rows[2+i]; what != "other questions" || r.Task != nil {
+				x.change(r)
+			}
+		}
+		err := oneExperiment(rows)
+		if (err == nil) != (x.says == "") || err != nil && (!strings.Contains(err.Error(), x.says) || !strings.Contains(err.Error(), "diff-s1")) {
+			t.Errorf("%s: %v, want %q", what, err, x.says)
+		}
+	}
+}
+
+// A call beside the work begins unless one is in progress, or the last took more than a fiftieth of the time since; its error
+// is told by the next call.
+func TestPace(t *testing.T) {
+	var p pace
+	begun, open := 0, make(chan struct{})
+	slow := func() error { begun++; <-open; time.Sleep(20 * time.Millisecond); return nil }
+	for range 3 { // two find it in progress
+		if err := p.do(slow); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(open)
+	if p.wait(); begun != 1 {
+		t.Fatalf("%d calls", begun)
+	}
+	if err := p.do(slow); err != nil || begun != 1 || time.Until(p.again) < 500*time.Millisecond {
+		t.Errorf("%d calls; the next in %s", begun, time.Until(p.again))
+	}
+	p.again = time.Time{}
+	broken := errors.New("broken")
+	if err := p.do(func() error { return broken }); err != nil {
+		t.Errorf("before it failed: %v", err)
+	}
+	p.wait()
+	p.again = time.Time{}
+	if err := p.do(slow); err != broken || begun != 1 {
+		t.Errorf("%d calls after a failure, %v", begun, err)
+	}
+	new(pace).wait() // nothing was begun
 }
