@@ -31,7 +31,7 @@ func ParseLengths(s string) (l Lengths, err error) {
 		for i, f := range strings.Fields(string(b)) {
 			n, err := strconv.Atoi(f)
 			if err != nil || n < 1 {
-				return l, fmt.Errorf("%s: entry %d is %.20q, must be a positive whole number", name, i, f)
+				return l, fmt.Errorf("%s: entry %d is %.20q, must be a positive whole number", name, i+1, f)
 			}
 			l.list = append(l.list, n)
 		}

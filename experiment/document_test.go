@@ -174,7 +174,7 @@ func TestGridByHand(t *testing.T) {
 		}
 	}
 	f := newFinal(append(scored(plain, "", 0.5), scored(v1, "", 0.5, 0.6)...))
-	if got := f.untuned("tiny", plain, v1); got != "1 learning rate were tried of transformer, 2 of diff" {
+	if got := f.untuned("tiny", plain, v1); got != "learning rates tried: 1 of transformer, 2 of diff" {
 		t.Errorf("%q", got)
 	}
 	if f.untuned("tiny", v1, v1) != "" {

@@ -226,7 +226,7 @@ func TestEvidenceOfPartOfACell(t *testing.T) {
 		{"one seed", func(m *made) { m.seeds = 1 }, nil, []string{"(one seed: no interval)"}},
 		{"one rate of diff, three of the others", func(m *made) { m.better = all(m) },
 			func(r *Run) bool { return r.Arch == plain || r.LR == 0.001 },
-			[]string{"3 learning rates were tried of transformer, 1 of diff", "diff has 1 of 3 learning rates"}},
+			[]string{"learning rates tried: 3 of transformer, 1 of diff", "diff has 1 of 3 learning rates"}},
 		{"a side is missing", nil, func(r *Run) bool { return r.Arch == plain }, []string{"no run of diff"}},
 		{"one rate of all", func(m *made) { m.rates = 1 }, nil, []string{"nothing was tuned",
 			"diff has 1 of 3 learning rates"}},

@@ -156,7 +156,7 @@ func (f *tuning) untuned(size, a, b string) string {
 	if slices.Equal(x, y) {
 		return ""
 	}
-	return fmt.Sprintf("%s were tried of %s, %d of %s", plural(len(x), "learning rate"), a, len(y), b)
+	return fmt.Sprintf("learning rates tried: %d of %s, %d of %s", len(x), a, len(y), b)
 }
 
 // rates are the learning rates tried for a side.

@@ -276,7 +276,7 @@ func (r *repl) goOn(ids []int32) error {
 		return fmt.Errorf("the text has %d tokens, the context has room for %d", len(ids), room-len(head))
 	}
 	kept := all[len(all)-(room-len(head)):]
-	r.a.note("the context of %d tokens is full: the oldest %d are forgotten", limit, len(all)-len(kept))
+	r.a.note("the context of %d tokens is full: the oldest %d are forgotten", limit, len(all)-len(head)-len(kept))
 	r.s.Prompt(append(head, kept...))
 	return nil
 }

@@ -54,7 +54,7 @@ func (f *logitsFlags) read() ([]int32, error) {
 	}) {
 		n, err := strconv.ParseInt(w, 10, 32)
 		if err != nil {
-			return nil, usage(fmt.Errorf("ids: entry %d, %q, is not a token id", len(ids), w))
+			return nil, usage(fmt.Errorf("ids: entry %d, %q, is not a token id", len(ids)+1, w))
 		}
 		ids = append(ids, int32(n))
 	}

@@ -192,7 +192,7 @@ func TestLogitsForms(t *testing.T) {
 	if code != 0 || len(lines) != 2 || !strings.HasPrefix(strings.Join(strings.Fields(lines[1]), " "), fmt.Sprintf("1 id 72 → %d ", best[0])) || !strings.Contains(lines[1], fmt.Sprintf(" %.4f", a.Logits[1][best[4]])) {
 		t.Errorf("%q", lines)
 	}
-	for args, says := range map[string]string{"": "give --ids or --ids-file", "--ids 1 --ids-file ids.txt": "give --ids or --ids-file", "--ids 1,x": `entry 1, "x"`, "--ids ,": "there are none", "--ids 999": "999"} {
+	for args, says := range map[string]string{"": "give --ids or --ids-file", "--ids 1 --ids-file ids.txt": "give --ids or --ids-file", "--ids 1,x": `entry 2, "x"`, "--ids ,": "there are none", "--ids 999": "999"} {
 		if code, _, errs := ran(t, append([]string{"logits", "-m", "run", "--device", "cpu"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, says) {
 			t.Errorf("%s: exit %d, %s", args, code, errs)
 		}
