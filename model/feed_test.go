@@ -25,9 +25,9 @@ func TestPositionsAfterOtherRows(t *testing.T) {
 			m.Losses(y)
 			return y
 		}
+		long := score(1, 8)
 		want := score(2, 4)
-		score(1, 8)
-		if !slices.Equal(score(2, 4), want) {
+		if !slices.Equal(score(1, 8), long) || !slices.Equal(score(2, 4), want) {
 			t.Errorf("%s: other losses after a batch of another shape", name)
 		}
 		for _, pos := range [][]int32{{0, 1}, {2, 3}} { // two rows of which one is wanted take the model's own feed

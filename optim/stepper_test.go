@@ -29,6 +29,14 @@ func tokens(b, n int, ignored ...int) *model.Batch {
 	return x
 }
 
+// A batch in which nothing is scored has no loss and no gradient.
+func TestStepWithoutTargets(t *testing.T) {
+	_, s := stepper(t, ref.New())
+	if loss, norm, err := s.Step(tokens(2, 2, 0, 1, 2, 3), 1, 0.1); loss != 0 || norm != 0 || err != nil {
+		t.Errorf("loss %g, norm %g, %v", loss, norm, err)
+	}
+}
+
 // TestStepLossIsMean: the loss of a step is the mean over the tokens that are scored, and so is its gradient.
 func TestStepLossIsMean(t *testing.T) {
 	m, s := stepper(t, ref.New())

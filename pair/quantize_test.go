@@ -90,7 +90,7 @@ func TestPairRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := func(drop string, meta map[string]string) []byte {
+	again := func(drop string, meta map[string]string, add ...safetensors.Entry) []byte {
 		t.Helper()
 		var list []safetensors.Entry
 		for _, info := range f.Infos() {
@@ -110,7 +110,7 @@ func TestPairRefuses(t *testing.T) {
 			all[k] = v
 		}
 		var out bytes.Buffer
-		if err := safetensors.Write(&out, list, all); err != nil {
+		if err := safetensors.Write(&out, append(list, add...), all); err != nil {
 			t.Fatal(err)
 		}
 		return out.Bytes()
@@ -124,6 +124,13 @@ func TestPairRefuses(t *testing.T) {
 	}
 	if _, err := got.Values("embed.weight"); err == nil || !strings.Contains(err.Error(), `the scales of "embed.weight" are missing`) {
 		t.Errorf("%v", err)
+	}
+	short := safetensors.FromFloat32s("embed.weight.scale", safetensors.F32, []int{2}, []float32{1, 1})
+	if got, err = pair.Parse(again("embed.weight.scale", nil, short)); err == nil {
+		_, err = got.Values("embed.weight")
+	}
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("are not %d numbers", m.Config.Vocab)) {
+		t.Errorf("two scales: %v", err)
 	}
 	small := strings.Replace(f.Metadata()["config"], fmt.Sprintf(`"vocab":%d`, m.Config.Vocab), `"vocab":100`, 1)
 	for want, b := range map[string][]byte{

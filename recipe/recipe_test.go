@@ -77,6 +77,9 @@ func TestJSONRoundTrip(t *testing.T) {
 func TestSet(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"train.steps=7", ""},
+		{"train.steps=10_000", ""},
+		{"train.steps=0x10", ""},
+		{"train.seed=0x1_0", ""},
 		{"data.sources=a,b", ""},
 		{`data.sources=["x"]`, ""},
 		{"data.sources=x/*.zst@0.7", ""},
