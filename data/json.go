@@ -10,16 +10,20 @@ import (
 	"antiphase/internal/surrogate"
 )
 
-// ReadJSON reads a line of a data set into v. Text that is not UTF-8, or has half of a surrogate pair, is an error: the decoder
-// would silently change it.
+// ReadJSON reads a line of a data set into v. Text that the decoder would silently change is an error, see kept.
 func ReadJSON(line []byte, v any) error {
-	if !utf8.Valid(line) {
-		return errors.New("is not UTF-8")
-	}
-	if err := json.Unmarshal(line, v); err != nil {
+	if err := json.Unmarshal(line, v); err != nil && utf8.Valid(line) {
 		return JSONError(err)
 	}
-	if escape, half := surrogate.Lone(line); half {
+	return kept(line)
+}
+
+// kept rejects JSON with text that the decoder would silently change: bytes that are not UTF-8, or half of a surrogate pair.
+func kept(b []byte) error {
+	if !utf8.Valid(b) {
+		return errors.New("is not UTF-8")
+	}
+	if escape, half := surrogate.Lone(b); half {
 		return fmt.Errorf("%s stands without the other half of its surrogate pair, which is not a character", escape)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -26,11 +27,7 @@ func Rows(path string, yield func(n int, row map[string]any) error) error {
 		}
 	}
 	return Lines(path, func(n int, line []byte) error {
-		d := json.NewDecoder(bytes.NewReader(line))
-		row, err := jsonRow(d)
-		if err == nil {
-			err = ended(d, "object")
-		}
+		row, err := jsonRow(line)
 		if err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
@@ -38,15 +35,20 @@ func Rows(path string, yield func(n int, row map[string]any) error) error {
 	})
 }
 
-func jsonRow(d *json.Decoder) (row map[string]any, err error) {
+// jsonRow reads one object and nothing after it. As in ReadJSON, text that the decoder would silently change is an error.
+func jsonRow(b []byte) (row map[string]any, err error) {
+	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
-	if err := d.Decode(&row); err != nil {
+	if err := d.Decode(&row); err != nil && utf8.Valid(b) {
 		return nil, JSONError(err)
+	}
+	if err := kept(b); err != nil {
+		return nil, err
 	}
 	if row == nil {
 		return nil, errors.New("want an object, found null")
 	}
-	return row, nil
+	return row, ended(d, "object")
 }
 
 // listRows reads a file that is one JSON list; done reports whether it is one.
@@ -63,7 +65,11 @@ func listRows(path string, yield func(n int, row map[string]any) error) (done bo
 	n := 0
 	for d.More() {
 		n++
-		row, err := jsonRow(d)
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return true, fmt.Errorf("%s: element %d: %w", path, n, err)
+		}
+		row, err := jsonRow(raw)
 		if err != nil {
 			return true, fmt.Errorf("%s: element %d: %w", path, n, err)
 		}
@@ -138,7 +144,7 @@ func plainRow(v any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonRow(json.NewDecoder(bytes.NewReader(b)))
+	return jsonRow(b)
 }
 
 // unwrapped converts bytes to text, and removes the two levels that Parquet wraps lists in.

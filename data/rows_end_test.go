@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Rows are counted from 1, and text after a row or after a list is an error: it would be dropped without a word.
+// Rows are counted from 1, and text after a row or after a list is an error: it would be dropped without a word. So is
+// text that the decoder would change.
 func TestRowsEnd(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct{ name, text, rows, want string }{
@@ -15,6 +16,8 @@ func TestRowsEnd(t *testing.T) {
 		{"e.jsonl", `{"a":1} {"a":2}`, "", "line 1: there is more after the object"}, {"f.jsonl", "{\"a\":1}\n{\"a\":2}]", "1:1", "line 2: there is more after the object"},
 		{"g.json", `[{"a":1}] {"a":2}`, "1:1", "there is more after the list"}, {"h.json", `[{"a":1}]]`, "1:1", "there is more after the list"}, {"i.json", `[{"a":1}`, "1:1", "after element 1: "},
 		{"j.json", `[{"a":1}, 2]`, "1:1", "element 2: want an object, found a number"}, {"k.json", `[null]`, "", "element 1: want an object, found null"},
+		{"l.jsonl", `{"a":1,"b":"\ud83d\ude00"}` + "\n" + `{"a":2,"b":"\ud83d"}`, "1:1", `line 2: \ud83d stands without`}, {"m.json", `[{"a":1}, {"a":2,"b":["\ude00"]}]`, "1:1", `element 2: \ude00 stands without`},
+		{"n.jsonl", "{\"a\":1}\n{\"a\":2,\"b\":\"\xe9\"}", "1:1", "line 2: is not UTF-8"}, {"o.json", "[{\"a\":\"\xe9\"}]", "", "element 1: is not UTF-8"},
 	} {
 		path := filepath.Join(dir, c.name)
 		write(t, path, []byte(c.text))
