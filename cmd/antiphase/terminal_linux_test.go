@@ -61,6 +61,10 @@ func TestLiveLine(t *testing.T) {
 	a := &app{err: w, color: "auto"}
 	l := a.newLine()
 	l.show("0123456789abcdef", false)
+	if l.last.IsZero() {
+		t.Error("the time of a line is not kept")
+	}
+	l.last = time.Now().Add(time.Hour) // a busy machine may take 50 ms from line to line
 	l.show("too soon", false)
 	l.show("μ short", true)
 	l.last = time.Time{}
