@@ -35,6 +35,10 @@ func (b *budget) fail(format string, args ...any) *exec.Value {
 	return exec.AsValue(b.err)
 }
 
+// longStep is the size of a result that may take so long to make that the time is looked at first: case is mapped at some
+// megabytes a second.
+const longStep = 1 << 16
+
 // charge counts one step that produces n bytes; its result is nil or the error.
 func (b *budget) charge(n int) *exec.Value {
 	if b.err != nil {
@@ -49,7 +53,7 @@ func (b *budget) charge(n int) *exec.Value {
 		return b.fail("makes a value of more than %d bytes", maxValue)
 	case b.work < 0:
 		return b.fail("makes more than %d bytes", maxWork)
-	case b.steps%64 == 0 && time.Now().After(b.end):
+	case (b.steps%64 == 0 || n >= longStep) && time.Now().After(b.end):
 		return b.fail("takes longer than %v", maxTime)
 	}
 	return nil

@@ -3,6 +3,7 @@ package chat
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/nikolalohinski/gonja/v2/exec"
 	"golang.org/x/text/cases"
@@ -17,9 +18,23 @@ var casings = map[string]func(string) string{
 
 const mostCased = 3 // bytes that a mapping makes of one
 
-func upper(s string) string { return cases.Upper(language.Und).String(s) }
+func upper(s string) string {
+	if isASCII(s) { // cases is much slower
+		return strings.ToUpper(s)
+	}
+	return cases.Upper(language.Und).String(s)
+}
 
-func lower(s string) string { return cases.Lower(language.Und).String(s) }
+func lower(s string) string {
+	if isASCII(s) {
+		return strings.ToLower(s)
+	}
+	return cases.Lower(language.Und).String(s)
+}
+
+func isASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+}
 
 // casefold folds Cherokee to its capitals, as Unicode prescribes for it alone; cases.Fold leaves them lower-cased.
 func casefold(s string) string {
@@ -36,8 +51,8 @@ func lowered(s string) []string {
 	one, all := cases.Lower(language.Und), lower(s)
 	parts := make([]string, 0, len(s))
 	for _, r := range s {
-		n := 1
-		if r >= 0x80 {
+		n := utf8.RuneLen(r)
+		if r >= utf8.RuneSelf && isCased(r) {
 			n = len(one.String(string(r)))
 		}
 		parts, all = append(parts, all[:n]), all[n:]
@@ -93,7 +108,15 @@ func swapcase(s string) string {
 }
 
 // titled is the title case of a character.
-func titled(r rune) string { return cases.Title(language.Und, cases.NoLower).String(string(r)) }
+func titled(r rune) string {
+	switch {
+	case r < utf8.RuneSelf:
+		return string(unicode.ToUpper(r))
+	case !isCased(r):
+		return string(r)
+	}
+	return cases.Title(language.Und, cases.NoLower).String(string(r))
+}
 
 func isLower(r rune) bool { return unicode.In(r, unicode.Ll, unicode.Other_Lowercase) }
 

@@ -77,7 +77,7 @@ func TestBudget(t *testing.T) {
 	}{
 		"fits": {budget{steps: 1, work: 5, end: far}, 5, ""}, "steps": {budget{steps: 0, work: 5, end: far}, 0, "takes more than 131072 steps"}, "work": {budget{steps: 5, work: 4, end: far}, 5, "makes more than 268435456 bytes"},
 		"value": {budget{steps: 5, work: maxWork, end: far}, maxValue + 1, "makes a value of more than 4194304 bytes"}, "largest value": {budget{steps: 5, work: maxWork, end: far}, maxValue, ""}, "time": {budget{steps: 65, work: 5}, 0, "takes longer than 2s"},
-		"time is looked at sometimes": {budget{steps: 64, work: 5}, 0, ""},
+		"time is looked at sometimes": {budget{steps: 64, work: 5}, 0, ""}, "and before much work": {budget{steps: 64, work: maxWork}, 1 << 16, "takes longer than " + maxTime.String()},
 	} {
 		b := c.b
 		over := b.charge(c.n)
