@@ -130,6 +130,30 @@ func TestSamplerFrequencies(t *testing.T) {
 	}
 }
 
+// The nucleus holds the tokens of the plain definition, in rows from flat to steep.
+func TestNucleus(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, spread := range []float64{0.001, 0.1, 1, 3, 10} {
+		logits := make([]float32, 500)
+		for i := range logits {
+			logits[i] = float32(spread * r.NormFloat64())
+		}
+		for _, share := range []float64{0.01, 0.3, 0.5, 0.9, 0.99, 0.9999} {
+			s := Sampling{Temperature: 1, TopP: share}
+			m, got := newSampler(len(logits)), make([]bool, len(logits))
+			for _, c := range m.nucleus(logits, &s, float64(slices.Max(logits)), len(logits)) {
+				got[c.id] = true
+			}
+			for i, p := range exact(logits, s) {
+				if got[i] != (p > 0) {
+					t.Errorf("spread %g, top-p %g: token %d is in it: %v, by definition %v", spread, share, i, got[i], p > 0)
+					break
+				}
+			}
+		}
+	}
+}
+
 func TestSamplerEdges(t *testing.T) {
 	inf := float32(math.Inf(-1))
 	for _, c := range []struct {
