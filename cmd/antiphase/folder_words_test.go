@@ -28,7 +28,7 @@ import (
 	"antiphase/train"
 )
 
-// nanoRun trains one step of the smallest model into dir/run, which becomes the current folder.
+// nanoRun trains two steps of the smallest model into run, in an empty folder that becomes the current one.
 func nanoRun(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
