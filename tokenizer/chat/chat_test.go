@@ -133,6 +133,7 @@ func TestMore(t *testing.T) {
 		{"{% generation %}{{ messages[0].content }}{% endgeneration %}", "hello"},
 		{"{{ {'b': 1, 'a': 'ü</x>'} | tojson }}", `{"b": 1, "a": "ü</x>"}`},
 		{"{{ [1.0, 1e20, 0.00001, 2] | tojson }}", `[1.0, 1e+20, 1e-05, 2]`},
+		{"{{ [1e308 * 10, -1e308 * 10, 1e308 * 10 - 1e308 * 10] | tojson }}", `[Infinity, -Infinity, NaN]`},
 		{"{{ (-7) // 2 }} {{ -7 % 3 }} {{ 2 ** 10 }} {{ 3 / 2 }}", "-4 2 1024 1.5"},
 		{"{{ 'a b  c'.split() | join('-') }} {{ 'a,b,c'.split(',', 1)[1] }} {{ 'a,b,c'.rsplit(',', 1)[0] }}", "a-b-c b,c a,b"},
 		{"{{ 'Hello World'.title() }} {{ 'xxabxx'.strip('x') }} {{ 'ab'.startswith(('x', 'a')) }}", "Hello World ab True"},

@@ -119,6 +119,9 @@ func toJSON(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 	return b.made(exec.AsSafeValue(out.String()))
 }
 
+// notFinite are the names that Python's json gives to what pythonFloat calls so.
+var notFinite = map[string]string{"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
 func (s *jsonStyle) write(w *boundedText, v any, depth int) error {
 	switch v := v.(type) {
 	case *exec.Value:
@@ -133,8 +136,12 @@ func (s *jsonStyle) write(w *boundedText, v any, depth int) error {
 		return list(s, w, v, depth)
 	case []string:
 		return list(s, w, v, depth)
-	case float64: // 1.0 stays a float, as in Python
-		_, err := w.WriteString(pythonFloat(v))
+	case float64: // 1.0 stays a float, and numbers that JSON does not have are written, as in Python
+		text := pythonFloat(v)
+		if name, ok := notFinite[text]; ok {
+			text = name
+		}
+		_, err := w.WriteString(text)
 		return err
 	case string:
 		_, err := w.WriteString(string(quoteJSON(v)))

@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -116,14 +117,22 @@ func pythonList(w *boundedText, left, right string, n int, item func(i int) erro
 	return err
 }
 
-// pythonFloat is the shortest decimal that reads back, with a point or an exponent.
+// pythonFloat is the shortest decimal that reads back, with a point or an exponent; or inf, -inf, nan.
 func pythonFloat(x float64) string {
+	switch {
+	case math.IsNaN(x):
+		return "nan"
+	case math.IsInf(x, 1):
+		return "inf"
+	case math.IsInf(x, -1):
+		return "-inf"
+	}
 	format := byte('f')
 	if a := max(x, -x); a != 0 && (a < 1e-4 || a >= 1e16) {
 		format = 'e'
 	}
 	s := strconv.FormatFloat(x, format, -1, 64)
-	if !strings.ContainsAny(s, ".eIN") {
+	if !strings.ContainsAny(s, ".e") {
 		s += ".0"
 	}
 	return s
