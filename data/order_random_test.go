@@ -43,6 +43,26 @@ func (s *flat) rowAt(k, T int, eos bool) batchOf {
 	return b
 }
 
+// Components of equal size are visited each in an order of its own.
+func TestComponentsHaveTheirOwnOrder(t *testing.T) {
+	sp := split(t, buildSet(t, randomTexts(60, 40, 1), narrow, BuildOptions{}), Train)
+	order := func(seed, component uint64) (at []uint64) {
+		p := part{component: sp.parts[0], limit: math.MaxUint64}
+		for range 30 {
+			at = append(at, p.place(17, seed, component))
+			p.drawn++
+		}
+		return at
+	}
+	for i, a := range [][2]uint64{{5, 0}, {5, 1}, {5, 2}, {6, 0}} {
+		for k, b := range [][2]uint64{{5, 0}, {5, 1}, {5, 2}, {6, 0}} {
+			if slices.Equal(order(a[0], a[1]), order(b[0], b[1])) != (i == k) {
+				t.Errorf("seed and component %v and %v: equal orders should be %v", a, b, i == k)
+			}
+		}
+	}
+}
+
 // Over an epoch every row occurs once, and what it holds is cut out of the repeated stream; each epoch is cut elsewhere and has its own order.
 func TestRandomTakesEveryRowOnce(t *testing.T) {
 	const T, epochs = 17, 4

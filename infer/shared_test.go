@@ -86,6 +86,36 @@ func TestShared(t *testing.T) {
 	})
 }
 
+// A walk that continues the one before it in its slot has the logits that it has alone: the key of the earlier walk's last
+// token, which was never run, is computed.
+func TestSharedContinues(t *testing.T) {
+	onArchs(t, func(t *testing.T, m *model.Model) {
+		m = build(t, m.Device(), modeltest.Tiny(m.Config.Arch, 50, 200))
+		g := rand.New(rand.NewPCG(5, 5))
+		ids := make([]int32, 40)
+		for i := range ids {
+			ids[i] = int32(g.IntN(50))
+		}
+		walks := []Walk{{IDs: ids[:20], From: 12}, {IDs: ids[:25], From: 22}, {IDs: ids, From: 30}} // from beyond the one before
+		whole := make([]float32, len(ids)*50)
+		if err := m.Logits(&model.Batch{B: 1, T: len(ids), IDs: ids}, whole); err != nil {
+			t.Fatal(err)
+		}
+		s := NewShared(m)
+		defer s.Free()
+		err := s.Run(context.Background(), walks, 1, func(i, at int, logits []float32) (int32, bool) {
+			want := logSoftmax(whole[(at-1)*50:at*50], ids[at])
+			if got := logSoftmax(logits, ids[at]); math.Abs(got-want) > 2e-4 {
+				t.Errorf("walk %d, token %d: %g, want %g", i, at, got, want)
+			}
+			return 0, false
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // A shared prefix is computed once, also across calls.
 func TestSharedShares(t *testing.T) {
 	dev := &counter{Device: ref.New()}

@@ -13,7 +13,8 @@ func TestPositionsAfterOtherRows(t *testing.T) {
 		m := newModel(t, ref.New(), c)
 		cache := m.NewCache(4, 4, 1, 2)
 		cache.Assign(0, 0, 0)
-		score := func(b, n int) []float32 {
+		other := newModel(t, ref.New(), c)
+		score := func(m *Model, b, n int) []float32 {
 			x := Batch{B: b, T: n, IDs: make([]int32, b*n), Targets: make([]int32, b*n)}
 			for i := range x.IDs {
 				x.IDs[i] = int32(i % c.Vocab)
@@ -25,9 +26,8 @@ func TestPositionsAfterOtherRows(t *testing.T) {
 			m.Losses(y)
 			return y
 		}
-		long := score(1, 8)
-		want := score(2, 4)
-		if !slices.Equal(score(1, 8), long) || !slices.Equal(score(2, 4), want) {
+		want, long := score(m, 2, 4), score(other, 1, 8)
+		if !slices.Equal(score(m, 1, 8), long) || !slices.Equal(score(other, 2, 4), want) || !slices.Equal(score(m, 2, 4), want) {
 			t.Errorf("%s: other losses after a batch of another shape", name)
 		}
 		for _, pos := range [][]int32{{0, 1}, {2, 3}} { // two rows of which one is wanted take the model's own feed
@@ -35,10 +35,11 @@ func TestPositionsAfterOtherRows(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !slices.Equal(score(2, 4), want) {
+		if !slices.Equal(score(m, 2, 4), want) {
 			t.Errorf("%s: other losses after rows over a cache", name)
 		}
 		cache.Free()
 		m.Free()
+		other.Free()
 	}
 }
