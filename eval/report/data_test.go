@@ -176,6 +176,11 @@ func TestTableData(t *testing.T) {
 	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], p.Evaluation.Sides()); len(rows) != 1 || rows[0].measure != "at depths 0 50" || rows[0].cells[0].text != "100 50" || rows[0].cells[1].text != "50 25" {
 		t.Errorf("%+v", rows)
 	}
+	sides := p.Evaluation.Sides()
+	seeds := []eval.Side{{Models: append(sides[0].Models, sides[1].Models...)}}
+	if rows := needleRows(p.Evaluation, p.Evaluation.Questions()[0], seeds); len(rows) != 1 || rows[0].cells[0].text != "75 38" {
+		t.Errorf("two seeds of one side: %+v", rows)
+	}
 	score := func(name string, v, change float64) task.VariantScore {
 		return task.VariantScore{Variant: name, Score: meanOf(v, 0.5), Change: meanOf(change, 0.25)}
 	}
