@@ -71,18 +71,27 @@ func ReadBandwidth(bytes, threads int, d time.Duration) float64 {
 	for i := range x {
 		x[i] = 1
 	}
-	part := len(x) / threads
+	r := reader{x: x, part: len(x) / threads, at: make([]int, 16*threads)}
+	return together(threads, d, r.next)
+}
+
+// reader reads an array in pieces, each thread its own part of it over and over.
+type reader struct {
+	x    []float32
+	part int   // floats of a thread
+	at   []int // at[16w] is thread w's place in its part: a cache line each
+}
+
+// next reads a thread's next piece and returns its bytes.
+func (r *reader) next(w int) float64 {
 	const piece = 64 << 10 // floats: tens of microseconds
-	at := make([]int, 16*threads)
-	return together(threads, d, func(w int) float64 {
-		from := w*part + at[16*w]
-		n := min(piece, (w+1)*part-from)
-		simd.ReadLoop(x[from : from+n])
-		if at[16*w] += n; at[16*w] == part {
-			at[16*w] = 0
-		}
-		return float64(4 * n)
-	})
+	at := &r.at[16*w]
+	n := min(piece, r.part-*at)
+	simd.ReadLoop(r.x[w*r.part+*at:][:n])
+	if *at += n; *at == r.part {
+		*at = 0
+	}
+	return float64(4 * n)
 }
 
 // together runs f on each thread until d is over and returns the sum of its results per second. All threads share one
