@@ -45,8 +45,11 @@ func TestEmulatedHopperOrder(t *testing.T) {
 	}
 }
 
-// TestEmulatedHopperTrials runs one list of trials of each kind on the CPU.
+// TestEmulatedHopperTrials runs one list of trials of each kind on the CPU. Nobody uses them until one wins on a GPU.
 func TestEmulatedHopperTrials(t *testing.T) {
+	if os.Getenv("ANTIPHASE_TEST_LONG") != "1" {
+		t.Skip("kernels under trial are emulated with ANTIPHASE_TEST_LONG=1: 14 s")
+	}
 	d := emulatedDevice(t)
 	defer d.Close()
 	sameTrial(t, d, attnShape{2, 1, 64, 64}, "held,skip", 330)
