@@ -114,7 +114,7 @@ func (a *mpiAPI) mpichHandles() {
 
 // start initialises the library for calls from this thread only, with errors returned.
 func (a *mpiAPI) start() error {
-	defer handlers.Restore()
+	defer handlers.Keep()()
 	const funneled = 1
 	if err := a.check("MPI_Init_thread", a.call(a.initThread, 0, 0, funneled,
 		a.at(unsafe.Pointer(&a.ints[0])))); err != nil {

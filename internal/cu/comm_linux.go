@@ -87,7 +87,7 @@ func (g *gpu) Join(id CommID, rank, size int) (Communicator, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer handlers.Restore()
+	defer handlers.Keep()()
 	defer g.enter()()
 	type byValue struct{ bytes CommID } // ncclUniqueId is passed by value
 	var initRank func(comm *uintptr, size int32, id byValue, rank int32) int32

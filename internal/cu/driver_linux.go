@@ -50,7 +50,7 @@ func Open(ordinal int, progress func(string)) (Driver, error) {
 
 // start creates the context and the resources of every step.
 func (g *gpu) start() error {
-	defer handlers.Restore()
+	defer handlers.Keep()()
 	if err := g.context.open(); err != nil {
 		return err
 	}

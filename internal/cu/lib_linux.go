@@ -23,7 +23,7 @@ type lib struct {
 // openLib tries names in order, each with the loader's own search first and then in the folders of toolkits and Python
 // environments. The error names everything that was tried.
 func openLib(names ...string) (*lib, error) {
-	defer handlers.Restore()
+	defer handlers.Keep()()
 	var tried []string
 	for _, name := range names {
 		candidates := append(append(overrides(name), name), installed(name)...)

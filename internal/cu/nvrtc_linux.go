@@ -47,15 +47,13 @@ func openNVRTC() (*nvrtc, error) {
 
 // compile turns a unit into a cubin for arch. The error contains the compiler's messages.
 func (r *nvrtc) compile(s Source, arch string) ([]byte, error) {
+	defer handlers.Keep()()
 	text, name := zeroEnded(s.Text), zeroEnded(s.Name+".cu")
 	var prog uintptr
 	if code := call(r.api.create, uintptr(unsafe.Pointer(&prog)), uintptr(unsafe.Pointer(text)), uintptr(unsafe.Pointer(name)), 0, 0, 0); code != 0 {
 		return nil, fmt.Errorf("kernel %s: nvrtcCreateProgram: code %d", s.Name, code)
 	}
-	defer func() {
-		_ = call(r.api.destroy, uintptr(unsafe.Pointer(&prog)))
-		handlers.Restore()
-	}()
+	defer func() { _ = call(r.api.destroy, uintptr(unsafe.Pointer(&prog))) }()
 	options := append([]string{"--gpu-architecture=" + arch, "--std=c++17", "-default-device", "--generate-line-info"}, s.Options...)
 	argv := make([]*byte, len(options))
 	for i, o := range options {

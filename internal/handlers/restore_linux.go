@@ -22,36 +22,52 @@ const (
 )
 
 var (
-	// atStart are the actions before any library was loaded.
-	atStart = func() (a [signals + 1]action) {
-		for sig := 1; sig <= signals; sig++ {
-			a[sig], _ = sigaction(sig, nil) // SIGKILL and SIGSTOP too can be read
-		}
-		return a
-	}()
 	// golang is the action that the runtime sets for all signals alike. It cannot do without SIGURG's.
-	golang = atStart[syscall.SIGURG]
+	golang, _ = sigaction(int(syscall.SIGURG), nil)
 
-	restoring sync.Mutex
+	mu    sync.Mutex
+	owned = handled() // signals that the runtime has been seen to handle, by number
 )
 
-// Restore gives every signal that the runtime handled when the program started, or handles now, the runtime's handler and
-// flags again. Call it after a call into a library that may set handlers. Signals left to their default or ignored are
-// not touched.
-func Restore() {
-	restoring.Lock()
-	defer restoring.Unlock()
-	for sig := 1; sig <= signals; sig++ {
+// Keep notes which signals the runtime handles, and returns a function that gives them the runtime's handler and flags
+// again where they have lost one or the other. Use it around a call into a library that may set handlers:
+//
+//	defer handlers.Keep()()
+//
+// A signal that is left to its default or ignored afterwards is not touched.
+func Keep() (restore func()) {
+	mu.Lock()
+	defer mu.Unlock()
+	for sig, own := range handled() { // a signal that was ignored at the start may be handled since
+		owned[sig] = owned[sig] || own
+	}
+	return put
+}
+
+// put sets the runtime's action where a library has changed it.
+func put() {
+	mu.Lock()
+	defer mu.Unlock()
+	for sig, own := range owned {
 		now, err := sigaction(sig, nil)
 		if err != nil || now.handler == byDefault || now.handler == ignored {
 			continue
 		}
-		lost := now.handler != golang.handler && atStart[sig].handler == golang.handler
+		lost := now.handler != golang.handler && own
 		bare := now.handler == golang.handler && now.flags&golang.flags != golang.flags
 		if lost || bare {
 			_, _ = sigaction(sig, &golang) // fails only for SIGKILL and SIGSTOP, which have no handler
 		}
 	}
+}
+
+// handled reports for every signal whether the runtime handles it now.
+func handled() (own [signals + 1]bool) {
+	for sig := 1; sig <= signals; sig++ {
+		a, err := sigaction(sig, nil)
+		own[sig] = err == nil && a.handler == golang.handler
+	}
+	return own
 }
 
 // sigaction reads the action of a signal and, where set is not nil, replaces it.

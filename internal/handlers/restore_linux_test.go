@@ -35,43 +35,61 @@ func spoil(sig syscall.Signal) {
 func TestRestoreFlags(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGALRM, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGQUIT} {
 		before, _ := sigaction(int(sig), nil)
+		restore := Keep()
 		spoil(sig)
-		Restore()
+		restore()
 		if after, _ := sigaction(int(sig), nil); after != before || after.flags&onStack == 0 {
 			t.Errorf("%v: %+v, before %+v", sig, after, before)
 		}
 	}
 }
 
-// A library's own handler in place of the runtime's is replaced; a signal that the runtime began to handle later keeps
-// the runtime's handler.
-func TestRestoreHandler(t *testing.T) {
-	before, _ := sigaction(int(syscall.SIGUSR2), nil)
-	foreign := before
-	foreign.handler += 64 // never called: nobody sends SIGUSR2
-	if _, err := sigaction(int(syscall.SIGUSR2), &foreign); err != nil {
+// replace does to a handler what a library does that sets its own.
+func replace(t *testing.T, sig syscall.Signal) {
+	t.Helper()
+	a, _ := sigaction(int(sig), nil)
+	a.handler += 64 // never called: nobody sends the signal
+	if _, err := sigaction(int(sig), &a); err != nil {
 		t.Fatal(err)
 	}
-	Restore()
-	if after, _ := sigaction(int(syscall.SIGUSR2), nil); after != before {
-		t.Errorf("after a foreign handler %+v, before %+v", after, before)
+}
+
+// A library's own handler is replaced by the runtime's, where that handled the signal: since the start, since Notify, or
+// since Notify of a signal that was ignored, as SIGHUP is under nohup.
+func TestRestoreHandler(t *testing.T) {
+	restore := Keep()
+	replace(t, syscall.SIGUSR2)
+	restore()
+	if after, _ := sigaction(int(syscall.SIGUSR2), nil); after != golang {
+		t.Errorf("after a foreign handler %+v, want %+v", after, golang)
 	}
 
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
 	ch := make(chan os.Signal, 1)
-	signal.Notify(ch, syscall.SIGTSTP) // by default not handled by the runtime
-	defer signal.Stop(ch)
-	spoil(syscall.SIGTSTP)
-	Restore()
-	if after, _ := sigaction(int(syscall.SIGTSTP), nil); after != golang {
-		t.Errorf("SIGTSTP: %+v, want %+v", after, golang)
+	for _, sig := range []syscall.Signal{syscall.SIGTSTP, syscall.SIGTTOU} { // by default not handled by the runtime
+		signal.Notify(ch, sig)
+		defer signal.Stop(ch)
+		restore := Keep()
+		spoil(sig)
+		restore()
+		if after, _ := sigaction(int(sig), nil); after != golang {
+			t.Errorf("%v without flags: %+v, want %+v", sig, after, golang)
+		}
+		restore = Keep()
+		replace(t, sig)
+		restore()
+		if after, _ := sigaction(int(sig), nil); after != golang {
+			t.Errorf("%v with a foreign handler: %+v, want %+v", sig, after, golang)
+		}
 	}
 }
 
 func TestRestoreLeavesOthers(t *testing.T) {
 	signal.Ignore(syscall.SIGTTIN)
 	defer signal.Reset(syscall.SIGTTIN)
-	for sig, want := range map[syscall.Signal]uintptr{syscall.SIGTTIN: ignored, syscall.SIGTTOU: byDefault} {
-		Restore()
+	for sig, want := range map[syscall.Signal]uintptr{syscall.SIGTTIN: ignored, syscall.SIGCONT: byDefault} {
+		Keep()()
 		if after, err := sigaction(int(sig), nil); err != nil || after.handler != want {
 			t.Errorf("%v: %+v, %v, want handler %d", sig, after, err, want)
 		}
@@ -99,8 +117,9 @@ func init() {
 func waitForTerm() {
 	ch := make(chan os.Signal, 1)
 	signal.Notify(ch, syscall.SIGTERM)
+	restore := Keep()
 	spoil(syscall.SIGTERM)
-	Restore()
+	restore()
 	if _, err := os.Stdout.WriteString("ready\n"); err != nil {
 		panic(err)
 	}
@@ -111,7 +130,7 @@ func waitForTerm() {
 	}
 }
 
-// A process whose handler of SIGTERM lost its flags receives the signal after Restore. Without it the runtime ends the
+// A process whose handler of SIGTERM lost its flags receives the signal after restore. Without it the runtime ends the
 // process, hangs, or is lucky, by where the signal meets it.
 func TestSignalAfterLibrary(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

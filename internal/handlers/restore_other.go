@@ -2,5 +2,5 @@
 
 package handlers
 
-// Restore does nothing: no foreign library is loaded here.
-func Restore() {}
+// Keep does nothing: no foreign library is loaded here.
+func Keep() (restore func()) { return func() {} }
