@@ -128,6 +128,24 @@ func TestReadersAgree(t *testing.T) {
 	}
 }
 
+// Sequences of several tiles and workers have the same maps in every reader: also the rows after the first tile.
+func TestReadersAgreeOnTiles(t *testing.T) {
+	for _, arch := range []string{"transformer", "diff2"} {
+		c := modeltest.Tiny(arch, 20, 150)
+		c.Layers, c.Heads, c.KVHeads = 1, 2, 1
+		m := modeltest.New(t, ref.New(), c, layer.Memory{}, 5)
+		b := &model.Batch{B: 2, T: 140, IDs: make([]int32, 280)}
+		for i := range b.IDs {
+			b.IDs[i] = int32(i * i % 20)
+		}
+		seen := &comparing{t: t}
+		if err := m.Look(b, seen, nil, nil); err != nil || seen.layers != 1 {
+			t.Fatalf("%s: %d layers, %v", arch, seen.layers, err)
+		}
+		m.Free()
+	}
+}
+
 // Readers agree on the maps of heads under any intervention, and the scores of a knocked-out head are zero in each.
 func TestReadersAgreeOnEdits(t *testing.T) {
 	none, half := 0.0, 0.5

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -21,12 +22,17 @@ import (
 func TestGradientsByMap(t *testing.T) {
 	const dim, d = 16, 4 // 4 heads in 2 groups
 	for arch, rows := range map[string][]string{
-		"transformer": {"q", "q", "q", "q", "k", "k", "v", "v"},
-		"diff":        {"q1", "q2", "q1", "q2", "q1", "q2", "q1", "q2", "k1", "k2", "k1", "k2", "v", "v", "v", "v"},
-		"diff2":       {"q1", "q2", "q1", "q2", "q1", "q2", "q1", "q2", "k", "k", "v", "v"},
+		"transformer":  {"q", "q", "q", "q", "k", "k", "v", "v"},
+		"diff":         {"q1", "q2", "q1", "q2", "q1", "q2", "q1", "q2", "k1", "k2", "k1", "k2", "v", "v", "v", "v"},
+		"diff2":        {"q1", "q2", "q1", "q2", "q1", "q2", "q1", "q2", "k", "k", "v", "v"},
+		"diff2 across": {"q1", "q1", "q1", "q1", "q2", "q2", "q2", "q2", "k", "k", "v", "v"},
+		"gda":          {"q1", "q1", "q2", "q1", "q1", "q2", "k1", "k2", "k1", "k2", "v", "v", "v", "v"},
 	} {
 		dev := ref.New()
-		m := modeltest.New(t, dev, modeltest.Tiny(arch, 20, 16), layer.Memory{Train: true}, 1)
+		name, pairing, _ := strings.Cut(arch, " ")
+		c := modeltest.Tiny(name, 20, 16)
+		c.Pairing = layer.Pairing(pairing)
+		m := modeltest.New(t, dev, c, layer.Memory{Train: true}, 1)
 		value := map[string]float64{"q": 1, "q1": 1, "q2": 2, "k": 3, "k1": 3, "k2": 4, "v": 5}
 		p := m.Params.Lookup("layers.1.attn.qkv.weight")
 		if p.Rows != len(rows)*d || p.Cols != dim {
@@ -116,10 +122,8 @@ func TestCachedRowsEqualThePass(t *testing.T) {
 						return m.SetLowbit(layer.Lowbit{Logits: 5, Per: layer.PerRow, Keys: 4, Values: 3, CachePer: layer.PerRow})
 					},
 				}
-				if variant != "across" {
-					ways["knockout"] = func() error { return m.Intervene(layer.Intervention{Knockout: true, Heads: []int{1}}) }
-				}
-				if a.Maps == 2 && variant != "across" {
+				ways["knockout"] = func() error { return m.Intervene(layer.Intervention{Knockout: true, Heads: []int{1}}) }
+				if a.Maps == 2 {
 					ways["averaged"] = func() error { return m.Intervene(layer.Intervention{Second: layer.SecondAveraged, Lambda: &half}) }
 				}
 				for way, set := range ways {

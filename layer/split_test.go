@@ -122,6 +122,14 @@ func (p pair) AllReduce(x tensor.Tensor) error {
 }
 func (pair) AllGather(_, _ tensor.Tensor) error { return nil }
 
+// keeper is a device that notes which of its memory others wrote.
+type keeper struct {
+	device.Device
+	wrote []tensor.Tensor
+}
+
+func (k *keeper) Wrote(t tensor.Tensor) { k.wrote = append(k.wrote, t) }
+
 // A tensor of which each rank has a share becomes the sum, in whatever dtype and pitch it is; without a split it stays.
 func TestSharesAreSummed(t *testing.T) {
 	d := ref.NewTypes(device.Types{Act: tensor.BF16, Stat: tensor.F32})
@@ -148,6 +156,12 @@ func TestSharesAreSummed(t *testing.T) {
 				}
 			}
 		}
+	}
+	k := &keeper{Device: d}
+	p.Dev = k
+	y := device.Empty(d, tensor.F32, 2, 3)
+	if NewSplit(pair{d}).add(p, y); !slices.Equal(k.wrote, []tensor.Tensor{y}) {
+		t.Errorf("a device that keeps what it derives from memory was told of %v, want %v", k.wrote, y)
 	}
 	if p.Arena.Used() > 3*2*256 {
 		t.Errorf("%d bytes are left on the stack", p.Arena.Used())

@@ -7,6 +7,7 @@ import (
 
 	"antiphase/device"
 	"antiphase/device/ref"
+	"antiphase/layer"
 	"antiphase/tensor"
 )
 
@@ -14,11 +15,13 @@ import (
 type forward struct {
 	device.Device
 	fetches, freed, room int
+	advanced             int
 	fault                error
 }
 
 func (d *forward) Advance(ids, pos, best tensor.Tensor) {
 	device.CheckAdvance(ids, pos, best)
+	d.advanced++
 	x, p := make([]int32, ids.Cols), make([]int32, ids.Cols)
 	device.ReadI32(d.Device, x, best)
 	device.ReadI32(d.Device, p, pos)
@@ -159,4 +162,17 @@ func TestFollowRefuses(t *testing.T) {
 	k.FetchBest()
 	k.FetchBest()
 	panics("a third fetch", func() { k.FetchBest() })
+	c.Vocab = 20
+	d := &forward{Device: ref.New()}
+	part, err := New(d, c, layer.Memory{Split: layer.NewSplit(paper(2))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k = part.NewCache(4, 4, 2, 2)
+	if err := k.Run(Rows{IDs: []int32{1}, Slots: []int32{0}, Pos: []int32{0}, Want: []int32{0}}); err != nil {
+		t.Fatal(err)
+	}
+	if k.Ahead() != 0 || d.advanced != 0 {
+		t.Errorf("%d rows ahead where a rank has a part of the vocabulary, %d steps advanced", k.Ahead(), d.advanced)
+	}
 }

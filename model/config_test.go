@@ -162,12 +162,19 @@ func TestFLOPs(t *testing.T) {
 		{"transformer", true, 2*(256+288) + 80, 4 + 4, 4 + 2*4 + 2*4},
 		{"transformer", false, 2*(256+288) + 80, 4 + 4, 4 + 2*4 + 2*4},
 		{"diff", true, 2*(256+288) + 80, 2*4 + 2*8, 2*4 + 2*8 + 2*2*4},
+		// Twice the queries, keys and values of one group of two heads, and W_λ of 2·8.
+		{"diff2", false, 2*(8*(16+4+4)+64+16+288) + 80, 2*4 + 2*4, 2*4 + 2*4 + 2*2*4},
+		// Two queries and one that both share, two keys and a wide value of the one group; heads of width 8.
+		{"gda", false, 2*(8*(12+8+8)+16*8+288) + 80, 2*4 + 2*8, 2*4 + 2*8 + 2*2*4},
 	} {
-		heads := 2
+		heads, groups := 2, 0
 		if x.arch == "diff" {
 			heads = 1
 		}
-		c, err := Config{Arch: x.arch, Vocab: 10, Context: 16, Layers: 2, Dim: 8, Heads: heads, HeadDim: 4, FFN: 12, TieEmbed: x.tied}.Complete()
+		if x.arch == "diff2" || x.arch == "gda" {
+			groups = 1
+		}
+		c, err := Config{Arch: x.arch, Vocab: 10, Context: 16, Layers: 2, Dim: 8, Heads: heads, KVHeads: groups, HeadDim: 4, FFN: 12, TieEmbed: x.tied}.Complete()
 		if err != nil {
 			t.Fatal(err)
 		}

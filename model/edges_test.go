@@ -89,6 +89,21 @@ func TestLambdasAreWhatHeadsUse(t *testing.T) {
 				}
 			}
 		}
+		// A step of micro-batches reports those of its last one, here the first sequence of what was looked at.
+		last := &Batch{B: 1, T: 5, IDs: []int32{1, 2, 3, 4, 5}}
+		if err := m.Look(last, nil, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		want := m.Lambdas(nil)
+		var f Feed
+		if err := m.Put(&f, &Batch{B: 2, T: 5, IDs: []int32{6, 7, 8, 9, 10, 1, 2, 3, 4, 5}, Targets: make([]int32, 10)}, 1); err != nil {
+			t.Fatal(err)
+		}
+		m.Gradient(&f, 1, nil)
+		if got := m.Lambdas(nil); far(got, want) > 1e-6 {
+			t.Errorf("%s: λ %v after micro-batches, want %v", name, got, want)
+		}
+		f.Free()
 		m.Free()
 	}
 }

@@ -151,6 +151,8 @@ type recompute struct {
 	t    *testing.T
 	m    *model.Model
 	what string
+
+	plain bool // without interventions: the context, before the norm, is that of the maps too
 }
 
 func (r *recompute) Attention(v layer.View) {
@@ -169,14 +171,18 @@ func (r *recompute) Attention(v layer.View) {
 			}
 		})
 	}
-	got := make([]float64, T*s.Heads*s.DV)
+	got, raw := make([]float64, T*s.Heads*s.DV), make([]float64, T*s.Heads*s.DV)
 	device.ReadFloats(r.m.Device(), got, v.Out)
+	device.ReadFloats(r.m.Device(), raw, v.Context)
 	values := make([]float64, v.V.Len())
 	device.ReadFloats(r.m.Device(), values, v.V)
 	for h := range s.Heads {
 		for t := range T {
-			want := r.head(v, rows, values, h, t)
+			want, context := r.head(v, rows, values, h, t)
 			for c := range want {
+				if d := math.Abs(raw[(t*s.Heads+h)*s.DV+c] - context[c]); r.plain && d > 1e-9 {
+					r.t.Fatalf("%s: the context of layer %d head %d row %d is %g away from its maps", r.what, v.Layer, h, t, d)
+				}
 				if d := math.Abs(got[(t*s.Heads+h)*s.DV+c] - want[c]); d > 1e-9 {
 					r.t.Fatalf("%s: layer %d head %d row %d is %g away from its maps", r.what, v.Layer, h, t, d)
 				}
@@ -185,12 +191,14 @@ func (r *recompute) Attention(v layer.View) {
 	}
 }
 
-// head is HeadNorm(A1·V − λA2·V), each map with its own group's values; zero where no score is left. The gains are 1, as initialised.
-func (r *recompute) head(v layer.View, rows *layer.RowReader, values []float64, h, row int) []float64 {
+// head is HeadNorm(A1·V − λA2·V), each map with its own group's values, and the same before the norm; zero where no score
+// is left. The gains are 1, as initialised.
+func (r *recompute) head(v layer.View, rows *layer.RowReader, values []float64, h, row int) (out, raw []float64) {
 	s := v.Shape
-	out, sum := make([]float64, s.DV), 0.0
+	sum := 0.0
+	out = make([]float64, s.DV)
 	if !slices.ContainsFunc(rows.Scores(h, 0, row), func(x float64) bool { return x != 0 }) {
-		return out
+		return out, out
 	}
 	for m := range v.Maps {
 		w := 1.0
@@ -207,13 +215,14 @@ func (r *recompute) head(v layer.View, rows *layer.RowReader, values []float64, 
 		sum += x * x
 	}
 	cfg := r.m.Config
+	raw = slices.Clone(out)
 	if cfg.HeadNorm != layer.HeadNormOff {
 		f := (1 - layer.LambdaSchedule(v.Layer)) / math.Sqrt(sum/float64(s.DV)+cfg.HeadNormEps)
 		for c := range out {
 			out[c] *= f
 		}
 	}
-	return out
+	return out, raw
 }
 
 func (r *recompute) Hidden(int, tensor.Tensor) {}
@@ -230,7 +239,8 @@ func TestInterventionAgainstMaps(t *testing.T) {
 				if err := m.Intervene(v); err != nil {
 					t.Fatal(err)
 				}
-				if err := m.Inspect(&model.Batch{B: 1, T: len(ids), IDs: ids}, &recompute{t: t, m: m, what: fmt.Sprint(a.Name, pairing, " ", v)}); err != nil {
+				r := &recompute{t: t, m: m, what: fmt.Sprint(a.Name, pairing, " ", v), plain: v.String() == "nothing"}
+				if err := m.Inspect(&model.Batch{B: 1, T: len(ids), IDs: ids}, r); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"antiphase/device"
@@ -169,9 +170,12 @@ func TestGradientIsSet(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 8))
 		m := newModel(t, ref.New(), c)
 		b := batch(r, c, 4, 5)
+		b.Starts = []int32{0, 0, 2, 2, 2, 0, 1, 1, 1, 4, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4}
 		if err := m.Backprop(b, 0.1); err != nil {
 			t.Fatal(err)
 		}
+		losses, again := make([]float32, 20), make([]float32, 20)
+		m.Losses(losses)
 		var want []float64
 		for _, p := range m.Params.List {
 			want = append(want, gradient(p)...)
@@ -187,6 +191,9 @@ func TestGradientIsSet(t *testing.T) {
 				t.Fatal(err)
 			}
 			m.Gradient(&f, 0.1, nil)
+			if m.Losses(again); !slices.Equal(again, losses) {
+				t.Errorf("%s: micro-batches of %d have the losses %v, want %v", name, micro, again, losses)
+			}
 			at := 0
 			for _, p := range m.Params.List {
 				for i, g := range gradient(p) {

@@ -2,7 +2,9 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,14 +78,53 @@ func TestPartsAreAnnounced(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := m.Parts() - 1
+	early := map[*layer.Param][]float64{}
 	m.Gradient(&f, 1, func(part int) {
 		if part != next {
 			t.Errorf("part %d, want %d", part, next)
 		}
 		next--
+		for _, p := range m.Part(part) {
+			early[p] = gradient(p)
+		}
 	})
 	if next != -1 {
 		t.Errorf("%d parts were not announced", next+1)
+	}
+	for _, p := range m.Params.List {
+		if !slices.Equal(early[p], gradient(p)) {
+			t.Errorf("the gradient of %s was announced before it was complete", p.Name)
+		}
+	}
+}
+
+// The parts of a network: the embedding, then attention and MLP of each block, each with the norm before it, then the rest.
+func TestParts(t *testing.T) {
+	for name, c := range configs(t) {
+		m := newModel(t, ref.New(), c)
+		part := func(p *layer.Param) int {
+			var l int
+			if n, _ := fmt.Sscanf(p.Name, "layers.%d.", &l); n == 1 {
+				if strings.Contains(p.Name, ".norm2.") || strings.Contains(p.Name, ".mlp.") {
+					return 2*l + 2
+				}
+				return 2*l + 1
+			}
+			return map[string]int{"embed.weight": 0, "norm.weight": 2*c.Layers + 1, "head.weight": 2*c.Layers + 1}[p.Name]
+		}
+		var all []*layer.Param
+		for i := range m.Parts() {
+			for _, p := range m.Part(i) {
+				if part(p) != i {
+					t.Errorf("%s: %s is in part %d, want %d", name, p.Name, i, part(p))
+				}
+				all = append(all, p)
+			}
+		}
+		if !slices.Equal(all, m.Params.List) {
+			t.Errorf("%s: the parts have %d of %d parameters", name, len(all), len(m.Params.List))
+		}
+		m.Free()
 	}
 }
 

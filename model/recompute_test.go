@@ -77,9 +77,12 @@ func TestActivationBytes(t *testing.T) {
 	defer d.Close()
 	for _, a := range layer.Archs() {
 		for _, norm := range []layer.HeadNormMode{layer.HeadNormOff, layer.HeadNormAffine} {
-			c := Config{Arch: a.Name, Vocab: 19, Context: 64, Layers: 6, Dim: 256, Heads: 4, HeadDim: 32, FFN: 672, HeadNorm: norm}
+			c := Config{Arch: a.Name, Vocab: 19, Context: 64, Layers: 6, Dim: 128, Heads: 4, HeadDim: 16, FFN: 352, HeadNorm: norm}
 			if a.Values == 1 {
 				c.Heads = 8
+			}
+			if norm == layer.HeadNormAffine {
+				c.KVHeads = 2
 			}
 			c, err := c.Complete()
 			if err != nil {
@@ -89,10 +92,10 @@ func TestActivationBytes(t *testing.T) {
 			for _, how := range layer.Recomputes {
 				m := newModel(t, d, c)
 				m.Recompute(how)
-				if err := m.Backprop(batch(rand.New(rand.NewPCG(1, 2)), c, 4, 64), 1); err != nil {
+				if err := m.Backprop(batch(rand.New(rand.NewPCG(1, 2)), c, 2, 32), 1); err != nil {
 					t.Fatal(err)
 				}
-				got, want := c.ActivationBytes(4*64, d.Types(), how), m.ActivationBytes()
+				got, want := c.ActivationBytes(2*32, d.Types(), how), m.ActivationBytes()
 				if off := float64(got)/float64(want) - 1; math.Abs(off) > 0.01 {
 					t.Errorf("%s, norm %s, %s: estimate %d, took %d (%+.1f %%)", a.Name, norm, how, got, want, 100*off)
 				}
