@@ -69,14 +69,13 @@ func (f *compareFlags) forecast(a *app, d device.Device) error {
 
 func dryOf(d device.Device, r *experiment.Run) (dryRow, error) {
 	t := r.Recipe.Train
-	n := model.Table(r.Recipe.Model).Count()
-	size := d.Types().Act.Size()
+	memory := train.MemoryOf(r.Recipe, d.Types(), train.Layout{})
 	step, err := train.Measure(d, r.Recipe)
 	if err != nil {
 		return dryRow{}, err
 	}
-	return dryRow{Size: r.Size, Arch: r.Arch, Parameters: n, Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen),
-		Bytes:   n*(size+4*3) + r.Recipe.Model.ActivationBytes(t.MicroBatch*t.SeqLen, d.Types(), t.Recompute),
+	return dryRow{Size: r.Size, Arch: r.Arch, Parameters: model.Table(r.Recipe.Model).Count(),
+		Tokens: int64(t.Steps) * int64(t.Batch*t.SeqLen), Bytes: int(memory.State + memory.Activations),
 		Seconds: step.Seconds() * float64(t.Steps)}, nil
 }
 

@@ -139,6 +139,10 @@ func (a *app) estimateRows(ctx context.Context, r recipe.Recipe) (list []sourceR
 		}
 	}
 	const look = 8 << 20 // bytes of text
+	left := math.Inf(1)  // tokens until the set has data.max_tokens, which takes the sources in order
+	if r.Data.MaxTokens > 0 {
+		left = float64(r.Data.MaxTokens)
+	}
 	for i, s := range src {
 		e, err := data.EstimateText(ctx, s, look)
 		if err != nil {
@@ -149,10 +153,8 @@ func (a *app) estimateRows(ctx context.Context, r recipe.Recipe) (list []sourceR
 			per = float64(len(e.Sample)) / float64(max(len(tok.EncodeOrdinary(nil, e.Sample)), 1))
 		}
 		named := r.Data.Sources[i]
-		tokens := float64(e.Bytes) / per
-		if r.Data.MaxTokens > 0 {
-			tokens = min(tokens, float64(r.Data.MaxTokens))
-		}
+		tokens := min(float64(e.Bytes)/per, left)
+		left -= tokens
 		list = append(list, sourceRow{Source: named.Path, Tokens: int64(tokens * (1 - r.Data.HeldOut)), About: true, Share: named.Weight, Bound: named.Epochs})
 	}
 	return shareOut(list), nil
