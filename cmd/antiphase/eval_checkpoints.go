@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"antiphase/checkpoint"
 	"antiphase/device"
@@ -17,19 +16,13 @@ func (f *evalFlags) overCheckpoints(ctx context.Context, a *app, d device.Device
 	if f.opt.Output == "" {
 		return usage(errors.New("--checkpoints: needs --output, where results are collected"))
 	}
-	for _, m := range f.models {
-		name, path := modelName(m)
-		group, paths, err := expand(name, path)
-		if err != nil {
-			return badInput{err}
-		}
-		for _, dir := range paths {
-			if group != "" {
-				name = group + "/" + filepath.Base(filepath.Clean(dir))
-			}
-			if err := f.overRun(ctx, a, d, choose, name, dir); err != nil {
-				return err
-			}
+	named, err := f.named()
+	if err != nil {
+		return err
+	}
+	for _, m := range named {
+		if err := f.overRun(ctx, a, d, choose, m.name, m.path); err != nil {
+			return err
 		}
 	}
 	if f.team.follows() {

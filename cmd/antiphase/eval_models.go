@@ -15,9 +15,30 @@ import (
 	"antiphase/tokenizer/chat"
 )
 
-// openTargets opens the models. A path's last element is its name unless another has the same.
+// openTargets opens the models.
 func (f *evalFlags) openTargets(a *app, d device.Device) ([]eval.Target, error) {
+	named, err := f.named()
+	if err != nil {
+		return nil, err
+	}
 	var out []eval.Target
+	for _, m := range named {
+		t, err := f.target(a, d, m.name, m.path)
+		if err != nil {
+			return nil, err
+		}
+		t.Group = m.group
+		out = append(out, t)
+	}
+	return out, alike(out)
+}
+
+// namedModel is a model of --model.
+type namedModel struct{ name, group, path string }
+
+// named lists the models of --model, with the members of groups. A path's last element is its name unless another has the
+// same.
+func (f *evalFlags) named() (out []namedModel, err error) {
 	seen := map[string]bool{}
 	for _, m := range f.models {
 		name, path := modelName(m)
@@ -33,15 +54,10 @@ func (f *evalFlags) openTargets(a *app, d device.Device) ([]eval.Target, error) 
 				name = path
 			}
 			seen[name] = true
-			t, err := f.target(a, d, name, path)
-			if err != nil {
-				return nil, err
-			}
-			t.Group = group
-			out = append(out, t)
+			out = append(out, namedModel{name, group, path})
 		}
 	}
-	return out, alike(out)
+	return out, nil
 }
 
 // expand resolves a pattern to the paths of a group; a path that exists, or is not a pattern, is a single model.
