@@ -36,6 +36,11 @@ models.`,
   antiphase attend --model runs/a --model base=runs/b --prompt-file question.txt --out page.html`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.json {
+				if err := idle(cmd.Flags(), "with --json, which writes no page", "out"); err != nil {
+					return err
+				}
+			}
 			return f.run(cmd.Context(), a, cmd.Flags().Changed("prompt"))
 		},
 	}

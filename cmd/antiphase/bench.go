@@ -102,6 +102,9 @@ func benchGemmVerb(a *app, f *benchFlags) *cobra.Command {
 				return err
 			}
 			products, err := parseShapes(shapes)
+			if err == nil && len(products) > 0 {
+				err = idle(c.Flags(), "with --shape, which names the products", "size", "arch", "head", "vocab", "tokens", "rows")
+			}
 			if err != nil {
 				return err
 			}

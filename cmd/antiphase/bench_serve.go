@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -30,7 +29,7 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if err := servedApart(c.Flags()); err != nil {
-				return usage(err)
+				return err
 			}
 			if own.model != "" {
 				own.seed = o.Seed
@@ -73,17 +72,21 @@ which shows the cost of HTTP, JSON and streaming for every --batch.`,
 	return c
 }
 
-// servedApart rejects flags that cannot be combined.
+// servedApart rejects flags that cannot be combined, and flags of the other benchmarks.
 func servedApart(fl *pflag.FlagSet) error {
 	for _, pair := range [][]string{{"model", "url", "rate", "requests", "served-model", "vocab", "deadline", "ignore-eos", "concurrency"}, {"concurrency", "rate"}} {
 		for _, name := range pair[1:] {
 			if fl.Changed(pair[0]) && fl.Changed(name) {
-				return fmt.Errorf("--%s: cannot be combined with --%s", name, pair[0])
+				return usage(fmt.Errorf("--%s: cannot be combined with --%s", name, pair[0]))
 			}
 		}
 	}
-	if fl.Changed("batch") && !fl.Changed("model") {
-		return errors.New("--batch: needs --model")
+	if !fl.Changed("model") {
+		for _, name := range []string{"batch", "reps"} {
+			if fl.Changed(name) {
+				return usage(fmt.Errorf("--%s: needs --model", name))
+			}
+		}
 	}
-	return nil
+	return idle(fl, "in bench serve", "save", "warmup")
 }

@@ -130,6 +130,11 @@ every matrix.`,
 			if f.Logprobs > 0 && !f.json {
 				return usage(errors.New("--logprobs: needs --json"))
 			}
+			if f.json {
+				if err := idle(cmd.Flags(), "with --json, which has the prompt as a field", "echo"); err != nil {
+					return err
+				}
+			}
 			return a.inParts(cmd.Context(), func() []string { return []string{f.model} }, func() error {
 				return f.run(cmd.Context(), a, len(args) == 1 || cmd.Flags().Changed("prompt"))
 			})

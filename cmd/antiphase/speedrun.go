@@ -53,6 +53,12 @@ the plan was measured with --seeds 10.`,
   antiphase speedrun --data notes.txt
   antiphase speedrun --plan standard --seeds 10 --jobs 4 --dir runs/seeds`,
 		Args: cobra.NoArgs,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if f.plan == "" {
+				return nil
+			}
+			return idle(cmd.Flags(), "with --plan, which fixes the work", "minutes")
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	fl := c.Flags()
