@@ -12,6 +12,7 @@ import (
 	"antiphase/eval"
 	"antiphase/eval/report"
 	"antiphase/eval/task"
+	"antiphase/experiment"
 	"antiphase/layer"
 	"antiphase/metrics"
 	"antiphase/model"
@@ -174,6 +175,6 @@ func (f *ablationFlags) present(a *app, r *report.Ablation) error {
 	}
 	fmt.Fprintln(a.out)
 	fmt.Fprint(a.out, r.Table(a.colored(a.out)))
-	a.note("\n%s; a page of it: %s report %s", path, called(), f.dir)
+	a.note("\n%s; a page of it: %s report %s", path, called(), experiment.ShellWord(f.dir))
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"antiphase/eval/harness"
 	"antiphase/eval/report"
 	"antiphase/eval/task"
+	"antiphase/experiment"
 )
 
 type evalFlags struct {
@@ -271,7 +272,7 @@ func (f *evalFlags) present(a *app, ev *eval.Evaluation) error {
 	p := report.Page{Evaluation: ev}
 	fmt.Fprint(a.out, p.Table(a.colored(a.out)))
 	if f.opt.Output != "" {
-		a.note("\na page of all that %s holds: %s report %s", f.opt.Output, called(), f.opt.Output)
+		a.note("\na page of all that %s holds: %s report %s", f.opt.Output, called(), experiment.ShellWord(f.opt.Output))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"antiphase/device"
+	"antiphase/experiment"
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/recipe"
@@ -290,7 +291,7 @@ func (f *trainFlags) trainHere(ctx context.Context, a *app, d device.Device, r r
 	if res.Steps == 0 {
 		a.note("done: the initial checkpoint is in %s", f.dir)
 	} else {
-		a.note("done: step %d, loss %.4f%s; try: %s generate --model %s \"Once\"", res.Steps, res.Loss, heldOut(res.Valid), called(), f.dir)
+		a.note("done: step %d, loss %.4f%s; try: %s generate --model %s \"Once\"", res.Steps, res.Loss, heldOut(res.Valid), called(), experiment.ShellWord(f.dir))
 	}
 	if f.json && (opt.Ranks == nil || opt.Ranks.Rank() == 0) {
 		return a.json(map[string]any{"dir": f.dir, "steps": res.Steps, "loss": res.Loss, "valid_loss": res.Valid, "resumed_from": res.Resumed})
