@@ -142,6 +142,6 @@ func (c *core) abandon(w http.ResponseWriter, r *http.Request, out *events, err 
 		}
 		_ = out.send(e.body()) // the stream ends either way
 	default:
-		c.fail(w, r, e)
+		c.fail(w, r, err)
 	}
 }
