@@ -15,8 +15,11 @@ func contextSection(p *Page) (section, error) {
 	titles := titles(e)
 	for _, q := range e.Of("context_rms") {
 		models, err := detailsOf[task.ContextDetail](e, q.Question)
-		if err != nil || len(models) == 0 {
+		if err != nil {
 			return s, err
+		}
+		if len(models) == 0 {
+			continue // rows may come without what figures need
 		}
 		var layers, lengths []series
 		g := grid{ID: slug("context " + titles[q.Question]), Title: titles[q.Question], left: 1, Note: "least and largest are those of any head and position; gain is the largest factor of the norm over heads",

@@ -15,8 +15,11 @@ func noiseSection(p *Page) (section, error) {
 	titles := titles(e)
 	for _, q := range e.Of("noise") {
 		models, err := detailsOf[task.NoiseDetail](e, q.Question)
-		if err != nil || len(models) == 0 {
+		if err != nil {
 			return s, err
+		}
+		if len(models) == 0 {
+			continue // rows may come without what figures need
 		}
 		g := grid{ID: slug("noise " + titles[q.Question]), Title: "Score over all doses, %: " + titles[q.Question], left: 1, Note: "± one standard error",
 			Rows: [][]string{{"noise"}}}
