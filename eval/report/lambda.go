@@ -39,19 +39,18 @@ func lambdaFigure(title string, models []shown[task.AttentionDetail]) figure {
 	return f
 }
 
-// lambdaRows is λ in the table: its mean over layers, and its range.
+// lambdaRows is λ in the table: its mean over layers, and its range, over all models of a side.
 func lambdaRows(_ *eval.Evaluation, q *eval.Result, sides []eval.Side) []line {
 	x := line{measure: "λ, mean over layers (range)", minor: true, diffs: make([]string, max(len(sides)-1, 0))}
 	any := false
 	for _, s := range sides {
 		c := cell{}
-		var d task.AttentionDetail
-		if r, ok := s.Models[0].Find(q.Question); ok && json.Unmarshal(r.Detail, &d) == nil && len(d.Lambda) > 0 {
+		if all := lambdas(&s, q.Question); len(all) > 0 {
 			sum := 0.0
-			for _, l := range d.Lambda {
+			for _, l := range all {
 				sum += l
 			}
-			c.text = show("%.3f", sum/float64(len(d.Lambda))) + show(" (%.2f", slices.Min(d.Lambda)) + show(" to %.2f)", slices.Max(d.Lambda))
+			c.text = show("%.3f", sum/float64(len(all))) + show(" (%.2f", slices.Min(all)) + show(" to %.2f)", slices.Max(all))
 			any = true
 		}
 		x.cells = append(x.cells, c)
@@ -60,4 +59,15 @@ func lambdaRows(_ *eval.Evaluation, q *eval.Result, sides []eval.Side) []line {
 		return nil
 	}
 	return []line{x}
+}
+
+// lambdas are λ of every layer of every model of a side.
+func lambdas(s *eval.Side, question string) (all []float64) {
+	for _, m := range s.Models {
+		var d task.AttentionDetail
+		if r, ok := m.Find(question); ok && json.Unmarshal(r.Detail, &d) == nil {
+			all = append(all, d.Lambda...)
+		}
+	}
+	return all
 }

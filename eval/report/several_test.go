@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"testing"
 
 	"antiphase/eval"
@@ -74,5 +75,22 @@ func TestTwoQuestionsOfATask(t *testing.T) {
 	}
 	if seen < 16 {
 		t.Errorf("%d tasks with figures", seen)
+	}
+}
+
+// λ in the table is over all models of a side: seeds count alike, one without a λ not at all.
+func TestLambdaOfSeeds(t *testing.T) {
+	p := pageOf("attention", "", task.AttentionDetail{Lambda: []float64{0.25, 0.5}}, task.AttentionDetail{Lambda: []float64{0.75, 0.5}}, task.AttentionDetail{})
+	var all eval.Side
+	for _, s := range p.Evaluation.Sides() {
+		all.Models = append(all.Models, s.Models...)
+	}
+	rows := lambdaRows(p.Evaluation, p.Evaluation.Questions()[0], []eval.Side{all, {Models: all.Models[2:]}})
+	if len(rows) != 1 || rows[0].cells[0].text != "0.500 (0.25 to 0.75)" || rows[0].cells[1].text != "" {
+		t.Errorf("%+v", rows)
+	}
+	all.Models[1].Results[0].Detail = json.RawMessage(`{"lambda": [1`)
+	if rows := lambdaRows(p.Evaluation, p.Evaluation.Questions()[0], []eval.Side{all}); rows[0].cells[0].text != "0.375 (0.25 to 0.50)" {
+		t.Errorf("one of damaged data: %+v", rows)
 	}
 }
