@@ -110,7 +110,7 @@ func (p *literalReader) text(quote rune) (any, error) {
 		}
 		width := map[rune]int{'x': 2, 'u': 4, 'U': 8}[r]
 		code, err := strconv.ParseUint(s[:min(width, len(s))], 16, 32)
-		if width == 0 || err != nil { // Python keeps unknown escapes
+		if width == 0 || width > len(s) || err != nil { // Python keeps unknown escapes
 			b.WriteString("\\" + string(r))
 			continue
 		}

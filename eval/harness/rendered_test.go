@@ -239,7 +239,7 @@ func TestLiterals(t *testing.T) {
 			t.Errorf("%s: %#v, %v; want %#v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", " ", "[", "[1", "[1 2]", "(1]", "'a", `'a\`, "x", "1 2", "[1] 2", "'a' 'b'", strings.Repeat("[", maxDepth+2) + strings.Repeat("]", maxDepth+2)} {
+	for _, in := range []string{"", " ", "[", "[1", "[1 2]", "(1]", "'a", `'a\`, `'\x4`, `"\u00e`, `['\U0001F60`, "x", "1 2", "[1] 2", "'a' 'b'", strings.Repeat("[", maxDepth+2) + strings.Repeat("]", maxDepth+2)} {
 		if v, err := literal(in); err == nil {
 			t.Errorf("%q is %#v", in, v)
 		}
