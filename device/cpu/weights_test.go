@@ -83,6 +83,15 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 	attn := func(out tensor.Tensor) *device.Attn {
 		return &device.Attn{AttnShape: s, Out: out, LSE: device.Empty(d, tensor.F32, n, 4), Q: random(n, k), K: random(n, k), V: random(n, k)}
 	}
+	backward := func(dq, dk, dv tensor.Tensor) {
+		a := attn(random(n, k))
+		d.Attention(a)
+		d.AttentionBackward(a, &device.AttnGrad{DOut: random(n, k), DQ: dq, DK: dk, DV: dv})
+	}
+	diff := func(out, out2 tensor.Tensor) {
+		lam := randomOf(d, tensor.F32, r, 1, 1)
+		d.DiffAttention(&device.DiffAttn{AttnShape: s, Keys: 1, Q: random(n, 2*k), K: random(n, k), V: random(n, k), Lam: lam, Out: out, Out2: out2})
+	}
 	targets := device.Empty(d, tensor.I32, 1, n)
 	for name, write := range map[string]func(){
 		"zero":       func() { d.Zero(w) },
@@ -98,6 +107,20 @@ func moreWriters(d *Device, r *rand.Rand, w, other tensor.Tensor, all map[string
 		"swiglu backward":  func() { d.SwiGLUBackward(w, random(n, k/2), random(n, k/2), random(n, k)) },
 		"sigmoid backward": func() { d.SigmoidBackward(w, other, random(n, k)) },
 		"attention":        func() { d.Attention(attn(w)) },
+		"attention's raw": func() {
+			a := attn(random(n, k))
+			a.Norm, a.Raw, a.Rstd = device.HeadNorm{On: true, Eps: 1e-5, Scale: 1}, w, device.Empty(d, tensor.F32, n, 4)
+			d.Attention(a)
+		},
+		"attention's dq":         func() { backward(w, random(n, k), random(n, k)) },
+		"attention's dk":         func() { backward(random(n, k), w, random(n, k)) },
+		"attention's dv":         func() { backward(random(n, k), random(n, k), w) },
+		"differential attention": func() { diff(w, random(n, k)) },
+		"the second map's":       func() { diff(random(n, k), w) },
+		"a collective": func() {
+			copy(w.Buf.Host, other.Buf.Host)
+			d.Wrote(w)
+		},
 		"classifier's rows": func() {
 			d.Classify(&device.Classifier{X: other, W: random(9, k), Targets: targets, Loss: device.Empty(d, tensor.F32, 1, n), DX: w, DW: device.Empty(d, tensor.F32, 9, k), Scale: 1})
 		},
