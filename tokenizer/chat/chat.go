@@ -72,8 +72,16 @@ func parse(source string, tokens map[string]string, cfg *config.Config) (*Templa
 	if err != nil {
 		return nil, err
 	}
+	spaced := source
+	if cfg.LeftStripBlocks {
+		if spaced = keepSpaces(source, list); spaced != source {
+			if list, err = lex(spaced, cfg); err != nil {
+				return nil, err
+			}
+		}
+	}
 	const name = "/chat_template"
-	whole := inlineIfs(source, list)
+	whole := inlineIfs(spaced, list)
 	loader, err := loaders.NewMemoryLoader(map[string]string{name: whole})
 	if err != nil {
 		return nil, err
