@@ -105,7 +105,7 @@ func (t *Template) Render(c Conversation) (text string, err error) {
 	if c.Now.IsZero() {
 		c.Now = time.Now()
 	}
-	vars := map[string]any{"add_generation_prompt": c.Generate}
+	vars := map[string]any{"add_generation_prompt": c.Generate, "tools": nil, "documents": nil} // None unless given, as in transformers
 	for k, v := range t.tokens {
 		vars[k] = v
 	}

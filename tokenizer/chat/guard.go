@@ -3,6 +3,8 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"unicode"
 	"unicode/utf8"
@@ -17,12 +19,14 @@ import (
 // created (literals, calls, filters, arithmetic), loops where they begin and at each iteration, macros where they are
 // called. Each guard is a filter with a name that no template can spell.
 const (
-	guardFilter = "\x00guard" // charges and measures a value
-	iterFilter  = "\x00iter"  // the same, and bounds the number of its items
-	itemFilter  = "\x00item"  // a value of which an item is taken
-	opFilter    = "\x00op"    // arithmetic that measures first; its first argument is the operator
-	callFilter  = "\x00call"  // a method; its first argument is the name
-	printFilter = "\x00print" // a value about to be printed
+	guardFilter   = "\x00guard"   // charges and measures a value
+	iterFilter    = "\x00iter"    // the same, and bounds the number of its items
+	itemFilter    = "\x00item"    // a value of which an item is taken
+	opFilter      = "\x00op"      // arithmetic that measures first; its first argument is the operator
+	callFilter    = "\x00call"    // a method; its first argument is the name
+	printFilter   = "\x00print"   // a value about to be printed
+	truthFilter   = "\x00truth"   // a condition
+	presentFilter = "\x00present" // a value that is asked to be defined; its arguments are its name and what it belongs to
 )
 
 var known = chatFilters()
@@ -48,7 +52,33 @@ func lex(source string, cfg *config.Config) (list []*tokens.Token, err error) {
 			}
 		}
 	}
-	return list, nil
+	return list, checkChains(list)
+}
+
+// checkChains refuses a < b < c, of which gonja compares the result of a < b with c.
+func checkChains(list []*tokens.Token) error {
+	compared := []bool{false} // in each open bracket, since the last word or comma that ends a comparison
+	for _, t := range list {
+		last := len(compared) - 1
+		switch t.Type {
+		case tokens.VariableBegin, tokens.BlockBegin:
+			compared = []bool{false}
+		case tokens.LeftParenthesis, tokens.LeftBracket, tokens.LeftBrace:
+			compared = append(compared, false)
+		case tokens.RightParenthesis, tokens.RightBracket, tokens.RightBrace:
+			compared = compared[:max(last, 1)]
+		case tokens.And, tokens.Or, tokens.Comma, tokens.Colon, tokens.Assign:
+			compared[last] = false
+		case tokens.Name:
+			compared[last] = compared[last] && t.Val != "if" && t.Val != "else"
+		case tokens.Equals, tokens.Ne, tokens.LowerThan, tokens.LowerThanOrEqual, tokens.GreaterThan, tokens.GreaterThanOrEqual:
+			if compared[last] {
+				return fmt.Errorf("line %d: a chain of comparisons is not supported; write a < b and b < c", t.Line)
+			}
+			compared[last] = true
+		}
+	}
+	return nil
 }
 
 // checkNumbers refuses a number, a dot and a rune of several bytes, as in {{ 2.é }}: gonja's lexer steps back over the dot by
@@ -93,7 +123,7 @@ func guardNodes(list []nodes.Node, depth int) error {
 		switch n := n.(type) {
 		case *nodes.Data, *nodes.Comment:
 		case *nodes.Output:
-			if err := guardAll(&n.Expression, &n.Condition, &n.Alternative); err != nil {
+			if err := errors.Join(guardAll(&n.Expression, &n.Alternative), condition(&n.Condition)); err != nil {
 				return err
 			}
 			n.Expression = &nodes.FilteredExpression{Expression: n.Expression,
@@ -122,7 +152,7 @@ func guardBlock(n *nodes.ControlStructureBlock, depth int) error {
 		if s.Recursive {
 			return fmt.Errorf("line %d: a recursive loop is not supported", n.Location.Line)
 		}
-		if err := errors.Join(guardAll(&s.ObjectEvaluator, &s.IfCondition), body(s.BodyWrapper), body(s.EmptyWrapper)); err != nil {
+		if err := errors.Join(guardAll(&s.ObjectEvaluator), condition(&s.IfCondition), body(s.BodyWrapper), body(s.EmptyWrapper)); err != nil {
 			return err
 		}
 		s.ObjectEvaluator = filtered(n.Location, s.ObjectEvaluator, iterFilter)
@@ -131,7 +161,7 @@ func guardBlock(n *nodes.ControlStructureBlock, depth int) error {
 		return nil
 	case *controlStructures.IfControlStructure:
 		for i := range s.Conditions {
-			if err := guard(&s.Conditions[i]); err != nil {
+			if err := condition(&s.Conditions[i]); err != nil {
 				return err
 			}
 		}
@@ -143,6 +173,9 @@ func guardBlock(n *nodes.ControlStructureBlock, depth int) error {
 		return nil
 	case *controlStructures.MacroControlStructure:
 		for _, p := range s.Kwargs {
+			if _, missing := p.Value.(*nodes.Error); missing { // no default: a call without this argument fails
+				continue
+			}
 			if err := guardAll(&p.Value); err != nil {
 				return err
 			}
@@ -150,7 +183,7 @@ func guardBlock(n *nodes.ControlStructureBlock, depth int) error {
 		n.ControlStructure = &macroBlock{s}
 		return body(s.Wrapper)
 	case *setBlock:
-		return errors.Join(guardAll(&s.value, &s.when, &s.alt), body(s.body))
+		return errors.Join(guardAll(&s.value, &s.alt), condition(&s.when), body(s.body))
 	case *plainBlock:
 		return body(s.body)
 	case *controlStructures.RawControlStructure, *controlStructures.BreakControlStructure, *controlStructures.ContinueControlStructure:
@@ -231,13 +264,13 @@ func guard(e *nodes.Expression) error {
 	case *nodes.GetAttribute:
 		return guardParts(&n.Node)
 	case *nodes.Negation:
-		return guardAll(&n.Term)
+		return condition(&n.Term)
 	case *nodes.UnaryExpression:
 		return guardAll(&n.Term)
 	case *nodes.BinaryExpression:
 		return guardBinary(e, n)
 	case *nodes.TestExpression:
-		return errors.Join(guardAll(&n.Expression), guardList(n.Test.Args), guardMap(n.Test.Kwargs))
+		return guardTest(n)
 	case *nodes.FilteredExpression:
 		if err := guardAll(&n.Expression); err != nil {
 			return err
@@ -267,14 +300,27 @@ func guardParts(list ...*nodes.Node) error {
 	return nil
 }
 
+// byPlace lists named arguments in the order in which they are written.
+func byPlace(m map[string]nodes.Expression) []string {
+	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return m[a].Position().Pos - m[b].Position().Pos })
+}
+
 // guardCall rewrites calls. A method call becomes a filter of the value before the dot; other calls must be of a plain
 // name.
 func guardCall(e *nodes.Expression, n *nodes.Call) error {
+	order := byPlace(n.Kwargs)
 	if err := errors.Join(guardList(n.Args), guardMap(n.Kwargs)); err != nil {
 		return err
 	}
 	switch f := n.Func.(type) {
 	case *nodes.Name:
+		if f.Name.Val == "dict" && len(n.Args) == 0 {
+			d := &nodes.Dict{Token: n.Location}
+			for _, k := range order {
+				d.Pairs = append(d.Pairs, &nodes.Pair{Key: &nodes.String{Location: n.Location, Val: k}, Value: n.Kwargs[k]})
+			}
+			*e = d
+		}
 		return nil
 	case *nodes.GetAttribute:
 		self := nodes.Expression(f.Node)
@@ -289,14 +335,19 @@ func guardCall(e *nodes.Expression, n *nodes.Call) error {
 	return fmt.Errorf("line %d: only names and methods can be called", n.Location.Line)
 }
 
-// guardBinary rewrites arithmetic; comparisons and logic create nothing and are unchanged.
+// guardBinary rewrites arithmetic and the comparisons that ask for an order; == and logic are unchanged.
 func guardBinary(e *nodes.Expression, n *nodes.BinaryExpression) error {
-	if err := guardAll(&n.Left, &n.Right); err != nil {
+	op := n.Operator.Token
+	left := guard
+	if op.Type == tokens.And || op.Type == tokens.Or {
+		left = condition
+	}
+	if err := errors.Join(left(&n.Left), guard(&n.Right)); err != nil {
 		return err
 	}
-	op := n.Operator.Token
 	switch op.Type {
-	case tokens.Addition, tokens.Subtraction, tokens.Multiply, tokens.Division, tokens.FloorDivision, tokens.Modulo, tokens.Power, tokens.Tilde:
+	case tokens.Addition, tokens.Subtraction, tokens.Multiply, tokens.Division, tokens.FloorDivision, tokens.Modulo, tokens.Power, tokens.Tilde,
+		tokens.LowerThan, tokens.LowerThanOrEqual, tokens.GreaterThan, tokens.GreaterThanOrEqual:
 		*e = filtered(op, n.Left, opFilter, &nodes.String{Location: op, Val: op.Val}, n.Right)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
@@ -87,9 +89,11 @@ func orderedDict(d *json.Decoder, depth int) (any, error) {
 
 // jsonStyle is the formatting of tojson: that of Python's json.dumps with ensure_ascii off.
 type jsonStyle struct {
+	lines      bool // each item has a line of its own
 	indent     string
 	item, pair string // separators
 	sortKeys   bool
+	ascii      bool // other characters are escaped
 }
 
 // toJSON is transformers' tojson, not Jinja's: it escapes nothing for HTML.
@@ -98,16 +102,16 @@ func toJSON(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 	if in.IsError() {
 		return in
 	}
-	style := jsonStyle{item: ", ", pair: ": ", sortKeys: argument(p, 3, "sort_keys").IsTrue()}
+	style := jsonStyle{item: ", ", pair: ": ", sortKeys: argument(p, 3, "sort_keys").IsTrue(), ascii: argument(p, 0, "ensure_ascii").IsTrue()}
 	switch w := argument(p, 1, "indent"); {
 	case w.IsInteger():
 		n := w.Integer()
 		if n < 0 || n > 64 {
 			return b.fail("tojson: an indent of %d", n)
 		}
-		style.indent, style.item = strings.Repeat(" ", n), ","
+		style.lines, style.indent, style.item = true, strings.Repeat(" ", n), ","
 	case w.IsString():
-		style.indent, style.item = w.String(), ","
+		style.lines, style.indent, style.item = true, w.String(), ","
 	}
 	if s := argument(p, 2, "separators"); s.IsList() && s.Len() == 2 {
 		style.item, style.pair = s.Index(0).String(), s.Index(1).String()
@@ -144,7 +148,7 @@ func (s *jsonStyle) write(w *boundedText, v any, depth int) error {
 		_, err := w.WriteString(text)
 		return err
 	case string:
-		_, err := w.WriteString(string(quoteJSON(v)))
+		_, err := w.WriteString(s.quote(v))
 		return err
 	case nil, bool, int:
 		b, err := json.Marshal(v)
@@ -156,19 +160,44 @@ func (s *jsonStyle) write(w *boundedText, v any, depth int) error {
 	return fmt.Errorf("%T cannot be written", v)
 }
 
-// quoteJSON is a JSON string without escapes for HTML.
-func quoteJSON(s string) []byte {
+// quote is a JSON string without escapes for HTML.
+func (s *jsonStyle) quote(v string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always encodes
-	text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	text = bytes.ReplaceAll(text, []byte(`\u2028`), []byte("\u2028")) // Python does not escape these two
-	return bytes.ReplaceAll(text, []byte(`\u2029`), []byte("\u2029"))
+	_ = e.Encode(v) // a string always encodes
+	text := strings.TrimSuffix(b.String(), "\n")
+	text = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(text) // Python does not escape these two
+	if !s.ascii {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case r < utf8.RuneSelf:
+			out.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		}
+	}
+	return out.String()
+}
+
+// key is the text of a dict's key: that of its JSON if it is not a text.
+func (s *jsonStyle) key(v *exec.Value) (string, error) {
+	if v.IsString() {
+		return s.quote(v.String()), nil
+	}
+	out := &boundedText{left: maxValue}
+	err := s.write(out, v.Interface(), maxNesting)
+	return s.quote(out.String()), err
 }
 
 func (s *jsonStyle) line(w *boundedText, depth int) error {
-	if s.indent == "" {
+	if !s.lines {
 		return nil
 	}
 	_, err := w.WriteString("\n" + strings.Repeat(s.indent, depth))
@@ -185,7 +214,11 @@ func (s *jsonStyle) dict(w *boundedText, d *exec.Dict, depth int) error {
 		pairs = slices.SortedFunc(slices.Values(pairs), func(a, b *exec.Pair) int { return strings.Compare(a.Key.String(), b.Key.String()) })
 	}
 	return s.group(w, "{", "}", len(pairs), depth, func(i int) error {
-		if _, err := w.WriteString(string(quoteJSON(pairs[i].Key.String())) + s.pair); err != nil {
+		key, err := s.key(pairs[i].Key)
+		if err != nil {
+			return err
+		}
+		if _, err := w.WriteString(key + s.pair); err != nil {
 			return err
 		}
 		return s.write(w, pairs[i].Value, depth+1)

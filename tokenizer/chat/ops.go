@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/nikolalohinski/gonja/v2/builtins"
@@ -12,16 +11,18 @@ import (
 )
 
 // harmless are gonja's filters whose results are at most slightly larger than their input.
-var harmless = strings.Fields(`abs d default e escape first float int last length count list map max min
-	reject rejectattr round safe select selectattr sort string trim wordcount`)
+var harmless = strings.Fields(`abs e escape float int length count list map
+	reject rejectattr safe select selectattr sort`)
 
 // chatFilters are all filters, including those inserted by guard.go.
 func chatFilters() map[string]exec.FilterFunction {
 	filters := map[string]exec.FilterFunction{
-		guardFilter: func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value { return budgetOf(e).made(in) },
-		iterFilter:  iterable,
-		itemFilter:  index,
-		printFilter: printable,
+		guardFilter:   func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value { return budgetOf(e).made(in) },
+		iterFilter:    iterable,
+		itemFilter:    index,
+		printFilter:   printable,
+		truthFilter:   truth,
+		presentFilter: present,
 		opFilter: func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			return arithmetic(budgetOf(e), p.Args[0].String(), in, p.Args[1])
 		},
@@ -33,9 +34,7 @@ func chatFilters() map[string]exec.FilterFunction {
 		"lower":      caseFilter(lower),
 		"capitalize": caseFilter(capitalize),
 		"title":      caseFilter(filterTitle),
-		"join": func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-			return joined(budgetOf(e), in, argument(p, 0, "d").String())
-		},
+		"join":       joinFilter,
 		"replace": func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			return replaced(budgetOf(e), in.String(), argument(p, 0, "old").String(), argument(p, 1, "new").String(), argument(p, 2, "count"))
 		},
@@ -46,9 +45,16 @@ func chatFilters() map[string]exec.FilterFunction {
 		"items": func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 			return method(budgetOf(e), in, "items", nil, nil)
 		},
-		"dictsort": func(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
-			return sortedItems(budgetOf(e), in)
-		},
+		"default":   fallback,
+		"d":         fallback,
+		"dictsort":  dictSort,
+		"round":     round,
+		"string":    text,
+		"trim":      trim,
+		"wordcount": wordCount,
+	}
+	for _, name := range []string{"first", "last", "max", "min"} {
+		filters[name] = nonEmpty(name)
 	}
 	for _, name := range harmless {
 		filters[name], _ = builtins.Filters.Get(name)
@@ -63,7 +69,7 @@ func chatEnvironment() *exec.Environment {
 			"range": rangeList, "namespace": newNamespace, "dict": newDict, "raise_exception": raise, "strftime_now": strftimeNow,
 			"none": nil, "None": nil, // gonja has no literal for it and takes it for an unknown name
 		}),
-		Filters: exec.NewFilterSet(chatFilters()), Tests: builtins.Tests, ControlStructures: chatStatements(), Methods: builtins.Methods,
+		Filters: exec.NewFilterSet(chatFilters()), Tests: chatTests(), ControlStructures: chatStatements(), Methods: builtins.Methods,
 	}
 }
 
@@ -105,7 +111,13 @@ func arithmetic(b *budget, op string, x, y *exec.Value) *exec.Value {
 		return x
 	}
 	text := x.IsString() || y.IsString()
-	switch {
+	switch holds := orders[op]; {
+	case holds != nil:
+		c, err := compare(x, y)
+		if err != nil {
+			return b.fail("operator %s: %w", op, err)
+		}
+		return exec.AsValue(holds(c))
 	case op == "~" || op == "+" && text:
 		if over := b.charge(printed(x) + printed(y)); over != nil {
 			return over
@@ -115,7 +127,10 @@ func arithmetic(b *budget, op string, x, y *exec.Value) *exec.Value {
 		if y.IsString() {
 			x, y = y, x
 		}
-		n, s := max(y.Integer(), 0), x.String()
+		if !y.IsInteger() && !y.IsBool() {
+			return b.fail("operator * does not go with %s", kinds(x, y))
+		}
+		n, s := max(whole(y), 0), x.String()
 		if n > maxValue || n*len(s) > maxValue {
 			return b.fail("%w", errLarge)
 		}
@@ -182,13 +197,27 @@ func integers(b *budget, op string, x, y int) *exec.Value {
 		}
 		return exec.AsValue(q)
 	case "**":
-		p := math.Pow(float64(x), float64(y))
-		if p == math.Trunc(p) && math.Abs(p) < 1<<53 {
-			return exec.AsValue(int(p))
+		if y < 0 {
+			return floats(b, op, float64(x), float64(y))
 		}
-		return exec.AsValue(p)
+		if math.Abs(math.Pow(float64(x), float64(y))) >= 1<<63 {
+			return b.fail("%d ** %d has more than 63 bits", x, y)
+		}
+		return exec.AsValue(power(x, y))
 	}
 	return b.fail("operator %s is unknown", op)
+}
+
+// power is x to the y, by squaring.
+func power(x, y int) int {
+	p := 1
+	for ; y > 0; y /= 2 {
+		if y%2 == 1 {
+			p *= x
+		}
+		x *= x
+	}
+	return p
 }
 
 func floats(b *budget, op string, x, y float64) *exec.Value {
@@ -262,59 +291,6 @@ func replaced(b *budget, s, old, with string, limit *exec.Value) *exec.Value {
 	return exec.AsValue(strings.Replace(s, old, with, n))
 }
 
-// indent puts a margin before each line except the first, or before that too; blank lines stay blank.
-func indent(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	margin := "    "
-	switch w := argument(p, 0, "width"); {
-	case w.IsString():
-		margin = w.String()
-	case w.IsInteger():
-		if n := w.Integer(); n < 0 || n > 1000 {
-			return b.fail("indent: a width of %d", n)
-		}
-		margin = strings.Repeat(" ", w.Integer())
-	}
-	first, blank := argument(p, 1, "first").IsTrue(), argument(p, 2, "blank").IsTrue()
-	s := in.String()
-	lines := strings.Split(s, "\n")
-	if over := b.charge(len(s) + len(lines)*len(margin)); over != nil {
-		return over
-	}
-	for i, line := range lines {
-		if (i > 0 || first) && (blank || line != "") {
-			lines[i] = margin + line
-		}
-	}
-	return exec.AsValue(strings.Join(lines, "\n"))
-}
-
-// unique keeps the first of equal elements. It accepts few elements because it compares all pairs.
-func unique(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	if in.Len() > 2000 {
-		return b.fail("unique: more than 2000 items")
-	}
-	var kept []any
-	for _, x := range items(in) {
-		if !slices.ContainsFunc(kept, func(k any) bool { return exec.AsValue(k).EqualValueTo(exec.AsValue(x)) }) {
-			kept = append(kept, x)
-		}
-	}
-	return b.made(exec.AsValue(kept))
-}
-
-// sortedItems are a dict's pairs by key.
-func sortedItems(b *budget, in *exec.Value) *exec.Value {
-	v := method(b, in, "items", nil, nil)
-	if list, ok := v.Interface().([]any); ok {
-		slices.SortStableFunc(list, func(x, y any) int {
-			return strings.Compare(exec.AsValue(x.([]any)[0]).String(), exec.AsValue(y.([]any)[0]).String())
-		})
-	}
-	return v
-}
-
 // rangeList is range(stop), range(start, stop) and range(start, stop, step).
 func rangeList(e *exec.Evaluator, p *exec.VarArgs) (*exec.Value, error) {
 	at := make([]int, len(p.Args))
@@ -344,15 +320,22 @@ func rangeList(e *exec.Evaluator, p *exec.VarArgs) (*exec.Value, error) {
 }
 
 // newNamespace is Jinja's namespace, the only object whose attributes can be set.
-func newNamespace(_ *exec.Evaluator, p *exec.VarArgs) map[string]any {
+func newNamespace(e *exec.Evaluator, p *exec.VarArgs) (*exec.Value, error) {
+	if len(p.Args) > 0 {
+		return budgetOf(e).fail("namespace: attributes must be named"), nil
+	}
 	ns := map[string]any{}
 	for k, v := range p.KwArgs {
 		ns[k] = v.Interface()
 	}
-	return ns
+	return exec.AsValue(ns), nil
 }
 
-func newDict(_ *exec.Evaluator, p *exec.VarArgs) *exec.Value {
+// newDict is dict(); guard.go rewrites dict(a=1) as {'a': 1}, which keeps the order.
+func newDict(e *exec.Evaluator, p *exec.VarArgs) *exec.Value {
+	if len(p.Args) > 0 {
+		return budgetOf(e).fail("dict: items must be named")
+	}
 	d := exec.NewDict()
 	for _, k := range sortedKeys(p.KwArgs) {
 		d.Pairs = append(d.Pairs, &exec.Pair{Key: exec.AsValue(k), Value: p.KwArgs[k]})

@@ -37,24 +37,27 @@ func (t *Template) RenderText(vars map[string]any) (text string, err error) {
 	return t.execute(values, &budget{python: true})
 }
 
-// printable is Python's str of a value, as Jinja prints it.
+// printable is Python's str of a value, as Jinja prints it. In a chat template None is empty, because nothing tells it from
+// an unknown name.
 func printable(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
 	b := budgetOf(e)
-	if !b.python || in.IsError() || in.IsString() {
+	if in.IsError() || in.IsString() || in.IsNil() && !b.python {
 		return in
 	}
 	out := &boundedText{left: maxValue}
 	if err := python(out, in.Interface(), 0); err != nil {
+		if !b.python {
+			return in // what Python prints by its address, such as a macro
+		}
 		return b.fail("%w", err)
 	}
 	return exec.AsSafeValue(out.String())
 }
 
-// asText is Python's str of a value in a text template, and gonja's otherwise: there nothing tells None from an unknown
-// name, which is empty.
+// asText is Python's str of a value, with None as in printable.
 func asText(b *budget, v *exec.Value) string {
 	out := &boundedText{left: maxValue}
-	if !b.python || v.IsString() || python(out, v.Interface(), 0) != nil {
+	if v.IsString() || v.IsNil() && !b.python || python(out, v.Interface(), 0) != nil {
 		return v.String()
 	}
 	return out.String()

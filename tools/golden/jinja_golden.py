@@ -1,0 +1,526 @@
+"""Writes tokenizer/chat/testdata/jinja.json: what jinja2 3.1 renders, with the settings of transformers' chat templates and
+with those of lm-evaluation-harness's texts, or null where it raises an exception. Tuples, and what a chat template prints
+of None, are left out: these differ.
+
+    python3 tools/golden/jinja_golden.py > tokenizer/chat/testdata/jinja.json
+"""
+import json
+import random
+
+import jinja2
+import jinja2.ext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+VARS = {"L": [{"r": "u", "n": 2}, {"r": "A", "n": 1}, {"r": "u", "n": 3}], "D": {"B": 1, "a": 2, "C": 0}, "W": ["b", "A", "a", "B"],
+        "N": [3, 1.5, -2, 0], "T": "One two-three (four)\nfive", "E": [], "Z": None, "H": "<a href='x'>&\"", "F": 2.5, "K": {"x": {"y": [1, 2]}}}
+MESSAGES = [{"role": "user", "content": "hello", "n": None, "e": "", "d": {}, "d2": {"k": 1}, "f": 2.5, "b": True, "i": 3},
+            {"role": "assistant", "content": None, "t": [{"type": "function", "function": {"name": "g", "arguments": {"x": 1, "y": "é"}}}]},
+            {"role": "user", "content": "bye"}]
+
+# In a list, and alone, in both kinds of templates.
+EXPRESSIONS = r"""
+W | unique | list
+W | unique(true) | list
+W | unique(case_sensitive=true) | list
+L | unique(attribute='r') | list | length
+L | join(',', attribute='r')
+L | join(attribute='n')
+L | join(d='-', attribute='n')
+W | sort
+W | sort(reverse=true)
+W | sort(case_sensitive=true)
+L | sort(attribute='n') | map(attribute='n') | list
+L | sort(attribute='r') | map(attribute='n') | list
+L | sort(reverse=true, attribute='n') | map(attribute='n') | list
+W | sort(true, true)
+W | max
+W | min
+L | map(attribute='r') | list
+L | map(attribute='q', default='d') | list
+W | map('upper') | list
+W | map('replace', 'b', 'x') | list
+L | selectattr('r') | list | length
+L | selectattr('r', 'equalto', 'u') | list | length
+L | selectattr('r', '==', 'u') | list | length
+L | selectattr('n', '>', 1) | list | length
+L | selectattr('r', 'in', ['u']) | list | length
+L | rejectattr('r', 'equalto', 'u') | map(attribute='n') | list
+L | rejectattr('q', 'defined') | list | length
+N | select('>', 0) | list
+N | select('odd') | list
+N | reject('<', 1) | list
+N | select | list
+W | select('in', ['a']) | list
+N | first
+N | last
+E | first is defined
+T | wordcount
+T | trim
+'  xyx ' | trim
+'xyx' | trim('x')
+T | title
+T | capitalize
+T | upper
+H | e
+H | escape
+H | safe
+H ~ 'x'
+(H | e) ~ '<'
+'5' | int
+'5.7' | int
+'z' | int(9)
+'z' | int(default=9)
+'0x1F' | int(0, 16)
+'1A' | int(base=16)
+3.99 | int
+-3.99 | int
+'2.5' | float
+'z' | float
+'z' | float(1.5)
+3 | float
+2.5 | round
+3.5 | round
+-2.5 | round
+2.567 | round(2)
+2.567 | round(1, 'floor')
+2.561 | round(1, 'ceil')
+42.55 | round(1, method='floor')
+1234.5 | round(-2)
+-5 | abs
+-5.5 | abs
+'' | default('d')
+'' | default('d', true)
+0 | default('d', true)
+0 | default('d', boolean=true)
+nope | default('d')
+nope | d('x')
+nope is defined
+D.nope is defined
+D['B']
+D.nope | default('q')
+K.x.y[1]
+K['x']['y'] | length
+D | length
+D | list
+D | count
+D | first
+'abc' | list
+'abc' | first
+'abc' | last
+'abc' | length
+42 | string
+1.0 | string
+[1, 'a'] | string
+true | string
+'x' | tojson
+H | tojson
+'é\u2028' | tojson
+'é😀' | tojson(ensure_ascii=true)
+'é😀' | tojson(true)
+[1, 2] | tojson(indent=0)
+{'a': [1]} | tojson(indent=0)
+{'a': []} | tojson(indent=1)
+[1, 2] | tojson(indent='')
+{'a': 1} | tojson(indent='--')
+[{}] | tojson(indent=2)
+{'a': 1} | tojson(separators=(',', ':'), indent=1)
+'a\nb' | indent(2)
+'\nb' | indent(2, true)
+'a\n' | indent(2)
+'a\n\n' | indent(2, false, true)
+'' | indent(2, true)
+'a\r\nb' | indent(1)
+'\n\na\n' | indent(1, true, false)
+'\n\na\n' | indent(1, true, true)
+'a,b' | replace(',', ';')
+'aaa' | replace('a', 'b', 2)
+'aaa' | replace('a', 'b', count=1)
+'aaa' | replace(old='a', new='b')
+[1,2,3] | reverse | list
+'abc' | reverse
+(1,2,3) | list
+[1,2,3] | length
+[1,[2,3]] | string
+not 1 == 2
+not true or true
+true and false or true
+1 or 0
+0 or 'x'
+1 and 'x'
+0 and 'x'
+1 if 0 else 2 if 0 else 3
+'a' if true
+-2 ** 2
+2 ** 3 ** 2
+2 ** 0.5
+-7 // 2
+7 // -2
+-7 % 3
+7.5 // 2
+1 / 2
+4 / 2
+2 ** 62
+9007199254740993
+9223372036854775807
+1_000
+1e3
+1.5e-7
+'a' * 3
+3 * 'a'
+[1] + [2]
+'a' + 'b'
+'a' in 'abc'
+'a' in W
+'B' in D
+3 not in N
+none in [none]
+1 in [1.0]
+[1] in [[1]]
+[1,2] == [1,2]
+{'a':1} == {'a':1}
+'a' == 1
+none == false
+'b' > 'a'
+[1,2] < [1,3]
+1 is integer
+1.0 is integer
+1.0 is float
+true is integer
+true is boolean
+true is number
+1 is boolean
+'a' is string
+'a' is sequence
+'a' is iterable
+[1] is sequence
+[1] is mapping
+{} is mapping
+{} is sequence
+{} is iterable
+1 is iterable
+none is none
+nope is undefined
+none is defined
+3 is odd
+4 is even
+4 is divisibleby 2
+4 is divisibleby(3)
+'a' is eq 'a'
+'a' is equalto('b')
+1 is ne 2
+1 is lt 2
+2 is ge 2
+2 is gt 2
+1 is in [1,2]
+'x' is in 'xyz'
+1 is not in [1,2]
+'abc' is lower
+'ABC' is upper
+true is true
+1 is true
+false is false
+0 is false
+[1] is sameas [1]
+none is sameas none
+'a' is callable
+range is callable
+N[0]
+N[-1]
+N[1:]
+N[:-1]
+N[::2]
+N[::-1]
+N[-2:]
+N[5:]
+N[1:3:2]
+N[9] is defined
+'hello'[1:3]
+'hello'[::-1]
+'hello'[-3:]
+'héllo'[1]
+W[0].upper()
+'a.b.c'.split('.')[-1]
+'a.b.c'.split('.', 1)
+'a.b.c'.rsplit('.', 1)
+'x'.join(W)
+'abc'.find('c')
+'abc'.count('b')
+'aXb'.swapcase()
+D.keys() | list
+D.values() | list
+D.get('B')
+D.get('q', 7)
+D.get('q') is none
+W.index('A')
+range(3) | list
+range(1, 10, 4) | list
+dict(a=1, b=2)
+dict(b=1, a=2)
+'it\'s'
+["it's"]
+['a\\b', 'tab\t', '\x01', 'é', '\u200b']
+1.0
+1e16
+1e22
+123456789012345678
+0.1 + 0.2
+1/3
+-0.0
+[0.1, 1e-7]
+T.splitlines()
+T | length > 3
+T|length
+D | tojson
+L | tojson
+K | tojson(indent=2)
+F | int
+F | string ~ 'a'
+(F | string) + 'a'
+'a' | upper ~ 'b'
+-F | abs
+[F, -F] | max
+W | join | upper
+W | list | length
+('a', 'b') | join('+')
+{'a': 1, 'b': 2} | join('-')
+'abc' | join('-')
+{} or 'e'
+[] or 'e'
+L[0].r
+L[0]['r']
+L[-1].n
+L[0].get('r')
+'A' ~ L[0]
+L
+'a' < 1 is defined
+W | last
+W | length
+[] | last is defined
+[3,1] | sort | first
+W[1:] + ['z']
+'äöü' | upper
+'ß' | upper
+'ß' | capitalize
+'éa b' | title
+"don't stop" | title
+"x.y z/w" | title
+'a\u00a0b' | wordcount
+'  ' | trim | length
+'\u3000x\u3000' | trim
+'a' | e
+1 | e
+[1] | length
+true | upper
+1 | upper
+1.5 | replace('.', ',')
+[1,2] | replace('1', 'x')
+12 | trim
+'abc'[5] is defined
+'abc'[1:99]
+'abc'[-99:2]
+N | sort
+N | sort(reverse=true)
+[true, 2] | max
+[] | min is defined
+1 ~ 1
+'a' * 'b'
+'a' * 1.5
+1.0 * 3
+5 % 2.5
+-5.5 % 2
+2 // 0.3
+'abc' > 5
+none < 1
+"""
+
+# In both kinds of templates.
+STATEMENTS = r"""
+{% for x in W %}{{ loop.index }}{{ x }}{{ loop.previtem if not loop.first }}{{ loop.nextitem if not loop.last }}{% endfor %}
+{% for x in W %}{{ loop.length }}{{ loop.revindex0 }}{{ loop.depth }}{{ loop.depth0 }}{% endfor %}
+{% for k, v in D.items() %}{{ k }}={{ v }};{% endfor %}
+{% for k in D %}{{ k }}{% endfor %}
+{% for x in E %}a{% else %}none{% endfor %}
+{% for x in W if x > 'a' %}{{ loop.index }}{{ x }}{{ loop.last }}{% else %}z{% endfor %}
+{% for x in N %}{% for y in W %}{{ loop.index }}{% endfor %}{{ loop.index }}{% endfor %}
+{% set x = 1 %}{% for i in N %}{% set x = 2 %}{% endfor %}{{ x }}
+{% set x = 1 %}{% if true %}{% set x = 2 %}{% endif %}{{ x }}
+{% set ns = namespace(x=1) %}{% for i in N %}{% set ns.x = ns.x + 1 %}{% endfor %}{{ ns.x }}
+{% macro f(a, b='q') %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(b=3, a=4) }}
+{% macro f(x) %}{% set y = x %}{{ y }}{% endmacro %}{{ f(5) }}{{ y is defined }}
+{%- set x = 1 -%}  a  {%- if x -%}  b  {%- endif %}  c
+a {{- ' b ' -}} c
+{% raw %}{{ x }}{% endraw %}
+{# c #}a{#- d -#} b
+{% if W and N %}y{% elif E %}n{% else %}z{% endif %}
+{% if 'a' in W and not E %}y{% endif %}
+{% if Z is none %}n{% endif %}{% if Z is not none %}m{% endif %}
+{% for i in range(3) %}{% if i == 1 %}{% continue %}{% endif %}{{ i }}{% endfor %}
+{% for i in range(3) %}{% if i == 1 %}{% break %}{% endif %}{{ i }}{% endfor %}
+{% set x %}  a{{ 1 }} {% endset %}[{{ x }}]{{ x | length }}
+{% for a, b in [[1, 2], [3, 4]] %}{{ a }}{{ b }}{% endfor %}
+{% set x = W | map('lower') | list %}{{ x }}
+{% set x = {'a': 1} %}{% for k, v in x | items %}{{ k }}{{ v }}{% endfor %}
+{% for m in L %}{{ m.r }}{{ m['n'] }}{% if not loop.last %},{% endif %}{% endfor %}
+{% for m in L[1:] %}{{ m.n }}{% endfor %}
+{% for m in L | reverse %}{{ m.n }}{% endfor %}
+{% for m in L[::-1] %}{{ loop.index0 }}{{ m.n }}{% endfor %}
+{{ 'a' if W else 'b' }}{{ 'c' if E }}{{ 'd' }}
+{{ {'a': 1}['a'] }}{{ {'a': {'b': 2}}.a.b }}{{ [1, 2][0] }}
+{% set x = 'a' %}{% set x = x + 'b' %}{{ x }}
+{% if not loop is defined %}q{% endif %}
+{% for i in [1] %}{{ i }}{% endfor %}{{ i is defined }}
+{% set ns = namespace(found=false) %}{% for m in L %}{% if m.r == 'A' %}{% set ns.found = true %}{% endif %}{% endfor %}{{ ns.found }}
+{{ caller is defined }}
+{% if 1 %}{% set q = 5 %}{% endif %}{{ q }}
+{% for m in L %}{% set last = m.n %}{% endfor %}{{ last is defined }}
+"""
+
+# In text templates: a chat template does not tell None from what is undefined.
+TEXTS = r"""
+{% for k, v in D | dictsort %}{{ k }}{{ v }}{% endfor %}
+{% for k, v in D | dictsort(true) %}{{ k }}{{ v }}{% endfor %}
+{% for k, v in D | dictsort(by='value') %}{{ k }}{{ v }}{% endfor %}
+{% for k, v in D | dictsort(reverse=true) %}{{ k }}{{ v }}{% endfor %}
+{% for k, v in D | dictsort(false, 'value', true) %}{{ k }}{{ v }}{% endfor %}
+{% for k, v in {'b': 'x', 'a': 'X'} | dictsort(by='value') %}{{ k }}{% endfor %}
+{{ D | dictsort(by='other') }}
+{{ {'a': 1, 'b': 'x'} | dictsort(by='value') }}
+{{ K | map(attribute='y') is defined }}
+{{ [{'a': {'b': 1}}, {'a': {'b': 2}}] | join('-', attribute='a.b') }}
+{{ [[1, 2], [3, 4]] | join('-', attribute=1) }}
+{{ [[1, 2], [3, 2]] | unique(attribute='1') | list }}
+{{ {true: 1, none: 2, 1.5: 3, 7: 4} | tojson }}
+{{ '\\u2028' | tojson }}
+{{ -3 is odd }}{{ -2 is even }}{{ 'b' is gt 'a' }}{{ '12' is lower }}{{ 'A1' is upper }}{{ '' is lower }}
+{{ 5 | round }}{{ 1250 | round(-2) }}{{ 0.5 | round }}{{ 1.5 | round }}{{ 2.675 | round(2) }}{{ 7 | round(1, 'floor') }}
+{{ 2.5 | round(0, 'other') }}
+{{ 3 ** 39 }} {{ 2 ** 62 }} {{ 0 ** 0 }} {{ 1 ** 99 }} {{ (-1) ** 5 }}
+{{ dict(z=1, a=dict(y=2, b=3), m='x' ~ 1) }}
+{% macro f(a, b='q') %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(b=3, a=4) }}
+{{ [] < [1] }}{{ [1, 'a'] < [1, 'b'] }}{{ [2] > [1, 5] }}{{ true < 2 }}{{ 1.5 <= true }}
+{{ (1 < 2) == true }}{{ 1 < 2 and 2 < 3 }}{{ [1 < 2, 3 > 4] }}{{ 'a' if 1 == 1 else 2 == 3 }}
+{{ Z | default('d') }}{{ nope | default }}|{{ {} | default('e', true) }}{{ nope | default(none) }}
+{{ '__a__ b-c 1,2' | wordcount }}
+{{ 'a' * true }}
+{{ [] | max }}
+{{ [] | first }}
+"""
+
+# In chat templates, separated by lines of dashes.
+CHATS = r"""
+{{ tools is defined }}{{ tools is none }}{{ documents is none }}
+----
+{% if tools %}a{% else %}b{% endif %}{% if not tools %}c{% endif %}{% if tools is not none %}d{% endif %}
+----
+{% if not tools is defined %}{% set tools = none %}{% endif %}{{ tools is none }}
+----
+{{ messages[0].nope is defined }}{{ messages[0].nope }}|{{ messages[0]['nope'] }}
+----
+{{ messages[0].n is defined }}{{ messages[0].n is none }}{{ messages[0].n == none }}{{ messages[0]['n'] is defined }}{{ 'n' in messages[0] }}
+----
+{% if messages[0].n %}a{% endif %}{% if messages[0].e %}b{% endif %}{% if messages[0].d %}c{% endif %}{% if messages[0].d2 %}d{% endif %}
+----
+{% for k in messages[0].d2 %}{{ k }}{% endfor %}{% for k, v in messages[0].d2.items() %}{{ k }}{{ v }}{% endfor %}
+----
+{% macro f(a, b) %}[{{ b is defined }}]{% endmacro %}{{ f(1) }}{{ f(1, 2) }}
+----
+{% set m = messages | selectattr('role', 'equalto', 'zzz') | list %}{{ m | length }}{{ (m | first) is defined }}
+----
+{% set m = messages | selectattr('role', 'equalto', 'user') | first %}{{ m.content }}
+----
+{% set x = none %}{{ x is defined }}{{ x is none }}
+----
+{% set ns = namespace(a=none) %}{{ ns.a is defined }}{{ ns.b is defined }}{% if ns.b %}q{% endif %}
+----
+{% for m in messages %}{{ loop.previtem is defined }}{{ loop.nextitem is defined }}{% if loop.previtem is defined and loop.previtem.role == 'user' %}p{% endif %}{% endfor %}
+----
+{{ messages[5] is defined }}{{ messages[-1].role }}{{ messages[0] is defined }}{{ messages[-9] is defined }}
+----
+{{ messages | length }}{{ messages | map(attribute='role') | join(',') }}
+----
+{% if messages[0].content is string %}s{% else %}{% for c in messages[0].content %}{{ c.text if c.type == 'text' }}{% endfor %}{% endif %}
+----
+{% for m in messages[1:] %}{{ m.role }}{% if loop.last and m.role == 'user' %}!{% endif %}{% endfor %}
+----
+{{ messages[0]['content'] | trim }}{{ messages[0].content.strip() }}{{ messages[0].content[:2] }}{{ messages[0].content[-1] }}
+----
+{{ messages | tojson }}
+----
+{{ messages[0] | tojson(indent=4) }}
+----
+{{ bos_token }}{{ unk_token is defined }}
+----
+{% if (messages | length) % 2 == 0 %}e{% else %}o{% endif %}{% if messages | length > 1 %}m{% endif %}
+----
+{% if loop is defined %}x{% endif %}{% if messages[0].role != 'system' and messages[0].role == 'user' %}k{% endif %}
+----
+{{ messages[0].content.split('l')[-1].lstrip('\n') }}{{ 'x' in messages[0].content }}{{ messages[0].get('q', 'd') }}
+----
+{% if messages[0].role == 'user' and not (messages[0].n is defined and messages[0].n is not none) %}y{% endif %}
+----
+{{ '' if messages[0].n is none else messages[0].n }}|{{ messages[0].content if messages[0].content is not none else '' }}
+----
+{% set content = messages[0].content if messages[0].content is string else '' %}{{ content }}
+----
+{% set a = [] %}{% set a = a + [1] %}{% set a = a + ['x'] %}{{ a | length }}{{ a | join('+') }}
+----
+{{- messages[0].role }}
+----
+{{ messages[1].t is sequence }}{{ messages[1].t is iterable }}{{ messages[1].t is mapping }}{{ messages[0].content is sequence }}{{ messages[0].content is iterable }}
+----
+{{ messages[1].t[0].function.arguments | tojson }}{{ messages[1].t[0].function.name }}
+----
+{% for tc in messages[1].t %}{%- set f = tc.function %}{{ f.name }}{% for k, v in f.arguments.items() %}{{ k }}={{ v }}{% if not loop.last %},{% endif %}{% endfor %}{% endfor %}
+----
+{{ messages[1].t[0].function.arguments.x | string }}{{ 5 | string | length }}{{ messages[0].f }}{{ messages[0].b }}{{ messages[0].i }}
+----
+{% if messages[0].i > 1 and messages[0].f < 3 and messages[0].b %}ok{% endif %}{{ messages[0].i == 3.0 }}
+"""
+
+# Of which templates are made whose white space matters.
+PARTS = ["{{ 'a' }}", "{% if true %}", "{% endif %}", "{%- if true %}", "{% if true -%}", "{%- endif -%}", " ", "  ", "\n", "x", "{# c #}",
+         "{{- 'b' }}", "{{ 'c' -}}", "\t", "{% set q = 1 %}", "{%+ set q = 1 %}", "{%- set q = 1 -%}", "{#- d -#}"]
+
+
+def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+    return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def environment(**settings):
+    env = ImmutableSandboxedEnvironment(extensions=[jinja2.ext.loopcontrols], **settings)
+    env.filters["tojson"] = tojson
+    return env
+
+
+def rendered(env, source, **variables):
+    try:
+        return env.from_string(source).render(**variables)
+    except Exception:  # of any kind: such a template must fail
+        return None
+
+
+def lines(text):
+    return [s for s in text.split("\n") if s]
+
+
+def spaced(env, n):
+    draw = random.Random(1)
+    found = {}
+    while len(found) < n:
+        source = "".join(draw.choice(PARTS) for _ in range(draw.randint(2, 7)))
+        want = rendered(env, source)
+        if want is not None:  # its blocks are closed
+            found[source] = want
+    return sorted(found.items())
+
+
+text = environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
+chat = environment(trim_blocks=True, lstrip_blocks=True)
+both = ["{{ %s }}" % e for e in lines(EXPRESSIONS)] + lines(STATEMENTS)
+sources = ["{{ [%s] }}" % e for e in lines(EXPRESSIONS) if "| e" not in e and "safe" not in e] + both + lines(TEXTS)
+given = {"messages": MESSAGES, "tools": None, "documents": None, "add_generation_prompt": False, "bos_token": "<s>", "eos_token": "</s>"}
+print(json.dumps({
+    "vars": VARS, "messages": MESSAGES,
+    "text": [[s, rendered(text, s, **VARS)] for s in sources],
+    "chat": [[s, rendered(chat, s, **given, **VARS)] for s in both + CHATS.strip("\n").split("\n----\n")] + spaced(chat, 400),
+}, ensure_ascii=False, indent=0))
