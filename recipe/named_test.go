@@ -136,8 +136,10 @@ func TestSourceTexts(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if _, err := ParseSource(`{"path": "a"} {"path": "b"}`); err == nil || !strings.Contains(err.Error(), "text after the object") {
-		t.Error(err)
+	for _, tail := range []string{` {"path": "b"}`, "]", "}", " x", ","} {
+		if _, err := ParseSource(`{"path": "a"}` + tail); err == nil || !strings.Contains(err.Error(), "text after it") {
+			t.Errorf("%q after an object: %v", tail, err)
+		}
 	}
 	mixed := map[bool][]Source{true: {{Path: "a", Epochs: 1}}, false: nil}
 	for want, list := range mixed {

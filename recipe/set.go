@@ -1,9 +1,11 @@
 package recipe
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"reflect"
 	"slices"
@@ -133,9 +135,10 @@ func (f Field) set(s string) error {
 	case reflect.Slice:
 		err = f.setList(s)
 	default:
-		d := json.NewDecoder(strings.NewReader(s))
-		d.DisallowUnknownFields()
-		err = d.Decode(f.v.Addr().Interface())
+		into := reflect.New(f.v.Type()) // a new value, so that fields of the old one do not persist
+		if err = decode([]byte(s), into.Interface()); err == nil {
+			f.v.Set(into.Elem())
+		}
 	}
 	if err != nil {
 		if n := (*strconv.NumError)(nil); errors.As(err, &n) {
@@ -156,6 +159,19 @@ func (f Field) setList(s string) error {
 		return err
 	}
 	f.v.Set(into.Elem())
+	return nil
+}
+
+// decode reads one JSON value. Unknown fields and text after the value are errors.
+func decode(b []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is text after it")
+	}
 	return nil
 }
 

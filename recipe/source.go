@@ -1,7 +1,6 @@
 package recipe
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -100,13 +99,7 @@ func (s *Source) UnmarshalJSON(b []byte) (err error) {
 
 func parseObject(b []byte) (Source, error) {
 	var o sourceJSON
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	err := d.Decode(&o)
-	if err == nil && d.More() {
-		err = fmt.Errorf("text after the object")
-	}
-	if err != nil {
+	if err := decode(b, &o); err != nil {
 		return Source{}, fmt.Errorf("a source is a string or an object with path, weight and epochs: %w", err)
 	}
 	s := Source{Path: o.Path}

@@ -82,3 +82,27 @@ func TestOneBoundedSource(t *testing.T) {
 		t.Errorf("an error of %d bytes", len(err.Error()))
 	}
 }
+
+// A value that is an object replaces the old one whole: no field of that persists, nothing changes if the new one is
+// refused, and text after it is not ignored.
+func TestObjectsAreReplaced(t *testing.T) {
+	yarn := `{"type":"yarn","factor":4,"original_context":32}`
+	for text, want := range map[string]string{
+		`{"type":"linear","factor":2}`: `{"type":"linear","factor":2}`, "null": "null", yarn: yarn,
+		`{"factor":8,"typo":1}`: "", `{"factor":"x"}`: "", `{"type":"linear","factor":2} {}`: "", `{"type":"linear","factor":2}]`: "", `null 1`: "",
+	} {
+		r, _ := Nano("diff")
+		if err := r.Set("model.rope_scaling", yarn); err != nil {
+			t.Fatal(err)
+		}
+		err := r.Set("model.rope_scaling", text)
+		refused := want == ""
+		if refused {
+			want = yarn
+		}
+		got, _ := json.Marshal(r.Model.RopeScaling)
+		if (err != nil) != refused || string(got) != want {
+			t.Errorf("%s: %v, reads %s, want %s", text, err, got, want)
+		}
+	}
+}
