@@ -72,7 +72,7 @@ func (r *Rows) readRun(dir string, warn func(string)) (hash string, err error) {
 		s, err := Open(dir, warn)
 		if err == nil {
 			r.Recipe, r.Tokenizer = s.Recipe, s.Tokenizer
-			return s.State.Data.Dataset, nil
+			return s.State.Data.Dataset, s.Close() // the weights are not needed
 		}
 		if _, e := os.Stat(filepath.Join(dir, "recipe.json")); e != nil {
 			return "", err
