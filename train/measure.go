@@ -17,7 +17,9 @@ const slowStep = time.Second / 2
 // Measure is the time of one step of r on d, the shortest of a few on random tokens. Plans use it before there is any
 // data. A step that takes long, such as one of a large model on a CPU, is extrapolated from one of fewer tokens; the
 // optimiser's share, which does not depend on tokens, is about what the smallest trial takes.
-func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) {
+func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) { return measure(d, r, time.Now) }
+
+func measure(d device.Device, r recipe.Recipe, now func() time.Time) (time.Duration, error) {
 	m, err := model.New(d, r.Model, layer.Memory{Train: true, Master: r.Optim.RoundBF16})
 	if err != nil {
 		return 0, err
@@ -29,7 +31,7 @@ func Measure(d device.Device, r recipe.Recipe) (time.Duration, error) {
 	full := trial{r.Train.Batch, r.Train.SeqLen, r.Train.MicroBatch}
 	fixed := time.Duration(0)
 	for t := full.first(); ; t = t.larger(full) {
-		took, err := t.time(m, o, &r, t == full)
+		took, err := t.time(m, o, &r, t == full, now)
 		switch {
 		case err != nil:
 			return 0, err
@@ -68,7 +70,7 @@ func (t trial) flops(c model.Config) float64 {
 }
 
 // time is the shortest of two steps, or of six of the last trial, whose time is not extrapolated.
-func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool) (best time.Duration, err error) {
+func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool, now func() time.Time) (best time.Duration, err error) {
 	step := optim.NewStepper(m, o, min(t.micro, t.rows))
 	defer step.Free()
 	n := t.rows * t.tokens
@@ -82,11 +84,11 @@ func (t trial) time(m *model.Model, o *optim.AdamW, r *recipe.Recipe, last bool)
 		times = 6
 	}
 	for i := range times {
-		begin := time.Now()
+		begin := now()
 		if _, _, err := step.Step(&b, i+1, 0); err != nil {
 			return 0, err
 		}
-		if took := time.Since(begin); best == 0 || took < best {
+		if took := now().Sub(begin); best == 0 || took < best {
 			best = took
 		}
 	}

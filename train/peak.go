@@ -27,7 +27,7 @@ func MachinePeak(d device.Device) float64 {
 
 // MeasurePeak measures the rate again, while nothing else should run, and stores it if it is higher.
 func MeasurePeak(d device.Device) float64 {
-	x := peak(d)
+	x := peak(d, time.Now)
 	all := readPeaks()
 	if key := peakKey(d); x > all[key] {
 		all[key] = x
@@ -69,26 +69,26 @@ func writePeaks(all map[string]float64) {
 }
 
 // peak is the rate on a square product that takes at least a millisecond.
-func peak(d device.Device) float64 {
+func peak(d device.Device, now func() time.Time) float64 {
 	for n := 512; ; n *= 2 {
-		if best := product(d, n); best > 1e-3 || n == 8192 {
+		if best := product(d, n, now); best > 1e-3 || n == 8192 {
 			return 2 * float64(n) * float64(n) * float64(n) / best
 		}
 	}
 }
 
-// product is the shortest time in seconds of an n³ product. It is repeated until ten more are less than 2 % faster, for
+// product is the shortest time in seconds of an n³ product. It is repeated until nine more are less than 2 % faster, for
 // at most half a second, because another process may occupy the machine for some of them.
-func product(d device.Device, n int) float64 {
+func product(d device.Device, n int, now func() time.Time) float64 {
 	a, b, c := device.EmptyAct(d, n, n), device.Empty(d, d.Types().Act, n, n), device.EmptyAct(d, n, n)
 	defer func() { d.Free(a.Buf); d.Free(b.Buf); d.Free(c.Buf) }()
 	best, since := math.Inf(1), 0
 	var one [1]float32
-	for begin := time.Now(); since < 10 && time.Since(begin) < time.Second/2; since++ {
-		t := time.Now()
+	for begin := now(); since < 10 && now().Sub(begin) < time.Second/2; since++ {
+		t := now()
 		d.MatMul(c, a, b, device.MatMul{TransB: true})
 		device.ReadFloats(d, one[:], tensor.Tensor(c.RowRange(0, 1).Columns(0, 1)))
-		took := time.Since(t).Seconds()
+		took := now().Sub(t).Seconds()
 		if took < 0.98*best {
 			since = 0
 		}

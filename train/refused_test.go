@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"antiphase/checkpoint"
 	"antiphase/data"
@@ -275,29 +274,5 @@ func TestCrashLeavesTheBatch(t *testing.T) {
 	}
 	if all, err := metrics.Read(filepath.Join(opt.Dir, metrics.FileName), nil); err != nil || len(all) != res.Steps {
 		t.Errorf("%d rows of %d steps, %v", len(all), res.Steps, err)
-	}
-}
-
-// heavy is a device on which passes of more than 32 tokens take half a second.
-type heavy struct{ *cpu.Device }
-
-func (d heavy) Embed(out, table, ids tensor.Tensor) {
-	if out.Rows > 32 {
-		time.Sleep(slowStep + 20*time.Millisecond)
-	}
-	d.Device.Embed(out, table, ids)
-}
-
-// A step that would take long is extrapolated by operations from a smaller one.
-func TestMeasureExtrapolates(t *testing.T) {
-	host := cpu.New(cpu.Options{Threads: 2, Precision: cpu.FP32})
-	defer host.Close()
-	r := nano(t, "diff")
-	r.Model.Context, r.Train.SeqLen, r.Train.Batch, r.Train.MicroBatch = 64, 64, 1000, 1
-	took, err := Measure(heavy{host}, r)
-	full, tried := trial{1000, 64, 1}, trial{1, 64, 1}
-	want := slowStep.Seconds() * full.flops(r.Model) / tried.flops(r.Model)
-	if err != nil || took.Seconds() < want || took.Seconds() > 3*want { // a busy machine adds some
-		t.Errorf("%v, want about %g s; %v", took, want, err)
 	}
 }
