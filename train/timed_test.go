@@ -44,6 +44,8 @@ func TestMeasureByTheClock(t *testing.T) {
 		{8, 2, 64, 512 * time.Millisecond, 2 + 2 + 2 + 6}, // 256 ms more than the first are not long
 		// 16 rows of 64 tokens take 1024 ms, the smallest trial 32; a thousand rows are 62.5 times as many operations.
 		{1000, 1, 64, 32*time.Millisecond + 992*62500*time.Microsecond, 2 + 2 + 2 + 2},
+		// 16 rows of 33 tokens take 528 ms, of which 496 are the tokens': not long. 64 rows take 2112.
+		{1000, 1, 33, 32*time.Millisecond + 2080*15625*time.Microsecond, 5 * 2},
 	} {
 		at, steps := time.Unix(1.7e9, 0), 0
 		r := nano(t, "diff")
