@@ -67,10 +67,15 @@ func (t *store) reuse(s *seq) {
 	}
 	s.shared, s.before = len(s.pages), before
 	s.cached = len(s.pages) * t.pool.size
-	if s.prompt >= s.cached { // otherwise it is a preempted sequence that continues
-		s.hit = s.cached
-		t.stats.Hits += s.hit
+}
+
+// found counts what a sequence has found when it is first admitted. What it finds after it was preempted is its own.
+func (t *store) found(s *seq) {
+	if s.scope == "" || s.ran {
+		return
 	}
+	s.ran, s.hit = true, s.cached
+	t.stats.Hits += s.hit
 }
 
 // remember enters the pages of s that became full since the last call. If another sequence has already entered the same

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -199,4 +200,51 @@ func TestUseTakesTurns(t *testing.T) {
 		t.Error(d)
 	}
 	wg.Wait()
+}
+
+// What is found in the cache is counted once per request, in the event and in all: prompts and answers of the same scope,
+// whole pages only. A sequence that lost its pages and finds its own again has not found anything of another's.
+func TestHitsByHand(t *testing.T) {
+	e := engine(t, tiny(t, newCPU(t), "diff"), nil, Options{Slots: 2, PageSize: 4})
+	ask := func(n int, ids ...int32) (answer []int32, cached int) {
+		r := Request{IDs: ids, Sampling: Sampling{MaxTokens: n, IgnoreEOS: true}, Scope: "a"}
+		if err := e.Generate(context.Background(), []Request{r}, func(_ int, ev Event) bool {
+			answer, cached = append(answer, ev.ID), ev.Cached
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return answer, cached
+	}
+	prompt := []int32{1, 2, 3, 4, 5, 6}
+	answer, cached := ask(8, prompt...)
+	whole := slices.Concat(prompt, answer) // 14 tokens, of which the last is not computed: 3 pages
+	if cached != 0 {
+		t.Errorf("the first request finds %d tokens", cached)
+	}
+	for _, c := range []struct {
+		ids  []int32
+		want int
+	}{{append(whole, 9), 12}, {whole[:12], 8}, {whole[:13], 12}, {append(whole[:9:9], 49, 49, 49, 49), 8}} {
+		before := e.Stats().Hits
+		if _, cached := ask(1, c.ids...); cached != c.want || e.Stats().Hits-before != c.want {
+			t.Errorf("%v: %d found, %d counted, want %d", c.ids, cached, e.Stats().Hits-before, c.want)
+		}
+	}
+	e = engine(t, e.model, nil, Options{Slots: 2, PageSize: 4, CacheTokens: 48})
+	reqs := make([]Request, 2)
+	for i, scope := range []string{"old", "young"} {
+		reqs[i] = Request{IDs: make([]int32, 21), Sampling: Sampling{MaxTokens: 12, IgnoreEOS: true}, Scope: scope}
+	}
+	if err := e.Generate(context.Background(), reqs, func(i int, ev Event) bool {
+		if ev.Cached != 0 {
+			t.Errorf("request %d is said to have found %d tokens", i, ev.Cached)
+		}
+		return ev.Cached == 0
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if s := e.Stats(); s.Hits != 0 || s.Preempted == 0 {
+		t.Errorf("%+v: want a preemption and no hits", s)
+	}
 }

@@ -101,6 +101,7 @@ func (c *scheduler) admit() {
 		c.reserve(s)
 		c.batch = append(c.batch, s)
 		c.store.enter(s)
+		c.store.found(s)
 	}
 }
 

@@ -35,7 +35,8 @@ type seq struct {
 	scope  string // whose prefixes it may reuse; see Request.Scope
 	shared int    // pages entered into the prefix table
 	before uint64 // number of the last of these entries
-	hit    int    // tokens found there
+	hit    int    // tokens found there at first
+	ran    bool   // it has been in the batch
 	scored int    // prompt positions whose logits have been used for Echo
 
 	// The step's plan: starting at row want of the logits, echo rows score the prompt and, if last, one more is to be
