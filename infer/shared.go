@@ -151,8 +151,7 @@ func group(walks []Walk, order []int, head int) [][]int {
 func (f *Shared) reserve(head, longest, slots int) int {
 	pages := func(n int) int { return (n + sharedPage - 1) / sharedPage }
 	room, own := pages(head), pages(longest)-head/sharedPage
-	most := SharedBytes / (sharedPage * f.m.CacheBytes())
-	slots = max(1, min(slots, (most-room)/own))
+	slots = sharedSlots(slots, room, own, sharedPage*f.m.CacheBytes())
 	if f.cache == nil || f.room < room || f.own < own || f.cache.Slots < slots || f.cache.PagesOfSlot < room+own {
 		if f.cache != nil && f.room > 0 { // a growing head will grow again
 			room = min(2*room, pages(f.m.Config.Context))
@@ -162,6 +161,11 @@ func (f *Shared) reserve(head, longest, slots int) int {
 		f.cache = f.m.NewCache(room+slots*own, sharedPage, slots, max(pages(f.m.Config.Context), room+own))
 	}
 	return slots
+}
+
+// sharedSlots is how many of slots fit into SharedBytes besides room shared pages, with own pages each; at least one.
+func sharedSlots(slots, room, own, pageBytes int) int {
+	return max(1, min(slots, (SharedBytes/pageBytes-room)/own))
 }
 
 // plant computes the missing part of the head into the shared pages and fills every slot's page table.
