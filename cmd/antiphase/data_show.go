@@ -97,6 +97,9 @@ func (f *dataShowFlags) run(a *app, dir string) (err error) {
 		return usage(fmt.Errorf("--row: is %d, a step has rows 0 to %d", f.row, r.B-1))
 	}
 	if last := r.Steps(); last > 0 && f.last > last { // a run of 0 steps is initial weights, whose length is still open
+		if f.split == data.Valid {
+			return usage(fmt.Errorf("step %d: the held-out loss has %d micro-batches", f.last, last))
+		}
 		return usage(fmt.Errorf("step %d: the run's last is %d", f.last, last))
 	}
 	if f.out == "" {

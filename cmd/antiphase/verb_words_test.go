@@ -273,3 +273,63 @@ func TestExportFacts(t *testing.T) {
 		}
 	}
 }
+
+// Rows as text, as JSON and in binary are the same, of every step, and of the held-out text.
+func TestDataShowForms(t *testing.T) {
+	nanoRun(t)
+	for _, x := range []struct {
+		split string
+		rows  int
+	}{{"train", 4}, {"valid", 4}} {
+		args := []string{"data", "show", "run", "--steps", "1:2", "--split", x.split}
+		_, text, _ := ran(t, args...)
+		code, out, errs := ran(t, append(args, "--json")...)
+		if code2, _, errs2 := ran(t, append(args, "--out", "rows.bin")...); code != 0 || code2 != 0 {
+			t.Fatal(errs, errs2)
+		}
+		b, err := os.ReadFile("rows.bin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := make([]int32, len(b)/4)
+		if err := binary.Read(bytes.NewReader(b), binary.LittleEndian, all); err != nil {
+			t.Fatal(err)
+		}
+		want, flat := "", []int32{}
+		for d, step := json.NewDecoder(strings.NewReader(out)), 1; d.More(); step++ {
+			var s shownStep
+			if err := d.Decode(&s); err != nil || s.Step != step || len(s.Rows) != x.rows || len(s.IDs) != x.rows || len(s.Targets) != x.rows || len(s.Starts) != x.rows {
+				t.Fatalf("%+v, %v", s, err)
+			}
+			for i, row := range s.Rows {
+				var text strings.Builder
+				for _, id := range s.IDs[i] {
+					if id == 256 {
+						text.WriteString("<|endoftext|>")
+					} else {
+						text.WriteByte(byte(id))
+					}
+				}
+				if row != i || s.Text[i] != text.String() {
+					t.Errorf("row %d: %d, %q, want %q", i, row, s.Text[i], text.String())
+				}
+				want += fmt.Sprintf("--- step %d, row %d\n%s\n", step, row, text.String())
+			}
+			for _, list := range [][][]int32{s.IDs, s.Targets, s.Starts} {
+				flat = append(flat, slices.Concat(list...)...)
+			}
+		}
+		if text != want || !slices.Equal(all[8:], flat) || all[2] != 1 || all[3] != 2 {
+			t.Errorf("%s: %q, want %q; binary %v", x.split, text, want, slices.Equal(all[8:], flat))
+		}
+	}
+	_, a, _ := ran(t, "data", "show", "run", "--step", "1")
+	if _, b, _ := ran(t, "data", "show", "run", "--step", "1", "--split", "valid"); a == b {
+		t.Error("the held-out rows are those of training")
+	}
+	for args, says := range map[string]string{"--step 9 --split valid": "step 9: the held-out loss has 8 micro-batches", "--steps 2:3": "step 3: the run's last is 2"} {
+		if code, _, errs := ran(t, append([]string{"data", "show", "run"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(errs, says) {
+			t.Errorf("%s: exit %d, %s", args, code, errs)
+		}
+	}
+}
