@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"antiphase/experiment"
+	"antiphase/internal/simd"
+	"antiphase/recipe"
+)
+
+// Every row says of which run it is, what made it and where; the summary counts them, and as JSON is the page's data.
+func TestRowsSayWhereFrom(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"compare", "--size", "nano", "--arch", "transformer,diff", "--seeds", "7,9", "--steps", "3", "--device", "cpu", "--precision", "fp32",
+		"--threads", "1", "--dir", "my x", "--name", "n", "--task", "outliers tokens=600", "--probe", "none"}
+	_, errs := call(t, dir, 0, args...)
+	b, err := os.ReadFile(filepath.Join(dir, "my x", "rows.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := experiment.ReadRows(strings.NewReader(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, r := range rows {
+		c, err := recipe.Nano(r.Arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int{"transformer": 33568, "diff": 33664}[r.Arch]
+		if r.Experiment != "n" || r.Size != "nano" || r.LR != c.Optim.LR || r.Parameters != count || r.Steps != 3 || r.Tokens != 3*4*32 ||
+			r.Machine != "cpu: 1 threads, "+simd.Name()+", fp32, "+runtime.GOOS+"/"+runtime.GOARCH || r.Commit != version() || r.Command != commandLine(args) {
+			t.Fatalf("%+v", r)
+		}
+		seen[r.Run] = true
+	}
+	for _, run := range []string{"nano-transformer-lr0.003-s7", "nano-transformer-lr0.003-s9", "nano-diff-lr0.003-s7", "nano-diff-lr0.003-s9"} {
+		if !seen[run] || len(seen) != 4 {
+			t.Errorf("no row of %s among %v", run, seen)
+		}
+	}
+	if want := filepath.Join("my x", "report.html") + " and " + filepath.Join("my x", "rows.jsonl") + ": "; !strings.Contains(errs, want) {
+		t.Errorf("%q is not in %s", want, errs)
+	}
+	if !strings.Contains(errs, "antiphase generate --model 'my x/runs/") {
+		t.Errorf("no command to go on with: %s", errs)
+	}
+	out, _ := call(t, dir, 0, append(args, "--json", "-q")...)
+	var page struct {
+		Title, Command string
+		Experiment     struct{ Verdicts []json.RawMessage }
+	}
+	if err := json.Unmarshal([]byte(out), &page); err != nil || page.Title != "Comparison n" || page.Command != commandLine(args) || len(page.Experiment.Verdicts) == 0 {
+		t.Errorf("%v: %.300s", err, out)
+	}
+}
