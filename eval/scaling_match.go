@@ -24,12 +24,17 @@ func (r *ScalingResult) match(other *ScalingCurve, seed uint64) (ScalingMatch, b
 			ratios = append(ratios, x.Ratio)
 		}
 	}
-	m.Draws = len(ratios)
-	if m.Draws > BootstrapDraws/2 { // otherwise the interval would cover only the draws that match
+	m.take(ratios)
+	return m, true
+}
+
+// take sets the interval from the ratios of the draws in which the loss was reached. If half of them or more are
+// missing there is none: it would cover only the draws that match.
+func (m *ScalingMatch) take(ratios []float64) {
+	if m.Draws = len(ratios); m.Draws > BootstrapDraws/2 {
 		slices.Sort(ratios)
 		m.Low, m.High = Quantile(ratios, 0.025), Quantile(ratios, 0.975)
 	}
-	return m, true
 }
 
 // meet finds where two curves have the same loss: the challenger's x is r.At or, if that is 0, the first's is its
