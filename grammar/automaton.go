@@ -8,7 +8,8 @@ import (
 
 const (
 	maxDepth   = 128  // nested calls, which bounds the nesting of a text
-	maxThreads = 512  // parses of the text so far; further ones are dropped, which only forbids more
+	maxThreads = 2048 // parses of the text so far; further ones are dropped, which only forbids more
+	maxChoices = 1024 // alternatives, or optional properties in a row; schemas with more are rejected
 	maxStates  = 2048 // states cached before all are dropped and rebuilt
 )
 

@@ -108,6 +108,35 @@ func (c *code) either(list ...func()) {
 	}
 }
 
+// words reads one of the texts, which are sorted and share their first n bytes; those have been read. Texts share the code
+// of what they have in common, so that a long list takes few threads.
+func (c *code) words(list []string, n int) {
+	if len(list) == 1 {
+		c.text(list[0][n:])
+		return
+	}
+	var alternatives []func()
+	if len(list) > 0 {
+		first, last, m := list[0], list[len(list)-1], n
+		for m < len(first) && first[m] == last[m] {
+			m++
+		}
+		c.text(first[n:m])
+		if len(first) == m { // the others continue it
+			alternatives, list = append(alternatives, func() {}), list[1:]
+		}
+		for len(list) > 0 {
+			k := 1
+			for k < len(list) && list[k][m] == list[0][m] {
+				k++
+			}
+			group := list[:k]
+			alternatives, list = append(alternatives, func() { c.words(group, m) }), list[k:]
+		}
+	}
+	c.either(alternatives...)
+}
+
 // maybe reads f or nothing.
 func (c *code) maybe(f func()) { c.either(f, func() {}) }
 

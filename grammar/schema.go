@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -261,18 +262,17 @@ func (b *builder) keywords(s *scope) {
 	b.types(s)
 }
 
-// literals returns the values of enum and const that match the schema's type, if it has one.
+// literals appends the values of enum and const that match the schema's type, if it has one.
 func (b *builder) literals(s *scope, list []any) {
 	types, ok := s.types()
-	var alternatives []func()
+	var texts []string
 	for _, v := range list {
-		if ok && !slices.ContainsFunc(types, func(t string) bool { return hasType(v, t) }) {
-			continue
+		if !ok || slices.ContainsFunc(types, func(t string) bool { return hasType(v, t) }) {
+			texts = append(texts, literal(v))
 		}
-		text := literal(v)
-		alternatives = append(alternatives, func() { b.text(text) })
 	}
-	b.either(alternatives...)
+	slices.Sort(texts)
+	b.words(slices.Compact(texts), 0)
 }
 
 // literal renders a value as JSON.
@@ -311,7 +311,7 @@ func hasType(v any, t string) bool {
 		return t == "string"
 	case json.Number:
 		f, err := v.Float64()
-		return t == "number" || t == "integer" && err == nil && f == float64(int64(f))
+		return t == "number" || t == "integer" && err == nil && f == math.Trunc(f)
 	case []any:
 		return t == "array"
 	}

@@ -24,6 +24,10 @@ func (b *builder) combine(s *scope, name string, v any) {
 		b.refuse(s.path, "%s must be a list that is not empty", name)
 		return
 	}
+	if len(list) > maxChoices {
+		b.refuse(s.path, "%s has more than %d alternatives", name, maxChoices)
+		return
+	}
 	if name == "allOf" && len(list) > 1 {
 		b.refuse(s.path, "allOf of several schemas is not supported; write them as one")
 		return

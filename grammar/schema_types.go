@@ -148,6 +148,15 @@ func (b *builder) object(s *scope) func() {
 		}
 		members = append(members, member{name, true, b.rule(v, s.path+"/additionalProperties", s.depth+1)})
 	}
+	optional := 0
+	for _, m := range members {
+		if optional++; m.required {
+			optional = 0
+		}
+		if optional > maxChoices {
+			b.refuse(s.path, "has more than %d optional properties in a row", maxChoices)
+		}
+	}
 	switch {
 	case len(members) > 0:
 		return func() { b.members(members) }
