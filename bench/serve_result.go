@@ -150,10 +150,10 @@ func summarize(o *ServeOptions, shots []shot, took time.Duration) *ServeResult {
 		r.Answered++
 		tokens += s.tokens
 		e2e, itl = append(e2e, s.whole.Seconds()), append(itl, s.gaps...)
-		if s.tokens > 0 { // an answer may have no text
+		if s.first > 0 { // an answer may have no text, even where the server counts tokens
 			ttft = append(ttft, s.first.Seconds())
 		}
-		if s.tokens > 1 {
+		if s.first > 0 && s.tokens > 1 {
 			tpot = append(tpot, (s.whole-s.first).Seconds()/float64(s.tokens-1))
 		}
 		if s.whole <= o.Deadline {
