@@ -71,14 +71,7 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeResult, error) {
 		return nil, err
 	}
 	rnd := rand.New(rand.NewPCG(o.Seed, 1))
-	shots := make([]shot, o.Requests)
-	at := time.Duration(0)
-	for i := range shots {
-		shots[i] = shot{at: at, prompt: o.Prompt.draw(rnd, i), output: o.Output.draw(rnd, i)}
-		if o.Rate > 0 && o.Concurrency == 0 {
-			at += time.Duration(rnd.ExpFloat64() / o.Rate * float64(time.Second))
-		}
-	}
+	shots := o.shots(rnd)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}}
 	defer client.CloseIdleConnections()
 	begin := time.Now()
@@ -104,6 +97,19 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeResult, error) {
 	}
 	wg.Wait()
 	return summarize(&o, shots, time.Since(begin)), context.Cause(ctx)
+}
+
+// shots draws the requests: their lengths, and when each is sent.
+func (o *ServeOptions) shots(rnd *rand.Rand) []shot {
+	list := make([]shot, o.Requests)
+	at := time.Duration(0)
+	for i := range list {
+		list[i] = shot{at: at, prompt: o.Prompt.draw(rnd, i), output: o.Output.draw(rnd, i)}
+		if o.Rate > 0 && o.Concurrency == 0 {
+			at += time.Duration(rnd.ExpFloat64() / o.Rate * float64(time.Second))
+		}
+	}
+	return list
 }
 
 // wait returns when the next request is due: at a time, or when there is a free place. It is false if ctx ends first.

@@ -119,35 +119,49 @@ func Served(ctx context.Context, o ServedOptions) (rows []ServedRow, err error) 
 	return rows, nil
 }
 
-// compare runs rounds of three passes: the engine, the server streaming, the server answering at once. The first round
-// warms up.
+// round is the three passes of a comparison: the engine, the server streaming, the server answering at once.
+type round struct{ engine, streamed, whole *pass }
+
+// compare runs rounds, of which the first warms up.
 func (o *ServedOptions) compare(ctx context.Context, rnd *rand.Rand, n int) (row ServedRow, err error) {
+	var list []round
+	for i := range o.Rounds + 1 {
+		r, err := o.round(ctx, o.prompts(rnd, 3*n), n)
+		if err != nil {
+			return row, err
+		}
+		if i > 0 {
+			list = append(list, r)
+		}
+	}
+	return servedRow(n, list), nil
+}
+
+// round runs the passes, each with n prompts of its own.
+func (o *ServedOptions) round(ctx context.Context, prompts [][]int32, n int) (r round, err error) {
+	if r.engine, err = o.direct(ctx, prompts[:n]); err == nil {
+		err = r.engine.check()
+	}
+	if err != nil {
+		return r, err
+	}
+	if r.streamed, err = o.served(ctx, prompts[n:2*n], true); err == nil {
+		err = r.streamed.check()
+	}
+	if err != nil {
+		return r, err
+	}
+	r.whole, err = o.served(ctx, prompts[2*n:], false)
+	return r, err
+}
+
+// servedRow summarises the rounds of n sequences.
+func servedRow(n int, list []round) ServedRow {
 	var engine, streamed, ratio, whole, cpu, first, byteTime, prefill, step []float64
-	for round := range o.Rounds + 1 {
-		prompts := o.prompts(rnd, 3*n)
-		e, err := o.direct(ctx, prompts[:n])
-		if err == nil {
-			err = e.check()
-		}
-		if err != nil {
-			return row, err
-		}
-		s, err := o.served(ctx, prompts[n:2*n], true)
-		if err == nil {
-			err = s.check()
-		}
-		if err != nil {
-			return row, err
-		}
-		w, err := o.served(ctx, prompts[2*n:], false)
-		if err != nil {
-			return row, err
-		}
-		if round == 0 {
-			continue
-		}
+	for _, r := range list {
+		e, s := r.engine, r.streamed
 		engine, streamed, ratio = append(engine, e.rate()), append(streamed, s.rate()), append(ratio, s.rate()/e.rate())
-		whole = append(whole, e.whole.Seconds()/w.whole.Seconds())
+		whole = append(whole, e.whole.Seconds()/r.whole.whole.Seconds())
 		if e.cpu > 0 {
 			cpu = append(cpu, s.cpu/e.cpu)
 		}
@@ -155,11 +169,11 @@ func (o *ServedOptions) compare(ctx context.Context, rnd *rand.Rand, n int) (row
 		prefill, step, byteTime = append(prefill, e.at[0][0].Seconds()), append(step, one), append(byteTime, s.at[0][0].Seconds())
 		first = append(first, s.at[0][0].Seconds()/(e.at[0][0].Seconds()+one))
 	}
-	row = ServedRow{Batch: n, Ratio: triple(ratio), Whole: triple(whole), CPU: triple(cpu), Engine: triple(engine)[1], Streamed: triple(streamed)[1], Step: triple(step)[1]}
+	row := ServedRow{Batch: n, Ratio: triple(ratio), Whole: triple(whole), CPU: triple(cpu), Engine: triple(engine)[1], Streamed: triple(streamed)[1], Step: triple(step)[1]}
 	if n == 1 {
 		row.First, row.FirstByte, row.Prefill = triple(first), triple(byteTime)[1], triple(prefill)[1]
 	}
-	return row, nil
+	return row
 }
 
 func triple(x []float64) (t [3]float64) {
