@@ -132,3 +132,19 @@ func TestPrivateFolder(t *testing.T) {
 		t.Error("a folder that anybody may enter was taken")
 	}
 }
+
+// Files that this user alone may use.
+func TestPrivateModes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o700: true, 0o640: false, 0o620: false, 0o610: false, 0o604: false, 0o602: false, 0o601: false} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || private(info) != want {
+			t.Errorf("%o: private %v, %v", mode, !want, err)
+		}
+	}
+}

@@ -55,14 +55,17 @@ type MPIOptions struct {
 
 // OpenMPI loads the MPI library that belongs to l's launcher and checks that it found the same world: a library of
 // another family starts without an error, alone, and every rank would train a copy.
-func OpenMPI(l Launch, o MPIOptions) (Comm, error) {
+func OpenMPI(l Launch, o MPIOptions) (Comm, error) { return openWith(l, o, openMPILib) }
+
+// openWith is OpenMPI with the function that loads the library.
+func openWith(l Launch, o MPIOptions, load func(Launch) (mpiLib, error)) (Comm, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultJoin
 	}
 	m := &mpi{fast: o.Fast, mpiThread: &mpiThread{calls: make(chan func()), done: make(chan struct{}),
 		aborted: make(chan struct{})}}
 	started := make(chan error, 1)
-	go m.run(l, started)
+	go m.run(l, load, started)
 	select {
 	case err := <-started:
 		if err != nil {
@@ -81,11 +84,11 @@ func OpenMPI(l Launch, o MPIOptions) (Comm, error) {
 }
 
 // run owns the library from its first call to its last.
-func (m *mpi) run(l Launch, started chan<- error) {
+func (m *mpi) run(l Launch, load func(Launch) (mpiLib, error), started chan<- error) {
 	defer fault.Guard()()
 	runtime.LockOSThread() // for good: the thread ends with the goroutine
 	defer close(m.done)
-	lib, err := openMPILib(l)
+	lib, err := load(l)
 	if err != nil {
 		started <- err
 		return

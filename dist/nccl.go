@@ -38,6 +38,9 @@ type gpus struct {
 // poll is the interval at which NCCL is polled for errors.
 const poll = time.Second
 
+// newCommID makes the id of a group; tests make their own where there is no NCCL.
+var newCommID = cu.NewCommID
+
 // NCCL connects the GPUs of a job's ranks. An error that NCCL detects ends the job.
 func NCCL(j *Job, dev Streamer) (Comm, error) {
 	all := make([]int, j.Launch.World)
@@ -53,7 +56,7 @@ func joinGPUs(j *Job, dev Streamer, tag string, members []int) (*gpus, error) {
 	var id cu.CommID
 	var failed error
 	if j.Launch.Rank == members[0] {
-		if id, failed = cu.NewCommID(); failed != nil {
+		if id, failed = newCommID(); failed != nil {
 			j.Fail(failed, 0)
 			return nil, fmt.Errorf("dist: %w", failed)
 		}
