@@ -212,42 +212,44 @@ func TestSideOfSeveral(t *testing.T) {
 	}
 }
 
+// greedyText is what a plain loop over a model's logits writes.
+func greedyText(t *testing.T, s *Subject, r Generation) string {
+	t.Helper()
+	context, vocab := s.Model.Config.Context, s.Model.Config.Vocab
+	ids := s.Encode(r.Prompt)
+	n := min(r.MaxTokens, context-1)
+	ids = ids[max(0, len(ids)+n-context):]
+	var text []byte
+	for range n {
+		logits := make([]float32, len(ids)*vocab)
+		if err := s.Model.Logits(&model.Batch{B: 1, T: len(ids), IDs: ids}, logits); err != nil {
+			t.Fatal(err)
+		}
+		row := logits[(len(ids)-1)*vocab:]
+		id := int32(slices.Index(row, slices.Max(row)))
+		if slices.Contains(s.EOS, id) {
+			break
+		}
+		ids = append(ids, id)
+		if !s.Tokenizer.Special(id) {
+			text = append(text, s.Tokenizer.TokenBytes(id)...)
+		}
+	}
+	out := strings.ToValidUTF8(string([]rune(string(text))), "\ufffd")
+	for _, stop := range r.Until {
+		out, _, _ = strings.Cut(out, stop)
+	}
+	return out
+}
+
 // Text from a model whose sequences are computed whole is what a plain loop over its logits writes: up to a stop, an end
 // or the bound, with the end of a long prompt.
 func TestGenerateWhole(t *testing.T) {
-	const context = 40
-	s := subject(t, ref.New(), "diff", context)
+	s := subject(t, ref.New(), "diff", 40)
 	if err := s.SetLowbit(layer.Lowbit{Logits: 6, Per: layer.PerTensor}); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	vocab := s.Model.Config.Vocab
-	loop := func(r Generation, ends []int32) string {
-		ids := s.Encode(r.Prompt)
-		n := min(r.MaxTokens, context-1)
-		ids = ids[max(0, len(ids)+n-context):]
-		var text []byte
-		for range n {
-			logits := make([]float32, len(ids)*vocab)
-			if err := s.Model.Logits(&model.Batch{B: 1, T: len(ids), IDs: ids}, logits); err != nil {
-				t.Fatal(err)
-			}
-			row := logits[(len(ids)-1)*vocab:]
-			id := int32(slices.Index(row, slices.Max(row)))
-			if slices.Contains(ends, id) {
-				break
-			}
-			ids = append(ids, id)
-			if !s.Tokenizer.Special(id) {
-				text = append(text, s.Tokenizer.TokenBytes(id)...)
-			}
-		}
-		out := strings.ToValidUTF8(string([]rune(string(text))), "\ufffd")
-		for _, stop := range r.Until {
-			out, _, _ = strings.Cut(out, stop)
-		}
-		return out
-	}
 	check := func(reqs []Generation) []string {
 		t.Helper()
 		got, err := s.GenerateUntil(t.Context(), reqs)
@@ -255,7 +257,7 @@ func TestGenerateWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, r := range reqs {
-			if want := loop(r, s.EOS); got[i] != want {
+			if want := greedyText(t, s, r); got[i] != want {
 				t.Errorf("%+v: %q, want %q", r, got[i], want)
 			}
 		}

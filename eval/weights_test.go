@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"antiphase/device/ref"
-	"antiphase/layer"
 )
 
 // Samples of unequal weight, some in clusters: compared with a model that always scores 0, the difference and its error
@@ -188,24 +187,22 @@ func TestEndpointDefaultConcurrency(t *testing.T) {
 	}
 }
 
-// A prompt that leaves no room loses its beginning: the text is what the end of the prompt alone gives.
-func TestGenerateAfterLongPrompt(t *testing.T) {
-	const length = 40
-	s := subject(t, ref.New(), "diff", length)
-	long := strings.Repeat("0123456789", 6)
-	for _, q := range []layer.Lowbit{{}, {Logits: 8, Per: layer.PerTensor}} {
-		if err := s.SetLowbit(q); err != nil {
-			t.Fatal(err)
-		}
-		got, err := s.GenerateUntil(context.Background(), []Generation{{Prompt: long, MaxTokens: 6}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		first := int32(long[len(long)-(length-6)]) // the first byte that is left takes the place of the first token
-		s.First = &first
-		want, err := s.GenerateUntil(context.Background(), []Generation{{Prompt: long[len(long)-(length-6)+1:], MaxTokens: 6}})
-		if s.First = nil; err != nil || got[0] != want[0] || got[0] == "" {
-			t.Errorf("%+v: %q, %v; the end alone gives %q", q, got, err, want)
+// Text from the engine is what a plain loop over the model's logits writes, also after a prompt that loses its beginning
+// because the answer would have no room.
+func TestGenerateIsGreedy(t *testing.T) {
+	s := subject(t, ref.New(), "diff", 40)
+	var reqs []Generation
+	for n := range 9 { // 29 to 37 tokens and 6 more, of 40
+		reqs = append(reqs, Generation{Prompt: strings.Repeat("0123456789", 4)[:28+n], MaxTokens: 6})
+	}
+	reqs = append(reqs, Generation{Prompt: strings.Repeat("long ", 20), MaxTokens: 9}, Generation{Prompt: "x", MaxTokens: 100})
+	got, err := s.GenerateUntil(t.Context(), reqs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range reqs {
+		if want := greedyText(t, s, r); got[i] != want {
+			t.Errorf("%+v: %q, want %q", r, got[i], want)
 		}
 	}
 }
