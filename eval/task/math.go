@@ -110,13 +110,13 @@ func prepareMath(ctx context.Context, p *eval.Plan, set mathSet) (*eval.Job, err
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		head := shotsThatFit(p, g, pool, &rows[i], tokens)
-		examples += strings.Count(head, "\nAnswer:")
+		head, n := shotsThatFit(p, g, pool, &rows[i], tokens)
+		examples += n
 		prompts = append(prompts, head+rows[i].prompt())
 		j.IDs = append(j.IDs, fmt.Sprint(i))
 		j.Gold = append(j.Gold, eval.Continuation{Context: prompts[i], Text: " #### " + rows[i].Answer})
 	}
-	j.Config["examples_fit"] = float64(examples) / float64(len(rows)) // fraction of those requested, on average
+	j.Config["examples_fit"] = float64(examples) / float64(len(rows)) // how many, on average
 	j.Ask = func(ctx context.Context, lm eval.LM, which []int) ([]eval.Answer, error) {
 		reqs := make([]eval.Generation, len(which))
 		for i, w := range which {
@@ -169,11 +169,10 @@ func (set *mathSet) load(ctx context.Context, p *eval.Plan) (rows, pool []mathRo
 }
 
 // shotsThatFit is up to the requested number of solved examples, as far as the context has room besides question and
-// answer.
-func shotsThatFit(p *eval.Plan, g *rand.Rand, pool []mathRow, q *mathRow, tokens int) string {
+// answer; and how many they are.
+func shotsThatFit(p *eval.Plan, g *rand.Rand, pool []mathRow, q *mathRow, tokens int) (text string, n int) {
 	room := p.Context - tokens - p.Count(q.prompt())
 	var b strings.Builder
-	n := 0
 	for _, i := range g.Perm(len(pool)) {
 		x := &pool[i]
 		if n == p.Shots {
@@ -182,13 +181,13 @@ func shotsThatFit(p *eval.Plan, g *rand.Rand, pool []mathRow, q *mathRow, tokens
 		if x.Question+x.Problem == q.Question+q.Problem {
 			continue
 		}
-		n++
 		if room -= p.Count(x.solved() + "\n\n"); room < 0 {
 			break
 		}
+		n++
 		b.WriteString(x.solved() + "\n\n")
 	}
-	return b.String()
+	return b.String(), n
 }
 
 // standInTexts is the number of questions in a generated set whose answers are written out.

@@ -1,6 +1,12 @@
 package task
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"antiphase/eval"
+)
 
 func TestExtractAnswer(t *testing.T) {
 	for text, want := range map[string]string{
@@ -56,5 +62,34 @@ func TestEvaluate(t *testing.T) {
 		if got, err := evaluate(bad, vars); err == nil {
 			t.Errorf("%q: %g", bad, got)
 		}
+	}
+}
+
+// Examples of mathematics fill what the context has left besides question and answer, and the result says how many there
+// were; the length of a chain of thought is in tokens.
+func TestMathExamplesFit(t *testing.T) {
+	rows := ""
+	for i := range 8 {
+		rows += fmt.Sprintf("{\"question\":\"What is %d+1?\",\"answer\":\"%d\",\"solution\":\"One more.\\nAnswer: so\\n#### %d\"}\n", i, i+1, i+1)
+	}
+	dir := setFiles(t, map[string]string{"math/carp_en_test.jsonl": rows})
+	question := len("Question: What is 0+1?\nAnswer:")
+	example := len("Question: What is 0+1?\nAnswer: One more.\nAnswer: so\n#### 1\n\n")
+	tokens := func(bytes int) int { return (bytes + 3) / 4 }
+	for _, n := range []int{0, 1, 3} {
+		context := 10 + tokens(question) + n*tokens(example) // one token less has room for one example less
+		for _, less := range []int{0, 1} {
+			opt := eval.Options{Data: dir, Shots: 5, Set: map[string]string{"carp_en.max_tokens": "10"}}
+			j := prepared(t, lookup(t, "carp_en"), opt, context-less)
+			want := float64(max(n-less, 0))
+			if got := j.Config["examples_fit"]; got != want || strings.Count(j.Gold[0].Context, "Question:") != int(want)+1 {
+				t.Errorf("a context of %d: %v examples, want %g: %q", context-less, got, want, j.Gold[0].Context)
+			}
+		}
+	}
+	j := prepared(t, lookup(t, "carp_en"), eval.Options{Data: dir, Shots: 0}, 512)
+	got, err := j.Ask(t.Context(), &pen{text: "forty bytes of reasoning, then it is 3.."}, []int{2})
+	if err != nil || got[0].Values["length"] != 10 || got[0].Values["acc"] != 1 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
