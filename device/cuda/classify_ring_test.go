@@ -37,7 +37,7 @@ func ringRight(t *testing.T, d *Device, classes ...int) {
 	t.Helper()
 	d.try.ring = 1
 	defer func() { d.try.ring = 0 }()
-	devicetest.RunOps(t, d, "classify")
+	devicetest.RunOps(t, d, "classify/grad=true") // others do not use it
 	b := newBeside(t, d)
 	for _, n := range classes {
 		b.classify(3*d.info.SMs+1, 8, n)

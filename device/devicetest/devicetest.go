@@ -9,7 +9,7 @@ package devicetest
 
 import (
 	"os"
-	"slices"
+	"strings"
 	"testing"
 
 	"antiphase/device"
@@ -53,18 +53,27 @@ func noCases() []*Case { return nil }
 // RunAll runs the whole conformance on d. With -short or ANTIPHASE_TEST_SHORT set it takes a third of the sizes.
 func RunAll(t *testing.T, d device.Device) { RunOps(t, d) }
 
-// RunOps is RunAll for the ops of these stems, for all ops without any.
+// RunOps is RunAll for the ops of these stems, for all ops without any. Of "classify/grad=true" it runs only the cases of
+// classify whose name contains grad=true.
 func RunOps(t *testing.T, d device.Device, stems ...string) {
 	oracle := ref.New()
 	for _, o := range ops {
-		if len(stems) > 0 && !slices.Contains(stems, o.stem) {
+		part, ok := "", len(stems) == 0
+		for _, s := range stems {
+			if stem, p, _ := strings.Cut(s, "/"); stem == o.stem {
+				part, ok = p, true
+			}
+		}
+		if !ok {
 			continue
 		}
 		t.Run(o.stem, func(t *testing.T) {
 			for _, c := range sizes(o.cases()) {
-				t.Run(c.name, func(t *testing.T) { c.conform(t, d, oracle) })
+				if strings.Contains(c.name, part) {
+					t.Run(c.name, func(t *testing.T) { c.conform(t, d, oracle) })
+				}
 			}
-			if o.extra != nil {
+			if o.extra != nil && part == "" {
 				t.Run("extra", func(t *testing.T) { o.extra(t, d) })
 			}
 		})
