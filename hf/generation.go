@@ -2,6 +2,8 @@ package hf
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"antiphase/model"
 )
@@ -78,8 +80,8 @@ func (f *Folder) generation(b []byte) error {
 	}
 	o.tokens(f)
 	f.Generation = o.sampling()
-	for key, values := range steering {
-		o.neutral(key, values...)
+	for _, key := range slices.Sorted(maps.Keys(steering)) { // of several the same one is always reported
+		o.neutral(key, steering[key]...)
 	}
 	o.rest(quiet)
 	return *o.err

@@ -79,6 +79,11 @@ func TestGenerationBounds(t *testing.T) {
 			t.Errorf("%s passes", key)
 		}
 	}
+	for range 20 {
+		if _, _, err := ParseGeneration([]byte(`{"typical_p":0.5,"num_beams":2,"stop_strings":["a"],"min_length":3}`), 10); err == nil || !strings.Contains(err.Error(), "min_length = 3") {
+			t.Fatalf("of several refused keys another one was reported: %v", err)
+		}
+	}
 	if g, ids, err := ParseGeneration(nil, 10); err != nil || !reflect.DeepEqual(g, &Generation{}) || !reflect.DeepEqual(ids, Tokens{BOS: -1, Pad: -1}) {
 		t.Errorf("no file: %+v, %+v, %v", g, ids, err)
 	}
