@@ -12,7 +12,9 @@ import (
 	"antiphase/device"
 	"antiphase/device/cpu"
 	"antiphase/metrics"
+	"antiphase/model"
 	"antiphase/tensor"
+	"antiphase/tokenizer"
 )
 
 // slow is a device on which every forward pass takes ten milliseconds of a clock that a test owns, and a copy of many numbers to the
@@ -37,13 +39,17 @@ func (d slow) Read(dst []byte, src tensor.Tensor) {
 var _ device.Device = slow{}
 
 // Steps that are followed by evaluation and saving have the same speed as their neighbours; what these took is in fields of
-// its own, and is not in the estimate of the time left. Saving is the copy to the host: files are written while training continues.
+// its own, probes included, and is not in the estimate of the time left. Saving is the copy to the host: files are written while training continues.
 func TestStepTimesAreOfTheStep(t *testing.T) {
 	r := nano(t, "diff", "train.steps=40", "train.eval_every=10", "train.save_every=10", "data.held_out=0.2")
 	opt := options(t, t.TempDir())
 	opt.Say = func(string, ...any) {}
 	at := time.Unix(1.7e9, 0)
 	opt.Device = slow{opt.Device.(*cpu.Device), &at}
+	opt.ProbeEvery, opt.Probe = 15, func(context.Context, int, *model.Model, *tokenizer.Tokenizer) error {
+		at = at.Add(7 * time.Second)
+		return nil
+	}
 	run, err := newRun(context.Background(), r, &opt)
 	if err != nil {
 		t.Fatal(err)
@@ -61,8 +67,15 @@ func TestStepTimesAreOfTheStep(t *testing.T) {
 		if row.StepMS != 10 || row.TokS != 3200 || math.Abs(row.ETA-0.01*float64(40-row.Step)) > 1e-9 {
 			t.Errorf("step %d: %g ms, %g tokens/s, %g s left", row.Step, row.StepMS, row.TokS, row.ETA)
 		}
-		if evaluated := row.Step%10 == 0; evaluated != (row.EvalS == 0.08) || evaluated == math.IsNaN(row.EvalS) {
-			t.Errorf("step %d: evaluation took %g s", row.Step, row.EvalS)
+		want := math.NaN()
+		switch {
+		case row.Step%10 == 0:
+			want = 0.08
+		case row.Step == 16 || row.Step == 31: // the probe of the step before
+			want = 7
+		}
+		if math.IsNaN(row.EvalS) != math.IsNaN(want) || !math.IsNaN(want) && row.EvalS != want {
+			t.Errorf("step %d: evaluation took %g s, want %g", row.Step, row.EvalS, want)
 		}
 		if saved := row.Step%10 == 1 && row.Step > 1; saved != (row.SaveS >= 3) || saved == math.IsNaN(row.SaveS) {
 			t.Errorf("step %d: saving took %g s", row.Step, row.SaveS)

@@ -119,7 +119,13 @@ func TestResumeRoundedWeights(t *testing.T) {
 	opt := options(t, broken)
 	stopAt(t, r, opt, 3)
 	mustRun(t, r, opt)
-	sameFiles(t, files(t, filepath.Join(broken, "checkpoints", "step-00000008")), files(t, filepath.Join(whole, "checkpoints", "step-00000008")))
+	want := files(t, filepath.Join(whole, "checkpoints", "step-00000008"))
+	sameFiles(t, files(t, filepath.Join(broken, "checkpoints", "step-00000008")), want)
+	first, initial := options(t, t.TempDir()), r // the first step computes with rounded weights too
+	initial.Train.Steps = 0
+	mustRun(t, initial, first)
+	mustRun(t, r, first)
+	sameFiles(t, files(t, filepath.Join(first.Dir, "checkpoints", "step-00000008")), want)
 }
 
 // A damaged newest checkpoint is named and the one before is used; the end is the same.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,6 +54,23 @@ func TestWatch(t *testing.T) {
 		if len(said) != lines || w.steps != steps || lines > 0 && !strings.Contains(strings.Join(said, "\n"), c.say) {
 			t.Errorf("%s: %d steps counted, said %q", c.name, w.steps, said)
 		}
+	}
+}
+
+// A warning says the step, its value and the median that it was compared with.
+func TestWarningsSayTheMedian(t *testing.T) {
+	var w watch
+	var said []string
+	say := func(f string, args ...any) { said = append(said, fmt.Sprintf(f, args...)) }
+	for i := range 25 {
+		w.judge(&Row{Step: i + 1, Loss: 2 + float64(i%5-2)/100, GradNorm: 0.5 + float64(i%5-2)/10}, say)
+	}
+	w.judge(&Row{Step: 26, Loss: 3, GradNorm: 6.25, LambdaMin: -0.25, LambdaMax: 1.75}, say)
+	want := []string{"warning: step 26: λ from -0.25 to 1.75, outside [0, 1.5]",
+		"warning: step 26: gradient norm 6.25, more than 10 times its running median of 0.5",
+		"warning: step 26: loss 3.0000, its running median is 2.0000"}
+	if !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
 	}
 }
 
