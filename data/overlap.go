@@ -15,8 +15,8 @@ func Overlaps(specs []string, src []Source) []string {
 	return append(sharedSeeds(specs, src), sharedFiles(specs, src)...)
 }
 
-// sharedSeeds finds generators with equal seeds and a common kind of document. Such documents begin with the same draws
-// and differ little, whatever the other options are.
+// sharedSeeds finds generators with equal seeds and a common kind of document, one group after the other. Such documents
+// begin with the same draws and differ little, whatever the other options are.
 func sharedSeeds(specs []string, src []Source) (list []string) {
 	seeds := map[uint64]bool{}
 	for _, s := range src {
@@ -28,20 +28,26 @@ func sharedSeeds(specs []string, src []Source) (list []string) {
 	for seeds[free] {
 		free++
 	}
-	var done []uint64
+	named := make([]bool, len(src))
 	for i, s := range src {
 		a, ok := s.(*Synthetic)
-		if !ok || slices.Contains(done, a.Seed) {
+		if !ok || named[i] {
 			continue
 		}
-		names := []string{specs[i]}
-		for j := i + 1; j < len(src); j++ {
-			if b, ok := src[j].(*Synthetic); ok && b.Seed == a.Seed && a.sharesKind(b) {
-				names = append(names, specs[j])
+		group := []int{i}
+		for k := 0; k < len(group); k++ {
+			for j := range src {
+				b, ok := src[j].(*Synthetic)
+				if ok && !slices.Contains(group, j) && b.Seed == a.Seed && src[group[k]].(*Synthetic).sharesKind(b) {
+					group, named[j] = append(group, j), true
+				}
 			}
 		}
-		if len(names) > 1 {
-			done = append(done, a.Seed)
+		if slices.Sort(group); len(group) > 1 {
+			var names []string
+			for _, j := range group {
+				names = append(names, specs[j])
+			}
 			list = append(list, fmt.Sprintf("sources %s have the same seed %d and nearly the same documents, so text held out of one is trained on "+
 				"in the other; give each its own seed, such as seed=%d", enumerate(names), a.Seed, free))
 		}

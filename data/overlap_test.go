@@ -63,6 +63,33 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
+// Each group of sources that share a seed and kinds is named, two groups of one seed too, and a source that joins two
+// others makes them one.
+func TestOverlapsOfGroups(t *testing.T) {
+	for _, c := range []struct {
+		specs []string
+		want  []string
+	}{
+		{[]string{"synthetic:mix=prose", "synthetic:mix=kv", "synthetic:mix=prose,len=200", "synthetic:mix=kv,len=200"},
+			[]string{"synthetic:mix=prose and synthetic:mix=prose,len=200 have", "synthetic:mix=kv and synthetic:mix=kv,len=200 have"}},
+		{[]string{"synthetic:mix=prose", "synthetic:mix=kv", "synthetic:mix=prose+kv"},
+			[]string{"synthetic:mix=prose, synthetic:mix=kv and synthetic:mix=prose+kv have"}},
+		{[]string{"synthetic:mix=prose", "synthetic:mix=prose+kv", "synthetic:mix=kv", "synthetic:seed=2", "synthetic:mix=arith"},
+			[]string{"synthetic:mix=prose, synthetic:mix=prose+kv and synthetic:mix=kv have"}},
+	} {
+		list := overlapsOf(t, "", c.specs...)
+		if len(list) != len(c.want) {
+			t.Errorf("%v: %q, want %q", c.specs, list, c.want)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.HasPrefix(list[i], "sources "+want) {
+				t.Errorf("%v: %q, want %q", c.specs, list[i], want)
+			}
+		}
+	}
+}
+
 // The warnings are true: documents of two generators with one seed have long passages in common, those of two seeds do not.
 func TestOneSeedGivesTwins(t *testing.T) {
 	const passage = 64 // bytes
