@@ -208,6 +208,11 @@ func fills(set string, runs []Run) error {
 	if err != nil {
 		return err
 	}
+	return filled(m, runs)
+}
+
+// filled is fills of a manifest.
+func filled(m *data.Manifest, runs []Run) error {
 	have := m.Tokens
 	held := int64(0)
 	for _, s := range m.Sources {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"antiphase/eval"
 )
 
 // A probe that is asked in two ways has two curves, each with a point for every time it was asked.
@@ -21,8 +23,13 @@ func TestTwoProbesOfATask(t *testing.T) {
 		if !strings.HasPrefix(r.Measure, "probe.outliers.logits_max") {
 			continue
 		}
-		if curves++; len(r.Curve) != 4 {
-			t.Errorf("%s with %v: %d points", r.Measure, r.Task.Config["tokens"], len(r.Curve))
+		if curves++; len(r.Curve) != 4 || r.Value != r.Curve[3][1] || r.Better != eval.Lower || r.Label == "" || r.N == 0 {
+			t.Fatalf("%s with %v: %+v", r.Measure, r.Task.Config["tokens"], r)
+		}
+		for i, p := range r.Curve { // by training tokens: every third step of four rows of 32
+			if p[0] != float64(3*(i+1)*4*32) || p[1] <= 0 {
+				t.Errorf("%s: point %d is %v", r.Measure, i, p)
+			}
 		}
 	}
 	if curves != 2 {
