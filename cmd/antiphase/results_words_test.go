@@ -60,7 +60,7 @@ func TestTrainedResult(t *testing.T) {
 // share.
 func TestAblationRows(t *testing.T) {
 	t.Chdir(t.TempDir())
-	got := decoded[report.Ablation](t, "ablation", "--size", "nano", "--steps", "2", "--seed", "3", "--dir", "ab", "--json", "-q", "--device", "cpu", "--precision", "fp32")
+	got := decoded[report.Ablation](t, "ablation", "--size", "nano", "--steps", "2", "--seed", "3", "--set", "data.held_out=0.4", "--dir", "ab", "--json", "-q", "--device", "cpu", "--precision", "fp32")
 	stored := report.Ablation{}
 	if b, err := os.ReadFile("ab/ablation.json"); err != nil || json.Unmarshal(b, &stored) != nil || fmt.Sprint(stored) == "" || len(stored.Rows) != len(got.Rows) {
 		t.Fatal(err)
