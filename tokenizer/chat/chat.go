@@ -68,13 +68,14 @@ func parse(source string, tokens map[string]string, cfg *config.Config) (*Templa
 	if len(source) > maxTemplate {
 		return nil, fmt.Errorf("is %d bytes, at most %d are read", len(source), maxTemplate)
 	}
-	list, err := lex(source, cfg)
+	escaped := escapeLiterals(source)
+	list, err := lex(escaped, cfg)
 	if err != nil {
 		return nil, err
 	}
-	spaced := source
+	spaced := escaped
 	if cfg.LeftStripBlocks {
-		if spaced = keepSpaces(source, list); spaced != source {
+		if spaced = keepSpaces(escaped, list); spaced != escaped {
 			if list, err = lex(spaced, cfg); err != nil {
 				return nil, err
 			}

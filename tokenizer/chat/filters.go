@@ -36,6 +36,14 @@ func compare(x, y *exec.Value) (int, error) {
 	return 0, fmt.Errorf("there is no order of %s", kinds(x, y))
 }
 
+// equal is Python's ==, for which True is 1.
+func equal(x, y *exec.Value) bool {
+	if x.IsBool() && y.IsNumber() || x.IsNumber() && y.IsBool() {
+		return asFloat(x) == asFloat(y)
+	}
+	return x.EqualValueTo(y)
+}
+
 // asFloat converts a number or a bool.
 func asFloat(v *exec.Value) float64 {
 	if v.IsBool() {

@@ -335,7 +335,7 @@ func guardCall(e *nodes.Expression, n *nodes.Call) error {
 	return fmt.Errorf("line %d: only names and methods can be called", n.Location.Line)
 }
 
-// guardBinary rewrites arithmetic and the comparisons that ask for an order; == and logic are unchanged.
+// guardBinary rewrites arithmetic and comparisons; logic is unchanged but for the truth of its left side.
 func guardBinary(e *nodes.Expression, n *nodes.BinaryExpression) error {
 	op := n.Operator.Token
 	left := guard
@@ -347,7 +347,7 @@ func guardBinary(e *nodes.Expression, n *nodes.BinaryExpression) error {
 	}
 	switch op.Type {
 	case tokens.Addition, tokens.Subtraction, tokens.Multiply, tokens.Division, tokens.FloorDivision, tokens.Modulo, tokens.Power, tokens.Tilde,
-		tokens.LowerThan, tokens.LowerThanOrEqual, tokens.GreaterThan, tokens.GreaterThanOrEqual:
+		tokens.Equals, tokens.Ne, tokens.LowerThan, tokens.LowerThanOrEqual, tokens.GreaterThan, tokens.GreaterThanOrEqual:
 		*e = filtered(op, n.Left, opFilter, &nodes.String{Location: op, Val: op.Val}, n.Right)
 	}
 	return nil

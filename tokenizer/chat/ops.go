@@ -118,6 +118,8 @@ func arithmetic(b *budget, op string, x, y *exec.Value) *exec.Value {
 			return b.fail("operator %s: %w", op, err)
 		}
 		return exec.AsValue(holds(c))
+	case op == "==" || op == "!=":
+		return exec.AsValue(equal(x, y) == (op == "=="))
 	case op == "~" || op == "+" && text:
 		if over := b.charge(printed(x) + printed(y)); over != nil {
 			return over

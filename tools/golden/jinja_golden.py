@@ -373,6 +373,18 @@ a {{- ' b ' -}} c
 {{ caller is defined }}
 {% if 1 %}{% set q = 5 %}{% endif %}{{ q }}
 {% for m in L %}{% set last = m.n %}{% endfor %}{{ last is defined }}
+{{ '\x41\xe9' }}{{ '\u00e9' }}{{ '\'' }}{{ "\"" }}{{ '\\n' }}{{ '\a\b\f\v' }}{{ '\101\0' }}{{ '\q' }}{{ '\U0001F600' }}
+{{ '\\' }}|{{ '\\\\' }}|{{ 'a\\' ~ 'b' }}|{{ "a\\" ~ "b" }}|{{ '\\\'' }}|{{ 'é\\' }}
+{{ 'a\\b\\' | replace('\\', '/') }}{{ ['\\', "\\"] }}{{ {'\\': {'x': '\\'}} }}{{ {'a': {'b': '\\'}}}}
+{% set x = '\\' %}{{ x }}{% if x == '\\' %}y{% endif %}{{ '}}\\' }}{{ '%}\\' }}
+it's {{ '\\' }} it's \\ {{ "'\\" }} { ' {# it's '\\ #} '
+{% raw %}{{ '\\' }} it's{% endraw %}{{ '\\' }}{% raw %} '\q' {% endraw %}{{ '\q' }}
+{{ 'x\ny\tz\r' }}{{ '{% x %}' }}{{ '}}' }}{{ '{{' }}{{ '#}' }}
+{{ 0 == false }}{{ 1 == true }}{{ true != 1 }}{{ 2 == true }}{{ 1.0 == true }}{{ '1' == 1 }}{{ none == false }}{{ [1] == [1] }}{{ {} == {} }}{{ 'a' != 'a' }}
+{{ 1 + 2 * 3 - 4 / 2 }}{{ -2 * -3 }}{{ 2 - -3 }}{{ 7 // 2 * 2 + 7 % 2 }}{{ 2 ** 2 * 3 }}{{ 10 - 2 - 3 }}{{ 100 / 10 / 2 }}{{ 'a' ~ 'b' | upper }}{{ 3 | string + 'x' }}
+{{ 1 == 1 and 2 == 2 or 3 == 4 }}{{ not 1 is even }}{{ not 'a' in 'b' }}{{ 1 ~ 2 if true else 3 }}{{ 'a' if true and false or true else 'b' }}{{ W | length == 4 }}{{ W[W | length - 1] }}
+{{ '\xg' }}
+{{ '\u12' }}
 """
 
 # In text templates: a chat template does not tell None from what is undefined.
