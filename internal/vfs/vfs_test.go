@@ -195,6 +195,33 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepByRelativeName: a name without a folder is one of the working folder; a name that begins with a dot has
+// temporaries of its own, and is not taken for the one without.
+func TestSweepByRelativeName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	old := time.Now().Add(-time.Hour)
+	for _, name := range []string{"model", "./model", "sub/../model", ".model"} {
+		own, other := filepath.Clean(name), map[bool]string{true: "model", false: "models"}[name == ".model"]
+		paths := []string{vfs.Temporary(own), vfs.Hidden(own), vfs.Temporary(other)}
+		for _, path := range paths {
+			put(t, vfs.OS{}, path, "x")
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		vfs.Sweep(vfs.OS{}, name)
+		if left, err := vfs.Glob(vfs.OS{}, ".", "*"); err != nil || !slices.Equal(left, paths[2:]) {
+			t.Errorf("%s: %q are left, %v", name, left, err)
+		}
+		_ = os.Remove(paths[2])
+	}
+	hidden := vfs.Hidden(filepath.Join("a", "b"))
+	dir, base := filepath.Split(hidden)
+	if filepath.Clean(dir) != "a" || !strings.HasPrefix(base, ".b.tmp-") || len(base) != len(".b.tmp-")+16 {
+		t.Errorf("%s", hidden)
+	}
+}
+
 // TestWriteFile: the old contents or the new ones, whatever fails, and no temporary where it can be deleted.
 func TestWriteFile(t *testing.T) {
 	for at, more := 0, true; more; at++ {
