@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"antiphase/internal/quota"
 	"antiphase/internal/vfs"
 	"antiphase/internal/vfs/vfstest"
 )
@@ -176,4 +177,43 @@ func TestOwnerOverLongerName(t *testing.T) {
 	} else if err := b.Release(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A refused lock leaves nothing open, so that it cannot hold the folder's lock for the rest of the process: where the
+// folder is held, and where only its file is.
+func TestRefusedLocksAreClosed(t *testing.T) {
+	dir := t.TempDir()
+	a, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func() {
+		if _, err := Acquire(dir); !errors.Is(err, ErrHeld) {
+			t.Error(err)
+		}
+	}
+	quota.Files(t, "a held folder", refused)
+	if err := a.Release(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, Name), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := tryLock(f); err != nil || !taken {
+		t.Fatal(taken, err)
+	}
+	quota.Files(t, "a held file", refused)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	quota.Files(t, "a lock", func() {
+		b, err := Acquire(dir)
+		if err != nil {
+			t.Fatalf("after the file was released: %v", err)
+		}
+		if err := b.Release(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func available() int64 {
-	return min(machine(), group("/sys/fs/cgroup"), space())
-}
+func available() int64 { return least("/sys/fs/cgroup") }
+
+// least is the minimum of all limits, with control groups below root.
+func least(root string) int64 { return min(machine(), group(root), space()) }
 
 // machine is the kernel's own estimate: free memory and the caches that it can drop.
 func machine() int64 {

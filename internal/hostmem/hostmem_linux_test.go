@@ -115,6 +115,9 @@ func TestGroupsOfThisProcess(t *testing.T) {
 		if got := group(root); got != 3800 {
 			t.Errorf("%s: %d bytes are left, want 3800", line, got)
 		}
+		if got := least(root); got != 3800 { // less than the machine has
+			t.Errorf("%s: %d bytes are available, want 3800", line, got)
+		}
 	}
 	if got := group(t.TempDir()); got != Unknown {
 		t.Errorf("%d bytes are left where no group says so", got)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"antiphase/internal/vfs"
 )
 
 type fake struct {
@@ -53,5 +55,27 @@ func TestFiles(t *testing.T) {
 	}
 	if good.failed || !bad.failed {
 		t.Errorf("closing failed %v, forgetting failed %v", good.failed, bad.failed)
+	}
+	if err := os.WriteFile(path, []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var unmap []func() error
+	mapped := func() func() error {
+		_, f, err := vfs.OS{}.Map(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	good, bad = &fake{TB: t}, &fake{TB: t}
+	Files(good, "unmaps", func() { _ = mapped()() })
+	Files(bad, "stays mapped", func() { unmap = append(unmap, mapped()) })
+	for _, f := range unmap {
+		if err := f(); err != nil {
+			t.Error(err)
+		}
+	}
+	if good.failed || !bad.failed {
+		t.Errorf("unmapping failed %v, staying mapped failed %v", good.failed, bad.failed)
 	}
 }
