@@ -25,6 +25,13 @@ func TestPeak(t *testing.T) {
 	}
 }
 
+// ceilings are the loops of the instructions that multiply float32 and bfloat16: sets that widen bfloat16 have those of
+// float32.
+var ceilings = map[string][2]string{
+	"amx": {"avx512 fp32", "amx bf16"}, "avx512bf16": {"avx512 fp32", "avx512 fp32"}, "avx512": {"avx512 fp32", "avx512 fp32"}, "avxvnni": {"avx2 fp32", "avx2 fp32"},
+	"avx2": {"avx2 fp32", "avx2 fp32"}, "neonbf16": {"neon fp32", "neon bf16"}, "neon": {"neon fp32", "neon fp32"}, "generic": {"go fp32", "go fp32"},
+}
+
 // Whatever implementation is in use, its ceiling is a loop of its own instructions.
 func TestPeakOf(t *testing.T) {
 	each(t, func(t *testing.T) {
@@ -32,6 +39,9 @@ func TestPeakOf(t *testing.T) {
 			name := PeakOf(p)
 			if !slices.Contains(Peaks(), name) {
 				t.Errorf("the ceiling of %s at %s is %q, which is none of %q", simd.Name(), p, name, Peaks())
+			}
+			if want := ceilings[simd.Name()]; p != Int8 && name != want[p] {
+				t.Errorf("the ceiling of %s at %s is %q, want %q", simd.Name(), p, name, want[p])
 			}
 			if p == Int8 && simd.Name() != "generic" && !strings.HasSuffix(name, " int8") {
 				t.Errorf("the ceiling of int8 with %s is %q", simd.Name(), name)
