@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -51,7 +52,18 @@ func TestRowsSayWhereFrom(t *testing.T) {
 	if !strings.Contains(errs, "antiphase generate --model 'my x/runs/") {
 		t.Errorf("no command to go on with: %s", errs)
 	}
-	out, _ := call(t, dir, 0, append(args, "--json", "-q")...)
+	out, _ := call(t, dir, 0, append(args, "--seeds", "7,9,11", "--dry-run", "--json", "-q")...)
+	var left struct {
+		Runs, Finished int
+		Tokens         int64
+		Seconds        float64 `json:"training_seconds"`
+		Rows           []dryRow
+	}
+	if err := json.Unmarshal([]byte(out), &left); err != nil || left.Runs != 6 || left.Finished != 4 || left.Tokens != 2*3*4*32 || len(left.Rows) != 2 ||
+		left.Rows[0].Finished != 2 || left.Rows[1].Finished != 2 || math.Abs(left.Seconds-left.Rows[0].Seconds-left.Rows[1].Seconds) > 1e-9 {
+		t.Errorf("%v: %s", err, out)
+	}
+	out, _ = call(t, dir, 0, append(args, "--json", "-q")...)
 	var page struct {
 		Title, Command string
 		Experiment     struct{ Verdicts []json.RawMessage }

@@ -117,6 +117,11 @@ var ofServe = map[string]assertion{
 		if got, text := f.ask(url, r); got != 200 {
 			f.Errorf("%d %s", got, text)
 		}
+		url, _ = f.serve("--listen", "0.0.0.0:0", "--insecure", "--allow-host", "other.example")
+		_, port, _ := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
+		if got, _ := f.ask("http://127.0.0.1:"+port, r); got == 200 {
+			f.Error("a host that was not allowed is answered on an address that others reach")
+		}
 	},
 	"serve --allow-origin": func(f *flagRig) {
 		r := completion(`"seed":1`)
