@@ -125,6 +125,13 @@ func TestImportedRun(t *testing.T) {
 	if out.Dir != "h/f" || out.Class != hf.DiffLlama || out.Remote || out.DType != "bfloat16" || !slices.Equal(out.Files, files) || !slices.Contains(files, "model.safetensors") {
 		t.Errorf("%+v, there are %q", out, files)
 	}
+	for _, name := range carried { // whatever a folder has of these goes along
+		if !slices.Contains(files, name) && name != "chat_template.jinja" {
+			if err := os.WriteFile(filepath.Join("h/f", name), []byte(name), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	type wrote struct {
 		Dir, Arch  string
 		Parameters int
@@ -140,7 +147,10 @@ func TestImportedRun(t *testing.T) {
 	if r := s.Recipe; r.Name != "f" || r.Model.Dim != 32 || r.Model.Context != 32 || r.Train.SeqLen != 32 || r.Tokenizer.Path != "" || r.Tokenizer.Vocab != 260 || s.State.Step != 0 || s.State.Tokens != 0 {
 		t.Errorf("%+v, %+v", r, s.State)
 	}
-	for _, name := range []string{"tokenizer.json", "README.md", "generation_config.json", "tokenizer_config.json"} {
+	if !slices.Equal(carried, []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model", "chat_template.jinja", "README.md", "LICENSE"}) {
+		t.Errorf("%q", carried)
+	}
+	for _, name := range []string{"tokenizer.json", "README.md", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model", "LICENSE"} {
 		if _, err := os.Stat(s.Checkpoint.Path(name)); err != nil {
 			t.Error(err)
 		}

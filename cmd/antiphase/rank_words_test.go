@@ -166,6 +166,10 @@ func TestSpeedrunSpec(t *testing.T) {
 	if err != nil || s.Name != "speedrun-short" || fmt.Sprint(s.Sizes, s.Archs, s.Seeds) != "[tiny] [transformer diff diff2] [5 6 7]" || s.Steps != 1000 || s.Every != 100 || s.EvalSeed != 20 || len(s.LRs) != 0 || s.Data != nil {
 		t.Errorf("%+v (%v)", s, err)
 	}
+	asks := []experiment.Ask{"lm", "needle needles=1 queries=1 samples=20", "needle needles=4 queries=2 samples=20", "attention needles=4 queries=1 samples=10", "outliers", "samples"}
+	if !slices.Equal(s.Tasks, asks) || !slices.Equal(s.Probes, []experiment.Ask{"needle needles=1 queries=1 samples=6"}) {
+		t.Errorf("%q, %q", s.Tasks, s.Probes)
+	}
 	if s, err = (&speedrunFlags{seed: 5}).spec(plans[0]); err != nil || fmt.Sprint(s.Seeds) != "[5]" {
 		t.Errorf("%+v (%v)", s, err)
 	}
