@@ -17,7 +17,7 @@ import (
 // failure of the server is logged with its reason under the request's id, which is all that the client is told.
 func TestGoneAndFailed(t *testing.T) {
 	var text bytes.Buffer
-	r := newRig(t, setup{Config: Config{Log: slog.New(slog.NewJSONHandler(&text, nil))}})
+	r := newBare(t, setup{Config: Config{Log: slog.New(slog.NewJSONHandler(&text, nil))}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, body := range []string{`{"prompt":"a"}`, `{"prompt":"a","stream":true}`} {
@@ -28,7 +28,9 @@ func TestGoneAndFailed(t *testing.T) {
 		}
 		text.Reset()
 	}
-	_, _, b := r.do("GET", "/metrics", nil)
+	page := httptest.NewRecorder() // not through the network, where the log is written after the answer
+	r.Handler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+	b := page.Body.Bytes()
 	for _, line := range []string{`requests_cancelled_total 2`, `http_requests_total{code="499",route="POST /v1/completions"} 2`} {
 		if !contains(b, "\n"+namespace+"_"+line+"\n") {
 			t.Errorf("there is no line %s", line)
