@@ -133,3 +133,23 @@ func TestSendHasADeadline(t *testing.T) {
 		t.Errorf("nobody reads: %v", err)
 	}
 }
+
+// What the ranks exchange has a size: more ends the job on all ranks, with its tag, instead of leaving them to wait.
+func TestTooMuchToExchange(t *testing.T) {
+	s := bare(2, 0, 1)
+	for r := range 2 {
+		s.take(s.peers[r], message{Kind: msgPut, Tag: "big", Value: make([]byte, maxFrame/2)})
+	}
+	list := s.peers[1].told(t)
+	if !s.over || !strings.HasPrefix(s.why, `what the ranks exchange as "big": dist: the message is too large`) || len(list) != 1 || list[0].Kind != msgFail || list[0].Text != s.why {
+		t.Errorf("over %v, %q, told %d messages", s.over, s.why, len(list))
+	}
+	jobs, errs := joinAll(t, "tcp://"+freePort(t), 1, nil)
+	if errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	if _, err := jobs[0].Exchange("huge", make([]byte, maxFrame)); !errors.Is(err, errTooLarge) || !strings.HasPrefix(err.Error(), "dist: huge: ") {
+		t.Error(err)
+	}
+	closeAll(t, jobs)
+}
