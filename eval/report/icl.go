@@ -44,7 +44,7 @@ func iclSection(p *Page) (section, error) {
 		}
 		set := strings.TrimPrefix(q.Task, "icl_")
 		for _, t := range paperICL {
-			if t.set == set && len(differs(q, "plateau")) == 0 {
+			if t.set == set && len(changed(q, "plateau")) == 0 {
 				level("T paper", t.base)
 				level("DIFF paper", t.diff)
 			}

@@ -89,6 +89,30 @@ func paperInside(kind, metric string) (paperNumber, bool) {
 // differs lists the differences between the protocol of a result and the paper's; an empty list means the same, as far
 // as the paper says. Model and training data always differ and are not listed.
 func differs(q *eval.Result, metric string) []string {
+	out := changed(q, metric)
+	if s := unpublished(q); s != "" {
+		out = append(out, s)
+	}
+	return out
+}
+
+// unpublished is what the paper does not give of a task, so that nobody can follow it; "" if it gives all.
+func unpublished(q *eval.Result) string {
+	switch {
+	case q.Kind == "needle":
+		return "text, digits and scoring of the paper are not public"
+	case q.Kind == "attention":
+		return "the paper's formula and prompts are not public"
+	case q.Group == "icl" || q.Group == "math":
+		return "the paper's prompts are not public"
+	case q.Group == "icl_order":
+		return "prompts and examples of the paper are not public"
+	}
+	return ""
+}
+
+// changed lists the differences in what the paper gives.
+func changed(q *eval.Result, metric string) []string {
 	var out []string
 	say := func(when bool, format string, args ...any) {
 		if when {
@@ -106,25 +130,17 @@ func differs(q *eval.Result, metric string) []string {
 	case q.Kind == "needle" || q.Kind == "attention":
 		say(!oneLength(q, 4096), "lengths %v, the paper 4096", lengthsOf(q))
 		say(number(q.Config["samples"]) != 50, "%v samples per depth, the paper 50", q.Config["samples"])
-		if q.Kind == "needle" {
-			say(true, "text, digits and scoring of the paper are not public")
-		} else {
-			say(true, "the paper's formula and prompts are not public")
-		}
 	case q.Group == "icl":
 		say(metric != "plateau", "mean over all numbers of examples, the paper where accuracy levels off")
 		say(q.Context != 65536, "context of %d tokens, the paper 65536", q.Context)
-		say(true, "the paper's prompts are not public")
 	case q.Group == "icl_order":
 		say(strings.HasSuffix(metric, "random") && number(q.Config["seeds"]) != 10, "%v orders, the paper 10", q.Config["seeds"])
 		say(strings.HasSuffix(metric, "alternating") && number(q.Config["seeds"]) != 30, "%v orders, the paper 30", q.Config["seeds"])
-		say(true, "prompts and examples of the paper are not public")
 	case q.Group == "hallucination":
 		say(true, "another judge and prompt, the paper GPT-4o")
 		say(q.N != 100, "%d questions, the paper 100", q.N)
 	case q.Group == "math":
 		say(number(q.Config["max_tokens"]) != 16384, "at most %v tokens of reasoning, the paper 16384 after distilled reasoning", q.Config["max_tokens"])
-		say(true, "the paper's prompts are not public")
 	case q.Kind == "outliers":
 		used := number(q.Config["used_tokens"])                                                  // older results do not have it
 		say(used > 0 && used < 380_000, "%v tokens, the paper 400,000", q.Config["used_tokens"]) // whole sequences: slightly fewer
