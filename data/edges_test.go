@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -188,5 +189,68 @@ func TestReplacingASetFails(t *testing.T) {
 	}
 	if renames < 2 {
 		t.Errorf("%d renames were tried", renames)
+	}
+}
+
+// Passes over the text are tokens taken over tokens there are, in every order and to the fraction; of a mixture over all
+// sources together, and over each.
+func TestEpochsByCounting(t *testing.T) {
+	set := mixedSet(t, []Share{{Weight: 3}, {Weight: 1}}, 900, 500)
+	const B, T = 2, 7
+	for name, l := range map[string]*Loader{
+		"random": NewLoader(split(t, set, Train), B, T, 5), "stream": NewStream(split(t, set, Train), B, T, 5), "mixed": NewLoader(mix(t, set), B, T, 5),
+	} {
+		var drawn [2]int
+		for n := range 300 {
+			if got, want := l.Epoch(), float64(n*B*T)/1400; math.Abs(got-want) > 1e-12 {
+				t.Fatalf("%s, batch %d: %g passes, want %g", name, n, got, want)
+			}
+			each := l.Epochs(nil)
+			if name != "mixed" {
+				if len(each) != 0 {
+					t.Fatalf("%s: %v", name, each)
+				}
+				next(l)
+				continue
+			}
+			for i, tokens := range []float64{900, 500} {
+				if want := float64(drawn[i]*T) / tokens; math.Abs(each[i]-want) > 1e-12 {
+					t.Fatalf("batch %d: %g passes over source %d, want %g", n, each[i], i, want)
+				}
+			}
+			b := next(l)
+			for r := range B {
+				drawn[letterOf(t, b.inputs[r*T:(r+1)*T])]++
+			}
+		}
+	}
+}
+
+// failing is an encoder that cannot encode one text.
+type failing struct {
+	byteEncoder
+	err *error
+}
+
+func (e failing) EncodeOrdinary(dst []int32, text string) []int32 {
+	if text == "poison" {
+		*e.err = errors.New("no merges")
+	}
+	return e.byteEncoder.EncodeOrdinary(dst, text)
+}
+
+func (e failing) Err() error { return *e.err }
+
+// A tokenizer that fails on a document ends the build with its error and the document's source.
+func TestTokenizerFails(t *testing.T) {
+	for text, want := range map[string]string{"fine": "", "poison": "tokenizer, on a document of texts: no merges"} {
+		dir := t.TempDir()
+		_, err := build(filepath.Join(dir, "set"), texts{docs: []string{"one", text, "two"}}, failing{narrow, new(error)}, BuildOptions{Workers: 1})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err != nil {
+			onlyEntry(t, dir)
+		}
 	}
 }
