@@ -184,7 +184,7 @@ func TestMastersElsewhere(t *testing.T) {
 		ps.Round(d)
 		w := make([]float32, 6)
 		device.ReadFloats(d, w, p.W)
-		if !slices.Equal(kept, x) || p.Master.Ok() || w[1] != 2 || w[5] != 6 {
+		if !slices.Equal(kept, x) || p.Master.Ok() || w[0] != 1 || w[1] != 2 || w[5] != 6 {
 			t.Errorf("kept %v, weights %v, master %v", kept, w, p.Master.Ok())
 		}
 		ps.Free(d)

@@ -162,6 +162,13 @@ func TestFollowRefuses(t *testing.T) {
 	k.FetchBest()
 	k.FetchBest()
 	panics("a third fetch", func() { k.FetchBest() })
+	run(Rows{IDs: []int32{1, 2}, Slots: []int32{0, 0}, Pos: []int32{3, 4}, Want: []int32{1}})
+	panics("following the step before a prompt", func() { k.Follow(1) })
+	many := m.NewCache(300, 1, 300, 1)
+	if many.Ahead() != maxSteady {
+		t.Errorf("%d rows ahead of 300 slots, want %d", many.Ahead(), maxSteady)
+	}
+	many.Free()
 	c.Vocab = 20
 	d := &forward{Device: ref.New()}
 	part, err := New(d, c, layer.Memory{Split: layer.NewSplit(paper(2))})

@@ -54,6 +54,9 @@ func TestEveryPassChecksItsBatch(t *testing.T) {
 			t.Errorf("%s of a leading rank: %v", name, err)
 		}
 	}
+	if err := Twin(m).Score(good()); !errors.Is(err, ErrParts) {
+		t.Errorf("a twin of a leading rank: %v", err)
+	}
 	for _, bad := range []func(c *Config){func(c *Config) { c.Layers = 0 }, func(c *Config) { c.Arch = "none" }, func(c *Config) { c.RopeScaling = &RopeScaling{Type: "x"} }} {
 		x := c
 		bad(&x)
