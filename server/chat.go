@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -179,8 +180,8 @@ func (o *form) templateVars() map[string]any {
 	if !o.decode("chat_template_kwargs", &vars, "an object") {
 		return nil
 	}
-	for k, v := range vars {
-		switch v.(type) {
+	for _, k := range slices.Sorted(maps.Keys(vars)) {
+		switch vars[k].(type) {
 		case bool, string, float64, nil:
 		default:
 			o.refuse("chat_template_kwargs", "%q is neither a string, a number nor a boolean", excerpt([]byte(k)))

@@ -3,8 +3,10 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"antiphase/infer"
@@ -79,7 +81,8 @@ func (o *form) biases() []infer.TokenBias {
 		return nil
 	}
 	var out []infer.TokenBias
-	for k, v := range table {
+	for _, k := range slices.Sorted(maps.Keys(table)) {
+		v := table[k]
 		id, err := strconv.ParseInt(k, 10, 32)
 		if err != nil || id < 0 || int(id) >= m.Tokenizer.Vocab() || strconv.FormatInt(id, 10) != k { // +5 and 05 would be 5 again
 			o.refuse("logit_bias", "%q is not a token id below %d", excerpt([]byte(k)), m.Tokenizer.Vocab())

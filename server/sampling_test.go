@@ -135,3 +135,27 @@ func TestLengthAndStreamFields(t *testing.T) {
 		}
 	}
 }
+
+// Of several wrong entries of an object the first by name is reported, each time the same, and biases keep that order.
+func TestObjectsInOrder(t *testing.T) {
+	var bad, good []string
+	for i := range 8 {
+		bad = append(bad, fmt.Sprintf(`"%d":1`, 907-i))
+		good = append(good, fmt.Sprintf(`"%d":%d`, 17-i, i))
+	}
+	for range 5 {
+		o := formOf(t, `{"logit_bias":{`+strings.Join(bad, ",")+`}}`, infer.Sampling{})
+		if o.biases(); o.err == nil || o.err.Message != `logit_bias: "900" is not a token id below 260` {
+			t.Fatalf("%v", o.err)
+		}
+		o = formOf(t, `{"chat_template_kwargs":{`+strings.Join(bad, ",")+`}}`, infer.Sampling{})
+		if o.templateVars(); o.err == nil || o.err.Message != `chat_template_kwargs: "900" is not a variable that the model's template has for this` {
+			t.Fatalf("%v", o.err)
+		}
+		o = formOf(t, `{"logit_bias":{`+strings.Join(good, ",")+`}}`, infer.Sampling{})
+		list := o.biases()
+		if len(list) != 8 || list[0] != (infer.TokenBias{ID: 10, Bias: 7}) || list[7] != (infer.TokenBias{ID: 17, Bias: 0}) {
+			t.Fatalf("%v, %v", list, o.err)
+		}
+	}
+}
