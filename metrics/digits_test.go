@@ -1,0 +1,44 @@
+package metrics
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Numbers keep their digits: eight of measures, six of lists, milliseconds of the time; counts are exact.
+func TestDigits(t *testing.T) {
+	r := example(1)
+	r.Loss, r.LR, r.GradNorm, r.Percent = 1.2345678, 1.2345678e-5, 12345.678, 0.12345678
+	r.Time, r.Tokens, r.DataPos = 1_700_000_000.123, 1<<53-1, 1<<53-3
+	r.Lambda, r.Epochs, r.Groups = []float64{0.123456, 1.23456}, []float64{12.3456}, Groups{{"q", 0.00123456}}
+	line := r.Append(nil)
+	got, sealed, err := parse(line[:len(line)-1])
+	if err != nil || !sealed {
+		t.Fatalf("%s: %v", line, err)
+	}
+	if got.Loss != r.Loss || got.LR != r.LR || got.GradNorm != r.GradNorm || got.Percent != r.Percent || got.Time != r.Time || got.Tokens != r.Tokens || got.DataPos != r.DataPos ||
+		!slices.Equal(got.Lambda, r.Lambda) || !slices.Equal(got.Epochs, r.Epochs) || !slices.Equal(got.Groups, r.Groups) {
+		t.Errorf("%s became %+v", line, got)
+	}
+	r.Time = 0
+	if line := string(r.Append(nil)); strings.Contains(line, `"time"`) {
+		t.Errorf("a time that nobody noted: %s", line)
+	}
+	r.Valid, r.Warn, r.Epochs, r.Groups = math.Inf(1), 0, nil, nil
+	for _, key := range []string{"valid_loss", "warn\"", "epochs", "grad_groups"} {
+		if line := string(r.Append(nil)); strings.Contains(line, `"`+key) {
+			t.Errorf("%s is written: %s", key, line)
+		}
+	}
+}
+
+// A row may come after others in a buffer: its checksum is its own.
+func TestAppendAfterOthers(t *testing.T) {
+	first, second := example(1), example(2)
+	b := second.Append(first.Append(nil))
+	if alone := string(second.Append(nil)); !strings.HasSuffix(string(b), alone) || strings.Count(string(b), "\n") != 2 {
+		t.Errorf("%s does not end with %s", b, alone)
+	}
+}
