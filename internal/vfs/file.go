@@ -111,7 +111,10 @@ func Sweep(fsys FS, name string) {
 	}
 	names, _ := fsys.ReadDir(dir) // a folder that cannot be listed cannot be swept
 	for _, n := range names {
-		rest, ours := strings.CutPrefix(strings.TrimPrefix(n, "."), strings.TrimPrefix(base, "."))
+		rest, ours := strings.CutPrefix(n, base)
+		if !ours {
+			rest, ours = strings.CutPrefix(n, "."+base)
+		}
 		if path := filepath.Join(dir, n); ours && temporary.MatchString(rest) && time.Since(touched(fsys, path)) > idle {
 			_ = RemoveAll(fsys, path)
 		}
