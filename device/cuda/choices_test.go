@@ -1,11 +1,13 @@
 package cuda
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"antiphase/device"
 	"antiphase/internal/cu"
+	"antiphase/internal/cu/cutest"
 	"antiphase/tensor"
 )
 
@@ -88,5 +90,123 @@ func TestCutOfProducts(t *testing.T) {
 		if per != c[3] || parts != c[4] {
 			t.Errorf("%v: %d parts of %d, want %d of %d", c[:3], parts, per, c[4], c[3])
 		}
+	}
+}
+
+// Which products go to the library: more than 256 rows, or a sum over more than 256 for a weight, of k from 8 up. Up to
+// there a row's bits do not depend on its batch.
+func TestWhoMultiplies(t *testing.T) {
+	for _, c := range []struct {
+		m, n, k int
+		op      device.MatMul
+		library bool
+	}{
+		{256, 64, 64, device.MatMul{TransB: true}, false}, {257, 64, 64, device.MatMul{TransB: true}, true}, {256, 64, 64, device.MatMul{}, false}, {257, 64, 64, device.MatMul{}, true},
+		{64, 64, 256, device.MatMul{TransA: true}, false}, {64, 64, 257, device.MatMul{TransA: true}, true}, {64, 64, 257, device.MatMul{}, false},
+		{257, 64, 8, device.MatMul{}, true}, {257, 64, 7, device.MatMul{}, false},
+	} {
+		d, drv := fakeDevice(t)
+		a, b := act(d, c.m, c.k), act(d, c.k, c.n)
+		if c.op.TransA {
+			a = act(d, c.k, c.m)
+		}
+		if c.op.TransB {
+			b = act(d, c.n, c.k)
+		}
+		d.MatMul(stat(d, c.m, c.n), a, b, c.op)
+		if err := d.Sync(); err != nil || (len(drv.Products) == 1) != c.library || (len(drv.Launches) > 0) == c.library {
+			t.Errorf("%+v: %d products, %d launches, %v", c, len(drv.Products), len(drv.Launches), err)
+		}
+	}
+}
+
+// What is in flight: a row of a cache counts as one only while every write to that memory was of this slot and position.
+func TestFreshRows(t *testing.T) {
+	s := func(slot, pos uint64) span { return span{from: 256, to: 512, slot: slot, pos: pos} }
+	d, _ := fakeDevice(t)
+	x := act(d, 1, 128)
+	x.Buf.Addr = 256
+	for _, c := range []struct {
+		notes     []span
+		slot, pos uint64
+		settled   bool
+	}{
+		{nil, 0, 0, true}, {[]span{s(1, 2)}, 1, 2, true}, {[]span{s(1, 2)}, 1, 3, false}, {[]span{s(1, 2)}, 3, 2, false}, {[]span{s(0, 0)}, 0, 0, false},
+		{[]span{s(1, 2), s(1, 2)}, 1, 2, true}, {[]span{s(1, 2), s(1, 3)}, 1, 2, false}, {[]span{s(1, 2), s(3, 2)}, 1, 2, false}, {[]span{s(1, 2), s(0, 0)}, 1, 2, false},
+		{[]span{{from: 0, to: 256}, {from: 512, to: 1024}}, 0, 0, true}, {[]span{{from: 0, to: 257}}, 0, 0, false}, {[]span{{from: 511, to: 1024}}, 0, 0, false},
+	} {
+		var f fresh
+		for _, n := range c.notes {
+			f.note(n)
+		}
+		if got := f.settled(x, c.slot, c.pos); got != c.settled {
+			t.Errorf("after %v, slot %d, position %d: settled %v", c.notes, c.slot, c.pos, got)
+		}
+	}
+	var f fresh
+	for i := range uint64(maxSpans + 1) {
+		if f.note(span{from: 4096 + 2*i, to: 4097 + 2*i}); f.settled(x, 0, 0) != (i < maxSpans) {
+			t.Fatalf("after %d spans elsewhere: settled %v", i+1, i >= maxSpans)
+		}
+	}
+	if f.clear(); !f.settled(x, 0, 0) {
+		t.Error("cleared, and not settled")
+	}
+}
+
+// failing is a driver whose launches fail, and which counts the graphs that are not freed.
+type failing struct {
+	*cutest.Driver
+	err    error
+	graphs int
+}
+
+type counting struct {
+	cu.Graph
+	d *failing
+}
+
+func (g counting) Free() error { g.d.graphs--; return g.Graph.Free() }
+
+func (d *failing) Launch(f cu.Func, grid, block cu.Dim, shared int, args []uint64) error {
+	if d.err != nil {
+		return d.err
+	}
+	return d.Driver.Launch(f, grid, block, shared, args)
+}
+
+func (d *failing) Record(f func()) (cu.Graph, error) {
+	g, err := d.Driver.Record(f)
+	d.graphs++
+	return counting{g, d}, err
+}
+
+// A recording in which a launch failed is freed and refused; the error is that of the recording alone, and an earlier
+// fault is still told.
+func TestFailedRecording(t *testing.T) {
+	drv := &failing{Driver: cutest.New()}
+	d, err := newDevice(drv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := act(d, 64, 64), stat(d, 64, 64)
+	drv.err = errors.New("no launch")
+	g, err := d.Record(func() { d.Copy(x, y) })
+	if g != nil || !errors.Is(err, drv.err) || drv.graphs != 0 || d.graphs != 0 {
+		t.Errorf("%v, %v, %d graphs of the driver, %d of the device", g, err, drv.graphs, d.graphs)
+	}
+	if err := d.Sync(); err != nil {
+		t.Errorf("told again: %v", err)
+	}
+	d.Copy(x, y)
+	drv.err = nil
+	if g, err = d.Record(func() { d.Copy(x, y) }); err != nil || drv.graphs != 1 || d.graphs != 1 {
+		t.Fatalf("a recording after a fault: %v, %d graphs", err, drv.graphs)
+	}
+	if err := d.Sync(); err == nil || err.Error() != "cuda: kernel copy_bf16_f32: no launch" {
+		t.Errorf("the fault before the recording: %v", err)
+	}
+	if err := g.Free(); err != nil || drv.graphs != 0 || d.graphs != 0 {
+		t.Errorf("%v, %d and %d graphs", err, drv.graphs, d.graphs)
 	}
 }

@@ -173,7 +173,9 @@ func TestClassifyChunks(t *testing.T) {
 		if l.Args[0] != ptr(cl.Loss)+uint64(4*rows) || l.Args[3] != ptr(cl.Targets)+uint64(4*rows) {
 			t.Errorf("chunk %d does not begin at row %d", i, rows)
 		}
-		rows += l.Grid.X
+		if rows += l.Grid.X; rows < n && rows%128 != 0 {
+			t.Errorf("chunk %d of %d rows is not of whole tiles", i, l.Grid.X)
+		}
 	}
 	if rows != n || len(drv.Products) != 3*len(drv.Launches) {
 		t.Errorf("%d rows and %d products in %d chunks", rows, len(drv.Products), len(drv.Launches))
