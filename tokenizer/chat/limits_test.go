@@ -110,6 +110,15 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// A loop is charged for what gonja prepares of its items before the first iteration, and a text's characters become a list.
+func TestLoopCharge(t *testing.T) {
+	b := &budget{steps: 1000, work: 1 << 20, end: time.Now().Add(time.Hour)}
+	e := &exec.Evaluator{Environment: &exec.Environment{Context: exec.NewContext(map[string]any{budgetName: b})}}
+	if got := iterable(e, exec.AsValue(strings.Repeat("é", 400)), nil); got.IsError() || got.Len() != 400 || b.steps != 1000-400/4-1 || b.work != 1<<20-64*400 {
+		t.Errorf("%d items, %d steps and %d bytes left", got.Len(), b.steps, b.work)
+	}
+}
+
 // Dates by strftime, as C has it; what is not known stays as it is.
 func TestStrftime(t *testing.T) {
 	at := time.Date(2026, 3, 7, 15, 5, 4, 0, time.FixedZone("CET", 3600))
