@@ -188,6 +188,21 @@ func TestGrowthBounds(t *testing.T) {
 	}
 }
 
+// A table of pairs always has room for a search to end, and Sequences may be 16 deep.
+func TestTablesAndNesting(t *testing.T) {
+	for n := range 200 {
+		if size := len(newPairTable(n).keys); size < 2*n || size&(size-1) != 0 {
+			t.Errorf("%d pairs have %d places", n, size)
+		}
+	}
+	for depth, good := range map[int]bool{16: true, 17: false} {
+		nested := strings.Repeat(`{"type":"Sequence","normalizers":[`, depth) + `{"type":"NFC"}` + strings.Repeat(`]}`, depth)
+		if _, err := parseNormalizer(json.RawMessage(nested), &budget{}); (err == nil) != good {
+			t.Errorf("%d Sequences: %v", depth, err)
+		}
+	}
+}
+
 // Constructs that mean something else in Oniguruma are refused by name, and only where they are constructs.
 func TestForeignConstructs(t *testing.T) {
 	for _, f := range foreign {
