@@ -20,14 +20,18 @@ var (
 // Identity does not include the number of threads, because it does not affect the bits. Plain Go may fuse multiply and
 // add on some architectures, so the architecture counts.
 func (d *Device) Identity() device.Identity {
-	set := simd.Name()
+	return device.Identity{Device: "cpu", Precision: d.precision.String(), Kernels: runtime.GOARCH + " " + sameBitsAs(simd.Name(), d.precision)}
+}
+
+// sameBitsAs is the first set of kernels that computes the same bits as set at a precision.
+func sameBitsAs(set string, p Precision) string {
 	if same, ok := sameAll[set]; ok {
 		set = same
 	}
-	if same, ok := sameFloats[set]; ok && d.precision == FP32 {
+	if same, ok := sameFloats[set]; ok && p == FP32 {
 		set = same
 	}
-	return device.Identity{Device: "cpu", Precision: d.precision.String(), Kernels: runtime.GOARCH + " " + set}
+	return set
 }
 
 // Machine is the processor's model if the system reports it, otherwise the architecture.

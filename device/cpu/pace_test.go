@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,6 +65,22 @@ func TestSlowCoresDoNotHoldUp(t *testing.T) {
 	t.Logf("over the best plan: %.2f, at worst %.2f; leaving the rest to others %.2f, at worst %.2f", sum[0]/ideal[0], worst[0], sum[1]/ideal[1], worst[1])
 	if sum[1]/ideal[1] > 1.05 || worst[1] > 1.35 {
 		t.Errorf("runs take %.2f times as long as the best plan, at worst %.2f times", sum[1]/ideal[1], worst[1])
+	}
+}
+
+// A worker's slowdown moves a quarter of the way to what a run shows; one that took nothing comes back slowly, to 1 at
+// most.
+func TestPacesLearn(t *testing.T) {
+	p := newPaces(4, true)
+	p.of[2].slow, p.of[3].slow = 3, 1.001
+	p.took(0, 10)
+	p.took(0, 30) // 20 each
+	p.took(1, 100)
+	p.learn()
+	for w, want := range []float64{1, (3 + 5) / 4., 0.99 * 3, 1} {
+		if got := p.of[w]; math.Abs(got.slow-want) > 1e-12 || got.tiles != 0 || got.time != 0 {
+			t.Errorf("worker %d: %+v, want %g", w, got, want)
+		}
 	}
 }
 
