@@ -26,7 +26,8 @@ const (
 	callFilter    = "\x00call"    // a method; its first argument is the name
 	printFilter   = "\x00print"   // a value about to be printed
 	truthFilter   = "\x00truth"   // a condition
-	presentFilter = "\x00present" // a value that is asked to be defined; its arguments are its name and what it belongs to
+	presentFilter = "\x00present" // a variable that is asked to be defined; its argument is its name
+	partFilter    = "\x00part"    // a value whose item or attribute, the argument, is asked to be defined
 )
 
 var known = chatFilters()

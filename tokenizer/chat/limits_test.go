@@ -147,3 +147,28 @@ func TestFinish(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A template cannot make its own reading or rendering take a time that doubles with a few more characters, or grows with
+// the square of its length.
+func TestTimeOfReading(t *testing.T) {
+	many := func(s string) string { return strings.Repeat(s, (maxTemplate-8)/len(s)) }
+	for name, c := range map[string]struct{ source, want, text string }{
+		"defined":   {"{{ " + strings.Repeat("(", 60) + "messages" + strings.Repeat(".b is defined)", 60) + " }}", "False", ""},
+		"items":     {"{{ " + strings.Repeat("(", 60) + "messages" + strings.Repeat("[0] is defined)", 60) + " }}", "False", ""},
+		"quotes":    {"{{ '" + many(`\'`), "", "expected"},
+		"tags":      {many(`{{\'}}`), "", "'"},
+		"raw":       {many("{% raw %}"), "", "endraw"},
+		"side":      {"{% set n = namespace(k=0) %}{% macro f() %}{% set n.k = n.k + 1 %}{% endmacro %}{{ f().a is defined }}{{ n.k }}", "False1", ""},
+		"none":      {"{{ {'a': none}.a is defined }}{{ {1: none}[1] is defined }}{{ [none][-1] is defined }}{{ [none][1] is defined }}", "TrueTrueTrueFalse", ""},
+		"undefined": {"{{ none['a'] is defined }}{{ 'ab'[1] is defined }}{{ 'ab'[2] is defined }}", "FalseTrueFalse", ""},
+	} {
+		begin := time.Now()
+		got, err := render(c.source, hello)
+		if err == nil && c.text != "" || err != nil && (c.text == "" || !strings.Contains(err.Error(), c.text)) || got != c.want {
+			t.Errorf("%s: %.60q, %.200v; want %q, an error with %q", name, got, err, c.want, c.text)
+		}
+		if took := time.Since(begin); took > 20*time.Second { // well below a second on an idle machine
+			t.Errorf("%s: took %v", name, took)
+		}
+	}
+}

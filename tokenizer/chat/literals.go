@@ -40,10 +40,12 @@ func escapeLiterals(source string) string {
 			inner := strings.TrimSuffix(strings.TrimPrefix(source[:n], "{%"), "%}")
 			out.WriteString(text)
 			if source = source[n:]; kind == '%' && rawBegin.MatchString(inner) {
-				if end := rawEnd.FindStringIndex(source); end != nil {
-					out.WriteString(source[:end[1]])
-					source = source[end[1]:]
+				end := rawEnd.FindStringIndex(source)
+				if end == nil { // an error, which the lexer reports
+					return out.String() + source
 				}
+				out.WriteString(source[:end[1]])
+				source = source[end[1]:]
 			}
 		default:
 			out.WriteByte('{')
@@ -52,7 +54,8 @@ func escapeLiterals(source string) string {
 	}
 }
 
-// escapeTag rewrites the tag that a text begins with; n is its length. }} within braces does not end it.
+// escapeTag rewrites the tag that a text begins with; n is its length. }} within braces does not end it. A quoted text
+// without an end is an error, which the lexer reports: the tag is the rest of the text.
 func escapeTag(s string, kind byte) (n int, text string) {
 	var out strings.Builder
 	closing := map[byte]string{'{': "}}", '%': "%}"}[kind]
@@ -69,8 +72,8 @@ func escapeTag(s string, kind byte) (n int, text string) {
 		case "}":
 			depth--
 		case "'", `"`:
-			if m := quoted.FindString(s[n:]); m != "" {
-				part = m
+			if part = quoted.FindString(s[n:]); part == "" {
+				return len(s), s[:2] + out.String() + s[n:]
 			}
 		}
 		out.WriteString(goEscapes(part))

@@ -23,6 +23,7 @@ func chatFilters() map[string]exec.FilterFunction {
 		printFilter:   printable,
 		truthFilter:   truth,
 		presentFilter: present,
+		partFilter:    part,
 		opFilter: func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			return arithmetic(budgetOf(e), p.Args[0].String(), in, p.Args[1])
 		},

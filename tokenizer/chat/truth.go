@@ -48,46 +48,60 @@ func guardTest(n *nodes.TestExpression) error {
 		if err := guardParts(&x.Node); err != nil {
 			return err
 		}
-		n.Expression = filtered(at, x, presentFilter, key(x.Attribute), nodes.Expression(x.Node))
+		n.Expression = filtered(at, x.Node, partFilter, key(x.Attribute))
 	case *nodes.GetItem:
 		if err := guardParts(&x.Node, &x.Arg); err != nil {
 			return err
 		}
-		of := nodes.Expression(x.Node)
-		x.Node = filtered(at, x.Node, itemFilter)
-		n.Expression = filtered(at, x, presentFilter, nodes.Expression(x.Arg), of)
+		n.Expression = filtered(at, x.Node, partFilter, nodes.Expression(x.Arg))
 	default:
 		return guardAll(&n.Expression)
 	}
 	return nil
 }
 
-// present replaces None by true if it is the value of a variable, or of an item of the second argument. A parameter of a
-// macro that was not given is None too: parameters are held as gonja's values, and stay as they are.
+// present replaces None by true if it is the value of a variable. A parameter of a macro that was not given is None too:
+// parameters are held as gonja's values, and stay as they are.
 func present(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 	if in.IsError() || !in.IsNil() {
 		return in
 	}
+	if held, ok := e.Environment.Context.Get(p.Args[0].String()); ok && held == nil {
+		return exec.AsValue(true)
+	}
+	return in
+}
+
+// part takes an item or an attribute of a value, which is evaluated once: tests inside each other would otherwise take
+// twice the time at every level. None that is there is replaced by true.
+func part(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
+	of := index(e, in, p)
+	if of.IsError() || of.IsNil() {
+		return of
+	}
+	key := p.Args[0]
+	x, found := of.GetItem(key.Interface())
+	if !found && key.IsString() {
+		x, found = in.GetAttribute(key.String())
+	}
+	if found && !x.IsNil() {
+		return x
+	}
 	there := false
-	if len(p.Args) < 2 {
-		held, ok := e.Environment.Context.Get(p.Args[0].String())
-		there = ok && held == nil
-	} else {
-		switch of := p.Args[1].Interface().(type) {
-		case *exec.Dict:
-			for _, pair := range of.Pairs {
-				there = there || pair.Key.EqualValueTo(p.Args[0])
-			}
-		case map[string]any:
-			_, there = of[p.Args[0].String()]
-		default:
-			there = p.Args[1].IsList() && p.Args[0].IsInteger() && fromEnd(p.Args[0].Integer(), p.Args[1].Len()) >= 0
+	switch of := in.Interface().(type) {
+	case *exec.Dict:
+		for _, pair := range of.Pairs {
+			there = there || pair.Key.EqualValueTo(key)
 		}
+	case map[string]any:
+		_, there = of[key.String()]
+	default:
+		there = in.IsList() && key.IsInteger() && fromEnd(key.Integer(), in.Len()) >= 0
 	}
 	if there {
 		return exec.AsValue(true)
 	}
-	return in
+	return exec.AsValue(nil)
 }
 
 // sameTests are gonja's tests that agree with jinja2's.
