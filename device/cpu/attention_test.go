@@ -219,6 +219,37 @@ func TestAttentionLong(t *testing.T) {
 	})
 }
 
+// TestAttentionLongDocuments begins documents at, before and after the edges of tiles and bands of keys, in memory that
+// another call has left full.
+func TestAttentionLongDocuments(t *testing.T) {
+	plain := geometry{AttnShape: device.AttnShape{B: 1, T: 1100, Heads: 1, Groups: 1, D: 4, DV: 4}, maps: 1, keys: 1}
+	diff := plain
+	diff.maps, diff.keys = 2, 2
+	eachKind(2, func(c *attnCase, name string) {
+		for _, g := range []geometry{plain, diff} {
+			for _, length := range []int{128, 511, 512, 513} { // a key tile, around four of them: a band
+				c.problem(g).run(c.cpu, onCPU)
+				p := c.problem(g)
+				p.start = c.ints(startsOf(g.T, length))
+				p.run(c.cpu, onCPU)
+				p.run(c.ref, onRef)
+				for result, w := range p.results() {
+					c.compare(t, fmt.Sprintf("%s, %d maps, documents of %d: %s", name, g.maps, length, result), w)
+				}
+			}
+		}
+	})
+}
+
+// startsOf are the first positions of documents of one length, by position.
+func startsOf(tokens, length int) []int32 {
+	starts := make([]int32, tokens)
+	for i := range starts {
+		starts[i] = int32(i - i%length)
+	}
+	return starts
+}
+
 // TestAttentionChunks asks for the same bits, the norm weight's gradient included, when there is room for one
 // sequence at a time, and from five workers as from one, who has groups enough to do each from beginning to end.
 func TestAttentionChunks(t *testing.T) {
