@@ -64,11 +64,15 @@ func Parse(source string, tokens map[string]string) (t *Template, err error) {
 	return parse(source, tokens, cfg)
 }
 
+// newlines are all written alike before a template is read, as jinja2 does. gonja's lexer would drop each \r before \n, and
+// the positions of its tokens would be those of another text.
+var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 func parse(source string, tokens map[string]string, cfg *config.Config) (*Template, error) {
 	if len(source) > maxTemplate {
 		return nil, fmt.Errorf("is %d bytes, at most %d are read", len(source), maxTemplate)
 	}
-	escaped := escapeLiterals(source)
+	escaped := escapeLiterals(newlines.Replace(source))
 	list, err := lex(escaped, cfg)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,9 @@
 package chat
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // Only white space at the beginning of a line is removed before a statement or a comment. Expected texts are jinja2's.
 func TestSpaces(t *testing.T) {
@@ -11,6 +14,21 @@ func TestSpaces(t *testing.T) {
 	} {
 		if got, err := render(source, hello); err != nil || got != want {
 			t.Errorf("%q gives %q, %v; want %q", source, got, err, want)
+		}
+	}
+}
+
+// A template whose lines end as on Windows or as on old Macs gives the same text as any other. Expected texts are jinja2's.
+func TestLineEnds(t *testing.T) {
+	for source, want := range map[string]string{
+		"a\n\nb\n{{ 'c' }} {% if true %}d{% endif %} e\n":                     "a\n\nb\nc d e",
+		"x\ny\n{% for m in messages %}\n  {{ m.role }} {# q #}\n{% endfor %}": "x\ny\n  user ",
+		"x\ny\n{{ [1 if true else 2, 'p\nq'] | join }}\n\n":                   "x\ny\n1p\nq\n",
+	} {
+		for _, end := range []string{"\n", "\r\n", "\r"} {
+			if got, err := render(strings.ReplaceAll(source, "\n", end), hello); err != nil || got != want {
+				t.Errorf("%q with lines that end in %q gives %q, %v; want %q", source, end, got, err, want)
+			}
 		}
 	}
 }
