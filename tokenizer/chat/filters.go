@@ -126,7 +126,7 @@ func unique(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 	var keys []*exec.Value
 	for _, x := range items(in) {
 		key := folded(attribute(x, path), caseMatters)
-		if !slices.ContainsFunc(keys, key.EqualValueTo) {
+		if !slices.ContainsFunc(keys, func(k *exec.Value) bool { return equal(key, k) }) {
 			kept, keys = append(kept, x), append(keys, key)
 		}
 	}
@@ -260,6 +260,8 @@ func round(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 		return exec.AsValue(math.Ceil(x*scale) / scale)
 	case how != "common":
 		return b.fail("round: method must be common, ceil or floor, not %.40q", how)
+	case !in.IsFloat() && digits >= 0:
+		return exec.AsValue(whole(in))
 	case digits < 0:
 		x = math.RoundToEven(x*scale) / scale
 	default:

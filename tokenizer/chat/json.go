@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/nikolalohinski/gonja/v2/exec"
 )
@@ -174,7 +173,7 @@ func (s *jsonStyle) quote(v string) string {
 	var out strings.Builder
 	for _, r := range text {
 		switch {
-		case r < utf8.RuneSelf:
+		case r < 0x7f:
 			out.WriteRune(r)
 		case r < 0x10000:
 			fmt.Fprintf(&out, `\u%04x`, r)

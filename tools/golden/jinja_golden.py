@@ -19,6 +19,10 @@ MESSAGES = [{"role": "user", "content": "hello", "n": None, "e": "", "d": {}, "d
 
 # In a list, and alone, in both kinds of templates.
 EXPRESSIONS = r"""
+9007199254740993 | round
+9007199254740993 | round(2)
+'\x7f' | tojson(true)
+[1, 1.0, true, 2] | unique | list
 W | unique | list
 W | unique(true) | list
 W | unique(case_sensitive=true) | list
