@@ -113,6 +113,43 @@ func TestAnswersBelongToQuestions(t *testing.T) {
 	}
 }
 
+// A question leaves the model as it was, whichever it is: quantisation and interventions end with it.
+func TestTasksLeaveTheModelPlain(t *testing.T) {
+	d := cpu.New(cpu.Options{Threads: 2})
+	t.Cleanup(func() { d.Close() })
+	s := subject(t, d, "diff2", 500)
+	defer s.Close()
+	loss := func() float64 {
+		x, err := meanLoss(t.Context(), s, "a text of some length")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	before := loss()
+	groups := map[string]bool{}
+	for _, task := range All() {
+		if task.Timed || groups[task.Group] {
+			continue
+		}
+		groups[task.Group] = task.Group != ""
+		opt := briefly(&task, 2)
+		opt.Measure([]eval.Target{modelOf("m", s, 500)})
+		j, err := opt.Prepare(t.Context(), &task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, id := range j.IDs {
+			if _, err := j.Ask(t.Context(), s, []int{k}); err != nil {
+				t.Fatalf("%s: %v", task.Name, err)
+			}
+			if after := loss(); after != before {
+				t.Fatalf("%s: after question %s the loss is %g, before it %g", task.Name, id, after, before)
+			}
+		}
+	}
+}
+
 // direction is how a metric improves, by its name: losses, perplexities, noise, outliers and spreads fall, shares of
 // right answers rise, and what only describes a model does neither.
 func direction(task *eval.Task, name string) eval.Better {
