@@ -245,8 +245,14 @@ func TestLead(t *testing.T) {
 func TestShellWord(t *testing.T) {
 	for in, want := range map[string]string{"runs/a_B-9.json": "runs/a_B-9.json", "a=b,c:d@0.5%+": "a=b,c:d@0.5%+", "": "''", "a b": "'a b'",
 		"it's": `'it'\''s'`, "$HOME": "'$HOME'", "*": "'*'", "ü": "'ü'", "a;b": "'a;b'", "~": "'~'"} {
-		if got := ShellWord(in); got != want {
+		if got := shellWord(in, "linux"); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+	// cmd.exe takes single quotation marks as they are.
+	for in, want := range map[string]string{`runs\a`: `runs\a`, `C:\a b\it's`: `"C:\a b\it's"`, "": `""`, "runs/a": "runs/a", "a&b": `"a&b"`} {
+		if got := shellWord(in, "windows"); got != want {
+			t.Errorf("%s: %s on Windows, want %s", in, got, want)
 		}
 	}
 }

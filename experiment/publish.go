@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,15 +193,26 @@ func (o *Options) Page(rows []Row) *report.Page {
 	return p
 }
 
-// ShellWord quotes a word for a shell.
-func ShellWord(s string) string {
+// ShellWord quotes a word for a shell of this system.
+func ShellWord(s string) string { return shellWord(s, runtime.GOOS) }
+
+// shellWord quotes a word unless all its characters are plain. On Windows a backslash is, and only double quotation marks
+// are known to all shells.
+func shellWord(s, system string) string {
+	more, quote := "_./:=,@%+-", "'"
+	if system == "windows" {
+		more, quote = more+`\`, `"`
+	}
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./:=,@%+-", r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(more, r)
 	}
 	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
 		return s
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	if quote == "'" {
+		s = strings.ReplaceAll(s, "'", `'\''`)
+	}
+	return quote + s + quote
 }
 
 // table is the rows' numbers as CSV, without curves and items.
