@@ -146,6 +146,14 @@ func TestContextLength(t *testing.T) {
 	if reply.Usage.Prompt != 10 {
 		t.Errorf("truncated on request: %+v", reply.Usage)
 	}
+	for _, prompt := range []any{"abcdef", []string{"abcdef", "uvwdef"}, []int{97, 98, 99, 100, 101, 102}} { // the end stays
+		r.post("/v1/completions", fieldsOf{"prompt": prompt, "truncate_prompt_tokens": 3, "echo": true, "max_tokens": 0}, &reply)
+		for _, c := range reply.Choices {
+			if c.Text != "def" {
+				t.Errorf("%v truncated to three tokens is %q", prompt, c.Text)
+			}
+		}
+	}
 	r.post("/v1/completions", fieldsOf{"prompt": strings.Repeat("x", 64), "echo": true, "logprobs": 0, "max_tokens": 1}, &reply)
 	if len(reply.Choices[0].Logprobs.Tokens) != 64 {
 		t.Errorf("scoring a full context: %d tokens", len(reply.Choices[0].Logprobs.Tokens))

@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -87,6 +88,29 @@ func TestMCPrompts(t *testing.T) {
 		if got := j.Gold[0]; got != c.want {
 			t.Errorf("%s: %q, want %q", c.task, got, c.want)
 		}
+	}
+}
+
+// A limit is one of questions: examples still come from the whole training split.
+func TestLimitLeavesExamples(t *testing.T) {
+	dir := t.TempDir()
+	writeSet(t, dir, "mc/arc_easy_test", `{"id": "x", "query": "Why?", "choices": ["a", "b"], "gold": 1}`,
+		`{"id": "z", "query": "Who?", "choices": ["a", "b"], "gold": 1}`)
+	var train []string
+	for i := range 7 {
+		train = append(train, fmt.Sprintf(`{"id": "t%d", "query": "How %d?", "choices": ["so", "not"], "gold": 0}`, i, i))
+	}
+	writeSet(t, dir, "mc/arc_easy_train", train...)
+	j := prepared(t, lookup(t, "arc_easy"), eval.Options{Data: dir, Shots: 6, Limit: 1}, 1024)
+	if len(j.Gold) != 1 {
+		t.Fatalf("%d questions", len(j.Gold))
+	}
+	found := 0
+	for i := range train {
+		found += strings.Count(j.Gold[0].Context, fmt.Sprintf("How %d?", i))
+	}
+	if found != 6 {
+		t.Errorf("%d examples of 6: %q", found, j.Gold[0].Context)
 	}
 }
 
