@@ -255,7 +255,7 @@ func (s *Store) open() error {
 	if _, err := rand.Read(id[:]); err != nil {
 		return err
 	}
-	name := fmt.Sprintf("rows-%s-%d-%s.jsonl", time.Now().UTC().Format("20060102T150405.000"), os.Getpid(), hex.EncodeToString(id[:]))
+	name := fmt.Sprintf("rows-%s-%d-%s.jsonl", time.Now().UTC().Format("20060102T150405.000000000"), os.Getpid(), hex.EncodeToString(id[:]))
 	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o644)
 	s.file = f
 	return err
