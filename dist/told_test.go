@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -26,6 +27,21 @@ func TestPeersByName(t *testing.T) {
 			t.Errorf("rank %d: peers %q at %s, %v", r, j.Peers, j.Where, j.Err())
 		}
 	}
+	var wg sync.WaitGroup
+	stuck := time.AfterFunc(30*time.Second, func() { jobs[0].Fail(errors.New("an exchange does not end"), 1) })
+	for r, j := range jobs {
+		wg.Go(func() {
+			for _, tag := range []string{"first", "second"} {
+				value := []byte(tag)[:r*2] // rank 0 sends nothing
+				all, err := j.Exchange(tag, value)
+				if got := fmt.Sprintf("%s", all); err != nil || got != fmt.Sprintf("[ %s %s]", tag[:2], tag[:4]) {
+					t.Errorf("rank %d: %s, %v", r, got, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	stuck.Stop()
 	closeAll(t, jobs)
 }
 
