@@ -148,11 +148,12 @@ func TestOwnNumbers(t *testing.T) {
 func TestValuesAndWeights(t *testing.T) {
 	c := with(small("diffllama"), dict{"attention_bias": true})
 	dir := writeFolder(t, c, tensors(mustParse(t, c).layout, 3))
-	m, f, err := Open(ref.New(), dir, layer.Memory{})
+	m, _, err := Open(ref.New(), dir, layer.Memory{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f, err = Load(dir); err != nil {
+	f, err := Load(dir)
+	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
