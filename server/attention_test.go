@@ -263,8 +263,8 @@ func TestAttentionBesideAStream(t *testing.T) {
 	}
 	// Four maps are read of each of 4 × 4 heads (A1, A2, and both again for the difference), and there are four layers.
 	pieces := 4*4*4*300*300>>18 + 4
-	if n := after.Steps - before.Steps; after.Running == 0 || n < pieces {
-		t.Errorf("%d steps beside %d pieces, %d sequences left", n, pieces, after.Running)
+	if n := after.Steps - before.Steps; n < pieces { // the stream may end while the reply is being written
+		t.Errorf("%d steps beside %d pieces", n, pieces)
 	}
 	r.quiet()
 }
