@@ -37,6 +37,23 @@ func nanoRun(t *testing.T) {
 	}
 }
 
+// loadedRun is the model of nanoRun on one thread in float32.
+func loadedRun(t *testing.T) *loaded {
+	t.Helper()
+	a := &app{device: "cpu", precision: "fp32", kvCache: "auto", threads: 1}
+	d, err := a.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	l, err := a.load(d, "run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Model.Free)
+	return l
+}
+
 // checks are what validate finds, by name; it must end with code.
 func checks(t *testing.T, code int, args ...string) map[string]finding {
 	t.Helper()

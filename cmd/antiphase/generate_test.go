@@ -130,17 +130,7 @@ func TestGeneratedLogprobs(t *testing.T) {
 // A sample of a run depends on its step alone; one that cannot be made is told and does not end the run.
 func TestRunSamples(t *testing.T) {
 	nanoRun(t)
-	a := &app{device: "cpu", precision: "fp32", kvCache: "auto", threads: 1}
-	d, err := a.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	l, err := a.load(d, "run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Model.Free()
+	l := loadedRun(t)
 	f := &sampleFlags{prompt: "abc", length: 12}
 	say := func(step int) string {
 		text, err := f.say(t.Context(), step, l.Model, l.Tokenizer)
@@ -163,7 +153,7 @@ func TestRunSamples(t *testing.T) {
 		t.Errorf("%v, every %d: %s", err, opt.ProbeEvery, said.String())
 	}
 	opt = train.Options{}
-	if (&sampleFlags{}).probe(a, "run", &opt); opt.Probe != nil || opt.ProbeEvery != 0 {
+	if (&sampleFlags{}).probe(&app{}, "run", &opt); opt.Probe != nil || opt.ProbeEvery != 0 {
 		t.Error("samples that were not asked for")
 	}
 }

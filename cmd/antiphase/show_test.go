@@ -119,17 +119,7 @@ func TestShownLambdaOfText(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &s); code != 0 || err != nil || s.LambdaOf != "the first id" || len(s.Lambda) != 2 {
 		t.Fatalf("exit %d, %v, %s%s", code, err, out, errs)
 	}
-	a := &app{device: "cpu", precision: "fp32", kvCache: "auto", threads: 1}
-	d, err := a.open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	l, err := a.load(d, "run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Model.Free()
+	l := loadedRun(t)
 	for id, same := range map[int32]bool{0: true, 97: false} {
 		if err := l.Model.Logits(&model.Batch{B: 1, T: 1, IDs: []int32{id}}, make([]float32, 260)); err != nil {
 			t.Fatal(err)
