@@ -22,6 +22,16 @@ func TestDigits(t *testing.T) {
 		!slices.Equal(got.Lambda, r.Lambda) || !slices.Equal(got.Epochs, r.Epochs) || !slices.Equal(got.Groups, r.Groups) {
 		t.Errorf("%s became %+v", line, got)
 	}
+	r.Loss, r.Lambda, r.Epochs, r.Groups = 1.23456789, []float64{0.12345678}, []float64{12.345678}, Groups{{"q", 0.0012345678}}
+	r.LossEMA, r.MFU = math.Inf(-1), math.Inf(1)
+	text := string(r.Append(nil))
+	for _, want := range []string{
+		`,"loss":1.2345679,`, `,"epochs":[12.3457],"grad_groups":{"q":0.00123457},"lambda":[0.123457],"crc":"`,
+	} {
+		if !strings.Contains(text, want) || strings.Contains(text, "mfu") || strings.Contains(text, "loss_ema") {
+			t.Errorf("no %s, or an infinite number, in %s", want, text)
+		}
+	}
 	r.Time = 0
 	if line := string(r.Append(nil)); strings.Contains(line, `"time"`) {
 		t.Errorf("a time that nobody noted: %s", line)

@@ -62,6 +62,13 @@ func TestSteadyParts(t *testing.T) {
 			t.Errorf("%v: %+v", x.warn, got)
 		}
 	}
+	long := make([]Row, 300) // of thirty values the third, the fifteenth and the twenty-eighth
+	for i := range long {
+		long[i] = Row{Step: i + 1, GradNorm: float64(1 + i*7%30)}
+	}
+	if got := Steady(long); got.Middle != 15 || got.Late != 15 || got.LateNoise != 25./15 {
+		t.Errorf("300 rows: %+v", got)
+	}
 	if got := Steady(nil); got != (Steadiness{}) {
 		t.Errorf("no rows: %+v", got)
 	}
