@@ -226,7 +226,7 @@ func TestNothingChangedIsThePlainOutput(t *testing.T) {
 // TestCostIsWhatIsSent counts the numbers of replies.
 func TestCostIsWhatIsSent(t *testing.T) {
 	m := network(t, processor(t), "diff2")
-	for _, q := range []Query{{}, {Size: 5}, {Maps: []string{A2}, Rows: []int{3, 9}}, {Maps: []string{A1, Diff}, Layers: []int{1}, Heads: []int{0, 2}, Next: []int{1, 2}, Top: 3}, {Next: []int{5}, Top: 2}} {
+	for _, q := range []Query{{}, {Size: 5}, {Maps: []string{A2}, Rows: []int{3, 9}}, {Maps: []string{A1, A2, Diff}, Rows: []int{0, 16, 4}, Size: 7}, {Maps: []string{A1, Diff}, Layers: []int{1}, Heads: []int{0, 2}, Next: []int{1, 2}, Top: 3}, {Next: []int{5}, Top: 2}} {
 		q.IDs = prompt(17)
 		r := ask(t, m, q)
 		count := 0
