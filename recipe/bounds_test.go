@@ -49,7 +49,7 @@ var bounds = map[string]limits{
 	"train.from":             {"any", ""},
 	"train.seed":             {"any", ""},
 	"train.steps":            {"0 2147483648", "-1 2147483649"},
-	"train.batch":            {"4 67108864", "0 -4 3 67108868"},
+	"train.batch":            {"1 4 67108864", "0 -4 3 67108868"},
 	"train.micro_batch":      {"0 1 2 4", "-1 3 8"},
 	"train.recompute":        {"off attention blocks", "on"},
 	"train.seq_len":          {"1 64", "0 65"},

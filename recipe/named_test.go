@@ -109,6 +109,9 @@ func TestShallow(t *testing.T) {
 		"closed":  {strings.Repeat("[]{}", maxNesting), strings.Repeat("]", 9) + strings.Repeat("{", maxNesting+1)},
 		"marks":   {strings.Repeat("- ", maxNesting-1) + ": x", strings.Repeat("? ", maxNesting) + "- x"},
 		"both":    {strings.Repeat("- ", maxNesting-1) + "[", strings.Repeat("- ", maxNesting) + "["},
+		"pairs":   {strings.Repeat("[", maxNesting-1) + "[][", strings.Repeat("[", maxNesting) + "[]"},
+		"twice":   {"[[]", strings.Repeat("[", maxNesting) + "]]" + "[[["},
+		"colons":  {strings.Repeat(": ", maxNesting) + "x", strings.Repeat(": ", maxNesting+1) + "x"},
 		"lines":   {strings.Repeat("- ", maxNesting) + "x\n- [", strings.Repeat("[\n", maxNesting+1)},
 		"quotes":  {strings.Repeat(`"`, maxQuotes/2) + strings.Repeat("'", maxQuotes/2), strings.Repeat(`"`, maxQuotes) + "'"},
 		"indent":  {strings.Repeat(" ", 8*maxNesting) + "x", strings.Repeat(" ", 8*maxNesting+1) + "x"},
@@ -130,7 +133,7 @@ func TestShallow(t *testing.T) {
 func TestSourceTexts(t *testing.T) {
 	for s, want := range map[Source]string{
 		{Path: "a"}: "a", {Path: "a", Weight: 0.25}: "a@0.25", {Path: "a", Epochs: 2}: "a (at most 2 epochs)",
-		{Path: "a", Weight: 3, Epochs: 1.5}: "a@3 (at most 1.5 epochs)",
+		{Path: "a", Weight: 3, Epochs: 1.5}: "a@3 (at most 1.5 epochs)", {Path: "a", Epochs: 0.5}: "a (at most 0.5 epochs)",
 	} {
 		if got := s.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -192,6 +192,7 @@ func TestComplete(t *testing.T) {
 		{`data.sources=[""]`, "one of them is empty"},
 		{`data.sources=["a@1", "b"]`, "1 of 2 have a weight"},
 		{`data.sources=["a", {"path": "b", "epochs": 2}]`, "no weight"},
+		{`data.sources=["a", {"path": "b", "epochs": 0.5}]`, "b (at most 0.5 epochs) has a bound on its epochs and no weight"},
 		{"data.order=sorted", "data.order"},
 		{"data.held_out_by=rows", "data.held_out_by"},
 		{"name=../../x", "name"},
@@ -263,7 +264,7 @@ func TestSourcesInYAML(t *testing.T) {
 	if err != nil || !slices.Equal(r.Data.Sources, want) {
 		t.Errorf("%+v, %v", r.Data.Sources, err)
 	}
-	for set, want := range map[string]string{"data.order=stream": "data.order", "data.max_tokens=9": "data.max_tokens"} {
+	for set, want := range map[string]string{"data.order=stream": "data.order", "data.max_tokens=1": "data.max_tokens"} {
 		bad := r
 		if err := bad.SetPair(set); err != nil {
 			t.Fatal(err)
