@@ -53,10 +53,14 @@ func TestReadmeText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(arch, measure string) float64 { return overSeeds(t, "160m-text", arch, measure, 3) }
-	want := fmt.Sprintf("DIFF's held-out loss is %.3f and the Transformer's %.3f; on tokens that recall an earlier bigram %.3f and %.3f; "+
-		"its attention noise is %.0f %% and the Transformer's %.0f %%.", of("diff", "lm.loss"), of(baseline, "lm.loss"),
-		of("diff", "lm.ar_hit"), of(baseline, "lm.ar_hit"), 100*of("diff", "attention.noise"), 100*of(baseline, "attention.noise"))
+	var list [9]any
+	for i, arch := range []string{baseline, "diff", "diff2"} {
+		list[i] = overSeeds(t, "160m-text", arch, "lm.loss", 3)
+		list[3+i] = overSeeds(t, "160m-text", arch, "lm.ar_hit", 3)
+		list[6+i] = 100 * overSeeds(t, "160m-text", arch, "attention.noise", 3)
+	}
+	want := fmt.Sprintf("The held-out losses are %.3f (Transformer), %.3f (DIFF) and %.3f (V2), on tokens that recall an earlier bigram "+
+		"%.3f, %.3f and %.3f; attention noise is %.0f %%, %.0f %% and %.0f %%.", list[:]...)
 	if !strings.Contains(strings.Join(strings.Fields(string(b)), " "), want) {
 		t.Errorf("README.md does not say: %s", want)
 	}
