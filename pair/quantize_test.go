@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -73,6 +74,28 @@ func TestQuantizeByHand(t *testing.T) {
 	}
 }
 
+// rewritten is the file f without the tensor drop, with other metadata and more tensors.
+func rewritten(t *testing.T, f *safetensors.File, drop string, meta map[string]string, add ...safetensors.Entry) []byte {
+	t.Helper()
+	var list []safetensors.Entry
+	for _, info := range f.Infos() {
+		b, err := f.Bytes(info.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Name != drop {
+			list = append(list, safetensors.FromBytes(info.Name, info.DType, info.Shape, b))
+		}
+	}
+	all := maps.Clone(f.Metadata())
+	maps.Copy(all, meta)
+	var out bytes.Buffer
+	if err := safetensors.Write(&out, append(list, add...), all); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 // What cannot be written or read is said: values that are missing or too few, another tokenizer, scales of another length.
 func TestPairRefuses(t *testing.T) {
 	lost := errors.New("lost")
@@ -92,28 +115,7 @@ func TestPairRefuses(t *testing.T) {
 	}
 	again := func(drop string, meta map[string]string, add ...safetensors.Entry) []byte {
 		t.Helper()
-		var list []safetensors.Entry
-		for _, info := range f.Infos() {
-			b, err := f.Bytes(info.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if info.Name != drop {
-				list = append(list, safetensors.FromBytes(info.Name, info.DType, info.Shape, b))
-			}
-		}
-		all := map[string]string{}
-		for k, v := range f.Metadata() {
-			all[k] = v
-		}
-		for k, v := range meta {
-			all[k] = v
-		}
-		var out bytes.Buffer
-		if err := safetensors.Write(&out, append(list, add...), all); err != nil {
-			t.Fatal(err)
-		}
-		return out.Bytes()
+		return rewritten(t, f, drop, meta, add...)
 	}
 	if _, err := pair.Parse(again("", nil)); err != nil {
 		t.Fatal(err)
