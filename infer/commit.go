@@ -17,13 +17,26 @@ func commit(e *Engine) error {
 	if err != nil {
 		return err
 	}
-	n := max(1, min(e.opt.PrefillChunk, e.model.Config.Context, e.store.pool.tokens())-1)
-	largest := Request{IDs: make([]int32, n), Sampling: Sampling{Echo: true, MaxTokens: 1, IgnoreEOS: true}}
 	for range 2 { // the first pass allocates activations piece by piece, the next one as one block
-		if err := e.Generate(ctx, []Request{largest}, func(int, Event) bool { return true }); err != nil {
+		if err := e.Generate(ctx, largest(e), func(int, Event) bool { return true }); err != nil {
 			return err
 		}
 	}
 	e.stats = Stats{} // not caused by a request
 	return nil
+}
+
+// largest are requests whose first step has as many rows as any: prompts that fill the chunk, and a single token in every
+// slot that they leave.
+func largest(e *Engine) []Request {
+	list := make([]Request, e.opt.Slots)
+	left, room := e.opt.PrefillChunk, e.store.pool.tokens()
+	for i := range list {
+		n := max(1, min(left, e.model.Config.Context, room-1))
+		if left -= n; n == 1 {
+			left++ // a single token is not counted
+		}
+		list[i] = Request{IDs: make([]int32, n), Sampling: Sampling{Echo: true, MaxTokens: 1, IgnoreEOS: true}}
+	}
+	return list
 }
