@@ -215,7 +215,7 @@ func TestPromptAtTheContextsEdge(t *testing.T) {
 	}
 	err := e.Generate(context.Background(), []Request{prompt(3), prompt(65)}, func(int, Event) bool { t.Error("an event of a call that cannot run"); return true })
 	var ce *ContextError
-	if !errors.As(err, &ce) || ce.Prompt != 65 || ce.Limit != 64 {
+	if !errors.As(err, &ce) || ce.Prompt != 65 || ce.Limit != 64 || ce.Of != "context" {
 		t.Fatalf("65 tokens into 64: %v", err)
 	}
 	if msg := err.Error(); !strings.Contains(msg, "65") || !strings.Contains(msg, "64") || !strings.Contains(msg, "request 1") {

@@ -11,6 +11,7 @@ import (
 	"antiphase/device/ref"
 	"antiphase/model"
 	"antiphase/model/modeltest"
+	"antiphase/tensor"
 )
 
 // scored runs walks and compares every row with that of the whole sequence alone.
@@ -137,6 +138,50 @@ func TestSharedSize(t *testing.T) {
 	} {
 		if got := sharedSlots(c.slots, c.room, c.own, page); got != c.want {
 			t.Errorf("%+v: %d slots", c, got)
+		}
+	}
+}
+
+// widest records the largest number of rows embedded at once.
+type widest struct {
+	device.Device
+	rows int
+}
+
+func (w *widest) Embed(x, table, ids tensor.Tensor) {
+	w.rows = max(w.rows, ids.Cols)
+	w.Device.Embed(x, table, ids)
+}
+
+// A step has as many rows as fit and no more, for a head, for walks and for whole sequences; only a whole sequence that is
+// longer than a step has one to itself.
+func TestSharedRowsOfAStep(t *testing.T) {
+	dev := &widest{Device: newCPU(t)}
+	s := NewShared(build(t, dev, modeltest.Tiny("transformer", 50, 1400)))
+	defer s.Free()
+	apart := func(n, length int) (list []Walk) { // nothing in common
+		for i := range n {
+			list = append(list, Walk{IDs: append([]int32{int32(i)}, ramp(length, i+2)...), From: length})
+		}
+		return list
+	}
+	most := s.most()
+	for _, c := range []struct {
+		name  string
+		whole bool
+		walks []Walk
+		want  int
+	}{
+		{"a head", false, tails(ramp(2*most, 3), 2, 2), most}, {"walks", false, apart(4, most/2), most}, {"a long walk", false, apart(1, most+most/2), most},
+		{"whole sequences", true, apart(5, most/2-10), 2 * (most/2 - 10)}, {"that just fit", true, apart(4, most/2), most},
+		{"that just do not", true, apart(4, most/2+1), most/2 + 1}, {"one that is longer", true, apart(2, most+7), most + 7},
+	} {
+		dev.rows, s.Whole = 0, c.whole
+		if err := s.Run(t.Context(), c.walks, 4, func(int, int, []float32) (int32, bool) { return 0, false }); err != nil {
+			t.Fatal(err)
+		}
+		if dev.rows != c.want {
+			t.Errorf("%s: a step of %d rows, want %d", c.name, dev.rows, c.want)
 		}
 	}
 }
