@@ -20,7 +20,7 @@ import (
 func near(t *testing.T, list map[string][2]float64) {
 	t.Helper()
 	for name, v := range list {
-		if math.Abs(v[0]-v[1]) > 1e-12*max(1, math.Abs(v[1])) {
+		if !(math.Abs(v[0]-v[1]) <= 1e-12*max(1, math.Abs(v[1]))) { // NaN too
 			t.Errorf("%s: %g, want %g", name, v[0], v[1])
 		}
 	}
@@ -267,6 +267,13 @@ func TestNumbers(t *testing.T) {
 	if memory(0) != "" || memory(3<<29) != "1.50 GiB" {
 		t.Errorf("%q %q", memory(0), memory(3<<29))
 	}
+	runs := []Row{{Reps: 5, Warmup: 2}, {Reps: 10, Warmup: 3}, {Reps: 10, Warmup: 3}, {Reps: 10, Warmup: 2}}
+	want := ""
+	for n, more := range []string{"5 repetitions after 2 to warm up", ", then 10 after 3", "", ", then 10 after 2"} {
+		if want += more; repetitions(runs[:n+1]) != want {
+			t.Errorf("%d rows: %q, want %q", n+1, repetitions(runs[:n+1]), want)
+		}
+	}
 	if got := ceilings([]Row{{Ceiling: "a"}, {Ceiling: "b"}, {Ceiling: "a"}}); got != "a, b" {
 		t.Errorf("%q", got)
 	}
@@ -309,6 +316,8 @@ func TestPassRate(t *testing.T) {
 		{"one sequence", [][]time.Duration{at(100, 200, 300, 400)}, 4, 10},
 		{"two at once", [][]time.Duration{at(100, 200, 300), at(150, 250, 350)}, 6, 3 / 0.15}, // of (150, 300] 200, 250 and 300
 		{"one after the other", [][]time.Duration{at(0, 100), at(200, 300)}, 4, 3 / 0.3},
+		{"the later one first", [][]time.Duration{at(200, 300), at(0, 100)}, 4, 3 / 0.3},
+		{"three, the middle one first", [][]time.Duration{at(200, 300), at(400, 500), at(0, 100)}, 6, 5 / 0.5},
 		{"half of the tokens without text", [][]time.Duration{at(100, 200, 300, 400)}, 8, 20},
 	} {
 		p := &pass{at: x.at, tokens: x.tokens}

@@ -91,6 +91,13 @@ func TestServedRow(t *testing.T) {
 	if r.Batch != 1 || r.Ratio[0] > r.Ratio[1] {
 		t.Errorf("%+v", r)
 	}
+	for k := range list { // the engine's steps take 10, 20 and 40 ms, its prompts 20, 30 and 50
+		slow := []time.Duration{0, 10, 30}[k] * ms
+		list[k].engine = passOf(1, 11, 20*ms+slow, 10*ms+slow, 200*ms, 2)
+	}
+	r = servedRow(1, list)
+	near(t, map[string][2]float64{"engine": {r.Engine, 50}, "step": {r.Step, 0.02}, "prompt": {r.Prefill, 0.03}, "first byte": {r.First[1], 25. / 50},
+		"low": {r.First[0], (25./50 + 26./90) / 2}, "high": {r.First[2], (25./50 + 24./30) / 2}})
 	two := servedRow(2, []round{{passOf(2, 11, 20*ms, 10*ms, 200*ms, 0), passOf(2, 11, 20*ms, 20*ms, 300*ms, 3), passOf(2, 11, 0, ms, 100*ms, 9)}})
 	near(t, map[string][2]float64{"engine of two": {two.Engine, 200}, "server of two": {two.Streamed, 100}, "step of two": {two.Step, 0.01}, "whole of two": {two.Whole[1], 2}})
 	if two.CPU != [3]float64{} || two.First != [3]float64{} || two.FirstByte != 0 || two.Prefill != 0 { // no clock of the processor, and several sequences

@@ -114,15 +114,18 @@ func TestSummaryByHand(t *testing.T) {
 	if r.Requests != 5 || r.Answered != 3 || r.Rejected != 1 || r.Failed != 1 || r.Errors["broken"] != 1 {
 		t.Errorf("%+v", r)
 	}
-	for name, v := range map[string][2]float64{
+	near(t, map[string][2]float64{
 		"offered":  {r.Rate, 2}, // four gaps in two seconds
 		"answered": {r.RPS, 0.75}, "tokens": {r.Tokens, 1}, "goodput": {r.Goodput, 0.5}, "deadline": {r.Deadline, 0.5}, "seconds": {r.Seconds, 4},
 		"ttft": {r.TTFT.Mean, 0.15}, "tpot": {r.TPOT.Mean, 0.2}, "itl": {r.ITL.Mean, 0.2}, "e2e": {r.E2E.Mean, 1.6 / 3}, "refusal": {r.Reject.Mean, 0.004},
 		"median": {r.E2E.P50, 0.5}, "slowest": {r.E2E.P99, 0.9},
-	} {
-		if math.Abs(v[0]-v[1]) > 1e-12 {
-			t.Errorf("%s: %g, want %g", name, v[0], v[1])
-		}
+	})
+	list := make([]float64, 200) // 200, 199 … 1
+	for i := range list {
+		list[i] = float64(200 - i)
+	}
+	if got := spread(list); got != (Spread{Mean: got.Mean, P50: 101, P99: 199}) || math.Abs(got.Mean-100.5) > 1e-9 {
+		t.Errorf("of 200: %+v", got)
 	}
 	if r := summarize(&ServeOptions{}, shots[:1], time.Second); r.Rate != 0 || r.Requests != 1 {
 		t.Errorf("one request is offered at %g per second", r.Rate)

@@ -23,7 +23,7 @@ func Print(w io.Writer, rows []Row) error {
 		return err
 	}
 	if len(rows) > 0 {
-		fmt.Fprintf(w, "ceiling: %s; %d repetitions after %d to warm up\n", ceilings(rows), rows[0].Reps, rows[0].Warmup)
+		fmt.Fprintf(w, "ceiling: %s; %s\n", ceilings(rows), repetitions(rows))
 	}
 	for _, r := range rows {
 		if len(r.Ops) == 0 {
@@ -35,6 +35,17 @@ func Print(w io.Writer, rows []Row) error {
 		}
 	}
 	return nil
+}
+
+// repetitions says how often the rows were measured; prompts are measured less often than steps.
+func repetitions(rows []Row) string {
+	s := fmt.Sprintf("%d repetitions after %d to warm up", rows[0].Reps, rows[0].Warmup)
+	for i, r := range rows[1:] {
+		if before := rows[i]; r.Reps != before.Reps || r.Warmup != before.Warmup {
+			s += fmt.Sprintf(", then %d after %d", r.Reps, r.Warmup)
+		}
+	}
+	return s
 }
 
 // ceilings names the ceilings of the rows, each once.
