@@ -41,14 +41,14 @@ func TestRateEnds(t *testing.T) {
 					}
 					switch {
 					case step < warmup:
-						if want := 2 * float64(step+1) / float64(warmup); math.Abs(got-want) > 1e-12 {
+						if want := 2 * float64(step+1) / float64(warmup); !(math.Abs(got-want) <= 1e-12) {
 							t.Errorf("%s, warm-up %d, step %d of %d: %g, want %g", schedule, warmup, step, total, got, want)
 						}
 					case step == total-1:
-						if math.Abs(got-last) > 1e-12 {
+						if !(math.Abs(got-last) <= 1e-12) {
 							t.Errorf("%s, warm-up %d, last step of %d: %g, want %g", schedule, warmup, total, got, last)
 						}
-					case got > 2 || got < last-1e-12 || got > c.Rate(max(step-1, warmup), total)+1e-12:
+					case !(got <= 2 && got >= last-1e-12 && got <= c.Rate(max(step-1, warmup), total)+1e-12):
 						t.Errorf("%s, warm-up %d, step %d of %d: %g", schedule, warmup, step, total, got)
 					}
 				}

@@ -98,7 +98,7 @@ func TestRanksAreOne(t *testing.T) {
 				got, err := train(s)
 				for n, x := range got {
 					for i := range x {
-						if math.Abs(x[i]/want[n][i]-1) > 1e-6 {
+						if !(math.Abs(x[i]/want[n][i]-1) <= 1e-6) {
 							t.Errorf("%d ranks, sharded %v: loss and norm of step %d %v, want %v", size, shard, n+1, x, want[n])
 						}
 					}
@@ -124,7 +124,7 @@ func compare(t *testing.T, got, want *parts, tolerance float64) {
 				if n := got.count[name]; n[which] == nil || n[which][i] != 1 {
 					t.Fatalf("element %d of %s, kind %d, is not stored exactly once", i, name, which)
 				}
-				if g := got.x[name][which][i]; math.Abs(g-w) > tolerance*(1e-3+math.Abs(w)) {
+				if g := got.x[name][which][i]; !(math.Abs(g-w) <= tolerance*(1e-3+math.Abs(w))) {
 					t.Fatalf("element %d of %s, kind %d: %g, want %g", i, name, which, g, w)
 				}
 			}

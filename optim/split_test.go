@@ -17,7 +17,8 @@ import (
 )
 
 // Ranks that split the model, and pairs of them that also divide the rows, report the loss and the norm of one process in
-// every step, and clip by it: what all ranks of a model hold is counted once, rows that several see too.
+// every step, and clip by it: what all ranks of a model hold is counted once, rows that several see too. Together they
+// store every element of the model once.
 func TestSplitRanksAreOne(t *testing.T) {
 	c := model.Config{Arch: "diff2", Vocab: 20, Context: 16, Layers: 2, Dim: 16, Heads: 4, KVHeads: 2, HeadDim: 4, FFN: 24, HeadNorm: layer.HeadNormAffine}
 	cfg := optim.Default()
@@ -41,6 +42,7 @@ func TestSplitRanksAreOne(t *testing.T) {
 	}
 	for _, size := range []int{2, 4} { // tp = 2, and dp = 1 or 2
 		for _, shard := range []bool{false, true} {
+			stored := make([]map[string]int, size) // by rank
 			err := disttest.NewWorld(size, disttest.Options{}).Run(func(r dist.Comm) error {
 				team, err := r.Split(r.Rank() / 2)
 				if err != nil {
@@ -58,10 +60,14 @@ func TestSplitRanksAreOne(t *testing.T) {
 				got, err := steps(s)
 				for n := range got {
 					for i, x := range got[n] {
-						if math.Abs(x/want[n][i]-1) > 1e-5 {
+						if !(math.Abs(x/want[n][i]-1) <= 1e-5) {
 							t.Errorf("%d ranks, sharded %v: loss and norm of step %d %v, want %v", size, shard, n+1, got[n], want[n])
 						}
 					}
+				}
+				stored[r.Rank()] = map[string]int{}
+				for _, x := range o.Slices() {
+					stored[r.Rank()][x.Param.Name] += x.To - x.From
 				}
 				s.Free()
 				o.Free()
@@ -70,6 +76,21 @@ func TestSplitRanksAreOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			storedOnce(t, m.Params.List, stored)
+		}
+	}
+}
+
+// storedOnce checks how many elements of each parameter all ranks store together.
+func storedOnce(t *testing.T, list []*layer.Param, byRank []map[string]int) {
+	t.Helper()
+	for _, p := range list {
+		n := 0
+		for _, stored := range byRank {
+			n += stored[p.Name]
+		}
+		if n != p.Rows*p.Cols {
+			t.Errorf("%d ranks: %d elements of %s are stored, it has %d", len(byRank), n, p.Name, p.Rows*p.Cols)
 		}
 	}
 }

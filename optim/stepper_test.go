@@ -9,6 +9,7 @@ import (
 	"antiphase/layer"
 	"antiphase/model"
 	"antiphase/model/modeltest"
+	"antiphase/tensor"
 )
 
 func stepper(t *testing.T, d device.Device) (*model.Model, *Stepper) {
@@ -40,7 +41,7 @@ func TestStepWithoutTargets(t *testing.T) {
 // TestStepLossIsMean: the loss of a step is the mean over the tokens that are scored, and so is its gradient.
 func TestStepLossIsMean(t *testing.T) {
 	m, s := stepper(t, ref.New())
-	b := tokens(2, 8, 0, 1, 2, 9, 10, 15)
+	b := tokens(2, 8, 1, 2, 3, 9, 10, 15) // a target of 0 is scored
 	if err := m.Score(b); err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +59,11 @@ func TestStepLossIsMean(t *testing.T) {
 	if err != nil || math.Abs(got-want) > 1e-6 {
 		t.Errorf("loss %g (%v), the mean of %d scored tokens is %g", got, err, n, want)
 	}
+	if slope := uphill(t, m, b, norm); !(math.Abs(slope/norm-1) < 1e-3) {
+		t.Errorf("the gradient's norm is %g, the loss rises by %g along it", norm, slope)
+	}
 	// The same tokens twice, once ignored: the mean and its gradient do not change.
-	twice := tokens(4, 8, 0, 1, 2, 9, 10, 15)
+	twice := tokens(4, 8, 1, 2, 3, 9, 10, 15)
 	copy(twice.IDs[16:], twice.IDs[:16])
 	for i := range 16 {
 		twice.Targets[16+i] = -1
@@ -70,6 +74,33 @@ func TestStepLossIsMean(t *testing.T) {
 	if err != nil || math.Abs(got2-want) > 1e-6 || math.Abs(norm2-norm) > 1e-6*norm {
 		t.Errorf("with ignored rows: loss %g, norm %g (%v), want %g and %g", got2, norm2, err, want, norm)
 	}
+}
+
+// uphill is the slope of the mean loss in the direction of the gradients that the last step left.
+func uphill(t *testing.T, m *model.Model, b *model.Batch, norm float64) float64 {
+	t.Helper()
+	const h = 1e-3
+	mean := func(by float64) (loss float64) {
+		for _, g := range m.Params.Groups {
+			for i, w := range tensor.Host[float64](g.W) {
+				tensor.Host[float64](g.W)[i] = w + by/norm*tensor.Host[float64](g.G)[i]
+			}
+		}
+		if err := m.Score(b); err != nil {
+			t.Fatal(err)
+		}
+		each, n := make([]float32, len(b.IDs)), 0.0
+		m.Losses(each)
+		for i, id := range b.Targets {
+			if id >= 0 {
+				loss += float64(each[i])
+				n++
+			}
+		}
+		return loss / n
+	}
+	above := mean(h)
+	return (above - mean(-2*h)) / (2 * h)
 }
 
 // recorder is a device that replays: what it recorded is stale once the model's memory has moved.
