@@ -274,6 +274,12 @@ func TestChangedModelForgets(t *testing.T) {
 			}
 			return s.SetLowbit(layer.Lowbit{})
 		},
+		"scales of a sequence": func(s *Subject, on bool) error {
+			if on {
+				return s.SetLowbit(layer.Lowbit{Keys: 3, CachePer: layer.PerTensor})
+			}
+			return s.SetLowbit(layer.Lowbit{})
+		},
 		"intervention": func(s *Subject, on bool) error {
 			if on {
 				return s.Intervene(layer.Intervention{Heads: []int{0}, Knockout: true})

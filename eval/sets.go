@@ -119,7 +119,9 @@ func (p *Plan) Uses(ctx context.Context, path string) error {
 		_, err = io.Copy(h, stoppable{ctx, f})
 		return err
 	})
-	p.files[path] = hex.EncodeToString(h.Sum(nil))
+	if err == nil {
+		p.files[path] = hex.EncodeToString(h.Sum(nil))
+	}
 	return err
 }
 

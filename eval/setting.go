@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -111,7 +112,7 @@ func (o *Options) checkKeys(tasks []Task) error {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	for key := range o.Set {
+	for _, key := range slices.Sorted(maps.Keys(o.Set)) {
 		if !slices.Contains(known, key) {
 			return fmt.Errorf("setting %q is unknown; the tasks asked for have %s", key, strings.Join(known, ", "))
 		}
