@@ -9,6 +9,7 @@ type claim struct {
 	border       float64 // the difference, or ratio, that arch must be below or above
 	least        float64 // the published size of the effect: an interval that excludes it contradicts the claim
 	ratio        bool    // compared as a ratio, by seed
+	within       float64 // the claim is that the ratio is at most this factor from 1, either way
 	percent      bool
 	unit         string
 	why          string // why there is no measure
@@ -16,14 +17,25 @@ type claim struct {
 	cell         string // the planned experiment that measures it, if not the first
 }
 
-// Claims name an architecture, or a variant as the study of V1 names it.
+// Claims name an architecture, or a variant as the study of V1 and the ablations name it.
 const (
 	plain    = "transformer"
 	v1, v2   = "diff", "diff2"
 	noNorm   = "diff-nonorm"
 	flatter  = "diff-l02"
 	flatFree = "diff-l02-nonorm"
+
+	wide, wideNorm     = "transformer-wide", "transformer-wide-norm" // half the heads, twice as wide; and a norm over each
+	constant8          = "diff-l08"                                  // λ_init = 0.8 in every layer
+	constant5          = "diff-l05"
+	grouped, moreHeads = "diff2-grouped", "transformer-1.5h" // V2 with two heads a group, and a Transformer of its size
+	across             = "diff2-across"
+	noLambda           = "diff2-nolambda"
+	linearLambda       = "diff2-linear"
 )
+
+// ablations is the experiment with the published variants.
+const ablations = "ablations-mini"
 
 // claims are those of the paper (Ye et al., arXiv 2410.05258v2), of DIFF V2's page (2026-01-20), and this project's own
 // questions.
@@ -58,9 +70,19 @@ var paperClaims = []claim{
 	{text: "DIFF loses less by attention logits of 4 bits (KL to exact)", source: "paper, Fig. 8", arch: v1,
 		than: plain, measure: "lowbit.kl logits@4", unit: "nats"},
 	{text: "DIFF trains at 88 % or more of the Transformer's speed", source: "paper, Table 7", arch: v1, than: plain,
-		measure: trainSpeed, ratio: true, above: true, border: 0.88},
+		measure: trainSpeed, ratio: true, above: true, border: 0.88, cell: "speed-160m"},
 	{text: "DIFF without the norm over heads has a higher loss than DIFF", source: "paper, Table 6", arch: noNorm,
 		than: v1, measure: "lm.loss", above: true, least: 0.06, unit: "nats", cell: "v1-study"},
+	{text: "DIFF with λ_init = 0.8 in every layer has a higher loss than DIFF", source: "paper, Table 6",
+		arch: constant8, than: v1, measure: "lm.loss", above: true, least: 0.003, unit: "nats", cell: ablations},
+	{text: "DIFF with λ_init = 0.5 in every layer has a higher loss than DIFF", source: "paper, Table 6",
+		arch: constant5, than: v1, measure: "lm.loss", above: true, least: 0.004, unit: "nats", cell: ablations},
+	{text: "Half the heads of twice the width do not help the Transformer, to 0.01 nats", source: "paper, Table 6",
+		arch: wide, than: plain, measure: "lm.loss", above: true, border: -0.01, unit: "nats", cell: ablations},
+	{text: "A norm over these heads does not help it either, to 0.01 nats", source: "paper, Table 6",
+		arch: wideNorm, than: wide, measure: "lm.loss", above: true, border: -0.01, unit: "nats", cell: ablations},
+	{text: "Gradients of DIFF are of the Transformer's size, to a factor of 2 (late in training)", source: "paper, App. G",
+		arch: v1, than: plain, measure: "train.grad_norm_late", ratio: true, within: 2},
 }
 
 // beyondClaims are those that no experiment of this size can test.
@@ -85,12 +107,6 @@ var beyondClaims = []claim{
 		"and training write no summaries", command: "antiphase eval --preset table4 -m RUN…"},
 	{text: "DIFF solves more problems of mathematics, and reasons in fewer tokens", source: "paper, Fig. 9 and 10",
 		why: "needs 20B tokens of mathematics on a 3B model", command: "antiphase eval --preset figure10 -m RUN…"},
-	{text: "A norm over heads, or half the heads of twice the width, does not help the Transformer, and a constant " +
-		"λ_init costs DIFF 0.003 to 0.004 nats", source: "paper, Table 6", why: "differences as small as these need " +
-		"more seeds than there are", command: "antiphase ablation --size tiny"},
-	{text: "Gradients of DIFF are of the Transformer's size, so that its hyperparameters can be kept",
-		source: "paper, App. G", why: "the tuning grids below show the best rate of each; norms by kind of parameter " +
-			"are not in the rows", command: "antiphase eval --preset appendix_g -m RUN…"},
 }
 
 var v2Claims = []claim{
@@ -105,14 +121,19 @@ var v2Claims = []claim{
 	{text: "DIFF's gradient norm is larger late in training than DIFF V2's", source: "V2", arch: v1, than: v2,
 		measure: "train.grad_norm_late", ratio: true, above: true, border: 1},
 	{text: "DIFF V2 trains at 95 % or more of the Transformer's speed (“negligible” loss)", source: "V2", arch: v2,
-		than: plain, measure: trainSpeed, ratio: true, above: true, border: 0.95},
+		than: plain, measure: trainSpeed, ratio: true, above: true, border: 0.95, cell: "speed-160m"},
 	{text: "DIFF V2 decodes as fast as the Transformer, DIFF more slowly", source: "V2", why: "a property of the " +
 		"machine: docs/kernels.md has our figures", command: "antiphase bench decode --size 160m"},
-	{text: "Attention outputs of DIFF V2 can be near zero, which a softmax cannot give (no attention sinks)",
-		source: "V2", why: "no row measures it", command: "antiphase eval --preset v2_context -m RUN…"},
-	{text: "DIFF V2 with pairs across groups, without λ, or with λ without its sigmoid has a higher loss, and so has " +
-		"a Transformer with 1.5 times the heads", source: "V2", why: "no row measures it",
-		command: "antiphase ablation --arch diff2 --size tiny"},
+	{text: "Attention outputs of DIFF V2 can be nearer to zero than a softmax's (no attention sinks)", source: "V2",
+		arch: v2, than: plain, measure: "context_rms.least", cell: ablations},
+	{text: "DIFF V2 with pairs across groups has a higher loss than DIFF V2", source: "V2", arch: across, than: grouped,
+		measure: "lm.loss", above: true, unit: "nats", cell: ablations},
+	{text: "DIFF V2 without λ has a higher loss", source: "V2", arch: noLambda, than: grouped, measure: "lm.loss",
+		above: true, unit: "nats", cell: ablations},
+	{text: "DIFF V2 with λ without its sigmoid has a higher loss", source: "V2", arch: linearLambda, than: grouped,
+		measure: "lm.loss", above: true, unit: "nats", cell: ablations},
+	{text: "A Transformer with 1.5 times the heads has a higher loss than DIFF V2", source: "V2", arch: moreHeads,
+		than: grouped, measure: "lm.loss", above: true, unit: "nats", cell: ablations},
 	{text: "DIFF V2 withstands low precision in attention better", source: "V2", arch: v2, than: plain,
 		measure: "lowbit.kl logits@4", unit: "nats"},
 }

@@ -57,6 +57,7 @@ func TestPairedIsTurned(t *testing.T) {
 func TestDecide(t *testing.T) {
 	lower, share := claim{least: 0.02}, claim{ratio: true, above: true, border: 0.9}
 	near := claim{above: true, border: -0.05} // as much, to 0.05
+	twice := claim{ratio: true, within: 2}
 	for _, c := range []struct {
 		claim     claim
 		low, high float64
@@ -70,6 +71,8 @@ func TestDecide(t *testing.T) {
 			-0.01, 3, HoldsNot},
 		{share, 0.95, 1.05, 3, Holds}, {share, 0.5, 0.7, 3, HoldsNot}, {share, 0.85, 0.95, 3, Unclear},
 		{claim{ratio: true, border: 1}, 0.5, 0.8, 5, Holds}, {claim{ratio: true, border: 1}, 1.2, 1.5, 5, HoldsNot},
+		{twice, 0.6, 1.9, 3, Holds}, {twice, 0.4, 0.49, 3, HoldsNot}, {twice, 2.1, 3, 3, HoldsNot}, {twice, 0.4, 1, 3, Unclear},
+		{twice, 1, 2.1, 3, Unclear}, {twice, 0.9, 1.1, 2, Unclear},
 		{near, -0.04, 0.02, 3, Holds}, {near, -0.2, -0.06, 3, HoldsNot}, {near, -0.06, -0.01, 3, Unclear},
 	} {
 		x := finding{diff: (c.low + c.high) / 2, low: c.low, high: c.high, seeds: c.seeds}

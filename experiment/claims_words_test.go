@@ -3,17 +3,19 @@ package experiment
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"antiphase/eval"
 	"antiphase/eval/task"
+	"antiphase/recipe"
 )
 
 // A claim's direction, sides, unit and border are those of its sentence; its least effect is the paper's Table 6.
 func TestClaimsSayWhatTheyTest(t *testing.T) {
-	more := regexp.MustCompile(`\b(more|higher|larger|as often as|% or more)\b`)
-	less := regexp.MustCompile(`\b(lower|smaller|less|fewer|better)\b`)
+	more := regexp.MustCompile(`\b(more|higher|larger|as often as|% or more|not help)\b`)
+	less := regexp.MustCompile(`\b(lower|smaller|less|fewer|better|nearer to zero)\b`)
 	for _, c := range claims {
 		if c.measure == "" {
 			if c.why == "" || c.command == "" {
@@ -21,25 +23,10 @@ func TestClaimsSayWhatTheyTest(t *testing.T) {
 			}
 			continue
 		}
-		if up, down := more.MatchString(c.text), less.MatchString(c.text); up == down || c.above != up {
+		if up, down := more.MatchString(c.text), less.MatchString(c.text); up == down && c.within == 0 || c.above != up {
 			t.Errorf("%s: above is %v", c.text, c.above)
 		}
-		arch := map[bool]string{true: v2, false: v1}[strings.HasPrefix(c.text, "DIFF V2")]
-		switch {
-		case strings.HasPrefix(c.text, "DIFF without the norm"):
-			arch = noNorm
-		case strings.HasPrefix(c.text, "DIFF with λ_init"):
-			arch = flatter
-		case strings.HasPrefix(c.text, "DIFF with both"):
-			arch = flatFree
-		}
-		than := plain
-		switch {
-		case strings.HasSuffix(c.text, "than DIFF V2's"):
-			than = v2
-		case strings.HasSuffix(c.text, "than DIFF"):
-			than = v1
-		}
+		arch, than := sidesOf(c.text)
 		if c.arch != arch || c.than != than {
 			t.Errorf("%s: %s against %s, want %s against %s", c.text, c.arch, c.than, arch, than)
 		}
@@ -52,21 +39,102 @@ func TestClaimsSayWhatTheyTest(t *testing.T) {
 		switch {
 		case strings.Contains(c.text, "to 5 points"):
 			border = -0.05
+		case strings.Contains(c.text, "to 0.01 nats"):
+			border = -0.01
 		case strings.Contains(c.text, "88 %"):
 			border = 0.88
 		case strings.Contains(c.text, "95 %"):
 			border = 0.95
-		case c.ratio:
+		case c.ratio && !strings.Contains(c.text, "to a factor of 2"):
 			border = 1
+		}
+		if (c.within == 2) != strings.Contains(c.text, "to a factor of 2") || c.within > 0 && !c.ratio {
+			t.Errorf("%s: within %g", c.text, c.within)
 		}
 		if c.border != border {
 			t.Errorf("%s: the border is %g, want %g", c.text, c.border, border)
 		}
 	}
-	for i, want := range map[int]float64{0: 3.087 - 3.062, 1: 0.898 - 0.880, 2: 3.272 - 3.247, len(paperClaims) - 1: 3.122 - 3.062} {
+	for i, want := range map[int]float64{0: 3.087 - 3.062, 1: 0.898 - 0.880, 2: 3.272 - 3.247} {
 		if got := paperClaims[i].least; math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s: an effect of %g, the paper's is %g", paperClaims[i].text, got, want)
 		}
+	}
+	published := map[string]float64{noNorm: 3.122 - 3.062, constant8: 3.065 - 3.062, constant5: 3.066 - 3.062}
+	for _, c := range paperClaims {
+		if want := published[c.arch]; want > 0 && math.Abs(c.least-want) > 1e-9 {
+			t.Errorf("%s: an effect of %g, the paper's is %g", c.text, c.least, want)
+		}
+	}
+}
+
+// sidesOf are the sides that a claim's sentence speaks about. The first beginning that fits decides.
+func sidesOf(text string) (arch, than string) {
+	arch, than = v1, plain
+	for _, x := range []struct{ begins, arch, than string }{
+		{"DIFF without the norm", noNorm, plain}, {"DIFF with λ_init = 0.2", flatter, plain}, {"DIFF with λ_init = 0.8", constant8, plain},
+		{"DIFF with λ_init = 0.5", constant5, plain}, {"DIFF with both", flatFree, plain}, {"Half the heads of twice the width", wide, plain},
+		{"A norm over these heads", wideNorm, wide}, {"DIFF V2 with pairs across", across, grouped}, {"DIFF V2 without λ", noLambda, grouped},
+		{"DIFF V2 with λ without its sigmoid", linearLambda, grouped}, {"A Transformer with 1.5 times the heads", moreHeads, grouped},
+		{"Attention outputs of DIFF V2", v2, plain}, {"DIFF V2", v2, plain},
+	} {
+		if strings.HasPrefix(text, x.begins) {
+			arch, than = x.arch, x.than
+			break
+		}
+	}
+	switch {
+	case than == grouped:
+	case strings.HasSuffix(text, "than DIFF V2's"):
+		than = v2
+	case strings.HasSuffix(text, "than DIFF"):
+		than = v1
+	}
+	return arch, than
+}
+
+// Every variant of the ablations' command is the published one: its model is what the ablation verb trains.
+func TestAblationsCommand(t *testing.T) {
+	c := cells[place(ablations)]
+	base := map[string]string{wide: "base-wide", wideNorm: "base-wide-norm", noNorm: "diff-no-norm", constant8: "diff-lambda-0.8", constant5: "diff-lambda-0.5",
+		grouped: "v2", moreHeads: "v2-base-1.5h", noLambda: "v2-no-lambda", linearLambda: "v2-linear-lambda", across: "v2-across"}
+	seen := 0
+	for _, m := range regexp.MustCompile(`--variant "([^"]+)"`).FindAllStringSubmatch(c.command, -1) {
+		name, arch, set, err := Variant(m[1]).parts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := recipe.Named("mini", arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := got.Model
+		for _, s := range set {
+			if err := got.SetPair(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, of := range []string{v1, v2} {
+			list, err := eval.Ablations(of)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range list {
+				if a.Name == base[name] {
+					a.Change(&want)
+					seen++
+				}
+			}
+		}
+		if got.Model != want {
+			t.Errorf("%s: %+v, want %+v", name, got.Model, want)
+		}
+		if !slices.Contains(c.sides, name) {
+			t.Errorf("%s is no side of the plan", name)
+		}
+	}
+	if seen != len(base) || len(c.sides) != 3+seen {
+		t.Errorf("%d of %d variants, %d sides", seen, len(base), len(c.sides))
 	}
 }
 

@@ -27,7 +27,7 @@ func TestOutcome(t *testing.T) {
 		for _, v := range x.list {
 			list = append(list, report.Verdict{Verdict: v})
 		}
-		if got := outcomeOf(list); got != x.want {
+		if got := (&claim{}).outcome(list); got != x.want {
 			t.Errorf("%q: %s, want %s", x.list, got, x.want)
 		}
 	}

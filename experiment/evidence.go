@@ -140,12 +140,6 @@ type evidence struct {
 
 // ordered are the experiments' names, the planned ones first.
 func ordered(finals map[string]*final) []string {
-	place := func(name string) int {
-		if i := slices.IndexFunc(cells, func(c cell) bool { return c.name == name }); i >= 0 {
-			return i
-		}
-		return len(cells)
-	}
 	return slices.SortedFunc(maps.Keys(finals), func(a, b string) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a, b))
 	})
@@ -173,8 +167,8 @@ const evidenceRules = `How a claim is judged:
   score that is not above its floors proves nothing.
 - A claim *holds* when the whole interval lies on its side, *does not hold* when it lies on the other side or excludes
   an effect of the published size, and *cannot be told here* otherwise, with fewer than three seeds, with unequal tuning
-  or parameters, or where the better side is on its floor or had runs that diverged. *Not run* means that no row measures
-  it.
+  or parameters, where the better side is on its floor or had runs that diverged, and where no experiment of this size
+  can measure it: the reason stands beside it. *Not run* means that an experiment is planned and no row measures it yet.
 - The models here are small and their training is short. A verdict holds for the sizes and tokens next to it.
 
 `
@@ -192,7 +186,7 @@ func (e *evidence) found(c *claim) (out []report.Verdict, links []string) {
 	for _, name := range e.names {
 		for _, size := range e.finals[name].sizes {
 			x, ok := e.finals[name].find(c, size)
-			if !ok {
+			if !ok || !c.counts(name) {
 				continue
 			}
 			v := e.finals[name].verdict(c, size, x)
@@ -227,15 +221,15 @@ func (e *evidence) lost(c *claim) (out []report.Verdict, links []string) {
 // differs is the outcome of a claim that holds in one experiment and not in another.
 const differs = "differs"
 
-// outcome combines the verdicts on a claim.
-func outcomeOf(list []report.Verdict) string {
+// outcome combines the verdicts on the claim.
+func (c *claim) outcome(list []report.Verdict) string {
 	seen := map[string]bool{}
 	for _, v := range list {
 		seen[v.Verdict] = true
 	}
 	switch {
 	case len(list) == 0:
-		return NotRun
+		return c.unmeasured()
 	case seen[Holds] && seen[HoldsNot]:
 		return differs
 	case seen[Holds]:
@@ -244,6 +238,14 @@ func outcomeOf(list []report.Verdict) string {
 		return HoldsNot
 	}
 	return Unclear
+}
+
+// unmeasured is the verdict without rows: no experiment here can measure the claim, or one is planned.
+func (c *claim) unmeasured() string {
+	if c.why != "" {
+		return Unclear
+	}
+	return NotRun
 }
 
 // summary counts the claims by outcome.
@@ -255,7 +257,7 @@ func (e *evidence) summary() {
 		for i := range claims {
 			if claims[i].of(class.source) {
 				list, _ := e.found(&claims[i])
-				count[outcomeOf(list)]++
+				count[claims[i].outcome(list)]++
 			}
 		}
 		fmt.Fprintf(e, "| %s |", class.title)
@@ -307,7 +309,7 @@ func (e *evidence) claim(c *claim) {
 	if c.command == "" {
 		repeat = link(cmp.Or(c.cell, cells[0].name))
 	}
-	e.row(c.text, c.source, "–", cmp.Or(c.why, "no row measures it yet"), "**"+NotRun+"**", repeat)
+	e.row(c.text, c.source, "–", cmp.Or(c.why, "no row measures it yet"), "**"+c.unmeasured()+"**", repeat)
 }
 
 // row writes a row of a table; cells made here are already Markdown, others are text.

@@ -13,6 +13,7 @@ type cell struct {
 	sides        []string
 	rates, seeds int    // of each side
 	command      string // the command to run; rows have the one that was run
+	only         string // the one measure that counts, for runs too short to say more; "" for all
 }
 
 var three = []string{plain, v1, v2}
@@ -23,37 +24,70 @@ const retrievalTasks = ` --probe "needle needles=4 queries=2 samples=10" --task 
 
 // cells are the planned evidence; other experiments are shown too.
 var cells = []cell{
-	{"small-text", "(a) small, 17M parameters, books, science and other text", three, 3, 3,
-		`antiphase compare --name small-text --size small --data 'lm/*_train*.jsonl.zst' --steps 22000 --set train.micro_batch=32` +
+	{name: "small-text", what: "(a) small, 17M parameters, books, science and other text", sides: three, rates: 3, seeds: 3,
+		command: `antiphase compare --name small-text --size small --data 'lm/*_train*.jsonl.zst' --steps 22000 --set train.micro_batch=32` +
 			` --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 3 --probe none --task lm --task "lowbit of=logits samples=4 texts=16"` +
 			` --task outliers --task "attention needles=4 queries=1 samples=20" --keep none --dir runs/small-text`},
-	{"160m-text", "(b) 160m on the same text", three, 1, 3,
-		`antiphase compare --name 160m-text --size 160m --data 'lm/*_train*.jsonl.zst' --steps 1370 --set train.batch=32` +
+	{name: "160m-text", what: "(b) 160m on the same text", sides: three, rates: 1, seeds: 3,
+		command: `antiphase compare --name 160m-text --size 160m --data 'lm/*_train*.jsonl.zst' --steps 1370 --set train.batch=32` +
 			` --set train.micro_batch=16 --set train.eval_every=100 --seeds 3 --probe none --task lm` +
 			` --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
 			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/160m-text`},
-	{"retrieval-tiny", "(c) retrieval, tiny", three, 3, 5,
-		`antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5` +
+	{name: "retrieval-tiny", what: "(c) retrieval, tiny", sides: three, rates: 3, seeds: 5,
+		command: `antiphase compare --name retrieval-tiny --size tiny --steps 12000 --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5` +
 			` --probe-every 500` + retrievalTasks + ` --dir runs/retrieval-tiny`},
-	{"retrieval-small", "(c) retrieval, small: 16,000 steps of 8,192 tokens for every side; at tiny DIFF V2 reaches 90 % " +
-		"within 2,500 steps. Texts and rows are twice as long as tiny's", three, 3, 5,
-		`antiphase compare --name retrieval-small --size small --steps 16000` +
+	{name: "retrieval-small", what: "(c) retrieval, small: 16,000 steps of 8,192 tokens for every side; at tiny DIFF V2 reaches 90 % " +
+		"within 2,500 steps. Texts and rows are twice as long as tiny's", sides: three, rates: 3, seeds: 5,
+		command: `antiphase compare --name retrieval-small --size small --steps 16000` +
 			` --data 'synthetic:docs=600000,len=1024,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --data 'synthetic:seed=2,docs=300000,len=2048,mix=needle:4+kv:4+prose:1@0.5'` +
 			` --set train.seq_len=512 --set train.batch=16 --set train.micro_batch=16 --set data.isolate=true` +
 			` --set tokenizer.vocab=1024 --set model.vocab=1024 --set tokenizer.pattern=gpt2 --set model.init_residual=false` +
 			` --set optim.beta2=0.95 --lr 5e-4,1e-3,2e-3 --tune-seeds 1 --seeds 5` + retrievalTasks + ` --dir runs/retrieval-small`},
-	{"v1-study", "what DIFF needs at tiny: λ_init = 0.2 in every layer (diff-l02), no norm over heads (diff-nonorm), " +
-		"and both (diff-l02-nonorm), each with the same tuning budget", []string{plain, v1, flatter, noNorm, flatFree}, 3, 5,
-		`antiphase compare --name v1-study --size tiny --steps 12000 --arch transformer,diff` +
+	{name: "v1-study", what: "what DIFF needs at tiny: λ_init = 0.2 in every layer (diff-l02), no norm over heads (diff-nonorm), " +
+		"and both (diff-l02-nonorm), each with the same tuning budget", sides: []string{plain, v1, flatter, noNorm, flatFree}, rates: 3, seeds: 5,
+		command: `antiphase compare --name v1-study --size tiny --steps 12000 --arch transformer,diff` +
 			` --variant "diff-l02 diff model.lambda_init=constant model.lambda_const=0.2" --variant "diff-nonorm diff model.head_norm=off"` +
 			` --variant "diff-l02-nonorm diff model.lambda_init=constant model.lambda_const=0.2 model.head_norm=off"` +
 			` --lr 1e-3,2e-3,4e-3 --tune-seeds 1 --seeds 5 --probe-every 500` + retrievalTasks + ` --dir runs/v1-study`},
-	{"830m-text", "(d) 830m on the same text, as many tokens as half an hour on one H200 allows", three, 1, 1,
-		`antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --steps 2000 --set train.batch=32` +
+	{name: ablations, what: "(e) the published ablations, mini, 3.4M parameters, on the same text: the paper's Table 6, and DIFF V2's, " +
+		"which have two heads a group", sides: []string{plain, v1, v2, wide, wideNorm, noNorm, constant8, constant5, grouped, moreHeads,
+		noLambda, linearLambda, across}, rates: 1, seeds: 5,
+		command: `antiphase compare --name ablations-mini --size mini --data 'lm/*_train*.jsonl.zst' --steps 3000` +
+			` --variant "transformer-wide transformer model.heads=3 model.kv_heads=3 model.head_dim=64"` +
+			` --variant "transformer-wide-norm transformer model.heads=3 model.kv_heads=3 model.head_dim=64 model.head_norm=affine"` +
+			` --variant "diff-nonorm diff model.head_norm=off"` +
+			` --variant "diff-l08 diff model.lambda_init=constant model.lambda_const=0.8"` +
+			` --variant "diff-l05 diff model.lambda_init=constant model.lambda_const=0.5"` +
+			` --variant "diff2-grouped diff2 model.kv_heads=3"` +
+			` --variant "transformer-1.5h transformer model.heads=9 model.kv_heads=3 model.head_dim=32 model.ffn=448"` +
+			` --variant "diff2-nolambda diff2 model.kv_heads=3 model.lambda_form=none"` +
+			` --variant "diff2-linear diff2 model.kv_heads=3 model.lambda_form=linear"` +
+			` --variant "diff2-across diff2 model.kv_heads=3 model.pairing=across"` +
+			` --seeds 5 --probe none --task lm --task context_rms --keep none --dir runs/ablations-mini`},
+	{name: "speed-160m", what: "(f) training speed, 160m, nothing else on the GPU", sides: three, rates: 1, seeds: 3,
+		command: `antiphase compare --name speed-160m --size 160m --data 'synthetic:docs=20000,len=4096' --steps 150` +
+			` --set train.batch=16 --set train.micro_batch=16 --set tokenizer.vocab=1024 --seeds 3 --probe none --task throughput` +
+			` --keep none --dir runs/speed-160m`, only: trainSpeed},
+	{name: "830m-text", what: "(d) 830m on the same text, as many tokens as half an hour on one H200 allows", sides: three, rates: 1, seeds: 1,
+		command: `antiphase compare --name 830m-text --size 830m --data 'lm/*_train*.jsonl.zst' --steps 2000 --set train.batch=32` +
 			` --set train.micro_batch=8 --set train.eval_every=200 --seeds 1 --probe none --task lm` +
 			` --task "lowbit of=logits samples=4 texts=16 length=512" --task outliers` +
 			` --task "attention needles=4 queries=1 samples=4" --keep none --dir runs/830m-text`},
+}
+
+// place is the place of an experiment in the plan, len(cells) if it is not planned.
+func place(name string) int {
+	if i := slices.IndexFunc(cells, func(c cell) bool { return c.name == name }); i >= 0 {
+		return i
+	}
+	return len(cells)
+}
+
+// counts reports whether what an experiment measured counts for a claim.
+func (c *claim) counts(name string) bool {
+	i := place(name)
+	return i == len(cells) || cells[i].only == "" || cells[i].only == c.measure
 }
 
 // cells lists what was planned, what exists, and what is missing.
@@ -65,7 +99,7 @@ func (e *evidence) cells() {
 			plural(c.rates, "learning rate"), plural(c.seeds, "seed")), there(e.finals[c.name]), c.missing(e.finals[c.name]))
 	}
 	for _, name := range e.names {
-		if !slices.ContainsFunc(cells, func(c cell) bool { return c.name == name }) {
+		if place(name) == len(cells) {
 			e.row(link(name), "not planned", there(e.finals[name]), "–")
 		}
 	}
@@ -152,7 +186,7 @@ func (e *evidence) experiment(name string, rows []Row) {
 	f := e.finals[name]
 	p := Summarize(rows)
 	fmt.Fprintf(e, "## %s\n\n", markdown(name))
-	if i := slices.IndexFunc(cells, func(c cell) bool { return c.name == name }); i >= 0 {
+	if i := place(name); i < len(cells) {
 		if s := cells[i].missing(f); s != complete {
 			fmt.Fprintf(e, "Of the plan: %s. Finished so far: %s.\n\n", s, markdown(there(f)))
 		}

@@ -34,7 +34,7 @@ func TestLinesOfAClaim(t *testing.T) {
 	for want, c := range map[string]*claim{
 		"| x | V2 | – | no row measures it yet | **not run** | [small-text](#small-text) |\n": {text: "x", source: "V2", measure: "m", arch: v1, than: plain},
 		"| x | V2 | – | no row measures it yet | **not run** | [v1-study](#v1-study) |\n":     {text: "x", source: "V2", measure: "m", arch: v1, than: plain, cell: "v1-study"},
-		"| x | V2 | – | too large | **not run** | `antiphase y` |\n":                          {text: "x", source: "V2", why: "too large", command: "antiphase y"},
+		"| x | V2 | – | too large | **cannot be told here** | `antiphase y` |\n":              {text: "x", source: "V2", why: "too large", command: "antiphase y"},
 	} {
 		e := written(map[string][]Row{"a": rows})
 		if e.claim(c); e.String() != want {

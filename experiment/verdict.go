@@ -204,9 +204,22 @@ func (c *claim) decide(x finding) string {
 	switch {
 	case x.seeds < fewestSeeds || math.IsNaN(x.diff) || math.IsNaN(low) || math.IsNaN(high):
 		return Unclear
+	case c.within > 0:
+		return c.near(x)
 	case high < 0:
 		return Holds
 	case low > 0 || low > -c.least && c.least > 0:
+		return HoldsNot
+	}
+	return Unclear
+}
+
+// near judges a ratio that should be at most a factor from 1.
+func (c *claim) near(x finding) string {
+	switch least := 1 / c.within; {
+	case x.low > least && x.high < c.within:
+		return Holds
+	case x.high < least || x.low > c.within:
 		return HoldsNot
 	}
 	return Unclear
