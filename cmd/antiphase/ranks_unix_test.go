@@ -79,7 +79,7 @@ func pidOf(t *testing.T, dir string, rank int) int {
 		env, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
 		args := strings.Split(string(line), "\x00")
 		if args[0] == os.Args[0] && strings.Contains(string(line), dir) {
-			for _, name := range []string{"OMPI_COMM_WORLD_RANK", "PMI_RANK"} {
+			for _, name := range []string{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"} {
 				if strings.Contains("\x00"+string(env), fmt.Sprintf("\x00%s=%d\x00", name, rank)) {
 					var pid int
 					_, _ = fmt.Sscan(filepath.Base(filepath.Dir(path)), &pid)
@@ -180,6 +180,21 @@ func launched(t *testing.T, n int, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// divided is launched for verbs whose ranks exchange only words: where there is no MPI, a shell starts them.
+func divided(t *testing.T, n int, args ...string) *exec.Cmd {
+	t.Helper()
+	if _, err := exec.LookPath("mpirun.openmpi"); err == nil {
+		return launched(t, n, args...)
+	}
+	const script = `n=$1; shift; r=0; all=
+while [ $r -lt $n ]; do RANK=$r LOCAL_RANK=$r "$@" & all="$all $!"; r=$((r+1)); done
+code=0; for p in $all; do wait $p || code=$?; done; exit $code`
+	cmd := exec.Command("sh", append([]string{"-c", script, "sh", fmt.Sprint(n), os.Args[0]}, args...)...)
+	cmd.Env = append(os.Environ(), asAntiphase+"=1", fmt.Sprintf("WORLD_SIZE=%d", n), fmt.Sprintf("LOCAL_WORLD_SIZE=%d", n),
+		"ANTIPHASE_RENDEZVOUS=file://"+t.TempDir())
+	return cmd
+}
+
 // printed runs a command that must succeed.
 func printed(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
@@ -199,7 +214,7 @@ func TestRanksDivideQuestions(t *testing.T) {
 	printed(t, self("train", "--size", "nano", "--data", "synthetic:docs=60", "--dir", in("m"), "-q", "train.steps=4"))
 	asks := []string{"eval", "-m", in("m"), "--tasks", "lm,boolq,outliers", "--limit", "11", "--json", "-q", "--device", "cpu", "-o"}
 	want := printed(t, self(append(asks, in("one"))...))
-	got := printed(t, launched(t, 3, append(asks, in("three"))...))
+	got := printed(t, divided(t, 3, append(asks, in("three"))...))
 	scores := func(text string) string {
 		var v struct{ Results json.RawMessage }
 		if err := json.Unmarshal([]byte(text), &v); err != nil || len(v.Results) == 0 {
@@ -220,7 +235,7 @@ func TestRanksDivideQuestions(t *testing.T) {
 	if asked != 3 {
 		t.Errorf("%d of 3 ranks asked something", asked)
 	}
-	out, err := launched(t, 2, asks[:len(asks)-1]...).CombinedOutput()
+	out, err := divided(t, 2, asks[:len(asks)-1]...).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "--output: missing; 2 ranks combine their answers in a store") {
 		t.Errorf("without a store: %v\n%s", err, out)
 	}
@@ -237,7 +252,7 @@ func TestRanksDivideRuns(t *testing.T) {
 			"transformer,diff", "--name", "x", "--task", "lm", "--device", "cpu", "-q", "--set", "train.save_every=2", "--dir", in(name)}
 	}
 	printed(t, self(args("one")...))
-	cmd := launched(t, 3, args("three")...)
+	cmd := divided(t, 3, args("three")...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +268,7 @@ func TestRanksDivideRuns(t *testing.T) {
 	if cmd.Wait() == nil {
 		t.Error("a rank was killed and the others did not notice")
 	}
-	printed(t, launched(t, 3, args("three")...))
+	printed(t, divided(t, 3, args("three")...))
 	rows := func(name string) (out []string) {
 		b, err := os.ReadFile(filepath.Join(in(name), "rows.jsonl"))
 		if err != nil {
