@@ -20,7 +20,9 @@ func TestDiverges(t *testing.T) {
 		s := nanoSpec(30)
 		s.LRs = []float64{1e-3, 900}
 		change(s)
-		rows, err := Work(context.Background(), s, options(t.TempDir(), oneThread(t)))
+		opt, out := options(t.TempDir(), oneThread(t)), said{}
+		opt.Say = out.say
+		rows, err := Work(context.Background(), s, opt)
 		if err != nil {
 			t.Errorf("%s: %v", what, err)
 			continue
@@ -28,8 +30,8 @@ func TestDiverges(t *testing.T) {
 		failed := 0
 		for _, r := range rows {
 			if r.Measure == Failed {
-				if failed++; r.LR != 900 || r.Note == "" {
-					t.Errorf("%s: %s failed: %q", what, r.Run, r.Note)
+				if failed++; r.LR != 900 || r.Note == "" || out.with(r.Run+" diverged: "+r.Note) != 1 {
+					t.Errorf("%s: %s failed: %q; said: %q", what, r.Run, r.Note, out.lines)
 				}
 			}
 		}

@@ -27,11 +27,15 @@ func TestHave(t *testing.T) {
 	}
 	opt := options(t.TempDir(), oneThread(t))
 	opt.Have = []string{filepath.Join(first, rowsName), filepath.Join(first, rowsName)} // files of stretches overlap
-	trained := map[string]bool{}
+	trained, out := map[string]bool{}, said{}
+	opt.Say = out.say
 	opt.Progress = func(p Progress) { trained[p.Run] = trained[p.Run] || p.Row != nil }
 	rows, err := Work(ctx, nanoSpec(40), opt)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if out.with("-s1: finished elsewhere") != 4 || out.with("finished elsewhere") != 4 {
+		t.Errorf("of four runs that were finished elsewhere it says %q", out.lines)
 	}
 	for run := range trained {
 		if strings.HasSuffix(run, "-s1") {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"antiphase/device"
@@ -49,6 +51,28 @@ func nanoSpec(steps int) *Spec {
 func options(dir string, d ...device.Device) Options {
 	return Options{Dir: dir, Devices: d, Kind: "cpu", Keep: KeepNone, Say: func(string, ...any) {},
 		Progress: func(Progress) {}}
+}
+
+// said collects what an experiment says.
+type said struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (s *said) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+// with counts the lines that contain a text.
+func (s *said) with(text string) (n int) {
+	for _, line := range s.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }
 
 func oneThread(t *testing.T) device.Device {

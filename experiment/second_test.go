@@ -285,9 +285,11 @@ func TestEveryRunIsSomebodys(t *testing.T) {
 func TestTwoProcesses(t *testing.T) {
 	s := nanoSpec(2)
 	s.Every, s.Variants, s.LRs, s.Seeds, s.TuneSeeds = 1, []Variant{"wide diff model.ffn=192"}, s.LRs[:1], s.Seeds[:1], 0
-	alone, err := Work(context.Background(), s, options(t.TempDir(), oneThread(t)))
-	if err != nil {
-		t.Fatal(err)
+	single, out := options(t.TempDir(), oneThread(t)), said{}
+	single.Say = out.say
+	alone, err := Work(context.Background(), s, single)
+	if err != nil || out.with("warning: unequal parameters: nano wide has") != 1 || out.with("warning: ") != 1 {
+		t.Fatalf("%v; said: %q", err, out.lines)
 	}
 	dir := t.TempDir()
 	meet := barrier(2)

@@ -298,14 +298,16 @@ func (b *bound) item(head string, doc map[string]any) (x item, err error) {
 		return head + question + prefix
 	}
 	if i, ok := q.(int); ok && x.choices != nil {
-		return x, b.severalInputs(&x, i, target, func(c string) string { return head + c + prefix })
+		err = b.severalInputs(&x, i, target, func(c string) string { return head + c + prefix })
+		return x, err
 	}
 	question, ok := q.(string)
 	if !ok {
 		return x, fmt.Errorf("doc_to_text gives %v, want a text", q)
 	}
 	x.contexts = []string{begin(question)}
-	return x, kindItem[b.kind](b.spec, &x, target)
+	err = kindItem[b.kind](b.spec, &x, target)
+	return x, err
 }
 
 // severalInputs is a question whose choices are in the context, before one ending.

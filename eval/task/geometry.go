@@ -239,7 +239,8 @@ func (p *geometryProbe) answer() (eval.Answer, error) {
 		"hidden_gap": sum.HiddenGap, "hidden_rank": sum.HiddenRank, "collapse": sum.Collapse,
 		"map_gap": applied.Gap, "map_rank": applied.Rank, "sparsity": applied.Sparsity, "near_zero": applied.NearZero, "negative": applied.Negative,
 	}}
-	return a, a.SetDetail(p.layers)
+	err := a.SetDetail(p.layers)
+	return a, err
 }
 
 // Applied is the map that multiplies the values.
