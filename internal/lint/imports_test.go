@@ -57,7 +57,7 @@ var table = []row{
 	{pkg: "model/modeltest", ours: "model layer device"},
 	{pkg: "optim", ours: "model layer device tensor"},
 	{pkg: "tokenizer", ours: "internal/vfs", foreign: "github.com/dlclark/regexp2/v2 golang.org/x/text"},
-	{pkg: "tokenizer/chat", foreign: "github.com/nikolalohinski/gonja/v2 golang.org/x/text"},
+	{pkg: "tokenizer/chat", foreign: "golang.org/x/text"},
 	{pkg: "data", ours: "internal/vfs internal/surrogate", foreign: "github.com/klauspost/compress github.com/parquet-go/parquet-go golang.org/x/sync"},
 	{pkg: "recipe", ours: "internal/near model layer optim", foreign: "github.com/goccy/go-yaml"},
 	{pkg: "checkpoint", ours: "internal/vfs"},

@@ -1,83 +1,83 @@
 package chat
 
 import (
-	"fmt"
 	"slices"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// parameters are those of a method of texts: how many must be given, and all names, "" for one that Python takes by
-// position only.
-type parameters struct {
-	need  int
-	names []string
+// bind puts a function's arguments into the order of its parameters, with nil for those left out; need must be given. A
+// parameter without a name is taken by position only.
+func (p params) bind(function string, need int, names ...string) []any {
+	if len(p.args) > len(names) {
+		fail("%s takes at most %d arguments, got %d", function, len(names), len(p.args))
+	}
+	out := make([]any, len(names))
+	given := len(p.args)
+	copy(out, p.args)
+	for _, name := range p.names {
+		i := slices.Index(names, name)
+		if name == "" || i < 0 || i < len(p.args) {
+			fail("%s takes no argument %.40q here", function, name)
+		}
+		if i < need {
+			given++
+		}
+		out[i] = p.named[name]
+	}
+	if given < need {
+		fail("%s needs %d arguments, got %d", function, need, given)
+	}
+	return out
 }
 
-var (
-	onePart  = parameters{1, []string{""}}
-	bounded  = parameters{1, []string{"", "", ""}} // a part, and where to begin and to end the search
-	trimmed  = parameters{0, []string{""}}
-	splitter = parameters{0, []string{"sep", "maxsplit"}}
+// textOf is an argument that must be a text.
+func textOf(function string, v any) string {
+	s, ok := isText(v)
+	if !ok {
+		fail("%s needs a text, not %s", function, kindOf(v))
+	}
+	return s
+}
 
-	// textParameters are those of the methods that take any.
-	textParameters = map[string]parameters{
-		"strip": trimmed, "lstrip": trimmed, "rstrip": trimmed, "split": splitter, "rsplit": splitter, "splitlines": {0, []string{"keepends"}},
-		"find": bounded, "rfind": bounded, "index": bounded, "count": bounded, "startswith": bounded, "endswith": bounded,
-		"removeprefix": onePart, "removesuffix": onePart, "join": onePart, "replace": {2, []string{"", "", "count"}},
+// intOf is an argument that must be an integer; otherwise if it is None.
+func intOf(function string, v any, otherwise int) int {
+	if v == nil {
+		return otherwise
 	}
-)
-
-// arguments puts a method's arguments into the order of its parameters, with nil's value for those left out.
-func arguments(method string, args []*exec.Value, named map[string]*exec.Value) ([]*exec.Value, error) {
-	p := textParameters[method]
-	if len(args) > len(p.names) {
-		return nil, fmt.Errorf("%s takes at most %d arguments, got %d", method, len(p.names), len(args))
+	n, ok := isInt(v)
+	if !ok {
+		fail("%s needs an integer, not %s", function, kindOf(v))
 	}
-	if len(args) < p.need {
-		return nil, fmt.Errorf("%s needs %d arguments, got %d", method, p.need, len(args))
-	}
-	out := make([]*exec.Value, len(p.names))
-	for i := range out {
-		if out[i] = exec.AsValue(nil); i < len(args) {
-			out[i] = args[i]
-		}
-	}
-	for _, name := range sortedKeys(named) {
-		i := slices.Index(p.names, name)
-		if name == "" || i < 0 || i < len(args) {
-			return nil, fmt.Errorf("%s takes no argument %.40q here", method, name)
-		}
-		out[i] = named[name]
-	}
-	for i, v := range out[:p.need] {
-		many := method == "join" || (method == "startswith" || method == "endswith") && v.IsList()
-		if !v.IsString() && !many {
-			return nil, fmt.Errorf("argument %d of %s must be a text", i+1, method)
-		}
-	}
-	return out, nil
+	return n
 }
 
 // window is the part of s between two positions as str.find takes them, and the characters before it; ok is false if
 // the part begins after its end.
-func window(s string, from, to *exec.Value) (part string, before int, ok bool) {
-	if !from.IsInteger() && !to.IsInteger() {
+func window(s string, from, to any) (part string, before int, ok bool) {
+	if from == nil && to == nil {
 		return s, 0, true
 	}
 	r := []rune(s)
-	position := func(v *exec.Value, otherwise int) int {
-		if !v.IsInteger() {
-			return otherwise
+	position := func(v any, otherwise int) int {
+		n := intOf("a bound", v, otherwise)
+		if n < 0 {
+			n = max(n+len(r), 0)
 		}
-		if n := v.Integer(); n >= 0 {
-			return n
-		}
-		return max(v.Integer()+len(r), 0)
+		return n
 	}
 	first, end := position(from, 0), min(position(to, len(r)), len(r))
 	if first > end {
 		return "", 0, false
 	}
 	return string(r[first:end]), first, true
+}
+
+// fromEnd is the place of index i among n items, -1 if there is none.
+func fromEnd(i, n int) int {
+	if i < 0 {
+		i += n
+	}
+	if i < 0 || i >= n {
+		return -1
+	}
+	return i
 }

@@ -4,80 +4,65 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-// budget is what one rendering may still use. It is stored in the template's context under a name that no template can
-// spell.
+// budget is what one rendering may still use.
 type budget struct {
 	steps, work int
 	depth       int // of macro calls
 	end         time.Time
 	now         time.Time
-	python      bool  // values are printed as Python prints them
-	err         error // the first failure
-}
-
-const budgetName = "\x00budget"
-
-func budgetOf(e *exec.Evaluator) *budget {
-	v, _ := e.Environment.Context.Get(budgetName)
-	b, _ := v.(*budget)
-	return b
-}
-
-// fail records the first failure and returns it in gonja's form.
-func (b *budget) fail(format string, args ...any) *exec.Value {
-	if b.err == nil {
-		b.err = fmt.Errorf(format, args...)
-	}
-	return exec.AsValue(b.err)
 }
 
 // longStep is the size of a result that may take so long to make that the time is looked at first: case is mapped at some
 // megabytes a second.
 const longStep = 1 << 16
 
-// charge counts one step that produces n bytes; its result is nil or the error.
-func (b *budget) charge(n int) *exec.Value {
-	if b.err != nil {
-		return exec.AsValue(b.err)
-	}
+// charge counts one step that produces n bytes.
+func (b *budget) charge(n int) error {
 	b.steps--
 	b.work -= n
 	switch {
 	case b.steps < 0:
-		return b.fail("takes more than %d steps", maxSteps)
+		return fmt.Errorf("takes more than %d steps", maxSteps)
 	case n > maxValue:
-		return b.fail("makes a value of more than %d bytes", maxValue)
+		return errLarge
 	case b.work < 0:
-		return b.fail("makes more than %d bytes", maxWork)
+		return fmt.Errorf("makes more than %d bytes", maxWork)
 	case (b.steps%64 == 0 || n >= longStep) && time.Now().After(b.end):
-		return b.fail("takes longer than %v", maxTime)
+		return errLate
 	}
 	return nil
 }
 
+// take is charge of a step that fails beyond the bounds.
+func (b *budget) take(n int) {
+	if err := b.charge(n); err != nil {
+		fail("%w", err)
+	}
+}
+
+// checkTime fails if the time is over.
+func (b *budget) checkTime() {
+	if time.Now().After(b.end) {
+		fail("%w", errLate)
+	}
+}
+
 // made charges for a newly created value.
-func (b *budget) made(v *exec.Value) *exec.Value {
-	if v.IsError() {
-		return v
-	}
+func (b *budget) made(v any) any {
 	left := maxValue
-	err := measure(v.Interface(), 0, &left)
-	if err != nil {
-		return b.fail("%w", err)
+	if err := measure(v, 0, &left); err != nil {
+		fail("%w", err)
 	}
-	if over := b.charge(maxValue - left); over != nil {
-		return over
-	}
+	b.take(maxValue - left)
 	return v
 }
 
 var (
 	errLarge  = fmt.Errorf("makes a value of more than %d bytes", maxValue)
 	errDeep   = fmt.Errorf("makes a value nested deeper than %d", maxNesting)
+	errLate   = fmt.Errorf("takes longer than %v", maxTime)
 	errShared = errors.New("puts a namespace into another value")
 )
 
@@ -90,32 +75,32 @@ func measure(v any, depth int, left *int) error {
 	if depth > maxNesting {
 		return errDeep
 	}
-	inner := func(x any) error { return measure(x, depth+1, left) }
 	switch v := v.(type) {
-	case *exec.Value:
-		return measure(v.Interface(), depth, left)
 	case string:
 		*left -= len(v)
-	case map[string]any:
+	case markup:
+		*left -= len(v)
+	case *undefined:
+		*left -= len(v.why)
+	case *namespace:
 		if depth > 0 {
 			return errShared
 		}
-	case *exec.Pair:
-		return errors.Join(inner(v.Key), inner(v.Value))
-	case *exec.Dict:
-		for _, p := range v.Pairs {
-			if err := inner(p); err != nil {
-				return err
-			}
+	case *dict:
+		if err := measureAll(v.keys, depth, left); err != nil {
+			return err
 		}
-	case exec.ValuesList:
+		return measureAll(v.values, depth, left)
+	case list:
 		return measureAll(v, depth, left)
-	case []*exec.Value:
+	case tuple:
 		return measureAll(v, depth, left)
-	case []string:
-		return measureAll(v, depth, left)
-	case []any:
-		return measureAll(v, depth, left)
+	case *view:
+		return measureAll(v.list, depth, left)
+	case *generator:
+		return measureAll(v.rest, depth, left)
+	case *numbers:
+		*left -= 8 * v.n
 	}
 	if *left < 0 {
 		return errLarge
@@ -123,11 +108,23 @@ func measure(v any, depth int, left *int) error {
 	return nil
 }
 
-func measureAll[T any](list []T, depth int, left *int) error {
+func measureAll(list []any, depth int, left *int) error {
 	for _, x := range list {
 		if err := measure(x, depth+1, left); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// printed is the approximate printed size of a value; every value was measured when it was created.
+func printed(v any) int {
+	if s, ok := isText(v); ok {
+		return len(s)
+	}
+	left := maxValue
+	if measure(v, 0, &left) != nil {
+		return maxValue + 1
+	}
+	return maxValue - left
 }

@@ -5,7 +5,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/nikolalohinski/gonja/v2/exec"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
 )
@@ -167,19 +166,11 @@ func cutRune(s string) (first, rest string) {
 }
 
 // caseFilter is a filter that maps case.
-func caseFilter(f func(string) string) exec.FilterFunction {
-	return func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-		if in.IsError() {
-			return in
-		}
-		if err := p.Take(); err != nil {
-			return exec.AsValue(exec.ErrInvalidCall(err))
-		}
-		b := budgetOf(e)
-		s := asText(b, in)
-		if over := b.charge(mostCased * len(s)); over != nil {
-			return over
-		}
-		return exec.AsValue(f(s))
+func caseFilter(name string, f func(string) string) filterFunc {
+	return func(r *run, v any, p params) any {
+		p.bind(name, 0)
+		s := str(v)
+		r.take(mostCased * len(s))
+		return f(s)
 	}
 }

@@ -1,9 +1,10 @@
 // Package chat renders conversations with the chat template of a model folder.
 //
 // Load finds a folder's template, Parse reads one, and Render writes a conversation's text, ready to be tokenized
-// without further special tokens. Templates are Jinja, run by gonja. guard.go rewrites the parsed template so that
-// every step is charged to a budget (budget.go); blocks.go, ops.go, methods.go and json.go are what a template can use.
-// A template is never trusted: it reads no file, includes nothing, and ends in bounded time, memory and output.
+// without further special tokens. Templates are Jinja and give what jinja2 gives: lexer.go and parser.go read them,
+// eval.go and exec.go run them, and every step is charged to a budget (budget.go). values.go says what values there are;
+// filters.go, tests.go, methods.go and globals.go are what a template can use. A template is never trusted: it reads no
+// file, includes nothing, and ends in bounded time, memory and output.
 package chat
 
 import (
@@ -11,10 +12,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/nikolalohinski/gonja/v2/config"
-	"github.com/nikolalohinski/gonja/v2/exec"
-	"github.com/nikolalohinski/gonja/v2/loaders"
 )
 
 // Limits of a chat template, which is untrusted input.
@@ -36,9 +33,9 @@ var ErrTemplate = errors.New("chat template")
 
 // Template renders a conversation as the text that a model was trained on.
 type Template struct {
-	template *exec.Template
-	source   string
-	tokens   map[string]string // variables such as bos_token
+	body   []stmt
+	source string
+	tokens map[string]string // variables such as bos_token
 }
 
 // Conversation is the input of a rendering.
@@ -59,46 +56,15 @@ type Message struct {
 // Parse reads a template. tokens are variables that templates expect, such as bos_token and eos_token.
 func Parse(source string, tokens map[string]string) (t *Template, err error) {
 	defer func() { err = finish(ErrTemplate, err, recover()) }()
-	cfg := config.New()
-	cfg.TrimBlocks, cfg.LeftStripBlocks = true, true // as transformers sets them
-	return parse(source, tokens, cfg)
+	return parse(source, tokens, true) // white space as transformers sets it
 }
 
-// newlines are all written alike before a template is read, as jinja2 does. gonja's lexer would drop each \r before \n, and
-// the positions of its tokens would be those of another text.
-var newlines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
-
-func parse(source string, tokens map[string]string, cfg *config.Config) (*Template, error) {
+// parse reads a template. chat is false for text templates, which keep all white space.
+func parse(source string, tokens map[string]string, chat bool) (*Template, error) {
 	if len(source) > maxTemplate {
 		return nil, fmt.Errorf("is %d bytes, at most %d are read", len(source), maxTemplate)
 	}
-	escaped := escapeLiterals(newlines.Replace(source))
-	list, err := lex(escaped, cfg)
-	if err != nil {
-		return nil, err
-	}
-	spaced := escaped
-	if cfg.LeftStripBlocks {
-		if spaced = keepSpaces(escaped, list); spaced != escaped {
-			if list, err = lex(spaced, cfg); err != nil {
-				return nil, err
-			}
-		}
-	}
-	const name = "/chat_template"
-	whole := inlineIfs(spaced, list)
-	loader, err := loaders.NewMemoryLoader(map[string]string{name: whole})
-	if err != nil {
-		return nil, err
-	}
-	tpl, err := exec.NewTemplate(name, cfg, loader, chatEnvironment())
-	if err != nil {
-		return nil, errors.New(strings.ReplaceAll(err.Error(), whole, "…")) // gonja quotes the whole of it
-	}
-	if err := guardNodes(tpl.Root().Nodes, 0); err != nil {
-		return nil, err
-	}
-	return &Template{template: tpl, source: source, tokens: tokens}, nil
+	return &Template{body: compile(source, chat, !chat), source: source, tokens: tokens}, nil
 }
 
 // Source returns the template's text.
@@ -127,60 +93,29 @@ func (t *Template) Render(c Conversation) (text string, err error) {
 			return "", fmt.Errorf("%s: %w", k, err)
 		}
 	}
-	return t.execute(vars, &budget{now: c.Now})
+	return t.execute(vars, &run{budget: &budget{now: c.Now}}), nil
 }
 
 // execute renders within the limits.
-func (t *Template) execute(vars map[string]any, b *budget) (string, error) {
-	b.steps, b.work, b.end = maxSteps, maxWork, time.Now().Add(maxTime)
-	vars[budgetName] = b
-	out := &boundedText{left: maxValue}
-	if err := t.template.Execute(out, exec.NewContext(vars)); err != nil {
-		if b.err != nil {
-			return "", b.err // the template's own exception, or the limit it reached, without the call path
-		}
-		return "", innermost(err)
-	}
-	return out.String(), nil
+func (t *Template) execute(vars map[string]any, r *run) string {
+	r.steps, r.work, r.end = maxSteps, maxWork, time.Now().Add(maxTime)
+	return text(r, &scope{vars: vars, up: globals}, t.body)
 }
 
-// innermost is the cause of an error without its path: gonja adds every node.
-func innermost(err error) error {
-	for range 1000 {
-		var next error
-		switch e := err.(type) {
-		case *exec.Value:
-			next, _ = e.Interface().(error)
-		case interface{ Unwrap() error }:
-			next = e.Unwrap()
-		case interface{ Cause() error }:
-			next = e.Cause()
-		}
-		if next == nil {
-			break
-		}
-		err = next
-	}
-	return err
-}
-
-// finish converts any failure to one kind of error with bounded length. gonja panics on some operations, such as a
-// remainder of zero.
+// finish converts any failure to one kind of error with bounded length. A panic of another kind is a bug here, which must
+// not end a server.
 func finish(kind, err error, panicked any) error {
-	if panicked != nil {
-		err = fmt.Errorf("%v", panicked)
+	switch p := panicked.(type) {
+	case nil:
+	case failure:
+		err = p.error
+	default:
+		err = fmt.Errorf("%v", p)
 	}
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
-	// gonja lists the filters on the path to an error. Those that begin with NUL belong to the guard and mean nothing
-	// to the template's author.
-	if i := strings.LastIndexByte(text, 0); i >= 0 {
-		if _, cause, ok := strings.Cut(text[i:], "': "); ok {
-			text = cause
-		}
-	}
 	if len(text) > 500 {
 		text = strings.ToValidUTF8(text[:500], "") + "…"
 	}
@@ -193,13 +128,17 @@ type boundedText struct {
 	left int
 }
 
-// Write implements io.Writer.
-func (b *boundedText) Write(p []byte) (int, error) { return b.WriteString(string(p)) }
-
 // WriteString implements io.StringWriter.
 func (b *boundedText) WriteString(s string) (int, error) {
 	if b.left -= len(s); b.left < 0 {
 		return 0, fmt.Errorf("prints more than %d bytes", maxValue)
 	}
 	return b.Builder.WriteString(s)
+}
+
+// print is WriteString that fails beyond the limit.
+func (b *boundedText) print(s string) {
+	if _, err := b.WriteString(s); err != nil {
+		fail("%w", err)
+	}
 }

@@ -1,267 +1,277 @@
 package chat
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/nikolalohinski/gonja/v2/builtins"
-	"github.com/nikolalohinski/gonja/v2/exec"
+	"unicode/utf8"
 )
 
-// compare orders two numbers, two texts or two lists; Python has no order for other pairs.
-func compare(x, y *exec.Value) (int, error) {
-	number := func(v *exec.Value) bool { return v.IsNumber() || v.IsBool() }
-	switch {
-	case x.IsString() && y.IsString():
-		return strings.Compare(x.String(), y.String()), nil
-	case x.IsFloat() && number(y) || number(x) && y.IsFloat():
-		return cmp.Compare(asFloat(x), asFloat(y)), nil
-	case number(x) && number(y):
-		return cmp.Compare(whole(x), whole(y)), nil
-	case x.IsList() && y.IsList():
-		a, b := items(x), items(y)
-		for i := range min(len(a), len(b)) {
-			v, w := exec.AsValue(a[i]), exec.AsValue(b[i])
-			if !v.EqualValueTo(w) {
-				return compare(v, w)
-			}
-		}
-		return cmp.Compare(len(a), len(b)), nil
+// filterFunc is a filter: of a value, with arguments.
+type filterFunc func(r *run, v any, p params) any
+
+// filters are all filters.
+var filters map[string]filterFunc
+
+func init() { // map refers to filters
+	filters = map[string]filterFunc{
+		"tojson": toJSON, "regex_replace": regexReplace, "indent": indent, "unique": unique, "reverse": reversed, "join": joinFilter,
+		"default": fallback, "d": fallback, "dictsort": dictSort, "sort": sorted, "round": round, "int": toInt, "float": toFloat,
+		"map": mapFilter, "list": toList, "items": itemsFilter, "first": first, "last": last, "sum": sum, "abs": absolute, "batch": batch,
+		"length": lengthFilter, "count": lengthFilter, "attr": attrFilter, "format": formatFilter, "center": centered, "groupby": groupBy,
+		"upper": caseFilter("upper", upper), "lower": caseFilter("lower", lower), "title": caseFilter("title", filterTitle),
+		"capitalize": caseFilter("capitalize", capitalize), "truncate": truncate, "wordcount": wordCount,
+		"max": extreme("max", ">"), "min": extreme("min", "<"),
+		"select": chosen("select", true, false), "reject": chosen("reject", false, false),
+		"selectattr": chosen("selectattr", true, true), "rejectattr": chosen("rejectattr", false, true),
+		"e": escapeFilter, "escape": escapeFilter,
+		"safe":   func(_ *run, v any, _ params) any { return markup(str(v)) },
+		"string": func(_ *run, v any, _ params) any { return softText(v) },
+		"trim": func(_ *run, v any, p params) any {
+			return strip(str(v), p.bind("trim", 0, "chars")[0], strings.Trim, strings.TrimFunc)
+		},
+		"replace": func(r *run, v any, p params) any {
+			return r.replaced(str(v), p.bind("replace", 2, "old", "new", "count"))
+		},
 	}
-	return 0, fmt.Errorf("there is no order of %s", kinds(x, y))
 }
 
-// equal is Python's ==, for which True is 1.
-func equal(x, y *exec.Value) bool {
-	if x.IsBool() && y.IsNumber() || x.IsNumber() && y.IsBool() {
-		return asFloat(x) == asFloat(y)
-	}
-	return x.EqualValueTo(y)
+func escapeFilter(r *run, v any, _ params) any {
+	m := escapeHTML(v)
+	r.take(len(m))
+	return m
 }
 
-// asFloat converts a number or a bool.
-func asFloat(v *exec.Value) float64 {
-	if v.IsBool() {
-		return float64(whole(v))
+// softText is a value's text; markup stays markup.
+func softText(v any) any {
+	if m, ok := v.(markup); ok {
+		return m
 	}
-	return v.Float()
+	return str(v)
 }
 
-// attribute is what a filter compares or prints of an item: the item itself, or what path leads to, such as a.b or 0.
-func attribute(item any, path *exec.Value) *exec.Value {
-	v := exec.AsValue(item)
-	if path.IsInteger() {
-		v, _ = indexed{v}.GetItem(path.Integer())
-		return v
+// fallback is default: another value for what is undefined and, if asked, for what is false.
+func fallback(_ *run, v any, p params) any {
+	a := p.bind("default", 0, "default_value", "boolean")
+	if _, named := p.named["default_value"]; len(p.args) == 0 && !named {
+		a[0] = ""
 	}
-	if !path.IsString() {
-		return v
-	}
-	for _, part := range strings.Split(path.String(), ".") {
-		if n, err := strconv.Atoi(part); err == nil && v.IsList() {
-			v, _ = indexed{v}.GetItem(n)
-		} else if next, ok := v.GetItem(part); ok {
-			v = next
-		} else {
-			return exec.AsValue(nil)
-		}
+	if is[*undefined](v) || truth(a[1]) && !truth(v) {
+		return a[0]
 	}
 	return v
 }
 
-// orders are the comparisons, by the result of compare.
-var orders = map[string]func(int) bool{
-	"<": func(c int) bool { return c < 0 }, "<=": func(c int) bool { return c <= 0 },
-	">": func(c int) bool { return c > 0 }, ">=": func(c int) bool { return c >= 0 },
-}
-
-// nonEmpty is gonja's filter of a list that has items. One of an empty list is undefined: in a text template an error,
-// as all that is undefined, else None.
-func nonEmpty(name string) exec.FilterFunction {
-	f, _ := builtins.Filters.Get(name)
-	return func(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-		switch {
-		case in.IsError() || in.Len() > 0:
-			return f(e, in, p)
-		case budgetOf(e).python:
-			return exec.AsValue(fmt.Errorf("there is no %s item", name))
-		}
-		return exec.AsValue(nil)
-	}
-}
-
-// fallback is default: another value for what is undefined and, if asked, for what is false. Only text templates tell None
-// from undefined.
-func fallback(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	if !in.IsError() && (!in.IsNil() || budgetOf(e).python) && (!argument(p, 1, "boolean").IsTrue() || truth(e, in, p).IsTrue()) {
-		return in
-	}
-	if v := argument(p, 0, "default_value"); !v.IsNil() || len(p.Args) > 0 {
-		return v
-	}
-	return exec.AsValue("")
-}
-
-// folded is a text in lower case unless case matters; other values stay as they are.
-func folded(v *exec.Value, caseMatters bool) *exec.Value {
-	if v.IsString() && !caseMatters {
-		return exec.AsValue(lower(v.String()))
-	}
-	return v
-}
-
-// unique keeps the first of equal elements. It accepts few elements because it compares all pairs.
-func unique(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	if in.Len() > 2000 {
-		return b.fail("unique: more than 2000 items")
-	}
-	caseMatters, path := argument(p, 0, "case_sensitive").IsTrue(), argument(p, 1, "attribute")
-	var kept []any
-	var keys []*exec.Value
-	for _, x := range items(in) {
-		key := folded(attribute(x, path), caseMatters)
-		if !slices.ContainsFunc(keys, func(k *exec.Value) bool { return equal(key, k) }) {
-			kept, keys = append(kept, x), append(keys, key)
-		}
-	}
-	return b.made(exec.AsValue(kept))
-}
-
-// dictSort lists a dict's pairs by key, or by value.
-func dictSort(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	v := method(b, in, "items", nil, nil)
-	list, ok := v.Interface().([]any)
+func lengthFilter(_ *run, v any, p params) any {
+	p.bind("length", 0)
+	n, ok := length(v)
 	if !ok {
-		return v
+		fail("%s has no length", kindOf(v))
 	}
-	at := 0
-	switch by := argument(p, 1, "by"); {
-	case by.IsNil() || by.String() == "key":
-	case by.String() == "value":
-		at = 1
-	default:
-		return b.fail("dictsort: by must be 'key' or 'value', not %.40q", by.String())
+	return n
+}
+
+func toList(_ *run, v any, p params) any {
+	p.bind("list", 0)
+	return append(list{}, each(v)...)
+}
+
+func itemsFilter(_ *run, v any, p params) any {
+	p.bind("items", 0)
+	d, ok := v.(*dict)
+	switch {
+	case ok:
+		return &generator{rest: d.pairs()}
+	case is[*undefined](v):
+		return &generator{}
 	}
-	caseMatters := argument(p, 0, "case_sensitive").IsTrue()
-	var failed error
-	slices.SortStableFunc(list, func(x, y any) int {
-		c, err := compare(folded(exec.AsValue(x.([]any)[at]), caseMatters), folded(exec.AsValue(y.([]any)[at]), caseMatters))
-		failed = cmp.Or(failed, err)
-		if argument(p, 2, "reverse").IsTrue() {
-			return -c
+	return &generator{late: "items: " + kindOf(v) + " is not a dict"}
+}
+
+func first(r *run, v any, p params) any {
+	p.bind("first", 0)
+	if g, ok := v.(*generator); ok && len(g.rest) > 0 {
+		x := g.rest[0]
+		g.rest = g.rest[1:]
+		return x
+	}
+	if s, ok := isText(v); ok && s != "" {
+		_, n := utf8.DecodeRuneInString(s)
+		return s[:n]
+	}
+	if all := each(v); len(all) > 0 {
+		return all[0]
+	}
+	return r.missing("no first item, the list is empty")
+}
+
+func last(r *run, v any, p params) any {
+	p.bind("last", 0)
+	if is[*generator](v) {
+		fail("last: a generator cannot be reversed")
+	}
+	if s, ok := isText(v); ok && s != "" {
+		_, n := utf8.DecodeLastRuneInString(s)
+		return s[len(s)-n:]
+	}
+	if all := each(v); len(all) > 0 {
+		return all[len(all)-1]
+	}
+	return r.missing("no last item, the list is empty")
+}
+
+func absolute(_ *run, v any, p params) any {
+	p.bind("abs", 0)
+	if n, ok := isInt(v); ok && n < 0 {
+		return integers("-", 0, n)
+	} else if ok {
+		return n
+	}
+	f, ok := v.(float64)
+	if !ok {
+		fail("abs of %s", kindOf(v))
+	}
+	return math.Abs(f)
+}
+
+func attrFilter(r *run, v any, p params) any {
+	name := textOf("attr", p.bind("attr", 1, "name")[0])
+	if x, ok := r.attributeOf(v, name); ok {
+		return x
+	}
+	return r.missing(kindOf(v) + " has no attribute '" + name + "'")
+}
+
+// reversed is a text or a list from its end to its beginning.
+func reversed(r *run, v any, p params) any {
+	p.bind("reverse", 0)
+	if n, ok := length(v); ok && n > maxItems {
+		fail("reverses %d items, at most %d are allowed", n, maxItems)
+	}
+	all := slices.Clone(each(v))
+	r.take(16 * len(all))
+	slices.Reverse(all)
+	if _, ok := isText(v); ok {
+		return r.joined(all, "", false)
+	}
+	return &generator{rest: all}
+}
+
+// toJoin are items that are joined.
+func toJoin(v any) []any {
+	if n, ok := length(v); ok && n > maxItems {
+		fail("joins more than %d items", maxItems)
+	}
+	return each(v)
+}
+
+// joined puts items together. Python's own join takes only texts.
+func (r *run) joined(all []any, sep string, textsOnly bool) any {
+	n := len(sep) * max(len(all)-1, 0)
+	for _, x := range all {
+		if n += printed(x); n > maxValue {
+			break
 		}
-		return c
-	})
-	if failed != nil {
-		return b.fail("dictsort: %w", failed)
 	}
-	return v
+	r.take(n)
+	texts := make([]string, len(all))
+	for i, x := range all {
+		if _, ok := isText(x); !ok && textsOnly {
+			fail("join: item %d is %s, not a text", i, kindOf(x))
+		}
+		texts[i] = str(x)
+	}
+	return strings.Join(texts, sep)
 }
 
 // joinFilter joins items, or an attribute of each.
-func joinFilter(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	if in.Len() > maxItems {
-		return b.fail("joins more than %d items", maxItems)
-	}
-	if path := argument(p, 1, "attribute"); !path.IsNil() {
-		list := items(in)
-		for i, x := range list {
-			list[i] = attribute(x, path).Interface()
+func joinFilter(r *run, v any, p params) any {
+	a := p.bind("join", 0, "d", "attribute")
+	all := toJoin(v)
+	if a[1] != nil {
+		all = slices.Clone(all)
+		for i, x := range all {
+			all[i] = r.path(x, a[1])
 		}
-		in = exec.AsValue(list)
 	}
-	return joined(b, in, argument(p, 0, "d").String())
+	sep := ""
+	if _, named := p.named["d"]; named || len(p.args) > 0 {
+		sep = str(a[0])
+	}
+	return r.joined(all, sep, false)
+}
+
+// replaced is s with a[0] replaced by a[1], at most a[2] times.
+func (r *run) replaced(s string, a []any) any {
+	old, with := textOf("replace", a[0]), textOf("replace", a[1])
+	n := intOf("replace", a[2], -1)
+	times := strings.Count(s, old)
+	if n >= 0 {
+		times = min(times, n)
+	}
+	if len(with) > 0 && times > maxValue/len(with) {
+		fail("%w", errLarge)
+	}
+	r.take(len(s) + times*len(with))
+	return strings.Replace(s, old, with, n)
 }
 
 // indent puts a margin before each line except the first, or before that too; other blank lines stay blank unless asked.
-func indent(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	margin := "    "
-	switch w := argument(p, 0, "width"); {
-	case w.IsString():
-		margin = w.String()
-	case w.IsInteger():
-		if n := w.Integer(); n < 0 || n > 1000 {
-			return b.fail("indent: a width of %d", n)
+func indent(r *run, v any, p params) any {
+	a := p.bind("indent", 0, "width", "first", "blank")
+	margin, isString := isText(a[0])
+	if !isString {
+		n := intOf("indent", a[0], 4)
+		if n < 0 || n > 1000 {
+			fail("indent: a width of %d", n)
 		}
-		margin = strings.Repeat(" ", w.Integer())
+		margin = strings.Repeat(" ", n)
 	}
-	first, blank := argument(p, 1, "first").IsTrue(), argument(p, 2, "blank").IsTrue()
-	s := asText(b, in)
+	s := textOf("indent", v)
 	lines := splitLines(s+"\n", false)
-	if over := b.charge(len(s) + len(lines)*len(margin)); over != nil {
-		return over
-	}
+	r.take(len(s) + len(lines)*len(margin))
 	texts := make([]string, len(lines))
 	for i, x := range lines {
-		texts[i] = x.(string)
-		if i == 0 && first || i > 0 && (blank || texts[i] != "") {
+		texts[i] = x.(string) // the lines of a text
+		if i == 0 && truth(a[1]) || i > 0 && (truth(a[2]) || texts[i] != "") {
 			texts[i] = margin + texts[i]
 		}
 	}
-	return exec.AsValue(strings.Join(texts, "\n"))
+	return strings.Join(texts, "\n")
 }
 
 // wordCount counts runs of letters, digits and underscores.
-func wordCount(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
-	if in.IsError() {
-		return in
-	}
-	return exec.AsValue(len(strings.FieldsFunc(asText(budgetOf(e), in), func(r rune) bool {
+func wordCount(_ *run, v any, p params) any {
+	p.bind("wordcount", 0)
+	return len(strings.FieldsFunc(str(v), func(r rune) bool {
 		return r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r)
-	})))
-}
-
-// text is Python's str.
-func text(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
-	if in.IsError() {
-		return in
-	}
-	return exec.AsValue(asText(budgetOf(e), in))
-}
-
-// trim is str.strip of any value's text.
-func trim(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	if in.IsError() {
-		return in
-	}
-	return exec.AsValue(strip(asText(budgetOf(e), in), argument(p, 0, "chars"), strings.Trim, strings.TrimFunc))
+	}))
 }
 
 // round is Python's: halves go to the even neighbour, and a whole number stays one. floor and ceil always give floats.
-func round(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	digits, how := 0, "common"
-	if v := argument(p, 0, "precision"); !v.IsNil() {
-		digits = v.Integer()
+func round(_ *run, v any, p params) any {
+	a := p.bind("round", 0, "precision", "method")
+	digits, how := intOf("round", a[0], 0), "common"
+	if a[1] != nil {
+		how = str(a[1])
 	}
-	if v := argument(p, 1, "method"); !v.IsNil() {
-		how = v.String()
+	x, ok := isNumber(v)
+	n, whole := isInt(v)
+	if !ok || digits < -300 || digits > 300 {
+		fail("round: %s to %d digits", short(v), digits)
 	}
-	if in.IsError() {
-		return in
-	}
-	if !in.IsNumber() && !in.IsBool() || digits < -300 || digits > 300 {
-		return b.fail("round: %.40q to %d digits", in.String(), digits)
-	}
-	x, scale := asFloat(in), math.Pow(10, float64(digits))
+	scale := math.Pow(10, float64(digits))
 	switch {
 	case how == "floor":
-		return exec.AsValue(math.Floor(x*scale) / scale)
+		return math.Floor(x*scale) / scale
 	case how == "ceil":
-		return exec.AsValue(math.Ceil(x*scale) / scale)
+		return math.Ceil(x*scale) / scale
 	case how != "common":
-		return b.fail("round: method must be common, ceil or floor, not %.40q", how)
-	case !in.IsFloat() && digits >= 0:
-		return exec.AsValue(whole(in))
+		fail("round: method must be common, ceil or floor, not %.40q", how)
+	case whole && digits >= 0:
+		return n
 	case digits < 0:
 		x = math.RoundToEven(x*scale) / scale
 	default:
@@ -269,8 +279,44 @@ func round(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
 			x = y
 		}
 	}
-	if !in.IsFloat() {
-		return exec.AsValue(int(x))
+	if whole {
+		return int(x)
 	}
-	return exec.AsValue(x)
+	return x
+}
+
+// truncate cuts a text, at a word's end unless asked otherwise.
+func truncate(_ *run, v any, p params) any {
+	a := p.bind("truncate", 0, "length", "killwords", "end", "leeway")
+	n, leeway, end := intOf("truncate", a[0], 255), intOf("truncate", a[3], 5), "..."
+	if a[2] != nil {
+		end = textOf("truncate", a[2])
+	}
+	tail := len([]rune(end))
+	size, ok := length(v)
+	if !ok {
+		fail("truncate: %s has no length", kindOf(v))
+	}
+	if size <= n+leeway && n >= tail && leeway >= 0 {
+		return v
+	}
+	s := []rune(textOf("truncate", v))
+	if n < tail || leeway < 0 {
+		fail("truncate: to %d characters with a leeway of %d", n, leeway)
+	}
+	cut := string(s[:n-tail])
+	if !truth(a[1]) {
+		if i := strings.LastIndexByte(cut, ' '); i >= 0 {
+			cut = cut[:i]
+		}
+	}
+	return cut + end
+}
+
+func centered(_ *run, v any, p params) any {
+	a := p.bind("center", 0, "width")
+	if a[0] == nil {
+		a[0] = 80
+	}
+	return aligned(str(v), '^', []any{a[0], nil})
 }

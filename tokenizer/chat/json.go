@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
 // ordered converts a Go value, by way of its JSON, to the form templates see; keys of objects keep their order.
@@ -57,20 +55,20 @@ func orderedNext(d *json.Decoder, depth int) (any, error) {
 }
 
 func orderedList(d *json.Decoder, depth int) (any, error) {
-	list := []any{}
+	out := list{}
 	for d.More() {
 		x, err := orderedNext(d, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, x)
+		out = append(out, x)
 	}
 	_, err := d.Token()
-	return list, err
+	return out, err
 }
 
 func orderedDict(d *json.Decoder, depth int) (any, error) {
-	dict := exec.NewDict()
+	out := newDict()
 	for d.More() {
 		k, err := d.Token()
 		if err != nil {
@@ -80,10 +78,10 @@ func orderedDict(d *json.Decoder, depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		dict.Pairs = append(dict.Pairs, &exec.Pair{Key: exec.AsValue(k), Value: exec.AsValue(x)})
+		out.set(k, x)
 	}
 	_, err := d.Token()
-	return dict, err
+	return out, err
 }
 
 // jsonStyle is the formatting of tojson: that of Python's json.dumps with ensure_ascii off.
@@ -96,67 +94,59 @@ type jsonStyle struct {
 }
 
 // toJSON is transformers' tojson, not Jinja's: it escapes nothing for HTML.
-func toJSON(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	if in.IsError() {
-		return in
-	}
-	style := jsonStyle{item: ", ", pair: ": ", sortKeys: argument(p, 3, "sort_keys").IsTrue(), ascii: argument(p, 0, "ensure_ascii").IsTrue()}
-	switch w := argument(p, 1, "indent"); {
-	case w.IsInteger():
-		n := w.Integer()
-		if n < 0 || n > 64 {
-			return b.fail("tojson: an indent of %d", n)
-		}
+func toJSON(_ *run, v any, p params) any {
+	a := p.bind("tojson", 0, "ensure_ascii", "indent", "separators", "sort_keys")
+	style := jsonStyle{item: ", ", pair: ": ", sortKeys: truth(a[3]), ascii: truth(a[0])}
+	n, isNumber := isInt(a[1])
+	margin, isString := isText(a[1])
+	switch {
+	case isNumber && (n < 0 || n > 64):
+		fail("tojson: an indent of %d", n)
+	case isNumber:
 		style.lines, style.indent, style.item = true, strings.Repeat(" ", n), ","
-	case w.IsString():
-		style.lines, style.indent, style.item = true, w.String(), ","
+	case isString:
+		style.lines, style.indent, style.item = true, margin, ","
 	}
-	if s := argument(p, 2, "separators"); s.IsList() && s.Len() == 2 {
-		style.item, style.pair = s.Index(0).String(), s.Index(1).String()
+	if a[2] != nil {
+		s := each(a[2])
+		if len(s) != 2 {
+			fail("tojson: %d separators", len(s))
+		}
+		style.item, style.pair = str(s[0]), str(s[1])
 	}
 	out := &boundedText{left: maxValue}
-	if err := style.write(out, in.Interface(), 0); err != nil {
-		return b.fail("tojson: %w", err)
-	}
-	return b.made(exec.AsSafeValue(out.String()))
+	style.write(out, v, 0)
+	return out.String()
 }
 
 // notFinite are the names that Python's json gives to what pythonFloat calls so.
 var notFinite = map[string]string{"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
-func (s *jsonStyle) write(w *boundedText, v any, depth int) error {
+func (s *jsonStyle) write(w *boundedText, v any, depth int) {
 	switch v := v.(type) {
-	case *exec.Value:
-		return s.write(w, v.Interface(), depth)
-	case *exec.Dict:
-		return s.dict(w, v, depth)
-	case exec.ValuesList:
-		return list(s, w, v, depth)
-	case []*exec.Value:
-		return list(s, w, v, depth)
-	case []any:
-		return list(s, w, v, depth)
-	case []string:
-		return list(s, w, v, depth)
+	case *dict:
+		s.dict(w, v, depth)
+	case list:
+		s.group(w, "[", "]", len(v), depth, func(i int) { s.write(w, v[i], depth+1) })
+	case tuple:
+		s.group(w, "[", "]", len(v), depth, func(i int) { s.write(w, v[i], depth+1) })
 	case float64: // 1.0 stays a float, and numbers that JSON does not have are written, as in Python
 		text := pythonFloat(v)
 		if name, ok := notFinite[text]; ok {
 			text = name
 		}
-		_, err := w.WriteString(text)
-		return err
+		w.print(text)
 	case string:
-		_, err := w.WriteString(s.quote(v))
-		return err
-	case nil, bool, int:
-		b, err := json.Marshal(v)
-		if err == nil {
-			_, err = w.WriteString(string(b))
-		}
-		return err
+		w.print(s.quote(v))
+	case markup:
+		w.print(s.quote(string(v)))
+	case nil:
+		w.print("null")
+	case bool, int:
+		w.print(strings.ToLower(repr(v)))
+	default:
+		fail("tojson: %s cannot be written", kindOf(v))
 	}
-	return fmt.Errorf("%T cannot be written", v)
 }
 
 // quote is a JSON string without escapes for HTML.
@@ -186,70 +176,53 @@ func (s *jsonStyle) quote(v string) string {
 }
 
 // key is the text of a dict's key: that of its JSON if it is not a text.
-func (s *jsonStyle) key(v *exec.Value) (string, error) {
-	if v.IsString() {
-		return s.quote(v.String()), nil
+func (s *jsonStyle) key(v any) string {
+	if text, ok := isText(v); ok {
+		return s.quote(text)
+	}
+	if _, ok := v.(tuple); ok {
+		fail("tojson: a tuple cannot be a key")
 	}
 	out := &boundedText{left: maxValue}
-	err := s.write(out, v.Interface(), maxNesting)
-	return s.quote(out.String()), err
+	s.write(out, v, 0)
+	return s.quote(out.String())
 }
 
-func (s *jsonStyle) line(w *boundedText, depth int) error {
-	if !s.lines {
-		return nil
+func (s *jsonStyle) line(w *boundedText, depth int) {
+	if len(s.indent)*depth > maxValue {
+		fail("%w", errLarge)
 	}
-	_, err := w.WriteString("\n" + strings.Repeat(s.indent, depth))
-	return err
+	if s.lines {
+		w.print("\n" + strings.Repeat(s.indent, depth))
+	}
 }
 
-func list[T any](s *jsonStyle, w *boundedText, v []T, depth int) error {
-	return s.group(w, "[", "]", len(v), depth, func(i int) error { return s.write(w, v[i], depth+1) })
-}
-
-func (s *jsonStyle) dict(w *boundedText, d *exec.Dict, depth int) error {
-	pairs := d.Pairs
+func (s *jsonStyle) dict(w *boundedText, d *dict, depth int) {
+	order := make([]int, len(d.keys))
+	for i := range order {
+		order[i] = i
+	}
 	if s.sortKeys {
-		pairs = slices.SortedFunc(slices.Values(pairs), func(a, b *exec.Pair) int { return strings.Compare(a.Key.String(), b.Key.String()) })
+		slices.SortStableFunc(order, func(a, b int) int { return compare(d.keys[a], d.keys[b]) })
 	}
-	return s.group(w, "{", "}", len(pairs), depth, func(i int) error {
-		key, err := s.key(pairs[i].Key)
-		if err != nil {
-			return err
-		}
-		if _, err := w.WriteString(key + s.pair); err != nil {
-			return err
-		}
-		return s.write(w, pairs[i].Value, depth+1)
+	s.group(w, "{", "}", len(order), depth, func(i int) {
+		w.print(s.key(d.keys[order[i]]) + s.pair)
+		s.write(w, d.values[order[i]], depth+1)
 	})
 }
 
 // group writes what is between brackets.
-func (s *jsonStyle) group(w *boundedText, left, right string, n, depth int, item func(int) error) error {
-	if depth > maxNesting {
-		return errDeep
-	}
-	if _, err := w.WriteString(left); err != nil {
-		return err
-	}
+func (s *jsonStyle) group(w *boundedText, left, right string, n, depth int, item func(int)) {
+	w.print(left)
 	for i := range n {
 		if i > 0 {
-			if _, err := w.WriteString(s.item); err != nil {
-				return err
-			}
+			w.print(s.item)
 		}
-		if err := s.line(w, depth+1); err != nil {
-			return err
-		}
-		if err := item(i); err != nil {
-			return err
-		}
+		s.line(w, depth+1)
+		item(i)
 	}
 	if n > 0 {
-		if err := s.line(w, depth); err != nil {
-			return err
-		}
+		s.line(w, depth)
 	}
-	_, err := w.WriteString(right)
-	return err
+	w.print(right)
 }

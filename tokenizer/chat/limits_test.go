@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
 // Both sides of every limit of a template: the most that is allowed gives its text, one more is refused by the limit's
@@ -67,7 +65,7 @@ func TestBothSides(t *testing.T) {
 	}
 }
 
-// A budget counts steps, bytes and time, keeps its first failure, and gives it again for everything that follows.
+// A budget counts steps, bytes and time, and a value is measured with all that is in it.
 func TestBudget(t *testing.T) {
 	far := time.Now().Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -80,29 +78,25 @@ func TestBudget(t *testing.T) {
 		"time is looked at sometimes": {budget{steps: 64, work: 5}, 0, ""}, "and before much work": {budget{steps: 64, work: maxWork}, 1 << 16, "takes longer than " + maxTime.String()},
 	} {
 		b := c.b
-		over := b.charge(c.n)
-		if (over == nil) != (c.want == "") || over != nil && b.err.Error() != c.want {
-			t.Errorf("%s: %v, %v", name, over, b.err)
-		}
-		if first := b.err; first != nil {
-			if b.fail("another"); b.charge(0) == nil || b.err != first {
-				t.Errorf("%s: then %v", name, b.err)
-			}
+		err := b.charge(c.n)
+		if (err == nil) != (c.want == "") || err != nil && err.Error() != c.want {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, c := range []struct {
 		v    any
 		want int
 	}{
-		{nil, 8}, {"abc", 11}, {5, 8}, {[]any{"a", "b"}, 8 + 9 + 9}, {[]string{"a"}, 8 + 9}, {exec.ValuesList{exec.AsValue("ab")}, 8 + 8 + 10}, {[]*exec.Value{exec.AsValue("ab")}, 8 + 8 + 10}, {map[string]any{"a": "b"}, 8},
-		{&exec.Dict{Pairs: []*exec.Pair{{Key: exec.AsValue("k"), Value: exec.AsValue("vv")}}}, 8 + 8 + 8 + 9 + 8 + 10},
+		{nil, 8}, {"abc", 11}, {5, 8}, {list{"a", "b"}, 8 + 9 + 9}, {tuple{"ab"}, 8 + 10}, {&generator{rest: []any{"ab"}}, 8 + 10}, {&namespace{newDict()}, 8},
+		{dictOf("dict", params{names: []string{"k"}, named: map[string]any{"k": "vv"}}), 8 + 9 + 10}, {&view{"dict_keys", list{"ab"}}, 8 + 10},
+		{&numbers{0, 5, 1, 5}, 8 + 5*8}, {markup("abc"), 11}, {&undefined{why: "abc"}, 11},
 	} {
 		left := 1000
 		if err := measure(c.v, 0, &left); err != nil || 1000-left != c.want {
 			t.Errorf("%v measures %d, %v; want %d", c.v, 1000-left, err, c.want)
 		}
 	}
-	for want, v := range map[error]any{errLarge: strings.Repeat("x", 2000), errShared: []any{map[string]any{}}} {
+	for want, v := range map[error]any{errLarge: strings.Repeat("x", 2000), errShared: list{&namespace{newDict()}}} {
 		left := 1000
 		if err := measure(v, 0, &left); err != want {
 			t.Errorf("%v, want %v", err, want)
@@ -110,12 +104,11 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A loop is charged for what gonja prepares of its items before the first iteration, and a text's characters become a list.
+// A loop is charged for its items before the first iteration, which are the characters of a text.
 func TestLoopCharge(t *testing.T) {
-	b := &budget{steps: 1000, work: 1 << 20, end: time.Now().Add(time.Hour)}
-	e := &exec.Evaluator{Environment: &exec.Environment{Context: exec.NewContext(map[string]any{budgetName: b})}}
-	if got := iterable(e, exec.AsValue(strings.Repeat("é", 400)), nil); got.IsError() || got.Len() != 400 || b.steps != 1000-400/4-1 || b.work != 1<<20-64*400 {
-		t.Errorf("%d items, %d steps and %d bytes left", got.Len(), b.steps, b.work)
+	r := &run{budget: &budget{steps: 1000, work: 1 << 20, end: time.Now().Add(time.Hour)}}
+	if got := r.iterable(strings.Repeat("é", 400)); len(got) != 400 || r.steps != 1000-400/4-1 || r.work != 1<<20-64*400 {
+		t.Errorf("%d items, %d steps and %d bytes left", len(got), r.steps, r.work)
 	}
 }
 
@@ -131,7 +124,7 @@ func TestStrftime(t *testing.T) {
 	}
 }
 
-// An error is short, of its kind, and without the names of filters that no template spells.
+// An error is short and of its kind, whatever ended the rendering.
 func TestFinish(t *testing.T) {
 	long := finish(ErrText, fmt.Errorf("%s", strings.Repeat("é", 400)), nil)
 	if got := long.Error(); got != "template: "+strings.Repeat("é", 250)+"…" {
@@ -143,7 +136,7 @@ func TestFinish(t *testing.T) {
 	if err := finish(ErrTemplate, nil, nil); err != nil {
 		t.Error(err)
 	}
-	if err := finish(ErrTemplate, fmt.Errorf("invalid call to filter '\x00op': the cause"), nil); err == nil || err.Error() != "chat template: the cause" {
+	if err := finish(ErrTemplate, nil, failure{fmt.Errorf("the cause")}); err == nil || err.Error() != "chat template: the cause" {
 		t.Error(err)
 	}
 }

@@ -1,112 +1,83 @@
 package chat
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// quoted is a text in quotation marks, as jinja2 reads it.
-var quoted = regexp.MustCompile(`^(?s:'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")`)
-
-// rawEnd is the tag that ends a raw block.
-var rawEnd = regexp.MustCompile(`\{%[-+]?\s*endraw\s*[-+]?%\}`)
-
-// rawBegin is the inside of the tag that begins one.
-var rawBegin = regexp.MustCompile(`^[-+]?\s*raw\s*[-+]?$`)
-
-// escapeLiterals rewrites the escapes in the quoted texts of a template's tags from Python's notation to Go's. gonja reads
-// Go's, and takes the end of '\\' for an escaped quotation mark.
-func escapeLiterals(source string) string {
-	var out strings.Builder
-	for {
-		i := strings.IndexByte(source, '{')
-		if i < 0 || i+1 == len(source) {
-			return out.String() + source
-		}
-		kind := source[i+1]
-		out.WriteString(source[:i])
-		switch source = source[i:]; kind {
-		case '#':
-			end := strings.Index(source, "#}")
-			if end < 0 {
-				return out.String() + source
-			}
-			out.WriteString(source[:end])
-			source = source[end:]
-		case '{', '%':
-			n, text := escapeTag(source, kind)
-			inner := strings.TrimSuffix(strings.TrimPrefix(source[:n], "{%"), "%}")
-			out.WriteString(text)
-			if source = source[n:]; kind == '%' && rawBegin.MatchString(inner) {
-				end := rawEnd.FindStringIndex(source)
-				if end == nil { // an error, which the lexer reports
-					return out.String() + source
-				}
-				out.WriteString(source[:end[1]])
-				source = source[end[1]:]
-			}
-		default:
-			out.WriteByte('{')
-			source = source[1:]
-		}
-	}
+// simpleEscapes are the escapes of one character.
+var simpleEscapes = map[byte]string{
+	'n': "\n", 't': "\t", 'r': "\r", 'a': "\a", 'b': "\b", 'f': "\f", 'v': "\v", '\\': "\\", '\'': "'", '"': `"`, '\n': "",
 }
 
-// escapeTag rewrites the tag that a text begins with; n is its length. }} within braces does not end it. A quoted text
-// without an end is an error, which the lexer reports: the tag is the rest of the text.
-func escapeTag(s string, kind byte) (n int, text string) {
+// unescape reads Python's escapes in the inside of a quoted text. jinja2 writes characters beyond ASCII as escapes before it
+// reads them, so that a backslash before such a character is a backslash before a backslash.
+func unescape(s string) (string, error) {
 	var out strings.Builder
-	closing := map[byte]string{'{': "}}", '%': "%}"}[kind]
-	depth := 0
-	for n = 2; n < len(s); {
-		if depth <= 0 && strings.HasPrefix(s[n:], closing) {
-			n += 2
-			return n, s[:2] + out.String() + closing
+	for s != "" {
+		i := strings.IndexByte(s, '\\')
+		if i < 0 {
+			out.WriteString(s)
+			break
 		}
-		part := s[n : n+1]
-		switch part {
-		case "{":
-			depth++
-		case "}":
-			depth--
-		case "'", `"`:
-			if part = quoted.FindString(s[n:]); part == "" {
-				return len(s), s[:2] + out.String() + s[n:]
-			}
+		out.WriteString(s[:i])
+		if s = s[i+1:]; s == "" {
+			return "", errors.New("a text ends in a backslash")
 		}
-		out.WriteString(goEscapes(part))
-		n += len(part)
+		if c := s[0]; c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s)
+			out.WriteString(escapeRune(r))
+			s = s[n:]
+			continue
+		}
+		text, n, err := oneEscape(s)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(text)
+		s = s[n:]
 	}
-	return n, s[:2] + out.String()
+	return out.String(), nil
 }
 
-// escape is one escape of Python's that is not written alike in Go.
-var escape = regexp.MustCompile(`(?s)\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)`)
-
-// goEscapes writes the escapes of a quoted text as Go does.
-func goEscapes(s string) string {
-	if len(s) == 1 {
-		return s
+// escapeRune is what Python's backslashreplace writes for a character.
+func escapeRune(r rune) string {
+	switch {
+	case r < 0x100:
+		return fmt.Sprintf(`\x%02x`, r)
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
 	}
-	return escape.ReplaceAllStringFunc(s, func(m string) string {
-		code := func(digits string, base int) string {
-			n, _ := strconv.ParseUint(digits, base, 32) // the expression allows nothing else
-			return fmt.Sprintf(`\u%04x`, n)
+	return fmt.Sprintf(`\U%08x`, r)
+}
+
+// oneEscape reads the escape that s begins with, after its backslash; n is its length.
+func oneEscape(s string) (text string, n int, err error) {
+	c := s[0]
+	if text, ok := simpleEscapes[c]; ok {
+		return text, 1, nil
+	}
+	if c >= '0' && c <= '7' {
+		for n = 1; n < 3 && n < len(s) && s[n] >= '0' && s[n] <= '7'; n++ {
 		}
-		switch c := m[1]; {
-		case c == 'x' && len(m) > 2:
-			return code(m[2:], 16)
-		case c >= '0' && c <= '7':
-			return code(m[1:], 8)
-		case strings.ContainsRune("abfnrtvxuUN", rune(c)): // alike, or an error in both, or a name, which is refused
-			return m
-		case c == '\\' || c == '\'' || c == '"':
-			return fmt.Sprintf(`\x%02x`, c)
-		case c == '\n': // the text goes on in the next line
-			return ""
-		}
-		return `\x5c` + m[1:]
-	})
+		v, _ := strconv.ParseUint(s[:n], 8, 32) // three octal digits
+		return string(rune(v)), n, nil
+	}
+	digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]
+	switch {
+	case c == 'N':
+		return "", 0, errors.New(`\N in a text is not supported`)
+	case digits == 0:
+		return `\` + s[:1], 1, nil // not an escape
+	case len(s) <= digits:
+		return "", 0, fmt.Errorf(`\%c in a text needs %d digits`, c, digits)
+	}
+	v, err := strconv.ParseUint(s[1:1+digits], 16, 32)
+	if err != nil || !utf8.ValidRune(rune(v)) || v > utf8.MaxRune {
+		return "", 0, fmt.Errorf(`\%s in a text is not a character`, s[:1+digits])
+	}
+	return string(rune(v)), 1 + digits, nil
 }

@@ -1,303 +1,254 @@
 package chat
 
 import (
-	"maps"
 	"slices"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// textMethods are Python's str methods whose results are no larger than the text itself; casings are others.
-var textMethods = map[string]func(s string, arg func(int) *exec.Value) any{
-	"strip": func(s string, arg func(int) *exec.Value) any { return strip(s, arg(0), strings.Trim, strings.TrimFunc) },
-	"lstrip": func(s string, arg func(int) *exec.Value) any {
-		return strip(s, arg(0), strings.TrimLeft, strings.TrimLeftFunc)
-	},
-	"rstrip": func(s string, arg func(int) *exec.Value) any {
-		return strip(s, arg(0), strings.TrimRight, strings.TrimRightFunc)
-	},
-	"startswith": func(s string, arg func(int) *exec.Value) any { return atEnd(s, arg, strings.HasPrefix) },
-	"endswith":   func(s string, arg func(int) *exec.Value) any { return atEnd(s, arg, strings.HasSuffix) },
-	"find":       func(s string, arg func(int) *exec.Value) any { return found(s, arg, strings.Index) },
-	"rfind":      func(s string, arg func(int) *exec.Value) any { return found(s, arg, strings.LastIndex) },
-	"count": func(s string, arg func(int) *exec.Value) any {
-		if part, _, ok := window(s, arg(1), arg(2)); ok {
-			return strings.Count(part, arg(0).String())
-		}
-		return 0
-	},
-	"removeprefix": func(s string, arg func(int) *exec.Value) any { return strings.TrimPrefix(s, arg(0).String()) },
-	"removesuffix": func(s string, arg func(int) *exec.Value) any { return strings.TrimSuffix(s, arg(0).String()) },
-	"split":        func(s string, arg func(int) *exec.Value) any { return split(s, arg(0), arg(1), false) },
-	"rsplit":       func(s string, arg func(int) *exec.Value) any { return split(s, arg(0), arg(1), true) },
-	"splitlines":   func(s string, arg func(int) *exec.Value) any { return splitLines(s, arg(0).IsTrue()) },
-	"isdigit":      func(s string, _ func(int) *exec.Value) any { return every(s, unicode.IsDigit) },
-	"isalpha":      func(s string, _ func(int) *exec.Value) any { return every(s, unicode.IsLetter) },
-	"isspace":      func(s string, _ func(int) *exec.Value) any { return every(s, isSpace) },
-	"isupper":      func(s string, _ func(int) *exec.Value) any { return allCased(s, isUpper) },
-	"islower":      func(s string, _ func(int) *exec.Value) any { return allCased(s, isLower) },
+// textMethod is a method of Python's str: its parameters, how many of them must be given, and what it does. None of those
+// given by name is empty.
+type textMethod struct {
+	need  int
+	names []string
+	call  func(r *run, s string, a []any) any
 }
 
-// method calls a method of a text, a list or a dict.
-func method(b *budget, self *exec.Value, name string, args []*exec.Value, named map[string]*exec.Value) *exec.Value {
-	if self.IsError() {
-		return self
-	}
-	if self.IsString() {
-		return textMethod(b, self.String(), name, args, named)
-	}
-	arg := func(i int) *exec.Value {
-		if i < len(args) {
-			return args[i]
-		}
-		return exec.AsValue(nil)
-	}
-	switch {
-	case self.IsDict():
-		return dictMethod(b, self, name, arg)
-	case self.IsList() && name == "index":
-		return listIndex(b, self, arg(0))
-	}
-	return b.fail("method %.40q is not known for %.40T", name, self.Interface())
+var (
+	onePart  = []string{""}
+	bounded  = []string{"", "", ""} // a part, and where to begin and to end the search
+	splitter = []string{"sep", "maxsplit"}
+)
+
+// plain is a method without parameters.
+func plain(f func(string) any) textMethod {
+	return textMethod{call: func(_ *run, s string, _ []any) any { return f(s) }}
 }
 
-// textMethod calls a method of a text.
-func textMethod(b *budget, s, name string, args []*exec.Value, named map[string]*exec.Value) *exec.Value {
-	call, mapping := textMethods[name], casings[name]
-	if call == nil && mapping == nil && !slices.Contains([]string{"join", "replace", "index"}, name) {
-		return b.fail("method %.40q is not known for a text", name)
+// textMethods are those of str whose results are bounded by the size of their input; casings are others.
+var textMethods map[string]textMethod
+
+func init() { // join and replace refer to filters, which refer to methods
+	textMethods = map[string]textMethod{
+		"strip":        {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.Trim, strings.TrimFunc) }},
+		"lstrip":       {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimLeft, strings.TrimLeftFunc) }},
+		"rstrip":       {0, onePart, func(_ *run, s string, a []any) any { return strip(s, a[0], strings.TrimRight, strings.TrimRightFunc) }},
+		"startswith":   {1, bounded, func(_ *run, s string, a []any) any { return atEnd(s, a, strings.HasPrefix) }},
+		"endswith":     {1, bounded, func(_ *run, s string, a []any) any { return atEnd(s, a, strings.HasSuffix) }},
+		"find":         {1, bounded, func(_ *run, s string, a []any) any { return found(s, a, strings.Index) }},
+		"rfind":        {1, bounded, func(_ *run, s string, a []any) any { return found(s, a, strings.LastIndex) }},
+		"index":        {1, bounded, func(_ *run, s string, a []any) any { return mustFind(found(s, a, strings.Index)) }},
+		"rindex":       {1, bounded, func(_ *run, s string, a []any) any { return mustFind(found(s, a, strings.LastIndex)) }},
+		"count":        {1, bounded, countText},
+		"removeprefix": {1, onePart, func(_ *run, s string, a []any) any { return strings.TrimPrefix(s, textOf("removeprefix", a[0])) }},
+		"removesuffix": {1, onePart, func(_ *run, s string, a []any) any { return strings.TrimSuffix(s, textOf("removesuffix", a[0])) }},
+		"split":        {0, splitter, func(_ *run, s string, a []any) any { return split(s, a[0], a[1], false) }},
+		"rsplit":       {0, splitter, func(_ *run, s string, a []any) any { return split(s, a[0], a[1], true) }},
+		"splitlines":   {0, []string{"keepends"}, func(_ *run, s string, a []any) any { return splitLines(s, truth(a[0])) }},
+		"partition":    {1, onePart, func(_ *run, s string, a []any) any { return partition(s, a[0], false) }},
+		"rpartition":   {1, onePart, func(_ *run, s string, a []any) any { return partition(s, a[0], true) }},
+		"replace":      {2, []string{"", "", "count"}, func(r *run, s string, a []any) any { return r.replaced(s, a) }},
+		"join":         {1, onePart, func(r *run, s string, a []any) any { return r.joined(toJoin(a[0]), s, true) }},
+		"zfill":        {1, onePart, func(_ *run, s string, a []any) any { return zeroFill(s, a[0]) }},
+		"ljust":        {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '<', a) }},
+		"rjust":        {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '>', a) }},
+		"center":       {1, []string{"", ""}, func(_ *run, s string, a []any) any { return aligned(s, '^', a) }},
+		"isdigit":      plain(func(s string) any { return every(s, unicode.IsDigit) }),
+		"isdecimal":    plain(func(s string) any { return every(s, unicode.IsDigit) }),
+		"isnumeric":    plain(func(s string) any { return every(s, unicode.IsNumber) }),
+		"isalpha":      plain(func(s string) any { return every(s, unicode.IsLetter) }),
+		"isalnum": plain(func(s string) any {
+			return every(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) })
+		}),
+		"isspace": plain(func(s string) any { return every(s, isSpace) }),
+		"isascii": plain(func(s string) any { return isASCII(s) }),
+		"isupper": plain(func(s string) any { return allCased(s, isUpper) }),
+		"islower": plain(func(s string) any { return allCased(s, isLower) }),
 	}
-	args, err := arguments(name, args, named)
-	if err != nil {
-		return b.fail("%w", err)
+	for name, f := range casings {
+		textMethods[name] = plain(func(s string) any { return f(s) })
 	}
+}
+
+// otherTextMethods are methods of str that are not supported: they are defined, and a call fails.
+var otherTextMethods = strings.Fields("encode expandtabs format_map isidentifier isprintable istitle maketrans translate")
+
+// isMutating reports whether a name is a method that changes a list or a dict, which a template must not.
+func isMutating(v any, name string) bool {
+	switch v.(type) {
+	case list:
+		return slices.Contains([]string{"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"}, name)
+	case *dict:
+		return slices.Contains([]string{"clear", "pop", "popitem", "setdefault", "update"}, name)
+	}
+	return false
+}
+
+// boundMethod is a method of a text, a list, a tuple or a dict.
+func boundMethod(v any, name string) (any, bool) {
+	if s, ok := isText(v); ok {
+		return textFunction(s, name)
+	}
+	if of, isTuple, ok := seqItems(v); ok && (name == "index" || name == "count" || name == "copy" && !isTuple) {
+		return &function{name: name, call: func(r *run, p params) any { return r.listMethod(of, name, p) }}, true
+	}
+	if d, ok := v.(*dict); ok && slices.Contains([]string{"get", "keys", "values", "items", "copy"}, name) {
+		return &function{name: name, call: func(r *run, p params) any { return r.dictMethod(d, name, p) }}, true
+	}
+	return nil, false
+}
+
+// textFunction is a method of a text.
+func textFunction(s, name string) (any, bool) {
+	if name == "format" {
+		return &function{name: name, call: func(r *run, p params) any { return formatText(r, s, p) }}, true
+	}
+	m, ok := textMethods[name]
+	if !ok && !slices.Contains(otherTextMethods, name) {
+		return nil, false
+	}
+	return &function{name: name, call: func(r *run, p params) any {
+		if !ok {
+			fail("method %.40q of texts is not supported", name)
+		}
+		a := p.bind(name, m.need, m.names...)
+		size := len(s)
+		if casings[name] != nil {
+			size *= mostCased
+		}
+		r.take(size)
+		return m.call(r, s, a)
+	}}, true
+}
+
+func (r *run) dictMethod(d *dict, name string, p params) any {
+	r.take(16 * len(d.keys))
+	if name == "get" {
+		a := p.bind(name, 1, "", "")
+		if _, ok := hash(a[0]); !ok {
+			fail("get: %s cannot be a key", kindOf(a[0]))
+		}
+		if v, ok := d.get(a[0]); ok {
+			return v
+		}
+		return a[1]
+	}
+	p.bind(name, 0)
 	switch name {
-	case "join":
-		return joined(b, args[0], s)
-	case "replace":
-		return replaced(b, s, args[0].String(), args[1].String(), args[2])
-	case "split", "rsplit":
-		if args[0].IsString() && args[0].String() == "" {
-			return b.fail("%s: the separator is empty", name)
-		}
+	case "keys":
+		return &view{"dict_keys", d.keys}
+	case "values":
+		return &view{"dict_values", d.values}
+	case "items":
+		return &view{"dict_items", d.pairs()}
 	}
-	size := len(s)
-	if mapping != nil {
-		size *= mostCased
-	}
-	if over := b.charge(size); over != nil {
-		return over
-	}
-	if mapping != nil {
-		return exec.AsValue(mapping(s))
-	}
-	arg := func(i int) *exec.Value { return args[i] }
-	if name != "index" {
-		return exec.AsValue(call(s, arg))
-	}
-	at := found(s, arg, strings.Index)
-	if at < 0 {
-		return b.fail("index: %.80q is not there", args[0].String())
-	}
-	return exec.AsValue(at)
+	return d // a copy, which nothing can change either
 }
 
-// dictMethod implements the methods of a dict, in key order.
-func dictMethod(b *budget, self *exec.Value, name string, arg func(int) *exec.Value) *exec.Value {
-	d, ok := self.Interface().(*exec.Dict)
-	if !ok {
-		return b.fail("method %.40q is not known for a namespace", name)
+// listMethod is the index of a value, which must occur, or how often it occurs.
+func (r *run) listMethod(of []any, name string, p params) any {
+	if name == "copy" {
+		p.bind(name, 0)
+		return slices.Clone(list(of))
 	}
-	if over := b.charge(16 * len(d.Pairs)); over != nil {
-		return over
-	}
-	list := make([]any, 0, len(d.Pairs))
-	switch name {
-	case "get":
-		for _, p := range d.Pairs {
-			if p.Key.EqualValueTo(arg(0)) {
-				return p.Value
+	a := p.bind(name, 1, "", "", "")
+	r.take(16 * len(of))
+	r.checkTime()
+	if name == "count" {
+		n := 0
+		for _, x := range of {
+			if equal(x, a[0]) {
+				n++
 			}
 		}
-		return arg(1)
-	case "keys":
-		for _, p := range d.Pairs {
-			list = append(list, p.Key.Interface())
-		}
-	case "values":
-		for _, p := range d.Pairs {
-			list = append(list, p.Value.Interface())
-		}
-	case "items":
-		for _, p := range d.Pairs {
-			list = append(list, []any{p.Key.Interface(), p.Value.Interface()})
-		}
-	default:
-		return b.fail("method %.40q is not known for a dict", name)
+		return n
 	}
-	return exec.AsValue(list)
-}
-
-// listIndex is the index of a value in a list; it must occur.
-func listIndex(b *budget, self, want *exec.Value) *exec.Value {
-	list := items(self)
-	if over := b.charge(16 * len(list)); over != nil {
-		return over
-	}
-	at := slices.IndexFunc(list, func(x any) bool { return exec.AsValue(x).EqualValueTo(want) })
+	from := min(max(intOf(name, a[1], 0), 0), len(of))
+	at := slices.IndexFunc(of[from:], func(x any) bool { return equal(x, a[0]) })
 	if at < 0 {
-		return b.fail("index: %.80q is not there", want.String())
+		fail("index: %s is not there", short(a[0]))
 	}
-	return exec.AsValue(at)
+	return from + at
 }
 
 // isSpace is str.isspace of a character: Unicode's white space and the four separators of ASCII.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
-func strip(s string, cut *exec.Value, set func(string, string) string, space func(string, func(rune) bool) string) string {
-	if cut.IsString() {
-		return set(s, cut.String())
+func strip(s string, cut any, set func(string, string) string, space func(string, func(rune) bool) string) string {
+	if cut != nil {
+		return set(s, textOf("strip", cut))
 	}
 	return space(s, isSpace)
 }
 
 // atEnd is str.startswith and str.endswith: of one text or any of several, within bounds.
-func atEnd(s string, arg func(int) *exec.Value, has func(string, string) bool) bool {
-	part, _, ok := window(s, arg(1), arg(2))
+func atEnd(s string, a []any, has func(string, string) bool) bool {
+	parts, ok := a[0].(tuple)
 	if !ok {
-		return false
+		parts = tuple{a[0]}
 	}
-	if arg(0).IsString() {
-		return has(part, arg(0).String())
-	}
-	for _, x := range items(arg(0)) {
-		if t, ok := x.(string); ok && has(part, t) {
-			return true
-		}
-	}
-	return false
+	part, _, inside := window(s, a[1], a[2])
+	return slices.ContainsFunc(parts, func(x any) bool { return has(part, textOf("startswith or endswith", x)) && inside })
 }
 
 // found is the index of a text within bounds, in characters; -1 if it is not there.
-func found(s string, arg func(int) *exec.Value, index func(string, string) int) int {
-	part, before, ok := window(s, arg(1), arg(2))
+func found(s string, a []any, index func(string, string) int) int {
+	want := textOf("find or index", a[0])
+	part, before, ok := window(s, a[1], a[2])
 	if !ok {
 		return -1
 	}
-	at := index(part, arg(0).String())
+	at := index(part, want)
 	if at < 0 {
 		return -1
 	}
 	return before + utf8.RuneCountInString(part[:at])
 }
 
+// mustFind fails for what was not found.
+func mustFind(at int) any {
+	if at < 0 {
+		fail("index: the text is not there")
+	}
+	return at
+}
+
+func countText(_ *run, s string, a []any) any {
+	want := textOf("count", a[0])
+	if part, _, ok := window(s, a[1], a[2]); ok {
+		return strings.Count(part, want)
+	}
+	return 0
+}
+
 func every(s string, f func(rune) bool) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool { return !f(r) }) < 0
 }
 
-// split is str.split and str.rsplit: at white space if there is no separator, at most limit times.
-func split(s string, sep, limit *exec.Value, fromRight bool) []any {
-	n := -1
-	if limit.IsInteger() {
-		n = limit.Integer()
+// zeroFill is str.zfill: zeros after the sign.
+func zeroFill(s string, width any) string {
+	sign := ""
+	if strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+") {
+		sign, s = s[:1], s[1:]
 	}
-	var parts []string
-	switch {
-	case !sep.IsString():
-		parts = splitSpace(s, n, fromRight)
-	case n < 0:
-		parts = strings.Split(s, sep.String())
-	case !fromRight:
-		parts = strings.SplitN(s, sep.String(), n+1)
-	default:
-		parts = strings.Split(s, sep.String())
-		if k := len(parts) - n; k > 1 {
-			parts = append([]string{strings.Join(parts[:k], sep.String())}, parts[k:]...)
-		}
-	}
-	list := make([]any, len(parts))
-	for i, p := range parts {
-		list[i] = p
-	}
-	return list
+	return sign + padded(s, '0', '>', widthOf(intOf("zfill", width, 0)-len(sign)))
 }
 
-// splitSpace splits at white space, at most n times if n is not negative. The rest keeps the white space at its far end.
-func splitSpace(s string, n int, fromRight bool) []string {
-	parts := strings.FieldsFunc(s, isSpace)
-	switch {
-	case n < 0 || len(parts) <= n:
-		return parts
-	case fromRight:
-		last := parts[len(parts)-n:]
-		for i := range last {
-			s = strings.TrimRightFunc(s, isSpace)
-			s = s[:len(s)-len(last[len(last)-1-i])]
+// aligned is str.ljust, rjust and center.
+func aligned(s string, how byte, a []any) string {
+	fill := ' '
+	if a[1] != nil {
+		f := []rune(textOf("a fill character", a[1]))
+		if len(f) != 1 {
+			fail("a fill of %d characters", len(f))
 		}
-		return append([]string{strings.TrimRightFunc(s, isSpace)}, last...)
+		fill = f[0]
 	}
-	for _, p := range parts[:n] {
-		s = strings.TrimLeftFunc(s, isSpace)[len(p):]
+	width := widthOf(intOf("a width", a[0], 0))
+	if pad := width - utf8.RuneCountInString(s); how == '^' && pad > 0 { // Python puts the odd one to the left if the width is odd
+		left := pad/2 + pad&width&1
+		return padded(padded(s, fill, '>', width-pad+left), fill, '<', width)
 	}
-	return append(parts[:n:n], strings.TrimLeftFunc(s, isSpace))
-}
-
-// lineEnds are the characters at which str.splitlines splits; \r\n is one end.
-const lineEnds = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
-
-func splitLines(s string, keep bool) []any {
-	list := []any{}
-	for s != "" {
-		i := strings.IndexAny(s, lineEnds)
-		if i < 0 {
-			return append(list, s)
-		}
-		_, width := utf8.DecodeRuneInString(s[i:])
-		if strings.HasPrefix(s[i:], "\r\n") {
-			width = 2
-		}
-		end := i
-		if keep {
-			end += width
-		}
-		list, s = append(list, s[:end]), s[i+width:]
-	}
-	return list
-}
-
-// directives are the strftime directives that templates use, in Go's layout notation.
-var directives = map[byte]string{
-	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'd': "02", 'e': "_2", 'H': "15", 'I': "03", 'j': "002", 'm': "01", 'M': "04",
-	'p': "PM", 'S': "05", 'y': "06", 'Y': "2006", 'Z': "MST", 'z': "-0700", 'F': "2006-01-02", 'T': "15:04:05", 'D': "01/02/06",
-}
-
-// strftimeNow formats the date with a C format string.
-func strftimeNow(e *exec.Evaluator, p *exec.VarArgs) string {
-	return strftime(budgetOf(e).now, argument(p, 0, "format").String())
-}
-
-func strftime(t time.Time, format string) string {
-	var b strings.Builder
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' || i+1 == len(format) {
-			b.WriteByte(format[i])
-			continue
-		}
-		i++
-		switch layout, ok := directives[format[i]]; {
-		case ok:
-			b.WriteString(t.Format(layout))
-		case format[i] == '%':
-			b.WriteByte('%')
-		default:
-			b.WriteString(format[i-1 : i+1])
-		}
-	}
-	return b.String()
+	return padded(s, fill, how, width)
 }

@@ -8,9 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-
-	"github.com/nikolalohinski/gonja/v2/config"
-	"github.com/nikolalohinski/gonja/v2/exec"
 )
 
 // ErrText marks an error in a text template.
@@ -20,9 +17,7 @@ var ErrText = errors.New("template")
 // are printed as in Python. Task files of lm-evaluation-harness use this form.
 func ParseText(source string) (t *Template, err error) {
 	defer func() { err = finish(ErrText, err, recover()) }()
-	cfg := config.New()
-	cfg.StrictUndefined, cfg.KeepTrailingNewline = true, true
-	return parse(source, nil, cfg)
+	return parse(source, nil, false)
 }
 
 // RenderText renders the template with these variables, each of which must marshal to JSON.
@@ -34,90 +29,98 @@ func (t *Template) RenderText(vars map[string]any) (text string, err error) {
 			return "", fmt.Errorf("%s: %w", k, err)
 		}
 	}
-	return t.execute(values, &budget{python: true})
+	return t.execute(values, &run{budget: &budget{}, strict: true}), nil
 }
 
-// printable is Python's str of a value, as Jinja prints it. In a chat template None is empty, because nothing tells it from
-// an unknown name.
-func printable(e *exec.Evaluator, in *exec.Value, _ *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	if in.IsError() || in.IsString() || in.IsNil() && !b.python {
-		return in
+// str is Python's str of a value, as Jinja prints it.
+func str(v any) string {
+	if s, ok := isText(v); ok {
+		return s
 	}
-	out := &boundedText{left: maxValue}
-	if err := python(out, in.Interface(), 0); err != nil {
-		if !b.python {
-			return in // what Python prints by its address, such as a macro
-		}
-		return b.fail("%w", err)
+	if u, ok := v.(*undefined); ok {
+		u.use()
+		return ""
 	}
-	return exec.AsSafeValue(out.String())
+	return repr(v)
 }
 
-// asText is Python's str of a value, with None as in printable.
-func asText(b *budget, v *exec.Value) string {
+// repr is Python's.
+func repr(v any) string {
 	out := &boundedText{left: maxValue}
-	if v.IsString() || v.IsNil() && !b.python || python(out, v.Interface(), 0) != nil {
-		return v.String()
-	}
+	writeRepr(out, v)
 	return out.String()
 }
 
-// python writes a value like Python's repr.
-func python(w *boundedText, v any, depth int) (err error) {
-	if depth > maxNesting {
-		return errDeep
-	}
+func writeRepr(w *boundedText, v any) {
 	switch v := v.(type) {
-	case *exec.Value:
-		return python(w, v.Interface(), depth)
 	case nil:
-		_, err = w.WriteString("None")
+		w.print("None")
 	case bool:
-		_, err = w.WriteString(map[bool]string{true: "True", false: "False"}[v])
+		w.print(map[bool]string{true: "True", false: "False"}[v])
 	case int:
-		_, err = w.WriteString(strconv.Itoa(v))
+		w.print(strconv.Itoa(v))
 	case float64:
-		_, err = w.WriteString(pythonFloat(v))
+		w.print(pythonFloat(v))
 	case string:
-		_, err = w.WriteString(PythonQuote(v))
-	case *exec.Dict:
-		return pythonList(w, "{", "}", len(v.Pairs), func(i int) error {
-			if err := python(w, v.Pairs[i].Key, depth+1); err != nil {
-				return err
-			}
-			if _, err := w.WriteString(": "); err != nil {
-				return err
-			}
-			return python(w, v.Pairs[i].Value, depth+1)
-		})
-	default:
-		x := exec.AsValue(v)
-		if !x.IsList() {
-			return fmt.Errorf("%T cannot be printed", v)
+		w.print(PythonQuote(v))
+	case markup:
+		w.print("Markup(" + PythonQuote(string(v)) + ")")
+	case list:
+		writeList(w, "[", "]", v, nil)
+	case tuple:
+		end := ")"
+		if len(v) == 1 {
+			end = ",)"
 		}
-		list := items(x)
-		return pythonList(w, "[", "]", len(list), func(i int) error { return python(w, list[i], depth+1) })
+		writeList(w, "(", end, v, nil)
+	case *dict:
+		writeList(w, "{", "}", v.keys, v.values)
+	case *view:
+		writeList(w, v.kind+"([", "])", v.list, nil)
+	case *namespace:
+		w.print("<Namespace ")
+		writeRepr(w, v.attributes)
+		w.print(">")
+	case *undefined:
+		w.print("Undefined")
+	default:
+		w.print(nameOf(v))
 	}
-	return err
 }
 
-func pythonList(w *boundedText, left, right string, n int, item func(i int) error) error {
-	if _, err := w.WriteString(left); err != nil {
-		return err
+// nameOf is what is printed for objects.
+func nameOf(v any) string {
+	switch v := v.(type) {
+	case *numbers:
+		if v.step != 1 {
+			return fmt.Sprintf("range(%d, %d, %d)", v.start, v.stop, v.step)
+		}
+		return fmt.Sprintf("range(%d, %d)", v.start, v.stop)
+	case *loop:
+		return fmt.Sprintf("<LoopContext %d/%d>", v.at+1, len(v.items))
+	case *function:
+		if v.macro {
+			return "<Macro " + PythonQuote(v.name) + ">"
+		}
+		return "<function " + v.name + ">"
 	}
-	for i := range n {
+	return "<generator object>"
+}
+
+// writeList writes items, or keys with values.
+func writeList(w *boundedText, left, right string, items, values []any) {
+	w.print(left)
+	for i, x := range items {
 		if i > 0 {
-			if _, err := w.WriteString(", "); err != nil {
-				return err
-			}
+			w.print(", ")
 		}
-		if err := item(i); err != nil {
-			return err
+		writeRepr(w, x)
+		if values != nil {
+			w.print(": ")
+			writeRepr(w, values[i])
 		}
 	}
-	_, err := w.WriteString(right)
-	return err
+	w.print(right)
 }
 
 // pythonFloat is the shortest decimal that reads back, with a point or an exponent; or inf, -inf, nan.
@@ -178,15 +181,12 @@ func PythonQuote(s string) string {
 var groupReference = regexp.MustCompile(`\\(\d)`)
 
 // regexReplace is Python's re.sub, a filter that the harness's task files may use.
-func regexReplace(e *exec.Evaluator, in *exec.Value, p *exec.VarArgs) *exec.Value {
-	b := budgetOf(e)
-	if in.IsError() {
-		return in
-	}
-	pattern, err := regexp.Compile(argument(p, 0, "pattern").String())
+func regexReplace(r *run, v any, p params) any {
+	a := p.bind("regex_replace", 2, "pattern", "repl")
+	pattern, err := regexp.Compile(str(a[0]))
 	if err != nil {
-		return b.fail("regex_replace: %w", err)
+		fail("regex_replace: %w", err)
 	}
-	with := groupReference.ReplaceAllString(strings.ReplaceAll(argument(p, 1, "repl").String(), "$", "$$"), "${$1}")
-	return b.made(exec.AsValue(pattern.ReplaceAllString(in.String(), with)))
+	with := groupReference.ReplaceAllString(strings.ReplaceAll(str(a[1]), "$", "$$"), "${$1}")
+	return pattern.ReplaceAllString(str(v), with)
 }
