@@ -7,23 +7,15 @@ import (
 
 // attnPrepare by the number of maps (minus one), the head norm, and whether heads are wider than 256, which takes two
 // iterations of a warp.
-var attnPrepare = prepareKernels(2)
-
-// attnSingle are the same with one row of a group in flight, under trial where the norm is on.
-var attnSingle = prepareKernels(1)
-
-func prepareKernels(rows int) (all [2][2][2]struct{ rows, norm kernel }) {
+var attnPrepare = func() (all [2][2][2]struct{ rows, norm kernel }) {
 	for i := range 8 {
 		maps, norm, wide := i>>2, i>>1&1, i&1
-		if rows == 1 && norm == 0 {
-			continue
-		}
-		options := []string{define("MAPS", maps+1), define("NORM", norm), define("WIDE", wide+1), define("ROWS", rows)}
+		options := []string{define("MAPS", maps+1), define("NORM", norm), define("WIDE", wide+1)}
 		all[maps][norm][wide].rows = kernelOf("attention_prepare", "attention_prepare", options...)
 		all[maps][norm][wide].norm = kernelOf("attention_prepare", "attention_norm", options...)
 	}
 	return all
-}
+}()
 
 // prepareRows is the number of (row, head) pairs per block of attention_prepare.
 const prepareRows = 128
@@ -114,11 +106,7 @@ func (d *backwardAttention) prepare(c *attnCall, r *attnRoom) (m attnScratch, gr
 	for lanes < 32 && 8*lanes < c.DV {
 		lanes *= 2
 	}
-	kernels := &attnPrepare
-	if d.try.single && c.norm.On {
-		kernels = &attnSingle
-	}
-	k := kernels[c.maps-1][flag(c.norm.On)][flag(c.DV > 8*lanes)]
+	k := attnPrepare[c.maps-1][flag(c.norm.On)][flag(c.DV > 8*lanes)]
 	d.launch(k.rows, dim1(r.blocks), dim1(256), 0,
 		ptr(c.dout), ptr(raw), ptr(c.out2), c.weightPtr(), ptr(c.lse), ptr(c.rstd), ptr(c.lam), m.grad, m.stats, ptr(c.dlam), m.part,
 		i32(c.dout.Ld), i32(raw.Ld), i32(c.out2.Ld), i32(c.lse.Ld), i32(c.rstd.Ld), i32(c.lam.Ld), i32(c.Heads*c.DV), i32(c.dlam.Ld),

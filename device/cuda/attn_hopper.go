@@ -89,7 +89,7 @@ var hopperFronts, hopperBacks = func() (map[attnShape]map[frontTrial]hopperKerne
 				fronts[s][x] = hopperKernels{tile: t, forward: hopperOf("attn_hopper_forward", "attn_hopper_forward", t.options(s, false)...)}
 			}
 		}
-		for _, x := range []backTrial{{lend: true}, {held: true}, {skip: true}, {held: true, skip: true}} {
+		for _, x := range []backTrial{{lend: true}} {
 			b := k.back.tried(s, x)
 			if _, made := backs[s][b.backTrial]; made || b.backTrial == (backTrial{}) {
 				continue

@@ -27,14 +27,14 @@ type hopperBackward struct {
 	fill    bool // it adds all of dQ at once, what the area has no room for from dSᵀ's
 	adds    int
 	loop    bool // blocks stay, one for each SM
+	held    bool // K and V are fragments in registers
+	skip    bool // a warpgroup leaves out a tile that sees none of its keys
 	backTrial
 }
 
 // backTrial are changes of the geometry that are under trial, see docs/kernels.md.
 type backTrial struct {
 	lend bool // what the area has no room for is staged in Q's
-	held bool // K and V are fragments in registers
-	skip bool // a warpgroup leaves out a tile that sees none of its keys
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
@@ -52,9 +52,9 @@ func (s attnShape) fastest() hopperBackward {
 	t := s.backward().copies(s)
 	switch s {
 	case attnShape{1, 1, 64, 64}:
-		t.loop = true
+		t.loop, t.held = true, true
 	case attnShape{2, 1, 64, 64}:
-		t.areas = 2
+		t.areas, t.held, t.skip = 2, true, true
 	case attnShape{2, 1, 128, 128}:
 		t.fill, t.loop = true, true
 	}
@@ -66,8 +66,6 @@ func (t hopperBackward) tried(s attnShape, x backTrial) hopperBackward {
 	if x.lend && s.maps == 2 && t.copied*2 == s.d/8 {
 		t.lend, t.fill = true, false
 	}
-	t.held = x.held && s.keys == 1 && s.d == 64
-	t.skip = x.skip && s.keys == 1 && s.d == 64 // V1 has no registers for the branch
 	return t
 }
 

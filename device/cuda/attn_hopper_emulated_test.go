@@ -56,7 +56,6 @@ func TestEmulatedHopperTrials(t *testing.T) {
 	}
 	d := emulatedDevice(t)
 	defer d.Close()
-	sameTrial(t, d, attnShape{2, 1, 64, 64}, "held,skip", 330)
 	sameTrial(t, d, attnShape{2, 2, 128, 256}, "lend", 200)
 	d.try = mustChoose("poly,trio")
 	hopperAgrees(t, d, attnShape{2, 1, 64, 64}, 1, 330)
@@ -103,7 +102,7 @@ func TestEmulatedHopperConformance(t *testing.T) {
 	d := emulatedDevice(t)
 	defer d.Close()
 	d.wgmma = true
-	for _, list := range []string{"none", "single,poly,trio,lend,held,skip"} {
+	for _, list := range []string{"none", "poly,trio,lend"} {
 		t.Run(list, func(t *testing.T) {
 			d.try = mustChoose(list)
 			devicetest.RunOps(t, d, "attention", "diffattention")

@@ -74,7 +74,7 @@ func (t hopperBackward) String() string {
 	if t.adds != ordered {
 		return []string{"no adds", "unordered"}[t.adds]
 	}
-	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO, fill %v, loop %v", t.queries, t.rounds, t.copied, t.buffers, t.outs, t.fill, t.loop)
+	return fmt.Sprintf("%d queries, %d×%d copied, %d dS, %d dO, fill %v, loop %v, held %v, skip %v", t.queries, t.rounds, t.copied, t.buffers, t.outs, t.fill, t.loop, t.held, t.skip)
 }
 
 // milliseconds is the median of five runs of f on the GPU, each the mean of a few.

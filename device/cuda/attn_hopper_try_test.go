@@ -22,10 +22,7 @@ func (s attnShape) trialLists() []string {
 			lists = append(lists, list)
 		}
 	}
-	if s.keys == 2 {
-		lists = append(lists, "single") // the only shapes with a head norm
-	}
-	for _, list := range []string{"lend", "held", "skip", "held,skip"} {
+	for _, list := range []string{"lend"} {
 		if x := mustChoose(list).back; hopperShapes[s].back.tried(s, x).backTrial == x {
 			lists = append(lists, list)
 		}
@@ -86,7 +83,7 @@ func TestTrialLaunches(t *testing.T) {
 		}, []string{"rope_bytes_pairs 240,1,1 × 128 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
-		d.wgmma, d.try = true, mustChoose("trio,held,skip,lend,packed,joined")
+		d.wgmma, d.try = true, mustChoose("trio,lend,packed,joined")
 		c.holds(t, d, drv)
 	}
 }
@@ -206,12 +203,6 @@ func TestHopperTrialTimes(t *testing.T) {
 				slices.Sort(backward[i])
 				fmt.Printf("%v T%d %-44s forward %.3f (%.3f-%.3f) backward %.3f (%.3f-%.3f) sum %.3f ms\n", s, length, name, forward[i][1],
 					forward[i][0], forward[i][2], backward[i][1], backward[i][0], backward[i][2], forward[i][1]+backward[i][1])
-			}
-			room := c.room(length, s.stats(), length/unit*s.maps)
-			room.columns = unit
-			for _, list := range []string{"none", "single", "none", "single"} {
-				d.try = mustChoose(list)
-				fmt.Printf("%v T%d statistics alone, %s: %.3f ms\n", s, length, list, milliseconds(t, d, func() { d.prepare(c, &room) }))
 			}
 			for _, x := range []tensor.Tensor{c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv} {
 				if x.Ok() {

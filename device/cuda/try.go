@@ -14,8 +14,6 @@ type trials struct {
 
 	narrow bool // gradients of V2's λ by kernels of their own, matmul_narrow.cu
 
-	single bool // before attention's backward: one row of a group in flight, attention_prepare.cu
-
 	packed bool // decoding: P packed once, and shorter splits of a cache of bytes, attn_cached.cuh
 	joined bool // decoding: Rope and CacheWrite in one kernel also for more than 8 rows, and into a cache of bytes
 
@@ -41,8 +39,6 @@ func (t *trials) choose(list string, major int) error {
 			t.front.poly = true
 		case "trio":
 			t.front.trio = true
-		case "single":
-			t.single = true
 		case "packed":
 			t.packed = true
 		case "narrow":
@@ -51,12 +47,8 @@ func (t *trials) choose(list string, major int) error {
 			t.joined = true
 		case "lend":
 			t.back.lend = true
-		case "held":
-			t.back.held = true
-		case "skip":
-			t.back.skip = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, narrow, single, packed, joined, poly, trio, lend, held and skip", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, narrow, packed, joined, poly, trio and lend", list, name)
 		}
 	}
 	return nil

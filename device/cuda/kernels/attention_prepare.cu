@@ -6,8 +6,7 @@
 // With columns, the statistics of that many rows are stored together, one kind after the other. Rows T…pad−1 get LSE =
 // inf, so that P = 0 there. A row of a head belongs to `lanes` adjacent lanes of a warp, 8 columns each (WIDE times),
 // so that narrow heads leave no lane idle; 128 rows per block; the norm's weight gets one partial sum per block.
-// Compiled with -DMAPS -DNORM -DWIDE (1, or 2 for heads wider than 256) -DROWS (rows that a group has in flight: 2, or 1
-// and twice the blocks on an SM).
+// Compiled with -DMAPS -DNORM -DWIDE (1, or 2 for heads wider than 256).
 // Bound: bytes, 4·DV per row and head for plain attention, 8·DV with two maps and the norm. Instruction issue comes
 // close to that bound, so a lane keeps its part of the weight, rows are found by stepping instead of division, and all
 // loads of a row are issued at once.
@@ -22,6 +21,8 @@ struct Prepare {
 };
 
 constexpr int PER_BLOCK = 128; // rows per block, each of one head
+// Rows that a group has in flight. With two maps and the norm two take 104 registers; one leaves room for twice the blocks.
+constexpr int ROWS = MAPS == 2 && NORM ? 1 : 2;
 #define LOG2E 1.4426950408889634f
 
 // One row: head h of position t in sequence b. in: it is one of the padded rows; live: it is a real one. Others only
