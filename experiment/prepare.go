@@ -125,7 +125,7 @@ func sweep(dir string) {
 // prepare makes the token set that all runs read, including its tokenizer. An existing one is used as it is: sources
 // may be gone.
 func prepare(ctx context.Context, dir string, r recipe.Recipe, opt *train.Options) error {
-	set := filepath.Join(dir, "data")
+	set := setOf(dir)
 	if !data.IsSet(set) {
 		tok, err := makeTokenizer(ctx, dir, r, opt)
 		if err != nil {
@@ -164,6 +164,22 @@ func openTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	}
 	return tokenizer.Load(path)
 }
+
+// Fed rejects sources that cannot be read, or are too small for a batch, before any work. A folder that has its token set
+// needs none.
+func (s *Spec) Fed(ctx context.Context, dir string) error {
+	if data.IsSet(setOf(dir)) {
+		return nil
+	}
+	runs, err := s.Grid(nil)
+	if err != nil {
+		return err
+	}
+	return enough(ctx, runs[0].Recipe)
+}
+
+// setOf is the token set of an experiment's folder.
+func setOf(dir string) string { return filepath.Join(dir, "data") }
 
 // enough rejects sources whose whole text cannot fill one batch: no token is shorter than a byte.
 func enough(ctx context.Context, r recipe.Recipe) error {

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"antiphase/data"
 	"antiphase/device"
 	"antiphase/internal/fault"
 	"antiphase/internal/flock"
@@ -84,7 +83,7 @@ func Work(ctx context.Context, spec *Spec, opt Options) ([]Row, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
-	l := &lab{Options: opt, spec: spec, set: filepath.Join(opt.Dir, "data"), trained: map[string]int64{}}
+	l := &lab{Options: opt, spec: spec, set: setOf(opt.Dir), trained: map[string]int64{}}
 	if err := l.mayBegin(); err != nil {
 		return nil, err
 	}
@@ -175,12 +174,10 @@ func (l *lab) begin(ctx context.Context) error {
 	if err := admit(l.Dir, l.spec); err != nil {
 		return err
 	}
-	r := runs[0].Recipe
-	if !data.IsSet(l.set) {
-		if err := enough(ctx, r); err != nil {
-			return err
-		}
+	if err := l.spec.Fed(ctx, l.Dir); err != nil {
+		return err
 	}
+	r := runs[0].Recipe
 	if err := writeSpec(filepath.Join(l.Dir, specName), l.spec); err != nil {
 		return err
 	}

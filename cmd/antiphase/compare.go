@@ -108,7 +108,7 @@ func (f *compareFlags) run(ctx context.Context, a *app, t *team) error {
 	}
 	defer closeAll(devices)
 	if f.dry {
-		return f.forecast(a, devices[0])
+		return f.forecast(ctx, a, devices[0])
 	}
 	opt := experiment.Options{Dir: f.dir, Devices: devices, Keep: experiment.Keep(f.keep), Have: f.have,
 		Inexact: f.inexact}

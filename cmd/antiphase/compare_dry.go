@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 
@@ -23,7 +24,7 @@ type dryRow struct {
 }
 
 // forecast prints the forecast of an experiment; steps are measured on random tokens.
-func (f *compareFlags) forecast(a *app, d device.Device) error {
+func (f *compareFlags) forecast(ctx context.Context, a *app, d device.Device) error {
 	seen := map[[2]string]bool{}
 	runs, err := f.spec.Grid(func(size, arch string) (float64,
 		bool) { // the best rate does not change the time
@@ -36,6 +37,9 @@ func (f *compareFlags) forecast(a *app, d device.Device) error {
 		return err
 	}
 	finished, err := f.spec.Finished(experiment.Options{Dir: f.dir, Have: f.have})
+	if err == nil {
+		err = f.spec.Fed(ctx, f.dir)
+	}
 	if err != nil {
 		return experimentError(err)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,7 +22,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// Bad input is refused before any work, with the code that its kind has, and the folder stays as it was.
+// Bad input is refused before any work, with the code that its kind has, and the folder stays as it was. A dry run refuses
+// the same.
 func TestCompareRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"short.txt": "a few words\n", "text.txt": strings.Repeat("words of text ", 900),
@@ -45,11 +47,16 @@ func TestCompareRefuses(t *testing.T) {
 		{exitBadInput, "broken.jsonl", []string{"--have", "broken.jsonl"}},
 		{exitBadInput, "none.jsonl", []string{"--have", "none.jsonl"}},
 		{exitBadInput, "short.txt: has 11 bytes of text, one row takes 32", []string{"--data", "text.txt@0.5", "--data", "short.txt@0.5"}},
+		{exitBadInput, "short.txt: has 11 bytes of text in all, one batch takes", []string{"--data", "short.txt"}},
+		{exitBadInput, "unknown kind of file", []string{"--data", "mine/file"}},
+		{exitBadInput, "nothing.txt", []string{"--data", "nothing.txt"}},
 		{exitUsage, "mine is not the folder", []string{"--dir", "mine"}},
 	} {
 		args := append([]string{"compare", "--size", "nano", "--device", "cpu", "--steps", "2", "--dir", "x", "-q"}, c.args...)
-		if _, text := call(t, dir, c.code, args...); !strings.Contains(text, c.says) {
-			t.Errorf("%q: %s, want %q", c.args, text, c.says)
+		for _, args := range [][]string{args, append(slices.Clone(args), "--dry-run")} {
+			if out, text := call(t, dir, c.code, args...); !strings.Contains(text, c.says) || out != "" {
+				t.Errorf("%q: %s%s, want %q", args, out, text, c.says)
+			}
 		}
 		for _, name := range []string{"x/runs", "x/data", "mine/runs"} {
 			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
