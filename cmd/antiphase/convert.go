@@ -31,7 +31,7 @@ model in the layout of the released modules, and writes the layout named by --to
 options of export, or run, as import does.`,
 		Example: `  antiphase convert org/model out --dtype bfloat16
   antiphase convert out runs/again --to run`,
-		Args: cobra.ExactArgs(2),
+		Args: exactly("MODEL", "DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch to {
 			case "transformers":

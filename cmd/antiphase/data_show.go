@@ -45,7 +45,7 @@ A target of -1 is not scored. In Python:
 		Example: `  antiphase data show runs/tiny-diff --step 1
   antiphase data show runs/tiny-diff --step 200 --row 3 --json
   antiphase data show runs/tiny-diff --steps 1:1050 --out rows.bin`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("RUN"),
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(a, args[0]) },
 	}
 	fl := c.Flags()

@@ -20,7 +20,7 @@ func evidenceVerb(a *app) *cobra.Command {
 document: what was measured and what is missing; every claim of the paper and of DIFF V2 with figure, 95 %
 interval and verdict; and each experiment with its command, scores, tuning grid and runs.`,
 		Example: `  antiphase evidence results/evidence -o docs/evidence.md`,
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("FOLDER"),
 		RunE:    func(_ *cobra.Command, args []string) error { return writeEvidence(a, args[0], out) },
 	}
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")

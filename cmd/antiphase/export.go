@@ -49,7 +49,7 @@ The folder is written completely or not at all. Its antiphase.json lists every f
 replaces a folder only if it matches that list exactly; otherwise the folder is kept and the command fails.`,
 		Example: `  antiphase export runs/tiny-diff tiny-diff-hf
   antiphase export runs/small-diff2 out --dtype bfloat16 --max-shard-size 500MB`,
-		Args: cobra.ExactArgs(2),
+		Args: exactly("MODEL", "DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args[0], args[1]) },
 	}
 	f.flags(c.Flags())

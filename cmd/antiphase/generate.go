@@ -119,7 +119,7 @@ every matrix.`,
 		Example: `  antiphase generate --model runs/tiny-diff -p "The magic code is"
   antiphase generate --model runs/tiny-diff --temperature 0.8 --top-p 0.95 --num-samples 3 "Once"
   cat prompt.txt | antiphase generate --model runs/tiny-diff --json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneText("PROMPT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if cmd.Flags().Changed("prompt") {

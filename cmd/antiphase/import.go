@@ -34,7 +34,7 @@ not at all.
 Folders can also be used directly: generate, chat, logits, show and export accept them.`,
 		Example: `  antiphase import ./DiffLlama-375M runs/diffllama
   antiphase import org/model runs/model`,
-		Args: cobra.ExactArgs(2),
+		Args: exactly("MODEL", "DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return importModel(cmd.Context(), a, args[0], args[1], asJSON)
 		},

@@ -86,7 +86,9 @@ func TestListings(t *testing.T) {
 // Wrong words get the nearest right one, or the list; a flag of computing on a verb that does not is told so.
 func TestSuggestions(t *testing.T) {
 	for args, want := range map[string]string{"trian": "did you mean train?", "bench gem": "did you mean gemm?", "zzzzzzzz": "there are ", "train --sizes x": "did you mean --size?", "train --prec x": "did you mean --precision?",
-		"train --qqqqqqqq": `"antiphase train --help" lists them`, "pack --threads 2 x": "pack does not compute", "help trian": "did you mean train?", "data shwo": "did you mean show?", "show": "accepts 1 arg(s)",
+		"train --qqqqqqqq": `"antiphase train --help" lists them`, "pack --threads 2 x": "pack does not compute", "help trian": "did you mean train?", "data shwo": "did you mean show?", "show": "MODEL: missing; want antiphase show MODEL", "show a b": `"b": one argument too many; want antiphase show MODEL`,
+		"export a": "DIR: missing; want antiphase export MODEL DIR", "data show": "RUN: missing; want antiphase data show RUN", "generate The old": `quote it: antiphase generate "The old"`,
+		"evidence": "FOLDER: missing", "compare x": `unknown command "x"`,
 		"convert a b --to zip": "there are transformers and run", "convert a b --to run --force": "--force: cannot be combined with --to run", "convert a b --to run --class llama": "--class: cannot be combined",
 		"report": "FOLDER: missing", "scaling": "RUN: missing", "validate nowhere": "there is no folder nowhere", "show org/none": "org/none"} {
 		code, out, errs := ran(t, strings.Fields(args)...)

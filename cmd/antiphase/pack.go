@@ -24,7 +24,7 @@ per row, everything else in float32, the tokenizer and the configuration in its 
 of the space of float32. The embedded models are such files (pair/files).`,
 		Example: `  antiphase pack runs/small-diff -o small.safetensors
   antiphase generate --model small.safetensors -p "The old"`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error { return packModel(cmd.Context(), a, args[0], out) },
 	}
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write")

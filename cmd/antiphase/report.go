@@ -45,16 +45,6 @@ For run folders it shows losses, gradient norms and spikes. The page needs neith
 	return c
 }
 
-// atLeastOne refuses a call without arguments.
-func atLeastOne(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usage(fmt.Errorf("%s: missing; name at least 1", what))
-		}
-		return nil
-	}
-}
-
 func writeReport(a *app, dirs []string, out, files string) error {
 	var p report.Page
 	found := 0

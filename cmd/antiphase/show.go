@@ -19,7 +19,7 @@ func showVerb(a *app) *cobra.Command {
 		Short: "Describe a run, a checkpoint or a Hugging Face folder",
 		Example: `  antiphase show runs/tiny-diff
   antiphase show runs/tiny-diff --tensors --json`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return showModel(cmd.Context(), a, args[0], asJSON, tensors)
 		},

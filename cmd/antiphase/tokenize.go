@@ -31,7 +31,7 @@ ids, separated by white space or commas, and streams their text.`,
 		Example: `  antiphase tokenize --model runs/tiny-diff "Hello world"
   antiphase tokenize --tokenizer tokenizer.json --json < text.txt
   antiphase tokenize --model runs/tiny-diff --decode "15 287 3"`,
-		Args: cobra.MaximumNArgs(1),
+		Args: oneText("TEXT"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := f.openTokenizer(a)
 			if err != nil {

@@ -26,7 +26,7 @@ tensor; that all weights are finite; hashes of a checkpoint; that the tokenizer 
 chat template parses. The exit code is 0 if everything is in order and 3 if not.`,
 		Example: `  antiphase validate ./DiffLlama-375M
   antiphase validate runs/tiny-diff --json`,
-		Args: cobra.ExactArgs(1),
+		Args: exactly("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return validateModel(cmd.Context(), a, args[0], asJSON, shallow)
 		},
