@@ -158,3 +158,54 @@ func TestNamesOfSteps(t *testing.T) {
 		t.Errorf("%v, %v", steps, err)
 	}
 }
+
+// An empty file is a file. A manifest of a later format is one whatever its fields are, a damaged replacement is kept
+// under a name that says so, and a draft refuses what Save refuses.
+func TestKindsOfContents(t *testing.T) {
+	mem := vfstest.NewMem()
+	s := open(t, mem, Options{})
+	must(t, s.Save(8, []File{bytesFile("a", nil), bytesFile("b", []byte("x"))}))
+	if c, err := s.At(8); err != nil || c.Manifest.Bytes() != 1 || len(c.Manifest.Files) != 2 {
+		t.Errorf("with an empty file: %+v, %v", c, err)
+	}
+	must(t, mem.Rename(s.path(8), s.path(8)+".old-0123456789abcdef"))
+	must(t, mem.Mkdir(s.path(8)))
+	s = open(t, mem, Options{})
+	names, _ := mem.ReadDir(s.Dir())
+	if c, err := s.At(8); err != nil || c.Manifest.Bytes() != 1 || !slices.ContainsFunc(names, func(n string) bool { return setAside.MatchString(n) && strings.Contains(n, ".damaged-") }) {
+		t.Errorf("a damaged replacement: %+v, %v, %q", c, err, names)
+	}
+	replace(t, mem, filepath.Join(s.path(8), manifestName), []byte(`{"format":7,"step":"eight","files":{}}`))
+	if _, err := s.At(8); !errors.Is(err, ErrNewer) || !strings.HasSuffix(err.Error(), "MANIFEST.json: format 7, this program reads format 1") {
+		t.Error(err)
+	}
+	if _, err := s.Begin(-1); err == nil || err.Error() != "checkpoint: save step -1: a step is not negative" {
+		t.Error(err)
+	}
+	d, err := s.Begin(9)
+	must(t, err)
+	for _, name := range []string{"../x", manifestName, "Manifest.JSON", ""} {
+		if _, err := d.Write([]File{bytesFile(name, nil)}); err == nil || err.Error() != fmt.Sprintf("checkpoint: save step 9: file name %q is taken, or is not made of letters, digits, '.', '_' and '-'", name) {
+			t.Error(err)
+		}
+	}
+	if _, err := d.Write([]File{bytesFile("a", nil), bytesFile("A", nil)}); err == nil {
+		t.Error("two names that some file systems do not tell apart")
+	}
+	for _, draft := range []string{"step-00000009.old-0123456789abcdef", "step-00000008.tmp-0123456789abcdef", "../step-00000009.tmp-0123456789abcdef", "latest.tmp-0123456789abcdef", ""} {
+		if _, err := s.Join(9, draft); err == nil || err.Error() != fmt.Sprintf("checkpoint: %q is not a draft of step 9", draft) {
+			t.Error(err)
+		}
+	}
+	for name, err := range map[string]error{"save": readOnly(mem).Save(1, nil), "tidy": readOnly(mem).Tidy(1), "rewind": second(readOnly(mem).Rewind(1)), "begin": second(readOnly(mem).Begin(1))} {
+		if err == nil || !strings.HasSuffix(err.Error(), s.Dir()+" is open for reading only") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func readOnly(fsys vfs.FS) *Store {
+	return &Store{dir: filepath.Join(run, folderName), opt: Options{ReadOnly: true}, fs: fsys}
+}
+
+func second[T any](_ T, err error) error { return err }
