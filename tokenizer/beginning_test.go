@@ -1,6 +1,9 @@
 package tokenizer
 
 import (
+	"encoding/json"
+	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +60,38 @@ func TestBeginningReplaces(t *testing.T) {
 		}
 		if ids := got.Encode("xx"); !slices.Equal(ids, []int32{1, 0, 0}) || (got == tok) != x.keeps {
 			t.Errorf("%s: %v, kept %v", name, ids, got == tok)
+		}
+	}
+}
+
+// The post-processor that is written: one token before a text, and before each of two; after another processor that adds
+// nothing.
+func TestBeginningIsWritten(t *testing.T) {
+	const model = `"model":{"type":"BPE","vocab":{"x":0},"merges":[]}}`
+	const template = `{"type":"TemplateProcessing",
+		"single":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],
+		"pair":[{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"<s>","type_id":0}},{"Sequence":{"id":"B","type_id":1}}],
+		"special_tokens":{"<s>":{"id":"<s>","ids":[1],"tokens":["<s>"]}}}`
+	for before, want := range map[string]string{
+		"null": template, `{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true}`: `{"type":"Sequence","processors":[{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true},` + template + `]}`,
+	} {
+		tok, err := parsed(t, `{"added_tokens":[{"id":1,"content":"<s>","special":true}],"post_processor":`+before+`,`+model).Beginning(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := tok.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file struct {
+			Processor any `json:"post_processor"`
+		}
+		var wanted any
+		if err := errors.Join(json.Unmarshal(b, &file), json.Unmarshal([]byte(want), &wanted)); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(file.Processor, wanted) {
+			t.Errorf("%s: %v, want %v", before, file.Processor, wanted)
 		}
 	}
 }

@@ -44,9 +44,9 @@ var fallback = regexp.MustCompile(`^<0x[0-9A-F]{2}>$`)
 var listedDecoders = []listed{
 	{`{"type":"Fuse"}`, func(list []string) []string { return []string{strings.Join(list, "")} }},
 	{`{"type":"Replace","pattern":{"String":"▁"},"content":" "}`, each(func(_ int, s string) string { return strings.ReplaceAll(s, "▁", " ") })},
-	{`{"type":"Replace","pattern":{"String":"ab"},"content":"x"}`, each(func(_ int, s string) string { return strings.ReplaceAll(s, "ab", "x") })},
-	{`{"type":"Replace","pattern":{"Regex":"a+"},"content":"y"}`, each(func(_ int, s string) string {
-		return regexp.MustCompile("a+").ReplaceAllString(s, "y")
+	{`{"type":"Replace","pattern":{"String":"ab"},"content":"xxyxx"}`, each(func(_ int, s string) string { return strings.ReplaceAll(s, "ab", "xxyxx") })},
+	{`{"type":"Replace","pattern":{"Regex":"a+"},"content":"yéyy"}`, each(func(_ int, s string) string {
+		return regexp.MustCompile("a+").ReplaceAllString(s, "yéyy")
 	})},
 	{`{"type":"Strip","content":" ","start":1,"stop":0}`, stripped(" ", 1, 0)},
 	{`{"type":"Strip","content":"a","start":2,"stop":1}`, stripped("a", 2, 1)},
