@@ -20,6 +20,12 @@ func TestCardByClass(t *testing.T) {
 		if strings.Contains(text, "```json") || strings.Count(text, "```python") != 1 || strings.Count(text, "```")%2 != 0 {
 			t.Errorf("%s:\n%s", class, text)
 		}
+		if strings.Contains(text, "the folder brings its own, `modeling_antiphase.py`, to be read before it is trusted.\n") != want[1] {
+			t.Errorf("%s: what to read before:\n%s", class, text)
+		}
+		if !strings.HasSuffix(text, "\n`antiphase generate --model path/to/this/folder Once` runs it without Python.\n") {
+			t.Errorf("%s: the end is\n%s", class, text)
+		}
 		c.Recipe = []byte("{\"x\": 1}\n")
 		if text := string(c.Markdown()); !strings.Contains(text, "```json\n{\"x\": 1}\n```") {
 			t.Errorf("%s:\n%s", class, text)
