@@ -2,6 +2,7 @@ package hf
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"math"
@@ -47,7 +48,8 @@ func TestContextAgainstWeights(t *testing.T) {
 		{1 << 23, nil, true}, {1<<23 + 1, nil, false}, {1<<23 + 1, []*safetensors.File{weights}, true}, {1 << 24, []*safetensors.File{weights}, true}, {1<<24 + 1, []*safetensors.File{weights}, false},
 	} {
 		folder := &Folder{Config: model.Config{Context: c.context, HeadDim: 8}, shards: &shards{files: c.files}}
-		if err := folder.checkContext(); (err == nil) != c.good {
+		want := fmt.Sprintf("config.json: a context of %d tokens takes a rotary table of %d bytes, the weights are %d bytes; state a shorter one", c.context, c.context*8*4, len(c.files)<<27)
+		if err := folder.checkContext(); (err == nil) != c.good || err != nil && err.Error() != want {
 			t.Errorf("%d tokens and %d files: %v", c.context, len(c.files), err)
 		}
 	}

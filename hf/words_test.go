@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"antiphase/layer"
 	"antiphase/model"
+	"antiphase/tokenizer"
 )
 
 // What is refused, in whole sentences: the file, the key, its value and what would be right.
@@ -83,6 +85,10 @@ func TestFilesInWords(t *testing.T) {
 			t.Errorf("%s: %v, want %s", c.index, err, c.want)
 		}
 	}
+}
+
+// What is wrong with a name of the Hub or with its place in the cache.
+func TestCacheInWords(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HF_HUB_CACHE", home)
 	if err := os.MkdirAll(filepath.Join(home, "models--org--name", "refs"), 0o700); err != nil {
@@ -98,6 +104,23 @@ func TestFilesInWords(t *testing.T) {
 	}
 	if err := os.Mkdir(filepath.Join(home, "models--org--name", "refs", "folder"), 0o700); err != nil {
 		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(home, "models--org--name", "snapshots"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(home, "models--org--name", "snapshots"), "file", nil)
+	write(t, filepath.Join(home, "models--org--name", "refs"), "empty", nil)
+	write(t, filepath.Join(home, "models--org--name", "refs"), "up", []byte("..\n"))
+	for revision, want := range map[string]string{"file": "there is no snapshot", "empty": `points to "", which is not a snapshot's name`, "up": `revision "up" points to "..", which is not a snapshot's name`} {
+		if dir, err := Cached("org/name@" + revision); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s, %v", revision, dir, err)
+		}
+	}
+	if IsFolder(home) {
+		t.Error("a folder without a config.json is a model")
+	}
+	if err := os.Mkdir(filepath.Join(home, "config.json"), 0o700); err != nil || IsFolder(home) {
+		t.Errorf("a folder with a folder config.json is a model: %v", err)
 	}
 	if dir, err := Cached("org/name@folder"); err == nil || errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a revision that is a folder: %s, %v", dir, err)
@@ -126,6 +149,9 @@ func TestClassesInWords(t *testing.T) {
 	zero.HeadNormEps, zero.NormEps = 0, 0.5
 	if _, why := nativeClass(zero); why != "diffllama has one epsilon, norm_eps = 0.5 and head_norm_eps = 0" {
 		t.Error(why)
+	}
+	if _, err := (&Export{Config: nano(t, "transformer", nothing), Class: DiffLlama}).Resolve(); err == nil || err.Error() != `class "diffllama" cannot hold this model: the model is a llama; class "antiphase" can` {
+		t.Error(err)
 	}
 	get := func(name string) ([]float32, error) { return make([]float32, len(name)), nil }
 	if _, err := dot(get, "a", "bc"); err == nil || err.Error() != `parameters "a" and "bc" have 1 and 2 values` {
@@ -213,5 +239,23 @@ func TestShortParameters(t *testing.T) {
 		if err := (&Export{Config: m.Config, Values: values, Class: DiffLlama}).Write(dir, false); err == nil || !strings.HasPrefix(err.Error(), "model folder "+dir+": "+want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// A tokenizer without special tokens names none.
+func TestTokenizerWithoutNames(t *testing.T) {
+	tok, err := tokenizer.Parse([]byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, ids, err := TokenizerFiles(tok, 5, -1, nil)
+	if err != nil || !reflect.DeepEqual(ids, Tokens{BOS: -1, Pad: -1}) || strings.TrimSpace(string(files["special_tokens_map.json"])) != "{}" || strings.Contains(string(files["tokenizer_config.json"]), "_token\"") {
+		t.Errorf("%+v, %v:\n%s%s", ids, err, files["special_tokens_map.json"], files["tokenizer_config.json"])
+	}
+	if _, ids, err = TokenizerFiles(tok, 5, 0, nil); err != nil || ids.BOS != 0 {
+		t.Errorf("the first token begins texts: %+v, %v", ids, err)
+	}
+	if files, _, _ := TokenizerFiles(tok, 5, 0, nil); !strings.Contains(string(files["tokenizer_config.json"]), `"bos_token": "a"`) {
+		t.Errorf("%s", files["tokenizer_config.json"])
 	}
 }
