@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"antiphase/model"
+	"antiphase/tokenizer"
 )
 
 // What an engine has when nothing is said: 8 slots, pages of 16 positions, a context for every slot. A cache is rounded up
@@ -58,6 +59,13 @@ func TestDefaults(t *testing.T) {
 	}
 	if got := engine(t, m, tok, Options{EOS: []int32{7, 8}}).EOS(); !slices.Equal(got, []int32{7, 8}) {
 		t.Errorf("a text ends with %v", got)
+	}
+	nameless, err := tokenizer.Parse([]byte(`{"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := engine(t, m, nameless, Options{}).EOS(); len(got) > 0 {
+		t.Errorf("a text ends with %v, and the tokenizer has no token for that", got)
 	}
 }
 

@@ -33,9 +33,7 @@ func largest(e *Engine) []Request {
 	left, room := e.opt.PrefillChunk, e.store.pool.tokens()
 	for i := range list {
 		n := max(1, min(left, e.model.Config.Context, room-1))
-		if left -= n; n == 1 {
-			left++ // a single token is not counted
-		}
+		left -= n
 		list[i] = Request{IDs: make([]int32, n), Sampling: Sampling{Echo: true, MaxTokens: 1, IgnoreEOS: true}}
 	}
 	return list

@@ -136,4 +136,11 @@ func TestSharedStops(t *testing.T) {
 			t.Errorf("more %v: %d rows, want %d, %v", more, shown, want, err)
 		}
 	}
+	backing := []int32{1, 2, 3, 4, 5, 6}
+	for _, s.Whole = range []bool{false, true} { // what grows is not written behind the caller's ids
+		err := s.Run(t.Context(), []Walk{{IDs: backing[:3], From: 1, Grow: 2}, {IDs: backing[:4], From: 2, Grow: 1}}, 2, func(int, int, []float32) (int32, bool) { return 9, true })
+		if err != nil || !slices.Equal(backing, []int32{1, 2, 3, 4, 5, 6}) {
+			t.Errorf("whole %v: the caller's ids are %v, %v", s.Whole, backing, err)
+		}
+	}
 }
