@@ -87,7 +87,12 @@ func TestBesideComesToItsTurn(t *testing.T) {
 		wg.Go(func() {
 			err := e.Beside(context.Background(), func(_ *model.Model, rest func()) error {
 				steps = e.Stats().Steps
-				rest()
+				for range 3 {
+					if e.pass.underWay() {
+						t.Error("a step is in flight within a piece")
+					}
+					rest()
+				}
 				return nil
 			})
 			if err != nil {

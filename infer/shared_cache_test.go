@@ -165,7 +165,7 @@ func TestSharedRowsOfAStep(t *testing.T) {
 		}
 		return list
 	}
-	most := s.most()
+	most, slots := s.most(), 0
 	for _, c := range []struct {
 		name  string
 		whole bool
@@ -183,5 +183,9 @@ func TestSharedRowsOfAStep(t *testing.T) {
 		if dev.rows != c.want {
 			t.Errorf("%s: a step of %d rows, want %d", c.name, dev.rows, c.want)
 		}
+		slots = max(slots, s.cache.Slots)
+	}
+	if slots != 4 {
+		t.Errorf("%d sequences may be in flight, want 4", slots)
 	}
 }
