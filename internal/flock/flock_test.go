@@ -217,3 +217,31 @@ func TestRefusedLocksAreClosed(t *testing.T) {
 		}
 	})
 }
+
+// What a refused process is told: who holds the folder and since when, as far as that is known.
+func TestHeldInWords(t *testing.T) {
+	since := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	for want, e := range map[string]*HeldError{
+		"runs/a: folder is in use by process 42 on box since 2026-03-04T05:06:07Z": {"runs/a", Owner{42, "box", since}},
+		"runs/a: folder is in use by another process":                              {"runs/a", Owner{}},
+	} {
+		if e.Error() != want || !errors.Is(e, ErrHeld) {
+			t.Errorf("%q, want %q", e, want)
+		}
+	}
+	dir := t.TempDir()
+	a, err := Acquire(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Release()
+	for name, text := range map[string]string{"a long host": `{"pid":7,"host":"` + strings.Repeat("h", 3000) + `"}`, "other things": `[1]`, "half": `{"pid":7,"host`} {
+		if err := os.WriteFile(filepath.Join(dir, Name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		var held *HeldError
+		if _, err := Acquire(dir); !errors.As(err, &held) || (held.Owner.PID == 7) != (name == "a long host") || held.Dir != dir {
+			t.Errorf("%s: %.200v", name, err)
+		}
+	}
+}

@@ -49,3 +49,36 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// The distance is the one of its definition, over all pairs of short words: the least of taking a letter away, adding
+// one, changing one and exchanging two neighbours, none of which is edited again.
+func TestDistanceOfEveryPair(t *testing.T) {
+	var of func(a, b string) int
+	of = func(a, b string) int {
+		if a == "" || b == "" {
+			return len(a) + len(b)
+		}
+		least := of(a[1:], b[1:])
+		if a[0] != b[0] {
+			least++
+		}
+		least = min(least, of(a[1:], b)+1, of(a, b[1:])+1)
+		if len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] {
+			least = min(least, of(a[2:], b[2:])+1)
+		}
+		return least
+	}
+	words := []string{""}
+	for from := 0; len(words[from]) < 4; from++ {
+		for _, c := range "abc" {
+			words = append(words, words[from]+string(c))
+		}
+	}
+	for i, a := range words {
+		for j := 0; j < len(words); j += 1 + i%5 {
+			if got, want := Distance(a, words[j]), of(a, words[j]); got != want {
+				t.Fatalf("%q and %q: %d, want %d", a, words[j], got, want)
+			}
+		}
+	}
+}

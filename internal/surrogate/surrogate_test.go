@@ -31,3 +31,15 @@ func TestLoneInNonsense(t *testing.T) {
 		Lone([]byte(text))
 	}
 }
+
+// What is found is the first escape that stands alone, to the letter, at any place and next to others.
+func TestLoneIsNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		`"\ud83d"`: `\ud83d`, `\ud83d`: `\ud83d`, `a\uDC00b`: `\uDC00`, `\ud83d\ude00\ud83e`: `\ud83e`, `\u0041\ude00\ud83d`: `\ude00`, `\\\ud800`: `\ud800`,
+		`\ud800\ud801`: `\ud800`, `\u0041\u0042`: "", `\ud83d\ude00`: "", `\\ud83d`: "", `\ud83`: "", `\n\t\udbff`: `\udbff`, `\ud83d\ude00\ud83d\ude01\udfff`: `\udfff`, ``: "", `\x00d83d`: "", `x\ud83d\u`: `\ud83d`,
+	} {
+		if got, found := Lone([]byte(text)); got != want || found != (want != "") {
+			t.Errorf("%s: %q, %v, want %q", text, got, found, want)
+		}
+	}
+}
