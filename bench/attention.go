@@ -37,6 +37,9 @@ func (o AttentionOptions) config() (layer.AttnConfig, error) {
 	if o.Seq <= 0 || o.Tokens < o.Seq {
 		return layer.AttnConfig{}, fmt.Errorf("seq: is %d, must be positive and at most tokens = %d", o.Seq, o.Tokens)
 	}
+	if err := bounded(flagValue{"tokens", o.Tokens}); err != nil {
+		return layer.AttnConfig{}, err
+	}
 	heads := o.Dim / (o.Head * a.Values)
 	c := layer.AttnConfig{Arch: a, Dim: o.Dim, Heads: heads, Groups: heads, HeadDim: o.Head, HeadNorm: a.HeadNorm, HeadNormEps: 1e-5,
 		LambdaInit: layer.LambdaSchedule(0), LambdaStd: 0.1, OutGain: 1}

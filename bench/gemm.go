@@ -18,6 +18,16 @@ type GemmOptions struct {
 	Rows   []int // rows of decoding's products
 }
 
+// Check reports what is wrong with the options, naming the flag.
+func (o GemmOptions) Check() error {
+	for _, n := range o.Rows {
+		if n < 1 || n > most {
+			return fmt.Errorf("rows: has %d, each must be between 1 and %d", n, most)
+		}
+	}
+	return bounded(flagValue{"tokens", o.Tokens})
+}
+
 // Shape is a product y [Rows,Out] = x [Rows,In]·Wᵀ.
 type Shape struct{ Rows, Out, In int }
 

@@ -21,8 +21,30 @@ type Geometry struct {
 	Context    int
 }
 
+// flagValue is the value of a flag.
+type flagValue struct {
+	name string
+	v    int
+}
+
+// most is far above what can be measured; products of such numbers with widths stay within their types.
+const most = 1 << 24
+
+// bounded rejects the first value that is negative or too large, naming the flag.
+func bounded(list ...flagValue) error {
+	for _, f := range list {
+		if f.v < 0 || f.v > most {
+			return fmt.Errorf("%s: is %d, must be between 0 and %d", f.name, f.v, most)
+		}
+	}
+	return nil
+}
+
 // config is the recipe's model with the changes.
 func (g Geometry) config() (recipe.Recipe, error) {
+	if err := bounded(flagValue{"head", g.Head}, flagValue{"vocab", g.Vocab}, flagValue{"layers", g.Layers}); err != nil {
+		return recipe.Recipe{}, err
+	}
 	a, err := layer.LookupArch(g.Arch)
 	if err != nil {
 		return recipe.Recipe{}, err
@@ -79,6 +101,9 @@ func (t TrainOptions) Check() error {
 }
 
 func (t TrainOptions) recipe() (recipe.Recipe, error) {
+	if err := bounded(flagValue{"seq", t.Seq}, flagValue{"batch", t.Batch}, flagValue{"micro", t.Micro}); err != nil {
+		return recipe.Recipe{}, err
+	}
 	t.Context = max(t.Context, t.Seq)
 	r, err := t.config()
 	if err != nil {

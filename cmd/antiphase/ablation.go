@@ -63,6 +63,9 @@ func (f *ablationFlags) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return usage(fmt.Errorf("--arch: %w", err))
 	}
+	if f.steps < 0 {
+		return usage(fmt.Errorf("--steps: is %d, must not be negative; 0 keeps the recipe's", f.steps))
+	}
 	if f.dir == "" {
 		f.dir = filepath.Join("runs", "ablation-"+f.arch)
 	}

@@ -101,6 +101,9 @@ func benchGemmVerb(a *app, f *benchFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := o.Check(); err != nil {
+				return usage(fmt.Errorf("--%w", err))
+			}
 			products, err := parseShapes(shapes)
 			if err == nil && len(products) > 0 {
 				err = idle(c.Flags(), "with --shape, which names the products", "size", "arch", "head", "vocab", "tokens", "rows")
@@ -133,7 +136,7 @@ func parseShapes(list []string) (out []bench.Shape, err error) {
 	for _, s := range list {
 		var sides []int
 		for part := range strings.SplitSeq(s, "x") {
-			if n, err := strconv.Atoi(part); err == nil && n > 0 {
+			if n, err := strconv.Atoi(part); err == nil && n > 0 && n <= 1<<24 {
 				sides = append(sides, n)
 			}
 		}
@@ -200,8 +203,9 @@ func benchDecodeVerb(a *app, f *benchFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(o.Batch) == 0 || slices.Min(o.Batch) < 1 || o.Prompt < 1 || o.Chunk < 1 {
-				return usage(fmt.Errorf("--batch, --context and --chunk: are %v, %d and %d, must be positive", o.Batch, o.Prompt, o.Chunk))
+			if len(o.Batch) == 0 || slices.Min(o.Batch) < 1 || min(o.Prompt, o.Prompts, o.Chunk) < 1 {
+				return usage(fmt.Errorf("--batch, --context, --prompts and --chunk: are %v, %d, %d and %d, must be positive",
+					o.Batch, o.Prompt, o.Prompts, o.Chunk))
 			}
 			if most := 1 << 24; o.Prompt > most {
 				return usage(fmt.Errorf("--context: is %d, must be at most %d", o.Prompt, most))

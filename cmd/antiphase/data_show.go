@@ -78,6 +78,8 @@ func (f *dataShowFlags) check() error {
 		return fmt.Errorf("steps %d to %d: want the first at least 1 and the last not before it", f.first, f.last)
 	case f.split != data.Train && f.split != data.Valid:
 		return fmt.Errorf("--split: %q is unknown; there are %s and %s", f.split, data.Train, data.Valid)
+	case f.row < -1:
+		return fmt.Errorf("--row: is %d, must be -1, which prints all, or more", f.row)
 	case f.out != "" && (f.json || f.row >= 0):
 		return errors.New("--out: holds whole steps; leave --json and --row out")
 	}

@@ -101,7 +101,7 @@ func (f *evalFlags) run(ctx context.Context, a *app) error {
 	for _, x := range []struct {
 		flag     string
 		n, least int
-	}{{"limit", f.opt.Limit, 0}, {"batch", f.batch, 1}, {"endpoint-context", f.context, 16}, {"endpoint-concurrency", f.parallel, 1}} {
+	}{{"limit", f.opt.Limit, 0}, {"num-fewshot", f.opt.Shots, -1}, {"batch", f.batch, 1}, {"endpoint-context", f.context, 16}, {"endpoint-concurrency", f.parallel, 1}} {
 		if x.n < x.least {
 			return usage(fmt.Errorf("--%s is %d, must be %d or more", x.flag, x.n, x.least))
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -362,7 +363,11 @@ func set[T any](dst *T, v *T) {
 // fingerprint changes with anything that may change an answer: program version, device, model.
 func fingerprint(d device.Device, l *loaded) string {
 	h := fnv.New64a()
-	fmt.Fprint(h, version(), d.Name(), l.Dir, l.Step, l.Model.Config)
+	config, err := json.Marshal(l.Model.Config) // what it points to, not where
+	if err != nil {
+		panic(err) // only numbers, strings and lists: a non-finite number is refused by Complete
+	}
+	fmt.Fprint(h, version(), d.Name(), l.Dir, l.Step, string(config))
 	return fmt.Sprintf("fp_%x", h.Sum64())
 }
 

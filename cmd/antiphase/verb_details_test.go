@@ -127,7 +127,10 @@ func TestIdentityOfResults(t *testing.T) {
 		}
 		l := &loaded{Model: &model.Model{}, Dir: "a", Step: 1}
 		l.Model.Config = c
-		first, again := fingerprint(d, l), fingerprint(d, l)
+		l.Model.Config.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2}
+		first := fingerprint(d, l)
+		l.Model.Config.RopeScaling = &model.RopeScaling{Type: "linear", Factor: 2} // equal, in another place
+		again := fingerprint(d, l)
 		if first != again {
 			t.Error("a fingerprint that does not repeat")
 		}
@@ -138,10 +141,12 @@ func TestIdentityOfResults(t *testing.T) {
 			prints[fingerprint(d, &other)] = true
 			other.Dir = "b"
 			prints[fingerprint(d, &other)] = true
+			l.Model.Config.RopeScaling.Factor = 4
+			prints[fingerprint(d, l)] = true
 		}
 		d.Close()
 	}
-	if len(prints) != 5 {
+	if len(prints) != 6 {
 		t.Errorf("%v", prints)
 	}
 }
