@@ -14,10 +14,11 @@ import (
 
 // hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys per tile, consumer warpgroups, maps per
 // warpgroup, registers per thread of the producer and of a consumer; turns: two consumers alternate their products;
-// loop: blocks stay, one for each SM (kernels/hopper_order.cuh); poly: every fourth pair of exponentials by multiply-adds.
+// loop: blocks stay, one for each SM (kernels/hopper_order.cuh); poly: every fourth pair of exponentials by multiply-adds;
+// fixed: Q is fragments in registers.
 type hopperForward struct {
 	keys, groups, per, producer, consumer int
-	turns, loop, poly                     bool
+	turns, loop, poly, fixed              bool
 }
 
 // hopperKernels are the kernels of one shape.
@@ -65,13 +66,17 @@ func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernel
 type frontTrial struct {
 	poly bool // every fourth pair of exponentials by multiply-adds: they take as long as products at d = 64
 	trio bool // three consumer warpgroups and tiles of 64 keys
+	// fixed: Q is read from shared memory once a block instead of once a tile.
+	fixed bool
 }
 
 // tried is t with those changes under trial that apply to the shape, and which those are.
 func (t hopperForward) tried(s attnShape, x frontTrial) (hopperForward, frontTrial) {
 	x.poly = x.poly && s.d == 64
 	x.trio = x.trio && s == attnShape{2, 1, 64, 64}
-	t.poly = x.poly
+	t.fixed = true
+	x.fixed = x.fixed && s.d%64 == 0 && t.fits(s)
+	t.poly, t.fixed = x.poly, x.fixed
 	if x.trio {
 		t.keys, t.groups, t.producer, t.consumer, t.turns = 64, 3, 32, 160, false
 	}
@@ -83,7 +88,7 @@ var hopperFronts, hopperBacks = func() (map[attnShape]map[frontTrial]hopperKerne
 	fronts, backs := map[attnShape]map[frontTrial]hopperKernels{}, map[attnShape]map[backTrial]hopperKernels{}
 	for s, k := range hopperShapes {
 		fronts[s], backs[s] = map[frontTrial]hopperKernels{}, map[backTrial]hopperKernels{}
-		for _, x := range []frontTrial{{poly: true}, {trio: true}, {trio: true, poly: true}} {
+		for _, x := range []frontTrial{{poly: true}, {trio: true}, {trio: true, poly: true}, {fixed: true}} {
 			t, x := k.tile.tried(s, x)
 			if _, made := fronts[s][x]; !made && x != (frontTrial{}) {
 				fronts[s][x] = hopperKernels{tile: t, forward: hopperOf("attn_hopper_forward", "attn_hopper_forward", t.options(s, false)...)}
@@ -108,7 +113,7 @@ func lastItems(sms, tiles, items int) int32 { return int32(min(items, max(2, cei
 func (t hopperForward) options(s attnShape, paged bool) []string {
 	return append(s.options(), define("BN", t.keys), define("WGS", t.groups), define("PER", t.per),
 		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s, paged)), define("ORDER", int(flag(t.turns))),
-		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))), define("POLY", int(flag(t.poly))))
+		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))), define("POLY", int(flag(t.poly))), define("FIXED", int(flag(t.fixed && !paged))))
 }
 
 // options are the shape as compiler options of the Hopper kernels.
@@ -121,6 +126,15 @@ func define(name string, value int) string { return fmt.Sprintf("-D%s=%d", name,
 
 // rows is the number of query rows per block.
 func (t hopperForward) rows(s attnShape) int { return 64 * t.groups * t.per / s.maps }
+
+// fits reports whether O, S, P and a fixed Q leave a tenth of a consumer's registers to everything else.
+func (t hopperForward) fits(s attnShape) bool {
+	held := t.per*s.dv/2 + t.keys/2 + t.keys/4
+	if t.fixed {
+		held += t.per * s.d / 4
+	}
+	return held <= t.consumer*9/10
+}
 
 func (t hopperForward) threads() int { return 128 * (1 + t.groups) }
 

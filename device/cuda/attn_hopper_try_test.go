@@ -16,7 +16,7 @@ import (
 // trialLists are the values of ANTIPHASE_TRY that change the shape's kernels and are worth a comparison.
 func (s attnShape) trialLists() []string {
 	lists := []string{"none"}
-	for _, list := range []string{"poly", "trio", "poly,trio"} {
+	for _, list := range []string{"poly", "trio", "poly,trio", "fixed"} {
 		x := mustChoose(list).front
 		if _, got := hopperShapes[s].tile.tried(s, x); got == x {
 			lists = append(lists, list)

@@ -39,6 +39,8 @@ func (t *trials) choose(list string, major int) error {
 			t.front.poly = true
 		case "trio":
 			t.front.trio = true
+		case "fixed":
+			t.front.fixed = true
 		case "packed":
 			t.packed = true
 		case "narrow":
@@ -48,7 +50,7 @@ func (t *trials) choose(list string, major int) error {
 		case "lend":
 			t.back.lend = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, narrow, packed, joined, poly, trio and lend", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, narrow, packed, joined, fixed, poly, trio and lend", list, name)
 		}
 	}
 	return nil

@@ -1,18 +1,16 @@
 // attn_hopper_backward.cu: the products of K and V with a tile's queries.
 // HELD_KEYS: the warpgroup's rows of K and V as left fragments, which are the same for all query tiles: products of S and
 // dP then read half as much shared memory.
-static_assert(!HELD_KEYS || (KEYS == 1 && !SPLIT), "one key head, and registers for it");
+static_assert(!HELD_KEYS || (KEYS == 1 && !SPLIT && D % 64 == 0 && DV % 64 == 0), "one key head, and registers for it");
 struct Keys {
   u32 k[HELD_KEYS ? D / 16 : 1][4], v[HELD_KEYS ? DV / 16 : 1][4];
   __device__ __forceinline__ void load(u32 base, const Thread& me) {
     if (!HELD_KEYS) return;
-    const int row = me.row + 16 * me.warp + (me.lane & 15), piece = me.lane >> 4;
+    const int row = me.row + 16 * me.warp;
 #pragma unroll
-    for (int i = 0; i < D / 16; i++)
-      ldmatrix4(k[HELD_KEYS ? i : 0], base + i / 4 * TileK::PANEL + row * 128 + (((2 * (i & 3) + piece) ^ (row & 7)) << 4));
+    for (int i = 0; i < D / 16; i++) leftFragment<TileK>(k[HELD_KEYS ? i : 0], base, row, i, me.lane);
 #pragma unroll
-    for (int i = 0; i < DV / 16; i++)
-      ldmatrix4(v[HELD_KEYS ? i : 0], base + AT_V + i / 4 * TileV::PANEL + row * 128 + (((2 * (i & 3) + piece) ^ (row & 7)) << 4));
+    for (int i = 0; i < DV / 16; i++) leftFragment<TileV>(v[HELD_KEYS ? i : 0], base + AT_V, row, i, me.lane);
   }
 };
 

@@ -34,6 +34,12 @@ __device__ __forceinline__ void rowsByRows(float (&d)[M], u32 a, int rowA, u32 b
   for (int k = 0; k < A::W / 16; k++) wgmmaSS<0, 0>(d, A::along(a, rowA, k), B::along(b, rowB, k), k > 0);
 }
 
+// The k-th left fragment of a warp's 16 rows of a tile from `row`, k along them; panels of 64 columns.
+template <typename A> __device__ __forceinline__ void leftFragment(u32 (&a)[4], u32 tile, int row, int k, int lane) {
+  const int r = row + (lane & 15);
+  ldmatrix4(a, tile + k / 4 * A::PANEL + r * 128 + (((2 * (k & 3) + (lane >> 4)) ^ (r & 7)) << 4));
+}
+
 // d[64,N] = A·Bᵀ: A as packed fragments, one of four words for each 16 of k; N rows of a tile B, k along them.
 template <typename B, int M, int K>
 __device__ __forceinline__ void heldByRows(float (&d)[M], const u32 (&a)[K][4], u32 b) {
