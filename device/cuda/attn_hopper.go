@@ -14,11 +14,10 @@ import (
 
 // hopperForward is the geometry of kernels/attn_hopper_forward.cu: keys per tile, consumer warpgroups, maps per
 // warpgroup, registers per thread of the producer and of a consumer; turns: two consumers alternate their products;
-// loop: blocks stay, one for each SM (kernels/hopper_order.cuh); poly: every fourth pair of exponentials by multiply-adds;
-// fixed: Q is fragments in registers.
+// loop: blocks stay, one for each SM (kernels/hopper_order.cuh); fixed: Q is fragments in registers.
 type hopperForward struct {
 	keys, groups, per, producer, consumer int
-	turns, loop, poly, fixed              bool
+	turns, loop, fixed                    bool
 }
 
 // hopperKernels are the kernels of one shape.
@@ -62,49 +61,16 @@ func (s attnShape) hopperKernels(t hopperForward, b hopperBackward) hopperKernel
 		backward: hopperOf(back, back, options...), queries: hopperOf(back, "attn_hopper_queries", options...)}
 }
 
-// frontTrial are changes of the forward geometry that are under trial, see docs/kernels.md.
-type frontTrial struct {
-	poly bool // every fourth pair of exponentials by multiply-adds: they take as long as products at d = 64
-	trio bool // three consumer warpgroups and tiles of 64 keys
-	// fixed: Q is read from shared memory once a block instead of once a tile.
-	fixed bool
-}
-
-// tried is t with those changes under trial that apply to the shape, and which those are.
-func (t hopperForward) tried(s attnShape, x frontTrial) (hopperForward, frontTrial) {
-	x.poly = x.poly && s.d == 64
-	x.trio = x.trio && s == attnShape{2, 1, 64, 64}
-	t.fixed = true
-	x.fixed = x.fixed && s.d%64 == 0 && t.fits(s)
-	t.poly, t.fixed = x.poly, x.fixed
-	if x.trio {
-		t.keys, t.groups, t.producer, t.consumer, t.turns = 64, 3, 32, 160, false
-	}
-	return t, x
-}
-
-// hopperFronts and hopperBacks are kernels under trial.
-var hopperFronts, hopperBacks = func() (map[attnShape]map[frontTrial]hopperKernels, map[attnShape]map[backTrial]hopperKernels) {
-	fronts, backs := map[attnShape]map[frontTrial]hopperKernels{}, map[attnShape]map[backTrial]hopperKernels{}
+// hopperFixed are forward kernels with a fixed Q, under trial (docs/kernels.md), of the shapes that have registers for it.
+var hopperFixed = func() map[attnShape]hopperKernels {
+	all := map[attnShape]hopperKernels{}
 	for s, k := range hopperShapes {
-		fronts[s], backs[s] = map[frontTrial]hopperKernels{}, map[backTrial]hopperKernels{}
-		for _, x := range []frontTrial{{poly: true}, {trio: true}, {trio: true, poly: true}, {fixed: true}} {
-			t, x := k.tile.tried(s, x)
-			if _, made := fronts[s][x]; !made && x != (frontTrial{}) {
-				fronts[s][x] = hopperKernels{tile: t, forward: hopperOf("attn_hopper_forward", "attn_hopper_forward", t.options(s, false)...)}
-			}
-		}
-		for _, x := range []backTrial{{lend: true}} {
-			b := k.back.tried(s, x)
-			if _, made := backs[s][b.backTrial]; made || b.backTrial == (backTrial{}) {
-				continue
-			}
-			options := b.options(s)
-			backs[s][b.backTrial] = hopperKernels{back: b, backward: hopperOf("attn_hopper_backward", "attn_hopper_backward", options...),
-				queries: hopperOf("attn_hopper_backward", "attn_hopper_queries", options...)}
+		if k.tile.fixed = true; s.d%64 == 0 && k.tile.fits(s) {
+			k.forward = hopperOf("attn_hopper_forward", "attn_hopper_forward", k.tile.options(s, false)...)
+			all[s] = k
 		}
 	}
-	return fronts, backs
+	return all
 }()
 
 // lastItems is the number of items whose blocks are started together: those of two blocks for each SM.
@@ -113,7 +79,7 @@ func lastItems(sms, tiles, items int) int32 { return int32(min(items, max(2, cei
 func (t hopperForward) options(s attnShape, paged bool) []string {
 	return append(s.options(), define("BN", t.keys), define("WGS", t.groups), define("PER", t.per),
 		define("PRODUCER", t.producer), define("CONSUMER", t.consumer), define("SHARED", t.shared(s, paged)), define("ORDER", int(flag(t.turns))),
-		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))), define("POLY", int(flag(t.poly))), define("FIXED", int(flag(t.fixed && !paged))))
+		define("PAGED", int(flag(paged))), define("LOOP", int(flag(t.loop && !paged))), define("FIXED", int(flag(t.fixed && !paged))))
 }
 
 // options are the shape as compiler options of the Hopper kernels.
@@ -216,12 +182,8 @@ func (d *machine) chooseAttention(name string) error {
 func (c *attnCall) hopper(d *machine) (attnShape, hopperKernels, bool) {
 	s := attnShape{c.maps, c.keys, c.D, c.DV}
 	k, ok := hopperShapes[s]
-	_, front := k.tile.tried(s, d.try.front)
-	if x, on := hopperFronts[s][front]; on {
-		k.tile, k.forward = x.tile, x.forward
-	}
-	if x, on := hopperBacks[s][k.back.tried(s, d.try.back).backTrial]; on {
-		k.back, k.backward, k.queries = x.back, x.backward, x.queries
+	if x, made := hopperFixed[s]; made && d.try.fixed {
+		k = x
 	}
 	return s, k, ok && d.wgmma && vec(c.q, c.k, c.v, c.out, c.raw, c.out2, c.dout, c.dq, c.dk, c.dv)
 }

@@ -29,12 +29,6 @@ type hopperBackward struct {
 	loop    bool // blocks stay, one for each SM
 	held    bool // K and V are fragments in registers
 	skip    bool // a warpgroup leaves out a tile that sees none of its keys
-	backTrial
-}
-
-// backTrial are changes of the geometry that are under trial, see docs/kernels.md.
-type backTrial struct {
-	lend bool // what the area has no room for is staged in Q's
 }
 
 // backward is the shape's geometry: a thread accumulates dK and dV in at most 128 registers.
@@ -57,14 +51,6 @@ func (s attnShape) fastest() hopperBackward {
 		t.areas, t.held, t.skip = 2, true, true
 	case attnShape{2, 1, 128, 128}:
 		t.fill, t.loop = true, true
-	}
-	return t
-}
-
-// tried is t with those changes under trial that apply to the shape.
-func (t hopperBackward) tried(s attnShape, x backTrial) hopperBackward {
-	if x.lend && s.maps == 2 && t.copied*2 == s.d/8 {
-		t.lend, t.fill = true, false
 	}
 	return t
 }
@@ -127,7 +113,7 @@ func (t hopperBackward) shared(s attnShape) int {
 func (t hopperBackward) options(s attnShape) []string {
 	return append(s.options(), define("SPLIT", int(flag(t.split))), define("WEAVE", int(flag(t.weave))), define("QUERIES", t.queries),
 		define("BUFFERS", t.buffers), define("OUTS", t.outs), define("COPIED", t.copied), define("ROUNDS", t.rounds), define("AREAS", t.areas),
-		define("FILL", int(flag(t.fill))), define("LEND", int(flag(t.lend))), define("HELD_KEYS", int(flag(t.held))), define("SKIP", int(flag(t.skip))),
+		define("FILL", int(flag(t.fill))), define("HELD_KEYS", int(flag(t.held))), define("SKIP", int(flag(t.skip))),
 		define("SHARED", t.shared(s)), define("ADDS", t.adds), define("LOOP", int(flag(t.loop))))
 }
 

@@ -16,16 +16,8 @@ import (
 // trialLists are the values of ANTIPHASE_TRY that change the shape's kernels and are worth a comparison.
 func (s attnShape) trialLists() []string {
 	lists := []string{"none"}
-	for _, list := range []string{"poly", "trio", "poly,trio", "fixed"} {
-		x := mustChoose(list).front
-		if _, got := hopperShapes[s].tile.tried(s, x); got == x {
-			lists = append(lists, list)
-		}
-	}
-	for _, list := range []string{"lend"} {
-		if x := mustChoose(list).back; hopperShapes[s].back.tried(s, x).backTrial == x {
-			lists = append(lists, list)
-		}
+	if _, made := hopperFixed[s]; made {
+		lists = append(lists, "fixed")
 	}
 	return lists
 }
@@ -59,7 +51,7 @@ func TestTrialLaunches(t *testing.T) {
 			a, g := diffOn(d, 2, 2048, 12, 12, 64, 64, 1)
 			d.DiffAttention(a)
 			d.DiffAttentionBackward(a, g)
-		}, []string{"attn_hopper_forward 132,1,1 × 512 + 82040", "attention_prepare 384,1,1 × 256 + 0",
+		}, []string{"attn_hopper_forward 132,1,1 × 384 + 98424", "attention_prepare 384,1,1 × 256 + 0",
 			"attn_hopper_backward 384,1,1 × 384 + 215632", "attn_hopper_queries 32,12,2 × 256 + 0"}},
 		{"V1, wide heads", func(d *Device) {
 			a, g := diffOn(d, 4, 8192, 8, 8, 128, 256, 2)
@@ -83,7 +75,7 @@ func TestTrialLaunches(t *testing.T) {
 		}, []string{"rope_bytes_pairs 240,1,1 × 128 + 0"}},
 	} {
 		d, drv := fakeDevice(t)
-		d.wgmma, d.try = true, mustChoose("trio,lend,packed,joined")
+		d.wgmma, d.try = true, mustChoose("fixed,packed,joined")
 		c.holds(t, d, drv)
 	}
 }
@@ -118,23 +110,15 @@ func TestHopperTrials(t *testing.T) {
 	}
 }
 
-// trialAgrees holds the kernels of a list to the general kernels, and the backward kernel to the table's bits.
+// trialAgrees holds the kernels of a list to the general kernels, and the forward kernel to the table's bits.
 func trialAgrees(t *testing.T, d *Device, s attnShape, list string, rows int) {
 	t.Helper()
-	sameTrial(t, d, s, list, rows)
+	d.try = trials{}
+	if k, made := hopperFixed[s]; made && list == "fixed" {
+		sameForward(t, d, s, &k, rows)
+	}
 	d.try = mustChoose(list)
 	hopperAgrees(t, d, s, 2, rows)
-}
-
-// sameTrial wants the bits of the table's backward kernel from the one of a list.
-func sameTrial(t *testing.T, d *Device, s attnShape, list string, rows int) {
-	t.Helper()
-	d.try = mustChoose(list)
-	c := newTiledCase(d, s, 1, 64, 0)
-	_, k, _ := c.hopper(d.machine)
-	c.free()
-	d.try = trials{}
-	sameBackwards(t, d, s, []hopperKernels{k}, rows)
 }
 
 // trialBits are hashes of what each of the kernels leaves in the last quarter of the rows, which must be close to what

@@ -17,8 +17,7 @@ type trials struct {
 	packed bool // decoding: P packed once, and shorter splits of a cache of bytes, attn_cached.cuh
 	joined bool // decoding: Rope and CacheWrite in one kernel also for more than 8 rows, and into a cache of bytes
 
-	front frontTrial // attention forward on Hopper
-	back  backTrial  // attention backward on Hopper
+	fixed bool // attention forward on Hopper: Q in registers, attn_hopper_forward.cu
 }
 
 // chosen are the trials that have won.
@@ -35,22 +34,16 @@ func (t *trials) choose(list string, major int) error {
 			}
 		case "warps":
 			t.warps = true
-		case "poly":
-			t.front.poly = true
-		case "trio":
-			t.front.trio = true
 		case "fixed":
-			t.front.fixed = true
+			t.fixed = true
 		case "packed":
 			t.packed = true
 		case "narrow":
 			t.narrow = true
 		case "joined":
 			t.joined = true
-		case "lend":
-			t.back.lend = true
 		default:
-			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, narrow, packed, joined, fixed, poly, trio and lend", list, name)
+			return fmt.Errorf("cuda: ANTIPHASE_TRY=%s: %q is unknown; there are none, ring, warps, narrow, packed, joined and fixed", list, name)
 		}
 	}
 	return nil

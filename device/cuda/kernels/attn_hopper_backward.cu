@@ -60,7 +60,7 @@ static_assert(AT_TICKET + (LOOP ? TICKETS : 8) == SHARED, "attn_hopper_backward.
 static_assert(COPIED == 0 || ADDS == 2, "the copy engine adds in order");
 // Named barriers. GRADS: dSᵀ is there, EXCHANGE: P is, READ + w: warpgroup w has read dSᵀ; STAGED + w: its dQ is in its
 // area, FREE + w: the area has been read. With FILL READ + w is that the copy engine has read its dQ, and OWN_READ + w
-// that it has itself read dSᵀ, or with LEND that Q of its map has been read.
+// that it has itself read dSᵀ.
 enum { GRADS = 1, EXCHANGE = 2, READ = 3, STAGED = 5, FREE = 9, OWN_READ = 13 };
 typedef Ring<STAGES, STAGE> RingQ;
 typedef Ring<OUTS, TileO::BYTES> RingO;
@@ -328,8 +328,7 @@ __device__ __forceinline__ void sumKeys(const HopperBackward& p, Walk w, int wg,
 #pragma unroll
     for (int i = 0; i < HELD; i++) pin(sums.dk[i]);
     if (OUTS == 2) ring.o.release(n, me.lane);
-    if (!LEND) ring.q.release(n, me.lane);
-    else if (!SPLIT) barrierArrive(OWN_READ + 1 - wg, 256);
+    ring.q.release(n, me.lane);
     if (share.mine) addQueries(p, w, base, grads, seen, counter, share, past.staged, me), past.staged++;
     more = w.next(heads);
   }
@@ -361,7 +360,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
   const Rings ring = {{base + AT_STAGE, barK + 8, barK + 8 + 8 * STAGES}, {base + AT_O, barO, barO + 8 * OUTS}};
   if (threadIdx.x == 0) {
     barInit(barK, 1);
-    ring.q.init(LEND ? 2 : 8), ring.o.init(8);
+    ring.q.init(8), ring.o.init(8);
     if (LOOP) barInit(base + AT_FREE, 8), ticketsAt(base + AT_TICKET).init(COPIED > 0 ? 10 : 8);
     barInitDone();
     if (!LOOP) stShared(base + AT_TICKET, (u32)atomicAdd(p.ticket, 1));
@@ -376,7 +375,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
       if (LOOP) produceAll(p, base, barK, ring);
       else produce(p, findWalk(p, __float_as_int(ldShared(base + AT_TICKET))), base, barK, ring, n);
     }
-    if (COPIED > 0 && (warp == 1 || warp == 2)) addStaged(p, warp - 1, base, ring.q);
+    if (COPIED > 0 && (warp == 1 || warp == 2)) addStaged(p, warp - 1, base);
   } else {
     registersUp<240>();
     consume(p, wg - 1, base, barK, ring);

@@ -162,16 +162,6 @@ __device__ __forceinline__ void mask(float (&s)[BN / 2], const Thread& w, int ke
   }
 }
 
-// 2^x by multiply-adds, to 4e-6: the integer part of x goes to the exponent, a polynomial of degree 4 gives the rest.
-__device__ __forceinline__ float polyEx2(float x) {
-  const float at = fmaxf(x, -126.f), whole = at + 12582912.f, rest = at - (whole - 12582912.f); // 1.5·2^23 rounds
-  const float y = fmaf(fmaf(fmaf(fmaf(9.6663684e-3f, rest, 5.5921976e-2f), rest, 0.24022350f), rest, 0.69312102f), rest, 1.f);
-  return __int_as_float(__float_as_int(y) + (__float_as_int(whole) << 23));
-}
-
-// Every fourth pair of exponentials by multiply-adds, if POLY: ex2 has an eighth of their rate.
-__device__ __forceinline__ float exponential(float x, int pair) { return POLY && pair % 4 == 3 ? polyEx2(x) : ex2(x); }
-
 // One item of the online softmax: s becomes P relative to the running maximum; f are the factors of earlier sums.
 __device__ __forceinline__ void softmax(float (&s)[BN / 2], float (&top)[2], float (&sum)[2], float (&f)[2], float c) {
 #pragma unroll
@@ -185,8 +175,8 @@ __device__ __forceinline__ void softmax(float (&s)[BN / 2], float (&top)[2], flo
     f[half] = now == old ? 1.f : ex2(old - base);
 #pragma unroll
     for (int i = 2 * half; i < BN / 2; i += 4) {
-      s[i] = exponential(fmaf(s[i], c, -base), i / 4);
-      s[i + 1] = exponential(fmaf(s[i + 1], c, -base), i / 4);
+      s[i] = ex2(fmaf(s[i], c, -base));
+      s[i + 1] = ex2(fmaf(s[i + 1], c, -base));
       z += s[i] + s[i + 1];
     }
     top[half] = now;

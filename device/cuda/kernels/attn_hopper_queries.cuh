@@ -19,19 +19,16 @@ __device__ __forceinline__ int turnOf(const HopperBackward& p, const Walk& w) {
 
 // Pieces of a share that the copy engine adds, COPIED of them at a time in ROUNDS rounds; threads add the others. FILL:
 // all at once, those that the area has no room for in what the tile has done with: dSᵀ of the warpgroup's map. It must
-// be read before the next tile's is stored. LEND: the same in the place of Q of the warpgroup's map, which the producer
-// loads for the tile after the next only: the copy engine's warps, not the consumers, give it back.
-constexpr int STAGEDPIECES = FILL || LEND ? PIECES : COPIED * ROUNDS, LEFT = (LEND ? TileQ::BYTES : TileS::BYTES) / PIECE;
+// be read before the next tile's is stored.
+constexpr int STAGEDPIECES = FILL ? PIECES : COPIED * ROUNDS, LEFT = TileS::BYTES / PIECE;
 static_assert(STAGEDPIECES <= PIECES, "a share has PIECES pieces");
 static_assert(AREAS == 1 || ROUNDS == 1, "rounds share an area");
 static_assert(!FILL || (MAPS == 2 && !SPLIT && AREAS == 1 && ROUNDS == 1 && BUFFERS == 1 && COPIED + LEFT == PIECES),
               "FILL is for shapes whose share has no other room");
-static_assert(!LEND || (MAPS == 2 && !FILL && AREAS == 1 && ROUNDS == 1 && COPIED + LEFT == PIECES), "LEND is for the same");
 
 // Where piece x of the i-th share of warpgroup wg is staged. A warpgroup's shares alternate between AREAS areas.
 __device__ __forceinline__ u32 pieceAt(u32 base, int wg, int i, int x) {
   if (x < COPIED) return base + AT_DQ + ((i % AREAS * 2 + wg) * COPIED + x) * PIECE;
-  if (LEND) return base + AT_STAGE + i % STAGES * STAGE + wg * TileQ::BYTES + (x - COPIED) * PIECE; // a share a tile
   return base + AT_S + wg * TileS::BYTES + (x - COPIED) * PIECE;
 }
 
@@ -68,15 +65,14 @@ __device__ __forceinline__ void addQueries(const HopperBackward& p, const Walk& 
   }
   mmaWait<0>();
   pin(dq);
-  if (FILL || (LEND && SPLIT)) barrierOf(OWN_READ + me.wg, 128);
+  if (FILL) barrierOf(OWN_READ + me.wg, 128);
   else if (!SPLIT && BUFFERS == 1) barrierArrive(READ + me.wg, 256);
-  if (LEND && !SPLIT) barrierOf(OWN_READ + me.wg, 256); // the other warpgroup has read Q too
 #pragma unroll
   for (int r = 0; r + 1 < ROUNDS; r++) {
     stagePieces<COPIED>(dq, r * COPIED, base, staged, staged > 0 || r > 0, me);
     barrierArrive(STAGED + me.wg, 160);
   }
-  if (FILL || LEND) stagePieces<PIECES>(dq, 0, base, staged, LEND && staged >= AREAS, me);
+  if (FILL) stagePieces<PIECES>(dq, 0, base, staged, false, me);
   else if (COPIED > 0) stagePieces<COPIED>(dq, STAGEDPIECES - COPIED, base, staged, staged >= AREAS || ROUNDS > 1, me);
   float* sum = p.sums + s.at * (64 * D) + me.tid * 4;
 #pragma unroll
@@ -95,7 +91,7 @@ __device__ __forceinline__ void sendPieces(float* sum, u32 from, int pieces, boo
 
 // A producer warp adds what warpgroup wg has staged, in order, and announces it once memory has it: consumers wait
 // neither for their turn nor for the L2.
-__device__ __forceinline__ void addStaged(const HopperBackward& p, int wg, u32 base, const RingQ& ring) {
+__device__ __forceinline__ void addStaged(const HopperBackward& p, int wg, u32 base) {
   const int heads = p.heads / p.groups;
   const bool first = (threadIdx.x & 31) == 0;
   int n = 0, staged = 0;
@@ -112,15 +108,13 @@ __device__ __forceinline__ void addStaged(const HopperBackward& p, int wg, u32 b
             while (loadAcquire(p.counts + s.at) < before) {}
           proxyFenceGlobal();
           sendPieces(sum, pieceAt(base, wg, staged, 0), COPIED, before > 0);
-          if (FILL || LEND)
-            sendPieces(sum + COPIED * (PIECE / 4), pieceAt(base, wg, staged, COPIED), LEFT, before > 0);
+          if (FILL) sendPieces(sum + COPIED * (PIECE / 4), pieceAt(base, wg, staged, COPIED), LEFT, before > 0);
           bulkCommit();
           bulkWaitRead();
         }
         __syncwarp();
         barrierArrive(areaBarrier(FREE, wg, staged), 160);
         if (FILL) barrierArrive(READ + wg, 160);
-        if (LEND) ring.release(staged, threadIdx.x & 31);
       }
       staged++;
       if (first) bulkWait(), addRelease(p.counts + s.at, 1);
