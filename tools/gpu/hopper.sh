@@ -3,7 +3,7 @@
 # limit, so that a hang costs one shape.
 #   tools/gpu/hopper.sh check      build every kernel; results against the general kernels, then the float64 oracle
 #   tools/gpu/hopper.sh times      milliseconds beside the mma kernels, with variants
-#   tools/gpu/hopper.sh sanitize   two shapes under compute-sanitizer: memcheck, racecheck
+#   tools/gpu/hopper.sh sanitize [SHAPE...]   plain, V2 and V1 at d = 64, or these shapes, under memcheck and racecheck
 #   tools/gpu/hopper.sh step       tokens/s of 160m with both kinds of kernels
 #   tools/gpu/hopper.sh stress [n [without]]
 #                                  n processes (20) for each of three shapes and each direction: how many hang, fault or change bits; then
@@ -11,18 +11,18 @@
 #   tools/gpu/hopper.sh variants   ways to add to dQ: bits against the table's kernels, then milliseconds
 #   tools/gpu/hopper.sh chunks     prompts over pages against rows one by one
 #   tools/gpu/hopper.sh prefill    tokens/s of prompts beside the forward pass of training
-#   tools/gpu/hopper.sh bytes      decoding with a cache of bytes: results, then tokens/s beside bf16
+#   tools/gpu/hopper.sh bytes      decoding with a cache of bytes: results, then tokens/s beside bf16, with packed, joined and both
+#   tools/gpu/hopper.sh narrow     gradients of V2's λ by kernels of their own: results, memcheck, steps in turns
 #   tools/gpu/hopper.sh large      a step of 6.8b, and of 1.4b with 65,536 tokens, with recomputation
 #   tools/gpu/hopper.sh profile    what bounds the cached kernel at batch 64 and the backward kernels, by ncu
 #   tools/gpu/hopper.sh rest       kernels under trial outside attention (ANTIPHASE_TRY): right, alone, then steps in turns
 #   tools/gpu/hopper.sh trials     attention kernels under trial: build and results of all shapes at once, times in turns, steps of 160m with the
-#                                  fastest that is right, memcheck
+#                                  fastest that is right
 #   tools/gpu/hopper.sh small      small in training, not in a benchmark: one run, then three at once in one process; ANTIPHASE_TRY counts
 #   tools/gpu/hopper.sh budget     ops of a step of 160m, V2 beside the Transformer: where V2's step takes longer
 #   tools/gpu/hopper.sh peer SIZE  steps of a size in turns with PyTorch: the Transformer, and our DIFF beside it
 #   tools/gpu/hopper.sh decode SIZE   batch 64 with a cache of bytes against transformers' generate, in turns
 #   tools/gpu/hopper.sh long       steps of 160m with 65,536 tokens
-#   tools/gpu/hopper.sh races      one shape of each kind under racecheck
 #   tools/gpu/hopper.sh all SECONDS   what has not been measured yet, in order of value, each part with a limit, within SECONDS in all;
 #                                  the table of results comes last. PYTHON is the interpreter that has PyTorch and transformers
 #   tools/gpu/hopper.sh            check, then times
@@ -128,11 +128,12 @@ prefill() {
 # Decoding with keys and values in bf16 and in bytes, with and without the kernels under trial.
 bytes() {
   local size kind list
-  status "bytes right" 60 "$bin" -test.run 'TestBytes$|TestDecode$|TestJoined$'
+  status "bytes right" 60 "$bin" -test.run 'TestBytes$|TestDecode$' # packed too
+  status "joined right" 60 "$bin" -test.run 'TestJoined$'
   export ANTIPHASE_TRY
   for size in 160m 830m; do
     for kind in int8 auto; do
-      for list in none packed packed,joined; do
+      for list in none packed joined packed,joined; do
         ANTIPHASE_TRY=ring,warps,$list
         bench "$size $kind $list" 40 decode --size $size --arch diff --batch 64 --context 1024 --kv-cache $kind
       done
@@ -170,19 +171,16 @@ rest() {
   ANTIPHASE_TRY=
 }
 
-# fastest SHAPE RIGHT TIMES: of the lists that are right and leave the same bits each time, what the fastest forward and the fastest backward need.
+# fastest SHAPE RIGHT TIMES: of the lists that are right and leave the same bits each time, the one with the fastest forward pass.
 fastest() {
   python3 - "$@" <<'END'
 import re, sys
 shape, right, times = sys.argv[1], open(sys.argv[2]).read(), open(sys.argv[3]).read()
-rows = re.findall(r"^\S+ T\d+ (\S+) +forward ([\d.]+) .*backward ([\d.]+) ", times, re.M)
+rows = re.findall(r"^\S+ T\d+ (\S+) +forward ([\d.]+) ", times, re.M)
 rows = [r for r in rows if re.search(rf"^{shape} +{re.escape(r[0])} +right: true", right, re.M) and
         not re.search(rf": {re.escape(r[0])} (comes to other bits|is off by)", times)]
 if rows:
-    forward, backward = (min(rows, key=lambda r: float(r[i]))[0].split(",") for i in (1, 2))
-    front = {"poly", "trio"}
-    take = [n for n in forward if n in front] + [n for n in backward if n not in front | {"none"}]
-    print(",".join(sorted(set(take))) or "none")
+    print(min(rows, key=lambda r: float(r[1]))[0])
 END
 }
 
@@ -195,31 +193,34 @@ trials() {
   for s in "${goals[@]}"; do timeout -k 5 80 "$bin" -test.run "TestHopperTrials/$s\$" >"$dir/$s.right" 2>&1 & done
   wait
   for s in "${goals[@]}"; do grep -E 'right:|C75|FAIL|panic|rror|off by|other bits' "$dir/$s.right" | cut -c1-220 || echo "$s: nothing came back"; done
-  status "narrow right" 30 "$bin" -test.run 'TestNarrow$'
   echo "built and compared after $((SECONDS - began)) s"
   for s in "${goals[@]}"; do
     list=$(sed -nE "s/^$s +(\S+) +right: true.*/\1/p" "$dir/$s.right" | tr '\n' ' ') # one that hangs ends the process: it and those after it are missing
     [ -n "$list" ] && ANTIPHASE_TEST_LISTS=$list ANTIPHASE_TEST_TIMES=1 timeout -k 5 40 "$bin" -test.run "TestHopperTrialTimes/$s\$" >"$dir/$s.times" 2>&1
-    grep -E 'forward|alone|FAIL|panic|rror|other bits|off by' "$dir/$s.times" | cut -c1-220 || echo "$s: no times"
+    grep -E 'forward|FAIL|panic|rror|other bits|off by' "$dir/$s.times" | cut -c1-220 || echo "$s: no times"
     best[$s]=$(fastest "$s" "$dir/$s.right" "$dir/$s.times")
     echo "$s: best is ${best[$s]:-unknown}"
   done
   echo "timed after $((SECONDS - began)) s"
   export ANTIPHASE_TRY
   for arch in diff:22_64_128 diff2:21_64_64 transformer:11_64_64; do
-    for list in none "${best[${arch#*:}]:-none}" $([ "${arch%:*}" = diff2 ] && echo narrow "${best[${arch#*:}]:-none},narrow") none; do
+    for list in none "${best[${arch#*:}]:-none}" none; do
       ANTIPHASE_TRY=ring,warps,$list
       bench "160m ${arch%:*} $list" 40 train --size 160m --arch "${arch%:*}" --seq 2048 --batch 16
     done
   done
   ANTIPHASE_TRY=
   echo "steps after $((SECONDS - began)) s"
-  timeout -k 5 90 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestClassifyRing$|TestNormWarps$' >"$dir/memcheck.rest" 2>&1 &
-  timeout -k 5 90 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestHopperTrials/(21_64_64|22_128_256)$' >"$dir/memcheck.trials" 2>&1 &
-  wait
-  for s in rest trials; do echo "memcheck $s: $(grep -E 'ERROR SUMMARY|^ok|FAIL|PASS' "$dir/memcheck.$s" | tr '\n' ' ' | cut -c1-200) ($((SECONDS - began)) s)"; done
-  echo "all after $((SECONDS - began)) s"
   rm -r "$dir"
+}
+
+narrow() {
+  local list
+  status "narrow right" 30 "$bin" -test.run 'TestNarrow$' || return
+  status "narrow memcheck" 60 compute-sanitizer --tool memcheck --error-exitcode 1 "$bin" -test.run 'TestNarrow$'
+  for list in none narrow none narrow; do
+    ANTIPHASE_TRY=ring,warps,$list bench "160m diff2 $list" 40 train --size 160m --arch diff2 --seq 2048 --batch 16
+  done
 }
 
 # rate DIR...: tokens/s of each run from the median step after the first hundred.
@@ -260,9 +261,11 @@ times() {
 }
 
 sanitize() {
+  local tool s
+  [ $# -gt 0 ] || set -- 21_64_64 11_64_64 22_64_128
   for tool in memcheck racecheck; do
-    for s in 11_64_64 22_128_256; do
-      status "$tool $s" 280 compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin" -test.run "TestAttnHopper/$s"
+    for s; do
+      status "$tool $s" 100 compute-sanitizer --tool "$tool" --error-exitcode 1 "$bin" -test.run "TestAttnHopper/$s"
     done
   done
 }
@@ -326,13 +329,6 @@ long() {
   for arch in diff transformer diff2; do bench "160m $arch 64k" 40 train --size 160m --arch $arch --seq 65536 --batch 1 --steps 3 --warmup 2; done
 }
 
-races() {
-  local s
-  for s in 21_64_64 11_64_64 22_128_256; do
-    status "racecheck $s" 100 compute-sanitizer --tool racecheck --error-exitcode 1 "$bin" -test.run "TestAttnHopper/$s"
-  done
-}
-
 # part NAME LEAST MOST COMMAND...: a part of all, if LEAST seconds are left; it gets MOST at most.
 part() {
   local name=$1 least=$2 most=$3 left=$((deadline - SECONDS)) began=$SECONDS code
@@ -352,7 +348,7 @@ part() {
 # faster A B: whether the first of two lines of bytes has more tokens/s than the second, and results are right.
 faster() {
   local a b
-  [ -f "$dir/bytes" ] && grep -q '^ok    bytes right' "$dir/bytes" || return 1
+  [ -f "$dir/bytes" ] && ! grep -qE '^(FAIL|HANG)' "$dir/bytes" || return 1
   a=$(sed -nE "s/^$1: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
   b=$(sed -nE "s/^$2: .*decode batch 64[^}]*\"value\": ([0-9]+).*/\1/p" "$dir/bytes")
   ((${a:-0} > ${b:-0}))
@@ -362,9 +358,11 @@ all() {
   local dir deadline=$((SECONDS + $1 - 5)) skipped=
   dir=$(mktemp -d)
   : >"$dir/order"
-  part trials 60 170 trials
+  part narrow 40 120 narrow
   part budget 20 50 budget
-  part bytes 40 130 bytes
+  part bytes 40 170 bytes
+  part trials 60 150 trials
+  part sanitize 60 200 sanitize
   part peer-830m 90 170 peer 830m
   faster "160m int8 packed" "160m int8 none" && export ANTIPHASE_TRY=ring,warps,packed
   faster "160m int8 packed,joined" "160m int8 packed" && export ANTIPHASE_TRY=ring,warps,packed,joined
@@ -377,7 +375,6 @@ all() {
   part prefill 40 170 prefill
   part peer-1.4b 100 200 peer 1.4b
   part peer-160m 100 240 peer 160m
-  part races 60 200 races
   [ -n "$skipped" ] && echo "not run:$skipped"
   python3 ../../tools/gpu/table.py "$dir"
   rm -r "$dir"
@@ -393,9 +390,9 @@ peer | decode)
   [[ "$1 ${2:-}" =~ ^(peer\ (160m|830m|1.4b)|decode\ (160m|830m))$ ]] || { echo "$0 $1: of which size? peer takes 160m, 830m and 1.4b, decode 160m and 830m" >&2; exit 2; }
   "$@"
   ;;
-check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | trials | small | large | profile | budget | long | races) "$@" ;;
+check | times | sanitize | step | stress | variants | chunks | prefill | bytes | rest | trials | small | large | profile | budget | long | narrow) "$@" ;;
 *)
-  echo "$0: $1 is unknown; there are all, check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, trials, small, large, profile, budget, peer, decode, long and races" >&2
+  echo "$0: $1 is unknown; there are all, check, times, step, sanitize, stress, variants, chunks, prefill, bytes, rest, trials, small, large, profile, budget, peer, decode, long and narrow" >&2
   exit 2
   ;;
 esac
