@@ -217,3 +217,22 @@ func TestSizeByHand(t *testing.T) {
 		t.Errorf("%d bytes, want %d", got, want)
 	}
 }
+
+// A type beside alternatives leaves none of them unread: what is not a schema is refused, and false allows nothing.
+func TestAlternativesBesideAType(t *testing.T) {
+	for _, name := range []string{"anyOf", "allOf"} {
+		_, err := Compile([]byte(`{"type":"string","`+name+`":[3]}`), Limits{})
+		if want := "schema at /" + name + "/0: must be an object or a boolean"; err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if _, err := Compile([]byte(`{"type":"string","anyOf":[{"minLength":1},null]}`), Limits{}); err == nil {
+		t.Error("null is taken for a schema")
+	}
+	g := compiled(t, `{"type":"string","anyOf":[false,{"minLength":2},{"const":"x"},{"const":7}]}`)
+	for text, want := range map[string]bool{`"ab"`: true, `"x"`: true, `"y"`: false, "7": false, "true": false} {
+		if reads(g, text) != want {
+			t.Errorf("%s is read: %v", text, !want)
+		}
+	}
+}

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+
+	"antiphase/grammar"
+	"antiphase/tokenizer"
 )
 
 // TestStructuredOutput: a random model, which would never write JSON, does so under every temperature, streamed or not, and only a full length is an excuse.
@@ -103,4 +106,30 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("squared length %g", sum)
 	}
 	r.refused("/v1/embeddings", fieldsOf{"input": string(make([]byte, 200))}, 400, "prompt", "context_length_exceeded")
+}
+
+// A tokenizer that cannot write every byte is said so, with the byte, before anything is generated; and a schema that is
+// spelled another way is compiled once.
+func TestGrammarsOfTokenizers(t *testing.T) {
+	tok, err := tokenizer.Parse([]byte(`{"model":{"type":"BPE","vocab":{" ":0,"!":1,"#":2},"merges":[]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &Model{Tokenizer: tok}
+	if _, _, err := m.grammars.get(m, []byte(`{}`), grammar.Limits{}); err == nil ||
+		err.Error() != "the model's tokenizer has no token for the byte 0x22, so that JSON cannot always be finished" {
+		t.Error(err)
+	}
+	m = &Model{Tokenizer: tokenizer.Bytes()}
+	first, v, err := m.grammars.get(m, []byte(`{"type": "null"}`), grammar.Limits{})
+	if err != nil || v == nil {
+		t.Fatal(err)
+	}
+	again, w, err := m.grammars.get(m, []byte("\n{\"type\" :\"null\"}"), grammar.Limits{})
+	if err != nil || again != first || w != v || len(m.grammars.list) != 1 {
+		t.Errorf("compiled again: %v, %d grammars, %v", again != first, len(m.grammars.list), err)
+	}
+	if _, _, err := m.grammars.get(m, []byte(`{`), grammar.Limits{}); err == nil || err.Error() != "the schema is not JSON" {
+		t.Error(err)
+	}
 }
