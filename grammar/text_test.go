@@ -199,7 +199,8 @@ func TestAccept(t *testing.T) {
 
 // Escaping of names in a path, as RFC 6901 has it, and its length.
 func TestPathNames(t *testing.T) {
-	for name, want := range map[string]string{"a": "a", "~": "~0", "/": "~1", "~1": "~01", strings.Repeat("x", 60): strings.Repeat("x", 60), strings.Repeat("x", 61): strings.Repeat("x", 60) + "…"} {
+	for name, want := range map[string]string{"a": "a", "~": "~0", "/": "~1", "~1": "~01", strings.Repeat("x", 60): strings.Repeat("x", 60), strings.Repeat("x", 61): strings.Repeat("x", 60) + "…",
+		strings.Repeat("x", 59) + "é": strings.Repeat("x", 59) + "…", strings.Repeat("x", 58) + "éé": strings.Repeat("x", 58) + "é…"} {
 		if got := escape(name); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
@@ -233,6 +234,41 @@ func TestAlternativesBesideAType(t *testing.T) {
 	for text, want := range map[string]bool{`"ab"`: true, `"x"`: true, `"y"`: false, "7": false, "true": false} {
 		if reads(g, text) != want {
 			t.Errorf("%s is read: %v", text, !want)
+		}
+	}
+}
+
+// Every keyword that holds a schema nests it one deeper.
+func TestDepthOfKeywords(t *testing.T) {
+	for name, level := range map[string]string{
+		"items": `{"type":"array","items":%s}`, "prefixItems": `{"type":"array","prefixItems":[%s]}`, "properties": `{"type":"object","properties":{"a":%s}}`,
+		"additionalProperties": `{"type":"object","additionalProperties":%s}`, "required": `{"type":"object","required":["a"],"additionalProperties":%s}`,
+		"anyOf": `{"anyOf":[%s]}`, "oneOf": `{"oneOf":[%s]}`, "allOf": `{"allOf":[%s]}`,
+	} {
+		const inner = `{"type":"null"}`
+		if name == "oneOf" { // its alternatives name their types
+			level = `{"oneOf":[{"type":"array","items":%s}]}`
+		}
+		schema, depth := inner, 0
+		for range 4 {
+			schema = fmt.Sprintf(level, schema)
+			if depth++; name == "oneOf" {
+				depth++
+			}
+		}
+		if _, err := Compile([]byte(schema), Limits{Depth: depth}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := Compile([]byte(schema), Limits{Depth: depth - 1}); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf(": is nested deeper than %d", depth-1)) {
+			t.Errorf("%s: %d levels: %v", name, depth, err)
+		}
+	}
+	for schema, want := range map[string]string{
+		`{"type":"text"}`: "schema: type must be one of object, array, string, number, integer, boolean, null, or a list of them",
+		`{"type":"string","anyOf":[{"minLength":1},{"pattern":"a"}]}`: `schema at /anyOf/1: "pattern" is not supported here`,
+	} {
+		if _, err := Compile([]byte(schema), Limits{}); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 }

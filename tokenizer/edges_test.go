@@ -150,3 +150,20 @@ func TestAddedTokensByDefinition(t *testing.T) {
 		}
 	}
 }
+
+// Metaspace writes its character before a text that begins with neither a space nor the character itself, as its scheme
+// says.
+func TestMetaspaceBegins(t *testing.T) {
+	for scheme, want := range map[string][3]string{"always": {"▁a", "▁a", "▁a"}, "first": {"▁a", "▁a", "▁a"}, "never": {"a", "▁a", "▁a"}} {
+		tok := parsed(t, `{"pre_tokenizer":{"type":"Metaspace","replacement":"▁","prepend_scheme":"`+scheme+`","split":true},"model":{"type":"BPE","vocab":{"a":0,"▁":1},"merges":[]}}`)
+		for i, text := range []string{"a", " a", "▁a"} {
+			got := ""
+			for _, id := range tok.Encode(text) {
+				got += tok.Token(id)
+			}
+			if got != want[i] {
+				t.Errorf("%s: %q becomes %q, want %q", scheme, text, got, want[i])
+			}
+		}
+	}
+}

@@ -35,7 +35,7 @@ var refusals = []struct{ old, new, want string }{
 	{`"ab":4`, `"ab":2147483647`, "2147483647"},
 	{`"ab":4`, `"ab":1000000000`, "1000000000"},
 	{`"ab":4`, `"ab":-1`, "-1"},
-	{`"ab":4`, `"ab":2`, "share id 2"},
+	{`"ab":4`, `"ab":2`, `"ab" and "b" share id 2`},
 	{`"ab":4`, `"ab":"4"`, "string"},
 	{`"ab":4`, `"xy":4`, `"ab"`},
 	{`"a b"`, `"a b a"`, "merges[0]"},

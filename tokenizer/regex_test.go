@@ -54,3 +54,30 @@ func TestTranslate(t *testing.T) {
 		}
 	}
 }
+
+// Numbers that are newer than Go's tables, by every escape that has them, alone and in a class; what was tried on short
+// texts has its whole time afterwards.
+func TestEscapesOfNewNumbers(t *testing.T) {
+	for expr, want := range map[string]bool{`\d`: true, `[\d]`: true, `\D`: false, `[^\d!]`: false, `\p{N}`: true, `[\p{N}]`: true, `\P{N}`: false, `\w`: true, `\W`: false, `\p{L}`: false} {
+		p, err := compileRegex(expr, &budget{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.re.MatchTimeout != searchTime {
+			t.Errorf("%s has %v", expr, p.re.MatchTimeout)
+		}
+		for _, pair := range newNumbers {
+			for _, r := range pair {
+				n := 0
+				p.each("!"+string(r)+"!", func(start, stop int) {
+					if start > 0 && start <= len(string(r)) { // not the marks on both sides
+						n += stop - start
+					}
+				})
+				if whole := len(string(r)); n != whole && n != 0 || (n == whole) != want {
+					t.Errorf("%s matches %d bytes of %U", expr, n, r)
+				}
+			}
+		}
+	}
+}
