@@ -188,10 +188,17 @@ func FuzzTemplate(f *testing.F) {
 	f.Add("{% for m in messages %}{{ m.role ~ m['content'] | trim }}{% endfor %}")
 	f.Add("{% macro f(x) %}{{ x }}{% endmacro %}{{ f([1, {'a': 2}]) | tojson }}")
 	f.Add("{% set ns = namespace(a=1) %}{% set ns.a = ns.a + 1 %}{{ ns.a[1:2] }}")
+	f.Add("{{ '%5.2f|%(a)s' % (1, none) }}{{ '{0[a]:>{1}}{x!r}'.format({'a': 1}, 9, x=()) }}{{ [1] * 2 < (3,) == 4 }}")
+	f.Add("{%- raw -%} a {%+ endraw -%}{#- b #}{% filter upper | trim %}{% with a, b = 1, 2 %}{{ loop.cycle(a) }}{% endwith %}{% endfilter %}")
+	f.Add("{% call(x) f(*[1], **{'y': 2}) %}{{ x }}{% endcall %}{% for a, (b, c) in [] if a else 1 %}{% break %}{% else %}{% endfor %}")
+	f.Add("{{ messages | groupby('role') | map(attribute='list.0') | batch(2, '') | sum(start=[]) | unique | sort(attribute='a,b') | truncate(3) }}")
 	f.Fuzz(func(t *testing.T, source string) {
 		out, err := render(source, hello)
 		if err == nil && len(out) > maxValue {
 			t.Errorf("%d bytes", len(out))
+		}
+		if err != nil && (strings.Contains(err.Error(), "runtime error") || strings.Contains(err.Error(), "interface conversion")) {
+			t.Error(err)
 		}
 	})
 }

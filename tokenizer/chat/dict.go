@@ -3,6 +3,7 @@ package chat
 import (
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Hashes of keys that are neither texts nor numbers.
@@ -24,16 +25,16 @@ func hash(key any) (h any, ok bool) {
 		}
 		return key, true
 	case tuple:
-		text := ""
+		var text strings.Builder
 		for _, x := range key {
 			h, ok := hash(x)
 			if !ok {
 				return nil, false
 			}
 			one := fmt.Sprint(h)
-			text += fmt.Sprintf("%T %d %s,", h, len(one), one)
+			fmt.Fprintf(&text, "%T %d %s,", h, len(one), one)
 		}
-		return tupleKey(text), true
+		return tupleKey(text.String()), true
 	case *undefined:
 		key.use()
 	case list, *dict, *view, *generator:

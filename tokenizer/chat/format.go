@@ -133,9 +133,6 @@ func (f formatSpec) value(v any) string {
 		return f.text(s)
 	}
 	n, isInteger := isInt(v)
-	if is[bool](v) && f.verb == 0 {
-		return f.text(str(v))
-	}
 	if isInteger && (f.verb == 0 || strings.IndexByte("dboxXcn", f.verb) >= 0) {
 		return f.integer(n)
 	}

@@ -91,19 +91,17 @@ func dictSort(r *run, v any, p params) any {
 	return list(r.sortBy(d.pairs(), a[2], func(x any) any { return folded(x.(tuple)[at], a[0]) })) // pairs are tuples
 }
 
-// unique keeps the first of equal elements. It accepts few elements because it compares all pairs.
+// unique keeps the first of equal elements.
 func unique(r *run, v any, p params) any {
 	a := p.bind("unique", 0, "case_sensitive", "attribute")
-	all := each(v)
-	if len(all) > 2000 {
-		fail("unique: more than 2000 items")
-	}
-	var kept, keys []any
-	for _, x := range all {
+	seen := newDict()
+	var kept []any
+	for _, x := range each(v) {
 		r.checkTime()
 		key := folded(r.path(x, a[1]), a[0])
-		if !slices.ContainsFunc(keys, func(k any) bool { return equal(key, k) }) {
-			kept, keys = append(kept, x), append(keys, key)
+		n := len(seen.keys)
+		if seen.set(key, nil); len(seen.keys) > n {
+			kept = append(kept, x)
 		}
 	}
 	return &generator{rest: kept}

@@ -1,6 +1,5 @@
 """Writes tokenizer/chat/testdata/jinja.json: what jinja2 3.1 renders, with the settings of transformers' chat templates and
-with those of lm-evaluation-harness's texts, or null where it raises an exception. Tuples, and what a chat template prints
-of None, are left out: these differ.
+with those of lm-evaluation-harness's texts, or null where it raises an exception.
 
     python3 tools/golden/jinja_golden.py > tokenizer/chat/testdata/jinja.json
 """
@@ -335,6 +334,262 @@ N | sort(reverse=true)
 2 // 0.3
 'abc' > 5
 none < 1
+none
+[none, nope is defined]
+'a' ~ none
+'a' ~ Z ~ 1
+'a' + none
+none + 'a'
+'a' + 1
+'a' + ['b']
+[1] + 'a'
+[1] + (2,)
+nope + 1
+nope ~ 'a'
+-nope
+nope.x
+nope['x']
+nope()
+nope < 1
+nope == none
+nope == nope
+nope in [1]
+1 in nope
+'a' in none
+none.x is defined
+none['x'] is defined
+Z.x.y
+Z.x
+D.nope.x
+D['nope']
+D['nope'] ~ 'x'
+L[9]
+L[9].r
+L[0].zzz
+L[0].zzz == none
+L[0].zzz is none
+L[0].zzz or 'x'
+not L[0].zzz
+nope | length
+nope | list
+nope | join(',')
+nope | upper
+nope | trim
+nope | string
+nope | tojson
+nope | int
+nope | first
+nope | items | list
+nope | map('upper') | list
+nope | default(none)
+nope | default(none, true)
+none | default('d')
+none | default('d', true)
+none | default('d', boolean=true)
+none | trim
+none | upper
+none | string
+none | length
+none | list
+none | tojson
+none | int
+none | join
+none | items | list
+none | map('upper') | list
+none | selectattr('x') | list
+none | first
+[none, 1] | join('-')
+[none, 'a'] | map('default', 'q', true) | list
+{'a': none} | tojson
+{'a': none}
+{'a': none}.a
+{'a': none}.get('a', 1)
+{'a': none}.get('b')
+{none: 1}[none]
+none == none
+none != false
+none < none
+none and 1
+none or 1
+none if none else 2
+L | map(attribute='q') | list
+L | map(attribute='q') | map('default', 'z') | list
+L | selectattr('q') | list
+L | selectattr('q', 'defined') | list
+L | selectattr('q', 'none') | list
+L | map(attribute='q.z') | list
+1 < 2 < 3
+1 < 3 < 2
+3 > 2 > 1 > 0
+1 < F < 3
+1 == 1 == 1
+1 == 1 == true
+1 < 2 == true
+1 in [1] == true
+1 < 2 in [2]
+'a' < 'b' < 'c' and 1 <= 1 < 2
+1 not in [2] != 3
+(1 < 2) < 3
+nope < 1 < 2
+()
+(1,)
+(1)
+(1, 2)
+(1, 2,)
+1, 2
+1,
+(1, 'a', none, (2,))
+(1, 2) == [1, 2]
+(1, 2) == (1, 2)
+(1, 2) < (1, 3)
+(1, 2) + (3,)
+(1, 2) * 2
+(1, 2)[0]
+(1, 2)[::-1]
+(1, 2) | tojson
+(1, 2) is sequence
+1 in (1, 2)
+'abc'.startswith(('x', 'a'))
+'abc'.startswith(['a'])
+{(1, 2): 3}[1, 2]
+{(1, 2): 3}
+{[1]: 2}
+[1, 2, 3,]
+[,]
+{'a': 1,}
+{'a': 1, 'a': 2}
+{1: 'i', 1.0: 'f', true: 'b'}
+range(3,)
+D.items() | list
+D.keys()
+D.values()
+D.items()
+D | items | list
+D | dictsort
+range(3)
+range(5, 0, -2)
+range(4)[1:]
+[1] * 2
+2 * [1, none]
+[1] * 0
+[1] * -1
+[1] * 'a'
+[[]] * 2
+'%s' % 'x'
+'%s' % none
+'%s' % nope
+'%s-%d' % ('a', 3)
+'%s' % (1, 2)
+'%s %s' % 'a'
+'a' % 1
+'a' % []
+'%5.2f|%-6s|%06d|%+d|% d|%x|%X|%o|%e|%g|%%' % (3.14159, 'ab', -42, 5, 7, 255, 255, 8, 12345.678, 0.00001)
+'%(a)s %(b)r' % {'a': 1, 'b': 'x'}
+'%(a)s' % {'b': 1}
+'%*d|%.*f' % (5, 42, 2, 3.14159)
+'%r %s' % ('a', [1, 'b'])
+'%d' % 3.9
+'%d' % '3'
+'%c%c' % (65, 'B')
+'%.2s|%10.3s|' % ('abc', 'abcdef')
+'%i' % true
+'%q' % 1
+'%' % 1
+'%s' | format('x')
+'%s and %s' | format(1, none)
+'%(x)s' | format(x=2)
+'{} {}'.format(1, none)
+'{0}{1}{0}'.format('a', 'b')
+'{x} {y!r}'.format(x=1, y='q')
+'{:>5}|{:<5}|{:^5}|{:*^7}|{:05d}|{:.2f}|{:,}|{:x}|{:#x}|{:b}|{:+}|{:e}|{:%}'.format('a', 'b', 'c', 'd', 42, 3.14159, 1234567, 255, 255, 5, 3, 12345.678, 0.25)
+'{0[r]} {0[n]}'.format(L[0])
+'{0[0]}'.format(W)
+'{:{}}|'.format('a', 4)
+'{{}} {}'.format(1)
+'{} {}'.format(1)
+'{'.format(1)
+'}'.format(1)
+'{x}'.format(y=1)
+'{:d}'.format('a')
+'{:s}'.format(1)
+'{!x}'.format(1)
+'{:.3}|{:g}|{:.1f}|{:10.4}|'.format(3.14159, 1e20, 2.25, 2.5)
+'{:5}|{:<5}|{:5}'.format(1, 2, true)
+'a' 'b' "c"
+'\é\q\101\x41\u00e9\\'
+[1, 2].append(3)
+[1, 2].count(1)
+[1, 2].copy()
+D.pop('B')
+D.update({})
+'a'.__class__
+D.__class__.__mro__
+{'keys': 1}.keys is callable
+{'keys': 1}['keys']
+D.items is callable
+W.upper is defined
+'a'.upper is defined
+'a.b'.partition('.')
+'a.b.c'.rpartition('.')
+'7'.zfill(3)
+'-7'.zfill(4)
+'ab'.ljust(4, '.') ~ 'ab'.rjust(4) ~ 'ab'.center(5, '*')
+'a1'.isalnum()
+'-'.join([1, 2])
+'-'.join(W)
+W | map('upper')  is iterable
+W | map('upper') | length
+(W | map('upper')) is sequence
+(E | map('upper')) and 1
+W | select('string') | first
+W | reverse | first
+W | unique | first
+[3, 1] | sum
+L | sum(attribute='n')
+[[1], [2]] | sum(start=[])
+L | groupby('r') | list
+W | batch(3) | list
+W | batch(3, 'z') | list
+L | min(attribute='n')
+'abcdefghij klm' | truncate(9)
+'abcdefghij klm' | truncate(9, true)
+'ab' | center(6)
+[none, none] | sort
+[none, 1] | sort
+L | sort(attribute='q') | length
+L | sort(attribute='r,n') | map(attribute='n') | list
+W | join(none)
+H | e | upper
+('<' | e) + '<'
+('<' | safe) + '<'
+'<' | e is escaped
+9223372036854775807 * 1
+-7.5 // -2
+7 % -2.5
+2 ** -2
+0 ** -1
+1 if 0
+(1 if 0) is defined
+[1 if 0]
+dict(a=1, **{'b': 2})
+dict([(1, 2)])
+namespace(a=1).a
+namespace({'a': 1}).a
+'a' if nope else 'b'
+'x' | nofilter
+x is nottest
+'x' | nofilter if 0 else 1
+loop
+W[none]
+W['a']
+W['upper'] is defined
+'abc'['upper'] is callable
+'abc'[none]
+'abc'[1.0]
+'abc'[true]
+Z[1:]
+N[1.5:]
+N[::0]
 """
 
 # In both kinds of templates.
@@ -373,6 +628,61 @@ a {{- ' b ' -}} c
 {% set x = 'a' %}{% set x = x + 'b' %}{{ x }}
 {% if not loop is defined %}q{% endif %}
 {% for i in [1] %}{{ i }}{% endfor %}{{ i is defined }}
+{% for x in none %}a{% endfor %}
+{% for x in nope %}a{% else %}e{% endfor %}
+{% for x in 3 %}a{% endfor %}
+{% for a, b in [[1, 2, 3]] %}a{% endfor %}
+{% for a, b in ['xy', (1, none)] %}{{ a }}{{ b }},{% endfor %}
+{% for (a, b), c in [((1, 2), 3)] %}{{ a }}{{ b }}{{ c }}{% endfor %}
+{% for x in W %}{{ loop.previtem }}{{ loop.nextitem is defined }}{{ loop.cycle('p', 'q') }}{{ loop.changed(x | lower) }}{% endfor %}
+{% for x in W %}{{ loop.nope }}{{ loop.nope is defined }}{% endfor %}
+{% for x in W if loop %}{{ x }}{% endfor %}
+{% for x in W %}{% set y = x %}{{ y }}{% endfor %}{{ y is defined }}
+{% for x in W %}{% if y is defined %}!{% endif %}{% set y = x %}{% endfor %}
+{% set a, b = 1, 2 %}{{ a }}{{ b }}{% set t = 1, %}{{ t }}
+{% set a = none %}{{ a }}{{ a is none }}{{ a ~ '' }}
+{% set x | upper %}a{{ 'b' }}{% endset %}{{ x }}
+{% set x %}{% set y = 1 %}{% endset %}{{ y is defined }}
+{% with a = 1, b = i %}{{ a }}{{ b is defined }}{% endwith %}{{ a is defined }}
+{% filter upper | replace('A', 'x') %}ab{{ 'c' }}{% endfilter %}
+{% macro f(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ f(1) }}
+{% macro f(a) %}{{ a }}{% endmacro %}[{{ f() }}]
+{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, 2) }}
+{% macro f(a) %}{{ a }}{% endmacro %}{{ f(b=2) }}
+{% macro f(a) %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(1, 2, 3, x=4) }}
+{% macro f() %}{{ y }}{% endmacro %}{% set y = 1 %}{{ f() }}
+{% macro f() %}{{ x }}{% endmacro %}{% for x in W %}{{ f() }}{% endfor %}|
+{% macro f() %}[{{ caller() }}]{% endmacro %}{% call f() %}a{% endcall %}
+{% macro f() %}[{{ caller(1) }}]{% endmacro %}{% call(x) f() %}a{{ x }}{% endcall %}
+{% macro f() %}{% endmacro %}{% call f() %}a{% endcall %}
+{% macro f(x) %}{% if x %}{{ x }}{{ f(x - 1) }}{% endif %}{% endmacro %}{{ f(3) }}{{ f }}
+{% set g = W | map('upper') %}{% for x in g %}{{ x }}{% endfor %}{% for x in g %}{{ x }}{% endfor %}|{% if g %}t{% endif %}
+{% if nope.x is defined %}a{% endif %}
+{% if Z.x is defined %}a{% else %}b{% endif %}
+{% if nope %}a{% elif none %}b{% else %}c{% endif %}
+{% if 0 %}{{ 'x' | nofilter }}{% endif %}ok
+{% if 0 %}{% for x in W %}{{ 'x' | nofilter }}{% endfor %}{% endif %}ok
+{% break %}
+{% for x in W %}{% macro f() %}{% break %}{% endmacro %}{% endfor %}
+{% set ns = namespace(a=none) %}{{ ns.a }}{{ ns.b }}{{ ns['a'] is none }}{% set ns.b = 1, 2 %}{{ ns.b }}
+{% set ns = {'a': 1} %}{% set ns.a = 2 %}
+{{ namespace(a=1) }}
+{{ 1, 2 }}{{ 'a', }}
+{% if 1, %}t{% endif %}
+{% for x in 1, 2, none %}{{ x }}{% endfor %}
+{%- for x in W -%} {{ x }} {%- endfor -%}
+{# a #}{#- b -#}{#+ c +#}{#-#}d
+{{+ 1 }}{{- 2 -}} 3
+{{ 1 +}}
+{{ }}
+{% %}
+{% if %}{% endif %}
+{% raw %}
+a {% raw %} b
+a{% raw %} {{ x }} {%- endraw %} b
+a {%- raw -%} b {%- endraw -%} c
+{{ '}}' }}{{ {'a': {}}.a }}{{ "%}" }}
+{{ 'a' if W is defined and W is not none and W | length > 1 < 9 else 'b' }}
 {% set ns = namespace(found=false) %}{% for m in L %}{% if m.r == 'A' %}{% set ns.found = true %}{% endif %}{% endfor %}{{ ns.found }}
 {{ caller is defined }}
 {% if 1 %}{% set q = 5 %}{% endif %}{{ q }}
@@ -492,20 +802,99 @@ CHATS = r"""
 {{ messages[1].t[0].function.arguments.x | string }}{{ 5 | string | length }}{{ messages[0].f }}{{ messages[0].b }}{{ messages[0].i }}
 ----
 {% if messages[0].i > 1 and messages[0].f < 3 and messages[0].b %}ok{% endif %}{{ messages[0].i == 3.0 }}
+----
+{% for m in messages %}{{ m.role }}: {{ m.content }}{% if m.t %}{{ m.t }}{% endif %};{% endfor %}
+----
+{% for m in messages %}{{ m.role + ': ' + m.content }}{% endfor %}
+----
+{% for m in messages %}{{ m.role ~ ': ' ~ m.content ~ m.nope }}{% endfor %}
+----
+{% for m in messages %}{{ '[' + m['content'] | default('', true) + ']' }}{% endfor %}
+----
+{% for m in messages %}{{ '[' + m['content'] | default('') + ']' }}{% endfor %}
+----
+{% for m in messages %}{{ m.content | trim }}{{ m.nope | trim }}|{% endfor %}
+----
+{% for m in messages %}{{ m['t'][0]['function']['name'] }}{% endfor %}
+----
+{% for m in messages %}{% if m.t is defined and m.t is not none and m.t %}{% for c in m.t %}{{ c.function.arguments | tojson }}{{ c.id }}{{ c['id'] is none }}{% endfor %}{% endif %}{% endfor %}
+----
+{% for m in messages %}{% for c in m.t %}{{ c.function.name }}{% endfor %}{% endfor %}
+----
+{% for m in messages %}{% for c in m.content %}{{ c }}{% endfor %}{% endfor %}
+----
+{% for m in messages %}{% if m.content is string %}{{ m.content }}{% elif m.content is iterable %}{% for p in m.content %}{{ p.text }}{% endfor %}{% elif m.content is none %}-{% endif %}{% endfor %}
+----
+{% if 'hell' in messages[0].content %}a{% endif %}{% if 'x' in messages[1].content %}b{% endif %}
+----
+{{ messages[1].content.strip() }}
+----
+{{ messages[1].content | length }}
+----
+{{ tools }}{{ tools | tojson }}{{ documents ~ '' }}{{ nope }}
+----
+{{ tools | length }}
+----
+{% for t in tools %}{{ t }}{% endfor %}
+----
+{% if tools is defined and tools %}a{% endif %}{% for t in tools or [] %}{{ t }}{% endfor %}b
+----
+{% set system = messages[0].content if messages[0].role == 'system' else none %}[{{ system }}]{% if system %}s{% endif %}
+----
+{% set system = messages[0].content if messages[0].role == 'system' %}[{{ system }}]{{ system is defined }}
+----
+{%- set ns = namespace(last=none) -%}{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}{{ ns.last }}{% if 0 <= ns.last < 9 %}y{% endif %}
+----
+{%- for m in messages %}
+    {%- if loop.index0 > 0 and loop.previtem.role == m.role %}same{% endif %}
+    {% if m.role == 'user' %}
+        {{ '<|%s|>' % m.role }}{{ '{}\n'.format(m.content) }}
+    {% else %}
+    {%- set parts = ['<|', m.role, '|>'] * 2 %}
+{{ parts | join }}{{ m.t[0].function.arguments.items() | list }}
+    {%- endif %}
+{%- endfor %}
+----
+{% raw %} {{ x }}
+{% endraw %}
+a
+  {% raw -%}
+  b
+  {%- endraw +%}
+c
+----
+{{ raise_exception('no') }}
+----
+{{ bos_token }}{{ eos_token }}{{ pad_token }}{{ pad_token ~ 'x' }}
+----
+{{ pad_token + 'x' }}
+----
+{{ messages[0]['content'][:3] + '…' }}{{ messages[1]['content'][:3] }}
+----
+{{ messages[0].i + none }}
+----
+{{ messages | map(attribute='content') | list }}{{ messages | map(attribute='t') | select('defined') | list | length }}
+----
+{{ messages | selectattr('content') | map(attribute='content') | join(' ') }}{{ messages | rejectattr('content', 'none') | list | length }}
 """
 
 # Of which templates are made whose white space matters.
 PARTS = ["{{ 'a' }}", "{% if true %}", "{% endif %}", "{%- if true %}", "{% if true -%}", "{%- endif -%}", " ", "  ", "\n", "x", "{# c #}",
-         "{{- 'b' }}", "{{ 'c' -}}", "\t", "{% set q = 1 %}", "{%+ set q = 1 %}", "{%- set q = 1 -%}", "{#- d -#}"]
+         "{{- 'b' }}", "{{ 'c' -}}", "\t", "{% set q = 1 %}", "{%+ set q = 1 %}", "{%- set q = 1 -%}", "{#- d -#}", "{% raw %}", "{% endraw %}", "{%- raw -%}", "{%- endraw %}", "{% endraw -%}", "{% set q = 1 +%}", "{#+ e +#}"]
 
 
 def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
     return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
+def raise_exception(message):
+    raise jinja2.TemplateError(message)
+
+
 def environment(**settings):
     env = ImmutableSandboxedEnvironment(extensions=[jinja2.ext.loopcontrols], **settings)
     env.filters["tojson"] = tojson
+    env.globals["raise_exception"] = raise_exception
     return env
 
 
@@ -539,5 +928,5 @@ given = {"messages": MESSAGES, "tools": None, "documents": None, "add_generation
 print(json.dumps({
     "vars": VARS, "messages": MESSAGES,
     "text": [[s, rendered(text, s, **VARS)] for s in sources],
-    "chat": [[s, rendered(chat, s, **given, **VARS)] for s in both + CHATS.strip("\n").split("\n----\n")] + spaced(chat, 400),
+    "chat": [[s, rendered(chat, s, **given, **VARS)] for s in both + CHATS.strip("\n").split("\n----\n")] + spaced(chat, 700),
 }, ensure_ascii=False, indent=0))
