@@ -167,3 +167,23 @@ func TestMetaspaceBegins(t *testing.T) {
 		}
 	}
 }
+
+// Of added tokens that the normalizer makes equal, the special one is found, and among equals the first; a file without
+// any says so with an empty list.
+func TestEqualAddedTokens(t *testing.T) {
+	const model = `"normalizer":{"type":"Lowercase"},"model":{"type":"BPE","vocab":{"x":0,"a":1,"b":2},"merges":[]}}`
+	for added, want := range map[string]int32{
+		`{"id":3,"content":"ab","normalized":true},{"id":4,"content":"AB","normalized":true,"special":true}`:                4,
+		`{"id":3,"content":"ab","normalized":true,"special":true},{"id":4,"content":"AB","normalized":true}`:                3,
+		`{"id":3,"content":"ab","normalized":true},{"id":4,"content":"AB","normalized":true}`:                               3,
+		`{"id":3,"content":"AB","normalized":true,"special":true},{"id":4,"content":"ab","normalized":true,"special":true}`: 3,
+	} {
+		if got := parsed(t, `{"added_tokens":[`+added+`],`+model).Encode("xAbx"); !slices.Equal(got, []int32{0, want, 0}) {
+			t.Errorf("%s: %v, want %d between", added, got, want)
+		}
+	}
+	b, err := parsed(t, `{`+model).MarshalJSON()
+	if err != nil || !strings.Contains(string(b), `"added_tokens":[],`) {
+		t.Errorf("%s, %v", b, err)
+	}
+}

@@ -81,3 +81,22 @@ func TestEscapesOfNewNumbers(t *testing.T) {
 		}
 	}
 }
+
+// Brackets that stand for themselves, properties, and quantifiers that do not give back, as Oniguruma reads them.
+func TestTranslatedParts(t *testing.T) {
+	for _, c := range []struct{ expr, text, want string }{
+		{`[]a]`, "x]a[", "]a"}, {`[^]a]`, "x]a[", "x["}, {`\p{Lu}b`, "Ab ab", "Ab"}, {`\p{Lu}+b`, "ABb", "ABb"}, {`a++b`, "aab", "aab"}, {`a++a`, "aaa", ""},
+		{`\(+x`, "((x", "((x"}, {`(?:a|b)++b`, "abab", ""}, {`x{2}`, "xxx", "xx"}, {`x{a`, "x{a", "x{a"}, {`a?+a`, "a", ""}, {`\P{Lu}+`, "Aab", "ab"},
+	} {
+		p, err := compileRegex(c.expr, &budget{})
+		if err != nil {
+			t.Errorf("%s: %v", c.expr, err)
+			continue
+		}
+		got := ""
+		p.each(c.text, func(start, stop int) { got += c.text[start:stop] })
+		if got != c.want {
+			t.Errorf("%s finds %q in %q, want %q", c.expr, got, c.text, c.want)
+		}
+	}
+}
