@@ -40,6 +40,16 @@ func TestFilesAreClosed(t *testing.T) {
 			t.Error("a file above its limit is read")
 		}
 	})
+	other := filepath.Join(t.TempDir(), "y") // whose tensors are those of another configuration
+	if err := (&Export{Config: m.Config, Values: valuesOf(m), Class: Antiphase}).Write(other, true); err != nil {
+		t.Fatal(err)
+	}
+	write(t, other, "config.json", encode(t, small("llama")))
+	quota.Files(t, "a folder that does not fit", func() {
+		if _, err := Load(other); err == nil {
+			t.Error("no error")
+		}
+	})
 	found, _ := filepath.Glob(filepath.Join(dir, "model-*.safetensors"))
 	if err := os.Truncate(found[len(found)-1], 100); err != nil {
 		t.Fatal(err)
