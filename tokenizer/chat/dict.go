@@ -8,8 +8,9 @@ import (
 
 // Hashes of keys that are neither texts nor numbers.
 type (
-	noneKey  struct{}
-	tupleKey string // its text
+	noneKey      struct{}
+	undefinedKey struct{}
+	tupleKey     string // its text
 )
 
 func newDict() *dict { return &dict{at: map[any]int{}} }
@@ -37,6 +38,7 @@ func hash(key any) (h any, ok bool) {
 		return tupleKey(text.String()), true
 	case *undefined:
 		key.use()
+		return undefinedKey{}, true // all are equal
 	case list, *dict, *view, *generator:
 		return nil, false
 	}

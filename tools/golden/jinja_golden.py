@@ -544,6 +544,9 @@ W | map('upper') | length
 W | select('string') | first
 W | reverse | first
 W | unique | first
+L | unique(attribute='q') | list | length
+{nope: 1, D.nope: 2} | length
+[[1], [1]] | unique | list
 [3, 1] | sum
 L | sum(attribute='n')
 [[1], [2]] | sum(start=[])
