@@ -67,4 +67,20 @@ func TestSavesAhead(t *testing.T) {
 			t.Errorf("from step %d: %d, want %d", c.step, got, c.want)
 		}
 	}
+	for steps := 1; steps < 14; steps++ {
+		for every := range 6 {
+			for step := range steps {
+				want := 0
+				for n := step + 1; n <= steps; n++ {
+					if n == steps || every > 0 && n%every == 0 {
+						want++
+					}
+				}
+				r.Train.Steps, r.Train.SaveEvery = steps, every
+				if got := savesAfter(step, r.Train, &Options{}); got != want {
+					t.Fatalf("%d steps, saved every %d, from step %d: %d, want %d", steps, every, step, got, want)
+				}
+			}
+		}
+	}
 }

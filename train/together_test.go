@@ -32,6 +32,8 @@ func TestOneRankCannotSave(t *testing.T) {
 		"the follower fails":                     {1, "create", "model-rank-00001", syscall.EIO, false, false},
 		"the leader fails":                       {0, "create", "state.json", syscall.EIO, false, false},
 		"no draft can be begun":                  {0, "mkdir", "step-00000002.tmp-", syscall.EIO, false, false},
+		"the leader cannot commit":               {0, "create", "MANIFEST.json", syscall.EIO, false, false},
+		"the leader has no room to commit":       {0, "create", "MANIFEST.json", syscall.ENOSPC, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
