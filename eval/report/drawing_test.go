@@ -66,6 +66,9 @@ func TestScales(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", s, got, want)
 		}
 	}
+	if got := strings.Join(tickText([]float64{5e8, 1e9, 1.5e9, 2e10}), " "); got != "500M 1B 1.5B 20B" {
+		t.Errorf("%q", got)
+	}
 	if got := strings.Join(tickText([]float64{0, 500000, 1e6, 1.5e6, 2500000}), " "); got != "0 500k 1M 1.5M 2.5M" {
 		t.Errorf("%q", got)
 	}

@@ -202,6 +202,8 @@ func tickText(ticks []float64) []string {
 	out := make([]string, len(ticks))
 	for i, x := range ticks {
 		switch {
+		case x >= 1e9 && math.Mod(x, 1e8) == 0:
+			out[i] = strconv.FormatFloat(x/1e9, 'f', -1, 64) + "B"
 		case x >= 1e6 && math.Mod(x, 1e5) == 0:
 			out[i] = strconv.FormatFloat(x/1e6, 'f', -1, 64) + "M"
 		case x >= 1e4 && math.Mod(x, 1e3) == 0:
