@@ -134,3 +134,29 @@ func TestMemoryOfAnEngine(t *testing.T) {
 		}
 	}
 }
+
+// Logits of echoed prompts are bounded by rows of their own: fewer than a chunk where the vocabulary is large. Other
+// prompts still fill the chunk.
+func TestRowsOfEchoes(t *testing.T) {
+	m := tiny(t, newCPU(t), "diff")
+	for _, c := range []struct {
+		echo        []bool
+		steps, most int // most: of the logits read in a step
+	}{
+		{[]bool{true}, 4, 3}, {[]bool{false}, 1, 1}, {[]bool{true, true}, 7, 3}, {[]bool{false, true}, 5, 3}, {[]bool{true, false}, 4, 3},
+	} {
+		e := engine(t, m, nil, Options{PrefillChunk: 10, Slots: 4})
+		e.pass.echoRows = 3
+		var reqs []Request
+		for _, echo := range c.echo {
+			reqs = append(reqs, Request{IDs: make([]int32, 10), Sampling: Sampling{Echo: echo, MaxTokens: 1, IgnoreEOS: true}})
+		}
+		most := 0
+		if err := e.Generate(t.Context(), reqs, func(int, Event) bool { most = max(most, len(e.pass.rows.Want)); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if s := e.Stats(); s.Steps != c.steps || most > c.most+1 || s.Rows != 10*len(reqs) {
+			t.Errorf("%v: %d steps of %d rows, at most %d logits; want %d steps and at most %d logits", c.echo, s.Steps, s.Rows, most, c.steps, c.most+1)
+		}
+	}
+}
