@@ -51,7 +51,8 @@ func NewCommID() (CommID, error) {
 		return CommID{}, err
 	}
 	var id CommID
-	return id, n.check("ncclGetUniqueId", call(n.id, uintptr(unsafe.Pointer(&id[0]))), 0)
+	err = n.check("ncclGetUniqueId", call(n.id, uintptr(unsafe.Pointer(&id[0]))), 0)
+	return id, err
 }
 
 // check describes an ncclResult_t. NCCL's own message for two ranks on one GPU is unclear.

@@ -220,7 +220,8 @@ func (d *decoder) info(name string) (Info, error) {
 	for _, dim := range shape {
 		t.Shape = append(t.Shape, int(dim))
 	}
-	return t, t.setOffsets(shape == nil, offsets)
+	err = t.setOffsets(shape == nil, offsets)
+	return t, err
 }
 
 func (t *Info) setOffsets(noShape bool, offsets []int64) error {
