@@ -79,7 +79,11 @@ func (r *shownRun) print(w io.Writer) {
 	if r == nil {
 		return
 	}
-	fmt.Fprintf(w, "step\t%d of %d, %s tokens\n", r.Step, r.Steps, count(float64(r.Tokens)))
+	if r.DataSet == "" {
+		fmt.Fprintf(w, "step\t%d, imported: not trained here yet\n", r.Step)
+	} else {
+		fmt.Fprintf(w, "step\t%d of %d, %s tokens\n", r.Step, r.Steps, count(float64(r.Tokens)))
+	}
 	if r.Step > 0 {
 		fmt.Fprintf(w, "loss\t%.4f (smoothed %.4f)\n", r.Loss, r.LossEMA)
 	}
@@ -90,7 +94,9 @@ func (r *shownRun) print(w io.Writer) {
 	if r.Epoch != nil {
 		epoch = fmt.Sprintf(", %.2f epochs", *r.Epoch)
 	}
-	fmt.Fprintf(w, "data\t%s (set %.12s%s)\n", sourceNames(r.Data), r.DataSet, epoch)
+	if r.DataSet != "" {
+		fmt.Fprintf(w, "data\t%s (set %.12s%s)\n", sourceNames(r.Data), r.DataSet, epoch)
+	}
 	if r.Began != nil {
 		fmt.Fprintf(w, "began\t%s\n", r.Began.Format(time.DateTime+" MST"))
 	}

@@ -49,6 +49,10 @@ func TestShownLines(t *testing.T) {
 	if got, want := lines(), append([]string{"folder d (k)", "step 0 of 9, 0 tokens", "data a (set 01)", "warnings none"}, common...); !slices.Equal(got, want) {
 		t.Errorf("before the first step:\n%s", strings.Join(got, "\n"))
 	}
+	s.Run = &shownRun{Steps: 9, Data: []recipe.Source{{Path: "a"}}}
+	if got, want := lines(), append([]string{"folder d (k)", "step 0, imported: not trained here yet", "warnings none"}, common...); !slices.Equal(got, want) {
+		t.Errorf("imported:\n%s", strings.Join(got, "\n"))
+	}
 	s.Run, s.ModelType = nil, ""
 	if got, want := lines(), append([]string{"folder d (k)", common[0]}, common[2:]...); !slices.Equal(got, want) {
 		t.Errorf("not a run:\n%s", strings.Join(got, "\n"))
@@ -128,5 +132,15 @@ func TestShownLambdaOfText(t *testing.T) {
 		if equal := math.Abs(got[0]-s.Lambda[0]) < 1e-6 && math.Abs(got[1]-s.Lambda[1]) < 1e-6; equal != same {
 			t.Errorf("id %d: λ %v, shown %v", id, got, s.Lambda)
 		}
+	}
+}
+
+// Embedded models can be validated, and one that is not there is named with those that are.
+func TestValidateEmbedded(t *testing.T) {
+	if own := checks(t, 0, "pair:diff"); own["folder"].Detail != "pair:diff (packed)" || own["tensors"].Detail != "3444288 parameters in I8" || len(own) != 5 {
+		t.Errorf("an embedded model: %+v", own)
+	}
+	if none := checks(t, 3, "pair:none"); !strings.Contains(none["folder"].Detail, "there are diff, transformer") {
+		t.Errorf("%+v", none)
 	}
 }

@@ -25,7 +25,8 @@ func validateVerb(a *app) *cobra.Command {
 tensor; that all weights are finite; hashes of a checkpoint; that the tokenizer fits the model; and that the
 chat template parses. The exit code is 0 if everything is in order and 3 if not.`,
 		Example: `  antiphase validate ./DiffLlama-375M
-  antiphase validate runs/tiny-diff --json`,
+  antiphase validate runs/tiny-diff --json
+  antiphase validate pair:diff`,
 		Args: exactly("MODEL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return validateModel(cmd.Context(), a, args[0], asJSON, shallow)
@@ -73,8 +74,10 @@ func validateModel(ctx context.Context, a *app, name string, asJSON, shallow boo
 
 // findings runs every check that the previous ones allow.
 func findings(ctx context.Context, a *app, name string, shallow bool) ([]finding, error) {
-	if _, err := locate(name); err != nil {
-		return nil, err
+	if !strings.HasPrefix(name, embeddedPrefix) {
+		if _, err := locate(name); err != nil {
+			return nil, err
+		}
 	}
 	s, err := openStored(ctx, a, name)
 	if err != nil {
